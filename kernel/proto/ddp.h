@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * DDP (RFC 5041) segment headers together with the RDMAP control octet that
+ * rides in their reserved-for-ULP field (RFC 5040 §4.1).
+ */
+#ifndef WEFT_DDP_H
+#define WEFT_DDP_H
+
+#include "bytes.h"
+
+#define WEFT_DDP_VERSION	1
+#define WEFT_DDP_TAGGED_LEN	14
+#define WEFT_DDP_UNTAGGED_LEN	18
+
+#define WEFT_DDP_T		0x80
+#define WEFT_DDP_L		0x40
+#define WEFT_DDP_DV_MASK	0x03
+
+/* Queue numbers that RDMAP uses, RFC 5040 Fig. 4 and RFC 7306 §6. */
+enum {
+	WEFT_QN_SEND = 0,
+	WEFT_QN_READ_REQUEST = 1,
+	WEFT_QN_TERMINATE = 2,
+	WEFT_QN_ATOMIC_RESPONSE = 3,
+};
+
+/* A segment's header in host order. */
+struct weft_ddp_hdr {
+	bool tagged;
+	bool last;
+	u8 dv;				/* DDP version */
+	u8 rdmap;			/* RDMAP control octet: RV, Rsv, opcode */
+	/* tagged */
+	u32 stag;
+	u64 to;
+	/* untagged */
+	u32 inv_stag;			/* RDMAP's Invalidate STag field */
+	u32 qn, msn, mo;
+};
+
+/* Bytes that the header of a segment takes, from its first octet. */
+static inline u32 weft_ddp_len(u8 ctl)
+{
+	return ctl & WEFT_DDP_T ? WEFT_DDP_TAGGED_LEN : WEFT_DDP_UNTAGGED_LEN;
+}
+
+/* Reads a header; @p has at least weft_ddp_len(p[0]) bytes. Judges nothing. */
+void weft_ddp_read(const u8 *p, struct weft_ddp_hdr *h);
+
+/* Writes a header with Rsvd zero. Returns the end. */
+u8 *weft_ddp_write(u8 *p, const struct weft_ddp_hdr *h);
+
+#endif

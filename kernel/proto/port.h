@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine's only header that tells the kernel from user space.
+ *
+ * proto/ and core/ use the fixed-width types, the memory functions, the
+ * assertions and the two inputs declared here, and nothing else of their
+ * surroundings: no allocation, lock, clock, socket or log.
+ */
+#ifndef WEFT_PORT_H
+#define WEFT_PORT_H
+
+#ifdef __KERNEL__
+
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/crc32c.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+
+/* Returns the CRC32c of @len bytes at @p, continued from @crc (no inversions). */
+static inline u32 weft_crc32c(u32 crc, const void *p, size_t len)
+{
+	return crc32c(crc, p, len);
+}
+
+#else /* user space: the tests, the fuzzers, the tester's self-peer, rootless */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+
+#define static_assert _Static_assert
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+#define fallthrough __attribute__((__fallthrough__))
+#define __must_check __attribute__((__warn_unused_result__))
+#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
+#define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#define min_t(t, a, b) ((t)(a) < (t)(b) ? (t)(a) : (t)(b))
+#define max_t(t, a, b) ((t)(a) > (t)(b) ? (t)(a) : (t)(b))
+#define container_of(p, t, m) ((t *)((char *)(p) - offsetof(t, m)))
+
+/* The same contract as the kernel's; each user-space host links one. */
+u32 weft_crc32c(u32 crc, const void *p, size_t len);
+
+#endif
+#endif
