@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Queue logic of one QP: send queue, receive queue, outstanding Reads both
+ * ways, the state that decides what is sent next, error and flush.
+ *
+ * Sequential: the caller holds the connection's lock (in the driver the
+ * socket's; before a connection exists, the QP's state lock) around every
+ * function, unless said otherwise. Files: wqe.c (decode and judge a send
+ * entry), sq.c (the send queue), rq.c (receive entries), tx.c (what goes out
+ * next), rx.c (what came in), qp.c (states, flush).
+ */
+#ifndef WEFT_CORE_QP_H
+#define WEFT_CORE_QP_H
+
+#include "cq.h"
+#include "host.h"
+#include "ring.h"
+
+enum weft_qp_state {
+	WEFT_QPS_IDLE,			/* no connection yet: nothing is read from the SQ */
+	WEFT_QPS_RTS,
+	WEFT_QPS_CLOSING,		/* what is posted goes out, then FIN */
+	WEFT_QPS_TERM,			/* flushed; the Terminate is still to go out */
+	WEFT_QPS_ERROR,			/* flushed; what is posted is flushed on the next kick */
+};
+
+/* ---- receive entries: RQ of a QP, or SRQ ---- */
+
+struct weft_rqq {
+	struct weft_ringq q;
+	u32 stride;			/* slots an entry */
+	u32 max_sge;
+};
+
+/* @entries, @stride powers of... entries*stride slots; @stride: weft_rq_stride(). */
+void weft_rqq_init(struct weft_rqq *rq, void *mem, u32 slots, u32 max_sge);
+
+/* Slots that a receive entry of @max_sge SGEs takes: a power of two. */
+u32 weft_rq_stride(u32 max_sge);
+
+/*
+ * Takes the oldest entry into @slots (room for WEFT_SQ_MAX_SLOTS slots). Returns 1,
+ * 0 when empty, -1 when the user's index is broken. An entry with too many
+ * SGEs comes with num_sge = ~0. Lock: the QP's, or the SRQ's.
+ */
+int weft_rqq_pop(struct weft_rqq *rq, void *slots);
+
+/* ---- send queue ---- */
+
+enum weft_wqe_state {
+	WEFT_WQE_QUEUED,		/* copied and judged */
+	WEFT_WQE_SENDING,		/* some of it is cut into FPDUs */
+	WEFT_WQE_SENT,			/* all of it handed over; done at weft_tx_sent() */
+	WEFT_WQE_AWAIT,			/* a Read or atomic: done when its response is complete */
+	WEFT_WQE_DONE,			/* completes when all before it have */
+};
+
+/* Beside each first slot of the private copy. */
+struct weft_wqe_info {
+	u8 state;			/* enum weft_wqe_state */
+	u8 status;			/* WEFT_WC_ */
+	u8 nslots;
+	u8 reserved;
+	u32 len;			/* payload octets in all */
+};
+
+struct weft_sqq {
+	struct weft_ringq q;		/* idx: oldest entry not yet completed */
+	u32 pulled;			/* next entry to copy from the ring */
+	u32 next;			/* next entry to send (being sent, if cur is set) */
+	u32 max_slots;			/* longest WQE allowed by creation */
+	u8 *copy;			/* private: slots + WEFT_SQ_MAX_SLOTS - 1 slots, so that
+					 * an entry is contiguous wherever it starts */
+	struct weft_wqe_info *info;	/* slots of them */
+	bool broken;			/* the ring cannot be followed any more */
+};
+
+static inline size_t weft_sq_copy_size(u32 slots)
+{
+	return (size_t)(slots + WEFT_SQ_MAX_SLOTS - 1) * WEFT_SLOT_SIZE;
+}
+
+/* Slots that a WQE with @num_sge SGEs, or @inline_len bytes if that is more, takes. */
+u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len);
+
+/* ---- outstanding Reads ---- */
+
+/* One of ours, in the order of sending: RFC 5040 §5.2. */
+struct weft_orq_entry {
+	u32 wqe;			/* ring position of its WQE */
+	u32 msn;
+	u32 sink_stag;
+	u32 size;
+	u32 got;
+	u64 sink_to;
+};
+
+/* One of the peer's, kept as it came for the Terminate. */
+struct weft_irq_entry {
+	u8 raw[WEFT_HEAD_MAX - 2];	/* DDP and RDMAP headers */
+	u8 raw_len;
+	u8 op;				/* WEFT_OP_READ_REQ or WEFT_OP_ATOMIC_REQ */
+};
+
+/* ---- the QP ---- */
+
+enum weft_tx_kind { WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM };
+
+struct weft_qpc {
+	u32 id;				/* QP number */
+	u32 pd;
+	bool kernel;			/* kernel consumer: REG_MR, DMA lkey allowed */
+	bool srq;			/* receives come from weft_host_srq_pop() */
+	enum weft_qp_state state;
+	struct weft_stream *st;		/* the connection's; NULL while there is none */
+
+	struct weft_sqq sq;
+	struct weft_rqq rq;
+	bool sig_all;			/* every WQE is signalled */
+
+	/* connection limits; arrays lent by the host at start */
+	u32 ord, ird;
+	struct weft_orq_entry *orq;	/* ord entries */
+	u32 orq_head, orq_tail;		/* free running */
+	struct weft_irq_entry *irq;	/* ird entries, at least 1 (the RTR Read) */
+	u32 irq_slots;
+	u32 irq_head, irq_tail;
+
+	/* send side */
+	enum weft_tx_kind tx_kind;	/* what tx_msg is */
+	struct weft_tx_msg tx_msg;
+	bool tx_sq_turn;		/* after a Response the SQ goes first */
+	u8 rtr_out;			/* WEFT_RTR_ kind still to be sent (initiator) */
+	bool rtr_await;			/* responder: the next FPDU may be the RTR */
+	u32 sge, sge_off;		/* of the WQE being sent */
+	u32 msn_send, msn_read;		/* next MSNs */
+	struct weft_read_req resp;	/* the Read being answered */
+	bool peer_fin;			/* peer's sending side is closed */
+	bool fin_out;			/* WEFT_TX_FIN was reported */
+
+	/* receive side */
+	u32 msn_in_send, msn_in_read;	/* expected MSNs */
+	bool recv_active;		/* a Send is being received */
+	u8 recv_op;
+	u32 recv_cap, recv_got;
+	u64 recv_slots[WEFT_SQ_MAX_SLOTS * WEFT_SLOT_SIZE / 8]; /* struct weft_rq_wqe */
+
+	/* errors: the first one wins */
+	enum weft_err error;
+	struct weft_term term_out;	/* being sent, in TERM */
+	struct weft_term term_in;	/* received */
+	bool term_received;
+	bool flushed_event;
+};
+
+/*
+ * Prepares a zeroed *@qp whose id, pd, kernel, srq, sig_all, sq.q, sq.copy,
+ * sq.info, sq.max_slots and rq are set.
+ */
+void weft_qpc_init(struct weft_qpc *qp);
+
+/*
+ * A connection is there: @st has been started. @orq has ord entries (NULL if 0),
+ * @irq irq_slots >= max(ird, 1). IDLE -> RTS. Peer-to-peer initiators send the
+ * RTR first. The caller runs the send side afterwards.
+ */
+void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
+		    struct weft_orq_entry *orq, u32 ird, struct weft_irq_entry *irq,
+		    u32 irq_slots);
+
+/* Graceful close: RTS -> CLOSING. weft_tx_next() reports WEFT_TX_FIN when drained. */
+void weft_qpc_close(struct weft_qpc *qp);
+
+/*
+ * Local error @e, found in @fpdu if not NULL: flushes, prepares the Terminate
+ * (none for WEFT_E_MPA_STARTUP), stops the stream. The first error wins.
+ */
+void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu *fpdu);
+
+/* The connection is gone or the user asked for ERROR: flushes, no Terminate. */
+void weft_qpc_error(struct weft_qpc *qp);
+
+/* FIN received: inbound Reads are still answered (RFC 5041 §6.2.1), then FIN. */
+void weft_qpc_peer_fin(struct weft_qpc *qp);
+
+/* Back to IDLE with empty queues. The host has cleared the rings' memory. */
+void weft_qpc_reset(struct weft_qpc *qp);
+
+/* In ERROR or TERM: completes what was posted since, with FLUSH_ERR, in order. */
+void weft_qpc_flush(struct weft_qpc *qp);
+
+/* ---- receiving (rx.c) ---- */
+
+/*
+ * Takes all bytes of @in in Full Operation. Afterwards the host runs the send
+ * side if weft_host_kick() was called, and looks at qp->state.
+ */
+void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
+
+/* ---- sending (tx.c) ---- */
+
+/* A run of an FPDU's payload: @len bytes at @addr of a held region, or at @p. */
+struct weft_piece {
+	struct weft_region *region;	/* NULL: the bytes are at @p */
+	union {
+		u64 addr;
+		const void *p;
+	};
+	u32 len;
+};
+
+/* An FPDU to hand over: its head, then the pieces, then PAD and CRC. */
+struct weft_txd {
+	struct weft_tx_fpdu f;
+	u32 npieces;
+	struct weft_piece piece[WEFT_MAX_SGE + 1];
+};
+
+enum weft_tx_result {
+	WEFT_TX_IDLE,			/* nothing to send now; KICK is set on the ring */
+	WEFT_TX_FPDU,			/* *d is to be sent; weft_tx_put() when copied */
+	WEFT_TX_NO_FIT,			/* @whole was asked for and the rest of the message is longer */
+	WEFT_TX_FIN,			/* all is said: close the sending side. Reported once */
+};
+
+/*
+ * Chooses the next FPDU: a Terminate first, the RTR, the message in progress,
+ * then Responses and WQEs by turns, as gates allow (MPA-30, ORD, fence). Pulls
+ * new WQEs from the ring. @max_ulpdu >= 128. @whole: only if all that is left
+ * of the message fits into @max_ulpdu (which may then be smaller).
+ */
+enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
+				 struct weft_txd *d);
+
+/* Lets go of the regions held by *@d. */
+void weft_tx_put(struct weft_txd *d);
+
+/*
+ * Every FPDU handed out so far is in TCP or in private copies: WQEs wholly sent
+ * complete now, in order (RFC 5040 §5.5 rule 15).
+ */
+void weft_tx_sent(struct weft_qpc *qp);
+
+/* ---- between the files of core/ ---- */
+
+static inline struct weft_sq_wqe *weft_sq_wqe_at(const struct weft_sqq *sq, u32 pos)
+{
+	return (struct weft_sq_wqe *)(sq->copy +
+				      (size_t)(pos & (sq->q.slots - 1)) * WEFT_SLOT_SIZE);
+}
+
+static inline struct weft_wqe_info *weft_sq_info_at(const struct weft_sqq *sq, u32 pos)
+{
+	return &sq->info[pos & (sq->q.slots - 1)];
+}
+
+/* wqe.c: judges a private copy that has @nslots slots. Fills *@len with the payload's
+ * length. Returns WEFT_WC_SUCCESS, or the status of its completion.
+ */
+u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len);
+/* wqe.c: the @i-th SGE of a judged entry; its inline bytes. */
+const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i);
+const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
+
+/* sq.c: copies and judges the next entry of the ring, if any: 1, 0 (none), -1 (broken). */
+int weft_sq_pull(struct weft_qpc *qp);
+/* sq.c: completes, in order, entries that are done. */
+void weft_sq_reap(struct weft_qpc *qp);
+/* sq.c: completes the rest: those done as they are, others with FLUSH_ERR. */
+void weft_sq_flush(struct weft_qpc *qp);
+
+/* rq.c: takes the next receive into qp->recv_slots: 1, 0 none, -1 broken. */
+int weft_rq_take(struct weft_qpc *qp);
+void weft_rq_flush(struct weft_qpc *qp);
+void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u64 imm);
+
+#endif
