@@ -61,6 +61,18 @@ static inline bool weft_opcode_solicits(enum weft_opcode op)
 	return op == WEFT_OP_SEND_SE || op == WEFT_OP_SEND_SE_INV || op == WEFT_OP_IMM_SE;
 }
 
+/* Buffer model of the messages this end sends, RFC 5040 Fig. 4. */
+static inline bool weft_opcode_is_tagged(enum weft_opcode op)
+{
+	return op == WEFT_OP_WRITE || op == WEFT_OP_READ_RESP;
+}
+
+/* Queue number of an untagged opcode, RFC 5040 Fig. 4 and RFC 7306 Fig. 2. */
+u32 weft_opcode_qn(enum weft_opcode op);
+
+/* Octets of the header behind DDP's that each message with @op must carry. */
+u32 weft_opcode_header_len(enum weft_opcode op);
+
 /* RDMA Read Request header, RFC 5040 Fig. 6. */
 struct weft_read_req {
 	u32 sink_stag;

@@ -32,7 +32,12 @@ enum weft_rx_event {
 	WEFT_RX_ERROR,			/* st->rx_error; every later byte is discarded */
 };
 
-/* A received segment. Valid until the next call on its stream. */
+/*
+ * A received segment. Valid until the next weft_stream_rx() on its stream.
+ * With WEFT_RX_ERROR it tells what the Terminate needs: ddp, raw, raw_len and
+ * ulpdu_len when a header was at fault; all zero when MPA was (LLP errors
+ * carry no headers). A ULPDU too short for its DDP header leaves ddp zero.
+ */
 struct weft_fpdu {
 	struct weft_ddp_hdr ddp;
 	u8 raw[WEFT_HEAD_MAX - 2];	/* the ULPDU's first bytes, for a Terminate */
@@ -54,26 +59,29 @@ enum weft_rx_state {
 struct weft_stream {
 	struct weft_mpa_agreed agreed;
 	bool initiator;
+	bool started;			/* Full Operation was entered */
 	bool ext;			/* RFC 7306 opcodes allowed */
 
 	/* receive */
 	enum weft_rx_state rx_state;
 	enum weft_err rx_error;
 	u32 rx_marker_pos;		/* modulo 512, counts all octets */
-	u32 rx_staged;			/* octets of the current unit in the stage, Markers stripped */
+	u32 rx_staged;			/* octets of the current unit in hand, Markers stripped */
 	u32 rx_need;			/* octets of the current unit, 0 while unknown */
-	u32 rx_crc;			/* over what is staged */
-	u32 rx_skip;			/* staged FPDU reported: to be dropped at the next call */
+	u32 rx_crc;			/* over what is staged, and its Markers */
+	bool rx_reported;		/* the staged FPDU is: dropped at the next call */
+	bool rx_marker_bad;		/* a Marker of the current FPDU points elsewhere */
+	bool rx_tell;			/* dead, and the host has not heard of it yet */
 	u8 *chunk[WEFT_STAGE_CHUNKS];	/* lent by the host, see weft_stream_lend() */
 	u32 nchunk;
 	struct weft_seg stage_seg[WEFT_STAGE_CHUNKS]; /* the stage, as pieces for a cursor */
 	u8 marker[WEFT_MPA_MARKER_SIZE];
-	u32 marker_got;
-	u32 rx_fpdus;			/* whole FPDUs received */
+	u32 rx_fpdus;			/* whole FPDUs received, valid ones by MPA's rules */
 
 	/* start-up */
-	struct weft_mpa_frame frame;	/* WEFT_RX_STARTUP: what the peer sent */
-	u8 pd[WEFT_MPA_PD_MAX];		/* and its private data, frame.pd_len bytes */
+	u8 startup[WEFT_MPA_FRAME_MAX];	/* the peer's frame as it comes in */
+	struct weft_mpa_frame frame;	/* WEFT_RX_STARTUP: what it says */
+	const u8 *pd;			/* and its private data, frame.pd_len bytes in startup[] */
 
 	/* send */
 	bool tx_gate;			/* MPA-30: responder holds until rx_fpdus > 0 */
@@ -107,20 +115,32 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 				  struct weft_fpdu *fpdu);
 
 /*
- * Lends the stage one more chunk of WEFT_STAGE_CHUNK bytes, or NULL when there
- * is none: the stream is then in error WEFT_E_RDMAP_LOCAL.
+ * Answers WEFT_RX_CHUNK, and only that: lends the stage one more chunk of
+ * WEFT_STAGE_CHUNK bytes, or NULL when there is none: the next weft_stream_rx()
+ * then returns WEFT_RX_ERROR, WEFT_E_RDMAP_LOCAL.
  */
 void weft_stream_lend(struct weft_stream *st, u8 *chunk);
 
-/* Takes back a chunk that the stage does not need now; NULL when none is left.
- * @all: also those in use (the connection ends).
+/*
+ * Takes back a chunk that the stage does not need now; NULL when none is left.
+ * @all: also those in use; the stream is stopped (the connection ends).
  */
 u8 *weft_stream_reclaim(struct weft_stream *st, bool all);
 
 /* May this end send FPDUs now? (Full Operation, and RFC 5044 §7.1.2(4).) */
 static inline bool weft_stream_may_send(const struct weft_stream *st)
 {
-	return st->rx_state >= WEFT_AWAIT_FPDU && !(st->tx_gate && !st->rx_fpdus);
+	return st->started && !(st->tx_gate && !st->rx_fpdus);
+}
+
+/*
+ * May this end send a Terminate now? The first FPDU may be the error to report
+ * (RFC 5044 §8), so the gate does not hold it; before Full Operation there is
+ * nothing to send it in.
+ */
+static inline bool weft_stream_may_terminate(const struct weft_stream *st)
+{
+	return st->started;
 }
 
 /* A message on its way out. Filled by the owner, advanced by weft_stream_tx(). */

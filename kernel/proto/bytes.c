@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A cursor over borrowed pieces. */
+#include "bytes.h"
+
+/* Restores the invariant: leaves a piece that is used up, skips empty ones. */
+static inline void settle(struct weft_cur *c)
+{
+	while (c->left && c->off == c->seg->len) {
+		c->seg++;
+		c->off = 0;
+	}
+}
+
+static inline u32 run_len(const struct weft_cur *c, u32 max)
+{
+	u32 n = c->seg->len - c->off;
+
+	if (n > c->left)
+		n = c->left;
+	return n < max ? n : max;
+}
+
+static inline void step(struct weft_cur *c, u32 n)
+{
+	c->off += n;
+	c->left -= n;
+	settle(c);
+}
+
+void weft_cur_init(struct weft_cur *c, const struct weft_seg *seg, u32 nseg)
+{
+	u32 i;
+
+	c->seg = seg;
+	c->off = 0;
+	c->left = 0;
+	for (i = 0; i < nseg; i++)
+		c->left += seg[i].len;
+	settle(c);
+}
+
+const u8 *weft_cur_piece(struct weft_cur *c, u32 max, u32 *len)
+{
+	const u8 *p;
+
+	*len = 0;
+	if (!c->left || !max)
+		return NULL;
+	p = c->seg->p + c->off;
+	*len = run_len(c, max);
+	step(c, *len);
+	return p;
+}
+
+void weft_cur_copy(struct weft_cur *c, void *dst, u32 n)
+{
+	u8 *out = dst;
+
+	while (n) {
+		u32 len = run_len(c, n);
+
+		memcpy(out, c->seg->p + c->off, len);
+		out += len;
+		n -= len;
+		step(c, len);
+	}
+}
+
+void weft_cur_skip(struct weft_cur *c, u32 n)
+{
+	while (n) {
+		u32 len = run_len(c, n);
+
+		n -= len;
+		step(c, len);
+	}
+}
+
+u32 weft_cur_crc(struct weft_cur *c, u32 crc, u32 n)
+{
+	while (n) {
+		u32 len = run_len(c, n);
+
+		crc = weft_crc32c(crc, c->seg->p + c->off, len);
+		n -= len;
+		step(c, len);
+	}
+	return crc;
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* RDMAP: what each opcode looks like, Read Requests, Terminates. */
+#include "rdmap.h"
+
+/* Terminate Control, RFC 5040 Fig. 8: header bits in the third octet. */
+#define TERM_M	0x80
+#define TERM_D	0x40
+#define TERM_R	0x20
+
+/* RFC 5040 Fig. 4 and RFC 7306 Fig. 2, by opcode. */
+static const struct message {
+	bool known;
+	bool ext;			/* RFC 7306 */
+	bool tagged;
+	u8 qn;
+	u8 header_len;			/* behind DDP's */
+} messages[16] = {
+	[WEFT_OP_WRITE]		= { .known = true, .tagged = true },
+	[WEFT_OP_READ_REQ]	= { .known = true, .qn = WEFT_QN_READ_REQUEST,
+				    .header_len = WEFT_READ_REQ_LEN },
+	[WEFT_OP_READ_RESP]	= { .known = true, .tagged = true },
+	[WEFT_OP_SEND]		= { .known = true, .qn = WEFT_QN_SEND },
+	[WEFT_OP_SEND_INV]	= { .known = true, .qn = WEFT_QN_SEND },
+	[WEFT_OP_SEND_SE]	= { .known = true, .qn = WEFT_QN_SEND },
+	[WEFT_OP_SEND_SE_INV]	= { .known = true, .qn = WEFT_QN_SEND },
+	/* A peer's Terminate is understood however short it is: no minimum. */
+	[WEFT_OP_TERMINATE]	= { .known = true, .qn = WEFT_QN_TERMINATE },
+	[WEFT_OP_IMM]		= { .known = true, .ext = true, .qn = WEFT_QN_SEND,
+				    .header_len = WEFT_IMMEDIATE_LEN },
+	[WEFT_OP_IMM_SE]	= { .known = true, .ext = true, .qn = WEFT_QN_SEND,
+				    .header_len = WEFT_IMMEDIATE_LEN },
+	[WEFT_OP_ATOMIC_REQ]	= { .known = true, .ext = true, .qn = WEFT_QN_READ_REQUEST,
+				    .header_len = WEFT_ATOMIC_REQ_LEN },
+	[WEFT_OP_ATOMIC_RESP]	= { .known = true, .ext = true, .qn = WEFT_QN_ATOMIC_RESPONSE,
+				    .header_len = WEFT_ATOMIC_RESP_LEN },
+};
+
+u32 weft_opcode_qn(enum weft_opcode op)
+{
+	return messages[op & 0x0F].qn;
+}
+
+u32 weft_opcode_header_len(enum weft_opcode op)
+{
+	return messages[op & 0x0F].header_len;
+}
+
+void weft_read_req_read(const u8 *p, struct weft_read_req *r)
+{
+	r->sink_stag = weft_get32(p);
+	r->sink_to = weft_get64(p + 4);
+	r->size = weft_get32(p + 12);
+	r->src_stag = weft_get32(p + 16);
+	r->src_to = weft_get64(p + 20);
+}
+
+u8 *weft_read_req_write(u8 *p, const struct weft_read_req *r)
+{
+	p = weft_put32(p, r->sink_stag);
+	p = weft_put64(p, r->sink_to);
+	p = weft_put32(p, r->size);
+	p = weft_put32(p, r->src_stag);
+	return weft_put64(p, r->src_to);
+}
+
+enum weft_err weft_rdmap_check(const struct weft_ddp_hdr *h, bool ext)
+{
+	const struct message *m = &messages[weft_rdmap_opcode(h->rdmap)];
+
+	/* RFC 5041 §7.1: what DDP can judge by itself. */
+	if (unlikely(h->dv != WEFT_DDP_VERSION))
+		return h->tagged ? WEFT_E_DDP_TVERSION : WEFT_E_DDP_UVERSION;
+	if (unlikely(!h->tagged &&
+		     h->qn > (ext ? WEFT_QN_ATOMIC_RESPONSE : WEFT_QN_TERMINATE)))
+		return WEFT_E_DDP_QN;
+	/* RFC 5040 §7.2 (2), (3). The Rsv bits of the control octet are ignored. */
+	if (unlikely(h->rdmap >> 6 != WEFT_RDMAP_VERSION))
+		return WEFT_E_RDMAP_VERSION;
+	if (unlikely(!m->known || (m->ext && !ext) || m->tagged != h->tagged))
+		return WEFT_E_RDMAP_OPCODE;
+	if (unlikely(!m->tagged && m->qn != h->qn))
+		return WEFT_E_RDMAP_OPCODE;
+	return WEFT_OK;
+}
+
+static bool is_read_req(const u8 *hdr, u32 hdr_len)
+{
+	return hdr_len >= WEFT_DDP_UNTAGGED_LEN + WEFT_READ_REQ_LEN &&
+	       !(hdr[0] & WEFT_DDP_T) && weft_rdmap_opcode(hdr[1]) == WEFT_OP_READ_REQ;
+}
+
+void weft_term_make(struct weft_term *t, enum weft_err e, const u8 *hdr, u32 hdr_len,
+		    u16 seg_len)
+{
+	const struct weft_term_code *c = weft_err_term(e);
+
+	memset(t, 0, sizeof(*t));
+	t->layer = c->layer;
+	t->etype = c->etype;
+	t->code = c->code;
+	/* A header that did not come whole is not sent back in part: D promises all of it. */
+	if (c->headers == WEFT_TERM_BARE || !hdr_len || hdr_len < weft_ddp_len(hdr[0]))
+		return;
+	t->m = true;
+	t->d = true;
+	t->seg_len = seg_len;
+	t->hdr_len = (u8)weft_ddp_len(hdr[0]);
+	if (c->headers == WEFT_TERM_DDP_RDMAP && is_read_req(hdr, hdr_len)) {
+		t->r = true;
+		t->hdr_len += WEFT_READ_REQ_LEN;
+	}
+	memcpy(t->hdr, hdr, t->hdr_len);
+}
+
+u8 *weft_term_write(u8 *p, const struct weft_term *t)
+{
+	*p++ = (u8)(t->layer << 4 | t->etype);
+	*p++ = t->code;
+	*p++ = (t->m ? TERM_M : 0) | (t->d ? TERM_D : 0) | (t->r ? TERM_R : 0);
+	*p++ = 0;
+	/* RFC 5040 §4.8: the length is present when D is set, valid when M is. */
+	if (!t->m && !t->d)
+		return p;
+	p = weft_put16(p, t->seg_len);
+	memcpy(p, t->hdr, t->hdr_len);
+	return p + t->hdr_len;
+}
+
+/* Octets of header that the bits announce; @ctl is the DDP header's first one. */
+static u32 announced_len(const struct weft_term *t, u8 ctl)
+{
+	if (!t->d)
+		return 0;
+	return weft_ddp_len(ctl) + (t->r ? WEFT_READ_REQ_LEN : 0);
+}
+
+void weft_term_read(const u8 *p, u32 len, struct weft_term *t)
+{
+	u8 ctl[WEFT_TERM_CTL_LEN + 2] = { 0 };
+	u32 n = min_t(u32, len, sizeof(ctl));
+
+	memset(t, 0, sizeof(*t));
+	if (!n)
+		return;
+	memcpy(ctl, p, n);
+	t->layer = ctl[0] >> 4;
+	t->etype = ctl[0] & 0x0F;
+	t->code = ctl[1];
+	t->m = ctl[2] & TERM_M;
+	t->d = ctl[2] & TERM_D;
+	t->r = ctl[2] & TERM_R;
+	if (t->m)
+		t->seg_len = weft_get16(ctl + WEFT_TERM_CTL_LEN);
+	if (len <= sizeof(ctl))
+		return;
+	n = min_t(u32, len - sizeof(ctl), announced_len(t, p[sizeof(ctl)]));
+	memcpy(t->hdr, p + sizeof(ctl), n);
+	t->hdr_len = (u8)n;
+}

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* One MPA connection: the receive state machine, and cutting messages. */
+#include "stream.h"
+
+/* The first octets of an FPDU that have to be in one place, before its payload. */
+#define RAW_MAX ((u32)sizeof(((struct weft_fpdu *)NULL)->raw))
+
+static enum weft_rx_event fail(struct weft_stream *st, enum weft_err e)
+{
+	st->rx_state = WEFT_RX_DEAD;
+	st->rx_error = e;
+	return WEFT_RX_ERROR;
+}
+
+/* RFC 5044 §8: once an error was delivered, no FPDU is. */
+static enum weft_rx_event discard(struct weft_stream *st, struct weft_cur *in)
+{
+	weft_cur_skip(in, in->left);
+	if (!st->rx_tell)
+		return WEFT_RX_MORE;
+	st->rx_tell = false;
+	return WEFT_RX_ERROR;
+}
+
+/* Start-up */
+
+static enum weft_rx_event startup_whole(struct weft_stream *st, bool more)
+{
+	bool reply = st->rx_state == WEFT_AWAIT_REPLY;
+	enum weft_err e = weft_mpa_frame_read(st->startup, st->rx_staged, reply,
+					      &st->frame, &st->pd);
+
+	st->rx_staged = 0;
+	if (e)
+		return fail(st, e);
+	/* RFC 5044 §7.1.1, PD_Length: a Request with bytes behind it is improper. */
+	if (!reply && more)
+		return fail(st, WEFT_E_MPA_STARTUP);
+	st->rx_state = WEFT_AWAIT_START;
+	return WEFT_RX_STARTUP;
+}
+
+static enum weft_rx_event rx_startup(struct weft_stream *st, struct weft_cur *in)
+{
+	bool reply = st->rx_state == WEFT_AWAIT_REPLY;
+
+	while (in->left) {
+		u32 need = weft_mpa_frame_need(st->startup, st->rx_staged, reply);
+		u32 n = min_t(u32, need - st->rx_staged, in->left);
+
+		weft_cur_copy(in, st->startup + st->rx_staged, n);
+		st->rx_staged += n;
+		need = weft_mpa_frame_need(st->startup, st->rx_staged, reply);
+		if (!need)
+			return fail(st, WEFT_E_MPA_STARTUP);
+		if (st->rx_staged == need)
+			return startup_whole(st, in->left);
+	}
+	return WEFT_RX_MORE;
+}
+
+/* Bytes behind a Reply are FPDUs and wait for the start; a Request stands alone. */
+static enum weft_rx_event rx_early(struct weft_stream *st, struct weft_cur *in)
+{
+	if (st->initiator || !in->left)
+		return WEFT_RX_MORE;
+	return fail(st, WEFT_E_MPA_STARTUP);
+}
+
+/* Judging a whole FPDU */
+
+/* Sums all but the CRC field of the @len octets at @c, then compares. */
+static bool crc_matches(struct weft_cur c, u32 len)
+{
+	u8 field[WEFT_MPA_CRC_SIZE];
+	u32 crc = ~weft_cur_crc(&c, ~0u, len - WEFT_MPA_CRC_SIZE);
+
+	weft_cur_copy(&c, field, sizeof(field));
+	return weft_get32_le(field) == crc;
+}
+
+/* The verdict on a segment whose first octets are in fpdu->raw. */
+static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	u32 len = fpdu->raw_len;
+	u32 hdr_len, least;
+	enum weft_err e;
+
+	/* RFC 5044 and 5041 have no code for a ULPDU shorter than its header. */
+	if (unlikely(!len || len < weft_ddp_len(fpdu->raw[0]))) {
+		memset(&fpdu->ddp, 0, sizeof(fpdu->ddp));
+		fpdu->payload_len = len;
+		return WEFT_E_RDMAP_UNSPECIFIED;
+	}
+	weft_ddp_read(fpdu->raw, &fpdu->ddp);
+	hdr_len = weft_ddp_len(fpdu->raw[0]);
+	fpdu->payload_len = fpdu->ulpdu_len - hdr_len;
+	weft_cur_skip(&fpdu->payload, hdr_len);
+	e = weft_rdmap_check(&fpdu->ddp, st->ext);
+	if (unlikely(e))
+		return e;
+	least = weft_opcode_header_len(weft_rdmap_opcode(fpdu->ddp.rdmap));
+	return unlikely(fpdu->payload_len < least) ? WEFT_E_RDMAP_UNSPECIFIED : WEFT_OK;
+}
+
+/* An FPDU that MPA finds valid; @c stands at its ULPDU. */
+static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu,
+				 const struct weft_cur *c, u32 ulpdu_len)
+{
+	struct weft_cur head = *c;
+	enum weft_err e;
+
+	st->rx_fpdus++;
+	fpdu->ulpdu_len = (u16)ulpdu_len;
+	fpdu->raw_len = (u8)min_t(u32, ulpdu_len, RAW_MAX);
+	weft_cur_copy(&head, fpdu->raw, fpdu->raw_len);
+	fpdu->payload = *c;
+	fpdu->payload.left = ulpdu_len;
+	e = judge(st, fpdu);
+	return likely(!e) ? WEFT_RX_FPDU : fail(st, e);
+}
+
+/* An FPDU that MPA finds invalid: nothing in it can be trusted. */
+static enum weft_rx_event refuse(struct weft_stream *st, struct weft_fpdu *fpdu,
+				 enum weft_err e)
+{
+	memset(fpdu, 0, sizeof(*fpdu));
+	return fail(st, e);
+}
+
+/* The stage */
+
+static void stage_drop(struct weft_stream *st)
+{
+	st->rx_staged = 0;
+	st->rx_need = 0;
+	st->rx_crc = ~0u;
+	st->rx_reported = false;
+	st->rx_marker_bad = false;
+}
+
+static struct weft_cur stage_cur(const struct weft_stream *st, u32 off, u32 len)
+{
+	struct weft_cur c = {
+		.seg = &st->stage_seg[off / WEFT_STAGE_CHUNK],
+		.off = off % WEFT_STAGE_CHUNK,
+		.left = len,
+	};
+
+	return c;
+}
+
+/*
+ * FPDUPTR of a Marker that stands behind rx_staged octets of the FPDU
+ * (RFC 5044 §4.3): those, and the Markers among them. 16 bits of it: past
+ * 64768 octets of ULPDU the field wraps.
+ */
+static u16 expected_ptr(const struct weft_stream *st)
+{
+	const u32 run = WEFT_MPA_MARKER_EVERY - WEFT_MPA_MARKER_SIZE;
+	u32 n = st->rx_staged;
+
+	return (u16)(n ? n + WEFT_MPA_MARKER_SIZE * ((n - 1) / run) : 0);
+}
+
+static bool marker_due(const struct weft_stream *st)
+{
+	return st->agreed.rx_markers && st->rx_marker_pos < WEFT_MPA_MARKER_SIZE;
+}
+
+static void marker_take(struct weft_stream *st, struct weft_cur *in)
+{
+	u32 n = min_t(u32, WEFT_MPA_MARKER_SIZE - st->rx_marker_pos, in->left);
+
+	weft_cur_copy(in, st->marker + st->rx_marker_pos, n);
+	st->rx_marker_pos += n;
+	if (st->rx_marker_pos < WEFT_MPA_MARKER_SIZE)
+		return;
+	if (st->agreed.crc)
+		st->rx_crc = weft_crc32c(st->rx_crc, st->marker, sizeof(st->marker));
+	/* RFC 5044 §4.2: Reserved and the two low bits are not looked at. */
+	if (((weft_get16(st->marker + 2) ^ expected_ptr(st)) & ~3u) != 0)
+		st->rx_marker_bad = true;
+}
+
+/* Octets up to the next point where something changes: length known, CRC field, end. */
+static u32 stage_limit(const struct weft_stream *st)
+{
+	u32 summed = st->rx_need - WEFT_MPA_CRC_SIZE;
+
+	if (!st->rx_need)
+		return WEFT_MPA_LEN_SIZE - st->rx_staged;
+	return (st->rx_staged < summed ? summed : st->rx_need) - st->rx_staged;
+}
+
+/* Moves one contiguous run of @in to the stage. Caller: there is room, and a byte. */
+static void stage_run(struct weft_stream *st, struct weft_cur *in)
+{
+	u32 off = st->rx_staged % WEFT_STAGE_CHUNK;
+	u8 *dst = st->chunk[st->rx_staged / WEFT_STAGE_CHUNK] + off;
+	u32 n = min_t(u32, WEFT_STAGE_CHUNK - off, stage_limit(st));
+	const u8 *p;
+
+	if (st->agreed.rx_markers)
+		n = min_t(u32, n, weft_mpa_to_marker(st->rx_marker_pos));
+	p = weft_cur_piece(in, n, &n);
+	memcpy(dst, p, n);
+	if (st->agreed.crc && (!st->rx_need || st->rx_staged + WEFT_MPA_CRC_SIZE < st->rx_need))
+		st->rx_crc = weft_crc32c(st->rx_crc, dst, n);
+	st->rx_staged += n;
+	st->rx_marker_pos = (st->rx_marker_pos + n) & (WEFT_MPA_MARKER_EVERY - 1);
+	if (st->rx_staged == WEFT_MPA_LEN_SIZE)
+		st->rx_need = weft_mpa_fpdu_len(weft_get16(st->chunk[0]));
+}
+
+static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	struct weft_cur c = stage_cur(st, st->rx_need - WEFT_MPA_CRC_SIZE, WEFT_MPA_CRC_SIZE);
+	u32 ulpdu_len = weft_get16(st->chunk[0]);
+	u8 field[WEFT_MPA_CRC_SIZE];
+
+	st->rx_reported = true;
+	weft_cur_copy(&c, field, sizeof(field));
+	if (st->agreed.crc && weft_get32_le(field) != ~st->rx_crc)
+		return refuse(st, fpdu, WEFT_E_MPA_CRC);
+	/* RFC 5044 §8 code 3 comes "in the event that the CRC is valid". */
+	if (st->rx_marker_bad)
+		return refuse(st, fpdu, WEFT_E_MPA_MARKER);
+	c = stage_cur(st, WEFT_MPA_LEN_SIZE, ulpdu_len);
+	return report(st, fpdu, &c, ulpdu_len);
+}
+
+static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
+				   struct weft_fpdu *fpdu)
+{
+	while (in->left) {
+		if (marker_due(st)) {
+			marker_take(st, in);
+			continue;
+		}
+		if (st->rx_staged == st->nchunk * WEFT_STAGE_CHUNK)
+			return WEFT_RX_CHUNK;
+		stage_run(st, in);
+		if (st->rx_staged == st->rx_need)
+			return stage_whole(st, fpdu);
+	}
+	return WEFT_RX_MORE;
+}
+
+/* In place */
+
+/* Returns the length of the FPDU at @in if it is whole in hand, else 0. */
+static u32 whole_len(const struct weft_cur *in, u32 *ulpdu_len)
+{
+	u8 both[WEFT_MPA_LEN_SIZE];
+	const u8 *p = both;
+	u32 len;
+
+	if (in->left < WEFT_MPA_LEN_SIZE)
+		return 0;
+	if (likely(in->seg->len - in->off >= WEFT_MPA_LEN_SIZE)) {
+		p = in->seg->p + in->off;
+	} else {
+		struct weft_cur c = *in;
+
+		weft_cur_copy(&c, both, sizeof(both));
+	}
+	*ulpdu_len = weft_get16(p);
+	len = weft_mpa_fpdu_len(*ulpdu_len);
+	return len <= in->left ? len : 0;
+}
+
+static enum weft_rx_event rx_in_place(struct weft_stream *st, struct weft_cur *in,
+				      struct weft_fpdu *fpdu, u32 len, u32 ulpdu_len)
+{
+	struct weft_cur c = *in;
+
+	weft_cur_skip(in, len);
+	if (st->agreed.crc && unlikely(!crc_matches(c, len)))
+		return refuse(st, fpdu, WEFT_E_MPA_CRC);
+	weft_cur_skip(&c, WEFT_MPA_LEN_SIZE);
+	return report(st, fpdu, &c, ulpdu_len);
+}
+
+static enum weft_rx_event rx_fpdu(struct weft_stream *st, struct weft_cur *in,
+				  struct weft_fpdu *fpdu)
+{
+	u32 len, ulpdu_len;
+
+	if (st->rx_reported)
+		stage_drop(st);
+	if (!st->rx_staged && !st->agreed.rx_markers) {
+		len = whole_len(in, &ulpdu_len);
+		if (likely(len))
+			return rx_in_place(st, in, fpdu, len, ulpdu_len);
+	}
+	return rx_stage(st, in, fpdu);
+}
+
+enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
+				  struct weft_fpdu *fpdu)
+{
+	switch (st->rx_state) {
+	case WEFT_AWAIT_FPDU:
+		return rx_fpdu(st, in, fpdu);
+	case WEFT_AWAIT_REQUEST:
+	case WEFT_AWAIT_REPLY:
+		return rx_startup(st, in);
+	case WEFT_AWAIT_START:
+		return rx_early(st, in);
+	case WEFT_RX_DEAD:
+		break;
+	}
+	return discard(st, in);
+}
+
+/* Life */
+
+void weft_stream_init(struct weft_stream *st, bool initiator)
+{
+	memset(st, 0, sizeof(*st));
+	st->initiator = initiator;
+	st->rx_state = initiator ? WEFT_AWAIT_REPLY : WEFT_AWAIT_REQUEST;
+	stage_drop(st);
+}
+
+void weft_stream_start(struct weft_stream *st, const struct weft_mpa_agreed *agreed)
+{
+	if (st->rx_state >= WEFT_AWAIT_FPDU)
+		return;
+	st->agreed = *agreed;
+	st->started = true;
+	/* RFC 5044 §7.1.2 (4): the responder sends only after it received. */
+	st->tx_gate = !st->initiator;
+	st->rx_state = WEFT_AWAIT_FPDU;
+	stage_drop(st);
+}
+
+void weft_stream_stop(struct weft_stream *st)
+{
+	st->rx_state = WEFT_RX_DEAD;
+	st->rx_tell = false;
+}
+
+void weft_stream_lend(struct weft_stream *st, u8 *chunk)
+{
+	if (!chunk) {
+		if (st->rx_state != WEFT_RX_DEAD) {
+			fail(st, WEFT_E_RDMAP_LOCAL);
+			st->rx_tell = true;
+		}
+		return;
+	}
+	st->stage_seg[st->nchunk].p = chunk;
+	st->stage_seg[st->nchunk].len = WEFT_STAGE_CHUNK;
+	st->chunk[st->nchunk++] = chunk;
+}
+
+u8 *weft_stream_reclaim(struct weft_stream *st, bool all)
+{
+	u32 used = DIV_ROUND_UP(st->rx_staged, WEFT_STAGE_CHUNK);
+
+	if (all) {
+		weft_stream_stop(st);
+		stage_drop(st);
+	}
+	if (all || st->rx_state == WEFT_RX_DEAD)
+		used = 0;
+	return st->nchunk > used ? st->chunk[--st->nchunk] : NULL;
+}
+
+/* Send */
+
+void weft_stream_tx(struct weft_tx_msg *m, u32 max_ulpdu, struct weft_tx_fpdu *f)
+{
+	struct weft_ddp_hdr h = {
+		.tagged = weft_opcode_is_tagged(m->op),
+		.dv = WEFT_DDP_VERSION,
+		.rdmap = weft_rdmap_ctl(m->op),
+		.stag = m->stag,
+		.to = m->to + m->done,
+		.inv_stag = weft_opcode_invalidates(m->op) ? m->inv_stag : 0,
+		.qn = weft_opcode_qn(m->op),
+		.msn = m->msn,
+		.mo = m->done,
+	};
+	u32 ddp_len = h.tagged ? WEFT_DDP_TAGGED_LEN : WEFT_DDP_UNTAGGED_LEN;
+	u8 *p = f->head + WEFT_MPA_LEN_SIZE;
+
+	f->payload_off = m->done;
+	f->payload_len = min_t(u32, m->len - m->done, max_ulpdu - ddp_len - m->ulp_len);
+	f->ulpdu_len = ddp_len + m->ulp_len + f->payload_len;
+	m->done += f->payload_len;
+	m->started = true;
+	f->last = m->done == m->len;
+	h.last = f->last;
+
+	weft_put16(f->head, (u16)f->ulpdu_len);
+	p = weft_ddp_write(p, &h);
+	if (m->ulp_len)
+		memcpy(p, m->ulp, m->ulp_len);
+	f->head_len = WEFT_MPA_LEN_SIZE + ddp_len + m->ulp_len;
+}
+
+u32 weft_stream_tx_wire_len(const struct weft_stream *st, u32 ulpdu_len)
+{
+	u32 plain = weft_mpa_fpdu_len(ulpdu_len);
+
+	return st->agreed.tx_markers ? weft_mpa_marked_len(st->tx_marker_pos, plain) : plain;
+}
+
+/* Octets of FPDU among the next @room, which is a multiple of 4. */
+static u32 plain_room(const struct weft_stream *st, u32 room)
+{
+	u32 before = weft_mpa_to_marker(st->tx_marker_pos);
+
+	if (!st->agreed.tx_markers || room <= before)
+		return room;
+	return room - WEFT_MPA_MARKER_SIZE * DIV_ROUND_UP(room - before, WEFT_MPA_MARKER_EVERY);
+}
+
+u32 weft_stream_tx_max_ulpdu(const struct weft_stream *st, u32 room)
+{
+	u32 plain = plain_room(st, room & ~3u);
+
+	if (plain < weft_mpa_fpdu_len(0))
+		return 0;
+	return min_t(u32, plain - WEFT_MPA_LEN_SIZE - WEFT_MPA_CRC_SIZE, WEFT_MPA_ULPDU_MAX);
+}
+
+void weft_stream_tx_emit(struct weft_stream *st, const struct weft_tx_fpdu *f,
+			 struct weft_emit *e, u8 *out)
+{
+	u32 wire_len = weft_stream_tx_wire_len(st, f->ulpdu_len);
+
+	weft_emit_begin(e, out, f->ulpdu_len, st->agreed.crc, st->agreed.tx_markers,
+			st->tx_marker_pos);
+	weft_emit_bytes(e, f->head + WEFT_MPA_LEN_SIZE, f->head_len - WEFT_MPA_LEN_SIZE);
+	st->tx_marker_pos = (st->tx_marker_pos + wire_len) & (WEFT_MPA_MARKER_EVERY - 1);
+}
