@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Builds a user-mode Linux of the lab in the cache, unless it is there:
+#   build-uml.sh FLAVOUR
+#     6.12-debug  backports' 6.12, KASAN and lockdep, one CPU (make check)
+#     7.2-smp     sid's kernel, SMP, no debugging (figures)
+#     7.2-debug   sid's kernel, SMP, KASAN and lockdep (make check-full)
+# Prints the build folder: ./linux is the kernel, modules/ what modprobe -d takes, and
+# drivers build against the folder itself.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+flavour=${1:?flavour}
+case $flavour in
+6.12-debug) suite=bookworm-backports package=linux-source-6.12 fragments='base debug' ;;
+7.2-smp) suite=sid package=linux-source fragments='base smp' ;;
+7.2-debug) suite=sid package=linux-source fragments='base smp debug' ;;
+*) die "no user-mode kernel called $flavour" ;;
+esac
+need make gcc flex bison bc xz
+
+fragment_files=()
+for fragment in $fragments; do
+	fragment_files+=("$WEFT_TOP/scripts/kconfig/$fragment.config")
+done
+
+# The options asked for, without their comments.
+options() {
+	grep -h '^CONFIG_' "${fragment_files[@]}"
+}
+
+# unpack PACKAGE_DIR: the source tree, shared by the flavours built from it.
+unpack() {
+	local tree
+	tree=$WEFT_CACHE/src/$(basename "$1")
+	if [ ! -d "$tree" ]; then
+		local tmp
+		mkdir -p "$WEFT_CACHE/src"
+		tmp=$(mktemp -d "$WEFT_CACHE/src/.tmp.XXXXXX")
+		say "unpacking $(basename "$tree")"
+		tar -C "$tmp" --strip-components=1 -xf "$(echo "$1"/usr/src/linux-source-*.tar.xz)" || {
+			rm -rf "$tmp"
+			die "cannot unpack the sources of $flavour"
+		}
+		mv "$tmp" "$tree"
+	fi
+	echo "$tree"
+}
+
+# Every option asked for must have been granted: a lab without lockdep proves nothing.
+verify_config() {
+	local option bad=0
+	while read -r option; do
+		case $option in
+		*=n) ! grep -q "^${option%=n}=" "$1/.config" ;;
+		*) grep -qx "$option" "$1/.config" ;;
+		esac || {
+			say "$flavour: not granted: $option"
+			bad=1
+		}
+	done < <(options)
+	return $bad
+}
+
+configure() {
+	local tree=$1 out=$2
+	make -s -C "$tree" O="$out" ARCH=um x86_64_defconfig
+	(cd "$out" && KCONFIG_CONFIG=.config "$tree/scripts/kconfig/merge_config.sh" -m .config \
+		"${fragment_files[@]}")
+	make -s -C "$tree" O="$out" ARCH=um olddefconfig
+	verify_config "$out"
+}
+
+compile() {
+	configure "$1" "$2" &&
+		nice make -s -C "$1" O="$2" ARCH=um -j"$(nproc)" linux modules &&
+		make -s -C "$1" O="$2" ARCH=um INSTALL_MOD_PATH="$2/modules" modules_install
+}
+
+fill() {
+	local pkg tree out key
+	pkg=$("$WEFT_TOP/scripts/fetch.sh" "$suite" "$package") ||
+		die "the sources of user-mode $flavour (Debian $suite) cannot be had now"
+	key=$(options | sha256sum | cut -c 1-8)
+	out=$WEFT_CACHE/kernel/${flavour}_${pkg##*_}_$key
+	# Not "build aside, then rename": a kernel's build folder holds its own path. The stamp
+	# is written last instead, and an interrupted build is taken up where it stopped.
+	if [ ! -e "$out/.complete" ]; then
+		tree=$(unpack "$pkg")
+		mkdir -p "$out"
+		say "building user-mode Linux $flavour (some 8 minutes, once); log: $out/build.log"
+		logged "$out/build.log" compile "$tree" "$out" || {
+			say "again, from the beginning"
+			find "$out" -mindepth 1 -delete
+			logged "$out/build.log" compile "$tree" "$out" || die "$flavour does not build"
+		}
+		touch "$out/.complete"
+	fi
+	echo "$out"
+}
+
+with_lock "uml-$flavour" fill

@@ -1,0 +1,17 @@
+# shellcheck shell=bash
+# One user-mode Linux; its machine b is a network namespace. Sourced by run.sh; uses its $run,
+# $lab and $tree.
+# shellcheck disable=SC2154
+
+uml_boot() {
+	local cpus=() memory=1G pid
+	case $lab in 7.*) cpus=(ncpus=2) memory=3G ;; esac
+	cp /proc/cpuinfo "$run/cpuinfo"
+	# ro: the root is the host's own files.
+	"$tree/linux" mem=$memory "${cpus[@]}" seccomp=on rootfstype=hostfs ro \
+		init="$WEFT_TOP/tests/lab/machine.sh" con=null con0=fd:0,fd:1 quiet panic=-1 log_buf_len=4M \
+		WEFT_LINK=netns WEFT_ROLE=a WEFT_TOP="$WEFT_TOP" WEFT_RUN="$run" \
+		</dev/null >"$run/console" 2>&1 &
+	pid=$!
+	follow $pid
+}

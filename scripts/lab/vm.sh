@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# Two QEMU machines with Debian's stock kernel, the host's files as their read-only root, and
+# a virtio link between them. Sourced by run.sh; uses its $run and $modules.
+# shellcheck disable=SC2154
+
+# Modules for initramfs.sh to reach its root and the link.
+vm_modules='virtio_pci 9pnet_virtio 9p overlay virtio_net'
+
+# In the order of their dependencies, as modprobe itself would load them.
+vm_module_files() {
+	local release module
+	release=$(basename "$modules"/lib/modules/*)
+	for module in $vm_modules; do
+		/sbin/modprobe -d "$modules" -S "$release" --show-depends "$module" || return
+	done | awk '$1 == "insmod" && !seen[$2]++ {print $2}'
+}
+
+vm_initramfs() {
+	local dir=$run/initramfs file
+	mkdir -p "$dir/bin" "$dir/lib"
+	cp "$(command -v busybox)" "$dir/bin/busybox"
+	install -m 755 "$WEFT_TOP/tests/lab/initramfs.sh" "$dir/init"
+	vm_module_files >"$run/initramfs.list"
+	while read -r file; do
+		cp "$file" "$dir/lib/"
+		basename "$file"
+	done <"$run/initramfs.list" >"$dir/modules"
+	(cd "$dir" && find . | cpio --quiet -o -H newc) >"$run/initramfs.cpio"
+	rm -rf "$dir"
+}
+
+# Does a stock kernel boot under KVM here? /dev/kvm may open and still run nothing, so one
+# machine is tried for 20 s at most, and the verdict kept for this host kernel.
+vm_accel() {
+	local verdict
+	verdict=$WEFT_CACHE/accel-$(uname -r)
+	if [ ! -s "$verdict" ]; then
+		mkdir -p "$WEFT_CACHE"
+		if [ -w /dev/kvm ] && vm_probe_kvm; then echo kvm; else echo tcg; fi >"$verdict.$$"
+		mv "$verdict.$$" "$verdict"
+		say "machines run with $(cat "$verdict")"
+	fi
+	cat "$verdict"
+}
+
+# An initramfs that only powers off: a kernel that gets there boots.
+vm_probe_kvm() {
+	local dir=$run/probe
+	mkdir -p "$dir/bin"
+	cp "$(command -v busybox)" "$dir/bin/busybox"
+	printf '#!/bin/busybox sh\n/bin/busybox poweroff -f\n' >"$dir/init"
+	chmod 755 "$dir/init"
+	(cd "$dir" && find . | cpio --quiet -o -H newc) >"$run/probe.cpio"
+	timeout 20 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults -display none \
+		-no-reboot -kernel "$(echo "$modules"/boot/vmlinuz-*)" -initrd "$run/probe.cpio" \
+		-append panic=-1 >/dev/null 2>&1 </dev/null
+}
+
+# vm_machine ROLE NETDEV
+vm_machine() {
+	local accel=(-accel "tcg,thread=multi" -cpu max) mac=02:77:65:66:74:0$1
+	[ "$(vm_accel)" = kvm ] && accel=(-accel kvm -cpu host)
+	exec qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1024 -nodefaults -display none -no-reboot \
+		-kernel "$(echo "$modules"/boot/vmlinuz-*)" -initrd "$run/initramfs.cpio" \
+		-append "console=ttyS0 quiet panic=-1 log_buf_len=4M WEFT_LINK=vm WEFT_ROLE=$1 WEFT_TOP=$WEFT_TOP" \
+		-serial "file:$run/console-$1" \
+		-fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
+		-device virtio-9p-pci,fsdev=host,mount_tag=host \
+		-fsdev "local,id=share,path=$run,security_model=none" \
+		-device virtio-9p-pci,fsdev=share,mount_tag=share \
+		-netdev "$2" -device "virtio-net-pci,netdev=link,mac=$mac" \
+		-device virtio-rng-pci </dev/null >"$run/qemu-$1.log" 2>&1
+}
+
+vm_boot() {
+	local link a b socket
+	need qemu-system-x86_64 busybox cpio modprobe
+	vm_initramfs
+	vm_accel >/dev/null
+	# Not in $run: the path of a socket must be short.
+	socket=$(mktemp -d)
+	link=stream,id=link,addr.type=unix,addr.path=$socket/link
+	vm_machine b "$link,server=on" &
+	b=$!
+	while [ ! -S "$socket/link" ] && kill -0 $b 2>/dev/null; do sleep 0.05; done
+	vm_machine a "$link,server=off" &
+	a=$!
+	follow $a $b
+	rm -rf "$socket"
+}

@@ -1,0 +1,10 @@
+#!/bin/bash
+# One test of a suite, in a process of its own: one-test.sh SUITE FUNCTION [ARG...]
+lab=$(cd "$(dirname "$0")" && pwd)
+suite=$1
+shift
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$lab/lib.sh"
+# shellcheck disable=SC1090 # a suite
+. "$lab/suites/$suite.sh"
+"$@"

@@ -1,0 +1,64 @@
+#!/bin/bash
+# Runs suites on machine a: suite.sh SUITE...
+# A suite is a file suites/SUITE.sh with a function `tests` that prints one test a line,
+# "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON` or by a failing
+# last command, by the kernel's log, or by what it leaves behind. TAP on stdout.
+#   suite.sh --list SUITE...    only the plan, "SUITE NAME" a line (also works on the host)
+lab=$(cd "$(dirname "$0")" && pwd)
+
+# shellcheck disable=SC1090 # a suite
+plan() {
+	local suite name rest
+	for suite; do
+		(. "$lab/suites/$suite.sh" && tests) | while read -r name rest; do
+			# shellcheck disable=SC2254 # TESTS is a pattern
+			case $name in ${TESTS:-*}) echo "$suite $name $rest" ;; esac
+		done
+	done
+}
+
+if [ "$1" = --list ]; then
+	shift
+	plan "$@" | cut -d' ' -f1-2
+	exit
+fi
+
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$lab/lib.sh"
+
+# One test, with all that follows it. Prints the reason if it failed.
+one() {
+	local suite=$1 name=$2 bad='' side kernels='a b'
+	[ "$WEFT_LINK" = netns ] && kernels=a
+	shift 2
+	export TEST_DIR=$SHARE/tests/$suite/$name
+	mkdir -p "$TEST_DIR"
+	for side in $kernels; do on "$side" bash -c "echo weft-lab: begin $suite/$name >/dev/kmsg"; done
+
+	if ! timeout -k 5 "${TEST_TIMEOUT:-120}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
+		bad=$(grep '^FAIL: ' "$TEST_DIR/out" | head -n 1)
+		bad=${bad:-"time-out or a failing command; $(tail -n 1 "$TEST_DIR/out")"}
+	fi
+
+	for side in $kernels; do
+		at "$side" clean_here >"$TEST_DIR/left-$side" 2>&1 ||
+			bad=${bad:-"left on $side: $(head -n 1 "$TEST_DIR/left-$side")"}
+		at "$side" klog_since "$suite/$name" >"$TEST_DIR/klog-$side"
+		klog_faults <"$TEST_DIR/klog-$side" >"$TEST_DIR/faults-$side" &&
+			bad="kernel log of $side: $(head -n 1 "$TEST_DIR/faults-$side")"
+	done
+	echo "$bad"
+	[ -z "$bad" ]
+}
+
+plan "$@" >/run/plan
+echo "1..$(wc -l </run/plan)"
+while read -r suite name rest <&6; do
+	start=$SECONDS
+	# shellcheck disable=SC2086 # rest is a list
+	if reason=$(one "$suite" "$name" $rest); then
+		echo "ok $suite/$name # $((SECONDS - start)) s"
+	else
+		echo "not ok $suite/$name # ${reason:-failed}"
+	fi
+done 6</run/plan
