@@ -67,7 +67,8 @@ struct weft_wqe_info {
 struct weft_sqq {
 	struct weft_ringq q;		/* idx: oldest entry not yet completed */
 	u32 pulled;			/* next entry to copy from the ring */
-	u32 next;			/* next entry to send (being sent, if cur is set) */
+	u32 next;			/* next entry to send, or being sent */
+	u32 sent;			/* entries before it are copied: see weft_tx_sent() */
 	u32 max_slots;			/* longest WQE allowed by creation */
 	u8 *copy;			/* private: slots + WEFT_SQ_MAX_SLOTS - 1 slots, so that
 					 * an entry is contiguous wherever it starts */
@@ -121,10 +122,11 @@ struct weft_qpc {
 	/* connection limits; arrays lent by the host at start */
 	u32 ord, ird;
 	struct weft_orq_entry *orq;	/* ord entries */
-	u32 orq_head, orq_tail;		/* free running */
-	struct weft_irq_entry *irq;	/* ird entries, at least 1 (the RTR Read) */
+	u32 orq_head, orq_count;	/* a circle: head < ord */
+	bool rtr_read_out;		/* our RTR Read is not yet answered; counts for ORD */
+	struct weft_irq_entry *irq;	/* irq_slots entries: ird, and 1 for an RTR Read */
 	u32 irq_slots;
-	u32 irq_head, irq_tail;
+	u32 irq_head, irq_count;
 
 	/* send side */
 	enum weft_tx_kind tx_kind;	/* what tx_msg is */
@@ -134,14 +136,17 @@ struct weft_qpc {
 	bool rtr_await;			/* responder: the next FPDU may be the RTR */
 	u32 sge, sge_off;		/* of the WQE being sent */
 	u32 msn_send, msn_read;		/* next MSNs */
+	bool tx_unsent;			/* FPDUs handed out since the last weft_tx_sent() */
 	struct weft_read_req resp;	/* the Read being answered */
 	bool peer_fin;			/* peer's sending side is closed */
 	bool fin_out;			/* WEFT_TX_FIN was reported */
 
 	/* receive side */
+	bool rx_seen;			/* a first FPDU has come */
 	u32 msn_in_send, msn_in_read;	/* expected MSNs */
 	bool recv_active;		/* a Send is being received */
 	u8 recv_op;
+	u32 recv_inv;			/* its Invalidate STag */
 	u32 recv_cap, recv_got;
 	u64 recv_slots[WEFT_SQ_MAX_SLOTS * WEFT_SLOT_SIZE / 8]; /* struct weft_rq_wqe */
 
@@ -159,9 +164,15 @@ struct weft_qpc {
  */
 void weft_qpc_init(struct weft_qpc *qp);
 
+/* The error that a refused remote access to a tagged buffer makes: by the peer's
+ * Write or Read Response (DDP's codes), by its Read Request (RDMAP's).
+ */
+enum weft_err weft_denial_ddp(enum weft_denial d);
+enum weft_err weft_denial_rdmap(enum weft_denial d);
+
 /*
  * A connection is there: @st has been started. @orq has ord entries (NULL if 0),
- * @irq irq_slots >= max(ird, 1). IDLE -> RTS. Peer-to-peer initiators send the
+ * @irq has irq_slots >= ird, and at least 1. IDLE -> RTS. Peer-to-peer initiators send the
  * RTR first. The caller runs the send side afterwards.
  */
 void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
@@ -176,6 +187,13 @@ void weft_qpc_close(struct weft_qpc *qp);
  * (none for WEFT_E_MPA_STARTUP), stops the stream. The first error wins.
  */
 void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu *fpdu);
+
+/* The same for an offender known by its headers: see weft_term_make(). */
+void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 hdr_len,
+		       u16 seg_len);
+
+/* A Terminate came and stands in qp->term_in: flushes, answers nothing. */
+void weft_qpc_terminated(struct weft_qpc *qp);
 
 /* The connection is gone or the user asked for ERROR: flushes, no Terminate. */
 void weft_qpc_error(struct weft_qpc *qp);

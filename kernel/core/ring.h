@@ -14,6 +14,7 @@ struct weft_ringq {
 	struct weft_ring *ring;		/* shared with the user, or private to a kernel consumer */
 	u32 slots;			/* power of two, at least 1; 0: the queue does not exist */
 	u32 idx;			/* ours: the truth of ring->kern_idx */
+	bool asleep;			/* WEFT_RING_KICK is set */
 };
 
 /* @mem: zeroed, weft_ring_size(@slots) bytes. */
@@ -44,7 +45,8 @@ void weft_ringq_free(struct weft_ringq *q, u32 n);
 /*
  * Asks the user to kick when it adds to the ring: sets WEFT_RING_KICK, full
  * barrier (pairs with the one between the user's store to user_idx and its load
- * of flags). The caller looks at weft_ringq_filled() again afterwards.
+ * of flags). The caller looks at weft_ringq_filled() again afterwards, and wakes
+ * if there is something.
  */
 void weft_ringq_sleep(struct weft_ringq *q);
 void weft_ringq_wake(struct weft_ringq *q);

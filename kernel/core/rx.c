@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What came in: one function an opcode. Each FPDU is whole and verified, its
+ * versions, opcode, buffer model and queue number are judged by the stream.
+ */
+#include "qp.h"
+
+/* The SGEs of the receive being filled; judged by recv_begin(). */
+static const struct weft_sge *recv_sges(const struct weft_qpc *qp)
+{
+	return (const void *)((const struct weft_rq_wqe *)(const void *)qp->recv_slots)->data;
+}
+
+static u32 recv_num_sge(const struct weft_qpc *qp)
+{
+	return ((const struct weft_rq_wqe *)(const void *)qp->recv_slots)->num_sge;
+}
+
+/* ---- RDMA Write ---- */
+
+static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	const struct weft_ddp_hdr *h = &f->ddp;
+	struct weft_region *r;
+	enum weft_denial d;
+
+	/* RFC 5041 §5.2: STag and TO of a zero-length message are not checked. */
+	if (!f->payload_len)
+		return;
+	r = weft_host_region_get(qp, h->stag);
+	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
+			      WEFT_ACCESS_REMOTE_WRITE);
+	if (d == WEFT_GRANTED)
+		weft_host_place(r, h->to, &f->payload, f->payload_len);
+	if (r)
+		weft_host_region_put(r);
+	if (d != WEFT_GRANTED)
+		weft_qpc_fail(qp, weft_denial_ddp(d), f);
+}
+
+/* ---- RDMA Read ---- */
+
+/* RFC 5041 §7.1 for queue 1, whose buffers hold one header each. */
+static enum weft_err read_req_check(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	const struct weft_ddp_hdr *h = &f->ddp;
+	/* The RTR Read comes first, and is allowed even where IRD is 0. */
+	u32 room = qp->rtr_await && !qp->ird ? 1 : qp->ird;
+
+	if (h->msn != qp->msn_in_read)
+		return WEFT_E_DDP_MSN;
+	if (qp->irq_count >= room)
+		return WEFT_E_DDP_NO_BUFFER;
+	if (h->mo)
+		return WEFT_E_DDP_MO;
+	if (f->payload_len != WEFT_READ_REQ_LEN || !h->last)
+		return WEFT_E_DDP_TOO_LONG;
+	return WEFT_OK;
+}
+
+static void rx_read_req(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	enum weft_err err = read_req_check(qp, f);
+	struct weft_irq_entry *e;
+
+	if (err) {
+		weft_qpc_fail(qp, err, f);
+		return;
+	}
+	e = &qp->irq[(qp->irq_head + qp->irq_count) % qp->irq_slots];
+	memcpy(e->raw, f->raw, f->raw_len);
+	e->raw_len = f->raw_len;
+	e->op = WEFT_OP_READ_REQ;
+	qp->irq_count++;
+	qp->msn_in_read++;
+	weft_host_kick(qp);
+}
+
+/* RFC 5041 §7.1 for the sink that our Request named, wherever in it this lands. */
+static enum weft_err read_resp_check(const struct weft_orq_entry *e, const struct weft_fpdu *f)
+{
+	u64 off = f->ddp.to - e->sink_to;
+
+	if (f->payload_len) {
+		if (f->ddp.stag != e->sink_stag)
+			return WEFT_E_DDP_STAG;
+		if (f->ddp.to + f->payload_len < f->ddp.to && e->sink_to < f->ddp.to - e->size)
+			return WEFT_E_DDP_WRAP;
+		if (off > e->size || f->payload_len > e->size - off)
+			return WEFT_E_DDP_BOUNDS;
+		/* More octets than asked for: some come twice. */
+		if (f->payload_len > e->size - e->got)
+			return WEFT_E_DDP_BOUNDS;
+	}
+	/* Short: what is missing would stay stale in the sink. */
+	if (f->ddp.last && e->got + f->payload_len != e->size)
+		return WEFT_E_DDP_BOUNDS;
+	return WEFT_OK;
+}
+
+static bool place_resp(struct weft_qpc *qp, const struct weft_orq_entry *e, struct weft_fpdu *f)
+{
+	struct weft_region *r = weft_host_region_get(qp, e->sink_stag);
+	enum weft_denial d = weft_region_check(r, e->sink_stag, qp->pd, qp->id, f->ddp.to,
+					       f->payload_len, WEFT_ACCESS_LOCAL_WRITE);
+
+	if (d == WEFT_GRANTED)
+		weft_host_place(r, f->ddp.to, &f->payload, f->payload_len);
+	if (r)
+		weft_host_region_put(r);
+	return d == WEFT_GRANTED;
+}
+
+/* The oldest Read is over with @status. */
+static void read_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
+{
+	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
+	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
+
+	if (status == WEFT_WC_SUCCESS && w->opcode == WEFT_WR_READ_INV &&
+	    weft_host_invalidate(qp, e->sink_stag, false) != WEFT_GRANTED)
+		status = WEFT_WC_LOC_PROT_ERR;
+	info->state = WEFT_WQE_DONE;
+	info->status = status;
+	qp->orq_head = (qp->orq_head + 1) % qp->ord;
+	qp->orq_count--;
+	if (status != WEFT_WC_SUCCESS) {
+		weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+		return;
+	}
+	weft_sq_reap(qp);
+	/* A gate may have opened: ORD, a fence, a close that waited. */
+	if (qp->sq.next != qp->sq.pulled || qp->state == WEFT_QPS_CLOSING)
+		weft_host_kick(qp);
+}
+
+static void rx_rtr_response(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (f->payload_len || !f->ddp.last) {
+		weft_qpc_fail(qp, WEFT_E_DDP_BOUNDS, f);
+		return;
+	}
+	qp->rtr_read_out = false;
+	weft_host_kick(qp);
+}
+
+static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	struct weft_orq_entry *e;
+	enum weft_err err;
+
+	if (qp->rtr_read_out) {
+		rx_rtr_response(qp, f);
+		return;
+	}
+	/* Unsolicited: no queue of ours expects this opcode. */
+	if (!qp->orq_count) {
+		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
+		return;
+	}
+	e = &qp->orq[qp->orq_head];
+	err = read_resp_check(e, f);
+	if (err) {
+		weft_qpc_fail(qp, err, f);
+		return;
+	}
+	if (f->payload_len && !place_resp(qp, e, f)) {
+		/* The sink was taken away under the Read by its own user. */
+		read_done(qp, e, WEFT_WC_LOC_PROT_ERR);
+		return;
+	}
+	e->got += f->payload_len;
+	if (f->ddp.last)
+		read_done(qp, e, WEFT_WC_SUCCESS);
+}
+
+/* ---- Send ---- */
+
+/* Judges the receive entry just taken; false if its poster made it unusable. */
+static bool recv_judge(struct weft_qpc *qp)
+{
+	u32 n = recv_num_sge(qp), i;
+	u64 sum = 0;
+
+	qp->recv_got = 0;
+	qp->recv_cap = 0;
+	if (n > WEFT_MAX_SGE)
+		return false;
+	for (i = 0; i < n; i++)
+		sum += recv_sges(qp)[i].length;
+	/* Beyond what a message can carry, more room is no use. */
+	qp->recv_cap = sum > 0xFFFFFFFFu ? 0xFFFFFFFFu : (u32)sum;
+	return true;
+}
+
+static void recv_fails(struct weft_qpc *qp, u8 status)
+{
+	weft_rq_complete(qp, status, 0, 0, 0);
+	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
+	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+}
+
+/* First segment of a Send: takes a receive for it. False: the connection ends. */
+static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	int r;
+
+	if (f->ddp.msn != qp->msn_in_send) {
+		weft_qpc_fail(qp, WEFT_E_DDP_MSN, f);
+		return false;
+	}
+	r = weft_rq_take(qp);
+	if (!r) {
+		weft_qpc_fail(qp, WEFT_E_DDP_NO_BUFFER, f);
+		return false;
+	}
+	if (r < 0) {
+		weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
+		weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+		return false;
+	}
+	qp->recv_active = true;
+	qp->recv_op = weft_rdmap_opcode(f->ddp.rdmap);
+	qp->recv_inv = f->ddp.inv_stag;
+	if (!recv_judge(qp)) {
+		recv_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
+		return false;
+	}
+	return true;
+}
+
+/* Segments of one message agree in all but MO and L (RFC 5041 §4.3, §5.3). */
+static enum weft_err recv_continue(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (f->ddp.msn != qp->msn_in_send)
+		return WEFT_E_DDP_MSN;
+	if (weft_rdmap_opcode(f->ddp.rdmap) != qp->recv_op)
+		return WEFT_E_RDMAP_OPCODE;
+	if (weft_opcode_invalidates(qp->recv_op) && f->ddp.inv_stag != qp->recv_inv)
+		return WEFT_E_RDMAP_UNSPECIFIED;
+	return WEFT_OK;
+}
+
+/* RFC 5041 §7.1 (3), (4): the whole segment, before any of it is placed. */
+static enum weft_err recv_check(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	u32 mo = f->ddp.mo, len = f->payload_len;
+
+	if (mo > qp->recv_cap)
+		return WEFT_E_DDP_MO;
+	if (len > qp->recv_cap - mo)
+		return WEFT_E_DDP_TOO_LONG;
+	/* Some octets come twice, or some are missing below the last segment. */
+	if (len > qp->recv_cap - qp->recv_got)
+		return WEFT_E_DDP_MO;
+	if (f->ddp.last && qp->recv_got + len != mo + len)
+		return WEFT_E_DDP_MO;
+	return WEFT_OK;
+}
+
+/* Copies the payload into the receive's SGEs from octet @mo on. */
+static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	const struct weft_sge *s = recv_sges(qp);
+	u32 mo = f->ddp.mo, left = f->payload_len;
+
+	for (; left; s++) {
+		u32 n;
+		struct weft_region *r;
+		enum weft_denial d;
+
+		if (mo >= s->length) {
+			mo -= s->length;
+			continue;
+		}
+		n = min_t(u32, left, s->length - mo);
+		r = weft_host_region_get(qp, s->lkey);
+		d = weft_region_check(r, s->lkey, qp->pd, qp->id, s->addr + mo, n,
+				      WEFT_ACCESS_LOCAL_WRITE);
+		if (d == WEFT_GRANTED)
+			weft_host_place(r, s->addr + mo, &f->payload, n);
+		if (r)
+			weft_host_region_put(r);
+		if (d != WEFT_GRANTED)
+			return false;
+		left -= n;
+		mo = 0;
+	}
+	return true;
+}
+
+/* RFC 5040 §5.3: the STag is invalidated before the message is delivered. */
+static enum weft_err recv_invalidate(struct weft_qpc *qp)
+{
+	switch (weft_host_invalidate(qp, qp->recv_inv, true)) {
+	case WEFT_GRANTED:
+		return WEFT_OK;
+	case WEFT_DENIED_STAG:
+		return WEFT_E_RDMAP_CANT_INV;
+	default:
+		return WEFT_E_RDMAP_PROT_CANT_INV;
+	}
+}
+
+static void recv_deliver(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	bool inv = weft_opcode_invalidates(qp->recv_op);
+	u16 flags = weft_opcode_solicits(qp->recv_op) ? WEFT_CQE_SOLICITED : 0;
+	enum weft_err err = inv ? recv_invalidate(qp) : WEFT_OK;
+
+	if (err) {
+		weft_qpc_fail(qp, err, f);
+		return;
+	}
+	qp->msn_in_send++;
+	weft_rq_complete(qp, WEFT_WC_SUCCESS, inv ? flags | WEFT_CQE_INV : flags,
+			 inv ? qp->recv_inv : 0, 0);
+}
+
+/* A peer-to-peer initiator's zero-length Send is MPA's, not the ULP's. */
+static bool is_rtr_send(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	return qp->rtr_await && qp->st->agreed.rtr & WEFT_RTR_SEND && !f->payload_len &&
+	       f->ddp.last && f->ddp.msn == 1 && weft_rdmap_opcode(f->ddp.rdmap) == WEFT_OP_SEND;
+}
+
+static void rx_send(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	enum weft_err err;
+
+	if (is_rtr_send(qp, f)) {
+		qp->msn_in_send++;
+		return;
+	}
+	if (!qp->recv_active) {
+		if (!recv_begin(qp, f))
+			return;
+		err = WEFT_OK;
+	} else {
+		err = recv_continue(qp, f);
+	}
+	if (!err)
+		err = recv_check(qp, f);
+	if (err) {
+		weft_qpc_fail(qp, err, f);
+		return;
+	}
+	if (!recv_place(qp, f)) {
+		recv_fails(qp, WEFT_WC_LOC_PROT_ERR);
+		return;
+	}
+	qp->recv_got += f->payload_len;
+	if (f->ddp.last)
+		recv_deliver(qp, f);
+}
+
+/* ---- Terminate ---- */
+
+static void rx_terminate(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	u8 body[WEFT_TERM_MAX];
+	u32 n = min_t(u32, f->payload_len, sizeof(body));
+
+	if (f->ddp.msn != 1 || f->ddp.mo) {
+		weft_qpc_fail(qp, f->ddp.mo ? WEFT_E_DDP_MO : WEFT_E_DDP_MSN, f);
+		return;
+	}
+	weft_cur_copy(&f->payload, body, n);
+	weft_term_read(body, n, &qp->term_in);
+	weft_qpc_terminated(qp);
+}
+
+/* ---- one FPDU, and all of them ---- */
+
+static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		rx_write(qp, f);
+		break;
+	case WEFT_OP_READ_REQ:
+		rx_read_req(qp, f);
+		break;
+	case WEFT_OP_READ_RESP:
+		rx_read_resp(qp, f);
+		break;
+	case WEFT_OP_SEND:
+	case WEFT_OP_SEND_INV:
+	case WEFT_OP_SEND_SE:
+	case WEFT_OP_SEND_SE_INV:
+		rx_send(qp, f);
+		break;
+	case WEFT_OP_TERMINATE:
+		rx_terminate(qp, f);
+		break;
+	default:
+		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
+		break;
+	}
+	qp->rtr_await = false;
+	if (!qp->rx_seen) {
+		qp->rx_seen = true;
+		weft_host_event(qp, WEFT_EV_RTS);
+		weft_host_kick(qp);
+	}
+}
+
+void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
+{
+	struct weft_stream *st = qp->st;
+	struct weft_fpdu f;
+	u8 *chunk;
+
+	for (;;) {
+		f.raw_len = 0;
+		switch (weft_stream_rx(st, in, &f)) {
+		case WEFT_RX_FPDU:
+			rx_fpdu(qp, &f);
+			break;
+		case WEFT_RX_CHUNK:
+			weft_stream_lend(st, weft_host_chunk(qp));
+			break;
+		case WEFT_RX_ERROR:
+			weft_qpc_fail(qp, st->rx_error, &f);
+			break;
+		case WEFT_RX_STARTUP:
+		case WEFT_RX_MORE:
+			while (st->nchunk > 1 && (chunk = weft_stream_reclaim(st, false)))
+				weft_host_chunk_free(qp, chunk);
+			return;
+		}
+	}
+}

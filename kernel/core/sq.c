@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The send queue: three positions run through one ring, head (q.idx, oldest
+ * entry not completed) <= next (being sent) <= pulled (copied) <= the user's.
+ */
+#include "qp.h"
+
+static const u8 wc_opcode[WEFT_WR_NR] = {
+	[WEFT_WR_WRITE]		= WEFT_WCO_WRITE,
+	[WEFT_WR_WRITE_IMM]	= WEFT_WCO_WRITE,
+	[WEFT_WR_SEND]		= WEFT_WCO_SEND,
+	[WEFT_WR_SEND_IMM]	= WEFT_WCO_SEND,
+	[WEFT_WR_SEND_INV]	= WEFT_WCO_SEND,
+	[WEFT_WR_READ]		= WEFT_WCO_READ,
+	[WEFT_WR_READ_INV]	= WEFT_WCO_READ,
+	[WEFT_WR_LOCAL_INV]	= WEFT_WCO_LOCAL_INV,
+	[WEFT_WR_REG_MR]	= WEFT_WCO_REG_MR,
+	[WEFT_WR_BIND_MW]	= WEFT_WCO_BIND_MW,
+	[WEFT_WR_CMP_SWAP]	= WEFT_WCO_CMP_SWAP,
+	[WEFT_WR_FETCH_ADD]	= WEFT_WCO_FETCH_ADD,
+};
+
+int weft_sq_pull(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+	struct weft_wqe_info *info;
+	struct weft_sq_wqe *w;
+	s32 filled;
+
+	if (sq->broken)
+		return -1;
+	filled = weft_ringq_filled(&sq->q, sq->pulled);
+	if (!filled)
+		return 0;
+	w = weft_sq_wqe_at(sq, sq->pulled);
+	info = weft_sq_info_at(sq, sq->pulled);
+	if (filled > 0)
+		weft_ringq_copy(&sq->q, sq->pulled, w, 1);
+	/* Without a believable length the entries behind cannot be found. */
+	if (filled < 0 || !w->nslots || w->nslots > (u32)filled || w->nslots > sq->max_slots) {
+		sq->broken = true;
+		return -1;
+	}
+	info->nslots = w->nslots;
+	if (info->nslots > 1)
+		weft_ringq_copy(&sq->q, sq->pulled + 1, w + 1, info->nslots - 1);
+	info->state = WEFT_WQE_QUEUED;
+	info->status = weft_wqe_check(w, info->nslots, qp->kernel, &info->len);
+	sq->pulled += info->nslots;
+	return 1;
+}
+
+/* Completes the oldest entry and gives its slots back. */
+static void sq_complete(struct weft_qpc *qp, u8 status)
+{
+	struct weft_sqq *sq = &qp->sq;
+	const struct weft_sq_wqe *w = weft_sq_wqe_at(sq, sq->q.idx);
+	const struct weft_wqe_info *info = weft_sq_info_at(sq, sq->q.idx);
+	struct weft_cqe cqe = {
+		.wr_id = w->wr_id,
+		.qp_num = qp->id,
+		.status = status,
+		.opcode = w->opcode < WEFT_WR_NR ? wc_opcode[w->opcode] : WEFT_WCO_SEND,
+		.byte_len = info->len,
+	};
+	bool report = qp->sig_all || w->flags & WEFT_WR_SIGNALED || status != WEFT_WC_SUCCESS;
+
+	/* The slots first: who polls the completion may fill them at once. */
+	weft_ringq_free(&sq->q, info->nslots);
+	if (report)
+		weft_host_complete(qp, false, &cqe);
+}
+
+void weft_sq_reap(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+
+	while (sq->q.idx != sq->next) {
+		const struct weft_wqe_info *info = weft_sq_info_at(sq, sq->q.idx);
+
+		if (info->state != WEFT_WQE_DONE)
+			return;
+		sq_complete(qp, info->status);
+	}
+}
+
+/*
+ * What a flushed entry completes with: its own verdict if it has a bad one;
+ * success only while nothing before it has failed.
+ */
+static u8 flush_status(const struct weft_wqe_info *info, bool failed)
+{
+	if (info->state != WEFT_WQE_DONE)
+		return WEFT_WC_FLUSH_ERR;
+	if (failed && info->status == WEFT_WC_SUCCESS)
+		return WEFT_WC_FLUSH_ERR;
+	return info->status;
+}
+
+void weft_sq_flush(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+	bool failed = false;
+	u32 n;
+
+	/* No more than a ring's worth a call: the user may be posting meanwhile. */
+	for (n = 0; n <= sq->q.slots; n++) {
+		u8 status;
+
+		if (sq->q.idx == sq->pulled && weft_sq_pull(qp) <= 0)
+			break;
+		status = flush_status(weft_sq_info_at(sq, sq->q.idx), failed);
+		failed |= status != WEFT_WC_SUCCESS;
+		sq_complete(qp, status);
+	}
+	sq->next = sq->sent = sq->pulled;
+}

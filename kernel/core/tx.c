@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What goes out next. weft_tx_next() chooses a message when none is under way
+ * (choose()), then cuts one FPDU off it (cut()).
+ */
+#include "qp.h"
+
+/* A zero-length tagged message names no buffer; some RNICs still dislike STag 0. */
+#define STAG_NONE 1
+
+/* What choose() and its helpers found. */
+enum pick {
+	PICK_MSG,			/* qp->tx_kind and tx_msg are set */
+	PICK_AGAIN,			/* something changed: choose anew */
+	PICK_NONE,			/* nothing can be sent from there now */
+	PICK_DEFER,			/* only once FPDUs handed out are copied: weft_tx_sent() */
+};
+
+static void begin(struct weft_qpc *qp, enum weft_tx_kind kind, enum weft_opcode op)
+{
+	memset(&qp->tx_msg, 0, offsetof(struct weft_tx_msg, ulp));
+	qp->tx_msg.op = op;
+	qp->tx_msg.ulp_len = 0;
+	qp->tx_kind = kind;
+}
+
+static void begin_terminate(struct weft_qpc *qp)
+{
+	struct weft_tx_msg *m = &qp->tx_msg;
+
+	begin(qp, WEFT_TXK_TERM, WEFT_OP_TERMINATE);
+	m->msn = 1;
+	m->ulp_len = (u8)(weft_term_write(m->ulp, &qp->term_out) - m->ulp);
+}
+
+static void begin_read_req(struct weft_qpc *qp, enum weft_tx_kind kind,
+			   const struct weft_read_req *r)
+{
+	struct weft_tx_msg *m = &qp->tx_msg;
+
+	begin(qp, kind, WEFT_OP_READ_REQ);
+	m->msn = qp->msn_read++;
+	m->ulp_len = (u8)(weft_read_req_write(m->ulp, r) - m->ulp);
+}
+
+/* RFC 6581 §9.2: the first FPDU of a peer-to-peer initiator. */
+static void begin_rtr(struct weft_qpc *qp)
+{
+	const struct weft_read_req none = { .sink_stag = STAG_NONE, .src_stag = STAG_NONE };
+
+	switch (qp->rtr_out) {
+	case WEFT_RTR_READ:
+		qp->rtr_read_out = true;
+		begin_read_req(qp, WEFT_TXK_RTR, &none);
+		break;
+	case WEFT_RTR_SEND:
+		begin(qp, WEFT_TXK_RTR, WEFT_OP_SEND);
+		qp->tx_msg.msn = qp->msn_send++;
+		break;
+	default:
+		begin(qp, WEFT_TXK_RTR, WEFT_OP_WRITE);
+		qp->tx_msg.stag = STAG_NONE;
+		break;
+	}
+	qp->rtr_out = 0;
+}
+
+/* ---- Read Responses ---- */
+
+/*
+ * The Terminate for a Read Request that cannot be (further) served names what
+ * was left of it after @done octets (RFC 5040 §4.8).
+ */
+static void fail_response(struct weft_qpc *qp, enum weft_err e, u32 done)
+{
+	struct weft_irq_entry entry = qp->irq[qp->irq_head];
+	struct weft_read_req left = qp->resp;
+
+	left.sink_to += done;
+	left.src_to += done;
+	left.size -= done;
+	weft_read_req_write(entry.raw + WEFT_DDP_UNTAGGED_LEN, &left);
+	weft_qpc_fail_raw(qp, e, entry.raw, entry.raw_len, entry.raw_len);
+}
+
+static enum pick pick_response(struct weft_qpc *qp)
+{
+	const struct weft_irq_entry *e = &qp->irq[qp->irq_head];
+	struct weft_tx_msg *m = &qp->tx_msg;
+
+	if (!qp->irq_count)
+		return PICK_NONE;
+	weft_read_req_read(e->raw + WEFT_DDP_UNTAGGED_LEN, &qp->resp);
+	begin(qp, WEFT_TXK_RESPONSE, WEFT_OP_READ_RESP);
+	m->stag = qp->resp.sink_stag;
+	m->to = qp->resp.sink_to;
+	m->len = qp->resp.size;
+	return PICK_MSG;
+}
+
+/* Checks what is left of the source at once, so that a bad Read sends nothing. */
+static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
+{
+	const struct weft_read_req *r = &qp->resp;
+	const struct weft_tx_fpdu *f = &d->f;
+	struct weft_region *region;
+	enum weft_denial denial;
+
+	if (!f->payload_len)
+		return WEFT_GRANTED;
+	region = weft_host_region_get(qp, r->src_stag);
+	denial = weft_region_check(region, r->src_stag, qp->pd, qp->id,
+				   r->src_to + f->payload_off, r->size - f->payload_off,
+				   WEFT_ACCESS_REMOTE_READ);
+	if (denial != WEFT_GRANTED) {
+		if (region)
+			weft_host_region_put(region);
+		return denial;
+	}
+	d->piece[d->npieces++] = (struct weft_piece) {
+		.region = region,
+		.addr = r->src_to + f->payload_off,
+		.len = f->payload_len,
+	};
+	return WEFT_GRANTED;
+}
+
+/* ---- work requests ---- */
+
+/* Marks the entry at sq.next as over with @status and goes to the one behind it. */
+static void wqe_over(struct weft_qpc *qp, u8 state, u8 status)
+{
+	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, qp->sq.next);
+
+	info->state = state;
+	info->status = status;
+	qp->sq.next += info->nslots;
+}
+
+/* A work request that cannot be carried out ends the connection (RFC 5040 §7.1(1)). */
+static enum pick wqe_fails(struct weft_qpc *qp, u8 status)
+{
+	if (qp->tx_unsent)
+		return PICK_DEFER;
+	wqe_over(qp, WEFT_WQE_DONE, status);
+	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
+	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+	return PICK_AGAIN;
+}
+
+static u8 status_of_denial(enum weft_denial d)
+{
+	return d == WEFT_GRANTED ? WEFT_WC_SUCCESS : WEFT_WC_LOC_PROT_ERR;
+}
+
+/* May this QP use [@addr, @addr + @len) of @lkey now? Keeps the region if @keep. */
+static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u32 len,
+				     u32 access, struct weft_region **keep)
+{
+	struct weft_region *r = weft_host_region_get(qp, lkey);
+	enum weft_denial d = weft_region_check(r, lkey, qp->pd, qp->id, addr, len, access);
+
+	if (keep && d == WEFT_GRANTED)
+		*keep = r;
+	else if (r)
+		weft_host_region_put(r);
+	return d;
+}
+
+static enum pick pick_read(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	const struct weft_sge *sink = weft_wqe_sge(w, 0);
+	u32 out = qp->orq_count + qp->rtr_read_out;
+	struct weft_read_req r = {
+		.sink_stag = STAG_NONE,
+		.size = len,
+		.src_stag = w->rkey,
+		.src_to = w->remote_addr,
+	};
+
+	if (!qp->ord)
+		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
+	if (out >= qp->ord)
+		return PICK_NONE;
+	if (len && local_access(qp, sink->lkey, sink->addr, len, WEFT_ACCESS_LOCAL_WRITE, NULL))
+		return wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
+	if (w->num_sge) {
+		r.sink_stag = sink->lkey;
+		r.sink_to = sink->addr;
+	}
+	qp->orq[(qp->orq_head + qp->orq_count++) % qp->ord] = (struct weft_orq_entry) {
+		.wqe = qp->sq.next,
+		.msn = qp->msn_read,
+		.sink_stag = r.sink_stag,
+		.sink_to = r.sink_to,
+		.size = len,
+	};
+	begin_read_req(qp, WEFT_TXK_WQE, &r);
+	return PICK_MSG;
+}
+
+static enum pick pick_write(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	begin(qp, WEFT_TXK_WQE, WEFT_OP_WRITE);
+	qp->tx_msg.stag = len || w->rkey ? w->rkey : STAG_NONE;
+	qp->tx_msg.to = w->remote_addr;
+	qp->tx_msg.len = len;
+	return PICK_MSG;
+}
+
+static enum pick pick_send(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	bool inv = w->opcode == WEFT_WR_SEND_INV;
+	bool solicited = w->flags & WEFT_WR_SOLICITED;
+
+	if (solicited)
+		begin(qp, WEFT_TXK_WQE, inv ? WEFT_OP_SEND_SE_INV : WEFT_OP_SEND_SE);
+	else
+		begin(qp, WEFT_TXK_WQE, inv ? WEFT_OP_SEND_INV : WEFT_OP_SEND);
+	qp->tx_msg.msn = qp->msn_send++;
+	qp->tx_msg.inv_stag = inv ? w->inv_stag : 0;
+	qp->tx_msg.len = len;
+	return PICK_MSG;
+}
+
+/* Work that sends nothing, done in its turn and after what it might pull the rug from. */
+static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
+{
+	enum weft_denial d;
+
+	if (qp->tx_unsent)
+		return PICK_DEFER;
+	if (w->opcode == WEFT_WR_LOCAL_INV)
+		d = weft_host_invalidate(qp, w->inv_stag, false);
+	else
+		d = weft_host_reg_mr(qp, (const void *)w->data);
+	if (d != WEFT_GRANTED)
+		return wqe_fails(qp, status_of_denial(d));
+	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
+	weft_sq_reap(qp);
+	return PICK_AGAIN;
+}
+
+/* Does the ring hold nothing more? Asks for a kick before it says so. */
+static enum pick sq_empty(struct weft_qpc *qp)
+{
+	int r = weft_sq_pull(qp);
+
+	if (!r) {
+		weft_ringq_sleep(&qp->sq.q);
+		r = weft_sq_pull(qp);
+	}
+	if (!r)
+		return PICK_NONE;
+	weft_ringq_wake(&qp->sq.q);
+	if (r > 0)
+		return PICK_AGAIN;
+	if (qp->tx_unsent)
+		return PICK_DEFER;
+	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
+	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+	return PICK_AGAIN;
+}
+
+static enum pick pick_wqe(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+	const struct weft_sq_wqe *w;
+	const struct weft_wqe_info *info;
+
+	if (sq->next == sq->pulled)
+		return sq_empty(qp);
+	w = weft_sq_wqe_at(sq, sq->next);
+	info = weft_sq_info_at(sq, sq->next);
+	if (info->status != WEFT_WC_SUCCESS)
+		return wqe_fails(qp, info->status);
+	/* The read fence: every Read before it is complete. */
+	if (w->flags & WEFT_WR_FENCE && (qp->orq_count || qp->rtr_read_out))
+		return PICK_NONE;
+	qp->sge = 0;
+	qp->sge_off = 0;
+	switch (w->opcode) {
+	case WEFT_WR_READ:
+	case WEFT_WR_READ_INV:
+		return pick_read(qp, w, info->len);
+	case WEFT_WR_WRITE:
+		return pick_write(qp, w, info->len);
+	case WEFT_WR_SEND:
+	case WEFT_WR_SEND_INV:
+		return pick_send(qp, w, info->len);
+	default:
+		return run_local(qp, w);
+	}
+}
+
+/* Before the first of several FPDUs: is all of the message there to be sent? */
+static enum weft_denial check_all(struct weft_qpc *qp, const struct weft_sq_wqe *w)
+{
+	enum weft_denial d = WEFT_GRANTED;
+	u32 i;
+
+	for (i = 0; i < w->num_sge && d == WEFT_GRANTED; i++) {
+		const struct weft_sge *s = weft_wqe_sge(w, i);
+
+		if (s->length)
+			d = local_access(qp, s->lkey, s->addr, s->length, 0, NULL);
+	}
+	return d;
+}
+
+/* Lists the payload of @d's FPDU, from where the one before it ended. */
+static enum weft_denial gather_sges(struct weft_qpc *qp, const struct weft_sq_wqe *w,
+				    struct weft_txd *d)
+{
+	u32 left = d->f.payload_len;
+
+	while (left) {
+		const struct weft_sge *s = weft_wqe_sge(w, qp->sge);
+		u32 n = min_t(u32, left, s->length - qp->sge_off);
+		struct weft_piece *p = &d->piece[d->npieces];
+		enum weft_denial denial;
+
+		if (n) {
+			denial = local_access(qp, s->lkey, s->addr + qp->sge_off, n, 0,
+					      &p->region);
+			if (denial != WEFT_GRANTED)
+				return denial;
+			p->addr = s->addr + qp->sge_off;
+			p->len = n;
+			d->npieces++;
+			qp->sge_off += n;
+			left -= n;
+		}
+		if (qp->sge_off == s->length) {
+			qp->sge++;
+			qp->sge_off = 0;
+		}
+	}
+	return WEFT_GRANTED;
+}
+
+static enum weft_denial gather_wqe(struct weft_qpc *qp, struct weft_txd *d)
+{
+	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, qp->sq.next);
+
+	if (!d->f.payload_len)
+		return WEFT_GRANTED;
+	if (w->flags & WEFT_WR_INLINE) {
+		d->piece[d->npieces++] = (struct weft_piece) {
+			.p = weft_wqe_inline(w) + d->f.payload_off,
+			.len = d->f.payload_len,
+		};
+		return WEFT_GRANTED;
+	}
+	if (!d->f.payload_off && !d->f.last) {
+		enum weft_denial denial = check_all(qp, w);
+
+		if (denial != WEFT_GRANTED)
+			return denial;
+	}
+	return gather_sges(qp, w, d);
+}
+
+/* ---- choosing and cutting ---- */
+
+static enum pick choose(struct weft_qpc *qp)
+{
+	enum pick p = PICK_NONE;
+
+	if (qp->rtr_out && !qp->peer_fin) {
+		begin_rtr(qp);
+		return PICK_MSG;
+	}
+	if (!qp->tx_sq_turn || qp->peer_fin)
+		p = pick_response(qp);
+	if (p == PICK_NONE && !qp->peer_fin)
+		p = pick_wqe(qp);
+	if (p == PICK_NONE && qp->tx_sq_turn)
+		p = pick_response(qp);
+	return p;
+}
+
+/* Nothing to send: is the connection to be closed from this side? */
+static enum weft_tx_result rest(struct weft_qpc *qp)
+{
+	const struct weft_sqq *sq = &qp->sq;
+
+	if (qp->peer_fin && qp->state != WEFT_QPS_ERROR) {
+		weft_qpc_error(qp);
+	} else if (qp->state == WEFT_QPS_CLOSING) {
+		if (qp->orq_count || qp->rtr_read_out || sq->next != sq->pulled)
+			return WEFT_TX_IDLE;
+	} else if (qp->state != WEFT_QPS_ERROR) {
+		return WEFT_TX_IDLE;
+	}
+	if (qp->fin_out)
+		return WEFT_TX_IDLE;
+	qp->fin_out = true;
+	return WEFT_TX_FIN;
+}
+
+static bool has_said_all(const struct weft_qpc *qp)
+{
+	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
+}
+
+/* Sets up the next message. WEFT_TX_FPDU: there is one. */
+static enum weft_tx_result next_message(struct weft_qpc *qp)
+{
+	for (;;) {
+		if (qp->state == WEFT_QPS_TERM && !qp->fin_out) {
+			begin_terminate(qp);
+			return WEFT_TX_FPDU;
+		}
+		if (has_said_all(qp))
+			return rest(qp);
+		if (qp->fin_out || qp->state == WEFT_QPS_IDLE)
+			return WEFT_TX_IDLE;
+		/* MPA-30: a responder waits for the initiator's first FPDU. */
+		if (!weft_stream_may_send(qp->st))
+			return qp->peer_fin ? rest(qp) : WEFT_TX_IDLE;
+		switch (choose(qp)) {
+		case PICK_MSG:
+			return WEFT_TX_FPDU;
+		case PICK_AGAIN:
+			continue;
+		case PICK_DEFER:
+			weft_host_kick(qp);
+			return WEFT_TX_IDLE;
+		case PICK_NONE:
+			/* A FIN, or a flush, only behind what was handed out. */
+			if (qp->tx_unsent && (qp->peer_fin || qp->state == WEFT_QPS_CLOSING)) {
+				weft_host_kick(qp);
+				return WEFT_TX_IDLE;
+			}
+			return rest(qp);
+		}
+	}
+}
+
+/* The message's last FPDU was cut. */
+static void message_cut(struct weft_qpc *qp)
+{
+	switch (qp->tx_kind) {
+	case WEFT_TXK_WQE:
+		if (qp->tx_msg.op == WEFT_OP_READ_REQ)
+			wqe_over(qp, WEFT_WQE_AWAIT, WEFT_WC_SUCCESS);
+		else
+			wqe_over(qp, WEFT_WQE_SENT, WEFT_WC_SUCCESS);
+		qp->tx_sq_turn = false;
+		break;
+	case WEFT_TXK_RESPONSE:
+		qp->irq_head = (qp->irq_head + 1) % qp->irq_slots;
+		qp->irq_count--;
+		qp->tx_sq_turn = true;
+		break;
+	case WEFT_TXK_TERM:
+		qp->state = WEFT_QPS_ERROR;
+		break;
+	case WEFT_TXK_RTR:
+	case WEFT_TXK_NONE:
+		break;
+	}
+	qp->tx_kind = WEFT_TXK_NONE;
+}
+
+static u32 ulpdu_left(const struct weft_tx_msg *m)
+{
+	bool tagged = m->op == WEFT_OP_WRITE || m->op == WEFT_OP_READ_RESP;
+	u32 head = (tagged ? WEFT_DDP_TAGGED_LEN : WEFT_DDP_UNTAGGED_LEN) + m->ulp_len;
+
+	return m->len - m->done > WEFT_MPA_ULPDU_MAX ? ~0u : head + m->len - m->done;
+}
+
+/* Where a cut began, to go back to. */
+struct cut_mark {
+	u32 done;
+	bool started;
+	u32 sge, sge_off;
+};
+
+static void take_back(struct weft_qpc *qp, const struct cut_mark *m)
+{
+	qp->tx_msg.done = m->done;
+	qp->tx_msg.started = m->started;
+	qp->sge = m->sge;
+	qp->sge_off = m->sge_off;
+}
+
+/*
+ * Cuts an FPDU off the message and finds its payload. PICK_DEFER: refused, but
+ * FPDUs handed out before it must be copied first. PICK_AGAIN: refused, and the
+ * connection is ending for it.
+ */
+static enum pick cut(struct weft_qpc *qp, u32 max_ulpdu, struct weft_txd *d)
+{
+	const struct cut_mark mark = {
+		qp->tx_msg.done, qp->tx_msg.started, qp->sge, qp->sge_off,
+	};
+	enum weft_denial denial = WEFT_GRANTED;
+
+	d->npieces = 0;
+	weft_stream_tx(&qp->tx_msg, max_t(u32, max_ulpdu, WEFT_MPA_ULPDU_MIN_MULPDU), &d->f);
+	if (qp->tx_kind == WEFT_TXK_RESPONSE)
+		denial = gather_response(qp, d);
+	else if (qp->tx_kind == WEFT_TXK_WQE)
+		denial = gather_wqe(qp, d);
+	if (denial == WEFT_GRANTED)
+		return PICK_MSG;
+	weft_tx_put(d);
+	take_back(qp, &mark);
+	if (qp->tx_unsent)
+		return PICK_DEFER;
+	if (qp->tx_kind == WEFT_TXK_RESPONSE)
+		fail_response(qp, weft_denial_rdmap(denial), mark.done);
+	else
+		wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
+	return PICK_AGAIN;
+}
+
+enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
+				 struct weft_txd *d)
+{
+	enum weft_tx_result r;
+	enum pick p;
+
+	do {
+		if (qp->tx_kind == WEFT_TXK_NONE) {
+			r = next_message(qp);
+			if (r != WEFT_TX_FPDU)
+				return r;
+		}
+		if (whole && ulpdu_left(&qp->tx_msg) > max_ulpdu)
+			return WEFT_TX_NO_FIT;
+		p = cut(qp, max_ulpdu, d);
+		if (p == PICK_DEFER) {
+			weft_host_kick(qp);
+			return WEFT_TX_IDLE;
+		}
+	} while (p == PICK_AGAIN);
+	qp->tx_unsent = true;
+	if (d->f.last)
+		message_cut(qp);
+	return WEFT_TX_FPDU;
+}
+
+void weft_tx_put(struct weft_txd *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->npieces; i++)
+		if (d->piece[i].region)
+			weft_host_region_put(d->piece[i].region);
+	d->npieces = 0;
+}
+
+void weft_tx_sent(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+	u32 pos = sq->sent;
+
+	qp->tx_unsent = false;
+	while (pos != sq->next) {
+		struct weft_wqe_info *info = weft_sq_info_at(sq, pos);
+
+		if (info->state == WEFT_WQE_SENT)
+			info->state = WEFT_WQE_DONE;
+		pos += info->nslots;
+	}
+	sq->sent = pos;
+	weft_sq_reap(qp);
+}

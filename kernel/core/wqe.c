@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "qp.h"
+
+/* What an opcode may carry. Complete for every WEFT_WR_; a zero entry is refused. */
+struct wqe_kind {
+	bool known;
+	bool kernel_only;
+	bool sges;			/* data[] holds SGEs */
+	bool may_inline;
+	u8 max_sge;
+};
+
+static const struct wqe_kind wqe_kinds[WEFT_WR_NR] = {
+	[WEFT_WR_WRITE]     = { .known = true, .sges = true, .may_inline = true,
+				.max_sge = WEFT_MAX_SGE },
+	[WEFT_WR_SEND]      = { .known = true, .sges = true, .may_inline = true,
+				.max_sge = WEFT_MAX_SGE },
+	[WEFT_WR_SEND_INV]  = { .known = true, .sges = true, .may_inline = true,
+				.max_sge = WEFT_MAX_SGE },
+	[WEFT_WR_READ]      = { .known = true, .sges = true, .max_sge = 1 },
+	[WEFT_WR_READ_INV]  = { .known = true, .sges = true, .max_sge = 1 },
+	[WEFT_WR_LOCAL_INV] = { .known = true },
+	[WEFT_WR_REG_MR]    = { .known = true, .kernel_only = true },
+};
+
+u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len)
+{
+	u32 data = num_sge * sizeof(struct weft_sge);
+
+	if (inline_len)
+		data = max_t(u32, data, sizeof(struct weft_sge) + inline_len);
+	if (data <= WEFT_SQ_DATA)
+		return 1;
+	return 1 + DIV_ROUND_UP(data - WEFT_SQ_DATA, WEFT_SLOT_SIZE);
+}
+
+const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i)
+{
+	return (const struct weft_sge *)(const void *)w->data + i;
+}
+
+const u8 *weft_wqe_inline(const struct weft_sq_wqe *w)
+{
+	return w->data + sizeof(struct weft_sge);
+}
+
+static u8 check_inline(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_kind *k,
+		       u32 *len)
+{
+	u32 n = weft_wqe_sge(w, 0)->length;
+
+	if (!k->may_inline || w->num_sge != 1)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	if (n > WEFT_MAX_INLINE || weft_sq_wqe_slots(1, n) > nslots)
+		return WEFT_WC_LOC_LEN_ERR;
+	*len = n;
+	return WEFT_WC_SUCCESS;
+}
+
+static u8 check_sges(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_kind *k, u32 *len)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (w->num_sge > k->max_sge || weft_sq_wqe_slots(w->num_sge, 0) > nslots)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	for (i = 0; i < w->num_sge; i++)
+		sum += weft_wqe_sge(w, i)->length;
+	/* The message length is 32 bits everywhere in DDP; verbs stop at 2^31. */
+	if (sum > 0x80000000u)
+		return WEFT_WC_LOC_LEN_ERR;
+	*len = (u32)sum;
+	return WEFT_WC_SUCCESS;
+}
+
+u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len)
+{
+	const struct wqe_kind *k;
+
+	*len = 0;
+	if (w->opcode >= WEFT_WR_NR)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	k = &wqe_kinds[w->opcode];
+	if (!k->known || (k->kernel_only && !kernel))
+		return WEFT_WC_LOC_QP_OP_ERR;
+	if (w->flags & WEFT_WR_INLINE)
+		return check_inline(w, nslots, k, len);
+	if (!k->sges)
+		return WEFT_WC_SUCCESS;
+	return check_sges(w, nslots, k, len);
+}
