@@ -14,6 +14,7 @@
 #include "region.h"
 
 struct weft_qpc;
+struct weft_recv;
 
 /*
  * Looks up an STag (the key byte is not compared here: weft_region_check does)
@@ -35,11 +36,10 @@ void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *cqe);
 
 /*
- * Takes one entry from the QP's SRQ into @slots (WEFT_SQ_MAX_SLOTS slots);
- * false when it is empty. Uses weft_rqq_pop() under the SRQ's lock and raises
+ * Takes one entry from the QP's SRQ; false when it is empty. Uses weft_rqq_pop() under the SRQ's lock and raises
  * the limit event.
  */
-bool weft_host_srq_pop(struct weft_qpc *qp, void *slots);
+bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);
 
 /* Something is to be sent that no doorbell announced: run weft_tx_next() soon. */
 void weft_host_kick(struct weft_qpc *qp);

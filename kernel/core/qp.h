@@ -38,12 +38,21 @@ void weft_rqq_init(struct weft_rqq *rq, void *mem, u32 slots, u32 max_sge);
 /* Slots that a receive entry of @max_sge SGEs takes: a power of two. */
 u32 weft_rq_stride(u32 max_sge);
 
+/* The private copy of a receive entry: struct weft_rq_wqe with all its SGEs. */
+struct weft_recv {
+	u64 wr_id;
+	u32 num_sge;			/* ~0: more than the queue allows */
+	u32 reserved;
+	struct weft_sge sge[(WEFT_SQ_MAX_SLOTS * WEFT_SLOT_SIZE - 16) / sizeof(struct weft_sge)];
+};
+static_assert(offsetof(struct weft_recv, sge) == offsetof(struct weft_rq_wqe, data),
+	      "a receive entry is copied as it stands in the ring");
+
 /*
- * Takes the oldest entry into @slots (room for WEFT_SQ_MAX_SLOTS slots). Returns 1,
- * 0 when empty, -1 when the user's index is broken. An entry with too many
- * SGEs comes with num_sge = ~0. Lock: the QP's, or the SRQ's.
+ * Takes the oldest entry. Returns 1, 0 when empty, -1 when the user's index is
+ * broken. Lock: the QP's, or the SRQ's.
  */
-int weft_rqq_pop(struct weft_rqq *rq, void *slots);
+int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv);
 
 /* ---- send queue ---- */
 
@@ -148,7 +157,7 @@ struct weft_qpc {
 	u8 recv_op;
 	u32 recv_inv;			/* its Invalidate STag */
 	u32 recv_cap, recv_got;
-	u64 recv_slots[WEFT_SQ_MAX_SLOTS * WEFT_SLOT_SIZE / 8]; /* struct weft_rq_wqe */
+	struct weft_recv recv;		/* the receive entry being filled */
 
 	/* errors: the first one wins */
 	enum weft_err error;
@@ -287,7 +296,7 @@ void weft_sq_reap(struct weft_qpc *qp);
 /* sq.c: completes the rest: those done as they are, others with FLUSH_ERR. */
 void weft_sq_flush(struct weft_qpc *qp);
 
-/* rq.c: takes the next receive into qp->recv_slots: 1, 0 none, -1 broken. */
+/* rq.c: takes the next receive into qp->recv: 1, 0 none, -1 broken. */
 int weft_rq_take(struct weft_qpc *qp);
 void weft_rq_flush(struct weft_qpc *qp);
 void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u64 imm);

@@ -20,9 +20,8 @@ void weft_rqq_init(struct weft_rqq *rq, void *mem, u32 slots, u32 max_sge)
 	rq->stride = weft_rq_stride(max_sge);
 }
 
-int weft_rqq_pop(struct weft_rqq *rq, void *slots)
+int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv)
 {
-	struct weft_rq_wqe *w = slots;
 	u32 used = DIV_ROUND_UP(RQ_HEAD + rq->max_sge * sizeof(struct weft_sge), WEFT_SLOT_SIZE);
 	s32 filled = weft_ringq_filled(&rq->q, rq->q.idx);
 
@@ -30,9 +29,9 @@ int weft_rqq_pop(struct weft_rqq *rq, void *slots)
 		return -1;
 	if ((u32)filled < rq->stride)
 		return 0;
-	weft_ringq_copy(&rq->q, rq->q.idx, w, used);
-	if (w->num_sge > rq->max_sge)
-		w->num_sge = ~0u;
+	weft_ringq_copy(&rq->q, rq->q.idx, recv, used);
+	if (recv->num_sge > rq->max_sge)
+		recv->num_sge = ~0u;
 	weft_ringq_free(&rq->q, rq->stride);
 	return 1;
 }
@@ -40,17 +39,16 @@ int weft_rqq_pop(struct weft_rqq *rq, void *slots)
 int weft_rq_take(struct weft_qpc *qp)
 {
 	if (qp->srq)
-		return weft_host_srq_pop(qp, qp->recv_slots);
+		return weft_host_srq_pop(qp, &qp->recv);
 	if (!qp->rq.q.slots)
 		return 0;
-	return weft_rqq_pop(&qp->rq, qp->recv_slots);
+	return weft_rqq_pop(&qp->rq, &qp->recv);
 }
 
 void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u64 imm)
 {
-	const struct weft_rq_wqe *w = (const void *)qp->recv_slots;
 	struct weft_cqe cqe = {
-		.wr_id = w->wr_id,
+		.wr_id = qp->recv.wr_id,
 		.qp_num = qp->id,
 		.status = status,
 		.opcode = WEFT_WCO_RECV,
@@ -73,6 +71,6 @@ void weft_rq_flush(struct weft_qpc *qp)
 	/* What waits in an SRQ belongs to nobody yet and stays there. */
 	if (qp->srq || !qp->rq.q.slots)
 		return;
-	for (n = 0; n <= qp->rq.q.slots && weft_rqq_pop(&qp->rq, qp->recv_slots) > 0; n++)
+	for (n = 0; n <= qp->rq.q.slots && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)
 		weft_rq_complete(qp, WEFT_WC_FLUSH_ERR, 0, 0, 0);
 }

@@ -5,17 +5,6 @@
  */
 #include "qp.h"
 
-/* The SGEs of the receive being filled; judged by recv_begin(). */
-static const struct weft_sge *recv_sges(const struct weft_qpc *qp)
-{
-	return (const void *)((const struct weft_rq_wqe *)(const void *)qp->recv_slots)->data;
-}
-
-static u32 recv_num_sge(const struct weft_qpc *qp)
-{
-	return ((const struct weft_rq_wqe *)(const void *)qp->recv_slots)->num_sge;
-}
-
 /* ---- RDMA Write ---- */
 
 static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
@@ -179,7 +168,7 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 /* Judges the receive entry just taken; false if its poster made it unusable. */
 static bool recv_judge(struct weft_qpc *qp)
 {
-	u32 n = recv_num_sge(qp), i;
+	u32 n = qp->recv.num_sge, i;
 	u64 sum = 0;
 
 	qp->recv_got = 0;
@@ -187,7 +176,7 @@ static bool recv_judge(struct weft_qpc *qp)
 	if (n > WEFT_MAX_SGE)
 		return false;
 	for (i = 0; i < n; i++)
-		sum += recv_sges(qp)[i].length;
+		sum += qp->recv.sge[i].length;
 	/* Beyond what a message can carry, more room is no use. */
 	qp->recv_cap = sum > 0xFFFFFFFFu ? 0xFFFFFFFFu : (u32)sum;
 	return true;
@@ -261,7 +250,7 @@ static enum weft_err recv_check(const struct weft_qpc *qp, const struct weft_fpd
 /* Copies the payload into the receive's SGEs from octet @mo on. */
 static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 {
-	const struct weft_sge *s = recv_sges(qp);
+	const struct weft_sge *s = qp->recv.sge;
 	u32 mo = f->ddp.mo, left = f->payload_len;
 
 	for (; left; s++) {

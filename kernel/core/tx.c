@@ -408,7 +408,8 @@ static bool has_said_all(const struct weft_qpc *qp)
 static enum weft_tx_result next_message(struct weft_qpc *qp)
 {
 	for (;;) {
-		if (qp->state == WEFT_QPS_TERM && !qp->fin_out) {
+		if (qp->state == WEFT_QPS_TERM && !qp->fin_out &&
+		    weft_stream_may_terminate(qp->st)) {
 			begin_terminate(qp);
 			return WEFT_TX_FPDU;
 		}
