@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host.h"
+
+void host_panic(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, what);
+	abort();
+}
+
+static void *zalloc(size_t n)
+{
+	void *p = calloc(1, n ? n : 1);
+
+	HOST_ASSERT(p);
+	return p;
+}
+
+void host_init(struct host *h, u32 salt)
+{
+	memset(h, 0, sizeof(*h));
+	h->salt = salt;
+}
+
+void host_fini(struct host *h)
+{
+	u32 i;
+
+	for (i = 0; i < HOST_QPS; i++)
+		if (h->qp[i])
+			host_qp_free(h->qp[i]);
+	for (i = 0; i < HOST_MRS; i++)
+		if (h->mr[i].busy)
+			host_mr_free(h, &h->mr[i]);
+}
+
+void host_assert_quiet(const struct host *h)
+{
+	u32 i;
+
+	for (i = 0; i < HOST_MRS; i++)
+		HOST_ASSERT(!h->mr[i].holders);
+}
+
+/* ---- regions ---- */
+
+/* Index 0 is not used, so that STag 0 never exists. */
+static u32 make_stag(const struct host *h, u32 slot)
+{
+	return (h->salt ^ slot * 0x9E3779u) << (HOST_INDEX_SHIFT + 6) |
+	       slot << HOST_INDEX_SHIFT | (0xA5 ^ slot);
+}
+
+static struct host_mr *mr_by_stag(struct host *h, u32 stag)
+{
+	struct host_mr *mr = &h->mr[stag >> HOST_INDEX_SHIFT & (HOST_MRS - 1)];
+
+	if (!mr->busy || (mr->r.stag ^ stag) >> HOST_INDEX_SHIFT)
+		return NULL;
+	return mr;
+}
+
+static struct host_mr *mr_alloc(struct host *h, u32 pd, u64 base, u64 len)
+{
+	struct host_mr *mr;
+	u32 i;
+
+	for (i = 1; i < HOST_MRS && h->mr[i].busy; i++)
+		;
+	if (i == HOST_MRS)
+		return NULL;
+	mr = &h->mr[i];
+	*mr = (struct host_mr){
+		.r = { .stag = make_stag(h, i), .pd = pd, .base = base, .len = len },
+		.mem = zalloc(len),
+		.busy = true,
+	};
+	return mr;
+}
+
+struct host_mr *host_mr_new(struct host *h, u32 pd, u64 base, u64 len, u32 access)
+{
+	struct host_mr *mr = mr_alloc(h, pd, base, len);
+
+	if (mr) {
+		mr->r.kind = WEFT_REGION_USER;
+		mr->r.access = access;
+		mr->r.valid = true;
+	}
+	return mr;
+}
+
+struct host_mr *host_mr_new_fast(struct host *h, u32 pd, u64 base, u64 len)
+{
+	struct host_mr *mr = mr_alloc(h, pd, base, len);
+
+	if (mr)
+		mr->r.kind = WEFT_REGION_FAST;
+	return mr;
+}
+
+void host_mr_bind(struct host_mr *mr, const struct host_qp *qp, u32 access)
+{
+	HOST_ASSERT(!mr->holders);
+	mr->r.qp = qp->core.id;
+	mr->r.access = access;
+	mr->r.valid = true;
+}
+
+void host_mr_free(struct host *h, struct host_mr *mr)
+{
+	HOST_ASSERT(mr->busy && !mr->holders);
+	HOST_ASSERT(mr == &h->mr[mr - h->mr]);
+	free(mr->mem);
+	memset(mr, 0, sizeof(*mr));
+}
+
+u8 *host_mr_at(const struct host_mr *mr, u64 addr, u32 len)
+{
+	HOST_ASSERT(addr >= mr->r.base && len <= mr->r.len);
+	HOST_ASSERT(addr - mr->r.base <= mr->r.len - len);
+	return mr->mem + (addr - mr->r.base);
+}
+
+struct weft_region *weft_host_region_get(struct weft_qpc *qp, u32 stag)
+{
+	struct host_mr *mr = mr_by_stag(to_host_qp(qp)->host, stag);
+
+	if (!mr)
+		return NULL;
+	mr->holders++;
+	mr->holds++;
+	return &mr->r;
+}
+
+void weft_host_region_put(struct weft_region *r)
+{
+	struct host_mr *mr = to_host_mr(r);
+
+	HOST_ASSERT(mr->holders);
+	mr->holders--;
+}
+
+void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
+{
+	struct host_mr *mr = to_host_mr(r);
+
+	HOST_ASSERT(mr->holders && r->valid);
+	if (len)
+		weft_cur_copy(from, host_mr_at(mr, addr, len), len);
+}
+
+enum weft_denial weft_host_invalidate(struct weft_qpc *qp, u32 stag, bool remote)
+{
+	struct host_mr *mr = mr_by_stag(to_host_qp(qp)->host, stag);
+
+	if (!mr || !mr->r.valid || mr->r.stag != stag)
+		return WEFT_DENIED_STAG;
+	if (mr->r.pd != qp->pd || (mr->r.qp && mr->r.qp != qp->id))
+		return WEFT_DENIED_ASSOC;
+	/* A region that no QP of its own registered may be in use on other streams. */
+	if (remote && mr->r.kind != WEFT_REGION_FAST)
+		return WEFT_DENIED_ASSOC;
+	if (mr->r.kind == WEFT_REGION_USER || mr->r.kind == WEFT_REGION_DMA)
+		return WEFT_DENIED_ACCESS;
+	mr->r.valid = false;
+	return WEFT_GRANTED;
+}
+
+enum weft_denial weft_host_reg_mr(struct weft_qpc *qp, const struct weft_wr_reg *reg)
+{
+	struct host_mr *mr = mr_by_stag(to_host_qp(qp)->host, reg->stag);
+
+	if (!mr || mr->r.kind != WEFT_REGION_FAST || mr->r.valid)
+		return WEFT_DENIED_STAG;
+	if (mr->r.pd != qp->pd)
+		return WEFT_DENIED_ASSOC;
+	mr->r.stag = reg->stag;
+	host_mr_bind(mr, to_host_qp(qp), reg->access);
+	return WEFT_GRANTED;
+}
+
+/* ---- completions ---- */
+
+struct host_cq *host_cq_new(u32 entries)
+{
+	struct host_cq *cq = zalloc(sizeof(*cq));
+
+	cq->entries = entries;
+	cq->ring = zalloc(weft_ring_size(entries));
+	weft_cqc_init(&cq->core, cq->ring, entries);
+	return cq;
+}
+
+void host_cq_free(struct host_cq *cq)
+{
+	free(cq->ring);
+	free(cq);
+}
+
+bool host_cq_poll(struct host_cq *cq, struct weft_cqe *e)
+{
+	/* Acquire: the entry is read after the index that announces it. */
+	u32 prod = smp_load_acquire(&cq->ring->kern_idx);
+	const u8 *slots = (const u8 *)cq->ring + WEFT_RING_DATA;
+
+	if (prod == cq->user_idx)
+		return false;
+	memcpy(e, slots + (size_t)(cq->user_idx & (cq->entries - 1)) * sizeof(*e), sizeof(*e));
+	smp_store_release(&cq->ring->user_idx, ++cq->user_idx);
+	return true;
+}
+
+void host_cq_arm(struct host_cq *cq, u32 how)
+{
+	WRITE_ONCE(cq->ring->arm, how);
+	/* Pairs with weft_cqc_push()'s: the caller polls once more after this. */
+	smp_mb();
+}
+
+void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe *e)
+{
+	struct host_qp *qp = to_host_qp(core);
+	struct host_cq *cq = recv ? qp->rcq : qp->scq;
+	u32 i;
+
+	HOST_ASSERT(e->qp_num == core->id && e->status < WEFT_WC_NR && e->opcode < WEFT_WCO_NR);
+	switch (weft_cqc_push(&cq->core, e)) {
+	case WEFT_CQ_WAKE:
+		cq->wakes++;
+		break;
+	case WEFT_CQ_OVERFLOW:
+		cq->overflows++;
+		for (i = 0; i < HOST_QPS; i++) {
+			struct host_qp *user = qp->host->qp[i];
+
+			if (user && (user->scq == cq || user->rcq == cq))
+				user->cq_error = true;
+		}
+		return;
+	case WEFT_CQ_DEAD:
+		return;
+	case WEFT_CQ_QUIET:
+		break;
+	}
+	if (cq->on_cqe)
+		cq->on_cqe(qp, recv, e, cq->arg);
+}
+
+/* ---- shared receive queues ---- */
+
+struct host_srq *host_srq_new(u32 slots, u32 max_sge)
+{
+	struct host_srq *srq = zalloc(sizeof(*srq));
+
+	weft_rqq_init(&srq->core, zalloc(weft_ring_size(slots)), slots, max_sge);
+	return srq;
+}
+
+void host_srq_free(struct host_srq *srq)
+{
+	free(srq->core.q.ring);
+	free(srq);
+}
+
+bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
+{
+	struct host_srq *srq = to_host_qp(core)->srq;
+	s32 filled;
+
+	switch (weft_rqq_pop(&srq->core, recv)) {
+	case 1:
+		break;
+	case 0:
+		return false;
+	default:
+		srq->broken = true;
+		return false;
+	}
+	filled = weft_ringq_filled(&srq->core.q, srq->core.q.idx);
+	if (filled >= 0 && (u32)filled < srq->limit * srq->core.stride) {
+		srq->limit = 0;
+		srq->limit_events++;
+	}
+	return true;
+}
+
+/* ---- QPs ---- */
+
+static void init_queues(struct host_qp *qp, const struct host_qp_attr *a)
+{
+	struct weft_qpc *c = &qp->core;
+
+	weft_ringq_init(&c->sq.q, a->sq_slots ? zalloc(weft_ring_size(a->sq_slots)) : NULL,
+			a->sq_slots);
+	c->sq.max_slots = a->max_slots ? a->max_slots : WEFT_SQ_MAX_SLOTS;
+	if (a->sq_slots) {
+		c->sq.copy = zalloc(weft_sq_copy_size(a->sq_slots));
+		c->sq.info = zalloc(a->sq_slots * sizeof(*c->sq.info));
+	}
+	if (a->rq_slots)
+		weft_rqq_init(&c->rq, zalloc(weft_ring_size(a->rq_slots)), a->rq_slots,
+			      a->rq_sge ? a->rq_sge : 1);
+}
+
+struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *a)
+{
+	struct host_qp *qp = zalloc(sizeof(*qp));
+	u32 i;
+
+	for (i = 0; i < HOST_QPS && h->qp[i]; i++)
+		;
+	HOST_ASSERT(i < HOST_QPS);
+	h->qp[i] = qp;
+	qp->host = h;
+	qp->scq = a->scq;
+	qp->rcq = a->rcq;
+	qp->srq = a->srq;
+	qp->chunk_limit = -1;
+	qp->core.id = 0x100 + ++h->nqp;
+	qp->core.pd = a->pd;
+	qp->core.kernel = a->kernel;
+	qp->core.srq = a->srq;
+	qp->core.sig_all = a->sig_all;
+	init_queues(qp, a);
+	weft_qpc_init(&qp->core);
+	return qp;
+}
+
+void host_qp_free(struct host_qp *qp)
+{
+	u32 i;
+
+	HOST_ASSERT(!qp->chunks);
+	for (i = 0; i < HOST_QPS; i++)
+		if (qp->host->qp[i] == qp)
+			qp->host->qp[i] = NULL;
+	free(qp->core.sq.q.ring);
+	free(qp->core.sq.copy);
+	free(qp->core.sq.info);
+	free(qp->core.rq.q.ring);
+	free(qp->orq);
+	free(qp->irq);
+	free(qp);
+}
+
+void host_qp_start(struct host_qp *qp, struct weft_stream *st, u32 ord, u32 ird)
+{
+	u32 irq_slots = ird ? ird : 1;
+
+	HOST_ASSERT(!qp->orq && !qp->irq);
+	/* Blocks of exactly that size: one entry too many is the sanitizer's to see. */
+	qp->orq = ord ? zalloc(ord * sizeof(*qp->orq)) : NULL;
+	qp->irq = zalloc(irq_slots * sizeof(*qp->irq));
+	weft_qpc_start(&qp->core, st, ord, qp->orq, ird, qp->irq, irq_slots);
+	qp->kicked = true;
+}
+
+u8 *weft_host_chunk(struct weft_qpc *core)
+{
+	struct host_qp *qp = to_host_qp(core);
+
+	if (qp->chunk_limit >= 0 && qp->chunks >= (u32)qp->chunk_limit)
+		return NULL;
+	qp->chunks++;
+	return zalloc(WEFT_STAGE_CHUNK);
+}
+
+void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
+{
+	struct host_qp *qp = to_host_qp(core);
+
+	HOST_ASSERT(qp->chunks);
+	qp->chunks--;
+	free(chunk);
+}
+
+void weft_host_kick(struct weft_qpc *core)
+{
+	to_host_qp(core)->kicked = true;
+	to_host_qp(core)->kicks++;
+}
+
+void weft_host_event(struct weft_qpc *core, enum weft_event ev)
+{
+	struct host_qp *qp = to_host_qp(core);
+
+	HOST_ASSERT(qp->nevents < HOST_EVENTS);
+	qp->event[qp->nevents++] = ev;
+}
+
+u32 host_qp_count_events(const struct host_qp *qp, enum weft_event ev)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < qp->nevents; i++)
+		n += qp->event[i] == ev;
+	return n;
+}

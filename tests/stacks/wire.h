@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One direction of a TCP connection, in memory: a bounded send buffer, segments
+ * of at most an MSS, a receiver that gets the bytes in any portions, FIN behind
+ * the last byte, and a reset that loses everything.
+ */
+#ifndef STACKS_WIRE_H
+#define STACKS_WIRE_H
+
+#include "rng.h"
+#include "../../kernel/proto/bytes.h"
+
+struct wire {
+	u32 mss;
+	u32 sndbuf;			/* bytes it holds at most */
+	u8 *buf;			/* sndbuf bytes: [head, tail), compacted on write */
+	u32 head, tail;
+	bool fin;			/* the sender has closed */
+	bool fin_read;			/* and the receiver knows */
+	bool dropped;			/* reset */
+	u64 sent;			/* octets ever accepted */
+	u32 seg_off;			/* octets in the segment being filled */
+	u32 segments;			/* segments begun */
+	u32 calls;
+};
+
+enum wire_cut {
+	WIRE_WHOLE,			/* all there is, in one piece */
+	WIRE_RANDOM,			/* random portions of random pieces, empty ones too */
+	WIRE_BYTES,			/* one octet at a time */
+};
+
+/* A delivery: pieces on the heap, each of exactly its length. */
+struct wire_batch {
+	struct weft_seg seg[16];
+	u32 nseg;
+	u32 len;
+};
+
+void wire_init(struct wire *w, u32 mss, u32 sndbuf);
+void wire_fini(struct wire *w);
+/* Takes what fits of @len octets; @eor: the segment ends with them. */
+size_t wire_write(struct wire *w, const void *p, size_t len, bool eor);
+void wire_close(struct wire *w);
+void wire_drop(struct wire *w);
+
+static inline u32 wire_room(const struct wire *w)
+{
+	return w->dropped || w->fin ? 0 : w->sndbuf - (w->tail - w->head);
+}
+
+static inline u32 wire_waiting(const struct wire *w)
+{
+	return w->tail - w->head;
+}
+
+/* Takes some waiting octets off the wire; free them with wire_batch_free(). */
+void wire_read(struct wire *w, enum wire_cut cut, struct rng *rng, struct wire_batch *b);
+void wire_batch_free(struct wire_batch *b);
+
+/* True once, when all octets were read and a FIN stands behind them. */
+bool wire_read_fin(struct wire *w);
+
+#endif
