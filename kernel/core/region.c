@@ -6,9 +6,8 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 {
 	if (!r || !READ_ONCE(r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
-	if (r->kind == WEFT_REGION_DMA)
-		return WEFT_GRANTED;
-	if (r->pd != pd || (r->qp && r->qp != qp))
+	/* The DMA region is every PD's; its access never has a remote right. */
+	if (r->kind != WEFT_REGION_DMA && (r->pd != pd || (r->qp && r->qp != qp)))
 		return WEFT_DENIED_ASSOC;
 	if (access & ~r->access)
 		return WEFT_DENIED_ACCESS;

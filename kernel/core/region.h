@@ -27,7 +27,8 @@ enum weft_region_kind {
 	WEFT_REGION_USER,		/* reg_user_mr: never remotely invalidated */
 	WEFT_REGION_FAST,		/* alloc_mr, REG_MR */
 	WEFT_REGION_WINDOW,		/* memory window */
-	WEFT_REGION_DMA,		/* the kernel's all-memory region */
+	WEFT_REGION_DMA,		/* the kernel's all-memory region: base 0, len ~0,
+					 * WEFT_ACCESS_LOCAL_WRITE and nothing else */
 };
 
 struct weft_region {
