@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Devices and contexts. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi.h"
+#include "compat.h"
+#include "weft.h"
+
+static const struct verbs_context_ops weft_ctx_ops;
+
+static void weft_free_context(struct ibv_context *ibctx)
+{
+	struct weft_context *ctx = to_weft_ctx(ibctx);
+
+	verbs_uninit_context(&ctx->vctx);
+	pthread_mutex_destroy(&ctx->qp_mutex);
+	free(ctx);
+}
+
+/* Features offered, and what is in force. */
+static int get_context(struct weft_context *ctx)
+{
+	struct weft_get_context cmd = { .features = WEFT_FEATURES };
+	struct weft_get_context_resp resp = {};
+	int err;
+
+	err = ibv_cmd_get_context(&ctx->vctx, &cmd.ibv_cmd, sizeof(cmd), NULL, &resp.ibv_resp,
+				  sizeof(resp));
+	if (err)
+		return err;
+	if (resp.abi_version != WEFT_ABI_VERSION) {
+		verbs_err(&ctx->vctx, "weft: the kernel speaks ABI %u, this is %u\n",
+			  resp.abi_version, WEFT_ABI_VERSION);
+		return EPROTO;
+	}
+	ctx->features = resp.features & WEFT_FEATURES;
+	ctx->max_inline = resp.max_inline;
+	return 0;
+}
+
+static struct verbs_context *weft_alloc_context(struct ibv_device *ibdev, int cmd_fd,
+						void *private_data)
+{
+	struct weft_context *ctx;
+	int err;
+
+	(void)private_data;
+	/* The id goes into every ioctl, and the kernel compares it. */
+	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
+					   to_weft_dev(ibdev)->driver_id);
+	if (!ctx)
+		return NULL;
+	err = get_context(ctx);
+	if (err) {
+		verbs_uninit_context(&ctx->vctx);
+		free(ctx);
+		errno = err;
+		return NULL;
+	}
+	pthread_mutex_init(&ctx->qp_mutex, NULL);
+	verbs_set_ops(&ctx->vctx, &weft_ctx_ops);
+	return &ctx->vctx;
+}
+
+static struct verbs_device *weft_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
+{
+	struct weft_device *dev = calloc(1, sizeof(*dev));
+
+	if (!dev)
+		return NULL;
+	dev->driver_id = sysfs_dev->match->u.driver_id;
+	return &dev->vdev;
+}
+
+static void weft_uninit_device(struct verbs_device *vdev)
+{
+	free(to_weft_dev(&vdev->device));
+}
+
+/*
+ * Only driver ids: names say nothing about who made the device, and udev
+ * renames software devices. Upstream will assign a number of its own, beside
+ * which the private one stays valid.
+ */
+static const struct verbs_match_ent weft_matches[] = {
+	VERBS_DRIVER_ID(WEFT_DRIVER_ID),
+	{},
+};
+
+/* In the order of the type. */
+static const struct verbs_context_ops weft_ctx_ops = {
+	.alloc_pd = weft_alloc_pd,
+	.create_cq = weft_create_cq,
+	.create_qp = weft_create_qp,
+	.create_qp_ex = weft_create_qp_ex,
+	.dealloc_pd = weft_dealloc_pd,
+	.dereg_mr = weft_dereg_mr,
+	.destroy_cq = weft_destroy_cq,
+	.destroy_qp = weft_destroy_qp,
+	.free_context = weft_free_context,
+	.modify_qp = weft_modify_qp,
+	.poll_cq = weft_poll_cq,
+	.post_recv = weft_post_recv,
+	.post_send = weft_post_send,
+	.query_device_ex = weft_query_device,
+	.query_port = weft_query_port,
+	.query_qp = weft_query_qp,
+	.reg_mr = weft_reg_mr,
+	.req_notify_cq = weft_req_notify_cq,
+	.resize_cq = weft_resize_cq,
+};
+
+static const struct verbs_device_ops weft_dev_ops = {
+	.name = "weft",
+	.match_min_abi_version = WEFT_ABI_VERSION,
+	.match_max_abi_version = WEFT_ABI_VERSION,
+	.match_table = weft_matches,
+	.alloc_device = weft_alloc_device,
+	.uninit_device = weft_uninit_device,
+	.alloc_context = weft_alloc_context,
+};
+
+PROVIDER_DRIVER(weft, weft_dev_ops);

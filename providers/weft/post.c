@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Posting by the plain verbs, and the doorbell. */
+#include <errno.h>
+
+#include "weft.h"
+
+int weft_kick_qp(struct weft_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	int err;
+
+	do {
+		DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_QP, WEFT_METHOD_QP_KICK, 1);
+
+		fill_attr_in_obj(cmd, WEFT_ATTR_QP_KICK_HANDLE, ibqp->handle);
+		err = execute_ioctl(ibqp->context, cmd);
+	} while (err == EINTR);
+	return err;
+}
+
+int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	struct ibv_send_wr *first = wr;
+	bool kick = false;
+	int err = 0, kick_err;
+
+	pthread_spin_lock(&qp->sq_lock);
+	for (; wr; wr = wr->next) {
+		err = weft_sq_add_wr(&qp->sq, wr);
+		if (err)
+			break;
+	}
+	if (wr != first)
+		kick = weft_uring_publish(&qp->sq.ring);
+	pthread_spin_unlock(&qp->sq_lock);
+	if (err)
+		*bad_wr = wr;
+
+	/* Outside the lock: the kernel may send for a while in our context. */
+	kick_err = kick ? weft_kick_qp(qp) : 0;
+	if (kick_err && !err) {
+		/* The device is gone: none of these will ever complete. */
+		*bad_wr = first;
+		err = kick_err;
+	}
+	return err;
+}
+
+int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	struct ibv_recv_wr *first = wr;
+	bool kick = false;
+	int err = 0, kick_err;
+
+	if (!qp->rq.ring.slots) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	pthread_spin_lock(&qp->rq_lock);
+	for (; wr; wr = wr->next) {
+		err = weft_rq_add_wr(&qp->rq, wr);
+		if (err)
+			break;
+	}
+	if (wr != first)
+		kick = weft_uring_publish(&qp->rq.ring);
+	pthread_spin_unlock(&qp->rq_lock);
+	if (err)
+		*bad_wr = wr;
+
+	/* Set when nobody takes receives any more: the kernel flushes them. */
+	kick_err = kick ? weft_kick_qp(qp) : 0;
+	if (kick_err && !err) {
+		*bad_wr = first;
+		err = kick_err;
+	}
+	return err;
+}

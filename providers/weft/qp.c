@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Life of a queue pair. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi.h"
+#include "weft.h"
+
+/* Receive entries must not wrap, and hold what the kernel granted. */
+static int set_up_rq(struct weft_rq *rq, int fd, const struct weft_ring_map *map, uint32_t max_sge)
+{
+	size_t need = offsetof(struct weft_rq_wqe, data) + max_sge * sizeof(struct weft_sge);
+	int err;
+
+	if (!map->slots)
+		return 0;
+	if (!map->stride || map->slots % map->stride ||
+	    (uint64_t)map->stride * WEFT_SLOT_SIZE < need)
+		return EPROTO;
+	err = weft_uring_map(&rq->ring, fd, map);
+	if (err)
+		return err;
+	rq->stride = map->stride;
+	rq->max_sge = max_sge;
+	return 0;
+}
+
+static int set_up_sq(struct weft_sq *sq, int fd, const struct weft_ring_map *map,
+		     const struct ibv_qp_cap *cap, uint64_t features)
+{
+	int err;
+
+	if (!map->stride || map->stride > WEFT_SQ_MAX_SLOTS || map->stride > map->slots)
+		return EPROTO;
+	err = weft_uring_map(&sq->ring, fd, map);
+	if (err)
+		return err;
+	sq->features = features;
+	sq->max_slots = map->stride;
+	sq->max_sge = cap->max_send_sge;
+	sq->max_inline = cap->max_inline_data < WEFT_MAX_INLINE ? cap->max_inline_data :
+								  WEFT_MAX_INLINE;
+	return 0;
+}
+
+static int map_rings(struct weft_qp *qp, const struct weft_cmd_create_qp_resp *resp,
+		     const struct ibv_qp_cap *cap)
+{
+	struct ibv_context *ctx = qp->vqp.qp.context;
+	int err;
+
+	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features);
+	if (err)
+		return err;
+	return set_up_rq(&qp->rq, ctx->cmd_fd, &resp->rq, cap->max_recv_sge);
+}
+
+/* Everything that belongs to the user's side; the kernel's QP is gone already. */
+static void free_qp(struct weft_qp *qp)
+{
+	weft_uring_unmap(&qp->sq.ring);
+	weft_uring_unmap(&qp->rq.ring);
+	pthread_spin_destroy(&qp->sq_lock);
+	pthread_spin_destroy(&qp->rq_lock);
+	free(qp);
+}
+
+static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
+		     struct ibv_qp_init_attr_ex *attr)
+{
+	struct weft_cmd_create_qp cmd = {};
+	struct weft_cmd_create_qp_resp resp = {};
+	int err;
+
+	pthread_mutex_lock(&to_weft_ctx(ctx)->qp_mutex);
+	err = ibv_cmd_create_qp_ex(ctx, &qp->vqp, attr, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				   sizeof(resp));
+	pthread_mutex_unlock(&to_weft_ctx(ctx)->qp_mutex);
+	if (err)
+		return err;
+	err = map_rings(qp, &resp, &attr->cap);
+	if (!err && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		err = weft_wr_init(qp, attr->send_ops_flags);
+	if (err)
+		ibv_cmd_destroy_qp(&qp->vqp.qp);
+	return err;
+}
+
+struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct weft_qp *qp;
+	int err;
+
+	if (attr->qp_type != IBV_QPT_RC ||
+	    attr->comp_mask & ~(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return NULL;
+	pthread_spin_init(&qp->sq_lock, PTHREAD_PROCESS_PRIVATE);
+	pthread_spin_init(&qp->rq_lock, PTHREAD_PROCESS_PRIVATE);
+	err = create_qp(qp, ctx, attr);
+	if (err) {
+		free_qp(qp);
+		errno = err;
+		return NULL;
+	}
+	return &qp->vqp.qp;
+}
+
+struct ibv_qp *weft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = weft_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+int weft_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	struct ibv_query_qp cmd;
+
+	return ibv_cmd_query_qp(ibqp, attr, mask, init_attr, &cmd, sizeof(cmd));
+}
+
+static void forget_completions(struct weft_qp *qp)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+
+	weft_cq_forget_qp(to_weft_cq(ibqp->recv_cq), ibqp->qp_num);
+	if (ibqp->send_cq != ibqp->recv_cq)
+		weft_cq_forget_qp(to_weft_cq(ibqp->send_cq), ibqp->qp_num);
+}
+
+/* The kernel starts again from cleared rings, and so do we. */
+static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	pthread_spin_lock(&qp->sq_lock);
+	pthread_spin_lock(&qp->rq_lock);
+	err = ibv_cmd_modify_qp(&qp->vqp.qp, attr, mask, &cmd, sizeof(cmd));
+	if (!err) {
+		qp->sq.ring.idx = 0;
+		qp->rq.ring.idx = 0;
+		forget_completions(qp);
+	}
+	pthread_spin_unlock(&qp->rq_lock);
+	pthread_spin_unlock(&qp->sq_lock);
+	return err;
+}
+
+int weft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_modify_qp cmd = {};
+
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		return reset_qp(to_weft_qp(ibqp), attr, mask);
+	return ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+}
+
+int weft_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct weft_context *ctx = to_weft_ctx(ibqp->context);
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	int err;
+
+	pthread_mutex_lock(&ctx->qp_mutex);
+	err = ibv_cmd_destroy_qp(ibqp);
+	if (!err)
+		forget_completions(qp);
+	pthread_mutex_unlock(&ctx->qp_mutex);
+	if (!err)
+		free_qp(qp);
+	return err;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
+ * queries; cq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
+ * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
+ *
+ * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock.
+ */
+#ifndef WEFT_PROVIDER_WEFT_H
+#define WEFT_PROVIDER_WEFT_H
+
+#include <pthread.h>
+
+#include <infiniband/driver.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
+#include "wqe.h"
+
+/* What this provider can make use of; the kernel answers with what both have. */
+#define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_RESIZE | \
+		       WEFT_FEATURE_POLL_KICK)
+
+struct weft_device {
+	struct verbs_device vdev;
+	uint32_t driver_id;		/* under which the kernel's driver was matched */
+};
+
+struct weft_context {
+	struct verbs_context vctx;
+	uint64_t features;		/* WEFT_FEATURE_ in force */
+	uint32_t max_inline;
+	/*
+	 * Held from the kernel's destruction of a QP until its completions are
+	 * out of the CQs, and while one is created: so a new QP that was given
+	 * the same number does not lose completions.
+	 */
+	pthread_mutex_t qp_mutex;
+};
+
+struct weft_pd {
+	struct ibv_pd pd;
+};
+
+struct weft_cq {
+	struct verbs_cq vcq;
+	pthread_spinlock_t lock;
+	struct weft_uring ring;		/* lock */
+};
+
+struct weft_qp {
+	struct verbs_qp vqp;
+
+	pthread_spinlock_t sq_lock;
+	struct weft_sq sq;		/* sq_lock */
+	/* Between wr_start and wr_complete, under sq_lock: */
+	struct weft_sq_head wr_head;	/* the request being built */
+	struct weft_wr_atomic wr_atomic;
+	uint32_t wr_first;		/* where wr_abort goes back to */
+	int wr_err;			/* the first error since wr_start */
+
+	pthread_spinlock_t rq_lock;
+	struct weft_rq rq;		/* rq_lock; no ring when an SRQ serves */
+};
+
+static inline struct weft_device *to_weft_dev(struct ibv_device *dev)
+{
+	return container_of(dev, struct weft_device, vdev.device);
+}
+
+static inline struct weft_context *to_weft_ctx(struct ibv_context *ctx)
+{
+	return container_of(ctx, struct weft_context, vctx.context);
+}
+
+static inline struct weft_cq *to_weft_cq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct weft_cq, vcq.cq);
+}
+
+static inline struct weft_qp *to_weft_qp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct weft_qp, vqp.qp);
+}
+
+/* verbs.c */
+int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+		      struct ibv_device_attr_ex *attr, size_t attr_size);
+int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx);
+int weft_dealloc_pd(struct ibv_pd *pd);
+struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			   int access);
+int weft_dereg_mr(struct verbs_mr *vmr);
+
+/* cq.c */
+struct ibv_cq *weft_create_cq(struct ibv_context *ctx, int entries,
+			      struct ibv_comp_channel *channel, int comp_vector);
+int weft_resize_cq(struct ibv_cq *ibcq, int entries);
+int weft_destroy_cq(struct ibv_cq *ibcq);
+int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
+int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+/* Drops the completions of a QP that is gone, or is empty again. */
+void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);
+
+/* qp.c */
+struct ibv_qp *weft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+int weft_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		  struct ibv_qp_init_attr *init_attr);
+int weft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
+int weft_destroy_qp(struct ibv_qp *ibqp);
+
+/* post.c */
+int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/* The doorbell: tells a sleeping kernel that a ring of @qp has grown. */
+int weft_kick_qp(struct weft_qp *qp);
+
+/* wr.c: fills the ibv_wr_* calls in; EOPNOTSUPP if @ops asks for more than there is. */
+int weft_wr_init(struct weft_qp *qp, uint64_t ops);
+
+#endif

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <endian.h>
+#include <errno.h>
+
+#include "wqe.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#define HEAD_SIZE offsetof(struct weft_sq_wqe, data)
+
+/* struct ibv_sge goes into the ring as it is. */
+static_assert(sizeof(struct ibv_sge) == sizeof(struct weft_sge), "SGE size");
+static_assert(offsetof(struct ibv_sge, addr) == offsetof(struct weft_sge, addr), "SGE addr");
+static_assert(offsetof(struct ibv_sge, length) == offsetof(struct weft_sge, length), "SGE length");
+static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct weft_sge, lkey), "SGE lkey");
+
+/* Slots of an entry with @bytes of data. */
+static uint32_t slots_for(size_t bytes)
+{
+	if (bytes <= WEFT_SQ_DATA)
+		return 1;
+	return 1 + (bytes - WEFT_SQ_DATA + WEFT_SLOT_SIZE - 1) / WEFT_SLOT_SIZE;
+}
+
+/* Room for an entry with @bytes of data: 0 and its slots, or an errno value. */
+static int reserve(const struct weft_sq *sq, size_t bytes, uint32_t *nslots)
+{
+	*nslots = slots_for(bytes);
+	if (*nslots > sq->max_slots)
+		return EINVAL;
+	return *nslots > weft_uring_room(&sq->ring) ? ENOMEM : 0;
+}
+
+/* An entry's first half never wraps: a slot lies in one piece. */
+static void put_head(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t nslots,
+		     uint32_t num_sge)
+{
+	struct weft_sq_wqe *w = weft_uring_slot(&sq->ring, sq->ring.idx);
+
+	w->wr_id = h->wr_id;
+	w->opcode = h->opcode;
+	w->flags = h->flags;
+	w->nslots = nslots;
+	w->num_sge = num_sge;
+	w->rkey = h->rkey;
+	w->remote_addr = h->remote_addr;
+	w->imm = h->imm;
+	if (h->inv_stag)
+		w->inv_stag = h->inv_stag;
+}
+
+int weft_sq_add_none(struct weft_sq *sq, const struct weft_sq_head *h)
+{
+	uint32_t nslots;
+	int err = reserve(sq, 0, &nslots);
+
+	if (err)
+		return err;
+	put_head(sq, h, nslots, 0);
+	sq->ring.idx += nslots;
+	return 0;
+}
+
+int weft_sq_add_sges(struct weft_sq *sq, const struct weft_sq_head *h, const struct ibv_sge *sgl,
+		     size_t num_sge)
+{
+	uint32_t nslots;
+	int err;
+
+	if (num_sge > sq->max_sge)
+		return EINVAL;
+	err = reserve(sq, num_sge * sizeof(*sgl), &nslots);
+	if (err)
+		return err;
+	put_head(sq, h, nslots, num_sge);
+	if (num_sge)
+		weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, sgl, num_sge * sizeof(*sgl));
+	sq->ring.idx += nslots;
+	return 0;
+}
+
+static uint64_t bufs_length(const struct ibv_data_buf *bufs, size_t num_buf)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	/* Stops early, so that no sum of lengths can overflow. */
+	for (i = 0; i < num_buf && sum <= WEFT_MAX_INLINE; i++) {
+		if (bufs[i].length > WEFT_MAX_INLINE)
+			return bufs[i].length;
+		sum += bufs[i].length;
+	}
+	return sum;
+}
+
+int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
+		       const struct ibv_data_buf *bufs, size_t num_buf)
+{
+	uint64_t len = bufs_length(bufs, num_buf);
+	struct weft_sge sge = { .length = len };
+	size_t off = HEAD_SIZE + sizeof(sge);
+	uint32_t nslots;
+	size_t i;
+	int err;
+
+	if (len > sq->max_inline)
+		return EINVAL;
+	err = reserve(sq, sizeof(sge) + len, &nslots);
+	if (err)
+		return err;
+	put_head(sq, h, nslots, 1);
+	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, &sge, sizeof(sge));
+	for (i = 0; i < num_buf; off += bufs[i++].length)
+		if (bufs[i].length)
+			weft_uring_write(&sq->ring, sq->ring.idx, off, bufs[i].addr,
+					 bufs[i].length);
+	sq->ring.idx += nslots;
+	return 0;
+}
+
+int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
+		       const struct weft_wr_atomic *op, const struct ibv_sge *sge)
+{
+	uint32_t nslots;
+	int err = reserve(sq, sizeof(*op) + sizeof(*sge), &nslots);
+
+	if (err)
+		return err;
+	put_head(sq, h, nslots, 1);
+	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, op, sizeof(*op));
+	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE + sizeof(*op), sge, sizeof(*sge));
+	sq->ring.idx += nslots;
+	return 0;
+}
+
+/* ---- work requests of the plain verbs ---- */
+
+enum wr_data { WR_UNKNOWN, WR_NO_DATA, WR_SOURCES, WR_SINK, WR_ATOMIC };
+enum wr_field { WR_NO_FIELD, WR_IMM, WR_INV };
+
+struct wr_kind {
+	enum wr_data data;
+	enum wr_field field;
+	uint8_t opcode;			/* WEFT_WR_ */
+	bool remote;			/* names a remote buffer */
+	uint64_t feature;		/* that it needs */
+};
+
+static const struct wr_kind wr_kinds[] = {
+	[IBV_WR_RDMA_WRITE] = { WR_SOURCES, WR_NO_FIELD, WEFT_WR_WRITE, true, 0 },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { WR_SOURCES, WR_IMM, WEFT_WR_WRITE_IMM, true,
+					 WEFT_FEATURE_IMM },
+	[IBV_WR_SEND] = { WR_SOURCES, WR_NO_FIELD, WEFT_WR_SEND, false, 0 },
+	[IBV_WR_SEND_WITH_IMM] = { WR_SOURCES, WR_IMM, WEFT_WR_SEND_IMM, false,
+				   WEFT_FEATURE_IMM },
+	[IBV_WR_SEND_WITH_INV] = { WR_SOURCES, WR_INV, WEFT_WR_SEND_INV, false, 0 },
+	[IBV_WR_RDMA_READ] = { WR_SINK, WR_NO_FIELD, WEFT_WR_READ, true, 0 },
+	[IBV_WR_LOCAL_INV] = { WR_NO_DATA, WR_INV, WEFT_WR_LOCAL_INV, false, 0 },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { WR_ATOMIC, WR_NO_FIELD, WEFT_WR_CMP_SWAP, false,
+					WEFT_FEATURE_ATOMICS },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { WR_ATOMIC, WR_NO_FIELD, WEFT_WR_FETCH_ADD, false,
+					  WEFT_FEATURE_ATOMICS },
+};
+
+static const struct wr_kind *kind_of(const struct weft_sq *sq, unsigned int opcode)
+{
+	const struct wr_kind *k;
+
+	if (opcode >= ARRAY_LEN(wr_kinds))
+		return NULL;
+	k = &wr_kinds[opcode];
+	if (k->data == WR_UNKNOWN || (k->feature & ~sq->features))
+		return NULL;
+	return k;
+}
+
+uint8_t weft_wr_flags(unsigned int send_flags)
+{
+	uint8_t flags = 0;
+
+	if (send_flags & IBV_SEND_SIGNALED)
+		flags |= WEFT_WR_SIGNALED;
+	if (send_flags & IBV_SEND_FENCE)
+		flags |= WEFT_WR_FENCE;
+	if (send_flags & IBV_SEND_SOLICITED)
+		flags |= WEFT_WR_SOLICITED;
+	return flags;
+}
+
+static struct weft_sq_head head_of(const struct wr_kind *k, const struct ibv_send_wr *wr)
+{
+	struct weft_sq_head h = {
+		.wr_id = wr->wr_id,
+		.opcode = k->opcode,
+		.flags = weft_wr_flags(wr->send_flags),
+	};
+
+	if (k->field == WR_IMM)
+		h.imm = be32toh(wr->imm_data);
+	else if (k->field == WR_INV)
+		h.inv_stag = wr->invalidate_rkey;
+	if (k->remote) {
+		h.rkey = wr->wr.rdma.rkey;
+		h.remote_addr = wr->wr.rdma.remote_addr;
+	}
+	return h;
+}
+
+static int add_inline_wr(struct weft_sq *sq, struct weft_sq_head *h, const struct ibv_send_wr *wr)
+{
+	struct ibv_data_buf bufs[WEFT_MAX_SGE];
+	int i;
+
+	if (wr->num_sge > WEFT_MAX_SGE)
+		return EINVAL;
+	for (i = 0; i < wr->num_sge; i++)
+		bufs[i] = (struct ibv_data_buf){
+			.addr = (void *)(uintptr_t)wr->sg_list[i].addr,
+			.length = wr->sg_list[i].length,
+		};
+	h->flags |= WEFT_WR_INLINE;
+	return weft_sq_add_inline(sq, h, bufs, wr->num_sge);
+}
+
+static int add_atomic_wr(struct weft_sq *sq, struct weft_sq_head *h, const struct ibv_send_wr *wr)
+{
+	bool swap = h->opcode == WEFT_WR_CMP_SWAP;
+	/* RFC 7306 §5.1: a swap of all bits; an addition without inner field boundaries. */
+	struct weft_wr_atomic op = {
+		.compare = swap ? wr->wr.atomic.compare_add : 0,
+		.swap_add = swap ? wr->wr.atomic.swap : wr->wr.atomic.compare_add,
+		.compare_mask = ~0ULL,
+		.swap_add_mask = swap ? ~0ULL : 0,
+	};
+
+	if (wr->num_sge != 1)
+		return EINVAL;
+	h->rkey = wr->wr.atomic.rkey;
+	h->remote_addr = wr->wr.atomic.remote_addr;
+	return weft_sq_add_atomic(sq, h, &op, wr->sg_list);
+}
+
+int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
+{
+	const struct wr_kind *k = kind_of(sq, wr->opcode);
+	struct weft_sq_head h;
+
+	if (!k || wr->num_sge < 0)
+		return EINVAL;
+	h = head_of(k, wr);
+	if (k->data == WR_NO_DATA)
+		return weft_sq_add_none(sq, &h);
+	if (k->data == WR_ATOMIC)
+		return add_atomic_wr(sq, &h, wr);
+	if (k->data == WR_SINK) {
+		/* A Read Request names one sink (RFC 5040 §4.4). */
+		if (wr->num_sge > 1 || wr->send_flags & IBV_SEND_INLINE)
+			return EINVAL;
+	} else if (wr->send_flags & IBV_SEND_INLINE) {
+		return add_inline_wr(sq, &h, wr);
+	}
+	return weft_sq_add_sges(sq, &h, wr->sg_list, wr->num_sge);
+}
+
+int weft_rq_add_wr(struct weft_rq *rq, const struct ibv_recv_wr *wr)
+{
+	struct weft_rq_wqe *w;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
+		return EINVAL;
+	if (weft_uring_room(&rq->ring) < rq->stride)
+		return ENOMEM;
+	w = weft_uring_slot(&rq->ring, rq->ring.idx);
+	w->wr_id = wr->wr_id;
+	w->num_sge = wr->num_sge;
+	w->reserved = 0;
+	/* The stride divides the ring: an entry lies in one piece. */
+	if (wr->num_sge)
+		memcpy(w->data, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
+	rq->ring.idx += rq->stride;
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Work requests into ring entries, ring entries into work completions. Needs
+ * only the public verbs header, so that the tests can drive it without a device.
+ */
+#ifndef WEFT_PROVIDER_WQE_H
+#define WEFT_PROVIDER_WQE_H
+
+#include <assert.h>
+
+#include <infiniband/verbs.h>
+
+#include "ring.h"
+
+/* A send queue. Lock: the owner's, around every function. */
+struct weft_sq {
+	struct weft_uring ring;
+	uint64_t features;	/* WEFT_FEATURE_ in force */
+	uint32_t max_slots;	/* longest entry that the kernel takes */
+	uint32_t max_sge;
+	uint32_t max_inline;
+};
+
+/* A receive queue of a QP, or an SRQ. */
+struct weft_rq {
+	struct weft_uring ring;
+	uint32_t stride;	/* slots an entry */
+	uint32_t max_sge;
+};
+
+/* Bytes of @sgl in all; may exceed 32 bits. */
+static inline uint64_t weft_sgl_length(const struct ibv_sge *sgl, uint32_t num_sge)
+{
+	uint64_t sum = 0;
+
+	while (num_sge--)
+		sum += sgl++->length;
+	return sum;
+}
+
+/* The first half of a send entry: everything but data[]. */
+struct weft_sq_head {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t imm;		/* of the opcodes with immediate data, */
+	uint32_t inv_stag;	/* or of those that invalidate */
+	uint32_t rkey;
+	uint8_t opcode;		/* WEFT_WR_ */
+	uint8_t flags;		/* WEFT_WR_ */
+};
+
+/*
+ * Each appends one entry at sq->ring.idx and moves that on; nothing is
+ * published. Returns 0, ENOMEM when the ring is full, EINVAL for what cannot be
+ * expressed; then nothing was moved.
+ */
+int weft_sq_add_none(struct weft_sq *sq, const struct weft_sq_head *h);
+int weft_sq_add_sges(struct weft_sq *sq, const struct weft_sq_head *h, const struct ibv_sge *sgl,
+		     size_t num_sge);
+int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
+		       const struct ibv_data_buf *bufs, size_t num_buf);
+int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
+		       const struct weft_wr_atomic *op, const struct ibv_sge *sge);
+
+/* IBV_SEND_* as WEFT_WR_ flags. */
+uint8_t weft_wr_flags(unsigned int send_flags);
+
+/* Appends a work request of the plain verbs. */
+int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr);
+int weft_rq_add_wr(struct weft_rq *rq, const struct ibv_recv_wr *wr);
+
+/* What a completion says, whatever bytes stand in it. */
+void weft_cqe_decode(const struct weft_cqe *cqe, struct ibv_wc *wc);
+
+/*
+ * Removes the completions of @qp_num that have not been polled yet; those of
+ * others keep their order.
+ */
+void weft_cq_clean(struct weft_uring *cq, uint32_t qp_num);
+
+#endif
