@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a case waits for after its stimulus, and the judgement of it. */
+#ifndef WEFTSPEC_EXPECT_H
+#define WEFTSPEC_EXPECT_H
+
+#include "peer.h"
+#include "refl.h"
+
+enum end { END_TERM, END_FIN, END_RST, END_QUIET };
+
+/* An accepted end.  alt: tolerated, reported as divergent. */
+struct want {
+	bool close; /* FIN or RST without a Terminate */
+	bool alt;
+	uint8_t layer, etype, code, bits;
+};
+
+#define MD TERM_MD
+#define MDR TERM_MDR
+#define T(l, e, c, b) { false, false, l, e, c, b }
+#define ALT(l, e, c, b) { false, true, l, e, c, b }
+#define CLOSE { true, false, 0, 0, 0, 0 }
+#define ALT_CLOSE { true, true, 0, 0, 0, 0 }
+#define TERM_CRC T(2, 0, 0x02, 0)
+
+/*
+ * Reads until the peer ends the stream; all else that comes is counted in
+ * *other.  After a Terminate it waits for the close, too.
+ */
+enum end wait_end(struct stream *s, int ms, unsigned int *other);
+void judge_end(struct stream *s, enum end e, const struct want *w, size_t n);
+void expect_end(struct stream *s, const struct want *w, size_t n);
+#define EXPECT_END(s, ...) do { \
+	const struct want want_[] = { __VA_ARGS__ }; \
+	expect_end(s, want_, sizeof(want_) / sizeof(want_[0])); \
+} while (0)
+
+/* The stream still works: a small Read is answered, or the best there is. */
+bool alive(struct stream *s);
+void expect_alive(struct stream *s, const char *after);
+/* Any Terminate or a close, in time. */
+void expect_any_end(struct stream *s, const char *what);
+/* The start-up was refused: closed without a Reply. */
+void expect_refused(struct stream *s, const char *what);
+/* Nothing at all arrives for so long. */
+void expect_silence(struct stream *s, int ms, const char *what);
+/* The next FPDU, which must be of this opcode. */
+void expect_op(struct stream *s, uint8_t op);
+/* A whole Read Response of size octets: compares with want unless NULL. */
+void expect_resp(struct stream *s, uint32_t size, const uint8_t *want);
+/* A fresh connection can still be set up. */
+void expect_reconnect(struct ctx *c);
+
+#endif
