@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A peer made of octets: one stack under test, and the test itself at the other
+ * end of its wire. Segments are built and read here by hand, from the RFCs'
+ * figures and with a CRC of its own: nothing of the engine is used, so that a
+ * fault in it does not cancel itself out.
+ */
+#ifndef STACKS_PEER_H
+#define STACKS_PEER_H
+
+#include "test.h"
+
+/* RFC 5040 Fig. 4 opcodes, RFC 5041 §4 control bits, spelled out once more. */
+enum { P_WRITE, P_READ_REQ, P_READ_RESP, P_SEND, P_SEND_INV, P_SEND_SE, P_SEND_SE_INV, P_TERM };
+enum { P_T = 0x80, P_L = 0x40, P_DV = 0x01, P_RV = 0x40 };
+
+#define P_BODY 66000
+
+/* A DDP segment; every octet of it may be set wrong. */
+struct pdu {
+	u8 ddp;				/* T, L, Rsvd, DV */
+	u8 rdmap;			/* RV, Rsv, opcode */
+	u32 stag;			/* tagged */
+	u64 to;
+	u32 inv, qn, msn, mo;		/* untagged */
+	u32 len;
+	u8 body[P_BODY];
+};
+
+/* Well-formed segments, to be spoiled by the caller. @data NULL: zeros. */
+struct pdu *p_tagged(u8 op, bool last, u32 stag, u64 to, const void *data, u32 len);
+struct pdu *p_send(u8 op, bool last, u32 msn, u32 mo, const void *data, u32 len);
+struct pdu *p_read_req(u32 msn, u32 sink, u64 sink_to, u32 size, u32 src, u64 src_to);
+
+struct peer {
+	struct side s;			/* the stack under test */
+	struct rng rng;
+	enum wire_cut cut;
+	u8 *in;				/* what it sent, in Full Operation */
+	u32 in_len, in_cap, in_at;
+	bool fin;			/* and that it closed */
+	u8 out[1 << 18];		/* gathered, to be delivered together */
+	u32 out_len;
+};
+
+struct peer_cfg {
+	struct side_cfg side;
+	bool dut_initiates;
+	u16 ird, ord;			/* the peer's; rev 2 is used if either is set */
+};
+
+/* The stack is in RTS; with CRC unless side.link.mpa.crc is off. */
+void peer_cfg_init(struct peer_cfg *c);
+struct peer *peer_new(const struct peer_cfg *c);
+struct peer *peer_new_plain(void);
+void peer_free(struct peer *p);
+
+/* Adds an FPDU to what is to be delivered; frees @d. The second form has a wrong CRC. */
+void peer_add(struct peer *p, struct pdu *d);
+void peer_add_bad_crc(struct peer *p, struct pdu *d);
+void peer_add_raw(struct peer *p, const void *octets, u32 n);
+/* Delivers it, then lets the stack send until it rests. */
+void peer_flush(struct peer *p);
+/* Delivers octets without letting it send. */
+void peer_deliver(struct peer *p);
+/* Lets the stack send, reading all it says. */
+void peer_run(struct peer *p);
+void peer_close(struct peer *p);
+
+/* add, then flush */
+void peer_say(struct peer *p, struct pdu *d);
+
+/* Takes the stack's next FPDU; false when there is none. Checks length, PAD and CRC. */
+bool peer_next(struct peer *p, struct pdu *d);
+/* The next FPDU must have these control octets. Valid until the next call. */
+const struct pdu *peer_expect(struct peer *p, u8 ddp, u8 rdmap);
+void peer_expect_silence(struct peer *p);
+
+/*
+ * The last that the stack said is a Terminate with control @layer, @etype,
+ * @code, and FIN. @offender: its headers were copied octet for octet, the Read
+ * Request's too if @read; NULL: none were.
+ */
+void peer_expect_terminate(struct peer *p, u8 layer, u8 etype, u8 code,
+			   const struct pdu *offender, bool read);
+
+/* A Read by the peer is answered with @len octets at @at of @mr: the stream lives. */
+void peer_expect_alive(struct peer *p, u32 read_msn, const struct host_mr *mr);
+
+#endif
