@@ -3,10 +3,11 @@
  * The driver's objects and what its files ask of each other.
  *
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, netdev
- * notifier), ucontext.c (contexts, mmap, the kick methods), pd/cq.c, qp.c
- * (verbs), mr.c (STag table, pages), host.c (what core/host.h asks), conn.c
- * (one connection's socket: lock, callbacks, receive run, life), conn_tx.c
- * (send run), cm.c (iw_cm: connect, listen, accept, reject, close).
+ * notifier, PDs, counters), ucontext.c (contexts, rings and their mmap, the kick
+ * methods), cq.c, qp.c (verbs), post.c (kernel consumers' posts), mr.c (STag
+ * table, pages), host.c (what core/host.h asks), conn.c (one connection's socket:
+ * lock, callbacks, receive run, life), conn_tx.c (send run), cm.c (iw_cm:
+ * connect, listen, accept, reject, close). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
  * qp->post_lock is a leaf for kernel consumers' posts.
@@ -14,9 +15,12 @@
 #ifndef WEFT_H
 #define WEFT_H
 
+#include <linux/completion.h>
+#include <linux/idr.h>
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
 #include <linux/skbuff.h>
+#include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <net/sock.h>
 #include <rdma/ib_umem.h>
@@ -45,17 +49,22 @@ enum weft_counter {
 
 struct weft_device {
 	struct ib_device ibdev;
-	struct net_device *netdev;	/* borrowed; NULL once unregistering (rtnl, RCU) */
+	/* Borrowed: NULL from the unregister notifier on. weft_dev_netdev() holds it. */
+	struct net_device __rcu *netdev;
 	int ifindex;
-	u8 mac[8];			/* GID and node_guid come from it */
+	u8 mac[ETH_ALEN];		/* GID and node_guid come from it */
+	bool port_active;		/* last state told to the core (rtnl) */
 	u32 vendor_part_id;
 
-	struct xarray qps;		/* QP number -> weft_qp, irq-safe */
+	struct xarray qps;		/* QP number -> weft_qp; lookups under RCU */
 	struct xarray mrs;		/* STag >> 8 -> weft_mr; lookups under RCU */
+	u32 next_qpn;			/* qps' lock */
+	struct ida pd_ids, cq_ids;
 	atomic_t num_qp, num_cq, num_pd, num_mr, num_ctx, num_cep;
 
-	struct list_head conns;		/* every live weft_conn, listeners too */
 	spinlock_t conns_lock;
+	struct list_head conns;		/* every live weft_conn, listeners too */
+	bool dying;			/* no new ones: set before weft_conn_kill_all() */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -74,13 +83,14 @@ struct weft_ucontext {
 struct weft_pd {
 	struct ib_pd ibpd;
 	u32 id;				/* never 0, unique among live PDs */
+	struct weft_region dma;		/* all memory, for kernel consumers: the local DMA lkey */
 };
 
 /* A ring shared with user space (or private to a kernel consumer). */
 struct weft_ring_mem {
 	struct rdma_user_mmap_entry entry; /* only for user rings */
 	void *mem;			/* vmalloc_user */
-	size_t size;
+	size_t size;			/* whole pages */
 	bool user;
 };
 
@@ -90,6 +100,8 @@ struct weft_cq {
 	struct weft_ring_mem *ring;
 	spinlock_t lock;		/* irqsave: kernel consumers poll from anywhere */
 	u32 id;
+	atomic_t wakes;			/* calls of comp_handler due: one at a time */
+	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
 
 struct weft_qp {
@@ -100,22 +112,37 @@ struct weft_qp {
 	struct weft_ring_mem *sq_ring, *rq_ring;
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	spinlock_t conn_lock;		/* guards the pointer conn; a leaf */
-	struct weft_conn *conn;		/* holds a reference on it; NULL before and after */
+	struct weft_conn *conn;		/* NULL before and after; let go before the conn dies */
+	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
-	enum ib_qp_state ib_state;
+	struct ib_qp_cap cap;
+	enum ib_qp_state ib_state;	/* RESET or INIT; from RTS on core.state tells */
+	unsigned long events;		/* WEFT_QP_ERROR_TOLD */
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
 	struct completion freed;
 	spinlock_t post_lock;		/* kernel consumers: SQ and RQ producers */
+	u32 sq_posted, rq_posted;	/* theirs: slots filled so far */
 };
 
+/* struct weft_qp.events */
+#define WEFT_QP_ERROR_TOLD	0
+
+/*
+ * A region's memory: kernel addresses of blocks of 1 << shift octets, the first
+ * octet at blocks[0] + first_off. Without blocks an address is a kernel address
+ * (DMA regions). Holders are counted; dereg waits for the last, which has one
+ * FPDU in hand and no more.
+ */
 struct weft_mr {
 	struct ib_mr ibmr;
 	struct weft_region region;
 	struct ib_umem *umem;		/* user regions */
-	struct page **pages;		/* page i holds octet i << page_shift of (first_off + offset) */
-	u64 npages;
-	u32 first_off;			/* offset of base in pages[0] */
-	struct percpu_ref *holders;	/* or refcount: author's choice; dereg waits for holders */
+	void **blocks;
+	u32 nblocks, max_blocks;
+	u32 first_off;
+	u8 shift;
+	refcount_t holders;
+	struct completion released;
 	struct rcu_head rcu;
 };
 
@@ -144,6 +171,19 @@ static inline struct weft_mr *to_weft_mr(struct ib_mr *m)
 	return container_of(m, struct weft_mr, ibmr);
 }
 
+/* The netdev of @dev, held, or NULL when it is going away. dev_put() it. */
+static inline struct net_device *weft_dev_netdev(struct weft_device *dev)
+{
+	struct net_device *nd;
+
+	rcu_read_lock();
+	nd = rcu_dereference(dev->netdev);
+	if (nd)
+		dev_hold(nd);
+	rcu_read_unlock();
+	return nd;
+}
+
 static inline void weft_count(struct weft_device *dev, enum weft_counter c, u64 n)
 {
 	this_cpu_add(dev->counters[c], n);
@@ -170,8 +210,13 @@ void weft_conn_kick_any(struct weft_qp *qp);
 int weft_conn_close_graceful(struct weft_qp *qp);
 int weft_conn_error(struct weft_qp *qp);
 
+/* create_qp: prepares conn_lock and flush. */
+void weft_conn_qp_init(struct weft_qp *qp);
+
 /* destroy_qp: closes, detaches the connection from @qp and waits until nobody
- * uses the QP through it. Bounded; process context.
+ * uses the QP through it. Bounded; process context, with or without state_lock.
+ * The core is then in ERROR, or IDLE if it never ran. destroy_qp then says
+ * cancel_work_sync(&qp->flush), without state_lock.
  */
 void weft_conn_detach(struct weft_qp *qp);
 
@@ -198,11 +243,23 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void weft_qp_set_error(struct weft_qp *qp);
 
 /*
- * Lists the pages behind [@addr, @addr + @len) of a held region as bio_vecs:
+ * The memory behind @addr of a held region: returns its kernel address and in
+ * *@got how many octets lie there in one piece, at most @len. The range was
+ * checked: never NULL.
+ */
+void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
+
+/* Copies the @len octets at @addr of a held region to @dst. */
+void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len);
+
+/*
+ * Lists the memory behind [@addr, @addr + @len) of a held region as bio_vecs:
  * returns how many were written to @bv (at most @max), and in *@done how many
- * octets they cover. For copying, weft_mr_copy_out() does the whole.
+ * octets they cover.
  */
 u32 weft_mr_bvecs(struct weft_region *r, u64 addr, u32 len, struct bio_vec *bv, u32 max,
 		  u32 *done);
+
+extern struct workqueue_struct *weft_wq;	/* slow work of every kind; unbound */
 
 #endif

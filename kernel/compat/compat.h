@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The newest kernel's interfaces, as the driver uses them, for the older ones.
+ * What this kernel has is found out by compiling compat/probe/NAME.c (see
+ * probe.sh): the history of each interface stands there.
+ */
+#ifndef WEFT_COMPAT_H
+#define WEFT_COMPAT_H
+
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "compat/have.h"
+
+#ifdef WEFT_HAVE_RDMA_ITER
+#include <rdma/iter.h>
+#endif
+
+#ifndef WEFT_HAVE_IB_UMEM_GET_VA
+#define ib_umem_get_va(device, addr, size, access) ib_umem_get(device, addr, size, access)
+#endif
+
+#ifndef WEFT_HAVE_VIRT_DMA_TO_PTR
+static inline void *ib_virt_dma_to_ptr(u64 addr)
+{
+	return (void *)(uintptr_t)addr;
+}
+#endif
+
+#ifndef WEFT_HAVE_NAME_ASSIGNED_BY_USER
+static inline void ib_mark_name_assigned_by_user(struct ib_device *dev)
+{
+}
+#endif
+
+/*
+ * The operations whose signature changed. weft_create_cq() and
+ * weft_reg_user_mr() have the newest one; the tables name these.
+ */
+#ifdef WEFT_HAVE_CREATE_CQ_ATTRS
+#define WEFT_OP_CREATE_CQ weft_create_cq
+#else
+#define WEFT_OP_CREATE_CQ weft_create_cq_udata
+#endif
+
+#ifdef WEFT_HAVE_REG_USER_MR_DMAH
+#define WEFT_OP_REG_USER_MR weft_reg_user_mr
+#else
+struct ib_dmah;
+#define WEFT_OP_REG_USER_MR weft_reg_user_mr_no_dmah
+#endif
+
+/* Does the driver have to tell of its port's state? */
+#ifdef WEFT_HAVE_CORE_PORT_EVENTS
+#define weft_driver_sends_port_events false
+#else
+#define weft_driver_sends_port_events true
+#endif
+
+/* Can a netdev without a MAC carry a device, under a made-up GID? */
+#ifdef WEFT_HAVE_GID_NETDEV
+#define weft_gid_may_be_made_up true
+#else
+#define weft_gid_may_be_made_up false
+#endif
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The newest kernel's socket interfaces for the older ones: see compat.h. */
+#ifndef WEFT_COMPAT_NET_H
+#define WEFT_COMPAT_NET_H
+
+#include <net/sock.h>
+
+#include "compat/have.h"
+
+/* Never the interrupted task's page fragment: weft sends in softirq too. */
+static inline void weft_sk_no_task_frag(struct sock *sk)
+{
+#ifdef WEFT_HAVE_SK_USE_TASK_FRAG
+	sk->sk_use_task_frag = false;
+#endif
+}
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues. A user's is a ring that it polls and arms without us; a
+ * kernel consumer's is the same ring in private memory, with the QP of each
+ * entry kept in the entry's reserved words.
+ */
+#include "verbs.h"
+
+/* ---- the QP of an entry, in private rings only ---- */
+
+/* Eight-byte aligned in the CQE: words 1 and 2 of reserved[]. */
+#define CQE_QP_WORD 1
+static_assert(offsetof(struct weft_cqe, reserved[CQE_QP_WORD]) % sizeof(void *) == 0);
+static_assert(sizeof(struct weft_cqe) - offsetof(struct weft_cqe, reserved[CQE_QP_WORD]) >=
+	      sizeof(void *));
+
+static void cqe_set_qp(struct weft_cqe *e, struct weft_qp *qp)
+{
+	memcpy(&e->reserved[CQE_QP_WORD], &qp, sizeof(qp));
+}
+
+static struct weft_qp *cqe_qp(const struct weft_cqe *e)
+{
+	struct weft_qp *qp;
+
+	memcpy(&qp, &e->reserved[CQE_QP_WORD], sizeof(qp));
+	return qp;
+}
+
+/* ---- completing ---- */
+
+/*
+ * comp_handler runs without our lock, and never twice at once for a CQ: who
+ * finds a call under way leaves it another to make. (It may poll, arm and post,
+ * and so come back here.)
+ */
+static void cq_wake(struct weft_cq *cq)
+{
+	int due;
+
+	if (atomic_fetch_inc(&cq->wakes))
+		return;
+	do {
+		due = atomic_read(&cq->wakes);
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+	} while (atomic_sub_return(due, &cq->wakes));
+}
+
+static void cq_overflowed(struct weft_cq *cq)
+{
+	struct ib_event ev = {
+		.device = cq->ibcq.device,
+		.element.cq = &cq->ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (cq->ibcq.event_handler)
+		cq->ibcq.event_handler(&ev, cq->ibcq.cq_context);
+	/* The QPs' locks are not ours to take here: we are inside one of them. */
+	queue_work(weft_wq, &cq->overflow);
+}
+
+static void cq_overflow_work(struct work_struct *work)
+{
+	struct weft_cq *cq = container_of(work, struct weft_cq, overflow);
+	struct weft_device *dev = to_weft_dev(cq->ibcq.device);
+	unsigned long qpn = 0;
+	struct weft_qp *qp;
+
+	while ((qp = weft_qp_after(dev, &qpn))) {
+		if (qp->scq == cq || qp->rcq == cq) {
+			mutex_lock(&qp->state_lock);
+			weft_conn_error(qp);
+			mutex_unlock(&qp->state_lock);
+		}
+		weft_qp_drop(qp);
+		cond_resched();
+	}
+}
+
+void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_cqe *cqe)
+{
+	struct weft_cqe e = *cqe;
+	enum weft_cq_push pushed;
+	unsigned long flags;
+
+	if (!cq->ring->user)
+		cqe_set_qp(&e, qp);
+	spin_lock_irqsave(&cq->lock, flags);
+	pushed = weft_cqc_push(&cq->core, &e);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (pushed == WEFT_CQ_WAKE)
+		cq_wake(cq);
+	else if (pushed == WEFT_CQ_OVERFLOW)
+		cq_overflowed(cq);
+}
+
+/* ---- kernel consumers ---- */
+
+static const enum ib_wc_status wc_status[] = {
+	[WEFT_WC_SUCCESS]		= IB_WC_SUCCESS,
+	[WEFT_WC_LOC_LEN_ERR]		= IB_WC_LOC_LEN_ERR,
+	[WEFT_WC_LOC_QP_OP_ERR]		= IB_WC_LOC_QP_OP_ERR,
+	[WEFT_WC_LOC_PROT_ERR]		= IB_WC_LOC_PROT_ERR,
+	[WEFT_WC_FLUSH_ERR]		= IB_WC_WR_FLUSH_ERR,
+	[WEFT_WC_MW_BIND_ERR]		= IB_WC_MW_BIND_ERR,
+	[WEFT_WC_LOC_ACCESS_ERR]	= IB_WC_LOC_ACCESS_ERR,
+	[WEFT_WC_REM_INV_REQ_ERR]	= IB_WC_REM_INV_REQ_ERR,
+	[WEFT_WC_REM_ACCESS_ERR]	= IB_WC_REM_ACCESS_ERR,
+	[WEFT_WC_REM_OP_ERR]		= IB_WC_REM_OP_ERR,
+	[WEFT_WC_REM_ABORT_ERR]		= IB_WC_REM_ABORT_ERR,
+	[WEFT_WC_FATAL_ERR]		= IB_WC_FATAL_ERR,
+	[WEFT_WC_GENERAL_ERR]		= IB_WC_GENERAL_ERR,
+};
+static_assert(ARRAY_SIZE(wc_status) == WEFT_WC_NR);
+
+static const enum ib_wc_opcode wc_opcode[] = {
+	[WEFT_WCO_WRITE]	= IB_WC_RDMA_WRITE,
+	[WEFT_WCO_SEND]		= IB_WC_SEND,
+	[WEFT_WCO_READ]		= IB_WC_RDMA_READ,
+	[WEFT_WCO_LOCAL_INV]	= IB_WC_LOCAL_INV,
+	[WEFT_WCO_REG_MR]	= IB_WC_REG_MR,
+	[WEFT_WCO_BIND_MW]	= IB_WC_REG_MR,	/* kernel consumers have no windows */
+	[WEFT_WCO_CMP_SWAP]	= IB_WC_COMP_SWAP,
+	[WEFT_WCO_FETCH_ADD]	= IB_WC_FETCH_ADD,
+	[WEFT_WCO_RECV]		= IB_WC_RECV,
+	[WEFT_WCO_RECV_IMM]	= IB_WC_RECV_RDMA_WITH_IMM,
+};
+static_assert(ARRAY_SIZE(wc_opcode) == WEFT_WCO_NR);
+
+static void cqe_to_wc(const struct weft_cqe *e, struct ib_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = e->wr_id;
+	wc->status = e->status < WEFT_WC_NR ? wc_status[e->status] : IB_WC_GENERAL_ERR;
+	wc->opcode = e->opcode < WEFT_WCO_NR ? wc_opcode[e->opcode] : IB_WC_SEND;
+	wc->byte_len = e->byte_len;
+	wc->qp = &cqe_qp(e)->ibqp;
+	wc->vendor_err = e->vendor_err;
+	wc->port_num = WEFT_PORT;
+	if (e->flags & WEFT_CQE_INV) {
+		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
+		wc->ex.invalidate_rkey = e->inv_stag;
+	}
+}
+
+int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
+{
+	struct weft_cq *cq = to_weft_cq(ibcq);
+	struct weft_cqe e;
+	unsigned long flags;
+	int got;
+
+	/* What stands in a user's ring is the user's word: not for us to follow. */
+	if (cq->ring->user)
+		return -EOPNOTSUPP;
+	spin_lock_irqsave(&cq->lock, flags);
+	for (got = 0; got < n && weft_cqc_poll(&cq->core, &e); got++)
+		cqe_to_wc(&e, &wc[got]);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return got;
+}
+
+int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct weft_cq *cq = to_weft_cq(ibcq);
+	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
+	unsigned long irq;
+	bool missed;
+
+	spin_lock_irqsave(&cq->lock, irq);
+	missed = weft_cqc_arm(&cq->core, solicited ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT);
+	spin_unlock_irqrestore(&cq->lock, irq);
+	return missed && flags & IB_CQ_REPORT_MISSED_EVENTS;
+}
+
+/* Moves the entries that stay to the producer's end, then the consumer past the gap. */
+void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
+{
+	struct weft_ringq *q = &cq->core.q;
+	struct weft_ring *r = q->ring;
+	unsigned long flags;
+	u32 from, to;
+
+	if (cq->ring->user)
+		return;
+	spin_lock_irqsave(&cq->lock, flags);
+	for (from = to = q->idx; from != r->user_idx; from--) {
+		const struct weft_cqe *e = weft_ringq_slot(q, from - 1);
+
+		if (cqe_qp(e) == qp)
+			continue;
+		to--;
+		memmove(weft_ringq_slot(q, to), e, sizeof(*e));
+	}
+	r->user_idx = to;
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* ---- life ---- */
+
+static int cq_respond(const struct weft_cq *cq, u32 entries, struct ib_udata *udata)
+{
+	struct weft_create_cq_resp resp = { .cq_id = cq->id };
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	weft_ring_mem_describe(cq->ring, entries, 1, &resp.cq);
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/* The ring and, for a user, the answer that tells of it. */
+static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
+{
+	int rv;
+
+	cq->ring = weft_ring_mem_alloc(udata, entries);
+	if (!cq->ring)
+		return -ENOMEM;
+	spin_lock_init(&cq->lock);
+	INIT_WORK(&cq->overflow, cq_overflow_work);
+	weft_cqc_init(&cq->core, cq->ring->mem, entries);
+	cq->ibcq.cqe = entries;
+	rv = udata ? cq_respond(cq, entries, udata) : 0;
+	if (rv)
+		weft_ring_mem_free(cq->ring);
+	return rv;
+}
+
+int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibcq->device);
+	struct weft_cq *cq = to_weft_cq(ibcq);
+	int rv;
+
+	if (attr->flags)
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > WEFT_MAX_CQE || weft_udata_empty(udata))
+		return -EINVAL;
+	rv = ida_alloc_range(&dev->cq_ids, 1, WEFT_MAX_CQ, GFP_KERNEL);
+	if (rv < 0)
+		return -ENOMEM;
+	cq->id = rv;
+	rv = cq_set_up(cq, roundup_pow_of_two(attr->cqe), udata);
+	if (rv) {
+		ida_free(&dev->cq_ids, cq->id);
+		return rv;
+	}
+	atomic_inc(&dev->num_cq);
+	return 0;
+}
+
+int weft_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct uverbs_attr_bundle *attrs)
+{
+	return weft_create_cq_udata(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
+}
+
+/* Its QPs are gone, and with them every call of cq_wake(). */
+int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibcq->device);
+	struct weft_cq *cq = to_weft_cq(ibcq);
+
+	cancel_work_sync(&cq->overflow);
+	weft_ring_mem_free(cq->ring);
+	ida_free(&dev->cq_ids, cq->id);
+	atomic_dec(&dev->num_cq);
+	return 0;
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The ib_device: its attributes, port, GID, counters, protection domains. */
+#include <linux/etherdevice.h>
+#include <linux/ethtool.h>
+#include <linux/if_arp.h>
+#include <linux/module.h>
+#include <net/addrconf.h>
+
+#include "verbs.h"
+
+static const struct rdma_stat_desc weft_counter_names[] = {
+	[WEFT_CNT_RX_FPDUS]		= { .name = "rx_fpdus" },
+	[WEFT_CNT_TX_FPDUS]		= { .name = "tx_fpdus" },
+	[WEFT_CNT_TX_CALLS]		= { .name = "tx_calls" },
+	[WEFT_CNT_TX_SEGS_ALIGNED]	= { .name = "tx_segs_aligned" },
+	[WEFT_CNT_TX_SEGS]		= { .name = "tx_segs" },
+	[WEFT_CNT_KICKS]		= { .name = "kicks" },
+	[WEFT_CNT_CRC_ERRORS]		= { .name = "crc_errors" },
+	[WEFT_CNT_TERM_IN]		= { .name = "terminates_in" },
+	[WEFT_CNT_TERM_OUT]		= { .name = "terminates_out" },
+	[WEFT_CNT_RX_DROPS]		= { .name = "rx_drops" },
+};
+static_assert(ARRAY_SIZE(weft_counter_names) == WEFT_CNT_NR);
+
+int weft_account(atomic_t *count, int max)
+{
+	if (atomic_inc_return(count) <= max)
+		return 0;
+	atomic_dec(count);
+	return -ENOMEM;
+}
+
+/* ---- counters ---- */
+
+static struct rdma_hw_stats *weft_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
+{
+	return rdma_alloc_hw_stats_struct(weft_counter_names, WEFT_CNT_NR,
+					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+}
+
+static u64 counter_sum(const struct weft_device *dev, int which)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(dev->counters, cpu)[which]);
+	return sum;
+}
+
+static int weft_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
+			     int index)
+{
+	int i;
+
+	if (port != WEFT_PORT || !stats)
+		return -EINVAL;
+	for (i = 0; i < WEFT_CNT_NR; i++)
+		stats->value[i] = counter_sum(to_weft_dev(ibdev), i);
+	return WEFT_CNT_NR;
+}
+
+/* ---- device and port ---- */
+
+static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			     struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibdev);
+	int rv = weft_udata_empty(udata);
+
+	if (rv)
+		return rv;
+	memset(attr, 0, sizeof(*attr));
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	attr->atomic_cap = IB_ATOMIC_NONE;
+	attr->max_mr_size = U64_MAX;
+	attr->page_size_cap = PAGE_SIZE;
+	attr->max_qp = WEFT_MAX_QP;
+	attr->max_qp_wr = WEFT_MAX_QP_WR;
+	attr->max_send_sge = WEFT_MAX_SGE;
+	attr->max_recv_sge = WEFT_MAX_SGE;
+	attr->max_sge_rd = 1;
+	attr->max_cq = WEFT_MAX_CQ;
+	attr->max_cqe = WEFT_MAX_CQE;
+	attr->max_mr = WEFT_MAX_MR;
+	attr->max_pd = WEFT_MAX_PD;
+	attr->max_qp_rd_atom = WEFT_MAX_IRD;
+	attr->max_qp_init_rd_atom = WEFT_MAX_ORD;
+	attr->max_res_rd_atom = WEFT_MAX_QP * WEFT_MAX_IRD;
+	attr->max_fast_reg_page_list_len = WEFT_MAX_FAST_BLOCKS;
+	attr->vendor_part_id = dev->vendor_part_id;
+	attr->sys_image_guid = ibdev->node_guid;
+	return 0;
+}
+
+/* What the netdev knows of its speed; many virtual ones know nothing. */
+static void port_speed(struct weft_device *dev, struct net_device *nd, struct ib_port_attr *attr)
+{
+	attr->active_speed = IB_SPEED_SDR;
+	attr->active_width = IB_WIDTH_4X;
+	if (nd->ethtool_ops && nd->ethtool_ops->get_link_ksettings)
+		ib_get_eth_speed(&dev->ibdev, WEFT_PORT, &attr->active_speed,
+				 &attr->active_width);
+}
+
+static bool netdev_active(const struct net_device *nd)
+{
+	return netif_running(nd) && netif_carrier_ok(nd);
+}
+
+static int weft_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	struct weft_device *dev = to_weft_dev(ibdev);
+	struct net_device *nd = weft_dev_netdev(dev);
+
+	attr->gid_tbl_len = 1;
+	attr->pkey_tbl_len = 1;
+	attr->max_msg_sz = 1U << 31;
+	attr->port_cap_flags = IB_PORT_CM_SUP;
+	attr->max_mtu = IB_MTU_4096;
+	attr->state = IB_PORT_DOWN;
+	attr->phys_state = IB_PORT_PHYS_STATE_DISABLED;
+	if (!nd)
+		return 0;
+	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(nd->mtu));
+	if (netdev_active(nd)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	}
+	port_speed(dev, nd, attr);
+	dev_put(nd);
+	return 0;
+}
+
+static int weft_get_port_immutable(struct ib_device *ibdev, u32 port,
+				   struct ib_port_immutable *imm)
+{
+	imm->gid_tbl_len = 1;
+	imm->pkey_tbl_len = 1;
+	imm->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	imm->max_mad_size = 0;
+	return 0;
+}
+
+static int weft_query_gid(struct ib_device *ibdev, u32 port, int index, union ib_gid *gid)
+{
+	if (index)
+		return -EINVAL;
+	memset(gid, 0, sizeof(*gid));
+	memcpy(gid->raw, to_weft_dev(ibdev)->mac, ETH_ALEN);
+	return 0;
+}
+
+/* iWARP has no partitions, but rdma_cm looks for one when it resolves 127.0.0.1. */
+static int weft_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
+{
+	if (index)
+		return -EINVAL;
+	*pkey = 0xffff;
+	return 0;
+}
+
+static void port_event(struct weft_device *dev, enum ib_event_type type)
+{
+	struct ib_event ev = {
+		.device = &dev->ibdev,
+		.element.port_num = WEFT_PORT,
+		.event = type,
+	};
+
+	ib_dispatch_event(&ev);
+}
+
+void weft_port_changed(struct weft_device *dev, struct net_device *nd)
+{
+	bool active = netdev_active(nd);
+
+	if (!weft_driver_sends_port_events || active == dev->port_active)
+		return;
+	dev->port_active = active;
+	port_event(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+void weft_port_readdressed(struct weft_device *dev, struct net_device *nd)
+{
+	if (nd->addr_len != ETH_ALEN || is_zero_ether_addr(nd->dev_addr))
+		return;
+	ether_addr_copy(dev->mac, nd->dev_addr);
+	port_event(dev, IB_EVENT_GID_CHANGE);
+}
+
+/* ---- protection domains ---- */
+
+static int weft_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibpd->device);
+	struct weft_pd *pd = to_weft_pd(ibpd);
+	int id = ida_alloc_range(&dev->pd_ids, 1, WEFT_MAX_PD, GFP_KERNEL);
+
+	if (id < 0)
+		return -ENOMEM;
+	pd->id = id;
+	/* A user region for the checks: the peer has no rights to it and cannot invalidate it. */
+	pd->dma = (struct weft_region) {
+		.stag = dev->ibdev.local_dma_lkey,
+		.pd = id,
+		.access = WEFT_ACCESS_LOCAL_WRITE,
+		.len = U64_MAX,
+		.kind = WEFT_REGION_USER,
+		.valid = true,
+	};
+	atomic_inc(&dev->num_pd);
+	return 0;
+}
+
+static int weft_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibpd->device);
+
+	ida_free(&dev->pd_ids, to_weft_pd(ibpd)->id);
+	atomic_dec(&dev->num_pd);
+	return 0;
+}
+
+/* ---- life ---- */
+
+/* The last one out: the core frees the device behind this. */
+static void weft_dealloc_driver(struct ib_device *ibdev)
+{
+	struct weft_device *dev = to_weft_dev(ibdev);
+
+	weft_device_netdev_gone(dev);
+	WARN_ON_ONCE(!xa_empty(&dev->qps) || !xa_empty(&dev->mrs));
+	xa_destroy(&dev->qps);
+	xa_destroy(&dev->mrs);
+	ida_destroy(&dev->pd_ids);
+	ida_destroy(&dev->cq_ids);
+	free_percpu(dev->counters);
+}
+
+static const struct ib_device_ops weft_device_ops = {
+	.owner = THIS_MODULE,
+	.driver_id = WEFT_DRIVER_ID,
+	.uverbs_abi_ver = WEFT_ABI_VERSION,
+
+	.alloc_hw_port_stats = weft_alloc_hw_port_stats,
+	.alloc_mr = weft_alloc_mr,
+	.alloc_pd = weft_alloc_pd,
+	.alloc_ucontext = weft_alloc_ucontext,
+	.create_cq = WEFT_OP_CREATE_CQ,
+	.create_qp = weft_create_qp,
+	.dealloc_driver = weft_dealloc_driver,
+	.dealloc_pd = weft_dealloc_pd,
+	.dealloc_ucontext = weft_dealloc_ucontext,
+	.dereg_mr = weft_dereg_mr,
+	.destroy_cq = weft_destroy_cq,
+	.destroy_qp = weft_destroy_qp,
+	.disassociate_ucontext = weft_disassociate_ucontext,
+	.get_dma_mr = weft_get_dma_mr,
+	.get_hw_stats = weft_get_hw_stats,
+	.get_port_immutable = weft_get_port_immutable,
+	.iw_accept = weft_cm_accept,
+	.iw_add_ref = weft_iw_add_ref,
+	.iw_connect = weft_cm_connect,
+	.iw_create_listen = weft_cm_create_listen,
+	.iw_destroy_listen = weft_cm_destroy_listen,
+	.iw_get_qp = weft_iw_get_qp,
+	.iw_reject = weft_cm_reject,
+	.iw_rem_ref = weft_iw_rem_ref,
+	.map_mr_sg = weft_map_mr_sg,
+	.mmap = weft_mmap,
+	.mmap_free = weft_mmap_free,
+	.modify_qp = weft_modify_qp,
+	.poll_cq = weft_poll_cq,
+	.post_recv = weft_post_recv,
+	.post_send = weft_post_send,
+	.query_device = weft_query_device,
+	.query_gid = weft_query_gid,
+	.query_pkey = weft_query_pkey,
+	.query_port = weft_query_port,
+	.query_qp = weft_query_qp,
+	.reg_user_mr = WEFT_OP_REG_USER_MR,
+	.req_notify_cq = weft_req_notify_cq,
+
+	INIT_RDMA_OBJ_SIZE(ib_cq, weft_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_pd, weft_pd, ibpd),
+	INIT_RDMA_OBJ_SIZE(ib_qp, weft_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_ucontext, weft_ucontext, ibuc),
+};
+
+/* The address that the GID is made of, if this kernel can do with what @nd has. */
+static int netdev_address(const struct net_device *nd, u8 *mac)
+{
+	if (nd->type != ARPHRD_ETHER && nd->type != ARPHRD_LOOPBACK && nd->type != ARPHRD_NONE)
+		return -ENODEV;
+	if (nd->addr_len == ETH_ALEN && !is_zero_ether_addr(nd->dev_addr)) {
+		ether_addr_copy(mac, nd->dev_addr);
+		return 0;
+	}
+	if (!weft_gid_may_be_made_up)
+		return -ENODEV;
+	eth_random_addr(mac);
+	return 0;
+}
+
+static void init_options(struct weft_device *dev)
+{
+	dev->crc = true;
+	dev->markers = false;
+	dev->mpa_rev = 2;
+	dev->rtr = WEFT_RTR_ALL;
+	dev->startup_timeout_ms = 10000;
+	dev->close_timeout_ms = 5000;
+}
+
+static void init_tables(struct weft_device *dev)
+{
+	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1);
+	xa_init(&dev->mrs);
+	ida_init(&dev->pd_ids);
+	ida_init(&dev->cq_ids);
+	INIT_LIST_HEAD(&dev->conns);
+	spin_lock_init(&dev->conns_lock);
+}
+
+static void init_ibdev(struct ib_device *ibdev, const struct weft_device *dev,
+		       const struct net_device *nd)
+{
+	addrconf_addr_eui48((u8 *)&ibdev->node_guid, dev->mac);
+	ibdev->node_type = RDMA_NODE_RNIC;
+	strscpy(ibdev->node_desc, "weft", sizeof(ibdev->node_desc));
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = num_possible_cpus();
+	ibdev->local_dma_lkey = 0;
+	ibdev->iw_driver_flags = IW_F_NO_PORT_MAP;
+	strscpy(ibdev->iw_ifname, nd->name, sizeof(ibdev->iw_ifname));
+	ibdev->driver_def = weft_uapi_defs;
+	ib_set_device_ops(ibdev, &weft_device_ops);
+}
+
+struct weft_device *weft_device_create(struct net_device *nd)
+{
+	struct weft_device *dev;
+	u8 mac[ETH_ALEN];
+	int rv = netdev_address(nd, mac);
+
+	if (rv)
+		return ERR_PTR(rv);
+	dev = ib_alloc_device(weft_device, ibdev);
+	if (!dev)
+		return ERR_PTR(-ENOMEM);
+	ether_addr_copy(dev->mac, mac);
+	dev->ifindex = nd->ifindex;
+	dev->port_active = netdev_active(nd);
+	RCU_INIT_POINTER(dev->netdev, nd);
+	init_options(dev);
+	init_tables(dev);
+	dev->counters = __alloc_percpu(sizeof(u64) * WEFT_CNT_NR, sizeof(u64));
+	init_ibdev(&dev->ibdev, dev, nd);
+	rv = dev->counters ? ib_device_set_netdev(&dev->ibdev, nd, WEFT_PORT) : -ENOMEM;
+	if (rv) {
+		ib_dealloc_device(&dev->ibdev);
+		return ERR_PTR(rv);
+	}
+	return dev;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * weft: iWARP (RDMA over TCP) in software. The module, the devices that
+ * `rdma link add` makes of netdevs, and what becomes of them when those go.
+ */
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+#include <rdma/rdma_netlink.h>
+
+#include "verbs.h"
+
+MODULE_DESCRIPTION("iWARP (RDMA over TCP) in software");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_ALIAS_RDMA_LINK("weft");
+
+struct workqueue_struct *weft_wq;
+
+/* Two links on one netdev at once: the second must see the first. */
+static DEFINE_MUTEX(newlink_lock);
+
+static struct weft_device *dev_of_netdev(struct net_device *nd)
+{
+	struct ib_device *ibdev = ib_device_get_by_netdev(nd, WEFT_DRIVER_ID);
+
+	return ibdev ? to_weft_dev(ibdev) : NULL;
+}
+
+void weft_device_netdev_gone(struct weft_device *dev)
+{
+	spin_lock_bh(&dev->conns_lock);
+	dev->dying = true;
+	spin_unlock_bh(&dev->conns_lock);
+	RCU_INIT_POINTER(dev->netdev, NULL);
+	weft_conn_kill_all(dev);
+}
+
+/*
+ * The netdev may have gone, or moved to another namespace, before the notifier
+ * could find the new device: then nobody else takes it down.
+ */
+static int netdev_still_there(struct net_device *nd, struct net *net)
+{
+	struct weft_device *dev;
+	bool there;
+
+	rtnl_lock();
+	there = nd->reg_state == NETREG_REGISTERED && net_eq(dev_net(nd), net);
+	dev = there ? NULL : dev_of_netdev(nd);
+	if (dev)
+		weft_device_netdev_gone(dev);
+	rtnl_unlock();
+	if (dev)
+		ib_unregister_device_and_put(&dev->ibdev);
+	return there ? 0 : -ENODEV;
+}
+
+static int newlink_locked(const char *name, struct net_device *nd)
+{
+	struct net *net = dev_net(nd);
+	struct weft_device *dev = dev_of_netdev(nd);
+	int rv;
+
+	if (dev) {
+		ib_device_put(&dev->ibdev);
+		return -EEXIST;
+	}
+	dev = weft_device_create(nd);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ib_mark_name_assigned_by_user(&dev->ibdev);
+	rv = ib_register_device(&dev->ibdev, name, NULL);
+	if (rv) {
+		ib_dealloc_device(&dev->ibdev);
+		return rv;
+	}
+	return netdev_still_there(nd, net);
+}
+
+static int weft_newlink(const char *name, struct net_device *nd)
+{
+	int rv;
+
+	mutex_lock(&newlink_lock);
+	rv = newlink_locked(name, nd);
+	mutex_unlock(&newlink_lock);
+	return rv;
+}
+
+static struct rdma_link_ops weft_link_ops = {
+	.type = "weft",
+	.newlink = weft_newlink,
+};
+
+static int weft_netdev_event(struct notifier_block *nb, unsigned long event, void *arg)
+{
+	struct net_device *nd = netdev_notifier_info_to_dev(arg);
+	struct weft_device *dev = dev_of_netdev(nd);
+
+	if (!dev)
+		return NOTIFY_DONE;
+	switch (event) {
+	case NETDEV_UP:
+	case NETDEV_DOWN:
+	case NETDEV_CHANGE:
+		weft_port_changed(dev, nd);
+		break;
+	case NETDEV_CHANGEADDR:
+		weft_port_readdressed(dev, nd);
+		break;
+	case NETDEV_UNREGISTER:
+		weft_device_netdev_gone(dev);
+		ib_unregister_device_queued(&dev->ibdev);
+		break;
+	}
+	ib_device_put(&dev->ibdev);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block weft_netdev_nb = {
+	.notifier_call = weft_netdev_event,
+};
+
+static int __init weft_init(void)
+{
+	int rv;
+
+	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!weft_wq)
+		return -ENOMEM;
+	rv = weft_conn_init();
+	if (rv)
+		goto no_conn;
+	rv = register_netdevice_notifier(&weft_netdev_nb);
+	if (rv)
+		goto no_notifier;
+	rdma_link_register(&weft_link_ops);
+	return 0;
+
+no_notifier:
+	weft_conn_exit();
+no_conn:
+	destroy_workqueue(weft_wq);
+	return rv;
+}
+
+static void __exit weft_exit(void)
+{
+	rdma_link_unregister(&weft_link_ops);
+	ib_unregister_driver(WEFT_DRIVER_ID);
+	unregister_netdevice_notifier(&weft_netdev_nb);
+	weft_conn_exit();
+	destroy_workqueue(weft_wq);
+	/* Nothing of ours may run once the text is gone. */
+	rcu_barrier();
+}
+
+module_init(weft_init);
+module_exit(weft_exit);

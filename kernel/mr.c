@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions: the table of STags, and the memory behind them.
+ *
+ * An STag's upper 24 bits are the region's place in the table, chosen at
+ * random, so that a peer can count on nothing; its low byte is random too, but
+ * for fast registration, where it is the consumer's. A region is published
+ * when it is complete; dereg takes it out of the table first, then waits for
+ * its holders, then frees.
+ */
+#include <linux/random.h>
+#include <linux/scatterlist.h>
+#include <linux/vmalloc.h>
+
+#include "verbs.h"
+
+#define STAG_KEY_BITS	8
+#define STAG_INDEX_MAX	(U32_MAX >> STAG_KEY_BITS)
+/* A table a sixteenth full hits a free place in one try of 1.07. */
+#define STAG_TRIES	64
+static_assert(WEFT_MAX_MR <= STAG_INDEX_MAX / 8);
+
+#define KNOWN_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
+		      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)
+/* Optional ones (relaxed ordering and the like) may be ignored. */
+#define MAY_IGNORE IB_ACCESS_OPTIONAL
+
+/* Any power of two from a page to 1 GB: offsets in a block fit 32 bits. */
+#define BLOCK_SIZES (PAGE_MASK & (SZ_1G | (SZ_1G - 1)))
+
+/* ---- the memory ---- */
+
+void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
+{
+	struct weft_mr *mr = container_of(r, struct weft_mr, region);
+	size_t block;
+	u64 off;
+
+	/* The local DMA region is part of a PD, not of a weft_mr. */
+	if (!r->stag || !mr->blocks) {
+		*got = len;
+		return ib_virt_dma_to_ptr(addr);
+	}
+	off = addr - r->base + mr->first_off;
+	block = (size_t)1 << mr->shift;
+	*got = min_t(u64, len, block - (off & (block - 1)));
+	return mr->blocks[off >> mr->shift] + (off & (block - 1));
+}
+
+void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len)
+{
+	while (len) {
+		u32 n;
+		const void *p = weft_mr_piece(r, addr, len, &n);
+
+		memcpy(dst, p, n);
+		dst += n;
+		addr += n;
+		len -= n;
+	}
+}
+
+/* One bio_vec at @p: linear memory is contiguous, vmalloc's only within a page. */
+static u32 piece_to_bvec(void *p, u32 len, struct bio_vec *bv)
+{
+	struct page *page;
+
+	if (is_vmalloc_addr(p)) {
+		page = vmalloc_to_page(p);
+		len = min_t(u32, len, PAGE_SIZE - offset_in_page(p));
+	} else {
+		page = virt_to_page(p);
+	}
+	bv->bv_page = page;
+	bv->bv_len = len;
+	bv->bv_offset = offset_in_page(p);
+	return len;
+}
+
+u32 weft_mr_bvecs(struct weft_region *r, u64 addr, u32 len, struct bio_vec *bv, u32 max,
+		  u32 *done)
+{
+	u32 n, got;
+
+	*done = 0;
+	for (n = 0; n < max && *done < len; n++) {
+		void *p = weft_mr_piece(r, addr + *done, len - *done, &got);
+
+		*done += piece_to_bvec(p, got, &bv[n]);
+	}
+	return n;
+}
+
+/* ---- the table ---- */
+
+struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag)
+{
+	struct weft_mr *mr;
+
+	rcu_read_lock();
+	mr = xa_load(&dev->mrs, stag >> STAG_KEY_BITS);
+	if (mr && !refcount_inc_not_zero(&mr->holders))
+		mr = NULL;
+	rcu_read_unlock();
+	return mr;
+}
+
+void weft_mr_drop(struct weft_mr *mr)
+{
+	if (refcount_dec_and_test(&mr->holders))
+		complete(&mr->released);
+}
+
+static void mr_set_stag(struct weft_mr *mr, u32 stag)
+{
+	mr->region.stag = stag;
+	mr->ibmr.lkey = stag;
+	mr->ibmr.rkey = stag;
+}
+
+/* Gives @mr, complete but for this, its STag and lets others find it. */
+static int mr_publish(struct weft_device *dev, struct weft_mr *mr)
+{
+	u32 key_mask = mr->region.kind == WEFT_REGION_FAST ? ~0xffu : ~0u;
+	int try, rv = -ENOSPC;
+
+	for (try = 0; try < STAG_TRIES; try++) {
+		u32 stag = get_random_u32() & key_mask;
+
+		if (!(stag >> STAG_KEY_BITS))
+			continue;
+		mr_set_stag(mr, stag);
+		rv = xa_insert(&dev->mrs, stag >> STAG_KEY_BITS, mr, GFP_KERNEL);
+		if (rv != -EBUSY)
+			break;
+	}
+	return rv;
+}
+
+static struct weft_mr *mr_new(struct ib_pd *ibpd, u8 kind, u32 access)
+{
+	struct weft_device *dev = to_weft_dev(ibpd->device);
+	struct weft_mr *mr;
+
+	if (weft_account(&dev->num_mr, WEFT_MAX_MR))
+		return ERR_PTR(-ENOMEM);
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	if (!mr) {
+		atomic_dec(&dev->num_mr);
+		return ERR_PTR(-ENOMEM);
+	}
+	mr->ibmr.device = ibpd->device;
+	mr->region.pd = to_weft_pd(ibpd)->id;
+	mr->region.kind = kind;
+	mr->region.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE);
+	refcount_set(&mr->holders, 1);
+	init_completion(&mr->released);
+	return mr;
+}
+
+/* Nobody holds @mr, and nobody can find it. */
+static void mr_free(struct weft_mr *mr)
+{
+	atomic_dec(&to_weft_dev(mr->ibmr.device)->num_mr);
+	kvfree(mr->blocks);
+	if (mr->umem)
+		ib_umem_release(mr->umem);
+	/* A lookup may still be reading its count. */
+	kfree_rcu(mr, rcu);
+}
+
+/* Publishes @mr or frees it. */
+static struct ib_mr *mr_finish(struct weft_mr *mr)
+{
+	int rv = mr_publish(to_weft_dev(mr->ibmr.device), mr);
+
+	if (!rv)
+		return &mr->ibmr;
+	mr_free(mr);
+	return ERR_PTR(rv);
+}
+
+int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
+{
+	struct weft_mr *mr = to_weft_mr(ibmr);
+
+	xa_erase(&to_weft_dev(ibmr->device)->mrs, ibmr->lkey >> STAG_KEY_BITS);
+	weft_mr_drop(mr);
+	wait_for_completion(&mr->released);
+	mr_free(mr);
+	return 0;
+}
+
+/* ---- user regions ---- */
+
+/*
+ * The umem's pages as blocks. Without a DMA device "DMA addresses" are kernel
+ * addresses, so the core's walk yields them, in blocks as large as the memory
+ * is contiguous.
+ */
+static int mr_gather(struct weft_mr *mr, u64 start)
+{
+	struct ib_umem *umem = mr->umem;
+	unsigned long size = ib_umem_find_best_pgsz(umem, BLOCK_SIZES, start);
+	struct ib_block_iter it;
+	size_t n;
+
+	if (!size)
+		return -EINVAL;
+	n = ib_umem_num_dma_blocks(umem, size);
+	mr->blocks = kvmalloc_array(n, sizeof(*mr->blocks), GFP_KERNEL_ACCOUNT);
+	if (!mr->blocks)
+		return -ENOMEM;
+	mr->max_blocks = n;
+	mr->shift = __ffs(size);
+	mr->first_off = start & (size - 1);
+	rdma_umem_for_each_dma_block(umem, &it, size) {
+		if (mr->nblocks == mr->max_blocks)
+			break;
+		mr->blocks[mr->nblocks++] = ib_virt_dma_to_ptr(rdma_block_iter_dma_address(&it));
+	}
+	return mr->nblocks == mr->max_blocks ? 0 : -EINVAL;
+}
+
+static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
+{
+	struct ib_umem *umem = ib_umem_get_va(mr->ibmr.device, start, len, access);
+
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	mr->umem = umem;
+	return mr_gather(mr, start);
+}
+
+static int check_access(int access)
+{
+	if (access & ~(KNOWN_ACCESS | MAY_IGNORE))
+		return -EOPNOTSUPP;
+	/* RFC 5040 §8.1.1: who lets a peer write lets the local side write. */
+	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & IB_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return 0;
+}
+
+static int check_range(u64 start, u64 len, u64 iova)
+{
+	u64 end;
+
+	if (!len || len > SIZE_MAX || check_add_overflow(start, len, &end) ||
+	    check_add_overflow(iova, len, &end) || start != (unsigned long)start)
+		return -EINVAL;
+	return 0;
+}
+
+struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
+				       int access, struct ib_udata *udata)
+{
+	struct weft_mr *mr;
+	int rv = check_access(access) ?: check_range(start, len, iova) ?: weft_udata_empty(udata);
+
+	if (rv)
+		return ERR_PTR(rv);
+	mr = mr_new(ibpd, WEFT_REGION_USER, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	rv = mr_pin(mr, start, len, access);
+	if (rv) {
+		mr_free(mr);
+		return ERR_PTR(rv);
+	}
+	mr->region.base = iova;
+	mr->region.len = len;
+	mr->region.valid = true;
+	return mr_finish(mr);
+}
+
+struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova, int access,
+			       struct ib_dmah *dmah, struct ib_udata *udata)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return weft_reg_user_mr_no_dmah(ibpd, start, len, iova, access, udata);
+}
+
+/* ---- kernel consumers' regions ---- */
+
+/* All memory, by kernel address. */
+struct ib_mr *weft_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct weft_mr *mr = mr_new(ibpd, WEFT_REGION_USER, access);
+
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->region.len = U64_MAX;
+	mr->region.valid = true;
+	return mr_finish(mr);
+}
+
+struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg)
+{
+	struct weft_mr *mr;
+
+	if (type != IB_MR_TYPE_MEM_REG)
+		return ERR_PTR(-EOPNOTSUPP);
+	if (!max_sg || max_sg > WEFT_MAX_FAST_BLOCKS)
+		return ERR_PTR(-EINVAL);
+	mr = mr_new(ibpd, WEFT_REGION_FAST, 0);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->blocks = kvmalloc_array(max_sg, sizeof(*mr->blocks), GFP_KERNEL);
+	if (!mr->blocks) {
+		mr_free(mr);
+		return ERR_PTR(-ENOMEM);
+	}
+	mr->max_blocks = max_sg;
+	return mr_finish(mr);
+}
+
+static int mr_add_block(struct ib_mr *ibmr, u64 addr)
+{
+	struct weft_mr *mr = to_weft_mr(ibmr);
+
+	if (mr->nblocks == mr->max_blocks)
+		return -ENOMEM;
+	mr->blocks[mr->nblocks++] = ib_virt_dma_to_ptr(addr);
+	return 0;
+}
+
+int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned int *offset)
+{
+	struct weft_mr *mr = to_weft_mr(ibmr);
+	int mapped;
+
+	mr->nblocks = 0;
+	mr->shift = __ffs(ibmr->page_size);
+	mapped = ib_sg_to_pages(ibmr, sg, n, offset, mr_add_block);
+	mr->first_off = ibmr->iova & (ibmr->page_size - 1);
+	return mapped;
+}

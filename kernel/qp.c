@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queue pairs: life, states, attributes. What flows through them is core/'s. */
+#include <linux/vmalloc.h>
+
+#include "verbs.h"
+
+#define QPN_MAX 0xffffff
+
+/* ---- the table ---- */
+
+struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn)
+{
+	struct weft_qp *qp;
+
+	rcu_read_lock();
+	qp = xa_load(&dev->qps, qpn);
+	if (qp && !refcount_inc_not_zero(&qp->refs))
+		qp = NULL;
+	rcu_read_unlock();
+	return qp;
+}
+
+struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn)
+{
+	struct weft_qp *qp;
+
+	rcu_read_lock();
+	do {
+		qp = xa_find_after(&dev->qps, qpn, ULONG_MAX, XA_PRESENT);
+	} while (qp && !refcount_inc_not_zero(&qp->refs));
+	rcu_read_unlock();
+	return qp;
+}
+
+void weft_qp_hold(struct weft_qp *qp)
+{
+	refcount_inc(&qp->refs);
+}
+
+void weft_qp_drop(struct weft_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		complete(&qp->freed);
+}
+
+/*
+ * No reference is taken: the caller adds it with iw_add_ref() before it enables
+ * interrupts, and destroy_qp waits for that.
+ */
+struct ib_qp *weft_iw_get_qp(struct ib_device *ibdev, int qpn)
+{
+	struct weft_qp *qp = xa_load(&to_weft_dev(ibdev)->qps, qpn);
+
+	return qp ? &qp->ibqp : NULL;
+}
+
+void weft_iw_add_ref(struct ib_qp *ibqp)
+{
+	weft_qp_hold(to_weft_qp(ibqp));
+}
+
+void weft_iw_rem_ref(struct ib_qp *ibqp)
+{
+	weft_qp_drop(to_weft_qp(ibqp));
+}
+
+/* ---- size of the queues ---- */
+
+struct qp_shape {
+	u32 sq_slots, sq_wqe;		/* all; of the longest WQE */
+	u32 rq_slots, rq_stride;
+};
+
+/* Rounds @cap up to what the rings hold. The limits keep every product in 32 bits. */
+static int shape_sq(struct ib_qp_cap *cap, struct qp_shape *s)
+{
+	u32 data;
+
+	if (cap->max_send_wr > WEFT_MAX_QP_WR || cap->max_send_sge > WEFT_MAX_SGE ||
+	    cap->max_inline_data > WEFT_MAX_INLINE)
+		return -EINVAL;
+	s->sq_wqe = weft_sq_wqe_slots(cap->max_send_sge, cap->max_inline_data);
+	s->sq_slots = roundup_pow_of_two(max(cap->max_send_wr, 1U) * s->sq_wqe);
+	data = WEFT_SQ_DATA + (s->sq_wqe - 1) * WEFT_SLOT_SIZE;
+	cap->max_send_wr = min_t(u32, s->sq_slots / s->sq_wqe, WEFT_MAX_QP_WR);
+	cap->max_send_sge = min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
+	cap->max_inline_data = min_t(u32, data - sizeof(struct weft_sge), WEFT_MAX_INLINE);
+	return 0;
+}
+
+static int shape_rq(struct ib_qp_cap *cap, struct qp_shape *s)
+{
+	u32 data;
+
+	if (cap->max_recv_wr > WEFT_MAX_QP_WR || cap->max_recv_sge > WEFT_MAX_SGE)
+		return -EINVAL;
+	s->rq_stride = weft_rq_stride(cap->max_recv_sge);
+	if (!cap->max_recv_wr)
+		return 0;
+	s->rq_slots = roundup_pow_of_two(cap->max_recv_wr) * s->rq_stride;
+	data = s->rq_stride * WEFT_SLOT_SIZE - offsetof(struct weft_rq_wqe, data);
+	cap->max_recv_wr = s->rq_slots / s->rq_stride;
+	cap->max_recv_sge = min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
+	return 0;
+}
+
+/* ---- memory ---- */
+
+static void qp_free_queues(struct weft_qp *qp)
+{
+	weft_ring_mem_free(qp->sq_ring);
+	weft_ring_mem_free(qp->rq_ring);
+	kvfree(qp->core.sq.copy);
+	kvfree(qp->core.sq.info);
+}
+
+static int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s, struct ib_udata *udata)
+{
+	struct weft_sqq *sq = &qp->core.sq;
+
+	qp->sq_ring = weft_ring_mem_alloc(udata, s->sq_slots);
+	if (s->rq_slots)
+		qp->rq_ring = weft_ring_mem_alloc(udata, s->rq_slots);
+	sq->copy = kvzalloc(weft_sq_copy_size(s->sq_slots), GFP_KERNEL_ACCOUNT);
+	sq->info = kvcalloc(s->sq_slots, sizeof(*sq->info), GFP_KERNEL_ACCOUNT);
+	if (qp->sq_ring && (qp->rq_ring || !s->rq_slots) && sq->copy && sq->info)
+		return 0;
+	qp_free_queues(qp);
+	return -ENOMEM;
+}
+
+static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_all)
+{
+	struct weft_qpc *c = &qp->core;
+
+	c->id = qp->ibqp.qp_num;
+	c->pd = to_weft_pd(qp->ibqp.pd)->id;
+	c->kernel = !qp->sq_ring->user;
+	c->sig_all = sig_all;
+	weft_ringq_init(&c->sq.q, qp->sq_ring->mem, s->sq_slots);
+	c->sq.max_slots = s->sq_wqe;
+	weft_rqq_init(&c->rq, qp->rq_ring ? qp->rq_ring->mem : NULL, s->rq_slots,
+		      qp->cap.max_recv_sge);
+	weft_qpc_init(c);
+}
+
+static int qp_respond(const struct weft_qp *qp, const struct qp_shape *s, struct ib_udata *udata)
+{
+	struct weft_create_qp_resp resp = { .qp_id = qp->ibqp.qp_num };
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	weft_ring_mem_describe(qp->sq_ring, s->sq_slots, s->sq_wqe, &resp.sq);
+	weft_ring_mem_describe(qp->rq_ring, s->rq_slots, s->rq_stride, &resp.rq);
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/* ---- create ---- */
+
+static int check_init_attr(const struct ib_qp_init_attr *attr)
+{
+	if (attr->qp_type != IB_QPT_RC || attr->create_flags || attr->srq)
+		return -EOPNOTSUPP;
+	return attr->send_cq && attr->recv_cq ? 0 : -EINVAL;
+}
+
+static void qp_init(struct weft_qp *qp, struct weft_device *dev,
+		    const struct ib_qp_init_attr *attr)
+{
+	qp->dev = dev;
+	qp->scq = to_weft_cq(attr->send_cq);
+	qp->rcq = to_weft_cq(attr->recv_cq);
+	qp->cap = attr->cap;
+	qp->ib_state = IB_QPS_RESET;
+	mutex_init(&qp->state_lock);
+	spin_lock_init(&qp->conn_lock);
+	spin_lock_init(&qp->post_lock);
+	refcount_set(&qp->refs, 1);
+	init_completion(&qp->freed);
+	weft_conn_qp_init(qp);
+}
+
+/* Everything but the number: it is taken before and published behind this. */
+static int qp_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
+		     struct ib_udata *udata)
+{
+	int rv = qp_alloc_queues(qp, s, udata);
+
+	if (rv)
+		return rv;
+	qp_init_core(qp, s, sig_all);
+	rv = udata ? qp_respond(qp, s, udata) : 0;
+	if (rv)
+		qp_free_queues(qp);
+	return rv;
+}
+
+static int qp_number_and_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
+				struct ib_udata *udata)
+{
+	struct weft_device *dev = qp->dev;
+	int rv;
+
+	rv = xa_alloc_cyclic(&dev->qps, &qp->ibqp.qp_num, NULL, XA_LIMIT(1, QPN_MAX),
+			     &dev->next_qpn, GFP_KERNEL);
+	if (rv < 0)
+		return rv;
+	rv = qp_set_up(qp, s, sig_all, udata);
+	if (rv) {
+		xa_erase(&dev->qps, qp->ibqp.qp_num);
+		return rv;
+	}
+	/* The place is reserved: this needs no memory. */
+	xa_store(&dev->qps, qp->ibqp.qp_num, qp, GFP_KERNEL);
+	return 0;
+}
+
+int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibqp->device);
+	struct qp_shape shape = {};
+	int rv = check_init_attr(attr) ?: weft_udata_empty(udata);
+
+	rv = rv ?: shape_sq(&attr->cap, &shape) ?: shape_rq(&attr->cap, &shape);
+	if (rv)
+		return rv;
+	rv = weft_account(&dev->num_qp, WEFT_MAX_QP);
+	if (rv)
+		return rv;
+	qp_init(to_weft_qp(ibqp), dev, attr);
+	rv = qp_number_and_set_up(to_weft_qp(ibqp), &shape,
+				  attr->sq_sig_type == IB_SIGNAL_ALL_WR, udata);
+	if (rv)
+		atomic_dec(&dev->num_qp);
+	return rv;
+}
+
+/* ---- destroy ---- */
+
+int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
+{
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	struct weft_device *dev = qp->dev;
+
+	xa_erase(&dev->qps, ibqp->qp_num);
+	/* Pairs with weft_iw_get_qp(): who found the QP has added its reference. */
+	synchronize_rcu_expedited();
+	weft_conn_detach(qp);
+	cancel_work_sync(&qp->flush);
+	weft_qp_drop(qp);
+	wait_for_completion(&qp->freed);
+	weft_cq_purge(qp->scq, qp);
+	if (qp->rcq != qp->scq)
+		weft_cq_purge(qp->rcq, qp);
+	qp_free_queues(qp);
+	mutex_destroy(&qp->state_lock);
+	atomic_dec(&dev->num_qp);
+	return 0;
+}
+
+/* ---- states ---- */
+
+/* The connection leads; before it comes, and after a reset, the verbs do. */
+static enum ib_qp_state qp_state(const struct weft_qp *qp)
+{
+	switch (READ_ONCE(qp->core.state)) {
+	case WEFT_QPS_IDLE:
+		return READ_ONCE(qp->ib_state);
+	case WEFT_QPS_RTS:
+		return IB_QPS_RTS;
+	case WEFT_QPS_CLOSING:
+		return IB_QPS_SQD;
+	default:
+		return IB_QPS_ERR;
+	}
+}
+
+/* Back to the beginning, once the connection has gone. */
+static int qp_reset(struct weft_qp *qp)
+{
+	enum ib_qp_state now = qp_state(qp);
+
+	if (now != IB_QPS_RESET && now != IB_QPS_INIT && now != IB_QPS_ERR)
+		return -EINVAL;
+	if (READ_ONCE(qp->conn))
+		return -EBUSY;
+	memset(qp->sq_ring->mem, 0, qp->sq_ring->size);
+	if (qp->rq_ring)
+		memset(qp->rq_ring->mem, 0, qp->rq_ring->size);
+	qp->sq_posted = qp->rq_posted = 0;
+	weft_qpc_reset(&qp->core);
+	clear_bit(WEFT_QP_ERROR_TOLD, &qp->events);
+	weft_cq_purge(qp->scq, qp);
+	weft_cq_purge(qp->rcq, qp);
+	WRITE_ONCE(qp->ib_state, IB_QPS_RESET);
+	return 0;
+}
+
+static int qp_init_state(struct weft_qp *qp)
+{
+	enum ib_qp_state now = qp_state(qp);
+
+	if (now != IB_QPS_RESET && now != IB_QPS_INIT)
+		return -EINVAL;
+	WRITE_ONCE(qp->ib_state, IB_QPS_INIT);
+	return 0;
+}
+
+static int qp_drain(struct weft_qp *qp)
+{
+	switch (qp_state(qp)) {
+	case IB_QPS_RTS:
+		return weft_conn_close_graceful(qp);
+	case IB_QPS_SQD:
+	case IB_QPS_ERR:
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int qp_move(struct weft_qp *qp, enum ib_qp_state to)
+{
+	lockdep_assert_held(&qp->state_lock);
+	switch (to) {
+	case IB_QPS_RESET:
+		return qp_reset(qp);
+	case IB_QPS_INIT:
+		return qp_init_state(qp);
+	case IB_QPS_RTR:
+	case IB_QPS_RTS:
+		/* RFC 5040 §5.1: only a connection makes it so. */
+		return qp_state(qp) == IB_QPS_RTS ? 0 : -EINVAL;
+	case IB_QPS_SQD:
+		return qp_drain(qp);
+	case IB_QPS_ERR:
+		return weft_conn_error(qp);
+	default:
+		return -EINVAL;
+	}
+}
+
+static void qp_note(struct weft_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_ACCESS_FLAGS)
+		qp->attr.qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		qp->attr.max_rd_atomic = min_t(u8, attr->max_rd_atomic, WEFT_MAX_ORD);
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		qp->attr.max_dest_rd_atomic = min_t(u8, attr->max_dest_rd_atomic, WEFT_MAX_IRD);
+}
+
+int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata)
+{
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	int rv = 0;
+
+	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
+		return -EOPNOTSUPP;
+	mutex_lock(&qp->state_lock);
+	if (mask & IB_QP_STATE)
+		rv = qp_move(qp, attr->qp_state);
+	if (!rv)
+		qp_note(qp, attr, mask);
+	mutex_unlock(&qp->state_lock);
+	return rv;
+}
+
+int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init)
+{
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	struct net_device *nd = weft_dev_netdev(qp->dev);
+
+	mutex_lock(&qp->state_lock);
+	attr->qp_state = attr->cur_qp_state = qp_state(qp);
+	attr->qp_access_flags = qp->attr.qp_access_flags;
+	attr->max_rd_atomic = qp->core.st ? qp->core.ord : qp->attr.max_rd_atomic;
+	attr->max_dest_rd_atomic = qp->core.st ? qp->core.ird : qp->attr.max_dest_rd_atomic;
+	mutex_unlock(&qp->state_lock);
+	attr->path_mtu = nd ? ib_mtu_int_to_enum(READ_ONCE(nd->mtu)) : IB_MTU_256;
+	if (nd)
+		dev_put(nd);
+	attr->port_num = WEFT_PORT;
+	attr->cap = qp->cap;
+	init->qp_type = IB_QPT_RC;
+	init->send_cq = ibqp->send_cq;
+	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
+	init->sq_sig_type = qp->core.sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
+	init->cap = qp->cap;
+	return 0;
+}
+
+/* ---- events ---- */
+
+static enum ib_event_type event_of(u8 layer, u8 etype)
+{
+	if (layer == 0 && etype == 1)
+		return IB_EVENT_QP_ACCESS_ERR;
+	if (layer == 1 || (layer == 0 && etype == 2))
+		return IB_EVENT_QP_REQ_ERR;
+	return IB_EVENT_QP_FATAL;
+}
+
+/* What ended the QP, if it was an error: a Terminate received or one of our own. */
+static bool qp_error_event(const struct weft_qpc *c, enum ib_event_type *type)
+{
+	const struct weft_term_code *own;
+
+	if (c->term_received) {
+		*type = event_of(c->term_in.layer, c->term_in.etype);
+		return true;
+	}
+	if (c->error == WEFT_OK)
+		return false;
+	own = weft_err_term(c->error);
+	*type = event_of(own->layer, own->etype);
+	return true;
+}
+
+void weft_qp_set_error(struct weft_qp *qp)
+{
+	struct ib_event ev = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+	};
+
+	if (!qp_error_event(&qp->core, &ev.event) ||
+	    test_and_set_bit(WEFT_QP_ERROR_TOLD, &qp->events))
+		return;
+	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+}

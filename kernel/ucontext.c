@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* User contexts, the rings that they map, and the driver's own methods. */
+#include <linux/module.h>
+#include <linux/vmalloc.h>
+
+#include "verbs.h"
+
+#define UVERBS_MODULE_NAME weft
+#include <rdma/uverbs_named_ioctl.h>
+
+int weft_udata_empty(struct ib_udata *udata)
+{
+	if (!udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
+		return 0;
+	return -EINVAL;
+}
+
+/* ---- contexts ---- */
+
+/* A shorter request offers nothing in what it leaves out; a longer one must be zero there. */
+static int read_request(struct ib_udata *udata, struct weft_alloc_ucontext_req *req)
+{
+	size_t n = min(udata->inlen, sizeof(*req));
+
+	memset(req, 0, sizeof(*req));
+	if (udata->inlen > n && !ib_is_udata_cleared(udata, n, udata->inlen - n))
+		return -EOPNOTSUPP;
+	return n ? ib_copy_from_udata(req, udata, n) : 0;
+}
+
+int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibuc->device);
+	struct weft_ucontext *uc = container_of(ibuc, struct weft_ucontext, ibuc);
+	struct weft_alloc_ucontext_resp resp = {
+		.abi_version = WEFT_ABI_VERSION,
+		.max_inline = WEFT_MAX_INLINE,
+	};
+	struct weft_alloc_ucontext_req req;
+	int rv = read_request(udata, &req);
+
+	if (rv)
+		return rv;
+	uc->features = req.features & WEFT_FEATURES;
+	resp.features = uc->features;
+	if (udata->outlen) {
+		rv = ib_copy_to_udata(udata, &resp, min(udata->outlen, sizeof(resp)));
+		if (rv)
+			return rv;
+	}
+	atomic_inc(&dev->num_ctx);
+	return 0;
+}
+
+void weft_dealloc_ucontext(struct ib_ucontext *ibuc)
+{
+	atomic_dec(&to_weft_dev(ibuc->device)->num_ctx);
+}
+
+/*
+ * Nothing of the device is mapped: what user space has are pages of rings, and
+ * they live on as long as it maps them. That the operation exists lets the
+ * core take the device down under open files.
+ */
+void weft_disassociate_ucontext(struct ib_ucontext *ibuc)
+{
+}
+
+/* ---- rings ---- */
+
+struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots)
+{
+	struct weft_ring_mem *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	struct weft_ucontext *uc = rdma_udata_to_drv_context(udata, struct weft_ucontext, ibuc);
+
+	if (!m)
+		return NULL;
+	m->size = PAGE_ALIGN(weft_ring_size(slots));
+	m->user = udata;
+	m->mem = udata ? vmalloc_user(m->size) : vzalloc(m->size);
+	if (!m->mem)
+		goto no_mem;
+	if (udata && rdma_user_mmap_entry_insert(&uc->ibuc, &m->entry, m->size))
+		goto no_entry;
+	return m;
+
+no_entry:
+	vfree(m->mem);
+no_mem:
+	kfree(m);
+	return NULL;
+}
+
+static void ring_mem_destroy(struct weft_ring_mem *m)
+{
+	vfree(m->mem);
+	kfree(m);
+}
+
+void weft_ring_mem_free(struct weft_ring_mem *m)
+{
+	if (!m)
+		return;
+	if (m->user)
+		rdma_user_mmap_entry_remove(&m->entry);
+	else
+		ring_mem_destroy(m);
+}
+
+void weft_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	ring_mem_destroy(container_of(entry, struct weft_ring_mem, entry));
+}
+
+void weft_ring_mem_describe(const struct weft_ring_mem *m, u32 slots, u32 stride,
+			    struct weft_ring_map *map)
+{
+	memset(map, 0, sizeof(*map));
+	if (!m)
+		return;
+	map->offset = rdma_user_mmap_get_offset(&m->entry);
+	map->size = m->size;
+	map->slots = slots;
+	map->stride = stride;
+}
+
+int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibuc, vma);
+	struct weft_ring_mem *m;
+	int rv;
+
+	if (!entry)
+		return -EINVAL;
+	m = container_of(entry, struct weft_ring_mem, entry);
+	/* The pages are counted one by one: the mapping may outlive the ring. */
+	rv = remap_vmalloc_range(vma, m->mem, 0);
+	rdma_user_mmap_entry_put(entry);
+	return rv;
+}
+
+/* ---- driver methods ---- */
+
+static int UVERBS_HANDLER(WEFT_METHOD_QP_KICK)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_qp *ibqp = uverbs_attr_get_obj(attrs, WEFT_ATTR_QP_KICK_HANDLE);
+
+	if (IS_ERR(ibqp))
+		return PTR_ERR(ibqp);
+	weft_conn_kick(to_weft_qp(ibqp));
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_QP_KICK,
+			    UVERBS_ATTR_IDR(WEFT_ATTR_QP_KICK_HANDLE, UVERBS_OBJECT_QP,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
+ADD_UVERBS_METHODS(weft_qp_methods, UVERBS_OBJECT_QP, &UVERBS_METHOD(WEFT_METHOD_QP_KICK));
+
+const struct uapi_definition weft_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &weft_qp_methods),
+	{},
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The verbs side among itself: the operations that device.c lists for ib_core,
+ * and what those files share. The core's rules hold for every operation: one
+ * call at a time for the creation and destruction of an object, and destroy
+ * returns when everything is freed.
+ */
+#ifndef WEFT_VERBS_H
+#define WEFT_VERBS_H
+
+#include "compat/compat.h"
+#include "weft.h"
+
+#define WEFT_PORT		1
+
+/* What this driver does of struct weft_alloc_ucontext_req.features. */
+#define WEFT_FEATURES		0ULL
+
+/* Fast registration: blocks (pages) a region. */
+#define WEFT_MAX_FAST_BLOCKS	2048
+
+/* ---- main.c ---- */
+
+/* The netdev of @dev goes away: no connection lives on, and none is made. */
+void weft_device_netdev_gone(struct weft_device *dev);
+
+/* ---- device.c ---- */
+
+/* Makes a device on @nd, not yet registered, or an ERR_PTR. */
+struct weft_device *weft_device_create(struct net_device *nd);
+/* The port's state or address changed (notifier, rtnl held). */
+void weft_port_changed(struct weft_device *dev, struct net_device *nd);
+void weft_port_readdressed(struct weft_device *dev, struct net_device *nd);
+
+/* A new object of a kind that is limited: 0 or -ENOMEM. */
+int weft_account(atomic_t *count, int max);
+
+/* ---- ucontext.c ---- */
+
+extern const struct uapi_definition weft_uapi_defs[];
+
+int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+void weft_dealloc_ucontext(struct ib_ucontext *ibuc);
+void weft_disassociate_ucontext(struct ib_ucontext *ibuc);
+int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
+void weft_mmap_free(struct rdma_user_mmap_entry *entry);
+
+/* Does the driver's part of a command's input hold nothing that we do not know? */
+int weft_udata_empty(struct ib_udata *udata);
+
+/* A zeroed ring of @slots: shared with the owner of @udata, private if that is NULL. */
+struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots);
+/* Gives it back; a mapping that the user still has keeps its pages. NULL is fine. */
+void weft_ring_mem_free(struct weft_ring_mem *m);
+void weft_ring_mem_describe(const struct weft_ring_mem *m, u32 slots, u32 stride,
+			    struct weft_ring_map *map);
+
+/* ---- cq.c ---- */
+
+int weft_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		   struct uverbs_attr_bundle *attrs);
+int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+			 struct ib_udata *udata);
+int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
+int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/* Publishes *@cqe of @qp and wakes the consumer. Any context. */
+void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_cqe *cqe);
+/* Removes the entries of a QP that is no more; kernel consumers' CQs. */
+void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp);
+
+/* ---- qp.c ---- */
+
+int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_udata *udata);
+int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		   struct ib_udata *udata);
+int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init);
+int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+struct ib_qp *weft_iw_get_qp(struct ib_device *ibdev, int qpn);
+void weft_iw_add_ref(struct ib_qp *ibqp);
+void weft_iw_rem_ref(struct ib_qp *ibqp);
+
+/* The QPs of @dev one by one: the first whose number exceeds *@qpn, held; NULL at the end. */
+struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn);
+
+/* ---- post.c ---- */
+
+int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		   const struct ib_send_wr **bad);
+int weft_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		   const struct ib_recv_wr **bad);
+
+/* ---- mr.c ---- */
+
+struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova, int access,
+			       struct ib_dmah *dmah, struct ib_udata *udata);
+struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
+				       int access, struct ib_udata *udata);
+struct ib_mr *weft_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg);
+int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned int *offset);
+int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+
+/* The region that @stag names, held, or NULL. Any context. */
+struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag);
+void weft_mr_drop(struct weft_mr *mr);
+
+#endif
