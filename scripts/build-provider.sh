@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Builds the rdma-core provider for the libibverbs of this machine:
+#   build/lib/libweft-rdmav<PABI>.so   IBV_DRIVERS=$PWD/build/lib/libweft makes programs load it
+#   build/etc/weft.driver              what an installation puts in /etc/libibverbs.d
+# The source of rdma-core comes from fetch-rdma-core.sh; a copy of it in build/provider gets
+# the touch-points and providers/weft, is configured once, and only the provider is built.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need cmake ninja rsync nm pkg-config python3
+
+work=$WEFT_BUILD/provider
+tree=$work/rdma-core
+out=$work/build
+
+# A copy of our own: the cache is shared with other checkouts. Made anew when the source or
+# the touch-points change.
+prepare_tree() {
+	local source=$1 key
+	key="$source $(sha256sum <"$WEFT_TOP/rdma-core-patch/apply.sh")"
+	[ "$(cat "$work/key" 2>/dev/null)" != "$key" ] || return 0
+	rm -rf "$work"
+	mkdir -p "$work"
+	say "preparing $(basename "$source") of rdma-core"
+	cp -R "$source" "$tree"
+	"$WEFT_TOP/rdma-core-patch/apply.sh" "$tree"
+	sync_sources
+	configure
+	echo "$key" >"$work/key"
+}
+
+# By content, and with the time of copying, so that ninja sees what changed and nothing else.
+sync_sources() {
+	rsync -rc --delete "$WEFT_TOP/providers/weft/" "$tree/providers/weft/"
+	rsync -c "$WEFT_TOP/kernel/uapi/rdma/weft-abi.h" "$tree/kernel-headers/rdma/"
+}
+
+configure() {
+	local flags=
+	# See providers/weft/compat.h.
+	grep -q 'struct ibv_fd_arr' "$tree/libibverbs/driver.h" ||
+		flags=-DWEFT_GET_CONTEXT_WITHOUT_FDS
+	logged "$work/configure.log" cmake -GNinja -S "$tree" -B "$out" -DCMAKE_C_FLAGS="$flags" \
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1
+}
+
+# The provider may have been built in another release than the one it will be loaded by: what
+# it takes from libibverbs must be there.
+check_symbols() {
+	local lib missing
+	lib=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libibverbs.so.1" && !n++ {print $NF}')
+	[ -n "$lib" ] || die "libibverbs is not installed; 'make deps' installs it"
+	missing=$(comm -23 \
+		<(nm -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort) \
+		<(nm -D --with-symbol-versions "$lib" | awk '{print $NF}' | sed 's/@@/@/' | sort))
+	[ -z "$missing" ] || die "$lib lacks what the provider needs: ${missing//$'\n'/ }"
+}
+
+# Programs may be running with the old file: put a new one in its place, whole.
+place() {
+	cmp -s "$1" "$2" && return
+	mkdir -p "$(dirname "$2")"
+	cp "$1" "$2.new"
+	mv "$2.new" "$2"
+}
+
+build() {
+	local pabi name
+	prepare_tree "$1"
+	sync_sources
+	pabi=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$tree/CMakeLists.txt")
+	name=libweft-rdmav$pabi.so
+	logged "$work/build.log" ninja -C "$out" "lib/$name"
+	! grep -A 5 'providers/weft.*warning:' "$work/build.log" >&2 || die "the provider has warnings"
+	check_symbols "$out/lib/$name"
+	place "$out/lib/$name" "$WEFT_BUILD/lib/$name"
+	echo 'driver weft' >"$work/weft.driver"
+	place "$work/weft.driver" "$WEFT_BUILD/etc/weft.driver"
+	say "provider: build/lib/$name"
+}
+
+source=$("$WEFT_TOP/scripts/fetch-rdma-core.sh" installed)
+mkdir -p "$WEFT_BUILD"
+(
+	# Two runs in one checkout wait for each other.
+	flock 9
+	build "$source" 9>&-
+) 9>"$WEFT_BUILD/.provider.lock"
