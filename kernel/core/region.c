@@ -11,7 +11,8 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 		return WEFT_DENIED_ASSOC;
 	if (access & ~r->access)
 		return WEFT_DENIED_ACCESS;
-	if (addr + len < addr)
+	/* The last octet counts: a range may end with the address space. */
+	if (len && addr + (len - 1) < addr)
 		return WEFT_DENIED_WRAP;
 	/* Neither side can wrap: addr >= base, and len <= r->len before it is subtracted. */
 	if (addr < r->base || len > r->len || addr - r->base > r->len - len)

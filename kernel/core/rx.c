@@ -73,7 +73,7 @@ static enum weft_err read_resp_check(const struct weft_orq_entry *e, const struc
 	if (f->payload_len) {
 		if (f->ddp.stag != e->sink_stag)
 			return WEFT_E_DDP_STAG;
-		if (f->ddp.to + f->payload_len < f->ddp.to && e->sink_to < f->ddp.to - e->size)
+		if (f->ddp.to + (f->payload_len - 1) < f->ddp.to)
 			return WEFT_E_DDP_WRAP;
 		if (off > e->size || f->payload_len > e->size - off)
 			return WEFT_E_DDP_BOUNDS;
