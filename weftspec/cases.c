@@ -2,6 +2,8 @@
 #include "cases.h"
 
 const struct wcase *const case_tables[] = {
-	cases_watch, cases_startup, cases_fpdu, cases_marker, cases_ddp,
+	cases_watch, cases_startup, cases_startup_i, cases_fpdu, cases_marker,
+	cases_enhanced, cases_enhanced_i, cases_ddp, cases_ddp_order,
+	cases_rdmap,
 	NULL,
 };

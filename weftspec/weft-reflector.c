@@ -65,8 +65,8 @@ static struct rdma_event_channel *cm;
 static unsigned long clock_;
 static bool declares_imm, verbose;
 static uint8_t want_ird = 16, want_ord = 16;
-static const char *own_pd; /* --pd-len: that many octets instead of TABLE */
-static int own_pd_len = -1;
+static bool calling;
+static int own_pd_len = -1; /* --pd-len: that many octets instead of TABLE */
 
 static size_t region_at(int r)
 {
@@ -681,6 +681,9 @@ static void on_request(struct rdma_cm_event *e)
 	};
 	struct link *l = link_new(e->id);
 
+	/* MPA Rev 1 names no depths: serve Reads there, too. */
+	if (!p.responder_resources)
+		p.responder_resources = want_ird;
 	if (!l) {
 		rdma_reject(e->id, NULL, 0);
 		rdma_destroy_id(e->id);
@@ -738,7 +741,7 @@ static void on_cm(struct rdma_cm_event *e)
 		over = on_route(l) != 0;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (own_pd) /* we are the initiator */
+		if (calling)
 			send_note(l, REFL_MAGIC_HELLO, 0, 0, 0);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -862,8 +865,7 @@ static int call(char *where, int conns)
 
 	if (resolve(where, &ai, 0))
 		return die(where);
-	if (!own_pd)
-		own_pd = "";
+	calling = true;
 	while (conns--) {
 		struct rdma_cm_id *id;
 
