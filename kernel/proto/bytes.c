@@ -66,7 +66,7 @@ void weft_cur_copy(struct weft_cur *c, void *dst, u32 n)
 	}
 }
 
-void weft_cur_skip(struct weft_cur *c, u32 n)
+void weft_cur_skip_pieces(struct weft_cur *c, u32 n)
 {
 	while (n) {
 		u32 len = run_len(c, n);

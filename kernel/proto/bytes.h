@@ -89,7 +89,38 @@ const u8 *weft_cur_piece(struct weft_cur *c, u32 max, u32 *len);
 void weft_cur_copy(struct weft_cur *c, void *dst, u32 n);
 
 /* Steps over exactly @n bytes. Caller: n <= c->left. */
-void weft_cur_skip(struct weft_cur *c, u32 n);
+void weft_cur_skip_pieces(struct weft_cur *c, u32 n);
+
+static inline void weft_cur_skip(struct weft_cur *c, u32 n)
+{
+	if (unlikely(!c->left || c->seg->len - c->off <= n)) {
+		weft_cur_skip_pieces(c, n);
+		return;
+	}
+	c->off += n;
+	c->left -= n;
+}
+
+/*
+ * Sets @to on the @n bytes that begin @skip behind @from. Caller: skip + n <=
+ * from->left. (Field by field: copying a cursor whose fields were just stored
+ * one by one stalls the load.)
+ */
+static inline void weft_cur_slice(struct weft_cur *to, const struct weft_cur *from,
+				  u32 skip, u32 n)
+{
+	to->seg = from->seg;
+	to->off = from->off;
+	to->left = from->left;
+	weft_cur_skip(to, skip);
+	to->left = n;
+}
+
+/* Returns the next @n bytes if they lie in one piece, else NULL. Steps over nothing. */
+static inline const u8 *weft_cur_peek(const struct weft_cur *c, u32 n)
+{
+	return c->left >= n && n && c->seg->len - c->off >= n ? c->seg->p + c->off : NULL;
+}
 
 /* Sums exactly @n bytes, continued from @crc, and steps over them. */
 u32 weft_cur_crc(struct weft_cur *c, u32 crc, u32 n);

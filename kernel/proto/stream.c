@@ -2,7 +2,7 @@
 /* One MPA connection: the receive state machine, and cutting messages. */
 #include "stream.h"
 
-/* The first octets of an FPDU that have to be in one place, before its payload. */
+/* The first octets of a ULPDU that have to be in one place: its headers. */
 #define RAW_MAX ((u32)sizeof(((struct weft_fpdu *)NULL)->raw))
 
 static enum weft_rx_event fail(struct weft_stream *st, enum weft_err e)
@@ -70,30 +70,64 @@ static enum weft_rx_event rx_early(struct weft_stream *st, struct weft_cur *in)
 /* Judging a whole FPDU */
 
 /* Sums all but the CRC field of the @len octets at @c, then compares. */
-static bool crc_matches(struct weft_cur c, u32 len)
+static bool crc_matches(const struct weft_cur *in, u32 len)
 {
+	const u8 *p = weft_cur_peek(in, len);
 	u8 field[WEFT_MPA_CRC_SIZE];
-	u32 crc = ~weft_cur_crc(&c, ~0u, len - WEFT_MPA_CRC_SIZE);
+	struct weft_cur c;
+	u32 crc;
 
+	len -= WEFT_MPA_CRC_SIZE;
+	if (likely(p))
+		return weft_get32_le(p + len) == ~weft_crc32c(~0u, p, len);
+	c = *in;
+	crc = weft_cur_crc(&c, ~0u, len);
 	weft_cur_copy(&c, field, sizeof(field));
-	return weft_get32_le(field) == crc;
+	return weft_get32_le(field) == ~crc;
 }
 
-/* The verdict on a segment whose first octets are in fpdu->raw. */
-static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu)
+/*
+ * Keeps the headers: DDP's, and of all but Sends what follows it, where a
+ * Read Request, an Atomic or a Terminate stands. @len: octets at @p.
+ */
+static void keep_raw(struct weft_fpdu *fpdu, const u8 *p, u32 len)
 {
-	u32 len = fpdu->raw_len;
+	if (fpdu->ddp.tagged) {
+		memcpy(fpdu->raw, p, WEFT_DDP_TAGGED_LEN);
+		fpdu->raw_len = WEFT_DDP_TAGGED_LEN;
+		return;
+	}
+	memcpy(fpdu->raw, p, WEFT_DDP_UNTAGGED_LEN);
+	fpdu->raw_len = WEFT_DDP_UNTAGGED_LEN;
+	if (weft_opcode_is_send(weft_rdmap_opcode(fpdu->ddp.rdmap)))
+		return;
+	memcpy(fpdu->raw + WEFT_DDP_UNTAGGED_LEN, p + WEFT_DDP_UNTAGGED_LEN,
+	       len - WEFT_DDP_UNTAGGED_LEN);
+	fpdu->raw_len = (u8)len;
+}
+
+/* RFC 5044 and 5041 have no code for a ULPDU shorter than its header. */
+static enum weft_err too_short(struct weft_fpdu *fpdu, const u8 *p, u32 len)
+{
+	memset(&fpdu->ddp, 0, sizeof(fpdu->ddp));
+	memcpy(fpdu->raw, p, len);
+	fpdu->raw_len = (u8)len;
+	fpdu->payload_len = len;
+	return WEFT_E_RDMAP_UNSPECIFIED;
+}
+
+/* The verdict on a segment whose first @len octets are at @p. */
+static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu,
+			   const u8 *p, u32 len)
+{
 	u32 hdr_len, least;
 	enum weft_err e;
 
-	/* RFC 5044 and 5041 have no code for a ULPDU shorter than its header. */
-	if (unlikely(!len || len < weft_ddp_len(fpdu->raw[0]))) {
-		memset(&fpdu->ddp, 0, sizeof(fpdu->ddp));
-		fpdu->payload_len = len;
-		return WEFT_E_RDMAP_UNSPECIFIED;
-	}
-	weft_ddp_read(fpdu->raw, &fpdu->ddp);
-	hdr_len = weft_ddp_len(fpdu->raw[0]);
+	if (unlikely(!len || len < weft_ddp_len(p[0])))
+		return too_short(fpdu, p, len);
+	weft_ddp_read(p, &fpdu->ddp);
+	keep_raw(fpdu, p, len);
+	hdr_len = weft_ddp_len(p[0]);
 	fpdu->payload_len = fpdu->ulpdu_len - hdr_len;
 	weft_cur_skip(&fpdu->payload, hdr_len);
 	e = weft_rdmap_check(&fpdu->ddp, st->ext);
@@ -103,20 +137,23 @@ static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu)
 	return unlikely(fpdu->payload_len < least) ? WEFT_E_RDMAP_UNSPECIFIED : WEFT_OK;
 }
 
-/* An FPDU that MPA finds valid; @c stands at its ULPDU. */
-static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu,
-				 const struct weft_cur *c, u32 ulpdu_len)
+/* An FPDU that MPA finds valid; fpdu->payload stands on its ULPDU. */
+static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu)
 {
-	struct weft_cur head = *c;
+	u32 len = min_t(u32, fpdu->payload.left, RAW_MAX);
+	const u8 *p = weft_cur_peek(&fpdu->payload, len);
+	u8 head[RAW_MAX];
 	enum weft_err e;
 
 	st->rx_fpdus++;
-	fpdu->ulpdu_len = (u16)ulpdu_len;
-	fpdu->raw_len = (u8)min_t(u32, ulpdu_len, RAW_MAX);
-	weft_cur_copy(&head, fpdu->raw, fpdu->raw_len);
-	fpdu->payload = *c;
-	fpdu->payload.left = ulpdu_len;
-	e = judge(st, fpdu);
+	fpdu->ulpdu_len = (u16)fpdu->payload.left;
+	if (unlikely(!p)) {
+		struct weft_cur c = fpdu->payload;
+
+		weft_cur_copy(&c, head, len);
+		p = head;
+	}
+	e = judge(st, fpdu, p, len);
 	return likely(!e) ? WEFT_RX_FPDU : fail(st, e);
 }
 
@@ -216,7 +253,6 @@ static void stage_run(struct weft_stream *st, struct weft_cur *in)
 static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *fpdu)
 {
 	struct weft_cur c = stage_cur(st, st->rx_need - WEFT_MPA_CRC_SIZE, WEFT_MPA_CRC_SIZE);
-	u32 ulpdu_len = weft_get16(st->chunk[0]);
 	u8 field[WEFT_MPA_CRC_SIZE];
 
 	st->rx_reported = true;
@@ -226,8 +262,8 @@ static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *
 	/* RFC 5044 §8 code 3 comes "in the event that the CRC is valid". */
 	if (st->rx_marker_bad)
 		return refuse(st, fpdu, WEFT_E_MPA_MARKER);
-	c = stage_cur(st, WEFT_MPA_LEN_SIZE, ulpdu_len);
-	return report(st, fpdu, &c, ulpdu_len);
+	fpdu->payload = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
+	return report(st, fpdu);
 }
 
 static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
@@ -273,13 +309,11 @@ static u32 whole_len(const struct weft_cur *in, u32 *ulpdu_len)
 static enum weft_rx_event rx_in_place(struct weft_stream *st, struct weft_cur *in,
 				      struct weft_fpdu *fpdu, u32 len, u32 ulpdu_len)
 {
-	struct weft_cur c = *in;
+	bool valid = !st->agreed.crc || crc_matches(in, len);
 
+	weft_cur_slice(&fpdu->payload, in, WEFT_MPA_LEN_SIZE, ulpdu_len);
 	weft_cur_skip(in, len);
-	if (st->agreed.crc && unlikely(!crc_matches(c, len)))
-		return refuse(st, fpdu, WEFT_E_MPA_CRC);
-	weft_cur_skip(&c, WEFT_MPA_LEN_SIZE);
-	return report(st, fpdu, &c, ulpdu_len);
+	return likely(valid) ? report(st, fpdu) : refuse(st, fpdu, WEFT_E_MPA_CRC);
 }
 
 static enum weft_rx_event rx_fpdu(struct weft_stream *st, struct weft_cur *in,

@@ -40,7 +40,11 @@ enum weft_rx_event {
  */
 struct weft_fpdu {
 	struct weft_ddp_hdr ddp;
-	u8 raw[WEFT_HEAD_MAX - 2];	/* the ULPDU's first bytes, for a Terminate */
+	/*
+	 * The ULPDU's first bytes, for a Terminate: the DDP header, and of what
+	 * is untagged and no Send all that fits behind it.
+	 */
+	u8 raw[WEFT_HEAD_MAX - 2];
 	u8 raw_len;
 	u16 ulpdu_len;
 	struct weft_cur payload;	/* what follows the DDP header */

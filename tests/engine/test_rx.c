@@ -37,8 +37,8 @@ static void a_send_is_reported_with_header_and_payload(void **state)
 		assert_int_equal(e->ddp.msn, 7);
 		assert_int_equal(e->ddp.mo, 100);
 		assert_int_equal(e->ulpdu_len, 25);
-		assert_int_equal(e->raw_len, 25);
-		assert_memory_equal(e->raw, ulpdu, 25);
+		assert_int_equal(e->raw_len, 18);
+		assert_memory_equal(e->raw, ulpdu, 18);
 		assert_int_equal(e->len, 7);
 		assert_memory_equal(e->data, "payload", 7);
 		assert_int_equal(h.st.rx_fpdus, 1);
@@ -64,8 +64,8 @@ static void a_write_is_reported_with_stag_and_offset(void **state)
 	assert_true(e->ddp.tagged && e->ddp.last);
 	assert_int_equal(e->ddp.stag, 0xAABBCCDD);
 	assert_true(e->ddp.to == 0xFFFFFFFFFFFFFFF8);
-	assert_int_equal(e->raw_len, 70);
-	assert_memory_equal(e->raw, ulpdu, 70);
+	assert_int_equal(e->raw_len, 14);
+	assert_memory_equal(e->raw, ulpdu, 14);
 	assert_int_equal(e->len, 200);
 	assert_memory_equal(e->data, data, 200);
 	host_free(&h);
@@ -200,6 +200,7 @@ static const struct short_row shorts[] = {
 	{ 45, WEFT_OP_READ_REQ, false, 1, WEFT_E_RDMAP_UNSPECIFIED, 45 },
 	{ 46, WEFT_OP_READ_REQ, false, 1, WEFT_OK, 46 },
 	{ 50, WEFT_OP_READ_REQ, false, 1, WEFT_OK, 50 },
+	{ 19, WEFT_OP_SEND, false, 0, WEFT_OK, 18 },
 	{ 25, WEFT_OP_IMM, false, 0, WEFT_E_RDMAP_UNSPECIFIED, 25 },
 	{ 26, WEFT_OP_IMM, false, 0, WEFT_OK, 26 },
 	{ 25, WEFT_OP_IMM_SE, false, 0, WEFT_E_RDMAP_UNSPECIFIED, 25 },
@@ -269,16 +270,18 @@ struct fault_row {
 	u8 ctl, rdmap;
 	u32 qn;
 	enum weft_err err;
+	u32 raw_len;
 };
 
 static const struct fault_row faults[] = {
-	{ 0x42, 0x43, 0, WEFT_E_DDP_UVERSION }, { 0x40, 0x43, 0, WEFT_E_DDP_UVERSION },
-	{ 0xC3, 0x40, 0, WEFT_E_DDP_TVERSION }, { 0x41, 0x43, 4, WEFT_E_DDP_QN },
-	{ 0x41, 0x43, 3, WEFT_E_DDP_QN }, { 0x41, 0x03, 0, WEFT_E_RDMAP_VERSION },
-	{ 0x41, 0xC3, 0, WEFT_E_RDMAP_VERSION }, { 0x41, 0x48, 0, WEFT_E_RDMAP_OPCODE },
-	{ 0x41, 0x4F, 0, WEFT_E_RDMAP_OPCODE }, { 0x41, 0x40, 0, WEFT_E_RDMAP_OPCODE },
-	{ 0xC1, 0x43, 0, WEFT_E_RDMAP_OPCODE }, { 0x41, 0x43, 1, WEFT_E_RDMAP_OPCODE },
-	{ 0x41, 0x41, 0, WEFT_E_RDMAP_OPCODE },
+	{ 0x42, 0x43, 0, WEFT_E_DDP_UVERSION, 18 }, { 0x40, 0x43, 0, WEFT_E_DDP_UVERSION, 18 },
+	{ 0xC3, 0x40, 0, WEFT_E_DDP_TVERSION, 14 },
+	{ 0x41, 0x43, 4, WEFT_E_DDP_QN, 18 },
+	{ 0x41, 0x43, 3, WEFT_E_DDP_QN, 18 }, { 0x41, 0x03, 0, WEFT_E_RDMAP_VERSION, 18 },
+	{ 0x41, 0xC3, 0, WEFT_E_RDMAP_VERSION, 18 }, { 0x41, 0x48, 0, WEFT_E_RDMAP_OPCODE, 70 },
+	{ 0x41, 0x4F, 0, WEFT_E_RDMAP_OPCODE, 70 }, { 0x41, 0x40, 0, WEFT_E_RDMAP_OPCODE, 70 },
+	{ 0xC1, 0x43, 0, WEFT_E_RDMAP_OPCODE, 14 }, { 0x41, 0x43, 1, WEFT_E_RDMAP_OPCODE, 18 },
+	{ 0x41, 0x41, 0, WEFT_E_RDMAP_OPCODE, 70 },
 };
 
 static void a_faulty_header_stays_readable_for_the_terminate(void **state)
@@ -301,8 +304,8 @@ static void a_faulty_header_stays_readable_for_the_terminate(void **state)
 		e = host_last(&h, 1, WEFT_RX_ERROR);
 		assert_int_equal(e->err, faults[i].err);
 		assert_int_equal(e->ulpdu_len, len);
-		assert_int_equal(e->raw_len, 70);
-		assert_memory_equal(e->raw, ulpdu, 70);
+		assert_int_equal(e->raw_len, faults[i].raw_len);
+		assert_memory_equal(e->raw, ulpdu, e->raw_len);
 		assert_int_equal(e->ddp.rdmap, faults[i].rdmap);
 		assert_int_equal(e->ddp.qn, faults[i].ctl & 0x80 ? 0 : faults[i].qn);
 		host_free(&h);
