@@ -43,19 +43,29 @@ void world_fini(struct world *w)
 	peer_free(w->p);
 }
 
-void world_run(void **state)
+static void run(world_case fn, bool dut_initiates)
 {
-	world_case fn = (world_case)*state;
 	enum wire_cut cut;
 	struct peer_cfg c;
 	struct world w;
 
 	for (cut = WIRE_WHOLE; cut <= WIRE_BYTES; cut++) {
 		peer_cfg_init(&c);
+		c.dut_initiates = dut_initiates;
 		world_init(&w, &c, cut);
 		fn(&w);
 		world_fini(&w);
 	}
+}
+
+void world_run(void **state)
+{
+	run((world_case)*state, false);
+}
+
+void world_run_initiator(void **state)
+{
+	run((world_case)*state, true);
 }
 
 static void expect_as_filled(const struct host_mr *mr)

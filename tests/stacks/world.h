@@ -30,6 +30,9 @@ typedef void (*world_case)(struct world *w);
 /* A cmocka test that runs @fn in each way of cutting. */
 #define CASE(fn) { #fn, world_run, NULL, NULL, (void *)(fn) }
 void world_run(void **state);
+/* The same with the stack as initiator, so that it may send at once. */
+#define CASE_INITIATOR(fn) { #fn, world_run_initiator, NULL, NULL, (void *)(fn) }
+void world_run_initiator(void **state);
 
 /* Without cmocka's loop: for cases that need their own peer. */
 void world_init(struct world *w, const struct peer_cfg *c, enum wire_cut cut);
