@@ -72,7 +72,8 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 		return rv;
 	memset(attr, 0, sizeof(*attr));
 	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS;
-	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
+	/* ALLOW_USER_UNREG: without it `rdma link del` is refused. */
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY | IBK_ALLOW_USER_UNREG;
 	attr->atomic_cap = IB_ATOMIC_NONE;
 	attr->max_mr_size = U64_MAX;
 	attr->page_size_cap = PAGE_SIZE;
@@ -85,6 +86,7 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_cqe = WEFT_MAX_CQE;
 	attr->max_mr = WEFT_MAX_MR;
 	attr->max_pd = WEFT_MAX_PD;
+	attr->max_pkeys = 1;
 	attr->max_qp_rd_atom = WEFT_MAX_IRD;
 	attr->max_qp_init_rd_atom = WEFT_MAX_ORD;
 	attr->max_res_rd_atom = WEFT_MAX_QP * WEFT_MAX_IRD;
