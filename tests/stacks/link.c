@@ -186,13 +186,21 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 		reclaim(l, false);
 }
 
+/* Both directions are closed: the connection is gone. */
+static void release(struct host_link *l)
+{
+	if (!l->rx_closed || !l->tx_closed || l->state != HOST_LINK_FULL)
+		return;
+	weft_qpc_error(&l->qp->core);
+	host_assert_quiet(l->qp->host);
+}
+
 void host_link_fin(struct host_link *l)
 {
 	l->rx_closed = true;
 	if (l->state == HOST_LINK_FULL) {
 		weft_qpc_peer_fin(&l->qp->core);
-		l->qp->kicked = true;
-		host_assert_quiet(l->qp->host);
+		release(l);
 		return;
 	}
 	if (l->state == HOST_LINK_STARTUP)
@@ -347,4 +355,5 @@ void host_link_tx(struct host_link *l)
 	host_assert_quiet(l->qp->host);
 	if (l->fin_due && !host_link_waits_for_tcp(l))
 		shut(l);
+	release(l);
 }

@@ -1,0 +1,618 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How connections begin and end: who may send first, peer-to-peer in both roles
+ * and all three kinds, refusals; graceful close, half-close, resets; what is
+ * flushed, in which order, and that nothing is posted into the void.
+ */
+#include "world.h"
+
+/* ---- who sends first ---- */
+
+static void a_responders_send_waits_for_the_first_fpdu(struct world *w)	/* MPA-30 */
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_expect_silence(w->p);
+	expect_no_cqe(w->p->s.scq);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_RTS), 0);
+	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	assert_int_equal(peer_expect(w->p, P_L, P_SEND)->len, 8);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_RTS), 1);
+	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_RTS), 1);
+}
+
+static void a_bad_first_fpdu_does_not_open_the_gate(struct world *w)	/* MPA-31 */
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_add_bad_crc(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	peer_flush(w->p);
+	peer_expect_terminate(w->p, 2, 0, 0x02, NULL, false);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_FLUSH_ERR);
+}
+
+static void half_a_first_fpdu_does_not_open_the_gate(struct world *w)	/* MPA-66 */
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_add(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, NULL, 8));
+	w->p->out_len--;
+	peer_flush(w->p);
+	peer_expect_silence(w->p);
+	world_expect_untouched(w, NULL);
+}
+
+static void an_initiator_sends_at_once(struct world *w)
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_expect(w->p, P_L, P_SEND);
+}
+
+static void work_posted_before_the_connection_goes_out_with_it(void **state)
+{
+	struct pair_cfg c;
+	struct host_mr *from, *to;
+	struct pair p;
+
+	pair_cfg_init(&c);
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, 64, RW);
+	memcpy(from->mem, "early", 5);
+	side_write(&p.s[0], 1, SIG, from, 0, 5, to, 3);
+	side_recv(&p.s[1], 1, to, 32, 8);
+	pair_run(&p);
+	expect_cqe(p.s[0].scq, 1, WEFT_WC_SUCCESS);
+	assert_memory_equal(to->mem + 3, "early", 5);
+	pair_fini(&p);
+}
+
+/* ---- peer-to-peer ---- */
+
+static void init_p2p(struct pair *p, u8 initiators, u8 responders)
+{
+	struct pair_cfg c;
+
+	pair_cfg_init(&c);
+	c.s[0].link.mpa.p2p = true;
+	c.s[0].link.mpa.rtr = initiators;
+	c.s[1].link.mpa.rtr = responders;
+	pair_init(p, &c);
+}
+
+static void rtr_opens_the_responder(u8 kind)				/* ENH-21, 23 */
+{
+	struct host_mr *from, *to;
+	struct weft_cqe e;
+	struct pair p;
+
+	init_p2p(&p, kind, WEFT_RTR_ALL);
+	from = host_mr_new(&p.s[1].host, PD, BASE, 64, RW);
+	to = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	memcpy(from->mem, "server first", 12);
+	side_recv(&p.s[0], 5, to, 0, 64);
+	side_send(&p.s[1], 6, SIG, from, 0, 12);
+	/* One that the RTR must not take. */
+	side_recv(&p.s[1], 9, from, 0, 64);
+	pair_run(&p);
+	assert_int_equal(p.s[0].link.agreed.rtr, kind);
+	expect_cqe(p.s[1].scq, 6, WEFT_WC_SUCCESS);
+	e = expect_cqe(p.s[0].rcq, 5, WEFT_WC_SUCCESS);
+	assert_int_equal(e.byte_len, 12);
+	assert_memory_equal(to->mem, "server first", 12);
+	expect_no_cqe(p.s[1].rcq);
+	/* The RTR counts as a message: the first Send of the ULP still arrives. */
+	side_send(&p.s[0], 7, SIG, to, 0, 12);
+	pair_run(&p);
+	expect_cqe(p.s[1].rcq, 9, WEFT_WC_SUCCESS);
+	expect_state(&p.s[0], WEFT_QPS_RTS);
+	expect_state(&p.s[1], WEFT_QPS_RTS);
+	pair_fini(&p);
+}
+
+static void rtr_by_send(void **state)
+{
+	rtr_opens_the_responder(WEFT_RTR_SEND);
+}
+
+static void rtr_by_write(void **state)
+{
+	rtr_opens_the_responder(WEFT_RTR_WRITE);
+}
+
+static void rtr_by_read(void **state)
+{
+	rtr_opens_the_responder(WEFT_RTR_READ);
+}
+
+static void rtr_read_works_with_ird_0_and_ord_0(void **state)		/* ENH-25 */
+{
+	struct pair_cfg c;
+	struct pair p;
+
+	pair_cfg_init(&c);
+	c.s[0].link.mpa.p2p = true;
+	c.s[0].link.mpa.rtr = WEFT_RTR_READ;
+	c.s[0].link.mpa.ord = 0;
+	pair_init(&p, &c);
+	pair_run(&p);
+	expect_state(&p.s[0], WEFT_QPS_RTS);
+	expect_state(&p.s[1], WEFT_QPS_RTS);
+	assert_int_equal(host_qp_count_events(p.s[1].qp, WEFT_EV_RTS), 1);
+	assert_false(p.s[0].qp->core.rtr_read_out);
+	pair_fini(&p);
+}
+
+static void the_rtr_read_counts_against_ord(void **state)
+{
+	struct pair_cfg c;
+	struct host_mr *mr, *from;
+	struct pair p;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.s[0].link.mpa.p2p = true;
+	c.s[0].link.mpa.rtr = WEFT_RTR_READ;
+	c.s[0].link.mpa.ord = 1;
+	c.s[1].link.mpa.ird = 1;
+	pair_init(&p, &c);
+	mr = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	from = host_mr_new(&p.s[1].host, PD, BASE, 64, RW);
+	for (i = 0; i < 6; i++)
+		side_read(&p.s[0], i, SIG, mr, 0, 8, from, 0);
+	/* An overflow of the peer's one slot would end the connection. */
+	pair_run(&p);
+	for (i = 0; i < 6; i++)
+		expect_cqe(p.s[0].scq, i, WEFT_WC_SUCCESS);
+	pair_fini(&p);
+}
+
+static void no_common_rtr_ends_with_a_terminate(void **state)		/* ENH-22 */
+{
+	struct pair p;
+
+	init_p2p(&p, WEFT_RTR_READ, WEFT_RTR_WRITE);
+	pair_run(&p);
+	expect_state(&p.s[0], WEFT_QPS_ERROR);
+	expect_state(&p.s[1], WEFT_QPS_ERROR);
+	assert_int_equal(p.s[1].qp->core.term_in.layer, 2);
+	assert_int_equal(p.s[1].qp->core.term_in.etype, 0);
+	assert_int_equal(p.s[1].qp->core.term_in.code, 7);
+	pair_fini(&p);
+}
+
+/* ---- start-up that fails ---- */
+
+static void a_rejected_connection_sends_nothing_more(void **state)	/* MPA-28, MPA-34 */
+{
+	struct pair_cfg c;
+	struct pair p;
+	struct host_mr *mr;
+
+	pair_cfg_init(&c);
+	c.s[1].link.reject = true;
+	c.s[1].link.pd = "because";
+	c.s[1].link.pd_len = 7;
+	pair_init(&p, &c);
+	mr = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	side_send(&p.s[0], 1, SIG, mr, 0, 8);
+	pair_run(&p);
+	assert_true(p.s[0].link.rejected);
+	assert_int_equal(p.s[0].link.peer.pd_len, 7);
+	assert_int_equal(p.s[0].link.fpdus, 0);
+	expect_state(&p.s[0], WEFT_QPS_IDLE);
+	expect_state(&p.s[1], WEFT_QPS_IDLE);
+	pair_fini(&p);
+}
+
+static void a_late_accept_is_an_accept(void **state)
+{
+	struct pair_cfg c;
+	struct pair p;
+
+	pair_cfg_init(&c);
+	c.s[1].link.hold_accept = true;
+	pair_init(&p, &c);
+	pair_run(&p);
+	expect_state(&p.s[0], WEFT_QPS_IDLE);
+	host_link_accept(&p.s[1].link);
+	pair_run(&p);
+	expect_state(&p.s[0], WEFT_QPS_RTS);
+	expect_state(&p.s[1], WEFT_QPS_RTS);
+	pair_fini(&p);
+}
+
+/* ---- graceful close ---- */
+
+struct two {
+	struct pair p;
+	struct host_mr *a, *b;		/* of the initiator, the responder */
+};
+
+#define TWO_LEN (1u << 20)
+
+static void two_init(struct two *t, u64 seed)
+{
+	struct pair_cfg c;
+
+	pair_cfg_init(&c);
+	c.seed = seed;
+	c.s[0].sndbuf = c.s[1].sndbuf = 20000;
+	pair_init(&t->p, &c);
+	t->a = host_mr_new(&t->p.s[0].host, PD, BASE, TWO_LEN, RW);
+	t->b = host_mr_new(&t->p.s[1].host, PD, BASE, TWO_LEN, RW);
+	rng_fill(&t->p.rng, t->a->mem, TWO_LEN);
+	/* The first FPDU opens the responder's gate. */
+	side_write(&t->p.s[0], 0, 0, t->a, 0, 0, t->b, 0);
+	pair_run(&t->p);
+}
+
+static void two_fini(struct two *t)
+{
+	pair_fini(&t->p);
+}
+
+static void close_lets_posted_work_out_first(void **state)		/* RDM-60 */
+{
+	struct two t;
+	u64 seed;
+
+	for (seed = 1; seed < 20; seed++) {
+		two_init(&t, seed);
+		side_write(&t.p.s[0], 1, SIG, t.a, 0, TWO_LEN, t.b, 0);
+		side_recv(&t.p.s[1], 3, t.b, 0, 0);
+		side_send(&t.p.s[0], 2, SIG, t.a, 0, 0);
+		host_link_close(&t.p.s[0].link);
+		pair_run(&t.p);
+		expect_cqe(t.p.s[0].scq, 1, WEFT_WC_SUCCESS);
+		expect_cqe(t.p.s[0].scq, 2, WEFT_WC_SUCCESS);
+		expect_cqe(t.p.s[1].rcq, 3, WEFT_WC_SUCCESS);
+		assert_memory_equal(t.b->mem, t.a->mem, TWO_LEN);
+		assert_true(t.p.s[0].link.rx_closed && t.p.s[1].link.rx_closed);
+		assert_int_equal(host_qp_count_events(t.p.s[0].qp, WEFT_EV_TERM_SENT), 0);
+		assert_int_equal(host_qp_count_events(t.p.s[1].qp, WEFT_EV_TERM_RECEIVED), 0);
+		expect_state(&t.p.s[0], WEFT_QPS_ERROR);
+		expect_state(&t.p.s[1], WEFT_QPS_ERROR);
+		two_fini(&t);
+	}
+}
+
+static void close_waits_for_the_reads_under_way(void **state)
+{
+	struct two t;
+	u64 seed;
+
+	for (seed = 1; seed < 20; seed++) {
+		two_init(&t, seed);
+		memset(t.b->mem, 0xB7, TWO_LEN);
+		side_read(&t.p.s[0], 1, SIG, t.a, 0, TWO_LEN, t.b, 0);
+		host_link_close(&t.p.s[0].link);
+		pair_run(&t.p);
+		expect_cqe(t.p.s[0].scq, 1, WEFT_WC_SUCCESS);
+		assert_memory_equal(t.a->mem, t.b->mem, TWO_LEN);
+		two_fini(&t);
+	}
+}
+
+static void both_ends_may_close_at_once(void **state)
+{
+	struct two t;
+	u64 seed;
+
+	for (seed = 1; seed < 50; seed++) {
+		two_init(&t, seed);
+		side_write(&t.p.s[0], 1, SIG, t.a, 0, 5000, t.b, 0);
+		side_write(&t.p.s[1], 2, SIG, t.b, 8000, 5000, t.a, 8000);
+		host_link_close(&t.p.s[0].link);
+		host_link_close(&t.p.s[1].link);
+		pair_run(&t.p);
+		assert_true(t.p.s[0].link.rx_closed && t.p.s[1].link.rx_closed);
+		expect_state(&t.p.s[0], WEFT_QPS_ERROR);
+		expect_state(&t.p.s[1], WEFT_QPS_ERROR);
+		assert_int_equal(drain_cq(t.p.s[0].scq), 1);
+		assert_int_equal(drain_cq(t.p.s[1].scq), 1);
+		two_fini(&t);
+	}
+}
+
+static void close_says_fin_once_and_nothing_behind_it(struct world *w)	/* RDM-60 */
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	host_link_close(&w->p->s.link);
+	side_send(&w->p->s, 2, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_expect(w->p, P_L, P_SEND);
+	peer_expect(w->p, P_L, P_SEND);
+	peer_expect_silence(w->p);
+	assert_true(w->p->fin);
+	side_send(&w->p->s, 3, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_expect_silence(w->p);
+	peer_close(w->p);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(w->p->s.scq, 2, WEFT_WC_SUCCESS);
+	expect_cqe(w->p->s.scq, 3, WEFT_WC_FLUSH_ERR);
+	world_expect_flushed(w, 0);
+}
+
+/* After our FIN the peer may still speak, until its own. */
+static void what_comes_after_our_fin_is_still_taken(struct world *w)
+{
+	host_link_close(&w->p->s.link);
+	peer_run(w->p);
+	assert_true(w->p->fin);
+	peer_say(w->p, p_send(P_SEND, true, 1, 0, "late", 4));
+	expect_cqe(w->p->s.rcq, 0, WEFT_WC_SUCCESS);
+	assert_memory_equal(w->inbox->mem, "late", 4);
+	peer_close(w->p);
+	world_expect_flushed(w, 1);
+}
+
+/* ---- the peer closes ---- */
+
+static void a_read_is_answered_whole_after_the_peers_fin(void **state)	/* DDP-50, SIW-44 */
+{
+	struct peer_cfg c;
+	struct world w;
+	struct host_mr *mr;
+	struct pdu d;
+	u32 at = 0;
+
+	peer_cfg_init(&c);
+	c.side.sndbuf = 5000;
+	world_init(&w, &c, WIRE_WHOLE);
+	mr = host_mr_new(&w.p->s.host, PD, BASE, TWO_LEN, RW);
+	rng_fill(&w.p->rng, mr->mem, TWO_LEN);
+	peer_add(w.p, p_read_req(1, 5, 0, TWO_LEN, mr->r.stag, BASE));
+	peer_deliver(w.p);
+	host_link_tx(&w.p->s.link);
+	peer_close(w.p);
+	while (peer_next(w.p, &d)) {
+		assert_int_equal(d.rdmap, P_RV | P_READ_RESP);
+		assert_memory_equal(d.body, mr->mem + at, d.len);
+		at += d.len;
+	}
+	assert_int_equal(at, TWO_LEN);
+	assert_true(d.ddp & P_L);
+	assert_true(w.p->fin);
+	assert_false(w.p->s.aborted);
+	world_expect_flushed(&w, 0);
+	world_fini(&w);
+}
+
+static void work_posted_after_the_peers_fin_is_flushed(struct world *w)
+{
+	peer_close(w->p);
+	assert_true(w->p->fin);
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_expect_silence(w->p);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_FLUSH_ERR);
+	world_expect_flushed(w, 0);
+}
+
+static void fin_within_an_fpdu_delivers_nothing(struct world *w)	/* MPA-78 */
+{
+	peer_add(w->p, p_send(P_SEND, true, 1, 0, "half", 4));
+	w->p->out_len -= 4;
+	peer_flush(w->p);
+	peer_close(w->p);
+	assert_true(w->p->fin);
+	world_expect_untouched(w, NULL);
+	world_expect_flushed(w, 0);
+}
+
+static void fin_before_the_first_fpdu_ends_a_responder(struct world *w)	/* MPA-42, ENH-28 */
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_close(w->p);
+	peer_expect_silence(w->p);
+	assert_true(w->p->fin);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_FLUSH_ERR);
+	world_expect_flushed(w, 0);
+}
+
+/* ---- resets ---- */
+
+static void a_reset_flushes_in_order(struct world *w)
+{
+	u32 i;
+
+	side_read(&w->p->s, 0, 0, w->rw, 0, 8, w->ronly, 0);
+	for (i = 1; i < 5; i++)
+		side_send(&w->p->s, i, i & 1 ? SIG : 0, w->rw, 0, 8);
+	peer_run(w->p);
+	host_link_reset(&w->p->s.link);
+	for (i = 0; i < 5; i++)
+		expect_cqe(w->p->s.scq, i, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(w->p->s.scq);
+	world_expect_flushed(w, 0);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 0);
+}
+
+static void posts_in_error_are_flushed(struct world *w)			/* lesson 23 */
+{
+	struct host_wr bad = { .wr_id = 12, .opcode = 99 };
+	u32 i;
+
+	host_link_reset(&w->p->s.link);
+	world_expect_flushed(w, 0);
+	for (i = 0; i < 600; i++) {
+		side_send(&w->p->s, 10, 0, w->rw, 0, 8);
+		side_recv(&w->p->s, 11, w->inbox, 0, 8);
+		side_post(&w->p->s, &bad);
+		/* The doorbell must have been asked for. */
+		assert_true(w->p->s.qp->kicked);
+		peer_run(w->p);
+		expect_cqe(w->p->s.scq, 10, WEFT_WC_FLUSH_ERR);
+		expect_cqe(w->p->s.scq, 12, WEFT_WC_FLUSH_ERR);
+		expect_cqe(w->p->s.rcq, 11, WEFT_WC_FLUSH_ERR);
+		expect_no_cqe(w->p->s.rcq);
+	}
+}
+
+static void the_user_may_end_it(struct world *w)
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	host_link_abort(&w->p->s.link);
+	assert_true(w->p->s.aborted);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_FLUSH_ERR);
+	world_expect_flushed(w, 0);
+	peer_say(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, NULL, 8));
+	world_expect_untouched(w, NULL);
+}
+
+static void a_reset_in_mid_message_leaves_no_holder(void **state)
+{
+	struct two t;
+	u64 seed;
+
+	for (seed = 1; seed < 60; seed++) {
+		u32 n;
+
+		two_init(&t, seed);
+		side_write(&t.p.s[0], 1, SIG, t.a, 0, TWO_LEN, t.b, 0);
+		side_read(&t.p.s[0], 2, SIG, t.a, 0, TWO_LEN, t.b, 0);
+		side_write(&t.p.s[1], 3, SIG, t.b, 0, TWO_LEN, t.a, 0);
+		for (n = rng_below(&t.p.rng, 300); n && pair_step(&t.p); n--)
+			;
+		pair_drop(&t.p);
+		pair_run(&t.p);
+		assert_int_equal(drain_cq(t.p.s[0].scq), 2);
+		assert_int_equal(drain_cq(t.p.s[1].scq), 1);
+		/* host_mr_free() asserts that nobody holds them. */
+		host_mr_free(&t.p.s[0].host, t.a);
+		host_mr_free(&t.p.s[1].host, t.b);
+		two_fini(&t);
+	}
+}
+
+/* ---- a QP used again ---- */
+
+static void a_qp_works_again_after_reset(void **state)
+{
+	struct side_cfg c;
+	struct side s;
+	struct host_mr *mr;
+	u32 slots;
+
+	side_cfg_init(&c);
+	side_init(&s, false, &c);
+	mr = host_mr_new(&s.host, PD, BASE, 64, RW);
+	side_send(&s, 1, SIG, mr, 0, 8);
+	side_recv(&s, 2, mr, 0, 8);
+	weft_qpc_error(&s.qp->core);
+	expect_cqe(s.scq, 1, WEFT_WC_FLUSH_ERR);
+	expect_cqe(s.rcq, 2, WEFT_WC_FLUSH_ERR);
+	slots = s.qp->core.sq.q.slots;
+	memset(s.qp->core.sq.q.ring, 0, weft_ring_size(slots));
+	memset(s.qp->core.rq.q.ring, 0, weft_ring_size(s.qp->core.rq.q.slots));
+	s.qp->sq_user = s.qp->rq_user = 0;
+	s.qp->kicked = false;
+	weft_qpc_reset(&s.qp->core);
+	expect_state(&s, WEFT_QPS_IDLE);
+	side_send(&s, 3, SIG, mr, 0, 8);
+	/* A provider that is asked for no doorbell would wait for ever. */
+	assert_true(s.qp->kicked);
+	weft_qpc_error(&s.qp->core);
+	expect_cqe(s.scq, 3, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(s.rcq);
+	side_fini(&s);
+}
+
+static void a_ring_of_one_slot_works(void **state)
+{
+	struct peer_cfg c;
+	struct world w;
+
+	peer_cfg_init(&c);
+	c.side.qp.sq_slots = 1;
+	world_init(&w, &c, WIRE_WHOLE);
+	peer_expect_alive(w.p, 1, w.rw);
+	side_send(&w.p->s, 1, SIG, w.rw, 0, 8);
+	assert_false(host_post_raw(w.p->s.qp, w.rw->mem, 1));
+	peer_run(w.p);
+	peer_expect(w.p, P_L, P_SEND);
+	expect_cqe(w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	world_fini(&w);
+}
+
+static void without_a_receive_queue_a_send_is_refused(void **state)	/* lesson 26 */
+{
+	struct peer *p;
+	struct peer_cfg c;
+	struct pdu *bad = p_send(P_SEND, true, 1, 0, NULL, 0), copy = *bad;
+
+	peer_cfg_init(&c);
+	c.side.qp.rq_slots = 0;
+	p = peer_new(&c);
+	peer_say(p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	peer_say(p, bad);
+	peer_expect_terminate(p, 1, 2, 0x02, &copy, false);
+	peer_free(p);
+}
+
+static void fpdus_start_segments(void **state)				/* MPA-80 */
+{
+	struct pair_cfg c;
+	struct pair p;
+	struct host_mr *from, *to;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.s[0].mss = c.s[1].mss = 1448;
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, 4096, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, 4096, RW);
+	pair_run(&p);
+	for (i = 0; i < 200; i++)
+		side_write(&p.s[0], i, SIG, from, 0, 4096, to, 0);
+	pair_run(&p);
+	assert_int_equal(drain_cq(p.s[0].scq), 200);
+	assert_true(p.s[0].link.longest <= 1448);
+	assert_true(p.s[0].link.aligned * 10 >= p.s[0].out.segments * 9);
+	/* And the segments are full: not more of them than the octets need, by a tenth. */
+	assert_true((u64)p.s[0].out.segments * 1448 * 9 <= p.s[0].out.sent * 10 + 14480);
+	pair_fini(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_responders_send_waits_for_the_first_fpdu),
+		CASE(a_bad_first_fpdu_does_not_open_the_gate),
+		CASE(half_a_first_fpdu_does_not_open_the_gate),
+		CASE_INITIATOR(an_initiator_sends_at_once),
+		cmocka_unit_test(work_posted_before_the_connection_goes_out_with_it),
+		cmocka_unit_test(rtr_by_send),
+		cmocka_unit_test(rtr_by_write),
+		cmocka_unit_test(rtr_by_read),
+		cmocka_unit_test(rtr_read_works_with_ird_0_and_ord_0),
+		cmocka_unit_test(the_rtr_read_counts_against_ord),
+		cmocka_unit_test(no_common_rtr_ends_with_a_terminate),
+		cmocka_unit_test(a_rejected_connection_sends_nothing_more),
+		cmocka_unit_test(a_late_accept_is_an_accept),
+		cmocka_unit_test(close_lets_posted_work_out_first),
+		cmocka_unit_test(close_waits_for_the_reads_under_way),
+		cmocka_unit_test(both_ends_may_close_at_once),
+		CASE_INITIATOR(close_says_fin_once_and_nothing_behind_it),
+		CASE_INITIATOR(what_comes_after_our_fin_is_still_taken),
+		cmocka_unit_test(a_read_is_answered_whole_after_the_peers_fin),
+		CASE(work_posted_after_the_peers_fin_is_flushed),
+		CASE(fin_within_an_fpdu_delivers_nothing),
+		CASE(fin_before_the_first_fpdu_ends_a_responder),
+		CASE_INITIATOR(a_reset_flushes_in_order),
+		CASE_INITIATOR(posts_in_error_are_flushed),
+		CASE_INITIATOR(the_user_may_end_it),
+		cmocka_unit_test(a_reset_in_mid_message_leaves_no_holder),
+		cmocka_unit_test(a_qp_works_again_after_reset),
+		cmocka_unit_test(a_ring_of_one_slot_works),
+		cmocka_unit_test(without_a_receive_queue_a_send_is_refused),
+		cmocka_unit_test(fpdus_start_segments),
+	};
+
+	return cmocka_run_group_tests_name("stacks: connections", tests, NULL, NULL);
+}

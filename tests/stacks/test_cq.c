@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Completion queues: arming, overflow; shared receive queues. */
+#include "world.h"
+
+static struct weft_cqe entry(u64 wr_id, u8 status, u16 flags)
+{
+	return (struct weft_cqe){ .wr_id = wr_id, .status = status, .flags = flags };
+}
+
+static enum weft_cq_push push(struct host_cq *cq, u64 wr_id, u8 status, u16 flags)
+{
+	const struct weft_cqe e = entry(wr_id, status, flags);
+
+	return weft_cqc_push(&cq->core, &e);
+}
+
+/* ---- arming ---- */
+
+static void an_unarmed_cq_wakes_nobody(void **state)
+{
+	struct host_cq *cq = host_cq_new(8);
+
+	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_QUIET);
+	assert_int_equal(push(cq, 2, WEFT_WC_FLUSH_ERR, 0), WEFT_CQ_QUIET);
+	host_cq_free(cq);
+}
+
+static void armed_for_next_it_wakes_once(void **state)
+{
+	struct host_cq *cq = host_cq_new(8);
+
+	host_cq_arm(cq, WEFT_ARM_NEXT);
+	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	assert_int_equal(cq->ring->arm, WEFT_ARM_NONE);
+	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	host_cq_arm(cq, WEFT_ARM_NEXT);
+	assert_int_equal(push(cq, 3, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	host_cq_free(cq);
+}
+
+static void armed_for_solicited_it_waits_for_one(void **state)		/* lesson 28 */
+{
+	struct host_cq *cq = host_cq_new(8);
+
+	host_cq_arm(cq, WEFT_ARM_SOLICITED);
+	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(cq->ring->arm, WEFT_ARM_SOLICITED);
+	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_WAKE);
+	assert_int_equal(push(cq, 3, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_QUIET);
+	host_cq_free(cq);
+}
+
+static void armed_for_solicited_an_error_counts(void **state)
+{
+	struct host_cq *cq = host_cq_new(8);
+
+	host_cq_arm(cq, WEFT_ARM_SOLICITED);
+	assert_int_equal(push(cq, 1, WEFT_WC_FLUSH_ERR, 0), WEFT_CQ_WAKE);
+	host_cq_free(cq);
+}
+
+/* Whoever arms and then polls loses nothing, at whichever point the entry comes. */
+static void an_entry_before_the_arming_is_found_by_polling_again(void **state)
+{
+	u32 at;
+
+	for (at = 0; at < 3; at++) {
+		struct host_cq *cq = host_cq_new(8);
+		bool woken = false, found;
+		struct weft_cqe e;
+
+		if (at == 0)
+			woken |= push(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
+		host_cq_arm(cq, WEFT_ARM_NEXT);
+		if (at == 1)
+			woken |= push(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
+		found = host_cq_poll(cq, &e);
+		if (at == 2)
+			woken |= push(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
+		assert_true(woken || found);
+		host_cq_free(cq);
+	}
+}
+
+static void arming_tells_a_kernel_consumer_of_missed_entries(void **state)
+{
+	struct host_cq *cq = host_cq_new(8);
+	struct weft_cqe e;
+
+	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_NEXT));
+	assert_int_equal(push(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	assert_true(weft_cqc_arm(&cq->core, WEFT_ARM_SOLICITED));
+	assert_true(weft_cqc_poll(&cq->core, &e));
+	assert_int_equal(e.wr_id, 5);
+	assert_false(weft_cqc_poll(&cq->core, &e));
+	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_NEXT));
+	/* The weaker wish does not undo the stronger. */
+	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_SOLICITED));
+	assert_int_equal(push(cq, 6, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	host_cq_free(cq);
+}
+
+static void a_solicited_send_wakes_the_receiver_only_for_it(struct world *w)
+{
+	struct side *s = &w->p->s;
+
+	host_cq_arm(s->rcq, WEFT_ARM_SOLICITED);
+	peer_say(w->p, p_send(P_SEND, true, 1, 0, NULL, 0));
+	assert_int_equal(s->rcq->wakes, 0);
+	peer_say(w->p, p_send(P_SEND_SE, true, 2, 0, NULL, 0));
+	assert_int_equal(s->rcq->wakes, 1);
+}
+
+/* ---- overflow ---- */
+
+static void entries_come_out_as_they_went_in(void **state)
+{
+	struct host_cq *cq = host_cq_new(4);
+	u64 in = 0, out = 0;
+	struct rng rng = { 3 };
+	struct weft_cqe e;
+	u32 i;
+
+	/* Also across the wrap of the free-running indices. */
+	cq->core.q.idx = cq->user_idx = cq->ring->user_idx = cq->ring->kern_idx = 0xFFFFFFF0;
+	for (i = 0; i < 1000; i++) {
+		if (in - out < 4 && rng_below(&rng, 2)) {
+			assert_int_equal(push(cq, in++, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+			continue;
+		}
+		assert_int_equal(host_cq_poll(cq, &e), in != out);
+		if (in != out)
+			assert_int_equal(e.wr_id, out++);
+	}
+	host_cq_free(cq);
+}
+
+static void the_last_slot_is_used_and_the_next_entry_overflows(void **state)
+{
+	struct host_cq *cq = host_cq_new(4);
+	struct weft_cqe e;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push(cq, 4, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
+	assert_true(cq->ring->flags & WEFT_RING_OVERFLOW);
+	for (i = 0; i < 4; i++) {
+		assert_true(host_cq_poll(cq, &e));
+		assert_int_equal(e.wr_id, i);
+	}
+	/* One was lost, so nothing may look as if it came next. */
+	assert_int_equal(push(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_DEAD);
+	assert_false(host_cq_poll(cq, &e));
+	host_cq_free(cq);
+}
+
+static void a_scribbled_consumer_index_hurts_only_its_owner(void **state)
+{
+	static const u32 wild[] = { 1, 5, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF };
+	u32 i, n;
+
+	for (i = 0; i < ARRAY_SIZE(wild); i++) {
+		struct host_cq *cq = host_cq_new(4);
+
+		cq->ring->user_idx = wild[i];
+		/* The ring is a heap block of its size: a slot beside it would show. */
+		for (n = 0; n < 20; n++)
+			push(cq, n, WEFT_WC_SUCCESS, 0);
+		host_cq_free(cq);
+	}
+}
+
+static void an_overflow_ends_the_qps_of_that_cq_only(void **state)	/* SEC-06 */
+{
+	struct pair_cfg c;
+	struct host_mr *from, *to;
+	struct pair p, other;
+	u32 i;
+
+	pair_cfg_init(&c);
+	pair_init(&other, &c);
+	c.s[0].cq_entries = 4;
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, 64, RW);
+	for (i = 0; i < 6; i++)
+		side_write(&p.s[0], i, SIG, from, 0, 8, to, 0);
+	pair_run(&p);
+	assert_int_equal(p.s[0].scq->overflows, 1);
+	expect_state(&p.s[0], WEFT_QPS_ERROR);
+	expect_state(&p.s[1], WEFT_QPS_ERROR);
+	assert_int_equal(drain_cq(p.s[0].scq), 4);
+	pair_run(&other);
+	expect_state(&other.s[0], WEFT_QPS_RTS);
+	pair_fini(&other);
+	pair_fini(&p);
+}
+
+/* ---- shared receive queues ---- */
+
+struct shared {
+	struct world w;
+	struct host_srq *srq;
+};
+
+static void shared_init(struct shared *s, u32 receives)
+{
+	struct peer_cfg c;
+	u32 i;
+
+	peer_cfg_init(&c);
+	s->srq = host_srq_new(16, 2);
+	c.side.qp.srq = s->srq;
+	c.side.qp.rq_slots = 0;
+	s->w.p = peer_new(&c);
+	s->w.inbox = host_mr_new(&s->w.p->s.host, PD, BASE, 4096, WEFT_ACCESS_LOCAL_WRITE);
+	for (i = 0; i < receives; i++) {
+		struct weft_sge sge = host_sge(s->w.inbox, 64 * i, 64);
+
+		assert_true(host_post_srq(s->srq, 100 + i, &sge, 1));
+	}
+}
+
+static void shared_fini(struct shared *s)
+{
+	peer_free(s->w.p);
+	host_srq_free(s->srq);
+}
+
+static void sends_take_their_receives_from_the_srq(void **state)
+{
+	struct shared s;
+	u32 i;
+
+	shared_init(&s, 3);
+	for (i = 0; i < 3; i++) {
+		struct weft_cqe e;
+
+		peer_say(s.w.p, p_send(P_SEND, true, i + 1, 0, "shared", 6));
+		e = expect_cqe(s.w.p->s.rcq, 100 + i, WEFT_WC_SUCCESS);
+		assert_int_equal(e.byte_len, 6);
+		assert_memory_equal(s.w.inbox->mem + 64 * i, "shared", 6);
+	}
+	peer_say(s.w.p, p_send(P_SEND, true, 4, 0, NULL, 0));
+	peer_expect_terminate(s.w.p, 1, 2, 0x02, &(struct pdu){ .ddp = P_L | P_DV,
+			      .rdmap = P_RV | P_SEND, .msn = 4 }, false);
+	shared_fini(&s);
+}
+
+static void on_error_only_the_popped_receive_is_flushed(void **state)
+{
+	struct shared s;
+
+	shared_init(&s, 3);
+	peer_say(s.w.p, p_send(P_SEND, false, 1, 0, "half", 4));
+	host_link_reset(&s.w.p->s.link);
+	expect_cqe(s.w.p->s.rcq, 100, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(s.w.p->s.rcq);
+	assert_int_equal(host_qp_count_events(s.w.p->s.qp, WEFT_EV_FLUSHED), 1);
+	/* The others still wait for whoever comes. */
+	assert_int_equal(s.srq->core.q.idx, 1);
+	shared_fini(&s);
+}
+
+static void the_limit_event_comes_once(void **state)
+{
+	struct shared s;
+
+	shared_init(&s, 4);
+	s.srq->limit = 3;
+	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, NULL, 0));
+	assert_int_equal(s.srq->limit_events, 0);
+	peer_say(s.w.p, p_send(P_SEND, true, 2, 0, NULL, 0));
+	assert_int_equal(s.srq->limit_events, 1);
+	peer_say(s.w.p, p_send(P_SEND, true, 3, 0, NULL, 0));
+	assert_int_equal(s.srq->limit_events, 1);
+	shared_fini(&s);
+}
+
+static void a_broken_srq_ends_the_connection(void **state)
+{
+	struct shared s;
+
+	shared_init(&s, 1);
+	s.srq->core.q.ring->user_idx = 0x1000;
+	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, "abc", 3));
+	assert_true(s.srq->broken);
+	assert_int_equal(s.w.inbox->mem[0], 0);
+	peer_expect(s.w.p, P_L, P_TERM);
+	shared_fini(&s);
+}
+
+static void srq_entries_wrap_around_the_rings_end(void **state)
+{
+	struct shared s;
+	u32 i;
+
+	shared_init(&s, 0);
+	for (i = 0; i < 50; i++) {
+		struct weft_sge sge[2] = {
+			host_sge(s.w.inbox, 2 * i, 1), host_sge(s.w.inbox, 2 * i + 1, 1),
+		};
+
+		assert_true(host_post_srq(s.srq, i, sge, 2));
+		peer_say(s.w.p, p_send(P_SEND, true, i + 1, 0, "ab", 2));
+		expect_cqe(s.w.p->s.rcq, i, WEFT_WC_SUCCESS);
+		assert_memory_equal(s.w.inbox->mem + 2 * i, "ab", 2);
+	}
+	shared_fini(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_unarmed_cq_wakes_nobody),
+		cmocka_unit_test(armed_for_next_it_wakes_once),
+		cmocka_unit_test(armed_for_solicited_it_waits_for_one),
+		cmocka_unit_test(armed_for_solicited_an_error_counts),
+		cmocka_unit_test(an_entry_before_the_arming_is_found_by_polling_again),
+		cmocka_unit_test(arming_tells_a_kernel_consumer_of_missed_entries),
+		CASE(a_solicited_send_wakes_the_receiver_only_for_it),
+		cmocka_unit_test(entries_come_out_as_they_went_in),
+		cmocka_unit_test(the_last_slot_is_used_and_the_next_entry_overflows),
+		cmocka_unit_test(a_scribbled_consumer_index_hurts_only_its_owner),
+		cmocka_unit_test(an_overflow_ends_the_qps_of_that_cq_only),
+		cmocka_unit_test(sends_take_their_receives_from_the_srq),
+		cmocka_unit_test(on_error_only_the_popped_receive_is_flushed),
+		cmocka_unit_test(the_limit_event_comes_once),
+		cmocka_unit_test(a_broken_srq_ends_the_connection),
+		cmocka_unit_test(srq_entries_wrap_around_the_rings_end),
+	};
+
+	return cmocka_run_group_tests_name("stacks: CQ and SRQ", tests, NULL, NULL);
+}
