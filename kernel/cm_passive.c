@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The responder: listeners and their children, the MPA Request, iw_accept and
+ * iw_reject. Under the connection's mutex, as cm.c says.
+ */
+#include <net/tcp.h>
+
+#include "cm.h"
+
+/* Connections that a listener takes in one run. */
+#define ACCEPT_ROUND	16
+/* When there was no memory to accept. */
+#define ACCEPT_RETRY_MS	100
+
+void weft_cm_leave_listener(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->listener;
+
+	if (!listener)
+		return;
+	conn->listener = NULL;
+	atomic_dec(&listener->children);
+	wake_up_all(&weft_conns_gone);
+	weft_conn_post(listener, WEFT_CEV_WAKE);
+	weft_conn_put(listener);
+}
+
+/* Reply with R=1, then close. */
+static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
+{
+	struct weft_mpa_agreed agreed;
+	struct weft_mpa_frame rep;
+	struct weft_mpa_cfg cfg;
+	u8 frame[WEFT_MPA_FRAME_MAX];
+	u32 len;
+
+	weft_cm_base_cfg(conn->dev, &cfg, WEFT_MAX_IRD, WEFT_MAX_ORD);
+	weft_mpa_reply(&cfg, &conn->st.frame, true, pd_len, &rep, &agreed);
+	len = weft_mpa_frame_write(&rep, pd, frame, sizeof(frame));
+	weft_conn_lock(conn);
+	conn->rx_mode = WEFT_MODE_DISCARD;
+	weft_conn_send_frame(conn, frame, len);
+	weft_conn_unlock(conn);
+	weft_cm_start_closing(conn);
+}
+
+/* Reads on: true while nothing is wrong with the peer. */
+static bool peer_waits(struct weft_conn *conn)
+{
+	bool ok;
+
+	weft_conn_lock(conn);
+	weft_conn_receive(conn);
+	ok = conn->rx_event != WEFT_RX_ERROR && conn->sk->sk_state == TCP_ESTABLISHED;
+	weft_conn_unlock(conn);
+	return ok;
+}
+
+/* The listener's id is there as long as it is not hushed. */
+static int tell_request(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->listener;
+	const struct weft_stream *st = &conn->st;
+	unsigned long flags;
+	int err = -ECONNABORTED;
+
+	spin_lock_irqsave(&listener->lock, flags);
+	if (!listener->hushed)
+		err = weft_cm_tell(conn, listener->id, IW_CM_EVENT_CONNECT_REQUEST, 0, st->pd,
+			   st->frame.pd_len);
+	spin_unlock_irqrestore(&listener->lock, flags);
+	return err;
+}
+
+static void requested(struct weft_conn *conn)
+{
+	struct weft_mpa_cfg cfg;
+
+	weft_cm_base_cfg(conn->dev, &cfg, WEFT_MAX_IRD, WEFT_MAX_ORD);
+	if (weft_mpa_request_check(&cfg, &conn->st.frame)) {
+		weft_cm_die(conn);
+	} else if (conn->st.frame.pd_len > WEFT_CM_PD_MAX) {
+		refuse(conn, NULL, 0);
+	} else {
+		conn->state = WEFT_CONN_REQUESTED;
+		conn->deadline = 0;
+		weft_conn_get(conn);		/* iw_cm's: until accept or reject */
+		if (tell_request(conn)) {
+			weft_conn_put(conn);
+			weft_cm_die(conn);
+		}
+	}
+	weft_cm_leave_listener(conn);
+}
+
+void weft_cm_await_request(struct weft_conn *conn, bool timeout)
+{
+	bool ok = peer_waits(conn);
+
+	if (ok && conn->rx_event == WEFT_RX_STARTUP) {
+		requested(conn);
+	} else if (!ok || timeout) {
+		weft_cm_die(conn);
+		weft_cm_leave_listener(conn);
+	}
+}
+
+/* The ULP thinks; a peer that goes away or cannot wait is dropped. */
+void weft_cm_await_ulp(struct weft_conn *conn)
+{
+	if (!peer_waits(conn))
+		weft_cm_die(conn);
+}
+
+/* A connection that TCP has accepted. */
+static void adopt(struct weft_conn *listener, struct socket *sock)
+{
+	struct weft_conn *conn = weft_conn_new(listener->dev, WEFT_CONN_AWAIT_REQUEST);
+
+	if (IS_ERR(conn)) {
+		sock_no_linger(sock->sk);
+		sock_release(sock);
+		return;
+	}
+	weft_sock_adopt(conn, listener, sock);
+	weft_conn_get(listener);
+	atomic_inc(&listener->children);
+	conn->listener = listener;
+	weft_cm_set_deadline(conn, conn->dev->startup_timeout_ms / 2);
+	weft_cm_settle(conn);
+}
+
+/*
+ * The backlog bounds those that have not yet said what they want; others wait
+ * in TCP's queue, bounded too. Each leaves within its deadline.
+ */
+void weft_cm_listening(struct weft_conn *conn)
+{
+	struct socket *sock;
+	u32 n;
+	int err;
+
+	conn->deadline = 0;
+	for (n = 0; n < ACCEPT_ROUND; n++) {
+		if (atomic_read(&conn->children) >= conn->backlog)
+			return;
+		err = kernel_accept(conn->sock, &sock, O_NONBLOCK);
+		if (err == -EAGAIN)
+			return;
+		if (!err)
+			adopt(conn, sock);
+		else if (err != -ECONNABORTED)
+			break;
+	}
+	/* More may wait, or there was no memory, and nobody will tell us again. */
+	weft_cm_set_deadline(conn, n == ACCEPT_ROUND ? 0 : ACCEPT_RETRY_MS);
+}
+
+/* Sends the Reply and enters Full Operation, in one go under the socket's lock. */
+static int send_reply(struct weft_conn *conn, struct weft_qp *qp, const struct weft_mpa_frame *rep,
+		      const struct weft_mpa_agreed *agreed, const void *pd)
+{
+	u8 frame[WEFT_MPA_FRAME_MAX];
+	u32 len = weft_mpa_frame_write(rep, pd, frame, sizeof(frame));
+	int err;
+
+	weft_conn_lock(conn);
+	weft_conn_receive(conn);
+	if (conn->rx_event == WEFT_RX_ERROR || conn->sk->sk_state != TCP_ESTABLISHED)
+		err = -ECONNRESET;
+	else
+		err = weft_conn_attach(conn, qp);
+	if (!err) {
+		err = weft_conn_send_frame(conn, frame, len);
+		if (!err)
+			weft_cm_start_qp(conn, agreed);
+	}
+	weft_conn_unlock(conn);
+	return err;
+}
+
+/* conn->mutex and qp->state_lock. An error precludes any event. */
+static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
+		     const struct iw_cm_conn_param *p)
+{
+	const struct weft_mpa_frame *req = &conn->st.frame;
+	struct weft_mpa_agreed agreed;
+	struct weft_mpa_frame rep;
+	struct weft_mpa_cfg cfg;
+	int err;
+
+	if (conn->state != WEFT_CONN_REQUESTED)
+		return -ECONNRESET;
+	if (p->private_data_len > weft_cm_pd_max(req->enhanced ? 2 : 1))
+		return -EINVAL;
+	weft_cm_base_cfg(conn->dev, &cfg, p->ird, p->ord);
+	weft_mpa_reply(&cfg, req, false, p->private_data_len, &rep, &agreed);
+	err = weft_cm_alloc_depths(conn, &agreed);
+	if (!err)
+		err = send_reply(conn, qp, &rep, &agreed, p->private_data);
+	if (err)
+		return err;
+	err = weft_cm_tell(conn, id, IW_CM_EVENT_ESTABLISHED, 0, NULL, 0);
+	if (err)
+		return err;
+	conn->state = WEFT_CONN_OPEN;
+	id->add_ref(id);
+	conn->id = id;
+	return 0;
+}
+
+/* The ULP could not accept: the peer is told if it still waits. */
+static void accept_failed(struct weft_conn *conn)
+{
+	bool replied = conn->rx_mode != WEFT_MODE_STARTUP;
+
+	weft_cm_drop_qp(conn);
+	if (conn->state == WEFT_CONN_REQUESTED && !replied)
+		refuse(conn, NULL, 0);
+	else
+		weft_cm_die(conn);
+}
+
+static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
+		       const struct iw_cm_conn_param *p)
+{
+	int err = -EINVAL;
+
+	if (qp)
+		mutex_lock(&qp->state_lock);
+	mutex_lock(&conn->mutex);
+	if (qp)
+		err = accept_qp(conn, qp, id, p);
+	if (err && conn->state != WEFT_CONN_DEAD)
+		accept_failed(conn);
+	mutex_unlock(&conn->mutex);
+	if (qp)
+		mutex_unlock(&qp->state_lock);
+	return err;
+}
+
+int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
+{
+	struct weft_conn *conn = id->provider_data;
+	struct weft_qp *qp = weft_qp_find(to_weft_dev(id->device), p->qpn);
+	int err = accept_with(conn, qp, id, p);
+
+	if (qp)
+		weft_qp_drop(qp);
+	weft_conn_post(conn, WEFT_CEV_WAKE);
+	weft_conn_put(conn);
+	return err;
+}
+
+int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
+{
+	struct weft_conn *conn = id->provider_data;
+	int err = 0;
+
+	mutex_lock(&conn->mutex);
+	if (conn->state == WEFT_CONN_REQUESTED)
+		refuse(conn, pdata, len);
+	else
+		err = -ECONNRESET;
+	mutex_unlock(&conn->mutex);
+	weft_conn_post(conn, WEFT_CEV_WAKE);
+	weft_conn_put(conn);
+	return err;
+}
+
+int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
+{
+	struct weft_device *dev = to_weft_dev(id->device);
+	struct weft_conn *conn;
+	int err;
+
+	if (!weft_cm_family_ok(id))
+		return -EAFNOSUPPORT;
+	conn = weft_conn_new(dev, WEFT_CONN_LISTENING);
+	if (IS_ERR(conn))
+		return PTR_ERR(conn);
+	conn->backlog = max(backlog, 1);
+	err = weft_sock_open(conn, id->local_addr.ss_family, id);
+	if (!err)
+		err = weft_sock_listen(conn, id, backlog);
+	if (err) {
+		weft_cm_die(conn);
+	} else {
+		id->add_ref(id);
+		conn->id = id;
+		id->provider_data = conn;
+		weft_conn_get(conn);
+	}
+	weft_cm_settle(conn);
+	return err;
+}
+
+/* Those that the ULP has not seen yet go with their listener. */
+static void kill_children(struct weft_conn *listener)
+{
+	struct weft_device *dev = listener->dev;
+	struct weft_conn *conn;
+
+	spin_lock_bh(&dev->conns_lock);
+	list_for_each_entry(conn, &dev->conns, node)
+		if (READ_ONCE(conn->listener) == listener)
+			weft_conn_post(conn, WEFT_CEV_KILL);
+	spin_unlock_bh(&dev->conns_lock);
+}
+
+int weft_cm_destroy_listen(struct iw_cm_id *id)
+{
+	struct weft_conn *conn = id->provider_data;
+
+	if (!conn)
+		return 0;
+	id->provider_data = NULL;
+	mutex_lock(&conn->mutex);
+	spin_lock_irq(&conn->lock);
+	conn->hushed = true;
+	spin_unlock_irq(&conn->lock);
+	weft_cm_die(conn);
+	weft_cm_settle(conn);
+	if (!READ_ONCE(conn->gone))
+		kill_children(conn);
+	wait_event(weft_conns_gone, READ_ONCE(conn->gone) && !atomic_read(&conn->children));
+	weft_cm_put_id(conn);
+	weft_conn_put(conn);
+	return 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One TCP connection of a device, or one listener: what conn.c, conn_tx.c,
+ * sock.c and cm.c share. The scheme of locks and lives stands in conn.c.
+ */
+#ifndef WEFT_CONN_H
+#define WEFT_CONN_H
+
+#include <linux/completion.h>
+#include <linux/interrupt.h>
+#include <linux/kref.h>
+#include <linux/mutex.h>
+
+#include "weft.h"
+
+/* Pieces of an skb listed at a time: linear part, 17 fragments, as much again. */
+#define WEFT_CONN_SEGS		40
+
+/* A batch of FPDUs is assembled here: one call of TCP. */
+#define WEFT_TX_ORDER		3
+/* Room kept behind a batch, so that a Terminate can always be appended. */
+#define WEFT_TX_SPARE		128
+/* What one run under the lock sends at most before others get it. */
+#define WEFT_TX_SLICE		(256 * 1024)
+
+/* What the connection is waiting for. Conn mutex. */
+enum weft_conn_state {
+	WEFT_CONN_LISTENING,
+	WEFT_CONN_CONNECTING,		/* initiator: TCP's handshake */
+	WEFT_CONN_AWAIT_REPLY,		/* initiator: the MPA Reply */
+	WEFT_CONN_AWAIT_REQUEST,	/* responder: the MPA Request */
+	WEFT_CONN_REQUESTED,		/* responder: the ULP's accept or reject */
+	WEFT_CONN_OPEN,			/* Full Operation: a QP is attached */
+	WEFT_CONN_CLOSING,		/* no QP any more: FIN out, the peer's FIN awaited */
+	WEFT_CONN_DEAD,			/* the worker frees everything */
+};
+
+/* What is done with received bytes. Socket lock. */
+enum weft_rx_mode {
+	WEFT_MODE_STARTUP,		/* the worker reads them */
+	WEFT_MODE_FULL,			/* data_ready gives them to the QP */
+	WEFT_MODE_DISCARD,
+};
+
+/* Bits of weft_conn.events: why the worker is to run. */
+enum {
+	WEFT_CEV_WAKE,			/* data, state, time: look */
+	WEFT_CEV_KILL,			/* the device goes away */
+	WEFT_CEV_RETRY,			/* TCP had no memory: send again soon */
+};
+
+/* Bits of weft_conn.flags. */
+enum {
+	WEFT_CF_PENDING,		/* the send side has work */
+};
+
+/* The batch under construction, and what TCP did not take of the one before. */
+struct weft_tx {
+	u8 *buf;
+	u32 size;
+	u32 off, end;			/* buf[off..end) is still to go to TCP */
+	u32 mss;			/* segment size that this batch is cut for */
+	u32 seg_off;			/* octets in the segment being filled */
+	u32 fpdus, segs;		/* of this batch: begun here, for the counters */
+	u32 segs_out;			/* TCP's own count, when last looked at */
+	bool eor;			/* the batch ends a segment early */
+	bool full;			/* TCP's send buffer is: write_space goes on */
+	bool fin;			/* the QP has nothing more to say */
+	bool broken;			/* TCP refuses for good */
+	struct weft_txd d;
+};
+
+/* An initiator's side of MPA start-up, until it is over. */
+struct weft_offer {
+	struct weft_mpa_cfg cfg;
+	struct weft_mpa_frame req;
+	u16 pd_len;
+	u8 pd[WEFT_MPA_PD_MAX];
+};
+
+struct weft_sk_callbacks {
+	void (*state_change)(struct sock *sk);
+	void (*data_ready)(struct sock *sk);
+	void (*write_space)(struct sock *sk);
+	void (*error_report)(struct sock *sk);
+};
+
+struct weft_conn {
+	struct kref ref;		/* the memory: its life, and iw_cm's provider_data */
+	refcount_t users;		/* those who may touch the socket: its life, and
+					 * callers between weft_conn_enter() and _leave() */
+	struct completion idle;		/* the last user left */
+	struct weft_device *dev;
+	struct list_head node;		/* dev->conns; dev->conns_lock */
+	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
+
+	struct socket *sock;		/* constant from its opening to the end */
+	struct sock *sk;
+	struct weft_sk_callbacks saved;
+	unsigned long flags;		/* WEFT_CF_ */
+	unsigned long events;		/* WEFT_CEV_ */
+
+	spinlock_t lock;		/* a leaf, irqsave */
+	bool dead;			/* no work and no tasklet is scheduled any more */
+	bool hushed;			/* listener: iw_cm is told no more */
+
+	struct delayed_work work;	/* the worker */
+	struct tasklet_struct bh;	/* the send side when nobody's context offers itself */
+
+	/* socket lock */
+	struct weft_qp *qp;		/* held; NULL before and after */
+	struct weft_stream st;
+	enum weft_rx_mode rx_mode;
+	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
+	struct weft_tx tx;
+	struct weft_seg seg[WEFT_CONN_SEGS];
+	struct weft_orq_entry *orq;
+	struct weft_irq_entry *irq;
+
+	/* mutex */
+	struct mutex mutex;
+	enum weft_conn_state state;
+	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
+	unsigned long deadline;		/* jiffies; 0: none */
+	struct weft_offer *offer;	/* initiator, in start-up */
+	bool peer_fin;			/* told to QP and iw_cm */
+	bool shut;			/* weft_sock_shutdown() was called */
+	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
+	u32 backlog;			/* listener: most children at a time */
+	atomic_t children;		/* listener */
+};
+
+extern wait_queue_head_t weft_conns_gone;
+
+/* ---- conn.c ---- */
+
+/*
+ * A new connection in @state, linked to its device, its mutex held by the
+ * caller: the worker waits for that. ERR_PTR(-ENODEV) once the device is dying.
+ * Given up by setting DEAD, unlocking, and weft_conn_post().
+ */
+struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_state state);
+void weft_conn_get(struct weft_conn *conn);
+void weft_conn_put(struct weft_conn *conn);	/* any context */
+
+/* Makes the worker run, for WEFT_CEV_ @event; any context. */
+void weft_conn_post(struct weft_conn *conn, unsigned int event);
+
+/* The connection's lock, in process context. Unlocking runs what became pending. */
+void weft_conn_lock(struct weft_conn *conn);
+void weft_conn_unlock(struct weft_conn *conn);
+
+/* Reads all that TCP has, as rx_mode says. Socket lock. */
+void weft_conn_receive(struct weft_conn *conn);
+
+/* Binds @qp to @conn: -EBUSY if it has a connection. Socket lock. */
+int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp);
+/* Passes the QP on to @to, whose socket nobody else knows yet. Both mutexes. */
+void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *to);
+/* Lets the QP go, its core flushed if it ever ran. Returns it, still held, or
+ * NULL. Socket lock; discards from now on.
+ */
+struct weft_qp *weft_conn_release_qp(struct weft_conn *conn);
+
+/* ---- conn_tx.c, all with the socket lock ---- */
+
+/* One run of the send side: a slice at most. */
+void weft_conn_tx(struct weft_conn *conn);
+/* The QP goes: a Terminate still due is put behind what is in hand. */
+void weft_conn_tx_last_words(struct weft_conn *conn);
+/* Is there nothing left that TCP has not taken? */
+bool weft_conn_tx_done(const struct weft_conn *conn);
+/* Hands a start-up frame to TCP, all of it or none: 0 or -errno. */
+int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len);
+void weft_conn_tx_free(struct weft_conn *conn);
+
+/* ---- sock.c ---- */
+
+/* Creates conn's socket in the device's namespace, with the options of a new one. */
+int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id);
+/* Takes over @sock, accepted on @listener's. */
+void weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock);
+/* Gives the socket its own callbacks back, and waits for ours. */
+void weft_sock_unhook(struct weft_conn *conn);
+int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int backlog);
+/* Starts to connect and does not wait: 0, or -errno. @any_port: not the id's own. */
+int weft_sock_connect(struct weft_conn *conn, const struct iw_cm_id *id, bool any_port);
+/* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
+void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
+		     struct sockaddr_storage *peer);
+/* The sending side is closed behind what TCP has taken. No socket lock. */
+void weft_sock_shutdown(struct weft_conn *conn);
+/* Closes for good, no timer left; with RST unless both sides said FIN. */
+void weft_sock_close(struct weft_conn *conn);
+
+/* The callbacks, conn.c. */
+extern const struct weft_sk_callbacks weft_conn_callbacks;
+
+/* ---- cm.c ---- */
+
+/* What the worker does, mutex held. */
+void weft_cm_run(struct weft_conn *conn, unsigned long events);
+/* destroy_qp: ends what binds @conn to @qp, and tells iw_cm. */
+void weft_cm_forget(struct weft_conn *conn, struct weft_qp *qp);
+
+#endif

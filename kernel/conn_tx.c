@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The send side of a connection: batches of FPDUs, many in one call of TCP.
+ *
+ * Each FPDU is copied into the batch and summed there while it is in the
+ * cache; TCP copies the batch into its own pages. So nobody outside weft ever
+ * refers to a user's memory, and what TCP does not take waits in the batch:
+ * the work requests behind it complete at once (weft_tx_sent()).
+ *
+ * FPDUs do not cross TCP segments (RFC 5044 §5.1 asks for that): the batch
+ * starts where the unsent tail of TCP's queue ends, FPDUs are cut to end on
+ * the segment's boundary, and where what is left of a segment is no use, the
+ * call ends there with MSG_EOR. TCP's segment size is read anew for each
+ * batch. SACK blocks, a new path MTU or a small window break the alignment for
+ * a while; nothing depends on it.
+ */
+#include <linux/mm.h>
+#include <net/tcp.h>
+
+#include "conn.h"
+
+/* The smallest segments FPDUs are cut for: one of the 128-octet ULPDUs of RFC 5044 §4.5. */
+#define SEG_MIN 144
+
+/* What a step of the run came to. */
+enum step {
+	STEP_ON,			/* go on */
+	STEP_REST,			/* nothing to do, or no room, or broken */
+};
+
+static bool alloc_buf(struct weft_tx *tx)
+{
+	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP;
+	u32 order = WEFT_TX_ORDER;
+	unsigned long p;
+
+	if (tx->buf)
+		return true;
+	p = __get_free_pages(gfp | __GFP_NORETRY | __GFP_NOMEMALLOC, order);
+	if (!p) {
+		order = 0;
+		p = __get_free_pages(gfp, order);
+	}
+	tx->buf = (u8 *)p;
+	tx->size = PAGE_SIZE << order;
+	return p;
+}
+
+void weft_conn_tx_free(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+
+	if (tx->buf)
+		free_pages((unsigned long)tx->buf, get_order(tx->size));
+	tx->buf = NULL;
+	tx->off = tx->end = 0;
+}
+
+bool weft_conn_tx_done(const struct weft_conn *conn)
+{
+	return conn->tx.broken || conn->tx.off == conn->tx.end;
+}
+
+/* ---- where segments end ---- */
+
+/*
+ * Begins a batch. TCP appends it to the last skb not yet sent if that has
+ * room, and cuts skbs into segments from their start; else a segment begins.
+ */
+static void begin_batch(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	struct sk_buff *tail = tcp_write_queue_tail(conn->sk);
+
+	tx->off = tx->end = 0;
+	tx->fpdus = tx->segs = 0;
+	tx->eor = false;
+	tx->mss = max_t(u32, tcp_sk(conn->sk)->mss_cache, SEG_MIN);
+	tx->seg_off = tail && tcp_skb_can_collapse_to(tail) ? tail->len % tx->mss : 0;
+}
+
+/* What is left of the segment is of no use: the next octet begins a new one. */
+static void end_segment(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+
+	if (tx->end)
+		tx->eor = true;
+	else
+		TCP_SKB_CB(tcp_write_queue_tail(conn->sk))->eor = 1;
+	tx->seg_off = 0;
+}
+
+/* The batch is full once another segment would not fit whole. */
+static bool batch_full(const struct weft_tx *tx)
+{
+	u32 room = tx->size - WEFT_TX_SPARE - tx->end;
+
+	return tx->end && room < min(tx->mss - tx->seg_off, tx->size / 4);
+}
+
+/* ---- filling the batch ---- */
+
+static void emit_piece(struct weft_emit *e, const struct weft_piece *p)
+{
+	u64 addr = p->addr;
+	u32 left = p->len, n;
+
+	if (!p->region) {
+		weft_emit_bytes(e, p->p, left);
+		return;
+	}
+	for (; left; left -= n, addr += n) {
+		const void *mem = weft_mr_piece(p->region, addr, left, &n);
+
+		weft_emit_bytes(e, mem, n);
+	}
+}
+
+/* Appends the FPDU in tx->d. */
+static void emit(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	struct weft_txd *d = &tx->d;
+	struct weft_emit e;
+	u32 i, n;
+
+	weft_stream_tx_emit(&conn->st, &d->f, &e, tx->buf + tx->end);
+	for (i = 0; i < d->npieces; i++)
+		emit_piece(&e, &d->piece[i]);
+	n = weft_emit_end(&e);
+	weft_tx_put(d);
+
+	if (!tx->seg_off)
+		tx->segs++;
+	tx->fpdus++;
+	tx->end += n;
+	tx->seg_off = (tx->seg_off + n) % tx->mss;
+}
+
+/* Appends the next FPDU, if there is one and it fits. */
+static enum weft_tx_result fill_one(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	u32 room = min(tx->mss - tx->seg_off, tx->size - WEFT_TX_SPARE - tx->end);
+	u32 max = weft_stream_tx_max_ulpdu(&conn->st, room);
+	bool whole = max < WEFT_MPA_ULPDU_MIN_MULPDU;
+	enum weft_tx_result r;
+
+	r = weft_tx_next(&conn->qp->core, max, whole, &tx->d);
+	if (r == WEFT_TX_FPDU)
+		emit(conn);
+	return r;
+}
+
+static void fill(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+
+	begin_batch(conn);
+	while (!batch_full(tx)) {
+		switch (fill_one(conn)) {
+		case WEFT_TX_FPDU:
+			continue;
+		case WEFT_TX_NO_FIT:
+			end_segment(conn);
+			if (tx->eor)
+				return;
+			continue;
+		case WEFT_TX_FIN:
+			tx->fin = true;
+			return;
+		case WEFT_TX_IDLE:
+			return;
+		}
+	}
+}
+
+/* ---- handing over to TCP ---- */
+
+static int send(struct weft_conn *conn, const u8 *p, u32 len, int flags)
+{
+	struct kvec iov = { .iov_base = (void *)p, .iov_len = len };
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | flags };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
+	return tcp_sendmsg_locked(conn->sk, &msg, len);
+}
+
+/*
+ * TCP is full: write_space will come, if anything is on its way whose
+ * acknowledgement makes room. If nothing is, TCP lacked memory: try again soon.
+ */
+static enum step wait_for_room(struct weft_conn *conn)
+{
+	struct sock *sk = conn->sk;
+
+	conn->tx.full = true;
+	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+	if (tcp_rtx_and_write_queues_empty(sk))
+		weft_conn_post(conn, WEFT_CEV_RETRY);
+	return STEP_REST;
+}
+
+/* What is in the batch, or still in it. */
+static enum step push(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	u32 len = tx->end - tx->off;
+	int n;
+
+	if (!len)
+		return STEP_ON;
+	n = send(conn, tx->buf + tx->off, len, tx->eor ? MSG_EOR : 0);
+	weft_count(conn->dev, WEFT_CNT_TX_CALLS, 1);
+	if (n == -EAGAIN)
+		return wait_for_room(conn);
+	if (n < 0) {
+		/* The state change that says why wakes the worker. */
+		tx->broken = true;
+		return STEP_REST;
+	}
+	tx->off += n;
+	return tx->off == tx->end ? STEP_ON : wait_for_room(conn);
+}
+
+/* Segments as TCP counts them, retransmitted ones too, against those begun here. */
+static void count_batch(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	u32 out = READ_ONCE(tcp_sk(conn->sk)->data_segs_out);
+
+	weft_count(conn->dev, WEFT_CNT_TX_FPDUS, tx->fpdus);
+	weft_count(conn->dev, WEFT_CNT_TX_SEGS, out - tx->segs_out);
+	weft_count(conn->dev, WEFT_CNT_TX_SEGS_ALIGNED, tx->segs);
+	tx->segs_out = out;
+}
+
+/* One batch of new FPDUs, to TCP. */
+static enum step batch(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	enum step s;
+
+	if (!sk_stream_memory_free(conn->sk))
+		return wait_for_room(conn);
+	if (!alloc_buf(tx)) {
+		weft_conn_post(conn, WEFT_CEV_RETRY);
+		return STEP_REST;
+	}
+	fill(conn);
+	if (!tx->end)
+		return STEP_REST;
+	count_batch(conn);
+	s = push(conn);
+	weft_tx_sent(&conn->qp->core);
+	return s;
+}
+
+/* All is said that is to be said: the worker closes. */
+static void tell_done(struct weft_conn *conn)
+{
+	bool said = !conn->qp || conn->tx.fin || conn->qp->core.state == WEFT_QPS_ERROR;
+
+	if (said && weft_conn_tx_done(conn))
+		weft_conn_post(conn, WEFT_CEV_WAKE);
+}
+
+static bool may_fill(const struct weft_conn *conn)
+{
+	return conn->qp && conn->rx_mode == WEFT_MODE_FULL && !conn->tx.broken;
+}
+
+void weft_conn_tx(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+	u32 sent = 0;
+	enum step s;
+
+	tx->full = false;
+	if (conn->qp)
+		weft_qpc_flush(&conn->qp->core);
+	s = tx->broken ? STEP_REST : push(conn);
+	while (s == STEP_ON && may_fill(conn) && sent < WEFT_TX_SLICE) {
+		s = batch(conn);
+		sent += tx->end;
+	}
+	if (s == STEP_ON && may_fill(conn))
+		set_bit(WEFT_CF_PENDING, &conn->flags);
+	tell_done(conn);
+}
+
+void weft_conn_tx_last_words(struct weft_conn *conn)
+{
+	struct weft_tx *tx = &conn->tx;
+
+	if (!may_fill(conn) || !alloc_buf(tx))
+		return;
+	if (weft_conn_tx_done(conn))
+		begin_batch(conn);
+	/* WEFT_TX_SPARE was kept for this; a Terminate is all that a QP in TERM says. */
+	if (weft_tx_next(&conn->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, true, &tx->d) == WEFT_TX_FPDU)
+		emit(conn);
+	tx->eor = false;
+	push(conn);
+}
+
+int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len)
+{
+	int n = send(conn, p, len, 0);
+
+	if (n == (int)len)
+		return 0;
+	return n < 0 ? n : -ENOBUFS;
+}

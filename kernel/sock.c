@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The TCP socket under a connection: how it is made, set up and closed.
+ *
+ * Sockets live in the device's network namespace and hold no reference on it:
+ * weft_conn_kill_all() has every one closed before the netdev goes.
+ */
+#include <linux/in6.h>
+#include <net/ipv6.h>
+#include <net/tcp.h>
+
+#include "compat/net.h"
+#include "conn.h"
+
+/* A peer that fell silent is given up after about two minutes. */
+#define KEEP_IDLE_S	60
+#define KEEP_INTERVAL_S	10
+#define KEEP_COUNT	6
+#define USER_TIMEOUT_MS	120000
+
+/*
+ * Locks of their own class: what may be held around a user's socket lock, and
+ * around ours, differs. (sock_lock_init_class_and_name() would also take a
+ * reference on this module for as long as the socket lives, and rmmod would
+ * wait for it instead of closing it.)
+ */
+static void set_lock_class(struct sock *sk)
+{
+#ifdef CONFIG_DEBUG_LOCK_ALLOC
+	static struct lock_class_key slock_key[2], lock_key[2];
+	bool v6 = sk->sk_family == AF_INET6;
+
+	if (!sock_allow_reclassification(sk))
+		return;
+	lockdep_set_class_and_name(&sk->sk_lock.slock, &slock_key[v6],
+				   v6 ? "slock-AF_INET6-WEFT" : "slock-AF_INET-WEFT");
+	lockdep_init_map(&sk->sk_lock.dep_map,
+			 v6 ? "sk_lock-AF_INET6-WEFT" : "sk_lock-AF_INET-WEFT",
+			 &lock_key[v6], 0);
+#endif
+}
+
+static int set_option(struct socket *sock, int level, int name, int value)
+{
+	return sock->ops->setsockopt(sock, level, name, KERNEL_SOCKPTR(&value), sizeof(value));
+}
+
+/*
+ * FPDUs are multiples of four octets: with such segments they can fill them.
+ * A larger MTU than TCP lets us ask for (that of lo) is left as it is.
+ */
+static void set_segment_size(struct socket *sock, int family, u32 mtu)
+{
+	u32 headers = sizeof(struct tcphdr) +
+		      (family == AF_INET6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	u32 mss = (mtu - headers) & ~3u;
+
+	if (mtu > headers && mss >= TCP_MIN_MSS && mss <= MAX_TCP_WINDOW)
+		set_option(sock, SOL_TCP, TCP_MAXSEG, (int)mss);
+}
+
+static void set_tos(struct socket *sock, int family, const struct iw_cm_id *id)
+{
+	if (!id->tos_set)
+		return;
+	ip_sock_set_tos(sock->sk, id->tos);
+	if (family == AF_INET6)
+		set_option(sock, SOL_IPV6, IPV6_TCLASS, id->tos);
+}
+
+/* What a listener's children inherit, too. */
+static void set_options(struct socket *sock, int family, const struct iw_cm_id *id, u32 mtu)
+{
+	struct sock *sk = sock->sk;
+
+	sock_set_reuseaddr(sk);
+	tcp_sock_set_nodelay(sk);
+	sock_set_keepalive(sk);
+	tcp_sock_set_keepidle(sk, KEEP_IDLE_S);
+	tcp_sock_set_keepintvl(sk, KEEP_INTERVAL_S);
+	tcp_sock_set_keepcnt(sk, KEEP_COUNT);
+	tcp_sock_set_user_timeout(sk, USER_TIMEOUT_MS);
+	set_tos(sock, family, id);
+	set_segment_size(sock, family, mtu);
+	if (family == AF_INET6 && id->afonly)
+		ip6_sock_set_v6only(sk);
+}
+
+/* Directs the callbacks to @conn; @saved are the socket's own. */
+static void hook(struct weft_conn *conn, const struct weft_sk_callbacks *saved)
+{
+	struct sock *sk = conn->sk;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	conn->saved = *saved;
+	sk->sk_state_change = weft_conn_callbacks.state_change;
+	sk->sk_data_ready = weft_conn_callbacks.data_ready;
+	sk->sk_write_space = weft_conn_callbacks.write_space;
+	sk->sk_error_report = weft_conn_callbacks.error_report;
+	/* A child of this socket must not take itself for this connection. */
+	__rcu_assign_sk_user_data_with_flags(sk, conn, SK_USER_DATA_NOCOPY);
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* Sending happens in softirq: nothing may sleep, nor borrow from a task. */
+static void set_context(struct sock *sk)
+{
+	sk->sk_allocation = GFP_ATOMIC;
+	weft_sk_no_task_frag(sk);
+}
+
+int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+{
+	struct net_device *nd = weft_dev_netdev(conn->dev);
+	struct weft_sk_callbacks own;
+	struct socket *sock;
+	int err;
+
+	if (!nd)
+		return -ENODEV;
+	err = sock_create_kern(dev_net(nd), family, SOCK_STREAM, IPPROTO_TCP, &sock);
+	if (err) {
+		dev_put(nd);
+		return err;
+	}
+	set_lock_class(sock->sk);
+	set_context(sock->sk);
+	set_options(sock, family, id, READ_ONCE(nd->mtu));
+	dev_put(nd);
+	conn->sock = sock;
+	conn->sk = sock->sk;
+	own = (struct weft_sk_callbacks) {
+		.state_change	= sock->sk->sk_state_change,
+		.data_ready	= sock->sk->sk_data_ready,
+		.write_space	= sock->sk->sk_write_space,
+		.error_report	= sock->sk->sk_error_report,
+	};
+	hook(conn, &own);
+	return 0;
+}
+
+/* Until now the child had its listener's callbacks: the listener saved its own. */
+void weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock)
+{
+	conn->sock = sock;
+	conn->sk = sock->sk;
+	set_lock_class(sock->sk);
+	set_context(sock->sk);
+	hook(conn, &listener->saved);
+}
+
+void weft_sock_unhook(struct weft_conn *conn)
+{
+	struct sock *sk = conn->sk;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	sk->sk_state_change = conn->saved.state_change;
+	sk->sk_data_ready = conn->saved.data_ready;
+	sk->sk_write_space = conn->saved.write_space;
+	sk->sk_error_report = conn->saved.error_report;
+	rcu_assign_sk_user_data(sk, NULL);
+	write_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* ---- listening, connecting ---- */
+
+static int address_len(const struct sockaddr_storage *a)
+{
+	return a->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					: sizeof(struct sockaddr_in);
+}
+
+static bool is_wildcard(const struct sockaddr_storage *a)
+{
+	if (a->ss_family == AF_INET6)
+		return ipv6_addr_any(&((const struct sockaddr_in6 *)a)->sin6_addr);
+	return ((const struct sockaddr_in *)a)->sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+static void set_port(struct sockaddr_storage *a, __be16 port)
+{
+	if (a->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)a)->sin6_port = port;
+	else
+		((struct sockaddr_in *)a)->sin_port = port;
+}
+
+/* (void *): kernel_bind() and kernel_connect() changed the type of their address. */
+static int bind_to(struct weft_conn *conn, struct sockaddr_storage *a)
+{
+	return kernel_bind(conn->sock, (void *)a, address_len(a));
+}
+
+/* One socket serves a wildcard listen on this device; others have their own. */
+int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int backlog)
+{
+	struct sockaddr_storage own = id->local_addr;
+	int err = 0;
+
+	if (is_wildcard(&own))
+		err = sock_bindtoindex(conn->sk, READ_ONCE(conn->dev->ifindex), true);
+	if (!err)
+		err = bind_to(conn, &own);
+	if (!err)
+		err = kernel_listen(conn->sock, backlog);
+	return err;
+}
+
+static int connect_from(struct weft_conn *conn, struct sockaddr_storage *own,
+			struct sockaddr_storage *peer)
+{
+	int err = bind_to(conn, own);
+
+	if (!err)
+		err = kernel_connect(conn->sock, (void *)peer, address_len(peer), O_NONBLOCK);
+	return err == -EINPROGRESS ? 0 : err;
+}
+
+/*
+ * The port is one that rdma_cm chose among those it knows of: if TCP has given
+ * it away already, any other will do.
+ */
+int weft_sock_connect(struct weft_conn *conn, const struct iw_cm_id *id, bool any_port)
+{
+	struct sockaddr_storage own = id->local_addr, peer = id->m_remote_addr;
+	int err = -EADDRINUSE;
+
+	if (!any_port)
+		err = connect_from(conn, &own, &peer);
+	if (err != -EADDRINUSE)
+		return err;
+	set_port(&own, 0);
+	set_option(conn->sock, SOL_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+	return connect_from(conn, &own, &peer);
+}
+
+static void name(struct sockaddr_storage *a, __be32 ip, __be16 port)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)a;
+
+	in->sin_family = AF_INET;
+	in->sin_addr.s_addr = ip;
+	in->sin_port = port;
+}
+
+static void name6(struct sockaddr_storage *a, const struct sock *sk, const struct in6_addr *ip,
+		  __be16 port)
+{
+	struct sockaddr_in6 *in = (struct sockaddr_in6 *)a;
+
+	in->sin6_family = AF_INET6;
+	in->sin6_addr = *ip;
+	in->sin6_port = port;
+	in->sin6_scope_id = ipv6_iface_scope_id(ip, sk->sk_bound_dev_if);
+}
+
+/*
+ * From the socket's fields, constant once connected: getname would take the
+ * socket's lock and not look at WEFT_CF_PENDING afterwards.
+ */
+void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
+		     struct sockaddr_storage *peer)
+{
+	const struct sock *sk = conn->sk;
+	const struct inet_sock *inet = inet_sk(sk);
+
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr)) {
+		name6(own, sk, &sk->sk_v6_rcv_saddr, inet->inet_sport);
+		name6(peer, sk, &sk->sk_v6_daddr, inet->inet_dport);
+		return;
+	}
+#endif
+	name(own, inet->inet_rcv_saddr, inet->inet_sport);
+	name(peer, inet->inet_daddr, inet->inet_dport);
+}
+
+/* ---- closing ---- */
+
+void weft_sock_shutdown(struct weft_conn *conn)
+{
+	kernel_sock_shutdown(conn->sock, SHUT_WR);
+	/* What came in while that had the lock. */
+	weft_conn_lock(conn);
+	weft_conn_unlock(conn);
+}
+
+/*
+ * Without linger an unfinished connection would go on in the background, on
+ * timers, in a namespace that may end.
+ */
+void weft_sock_close(struct weft_conn *conn)
+{
+	if (conn->sk->sk_state != TCP_CLOSE)
+		sock_no_linger(conn->sk);
+	sock_release(conn->sock);
+}
