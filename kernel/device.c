@@ -85,6 +85,9 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_cq = WEFT_MAX_CQ;
 	attr->max_cqe = WEFT_MAX_CQE;
 	attr->max_mr = WEFT_MAX_MR;
+	attr->max_srq = WEFT_MAX_SRQ;
+	attr->max_srq_wr = WEFT_MAX_QP_WR;
+	attr->max_srq_sge = WEFT_MAX_SGE;
 	attr->max_pd = WEFT_MAX_PD;
 	attr->max_pkeys = 1;
 	attr->max_qp_rd_atom = WEFT_MAX_IRD;
@@ -238,6 +241,7 @@ static void weft_dealloc_driver(struct ib_device *ibdev)
 	xa_destroy(&dev->mrs);
 	ida_destroy(&dev->pd_ids);
 	ida_destroy(&dev->cq_ids);
+	ida_destroy(&dev->srq_ids);
 	free_percpu(dev->counters);
 }
 
@@ -252,12 +256,14 @@ static const struct ib_device_ops weft_device_ops = {
 	.alloc_ucontext = weft_alloc_ucontext,
 	.create_cq = WEFT_OP_CREATE_CQ,
 	.create_qp = weft_create_qp,
+	.create_srq = weft_create_srq,
 	.dealloc_driver = weft_dealloc_driver,
 	.dealloc_pd = weft_dealloc_pd,
 	.dealloc_ucontext = weft_dealloc_ucontext,
 	.dereg_mr = weft_dereg_mr,
 	.destroy_cq = weft_destroy_cq,
 	.destroy_qp = weft_destroy_qp,
+	.destroy_srq = weft_destroy_srq,
 	.disassociate_ucontext = weft_disassociate_ucontext,
 	.get_dma_mr = weft_get_dma_mr,
 	.get_hw_stats = weft_get_hw_stats,
@@ -274,20 +280,24 @@ static const struct ib_device_ops weft_device_ops = {
 	.mmap = weft_mmap,
 	.mmap_free = weft_mmap_free,
 	.modify_qp = weft_modify_qp,
+	.modify_srq = weft_modify_srq,
 	.poll_cq = weft_poll_cq,
 	.post_recv = weft_post_recv,
 	.post_send = weft_post_send,
+	.post_srq_recv = weft_post_srq_recv,
 	.query_device = weft_query_device,
 	.query_gid = weft_query_gid,
 	.query_pkey = weft_query_pkey,
 	.query_port = weft_query_port,
 	.query_qp = weft_query_qp,
+	.query_srq = weft_query_srq,
 	.reg_user_mr = WEFT_OP_REG_USER_MR,
 	.req_notify_cq = weft_req_notify_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, weft_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, weft_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, weft_qp, ibqp),
+	INIT_RDMA_OBJ_SIZE(ib_srq, weft_srq, ibsrq),
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, weft_ucontext, ibuc),
 };
 
@@ -322,6 +332,7 @@ static void init_tables(struct weft_device *dev)
 	xa_init(&dev->mrs);
 	ida_init(&dev->pd_ids);
 	ida_init(&dev->cq_ids);
+	ida_init(&dev->srq_ids);
 	INIT_LIST_HEAD(&dev->conns);
 	spin_lock_init(&dev->conns_lock);
 }

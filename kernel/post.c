@@ -198,20 +198,35 @@ int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 /* ---- receive ---- */
 
-static int post_one_recv(struct weft_qp *qp, const struct ib_recv_wr *wr)
+static int post_one_recv(const struct weft_rqq *rq, u32 *posted, const struct ib_recv_wr *wr)
 {
-	const struct weft_rqq *rq = &qp->core.rq;
 	struct weft_rq_wqe w = { .wr_id = wr->wr_id, .num_sge = wr->num_sge };
 
-	if (wr->num_sge < 0 || wr->num_sge > qp->cap.max_recv_sge)
+	if (wr->num_sge < 0 || wr->num_sge > rq->max_sge)
 		return -EINVAL;
-	if (!rq->q.slots || ring_room(&rq->q, qp->rq_posted) < rq->stride)
+	if (!rq->q.slots || ring_room(&rq->q, *posted) < rq->stride)
 		return -ENOMEM;
-	ring_put(&rq->q, qp->rq_posted, 0, &w, offsetof(struct weft_rq_wqe, data));
-	put_sges(&rq->q, qp->rq_posted, offsetof(struct weft_rq_wqe, data), wr->sg_list,
-		 wr->num_sge);
-	qp->rq_posted += rq->stride;
+	ring_put(&rq->q, *posted, 0, &w, offsetof(struct weft_rq_wqe, data));
+	put_sges(&rq->q, *posted, offsetof(struct weft_rq_wqe, data), wr->sg_list, wr->num_sge);
+	*posted += rq->stride;
 	return 0;
+}
+
+/* Posts a chain: 0, or the error with *@bad; *@kick: the queue logic must be told. */
+static int post_recvs(const struct weft_rqq *rq, u32 *posted, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad, bool *kick)
+{
+	int rv = 0;
+
+	for (; wr; wr = wr->next) {
+		rv = post_one_recv(rq, posted, wr);
+		if (rv)
+			break;
+	}
+	if (rv)
+		*bad = wr;
+	*kick = rq->q.slots && ring_publish(&rq->q, *posted);
+	return rv;
 }
 
 int weft_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
@@ -219,25 +234,35 @@ int weft_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	unsigned long flags;
-	bool kick = false;
-	int rv = 0;
+	bool kick;
+	int rv;
 
-	if (!qp->core.kernel) {
-		*bad = wr;
+	*bad = wr;
+	if (!qp->core.kernel)
 		return -EOPNOTSUPP;
-	}
+	if (qp->srq)
+		return -EINVAL;
 	spin_lock_irqsave(&qp->post_lock, flags);
-	for (; wr; wr = wr->next) {
-		rv = post_one_recv(qp, wr);
-		if (rv)
-			break;
-	}
-	if (qp->core.rq.q.slots)
-		kick = ring_publish(&qp->core.rq.q, qp->rq_posted);
+	rv = post_recvs(&qp->core.rq, &qp->rq_posted, wr, bad, &kick);
 	spin_unlock_irqrestore(&qp->post_lock, flags);
-	if (rv)
-		*bad = wr;
 	if (kick)
 		weft_conn_kick_any(qp);
+	return rv;
+}
+
+int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad)
+{
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+	unsigned long flags;
+	bool kick;
+	int rv;
+
+	*bad = wr;
+	if (srq->ring->user)
+		return -EOPNOTSUPP;
+	spin_lock_irqsave(&srq->post_lock, flags);
+	rv = post_recvs(&srq->rq, &srq->posted, wr, bad, &kick);
+	spin_unlock_irqrestore(&srq->post_lock, flags);
 	return rv;
 }

@@ -88,19 +88,18 @@ static int shape_sq(struct ib_qp_cap *cap, struct qp_shape *s)
 	return 0;
 }
 
-static int shape_rq(struct ib_qp_cap *cap, struct qp_shape *s)
+static int shape_rq(struct ib_qp_cap *cap, bool has_srq, struct qp_shape *s)
 {
-	u32 data;
-
+	if (has_srq)
+		cap->max_recv_wr = cap->max_recv_sge = 0;
 	if (cap->max_recv_wr > WEFT_MAX_QP_WR || cap->max_recv_sge > WEFT_MAX_SGE)
 		return -EINVAL;
 	s->rq_stride = weft_rq_stride(cap->max_recv_sge);
 	if (!cap->max_recv_wr)
 		return 0;
 	s->rq_slots = roundup_pow_of_two(cap->max_recv_wr) * s->rq_stride;
-	data = s->rq_stride * WEFT_SLOT_SIZE - offsetof(struct weft_rq_wqe, data);
 	cap->max_recv_wr = s->rq_slots / s->rq_stride;
-	cap->max_recv_sge = min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
+	cap->max_recv_sge = weft_rq_max_sge(s->rq_stride);
 	return 0;
 }
 
@@ -136,6 +135,7 @@ static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_
 	c->id = qp->ibqp.qp_num;
 	c->pd = to_weft_pd(qp->ibqp.pd)->id;
 	c->kernel = !qp->sq_ring->user;
+	c->srq = qp->srq;
 	c->sig_all = sig_all;
 	weft_ringq_init(&c->sq.q, qp->sq_ring->mem, s->sq_slots);
 	c->sq.max_slots = s->sq_wqe;
@@ -159,7 +159,7 @@ static int qp_respond(const struct weft_qp *qp, const struct qp_shape *s, struct
 
 static int check_init_attr(const struct ib_qp_init_attr *attr)
 {
-	if (attr->qp_type != IB_QPT_RC || attr->create_flags || attr->srq)
+	if (attr->qp_type != IB_QPT_RC || attr->create_flags)
 		return -EOPNOTSUPP;
 	return attr->send_cq && attr->recv_cq ? 0 : -EINVAL;
 }
@@ -170,6 +170,7 @@ static void qp_init(struct weft_qp *qp, struct weft_device *dev,
 	qp->dev = dev;
 	qp->scq = to_weft_cq(attr->send_cq);
 	qp->rcq = to_weft_cq(attr->recv_cq);
+	qp->srq = attr->srq ? to_weft_srq(attr->srq) : NULL;
 	qp->cap = attr->cap;
 	qp->ib_state = IB_QPS_RESET;
 	mutex_init(&qp->state_lock);
@@ -221,7 +222,7 @@ int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_u
 	struct qp_shape shape = {};
 	int rv = check_init_attr(attr) ?: weft_udata_empty(udata);
 
-	rv = rv ?: shape_sq(&attr->cap, &shape) ?: shape_rq(&attr->cap, &shape);
+	rv = rv ?: shape_sq(&attr->cap, &shape) ?: shape_rq(&attr->cap, attr->srq, &shape);
 	if (rv)
 		return rv;
 	rv = weft_account(&dev->num_qp, WEFT_MAX_QP);
@@ -431,5 +432,17 @@ void weft_qp_set_error(struct weft_qp *qp)
 	    test_and_set_bit(WEFT_QP_ERROR_TOLD, &qp->events))
 		return;
 	if (qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+}
+
+void weft_qp_flushed(struct weft_qp *qp)
+{
+	struct ib_event ev = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = IB_EVENT_QP_LAST_WQE_REACHED,
+	};
+
+	if (qp->srq && qp->ibqp.event_handler)
 		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
 }

@@ -85,12 +85,31 @@ void weft_iw_rem_ref(struct ib_qp *ibqp);
 /* The QPs of @dev one by one: the first whose number exceeds *@qpn, held; NULL at the end. */
 struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn);
 
+/* ---- srq.c ---- */
+
+int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		    struct ib_udata *udata);
+int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+
+/* SGEs that a receive entry of @stride slots has room for. */
+static inline u32 weft_rq_max_sge(u32 stride)
+{
+	u32 data = stride * WEFT_SLOT_SIZE - offsetof(struct weft_rq_wqe, data);
+
+	return min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
+}
+
 /* ---- post.c ---- */
 
 int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad);
 int weft_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		   const struct ib_recv_wr **bad);
+
+int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad);
 
 /* ---- mr.c ---- */
 

@@ -35,6 +35,7 @@
 #define WEFT_MAX_CQE		(256 * 1024)
 #define WEFT_MAX_MR		(1024 * 1024)
 #define WEFT_MAX_PD		(64 * 1024)
+#define WEFT_MAX_SRQ		(64 * 1024)
 #define WEFT_MAX_IRD		128
 #define WEFT_MAX_ORD		128
 
@@ -59,7 +60,7 @@ struct weft_device {
 	struct xarray qps;		/* QP number -> weft_qp; lookups under RCU */
 	struct xarray mrs;		/* STag >> 8 -> weft_mr; lookups under RCU */
 	u32 next_qpn;			/* qps' lock */
-	struct ida pd_ids, cq_ids;
+	struct ida pd_ids, cq_ids, srq_ids;
 	atomic_t num_qp, num_cq, num_pd, num_mr, num_ctx, num_cep;
 
 	spinlock_t conns_lock;
@@ -104,11 +105,23 @@ struct weft_cq {
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
 
+struct weft_srq {
+	struct ib_srq ibsrq;
+	struct weft_rqq rq;		/* lock */
+	u32 limit;			/* lock; 0: not armed */
+	struct weft_ring_mem *ring;
+	spinlock_t lock;		/* irqsave: QPs take entries in softirq */
+	u32 id;
+	spinlock_t post_lock;		/* kernel consumers: the producer */
+	u32 posted;			/* theirs: slots filled so far */
+};
+
 struct weft_qp {
 	struct ib_qp ibqp;
 	struct weft_qpc core;		/* conn's socket lock; before a conn: state_lock */
 	struct weft_device *dev;
 	struct weft_cq *scq, *rcq;
+	struct weft_srq *srq;		/* NULL: it has its own RQ */
 	struct weft_ring_mem *sq_ring, *rq_ring;
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	spinlock_t conn_lock;		/* guards the pointer conn; a leaf */
@@ -159,6 +172,11 @@ static inline struct weft_qp *to_weft_qp(struct ib_qp *q)
 static inline struct weft_cq *to_weft_cq(struct ib_cq *q)
 {
 	return container_of(q, struct weft_cq, ibcq);
+}
+
+static inline struct weft_srq *to_weft_srq(struct ib_srq *s)
+{
+	return container_of(s, struct weft_srq, ibsrq);
 }
 
 static inline struct weft_pd *to_weft_pd(struct ib_pd *p)
@@ -239,8 +257,12 @@ void weft_conn_exit(void);
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
-/* Makes the IB state follow the core's and raises the event; any context. */
+/* Raises the event that tells of the core's error, if it is one; any context. */
 void weft_qp_set_error(struct weft_qp *qp);
+/* WEFT_EV_FLUSHED: tells a user of an SRQ that the QP takes no more; any context. */
+void weft_qp_flushed(struct weft_qp *qp);
+/* Takes an entry off @srq: weft_host_srq_pop() for a QP that has one. */
+bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv);
 
 /*
  * The memory behind @addr of a held region: returns its kernel address and in

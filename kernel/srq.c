@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Shared receive queues. An entry that a QP has taken is that QP's, which
+ * completes or flushes it; what waits here belongs to nobody.
+ */
+#include "verbs.h"
+
+static u32 srq_waiting(const struct weft_srq *srq)
+{
+	s32 filled = weft_ringq_filled(&srq->rq.q, srq->rq.q.idx);
+
+	return filled > 0 ? filled / srq->rq.stride : 0;
+}
+
+/* Fewer entries wait than the consumer asked to be told of: once each time it asks. */
+static bool srq_limit_reached(struct weft_srq *srq)
+{
+	lockdep_assert_held(&srq->lock);
+	if (!srq->limit || srq_waiting(srq) >= srq->limit)
+		return false;
+	srq->limit = 0;
+	return true;
+}
+
+static void srq_event(struct weft_srq *srq, enum ib_event_type type)
+{
+	struct ib_event ev = {
+		.device = srq->ibsrq.device,
+		.element.srq = &srq->ibsrq,
+		.event = type,
+	};
+
+	if (srq->ibsrq.event_handler)
+		srq->ibsrq.event_handler(&ev, srq->ibsrq.srq_context);
+}
+
+bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv)
+{
+	unsigned long flags;
+	bool tell = false;
+	int got;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	got = weft_rqq_pop(&srq->rq, recv);
+	if (got > 0)
+		tell = srq_limit_reached(srq);
+	spin_unlock_irqrestore(&srq->lock, flags);
+	if (tell)
+		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+	return got > 0;
+}
+
+static int srq_respond(const struct weft_srq *srq, struct ib_udata *udata)
+{
+	struct weft_create_srq_resp resp = { .srq_id = srq->id };
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	weft_ring_mem_describe(srq->ring, srq->rq.q.slots, srq->rq.stride, &resp.srq);
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/* Rounds @attr up to what the ring holds. */
+static int srq_set_up(struct weft_srq *srq, struct ib_srq_attr *attr, struct ib_udata *udata)
+{
+	u32 stride = weft_rq_stride(attr->max_sge);
+	u32 slots = roundup_pow_of_two(attr->max_wr) * stride;
+	int rv;
+
+	srq->ring = weft_ring_mem_alloc(udata, slots);
+	if (!srq->ring)
+		return -ENOMEM;
+	attr->max_wr = slots / stride;
+	attr->max_sge = weft_rq_max_sge(stride);
+	weft_rqq_init(&srq->rq, srq->ring->mem, slots, attr->max_sge);
+	rv = udata ? srq_respond(srq, udata) : 0;
+	if (rv)
+		weft_ring_mem_free(srq->ring);
+	return rv;
+}
+
+int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata)
+{
+	struct weft_device *dev = to_weft_dev(ibsrq->device);
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+	struct ib_srq_attr *attr = &init->attr;
+	int rv;
+
+	if (init->srq_type != IB_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	/* The limit is armed by modify_srq alone. */
+	if (!attr->max_wr || attr->max_wr > WEFT_MAX_QP_WR || attr->max_sge > WEFT_MAX_SGE ||
+	    weft_udata_empty(udata))
+		return -EINVAL;
+	rv = ida_alloc_range(&dev->srq_ids, 1, WEFT_MAX_SRQ, GFP_KERNEL);
+	if (rv < 0)
+		return -ENOMEM;
+	srq->id = rv;
+	spin_lock_init(&srq->lock);
+	spin_lock_init(&srq->post_lock);
+	rv = srq_set_up(srq, attr, udata);
+	if (rv)
+		ida_free(&dev->srq_ids, srq->id);
+	return rv;
+}
+
+int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		    struct ib_udata *udata)
+{
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+	unsigned long flags;
+	bool tell;
+
+	if (mask & IB_SRQ_MAX_WR)
+		return -EOPNOTSUPP;
+	if (!(mask & IB_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > srq->rq.q.slots / srq->rq.stride)
+		return -EINVAL;
+	spin_lock_irqsave(&srq->lock, flags);
+	srq->limit = attr->srq_limit;
+	tell = srq_limit_reached(srq);
+	spin_unlock_irqrestore(&srq->lock, flags);
+	if (tell)
+		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+	return 0;
+}
+
+int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
+{
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+
+	attr->max_wr = srq->rq.q.slots / srq->rq.stride;
+	attr->max_sge = srq->rq.max_sge;
+	attr->srq_limit = READ_ONCE(srq->limit);
+	return 0;
+}
+
+/* Its QPs are gone. */
+int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
+{
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+
+	weft_ring_mem_free(srq->ring);
+	ida_free(&to_weft_dev(ibsrq->device)->srq_ids, srq->id);
+	return 0;
+}
