@@ -130,8 +130,8 @@ void weft_mpa_request(const struct weft_mpa_cfg *cfg, u16 pd_len, struct weft_mp
 	req->enhanced = cfg->rev >= 2;
 	req->p2p = req->enhanced && cfg->p2p;
 	req->rtr = req->p2p ? cfg->rtr : 0;
-	req->ird = cfg->ird;
-	req->ord = cfg->ord;
+	req->ird = req->enhanced ? cfg->ird : 0;
+	req->ord = req->enhanced ? cfg->ord : 0;
 	req->pd_len = pd_len;
 }
 

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# check.sh BUILD SECONDS TARGET...: replays what broke before, then fuzzes each
+# target; TAP. A reproducer stays in regressions/TARGET-<kind>-<hash>: give it
+# the name of what it shows and commit it with the mend.
+build=$1 seconds=$2
+shift 2
+n=0 bad=0
+
+result() {	# ok|"not ok", text
+	n=$((n + 1))
+	echo "$1 $n - $2"
+	[ "$1" = ok ] || bad=1
+}
+
+replay() {
+	for f in regressions/"$1"-*; do
+		[ -e "$f" ] || continue
+		if "$build/$1" -timeout=10 "$f" >"$build/$1.log" 2>&1; then
+			result ok "replay ${f#regressions/}"
+		else
+			sed 's/^/# /' "$build/$1.log" | tail -40
+			result "not ok" "replay ${f#regressions/}"
+		fi
+	done
+}
+
+fuzz() {
+	mkdir -p "$build/corpus/$1" "$build/seed-corpus/$1"
+	"$build/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 \
+		-print_final_stats=1 -artifact_prefix="regressions/$1-" \
+		"$build/corpus/$1" "$build/seed-corpus/$1" >"$build/$1.log" 2>&1
+	status=$?
+	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$1.log")
+	if [ $status -eq 0 ] && [ "${runs:-0}" -gt 0 ]; then
+		result ok "$1: $runs executions"
+	else
+		sed 's/^/# /' "$build/$1.log" | tail -60
+		result "not ok" "$1: status $status after ${runs:-no} executions"
+	fi
+}
+
+for t; do
+	replay "$t"
+	fuzz "$t"
+done
+echo "1..$n"
+exit $bad

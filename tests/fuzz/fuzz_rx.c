@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A peer that says anything, to a stream of any kind, in any cut.
+ *
+ * Octet 0 chooses the stream, octet 1 how the rest arrives, the rest is what
+ * the peer sends. The same octets are delivered whole and cut, and both must
+ * give the same events: the engine's answer may not depend on TCP.
+ */
+#include <sanitizer/asan_interface.h>
+#include "fuzz.h"
+#include "../../kernel/proto/stream.h"
+
+enum {
+	AS_INITIATOR	= 0x01,
+	WITH_CRC	= 0x02,
+	WITH_MARKERS	= 0x04,
+	WITH_EXT	= 0x08,
+	FROM_STARTUP	= 0x10,
+	TRUE_CRC	= 0x20,		/* else 0 is right, so that mutants get through */
+	NO_MEMORY	= 0x40,		/* from the second chunk on */
+};
+
+/* What a run came to: a sum over all events, to be compared. */
+struct run {
+	struct weft_stream st;
+	u8 cfg;
+	u32 lent;
+	u32 events;
+	u64 sum;
+	bool failed;
+};
+
+static bool true_crc;
+
+/* The fuzzer's host has a CRC of its own: see TRUE_CRC. */
+u32 weft_crc32c(u32 crc, const void *p, size_t len)
+{
+	return true_crc ? fuzz_crc32c(crc, p, len) : crc;
+}
+
+static void add(struct run *r, const void *p, size_t len)
+{
+	r->sum = fuzz_hash(r->sum, p, len);
+}
+
+static void add_number(struct run *r, u64 v)
+{
+	add(r, &v, sizeof(v));
+}
+
+static struct weft_mpa_agreed agreed_of(u8 cfg)
+{
+	return (struct weft_mpa_agreed){
+		.rev = 1, .crc = cfg & WITH_CRC, .rx_markers = cfg & WITH_MARKERS,
+	};
+}
+
+static void on_startup(struct run *r)
+{
+	struct weft_mpa_agreed a = agreed_of(r->cfg);
+
+	FUZZ_ASSERT(r->st.frame.pd_len <= WEFT_MPA_PD_MAX);
+	FUZZ_ASSERT(r->st.frame.reply == r->st.initiator);
+	FUZZ_ASSERT(!weft_stream_may_send(&r->st));
+	add_number(r, r->st.frame.pd_len);
+	add(r, r->st.pd, r->st.frame.pd_len);
+	weft_stream_start(&r->st, &a);
+}
+
+/* Copies the payload to its last octet: the sanitizer sees what is not ours. */
+static void add_payload(struct run *r, struct weft_cur c)
+{
+	static u8 copy[65536];
+	u32 len = c.left;
+
+	weft_cur_copy(&c, copy, len);
+	add(r, copy, len);
+}
+
+static void on_fpdu(struct run *r, const struct weft_fpdu *f)
+{
+	u32 hdr = f->ddp.tagged ? WEFT_DDP_TAGGED_LEN : WEFT_DDP_UNTAGGED_LEN;
+	enum weft_opcode op = weft_rdmap_opcode(f->ddp.rdmap);
+
+	FUZZ_ASSERT(weft_rdmap_check(&f->ddp, r->st.ext) == WEFT_OK);
+	FUZZ_ASSERT(hdr + f->payload_len == f->ulpdu_len);
+	FUZZ_ASSERT(f->payload.left == f->payload_len);
+	FUZZ_ASSERT(f->payload_len >= weft_opcode_header_len(op));
+	FUZZ_ASSERT(f->raw_len >= hdr && f->raw_len <= sizeof(f->raw) && f->raw_len <= f->ulpdu_len);
+	FUZZ_ASSERT(f->raw_len >= hdr + weft_opcode_header_len(op));
+	FUZZ_ASSERT(weft_stream_may_send(&r->st));
+	add_number(r, f->ulpdu_len);
+	add(r, f->raw, f->raw_len);
+	add_payload(r, f->payload);
+}
+
+static void on_error(struct run *r, const struct weft_fpdu *f)
+{
+	u8 body[WEFT_TERM_MAX];
+	struct weft_term t;
+
+	FUZZ_ASSERT(r->st.rx_error != WEFT_OK);
+	r->failed = true;
+	add_number(r, r->st.rx_error);
+	if (r->st.rx_error == WEFT_E_MPA_STARTUP || r->st.rx_error == WEFT_E_RDMAP_LOCAL)
+		return;
+	FUZZ_ASSERT(weft_stream_may_terminate(&r->st));
+	weft_term_make(&t, r->st.rx_error, f->raw, f->raw_len, f->ulpdu_len);
+	FUZZ_ASSERT((size_t)(weft_term_write(body, &t) - body) <= sizeof(body));
+	add(r, body, (size_t)(weft_term_write(body, &t) - body));
+}
+
+static void on_chunk(struct run *r)
+{
+	if ((r->cfg & NO_MEMORY) && r->lent) {
+		weft_stream_lend(&r->st, NULL);
+		return;
+	}
+	FUZZ_ASSERT(r->lent < WEFT_STAGE_CHUNKS);
+	r->lent++;
+	weft_stream_lend(&r->st, malloc(WEFT_STAGE_CHUNK));
+}
+
+FUZZ_HOST static void on_event(struct run *r, enum weft_rx_event ev, const struct weft_fpdu *f)
+{
+	if (ev == WEFT_RX_CHUNK) {
+		on_chunk(r);
+		return;
+	}
+	FUZZ_ASSERT(!r->failed);	/* RFC 5044 §8: nothing after an error */
+	r->events++;
+	add_number(r, ev);
+	if (ev == WEFT_RX_STARTUP)
+		on_startup(r);
+	else if (ev == WEFT_RX_FPDU)
+		on_fpdu(r, f);
+	else
+		on_error(r, f);
+}
+
+FUZZ_HOST static void deliver(struct run *r, const struct weft_seg *seg, u32 n)
+{
+	struct weft_fpdu f;
+	struct weft_cur in;
+	enum weft_rx_event ev;
+
+	memset(&f, 0, sizeof(f));
+	weft_cur_init(&in, seg, n);
+	while ((ev = weft_stream_rx(&r->st, &in, &f)) != WEFT_RX_MORE)
+		on_event(r, ev, &f);
+	FUZZ_ASSERT(in.left == 0);
+}
+
+static void begin(struct run *r, u8 cfg)
+{
+	struct weft_mpa_agreed a = agreed_of(cfg);
+
+	memset(r, 0, sizeof(*r));
+	r->cfg = cfg;
+	weft_stream_init(&r->st, cfg & AS_INITIATOR);
+	r->st.ext = cfg & WITH_EXT;
+	if (!(cfg & FROM_STARTUP))
+		weft_stream_start(&r->st, &a);
+}
+
+/* Chunks not in use come back at any time, the others at the end. */
+static void take_back(struct run *r, bool all)
+{
+	u8 *chunk;
+
+	while ((chunk = weft_stream_reclaim(&r->st, all))) {
+		free(chunk);
+		r->lent--;
+	}
+}
+
+static void finish(struct run *r)
+{
+	take_back(r, true);
+	FUZZ_ASSERT(r->lent == 0);
+}
+
+/*
+ * A piece of @n octets with forbidden memory on both sides. Cheaper than a
+ * malloc each: bytes often come one by one here.
+ */
+FUZZ_HOST static u8 *piece(int slot, const u8 *p, u32 n)
+{
+	enum { ROOM = 8192, ZONE = 64 };
+	static u8 arena[3][ZONE + ROOM + ZONE] __attribute__((aligned(8)));
+	u8 *at = arena[slot] + ZONE;
+
+	ASAN_UNPOISON_MEMORY_REGION(at, n);
+	memcpy(at, p, n);
+	ASAN_POISON_MEMORY_REGION(arena[slot], ZONE);
+	ASAN_POISON_MEMORY_REGION(at + n, ZONE);
+	return at;
+}
+
+/* Each call gets three pieces, empty ones among them. */
+FUZZ_HOST static void run_cut(struct run *r, u32 cut, const u8 *p, size_t len)
+{
+	u32 state = cut | 1;
+
+	while (len) {
+		struct weft_seg seg[3];
+
+		for (int i = 0; i < 3; i++) {
+			u32 n = fuzz_step(&state, cut);
+
+			n = n < len ? n : (u32)len;
+			seg[i] = (struct weft_seg){ piece(i, p, n), n };
+			p += n;
+			len -= n;
+		}
+		deliver(r, seg, 3);
+		if (!(state & 0x300))
+			take_back(r, false);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct run whole, cut;
+	struct weft_seg seg;
+	u8 *copy;
+
+	if (size < 2)
+		return 0;
+	true_crc = data[0] & TRUE_CRC;
+	copy = malloc(size - 2 + 1);
+	memcpy(copy, data + 2, size - 2);
+	seg = (struct weft_seg){ copy, (u32)size - 2 };
+	begin(&whole, data[0]);
+	deliver(&whole, &seg, 1);
+	finish(&whole);
+	free(copy);
+
+	begin(&cut, data[0]);
+	run_cut(&cut, data[1], data + 2, size - 2);
+	finish(&cut);
+	/* Two exceptions: where memory ran out, and a Request's bytes that came too early. */
+	if ((data[0] & NO_MEMORY) || (data[0] & (FROM_STARTUP | AS_INITIATOR)) == FROM_STARTUP)
+		return 0;
+	FUZZ_ASSERT(whole.events == cut.events);
+	FUZZ_ASSERT(whole.sum == cut.sum);
+	return 0;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A user that writes anything into its rings, and a peer that says anything to
+ * a stack with memory registered.
+ *
+ * The input is a script (wqe_script.h): octet 0 chooses the set-up, then come
+ * steps of one octet and their operands. Some scribble raw octets over rings
+ * and indices, some post what a sane user would, some let the stacks run, some
+ * say raw or nearly right octets as the peer. Whatever happens: regions that
+ * nobody may write keep their octets, no region is held between runs, each run
+ * ends, and after the connection's end every queue is flushed. Regions, rings
+ * and copies are heap blocks of their sizes, so a step beyond one shows.
+ */
+#include "fuzz.h"
+#include "wqe_script.h"
+#include "../stacks/side.h"
+
+#define REGION_LEN 512
+#define MAX_STEPS 400
+
+struct script {
+	const u8 *p;
+	size_t left;
+};
+
+static u8 octet(struct script *s)
+{
+	if (!s->left)
+		return 0;
+	s->left--;
+	return *s->p++;
+}
+
+static u32 number(struct script *s)
+{
+	u32 v = octet(s);
+
+	return v << 24 | (u32)octet(s) << 16 | (u32)octet(s) << 8 | octet(s);
+}
+
+/* One end: regions in the order that both ends share. */
+struct end {
+	struct side s;
+	struct host_mr *mr[WQE_REGIONS];
+	bool up;
+};
+
+struct stage {
+	struct end end[2];		/* [1] only when the peer is a stack */
+	struct rng rng;
+	bool lone;			/* the peer is the script */
+};
+
+/* ---- set-up ---- */
+
+static void fill(struct host_mr *mr)
+{
+	u32 i;
+
+	for (i = 0; i < REGION_LEN; i++)
+		mr->mem[i] = (u8)(i ^ mr->r.stag);
+}
+
+static bool as_filled(const struct host_mr *mr)
+{
+	u32 i;
+
+	for (i = 0; i < REGION_LEN; i++)
+		if (mr->mem[i] != (u8)(i ^ mr->r.stag))
+			return false;
+	return true;
+}
+
+static void end_init(struct end *e, bool initiator, const struct side_cfg *c)
+{
+	static const u32 access[WQE_REGIONS] = {
+		[WQE_RW] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
+			   WEFT_ACCESS_REMOTE_READ,
+		[WQE_LOCAL] = WEFT_ACCESS_LOCAL_WRITE,
+		[WQE_READABLE] = WEFT_ACCESS_REMOTE_READ,
+		[WQE_FOREIGN] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE,
+	};
+	u32 i;
+
+	side_init(&e->s, initiator, c);
+	for (i = 0; i < WQE_REGIONS; i++) {
+		u32 pd = i == WQE_FOREIGN ? OTHER_PD : PD;
+
+		e->mr[i] = i == WQE_FAST ?
+			   host_mr_new_fast(&e->s.host, pd, WQE_BASE, REGION_LEN) :
+			   host_mr_new(&e->s.host, pd, WQE_BASE, REGION_LEN, access[i]);
+		fill(e->mr[i]);
+	}
+	host_mr_bind(e->mr[WQE_FAST], e->s.qp, access[WQE_RW]);
+	e->up = true;
+}
+
+static void lone_start(struct stage *st)
+{
+	static const u8 request[20] = "MPA ID Req Frame\0\1\0";
+	static const u8 reply[20] = "MPA ID Rep Frame\0\1\0";
+	struct end *e = &st->end[0];
+	struct weft_seg seg = { e->s.link.initiator ? reply : request, 20 };
+
+	host_link_rx(&e->s.link, &seg, 1);
+	FUZZ_ASSERT(e->s.link.state == HOST_LINK_FULL);
+	e->s.out.head = e->s.out.tail;
+}
+
+static void setup(struct stage *st, u8 how, u8 sizes)
+{
+	struct side_cfg c;
+
+	memset(st, 0, sizeof(*st));
+	st->rng.s = how * 256 + sizes;
+	st->lone = how & WQE_LONE;
+	side_cfg_init(&c);
+	c.mss = how & WQE_SMALL_MSS ? 88 : 1460;
+	c.sndbuf = how & WQE_SMALL_MSS ? 300 : 20000;
+	c.link.mpa.crc = !st->lone && how & WQE_CRC;
+	c.link.mpa.markers = !st->lone && how & WQE_MARKERS;
+	c.link.mpa.rev = st->lone ? 1 : 2;
+	c.link.mpa.ird = c.link.mpa.ord = sizes >> 4 & 3;
+	c.link.mpa.p2p = !st->lone && how & WQE_P2P;
+	c.qp.sq_slots = 1u << (sizes & 7);
+	c.qp.rq_slots = 8;
+	c.qp.sig_all = how & WQE_SIG_ALL;
+	c.qp.max_slots = sizes & 8 ? 2 : 0;
+	c.cq_entries = sizes & 0x40 ? 16 : 4096;
+	if (!st->lone)
+		end_init(&st->end[1], false, &c);
+	end_init(&st->end[0], how & WQE_INITIATOR || !st->lone, &c);
+	if (st->lone)
+		lone_start(st);
+}
+
+/* ---- running ---- */
+
+static void deliver(struct stage *st, struct end *to, struct wire *w)
+{
+	struct wire_batch b;
+
+	wire_read(w, WIRE_RANDOM, &st->rng, &b);
+	host_link_rx(&to->s.link, b.seg, b.nseg);
+	wire_batch_free(&b);
+}
+
+static void reset_all(struct stage *st)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		if (!st->end[i].up)
+			continue;
+		wire_drop(&st->end[i].s.out);
+		host_link_reset(&st->end[i].s.link);
+	}
+}
+
+static bool act(struct stage *st, u32 i)
+{
+	struct end *e = &st->end[i], *o = &st->end[!i];
+
+	if (!e->up)
+		return false;
+	if (side_ready(&e->s)) {
+		host_link_tx(&e->s.link);
+		if (e->s.aborted && !e->s.out.dropped)
+			reset_all(st);
+		return true;
+	}
+	if (!o->up) {
+		/* The script does not listen, but TCP acknowledges. */
+		bool any = wire_waiting(&e->s.out);
+
+		e->s.out.head = e->s.out.tail;
+		return any;
+	}
+	if (wire_waiting(&o->s.out)) {
+		deliver(st, e, &o->s.out);
+		return true;
+	}
+	if (!wire_read_fin(&o->s.out))
+		return false;
+	host_link_fin(&e->s.link);
+	return true;
+}
+
+/* A turn for each end; false when neither had anything to do. */
+static bool turn(struct stage *st)
+{
+	bool any = act(st, 0);
+
+	return act(st, 1) || any;
+}
+
+static void run(struct stage *st, u32 steps)
+{
+	while (steps-- && turn(st))
+		;
+}
+
+/* Every run ends: what a script can post is a few kilobytes. */
+static void run_out(struct stage *st)
+{
+	u32 steps = 0;
+
+	while (turn(st))
+		FUZZ_ASSERT(++steps < 200000);
+}
+
+/* ---- steps ---- */
+
+static struct weft_ring *ring_of(struct end *e, bool recv, u32 *slots)
+{
+	struct weft_ringq *q = recv ? &e->s.qp->core.rq.q : &e->s.qp->core.sq.q;
+
+	*slots = q->slots;
+	return q->ring;
+}
+
+/* Raw octets over a ring's slots. */
+static void scribble(struct script *s, struct end *e, bool recv)
+{
+	u32 slots, at, n = octet(s) & 127;
+	u8 *mem = (u8 *)ring_of(e, recv, &slots) + WEFT_RING_DATA;
+
+	for (at = number(s); n--; at++)
+		mem[at % (slots * WEFT_SLOT_SIZE)] = octet(s);
+}
+
+static void move_index(struct script *s, struct end *e, bool recv)
+{
+	u32 how = octet(s), slots;
+	struct weft_ring *r = ring_of(e, recv, &slots);
+
+	/* Mostly a step that a user could take. */
+	host_scribble_index(e->s.qp, recv, r->user_idx + (how == 255 ? number(s) : how & 15));
+}
+
+static void post_send(struct script *s, struct end *e, struct end *o)
+{
+	struct host_wr wr = { .wr_id = number(s), .opcode = octet(s), .flags = octet(s) & 7 };
+	struct host_mr *remote = o->mr[octet(s) % WQE_REGIONS];
+	u32 i;
+
+	wr.rkey = remote->r.stag;
+	wr.remote_addr = WQE_BASE + octet(s);
+	wr.inv_stag = e->mr[octet(s) % WQE_REGIONS]->r.stag;
+	wr.num_sge = octet(s) & 7;
+	for (i = 0; i < wr.num_sge; i++)
+		wr.sge[i] = host_sge(e->mr[octet(s) % WQE_REGIONS], octet(s), octet(s));
+	host_post_send(e->s.qp, &wr);
+}
+
+static void post_recv(struct script *s, struct end *e)
+{
+	struct weft_sge sge[2] = {
+		host_sge(e->mr[octet(s) % WQE_REGIONS], octet(s), octet(s)),
+		host_sge(e->mr[WQE_LOCAL], 256, octet(s)),
+	};
+
+	host_post_recv(e->s.qp, 1000, sge, 2);
+}
+
+static void say(struct end *e, const u8 *p, u32 n)
+{
+	u8 *copy = malloc(n ? n : 1);
+	struct weft_seg seg = { copy, n };
+
+	memcpy(copy, p, n);
+	host_link_rx(&e->s.link, &seg, 1);
+	free(copy);
+}
+
+static void say_raw(struct script *s, struct end *e)
+{
+	u32 n = octet(s);
+
+	n = min_t(u32, n, (u32)s->left);
+	say(e, s->p, n);
+	s->p += n;
+	s->left -= n;
+}
+
+/* A segment whose fields are near what the stack expects; no CRC is agreed on. */
+static void say_segment(struct script *s, struct end *e)
+{
+	const struct weft_qpc *c = &e->s.qp->core;
+	const struct host_mr *mr = e->mr[octet(s) % WQE_REGIONS];
+	u8 f[2 + 18 + 256 + 8] = { 0 };
+	u8 ctl = octet(s), op = octet(s), off = octet(s), len = octet(s);
+	u8 *p = f + 2;
+	u32 n, msn = (op & 0x0F) == WEFT_OP_READ_REQ ? c->msn_in_read : c->msn_in_send;
+
+	*p++ = ctl;
+	*p++ = op;
+	if (ctl & WEFT_DDP_T) {
+		p = weft_put64(weft_put32(p, mr->r.stag), WQE_BASE + off);
+	} else {
+		p = weft_put32(weft_put32(p, mr->r.stag), weft_opcode_qn(op & 0x0F));
+		p = weft_put32(weft_put32(p, msn + (off >> 6 == 3)), off >> 6 ? 0 : off);
+	}
+	if ((op & 0x0F) == WEFT_OP_READ_REQ && !(ctl & WEFT_DDP_T)) {
+		struct weft_read_req r = { 1, 2, len, mr->r.stag, WQE_BASE + off };
+
+		p = weft_read_req_write(p, &r);
+	} else {
+		memset(p, 0x77, len);
+		p += len;
+	}
+	n = (u32)(p - f) - 2;
+	weft_put16(f, (u16)n);
+	say(e, f, weft_mpa_fpdu_len(n));
+}
+
+static void change_region(struct script *s, struct end *e)
+{
+	struct host_mr *mr = e->mr[octet(s) & 1 ? WQE_FAST : WQE_LOCAL];
+
+	mr->r.valid = !mr->r.valid;
+}
+
+static void end_it(struct script *s, struct stage *st)
+{
+	u8 how = octet(s);
+	struct end *e = &st->end[!st->lone && how & 1];
+
+	switch (how >> 1 & 3) {
+	case 0:
+		host_link_close(&e->s.link);
+		break;
+	case 1:
+		host_link_abort(&e->s.link);
+		break;
+	case 2:
+		reset_all(st);
+		break;
+	default:
+		if (st->lone && !e->s.link.rx_closed)
+			host_link_fin(&e->s.link);
+		break;
+	}
+}
+
+static void step(struct script *s, struct stage *st)
+{
+	u8 what = octet(s);
+	struct end *e = &st->end[0];
+	struct end *o = st->lone ? e : &st->end[1];
+	struct weft_cqe cqe;
+
+	switch (what & 15) {
+	case WQE_SCRIBBLE_SQ:
+	case WQE_SCRIBBLE_RQ:
+		scribble(s, e, (what & 15) == WQE_SCRIBBLE_RQ);
+		break;
+	case WQE_MOVE_SQ:
+	case WQE_MOVE_RQ:
+		move_index(s, e, (what & 15) == WQE_MOVE_RQ);
+		break;
+	case WQE_POST_SEND:
+		post_send(s, e, o);
+		break;
+	case WQE_POST_RECV:
+		post_recv(s, e);
+		break;
+	case WQE_PEER_POSTS:
+		if (what & 16)
+			post_recv(s, o);
+		else
+			post_send(s, o, e);
+		break;
+	case WQE_RUN:
+		run(st, what >> 4);
+		break;
+	case WQE_RUN_OUT:
+		run_out(st);
+		break;
+	case WQE_SAY_RAW:
+		if (st->lone && !e->s.link.rx_closed)
+			say_raw(s, e);
+		break;
+	case WQE_SAY_SEGMENT:
+		if (st->lone && !e->s.link.rx_closed)
+			say_segment(s, e);
+		break;
+	case WQE_CHANGE_REGION:
+		change_region(s, e);
+		break;
+	case WQE_POLL:
+		while (host_cq_poll(e->s.scq, &cqe) || host_cq_poll(e->s.rcq, &cqe))
+			;
+		break;
+	case WQE_ARM:
+		host_cq_arm(what & 16 ? e->s.scq : e->s.rcq, what >> 5);
+		break;
+	case WQE_CQ_INDEX:
+		e->s.scq->ring->user_idx = number(s);
+		break;
+	case WQE_END:
+		end_it(s, st);
+		break;
+	}
+}
+
+/* ---- what must hold ---- */
+
+static void check_end(struct end *e)
+{
+	const struct weft_qpc *c;
+
+	if (!e->up)
+		return;
+	c = &e->s.qp->core;
+	host_assert_quiet(&e->s.host);
+	FUZZ_ASSERT(as_filled(e->mr[WQE_FOREIGN]));
+	/* Nobody has the right to write there, not even locally. */
+	FUZZ_ASSERT(as_filled(e->mr[WQE_READABLE]));
+	/* TERM: the reset came before the Terminate could be handed over. */
+	FUZZ_ASSERT(c->state >= WEFT_QPS_TERM || c->state == WEFT_QPS_IDLE);
+	if (c->state == WEFT_QPS_IDLE)
+		return;
+	FUZZ_ASSERT(c->sq.q.idx == c->sq.pulled && c->sq.next == c->sq.pulled);
+	FUZZ_ASSERT(!c->recv_active && !c->orq_count && !c->irq_count);
+	FUZZ_ASSERT(host_qp_count_events(e->s.qp, WEFT_EV_FLUSHED) == 1);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct script s = { data, size };
+	static struct stage st;
+	u32 n, i;
+	u8 how;
+
+	if (size < 3)
+		return 0;
+	how = octet(&s);
+	setup(&st, how, octet(&s));
+	for (n = 0; s.left && n < MAX_STEPS; n++)
+		step(&s, &st);
+	run_out(&st);
+	reset_all(&st);
+	run_out(&st);
+	for (i = 0; i < 2; i++)
+		check_end(&st.end[i]);
+	for (i = 0; i < 2; i++)
+		if (st.end[i].up)
+			side_fini(&st.end[i].s);
+	return 0;
+}
