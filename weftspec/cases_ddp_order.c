@@ -44,7 +44,7 @@ static void numbered(struct ctx *c)
 static struct event want_event(struct stream *look, const char *head, int n)
 {
 	struct event e[REFL_EVENTS];
-	unsigned int all = events(look, e, REFL_EVENTS);
+	unsigned int all = settled(look, e, 1);
 
 	for (unsigned int i = 0; i < all; i++)
 		if (e[i].kind == REFL_EV_RECV && !e[i].status &&
@@ -103,7 +103,7 @@ static void once_in_order(struct ctx *c)
 	}
 	shoot(s);
 	expect_alive(s, "eight Sends at once");
-	n = events(s, e, REFL_EVENTS);
+	n = settled(s, e, 8);
 	for (unsigned int i = 0; i < n; i++)
 		if (!memcmp(e[i].head, "order", 5)) {
 			CHECK(c, e[i].head[5] == seen, "in order, once each",

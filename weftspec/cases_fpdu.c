@@ -295,7 +295,7 @@ static void half_close(struct ctx *c)
 	c->rcvbuf = 65536; /* so that most is still unsent */
 	s = full(c);
 	big = &s->t.r[REFL_BIG];
-	n = s->enhanced && s->their_enh.ird < 4 ? s->their_enh.ird : 4;
+	n = s->enhanced && s->their_enh.ird < 16 ? s->their_enh.ird : 16;
 	for (int i = 0; i < n; i++) {
 		struct seg g = mk_read(s, hdr, big->stag, big->addr, big->len);
 

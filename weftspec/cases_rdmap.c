@@ -190,6 +190,7 @@ static void write_silent(struct ctx *c)
 
 static void zero_sends(struct ctx *c)
 {
+	struct event e[REFL_EVENTS];
 	struct stream *s, *look;
 
 	c->recv_count = 4;
@@ -200,7 +201,7 @@ static void zero_sends(struct ctx *c)
 		send_seg(s, &g);
 	}
 	expect_alive(s, "zero-length Sends");
-	nap_ms(50);
+	settled(look, e, 4);
 	CHECK(c, received(look, NULL, 0) >= 4, "each is delivered", "%u of 4",
 	      received(look, NULL, 0));
 	if (c->role == ROLE_R) {

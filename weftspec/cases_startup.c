@@ -377,11 +377,21 @@ static void pipelined(struct ctx *c)
 		CHECK(c, how != REPLY_QUIET, "a close", "nothing at all");
 }
 
+/* RST before the peer's RNIC can have taken the connection from TCP. */
+static void reset_at_once(struct ctx *c)
+{
+	for (int i = 0; i < 20; i++)
+		conn_rst(dial(c)->k);
+	expect_reconnect(c);
+}
+
 /* a: octets of the Request; -1: all, and the Reply awaited.  b: RST. */
 static void startup_lost(struct ctx *c)
 {
 	struct stream *s = dial(c);
 	struct hs h;
+
+	nap_ms(50);
 
 	hs_default(c, &h);
 	if (c->w->a > 0)
@@ -391,6 +401,7 @@ static void startup_lost(struct ctx *c)
 	if (c->w->a < 0)
 		CHECK(c, read_frame(s, c->o->timeout_ms) == REPLY_OK,
 		      "accepted", "not accepted");
+	nap_ms(20);
 	if (c->w->b)
 		conn_rst(s->k);
 	else
@@ -447,6 +458,7 @@ const struct wcase cases_startup[] = {
 	{ "MPA-39", "bytewise", B, frame_cut, 0, 0, 0, 0 },
 	CUT(1), CUT(16), CUT(19), CUT(20), CUT(22),
 	{ "MPA-40", NULL, R, pipelined, 0, 0, 0, 0 },
+	{ "MPA-42", "rst-at-once", R, reset_at_once, 0, CASE_X, 0, 0 },
 	{ "MPA-42", "fin0", R, startup_lost, 0, 0, 0, 0 },
 	{ "MPA-42", "rst0", R, startup_lost, 0, 0, 0, 1 },
 	{ "MPA-42", "fin10", R, startup_lost, 0, 0, 10, 0 },

@@ -193,6 +193,20 @@ unsigned int events(struct stream *s, struct event *e, unsigned int max)
 	return n;
 }
 
+unsigned int settled(struct stream *s, struct event *e, unsigned int least)
+{
+	unsigned int n = 0;
+
+	/* The ULP learns of a receive some time after the wire is done. */
+	for (int ms = 0; ms < s->c->o->patience_ms; ms += 50) {
+		n = events(s, e, REFL_EVENTS);
+		if (n >= least)
+			break;
+		nap_ms(50);
+	}
+	return n;
+}
+
 unsigned int received(struct stream *s, const void *head, size_t n)
 {
 	struct event e[REFL_EVENTS];

@@ -45,6 +45,8 @@ struct event {
 
 /* The status block through stream s: events so far, at most max. */
 unsigned int events(struct stream *s, struct event *e, unsigned int max);
+/* The same, once at least so many are there or patience ends. */
+unsigned int settled(struct stream *s, struct event *e, unsigned int least);
 /* Receives that completed well with this first octet string. */
 unsigned int received(struct stream *s, const void *head, size_t n);
 
