@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Writes the seed corpora: seeds DIR makes DIR/fuzz_rx/ and DIR/fuzz_mpa/ full
+ * Writes the seed corpora: seeds DIR makes DIR/fuzz_rx/, DIR/fuzz_mpa/ and so on, full
  * of what real peers say, for the fuzzers to start from.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include "seeds.h"
 #include "../../kernel/proto/stream.h"
 
 static const char *top;
@@ -87,6 +88,13 @@ static void mpa_seed(const struct weft_mpa_frame *f, u8 flags)
 								      WEFT_MPA_FRAME_MAX));
 }
 
+void seeds_save(const char *target, const char *name, const u8 *p, u32 len)
+{
+	static u32 n;
+
+	save(target, name, n++, p, len);
+}
+
 static void mpa_seeds(void)
 {
 	for (u32 i = 0; i < 64; i++) {
@@ -124,5 +132,6 @@ int main(int argc, char **argv)
 		rx_seed((u8)i, cuts[i % 4], i % 12, i % 16 ? i : 5000);
 	mpa_seeds();
 	term_seeds();
+	seeds_wqe();
 	return failed;
 }
