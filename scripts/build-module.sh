@@ -36,6 +36,7 @@ build_weft() {
 		*.symvers
 		modules.order
 		build.log
+		/compat/have.h
 	END
 	logged "$dir/build.log" make -C "$tree" "${arch[@]}" M="$dir" -j"$(nproc)" modules
 	echo "$dir/weft.ko"

@@ -76,12 +76,12 @@ compile() {
 		make -s -C "$1" O="$2" ARCH=um INSTALL_MOD_PATH="$2/modules" modules_install
 }
 
+pkg=$("$WEFT_TOP/scripts/fetch.sh" "$suite" "$package") ||
+	die "the sources of user-mode $flavour (Debian $suite) cannot be had now"
+out=$WEFT_CACHE/kernel/${flavour}_${pkg##*_}_$(options | sha256sum | cut -c 1-8)
+
 fill() {
-	local pkg tree out key
-	pkg=$("$WEFT_TOP/scripts/fetch.sh" "$suite" "$package") ||
-		die "the sources of user-mode $flavour (Debian $suite) cannot be had now"
-	key=$(options | sha256sum | cut -c 1-8)
-	out=$WEFT_CACHE/kernel/${flavour}_${pkg##*_}_$key
+	local tree
 	# Not "build aside, then rename": a kernel's build folder holds its own path. The stamp
 	# is written last instead, and an interrupted build is taken up where it stopped.
 	if [ ! -e "$out/.complete" ]; then
@@ -95,7 +95,7 @@ fill() {
 		}
 		touch "$out/.complete"
 	fi
-	echo "$out"
 }
 
-with_lock "uml-$flavour" fill
+[ -e "$out/.complete" ] || with_lock "uml-$flavour" fill
+echo "$out"

@@ -9,7 +9,8 @@ WEFT_BUILD=$WEFT_TOP/build
 WEFT_CACHE=${WEFT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/weft}
 export WEFT_TOP WEFT_BUILD WEFT_CACHE
 
-say() { printf '%s\n' "weft: $*" >&2; }
+# Progress goes past the logs that a caller makes of stderr, if it opened a way (WEFT_SAY).
+say() { printf '%s\n' "weft: $*" >&"${WEFT_SAY:-2}"; }
 
 die() {
 	say "$*"

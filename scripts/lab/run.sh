@@ -50,79 +50,119 @@ write_env() {
 	local driver ko
 	echo "MODULES='$modules'"
 	echo "KERNEL='$kernel'"
-	for driver in ${DRIVERS-weft siw}; do
+	for driver in $drivers; do
 		ko=$("$WEFT_TOP/scripts/build-module.sh" "$kernel" "$driver") || return
 		echo "KO_$driver='$ko'"
 	done
 	echo "PAIRS='${PAIRS-}'"
 	echo "TESTS='${TESTS-}'"
-	# The provider that is not installed; harmless to the other drivers' programs.
-	[ -e "$WEFT_BUILD/lib" ] && echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'"
+	# The provider is not installed; programs on other drivers' devices look past it.
+	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
 	echo "PATH='$WEFT_BUILD/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"
 }
 
-write_job() {
-	echo "cd '$WEFT_TOP'"
-	if [ -n "$script" ]; then
-		printf '%q ' bash "$script" "$@"
-	else
-		printf '%q ' bash "$WEFT_TOP/tests/lab/suite.sh" "$@"
-	fi
-	echo
+# Every machine is a process group; none outlives this script.
+machines=()
+end_machines() {
+	local pid
+	for pid in "${machines[@]}"; do kill -9 -- "-$pid" 2>/dev/null || true; done
+	machines=()
 }
+trap end_machines EXIT
+trap 'exit 130' INT TERM
 
 # A run that prints nothing for so long is dead.
 quiet_limit=${QUIET_LIMIT:-240}
 
 # follow PID...: shows the job's output until the machines are gone or silent.
 follow() {
-	local pid size=0 old=-1 since=$SECONDS shower
-	tail -n +1 -q -s 0.2 -F "$run/job.out" 2>/dev/null &
+	local size old since=$SECONDS ending='' shower
+	machines=("$@")
+	old=$(stat -c %s "$run/job.out")
+	tail -c "+$((old + 1))" -q -s 0.2 -F "$run/job.out" 2>/dev/null &
 	shower=$!
 	while kill -0 "$1" 2>/dev/null; do
 		sleep 0.5
-		[ -e "$run/job.rc" ] && [ -z "${ending:-}" ] && ending=$SECONDS
-		size=$(stat -c %s "$run/job.out" 2>/dev/null || echo 0)
+		size=$(stat -c %s "$run/job.out")
 		[ "$size" = "$old" ] || { old=$size since=$SECONDS; }
 		if [ $((SECONDS - since)) -gt "$quiet_limit" ]; then
 			say "$lab: silent for $quiet_limit s, stopped; see $run"
 			break
 		fi
-		# Machine a is through and only b, or the power-off, still runs.
-		[ -n "${ending:-}" ] && [ $((SECONDS - ending)) -gt 10 ] && break
+		# Machine a is through and only its power-off is left.
+		[ ! -e "$run/job.rc" ] || ending=${ending:-$SECONDS}
+		[ -z "$ending" ] || [ $((SECONDS - ending)) -le 10 ] || break
 	done
-	for pid; do kill "$pid" 2>/dev/null || true; done
+	end_machines
 	wait "$@" 2>/dev/null || true
 	sleep 0.5
 	kill $shower 2>/dev/null || true
 	wait $shower 2>/dev/null || true
 }
 
-# Tests planned but not reported have failed: the machine died before or in them.
-report_missing() {
-	local suite test why=dead
-	why=$(grep -hoE 'Kernel panic.*|kernel BUG.*|BUG: .*|Initramfs.*' "$run"/console* | head -n 1 || true)
-	[ -n "$(sed -n 1p "$run/job.out")" ] || echo "1..$(wc -l <"$run/plan")"
-	while read -r suite test; do
-		grep -qE "^(not )?ok $suite/$test( |\$)" "$run/job.out" ||
-			echo "not ok $suite/$test # not run: the machine died${why:+ ($why)}"
-	done <"$run/plan"
+# boot COMMAND [ARG...]: a fresh machine, or two, runs the command.
+boots=0
+boot() {
+	boots=$((boots + 1))
+	rm -rf "$run/req" "$run/b.ready" "$run/job.rc"
+	mkdir "$run/req"
+	{
+		echo "cd '$WEFT_TOP'"
+		printf '%q ' "$@"
+	} >"$run/job"
+	if [ "$lab" = vm ]; then vm_boot; else uml_boot; fi
 }
 
+# What the kernel's last words were, if it had any.
+last_words() {
+	grep -ahoE 'Kernel panic.*|kernel BUG.*|BUG: .*' "$run"/console*."$boots" | tail -n 1 || true
+}
+
+# Tests of the plan that have no result yet.
+untested() {
+	awk 'NR == FNR {sub(/^not /, ""); done[$2] = 1; next} !($1 "/" $2 in done)' \
+		"$run/job.out" "$run/plan"
+}
+
+report() {
+	echo "$*" | tee -a "$run/job.out"
+}
+
+# A test may take its machine down, or leave it unusable: the rest has a fresh one.
+run_suites() {
+	local words
+	env KERNEL="$kernel" bash "$WEFT_TOP/tests/lab/suite.sh" --plan "$@" >"$run/plan"
+	report "1..$(wc -l <"$run/plan")"
+	while untested >"$run/todo" && [ -s "$run/todo" ] && [ $boots -lt 6 ]; do
+		boot bash "$WEFT_TOP/tests/lab/suite.sh" /run/weft/todo
+		[ "$(untested | wc -l)" != "$(wc -l <"$run/todo")" ] || [ -e "$run/current" ] || break
+		if [ -e "$run/current" ]; then
+			words=$(last_words)
+			report "not ok $(cat "$run/current") # the machine died in it${words:+: $words}"
+			rm "$run/current"
+		fi
+	done
+	untested | while read -r suite test _; do
+		report "not ok $suite/$test # not run: no machine to run it ($(tail -n 1 "$run/job.out"))"
+	done
+	! grep -q '^not ok' "$run/job.out"
+}
+
+drivers=${DRIVERS-weft siw}
 prepare_kernel
+case " $drivers " in
+*' weft '*) [ ! -x "$WEFT_TOP/scripts/build-provider.sh" ] || "$WEFT_TOP/scripts/build-provider.sh" >&2 ;;
+esac
 run=$WEFT_BUILD/lab/$lab.$name
 rm -rf "$run"
-mkdir -p "$run/req"
-write_env >"$run/env"
-write_job "$@" >"$run/job"
+mkdir -p "$run"
 touch "$run/job.out"
+write_env >"$run/env"
 
-if [ "$lab" = vm ]; then vm_boot; else uml_boot; fi
-
-if [ -n "$script" ]; then
-	[ -s "$run/job.rc" ] || die "the machine died; see $run/console*"
+if [ -z "$script" ]; then
+	run_suites "$@"
+else
+	boot bash "$script" "$@"
+	[ -s "$run/job.rc" ] || die "the machine died; $(last_words) (see $run)"
 	exit "$(cat "$run/job.rc")"
 fi
-PAIRS=${PAIRS-} bash "$WEFT_TOP/tests/lab/suite.sh" --list "$@" >"$run/plan"
-report_missing | tee -a "$run/job.out"
-! grep -q '^not ok' "$run/job.out"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Two QEMU machines with Debian's stock kernel, the host's files as their read-only root, and
 # a virtio link between them. Sourced by run.sh; uses its $run and $modules.
-# shellcheck disable=SC2154
+# shellcheck disable=SC2154,SC2034
 
 # Modules for initramfs.sh to reach its root and the link.
 vm_modules='virtio_pci 9pnet_virtio 9p overlay virtio_net'
@@ -60,10 +60,10 @@ vm_probe_kvm() {
 vm_machine() {
 	local accel=(-accel "tcg,thread=multi" -cpu max) mac=02:77:65:66:74:0$1
 	[ "$(vm_accel)" = kvm ] && accel=(-accel kvm -cpu host)
-	exec qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1024 -nodefaults -display none -no-reboot \
+	exec setsid qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1024 -nodefaults -display none -no-reboot \
 		-kernel "$(echo "$modules"/boot/vmlinuz-*)" -initrd "$run/initramfs.cpio" \
 		-append "console=ttyS0 quiet panic=-1 log_buf_len=4M WEFT_LINK=vm WEFT_ROLE=$1 WEFT_TOP=$WEFT_TOP" \
-		-serial "file:$run/console-$1" \
+		-serial "file:$run/console-$1.$boots" \
 		-fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-fsdev "local,id=share,path=$run,security_model=none" \
@@ -82,6 +82,7 @@ vm_boot() {
 	link=stream,id=link,addr.type=unix,addr.path=$socket/link
 	vm_machine b "$link,server=on" &
 	b=$!
+	machines=("$b")
 	while [ ! -S "$socket/link" ] && kill -0 $b 2>/dev/null; do sleep 0.05; done
 	vm_machine a "$link,server=off" &
 	a=$!

@@ -12,6 +12,24 @@ fail() {
 	exit 1
 }
 
+# within SECONDS COMMAND [ARG...]: as timeout(1), but also gives up on a command that sleeps in
+# the kernel where no signal reaches it.
+within() {
+	local left=$(($1 * 10)) pid rc=0
+	shift
+	"$@" &
+	pid=$!
+	while kill -0 $pid 2>/dev/null; do
+		[ $((left -= 1)) -gt 0 ] || {
+			kill -9 $pid
+			return 124
+		}
+		sleep 0.1
+	done
+	wait $pid || rc=$?
+	return $rc
+}
+
 # --- the other machine ---
 
 # on_b COMMAND [ARG...]: run it on b; output and exit status are the command's.
@@ -160,11 +178,11 @@ wait_listen_b() {
 	done
 }
 
-# run COMMAND [ARG...]: on a, within TIME seconds (30), output in NAME.log where NAME is the
+# run COMMAND [ARG...]: on a, within TIME seconds (60), output in NAME.log where NAME is the
 # command's.
 run() {
 	local log=$TEST_DIR/${1##*/}.log rc=0
-	timeout -k 2 "${TIME:-30}" "$@" >"$log" 2>&1 </dev/null || rc=$?
+	timeout -k 2 "${TIME:-60}" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	[ $rc = 124 ] && fail "$1 ran into its time-out; $(tail -n 3 "$log")"
 	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 3 "$log")"
 }
@@ -181,11 +199,11 @@ clean_here() {
 	done
 	for dev in $(rdma link show | sed -n 's/^link \([^/]*\)\/.*/\1/p'); do
 		no_objects "$dev" || bad=1
-		timeout 20 rdma link del "$dev" || { echo "$dev cannot be deleted"; bad=1; }
+		within 20 rdma link del "$dev" || { echo "$dev cannot be deleted"; bad=1; }
 	done
 	for driver in weft siw; do
 		grep -q "^$driver " /proc/modules || continue
-		timeout 20 rmmod "$driver" || { echo "$driver cannot be unloaded"; bad=1; }
+		within 20 rmmod "$driver" || { echo "$driver cannot be unloaded"; bad=1; }
 	done
 	return $bad
 }
@@ -207,7 +225,10 @@ no_objects() {
 
 klog_mark() { echo "weft-lab: begin $1" >/dev/kmsg; }
 
-klog_since() { dmesg | sed -n "/weft-lab: begin $1\$/,\$p" | sed 1d; }
+# klog_since MARK: on the machine it runs on, all that the kernel said after klog_mark MARK.
+klog_since() {
+	dmesg | awk -v mark="weft-lab: begin $1" 'seen {print} index($0, mark) {seen = 1}'
+}
 
 # klog_faults: lines of a kernel log on stdin that no healthy run has.
 klog_faults() {

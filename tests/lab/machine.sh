@@ -66,7 +66,7 @@ if [ "$WEFT_ROLE" = b ]; then
 	touch /run/weft/b.ready
 	serve
 else
-	link_peer && bash /run/weft/job >/run/weft/job.out 2>&1 </dev/null
+	link_peer && bash /run/weft/job >>/run/weft/job.out 2>&1 </dev/null
 	echo $? >/run/weft/job.rc
 fi
 dmesg >"/run/weft/klog-$WEFT_ROLE"

@@ -1,25 +1,22 @@
 #!/bin/bash
-# Runs suites on machine a: suite.sh SUITE...
+# Runs tests of suites on machine a: suite.sh FILE, each line of the file being one test,
+# "SUITE NAME FUNCTION [ARG...]". TAP without a plan on stdout.
+#   suite.sh --plan SUITE...   prints such lines; also works on the host
+#
 # A suite is a file suites/SUITE.sh with a function `tests` that prints one test a line,
-# "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON` or by a failing
-# last command, by the kernel's log, or by what it leaves behind. TAP on stdout.
-#   suite.sh --list SUITE...    only the plan, "SUITE NAME" a line (also works on the host)
+# "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON`, by a failing
+# last command, by the kernel's log, or by what it leaves behind. It is run by one-test.sh.
 lab=$(cd "$(dirname "$0")" && pwd)
 
-# shellcheck disable=SC1090 # a suite
-plan() {
-	local suite name rest
+if [ "$1" = --plan ]; then
+	shift
 	for suite; do
+		# shellcheck disable=SC1090 # a suite
 		(. "$lab/suites/$suite.sh" && tests) | while read -r name rest; do
 			# shellcheck disable=SC2254 # TESTS is a pattern
 			case $name in ${TESTS:-*}) echo "$suite $name $rest" ;; esac
 		done
 	done
-}
-
-if [ "$1" = --list ]; then
-	shift
-	plan "$@" | cut -d' ' -f1-2
 	exit
 fi
 
@@ -33,16 +30,18 @@ one() {
 	shift 2
 	export TEST_DIR=$SHARE/tests/$suite/$name
 	mkdir -p "$TEST_DIR"
-	for side in $kernels; do on "$side" bash -c "echo weft-lab: begin $suite/$name >/dev/kmsg"; done
+	for side in $kernels; do at "$side" klog_mark "$suite/$name"; done
 
-	if ! timeout -k 5 "${TEST_TIMEOUT:-120}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
+	if ! timeout -k 5 "${TEST_TIMEOUT:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
 		bad=$(grep '^FAIL: ' "$TEST_DIR/out" | head -n 1)
 		bad=${bad:-"time-out or a failing command; $(tail -n 1 "$TEST_DIR/out")"}
 	fi
 
 	for side in $kernels; do
-		at "$side" clean_here >"$TEST_DIR/left-$side" 2>&1 ||
+		at "$side" clean_here >"$TEST_DIR/left-$side" 2>&1 || {
 			bad=${bad:-"left on $side: $(head -n 1 "$TEST_DIR/left-$side")"}
+			touch /run/unusable
+		}
 		at "$side" klog_since "$suite/$name" >"$TEST_DIR/klog-$side"
 		klog_faults <"$TEST_DIR/klog-$side" >"$TEST_DIR/faults-$side" &&
 			bad="kernel log of $side: $(head -n 1 "$TEST_DIR/faults-$side")"
@@ -51,14 +50,16 @@ one() {
 	[ -z "$bad" ]
 }
 
-plan "$@" >/run/plan
-echo "1..$(wc -l </run/plan)"
 while read -r suite name rest <&6; do
 	start=$SECONDS
+	echo "$suite/$name" >$SHARE/current
 	# shellcheck disable=SC2086 # rest is a list
 	if reason=$(one "$suite" "$name" $rest); then
 		echo "ok $suite/$name # $((SECONDS - start)) s"
 	else
 		echo "not ok $suite/$name # ${reason:-failed}"
 	fi
-done 6</run/plan
+	rm $SHARE/current
+	# What could not be taken away would meet the next test: that one gets a fresh machine.
+	[ ! -e /run/unusable ] || exit 1
+done 6<"$1"

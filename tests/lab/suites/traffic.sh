@@ -4,13 +4,15 @@
 PAIRS=${PAIRS:-weft:weft weft:siw siw:weft}
 
 tests() {
-	local pair mtu program
+	local pair program
 	for pair in $PAIRS; do
-		for mtu in 1500 9000; do
-			echo "rping-${pair/:/-}-mtu$mtu rping $pair $mtu"
-			for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
-				echo "$program-${pair/:/-}-mtu$mtu perftest $program $pair $mtu"
-			done
+		echo "rping-${pair/:/-}-mtu1500 rping $pair 1500"
+		for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
+			echo "$program-${pair/:/-}-mtu1500 perftest $program $pair 1500"
+		done
+		echo "rping-${pair/:/-}-mtu9000 rping $pair 9000"
+		for program in ib_write_bw ib_read_bw ib_send_bw; do
+			echo "$program-${pair/:/-}-mtu9000 perftest $program $pair 9000"
 		done
 	done
 }
@@ -25,18 +27,16 @@ rping() {
 	finish_b server
 }
 
-# perftest PROGRAM PAIR MTU. -e where it exists: a machine of the lab has one or two CPUs, and
-# busy polling would measure its scheduler.
+# perftest PROGRAM PAIR MTU. Few iterations: what counts here is that it ends well. The
+# latency programs sleep on events where they can (-e), since on one CPU two that poll only
+# measure the scheduler.
 perftest() {
 	local program=$1 opts=(-R -F -n 200)
 	pair "$2" "$3"
 	case $program in
 	*_bw) opts+=(-s 65536 -Q 1) ;;
-	*_lat) opts+=(-s 64) ;;
-	esac
-	case $program in
-	ib_write_lat) ;;
-	*) opts+=(-e) ;;
+	ib_write_lat) opts+=(-s 64) ;;
+	*_lat) opts+=(-s 64 -e) ;;
 	esac
 	start_b server "$program" -d "$DEV_B" "${opts[@]}"
 	wait_listen_b 18515

@@ -1,0 +1,43 @@
+# weft. `make help` says what there is.
+
+.PHONY: help demo check check-full modules provider weftspec deps clean
+
+help:
+	@echo 'make demo         two virtual machines, weft on both, rping and perftest between them'
+	@echo 'make check        all tests that a change must pass'
+	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
+	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
+	@echo '                  (without KDIR: for the current kernel of Debian 12)'
+	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
+	@echo 'make weftspec     build/bin: the conformance tester'
+	@echo 'make deps         install the Debian packages that these need'
+	@echo 'make clean        remove what was built here; the cache of kernels stays'
+
+demo: deps
+	scripts/demo.sh
+
+check: deps
+	scripts/check.sh
+
+check-full: deps
+	scripts/check.sh --full
+
+# Asked for only when it is needed: it may have to fetch the headers.
+KDIR ?= $(shell echo $$(scripts/stock-kernel.sh)/usr/src/linux-headers-*-amd64)
+
+modules:
+	$(MAKE) -C "$(KDIR)" M="$(CURDIR)/kernel" modules
+
+provider:
+	scripts/build-provider.sh
+
+weftspec:
+	$(MAKE) -C weftspec
+
+deps:
+	scripts/deps.sh
+
+clean:
+	rm -rf build
+	find kernel \( -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '.*.cmd' \
+		-o -name '*.symvers' -o -name modules.order -o -path kernel/compat/have.h \) -delete

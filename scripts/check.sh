@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The test runner behind `make check` and, with --full, `make check-full`.
+# Runs the groups below, two at a time, counts their TAP, compares each with its floor in
+# tests/floors, and ends with one line: "N passed, N failed, N skipped". Fails on a failed
+# test, a skipped one, or a group below its floor.
+#   check.sh [--full] [GROUP...]
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+out=$WEFT_BUILD/check
+suites='device traffic garbage health'
+
+cd "$WEFT_TOP"
+
+# --- the groups: each prints TAP ---
+
+# cmocka's programs then print TAP, too.
+export CMOCKA_MESSAGE_OUTPUT=TAP
+
+group_engine() { make -C tests/engine check; }
+group_stacks() { make -C tests/stacks check; }
+group_fuzz() { make -C tests/fuzz check; }
+group_spec() { make -C weftspec check; }
+
+# Two machines with the kernel that a user of Debian 12 has.
+# shellcheck disable=SC2086 # suites is a list
+group_vm() { scripts/lab/run.sh vm $suites; }
+# The same tests where a memory fault or a lock out of order shows.
+# shellcheck disable=SC2086
+group_kasan() { scripts/lab/run.sh 6.12-debug $suites; }
+# And where two CPUs race.
+# shellcheck disable=SC2086
+group_smp() { scripts/lab/run.sh 7.2-debug $suites; }
+
+if [ "${1:-}" = --group ]; then
+	"group_$2"
+	exit
+fi
+
+# What runs beside what: a line of groups is run in order, the lines at the same time. The
+# user-mode kernel takes long to build the first time, so it begins at once.
+lanes=('kasan' 'engine stacks fuzz spec vm')
+limit=1500 # seconds, for one group
+if [ "${1:-}" = --full ]; then
+	shift
+	lanes[0]+=' smp' limit=3600
+fi
+[ $# = 0 ] || lanes=("$*")
+
+# --- running and counting ---
+
+run_group() {
+	local name=$1 log=$out/$1.log start=$SECONDS rc=0 pid passed failed skipped
+	say "$name: begins"
+	# A session of its own, so that all of it can be ended.
+	setsid scripts/check.sh --group "$name" >"$log" 2>&1 </dev/null &
+	pid=$!
+	echo $pid >"$out/$name.pid"
+	timeout $limit tail --pid=$pid -f /dev/null || {
+		say "$name: stopped after $limit s"
+		kill -- -$pid || true
+	}
+	wait $pid || rc=$?
+	rm "$out/$name.pid"
+
+	read -r passed failed skipped < <(awk -f scripts/tally.awk "$log")
+	# It says that it failed, or died, and no test tells: that is one failure.
+	[ $rc = 0 ] || [ "$failed" -gt 0 ] || failed=1
+	echo "$name $passed $failed $skipped $((SECONDS - start))" >"$out/$name.count"
+	[ "$failed" = 0 ] || grep '^not ok' "$log" >&2 || tail -n 15 "$log" >&2
+	say "$name: $passed passed, $failed failed, $skipped skipped ($((SECONDS - start)) s)"
+}
+
+run_lane() {
+	local group
+	for group; do run_group "$group"; done
+}
+
+# However this script ends, nothing of it goes on.
+stop_groups() {
+	local file
+	for file in "$out"/*.pid; do
+		[ -e "$file" ] && kill -- "-$(cat "$file")" 2>/dev/null
+	done
+	# shellcheck disable=SC2046 # a list
+	kill $(jobs -p) 2>/dev/null
+}
+
+floor_of() { awk -v group="$1" '$1 == group {print $2}' tests/floors; }
+
+summary() {
+	local group passed failed skipped seconds floor note bad=0 total=(0 0 0)
+	printf '\n%-8s %7s %7s %7s %7s %7s\n' group passed failed skipped floor seconds
+	# shellcheck disable=SC2048 # a lane is a list
+	for group in ${lanes[*]}; do
+		read -r _ passed failed skipped seconds <"$out/$group.count" || {
+			passed=0 failed=1 skipped=0 seconds=0
+		}
+		floor=$(floor_of "$group")
+		note=
+		[ "$passed" -ge "${floor:-1}" ] || { note='  below its floor' && bad=1; }
+		printf '%-8s %7d %7d %7d %7d %7d%s\n' \
+			"$group" "$passed" "$failed" "$skipped" "${floor:-1}" "$seconds" "$note"
+		total=($((total[0] + passed)) $((total[1] + failed)) $((total[2] + skipped)))
+	done
+	echo
+	printf '%d passed, %d failed, %d skipped\n' "${total[@]}" | tee "$out/tally"
+	[ $bad = 0 ] && [ "${total[1]}" = 0 ] && [ "${total[2]}" = 0 ]
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+trap stop_groups EXIT
+trap 'exit 130' INT TERM
+exec 3>&2
+export WEFT_SAY=3
+for lane in "${lanes[@]}"; do
+	# shellcheck disable=SC2086 # a list
+	run_lane $lane &
+done
+wait
+summary

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Installs the packages of scripts/packages that are missing, the only step that needs root.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need apt-get dpkg-query
+
+missing=()
+while read -r package; do
+	case $package in '' | '#'*) continue ;; esac
+	dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+		missing+=("$package")
+done <"$WEFT_TOP/scripts/packages"
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+sudo=()
+[ "$(id -u)" = 0 ] || sudo=(sudo)
+[ "$(id -u)" = 0 ] || need sudo
+say "installing ${missing[*]}"
+"${sudo[@]}" apt-get -o DPkg::Lock::Timeout=600 update
+# tshark asks a question otherwise.
+"${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \
+	install -y --no-install-recommends "${missing[@]}"

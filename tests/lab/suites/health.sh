@@ -1,0 +1,25 @@
+# shellcheck shell=bash
+# Is the lab itself able to see what it is there to see? Runs last in a boot.
+
+tests() {
+	echo "b-returns-output-and-status b_answers"
+	echo "log-scan-sees-a-warning scan_sees"
+	# Lockdep ends itself at its first report, and finds nothing from then on.
+	case ${KERNEL-} in *debug) echo "lockdep-still-awake lockdep_awake" ;; esac
+}
+
+b_answers() {
+	local out rc=0
+	out=$(on_b bash -c 'echo "a  b"; exit 3') || rc=$?
+	[ "$rc:$out" = "3:a  b" ] || fail "got $rc:$out"
+}
+
+scan_sees() {
+	echo 'WARNING: CPU: 0 PID: 1 at nowhere.c:1' | klog_faults >/dev/null || fail "not seen"
+	echo 'siw: loading out-of-tree module taints kernel.' | klog_faults && fail "seen for nothing"
+	return 0
+}
+
+lockdep_awake() {
+	grep -q 'debug_locks: *1' /proc/lockdep_stats || fail "lockdep has turned itself off"
+}
