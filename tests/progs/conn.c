@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conn.h"
+
+const char *conn_program = "conn";
+
+void fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	printf("%s: FAIL ", conn_program);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+	exit(1);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+static bool readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) > 0;
+}
+
+/* ---- connection manager events ---- */
+
+static void keep_private_data(struct conn *c, const struct rdma_conn_param *p)
+{
+	size_t len = p->private_data_len < CONN_PRIVATE ? p->private_data_len : CONN_PRIVATE;
+
+	memset(c->peer, 0, sizeof(c->peer));
+	if (p->private_data)
+		memcpy(c->peer, p->private_data, len);
+}
+
+/* Waits for @wanted; anything else that ends hope ends the program. */
+static struct rdma_cm_id *await(struct conn *c, enum rdma_cm_event_type wanted, int timeout_ms)
+{
+	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
+	int status;
+	enum rdma_cm_event_type type;
+
+	if (!readable(c->events->fd, timeout_ms))
+		fail("waiting for %s: nothing for %d ms", rdma_event_str(wanted), timeout_ms);
+	if (rdma_get_cm_event(c->events, &ev))
+		fail("rdma_get_cm_event: %s", strerror(errno));
+	id = ev->id;
+	type = ev->event;
+	status = ev->status;
+	if (type == wanted && (type == RDMA_CM_EVENT_CONNECT_REQUEST ||
+			       (type == RDMA_CM_EVENT_ESTABLISHED && !c->listener)))
+		keep_private_data(c, &ev->param.conn);
+	rdma_ack_cm_event(ev);
+	if (type != wanted)
+		fail("waiting for %s: %s (%d)", rdma_event_str(wanted), rdma_event_str(type),
+		     status);
+	return id;
+}
+
+/* Looks at what has come up by itself. */
+static void note_events(struct conn *c)
+{
+	struct rdma_cm_event *ev;
+
+	while (readable(c->events->fd, 0)) {
+		if (rdma_get_cm_event(c->events, &ev))
+			fail("rdma_get_cm_event: %s", strerror(errno));
+		if (ev->event == RDMA_CM_EVENT_DISCONNECTED ||
+		    ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+			c->gone = true;
+		rdma_ack_cm_event(ev);
+	}
+}
+
+static void open_channel(struct conn *c)
+{
+	c->events = rdma_create_event_channel();
+	if (!c->events)
+		fail("rdma_create_event_channel: %s", strerror(errno));
+}
+
+static struct rdma_addrinfo *look_up(const char *host, const char *port, int flags)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP, .ai_flags = flags };
+	struct rdma_addrinfo *ai;
+
+	if (rdma_getaddrinfo(host, port, &hints, &ai))
+		fail("%s: no such address (%s)", host ? host : "any", strerror(errno));
+	return ai;
+}
+
+void conn_listen(struct conn *c, const char *addr, const char *port)
+{
+	struct rdma_addrinfo *ai = look_up(addr, port, RAI_PASSIVE);
+
+	open_channel(c);
+	if (rdma_create_id(c->events, &c->listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(c->listener, ai->ai_src_addr) || rdma_listen(c->listener, 8))
+		fail("listening on port %s: %s", port, strerror(errno));
+	rdma_freeaddrinfo(ai);
+}
+
+void conn_await_request(struct conn *c)
+{
+	c->gone = false;
+	/* A server waits as long as it takes. */
+	c->id = await(c, RDMA_CM_EVENT_CONNECT_REQUEST, -1);
+}
+
+void conn_resolve(struct conn *c, const char *host, const char *port)
+{
+	struct rdma_addrinfo *ai = look_up(host, port, 0);
+
+	if (!c->events)
+		open_channel(c);
+	c->gone = false;
+	if (rdma_create_id(c->events, &c->id, NULL, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(c->id, NULL, ai->ai_dst_addr, c->timeout_ms))
+		fail("rdma_resolve_addr: %s", strerror(errno));
+	await(c, RDMA_CM_EVENT_ADDR_RESOLVED, c->timeout_ms);
+	if (rdma_resolve_route(c->id, c->timeout_ms))
+		fail("rdma_resolve_route: %s", strerror(errno));
+	await(c, RDMA_CM_EVENT_ROUTE_RESOLVED, c->timeout_ms);
+	rdma_freeaddrinfo(ai);
+}
+
+/* ---- queues ---- */
+
+static void ask_device(struct conn *c)
+{
+	struct ibv_device_attr attr;
+
+	if (ibv_query_device(c->id->verbs, &attr))
+		fail("ibv_query_device: %s", strerror(errno));
+	c->ird = attr.max_qp_rd_atom < 16 ? attr.max_qp_rd_atom : 16;
+	c->ord = attr.max_qp_init_rd_atom < 16 ? attr.max_qp_init_rd_atom : 16;
+}
+
+void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr, .max_send_sge = 1,
+			 .max_recv_sge = 1, .max_inline_data = max_inline },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	ask_device(c);
+	c->pd = ibv_alloc_pd(c->id->verbs);
+	c->comp = ibv_create_comp_channel(c->id->verbs);
+	if (!c->pd || !c->comp)
+		fail("PD or completion channel: %s", strerror(errno));
+	c->cq = ibv_create_cq(c->id->verbs, send_wr + recv_wr, NULL, c->comp, 0);
+	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
+		fail("CQ: %s", strerror(errno));
+	attr.send_cq = c->cq;
+	attr.recv_cq = c->cq;
+	if (rdma_create_qp(c->id, c->pd, &attr)) {
+		/* Inline data is an extra that not every device has. */
+		attr.cap.max_inline_data = 0;
+		if (rdma_create_qp(c->id, c->pd, &attr))
+			fail("rdma_create_qp: %s", strerror(errno));
+	}
+	c->max_inline = attr.cap.max_inline_data;
+}
+
+static struct rdma_conn_param params(const struct conn *c, const void *private_data, uint8_t len)
+{
+	return (struct rdma_conn_param){
+		.private_data = private_data,
+		.private_data_len = len,
+		.responder_resources = c->ird,
+		.initiator_depth = c->ord,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+}
+
+void conn_accept(struct conn *c, const void *private_data, uint8_t len)
+{
+	struct rdma_conn_param p = params(c, private_data, len);
+
+	if (rdma_accept(c->id, &p))
+		fail("rdma_accept: %s", strerror(errno));
+	await(c, RDMA_CM_EVENT_ESTABLISHED, c->timeout_ms);
+}
+
+void conn_connect(struct conn *c, const void *private_data, uint8_t len)
+{
+	struct rdma_conn_param p = params(c, private_data, len);
+
+	if (rdma_connect(c->id, &p))
+		fail("rdma_connect: %s", strerror(errno));
+	await(c, RDMA_CM_EVENT_ESTABLISHED, c->timeout_ms);
+}
+
+struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(c->pd, buf, len, access);
+
+	if (!mr)
+		fail("ibv_reg_mr of %zu bytes: %s", len, strerror(errno));
+	return mr;
+}
+
+/* ---- completions ---- */
+
+static int poll_once(struct conn *c, struct ibv_wc *wc, int n)
+{
+	int got = ibv_poll_cq(c->cq, n, wc);
+
+	if (got < 0)
+		fail("ibv_poll_cq: %d", got);
+	return got;
+}
+
+static void take_cq_event(struct conn *c)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (ibv_get_cq_event(c->comp, &cq, &ctx))
+		fail("ibv_get_cq_event: %s", strerror(errno));
+	ibv_ack_cq_events(cq, 1);
+	if (ibv_req_notify_cq(cq, 0))
+		fail("ibv_req_notify_cq: %s", strerror(errno));
+}
+
+/* Sleeps until one of the two channels has something, or time is up. */
+static void sleep_on_channels(struct conn *c, int timeout_ms)
+{
+	struct pollfd p[2] = {
+		{ .fd = c->comp->fd, .events = POLLIN },
+		{ .fd = c->events->fd, .events = POLLIN },
+	};
+
+	if (poll(p, 2, timeout_ms) < 0 && errno != EINTR)
+		fail("poll: %s", strerror(errno));
+	if (p[0].revents)
+		take_cq_event(c);
+	if (p[1].revents)
+		note_events(c);
+}
+
+int conn_poll(struct conn *c, struct ibv_wc *wc, int n, int timeout_ms)
+{
+	int64_t end = now_ms() + timeout_ms, left = timeout_ms;
+	unsigned int spins = 0;
+	int got;
+
+	for (;;) {
+		got = poll_once(c, wc, n);
+		if (got)
+			return got;
+		if (c->busy_poll && ++spins % 4096)
+			continue;
+		left = end - now_ms();
+		/* What the CQ held when the peer went has been taken by now. */
+		if (c->gone || left < 0)
+			return 0;
+		if (c->busy_poll)
+			note_events(c);
+		else
+			sleep_on_channels(c, left);
+	}
+}
+
+void conn_close(struct conn *c)
+{
+	rdma_disconnect(c->id);
+	rdma_destroy_qp(c->id);
+	if (ibv_destroy_cq(c->cq))
+		fail("ibv_destroy_cq: %s", strerror(errno));
+	if (ibv_destroy_comp_channel(c->comp))
+		fail("ibv_destroy_comp_channel: %s", strerror(errno));
+	if (ibv_dealloc_pd(c->pd))
+		fail("ibv_dealloc_pd: %s", strerror(errno));
+	if (rdma_destroy_id(c->id))
+		fail("rdma_destroy_id: %s", strerror(errno));
+	c->id = NULL;
+}

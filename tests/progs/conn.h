@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One RC connection by rdma_cm with one CQ, for test programs: everything that
+ * goes wrong ends the program with a line that says what, and nothing waits for
+ * ever. Nothing here knows weft.
+ */
+#ifndef CONN_H
+#define CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#define CONN_PRIVATE	56	/* octets of private data that every transport takes */
+
+struct conn {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *listener;	/* server */
+	struct rdma_cm_id *id;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	uint32_t max_inline;		/* granted */
+	int ird, ord;			/* what the device can */
+	int timeout_ms;			/* of anything that is waited for */
+	bool busy_poll;			/* do not sleep on events */
+	bool gone;			/* the peer has disconnected */
+	uint8_t peer[CONN_PRIVATE];	/* the peer's private data */
+};
+
+/* The name that error lines begin with. */
+extern const char *conn_program;
+
+/* Prints "program: FAIL ..." and exits with 1. */
+void fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+/* Server: listens, and takes one request after another. */
+void conn_listen(struct conn *c, const char *addr, const char *port);
+void conn_await_request(struct conn *c);
+/* Client: c->id is bound to a device afterwards. */
+void conn_resolve(struct conn *c, const char *host, const char *port);
+
+/* PD, CQ and QP on the device of c->id. */
+void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline);
+
+/* After the receives are posted. Both return when the connection is there. */
+void conn_accept(struct conn *c, const void *private_data, uint8_t len);
+void conn_connect(struct conn *c, const void *private_data, uint8_t len);
+
+/* What an area of memory is used for decides its access; the program ends without it. */
+struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access);
+
+/*
+ * Up to @n completions, at least one unless the peer has disconnected and no
+ * more will come, or @timeout_ms have passed: then 0.
+ */
+int conn_poll(struct conn *c, struct ibv_wc *wc, int n, int timeout_ms);
+
+/* Disconnects and frees all but the listener and the event channel. */
+void conn_close(struct conn *c);
+
+#endif
