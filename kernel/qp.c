@@ -281,7 +281,7 @@ static int qp_reset(struct weft_qp *qp)
 {
 	enum ib_qp_state now = qp_state(qp);
 
-	if (now != IB_QPS_RESET && now != IB_QPS_INIT && now != IB_QPS_ERR)
+	if (now == IB_QPS_RTS || now == IB_QPS_SQD)
 		return -EINVAL;
 	if (READ_ONCE(qp->conn))
 		return -EBUSY;
@@ -297,13 +297,17 @@ static int qp_reset(struct weft_qp *qp)
 	return 0;
 }
 
-static int qp_init_state(struct weft_qp *qp)
+/*
+ * INIT and RTR: names only, which rdma_cm gives on the way. What makes a QP
+ * able to receive and send is a connection (RFC 5040 §5.1).
+ */
+static int qp_prepare(struct weft_qp *qp, enum ib_qp_state to)
 {
 	enum ib_qp_state now = qp_state(qp);
 
-	if (now != IB_QPS_RESET && now != IB_QPS_INIT)
+	if (now != to && now != IB_QPS_INIT && (now != IB_QPS_RESET || to != IB_QPS_INIT))
 		return -EINVAL;
-	WRITE_ONCE(qp->ib_state, IB_QPS_INIT);
+	WRITE_ONCE(qp->ib_state, to);
 	return 0;
 }
 
@@ -327,10 +331,9 @@ static int qp_move(struct weft_qp *qp, enum ib_qp_state to)
 	case IB_QPS_RESET:
 		return qp_reset(qp);
 	case IB_QPS_INIT:
-		return qp_init_state(qp);
 	case IB_QPS_RTR:
+		return qp_prepare(qp, to);
 	case IB_QPS_RTS:
-		/* RFC 5040 §5.1: only a connection makes it so. */
 		return qp_state(qp) == IB_QPS_RTS ? 0 : -EINVAL;
 	case IB_QPS_SQD:
 		return qp_drain(qp);

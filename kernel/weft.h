@@ -129,7 +129,7 @@ struct weft_qp {
 	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
-	enum ib_qp_state ib_state;	/* RESET or INIT; from RTS on core.state tells */
+	enum ib_qp_state ib_state;	/* RESET, INIT, RTR; from RTS on core.state tells */
 	unsigned long events;		/* WEFT_QP_ERROR_TOLD */
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
 	struct completion freed;
