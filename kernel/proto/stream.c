@@ -69,23 +69,6 @@ static enum weft_rx_event rx_early(struct weft_stream *st, struct weft_cur *in)
 
 /* Judging a whole FPDU */
 
-/* Sums all but the CRC field of the @len octets at @c, then compares. */
-static bool crc_matches(const struct weft_cur *in, u32 len)
-{
-	const u8 *p = weft_cur_peek(in, len);
-	u8 field[WEFT_MPA_CRC_SIZE];
-	struct weft_cur c;
-	u32 crc;
-
-	len -= WEFT_MPA_CRC_SIZE;
-	if (likely(p))
-		return weft_get32_le(p + len) == ~weft_crc32c(~0u, p, len);
-	c = *in;
-	crc = weft_cur_crc(&c, ~0u, len);
-	weft_cur_copy(&c, field, sizeof(field));
-	return weft_get32_le(field) == ~crc;
-}
-
 /*
  * Keeps the headers: DDP's, and of all but Sends what follows it, where a
  * Read Request, an Atomic or a Terminate stands. @len: octets at @p.
@@ -107,54 +90,58 @@ static void keep_raw(struct weft_fpdu *fpdu, const u8 *p, u32 len)
 }
 
 /* RFC 5044 and 5041 have no code for a ULPDU shorter than its header. */
-static enum weft_err too_short(struct weft_fpdu *fpdu, const u8 *p, u32 len)
+static enum weft_err too_short(struct weft_fpdu *fpdu, const u8 *p)
 {
 	memset(&fpdu->ddp, 0, sizeof(fpdu->ddp));
-	memcpy(fpdu->raw, p, len);
-	fpdu->raw_len = (u8)len;
-	fpdu->payload_len = len;
+	memcpy(fpdu->raw, p, fpdu->ulpdu_len);
+	fpdu->raw_len = (u8)fpdu->ulpdu_len;
+	fpdu->payload_len = 0;
 	return WEFT_E_RDMAP_UNSPECIFIED;
 }
 
-/* The verdict on a segment whose first @len octets are at @p. */
+/* The verdict on a segment whose first octets, up to RAW_MAX, are at @p. */
 static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu,
-			   const u8 *p, u32 len)
+			   const u8 *p, u32 ulpdu_len)
 {
-	u32 hdr_len, least;
+	u32 len = min_t(u32, ulpdu_len, RAW_MAX);
 	enum weft_err e;
 
+	fpdu->ulpdu_len = (u16)ulpdu_len;
 	if (unlikely(!len || len < weft_ddp_len(p[0])))
-		return too_short(fpdu, p, len);
+		return too_short(fpdu, p);
 	weft_ddp_read(p, &fpdu->ddp);
 	keep_raw(fpdu, p, len);
-	hdr_len = weft_ddp_len(p[0]);
-	fpdu->payload_len = fpdu->ulpdu_len - hdr_len;
-	weft_cur_skip(&fpdu->payload, hdr_len);
+	fpdu->payload_len = ulpdu_len - weft_ddp_len(p[0]);
 	e = weft_rdmap_check(&fpdu->ddp, st->ext);
 	if (unlikely(e))
 		return e;
-	least = weft_opcode_header_len(weft_rdmap_opcode(fpdu->ddp.rdmap));
-	return unlikely(fpdu->payload_len < least) ? WEFT_E_RDMAP_UNSPECIFIED : WEFT_OK;
+	if (unlikely(fpdu->payload_len < weft_opcode_header_len(weft_rdmap_opcode(fpdu->ddp.rdmap))))
+		return WEFT_E_RDMAP_UNSPECIFIED;
+	return WEFT_OK;
 }
 
-/* An FPDU that MPA finds valid; fpdu->payload stands on its ULPDU. */
-static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu)
+/* An FPDU that MPA finds valid; the first octets of its ULPDU, up to RAW_MAX, are at @p. */
+static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu,
+				 const u8 *p, u32 ulpdu_len)
 {
-	u32 len = min_t(u32, fpdu->payload.left, RAW_MAX);
-	const u8 *p = weft_cur_peek(&fpdu->payload, len);
-	u8 head[RAW_MAX];
-	enum weft_err e;
+	enum weft_err e = judge(st, fpdu, p, ulpdu_len);
 
 	st->rx_fpdus++;
-	fpdu->ulpdu_len = (u16)fpdu->payload.left;
-	if (unlikely(!p)) {
-		struct weft_cur c = fpdu->payload;
-
-		weft_cur_copy(&c, head, len);
-		p = head;
-	}
-	e = judge(st, fpdu, p, len);
 	return likely(!e) ? WEFT_RX_FPDU : fail(st, e);
+}
+
+/* The same where the ULPDU, at @c, may lie in several pieces. */
+static enum weft_rx_event report_pieces(struct weft_stream *st, struct weft_fpdu *fpdu,
+					const struct weft_cur *c)
+{
+	struct weft_cur first = *c;
+	u8 head[RAW_MAX];
+	enum weft_rx_event ev;
+
+	weft_cur_copy(&first, head, min_t(u32, c->left, sizeof(head)));
+	ev = report(st, fpdu, head, c->left);
+	weft_cur_slice(&fpdu->payload, c, c->left - fpdu->payload_len, fpdu->payload_len);
+	return ev;
 }
 
 /* An FPDU that MPA finds invalid: nothing in it can be trusted. */
@@ -262,8 +249,8 @@ static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *
 	/* RFC 5044 §8 code 3 comes "in the event that the CRC is valid". */
 	if (st->rx_marker_bad)
 		return refuse(st, fpdu, WEFT_E_MPA_MARKER);
-	fpdu->payload = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
-	return report(st, fpdu);
+	c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
+	return report_pieces(st, fpdu, &c);
 }
 
 static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
@@ -285,49 +272,83 @@ static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
 
 /* In place */
 
-/* Returns the length of the FPDU at @in if it is whole in hand, else 0. */
-static u32 whole_len(const struct weft_cur *in, u32 *ulpdu_len)
+/* Nearly all FPDUs lie in one piece: @p, @len octets with length and trailer. */
+static enum weft_rx_event rx_one_piece(struct weft_stream *st, struct weft_cur *in,
+				       struct weft_fpdu *fpdu, const u8 *p, u32 len)
 {
-	u8 both[WEFT_MPA_LEN_SIZE];
-	const u8 *p = both;
-	u32 len;
+	u32 ulpdu_len = weft_get16(p);
+	u32 summed = len - WEFT_MPA_CRC_SIZE;
+	enum weft_rx_event ev;
 
-	if (in->left < WEFT_MPA_LEN_SIZE)
-		return 0;
-	if (likely(in->seg->len - in->off >= WEFT_MPA_LEN_SIZE)) {
-		p = in->seg->p + in->off;
-	} else {
-		struct weft_cur c = *in;
-
-		weft_cur_copy(&c, both, sizeof(both));
-	}
-	*ulpdu_len = weft_get16(p);
-	len = weft_mpa_fpdu_len(*ulpdu_len);
-	return len <= in->left ? len : 0;
+	if (st->agreed.crc &&
+	    unlikely(weft_get32_le(p + summed) != ~weft_crc32c(~0u, p, summed)))
+		ev = refuse(st, fpdu, WEFT_E_MPA_CRC);
+	else
+		ev = report(st, fpdu, p + WEFT_MPA_LEN_SIZE, ulpdu_len);
+	/* The trailer follows in the same piece, so the payload's end is not its end. */
+	fpdu->payload.seg = in->seg;
+	fpdu->payload.off = in->off + WEFT_MPA_LEN_SIZE + ulpdu_len - fpdu->payload_len;
+	fpdu->payload.left = fpdu->payload_len;
+	weft_cur_skip(in, len);
+	return ev;
 }
 
-static enum weft_rx_event rx_in_place(struct weft_stream *st, struct weft_cur *in,
-				      struct weft_fpdu *fpdu, u32 len, u32 ulpdu_len)
+/* Sums all but the CRC field of the @len octets at @c, then compares. */
+static bool crc_matches(struct weft_cur c, u32 len)
 {
-	bool valid = !st->agreed.crc || crc_matches(in, len);
+	u32 crc = ~weft_cur_crc(&c, ~0u, len - WEFT_MPA_CRC_SIZE);
+	u8 field[WEFT_MPA_CRC_SIZE];
 
-	weft_cur_slice(&fpdu->payload, in, WEFT_MPA_LEN_SIZE, ulpdu_len);
+	weft_cur_copy(&c, field, sizeof(field));
+	return weft_get32_le(field) == crc;
+}
+
+static enum weft_rx_event rx_pieces(struct weft_stream *st, struct weft_cur *in,
+				    struct weft_fpdu *fpdu, u32 len, u32 ulpdu_len)
+{
+	struct weft_cur c = *in;
+
 	weft_cur_skip(in, len);
-	return likely(valid) ? report(st, fpdu) : refuse(st, fpdu, WEFT_E_MPA_CRC);
+	if (st->agreed.crc && !crc_matches(c, len))
+		return refuse(st, fpdu, WEFT_E_MPA_CRC);
+	weft_cur_skip(&c, WEFT_MPA_LEN_SIZE);
+	c.left = ulpdu_len;
+	return report_pieces(st, fpdu, &c);
+}
+
+static u32 peek_length(struct weft_cur c)
+{
+	u8 both[WEFT_MPA_LEN_SIZE];
+
+	weft_cur_copy(&c, both, sizeof(both));
+	return weft_get16(both);
+}
+
+/* An FPDU that begins at @in: in place if it is whole in hand, else by the stage. */
+static enum weft_rx_event rx_fresh(struct weft_stream *st, struct weft_cur *in,
+				   struct weft_fpdu *fpdu)
+{
+	const u8 *p = weft_cur_peek(in, WEFT_MPA_LEN_SIZE);
+	u32 len, ulpdu_len;
+
+	if (unlikely(in->left < WEFT_MPA_LEN_SIZE))
+		return rx_stage(st, in, fpdu);
+	ulpdu_len = likely(p) ? weft_get16(p) : peek_length(*in);
+	len = weft_mpa_fpdu_len(ulpdu_len);
+	if (unlikely(len > in->left))
+		return rx_stage(st, in, fpdu);
+	if (likely(len <= in->seg->len - in->off))
+		return rx_one_piece(st, in, fpdu, p, len);
+	return rx_pieces(st, in, fpdu, len, ulpdu_len);
 }
 
 static enum weft_rx_event rx_fpdu(struct weft_stream *st, struct weft_cur *in,
 				  struct weft_fpdu *fpdu)
 {
-	u32 len, ulpdu_len;
-
 	if (st->rx_reported)
 		stage_drop(st);
-	if (!st->rx_staged && !st->agreed.rx_markers) {
-		len = whole_len(in, &ulpdu_len);
-		if (likely(len))
-			return rx_in_place(st, in, fpdu, len, ulpdu_len);
-	}
+	if (likely(!st->rx_staged && !st->agreed.rx_markers))
+		return rx_fresh(st, in, fpdu);
 	return rx_stage(st, in, fpdu);
 }
 

@@ -104,7 +104,9 @@ void host_deliver(struct host *h, const struct weft_seg *seg, u32 n)
 	struct weft_fpdu f;
 	struct weft_cur in;
 
-	memset(&f, 0, sizeof(f));
+	/* Not zero: what the stream does not set must not look set. */
+	memset(&f, 0xA5, sizeof(f));
+	f.raw_len = 0;
 	weft_cur_init(&in, seg, n);
 	while (handle(h, weft_stream_rx(&h->st, &in, &f), &f))
 		;

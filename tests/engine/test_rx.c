@@ -243,6 +243,8 @@ static void a_ulpdu_shorter_than_its_headers_is_an_error_in_time(void **state)
 		assert_int_equal(e->raw_len, r->raw_len);
 		assert_memory_equal(e->raw, ulpdu, e->raw_len);
 		assert_int_equal(e->ulpdu_len, r->raw_len ? r->len : 0);
+		/* Its DDP header is there or, when it was cut, zero. */
+		assert_int_equal(e->ddp.dv, r->len >= (r->tagged ? 14 : 18));
 		host_free(&h);
 		ref_free(&w);
 	}

@@ -117,6 +117,28 @@ static void no_header_is_attached_that_did_not_come_whole(void **state)
 	}
 }
 
+/* RFC 5040 §4.8: the length "MUST be present when the D bit is set", valid when M is. */
+static void the_length_is_there_with_either_bit(void **state)
+{
+	struct weft_term t = { .layer = 1, .etype = 2, .code = 3, .m = true, .seg_len = 0x102 };
+	u8 out[64], d[64] = { 0x12, 3, 0x40, 0, 1, 2 };
+
+	(void)state;
+	assert_ptr_equal(weft_term_write(out, &t), out + 6);
+	assert_memory_equal(out, "\x12\x03\x80\x00\x01\x02", 6);
+	t.m = false;
+	t.d = true;
+	t.hdr_len = 14;
+	memset(t.hdr, 0xC1, 14);
+	memset(d + 6, 0xC1, 14);
+	assert_ptr_equal(weft_term_write(out, &t), out + 20);
+	assert_memory_equal(out, d, 20);
+	/* Read: D alone skips the length and does not believe it. */
+	weft_term_read(guarded(0, d, 20), 20, &t);
+	assert_int_equal(t.seg_len, 0);
+	assert_int_equal(t.hdr_len, 14);
+}
+
 static void same_term(const struct weft_term *a, const struct weft_term *b)
 {
 	assert_int_equal(a->layer, b->layer);
@@ -202,6 +224,7 @@ int main(void)
 		cmocka_unit_test(the_table_above_is_complete),
 		cmocka_unit_test(each_error_has_its_exact_terminate),
 		cmocka_unit_test(no_header_is_attached_that_did_not_come_whole),
+		cmocka_unit_test(the_length_is_there_with_either_bit),
 		cmocka_unit_test(a_terminate_is_read_as_it_was_made),
 		cmocka_unit_test(a_terminate_may_be_cut_anywhere),
 		cmocka_unit_test(a_terminate_may_be_longer_than_it_says),
