@@ -501,6 +501,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */
 		weft_qp_set_error(qp);
+		weft_qp_flushed(qp);
 		if (qp->conn)
 			weft_conn_post(qp->conn, WEFT_CEV_WAKE);
 		break;
@@ -508,12 +509,6 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 	case WEFT_EV_RTS:
 		break;
 	}
-}
-
-/* No SRQ is offered yet. */
-bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
-{
-	return false;
 }
 
 /* ---- life ---- */

@@ -114,7 +114,12 @@ enum weft_denial weft_host_reg_mr(struct weft_qpc *core, const struct weft_wr_re
 	return d;
 }
 
-/* ---- completions ---- */
+/* ---- receive entries and completions ---- */
+
+bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
+{
+	return weft_srq_pop(qp_of(core)->srq, recv);
+}
 
 void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe *cqe)
 {

@@ -93,6 +93,9 @@ int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_
 int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 
+/* Takes the oldest entry off @srq: false if there is none. Any context. */
+bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv);
+
 /* SGEs that a receive entry of @stride slots has room for. */
 static inline u32 weft_rq_max_sge(u32 stride)
 {

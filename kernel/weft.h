@@ -261,8 +261,6 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void weft_qp_set_error(struct weft_qp *qp);
 /* WEFT_EV_FLUSHED: tells a user of an SRQ that the QP takes no more; any context. */
 void weft_qp_flushed(struct weft_qp *qp);
-/* Takes an entry off @srq: weft_host_srq_pop() for a QP that has one. */
-bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv);
 
 /*
  * The memory behind @addr of a held region: returns its kernel address and in
