@@ -449,7 +449,7 @@ static void untagged_messages_are_numbered_by_queue(struct world *w)	/* DDP-10, 
 	}
 }
 
-static void a_long_send_is_cut_as_ddp_asks(struct world *w)		/* DDP-01 to 04, 09, 13, 15 */
+static void a_long_send_is_cut_as_ddp_asks(struct world *w)	/* DDP-01 to 04, 09, 13, 15 */
 {
 	u32 at = 0;
 	struct pdu d;

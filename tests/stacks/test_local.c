@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Work that sends nothing: fast registration and invalidation by a kernel
+ * consumer. The stage's memory. Turns between answers and own work.
+ */
+#include "world.h"
+
+/* A kernel consumer with a region that is not registered yet. */
+struct kernel {
+	struct world w;
+	struct host_mr *mr;
+};
+
+static void kernel_init(struct kernel *k)
+{
+	struct peer_cfg c;
+
+	peer_cfg_init(&c);
+	c.dut_initiates = true;
+	c.side.qp.kernel = true;
+	world_init(&k->w, &c, WIRE_WHOLE);
+	k->mr = host_mr_new_fast(&k->w.p->s.host, PD, WORLD_BASE, 64);
+}
+
+static void post_reg(struct kernel *k, u64 wr_id, u32 stag)
+{
+	const struct host_wr wr = {
+		.wr_id = wr_id, .opcode = WEFT_WR_REG_MR, .flags = SIG,
+		.reg = { .stag = stag, .access = RW },
+	};
+
+	side_post(&k->w.p->s, &wr);
+	peer_run(k->w.p);
+}
+
+static void post_inv(struct kernel *k, u64 wr_id, u8 flags, u32 stag)
+{
+	const struct host_wr wr = {
+		.wr_id = wr_id, .opcode = WEFT_WR_LOCAL_INV, .flags = flags | SIG,
+		.inv_stag = stag,
+	};
+
+	side_post(&k->w.p->s, &wr);
+	peer_run(k->w.p);
+}
+
+static void write_refused(struct kernel *k, u32 stag)
+{
+	struct pdu *d = p_tagged(P_WRITE, true, stag, WORLD_BASE, "bad", 3), copy = *d;
+
+	peer_say(k->w.p, d);
+	peer_expect_terminate(k->w.p, 1, 1, 0x00, &copy, false);
+}
+
+static void reg_mr_makes_a_region_usable_with_its_new_key(void **state)
+{
+	struct kernel k;
+	u32 stag;
+
+	kernel_init(&k);
+	stag = k.mr->r.stag ^ 0x33;
+	post_reg(&k, 1, stag);
+	assert_int_equal(expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS).opcode, WEFT_WCO_REG_MR);
+	peer_say(k.w.p, p_tagged(P_WRITE, true, stag, WORLD_BASE, "good", 4));
+	assert_memory_equal(k.mr->mem, "good", 4);
+	/* The key that it had before is a wrong one now. */
+	write_refused(&k, stag ^ 0x33);
+	assert_memory_equal(k.mr->mem, "good", 4);
+	world_fini(&k.w);
+}
+
+static void before_reg_mr_a_region_is_unusable(void **state)
+{
+	struct kernel k;
+
+	kernel_init(&k);
+	write_refused(&k, k.mr->r.stag);
+	world_fini(&k.w);
+}
+
+static void after_local_invalidate_a_region_is_unusable(void **state)
+{
+	struct kernel k;
+
+	kernel_init(&k);
+	post_reg(&k, 1, k.mr->r.stag);
+	post_inv(&k, 2, 0, k.mr->r.stag);
+	expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	assert_int_equal(expect_cqe(k.w.p->s.scq, 2, WEFT_WC_SUCCESS).opcode,
+			 WEFT_WCO_LOCAL_INV);
+	write_refused(&k, k.mr->r.stag);
+	world_fini(&k.w);
+}
+
+static void registering_twice_fails(void **state)
+{
+	struct kernel k;
+
+	kernel_init(&k);
+	post_reg(&k, 1, k.mr->r.stag);
+	post_reg(&k, 2, k.mr->r.stag);
+	expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 2, WEFT_WC_LOC_PROT_ERR);
+	peer_expect_terminate(k.w.p, 0, 0, 0x00, NULL, false);
+	world_fini(&k.w);
+}
+
+static void a_user_region_cannot_be_invalidated(void **state)
+{
+	struct kernel k;
+
+	kernel_init(&k);
+	post_inv(&k, 2, 0, k.w.rw->r.stag);
+	expect_cqe(k.w.p->s.scq, 2, WEFT_WC_LOC_PROT_ERR);
+	assert_true(k.w.rw->r.valid);
+	world_fini(&k.w);
+}
+
+/* The Write's octets are copied before the region behind them goes. */
+static void invalidate_waits_for_the_write_before_it(void **state)
+{
+	struct kernel k;
+	struct host_wr inv;
+
+	kernel_init(&k);
+	post_reg(&k, 1, k.mr->r.stag);
+	memcpy(k.mr->mem, "write me", 8);
+	inv = (struct host_wr){
+		.wr_id = 3, .opcode = WEFT_WR_LOCAL_INV, .flags = SIG, .inv_stag = k.mr->r.stag,
+	};
+	side_write(&k.w.p->s, 2, SIG, k.mr, 0, 8, k.w.rw, 0);
+	side_post(&k.w.p->s, &inv);
+	side_write(&k.w.p->s, 4, SIG, k.w.rw, 0, 8, k.w.rw, 0);
+	peer_run(k.w.p);
+	assert_memory_equal(peer_expect(k.w.p, P_T | P_L, P_WRITE)->body, "write me", 8);
+	peer_expect(k.w.p, P_T | P_L, P_WRITE);
+	expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 2, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 3, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 4, WEFT_WC_SUCCESS);
+	assert_false(k.mr->r.valid);
+	world_fini(&k.w);
+}
+
+static void a_fenced_invalidate_waits_for_the_read_before_it(void **state)
+{
+	struct kernel k;
+
+	kernel_init(&k);
+	post_reg(&k, 1, k.mr->r.stag);
+	side_read(&k.w.p->s, 2, SIG, k.mr, 0, 8, k.w.rw, 0);
+	post_inv(&k, 3, WEFT_WR_FENCE, k.mr->r.stag);
+	expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_no_cqe(k.w.p->s.scq);
+	assert_true(k.mr->r.valid);
+	peer_say(k.w.p, p_tagged(P_READ_RESP, true, k.mr->r.stag, WORLD_BASE, "readback", 8));
+	expect_cqe(k.w.p->s.scq, 2, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 3, WEFT_WC_SUCCESS);
+	assert_memory_equal(k.mr->mem, "readback", 8);
+	assert_false(k.mr->r.valid);
+	world_fini(&k.w);
+}
+
+/* Its slots and its completion wait for the Read, though nothing else does. */
+static void a_local_request_completes_behind_the_read_before_it(void **state)
+{
+	struct kernel k;
+
+	kernel_init(&k);
+	side_read(&k.w.p->s, 1, SIG, k.w.rw, 0, 8, k.w.rw, 0);
+	post_reg(&k, 2, k.mr->r.stag);
+	assert_true(k.mr->r.valid);
+	expect_no_cqe(k.w.p->s.scq);
+	peer_say(k.w.p, p_tagged(P_READ_RESP, true, k.w.rw->r.stag, WORLD_BASE, NULL, 8));
+	expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 2, WEFT_WC_SUCCESS);
+	world_fini(&k.w);
+}
+
+/* ---- the stage's memory ---- */
+
+static void init_limited(struct world *w, s32 chunks)
+{
+	struct peer_cfg c;
+
+	peer_cfg_init(&c);
+	world_init(w, &c, WIRE_BYTES);
+	w->p->s.qp->chunk_limit = chunks;
+}
+
+static void without_a_chunk_the_connection_ends(void **state)
+{
+	struct world w;
+
+	init_limited(&w, 0);
+	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE, "abcd", 4));
+	peer_expect_terminate(w.p, 0, 0, 0x00, NULL, false);
+	world_expect_untouched(&w, NULL);
+	world_expect_flushed(&w, 0);
+	world_fini(&w);
+}
+
+static void out_of_chunks_in_mid_fpdu_the_connection_ends(void **state)
+{
+	struct world w;
+
+	init_limited(&w, 2);
+	peer_say(w.p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE, NULL, 60000));
+	peer_expect_terminate(w.p, 0, 0, 0x00, NULL, false);
+	world_expect_untouched(&w, NULL);
+	world_fini(&w);
+}
+
+static void the_longest_fpdu_goes_through_the_stage(void **state)	/* MPA-65, MPA-69 */
+{
+	struct host_mr *mr;
+	struct world w;
+	u32 i;
+
+	init_limited(&w, -1);
+	mr = host_mr_new(&w.p->s.host, PD, BASE, 65535, RW);
+	for (i = 0; i < 3; i++) {
+		u8 fill[65535 - 14];
+
+		memset(fill, 'a' + i, sizeof(fill));
+		peer_say(w.p, p_tagged(P_WRITE, true, mr->r.stag, BASE, fill, sizeof(fill)));
+		assert_memory_equal(mr->mem, fill, sizeof(fill));
+		/* And most of it goes back at once. */
+		assert_in_range(w.p->s.qp->chunks, 0, 1);
+	}
+	world_fini(&w);
+}
+
+/* ---- turns ---- */
+
+static void answers_and_own_work_take_turns(struct world *w)
+{
+	u32 i, reads = 0, sends = 0;
+	struct pdu d;
+
+	for (i = 1; i <= 8; i++)
+		side_send(&w->p->s, i, SIG, w->rw, 0, 8);
+	for (i = 1; i <= 8; i++)
+		peer_add(w->p, p_read_req(i, i, 0, 8, w->rw->r.stag, WORLD_BASE));
+	peer_flush(w->p);
+	for (i = 0; i < 16; i++) {
+		assert_true(peer_next(w->p, &d));
+		if ((d.rdmap & 0x0F) == P_SEND)
+			sends++;
+		else
+			reads++;
+		/* Neither gets far ahead. */
+		assert_in_range(reads + 2 - sends, 0, 4);
+	}
+	assert_int_equal(sends, 8);
+	assert_int_equal(reads, 8);
+}
+
+static void a_blocked_queue_does_not_block_answers(struct world *w)
+{
+	u32 i;
+
+	/* More Reads than ORD, a fenced Send: nothing of ours can go. */
+	for (i = 0; i < 9; i++)
+		side_read(&w->p->s, i, SIG, w->rw, 0, 8, w->rw, 0);
+	side_send(&w->p->s, 9, SIG | WEFT_WR_FENCE, w->rw, 0, 8);
+	peer_run(w->p);
+	for (i = 0; i < 8; i++)
+		peer_expect(w->p, P_L, P_READ_REQ);
+	peer_expect_silence(w->p);
+	for (i = 1; i <= 8; i++)
+		peer_expect_alive(w->p, i, w->rw);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reg_mr_makes_a_region_usable_with_its_new_key),
+		cmocka_unit_test(before_reg_mr_a_region_is_unusable),
+		cmocka_unit_test(after_local_invalidate_a_region_is_unusable),
+		cmocka_unit_test(registering_twice_fails),
+		cmocka_unit_test(a_user_region_cannot_be_invalidated),
+		cmocka_unit_test(invalidate_waits_for_the_write_before_it),
+		cmocka_unit_test(a_fenced_invalidate_waits_for_the_read_before_it),
+		cmocka_unit_test(a_local_request_completes_behind_the_read_before_it),
+		cmocka_unit_test(without_a_chunk_the_connection_ends),
+		cmocka_unit_test(out_of_chunks_in_mid_fpdu_the_connection_ends),
+		cmocka_unit_test(the_longest_fpdu_goes_through_the_stage),
+		CASE_INITIATOR(answers_and_own_work_take_turns),
+		CASE_INITIATOR(a_blocked_queue_does_not_block_answers),
+	};
+
+	return cmocka_run_group_tests_name("stacks: local work", tests, NULL, NULL);
+}
