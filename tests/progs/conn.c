@@ -218,6 +218,9 @@ struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access)
 
 	if (!mr)
 		fail("ibv_reg_mr of %zu bytes: %s", len, strerror(errno));
+	if (c->n_mrs == sizeof(c->mrs) / sizeof(c->mrs[0]))
+		fail("too many memory regions");
+	c->mrs[c->n_mrs++] = mr;
 	return mr;
 }
 
@@ -287,6 +290,9 @@ void conn_close(struct conn *c)
 {
 	rdma_disconnect(c->id);
 	rdma_destroy_qp(c->id);
+	while (c->n_mrs)
+		if (ibv_dereg_mr(c->mrs[--c->n_mrs]))
+			fail("ibv_dereg_mr: %s", strerror(errno));
 	if (ibv_destroy_cq(c->cq))
 		fail("ibv_destroy_cq: %s", strerror(errno));
 	if (ibv_destroy_comp_channel(c->comp))

@@ -28,6 +28,8 @@ struct conn {
 	bool busy_poll;			/* do not sleep on events */
 	bool gone;			/* the peer has disconnected */
 	uint8_t peer[CONN_PRIVATE];	/* the peer's private data */
+	struct ibv_mr *mrs[8];		/* all that conn_reg() gave out */
+	unsigned int n_mrs;
 };
 
 /* The name that error lines begin with. */
@@ -49,7 +51,7 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 void conn_accept(struct conn *c, const void *private_data, uint8_t len);
 void conn_connect(struct conn *c, const void *private_data, uint8_t len);
 
-/* What an area of memory is used for decides its access; the program ends without it. */
+/* Registers memory; conn_close() lets go of it. */
 struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access);
 
 /*
