@@ -399,6 +399,17 @@ static enum weft_tx_result rest(struct weft_qpc *qp)
 	return WEFT_TX_FIN;
 }
 
+/*
+ * RFC 5044 §7.1.2 (4) holds a responder's FPDUs until the initiator's first, but
+ * not the FIN of one that has none to send: a close looks into the ring.
+ */
+static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
+{
+	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
+		sq_empty(qp);
+	return rest(qp);
+}
+
 static bool has_said_all(const struct weft_qpc *qp)
 {
 	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
@@ -417,9 +428,8 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 			return rest(qp);
 		if (qp->fin_out || qp->state == WEFT_QPS_IDLE)
 			return WEFT_TX_IDLE;
-		/* MPA-30: a responder waits for the initiator's first FPDU. */
 		if (!weft_stream_may_send(qp->st))
-			return qp->peer_fin ? rest(qp) : WEFT_TX_IDLE;
+			return rest_at_gate(qp);
 		switch (choose(qp)) {
 		case PICK_MSG:
 			return WEFT_TX_FPDU;

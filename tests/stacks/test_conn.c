@@ -169,6 +169,28 @@ static void the_rtr_read_counts_against_ord(void **state)
 	pair_fini(&p);
 }
 
+static void an_rtr_read_answered_with_octets_is_refused(void **state)
+{
+	static const u8 reply[24] = "MPA ID Rep Frame\x50\2\0\4\x80\x08\x40\x08";
+	struct weft_seg seg = { reply, sizeof(reply) };
+	struct pdu *bad = p_tagged(P_READ_RESP, true, 1, 0, NULL, 4), copy = *bad;
+	struct peer *p = calloc(1, sizeof(*p));
+	struct side_cfg c;
+
+	side_cfg_init(&c);
+	c.link.mpa.p2p = true;
+	c.link.mpa.rtr = WEFT_RTR_READ;
+	side_init(&p->s, true, &c);
+	wire_drop(&p->s.out);
+	p->s.out.dropped = false;
+	host_link_rx(&p->s.link, &seg, 1);
+	peer_run(p);
+	assert_int_equal(peer_expect(p, P_L, P_READ_REQ)->len, 28);
+	peer_say(p, bad);
+	peer_expect_terminate(p, 1, 1, 0x01, &copy, false);
+	peer_free(p);
+}
+
 static void no_common_rtr_ends_with_a_terminate(void **state)		/* ENH-22 */
 {
 	struct pair p;
@@ -315,6 +337,39 @@ static void both_ends_may_close_at_once(void **state)
 		assert_int_equal(drain_cq(t.p.s[1].scq), 1);
 		two_fini(&t);
 	}
+}
+
+/* The gate holds FPDUs; who has none to send may go. */
+static void a_responder_may_close_before_the_first_fpdu(struct world *w)
+{
+	host_link_close(&w->p->s.link);
+	peer_run(w->p);
+	peer_expect_silence(w->p);
+	assert_true(w->p->fin);
+	peer_close(w->p);
+	world_expect_flushed(w, 0);
+}
+
+static void a_close_with_work_behind_the_gate_waits(struct world *w)
+{
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	host_link_close(&w->p->s.link);
+	peer_run(w->p);
+	peer_expect_silence(w->p);
+	assert_false(w->p->fin);
+	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	peer_expect(w->p, P_L, P_SEND);
+	assert_true(w->p->fin);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+}
+
+static void a_broken_ring_behind_the_gate_is_an_error(struct world *w)
+{
+	host_scribble_index(w->p->s.qp, false, 0x10000);
+	host_link_close(&w->p->s.link);
+	peer_run(w->p);
+	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	world_expect_flushed(w, 0);
 }
 
 static void close_says_fin_once_and_nothing_behind_it(struct world *w)	/* RDM-60 */
@@ -592,12 +647,16 @@ int main(void)
 		cmocka_unit_test(rtr_by_read),
 		cmocka_unit_test(rtr_read_works_with_ird_0_and_ord_0),
 		cmocka_unit_test(the_rtr_read_counts_against_ord),
+		cmocka_unit_test(an_rtr_read_answered_with_octets_is_refused),
 		cmocka_unit_test(no_common_rtr_ends_with_a_terminate),
 		cmocka_unit_test(a_rejected_connection_sends_nothing_more),
 		cmocka_unit_test(a_late_accept_is_an_accept),
 		cmocka_unit_test(close_lets_posted_work_out_first),
 		cmocka_unit_test(close_waits_for_the_reads_under_way),
 		cmocka_unit_test(both_ends_may_close_at_once),
+		CASE(a_responder_may_close_before_the_first_fpdu),
+		CASE(a_close_with_work_behind_the_gate_waits),
+		CASE(a_broken_ring_behind_the_gate_is_an_error),
 		CASE_INITIATOR(close_says_fin_once_and_nothing_behind_it),
 		CASE_INITIATOR(what_comes_after_our_fin_is_still_taken),
 		cmocka_unit_test(a_read_is_answered_whole_after_the_peers_fin),

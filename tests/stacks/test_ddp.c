@@ -133,6 +133,12 @@ static void send_with_a_hole_is_not_delivered(struct world *w)		/* DDP-40 */
 	world_expect_flushed(w, 0);
 }
 
+static void more_octets_than_the_receive_in_all_are_refused(struct world *w)
+{
+	peer_say(w->p, p_send(P_SEND, false, 1, 0, NULL, 200));
+	world_refuses_after(w, p_send(P_SEND, false, 1, 0, NULL, 100), 1, 2, 0x04, 0, w->inbox);
+}
+
 static void send_without_last_segment_is_not_delivered(struct world *w) /* DDP-40 */
 {
 	peer_say(w->p, p_send(P_SEND, false, 1, 0, NULL, 4));
@@ -401,6 +407,7 @@ int main(void)
 		CASE(send_of_exactly_its_receive_is_delivered),
 		CASE(send_segments_are_placed_in_any_order),
 		CASE(send_with_a_hole_is_not_delivered),
+		CASE(more_octets_than_the_receive_in_all_are_refused),
 		CASE(send_without_last_segment_is_not_delivered),
 		CASE(new_msn_before_the_last_segment_is_refused),
 		CASE(new_opcode_within_a_message_is_refused),

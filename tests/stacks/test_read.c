@@ -255,6 +255,22 @@ static void read_with_invalidate_invalidates_its_sink(struct world *w)
 	assert_memory_equal(w->fast->mem, "12345678", 8);
 }
 
+static void read_with_invalidate_into_a_user_region_fails(struct world *w)
+{
+	const struct host_wr wr = {
+		.wr_id = 3, .opcode = WEFT_WR_READ_INV, .flags = SIG, .num_sge = 1,
+		.sge = { host_sge(w->rw, 0, 8) }, .rkey = REMOTE,
+	};
+
+	side_post(&w->p->s, &wr);
+	peer_run(w->p);
+	expect_request(w, 1);
+	peer_say(w->p, p_tagged(P_READ_RESP, true, w->rw->r.stag, WORLD_BASE, NULL, 8));
+	expect_cqe(w->p->s.scq, 3, WEFT_WC_LOC_PROT_ERR);
+	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	assert_true(w->rw->r.valid);
+}
+
 /* A Terminate with the headers of Read Request number @msn in it. */
 static void terminate_for(struct world *w, u8 etype, u8 code, u32 msn)
 {
@@ -500,6 +516,7 @@ int main(void)
 		CASE_INITIATOR(a_response_out_of_turn_is_refused),
 		CASE_INITIATOR(a_sink_lost_under_a_read_fails_it),
 		CASE_INITIATOR(read_with_invalidate_invalidates_its_sink),
+		CASE_INITIATOR(read_with_invalidate_into_a_user_region_fails),
 		CASE_INITIATOR(a_terminate_for_a_read_fails_that_read),
 		CASE_INITIATOR(a_terminate_for_another_read_flushes_only),
 		cmocka_unit_test(ord_1_lets_one_read_out),
