@@ -11,11 +11,14 @@ struct emit {
 	const struct fpdu_break *b;
 	uint8_t *out;
 	size_t n;
+	bool any;    /* the length field has begun */
+	size_t head; /* where the length field stands: a Marker may precede it */
 };
 
 static void emit_marker(struct emit *e)
 {
-	uint16_t ptr = (uint16_t)(e->n + e->b->mk_add) | e->b->mk_or;
+	size_t off = e->n - e->head;
+	uint16_t ptr = (uint16_t)(off + e->b->mk_add) | e->b->mk_or;
 
 	put16(e->out + e->n, e->b->mk_reserved);
 	put16(e->out + e->n + 2, ptr);
@@ -27,6 +30,9 @@ static void emit_byte(struct emit *e, uint8_t v)
 	/* A Marker at the first octet of an FPDU belongs to that FPDU. */
 	if (e->tx->markers && (e->tx->pos + e->n) % MARKER_EVERY == 0)
 		emit_marker(e);
+	if (e->n == MARKER_LEN && !e->head && !e->any)
+		e->head = e->n;
+	e->any = true;
 	e->out[e->n++] = v;
 }
 
@@ -69,6 +75,7 @@ struct take {
 	struct fpdu_rx *rx;
 	const uint8_t *in;
 	size_t avail, n;
+	size_t head; /* as in struct emit */
 	struct fpdu *f;
 };
 
@@ -87,8 +94,10 @@ static bool take_marker(struct take *t)
 	t->f->nmarkers++;
 	t->f->mk_reserved_bad |= get16(t->in + t->n) != 0;
 	t->f->mk_low_bad |= (ptr & 3) != 0;
-	t->f->mk_ptr_bad |= (ptr & ~3u) != t->n;
+	t->f->mk_ptr_bad |= (ptr & ~3u) != t->n - t->head;
 	t->n += MARKER_LEN;
+	if (t->n == MARKER_LEN)
+		t->head = t->n;
 	return true;
 }
 

@@ -144,7 +144,11 @@ static void lint_markers(struct stream *s)
 		     "Marker behind the PAD of the FPDU at %u: CRC wrong", f->at);
 }
 
-/* RFC 5044 section 4.5: the EMSS bounds the ULPDU, 128 bounds it from below. */
+/*
+ * RFC 5044 section 4.5: the EMSS bounds the ULPDU, 128 bounds it from below.
+ * An FPDU that has fewer Markers than the formula reckons with, and so fits
+ * with more payload, does what the formula is for.
+ */
 static void lint_mulpdu(struct stream *s)
 {
 	const struct fpdu *f = &s->m.f;
@@ -154,7 +158,8 @@ static void lint_mulpdu(struct stream *s)
 		over += 4 * ((s->emss + MARKER_EVERY - 1) / MARKER_EVERY);
 	max = s->emss > over + 128 ? s->emss - over : 128;
 	lint(s->c, s->rx.markers ? "MPA-55" : "MPA-54",
-	     f->len <= max && (f->len >= 128 || s->m.s.last),
+	     (f->len <= max || f->wire <= s->emss) &&
+	     (f->len >= 128 || s->m.s.last),
 	     "ULPDU of %zu octets%s, EMSS %zu makes it at most %zu", f->len,
 	     s->m.s.last ? "" : " with more to come", s->emss, max);
 }

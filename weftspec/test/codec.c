@@ -82,6 +82,18 @@ static void markers_round_trip(void **state)
 		}
 }
 
+/* FPDUPTR counts from the length field, also when a Marker stands before it. */
+static void pointer_behind_a_leading_marker(void **state)
+{
+	static uint8_t ulpdu[600], wire[700];
+	struct fpdu_tx tx = { .markers = true, .crc = true, .pos = 1024 };
+
+	fpdu_build(&tx, wire, ulpdu, sizeof(ulpdu), NULL);
+	assert_int_equal(get32(wire), 0);
+	assert_int_equal(get16(wire + 4), 600);
+	assert_int_equal(get32(wire + 512), 508);
+}
+
 static void each_break_is_seen(void **state)
 {
 	static struct fpdu_rx rx;
@@ -266,6 +278,7 @@ int main(void)
 		cmocka_unit_test(rfc5044_figure_5),
 		cmocka_unit_test(rfc5044_figure_6),
 		cmocka_unit_test(markers_round_trip),
+		cmocka_unit_test(pointer_behind_a_leading_marker),
 		cmocka_unit_test(each_break_is_seen),
 		cmocka_unit_test(crc_off_still_has_the_field),
 		cmocka_unit_test(startup_frames),
