@@ -6,25 +6,6 @@
 #include "abi.h"
 #include "weft.h"
 
-/* Receive entries must not wrap, and hold what the kernel granted. */
-static int set_up_rq(struct weft_rq *rq, int fd, const struct weft_ring_map *map, uint32_t max_sge)
-{
-	size_t need = offsetof(struct weft_rq_wqe, data) + max_sge * sizeof(struct weft_sge);
-	int err;
-
-	if (!map->slots)
-		return 0;
-	if (!map->stride || map->slots % map->stride ||
-	    (uint64_t)map->stride * WEFT_SLOT_SIZE < need)
-		return EPROTO;
-	err = weft_uring_map(&rq->ring, fd, map);
-	if (err)
-		return err;
-	rq->stride = map->stride;
-	rq->max_sge = max_sge;
-	return 0;
-}
-
 static int set_up_sq(struct weft_sq *sq, int fd, const struct weft_ring_map *map,
 		     const struct ibv_qp_cap *cap, uint64_t features)
 {
@@ -50,9 +31,10 @@ static int map_rings(struct weft_qp *qp, const struct weft_cmd_create_qp_resp *r
 	int err;
 
 	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features);
-	if (err)
+	/* No receive ring: an SRQ serves, or the QP receives nothing. */
+	if (err || !resp->rq.slots)
 		return err;
-	return set_up_rq(&qp->rq, ctx->cmd_fd, &resp->rq, cap->max_recv_sge);
+	return weft_rq_set_up(&qp->rq, ctx->cmd_fd, &resp->rq, cap->max_recv_sge);
 }
 
 /* Everything that belongs to the user's side; the kernel's QP is gone already. */

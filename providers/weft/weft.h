@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
- * queries; cq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
+ * queries; cq.c; srq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
  * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
  *
- * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock.
+ * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock stands alone.
  */
 #ifndef WEFT_PROVIDER_WEFT_H
 #define WEFT_PROVIDER_WEFT_H
@@ -47,6 +47,12 @@ struct weft_cq {
 	struct weft_uring ring;		/* lock */
 };
 
+struct weft_srq {
+	struct verbs_srq vsrq;
+	pthread_spinlock_t lock;
+	struct weft_rq rq;		/* lock */
+};
+
 struct weft_qp {
 	struct verbs_qp vqp;
 
@@ -77,6 +83,11 @@ static inline struct weft_cq *to_weft_cq(struct ibv_cq *cq)
 	return container_of(cq, struct weft_cq, vcq.cq);
 }
 
+static inline struct weft_srq *to_weft_srq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct weft_srq, vsrq.srq);
+}
+
 static inline struct weft_qp *to_weft_qp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct weft_qp, vqp.qp);
@@ -102,6 +113,17 @@ int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 
 /* Drops the completions of a QP that is gone, or is empty again. */
 void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);
+
+/* srq.c */
+struct ibv_srq *weft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+int weft_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask);
+int weft_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int weft_destroy_srq(struct ibv_srq *ibsrq);
+int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+		       struct ibv_recv_wr **bad_wr);
+
+/* Maps the ring of an RQ or SRQ and checks that it can be one; an errno value. */
+int weft_rq_set_up(struct weft_rq *rq, int fd, const struct weft_ring_map *map, uint32_t max_sge);
 
 /* qp.c */
 struct ibv_qp *weft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);

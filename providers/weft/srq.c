@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Shared receive queues. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "abi.h"
+#include "weft.h"
+
+int weft_rq_set_up(struct weft_rq *rq, int fd, const struct weft_ring_map *map, uint32_t max_sge)
+{
+	size_t need = offsetof(struct weft_rq_wqe, data) + max_sge * sizeof(struct weft_sge);
+	int err;
+
+	/* An entry must hold what the kernel granted, and must not wrap. */
+	if (!map->stride || map->slots % map->stride ||
+	    (uint64_t)map->stride * WEFT_SLOT_SIZE < need)
+		return EPROTO;
+	err = weft_uring_map(&rq->ring, fd, map);
+	if (err)
+		return err;
+	rq->stride = map->stride;
+	rq->max_sge = max_sge;
+	return 0;
+}
+
+struct ibv_srq *weft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct weft_cmd_create_srq cmd = {};
+	struct weft_cmd_create_srq_resp resp = {};
+	struct weft_srq *srq;
+	int err;
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
+	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd.ibv_cmd, sizeof(cmd),
+				 &resp.ibv_resp, sizeof(resp));
+	if (err)
+		goto free_srq;
+	err = weft_rq_set_up(&srq->rq, pd->context->cmd_fd, &resp.srq, attr->attr.max_sge);
+	if (err)
+		goto destroy_srq;
+	return &srq->vsrq.srq;
+
+destroy_srq:
+	ibv_cmd_destroy_srq(&srq->vsrq.srq);
+free_srq:
+	pthread_spin_destroy(&srq->lock);
+	free(srq);
+	errno = err;
+	return NULL;
+}
+
+int weft_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+{
+	struct ibv_modify_srq cmd = {};
+
+	/* A new size means a new ring, and this command brings no answer that could name it. */
+	if (mask & IBV_SRQ_MAX_WR)
+		return EOPNOTSUPP;
+	return ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd));
+}
+
+int weft_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+int weft_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+	int err = ibv_cmd_destroy_srq(ibsrq);
+
+	/* EBUSY while a QP uses it: then all stays as it is. */
+	if (err)
+		return err;
+	weft_uring_unmap(&srq->rq.ring);
+	pthread_spin_destroy(&srq->lock);
+	free(srq);
+	return 0;
+}
+
+int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct weft_srq *srq = to_weft_srq(ibsrq);
+	int err = 0;
+
+	pthread_spin_lock(&srq->lock);
+	for (; wr; wr = wr->next) {
+		err = weft_rq_add_wr(&srq->rq, wr);
+		if (err) {
+			*bad_wr = wr;
+			break;
+		}
+	}
+	/* Nobody sleeps on an SRQ: a message that finds it empty is an error at once. */
+	weft_uring_publish(&srq->rq.ring);
+	pthread_spin_unlock(&srq->lock);
+	return err;
+}
