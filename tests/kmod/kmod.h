@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A kernel consumer of RDMA that tests what no user program can: two ends of
+ * one connection in one module, both over rdma_cm, against any iWARP device.
+ * Loading the module runs the cases; the kernel log has a line for each
+ * ("weft_kmod: ok NAME" or "not ok NAME: why"), and insmod fails if one did.
+ */
+#ifndef WEFT_KMOD_H
+#define WEFT_KMOD_H
+
+#include <linux/completion.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+
+#define DEPTH		64		/* work requests a queue */
+#define WAIT		(5 * HZ)
+
+/* A work request under way; its completion fills wc. */
+struct op {
+	struct ib_cqe cqe;
+	struct ib_wc wc;
+	struct completion done;
+	u32 order;			/* place among all completions of its end */
+};
+
+/* One end of the connection. */
+struct end {
+	const char *name;
+	struct rdma_cm_id *id;
+	struct ib_pd *pd;
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+	struct ib_srq *srq;
+	struct completion step;		/* rdma_cm has moved on */
+	int status;			/* what the last step said */
+	atomic_t in_handler;		/* comp_handler under way */
+	bool reentered;			/* it was called twice at once */
+	atomic_t completions;
+	unsigned long qp_events;	/* bits of enum ib_event_type */
+	unsigned long srq_events;
+};
+
+struct pair {
+	struct end c, s;		/* client, server */
+	struct rdma_cm_id *listener;
+	struct completion connected;	/* the server's end */
+	bool use_srq;			/* of the server */
+};
+
+/* pair.c */
+int pair_connect(struct pair *p, bool use_srq);
+void pair_close(struct pair *p);
+
+void op_init(struct op *op);
+/* Waits for @op: 0 when it completed with @status, -ETIME or -EIO otherwise. */
+int op_wait(struct op *op, enum ib_wc_status status);
+
+int post_send_buf(struct end *e, struct op *op, void *buf, u32 len, int flags);
+int post_recv_buf(struct end *e, struct op *op, void *buf, u32 len);
+
+/* cases.c */
+int run_cases(void);
+
+#endif

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Two connected ends, and the work requests that every case posts. */
+#include <linux/inet.h>
+#include <linux/module.h>
+
+#include "kmod.h"
+
+static char *addr = "127.0.0.1";
+module_param(addr, charp, 0444);
+MODULE_PARM_DESC(addr, "IPv4 address of the device to test, on this machine");
+
+static unsigned short port = 7999;
+module_param(port, ushort, 0444);
+
+/* ---- completions ---- */
+
+static void op_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct op *op = container_of(wc->wr_cqe, struct op, cqe);
+	struct end *e = cq->cq_context;
+
+	op->wc = *wc;
+	op->order = atomic_inc_return(&e->completions);
+	complete(&op->done);
+}
+
+void op_init(struct op *op)
+{
+	memset(op, 0, sizeof(*op));
+	op->cqe.done = op_done;
+	init_completion(&op->done);
+}
+
+int op_wait(struct op *op, enum ib_wc_status status)
+{
+	if (!wait_for_completion_timeout(&op->done, WAIT))
+		return -ETIME;
+	return op->wc.status == status ? 0 : -EIO;
+}
+
+/* Polls, arms and polls again inside the handler, as ULPs do. */
+static void comp_handler(struct ib_cq *cq, void *context)
+{
+	struct end *e = context;
+	struct ib_wc wc;
+
+	if (atomic_inc_return(&e->in_handler) != 1)
+		e->reentered = true;
+	do {
+		while (ib_poll_cq(cq, 1, &wc) > 0)
+			wc.wr_cqe->done(cq, &wc);
+	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
+	atomic_dec(&e->in_handler);
+}
+
+static void qp_event(struct ib_event *ev, void *context)
+{
+	struct end *e = context;
+
+	set_bit(ev->event, &e->qp_events);
+}
+
+static void srq_event(struct ib_event *ev, void *context)
+{
+	struct end *e = context;
+
+	set_bit(ev->event, &e->srq_events);
+}
+
+/* ---- work requests ---- */
+
+int post_send_buf(struct end *e, struct op *op, void *buf, u32 len, int flags)
+{
+	struct ib_sge sge = {
+		.addr = (uintptr_t)buf,
+		.length = len,
+		.lkey = e->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &op->cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED | flags,
+	};
+
+	return ib_post_send(e->qp, &wr, NULL);
+}
+
+int post_recv_buf(struct end *e, struct op *op, void *buf, u32 len)
+{
+	struct ib_sge sge = {
+		.addr = (uintptr_t)buf,
+		.length = len,
+		.lkey = e->pd->local_dma_lkey,
+	};
+	struct ib_recv_wr wr = { .wr_cqe = &op->cqe, .sg_list = &sge, .num_sge = 1 };
+
+	if (e->srq)
+		return ib_post_srq_recv(e->srq, &wr, NULL);
+	return ib_post_recv(e->qp, &wr, NULL);
+}
+
+/* ---- ends ---- */
+
+static int end_create_srq(struct end *e)
+{
+	struct ib_srq_init_attr attr = {
+		.event_handler = srq_event,
+		.srq_context = e,
+		.attr = { .max_wr = DEPTH, .max_sge = 1 },
+		.srq_type = IB_SRQT_BASIC,
+	};
+	struct ib_srq *srq = ib_create_srq(e->pd, &attr);
+
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
+	e->srq = srq;
+	return 0;
+}
+
+static int end_create_queues(struct end *e)
+{
+	struct ib_cq_init_attr cq_attr = { .cqe = 4 * DEPTH };
+	struct ib_qp_init_attr attr = {
+		.event_handler = qp_event,
+		.qp_context = e,
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.srq = e->srq,
+		.cap = {
+			.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = 4,
+			.max_recv_sge = 1,
+			.max_inline_data = 64,
+		},
+	};
+	struct ib_cq *cq = ib_create_cq(e->id->device, comp_handler, NULL, e, &cq_attr);
+	int rv;
+
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
+	e->cq = cq;
+	ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	attr.send_cq = attr.recv_cq = cq;
+	rv = rdma_create_qp(e->id, e->pd, &attr);
+	e->qp = rv ? NULL : e->id->qp;
+	return rv;
+}
+
+static int end_create(struct end *e, bool use_srq)
+{
+	struct ib_pd *pd = ib_alloc_pd(e->id->device, 0);
+	int rv;
+
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	e->pd = pd;
+	rv = use_srq ? end_create_srq(e) : 0;
+	return rv ?: end_create_queues(e);
+}
+
+static void end_init(struct end *e, const char *name)
+{
+	e->name = name;
+	init_completion(&e->step);
+}
+
+static void end_destroy(struct end *e)
+{
+	if (e->qp)
+		rdma_destroy_qp(e->id);
+	if (e->id)
+		rdma_destroy_id(e->id);
+	if (e->cq)
+		ib_free_cq(e->cq);
+	if (e->srq)
+		ib_destroy_srq(e->srq);
+	if (e->pd)
+		ib_dealloc_pd(e->pd);
+}
+
+/* ---- connecting ---- */
+
+static int server_request(struct pair *p, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
+	int rv;
+
+	p->s.id = id;
+	id->context = p;
+	rv = end_create(&p->s, p->use_srq) ?: rdma_accept(id, &param);
+	p->s.status = rv;
+	if (rv)
+		complete(&p->connected);
+	/* pair_close() destroys the id, refused or not. */
+	return 0;
+}
+
+static int server_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct pair *p = id->context;
+
+	switch (ev->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return server_request(p, id);
+	case RDMA_CM_EVENT_ESTABLISHED:
+		complete(&p->connected);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int client_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
+{
+	struct pair *p = id->context;
+
+	if (ev->event == RDMA_CM_EVENT_DISCONNECTED || ev->event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
+		return 0;
+	p->c.status = ev->status;
+	complete(&p->c.step);
+	return 0;
+}
+
+static int client_step(struct pair *p, int started)
+{
+	if (started)
+		return started;
+	if (!wait_for_completion_timeout(&p->c.step, WAIT))
+		return -ETIMEDOUT;
+	return p->c.status;
+}
+
+static int client_connect(struct pair *p, struct sockaddr *sa)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
+	int rv;
+
+	p->c.id = rdma_create_id(&init_net, client_event, p, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(p->c.id)) {
+		rv = PTR_ERR(p->c.id);
+		p->c.id = NULL;
+		return rv;
+	}
+	rv = client_step(p, rdma_resolve_addr(p->c.id, NULL, sa, 5000));
+	rv = rv ?: client_step(p, rdma_resolve_route(p->c.id, 5000));
+	rv = rv ?: end_create(&p->c, false);
+	return rv ?: client_step(p, rdma_connect(p->c.id, &param));
+}
+
+static int server_listen(struct pair *p, struct sockaddr *sa)
+{
+	p->listener = rdma_create_id(&init_net, server_event, p, RDMA_PS_TCP, IB_QPT_RC);
+	if (IS_ERR(p->listener)) {
+		int rv = PTR_ERR(p->listener);
+
+		p->listener = NULL;
+		return rv;
+	}
+	return rdma_bind_addr(p->listener, sa) ?: rdma_listen(p->listener, 4);
+}
+
+int pair_connect(struct pair *p, bool use_srq)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = in_aton(addr),
+	};
+	int rv;
+
+	memset(p, 0, sizeof(*p));
+	p->use_srq = use_srq;
+	end_init(&p->c, "client");
+	end_init(&p->s, "server");
+	init_completion(&p->connected);
+	rv = server_listen(p, (struct sockaddr *)&sin) ?:
+	     client_connect(p, (struct sockaddr *)&sin);
+	if (rv)
+		return rv;
+	if (!wait_for_completion_timeout(&p->connected, WAIT))
+		return -ETIMEDOUT;
+	return p->s.status;
+}
+
+void pair_close(struct pair *p)
+{
+	if (p->c.id)
+		rdma_disconnect(p->c.id);
+	if (p->s.id)
+		rdma_disconnect(p->s.id);
+	end_destroy(&p->c);
+	end_destroy(&p->s);
+	if (p->listener)
+		rdma_destroy_id(p->listener);
+}
+
+static int __init weft_kmod_init(void)
+{
+	return run_cases();
+}
+
+static void __exit weft_kmod_exit(void)
+{
+}
+
+module_init(weft_kmod_init);
+module_exit(weft_kmod_exit);
+MODULE_DESCRIPTION("tests of a kernel consumer of RDMA");
+MODULE_LICENSE("Dual BSD/GPL");
