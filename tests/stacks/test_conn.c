@@ -673,5 +673,5 @@ int main(void)
 		cmocka_unit_test(fpdus_start_segments),
 	};
 
-	return cmocka_run_group_tests_name("stacks: connections", tests, NULL, NULL);
+	return RUN_TESTS("stacks: connections", tests);
 }

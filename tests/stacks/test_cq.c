@@ -331,5 +331,5 @@ int main(void)
 		cmocka_unit_test(srq_entries_wrap_around_the_rings_end),
 	};
 
-	return cmocka_run_group_tests_name("stacks: CQ and SRQ", tests, NULL, NULL);
+	return RUN_TESTS("stacks: CQ and SRQ", tests);
 }

@@ -387,5 +387,5 @@ int main(void)
 		cmocka_unit_test(many_seeds),
 	};
 
-	return cmocka_run_group_tests_name("stacks: data", tests, NULL, NULL);
+	return RUN_TESTS("stacks: data", tests);
 }

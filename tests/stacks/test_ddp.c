@@ -443,5 +443,5 @@ int main(void)
 		CASE(a_ulpdu_shorter_than_its_header_ends_the_connection),
 	};
 
-	return cmocka_run_group_tests_name("stacks: DDP", tests, NULL, NULL);
+	return RUN_TESTS("stacks: DDP", tests);
 }

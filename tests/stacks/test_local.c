@@ -291,5 +291,5 @@ int main(void)
 		CASE_INITIATOR(a_blocked_queue_does_not_block_answers),
 	};
 
-	return cmocka_run_group_tests_name("stacks: local work", tests, NULL, NULL);
+	return RUN_TESTS("stacks: local work", tests);
 }

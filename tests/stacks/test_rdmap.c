@@ -662,5 +662,5 @@ int main(void)
 		CASE(text_is_not_rdma),
 	};
 
-	return cmocka_run_group_tests_name("stacks: RDMAP", tests, NULL, NULL);
+	return RUN_TESTS("stacks: RDMAP", tests);
 }

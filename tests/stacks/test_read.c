@@ -532,5 +532,5 @@ int main(void)
 		CASE_INITIATOR(a_long_send_is_cut_as_ddp_asks),
 	};
 
-	return cmocka_run_group_tests_name("stacks: Reads and order", tests, NULL, NULL);
+	return RUN_TESTS("stacks: Reads and order", tests);
 }

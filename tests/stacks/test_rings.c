@@ -225,5 +225,5 @@ int main(void)
 		cmocka_unit_test(no_wakeup_is_lost_with_many_slots),
 	};
 
-	return cmocka_run_group_tests_name("stacks: rings between threads", tests, NULL, NULL);
+	return RUN_TESTS("stacks: rings between threads", tests);
 }

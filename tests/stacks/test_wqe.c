@@ -674,5 +674,5 @@ int main(void)
 		CASE_INITIATOR(receive_index_jumps),
 	};
 
-	return cmocka_run_group_tests_name("stacks: work requests", tests, NULL, NULL);
+	return RUN_TESTS("stacks: work requests", tests);
 }
