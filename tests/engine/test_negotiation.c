@@ -146,7 +146,7 @@ static void a_revision_2_initiator_asks_enhanced(void **state)
 	assert_int_equal(req.pd_len, 77);
 	i.rev = 1;
 	weft_mpa_request(&i, 0, &req);
-	assert_true(!req.enhanced && !req.p2p && !req.rtr);
+	assert_true(!req.enhanced && !req.p2p && !req.rtr && !req.ird && !req.ord);
 	assert_int_equal(req.rev, 1);
 }
 

@@ -162,6 +162,24 @@ static void a_refusal_after_a_stop_changes_nothing(void **state)
 	assert_int_equal(st.rx_error, WEFT_OK);
 }
 
+static void a_stop_after_a_refusal_leaves_nothing_to_tell(void **state)
+{
+	struct weft_stream st;
+	struct weft_seg seg = { (const u8 *)"\0", 1 };
+	struct weft_fpdu f;
+	struct weft_cur in;
+
+	(void)state;
+	weft_stream_init(&st, true);
+	weft_stream_start(&st, &plain_agreed);
+	weft_cur_init(&in, &seg, 1);
+	assert_int_equal(weft_stream_rx(&st, &in, &f), WEFT_RX_CHUNK);
+	weft_stream_lend(&st, NULL);
+	weft_stream_stop(&st);
+	assert_int_equal(weft_stream_rx(&st, &in, &f), WEFT_RX_MORE);
+	assert_int_equal(in.left, 0);
+}
+
 static void a_staged_payload_stays_until_the_next_call(void **state)
 {
 	struct ref_wire w;
@@ -280,6 +298,7 @@ int main(void)
 		cmocka_unit_test(chunks_are_kept_for_the_next_fpdu),
 		cmocka_unit_test(no_memory_is_a_local_error_told_once),
 		cmocka_unit_test(a_refusal_after_a_stop_changes_nothing),
+		cmocka_unit_test(a_stop_after_a_refusal_leaves_nothing_to_tell),
 		cmocka_unit_test(a_staged_payload_stays_until_the_next_call),
 		cmocka_unit_test(only_unused_chunks_are_given_back_while_receiving),
 		cmocka_unit_test(reclaiming_all_ends_the_stream),
