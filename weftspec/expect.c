@@ -33,6 +33,8 @@ enum end wait_end(struct stream *s, int ms, unsigned int *other)
 	if (!other)
 		other = &dummy;
 	*other = 0;
+	if (s->had_term) /* a sentinel came upon it */
+		return after_terminate(s);
 	for (;;) {
 		int left = (int)((end - now()) * 1000);
 		enum rx r = receive(s, left > 0 ? left : 0);

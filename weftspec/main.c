@@ -283,10 +283,17 @@ static int run_cases(struct options *o)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if (run_probe(&run, why, sizeof(why))) {
-		fprintf(stderr, "weftspec: no ordinary connection to the peer: %s\n",
+	switch (run_probe(&run, why, sizeof(why))) {
+	case PROBE_UNREACHABLE:
+		fprintf(stderr, "weftspec: the peer cannot be reached: %s\n",
 			why);
 		return 2;
+	case PROBE_FAILED: /* worth a report, not a refusal */
+		fprintf(stderr, "weftspec: an ordinary conversation with the peer fails: %s\n",
+			why);
+		break;
+	case PROBE_OK:
+		break;
 	}
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);

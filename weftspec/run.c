@@ -393,12 +393,12 @@ static void learn(struct run *run, struct ctx *c)
 	/* A Terminate with headers shows which way its bits are laid. */
 	g = mk_write(0x5eaf0000, 0, "12345678", 8);
 	send_seg(s, &g);
+	f->known = true;
 	if (wait_end(s, run->o->patience_ms, NULL) == END_TERM)
 		f->quirk = s->term.read_as;
-	f->known = true;
 }
 
-int run_probe(struct run *run, char *why, size_t size)
+enum probe run_probe(struct run *run, char *why, size_t size)
 {
 	static const struct wcase w = { .row = "probe" };
 	struct job j = { .w = &w, .role = run->o->host ? ROLE_R : ROLE_I };
@@ -411,5 +411,7 @@ int run_probe(struct run *run, char *why, size_t size)
 		learn(run, &c);
 	close_all(&c);
 	snprintf(why, size, "%s", j.r->actual);
-	return run->facts->known ? 0 : -1;
+	if (run->facts->known)
+		return PROBE_OK;
+	return j.r->unreachable ? PROBE_UNREACHABLE : PROBE_FAILED;
 }

@@ -31,8 +31,9 @@ struct run {
 
 /* Fills run->jobs from the cases that the options ask for. */
 int run_plan(struct run *run);
-/* First conversation: is there a peer, what can it do.  0, or -1. */
-int run_probe(struct run *run, char *why, size_t size);
+/* First conversation: is there a peer, what can it do. */
+enum probe { PROBE_OK, PROBE_FAILED, PROBE_UNREACHABLE };
+enum probe run_probe(struct run *run, char *why, size_t size);
 void run_all(struct run *run);
 extern volatile int run_stop;
 

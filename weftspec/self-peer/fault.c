@@ -46,6 +46,8 @@ void fault_list(void)
 void fault_start(struct fault_dir *in, struct fault_dir *out, bool initiator)
 {
 	in->initiator = out->initiator = initiator;
+	in->other = out;
+	out->other = in;
 	in->msn[0] = in->msn[1] = in->msn[2] = 1;
 	if (fault_is(F_NONE))
 		return;

@@ -45,6 +45,7 @@ struct fault_dir {
 	uint8_t held[70000];    /* an FPDU that waits to be overtaken */
 	size_t held_len;
 	struct session **session;
+	struct fault_dir *other;
 };
 
 bool fault_is(enum fault f);

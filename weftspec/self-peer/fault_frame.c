@@ -39,7 +39,7 @@ static void change_words(uint8_t *words, uint8_t asked_m)
 		e.a = !e.a;
 	if (fault_is(FR_BCD0))
 		e.b = e.c = e.d = false;
-	if (fault_is(FR_BCD1))
+	if (fault_is(FR_BCD1) && e.b + e.c + e.d > 1)
 		e.b = e.d = false;
 	if (fault_is(FR_BCD_ALL))
 		e.b = e.c = e.d = true;
@@ -80,8 +80,12 @@ static size_t out_frame(struct fault_dir *d, struct fault_dir *in, size_t len,
 	if (f[16] & MPA_S && f[17] >= 2 && len >= MPA_HEAD + MPA_ENH)
 		change_words(f + MPA_HEAD, in->flags & MPA_M);
 	change_flags(f, in);
-	if (fault_is(FR_PD))
-		put16(f + 18, len - MPA_HEAD > 8 ? len - MPA_HEAD - 4 : 0);
+	if (fault_is(FR_PD) && len > MPA_HEAD && f[len - 1] == 0x5a)
+		put16(f + 18, len - MPA_HEAD - 1);
+	if (fault_is(FR_WORDS)) {
+		len = MPA_HEAD + 2;
+		put16(f + 18, 2);
+	}
 	memcpy(dst, f, len);
 	if (fault_is(FR_PD_BIG)) {
 		put16(dst + 18, 600);
@@ -105,12 +109,19 @@ static size_t make_right(struct fault_dir *d, uint8_t *dst)
 	memcpy(dst, key, MPA_KEY);
 	if (dst[17] > 2 || (d->initiator && dst[17] != 2))
 		dst[17] = d->initiator ? 2 : 1;
-	if (d->initiator) {
-		dst[16] &= ~MPA_R;
-		dst[16] |= MPA_S;
-	}
 	if (claim < len - MPA_HEAD)
 		len = MPA_HEAD + claim;
+	if (d->initiator) {
+		dst[16] &= ~MPA_R;
+		if (!(dst[16] & MPA_S) || d->buf[17] != 2) {
+			/* Words it never had: IRD and ORD of 16. */
+			memmove(dst + MPA_HEAD + MPA_ENH, dst + MPA_HEAD,
+				len - MPA_HEAD);
+			put32(dst + MPA_HEAD, 0x00100010);
+			len += MPA_ENH;
+		}
+		dst[16] |= MPA_S;
+	}
 	if (dst[16] & MPA_S && dst[17] == 2 && len < MPA_HEAD + MPA_ENH) {
 		memset(dst + len, 0, MPA_HEAD + MPA_ENH - len);
 		len = MPA_HEAD + MPA_ENH;
@@ -127,6 +138,10 @@ static size_t in_frame(struct fault_dir *d, size_t len, uint8_t *dst)
 
 	d->flags = f[16];
 	d->rev = f[17];
+	if (fault_is(I_V1) && f[17] == 2) {
+		f[16] &= ~MPA_S;
+		f[17] = 1;
+	}
 	if (fault_is(I_FRAME_STRICT) && f[16] & (MPA_RES | MPA_R))
 		f[0] ^= 1;
 	if (fault_is(I_PD) && len > MPA_HEAD + 60)

@@ -48,7 +48,7 @@ static bool lost(struct fault_dir *d, const struct seg *g)
 		return true;
 	if (fault_is(I_LAST_IGNORED) && g->op == OP_READ_REQ && !g->last)
 		return true;
-	return fault_is(I_IRD) && g->op == OP_READ_REQ && ++reads > 16;
+	return fault_is(I_IRD) && g->op == OP_READ_REQ && ++reads > 3;
 }
 
 static void unchecked(struct fault_dir *d, struct seg *g)
@@ -72,6 +72,10 @@ static void unchecked(struct fault_dir *d, struct seg *g)
 	if (fault_is(I_RR_LONG) && g->op == OP_READ_REQ &&
 	    g->len > RDMA_READ_LEN)
 		g->len = RDMA_READ_LEN;
+	if (fault_is(F_INVAL_ANY) && g->op == OP_SEND_INV) {
+		fault_invalidate(d);
+		g->op = OP_SEND;
+	}
 	if (fault_is(I_INVAL) && g->op == OP_SEND_INV)
 		g->op = OP_SEND;
 	if (fault_is(I_INVAL) && g->op == OP_SEND_SE_INV)

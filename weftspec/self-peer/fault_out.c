@@ -75,8 +75,8 @@ static void change_request(struct fault_dir *d, struct seg *g)
 	if (g->tagged || g->op != OP_READ_REQ || g->len < RDMA_READ_LEN)
 		return;
 	memcpy(data, g->data, RDMA_READ_LEN);
-	rreq_read(data, &d->read);
-	d->resp_got = 0;
+	rreq_read(data, &d->other->read);
+	d->other->resp_got = 0;
 	if (fault_is(O_RR))
 		data[RDMA_READ_LEN - 1] ^= 1;
 	g->data = data;

@@ -519,3 +519,11 @@ uint8_t *fault_receive(struct fault_dir *d, size_t *room)
 	*room = REFL_RECV_STRIDE;
 	return s ? s->arena + AT_RECV : NULL;
 }
+
+void fault_invalidate(struct fault_dir *d)
+{
+	struct session *s = d->session ? *d->session : NULL;
+
+	if (s && s->mr[REFL_RW])
+		s->mr[REFL_RW]->r.valid = false;
+}

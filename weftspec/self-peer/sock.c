@@ -197,7 +197,8 @@ static void link_start(struct end *e, const u8 *pd, u16 pd_len)
 	socklen_t len = sizeof(mss);
 
 	getsockopt(e->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len);
-	c.emss = fault_is(F_BIG_FPDU) ? 16000 : mss > 0 ? mss : 536;
+	c.emss = fault_is(F_BIG_FPDU) ? 16000 :
+		 fault_is(O_HUGE) ? 65532 : mss > 0 ? mss : 536;
 	host_link_init(&e->link, e->qp ? e->qp : e->idle_qp, e->initiator, &c,
 		       &ops, e);
 }
@@ -232,7 +233,8 @@ static void expire(void)
 
 	for (struct end *e = ends, *next; e; e = next) {
 		next = e->next;
-		if (e->deadline && t > e->deadline && !fault_is(F_NO_TIMEOUT))
+		if (e->deadline && t > e->deadline && !fault_is(F_NO_TIMEOUT) &&
+		    !fault_is(F_NO_CLOSE))
 			e->gone = true;
 		if (e->gone)
 			end_free(e);
@@ -309,6 +311,8 @@ static struct addrinfo *resolve(const char *where, int flags)
 int sock_serve(const char *where)
 {
 	struct addrinfo *ai = resolve(where, AI_PASSIVE);
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
 	int one = 1, lfd = ai ? socket(ai->ai_family, SOCK_STREAM, 0) : -1;
 
 	if (lfd >= 0)
@@ -318,7 +322,10 @@ int sock_serve(const char *where)
 		perror("self-peer: listen");
 		return 1;
 	}
-	puts("ready");
+	getsockname(lfd, (struct sockaddr *)&a, &len);
+	printf("ready %d\n", ntohs(a.ss_family == AF_INET6 ?
+	       ((struct sockaddr_in6 *)&a)->sin6_port :
+	       ((struct sockaddr_in *)&a)->sin_port));
 	fflush(stdout);
 	loop(lfd);
 	return 0;
