@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+
+#include "shared.h"
+
+static struct ibv_sge sgl[WEFT_MAX_SGE + 1];
+
+static void make_rq(struct shared *s, struct weft_rq *rq, struct weft_rqq *kern, uint32_t entries,
+		    uint32_t max_sge, uint32_t idx)
+{
+	uint32_t stride = weft_rq_stride(max_sge);
+
+	ring_make(s, entries * stride, idx);
+	*rq = (struct weft_rq){ .ring = s->user, .stride = stride, .max_sge = max_sge };
+	weft_rqq_init(kern, s->mem, entries * stride, max_sge);
+	kern->q.idx = idx;
+}
+
+static struct ibv_recv_wr recv_of(uint64_t id, int num_sge)
+{
+	return (struct ibv_recv_wr){ .wr_id = id, .sg_list = sgl, .num_sge = num_sge };
+}
+
+static void receives_of_every_shape(void **state)
+{
+	uint32_t max_sge, n;
+
+	for (max_sge = 0; max_sge <= WEFT_MAX_SGE; max_sge++) {
+		for (n = 0; n <= max_sge; n++) {
+			struct ibv_recv_wr wr = recv_of(77 + n, n);
+			struct weft_recv got;
+			struct weft_rqq kern;
+			struct weft_rq rq;
+			struct shared s;
+
+			/* Starting at the last entry: the second one wraps. */
+			make_rq(&s, &rq, &kern, 4, max_sge, 3 * weft_rq_stride(max_sge));
+			assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
+			assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
+			weft_uring_publish(&rq.ring);
+			assert_int_equal(weft_rqq_pop(&kern, &got), 1);
+			assert_int_equal(weft_rqq_pop(&kern, &got), 1);
+			assert_true(got.wr_id == 77 + n);
+			assert_int_equal(got.num_sge, n);
+			assert_memory_equal(got.sge, sgl, n * sizeof(sgl[0]));
+			assert_int_equal(weft_rqq_pop(&kern, &got), 0);
+			ring_free(&s);
+		}
+	}
+}
+
+static void full_ring_says_enomem(void **state)
+{
+	struct ibv_recv_wr wr = recv_of(1, 1);
+	struct weft_recv got;
+	struct weft_rqq kern;
+	struct weft_rq rq;
+	struct shared s;
+	int i;
+
+	make_rq(&s, &rq, &kern, 8, 4, 0xfffffff0);
+	for (i = 0; i < 8; i++)
+		assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
+	assert_int_equal(weft_rq_add_wr(&rq, &wr), ENOMEM);
+	weft_uring_publish(&rq.ring);
+	assert_int_equal(weft_rqq_pop(&kern, &got), 1);
+	assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
+	assert_int_equal(weft_rq_add_wr(&rq, &wr), ENOMEM);
+	ring_free(&s);
+}
+
+static void too_many_sges_are_refused(void **state)
+{
+	struct ibv_recv_wr wr = recv_of(1, 4);
+	struct weft_rqq kern;
+	struct weft_rq rq;
+	struct shared s;
+
+	make_rq(&s, &rq, &kern, 8, 3, 0);
+	ring_fill_guard(&s);
+	assert_int_equal(weft_rq_add_wr(&rq, &wr), EINVAL);
+	wr.num_sge = -1;
+	assert_int_equal(weft_rq_add_wr(&rq, &wr), EINVAL);
+	assert_int_equal(rq.ring.idx, 0);
+	ring_check_guard(&s, 0, 0);
+	ring_free(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(receives_of_every_shape),
+		cmocka_unit_test(full_ring_says_enomem),
+		cmocka_unit_test(too_many_sges_are_refused),
+	};
+	uint32_t i;
+
+	for (i = 0; i <= WEFT_MAX_SGE; i++)
+		sgl[i] = (struct ibv_sge){ .addr = 0x1000 * i, .length = i, .lkey = ~i };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
