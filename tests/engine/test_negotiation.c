@@ -116,6 +116,28 @@ static void a_revision_1_request_gets_a_plain_revision_1_reply(void **state)
 	assert_int_equal(s.resp.ord, 9);
 }
 
+/* Callers' structs come from the stack: what is not agreed must be zero, not left over. */
+static void nothing_is_left_over_from_before(void **state)
+{
+	struct weft_mpa_cfg c = cfg(1, 4, 5);
+	struct weft_mpa_frame req, rep;
+	struct weft_mpa_agreed a;
+	bool retry;
+
+	(void)state;
+	memset(&req, 0xA5, sizeof(req));
+	memset(&rep, 0xA5, sizeof(rep));
+	memset(&a, 0xA5, sizeof(a));
+	weft_mpa_request(&c, 0, &req);
+	assert_true(!req.reply && !req.reject && !req.p2p && !req.rtr && !req.ird && !req.ord);
+	weft_mpa_reply(&c, &req, false, 0, &rep, &a);
+	assert_true(rep.reply && !rep.enhanced && !rep.p2p && !rep.rtr && !rep.ird && !rep.ord);
+	assert_true(!a.enhanced && !a.p2p && !a.rtr && !a.crc && !a.tx_markers);
+	memset(&a, 0xA5, sizeof(a));
+	assert_int_equal(weft_mpa_reply_check(&c, &req, &rep, &a, &retry), WEFT_OK);
+	assert_true(!a.enhanced && !a.p2p && !a.rtr && !a.crc && !a.tx_markers);
+}
+
 static void an_unenhanced_revision_2_request_gets_its_like(void **state)
 {
 	struct weft_mpa_cfg r = cfg(2, 8, 9);
@@ -466,6 +488,7 @@ int main(void)
 		cmocka_unit_test(markers_are_each_receivers_own_choice),
 		cmocka_unit_test(responder_judges_the_revision),
 		cmocka_unit_test(a_revision_1_request_gets_a_plain_revision_1_reply),
+		cmocka_unit_test(nothing_is_left_over_from_before),
 		cmocka_unit_test(an_unenhanced_revision_2_request_gets_its_like),
 		cmocka_unit_test(a_revision_2_initiator_asks_enhanced),
 		cmocka_unit_test(initiator_judges_revision_and_s),
