@@ -249,6 +249,7 @@ static const struct ib_device_ops weft_device_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = WEFT_DRIVER_ID,
 	.uverbs_abi_ver = WEFT_ABI_VERSION,
+	.device_group = &weft_options,
 
 	.alloc_hw_port_stats = weft_alloc_hw_port_stats,
 	.alloc_mr = weft_alloc_mr,

@@ -35,6 +35,10 @@ void weft_port_readdressed(struct weft_device *dev, struct net_device *nd);
 /* A new object of a kind that is limited: 0 or -ENOMEM. */
 int weft_account(atomic_t *count, int max);
 
+/* ---- options.c ---- */
+
+extern const struct attribute_group weft_options;
+
 /* ---- ucontext.c ---- */
 
 extern const struct uapi_definition weft_uapi_defs[];

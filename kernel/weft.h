@@ -2,12 +2,13 @@
 /*
  * The driver's objects and what its files ask of each other.
  *
- * Files: main.c (module, rdma link), device.c (ib_device, port, GID, netdev
- * notifier, PDs, counters), ucontext.c (contexts, rings and their mmap, the kick
- * methods), cq.c, qp.c (verbs), post.c (kernel consumers' posts), mr.c (STag
- * table, pages), host.c (what core/host.h asks), conn.c (one connection's socket:
- * lock, callbacks, receive run, life), conn_tx.c (send run), cm.c (iw_cm:
- * connect, listen, accept, reject, close). verbs.h lists the operations.
+ * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
+ * counters), options.c (sysfs), ucontext.c (contexts, rings and their mmap, the
+ * kick methods), cq.c, qp.c, srq.c (verbs), post.c (kernel consumers' posts),
+ * mr.c (STag table, pages), host.c (what core/host.h asks), conn.c (one
+ * connection's socket: lock, callbacks, receive run, life), conn_tx.c (send
+ * run), sock.c (TCP sockets), cm*.c (iw_cm: connect, listen, accept, reject,
+ * close). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
  * qp->post_lock is a leaf for kernel consumers' posts.

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A device's options, /sys/class/infiniband/DEVICE/weft/. They hold for the
+ * connections made from then on; weft(4) explains them.
+ *
+ * ib_verbs.h asks new drivers to use netlink in place of device_group. RDMA
+ * netlink has no attributes of a driver's own, and module parameters would
+ * hold for all devices at once: until there are, it is this one file.
+ */
+#include <linux/device.h>
+#include <linux/sysfs.h>
+
+#include "verbs.h"
+
+#define TIMEOUT_MIN_MS	100
+#define TIMEOUT_MAX_MS	(10 * 60 * 1000)
+
+static struct weft_device *dev_of(struct device *device)
+{
+	return rdma_device_to_drv_device(device, struct weft_device, ibdev);
+}
+
+static ssize_t store_bool(const char *buf, size_t n, bool *opt)
+{
+	bool on;
+	int rv = kstrtobool(buf, &on);
+
+	if (rv)
+		return rv;
+	WRITE_ONCE(*opt, on);
+	return n;
+}
+
+static ssize_t store_timeout(const char *buf, size_t n, unsigned int *opt)
+{
+	unsigned int ms;
+	int rv = kstrtouint(buf, 0, &ms);
+
+	if (rv)
+		return rv;
+	if (ms < TIMEOUT_MIN_MS || ms > TIMEOUT_MAX_MS)
+		return -ERANGE;
+	WRITE_ONCE(*opt, ms);
+	return n;
+}
+
+/* ---- MPA ---- */
+
+static ssize_t crc_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(dev_of(d)->crc));
+}
+
+static ssize_t crc_store(struct device *d, struct device_attribute *a, const char *buf, size_t n)
+{
+	return store_bool(buf, n, &dev_of(d)->crc);
+}
+
+static ssize_t markers_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(dev_of(d)->markers));
+}
+
+static ssize_t markers_store(struct device *d, struct device_attribute *a, const char *buf,
+			     size_t n)
+{
+	return store_bool(buf, n, &dev_of(d)->markers);
+}
+
+static ssize_t mpa_revision_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->mpa_rev));
+}
+
+static ssize_t mpa_revision_store(struct device *d, struct device_attribute *a, const char *buf,
+				  size_t n)
+{
+	u8 rev;
+	int rv = kstrtou8(buf, 0, &rev);
+
+	if (rv)
+		return rv;
+	if (rev != 1 && rev != 2)
+		return -ERANGE;
+	WRITE_ONCE(dev_of(d)->mpa_rev, rev);
+	return n;
+}
+
+/* ---- kinds of the "ready to receive" message, by name ---- */
+
+static const struct {
+	const char *name;
+	u8 bit;
+} rtr_kinds[] = {
+	{ "send", WEFT_RTR_SEND },
+	{ "write", WEFT_RTR_WRITE },
+	{ "read", WEFT_RTR_READ },
+};
+
+static ssize_t rtr_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	u8 rtr = READ_ONCE(dev_of(d)->rtr);
+	int i, at = 0;
+
+	for (i = 0; i < ARRAY_SIZE(rtr_kinds); i++)
+		if (rtr & rtr_kinds[i].bit)
+			at += sysfs_emit_at(buf, at, "%s%s", at ? " " : "", rtr_kinds[i].name);
+	return at + sysfs_emit_at(buf, at, "\n");
+}
+
+static u8 rtr_bit(const char *name)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rtr_kinds); i++)
+		if (!strcmp(name, rtr_kinds[i].name))
+			return rtr_kinds[i].bit;
+	return 0;
+}
+
+static ssize_t rtr_store(struct device *d, struct device_attribute *a, const char *buf, size_t n)
+{
+	char words[32], *rest = words, *word;
+	u8 rtr = 0, bit;
+
+	if (strscpy(words, buf, sizeof(words)) < 0)
+		return -EINVAL;
+	while ((word = strsep(&rest, " ,\n"))) {
+		if (!*word)
+			continue;
+		bit = rtr_bit(word);
+		if (!bit)
+			return -EINVAL;
+		rtr |= bit;
+	}
+	if (!rtr)
+		return -EINVAL;
+	WRITE_ONCE(dev_of(d)->rtr, rtr);
+	return n;
+}
+
+/* ---- time-outs ---- */
+
+static ssize_t startup_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->startup_timeout_ms));
+}
+
+static ssize_t startup_timeout_ms_store(struct device *d, struct device_attribute *a,
+					const char *buf, size_t n)
+{
+	return store_timeout(buf, n, &dev_of(d)->startup_timeout_ms);
+}
+
+static ssize_t close_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->close_timeout_ms));
+}
+
+static ssize_t close_timeout_ms_store(struct device *d, struct device_attribute *a,
+				      const char *buf, size_t n)
+{
+	return store_timeout(buf, n, &dev_of(d)->close_timeout_ms);
+}
+
+static DEVICE_ATTR_RW(crc);
+static DEVICE_ATTR_RW(markers);
+static DEVICE_ATTR_RW(mpa_revision);
+static DEVICE_ATTR_RW(rtr);
+static DEVICE_ATTR_RW(startup_timeout_ms);
+static DEVICE_ATTR_RW(close_timeout_ms);
+
+static struct attribute *weft_option_attrs[] = {
+	&dev_attr_crc.attr,
+	&dev_attr_markers.attr,
+	&dev_attr_mpa_revision.attr,
+	&dev_attr_rtr.attr,
+	&dev_attr_startup_timeout_ms.attr,
+	&dev_attr_close_timeout_ms.attr,
+	NULL,
+};
+
+const struct attribute_group weft_options = {
+	.name = "weft",
+	.attrs = weft_option_attrs,
+};
