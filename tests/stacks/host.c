@@ -165,6 +165,8 @@ enum weft_denial weft_host_invalidate(struct weft_qpc *qp, u32 stag, bool remote
 		return WEFT_DENIED_ASSOC;
 	if (mr->r.kind == WEFT_REGION_USER || mr->r.kind == WEFT_REGION_DMA)
 		return WEFT_DENIED_ACCESS;
+	/* Nothing that was handed out before may still refer to it. */
+	HOST_ASSERT(!mr->holders);
 	mr->r.valid = false;
 	return WEFT_GRANTED;
 }

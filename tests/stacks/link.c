@@ -297,23 +297,27 @@ static enum weft_tx_result next_fpdu(struct host_link *l, struct weft_txd *d)
 	return weft_tx_next(&l->qp->core, max, true, d);
 }
 
-/* Gathers up to a batch of FPDUs for one call to TCP. */
+/*
+ * Gathers up to a batch of FPDUs for one call to TCP. What they hold is let go
+ * behind the last one: a host may copy as late as that.
+ */
 static enum weft_tx_result gather(struct host_link *l)
 {
-	struct weft_txd *d = malloc(sizeof(*d));
+	struct weft_txd *d = malloc(l->cfg.batch * sizeof(*d));
 	enum weft_tx_result r = WEFT_TX_FPDU;
 	u32 n;
 
 	HOST_ASSERT(d);
+	/* What the core does not fill in must not be read. */
+	memset(d, 0x5A, l->cfg.batch * sizeof(*d));
 	for (n = 0; n < l->cfg.batch; n++) {
-		/* What the core does not fill in must not be read. */
-		memset(d, 0x5A, sizeof(*d));
-		r = next_fpdu(l, d);
+		r = next_fpdu(l, &d[n]);
 		if (r != WEFT_TX_FPDU)
 			break;
-		append(l, d);
-		weft_tx_put(d);
+		append(l, &d[n]);
 	}
+	while (n--)
+		weft_tx_put(&d[n]);
 	free(d);
 	return r;
 }
@@ -336,6 +340,19 @@ static void run_full(struct host_link *l)
 		l->fin_due = true;
 }
 
+/* After the FIN, or without a connection, the core has nothing to say. */
+static void expect_silence(struct host_link *l)
+{
+	struct weft_txd *d = malloc(sizeof(*d));
+	enum weft_tx_result r;
+
+	HOST_ASSERT(d);
+	r = weft_tx_next(&l->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, false, d);
+	HOST_ASSERT(r == WEFT_TX_IDLE || (r == WEFT_TX_FIN && !l->fin_due));
+	l->fin_due |= r == WEFT_TX_FIN;
+	free(d);
+}
+
 void host_link_tx(struct host_link *l)
 {
 	struct weft_qpc *core = &l->qp->core;
@@ -350,8 +367,10 @@ void host_link_tx(struct host_link *l)
 	l->qp->kicked = false;
 	if (core->state >= WEFT_QPS_TERM)
 		weft_qpc_flush(core);
-	if (l->state == HOST_LINK_FULL && !l->tx_closed)
+	if (l->state == HOST_LINK_FULL && !l->tx_closed && !l->fin_due)
 		run_full(l);
+	else if (l->state == HOST_LINK_FULL && core->state != WEFT_QPS_TERM)
+		expect_silence(l);
 	host_assert_quiet(l->qp->host);
 	if (l->fin_due && !host_link_waits_for_tcp(l))
 		shut(l);

@@ -318,6 +318,18 @@ static void close_waits_for_the_reads_under_way(void **state)
 	}
 }
 
+static void no_fin_goes_out_before_the_read_is_answered(struct world *w)
+{
+	side_read(&w->p->s, 1, SIG, w->rw, 0, 8, w->ronly, 0);
+	host_link_close(&w->p->s.link);
+	peer_run(w->p);
+	peer_expect(w->p, P_L, P_READ_REQ);
+	assert_false(w->p->fin);
+	peer_say(w->p, p_tagged(P_READ_RESP, true, w->rw->r.stag, WORLD_BASE, NULL, 8));
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+	assert_true(w->p->fin);
+}
+
 static void both_ends_may_close_at_once(void **state)
 {
 	struct two t;
@@ -653,6 +665,7 @@ int main(void)
 		cmocka_unit_test(a_late_accept_is_an_accept),
 		cmocka_unit_test(close_lets_posted_work_out_first),
 		cmocka_unit_test(close_waits_for_the_reads_under_way),
+		CASE_INITIATOR(no_fin_goes_out_before_the_read_is_answered),
 		cmocka_unit_test(both_ends_may_close_at_once),
 		CASE(a_responder_may_close_before_the_first_fpdu),
 		CASE(a_close_with_work_behind_the_gate_waits),

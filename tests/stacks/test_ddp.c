@@ -86,6 +86,11 @@ static void mo_outside_the_buffer_is_refused(struct world *w)		/* DDP-26 */
 	world_refuses(w, p_send(P_SEND, true, 1, RECV_LEN + 4, NULL, 4), 1, 2, 0x04);
 }
 
+static void mo_outside_the_buffer_is_refused_in_any_segment(struct world *w)
+{
+	world_refuses(w, p_send(P_SEND, false, 1, RECV_LEN + 1, NULL, 4), 1, 2, 0x04);
+}
+
 static void mo_of_all_ones_is_refused(struct world *w)
 {
 	world_refuses(w, p_send(P_SEND, true, 1, 0xFFFFFFFF, NULL, 4), 1, 2, 0x04);
@@ -401,6 +406,7 @@ int main(void)
 		CASE(msn_0_is_refused),
 		CASE(msn_repeated_is_refused),
 		CASE(mo_outside_the_buffer_is_refused),
+		CASE(mo_outside_the_buffer_is_refused_in_any_segment),
 		CASE(mo_of_all_ones_is_refused),
 		CASE(send_longer_than_its_receive_is_refused),
 		CASE(second_segment_past_the_receive_is_refused),

@@ -174,10 +174,10 @@ static void an_empty_last_segment_does_not_make_up_for_octets(struct world *w) /
 	refuses_response(w, response(w, true, 0, NULL, 0), 0x01, 8);
 }
 
-static void an_octet_twice_does_not_stand_for_another(struct world *w)	/* RDM-58 */
+static void more_octets_than_asked_for_in_all_are_refused(struct world *w) /* RDM-58 */
 {
 	post_read(w, 7, 0, 16);
-	refuses_response(w, response(w, true, 0, NULL, 16), 0x01, 8);
+	refuses_response(w, response(w, false, 0, NULL, 16), 0x01, 8);
 }
 
 static void a_response_across_the_wrap_is_refused(struct world *w)	/* RDM-56 */
@@ -509,7 +509,7 @@ int main(void)
 		CASE_INITIATOR(a_shorter_response_is_refused),
 		CASE_INITIATOR(a_response_short_in_its_second_segment_is_refused),
 		CASE_INITIATOR(an_empty_last_segment_does_not_make_up_for_octets),
-		CASE_INITIATOR(an_octet_twice_does_not_stand_for_another),
+		CASE_INITIATOR(more_octets_than_asked_for_in_all_are_refused),
 		CASE_INITIATOR(a_response_across_the_wrap_is_refused),
 		CASE_INITIATOR(a_sink_may_end_with_the_address_space),
 		CASE_INITIATOR(a_response_after_the_last_read_is_refused),
