@@ -31,13 +31,15 @@ static void numbered(struct ctx *c)
 {
 	struct cmd k = { .op = REFL_SEND, .count = 20, .len = 16 };
 	struct stream *s = full(c);
+	uint32_t seq;
 
-	command(s, &k);
+	seq = command(s, &k);
 	for (uint32_t i = 0; i < 20; i++) {
 		expect_op(s, OP_SEND);
 		CHECK(c, get32(s->m.s.data) == i, "Sends in the order posted",
 		      "number %u at place %u", get32(s->m.s.data), i);
 	}
+	command_ack(s, seq);
 }
 
 /* The event of a receive that begins so; the case fails when there is none. */

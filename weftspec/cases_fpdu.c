@@ -217,11 +217,14 @@ static void all_but_one(struct ctx *c)
 	expect_alive(s, "an FPDU whose last octet came two seconds late");
 }
 
-/* a: ULPDU_Length; an FPDU too short for its headers, then a good one. */
+/*
+ * a: ULPDU_Length; an FPDU too short for its headers.  Alone it is whole and
+ * must be judged; b & 2: a good one behind it must not make it pass.
+ */
 static void runt(struct ctx *c)
 {
 	struct stream *s = full(c);
-	struct seg g = c->w->b ? mk_write(s->t.r[REFL_RW].stag,
+	struct seg g = c->w->b & 1 ? mk_write(s->t.r[REFL_RW].stag,
 					  s->t.r[REFL_RW].addr, NULL, 0) :
 				 mk_send(s, NULL, 0);
 	uint8_t ulpdu[64], hdr[RDMA_READ_LEN];
@@ -233,8 +236,10 @@ static void runt(struct ctx *c)
 	seg_write(ulpdu, &g);
 	put_raw(s, ulpdu, c->w->a, NULL);
 	blame_nobody(s);
-	g = mk_write(SINK_STAG, 0, NULL, 0);
-	put_seg(s, &g, NULL);
+	if (c->w->b & 2) {
+		g = mk_write(SINK_STAG, 0, NULL, 0);
+		put_seg(s, &g, NULL);
+	}
 	shoot(s);
 	expect_any_end(s, "a ULPDU shorter than its header");
 }
@@ -336,10 +341,13 @@ const struct wcase cases_fpdu[] = {
 	{ "MPA-65", "60k-by-1448", B, one_in_many, N_ULP, 0, 60000, 1448 },
 	{ "MPA-66", NULL, B, all_but_one, N_ULP, CASE_SLOW, 0, 0 },
 	{ "MPA-67", NULL, B, runt, N_ULP, 0, 0, 0 },
+	{ "MPA-67", "then-good", B, runt, N_ULP, 0, 0, 2 },
 	{ "MPA-68", "len1", B, runt, N_ULP, 0, 1, 0 },
+	{ "MPA-68", "len1-then-good", B, runt, N_ULP, 0, 1, 2 },
 	{ "MPA-68", "len13", B, runt, N_ULP, 0, 13, 1 },
 	{ "MPA-68", "len17", B, runt, N_ULP, 0, 17, 0 },
 	{ "MPA-68", "read38", B, runt, N_ULP, 0, 38, 0 },
+	{ "MPA-68", "read38-then-good", B, runt, N_ULP, 0, 38, 2 },
 	{ "MPA-69", NULL, B, largest, N_ULP, 0, 0, 0 },
 	{ "MPA-78", "fin-fpdu", B, lost_midway, N_ULP, 0, 0, 0 },
 	{ "MPA-78", "rst-fpdu", B, lost_midway, N_ULP, 0, 1, 0 },

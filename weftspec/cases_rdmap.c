@@ -136,7 +136,7 @@ static void terminate_on_qn(struct ctx *c)
 	g.qn = c->w->a;
 	g.msn = g.qn ? s->read_msn : g.msn;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD), CLOSE, ALT(1, 2, 0x01, MD));
+	EXPECT_END(s, T(0, 2, 0x06, MD), ALT_CLOSE, ALT(1, 2, 0x01, MD));
 }
 
 static void inval_field_ignored(struct ctx *c)

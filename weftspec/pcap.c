@@ -163,21 +163,38 @@ static void replay_event(struct replay *r, const struct wire_event *e)
 	}
 }
 
+/* The connection whose next event is the earliest, NULL at the end. */
+static struct replay *earliest(struct replay *r, size_t n, const size_t *done)
+{
+	struct replay *best = NULL;
+	double at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct conn *k = r[i].k;
+
+		if (done[i] < k->nev && (!best || k->ev[done[i]].at < at)) {
+			best = &r[i];
+			at = k->ev[done[i]].at;
+		}
+	}
+	return best;
+}
+
 int pcap_write(const char *path, const struct conn *all)
 {
+	struct replay r[64], *next;
+	size_t done[64] = { 0 }, n = 0;
 	FILE *f = fopen(path, "wb");
 	int bad;
 
 	if (!f)
 		return -1;
+	for (; all && n < 64; all = all->next)
+		r[n++] = (struct replay){ .out = f, .k = all,
+					  .seq = { 1000, 2000 } };
 	file_head(f);
-	for (; all; all = all->next) {
-		struct replay r = { .out = f, .k = all,
-				    .seq = { 1000, 2000 } };
-
-		for (size_t i = 0; i < all->nev; i++)
-			replay_event(&r, &all->ev[i]);
-	}
+	while ((next = earliest(r, n, done)))
+		replay_event(next, &next->k->ev[done[next - r]++]);
 	bad = fflush(f) || ferror(f);
 	return fclose(f) || bad ? -1 : 0;
 }
