@@ -7,43 +7,30 @@
 #define TERM_D	0x40
 #define TERM_R	0x20
 
-/* RFC 5040 Fig. 4 and RFC 7306 Fig. 2, by opcode. */
-static const struct message {
-	bool known;
-	bool ext;			/* RFC 7306 */
-	bool tagged;
-	u8 qn;
-	u8 header_len;			/* behind DDP's */
-} messages[16] = {
-	[WEFT_OP_WRITE]		= { .known = true, .tagged = true },
-	[WEFT_OP_READ_REQ]	= { .known = true, .qn = WEFT_QN_READ_REQUEST,
-				    .header_len = WEFT_READ_REQ_LEN },
-	[WEFT_OP_READ_RESP]	= { .known = true, .tagged = true },
-	[WEFT_OP_SEND]		= { .known = true, .qn = WEFT_QN_SEND },
-	[WEFT_OP_SEND_INV]	= { .known = true, .qn = WEFT_QN_SEND },
-	[WEFT_OP_SEND_SE]	= { .known = true, .qn = WEFT_QN_SEND },
-	[WEFT_OP_SEND_SE_INV]	= { .known = true, .qn = WEFT_QN_SEND },
+#define TAGGED			{ .tagged = true }
+#define UNTAGGED(q, n)		{ .qn = q, .header_len = n }
+#define EXTENSION(q, n)		{ .level = WEFT_LEVEL_EXT, .qn = q, .header_len = n }
+#define UNKNOWN			{ .level = WEFT_LEVEL_UNKNOWN }
+
+const struct weft_opcode_rule weft_opcode_rules[16] = {
+	[WEFT_OP_WRITE]		= TAGGED,
+	[WEFT_OP_READ_REQ]	= UNTAGGED(WEFT_QN_READ_REQUEST, WEFT_READ_REQ_LEN),
+	[WEFT_OP_READ_RESP]	= TAGGED,
+	[WEFT_OP_SEND]		= UNTAGGED(WEFT_QN_SEND, 0),
+	[WEFT_OP_SEND_INV]	= UNTAGGED(WEFT_QN_SEND, 0),
+	[WEFT_OP_SEND_SE]	= UNTAGGED(WEFT_QN_SEND, 0),
+	[WEFT_OP_SEND_SE_INV]	= UNTAGGED(WEFT_QN_SEND, 0),
 	/* A peer's Terminate is understood however short it is: no minimum. */
-	[WEFT_OP_TERMINATE]	= { .known = true, .qn = WEFT_QN_TERMINATE },
-	[WEFT_OP_IMM]		= { .known = true, .ext = true, .qn = WEFT_QN_SEND,
-				    .header_len = WEFT_IMMEDIATE_LEN },
-	[WEFT_OP_IMM_SE]	= { .known = true, .ext = true, .qn = WEFT_QN_SEND,
-				    .header_len = WEFT_IMMEDIATE_LEN },
-	[WEFT_OP_ATOMIC_REQ]	= { .known = true, .ext = true, .qn = WEFT_QN_READ_REQUEST,
-				    .header_len = WEFT_ATOMIC_REQ_LEN },
-	[WEFT_OP_ATOMIC_RESP]	= { .known = true, .ext = true, .qn = WEFT_QN_ATOMIC_RESPONSE,
-				    .header_len = WEFT_ATOMIC_RESP_LEN },
+	[WEFT_OP_TERMINATE]	= UNTAGGED(WEFT_QN_TERMINATE, 0),
+	[WEFT_OP_IMM]		= EXTENSION(WEFT_QN_SEND, WEFT_IMMEDIATE_LEN),
+	[WEFT_OP_IMM_SE]	= EXTENSION(WEFT_QN_SEND, WEFT_IMMEDIATE_LEN),
+	[WEFT_OP_ATOMIC_REQ]	= EXTENSION(WEFT_QN_READ_REQUEST, WEFT_ATOMIC_REQ_LEN),
+	[WEFT_OP_ATOMIC_RESP]	= EXTENSION(WEFT_QN_ATOMIC_RESPONSE, WEFT_ATOMIC_RESP_LEN),
+	[0xC]			= UNKNOWN,
+	[0xD]			= UNKNOWN,
+	[0xE]			= UNKNOWN,
+	[0xF]			= UNKNOWN,
 };
-
-u32 weft_opcode_qn(enum weft_opcode op)
-{
-	return messages[op & 0x0F].qn;
-}
-
-u32 weft_opcode_header_len(enum weft_opcode op)
-{
-	return messages[op & 0x0F].header_len;
-}
 
 void weft_read_req_read(const u8 *p, struct weft_read_req *r)
 {
@@ -63,22 +50,19 @@ u8 *weft_read_req_write(u8 *p, const struct weft_read_req *r)
 	return weft_put64(p, r->src_to);
 }
 
-enum weft_err weft_rdmap_check(const struct weft_ddp_hdr *h, bool ext)
+enum weft_err weft_rdmap_fault(const struct weft_ddp_hdr *h, bool ext)
 {
-	const struct message *m = &messages[weft_rdmap_opcode(h->rdmap)];
+	const struct weft_opcode_rule *r = &weft_opcode_rules[weft_rdmap_opcode(h->rdmap)];
 
 	/* RFC 5041 §7.1: what DDP can judge by itself. */
-	if (unlikely(h->dv != WEFT_DDP_VERSION))
+	if (h->dv != WEFT_DDP_VERSION)
 		return h->tagged ? WEFT_E_DDP_TVERSION : WEFT_E_DDP_UVERSION;
-	if (unlikely(!h->tagged &&
-		     h->qn > (ext ? WEFT_QN_ATOMIC_RESPONSE : WEFT_QN_TERMINATE)))
+	if (!h->tagged && h->qn > (ext ? WEFT_QN_ATOMIC_RESPONSE : WEFT_QN_TERMINATE))
 		return WEFT_E_DDP_QN;
 	/* RFC 5040 §7.2 (2), (3). The Rsv bits of the control octet are ignored. */
-	if (unlikely(h->rdmap >> 6 != WEFT_RDMAP_VERSION))
+	if (h->rdmap >> 6 != WEFT_RDMAP_VERSION)
 		return WEFT_E_RDMAP_VERSION;
-	if (unlikely(!m->known || (m->ext && !ext) || m->tagged != h->tagged))
-		return WEFT_E_RDMAP_OPCODE;
-	if (unlikely(!m->tagged && m->qn != h->qn))
+	if (r->level > ext || r->tagged != h->tagged || (!r->tagged && r->qn != h->qn))
 		return WEFT_E_RDMAP_OPCODE;
 	return WEFT_OK;
 }

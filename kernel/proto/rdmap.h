@@ -67,11 +67,31 @@ static inline bool weft_opcode_is_tagged(enum weft_opcode op)
 	return op == WEFT_OP_WRITE || op == WEFT_OP_READ_RESP;
 }
 
-/* Queue number of an untagged opcode, RFC 5040 Fig. 4 and RFC 7306 Fig. 2. */
-u32 weft_opcode_qn(enum weft_opcode op);
+/* What RFC 5040 Fig. 4 and RFC 7306 Fig. 2 say of an opcode. */
+struct weft_opcode_rule {
+	u8 level;			/* enum below */
+	bool tagged;
+	u8 qn;				/* untagged */
+	u8 header_len;			/* octets that must follow the DDP header */
+};
 
-/* Octets of the header behind DDP's that each message with @op must carry. */
-u32 weft_opcode_header_len(enum weft_opcode op);
+enum {
+	WEFT_LEVEL_BASE,		/* RFC 5040 */
+	WEFT_LEVEL_EXT,			/* RFC 7306 */
+	WEFT_LEVEL_UNKNOWN,
+};
+
+extern const struct weft_opcode_rule weft_opcode_rules[16];
+
+static inline u32 weft_opcode_qn(enum weft_opcode op)
+{
+	return weft_opcode_rules[op & 0x0F].qn;
+}
+
+static inline u32 weft_opcode_header_len(enum weft_opcode op)
+{
+	return weft_opcode_rules[op & 0x0F].header_len;
+}
 
 /* RDMA Read Request header, RFC 5040 Fig. 6. */
 struct weft_read_req {
@@ -85,13 +105,24 @@ struct weft_read_req {
 void weft_read_req_read(const u8 *p, struct weft_read_req *r);
 u8 *weft_read_req_write(u8 *p, const struct weft_read_req *r);
 
+/* The error in a header that breaks its opcode's rule; WEFT_OK if none does. */
+enum weft_err weft_rdmap_fault(const struct weft_ddp_hdr *h, bool ext);
+
 /*
  * Judges a segment's header against the versions and RFC 5040 Fig. 4 (opcode,
  * buffer model, queue number). Order: DDP version, queue number, RDMAP
  * version, opcode. @ext allows the opcodes of RFC 7306. Returns WEFT_OK or
  * the error for the Terminate.
  */
-enum weft_err weft_rdmap_check(const struct weft_ddp_hdr *h, bool ext);
+static inline enum weft_err weft_rdmap_check(const struct weft_ddp_hdr *h, bool ext)
+{
+	const struct weft_opcode_rule *r = &weft_opcode_rules[weft_rdmap_opcode(h->rdmap)];
+
+	if (likely(h->dv == WEFT_DDP_VERSION && h->rdmap >> 6 == WEFT_RDMAP_VERSION &&
+		   h->tagged == r->tagged && h->qn == r->qn && r->level <= ext))
+		return WEFT_OK;
+	return weft_rdmap_fault(h, ext);
+}
 
 /* What a Terminate says, in host order. */
 struct weft_term {
