@@ -8,7 +8,7 @@
 #                 one user-mode Linux, machine b being a network namespace
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
-#              TESTS    for suites: a pattern of test names
+#              TESTS    for suites: an extended regular expression for names of tests
 # Everything of a run is kept in build/lab/LAB.NAME/ (the folder's name is printed).
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -53,6 +53,7 @@ write_env() {
 	for driver in $drivers; do
 		ko=$("$WEFT_TOP/scripts/build-module.sh" "$kernel" "$driver") || return
 		echo "KO_$driver='$ko'"
+		echo "DEPS_$driver='$(/sbin/modinfo -F depends "$ko" | tr , ' ')'"
 	done
 	echo "PAIRS='${PAIRS-}'"
 	echo "TESTS='${TESTS-}'"
@@ -132,6 +133,7 @@ report() {
 run_suites() {
 	local words
 	env KERNEL="$kernel" bash "$WEFT_TOP/tests/lab/suite.sh" --plan "$@" >"$run/plan"
+	[ -s "$run/plan" ] || die "no such test"
 	report "1..$(wc -l <"$run/plan")"
 	while untested >"$run/todo" && [ -s "$run/todo" ] && [ $boots -lt 6 ]; do
 		boot bash "$WEFT_TOP/tests/lab/suite.sh" /run/weft/todo

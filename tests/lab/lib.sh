@@ -2,6 +2,9 @@
 # What a test inside the lab has: two machines, a and b, joined by eth0. The test runs on a;
 # on_b runs a command on b. In QEMU b is another machine, in user-mode Linux a namespace.
 # Sourced by machine.sh and one-test.sh. Names in capitals come from /run/weft/env.
+#
+# An emulated machine takes a tenth of a second and more to start a program. What runs often
+# keeps to what bash has built in.
 
 SHARE=/run/weft
 IP_A=10.7.0.1 IP_B=10.7.0.2
@@ -12,51 +15,90 @@ fail() {
 	exit 1
 }
 
+# pause SECONDS: reading where nothing comes is a sleep without a process.
+[ -p /run/tick ] || mkfifo /run/tick
+exec 8<>/run/tick
+pause() { read -rt "$1" <&8 || true; }
+
+# wait_for SECONDS COMMAND [ARG...]: until the command succeeds; fails after that time.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		pause 0.05
+	done
+}
+
 # within SECONDS COMMAND [ARG...]: as timeout(1), but also gives up on a command that sleeps in
 # the kernel where no signal reaches it.
 within() {
-	local left=$(($1 * 10)) pid rc=0
+	local seconds=$1 pid rc=0
 	shift
 	"$@" &
 	pid=$!
-	while kill -0 $pid 2>/dev/null; do
-		[ $((left -= 1)) -gt 0 ] || {
-			kill -9 $pid
-			return 124
-		}
-		sleep 0.1
-	done
+	wait_for "$seconds" eval "! kill -0 $pid 2>/dev/null" || {
+		kill -9 $pid
+		return 124
+	}
 	wait $pid || rc=$?
 	return $rc
 }
 
 # --- the other machine ---
 
-# on_b COMMAND [ARG...]: run it on b; output and exit status are the command's.
+# on_b COMMAND [ARG...]: run it on b; output and exit status are the command's. In QEMU the
+# command goes through a mailbox, one at a time: never call this in the background.
 on_b() {
 	if [ "$WEFT_LINK" = netns ]; then
 		nsenter --net=/run/netns/b "$@" </dev/null
 		return
 	fi
-	local n rc
-	{
-		flock 7
-		n=$(($(cat /run/on_b.count 2>/dev/null || echo 0) + 1))
-		echo "$n" >/run/on_b.count
-		printf '%q ' "$@" >"$SHARE/req/.$n"
-		mv "$SHARE/req/.$n" "$SHARE/req/$n"
-		until [ -e "$SHARE/req/$n.rc" ]; do sleep 0.03; done
-	} 7>/run/on_b.lock
-	cat "$SHARE/req/$n.out"
-	rc=$(cat "$SHARE/req/$n.rc")
+	local n=0 rc line
+	[ ! -e /run/on_b.count ] || read -r n </run/on_b.count
+	n=$((n + 1))
+	echo $n >/run/on_b.count
+	printf '%q ' "$@" >$SHARE/req/$n
+	echo >$SHARE/req/$n.go
+	until [ -s $SHARE/req/$n.rc ]; do pause 0.02; done
+	while IFS= read -r line || [ -n "$line" ]; do
+		printf '%s\n' "$line"
+	done <$SHARE/req/$n.out
+	read -r rc <$SHARE/req/$n.rc
 	return "$rc"
 }
 
-# On either: on a|b COMMAND [ARG...]
+# What b does with the mailbox, for ever.
+serve_a() {
+	local n=1 command rc
+	while :; do
+		until [ -e $SHARE/req/$n.go ]; do pause 0.02; done
+		read -rd '' command <$SHARE/req/$n || true
+		rc=0
+		(eval "$command") </dev/null >$SHARE/req/$n.out 2>&1 || rc=$?
+		echo $rc >$SHARE/req/$n.rc
+		n=$((n + 1))
+	done
+}
+
+# on a|b COMMAND [ARG...]
 on() {
 	local where=$1
 	shift
 	if [ "$where" = b ]; then on_b "$@"; else "$@"; fi
+}
+
+# at a|b FUNCTION [ARG...]: a function of this file on either machine.
+at() {
+	local where=$1
+	shift
+	if [ "$where" = a ]; then
+		"$@"
+	elif [ "$WEFT_LINK" = netns ]; then
+		on_b bash -c ". '$WEFT_TOP/tests/lab/lib.sh'; \"\$@\"" at "$@"
+	else
+		on_b "$@"
+	fi
 }
 
 # eth0 of this machine, and in user mode the namespace b with its own.
@@ -80,68 +122,57 @@ link_here() {
 
 # Until b answers.
 link_peer() {
-	local tries=0
-	until [ "$WEFT_LINK" = netns ] || [ -e $SHARE/b.ready ]; do
-		sleep 0.2
-		[ $((tries += 1)) -lt 300 ] || fail "machine b does not come up"
-	done
+	[ "$WEFT_LINK" = netns ] || wait_for 120 [ -e $SHARE/b.ready ] || fail "machine b does not come up"
 	ping -q -c 1 -w 20 $IP_B >/dev/null || fail "no ping from a to b"
 }
 
 # --- drivers and devices ---
 
-# load DRIVER: on the machine it runs on. weft and siw are files of their own, the rest is
-# the kernel's.
+# load DRIVER: on the machine it runs on. weft and siw are files of their own (KO_x, and
+# DEPS_x what they need), the rest is the kernel's.
 load() {
-	local var=KO_$1 dep
-	grep -q "^$1 " /proc/modules && return
-	modprobe -d "$MODULES" -a ib_uverbs rdma_ucm || return
-	if [ -z "${!var:-}" ]; then
-		modprobe -d "$MODULES" "$1"
+	local ko=KO_$1 deps=DEPS_$1
+	[ ! -d "/sys/module/$1" ] || return 0
+	if [ -z "${!ko:-}" ]; then
+		modprobe -d "$MODULES" -a "$1" ib_uverbs rdma_ucm
 		return
 	fi
-	for dep in $(modinfo -F depends "${!var}" | tr , ' '); do
-		modprobe -d "$MODULES" "$dep" || return
-	done
-	insmod "${!var}"
-}
-
-# The device's name on each machine. Two names, since in user mode it is one kernel.
-dev() {
-	if [ "$1" = a ]; then echo "${2}0"; else echo "${2}1"; fi
-}
-
-# at a|b FUNCTION [ARG...]: a function of this file on either machine.
-at() {
-	local where=$1
-	shift
-	if [ "$where" = a ]; then
-		"$@"
-	else
-		on_b bash -c ". '$WEFT_TOP/tests/lab/lib.sh'; $*"
+	if [ ! -e "/run/deps.$1" ]; then
+		# shellcheck disable=SC2086 # a list
+		modprobe -d "$MODULES" -a ib_uverbs rdma_ucm ${!deps} || return
+		echo >"/run/deps.$1"
 	fi
+	insmod "${!ko}"
 }
 
-# pair A:B [MTU]: fresh devices, driver A on machine a and B on machine b.
+# pair A:B [MTU]: fresh devices, driver A on machine a and B on machine b: DEV_A and DEV_B, two
+# names, since in user mode it is one kernel.
 pair() {
 	local a=${1%:*} b=${1#*:} mtu=${2:-1500}
-	ip link set eth0 mtu "$mtu" || fail "no MTU $mtu on a"
-	on_b ip link set eth0 mtu "$mtu" || fail "no MTU $mtu on b"
-	load "$a" || fail "$a does not load on a"
-	at b load "$b" || fail "$b does not load on b"
-	DEV_A=$(dev a "$a") DEV_B=$(dev b "$b")
-	rdma link add "$DEV_A" type "$a" netdev eth0 || fail "no $a device on a"
-	on_b rdma link add "$DEV_B" type "$b" netdev eth0 || fail "no $b device on b"
+	DEV_A=${a}0 DEV_B=${b}1
+	at a bring_up "$a" "$DEV_A" "$mtu" || fail "no $a on a"
+	at b bring_up "$b" "$DEV_B" "$mtu" || fail "no $b on b"
 	wait_active a "$DEV_A"
 	wait_active b "$DEV_B"
 }
 
+# bring_up DRIVER DEVICE MTU
+bring_up() {
+	local mtu
+	read -r mtu </sys/class/net/eth0/mtu
+	[ "$mtu" = "$3" ] || ip link set eth0 mtu "$3" || return
+	load "$1" && rdma link add "$2" type "$1" netdev eth0
+}
+
+port_is_active() {
+	local state=''
+	[ ! -e "/sys/class/infiniband/$1/ports/1/state" ] ||
+		read -r state <"/sys/class/infiniband/$1/ports/1/state"
+	[ "$state" = '4: ACTIVE' ]
+}
+
 wait_active() {
-	local tries=0
-	until on "$1" rdma link show "$2/1" | grep -q 'state ACTIVE'; do
-		[ $((tries += 1)) -lt 20 ] || fail "$2 on $1 does not become active"
-		sleep 0.1
-	done
+	at "$1" wait_for 5 port_is_active "$2" || fail "$2 on $1 does not become active"
 }
 
 # --- programs ---
@@ -150,32 +181,43 @@ wait_active() {
 start_b() {
 	local name=$1
 	shift
-	# shellcheck disable=SC2016 # for b's shell
-	on_b bash -c 'out=$1; shift
-		{ "$@" >"$out.log" 2>&1 </dev/null; echo $? >"$out.rc"; } >/dev/null 2>&1 </dev/null &' \
-		start_b "$TEST_DIR/$name" "$@"
+	at b run_apart "$TEST_DIR/$name" "$@"
+}
+
+run_apart() {
+	local out=$1
+	shift
+	{
+		rc=0
+		"$@" >"$out.log" 2>&1 </dev/null || rc=$?
+		echo $rc >"$out.rc"
+	} >/dev/null 2>&1 </dev/null &
 }
 
 # finish_b NAME [SECONDS]: its exit status must be 0.
 finish_b() {
-	local left=$((${2:-15} * 10))
-	until [ -s "$TEST_DIR/$1.rc" ]; do
-		[ $((left -= 1)) -gt 0 ] || fail "$1 on b does not end; $(tail -n 3 "$TEST_DIR/$1.log")"
-		sleep 0.1
-	done
-	[ "$(cat "$TEST_DIR/$1.rc")" = 0 ] ||
-		fail "$1 on b ended with $(cat "$TEST_DIR/$1.rc"); $(tail -n 3 "$TEST_DIR/$1.log")"
+	local rc
+	wait_for "${2:-20}" [ -s "$TEST_DIR/$1.rc" ] ||
+		fail "$1 on b does not end; $(tail -n 3 "$TEST_DIR/$1.log")"
+	read -r rc <"$TEST_DIR/$1.rc"
+	[ "$rc" = 0 ] || fail "$1 on b ended with $rc; $(tail -n 3 "$TEST_DIR/$1.log")"
 }
 
 # wait_listen_b PORT: until a kernel or user socket of b listens there. The kernel's table is
 # read, so that no connection is made.
 wait_listen_b() {
-	local hex left=150
-	hex=$(printf ':%04X 0*:0000 0A' "$1")
-	until on_b cat /proc/net/tcp /proc/net/tcp6 | grep -q "$hex"; do
-		[ $((left -= 1)) -gt 0 ] || fail "nobody listens on port $1 of b"
-		sleep 0.1
+	at b wait_for 20 listening "$1" || fail "nobody listens on port $1 of b"
+}
+
+listening() {
+	local hex file port state
+	printf -v hex ':%04X ' "$1"
+	for file in /proc/net/tcp /proc/net/tcp6; do
+		while read -r _ port _ state _; do
+			[[ $state != 0A || "$port " != *$hex ]] || return 0
+		done <$file
 	done
+	return 1
 }
 
 # run COMMAND [ARG...]: on a, within TIME seconds (60), output in NAME.log where NAME is the
@@ -183,8 +225,9 @@ wait_listen_b() {
 run() {
 	local log=$TEST_DIR/${1##*/}.log rc=0
 	timeout -k 2 "${TIME:-60}" "$@" >"$log" 2>&1 </dev/null || rc=$?
+	[ $rc = 0 ] && return
 	[ $rc = 124 ] && fail "$1 ran into its time-out; $(tail -n 3 "$log")"
-	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 3 "$log")"
+	fail "$1 ended with $rc; $(tail -n 3 "$log")"
 }
 
 # --- after a test ---
@@ -192,33 +235,43 @@ run() {
 # What a test may have left behind, on the machine it runs on: programs, devices, drivers.
 # Fails if something cannot be taken away, which is how leaked references show.
 clean_here() {
-	local pid dev driver bad=0
-	# Whoever has an RDMA file open, by process id.
-	for pid in $(find /proc/[0-9]*/fd -lname '/dev/infiniband/*' 2>/dev/null | cut -d/ -f3 | sort -u); do
-		[ "$pid" = $$ ] || kill -9 "$pid" 2>/dev/null
-	done
-	for dev in $(rdma link show | sed -n 's/^link \([^/]*\)\/.*/\1/p'); do
+	local dev driver bad=0
+	kill_users
+	for dev in /sys/class/infiniband/*; do
+		[ -e "$dev" ] || continue
+		dev=${dev##*/}
 		no_objects "$dev" || bad=1
 		within 20 rdma link del "$dev" || { echo "$dev cannot be deleted"; bad=1; }
 	done
 	for driver in weft siw; do
-		grep -q "^$driver " /proc/modules || continue
-		within 20 rmmod "$driver" || { echo "$driver cannot be unloaded"; bad=1; }
+		[ -d /sys/module/$driver ] || continue
+		within 20 rmmod $driver || { echo "$driver cannot be unloaded"; bad=1; }
 	done
 	return $bad
 }
 
+# Whoever has an RDMA file open ends.
+kill_users() {
+	local fd file pid
+	for file in /dev/infiniband/*; do
+		for fd in /proc/[0-9]*/fd/*; do
+			[ "$fd" -ef "$file" ] || continue
+			pid=${fd#/proc/}
+			kill -9 "${pid%%/*}" 2>/dev/null
+		done
+	done
+}
+
 # Programs are dead: nothing but what the driver itself leaked can still be there.
 no_objects() {
-	local left=30 line
-	while :; do
-		line=$(rdma resource show "$1" 2>/dev/null)
-		grep -qE '(qp|cm_id|mr|pd|cq) [1-9]' <<<"$line" || return 0
-		[ $((left -= 1)) -gt 0 ] || break
-		sleep 0.1
+	local line tries=20
+	while line=$(rdma resource show "$1" 2>/dev/null) && [[ $line =~ (qp|cm_id|mr|pd|cq)\ [1-9] ]]; do
+		[ $((tries -= 1)) -gt 0 ] || {
+			echo "objects left: $line"
+			return 1
+		}
+		pause 0.1
 	done
-	echo "objects left: $line"
-	return 1
 }
 
 # --- the kernel's log ---

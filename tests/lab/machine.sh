@@ -44,27 +44,12 @@ ip link set lo up
 echo 1 >/proc/sys/kernel/panic_on_oops
 dmesg -n 5
 
-# serve: role b runs what on_b drops in the mailbox, one after the other.
-serve() {
-	local n=1
-	mkfifo /run/tick
-	exec 8<>/run/tick
-	while :; do
-		# read's time-out is a sleep without a process.
-		until [ -e /run/weft/req/$n ]; do read -rt 0.03 <&8; done
-		bash -c "$(cat /run/weft/req/$n)" </dev/null >/run/weft/req/$n.out 2>&1 8<&-
-		echo $? >/run/weft/req/$n.tmp
-		mv /run/weft/req/$n.tmp /run/weft/req/$n.rc
-		n=$((n + 1))
-	done
-}
-
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$WEFT_TOP/tests/lab/lib.sh"
 link_here
 if [ "$WEFT_ROLE" = b ]; then
 	touch /run/weft/b.ready
-	serve
+	serve_a
 else
 	link_peer && bash /run/weft/job >>/run/weft/job.out 2>&1 </dev/null
 	echo $? >/run/weft/job.rc
