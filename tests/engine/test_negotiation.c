@@ -464,6 +464,7 @@ static void the_connection_model_is_the_initiators(void **state)
 
 	(void)state;
 	assert_true(!s.rep.p2p && !s.rep.rtr && !s.init.p2p && !s.resp.p2p);
+	assert_true(!s.init.rtr && !s.resp.rtr);
 	i.p2p = true;
 	s = set_up(&i, &r, false);
 	assert_true(s.rep.p2p && s.init.p2p && s.resp.p2p);
