@@ -226,6 +226,7 @@ static void rtr_read_without_ord(struct ctx *c)
 	struct seg g;
 	struct hs h;
 
+	c->refl_flags = REFL_F_MIRROR;
 	hs_default(c, &h);
 	h.enh = (struct mpa_enh){ .a = true, .d = true, .ird = 16, .ord = 0 };
 	s = ask(c, &h);

@@ -380,7 +380,7 @@ static void pipelined(struct ctx *c)
 /* RST before the peer's RNIC can have taken the connection from TCP. */
 static void reset_at_once(struct ctx *c)
 {
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 300; i++)
 		conn_rst(dial(c)->k);
 	expect_reconnect(c);
 }

@@ -45,6 +45,7 @@
 #define REFL_F_EARLY  0x0002 /* post one HELLO at accept, before any receive */
 #define REFL_F_PD     0x0004 /* answer with reply_pd octets instead of TABLE */
 #define REFL_F_SRQ    0x0008 /* receives from a shared receive queue of 16 */
+#define REFL_F_MIRROR 0x0020 /* accept with the depths asked for, even 0 */
 #define REFL_F_CQ     0x0010 /* completion queue of 4 entries, not polled */
 
 /*

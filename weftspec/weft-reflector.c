@@ -167,7 +167,7 @@ static void on_request(struct rdma_cm_event *e)
 	struct link *l = link_new(e->id);
 
 	/* MPA Rev 1 names no depths: serve Reads there, too. */
-	if (!p.responder_resources)
+	if (!p.responder_resources && !(q.flags & REFL_F_MIRROR))
 		p.responder_resources = want_ird;
 	if (!l) {
 		rdma_reject(e->id, NULL, 0);
