@@ -125,7 +125,7 @@ static void closing(struct weft_conn *conn, bool timeout)
 void weft_cm_start_closing(struct weft_conn *conn)
 {
 	conn->state = WEFT_CONN_CLOSING;
-	weft_cm_set_deadline(conn, conn->dev->close_timeout_ms);
+	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
 	closing(conn, false);
 }
 
@@ -242,7 +242,7 @@ static void open(struct weft_conn *conn, bool timeout)
 	}
 	/* From here on it must come to an end. */
 	if (!conn->deadline && (v.dying || conn->peer_fin || conn->shut))
-		weft_cm_set_deadline(conn, conn->dev->close_timeout_ms);
+		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
 }
 
 /* ---- the worker ---- */

@@ -12,6 +12,15 @@
 #define STEP_WAIT	1
 #define STEP_RETRY_V1	2
 
+/*
+ * TCP's part: three SYNs by default. Not longer, since iw_cm has the id's
+ * destroyer wait for this, unkillable.
+ */
+static unsigned int handshake_ms(const struct weft_conn *conn)
+{
+	return READ_ONCE(conn->dev->startup_timeout_ms) * 2 / 5;
+}
+
 static struct weft_offer *make_offer(struct weft_device *dev, const struct iw_cm_conn_param *p)
 {
 	struct weft_offer *o = kzalloc(sizeof(*o), GFP_KERNEL);
@@ -219,6 +228,7 @@ void weft_cm_connecting(struct weft_conn *conn, bool timeout)
 		return;
 	}
 	conn->state = WEFT_CONN_AWAIT_REPLY;
+	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
 	weft_cm_await_reply(conn, false);
 }
 
@@ -234,7 +244,7 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	weft_conn_unlock(conn);
 	if (err)
 		return err;
-	weft_cm_set_deadline(conn, conn->dev->startup_timeout_ms);
+	weft_cm_set_deadline(conn, handshake_ms(conn));
 	err = weft_sock_connect(conn, id, false);
 	if (err) {
 		weft_cm_drop_qp(conn);

@@ -126,7 +126,7 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	weft_conn_get(listener);
 	atomic_inc(&listener->children);
 	conn->listener = listener;
-	weft_cm_set_deadline(conn, conn->dev->startup_timeout_ms / 2);
+	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms) / 2);
 	weft_cm_settle(conn);
 }
 
