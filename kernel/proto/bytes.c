@@ -2,15 +2,6 @@
 /* A cursor over borrowed pieces. */
 #include "bytes.h"
 
-/* Restores the invariant: leaves a piece that is used up, skips empty ones. */
-static inline void settle(struct weft_cur *c)
-{
-	while (c->left && c->off == c->seg->len) {
-		c->seg++;
-		c->off = 0;
-	}
-}
-
 static inline u32 run_len(const struct weft_cur *c, u32 max)
 {
 	u32 n = c->seg->len - c->off;
@@ -24,7 +15,7 @@ static inline void step(struct weft_cur *c, u32 n)
 {
 	c->off += n;
 	c->left -= n;
-	settle(c);
+	weft_cur_settle(c);
 }
 
 void weft_cur_init(struct weft_cur *c, const struct weft_seg *seg, u32 nseg)
@@ -36,7 +27,7 @@ void weft_cur_init(struct weft_cur *c, const struct weft_seg *seg, u32 nseg)
 	c->left = 0;
 	for (i = 0; i < nseg; i++)
 		c->left += seg[i].len;
-	settle(c);
+	weft_cur_settle(c);
 }
 
 const u8 *weft_cur_piece(struct weft_cur *c, u32 max, u32 *len)

@@ -88,17 +88,27 @@ const u8 *weft_cur_piece(struct weft_cur *c, u32 max, u32 *len);
 /* Copies exactly @n bytes and steps over them. Caller: n <= c->left. */
 void weft_cur_copy(struct weft_cur *c, void *dst, u32 n);
 
+/* Restores the invariant: leaves a piece that is used up, skips empty ones. */
+static inline void weft_cur_settle(struct weft_cur *c)
+{
+	while (c->left && c->off == c->seg->len) {
+		c->seg++;
+		c->off = 0;
+	}
+}
+
 /* Steps over exactly @n bytes. Caller: n <= c->left. */
 void weft_cur_skip_pieces(struct weft_cur *c, u32 n);
 
 static inline void weft_cur_skip(struct weft_cur *c, u32 n)
 {
-	if (unlikely(!c->left || c->seg->len - c->off <= n)) {
+	if (unlikely(!c->left || n > c->seg->len - c->off)) {
 		weft_cur_skip_pieces(c, n);
 		return;
 	}
 	c->off += n;
 	c->left -= n;
+	weft_cur_settle(c);
 }
 
 /*
