@@ -11,9 +11,9 @@
 
 flavour=${1:?flavour}
 case $flavour in
-6.12-debug) suite=bookworm-backports package=linux-source-6.12 fragments='base debug' ;;
+6.12-debug) suite=bookworm-backports package=linux-source-6.12 fragments='base tests debug' ;;
 7.2-smp) suite=sid package=linux-source fragments='base smp' ;;
-7.2-debug) suite=sid package=linux-source fragments='base smp debug' ;;
+7.2-debug) suite=sid package=linux-source fragments='base smp tests debug' ;;
 *) die "no user-mode kernel called $flavour" ;;
 esac
 need make gcc flex bison bc xz
