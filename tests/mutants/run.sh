@@ -20,9 +20,11 @@ copy_tree() {
 	mkdir -p "$work"
 	rm -rf "$work/kernel" "$work/tests"
 	mkdir "$work/tests"
-	# Dates go along, so that a second run builds only what has changed.
+	# Dates go along, so that a second run builds only what has changed; but objects of
+	# the last run's mutants are to be built anew.
 	cp -a "$top/kernel" "$work/kernel"
 	cp -a "$top/tests/common" "$top/tests/engine" "$top/tests/stacks" "$work/tests/"
+	touch "$work"/kernel/proto/* "$work"/kernel/core/*
 }
 
 build() {	# PROGRAM as group/name

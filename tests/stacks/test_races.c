@@ -3,6 +3,8 @@
  * The moments at which a wake-up could get lost, hit exactly. The header of a
  * ring lies on a page that is made read-only: the stack's next store to it
  * traps, and in the trap, before the store is done, the other side acts.
+ * And entries that turn hostile as soon as they are copied (the linker puts
+ * __wrap_weft_ringq_copy() in the copy's place).
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -192,12 +194,82 @@ static void a_cq_armed_while_an_entry_is_published_wakes(void **state)
 	host_cq_free(cq);
 }
 
+/* ---- an entry is copied once, and the copy is what counts ---- */
+
+static bool spoil_behind_copies;
+static u32 copies;
+
+void __real_weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n);
+void __wrap_weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n);
+
+void __wrap_weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n)
+{
+	__real_weft_ringq_copy(q, from, dst, n);
+	copies++;
+	while (spoil_behind_copies && n--)
+		memset(weft_ringq_slot(q, from + n), 0xFF, WEFT_SLOT_SIZE);
+}
+
+static void post_of_each_kind(struct pair *p, struct host_mr *mr, struct host_mr *to)
+{
+	struct host_wr wr = { .wr_id = 4, .opcode = WEFT_WR_SEND, .flags = SIG, .num_sge = 20 };
+	u32 i;
+
+	side_write(&p->s[0], 1, SIG, mr, 0, 100, to, 0);
+	side_read(&p->s[0], 2, SIG, mr, 200, 100, to, 0);
+	wr.inline_data = mr->mem + 300;
+	wr.inline_len = 200;
+	side_post(&p->s[0], &wr);
+	wr.wr_id = 5;
+	wr.inline_data = NULL;
+	for (i = 0; i < wr.num_sge; i++)
+		wr.sge[i] = host_sge(mr, 600 + 50 * i, 10);
+	side_post(&p->s[0], &wr);
+}
+
+static void a_copied_entry_is_not_read_again(void **state)
+{
+	struct host_mr *mr, *to;
+	struct pair_cfg c;
+	struct pair p;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.s[0].qp.sq_slots = 16;
+	c.s[1].qp.rq_slots = 4;
+	pair_init(&p, &c);
+	mr = host_mr_new(&p.s[0].host, PD, BASE, 4096, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, 4096, RW);
+	rng_fill(&p.rng, mr->mem, 4096);
+	spoil_behind_copies = true;
+	for (i = 0; i < 50; i++) {
+		side_recv(&p.s[1], 6, to, 300, 200);
+		side_recv(&p.s[1], 7, to, 600, 200);
+		post_of_each_kind(&p, mr, to);
+		pair_run(&p);
+		expect_cqe(p.s[0].scq, 1, WEFT_WC_SUCCESS);
+		expect_cqe(p.s[0].scq, 2, WEFT_WC_SUCCESS);
+		expect_cqe(p.s[0].scq, 4, WEFT_WC_SUCCESS);
+		expect_cqe(p.s[0].scq, 5, WEFT_WC_SUCCESS);
+		expect_cqe(p.s[1].rcq, 6, WEFT_WC_SUCCESS);
+		expect_cqe(p.s[1].rcq, 7, WEFT_WC_SUCCESS);
+		assert_memory_equal(mr->mem, mr->mem + 200, 100);
+		assert_memory_equal(to->mem + 300, mr->mem + 300, 200);
+		assert_memory_equal(to->mem + 600, mr->mem + 600, 10);
+		assert_memory_equal(to->mem + 790, mr->mem + 600 + 950, 10);
+	}
+	spoil_behind_copies = false;
+	assert_true(copies >= 50 * 6);
+	pair_fini(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_entry_posted_while_the_stack_falls_asleep_is_sent),
 		cmocka_unit_test(an_entry_posted_while_the_queue_is_flushed_is_flushed),
 		cmocka_unit_test(a_receive_posted_while_the_queue_is_flushed_is_flushed),
+		cmocka_unit_test(a_copied_entry_is_not_read_again),
 		cmocka_unit_test(a_cq_armed_while_an_entry_is_published_wakes),
 	};
 

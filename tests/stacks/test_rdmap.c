@@ -579,6 +579,39 @@ static void terminate_goes_out_within_a_long_response(struct world *w)	/* RDM-50
 	peer_expect_terminate(w->p, 0, 2, 0x06, &bad, false);
 }
 
+/* TCP is full in the middle of an FPDU: that one is finished, then comes the Terminate. */
+static void terminate_follows_the_fpdu_that_tcp_cut(void **state)	/* RDM-50, SIW-26 */
+{
+	struct peer_cfg c;
+	struct world w;
+	struct pdu d;
+	u32 n = 0, i;
+
+	peer_cfg_init(&c);
+	c.side.sndbuf = 3500;
+	world_init(&w, &c, WIRE_WHOLE);
+	for (i = 1; i <= 4; i++)
+		peer_add(w.p, p_read_req(i, 1, 0, WORLD_LEN, w.rw->r.stag, WORLD_BASE));
+	peer_deliver(w.p);
+	for (i = 0; i < 5; i++)
+		host_link_tx(&w.p->s.link);
+	assert_true(host_link_waits_for_tcp(&w.p->s.link));
+	peer_add(w.p, p_send(14, true, 1, 0, NULL, 8));
+	peer_deliver(w.p);
+	host_link_tx(&w.p->s.link);
+	peer_run(w.p);
+	/* Of the 16 KB, what had been handed over, in whole FPDUs; then the Terminate. */
+	while (peer_next(w.p, &d) && d.rdmap == (P_RV | P_READ_RESP))
+		n += d.len;
+	assert_in_range(n, 3000, 4 * WORLD_LEN - 1);
+	assert_int_equal(d.rdmap, P_RV | P_TERM);
+	assert_int_equal(d.body[0], 0x02);
+	assert_int_equal(d.body[1], 0x06);
+	peer_expect_silence(w.p);
+	assert_true(w.p->fin);
+	world_fini(&w);
+}
+
 static void unsolicited_read_response_is_refused(struct world *w)	/* RDM-55 */
 {
 	world_refuses(w, p_tagged(P_READ_RESP, true, w->rw->r.stag, WORLD_BASE, NULL, 8),
@@ -658,6 +691,7 @@ int main(void)
 		CASE(terminate_with_a_bad_crc_is_an_mpa_error),
 		CASE(terminate_within_a_send_is_understood),
 		CASE(terminate_goes_out_within_a_long_response),
+		cmocka_unit_test(terminate_follows_the_fpdu_that_tcp_cut),
 		CASE(unsolicited_read_response_is_refused),
 		CASE(text_is_not_rdma),
 	};
