@@ -267,8 +267,9 @@ static void ulp_data(struct ctx *c)
 		CHECK(c, how == REPLY_CLOSED, "closed", "513 octets are not");
 		return;
 	}
-	if (how == REPLY_CLOSED && c->w->a > 252) {
-		divergent(c, "accepted", "closed: too much for it");
+	if ((how == REPLY_CLOSED || how == REPLY_REJECT) && c->w->a > 251) {
+		divergent(c, "accepted", "%s: too much for it",
+			  how == REPLY_CLOSED ? "closed" : "rejected");
 		return;
 	}
 	CHECK(c, how == REPLY_OK, "accepted", "not accepted");

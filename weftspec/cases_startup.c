@@ -184,7 +184,10 @@ static void rev0(struct ctx *c)
 	      "Rev 0 answered with M=1 and C=1", "flags %02x", f->flags);
 }
 
-/* a: PD_Length of a Rev 1 Request; more than 256 may be refused (AMB-14). */
+/*
+ * a: PD_Length of a Rev 1 Request.  Where the ULP's interface carries less (255
+ * octets in Linux iw_cm), a refusal of more is tolerated: 5044 7.1.2(9).
+ */
 static void pd_length(struct ctx *c)
 {
 	struct stream *s;
@@ -195,9 +198,9 @@ static void pd_length(struct ctx *c)
 	h.pd = pattern(c->w->a);
 	h.pd_len = c->w->a;
 	s = try_hs(c, &h, &how);
-	if (how == REPLY_CLOSED && c->w->a > 256) {
-		divergent(c, "accepted", "closed: %ld octets are too many for it",
-			  c->w->a);
+	if ((how == REPLY_CLOSED || how == REPLY_REJECT) && c->w->a > 255) {
+		divergent(c, "accepted", "%s: %ld octets are too many for it",
+			  how == REPLY_CLOSED ? "closed" : "rejected", c->w->a);
 		return;
 	}
 	CHECK(c, how == REPLY_OK, "accepted", "%ld octets of private data are not",

@@ -59,7 +59,7 @@ static void reply_pd(struct ctx *c)
 		return; /* the RTR, or the reflector's HELLO */
 	CHECK(c, s->k->state != CONN_UP || s->had_term, "accepted",
 	      "the peer neither goes on nor closes");
-	CHECK(c, c->w->a > 256, "accepted", "closed");
+	CHECK(c, c->w->a > 255, "accepted", "closed");
 	divergent(c, "accepted", "closed: %ld octets are too many for it",
 		  c->w->a);
 }
