@@ -263,6 +263,33 @@ static void on_error_only_the_popped_receive_is_flushed(void **state)
 	shared_fini(&s);
 }
 
+/* Two connections: each takes the next receive, and gives none back at its end. */
+static void connections_share_the_receives(void **state)		/* SEC-08 */
+{
+	struct peer *other;
+	struct peer_cfg c;
+	struct shared s;
+
+	shared_init(&s, 4);
+	peer_cfg_init(&c);
+	c.side.qp.srq = s.srq;
+	c.side.qp.rq_slots = 0;
+	other = peer_new(&c);
+	/* The same STag at the other host, so that an entry serves both. */
+	assert_int_equal(host_mr_new(&other->s.host, PD, BASE, 4096,
+				     WEFT_ACCESS_LOCAL_WRITE)->r.stag, s.w.inbox->r.stag);
+	peer_say(s.w.p, p_send(P_SEND, false, 1, 0, "a", 1));
+	peer_say(other, p_send(P_SEND, true, 1, 0, "b", 1));
+	expect_cqe(other->s.rcq, 101, WEFT_WC_SUCCESS);
+	host_link_reset(&s.w.p->s.link);
+	expect_cqe(s.w.p->s.rcq, 100, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(s.w.p->s.rcq);
+	peer_say(other, p_send(P_SEND, true, 2, 0, "c", 1));
+	expect_cqe(other->s.rcq, 102, WEFT_WC_SUCCESS);
+	peer_free(other);
+	shared_fini(&s);
+}
+
 static void the_limit_event_comes_once(void **state)
 {
 	struct shared s;
@@ -326,6 +353,7 @@ int main(void)
 		cmocka_unit_test(an_overflow_ends_the_qps_of_that_cq_only),
 		cmocka_unit_test(sends_take_their_receives_from_the_srq),
 		cmocka_unit_test(on_error_only_the_popped_receive_is_flushed),
+		cmocka_unit_test(connections_share_the_receives),
 		cmocka_unit_test(the_limit_event_comes_once),
 		cmocka_unit_test(a_broken_srq_ends_the_connection),
 		cmocka_unit_test(srq_entries_wrap_around_the_rings_end),

@@ -10,6 +10,7 @@
 #define ARENA (4u << 20)
 #define GUARD 64
 #define MAX_OPS 64
+#define AGED 0x80000000u			/* in a seed: the rings are not new */
 
 enum kind { OP_WRITE, OP_READ, OP_SEND };
 
@@ -234,6 +235,24 @@ static bool post_some(struct flow *f, struct rng *rng)
 	return f->posted < f->nops;
 }
 
+/* As after 2^32 - 20 slots: the positions wrap while work is in the rings. */
+static void age_rings(struct pair *p)
+{
+	const u32 old = 0u - 20;
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		struct host_qp *qp = p->s[i].qp;
+		struct weft_sqq *sq = &qp->core.sq;
+		struct weft_rqq *rq = &qp->core.rq;
+
+		sq->q.idx = sq->pulled = sq->next = sq->sent = qp->sq_user = old;
+		sq->q.ring->kern_idx = sq->q.ring->user_idx = old;
+		rq->q.idx = qp->rq_user = old;
+		rq->q.ring->kern_idx = rq->q.ring->user_idx = old;
+	}
+}
+
 static void run_mix(const struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 nops)
 {
 	struct flow *flow = calloc(2, sizeof(*flow));
@@ -244,6 +263,8 @@ static void run_mix(const struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 
 	u32 i;
 
 	pair_init(&p, c);
+	if (c->seed & AGED)
+		age_rings(&p);
 	for (i = 0; i < 2; i++) {
 		flow_init(&flow[i], &p, i);
 		plan(&flow[i], &rng, sizes, nsizes, nops);
@@ -354,6 +375,19 @@ static void octets_one_by_one_arrive(void **state)
 	}
 }
 
+static void ring_positions_wrap(void **state)
+{
+	struct pair_cfg c;
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		pair_cfg_init(&c);
+		c.seed = 700 + i + AGED;
+		c.s[i & 1].qp.sq_slots = 32;
+		run_mix(&c, small_sizes, ARRAY_SIZE(small_sizes), MAX_OPS);
+	}
+}
+
 static void many_seeds(void **state)
 {
 	struct pair_cfg c;
@@ -363,7 +397,7 @@ static void many_seeds(void **state)
 		struct rng r = { 9000 + i };
 
 		pair_cfg_init(&c);
-		c.seed = rng_next(&r);
+		c.seed = rng_next(&r) & ~(u64)AGED;
 		set_mpa(&c, rng_below(&r, 2), rng_below(&r, 4));
 		set_wire(&c, mss_list[rng_below(&r, ARRAY_SIZE(mss_list))],
 			 64 << rng_below(&r, 12));
@@ -384,6 +418,7 @@ int main(void)
 		cmocka_unit_test(long_messages_arrive),
 		cmocka_unit_test(a_small_send_buffer_takes_fpdus_in_parts),
 		cmocka_unit_test(octets_one_by_one_arrive),
+		cmocka_unit_test(ring_positions_wrap),
 		cmocka_unit_test(many_seeds),
 	};
 

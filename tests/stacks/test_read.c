@@ -83,6 +83,27 @@ static void response_segments_are_placed_in_any_order(struct world *w)	/* DDP-20
 	assert_memory_equal(w->wonly->mem, "0123456789abcdef", 16);
 }
 
+/* Some RNICs put a Send, or a Write, between two segments of a Response (lesson 30). */
+static void other_messages_may_stand_within_a_response(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	peer_run(w->p);
+	peer_add(w->p, response(w, false, 0, "01234567", 8));
+	peer_add(w->p, p_send(P_SEND, false, 1, 0, "se", 2));
+	peer_add(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, "write", 5));
+	peer_add(w->p, p_read_req(1, 9, 0, 4, w->ronly->r.stag, WORLD_BASE));
+	peer_add(w->p, response(w, true, 8, "89abcdef", 8));
+	peer_add(w->p, p_send(P_SEND, true, 1, 2, "nd", 2));
+	peer_flush(w->p);
+	expect_request(w, 1);
+	assert_memory_equal(peer_expect(w->p, P_T | P_L, P_READ_RESP)->body, w->ronly->mem, 4);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_SUCCESS);
+	expect_cqe(w->p->s.rcq, 0, WEFT_WC_SUCCESS);
+	assert_memory_equal(w->wonly->mem, "0123456789abcdef", 16);
+	assert_memory_equal(w->inbox->mem, "send", 4);
+	assert_memory_equal(w->rw->mem, "write", 5);
+}
+
 static void an_empty_read_completes_with_an_empty_response(struct world *w)
 {
 	post_read(w, 7, 0, 0);
@@ -465,6 +486,29 @@ static void untagged_messages_are_numbered_by_queue(struct world *w)	/* DDP-10, 
 	}
 }
 
+static void message_numbers_wrap(struct world *w)			/* DDP-12 */
+{
+	struct weft_qpc *c = &w->p->s.qp->core;
+	u32 i;
+
+	c->msn_send = c->msn_read = c->msn_in_send = c->msn_in_read = 0xFFFFFFFE;
+	for (i = 0; i < 4; i++) {
+		u32 msn = 0xFFFFFFFE + i;
+
+		side_send(&w->p->s, 2 * i, SIG, w->rw, 0, 4);
+		post_read(w, 2 * i + 1, 0, 16);
+		peer_add(w->p, p_send(P_SEND, true, msn, 0, NULL, 0));
+		peer_flush(w->p);
+		assert_int_equal(peer_expect(w->p, P_L, P_SEND)->msn, msn);
+		expect_request(w, msn);
+		peer_say(w->p, response(w, true, 0, NULL, 16));
+		expect_cqe(w->p->s.scq, 2 * i, WEFT_WC_SUCCESS);
+		expect_cqe(w->p->s.scq, 2 * i + 1, WEFT_WC_SUCCESS);
+		expect_cqe(w->p->s.rcq, i, WEFT_WC_SUCCESS);
+		peer_expect_alive(w->p, msn, w->ronly);
+	}
+}
+
 static void a_long_send_is_cut_as_ddp_asks(struct world *w)	/* DDP-01 to 04, 09, 13, 15 */
 {
 	u32 at = 0;
@@ -499,6 +543,7 @@ int main(void)
 		CASE_INITIATOR(a_read_request_says_what_was_posted),
 		CASE_INITIATOR(a_response_is_placed_and_completes_the_read),
 		CASE_INITIATOR(response_segments_are_placed_in_any_order),
+		CASE_INITIATOR(other_messages_may_stand_within_a_response),
 		CASE_INITIATOR(an_empty_read_completes_with_an_empty_response),
 		CASE_INITIATOR(response_to_another_stag_is_refused),
 		CASE_INITIATOR(second_segment_to_another_stag_is_refused),
@@ -529,6 +574,7 @@ int main(void)
 		CASE_INITIATOR(unsignalled_work_completes_silently_in_order),
 		CASE_INITIATOR(unsignalled_work_that_fails_is_told),
 		CASE_INITIATOR(untagged_messages_are_numbered_by_queue),
+		CASE_INITIATOR(message_numbers_wrap),
 		CASE_INITIATOR(a_long_send_is_cut_as_ddp_asks),
 	};
 
