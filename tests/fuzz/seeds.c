@@ -78,6 +78,30 @@ static void rx_seed(u8 cfg, u8 cut, enum weft_opcode first, u32 len)
 	free(buf);
 }
 
+/* A ULPDU of @len octets with @op, whole or too short for its headers. */
+static void short_seed(u8 cfg, u8 op, u32 len)
+{
+	static const u8 qn[16] = { [1] = 1, [7] = 2, [0xA] = 1, [0xB] = 3 };
+	bool tagged = weft_opcode_is_tagged(op);
+	u8 buf[2 + 128] = { cfg, 1 }, ulpdu[128] = { tagged ? 0xC1 : 0x41, 0x40 | op };
+	static u32 n;
+	struct weft_emit e;
+
+	if (!tagged)
+		ulpdu[9] = qn[op];
+	weft_emit_begin(&e, buf + 2, len, false, cfg & 4, 0);
+	weft_emit_bytes(&e, ulpdu, len);
+	save("fuzz_rx", "short", n++, buf, 2 + weft_emit_end(&e));
+}
+
+static void short_seeds(void)
+{
+	static const u8 lens[] = { 0, 1, 13, 14, 17, 18, 25, 26, 29, 30, 45, 46, 69, 70 };
+
+	for (u32 i = 0; i < 16 * sizeof(lens); i++)
+		short_seed(i % 3 ? 0x0A : 0x0D, i % 16, lens[i / 16]);
+}
+
 static void mpa_seed(const struct weft_mpa_frame *f, u8 flags)
 {
 	static u32 n;
@@ -130,6 +154,7 @@ int main(int argc, char **argv)
 	mkdir(top, 0777);
 	for (u32 i = 0; i < 128; i++)
 		rx_seed((u8)i, cuts[i % 4], i % 12, i % 16 ? i : 5000);
+	short_seeds();
 	mpa_seeds();
 	term_seeds();
 	seeds_wqe();
