@@ -197,7 +197,8 @@ void weft_cm_await_reply(struct weft_conn *conn, bool timeout)
 		weft_cm_connect_failed(conn, r, st->pd, st->frame.pd_len);
 	else
 		weft_cm_connect_failed(conn, r, NULL, 0);
-	if (terminate)
+	/* With words to say, or politely: RFC 5044 §7.1.2 (3). Else RST. */
+	if (terminate || r == -ECONNREFUSED)
 		weft_cm_start_closing(conn);
 	else
 		weft_cm_die(conn);
