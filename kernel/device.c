@@ -236,7 +236,7 @@ static void weft_dealloc_driver(struct ib_device *ibdev)
 	struct weft_device *dev = to_weft_dev(ibdev);
 
 	weft_device_netdev_gone(dev);
-	WARN_ON_ONCE(!xa_empty(&dev->qps) || !xa_empty(&dev->mrs));
+	WARN_ON_ONCE(atomic_read(&dev->num_qp) || atomic_read(&dev->num_mr));
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->mrs);
 	ida_destroy(&dev->pd_ids);
