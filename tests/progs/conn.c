@@ -51,44 +51,51 @@ static void keep_private_data(struct conn *c, const struct rdma_conn_param *p)
 		memcpy(c->peer, p->private_data, len);
 }
 
-/* Waits for @wanted; anything else that ends hope ends the program. */
-static struct rdma_cm_id *await(struct conn *c, enum rdma_cm_event_type wanted, int timeout_ms)
+/* Takes one event; true if it is @wanted, or ends hope for it. */
+static bool take_event(struct conn *c, enum rdma_cm_event_type wanted,
+		       enum rdma_cm_event_type *type)
 {
 	struct rdma_cm_event *ev;
-	struct rdma_cm_id *id;
-	int status;
-	enum rdma_cm_event_type type;
+	bool mine;
 
-	if (!readable(c->events->fd, timeout_ms))
-		fail("waiting for %s: nothing for %d ms", rdma_event_str(wanted), timeout_ms);
 	if (rdma_get_cm_event(c->events, &ev))
 		fail("rdma_get_cm_event: %s", strerror(errno));
-	id = ev->id;
-	type = ev->event;
-	status = ev->status;
-	if (type == wanted && (type == RDMA_CM_EVENT_CONNECT_REQUEST ||
-			       (type == RDMA_CM_EVENT_ESTABLISHED && !c->listener)))
+	*type = ev->event;
+	mine = ev->id == c->id;
+	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 		keep_private_data(c, &ev->param.conn);
+		c->next = ev->id;
+	} else if (mine && ev->event == RDMA_CM_EVENT_ESTABLISHED && !c->listener) {
+		keep_private_data(c, &ev->param.conn);
+	}
+	if (mine && (ev->event == RDMA_CM_EVENT_DISCONNECTED ||
+		     ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL))
+		c->gone = true;
 	rdma_ack_cm_event(ev);
+	/* What an earlier connection still has to say does not matter. */
+	return *type == wanted || (mine && *type != RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+static void await(struct conn *c, enum rdma_cm_event_type wanted, int timeout_ms)
+{
+	enum rdma_cm_event_type type;
+
+	do {
+		if (!readable(c->events->fd, timeout_ms))
+			fail("waiting for %s: nothing for %d ms", rdma_event_str(wanted),
+			     timeout_ms);
+	} while (!take_event(c, wanted, &type));
 	if (type != wanted)
-		fail("waiting for %s: %s (%d)", rdma_event_str(wanted), rdma_event_str(type),
-		     status);
-	return id;
+		fail("waiting for %s: %s", rdma_event_str(wanted), rdma_event_str(type));
 }
 
 /* Looks at what has come up by itself. */
 static void note_events(struct conn *c)
 {
-	struct rdma_cm_event *ev;
+	enum rdma_cm_event_type type;
 
-	while (readable(c->events->fd, 0)) {
-		if (rdma_get_cm_event(c->events, &ev))
-			fail("rdma_get_cm_event: %s", strerror(errno));
-		if (ev->event == RDMA_CM_EVENT_DISCONNECTED ||
-		    ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-			c->gone = true;
-		rdma_ack_cm_event(ev);
-	}
+	while (readable(c->events->fd, 0))
+		take_event(c, RDMA_CM_EVENT_DISCONNECTED, &type);
 }
 
 static void open_channel(struct conn *c)
@@ -123,7 +130,10 @@ void conn_await_request(struct conn *c)
 {
 	c->gone = false;
 	/* A server waits as long as it takes. */
-	c->id = await(c, RDMA_CM_EVENT_CONNECT_REQUEST, -1);
+	if (!c->next)
+		await(c, RDMA_CM_EVENT_CONNECT_REQUEST, -1);
+	c->id = c->next;
+	c->next = NULL;
 }
 
 void conn_resolve(struct conn *c, const char *host, const char *port)
@@ -158,7 +168,8 @@ static void ask_device(struct conn *c)
 void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline)
 {
 	struct ibv_qp_init_attr attr = {
-		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr, .max_send_sge = 1,
+		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr,
+			 .max_send_sge = c->max_sge ? c->max_sge : 1,
 			 .max_recv_sge = 1, .max_inline_data = max_inline },
 		.qp_type = IBV_QPT_RC,
 	};

@@ -18,10 +18,12 @@
 struct conn {
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *listener;	/* server */
+	struct rdma_cm_id *next;	/* a request that came before its time */
 	struct rdma_cm_id *id;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
+	uint32_t max_sge;		/* of a send; 0: 1 */
 	uint32_t max_inline;		/* granted */
 	int ird, ord;			/* what the device can */
 	int timeout_ms;			/* of anything that is waited for */
