@@ -303,7 +303,11 @@ static struct addrinfo *resolve(const char *where, int flags)
 
 	if (!colon)
 		return NULL;
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
+	if (*where == '[' && colon > where + 1) /* [IPv6]:PORT */
+		snprintf(host, sizeof(host), "%.*s", (int)(colon - where) - 2,
+			 where + 1);
+	else
+		snprintf(host, sizeof(host), "%.*s", (int)(colon - where), where);
 	getaddrinfo(*host ? host : NULL, colon + 1, &hint, &ai);
 	return ai;
 }
