@@ -395,8 +395,3 @@ void pair(struct ctx *c, struct stream **a, struct stream **b)
 	*b = take_another(c);
 	answer(*b, NULL);
 }
-
-struct stream *again(struct ctx *c)
-{
-	return full(c);
-}

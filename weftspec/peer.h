@@ -57,7 +57,5 @@ struct stream *full(struct ctx *c);
 struct stream *full_hs(struct ctx *c, const struct hs *h);
 /* Two streams of one session. */
 void pair(struct ctx *c, struct stream **a, struct stream **b);
-/* One more stream of the session after the first broke; responder role. */
-struct stream *again(struct ctx *c);
 
 #endif

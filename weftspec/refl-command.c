@@ -237,7 +237,6 @@ static int obey(struct link *l, const struct command *k, uint32_t *value)
 	case REFL_SEND: case REFL_SEND_INV: case REFL_SEND_IMM:
 		return do_send(l, k);
 	case REFL_WRITE: case REFL_WRITE_IMM: case REFL_READ:
-	case REFL_WRITE_SEND:
 		return do_tagged(l, k);
 	case REFL_FADD: case REFL_CSWAP: return do_atomic(l, k);
 	case REFL_REVOKE: return do_revoke(l, k->arg);

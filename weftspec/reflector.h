@@ -97,7 +97,6 @@ enum refl_op {
 	REFL_DISCONNECT, /* graceful close */
 	REFL_BIND,       /* an invalidatable window on region arg: stag in ACK */
 	REFL_REGISTER,   /* register count more regions, stags to BIG */
-	REFL_WRITE_SEND, /* a Write of len octets of BIG, then an ACK */
 };
 
 /* ACK: magic, seq32, status32 (0 or an errno), value32 */
