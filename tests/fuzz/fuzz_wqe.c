@@ -125,6 +125,7 @@ static void setup(struct stage *st, u8 how, u8 sizes)
 	c.qp.sq_slots = 1u << (sizes & 7);
 	c.qp.rq_slots = 8;
 	c.qp.sig_all = how & WQE_SIG_ALL;
+	c.qp.kernel = how & WQE_KERNEL;
 	c.qp.max_slots = sizes & 8 ? 2 : 0;
 	c.cq_entries = sizes & 0x40 ? 16 : 4096;
 	if (!st->lone)
@@ -247,6 +248,10 @@ static void post_send(struct script *s, struct end *e, struct end *o)
 	wr.rkey = remote->r.stag;
 	wr.remote_addr = WQE_BASE + octet(s);
 	wr.inv_stag = e->mr[octet(s) % WQE_REGIONS]->r.stag;
+	if (wr.opcode == WEFT_WR_REG_MR) {
+		wr.reg.stag = e->mr[WQE_FAST]->r.stag ^ (wr.flags & 4);
+		wr.reg.access = wr.flags;
+	}
 	wr.num_sge = octet(s) & 7;
 	for (i = 0; i < wr.num_sge; i++)
 		wr.sge[i] = host_sge(e->mr[octet(s) % WQE_REGIONS], octet(s), octet(s));
@@ -314,11 +319,16 @@ static void say_segment(struct script *s, struct end *e)
 	say(e, f, weft_mpa_fpdu_len(n));
 }
 
+/* Somebody deregisters a region, or memory for the stage runs short. */
 static void change_region(struct script *s, struct end *e)
 {
-	struct host_mr *mr = e->mr[octet(s) & 1 ? WQE_FAST : WQE_LOCAL];
+	u8 how = octet(s);
+	struct host_mr *mr = e->mr[how & 1 ? WQE_FAST : WQE_LOCAL];
 
-	mr->r.valid = !mr->r.valid;
+	if (how & 2)
+		e->s.qp->chunk_limit = (s32)(how >> 4) - 1;
+	else
+		mr->r.valid = !mr->r.valid;
 }
 
 static void end_it(struct script *s, struct stage *st)

@@ -69,8 +69,11 @@ void seeds_wqe(void)
 {
 	u8 i;
 
-	for (i = 0; i < WEFT_WR_NR; i++)
-		between_stacks((u8)(i * 4), (u8)(0x35 + (i & 1) * 8), i);
+	for (i = 0; i < WEFT_WR_NR; i++) {
+		u8 how = (u8)(i * 4 + (i == WEFT_WR_REG_MR ? WQE_KERNEL : 0));
+
+		between_stacks(how, (u8)(0x35 + (i & 1) * 8), i);
+	}
 	for (i = 0; i <= WEFT_OP_TERMINATE; i++) {
 		u8 ddp = weft_opcode_is_tagged(i) ? WEFT_DDP_T | 1 : 1;
 

@@ -14,6 +14,7 @@ enum {
 	WQE_SMALL_MSS	= 0x10,
 	WQE_P2P		= 0x20,
 	WQE_SIG_ALL	= 0x40,
+	WQE_KERNEL	= 0x80,
 };
 
 /* Regions of each end, in the order of their STags. */
@@ -33,7 +34,7 @@ enum {
 	WQE_RUN_OUT,
 	WQE_SAY_RAW,			/* n, n octets */
 	WQE_SAY_SEGMENT,		/* region, DDP control, RDMAP control, offset, len */
-	WQE_CHANGE_REGION,
+	WQE_CHANGE_REGION,		/* bit 0: which; bit 1: chunks there are, instead */
 	WQE_POLL,
 	WQE_ARM,
 	WQE_CQ_INDEX,

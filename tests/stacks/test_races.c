@@ -167,11 +167,15 @@ static void a_receive_posted_while_the_queue_is_flushed_is_flushed(void **state)
 
 /* ---- the stack completes, the user arms and polls once more ---- */
 
+static bool entry_was_there;
+
 static void arm_and_look(void *arg)
 {
 	struct host_cq *cq = arg;
+	const struct weft_cqe *slot = weft_ringq_slot(&cq->core.q, 0);
 	struct weft_cqe e;
 
+	entry_was_there = slot->wr_id == 1;
 	host_cq_arm(cq, WEFT_ARM_NEXT);
 	/* Not published yet: the user goes to sleep. */
 	if (host_cq_poll(cq, &e))
@@ -189,6 +193,8 @@ static void a_cq_armed_while_an_entry_is_published_wakes(void **state)
 	trap_arm(&t, &t.ring->kern_idx, arm_and_look, cq);
 	assert_int_equal(weft_cqc_push(&cq->core, &e), WEFT_CQ_WAKE);
 	assert_int_equal(t.hits, 1);
+	/* The index announces an entry that is written. */
+	assert_true(entry_was_there);
 	trap_fini(&t, &cq->core.q);
 	cq->ring = cq->core.q.ring;
 	host_cq_free(cq);
