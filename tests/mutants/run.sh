@@ -24,6 +24,7 @@ copy_tree() {
 	# the last run's mutants are to be built anew.
 	cp -a "$top/kernel" "$work/kernel"
 	cp -a "$top/tests/common" "$top/tests/engine" "$top/tests/stacks" "$work/tests/"
+	cp "$here/list" "$work/list"
 	touch "$work"/kernel/proto/* "$work"/kernel/core/*
 }
 
@@ -96,6 +97,6 @@ while IFS= read -r line; do
 	read -r name file program test <<<"$line"
 	IFS= read -r script
 	wanted "$name" "$@" && try "$name" "$file" "$program" "$test" "${script#	}"
-done <"$here/list"
+done <"$work/list"
 echo "1..$n"
 exit $bad
