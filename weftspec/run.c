@@ -358,6 +358,23 @@ static void give_up(struct run *run, const char *why)
 	}
 }
 
+/* Results are shown in the table's order; slow cases hold them up. */
+static void progress(const struct run *run, size_t shown)
+{
+	static size_t before = ~0ul;
+	size_t done = 0;
+
+	if (!isatty(2) || run->o->quiet)
+		return;
+	for (size_t i = 0; i < run->njobs; i++)
+		done += run->jobs[i].done;
+	if (done != before)
+		fprintf(stderr, "\r%zu of %zu\r", done, run->njobs);
+	if (shown == run->njobs)
+		fputs("\r              \r", stderr);
+	before = done;
+}
+
 void run_all(struct run *run)
 {
 	size_t shown = 0;
@@ -371,6 +388,7 @@ void run_all(struct run *run)
 			start_more(run);
 		reap(run);
 		shown = report_done(run, shown);
+		progress(run, shown);
 		nap_ms(1);
 	}
 }
