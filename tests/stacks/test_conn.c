@@ -8,7 +8,7 @@
 
 /* ---- who sends first ---- */
 
-static void a_responders_send_waits_for_the_first_fpdu(struct world *w)	/* MPA-30 */
+static void a_responders_send_waits_for_the_first_fpdu(struct world *w)	/* MPA-30, SIW-41 */
 {
 	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
 	peer_run(w->p);

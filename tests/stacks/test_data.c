@@ -361,7 +361,7 @@ static void a_small_send_buffer_takes_fpdus_in_parts(void **state)
 	}
 }
 
-static void octets_one_by_one_arrive(void **state)
+static void octets_one_by_one_arrive(void **state)	/* SIW-12 */
 {
 	struct pair_cfg c;
 	u32 v;

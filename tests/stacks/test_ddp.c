@@ -96,7 +96,7 @@ static void mo_of_all_ones_is_refused(struct world *w)
 	world_refuses(w, p_send(P_SEND, true, 1, 0xFFFFFFFF, NULL, 4), 1, 2, 0x04);
 }
 
-static void send_longer_than_its_receive_is_refused(struct world *w)	/* DDP-27, 28 */
+static void send_longer_than_its_receive_is_refused(struct world *w)	/* DDP-27, 28, SIW-17 */
 {
 	world_refuses(w, send(1, RECV_LEN + 1), 1, 2, 0x05);
 }
@@ -119,7 +119,7 @@ static void send_of_exactly_its_receive_is_delivered(struct world *w)
 	peer_expect_alive(w->p, 1, w->rw);
 }
 
-static void send_segments_are_placed_in_any_order(struct world *w)	/* DDP-19 */
+static void send_segments_are_placed_in_any_order(struct world *w)	/* DDP-19, SIW-24 */
 {
 	peer_say(w->p, p_send(P_SEND, false, 1, 4, "5678", 4));
 	peer_say(w->p, p_send(P_SEND, false, 1, 0, "1234", 4));
@@ -157,7 +157,7 @@ static void new_msn_before_the_last_segment_is_refused(struct world *w) /* DDP-4
 	world_refuses(w, send(2, 4), 1, 2, 0x03);
 }
 
-static void new_opcode_within_a_message_is_refused(struct world *w)	/* DDP-42 */
+static void new_opcode_within_a_message_is_refused(struct world *w)	/* DDP-42, SIW-23 */
 {
 	peer_say(w->p, p_send(P_SEND, false, 1, 0, NULL, 0));
 	world_refuses(w, p_send(P_SEND_SE, true, 1, 0, NULL, 4), 0, 2, 0x06);
@@ -186,7 +186,7 @@ static void two_sends_in_one_segment_arrive_in_order(struct world *w)	/* DDP-21 
 
 /* ---- tagged ---- */
 
-static void unknown_stag_is_refused(struct world *w)			/* DDP-29 */
+static void unknown_stag_is_refused(struct world *w)			/* DDP-29, SIW-28 */
 {
 	world_refuses(w, p_tagged(P_WRITE, true, 0x12345600, WORLD_BASE, NULL, 8), 1, 1, 0x00);
 }
@@ -229,7 +229,7 @@ static void to_a_page_below_the_base_is_refused(struct world *w)
 	world_refuses(w, write_to(w->rw, -4096, 8), 1, 1, 0x01);
 }
 
-static void range_past_the_end_is_refused(struct world *w)		/* DDP-34, 37 */
+static void range_past_the_end_is_refused(struct world *w)		/* DDP-34, 37, SIW-13 */
 {
 	world_refuses(w, write_to(w->rw, WORLD_LEN - 4, 8), 1, 1, 0x01);
 }
@@ -258,7 +258,7 @@ static void the_whole_region_may_be_written(struct world *w)		/* DDP-35 */
 	peer_expect_alive(w->p, 1, w->rw);
 }
 
-static void to_wrap_is_refused(struct world *w)				/* DDP-36 */
+static void to_wrap_is_refused(struct world *w)				/* DDP-36, SIW-14 */
 {
 	world_refuses(w, p_tagged(P_WRITE, true, w->rw->r.stag, ~0ull - 3, NULL, 8), 1, 1, 0x03);
 }
@@ -287,7 +287,7 @@ static void bad_second_segment_of_a_write_is_refused(struct world *w)	/* DDP-37 
 	world_refuses(w, write_to(w->rw, WORLD_LEN, 8), 1, 1, 0x01);
 }
 
-static void second_half_of_a_write_may_come_first(struct world *w)	/* DDP-20 */
+static void second_half_of_a_write_may_come_first(struct world *w)	/* DDP-20, SIW-24 */
 {
 	struct pdu *d = p_tagged(P_WRITE, false, w->rw->r.stag, WORLD_BASE + 4, "5678", 4);
 
@@ -318,7 +318,7 @@ static void an_empty_first_segment_does_not_stand_for_the_next(struct world *w) 
 
 /* ---- versions, reserved bits, L ---- */
 
-static void tagged_version_is_judged(struct world *w)			/* DDP-07 */
+static void tagged_version_is_judged(struct world *w)			/* DDP-07, SIW-27 */
 {
 	struct pdu *d = write_to(w->rw, 0, 8);
 
@@ -326,7 +326,7 @@ static void tagged_version_is_judged(struct world *w)			/* DDP-07 */
 	world_refuses(w, d, 1, 1, 0x04);
 }
 
-static void untagged_version_is_judged(struct world *w)			/* DDP-08 */
+static void untagged_version_is_judged(struct world *w)			/* DDP-08, SIW-27 */
 {
 	struct pdu *d = send(1, 8);
 
@@ -346,7 +346,7 @@ static void reserved_bits_are_not_judged(struct world *w)		/* DDP-05, RDM-03, RD
 	peer_expect_alive(w->p, 1, w->rw);
 }
 
-static void read_request_without_l_is_refused(struct world *w)		/* DDP-44 */
+static void read_request_without_l_is_refused(struct world *w)		/* DDP-44, SIW-22 */
 {
 	struct pdu *d = p_read_req(1, 1, 0, 8, w->rw->r.stag, WORLD_BASE);
 
@@ -356,7 +356,7 @@ static void read_request_without_l_is_refused(struct world *w)		/* DDP-44 */
 
 /* ---- MPA's verdict comes first ---- */
 
-static void a_bad_crc_places_nothing(struct world *w)			/* MPA-57 to 60 */
+static void a_bad_crc_places_nothing(struct world *w)			/* MPA-57 to 60, SIW-10 */
 {
 	peer_add_bad_crc(w->p, write_to(w->rw, 0, 8));
 	peer_add(w->p, write_to(w->rw, 8, 8));
@@ -366,7 +366,7 @@ static void a_bad_crc_places_nothing(struct world *w)			/* MPA-57 to 60 */
 	world_expect_flushed(w, 0);
 }
 
-static void a_bad_crc_is_told_before_a_bad_header(struct world *w)	/* MPA-59 */
+static void a_bad_crc_is_told_before_a_bad_header(struct world *w)	/* MPA-59, SIW-11 */
 {
 	struct pdu *d = write_to(w->rw, 0, 8);
 
@@ -376,7 +376,7 @@ static void a_bad_crc_is_told_before_a_bad_header(struct world *w)	/* MPA-59 */
 	peer_expect_terminate(w->p, 2, 0, 0x02, NULL, false);
 }
 
-static void an_empty_ulpdu_ends_the_connection(struct world *w)		/* MPA-67 */
+static void an_empty_ulpdu_ends_the_connection(struct world *w)		/* MPA-67, SIW-21 */
 {
 	static const u8 empty[8] = { 0, 0, 0, 0, 0xC7, 0x4B, 0x67, 0x48 };
 
@@ -386,7 +386,8 @@ static void an_empty_ulpdu_ends_the_connection(struct world *w)		/* MPA-67 */
 	world_expect_flushed(w, 0);
 }
 
-static void a_ulpdu_shorter_than_its_header_ends_the_connection(struct world *w) /* MPA-68 */
+/* MPA-68, SIW-21 */
+static void a_ulpdu_shorter_than_its_header_ends_the_connection(struct world *w)
 {
 	struct pdu *d = p_read_req(1, 1, 0, 8, w->rw->r.stag, WORLD_BASE);
 

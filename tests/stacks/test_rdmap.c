@@ -29,7 +29,7 @@ static struct pdu *with_rv(struct pdu *d, u8 rv)
 	return d;
 }
 
-static void version_0_of_a_send_is_refused(struct world *w)		/* RDM-02 */
+static void version_0_of_a_send_is_refused(struct world *w)		/* RDM-02, SIW-27 */
 {
 	world_refuses(w, with_rv(p_send(P_SEND, true, 1, 0, NULL, 8), 0), 0, 2, 0x05);
 }
@@ -69,7 +69,7 @@ static void opcode_c_is_refused(struct world *w)
 	refuse_opcode(w, 12);
 }
 
-static void opcode_f_is_refused(struct world *w)
+static void opcode_f_is_refused(struct world *w)	/* SIW-27 */
 {
 	refuse_opcode(w, 15);
 }
@@ -79,12 +79,12 @@ static void tagged_opcode_f_is_refused(struct world *w)
 	world_refuses(w, p_tagged(15, true, w->rw->r.stag, WORLD_BASE, NULL, 8), 0, 2, 0x06);
 }
 
-static void untagged_write_is_refused(struct world *w)			/* RDM-06 */
+static void untagged_write_is_refused(struct world *w)			/* RDM-06, SIW-20 */
 {
 	world_refuses(w, p_send(P_WRITE, true, 1, 0, NULL, 8), 0, 2, 0x06);
 }
 
-static void tagged_send_is_refused(struct world *w)			/* RDM-07 */
+static void tagged_send_is_refused(struct world *w)			/* RDM-07, SIW-20 */
 {
 	world_refuses(w, p_tagged(P_SEND, true, 0, 0, NULL, 0), 0, 2, 0x06);
 }
@@ -120,7 +120,7 @@ static struct pdu *read_on(struct world *w, u32 qn)
 	return d;
 }
 
-static void read_request_on_queue_0_is_refused(struct world *w)		/* RDM-10 */
+static void read_request_on_queue_0_is_refused(struct world *w)		/* RDM-10, SIW-18 */
 {
 	world_refuses(w, read_on(w, 0), 0, 2, 0x06);
 }
@@ -135,7 +135,7 @@ static void read_request_on_queue_7_is_refused(struct world *w)
 	world_refuses(w, read_on(w, 7), 1, 2, 0x01);
 }
 
-static void terminate_on_queue_0_is_not_obeyed(struct world *w)		/* RDM-11 */
+static void terminate_on_queue_0_is_not_obeyed(struct world *w)		/* RDM-11, SIW-43 */
 {
 	world_refuses(w, p_send(P_TERM, true, 1, 0, NULL, 4), 0, 2, 0x06);
 }
@@ -191,7 +191,7 @@ static void an_empty_read_names_no_buffer(struct world *w)		/* RDM-18 */
 	peer_expect_alive(w->p, 2, w->rw);
 }
 
-static void an_empty_read_behind_a_long_one_is_empty(struct world *w)	/* RDM-19 */
+static void an_empty_read_behind_a_long_one_is_empty(struct world *w)	/* RDM-19, SIW-09 */
 {
 	struct pdu d;
 	u32 got = 0;
@@ -239,7 +239,7 @@ static void a_read_sees_the_write_before_it(struct world *w)		/* RDM-21 */
 
 /* ---- Reads refused ---- */
 
-static void read_of_an_unknown_stag_is_refused(struct world *w)		/* RDM-22, RDM-28 */
+static void read_of_an_unknown_stag_is_refused(struct world *w)		/* RDM-22, RDM-28, SIW-29 */
 {
 	world_refuses_read(w, p_read_req(1, SINK, 0x5000, 8, 0x12345600, WORLD_BASE), 0x00);
 }
@@ -324,7 +324,7 @@ static void a_region_lost_in_mid_read_tells_where(struct world *w)	/* RDM-29 */
 	free(want);
 }
 
-static void more_reads_than_ird_are_refused(struct world *w)		/* RDM-31 */
+static void more_reads_than_ird_are_refused(struct world *w)		/* RDM-31, SIW-31 */
 {
 	u32 i;
 
@@ -334,7 +334,7 @@ static void more_reads_than_ird_are_refused(struct world *w)		/* RDM-31 */
 	world_refuses(w, p_read_req(9, 9, 0, 8, w->rw->r.stag, WORLD_BASE), 1, 2, 0x02);
 }
 
-static void a_longer_read_request_is_refused(struct world *w)		/* RDM-33 */
+static void a_longer_read_request_is_refused(struct world *w)		/* RDM-33, SIW-19 */
 {
 	struct pdu *d = read_of(w->rw, 0, 8);
 
@@ -342,7 +342,7 @@ static void a_longer_read_request_is_refused(struct world *w)		/* RDM-33 */
 	world_refuses(w, d, 1, 2, 0x05);
 }
 
-static void read_request_with_mo_is_refused(struct world *w)		/* RDM-34 */
+static void read_request_with_mo_is_refused(struct world *w)		/* RDM-34, SIW-18 */
 {
 	struct pdu *d = read_of(w->rw, 0, 8);
 
@@ -396,7 +396,7 @@ static void an_invalidated_stag_is_unusable(struct world *w)		/* RDM-37 */
 			    1, 1, 0x00, 1, NULL);
 }
 
-static void invalidating_an_unknown_stag_is_refused(struct world *w)	/* RDM-38 */
+static void invalidating_an_unknown_stag_is_refused(struct world *w)	/* RDM-38, SIW-07 */
 {
 	world_refuses(w, send_inv(0xABCDEF00), 0, 2, 0x09);
 }
@@ -442,7 +442,7 @@ static void the_stag_to_invalidate_may_not_change_within_a_message(struct world 
 
 /* ---- errors, Terminates ---- */
 
-static void the_first_error_wins(struct world *w)			/* RDM-51 */
+static void the_first_error_wins(struct world *w)			/* RDM-51, SIW-08 */
 {
 	struct pdu *d = p_send(14, true, 1, 0, NULL, 8), copy = *d;
 
@@ -523,7 +523,7 @@ static void any_terminate_is_understood(struct world *w)		/* RDM-52 */
 	}
 }
 
-static void terminate_with_a_wrong_msn_is_refused(struct world *w)	/* RDM-53 */
+static void terminate_with_a_wrong_msn_is_refused(struct world *w)	/* RDM-53, SIW-43 */
 {
 	struct pdu *d = terminate(0, 0, 0, 4);
 
@@ -546,7 +546,7 @@ static void terminate_with_a_bad_crc_is_an_mpa_error(struct world *w)	/* RDM-53 
 	peer_expect_terminate(w->p, 2, 0, 0x02, NULL, false);
 }
 
-static void terminate_within_a_send_is_understood(struct world *w)	/* RDM-54 */
+static void terminate_within_a_send_is_understood(struct world *w)	/* RDM-54, SIW-23 */
 {
 	peer_say(w->p, p_send(P_SEND, false, 1, 0, NULL, 0));
 	peer_say(w->p, terminate(0x12, 0x02, 0, 4));
@@ -612,7 +612,7 @@ static void terminate_follows_the_fpdu_that_tcp_cut(void **state)	/* RDM-50, SIW
 	world_fini(&w);
 }
 
-static void unsolicited_read_response_is_refused(struct world *w)	/* RDM-55 */
+static void unsolicited_read_response_is_refused(struct world *w)	/* RDM-55, SIW-30 */
 {
 	world_refuses(w, p_tagged(P_READ_RESP, true, w->rw->r.stag, WORLD_BASE, NULL, 8),
 		      0, 2, 0x06);

@@ -72,7 +72,7 @@ static void a_response_is_placed_and_completes_the_read(struct world *w)
 	assert_int_equal(w->wonly->mem[21], world_octet(21));
 }
 
-static void response_segments_are_placed_in_any_order(struct world *w)	/* DDP-20 */
+static void response_segments_are_placed_in_any_order(struct world *w)	/* DDP-20, SIW-24 */
 {
 	post_read(w, 7, 0, 16);
 	peer_run(w->p);
@@ -146,7 +146,7 @@ static void response_to_another_stag_is_refused(struct world *w)	/* RDM-56 */
 			 0x00, 0);
 }
 
-static void second_segment_to_another_stag_is_refused(struct world *w)	/* RDM-56, 57 */
+static void second_segment_to_another_stag_is_refused(struct world *w)	/* RDM-56, 57, SIW-25 */
 {
 	post_read(w, 7, 0, 16);
 	refuses_response(w, p_tagged(P_READ_RESP, true, w->rw->r.stag, WORLD_BASE + 8, NULL, 8),
@@ -165,7 +165,7 @@ static void response_past_the_sink_is_refused(struct world *w)		/* RDM-56 */
 	refuses_response(w, response(w, true, 1, NULL, 16), 0x01, 0);
 }
 
-static void second_segment_far_past_the_sink_is_refused(struct world *w) /* RDM-57 */
+static void second_segment_far_past_the_sink_is_refused(struct world *w) /* RDM-57, SIW-25 */
 {
 	post_read(w, 7, 0, 16);
 	refuses_response(w, response(w, true, 100000, NULL, 8), 0x01, 8);
@@ -183,7 +183,7 @@ static void a_shorter_response_is_refused(struct world *w)		/* RDM-58 */
 	refuses_response(w, response(w, true, 0, NULL, 12), 0x01, 0);
 }
 
-static void a_response_short_in_its_second_segment_is_refused(struct world *w) /* RDM-58 */
+static void a_response_short_in_its_second_segment_is_refused(struct world *w) /* RDM-58, SIW-25 */
 {
 	post_read(w, 7, 0, 16);
 	refuses_response(w, response(w, true, 8, NULL, 4), 0x01, 8);
