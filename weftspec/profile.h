@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The known deviations of a named peer.  One a line:
- *     id verdict signature...      # why
+ *     id verdict[|verdict] signature...      # why
  * The signature is part of what the case reported; an empty one fits all.
  */
 #ifndef WEFTSPEC_PROFILE_H
@@ -11,7 +11,7 @@
 
 struct known {
 	char id[64];
-	enum verdict verdict;
+	unsigned int verdicts; /* bits; several where the outcome is a race */
 	char signature[TEXT_MAX];
 	bool hit;
 };

@@ -62,7 +62,7 @@ exits 2 'standard output' 'output-cannot-be-written' sh -c "$run RDM-14 >/dev/fu
 exits 2 '/dev/full' 'report-cannot-be-written' $run --junit /dev/full RDM-14
 exits 0 '1..1' 'tap-plan' $run --tap RDM-14
 printf 'RDM-14 fail anything\n' >"$tmp/p"
-exits 1 'the profile says fail' 'foreseen-deviation-does-not-come' $run --profile "$tmp/p" RDM-14
+exits 1 'the profile says otherwise' 'foreseen-deviation-does-not-come' $run --profile "$tmp/p" RDM-14
 printf 'RDM-14 perhaps\n' >"$tmp/p"
 exits 2 'p:1' 'profile-with-a-wrong-line' $run --profile "$tmp/p" RDM-14
 exits 2 '' 'only-skipped-is-no-success' $run EXT-01
