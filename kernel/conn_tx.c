@@ -83,11 +83,12 @@ static void begin_batch(struct weft_conn *conn)
 static void end_segment(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
+	struct sk_buff *tail = tcp_write_queue_tail(conn->sk);
 
 	if (tx->end)
 		tx->eor = true;
-	else
-		TCP_SKB_CB(tcp_write_queue_tail(conn->sk))->eor = 1;
+	else if (tail)
+		TCP_SKB_CB(tail)->eor = 1;
 	tx->seg_off = 0;
 }
 
