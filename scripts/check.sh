@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
-suites='device traffic garbage health'
+suites='device traffic programs garbage health'
 
 cd "$WEFT_TOP"
 
@@ -19,6 +19,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 
 group_engine() { make -C tests/engine check; }
 group_stacks() { make -C tests/stacks check; }
+group_provider() { make -C tests/provider check; }
 group_fuzz() { make -C tests/fuzz check; }
 group_spec() { make -C weftspec check; }
 
@@ -40,7 +41,7 @@ fi
 
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan' 'engine stacks fuzz spec vm')
+lanes=('kasan' 'engine stacks provider fuzz spec vm')
 limit=1500 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift

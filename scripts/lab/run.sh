@@ -153,7 +153,10 @@ run_suites() {
 drivers=${DRIVERS-weft siw}
 prepare_kernel
 case " $drivers " in
-*' weft '*) [ ! -x "$WEFT_TOP/scripts/build-provider.sh" ] || "$WEFT_TOP/scripts/build-provider.sh" >&2 ;;
+*' weft '*)
+	"$WEFT_TOP/scripts/build-provider.sh" >&2
+	make -s -C "$WEFT_TOP/tests/progs" >&2
+	;;
 esac
 run=$WEFT_BUILD/lab/$lab.$name
 rm -rf "$run"

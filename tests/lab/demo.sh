@@ -22,7 +22,12 @@ printf '%-36s %s\n' program result
 
 row() { printf '%-36s %s\n' "$1" "$2"; }
 
-# bandwidth PROGRAM SIZE, latency PROGRAM SIZE: the columns of perftest's last line.
+# figure UNIT VALUE: perftest prints nought where it could not gauge its clock.
+figure() {
+	if [[ $2 =~ ^[0.]*$ ]]; then echo 'done (the host is too busy to time it)'; else echo "$2 $1"; fi
+}
+
+# perftest PROGRAM [OPTION...]: its line of figures.
 perftest() {
 	local program=$1
 	shift
@@ -41,11 +46,11 @@ row 'rping -V, 100 x 4000 bytes' 'every byte came back right'
 
 for program in ib_write_bw ib_send_bw ib_read_bw; do
 	line=$(perftest $program -s 65536 -n 500) || fail "$line"
-	row "$program -R, 64 KiB messages" "$(awk '{print $4 " MB/s"}' <<<"$line")"
+	row "$program -R, 64 KiB messages" "$(figure MB/s "$(awk '{print $4}' <<<"$line")")"
 done
 for program in ib_read_lat ib_write_lat; do
 	line=$(perftest $program -s 64 -n 500) || fail "$line"
-	row "$program -R, 64 bytes" "$(awk '{print $5 " us"}' <<<"$line")"
+	row "$program -R, 64 bytes" "$(figure us "$(awk '{print $5}' <<<"$line")")"
 done
 
 for side in a b; do

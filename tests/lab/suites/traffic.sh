@@ -41,8 +41,8 @@ perftest() {
 	start_b server "$program" -d "$DEV_B" "${opts[@]}"
 	wait_listen_b 18515
 	run "$program" -d "$DEV_A" "${opts[@]}" "$IP_B"
-	# The line of figures: size, iterations, and something above zero.
-	awk -v size="${opts[4]}" '$2 == 200 && $4 > 0 {found = 1} END {exit !found}' \
-		"$TEST_DIR/$program.log" || fail "$program printed no figures"
+	# The line of figures: size, iterations. The rates themselves say nothing here; on a busy
+	# host perftest cannot even gauge its clock and prints 0.00.
+	grep -qE '^ *[0-9]+ +200 ' "$TEST_DIR/$program.log" || fail "$program printed no figures"
 	finish_b server
 }
