@@ -283,8 +283,8 @@ static int qp_reset(struct weft_qp *qp)
 
 	if (now == IB_QPS_RTS || now == IB_QPS_SQD)
 		return -EINVAL;
-	if (READ_ONCE(qp->conn))
-		return -EBUSY;
+	/* In error it may not have let go yet. */
+	weft_conn_detach(qp);
 	memset(qp->sq_ring->mem, 0, qp->sq_ring->size);
 	if (qp->rq_ring)
 		memset(qp->rq_ring->mem, 0, qp->rq_ring->size);
