@@ -316,6 +316,17 @@ static void a_terminate_for_a_read_fails_that_read(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
+static void an_operation_error_for_a_read_fails_that_read(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	side_send(&w->p->s, 8, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	terminate_for(w, 2, 0x07, 1);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
+	/* It had gone out, but who knows what became of it behind that error. */
+	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
+}
+
 static void a_terminate_for_another_read_flushes_only(struct world *w)
 {
 	post_read(w, 7, 0, 16);
@@ -563,6 +574,7 @@ int main(void)
 		CASE_INITIATOR(read_with_invalidate_invalidates_its_sink),
 		CASE_INITIATOR(read_with_invalidate_into_a_user_region_fails),
 		CASE_INITIATOR(a_terminate_for_a_read_fails_that_read),
+		CASE_INITIATOR(an_operation_error_for_a_read_fails_that_read),
 		CASE_INITIATOR(a_terminate_for_another_read_flushes_only),
 		cmocka_unit_test(ord_1_lets_one_read_out),
 		cmocka_unit_test(ord_4_lets_four_reads_out),
