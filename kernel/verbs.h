@@ -39,6 +39,12 @@ int weft_account(atomic_t *count, int max);
 
 extern const struct attribute_group weft_options;
 
+/* ---- restrack.c ---- */
+
+int weft_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
+int weft_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
+int weft_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+
 /* ---- ucontext.c ---- */
 
 extern const struct uapi_definition weft_uapi_defs[];

@@ -3,7 +3,7 @@
  * The driver's objects and what its files ask of each other.
  *
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
- * counters), options.c (sysfs), ucontext.c (contexts, rings and their mmap, the
+ * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c (verbs), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn.c (one
  * connection's socket: lock, callbacks, receive run, life), conn_tx.c (send
