@@ -57,6 +57,8 @@ static void crc_is_used_when_either_end_asks(void **state)
 		s = set_up(&i, &r, false);
 		assert_int_equal(s.req.crc, i.crc);
 		assert_int_equal(s.init.crc, n != 0);
+		assert_int_equal(s.init.rev, 1);
+		assert_int_equal(s.resp.rev, 1);
 		assert_int_equal(s.resp.crc, n != 0);
 	}
 }
