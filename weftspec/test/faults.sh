@@ -29,7 +29,7 @@ run() {
 	"$peer" --fault "$fault" $opts --listen 127.0.0.1:0 >"$out.peer" 2>&1 &
 	pid=$!
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
-		grep -q ready "$out.peer" && break
+		grep -qs ready "$out.peer" && break
 		sleep 0.1
 	done
 	port=$(sed -n "s/^ready //p" "$out.peer")
