@@ -21,9 +21,9 @@
 /* Copy and sum in steps that stay in the first-level cache. */
 #define SUM_STEP 4096
 
-static const u8 keys[2][WEFT_MPA_KEY_LEN] = {
-	[false]	= { 'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'q', ' ', 'F', 'r', 'a', 'm', 'e' },
-	[true]	= { 'M', 'P', 'A', ' ', 'I', 'D', ' ', 'R', 'e', 'p', ' ', 'F', 'r', 'a', 'm', 'e' },
+static const char keys[2][WEFT_MPA_KEY_LEN + 1] = {
+	[false]	= "MPA ID Req Frame",
+	[true]	= "MPA ID Rep Frame",
 };
 
 static u8 *write_enhanced(u8 *p, const struct weft_mpa_frame *f)

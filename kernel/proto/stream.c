@@ -104,6 +104,7 @@ static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu,
 			   const u8 *p, u32 ulpdu_len)
 {
 	u32 len = min_t(u32, ulpdu_len, RAW_MAX);
+	enum weft_opcode op;
 	enum weft_err e;
 
 	fpdu->ulpdu_len = (u16)ulpdu_len;
@@ -115,7 +116,8 @@ static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu,
 	e = weft_rdmap_check(&fpdu->ddp, st->ext);
 	if (unlikely(e))
 		return e;
-	if (unlikely(fpdu->payload_len < weft_opcode_header_len(weft_rdmap_opcode(fpdu->ddp.rdmap))))
+	op = weft_rdmap_opcode(fpdu->ddp.rdmap);
+	if (unlikely(fpdu->payload_len < weft_opcode_header_len(op)))
 		return WEFT_E_RDMAP_UNSPECIFIED;
 	return WEFT_OK;
 }

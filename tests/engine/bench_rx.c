@@ -110,7 +110,10 @@ static struct result best(u8 *buf, u32 ulpdu, u32 piece, bool crc)
 	weft_stream_start(&st, &agreed);
 	for (int i = 0; i < ROUNDS; i++) {
 		double rx = time_rx(&st, seg, nseg, r.fpdus, repeat) / repeat;
-		double bare = crc ? time_crc(buf, r.len, weft_mpa_fpdu_len(ulpdu), repeat) / repeat : 0;
+		double bare = 0;
+
+		if (crc)
+			bare = time_crc(buf, r.len, weft_mpa_fpdu_len(ulpdu), repeat) / repeat;
 
 		r.rx = rx < r.rx ? rx : r.rx;
 		r.bare = bare < r.bare ? bare : r.bare;
@@ -123,8 +126,9 @@ static void measure(u8 *buf, u32 ulpdu, u32 piece)
 {
 	struct result plain = best(buf, ulpdu, piece, false), crc = best(buf, ulpdu, piece, true);
 
-	printf("ulpdu %5u pieces %6u | %6.1f M FPDU/s | CRC %5.2f GB/s, bare %5.2f GB/s: %5.1f %%\n",
-	       ulpdu, piece, plain.fpdus / plain.rx / 1e6, crc.len / crc.rx / 1e9,
+	printf("ulpdu %5u pieces %6u | %6.1f M FPDU/s | ", ulpdu, piece,
+	       plain.fpdus / plain.rx / 1e6);
+	printf("CRC %5.2f GB/s, bare %5.2f GB/s: %5.1f %%\n", crc.len / crc.rx / 1e9,
 	       crc.len / crc.bare / 1e9, 100 * crc.bare / crc.rx);
 }
 

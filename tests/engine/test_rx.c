@@ -323,7 +323,8 @@ static void rfc_7306_opcodes_need_the_feature(void **state)
 		struct host h;
 
 		ref_init(&w, true, false);
-		ref_fpdu(&w, ulpdu, ulpdu_untagged(ulpdu, WEFT_OP_IMM, 0, 1, 0, true, "12345678", 8));
+		ref_fpdu(&w, ulpdu, ulpdu_untagged(ulpdu, WEFT_OP_IMM, 0, 1, 0, true,
+						   "12345678", 8));
 		h = run_as(&crc_agreed, ext, &w);
 		if (ext)
 			assert_memory_equal(host_last(&h, 1, WEFT_RX_FPDU)->data, "12345678", 8);
@@ -437,7 +438,8 @@ static void terminates_of_any_length_are_reported(void **state)
 
 		pattern(body, sizeof(body), n);
 		ref_init(&w, true, false);
-		ref_fpdu(&w, ulpdu, ulpdu_untagged(ulpdu, WEFT_OP_TERMINATE, 2, 1, 0, true, body, n));
+		ref_fpdu(&w, ulpdu, ulpdu_untagged(ulpdu, WEFT_OP_TERMINATE, 2, 1, 0, true,
+						   body, n));
 		host_init(&h, true, &crc_agreed);
 		host_bytes(&h, guarded(0, w.buf, w.len), w.len);
 		assert_int_equal(host_last(&h, 1, WEFT_RX_FPDU)->len, n);

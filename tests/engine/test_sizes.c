@@ -124,7 +124,8 @@ static void room_is_used_to_the_last_octet(void **state)
 
 	(void)state;
 	for (u32 room = 0; room < 300; room++)
-		assert_int_equal(weft_stream_tx_max_ulpdu(&plain, room), searched_max(&plain, room));
+		assert_int_equal(weft_stream_tx_max_ulpdu(&plain, room),
+				 searched_max(&plain, room));
 	for (u32 pos = 0; pos < 512; pos += 12)
 		for (u32 room = 0; room < 1200; room += 1 + room % 3) {
 			struct weft_stream st = sender(true, pos);
