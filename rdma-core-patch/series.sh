@@ -44,7 +44,8 @@ To the commit that adds weft, $about: its ABI and its driver id."
 # Only for older releases, so not for this series.
 drop_compat() {
 	rm "$tree/providers/weft/compat.h"
-	sed -i '/^#include "compat.h"$/d' "$tree/providers/weft/main.c"
+	sed -i '/^#include "compat.h"$/d' "$tree"/providers/weft/*.c
+	sed -i 's/\*weft_qp_comp_mask(&qp->vqp)/qp->vqp.comp_mask/' "$tree/providers/weft/wr.c"
 	sed -i 's/^\tVERBS_DRIVER_ID(WEFT_DRIVER_ID),$/\tVERBS_DRIVER_ID(RDMA_DRIVER_WEFT),\n&/' \
 		"$tree/providers/weft/main.c"
 	grep -q RDMA_DRIVER_WEFT "$tree/providers/weft/main.c" || die "main.c has no match table"

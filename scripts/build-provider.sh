@@ -12,11 +12,11 @@ work=$WEFT_BUILD/provider
 tree=$work/rdma-core
 out=$work/build
 
-# A copy of our own: the cache is shared with other checkouts. Made anew when the source or
-# the touch-points change.
+# A copy of our own: the cache is shared with other checkouts. Made anew when the source, the
+# touch-points or this script change.
 prepare_tree() {
 	local source=$1 key
-	key="$source $(sha256sum <"$WEFT_TOP/rdma-core-patch/apply.sh")"
+	key="$source $(cat "$WEFT_TOP/rdma-core-patch/apply.sh" "$0" | sha256sum)"
 	[ "$(cat "$work/key" 2>/dev/null)" != "$key" ] || return 0
 	rm -rf "$work"
 	mkdir -p "$work"
@@ -24,7 +24,7 @@ prepare_tree() {
 	cp -R "$source" "$tree"
 	"$WEFT_TOP/rdma-core-patch/apply.sh" "$tree"
 	sync_sources
-	configure
+	configure "$source"
 	echo "$key" >"$work/key"
 }
 
@@ -34,11 +34,42 @@ sync_sources() {
 	rsync -c "$WEFT_TOP/kernel/uapi/rdma/weft-abi.h" "$tree/kernel-headers/rdma/"
 }
 
+# layout CC_OPTION...: sizes of what libibverbs and a provider share, by the verbs.h found with
+# these options: first of struct ibv_qp_ex, then of all that must be the same.
+layout() {
+	cc "$@" -x c -o "$work/layout" - <<-'END'
+		#include <stdio.h>
+		#include <infiniband/verbs.h>
+		int main(void)
+		{
+			printf("%zu %zu %zu %zu %zu %zu %zu\n", sizeof(struct ibv_qp_ex),
+			       sizeof(struct verbs_context), sizeof(struct ibv_qp), sizeof(struct ibv_cq),
+			       sizeof(struct ibv_srq), sizeof(struct ibv_mr), sizeof(struct ibv_wc));
+			return 0;
+		}
+	END
+	"$work/layout"
+}
+
+# The source may be of another release than the installed libibverbs, see compat.h.
+layout_flag() {
+	local here there inc=$work/include
+	mkdir -p "$inc/infiniband"
+	ln -sf "$tree"/libibverbs/*.h "$tree/kernel-headers/rdma/ib_user_ioctl_verbs.h" \
+		"$inc/infiniband/"
+	here=$(layout) || die "verbs.h does not compile; 'make deps' installs libibverbs-dev"
+	there=$(layout -I"$inc")
+	[ "${here#* }" = "${there#* }" ] ||
+		die "verbs.h of libibverbs-dev and of $(basename "$1") do not agree"
+	[ "${here%% *}" = "${there%% *}" ] || echo "-DWEFT_QP_EX_SIZE=${here%% *}"
+}
+
 configure() {
-	local flags=
+	local flags
+	flags=$(layout_flag "$1")
 	# See providers/weft/compat.h.
 	grep -q 'struct ibv_fd_arr' "$tree/libibverbs/driver.h" ||
-		flags=-DWEFT_GET_CONTEXT_WITHOUT_FDS
+		flags+=' -DWEFT_GET_CONTEXT_WITHOUT_FDS'
 	logged "$work/configure.log" cmake -GNinja -S "$tree" -B "$out" -DCMAKE_C_FLAGS="$flags" \
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1
 }

@@ -18,4 +18,16 @@
 	ibv_cmd_get_context(ctx, cmd, cmd_size, resp, resp_size)
 #endif
 
+/*
+ * struct ibv_qp_ex has grown (wr_flush, after 44) while the private ABI kept
+ * its number, and what libibverbs looks at stands right behind it. Built in
+ * the source of another release than the installed one, the provider must
+ * write where the installed one looks; build-provider.sh compares the two.
+ */
+#ifdef WEFT_QP_EX_SIZE
+#define weft_qp_comp_mask(vqp) ((uint32_t *)((char *)(vqp) + WEFT_QP_EX_SIZE))
+#else
+#define weft_qp_comp_mask(vqp) (&(vqp)->comp_mask)
+#endif
+
 #endif

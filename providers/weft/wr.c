@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <errno.h>
 
+#include "compat.h"
 #include "weft.h"
 
 #define BASE_OPS (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ | \
@@ -220,6 +221,7 @@ int weft_wr_init(struct weft_qp *qp, uint64_t ops)
 
 	if (ops & ~supported_ops(qp->sq.features))
 		return EOPNOTSUPP;
+	*weft_qp_comp_mask(&qp->vqp) |= VERBS_QP_EX;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;

@@ -165,13 +165,25 @@ static void ask_device(struct conn *c)
 	c->ord = attr.max_qp_init_rd_atom < 16 ? attr.max_qp_init_rd_atom : 16;
 }
 
+static int create_qp(struct conn *c, struct ibv_qp_init_attr_ex *attr)
+{
+	int rv = rdma_create_qp_ex(c->id, attr);
+
+	if (!rv || !attr->cap.max_inline_data)
+		return rv;
+	/* Inline data is an extra that not every device has. */
+	attr->cap.max_inline_data = 0;
+	return rdma_create_qp_ex(c->id, attr);
+}
+
 void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline)
 {
-	struct ibv_qp_init_attr attr = {
+	struct ibv_qp_init_attr_ex attr = {
 		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr,
 			 .max_send_sge = c->max_sge ? c->max_sge : 1,
 			 .max_recv_sge = 1, .max_inline_data = max_inline },
 		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
 	};
 
 	ask_device(c);
@@ -182,14 +194,16 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 	c->cq = ibv_create_cq(c->id->verbs, send_wr + recv_wr, NULL, c->comp, 0);
 	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
 		fail("CQ: %s", strerror(errno));
+	attr.pd = c->pd;
 	attr.send_cq = c->cq;
 	attr.recv_cq = c->cq;
-	if (rdma_create_qp(c->id, c->pd, &attr)) {
-		/* Inline data is an extra that not every device has. */
-		attr.cap.max_inline_data = 0;
-		if (rdma_create_qp(c->id, c->pd, &attr))
-			fail("rdma_create_qp: %s", strerror(errno));
+	if (c->extended) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+				      IBV_QP_EX_WITH_SEND;
 	}
+	if (create_qp(c, &attr))
+		fail("rdma_create_qp_ex: %s", strerror(errno));
 	c->max_inline = attr.cap.max_inline_data;
 }
 

@@ -28,6 +28,7 @@ struct conn {
 	int ird, ord;			/* what the device can */
 	int timeout_ms;			/* of anything that is waited for */
 	bool busy_poll;			/* do not sleep on events */
+	bool extended;			/* the QP is posted to by ibv_wr_* */
 	bool gone;			/* the peer has disconnected */
 	uint8_t peer[CONN_PRIVATE];	/* the peer's private data */
 	struct ibv_mr *mrs[8];		/* all that conn_reg() gave out */

@@ -195,10 +195,35 @@ static uint64_t wr_id(enum what what, uint32_t n)
 	return (uint64_t)what << 32 | n;
 }
 
+/* The same list by the other interface. */
+static int post_extended(const struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(v.c.id->qp);
+
+	ibv_wr_start(qp);
+	for (; wr; wr = wr->next) {
+		qp->wr_id = wr->wr_id;
+		qp->wr_flags = wr->send_flags & ~IBV_SEND_INLINE;
+		if (wr->opcode == IBV_WR_RDMA_WRITE)
+			ibv_wr_rdma_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		else if (wr->opcode == IBV_WR_RDMA_READ)
+			ibv_wr_rdma_read(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		else
+			ibv_wr_send(qp);
+		if (wr->send_flags & IBV_SEND_INLINE)
+			ibv_wr_set_inline_data(qp, (void *)(uintptr_t)wr->sg_list->addr,
+					       wr->sg_list->length);
+		else
+			ibv_wr_set_sge(qp, wr->sg_list->lkey, wr->sg_list->addr,
+				       wr->sg_list->length);
+	}
+	return ibv_wr_complete(qp);
+}
+
 static void post(struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
-	int err = ibv_post_send(v.c.id->qp, wr, &bad);
+	int err = v.c.extended ? post_extended(wr) : ibv_post_send(v.c.id->qp, wr, &bad);
 
 	if (err)
 		fail("ibv_post_send: %s", strerror(err));
@@ -665,15 +690,17 @@ static uint32_t parse_kinds(const char *s)
 static void usage(void)
 {
 	fprintf(stderr,
-		"weft-verify -l [-b ADDR] [-p PORT] [-T SECONDS] [-P] [-v]\n"
-		"weft-verify    [-p PORT] [-m MB] [-S SEED] [-w WINDOW] [-k wrs] [-T SECONDS] [-P] [-v] HOST\n"
+		"weft-verify -l [-b ADDR] [-p PORT] [-T SECONDS] [-P] [-x] [-v]\n"
+		"weft-verify    [-p PORT] [-m MB] [-S SEED] [-w WINDOW] [-k wrs] [-T SECONDS] [-P] [-x] [-v]\n"
+		"               HOST\n"
 		"  -l  wait for one client (which says what is done)\n"
 		"  -m  megabytes, both directions together (64)\n"
 		"  -S  seed of sizes and patterns (1)\n"
 		"  -w  operations under way at a time (6, at most 16)\n"
 		"  -k  kinds: w Write, r Read, s Send (wrs)\n"
 		"  -T  give up after so long without progress (60)\n"
-		"  -P  poll instead of sleeping on events\n");
+		"  -P  poll instead of sleeping on events\n"
+		"  -x  post by ibv_wr_* instead of ibv_post_send\n");
 	exit(2);
 }
 
@@ -681,7 +708,7 @@ static void parse(int argc, char **argv, const char **addr, const char **port)
 {
 	int opt;
 
-	while ((opt = getopt(argc, argv, "lb:p:m:S:w:k:T:Pv")) != -1) {
+	while ((opt = getopt(argc, argv, "lb:p:m:S:w:k:T:Pxv")) != -1) {
 		switch (opt) {
 		case 'l': v.server = true; break;
 		case 'b': *addr = optarg; break;
@@ -692,6 +719,7 @@ static void parse(int argc, char **argv, const char **addr, const char **port)
 		case 'k': v.hello.kinds = parse_kinds(optarg); break;
 		case 'T': v.c.timeout_ms = atoi(optarg) * 1000; break;
 		case 'P': v.c.busy_poll = true; break;
+		case 'x': v.c.extended = true; break;
 		case 'v': v.verbose = true; break;
 		default: usage();
 		}
