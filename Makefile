@@ -1,6 +1,6 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo check check-full modules provider weftspec deps clean
+.PHONY: help demo check check-full modules provider rdma-core-series weftspec deps clean
 
 help:
 	@echo 'make demo         two virtual machines, weft on both, rping and perftest between them'
@@ -9,6 +9,7 @@ help:
 	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
+	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
 	@echo 'make weftspec     build/bin: the conformance tester'
 	@echo 'make deps         install the Debian packages that these need'
 	@echo 'make clean        remove what was built here; the cache of kernels stays'
@@ -30,6 +31,9 @@ modules:
 
 provider:
 	scripts/build-provider.sh
+
+rdma-core-series:
+	rdma-core-patch/series.sh
 
 weftspec:
 	$(MAKE) -C weftspec

@@ -128,7 +128,10 @@ struct weft_sq_wqe {
 	__u8 data[WEFT_SQ_DATA];
 };
 
-/* Operands as host-order numbers; mask all ones for the plain operation's whole width. */
+/*
+ * Operands as host-order numbers. Plain operations: CMP_SWAP masks all ones, FETCH_ADD mask 0
+ * (one 64-bit field, RFC 7306 §5.1.1).
+ */
 struct weft_wr_atomic {
 	__aligned_u64 compare;		/* CMP_SWAP */
 	__aligned_u64 swap_add;		/* swap, or the addend */
