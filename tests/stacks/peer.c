@@ -215,6 +215,7 @@ void peer_cfg_init(struct peer_cfg *c)
 static u32 startup_frame(const struct peer_cfg *c, u8 *f)
 {
 	bool enhanced = c->side.link.mpa.rev == 2 && (c->ird || c->ord);
+	u32 ird, ord;
 
 	memcpy(f, c->dut_initiates ? "MPA ID Rep Frame" : "MPA ID Req Frame", 16);
 	f[16] = (c->side.link.mpa.crc ? 0x40 : 0) | (enhanced ? 0x10 : 0);
@@ -222,7 +223,11 @@ static u32 startup_frame(const struct peer_cfg *c, u8 *f)
 	put(f + 18, enhanced ? 4 : 0, 2);
 	if (!enhanced)
 		return 20;
-	put(put(f + 20, c->ird, 2), c->ord, 2);
+	/* RFC 6581 Fig. 5: A and B before IRD, C and D before ORD. */
+	ird = c->ird | (c->rtr ? 0x8000 : 0) | (c->rtr & WEFT_RTR_SEND ? 0x4000 : 0);
+	ord = c->ord | (c->rtr & WEFT_RTR_WRITE ? 0x8000 : 0) |
+	      (c->rtr & WEFT_RTR_READ ? 0x4000 : 0);
+	put(put(f + 20, ird, 2), ord, 2);
 	return 24;
 }
 

@@ -47,6 +47,7 @@ struct peer_cfg {
 	struct side_cfg side;
 	bool dut_initiates;
 	u16 ird, ord;			/* the peer's; rev 2 is used if either is set */
+	u8 rtr;				/* WEFT_RTR_ kinds it asks for or offers: peer-to-peer */
 };
 
 /* The stack is in RTS; with CRC unless side.link.mpa.crc is off. */
