@@ -128,7 +128,8 @@ void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 
 	}
 	weft_term_make(&qp->term_out, e, hdr, hdr_len, seg_len);
 	weft_host_event(qp, WEFT_EV_TERM_SENT);
-	enter_flushed(qp, WEFT_QPS_TERM);
+	/* Behind our FIN there is no way to say it. */
+	enter_flushed(qp, qp->fin_out ? WEFT_QPS_ERROR : WEFT_QPS_TERM);
 	weft_host_kick(qp);
 }
 

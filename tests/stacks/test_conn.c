@@ -176,6 +176,19 @@ static void what_comes_after_our_fin_is_still_taken(struct world *w)
 	world_expect_flushed(w, 1);
 }
 
+/* There is no way left to say it: the QP may not wait to. */
+static void an_error_after_our_fin_is_not_told(struct world *w)
+{
+	host_link_close(&w->p->s.link);
+	peer_run(w->p);
+	assert_true(w->p->fin);
+	peer_say(w->p, p_tagged(P_WRITE, true, 0x12345600, WORLD_BASE, NULL, 8));
+	peer_expect_silence(w->p);
+	assert_int_equal(w->p->s.qp->core.error, WEFT_E_DDP_STAG);
+	world_expect_untouched(w, NULL);
+	world_expect_flushed(w, 0);
+}
+
 /* ---- the peer closes ---- */
 
 static void a_read_is_answered_whole_after_the_peers_fin(void **state)	/* DDP-50, SIW-44 */
@@ -417,6 +430,7 @@ int main(void)
 		CASE(a_broken_ring_behind_the_gate_is_an_error),
 		CASE_INITIATOR(close_says_fin_once_and_nothing_behind_it),
 		CASE_INITIATOR(what_comes_after_our_fin_is_still_taken),
+		CASE_INITIATOR(an_error_after_our_fin_is_not_told),
 		cmocka_unit_test(a_read_is_answered_whole_after_the_peers_fin),
 		CASE(work_posted_after_the_peers_fin_is_flushed),
 		CASE(fin_within_an_fpdu_delivers_nothing),
