@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* MPA Full Operation: CRC, framing, segmentation.  RFC 5044 sections 4 to 8. */
+#include <sys/ioctl.h>
+
 #include "cases.h"
 
 static void need_crc(struct stream *s)
@@ -289,6 +291,19 @@ static void lost_midway(struct ctx *c)
 	expect_reconnect(c);
 }
 
+/* Waits until the peer has filled our receive buffer and stalls; 2 s at most. */
+static void await_stall(struct conn *k)
+{
+	int before = -1, now = 0;
+
+	for (int i = 0; i < 20 && (now != before || !now); i++) {
+		before = now;
+		nap_ms(100);
+		if (ioctl(k->fd, FIONREAD, &now))
+			return;
+	}
+}
+
 /* Read Responses of many MB under way when our FIN arrives. */
 static void half_close(struct ctx *c)
 {
@@ -307,9 +322,9 @@ static void half_close(struct ctx *c)
 		put_seg(s, &g, NULL);
 	}
 	shoot(s);
-	nap_ms(50);
+	await_stall(s->k);
 	conn_fin(s->k);
-	nap_ms(200);
+	nap_ms(500);
 	for (int i = 0; i < n; i++)
 		expect_resp(s, big->len, NULL);
 }
