@@ -241,13 +241,19 @@ clean_here() {
 		[ -e "$dev" ] || continue
 		dev=${dev##*/}
 		no_objects "$dev" || bad=1
-		within 20 rdma link del "$dev" || { echo "$dev cannot be deleted"; bad=1; }
+		within 20 rdma link del "$dev" || { stuck "$dev cannot be deleted"; bad=1; }
 	done
 	for driver in weft siw; do
 		[ -d /sys/module/$driver ] || continue
-		within 20 rmmod $driver || { echo "$driver cannot be unloaded"; bad=1; }
+		within 20 rmmod $driver || { stuck "$driver cannot be unloaded"; bad=1; }
 	done
 	return $bad
+}
+
+# stuck REASON: and the kernel's log gets the stacks of all that sleep in it.
+stuck() {
+	echo "$*"
+	echo w >/proc/sysrq-trigger
 }
 
 # Whoever has an RDMA file open ends.

@@ -24,7 +24,7 @@ fi
 
 # One test, with all that follows it. Prints the reason if it failed.
 one() {
-	local suite=$1 name=$2 bad='' side kernels='a b'
+	local suite=$1 name=$2 bad='' left='' side kernels='a b'
 	[ "$WEFT_LINK" = netns ] && kernels=a
 	shift 2
 	export TEST_DIR=$SHARE/tests/$suite/$name
@@ -38,13 +38,14 @@ one() {
 
 	for side in $kernels; do
 		at "$side" clean_here >"$TEST_DIR/left-$side" 2>&1 || {
-			bad=${bad:-"left on $side: $(head -n 1 "$TEST_DIR/left-$side")"}
+			left=${left:-"left on $side: $(head -n 1 "$TEST_DIR/left-$side")"}
 			touch /run/unusable
 		}
 		at "$side" klog_since "$suite/$name" >"$TEST_DIR/klog-$side"
 		klog_faults <"$TEST_DIR/klog-$side" >"$TEST_DIR/faults-$side" &&
 			bad="kernel log of $side: $(head -n 1 "$TEST_DIR/faults-$side")"
 	done
+	bad=${left:-$bad}
 	echo "$bad"
 	[ -z "$bad" ]
 }
