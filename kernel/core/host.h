@@ -36,8 +36,8 @@ void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *cqe);
 
 /*
- * Takes one entry from the QP's SRQ; false when it is empty. Uses weft_rqq_pop() under the SRQ's lock and raises
- * the limit event.
+ * Takes one entry from the QP's SRQ; false when it is empty. Uses weft_rqq_pop()
+ * under the SRQ's lock and raises the limit event.
  */
 bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);
 
@@ -45,7 +45,9 @@ bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);
 void weft_host_kick(struct weft_qpc *qp);
 
 enum weft_event {
-	WEFT_EV_TERM_SENT,		/* we found an error; Terminate is next. qp->term_out */
+	WEFT_EV_TERM_SENT,		/* we found an error; qp->term_out is next, or our FIN
+					 * is out already
+					 */
 	WEFT_EV_TERM_RECEIVED,		/* qp->term_in */
 	WEFT_EV_LOCAL_ERROR,		/* a bad work request or ring */
 	WEFT_EV_RTS,			/* the peer's first FPDU has come: sends may flow */

@@ -271,7 +271,8 @@ static void run_mix(const struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 
 		post_receives(&flow[i]);
 	}
 	do {
-		more = post_some(&flow[0], &rng) | post_some(&flow[1], &rng);
+		more = post_some(&flow[0], &rng);
+		more |= post_some(&flow[1], &rng);
 		for (i = rng_below(&rng, 200); i && pair_step(&p); i--)
 			;
 		for (i = 0; i < 2; i++) {
