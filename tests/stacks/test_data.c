@@ -411,6 +411,8 @@ static void many_seeds(void **state)
 		c.s[0].link.mpa.ord = (u16)rng_upto(&r, 5);
 		c.s[0].link.mpa.ird = (u16)rng_upto(&r, 5);
 		c.s[0].link.lean = rng_below(&r, 2);
+		c.s[0].link.mpa.p2p = rng_below(&r, 2);
+		c.s[0].link.mpa.rtr = (u8)(1 << rng_below(&r, 3));
 		run_mix(&c, small_sizes, ARRAY_SIZE(small_sizes), MAX_OPS);
 	}
 }
