@@ -15,13 +15,13 @@ help:
 	@echo 'make clean        remove what was built here; the cache of kernels stays'
 
 demo: deps
-	scripts/demo.sh
+	@scripts/demo.sh
 
 check: deps
-	scripts/check.sh
+	@scripts/check.sh
 
 check-full: deps
-	scripts/check.sh --full
+	@scripts/check.sh --full
 
 # Asked for only when it is needed: it may have to fetch the headers.
 KDIR ?= $(shell echo $$(scripts/stock-kernel.sh)/usr/src/linux-headers-*-amd64)
@@ -39,7 +39,7 @@ weftspec:
 	$(MAKE) -C weftspec
 
 deps:
-	scripts/deps.sh
+	@scripts/deps.sh
 
 clean:
 	rm -rf build

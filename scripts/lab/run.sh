@@ -94,8 +94,7 @@ follow() {
 		[ ! -e "$run/job.rc" ] || ending=${ending:-$SECONDS}
 		[ -z "$ending" ] || [ $((SECONDS - ending)) -le 10 ] || break
 	done
-	end_machines
-	wait "$@" 2>/dev/null || true
+	{ end_machines && wait "$@"; } 2>/dev/null || true
 	sleep 0.5
 	kill $shower 2>/dev/null || true
 	wait $shower 2>/dev/null || true

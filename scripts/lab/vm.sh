@@ -33,12 +33,12 @@ vm_initramfs() {
 # machine is tried for 20 s at most, and the verdict kept for this host kernel.
 vm_accel() {
 	local verdict
+	[ -w /dev/kvm ] || { echo tcg && return; }
 	verdict=$WEFT_CACHE/accel-$(uname -r)
 	if [ ! -s "$verdict" ]; then
 		mkdir -p "$WEFT_CACHE"
-		if [ -w /dev/kvm ] && vm_probe_kvm; then echo kvm; else echo tcg; fi >"$verdict.$$"
+		if vm_probe_kvm; then echo kvm; else echo tcg; fi >"$verdict.$$"
 		mv "$verdict.$$" "$verdict"
-		say "machines run with $(cat "$verdict")"
 	fi
 	cat "$verdict"
 }
@@ -51,9 +51,10 @@ vm_probe_kvm() {
 	printf '#!/bin/busybox sh\n/bin/busybox poweroff -f\n' >"$dir/init"
 	chmod 755 "$dir/init"
 	(cd "$dir" && find . | cpio --quiet -o -H newc) >"$run/probe.cpio"
-	timeout 20 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults -display none \
+	# In a shell of its own, whose words about an aborted child are not wanted.
+	(timeout 20 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults -display none \
 		-no-reboot -kernel "$(echo "$modules"/boot/vmlinuz-*)" -initrd "$run/probe.cpio" \
-		-append panic=-1 >/dev/null 2>&1 </dev/null
+		-append panic=-1 </dev/null; exit $?) >/dev/null 2>&1
 }
 
 # vm_machine ROLE NETDEV

@@ -39,6 +39,7 @@ set +a
 # everything that the kernel may ask for is built in.
 [ "$WEFT_LINK" = vm ] && mkdir -p /lib/modules && mount --bind "$MODULES/lib/modules" /lib/modules
 
+ulimit -l unlimited # siw minds it even for root
 ip link set lo up
 # A kernel that went wrong ends the run here and now; the host reads the console.
 echo 1 >/proc/sys/kernel/panic_on_oops
