@@ -196,6 +196,8 @@ struct open_view {
 	bool fin;			/* the peer's has come */
 	bool dying;			/* the QP is in error */
 	bool said;			/* and all is said; or a graceful close is */
+	bool closing;			/* a graceful close is under way */
+	u64 acked;			/* octets that the peer's TCP has taken */
 };
 
 static struct open_view look(struct weft_conn *conn)
@@ -220,6 +222,8 @@ static struct open_view look(struct weft_conn *conn)
 	v.dying = core->state == WEFT_QPS_ERROR || core->state == WEFT_QPS_TERM;
 	v.said = core->state != WEFT_QPS_TERM && (v.dying || conn->tx.fin) &&
 		 weft_conn_tx_done(conn);
+	v.closing = core->state == WEFT_QPS_CLOSING;
+	v.acked = tcp_sk(conn->sk)->bytes_acked;
 	weft_conn_unlock(conn);
 	return v;
 }
@@ -227,6 +231,10 @@ static struct open_view look(struct weft_conn *conn)
 static void open(struct weft_conn *conn, bool timeout)
 {
 	struct open_view v = look(conn);
+
+	/* What was posted before a graceful close may take its time, if it moves. */
+	if (timeout && !v.dying && v.acked != conn->acked)
+		timeout = false;
 
 	if (v.fin && !v.closed && !conn->peer_fin) {
 		conn->peer_fin = true;
@@ -241,8 +249,10 @@ static void open(struct weft_conn *conn, bool timeout)
 		weft_sock_shutdown(conn);
 	}
 	/* From here on it must come to an end. */
-	if (!conn->deadline && (v.dying || conn->peer_fin || conn->shut))
+	if (!conn->deadline && (v.dying || v.closing || conn->peer_fin || conn->shut)) {
+		conn->acked = v.acked;
 		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
+	}
 }
 
 /* ---- the worker ---- */

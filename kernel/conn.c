@@ -342,6 +342,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 	else if (qp->core.state != WEFT_QPS_IDLE)
 		weft_qpc_error(&qp->core);
 	conn->rx_mode = WEFT_MODE_DISCARD;
+	conn->tx.told = false;
 	conn->qp = NULL;
 	/* The stream and the arrays are the connection's. */
 	qp->core.st = NULL;

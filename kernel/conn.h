@@ -67,6 +67,7 @@ struct weft_tx {
 	bool full;			/* TCP's send buffer is: write_space goes on */
 	bool fin;			/* the QP has nothing more to say */
 	bool broken;			/* TCP refuses for good */
+	bool told;			/* the worker knows that all is said */
 	struct weft_txd d;
 };
 
@@ -124,6 +125,7 @@ struct weft_conn {
 	unsigned long deadline;		/* jiffies; 0: none */
 	struct weft_offer *offer;	/* initiator, in start-up */
 	bool peer_fin;			/* told to QP and iw_cm */
+	u64 acked;			/* octets acknowledged when the deadline was set */
 	bool shut;			/* weft_sock_shutdown() was called */
 	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
 	u32 backlog;			/* listener: most children at a time */

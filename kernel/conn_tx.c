@@ -263,8 +263,11 @@ static void tell_done(struct weft_conn *conn)
 {
 	bool said = !conn->qp || conn->tx.fin || conn->qp->core.state == WEFT_QPS_ERROR;
 
-	if (said && weft_conn_tx_done(conn))
-		weft_conn_post(conn, WEFT_CEV_WAKE);
+	/* Once: the worker's own look runs through here. */
+	if (!said || conn->tx.told || !weft_conn_tx_done(conn))
+		return;
+	conn->tx.told = true;
+	weft_conn_post(conn, WEFT_CEV_WAKE);
 }
 
 static bool may_fill(const struct weft_conn *conn)

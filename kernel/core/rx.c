@@ -133,18 +133,30 @@ static void rx_rtr_response(struct weft_qpc *qp, const struct weft_fpdu *f)
 	weft_host_kick(qp);
 }
 
+/*
+ * Has the Request gone out that the next Response answers? Without one it is
+ * unsolicited: no queue of ours expects this opcode. A Read is listed as soon as
+ * it is chosen, and may still wait for room to be sent.
+ */
+static bool read_is_out(const struct weft_qpc *qp)
+{
+	if (qp->rtr_read_out)
+		return qp->tx_kind != WEFT_TXK_RTR;
+	return qp->orq_count && weft_sq_info_at(&qp->sq, qp->orq[qp->orq_head].wqe)->state ==
+					WEFT_WQE_AWAIT;
+}
+
 static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	struct weft_orq_entry *e;
 	enum weft_err err;
 
-	if (qp->rtr_read_out) {
-		rx_rtr_response(qp, f);
+	if (!read_is_out(qp)) {
+		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
 		return;
 	}
-	/* Unsolicited: no queue of ours expects this opcode. */
-	if (!qp->orq_count) {
-		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
+	if (qp->rtr_read_out) {
+		rx_rtr_response(qp, f);
 		return;
 	}
 	e = &qp->orq[qp->orq_head];

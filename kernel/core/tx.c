@@ -237,6 +237,8 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	if (d != WEFT_GRANTED)
 		return wqe_fails(qp, status_of_denial(d));
 	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
+	/* Its slots may be filled anew once it is reaped: weft_tx_sent() starts behind it. */
+	qp->sq.sent = qp->sq.next;
 	weft_sq_reap(qp);
 	return PICK_AGAIN;
 }
@@ -399,6 +401,11 @@ static enum weft_tx_result rest(struct weft_qpc *qp)
 	return WEFT_TX_FIN;
 }
 
+static bool has_said_all(const struct weft_qpc *qp)
+{
+	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
+}
+
 /*
  * RFC 5044 §7.1.2 (4) holds a responder's FPDUs until the initiator's first, but
  * not the FIN of one that has none to send: a close looks into the ring.
@@ -407,12 +414,10 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 {
 	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
 		sq_empty(qp);
+	/* A broken ring has ended it: the Terminate's run was asked for. */
+	if (has_said_all(qp))
+		return WEFT_TX_IDLE;
 	return rest(qp);
-}
-
-static bool has_said_all(const struct weft_qpc *qp)
-{
-	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
 }
 
 /* Sets up the next message. WEFT_TX_FPDU: there is one. */

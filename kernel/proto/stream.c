@@ -129,6 +129,7 @@ static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu,
 	enum weft_err e = judge(st, fpdu, p, ulpdu_len);
 
 	st->rx_fpdus++;
+	st->tx_gate = false;
 	return likely(!e) ? WEFT_RX_FPDU : fail(st, e);
 }
 

@@ -88,7 +88,7 @@ struct weft_stream {
 	const u8 *pd;			/* and its private data, frame.pd_len bytes in startup[] */
 
 	/* send */
-	bool tx_gate;			/* MPA-30: responder holds until rx_fpdus > 0 */
+	bool tx_gate;			/* MPA-30: responder holds until a first FPDU came */
 	u32 tx_marker_pos;
 };
 
@@ -134,7 +134,7 @@ u8 *weft_stream_reclaim(struct weft_stream *st, bool all);
 /* May this end send FPDUs now? (Full Operation, and RFC 5044 §7.1.2(4).) */
 static inline bool weft_stream_may_send(const struct weft_stream *st)
 {
-	return st->started && !(st->tx_gate && !st->rx_fpdus);
+	return st->started && !st->tx_gate;
 }
 
 /*

@@ -94,7 +94,8 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc)
 		weft_cqe_decode(weft_uring_slot(r, r->idx++), &wc[n++]);
 	if (n)
 		weft_uring_release(r);
-	else if (num > 0 && weft_uring_overflown(r))
+	/* What was published before the CQ died is taken first: look again behind the flag. */
+	else if (num > 0 && weft_uring_overflown(r) && !weft_uring_filled(r))
 		n = -EIO;
 	pthread_spin_unlock(&cq->lock);
 	return n;

@@ -75,7 +75,8 @@ static inline void weft_uring_release(struct weft_uring *r)
 
 static inline bool weft_uring_overflown(const struct weft_uring *r)
 {
-	return __atomic_load_n(&r->ring->flags, __ATOMIC_RELAXED) & WEFT_RING_OVERFLOW;
+	/* Acquire: the entries published before it are seen by whoever sees the flag. */
+	return __atomic_load_n(&r->ring->flags, __ATOMIC_ACQUIRE) & WEFT_RING_OVERFLOW;
 }
 
 /*

@@ -221,6 +221,19 @@ static void a_sink_may_end_with_the_address_space(struct world *w)	/* DDP-35 */
 	assert_memory_equal(mr->mem, "0123456789abcdef", 16);
 }
 
+/* The Read is chosen, but its Request still waits for a segment with room for it. */
+static void a_response_before_its_request_is_refused(struct world *w)
+{
+	struct pdu *bad = p_tagged(P_READ_RESP, true, 0, 0, NULL, 0), copy = *bad;
+	struct weft_txd d;
+
+	post_read_flags(w, 1, SIG, 0, 0);
+	assert_int_equal(weft_tx_next(&w->p->s.qp->core, 0, true, &d), WEFT_TX_NO_FIT);
+	peer_say(w->p, bad);
+	peer_expect_terminate(w->p, 0, 2, 0x06, &copy, false);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_FLUSH_ERR);
+}
+
 static void a_response_after_the_last_read_is_refused(struct world *w)	/* RDM-55 */
 {
 	struct pdu *bad = response(w, true, 0, NULL, 16), copy = *bad;
@@ -568,6 +581,7 @@ int main(void)
 		CASE_INITIATOR(more_octets_than_asked_for_in_all_are_refused),
 		CASE_INITIATOR(a_response_across_the_wrap_is_refused),
 		CASE_INITIATOR(a_sink_may_end_with_the_address_space),
+		CASE_INITIATOR(a_response_before_its_request_is_refused),
 		CASE_INITIATOR(a_response_after_the_last_read_is_refused),
 		CASE_INITIATOR(a_response_out_of_turn_is_refused),
 		CASE_INITIATOR(a_sink_lost_under_a_read_fails_it),

@@ -22,6 +22,17 @@ static void a_responders_send_waits_for_the_first_fpdu(struct world *w)	/* MPA-3
 	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_RTS), 1);
 }
 
+/* The FPDUs are counted in 32 bits: the gate must not close when they wrap. */
+static void the_gate_stays_open_for_good(struct world *w)
+{
+	w->p->s.qp->core.st->rx_fpdus = ~0u;
+	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	assert_int_equal(peer_expect(w->p, P_L, P_SEND)->len, 8);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+}
+
 static void a_bad_first_fpdu_does_not_open_the_gate(struct world *w)	/* MPA-31 */
 {
 	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
@@ -390,6 +401,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_responders_send_waits_for_the_first_fpdu),
+		CASE(the_gate_stays_open_for_good),
 		CASE(a_bad_first_fpdu_does_not_open_the_gate),
 		CASE(half_a_first_fpdu_does_not_open_the_gate),
 		CASE_INITIATOR(an_initiator_sends_at_once),
