@@ -99,6 +99,7 @@ static void busy(struct world *w, struct trap *t)
 	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
 	host_link_tx(&w->p->s.link);
 	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+	/* A stack at work asks for no doorbell. */
 	assert_int_equal(t->ring->flags, 0);
 }
 
