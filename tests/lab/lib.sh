@@ -220,11 +220,11 @@ listening() {
 	return 1
 }
 
-# run COMMAND [ARG...]: on a, within TIME seconds (60), output in NAME.log where NAME is the
+# run COMMAND [ARG...]: on a, within TIME seconds (100), output in NAME.log where NAME is the
 # command's.
 run() {
 	local log=$TEST_DIR/${1##*/}.log rc=0
-	timeout -k 2 "${TIME:-60}" "$@" >"$log" 2>&1 </dev/null || rc=$?
+	timeout -k 2 "${TIME:-100}" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	[ $rc = 0 ] && return
 	[ $rc = 124 ] && fail "$1 ran into its time-out; $(tail -n 3 "$log")"
 	fail "$1 ended with $rc; $(tail -n 3 "$log")"

@@ -16,10 +16,13 @@ tests() {
 }
 
 verify() {
+	local opts=(-p 7471)
+	# siw answers a zero-length Read behind another with a stale length: one at a time.
+	[[ $1 != *siw* ]] || opts+=(-w 1)
 	pair "$1" "$2"
-	start_b server weft-verify -l -b "$IP_B" -p 7471
+	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
 	wait_listen_b 7471
-	TIME=150 run weft-verify -p 7471 -m 4 "$IP_B"
+	TIME=150 run weft-verify "${opts[@]}" -m 4 "$IP_B"
 	finish_b server
 }
 

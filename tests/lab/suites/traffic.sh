@@ -8,6 +8,10 @@ tests() {
 	for pair in $PAIRS; do
 		echo "rping-${pair/:/-}-mtu1500 rping $pair 1500"
 		for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
+			# It cannot but poll on both sides, and siw sends from a thread that then
+			# waits for its turn on an emulated CPU: minutes, now and then.
+			[ "$program$pair" = ib_write_latweft:weft ] || [ $program != ib_write_lat ] ||
+				continue
 			echo "$program-${pair/:/-}-mtu1500 perftest $program $pair 1500"
 		done
 		echo "rping-${pair/:/-}-mtu9000 rping $pair 9000"
@@ -31,7 +35,7 @@ rping() {
 # latency programs sleep on events where they can (-e), since on one CPU two that poll only
 # measure the scheduler.
 perftest() {
-	local program=$1 opts=(-R -F -n 200)
+	local program=$1 opts=(-R -F -n 100)
 	pair "$2" "$3"
 	case $program in
 	*_bw) opts+=(-s 65536 -Q 1) ;;
@@ -43,6 +47,6 @@ perftest() {
 	run "$program" -d "$DEV_A" "${opts[@]}" "$IP_B"
 	# The line of figures: size, iterations. The rates themselves say nothing here; on a busy
 	# host perftest cannot even gauge its clock and prints 0.00.
-	grep -qE '^ *[0-9]+ +200 ' "$TEST_DIR/$program.log" || fail "$program printed no figures"
+	grep -qE '^ *[0-9]+ +100 ' "$TEST_DIR/$program.log" || fail "$program printed no figures"
 	finish_b server
 }
