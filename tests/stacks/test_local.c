@@ -3,6 +3,8 @@
  * Work that sends nothing: fast registration and invalidation by a kernel
  * consumer. The stage's memory. Turns between answers and own work.
  */
+#include <unistd.h>
+
 #include "world.h"
 
 /* A kernel consumer with a region that is not registered yet. */
@@ -177,6 +179,61 @@ static void a_local_request_completes_behind_the_read_before_it(void **state)
 	world_fini(&k.w);
 }
 
+/* Whoever gets his completion may fill the slots at once, with other lengths. */
+static void post_longer(struct host_qp *qp, bool recv, const struct weft_cqe *e, void *arg)
+{
+	struct kernel *k = arg;
+	const struct host_wr wr = {
+		.wr_id = 5, .opcode = WEFT_WR_SEND, .flags = SIG,
+		.inline_data = k->w.rw->mem, .inline_len = 40,
+	};
+
+	if (e->wr_id == 2)
+		side_post(&k->w.p->s, &wr);
+}
+
+static void post_local(struct kernel *k, u64 wr_id, u8 opcode, u32 stag, u32 nslots)
+{
+	const struct host_wr wr = {
+		.wr_id = wr_id, .opcode = opcode, .flags = SIG, .inv_stag = stag,
+		.reg = { .stag = stag, .access = RW },
+	};
+	struct host_wqe w;
+
+	host_wr_encode(&wr, &w);
+	w.first.nslots = (u8)nslots;
+	assert_true(host_post_raw(k->w.p->s.qp, &w, nslots));
+}
+
+static void slots_of_local_work_may_be_filled_within_the_run(void **state)
+{
+	struct peer_cfg c;
+	struct kernel k;
+
+	/* A walk over stale entries would not end. */
+	alarm(30);
+	peer_cfg_init(&c);
+	c.dut_initiates = true;
+	c.side.qp.kernel = true;
+	c.side.qp.sq_slots = 4;
+	world_init(&k.w, &c, WIRE_WHOLE);
+	k.mr = host_mr_new_fast(&k.w.p->s.host, PD, WORLD_BASE, 64);
+	k.w.p->s.scq->on_cqe = post_longer;
+	k.w.p->s.scq->arg = &k;
+	post_local(&k, 1, WEFT_WR_REG_MR, k.mr->r.stag, 1);
+	post_local(&k, 2, WEFT_WR_LOCAL_INV, k.mr->r.stag, 2);
+	side_send(&k.w.p->s, 3, SIG, k.w.rw, 0, 8);
+	peer_run(k.w.p);
+	peer_expect(k.w.p, P_L, P_SEND);
+	assert_int_equal(peer_expect(k.w.p, P_L, P_SEND)->len, 40);
+	expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 2, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 3, WEFT_WC_SUCCESS);
+	expect_cqe(k.w.p->s.scq, 5, WEFT_WC_SUCCESS);
+	world_fini(&k.w);
+	alarm(0);
+}
+
 /* ---- the stage's memory ---- */
 
 static void init_limited(struct world *w, s32 chunks)
@@ -284,6 +341,7 @@ int main(void)
 		cmocka_unit_test(invalidate_waits_for_the_write_before_it),
 		cmocka_unit_test(a_fenced_invalidate_waits_for_the_read_before_it),
 		cmocka_unit_test(a_local_request_completes_behind_the_read_before_it),
+		cmocka_unit_test(slots_of_local_work_may_be_filled_within_the_run),
 		cmocka_unit_test(without_a_chunk_the_connection_ends),
 		cmocka_unit_test(out_of_chunks_in_mid_fpdu_the_connection_ends),
 		cmocka_unit_test(the_longest_fpdu_goes_through_the_stage),

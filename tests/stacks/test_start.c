@@ -53,6 +53,16 @@ static void half_a_first_fpdu_does_not_open_the_gate(struct world *w)	/* MPA-66 
 	world_expect_untouched(w, NULL);
 }
 
+static void the_gate_stays_open_when_counts_wrap(struct world *w)
+{
+	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	w->p->s.link.st.rx_fpdus = 0xFFFFFFFF;
+	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	peer_run(w->p);
+	peer_expect(w->p, P_L, P_SEND);
+}
+
 static void an_initiator_sends_at_once(struct world *w)
 {
 	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
@@ -404,6 +414,7 @@ int main(void)
 		CASE(the_gate_stays_open_for_good),
 		CASE(a_bad_first_fpdu_does_not_open_the_gate),
 		CASE(half_a_first_fpdu_does_not_open_the_gate),
+		CASE(the_gate_stays_open_when_counts_wrap),
 		CASE_INITIATOR(an_initiator_sends_at_once),
 		cmocka_unit_test(work_posted_before_the_connection_goes_out_with_it),
 		cmocka_unit_test(rtr_by_send),
