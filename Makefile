@@ -1,11 +1,12 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo check check-full modules provider rdma-core-series weftspec deps clean
+.PHONY: help demo check check-full check-mutants modules provider rdma-core-series weftspec deps clean
 
 help:
 	@echo 'make demo         two virtual machines, weft on both, rping and perftest between them'
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
+	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
 	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
@@ -22,6 +23,9 @@ check: deps
 
 check-full: deps
 	@scripts/check.sh --full
+
+check-mutants: deps
+	tests/mutants/run.sh
 
 # Asked for only when it is needed: it may have to fetch the headers.
 KDIR ?= $(shell echo $$(scripts/stock-kernel.sh)/usr/src/linux-headers-*-amd64)
