@@ -8,10 +8,11 @@ tests() {
 	for pair in $PAIRS; do
 		echo "rping-${pair/:/-}-mtu1500 rping $pair 1500"
 		for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
-			# It cannot but poll on both sides, and siw sends from a thread that then
-			# waits for its turn on an emulated CPU: minutes, now and then.
-			[ "$program$pair" = ib_write_latweft:weft ] || [ $program != ib_write_lat ] ||
-				continue
+			# Not with siw. Its server writes first: MPA holds a responder back until the
+			# initiator's first FPDU, and siw, which has no peer-to-peer mode, sends none.
+			# The other way round, siw's sending thread waits minutes, now and then, for
+			# an emulated CPU on which both sides poll.
+			[[ $program != ib_write_lat || $pair != *siw* || $pair = siw:siw ]] || continue
 			echo "$program-${pair/:/-}-mtu1500 perftest $program $pair 1500"
 		done
 		echo "rping-${pair/:/-}-mtu9000 rping $pair 9000"
