@@ -30,6 +30,12 @@ wait_for() {
 	done
 }
 
+# A process that has ended may stay a zombie until bash finds the time to look at it.
+is_over() {
+	local stat
+	! read -r stat 2>/dev/null </proc/"$1"/stat || [[ $stat == *") Z "* ]]
+}
+
 # within SECONDS COMMAND [ARG...]: as timeout(1), but also gives up on a command that sleeps in
 # the kernel where no signal reaches it.
 within() {
@@ -37,7 +43,7 @@ within() {
 	shift
 	"$@" &
 	pid=$!
-	wait_for "$seconds" eval "! kill -0 $pid 2>/dev/null" || {
+	wait_for "$seconds" is_over "$pid" || {
 		kill -9 $pid
 		return 124
 	}
