@@ -24,7 +24,7 @@ row() { printf '%-36s %s\n' "$1" "$2"; }
 
 # figure UNIT VALUE: perftest prints nought where it could not gauge its clock.
 figure() {
-	if [[ $2 =~ ^[0.]*$ ]]; then echo 'done (the host is too busy to time it)'; else echo "$2 $1"; fi
+	if [[ $2 =~ ^(inf|-?nan|[0.]*)$ ]]; then echo 'done (the host is too busy to time it)'; else echo "$2 $1"; fi
 }
 
 # perftest PROGRAM [OPTION...]: its line of figures.
