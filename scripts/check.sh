@@ -78,14 +78,17 @@ run_lane() {
 	for group; do run_group "$group"; done
 }
 
-# However this script ends, nothing of it goes on.
+# However this script ends, nothing of it goes on. Its status stays what it was: what there is
+# no more to stop is no failure.
 stop_groups() {
-	local file
+	local status=$? file
+	set +e
 	for file in "$out"/*.pid; do
 		[ -e "$file" ] && kill -- "-$(cat "$file")" 2>/dev/null
 	done
 	# shellcheck disable=SC2046 # a list
 	kill $(jobs -p) 2>/dev/null
+	exit "$status"
 }
 
 floor_of() { awk -v group="$1" '$1 == group {print $2}' tests/floors; }
