@@ -9,7 +9,7 @@
  * side that arises elsewhere sets WEFT_CF_PENDING; whoever has the lock next,
  * or lets it go, runs it. Set-up and tear-down are serial under conn->mutex:
  * the worker has it, or a call of iw_cm. Order: qp->state_lock, conn->mutex,
- * socket, sk_callback_lock, qp->conn_lock, conn->lock.
+ * socket, sk_callback_lock, conn->lock.
  *
  * Life. A connection is linked to its device from birth to death, so that
  * weft_conn_kill_all() finds all, and its worker, one work item, is the only
@@ -42,7 +42,7 @@ static void free_conn(struct kref *ref)
 	kfree(conn->offer);
 	kfree(conn->orq);
 	kfree(conn->irq);
-	kfree(conn);
+	kfree_rcu(conn, rcu);
 }
 
 void weft_conn_get(struct weft_conn *conn)
@@ -55,17 +55,19 @@ void weft_conn_put(struct weft_conn *conn)
 	kref_put(&conn->ref, free_conn);
 }
 
-/* The QP's connection, its socket safe until leave(); NULL if there is none. */
+/*
+ * The QP's connection, its socket safe until leave(); NULL if there is none. One
+ * that is past its last user has let the QP go before.
+ */
 static struct weft_conn *enter(struct weft_qp *qp)
 {
 	struct weft_conn *conn;
-	unsigned long flags;
 
-	spin_lock_irqsave(&qp->conn_lock, flags);
-	conn = qp->conn;
-	if (conn)
-		refcount_inc(&conn->users);
-	spin_unlock_irqrestore(&qp->conn_lock, flags);
+	rcu_read_lock();
+	conn = rcu_dereference(qp->conn);
+	if (conn && !refcount_inc_not_zero(&conn->users))
+		conn = NULL;
+	rcu_read_unlock();
 	return conn;
 }
 
@@ -229,7 +231,7 @@ void weft_conn_receive(struct weft_conn *conn)
 
 	tcp_read_sock(conn->sk, &desc, recv_skb);
 	if (conn->st.rx_fpdus != fpdus)
-		weft_count(conn->dev, WEFT_CNT_RX_FPDUS, conn->st.rx_fpdus - fpdus);
+		weft_count(conn, WEFT_CNT_RX_FPDUS, conn->st.rx_fpdus - fpdus);
 }
 
 /* ---- TCP's callbacks ---- */
@@ -299,23 +301,14 @@ const struct weft_sk_callbacks weft_conn_callbacks = {
 
 /* ---- QP and connection ---- */
 
-static void set_qp_conn(struct weft_qp *qp, struct weft_conn *conn)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&qp->conn_lock, flags);
-	qp->conn = conn;
-	spin_unlock_irqrestore(&qp->conn_lock, flags);
-}
-
 int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp)
 {
 	lockdep_assert_held(&qp->state_lock);
-	if (qp->conn || qp->core.state != WEFT_QPS_IDLE)
+	if (rcu_access_pointer(qp->conn) || qp->core.state != WEFT_QPS_IDLE)
 		return -EBUSY;
 	weft_qp_hold(qp);
 	conn->qp = qp;
-	set_qp_conn(qp, conn);
+	rcu_assign_pointer(qp->conn, conn);
 	return 0;
 }
 
@@ -327,7 +320,7 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *to)
 	qp = conn->qp;
 	conn->qp = NULL;
 	to->qp = qp;
-	set_qp_conn(qp, to);
+	rcu_assign_pointer(qp->conn, to);
 	weft_conn_unlock(conn);
 }
 
@@ -348,8 +341,11 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 	qp->core.st = NULL;
 	qp->core.orq = NULL;
 	qp->core.irq = NULL;
-	set_qp_conn(qp, NULL);
-	/* A kick that came in while qp->conn still led here will find no QP. */
+	RCU_INIT_POINTER(qp->conn, NULL);
+	/* A kick that came in while qp->conn still led here will find no QP; pairs
+	 * with weft_conn_kick_any().
+	 */
+	smp_mb();
 	if (test_bit(WEFT_CF_PENDING, &conn->flags))
 		queue_work(weft_wq, &qp->flush);
 	return qp;
@@ -359,7 +355,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 static void flush_unconnected(struct weft_qp *qp)
 {
 	mutex_lock(&qp->state_lock);
-	if (!READ_ONCE(qp->conn))
+	if (!rcu_access_pointer(qp->conn))
 		weft_qpc_flush(&qp->core);
 	mutex_unlock(&qp->state_lock);
 }
@@ -371,7 +367,6 @@ static void flush_posts(struct work_struct *work)
 
 void weft_conn_qp_init(struct weft_qp *qp)
 {
-	spin_lock_init(&qp->conn_lock);
 	INIT_WORK(&qp->flush, flush_posts);
 }
 
@@ -383,8 +378,10 @@ void weft_conn_kick(struct weft_qp *qp)
 	if (conn) {
 		weft_conn_lock(conn);
 		ours = conn->qp == qp;
-		if (ours)
+		if (ours) {
+			weft_count(conn, WEFT_CNT_KICKS, 1);
 			set_bit(WEFT_CF_PENDING, &conn->flags);
+		}
 		weft_conn_unlock(conn);
 		leave(conn);
 	}
@@ -397,19 +394,19 @@ void weft_conn_kick_any(struct weft_qp *qp)
 	/* The tasklet then runs here at once, and not in ksoftirqd. */
 	bool bh = !irqs_disabled();
 	struct weft_conn *conn;
-	unsigned long flags;
 
 	if (bh)
 		local_bh_disable();
-	spin_lock_irqsave(&qp->conn_lock, flags);
-	conn = qp->conn;
+	conn = enter(qp);
 	if (conn) {
 		set_bit(WEFT_CF_PENDING, &conn->flags);
 		schedule_bh(conn);
-	} else {
-		queue_work(weft_wq, &qp->flush);
+		/* Pairs with weft_conn_release_qp(): one of us sees the other. */
+		smp_mb__after_atomic();
+		leave(conn);
 	}
-	spin_unlock_irqrestore(&qp->conn_lock, flags);
+	if (!conn || rcu_access_pointer(qp->conn) != conn)
+		queue_work(weft_wq, &qp->flush);
 	if (bh)
 		local_bh_enable();
 }
@@ -467,9 +464,15 @@ static struct weft_qp *qp_of(struct weft_qpc *core)
 	return container_of(core, struct weft_qp, core);
 }
 
+/* The core runs under its connection's lock, or has none. */
+static struct weft_conn *conn_of_qp(struct weft_qp *qp)
+{
+	return rcu_dereference_protected(qp->conn, true);
+}
+
 void weft_host_kick(struct weft_qpc *core)
 {
-	struct weft_conn *conn = qp_of(core)->conn;
+	struct weft_conn *conn = conn_of_qp(qp_of(core));
 
 	/* Whoever called the core has the lock, and looks before letting go. */
 	if (conn)
@@ -492,19 +495,19 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 
 	switch (ev) {
 	case WEFT_EV_TERM_SENT:
-		weft_count(qp->dev, WEFT_CNT_TERM_OUT, 1);
+		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_OUT, 1);
 		if (core->error == WEFT_E_MPA_CRC)
-			weft_count(qp->dev, WEFT_CNT_CRC_ERRORS, 1);
+			weft_count(conn_of_qp(qp), WEFT_CNT_CRC_ERRORS, 1);
 		break;
 	case WEFT_EV_TERM_RECEIVED:
-		weft_count(qp->dev, WEFT_CNT_TERM_IN, 1);
+		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_IN, 1);
 		break;
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */
 		weft_qp_set_error(qp);
 		weft_qp_flushed(qp);
-		if (qp->conn)
-			weft_conn_post(qp->conn, WEFT_CEV_WAKE);
+		if (conn_of_qp(qp))
+			weft_conn_post(conn_of_qp(qp), WEFT_CEV_WAKE);
 		break;
 	case WEFT_EV_LOCAL_ERROR:
 	case WEFT_EV_RTS:
@@ -522,11 +525,31 @@ static void free_stage(struct weft_conn *conn)
 		kfree(chunk);
 }
 
+static void add_counts(u64 *sum, const struct weft_conn *conn)
+{
+	u32 i;
+
+	for (i = 0; i < WEFT_CNT_NR; i++)
+		sum[i] += READ_ONCE(conn->counts[i]);
+}
+
+void weft_conn_counts(struct weft_device *dev, u64 *counts)
+{
+	const struct weft_conn *conn;
+
+	spin_lock_bh(&dev->conns_lock);
+	memcpy(counts, dev->counts, sizeof(dev->counts));
+	list_for_each_entry(conn, &dev->conns, node)
+		add_counts(counts, conn);
+	spin_unlock_bh(&dev->conns_lock);
+}
+
 static void unlink_conn(struct weft_conn *conn)
 {
 	struct weft_device *dev = conn->dev;
 
 	spin_lock_bh(&dev->conns_lock);
+	add_counts(dev->counts, conn);
 	list_del(&conn->node);
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);
@@ -660,4 +683,5 @@ int weft_conn_init(void)
 void weft_conn_exit(void)
 {
 	synchronize_rcu();
+	weft_conn_tx_exit();
 }

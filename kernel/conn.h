@@ -16,8 +16,8 @@
 /* Pieces of an skb listed at a time: linear part, 17 fragments, as much again. */
 #define WEFT_CONN_SEGS		40
 
-/* A batch of FPDUs is assembled here: one call of TCP. */
-#define WEFT_TX_ORDER		3
+/* A batch of FPDUs, one call of TCP, is assembled in so many pages if they can be had. */
+#define WEFT_TX_ORDER		5
 /* Room kept behind a batch, so that a Terminate can always be appended. */
 #define WEFT_TX_SPARE		128
 /* What one run under the lock sends at most before others get it. */
@@ -56,7 +56,7 @@ enum {
 
 /* The batch under construction, and what TCP did not take of the one before. */
 struct weft_tx {
-	u8 *buf;
+	u8 *buf;			/* NULL while there is nothing in hand */
 	u32 size;
 	u32 off, end;			/* buf[off..end) is still to go to TCP */
 	u32 mss;			/* segment size that this batch is cut for */
@@ -88,6 +88,7 @@ struct weft_sk_callbacks {
 
 struct weft_conn {
 	struct kref ref;		/* the memory: its life, and iw_cm's provider_data */
+	struct rcu_head rcu;		/* qp->conn is read under RCU */
 	refcount_t users;		/* those who may touch the socket: its life, and
 					 * callers between weft_conn_enter() and _leave() */
 	struct completion idle;		/* the last user left */
@@ -114,6 +115,7 @@ struct weft_conn {
 	enum weft_rx_mode rx_mode;
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
 	struct weft_tx tx;
+	u64 counts[WEFT_CNT_NR];
 	struct weft_seg seg[WEFT_CONN_SEGS];
 	struct weft_orq_entry *orq;
 	struct weft_irq_entry *irq;
@@ -133,6 +135,12 @@ struct weft_conn {
 };
 
 extern wait_queue_head_t weft_conns_gone;
+
+/* Socket lock. A reader of the counters takes none. */
+static inline void weft_count(struct weft_conn *conn, enum weft_counter c, u64 n)
+{
+	WRITE_ONCE(conn->counts[c], conn->counts[c] + n);
+}
 
 /* ---- conn.c ---- */
 
@@ -172,6 +180,8 @@ void weft_conn_tx(struct weft_conn *conn);
 void weft_conn_tx_last_words(struct weft_conn *conn);
 /* Is there nothing left that TCP has not taken? */
 bool weft_conn_tx_done(const struct weft_conn *conn);
+/* Gives back the pages that idle CPUs keep for batches; no connection is left. No lock. */
+void weft_conn_tx_exit(void);
 /* Hands a start-up frame to TCP, all of it or none: 0 or -errno. */
 int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len);
 void weft_conn_tx_free(struct weft_conn *conn);

@@ -5,7 +5,9 @@
  * Each FPDU is copied into the batch and summed there while it is in the
  * cache; TCP copies the batch into its own pages. So nobody outside weft ever
  * refers to a user's memory, and what TCP does not take waits in the batch:
- * the work requests behind it complete at once (weft_tx_sent()).
+ * the work requests behind it complete at once (weft_tx_sent()). The batch's
+ * pages are a connection's only while something is in them: a CPU keeps those
+ * it used last, warm, for whoever sends next.
  *
  * FPDUs do not cross TCP segments (RFC 5044 §5.1 asks for that): the batch
  * starts where the unsent tail of TCP's queue ends, FPDUs are cut to end on
@@ -28,32 +30,62 @@ enum step {
 	STEP_REST,			/* nothing to do, or no room, or broken */
 };
 
-static bool alloc_buf(struct weft_tx *tx)
+/* ---- the batch's pages ---- */
+
+/* Of WEFT_TX_ORDER, or NULL. An exchange takes or gives: the CPU need not stay ours. */
+static DEFINE_PER_CPU(u8 *, spare_buf);
+
+static u8 **spare_here(void)
+{
+	return per_cpu_ptr(&spare_buf, raw_smp_processor_id());
+}
+
+static bool get_buf(struct weft_tx *tx)
 {
 	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP;
 	u32 order = WEFT_TX_ORDER;
-	unsigned long p;
 
 	if (tx->buf)
 		return true;
-	p = __get_free_pages(gfp | __GFP_NORETRY | __GFP_NOMEMALLOC, order);
-	if (!p) {
+	tx->buf = xchg(spare_here(), NULL);
+	if (!tx->buf)
+		tx->buf = (u8 *)__get_free_pages(gfp | __GFP_NORETRY | __GFP_NOMEMALLOC, order);
+	if (!tx->buf) {
 		order = 0;
-		p = __get_free_pages(gfp, order);
+		tx->buf = (u8 *)__get_free_pages(gfp, order);
 	}
-	tx->buf = (u8 *)p;
 	tx->size = PAGE_SIZE << order;
-	return p;
+	return tx->buf;
+}
+
+static void put_buf(struct weft_tx *tx)
+{
+	u8 *old = tx->buf;
+
+	if (old && tx->size == PAGE_SIZE << WEFT_TX_ORDER)
+		old = xchg(spare_here(), old);
+	if (old)
+		free_pages((unsigned long)old, get_order(tx->size));
+	tx->buf = NULL;
 }
 
 void weft_conn_tx_free(struct weft_conn *conn)
 {
-	struct weft_tx *tx = &conn->tx;
+	put_buf(&conn->tx);
+	conn->tx.off = conn->tx.end = 0;
+}
 
-	if (tx->buf)
-		free_pages((unsigned long)tx->buf, get_order(tx->size));
-	tx->buf = NULL;
-	tx->off = tx->end = 0;
+void weft_conn_tx_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		u8 **spare = per_cpu_ptr(&spare_buf, cpu);
+
+		if (*spare)
+			free_pages((unsigned long)*spare, WEFT_TX_ORDER);
+		*spare = NULL;
+	}
 }
 
 bool weft_conn_tx_done(const struct weft_conn *conn)
@@ -203,17 +235,21 @@ static enum step wait_for_room(struct weft_conn *conn)
 	return STEP_REST;
 }
 
-/* What is in the batch, or still in it. */
-static enum step push(struct weft_conn *conn)
+/*
+ * What is in the batch, or still in it. While the message goes on and this run
+ * does too, what does not fill a large skb waits for the next call.
+ */
+static enum step push(struct weft_conn *conn, bool more)
 {
 	struct weft_tx *tx = &conn->tx;
 	u32 len = tx->end - tx->off;
+	int flags = tx->eor ? MSG_EOR : more ? MSG_MORE : 0;
 	int n;
 
 	if (!len)
 		return STEP_ON;
-	n = send(conn, tx->buf + tx->off, len, tx->eor ? MSG_EOR : 0);
-	weft_count(conn->dev, WEFT_CNT_TX_CALLS, 1);
+	n = send(conn, tx->buf + tx->off, len, flags);
+	weft_count(conn, WEFT_CNT_TX_CALLS, 1);
 	if (n == -EAGAIN)
 		return wait_for_room(conn);
 	if (n < 0) {
@@ -231,21 +267,34 @@ static void count_batch(struct weft_conn *conn)
 	struct weft_tx *tx = &conn->tx;
 	u32 out = READ_ONCE(tcp_sk(conn->sk)->data_segs_out);
 
-	weft_count(conn->dev, WEFT_CNT_TX_FPDUS, tx->fpdus);
-	weft_count(conn->dev, WEFT_CNT_TX_SEGS, out - tx->segs_out);
-	weft_count(conn->dev, WEFT_CNT_TX_SEGS_ALIGNED, tx->segs);
+	weft_count(conn, WEFT_CNT_TX_FPDUS, tx->fpdus);
+	weft_count(conn, WEFT_CNT_TX_SEGS, out - tx->segs_out);
+	weft_count(conn, WEFT_CNT_TX_SEGS_ALIGNED, tx->segs);
 	tx->segs_out = out;
 }
 
-/* One batch of new FPDUs, to TCP. */
-static enum step batch(struct weft_conn *conn)
+/*
+ * Will the next batch of this run follow the one in hand? Only if TCP has room
+ * for it for certain: what waits for a call that never comes is not sent.
+ */
+static bool goes_on(const struct weft_conn *conn, u32 sent)
+{
+	const struct sock *sk = conn->sk;
+	u32 len = conn->tx.end;
+
+	return weft_tx_amid(&conn->qp->core) && sent + len < WEFT_TX_SLICE &&
+	       sk->sk_wmem_queued + 2 * len < READ_ONCE(sk->sk_sndbuf);
+}
+
+/* One batch of new FPDUs, to TCP; @sent: octets of this run before it. */
+static enum step batch(struct weft_conn *conn, u32 sent)
 {
 	struct weft_tx *tx = &conn->tx;
 	enum step s;
 
 	if (!sk_stream_memory_free(conn->sk))
 		return wait_for_room(conn);
-	if (!alloc_buf(tx)) {
+	if (!get_buf(tx)) {
 		weft_conn_post(conn, WEFT_CEV_RETRY);
 		return STEP_REST;
 	}
@@ -253,7 +302,7 @@ static enum step batch(struct weft_conn *conn)
 	if (!tx->end)
 		return STEP_REST;
 	count_batch(conn);
-	s = push(conn);
+	s = push(conn, goes_on(conn, sent));
 	weft_tx_sent(&conn->qp->core);
 	return s;
 }
@@ -284,13 +333,15 @@ void weft_conn_tx(struct weft_conn *conn)
 	tx->full = false;
 	if (conn->qp)
 		weft_qpc_flush(&conn->qp->core);
-	s = tx->broken ? STEP_REST : push(conn);
+	s = tx->broken ? STEP_REST : push(conn, false);
 	while (s == STEP_ON && may_fill(conn) && sent < WEFT_TX_SLICE) {
-		s = batch(conn);
+		s = batch(conn, sent);
 		sent += tx->end;
 	}
 	if (s == STEP_ON && may_fill(conn))
 		set_bit(WEFT_CF_PENDING, &conn->flags);
+	if (tx->off == tx->end)
+		put_buf(tx);
 	tell_done(conn);
 }
 
@@ -298,7 +349,7 @@ void weft_conn_tx_last_words(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
 
-	if (!may_fill(conn) || !alloc_buf(tx))
+	if (!may_fill(conn) || !get_buf(tx))
 		return;
 	if (weft_conn_tx_done(conn))
 		begin_batch(conn);
@@ -306,7 +357,7 @@ void weft_conn_tx_last_words(struct weft_conn *conn)
 	if (weft_tx_next(&conn->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, true, &tx->d) == WEFT_TX_FPDU)
 		emit(conn);
 	tx->eor = false;
-	push(conn);
+	push(conn, false);
 }
 
 int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len)

@@ -38,25 +38,12 @@ static struct rdma_hw_stats *weft_alloc_hw_port_stats(struct ib_device *ibdev, u
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-static u64 counter_sum(const struct weft_device *dev, int which)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(dev->counters, cpu)[which]);
-	return sum;
-}
-
 static int weft_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			     int index)
 {
-	int i;
-
 	if (port != WEFT_PORT || !stats)
 		return -EINVAL;
-	for (i = 0; i < WEFT_CNT_NR; i++)
-		stats->value[i] = counter_sum(to_weft_dev(ibdev), i);
+	weft_conn_counts(to_weft_dev(ibdev), stats->value);
 	return WEFT_CNT_NR;
 }
 
@@ -242,7 +229,6 @@ static void weft_dealloc_driver(struct ib_device *ibdev)
 	ida_destroy(&dev->pd_ids);
 	ida_destroy(&dev->cq_ids);
 	ida_destroy(&dev->srq_ids);
-	free_percpu(dev->counters);
 }
 
 static const struct ib_device_ops weft_device_ops = {
@@ -373,9 +359,8 @@ struct weft_device *weft_device_create(struct net_device *nd)
 	RCU_INIT_POINTER(dev->netdev, nd);
 	init_options(dev);
 	init_tables(dev);
-	dev->counters = __alloc_percpu(sizeof(u64) * WEFT_CNT_NR, sizeof(u64));
 	init_ibdev(&dev->ibdev, dev, nd);
-	rv = dev->counters ? ib_device_set_netdev(&dev->ibdev, nd, WEFT_PORT) : -ENOMEM;
+	rv = ib_device_set_netdev(&dev->ibdev, nd, WEFT_PORT);
 	if (rv) {
 		ib_dealloc_device(&dev->ibdev);
 		return ERR_PTR(rv);

@@ -174,7 +174,6 @@ static void qp_init(struct weft_qp *qp, struct weft_device *dev,
 	qp->cap = attr->cap;
 	qp->ib_state = IB_QPS_RESET;
 	mutex_init(&qp->state_lock);
-	spin_lock_init(&qp->conn_lock);
 	spin_lock_init(&qp->post_lock);
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->freed);

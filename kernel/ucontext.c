@@ -147,7 +147,6 @@ static int UVERBS_HANDLER(WEFT_METHOD_QP_KICK)(struct uverbs_attr_bundle *attrs)
 
 	if (IS_ERR(ibqp))
 		return PTR_ERR(ibqp);
-	weft_count(to_weft_qp(ibqp)->dev, WEFT_CNT_KICKS, 1);
 	weft_conn_kick(to_weft_qp(ibqp));
 	return 0;
 }

@@ -42,7 +42,11 @@
 
 struct weft_conn;
 
-/* Per-device counters, one place: enum, and names in device.c. */
+/*
+ * The counters of `rdma statistic`: names in device.c. They are a connection's
+ * while it lives, under the socket's lock, and its device's after that: nothing
+ * on the hot path is shared by CPUs, nor atomic.
+ */
 enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED,
 	WEFT_CNT_TX_SEGS, WEFT_CNT_KICKS, WEFT_CNT_CRC_ERRORS, WEFT_CNT_TERM_IN,
@@ -66,6 +70,7 @@ struct weft_device {
 
 	spinlock_t conns_lock;
 	struct list_head conns;		/* every live weft_conn, listeners too */
+	u64 counts[WEFT_CNT_NR];	/* of those that are no more; conns_lock */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
 
 	/* options, set at run time */
@@ -73,8 +78,6 @@ struct weft_device {
 	u8 mpa_rev;
 	u8 rtr;				/* WEFT_RTR_ bits */
 	unsigned int startup_timeout_ms, close_timeout_ms;
-
-	u64 __percpu *counters;		/* WEFT_CNT_NR each */
 };
 
 struct weft_ucontext {
@@ -125,8 +128,7 @@ struct weft_qp {
 	struct weft_srq *srq;		/* NULL: it has its own RQ */
 	struct weft_ring_mem *sq_ring, *rq_ring;
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
-	spinlock_t conn_lock;		/* guards the pointer conn; a leaf */
-	struct weft_conn *conn;		/* NULL before and after; let go before the conn dies */
+	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
 	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
@@ -203,11 +205,6 @@ static inline struct net_device *weft_dev_netdev(struct weft_device *dev)
 	return nd;
 }
 
-static inline void weft_count(struct weft_device *dev, enum weft_counter c, u64 n)
-{
-	this_cpu_add(dev->counters[c], n);
-}
-
 /* ---- asked of conn.c, conn_tx.c, cm.c by the verbs side ---- */
 
 /* The doorbell: runs the send side of @qp in the caller's context (process
@@ -229,7 +226,7 @@ void weft_conn_kick_any(struct weft_qp *qp);
 int weft_conn_close_graceful(struct weft_qp *qp);
 int weft_conn_error(struct weft_qp *qp);
 
-/* create_qp: prepares conn_lock and flush. */
+/* create_qp: prepares flush. */
 void weft_conn_qp_init(struct weft_qp *qp);
 
 /* destroy_qp: closes, detaches the connection from @qp and waits until nobody
@@ -243,6 +240,9 @@ void weft_conn_detach(struct weft_qp *qp);
  * dead, its socket released, its timers stopped when this returns.
  */
 void weft_conn_kill_all(struct weft_device *dev);
+
+/* The sum of @dev's connections, those gone included: WEFT_CNT_NR values. */
+void weft_conn_counts(struct weft_device *dev, u64 *counts);
 
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p);
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p);

@@ -268,6 +268,12 @@ void weft_tx_put(struct weft_txd *d);
  */
 void weft_tx_sent(struct weft_qpc *qp);
 
+/* Is a message under way of which more FPDUs are to come? The caller's lock, as above. */
+static inline bool weft_tx_amid(const struct weft_qpc *qp)
+{
+	return qp->tx_kind != WEFT_TXK_NONE;
+}
+
 /* ---- between the files of core/ ---- */
 
 static inline struct weft_sq_wqe *weft_sq_wqe_at(const struct weft_sqq *sq, u32 pos)
