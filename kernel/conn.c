@@ -101,30 +101,51 @@ static void schedule_bh(struct weft_conn *conn)
 }
 
 /*
- * The send side, in softirq. A process that owns the socket looks at PENDING
- * after it let go: the bit was set before we saw it own, under the spinlock
- * that it needs to let go, so it sees the bit.
+ * PENDING is set and the socket has an owner. Whoever came by weft_conn_lock()
+ * looks at the bit after it let go: the bit was set before it is counted out of
+ * holders, so it sees it. Others own sockets too (sock_diag for `ss -i`) and
+ * know of no bit: then it is the worker's.
  */
+static void leave_to_owner(struct weft_conn *conn)
+{
+	/* Pairs with the barrier in weft_conn_unlock(). */
+	smp_mb();
+	if (!atomic_read(&conn->holders))
+		weft_conn_post(conn, WEFT_CEV_WAKE);
+}
+
+/* The send side, in softirq. */
 static void run_bh(struct tasklet_struct *t)
 {
 	struct weft_conn *conn = from_tasklet(conn, t, bh);
-	bool more = false;
+	bool owned, more;
 	u32 i;
 
 	bh_lock_sock(conn->sk);
-	if (!sock_owned_by_user(conn->sk)) {
-		for (i = 0; i < ROUNDS_BH; i++)
-			if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
-				weft_conn_tx(conn);
-		more = test_bit(WEFT_CF_PENDING, &conn->flags);
-	}
+	owned = sock_owned_by_user(conn->sk);
+	for (i = 0; i < ROUNDS_BH && !owned; i++)
+		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+			weft_conn_tx(conn);
+	more = test_bit(WEFT_CF_PENDING, &conn->flags);
+	if (more && owned)
+		leave_to_owner(conn);
 	bh_unlock_sock(conn->sk);
-	if (more)
+	if (more && !owned)
+		schedule_bh(conn);
+}
+
+/* PENDING was set in a callback of TCP's: who runs the send side? */
+static void pass_on(struct weft_conn *conn)
+{
+	if (sock_owned_by_user(conn->sk))
+		leave_to_owner(conn);
+	else
 		schedule_bh(conn);
 }
 
 void weft_conn_lock(struct weft_conn *conn)
 {
+	atomic_inc(&conn->holders);
 	lock_sock(conn->sk);
 }
 
@@ -137,6 +158,9 @@ void weft_conn_unlock(struct weft_conn *conn)
 		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
 			weft_conn_tx(conn);
 		release_sock(conn->sk);
+		atomic_dec(&conn->holders);
+		/* Pairs with the barrier in leave_to_owner(). */
+		smp_mb__after_atomic();
 		if (!test_bit(WEFT_CF_PENDING, &conn->flags))
 			return;
 		if (++rounds == ROUNDS_PROCESS) {
@@ -144,7 +168,7 @@ void weft_conn_unlock(struct weft_conn *conn)
 			return;
 		}
 		cond_resched();
-		lock_sock(conn->sk);
+		weft_conn_lock(conn);
 	}
 }
 
@@ -258,9 +282,8 @@ static void data_ready(struct sock *sk)
 		goto out;
 	}
 	weft_conn_receive(conn);
-	/* An owner, whose release_sock() called us, looks at the bit itself. */
-	if (test_bit(WEFT_CF_PENDING, &conn->flags) && !sock_owned_by_user(sk))
-		schedule_bh(conn);
+	if (test_bit(WEFT_CF_PENDING, &conn->flags))
+		pass_on(conn);
 out:
 	read_unlock_bh(&sk->sk_callback_lock);
 }
@@ -286,8 +309,7 @@ static void write_space(struct sock *sk)
 	if (conn && conn->tx.full && sk_stream_is_writeable(sk)) {
 		clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 		set_bit(WEFT_CF_PENDING, &conn->flags);
-		if (!sock_owned_by_user(sk))
-			schedule_bh(conn);
+		pass_on(conn);
 	}
 	read_unlock_bh(&sk->sk_callback_lock);
 }

@@ -89,6 +89,7 @@ struct weft_sk_callbacks {
 struct weft_conn {
 	struct kref ref;		/* the memory: its life, and iw_cm's provider_data */
 	struct rcu_head rcu;		/* qp->conn is read under RCU */
+	atomic_t holders;		/* those in, or on their way into, weft_conn_lock() */
 	refcount_t users;		/* those who may touch the socket: its life, and
 					 * callers between weft_conn_enter() and _leave() */
 	struct completion idle;		/* the last user left */
