@@ -323,10 +323,20 @@ const struct weft_sk_callbacks weft_conn_callbacks = {
 
 /* ---- QP and connection ---- */
 
+/* Without one the core is the QP's: as its last connection has left it. state_lock. */
+static bool has_conn(struct weft_qp *qp)
+{
+	if (rcu_access_pointer(qp->conn))
+		return true;
+	/* Pairs with weft_conn_release_qp(). */
+	smp_rmb();
+	return false;
+}
+
 int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp)
 {
 	lockdep_assert_held(&qp->state_lock);
-	if (rcu_access_pointer(qp->conn) || qp->core.state != WEFT_QPS_IDLE)
+	if (qp->gone || has_conn(qp) || qp->core.state != WEFT_QPS_IDLE)
 		return -EBUSY;
 	weft_qp_hold(qp);
 	conn->qp = qp;
@@ -363,6 +373,8 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 	qp->core.st = NULL;
 	qp->core.orq = NULL;
 	qp->core.irq = NULL;
+	/* The core as we leave it; pairs with has_conn(). */
+	smp_wmb();
 	RCU_INIT_POINTER(qp->conn, NULL);
 	/* A kick that came in while qp->conn still led here will find no QP; pairs
 	 * with weft_conn_kick_any().
@@ -377,7 +389,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 static void flush_unconnected(struct weft_qp *qp)
 {
 	mutex_lock(&qp->state_lock);
-	if (!rcu_access_pointer(qp->conn))
+	if (!has_conn(qp))
 		weft_qpc_flush(&qp->core);
 	mutex_unlock(&qp->state_lock);
 }

@@ -245,10 +245,15 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	xa_erase(&dev->qps, ibqp->qp_num);
 	/* Pairs with weft_iw_get_qp(): who found the QP has added its reference. */
 	synchronize_rcu_expedited();
+	/* A connect or accept that found it before finds it taken. */
+	mutex_lock(&qp->state_lock);
+	qp->gone = true;
+	mutex_unlock(&qp->state_lock);
 	weft_conn_detach(qp);
-	cancel_work_sync(&qp->flush);
 	weft_qp_drop(qp);
 	wait_for_completion(&qp->freed);
+	/* A connection that was letting go may have asked for it to the last. */
+	cancel_work_sync(&qp->flush);
 	weft_cq_purge(qp->scq, qp);
 	if (qp->rcq != qp->scq)
 		weft_cq_purge(qp->rcq, qp);

@@ -129,6 +129,7 @@ struct weft_qp {
 	struct weft_ring_mem *sq_ring, *rq_ring;
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
+	bool gone;			/* state_lock: it is being destroyed and gets no connection */
 	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
@@ -231,8 +232,8 @@ void weft_conn_qp_init(struct weft_qp *qp);
 
 /* destroy_qp: closes, detaches the connection from @qp and waits until nobody
  * uses the QP through it. Bounded; process context, with or without state_lock.
- * The core is then in ERROR, or IDLE if it never ran. destroy_qp then says
- * cancel_work_sync(&qp->flush), without state_lock.
+ * The core is then in ERROR, or IDLE if it never ran. Once the last reference
+ * has gone, destroy_qp says cancel_work_sync(&qp->flush), without state_lock.
  */
 void weft_conn_detach(struct weft_qp *qp);
 
