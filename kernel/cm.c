@@ -87,11 +87,16 @@ void weft_cm_die(struct weft_conn *conn)
 	conn->deadline = 0;
 }
 
-/* The worker waits for the mutex: the connection is safe until we let that go. */
+/*
+ * The worker waits for the mutex, and may be done and gone before mutex_unlock()
+ * has returned, which the mutex has to outlive.
+ */
 void weft_cm_settle(struct weft_conn *conn)
 {
+	weft_conn_get(conn);
 	weft_conn_post(conn, WEFT_CEV_WAKE);
 	mutex_unlock(&conn->mutex);
+	weft_conn_put(conn);
 }
 
 static bool is_closed(const struct weft_conn *conn)
