@@ -356,6 +356,7 @@ struct weft_device *weft_device_create(struct net_device *nd)
 	ether_addr_copy(dev->mac, mac);
 	dev->ifindex = nd->ifindex;
 	dev->port_active = netdev_active(nd);
+	netdev_hold(nd, &dev->netdev_tracker, GFP_KERNEL);
 	RCU_INIT_POINTER(dev->netdev, nd);
 	init_options(dev);
 	init_tables(dev);

@@ -55,8 +55,12 @@ enum weft_counter {
 
 struct weft_device {
 	struct ib_device ibdev;
-	/* Borrowed: NULL from the unregister notifier on. weft_dev_netdev() holds it. */
+	/*
+	 * Held, and with it the namespace that the sockets live in, until the last of
+	 * them is dead; then NULL. weft_dev_netdev() holds it once more.
+	 */
 	struct net_device __rcu *netdev;
+	netdevice_tracker netdev_tracker;
 	int ifindex;
 	u8 mac[ETH_ALEN];		/* GID and node_guid come from it */
 	bool port_active;		/* last state told to the core (rtnl) */
