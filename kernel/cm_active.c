@@ -129,6 +129,8 @@ static void connected(struct weft_conn *conn)
 	conn->deadline = 0;
 	kfree(conn->offer);
 	conn->offer = NULL;
+	/* A FIN or RST right behind the Reply has called already. */
+	weft_conn_post(conn, WEFT_CEV_WAKE);
 	if (!weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, 0, st->pd, st->frame.pd_len))
 		return;
 	weft_cm_connect_failed(conn, -ENOMEM, NULL, 0);
