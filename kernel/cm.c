@@ -57,7 +57,7 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 	if (type == IW_CM_EVENT_CONNECT_REQUEST) {
 		bool open = !conn->st.frame.enhanced;
 
-		ev.provider_data = conn;
+		ev.provider_data = (void *)(unsigned long)conn->request;
 		/* The ULP's depths follow from the peer's. RFC 5044 tells none. */
 		ev.ird = open ? WEFT_MAX_IRD : depth(conn->st.frame.ird);
 		ev.ord = open ? WEFT_MAX_ORD : depth(conn->st.frame.ord);
@@ -85,6 +85,7 @@ void weft_cm_die(struct weft_conn *conn)
 {
 	conn->state = WEFT_CONN_DEAD;
 	conn->deadline = 0;
+	weft_cm_withdraw_request(conn);
 }
 
 /*
@@ -296,7 +297,7 @@ static void run_state(struct weft_conn *conn, bool timeout)
 		weft_cm_await_request(conn, timeout);
 		break;
 	case WEFT_CONN_REQUESTED:
-		weft_cm_await_ulp(conn);
+		weft_cm_await_ulp(conn, timeout);
 		break;
 	case WEFT_CONN_OPEN:
 		open(conn, timeout);
@@ -325,6 +326,8 @@ void weft_cm_run(struct weft_conn *conn, unsigned long events)
 	}
 	if (events & BIT(WEFT_CEV_RETRY))
 		send_again(conn);
+	if (events & BIT(WEFT_CEV_ORPHAN))
+		weft_cm_orphaned(conn);
 	run_state(conn, deadline_passed(conn));
 }
 

@@ -58,7 +58,11 @@ void weft_cm_connecting(struct weft_conn *conn, bool timeout);
 void weft_cm_await_reply(struct weft_conn *conn, bool timeout);
 void weft_cm_listening(struct weft_conn *conn);
 void weft_cm_await_request(struct weft_conn *conn, bool timeout);
-void weft_cm_await_ulp(struct weft_conn *conn);
+void weft_cm_await_ulp(struct weft_conn *conn, bool timeout);
+void weft_cm_orphaned(struct weft_conn *conn);
+
+/* The ULP can answer no more, if it has not yet. */
+void weft_cm_withdraw_request(struct weft_conn *conn);
 
 /* A responder's child is handed to the ULP, or ends: its listener has room again. */
 void weft_cm_leave_listener(struct weft_conn *conn);

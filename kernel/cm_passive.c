@@ -12,6 +12,38 @@
 /* When there was no memory to accept. */
 #define ACCEPT_RETRY_MS	100
 
+/*
+ * Requests that the ULP has before it, under the names that iw_cm knows them by
+ * (provider_data), each with a reference. iw_cm may drop a request and tell
+ * nobody, when its listener is destroyed and when it has no memory: so it gets
+ * no pointer, and a request that ends takes itself off the table.
+ */
+static DEFINE_XARRAY_ALLOC1(requests);
+static u32 next_request;
+
+static int request_offer(struct weft_conn *conn)
+{
+	int err = xa_alloc_cyclic(&requests, &conn->request, conn, XA_LIMIT(1, U32_MAX),
+				  &next_request, GFP_KERNEL);
+
+	if (err < 0)
+		return err;
+	weft_conn_get(conn);
+	return 0;
+}
+
+/* iw_cm's answer is there: the connection, with the table's reference, if it lives. */
+static struct weft_conn *request_take(const struct iw_cm_id *id)
+{
+	return xa_erase(&requests, (unsigned long)id->provider_data);
+}
+
+void weft_cm_withdraw_request(struct weft_conn *conn)
+{
+	if (conn->request && xa_cmpxchg(&requests, conn->request, conn, NULL, 0) == conn)
+		weft_conn_put(conn);
+}
+
 void weft_cm_leave_listener(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->listener;
@@ -84,11 +116,8 @@ static void requested(struct weft_conn *conn)
 	} else {
 		conn->state = WEFT_CONN_REQUESTED;
 		conn->deadline = 0;
-		weft_conn_get(conn);		/* iw_cm's: until accept or reject */
-		if (tell_request(conn)) {
-			weft_conn_put(conn);
+		if (request_offer(conn) || tell_request(conn))
 			weft_cm_die(conn);
-		}
 	}
 	weft_cm_leave_listener(conn);
 }
@@ -106,10 +135,17 @@ void weft_cm_await_request(struct weft_conn *conn, bool timeout)
 }
 
 /* The ULP thinks; a peer that goes away or cannot wait is dropped. */
-void weft_cm_await_ulp(struct weft_conn *conn)
+void weft_cm_await_ulp(struct weft_conn *conn, bool timeout)
 {
-	if (!peer_waits(conn))
+	if (timeout || !peer_waits(conn))
 		weft_cm_die(conn);
+}
+
+/* Its listener has gone, and perhaps the request with it: the ULP gets a while. */
+void weft_cm_orphaned(struct weft_conn *conn)
+{
+	if (conn->state == WEFT_CONN_REQUESTED && !conn->deadline)
+		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
 }
 
 /* A connection that TCP has accepted. */
@@ -126,6 +162,7 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	weft_conn_get(listener);
 	atomic_inc(&listener->children);
 	conn->listener = listener;
+	conn->parent = listener;
 	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms) / 2);
 	weft_cm_settle(conn);
 }
@@ -204,6 +241,7 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 	if (err)
 		return err;
 	conn->state = WEFT_CONN_OPEN;
+	conn->deadline = 0;
 	id->add_ref(id);
 	conn->id = id;
 	return 0;
@@ -241,10 +279,14 @@ static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_
 
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 {
-	struct weft_conn *conn = id->provider_data;
-	struct weft_qp *qp = weft_qp_find(to_weft_dev(id->device), p->qpn);
-	int err = accept_with(conn, qp, id, p);
+	struct weft_conn *conn = request_take(id);
+	struct weft_qp *qp;
+	int err;
 
+	if (!conn)
+		return -ECONNRESET;
+	qp = weft_qp_find(to_weft_dev(id->device), p->qpn);
+	err = accept_with(conn, qp, id, p);
 	if (qp)
 		weft_qp_drop(qp);
 	weft_conn_post(conn, WEFT_CEV_WAKE);
@@ -254,9 +296,11 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 {
-	struct weft_conn *conn = id->provider_data;
+	struct weft_conn *conn = request_take(id);
 	int err = 0;
 
+	if (!conn)
+		return -ECONNRESET;
 	mutex_lock(&conn->mutex);
 	if (conn->state == WEFT_CONN_REQUESTED)
 		refuse(conn, pdata, len);
@@ -308,6 +352,18 @@ static void kill_children(struct weft_conn *listener)
 	spin_unlock_bh(&dev->conns_lock);
 }
 
+/* The others are told that it went. */
+static void orphan_children(struct weft_device *dev, const struct weft_conn *listener)
+{
+	struct weft_conn *conn;
+
+	spin_lock_bh(&dev->conns_lock);
+	list_for_each_entry(conn, &dev->conns, node)
+		if (READ_ONCE(conn->parent) == listener)
+			weft_conn_post(conn, WEFT_CEV_ORPHAN);
+	spin_unlock_bh(&dev->conns_lock);
+}
+
 int weft_cm_destroy_listen(struct iw_cm_id *id)
 {
 	struct weft_conn *conn = id->provider_data;
@@ -324,6 +380,7 @@ int weft_cm_destroy_listen(struct iw_cm_id *id)
 	if (!READ_ONCE(conn->gone))
 		kill_children(conn);
 	wait_event(weft_conns_gone, READ_ONCE(conn->gone) && !atomic_read(&conn->children));
+	orphan_children(to_weft_dev(id->device), conn);
 	weft_cm_put_id(conn);
 	weft_conn_put(conn);
 	return 0;

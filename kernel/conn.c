@@ -19,7 +19,8 @@
  * the callbacks are restored (which waits for running ones), those who came in
  * through qp->conn have left (users), the tasklet is over, the socket is
  * closed without a timer, the connection is unlinked. The memory goes with the
- * last reference: iw_cm may hold one as provider_data of a request.
+ * last reference: a listener's provider_data has one, and a request's name in
+ * iw_cm (cm_passive.c).
  */
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -33,7 +34,15 @@
 
 DECLARE_WAIT_QUEUE_HEAD(weft_conns_gone);
 
+/* Of its own, so that a connection that outlives the module is found. */
+static struct kmem_cache *conn_cache;
+
 /* ---- references ---- */
+
+static void free_conn_rcu(struct rcu_head *rcu)
+{
+	kmem_cache_free(conn_cache, container_of(rcu, struct weft_conn, rcu));
+}
 
 static void free_conn(struct kref *ref)
 {
@@ -42,7 +51,7 @@ static void free_conn(struct kref *ref)
 	kfree(conn->offer);
 	kfree(conn->orq);
 	kfree(conn->irq);
-	kfree_rcu(conn, rcu);
+	call_rcu(&conn->rcu, free_conn_rcu);
 }
 
 void weft_conn_get(struct weft_conn *conn)
@@ -659,7 +668,7 @@ static bool link_conn(struct weft_conn *conn)
 
 struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_state state)
 {
-	struct weft_conn *conn = kzalloc(sizeof(*conn), GFP_KERNEL);
+	struct weft_conn *conn = kmem_cache_zalloc(conn_cache, GFP_KERNEL);
 
 	if (!conn)
 		return ERR_PTR(-ENOMEM);
@@ -680,7 +689,7 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_state st
 	if (link_conn(conn))
 		return conn;
 	mutex_unlock(&conn->mutex);
-	kfree(conn);
+	kmem_cache_free(conn_cache, conn);
 	return ERR_PTR(-ENODEV);
 }
 
@@ -707,7 +716,9 @@ void weft_conn_kill_all(struct weft_device *dev)
 
 int weft_conn_init(void)
 {
-	return 0;
+	/* Its address has room for the flags of sk_user_data. */
+	conn_cache = KMEM_CACHE(weft_conn, SLAB_HWCACHE_ALIGN);
+	return conn_cache ? 0 : -ENOMEM;
 }
 
 /*
@@ -718,4 +729,7 @@ void weft_conn_exit(void)
 {
 	synchronize_rcu();
 	weft_conn_tx_exit();
+	/* Their memory is on its way. */
+	rcu_barrier();
+	kmem_cache_destroy(conn_cache);
 }

@@ -47,6 +47,7 @@ enum {
 	WEFT_CEV_WAKE,			/* data, state, time: look */
 	WEFT_CEV_KILL,			/* the device goes away */
 	WEFT_CEV_RETRY,			/* TCP had no memory: send again soon */
+	WEFT_CEV_ORPHAN,		/* the listener that it came by has gone */
 };
 
 /* Bits of weft_conn.flags. */
@@ -87,7 +88,7 @@ struct weft_sk_callbacks {
 };
 
 struct weft_conn {
-	struct kref ref;		/* the memory: its life, and iw_cm's provider_data */
+	struct kref ref;		/* the memory: its life; a request's or listener's name */
 	struct rcu_head rcu;		/* qp->conn is read under RCU */
 	atomic_t holders;		/* those in, or on their way into, weft_conn_lock() */
 	refcount_t users;		/* those who may touch the socket: its life, and
@@ -131,6 +132,8 @@ struct weft_conn {
 	u64 acked;			/* octets acknowledged when the deadline was set */
 	bool shut;			/* weft_sock_shutdown() was called */
 	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
+	const struct weft_conn *parent;	/* the same, to the end, but a name only */
+	u32 request;			/* responder: what iw_cm calls it */
 	u32 backlog;			/* listener: most children at a time */
 	atomic_t children;		/* listener */
 };

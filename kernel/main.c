@@ -159,8 +159,9 @@ static void __exit weft_exit(void)
 	rdma_link_unregister(&weft_link_ops);
 	ib_unregister_driver(WEFT_DRIVER_ID);
 	unregister_netdevice_notifier(&weft_netdev_nb);
-	weft_conn_exit();
+	/* A worker frees its connection after it has left the device. */
 	destroy_workqueue(weft_wq);
+	weft_conn_exit();
 	/* Nothing of ours may run once the text is gone. */
 	rcu_barrier();
 }

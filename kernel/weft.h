@@ -254,8 +254,8 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p);
 int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len);
 int weft_cm_create_listen(struct iw_cm_id *id, int backlog);
 int weft_cm_destroy_listen(struct iw_cm_id *id);
-int weft_conn_init(void);		/* workqueue; module init */
-void weft_conn_exit(void);
+int weft_conn_init(void);		/* module init */
+void weft_conn_exit(void);		/* after weft_wq has gone */
 
 /* ---- asked of the verbs side by conn and cm ---- */
 

@@ -17,6 +17,7 @@ tests() {
 	# These know weft's rings, and weft's promises.
 	[[ $PAIRS != *weft:weft* ]] || echo "spoilt-rings spoilt_rings weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
 }
 
 verify() {
@@ -50,4 +51,11 @@ mpa_garbage() {
 	start_b server rping -s -P -a "$IP_B"
 	wait_listen_b 7174
 	tap_run mpa-garbage "$IP_B" 7174
+}
+
+mpa_edges() {
+	pair "$1"
+	# What nobody answers is to end within the patience of the test.
+	echo 4000 >"/sys/class/infiniband/$DEV_A/weft/startup_timeout_ms"
+	tap_run mpa-edges "$IP_A" 7471
 }
