@@ -22,6 +22,7 @@
  * last reference: a listener's provider_data has one, and a request's name in
  * iw_cm (cm_passive.c).
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
 
@@ -638,6 +639,8 @@ static void arm(struct weft_conn *conn)
 static void work(struct work_struct *w)
 {
 	struct weft_conn *conn = container_of(w, struct weft_conn, work.work);
+	/* What is to be reclaimed may have to be written over this very connection. */
+	unsigned int noio = memalloc_noio_save();
 	bool dead;
 
 	mutex_lock(&conn->mutex);
@@ -649,6 +652,7 @@ static void work(struct work_struct *w)
 	mutex_unlock(&conn->mutex);
 	if (dead)
 		finish(conn);
+	memalloc_noio_restore(noio);
 }
 
 static bool link_conn(struct weft_conn *conn)
