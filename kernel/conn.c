@@ -29,7 +29,7 @@
 #include "conn.h"
 
 /* Runs of the send side before a process leaves the rest to the tasklet. */
-#define ROUNDS_PROCESS	16
+#define ROUNDS_PROCESS	64
 /* Runs before the tasklet goes to the end of softirq's queue. */
 #define ROUNDS_BH	4
 
@@ -108,6 +108,12 @@ static void schedule_bh(struct weft_conn *conn)
 	if (!conn->dead)
 		tasklet_schedule(&conn->bh);
 	spin_unlock_irqrestore(&conn->lock, flags);
+}
+
+void weft_conn_pend(struct weft_conn *conn)
+{
+	set_bit(WEFT_CF_PENDING, &conn->flags);
+	schedule_bh(conn);
 }
 
 /*
@@ -378,6 +384,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 		weft_qpc_error(&qp->core);
 	conn->rx_mode = WEFT_MODE_DISCARD;
 	conn->tx.told = false;
+	weft_linger_stop(conn);
 	conn->qp = NULL;
 	/* The stream and the arrays are the connection's. */
 	qp->core.st = NULL;
@@ -424,9 +431,11 @@ void weft_conn_kick(struct weft_qp *qp)
 		ours = conn->qp == qp;
 		if (ours) {
 			weft_count(conn, WEFT_CNT_KICKS, 1);
-			set_bit(WEFT_CF_PENDING, &conn->flags);
+			weft_linger_begin(conn);
+			weft_conn_tx(conn);
 		}
 		weft_conn_unlock(conn);
+		weft_linger_end(conn);
 		leave(conn);
 	}
 	if (!ours)
@@ -443,8 +452,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 		local_bh_disable();
 	conn = enter(qp);
 	if (conn) {
-		set_bit(WEFT_CF_PENDING, &conn->flags);
-		schedule_bh(conn);
+		weft_conn_pend(conn);
 		/* Pairs with weft_conn_release_qp(): one of us sees the other. */
 		smp_mb__after_atomic();
 		leave(conn);
@@ -613,6 +621,7 @@ static void finish(struct weft_conn *conn)
 		weft_sock_unhook(conn);
 	leave(conn);
 	wait_for_completion(&conn->idle);
+	weft_linger_exit(conn);
 	tasklet_kill(&conn->bh);
 	if (conn->sock)
 		weft_sock_close(conn);
@@ -684,6 +693,7 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_state st
 	mutex_init(&conn->mutex);
 	INIT_DELAYED_WORK(&conn->work, work);
 	tasklet_setup(&conn->bh, run_bh);
+	weft_linger_init(conn);
 	conn->state = state;
 	conn->rx_event = WEFT_RX_MORE;
 	atomic_set(&conn->children, 0);

@@ -7,6 +7,7 @@
 #define WEFT_CONN_H
 
 #include <linux/completion.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
@@ -53,6 +54,7 @@ enum {
 /* Bits of weft_conn.flags. */
 enum {
 	WEFT_CF_PENDING,		/* the send side has work */
+	WEFT_CF_LINGER_OVER,		/* linger's time is up */
 };
 
 /* The batch under construction, and what TCP did not take of the one before. */
@@ -63,6 +65,7 @@ struct weft_tx {
 	u32 mss;			/* segment size that this batch is cut for */
 	u32 seg_off;			/* octets in the segment being filled */
 	u32 fpdus, segs;		/* of this batch: begun here, for the counters */
+	u32 run;			/* octets of the last run */
 	u32 segs_out;			/* TCP's own count, when last looked at */
 	bool eor;			/* the batch ends a segment early */
 	bool full;			/* TCP's send buffer is: write_space goes on */
@@ -70,6 +73,14 @@ struct weft_tx {
 	bool broken;			/* TCP refuses for good */
 	bool told;			/* the worker knows that all is said */
 	struct weft_txd d;
+};
+
+/* When the doorbell rang, and whether it is to ring less: linger.c. Times in ns. */
+struct weft_linger {
+	struct hrtimer timer;
+	u64 began, ended, took;		/* the doorbell's last run */
+	u32 streak, needed;		/* doorbells in a row, and how many make us linger */
+	u32 from, calls;		/* where the send queue was when the time began; since then */
 };
 
 /* An initiator's side of MPA start-up, until it is over. */
@@ -117,6 +128,7 @@ struct weft_conn {
 	enum weft_rx_mode rx_mode;
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
 	struct weft_tx tx;
+	struct weft_linger linger;
 	u64 counts[WEFT_CNT_NR];
 	struct weft_seg seg[WEFT_CONN_SEGS];
 	struct weft_orq_entry *orq;
@@ -164,6 +176,9 @@ void weft_conn_post(struct weft_conn *conn, unsigned int event);
 void weft_conn_lock(struct weft_conn *conn);
 void weft_conn_unlock(struct weft_conn *conn);
 
+/* The send side has work: the lock's owner runs it, or the tasklet. Any context. */
+void weft_conn_pend(struct weft_conn *conn);
+
 /* Reads all that TCP has, as rx_mode says. Socket lock. */
 void weft_conn_receive(struct weft_conn *conn);
 
@@ -189,6 +204,19 @@ void weft_conn_tx_exit(void);
 /* Hands a start-up frame to TCP, all of it or none: 0 or -errno. */
 int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len);
 void weft_conn_tx_free(struct weft_conn *conn);
+
+/* ---- linger.c, all with the socket lock but init and exit ---- */
+
+void weft_linger_init(struct weft_conn *conn);
+/* The timer is stopped; nobody starts it any more. Process context. */
+void weft_linger_exit(struct weft_conn *conn);
+/* Around the doorbell's run; the end is without the lock. */
+void weft_linger_begin(struct weft_conn *conn);
+void weft_linger_end(struct weft_conn *conn);
+/* In every run of the send side: is the time up, and was it worth it? */
+void weft_linger_judge(struct weft_conn *conn);
+/* The QP goes. */
+void weft_linger_stop(struct weft_conn *conn);
 
 /* ---- sock.c ---- */
 

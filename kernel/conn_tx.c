@@ -277,17 +277,17 @@ static void count_batch(struct weft_conn *conn)
  * Will the next batch of this run follow the one in hand? Only if TCP has room
  * for it for certain: what waits for a call that never comes is not sent.
  */
-static bool goes_on(const struct weft_conn *conn, u32 sent)
+static bool goes_on(const struct weft_conn *conn)
 {
 	const struct sock *sk = conn->sk;
 	u32 len = conn->tx.end;
 
-	return weft_tx_amid(&conn->qp->core) && sent + len < WEFT_TX_SLICE &&
+	return weft_tx_amid(&conn->qp->core) && conn->tx.run + len < WEFT_TX_SLICE &&
 	       sk->sk_wmem_queued + 2 * len < READ_ONCE(sk->sk_sndbuf);
 }
 
-/* One batch of new FPDUs, to TCP; @sent: octets of this run before it. */
-static enum step batch(struct weft_conn *conn, u32 sent)
+/* One batch of new FPDUs, to TCP. */
+static enum step batch(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
 	enum step s;
@@ -302,7 +302,7 @@ static enum step batch(struct weft_conn *conn, u32 sent)
 	if (!tx->end)
 		return STEP_REST;
 	count_batch(conn);
-	s = push(conn, goes_on(conn, sent));
+	s = push(conn, goes_on(conn));
 	weft_tx_sent(&conn->qp->core);
 	return s;
 }
@@ -327,16 +327,17 @@ static bool may_fill(const struct weft_conn *conn)
 void weft_conn_tx(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
-	u32 sent = 0;
 	enum step s;
 
 	tx->full = false;
+	tx->run = 0;
+	weft_linger_judge(conn);
 	if (conn->qp)
 		weft_qpc_flush(&conn->qp->core);
 	s = tx->broken ? STEP_REST : push(conn, false);
-	while (s == STEP_ON && may_fill(conn) && sent < WEFT_TX_SLICE) {
-		s = batch(conn, sent);
-		sent += tx->end;
+	while (s == STEP_ON && may_fill(conn) && tx->run < WEFT_TX_SLICE) {
+		s = batch(conn);
+		tx->run += tx->end;
 	}
 	if (s == STEP_ON && may_fill(conn))
 		set_bit(WEFT_CF_PENDING, &conn->flags);

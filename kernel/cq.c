@@ -95,6 +95,47 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 		cq_overflowed(cq);
 }
 
+/* ---- lingering ---- */
+
+static void cq_say_poll(struct weft_cq *cq, u32 qpn)
+{
+	u32 flags = cq->core.overflow ? WEFT_RING_OVERFLOW : 0;
+
+	WRITE_ONCE(cq->linger_qpn, qpn);
+	WRITE_ONCE(cq->core.q.ring->flags, qpn ? flags | WEFT_RING_POLL : flags);
+}
+
+bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp)
+{
+	unsigned long flags;
+	bool ok;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	ok = qp->may_linger && !cq->linger_qpn &&
+	     READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
+	if (ok)
+		cq_say_poll(cq, qp->core.id);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return ok;
+}
+
+void weft_cq_linger_over(struct weft_cq *cq, struct weft_qp *qp)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (cq->linger_qpn == qp->core.id)
+		cq_say_poll(cq, 0);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+struct weft_qp *weft_cq_lingerer(struct weft_cq *cq)
+{
+	u32 qpn = READ_ONCE(cq->linger_qpn);
+
+	return qpn ? weft_qp_find(to_weft_dev(cq->ibcq.device), qpn) : NULL;
+}
+
 /* ---- kernel consumers ---- */
 
 static const enum ib_wc_status wc_status[] = {

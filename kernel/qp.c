@@ -189,6 +189,8 @@ static int qp_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
 	if (rv)
 		return rv;
 	qp_init_core(qp, s, sig_all);
+	qp->may_linger = udata && rdma_udata_to_drv_context(udata, struct weft_ucontext,
+							    ibuc)->features & WEFT_FEATURE_LINGER;
 	rv = udata ? qp_respond(qp, s, udata) : 0;
 	if (rv)
 		qp_free_queues(qp);

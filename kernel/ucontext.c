@@ -151,13 +151,34 @@ static int UVERBS_HANDLER(WEFT_METHOD_QP_KICK)(struct uverbs_attr_bundle *attrs)
 	return 0;
 }
 
+static int UVERBS_HANDLER(WEFT_METHOD_CQ_KICK)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_cq *ibcq = uverbs_attr_get_obj(attrs, WEFT_ATTR_CQ_KICK_HANDLE);
+	struct weft_qp *qp;
+
+	if (IS_ERR(ibcq))
+		return PTR_ERR(ibcq);
+	qp = weft_cq_lingerer(to_weft_cq(ibcq));
+	if (qp) {
+		weft_conn_kick(qp);
+		weft_qp_drop(qp);
+	}
+	return 0;
+}
+
 DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_QP_KICK,
 			    UVERBS_ATTR_IDR(WEFT_ATTR_QP_KICK_HANDLE, UVERBS_OBJECT_QP,
 					    UVERBS_ACCESS_READ, UA_MANDATORY));
 
+DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_CQ_KICK,
+			    UVERBS_ATTR_IDR(WEFT_ATTR_CQ_KICK_HANDLE, UVERBS_OBJECT_CQ,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
 ADD_UVERBS_METHODS(weft_qp_methods, UVERBS_OBJECT_QP, &UVERBS_METHOD(WEFT_METHOD_QP_KICK));
+ADD_UVERBS_METHODS(weft_cq_methods, UVERBS_OBJECT_CQ, &UVERBS_METHOD(WEFT_METHOD_CQ_KICK));
 
 const struct uapi_definition weft_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &weft_qp_methods),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_CQ, &weft_cq_methods),
 	{},
 };

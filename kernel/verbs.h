@@ -14,7 +14,7 @@
 #define WEFT_PORT		1
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
-#define WEFT_FEATURES		0ULL
+#define WEFT_FEATURES		((u64)WEFT_FEATURE_LINGER)
 
 /* Fast registration: blocks (pages) a region. */
 #define WEFT_MAX_FAST_BLOCKS	2048
@@ -74,6 +74,15 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
 int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+/*
+ * From now on a poll that finds @cq empty kicks @qp: false if it already does that for
+ * another, or if nobody polls it.
+ */
+bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp);
+void weft_cq_linger_over(struct weft_cq *cq, struct weft_qp *qp);
+/* The QP to be kicked now, held, or NULL. */
+struct weft_qp *weft_cq_lingerer(struct weft_cq *cq);
 
 /* Publishes *@cqe of @qp and wakes the consumer. Any context. */
 void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_cqe *cqe);

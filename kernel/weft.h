@@ -7,7 +7,7 @@
  * kick methods), cq.c, qp.c, srq.c (verbs), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn.c (one
  * connection's socket: lock, callbacks, receive run, life), conn_tx.c (send
- * run), sock.c (TCP sockets), cm*.c (iw_cm: connect, listen, accept, reject,
+ * run), linger.c (doorbells saved), sock.c (TCP sockets), cm*.c (iw_cm: connect, listen, accept, reject,
  * close). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -110,6 +110,7 @@ struct weft_cq {
 	spinlock_t lock;		/* irqsave: kernel consumers poll from anywhere */
 	u32 id;
 	atomic_t wakes;			/* calls of comp_handler due: one at a time */
+	u32 linger_qpn;			/* lock; the QP to be kicked when a poll finds nothing, or 0 */
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
 
@@ -131,6 +132,7 @@ struct weft_qp {
 	struct weft_cq *scq, *rcq;
 	struct weft_srq *srq;		/* NULL: it has its own RQ */
 	struct weft_ring_mem *sq_ring, *rq_ring;
+	bool may_linger;		/* its user polls as WEFT_FEATURE_LINGER demands */
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */

@@ -145,6 +145,7 @@ struct weft_qpc {
 	bool rtr_await;			/* responder: the next FPDU may be the RTR */
 	u32 sge, sge_off;		/* of the WQE being sent */
 	u32 msn_send, msn_read;		/* next MSNs */
+	bool linger;			/* the host looks at the send ring by itself: no kick wanted */
 	bool tx_unsent;			/* FPDUs handed out since the last weft_tx_sent() */
 	struct weft_read_req resp;	/* the Read being answered */
 	bool peer_fin;			/* peer's sending side is closed */

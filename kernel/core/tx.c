@@ -243,12 +243,12 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	return PICK_AGAIN;
 }
 
-/* Does the ring hold nothing more? Asks for a kick before it says so. */
+/* Does the ring hold nothing more? Asks for a kick before it says so, unless it lingers. */
 static enum pick sq_empty(struct weft_qpc *qp)
 {
 	int r = weft_sq_pull(qp);
 
-	if (!r) {
+	if (!r && !qp->linger) {
 		weft_ringq_sleep(&qp->sq.q);
 		r = weft_sq_pull(qp);
 	}

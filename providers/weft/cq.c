@@ -79,12 +79,23 @@ int weft_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc)
+/* Nothing was found: does the kernel, or another host, wait to be told so? */
+static bool wants_kick(struct weft_cq *cq)
+{
+	if (to_weft_ctx(cq->vcq.cq.context)->features & WEFT_FEATURE_POLL_KICK)
+		return true;
+	return __atomic_load_n(&cq->posted, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&cq->posted, false, __ATOMIC_RELAXED) &&
+	       weft_uring_says_poll(&cq->ring);
+}
+
+static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 {
 	struct weft_uring *r = &cq->ring;
 	int n = 0, left;
 
 	pthread_spin_lock(&cq->lock);
+	*kick = false;
 	if (!r->slots) {
 		pthread_spin_unlock(&cq->lock);
 		return -EIO;
@@ -97,6 +108,7 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc)
 	/* What was published before the CQ died is taken first: look again behind the flag. */
 	else if (num > 0 && weft_uring_overflown(r) && !weft_uring_filled(r))
 		n = -EIO;
+	*kick = !n && wants_kick(cq);
 	pthread_spin_unlock(&cq->lock);
 	return n;
 }
@@ -114,12 +126,13 @@ static void kick_cq(struct weft_cq *cq)
 int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 {
 	struct weft_cq *cq = to_weft_cq(ibcq);
-	int n = poll_ring(cq, num, wc);
+	bool kick;
+	int n = poll_ring(cq, num, wc, &kick);
 
-	if (n || !(to_weft_ctx(ibcq->context)->features & WEFT_FEATURE_POLL_KICK))
+	if (!kick)
 		return n;
 	kick_cq(cq);
-	return poll_ring(cq, num, wc);
+	return poll_ring(cq, num, wc, &kick);
 }
 
 int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

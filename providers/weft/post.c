@@ -32,7 +32,7 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 	}
 	if (wr != first)
-		kick = weft_uring_publish(&qp->sq.ring);
+		kick = weft_sq_publish(qp);
 	pthread_spin_unlock(&qp->sq_lock);
 	if (err)
 		*bad_wr = wr;

@@ -79,6 +79,12 @@ static inline bool weft_uring_overflown(const struct weft_uring *r)
 	return __atomic_load_n(&r->ring->flags, __ATOMIC_ACQUIRE) & WEFT_RING_OVERFLOW;
 }
 
+/* Consumer: does the kernel want to be told when nothing is left? */
+static inline bool weft_uring_says_poll(const struct weft_uring *r)
+{
+	return __atomic_load_n(&r->ring->flags, __ATOMIC_RELAXED) & WEFT_RING_POLL;
+}
+
 /*
  * Consumer: asks for an event, WEFT_ARM_*. What came before is not announced:
  * the caller polls again afterwards.

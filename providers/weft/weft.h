@@ -18,7 +18,7 @@
 
 /* What this provider can make use of; the kernel answers with what both have. */
 #define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_RESIZE | \
-		       WEFT_FEATURE_POLL_KICK)
+		       WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER)
 
 struct weft_device {
 	struct verbs_device vdev;
@@ -45,6 +45,7 @@ struct weft_cq {
 	struct verbs_cq vcq;
 	pthread_spinlock_t lock;
 	struct weft_uring ring;		/* lock */
+	bool posted;			/* atomic; to a QP that completes here, and no doorbell rang */
 };
 
 struct weft_srq {
@@ -139,6 +140,17 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 /* The doorbell: tells a sleeping kernel that a ring of @qp has grown. */
 int weft_kick_qp(struct weft_qp *qp);
+
+/* Hands over what stands in the send ring. True if the kernel must be kicked. sq_lock. */
+static inline bool weft_sq_publish(struct weft_qp *qp)
+{
+	struct weft_cq *cq = to_weft_cq(qp->vqp.qp.send_cq);
+	bool kick = weft_uring_publish(&qp->sq.ring);
+
+	if (!kick && !__atomic_load_n(&cq->posted, __ATOMIC_RELAXED))
+		__atomic_store_n(&cq->posted, true, __ATOMIC_RELAXED);
+	return kick;
+}
 
 /* wr.c: fills the ibv_wr_* calls in; EOPNOTSUPP if @ops asks for more than there is. */
 int weft_wr_init(struct weft_qp *qp, uint64_t ops);

@@ -46,7 +46,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (err)
 		qp->sq.ring.idx = qp->wr_first;
 	else if (qp->sq.ring.idx != qp->wr_first)
-		kick = weft_uring_publish(&qp->sq.ring);
+		kick = weft_sq_publish(qp);
 	pthread_spin_unlock(&qp->sq_lock);
 	return kick ? weft_kick_qp(qp) : err;
 }

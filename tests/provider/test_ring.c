@@ -81,6 +81,20 @@ static void overflow_is_not_mistaken_for_kick(void **state)
 	ring_free(&s);
 }
 
+static void a_lingering_cq_is_neither_dead_nor_asleep(void **state)
+{
+	struct shared s;
+
+	ring_make(&s, 8, 0);
+	assert_false(weft_uring_says_poll(&s.user));
+	s.user.ring->flags = WEFT_RING_POLL;
+	assert_true(weft_uring_says_poll(&s.user));
+	assert_false(weft_uring_overflown(&s.user));
+	s.user.ring->flags = WEFT_RING_OVERFLOW;
+	assert_false(weft_uring_says_poll(&s.user));
+	ring_free(&s);
+}
+
 static void arm_is_never_weakened(void **state)
 {
 	struct shared s;
@@ -174,6 +188,7 @@ int main(void)
 		cmocka_unit_test(filled_follows_the_kernel),
 		cmocka_unit_test(publish_tells_when_to_kick),
 		cmocka_unit_test(overflow_is_not_mistaken_for_kick),
+		cmocka_unit_test(a_lingering_cq_is_neither_dead_nor_asleep),
 		cmocka_unit_test(arm_is_never_weakened),
 		cmocka_unit_test(write_wraps_at_every_byte),
 		cmocka_unit_test(maps_what_the_kernel_answers),

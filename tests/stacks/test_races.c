@@ -121,6 +121,45 @@ static void an_entry_posted_while_the_stack_falls_asleep_is_sent(void **state)
 	world_fini(&w);
 }
 
+/* The host looks by itself for a while (kernel/linger.c): posts ring nothing. */
+static void a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over(void **state)
+{
+	struct world w;
+	struct trap t;
+	struct weft_qpc *core;
+
+	busy(&w, &t);
+	core = &w.p->s.qp->core;
+	core->linger = true;
+	peer_run(w.p);
+	peer_expect(w.p, P_L, P_SEND);
+	assert_int_equal(t.ring->flags, 0);
+	post_unseen(&w);
+	core->linger = false;
+	host_link_tx(&w.p->s.link);
+	peer_run(w.p);
+	peer_expect(w.p, P_L, P_SEND);
+	expect_cqe(w.p->s.scq, 2, WEFT_WC_SUCCESS);
+	assert_int_equal(t.ring->flags, WEFT_RING_KICK);
+	trap_fini(&t, &core->sq.q);
+	world_fini(&w);
+}
+
+static void a_lingering_queue_is_asleep_once_it_is_flushed(void **state)
+{
+	struct world w;
+	struct trap t;
+
+	busy(&w, &t);
+	w.p->s.qp->core.linger = true;
+	post_unseen(&w);
+	host_link_reset(&w.p->s.link);
+	expect_cqe(w.p->s.scq, 2, WEFT_WC_FLUSH_ERR);
+	assert_int_equal(t.ring->flags, WEFT_RING_KICK);
+	trap_fini(&t, &w.p->s.qp->core.sq.q);
+	world_fini(&w);
+}
+
 static void an_entry_posted_while_the_queue_is_flushed_is_flushed(void **state)
 {
 	struct world w;
@@ -274,6 +313,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_entry_posted_while_the_stack_falls_asleep_is_sent),
+		cmocka_unit_test(a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over),
+		cmocka_unit_test(a_lingering_queue_is_asleep_once_it_is_flushed),
 		cmocka_unit_test(an_entry_posted_while_the_queue_is_flushed_is_flushed),
 		cmocka_unit_test(a_receive_posted_while_the_queue_is_flushed_is_flushed),
 		cmocka_unit_test(a_copied_entry_is_not_read_again),

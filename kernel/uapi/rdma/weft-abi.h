@@ -57,6 +57,12 @@ enum {
 	WEFT_RING_KICK		= 1 << 0,
 	/* CQ: an entry was lost for want of room; the CQ is dead. */
 	WEFT_RING_OVERFLOW	= 1 << 1,
+	/*
+	 * CQ, with WEFT_FEATURE_LINGER: the kernel lingers, see there. Poll_cq that
+	 * finds nothing calls WEFT_METHOD_CQ_KICK if something was posted since the
+	 * last such call to a QP whose send CQ it is.
+	 */
+	WEFT_RING_POLL		= 1 << 2,
 };
 
 /*
@@ -241,6 +247,12 @@ enum {
 	 * moves bytes in the caller's context.
 	 */
 	WEFT_FEATURE_POLL_KICK	= 1 << 5,
+	/*
+	 * The user heeds WEFT_RING_POLL. So the kernel may leave a send ring
+	 * without WEFT_RING_KICK and look at it when it is told by the poll, or
+	 * after a short time by itself.
+	 */
+	WEFT_FEATURE_LINGER	= 1 << 6,
 };
 
 struct weft_alloc_ucontext_req {
@@ -305,7 +317,7 @@ enum {
 };
 
 enum {
-	WEFT_METHOD_CQ_KICK = 1U << 12,	/* on UVERBS_OBJECT_CQ; with WEFT_FEATURE_POLL_KICK */
+	WEFT_METHOD_CQ_KICK = 1U << 12,	/* on UVERBS_OBJECT_CQ; WEFT_FEATURE_POLL_KICK, _LINGER */
 };
 
 enum {
