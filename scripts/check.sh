@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
-suites='device traffic programs garbage health'
+suites='device traffic programs verify garbage health'
 
 cd "$WEFT_TOP"
 
@@ -34,6 +34,12 @@ group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suit
 # shellcheck disable=SC2086
 group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites; }
 
+# A gigabyte of verified patterns, each way of moving it.
+group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 scripts/lab/run.sh 7.2-smp verify; }
+# Every kernel that weft is built for: no warning, and sparse finds nothing.
+group_build() { scripts/check-build.sh stock 6.12-debug; }
+group_build_sid() { scripts/check-build.sh 7.2-smp; }
+
 if [ "${1:-}" = --group ]; then
 	"group_$2"
 	exit
@@ -41,11 +47,11 @@ fi
 
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan' 'engine stacks provider fuzz spec vm')
+lanes=('kasan' 'build engine stacks provider fuzz spec vm')
 limit=1500 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' smp' limit=3600
+	lanes[0]+=' smp' lanes[1]+=' build_sid data' limit=3600
 fi
 [ $# = 0 ] || lanes=("$*")
 

@@ -8,6 +8,7 @@
 #                 one user-mode Linux, machine b being a network namespace
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
+#              VERIFY_MB for the suite verify: see there
 #              TESTS    for suites: an extended regular expression for names of tests
 # Everything of a run is kept in build/lab/LAB.NAME/ (the folder's name is printed).
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
@@ -57,6 +58,7 @@ write_env() {
 	done
 	echo "PAIRS='${PAIRS-}'"
 	echo "TESTS='${TESTS-}'"
+	echo "VERIFY_MB='${VERIFY_MB-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
 	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
 	echo "PATH='$WEFT_BUILD/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"

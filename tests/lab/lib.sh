@@ -167,8 +167,16 @@ bring_up() {
 	local mtu
 	read -r mtu </sys/class/net/eth0/mtu
 	[ "$mtu" = "$3" ] || ip link set eth0 mtu "$3" || return
+	# What a test made the network lose is over.
+	tc qdisc del dev eth0 root 2>/dev/null || true
 	load "$1" && rdma link add "$2" type "$1" netdev eth0
 }
+
+# option DEVICE NAME VALUE: an option of a weft device.
+option() { echo "$3" >"/sys/class/infiniband/$1/weft/$2"; }
+
+# lose PERCENT: of what this machine sends; until the next pair().
+lose() { tc qdisc replace dev eth0 root netem loss "$1%"; }
 
 port_is_active() {
 	local state=''

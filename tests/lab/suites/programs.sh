@@ -1,34 +1,14 @@
 # shellcheck shell=bash
-# weft's own programs (tests/progs) over a pair: does every byte arrive, does a program that
-# scribbles over its rings stay the only one that suffers, does a stranger's nonsense.
-#
-# Over siw the verifier fails now and then (siw answers zero-length Reads wrongly; one failure,
-# a flush without a Terminate, is not explained yet): ask for it with
-# PAIRS='weft:siw siw:weft' scripts/lab/run.sh vm programs.
+# weft's own programs (tests/progs) over a pair: does a program that scribbles over its rings stay
+# the only one that suffers, does a stranger's nonsense. (weft-verify has a suite of its own.)
 
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
-	local pair
-	for pair in $PAIRS; do
-		echo "verify-${pair/:/-}-mtu1500 verify $pair 1500"
-		echo "verify-${pair/:/-}-mtu9000 verify $pair 9000"
-	done
 	# These know weft's rings, and weft's promises.
 	[[ $PAIRS != *weft:weft* ]] || echo "spoilt-rings spoilt_rings weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
-}
-
-verify() {
-	local opts=(-p 7471)
-	# siw answers a zero-length Read behind another with a stale length: one at a time.
-	[[ $1 != *siw* ]] || opts+=(-w 1)
-	pair "$1" "$2"
-	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
-	wait_listen_b 7471
-	TIME=150 run weft-verify "${opts[@]}" -m 4 "$IP_B"
-	finish_b server
 }
 
 # tap_run COMMAND [ARG...]: a program that prints TAP; its first failure is the reason.

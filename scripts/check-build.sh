@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Builds weft.ko for kernels of the lab from nothing and reads what compiler and sparse say: TAP.
+#   check-build.sh KERNEL...     stock (Debian's 6.1) or a flavour of build-uml.sh
+# What sparse says of the kernel's own headers is not ours and is left out.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need make gcc rsync sparse
+
+n=0
+# verdict NAME FILE: ok if FILE, what somebody said, is empty.
+verdict() {
+	n=$((n + 1))
+	if [ -s "$2" ]; then
+		sed 's/^/# /' "$2"
+		echo "not ok $n - $1"
+	else
+		echo "ok $n - $1"
+	fi
+}
+
+for kernel; do
+	dir=$WEFT_BUILD/check-build/$kernel arch=()
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	if [ "$kernel" = stock ]; then
+		tree=$(echo "$("$WEFT_TOP/scripts/stock-kernel.sh")"/usr/src/linux-headers-*-amd64)
+	else
+		tree=$("$WEFT_TOP/scripts/build-uml.sh" "$kernel")
+		arch=(ARCH=um)
+	fi
+	(cd "$WEFT_TOP" && git ls-files -z --cached --others --exclude-standard kernel) |
+		rsync -a --from0 --files-from=- "$WEFT_TOP" "$dir"
+	make=(make -C "$tree" "${arch[@]}" M="$dir/kernel" -j2)
+	logged "$dir.log" "${make[@]}" modules || true
+	[ -e "$dir/kernel/weft.ko" ] || echo "no weft.ko" >>"$dir.log"
+	grep -E 'warning:|error:|no weft.ko' "$dir.log" >"$dir.said" || true
+	verdict "weft.ko builds for $kernel without a warning" "$dir.said"
+	logged "$dir.sparse.log" "${make[@]}" C=2 modules || true
+	# It must have looked, at each file.
+	[ "$(grep -c '^ *CHECK ' "$dir.sparse.log")" -ge "$(find "$dir/kernel" -name '*.o' \
+		! -name 'weft*' ! -name '.*' | wc -l)" ] || echo "sparse has not seen every file" >>"$dir.sparse.log"
+	grep -E "^$dir/kernel/.*(warning|error):|sparse has not" "$dir.sparse.log" >"$dir.said" || true
+	verdict "sparse finds nothing for $kernel" "$dir.said"
+done
+echo "1..$n"

@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# Does every byte arrive? weft-verify moves seeded patterns by Write, Read and Send, both ways at
+# once, every byte checked by the other side, buffers overwritten at their completion: with CRC
+# and without, at both usual MTUs, and where the network loses a segment in a hundred.
+# Environment: VERIFY_MB  how much, each time (4)
+#
+# Over siw it fails now and then (siw answers zero-length Reads wrongly; one failure, a flush
+# without a Terminate, is not explained yet): ask for it with
+# PAIRS='weft:siw siw:weft' scripts/lab/run.sh vm verify.
+
+PAIRS=${PAIRS:-weft:weft}
+
+tests() {
+	local pair mtu crc loss
+	for pair in $PAIRS; do
+		for mtu in 1500 9000; do
+			for crc in 1 0; do
+				for loss in 0 1; do
+					echo "${pair/:/-}-mtu$mtu-crc$crc-loss$loss verify $pair $mtu $crc $loss"
+				done
+			done
+		done
+	done
+}
+
+# verify PAIR MTU CRC LOSS
+verify() {
+	local opts=(-p 7471)
+	# siw answers a zero-length Read behind another with a stale length: one at a time.
+	[[ $1 != *siw* ]] || opts+=(-w 1)
+	pair "$1" "$2"
+	[[ $1 != weft:* ]] || option "$DEV_A" crc "$3" || fail "no CRC option on a"
+	[[ $1 != *:weft ]] || at b option "$DEV_B" crc "$3" || fail "no CRC option on b"
+	[ "$4" = 0 ] || { lose "$4" && at b lose "$4"; } || fail "netem cannot be had"
+	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
+	wait_listen_b 7471
+	TIME=200 run weft-verify "${opts[@]}" -m "${VERIFY_MB:-4}" "$IP_B"
+	finish_b server
+}
