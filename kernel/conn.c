@@ -270,6 +270,9 @@ void weft_conn_receive(struct weft_conn *conn)
 	u32 fpdus = conn->st.rx_fpdus;
 
 	tcp_read_sock(conn->sk, &desc, recv_skb);
+	/* Urgent data would stop the reading for ever; iWARP has no use for it. */
+	if (unlikely(tcp_sk(conn->sk)->urg_data))
+		unreadable(conn);
 	if (conn->st.rx_fpdus != fpdus)
 		weft_count(conn, WEFT_CNT_RX_FPDUS, conn->st.rx_fpdus - fpdus);
 }

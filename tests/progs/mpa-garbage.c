@@ -284,6 +284,13 @@ static void random_stream(int fd, int len)
 	put(fd, buf, len);
 }
 
+/* TCP stops a reader at the urgent octet. */
+static void urgent_data(int fd, int octets)
+{
+	memset(buf, 0, octets);
+	send(fd, buf, octets, MSG_OOB | MSG_NOSIGNAL);
+}
+
 static void bad_crc(int fd, int bit)
 {
 	size_t len = make_segment(buf, &good_send);
@@ -448,6 +455,7 @@ static const struct test tests[] = {
 	{ "request-and-garbage-at-once", request_and_more, 1, 10, WE, false },
 	{ "nothing-after-set-up", say_nothing, 1, 5, WE, true },
 	{ "random-stream", random_stream, 70000, 70004, THEY, true },
+	{ "urgent-data", urgent_data, 1, 8, THEY, true },
 	{ "bad-crc", bad_crc, 0, 31, THEY, true },
 	{ "flipped-bit", flipped_bit, 2, 35, THEY, true },
 	{ "short-ulpdu", short_ulpdu, 0, 17, THEY, true },
