@@ -1,12 +1,14 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo check check-full check-mutants modules provider rdma-core-series weftspec deps clean
+.PHONY: help demo check check-full check-mutants bench bench-quick modules provider rdma-core-series weftspec deps clean
 
 help:
 	@echo 'make demo         two virtual machines, weft on both, rping and perftest between them'
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
+	@echo 'make bench        weft, siw, rxe and TCP side by side: figures, ratios, goals met or missed'
+	@echo 'make bench-quick  the main rows of it, in some minutes'
 	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
@@ -29,6 +31,12 @@ check-mutants: deps
 
 # Asked for only when it is needed: it may have to fetch the headers.
 KDIR ?= $(shell echo $$(scripts/stock-kernel.sh)/usr/src/linux-headers-*-amd64)
+
+bench: deps
+	@scripts/bench.sh
+
+bench-quick: deps
+	@scripts/bench.sh 2 quick
 
 modules:
 	$(MAKE) -C "$(KDIR)" M="$(CURDIR)/kernel" modules
