@@ -383,6 +383,9 @@ int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct net_device *nd = weft_dev_netdev(qp->dev);
 
+	/* The core passes all of both on to the user, and has not cleared them. */
+	memset(attr, 0, sizeof(*attr));
+	memset(init, 0, sizeof(*init));
 	mutex_lock(&qp->state_lock);
 	attr->qp_state = attr->cur_qp_state = qp_state(qp);
 	attr->qp_access_flags = qp->attr.qp_access_flags;
