@@ -4,7 +4,8 @@
 enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
 				   u64 addr, u64 len, u32 access)
 {
-	if (!r || !READ_ONCE(r->valid) || r->stag != stag)
+	/* Acquire: what REG_MR wrote before it said so, even for another QP's region. */
+	if (!r || !smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	/* The DMA region is every PD's; its access never has a remote right. */
 	if (r->kind != WEFT_REGION_DMA && (r->pd != pd || (r->qp && r->qp != qp)))
