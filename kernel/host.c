@@ -55,7 +55,7 @@ static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct w
 {
 	const struct weft_region *r = &mr->region;
 
-	if (!r->valid || r->stag != stag)
+	if (!smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	if (r->pd != qp->pd || (r->qp && r->qp != qp->id))
 		return WEFT_DENIED_ASSOC;
@@ -90,14 +90,19 @@ static enum weft_denial reg_mr_locked(struct weft_qpc *qp, struct weft_mr *mr,
 		return WEFT_DENIED_STAG;
 	if (r->pd != qp->pd)
 		return WEFT_DENIED_ASSOC;
-	if (!mr->nblocks)
+	/* Not mapped anew: the memory that it had. */
+	if (mr->mapped.nblocks) {
+		swap(mr->pages, mr->mapped);
+		mr->mapped.nblocks = 0;
+	}
+	if (!mr->pages.nblocks)
 		return WEFT_DENIED_BOUNDS;
 	r->stag = reg->stag;
 	r->qp = qp->id;
 	r->access = reg->access;
 	r->base = mr->ibmr.iova;
 	r->len = mr->ibmr.length;
-	/* Pairs with the lookup by another QP, which is refused by r->qp. */
+	/* Pairs with the acquire of a lookup by another QP, which is refused by r->qp. */
 	smp_store_release(&r->valid, true);
 	return WEFT_GRANTED;
 }

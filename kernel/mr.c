@@ -10,7 +10,6 @@
  */
 #include <linux/random.h>
 #include <linux/scatterlist.h>
-#include <linux/vmalloc.h>
 
 #include "verbs.h"
 
@@ -32,19 +31,19 @@ static_assert(WEFT_MAX_MR <= STAG_INDEX_MAX / 8);
 
 void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
-	struct weft_mr *mr = container_of(r, struct weft_mr, region);
+	const struct weft_pages *pages = &container_of(r, struct weft_mr, region)->pages;
 	size_t block;
 	u64 off;
 
 	/* The local DMA region is part of a PD, not of a weft_mr. */
-	if (!r->stag || !mr->blocks) {
+	if (!r->stag || !pages->blocks) {
 		*got = len;
 		return ib_virt_dma_to_ptr(addr);
 	}
-	off = addr - r->base + mr->first_off;
-	block = (size_t)1 << mr->shift;
+	off = addr - r->base + pages->first_off;
+	block = (size_t)1 << pages->shift;
 	*got = min_t(u64, len, block - (off & (block - 1)));
-	return mr->blocks[off >> mr->shift] + (off & (block - 1));
+	return pages->blocks[off >> pages->shift] + (off & (block - 1));
 }
 
 void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len)
@@ -58,37 +57,6 @@ void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len)
 		addr += n;
 		len -= n;
 	}
-}
-
-/* One bio_vec at @p: linear memory is contiguous, vmalloc's only within a page. */
-static u32 piece_to_bvec(void *p, u32 len, struct bio_vec *bv)
-{
-	struct page *page;
-
-	if (is_vmalloc_addr(p)) {
-		page = vmalloc_to_page(p);
-		len = min_t(u32, len, PAGE_SIZE - offset_in_page(p));
-	} else {
-		page = virt_to_page(p);
-	}
-	bv->bv_page = page;
-	bv->bv_len = len;
-	bv->bv_offset = offset_in_page(p);
-	return len;
-}
-
-u32 weft_mr_bvecs(struct weft_region *r, u64 addr, u32 len, struct bio_vec *bv, u32 max,
-		  u32 *done)
-{
-	u32 n, got;
-
-	*done = 0;
-	for (n = 0; n < max && *done < len; n++) {
-		void *p = weft_mr_piece(r, addr + *done, len - *done, &got);
-
-		*done += piece_to_bvec(p, got, &bv[n]);
-	}
-	return n;
 }
 
 /* ---- the table ---- */
@@ -162,7 +130,8 @@ static struct weft_mr *mr_new(struct ib_pd *ibpd, u8 kind, u32 access)
 static void mr_free(struct weft_mr *mr)
 {
 	atomic_dec(&to_weft_dev(mr->ibmr.device)->num_mr);
-	kvfree(mr->blocks);
+	kvfree(mr->pages.blocks);
+	kvfree(mr->mapped.blocks);
 	if (mr->umem)
 		ib_umem_release(mr->umem);
 	/* A lookup may still be reading its count. */
@@ -198,9 +167,8 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
  * addresses, so the core's walk yields them, in blocks as large as the memory
  * is contiguous.
  */
-static int mr_gather(struct weft_mr *mr, u64 start)
+static int mr_gather(struct weft_pages *pages, struct ib_umem *umem, u64 start)
 {
-	struct ib_umem *umem = mr->umem;
 	unsigned long size = ib_umem_find_best_pgsz(umem, BLOCK_SIZES, start);
 	struct ib_block_iter it;
 	size_t n;
@@ -208,18 +176,19 @@ static int mr_gather(struct weft_mr *mr, u64 start)
 	if (!size)
 		return -EINVAL;
 	n = ib_umem_num_dma_blocks(umem, size);
-	mr->blocks = kvmalloc_array(n, sizeof(*mr->blocks), GFP_KERNEL_ACCOUNT);
-	if (!mr->blocks)
+	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks), GFP_KERNEL_ACCOUNT);
+	if (!pages->blocks)
 		return -ENOMEM;
-	mr->max_blocks = n;
-	mr->shift = __ffs(size);
-	mr->first_off = start & (size - 1);
+	pages->max_blocks = n;
+	pages->shift = __ffs(size);
+	pages->first_off = start & (size - 1);
 	rdma_umem_for_each_dma_block(umem, &it, size) {
-		if (mr->nblocks == mr->max_blocks)
+		if (pages->nblocks == pages->max_blocks)
 			break;
-		mr->blocks[mr->nblocks++] = ib_virt_dma_to_ptr(rdma_block_iter_dma_address(&it));
+		pages->blocks[pages->nblocks++] =
+			ib_virt_dma_to_ptr(rdma_block_iter_dma_address(&it));
 	}
-	return mr->nblocks == mr->max_blocks ? 0 : -EINVAL;
+	return pages->nblocks == pages->max_blocks ? 0 : -EINVAL;
 }
 
 static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
@@ -229,7 +198,7 @@ static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	mr->umem = umem;
-	return mr_gather(mr, start);
+	return mr_gather(&mr->pages, umem, start);
 }
 
 static int check_access(int access)
@@ -297,6 +266,13 @@ struct ib_mr *weft_get_dma_mr(struct ib_pd *ibpd, int access)
 	return mr_finish(mr);
 }
 
+static int alloc_blocks(struct weft_pages *pages, u32 n)
+{
+	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks), GFP_KERNEL);
+	pages->max_blocks = n;
+	return pages->blocks ? 0 : -ENOMEM;
+}
+
 struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg)
 {
 	struct weft_mr *mr;
@@ -308,33 +284,31 @@ struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg
 	mr = mr_new(ibpd, WEFT_REGION_FAST, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	mr->blocks = kvmalloc_array(max_sg, sizeof(*mr->blocks), GFP_KERNEL);
-	if (!mr->blocks) {
+	if (alloc_blocks(&mr->pages, max_sg) || alloc_blocks(&mr->mapped, max_sg)) {
 		mr_free(mr);
 		return ERR_PTR(-ENOMEM);
 	}
-	mr->max_blocks = max_sg;
 	return mr_finish(mr);
 }
 
 static int mr_add_block(struct ib_mr *ibmr, u64 addr)
 {
-	struct weft_mr *mr = to_weft_mr(ibmr);
+	struct weft_pages *next = &to_weft_mr(ibmr)->mapped;
 
-	if (mr->nblocks == mr->max_blocks)
+	if (next->nblocks == next->max_blocks)
 		return -ENOMEM;
-	mr->blocks[mr->nblocks++] = ib_virt_dma_to_ptr(addr);
+	next->blocks[next->nblocks++] = ib_virt_dma_to_ptr(addr);
 	return 0;
 }
 
 int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned int *offset)
 {
-	struct weft_mr *mr = to_weft_mr(ibmr);
+	struct weft_pages *next = &to_weft_mr(ibmr)->mapped;
 	int mapped;
 
-	mr->nblocks = 0;
-	mr->shift = __ffs(ibmr->page_size);
+	next->nblocks = 0;
+	next->shift = __ffs(ibmr->page_size);
 	mapped = ib_sg_to_pages(ibmr, sg, n, offset, mr_add_block);
-	mr->first_off = ibmr->iova & (ibmr->page_size - 1);
+	next->first_off = ibmr->iova & (ibmr->page_size - 1);
 	return mapped;
 }

@@ -68,8 +68,8 @@ int weft_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 		{ "kind", mr->region.kind },
 		{ "valid", READ_ONCE(mr->region.valid) },
 		{ "access", READ_ONCE(mr->region.access) },
-		{ "blocks", READ_ONCE(mr->nblocks) },
-		{ "block_shift", READ_ONCE(mr->shift) },
+		{ "blocks", READ_ONCE(mr->pages.nblocks) },
+		{ "block_shift", READ_ONCE(mr->pages.shift) },
 	};
 
 	return put_items(msg, items, ARRAY_SIZE(items));

@@ -153,17 +153,29 @@ struct weft_qp {
 /*
  * A region's memory: kernel addresses of blocks of 1 << shift octets, the first
  * octet at blocks[0] + first_off. Without blocks an address is a kernel address
- * (DMA regions). Holders are counted; dereg waits for the last, which has one
- * FPDU in hand and no more.
+ * (DMA regions).
+ */
+struct weft_pages {
+	void **blocks;
+	u32 nblocks, max_blocks;
+	u32 first_off;
+	u8 shift;
+};
+
+/*
+ * Holders are counted; dereg waits for the last, which has one FPDU in hand and
+ * no more.
+ *
+ * A consumer may map a fast region's next memory while the peer can still reach
+ * the region under its old STag: core/rw.c does, and posts LOCAL_INV and REG_MR
+ * behind that. So map_mr_sg() fills pages of their own, which REG_MR puts in force.
  */
 struct weft_mr {
 	struct ib_mr ibmr;
 	struct weft_region region;
 	struct ib_umem *umem;		/* user regions */
-	void **blocks;
-	u32 nblocks, max_blocks;
-	u32 first_off;
-	u8 shift;
+	struct weft_pages pages;	/* in force */
+	struct weft_pages mapped;	/* fast regions: the next; nblocks 0: none */
 	refcount_t holders;
 	struct completion released;
 	struct rcu_head rcu;
@@ -279,14 +291,6 @@ void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
 /* Copies the @len octets at @addr of a held region to @dst. */
 void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len);
-
-/*
- * Lists the memory behind [@addr, @addr + @len) of a held region as bio_vecs:
- * returns how many were written to @bv (at most @max), and in *@done how many
- * octets they cover.
- */
-u32 weft_mr_bvecs(struct weft_region *r, u64 addr, u32 len, struct bio_vec *bv, u32 max,
-		  u32 *done);
 
 extern struct workqueue_struct *weft_wq;	/* slow work of every kind; unbound */
 

@@ -9,7 +9,7 @@
 #define BUF	(64 * 1024)
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 
-static u8 *src, *dst;			/* BUF octets each */
+static u8 *src, *dst, *other;		/* BUF octets each */
 
 static void fill(u8 seed)
 {
@@ -18,17 +18,18 @@ static void fill(u8 seed)
 	for (i = 0; i < BUF; i++)
 		src[i] = (u8)(i * 7 + (i >> 8) + seed);
 	memset(dst, 0, BUF);
+	memset(other, 0, BUF);
 }
 
 /* ---- fast registration ---- */
 
-static int map_buffer(struct ib_mr *mr, u8 *buf)
+static int map_octets(struct ib_mr *mr, u8 *buf, u32 len)
 {
 	struct scatterlist sg;
 
-	sg_init_one(&sg, buf, BUF);
+	sg_init_one(&sg, buf, len);
 	sg_dma_address(&sg) = (uintptr_t)buf;
-	sg_dma_len(&sg) = BUF;
+	sg_dma_len(&sg) = len;
 	return ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) == 1 ? 0 : -EINVAL;
 }
 
@@ -37,7 +38,7 @@ static int reg(struct end *e, struct ib_mr *mr, u8 *buf)
 {
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR, .wr.send_flags = IB_SEND_SIGNALED };
 	struct op op;
-	int rv = map_buffer(mr, buf);
+	int rv = map_octets(mr, buf, BUF);
 
 	if (rv)
 		return rv;
@@ -148,6 +149,45 @@ static int write_reaches_fast_region(struct pair *p)
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
 	rv = write_to_registered(p, mr) ?: memcmp(src, dst, BUF) ? -EILSEQ : 0;
+	ib_dereg_mr(mr);
+	return rv;
+}
+
+/* core/rw.c maps a region that the peer can still write to, and invalidates it after that. */
+static int write_to_remapped(struct pair *p, struct ib_mr *mr)
+{
+	u64 to;
+	struct op w;
+	int rv = reg(&p->s, mr, dst);
+
+	to = mr->iova;
+	/* Elsewhere, and shorter: no block of it may be taken for one of the old. */
+	rv = rv ?: map_octets(mr, other + 512, PAGE_SIZE);
+	rv = rv ?: rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
+			to, mr->rkey) ?:
+	     op_wait(&w, IB_WC_SUCCESS) ?: sync_send(p);
+	if (rv)
+		return rv;
+	if (memcmp(src, dst, BUF) || memchr_inv(other, 0, BUF))
+		return -EILSEQ;
+	memset(dst, 0, BUF);
+	rv = local_inv(&p->s, mr->rkey) ?: reg(&p->s, mr, other) ?:
+	     rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
+		  mr->iova, mr->rkey) ?:
+	     op_wait(&w, IB_WC_SUCCESS) ?: sync_send(p);
+	if (rv)
+		return rv;
+	return memcmp(src, other, BUF) || memchr_inv(dst, 0, BUF) ? -EILSEQ : 0;
+}
+
+static int mapping_anew_changes_nothing_before_reg_mr(struct pair *p)
+{
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	int rv;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = write_to_remapped(p, mr);
 	ib_dereg_mr(mr);
 	return rv;
 }
@@ -358,6 +398,8 @@ static const struct {
 	{ "send-carries-bytes", send_carries_bytes },
 	{ "inline-send-is-copied-at-once", inline_send_is_copied_at_once },
 	{ "write-reaches-fast-region", write_reaches_fast_region },
+	{ "mapping-anew-changes-nothing-before-reg-mr",
+	  mapping_anew_changes_nothing_before_reg_mr },
 	{ "local-inv-ends-access", local_inv_ends_access },
 	{ "read-with-inv-invalidates-its-sink", read_with_inv_invalidates_its_sink },
 	{ "send-with-inv-invalidates-the-peers-region",
@@ -395,7 +437,8 @@ int run_cases(void)
 
 	src = kmalloc(BUF, GFP_KERNEL);
 	dst = kmalloc(BUF, GFP_KERNEL);
-	for (i = 0; src && dst && i < ARRAY_SIZE(cases); i++) {
+	other = kmalloc(BUF, GFP_KERNEL);
+	for (i = 0; src && dst && other && i < ARRAY_SIZE(cases); i++) {
 		rv = run_case(i);
 		failed += !!rv;
 		if (rv)
@@ -403,9 +446,10 @@ int run_cases(void)
 		else
 			pr_info("weft_kmod: ok %s\n", cases[i].name);
 	}
-	if (!src || !dst)
+	if (!src || !dst || !other)
 		failed = 1;
 	kfree(src);
 	kfree(dst);
+	kfree(other);
 	return failed ? -EIO : 0;
 }
