@@ -283,6 +283,7 @@ static const struct ib_device_ops weft_device_ops = {
 	.query_srq = weft_query_srq,
 	.reg_user_mr = WEFT_OP_REG_USER_MR,
 	.req_notify_cq = weft_req_notify_cq,
+	.rereg_user_mr = weft_rereg_user_mr,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, weft_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, weft_pd, ibpd),

@@ -20,7 +20,7 @@
 static_assert(WEFT_MAX_MR <= STAG_INDEX_MAX / 8);
 
 #define KNOWN_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-		      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)
+		      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED)
 /* Optional ones (relaxed ordering and the like) may be ignored. */
 #define MAY_IGNORE IB_ACCESS_OPTIONAL
 
@@ -238,9 +238,13 @@ struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u
 		mr_free(mr);
 		return ERR_PTR(rv);
 	}
-	mr->region.base = iova;
+	mr->access = access;
+	mr->region.base = access & IB_ZERO_BASED ? 0 : iova;
 	mr->region.len = len;
 	mr->region.valid = true;
+	/* The core notes these for a new region, but not for one that takes another's place. */
+	mr->ibmr.iova = mr->region.base;
+	mr->ibmr.length = len;
 	return mr_finish(mr);
 }
 
@@ -250,6 +254,28 @@ struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 	if (dmah)
 		return ERR_PTR(-EOPNOTSUPP);
 	return weft_reg_user_mr_no_dmah(ibpd, start, len, iova, access, udata);
+}
+
+/*
+ * A region of its own, with an STag of its own, which the core puts in the
+ * place of @ibmr before it deregisters that: if this fails, nothing has changed.
+ */
+struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 len, u64 iova,
+				 int access, struct ib_pd *pd, struct ib_udata *udata)
+{
+	const struct weft_mr *old = to_weft_mr(ibmr);
+
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		/* Pinned anew, since the rights may be others: by address, of the same process. */
+		if (old->umem->owning_mm != current->mm)
+			return ERR_PTR(-EPERM);
+		start = old->umem->address;
+		len = old->region.len;
+		iova = old->region.base;
+	}
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = old->access;
+	return weft_reg_user_mr_no_dmah(pd, start, len, iova, access, udata);
 }
 
 /* ---- kernel consumers' regions ---- */

@@ -139,6 +139,8 @@ struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 			       struct ib_dmah *dmah, struct ib_udata *udata);
 struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 				       int access, struct ib_udata *udata);
+struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 len, u64 iova,
+				 int access, struct ib_pd *pd, struct ib_udata *udata);
 struct ib_mr *weft_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg);
 int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned int *offset);

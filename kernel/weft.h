@@ -174,6 +174,7 @@ struct weft_mr {
 	struct ib_mr ibmr;
 	struct weft_region region;
 	struct ib_umem *umem;		/* user regions */
+	int access;			/* theirs, IB_ACCESS_ as asked for */
 	struct weft_pages pages;	/* in force */
 	struct weft_pages mapped;	/* fast regions: the next; nblocks 0: none */
 	refcount_t holders;

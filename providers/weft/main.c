@@ -113,6 +113,7 @@ static const struct verbs_context_ops weft_ctx_ops = {
 	.query_srq = weft_query_srq,
 	.reg_mr = weft_reg_mr,
 	.req_notify_cq = weft_req_notify_cq,
+	.rereg_mr = weft_rereg_mr,
 	.resize_cq = weft_resize_cq,
 };
 

@@ -102,6 +102,8 @@ struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx);
 int weft_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   int access);
+int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		  int access);
 int weft_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c */
