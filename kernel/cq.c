@@ -84,7 +84,7 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 	enum weft_cq_push pushed;
 	unsigned long flags;
 
-	if (!cq->ring->user)
+	if (!cq->user)
 		cqe_set_qp(&e, qp);
 	spin_lock_irqsave(&cq->lock, flags);
 	pushed = weft_cqc_push(&cq->core, &e);
@@ -193,7 +193,7 @@ int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	int got;
 
 	/* What stands in a user's ring is the user's word: not for us to follow. */
-	if (cq->ring->user)
+	if (cq->user)
 		return -EOPNOTSUPP;
 	spin_lock_irqsave(&cq->lock, flags);
 	for (got = 0; got < n && weft_cqc_poll(&cq->core, &e); got++)
@@ -223,7 +223,7 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
 	unsigned long flags;
 	u32 from, to;
 
-	if (cq->ring->user)
+	if (cq->user)
 		return;
 	spin_lock_irqsave(&cq->lock, flags);
 	for (from = to = q->idx; from != r->user_idx; from--) {
@@ -250,6 +250,59 @@ static int cq_respond(const struct weft_cq *cq, u32 entries, struct ib_udata *ud
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
+static int resize_respond(const struct weft_ring_mem *ring, u32 entries, struct ib_udata *udata)
+{
+	struct weft_resize_cq_resp resp = {};
+
+	if (udata->outlen < sizeof(resp))
+		return -EINVAL;
+	weft_ring_mem_describe(ring, entries, 1, &resp.cq);
+	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+}
+
+/* Puts *@ring in the place of the CQ's, and the CQ's in *@ring. */
+static int cq_replace(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries)
+{
+	unsigned long flags;
+	bool moved;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	moved = weft_cqc_move(&cq->core, (*ring)->mem, entries);
+	if (moved) {
+		swap(cq->ring, *ring);
+		cq->ibcq.cqe = entries;
+		cq_say_poll(cq, cq->linger_qpn);
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return moved ? 0 : -EINVAL;
+}
+
+/* Users' CQs; the user has been told of the new ring before it counts. */
+int weft_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
+{
+	struct weft_cq *cq = to_weft_cq(ibcq);
+	struct weft_ring_mem *ring;
+	u32 entries;
+	int rv;
+
+	if (!weft_udata_has(udata, WEFT_FEATURE_RESIZE))
+		return -EOPNOTSUPP;
+	if (!cqe || cqe > WEFT_MAX_CQE || weft_udata_empty(udata))
+		return -EINVAL;
+	entries = roundup_pow_of_two(cqe);
+	ring = weft_ring_mem_alloc(udata, entries);
+	if (!ring)
+		return -ENOMEM;
+	rv = resize_respond(ring, entries, udata) ?: cq_replace(cq, &ring, entries);
+	weft_ring_mem_free(ring);
+	return rv;
+}
+
+int weft_resize_cq_int(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	return weft_resize_cq(ibcq, cqe, udata);
+}
+
 /* The ring and, for a user, the answer that tells of it. */
 static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
 {
@@ -258,6 +311,7 @@ static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
 	cq->ring = weft_ring_mem_alloc(udata, entries);
 	if (!cq->ring)
 		return -ENOMEM;
+	cq->user = udata;
 	spin_lock_init(&cq->lock);
 	INIT_WORK(&cq->overflow, cq_overflow_work);
 	weft_cqc_init(&cq->core, cq->ring->mem, entries);

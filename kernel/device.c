@@ -58,7 +58,7 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	if (rv)
 		return rv;
 	memset(attr, 0, sizeof(*attr));
-	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS;
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_SRQ_RESIZE;
 	/* ALLOW_USER_UNREG: without it `rdma link del` is refused. */
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY | IBK_ALLOW_USER_UNREG;
 	attr->atomic_cap = IB_ATOMIC_NONE;
@@ -284,6 +284,7 @@ static const struct ib_device_ops weft_device_ops = {
 	.reg_user_mr = WEFT_OP_REG_USER_MR,
 	.req_notify_cq = weft_req_notify_cq,
 	.rereg_user_mr = weft_rereg_user_mr,
+	WEFT_OP_RESIZE_CQ,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, weft_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, weft_pd, ibpd),

@@ -259,7 +259,7 @@ int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	int rv;
 
 	*bad = wr;
-	if (srq->ring->user)
+	if (srq->user)
 		return -EOPNOTSUPP;
 	spin_lock_irqsave(&srq->post_lock, flags);
 	rv = post_recvs(&srq->rq, &srq->posted, wr, bad, &kick);

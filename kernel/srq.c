@@ -67,6 +67,7 @@ static int srq_set_up(struct weft_srq *srq, struct ib_srq_attr *attr, struct ib_
 	u32 slots = roundup_pow_of_two(attr->max_wr) * stride;
 	int rv;
 
+	srq->user = udata;
 	srq->ring = weft_ring_mem_alloc(udata, slots);
 	if (!srq->ring)
 		return -ENOMEM;
@@ -104,33 +105,88 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 	return rv;
 }
 
+/* Puts *@ring in the place of the SRQ's, and the SRQ's in *@ring. */
+static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 slots)
+{
+	unsigned long flags;
+	bool moved;
+
+	spin_lock_irqsave(&srq->post_lock, flags);
+	spin_lock(&srq->lock);
+	moved = srq->limit <= slots / srq->rq.stride &&
+		weft_rqq_move(&srq->rq, (*ring)->mem, slots);
+	if (moved)
+		swap(srq->ring, *ring);
+	spin_unlock(&srq->lock);
+	spin_unlock_irqrestore(&srq->post_lock, flags);
+	return moved ? 0 : -EINVAL;
+}
+
+/* A user, behind @attrs, has been told of the new ring before it counts. */
+static int srq_resize(struct weft_srq *srq, u32 max_wr, struct uverbs_attr_bundle *attrs)
+{
+	struct weft_modify_srq_resp resp = {};
+	struct weft_ring_mem *ring;
+	int rv = 0;
+	u32 slots;
+
+	if (!max_wr || max_wr > WEFT_MAX_QP_WR)
+		return -EINVAL;
+	slots = roundup_pow_of_two(max_wr) * srq->rq.stride;
+	ring = weft_ring_mem_alloc(attrs ? &attrs->driver_udata : NULL, slots);
+	if (!ring)
+		return -ENOMEM;
+	if (attrs) {
+		weft_ring_mem_describe(ring, slots, srq->rq.stride, &resp.srq);
+		rv = uverbs_copy_to(attrs, WEFT_ATTR_SRQ_RESIZE_RESP, &resp, sizeof(resp));
+	}
+	rv = rv ?: srq_replace(srq, &ring, slots);
+	weft_ring_mem_free(ring);
+	return rv;
+}
+
+int weft_resize_user_srq(struct ib_srq *ibsrq, u32 max_wr, struct uverbs_attr_bundle *attrs)
+{
+	if (!weft_udata_has(&attrs->driver_udata, WEFT_FEATURE_RESIZE))
+		return -EOPNOTSUPP;
+	return srq_resize(to_weft_srq(ibsrq), max_wr, attrs);
+}
+
+static int srq_arm(struct weft_srq *srq, u32 limit)
+{
+	bool tell, fits;
+	unsigned long flags;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	fits = limit <= srq->rq.q.slots / srq->rq.stride;
+	if (fits)
+		srq->limit = limit;
+	tell = fits && srq_limit_reached(srq);
+	spin_unlock_irqrestore(&srq->lock, flags);
+	if (tell)
+		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
+	return fits ? 0 : -EINVAL;
+}
+
 int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		    struct ib_udata *udata)
 {
 	struct weft_srq *srq = to_weft_srq(ibsrq);
-	unsigned long flags;
-	bool tell;
+	int rv = 0;
 
+	/* A user's: WEFT_METHOD_SRQ_RESIZE. */
 	if (mask & IB_SRQ_MAX_WR)
-		return -EOPNOTSUPP;
-	if (!(mask & IB_SRQ_LIMIT))
-		return 0;
-	if (attr->srq_limit > srq->rq.q.slots / srq->rq.stride)
-		return -EINVAL;
-	spin_lock_irqsave(&srq->lock, flags);
-	srq->limit = attr->srq_limit;
-	tell = srq_limit_reached(srq);
-	spin_unlock_irqrestore(&srq->lock, flags);
-	if (tell)
-		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
-	return 0;
+		rv = srq->user ? -EOPNOTSUPP : srq_resize(srq, attr->max_wr, NULL);
+	if (!rv && mask & IB_SRQ_LIMIT)
+		rv = srq_arm(srq, attr->srq_limit);
+	return rv;
 }
 
 int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct weft_srq *srq = to_weft_srq(ibsrq);
 
-	attr->max_wr = srq->rq.q.slots / srq->rq.stride;
+	attr->max_wr = READ_ONCE(srq->rq.q.slots) / srq->rq.stride;
 	attr->max_sge = srq->rq.max_sge;
 	attr->srq_limit = READ_ONCE(srq->limit);
 	return 0;

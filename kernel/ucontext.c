@@ -57,6 +57,13 @@ void weft_dealloc_ucontext(struct ib_ucontext *ibuc)
 	atomic_dec(&to_weft_dev(ibuc->device)->num_ctx);
 }
 
+bool weft_udata_has(struct ib_udata *udata, u64 feature)
+{
+	struct weft_ucontext *uc = rdma_udata_to_drv_context(udata, struct weft_ucontext, ibuc);
+
+	return uc && uc->features & feature;
+}
+
 /*
  * Nothing of the device is mapped: what user space has are pages of rings, and
  * they live on as long as it maps them. That the operation exists lets the
@@ -174,11 +181,36 @@ DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_CQ_KICK,
 			    UVERBS_ATTR_IDR(WEFT_ATTR_CQ_KICK_HANDLE, UVERBS_OBJECT_CQ,
 					    UVERBS_ACCESS_READ, UA_MANDATORY));
 
+static int UVERBS_HANDLER(WEFT_METHOD_SRQ_RESIZE)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_srq *ibsrq = uverbs_attr_get_obj(attrs, WEFT_ATTR_SRQ_RESIZE_HANDLE);
+	u32 max_wr;
+	int rv;
+
+	if (IS_ERR(ibsrq))
+		return PTR_ERR(ibsrq);
+	rv = uverbs_copy_from(&max_wr, attrs, WEFT_ATTR_SRQ_RESIZE_MAX_WR);
+	return rv ?: weft_resize_user_srq(ibsrq, max_wr, attrs);
+}
+
+/* A method, since modify_srq's command has no answer that could name the new ring. */
+DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_SRQ_RESIZE,
+			    UVERBS_ATTR_IDR(WEFT_ATTR_SRQ_RESIZE_HANDLE, UVERBS_OBJECT_SRQ,
+					    UVERBS_ACCESS_READ, UA_MANDATORY),
+			    UVERBS_ATTR_PTR_IN(WEFT_ATTR_SRQ_RESIZE_MAX_WR,
+					       UVERBS_ATTR_TYPE(u32), UA_MANDATORY),
+			    UVERBS_ATTR_PTR_OUT(WEFT_ATTR_SRQ_RESIZE_RESP,
+						UVERBS_ATTR_STRUCT(struct weft_modify_srq_resp,
+								   srq),
+						UA_MANDATORY));
+
 ADD_UVERBS_METHODS(weft_qp_methods, UVERBS_OBJECT_QP, &UVERBS_METHOD(WEFT_METHOD_QP_KICK));
 ADD_UVERBS_METHODS(weft_cq_methods, UVERBS_OBJECT_CQ, &UVERBS_METHOD(WEFT_METHOD_CQ_KICK));
+ADD_UVERBS_METHODS(weft_srq_methods, UVERBS_OBJECT_SRQ, &UVERBS_METHOD(WEFT_METHOD_SRQ_RESIZE));
 
 const struct uapi_definition weft_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &weft_qp_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_CQ, &weft_cq_methods),
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_SRQ, &weft_srq_methods),
 	{},
 };

@@ -14,7 +14,7 @@
 #define WEFT_PORT		1
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
-#define WEFT_FEATURES		((u64)WEFT_FEATURE_LINGER)
+#define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE))
 
 /* Fast registration: blocks (pages) a region. */
 #define WEFT_MAX_FAST_BLOCKS	2048
@@ -58,6 +58,9 @@ void weft_mmap_free(struct rdma_user_mmap_entry *entry);
 /* Does the driver's part of a command's input hold nothing that we do not know? */
 int weft_udata_empty(struct ib_udata *udata);
 
+/* Is @feature in force for the owner of @udata? Not for NULL. */
+bool weft_udata_has(struct ib_udata *udata, u64 feature);
+
 /* A zeroed ring of @slots: shared with the owner of @udata, private if that is NULL. */
 struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots);
 /* Gives it back; a mapping that the user still has keeps its pages. NULL is fine. */
@@ -71,6 +74,8 @@ int weft_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		   struct uverbs_attr_bundle *attrs);
 int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			 struct ib_udata *udata);
+int weft_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata);
+int weft_resize_cq_int(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
 int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
@@ -109,6 +114,7 @@ struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn);
 int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
 int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		    struct ib_udata *udata);
+int weft_resize_user_srq(struct ib_srq *ibsrq, u32 max_wr, struct uverbs_attr_bundle *attrs);
 int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 

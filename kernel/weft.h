@@ -106,8 +106,9 @@ struct weft_ring_mem {
 struct weft_cq {
 	struct ib_cq ibcq;
 	struct weft_cqc core;		/* lock */
-	struct weft_ring_mem *ring;
+	struct weft_ring_mem *ring;	/* lock: a user may have it replaced */
 	spinlock_t lock;		/* irqsave: kernel consumers poll from anywhere */
+	bool user;			/* whose it is */
 	u32 id;
 	atomic_t wakes;			/* calls of comp_handler due: one at a time */
 	u32 linger_qpn;			/* lock; the QP to be kicked when a poll finds nothing, or 0 */
@@ -118,10 +119,11 @@ struct weft_srq {
 	struct ib_srq ibsrq;
 	struct weft_rqq rq;		/* lock */
 	u32 limit;			/* lock; 0: not armed */
-	struct weft_ring_mem *ring;
+	struct weft_ring_mem *ring;	/* lock, and of kernel consumers post_lock */
 	spinlock_t lock;		/* irqsave: QPs take entries in softirq */
+	bool user;			/* whose it is */
 	u32 id;
-	spinlock_t post_lock;		/* kernel consumers: the producer */
+	spinlock_t post_lock;		/* kernel consumers: the producer; outside lock */
 	u32 posted;			/* theirs: slots filled so far */
 };
 

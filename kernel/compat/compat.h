@@ -51,6 +51,12 @@ struct ib_dmah;
 #define WEFT_OP_REG_USER_MR weft_reg_user_mr_no_dmah
 #endif
 
+#ifdef WEFT_HAVE_RESIZE_USER_CQ
+#define WEFT_OP_RESIZE_CQ .resize_user_cq = weft_resize_cq
+#else
+#define WEFT_OP_RESIZE_CQ .resize_cq = weft_resize_cq_int
+#endif
+
 /* Does the driver have to tell of its port's state? */
 #ifdef WEFT_HAVE_CORE_PORT_EVENTS
 #define weft_driver_sends_port_events false

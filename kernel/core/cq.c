@@ -44,6 +44,14 @@ enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e)
 	return cq_fires(cq, e) ? WEFT_CQ_WAKE : WEFT_CQ_QUIET;
 }
 
+bool weft_cqc_move(struct weft_cqc *cq, void *mem, u32 entries)
+{
+	struct weft_ringq *q = &cq->q;
+	u32 from = smp_load_acquire(&q->ring->user_idx);
+
+	return !cq->overflow && weft_ringq_move(q, mem, entries, from, q->idx - from, from);
+}
+
 bool weft_cqc_poll(struct weft_cqc *cq, struct weft_cqe *e)
 {
 	struct weft_ring *r = cq->q.ring;

@@ -26,6 +26,12 @@ void weft_cqc_init(struct weft_cqc *cq, void *mem, u32 entries);
 /* Publishes *@e: entry, index (release), full barrier, test-and-clear of arm. */
 enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e);
 
+/*
+ * Goes on in the ring at @mem, zeroed, of @entries: false, and all is as before,
+ * if what waits does not fit, or the CQ is dead.
+ */
+bool weft_cqc_move(struct weft_cqc *cq, void *mem, u32 entries);
+
 /* Kernel consumers: takes the oldest entry; false when empty. */
 bool weft_cqc_poll(struct weft_cqc *cq, struct weft_cqe *e);
 

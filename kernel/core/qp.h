@@ -54,6 +54,9 @@ static_assert(offsetof(struct weft_recv, sge) == offsetof(struct weft_rq_wqe, da
  */
 int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv);
 
+/* Goes on in the ring at @mem, zeroed, of @slots: false if what waits does not fit. */
+bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots);
+
 /* ---- send queue ---- */
 
 enum weft_wqe_state {

@@ -37,6 +37,23 @@ void weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n)
 		       (size_t)(n - first) * WEFT_SLOT_SIZE);
 }
 
+bool weft_ringq_move(struct weft_ringq *q, void *mem, u32 slots, u32 from, u32 n, u32 user_idx)
+{
+	const struct weft_ringq old = *q;
+	u32 i;
+
+	if (n > old.slots || n > slots)
+		return false;
+	q->ring = mem;
+	q->slots = slots;
+	for (i = from; i != from + n; i++)
+		memcpy(weft_ringq_slot(q, i), weft_ringq_slot(&old, i), WEFT_SLOT_SIZE);
+	q->ring->user_idx = user_idx;
+	q->ring->arm = READ_ONCE(old.ring->arm);
+	q->ring->kern_idx = q->idx;
+	return true;
+}
+
 void weft_ringq_free(struct weft_ringq *q, u32 n)
 {
 	q->idx += n;

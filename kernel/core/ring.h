@@ -39,6 +39,14 @@ s32 weft_ringq_filled(const struct weft_ringq *q, u32 from);
 /* Copies @n slots from position @from on, across the wrap. */
 void weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n);
 
+/*
+ * Goes on in the ring at @mem (zeroed, @slots of them), with the @n entries from
+ * @from on, the arm word, and @user_idx as the user's index. False, and nothing
+ * changed, if they do not fit, or make no sense. The user keeps its hands off
+ * meanwhile; if it does not, it is the only one that is hurt.
+ */
+bool weft_ringq_move(struct weft_ringq *q, void *mem, u32 slots, u32 from, u32 n, u32 user_idx);
+
 /* Gives @n slots back to the user (release). */
 void weft_ringq_free(struct weft_ringq *q, u32 n);
 

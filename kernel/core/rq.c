@@ -36,6 +36,14 @@ int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv)
 	return 1;
 }
 
+bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots)
+{
+	u32 idx = rq->q.idx;
+	s32 filled = weft_ringq_filled(&rq->q, idx);
+
+	return filled >= 0 && weft_ringq_move(&rq->q, mem, slots, idx, filled, idx + filled);
+}
+
 int weft_rq_take(struct weft_qpc *qp)
 {
 	if (qp->srq)

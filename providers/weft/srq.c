@@ -52,13 +52,55 @@ free_srq:
 	return NULL;
 }
 
+/* modify_srq's own command brings no answer that could name the new ring. */
+static int cmd_resize_srq(struct ibv_srq *ibsrq, uint32_t max_wr,
+			  struct weft_modify_srq_resp *resp)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, 3);
+
+	fill_attr_in_obj(cmd, WEFT_ATTR_SRQ_RESIZE_HANDLE, ibsrq->handle);
+	fill_attr_in_uint32(cmd, WEFT_ATTR_SRQ_RESIZE_MAX_WR, max_wr);
+	fill_attr_out(cmd, WEFT_ATTR_SRQ_RESIZE_RESP, resp, sizeof(*resp));
+	return execute_ioctl(ibsrq->context, cmd);
+}
+
+/*
+ * The kernel moves to its new ring what no QP has taken yet; nobody may post
+ * meanwhile. It has let go of the old ring when it answers; so if the new one
+ * cannot be mapped the SRQ is lost, and posts fail.
+ */
+static int resize_srq(struct weft_srq *srq, uint32_t max_wr)
+{
+	struct ibv_srq *ibsrq = &srq->vsrq.srq;
+	struct weft_modify_srq_resp resp = {};
+	struct weft_rq new = {};
+	int err;
+
+	if (!(to_weft_ctx(ibsrq->context)->features & WEFT_FEATURE_RESIZE))
+		return EOPNOTSUPP;
+	pthread_spin_lock(&srq->lock);
+	err = cmd_resize_srq(ibsrq, max_wr, &resp);
+	if (!err) {
+		err = weft_rq_set_up(&new, ibsrq->context->cmd_fd, &resp.srq, srq->rq.max_sge);
+		weft_uring_unmap(&srq->rq.ring);
+		srq->rq = new;
+		if (!err)
+			srq->rq.ring.idx = srq->rq.ring.ring->user_idx;
+	}
+	pthread_spin_unlock(&srq->lock);
+	return err;
+}
+
 int weft_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct ibv_modify_srq cmd = {};
+	int err = 0;
 
-	/* A new size means a new ring, and this command brings no answer that could name it. */
 	if (mask & IBV_SRQ_MAX_WR)
-		return EOPNOTSUPP;
+		err = resize_srq(to_weft_srq(ibsrq), attr->max_wr);
+	mask &= ~IBV_SRQ_MAX_WR;
+	if (err || !mask)
+		return err;
 	return ibv_cmd_modify_srq(ibsrq, attr, mask, &cmd, sizeof(cmd));
 }
 
@@ -89,6 +131,11 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 	int err = 0;
 
 	pthread_spin_lock(&srq->lock);
+	if (!srq->rq.ring.slots) {
+		pthread_spin_unlock(&srq->lock);
+		*bad_wr = wr;
+		return EIO;
+	}
 	for (; wr; wr = wr->next) {
 		err = weft_rq_add_wr(&srq->rq, wr);
 		if (err) {

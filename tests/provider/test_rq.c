@@ -86,12 +86,82 @@ static void too_many_sges_are_refused(void **state)
 	ring_free(&s);
 }
 
+/* An SRQ gets another ring: what waits is taken there, and posting goes on behind it. */
+static void check_move(uint32_t max_sge, uint32_t from, uint32_t to, uint32_t waiting,
+		       uint32_t start)
+{
+	uint32_t stride = weft_rq_stride(max_sge), i;
+	struct ibv_recv_wr wr = recv_of(0, max_sge);
+	struct shared old, new;
+	struct weft_recv got;
+	struct weft_rqq kern;
+	struct weft_rq rq;
+	bool moved;
+
+	make_rq(&old, &rq, &kern, from, max_sge, start * stride);
+	ring_make(&new, to * stride, 0);
+	for (i = 0; i < waiting; i++) {
+		wr.wr_id = i;
+		assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
+	}
+	weft_uring_publish(&rq.ring);
+	moved = weft_rqq_move(&kern, new.mem, to * stride);
+	assert_int_equal(moved, waiting <= to);
+	if (moved) {
+		rq.ring = new.user;
+		rq.ring.idx = new.user.ring->user_idx;
+	}
+	for (; i < (moved ? to : from); i++) {
+		wr.wr_id = i;
+		assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
+	}
+	assert_int_equal(weft_rq_add_wr(&rq, &wr), ENOMEM);
+	weft_uring_publish(&rq.ring);
+	for (i = 0; i < (moved ? to : from); i++) {
+		assert_int_equal(weft_rqq_pop(&kern, &got), 1);
+		assert_true(got.wr_id == i);
+		assert_memory_equal(got.sge, sgl, max_sge * sizeof(sgl[0]));
+	}
+	assert_int_equal(weft_rqq_pop(&kern, &got), 0);
+	ring_free(&new);
+	ring_free(&old);
+}
+
+static void a_ring_of_another_size_keeps_what_waits(void **state)
+{
+	uint32_t start, waiting, to;
+
+	for (start = 0xfffffffe; start != 5; start++)
+		for (waiting = 0; waiting <= 4; waiting++)
+			for (to = 1; to <= 16; to *= 2) {
+				check_move(3, 4, to, waiting, start);
+				check_move(7, 4, to, waiting, start);
+			}
+}
+
+static void a_scribbled_ring_is_not_moved(void **state)
+{
+	struct shared old, new;
+	struct weft_rqq kern;
+	struct weft_rq rq;
+
+	make_rq(&old, &rq, &kern, 4, 3, 0);
+	ring_make(&new, 8, 0);
+	rq.ring.ring->user_idx = 5;
+	assert_false(weft_rqq_move(&kern, new.mem, 8));
+	assert_ptr_equal(kern.q.ring, old.mem);
+	ring_free(&new);
+	ring_free(&old);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(receives_of_every_shape),
 		cmocka_unit_test(full_ring_says_enomem),
 		cmocka_unit_test(too_many_sges_are_refused),
+		cmocka_unit_test(a_ring_of_another_size_keeps_what_waits),
+		cmocka_unit_test(a_scribbled_ring_is_not_moved),
 	};
 	uint32_t i;
 

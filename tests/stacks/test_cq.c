@@ -197,6 +197,84 @@ static void an_overflow_ends_the_qps_of_that_cq_only(void **state)	/* SEC-06 */
 	pair_fini(&p);
 }
 
+/* ---- another ring ---- */
+
+/* Moves the CQ, and its consumer, to a ring of @entries. */
+static bool resize(struct host_cq *cq, u32 entries)
+{
+	struct weft_ring *ring = calloc(1, weft_ring_size(entries));
+
+	if (!weft_cqc_move(&cq->core, ring, entries)) {
+		free(ring);
+		return false;
+	}
+	free(cq->ring);
+	cq->ring = ring;
+	cq->entries = entries;
+	cq->user_idx = ring->user_idx;
+	return true;
+}
+
+/* All sizes, from every place in the old ring, with 0 to all of its entries waiting. */
+static void what_waits_moves_along_in_order(void **state)
+{
+	u32 start, waiting, to, i;
+
+	for (start = 0xFFFFFFFC; start != 4; start++) {
+		for (waiting = 0; waiting <= 4; waiting++) {
+			for (to = 1; to <= 16; to *= 2) {
+				struct host_cq *cq = host_cq_new(4);
+				struct weft_cqe e;
+
+				cq->core.q.idx = cq->user_idx = cq->ring->user_idx = start;
+				for (i = 0; i < waiting; i++)
+					push(cq, i, WEFT_WC_SUCCESS, 0);
+				assert_int_equal(resize(cq, to), waiting <= to);
+				for (; i < cq->entries; i++)
+					assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0),
+							 WEFT_CQ_QUIET);
+				assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0),
+						 WEFT_CQ_OVERFLOW);
+				for (i = 0; i < cq->entries; i++) {
+					assert_true(host_cq_poll(cq, &e));
+					assert_int_equal(e.wr_id, i);
+				}
+				host_cq_free(cq);
+			}
+		}
+	}
+}
+
+static void an_armed_cq_stays_armed_in_its_new_ring(void **state)
+{
+	struct host_cq *cq = host_cq_new(4);
+
+	host_cq_arm(cq, WEFT_ARM_SOLICITED);
+	assert_true(resize(cq, 8));
+	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_WAKE);
+	host_cq_free(cq);
+}
+
+static void a_dead_or_scribbled_cq_is_not_moved(void **state)
+{
+	static const u32 wild[] = { 1, 5, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFB };
+	struct host_cq *cq;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(wild); i++) {
+		cq = host_cq_new(4);
+		cq->ring->user_idx = wild[i];
+		assert_false(resize(cq, 8));
+		host_cq_free(cq);
+	}
+	cq = host_cq_new(1);
+	push(cq, 1, WEFT_WC_SUCCESS, 0);
+	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
+	assert_false(resize(cq, 8));
+	host_cq_free(cq);
+}
+
 /* ---- shared receive queues ---- */
 
 struct shared {
@@ -351,6 +429,9 @@ int main(void)
 		cmocka_unit_test(the_last_slot_is_used_and_the_next_entry_overflows),
 		cmocka_unit_test(a_scribbled_consumer_index_hurts_only_its_owner),
 		cmocka_unit_test(an_overflow_ends_the_qps_of_that_cq_only),
+		cmocka_unit_test(what_waits_moves_along_in_order),
+		cmocka_unit_test(an_armed_cq_stays_armed_in_its_new_ring),
+		cmocka_unit_test(a_dead_or_scribbled_cq_is_not_moved),
 		cmocka_unit_test(sends_take_their_receives_from_the_srq),
 		cmocka_unit_test(on_error_only_the_popped_receive_is_flushed),
 		cmocka_unit_test(connections_share_the_receives),

@@ -299,7 +299,7 @@ struct weft_create_srq_resp {
 	__u32 reserved[3];
 };
 
-/* SRQ resize: the new ring. */
+/* SRQ resize: the new ring; entries not yet taken were moved to it. */
 struct weft_modify_srq_resp {
 	struct weft_ring_map srq;
 };
@@ -322,6 +322,16 @@ enum {
 
 enum {
 	WEFT_ATTR_CQ_KICK_HANDLE = 1U << 12,	/* the CQ */
+};
+
+enum {
+	WEFT_METHOD_SRQ_RESIZE = 1U << 12,	/* on UVERBS_OBJECT_SRQ; with WEFT_FEATURE_RESIZE */
+};
+
+enum {
+	WEFT_ATTR_SRQ_RESIZE_HANDLE = 1U << 12,	/* the SRQ */
+	WEFT_ATTR_SRQ_RESIZE_MAX_WR,		/* in: __u32, as of modify_srq */
+	WEFT_ATTR_SRQ_RESIZE_RESP,		/* out: struct weft_modify_srq_resp */
 };
 
 /* Expands A(struct, field, offset) and S(struct, size) for every type above. */
