@@ -75,16 +75,21 @@ void weft_disassociate_ucontext(struct ib_ucontext *ibuc)
 
 /* ---- rings ---- */
 
+/*
+ * A user's rings count for its memory cgroup. vmalloc_user(), whose memory
+ * remap_vmalloc_range() would map, cannot be told so: see map_pages().
+ */
 struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots)
 {
-	struct weft_ring_mem *m = kzalloc(sizeof(*m), GFP_KERNEL);
+	const gfp_t gfp = udata ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
+	struct weft_ring_mem *m = kzalloc(sizeof(*m), gfp);
 	struct weft_ucontext *uc = rdma_udata_to_drv_context(udata, struct weft_ucontext, ibuc);
 
 	if (!m)
 		return NULL;
 	m->size = PAGE_ALIGN(weft_ring_size(slots));
 	m->user = udata;
-	m->mem = udata ? vmalloc_user(m->size) : vzalloc(m->size);
+	m->mem = __vmalloc(m->size, gfp | __GFP_ZERO);
 	if (!m->mem)
 		goto no_mem;
 	if (udata && rdma_user_mmap_entry_insert(&uc->ibuc, &m->entry, m->size))
@@ -131,6 +136,18 @@ void weft_ring_mem_describe(const struct weft_ring_mem *m, u32 slots, u32 stride
 	map->stride = stride;
 }
 
+/* All of @m; the vma is as long. Each page is counted: the mapping may outlive the ring. */
+static int map_pages(struct vm_area_struct *vma, const struct weft_ring_mem *m)
+{
+	size_t off;
+	int rv = 0;
+
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (off = 0; off < m->size && !rv; off += PAGE_SIZE)
+		rv = vm_insert_page(vma, vma->vm_start + off, vmalloc_to_page(m->mem + off));
+	return rv;
+}
+
 int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 {
 	struct rdma_user_mmap_entry *entry = rdma_user_mmap_entry_get(ibuc, vma);
@@ -140,8 +157,7 @@ int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	if (!entry)
 		return -EINVAL;
 	m = container_of(entry, struct weft_ring_mem, entry);
-	/* The pages are counted one by one: the mapping may outlive the ring. */
-	rv = remap_vmalloc_range(vma, m->mem, 0);
+	rv = map_pages(vma, m);
 	rdma_user_mmap_entry_put(entry);
 	return rv;
 }

@@ -98,7 +98,7 @@ struct weft_pd {
 /* A ring shared with user space (or private to a kernel consumer). */
 struct weft_ring_mem {
 	struct rdma_user_mmap_entry entry; /* only for user rings */
-	void *mem;			/* vmalloc_user */
+	void *mem;			/* vmalloc, zeroed */
 	size_t size;			/* whole pages */
 	bool user;
 };

@@ -7,6 +7,7 @@
 #ifndef WEFT_COMPAT_H
 #define WEFT_COMPAT_H
 
+#include <linux/mm.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
@@ -31,6 +32,13 @@ static inline void *ib_virt_dma_to_ptr(u64 addr)
 #ifndef WEFT_HAVE_NAME_ASSIGNED_BY_USER
 static inline void ib_mark_name_assigned_by_user(struct ib_device *dev)
 {
+}
+#endif
+
+#ifndef WEFT_HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
 }
 #endif
 
