@@ -34,16 +34,39 @@ static struct weft_qp *cqe_qp(const struct weft_cqe *e)
  * finds a call under way leaves it another to make. (It may poll, arm and post,
  * and so come back here.)
  */
-static void cq_wake(struct weft_cq *cq)
+static void cq_call(void *arg)
 {
+	struct weft_cq *cq = arg;
 	int due;
 
-	if (atomic_fetch_inc(&cq->wakes))
-		return;
 	do {
 		due = atomic_read(&cq->wakes);
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 	} while (atomic_sub_return(due, &cq->wakes));
+}
+
+/*
+ * A kernel consumer does its work where its handler was called, and chose the
+ * vector for that. A user's handler wakes a thread, wherever that may run.
+ */
+static void cq_wake(struct weft_cq *cq)
+{
+	if (atomic_fetch_inc(&cq->wakes))
+		return;
+	if (cq->user || cq->cpu == raw_smp_processor_id() ||
+	    smp_call_function_single_async(cq->cpu, &cq->csd))
+		cq_call(cq);
+}
+
+/* A CPU for each vector: as many as there may be. */
+static unsigned int vector_cpu(u32 vector)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (!vector--)
+			break;
+	return cpu;
 }
 
 static void cq_overflowed(struct weft_cq *cq)
@@ -331,12 +354,15 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > WEFT_MAX_CQE || weft_udata_empty(udata))
+	if (!attr->cqe || attr->cqe > WEFT_MAX_CQE || weft_udata_empty(udata) ||
+	    attr->comp_vector >= ibcq->device->num_comp_vectors)
 		return -EINVAL;
 	rv = ida_alloc_range(&dev->cq_ids, 1, WEFT_MAX_CQ, GFP_KERNEL);
 	if (rv < 0)
 		return -ENOMEM;
 	cq->id = rv;
+	cq->cpu = vector_cpu(attr->comp_vector);
+	INIT_CSD(&cq->csd, cq_call, cq);
 	rv = cq_set_up(cq, roundup_pow_of_two(attr->cqe), udata);
 	if (rv) {
 		ida_free(&dev->cq_ids, cq->id);
@@ -352,12 +378,14 @@ int weft_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return weft_create_cq_udata(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
 }
 
-/* Its QPs are gone, and with them every call of cq_wake(). */
+/* Its QPs are gone, and with them every call of cq_wake(), but for one on another CPU. */
 int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct weft_device *dev = to_weft_dev(ibcq->device);
 	struct weft_cq *cq = to_weft_cq(ibcq);
 
+	while (atomic_read(&cq->wakes))
+		cpu_relax();
 	cancel_work_sync(&cq->overflow);
 	weft_ring_mem_free(cq->ring);
 	ida_free(&dev->cq_ids, cq->id);

@@ -21,6 +21,7 @@
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
 #include <linux/skbuff.h>
+#include <linux/smp.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <net/sock.h>
@@ -111,6 +112,8 @@ struct weft_cq {
 	bool user;			/* whose it is */
 	u32 id;
 	atomic_t wakes;			/* calls of comp_handler due: one at a time */
+	unsigned int cpu;		/* kernel consumers: where they are made */
+	struct __call_single_data csd;	/* while wakes is not 0 */
 	u32 linger_qpn;			/* lock; the QP to be kicked when a poll finds nothing, or 0 */
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };

@@ -115,6 +115,30 @@ static int send_carries_bytes(struct pair *p)
 	return r.wc.byte_len == BUF && !memcmp(src, dst, BUF) ? 0 : -EILSEQ;
 }
 
+static int nth_cpu(u32 n)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		if (!n--)
+			break;
+	return cpu;
+}
+
+static int handlers_run_on_their_vectors_cpu(struct pair *p)
+{
+	int i, rv = 0;
+
+	for (i = 0; i < 20 && !rv; i++)
+		rv = sync_send(p);
+	if (rv)
+		return rv;
+	if (!cpumask_equal(&p->c.cpus, cpumask_of(nth_cpu(p->c.vector))) ||
+	    !cpumask_equal(&p->s.cpus, cpumask_of(nth_cpu(p->s.vector))))
+		return -EXDEV;
+	return 0;
+}
+
 static int inline_send_is_copied_at_once(struct pair *p)
 {
 	struct op s, r;
@@ -396,6 +420,7 @@ static const struct {
 	bool srq;
 } cases[] = {
 	{ "send-carries-bytes", send_carries_bytes },
+	{ "handlers-run-on-their-vectors-cpu", handlers_run_on_their_vectors_cpu },
 	{ "inline-send-is-copied-at-once", inline_send_is_copied_at_once },
 	{ "write-reaches-fast-region", write_reaches_fast_region },
 	{ "mapping-anew-changes-nothing-before-reg-mr",

@@ -36,6 +36,8 @@ struct end {
 	atomic_t in_handler;		/* comp_handler under way */
 	bool reentered;			/* it was called twice at once */
 	atomic_t completions;
+	u32 vector;
+	struct cpumask cpus;		/* on which comp_handler was called */
 	unsigned long qp_events;	/* bits of enum ib_event_type */
 	unsigned long srq_events;
 };

@@ -46,6 +46,7 @@ static void comp_handler(struct ib_cq *cq, void *context)
 
 	if (atomic_inc_return(&e->in_handler) != 1)
 		e->reentered = true;
+	cpumask_set_cpu(raw_smp_processor_id(), &e->cpus);
 	do {
 		while (ib_poll_cq(cq, 1, &wc) > 0)
 			wc.wr_cqe->done(cq, &wc);
@@ -136,9 +137,15 @@ static int end_create_queues(struct end *e)
 			.max_inline_data = 64,
 		},
 	};
-	struct ib_cq *cq = ib_create_cq(e->id->device, comp_handler, NULL, e, &cq_attr);
+	struct ib_cq *cq;
 	int rv;
 
+	/* The two ends on two CPUs, if there are. */
+	e->vector = e->id->device->num_comp_vectors - 1;
+	if (!strcmp(e->name, "client"))
+		e->vector = 0;
+	cq_attr.comp_vector = e->vector;
+	cq = ib_create_cq(e->id->device, comp_handler, NULL, e, &cq_attr);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	e->cq = cq;
