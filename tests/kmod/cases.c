@@ -403,6 +403,35 @@ static int srq_limit_fires_once(struct pair *p)
 	return test_bit(IB_EVENT_SRQ_LIMIT_REACHED, &p->s.srq_events) ? 0 : -ENOMSG;
 }
 
+static int a_resized_srq_keeps_what_waits(struct pair *p)
+{
+	struct ib_srq_attr attr = { .max_wr = 16 * DEPTH };
+	struct op s;
+	int i, rv = 0;
+
+	for (i = 0; i < 8 && !rv; i++) {
+		op_init(&ops[i]);
+		rv = post_recv_buf(&p->s, &ops[i], dst, 64);
+	}
+	rv = rv ?: ib_modify_srq(p->s.srq, &attr, IB_SRQ_MAX_WR) ?:
+	     ib_query_srq(p->s.srq, &attr);
+	if (rv || attr.max_wr < 16 * DEPTH)
+		return rv ?: -EBADMSG;
+	for (; i < 16 && !rv; i++) {
+		op_init(&ops[i]);
+		rv = post_recv_buf(&p->s, &ops[i], dst, 64);
+	}
+	attr.max_wr = 8;
+	if (!rv && ib_modify_srq(p->s.srq, &attr, IB_SRQ_MAX_WR) != -EINVAL)
+		return -EBADMSG;
+	for (i = 0; i < 16 && !rv; i++) {
+		op_init(&s);
+		rv = post_send_buf(&p->c, &s, src, 64, 0) ?: op_wait(&s, IB_WC_SUCCESS) ?:
+		     op_wait(&ops[i], IB_WC_SUCCESS);
+	}
+	return rv;
+}
+
 static int an_srq_user_is_told_of_the_last_entry(struct pair *p)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -434,6 +463,7 @@ static const struct {
 	{ "a-chain-stops-at-the-bad-request", a_chain_stops_at_the_bad_request },
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },
+	{ "a-resized-srq-keeps-what-waits", a_resized_srq_keeps_what_waits, true },
 	{ "an-srq-user-is-told-of-the-last-entry", an_srq_user_is_told_of_the_last_entry, true },
 };
 
