@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds a driver for one kernel of the lab and prints the path of the .ko:
-#   build-module.sh KERNEL DRIVER
+# Builds a module for one kernel of the lab and prints the path of the .ko:
+#   build-module.sh KERNEL MODULE
 #     KERNEL  stock (Debian's 6.1) or a flavour of build-uml.sh
-#     DRIVER  weft, or siw: the peer, which Debian's own kernel leaves out
-# weft is built in a copy of kernel/, one for each kernel, so that objects never mix.
+#     MODULE  weft; weft_kmod, the kernel consumer of tests/kmod; or siw: the peer, which
+#             Debian's own kernel leaves out
+# Ours are built in copies of their folders, one for each kernel, so that objects never mix.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -22,12 +23,12 @@ fi
 # What the cached copies are named for: another kernel must not meet old objects.
 key=$(printf '%s' "$tree" | sha256sum | cut -c 1-8)
 
-build_weft() {
-	local dir=$WEFT_BUILD/module/$kernel-$key
-	[ -e "$WEFT_TOP/kernel/Kbuild" ] || die "kernel/Kbuild does not exist yet"
+# build_copy FOLDER COPY
+build_copy() {
+	local dir=$WEFT_BUILD/module/$2
 	mkdir -p "$dir"
 	# --exclude also keeps the objects there from --delete.
-	rsync -a --delete --exclude-from=- "$WEFT_TOP/kernel/" "$dir/" <<-'END'
+	rsync -a --delete --exclude-from=- "$WEFT_TOP/$1/" "$dir/" <<-'END'
 		*.o
 		*.ko
 		*.mod
@@ -39,8 +40,11 @@ build_weft() {
 		/compat/have.h
 	END
 	logged "$dir/build.log" make -C "$tree" "${arch[@]}" M="$dir" -j"$(nproc)" modules
-	echo "$dir/weft.ko"
+	echo "$dir/$driver.ko"
 }
+
+build_weft() { build_copy kernel "$kernel-$key"; }
+build_weft_kmod() { build_copy tests/kmod "$kernel-$key.kmod"; }
 
 # siw out of the sources of the same kernel, built once.
 build_siw() {
@@ -68,6 +72,6 @@ build_siw() {
 }
 
 case $driver in
-weft | siw) with_lock "module-$driver-$kernel" "build_$driver" ;;
-*) die "no driver called $driver" ;;
+weft | weft_kmod | siw) with_lock "module-$driver-$kernel" "build_$driver" ;;
+*) die "no module called $driver" ;;
 esac

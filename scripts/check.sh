@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
-suites='device traffic programs verify garbage health'
+suites='device traffic programs verify consumer garbage health'
 
 cd "$WEFT_TOP"
 

@@ -48,10 +48,11 @@ prepare_kernel() {
 
 # What the machines are told; read by tests/lab/machine.sh.
 write_env() {
-	local driver ko
+	local driver ko consumer=
 	echo "MODULES='$modules'"
 	echo "KERNEL='$kernel'"
-	for driver in $drivers; do
+	case " $drivers " in *' weft '*) consumer=weft_kmod ;; esac
+	for driver in $drivers $consumer; do
 		ko=$("$WEFT_TOP/scripts/build-module.sh" "$kernel" "$driver") || return
 		echo "KO_$driver='$ko'"
 		echo "DEPS_$driver='$(/sbin/modinfo -F depends "$ko" | tr , ' ')'"

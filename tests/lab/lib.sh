@@ -134,8 +134,8 @@ link_peer() {
 
 # --- drivers and devices ---
 
-# load DRIVER: on the machine it runs on. weft and siw are files of their own (KO_x, and
-# DEPS_x what they need), the rest is the kernel's.
+# load MODULE [PARAMETER...]: on the machine it runs on. weft, weft_kmod and siw are files of
+# their own (KO_x, and DEPS_x what they need), the rest is the kernel's.
 load() {
 	local ko=KO_$1 deps=DEPS_$1
 	[ ! -d "/sys/module/$1" ] || return 0
@@ -148,7 +148,7 @@ load() {
 		modprobe -d "$MODULES" -a ib_uverbs rdma_ucm ${!deps} || return
 		echo >"/run/deps.$1"
 	fi
-	insmod "${!ko}"
+	insmod "${!ko}" "${@:2}"
 }
 
 # pair A:B [MTU]: fresh devices, driver A on machine a and B on machine b: DEV_A and DEV_B, two
