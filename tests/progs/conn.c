@@ -176,6 +176,15 @@ static int create_qp(struct conn *c, struct ibv_qp_init_attr_ex *attr)
 	return rdma_create_qp_ex(c->id, attr);
 }
 
+static void make_srq(struct conn *c)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = c->srq_wr, .max_sge = 1 } };
+
+	c->srq = ibv_create_srq(c->pd, &attr);
+	if (!c->srq)
+		fail("ibv_create_srq: %s", strerror(errno));
+}
+
 void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -194,7 +203,10 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 	c->cq = ibv_create_cq(c->id->verbs, send_wr + recv_wr, NULL, c->comp, 0);
 	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
 		fail("CQ: %s", strerror(errno));
+	if (c->srq_wr)
+		make_srq(c);
 	attr.pd = c->pd;
+	attr.srq = c->srq;
 	attr.send_cq = c->cq;
 	attr.recv_cq = c->cq;
 	if (c->extended) {
@@ -318,6 +330,9 @@ void conn_close(struct conn *c)
 	while (c->n_mrs)
 		if (ibv_dereg_mr(c->mrs[--c->n_mrs]))
 			fail("ibv_dereg_mr: %s", strerror(errno));
+	if (c->srq && ibv_destroy_srq(c->srq))
+		fail("ibv_destroy_srq: %s", strerror(errno));
+	c->srq = NULL;
 	if (ibv_destroy_cq(c->cq))
 		fail("ibv_destroy_cq: %s", strerror(errno));
 	if (ibv_destroy_comp_channel(c->comp))

@@ -23,6 +23,8 @@ struct conn {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
+	uint32_t srq_wr;		/* not 0: receives come from an SRQ of so many */
+	struct ibv_srq *srq;
 	uint32_t max_sge;		/* of a send; 0: 1 */
 	uint32_t max_inline;		/* granted */
 	int ird, ord;			/* what the device can */

@@ -5,7 +5,8 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
-	# These know weft's rings, and weft's promises.
+	# These know weft's rings, and weft's promises. (siw, for one, resizes nothing.)
+	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "spoilt-rings spoilt_rings weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
@@ -17,6 +18,12 @@ tap_run() {
 	timeout -k 2 170 "$@" >"$log" 2>&1 </dev/null || rc=$?
 	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
 	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
+}
+
+# Both ends on one machine.
+verbs() {
+	pair "$1"
+	tap_run weft-verbs "$IP_A"
 }
 
 spoilt_rings() {

@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What verbs promise of objects that change while they live: memory registered
+ * anew, zero-based memory, queues that get another size, events of a shared
+ * receive queue, a queue pair that starts over. Each case has a connection of
+ * its own, both ends in this process, over the device that has ADDR. TAP on
+ * stdout. Nothing here knows weft.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "pattern.h"
+
+#define BUF		16384
+#define DEPTH		32
+#define TIMEOUT		5000
+#define RIGHTS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+
+/* The client asks, the server serves; buffers are the ends' own. */
+static struct {
+	struct conn c, s;
+	const char *addr, *port;
+	uint8_t *from, *to, *other;	/* client's; server's */
+	struct ibv_mr *from_mr;
+	uint64_t key;
+	int n, failed;
+} t;
+
+/* ---- both ends of a connection ---- */
+
+static void *serve(void *unused)
+{
+	(void)unused;
+	conn_await_request(&t.s);
+	conn_make_qp(&t.s, DEPTH, DEPTH, 0);
+	conn_accept(&t.s, NULL, 0);
+	return NULL;
+}
+
+static void open_pair(uint32_t srq_wr)
+{
+	pthread_t server;
+
+	t.s.srq_wr = srq_wr;
+	if (pthread_create(&server, NULL, serve, NULL))
+		fail("no thread");
+	conn_resolve(&t.c, t.addr, t.port);
+	conn_make_qp(&t.c, DEPTH, DEPTH, 0);
+	conn_connect(&t.c, NULL, 0);
+	pthread_join(server, NULL);
+	pattern_fill(t.from, BUF, ++t.key);
+	memset(t.to, 0, BUF);
+	memset(t.other, 0, BUF);
+	t.from_mr = conn_reg(&t.c, t.from, BUF, IBV_ACCESS_LOCAL_WRITE);
+}
+
+static void close_pair(void)
+{
+	conn_close(&t.c);
+	conn_close(&t.s);
+}
+
+/* ---- work requests ---- */
+
+static struct ibv_sge sge_of(void *at, uint32_t len, const struct ibv_mr *mr)
+{
+	return (struct ibv_sge){ .addr = (uintptr_t)at, .length = len, .lkey = mr->lkey };
+}
+
+/* The server's: into @at of @mr, or no octets at all. */
+static void post_recv(uint64_t id, void *at, uint32_t len, const struct ibv_mr *mr)
+{
+	struct ibv_sge sge = mr ? sge_of(at, len, mr) : (struct ibv_sge){};
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = !!mr }, *bad;
+	int err = t.s.srq ? ibv_post_srq_recv(t.s.srq, &wr, &bad) :
+			    ibv_post_recv(t.s.id->qp, &wr, &bad);
+
+	if (err)
+		fail("post_recv: %s", strerror(err));
+}
+
+static void post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len,
+		 uint64_t remote, uint32_t rkey)
+{
+	struct ibv_sge sge = sge_of(t.from, len, t.from_mr);
+	struct ibv_send_wr wr = {
+		.wr_id = id,
+		.sg_list = &sge,
+		.num_sge = !!len,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = remote, .rkey = rkey },
+	}, *bad;
+	int err = ibv_post_send(qp, &wr, &bad);
+
+	if (err)
+		fail("post_send: %s", strerror(err));
+}
+
+static bool took(struct conn *c, uint64_t id)
+{
+	struct ibv_wc wc = {};
+
+	return conn_poll(c, &wc, 1, TIMEOUT) == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == id;
+}
+
+/* An empty message there: all that the client did before it has been done. */
+static bool sync_ends(void)
+{
+	post_recv(7, NULL, 0, NULL);
+	post(t.c.id->qp, 8, IBV_WR_SEND, 0, 0, 0);
+	return took(&t.c, 8) && took(&t.s, 7);
+}
+
+/* Writes @len octets to @remote: has it arrived, or has the server refused it? */
+static bool write_goes(uint64_t remote, uint32_t rkey, uint32_t len)
+{
+	post(t.c.id->qp, 9, IBV_WR_RDMA_WRITE, len, remote, rkey);
+	return took(&t.c, 9) && sync_ends();
+}
+
+static bool is_pattern(const uint8_t *p, uint32_t len)
+{
+	return pattern_check(p, len, t.key) == len;
+}
+
+static bool is_clear(const uint8_t *p, uint32_t len)
+{
+	while (len && !*p)
+		p++, len--;
+	return !len;
+}
+
+/* ---- memory registered anew ---- */
+
+static bool a_right_that_is_given_can_be_used(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
+
+	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIGHTS) &&
+	       write_goes((uintptr_t)t.to, mr->rkey, BUF) && is_pattern(t.to, BUF);
+}
+
+static bool a_right_that_is_taken_is_gone(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, RIGHTS);
+
+	return write_goes((uintptr_t)t.to, mr->rkey, 100) &&
+	       !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			     IBV_ACCESS_LOCAL_WRITE) &&
+	       !write_goes((uintptr_t)t.to, mr->rkey, BUF) && is_clear(t.to + 100, BUF - 100);
+}
+
+static bool a_region_moves_to_other_memory(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, 100, RIGHTS);
+
+	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, t.other, BUF, 0) &&
+	       write_goes((uintptr_t)t.other, mr->rkey, BUF) && is_pattern(t.other, BUF) &&
+	       is_clear(t.to, BUF);
+}
+
+static bool the_memory_it_had_is_out_of_reach(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, RIGHTS);
+	uint32_t old = mr->rkey;
+
+	/* Under the new name by its bounds; under the old one, if that is another, by name. */
+	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, t.other, BUF, 0) &&
+	       !write_goes((uintptr_t)t.to, old, BUF) && is_clear(t.to, BUF) &&
+	       is_clear(t.other, BUF);
+}
+
+static bool what_fails_changes_nothing(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, RIGHTS);
+	void *hole = mmap(NULL, BUF, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t old = mr->rkey;
+
+	munmap(hole, BUF);
+	return ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, hole, BUF, 0) &&
+	       mr->rkey == old && write_goes((uintptr_t)t.to, mr->rkey, BUF) &&
+	       is_pattern(t.to, BUF);
+}
+
+static bool a_region_of_another_pd_is_refused(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(t.s.pd, t.to, BUF, RIGHTS);
+	struct ibv_pd *pd = ibv_alloc_pd(t.s.id->verbs);
+	bool ok = mr && pd && write_goes((uintptr_t)t.to, mr->rkey, 100) &&
+		  !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0) &&
+		  !write_goes((uintptr_t)t.to, mr->rkey, BUF) &&
+		  is_clear(t.to + 100, BUF - 100);
+
+	/* In use by the region, and by nothing else. */
+	ok = ok && ibv_dealloc_pd(pd) && !ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd);
+	return ok;
+}
+
+static bool a_zero_based_region_counts_from_its_start(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to + 300, BUF - 300,
+				     RIGHTS | IBV_ACCESS_ZERO_BASED);
+
+	return write_goes(1000, mr->rkey, 5000) && is_pattern(t.to + 1300, 5000) &&
+	       is_clear(t.to, 1300) && is_clear(t.to + 6300, BUF - 6300) &&
+	       !write_goes((uintptr_t)t.to + 300, mr->rkey, 1);
+}
+
+/* ---- a completion queue of another size ---- */
+
+static void fill_cq(uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		post_recv(100 + i, NULL, 0, NULL);
+	for (i = 0; i < n; i++)
+		post(t.c.id->qp, i, IBV_WR_SEND, 0, 0, 0);
+	/* The Read's completion says that the server has done with all before it. */
+	post(t.c.id->qp, n, IBV_WR_RDMA_READ, 0, 0, 0);
+	for (i = 0; i <= n; i++)
+		if (!took(&t.c, i))
+			fail("a Send or Read does not complete");
+}
+
+static bool take_all(uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (!took(&t.s, 100 + i))
+			return false;
+	return true;
+}
+
+static bool completions_wait_in_the_new_ring(void)
+{
+	fill_cq(10);
+	if (ibv_resize_cq(t.s.cq, 1000) || t.s.cq->cqe < 1000)
+		return false;
+	if (!take_all(10) || !sync_ends())
+		return false;
+	fill_cq(20);
+	return !ibv_resize_cq(t.s.cq, 20) && take_all(20) && sync_ends();
+}
+
+static bool a_size_too_small_for_what_waits_is_refused(void)
+{
+	fill_cq(10);
+	return ibv_resize_cq(t.s.cq, 4) && take_all(10) && sync_ends();
+}
+
+static bool a_resized_queue_stays_armed(void)
+{
+	struct pollfd p = { .events = POLLIN };
+
+	if (!sync_ends())
+		return false;
+	/* Whatever was announced so far has been: armed again by conn_poll(). */
+	p.fd = t.s.comp->fd;
+	while (poll(&p, 1, 0) > 0)
+		if (conn_poll(&t.s, &(struct ibv_wc){}, 1, 10))
+			return false;
+	if (ibv_req_notify_cq(t.s.cq, 0) || ibv_resize_cq(t.s.cq, 500))
+		return false;
+	post_recv(1, NULL, 0, NULL);
+	post(t.c.id->qp, 2, IBV_WR_SEND, 0, 0, 0);
+	return took(&t.c, 2) && poll(&p, 1, TIMEOUT) == 1 && took(&t.s, 1);
+}
+
+static void *resize_for_ever(void *arg)
+{
+	uint32_t n = 0;
+
+	while (!__atomic_load_n((bool *)arg, __ATOMIC_RELAXED)) {
+		ibv_resize_cq(t.s.cq, ++n & 1 ? 400 : 64);
+		/* The lock is a spinlock, and there may be one CPU. */
+		usleep(500);
+	}
+	return NULL;
+}
+
+static bool nothing_is_lost_while_it_is_resized(void)
+{
+	bool stop = false, ok = true;
+	pthread_t thread;
+	int i;
+
+	if (pthread_create(&thread, NULL, resize_for_ever, &stop))
+		fail("no thread");
+	for (i = 0; i < 100 && ok; i++)
+		ok = sync_ends();
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	return ok;
+}
+
+/* ---- events ---- */
+
+/* Is there an asynchronous event @type? Others that come first are dropped. */
+static bool has_event(enum ibv_event_type type, int timeout_ms)
+{
+	struct ibv_context *ctx = t.s.id->verbs;
+	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event ev;
+	bool found = false;
+
+	while (!found && poll(&p, 1, timeout_ms) > 0 && !ibv_get_async_event(ctx, &ev)) {
+		found = ev.event_type == type;
+		ibv_ack_async_event(&ev);
+	}
+	return found;
+}
+
+/* ---- a shared receive queue ---- */
+
+static bool arm_limit(uint32_t limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	return !ibv_modify_srq(t.s.srq, &attr, IBV_SRQ_LIMIT);
+}
+
+static bool an_srq_serves(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
+
+	post_recv(1, t.to, BUF, mr);
+	post(t.c.id->qp, 2, IBV_WR_SEND, BUF, 0, 0);
+	return took(&t.c, 2) && took(&t.s, 1) && is_pattern(t.to, BUF);
+}
+
+static bool the_limit_is_told_once(void)
+{
+	fill_cq(1);
+	if (!take_all(1))
+		return false;
+	post_recv(1, NULL, 0, NULL);
+	post_recv(2, NULL, 0, NULL);
+	if (!arm_limit(2) || has_event(IBV_EVENT_SRQ_LIMIT_REACHED, 100))
+		return false;
+	post(t.c.id->qp, 3, IBV_WR_SEND, 0, 0, 0);
+	post(t.c.id->qp, 4, IBV_WR_SEND, 0, 0, 0);
+	return took(&t.c, 3) && took(&t.c, 4) && took(&t.s, 1) && took(&t.s, 2) &&
+	       has_event(IBV_EVENT_SRQ_LIMIT_REACHED, TIMEOUT) &&
+	       !has_event(IBV_EVENT_SRQ_LIMIT_REACHED, 100);
+}
+
+static bool a_limit_beyond_its_size_is_refused(void)
+{
+	struct ibv_srq_attr attr;
+
+	return !ibv_query_srq(t.s.srq, &attr) && arm_limit(attr.max_wr) &&
+	       !arm_limit(attr.max_wr + 1) && !ibv_query_srq(t.s.srq, &attr) && !attr.srq_limit;
+}
+
+static bool an_error_is_the_last_of_its_entries(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	return !ibv_modify_qp(t.s.id->qp, &attr, IBV_QP_STATE) &&
+	       has_event(IBV_EVENT_QP_LAST_WQE_REACHED, TIMEOUT);
+}
+
+static bool receives_wait_in_the_new_ring(void)
+{
+	struct ibv_srq_attr attr = { .max_wr = 1000 };
+	uint32_t i;
+
+	for (i = 0; i < DEPTH; i++)
+		post_recv(100 + i, NULL, 0, NULL);
+	if (ibv_modify_srq(t.s.srq, &attr, IBV_SRQ_MAX_WR) || ibv_query_srq(t.s.srq, &attr) ||
+	    attr.max_wr < 1000)
+		return false;
+	for (i = 0; i < DEPTH; i++)
+		post(t.c.id->qp, i, IBV_WR_SEND, 0, 0, 0);
+	for (i = 0; i < DEPTH; i++)
+		if (!took(&t.c, i) || !took(&t.s, 100 + i))
+			return false;
+	attr.max_wr = 1;
+	for (i = 0; i < 2; i++)
+		post_recv(i, NULL, 0, NULL);
+	/* Two wait: one is too few for them. */
+	if (!ibv_modify_srq(t.s.srq, &attr, IBV_SRQ_MAX_WR))
+		return false;
+	for (i = 0; i < 2; i++) {
+		post(t.c.id->qp, 50 + i, IBV_WR_SEND, 0, 0, 0);
+		if (!took(&t.c, 50 + i) || !took(&t.s, i))
+			return false;
+	}
+	return !ibv_modify_srq(t.s.srq, &attr, IBV_SRQ_MAX_WR) && sync_ends();
+}
+
+/* ---- queue pairs ---- */
+
+static bool what_has_no_meaning_reads_as_zero(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	if (ibv_query_qp(t.c.id->qp, &attr, IBV_QP_STATE, &init) || attr.qp_state != IBV_QPS_RTS)
+		return false;
+	return !attr.path_mig_state && !attr.qkey && !attr.rq_psn && !attr.sq_psn &&
+	       !attr.dest_qp_num && !attr.pkey_index && !attr.alt_pkey_index &&
+	       !attr.sq_draining && !attr.min_rnr_timer && !attr.timeout && !attr.retry_cnt &&
+	       !attr.rnr_retry && !attr.alt_port_num && !attr.alt_timeout &&
+	       is_clear((void *)&attr.ah_attr, sizeof(attr.ah_attr)) &&
+	       is_clear((void *)&attr.alt_ah_attr, sizeof(attr.alt_ah_attr));
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) ? IBV_QPS_UNKNOWN : attr.qp_state;
+}
+
+static bool becomes(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	int tries = TIMEOUT / 10;
+
+	while (state_of(qp) != state && --tries)
+		usleep(10000);
+	return tries;
+}
+
+static int move_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+static bool an_error_flushes_in_order(void)
+{
+	struct ibv_qp *qp = t.s.id->qp;
+	struct ibv_wc wc;
+	uint64_t i;
+
+	for (i = 0; i < 8; i++)
+		post_recv(i, NULL, 0, NULL);
+	if (move_to(qp, IBV_QPS_ERR) || state_of(qp) != IBV_QPS_ERR)
+		return false;
+	/* What comes too late, too. */
+	for (; i < 12; i++)
+		post_recv(i, NULL, 0, NULL);
+	for (i = 0; i < 12; i++)
+		if (ibv_poll_cq(t.s.cq, 1, &wc) != 1 || wc.wr_id != i ||
+		    wc.status != IBV_WC_WR_FLUSH_ERR)
+			return false;
+	return true;
+}
+
+static bool draining_sends_what_is_posted(void)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		post_recv(100 + i, NULL, 0, NULL);
+	for (i = 0; i < 8; i++)
+		post(t.c.id->qp, i, IBV_WR_SEND, 0, 0, 0);
+	if (move_to(t.c.id->qp, IBV_QPS_SQD))
+		return false;
+	for (i = 0; i < 8; i++)
+		if (!took(&t.c, i) || !took(&t.s, 100 + i))
+			return false;
+	return becomes(t.c.id->qp, IBV_QPS_ERR) && becomes(t.s.id->qp, IBV_QPS_ERR);
+}
+
+/* The server's end, once more, while the client connects with a QP that it has. */
+static void connect_again(struct ibv_qp *qp)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4,
+					 .qp_num = qp->qp_num };
+	struct rdma_cm_event *ev;
+	pthread_t server;
+
+	if (pthread_create(&server, NULL, serve, NULL))
+		fail("no thread");
+	conn_resolve(&t.c, t.addr, t.port);
+	if (rdma_connect(t.c.id, &param))
+		fail("rdma_connect: %s", strerror(errno));
+	do {
+		if (rdma_get_cm_event(t.c.events, &ev))
+			fail("rdma_get_cm_event: %s", strerror(errno));
+		if (ev->status)
+			fail("%s: %d", rdma_event_str(ev->event), ev->status);
+	} while (ev->event != RDMA_CM_EVENT_ESTABLISHED && !rdma_ack_cm_event(ev));
+	rdma_ack_cm_event(ev);
+	pthread_join(server, NULL);
+}
+
+/*
+ * Completions of its first life are gone, what was posted is gone, and it can
+ * be connected again, by another id than the one that it was made for.
+ */
+static bool a_queue_pair_starts_over(void)
+{
+	struct rdma_cm_id *first = t.c.id, *second;
+	struct ibv_qp *qp = first->qp;
+	struct ibv_wc wc;
+	bool ok;
+	int i;
+
+	if (!sync_ends())
+		return false;
+	conn_close(&t.s);
+	if (!becomes(qp, IBV_QPS_ERR))
+		return false;
+	for (i = 0; i < 8; i++)
+		post(qp, i, IBV_WR_SEND, 8, 0, 0);
+	if (move_to(qp, IBV_QPS_RESET) || state_of(qp) != IBV_QPS_RESET ||
+	    ibv_poll_cq(t.c.cq, 1, &wc))
+		return false;
+	connect_again(qp);
+	second = t.c.id;
+	for (i = 0; i < 100; i++) {
+		post_recv(i, NULL, 0, NULL);
+		post(qp, 1000 + i, IBV_WR_SEND, 0, 0, 0);
+		if (!took(&t.c, 1000 + i) || !took(&t.s, i))
+			break;
+	}
+	ok = i == 100 && state_of(qp) == IBV_QPS_RTS;
+	rdma_disconnect(second);
+	ok = becomes(qp, IBV_QPS_ERR) && ok;
+	rdma_destroy_id(second);
+	t.c.id = first;
+	return ok;
+}
+
+static bool a_connected_queue_pair_does_not_start_over(void)
+{
+	return move_to(t.c.id->qp, IBV_QPS_RESET) && state_of(t.c.id->qp) == IBV_QPS_RTS &&
+	       sync_ends();
+}
+
+/* ---- running ---- */
+
+static const struct {
+	const char *name;
+	bool (*run)(void);
+	uint32_t srq_wr;
+} cases[] = {
+	{ "a-right-that-is-given-can-be-used", a_right_that_is_given_can_be_used, 0 },
+	{ "a-right-that-is-taken-is-gone", a_right_that_is_taken_is_gone, 0 },
+	{ "a-region-moves-to-other-memory", a_region_moves_to_other_memory, 0 },
+	{ "the-memory-it-had-is-out-of-reach", the_memory_it_had_is_out_of_reach, 0 },
+	{ "what-fails-changes-nothing", what_fails_changes_nothing, 0 },
+	{ "a-region-of-another-pd-is-refused", a_region_of_another_pd_is_refused, 0 },
+	{ "a-zero-based-region-counts-from-its-start",
+	  a_zero_based_region_counts_from_its_start, 0 },
+	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, 0 },
+	{ "a-size-too-small-for-what-waits-is-refused",
+	  a_size_too_small_for_what_waits_is_refused, 0 },
+	{ "a-resized-queue-stays-armed", a_resized_queue_stays_armed, 0 },
+	{ "nothing-is-lost-while-it-is-resized", nothing_is_lost_while_it_is_resized, 0 },
+	{ "an-srq-serves", an_srq_serves, DEPTH },
+	{ "the-limit-is-told-once", the_limit_is_told_once, DEPTH },
+	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, DEPTH },
+	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, DEPTH },
+	{ "receives-wait-in-the-new-ring", receives_wait_in_the_new_ring, DEPTH },
+	{ "what-has-no-meaning-reads-as-zero", what_has_no_meaning_reads_as_zero, 0 },
+	{ "an-error-flushes-in-order", an_error_flushes_in_order, 0 },
+	{ "draining-sends-what-is-posted", draining_sends_what_is_posted, 0 },
+	{ "a-queue-pair-starts-over", a_queue_pair_starts_over, 0 },
+	{ "a-connected-queue-pair-does-not-start-over",
+	  a_connected_queue_pair_does_not_start_over, 0 },
+};
+
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static void run_case(unsigned int i)
+{
+	bool ok;
+
+	open_pair(cases[i].srq_wr);
+	ok = cases[i].run();
+	close_pair();
+	t.failed += !ok;
+	printf("%sok %d - %s\n", ok ? "" : "not ", ++t.n, cases[i].name);
+}
+
+static uint8_t *buffer(void)
+{
+	void *p = mmap(NULL, BUF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		fail("no memory");
+	return p;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	conn_program = "weft-verbs";
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "weft-verbs ADDR [CASE]    ADDR: of a device of this machine\n");
+		return 2;
+	}
+	t.addr = argv[1];
+	t.port = "7472";
+	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
+	t.from = buffer();
+	t.to = buffer();
+	t.other = buffer();
+	conn_listen(&t.s, t.addr, t.port);
+	for (i = 0; i < CASES; i++)
+		if (argc == 2 || !strcmp(argv[2], cases[i].name))
+			run_case(i);
+	printf("1..%d\n", t.n);
+	return !!t.failed;
+}
