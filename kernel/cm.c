@@ -83,7 +83,7 @@ void weft_cm_put_id(struct weft_conn *conn)
 
 void weft_cm_die(struct weft_conn *conn)
 {
-	conn->state = WEFT_CONN_DEAD;
+	weft_conn_set_state(conn, WEFT_CONN_DEAD);
 	conn->deadline = 0;
 	weft_cm_withdraw_request(conn);
 }
@@ -130,7 +130,7 @@ static void closing(struct weft_conn *conn, bool timeout)
 
 void weft_cm_start_closing(struct weft_conn *conn)
 {
-	conn->state = WEFT_CONN_CLOSING;
+	weft_conn_set_state(conn, WEFT_CONN_CLOSING);
 	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
 	closing(conn, false);
 }

@@ -125,7 +125,7 @@ static void connected(struct weft_conn *conn)
 {
 	const struct weft_stream *st = &conn->st;
 
-	conn->state = WEFT_CONN_OPEN;
+	weft_conn_set_state(conn, WEFT_CONN_OPEN);
 	conn->deadline = 0;
 	kfree(conn->offer);
 	conn->offer = NULL;
@@ -230,7 +230,7 @@ void weft_cm_connecting(struct weft_conn *conn, bool timeout)
 		weft_cm_die(conn);
 		return;
 	}
-	conn->state = WEFT_CONN_AWAIT_REPLY;
+	weft_conn_set_state(conn, WEFT_CONN_AWAIT_REPLY);
 	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
 	weft_cm_await_reply(conn, false);
 }

@@ -114,7 +114,7 @@ static void requested(struct weft_conn *conn)
 	} else if (conn->st.frame.pd_len > WEFT_CM_PD_MAX) {
 		refuse(conn, NULL, 0);
 	} else {
-		conn->state = WEFT_CONN_REQUESTED;
+		weft_conn_set_state(conn, WEFT_CONN_REQUESTED);
 		conn->deadline = 0;
 		if (request_offer(conn) || tell_request(conn))
 			weft_cm_die(conn);
@@ -240,7 +240,7 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 	err = weft_cm_tell(conn, id, IW_CM_EVENT_ESTABLISHED, 0, NULL, 0);
 	if (err)
 		return err;
-	conn->state = WEFT_CONN_OPEN;
+	weft_conn_set_state(conn, WEFT_CONN_OPEN);
 	conn->deadline = 0;
 	id->add_ref(id);
 	conn->id = id;

@@ -26,7 +26,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
-#include "conn.h"
+#include "trace.h"
 
 /* Runs of the send side before a process leaves the rest to the tasklet. */
 #define ROUNDS_PROCESS	64
@@ -85,6 +85,14 @@ static void leave(struct weft_conn *conn)
 {
 	if (refcount_dec_and_test(&conn->users))
 		complete(&conn->idle);
+}
+
+void weft_conn_set_state(struct weft_conn *conn, enum weft_conn_state state)
+{
+	enum weft_conn_state from = conn->state;
+
+	conn->state = state;
+	trace_weft_conn(conn, from);
 }
 
 /* ---- scheduling ---- */
@@ -268,13 +276,16 @@ void weft_conn_receive(struct weft_conn *conn)
 {
 	read_descriptor_t desc = { .arg.data = conn, .count = 1 };
 	u32 fpdus = conn->st.rx_fpdus;
+	int n = tcp_read_sock(conn->sk, &desc, recv_skb);
 
-	tcp_read_sock(conn->sk, &desc, recv_skb);
 	/* Urgent data would stop the reading for ever; iWARP has no use for it. */
 	if (unlikely(tcp_sk(conn->sk)->urg_data))
 		unreadable(conn);
-	if (conn->st.rx_fpdus != fpdus)
-		weft_count(conn, WEFT_CNT_RX_FPDUS, conn->st.rx_fpdus - fpdus);
+	fpdus = conn->st.rx_fpdus - fpdus;
+	if (fpdus)
+		weft_count(conn, WEFT_CNT_RX_FPDUS, fpdus);
+	if (n > 0 && conn->qp)
+		trace_weft_rx(conn->qp->core.id, fpdus, n);
 }
 
 /* ---- TCP's callbacks ---- */
@@ -548,6 +559,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 {
 	struct weft_qp *qp = qp_of(core);
 
+	trace_weft_qp(core, ev);
 	switch (ev) {
 	case WEFT_EV_TERM_SENT:
 		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_OUT, 1);

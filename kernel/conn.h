@@ -169,6 +169,9 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_state st
 void weft_conn_get(struct weft_conn *conn);
 void weft_conn_put(struct weft_conn *conn);	/* any context */
 
+/* Mutex. */
+void weft_conn_set_state(struct weft_conn *conn, enum weft_conn_state state);
+
 /* Makes the worker run, for WEFT_CEV_ @event; any context. */
 void weft_conn_post(struct weft_conn *conn, unsigned int event);
 

@@ -19,7 +19,7 @@
 #include <linux/mm.h>
 #include <net/tcp.h>
 
-#include "conn.h"
+#include "trace.h"
 
 /* The smallest segments FPDUs are cut for: one of the 128-octet ULPDUs of RFC 5044 §4.5. */
 #define SEG_MIN 144
@@ -271,6 +271,7 @@ static void count_batch(struct weft_conn *conn)
 	weft_count(conn, WEFT_CNT_TX_SEGS, out - tx->segs_out);
 	weft_count(conn, WEFT_CNT_TX_SEGS_ALIGNED, tx->segs);
 	tx->segs_out = out;
+	trace_weft_tx(conn->qp->core.id, tx->fpdus, tx->end);
 }
 
 /*

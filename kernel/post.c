@@ -4,6 +4,7 @@
  * rings that user space writes. In error, too: the queue logic flushes them in
  * order, which is what draining a queue relies on.
  */
+#include "trace.h"
 #include "verbs.h"
 
 /* One more than the ring's opcode; 0: not for kernel consumers, or not yet. */
@@ -191,8 +192,10 @@ int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	spin_unlock_irqrestore(&qp->post_lock, flags);
 	if (rv)
 		*bad = wr;
-	if (kick)
+	if (kick) {
+		trace_weft_kick(ibqp->qp_num);
 		weft_conn_kick_any(qp);
+	}
 	return rv;
 }
 

@@ -3,6 +3,7 @@
 #include <linux/module.h>
 #include <linux/vmalloc.h>
 
+#include "trace.h"
 #include "verbs.h"
 
 #define UVERBS_MODULE_NAME weft
@@ -170,6 +171,7 @@ static int UVERBS_HANDLER(WEFT_METHOD_QP_KICK)(struct uverbs_attr_bundle *attrs)
 
 	if (IS_ERR(ibqp))
 		return PTR_ERR(ibqp);
+	trace_weft_kick(ibqp->qp_num);
 	weft_conn_kick(to_weft_qp(ibqp));
 	return 0;
 }

@@ -7,8 +7,8 @@
  * kick methods), cq.c, qp.c, srq.c (verbs), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn.c (one
  * connection's socket: lock, callbacks, receive run, life), conn_tx.c (send
- * run), linger.c (doorbells saved), sock.c (TCP sockets), cm*.c (iw_cm: connect, listen, accept, reject,
- * close). verbs.h lists the operations.
+ * run), linger.c (doorbells saved), sock.c (TCP sockets), cm*.c (iw_cm: connect,
+ * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
  * qp->post_lock is a leaf for kernel consumers' posts.
