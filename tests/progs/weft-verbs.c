@@ -546,6 +546,32 @@ static bool a_connected_queue_pair_does_not_start_over(void)
 	       sync_ends();
 }
 
+/* ---- size ---- */
+
+/* What the device says that it can, it can; and one more it refuses. */
+static bool the_largest_queues_can_be_had(void)
+{
+	struct ibv_context *ctx = t.c.id->verbs;
+	struct ibv_srq_init_attr init = {};
+	struct ibv_device_attr attr;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	bool ok;
+
+	if (ibv_query_device(ctx, &attr))
+		return false;
+	init.attr.max_wr = attr.max_srq_wr;
+	init.attr.max_sge = attr.max_srq_sge;
+	cq = ibv_create_cq(ctx, attr.max_cqe, NULL, NULL, 0);
+	srq = ibv_create_srq(t.c.pd, &init);
+	ok = cq && srq && !ibv_resize_cq(cq, 1) && !ibv_resize_cq(cq, attr.max_cqe) &&
+	     ibv_resize_cq(cq, attr.max_cqe + 1) &&
+	     !ibv_create_cq(ctx, attr.max_cqe + 1, NULL, NULL, 0);
+	init.attr.max_wr++;
+	ok = ok && !ibv_create_srq(t.c.pd, &init);
+	return (!srq || !ibv_destroy_srq(srq)) && (!cq || !ibv_destroy_cq(cq)) && ok;
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -577,6 +603,7 @@ static const struct {
 	{ "a-queue-pair-starts-over", a_queue_pair_starts_over, 0 },
 	{ "a-connected-queue-pair-does-not-start-over",
 	  a_connected_queue_pair_does_not_start_over, 0 },
+	{ "the-largest-queues-can-be-had", the_largest_queues_can_be_had, 0 },
 };
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))

@@ -22,6 +22,8 @@ tests() {
 		link-del-with-open-fd link_del_with_open_fd
 		unload-with-traffic-under-way unload_with_traffic
 	END
+	# User mode has no tracefs.
+	[[ $D != weft || ${KERNEL-} != stock ]] || echo "tracepoints tracepoints"
 }
 
 devices() { rdma link show | grep -c "^link ${D}"; }
@@ -171,4 +173,23 @@ unload_with_traffic() {
 	sleep 3
 	# In user mode both devices are this machine's.
 	within 20 rmmod "$D" || fail "rmmod did not end soon and well"
+}
+
+tracepoints() {
+	local t=/sys/kernel/tracing event
+	mountpoint -q $t || mount -t tracefs trace $t || fail "no tracefs"
+	pair weft:weft
+	echo 1 >$t/events/weft/enable || fail "no events of weft"
+	start_b server rping -s -a "$IP_B" -C 5
+	wait_listen_b 7174
+	run rping -c -a "$IP_B" -C 5
+	finish_b server
+	pause 0.5
+	echo 0 >$t/events/weft/enable
+	cat $t/trace >"$TEST_DIR/trace"
+	: >$t/trace
+	for event in 'weft_kick: qp [1-9]' 'weft_rx: qp [1-9]' 'weft_tx: qp [1-9]' \
+		'weft_qp: .* flushed' 'weft_conn: .* open -> closing'; do
+		grep -q "$event" "$TEST_DIR/trace" || fail "no $event"
+	done
 }

@@ -7,6 +7,9 @@ PAIRS=${PAIRS:-weft:weft}
 tests() {
 	# These know weft's rings, and weft's promises. (siw, for one, resizes nothing.)
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
+	# Debian's kernel has memory cgroups, user mode has not.
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
+		echo "rings-count-for-their-cgroup rings_count weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "spoilt-rings spoilt_rings weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
@@ -24,6 +27,22 @@ tap_run() {
 verbs() {
 	pair "$1"
 	tap_run weft-verbs "$IP_A"
+}
+
+# The largest CQ and SRQ are 16 MB each; the program itself is small.
+rings_count() {
+	local group=/run/cgroup/rings peak
+	mkdir -p /run/cgroup
+	mountpoint -q /run/cgroup || mount -t cgroup2 none /run/cgroup || fail "no cgroups"
+	echo +memory >/run/cgroup/cgroup.subtree_control || fail "no memory cgroups"
+	mkdir -p $group
+	pair "$1"
+	# shellcheck disable=SC2016 # for the inner shell
+	run bash -c 'echo $$ >"$1/cgroup.procs" && exec weft-verbs "$2" the-largest-queues-can-be-had' \
+		in $group "$IP_A"
+	read -r peak <$group/memory.peak
+	rmdir $group
+	[ "$peak" -gt $((32 << 20)) ] || fail "only $peak bytes were counted"
 }
 
 spoilt_rings() {
