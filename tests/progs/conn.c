@@ -129,9 +129,9 @@ void conn_listen(struct conn *c, const char *addr, const char *port)
 void conn_await_request(struct conn *c)
 {
 	c->gone = false;
-	/* A server waits as long as it takes. */
+	/* A server waits as long as it takes for the first. */
 	if (!c->next)
-		await(c, RDMA_CM_EVENT_CONNECT_REQUEST, -1);
+		await(c, RDMA_CM_EVENT_CONNECT_REQUEST, c->shares ? c->timeout_ms : -1);
 	c->id = c->next;
 	c->next = NULL;
 }
@@ -185,6 +185,30 @@ static void make_srq(struct conn *c)
 		fail("ibv_create_srq: %s", strerror(errno));
 }
 
+void conn_share(struct conn *c, struct conn *other)
+{
+	*c = *other;
+	c->shares = true;
+	c->gone = false;
+	c->id = NULL;
+	c->n_mrs = 0;
+	other->next = NULL;
+}
+
+static void make_cq(struct conn *c, uint32_t len)
+{
+	ask_device(c);
+	c->pd = ibv_alloc_pd(c->id->verbs);
+	c->comp = ibv_create_comp_channel(c->id->verbs);
+	if (!c->pd || !c->comp)
+		fail("PD or completion channel: %s", strerror(errno));
+	c->cq = ibv_create_cq(c->id->verbs, len, NULL, c->comp, 0);
+	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
+		fail("CQ of %u: %s", len, strerror(errno));
+	if (c->srq_wr)
+		make_srq(c);
+}
+
 void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -195,16 +219,8 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 	};
 
-	ask_device(c);
-	c->pd = ibv_alloc_pd(c->id->verbs);
-	c->comp = ibv_create_comp_channel(c->id->verbs);
-	if (!c->pd || !c->comp)
-		fail("PD or completion channel: %s", strerror(errno));
-	c->cq = ibv_create_cq(c->id->verbs, send_wr + recv_wr, NULL, c->comp, 0);
-	if (!c->cq || ibv_req_notify_cq(c->cq, 0))
-		fail("CQ: %s", strerror(errno));
-	if (c->srq_wr)
-		make_srq(c);
+	if (!c->cq)
+		make_cq(c, c->cq_len ? c->cq_len : send_wr + recv_wr);
 	attr.pd = c->pd;
 	attr.srq = c->srq;
 	attr.send_cq = c->cq;
@@ -323,13 +339,8 @@ int conn_poll(struct conn *c, struct ibv_wc *wc, int n, int timeout_ms)
 	}
 }
 
-void conn_close(struct conn *c)
+static void free_cq(struct conn *c)
 {
-	rdma_disconnect(c->id);
-	rdma_destroy_qp(c->id);
-	while (c->n_mrs)
-		if (ibv_dereg_mr(c->mrs[--c->n_mrs]))
-			fail("ibv_dereg_mr: %s", strerror(errno));
 	if (c->srq && ibv_destroy_srq(c->srq))
 		fail("ibv_destroy_srq: %s", strerror(errno));
 	c->srq = NULL;
@@ -339,6 +350,18 @@ void conn_close(struct conn *c)
 		fail("ibv_destroy_comp_channel: %s", strerror(errno));
 	if (ibv_dealloc_pd(c->pd))
 		fail("ibv_dealloc_pd: %s", strerror(errno));
+	c->cq = NULL;
+}
+
+void conn_close(struct conn *c)
+{
+	rdma_disconnect(c->id);
+	rdma_destroy_qp(c->id);
+	while (c->n_mrs)
+		if (ibv_dereg_mr(c->mrs[--c->n_mrs]))
+			fail("ibv_dereg_mr: %s", strerror(errno));
+	if (!c->shares)
+		free_cq(c);
 	if (rdma_destroy_id(c->id))
 		fail("rdma_destroy_id: %s", strerror(errno));
 	c->id = NULL;

@@ -2,7 +2,7 @@
 /*
  * One RC connection by rdma_cm with one CQ, for test programs: everything that
  * goes wrong ends the program with a line that says what, and nothing waits for
- * ever. Nothing here knows weft.
+ * ever. Nothing here knows weft. Connections may share the CQ: conn_share().
  */
 #ifndef CONN_H
 #define CONN_H
@@ -26,12 +26,14 @@ struct conn {
 	uint32_t srq_wr;		/* not 0: receives come from an SRQ of so many */
 	struct ibv_srq *srq;
 	uint32_t max_sge;		/* of a send; 0: 1 */
+	uint32_t cq_len;		/* 0: what one QP needs */
 	uint32_t max_inline;		/* granted */
 	int ird, ord;			/* what the device can */
 	int timeout_ms;			/* of anything that is waited for */
 	bool busy_poll;			/* do not sleep on events */
 	bool extended;			/* the QP is posted to by ibv_wr_* */
 	bool gone;			/* the peer has disconnected */
+	bool shares;			/* PD, CQ and channels are another's */
 	uint8_t peer[CONN_PRIVATE];	/* the peer's private data */
 	struct ibv_mr *mrs[8];		/* all that conn_reg() gave out */
 	unsigned int n_mrs;
@@ -49,7 +51,14 @@ void conn_await_request(struct conn *c);
 /* Client: c->id is bound to a device afterwards. */
 void conn_resolve(struct conn *c, const char *host, const char *port);
 
-/* PD, CQ and QP on the device of c->id. */
+/*
+ * A new connection, @c, with the event channel, listener, PD, CQ and settings of
+ * @other, which must outlive it, and with the request that @other holds for its
+ * successor. Disconnects are noted for the connection that waits.
+ */
+void conn_share(struct conn *c, struct conn *other);
+
+/* PD and CQ if there are none yet, and QP, on the device of c->id. */
 void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t max_inline);
 
 /* After the receives are posted. Both return when the connection is there. */
@@ -65,7 +74,7 @@ struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access);
  */
 int conn_poll(struct conn *c, struct ibv_wc *wc, int n, int timeout_ms);
 
-/* Disconnects and frees all but the listener and the event channel. */
+/* Disconnects and frees all but the listener and the event channel, and what is shared. */
 void conn_close(struct conn *c);
 
 #endif
