@@ -229,6 +229,7 @@ static u32 feed(struct weft_conn *conn, u32 nseg)
 		weft_qpc_rx(&conn->qp->core, &in);
 		break;
 	case WEFT_MODE_DISCARD:
+		weft_count(conn, WEFT_CNT_RX_DROPPED, in.left);
 		break;
 	}
 	return 0;
@@ -370,6 +371,7 @@ int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp)
 		return -EBUSY;
 	weft_qp_hold(qp);
 	conn->qp = qp;
+	conn->tx.taken = qp->core.sq.taken;
 	rcu_assign_pointer(qp->conn, conn);
 	return 0;
 }
@@ -382,6 +384,7 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *to)
 	qp = conn->qp;
 	conn->qp = NULL;
 	to->qp = qp;
+	to->tx.taken = conn->tx.taken;
 	rcu_assign_pointer(qp->conn, to);
 	weft_conn_unlock(conn);
 }
@@ -444,7 +447,7 @@ void weft_conn_kick(struct weft_qp *qp)
 		weft_conn_lock(conn);
 		ours = conn->qp == qp;
 		if (ours) {
-			weft_count(conn, WEFT_CNT_KICKS, 1);
+			weft_count(conn, WEFT_CNT_DOORBELLS, 1);
 			weft_linger_begin(conn);
 			weft_conn_tx(conn);
 		}
@@ -555,6 +558,12 @@ void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
 	kfree(chunk);
 }
 
+/* Among the counters; a peer may say anything. */
+static u32 layer_of(const struct weft_term *t)
+{
+	return min_t(u32, t->layer, 3);
+}
+
 void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 {
 	struct weft_qp *qp = qp_of(core);
@@ -562,12 +571,12 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 	trace_weft_qp(core, ev);
 	switch (ev) {
 	case WEFT_EV_TERM_SENT:
-		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_OUT, 1);
+		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_OUT + layer_of(&core->term_out), 1);
 		if (core->error == WEFT_E_MPA_CRC)
 			weft_count(conn_of_qp(qp), WEFT_CNT_CRC_ERRORS, 1);
 		break;
 	case WEFT_EV_TERM_RECEIVED:
-		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_IN, 1);
+		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_IN + layer_of(&core->term_in), 1);
 		break;
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */

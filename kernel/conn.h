@@ -66,6 +66,7 @@ struct weft_tx {
 	u32 seg_off;			/* octets in the segment being filled */
 	u32 fpdus, segs;		/* of this batch: begun here, for the counters */
 	u32 run;			/* octets of the last run */
+	u32 taken;			/* the send queue's count of requests, when last looked at */
 	u32 segs_out;			/* TCP's own count, when last looked at */
 	bool eor;			/* the batch ends a segment early */
 	bool full;			/* TCP's send buffer is: write_space goes on */

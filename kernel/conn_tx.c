@@ -325,6 +325,14 @@ static bool may_fill(const struct weft_conn *conn)
 	return conn->qp && conn->rx_mode == WEFT_MODE_FULL && !conn->tx.broken;
 }
 
+static void count_requests(struct weft_conn *conn)
+{
+	u32 taken = conn->qp->core.sq.taken;
+
+	weft_count(conn, WEFT_CNT_REQUESTS, taken - conn->tx.taken);
+	conn->tx.taken = taken;
+}
+
 void weft_conn_tx(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
@@ -344,6 +352,8 @@ void weft_conn_tx(struct weft_conn *conn)
 		set_bit(WEFT_CF_PENDING, &conn->flags);
 	if (tx->off == tx->end)
 		put_buf(tx);
+	if (conn->qp)
+		count_requests(conn);
 	tell_done(conn);
 }
 

@@ -10,15 +10,22 @@
 
 static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_RX_FPDUS]		= { .name = "rx_fpdus" },
+	[WEFT_CNT_RX_DROPPED]		= { .name = "rx_dropped_bytes" },
 	[WEFT_CNT_TX_FPDUS]		= { .name = "tx_fpdus" },
 	[WEFT_CNT_TX_CALLS]		= { .name = "tx_calls" },
 	[WEFT_CNT_TX_SEGS_ALIGNED]	= { .name = "tx_segs_aligned" },
 	[WEFT_CNT_TX_SEGS]		= { .name = "tx_segs" },
-	[WEFT_CNT_KICKS]		= { .name = "kicks" },
+	[WEFT_CNT_REQUESTS]		= { .name = "requests" },
+	[WEFT_CNT_DOORBELLS]		= { .name = "doorbells" },
 	[WEFT_CNT_CRC_ERRORS]		= { .name = "crc_errors" },
-	[WEFT_CNT_TERM_IN]		= { .name = "terminates_in" },
-	[WEFT_CNT_TERM_OUT]		= { .name = "terminates_out" },
-	[WEFT_CNT_RX_DROPS]		= { .name = "rx_drops" },
+	[WEFT_CNT_TERM_IN]		= { .name = "terminates_in_rdmap" },
+	[WEFT_CNT_TERM_IN + 1]		= { .name = "terminates_in_ddp" },
+	[WEFT_CNT_TERM_IN + 2]		= { .name = "terminates_in_mpa" },
+	[WEFT_CNT_TERM_IN + 3]		= { .name = "terminates_in_other" },
+	[WEFT_CNT_TERM_OUT]		= { .name = "terminates_out_rdmap" },
+	[WEFT_CNT_TERM_OUT + 1]		= { .name = "terminates_out_ddp" },
+	[WEFT_CNT_TERM_OUT + 2]		= { .name = "terminates_out_mpa" },
+	[WEFT_CNT_TERM_OUT + 3]		= { .name = "terminates_out_other" },
 };
 static_assert(ARRAY_SIZE(weft_counter_names) == WEFT_CNT_NR);
 

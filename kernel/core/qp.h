@@ -79,6 +79,7 @@ struct weft_wqe_info {
 struct weft_sqq {
 	struct weft_ringq q;		/* idx: oldest entry not yet completed */
 	u32 pulled;			/* next entry to copy from the ring */
+	u32 taken;			/* entries copied so far; for the host's counters */
 	u32 next;			/* next entry to send, or being sent */
 	u32 sent;			/* entries before it are copied: see weft_tx_sent() */
 	u32 max_slots;			/* longest WQE allowed by creation */

@@ -47,6 +47,7 @@ int weft_sq_pull(struct weft_qpc *qp)
 	info->state = WEFT_WQE_QUEUED;
 	info->status = weft_wqe_check(w, info->nslots, qp->kernel, &info->len);
 	sq->pulled += info->nslots;
+	sq->taken++;
 	return 1;
 }
 
