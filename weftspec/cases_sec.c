@@ -25,6 +25,27 @@ static void other_stream(struct ctx *c)
 	}
 }
 
+/* Nor does it go by a Send with Invalidate of another stream. */
+static void other_stream_invalidates(struct ctx *c)
+{
+	struct cmd k = { .op = REFL_BIND, .arg = REFL_RW };
+	struct stream *s, *t;
+	struct seg g;
+	uint32_t stag;
+	uint8_t b[8];
+
+	pair(c, &s, &t);
+	stag = command_wait(s, &k);
+	g = mk_send(t, TEXT8, 8);
+	g.op = OP_SEND_INV;
+	g.inval = stag;
+	send_seg(t, &g);
+	EXPECT_END(t, T(0, 1, 0x09, MD), ALT(0, 2, 0x09, MD),
+		   ALT(0, 1, 0x03, MD));
+	CHECK(c, read_peer(s, stag, s->t.r[REFL_RW].addr, b, 8),
+	      "its own stream can use it still", "it was invalidated");
+}
+
 /* The region goes while half of a Write's FPDU is in. */
 static void revoked_between(struct ctx *c)
 {
@@ -253,6 +274,7 @@ static void survives(struct ctx *c)
 const struct wcase cases_sec[] = {
 	{ "SEC-02", "write", B, other_stream, N_ULP | N_INV, 0, 0, 0 },
 	{ "SEC-02", "read", B, other_stream, N_ULP | N_INV, 0, 1, 0 },
+	{ "SEC-02", "invalidate", B, other_stream_invalidates, N_ULP | N_INV, 0, 0, 0 },
 	{ "SEC-04", NULL, B, revoked_between, N_ULP, 0, 0, 0 },
 	{ "SEC-06", NULL, R, small_cq, N_ULP, 0, 0, 0 },
 	{ "SEC-07", NULL, B, ird_apart, N_ULP | N_IRD, 0, 0, 0 },

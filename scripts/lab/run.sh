@@ -158,6 +158,7 @@ case " $drivers " in
 *' weft '*)
 	"$WEFT_TOP/scripts/build-provider.sh" >&2
 	make -s -C "$WEFT_TOP/tests/progs" >&2
+	with_lock weftspec make -s -C "$WEFT_TOP/weftspec" >&2
 	;;
 esac
 run=$WEFT_BUILD/lab/$lab.$name

@@ -251,6 +251,7 @@ run() {
 clean_here() {
 	local dev driver bad=0
 	kill_users
+	[ ! -d /sys/module/weft_krefl ] || within 20 rmmod weft_krefl || stuck "weft_krefl cannot be unloaded"
 	for dev in /sys/class/infiniband/*; do
 		[ -e "$dev" ] || continue
 		dev=${dev##*/}

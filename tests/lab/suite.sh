@@ -5,7 +5,8 @@
 #
 # A suite is a file suites/SUITE.sh with a function `tests` that prints one test a line,
 # "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON`, by a failing
-# last command, by the kernel's log, or by what it leaves behind. It is run by one-test.sh.
+# last command, by the kernel's log, or by what it leaves behind. It is run by one-test.sh, for
+# 180 seconds at most, or what a line TEST_TIMEOUT=SECONDS of the suite says.
 lab=$(cd "$(dirname "$0")" && pwd)
 
 if [ "$1" = --plan ]; then
@@ -24,14 +25,15 @@ fi
 
 # One test, with all that follows it. Prints the reason if it failed.
 one() {
-	local suite=$1 name=$2 bad='' left='' side kernels='a b'
+	local suite=$1 name=$2 bad='' left='' side kernels='a b' limit
 	[ "$WEFT_LINK" = netns ] && kernels=a
 	shift 2
 	export TEST_DIR=$SHARE/tests/$suite/$name
 	mkdir -p "$TEST_DIR"
 	for side in $kernels; do at "$side" klog_mark "$suite/$name"; done
 
-	if ! timeout -k 5 "${TEST_TIMEOUT:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
+	limit=$(sed -n 's/^TEST_TIMEOUT=//p' "$lab/suites/$suite.sh")
+	if ! timeout -k 5 "${limit:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
 		bad=$(grep '^FAIL: ' "$TEST_DIR/out" | head -n 1)
 		bad=${bad:-"time-out or a failing command; $(tail -n 1 "$TEST_DIR/out")"}
 	fi
