@@ -157,10 +157,10 @@ prepare_kernel
 case " $drivers " in
 *' weft '*)
 	"$WEFT_TOP/scripts/build-provider.sh" >&2
-	make -s -C "$WEFT_TOP/tests/progs" >&2
-	with_lock weftspec make -s -C "$WEFT_TOP/weftspec" >&2
 	;;
 esac
+make -s -C "$WEFT_TOP/tests/progs" >&2
+with_lock weftspec make -s -C "$WEFT_TOP/weftspec" >&2
 run=$WEFT_BUILD/lab/$lab.$name
 rm -rf "$run"
 mkdir -p "$run"

@@ -41,6 +41,7 @@ start_of_initiator() {
 kernel_consumer() {
 	local connect=/sys/module/weft_krefl/parameters/connect
 	pair weft:weft 9000
+	# shellcheck disable=SC2154 # of /run/weft/env
 	on_b insmod "${KO_weft_kmod%/*}/weft_krefl.ko" listen="$IP_B:7473"
 	start_starter
 	judge --peer "$IP_B:7473" --listen 0 \
@@ -75,7 +76,7 @@ start_of_initiator() {
 set_option_b() { on_b bash -c "echo ${1#*=} >/sys/class/infiniband/$DEV_B/weft/${1%%=*}"; }
 
 # Silent for long, a run would be taken for dead.
-told() { echo "# $*" >>$SHARE/job.out; }
+told() { echo "# $*" >>"$SHARE/job.out"; }
 
 # The debug kernel has one slow processor, an emulated machine two that are slower.
 judge() {
