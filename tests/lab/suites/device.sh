@@ -24,6 +24,8 @@ tests() {
 	END
 	# User mode has no tracefs.
 	[[ $D != weft || ${KERNEL-} != stock ]] || echo "tracepoints tracepoints"
+	# The mode cannot be changed while there is another namespace, and b is one in user mode.
+	[[ ${KERNEL-} != stock ]] || echo "exclusive-mode-device-moves-and-ends-with-its-netns exclusive"
 }
 
 devices() { rdma link show | grep -c "^link ${D}"; }
@@ -38,6 +40,33 @@ dummy() {
 
 # How long something may take that must not wait for anybody else.
 soon() { within 10 "$@" || fail "$* did not end soon and well ($?)"; }
+
+exclusive() {
+	local rc=0
+	load "$D" || fail "$D does not load"
+	rdma system set netns exclusive || fail "no exclusive mode"
+	(exclusive_pair) || rc=1
+	ip netns del c
+	wait_for 10 no_devices || rc=1
+	rdma system set netns shared || rc=1
+	[ $rc = 0 ] || fail "not in exclusive mode"
+}
+
+no_devices() { [ "$(devices)" = 0 ]; }
+
+# Two devices on a veth, one in a namespace of its own; everything goes with that.
+exclusive_pair() {
+	ip netns add c && ip link add d0 type veth peer name d1 && ip link set d1 netns c || exit 1
+	ip addr add 10.8.0.1/24 dev d0 && ip link set d0 up
+	ip netns exec c ip addr add 10.8.0.2/24 dev d1
+	ip netns exec c ip link set d1 up
+	add "${D}7" d0 && ip netns exec c rdma link add "${D}8" type "$D" netdev d1 || exit 1
+	rdma dev set "${D}8" netns c || { echo "the device does not move" && exit 1; }
+	[ "$(devices)" = 1 ] || { echo "both devices are still seen" && exit 1; }
+	ip netns exec c rping -s -a 10.8.0.2 -C 3 >"$TEST_DIR/server.log" 2>&1 </dev/null &
+	sleep 2
+	run rping -c -a 10.8.0.2 -C 3 -v
+}
 
 link_add_and_del() {
 	load "$D" || fail "$D does not load"
