@@ -21,6 +21,13 @@
 
 #define BATCH	64		/* posted between two looks at the CQ, and taken from it */
 
+/*
+ * The provider of siw takes a ring that lies at 0x90000 of the device file for an
+ * error (SIW_INVAL_UOBJ_KEY), and the rings of many QPs come by there. This CQ,
+ * which is first, lies there itself.
+ */
+#define MIN_SHARED_CQ	20000
+
 /* Where the peer may write, or read. */
 struct target {
 	uint64_t addr;		/* big-endian */
@@ -93,11 +100,13 @@ static void size_queues(void)
 		r.recvs = 4;
 	}
 	r.lead->cq_len = r.run.connections * (r.sends + r.recvs);
-	/* All that idle connections have is their queues. */
+	/* All that idle connections have is their queues; nothing completes. */
 	if (r.run.job == JOB_IDLE) {
 		r.sends = r.recvs = r.run.depth;
-		r.lead->cq_len = 256;
+		r.lead->cq_len = 0;
 	}
+	if (r.run.connections > 1 && r.lead->cq_len < MIN_SHARED_CQ)
+		r.lead->cq_len = MIN_SHARED_CQ;
 	/* Whoever is not asked for anything need not spin. */
 	r.lead->busy_poll = !r.run.sleep && !(r.server && r.run.job == JOB_READ);
 }

@@ -63,7 +63,7 @@ static int listen_on(const char *addr, const char *port)
 	look_up(addr, port, AI_PASSIVE);
 	fd = socket(t.ai->ai_family, SOCK_STREAM, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
-	    bind(fd, t.ai->ai_addr, t.ai->ai_addrlen) || listen(fd, 8))
+	    bind(fd, t.ai->ai_addr, t.ai->ai_addrlen) || listen(fd, 1024))
 		fail("listening on port %s: %s", port, strerror(errno));
 	return fd;
 }

@@ -257,7 +257,7 @@ static uint32_t at_least_one(uint32_t n)
  * under way, and beside what moves in the window.
  */
 #define MAX_UNDER_WAY	8192
-#define MAX_CHUNKS	(64u << 20)
+#define MAX_CHUNKS	(16u << 20)
 
 static void settle_depth(struct run *r)
 {
