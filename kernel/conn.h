@@ -81,7 +81,7 @@ struct weft_linger {
 	struct hrtimer timer;
 	u64 began, ended, took;		/* the doorbell's last run */
 	u32 streak, needed;		/* doorbells in a row, and how many make us linger */
-	u32 from, calls;		/* where the send queue was when the time began; since then */
+	u32 from, calls;		/* where the user was when the time began; since then */
 };
 
 /* An initiator's side of MPA start-up, until it is over. */

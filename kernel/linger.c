@@ -17,7 +17,8 @@
  *
  * A run that sends much is worth its call, and does not count; nor does a kernel
  * consumer's. A ping-pong never lingers: its next post follows the peer's answer, which takes
- * longer than the run that sent the question. One QP of a CQ lingers at a time.
+ * longer than the run that sent the question. One QP of a CQ lingers at a time, and only in
+ * RTS: before that a QP may pass to another connection, whose timer does not run.
  */
 #include <linux/hrtimer.h>
 
@@ -57,11 +58,17 @@ void weft_linger_exit(struct weft_conn *conn)
 	hrtimer_cancel(&conn->linger.timer);
 }
 
+static u32 posted_to(const struct weft_conn *conn)
+{
+	return READ_ONCE(conn->qp->core.sq.q.ring->user_idx);
+}
+
+/* What waits already, for TCP perhaps, is no reason to look again. */
 static void start(struct weft_conn *conn)
 {
 	struct weft_linger *l = &conn->linger;
 
-	l->from = conn->qp->core.sq.pulled;
+	l->from = posted_to(conn);
 	l->calls = 1;
 	hrtimer_start(&l->timer, ns_to_ktime(LINGER_NS), HRTIMER_MODE_REL_SOFT);
 }
@@ -79,7 +86,8 @@ void weft_linger_begin(struct weft_conn *conn)
 			l->streak--;
 		return;
 	}
-	if (++l->streak < l->needed || qp->core.linger || !weft_cq_linger(qp->scq, qp))
+	if (++l->streak < l->needed || qp->core.linger || qp->core.state != WEFT_QPS_RTS ||
+	    !weft_cq_linger(qp->scq, qp))
 		return;
 	qp->core.linger = true;
 	start(conn);
@@ -114,7 +122,7 @@ void weft_linger_judge(struct weft_conn *conn)
 	    !conn->qp->core.linger)
 		return;
 	/* A user that lies here lingers at its own expense. */
-	posted = READ_ONCE(conn->qp->core.sq.q.ring->user_idx) - l->from;
+	posted = posted_to(conn) - l->from;
 	if (posted > SLOTS_MIN * l->calls) {
 		l->needed = STREAK_MIN;
 		start(conn);
