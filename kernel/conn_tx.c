@@ -275,15 +275,17 @@ static void count_batch(struct weft_conn *conn)
 }
 
 /*
- * Will the next batch of this run follow the one in hand? Only if TCP has room
- * for it for certain: what waits for a call that never comes is not sent.
+ * Will the next batch of this run follow the one in hand? Only if TCP seems to have
+ * room for it: what waits for the next call is sent by that. If TCP then refuses, for
+ * want of memory, the acknowledgement of a whole segment sends it: so there is one.
  */
 static bool goes_on(const struct weft_conn *conn)
 {
 	const struct sock *sk = conn->sk;
 	u32 len = conn->tx.end;
 
-	return weft_tx_amid(&conn->qp->core) && conn->tx.run + len < WEFT_TX_SLICE &&
+	return weft_tx_amid(&conn->qp->core) && len >= conn->tx.mss &&
+	       conn->tx.run + len < WEFT_TX_SLICE &&
 	       sk->sk_wmem_queued + 2 * len < READ_ONCE(sk->sk_sndbuf);
 }
 
