@@ -78,6 +78,9 @@ static struct weft_conn *enter(struct weft_qp *qp)
 	if (conn && !refcount_inc_not_zero(&conn->users))
 		conn = NULL;
 	rcu_read_unlock();
+	/* Then the core is as its connection left it: see weft_conn_release_qp(). */
+	if (!conn)
+		smp_rmb();
 	return conn;
 }
 
@@ -407,7 +410,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 	qp->core.st = NULL;
 	qp->core.orq = NULL;
 	qp->core.irq = NULL;
-	/* The core as we leave it; pairs with has_conn(). */
+	/* The core as we leave it; pairs with has_conn() and enter(). */
 	smp_wmb();
 	RCU_INIT_POINTER(qp->conn, NULL);
 	/* A kick that came in while qp->conn still led here will find no QP; pairs
