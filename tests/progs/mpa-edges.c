@@ -159,6 +159,7 @@ static void end_behind_the_reply(const char *name, bool reset)
 /* iw_cm handles one event after another: @crowd's requests keep it from @small's. */
 #define CROWD		128
 #define SMALL		4
+#define PORTS		32	/* tried for a listener */
 
 static int dial(const struct sockaddr *to, socklen_t len)
 {
@@ -195,17 +196,36 @@ struct target {
 	int fd[CROWD], n;
 };
 
+/*
+ * rdma_cm chooses among the ports that it knows of; TCP may have given one of those away,
+ * to one of our own connections perhaps: then another.
+ */
+static bool listen_somewhere(struct target *t, struct sockaddr *any_port)
+{
+	if (rdma_create_id(t->events, &t->id, NULL, RDMA_PS_TCP))
+		fail("rdma_create_id: %s", strerror(errno));
+	if (!rdma_bind_addr(t->id, any_port) && !rdma_listen(t->id, 2 * CROWD))
+		return true;
+	if (errno != EADDRINUSE)
+		fail("listening: %s", strerror(errno));
+	rdma_destroy_id(t->id);
+	return false;
+}
+
 /* A listener on a port of its own, and @n connections that have not yet said a word. */
 static void target_open(struct target *t, int n)
 {
 	struct sockaddr_storage to;
+	int tries = PORTS;
 
 	memcpy(&to, addr->ai_addr, addr->ai_addrlen);
 	((struct sockaddr_in *)&to)->sin_port = 0;
 	t->events = rdma_create_event_channel();
-	if (!t->events || rdma_create_id(t->events, &t->id, NULL, RDMA_PS_TCP) ||
-	    rdma_bind_addr(t->id, (struct sockaddr *)&to) || rdma_listen(t->id, 2 * CROWD))
-		fail("listening: %s", strerror(errno));
+	if (!t->events)
+		fail("rdma_create_event_channel: %s", strerror(errno));
+	while (!listen_somewhere(t, (struct sockaddr *)&to))
+		if (!--tries)
+			fail("listening: no port is free");
 	((struct sockaddr_in *)&to)->sin_port = rdma_get_src_port(t->id);
 	for (t->n = 0; t->n < n; t->n++)
 		t->fd[t->n] = dial((struct sockaddr *)&to, addr->ai_addrlen);
