@@ -69,10 +69,6 @@ verdict() {
 	[ "$passed" -ge "$1" ] || fail "$counts, but $1 should pass"
 }
 
-start_of_initiator() {
-	echo "echo exec weft-reflector --connect $IP_A:{port} {args} | exec busybox nc $IP_B 7472"
-}
-
 set_option_b() { on_b bash -c "echo ${1#*=} >/sys/class/infiniband/$DEV_B/weft/${1%%=*}"; }
 
 # Silent for long, a run would be taken for dead.
