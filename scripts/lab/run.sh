@@ -8,7 +8,9 @@
 #                 one user-mode Linux, machine b being a network namespace
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
-#              VERIFY_MB for the suite verify: see there
+#              VERIFY_MB, CHURN, FAULTS for the suites of those names: see there
+#              TEST_TIMEOUT  seconds that one test may take (180)
+#              QUIET_LIMIT   seconds without output after which a run is dead (240)
 #              TESTS    for suites: an extended regular expression for names of tests
 # Everything of a run is kept in build/lab/LAB.NAME/ (the folder's name is printed).
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
@@ -60,6 +62,9 @@ write_env() {
 	echo "PAIRS='${PAIRS-}'"
 	echo "TESTS='${TESTS-}'"
 	echo "VERIFY_MB='${VERIFY_MB-}'"
+	echo "CHURN='${CHURN-}'"
+	echo "FAULTS='${FAULTS-}'"
+	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
 	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
 	echo "PATH='$WEFT_BUILD/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"

@@ -1,0 +1,199 @@
+# shellcheck shell=bash
+# What comes and goes leaves nothing behind, and goes soon: connections by the hundred, connects
+# that nobody answers, devices, netdevs, modules, programs and namespaces taken away under traffic.
+# That nothing is left is what the runner looks at after each test; each step has 5 s.
+# Environment: CHURN  full: as often as a release asks; else a few times
+
+tests() {
+	cat <<-END
+		connect-and-disconnect-$(often 1000 100)-times connects $(often 1000 100)
+		black-hole-destroyed-at-once black_hole $(often 100 10)
+		black-hole-program-killed black_hole_killed $(often 20 2)
+		link-del-under-traffic-$(often 100 3)-times repeat $(often 100 3) link_del
+		netdev-removed-under-traffic-$(often 20 2)-times repeat $(often 20 2) netdev_removed
+		rmmod-under-traffic-$(often 20 2)-times repeat $(often 20 2) unload
+		client-killed-under-traffic repeat $(often 10 2) killed client
+		server-killed-under-traffic repeat $(often 10 2) killed server
+		netns-ends-with-everything-in-it repeat $(often 10 2) netns_ends
+	END
+}
+
+often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
+
+PORT=7472
+hole=10.7.0.99 hole_hex=6300070A
+
+# soon COMMAND...: one step.
+soon() {
+	local start=${EPOCHREALTIME/./} took
+	within 5 "$@" || fail "$* did not end soon and well ($?)"
+	took=$((${EPOCHREALTIME/./} - start))
+	[ $took -le "${longest:-0}" ] || longest=$took
+}
+
+repeat() {
+	local i longest=0
+	for ((i = 0; i < $1; i++)); do
+		round=$i
+		"${@:2}"
+	done
+	echo "$1 times, the longest step took $((longest / 1000)) ms"
+}
+
+connects() {
+	pair weft:weft
+	start_b server weft-churn -l -b "$IP_B"
+	wait_listen_b $PORT
+	run weft-churn -n "$1" "$IP_B"
+}
+
+# An address that is known, and nobody has.
+dig_hole() {
+	pair weft:weft
+	ip neigh replace $hole lladdr 02:00:00:00:00:99 dev eth0 nud permanent
+}
+
+black_hole() {
+	dig_hole
+	run weft-churn -x "$1" $hole
+}
+
+black_hole_killed() {
+	local i
+	dig_hole
+	for ((i = 0; i < $1; i++)); do
+		rping -c -a $hole -C 1 >"$TEST_DIR/rping.log" 2>&1 &
+		wait_for 5 something_connects || fail "nothing connects"
+		kill -9 $!
+		soon wait_for 5 is_over $!
+		wait $! 2>/dev/null
+		soon wait_for 5 nothing_connects
+	done
+}
+
+something_connects() { grep -q "$hole_hex:.* 02 " /proc/net/tcp; }
+nothing_connects() { ! something_connects; }
+
+is_running() { [ -s "$TEST_DIR/client.log" ]; }
+
+# traffic_to HOST [COMMAND...]: a client of a server at HOST; returns when data runs. $client is
+# its process.
+traffic_to() {
+	local host=$1
+	shift
+	: >"$TEST_DIR/client.log"
+	"$@" weft-churn -t 60 "$host" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	client=$!
+	wait_for 5 is_running || fail "no traffic; $(tail -n 1 "$TEST_DIR/client.log")"
+	pause 0.2
+	! is_over "$client" || fail "the client ended early; $(tail -n 1 "$TEST_DIR/client.log")"
+}
+
+# Between a and b.
+traffic() {
+	pair weft:weft
+	start_b "server$round" weft-churn -l -b "$IP_B"
+	wait_listen_b $PORT
+	traffic_to "$IP_B"
+}
+
+# Programs end by themselves when their device has gone, or their peer.
+client_over() {
+	soon wait_for 5 is_over "$client"
+	wait "$client"
+	[ $? = 3 ] || fail "the client did not see the end: $(tail -n 1 "$TEST_DIR/client.log")"
+}
+
+# In user mode b sees a's programs, too: not by what they have open.
+no_server_b() {
+	# shellcheck disable=SC2016 # the other shell's
+	on_b bash -c 'for dir in /proc/[0-9]*; do
+		argv=()
+		mapfile -d "" -t argv <$dir/cmdline
+		[ "${argv[0]-} ${argv[1]-}" != "weft-churn -l" ] || kill -9 "${dir#/proc/}"
+	done 2>/dev/null; true'
+}
+
+link_del() {
+	traffic
+	soon rdma link del "$DEV_A"
+	client_over
+	soon at b rdma link del "$DEV_B"
+	no_server_b
+}
+
+unload() {
+	traffic
+	soon rmmod weft
+	client_over
+	no_server_b
+	[ "$WEFT_LINK" = netns ] || soon on_b rmmod weft
+}
+
+# killed client|server
+killed() {
+	traffic
+	if [ "$1" = client ]; then
+		kill -9 "$client"
+		wait "$client" 2>/dev/null
+		# The server goes on to the next.
+		traffic_to "$IP_B"
+		kill -9 "$client"
+		wait "$client" 2>/dev/null
+	fi
+	no_server_b
+	[ "$1" = client ] || client_over
+	soon rdma link del "$DEV_A"
+	soon at b rdma link del "$DEV_B"
+}
+
+no_device() { [ ! -e "/sys/class/infiniband/$1" ]; }
+
+# A netdev of its own with both ends of the traffic on it.
+# on_dummy [COMMAND...]: they run by COMMAND.
+on_dummy() {
+	"$@" weft-churn -l -b 10.9.0.1 >"$TEST_DIR/server.log" 2>&1 </dev/null &
+	server=$!
+	wait_for 5 "$@" grep -q ":1D30 .* 0A " /proc/net/tcp || fail "no server"
+	traffic_to 10.9.0.1 "$@"
+}
+
+netdev_removed() {
+	load weft
+	ip link add d0 type dummy
+	ip addr add 10.9.0.1/24 dev d0
+	ip link set d0 up
+	rdma link add weft9 type weft netdev d0 || fail "link add"
+	wait_active a weft9
+	on_dummy
+	soon ip link del d0
+	soon wait_for 5 no_device weft9
+	client_over
+	kill -9 $server 2>/dev/null
+	wait $server 2>/dev/null
+	true
+}
+
+netns_ends() {
+	local watch
+	load weft
+	ip netns add short
+	ip -n short link set lo up
+	ip -n short link add d0 type dummy
+	ip -n short addr add 10.9.0.1/24 dev d0
+	ip -n short link set d0 up
+	nsenter --net=/run/netns/short rdma link add weft9 type weft netdev d0 || fail "link add"
+	wait_active a weft9
+	on_dummy nsenter --net=/run/netns/short
+	# Whoever has the device open from outside does not hold it up.
+	ibv_asyncwatch -d weft9 >"$TEST_DIR/watch.log" 2>&1 &
+	watch=$!
+	pause 0.3
+	soon ip netns del short
+	kill -9 "$client" "$server"
+	soon wait_for 5 no_device weft9
+	wait "$client" "$server" 2>/dev/null
+	kill -9 $watch
+	wait $watch 2>/dev/null
+	true
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections that come and go, for tests of what they leave behind:
+ *   weft-churn -l -b ADDR          serves one connection after another, for ever
+ *   weft-churn -n N HOST           N times: connect, one message, disconnect
+ *   weft-churn -x N HOST           N times: begin to connect, and destroy at once
+ *   weft-churn -t SECONDS HOST     Writes without pause; ends with 3 if the
+ *                                  connection ends first
+ * -p PORT is for all. Prints what took longest. Nothing here knows weft.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conn.h"
+
+#define DEPTH		16
+#define MSG		16384
+#define TIMEOUT		5000
+
+static struct conn c;
+static const char *port = "7472";
+static uint8_t buf[DEPTH * MSG];
+
+/* Where a client may write: the server's private data. */
+struct target {
+	uint64_t addr;
+	uint32_t rkey;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+/* ---- the server ---- */
+
+static bool post_recv(const struct ibv_mr *mr, uint64_t slot)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)buf + slot * MSG, .length = MSG,
+			       .lkey = mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return !ibv_post_recv(c.id->qp, &wr, &bad);
+}
+
+/* Takes what comes until the peer has gone. */
+static void take_all(const struct ibv_mr *mr)
+{
+	struct ibv_wc wc[DEPTH];
+	int n, i;
+
+	while (!c.gone) {
+		n = conn_poll(&c, wc, DEPTH, 1000);
+		for (i = 0; i < n; i++)
+			if (wc[i].status != IBV_WC_SUCCESS || !post_recv(mr, wc[i].wr_id))
+				return;
+	}
+}
+
+static void serve(const char *addr)
+{
+	struct target target;
+	struct ibv_mr *mr;
+	uint64_t slot;
+
+	conn_listen(&c, addr, port);
+	for (;;) {
+		conn_await_request(&c);
+		conn_make_qp(&c, DEPTH, DEPTH, 0);
+		mr = conn_reg(&c, buf, sizeof(buf),
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+		target = (struct target){ .addr = (uintptr_t)buf, .rkey = mr->rkey };
+		for (slot = 0; slot < DEPTH; slot++)
+			post_recv(mr, slot);
+		conn_accept(&c, &target, sizeof(target));
+		take_all(mr);
+		conn_close(&c);
+	}
+}
+
+/* ---- the client ---- */
+
+static struct ibv_mr *open_conn(const char *host)
+{
+	struct ibv_mr *mr;
+
+	conn_resolve(&c, host, port);
+	conn_make_qp(&c, DEPTH, DEPTH, 0);
+	mr = conn_reg(&c, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
+	conn_connect(&c, NULL, 0);
+	return mr;
+}
+
+static bool post(struct ibv_send_wr *wr, const struct ibv_mr *mr, uint32_t len)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)buf + wr->wr_id * MSG, .length = len,
+			       .lkey = mr->lkey };
+	struct ibv_send_wr *bad;
+
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	return !ibv_post_send(c.id->qp, wr, &bad);
+}
+
+static void post_write(const struct ibv_mr *mr, uint64_t slot)
+{
+	struct ibv_send_wr wr = { .wr_id = slot, .opcode = IBV_WR_RDMA_WRITE };
+	struct target target;
+
+	memcpy(&target, c.peer, sizeof(target));
+	wr.wr.rdma.remote_addr = target.addr + slot * MSG;
+	wr.wr.rdma.rkey = target.rkey;
+	if (!post(&wr, mr, MSG))
+		exit(3);
+}
+
+static void connect_once(const char *host)
+{
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND };
+	struct ibv_mr *mr = open_conn(host);
+	struct ibv_wc wc = {};
+
+	if (!post(&send, mr, 64))
+		fail("the message cannot be posted");
+	if (conn_poll(&c, &wc, 1, TIMEOUT) != 1 || wc.status != IBV_WC_SUCCESS)
+		fail("the message was not sent: %s", ibv_wc_status_str(wc.status));
+	conn_close(&c);
+}
+
+static void give_up_once(const char *host)
+{
+	struct rdma_conn_param param = {};
+
+	conn_resolve(&c, host, port);
+	conn_make_qp(&c, DEPTH, DEPTH, 0);
+	if (rdma_connect(c.id, &param))
+		fail("rdma_connect: %s", strerror(errno));
+	conn_close(&c);
+}
+
+static void repeat(void (*once)(const char *host), int n, const char *host)
+{
+	int64_t start, took, longest = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		start = now_ms();
+		once(host);
+		took = now_ms() - start;
+		longest = took > longest ? took : longest;
+	}
+	printf("%d times, the longest took %d ms\n", n, (int)longest);
+	if (longest > TIMEOUT)
+		fail("that is more than %d ms", TIMEOUT);
+}
+
+static void traffic(int seconds, const char *host)
+{
+	int64_t end = now_ms() + seconds * 1000LL;
+	struct ibv_mr *mr = open_conn(host);
+	struct ibv_wc wc[DEPTH];
+	uint64_t slot;
+	int n, i;
+
+	for (slot = 0; slot < DEPTH; slot++)
+		post_write(mr, slot);
+	printf("running\n");
+	fflush(stdout);
+	while (now_ms() < end) {
+		n = conn_poll(&c, wc, DEPTH, TIMEOUT);
+		if (n <= 0)
+			exit(3);
+		for (i = 0; i < n; i++) {
+			if (wc[i].status != IBV_WC_SUCCESS)
+				exit(3);
+			post_write(mr, wc[i].wr_id);
+		}
+	}
+	conn_close(&c);
+}
+
+int main(int argc, char **argv)
+{
+	const char *addr = NULL;
+	int opt, times = 0, holes = 0, seconds = 0;
+	bool server = false;
+
+	conn_program = "weft-churn";
+	c.timeout_ms = TIMEOUT;
+	while ((opt = getopt(argc, argv, "lb:p:n:x:t:")) != -1) {
+		switch (opt) {
+		case 'l': server = true; break;
+		case 'b': addr = optarg; break;
+		case 'p': port = optarg; break;
+		case 'n': times = atoi(optarg); break;
+		case 'x': holes = atoi(optarg); break;
+		case 't': seconds = atoi(optarg); break;
+		default: return 2;
+		}
+	}
+	if (server)
+		serve(addr);
+	if (argc - optind != 1)
+		return 2;
+	if (times)
+		repeat(connect_once, times, argv[optind]);
+	if (holes)
+		repeat(give_up_once, holes, argv[optind]);
+	if (seconds)
+		traffic(seconds, argv[optind]);
+	return 0;
+}
