@@ -176,7 +176,8 @@ static int mr_gather(struct weft_pages *pages, struct ib_umem *umem, u64 start)
 	if (!size)
 		return -EINVAL;
 	n = ib_umem_num_dma_blocks(umem, size);
-	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks), GFP_KERNEL_ACCOUNT);
+	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks),
+				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!pages->blocks)
 		return -ENOMEM;
 	pages->max_blocks = n;

@@ -115,13 +115,14 @@ static void qp_free_queues(struct weft_qp *qp)
 
 static int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s, struct ib_udata *udata)
 {
+	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	struct weft_sqq *sq = &qp->core.sq;
 
 	qp->sq_ring = weft_ring_mem_alloc(udata, s->sq_slots);
 	if (s->rq_slots)
 		qp->rq_ring = weft_ring_mem_alloc(udata, s->rq_slots);
-	sq->copy = kvzalloc(weft_sq_copy_size(s->sq_slots), GFP_KERNEL_ACCOUNT);
-	sq->info = kvcalloc(s->sq_slots, sizeof(*sq->info), GFP_KERNEL_ACCOUNT);
+	sq->copy = kvzalloc(weft_sq_copy_size(s->sq_slots), gfp);
+	sq->info = kvcalloc(s->sq_slots, sizeof(*sq->info), gfp);
 	if (qp->sq_ring && (qp->rq_ring || !s->rq_slots) && sq->copy && sq->info)
 		return 0;
 	qp_free_queues(qp);

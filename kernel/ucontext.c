@@ -78,7 +78,8 @@ void weft_disassociate_ucontext(struct ib_ucontext *ibuc)
 
 /*
  * A user's rings count for its memory cgroup. vmalloc_user(), whose memory
- * remap_vmalloc_range() would map, cannot be told so: see map_pages().
+ * remap_vmalloc_range() would map, cannot be told so: see map_pages(). Nobody
+ * is told in the log that there is no memory: a user could say it at will.
  */
 struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots)
 {
@@ -90,7 +91,7 @@ struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots)
 		return NULL;
 	m->size = PAGE_ALIGN(weft_ring_size(slots));
 	m->user = udata;
-	m->mem = __vmalloc(m->size, gfp | __GFP_ZERO);
+	m->mem = __vmalloc(m->size, gfp | __GFP_ZERO | __GFP_NOWARN);
 	if (!m->mem)
 		goto no_mem;
 	if (udata && rdma_user_mmap_entry_insert(&uc->ibuc, &m->entry, m->size))
