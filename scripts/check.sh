@@ -43,6 +43,11 @@ group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		scripts/lab/run.sh 6.12-debug churn faults
 }
+# A storage user's fifty connections under load, on two machines.
+group_nvme() {
+	DRIVERS=weft PAIRS=weft:weft CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
+		scripts/lab/run.sh vm nvme
+}
 # Every kernel that weft is built for: no warning, and sparse finds nothing.
 group_build() { scripts/check-build.sh stock 6.12-debug; }
 group_build_sid() { scripts/check-build.sh 7.2-smp; }
@@ -58,7 +63,7 @@ lanes=('kasan fuzz spec' 'build engine stacks provider vm')
 limit=1500 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' smp' lanes[1]+=' build_sid data spec_vm churn' limit=3600
+	lanes[0]+=' smp' lanes[1]+=' build_sid data spec_vm churn nvme' limit=3600
 fi
 [ $# = 0 ] || lanes=("$*")
 

@@ -1,0 +1,152 @@
+# shellcheck shell=bash
+# NVMe over RDMA, nvmet-rdma of the kernel on machine b and nvme-rdma on a: what a storage user
+# does. CRC is on, so a page that changes on its way shows (mkfs.ext3 over siw, 2020-03-16).
+# Environment: CHURN  full: 50 connects and disconnects under I/O, else 3
+
+PAIRS=${PAIRS:-weft:weft}
+
+tests() {
+	[[ $PAIRS == *weft:weft* ]] || return 0
+	cat <<-END
+		file-tree-on-ext4-reads-back file_tree ext4
+		file-tree-on-ext3-reads-back file_tree ext3
+		connect-and-disconnect-under-io-$(often 50 3)-times under_io $(often 50 3)
+		link-del-under-nvme link_del
+	END
+}
+
+often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
+
+NQN=nqn.2026-01.weft:test
+
+# soon COMMAND...
+soon() { within 10 "$@" || fail "$* did not end soon and well ($?)"; }
+
+target() { on_b bash "$WEFT_TOP/tests/lab/nvmet.sh" "$@" || fail "the target: $*"; }
+
+setup() {
+	# The kernel's own target listens in the first namespace: user mode has both ends there.
+	addr=$IP_B
+	[ "$WEFT_LINK" != netns ] || addr=$IP_A
+	pair weft:weft
+	target up "$addr"
+	load nvme_rdma || fail "no nvme_rdma"
+}
+
+# $disk: the block device, $ctrl: its controller.
+found_disk() {
+	local dev
+	disk=
+	for dev in /sys/class/nvme-subsystem/nvme-subsys*/nvme*n1 /sys/class/nvme/nvme*/nvme*n1; do
+		[ -b "/dev/${dev##*/}" ] && disk=/dev/${dev##*/} && return
+	done
+	return 1
+}
+
+plug_in() {
+	echo "transport=rdma,traddr=$addr,trsvcid=4420,nqn=$NQN,nr_io_queues=2" >/dev/nvme-fabrics ||
+		fail "no connection: $(dmesg | tail -n 2)"
+	wait_for 10 found_disk || fail "no block device"
+}
+
+plug_out() {
+	local ctrl
+	for ctrl in /sys/class/nvme/nvme*; do
+		[ -e "$ctrl" ] && soon unplug "$ctrl"
+	done
+}
+
+unplug() { echo 1 >"$1/delete_controller"; }
+
+no_crc_errors() {
+	local side dev
+	for side in a b; do
+		dev=$DEV_A
+		[ $side = a ] || dev=$DEV_B
+		on $side rdma statistic show link "$dev/1" >"$TEST_DIR/statistic-$side"
+		grep -q 'crc_errors 0' "$TEST_DIR/statistic-$side" || fail "CRC errors on $side, or no such counter"
+	done
+}
+
+take_down() {
+	plug_out
+	echo "unplugged"
+	rmmod nvme_rdma || fail "nvme_rdma cannot be unloaded"
+	echo "the target goes"
+	target down
+	# The core keeps CQs that its consumers share as long as there is a device: only without
+	# it does what is left show, which the core then says.
+	echo "the devices go"
+	[ ! -e "/sys/class/infiniband/$DEV_A" ] || soon rdma link del "$DEV_A"
+	soon at b rdma link del "$DEV_B"
+}
+
+write_tree() {
+	local i
+	cp -r "$WEFT_TOP/kernel" "$WEFT_TOP/tests/lab" "$WEFT_TOP/docs" "$1/" || return
+	for i in 1 2 3; do
+		head -c $((i * 5000001)) /dev/urandom >"$1/random$i" || return
+	done
+}
+
+sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 cksum); }
+
+# file_tree FILESYSTEM
+file_tree() {
+	setup
+	mkdir -p /run/tree /run/mnt
+	write_tree /run/tree || fail "no tree"
+	sums /run/tree >"$TEST_DIR/sums"
+	plug_in
+	TIME=100 run mkfs -t "$1" -q -F "$disk"
+	mount -t "$1" "$disk" /run/mnt || fail "mount"
+	cp -r /run/tree/. /run/mnt/ || fail "cp"
+	umount /run/mnt || fail "umount"
+	# Nothing that a read finds is left here.
+	plug_out
+	plug_in
+	TIME=100 run fsck -t "$1" -n -f "$disk"
+	mount -t "$1" -o ro "$disk" /run/mnt || fail "mount again"
+	rm -rf /run/mnt/lost+found 2>/dev/null
+	sums /run/mnt >"$TEST_DIR/sums-read" || fail "not everything can be read"
+	umount /run/mnt
+	rm -rf /run/tree
+	cmp "$TEST_DIR/sums" "$TEST_DIR/sums-read" || fail "the tree is not what was written"
+	no_crc_errors
+	take_down
+}
+
+# Reads and writes without pause until the disk goes.
+io() {
+	while [ -b "$disk" ] && dd if=/dev/zero of="$disk" bs=64k count=100 oflag=direct conv=nocreat &&
+		dd if="$disk" of=/dev/null bs=64k count=100 iflag=direct; do :; done >/dev/null 2>&1
+}
+
+under_io() {
+	local i worker
+	setup
+	for ((i = 0; i < $1; i++)); do
+		plug_in
+		io &
+		worker=$!
+		pause 0.5
+		plug_out
+		soon wait_for 10 is_over $worker
+		wait $worker
+	done
+	no_crc_errors
+	take_down
+}
+
+# The device goes, and the disk with it: nobody waits for anybody.
+link_del() {
+	local worker
+	setup
+	plug_in
+	io &
+	worker=$!
+	pause 0.5
+	soon rdma link del "$DEV_A"
+	soon wait_for 10 is_over $worker
+	take_down
+}
