@@ -9,6 +9,8 @@
 
 out=$WEFT_BUILD/check
 suites='device traffic programs verify consumer garbage'
+# Too long where a machine is emulated; check-full has them whole.
+changes='churn faults nvme'
 
 cd "$WEFT_TOP"
 
@@ -31,7 +33,7 @@ group_spec_vm() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh vm spec; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites spec health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites $changes spec health; }
 # And where two CPUs race.
 # shellcheck disable=SC2086
 group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites spec health; }
