@@ -4,8 +4,7 @@
  * needs, both ends in one process over the device that has ADDR, with one
  * allocation after another failing (/proc/thread-self/fail-nth, so each path
  * has its turn), until none is left to fail.
- *   weft-faults [-n INJECTIONS] [-w] ADDR
- * -w: nothing fails in this process; somebody else makes kernel workers fail.
+ *   weft-faults [-n INJECTIONS] ADDR
  * A process for each life, so that what it leaves behind is the kernel's to
  * free. Any step may fail; none may hang. Ends with the number of faults.
  */
@@ -273,14 +272,12 @@ static int child(int nth)
 
 int main(int argc, char **argv)
 {
-	int opt, lives = 0, wanted = 100, nth = 1, got, faults = 0, failed = 0, rounds = 0;
-	bool workers = false;
+	int opt, wanted = 100, nth = 1, got, faults = 0, failed = 0, rounds = 0;
 
 	conn_program = "weft-faults";
-	while ((opt = getopt(argc, argv, "n:w")) != -1) {
+	while ((opt = getopt(argc, argv, "n:")) != -1) {
 		switch (opt) {
 		case 'n': wanted = atoi(optarg); break;
-		case 'w': workers = true; break;
 		default: return 2;
 		}
 	}
@@ -291,14 +288,8 @@ int main(int argc, char **argv)
 	/* Looking for devices is the library's part; it keeps what it found. */
 	if (!ibv_get_device_list(NULL))
 		fail("no devices");
-	if (!workers && child(0) != WORKED)
+	if (child(0) != WORKED)
 		fail("it does not even work without faults");
-	if (workers) {
-		for (; lives < wanted; lives++)
-			failed += child(0) != WORKED;
-		printf("%d lives, %d failed\n", lives, failed);
-		return 0;
-	}
 	for (; faults < wanted; nth++) {
 		got = child(nth);
 		if (got == NOT_REACHED) {

@@ -130,6 +130,7 @@ under_io() {
 		io &
 		worker=$!
 		pause 0.5
+		! is_over $worker || fail "no I/O"
 		plug_out
 		soon wait_for 10 is_over $worker
 		wait $worker
