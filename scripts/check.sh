@@ -61,8 +61,8 @@ fi
 
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan fuzz spec' 'build engine stacks provider vm')
-limit=1500 # seconds, for one group
+lanes=('kasan' 'engine stacks provider fuzz spec vm build')
+limit=2400 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	lanes[0]+=' smp' lanes[1]+=' build_sid data spec_vm churn nvme' limit=3600
