@@ -304,7 +304,8 @@ klog_since() {
 	dmesg | awk -v mark="weft-lab: begin $1" 'seen {print} index($0, mark) {seen = 1}'
 }
 
-# klog_faults: lines of a kernel log on stdin that no healthy run has.
+# klog_faults: lines of a kernel log on stdin that no healthy run has. A program's own crash
+# ("traps: NAME[") is the program's.
 klog_faults() {
-	grep -E 'BUG:|kernel BUG|WARNING:|Oops|Call Trace|KASAN|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU|sleeping function called|blocked for more than|soft lockup|hard LOCKUP|rcu.*(stall|detected)|refcount_t:|list_(add|del) corruption|general protection|unregister_netdevice: waiting|memory leak|restrack:|[Ll]eaked|still held|Bad page|kernel panic'
+	grep -vE '\] traps: [^ ]+\[[0-9]+\]' | grep -E 'BUG:|kernel BUG|WARNING:|Oops|Call Trace|KASAN|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU|sleeping function called|blocked for more than|soft lockup|hard LOCKUP|rcu.*(stall|detected)|refcount_t:|list_(add|del) corruption|general protection|unregister_netdevice: waiting|memory leak|restrack:|[Ll]eaked|still held|Bad page|kernel panic'
 }
