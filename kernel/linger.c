@@ -15,10 +15,11 @@
  * The timer also judges: if few requests came, the send side goes to sleep as
  * usual, and it takes a longer streak of doorbells to linger again.
  *
- * A run that sends much is worth its call, and does not count; nor does a kernel
- * consumer's. A ping-pong never lingers: its next post follows the peer's answer, which takes
- * longer than the run that sent the question. One QP of a CQ lingers at a time, and only in
- * RTS: before that a QP may pass to another connection, whose timer does not run.
+ * Large requests gain, too: the ends of messages share segments and calls. A kernel
+ * consumer's posts never linger; nor does a ping-pong: its next post follows the
+ * peer's answer, which takes longer than the run that sent the question. One QP of a
+ * CQ lingers at a time, and only in RTS: before that a QP may pass to another
+ * connection, whose timer does not run.
  */
 #include <linux/hrtimer.h>
 
@@ -31,8 +32,6 @@
 /* Doorbells sooner than the run before took, less those later: at first, and at most. */
 #define STREAK_MIN	8
 #define STREAK_MAX	1024
-/* Octets of one run that are worth a doorbell. */
-#define RUN_LARGE	(32 * 1024)
 /* Slots filled for each time that we had to be called: more than that is worth it. */
 #define SLOTS_MIN	4
 
@@ -81,7 +80,7 @@ void weft_linger_begin(struct weft_conn *conn)
 
 	WRITE_ONCE(l->began, now);
 	l->calls++;
-	if (now - READ_ONCE(l->ended) >= READ_ONCE(l->took) || conn->tx.run >= RUN_LARGE) {
+	if (now - READ_ONCE(l->ended) >= READ_ONCE(l->took)) {
 		if (l->streak)
 			l->streak--;
 		return;
