@@ -80,7 +80,7 @@ struct weft_tx {
 struct weft_linger {
 	struct hrtimer timer;
 	u64 began, ended, took;		/* the doorbell's last run */
-	u32 streak, needed;		/* doorbells in a row, and how many make us linger */
+	u32 streak, needed;		/* doorbells too soon, and how many make us linger */
 	u32 from, calls;		/* where the user was when the time began; since then */
 };
 

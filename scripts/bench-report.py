@@ -65,12 +65,13 @@ def table(rows):
 
 
 def goals(rows):
-    missed = 0
+    missed = unmeasured = 0
     print("| cell | MTU | against | goal | measured | |")
     print("|---|---|---|---|---|---|")
     for cell, mtu, ours, theirs, goal, sense in GOALS:
         by = rows.get((cell, mtu), {})
         if not by.get(ours) or not by.get(theirs):
+            unmeasured += 1
             continue
         ratio = statistics.median(by[ours]) / statistics.median(by[theirs])
         met = ratio >= goal if sense == ">=" else ratio <= goal
@@ -86,16 +87,19 @@ def goals(rows):
         missed += ratio < 0.8
         print(f"| conns_1024 | 1500 | own peak | >= 0.8 | {ratio:.2f} | "
               f"{'met' if ratio >= 0.8 else 'missed'} |")
-    return missed
+    else:
+        unmeasured += 1
+    return missed, unmeasured
 
 
 def main():
     rows, missing = read(sys.argv[1])
     table(rows)
     print()
-    missed = goals(rows)
+    missed, unmeasured = goals(rows)
     print()
-    print(f"{missed} goals missed, {missing} figures could not be taken")
+    print(f"{missed} goals missed, {unmeasured} not measured, "
+          f"{missing} figures could not be taken")
 
 
 if __name__ == "__main__":
