@@ -203,7 +203,9 @@ struct open_view {
 	bool dying;			/* the QP is in error */
 	bool said;			/* and all is said; or a graceful close is */
 	bool closing;			/* a graceful close is under way */
+	bool mute;			/* an initiator that is to speak first has not yet */
 	u64 acked;			/* octets that the peer's TCP has taken */
+	u32 idle_ms;			/* since it last said so */
 };
 
 static struct open_view look(struct weft_conn *conn)
@@ -229,18 +231,52 @@ static struct open_view look(struct weft_conn *conn)
 	v.said = core->state != WEFT_QPS_TERM && (v.dying || conn->tx.fin) &&
 		 weft_conn_tx_done(conn);
 	v.closing = core->state == WEFT_QPS_CLOSING;
+	v.mute = core->rtr_await;
 	v.acked = tcp_sk(conn->sk)->bytes_acked;
+	v.idle_ms = jiffies_to_msecs(tcp_jiffies32 - tcp_sk(conn->sk)->rcv_tstamp);
 	weft_conn_unlock(conn);
 	return v;
 }
 
+/*
+ * A responder that agreed to peer-to-peer begins with a deadline for the
+ * initiator's RTR, which gives way to that of the connection's end. True if it
+ * passed, and nothing came.
+ */
+static bool rtr_missing(struct weft_conn *conn, const struct open_view *v, bool timeout)
+{
+	if (!conn->rtr_due || !(timeout || v->dying || v->closing || v->fin))
+		return false;
+	conn->rtr_due = false;
+	conn->deadline = 0;
+	return timeout && v->mute;
+}
+
+/*
+ * What was posted before a graceful close may take its time, if it moves: then the
+ * deadline counts from the last time that it did.
+ */
+static bool moves(struct weft_conn *conn, const struct open_view *v)
+{
+	unsigned int ms = READ_ONCE(conn->dev->close_timeout_ms);
+
+	if (v->dying || v->acked == conn->acked || v->idle_ms >= ms)
+		return false;
+	conn->acked = v->acked;
+	weft_cm_set_deadline(conn, ms - v->idle_ms);
+	return true;
+}
+
 static void open(struct weft_conn *conn, bool timeout)
 {
+	bool rtr_due = conn->rtr_due;
 	struct open_view v = look(conn);
 
-	/* What was posted before a graceful close may take its time, if it moves. */
-	if (timeout && !v.dying && v.acked != conn->acked)
-		timeout = false;
+	if (rtr_missing(conn, &v, timeout)) {
+		end(conn);
+		return;
+	}
+	timeout = timeout && !rtr_due && !moves(conn, &v);
 
 	if (v.fin && !v.closed && !conn->peer_fin) {
 		conn->peer_fin = true;
@@ -248,6 +284,9 @@ static void open(struct weft_conn *conn, bool timeout)
 	}
 	if (v.closed || timeout || (v.dying && v.said)) {
 		end(conn);
+		/* The peer had its time. */
+		if (timeout)
+			weft_cm_die(conn);
 		return;
 	}
 	if (v.said && !conn->shut) {

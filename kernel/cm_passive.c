@@ -148,7 +148,16 @@ void weft_cm_orphaned(struct weft_conn *conn)
 		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
 }
 
-/* A connection that TCP has accepted. */
+/* Did something come before our callbacks were there? */
+static bool has_news(const struct sock *sk)
+{
+	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
+}
+
+/*
+ * A connection that TCP has accepted. Its worker runs when there is something to
+ * read, and not before: so requests are told in the order in which they come.
+ */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
 	struct weft_conn *conn = weft_conn_new(listener->dev, WEFT_CONN_AWAIT_REQUEST);
@@ -164,7 +173,12 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	conn->listener = listener;
 	conn->parent = listener;
 	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms) / 2);
-	weft_cm_settle(conn);
+	if (has_news(conn->sk)) {
+		weft_cm_settle(conn);
+	} else {
+		weft_conn_arm(conn);
+		mutex_unlock(&conn->mutex);
+	}
 }
 
 /*
@@ -242,6 +256,9 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 		return err;
 	weft_conn_set_state(conn, WEFT_CONN_OPEN);
 	conn->deadline = 0;
+	conn->rtr_due = agreed.p2p;
+	if (conn->rtr_due)
+		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
 	id->add_ref(id);
 	conn->id = id;
 	return 0;

@@ -170,6 +170,20 @@ static void pass_on(struct weft_conn *conn)
 		schedule_bh(conn);
 }
 
+/*
+ * What arrived wants an answer: a Read Response, a Terminate. TCP has queued its
+ * data and is done with it, so the answer goes out from here, and takes the
+ * acknowledgement along.
+ */
+static void answer(struct weft_conn *conn)
+{
+	if (!sock_owned_by_user(conn->sk) &&
+	    test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+		weft_conn_tx(conn);
+	if (test_bit(WEFT_CF_PENDING, &conn->flags))
+		pass_on(conn);
+}
+
 void weft_conn_lock(struct weft_conn *conn)
 {
 	atomic_inc(&conn->holders);
@@ -316,8 +330,7 @@ static void data_ready(struct sock *sk)
 		goto out;
 	}
 	weft_conn_receive(conn);
-	if (test_bit(WEFT_CF_PENDING, &conn->flags))
-		pass_on(conn);
+	answer(conn);
 out:
 	read_unlock_bh(&sk->sk_callback_lock);
 }
@@ -561,10 +574,13 @@ void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
 	kfree(chunk);
 }
 
-/* Among the counters; a peer may say anything. */
-static u32 layer_of(const struct weft_term *t)
+/* @first: WEFT_CNT_TERM_IN or WEFT_CNT_TERM_OUT. A peer may say anything. */
+static void count_term(struct weft_qp *qp, u32 first, const struct weft_term *t)
 {
-	return min_t(u32, t->layer, 3);
+	enum weft_err e = weft_err_of_term(t->layer, t->etype, t->code);
+	u32 nth = e == WEFT_OK ? 0 : e - WEFT_E_MPA_CRC + 1;
+
+	atomic64_inc(&qp->dev->terms[first - WEFT_CNT_TERM_IN + nth]);
 }
 
 void weft_host_event(struct weft_qpc *core, enum weft_event ev)
@@ -574,12 +590,12 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 	trace_weft_qp(core, ev);
 	switch (ev) {
 	case WEFT_EV_TERM_SENT:
-		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_OUT + layer_of(&core->term_out), 1);
+		count_term(qp, WEFT_CNT_TERM_OUT, &core->term_out);
 		if (core->error == WEFT_E_MPA_CRC)
 			weft_count(conn_of_qp(qp), WEFT_CNT_CRC_ERRORS, 1);
 		break;
 	case WEFT_EV_TERM_RECEIVED:
-		weft_count(conn_of_qp(qp), WEFT_CNT_TERM_IN + layer_of(&core->term_in), 1);
+		count_term(qp, WEFT_CNT_TERM_IN, &core->term_in);
 		break;
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */
@@ -608,7 +624,7 @@ static void add_counts(u64 *sum, const struct weft_conn *conn)
 {
 	u32 i;
 
-	for (i = 0; i < WEFT_CNT_NR; i++)
+	for (i = 0; i < WEFT_CNT_CONN_NR; i++)
 		sum[i] += READ_ONCE(conn->counts[i]);
 }
 
@@ -658,8 +674,7 @@ static void finish(struct weft_conn *conn)
 	weft_conn_put(conn);
 }
 
-/* The deadline makes the worker run again, unless something does before. */
-static void arm(struct weft_conn *conn)
+void weft_conn_arm(struct weft_conn *conn)
 {
 	unsigned long now = jiffies;
 	unsigned long delay = time_after(conn->deadline, now) ? conn->deadline - now : 0;
@@ -684,7 +699,7 @@ static void work(struct work_struct *w)
 		weft_cm_run(conn, xchg(&conn->events, 0));
 	dead = conn->state == WEFT_CONN_DEAD;
 	if (!dead)
-		arm(conn);
+		weft_conn_arm(conn);
 	mutex_unlock(&conn->mutex);
 	if (dead)
 		finish(conn);

@@ -130,7 +130,7 @@ struct weft_conn {
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
 	struct weft_tx tx;
 	struct weft_linger linger;
-	u64 counts[WEFT_CNT_NR];
+	u64 counts[WEFT_CNT_CONN_NR];
 	struct weft_seg seg[WEFT_CONN_SEGS];
 	struct weft_orq_entry *orq;
 	struct weft_irq_entry *irq;
@@ -140,6 +140,7 @@ struct weft_conn {
 	enum weft_conn_state state;
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
 	unsigned long deadline;		/* jiffies; 0: none */
+	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
 	struct weft_offer *offer;	/* initiator, in start-up */
 	bool peer_fin;			/* told to QP and iw_cm */
 	u64 acked;			/* octets acknowledged when the deadline was set */
@@ -175,6 +176,9 @@ void weft_conn_set_state(struct weft_conn *conn, enum weft_conn_state state);
 
 /* Makes the worker run, for WEFT_CEV_ @event; any context. */
 void weft_conn_post(struct weft_conn *conn, unsigned int event);
+
+/* The deadline makes the worker run again, unless something does before. Mutex. */
+void weft_conn_arm(struct weft_conn *conn);
 
 /* The connection's lock, in process context. Unlocking runs what became pending. */
 void weft_conn_lock(struct weft_conn *conn);

@@ -24,6 +24,9 @@
 /* The smallest segments FPDUs are cut for: one of the 128-octet ULPDUs of RFC 5044 §4.5. */
 #define SEG_MIN 144
 
+/* Page fragments that a batch may come to lie in, at most. */
+#define BATCH_FRAGS 6
+
 /* What a step of the run came to. */
 enum step {
 	STEP_ON,			/* go on */
@@ -75,6 +78,13 @@ void weft_conn_tx_free(struct weft_conn *conn)
 	conn->tx.off = conn->tx.end = 0;
 }
 
+/*
+ * TCP copies into a page fragment of the socket, 32 KB that an idle connection would
+ * keep. A fragment of the CPU is lent for the length of a call instead, as tasks have
+ * theirs: idle connections hold none, and many that are busy share what is in the cache.
+ */
+static DEFINE_PER_CPU(struct page_frag, frags);
+
 void weft_conn_tx_exit(void)
 {
 	int cpu;
@@ -85,6 +95,9 @@ void weft_conn_tx_exit(void)
 		if (*spare)
 			free_pages((unsigned long)*spare, WEFT_TX_ORDER);
 		*spare = NULL;
+		if (per_cpu(frags, cpu).page)
+			put_page(per_cpu(frags, cpu).page);
+		per_cpu(frags, cpu).page = NULL;
 	}
 }
 
@@ -107,6 +120,9 @@ static void begin_batch(struct weft_conn *conn)
 	tx->off = tx->end = 0;
 	tx->fpdus = tx->segs = 0;
 	tx->eor = false;
+	/* Else it would run out of fragments midway, and TCP begin a new skb where we do not. */
+	if (tail && skb_shinfo(tail)->nr_frags > MAX_SKB_FRAGS - BATCH_FRAGS)
+		TCP_SKB_CB(tail)->eor = 1;
 	tx->mss = max_t(u32, tcp_sk(conn->sk)->mss_cache, SEG_MIN);
 	tx->seg_off = tail && tcp_skb_can_collapse_to(tail) ? tail->len % tx->mss : 0;
 }
@@ -211,13 +227,41 @@ static void fill(struct weft_conn *conn)
 
 /* ---- handing over to TCP ---- */
 
+static void lend_frag(struct sock *sk)
+{
+	struct page_frag *own;
+
+	local_bh_disable();
+	own = this_cpu_ptr(&frags);
+	sk->sk_frag = *own;
+	own->page = NULL;
+	local_bh_enable();
+}
+
+static void take_frag_back(struct sock *sk)
+{
+	struct page_frag *own;
+
+	local_bh_disable();
+	own = this_cpu_ptr(&frags);
+	if (own->page)
+		put_page(own->page);
+	*own = sk->sk_frag;
+	sk->sk_frag.page = NULL;
+	local_bh_enable();
+}
+
 static int send(struct weft_conn *conn, const u8 *p, u32 len, int flags)
 {
 	struct kvec iov = { .iov_base = (void *)p, .iov_len = len };
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | flags };
+	int n;
 
 	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
-	return tcp_sendmsg_locked(conn->sk, &msg, len);
+	lend_frag(conn->sk);
+	n = tcp_sendmsg_locked(conn->sk, &msg, len);
+	take_frag_back(conn->sk);
+	return n;
 }
 
 /*

@@ -27,6 +27,40 @@ static struct weft_qp *cqe_qp(const struct weft_cqe *e)
 	return qp;
 }
 
+/* ---- the lock ---- */
+
+/*
+ * A kernel consumer may poll and arm with interrupts off, and from wherever it
+ * likes. A user's CQ is the business of tasks and softirq alone.
+ */
+static unsigned long cq_lock(struct weft_cq *cq) __acquires(&cq->lock)
+{
+	unsigned long flags = 0;
+
+	if (cq->user)
+		spin_lock_bh(&cq->lock);
+	else
+		spin_lock_irqsave(&cq->lock, flags);
+	return flags;
+}
+
+static void cq_unlock(struct weft_cq *cq, unsigned long flags) __releases(&cq->lock)
+{
+	if (cq->user)
+		spin_unlock_bh(&cq->lock);
+	else
+		spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+/* Of one class each: lockdep knows nothing of cq->user. */
+static void cq_lock_init(struct weft_cq *cq)
+{
+	if (cq->user)
+		spin_lock_init(&cq->lock);
+	else
+		spin_lock_init(&cq->lock);
+}
+
 /* ---- completing ---- */
 
 /*
@@ -109,9 +143,9 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 
 	if (!cq->user)
 		cqe_set_qp(&e, qp);
-	spin_lock_irqsave(&cq->lock, flags);
+	flags = cq_lock(cq);
 	pushed = weft_cqc_push(&cq->core, &e);
-	spin_unlock_irqrestore(&cq->lock, flags);
+	cq_unlock(cq, flags);
 	if (pushed == WEFT_CQ_WAKE)
 		cq_wake(cq);
 	else if (pushed == WEFT_CQ_OVERFLOW)
@@ -120,12 +154,12 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 
 /* ---- lingering ---- */
 
-static void cq_say_poll(struct weft_cq *cq, u32 qpn)
+static void cq_say_poll(struct weft_cq *cq, struct weft_qp *qp)
 {
 	u32 flags = cq->core.overflow ? WEFT_RING_OVERFLOW : 0;
 
-	WRITE_ONCE(cq->linger_qpn, qpn);
-	WRITE_ONCE(cq->core.q.ring->flags, qpn ? flags | WEFT_RING_POLL : flags);
+	cq->lingerer = qp;
+	WRITE_ONCE(cq->core.q.ring->flags, qp ? flags | WEFT_RING_POLL : flags);
 }
 
 bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp)
@@ -133,12 +167,12 @@ bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp)
 	unsigned long flags;
 	bool ok;
 
-	spin_lock_irqsave(&cq->lock, flags);
-	ok = qp->may_linger && !cq->linger_qpn &&
+	flags = cq_lock(cq);
+	ok = qp->may_linger && !cq->lingerer &&
 	     READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
 	if (ok)
-		cq_say_poll(cq, qp->core.id);
-	spin_unlock_irqrestore(&cq->lock, flags);
+		cq_say_poll(cq, qp);
+	cq_unlock(cq, flags);
 	return ok;
 }
 
@@ -146,17 +180,22 @@ void weft_cq_linger_over(struct weft_cq *cq, struct weft_qp *qp)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&cq->lock, flags);
-	if (cq->linger_qpn == qp->core.id)
-		cq_say_poll(cq, 0);
-	spin_unlock_irqrestore(&cq->lock, flags);
+	flags = cq_lock(cq);
+	if (cq->lingerer == qp)
+		cq_say_poll(cq, NULL);
+	cq_unlock(cq, flags);
 }
 
 struct weft_qp *weft_cq_lingerer(struct weft_cq *cq)
 {
-	u32 qpn = READ_ONCE(cq->linger_qpn);
+	unsigned long flags = cq_lock(cq);
+	struct weft_qp *qp = cq->lingerer;
 
-	return qpn ? weft_qp_find(to_weft_dev(cq->ibcq.device), qpn) : NULL;
+	/* It has a connection, which holds it. */
+	if (qp)
+		weft_qp_hold(qp);
+	cq_unlock(cq, flags);
+	return qp;
 }
 
 /* ---- kernel consumers ---- */
@@ -218,10 +257,10 @@ int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	/* What stands in a user's ring is the user's word: not for us to follow. */
 	if (cq->user)
 		return -EOPNOTSUPP;
-	spin_lock_irqsave(&cq->lock, flags);
+	flags = cq_lock(cq);
 	for (got = 0; got < n && weft_cqc_poll(&cq->core, &e); got++)
 		cqe_to_wc(&e, &wc[got]);
-	spin_unlock_irqrestore(&cq->lock, flags);
+	cq_unlock(cq, flags);
 	return got;
 }
 
@@ -232,9 +271,9 @@ int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	unsigned long irq;
 	bool missed;
 
-	spin_lock_irqsave(&cq->lock, irq);
+	irq = cq_lock(cq);
 	missed = weft_cqc_arm(&cq->core, solicited ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT);
-	spin_unlock_irqrestore(&cq->lock, irq);
+	cq_unlock(cq, irq);
 	return missed && flags & IB_CQ_REPORT_MISSED_EVENTS;
 }
 
@@ -248,7 +287,7 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
 
 	if (cq->user)
 		return;
-	spin_lock_irqsave(&cq->lock, flags);
+	flags = cq_lock(cq);
 	for (from = to = q->idx; from != r->user_idx; from--) {
 		const struct weft_cqe *e = weft_ringq_slot(q, from - 1);
 
@@ -258,7 +297,7 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
 		memmove(weft_ringq_slot(q, to), e, sizeof(*e));
 	}
 	r->user_idx = to;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	cq_unlock(cq, flags);
 }
 
 /* ---- life ---- */
@@ -289,14 +328,14 @@ static int cq_replace(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entri
 	unsigned long flags;
 	bool moved;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	flags = cq_lock(cq);
 	moved = weft_cqc_move(&cq->core, (*ring)->mem, entries);
 	if (moved) {
 		swap(cq->ring, *ring);
 		cq->ibcq.cqe = entries;
-		cq_say_poll(cq, cq->linger_qpn);
+		cq_say_poll(cq, cq->lingerer);
 	}
-	spin_unlock_irqrestore(&cq->lock, flags);
+	cq_unlock(cq, flags);
 	return moved ? 0 : -EINVAL;
 }
 
@@ -335,7 +374,7 @@ static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
 	if (!cq->ring)
 		return -ENOMEM;
 	cq->user = udata;
-	spin_lock_init(&cq->lock);
+	cq_lock_init(cq);
 	INIT_WORK(&cq->overflow, cq_overflow_work);
 	weft_cqc_init(&cq->core, cq->ring->mem, entries);
 	cq->ibcq.cqe = entries;

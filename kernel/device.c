@@ -8,6 +8,14 @@
 
 #include "verbs.h"
 
+#define TERM_NTH(e)	(WEFT_E_##e - WEFT_E_MPA_CRC + 1)
+#define TERM(e, n)	[WEFT_CNT_TERM_IN + TERM_NTH(e)] = { .name = "term_in_" n }, \
+			[WEFT_CNT_TERM_OUT + TERM_NTH(e)] = { .name = "term_out_" n }
+
+/*
+ * `rdma statistic` has one page for all of them, of which some 400 octets are free: a counter
+ * costs 24, and its name.
+ */
 static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_RX_FPDUS]		= { .name = "rx_fpdus" },
 	[WEFT_CNT_RX_DROPPED]		= { .name = "rx_dropped_bytes" },
@@ -18,14 +26,38 @@ static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_REQUESTS]		= { .name = "requests" },
 	[WEFT_CNT_DOORBELLS]		= { .name = "doorbells" },
 	[WEFT_CNT_CRC_ERRORS]		= { .name = "crc_errors" },
-	[WEFT_CNT_TERM_IN]		= { .name = "terminates_in_rdmap" },
-	[WEFT_CNT_TERM_IN + 1]		= { .name = "terminates_in_ddp" },
-	[WEFT_CNT_TERM_IN + 2]		= { .name = "terminates_in_mpa" },
-	[WEFT_CNT_TERM_IN + 3]		= { .name = "terminates_in_other" },
-	[WEFT_CNT_TERM_OUT]		= { .name = "terminates_out_rdmap" },
-	[WEFT_CNT_TERM_OUT + 1]		= { .name = "terminates_out_ddp" },
-	[WEFT_CNT_TERM_OUT + 2]		= { .name = "terminates_out_mpa" },
-	[WEFT_CNT_TERM_OUT + 3]		= { .name = "terminates_out_other" },
+	[WEFT_CNT_TERM_IN]		= { .name = "term_in_other" },
+	[WEFT_CNT_TERM_OUT]		= { .name = "term_out_other" },
+	TERM(MPA_CRC, "mpa_crc"),
+	TERM(MPA_MARKER, "mpa_marker"),
+	TERM(MPA_SETUP, "mpa_setup"),
+	TERM(MPA_IRD, "mpa_ird"),
+	TERM(MPA_RTR, "mpa_rtr"),
+	TERM(DDP_LOCAL, "ddp_local"),
+	TERM(DDP_STAG, "ddp_stag"),
+	TERM(DDP_BOUNDS, "ddp_bounds"),
+	TERM(DDP_ASSOC, "ddp_assoc"),
+	TERM(DDP_WRAP, "ddp_wrap"),
+	TERM(DDP_TVERSION, "ddp_tagged_version"),
+	TERM(DDP_QN, "ddp_qn"),
+	TERM(DDP_NO_BUFFER, "ddp_no_buffer"),
+	TERM(DDP_MSN, "ddp_msn"),
+	TERM(DDP_MO, "ddp_mo"),
+	TERM(DDP_TOO_LONG, "ddp_too_long"),
+	TERM(DDP_UVERSION, "ddp_untagged_version"),
+	TERM(RDMAP_LOCAL, "rdmap_local"),
+	TERM(RDMAP_STAG, "rdmap_stag"),
+	TERM(RDMAP_BOUNDS, "rdmap_bounds"),
+	TERM(RDMAP_ACCESS, "rdmap_access"),
+	TERM(RDMAP_ASSOC, "rdmap_assoc"),
+	TERM(RDMAP_WRAP, "rdmap_wrap"),
+	TERM(RDMAP_PROT_CANT_INV, "rdmap_protected_invalidate"),
+	TERM(RDMAP_VERSION, "rdmap_version"),
+	TERM(RDMAP_OPCODE, "rdmap_opcode"),
+	TERM(RDMAP_STREAM, "rdmap_stream"),
+	TERM(RDMAP_GLOBAL, "rdmap_global"),
+	TERM(RDMAP_CANT_INV, "rdmap_cannot_invalidate"),
+	TERM(RDMAP_UNSPECIFIED, "rdmap_unspecified"),
 };
 static_assert(ARRAY_SIZE(weft_counter_names) == WEFT_CNT_NR);
 
@@ -48,9 +80,14 @@ static struct rdma_hw_stats *weft_alloc_hw_port_stats(struct ib_device *ibdev, u
 static int weft_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			     int index)
 {
+	struct weft_device *dev = to_weft_dev(ibdev);
+	u32 i;
+
 	if (port != WEFT_PORT || !stats)
 		return -EINVAL;
-	weft_conn_counts(to_weft_dev(ibdev), stats->value);
+	weft_conn_counts(dev, stats->value);
+	for (i = WEFT_CNT_TERM_IN; i < WEFT_CNT_NR; i++)
+		stats->value[i] = atomic64_read(&dev->terms[i - WEFT_CNT_TERM_IN]);
 	return WEFT_CNT_NR;
 }
 
@@ -230,7 +267,10 @@ static void weft_dealloc_driver(struct ib_device *ibdev)
 	struct weft_device *dev = to_weft_dev(ibdev);
 
 	weft_device_netdev_gone(dev);
-	WARN_ON_ONCE(atomic_read(&dev->num_qp) || atomic_read(&dev->num_mr));
+	WARN_ON_ONCE(atomic_read(&dev->num_qp) || atomic_read(&dev->num_mr) ||
+		     atomic_read(&dev->num_cq) || atomic_read(&dev->num_srq) ||
+		     atomic_read(&dev->num_pd) || atomic_read(&dev->num_ctx) ||
+		     atomic_read(&dev->num_cep));
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->mrs);
 	ida_destroy(&dev->pd_ids);
@@ -262,6 +302,7 @@ static const struct ib_device_ops weft_device_ops = {
 	.fill_res_cq_entry = weft_fill_res_cq,
 	.fill_res_mr_entry = weft_fill_res_mr,
 	.fill_res_qp_entry = weft_fill_res_qp,
+	WEFT_OP_FILL_RES_SRQ
 	.get_dma_mr = weft_get_dma_mr,
 	.get_hw_stats = weft_get_hw_stats,
 	.get_port_immutable = weft_get_port_immutable,
@@ -327,7 +368,11 @@ static void init_options(struct weft_device *dev)
 
 static void init_tables(struct weft_device *dev)
 {
-	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1);
+	/* xa_init_flags() gives both tables' locks one class; this one is irqsave. */
+	static struct lock_class_key qps_lock;
+
+	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+	lockdep_set_class(&dev->qps.xa_lock, &qps_lock);
 	xa_init(&dev->mrs);
 	ida_init(&dev->pd_ids);
 	ida_init(&dev->cq_ids);

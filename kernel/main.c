@@ -135,7 +135,7 @@ static int __init weft_init(void)
 {
 	int rv;
 
-	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	weft_wq = alloc_ordered_workqueue("weft", WQ_MEM_RECLAIM);
 	if (!weft_wq)
 		return -ENOMEM;
 	rv = weft_conn_init();

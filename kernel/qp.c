@@ -6,17 +6,22 @@
 
 #define QPN_MAX 0xffffff
 
-/* ---- the table ---- */
+/*
+ * ---- the table ----
+ * Its lock, and not RCU, guards the way from a number to a reference: then
+ * destroy_qp need not wait for a grace period. A QP in the table has a reference.
+ */
 
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn)
 {
 	struct weft_qp *qp;
+	unsigned long flags;
 
-	rcu_read_lock();
+	xa_lock_irqsave(&dev->qps, flags);
 	qp = xa_load(&dev->qps, qpn);
-	if (qp && !refcount_inc_not_zero(&qp->refs))
-		qp = NULL;
-	rcu_read_unlock();
+	if (qp)
+		weft_qp_hold(qp);
+	xa_unlock_irqrestore(&dev->qps, flags);
 	return qp;
 }
 
@@ -24,11 +29,11 @@ struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn)
 {
 	struct weft_qp *qp;
 
-	rcu_read_lock();
-	do {
-		qp = xa_find_after(&dev->qps, qpn, ULONG_MAX, XA_PRESENT);
-	} while (qp && !refcount_inc_not_zero(&qp->refs));
-	rcu_read_unlock();
+	xa_lock_irq(&dev->qps);
+	qp = xa_find_after(&dev->qps, qpn, ULONG_MAX, XA_PRESENT);
+	if (qp)
+		weft_qp_hold(qp);
+	xa_unlock_irq(&dev->qps);
 	return qp;
 }
 
@@ -44,19 +49,18 @@ void weft_qp_drop(struct weft_qp *qp)
 }
 
 /*
- * No reference is taken: the caller adds it with iw_add_ref() before it enables
- * interrupts, and destroy_qp waits for that.
+ * iw_cm calls iw_add_ref() for each QP that it gets here, but not at once: so the
+ * reference is taken here, and there is nothing to add. Interrupts are off.
  */
 struct ib_qp *weft_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
-	struct weft_qp *qp = xa_load(&to_weft_dev(ibdev)->qps, qpn);
+	struct weft_qp *qp = weft_qp_find(to_weft_dev(ibdev), qpn);
 
 	return qp ? &qp->ibqp : NULL;
 }
 
 void weft_iw_add_ref(struct ib_qp *ibqp)
 {
-	weft_qp_hold(to_weft_qp(ibqp));
 }
 
 void weft_iw_rem_ref(struct ib_qp *ibqp)
@@ -204,17 +208,17 @@ static int qp_number_and_set_up(struct weft_qp *qp, const struct qp_shape *s, bo
 	struct weft_device *dev = qp->dev;
 	int rv;
 
-	rv = xa_alloc_cyclic(&dev->qps, &qp->ibqp.qp_num, NULL, XA_LIMIT(1, QPN_MAX),
-			     &dev->next_qpn, GFP_KERNEL);
+	rv = xa_alloc_cyclic_irq(&dev->qps, &qp->ibqp.qp_num, NULL, XA_LIMIT(1, QPN_MAX),
+				 &dev->next_qpn, GFP_KERNEL);
 	if (rv < 0)
 		return rv;
 	rv = qp_set_up(qp, s, sig_all, udata);
 	if (rv) {
-		xa_erase(&dev->qps, qp->ibqp.qp_num);
+		xa_erase_irq(&dev->qps, qp->ibqp.qp_num);
 		return rv;
 	}
 	/* The place is reserved: this needs no memory. */
-	xa_store(&dev->qps, qp->ibqp.qp_num, qp, GFP_KERNEL);
+	xa_store_irq(&dev->qps, qp->ibqp.qp_num, qp, GFP_KERNEL);
 	return 0;
 }
 
@@ -245,9 +249,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct weft_device *dev = qp->dev;
 
-	xa_erase(&dev->qps, ibqp->qp_num);
-	/* Pairs with weft_iw_get_qp(): who found the QP has added its reference. */
-	synchronize_rcu_expedited();
+	xa_erase_irq(&dev->qps, ibqp->qp_num);
 	/* A connect or accept that found it before finds it taken. */
 	mutex_lock(&qp->state_lock);
 	qp->gone = true;
@@ -261,7 +263,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (qp->rcq != qp->scq)
 		weft_cq_purge(qp->rcq, qp);
 	qp_free_queues(qp);
-	mutex_destroy(&qp->state_lock);
+	/* Up to 6.12 `rdma res` may still come to query it: state_lock stays in order. */
 	atomic_dec(&dev->num_qp);
 	return 0;
 }

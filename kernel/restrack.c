@@ -3,6 +3,7 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/restrack.h>
 
+#include "conn.h"
 #include "verbs.h"
 
 struct item {
@@ -27,6 +28,19 @@ static int put_items(struct sk_buff *msg, const struct item *items, int n)
 	return 0;
 }
 
+/* Did both sides agree on the CRC? Not without a connection. */
+static bool has_crc(const struct weft_qp *qp)
+{
+	const struct weft_conn *conn;
+	bool crc;
+
+	rcu_read_lock();
+	conn = rcu_dereference(qp->conn);
+	crc = conn && READ_ONCE(conn->st.agreed.crc);
+	rcu_read_unlock();
+	return crc;
+}
+
 /* Indices are read while the queue runs: each is right, together they may not fit. */
 int weft_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 {
@@ -43,6 +57,7 @@ int weft_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 		{ "reads_out", READ_ONCE(c->orq_count) },
 		{ "reads_in", READ_ONCE(c->irq_count) },
 		{ "error", READ_ONCE(c->error) },
+		{ "crc", has_crc(qp) },
 	};
 
 	return put_items(msg, items, ARRAY_SIZE(items));
@@ -70,6 +85,19 @@ int weft_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr)
 		{ "access", READ_ONCE(mr->region.access) },
 		{ "blocks", READ_ONCE(mr->pages.nblocks) },
 		{ "block_shift", READ_ONCE(mr->pages.shift) },
+	};
+
+	return put_items(msg, items, ARRAY_SIZE(items));
+}
+
+int weft_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	const struct weft_srq *srq = to_weft_srq(ibsrq);
+	const struct item items[] = {
+		{ "id", srq->id },
+		{ "slots", READ_ONCE(srq->rq.q.slots) },
+		{ "taken", READ_ONCE(srq->rq.q.idx) },
+		{ "limit", READ_ONCE(srq->limit) },
 	};
 
 	return put_items(msg, items, ARRAY_SIZE(items));

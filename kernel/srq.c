@@ -100,9 +100,12 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 	spin_lock_init(&srq->lock);
 	spin_lock_init(&srq->post_lock);
 	rv = srq_set_up(srq, attr, udata);
-	if (rv)
+	if (rv) {
 		ida_free(&dev->srq_ids, srq->id);
-	return rv;
+		return rv;
+	}
+	atomic_inc(&dev->num_srq);
+	return 0;
 }
 
 /* Puts *@ring in the place of the SRQ's, and the SRQ's in *@ring. */
@@ -195,9 +198,11 @@ int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 /* Its QPs are gone. */
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
+	struct weft_device *dev = to_weft_dev(ibsrq->device);
 	struct weft_srq *srq = to_weft_srq(ibsrq);
 
 	weft_ring_mem_free(srq->ring);
-	ida_free(&to_weft_dev(ibsrq->device)->srq_ids, srq->id);
+	ida_free(&dev->srq_ids, srq->id);
+	atomic_dec(&dev->num_srq);
 	return 0;
 }

@@ -44,6 +44,7 @@ extern const struct attribute_group weft_options;
 int weft_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp);
 int weft_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq);
 int weft_fill_res_mr(struct sk_buff *msg, struct ib_mr *ibmr);
+int weft_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 
 /* ---- ucontext.c ---- */
 

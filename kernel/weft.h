@@ -53,9 +53,15 @@ enum weft_counter {
 	WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED, WEFT_CNT_TX_SEGS,
 	WEFT_CNT_REQUESTS, WEFT_CNT_DOORBELLS,
 	WEFT_CNT_CRC_ERRORS,
-	/* by layer: RDMAP, DDP, MPA, none of them */
-	WEFT_CNT_TERM_IN, WEFT_CNT_TERM_OUT = WEFT_CNT_TERM_IN + 4,
-	WEFT_CNT_NR = WEFT_CNT_TERM_OUT + 4
+	WEFT_CNT_CONN_NR,		/* those above */
+
+	/* Terminates are rare: the device's from the beginning. By error, from
+	 * WEFT_E_MPA_CRC on, behind one place for those that say anything else.
+	 */
+	WEFT_TERMS = WEFT_E_NR - WEFT_E_MPA_CRC + 1,
+	WEFT_CNT_TERM_IN = WEFT_CNT_CONN_NR,
+	WEFT_CNT_TERM_OUT = WEFT_CNT_TERM_IN + WEFT_TERMS,
+	WEFT_CNT_NR = WEFT_CNT_TERM_OUT + WEFT_TERMS
 };
 
 struct weft_device {
@@ -71,15 +77,16 @@ struct weft_device {
 	bool port_active;		/* last state told to the core (rtnl) */
 	u32 vendor_part_id;
 
-	struct xarray qps;		/* QP number -> weft_qp; lookups under RCU */
+	struct xarray qps;		/* by number; its own lock */
 	struct xarray mrs;		/* STag >> 8 -> weft_mr; lookups under RCU */
 	u32 next_qpn;			/* qps' lock */
 	struct ida pd_ids, cq_ids, srq_ids;
-	atomic_t num_qp, num_cq, num_pd, num_mr, num_ctx, num_cep;
+	atomic_t num_qp, num_cq, num_srq, num_pd, num_mr, num_ctx, num_cep;
 
 	spinlock_t conns_lock;
 	struct list_head conns;		/* every live weft_conn, listeners too */
-	u64 counts[WEFT_CNT_NR];	/* of those that are no more; conns_lock */
+	u64 counts[WEFT_CNT_CONN_NR];	/* of those that are no more; conns_lock */
+	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
 
 	/* options, set at run time */
@@ -112,13 +119,13 @@ struct weft_cq {
 	struct ib_cq ibcq;
 	struct weft_cqc core;		/* lock */
 	struct weft_ring_mem *ring;	/* lock: a user may have it replaced */
-	spinlock_t lock;		/* irqsave: kernel consumers poll from anywhere */
+	spinlock_t lock;		/* kernel consumers poll from anywhere: irqsave; else bh */
 	bool user;			/* whose it is */
 	u32 id;
 	atomic_t wakes;			/* calls of comp_handler due: one at a time */
 	unsigned int cpu;		/* kernel consumers: where they are made */
 	struct __call_single_data csd;	/* while wakes is not 0 */
-	u32 linger_qpn;			/* lock; the QP to be kicked when a poll finds nothing, or 0 */
+	struct weft_qp *lingerer;	/* lock; the QP to be kicked when a poll finds nothing */
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
 
@@ -270,7 +277,7 @@ void weft_conn_detach(struct weft_qp *qp);
  */
 void weft_conn_kill_all(struct weft_device *dev);
 
-/* The sum of @dev's connections, those gone included: WEFT_CNT_NR values. */
+/* The sum of @dev's connections, those gone included: WEFT_CNT_CONN_NR values. */
 void weft_conn_counts(struct weft_device *dev, u64 *counts);
 
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p);
@@ -302,6 +309,10 @@ void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 /* Copies the @len octets at @addr of a held region to @dst. */
 void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len);
 
-extern struct workqueue_struct *weft_wq;	/* slow work of every kind; unbound */
+/*
+ * Slow work of every kind, one after the other: programs number their connections
+ * as the requests come, and count on the order in which the peer called connect.
+ */
+extern struct workqueue_struct *weft_wq;
 
 #endif

@@ -65,6 +65,13 @@ struct ib_dmah;
 #define WEFT_OP_RESIZE_CQ .resize_cq = weft_resize_cq_int
 #endif
 
+/* Without it nobody calls weft_fill_res_srq(). */
+#ifdef WEFT_HAVE_FILL_RES_SRQ
+#define WEFT_OP_FILL_RES_SRQ .fill_res_srq_entry = weft_fill_res_srq,
+#else
+#define WEFT_OP_FILL_RES_SRQ
+#endif
+
 /* Does the driver have to tell of its port's state? */
 #ifdef WEFT_HAVE_CORE_PORT_EVENTS
 #define weft_driver_sends_port_events false

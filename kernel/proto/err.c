@@ -72,6 +72,19 @@ const struct weft_term_code *weft_err_term(enum weft_err e)
 	return &errors[e].term;
 }
 
+enum weft_err weft_err_of_term(u8 layer, u8 etype, u8 code)
+{
+	enum weft_err e;
+
+	for (e = WEFT_E_MPA_CRC; e < WEFT_E_NR; e++) {
+		const struct weft_term_code *t = &errors[e].term;
+
+		if (t->layer == layer && t->etype == etype && t->code == code)
+			return e;
+	}
+	return WEFT_OK;
+}
+
 const char *weft_err_name(enum weft_err e)
 {
 	return errors[e].name;

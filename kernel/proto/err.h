@@ -82,6 +82,9 @@ struct weft_term_code {
  */
 const struct weft_term_code *weft_err_term(enum weft_err e);
 
+/* Returns the error that a Terminate of these speaks of; WEFT_OK if err.c's table has none. */
+enum weft_err weft_err_of_term(u8 layer, u8 etype, u8 code);
+
 /* Returns a short constant name ("mpa-crc") for counters and debug lines. */
 const char *weft_err_name(enum weft_err e);
 
