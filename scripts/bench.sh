@@ -1,22 +1,36 @@
 #!/usr/bin/env bash
 # `make bench` and `make bench-quick`: runs tests/lab/bench.sh in the user-mode SMP lab and makes
-# the table of it: build/bench/figures.csv, report.md and, with gnuplot, the plots.
+# the tables and plots of it: build/bench/figures.csv, report.md, bandwidth.svg, latency.svg.
 #   bench.sh [ROUNDS [PLAN]]     5 full; PLAN as tests/lab/bench.sh says
+# Environment: LOSS_SECONDS  how long a round of the cells with loss lasts (30)
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-need python3
+need python3 gnuplot ib_write_bw qperf iperf3
 
 rounds=${1:-5} plan=${2:-full}
 out=$WEFT_BUILD/bench
 run=$WEFT_BUILD/lab/7.2-smp.bench.sh
-mkdir -p "$out"
 read -r load _ </proc/loadavg
 say "the bench, $rounds rounds; the load of this machine is $load, and should be near 0"
-rm -rf "$run/bench"
+rm -rf "$run/bench" "$out"
+mkdir -p "$out"
+rc=0
 "$WEFT_TOP/scripts/lab/run.sh" 7.2-smp -x "$WEFT_TOP/tests/lab/bench.sh" "$rounds" "$plan" \
-	>"$out/run.log" 2>&1 || {
+	"${LOSS_SECONDS:-30}" >"$out/run.log" 2>&1 || rc=$?
+[ -s "$run/bench/figures.csv" ] || {
 	tail -n 5 "$out/run.log" >&2
-	die "the bench ended early (whole log: $out/run.log)"
+	die "the bench took no figure (whole log: $out/run.log)"
 }
-cp "$run"/bench/figures.csv "$run"/bench/counters-* "$out/"
-python3 "$WEFT_TOP/scripts/bench-report.py" "$out/figures.csv" | tee "$out/report.md"
+
+cp "$run"/bench/figures.csv "$run"/bench/machine "$out/"
+{
+	printf '%s, ' "$(date -u +%F)" "commit $(git -C "$WEFT_TOP" rev-parse --short HEAD)" \
+		"plan $plan" "$rounds rounds"
+	echo "load before: $load."
+	echo "On $(nproc) CPUs of $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1):"
+	sed '$s/$/./' "$out/machine"
+	echo
+	python3 "$WEFT_TOP/scripts/bench-report.py" "$out/figures.csv" "$out"
+} | tee "$out/report.md"
+[ ! -s "$out/latency.dat" ] || [ "$plan" != full ] || (cd "$out" && gnuplot "$WEFT_TOP/scripts/bench.gp")
+[ $rc = 0 ] || die "the bench ended early, and these are the figures until then (log: $out/run.log)"

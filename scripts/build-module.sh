@@ -46,9 +46,10 @@ build_copy() {
 build_weft() { build_copy kernel "$kernel-$key"; }
 build_weft_kmod() { build_copy tests/kmod "$kernel-$key.kmod"; }
 
-# siw out of the sources of the same kernel, built once.
+# siw out of the sources of the same kernel, built once. The MPA revision that it begins with is
+# a variable there that nobody can set: it becomes a parameter, by a file beside its own.
 build_siw() {
-	local dir=$WEFT_CACHE/module/siw-$key src tmp
+	local dir=$WEFT_CACHE/module/siw-mpa_version-$key src tmp
 	if [ "$kernel" != stock ]; then
 		echo "$tree/drivers/infiniband/sw/siw/siw.ko"
 		return
@@ -60,6 +61,8 @@ build_siw() {
 		say "building siw, the peer, for Debian's kernel"
 		tar -C "$tmp" --strip-components=5 --wildcards \
 			-xf "$src/usr/src/linux-source-6.1.tar.xz" '*/drivers/infiniband/sw/siw'
+		printf '%s\n' '#include <linux/module.h>' 'extern u_char mpa_version;' \
+			'module_param(mpa_version, byte, 0644);' >"$tmp/siw_param.c"
 		(cd "$tmp" && {
 			echo 'obj-m := siw.o'
 			echo "siw-y := $(echo siw_*.c | sed 's/\.c/.o/g')"

@@ -35,11 +35,16 @@ for kernel; do
 	[ -e "$dir/kernel/weft.ko" ] || echo "no weft.ko" >>"$dir.log"
 	grep -E 'warning:|error:|no weft.ko' "$dir.log" >"$dir.said" || true
 	verdict "weft.ko builds for $kernel without a warning" "$dir.said"
-	logged "$dir.sparse.log" "${make[@]}" C=2 modules || true
+	# Debian 12's sparse does not know the word, which the newest kernels use.
+	logged "$dir.sparse.log" "${make[@]}" C=2 \
+		CHECK='sparse -D__typeof_unqual__=__typeof__' modules || true
 	# It must have looked, at each file.
 	[ "$(grep -c '^ *CHECK ' "$dir.sparse.log")" -ge "$(find "$dir/kernel" -name '*.o' \
 		! -name 'weft*' ! -name '.*' | wc -l)" ] || echo "sparse has not seen every file" >>"$dir.sparse.log"
-	grep -E "^$dir/kernel/.*(warning|error):|sparse has not" "$dir.sparse.log" >"$dir.said" || true
+	# From 7.2 on files are named from the module's folder; and its MODULE_LICENSE() and the like
+	# are more than Debian 12's sparse can reckon.
+	grep -E "^($dir/kernel/|[^/ ]+:[0-9]+:).*(warning|error):|sparse has not" "$dir.sparse.log" |
+		grep -v '^main\.c:[0-9]*:1: error: bad constant expression$' >"$dir.said" || true
 	verdict "sparse finds nothing for $kernel" "$dir.said"
 done
 echo "1..$n"

@@ -8,8 +8,9 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
-suites='device traffic programs verify consumer garbage'
-# Too long where a machine is emulated; check-full has them whole.
+suites='device netdevs traffic programs verify consumer garbage'
+# Too long where a machine is emulated; check-full has them there, and whole.
+long='tools spec'
 changes='churn faults nvme'
 
 cd "$WEFT_TOP"
@@ -27,19 +28,21 @@ group_spec() { with_lock weftspec make -C weftspec all && make -C weftspec check
 
 # Two machines with the kernel that a user of Debian 12 has.
 # shellcheck disable=SC2086 # suites is a list
-group_vm() { scripts/lab/run.sh vm $suites health; }
-# Emulated it takes so long that the vm group would no longer be done in time.
-group_spec_vm() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh vm spec; }
+group_vm() { scripts/lab/run.sh vm $suites interop health; }
+# shellcheck disable=SC2086
+group_spec_vm() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites $changes spec health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites $changes $long health; }
 # And where two CPUs race.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites spec health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites $long health; }
 
 # A gigabyte of verified patterns, each way of moving it.
 group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 scripts/lab/run.sh 7.2-smp verify; }
+# perftest in all its variants; most of them poll, and two that poll want two CPUs.
+group_perftest() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-smp perftest; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
@@ -50,8 +53,9 @@ group_nvme() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		scripts/lab/run.sh vm nvme
 }
-# Every kernel that weft is built for: no warning, and sparse finds nothing.
-group_build() { scripts/check-build.sh stock 6.12-debug; }
+# Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
+# tell by themselves.
+group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
 group_build_sid() { scripts/check-build.sh 7.2-smp; }
 
 if [ "${1:-}" = --group ]; then
@@ -62,10 +66,10 @@ fi
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
 lanes=('kasan' 'engine stacks provider fuzz spec vm build')
-limit=2400 # seconds, for one group
+limit=3000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' smp' lanes[1]+=' build_sid data spec_vm churn nvme' limit=3600
+	lanes[0]+=' smp' lanes[1]+=' build_sid data perftest spec_vm churn nvme' limit=5400
 fi
 [ $# = 0 ] || lanes=("$*")
 

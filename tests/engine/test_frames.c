@@ -111,7 +111,7 @@ static void a_wrong_key_is_known_at_its_first_wrong_octet(void **state)
 	assert_int_equal(weft_mpa_frame_need((const u8 *)"GET / HTTP/1.0\r\n", 1, false), 0);
 }
 
-static void pd_length_is_legal_up_to_512(void **state)
+static void pd_length_is_legal_up_to_512(void **state)		/* MPA-21, MPA-22, SIW-03, SIW-36 */
 {
 	static const struct { u16 len; bool ok; } pd[] = {
 		{ 0, true }, { 1, true }, { 256, true }, { 257, true }, { 511, true },
@@ -134,6 +134,7 @@ static void pd_length_is_legal_up_to_512(void **state)
 	}
 }
 
+/* ENH-07, SIW-02, SIW-38 */
 static void enhanced_frame_with_less_than_four_octets_is_refused(void **state)
 {
 	static const char *const enh = "\x10\x02\x00";
@@ -166,7 +167,7 @@ static void reserved_bits_and_r_of_a_request_are_ignored(void **state)
 	assert_true(f.crc && !f.markers && !f.reject && !f.enhanced);
 }
 
-static void s_is_reserved_before_revision_2(void **state)
+static void s_is_reserved_before_revision_2(void **state)	/* ENH-08, SIW-33 */
 {
 	u8 buf[20] = REQ_KEY "\x50\x01\x00";
 	struct weft_mpa_frame f = { .rev = 1, .enhanced = true, .ird = 7 };
@@ -208,7 +209,7 @@ static void a_request_never_carries_r(void **state)
 	assert_int_equal(out[16], 0);
 }
 
-static void private_data_is_bounded_on_sending(void **state)
+static void private_data_is_bounded_on_sending(void **state)	/* MPA-25, SIW-37 */
 {
 	static const u8 pd[600];
 	struct weft_mpa_frame plain = { .rev = 1 }, enh = { .rev = 2, .enhanced = true };

@@ -309,6 +309,7 @@ static void the_pointer_wraps_in_an_oversized_fpdu(void **state)
 }
 
 /* Everything emitted equals what the reference inserter writes, whatever came before. */
+/* MPA-70 to 74, SIW-32 */
 static void sent_markers_stand_where_the_reference_puts_them(void **state)
 {
 	static u8 out[70000], data[65000];

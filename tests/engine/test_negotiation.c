@@ -63,7 +63,7 @@ static void crc_is_used_when_either_end_asks(void **state)
 	}
 }
 
-static void markers_are_each_receivers_own_choice(void **state)
+static void markers_are_each_receivers_own_choice(void **state)	/* MPA-09, SIW-32 */
 {
 	(void)state;
 	for (int n = 0; n < 4; n++) {
@@ -84,7 +84,7 @@ static void markers_are_each_receivers_own_choice(void **state)
 
 /* Revisions */
 
-static void responder_judges_the_revision(void **state)
+static void responder_judges_the_revision(void **state)		/* MPA-19, MPA-20, SIW-35 */
 {
 	static const struct { u8 own, asked; bool ok; } rows[] = {
 		{ 1, 0, false }, { 1, 1, true }, { 1, 2, false }, { 1, 3, false },
@@ -116,6 +116,30 @@ static void a_revision_1_request_gets_a_plain_revision_1_reply(void **state)
 	assert_int_equal(s.init.ord, 5);
 	assert_int_equal(s.resp.ird, 8);
 	assert_int_equal(s.resp.ord, 9);
+}
+
+static void a_reply_echoes_nothing_of_the_request(void **state)	/* MPA-14, 15, 17, SIW-33 */
+{
+	/* M, C, R, S and all reserved bits; at revision 2 the enhanced words, too. */
+	u8 asked[24] = "MPA ID Req Frame" "\xFF\x01\x00\x00" "\x80\x04\x80\x04";
+	u8 out[WEFT_MPA_FRAME_MAX];
+
+	(void)state;
+	for (u8 rev = 1; rev <= 2; rev++) {
+		struct weft_mpa_cfg r = cfg(2, 8, 8);
+		struct weft_mpa_frame req, rep;
+		struct weft_mpa_agreed a;
+		const u8 *pd;
+
+		asked[17] = rev;
+		asked[19] = rev == 2 ? 4 : 0;
+		assert_int_equal(weft_mpa_frame_read(asked, 20 + asked[19], false, &req, &pd), WEFT_OK);
+		weft_mpa_reply(&r, &req, false, 0, &rep, &a);
+		weft_mpa_frame_write(&rep, NULL, out, sizeof(out));
+		/* This end wants no Markers and accepts: C, and S where it is known. */
+		assert_int_equal(out[16], rev == 2 ? 0x50 : 0x40);
+		assert_int_equal(out[17], rev);
+	}
 }
 
 /* Callers' structs come from the stack: what is not agreed must be zero, not left over. */
@@ -268,7 +292,7 @@ static const struct depth_row depths[] = {
 	{ NONE, NONE, NONE, NONE,	NONE, NONE,	NONE, NONE, NONE, NONE },
 };
 
-static void depths_follow_rfc_6581(void **state)
+static void depths_follow_rfc_6581(void **state)		/* ENH-09 to 15, SIW-39 */
 {
 	(void)state;
 	for (u32 n = 0; n < ARRAY_SIZE(depths); n++) {
@@ -340,7 +364,7 @@ struct rtr_row {
 	u8 offers[8];			/* by the kinds asked for, B=1 C=2 D=4 */
 };
 
-static void responder_offers_what_it_can_of_what_was_asked(void **state)
+static void responder_offers_what_it_can_of_what_was_asked(void **state) /* ENH-18 to 20, SIW-40 */
 {
 	static const struct rtr_row rows[] = {
 		{ 7, { 2, 1, 2, 3, 4, 5, 6, 7 } },
@@ -369,7 +393,7 @@ static void responder_offers_what_it_can_of_what_was_asked(void **state)
 	}
 }
 
-static void a_read_is_not_offered_without_room_for_one(void **state)
+static void a_read_is_not_offered_without_room_for_one(void **state)	/* ENH-25, SIW-40 */
 {
 	struct weft_mpa_cfg r = cfg(2, 0, 1);
 	struct weft_mpa_frame req = { .rev = 2, .enhanced = true, .p2p = true,
@@ -491,6 +515,7 @@ int main(void)
 		cmocka_unit_test(markers_are_each_receivers_own_choice),
 		cmocka_unit_test(responder_judges_the_revision),
 		cmocka_unit_test(a_revision_1_request_gets_a_plain_revision_1_reply),
+		cmocka_unit_test(a_reply_echoes_nothing_of_the_request),
 		cmocka_unit_test(nothing_is_left_over_from_before),
 		cmocka_unit_test(an_unenhanced_revision_2_request_gets_its_like),
 		cmocka_unit_test(a_revision_2_initiator_asks_enhanced),

@@ -29,7 +29,7 @@ static const struct mulpdu_row mulpdus[] = {
 	{ 65000, 64768, 64486 }, { 65483, 64768, 64768 }, { 1000000, 64768, 64768 },
 };
 
-static void mulpdu_follows_the_formula(void **state)
+static void mulpdu_follows_the_formula(void **state)		/* MPA-53 to 55, SIW-46, SIW-48 */
 {
 	(void)state;
 	for (u32 i = 0; i < ARRAY_SIZE(mulpdus); i++) {

@@ -43,7 +43,7 @@ static void a_frame_of_any_kind_arrives_in_any_cut(void **state)
 	}
 }
 
-static void private_data_of_512_octets_is_taken(void **state)
+static void private_data_of_512_octets_is_taken(void **state)	/* MPA-21, SIW-36 */
 {
 	struct weft_mpa_frame f = { .rev = 1, .pd_len = 512 };
 	u8 buf[WEFT_MPA_FRAME_MAX], pd[WEFT_MPA_PD_MAX];
@@ -69,6 +69,7 @@ static void expect_error(bool initiator, const void *bytes, u32 len)
 	host_free(&h);
 }
 
+/* MPA-05, ENH-07, SIW-02, SIW-38, SIW-42 */
 static void an_improper_frame_is_an_error(void **state)
 {
 	(void)state;

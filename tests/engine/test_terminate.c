@@ -60,6 +60,21 @@ static void the_table_above_is_complete(void **state)
 	assert_string_equal(weft_err_name(WEFT_E_MPA_STARTUP), "mpa-startup");
 }
 
+static void each_code_leads_back_to_its_error(void **state)
+{
+	(void)state;
+	u32 found = 0;
+
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(weft_err_of_term(rows[i].layer_etype >> 4,
+						  rows[i].layer_etype & 0x0F, rows[i].code),
+				 rows[i].e);
+	/* And no other code to any. */
+	for (u32 i = 0; i < 1 << 16; i++)
+		found += weft_err_of_term((u8)(i >> 12), i >> 8 & 0x0F, (u8)i) != WEFT_OK;
+	assert_int_equal(found, ARRAY_SIZE(rows));
+}
+
 /* @hdr: the offender's. Checks all octets of the Terminate's body. */
 static void exact(const struct term_row *r, const u8 *hdr, u32 hdr_len, u8 bits)
 {
@@ -76,7 +91,7 @@ static void exact(const struct term_row *r, const u8 *hdr, u32 hdr_len, u8 bits)
 	assert_memory_equal(out, want, want_len);
 }
 
-static void each_error_has_its_exact_terminate(void **state)
+static void each_error_has_its_exact_terminate(void **state)	/* RDM-43, RDM-44, SIW-04 */
 {
 	u8 send[60], write[60], read[60], sendinv[60];
 
@@ -222,6 +237,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table_above_is_complete),
+		cmocka_unit_test(each_code_leads_back_to_its_error),
 		cmocka_unit_test(each_error_has_its_exact_terminate),
 		cmocka_unit_test(no_header_is_attached_that_did_not_come_whole),
 		cmocka_unit_test(the_length_is_there_with_either_bit),

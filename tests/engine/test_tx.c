@@ -156,7 +156,7 @@ static void a_terminate_has_its_exact_octets_on_the_wire(void **state)
 	assert_memory_equal(f.head, want, sizeof(want));
 }
 
-static void emitted_fpdus_have_zero_pad_and_the_crc(void **state)
+static void emitted_fpdus_have_zero_pad_and_the_crc(void **state)	/* MPA-51, SIW-47 */
 {
 	u8 ulpdu[300], out[400];
 

@@ -10,13 +10,19 @@
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 
 static u8 *src, *dst, *other;		/* BUF octets each */
+static u8 seed;				/* of what src is filled with */
 
-static void fill(u8 seed)
+static u8 octet(u32 i)
+{
+	return (u8)(i * 7 + (i >> 8) + seed);
+}
+
+static void fill(void)
 {
 	u32 i;
 
 	for (i = 0; i < BUF; i++)
-		src[i] = (u8)(i * 7 + (i >> 8) + seed);
+		src[i] = octet(i);
 	memset(dst, 0, BUF);
 	memset(other, 0, BUF);
 }
@@ -33,22 +39,24 @@ static int map_octets(struct ib_mr *mr, u8 *buf, u32 len)
 	return ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) == 1 ? 0 : -EINVAL;
 }
 
-/* Registers @buf with @mr over @e's QP, under a new key. */
-static int reg(struct end *e, struct ib_mr *mr, u8 *buf)
+/* Registers what @mr is mapped to over @e's QP, under a new key, with the rights @access. */
+static int reg_mapped(struct end *e, struct ib_mr *mr, int access)
 {
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR, .wr.send_flags = IB_SEND_SIGNALED };
 	struct op op;
-	int rv = map_octets(mr, buf, BUF);
 
-	if (rv)
-		return rv;
 	op_init(&op);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
 	wr.wr.wr_cqe = &op.cqe;
 	wr.mr = mr;
 	wr.key = mr->rkey;
-	wr.access = ACCESS;
+	wr.access = access;
 	return ib_post_send(e->qp, &wr.wr, NULL) ?: op_wait(&op, IB_WC_SUCCESS);
+}
+
+static int reg(struct end *e, struct ib_mr *mr, u8 *buf)
+{
+	return map_octets(mr, buf, BUF) ?: reg_mapped(e, mr, ACCESS);
 }
 
 static int local_inv(struct end *e, u32 rkey)
@@ -65,11 +73,11 @@ static int local_inv(struct end *e, u32 rkey)
 	return ib_post_send(e->qp, &wr, NULL) ?: op_wait(&op, IB_WC_SUCCESS);
 }
 
-/* One-sided @opcode between @local (@lkey) and the whole region @rkey at @to. */
-static int rdma(struct end *e, struct op *op, enum ib_wr_opcode opcode, u64 local, u32 lkey,
-		u64 to, u32 rkey)
+/* One-sided @opcode between @len octets at @local (@lkey) and at @to of the region @rkey. */
+static int rdma_len(struct end *e, struct op *op, enum ib_wr_opcode opcode, u64 local, u32 len,
+		    u32 lkey, u64 to, u32 rkey)
 {
-	struct ib_sge sge = { .addr = local, .length = BUF, .lkey = lkey };
+	struct ib_sge sge = { .addr = local, .length = len, .lkey = lkey };
 	struct ib_rdma_wr wr = {
 		.wr.opcode = opcode,
 		.wr.send_flags = IB_SEND_SIGNALED,
@@ -82,6 +90,12 @@ static int rdma(struct end *e, struct op *op, enum ib_wr_opcode opcode, u64 loca
 	op_init(op);
 	wr.wr.wr_cqe = &op->cqe;
 	return ib_post_send(e->qp, &wr.wr, NULL);
+}
+
+static int rdma(struct end *e, struct op *op, enum ib_wr_opcode opcode, u64 local, u32 lkey,
+		u64 to, u32 rkey)
+{
+	return rdma_len(e, op, opcode, local, BUF, lkey, to, rkey);
 }
 
 /* The client's Send that the server has received: everything before it is placed. */
@@ -115,6 +129,46 @@ static int send_carries_bytes(struct pair *p)
 	return r.wc.byte_len == BUF && !memcmp(src, dst, BUF) ? 0 : -EILSEQ;
 }
 
+/* Memory by its address, by pages of a region, and by its address again, in one message. */
+static int gather(struct pair *p, struct ib_mr *mr)
+{
+	struct ib_sge sge[] = {
+		{ .addr = (uintptr_t)src, .length = 1001, .lkey = p->c.pd->local_dma_lkey },
+		{ .length = 30001 },
+		{ .addr = (uintptr_t)src + 31002, .length = BUF - 31002,
+		  .lkey = p->c.pd->local_dma_lkey },
+	};
+	struct op s, r;
+	struct ib_send_wr wr = {
+		.wr_cqe = &s.cqe,
+		.sg_list = sge,
+		.num_sge = ARRAY_SIZE(sge),
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+	};
+	int rv = reg(&p->c, mr, src);
+
+	op_init(&s);
+	op_init(&r);
+	sge[1].addr = mr->iova + 1001;
+	sge[1].lkey = mr->lkey;
+	rv = rv ?: post_recv_buf(&p->s, &r, dst, BUF) ?: ib_post_send(p->c.qp, &wr, NULL) ?:
+	     op_wait(&s, IB_WC_SUCCESS) ?: op_wait(&r, IB_WC_SUCCESS);
+	return rv ?: memcmp(src, dst, BUF) ? -EILSEQ : 0;
+}
+
+static int one_send_gathers_memory_of_every_kind(struct pair *p)
+{
+	struct ib_mr *mr = ib_alloc_mr(p->c.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	int rv;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = gather(p, mr);
+	ib_dereg_mr(mr);
+	return rv;
+}
+
 static int nth_cpu(u32 n)
 {
 	int cpu;
@@ -139,20 +193,77 @@ static int handlers_run_on_their_vectors_cpu(struct pair *p)
 	return 0;
 }
 
-static int inline_send_is_copied_at_once(struct pair *p)
+/* Three pieces at odd places, as much as the QP takes, and gone when the call returns. */
+static int post_inline(struct pair *p, struct op *op, u8 *data, u32 len)
 {
-	struct op s, r;
-	u8 small[64];
+	struct ib_sge sge[] = {
+		{ .addr = (uintptr_t)data, .length = 33 },
+		{ .addr = (uintptr_t)data + 33, .length = 1 },
+		{ .addr = (uintptr_t)data + 34, .length = len - 34 },
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &op->cqe,
+		.sg_list = sge,
+		.num_sge = ARRAY_SIZE(sge),
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED | IB_SEND_INLINE,
+	};
 	int rv;
 
-	memcpy(small, src, sizeof(small));
-	op_init(&s);
+	op_init(op);
+	rv = ib_post_send(p->c.qp, &wr, NULL);
+	memset(data, 0xee, len);
+	return rv;
+}
+
+static int inline_send_is_copied_at_once(struct pair *p)
+{
+	static u8 data[4096];
+	u32 max = p->c.max_inline;
+	struct op s, r;
+	int rv;
+
+	if (max < INLINE || max >= sizeof(data))
+		return -ERANGE;
 	op_init(&r);
-	rv = post_recv_buf(&p->s, &r, dst, BUF) ?:
-	     post_send_buf(&p->c, &s, small, sizeof(small), IB_SEND_INLINE);
-	memset(small, 0xee, sizeof(small));
-	rv = rv ?: op_wait(&s, IB_WC_SUCCESS) ?: op_wait(&r, IB_WC_SUCCESS);
-	return rv ?: memcmp(src, dst, sizeof(small)) ? -EILSEQ : 0;
+	memcpy(data, src, max + 1);
+	if (post_inline(p, &s, data, max + 1) != -EINVAL)
+		return -EBADMSG;
+	memcpy(data, src, max);
+	rv = post_recv_buf(&p->s, &r, dst, BUF) ?: post_inline(p, &s, data, max) ?:
+	     op_wait(&s, IB_WC_SUCCESS) ?: op_wait(&r, IB_WC_SUCCESS);
+	if (rv)
+		return rv;
+	if (r.wc.byte_len != max || memcmp(src, dst, max) || memchr_inv(dst + max, 0, BUF - max))
+		return -EILSEQ;
+	return 0;
+}
+
+static int only_a_solicited_send_wakes(struct pair *p)
+{
+	struct op s, plain, solicited;
+	int rv;
+
+	/* It is armed for any, which stays in force: one more, and then for solicited. */
+	WRITE_ONCE(p->s.arm, IB_CQ_SOLICITED);
+	rv = sync_send(p);
+	msleep(50);
+	op_init(&plain);
+	op_init(&solicited);
+	op_init(&s);
+	rv = rv ?: post_recv_buf(&p->s, &plain, dst, 64) ?:
+	     post_recv_buf(&p->s, &solicited, dst, 64) ?:
+	     post_send_buf(&p->c, &s, src, 64, 0) ?: op_wait(&s, IB_WC_SUCCESS);
+	msleep(200);
+	if (rv)
+		return rv;
+	if (completion_done(&plain.done))
+		return -EBADMSG;
+	op_init(&s);
+	rv = post_send_buf(&p->c, &s, src, 64, IB_SEND_SOLICITED) ?:
+	     op_wait(&s, IB_WC_SUCCESS) ?: op_wait(&solicited, IB_WC_SUCCESS) ?:
+	     op_wait(&plain, IB_WC_SUCCESS);
+	return rv ?: plain.order + 1 == solicited.order ? 0 : -EBADMSG;
 }
 
 static int write_to_registered(struct pair *p, struct ib_mr *mr)
@@ -175,6 +286,240 @@ static int write_reaches_fast_region(struct pair *p)
 	rv = write_to_registered(p, mr) ?: memcmp(src, dst, BUF) ? -EILSEQ : 0;
 	ib_dereg_mr(mr);
 	return rv;
+}
+
+/* ---- a large region ---- */
+
+#define PAGES	1024
+
+/* Pages one by one. */
+static int table_pages(struct sg_table *table)
+{
+	struct scatterlist *sg;
+	u8 *page;
+	u32 i;
+	int rv = sg_alloc_table(table, PAGES, GFP_KERNEL);
+
+	if (rv)
+		return rv;
+	for_each_sg(table->sgl, sg, PAGES, i) {
+		page = (u8 *)get_zeroed_page(GFP_KERNEL);
+		if (!page)
+			return -ENOMEM;
+		sg_set_buf(sg, page, PAGE_SIZE);
+		sg_dma_address(sg) = (uintptr_t)page;
+		sg_dma_len(sg) = PAGE_SIZE;
+	}
+	return 0;
+}
+
+static void free_pages_of(struct sg_table *table)
+{
+	struct scatterlist *sg;
+	u32 i;
+
+	for_each_sg(table->sgl, sg, table->orig_nents, i)
+		if (sg_page(sg))
+			__free_page(sg_page(sg));
+	sg_free_table(table);
+}
+
+/* The page of src, or none, that page @i is to hold once three have been written. */
+static const u8 *page_of(u32 i)
+{
+	if (i == 0)
+		return src;
+	if (i == PAGES / 2 + 1)
+		return src + PAGE_SIZE;
+	return i == PAGES - 1 ? src + 2 * PAGE_SIZE : NULL;
+}
+
+static int write_page(struct pair *p, const struct ib_mr *mr, u32 i)
+{
+	struct op w;
+
+	return rdma_len(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)page_of(i), PAGE_SIZE,
+			p->c.pd->local_dma_lkey, mr->iova + (u64)i * PAGE_SIZE, mr->rkey) ?:
+	       op_wait(&w, IB_WC_SUCCESS);
+}
+
+static int pages_hold_what_was_written(struct sg_table *table)
+{
+	struct scatterlist *sg;
+	u32 i;
+
+	for_each_sg(table->sgl, sg, PAGES, i) {
+		const u8 *page = sg_virt(sg);
+
+		if (page_of(i) ? memcmp(page, page_of(i), PAGE_SIZE) != 0 :
+				 memchr_inv(page, 0, PAGE_SIZE) != NULL)
+			return -EILSEQ;
+	}
+	return 0;
+}
+
+static int write_to_pages(struct pair *p, struct ib_mr *mr, struct sg_table *table)
+{
+	int n = ib_map_mr_sg(mr, table->sgl, PAGES, NULL, PAGE_SIZE);
+
+	if (n != PAGES)
+		return n < 0 ? n : -ERANGE;
+	return reg_mapped(&p->s, mr, ACCESS) ?: write_page(p, mr, 0) ?:
+	       write_page(p, mr, PAGES - 1) ?: write_page(p, mr, PAGES / 2 + 1) ?:
+	       sync_send(p) ?: pages_hold_what_was_written(table);
+}
+
+/* What a region has no room for is not mapped, and what none has room for is not made. */
+static int pages_beyond_are_refused(struct pair *p, struct sg_table *table)
+{
+	u32 max = p->s.id->device->attrs.max_fast_reg_page_list_len;
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, PAGES - 1);
+	int n;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	n = ib_map_mr_sg(mr, table->sgl, PAGES, NULL, PAGE_SIZE);
+	ib_dereg_mr(mr);
+	if (n >= PAGES)
+		return -ERANGE;
+	mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, max);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	ib_dereg_mr(mr);
+	mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, max + 1);
+	if (IS_ERR(mr))
+		return 0;
+	ib_dereg_mr(mr);
+	return -ERANGE;
+}
+
+static int a_fast_region_has_1024_pages(struct pair *p)
+{
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, PAGES);
+	struct sg_table table = {};
+	int rv;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = table_pages(&table) ?: write_to_pages(p, mr, &table) ?:
+	     pages_beyond_are_refused(p, &table);
+	ib_dereg_mr(mr);
+	free_pages_of(&table);
+	return rv;
+}
+
+/* ---- one right each ---- */
+
+static int write_all(struct pair *p, const struct ib_mr *mr)
+{
+	struct op w;
+	int rv = rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
+		      mr->iova, mr->rkey);
+
+	/* A Write that is refused has completed all the same: the Terminate comes later. */
+	if (!rv && !wait_for_completion_timeout(&w.done, WAIT))
+		rv = -ETIME;
+	return rv;
+}
+
+static int is_told_of_an_error(struct pair *p)
+{
+	msleep(200);
+	return test_bit(IB_EVENT_QP_REQ_ERR, &p->c.qp_events) ||
+	       test_bit(IB_EVENT_QP_ACCESS_ERR, &p->c.qp_events) ? 0 : -ENOMSG;
+}
+
+static int write_is_served(struct pair *p, const struct ib_mr *mr)
+{
+	return write_all(p, mr) ?: sync_send(p) ?: memcmp(src, dst, BUF) ? -EILSEQ : 0;
+}
+
+static int write_is_refused(struct pair *p, const struct ib_mr *mr)
+{
+	memset(dst, 0, BUF);
+	return write_all(p, mr) ?: is_told_of_an_error(p) ?:
+	       memchr_inv(dst, 0, BUF) ? -EILSEQ : 0;
+}
+
+static int read_all(struct pair *p, const struct ib_mr *mr, enum ib_wc_status status)
+{
+	struct op r;
+
+	return rdma(&p->c, &r, IB_WR_RDMA_READ, (uintptr_t)other, p->c.pd->local_dma_lkey,
+		    mr->iova, mr->rkey) ?: op_wait(&r, status);
+}
+
+static int read_is_served(struct pair *p, const struct ib_mr *mr)
+{
+	memcpy(dst, src, BUF);
+	return read_all(p, mr, IB_WC_SUCCESS) ?: memcmp(src, other, BUF) ? -EILSEQ : 0;
+}
+
+static int read_is_refused(struct pair *p, const struct ib_mr *mr)
+{
+	memset(other, 0, BUF);
+	memcpy(dst, src, BUF);
+	return read_all(p, mr, IB_WC_REM_ACCESS_ERR) ?: is_told_of_an_error(p) ?:
+	       memchr_inv(other, 0, BUF) ? -EILSEQ : 0;
+}
+
+/* A receive to it by its key: a local error of the server. */
+static int receive_is_refused(struct pair *p, const struct ib_mr *mr)
+{
+	struct ib_sge sge = { .addr = mr->iova, .length = BUF, .lkey = mr->lkey };
+	struct op r, s;
+	struct ib_recv_wr wr = { .wr_cqe = &r.cqe, .sg_list = &sge, .num_sge = 1 };
+	int rv;
+
+	op_init(&r);
+	op_init(&s);
+	memset(dst, 0, BUF);
+	rv = ib_post_recv(p->s.qp, &wr, NULL) ?: post_send_buf(&p->c, &s, src, BUF, 0) ?:
+	     op_wait(&r, IB_WC_LOC_PROT_ERR);
+	return rv ?: memchr_inv(dst, 0, BUF) ? -EILSEQ : 0;
+}
+
+typedef int (*use)(struct pair *p, const struct ib_mr *mr);
+
+/* dst under @rights alone: what @may does is served, and what @may_not does then is not. */
+static int with_rights(struct pair *p, int rights, use may, use may_not)
+{
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	int rv;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = map_octets(mr, dst, BUF) ?: reg_mapped(&p->s, mr, rights) ?:
+	     (may ? may(p, mr) : 0) ?: may_not(p, mr);
+	ib_dereg_mr(mr);
+	return rv;
+}
+
+#define WRITABLE (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
+
+static int what_may_be_written_is_not_read(struct pair *p)
+{
+	return with_rights(p, WRITABLE, write_is_served, read_is_refused);
+}
+
+static int what_may_be_read_is_not_written(struct pair *p)
+{
+	return with_rights(p, IB_ACCESS_REMOTE_READ, read_is_served, write_is_refused);
+}
+
+static int what_may_be_read_takes_no_receive(struct pair *p)
+{
+	return with_rights(p, IB_ACCESS_REMOTE_READ, read_is_served, receive_is_refused);
+}
+
+static int what_is_local_is_not_written(struct pair *p)
+{
+	return with_rights(p, IB_ACCESS_LOCAL_WRITE, NULL, write_is_refused);
+}
+
+static int what_is_local_is_not_read(struct pair *p)
+{
+	return with_rights(p, IB_ACCESS_LOCAL_WRITE, NULL, read_is_refused);
 }
 
 /* core/rw.c maps a region that the peer can still write to, and invalidates it after that. */
@@ -333,6 +678,59 @@ static int drain_returns_after_all_completions(struct pair *p)
 	return 0;
 }
 
+/* 16 Writes of src and a Read to other are on their way when the QP is drained. */
+static int drain_under_way(struct pair *p, struct ib_mr *mr)
+{
+	bool flushed = false;
+	int i, rv = reg(&p->s, mr, dst);
+
+	for (i = 0; i < 16 && !rv; i++)
+		rv = rdma(&p->c, &ops[i], IB_WR_RDMA_WRITE, (uintptr_t)src,
+			  p->c.pd->local_dma_lkey, mr->iova, mr->rkey);
+	rv = rv ?: rdma(&p->c, &ops[16], IB_WR_RDMA_READ, (uintptr_t)other,
+			p->c.pd->local_dma_lkey, mr->iova, mr->rkey);
+	ib_drain_qp(p->c.qp);
+	if (rv)
+		return rv;
+	for (i = 0; i <= 16; i++) {
+		if (!completion_done(&ops[i].done) ||
+		    (ops[i].wc.status != IB_WC_SUCCESS && ops[i].wc.status != IB_WC_WR_FLUSH_ERR))
+			return -EIO;
+		/* In order, and nothing is done behind what was not. */
+		if ((i && ops[i].order != ops[i - 1].order + 1) ||
+		    (flushed && ops[i].wc.status == IB_WC_SUCCESS))
+			return -EBADMSG;
+		flushed |= ops[i].wc.status != IB_WC_SUCCESS;
+	}
+	return 0;
+}
+
+/* What has completed is the consumer's again: nobody reads src any more, nor writes other. */
+static int buffers_are_free(void)
+{
+	u32 i;
+
+	memset(src, 0xee, BUF);
+	memset(other, 0x55, BUF);
+	msleep(200);
+	for (i = 0; i < BUF; i++)
+		if (dst[i] && dst[i] != octet(i))
+			return -EILSEQ;
+	return memchr_inv(other, 0x55, BUF) ? -EILSEQ : 0;
+}
+
+static int drain_ends_writes_and_a_read(struct pair *p)
+{
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	int rv;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = drain_under_way(p, mr) ?: buffers_are_free();
+	ib_dereg_mr(mr);
+	return rv;
+}
+
 static int posts_in_error_are_flushed_in_order(struct pair *p)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -451,14 +849,23 @@ static const struct {
 	{ "send-carries-bytes", send_carries_bytes },
 	{ "handlers-run-on-their-vectors-cpu", handlers_run_on_their_vectors_cpu },
 	{ "inline-send-is-copied-at-once", inline_send_is_copied_at_once },
+	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes },
 	{ "write-reaches-fast-region", write_reaches_fast_region },
+	{ "a-fast-region-has-1024-pages", a_fast_region_has_1024_pages },
+	{ "what-may-be-written-is-not-read", what_may_be_written_is_not_read },
+	{ "what-may-be-read-is-not-written", what_may_be_read_is_not_written },
+	{ "what-may-be-read-takes-no-receive", what_may_be_read_takes_no_receive },
+	{ "what-is-local-is-not-written", what_is_local_is_not_written },
+	{ "what-is-local-is-not-read", what_is_local_is_not_read },
 	{ "mapping-anew-changes-nothing-before-reg-mr",
 	  mapping_anew_changes_nothing_before_reg_mr },
+	{ "one-send-gathers-memory-of-every-kind", one_send_gathers_memory_of_every_kind },
 	{ "local-inv-ends-access", local_inv_ends_access },
 	{ "read-with-inv-invalidates-its-sink", read_with_inv_invalidates_its_sink },
 	{ "send-with-inv-invalidates-the-peers-region",
 	  send_with_inv_invalidates_the_peers_region },
 	{ "drain-returns-after-all-completions", drain_returns_after_all_completions },
+	{ "drain-ends-writes-and-a-read", drain_ends_writes_and_a_read },
 	{ "posts-in-error-are-flushed-in-order", posts_in_error_are_flushed_in_order },
 	{ "a-chain-stops-at-the-bad-request", a_chain_stops_at_the_bad_request },
 	{ "srq-carries-bytes", send_carries_bytes, true },
@@ -474,7 +881,8 @@ static int run_case(int i)
 
 	if (!p)
 		return -ENOMEM;
-	fill(i);
+	seed = i;
+	fill();
 	rv = pair_connect(p, cases[i].srq);
 	if (rv)
 		pr_info("weft_kmod: no connection: %d\n", rv);

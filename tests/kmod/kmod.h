@@ -13,6 +13,7 @@
 #include <rdma/rdma_cm.h>
 
 #define DEPTH		64		/* work requests a queue */
+#define INLINE		512		/* octets of inline data that are asked for */
 #define WAIT		(5 * HZ)
 
 /* A work request under way; its completion fills wc. */
@@ -37,6 +38,8 @@ struct end {
 	bool reentered;			/* it was called twice at once */
 	atomic_t completions;
 	u32 vector;
+	enum ib_cq_notify_flags arm;	/* how comp_handler arms: for any or for solicited */
+	u32 max_inline;			/* granted */
 	struct cpumask cpus;		/* on which comp_handler was called */
 	unsigned long qp_events;	/* bits of enum ib_event_type */
 	unsigned long srq_events;

@@ -50,7 +50,7 @@ static void comp_handler(struct ib_cq *cq, void *context)
 	do {
 		while (ib_poll_cq(cq, 1, &wc) > 0)
 			wc.wr_cqe->done(cq, &wc);
-	} while (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0);
+	} while (ib_req_notify_cq(cq, READ_ONCE(e->arm) | IB_CQ_REPORT_MISSED_EVENTS) > 0);
 	atomic_dec(&e->in_handler);
 }
 
@@ -134,7 +134,7 @@ static int end_create_queues(struct end *e)
 			.max_recv_wr = DEPTH,
 			.max_send_sge = 4,
 			.max_recv_sge = 1,
-			.max_inline_data = 64,
+			.max_inline_data = INLINE,
 		},
 	};
 	struct ib_cq *cq;
@@ -153,6 +153,7 @@ static int end_create_queues(struct end *e)
 	attr.send_cq = attr.recv_cq = cq;
 	rv = rdma_create_qp(e->id, e->pd, &attr);
 	e->qp = rv ? NULL : e->id->qp;
+	e->max_inline = attr.cap.max_inline_data;
 	return rv;
 }
 
@@ -171,6 +172,7 @@ static int end_create(struct end *e, bool use_srq)
 static void end_init(struct end *e, const char *name)
 {
 	e->name = name;
+	e->arm = IB_CQ_NEXT_COMP;
 	init_completion(&e->step);
 }
 

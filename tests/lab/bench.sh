@@ -1,14 +1,18 @@
 #!/bin/bash
-# The bench, inside the lab: weft, siw, rxe and TCP by turns over lo, one driver loaded at a time.
+# The bench, inside the lab: weft, siw, rxe and TCP by turns, one driver loaded at a time.
 # Every figure is a line of CSV in /run/weft/bench/figures.csv, flushed as it is taken:
-#   round,mtu,driver,cell,value
-# "weft+crc" is weft with CRC on; every other row is without, as siw is by default. Rates are in
-# 10^6 octets a second (perftest's 2^20 are converted), latencies in us, half a round trip.
-#   bench.sh ROUNDS PLAN        PLAN: full, quick, or a regular expression of cells of full
+#   round,mtu,driver,cell,value        value is empty if the figure could not be taken
+# "weft+crc" is weft with CRC on; every other row is without, as siw is by default; "lab" is
+# the machine itself. Rates are in 10^6 octets a second (perftest's 2^20 are converted),
+# latencies in us, half a round trip, memory in 1024 octets, of one end.
+#   bench.sh ROUNDS PLAN LOSS_SECONDS
+#        PLAN: full, quick, or a regular expression of cells of full
+#        LOSS_SECONDS: how long a round of the cells with loss lasts
 # shellcheck source-path=SCRIPTDIR source=lib.sh
+# shellcheck disable=SC2154 # KO_weft_kmod is in the environment
 . "$WEFT_TOP/tests/lab/lib.sh"
 
-rounds=$1 plan=$2
+rounds=$1 plan=$2 loss_seconds=$3
 TEST_DIR=$SHARE/bench
 mkdir -p "$TEST_DIR"
 export TEST_DIR TMPDIR=$TEST_DIR
@@ -20,132 +24,230 @@ ip addr add $here/32 dev lo
 seconds=3
 [ "$plan" != quick ] || seconds=2
 
-# What is measured: DRIVER-LIST MTU-LIST CELL FUNCTION [ARG...]. A driver that does not know how
-# to do a cell is not listed.
+# What is measured: ROUNDS DRIVER-LIST MTU-LIST CELL FUNCTION [ARG...]. In so many rounds at
+# most: what no goal is about is taken twice, what only the plots need, once. A driver that
+# does not know how to do a cell is not listed; rxe stalls on messages of 1 MB.
 cells() {
 	cat <<-END
-		weft,weft+crc,siw,rxe,tcp 1500,9000,65536 write_bw_64K bw write 65536
-		weft,siw,tcp 1500 write_bw_1M bw write 1048576
-		weft,siw,tcp 1500,65536 write_bw_4K bw write 4096
-		weft,siw,rxe 1500 write_rate_64 rate write 64
-		weft,siw 1500,65536 read_bw_64K bw read 65536
-		weft,siw,tcp 1500 send_bw_64K bw send 65536
-		weft,siw,rxe,tcp 1500 write_lat_8 lat write 8
-		weft,siw,rxe 1500 read_lat_8 lat read 8
-		weft,siw,tcp 1500 send_lat_64K lat send 65536
+		99 weft,weft+crc,siw,tcp 1500 write_bw_64K bw write 65536
+		99 weft,weft+crc,siw,tcp 1500 write_bw_1M bw write 1048576
+		99 weft,siw 1500 write_bw_4K bw write 4096
+		99 weft,siw 1500 write_rate_64 rate write 64
+		99 weft,siw 1500 read_bw_64K bw read 65536
+		99 weft,siw,tcp 1500 write_lat_8 lat write 8
+		99 weft,siw 1500 read_lat_8 lat read 8
+		99 weft,siw,tcp 1500 send_lat_64K lat send 65536
 	END
 	[ "$plan" != quick ] || return
 	cat <<-END
-		weft,siw,tcp 1500 cpu_per_GB cpu
-		weft,siw,tcp 1500 conns_1 conns 1
-		weft,siw,tcp 1500 conns_16 conns 16
-		weft,siw,tcp 1500 conns_256 conns 256
-		weft,siw,tcp 1500 conns_1024 conns 1024
-		weft,siw,tcp 1500 connects_per_s connects
-		weft,siw,tcp 1500 idle_KB idle
-		weft,siw,tcp 1500 loss_1%_10ms_bw loss 1
-		weft,siw,tcp 1500 loss_0.1%_10ms_bw loss 0.1
+		99 weft,siw,tcp 65536 write_bw_64K bw write 65536
+		99 weft,siw 65536 write_bw_4K bw write 4096
+		99 weft,siw 65536 read_bw_64K bw read 65536
+		99 weft,tcp 1500 cpu_s_per_GB cpu
+		99 weft 1500 conns_1 conns 1
+		99 weft 1500 conns_16 conns 16
+		99 weft 1500 conns_256 conns 256
+		99 weft 1500 conns_1024 conns 1024
+		99 weft,siw 1500 connects_per_s connects
+		3 weft,tcp 1500 idle_KB idle
+		99 weft,tcp 1500 loss_1%_10ms loss 1
+		2 rxe 1500,65536 write_bw_64K bw write 65536
+		2 weft+crc 65536 write_bw_64K bw write 65536
+		2 weft,weft+crc,siw,rxe,tcp 9000 write_bw_64K bw write 65536
+		2 rxe,tcp 1500 write_bw_4K bw write 4096
+		2 weft,siw,tcp 1500 placed_64K placed 65536
+		2 weft,siw,tcp 1500 send_bw_64K bw send 65536
+		2 weft+crc,rxe 1500 write_lat_8 lat write 8
+		2 rxe 1500 read_lat_8 lat read 8
+		2 siw 1500 cpu_s_per_GB cpu
+		2 siw,tcp 1500 conns_1 conns 1
+		2 siw,tcp 1500 conns_16 conns 16
+		2 tcp 1500 conns_256 conns 256
+		2 tcp 1500 conns_1024 conns 1024
+		2 tcp 1500 connects_per_s connects
+		1 siw 1500 idle_KB idle
+		2 weft,tcp 1500 loss_0.1%_10ms loss 0.1
+		1 siw 1500 loss_1%_10ms loss 1
+		1 rxe 1500 write_rate_64 rate write 64
+		1 tcp 1500 write_bw_64 bw write 64
+		1 weft,siw,rxe,tcp 1500 write_bw_1K bw write 1024
+		1 weft,siw,rxe,tcp 1500 write_bw_16K bw write 16384
+		1 weft,siw,rxe,tcp 1500 write_bw_256K bw write 262144
+		1 weft,siw,rxe,tcp 1500 write_lat_256 lat write 256
+		1 weft,siw,rxe,tcp 1500 write_lat_4K lat write 4096
+		1 weft,siw,rxe,tcp 1500 write_lat_64K lat write 65536
 	END
 }
 
 # figure CELL VALUE
-figure() { echo "$round,$mtu,$driver,$1,$2" | tee -a "$csv"; }
+figure() {
+	echo "$round,$mtu,$driver,$1,$2" | tee -a "$csv"
+	[ -n "$2" ] || tail -qn 2 "$TEST_DIR/client.log" "$TEST_DIR/server.log"
+}
 
-# both PROGRAM ARG...: its server here, then the client; the client's output in client.log.
-both() {
-	local server rc=0
+# --- programs ---
+
+# server COMMAND [ARG...]: in the background, and the time to begin listening.
+server() {
 	"$@" >"$TEST_DIR/server.log" 2>&1 </dev/null &
 	server=$!
 	pause 0.5
-	timeout 90 "$@" $here >"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
-	kill $server 2>/dev/null
-	wait $server 2>/dev/null
-	return $rc
 }
+
+# A server that has served ends by itself; one whose client failed does not.
+end_server() {
+	wait_for "$1" is_over "$server" || kill "$server"
+	wait "$server"
+} 2>/dev/null
+
+# client COMMAND [ARG...]
+client() { timeout 60 "$@" >"$TEST_DIR/client.log" 2>&1 </dev/null; }
 
 # perftest COLUMN PROGRAM ARG...: that column of the result, or nothing. perftest gauges the
 # clock first, and on a busy machine gives up on it: it then prints zeros, and is asked again.
+# What takes too long is not.
 perftest() {
-	local column=$1 value=0
+	local column=$1 value=0 rc
 	shift
 	for _ in 1 2 3; do
-		both "$@" -R -F || continue
-		value=$(awk -v c="$column" '/^ *[0-9]+ +[0-9]+ /{v = $c} END {print v + 0}' \
-			"$TEST_DIR/client.log")
+		server "$@" -R -F
+		rc=0
+		client "$@" -R -F $here || rc=$?
+		end_server $((rc ? 0 : 2))
+		[ $rc != 124 ] || break
+		[ $rc = 0 ] || continue
+		value=$(perftest_column "$column")
 		[ "$value" = 0 ] || [ "$value" = inf ] || break
 	done
 	[ "$value" = 0 ] || [ "$value" = inf ] || echo "$value"
 }
 
-# rate_of KEY ARG...: weft-rate's answer, over the driver or over TCP.
+perftest_column() {
+	awk -v c="$1" '/^ *[0-9]+ +[0-9]+ /{v = $c} END {print v + 0}' "$TEST_DIR/client.log"
+}
+
+# rate_of KEY ARG...: weft-rate's answer, over the driver or over TCP; its server is where
+# $there says, a command to run it by.
+there=() peer=$here
 rate_of() {
-	local key=$1 tcp=() server rc=0
+	local key=$1 tcp=() rc
 	shift
 	[ "$driver" != tcp ] || tcp=(-T)
-	weft-rate -l "${tcp[@]}" >"$TEST_DIR/server.log" 2>&1 </dev/null &
-	server=$!
-	pause 0.5
-	timeout 90 weft-rate "${tcp[@]}" "$@" $here >"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
-	kill $server 2>/dev/null
-	wait $server 2>/dev/null
+	for _ in 1 2; do
+		rc=0
+		server "${there[@]}" weft-rate -l "${tcp[@]}"
+		timeout $((loss_seconds + 60)) weft-rate "${tcp[@]}" "$@" "$peer" \
+			>"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
+		end_server $((rc ? 0 : 5))
+		case $rc in 0 | 124) break ;; esac
+	done
 	[ $rc = 0 ] && value_of "$key"
 }
 
 value_of() { tr ' ' '\n' <"$TEST_DIR/client.log" | sed -n "s|^$1=||p" | tail -n 1; }
 
-# The better of qperf and iperf3, with writes of that size.
+# The better of qperf and iperf3, with writes of that size: both say what came.
 tcp_bw() {
-	local server q i
-	qperf >/dev/null 2>&1 </dev/null &
-	server=$!
-	pause 0.3
-	q=$(qperf -uu $here -m "$1" -t $seconds tcp_bw | awk '/bw *=/ {printf "%.1f", $3 / 1e6}')
-	kill $server
-	wait $server 2>/dev/null
-	iperf3 -s -1 >/dev/null 2>&1 </dev/null &
-	server=$!
-	pause 0.3
-	i=$(iperf3 -c $here -l "$1" -t $seconds -f M -J | python3 -c \
+	local q i
+	server qperf
+	q=$(timeout 60 qperf -uu $here -m "$1" -t $seconds tcp_bw |
+		awk '/bw *=/ {printf "%.1f", $3 / 1e6}')
+	end_server 0
+	server iperf3 -s -1
+	i=$(timeout 60 iperf3 -c $here -l "$1" -t $seconds -J | python3 -c \
 		'import json, sys; print(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"] / 8e6)')
-	wait $server 2>/dev/null
-	awk -v q="${q:-0}" -v i="${i:-0}" 'BEGIN {print (q > i) ? q : i}'
+	end_server 2
+	awk -v q="${q:-0}" -v i="${i:-0}" 'BEGIN {if (q || i) print (q > i) ? q : i}'
 }
 
 # --- the cells: they print their figures ---
 
-bw() {
+# counts NAME...: of the device on lo.
+counts() {
+	local name
+	for name; do
+		cat /sys/class/infiniband/weft0/ports/1/hw_counters/"$name"
+	done
+}
+
+# explained CELL COMMAND...: the command, and what weft's counters say of it.
+explained() {
+	local cell=$1 names=(tx_segs tx_segs_aligned tx_calls tx_fpdus doorbells requests) before after
+	shift
+	if [ "$driver" != weft ]; then
+		"$@"
+		return
+	fi
+	before=$(counts "${names[@]}")
+	"$@"
+	after=$(counts "${names[@]}")
+	# shellcheck disable=SC2086 # lists
+	awk -v of="$round,$mtu,$driver,$cell" 'BEGIN {
+		for (i = 1; i <= 6; i++)
+			n[i] = ARGV[i + 6] - ARGV[i]
+		print of ":aligned_%," (n[1] ? 100 * n[2] / n[1] : "")
+		print of ":fpdus_per_call," (n[3] ? n[4] / n[3] : "")
+		print of ":requests_per_doorbell," (n[5] ? n[6] / n[5] : "")
+	}' $before $after | tee -a "$csv"
+}
+
+bw_figure() {
 	local v
 	if [ "$driver" = tcp ]; then
 		v=$(tcp_bw "$3")
 	else
-		v=$(perftest 4 "ib_$2_bw" -s "$3" -D $seconds | awk '{print $1 * 1.048576}')
+		v=$(perftest 4 "ib_$2_bw" -s "$3" -D $seconds)
+		v=$(awk -v v="$v" 'BEGIN {if (v) print v * 1.048576}')
 	fi
 	figure "$1" "$v"
 }
 
-rate() {
-	figure "$1" "$(perftest 5 "ib_$2_bw" -s "$3" -D $seconds | awk '{print $1 * 1e6}')"
+rate_figure() {
+	local v
+	v=$(perftest 5 "ib_$2_bw" -s "$3" -D $seconds)
+	figure "$1" "$(awk -v v="$v" 'BEGIN {if (v) print v * 1e6}')"
+}
+
+bw() { explained "$1" bw_figure "$@"; }
+rate() { explained "$1" rate_figure "$@"; }
+
+# perftest wants a number of round trips: as many as take three seconds or more.
+round_trips() {
+	case $driver-$1 in
+	rxe-8 | rxe-256) echo 60000 ;;
+	*-8 | *-256) echo 100000 ;;
+	weft*-4096) echo 60000 ;;
+	*-4096) echo 20000 ;;
+	weft*) echo 30000 ;;
+	*) echo 3000 ;;
+	esac
 }
 
 lat() {
-	local n=20000
-	[ "$3" = 8 ] || n=5000
+	local n typical
+	n=$(round_trips "$3")
 	if [ "$driver" = tcp ]; then
 		figure "$1" "$(rate_of typical_us -L -s "$3" -t $seconds)"
 		figure "${1}_p99" "$(value_of p99_us)"
 		return
 	fi
-	figure "$1" "$(perftest 5 "ib_$2_lat" -s "$3" -n $n)"
-	figure "${1}_p99" "$(awk '/^ *[0-9]+ +[0-9]+ /{v = $8} END {print v}' "$TEST_DIR/client.log")"
+	[ "$plan" != quick ] || n=$((n / 4))
+	typical=$(perftest 5 "ib_$2_lat" -s "$3" -n "$n")
+	figure "$1" "$typical"
+	figure "${1}_p99" "${typical:+$(perftest_column 8)}"
 }
+
+# What perftest counts are the sender's completions; this is what the receiver's were.
+placed() { figure "$1" "$(rate_of MB/s -s "$2" -q 64 -t $seconds)"; }
 
 # Seconds of both CPUs that were not idle, since boot.
 busy() { awk '/^cpu /{print ($2 + $3 + $4 + $7 + $8) / 100}' /proc/stat; }
 
+# The warm-up's octets are not counted, its CPU time is: the window is long beside it.
 cpu() {
 	local before after bytes
 	before=$(busy)
-	bytes=$(rate_of bytes -e -s 65536 -t $seconds)
+	bytes=$(rate_of bytes -e -s 65536 -t $((3 * seconds)))
 	after=$(busy)
 	figure "$1" "$(awk -v a="$before" -v b="$after" -v n="${bytes:-0}" \
 		'BEGIN {if (n > 0) print (b - a) / n * 1e9}')"
@@ -154,71 +256,184 @@ cpu() {
 conns() { figure "$1" "$(rate_of MB/s -c "$2" -s 65536 -q 4 -t $seconds)"; }
 connects() { figure "$1" "$(rate_of connects/s -C -t $seconds)"; }
 
-available() { awk '/^MemAvailable/{print $2}' /proc/meminfo; }
-
-# Memory of an idle connection, both ends and rings included.
-idle() {
-	local n=500 before after tcp=() server client
-	[ "$driver" != tcp ] || tcp=(-T)
-	weft-rate -l "${tcp[@]}" >"$TEST_DIR/server.log" 2>&1 </dev/null &
-	server=$!
-	pause 0.5
-	before=$(available)
-	mkfifo "$TEST_DIR/hold" 2>/dev/null
-	weft-rate "${tcp[@]}" -I $n $here <"$TEST_DIR/hold" >"$TEST_DIR/client.log" 2>&1 &
-	client=$!
-	exec 7>"$TEST_DIR/hold"
-	wait_for 60 grep -q "^idle=$n" "$TEST_DIR/client.log"
-	after=$(available)
-	exec 7>&-
-	wait $client
-	kill $server 2>/dev/null
-	wait $server 2>/dev/null
-	figure "$1" $(((before - after) / n))
+# Memory in use. After drop_caches what is left of the reclaimable slabs is in use, too.
+in_use_now() {
+	sync
+	echo 3 >/proc/sys/vm/drop_caches
+	awk '{n[$1] = $2} END {print n["MemTotal:"] - n["MemFree:"] - n["Buffers:"] - n["Cached:"]}' \
+		/proc/meminfo
 }
 
+# Once what went before has let go of its memory: less than 100 KB in half a second.
+in_use() {
+	local before now tries=20
+	now=$(in_use_now)
+	while [ $((tries -= 1)) -gt 0 ]; do
+		pause 0.5
+		before=$now
+		now=$(in_use_now)
+		[ $((before - now)) -gt 100 ] || break
+	done
+	echo "$now"
+}
+
+# Of that, what a process has mapped of a device's rings.
+mapped() {
+	awk '/uverbs/{on = 1} /^Size:/{if (on) n += $2; on = 0} END {print n + 0}' "/proc/$1/smaps"
+}
+
+# held WHAT N: memory in use, and the client's rings, while there are N, idle: connections
+# (-I), or QPs of the same size that are not connected (-U).
+held() {
+	local tcp=() client
+	[ "$driver" != tcp ] || tcp=(-T)
+	rm -f "$TEST_DIR/hold"
+	mkfifo "$TEST_DIR/hold"
+	server weft-rate -l "${tcp[@]}"
+	weft-rate "${tcp[@]}" "$1" "$2" $here <"$TEST_DIR/hold" >"$TEST_DIR/client.log" 2>&1 &
+	client=$!
+	exec 7>"$TEST_DIR/hold"
+	if wait_for 60 grep -q "^idle=$2" "$TEST_DIR/client.log"; then
+		echo "$(in_use) $(mapped $client)"
+	else
+		kill $client
+	fi
+	exec 7>&-
+	wait $client
+	if [ "$1" = -I ]; then end_server 20; else end_server 0; fi
+}
+
+# per_one WHAT: what one more takes: programs, CQ and all that is shared does not count.
+per_one() {
+	local few=200 many=1200 a b
+	a=$(held "$1" $few)
+	b=$(held "$1" $many)
+	[ -n "$a" ] && [ -n "$b" ] || return
+	# shellcheck disable=SC2086 # lists
+	awk -v n=$((many - few)) 'BEGIN {print (ARGV[3] - ARGV[1]) / n, (ARGV[4] - ARGV[2]) / n}' $a $b
+}
+
+# A connection is counted with both its ends: half of it is one.
+idle() {
+	local both queues
+	both=$(per_one -I)
+	figure "$1" "$(awk -v v="${both% *}" 'BEGIN {if (v) print v / 2}')"
+	[ "$driver" != tcp ] || return
+	figure "$1:rings" "${both#* }"
+	queues=$(per_one -U)
+	figure "$1:unconnected" "${queues% *}"
+}
+
+# Over veth to b, one segment a packet: of the larger ones that TCP would make here netem
+# loses all at once. Both directions lose.
 loss() {
-	tc qdisc replace dev lo root netem delay 5ms loss "$2%" limit 100000
-	figure "$1" "$(rate_of MB/s -s 65536 -q 64 -t 15)"
-	tc qdisc del dev lo root
+	local where dev_b=${dev}9
+	local there=(nsenter --net=/run/netns/b) peer=$IP_B
+	if [ "$driver" = tcp ]; then
+		ip link set eth0 mtu 1500
+		on_b ip link set eth0 mtu 1500
+	else
+		at a bring_up "$dev" "${dev}8" 1500
+		at b bring_up "$dev" "$dev_b" 1500
+		wait_active a "${dev}8"
+		wait_active b "$dev_b"
+		[ "$dev" != weft ] || { option weft8 crc 0 && at b option "$dev_b" crc 0; }
+	fi
+	for where in a b; do
+		on $where ip link set eth0 gso_max_segs 1
+		on $where tc qdisc replace dev eth0 root netem delay 5ms loss "$2%" limit 100000
+	done
+	figure "$1" "$(rate_of MB/s -s 65536 -q 64 -t "$loss_seconds")"
+	for where in a b; do on $where tc qdisc del dev eth0 root; done
+	[ "$driver" = tcp ] || {
+		rdma link del "${dev}8"
+		rdma link del "$dev_b"
+	}
+}
+
+# --- the machine ---
+
+# crc32c's cost.
+sum_alone() {
+	insmod "${KO_weft_kmod%/*}/weft_ksum.ko"
+	figure crc32c_ns_per_octet "$(awk '{print $1 / 1000}' \
+		/sys/module/weft_ksum/parameters/ps_per_octet)"
+	rmmod weft_ksum
+}
+
+# Beside a CPU that spins, as perftest's other end does: one that the host has to wake for each
+# call takes five times as long.
+of_the_lab() {
+	local driver=lab mtu=0 spinner
+	while :; do :; done &
+	spinner=$!
+	weft-rate -S >"$TEST_DIR/client.log"
+	figure syscall_us "$(value_of syscall_us)"
+	[ "$plan" = quick ] || sum_alone
+	kill $spinner
+	wait $spinner 2>/dev/null
 }
 
 # --- the turns ---
 
 has() { [[ ,$1, == *,$2,* ]]; }
 
-turn() {
-	local drivers mtus cell fn args dev=${driver%+*}
+# The lines of the plan that this turn is about.
+lines_of_turn() {
+	local most drivers mtus cell rest
+	while read -r most drivers mtus cell rest; do
+		[ "$round" -le "$most" ] || continue
+		if ! has "$drivers" "$driver" || ! has "$mtus" "$mtu"; then continue; fi
+		[[ $plan = full || $plan = quick || $cell =~ ^($plan)$ ]] || continue
+		echo "$cell $rest"
+	done <"$TEST_DIR/cells"
+}
+
+set_up() {
 	local module=$dev crc=0
 	[ "$driver" != weft+crc ] || crc=1
 	[ "$dev" != rxe ] || module=rdma_rxe
-	ip link set lo mtu "$mtu"
-	if [ "$driver" != tcp ]; then
-		load "$module" || fail "$module does not load"
-		rdma link add "${dev}0" type "$dev" netdev lo || fail "no $dev device on lo"
-		wait_active a "${dev}0"
-		[ "$dev" != weft ] || option weft0 crc $crc
-	fi
-	while read -r drivers mtus cell fn args; do
-		if ! has "$drivers" "$driver" || ! has "$mtus" "$mtu"; then continue; fi
-		[[ $plan = full || $plan = quick || $cell =~ ^($plan)$ ]] || continue
-		# shellcheck disable=SC2086 # a list
-		$fn "$cell" $args </dev/null
-	done <"$TEST_DIR/cells"
-	[ "$driver" != weft ] || rdma statistic show link weft0/1 >"$TEST_DIR/counters-$mtu"
-	[ "$driver" = tcp ] || {
-		rdma link del "${dev}0"
-		[ "$dev" = rxe ] || rmmod "$module"
-	}
+	load "$module" && rdma link add "${dev}0" type "$dev" netdev lo &&
+		wait_for 5 port_is_active "${dev}0" || return
+	[ "$dev" != weft ] || option weft0 crc $crc
 }
 
-mtus='1500 9000 65536' drivers='weft weft+crc siw rxe tcp'
-[ "$plan" != quick ] || mtus=1500 drivers='weft weft+crc siw tcp'
+take_down() {
+	rdma link del "${dev}0"
+	if [ "$dev" = rxe ]; then rmmod rdma_rxe; else rmmod "$dev"; fi
+}
+
+# A cell that fails costs its figure, and a driver that fails its turn; the run goes on.
+turn() {
+	local line lines cell fn args dev=${driver%+*} ready=true
+	lines_of_turn >"$TEST_DIR/turn"
+	mapfile -t lines <"$TEST_DIR/turn"
+	[ ${#lines[@]} -gt 0 ] || return 0
+	ip link set lo mtu "$mtu"
+	[ "$driver" = tcp ] || set_up || ready=false
+	for line in "${lines[@]}"; do
+		read -r cell fn args <<<"$line"
+		# shellcheck disable=SC2086 # a list
+		if $ready; then ($fn "$cell" $args </dev/null); else figure "$cell" ''; fi
+	done
+	[ "$driver" = tcp ] || take_down
+}
+
+{
+	echo "user-mode Linux $(uname -r), $(nproc) CPUs, TCP's own buffers for all:"
+	echo "tcp_wmem $(tr '\t' ' ' </proc/sys/net/ipv4/tcp_wmem), tcp_rmem $(tr '\t' ' ' \
+		</proc/sys/net/ipv4/tcp_rmem), $(cat /proc/sys/net/ipv4/tcp_congestion_control)"
+} >"$TEST_DIR/machine"
 cells >"$TEST_DIR/cells"
 for round in $(seq "$rounds"); do
+	of_the_lab
+	mtus='1500 9000 65536' drivers='weft weft+crc siw rxe tcp'
+	# The other way round every other time.
+	[ $((round % 2)) = 1 ] || mtus='65536 9000 1500' drivers='tcp rxe siw weft+crc weft'
 	for mtu in $mtus; do
 		for driver in $drivers; do
 			turn
+			echo "# at $SECONDS s: round $round, MTU $mtu, $driver done"
 		done
 	done
 done

@@ -166,7 +166,8 @@ pair() {
 bring_up() {
 	local mtu
 	read -r mtu </sys/class/net/eth0/mtu
-	[ "$mtu" = "$3" ] || ip link set eth0 mtu "$3" || return
+	# In user mode b, too, sees a's there.
+	[ "$WEFT_LINK$mtu" = "vm$3" ] || ip link set eth0 mtu "$3" || return
 	# What a test made the network lose is over.
 	tc qdisc del dev eth0 root 2>/dev/null || true
 	load "$1" && rdma link add "$2" type "$1" netdev eth0
@@ -187,6 +188,14 @@ port_is_active() {
 
 wait_active() {
 	at "$1" wait_for 5 port_is_active "$2" || fail "$2 on $1 does not become active"
+}
+
+# count DEVICE NAME: a counter of a device of this machine, of now: the core keeps values for 10 ms.
+count() {
+	local n
+	pause 0.02
+	read -r n <"/sys/class/infiniband/$1/ports/1/hw_counters/$2" || return
+	echo "$n"
 }
 
 # --- programs ---
@@ -244,6 +253,76 @@ run() {
 	fail "$1 ended with $rc; $(tail -n 3 "$log")"
 }
 
+# With -R perftest connects twice, and listens anew in between: a client whose second try comes
+# too early is refused, and crashes of that (in librdmacm, on its way out). That is tried again
+# with a new server, twice; whatever else goes wrong is a failure.
+# perftest_pair PROGRAM [OPT...]: over the devices of pair(), output in PROGRAM.log.
+perftest_pair() {
+	local program=$1 try
+	shift
+	set -- -R -F "$@"
+	for try in 1 2 3; do
+		start_b server "$program" -d "$DEV_B" "$@"
+		wait_listen_b 18515
+		if [ $try = 3 ]; then
+			run "$program" -d "$DEV_A" "$@" "$IP_B"
+			break
+		fi
+		(run "$program" -d "$DEV_A" "$@" "$IP_B") && break
+		grep -q 'Connection refused' "$TEST_DIR/$program.log" || exit 1
+		at b kill_users
+		wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "$program on b cannot be ended"
+		rm "$TEST_DIR/server.rc"
+		echo "try $try came before the server's second listener"
+	done
+	finish_b server
+}
+
+# rping_pair LISTEN CONNECT [OPT...]: b's rping listens on one address, a's connects to the other;
+# output in server.log and rping.log.
+# What comes while siw makes an accepted QP ready it reads with what comes next; and rping sends
+# nothing next. Such a run is ended, and tried again twice; whatever else goes wrong is a failure.
+rping_pair() {
+	local try overslept
+	for try in 1 2 3; do
+		start_b server rping -s -a "$1" "${@:3}"
+		wait_listen_b 7174
+		[[ $DEV_B != siw* ]] ||
+			at b run_apart "$TEST_DIR/unread" end_if_unread 7174 "$TEST_DIR/server.rc"
+		(run rping -c -a "$2" "${@:3}" -v) && break
+		wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "rping on b does not end"
+		[[ $DEV_B = siw* ]] && wait_for 20 [ -s "$TEST_DIR/unread.rc" ] || exit 1
+		read -r overslept <"$TEST_DIR/unread.rc"
+		[[ $try != 3 && $overslept = 0 ]] || exit 1
+		echo "try $try: siw left octets unread"
+		rm "$TEST_DIR/server.rc" "$TEST_DIR/unread.rc"
+	done
+	finish_b server
+}
+
+# end_if_unread PORT FILE: once a connection to PORT of this machine has had octets to be read for
+# ten seconds, programs that use RDMA are ended: 0. Once FILE is there: 1.
+end_if_unread() {
+	local n=0
+	until [ $n = 20 ]; do
+		[ ! -s "$2" ] || return 1
+		pause 0.5
+		if unread "$1"; then n=$((n + 1)); else n=0; fi
+	done
+	kill_users
+}
+
+unread() {
+	local hex file port state queues
+	printf -v hex ':%04X ' "$1"
+	for file in /proc/net/tcp /proc/net/tcp6; do
+		while read -r _ port _ state queues _; do
+			[[ $state = 01 && "$port " = *$hex && $queues != *:00000000 ]] && return
+		done <$file
+	done
+	return 1
+}
+
 # --- after a test ---
 
 # What a test may have left behind, on the machine it runs on: programs, devices, drivers.
@@ -258,6 +337,7 @@ clean_here() {
 		no_objects "$dev" || bad=1
 		within 20 rdma link del "$dev" || { stuck "$dev cannot be deleted"; bad=1; }
 	done
+	no_memory || bad=1
 	for driver in weft siw; do
 		[ -d /sys/module/$driver ] || continue
 		within 20 rmmod $driver || { stuck "$driver cannot be unloaded"; bad=1; }
@@ -286,7 +366,7 @@ kill_users() {
 # Programs are dead: nothing but what the driver itself leaked can still be there.
 no_objects() {
 	local line tries=20
-	while line=$(rdma resource show "$1" 2>/dev/null) && [[ $line =~ (qp|cm_id|mr|pd|cq)\ [1-9] ]]; do
+	while line=$(rdma resource show "$1" 2>/dev/null) && [[ $line =~ (qp|cm_id|mr|pd|cq|srq|ctx)\ [1-9] ]]; do
 		[ $((tries -= 1)) -gt 0 ] || {
 			echo "objects left: $line"
 			return 1
@@ -294,6 +374,22 @@ no_objects() {
 		pause 0.1
 	done
 }
+
+# Devices are deleted: no ring or table that weft allocated by pages may still be there. Only while
+# the module is loaded has the kernel a name for who did.
+no_memory() {
+	local tries=20
+	while weft_memory >/run/weft_memory; do
+		[ $((tries -= 1)) -gt 0 ] || {
+			echo "memory left: $(head -n 1 /run/weft_memory)"
+			return 1
+		}
+		pause 0.1
+	done
+}
+
+# Fails if there is none.
+weft_memory() { grep -F '[weft]' /proc/vmallocinfo; }
 
 # --- the kernel's log ---
 

@@ -1,12 +1,14 @@
 #!/bin/bash
 # Runs tests of suites on machine a: suite.sh FILE, each line of the file being one test,
 # "SUITE NAME FUNCTION [ARG...]". TAP without a plan on stdout.
-#   suite.sh --plan SUITE...   prints such lines; also works on the host
+#   suite.sh --plan SUITE...       prints such lines; also works on the host
+#   suite.sh --after RUN SUITE...  on the host, after all: what a suite says of its logs in RUN
 #
 # A suite is a file suites/SUITE.sh with a function `tests` that prints one test a line,
 # "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON`, by a failing
 # last command, by the kernel's log, or by what it leaves behind. It is run by one-test.sh, for
-# 180 seconds at most, or what a line TEST_TIMEOUT=SECONDS of the suite says.
+# 180 seconds at most, or what a line TEST_TIMEOUT=SECONDS of the suite says. A suite that also has
+# a function `after` prints more TAP there, with its own plan; not if TESTS left some tests out.
 lab=$(cd "$(dirname "$0")" && pwd)
 
 if [ "$1" = --plan ]; then
@@ -16,6 +18,20 @@ if [ "$1" = --plan ]; then
 		(. "$lab/suites/$suite.sh" && tests) | while read -r name rest; do
 			[[ ! $name =~ ^(${TESTS:-.*})$ ]] || echo "$suite $name $rest"
 		done
+	done
+	exit
+fi
+
+if [ "$1" = --after ]; then
+	run=$2
+	shift 2
+	[ -z "${TESTS-}" ] || exit 0
+	for suite; do
+		(
+			# shellcheck disable=SC1090 # a suite
+			. "$lab/suites/$suite.sh"
+			! declare -F after >/dev/null || after "$run/tests/$suite"
+		)
 	done
 	exit
 fi
@@ -32,7 +48,7 @@ one() {
 	mkdir -p "$TEST_DIR"
 	for side in $kernels; do at "$side" klog_mark "$suite/$name"; done
 
-	limit=$(sed -n 's/^TEST_TIMEOUT=//p' "$lab/suites/$suite.sh")
+	limit=${TEST_TIMEOUT:-$(sed -n 's/^TEST_TIMEOUT=//p' "$lab/suites/$suite.sh")}
 	if ! timeout -k 5 "${limit:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
 		bad=$(grep '^FAIL: ' "$TEST_DIR/out" | head -n 1)
 		bad=${bad:-"time-out or a failing command; $(tail -n 1 "$TEST_DIR/out")"}

@@ -214,7 +214,8 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 	struct ibv_qp_init_attr_ex attr = {
 		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr,
 			 .max_send_sge = c->max_sge ? c->max_sge : 1,
-			 .max_recv_sge = 1, .max_inline_data = max_inline },
+			 .max_recv_sge = c->max_recv_sge ? c->max_recv_sge : 1,
+			 .max_inline_data = max_inline },
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 	};

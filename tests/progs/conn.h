@@ -26,6 +26,7 @@ struct conn {
 	uint32_t srq_wr;		/* not 0: receives come from an SRQ of so many */
 	struct ibv_srq *srq;
 	uint32_t max_sge;		/* of a send; 0: 1 */
+	uint32_t max_recv_sge;		/* of a receive; 0: 1 */
 	uint32_t cq_len;		/* 0: what one QP needs */
 	uint32_t max_inline;		/* granted */
 	int ird, ord;			/* what the device can */

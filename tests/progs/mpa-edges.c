@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Moments of a connection's set-up that no peer's program hits by itself, made by a
+ * Moments of a connection's set-up and end that no peer's program hits by itself, made by a
  * plain TCP socket on the other side: the end that comes in one segment with the MPA
- * Reply, and requests that are on their way to a listener when it goes. Both sides
- * are this process: HOST is an address of this machine that an RDMA device has. TAP.
+ * Reply, a FIN that never comes, requests that are on their way to a listener when it goes, and
+ * a crowd that never says what it wants. And connects with a queue pair that nobody has, and to
+ * an address that nobody has. Both sides are this process: HOST and HOST6 are addresses of this
+ * machine that a weft device has. TAP.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -23,8 +25,10 @@
 #define FRAME		20	/* key, flags, revision, length of private data */
 #define ENHANCED	4	/* IRD and ORD words */
 #define PATIENCE_MS	20000
+/* What a busy machine may add to a time-out; less than the time-out itself. */
+#define SLACK_MS	1500
 
-static const char *host, *port;
+static const char *host, *port, *hole, *host6;
 static struct addrinfo *addr;
 static int n_tests;
 
@@ -62,8 +66,10 @@ static bool get_request(int fd)
 	return len <= sizeof(pd) && get(fd, pd, len);
 }
 
+enum end { FIN, RST, NONE };
+
 /* Enhanced and peer-to-peer, as it was asked: a Write of no octets is to come first. */
-static void put_reply_and_end(int fd, bool reset)
+static void put_reply_and_end(int fd, enum end end)
 {
 	static const uint8_t reply[FRAME + ENHANCED] = "MPA ID Rep Frame\x50\x02\x00\x04\x80\x08\x80";
 	struct linger at_once = { .l_onoff = 1 };
@@ -73,36 +79,39 @@ static void put_reply_and_end(int fd, bool reset)
 	setsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 	if (send(fd, reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply))
 		fail("sending the Reply: %s", strerror(errno));
-	if (reset) {
-		on = 0;
+	on = 0;
+	if (end == RST)
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+	if (end != FIN)
 		setsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
-	}
-	close(fd);
+	if (end != NONE)
+		close(fd);
 }
 
 struct responder {
-	int fd;
-	bool reset;
+	int fd, peer;
+	enum end end;
 };
 
 static void *respond(void *arg)
 {
 	struct responder *r = arg;
-	int fd = accept(r->fd, NULL, NULL);
 
-	if (fd < 0 || !get_request(fd))
+	r->peer = accept(r->fd, NULL, NULL);
+	if (r->peer < 0 || !get_request(r->peer))
 		fail("no MPA Request: %s", strerror(errno));
-	put_reply_and_end(fd, r->reset);
+	put_reply_and_end(r->peer, r->end);
 	return NULL;
 }
 
-static int listen_tcp(void)
+static int listen_tcp(const struct addrinfo *ai)
 {
-	int fd = socket(addr->ai_family, SOCK_STREAM, 0), on = 1;
+	int fd = socket(ai->ai_family, SOCK_STREAM, 0), on = 1;
 
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (fd < 0 || bind(fd, addr->ai_addr, addr->ai_addrlen) || listen(fd, 1))
+	/* For who wants to see how a connection began. */
+	setsockopt(fd, IPPROTO_TCP, TCP_SAVE_SYN, &on, sizeof(on));
+	if (fd < 0 || bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, 1))
 		fail("listening: %s", strerror(errno));
 	return fd;
 }
@@ -116,42 +125,236 @@ static bool readable(int fd, int ms)
 	return poll(&p, 1, ms) > 0;
 }
 
-/* Is the ULP told that the connection, whether it saw it or not, is over? */
-static bool told_of_the_end(struct conn *c)
+/* Reads until the other side ends it, by FIN or RST. */
+static bool they_end(int fd)
 {
-	struct rdma_cm_event *ev;
-	enum rdma_cm_event_type type;
+	uint8_t buf[64];
 
-	while (readable(c->events->fd, PATIENCE_MS)) {
-		if (rdma_get_cm_event(c->events, &ev))
-			fail("rdma_get_cm_event: %s", strerror(errno));
-		type = ev->event;
-		rdma_ack_cm_event(ev);
-		if (type != RDMA_CM_EVENT_ESTABLISHED)
+	while (readable(fd, PATIENCE_MS))
+		if (recv(fd, buf, sizeof(buf), 0) <= 0)
 			return true;
-	}
 	return false;
 }
 
-static void end_behind_the_reply(const char *name, bool reset)
+/* Without an answer to its FIN. */
+static bool they_reset(int fd, int ms)
+{
+	struct pollfd p = { .fd = fd };
+
+	return poll(&p, 1, ms) > 0 && p.revents & (POLLERR | POLLHUP);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
+}
+
+/* The next thing that the ULP is told; -1 if it hears nothing. */
+static int next_event(struct conn *c)
+{
+	struct rdma_cm_event *ev;
+	int type;
+
+	if (!readable(c->events->fd, PATIENCE_MS))
+		return -1;
+	if (rdma_get_cm_event(c->events, &ev))
+		fail("rdma_get_cm_event: %s", strerror(errno));
+	type = ev->event;
+	rdma_ack_cm_event(ev);
+	return type;
+}
+
+static void begin(struct conn *c, const char *to)
+{
+	*c = (struct conn){ .timeout_ms = PATIENCE_MS };
+	conn_resolve(c, to, port);
+	conn_make_qp(c, 4, 4, 0);
+}
+
+static void connect_to(struct conn *c)
 {
 	struct rdma_conn_param param = { .responder_resources = 8, .initiator_depth = 8 };
-	struct responder r = { .fd = listen_tcp(), .reset = reset };
-	struct conn c = { .timeout_ms = PATIENCE_MS };
+
+	if (rdma_connect(c->id, &param))
+		fail("rdma_connect: %s", strerror(errno));
+}
+
+static void end(struct conn *c)
+{
+	conn_close(c);
+	rdma_destroy_event_channel(c->events);
+}
+
+/* A time-out of the device. */
+static int64_t option_ms(const struct conn *c, const char *name)
+{
+	char path[256];
+	int ms = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/weft/%s",
+		 ibv_get_device_name(c->id->verbs->device), name);
+	f = fopen(path, "r");
+	if (!f || fscanf(f, "%d", &ms) != 1)
+		fail("%s: %s", path, strerror(errno));
+	fclose(f);
+	return ms;
+}
+
+/* Is the ULP told that the connection, whether it saw it or not, is over? */
+static bool told_of_the_end(struct conn *c)
+{
+	int type;
+
+	do
+		type = next_event(c);
+	while (type == RDMA_CM_EVENT_ESTABLISHED);
+	return type >= 0;
+}
+
+static void end_behind_the_reply(const char *name, enum end how)
+{
+	struct responder r = { .fd = listen_tcp(addr), .end = how };
 	pthread_t thread;
+	struct conn c;
 	bool told;
 
 	pthread_create(&thread, NULL, respond, &r);
-	conn_resolve(&c, host, port);
-	conn_make_qp(&c, 4, 4, 0);
-	if (rdma_connect(c.id, &param))
-		fail("rdma_connect: %s", strerror(errno));
+	begin(&c, host);
+	connect_to(&c);
 	told = told_of_the_end(&c);
 	pthread_join(thread, NULL);
 	close(r.fd);
-	conn_close(&c);
-	rdma_destroy_event_channel(c.events);
+	end(&c);
 	verdict(name, told ? NULL : "the ULP hears nothing");
+}
+
+static const char *disconnect(struct conn *c)
+{
+	int64_t limit = option_ms(c, "close_timeout_ms"), took = now_ms();
+
+	if (next_event(c) != RDMA_CM_EVENT_ESTABLISHED)
+		return "no connection";
+	if (rdma_disconnect(c->id))
+		return "rdma_disconnect fails";
+	if (next_event(c) != RDMA_CM_EVENT_DISCONNECTED)
+		return "no end";
+	took = now_ms() - took;
+	if (took < limit / 2)
+		return "the peer's FIN is not awaited";
+	return took > limit + SLACK_MS ? "it takes longer than close_timeout_ms" : NULL;
+}
+
+/* The peer's FIN does not follow ours. */
+static void disconnect_without_their_fin(void)
+{
+	struct responder r = { .fd = listen_tcp(addr), .end = NONE };
+	const char *why;
+	pthread_t thread;
+	struct conn c;
+
+	pthread_create(&thread, NULL, respond, &r);
+	begin(&c, host);
+	connect_to(&c);
+	why = disconnect(&c);
+	pthread_join(thread, NULL);
+	if (!why && !(they_end(r.peer) && they_reset(r.peer, SLACK_MS)))
+		why = "the connection stays half closed";
+	close(r.peer);
+	close(r.fd);
+	end(&c);
+	verdict("disconnect-without-their-fin", why);
+}
+
+/* Nobody answers the SYN. */
+static void connect_to_a_black_hole(void)
+{
+	const char *why = NULL;
+	int64_t limit, took;
+	struct conn c;
+	int type;
+
+	begin(&c, hole);
+	limit = option_ms(&c, "startup_timeout_ms");
+	took = now_ms();
+	connect_to(&c);
+	type = next_event(&c);
+	took = now_ms() - took;
+	if (type != RDMA_CM_EVENT_UNREACHABLE)
+		why = type < 0 ? "the ULP hears nothing" : rdma_event_str(type);
+	else if (took > limit)
+		why = "it takes longer than startup_timeout_ms";
+	end(&c);
+	verdict("connect-to-a-black-hole", why);
+}
+
+/* ---- the type of service ---- */
+
+#define TOS	0x88
+
+/* Of the SYN that began @fd. */
+static int syn_tos(int fd, int family)
+{
+	uint8_t syn[256];
+	socklen_t len = sizeof(syn);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_SAVED_SYN, syn, &len) || len < 2)
+		fail("TCP_SAVED_SYN: %s", strerror(errno));
+	return family == AF_INET6 ? (syn[0] << 4 | syn[1] >> 4) & 0xff : syn[1];
+}
+
+static int seen_tos(const char *to)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
+	uint8_t tos = TOS;
+	int fd, peer, seen;
+	struct conn c;
+
+	if (getaddrinfo(to, port, &hints, &ai))
+		fail("%s: no such address", to);
+	fd = listen_tcp(ai);
+	begin(&c, to);
+	if (rdma_set_option(c.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)))
+		fail("RDMA_OPTION_ID_TOS: %s", strerror(errno));
+	connect_to(&c);
+	peer = accept(fd, NULL, NULL);
+	seen = syn_tos(peer, ai->ai_family);
+	close(peer);
+	close(fd);
+	end(&c);
+	freeaddrinfo(ai);
+	return seen;
+}
+
+static void type_of_service(const char *name, const char *to)
+{
+	verdict(name, seen_tos(to) == TOS ? NULL : "the SYN has another");
+}
+
+/* A number is all that rdma_cm has of a QP that a program made by itself. */
+static void connect_with_an_unknown_qpn(void)
+{
+	struct rdma_conn_param param = { .initiator_depth = 1 };
+	struct conn c = { .timeout_ms = PATIENCE_MS };
+	static const uint32_t nobodys[] = { 0, 0xfffff3, 0xffffff };
+	const char *why = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(nobodys) / sizeof(nobodys[0]) && !why; i++) {
+		conn_resolve(&c, host, port);
+		param.qp_num = nobodys[i];
+		if (!rdma_connect(c.id, &param))
+			why = "it begins";
+		else if (errno != EINVAL)
+			why = strerror(errno);
+		rdma_destroy_id(c.id);
+		rdma_destroy_event_channel(c.events);
+		c.events = NULL;
+	}
+	verdict("connect-with-an-unknown-qpn", why);
 }
 
 /* ---- requests that a listener leaves behind ---- */
@@ -177,17 +380,6 @@ static void request(int fd)
 
 	if (send(fd, frame, sizeof(frame), MSG_NOSIGNAL) != sizeof(frame))
 		fail("sending a Request: %s", strerror(errno));
-}
-
-/* Reads until the other side ends it, by FIN or RST. */
-static bool they_end(int fd)
-{
-	uint8_t buf[64];
-
-	while (readable(fd, PATIENCE_MS))
-		if (recv(fd, buf, sizeof(buf), 0) <= 0)
-			return true;
-	return false;
 }
 
 struct target {
@@ -287,23 +479,176 @@ static void requests_go_with_their_listener(void)
 	verdict("requests-go-with-their-listener", why);
 }
 
+/* ---- a crowd that never says what it wants ---- */
+
+#define BACKLOG		4
+#define SILENT		64
+#define WATCH_MS	1000
+
+/* Connections to @port of this machine, that TCP has accepted, and that it keeps for us. */
+struct taken {
+	int ours, all;
+};
+
+static struct taken count_taken(unsigned int to)
+{
+	unsigned int local, state, inode;
+	struct taken t = { 0 };
+	char line[256];
+	FILE *f = fopen("/proc/net/tcp", "r");
+
+	if (!f)
+		fail("/proc/net/tcp: %s", strerror(errno));
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, " %*d: %*x:%x %*x:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %u",
+			   &local, &state, &inode) != 3 || local != to)
+			continue;
+		/* Not the listener, nor half of a connection, nor what is left of one. */
+		if (state == TCP_LISTEN || state == TCP_SYN_RECV || state == TCP_TIME_WAIT)
+			continue;
+		t.all++;
+		t.ours += inode != 0;
+	}
+	fclose(f);
+	return t;
+}
+
+static int begin_to_dial(const struct sockaddr *to, socklen_t len)
+{
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || (connect(fd, to, len) && errno != EINPROGRESS))
+		fail("connecting: %s", strerror(errno));
+	return fd;
+}
+
+/* The most of them at any time. */
+static struct taken watch(unsigned int to)
+{
+	int64_t over = now_ms() + WATCH_MS;
+	struct taken t, most = { 0 };
+
+	while (now_ms() < over) {
+		t = count_taken(to);
+		most.ours = t.ours > most.ours ? t.ours : most.ours;
+		most.all = t.all > most.all ? t.all : most.all;
+		usleep(1000);
+	}
+	return most;
+}
+
+static bool none_taken(unsigned int to)
+{
+	int64_t over = now_ms() + PATIENCE_MS;
+
+	while (count_taken(to).all) {
+		if (now_ms() > over)
+			return false;
+		usleep(10000);
+	}
+	return true;
+}
+
+static bool is_served(struct rdma_event_channel *events, const struct sockaddr *to, socklen_t len)
+{
+	struct conn c = { .events = events };
+	int fd = dial(to, len);
+	bool served;
+
+	request(fd);
+	served = next_event(&c) == RDMA_CM_EVENT_CONNECT_REQUEST;
+	close(fd);
+	return served;
+}
+
+static const char *crowd_comes(struct rdma_event_channel *events, const struct sockaddr *to,
+			       socklen_t len, unsigned int to_port)
+{
+	int fd[SILENT], i;
+	struct taken most;
+	bool reaped;
+
+	for (i = 0; i < SILENT; i++)
+		fd[i] = begin_to_dial(to, len);
+	most = watch(to_port);
+	printf("# of %d, %d were taken at a time, %d in all\n", SILENT, most.ours, most.all);
+	/* Those that have not come through would come again and again. */
+	for (i = SILENT / 2; i < SILENT; i++)
+		close(fd[i]);
+	reaped = none_taken(to_port);
+	for (i = 0; i < SILENT / 2; i++)
+		close(fd[i]);
+	if (!most.ours)
+		return "none is taken";
+	/* TCP's own queue holds one more than it is told. */
+	if (most.ours > BACKLOG || most.all > 2 * BACKLOG + 1)
+		return "more are taken than the backlog allows";
+	if (!reaped)
+		return "who says nothing stays";
+	return is_served(events, to, len) ? NULL : "nobody is served any more";
+}
+
+static void backlog_bounds_the_silent(void)
+{
+	struct sockaddr_storage to;
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	const char *why;
+
+	memcpy(&to, addr->ai_addr, addr->ai_addrlen);
+	if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(id, (struct sockaddr *)&to) || rdma_listen(id, BACKLOG))
+		fail("listening: %s", strerror(errno));
+	why = crowd_comes(events, (struct sockaddr *)&to, addr->ai_addrlen, atoi(port));
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(events);
+	verdict("backlog-bounds-the-silent", why);
+}
+
+/* Until somebody ends us. */
+static int listen_ipv6_only(const char *on_port)
+{
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(atoi(on_port)) };
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	int on = 1;
+
+	if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)) ||
+	    rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, BACKLOG))
+		fail("listening: %s", strerror(errno));
+	return pause();
+}
+
 int main(int argc, char **argv)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 
 	conn_program = "edges";
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc != 3) {
-		fprintf(stderr, "mpa-edges HOST PORT\n");
+	if (argc == 3 && !strcmp(argv[1], "-6"))
+		return listen_ipv6_only(argv[2]);
+	if (argc != 5) {
+		fprintf(stderr, "mpa-edges HOST PORT HOST6 HOLE\n"
+			"mpa-edges -6 PORT   listens, for IPv6 alone\n"
+			"  HOLE is an address that has a neighbour's entry, and nobody behind it\n");
 		return 2;
 	}
 	host = argv[1];
 	port = argv[2];
+	host6 = argv[3];
+	hole = argv[4];
 	if (getaddrinfo(host, port, &hints, &addr))
 		fail("%s: no such address", host);
-	printf("1..3\n");
-	end_behind_the_reply("fin-behind-the-reply", false);
-	end_behind_the_reply("rst-behind-the-reply", true);
+	printf("1..9\n");
+	end_behind_the_reply("fin-behind-the-reply", FIN);
+	end_behind_the_reply("rst-behind-the-reply", RST);
+	disconnect_without_their_fin();
+	connect_to_a_black_hole();
+	connect_with_an_unknown_qpn();
+	type_of_service("type-of-service", host);
+	type_of_service("type-of-service-ipv6", host6);
+	backlog_bounds_the_silent();
 	requests_go_with_their_listener();
 	freeaddrinfo(addr);
 	return 0;

@@ -29,12 +29,15 @@
 #define FRAME	20			/* key, flags, revision, length of private data */
 #define MAX_FPDU (2 + 65536 + 3 + 4)
 
-enum { CRC_BIT = 0x40 };
+enum { CRC_BIT = 0x40, ENHANCED_BIT = 0x10 };
 enum { TAGGED = 0x80, LAST = 0x40, DV1 = 0x01, RV1 = 0x40 };
 enum { OP_WRITE, OP_READ_REQ, OP_READ_RESP, OP_SEND, OP_TERM = 7 };
 
-/* Who ends the connection. */
-enum end { WE, THEY };
+/* Who ends the connection; with RST, if we do not answer their FIN; NOBODY: it stays. */
+enum end { WE, THEY, THEY_RESET, NOBODY };
+
+/* Longer than the listener's device waits for a step of the set-up. */
+#define IDLE_MS	6000
 
 static struct {
 	const char *host, *port;
@@ -120,6 +123,21 @@ static bool they_end(int fd)
 	return false;
 }
 
+/* Behind their FIN, ours does not come: do they give up? */
+static bool they_reset(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return poll(&p, 1, g.patience_ms) > 0 && p.revents & (POLLERR | POLLHUP);
+}
+
+static bool nobody_ends(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return !poll(&p, 1, IDLE_MS);
+}
+
 static void reset(int fd)
 {
 	struct linger l = { .l_onoff = 1 };
@@ -155,6 +173,18 @@ static bool start_up(int fd)
 	if (!get(fd, frame, sizeof(frame)))
 		return false;
 	return get(fd, pd, (size_t)frame[18] << 8 | frame[19]);
+}
+
+/* An enhanced one that asks for the peer-to-peer mode, with a Write to come first. */
+static bool start_up_peer_to_peer(int fd)
+{
+	uint8_t frame[FRAME + 4];
+
+	make_request(frame, CRC_BIT | ENHANCED_BIT, 2, 4);
+	put_be(frame + FRAME, 0x8001, 2);
+	put_be(frame + FRAME + 2, 0x8001, 2);
+	put(fd, frame, sizeof(frame));
+	return get(fd, frame, sizeof(frame)) && frame[17] == 2 && frame[FRAME] & 0x80;
 }
 
 /* Frames @len octets of ULPDU that stand at p + 2: length, PAD, CRC. Returns the whole. */
@@ -409,6 +439,15 @@ static void part_of_fpdu(int fd, int len)
 	put(fd, buf, len);
 }
 
+/* The Write of no octets that a peer-to-peer set-up ends with. */
+static void ready_to_receive(int fd, int arg)
+{
+	struct segment s = { .ddp = TAGGED | LAST | DV1, .rdmap = RV1 | OP_WRITE };
+
+	(void)arg;
+	put_segment(fd, &s);
+}
+
 static void bad_crc_octet_by_octet(int fd, int arg)
 {
 	size_t len = make_segment(buf, &good_send), i;
@@ -435,51 +474,56 @@ struct test {
 	void (*send)(int fd, int arg);
 	int from, to;			/* argument of the first and the last connection */
 	enum end end;
-	bool set_up;			/* after a good request and reply */
+	bool (*set_up)(int fd);		/* a good request and its reply come first */
 };
 
 static const struct test tests[] = {
-	{ "connect-and-close", say_nothing, 1, 20, WE, false },
-	{ "part-of-a-request", part_of_request, 1, FRAME - 1, WE, false },
-	{ "wrong-key", wrong_key, 0, 15, THEY, false },
-	{ "reserved-flags", request_with, 0x4101, 0x4101, WE, false },
-	{ "revision-0", request_with, 0x4000, 0x4000, WE, false },
-	{ "revision-3", request_with, 0x4003, 0x4003, WE, false },
-	{ "revision-255", request_with, 0x40ff, 0x40ff, WE, false },
-	{ "enhanced-without-its-data", request_with, 0x5002, 0x5002, WE, false },
-	{ "private-data-513", private_data_of, 513, 513, THEY, false },
-	{ "private-data-65535", private_data_of, 65535, 65535, THEY, false },
-	{ "private-data-missing", private_data_missing, 2, 12, WE, false },
-	{ "random-from-the-start", random_from_the_start, 20, 30, THEY, false },
-	{ "request-octet-by-octet", octet_by_octet, 0, 0, WE, false },
-	{ "request-and-garbage-at-once", request_and_more, 1, 10, WE, false },
-	{ "nothing-after-set-up", say_nothing, 1, 5, WE, true },
-	{ "random-stream", random_stream, 70000, 70004, THEY, true },
-	{ "urgent-data", urgent_data, 1, 8, THEY, true },
-	{ "bad-crc", bad_crc, 0, 31, THEY, true },
-	{ "flipped-bit", flipped_bit, 2, 35, THEY, true },
-	{ "short-ulpdu", short_ulpdu, 0, 17, THEY, true },
-	{ "ddp-version-0", ddp_version, 0, 0, THEY, true },
-	{ "ddp-version-above", ddp_version, 2, 3, THEY, true },
-	{ "rdmap-version-0", rdmap_version, 0, 0, THEY, true },
-	{ "rdmap-version-above", rdmap_version, 2, 3, THEY, true },
-	{ "unknown-opcode", opcode, 12, 15, THEY, true },
-	{ "untagged-write", opcode, OP_WRITE, OP_WRITE, THEY, true },
-	{ "queue-number", queue_number, 3, 6, THEY, true },
-	{ "msn-too-high", msn, 2, 4, THEY, true },
-	{ "msn-0", msn, 0, 0, THEY, true },
-	{ "message-offset-of-a-first-segment", message_offset, 4, 5, THEY, true },
-	{ "write-to-no-stag", tagged, OP_WRITE, OP_WRITE, THEY, true },
-	{ "read-response-unasked", tagged, OP_READ_RESP, OP_READ_RESP, THEY, true },
-	{ "tagged-send", tagged, OP_SEND, OP_SEND, THEY, true },
-	{ "read-request-too-short", read_request, 0, 27, THEY, true },
-	{ "read-request-of-garbage", read_request, 28, 28, THEY, true },
-	{ "read-request-too-long", read_request, 29, 40, THEY, true },
-	{ "terminate-of-garbage", terminate, 0, 40, THEY, true },
-	{ "send-without-end", endless_send, 100, 100, THEY, true },
-	{ "part-of-an-fpdu", part_of_fpdu, 1, 39, WE, true },
-	{ "bad-crc-octet-by-octet", bad_crc_octet_by_octet, 0, 1, THEY, true },
-	{ "random-ulpdu", random_ulpdu, 100, 120, WE, true },
+	{ "connect-and-close", say_nothing, 1, 20, WE, NULL },
+	{ "part-of-a-request", part_of_request, 1, FRAME - 1, WE, NULL },
+	{ "wrong-key", wrong_key, 0, 15, THEY, NULL },
+	{ "reserved-flags", request_with, 0x4101, 0x4101, WE, NULL },
+	{ "revision-0", request_with, 0x4000, 0x4000, WE, NULL },
+	{ "revision-3", request_with, 0x4003, 0x4003, WE, NULL },
+	{ "revision-255", request_with, 0x40ff, 0x40ff, WE, NULL },
+	{ "enhanced-without-its-data", request_with, 0x5002, 0x5002, WE, NULL },
+	{ "private-data-513", private_data_of, 513, 513, THEY, NULL },
+	{ "private-data-65535", private_data_of, 65535, 65535, THEY, NULL },
+	{ "private-data-missing", private_data_missing, 2, 12, WE, NULL },
+	{ "random-from-the-start", random_from_the_start, 20, 30, THEY, NULL },
+	{ "request-octet-by-octet", octet_by_octet, 0, 0, WE, NULL },
+	{ "request-and-garbage-at-once", request_and_more, 1, 10, WE, NULL },
+	{ "nothing-after-set-up", say_nothing, 1, 5, WE, start_up },
+	{ "random-stream", random_stream, 70000, 70004, THEY, start_up },
+	{ "urgent-data", urgent_data, 1, 8, THEY, start_up },
+	{ "bad-crc", bad_crc, 0, 31, THEY, start_up },
+	{ "flipped-bit", flipped_bit, 2, 35, THEY, start_up },
+	{ "short-ulpdu", short_ulpdu, 0, 17, THEY, start_up },
+	{ "ddp-version-0", ddp_version, 0, 0, THEY, start_up },
+	{ "ddp-version-above", ddp_version, 2, 3, THEY, start_up },
+	{ "rdmap-version-0", rdmap_version, 0, 0, THEY, start_up },
+	{ "rdmap-version-above", rdmap_version, 2, 3, THEY, start_up },
+	{ "unknown-opcode", opcode, 12, 15, THEY, start_up },
+	{ "untagged-write", opcode, OP_WRITE, OP_WRITE, THEY, start_up },
+	{ "queue-number", queue_number, 3, 6, THEY, start_up },
+	{ "msn-too-high", msn, 2, 4, THEY, start_up },
+	{ "msn-0", msn, 0, 0, THEY, start_up },
+	{ "message-offset-of-a-first-segment", message_offset, 4, 5, THEY, start_up },
+	{ "write-to-no-stag", tagged, OP_WRITE, OP_WRITE, THEY, start_up },
+	{ "read-response-unasked", tagged, OP_READ_RESP, OP_READ_RESP, THEY, start_up },
+	{ "tagged-send", tagged, OP_SEND, OP_SEND, THEY, start_up },
+	{ "read-request-too-short", read_request, 0, 27, THEY, start_up },
+	{ "read-request-of-garbage", read_request, 28, 28, THEY, start_up },
+	{ "read-request-too-long", read_request, 29, 40, THEY, start_up },
+	{ "terminate-of-garbage", terminate, 0, 40, THEY, start_up },
+	{ "send-without-end", endless_send, 100, 100, THEY, start_up },
+	{ "part-of-an-fpdu", part_of_fpdu, 1, 39, WE, start_up },
+	{ "bad-crc-octet-by-octet", bad_crc_octet_by_octet, 0, 1, THEY, start_up },
+	{ "no-fin-after-theirs", bad_crc, 0, 0, THEY_RESET, start_up },
+	{ "silent-after-a-peer-to-peer-reply", say_nothing, 0, 0, THEY, start_up_peer_to_peer },
+	{ "part-of-a-peer-to-peer-fpdu", part_of_fpdu, 1, 1, THEY, start_up_peer_to_peer },
+	{ "idle-after-a-peer-to-peer-set-up", ready_to_receive, 0, 0, NOBODY,
+	  start_up_peer_to_peer },
+	{ "random-ulpdu", random_ulpdu, 100, 120, WE, start_up },
 };
 
 /* One connection; an error text, or NULL. Every third that we end, we reset. */
@@ -490,13 +534,17 @@ static const char *one(const struct test *t, int arg)
 
 	if (fd < 0)
 		return "no connection";
-	if (t->set_up && !start_up(fd)) {
+	if (t->set_up && !t->set_up(fd)) {
 		close(fd);
 		return "a good request is not answered";
 	}
 	t->send(fd, arg);
-	if (t->end == THEY && !they_end(fd))
+	if (t->end == NOBODY && !nobody_ends(fd))
+		why = "the connection does not stay";
+	else if ((t->end == THEY || t->end == THEY_RESET) && !they_end(fd))
 		why = "the connection stays";
+	else if (t->end == THEY_RESET && !they_reset(fd))
+		why = "the connection stays half closed";
 	else if (t->end == WE && rnd() % 3 == 0)
 		reset(fd);
 	close(fd);
@@ -535,7 +583,7 @@ static void usage(void)
 
 int main(int argc, char **argv)
 {
-	const struct test good = { "a-good-request-afterwards", say_nothing, 0, 0, WE, true };
+	const struct test good = { "a-good-request-afterwards", say_nothing, 0, 0, WE, start_up };
 	int opt, rounds = 1;
 	size_t i;
 

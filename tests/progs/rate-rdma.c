@@ -101,7 +101,7 @@ static void size_queues(void)
 	}
 	r.lead->cq_len = r.run.connections * (r.sends + r.recvs);
 	/* All that idle connections have is their queues; nothing completes. */
-	if (r.run.job == JOB_IDLE) {
+	if (r.run.job == JOB_IDLE || r.run.job == JOB_UNCONNECTED) {
 		r.sends = r.recvs = r.run.depth;
 		r.lead->cq_len = 0;
 	}
@@ -193,6 +193,12 @@ static void connect_link(struct link *l, enum job job, const char *host, const c
 	q = (struct request){ .hello = hello_of(&run), .target = own_target() };
 	conn_connect(&l->c, &q, sizeof(q));
 	memcpy(&l->peer, l->c.peer, sizeof(l->peer));
+}
+
+static void queues_alone(struct link *l, const char *host, const char *port)
+{
+	conn_resolve(&l->c, host, port);
+	make_queues(l);
 }
 
 static void make_links(void)
@@ -635,7 +641,10 @@ void rdma_call(const struct run *run, const char *host, const char *port)
 	for (i = 0; i < r.run.connections; i++) {
 		if (i)
 			conn_share(&r.links[i].c, r.lead);
-		connect_link(&r.links[i], run->job, host, port);
+		if (run->job == JOB_UNCONNECTED)
+			queues_alone(&r.links[i], host, port);
+		else
+			connect_link(&r.links[i], run->job, host, port);
 	}
 	if (run->job <= JOB_READ) {
 		load();

@@ -18,6 +18,7 @@ enum job {
 	JOB_CONNECTS,
 	JOB_IDLE,
 	JOB_BYE,	/* ends JOB_CONNECTS */
+	JOB_UNCONNECTED,	/* JOB_IDLE's queues, of one end: nothing on the wire */
 };
 
 /* The client says what is done, the server follows. */

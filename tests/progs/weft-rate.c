@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -133,7 +134,7 @@ void print_rate(const struct run *run, const struct count *rate, uint64_t cpu_cl
 	double s = rate->ns / 1e9;
 
 	printf("op=%s size=%u connections=%u depth=%u seconds=%.3f bytes=%" PRIu64
-	       " MB/s=%.1f msgs/s=%.0f cpu_client=%.2f cpu_server=%.2f\n",
+	       " MB/s=%.3f msgs/s=%.0f cpu_client=%.2f cpu_server=%.2f\n",
 	       job_names[run->job], run->size, run->connections, run->depth, s, rate->bytes,
 	       rate->bytes / s / 1e6, rate->bytes / s / run->size, cpu_client / 1e6,
 	       cpu_server / 1e6);
@@ -201,6 +202,26 @@ void hold_idle(const struct run *run)
 		;
 }
 
+/* ---- the machine ---- */
+
+/* A system call that does nothing: the best of some rounds. */
+static void measure_syscall(void)
+{
+	const int rounds = 10, calls = 20000;
+	int64_t from, ns, best = INT64_MAX;
+	int round, i;
+
+	for (round = 0; round < rounds; round++) {
+		from = now_ns();
+		for (i = 0; i < calls; i++)
+			syscall(SYS_getppid);
+		ns = now_ns() - from;
+		if (ns < best)
+			best = ns;
+	}
+	printf("syscall_us=%.3f\n", best / 1e3 / calls);
+}
+
 /* ---- options ---- */
 
 static void usage(void)
@@ -208,7 +229,8 @@ static void usage(void)
 	fprintf(stderr,
 		"weft-rate -l [-b ADDR] [-p PORT] [-T]\n"
 		"weft-rate    [-p PORT] [-T] [-c CONNECTIONS] [-s SIZE] [-o write|send|read]\n"
-		"             [-q DEPTH] [-t SECONDS] [-e] [-L | -C | -I N] HOST\n"
+		"             [-q DEPTH] [-t SECONDS] [-e] [-L | -C | -I N | -U N] HOST\n"
+		"weft-rate -S\n"
 		"  -l  serve one client (which says what is done)\n"
 		"  -T  plain TCP sockets; -o send only\n"
 		"  -c  connections, used in turn (1)\n"
@@ -219,7 +241,9 @@ static void usage(void)
 		"  -e  both ends sleep on events instead of spinning\n"
 		"  -L  latency of ping-pong by -o write or send, spinning\n"
 		"  -C  connections set up and torn down a second\n"
-		"  -I  open N connections and hold them idle until standard input ends\n");
+		"  -I  open N connections and hold them idle until standard input ends\n"
+		"  -U  the same queues, but not connected; no server is needed\n"
+		"  -S  what a system call costs\n");
 	exit(2);
 }
 
@@ -289,7 +313,7 @@ static void allow_files(uint32_t n)
 }
 
 struct options {
-	bool server, tcp, latency, connects, idle, has_op;
+	bool server, tcp, latency, connects, idle, unconnected, syscall, has_op;
 	enum job op;
 	const char *addr, *port;
 	struct run run;
@@ -300,7 +324,7 @@ static void parse(int argc, char **argv, struct options *o)
 	struct run *r = &o->run;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "lb:p:Tc:s:o:q:t:eLCI:")) != -1) {
+	while ((opt = getopt(argc, argv, "lb:p:Tc:s:o:q:t:eLCI:U:S")) != -1) {
 		switch (opt) {
 		case 'l': o->server = true; break;
 		case 'b': o->addr = optarg; break;
@@ -315,13 +339,15 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'L': o->latency = true; break;
 		case 'C': o->connects = true; break;
 		case 'I': o->idle = true; r->connections = number(optarg, MAX_CONNECTIONS); break;
+		case 'U': o->unconnected = true; r->connections = number(optarg, MAX_CONNECTIONS); break;
+		case 'S': o->syscall = true; break;
 		default: usage();
 		}
 	}
-	if (o->server != (optind == argc) || argc - optind > 1 ||
-	    o->latency + o->connects + o->idle > 1)
+	if ((o->server || o->syscall) != (optind == argc) || argc - optind > 1 ||
+	    o->latency + o->connects + o->idle + o->unconnected > 1 || (o->tcp && o->unconnected))
 		usage();
-	if (!o->server)
+	if (optind < argc)
 		o->addr = argv[optind];
 }
 
@@ -340,12 +366,14 @@ static void settle_job(struct options *o)
 		r->job = JOB_CONNECTS;
 	if (o->idle)
 		r->job = JOB_IDLE;
+	if (o->unconnected)
+		r->job = JOB_UNCONNECTED;
 	/* These have one connection that stays, and that does not wait. */
 	if (o->latency || o->connects)
 		r->connections = 1;
 	if (o->latency)
 		r->sleep = false;
-	if (o->connects || o->idle)
+	if (o->connects || o->idle || o->unconnected)
 		r->sleep = true;
 	r->chunk = 1;
 	if (r->job <= JOB_READ)
@@ -363,6 +391,10 @@ int main(int argc, char **argv)
 	conn_program = "weft-rate";
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	parse(argc, argv, &o);
+	if (o.syscall) {
+		measure_syscall();
+		return 0;
+	}
 	settle_job(&o);
 	allow_files(MAX_CONNECTIONS + 64);
 	if (o.server && o.tcp)

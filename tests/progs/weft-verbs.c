@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What verbs promise of objects that change while they live: memory registered
- * anew, zero-based memory, queues that get another size, events of a shared
- * receive queue, a queue pair that starts over. Each case has a connection of
- * its own, both ends in this process, over the device that has ADDR. TAP on
- * stdout. Nothing here knows weft.
+ * anew, memory under another address, queues that get another size, events of a
+ * shared receive queue, a queue pair that starts over, rings that are mapped
+ * while their queue goes. And of requests: many pieces, fences, solicited
+ * events. Each case has a connection of its own, both ends in this
+ * process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@
 #define DEPTH		32
 #define TIMEOUT		5000
 #define RIGHTS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+#define PIECES		32
 
 /* The client asks, the server serves; buffers are the ends' own. */
 static struct {
@@ -88,6 +91,17 @@ static void post_recv(uint64_t id, void *at, uint32_t len, const struct ibv_mr *
 		fail("post_recv: %s", strerror(err));
 }
 
+static void post_wr(struct ibv_qp *qp, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	int err;
+
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	err = ibv_post_send(qp, wr, &bad);
+	if (err)
+		fail("post_send: %s", strerror(err));
+}
+
 static void post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, uint32_t len,
 		 uint64_t remote, uint32_t rkey)
 {
@@ -97,13 +111,10 @@ static void post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, uint
 		.sg_list = &sge,
 		.num_sge = !!len,
 		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = remote, .rkey = rkey },
-	}, *bad;
-	int err = ibv_post_send(qp, &wr, &bad);
+	};
 
-	if (err)
-		fail("post_send: %s", strerror(err));
+	post_wr(qp, &wr);
 }
 
 static bool took(struct conn *c, uint64_t id)
@@ -216,6 +227,236 @@ static bool a_zero_based_region_counts_from_its_start(void)
 	       !write_goes((uintptr_t)t.to + 300, mr->rkey, 1);
 }
 
+/* ---- memory under another address ---- */
+
+/* An odd place within a page, which a region's address shares with its memory. */
+#define AT		101
+#define IOVA_LEN	(BUF - 2 * AT)
+#define IOVA		(0x123456789000ULL + AT)
+/* Its last octet is not the last that there is, but is on the last page but one. */
+#define IOVA_TOP	(0ULL - 4096 - BUF + AT)
+
+static struct ibv_mr *reg_iova(uint64_t iova)
+{
+	struct ibv_mr *mr = ibv_reg_mr_iova(t.s.pd, t.to + AT, IOVA_LEN, iova,
+					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					    IBV_ACCESS_REMOTE_READ);
+
+	if (!mr)
+		fail("ibv_reg_mr_iova of 0x%llx: %s", (unsigned long long)iova, strerror(errno));
+	t.s.mrs[t.s.n_mrs++] = mr;
+	return mr;
+}
+
+/* All of it is written and read back, and the last octet alone. */
+static bool serves_at(uint64_t iova)
+{
+	struct ibv_mr *mr = reg_iova(iova);
+	uint8_t last;
+
+	if (!write_goes(iova, mr->rkey, IOVA_LEN) || !is_pattern(t.to + AT, IOVA_LEN) ||
+	    !is_clear(t.to, AT) || !is_clear(t.to + AT + IOVA_LEN, AT))
+		return false;
+	memset(t.from, 0, BUF);
+	post(t.c.id->qp, 1, IBV_WR_RDMA_READ, IOVA_LEN, iova, mr->rkey);
+	if (!took(&t.c, 1) || !is_pattern(t.from, IOVA_LEN) ||
+	    !is_clear(t.from + IOVA_LEN, BUF - IOVA_LEN))
+		return false;
+	last = t.to[AT + IOVA_LEN - 1] ^ 0xff;
+	t.from[0] = last;
+	return write_goes(iova + IOVA_LEN - 1, mr->rkey, 1) &&
+	       t.to[AT + IOVA_LEN - 1] == last && is_pattern(t.to + AT, IOVA_LEN - 1);
+}
+
+/* Nothing of @len octets at @remote of a region at @iova is written. */
+static bool refused_at(uint64_t iova, uint64_t remote, uint32_t len)
+{
+	struct ibv_mr *mr = reg_iova(iova);
+
+	return write_goes(iova + 1, mr->rkey, 1) && !write_goes(remote, mr->rkey, len) &&
+	       is_clear(t.to, AT + 1) && is_clear(t.to + AT + 2, BUF - AT - 2);
+}
+
+static bool a_region_is_reached_by_the_address_given(void)
+{
+	return serves_at(IOVA);
+}
+
+static bool an_address_near_the_highest_serves(void)
+{
+	return serves_at(IOVA_TOP);
+}
+
+static bool the_memorys_own_address_is_refused(void)
+{
+	return refused_at(IOVA, (uintptr_t)t.to + AT, 1);
+}
+
+static bool what_lies_before_the_address_is_refused(void)
+{
+	return refused_at(IOVA, IOVA - 1, 2);
+}
+
+static bool what_lies_behind_its_end_is_refused(void)
+{
+	return refused_at(IOVA, IOVA + IOVA_LEN - 10, 11);
+}
+
+static bool what_lies_behind_a_high_end_is_refused(void)
+{
+	return refused_at(IOVA_TOP, IOVA_TOP + IOVA_LEN, 1);
+}
+
+/* The segment's own end is beyond the highest address, and so is small. */
+static bool a_write_that_wraps_is_refused(void)
+{
+	return refused_at(IOVA_TOP, 0ULL - 10, 1000);
+}
+
+static bool a_read_behind_its_end_is_refused(void)
+{
+	struct ibv_mr *mr = reg_iova(IOVA);
+	struct ibv_wc wc = {};
+
+	post(t.c.id->qp, 1, IBV_WR_RDMA_READ, 100, IOVA + IOVA_LEN - 100, mr->rkey);
+	if (!took(&t.c, 1))
+		return false;
+	pattern_fill(t.from, BUF, t.key);
+	post(t.c.id->qp, 2, IBV_WR_RDMA_READ, 100, IOVA + IOVA_LEN - 99, mr->rkey);
+	return conn_poll(&t.c, &wc, 1, TIMEOUT) == 1 && wc.wr_id == 2 &&
+	       wc.status == IBV_WC_REM_ACCESS_ERR && is_pattern(t.from, BUF);
+}
+
+static bool a_region_that_would_wrap_cannot_be_had(void)
+{
+	return !ibv_reg_mr_iova(t.s.pd, t.to + AT, IOVA_LEN, 0ULL - 4096 + AT, RIGHTS) &&
+	       sync_ends();
+}
+
+/* ---- many pieces ---- */
+
+static struct ibv_sge pieces[PIECES];
+
+/*
+ * Lists pieces of @at (@mr), the last in memory first, at odd distances and of
+ * odd lengths, some longer than a segment's share. Returns their octets.
+ */
+static uint32_t cut(uint8_t *at, const struct ibv_mr *mr)
+{
+	uint32_t i, len, all = 0;
+
+	for (i = 0; i < PIECES; i++) {
+		len = 2 * (i * 37 % 250) + 1;
+		pieces[i] = sge_of(at + 1 + (PIECES - 1 - i) * 509, len, mr);
+		all += len;
+	}
+	return all;
+}
+
+/* Puts the pieces' octets one behind the other to @to. */
+static void gather(uint8_t *to)
+{
+	uint32_t i;
+
+	for (i = 0; i < PIECES; to += pieces[i++].length)
+		memcpy(to, (const void *)(uintptr_t)pieces[i].addr, pieces[i].length);
+}
+
+static uint8_t wanted[BUF];
+
+static uint32_t post_pieces(enum ibv_wr_opcode opcode, uint64_t remote, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 1,
+		.sg_list = pieces,
+		.num_sge = PIECES,
+		.opcode = opcode,
+		.wr.rdma = { .remote_addr = remote, .rkey = rkey },
+	};
+	uint32_t len = cut(t.from, t.from_mr);
+
+	gather(wanted);
+	post_wr(t.c.id->qp, &wr);
+	return len;
+}
+
+static bool a_send_gathers_32_pieces(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
+	uint32_t len;
+
+	post_recv(2, t.to + 3, BUF - 3, mr);
+	len = post_pieces(IBV_WR_SEND, 0, 0);
+	return took(&t.c, 1) && took(&t.s, 2) && !memcmp(t.to + 3, wanted, len) &&
+	       is_clear(t.to, 3) && is_clear(t.to + 3 + len, BUF - 3 - len);
+}
+
+static bool a_write_gathers_32_pieces(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, RIGHTS);
+	uint32_t len = post_pieces(IBV_WR_RDMA_WRITE, (uintptr_t)t.to + 3, mr->rkey);
+
+	return took(&t.c, 1) && sync_ends() && !memcmp(t.to + 3, wanted, len) &&
+	       is_clear(t.to, 3) && is_clear(t.to + 3 + len, BUF - 3 - len);
+}
+
+static bool a_receive_scatters_to_32_pieces(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
+	uint32_t i, len = cut(t.to, mr);
+	struct ibv_recv_wr wr = { .wr_id = 2, .sg_list = pieces, .num_sge = PIECES }, *bad;
+
+	if (ibv_post_recv(t.s.id->qp, &wr, &bad))
+		return false;
+	post(t.c.id->qp, 1, IBV_WR_SEND, len, 0, 0);
+	if (!took(&t.c, 1) || !took(&t.s, 2))
+		return false;
+	gather(wanted);
+	if (!is_pattern(wanted, len))
+		return false;
+	/* What lies between them is as it was. */
+	for (i = 0; i < PIECES; i++)
+		memset((void *)(uintptr_t)pieces[i].addr, 0, pieces[i].length);
+	return is_clear(t.to, BUF);
+}
+
+/* ---- order ---- */
+
+/* A fenced Send of what the Read before it fetches: it carries what was fetched. */
+static bool a_fence_waits_for_the_read(void)
+{
+	struct ibv_mr *from = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_REMOTE_READ);
+	struct ibv_mr *to = conn_reg(&t.s, t.other, BUF, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = sge_of(t.from, BUF, t.from_mr);
+	struct ibv_send_wr send = {
+		.wr_id = 2,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED,
+	}, read = {
+		.wr_id = 1,
+		.next = &send,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.wr.rdma = { .remote_addr = (uintptr_t)t.to, .rkey = from->rkey },
+	};
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		pattern_fill(t.to, BUF, ++t.key);
+		memset(t.from, 0, BUF);
+		memset(t.other, 0, BUF);
+		post_recv(3, t.other, BUF, to);
+		post_wr(t.c.id->qp, &read);
+		if (!took(&t.c, 1) || !took(&t.c, 2) || !took(&t.s, 3) ||
+		    !is_pattern(t.other, BUF))
+			return false;
+	}
+	return true;
+}
+
 /* ---- a completion queue of another size ---- */
 
 static void fill_cq(uint32_t n)
@@ -320,6 +561,83 @@ static bool has_event(enum ibv_event_type type, int timeout_ms)
 		ibv_ack_async_event(&ev);
 	}
 	return found;
+}
+
+/* ---- solicited events ---- */
+
+static bool event_comes(int timeout_ms)
+{
+	struct pollfd p = { .fd = t.s.comp->fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+/* Takes the server's event, and does not arm again. */
+static void take_event(void)
+{
+	struct ibv_cq *cq;
+	void *ctx;
+
+	if (!event_comes(TIMEOUT) || ibv_get_cq_event(t.s.comp, &cq, &ctx))
+		fail("no event");
+	ibv_ack_cq_events(cq, 1);
+}
+
+/* As took(), but sleeps on nothing and takes no event. */
+static bool server_took(uint64_t id, enum ibv_wc_status status)
+{
+	int tries = TIMEOUT / 10, n;
+	struct ibv_wc wc;
+
+	while (!(n = ibv_poll_cq(t.s.cq, 1, &wc)) && --tries)
+		usleep(10000);
+	return n == 1 && wc.wr_id == id && wc.status == status;
+}
+
+static bool send_arrives(uint64_t id, int flags)
+{
+	struct ibv_send_wr wr = { .wr_id = id, .opcode = IBV_WR_SEND, .send_flags = flags };
+
+	post_recv(id, NULL, 0, NULL);
+	post_wr(t.c.id->qp, &wr);
+	return took(&t.c, id) && server_took(id, IBV_WC_SUCCESS);
+}
+
+/* It was armed for any completion when it was made: one more, then for none. */
+static bool disarm(void)
+{
+	if (!send_arrives(1, 0))
+		return false;
+	take_event();
+	return send_arrives(2, 0) && !event_comes(200);
+}
+
+static bool only_a_solicited_send_wakes(void)
+{
+	int i;
+
+	if (!disarm() || ibv_req_notify_cq(t.s.cq, 1))
+		return false;
+	for (i = 10; i < 14; i++)
+		if (!send_arrives(i, 0))
+			return false;
+	if (event_comes(200) || !send_arrives(20, IBV_SEND_SOLICITED))
+		return false;
+	take_event();
+	/* Once. */
+	return send_arrives(21, IBV_SEND_SOLICITED) && !event_comes(200);
+}
+
+static bool an_error_wakes_who_waits_for_solicited(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (!disarm() || ibv_req_notify_cq(t.s.cq, 1))
+		return false;
+	post_recv(3, NULL, 0, NULL);
+	return !event_comes(100) && !ibv_modify_qp(t.s.id->qp, &attr, IBV_QP_STATE) &&
+	       event_comes(TIMEOUT) && (take_event(), true) &&
+	       server_took(3, IBV_WC_WR_FLUSH_ERR);
 }
 
 /* ---- a shared receive queue ---- */
@@ -572,6 +890,79 @@ static bool the_largest_queues_can_be_had(void)
 	return (!srq || !ibv_destroy_srq(srq)) && (!cq || !ibv_destroy_cq(cq)) && ok;
 }
 
+/* ---- chains ---- */
+
+/* What stands before it is posted; it and what follows are not. */
+static bool a_chain_stops_at_its_bad_request(void)
+{
+	struct ibv_recv_wr r[3] = {}, *bad_r = NULL;
+	struct ibv_send_wr s[3] = {}, *bad_s = NULL;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		r[i].wr_id = s[i].wr_id = i;
+		r[i].next = i < 2 ? &r[i + 1] : NULL;
+		s[i].next = i < 2 ? &s[i + 1] : NULL;
+		s[i].opcode = IBV_WR_SEND;
+		s[i].send_flags = IBV_SEND_SIGNALED;
+	}
+	/* More than any device has. */
+	r[1].num_sge = s[1].num_sge = 10000;
+	if (!ibv_post_recv(t.s.id->qp, r, &bad_r) || bad_r != &r[1] ||
+	    !ibv_post_send(t.c.id->qp, s, &bad_s) || bad_s != &s[1])
+		return false;
+	return took(&t.c, 0) && took(&t.s, 0) && sync_ends();
+}
+
+/* ---- rings that go ---- */
+
+static bool enough;
+
+/* Maps and reads what the device has at any offset: the queue behind it may just be going. */
+static void *map_rings(void *arg)
+{
+	const struct ibv_context *ctx = arg;
+	const long page = sysconf(_SC_PAGESIZE);
+	uintptr_t mapped = 0;
+	long n;
+
+	for (n = 0; !__atomic_load_n(&enough, __ATOMIC_RELAXED); n++) {
+		volatile uint8_t *p = mmap(NULL, page, PROT_READ, MAP_SHARED, ctx->cmd_fd,
+					   n % 32 * page);
+
+		if (p == MAP_FAILED)
+			continue;
+		mapped++;
+		(void)*p;
+		sched_yield();
+		(void)*p;
+		munmap((void *)p, page);
+	}
+	return (void *)mapped;
+}
+
+static bool rings_may_be_mapped_while_their_queues_go(void)
+{
+	struct ibv_context *ctx = t.c.id->verbs;
+	struct ibv_cq *cq;
+	pthread_t mapper;
+	void *mapped;
+	bool ok = true;
+	int i;
+
+	enough = false;
+	if (pthread_create(&mapper, NULL, map_rings, ctx))
+		fail("no thread");
+	for (i = 0; i < 500 && ok; i++) {
+		cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+		sched_yield();
+		ok = cq && !ibv_destroy_cq(cq);
+	}
+	__atomic_store_n(&enough, true, __ATOMIC_RELAXED);
+	pthread_join(mapper, &mapped);
+	return ok && mapped && sync_ends();
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -587,6 +978,25 @@ static const struct {
 	{ "a-region-of-another-pd-is-refused", a_region_of_another_pd_is_refused, 0 },
 	{ "a-zero-based-region-counts-from-its-start",
 	  a_zero_based_region_counts_from_its_start, 0 },
+	{ "a-region-is-reached-by-the-address-given",
+	  a_region_is_reached_by_the_address_given, 0 },
+	{ "an-address-near-the-highest-serves", an_address_near_the_highest_serves, 0 },
+	{ "the-memorys-own-address-is-refused", the_memorys_own_address_is_refused, 0 },
+	{ "what-lies-before-the-address-is-refused",
+	  what_lies_before_the_address_is_refused, 0 },
+	{ "what-lies-behind-its-end-is-refused", what_lies_behind_its_end_is_refused, 0 },
+	{ "what-lies-behind-a-high-end-is-refused",
+	  what_lies_behind_a_high_end_is_refused, 0 },
+	{ "a-write-that-wraps-is-refused", a_write_that_wraps_is_refused, 0 },
+	{ "a-read-behind-its-end-is-refused", a_read_behind_its_end_is_refused, 0 },
+	{ "a-region-that-would-wrap-cannot-be-had", a_region_that_would_wrap_cannot_be_had, 0 },
+	{ "a-send-gathers-32-pieces", a_send_gathers_32_pieces, 0 },
+	{ "a-write-gathers-32-pieces", a_write_gathers_32_pieces, 0 },
+	{ "a-receive-scatters-to-32-pieces", a_receive_scatters_to_32_pieces, 0 },
+	{ "a-fence-waits-for-the-read", a_fence_waits_for_the_read, 0 },
+	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes, 0 },
+	{ "an-error-wakes-who-waits-for-solicited",
+	  an_error_wakes_who_waits_for_solicited, 0 },
 	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, 0 },
 	{ "a-size-too-small-for-what-waits-is-refused",
 	  a_size_too_small_for_what_waits_is_refused, 0 },
@@ -604,6 +1014,9 @@ static const struct {
 	{ "a-connected-queue-pair-does-not-start-over",
 	  a_connected_queue_pair_does_not_start_over, 0 },
 	{ "the-largest-queues-can-be-had", the_largest_queues_can_be_had, 0 },
+	{ "a-chain-stops-at-its-bad-request", a_chain_stops_at_its_bad_request, 0 },
+	{ "rings-may-be-mapped-while-their-queues-go",
+	  rings_may_be_mapped_while_their_queues_go, 0 },
 };
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))
@@ -641,6 +1054,7 @@ int main(int argc, char **argv)
 	t.addr = argv[1];
 	t.port = "7472";
 	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
+	t.c.max_sge = t.s.max_recv_sge = PIECES;
 	t.from = buffer();
 	t.to = buffer();
 	t.other = buffer();

@@ -11,6 +11,7 @@ tests() {
 		black-hole-program-killed black_hole_killed $(often 20 2)
 		link-del-under-traffic-$(often 100 3)-times repeat $(often 100 3) link_del
 		netdev-removed-under-traffic-$(often 20 2)-times repeat $(often 20 2) netdev_removed
+		netdev-moved-to-another-netns-under-traffic repeat $(often 10 2) netdev_moved
 		rmmod-under-traffic-$(often 20 2)-times repeat $(often 20 2) unload
 		client-killed-under-traffic repeat $(often 10 2) killed client
 		server-killed-under-traffic repeat $(often 10 2) killed server
@@ -158,7 +159,8 @@ on_dummy() {
 	traffic_to 10.9.0.1 "$@"
 }
 
-netdev_removed() {
+# netdev_loses_device COMMAND...: which is what takes the device along.
+netdev_loses_device() {
 	load weft
 	ip link add d0 type dummy
 	ip addr add 10.9.0.1/24 dev d0
@@ -166,12 +168,24 @@ netdev_removed() {
 	rdma link add weft9 type weft netdev d0 || fail "link add"
 	wait_active a weft9
 	on_dummy
-	soon ip link del d0
+	soon "$@"
 	soon wait_for 5 no_device weft9
 	client_over
 	kill -9 $server 2>/dev/null
 	wait $server 2>/dev/null
 	true
+}
+
+netdev_removed() { netdev_loses_device ip link del d0; }
+
+# It is there as before, and can have a new one.
+netdev_moved() {
+	ip netns add other
+	netdev_loses_device ip link set d0 netns other
+	nsenter --net=/run/netns/other rdma link add weft9 type weft netdev d0 ||
+		fail "no device on the netdev where it is now"
+	soon ip netns del other
+	soon wait_for 5 no_device weft9
 }
 
 netns_ends() {

@@ -12,6 +12,7 @@ tests() {
 		link-add-and-del-30-times link_add_and_del_often
 		link-add-needs-a-netdev link_add_needs_a_netdev
 		name-twice-is-refused name_twice
+		netdev-twice-is-refused netdev_twice
 		load-and-unload-20-times load_and_unload
 		unload-takes-devices-along unload_with_devices
 		netdev-deleted-takes-device-along netdev_deleted
@@ -22,10 +23,19 @@ tests() {
 		link-del-with-open-fd link_del_with_open_fd
 		unload-with-traffic-under-way unload_with_traffic
 	END
+	[[ $D != weft ]] || echo "counters-count-what-happens counters"
+	[[ $D != weft ]] || echo "statistic-names-every-counter statistic"
+	[[ $D != weft ]] || echo "resource-show-has-the-details details"
+	# From Linux 6.7 on.
+	[[ $D != weft || ${KERNEL-} = stock ]] || echo "resource-show-has-details-of-srqs srq_details"
+	[[ $D != weft ]] || echo "options-take-what-is-good-and-keep-it options"
 	# User mode has no tracefs.
 	[[ $D != weft || ${KERNEL-} != stock ]] || echo "tracepoints tracepoints"
 	# The mode cannot be changed while there is another namespace, and b is one in user mode.
-	[[ ${KERNEL-} != stock ]] || echo "exclusive-mode-device-moves-and-ends-with-its-netns exclusive"
+	[[ ${KERNEL-} != stock ]] || cat <<-'END'
+		exclusive-mode-device-moves-and-ends-with-its-netns exclusive exclusive_pair
+		exclusive-mode-device-moves-under-traffic exclusive exclusive_traffic
+	END
 }
 
 devices() { rdma link show | grep -c "^link ${D}"; }
@@ -41,11 +51,12 @@ dummy() {
 # How long something may take that must not wait for anybody else.
 soon() { within 10 "$@" || fail "$* did not end soon and well ($?)"; }
 
+# exclusive FUNCTION: what that leaves in the namespace c ends with it.
 exclusive() {
 	local rc=0
 	load "$D" || fail "$D does not load"
 	rdma system set netns exclusive || fail "no exclusive mode"
-	(exclusive_pair) || rc=1
+	("$1") || rc=1
 	ip netns del c
 	wait_for 10 no_devices || rc=1
 	rdma system set netns shared || rc=1
@@ -66,6 +77,40 @@ exclusive_pair() {
 	ip netns exec c rping -s -a 10.8.0.2 -C 3 >"$TEST_DIR/server.log" 2>&1 </dev/null &
 	sleep 2
 	run rping -c -a 10.8.0.2 -C 3 -v
+}
+
+# A device that has files open, QPs and data under way; then it is as good as new, and so is it at
+# home again.
+exclusive_traffic() {
+	local server client
+	ip netns add c
+	dummy d0
+	ip addr add 10.9.0.1/24 dev d0
+	add "${D}7" d0 || exit 1
+	wait_active a "${D}7"
+	weft-churn -l -b 10.9.0.1 >"$TEST_DIR/server.log" 2>&1 </dev/null &
+	server=$!
+	wait_for 5 listening 7472 || fail "no server"
+	weft-churn -t 60 10.9.0.1 >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	client=$!
+	wait_for 5 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	pause 0.5
+	! is_over $client || fail "the client ended early; $(tail -n 1 "$TEST_DIR/client.log")"
+	soon rdma dev set "${D}7" netns c
+	wait_for 5 is_over $client || fail "the client does not see the end"
+	[ "$(devices)" = 0 ] || fail "the device is still seen"
+	ip netns exec c rdma link show "${D}7/1" || fail "the device is not where it should be"
+	kill -9 $server
+	# rdma takes names alone.
+	ip netns attach home 1
+	soon ip netns exec c rdma dev set "${D}7" netns home
+	ip netns del home
+	wait_active a "${D}7"
+	rping -s -a 10.9.0.1 -C 3 >"$TEST_DIR/rping-server.log" 2>&1 </dev/null &
+	wait_for 10 listening 7174 || fail "no second server"
+	run rping -c -a 10.9.0.1 -C 3 -v
+	soon ip link del d0
+	gone "its netdev"
 }
 
 link_add_and_del() {
@@ -97,6 +142,83 @@ name_twice() {
 	add "$DEV" eth0 || fail "link add"
 	add "$DEV" eth0 2>/dev/null && fail "the same name twice"
 	[ "$(devices)" = 1 ] || fail "not one device"
+}
+
+netdev_twice() {
+	local why
+	load "$D" || fail "$D does not load"
+	add "$DEV" eth0 || fail "link add"
+	why=$(add "${D}1" eth0 2>&1) && fail "two devices on one netdev"
+	[[ $why = *'File exists'* ]] || fail "it is refused by: $why"
+	[ "$(devices)" = 1 ] || fail "not one device"
+}
+
+# takes OPTION VALUE [READ]: a good value, and how it is read if not like that.
+takes() {
+	local got
+	tried+=" $1 "
+	option "$DEV" "$1" "$2" || fail "$1 refuses '$2'"
+	got=$(option_of "$1")
+	[ "$got" = "${3:-$2}" ] || fail "$1 is '$got' after '$2'"
+}
+
+# refuses OPTION ERROR VALUE...: bad ones, with the words for that errno; the option stays as it is.
+refuses() {
+	local name=$1 error=$2 was why value
+	shift 2
+	was=$(option_of "$name")
+	for value; do
+		why=$(option "$DEV" "$name" "$value" 2>&1) && fail "$name takes '$value'"
+		[[ $why = *"$error" ]] || fail "$name refuses '$value' by: $why"
+		[ "$(option_of "$name")" = "$was" ] || fail "$name changes by '$value'"
+	done
+}
+
+option_of() { cat "/sys/class/infiniband/$DEV/weft/$1"; }
+
+options() {
+	local tried='' name file invalid='Invalid argument' range='Numerical result out of range'
+	load "$D" || fail "$D does not load"
+	add "$DEV" eth0 || fail "link add"
+	[ "$(cd "/sys/class/infiniband/$DEV/weft" && grep . -- * | sort)" = "$(sort <<-'END'
+		close_timeout_ms:5000
+		crc:1
+		markers:0
+		mpa_revision:2
+		rtr:send write read
+		startup_timeout_ms:10000
+	END
+	)" ] || fail "these are not the options that weft(4) has, and their values"
+	for name in crc markers; do
+		takes $name 0
+		takes $name 1
+		takes $name n 0
+		takes $name y 1
+		refuses $name "$invalid" '' 2 -1 x
+	done
+	takes mpa_revision 1
+	takes mpa_revision 2
+	refuses mpa_revision "$range" 0 3 255 256
+	refuses mpa_revision "$invalid" '' -1 two 1.5
+	takes rtr send
+	takes rtr write
+	takes rtr read
+	takes rtr read,send 'send read'
+	takes rtr 'write read'
+	refuses rtr "$invalid" '' none Send 'send writ' 'sendwrite' , 'send write read send write read send write'
+	takes rtr 'send write read'
+	for name in startup_timeout_ms close_timeout_ms; do
+		takes $name 100
+		takes $name 600000
+		takes $name 1234
+		refuses $name "$range" 0 99 600001 4294967295 4294967296
+		refuses $name "$invalid" '' -1 soon 100ms
+	done
+	for file in "/sys/class/infiniband/$DEV/weft/"*; do
+		[[ $tried = *" ${file##*/} "* ]] || fail "${file##*/}: nobody tries that option here"
+	done
+	# The device has come to no harm.
+	soon rdma link del "$DEV"
 }
 
 load_and_unload() {
@@ -161,12 +283,19 @@ port_follows() {
 	ip link del d0
 }
 
+# How long other drivers take is not ours to judge.
+others_go() { within 60 rdma link del "$1" || fail "$1 cannot be deleted"; }
+
 # Works or is refused, but breaks nothing: 2021 it was a kernel BUG with siw and rxe.
 other_driver() {
 	load "$D" || fail "$D does not load"
 	modprobe -d "$MODULES" rdma_rxe || fail "no rxe"
 	add "$DEV" eth0 || fail "link add"
-	if rdma link add rxe0 type rxe netdev eth0; then soon rdma link del rxe0; fi
+	if rdma link add rxe0 type rxe netdev eth0; then others_go rxe0; fi
+	if [ "$D" != siw ] && [ -n "${KO_siw-}" ]; then
+		load siw || fail "no siw"
+		if rdma link add siw9 type siw netdev eth0; then others_go siw9; fi
+	fi
 	wait_active a "$DEV"
 	soon rdma link del "$DEV"
 	rmmod rdma_rxe
@@ -222,3 +351,99 @@ tracepoints() {
 		grep -q "$event" "$TEST_DIR/trace" || fail "no $event"
 	done
 }
+
+COUNTERS='rx_fpdus tx_fpdus tx_calls tx_segs tx_segs_aligned requests doorbells crc_errors rx_dropped_bytes'
+
+# rises NAME LEAST MOST: by how much the counter of DEV_A has risen since ${before[NAME]}.
+rises() {
+	local now by
+	now=$(count "$DEV_A" "$1") || fail "no counter $1"
+	by=$((now - before[$1]))
+	echo "$1 +$by"
+	[[ $by -ge $2 && $by -le $3 ]] || fail "$1 rose by $by, not by $2 to $3"
+}
+
+# A ping is, seen from a: two Sends and a Read Response out; two Sends, a Read Request and a Write in.
+counters() {
+	local name value n=50
+	declare -A before
+	pair weft:weft
+	for name in $COUNTERS; do
+		before[$name]=$(count "$DEV_A" "$name") || fail "no counter $name"
+	done
+	rping_pair "$IP_B" "$IP_B" -C $n -S 64
+	rises rx_fpdus $((4 * n)) $((4 * n + 5))
+	rises tx_fpdus $((3 * n)) $((3 * n + 5))
+	rises requests $((2 * n)) $((2 * n + 5))
+	# One that sleeps between its requests rings for each; a Read Response needs no doorbell.
+	rises doorbells $((2 * n)) $((2 * n + 20))
+	rises tx_calls $((2 * n)) $((3 * n + 20))
+	rises tx_segs $((2 * n)) $((4 * n + 20))
+	rises tx_segs_aligned $((2 * n)) $((4 * n + 20))
+	rises crc_errors 0 0
+	rises rx_dropped_bytes 0 0
+	for name in "/sys/class/infiniband/$DEV_A/ports/1/hw_counters"/term_*; do
+		read -r value <"$name"
+		[ "$value" = 0 ] || fail "${name##*/} rose"
+	done
+}
+
+# All that sysfs has, and in one answer of the kernel.
+statistic() {
+	local name n=0 shown manual
+	pair weft:weft
+	rdma -j statistic show link "$DEV_A/1" >"$TEST_DIR/statistic" || fail "rdma statistic"
+	shown=$(<"$TEST_DIR/statistic")
+	manual=$(<"$WEFT_TOP/docs/weft.4")
+	for name in "/sys/class/infiniband/$DEV_A/ports/1/hw_counters"/*; do
+		name=${name##*/}
+		[ "$name" != lifespan ] || continue
+		[[ $shown == *"\"$name\":0"* ]] || fail "$name is not there, or not 0"
+		[[ $manual == *[\ \"]"${name#term_*_}"[\ \"$'\n']* ]] || fail "$name is not explained"
+		n=$((n + 1))
+	done
+	[ $n -gt 60 ] || fail "only $n counters"
+}
+
+# shown DEVICE TYPE DETAIL...: each is in what is told of the device's objects of that type.
+shown() {
+	local detail log=$TEST_DIR/$2 scope=dev
+	case $2 in qp | cm_id) scope='link' ;; esac
+	rdma -dd -j resource show "$2" $scope "$1" >"$log" || fail "resource show $2"
+	for detail in "${@:3}"; do
+		grep -qE "$detail" "$log" || fail "no $detail in what is shown of $2"
+	done
+}
+
+# The pid of what runs now, and what the driver knows of it.
+details() {
+	local n='[0-9]+' pid
+	pair weft:weft
+	start_b server rping -s -a "$IP_B" -S 100 -C 100000
+	wait_listen_b 7174
+	rping -c -a "$IP_B" -S 100 -C 100000 >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	pid=$!
+	wait_for 10 pinging || fail "no pings"
+	shown "$DEV_A" qp '"state":"RTS"' "\"pid\":$pid" '"type":"RC"' '"drv_crc":1' "\"drv_sq_slots\":[1-9]" \
+		"\"drv_sq_done\":[1-9]" "\"drv_sq_sent\":[1-9]" "\"drv_sq_taken\":[1-9]" "\"drv_rq_slots\":[1-9]" \
+		"\"drv_rq_taken\":[1-9]" "\"drv_reads_out\":$n" "\"drv_reads_in\":$n" '"drv_error":0'
+	shown "$DEV_A" cq "\"pid\":$pid" "\"drv_entries\":[1-9]" "\"drv_produced\":[1-9]" '"drv_overflow":0'
+	shown "$DEV_A" mr "\"pid\":$pid" '"mrlen":100' '"drv_valid":1' "\"drv_kind\":$n" "\"drv_access\":[1-9]" \
+		'"drv_blocks":[12]\b' "\"drv_block_shift\":1[2-9]"
+	shown "$DEV_A" cm_id '"state":"CONNECT"' '"ps":"TCP"' "\"dst-addr\":\"$IP_B:7174\""
+	kill -9 $pid
+}
+
+srq_details() {
+	local pid
+	pair weft:weft
+	start_b server ib_send_bw -d "$DEV_B" -R -F --use-srq -r 64 -D 60
+	wait_listen_b 18515
+	ib_send_bw -d "$DEV_A" -R -F --use-srq -r 64 -D 60 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	pid=$!
+	wait_for 20 pinging || fail "no traffic"
+	shown "$DEV_B" srq '"type":"BASIC"' '"drv_id":1' '"drv_slots":64' '"drv_taken":[1-9]' '"drv_limit":0'
+	kill -9 $pid
+}
+
+pinging() { [ "$(count "$DEV_A" rx_fpdus)" -gt 20 ]; }

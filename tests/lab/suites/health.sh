@@ -1,8 +1,11 @@
 # shellcheck shell=bash
 # Is the lab itself able to see what it is there to see? Runs last in a boot.
 
+PAIRS=${PAIRS:-weft:weft}
+
 tests() {
 	echo "b-returns-output-and-status b_answers"
+	echo "both-ends-have-the-mtu-of-the-pair same_mtu"
 	echo "log-scan-sees-a-warning scan_sees"
 	# Lockdep ends itself at its first report, and finds nothing from then on.
 	case ${KERNEL-} in *debug) echo "lockdep-still-awake lockdep_awake" ;; esac
@@ -12,6 +15,18 @@ b_answers() {
 	local out rc=0
 	out=$(on_b bash -c 'echo "a  b"; exit 3') || rc=$?
 	[ "$rc:$out" = "3:a  b" ] || fail "got $rc:$out"
+}
+
+same_mtu() {
+	local mtu side
+	for mtu in 9000 1500; do
+		pair "${PAIRS%% *}" $mtu
+		for side in a b; do
+			on $side ip link show eth0 | grep -q "mtu $mtu " || fail "$side has not $mtu"
+		done
+		rdma link del "$DEV_A"
+		at b rdma link del "$DEV_B"
+	done
 }
 
 scan_sees() {

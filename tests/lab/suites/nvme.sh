@@ -58,6 +58,14 @@ plug_out() {
 
 unplug() { echo 1 >"$1/delete_controller"; }
 
+# Both sides of each connection have agreed on it: an admin queue and one for I/O at least.
+crc_is_on() {
+	local log=$TEST_DIR/qps
+	rdma -dd -j resource show qp link "$DEV_A" >"$log" || fail "no QPs are shown"
+	[ "$(grep -o '"drv_crc":1' "$log" | wc -l)" -ge 2 ] || fail "no two QPs with CRC"
+	! grep -q '"drv_crc":0' "$log" || fail "a QP without CRC"
+}
+
 no_crc_errors() {
 	local side dev
 	for side in a b; do
@@ -98,6 +106,7 @@ file_tree() {
 	write_tree /run/tree || fail "no tree"
 	sums /run/tree >"$TEST_DIR/sums"
 	plug_in
+	crc_is_on
 	TIME=100 run mkfs -t "$1" -q -F "$disk"
 	mount -t "$1" "$disk" /run/mnt || fail "mount"
 	cp -r /run/tree/. /run/mnt/ || fail "cp"

@@ -4,6 +4,10 @@
 
 PAIRS=${PAIRS:-weft:weft}
 
+# How long a hostile program goes on; an emulated machine is slow to no purpose.
+HOSTILE_SECONDS=60
+[[ ${KERNEL-} != stock ]] || HOSTILE_SECONDS=20
+
 tests() {
 	# These know weft's rings, and weft's promises. (siw, for one, resizes nothing.)
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
@@ -11,8 +15,14 @@ tests() {
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "spoilt-rings spoilt_rings weft:weft"
+	[[ $PAIRS != *weft:weft* ]] ||
+		echo "scribbler-harms-only-itself hostile rings $HOSTILE_SECONDS weft:weft"
+	[[ $PAIRS != *weft:weft* ]] ||
+		echo "random-calls-harm-nobody hostile calls $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "requests-come-in-the-order-of-connects connect_order weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "ipv6-only-is-not-reached-by-ipv4 ipv6_only weft:weft"
 }
 
 # tap_run COMMAND [ARG...]: a program that prints TAP; its first failure is the reason.
@@ -52,16 +62,81 @@ spoilt_rings() {
 	tap_run weft-badwqe -p 7471 "$IP_B"
 }
 
+# innocent NAME: data of others, each byte checked.
+innocent() {
+	start_b "$1" weft-verify -l -b "$IP_B" -p 7471
+	wait_listen_b 7471
+	run weft-verify -p 7471 -m 4 "$IP_B"
+	finish_b "$1"
+}
+
+# hostile rings|calls SECONDS PAIR: while a program does its worst, others go on over the same two
+# devices, and afterwards.
+hostile() {
+	local pid rc=0 rounds=0
+	pair "$3"
+	start_b partner weft-hostile -l -b "$IP_B"
+	wait_listen_b 7177
+	weft-hostile -t "$2" "$1" "$IP_B" >"$TEST_DIR/weft-hostile.log" 2>&1 </dev/null &
+	pid=$!
+	# What clean_here looks for can be seen while it is there.
+	wait_for 20 weft_memory >"$TEST_DIR/memory" || fail "no ring is to be seen"
+	until is_over $pid; do
+		innocent "innocent$((rounds += 1))"
+	done
+	wait $pid || rc=$?
+	[ $rc = 0 ] || fail "weft-hostile ended with $rc; $(tail -n 1 "$TEST_DIR/weft-hostile.log")"
+	innocent afterwards
+	echo "$rounds times 4 MB meanwhile"
+}
+
+# Deadlines are to pass within the patience of the test.
+short_timeouts() {
+	at "$1" option "$2" startup_timeout_ms 4000 || fail "no short time-out"
+	at "$1" option "$2" close_timeout_ms 2000 || fail "no short time-out"
+}
+
+# The listener's counters say what it was sent: the program's choice is the same each time.
 mpa_garbage() {
+	local name n
 	pair "$1"
+	short_timeouts b "$DEV_B"
 	start_b server rping -s -P -a "$IP_B"
 	wait_listen_b 7174
+	[ "$(at b count "$DEV_B" crc_errors)" = 0 ] || fail "CRC errors before there was garbage"
 	tap_run mpa-garbage "$IP_B" 7174
+	for name in crc_errors rx_dropped_bytes term_out_mpa_crc term_out_ddp_stag term_out_ddp_qn \
+		term_out_ddp_msn term_out_ddp_too_long term_out_ddp_tagged_version \
+		term_out_ddp_untagged_version term_out_rdmap_opcode term_out_rdmap_version term_in_other; do
+		n=$(at b count "$DEV_B" $name) || fail "no counter $name"
+		echo "$name $n"
+		[ "$n" -gt 0 ] || fail "$name did not rise"
+	done
+	[ "$(at b count "$DEV_B" crc_errors)" = "$(at b count "$DEV_B" term_out_mpa_crc)" ] ||
+		fail "not a Terminate for each wrong CRC"
 }
 
 mpa_edges() {
+	local hole=10.7.0.99
 	pair "$1"
-	# What nobody answers is to end within the patience of the test.
-	echo 4000 >"/sys/class/infiniband/$DEV_A/weft/startup_timeout_ms"
-	tap_run mpa-edges "$IP_A" 7471
+	ip neigh replace $hole lladdr 02:00:00:00:00:99 dev eth0 nud permanent
+	short_timeouts a "$DEV_A"
+	tap_run mpa-edges "$IP_A" 7471 "$IP6_A" $hole
+}
+
+dial_b() { (exec 3<>"/dev/tcp/$1/7471") 2>&1; }
+
+ipv6_only() {
+	local why
+	pair "$1"
+	start_b server mpa-edges -6 7471
+	wait_listen_b 7471
+	dial_b "$IP6_B" || fail "not reached by IPv6"
+	why=$(dial_b "$IP_B") && fail "reached by IPv4"
+	[[ $why = *'Connection refused'* ]] || fail "IPv4: $why"
+}
+
+connect_order() {
+	pair "$1"
+	tap_run connect-order "$IP_A" 7471
 }

@@ -11,26 +11,47 @@ tests() {
 		responder conforms 385 responder
 		initiator conforms 325 initiator
 		with-markers conforms 73 both markers=1 MPA-5 MPA-7 MPA-06 MPA-09
-		peer-to-peer-initiator conforms 50 initiator peer_to_peer=1 ENH DDP-1 RDM-1
+		rtr-send-initiator rtr_initiator 3 send write read
+		rtr-write-initiator rtr_initiator 3 write send read
+		rtr-read-initiator rtr_initiator 3 read send write
+		rtr-send-responder conforms 12 responder rtr=send ENH-16 ENH-17 ENH-18 ENH-19 ENH-20 ENH-24
+		rtr-write-responder conforms 15 responder rtr=write ENH-16 ENH-17 ENH-18 ENH-19 ENH-20 ENH-23 ENH-24
+		rtr-read-responder conforms 15 responder rtr=read ENH-16 ENH-17 ENH-18 ENH-19 ENH-20 ENH-24 ENH-25
 		revision-1 conforms 4 both mpa_revision=1 --rev 1 ENH-06 MPA-18 DDP-10
 		without-crc conforms 13 both crc=0 --no-crc MPA-11 MPA-12 RDM-17
+		segments-beyond-the-longest-ulpdu conforms 4 both mtu=65000 MPA-53
 		kernel-consumer kernel_consumer 20
 	END
 }
 
-# conforms LEAST ROLE [OPTION=VALUE] [ARG...]
+# One line for each fault that siw has: the rows that show it have passed here.
+after() { "$WEFT_TOP/weftspec/siw-faults.sh" "$1"/*/weftspec.log | sed 's/ok SIW/ok spec\/SIW/'; }
+
+# conforms LEAST ROLE [mtu=MTU|OPTION=VALUE] [ARG...]
 conforms() {
-	local least=$1 roles=()
+	local least=$1 roles=() mtu=9000
 	[ "$2" = initiator ] || roles+=(--peer "$IP_B:7471")
 	[ "$2" = responder ] || roles+=(--listen 0 --exec "$(start_of_initiator)")
 	shift 2
-	pair weft:weft 9000
-	case ${1-} in *=*) set_option_b "$1" && shift ;; esac
+	case ${1-} in mtu=*) mtu=${1#*=} && shift ;; esac
+	pair weft:weft "$mtu"
+	case ${1-} in *=*) set_option_b "${1%%=*}" "${1#*=}" && shift ;; esac
 	start_b reflector weft-reflector --listen "$IP_B:7471"
 	wait_listen_b 7471
 	start_starter
 	judge "${roles[@]}" "$@" || true
 	verdict "$least"
+}
+
+# rtr_initiator LEAST KIND OTHER...: only this kind of "ready to receive" is offered.
+rtr_initiator() {
+	local least=$1 kind=$2 other
+	shift 2
+	conforms "$least" initiator "rtr=$kind" ENH-21 ENH-22
+	grep -q "^pass *ENH-21/$kind@" "$TEST_DIR/weftspec.log" || fail "it does not offer $kind"
+	for other; do
+		grep -q "^skipped *ENH-21/$other@" "$TEST_DIR/weftspec.log" || fail "it offers $other, too"
+	done
 }
 
 start_of_initiator() {
@@ -69,7 +90,7 @@ verdict() {
 	[ "$passed" -ge "$1" ] || fail "$counts, but $1 should pass"
 }
 
-set_option_b() { on_b bash -c "echo ${1#*=} >/sys/class/infiniband/$DEV_B/weft/${1%%=*}"; }
+set_option_b() { at b option "$DEV_B" "$1" "$2" || fail "no option $1=$2"; }
 
 # Silent for long, a run would be taken for dead.
 told() { echo "# $*" >>"$SHARE/job.out"; }

@@ -7,6 +7,9 @@ tests() {
 	local pair program
 	for pair in $PAIRS; do
 		echo "rping-${pair/:/-}-mtu1500 rping $pair 1500"
+		[[ $pair = *siw* ]] || echo "rping-${pair/:/-}-to-an-ipv6-wildcard rping6 $pair 1500"
+		[[ $pair = *siw* ]] ||
+			echo "rping-${pair/:/-}-ipv4-to-an-ipv6-wildcard rping $pair 1500 :: $IP_B"
 		for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
 			# Not with siw. Its server writes first: MPA holds a responder back until the
 			# initiator's first FPDU, and siw, which has no peer-to-peer mode, sends none.
@@ -22,51 +25,28 @@ tests() {
 	done
 }
 
-# rping checks every byte that comes back (-V).
+# rping PAIR MTU [LISTEN CONNECT]: rping checks every byte that comes back (-V).
 rping() {
 	pair "$1" "$2"
-	start_b server rping -s -a "$IP_B" -C 20 -S 4000 -V
-	wait_listen_b 7174
-	run rping -c -a "$IP_B" -C 20 -S 4000 -V -v
+	rping_pair "${3:-$IP_B}" "${4:-$IP_B}" -C 20 -S 4000 -V
 	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 20 ] || fail "not 20 pings came back"
-	finish_b server
 }
 
-# With -R perftest connects twice, and listens anew in between: a client whose second try comes
-# too early is refused, and crashes of that (in librdmacm, on its way out). That is tried again
-# with a new server, twice; whatever else goes wrong is a failure.
-until_not_too_early() {
-	local program=$1 try
-	shift
-	for try in 1 2; do
-		(run "$program" -d "$DEV_A" "$@" "$IP_B") && return
-		grep -q 'Connection refused' "$TEST_DIR/$program.log" || exit 1
-		at b kill_users
-		wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "$program on b cannot be ended"
-		rm "$TEST_DIR/server.rc"
-		echo "try $try came before the server's second listener"
-		start_b server "$program" -d "$DEV_B" "$@"
-		wait_listen_b 18515
-	done
-	run "$program" -d "$DEV_A" "$@" "$IP_B"
-}
+rping6() { rping "$1" "$2" :: "$IP6_B"; }
 
 # perftest PROGRAM PAIR MTU. Few iterations: what counts here is that it ends well. The
 # latency programs sleep on events where they can (-e), since on one CPU two that poll only
 # measure the scheduler.
 perftest() {
-	local program=$1 opts=(-R -F -n 100)
+	local program=$1 opts=(-n 100)
 	pair "$2" "$3"
 	case $program in
 	*_bw) opts+=(-s 65536 -Q 1) ;;
 	ib_write_lat) opts+=(-s 64) ;;
 	*_lat) opts+=(-s 64 -e) ;;
 	esac
-	start_b server "$program" -d "$DEV_B" "${opts[@]}"
-	wait_listen_b 18515
-	until_not_too_early "$program" "${opts[@]}"
+	perftest_pair "$program" "${opts[@]}"
 	# The line of figures: size, iterations. The rates themselves say nothing here; on a busy
 	# host perftest cannot even gauge its clock and prints 0.00.
 	grep -qE '^ *[0-9]+ +100 ' "$TEST_DIR/$program.log" || fail "$program printed no figures"
-	finish_b server
 }

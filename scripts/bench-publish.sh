@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Puts the last run of `make bench` into docs/: the report between the marks of
+# docs/performance.md, and the plots.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+out=$WEFT_BUILD/bench doc=$WEFT_TOP/docs/performance.md
+for file in report.md bandwidth.svg latency.svg; do
+	[ -s "$out/$file" ] || die "no $file in build/bench: make bench comes first"
+done
+awk -v report="$out/report.md" '
+	/^<!-- bench: end -->/ {skip = 0}
+	!skip {print}
+	/^<!-- bench: begin/ {
+		while ((getline line < report) > 0)
+			print line
+		print "\n![bandwidth over size](bandwidth.svg)\n![latency over size](latency.svg)"
+		skip = 1
+	}' "$doc" >"$doc.new"
+mv "$doc.new" "$doc"
+cp "$out/bandwidth.svg" "$out/latency.svg" "$WEFT_TOP/docs/"

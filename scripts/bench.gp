@@ -1,0 +1,23 @@
+# Bandwidth and latency over size, from the files that bench-report.py writes: one block for
+# each driver, its name first. Run in the folder that has them.
+set terminal svg size 760,440 font "sans-serif,13" background "white"
+set logscale x 2
+set logscale y 10
+set grid
+set key outside right
+set xtics ("8" 8, "64" 64, "256" 256, "1K" 1024, "4K" 4096, "16K" 16384, "64K" 65536, \
+	"256K" 262144, "1M" 1048576)
+set xlabel "octets of a message"
+set style data linespoints
+
+set output "bandwidth.svg"
+set title "RDMA Writes (TCP: the better of iperf3 and qperf), MTU 1500, CRC off"
+set ylabel "10^6 octets a second"
+stats "bandwidth.dat" using 1 nooutput
+plot for [i=0:STATS_blocks-1] "bandwidth.dat" index i using 1:2 linewidth 2 title columnheader(1)
+
+set output "latency.svg"
+set title "RDMA Writes to and fro (TCP: spinning sockets), MTU 1500, CRC off"
+set ylabel "µs, half a round trip, typical"
+stats "latency.dat" using 1 nooutput
+plot for [i=0:STATS_blocks-1] "latency.dat" index i using 1:2 linewidth 2 title columnheader(1)

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# What can be told from the sources alone: TAP.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$WEFT_TOP"
+lessons=docs/lessons.md
+
+# --- does every test exist that lessons.md names? ---
+
+lab_tests() {
+	local kernel suites=(tests/lab/suites/*.sh)
+	suites=("${suites[@]##*/}")
+	for kernel in stock 6.12-debug; do
+		KERNEL=$kernel PAIRS=weft:weft CHURN='' TESTS='' \
+			tests/lab/suite.sh --plan "${suites[@]%.sh}"
+	done | awk '{print $1 "/" $2}'
+}
+
+# exists KIND/NAME, or a row's or fault's id
+exists() {
+	local kind=${1%%/*} name=${1#*/}
+	case $1 in
+	SIW-*) grep -q "^$1 " weftspec/siw-faults.def ;;
+	[A-Z]*) grep -q "^ROW(\"$1\"" weftspec/rows.def ;;
+	engine/* | stacks/* | provider/*) grep -qE "^	+[A-Za-z_]+\($name\)," tests/"$kind"/test_*.c ;;
+	fuzz/*) [ -e "tests/$1.c" ] ;;
+	kmod/*) grep -q "^	{ \"$name\"" tests/kmod/cases.c ;;
+	mpa-*/* | weft-*/*) grep -qE "^	.*[{(] ?\"$name\"" "tests/progs/$kind.c" ;;
+	source/*) grep -q "^verdict $name " "$0" ;;
+	*) grep -qx "$1" <<<"$lab" ;;
+	esac
+}
+
+unknown_tests() {
+	local lab test
+	lab=$(lab_tests)
+	tr '`' '\n' <$lessons | grep -xE '[a-z-]+/[A-Za-z0-9_-]+|[A-Z]{3}-[0-9]{2}' | sort -u |
+		while read -r test; do
+			exists "$test" || echo "$test"
+		done
+}
+
+missing_lessons() {
+	comm -3 <(seq 32 | sort) <(sed -n 's/^| \([0-9]*\) |.*`.*/\1/p' $lessons | sort)
+}
+
+# --- what reviewers ask of a driver ---
+
+# in_driver REGEX: in code, and in comments' first lines
+in_driver() { grep -rnE --include='*.[ch]' "\\b($1)" kernel | grep -v ':[[:space:]]*[*] '; }
+
+n=0
+# verdict NAME COMMAND [ARG...]: ok if the command says nothing.
+verdict() {
+	local said
+	said=$("${@:2}" || true)
+	n=$((n + 1))
+	if [ -z "$said" ]; then
+		echo "ok $n - $1"
+	else
+		printf '# %s\n' "${said//$'\n'/$'\n# '}"
+		echo "not ok $n - $1"
+	fi
+}
+
+verdict tests-that-lessons-name-exist unknown_tests
+verdict every-lesson-has-its-line missing_lessons
+verdict the-driver-prints-nothing in_driver \
+	'(pr|dev|ibdev|netdev|net)_(emerg|alert|crit|err|warn|notice|info)[a-z_]*\(|printk[a-z_]*\('
+verdict no-bug in_driver 'BUG(_ON)?\(|panic\('
+verdict no-threads-parameters-or-debugfs in_driver 'kthread_[a-z_]*\(|module_param|debugfs_'
+verdict no-plain-u64-in-the-abi grep -nE '^	__(u|s)64 ' kernel/uapi/rdma/*.h
+echo "1..$n"

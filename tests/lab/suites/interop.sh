@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# weft and siw, either connecting to the other: with CRC and without, by MPA revision 1 and 2.
+# Sends, Reads and Writes by rping, whose server does the Reads and Writes, and which compares
+# every byte that came back.
+# siw uses the CRC if it is asked to: weft's option decides. Which revision siw begins with can
+# only be chosen where the lab builds it (scripts/build-module.sh).
+
+PAIRS=${PAIRS:-weft:siw siw:weft}
+
+tests() {
+	local pair crc rev kind
+	for pair in $PAIRS; do
+		[[ $pair = weft:siw || $pair = siw:weft ]] || continue
+		for crc in 1 0; do
+			for rev in 2 1; do
+				[[ $pair = weft:* || $rev = 2 || ${KERNEL-} = stock ]] || continue
+				# A responder of siw posts no Read by revision 1, to siw neither.
+				[[ $pair$rev = weft:siw1 ]] && kind=sends || kind=interop
+				echo "${pair/:/-}-crc$crc-v$rev $kind $pair $crc $rev"
+			done
+		done
+	done
+}
+
+# interop PAIR CRC REVISION: a connects, and so chooses the revision.
+interop() {
+	connect_by "$@"
+	rping_pair "$IP_B" "$IP_B" -C 30 -S 60000 -V
+	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back"
+}
+
+# The same with Sends alone; nobody looks at the octets.
+sends() {
+	connect_by "$@"
+	perftest_pair ib_send_bw -s 60000 -n 100
+}
+
+connect_by() {
+	pair "$1"
+	if [ "$1" = weft:siw ]; then
+		option "$DEV_A" crc "$2"
+		option "$DEV_A" mpa_revision "$3"
+	else
+		at b option "$DEV_B" crc "$2"
+		[ "$3" = 2 ] || echo "$3" >/sys/module/siw/parameters/mpa_version || fail "no option of siw"
+	fi
+}

@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# perftest, Debian's, unmodified, in all the ways that users run it. Most of these poll: where two
+# programs share one CPU they measure the scheduler, so they run where there are two.
+
+PAIRS=${PAIRS:-weft:weft}
+
+tests() {
+	local p
+	[[ $PAIRS = *weft:weft* ]] || return 0
+	for p in ib_write_bw ib_read_bw ib_send_bw; do
+		echo "$p-all-sizes lines 23 $p -a -n 20"
+		echo "$p-both-ways lines 1 $p -b -n 500"
+		echo "$p-16-qps lines 1 $p -q 16 -n 100"
+	done
+	for p in ib_write_lat ib_read_lat ib_send_lat; do
+		echo "$p-all-sizes lines 23 $p -a -n 20"
+	done
+	# Events are not for Writes, says perftest.
+	for p in ib_read_bw ib_send_bw ib_read_lat ib_send_lat; do
+		echo "$p-events lines 1 $p -e -n 500"
+	done
+	# Not ib_send_bw: a side that has had its last receive sleeps on an event, and the credit
+	# that lets it send on comes as a Write, which is none.
+	echo "ib_read_bw-16-qps-both-ways-events lines 1 ib_read_bw -q 16 -b -e -n 100"
+	# Reads have no inline data; and where it ends, at 512.
+	for p in ib_write_bw ib_send_bw ib_write_lat ib_send_lat; do
+		echo "$p-inline lines 1 $p -I 512 -s 512 -n 500"
+	done
+	for p in ib_write_bw ib_send_bw; do
+		echo "$p-post-lists lines 1 $p -l 16 -s 4096 -n 512"
+	done
+	# Not --use-srq: its server gives credits by the receive's number, which with an SRQ says
+	# nothing of the QP; a client with more credits than Sends posts nothing more.
+}
+
+# lines N PROGRAM [OPT...]: it ends well, having printed so many lines of figures. On a busy host
+# some of them are "inf".
+lines() {
+	local log=$TEST_DIR/$2.log n
+	pair weft:weft
+	perftest_pair "${@:2}"
+	n=$(grep -cE '^ *[0-9]+ +[0-9]+ ' "$log")
+	[ "$n" = "$1" ] || fail "$n lines of figures, not $1"
+}

@@ -1,0 +1,140 @@
+# shellcheck shell=bash
+# The programs of Debian's rdmacm-utils, ibverbs-utils and qperf, unmodified: those that iWARP
+# can serve do their work, the others are refused at once, in their own words. (perftest has
+# suites of its own: traffic, perftest.)
+
+PAIRS=${PAIRS:-weft:weft}
+
+tests() {
+	[[ $PAIRS = *weft:weft* ]] || return 0
+	cat <<-'END'
+		ibv_devinfo-v devinfo
+		rping-P-serves-four-at-once rping_persistent 4
+		ucmatose-four-connections ucmatose_four
+		cmtime cmtime_connects
+		rstream-verifies-data rstream_verifies
+		rstream-nonblocking rstream_nonblocking
+		qperf-cm-1 qperf_cm
+		udaddy-is-refused udaddy_is_refused
+		mckey-is-refused mckey_is_refused
+		ibv_rc_pingpong-without-rdma_cm-is-refused pingpong_is_refused
+	END
+}
+
+devinfo() {
+	local log=$TEST_DIR/ibv_devinfo.log line
+	pair weft:weft
+	run ibv_devinfo -v -d "$DEV_A"
+	for line in 'transport:.*iWARP' 'max_qp_rd_atom:.*128' 'max_sge:.*32' \
+		'atomic_cap:.*ATOMIC_NONE' 'state:.*PORT_ACTIVE' 'link_layer:.*Ethernet'; do
+		grep -q "$line" "$log" || fail "no line $line"
+	done
+}
+
+pings() { grep -c 'ping data' "$TEST_DIR/client$1.log"; }
+has_pings() { [ "$(pings "$1")" -ge "$2" ]; }
+
+# One after the other, since rping's server loses one of two that connect at the same moment; then
+# all at once, each checking its bytes. The first ones' end leaves a server for one more.
+rping_persistent() {
+	local i clients=()
+	pair weft:weft
+	start_b server rping -s -P -a "$IP_B" -S 500 -V
+	wait_listen_b 7174
+	for ((i = 0; i < $1; i++)); do
+		rping -c -a "$IP_B" -S 500 -V -v >"$TEST_DIR/client$i.log" 2>&1 </dev/null &
+		clients+=($!)
+		wait_for 20 has_pings "$i" 1 || fail "client $i is not served"
+	done
+	for i in "${!clients[@]}"; do
+		wait_for 20 has_pings "$i" $(($(pings "$i") + 20)) || fail "client $i is not served any more"
+	done
+	kill -9 "${clients[@]}"
+	wait "${clients[@]}"
+	run rping -c -a "$IP_B" -C 5 -V
+}
+
+# both_ends PORT COMMAND...: a server on b, -b ADDRESS, and its client, -s ADDRESS; both end well.
+both_ends() {
+	pair weft:weft
+	start_b server "${@:2}" -b "$IP_B"
+	wait_listen_b "$1"
+	run "${@:2}" -s "$IP_B"
+	finish_b server
+}
+
+# The server of this one sends first.
+ucmatose_four() { both_ends 7471 ucmatose -c 4 -C 30 -S 4000; }
+
+rstream_verifies() { both_ends 7471 rstream -T v -S 65537 -C 20 -I 5; }
+rstream_nonblocking() { both_ends 7471 rstream -T n -S 10000 -C 100 -I 5; }
+
+# The server never ends.
+cmtime_connects() {
+	pair weft:weft
+	start_b server cmtime -b "$IP_B"
+	wait_listen_b 7471
+	run cmtime -s "$IP_B" -c 50
+	grep -q '^disconnect' "$TEST_DIR/cmtime.log" || fail "no figures"
+}
+
+# Neither side asks whether the other has receives posted, which ends an iWARP connection: messages
+# so large that the 1024 of the beginning last. (Its RDMA Writes are with Immediate Data.)
+# Its server tells its port before it listens there: a client that is refused tries again.
+qperf_cm() {
+	local test try
+	pair weft:weft
+	start_b server qperf
+	wait_listen_b 19765
+	for test in rc_lat rc_bw rc_bi_bw rc_rdma_read_bw; do
+		for try in 1 2 3 4 5; do
+			(run qperf "$IP_B" -cm 1 -t 1 -m 1M $test) >"$TEST_DIR/try" && break
+			if [ $try = 5 ] || ! grep -q 'Event rejected' "$TEST_DIR/qperf.log"; then
+				fail "$(cat "$TEST_DIR/try")"
+			fi
+		done
+		grep -A 1 "^$test:" "$TEST_DIR/qperf.log" | grep -qE '(bw|latency) *=' || fail "no figure of $test"
+	done
+	run qperf "$IP_B" quit
+	finish_b server
+}
+
+# refused PATTERN COMMAND [ARG...]: it fails soon, by itself, saying so; the kernel says nothing.
+refused() {
+	local log=$TEST_DIR/$2.log rc=0
+	klog_mark refused
+	at b klog_mark refused
+	timeout -k 2 20 "${@:2}" >"$log" 2>&1 </dev/null || rc=$?
+	case $rc in
+	0) fail "$2 was not refused" ;;
+	124 | 137) fail "$2 hangs; $(tail -n 1 "$log")" ;;
+	13? | 14?) fail "$2 died of a signal ($rc)" ;;
+	esac
+	grep -q "$1" "$log" || fail "$2 did not say $1; $(tail -n 1 "$log")"
+	{ klog_since refused && at b klog_since refused; } | grep -v weft-lab: >"$TEST_DIR/said"
+	[ ! -s "$TEST_DIR/said" ] || fail "the kernel said $(head -n 1 "$TEST_DIR/said")"
+}
+
+# UD does not exist in iWARP.
+udaddy_is_refused() {
+	pair weft:weft
+	start_b server udaddy -b "$IP_B"
+	pause 1
+	refused 'unable to create QP: Operation not supported' udaddy -s "$IP_B"
+}
+
+mckey_is_refused() {
+	pair weft:weft
+	refused 'unable to create QP: Operation not supported' mckey -m 239.7.7.7 -b "$IP_A"
+	refused 'unable to create QP: Operation not supported' mckey -m 239.7.7.7 -b "$IP_A" -s
+}
+
+# Its queue pairs exchange numbers over a socket of the program: iWARP connects by rdma_cm alone.
+pingpong_is_refused() {
+	pair weft:weft
+	start_b server ibv_rc_pingpong -d "$DEV_B" -g 0
+	wait_listen_b 18515
+	refused "Couldn't read/write remote address" ibv_rc_pingpong -d "$DEV_A" -g 0 "$IP_B"
+	wait_for 10 [ -s "$TEST_DIR/server.rc" ] || fail "the server hangs"
+	grep -q 'Failed to modify QP to' "$TEST_DIR/server.log" || fail "the server did not say why"
+}
