@@ -121,9 +121,10 @@ boot() {
 	if [ "$lab" = vm ]; then vm_boot; else uml_boot; fi
 }
 
-# What the kernel's last words were, if it had any.
+# What the kernel's last words were, if it had any: the fault, where it was, and what it came to.
 last_words() {
-	grep -ahoE 'Kernel panic.*|kernel BUG.*|BUG: .*' "$run"/console*."$boots" | tail -n 1 || true
+	grep -ahoE 'Kernel panic.*|kernel BUG.*|BUG: .*|Oops: .*|RIP: .*' "$run"/console*."$boots" |
+		tail -n 4 | paste -sd '|' || true
 }
 
 # Tests of the plan that have no result yet.

@@ -43,7 +43,7 @@ static int map_octets(struct ib_mr *mr, u8 *buf, u32 len)
 static int reg_mapped(struct end *e, struct ib_mr *mr, int access)
 {
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR, .wr.send_flags = IB_SEND_SIGNALED };
-	struct op op;
+	static struct op op;
 
 	op_init(&op);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
@@ -61,7 +61,7 @@ static int reg(struct end *e, struct ib_mr *mr, u8 *buf)
 
 static int local_inv(struct end *e, u32 rkey)
 {
-	struct op op;
+	static struct op op;
 	struct ib_send_wr wr = {
 		.wr_cqe = &op.cqe,
 		.opcode = IB_WR_LOCAL_INV,
@@ -101,7 +101,7 @@ static int rdma(struct end *e, struct op *op, enum ib_wr_opcode opcode, u64 loca
 /* The client's Send that the server has received: everything before it is placed. */
 static int sync_send(struct pair *p)
 {
-	struct op s, r;
+	static struct op s, r;
 	static u8 in, out;
 
 	op_init(&s);
@@ -115,7 +115,7 @@ static int sync_send(struct pair *p)
 
 static int send_carries_bytes(struct pair *p)
 {
-	struct op s, r;
+	static struct op s, r;
 	int rv;
 
 	op_init(&s);
@@ -138,7 +138,7 @@ static int gather(struct pair *p, struct ib_mr *mr)
 		{ .addr = (uintptr_t)src + 31002, .length = BUF - 31002,
 		  .lkey = p->c.pd->local_dma_lkey },
 	};
-	struct op s, r;
+	static struct op s, r;
 	struct ib_send_wr wr = {
 		.wr_cqe = &s.cqe,
 		.sg_list = sge,
@@ -220,7 +220,7 @@ static int inline_send_is_copied_at_once(struct pair *p)
 {
 	static u8 data[4096];
 	u32 max = p->c.max_inline;
-	struct op s, r;
+	static struct op s, r;
 	int rv;
 
 	if (max < INLINE || max >= sizeof(data))
@@ -241,7 +241,7 @@ static int inline_send_is_copied_at_once(struct pair *p)
 
 static int only_a_solicited_send_wakes(struct pair *p)
 {
-	struct op s, plain, solicited;
+	static struct op s, plain, solicited;
 	int rv;
 
 	/* It is armed for any, which stays in force: one more, and then for solicited. */
@@ -268,7 +268,7 @@ static int only_a_solicited_send_wakes(struct pair *p)
 
 static int write_to_registered(struct pair *p, struct ib_mr *mr)
 {
-	struct op w;
+	static struct op w;
 
 	return reg(&p->s, mr, dst) ?:
 	       rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
@@ -336,7 +336,7 @@ static const u8 *page_of(u32 i)
 
 static int write_page(struct pair *p, const struct ib_mr *mr, u32 i)
 {
-	struct op w;
+	static struct op w;
 
 	return rdma_len(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)page_of(i), PAGE_SIZE,
 			p->c.pd->local_dma_lkey, mr->iova + (u64)i * PAGE_SIZE, mr->rkey) ?:
@@ -412,7 +412,7 @@ static int a_fast_region_has_1024_pages(struct pair *p)
 
 static int write_all(struct pair *p, const struct ib_mr *mr)
 {
-	struct op w;
+	static struct op w;
 	int rv = rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
 		      mr->iova, mr->rkey);
 
@@ -443,7 +443,7 @@ static int write_is_refused(struct pair *p, const struct ib_mr *mr)
 
 static int read_all(struct pair *p, const struct ib_mr *mr, enum ib_wc_status status)
 {
-	struct op r;
+	static struct op r;
 
 	return rdma(&p->c, &r, IB_WR_RDMA_READ, (uintptr_t)other, p->c.pd->local_dma_lkey,
 		    mr->iova, mr->rkey) ?: op_wait(&r, status);
@@ -467,7 +467,7 @@ static int read_is_refused(struct pair *p, const struct ib_mr *mr)
 static int receive_is_refused(struct pair *p, const struct ib_mr *mr)
 {
 	struct ib_sge sge = { .addr = mr->iova, .length = BUF, .lkey = mr->lkey };
-	struct op r, s;
+	static struct op r, s;
 	struct ib_recv_wr wr = { .wr_cqe = &r.cqe, .sg_list = &sge, .num_sge = 1 };
 	int rv;
 
@@ -476,6 +476,9 @@ static int receive_is_refused(struct pair *p, const struct ib_mr *mr)
 	memset(dst, 0, BUF);
 	rv = ib_post_recv(p->s.qp, &wr, NULL) ?: post_send_buf(&p->c, &s, src, BUF, 0) ?:
 	     op_wait(&r, IB_WC_LOC_PROT_ERR);
+	/* Sent or flushed, it is over before the case is. */
+	if (!rv && !wait_for_completion_timeout(&s.done, WAIT))
+		rv = -ETIME;
 	return rv ?: memchr_inv(dst, 0, BUF) ? -EILSEQ : 0;
 }
 
@@ -526,7 +529,7 @@ static int what_is_local_is_not_read(struct pair *p)
 static int write_to_remapped(struct pair *p, struct ib_mr *mr)
 {
 	u64 to;
-	struct op w;
+	static struct op w;
 	int rv = reg(&p->s, mr, dst);
 
 	to = mr->iova;
@@ -564,7 +567,7 @@ static int mapping_anew_changes_nothing_before_reg_mr(struct pair *p)
 static int write_to_invalidated(struct pair *p, struct ib_mr *mr)
 {
 	u8 first = src[0];
-	struct op w;
+	static struct op w;
 	int rv = write_to_registered(p, mr) ?: local_inv(&p->s, mr->rkey);
 
 	src[0] ^= 0xff;
@@ -596,7 +599,7 @@ static int local_inv_ends_access(struct pair *p)
 
 static int read_with_inv(struct pair *p, struct ib_mr *from, struct ib_mr *to)
 {
-	struct op r;
+	static struct op r;
 	int rv = reg(&p->s, from, src) ?: reg(&p->c, to, dst) ?:
 		 rdma(&p->c, &r, IB_WR_RDMA_READ_WITH_INV, to->iova, to->lkey, from->iova,
 		      from->rkey) ?: op_wait(&r, IB_WC_SUCCESS);
@@ -624,7 +627,7 @@ static int read_with_inv_invalidates_its_sink(struct pair *p)
 
 static int send_with_inv(struct pair *p, struct ib_mr *mr)
 {
-	struct op s, r;
+	static struct op s, r;
 	struct ib_send_wr wr = {
 		.wr_cqe = &s.cqe,
 		.opcode = IB_WR_SEND_WITH_INV,
@@ -758,7 +761,7 @@ static int a_chain_stops_at_the_bad_request(struct pair *p)
 			      .lkey = p->c.pd->local_dma_lkey };
 	const struct ib_send_wr *bad = NULL;
 	struct ib_send_wr wr[3] = {};
-	struct op recv;
+	static struct op recv;
 	int i, rv;
 
 	op_init(&recv);
@@ -781,7 +784,7 @@ static int a_chain_stops_at_the_bad_request(struct pair *p)
 static int srq_limit_fires_once(struct pair *p)
 {
 	struct ib_srq_attr attr = { .srq_limit = 4 };
-	struct op s;
+	static struct op s;
 	int i, rv = 0;
 
 	for (i = 0; i < 8 && !rv; i++) {
@@ -804,7 +807,7 @@ static int srq_limit_fires_once(struct pair *p)
 static int a_resized_srq_keeps_what_waits(struct pair *p)
 {
 	struct ib_srq_attr attr = { .max_wr = 16 * DEPTH };
-	struct op s;
+	static struct op s;
 	int i, rv = 0;
 
 	for (i = 0; i < 8 && !rv; i++) {

@@ -16,7 +16,10 @@
 #define INLINE		512		/* octets of inline data that are asked for */
 #define WAIT		(5 * HZ)
 
-/* A work request under way; its completion fills wc. */
+/*
+ * A work request under way; its completion fills wc. Never on the stack: a case that
+ * gives up leaves requests behind, which complete when its connection is closed.
+ */
 struct op {
 	struct ib_cqe cqe;
 	struct ib_wc wc;

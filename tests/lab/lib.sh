@@ -10,8 +10,9 @@ SHARE=/run/weft
 IP_A=10.7.0.1 IP_B=10.7.0.2
 IP6_A=fd07::1 IP6_B=fd07::2
 
+# The reason on one line: it is all that the tally shows of a failure.
 fail() {
-	echo "FAIL: $*"
+	echo "FAIL: ${*//$'\n'/ | }"
 	exit 1
 }
 
