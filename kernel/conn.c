@@ -128,7 +128,7 @@ void weft_conn_pend(struct weft_conn *conn)
 }
 
 /*
- * PENDING is set and the socket has an owner. Whoever came by weft_conn_lock()
+ * PENDING is set and the socket has an owner. The last who came by weft_conn_lock()
  * looks at the bit after it let go: the bit was set before it is counted out of
  * holders, so it sees it. Others own sockets too (sock_diag for `ss -i`) and
  * know of no bit: then it is the worker's.
@@ -199,9 +199,12 @@ void weft_conn_unlock(struct weft_conn *conn)
 		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
 			weft_conn_tx(conn);
 		release_sock(conn->sk);
-		atomic_dec(&conn->holders);
-		/* Pairs with the barrier in leave_to_owner(). */
-		smp_mb__after_atomic();
+		/*
+		 * Who waits for the lock runs it, and is not kept waiting by us. The barrier
+		 * in here pairs with that in leave_to_owner().
+		 */
+		if (atomic_dec_return(&conn->holders))
+			return;
 		if (!test_bit(WEFT_CF_PENDING, &conn->flags))
 			return;
 		if (++rounds == ROUNDS_PROCESS) {
@@ -327,6 +330,11 @@ static void data_ready(struct sock *sk)
 		goto out;
 	if (conn->rx_mode == WEFT_MODE_STARTUP) {
 		weft_conn_post(conn, WEFT_CEV_WAKE);
+		goto out;
+	}
+	/* The queue logic is not entered twice: read_rest() comes. */
+	if (conn->tx.sending) {
+		conn->tx.unread = true;
 		goto out;
 	}
 	weft_conn_receive(conn);

@@ -21,6 +21,8 @@
 #define WEFT_TX_ORDER		5
 /* Room kept behind a batch, so that a Terminate can always be appended. */
 #define WEFT_TX_SPARE		128
+/* Pieces of users' memory that a batch refers to at most; the rest is copied. */
+#define WEFT_TX_REFS		160
 /* What one run under the lock sends at most before others get it. */
 #define WEFT_TX_SLICE		(256 * 1024)
 
@@ -57,11 +59,21 @@ enum {
 	WEFT_CF_LINGER_OVER,		/* linger's time is up */
 };
 
+/* Where the octets of a batch lie that is not all in its buffer, in order. */
+struct weft_tx_refs {
+	struct kvec iov[2 * WEFT_TX_REFS + 1];
+	struct weft_region *held[WEFT_TX_REFS];
+};
+
 /* The batch under construction, and what TCP did not take of the one before. */
 struct weft_tx {
 	u8 *buf;			/* NULL while there is nothing in hand */
-	u32 size;
-	u32 off, end;			/* buf[off..end) is still to go to TCP */
+	u32 size, order;
+	struct weft_tx_refs *refs;	/* behind size; NULL: the buffer is too small */
+	u32 off, end;			/* of the batch's octets, [off..end) are still to go */
+	u32 used;			/* of buf: less than end while users' memory is referred to */
+	u32 span;			/* of buf: where what iov does not list yet begins */
+	u32 niov, nheld;		/* of refs; 0: the batch is in buf */
 	u32 mss;			/* segment size that this batch is cut for */
 	u32 seg_off;			/* octets in the segment being filled */
 	u32 fpdus, segs;		/* of this batch: begun here, for the counters */
@@ -72,6 +84,8 @@ struct weft_tx {
 	bool full;			/* TCP's send buffer is: write_space goes on */
 	bool fin;			/* the QP has nothing more to say */
 	bool broken;			/* TCP refuses for good */
+	bool sending;			/* TCP has the batch: nothing is received meanwhile */
+	bool unread;			/* something came meanwhile */
 	bool told;			/* the worker knows that all is said */
 	struct weft_txd d;
 };

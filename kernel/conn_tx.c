@@ -2,11 +2,13 @@
 /*
  * The send side of a connection: batches of FPDUs, many in one call of TCP.
  *
- * Each FPDU is copied into the batch and summed there while it is in the
- * cache; TCP copies the batch into its own pages. So nobody outside weft ever
- * refers to a user's memory, and what TCP does not take waits in the batch:
- * the work requests behind it complete at once (weft_tx_sent()). The batch's
- * pages are a connection's only while something is in them: a CPU keeps those
+ * TCP copies the batch into its own pages. So nobody outside weft ever refers to
+ * a user's memory, and what TCP does not take waits in the batch's buffer: the
+ * work requests behind it complete at once (weft_tx_sent()). With CRC or Markers
+ * each FPDU is copied into the buffer and summed there while it is in the cache:
+ * the user may change his memory meanwhile. Else payload goes to TCP from where
+ * it lies, its region held until TCP's call is over, and the buffer has the rest.
+ * The buffer is a connection's only while something is in it: a CPU keeps the one
  * it used last, warm, for whoever sends next.
  *
  * FPDUs do not cross TCP segments (RFC 5044 §5.1 asks for that): the batch
@@ -26,6 +28,9 @@
 
 /* Page fragments that a batch may come to lie in, at most. */
 #define BATCH_FRAGS 6
+
+/* What is shorter is copied in less time than it is referred to. */
+#define REF_MIN 256
 
 /* What a step of the run came to. */
 enum step {
@@ -57,7 +62,13 @@ static bool get_buf(struct weft_tx *tx)
 		order = 0;
 		tx->buf = (u8 *)__get_free_pages(gfp, order);
 	}
+	tx->order = order;
 	tx->size = PAGE_SIZE << order;
+	tx->refs = NULL;
+	if (order) {
+		tx->size -= sizeof(*tx->refs);
+		tx->refs = (void *)(tx->buf + tx->size);
+	}
 	return tx->buf;
 }
 
@@ -65,17 +76,17 @@ static void put_buf(struct weft_tx *tx)
 {
 	u8 *old = tx->buf;
 
-	if (old && tx->size == PAGE_SIZE << WEFT_TX_ORDER)
+	if (old && tx->order == WEFT_TX_ORDER)
 		old = xchg(spare_here(), old);
 	if (old)
-		free_pages((unsigned long)old, get_order(tx->size));
+		free_pages((unsigned long)old, tx->order);
 	tx->buf = NULL;
 }
 
 void weft_conn_tx_free(struct weft_conn *conn)
 {
 	put_buf(&conn->tx);
-	conn->tx.off = conn->tx.end = 0;
+	conn->tx.off = conn->tx.end = conn->tx.used = 0;
 }
 
 /*
@@ -117,7 +128,7 @@ static void begin_batch(struct weft_conn *conn)
 	struct weft_tx *tx = &conn->tx;
 	struct sk_buff *tail = tcp_write_queue_tail(conn->sk);
 
-	tx->off = tx->end = 0;
+	tx->off = tx->end = tx->used = tx->span = 0;
 	tx->fpdus = tx->segs = 0;
 	tx->eor = false;
 	/* Else it would run out of fragments midway, and TCP begin a new skb where we do not. */
@@ -148,22 +159,85 @@ static bool batch_full(const struct weft_tx *tx)
 	return tx->end && room < min(tx->mss - tx->seg_off, tx->size / 4);
 }
 
+/* ---- what is referred to ---- */
+
+/* The buffer's octets that iov does not list yet, up to @end. */
+static void close_span(struct weft_tx *tx, u32 end)
+{
+	if (end == tx->span)
+		return;
+	tx->refs->iov[tx->niov++] = (struct kvec) {
+		.iov_base = tx->buf + tx->span,
+		.iov_len = end - tx->span,
+	};
+	tx->span = end;
+}
+
+/* The next @n octets of the FPDU in @e are those at @mem. False: no room to say so. */
+static bool refer(struct weft_tx *tx, const struct weft_emit *e, const void *mem, u32 n)
+{
+	if (tx->niov + 3 > ARRAY_SIZE(tx->refs->iov))
+		return false;
+	close_span(tx, (u32)(e->out - tx->buf));
+	tx->refs->iov[tx->niov++] = (struct kvec) { .iov_base = (void *)mem, .iov_len = n };
+	return true;
+}
+
+/* Keeps @p's region, which is held, until TCP has its octets. */
+static void keep_region(struct weft_tx *tx, struct weft_piece *p)
+{
+	/* One hold will do for a run of pieces. */
+	if (tx->nheld && tx->refs->held[tx->nheld - 1] == p->region)
+		return;
+	tx->refs->held[tx->nheld++] = p->region;
+	p->region = NULL;
+}
+
+/*
+ * TCP has the first @taken octets of the batch, and the rest becomes ours alone, at its
+ * place in the buffer: from the end on, so that nothing is written over what is to be moved.
+ */
+static void settle(struct weft_tx *tx, u32 taken)
+{
+	u32 pos = tx->end, i;
+
+	for (i = tx->niov; i && pos > taken; i--) {
+		const struct kvec *v = &tx->refs->iov[i - 1];
+
+		pos -= (u32)v->iov_len;
+		memmove(tx->buf + pos, v->iov_base, v->iov_len);
+	}
+	for (i = 0; i < tx->nheld; i++)
+		weft_host_region_put(tx->refs->held[i]);
+	tx->niov = tx->nheld = 0;
+	tx->used = tx->end;
+}
+
 /* ---- filling the batch ---- */
 
-static void emit_piece(struct weft_emit *e, const struct weft_piece *p)
+/* Returns how many of @p's octets are referred to, and not copied. */
+static u32 emit_piece(struct weft_tx *tx, struct weft_emit *e, struct weft_piece *p)
 {
+	bool may = tx->refs && p->len >= REF_MIN && weft_emit_may_refer(e) &&
+		   tx->nheld < ARRAY_SIZE(tx->refs->held);
 	u64 addr = p->addr;
-	u32 left = p->len, n;
+	u32 left = p->len, referred = 0, n;
 
 	if (!p->region) {
 		weft_emit_bytes(e, p->p, left);
-		return;
+		return 0;
 	}
 	for (; left; left -= n, addr += n) {
 		const void *mem = weft_mr_piece(p->region, addr, left, &n);
 
-		weft_emit_bytes(e, mem, n);
+		if (may && refer(tx, e, mem, n))
+			referred += n;
+		else
+			weft_emit_bytes(e, mem, n);
 	}
+	if (referred)
+		keep_region(tx, p);
+	return referred;
 }
 
 /* Appends the FPDU in tx->d. */
@@ -171,15 +245,17 @@ static void emit(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
 	struct weft_txd *d = &tx->d;
+	u32 i, n, referred = 0;
 	struct weft_emit e;
-	u32 i, n;
 
-	weft_stream_tx_emit(&conn->st, &d->f, &e, tx->buf + tx->end);
+	weft_stream_tx_emit(&conn->st, &d->f, &e, tx->buf + tx->used);
 	for (i = 0; i < d->npieces; i++)
-		emit_piece(&e, &d->piece[i]);
+		referred += emit_piece(tx, &e, &d->piece[i]);
 	n = weft_emit_end(&e);
 	weft_tx_put(d);
 
+	tx->used += n;
+	n += referred;
 	if (!tx->seg_off)
 		tx->segs++;
 	tx->fpdus++;
@@ -251,16 +327,33 @@ static void take_frag_back(struct sock *sk)
 	local_bh_enable();
 }
 
-static int send(struct weft_conn *conn, const u8 *p, u32 len, int flags)
+/* Hands @len octets of @iov to TCP: how many it took, or -errno. */
+static int send(struct weft_conn *conn, const struct kvec *iov, u32 niov, u32 len, int flags)
 {
-	struct kvec iov = { .iov_base = (void *)p, .iov_len = len };
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | flags };
 	int n;
 
-	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, len);
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, iov, niov, len);
 	lend_frag(conn->sk);
+	/* TCP may work through the socket's backlog midway. */
+	conn->tx.sending = true;
 	n = tcp_sendmsg_locked(conn->sk, &msg, len);
+	conn->tx.sending = false;
 	take_frag_back(conn->sk);
+	return n;
+}
+
+static int send_batch(struct weft_conn *conn, int flags)
+{
+	struct weft_tx *tx = &conn->tx;
+	struct kvec all = { .iov_base = tx->buf + tx->off, .iov_len = tx->end - tx->off };
+	int n;
+
+	if (!tx->niov)
+		return send(conn, &all, 1, tx->end - tx->off, flags);
+	close_span(tx, tx->used);
+	n = send(conn, tx->refs->iov, tx->niov, tx->end, flags);
+	settle(tx, max(n, 0));
 	return n;
 }
 
@@ -292,7 +385,7 @@ static enum step push(struct weft_conn *conn, bool more)
 
 	if (!len)
 		return STEP_ON;
-	n = send(conn, tx->buf + tx->off, len, flags);
+	n = send_batch(conn, flags);
 	weft_count(conn, WEFT_CNT_TX_CALLS, 1);
 	if (n == -EAGAIN)
 		return wait_for_room(conn);
@@ -379,6 +472,15 @@ static void count_requests(struct weft_conn *conn)
 	conn->tx.taken = taken;
 }
 
+/* What came while TCP had the batch. */
+static void read_rest(struct weft_conn *conn)
+{
+	if (!conn->tx.unread)
+		return;
+	conn->tx.unread = false;
+	weft_conn_receive(conn);
+}
+
 void weft_conn_tx(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
@@ -401,6 +503,7 @@ void weft_conn_tx(struct weft_conn *conn)
 	if (conn->qp)
 		count_requests(conn);
 	tell_done(conn);
+	read_rest(conn);
 }
 
 void weft_conn_tx_last_words(struct weft_conn *conn)
@@ -416,11 +519,13 @@ void weft_conn_tx_last_words(struct weft_conn *conn)
 		emit(conn);
 	tx->eor = false;
 	push(conn, false);
+	read_rest(conn);
 }
 
 int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len)
 {
-	int n = send(conn, p, len, 0);
+	struct kvec iov = { .iov_base = (void *)p, .iov_len = len };
+	int n = send(conn, &iov, 1, len, 0);
 
 	if (n == (int)len)
 		return 0;

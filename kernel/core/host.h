@@ -19,7 +19,8 @@ struct weft_recv;
 /*
  * Looks up an STag (the key byte is not compared here: weft_region_check does)
  * and holds what it finds, so that its pages stay until the put; NULL if there
- * is none. Held from check to the last byte of one FPDU, never across runs.
+ * is none. Held from check to the last byte of one FPDU, or of the FPDUs that go out
+ * together; never across runs.
  * For a kernel QP the local DMA lkey yields the all-memory region.
  */
 struct weft_region *weft_host_region_get(struct weft_qpc *qp, u32 stag);

@@ -176,6 +176,11 @@ void weft_emit_begin(struct weft_emit *e, u8 *out, u32 ulpdu_len, bool crc,
 		     bool markers, u32 marker_pos);
 /* Copies and sums @n bytes. */
 void weft_emit_bytes(struct weft_emit *e, const void *p, u32 n);
+/* May ULPDU octets go out from where they lie? Not if they are summed or have Markers. */
+static inline bool weft_emit_may_refer(const struct weft_emit *e)
+{
+	return !e->do_crc && !e->markers;
+}
 /* PAD and CRC (zero when off). Returns the octets written since begin. */
 u32 weft_emit_end(struct weft_emit *e);
 
