@@ -251,12 +251,13 @@ run() {
 	timeout -k 2 "${TIME:-100}" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	[ $rc = 0 ] && return
 	[ $rc = 124 ] && fail "$1 ran into its time-out; $(tail -n 3 "$log")"
-	fail "$1 ended with $rc; $(tail -n 3 "$log")"
+	fail "$1 ended with $rc; $(tail -n 6 "$log")"
 }
 
 # With -R perftest connects twice, and listens anew in between: a client whose second try comes
-# too early is refused, and crashes of that (in librdmacm, on its way out). That is tried again
-# with a new server, twice; whatever else goes wrong is a failure.
+# too early is refused (ECONNREFUSED), or dropped with the first listener (ECONNRESET), and crashes
+# of that (in librdmacm, on its way out). That is tried again with a new server, twice; whatever
+# else goes wrong is a failure. (The errno that it prints is any: the event has the reason.)
 # perftest_pair PROGRAM [OPT...]: over the devices of pair(), output in PROGRAM.log.
 perftest_pair() {
 	local program=$1 try
@@ -270,7 +271,7 @@ perftest_pair() {
 			break
 		fi
 		(run "$program" -d "$DEV_A" "$@" "$IP_B") && break
-		grep -q 'Connection refused' "$TEST_DIR/$program.log" || exit 1
+		grep -qE 'Event: RDMA_CM_EVENT_[A-Z_]+; error: -(111|104)\.' "$TEST_DIR/$program.log" || exit 1
 		at b kill_users
 		wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "$program on b cannot be ended"
 		rm "$TEST_DIR/server.rc"
