@@ -8,14 +8,15 @@ TEST_DIR=$SHARE/demo
 mkdir -p "$TEST_DIR"
 export TEST_DIR
 driver=weft
+DEV_A=weft0 DEV_B=weft0
 
 for side in a b; do
 	at $side load $driver || fail "$driver does not load on machine $side"
-	on $side rdma link add ${driver}0 type $driver netdev eth0 || fail "no device on machine $side"
+	on $side rdma link add $DEV_A type $driver netdev eth0 || fail "no device on machine $side"
 done
 for side in a b; do
-	wait_active $side ${driver}0
-	echo "machine $side: $(on $side uname -sr), $(on $side rdma link show ${driver}0/1)"
+	wait_active $side $DEV_A
+	echo "machine $side: $(on $side uname -sr), $(on $side rdma link show $DEV_A/1)"
 done
 echo
 printf '%-36s %s\n' program result
@@ -29,13 +30,9 @@ figure() {
 
 # perftest PROGRAM [OPTION...]: its line of figures.
 perftest() {
-	local program=$1
-	shift
-	start_b "$program.server" "$program" -R -F "$@"
-	wait_listen_b 18515
-	run "$program" -R -F "$@" "$IP_B"
-	finish_b "$program.server"
-	grep -E '^ *[0-9]+ +[0-9]+ ' "$TEST_DIR/$program.log" | tail -n 1
+	rm -f "$TEST_DIR/server.rc"
+	perftest_pair "$@" >&2
+	grep -E '^ *[0-9]+ +[0-9]+ ' "$TEST_DIR/$1.log" | tail -n 1
 }
 
 start_b rping.server rping -s -a "$IP_B" -C 100 -S 4000 -V
@@ -45,17 +42,17 @@ finish_b rping.server
 row 'rping -V, 100 x 4000 bytes' 'every byte came back right'
 
 for program in ib_write_bw ib_send_bw ib_read_bw; do
-	line=$(perftest $program -s 65536 -n 500) || fail "$line"
+	line=$(perftest $program -s 65536 -n 500) || fail "$program"
 	row "$program -R, 64 KiB messages" "$(figure MB/s "$(awk '{print $4}' <<<"$line")")"
 done
 for program in ib_read_lat ib_write_lat; do
-	line=$(perftest $program -s 64 -n 500) || fail "$line"
+	line=$(perftest $program -s 64 -n 500) || fail "$program"
 	row "$program -R, 64 bytes" "$(figure us "$(awk '{print $5}' <<<"$line")")"
 done
 
 for side in a b; do
 	on $side dmesg | klog_faults && fail "the kernel of machine $side complained"
-	on $side rdma link del ${driver}0 || fail "the device of machine $side does not go"
+	on $side rdma link del $DEV_A || fail "the device of machine $side does not go"
 	on $side rmmod $driver || fail "$driver does not unload on machine $side"
 done
 exit 0
