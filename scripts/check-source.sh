@@ -44,6 +44,19 @@ missing_lessons() {
 	comm -3 <(seq 32 | sort) <(sed -n 's/^| \([0-9]*\) |.*`.*/\1/p' $lessons | sort)
 }
 
+# --- does every mutant still change one line? (Whether it is found is make check-mutants'.) ---
+
+worn_mutants() {
+	local line name file
+	while IFS= read -r line; do
+		case $line in '' | '#'*) continue ;; esac
+		read -r name file _ <<<"$line"
+		IFS= read -r line
+		[ "$(sed "${line#	}" "kernel/$file" | diff "kernel/$file" - | grep -c '^>')" = 1 ] ||
+			echo "$name"
+	done <tests/mutants/list
+}
+
 # --- what reviewers ask of a driver ---
 
 # in_driver REGEX: in code, and in comments' first lines
@@ -65,6 +78,7 @@ verdict() {
 
 verdict tests-that-lessons-name-exist unknown_tests
 verdict every-lesson-has-its-line missing_lessons
+verdict every-mutant-changes-one-line worn_mutants
 verdict the-driver-prints-nothing in_driver \
 	'(pr|dev|ibdev|netdev|net)_(emerg|alert|crit|err|warn|notice|info)[a-z_]*\(|printk[a-z_]*\('
 verdict no-bug in_driver 'BUG(_ON)?\(|panic\('
