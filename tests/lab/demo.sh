@@ -31,7 +31,10 @@ figure() {
 # perftest PROGRAM [OPTION...]: its line of figures.
 perftest() {
 	rm -f "$TEST_DIR/server.rc"
-	perftest_pair "$@" >&2
+	(perftest_pair "$@") >"$TEST_DIR/$1.said" 2>&1 || {
+		cat "$TEST_DIR/$1.said" >&2
+		exit 1
+	}
 	grep -E '^ *[0-9]+ +[0-9]+ ' "$TEST_DIR/$1.log" | tail -n 1
 }
 
