@@ -127,6 +127,15 @@ last_words() {
 		tail -n 4 | paste -sd '|' || true
 }
 
+# Did machine b die of siw? iw_cm stops it where siw closes what is still being accepted
+# (docs/siw-findings.md), and weft was not there. Once a run such a test has another machine.
+died_of_siw() {
+	local b=$run/console-b.$boots
+	[ ! -e "$run/died-of-siw" ] && grep -aqs 'kernel BUG at drivers/infiniband/core/iwcm.c' "$b" &&
+		grep -aqE 'Modules linked in:.* siw\(' "$b" &&
+		! grep -aqE 'Modules linked in:.* weft\(' "$b" && touch "$run/died-of-siw"
+}
+
 # Tests of the plan that have no result yet.
 untested() {
 	awk 'NR == FNR {sub(/^not /, ""); done[$2] = 1; next} !($1 "/" $2 in done)' \
@@ -148,7 +157,11 @@ run_suites() {
 		[ "$(untested | wc -l)" != "$(wc -l <"$run/todo")" ] || [ -e "$run/current" ] || break
 		if [ -e "$run/current" ]; then
 			words=$(last_words)
-			report "not ok $(cat "$run/current") # the machine died in it${words:+: $words}"
+			if died_of_siw; then
+				report "# $(cat "$run/current"): machine b died of siw; once more: $words"
+			else
+				report "not ok $(cat "$run/current") # the machine died in it${words:+: $words}"
+			fi
 			rm "$run/current"
 		fi
 	done
