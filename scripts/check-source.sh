@@ -63,10 +63,10 @@ worn_mutants() {
 in_driver() { grep -rnE --include='*.[ch]' "\\b($1)" kernel | grep -v ':[[:space:]]*[*] '; }
 
 n=0
-# verdict NAME COMMAND [ARG...]: ok if the command says nothing.
+# verdict NAME COMMAND [ARG...]: ok if the command says nothing, of its own trouble neither.
 verdict() {
 	local said
-	said=$("${@:2}" || true)
+	said=$("${@:2}" 2>&1 || true)
 	n=$((n + 1))
 	if [ -z "$said" ]; then
 		echo "ok $n - $1"
