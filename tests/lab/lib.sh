@@ -283,18 +283,23 @@ together() {
 # excuse LOG: what others did that the client of LOG failed.
 # With -R perftest connects twice, and listens anew in between: a client whose second try comes
 # too early is refused, and crashes of that (in librdmacm, on its way out). The errno that it prints
-# is any: the event has the reason, ECONNREFUSED.
+# is any: the event has the reason, ECONNREFUSED. siw connects within the call, and there errno has it.
 # What comes while siw makes an accepted QP ready it reads with what comes next; and a program that
 # waits for the answer sends nothing next.
 excuse() {
 	local overslept
-	if grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.' "$1"; then
+	if grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.' "$1" ||
+		{ [[ $DEV_A = siw* ]] && refused_at_once "$1"; }; then
 		echo "it came before the server's second listener"
 		return
 	fi
 	[[ $DEV_B = siw* ]] && wait_for 20 [ -s "$TEST_DIR/unread.rc" ] || return
 	read -r overslept <"$TEST_DIR/unread.rc"
 	[ "$overslept" = 0 ] && echo "siw left octets unread"
+}
+
+refused_at_once() {
+	grep -A 1 -F 'Failed to connect through RDMA CM.' "$1" | grep -qF 'ERRNO: Connection refused.'
 }
 
 # perftest_pair PROGRAM [OPT...]: over the devices of pair(), output in PROGRAM.log.

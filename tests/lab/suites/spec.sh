@@ -39,7 +39,7 @@ conforms() {
 	start_b reflector weft-reflector --listen "$IP_B:7471"
 	wait_listen_b 7471
 	start_starter
-	judge "${roles[@]}" "$@" || true
+	judge "${roles[@]}" "$@"
 	verdict "$least"
 }
 
@@ -67,7 +67,7 @@ kernel_consumer() {
 	start_starter
 	judge --peer "$IP_B:7473" --listen 0 \
 		--exec "echo 'echo $IP_A:{port} {args} >$connect' | exec busybox nc $IP_B 7472" \
-		RDM-37 RDM-38 RDM-39 RDM-40 RDM-41 SEC-02 || true
+		RDM-37 RDM-38 RDM-39 RDM-40 RDM-41 SEC-02
 	on_b rmmod weft_krefl
 	verdict "$1"
 }
@@ -80,14 +80,20 @@ start_starter() {
 
 # verdict LEAST: at least so many cases must have passed and none failed.
 verdict() {
-	local counts passed
-	counts=$(grep '^cases:' "$TEST_DIR/weftspec.log") ||
-		fail "weftspec did not end; $(tail -n 3 "$TEST_DIR/weftspec.log")"
+	local log=$TEST_DIR/weftspec.log counts passed late
+	counts=$(grep '^cases:' "$log") || fail "weftspec did not end; $(tail -n 3 "$log")"
 	told "$counts"
-	[[ $counts == *' 0 fail, 0 crash'* ]] ||
-		fail "$(grep -E '^(fail|crash)' "$TEST_DIR/weftspec.log" | awk '{printf "%s ", $2}')$counts"
+	late=$(grep -c '^late ' "$log" || true)
+	[[ $counts == *" $late fail, 0 crash"* ]] || fail "$(failures "$log")$counts"
 	read -r _ passed _ <<<"$counts"
+	passed=$((passed + late))
 	[ "$passed" -ge "$1" ] || fail "$counts, but $1 should pass"
+}
+
+# Each with what was seen instead.
+failures() {
+	awk '/^[a-z]+ +[A-Z]+-[0-9]/ { id = $1 == "fail" || $1 == "crash" ? $1 " " $2 : "" }
+		/^ +actual: / && id != "" { sub(/^ +actual: +/, ""); printf "%s: %s; ", id, $0; id = "" }' "$1"
 }
 
 set_option_b() { at b option "$DEV_B" "$1" "$2" || fail "no option $1=$2"; }
@@ -97,13 +103,46 @@ told() { echo "# $*" >>"$SHARE/job.out"; }
 
 # The debug kernel has one slow processor, an emulated machine two that are slower.
 judge() {
-	local log=$TEST_DIR/weftspec.log pid n=0
-	weftspec --strict --allow-destructive --color never --seed 1 --jobs 4 --patience 4000 \
-		--timeout 20 --junit "$TEST_DIR/junit.xml" "$@" >"$log" 2>&1 </dev/null &
+	local log=$TEST_DIR/weftspec.log arg options=() id
+	ask "$log" --jobs 4 "$@"
+	for arg; do
+		[[ $arg =~ ^[A-Z]+-[0-9] ]] || options+=("$arg")
+	done
+	for id in $(too_late "$log"); do
+		again "$log" "$id" "${options[@]}" || break
+	done
+}
+
+# ask LOG ARG...
+ask() {
+	local log=$1 pid n=0
+	weftspec --strict --allow-destructive --color never --seed 1 --patience 4000 \
+		--timeout 20 --junit "$TEST_DIR/junit.xml" "${@:2}" >"$log" 2>&1 </dev/null &
 	pid=$!
 	until is_over $pid; do
 		pause 1
 		[ $((n += 1)) -lt 60 ] || { n=0 && told "$(grep -cE '^[a-z]+ +[A-Z]+-[0-9]' "$log") cases"; }
 	done
-	wait $pid
+	wait $pid || true
+}
+
+# The cases of LOG that failed because nothing came in time, if they are one or two.
+too_late() {
+	awk '/^[a-z]+ +[A-Z]+-[0-9]/ { id = $1 == "fail" ? $2 : "" }
+		/^ +actual: +(nothing|none came|no answer|.* is not answered|.* is mute)/ && id != "" { print id; n++ }
+		END { exit n > 2 }' "$1" >"$TEST_DIR/too-late" && cat "$TEST_DIR/too-late"
+}
+
+# again LOG CASE OPTION...: no row of the standard sets a time. What came too late from a machine
+# that had four cases at once, and half a processor, must come three times of three to a tester that
+# asks for nothing else; then it is "late" in the log, not "fail".
+again() {
+	local log=$1 id=$2 apart=$TEST_DIR/again.log
+	for _ in 1 2 3; do
+		ask "$apart" "${@:3}" "$id"
+		grep -q "^pass *$id " "$apart" || return
+	done
+	told "$id came late among others, and passes alone, three times of three"
+	sed -i "s|^fail\( *$id \)|late\1|" "$log"
+	grep "^pass *$id " "$apart" >>"$log"
 }
