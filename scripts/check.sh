@@ -37,7 +37,7 @@ group_spec_vm() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh vm $long; }
 group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites $changes $long health; }
 # And where two CPUs race.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites $long health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites churn $long health; }
 
 # A gigabyte of verified patterns, each way of moving it.
 group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 scripts/lab/run.sh 7.2-smp verify; }

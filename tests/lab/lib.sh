@@ -393,7 +393,8 @@ no_objects() {
 	done
 }
 
-# Devices are deleted: no ring or table that weft allocated by pages may still be there. Only while
+# Devices are deleted: nothing that weft allocated may still be there, neither by pages nor, where
+# the kernel keeps account (uml.sh), by kmalloc(); weft's own caches it looks at in rmmod. Only while
 # the module is loaded has the kernel a name for who did.
 no_memory() {
 	local tries=20
@@ -407,19 +408,27 @@ no_memory() {
 }
 
 # Fails if there is none.
-weft_memory() { grep -F '[weft]' /proc/vmallocinfo; }
+weft_memory() {
+	grep -F '[weft]' /proc/vmallocinfo ||
+		grep -hE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces 2>/dev/null
+}
 
 # --- the kernel's log ---
 
 klog_mark() { echo "weft-lab: begin $1" >/dev/kmsg; }
 
-# klog_since MARK: on the machine it runs on, all that the kernel said after klog_mark MARK.
+# klog_since MARK: on the machine it runs on, all that the kernel said after klog_mark MARK. Where
+# that has been overwritten it is all that there is, and a line that klog_faults knows.
 klog_since() {
-	dmesg | awk -v mark="weft-lab: begin $1" 'seen {print} index($0, mark) {seen = 1}'
+	dmesg | awk -v mark="weft-lab: begin $1" '
+		seen { print }
+		index($0, mark) { seen = 1 }
+		{ all = all $0 "\n" }
+		END { if (!seen) printf "%sweft-lab: lost what it said since \"%s\"\n", all, mark }'
 }
 
 # klog_faults: lines of a kernel log on stdin that no healthy run has. A program's own crash
 # ("traps: NAME[") is the program's.
 klog_faults() {
-	grep -vE '\] traps: [^ ]+\[[0-9]+\]' | grep -E 'BUG:|kernel BUG|WARNING:|Oops|Call Trace|KASAN|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU|sleeping function called|blocked for more than|soft lockup|hard LOCKUP|rcu.*(stall|detected)|refcount_t:|list_(add|del) corruption|general protection|unregister_netdevice: waiting|memory leak|restrack:|[Ll]eaked|still held|Bad page|kernel panic'
+	grep -vE '\] traps: [^ ]+\[[0-9]+\]' | grep -E 'BUG:|kernel BUG|WARNING:|Oops|Call Trace|KASAN|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU|sleeping function called|blocked for more than|soft lockup|hard LOCKUP|rcu.*(stall|detected)|refcount_t:|list_(add|del) corruption|general protection|unregister_netdevice: waiting|weft-lab: lost|memory leak|restrack:|[Ll]eaked|still held|Bad page|kernel panic'
 }

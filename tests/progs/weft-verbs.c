@@ -781,6 +781,23 @@ static bool an_error_flushes_in_order(void)
 	return true;
 }
 
+static bool sends_in_error_are_flushed_in_order(void)
+{
+	struct ibv_qp *qp = t.c.id->qp;
+	struct ibv_wc wc;
+	uint64_t i;
+
+	if (move_to(qp, IBV_QPS_ERR) || state_of(qp) != IBV_QPS_ERR)
+		return false;
+	for (i = 0; i < 12; i++)
+		post(qp, i, IBV_WR_SEND, 0, 0, 0);
+	for (i = 0; i < 12; i++)
+		if (conn_poll(&t.c, &wc, 1, TIMEOUT) != 1 || wc.wr_id != i ||
+		    wc.status != IBV_WC_WR_FLUSH_ERR)
+			return false;
+	return true;
+}
+
 static bool draining_sends_what_is_posted(void)
 {
 	int i;
@@ -795,6 +812,24 @@ static bool draining_sends_what_is_posted(void)
 		if (!took(&t.c, i) || !took(&t.s, 100 + i))
 			return false;
 	return becomes(t.c.id->qp, IBV_QPS_ERR) && becomes(t.s.id->qp, IBV_QPS_ERR);
+}
+
+/* One completion more than there is room for. */
+static bool a_full_queue_ends_its_queue_pairs(void)
+{
+	int i, n;
+
+	if (ibv_resize_cq(t.s.cq, 4))
+		return false;
+	n = t.s.cq->cqe + 1;
+	if (n > DEPTH)
+		fail("a CQ of %d", n - 1);
+	for (i = 0; i < n; i++)
+		post_recv(100 + i, NULL, 0, NULL);
+	for (i = 0; i < n; i++)
+		post(t.c.id->qp, i, IBV_WR_SEND, 0, 0, 0);
+	return has_event(IBV_EVENT_CQ_ERR, TIMEOUT) && becomes(t.s.id->qp, IBV_QPS_ERR) &&
+	       becomes(t.c.id->qp, IBV_QPS_ERR);
 }
 
 /* The server's end, once more, while the client connects with a QP that it has. */
@@ -1009,6 +1044,8 @@ static const struct {
 	{ "receives-wait-in-the-new-ring", receives_wait_in_the_new_ring, DEPTH },
 	{ "what-has-no-meaning-reads-as-zero", what_has_no_meaning_reads_as_zero, 0 },
 	{ "an-error-flushes-in-order", an_error_flushes_in_order, 0 },
+	{ "sends-in-error-are-flushed-in-order", sends_in_error_are_flushed_in_order, 0 },
+	{ "a-full-queue-ends-its-queue-pairs", a_full_queue_ends_its_queue_pairs, 0 },
 	{ "draining-sends-what-is-posted", draining_sends_what_is_posted, 0 },
 	{ "a-queue-pair-starts-over", a_queue_pair_starts_over, 0 },
 	{ "a-connected-queue-pair-does-not-start-over",

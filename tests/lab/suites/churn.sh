@@ -48,9 +48,10 @@ connects() {
 	run weft-churn -n "$1" "$IP_B"
 }
 
-# An address that is known, and nobody has.
+# An address that is known, and nobody has. TCP would go on for longer than a step may take.
 dig_hole() {
 	pair weft:weft
+	option "$DEV_A" startup_timeout_ms 60000
 	ip neigh replace $hole lladdr 02:00:00:00:00:99 dev eth0 nud permanent
 }
 
@@ -189,7 +190,7 @@ netdev_moved() {
 }
 
 netns_ends() {
-	local watch
+	local watch waits
 	load weft
 	ip netns add short
 	ip -n short link set lo up
@@ -199,15 +200,18 @@ netns_ends() {
 	nsenter --net=/run/netns/short rdma link add weft9 type weft netdev d0 || fail "link add"
 	wait_active a weft9
 	on_dummy nsenter --net=/run/netns/short
-	# Whoever has the device open from outside does not hold it up.
+	# Whoever has the device open from outside does not hold it up, nor its objects of all kinds.
 	ibv_asyncwatch -d weft9 >"$TEST_DIR/watch.log" 2>&1 &
 	watch=$!
+	ibv_rc_pingpong -d weft9 -g 0 >"$TEST_DIR/pingpong.log" 2>&1 </dev/null &
+	waits=$!
+	wait_for 5 listening 18515 || fail "no ibv_rc_pingpong; $(tail -n 1 "$TEST_DIR/pingpong.log")"
 	pause 0.3
 	soon ip netns del short
 	kill -9 "$client" "$server"
 	soon wait_for 5 no_device weft9
 	wait "$client" "$server" 2>/dev/null
-	kill -9 $watch
-	wait $watch 2>/dev/null
+	kill -9 $watch $waits
+	wait $watch $waits 2>/dev/null
 	true
 }

@@ -8,15 +8,20 @@
 PAIRS=${PAIRS:-weft:siw siw:weft}
 
 tests() {
-	local pair crc rev kind
+	local pair crc rev verb
 	for pair in $PAIRS; do
 		[[ $pair = weft:siw || $pair = siw:weft ]] || continue
 		for crc in 1 0; do
 			for rev in 2 1; do
 				[[ $pair = weft:* || $rev = 2 || ${KERNEL-} = stock ]] || continue
 				# A responder of siw posts no Read by revision 1, to siw neither.
-				[[ $pair$rev = weft:siw1 ]] && kind=sends || kind=interop
-				echo "${pair/:/-}-crc$crc-v$rev $kind $pair $crc $rev"
+				if [ "$pair$rev" != weft:siw1 ]; then
+					echo "${pair/:/-}-crc$crc-v$rev interop $pair $crc $rev"
+					continue
+				fi
+				for verb in send write read; do
+					echo "weft-siw-crc$crc-v1-$verb one_sided $pair $crc 1 $verb"
+				done
 			done
 		done
 	done
@@ -29,10 +34,10 @@ interop() {
 	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back"
 }
 
-# The same with Sends alone; nobody looks at the octets.
-sends() {
+# perftest's client does it alone; nobody looks at the octets.
+one_sided() {
 	connect_by "$@"
-	perftest_pair ib_send_bw -s 60000 -n 100
+	perftest_pair "ib_$4_bw" -s 60000 -n 100
 }
 
 connect_by() {

@@ -13,6 +13,8 @@ tests() {
 		connect-and-disconnect-under-io-$(often 50 3)-times under_io $(often 50 3)
 		link-del-under-nvme link_del
 	END
+	# In user mode the target's device is the client's, too.
+	[[ ${KERNEL-} != stock ]] || echo "link-del-under-nvmet target_link_del"
 }
 
 often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
@@ -86,7 +88,7 @@ take_down() {
 	# it does what is left show, which the core then says.
 	echo "the devices go"
 	[ ! -e "/sys/class/infiniband/$DEV_A" ] || soon rdma link del "$DEV_A"
-	soon at b rdma link del "$DEV_B"
+	! on_b test -e "/sys/class/infiniband/$DEV_B" || soon at b rdma link del "$DEV_B"
 }
 
 write_tree() {
@@ -131,20 +133,50 @@ io() {
 		dd if="$disk" of=/dev/null bs=64k count=100 iflag=direct; do :; done >/dev/null 2>&1
 }
 
+# Where io() does not come.
+write_octets() {
+	head -c 4194304 /dev/urandom >/run/octets
+	dd if=/run/octets of="$disk" bs=64k seek=1024 oflag=direct conv=nocreat 2>/dev/null ||
+		fail "not everything can be written"
+}
+
+compare_octets() {
+	dd if="$disk" bs=64k skip=1024 count=64 iflag=direct 2>/dev/null | cmp - /run/octets ||
+		fail "not what was written before it was disconnected"
+}
+
 under_io() {
 	local i worker
 	setup
 	for ((i = 0; i < $1; i++)); do
 		plug_in
+		crc_is_on
+		[ $i = 0 ] || compare_octets
 		io &
 		worker=$!
-		pause 0.5
+		pause 0.3
+		write_octets
 		! is_over $worker || fail "no I/O"
 		plug_out
 		soon wait_for 10 is_over $worker
 		wait $worker
 	done
+	rm /run/octets
 	no_crc_errors
+	take_down
+}
+
+# The target's, while it serves. The client would try again for minutes, and is told to give up.
+target_link_del() {
+	local worker
+	setup
+	plug_in
+	io &
+	worker=$!
+	pause 0.5
+	soon at b rdma link del "$DEV_B"
+	plug_out
+	soon wait_for 10 is_over $worker
 	take_down
 }
 

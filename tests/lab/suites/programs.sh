@@ -33,10 +33,18 @@ tap_run() {
 	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
 }
 
-# Both ends on one machine.
+# Both ends on one machine, so a Terminate that goes out also comes in.
 verbs() {
+	local why in out
 	pair "$1"
 	tap_run weft-verbs "$IP_A"
+	for why in rdmap_stag rdmap_bounds rdmap_access; do
+		in=$(count "$DEV_A" term_in_$why)
+		out=$(count "$DEV_A" term_out_$why)
+		if [ "${in:-0}" = 0 ] || [ "$in" != "$out" ]; then
+			fail "Terminates for $why: $in came in of $out"
+		fi
+	done
 }
 
 # The largest CQ and SRQ are 16 MB each; the program itself is small.
