@@ -4,13 +4,11 @@
 # shellcheck disable=SC2154
 
 uml_boot() {
-	local cpus=() debug=() memory=1G pid
+	local cpus=() memory=1G pid
 	case $lab in 7.*) cpus=(ncpus=2) memory=3G ;; esac
-	# Who allocated what has not been freed: no_memory() in tests/lab/lib.sh.
-	case $lab in *-debug) debug=('slab_debug=U,kmalloc-*') ;; esac
 	cp /proc/cpuinfo "$run/cpuinfo"
 	# ro: the root is the host's own files.
-	setsid "$tree/linux" mem=$memory "${cpus[@]}" "${debug[@]}" seccomp=on rootfstype=hostfs ro \
+	setsid "$tree/linux" mem=$memory "${cpus[@]}" seccomp=on rootfstype=hostfs ro \
 		init="$WEFT_TOP/tests/lab/machine.sh" con=null con0=fd:0,fd:1 quiet panic=-1 log_buf_len=4M kasan_multi_shot \
 		WEFT_LINK=netns WEFT_ROLE=a WEFT_TOP="$WEFT_TOP" WEFT_RUN="$run" \
 		</dev/null >"$run/console.$boots" 2>&1 &

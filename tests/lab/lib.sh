@@ -394,10 +394,10 @@ no_objects() {
 }
 
 # Devices are deleted: nothing that weft allocated may still be there, neither by pages nor, where
-# the kernel keeps account (uml.sh), by kmalloc(); weft's own caches it looks at in rmmod. Only while
+# the kernel keeps account (vm.sh), by kmalloc(); weft's own caches it looks at in rmmod. Only while
 # the module is loaded has the kernel a name for who did.
 no_memory() {
-	local tries=20
+	local tries=80
 	while weft_memory >/run/weft_memory; do
 		[ $((tries -= 1)) -gt 0 ] || {
 			echo "memory left: $(head -n 1 /run/weft_memory)"
