@@ -38,7 +38,7 @@ verbs() {
 	local why in out
 	pair "$1"
 	tap_run weft-verbs "$IP_A"
-	for why in rdmap_stag rdmap_bounds rdmap_access; do
+	for why in ddp_bounds rdmap_bounds rdmap_access; do
 		in=$(count "$DEV_A" term_in_$why)
 		out=$(count "$DEV_A" term_out_$why)
 		if [ "${in:-0}" = 0 ] || [ "$in" != "$out" ]; then
