@@ -233,8 +233,8 @@ static void wait_for_turns(uint32_t events)
 		return;
 	}
 	if (take_events(events, t.run.sleep ? 100 : 0))
-		return;
-	if (!alive)
+		alive = 0;
+	else if (!alive)
 		alive = now_ns();
 	else if (now_ns() - alive > PATIENCE_MS * 1000000LL)
 		fail("no progress for %d ms", PATIENCE_MS);
