@@ -408,10 +408,9 @@ no_memory() {
 }
 
 # Fails if there is none.
-weft_memory() {
-	grep -F '[weft]' /proc/vmallocinfo ||
-		grep -hE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces 2>/dev/null
-}
+weft_memory() { grep -F '[weft]' /proc/vmallocinfo || weft_slabs; }
+
+weft_slabs() { grep -hsE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces; }
 
 # --- the kernel's log ---
 

@@ -8,7 +8,11 @@ tests() {
 	echo "both-ends-have-the-mtu-of-the-pair same_mtu"
 	echo "log-scan-sees-a-warning scan_sees"
 	# Lockdep ends itself at its first report, and finds nothing from then on.
-	case ${KERNEL-} in *debug) echo "lockdep-still-awake lockdep_awake" ;; esac
+	case ${KERNEL-} in
+	*debug) echo "lockdep-still-awake lockdep_awake" ;;
+	# Only Debian's kernel can: no_memory() in lib.sh.
+	stock) echo "slabs-know-what-weft-allocated slabs_know" ;;
+	esac
 }
 
 b_answers() {
@@ -37,4 +41,12 @@ scan_sees() {
 
 lockdep_awake() {
 	grep -q 'debug_locks: *1' /proc/lockdep_stats || fail "lockdep has turned itself off"
+}
+
+# A program that waits has a memory region.
+slabs_know() {
+	pair weft:weft
+	ibv_rc_pingpong -d "$DEV_A" -g 0 >"$TEST_DIR/pingpong.log" 2>&1 </dev/null &
+	wait_for 10 listening 18515 || fail "no ibv_rc_pingpong; $(tail -n 1 "$TEST_DIR/pingpong.log")"
+	weft_slabs || fail "the slabs keep no account"
 }

@@ -133,6 +133,18 @@ io() {
 		dd if="$disk" of=/dev/null bs=64k count=100 iflag=direct; do :; done >/dev/null 2>&1
 }
 
+start_io() {
+	io &
+	worker=$!
+	pause 0.5
+	! is_over "$worker" || fail "no I/O"
+}
+
+end_io() {
+	soon wait_for 10 is_over "$worker"
+	wait "$worker"
+}
+
 # Where io() does not come.
 write_octets() {
 	head -c 4194304 /dev/urandom >/run/octets
@@ -152,14 +164,10 @@ under_io() {
 		plug_in
 		crc_is_on
 		[ $i = 0 ] || compare_octets
-		io &
-		worker=$!
-		pause 0.3
+		start_io
 		write_octets
-		! is_over $worker || fail "no I/O"
 		plug_out
-		soon wait_for 10 is_over $worker
-		wait $worker
+		end_io
 	done
 	rm /run/octets
 	no_crc_errors
@@ -171,12 +179,10 @@ target_link_del() {
 	local worker
 	setup
 	plug_in
-	io &
-	worker=$!
-	pause 0.5
+	start_io
 	soon at b rdma link del "$DEV_B"
 	plug_out
-	soon wait_for 10 is_over $worker
+	end_io
 	take_down
 }
 
@@ -185,10 +191,8 @@ link_del() {
 	local worker
 	setup
 	plug_in
-	io &
-	worker=$!
-	pause 0.5
+	start_io
 	soon rdma link del "$DEV_A"
-	soon wait_for 10 is_over $worker
+	end_io
 	take_down
 }

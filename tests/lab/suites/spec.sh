@@ -104,7 +104,7 @@ told() { echo "# $*" >>"$SHARE/job.out"; }
 # The debug kernel has one slow processor, an emulated machine two that are slower.
 judge() {
 	local log=$TEST_DIR/weftspec.log arg options=() id
-	ask "$log" --jobs 4 "$@"
+	ask "$log" --jobs 4 --junit "$TEST_DIR/junit.xml" "$@"
 	for arg; do
 		[[ $arg =~ ^[A-Z]+-[0-9] ]] || options+=("$arg")
 	done
@@ -117,7 +117,7 @@ judge() {
 ask() {
 	local log=$1 pid n=0
 	weftspec --strict --allow-destructive --color never --seed 1 --patience 4000 \
-		--timeout 20 --junit "$TEST_DIR/junit.xml" "${@:2}" >"$log" 2>&1 </dev/null &
+		--timeout 20 "${@:2}" >"$log" 2>&1 </dev/null &
 	pid=$!
 	until is_over $pid; do
 		pause 1
@@ -129,8 +129,8 @@ ask() {
 # The cases of LOG that failed because nothing came in time, if they are one or two.
 too_late() {
 	awk '/^[a-z]+ +[A-Z]+-[0-9]/ { id = $1 == "fail" ? $2 : "" }
-		/^ +actual: +(nothing|none came|no answer|.* is not answered|.* is mute)/ && id != "" { print id; n++ }
-		END { exit n > 2 }' "$1" >"$TEST_DIR/too-late" && cat "$TEST_DIR/too-late"
+		/^ +actual: +(nothing|none came|no answer|.* is not answered|.* is mute)/ && id != "" { ids = ids " " id; n++ }
+		END { if (n <= 2) print ids }' "$1"
 }
 
 # again LOG CASE OPTION...: no row of the standard sets a time. What came too late from a machine
