@@ -305,7 +305,10 @@ void weft_conn_receive(struct weft_conn *conn)
 	fpdus = conn->st.rx_fpdus - fpdus;
 	if (fpdus)
 		weft_count(conn, WEFT_CNT_RX_FPDUS, fpdus);
-	if (n > 0 && conn->qp)
+	if (!conn->qp)
+		return;
+	weft_qp_unhold(conn->qp);
+	if (n > 0)
 		trace_weft_rx(conn->qp->core.id, fpdus, n);
 }
 

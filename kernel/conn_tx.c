@@ -197,8 +197,9 @@ static void keep_region(struct weft_tx *tx, struct weft_piece *p)
  * TCP has the first @taken octets of the batch, and the rest becomes ours alone, at its
  * place in the buffer: from the end on, so that nothing is written over what is to be moved.
  */
-static void settle(struct weft_tx *tx, u32 taken)
+static void settle(struct weft_conn *conn, u32 taken)
 {
+	struct weft_tx *tx = &conn->tx;
 	u32 pos = tx->end, i;
 
 	for (i = tx->niov; i && pos > taken; i--) {
@@ -208,7 +209,7 @@ static void settle(struct weft_tx *tx, u32 taken)
 		memmove(tx->buf + pos, v->iov_base, v->iov_len);
 	}
 	for (i = 0; i < tx->nheld; i++)
-		weft_host_region_put(tx->refs->held[i]);
+		weft_host_region_put(&conn->qp->core, tx->refs->held[i]);
 	tx->niov = tx->nheld = 0;
 	tx->used = tx->end;
 }
@@ -252,7 +253,7 @@ static void emit(struct weft_conn *conn)
 	for (i = 0; i < d->npieces; i++)
 		referred += emit_piece(tx, &e, &d->piece[i]);
 	n = weft_emit_end(&e);
-	weft_tx_put(d);
+	weft_tx_put(&conn->qp->core, d);
 
 	tx->used += n;
 	n += referred;
@@ -353,7 +354,7 @@ static int send_batch(struct weft_conn *conn, int flags)
 		return send(conn, &all, 1, tx->end - tx->off, flags);
 	close_span(tx, tx->used);
 	n = send(conn, tx->refs->iov, tx->niov, tx->end, flags);
-	settle(tx, max(n, 0));
+	settle(conn, max(n, 0));
 	return n;
 }
 
@@ -500,8 +501,10 @@ void weft_conn_tx(struct weft_conn *conn)
 		set_bit(WEFT_CF_PENDING, &conn->flags);
 	if (tx->off == tx->end)
 		put_buf(tx);
-	if (conn->qp)
+	if (conn->qp) {
 		count_requests(conn);
+		weft_qp_unhold(conn->qp);
+	}
 	tell_done(conn);
 	read_rest(conn);
 }

@@ -19,21 +19,60 @@ static bool is_local_dma(const struct weft_region *r)
 	return !r->stag;
 }
 
+/*
+ * Most FPDUs of a run use the same region: the QP holds the one it found last until
+ * the run is over, and its further uses are counted here and not in the region. Once
+ * dereg has begun the region is not valid, so nobody new finds it by way of the hold.
+ */
+static bool is_held(const struct weft_held *held, u32 stag)
+{
+	return held->mr && held->mr->region.stag == stag && READ_ONCE(held->mr->region.valid);
+}
+
+void weft_qp_unhold(struct weft_qp *qp)
+{
+	struct weft_held *held = &qp->held;
+
+	if (!held->mr)
+		return;
+	/* Each user that is left puts a reference of its own. */
+	if (held->uses)
+		refcount_add(held->uses, &held->mr->holders);
+	weft_mr_drop(held->mr);
+	*held = (struct weft_held) {};
+}
+
 struct weft_region *weft_host_region_get(struct weft_qpc *core, u32 stag)
 {
 	struct weft_qp *qp = qp_of(core);
+	struct weft_held *held = &qp->held;
 	struct weft_mr *mr;
 
 	if (core->kernel && stag == qp->dev->ibdev.local_dma_lkey)
 		return &to_weft_pd(qp->ibqp.pd)->dma;
-	mr = weft_mr_find(qp->dev, stag);
-	return mr ? &mr->region : NULL;
+	if (!is_held(held, stag)) {
+		mr = weft_mr_find(qp->dev, stag);
+		if (!mr)
+			return NULL;
+		weft_qp_unhold(qp);
+		held->mr = mr;
+	}
+	held->uses++;
+	return &held->mr->region;
 }
 
-void weft_host_region_put(struct weft_region *r)
+void weft_host_region_put(struct weft_qpc *core, struct weft_region *r)
 {
-	if (!is_local_dma(r))
-		weft_mr_drop(container_of(r, struct weft_mr, region));
+	struct weft_held *held = &qp_of(core)->held;
+	struct weft_mr *mr;
+
+	if (is_local_dma(r))
+		return;
+	mr = container_of(r, struct weft_mr, region);
+	if (mr == held->mr && held->uses)
+		held->uses--;
+	else
+		weft_mr_drop(mr);
 }
 
 void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)

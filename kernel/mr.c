@@ -5,8 +5,8 @@
  * An STag's upper 24 bits are the region's place in the table, chosen at
  * random, so that a peer can count on nothing; its low byte is random too, but
  * for fast registration, where it is the consumer's. A region is published
- * when it is complete; dereg takes it out of the table first, then waits for
- * its holders, then frees.
+ * when it is complete; dereg takes it out of use and of the table first, then
+ * waits for its holders, then frees.
  */
 #include <linux/random.h>
 #include <linux/scatterlist.h>
@@ -153,6 +153,8 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct weft_mr *mr = to_weft_mr(ibmr);
 
+	/* From here on who still holds it refuses it: its STag may be given to another. */
+	WRITE_ONCE(mr->region.valid, false);
 	xa_erase(&to_weft_dev(ibmr->device)->mrs, ibmr->lkey >> STAG_KEY_BITS);
 	weft_mr_drop(mr);
 	wait_for_completion(&mr->released);

@@ -110,7 +110,10 @@ TRACE_EVENT(weft_qp,
 		  __entry->code)
 );
 
-/* A step of a connection's life; its mutex is held. @qpn is 0 without a QP. */
+/*
+ * A step of a connection's life; its mutex is held. @qpn is 0 without a QP, and MPA's
+ * revision and CRC are 0 until they are agreed.
+ */
 TRACE_EVENT(weft_conn,
 	TP_PROTO(const struct weft_conn *conn, enum weft_conn_state from),
 	TP_ARGS(conn, from),
@@ -119,6 +122,8 @@ TRACE_EVENT(weft_conn,
 		__field(u32, qpn)
 		__field(u8, from)
 		__field(u8, to)
+		__field(u8, rev)
+		__field(bool, crc)
 	),
 	TP_fast_assign(
 		const struct weft_qp *qp = READ_ONCE(conn->qp);
@@ -127,9 +132,12 @@ TRACE_EVENT(weft_conn,
 		__entry->qpn = qp ? qp->core.id : 0;
 		__entry->from = from;
 		__entry->to = conn->state;
+		__entry->rev = READ_ONCE(conn->st.agreed.rev);
+		__entry->crc = READ_ONCE(conn->st.agreed.crc);
 	),
-	TP_printk("%p: %s -> %s, qp %u", __entry->conn, weft_show_state(__entry->from),
-		  weft_show_state(__entry->to), __entry->qpn)
+	TP_printk("%p: %s -> %s, qp %u, revision %u, CRC %u", __entry->conn,
+		  weft_show_state(__entry->from), weft_show_state(__entry->to), __entry->qpn,
+		  __entry->rev, __entry->crc)
 );
 
 #endif

@@ -20,11 +20,11 @@ struct weft_recv;
  * Looks up an STag (the key byte is not compared here: weft_region_check does)
  * and holds what it finds, so that its pages stay until the put; NULL if there
  * is none. Held from check to the last byte of one FPDU, or of the FPDUs that go out
- * together; never across runs.
+ * together; never across runs, of which a host may make one lookup for many FPDUs.
  * For a kernel QP the local DMA lkey yields the all-memory region.
  */
 struct weft_region *weft_host_region_get(struct weft_qpc *qp, u32 stag);
-void weft_host_region_put(struct weft_region *r);
+void weft_host_region_put(struct weft_qpc *qp, struct weft_region *r);
 
 /* Copies @len bytes from the cursor into @r at @addr. The range was checked. */
 void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len);

@@ -265,7 +265,7 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 				 struct weft_txd *d);
 
 /* Lets go of the regions held by *@d. */
-void weft_tx_put(struct weft_txd *d);
+void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d);
 
 /*
  * Every FPDU handed out so far is in TCP or in private copies: WQEs wholly sent

@@ -4,7 +4,7 @@
  * STags, the references and the pages are the host's; the judgement is here.
  * Locking: the fields of a region in the table are constant but for state,
  * base, len, access, stag (fast registration), which its host changes only
- * while nobody holds the region.
+ * while no FPDU uses the region.
  */
 #ifndef WEFT_CORE_REGION_H
 #define WEFT_CORE_REGION_H

@@ -22,7 +22,7 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 	if (d == WEFT_GRANTED)
 		weft_host_place(r, h->to, &f->payload, f->payload_len);
 	if (r)
-		weft_host_region_put(r);
+		weft_host_region_put(qp, r);
 	if (d != WEFT_GRANTED)
 		weft_qpc_fail(qp, weft_denial_ddp(d), f);
 }
@@ -96,7 +96,7 @@ static bool place_resp(struct weft_qpc *qp, const struct weft_orq_entry *e, stru
 	if (d == WEFT_GRANTED)
 		weft_host_place(r, f->ddp.to, &f->payload, f->payload_len);
 	if (r)
-		weft_host_region_put(r);
+		weft_host_region_put(qp, r);
 	return d == WEFT_GRANTED;
 }
 
@@ -281,7 +281,7 @@ static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 		if (d == WEFT_GRANTED)
 			weft_host_place(r, s->addr + mo, &f->payload, n);
 		if (r)
-			weft_host_region_put(r);
+			weft_host_region_put(qp, r);
 		if (d != WEFT_GRANTED)
 			return false;
 		left -= n;

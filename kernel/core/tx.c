@@ -114,7 +114,7 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 				   WEFT_ACCESS_REMOTE_READ);
 	if (denial != WEFT_GRANTED) {
 		if (region)
-			weft_host_region_put(region);
+			weft_host_region_put(qp, region);
 		return denial;
 	}
 	d->piece[d->npieces++] = (struct weft_piece) {
@@ -163,7 +163,7 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 	if (keep && d == WEFT_GRANTED)
 		*keep = r;
 	else if (r)
-		weft_host_region_put(r);
+		weft_host_region_put(qp, r);
 	return d;
 }
 
@@ -523,7 +523,7 @@ static enum pick cut(struct weft_qpc *qp, u32 max_ulpdu, struct weft_txd *d)
 		denial = gather_wqe(qp, d);
 	if (denial == WEFT_GRANTED)
 		return PICK_MSG;
-	weft_tx_put(d);
+	weft_tx_put(qp, d);
 	take_back(qp, &mark);
 	if (qp->tx_unsent)
 		return PICK_DEFER;
@@ -560,13 +560,13 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 	return WEFT_TX_FPDU;
 }
 
-void weft_tx_put(struct weft_txd *d)
+void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d)
 {
 	u32 i;
 
 	for (i = 0; i < d->npieces; i++)
 		if (d->piece[i].region)
-			weft_host_region_put(d->piece[i].region);
+			weft_host_region_put(qp, d->piece[i].region);
 	d->npieces = 0;
 }
 

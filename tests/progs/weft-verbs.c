@@ -546,6 +546,45 @@ static bool nothing_is_lost_while_it_is_resized(void)
 	return ok;
 }
 
+/* ---- memory that goes while it is written ---- */
+
+/* By turns under the two keys, into `to` and `other`, until one is refused. */
+static void *write_for_ever(void *arg)
+{
+	const uint32_t *keys = arg;
+	uint32_t n;
+
+	for (n = 0;; n++) {
+		uintptr_t at = (uintptr_t)(n & 1 ? t.other : t.to);
+
+		post(t.c.id->qp, n, IBV_WR_RDMA_WRITE, BUF, at, keys[n & 1]);
+		if (!took(&t.c, n))
+			return NULL;
+	}
+}
+
+static bool a_region_that_has_gone_is_not_written(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(t.s.pd, t.to, BUF, RIGHTS);
+	uint32_t keys[2] = { 0, conn_reg(&t.s, t.other, BUF, RIGHTS)->rkey };
+	pthread_t writer;
+	bool ok;
+
+	if (!mr)
+		fail("no region");
+	keys[0] = mr->rkey;
+	if (pthread_create(&writer, NULL, write_for_ever, keys))
+		fail("no thread");
+	while (!is_pattern(t.other, BUF))
+		sched_yield();
+	usleep(2000);
+	ok = !ibv_dereg_mr(mr);
+	/* Nobody refers to it any more, and the next Write is refused. */
+	memset(t.to, 0, BUF);
+	pthread_join(writer, NULL);
+	return ok && is_clear(t.to, BUF) && is_pattern(t.other, BUF);
+}
+
 /* ---- events ---- */
 
 /* Is there an asynchronous event @type? Others that come first are dropped. */
@@ -1037,6 +1076,7 @@ static const struct {
 	  a_size_too_small_for_what_waits_is_refused, 0 },
 	{ "a-resized-queue-stays-armed", a_resized_queue_stays_armed, 0 },
 	{ "nothing-is-lost-while-it-is-resized", nothing_is_lost_while_it_is_resized, 0 },
+	{ "a-region-that-has-gone-is-not-written", a_region_that_has_gone_is_not_written, 0 },
 	{ "an-srq-serves", an_srq_serves, DEPTH },
 	{ "the-limit-is-told-once", the_limit_is_told_once, DEPTH },
 	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, DEPTH },

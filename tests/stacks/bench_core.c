@@ -44,7 +44,7 @@ static void emit(struct bench *b, struct weft_txd *d)
 		weft_emit_bytes(&e, from, p->len);
 	}
 	b->n += weft_emit_end(&e);
-	weft_tx_put(d);
+	weft_tx_put(&b->p.s[0].qp->core, d);
 }
 
 static void send_batch(struct bench *b, u32 ulpdu)

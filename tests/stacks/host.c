@@ -135,11 +135,12 @@ struct weft_region *weft_host_region_get(struct weft_qpc *qp, u32 stag)
 	return &mr->r;
 }
 
-void weft_host_region_put(struct weft_region *r)
+void weft_host_region_put(struct weft_qpc *qp, struct weft_region *r)
 {
+	struct host *h = to_host_qp(qp)->host;
 	struct host_mr *mr = to_host_mr(r);
 
-	HOST_ASSERT(mr->holders);
+	HOST_ASSERT(mr >= h->mr && mr < h->mr + ARRAY_SIZE(h->mr) && mr->holders);
 	mr->holders--;
 }
 

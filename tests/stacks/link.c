@@ -317,7 +317,7 @@ static enum weft_tx_result gather(struct host_link *l)
 		append(l, &d[n]);
 	}
 	while (n--)
-		weft_tx_put(&d[n]);
+		weft_tx_put(&l->qp->core, &d[n]);
 	free(d);
 	return r;
 }
