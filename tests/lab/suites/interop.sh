@@ -3,7 +3,8 @@
 # Sends, Reads and Writes by rping, whose server does the Reads and Writes, and which compares
 # every byte that came back.
 # siw uses the CRC if it is asked to: weft's option decides. Which revision siw begins with can
-# only be chosen where the lab builds it (scripts/build-module.sh).
+# only be chosen where the lab builds it (scripts/build-module.sh). What the two agreed on, weft's
+# tracepoint tells, where there is a tracefs.
 
 PAIRS=${PAIRS:-weft:siw siw:weft}
 
@@ -32,16 +33,35 @@ interop() {
 	connect_by "$@"
 	rping_pair "$IP_B" "$IP_B" -C 30 -S 60000 -V
 	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back"
+	agreed "$@"
 }
 
 # perftest's client does it alone; nobody looks at the octets.
 one_sided() {
 	connect_by "$@"
 	perftest_pair "ib_$4_bw" -s 60000 -n 100
+	agreed "$@"
+}
+
+weft_side() { [[ $1 = weft:* ]] && echo a || echo b; }
+
+# shellcheck disable=SC2016 # the shell on that machine expands it
+trace_connections='t=/sys/kernel/tracing
+	mountpoint -q $t || mount -t tracefs trace $t && echo 1 >$t/events/weft/weft_conn/enable && : >$t/trace'
+
+# agreed PAIR CRC REVISION: and on nothing else, however often it tried.
+agreed() {
+	local open
+	[ "$KERNEL" = stock ] || return 0
+	on "$(weft_side "$1")" cat /sys/kernel/tracing/trace >"$TEST_DIR/trace"
+	open=$(grep -o -- '-> open, .*' "$TEST_DIR/trace") || fail "no connection was traced"
+	! grep -v ", revision $3, CRC $2\$" <<<"$open" || fail "not by revision $3 and CRC $2: $open"
 }
 
 connect_by() {
 	pair "$1"
+	[ "$KERNEL" != stock ] || on "$(weft_side "$1")" sh -c "$trace_connections" ||
+		fail "connections cannot be traced"
 	if [ "$1" = weft:siw ]; then
 		option "$DEV_A" crc "$2"
 		option "$DEV_A" mpa_revision "$3"
