@@ -17,6 +17,8 @@ tests() {
 		server-killed-under-traffic repeat $(often 10 2) killed server
 		netns-ends-with-everything-in-it repeat $(often 10 2) netns_ends
 	END
+	# Takes its two minutes.
+	[ "${CHURN:-}" != full ] || echo "vanished-peer-is-given-up vanished"
 }
 
 often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
@@ -213,5 +215,36 @@ netns_ends() {
 	wait "$client" "$server" 2>/dev/null
 	kill -9 $watch $waits
 	wait $watch $waits 2>/dev/null
+	true
+}
+
+in_rts() { rdma -j resource show qp link "$DEV_A" | grep -o '"state":"RTS"' | grep -c "" || true; }
+has_in_rts() { [ "$(in_rts)" = "$1" ]; }
+
+# Nothing comes any more, and nobody says why: with data under way, and on an idle connection.
+vanished() {
+	local idle busy
+	pair weft:weft
+	start_b holder weft-rate -l -b "$IP_B"
+	wait_listen_b 7176
+	mkfifo "$TEST_DIR/hold"
+	weft-rate -I 1 "$IP_B" <"$TEST_DIR/hold" >"$TEST_DIR/idle.log" 2>&1 &
+	idle=$!
+	exec 7>"$TEST_DIR/hold"
+	wait_for 10 grep -q '^idle=1' "$TEST_DIR/idle.log" || fail "no idle connection"
+	start_b server ib_write_bw -d "$DEV_B" -R -F -D 300
+	wait_listen_b 18515
+	ib_write_bw -d "$DEV_A" -R -F -D 300 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	busy=$!
+	# perftest has one more, by which its ends talk.
+	wait_for 20 has_in_rts 3 || fail "not three connections, but $(in_rts)"
+	pause 2
+	{ lose 100 && at b lose 100; } || fail "netem cannot be had"
+	pause 90
+	has_in_rts 3 || fail "given up after 90 s already: $(in_rts) are left"
+	wait_for 60 has_in_rts 0 || fail "after 150 s $(in_rts) are left"
+	exec 7>&-
+	kill -9 $idle $busy
+	wait $idle $busy 2>/dev/null
 	true
 }
