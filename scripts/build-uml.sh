@@ -3,7 +3,7 @@
 #   build-uml.sh FLAVOUR
 #     6.12-debug  backports' 6.12, KASAN and lockdep, one CPU (make check)
 #     7.2-smp     sid's kernel, SMP, no debugging (figures)
-#     7.2-debug   sid's kernel, SMP, KASAN and lockdep (make check-full)
+#     7.2-debug   sid's kernel, SMP, KASAN (make check-full)
 # Prints the build folder: ./linux is the kernel, modules/ what modprobe -d takes, and
 # drivers build against the folder itself.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -13,7 +13,7 @@ flavour=${1:?flavour}
 case $flavour in
 6.12-debug) suite=bookworm-backports package=linux-source-6.12 fragments='base tests debug' ;;
 7.2-smp) suite=sid package=linux-source fragments='base smp' ;;
-7.2-debug) suite=sid package=linux-source fragments='base smp tests debug' ;;
+7.2-debug) suite=sid package=linux-source fragments='base smp tests debug smp-debug' ;;
 *) die "no user-mode kernel called $flavour" ;;
 esac
 need make gcc flex bison bc xz
@@ -23,9 +23,9 @@ for fragment in $fragments; do
 	fragment_files+=("$WEFT_TOP/scripts/kconfig/$fragment.config")
 done
 
-# The options asked for, without their comments.
+# The options asked for, without their comments: the last word on each.
 options() {
-	grep -h '^CONFIG_' "${fragment_files[@]}"
+	grep -h '^CONFIG_' "${fragment_files[@]}" | tac | awk -F = '!seen[$1]++' | tac
 }
 
 # unpack PACKAGE_DIR: the source tree, shared by the flavours built from it.

@@ -35,7 +35,7 @@ group_spec_vm() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh vm $long; }
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
 group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites $changes $long health; }
-# And where two CPUs race.
+# And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
 group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites churn $long health; }
 

@@ -9,7 +9,7 @@ tests() {
 	echo "log-scan-sees-a-warning scan_sees"
 	# Lockdep ends itself at its first report, and finds nothing from then on.
 	case ${KERNEL-} in
-	*debug) echo "lockdep-still-awake lockdep_awake" ;;
+	6.12-debug) echo "lockdep-still-awake lockdep_awake" ;;
 	# Only Debian's kernel can: no_memory() in lib.sh.
 	stock) echo "slabs-know-what-weft-allocated slabs_know" ;;
 	esac
