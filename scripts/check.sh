@@ -48,9 +48,9 @@ group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		scripts/lab/run.sh 6.12-debug churn faults
 }
-# A storage user's fifty connections under load, on two machines.
+# A storage user's fifty connections under load, on two machines, and siw on one of them.
 group_nvme() {
-	DRIVERS=weft PAIRS=weft:weft CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
+	PAIRS='weft:weft weft:siw siw:weft' CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		scripts/lab/run.sh vm nvme
 }
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
@@ -66,7 +66,7 @@ fi
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
 lanes=('kasan' 'engine stacks provider fuzz spec vm build')
-limit=3000 # seconds, for one group
+limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	lanes[0]+=' smp' lanes[1]+=' build_sid data perftest spec_vm churn nvme' limit=5400

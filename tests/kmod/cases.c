@@ -842,12 +842,28 @@ static int an_srq_user_is_told_of_the_last_entry(struct pair *p)
 	return rv ?: test_bit(IB_EVENT_QP_LAST_WQE_REACHED, &p->s.qp_events) ? 0 : -ENOMSG;
 }
 
+/* ib_core's unsafe global rkey, for which it has the device make a region of all memory. */
+static int the_global_rkey_reaches_all_memory(struct pair *p)
+{
+	static struct op w, r;
+	u32 rkey = p->s.pd->unsafe_global_rkey;
+	int rv = rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
+		      (uintptr_t)dst, rkey) ?:
+		 op_wait(&w, IB_WC_SUCCESS) ?:
+		 rdma(&p->c, &r, IB_WR_RDMA_READ, (uintptr_t)other, p->c.pd->local_dma_lkey,
+		      (uintptr_t)dst, rkey) ?:
+		 op_wait(&r, IB_WC_SUCCESS);
+
+	return rv ?: memcmp(src, dst, BUF) || memcmp(src, other, BUF) ? -EILSEQ : 0;
+}
+
 /* ---- running ---- */
 
 static const struct {
 	const char *name;
 	int (*run)(struct pair *p);
 	bool srq;
+	bool global_rkey;
 } cases[] = {
 	{ "send-carries-bytes", send_carries_bytes },
 	{ "handlers-run-on-their-vectors-cpu", handlers_run_on_their_vectors_cpu },
@@ -871,6 +887,7 @@ static const struct {
 	{ "drain-ends-writes-and-a-read", drain_ends_writes_and_a_read },
 	{ "posts-in-error-are-flushed-in-order", posts_in_error_are_flushed_in_order },
 	{ "a-chain-stops-at-the-bad-request", a_chain_stops_at_the_bad_request },
+	{ "the-global-rkey-reaches-all-memory", the_global_rkey_reaches_all_memory, .global_rkey = true },
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },
 	{ "a-resized-srq-keeps-what-waits", a_resized_srq_keeps_what_waits, true },
@@ -886,7 +903,7 @@ static int run_case(int i)
 		return -ENOMEM;
 	seed = i;
 	fill();
-	rv = pair_connect(p, cases[i].srq);
+	rv = pair_connect(p, cases[i].srq, cases[i].global_rkey);
 	if (rv)
 		pr_info("weft_kmod: no connection: %d\n", rv);
 	rv = rv ?: cases[i].run(p);

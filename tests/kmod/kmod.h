@@ -53,10 +53,11 @@ struct pair {
 	struct rdma_cm_id *listener;
 	struct completion connected;	/* the server's end */
 	bool use_srq;			/* of the server */
+	bool global_rkey;		/* the server's PD has one for all memory */
 };
 
 /* pair.c */
-int pair_connect(struct pair *p, bool use_srq);
+int pair_connect(struct pair *p, bool use_srq, bool global_rkey);
 void pair_close(struct pair *p);
 
 void op_init(struct op *op);

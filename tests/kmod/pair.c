@@ -2,6 +2,7 @@
 /* Two connected ends, and the work requests that every case posts. */
 #include <linux/inet.h>
 #include <linux/module.h>
+#include <rdma/ib_cm.h>
 
 #include "kmod.h"
 
@@ -157,9 +158,9 @@ static int end_create_queues(struct end *e)
 	return rv;
 }
 
-static int end_create(struct end *e, bool use_srq)
+static int end_create(struct end *e, bool use_srq, bool global_rkey)
 {
-	struct ib_pd *pd = ib_alloc_pd(e->id->device, 0);
+	struct ib_pd *pd = ib_alloc_pd(e->id->device, global_rkey ? IB_PD_UNSAFE_GLOBAL_RKEY : 0);
 	int rv;
 
 	if (IS_ERR(pd))
@@ -199,7 +200,10 @@ static int server_request(struct pair *p, struct rdma_cm_id *id)
 
 	p->s.id = id;
 	id->context = p;
-	rv = end_create(&p->s, p->use_srq) ?: rdma_accept(id, &param);
+	rv = end_create(&p->s, p->use_srq, p->global_rkey);
+	if (rv)
+		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
+	rv = rv ?: rdma_accept(id, &param);
 	p->s.status = rv;
 	if (rv)
 		complete(&p->connected);
@@ -255,7 +259,7 @@ static int client_connect(struct pair *p, struct sockaddr *sa)
 	}
 	rv = client_step(p, rdma_resolve_addr(p->c.id, NULL, sa, 5000));
 	rv = rv ?: client_step(p, rdma_resolve_route(p->c.id, 5000));
-	rv = rv ?: end_create(&p->c, false);
+	rv = rv ?: end_create(&p->c, false, false);
 	return rv ?: client_step(p, rdma_connect(p->c.id, &param));
 }
 
@@ -271,7 +275,7 @@ static int server_listen(struct pair *p, struct sockaddr *sa)
 	return rdma_bind_addr(p->listener, sa) ?: rdma_listen(p->listener, 4);
 }
 
-int pair_connect(struct pair *p, bool use_srq)
+int pair_connect(struct pair *p, bool use_srq, bool global_rkey)
 {
 	struct sockaddr_in sin = {
 		.sin_family = AF_INET,
@@ -282,6 +286,7 @@ int pair_connect(struct pair *p, bool use_srq)
 
 	memset(p, 0, sizeof(*p));
 	p->use_srq = use_srq;
+	p->global_rkey = global_rkey;
 	end_init(&p->c, "client");
 	end_init(&p->s, "server");
 	init_completion(&p->connected);

@@ -8,6 +8,8 @@
  * machine that a weft device has. TAP.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -334,6 +336,96 @@ static void type_of_service(const char *name, const char *to)
 	verdict(name, seen_tos(to) == TOS ? NULL : "the SYN has another");
 }
 
+/* @fd hears nothing but packets of the type of service @tos. */
+static void hear_only(int fd, int family, int tos)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, SKF_NET_OFF),
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, family == AF_INET6 ? 4 : 0),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, tos, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, ~0u),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog prog = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)))
+		fail("SO_ATTACH_FILTER: %s", strerror(errno));
+}
+
+/* Does the handshake with @to get through to one who hears nothing but @tos, within @ms? */
+static int dial_hearing(const struct sockaddr *to, socklen_t len, int tos, int ms)
+{
+	int fd = socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0), err = -1;
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	socklen_t size = sizeof(err);
+
+	hear_only(fd, to->sa_family, tos);
+	if (fd < 0 || (connect(fd, to, len) && errno != EINPROGRESS))
+		fail("connecting: %s", strerror(errno));
+	if (poll(&p, 1, ms) > 0)
+		getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
+	if (!err) {
+		fcntl(fd, F_SETFL, 0);
+		return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+static void request(int fd)
+{
+	static const uint8_t frame[FRAME] = "MPA ID Req Frame\x40\x01";
+
+	if (send(fd, frame, sizeof(frame), MSG_NOSIGNAL) != sizeof(frame))
+		fail("sending a Request: %s", strerror(errno));
+}
+
+/* The SYN's answer, and what the child says: the Reply by which the ULP rejects. */
+static const char *answers_with_tos(struct rdma_event_channel *events, const struct sockaddr *to,
+				    socklen_t len)
+{
+	int fd = dial_hearing(to, len, 0, 1000);
+	struct rdma_cm_event *ev;
+	uint8_t reply[FRAME];
+	const char *why = NULL;
+
+	if (fd >= 0)
+		return "the handshake has none";
+	fd = dial_hearing(to, len, TOS, PATIENCE_MS);
+	if (fd < 0)
+		return "the handshake has another";
+	request(fd);
+	if (rdma_get_cm_event(events, &ev) || ev->event != RDMA_CM_EVENT_CONNECT_REQUEST ||
+	    rdma_reject(ev->id, NULL, 0))
+		fail("rejecting: %s", strerror(errno));
+	rdma_ack_cm_event(ev);
+	if (!readable(fd, PATIENCE_MS) || !get(fd, reply, sizeof(reply)))
+		why = "the Reply has another";
+	close(fd);
+	return why;
+}
+
+/* What a listener was told holds for those that it takes. */
+static void listeners_type_of_service(const char *name, const char *at)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	uint8_t tos = TOS;
+
+	if (getaddrinfo(at, port, &hints, &ai))
+		fail("%s: no such address", at);
+	if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) ||
+	    rdma_bind_addr(id, ai->ai_addr) || rdma_listen(id, 1))
+		fail("listening: %s", strerror(errno));
+	verdict(name, answers_with_tos(events, ai->ai_addr, ai->ai_addrlen));
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(events);
+	freeaddrinfo(ai);
+}
+
 /* A number is all that rdma_cm has of a QP that a program made by itself. */
 static void connect_with_an_unknown_qpn(void)
 {
@@ -372,14 +464,6 @@ static int dial(const struct sockaddr *to, socklen_t len)
 		fail("connecting: %s", strerror(errno));
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	return fd;
-}
-
-static void request(int fd)
-{
-	static const uint8_t frame[FRAME] = "MPA ID Req Frame\x40\x01";
-
-	if (send(fd, frame, sizeof(frame), MSG_NOSIGNAL) != sizeof(frame))
-		fail("sending a Request: %s", strerror(errno));
 }
 
 struct target {
@@ -640,7 +724,7 @@ int main(int argc, char **argv)
 	hole = argv[4];
 	if (getaddrinfo(host, port, &hints, &addr))
 		fail("%s: no such address", host);
-	printf("1..9\n");
+	printf("1..11\n");
 	end_behind_the_reply("fin-behind-the-reply", FIN);
 	end_behind_the_reply("rst-behind-the-reply", RST);
 	disconnect_without_their_fin();
@@ -648,6 +732,8 @@ int main(int argc, char **argv)
 	connect_with_an_unknown_qpn();
 	type_of_service("type-of-service", host);
 	type_of_service("type-of-service-ipv6", host6);
+	listeners_type_of_service("listeners-type-of-service", host);
+	listeners_type_of_service("listeners-type-of-service-ipv6", host6);
 	backlog_bounds_the_silent();
 	requests_go_with_their_listener();
 	freeaddrinfo(addr);

@@ -5,6 +5,7 @@
  * allocation after another failing (/proc/thread-self/fail-nth, so each path
  * has its turn), until none is left to fail.
  *   weft-faults [-n INJECTIONS] ADDR
+ *   weft-faults -l LIVES ADDR           what fails is somebody else's choice
  * A process for each life, so that what it leaves behind is the kernel's to
  * free. Any step may fail; none may hang. Ends with the number of faults.
  */
@@ -270,24 +271,10 @@ static int child(int nth)
 	return WEXITSTATUS(status);
 }
 
-int main(int argc, char **argv)
+static void fail_in_turn(int wanted)
 {
-	int opt, wanted = 100, nth = 1, got, faults = 0, failed = 0, rounds = 0;
+	int nth = 1, got, faults = 0, failed = 0, rounds = 0;
 
-	conn_program = "weft-faults";
-	while ((opt = getopt(argc, argv, "n:")) != -1) {
-		switch (opt) {
-		case 'n': wanted = atoi(optarg); break;
-		default: return 2;
-		}
-	}
-	if (argc - optind != 1)
-		return 2;
-	addr = argv[optind];
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* Looking for devices is the library's part; it keeps what it found. */
-	if (!ibv_get_device_list(NULL))
-		fail("no devices");
 	if (child(0) != WORKED)
 		fail("it does not even work without faults");
 	for (; faults < wanted; nth++) {
@@ -309,5 +296,39 @@ int main(int argc, char **argv)
 	/* Memory is back: so is everything. */
 	if (child(0) != WORKED)
 		fail("it does not work any more");
+}
+
+static void only_live(int lives)
+{
+	int i, worked = 0;
+
+	for (i = 0; i < lives; i++)
+		worked += child(0) == WORKED;
+	printf("%d lives, %d worked\n", lives, worked);
+}
+
+int main(int argc, char **argv)
+{
+	int opt, wanted = 100, lives = 0;
+
+	conn_program = "weft-faults";
+	while ((opt = getopt(argc, argv, "n:l:")) != -1) {
+		switch (opt) {
+		case 'n': wanted = atoi(optarg); break;
+		case 'l': lives = atoi(optarg); break;
+		default: return 2;
+		}
+	}
+	if (argc - optind != 1)
+		return 2;
+	addr = argv[optind];
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	/* Looking for devices is the library's part; it keeps what it found. */
+	if (!ibv_get_device_list(NULL))
+		fail("no devices");
+	if (lives)
+		only_live(lives);
+	else
+		fail_in_turn(wanted);
 	return 0;
 }

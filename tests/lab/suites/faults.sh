@@ -1,29 +1,32 @@
 # shellcheck shell=bash
-# Memory runs out in the kernel: weft-faults lives through a connection again and again, each time
-# with another allocation failing (failslab and fail_page_alloc, by /proc/thread-self/fail-nth). No
-# report, no leak, and it works again afterwards.
-# Kernel workers are left alone: where one's allocation fails for a connection request, rdma_ucm
+# Memory runs out in the kernel (failslab and fail_page_alloc): weft-faults lives through a
+# connection again and again. In turn, each allocation of its own calls fails, whoever makes it
+# (/proc/thread-self/fail-nth). By chance, those fail that weft asks for or TCP for it, in workers,
+# in softirq and for consumers in the kernel, too. No report, no leak, and it works again afterwards.
+# Other workers are left alone: where one's allocation fails for a connection request, rdma_ucm
 # destroys the request's id inside that id's own handler and waits for itself for ever.
 # Only kernels with fault injection have something to test.
-# Environment: FAULTS  how many are injected in the program (300)
+# Environment: FAULTS  how many are injected in each test (300)
 
 tests() {
 	[[ ${KERNEL-} == *debug ]] || return 0
 	cat <<-END
 		each-allocation-of-a-program-fails program ${FAULTS:-300}
+		allocations-of-weft-fail-by-chance chance ${FAULTS:-300}
 	END
 }
 
 knob() { echo "$3" >"/sys/kernel/debug/$1/$2" || fail "no $1/$2"; }
 
 # Faults that may sleep, too; nothing is said of each, since the log is what the test reads.
+# allow_faults TASK_FILTER TIMES
 allow_faults() {
 	local what
 	for what in failslab fail_page_alloc; do
 		knob $what verbose 0
 		knob $what ignore-gfp-wait N
-		knob $what task-filter Y
-		knob $what times -1
+		knob $what task-filter "$1"
+		knob $what times "$2"
 	done
 	knob fail_page_alloc min-order 0
 	# Pages of programs are not weft's.
@@ -32,7 +35,83 @@ allow_faults() {
 
 program() {
 	pair weft:weft
-	allow_faults
+	allow_faults Y -1
 	TIME=1400 run weft-faults -n "$1" "$IP_A"
 	cat "$TEST_DIR/weft-faults.log"
+}
+
+# Where weft's functions are: FIRST LAST.
+text_of_weft() {
+	awk '$2 ~ /^[tT]$/ && $NF == "[weft]" {print "0x" $1}' /proc/kallsyms | sort |
+		sed -n '1p; $p' | paste -sd ' '
+}
+
+# text_of SYMBOL, which the kernel has built in: FIRST BEHIND.
+text_of() {
+	awk '{print "0x" $1, $3}' /proc/kallsyms | sort |
+		awk -v s="$1" 'at {if ($1 != at) {print at, $1; exit}} $2 == s {at = $1}'
+}
+
+# knobs NAME VALUE: for allocations of both kinds.
+knobs() {
+	local what
+	for what in failslab fail_page_alloc; do knob $what "$1" "$2"; done
+}
+
+# Only below a function of weft's; and not the event of a completion, which uverbs drops without
+# a word where it has no memory for it: its consumer then waits for ever, over any device.
+below_weft() {
+	local first last
+	knobs stacktrace-depth 32
+	read -r first last <<<"$(text_of_weft)"
+	knobs require-start "$first"
+	knobs require-end "$last"
+	read -r first last <<<"$(text_of ib_uverbs_comp_handler)"
+	knobs reject-start "$first"
+	knobs reject-end "$last"
+}
+
+left() { cat /sys/kernel/debug/failslab/times; }
+
+# chance TIMES: so many of failslab, and as many of fail_page_alloc at most.
+chance() {
+	local was
+	pair weft:weft
+	below_weft
+	allow_faults N "$1"
+	while [ "$(left)" != 0 ]; do
+		was=$(left)
+		verify_by_chance
+		knobs probability 1
+		TIME=1400 run weft-faults -l 20 "$IP_A"
+		knobs probability 0
+		tail -n 1 "$TEST_DIR/weft-faults.log"
+		[ "$(left)" -lt "$was" ] || fail "nothing fails any more"
+	done
+	# What a kernel's consumer makes of it is its own matter.
+	knobs times 50
+	knobs probability 1
+	within 300 load weft_kmod addr="$IP_A" && rmmod weft_kmod
+	knobs probability 0
+	echo "$((50 - $(left))) faults below weft_kmod"
+	TIME=100 run weft-faults -n 1 "$IP_A"
+}
+
+in_rts() { rdma -j resource show qp link "$DEV_A" | grep -q '"state":"RTS"'; }
+
+# Whatever fails once there is a connection, no octet is wrong, and nobody waits for ever.
+verify_by_chance() {
+	local rc=0 client
+	rm -f "$TEST_DIR/server.rc"
+	start_b server weft-verify -l -b "$IP_B" -p 7471
+	wait_listen_b 7471
+	weft-verify -p 7471 -m 8 "$IP_B" >"$TEST_DIR/verify.log" 2>&1 </dev/null &
+	client=$!
+	wait_for 10 in_rts || fail "no connection: $(tail -n 1 "$TEST_DIR/verify.log")"
+	knobs probability 1
+	wait_for 100 is_over $client || fail "weft-verify waits for ever"
+	knobs probability 0
+	wait $client || rc=$?
+	finish_b server
+	[ $rc = 0 ] || fail "weft-verify ended with $rc; $(tail -n 1 "$TEST_DIR/verify.log")"
 }

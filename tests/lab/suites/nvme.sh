@@ -6,10 +6,15 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
+	local p
+	# The host's fast registrations, and the target's Sends with Invalidate, against siw's.
+	for p in weft:siw siw:weft; do
+		[[ $PAIRS != *$p* ]] || echo "file-tree-reads-back/$p file_tree ext4 $p"
+	done
 	[[ $PAIRS == *weft:weft* ]] || return 0
 	cat <<-END
-		file-tree-on-ext4-reads-back file_tree ext4
-		file-tree-on-ext3-reads-back file_tree ext3
+		file-tree-on-ext4-reads-back file_tree ext4 weft:weft
+		file-tree-on-ext3-reads-back file_tree ext3 weft:weft
 		connect-and-disconnect-under-io-$(often 50 3)-times under_io $(often 50 3)
 		link-del-under-nvme link_del
 	END
@@ -26,11 +31,13 @@ soon() { within 10 "$@" || fail "$* did not end soon and well ($?)"; }
 
 target() { on_b bash "$WEFT_TOP/tests/lab/nvmet.sh" "$@" || fail "the target: $*"; }
 
+# setup [PAIR]
 setup() {
+	pair=${1:-weft:weft}
 	# The kernel's own target listens in the first namespace: user mode has both ends there.
 	addr=$IP_B
 	[ "$WEFT_LINK" != netns ] || addr=$IP_A
-	pair weft:weft
+	pair "$pair"
 	target up "$addr"
 	load nvme_rdma || fail "no nvme_rdma"
 }
@@ -60,10 +67,14 @@ plug_out() {
 
 unplug() { echo 1 >"$1/delete_controller"; }
 
+# Is this side weft's? siw tells nothing of CRC.
+is_weft() { if [ "$1" = a ]; then [[ $pair = weft:* ]]; else [[ $pair = *:weft ]]; fi; }
+
 # Both sides of each connection have agreed on it: an admin queue and one for I/O at least.
 crc_is_on() {
-	local log=$TEST_DIR/qps
-	rdma -dd -j resource show qp link "$DEV_A" >"$log" || fail "no QPs are shown"
+	local log=$TEST_DIR/qps side=a dev=$DEV_A
+	is_weft a || side=b dev=$DEV_B
+	on $side rdma -dd -j resource show qp link "$dev" >"$log" || fail "no QPs are shown"
 	[ "$(grep -o '"drv_crc":1' "$log" | wc -l)" -ge 2 ] || fail "no two QPs with CRC"
 	! grep -q '"drv_crc":0' "$log" || fail "a QP without CRC"
 }
@@ -73,6 +84,7 @@ no_crc_errors() {
 	for side in a b; do
 		dev=$DEV_A
 		[ $side = a ] || dev=$DEV_B
+		is_weft $side || continue
 		on $side rdma statistic show link "$dev/1" >"$TEST_DIR/statistic-$side"
 		grep -q 'crc_errors 0' "$TEST_DIR/statistic-$side" || fail "CRC errors on $side, or no such counter"
 	done
@@ -101,9 +113,9 @@ write_tree() {
 
 sums() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 cksum); }
 
-# file_tree FILESYSTEM
+# file_tree FILESYSTEM PAIR
 file_tree() {
-	setup
+	setup "$2"
 	mkdir -p /run/tree /run/mnt
 	write_tree /run/tree || fail "no tree"
 	sums /run/tree >"$TEST_DIR/sums"
