@@ -96,6 +96,7 @@ follow() {
 		[ "$size" = "$old" ] || { old=$size since=$SECONDS; }
 		if [ $((SECONDS - since)) -gt "$quiet_limit" ]; then
 			say "$lab: silent for $quiet_limit s, stopped; see $run"
+			[ "$lab" != vm ] || vm_silent
 			break
 		fi
 		# Machine a is through and only its power-off is left.

@@ -57,21 +57,40 @@ vm_probe_kvm() {
 		-append panic=-1 </dev/null; exit $?) >/dev/null 2>&1
 }
 
-# vm_machine ROLE NETDEV
+# vm_machine ROLE NETDEV; its monitor is $socket/monitor-ROLE
 vm_machine() {
 	local accel=(-accel "tcg,thread=multi" -cpu max) mac=02:77:65:66:74:0$1
 	[ "$(vm_accel)" = kvm ] && accel=(-accel kvm -cpu host)
 	# slub_debug: who allocated what has not been freed, for no_memory() in tests/lab/lib.sh.
 	exec setsid qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1024 -nodefaults -display none -no-reboot \
 		-kernel "$(echo "$modules"/boot/vmlinuz-*)" -initrd "$run/initramfs.cpio" \
-		-append "console=ttyS0 quiet panic=-1 log_buf_len=4M slub_debug=U,kmalloc-* WEFT_LINK=vm WEFT_ROLE=$1 WEFT_TOP=$WEFT_TOP" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr sysrq_always_enabled log_buf_len=4M slub_debug=U,kmalloc-* WEFT_LINK=vm WEFT_ROLE=$1 WEFT_TOP=$WEFT_TOP" \
 		-serial "file:$run/console-$1.$boots" \
 		-fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-fsdev "local,id=share,path=$run,security_model=none" \
 		-device virtio-9p-pci,fsdev=share,mount_tag=share \
 		-netdev "$2" -device "virtio-net-pci,netdev=link,mac=$mac" \
+		-monitor "unix:$socket/monitor-$1,server=on,wait=off" \
 		-device virtio-rng-pci </dev/null >"$run/qemu-$1.log" 2>&1
+}
+
+# The machines say nothing any more: what their CPUs do, into $run/registers-ROLE and, with who
+# sleeps, on their consoles.
+vm_silent() {
+	local role
+	for role in a b; do
+		python3 - "$socket/monitor-$role" >"$run/registers-$role.$boots" 2>&1 <<-'END' || true
+			import socket, sys, time
+			s = socket.socket(socket.AF_UNIX)
+			s.settimeout(2)
+			s.connect(sys.argv[1])
+			for line in ["info registers -a"] + ["sendkey alt-sysrq-" + k for k in "9lw"]:
+			    s.send(line.encode() + b"\n")
+			    time.sleep(2)
+			sys.stdout.write(s.recv(1 << 20).decode(errors="replace"))
+		END
+	done
 }
 
 vm_boot() {
