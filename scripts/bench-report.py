@@ -32,6 +32,7 @@ GOALS = [
     ("send_lat_64K", 1500, "weft", "siw", 0.12, "<="),
     ("cpu_s_per_GB", 1500, "weft", "tcp", 0.9, "<="),
     ("connects_per_s", 1500, "weft", "siw", 2, ">="),
+    ("connects_at_once_per_s", 1500, "weft", "siw", 2, ">="),
 ]
 DRIVERS = ["weft", "weft+crc", "siw", "rxe", "tcp"]
 CONNS = ["conns_1", "conns_16", "conns_256", "conns_1024"]

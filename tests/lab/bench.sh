@@ -49,6 +49,7 @@ cells() {
 		99 weft 1500 conns_256 conns 256
 		99 weft 1500 conns_1024 conns 1024
 		99 weft,siw 1500 connects_per_s connects
+		99 weft,siw 1500 connects_at_once_per_s connects_at_once 50
 		3 weft,tcp 1500 idle_KB idle
 		99 weft,tcp 1500 loss_1%_10ms loss 1
 		2 rxe 1500,65536 write_bw_64K bw write 65536
@@ -260,6 +261,17 @@ cpu() {
 
 conns() { figure "$1" "$(rate_of MB/s -c "$2" -s 65536 -q 4 -t $seconds)"; }
 connects() { figure "$1" "$(rate_of connects/s -C -t $seconds)"; }
+
+# cmtime begins so many at once: the time until the last is there, without that of making QPs. Of
+# 200 siw refuses 120.
+connects_at_once() {
+	local ms
+	server cmtime -b $here
+	client cmtime -s $here -c "$2" &&
+		ms=$(awk '$1 == "connect" {print $3}' "$TEST_DIR/client.log")
+	end_server 10
+	figure "$1" "$(awk -v n="$2" -v ms="${ms:-0}" 'BEGIN {if (ms > 0) print 1000 * n / ms}')"
+}
 
 # Memory in use. After drop_caches what is left of the reclaimable slabs is in use, too.
 in_use_now() {
