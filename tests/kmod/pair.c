@@ -198,6 +198,9 @@ static int server_request(struct pair *p, struct rdma_cm_id *id)
 	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
 	int rv;
 
+	/* Where memory is short an initiator may try twice; what is refused here, the core destroys. */
+	if (p->s.id)
+		return -EBUSY;
 	p->s.id = id;
 	id->context = p;
 	rv = end_create(&p->s, p->use_srq, p->global_rkey);
@@ -301,14 +304,15 @@ int pair_connect(struct pair *p, bool use_srq, bool global_rkey)
 
 void pair_close(struct pair *p)
 {
+	/* First, so that no request comes that nobody would destroy. */
+	if (p->listener)
+		rdma_destroy_id(p->listener);
 	if (p->c.id)
 		rdma_disconnect(p->c.id);
 	if (p->s.id)
 		rdma_disconnect(p->s.id);
 	end_destroy(&p->c);
 	end_destroy(&p->s);
-	if (p->listener)
-		rdma_destroy_id(p->listener);
 }
 
 static int __init weft_kmod_init(void)

@@ -99,6 +99,7 @@ chance() {
 }
 
 in_rts() { rdma -j resource show qp link "$DEV_A" | grep -q '"state":"RTS"'; }
+runs_or_is_over() { is_over "$1" || in_rts; }
 
 # Whatever fails once there is a connection, no octet is wrong, and nobody waits for ever.
 verify_by_chance() {
@@ -106,9 +107,9 @@ verify_by_chance() {
 	rm -f "$TEST_DIR/server.rc"
 	start_b server weft-verify -l -b "$IP_B" -p 7471
 	wait_listen_b 7471
-	weft-verify -p 7471 -m 8 "$IP_B" >"$TEST_DIR/verify.log" 2>&1 </dev/null &
+	weft-verify -p 7471 -m 32 "$IP_B" >"$TEST_DIR/verify.log" 2>&1 </dev/null &
 	client=$!
-	wait_for 10 in_rts || fail "no connection: $(tail -n 1 "$TEST_DIR/verify.log")"
+	wait_for 60 runs_or_is_over $client || fail "no connection: $(tail -n 1 "$TEST_DIR/verify.log")"
 	knobs probability 1
 	wait_for 100 is_over $client || fail "weft-verify waits for ever"
 	knobs probability 0
