@@ -45,7 +45,7 @@ group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 scripts/lab/run.sh 7.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-smp perftest; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
-	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=2000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
+	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		scripts/lab/run.sh 6.12-debug churn faults
 }
 # A storage user's fifty connections under load, on two machines, and siw on one of them.

@@ -8,7 +8,7 @@
 #                 one user-mode Linux, machine b being a network namespace
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
-#              VERIFY_MB, CHURN, FAULTS for the suites of those names: see there
+#              VERIFY_MB, CHURN, FAULTS, CHANCES for the suites of those names: see there
 #              TEST_TIMEOUT  seconds that one test may take (180)
 #              QUIET_LIMIT   seconds without output after which a run is dead (240)
 #              TESTS    for suites: an extended regular expression for names of tests

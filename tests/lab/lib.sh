@@ -347,6 +347,7 @@ unread() {
 # Fails if something cannot be taken away, which is how leaked references show.
 clean_here() {
 	local dev driver bad=0
+	stop_faults
 	kill_users
 	[ ! -d /sys/module/weft_krefl ] || within 20 rmmod weft_krefl || stuck "weft_krefl cannot be unloaded"
 	for dev in /sys/class/infiniband/*; do
@@ -361,6 +362,14 @@ clean_here() {
 		within 20 rmmod $driver || { stuck "$driver cannot be unloaded"; bad=1; }
 	done
 	return $bad
+}
+
+# What suite faults may have left on: its test may have ended anywhere.
+stop_faults() {
+	local knob
+	for knob in /sys/kernel/debug/fail{slab,_page_alloc}/probability; do
+		[ ! -e "$knob" ] || echo 0 >"$knob"
+	done
 }
 
 # stuck REASON: and the kernel's log gets the stacks of all that sleep in it.

@@ -387,6 +387,7 @@ static const char *answers_with_tos(struct rdma_event_channel *events, const str
 {
 	int fd = dial_hearing(to, len, 0, 1000);
 	struct rdma_cm_event *ev;
+	struct rdma_cm_id *id;
 	uint8_t reply[FRAME];
 	const char *why = NULL;
 
@@ -396,10 +397,14 @@ static const char *answers_with_tos(struct rdma_event_channel *events, const str
 	if (fd < 0)
 		return "the handshake has another";
 	request(fd);
-	if (rdma_get_cm_event(events, &ev) || ev->event != RDMA_CM_EVENT_CONNECT_REQUEST ||
-	    rdma_reject(ev->id, NULL, 0))
-		fail("rejecting: %s", strerror(errno));
+	if (!readable(events->fd, PATIENCE_MS) || rdma_get_cm_event(events, &ev) ||
+	    ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
+		fail("no request is told");
+	id = ev->id;
 	rdma_ack_cm_event(ev);
+	if (rdma_reject(id, NULL, 0))
+		fail("rejecting: %s", strerror(errno));
+	rdma_destroy_id(id);
 	if (!readable(fd, PATIENCE_MS) || !get(fd, reply, sizeof(reply)))
 		why = "the Reply has another";
 	close(fd);
@@ -418,7 +423,7 @@ static void listeners_type_of_service(const char *name, const char *at)
 		fail("%s: no such address", at);
 	if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP) ||
 	    rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos)) ||
-	    rdma_bind_addr(id, ai->ai_addr) || rdma_listen(id, 1))
+	    rdma_bind_addr(id, ai->ai_addr) || rdma_listen(id, 8))
 		fail("listening: %s", strerror(errno));
 	verdict(name, answers_with_tos(events, ai->ai_addr, ai->ai_addrlen));
 	rdma_destroy_id(id);

@@ -19,16 +19,19 @@ tests() {
 
 knob() { echo "$3" >"/sys/kernel/debug/$1/$2" || fail "no $1/$2"; }
 
+# knobs NAME VALUE: for allocations of both kinds.
+knobs() {
+	local what
+	for what in failslab fail_page_alloc; do knob $what "$1" "$2"; done
+}
+
 # Faults that may sleep, too; nothing is said of each, since the log is what the test reads.
 # allow_faults TASK_FILTER TIMES
 allow_faults() {
-	local what
-	for what in failslab fail_page_alloc; do
-		knob $what verbose 0
-		knob $what ignore-gfp-wait N
-		knob $what task-filter "$1"
-		knob $what times "$2"
-	done
+	knobs verbose 0
+	knobs ignore-gfp-wait N
+	knobs task-filter "$1"
+	knobs times "$2"
 	knob fail_page_alloc min-order 0
 	# Pages of programs are not weft's.
 	knob fail_page_alloc ignore-gfp-highmem Y
@@ -36,6 +39,7 @@ allow_faults() {
 
 program() {
 	pair weft:weft
+	anywhere
 	allow_faults Y -1
 	TIME=1400 run weft-faults -n "$1" "$IP_A"
 	cat "$TEST_DIR/weft-faults.log"
@@ -53,10 +57,11 @@ text_of() {
 		awk -v s="$1" 'at {if ($1 != at) {print at, $1; exit}} $2 == s {at = $1}'
 }
 
-# knobs NAME VALUE: for allocations of both kinds.
-knobs() {
-	local what
-	for what in failslab fail_page_alloc; do knob $what "$1" "$2"; done
+anywhere() {
+	knobs require-start 0
+	knobs require-end 0xffffffffffffffff
+	knobs reject-start 0
+	knobs reject-end 0
 }
 
 # Only below a function of weft's; and not the event of a completion, which uverbs drops without
@@ -76,24 +81,32 @@ left() { cat /sys/kernel/debug/failslab/times; }
 
 # chance TIMES: so many of failslab, and as many of fail_page_alloc at most.
 chance() {
-	local was batch=0
+	local was batch=0 rc=0
 	pair weft:weft
 	below_weft
 	allow_faults N "$1"
 	while [ "$(left)" != 0 ]; do
 		was=$(left)
-		[ $((batch++ % 5)) != 0 ] || verify_by_chance
-		knobs probability 1
-		TIME=1400 run weft-faults -l 20 "$IP_A"
-		knobs probability 0
-		tail -n 1 "$TEST_DIR/weft-faults.log"
+		if [ $((batch++ % 5)) = 0 ]; then
+			verify_by_chance
+		else
+			knobs probability 1
+			TIME=1400 run weft-faults -l 20 "$IP_A"
+			knobs probability 0
+			tail -n 1 "$TEST_DIR/weft-faults.log"
+		fi
 		[ "$(left)" -lt "$was" ] || fail "nothing fails any more"
 	done
 	# What a kernel's consumer makes of it is its own matter.
 	knobs times 50
 	knobs probability 1
-	within 300 load weft_kmod addr="$IP_A" && rmmod weft_kmod
+	klog_mark kmod
+	within 100 load weft_kmod addr="$IP_A" || rc=$?
 	knobs probability 0
+	[ $rc != 0 ] || rmmod weft_kmod
+	[ $rc != 124 ] || fail "weft_kmod does not end"
+	[ "$(left)" -lt 50 ] || fail "nothing fails below weft_kmod"
+	klog_since kmod | grep -q 'weft_kmod: ok' || fail "nothing of weft_kmod works"
 	echo "$((50 - $(left))) faults below weft_kmod"
 	TIME=100 run weft-faults -n 1 "$IP_A"
 }
@@ -107,7 +120,7 @@ verify_by_chance() {
 	rm -f "$TEST_DIR/server.rc"
 	start_b server weft-verify -l -b "$IP_B" -p 7471
 	wait_listen_b 7471
-	weft-verify -p 7471 -m 32 "$IP_B" >"$TEST_DIR/verify.log" 2>&1 </dev/null &
+	weft-verify -p 7471 -m 64 "$IP_B" >"$TEST_DIR/verify.log" 2>&1 </dev/null &
 	client=$!
 	wait_for 60 runs_or_is_over $client || fail "no connection: $(tail -n 1 "$TEST_DIR/verify.log")"
 	knobs probability 1

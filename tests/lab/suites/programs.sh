@@ -83,9 +83,9 @@ innocent() {
 hostile() {
 	local pid rc=0 rounds=0
 	pair "$3"
-	# weft-verify answers a Request once its 20 MB are written: beside these programs, on a busy
+	# weft-verify answers a Request once its 40 MB are written: beside these programs, on a busy
 	# host, that took up to ten seconds, which is what a Reply has.
-	option "$DEV_A" startup_timeout_ms 60000
+	option "$DEV_A" startup_timeout_ms 60000 || fail "no long time-out"
 	at b option "$DEV_B" startup_timeout_ms 60000 || fail "no long time-out"
 	start_b partner weft-hostile -l -b "$IP_B"
 	wait_listen_b 7177
