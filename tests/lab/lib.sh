@@ -187,6 +187,10 @@ port_is_active() {
 	[ "$state" = '4: ACTIVE' ]
 }
 
+# How many QPs of machine a's device are connected.
+in_rts() { rdma -j resource show qp link "$DEV_A" | grep -o '"state":"RTS"' | grep -c "" || true; }
+has_in_rts() { [ "$(in_rts)" = "$1" ]; }
+
 wait_active() {
 	at "$1" wait_for 5 port_is_active "$2" || fail "$2 on $1 does not become active"
 }

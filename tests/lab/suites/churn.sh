@@ -218,9 +218,6 @@ netns_ends() {
 	true
 }
 
-in_rts() { rdma -j resource show qp link "$DEV_A" | grep -o '"state":"RTS"' | grep -c "" || true; }
-has_in_rts() { [ "$(in_rts)" = "$1" ]; }
-
 # Nothing comes any more, and nobody says why: with data under way, and on an idle connection.
 vanished() {
 	local idle busy

@@ -111,8 +111,7 @@ chance() {
 	TIME=100 run weft-faults -n 1 "$IP_A"
 }
 
-in_rts() { rdma -j resource show qp link "$DEV_A" | grep -q '"state":"RTS"'; }
-runs_or_is_over() { is_over "$1" || in_rts; }
+runs_or_is_over() { is_over "$1" || ! has_in_rts 0; }
 
 # Whatever fails once there is a connection, no octet is wrong, and nobody waits for ever.
 verify_by_chance() {

@@ -9,7 +9,7 @@ tests() {
 	local p
 	# The host's fast registrations, and the target's Sends with Invalidate, against siw's.
 	for p in weft:siw siw:weft; do
-		[[ $PAIRS != *$p* ]] || echo "file-tree-reads-back/$p file_tree ext4 $p"
+		[[ $PAIRS != *$p* ]] || echo "file-tree-reads-back-${p/:/-} file_tree ext4 $p"
 	done
 	[[ $PAIRS == *weft:weft* ]] || return 0
 	cat <<-END
