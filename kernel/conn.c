@@ -26,6 +26,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
+#include "compat/net.h"
 #include "trace.h"
 
 /* Runs of the send side before a process leaves the rest to the tasklet. */
@@ -141,6 +142,32 @@ static void leave_to_owner(struct weft_conn *conn)
 		weft_conn_post(conn, WEFT_CEV_WAKE);
 }
 
+/*
+ * What came while the socket had an owner is TCP's backlog, which counts as memory in use
+ * until all of it is worked off. What is read meanwhile opens no window: the peer may have been
+ * told that there is none, nobody reads again, and it would wait for its own probe.
+ * Without the lock a guess, and right if nobody has it.
+ */
+static bool window_is_stale(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 told = tcp_receive_window(tp), room;
+
+	if (2 * told > READ_ONCE(tp->window_clamp) ||
+	    !((1 << READ_ONCE(sk->sk_state)) &
+	      (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
+		return false;
+	/* As TCP would say it, "significantly" more. */
+	room = min_t(u32, max(tcp_space(sk), 0), READ_ONCE(tp->rcv_ssthresh));
+	return room >= 2 * told && room > inet_csk(sk)->icsk_ack.rcv_mss;
+}
+
+static void open_window(struct weft_conn *conn)
+{
+	if (window_is_stale(conn->sk))
+		weft_sk_send_ack(conn->sk);
+}
+
 /* The send side, in softirq. */
 static void run_bh(struct tasklet_struct *t)
 {
@@ -153,6 +180,8 @@ static void run_bh(struct tasklet_struct *t)
 	for (i = 0; i < ROUNDS_BH && !owned; i++)
 		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
 			weft_conn_tx(conn);
+	if (!owned)
+		open_window(conn);
 	more = test_bit(WEFT_CF_PENDING, &conn->flags);
 	if (more && owned)
 		leave_to_owner(conn);
@@ -205,7 +234,7 @@ void weft_conn_unlock(struct weft_conn *conn)
 		 */
 		if (atomic_dec_return(&conn->holders))
 			return;
-		if (!test_bit(WEFT_CF_PENDING, &conn->flags))
+		if (!test_bit(WEFT_CF_PENDING, &conn->flags) && !window_is_stale(conn->sk))
 			return;
 		if (++rounds == ROUNDS_PROCESS) {
 			schedule_bh(conn);
@@ -213,6 +242,7 @@ void weft_conn_unlock(struct weft_conn *conn)
 		}
 		cond_resched();
 		weft_conn_lock(conn);
+		open_window(conn);
 	}
 }
 

@@ -3,7 +3,7 @@
 #ifndef WEFT_COMPAT_NET_H
 #define WEFT_COMPAT_NET_H
 
-#include <net/sock.h>
+#include <net/tcp.h>
 
 #include "compat/have.h"
 
@@ -12,6 +12,16 @@ static inline void weft_sk_no_task_frag(struct sock *sk)
 {
 #ifdef WEFT_HAVE_SK_USE_TASK_FRAG
 	sk->sk_use_task_frag = false;
+#endif
+}
+
+/* An acknowledgement of what came, with the window as it is now. Socket lock. */
+static inline void weft_sk_send_ack(struct sock *sk)
+{
+#ifdef WEFT_HAVE_SEND_ACK_FLAGS
+	__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0);
+#else
+	__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt);
 #endif
 }
 

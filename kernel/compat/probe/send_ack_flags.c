@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* 6.15: __tcp_send_ack() is told which flags of the header to set (AccECN). */
+#include <net/tcp.h>
+
+void weft_probe(struct sock *sk)
+{
+	__tcp_send_ack(sk, 0, (u16)0);
+}
