@@ -51,7 +51,8 @@ cells() {
 		99 weft,siw 1500 connects_per_s connects
 		99 weft,siw 1500 connects_at_once_per_s connects_at_once 50
 		3 weft,tcp 1500 idle_KB idle
-		99 weft,tcp 1500 loss_1%_10ms loss 1
+		99 weft,tcp 1500 loss_1%_10ms loss 1 $loss_seconds 1
+		99 weft,tcp 1500 loss_1%_10ms_16conns loss 1 15 16
 		2 rxe 1500,65536 write_bw_64K bw write 65536
 		2 weft+crc 65536 write_bw_64K bw write 65536
 		2 weft,weft+crc,siw,rxe,tcp 9000 write_bw_64K bw write 65536
@@ -67,8 +68,8 @@ cells() {
 		2 tcp 1500 conns_1024 conns 1024
 		2 tcp 1500 connects_per_s connects
 		1 siw 1500 idle_KB idle
-		2 weft,tcp 1500 loss_0.1%_10ms loss 0.1
-		1 siw 1500 loss_1%_10ms loss 1
+		2 weft,tcp 1500 loss_0.1%_10ms loss 0.1 $loss_seconds 1
+		1 siw 1500 loss_1%_10ms loss 1 $loss_seconds 1
 		1 rxe 1500 write_rate_64 rate write 64
 		1 tcp 1500 write_bw_64 bw write 64
 		1 weft,siw,rxe,tcp 1500 write_bw_1K bw write 1024
@@ -260,7 +261,17 @@ cpu() {
 }
 
 conns() { figure "$1" "$(rate_of MB/s -c "$2" -s 65536 -q 4 -t $seconds)"; }
-connects() { figure "$1" "$(rate_of connects/s -C -t $seconds)"; }
+
+# And of a connection's time, what the client's steps have.
+connects() {
+	local step
+	figure "$1" "$(rate_of connects/s -C -t $seconds)"
+	[ "$driver" != tcp ] || return
+	for step in resolve queues connect close; do
+		figure "$1:${step}_us" "$(value_of ${step}_us)"
+	done
+}
+
 
 # cmtime begins so many at once: the time until the last is there, without that of making the
 # client's QPs. It goes on where some fail (of 200, siw refuses 120): then it is no figure.
@@ -343,7 +354,9 @@ idle() {
 }
 
 # Over veth to b, one segment a packet: of the larger ones that TCP would make here netem
-# loses all at once. Both directions lose.
+# loses all at once. Both directions lose. Little is under way, since what the receiver answers
+# for together, a quarter of it, is as exact as the count can be.
+#   loss CELL PERCENT SECONDS CONNECTIONS
 loss() {
 	local where dev_b=${dev}9
 	local there=(nsenter --net=/run/netns/b) peer=$IP_B
@@ -361,7 +374,7 @@ loss() {
 		on $where ip link set eth0 gso_max_segs 1
 		on $where tc qdisc replace dev eth0 root netem delay 5ms loss "$2%" limit 100000
 	done
-	figure "$1" "$(rate_of MB/s -s 65536 -q 64 -t "$loss_seconds")"
+	figure "$1" "$(rate_of MB/s -c "$4" -s 65536 -q 16 -t "$3")"
 	for where in a b; do on $where tc qdisc del dev eth0 root; done
 	[ "$driver" = tcp ] || {
 		rdma link del "${dev}8"
@@ -371,12 +384,25 @@ loss() {
 
 # --- the machine ---
 
+# load_ours MODULE: one of tests/kmod that measures while it is loaded.
+load_ours() { insmod "${KO_weft_kmod%/*}/$1.ko"; }
+
+# thousandth MODULE PARAMETER: of what such a module has measured.
+thousandth() { awk '{print $1 / 1000}' "/sys/module/$1/parameters/$2"; }
+
 # crc32c's cost.
 sum_alone() {
-	insmod "${KO_weft_kmod%/*}/weft_ksum.ko"
-	figure crc32c_ns_per_octet "$(awk '{print $1 / 1000}' \
-		/sys/module/weft_ksum/parameters/ps_per_octet)"
+	load_ours weft_ksum
+	figure crc32c_ns_per_octet "$(thousandth weft_ksum ps_per_octet)"
 	rmmod weft_ksum
+}
+
+# What TCP itself costs a message of 8 octets; both CPUs spin, as with ib_write_lat.
+tcp_alone() {
+	load_ours weft_kping
+	figure tcp_oneway_us "$(thousandth weft_kping oneway_ns)"
+	figure tcp_answered_us "$(thousandth weft_kping answered_ns)"
+	rmmod weft_kping
 }
 
 # Beside a CPU that spins, as perftest's other end does: one that the host has to wake for each
@@ -390,6 +416,8 @@ of_the_lab() {
 	[ "$plan" = quick ] || sum_alone
 	kill $spinner
 	wait $spinner 2>/dev/null
+	ip link set lo mtu 1500
+	tcp_alone
 }
 
 # --- the turns ---

@@ -182,13 +182,11 @@ static void accept_link(struct link *l)
 	conn_accept(&l->c, &t, sizeof(t));
 }
 
-static void connect_link(struct link *l, enum job job, const char *host, const char *port)
+static void call_link(struct link *l, enum job job)
 {
 	struct run run = r.run;
 	struct request q;
 
-	conn_resolve(&l->c, host, port);
-	make_queues(l);
 	run.job = job;
 	q = (struct request){ .hello = hello_of(&run), .target = own_target() };
 	conn_connect(&l->c, &q, sizeof(q));
@@ -199,6 +197,12 @@ static void queues_alone(struct link *l, const char *host, const char *port)
 {
 	conn_resolve(&l->c, host, port);
 	make_queues(l);
+}
+
+static void connect_link(struct link *l, enum job job, const char *host, const char *port)
+{
+	queues_alone(l, host, port);
+	call_link(l, job);
 }
 
 static void make_links(void)
@@ -561,13 +565,41 @@ static void ping_server(void)
 
 /* ---- connections ---- */
 
+/* Where the client's time goes: until the address and route are known, and so on. */
+static struct {
+	int64_t resolve, queues, connect, close;
+} steps;
+
+static void step_done(int64_t *step, int64_t *since)
+{
+	int64_t now = now_ns();
+
+	*step += now - *since;
+	*since = now;
+}
+
 static void connect_once(enum job job, const char *host, const char *port)
 {
 	struct link l = { 0 };
+	int64_t since = now_ns();
 
 	conn_share(&l.c, r.lead);
-	connect_link(&l, job, host, port);
+	conn_resolve(&l.c, host, port);
+	step_done(&steps.resolve, &since);
+	make_queues(&l);
+	step_done(&steps.queues, &since);
+	call_link(&l, job);
+	step_done(&steps.connect, &since);
 	conn_close(&l.c);
+	step_done(&steps.close, &since);
+}
+
+/* Those of the warm-up, too. */
+static void print_steps(uint64_t n)
+{
+	printf("resolve_us=%.1f queues_us=%.1f connect_us=%.1f close_us=%.1f\n",
+	       steps.resolve / 1e3 / n, steps.queues / 1e3 / n, steps.connect / 1e3 / n,
+	       steps.close / 1e3 / n);
 }
 
 static void connect_client(const char *host, const char *port)
@@ -579,6 +611,7 @@ static void connect_client(const char *host, const char *port)
 		connect_once(JOB_CONNECTS, host, port);
 	} while (!meter_look(&r.meter, ++n));
 	print_connects(&r.meter.count);
+	print_steps(n);
 	connect_once(JOB_BYE, host, port);
 }
 
