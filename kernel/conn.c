@@ -6,10 +6,11 @@
  * batch and the attached QP's core. Process context takes it with
  * weft_conn_lock(); softirq has it in TCP's callbacks, and the tasklet takes
  * it with bh_lock_sock() unless a process owns the socket. Work for the send
- * side that arises elsewhere sets WEFT_CF_PENDING; whoever has the lock next,
- * or lets it go, runs it. Set-up and tear-down are serial under conn->mutex:
- * the worker has it, or a call of iw_cm. Order: qp->state_lock, conn->mutex,
- * socket, sk_callback_lock, conn->lock.
+ * side that arises elsewhere sets WEFT_CF_PENDING, a window to be opened
+ * WEFT_CF_WINDOW; whoever has the lock next, or lets it go, sees to it. Set-up
+ * and tear-down are serial under conn->mutex: the worker has it, or a call of
+ * iw_cm. Order: qp->state_lock, conn->mutex, socket, sk_callback_lock,
+ * conn->lock.
  *
  * Life. A connection is linked to its device from birth to death, so that
  * weft_conn_kill_all() finds all, and its worker, one work item, is the only
@@ -129,9 +130,9 @@ void weft_conn_pend(struct weft_conn *conn)
 }
 
 /*
- * PENDING is set and the socket has an owner. The last who came by weft_conn_lock()
- * looks at the bit after it let go: the bit was set before it is counted out of
- * holders, so it sees it. Others own sockets too (sock_diag for `ss -i`) and
+ * There is work and the socket has an owner. The last who came by weft_conn_lock()
+ * looks at the bits after it let go: they were set before it is counted out of
+ * holders, so it sees them. Others own sockets too (sock_diag for `ss -i`) and
  * know of no bit: then it is the worker's.
  */
 static void leave_to_owner(struct weft_conn *conn)
@@ -143,32 +144,40 @@ static void leave_to_owner(struct weft_conn *conn)
 }
 
 /*
- * What came while the socket had an owner is TCP's backlog, which counts as memory in use
- * until all of it is worked off. What is read meanwhile opens no window: the peer may have been
- * told that there is none, nobody reads again, and it would wait for its own probe.
- * Without the lock a guess, and right if nobody has it.
+ * TCP has told the peer of less than half of the window that there is room for, or will have,
+ * once its backlog is worked off. It tells what there is, "significantly" more, as we read; but
+ * of what came while the socket had an owner it takes all for memory in use, until the last of
+ * it is worked off, and by then everything has been read. Nor does it tell when there was no
+ * memory. The peer would wait for its own probe.
  */
 static bool window_is_stale(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 told = tcp_receive_window(tp), room;
+	u32 told = tcp_receive_window(tp);
+	int room;
 
-	if (2 * told > READ_ONCE(tp->window_clamp) ||
-	    !((1 << READ_ONCE(sk->sk_state)) &
-	      (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
+	if (2 * told > tp->window_clamp ||
+	    !((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
 		return false;
-	/* As TCP would say it, "significantly" more. */
-	room = min_t(u32, max(tcp_space(sk), 0), READ_ONCE(tp->rcv_ssthresh));
-	return room >= 2 * told && room > inet_csk(sk)->icsk_ack.rcv_mss;
+	room = tcp_win_from_space(sk, READ_ONCE(sk->sk_rcvbuf) - atomic_read(&sk->sk_rmem_alloc));
+	return room > tcp_full_space(sk) / 16 && room > inet_csk(sk)->icsk_ack.rcv_mss &&
+	       min_t(u32, room, tp->rcv_ssthresh) >= 2 * told;
 }
 
+/* In softirq, where what the peer then sends is read at once, and no backlog. */
 static void open_window(struct weft_conn *conn)
 {
-	if (window_is_stale(conn->sk))
+	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && window_is_stale(conn->sk))
 		weft_sk_send_ack(conn->sk);
 }
 
-/* The send side, in softirq. */
+/* What whoever lets the lock go has to look at. */
+static bool has_work(const struct weft_conn *conn)
+{
+	return READ_ONCE(conn->flags) & (BIT(WEFT_CF_PENDING) | BIT(WEFT_CF_WINDOW));
+}
+
+/* The send side, in softirq, and the window. */
 static void run_bh(struct tasklet_struct *t)
 {
 	struct weft_conn *conn = from_tasklet(conn, t, bh);
@@ -182,7 +191,7 @@ static void run_bh(struct tasklet_struct *t)
 			weft_conn_tx(conn);
 	if (!owned)
 		open_window(conn);
-	more = test_bit(WEFT_CF_PENDING, &conn->flags);
+	more = has_work(conn);
 	if (more && owned)
 		leave_to_owner(conn);
 	bh_unlock_sock(conn->sk);
@@ -190,7 +199,7 @@ static void run_bh(struct tasklet_struct *t)
 		schedule_bh(conn);
 }
 
-/* PENDING was set in a callback of TCP's: who runs the send side? */
+/* There is work since a callback of TCP's: who does it? */
 static void pass_on(struct weft_conn *conn)
 {
 	if (sock_owned_by_user(conn->sk))
@@ -209,7 +218,7 @@ static void answer(struct weft_conn *conn)
 	if (!sock_owned_by_user(conn->sk) &&
 	    test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
 		weft_conn_tx(conn);
-	if (test_bit(WEFT_CF_PENDING, &conn->flags))
+	if (has_work(conn))
 		pass_on(conn);
 }
 
@@ -217,6 +226,14 @@ void weft_conn_lock(struct weft_conn *conn)
 {
 	atomic_inc(&conn->holders);
 	lock_sock(conn->sk);
+}
+
+/* The tasklet then runs here at once, and not in ksoftirqd. */
+static void run_bh_here(struct weft_conn *conn)
+{
+	local_bh_disable();
+	schedule_bh(conn);
+	local_bh_enable();
 }
 
 /* Data that comes while we own the socket is received in release_sock(). */
@@ -234,7 +251,9 @@ void weft_conn_unlock(struct weft_conn *conn)
 		 */
 		if (atomic_dec_return(&conn->holders))
 			return;
-		if (!test_bit(WEFT_CF_PENDING, &conn->flags) && !window_is_stale(conn->sk))
+		if (test_bit(WEFT_CF_WINDOW, &conn->flags))
+			run_bh_here(conn);
+		if (!test_bit(WEFT_CF_PENDING, &conn->flags))
 			return;
 		if (++rounds == ROUNDS_PROCESS) {
 			schedule_bh(conn);
@@ -242,7 +261,6 @@ void weft_conn_unlock(struct weft_conn *conn)
 		}
 		cond_resched();
 		weft_conn_lock(conn);
-		open_window(conn);
 	}
 }
 
@@ -332,6 +350,8 @@ void weft_conn_receive(struct weft_conn *conn)
 	/* Urgent data would stop the reading for ever; iWARP has no use for it. */
 	if (unlikely(tcp_sk(conn->sk)->urg_data))
 		unreadable(conn);
+	if (window_is_stale(conn->sk))
+		set_bit(WEFT_CF_WINDOW, &conn->flags);
 	fpdus = conn->st.rx_fpdus - fpdus;
 	if (fpdus)
 		weft_count(conn, WEFT_CNT_RX_FPDUS, fpdus);

@@ -56,6 +56,7 @@ enum {
 /* Bits of weft_conn.flags. */
 enum {
 	WEFT_CF_PENDING,		/* the send side has work */
+	WEFT_CF_WINDOW,			/* the peer may know of a smaller window than there is */
 	WEFT_CF_LINGER_OVER,		/* linger's time is up */
 };
 

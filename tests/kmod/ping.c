@@ -18,6 +18,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/sort.h>
+#include <linux/version.h>
 #include <net/tcp.h>
 
 #define ROUNDS		20000
@@ -44,6 +45,7 @@ struct end {
 };
 
 static struct end ends[2];
+static bool echoing;
 static DECLARE_COMPLETION(measured);
 static u8 message[MAX_OCTETS];
 
@@ -88,6 +90,9 @@ static void hook(struct end *e)
 
 	tcp_sock_set_nodelay(sk);
 	sk->sk_allocation = GFP_ATOMIC;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+	sk->sk_use_task_frag = false;
+#endif
 	write_lock_bh(&sk->sk_callback_lock);
 	e->saved = sk->sk_data_ready;
 	sk->sk_user_data = e;
@@ -184,12 +189,17 @@ static int await(struct end *e, u32 n)
 	return 0;
 }
 
-/* The other thread: until it is stopped. */
+/* The other thread: spins from the start, as perftest's server does, until it is stopped. */
 static int echo(void *arg)
 {
 	struct end *e = arg;
 	u32 n;
 
+	/* Pairs with both(). */
+	while (!smp_load_acquire(&echoing) && !kthread_should_stop()) {
+		cpu_relax();
+		cond_resched();
+	}
 	for (n = 1; !await(e, n) && !say(e); n++)
 		;
 	while (!kthread_should_stop())
@@ -225,31 +235,36 @@ static int rounds(u32 *ns, u32 *median)
 	return 0;
 }
 
+static int both(u32 *ns)
+{
+	int err;
+
+	ends[1].answers = true;
+	err = rounds(ns, &answered_ns);
+	if (err)
+		return err;
+	ends[1].answers = false;
+	ends[1].got = 0;
+	/* All of that; pairs with echo(). */
+	smp_store_release(&echoing, true);
+	err = rounds(ns, &oneway_ns);
+	oneway_ns /= 2;
+	return err;
+}
+
 /* In a thread of its own, on CPU 0: whoever loads the module may be anywhere. */
 static int measure(void *arg)
 {
+	struct task_struct *other = kthread_create(echo, &ends[1], "weft_kping1");
 	u32 *ns = kvcalloc(ROUNDS, sizeof(*ns), GFP_KERNEL);
-	struct task_struct *other;
-	int err = -ENOMEM;
+	int err = PTR_ERR_OR_ZERO(other);
 
-	if (!ns)
-		goto out;
-	ends[1].answers = true;
-	err = rounds(ns, &answered_ns);
-	ends[1].answers = false;
-	if (err)
-		goto out;
-	ends[1].got = 0;
-	other = kthread_create(echo, &ends[1], "weft_kping1");
-	err = PTR_ERR_OR_ZERO(other);
-	if (err)
-		goto out;
-	kthread_bind(other, cpumask_last(cpu_online_mask));
-	wake_up_process(other);
-	err = rounds(ns, &oneway_ns);
-	oneway_ns /= 2;
-	kthread_stop(other);
-out:
+	if (!err) {
+		kthread_bind(other, cpumask_last(cpu_online_mask));
+		wake_up_process(other);
+		err = ns ? both(ns) : -ENOMEM;
+		kthread_stop(other);
+	}
 	kvfree(ns);
 	complete(&measured);
 	while (!kthread_should_stop())
