@@ -90,8 +90,8 @@ def table(f):
             print(f"| {cell} | {mtu} | " + " | ".join(f.show(by.get(d)) for d in DRIVERS) + " |")
     print()
     for cell, what in (("syscall_us", "µs for a system call"),
-                       ("tcp_oneway_us", "µs for 8 octets by TCP alone, from kernel to kernel"),
-                       ("tcp_answered_us", "µs for them and an answer sent from TCP's callback"),
+                       ("floor_write_us", "µs for 8 octets one way, by a system call and TCP alone"),
+                       ("floor_read_us", "µs for them and an answer sent from TCP's callback"),
                        ("crc32c_ns_per_octet", "ns an octet for crc32c alone")):
         if f.all(cell, 0, "lab"):
             print(f"* {f.show(f.all(cell, 0, 'lab'))} {what}")
@@ -149,19 +149,14 @@ def ratios(f):
 
 def floors(f):
     """
-    What TCP alone takes of a latency: no driver over TCP goes below. Of a Read the system
-    call, too, since the answer comes while it lasts; of a Write only the way into it counts,
-    and that has not been measured. And a connection, were connecting to cost nothing.
+    What no driver over TCP that is called for each message goes below. And a connection,
+    were connecting to cost nothing.
     """
-    call, oneway, answered = (f.median(c, 0, "lab") for c in
-                              ("syscall_us", "tcp_oneway_us", "tcp_answered_us"))
-    if oneway:
-        for against in ("siw", "tcp"):
-            yield row(f"write_lat_8: TCP alone, {oneway:.1f} µs", 1500, against, "", None,
-                      over(oneway, f.median("write_lat_8", driver=against)))
-    if call and answered:
-        yield row(f"read_lat_8: a system call and TCP alone, {call + answered:.1f} µs", 1500,
-                  "siw", "", None, over(call + answered, f.median("read_lat_8", driver="siw")))
+    for cell, against in (("write_lat_8", "siw"), ("write_lat_8", "tcp"), ("read_lat_8", "siw")):
+        floor = f.median(f"floor_{cell.split('_')[0]}_us", 0, "lab")
+        if floor:
+            yield row(f"{cell}: a system call and TCP alone, {floor:.1f} µs", 1500, against, "",
+                      None, over(floor, f.median(cell, driver=against)))
     rest = [f.median(f"connects_per_s:{s}_us") for s in STEPS if s != "connect"]
     if None not in rest:
         yield row(f"connects_per_s: were connecting to cost nothing, {sum(rest):.0f} µs", 1500,

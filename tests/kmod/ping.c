@@ -1,68 +1,61 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What does TCP itself cost a message, both ends in the kernel, on lo? Nobody
- * makes a system call or is woken: it is what an RNIC over TCP cannot be without.
- * Loading the module measures it; the answers are parameters, medians in ns:
+ * What does TCP itself cost a message? Two sockets of the kernel's on lo, and the
+ * least that a program needs to send on one and see what came on the other: a
+ * device whose ioctl sends, and a page with the octets that have come, to spin on.
+ * No RNIC over TCP that is called for each message can do with less. It is
+ * measured by "weft-rate -K".
  *
- *   insmod weft_kping.ko [octets=8]
- *   cat /sys/module/weft_kping/parameters/oneway_ns       half a round trip: each of two
- *       threads, on a CPU of its own, sends once its callback has seen the other's message
- *   cat /sys/module/weft_kping/parameters/answered_ns     a round trip: the answer is sent
- *       from the callback, as a Read Response is
+ * A message can be answered from the callback that it arrives in, as a Read
+ * Response is.
  */
-#include <linux/completion.h>
-#include <linux/delay.h>
 #include <linux/in.h>
-#include <linux/kthread.h>
-#include <linux/ktime.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/slab.h>
-#include <linux/sort.h>
 #include <linux/version.h>
 #include <net/tcp.h>
 
-#define ROUNDS		20000
-#define WARM_UP		1000
-#define MAX_OCTETS	1024
-#define SPINS		1024		/* between two looks at what else there is to do */
-#define PATIENCE_NS	(5 * NSEC_PER_SEC)
-
-static unsigned int octets = 8;
-module_param(octets, uint, 0444);
-MODULE_PARM_DESC(octets, "of a message");
-
-static unsigned int oneway_ns, answered_ns;
-module_param(oneway_ns, uint, 0444);
-MODULE_PARM_DESC(oneway_ns, "half a round trip, two threads");
-module_param(answered_ns, uint, 0444);
-MODULE_PARM_DESC(answered_ns, "a round trip, answered from the callback");
+#include "kping.h"
 
 struct end {
 	struct socket *sock;
+	u32 *got;		/* octets */
 	bool answers;		/* from its callback */
-	u32 got;		/* octets */
 	void (*saved)(struct sock *sk);
 };
 
 static struct end ends[2];
-static bool echoing;
-static DECLARE_COMPLETION(measured);
-static u8 message[MAX_OCTETS];
+static struct kping_page *page;
 
-/* ---- the ends ---- */
+/* ---- messages ---- */
+
+static int send_locked(struct sock *sk)
+{
+	u8 message[KPING_OCTETS] = {};
+	struct kvec iov = { .iov_base = message, .iov_len = sizeof(message) };
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, sizeof(message));
+	return tcp_sendmsg_locked(sk, &msg, sizeof(message));
+}
+
+static int say(struct end *e)
+{
+	struct sock *sk = e->sock->sk;
+	int n;
+
+	lock_sock(sk);
+	n = send_locked(sk);
+	release_sock(sk);
+	if (n < 0)
+		return n;
+	return n == KPING_OCTETS ? 0 : -EAGAIN;
+}
 
 static int take(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
 {
 	return len;
-}
-
-static int send_locked(struct sock *sk)
-{
-	struct kvec iov = { .iov_base = message, .iov_len = octets };
-	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL };
-
-	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, &iov, 1, octets);
-	return tcp_sendmsg_locked(sk, &msg, octets);
 }
 
 static void data_ready(struct sock *sk)
@@ -75,19 +68,21 @@ static void data_ready(struct sock *sk)
 	e = sk->sk_user_data;
 	if (e) {
 		n = tcp_read_sock(sk, &desc, take);
-		if (n > 0 && e->answers)
+		if (n > 0 && READ_ONCE(e->answers))
 			send_locked(sk);
-		/* The answer has been sent; pairs with await(). */
 		if (n > 0)
-			smp_store_release(&e->got, e->got + n);
+			WRITE_ONCE(*e->got, *e->got + n);
 	}
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-static void hook(struct end *e)
+/* ---- the ends ---- */
+
+static void hook(struct end *e, u32 *got)
 {
 	struct sock *sk = e->sock->sk;
 
+	e->got = got;
 	tcp_sock_set_nodelay(sk);
 	sk->sk_allocation = GFP_ATOMIC;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
@@ -115,7 +110,6 @@ static void close_end(struct end *e)
 	}
 	sock_no_linger(sk);
 	sock_release(e->sock);
-	memset(e, 0, sizeof(*e));
 }
 
 /* (void *): the type of their address changed. */
@@ -153,153 +147,73 @@ static int open_ends(void)
 	sock_release(listener);
 	if (err)
 		return err;
-	hook(&ends[0]);
-	hook(&ends[1]);
+	hook(&ends[0], &page->end[0].got);
+	hook(&ends[1], &page->end[1].got);
 	return 0;
 }
 
-/* ---- round trips ---- */
+/* ---- the device ---- */
 
-static int say(struct end *e)
+static long ping_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct sock *sk = e->sock->sk;
-	int n;
-
-	lock_sock(sk);
-	n = send_locked(sk);
-	release_sock(sk);
-	return n == (int)octets ? 0 : -EIO;
-}
-
-/* Spins until @e has @n messages. */
-static int await(struct end *e, u32 n)
-{
-	u64 until = ktime_get_ns() + PATIENCE_NS;
-	u32 spins = 0;
-
-	/* Pairs with data_ready(). */
-	while (smp_load_acquire(&e->got) < n * octets) {
-		cpu_relax();
-		if (++spins % SPINS)
-			continue;
-		if (ktime_get_ns() > until || kthread_should_stop())
-			return -ETIMEDOUT;
-		cond_resched();
+	switch (cmd) {
+	case KPING_SAY(0):
+		return say(&ends[0]);
+	case KPING_SAY(1):
+		return say(&ends[1]);
+	case KPING_ANSWER:
+		WRITE_ONCE(ends[1].answers, arg);
+		return 0;
+	default:
+		return -ENOTTY;
 	}
-	return 0;
 }
 
-/* The other thread: spins from the start, as perftest's server does, until it is stopped. */
-static int echo(void *arg)
+static int ping_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct end *e = arg;
-	u32 n;
-
-	/* Pairs with both(). */
-	while (!smp_load_acquire(&echoing) && !kthread_should_stop()) {
-		cpu_relax();
-		cond_resched();
-	}
-	for (n = 1; !await(e, n) && !say(e); n++)
-		;
-	while (!kthread_should_stop())
-		msleep(20);
-	return 0;
+	if (vma->vm_end - vma->vm_start != PAGE_SIZE)
+		return -EINVAL;
+	return vm_insert_page(vma, vma->vm_start, virt_to_page(page));
 }
 
-static int by_value(const void *a, const void *b)
+static const struct file_operations ping_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = ping_ioctl,
+	.mmap = ping_mmap,
+};
+
+static struct miscdevice ping_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = KPING_DEVICE,
+	.fops = &ping_fops,
+};
+
+static void close_all(void)
 {
-	u32 x = *(const u32 *)a, y = *(const u32 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static int rounds(u32 *ns, u32 *median)
-{
-	u32 from = ends[0].got / octets, i;
-	u64 began;
-	int err;
-
-	for (i = 0; i < WARM_UP + ROUNDS; i++) {
-		began = ktime_get_ns();
-		err = say(&ends[0]);
-		if (!err)
-			err = await(&ends[0], from + i + 1);
-		if (err)
-			return err;
-		if (i >= WARM_UP)
-			ns[i - WARM_UP] = ktime_get_ns() - began;
-	}
-	sort(ns, ROUNDS, sizeof(*ns), by_value, NULL);
-	*median = ns[ROUNDS / 2];
-	return 0;
-}
-
-static int both(u32 *ns)
-{
-	int err;
-
-	ends[1].answers = true;
-	err = rounds(ns, &answered_ns);
-	if (err)
-		return err;
-	ends[1].answers = false;
-	ends[1].got = 0;
-	/* All of that; pairs with echo(). */
-	smp_store_release(&echoing, true);
-	err = rounds(ns, &oneway_ns);
-	oneway_ns /= 2;
-	return err;
-}
-
-/* In a thread of its own, on CPU 0: whoever loads the module may be anywhere. */
-static int measure(void *arg)
-{
-	struct task_struct *other = kthread_create(echo, &ends[1], "weft_kping1");
-	u32 *ns = kvcalloc(ROUNDS, sizeof(*ns), GFP_KERNEL);
-	int err = PTR_ERR_OR_ZERO(other);
-
-	if (!err) {
-		kthread_bind(other, cpumask_last(cpu_online_mask));
-		wake_up_process(other);
-		err = ns ? both(ns) : -ENOMEM;
-		kthread_stop(other);
-	}
-	kvfree(ns);
-	complete(&measured);
-	while (!kthread_should_stop())
-		msleep(20);
-	return err;
-}
-
-static int run(void)
-{
-	struct task_struct *t = kthread_create(measure, NULL, "weft_kping0");
-
-	if (IS_ERR(t))
-		return PTR_ERR(t);
-	kthread_bind(t, cpumask_first(cpu_online_mask));
-	wake_up_process(t);
-	wait_for_completion(&measured);
-	return kthread_stop(t);
+	close_end(&ends[0]);
+	close_end(&ends[1]);
+	free_page((unsigned long)page);
 }
 
 static int __init ping_init(void)
 {
 	int err;
 
-	if (!octets || octets > MAX_OCTETS || num_online_cpus() < 2)
-		return -EINVAL;
+	page = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!page)
+		return -ENOMEM;
 	err = open_ends();
 	if (!err)
-		err = run();
-	close_end(&ends[0]);
-	close_end(&ends[1]);
+		err = misc_register(&ping_device);
+	if (err)
+		close_all();
 	return err;
 }
 
 static void __exit ping_exit(void)
 {
+	misc_deregister(&ping_device);
+	close_all();
 }
 
 module_init(ping_init);

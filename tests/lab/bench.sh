@@ -384,24 +384,23 @@ loss() {
 
 # --- the machine ---
 
-# load_ours MODULE: one of tests/kmod that measures while it is loaded.
+# load_ours MODULE: one of tests/kmod.
 load_ours() { insmod "${KO_weft_kmod%/*}/$1.ko"; }
-
-# thousandth MODULE PARAMETER: of what such a module has measured.
-thousandth() { awk '{print $1 / 1000}' "/sys/module/$1/parameters/$2"; }
 
 # crc32c's cost.
 sum_alone() {
 	load_ours weft_ksum
-	figure crc32c_ns_per_octet "$(thousandth weft_ksum ps_per_octet)"
+	figure crc32c_ns_per_octet "$(awk '{print $1 / 1000}' \
+		/sys/module/weft_ksum/parameters/ps_per_octet)"
 	rmmod weft_ksum
 }
 
-# What TCP itself costs a message of 8 octets; both CPUs spin, as with ib_write_lat.
+# What a system call and TCP cost a message of 8 octets, and one that is answered.
 tcp_alone() {
 	load_ours weft_kping
-	figure tcp_oneway_us "$(thousandth weft_kping oneway_ns)"
-	figure tcp_answered_us "$(thousandth weft_kping answered_ns)"
+	weft-rate -K -t $seconds >"$TEST_DIR/client.log" && figure floor_write_us "$(value_of typical_us)"
+	weft-rate -K -o read -t $seconds >"$TEST_DIR/client.log" &&
+		figure floor_read_us "$(value_of typical_us | awk '{print 2 * $1}')"
 	rmmod weft_kping
 }
 

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../kmod/kping.h"
 #include "conn.h"
 #include "rate.h"
 
@@ -230,6 +231,7 @@ static void usage(void)
 		"weft-rate -l [-b ADDR] [-p PORT] [-T]\n"
 		"weft-rate    [-p PORT] [-T] [-c CONNECTIONS] [-s SIZE] [-o write|send|read]\n"
 		"             [-q DEPTH] [-t SECONDS] [-e] [-L | -C | -I N | -U N] HOST\n"
+		"weft-rate -K [-o write|read] [-t SECONDS]\n"
 		"weft-rate -S\n"
 		"  -l  serve one client (which says what is done)\n"
 		"  -T  plain TCP sockets; -o send only\n"
@@ -243,6 +245,7 @@ static void usage(void)
 		"  -C  connections set up and torn down a second\n"
 		"  -I  open N connections and hold them idle until standard input ends\n"
 		"  -U  the same queues, but not connected; no server is needed\n"
+		"  -K  ping-pong as -L, by a system call and TCP alone; needs weft_kping.ko\n"
 		"  -S  what a system call costs\n");
 	exit(2);
 }
@@ -313,7 +316,7 @@ static void allow_files(uint32_t n)
 }
 
 struct options {
-	bool server, tcp, latency, connects, idle, unconnected, syscall, has_op;
+	bool server, tcp, latency, connects, idle, unconnected, floor, syscall, has_op;
 	enum job op;
 	const char *addr, *port;
 	struct run run;
@@ -324,7 +327,7 @@ static void parse(int argc, char **argv, struct options *o)
 	struct run *r = &o->run;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "lb:p:Tc:s:o:q:t:eLCI:U:S")) != -1) {
+	while ((opt = getopt(argc, argv, "lb:p:Tc:s:o:q:t:eLCI:U:KS")) != -1) {
 		switch (opt) {
 		case 'l': o->server = true; break;
 		case 'b': o->addr = optarg; break;
@@ -340,11 +343,12 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'C': o->connects = true; break;
 		case 'I': o->idle = true; r->connections = number(optarg, MAX_CONNECTIONS); break;
 		case 'U': o->unconnected = true; r->connections = number(optarg, MAX_CONNECTIONS); break;
+		case 'K': o->floor = true; break;
 		case 'S': o->syscall = true; break;
 		default: usage();
 		}
 	}
-	if ((o->server || o->syscall) != (optind == argc) || argc - optind > 1 ||
+	if ((o->server || o->floor || o->syscall) != (optind == argc) || argc - optind > 1 ||
 	    o->latency + o->connects + o->idle + o->unconnected > 1 || (o->tcp && o->unconnected))
 		usage();
 	if (optind < argc)
@@ -393,6 +397,12 @@ int main(int argc, char **argv)
 	parse(argc, argv, &o);
 	if (o.syscall) {
 		measure_syscall();
+		return 0;
+	}
+	if (o.floor) {
+		o.run.job = o.op;
+		o.run.size = KPING_OCTETS;
+		floor_run(&o.run);
 		return 0;
 	}
 	settle_job(&o);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What weft_kping's device is asked by ioctl, and its page: see ping.c. */
+#ifndef KPING_H
+#define KPING_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define KPING_DEVICE	"weft_kping"
+#define KPING_OCTETS	8
+
+#define KPING_SAY(end)	_IO('w', (end))		/* 0 or 1 sends a message to the other */
+#define KPING_ANSWER	_IO('w', 2)		/* argument: does 1 answer from its callback? */
+
+/* Octets that each end has received: of the page that is mapped. */
+struct kping_page {
+	struct {
+		__u32 got;
+		__u32 pad[31];
+	} end[2];
+};
+
+#endif
