@@ -147,8 +147,7 @@ static void leave_to_owner(struct weft_conn *conn)
  * TCP has told the peer of less than half of the window that there is room for, or will have,
  * once its backlog is worked off. It tells what there is, "significantly" more, as we read; but
  * of what came while the socket had an owner it takes all for memory in use, until the last of
- * it is worked off, and by then everything has been read. Nor does it tell when there was no
- * memory. The peer would wait for its own probe.
+ * it is worked off, and by then everything has been read. The peer would wait for its own probe.
  */
 static bool window_is_stale(const struct sock *sk)
 {

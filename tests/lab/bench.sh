@@ -398,9 +398,10 @@ sum_alone() {
 # What a system call and TCP cost a message of 8 octets, and one that is answered.
 tcp_alone() {
 	load_ours weft_kping
-	weft-rate -K -t $seconds >"$TEST_DIR/client.log" && figure floor_write_us "$(value_of typical_us)"
-	weft-rate -K -o read -t $seconds >"$TEST_DIR/client.log" &&
-		figure floor_read_us "$(value_of typical_us | awk '{print 2 * $1}')"
+	client weft-rate -K -t $seconds
+	figure floor_write_us "$(value_of typical_us)"
+	client weft-rate -K -o read -t $seconds
+	figure floor_read_us "$(value_of typical_us | awk '{print 2 * $1}')"
 	rmmod weft_kping
 }
 

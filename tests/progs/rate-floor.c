@@ -44,7 +44,7 @@ static void other_end(bool answers)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!answers)
-		;
+		__asm__ volatile("");
 	for (;;) {
 		got = await(1, got);
 		say(1);

@@ -83,9 +83,11 @@ void print_connects(const struct count *n);
 
 /* Round trips one after another, for the warm-up and the window. */
 struct pings {
-	int64_t began, last, window;
-	uint32_t *ns;
-	uint32_t n;
+	int64_t began, window;	/* ns */
+	uint64_t first, last;	/* ticks */
+	uint32_t *ticks;	/* of each */
+	uint32_t n, looks;
+	bool counting;
 };
 
 void pings_start(struct pings *p, uint32_t seconds);
