@@ -9,7 +9,8 @@
  * the user may change his memory meanwhile. Else payload goes to TCP from where
  * it lies, its region held until TCP's call is over, and the buffer has the rest.
  * The buffer is a connection's only while something is in it: a CPU keeps the one
- * it used last, warm, for whoever sends next.
+ * it used last, warm, for whoever sends next. It keeps two, as the peer's Read
+ * Response may be sent, in softirq, while TCP has a process's batch in hand.
  *
  * FPDUs do not cross TCP segments (RFC 5044 §5.1 asks for that): the batch
  * starts where the unsent tail of TCP's queue ends, FPDUs are cut to end on
@@ -40,12 +41,20 @@ enum step {
 
 /* ---- the batch's pages ---- */
 
+/* What a CPU keeps: for processes, and for softirqs. */
+#define LEVELS 2
+
+static unsigned int level(void)
+{
+	return in_serving_softirq() ? 1 : 0;
+}
+
 /* Of WEFT_TX_ORDER, or NULL. An exchange takes or gives: the CPU need not stay ours. */
-static DEFINE_PER_CPU(u8 *, spare_buf);
+static DEFINE_PER_CPU(u8 *, spare_buf[LEVELS]);
 
 static u8 **spare_here(void)
 {
-	return per_cpu_ptr(&spare_buf, raw_smp_processor_id());
+	return &per_cpu(spare_buf, raw_smp_processor_id())[level()];
 }
 
 static bool get_buf(struct weft_tx *tx)
@@ -94,22 +103,25 @@ void weft_conn_tx_free(struct weft_conn *conn)
  * keep. A fragment of the CPU is lent for the length of a call instead, as tasks have
  * theirs: idle connections hold none, and many that are busy share what is in the cache.
  */
-static DEFINE_PER_CPU(struct page_frag, frags);
+static DEFINE_PER_CPU(struct page_frag, frags[LEVELS]);
+
+static void free_kept(u8 **spare, struct page_frag *frag)
+{
+	if (*spare)
+		free_pages((unsigned long)*spare, WEFT_TX_ORDER);
+	*spare = NULL;
+	if (frag->page)
+		put_page(frag->page);
+	frag->page = NULL;
+}
 
 void weft_conn_tx_exit(void)
 {
-	int cpu;
+	int cpu, i;
 
-	for_each_possible_cpu(cpu) {
-		u8 **spare = per_cpu_ptr(&spare_buf, cpu);
-
-		if (*spare)
-			free_pages((unsigned long)*spare, WEFT_TX_ORDER);
-		*spare = NULL;
-		if (per_cpu(frags, cpu).page)
-			put_page(per_cpu(frags, cpu).page);
-		per_cpu(frags, cpu).page = NULL;
-	}
+	for_each_possible_cpu(cpu)
+		for (i = 0; i < LEVELS; i++)
+			free_kept(&per_cpu(spare_buf, cpu)[i], &per_cpu(frags, cpu)[i]);
 }
 
 bool weft_conn_tx_done(const struct weft_conn *conn)
@@ -309,7 +321,7 @@ static void lend_frag(struct sock *sk)
 	struct page_frag *own;
 
 	local_bh_disable();
-	own = this_cpu_ptr(&frags);
+	own = &this_cpu_ptr(frags)[level()];
 	sk->sk_frag = *own;
 	own->page = NULL;
 	local_bh_enable();
@@ -320,7 +332,7 @@ static void take_frag_back(struct sock *sk)
 	struct page_frag *own;
 
 	local_bh_disable();
-	own = this_cpu_ptr(&frags);
+	own = &this_cpu_ptr(frags)[level()];
 	if (own->page)
 		put_page(own->page);
 	*own = sk->sk_frag;
