@@ -49,12 +49,17 @@ static unsigned int level(void)
 	return in_serving_softirq() ? 1 : 0;
 }
 
-/* Of WEFT_TX_ORDER, or NULL. An exchange takes or gives: the CPU need not stay ours. */
-static DEFINE_PER_CPU(u8 *, spare_buf[LEVELS]);
+struct kept {
+	/* Of WEFT_TX_ORDER, or NULL. An exchange takes or gives: the CPU need not stay ours. */
+	u8 *spare_buf[LEVELS];
+	struct page_frag frag[LEVELS];
+};
+
+static DEFINE_PER_CPU(struct kept, kept);
 
 static u8 **spare_here(void)
 {
-	return &per_cpu(spare_buf, raw_smp_processor_id())[level()];
+	return &per_cpu_ptr(&kept, raw_smp_processor_id())->spare_buf[level()];
 }
 
 static bool get_buf(struct weft_tx *tx)
@@ -103,25 +108,30 @@ void weft_conn_tx_free(struct weft_conn *conn)
  * keep. A fragment of the CPU is lent for the length of a call instead, as tasks have
  * theirs: idle connections hold none, and many that are busy share what is in the cache.
  */
-static DEFINE_PER_CPU(struct page_frag, frags[LEVELS]);
-
-static void free_kept(u8 **spare, struct page_frag *frag)
+static struct page_frag *frag_here(void)
 {
-	if (*spare)
-		free_pages((unsigned long)*spare, WEFT_TX_ORDER);
-	*spare = NULL;
-	if (frag->page)
-		put_page(frag->page);
-	frag->page = NULL;
+	return &this_cpu_ptr(&kept)->frag[level()];
+}
+
+static void free_kept(struct kept *k)
+{
+	int i;
+
+	for (i = 0; i < LEVELS; i++) {
+		if (k->spare_buf[i])
+			free_pages((unsigned long)k->spare_buf[i], WEFT_TX_ORDER);
+		if (k->frag[i].page)
+			put_page(k->frag[i].page);
+	}
+	memset(k, 0, sizeof(*k));
 }
 
 void weft_conn_tx_exit(void)
 {
-	int cpu, i;
+	int cpu;
 
 	for_each_possible_cpu(cpu)
-		for (i = 0; i < LEVELS; i++)
-			free_kept(&per_cpu(spare_buf, cpu)[i], &per_cpu(frags, cpu)[i]);
+		free_kept(per_cpu_ptr(&kept, cpu));
 }
 
 bool weft_conn_tx_done(const struct weft_conn *conn)
@@ -321,7 +331,7 @@ static void lend_frag(struct sock *sk)
 	struct page_frag *own;
 
 	local_bh_disable();
-	own = &this_cpu_ptr(frags)[level()];
+	own = frag_here();
 	sk->sk_frag = *own;
 	own->page = NULL;
 	local_bh_enable();
@@ -332,7 +342,7 @@ static void take_frag_back(struct sock *sk)
 	struct page_frag *own;
 
 	local_bh_disable();
-	own = &this_cpu_ptr(frags)[level()];
+	own = frag_here();
 	if (own->page)
 		put_page(own->page);
 	*own = sk->sk_frag;
