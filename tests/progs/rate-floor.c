@@ -38,10 +38,8 @@ static uint32_t await(int end, uint32_t got)
 }
 
 /* The other end, for ever: answers, or spins as a server does that is not asked. */
-static void other_end(bool answers)
+static void other_end(bool answers, uint32_t got)
 {
-	uint32_t got = f.page->end[1].got;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!answers)
 		__asm__ volatile("");
@@ -61,28 +59,29 @@ static void open_device(bool read)
 		fail("/dev/" KPING_DEVICE ": %s", strerror(errno));
 }
 
-void floor_run(const struct run *run)
+void floor_run(const struct run *asked)
 {
-	bool read = run->job == JOB_READ;
+	bool read = asked->job == JOB_READ;
+	struct run run = *asked;
+	uint32_t got, theirs;
 	struct pings p;
-	uint32_t got;
 	pid_t other;
 
+	run.size = KPING_OCTETS;
 	open_device(read);
 	got = f.page->end[0].got;
+	theirs = f.page->end[1].got;
 	other = fork();
 	if (other < 0)
 		fail("fork: %s", strerror(errno));
 	if (!other)
-		other_end(!read);
-	/* It has to know what it has got before it is sent more. */
-	usleep(200000);
-	pings_start(&p, run->seconds);
+		other_end(!read, theirs);
+	pings_start(&p, run.seconds);
 	do {
 		say(0);
 		got = await(0, got);
 	} while (!pings_done(&p));
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);
-	pings_print(&p, run);
+	pings_print(&p, &run);
 }

@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../kmod/kping.h"
 #include "conn.h"
 #include "rate.h"
 
@@ -379,7 +378,8 @@ static void parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if ((o->server || o->floor || o->syscall) != (optind == argc) || argc - optind > 1 ||
-	    o->latency + o->connects + o->idle + o->unconnected > 1 || (o->tcp && o->unconnected))
+	    o->latency + o->connects + o->idle + o->unconnected > 1 || (o->tcp && o->unconnected) ||
+	    (o->floor && o->op == JOB_SEND))
 		usage();
 	if (optind < argc)
 		o->addr = argv[optind];
@@ -431,7 +431,6 @@ int main(int argc, char **argv)
 	}
 	if (o.floor) {
 		o.run.job = o.op;
-		o.run.size = KPING_OCTETS;
 		floor_run(&o.run);
 		return 0;
 	}
