@@ -16,7 +16,7 @@ rm -rf "$run/bench" "$out"
 mkdir -p "$out"
 rc=0
 "$WEFT_TOP/scripts/lab/run.sh" 7.2-smp -x "$WEFT_TOP/tests/lab/bench.sh" "$rounds" "$plan" \
-	"${LOSS_SECONDS:-30}" >"$out/run.log" 2>&1 || rc=$?
+	"${LOSS_SECONDS:-30}" 2>&1 | tee "$out/run.log" | sed -un 's/^# /weft: /p' >&2 || rc=$?
 [ -s "$run/bench/figures.csv" ] || {
 	tail -n 5 "$out/run.log" >&2
 	die "the bench took no figure (whole log: $out/run.log)"
