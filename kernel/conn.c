@@ -282,12 +282,12 @@ static void feed_startup(struct weft_conn *conn, struct weft_cur *in)
 		conn->rx_event = ev;
 }
 
-/* Gives the listed pieces to whom they are for; returns the octets left over. */
-static u32 feed(struct weft_conn *conn, u32 nseg)
+/* Gives the pieces to whom they are for; returns the octets left over. */
+static u32 feed(struct weft_conn *conn, const struct weft_seg *seg, u32 nseg)
 {
 	struct weft_cur in;
 
-	weft_cur_init(&in, conn->seg, nseg);
+	weft_cur_init(&in, seg, nseg);
 	switch (conn->rx_mode) {
 	case WEFT_MODE_STARTUP:
 		feed_startup(conn, &in);
@@ -315,24 +315,25 @@ static void unreadable(struct weft_conn *conn)
 static int recv_skb(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
 {
 	struct weft_conn *conn = desc->arg.data;
+	struct weft_seg seg[WEFT_CONN_SEGS] __uninitialized;
 	struct skb_seq_state seq;
 	u32 nseg = 0, done = 0, n, left;
 	const u8 *p;
 
 	skb_prepare_seq_read(skb, off, off + (u32)len, &seq);
 	while ((n = skb_seq_read(done, &p, &seq))) {
-		conn->seg[nseg++] = (struct weft_seg) { .p = p, .len = n };
+		seg[nseg++] = (struct weft_seg) { .p = p, .len = n };
 		done += n;
 		if (nseg < WEFT_CONN_SEGS)
 			continue;
-		left = feed(conn, nseg);
+		left = feed(conn, seg, nseg);
 		nseg = 0;
 		if (left) {
 			skb_abort_seq_read(&seq);
 			return done - left;
 		}
 	}
-	left = nseg ? feed(conn, nseg) : 0;
+	left = nseg ? feed(conn, seg, nseg) : 0;
 	if (left)
 		return done - left;
 	if (done < len)

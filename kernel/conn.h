@@ -71,6 +71,7 @@ struct weft_tx {
 	u8 *buf;			/* NULL while there is nothing in hand */
 	u32 size, order;
 	struct weft_tx_refs *refs;	/* behind size; NULL: the buffer is too small */
+	struct weft_txd *d;		/* behind them: the FPDU to be appended */
 	u32 off, end;			/* of the batch's octets, [off..end) are still to go */
 	u32 used;			/* of buf: less than end while users' memory is referred to */
 	u32 span;			/* of buf: where what iov does not list yet begins */
@@ -88,7 +89,6 @@ struct weft_tx {
 	bool sending;			/* TCP has the batch: nothing is received meanwhile */
 	bool unread;			/* something came meanwhile */
 	bool told;			/* the worker knows that all is said */
-	struct weft_txd d;
 };
 
 /* When the doorbell rang, and whether it is to ring less: linger.c. Times in ns. */
@@ -114,6 +114,10 @@ struct weft_sk_callbacks {
 	void (*error_report)(struct sock *sk);
 };
 
+/*
+ * An idle one is to cost little: 2 KB, if what only a run needs stays out of it, and
+ * is on the stack or behind the batch.
+ */
 struct weft_conn {
 	struct kref ref;		/* the memory: its life; a request's or listener's name */
 	struct rcu_head rcu;		/* qp->conn is read under RCU */
@@ -146,7 +150,6 @@ struct weft_conn {
 	struct weft_tx tx;
 	struct weft_linger linger;
 	u64 counts[WEFT_CNT_CONN_NR];
-	struct weft_seg seg[WEFT_CONN_SEGS];
 	struct weft_orq_entry *orq;
 	struct weft_irq_entry *irq;
 

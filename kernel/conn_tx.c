@@ -62,6 +62,19 @@ static u8 **spare_here(void)
 	return &per_cpu_ptr(&kept, raw_smp_processor_id())->spare_buf[level()];
 }
 
+/* Behind the batch's octets is what is needed only while there is a batch. */
+static void lay_out(struct weft_tx *tx, u32 order)
+{
+	tx->order = order;
+	tx->size = (PAGE_SIZE << order) - sizeof(*tx->d);
+	tx->d = (void *)(tx->buf + tx->size);
+	tx->refs = NULL;
+	if (order) {
+		tx->size -= sizeof(*tx->refs);
+		tx->refs = (void *)(tx->buf + tx->size);
+	}
+}
+
 static bool get_buf(struct weft_tx *tx)
 {
 	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP;
@@ -76,13 +89,8 @@ static bool get_buf(struct weft_tx *tx)
 		order = 0;
 		tx->buf = (u8 *)__get_free_pages(gfp, order);
 	}
-	tx->order = order;
-	tx->size = PAGE_SIZE << order;
-	tx->refs = NULL;
-	if (order) {
-		tx->size -= sizeof(*tx->refs);
-		tx->refs = (void *)(tx->buf + tx->size);
-	}
+	if (tx->buf)
+		lay_out(tx, order);
 	return tx->buf;
 }
 
@@ -267,7 +275,7 @@ static u32 emit_piece(struct weft_tx *tx, struct weft_emit *e, struct weft_piece
 static void emit(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
-	struct weft_txd *d = &tx->d;
+	struct weft_txd *d = tx->d;
 	u32 i, n, referred = 0;
 	struct weft_emit e;
 
@@ -295,7 +303,7 @@ static enum weft_tx_result fill_one(struct weft_conn *conn)
 	bool whole = max < WEFT_MPA_ULPDU_MIN_MULPDU;
 	enum weft_tx_result r;
 
-	r = weft_tx_next(&conn->qp->core, max, whole, &tx->d);
+	r = weft_tx_next(&conn->qp->core, max, whole, tx->d);
 	if (r == WEFT_TX_FPDU)
 		emit(conn);
 	return r;
@@ -540,7 +548,7 @@ void weft_conn_tx_last_words(struct weft_conn *conn)
 	if (weft_conn_tx_done(conn))
 		begin_batch(conn);
 	/* WEFT_TX_SPARE was kept for this; a Terminate is all that a QP in TERM says. */
-	if (weft_tx_next(&conn->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, true, &tx->d) == WEFT_TX_FPDU)
+	if (weft_tx_next(&conn->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, true, tx->d) == WEFT_TX_FPDU)
 		emit(conn);
 	tx->eor = false;
 	push(conn, false);
