@@ -2,7 +2,7 @@
 # `make bench` and `make bench-quick`: runs tests/lab/bench.sh in the user-mode SMP lab and makes
 # the tables and plots of it: build/bench/figures.csv, report.md, bandwidth.svg, latency.svg.
 #   bench.sh [ROUNDS [PLAN]]     5 full; PLAN as tests/lab/bench.sh says
-# Environment: LOSS_SECONDS  how long a round of the cells with loss lasts (30)
+# Environment: LOSS_SECONDS  how long a round of the cells with loss lasts (60)
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need python3 gnuplot ib_write_bw qperf iperf3
@@ -16,7 +16,7 @@ rm -rf "$run/bench" "$out"
 mkdir -p "$out"
 rc=0
 "$WEFT_TOP/scripts/lab/run.sh" 7.2-smp -x "$WEFT_TOP/tests/lab/bench.sh" "$rounds" "$plan" \
-	"${LOSS_SECONDS:-30}" 2>&1 | tee "$out/run.log" | sed -un 's/^# /weft: /p' >&2 || rc=$?
+	"${LOSS_SECONDS:-60}" 2>&1 | tee "$out/run.log" | sed -un 's/^# /weft: /p' >&2 || rc=$?
 [ -s "$run/bench/figures.csv" ] || {
 	tail -n 5 "$out/run.log" >&2
 	die "the bench took no figure (whole log: $out/run.log)"
