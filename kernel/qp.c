@@ -125,7 +125,7 @@ static int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s, struct 
 	qp->sq_ring = weft_ring_mem_alloc(udata, s->sq_slots);
 	if (s->rq_slots)
 		qp->rq_ring = weft_ring_mem_alloc(udata, s->rq_slots);
-	sq->copy = kvzalloc(weft_sq_copy_size(s->sq_slots), gfp);
+	sq->copy = kvzalloc(weft_sq_copy_size(s->sq_slots, s->sq_wqe), gfp);
 	sq->info = kvcalloc(s->sq_slots, sizeof(*sq->info), gfp);
 	if (qp->sq_ring && (qp->rq_ring || !s->rq_slots) && sq->copy && sq->info)
 		return 0;

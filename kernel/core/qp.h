@@ -83,15 +83,15 @@ struct weft_sqq {
 	u32 next;			/* next entry to send, or being sent */
 	u32 sent;			/* entries before it are copied: see weft_tx_sent() */
 	u32 max_slots;			/* longest WQE allowed by creation */
-	u8 *copy;			/* private: slots + WEFT_SQ_MAX_SLOTS - 1 slots, so that
-					 * an entry is contiguous wherever it starts */
+	u8 *copy;			/* private: slots + max_slots - 1 slots, so that an
+					 * entry is contiguous wherever it starts */
 	struct weft_wqe_info *info;	/* slots of them */
 	bool broken;			/* the ring cannot be followed any more */
 };
 
-static inline size_t weft_sq_copy_size(u32 slots)
+static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
 {
-	return (size_t)(slots + WEFT_SQ_MAX_SLOTS - 1) * WEFT_SLOT_SIZE;
+	return (size_t)(slots + max_slots - 1) * WEFT_SLOT_SIZE;
 }
 
 /* Slots that a WQE with @num_sge SGEs, or @inline_len bytes if that is more, takes. */

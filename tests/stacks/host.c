@@ -300,7 +300,7 @@ static void init_queues(struct host_qp *qp, const struct host_qp_attr *a)
 			a->sq_slots);
 	c->sq.max_slots = a->max_slots ? a->max_slots : WEFT_SQ_MAX_SLOTS;
 	if (a->sq_slots) {
-		c->sq.copy = zalloc(weft_sq_copy_size(a->sq_slots));
+		c->sq.copy = zalloc(weft_sq_copy_size(a->sq_slots, c->sq.max_slots));
 		c->sq.info = zalloc(a->sq_slots * sizeof(*c->sq.info));
 	}
 	if (a->rq_slots)
