@@ -101,19 +101,14 @@ u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len);
 
 /* One of ours, in the order of sending: RFC 5040 §5.2. */
 struct weft_orq_entry {
-	u32 wqe;			/* ring position of its WQE */
+	u32 wqe;			/* ring position of its WQE, which names the sink */
 	u32 msn;
-	u32 sink_stag;
-	u32 size;
-	u32 got;
-	u64 sink_to;
+	u32 got;			/* octets of its response */
 };
 
 /* One of the peer's, kept as it came for the Terminate. */
 struct weft_irq_entry {
-	u8 raw[WEFT_HEAD_MAX - 2];	/* DDP and RDMAP headers */
-	u8 raw_len;
-	u8 op;				/* WEFT_OP_READ_REQ or WEFT_OP_ATOMIC_REQ */
+	u8 raw[WEFT_DDP_UNTAGGED_LEN + WEFT_READ_REQ_LEN];
 };
 
 /* ---- the QP ---- */
@@ -296,6 +291,11 @@ static inline struct weft_wqe_info *weft_sq_info_at(const struct weft_sqq *sq, u
  * length. Returns WEFT_WC_SUCCESS, or the status of its completion.
  */
 u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len);
+/* A zero-length tagged message names no buffer; some RNICs still dislike STag 0. */
+#define WEFT_STAG_NONE 1
+
+/* wqe.c: the sink of a judged Read; WEFT_STAG_NONE if it names none, for no octets. */
+void weft_wqe_sink(const struct weft_sq_wqe *w, u32 *stag, u64 *to);
 /* wqe.c: the @i-th SGE of a judged entry; its inline bytes. */
 const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i);
 const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);

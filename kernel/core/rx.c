@@ -57,40 +57,43 @@ static void rx_read_req(struct weft_qpc *qp, const struct weft_fpdu *f)
 		return;
 	}
 	e = &qp->irq[(qp->irq_head + qp->irq_count) % qp->irq_slots];
-	memcpy(e->raw, f->raw, f->raw_len);
-	e->raw_len = f->raw_len;
-	e->op = WEFT_OP_READ_REQ;
+	memcpy(e->raw, f->raw, sizeof(e->raw));
 	qp->irq_count++;
 	qp->msn_in_read++;
 	weft_host_kick(qp);
 }
 
 /* RFC 5041 §7.1 for the sink that our Request named, wherever in it this lands. */
-static enum weft_err read_resp_check(const struct weft_orq_entry *e, const struct weft_fpdu *f)
+static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct weft_orq_entry *e,
+				     const struct weft_fpdu *f)
 {
-	u64 off = f->ddp.to - e->sink_to;
+	u32 size = weft_sq_info_at(&qp->sq, e->wqe)->len, stag;
+	u64 to, off;
 
+	weft_wqe_sink(weft_sq_wqe_at(&qp->sq, e->wqe), &stag, &to);
+	off = f->ddp.to - to;
 	if (f->payload_len) {
-		if (f->ddp.stag != e->sink_stag)
+		if (f->ddp.stag != stag)
 			return WEFT_E_DDP_STAG;
 		if (f->ddp.to + (f->payload_len - 1) < f->ddp.to)
 			return WEFT_E_DDP_WRAP;
-		if (off > e->size || f->payload_len > e->size - off)
+		if (off > size || f->payload_len > size - off)
 			return WEFT_E_DDP_BOUNDS;
 		/* More octets than asked for: some come twice. */
-		if (f->payload_len > e->size - e->got)
+		if (f->payload_len > size - e->got)
 			return WEFT_E_DDP_BOUNDS;
 	}
 	/* Short: what is missing would stay stale in the sink. */
-	if (f->ddp.last && e->got + f->payload_len != e->size)
+	if (f->ddp.last && e->got + f->payload_len != size)
 		return WEFT_E_DDP_BOUNDS;
 	return WEFT_OK;
 }
 
-static bool place_resp(struct weft_qpc *qp, const struct weft_orq_entry *e, struct weft_fpdu *f)
+/* Judged: its STag is the sink's. */
+static bool place_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 {
-	struct weft_region *r = weft_host_region_get(qp, e->sink_stag);
-	enum weft_denial d = weft_region_check(r, e->sink_stag, qp->pd, qp->id, f->ddp.to,
+	struct weft_region *r = weft_host_region_get(qp, f->ddp.stag);
+	enum weft_denial d = weft_region_check(r, f->ddp.stag, qp->pd, qp->id, f->ddp.to,
 					       f->payload_len, WEFT_ACCESS_LOCAL_WRITE);
 
 	if (d == WEFT_GRANTED)
@@ -105,9 +108,12 @@ static void read_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 st
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
 	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
+	u32 stag;
+	u64 to;
 
+	weft_wqe_sink(w, &stag, &to);
 	if (status == WEFT_WC_SUCCESS && w->opcode == WEFT_WR_READ_INV &&
-	    weft_host_invalidate(qp, e->sink_stag, false) != WEFT_GRANTED)
+	    weft_host_invalidate(qp, stag, false) != WEFT_GRANTED)
 		status = WEFT_WC_LOC_PROT_ERR;
 	info->state = WEFT_WQE_DONE;
 	info->status = status;
@@ -160,12 +166,12 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 		return;
 	}
 	e = &qp->orq[qp->orq_head];
-	err = read_resp_check(e, f);
+	err = read_resp_check(qp, e, f);
 	if (err) {
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
-	if (f->payload_len && !place_resp(qp, e, f)) {
+	if (f->payload_len && !place_resp(qp, f)) {
 		/* The sink was taken away under the Read by its own user. */
 		read_done(qp, e, WEFT_WC_LOC_PROT_ERR);
 		return;

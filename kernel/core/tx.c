@@ -5,9 +5,6 @@
  */
 #include "qp.h"
 
-/* A zero-length tagged message names no buffer; some RNICs still dislike STag 0. */
-#define STAG_NONE 1
-
 /* What choose() and its helpers found. */
 enum pick {
 	PICK_MSG,			/* qp->tx_kind and tx_msg are set */
@@ -46,7 +43,10 @@ static void begin_read_req(struct weft_qpc *qp, enum weft_tx_kind kind,
 /* RFC 6581 §9.2: the first FPDU of a peer-to-peer initiator. */
 static void begin_rtr(struct weft_qpc *qp)
 {
-	const struct weft_read_req none = { .sink_stag = STAG_NONE, .src_stag = STAG_NONE };
+	const struct weft_read_req none = {
+		.sink_stag = WEFT_STAG_NONE,
+		.src_stag = WEFT_STAG_NONE,
+	};
 
 	switch (qp->rtr_out) {
 	case WEFT_RTR_READ:
@@ -59,7 +59,7 @@ static void begin_rtr(struct weft_qpc *qp)
 		break;
 	default:
 		begin(qp, WEFT_TXK_RTR, WEFT_OP_WRITE);
-		qp->tx_msg.stag = STAG_NONE;
+		qp->tx_msg.stag = WEFT_STAG_NONE;
 		break;
 	}
 	qp->rtr_out = 0;
@@ -80,7 +80,7 @@ static void fail_response(struct weft_qpc *qp, enum weft_err e, u32 done)
 	left.src_to += done;
 	left.size -= done;
 	weft_read_req_write(entry.raw + WEFT_DDP_UNTAGGED_LEN, &left);
-	weft_qpc_fail_raw(qp, e, entry.raw, entry.raw_len, entry.raw_len);
+	weft_qpc_fail_raw(qp, e, entry.raw, sizeof(entry.raw), sizeof(entry.raw));
 }
 
 static enum pick pick_response(struct weft_qpc *qp)
@@ -169,31 +169,23 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 
 static enum pick pick_read(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
 {
-	const struct weft_sge *sink = weft_wqe_sge(w, 0);
 	u32 out = qp->orq_count + qp->rtr_read_out;
 	struct weft_read_req r = {
-		.sink_stag = STAG_NONE,
 		.size = len,
 		.src_stag = w->rkey,
 		.src_to = w->remote_addr,
 	};
 
+	weft_wqe_sink(w, &r.sink_stag, &r.sink_to);
 	if (!qp->ord)
 		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
 	if (out >= qp->ord)
 		return PICK_NONE;
-	if (len && local_access(qp, sink->lkey, sink->addr, len, WEFT_ACCESS_LOCAL_WRITE, NULL))
+	if (len && local_access(qp, r.sink_stag, r.sink_to, len, WEFT_ACCESS_LOCAL_WRITE, NULL))
 		return wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
-	if (w->num_sge) {
-		r.sink_stag = sink->lkey;
-		r.sink_to = sink->addr;
-	}
 	qp->orq[(qp->orq_head + qp->orq_count++) % qp->ord] = (struct weft_orq_entry) {
 		.wqe = qp->sq.next,
 		.msn = qp->msn_read,
-		.sink_stag = r.sink_stag,
-		.sink_to = r.sink_to,
-		.size = len,
 	};
 	begin_read_req(qp, WEFT_TXK_WQE, &r);
 	return PICK_MSG;
@@ -202,7 +194,7 @@ static enum pick pick_read(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32
 static enum pick pick_write(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
 {
 	begin(qp, WEFT_TXK_WQE, WEFT_OP_WRITE);
-	qp->tx_msg.stag = len || w->rkey ? w->rkey : STAG_NONE;
+	qp->tx_msg.stag = len || w->rkey ? w->rkey : WEFT_STAG_NONE;
 	qp->tx_msg.to = w->remote_addr;
 	qp->tx_msg.len = len;
 	return PICK_MSG;

@@ -39,6 +39,14 @@ const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i)
 	return (const struct weft_sge *)(const void *)w->data + i;
 }
 
+void weft_wqe_sink(const struct weft_sq_wqe *w, u32 *stag, u64 *to)
+{
+	const struct weft_sge *sge = weft_wqe_sge(w, 0);
+
+	*stag = w->num_sge ? sge->lkey : WEFT_STAG_NONE;
+	*to = w->num_sge ? sge->addr : 0;
+}
+
 const u8 *weft_wqe_inline(const struct weft_sq_wqe *w)
 {
 	return w->data + sizeof(struct weft_sge);
