@@ -94,6 +94,9 @@ static int take_reply(struct weft_conn *conn)
 		return -ENOMEM;
 	if (conn->qp->core.state != WEFT_QPS_IDLE)
 		return -ECONNABORTED;
+	/* The stream keeps the Reply's private data no longer; ours has been sent. */
+	o->pd_len = rep->pd_len;
+	memcpy(o->pd, conn->st.pd, o->pd_len);
 	weft_cm_start_qp(conn, &agreed);
 	if (!err)
 		return 0;
@@ -123,15 +126,17 @@ static int no_reply(struct weft_conn *conn, bool timeout)
 
 static void connected(struct weft_conn *conn)
 {
-	const struct weft_stream *st = &conn->st;
+	struct weft_offer *o = conn->offer;
+	int err;
 
 	weft_conn_set_state(conn, WEFT_CONN_OPEN);
 	conn->deadline = 0;
-	kfree(conn->offer);
 	conn->offer = NULL;
 	/* A FIN or RST right behind the Reply has called already. */
 	weft_conn_post(conn, WEFT_CEV_WAKE);
-	if (!weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, 0, st->pd, st->frame.pd_len))
+	err = weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, 0, o->pd, o->pd_len);
+	kfree(o);
+	if (!err)
 		return;
 	weft_cm_connect_failed(conn, -ENOMEM, NULL, 0);
 	weft_cm_start_closing(conn);

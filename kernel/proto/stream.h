@@ -76,14 +76,20 @@ struct weft_stream {
 	bool rx_reported;		/* the staged FPDU is: dropped at the next call */
 	bool rx_marker_bad;		/* a Marker of the current FPDU points elsewhere */
 	bool rx_tell;			/* dead, and the host has not heard of it yet */
-	u8 *chunk[WEFT_STAGE_CHUNKS];	/* lent by the host, see weft_stream_lend() */
 	u32 nchunk;
-	struct weft_seg stage_seg[WEFT_STAGE_CHUNKS]; /* the stage, as pieces for a cursor */
+	union {
+		/* until weft_stream_start(): the peer's frame as it comes in */
+		u8 startup[WEFT_MPA_FRAME_MAX];
+		/* and then: nchunk of them */
+		struct {
+			u8 *chunk[WEFT_STAGE_CHUNKS];	/* lent by the host: weft_stream_lend() */
+			struct weft_seg stage_seg[WEFT_STAGE_CHUNKS]; /* as pieces for a cursor */
+		};
+	};
 	u8 marker[WEFT_MPA_MARKER_SIZE];
 	u32 rx_fpdus;			/* whole FPDUs received, valid ones by MPA's rules */
 
 	/* start-up */
-	u8 startup[WEFT_MPA_FRAME_MAX];	/* the peer's frame as it comes in */
 	struct weft_mpa_frame frame;	/* WEFT_RX_STARTUP: what it says */
 	const u8 *pd;			/* and its private data, frame.pd_len bytes in startup[] */
 
