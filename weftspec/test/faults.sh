@@ -81,10 +81,9 @@ one_fault() {
 }
 
 clean() {
-	local mode=$1 rows=""
-	case $mode in v) rows="ENH-06 ENH-05 MPA-18" ;; n) rows="MPA-11 MPA-12 RDM-1" ;; esac
-	# shellcheck disable=SC2086
-	run "$mode" none "$tmp/clean.$mode" --patience 3000 --jobs 2 $rows
+	local mode=$1 only=()
+	case $mode in v) only=(ENH-06 ENH-05 MPA-18) ;; n) only=(MPA-11 MPA-12 RDM-1) ;; esac
+	run "$mode" none "$tmp/clean.$mode" --patience 3000 --jobs 2 "${only[@]}"
 	echo $? >"$tmp/clean.$mode.rc"
 }
 
@@ -96,8 +95,8 @@ ask_again() {
 	for row in $(rows_that "$kinds" "$log"); do
 		echo "# clean@$mode: $row once more"
 		run "$mode" none "$log.again" --timeout 15 --patience 3000 "$row"
-		grep -E "^[a-z]+ +$row[@/]" "$log.again" >"$log.new" || continue
-		grep -vE "^[a-z]+ +$row[@/]" "$log" >>"$log.new"
+		grep -E "^[a-z]+ +${row}[@/]" "$log.again" >"$log.new" || continue
+		grep -vE "^[a-z]+ +${row}[@/]" "$log" >>"$log.new"
 		mv "$log.new" "$log"
 	done
 }
