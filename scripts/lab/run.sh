@@ -83,6 +83,9 @@ trap 'exit 130' INT TERM
 # A run that prints nothing for so long is dead.
 quiet_limit=${QUIET_LIMIT:-240}
 
+# One of the machines has stopped for good, and the other would wait for it.
+panicked() { tail -qc 4000 "$run"/console*."$boots" 2>/dev/null | grep -aq 'Kernel panic - not syncing'; }
+
 # follow PID...: shows the job's output until the machines are gone or silent.
 follow() {
 	local size old since=$SECONDS ending='' shower
@@ -99,6 +102,7 @@ follow() {
 			[ "$lab" != vm ] || vm_silent
 			break
 		fi
+		[ $((SECONDS - since)) -lt 5 ] || ! panicked || break
 		# Machine a is through and only its power-off is left.
 		[ ! -e "$run/job.rc" ] || ending=${ending:-$SECONDS}
 		[ -z "$ending" ] || [ $((SECONDS - ending)) -le 10 ] || break
@@ -129,13 +133,15 @@ last_words() {
 }
 
 # Did machine b die of siw? iw_cm stops it where siw closes what is still being accepted
-# (docs/siw-findings.md), and weft was not there. Once a run such a test has another machine.
+# (docs/siw-findings.md), and weft was not there. Up to three times a run such a test has another
+# machine; among a hundred tests it was one in each of two runs.
 died_of_siw() {
 	local b=$run/console-b.$boots
-	[ ! -e "$run/died-of-siw" ] && grep -aqs 'kernel BUG at drivers/infiniband/core/iwcm.c' "$b" &&
+	[ $((siw_deaths += 1)) -le 3 ] && grep -aqs 'kernel BUG at drivers/infiniband/core/iwcm.c' "$b" &&
 		grep -aqE 'Modules linked in:.* siw\(' "$b" &&
-		! grep -aqE 'Modules linked in:.* weft\(' "$b" && touch "$run/died-of-siw"
+		! grep -aqE 'Modules linked in:.* weft\(' "$b"
 }
+siw_deaths=0
 
 # Tests of the plan that have no result yet.
 untested() {
