@@ -50,7 +50,8 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 		.status = status,
 		.local_addr = id->local_addr,
 		.remote_addr = id->remote_addr,
-		.private_data = (void *)pd,
+		/* Without a length iw_cm passes the pointer itself on, and ULPs look through it. */
+		.private_data = pd_len ? (void *)pd : NULL,
 		.private_data_len = pd_len,
 	};
 

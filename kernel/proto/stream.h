@@ -91,7 +91,8 @@ struct weft_stream {
 
 	/* start-up */
 	struct weft_mpa_frame frame;	/* WEFT_RX_STARTUP: what it says */
-	const u8 *pd;			/* and its private data, frame.pd_len bytes in startup[] */
+	const u8 *pd;			/* and its private data, frame.pd_len bytes in startup[],
+					 * so until weft_stream_start() */
 
 	/* send */
 	bool tx_gate;			/* MPA-30: responder holds until a first FPDU came */

@@ -857,6 +857,13 @@ static int the_global_rkey_reaches_all_memory(struct pair *p)
 	return rv ?: memcmp(src, dst, BUF) || memcmp(src, other, BUF) ? -EILSEQ : 0;
 }
 
+/* ---- what the connection's events said ---- */
+
+static int no_private_data_is_no_pointer(struct pair *p)
+{
+	return p->stale_private_data ? -EFAULT : 0;
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -888,6 +895,7 @@ static const struct {
 	{ "posts-in-error-are-flushed-in-order", posts_in_error_are_flushed_in_order },
 	{ "a-chain-stops-at-the-bad-request", a_chain_stops_at_the_bad_request },
 	{ "the-global-rkey-reaches-all-memory", the_global_rkey_reaches_all_memory, .global_rkey = true },
+	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },
 	{ "a-resized-srq-keeps-what-waits", a_resized_srq_keeps_what_waits, true },

@@ -54,6 +54,7 @@ struct pair {
 	struct completion connected;	/* the server's end */
 	bool use_srq;			/* of the server */
 	bool global_rkey;		/* the server's PD has one for all memory */
+	bool stale_private_data;	/* an event had a pointer to some, without a length */
 };
 
 /* pair.c */

@@ -214,10 +214,21 @@ static int server_request(struct pair *p, struct rdma_cm_id *id)
 	return 0;
 }
 
+/*
+ * Nobody here sends private data, and a pointer to some would be one to memory that is gone when
+ * it is looked through: NFS and iSER look at the pointer alone.
+ */
+static void look_for_private_data(struct pair *p, const struct rdma_cm_event *ev)
+{
+	if (ev->param.conn.private_data && !ev->param.conn.private_data_len)
+		p->stale_private_data = true;
+}
+
 static int server_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct pair *p = id->context;
 
+	look_for_private_data(p, ev);
 	switch (ev->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return server_request(p, id);
@@ -233,6 +244,7 @@ static int client_event(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct pair *p = id->context;
 
+	look_for_private_data(p, ev);
 	if (ev->event == RDMA_CM_EVENT_DISCONNECTED || ev->event == RDMA_CM_EVENT_TIMEWAIT_EXIT)
 		return 0;
 	p->c.status = ev->status;
