@@ -123,11 +123,12 @@ static bool they_end(int fd)
 	return false;
 }
 
-/* Behind their FIN, ours does not come: do they give up? */
+/* Behind their FIN a few octets come, for their count of such, and ours does not: do they give up? */
 static bool they_reset(int fd)
 {
 	struct pollfd p = { .fd = fd };
 
+	put(fd, "behind the end", 14);
 	return poll(&p, 1, g.patience_ms) > 0 && p.revents & (POLLERR | POLLHUP);
 }
 
