@@ -106,7 +106,7 @@ struct weft_orq_entry {
 	u32 got;			/* octets of its response */
 };
 
-/* One of the peer's, kept as it came for the Terminate. */
+/* One of the peer's, kept as it came for the Terminate: DDP's header and RDMAP's. */
 struct weft_irq_entry {
 	u8 raw[WEFT_DDP_UNTAGGED_LEN + WEFT_READ_REQ_LEN];
 };
@@ -291,6 +291,7 @@ static inline struct weft_wqe_info *weft_sq_info_at(const struct weft_sqq *sq, u
  * length. Returns WEFT_WC_SUCCESS, or the status of its completion.
  */
 u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len);
+
 /* A zero-length tagged message names no buffer; some RNICs still dislike STag 0. */
 #define WEFT_STAG_NONE 1
 

@@ -349,10 +349,11 @@ idle() {
 	echo 100000 >$keep
 	both=$(per_one -I)
 	figure "$1" "$(awk -v v="${both% *}" 'BEGIN {if (v) print v / 2}')"
-	[ "$driver" != tcp ] || { echo 0 >$keep && return; }
-	figure "$1:rings" "${both#* }"
-	queues=$(per_one -U)
-	figure "$1:unconnected" "${queues% *}"
+	if [ "$driver" != tcp ]; then
+		figure "$1:rings" "${both#* }"
+		queues=$(per_one -U)
+		figure "$1:unconnected" "${queues% *}"
+	fi
 	echo 0 >$keep
 }
 
