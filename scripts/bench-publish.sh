@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Puts the last run of `make bench` into docs/: the report between the marks of
-# docs/performance.md, and the plots.
+# docs/performance.md, the plots, and every figure (bench.csv).
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/bench doc=$WEFT_TOP/docs/performance.md
-for file in report.md bandwidth.svg latency.svg; do
+for file in report.md figures.csv bandwidth.svg latency.svg; do
 	[ -s "$out/$file" ] || die "no $file in build/bench: make bench comes first"
 done
 awk -v report="$out/report.md" '
@@ -19,3 +19,4 @@ awk -v report="$out/report.md" '
 	}' "$doc" >"$doc.new"
 mv "$doc.new" "$doc"
 cp "$out/bandwidth.svg" "$out/latency.svg" "$WEFT_TOP/docs/"
+cp "$out/figures.csv" "$WEFT_TOP/docs/bench.csv"
