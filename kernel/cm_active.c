@@ -241,7 +241,8 @@ void weft_cm_connecting(struct weft_conn *conn, bool timeout)
 }
 
 /* conn->mutex and qp->state_lock. */
-static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id)
+static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
+			    bool any_port)
 {
 	int err = weft_sock_open(conn, id->local_addr.ss_family, id);
 
@@ -253,7 +254,7 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	if (err)
 		return err;
 	weft_cm_set_deadline(conn, handshake_ms(conn));
-	err = weft_sock_connect(conn, id, false);
+	err = weft_sock_connect(conn, id, any_port);
 	if (err) {
 		weft_cm_drop_qp(conn);
 		return err;
@@ -263,20 +264,37 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	return 0;
 }
 
-static int connect_qp(struct weft_qp *qp, struct iw_cm_id *id, struct weft_offer *offer)
+/* The connection has @offer if it begins, else the caller. */
+static int connect_qp(struct weft_qp *qp, struct iw_cm_id *id, struct weft_offer *offer,
+		      bool any_port)
 {
 	struct weft_conn *conn = weft_conn_new(qp->dev, WEFT_CONN_CONNECTING);
 	int err;
 
-	if (IS_ERR(conn)) {
-		kfree(offer);
+	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	}
 	conn->offer = offer;
-	err = start_connecting(conn, qp, id);
-	if (err)
+	err = start_connecting(conn, qp, id, any_port);
+	if (err) {
+		conn->offer = NULL;
 		weft_cm_die(conn);
+	}
 	weft_cm_settle(conn);
+	return err;
+}
+
+/*
+ * rdma_cm knows of no connections but its own, and may choose a port that has one to this peer
+ * already, or one that is still closing. The socket is bound to it: another then, any port.
+ */
+static int connect_qp_somehow(struct weft_qp *qp, struct iw_cm_id *id, struct weft_offer *offer)
+{
+	int err = connect_qp(qp, id, offer, false);
+
+	if (err == -EADDRNOTAVAIL)
+		err = connect_qp(qp, id, offer, true);
+	if (err)
+		kfree(offer);
 	return err;
 }
 
@@ -299,7 +317,7 @@ int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 		return PTR_ERR(offer);
 	}
 	mutex_lock(&qp->state_lock);
-	err = connect_qp(qp, id, offer);
+	err = connect_qp_somehow(qp, id, offer);
 	mutex_unlock(&qp->state_lock);
 	weft_qp_drop(qp);
 	return err;

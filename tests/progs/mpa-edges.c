@@ -3,9 +3,9 @@
  * Moments of a connection's set-up and end that no peer's program hits by itself, made by a
  * plain TCP socket on the other side: the end that comes in one segment with the MPA
  * Reply, a FIN that never comes, requests that are on their way to a listener when it goes, and
- * a crowd that never says what it wants. And connects with a queue pair that nobody has, and to
- * an address that nobody has. Both sides are this process: HOST and HOST6 are addresses of this
- * machine that a weft device has. TAP.
+ * a crowd that never says what it wants. And connects with a queue pair that nobody has, to an
+ * address that nobody has, and from a port that TCP has given away. Both sides are this process:
+ * HOST and HOST6 are addresses of this machine that a weft device has. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -454,6 +454,56 @@ static void connect_with_an_unknown_qpn(void)
 	verdict("connect-with-an-unknown-qpn", why);
 }
 
+/* ---- a port that TCP has given away ---- */
+
+static void set_port(struct sockaddr_storage *a, uint16_t be_port)
+{
+	if (a->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)a)->sin6_port = be_port;
+	else
+		((struct sockaddr_in *)a)->sin_port = be_port;
+}
+
+/* A connection from that port of ours to @addr. Others may bind to it, too. */
+static int dial_from(uint16_t be_port)
+{
+	int fd = socket(addr->ai_family, SOCK_STREAM, 0), on = 1;
+	struct sockaddr_storage own;
+
+	memcpy(&own, addr->ai_addr, addr->ai_addrlen);
+	set_port(&own, be_port);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (fd < 0 || bind(fd, (struct sockaddr *)&own, addr->ai_addrlen) ||
+	    connect(fd, addr->ai_addr, addr->ai_addrlen))
+		fail("connecting from port %u: %s", ntohs(be_port), strerror(errno));
+	return fd;
+}
+
+/* The port that rdma_cm chose has a connection to the same peer: of TCP's, of which it knows not. */
+static void port_in_use_to_that_peer(void)
+{
+	struct rdma_conn_param param = { .responder_resources = 8, .initiator_depth = 8 };
+	int listener = listen_tcp(addr), other, peer;
+	const char *why = NULL;
+	struct conn c;
+
+	begin(&c, host);
+	other = dial_from(rdma_get_src_port(c.id));
+	close(accept(listener, NULL, NULL));
+	if (rdma_connect(c.id, &param)) {
+		why = strerror(errno);
+	} else {
+		peer = accept(listener, NULL, NULL);
+		if (peer < 0 || !get_request(peer))
+			why = "no Request comes";
+		close(peer);
+	}
+	end(&c);
+	close(other);
+	close(listener);
+	verdict("port-in-use-to-that-peer", why);
+}
+
 /* ---- requests that a listener leaves behind ---- */
 
 /* iw_cm handles one event after another: @crowd's requests keep it from @small's. */
@@ -729,12 +779,13 @@ int main(int argc, char **argv)
 	hole = argv[4];
 	if (getaddrinfo(host, port, &hints, &addr))
 		fail("%s: no such address", host);
-	printf("1..11\n");
+	printf("1..12\n");
 	end_behind_the_reply("fin-behind-the-reply", FIN);
 	end_behind_the_reply("rst-behind-the-reply", RST);
 	disconnect_without_their_fin();
 	connect_to_a_black_hole();
 	connect_with_an_unknown_qpn();
+	port_in_use_to_that_peer();
 	type_of_service("type-of-service", host);
 	type_of_service("type-of-service-ipv6", host6);
 	listeners_type_of_service("listeners-type-of-service", host);
