@@ -100,6 +100,7 @@ def table(f):
     for cell, what in (("syscall_us", "µs for a system call"),
                        ("floor_write_us", "µs for 8 octets one way, by a system call and TCP alone"),
                        ("floor_read_us", "µs for them and an answer sent from TCP's callback"),
+                       ("bound_1M", "MB/s of 1 MB, by TCP alone, both ends on the CPU that sends"),
                        ("crc32c_ns_per_octet", "ns an octet for crc32c alone")):
         if f.all(cell, 0, "lab"):
             print(f"* {f.show(f.all(cell, 0, 'lab'))} {what}")
@@ -157,14 +158,20 @@ def ratios(f):
 
 def floors(f):
     """
-    What no driver over TCP that is called for each message goes below. And a connection,
-    were connecting to cost nothing.
+    What no driver over TCP that is called for each message goes below, or beyond if both ends
+    are on one CPU. And a connection, were connecting to cost nothing.
     """
     for cell, against in (("write_lat_8", "siw"), ("write_lat_8", "tcp"), ("read_lat_8", "siw")):
         floor = f.median(f"floor_{cell.split('_')[0]}_us", 0, "lab")
         if floor:
             yield row(f"{cell}: a system call and TCP alone, {floor:.1f} µs", 1500, against, "",
                       None, over(floor, f.median(cell, driver=against)))
+    bound = f.median("bound_1M", 0, "lab")
+    if bound:
+        one_cpu = f"TCP alone, both ends on one CPU, {bound:,.0f}"
+        yield row(f"write_bw_1M: {one_cpu}", 1500, "tcp", "", None,
+                  over(bound, f.median("write_bw_1M", driver="tcp")))
+        yield row("write_bw_1M", 1500, one_cpu, "", None, over(f.median("write_bw_1M"), bound))
     # By one clock, the rate's: the steps are the client's alone, and the warm-up's are among them.
     rate, connect = f.median("connects_per_s"), f.median("connects_per_s:connect_us")
     if rate and connect:

@@ -82,11 +82,25 @@ def table(title, counts, total):
         print('%7.2f %%  %s' % (100 * n / total, name))
 
 
+# User-mode Linux turns interrupts off and on by the host's sigprocmask.
+KINDS = (
+    ('copies, sums', re.compile(r'mem(cpy|set|move)|_copy_|csum|crc32')),
+    ('switching interrupts', re.compile(r'host kernel|sig(proc)?mask|(un)?block_signals|'
+                                        r'set_signals|ipi_|local_irq|uml_curr_cpu')),
+    ('modules', re.compile(r'\]$')),
+    ('user code', re.compile(r'^user code$')),
+)
+
+
+def kind(name):
+    return next((k for k, pattern in KINDS if pattern.search(name)), 'the rest of the kernel')
+
+
 def main(folder, only=''):
     own, whole, total, seen = collections.Counter(), collections.Counter(), 0, 0
     for chain in chains(folder + '/samples', Names(folder)):
         seen += 1
-        if only and only not in chain:
+        if only and only not in (name.split(' [')[0] for name in chain):
             continue
         total += 1
         own[chain[0]] += 1
@@ -94,6 +108,10 @@ def main(folder, only=''):
     if not total:
         sys.exit('no sample' + (' with ' + only if only else ''))
     print('%d of %d samples' % (total, seen))
+    kinds = collections.Counter()
+    for name, n in own.items():
+        kinds[kind(name)] += n
+    table('own time, by kind', kinds, total)
     table('own time', own, total)
     table('with all that they call', whole, total)
 

@@ -2,12 +2,15 @@
 # Where does the time go? Runs a program of perftest in the user-mode SMP lab, client and server
 # over lo, and perf on the host beside it; names the functions of the guest's modules, too.
 #   profile.sh DRIVER[+crc] MTU PROGRAM [ARG...]     profile.sh weft 1500 ib_write_bw -s 65536 -D 6
+#   profile.sh tcp MTU weft-rate -K [ARG...]         the same data by TCP alone
 # Prints the program's result, then the functions by their own time and by all that they call.
-# Environment: ONLY  samples whose call chain has this function, of a doorbell ib_uverbs_ioctl
+# Environment: ONLY  samples whose call chain has this function: of a doorbell ib_uverbs_ioctl, of
+#                    weft-rate -K ping_write_iter
 # What perf recorded stays in build/profile.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-need perf python3 "${3:?DRIVER MTU PROGRAM [ARG...]}"
+need perf python3
+: "${3:?DRIVER MTU PROGRAM [ARG...]}"
 
 out=$WEFT_BUILD/profile
 run=$WEFT_BUILD/lab/7.2-smp.profile.sh

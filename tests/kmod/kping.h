@@ -12,6 +12,9 @@
 #define KPING_SAY(end)	_IO('w', (end))		/* 0 or 1 sends a message to the other */
 #define KPING_ANSWER	_IO('w', 2)		/* argument: does 1 answer from its callback? */
 
+/* write() sends octets from 0 to 1, whose callback copies them out: so many at most. */
+#define KPING_WRITE_MAX	(1u << 20)
+
 /* Octets that each end has received: of the page that is mapped. */
 struct kping_page {
 	struct {

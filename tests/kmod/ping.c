@@ -7,13 +7,17 @@
  * measured by "weft-rate -K".
  *
  * A message can be answered from the callback that it arrives in, as a Read
- * Response is.
+ * Response is. And write() sends data from the program's memory, which the callback
+ * copies to where it stays: both ends' work on the CPU that asks, with the two copies
+ * that there are without sending by reference.
  */
 #include <linux/in.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/uio.h>
 #include <linux/version.h>
+#include <linux/vmalloc.h>
 #include <net/tcp.h>
 
 #include "kping.h"
@@ -22,6 +26,8 @@ struct end {
 	struct socket *sock;
 	u32 *got;		/* octets */
 	bool answers;		/* from its callback */
+	u8 *sink;		/* what data is copied to, of... */
+	u32 size, at;		/* ... so many octets, 0 if it is not; and where the next one goes */
 	void (*saved)(struct sock *sk);
 };
 
@@ -53,9 +59,36 @@ static int say(struct end *e)
 	return n == KPING_OCTETS ? 0 : -EAGAIN;
 }
 
+/* A message from the program's memory. How many octets TCP took, or -errno. */
+static ssize_t ping_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL, .msg_iter = *from };
+	struct sock *sk = ends[0].sock->sk;
+	size_t size = iov_iter_count(from);
+	int n;
+
+	if (size > KPING_WRITE_MAX)
+		return -EMSGSIZE;
+	lock_sock(sk);
+	WRITE_ONCE(ends[1].size, size);
+	n = tcp_sendmsg_locked(sk, &msg, size);
+	release_sock(sk);
+	return n;
+}
+
 static int take(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
 {
-	return len;
+	struct end *e = desc->arg.data;
+	u32 size = READ_ONCE(e->size), n;
+
+	if (!size)
+		return len;
+	e->at %= size;
+	n = min_t(u32, len, size - e->at);
+	if (skb_copy_bits(skb, off, e->sink + e->at, n))
+		return -EFAULT;
+	e->at += n;
+	return n;
 }
 
 static void data_ready(struct sock *sk)
@@ -67,6 +100,7 @@ static void data_ready(struct sock *sk)
 	read_lock_bh(&sk->sk_callback_lock);
 	e = sk->sk_user_data;
 	if (e) {
+		desc.arg.data = e;
 		n = tcp_read_sock(sk, &desc, take);
 		if (n > 0 && READ_ONCE(e->answers))
 			send_locked(sk);
@@ -179,6 +213,7 @@ static int ping_mmap(struct file *file, struct vm_area_struct *vma)
 static const struct file_operations ping_fops = {
 	.owner = THIS_MODULE,
 	.unlocked_ioctl = ping_ioctl,
+	.write_iter = ping_write_iter,
 	.mmap = ping_mmap,
 };
 
@@ -192,6 +227,7 @@ static void close_all(void)
 {
 	close_end(&ends[0]);
 	close_end(&ends[1]);
+	vfree(ends[1].sink);
 	free_page((unsigned long)page);
 }
 
@@ -202,7 +238,8 @@ static int __init ping_init(void)
 	page = (void *)get_zeroed_page(GFP_KERNEL);
 	if (!page)
 		return -ENOMEM;
-	err = open_ends();
+	ends[1].sink = vmalloc(KPING_WRITE_MAX);
+	err = ends[1].sink ? open_ends() : -ENOMEM;
 	if (!err)
 		err = misc_register(&ping_device);
 	if (err)

@@ -400,13 +400,16 @@ sum_alone() {
 	rmmod weft_ksum
 }
 
-# What a system call and TCP cost a message of 8 octets, and one that is answered.
+# What a system call and TCP cost a message of 8 octets, and one that is answered; and how fast
+# one of 1 MB is if both ends' work is on the CPU that sends.
 tcp_alone() {
 	load_ours weft_kping
 	client weft-rate -K -t $seconds
 	figure floor_write_us "$(value_of typical_us)"
 	client weft-rate -K -o read -t $seconds
 	figure floor_read_us "$(value_of typical_us | awk '{print 2 * $1}')"
+	client weft-rate -K -o send -s 1048576 -t $seconds
+	figure bound_1M "$(value_of MB/s)"
 	rmmod weft_kping
 }
 

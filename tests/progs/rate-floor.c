@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ping-pong over what weft_kping offers (tests/kmod/ping.c): a system call, TCP,
- * and a page to spin on. What a driver over TCP takes longer is its own.
+ * Ping-pong, and a stream, over what weft_kping offers (tests/kmod/ping.c): a system
+ * call, TCP, and a page to spin on. What a driver over TCP takes longer is its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,29 +59,63 @@ static void open_device(bool read)
 		fail("/dev/" KPING_DEVICE ": %s", strerror(errno));
 }
 
+/* Data of one message after another: what the other end's callback has copied. */
+static void stream(const struct run *run)
+{
+	uint8_t *data = malloc(run->size);
+	uint64_t bytes = 0;
+	uint32_t got, last = f.page->end[1].got;
+	struct meter m;
+	ssize_t n;
+
+	if (!data)
+		fail("no memory");
+	/* Else all of it would be one page, of zeros. */
+	memset(data, 'w', run->size);
+	meter_start(&m, run->seconds);
+	do {
+		n = write(f.fd, data, run->size);
+		if (n < 0 && errno != EAGAIN)
+			fail("sending: %s", strerror(errno));
+		got = f.page->end[1].got;
+		bytes += (uint32_t)(got - last);
+		last = got;
+	} while (!meter_look(&m, bytes));
+	print_rate(run, &m.count, m.count.cpu_us, 0);
+	free(data);
+}
+
+static void ping(struct run *run)
+{
+	uint32_t got = f.page->end[0].got;
+	struct pings p;
+
+	run->size = KPING_OCTETS;
+	pings_start(&p, run->seconds);
+	do {
+		say(0);
+		got = await(0, got);
+	} while (!pings_done(&p));
+	pings_print(&p, run);
+}
+
 void floor_run(const struct run *asked)
 {
-	bool read = asked->job == JOB_READ;
 	struct run run = *asked;
-	uint32_t got, theirs;
-	struct pings p;
+	uint32_t theirs;
 	pid_t other;
 
-	run.size = KPING_OCTETS;
-	open_device(read);
-	got = f.page->end[0].got;
+	open_device(run.job == JOB_READ);
 	theirs = f.page->end[1].got;
 	other = fork();
 	if (other < 0)
 		fail("fork: %s", strerror(errno));
 	if (!other)
-		other_end(!read, theirs);
-	pings_start(&p, run.seconds);
-	do {
-		say(0);
-		got = await(0, got);
-	} while (!pings_done(&p));
+		other_end(run.job == JOB_WRITE, theirs);
+	if (run.job == JOB_SEND)
+		stream(&run);
+	else
+		ping(&run);
 	kill(other, SIGKILL);
 	waitpid(other, NULL, 0);
-	pings_print(&p, &run);
 }

@@ -260,7 +260,7 @@ static void usage(void)
 		"weft-rate -l [-b ADDR] [-p PORT] [-T]\n"
 		"weft-rate    [-p PORT] [-T] [-c CONNECTIONS] [-s SIZE] [-o write|send|read]\n"
 		"             [-q DEPTH] [-t SECONDS] [-e] [-L | -C | -I N | -U N] HOST\n"
-		"weft-rate -K [-o write|read] [-t SECONDS]\n"
+		"weft-rate -K [-o write|read|send] [-s SIZE] [-t SECONDS]\n"
 		"weft-rate -S\n"
 		"  -l  serve one client (which says what is done)\n"
 		"  -T  plain TCP sockets; -o send only\n"
@@ -274,7 +274,8 @@ static void usage(void)
 		"  -C  connections set up and torn down a second\n"
 		"  -I  open N connections and hold them idle until standard input ends\n"
 		"  -U  the same queues, but not connected; no server is needed\n"
-		"  -K  ping-pong as -L, by a system call and TCP alone; needs weft_kping.ko\n"
+		"  -K  ping-pong as -L, by a system call and TCP alone; with -o send the rate,\n"
+		"      sent and received on one CPU; needs weft_kping.ko\n"
 		"  -S  what a system call costs\n");
 	exit(2);
 }
@@ -378,8 +379,7 @@ static void parse(int argc, char **argv, struct options *o)
 		}
 	}
 	if ((o->server || o->floor || o->syscall) != (optind == argc) || argc - optind > 1 ||
-	    o->latency + o->connects + o->idle + o->unconnected > 1 || (o->tcp && o->unconnected) ||
-	    (o->floor && o->op == JOB_SEND))
+	    o->latency + o->connects + o->idle + o->unconnected > 1 || (o->tcp && o->unconnected))
 		usage();
 	if (optind < argc)
 		o->addr = argv[optind];
