@@ -84,11 +84,18 @@ class Figures:
 
 # ---- the figures ----
 
+def say_call(f):
+    """What a system call costs stands beside every table."""
+    if f.all("syscall_us", 0, "lab"):
+        print(f"(A system call: {f.show(f.all('syscall_us', 0, 'lab'))} µs.)\n")
+
+
 def table(f):
     print("Medians ± half the spread, (n): of n rounds. 10^6 octets a second, messages or "
           "connections\na second, µs of half a round trip (Reads: of a whole one), KB of one "
           "end. *weft+crc* is\nweft's default; the others are without CRC.")
     print()
+    say_call(f)
     print("| cell | MTU | " + " | ".join(DRIVERS) + " |")
     print("|---" * (len(DRIVERS) + 2) + "|")
     # A cell's rows together, the cells as they came.
@@ -97,8 +104,7 @@ def table(f):
         if mtu and ":" not in cell:
             print(f"| {cell} | {mtu} | " + " | ".join(f.show(by.get(d)) for d in DRIVERS) + " |")
     print()
-    for cell, what in (("syscall_us", "µs for a system call"),
-                       ("floor_write_us", "µs for 8 octets one way, by a system call and TCP alone"),
+    for cell, what in (("floor_write_us", "µs for 8 octets one way, by a system call and TCP alone"),
                        ("floor_read_us", "µs for them and an answer sent from TCP's callback"),
                        ("bound_1M", "MB/s of 1 MB, by TCP alone, both ends on the CPU that sends"),
                        ("crc32c_ns_per_octet", "ns an octet for crc32c alone")):
@@ -126,6 +132,7 @@ def counters(f):
     cells = [(c.split(":")[0], m) for c, m in f.rows if c.endswith(":" + COUNTERS[0])]
     if not cells:
         return
+    say_call(f)
     print("| what weft's counters say | MTU | segments that start an FPDU, % | FPDUs a TCP call "
           "| requests a doorbell |")
     print("|---|---|---|---|---|")
@@ -248,6 +255,7 @@ def listed(names, what):
 def goals(f):
     result = collections.Counter()
     unmeasured = []
+    say_call(f)
     print("| cell | MTU | against | goal | measured | |")
     print("|---|---|---|---|---|---|")
     for group in (ratios, floors, sums, connections, memory, losses, aligned):
