@@ -228,7 +228,19 @@ finish_b() {
 	wait_for "${2:-20}" [ -s "$TEST_DIR/$1.rc" ] ||
 		fail "$1 on b does not end; $(tail -n 3 "$TEST_DIR/$1.log")"
 	read -r rc <"$TEST_DIR/$1.rc"
-	[ "$rc" = 0 ] || fail "$1 on b ended with $rc; $(tail -n 3 "$TEST_DIR/$1.log")"
+	[ "$rc" = 0 ] || fail "$1 on b ended with $rc; $(words "$TEST_DIR/$1.log")"
+}
+
+# words LOG: how it begins and how it ends. What a program says of errors comes first where the rest
+# is buffered.
+words() {
+	if [ "$(wc -l <"$1")" -le 9 ]; then
+		cat "$1"
+	else
+		head -n 5 "$1"
+		echo ...
+		tail -n 3 "$1"
+	fi
 }
 
 # wait_listen_b PORT: until a kernel or user socket of b listens there. The kernel's table is
@@ -254,15 +266,15 @@ run() {
 	local log=$TEST_DIR/${1##*/}.log rc=0
 	timeout -k 2 "${TIME:-100}" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	[ $rc = 0 ] && return
-	[ $rc = 124 ] && fail "$1 ran into its time-out; $(tail -n 3 "$log")"
-	fail "$1 ended with $rc; $(tail -n 6 "$log")"
+	[ $rc = 124 ] && fail "$1 ran into its time-out; $(words "$log")"
+	fail "$1 ended with $rc; $(words "$log")"
 }
 
 # together PORT SERVER... -- CLIENT...: b's server, which listens on PORT, and a's client; both end
 # well. What excuse() knows is tried again with a new server, twice; whatever else goes wrong is a
 # failure. Output in server.log and CLIENT.log.
 together() {
-	local port=$1 server=() try why
+	local port=$1 server=() try why failure garbled
 	shift
 	while [ "$1" != -- ]; do
 		server+=("$1")
@@ -270,18 +282,41 @@ together() {
 	done
 	shift
 	for try in 1 2 3; do
+		garbled=$(siw_garbled)
 		start_b server "${server[@]}"
 		wait_listen_b "$port"
 		[[ $DEV_B != siw* ]] ||
 			at b run_apart "$TEST_DIR/unread" end_if_unread "$port" "$TEST_DIR/server.rc"
-		(run "$@") && break
-		why=$(excuse "$TEST_DIR/${1##*/}.log") && [ $try != 3 ] || exit 1
+		failure=$(run "$@") && break
+		why=$(excuse "$TEST_DIR/${1##*/}.log") && [ $try != 3 ] || fail "${failure#FAIL: }; $(other_side)"
 		echo "try $try: $why"
 		at b kill_users
 		wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "${server[0]} on b cannot be ended"
 		rm -f "$TEST_DIR/server.rc" "$TEST_DIR/unread.rc"
 	done
 	finish_b server
+}
+
+# What b's server came to, and what the devices of both counted: a client that failed tells its half.
+other_side() {
+	if wait_for 5 [ -s "$TEST_DIR/server.rc" ]; then
+		echo "server ended with $(cat "$TEST_DIR/server.rc")"
+	else
+		echo "server goes on"
+	fi
+	words "$TEST_DIR/server.log"
+	counted "$DEV_A"
+	at b counted "$DEV_B"
+}
+
+# counted DEVICE: its counters that are not 0, if it is weft's.
+counted() {
+	local file n all="$1:"
+	[[ $1 = weft* ]] || return 0
+	for file in "/sys/class/infiniband/$1/ports/1/hw_counters"/*; do
+		read -r n <"$file" && [ "$n" != 0 ] && all+=" ${file##*/}=$n"
+	done
+	echo "$all"
 }
 
 # excuse LOG: what others did that the client of LOG failed.
@@ -292,6 +327,7 @@ together() {
 # waits for the answer sends nothing next.
 # And a message that siw has given to TCP it calls failed, if the peer's FIN comes before it has looked
 # again: perftest's server goes as soon as it has the client's last.
+# And what a program posts siw sends from two threads at once, now and then: weft finds a bad CRC.
 excuse() {
 	local overslept
 	if grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.' "$1" ||
@@ -303,10 +339,17 @@ excuse() {
 		echo "siw called its last message failed, and the server had it"
 		return
 	fi
+	if [ "$(siw_garbled)" != "$garbled" ]; then
+		echo "siw sent from two threads at once, and weft found a bad CRC"
+		return
+	fi
 	[[ $DEV_B = siw* ]] && wait_for 20 [ -s "$TEST_DIR/unread.rc" ] || return
 	read -r overslept <"$TEST_DIR/unread.rc"
 	[ "$overslept" = 0 ] && echo "siw left octets unread"
 }
+
+# How many bad CRCs weft on b has had of siw on a; nothing for other pairs.
+siw_garbled() { [[ $DEV_A$DEV_B != siw*weft* ]] || at b count "$DEV_B" crc_errors; }
 
 refused_at_once() {
 	grep -A 1 -F 'Failed to connect through RDMA CM.' "$1" | grep -qF 'ERRNO: Connection refused.'
