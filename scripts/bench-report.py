@@ -149,6 +149,8 @@ def row(what, mtu, against, sense, goal, value, digits=2):
     met = None
     if value is not None:
         met = goal is None or (value >= goal if sense == ">=" else value <= goal)
+        # A goal missed by less than is shown.
+        digits += not met and float(f"{value:.{digits}f}") == goal
     return (what, mtu, against, "measured" if goal is None else f"{sense} {goal}",
             None if value is None else f"{value:.{digits}f}", met)
 
