@@ -3,9 +3,14 @@
  * Are requests told in the order in which the peer called connect? perftest, for one,
  * numbers its connections as the requests come, on both sides. HOST is an address of this
  * machine that an RDMA device has; both sides are this process.
+ *
+ * It stays on one CPU: what a process sends before and after it moves to another TCP may take
+ * the other way round, for each CPU has its own queue. The driver's workers may run on any.
  */
+#define _GNU_SOURCE
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +58,19 @@ static void prepare(struct rdma_cm_id **id, struct sockaddr *to)
 	expect(calls, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	if (rdma_create_qp(*id, NULL, &attr))
 		fail("no QP");
+}
+
+static void stay_here(void)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t here;
+
+	if (cpu < 0)
+		fail("no CPU");
+	CPU_ZERO(&here);
+	CPU_SET(cpu, &here);
+	if (sched_setaffinity(0, sizeof(here), &here))
+		fail("no affinity");
 }
 
 static void connect_all(void)
@@ -117,6 +135,7 @@ int main(int argc, char **argv)
 	}
 	if (getaddrinfo(argv[1], argv[2], &hints, &addr))
 		fail("%s: no such address", argv[1]);
+	stay_here();
 	ch = rdma_create_event_channel();
 	calls = rdma_create_event_channel();
 	if (!ch || !calls || rdma_create_id(ch, &listener, NULL, RDMA_PS_TCP) ||
