@@ -133,13 +133,13 @@ last_words() {
 }
 
 # Did machine b die of siw? iw_cm stops it where siw closes what is still being accepted
-# (docs/siw-findings.md), and weft was not there. Up to three times a run such a test has another
-# machine; among a hundred tests it was one in each of two runs.
+# (docs/siw-findings.md), and weft was not there. Up to eight times a run such a test has another
+# machine; among a hundred tests it was none to two, and three where the host was busy.
 died_of_siw() {
 	local b=$run/console-b.$boots
 	grep -aqs 'kernel BUG at drivers/infiniband/core/iwcm.c' "$b" &&
 		grep -aqE 'Modules linked in:.* siw\(' "$b" &&
-		! grep -aqE 'Modules linked in:.* weft\(' "$b" && [ $((siw_deaths += 1)) -le 3 ]
+		! grep -aqE 'Modules linked in:.* weft\(' "$b" && [ $((siw_deaths += 1)) -le 8 ]
 }
 siw_deaths=0
 
@@ -159,7 +159,7 @@ run_suites() {
 	env KERNEL="$kernel" bash "$WEFT_TOP/tests/lab/suite.sh" --plan "$@" >"$run/plan"
 	[ -s "$run/plan" ] || die "no such test"
 	report "1..$(wc -l <"$run/plan")"
-	while untested >"$run/todo" && [ -s "$run/todo" ] && [ $boots -lt 6 ]; do
+	while untested >"$run/todo" && [ -s "$run/todo" ] && [ $boots -lt 12 ]; do
 		boot bash "$WEFT_TOP/tests/lab/suite.sh" /run/weft/todo
 		[ "$(untested | wc -l)" != "$(wc -l <"$run/todo")" ] || [ -e "$run/current" ] || break
 		if [ -e "$run/current" ]; then

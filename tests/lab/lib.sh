@@ -187,6 +187,16 @@ port_is_active() {
 	[ "$state" = '4: ACTIVE' ]
 }
 
+# trace_on EVENT: weft's tracepoint, or `.` for all of them, from now on, in /sys/kernel/tracing/trace.
+# Not with the names of programs, for which tracing hooks itself into the scheduler: QEMU, when it
+# emulates, may leave a CPU at the breakpoint by which the kernel changes code that others run, for
+# ever, with interrupts off; and the rest of the machine waits for that CPU.
+trace_on() {
+	local t=/sys/kernel/tracing
+	mountpoint -q $t || mount -t tracefs trace $t || return
+	echo 0 >$t/options/record-cmd && : >$t/trace && echo 1 >"$t/events/weft/$1/enable"
+}
+
 # How many QPs of machine a's device are connected.
 in_rts() { rdma -j resource show qp link "$DEV_A" | grep -o '"state":"RTS"' | grep -c "" || true; }
 has_in_rts() { [ "$(in_rts)" = "$1" ]; }

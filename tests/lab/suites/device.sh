@@ -335,9 +335,8 @@ unload_with_traffic() {
 
 tracepoints() {
 	local t=/sys/kernel/tracing event
-	mountpoint -q $t || mount -t tracefs trace $t || fail "no tracefs"
 	pair weft:weft
-	echo 1 >$t/events/weft/enable || fail "no events of weft"
+	trace_on . || fail "no events of weft"
 	start_b server rping -s -a "$IP_B" -C 5
 	wait_listen_b 7174
 	run rping -c -a "$IP_B" -C 5

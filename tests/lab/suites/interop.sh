@@ -45,10 +45,6 @@ one_sided() {
 
 weft_side() { [[ $1 = weft:* ]] && echo a || echo b; }
 
-# shellcheck disable=SC2016 # the shell on that machine expands it
-trace_connections='t=/sys/kernel/tracing
-	mountpoint -q $t || mount -t tracefs trace $t && echo 1 >$t/events/weft/weft_conn/enable && : >$t/trace'
-
 # agreed PAIR CRC REVISION: and on nothing else, however often it tried.
 agreed() {
 	local open
@@ -60,7 +56,7 @@ agreed() {
 
 connect_by() {
 	pair "$1"
-	[ "$KERNEL" != stock ] || on "$(weft_side "$1")" sh -c "$trace_connections" ||
+	[ "$KERNEL" != stock ] || at "$(weft_side "$1")" trace_on weft_conn ||
 		fail "connections cannot be traced"
 	if [ "$1" = weft:siw ]; then
 		option "$DEV_A" crc "$2"
