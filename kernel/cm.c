@@ -15,6 +15,8 @@
 
 /* When TCP had no memory to send. */
 #define RETRY_MS	2
+/* So many close_timeout_ms may an end without a QP last, while the peer takes what is left. */
+#define CLOSING_TIMES	12
 
 /* ---- time ---- */
 
@@ -101,6 +103,35 @@ void weft_cm_settle(struct weft_conn *conn)
 	weft_conn_put(conn);
 }
 
+/* What the peer's TCP has taken of what we send. */
+struct taken {
+	u64 octets;
+	u32 idle_ms;			/* since it last said so */
+};
+
+/* Socket lock. */
+static struct taken taken(const struct weft_conn *conn)
+{
+	const struct tcp_sock *tp = tcp_sk(conn->sk);
+
+	return (struct taken) {
+		.octets = tp->bytes_acked,
+		.idle_ms = jiffies_to_msecs(tcp_jiffies32 - tp->rcv_tstamp),
+	};
+}
+
+/* What is left may take its time, if it moves: the deadline then counts from when it did. */
+static bool moves(struct weft_conn *conn, const struct taken *t)
+{
+	unsigned int ms = READ_ONCE(conn->dev->close_timeout_ms);
+
+	if (t->octets == conn->acked || t->idle_ms >= ms)
+		return false;
+	conn->acked = t->octets;
+	weft_cm_set_deadline(conn, ms - t->idle_ms);
+	return true;
+}
+
 static bool is_closed(const struct weft_conn *conn)
 {
 	return conn->sk->sk_state == TCP_CLOSE;
@@ -109,16 +140,23 @@ static bool is_closed(const struct weft_conn *conn)
 /*
  * RFC 5040 §7.2, RFC 5041 §6.2: what is in hand goes out, then FIN; what comes
  * is read and dropped until the peer's FIN, for a close with unread data would
- * make TCP send RST, and lose our last words.
+ * make TCP send RST, and lose our last words. What TCP still has may be requests
+ * that are complete, so a slow peer has time; but nobody waits for it any more.
  */
 static void closing(struct weft_conn *conn, bool timeout)
 {
 	bool closed, said;
+	struct taken t;
 
 	weft_conn_lock(conn);
 	weft_conn_receive(conn);
+	t = taken(conn);
 	set_bit(WEFT_CF_PENDING, &conn->flags);
 	weft_conn_unlock(conn);
+	if (timeout && conn->closing_times && moves(conn, &t)) {
+		conn->closing_times--;
+		timeout = false;
+	}
 	closed = is_closed(conn);
 	said = weft_conn_tx_done(conn);
 	if (closed || timeout) {
@@ -133,6 +171,10 @@ void weft_cm_start_closing(struct weft_conn *conn)
 {
 	weft_conn_set_state(conn, WEFT_CONN_CLOSING);
 	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
+	conn->closing_times = CLOSING_TIMES - 1;
+	weft_conn_lock(conn);
+	conn->acked = taken(conn).octets;
+	weft_conn_unlock(conn);
 	closing(conn, false);
 }
 
@@ -205,8 +247,7 @@ struct open_view {
 	bool said;			/* and all is said; or a graceful close is */
 	bool closing;			/* a graceful close is under way */
 	bool mute;			/* an initiator that is to speak first has not yet */
-	u64 acked;			/* octets that the peer's TCP has taken */
-	u32 idle_ms;			/* since it last said so */
+	struct taken taken;
 };
 
 static struct open_view look(struct weft_conn *conn)
@@ -233,8 +274,7 @@ static struct open_view look(struct weft_conn *conn)
 		 weft_conn_tx_done(conn);
 	v.closing = core->state == WEFT_QPS_CLOSING;
 	v.mute = core->rtr_await;
-	v.acked = tcp_sk(conn->sk)->bytes_acked;
-	v.idle_ms = jiffies_to_msecs(tcp_jiffies32 - tcp_sk(conn->sk)->rcv_tstamp);
+	v.taken = taken(conn);
 	weft_conn_unlock(conn);
 	return v;
 }
@@ -253,21 +293,6 @@ static bool rtr_missing(struct weft_conn *conn, const struct open_view *v, bool 
 	return timeout && v->mute;
 }
 
-/*
- * What was posted before a graceful close may take its time, if it moves: then the
- * deadline counts from the last time that it did.
- */
-static bool moves(struct weft_conn *conn, const struct open_view *v)
-{
-	unsigned int ms = READ_ONCE(conn->dev->close_timeout_ms);
-
-	if (v->dying || v->acked == conn->acked || v->idle_ms >= ms)
-		return false;
-	conn->acked = v->acked;
-	weft_cm_set_deadline(conn, ms - v->idle_ms);
-	return true;
-}
-
 static void open(struct weft_conn *conn, bool timeout)
 {
 	bool rtr_due = conn->rtr_due;
@@ -277,7 +302,7 @@ static void open(struct weft_conn *conn, bool timeout)
 		end(conn);
 		return;
 	}
-	timeout = timeout && !rtr_due && !moves(conn, &v);
+	timeout = timeout && !rtr_due && (v.dying || !moves(conn, &v.taken));
 
 	if (v.fin && !v.closed && !conn->peer_fin) {
 		conn->peer_fin = true;
@@ -296,7 +321,7 @@ static void open(struct weft_conn *conn, bool timeout)
 	}
 	/* From here on it must come to an end. */
 	if (!conn->deadline && (v.dying || v.closing || conn->peer_fin || conn->shut)) {
-		conn->acked = v.acked;
+		conn->acked = v.taken.octets;
 		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
 	}
 }

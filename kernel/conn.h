@@ -163,6 +163,7 @@ struct weft_conn {
 	bool peer_fin;			/* told to QP and iw_cm */
 	u64 acked;			/* octets acknowledged when the deadline was set */
 	bool shut;			/* weft_sock_shutdown() was called */
+	u8 closing_times;		/* left to set the deadline anew */
 	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
 	const struct weft_conn *parent;	/* the same, to the end, but a name only */
 	u32 request;			/* responder: what iw_cm calls it */

@@ -2,8 +2,9 @@
 /*
  * Moments of a connection's set-up and end that no peer's program hits by itself, made by a
  * plain TCP socket on the other side: the end that comes in one segment with the MPA
- * Reply, a FIN that never comes, requests that are on their way to a listener when it goes, and
- * a crowd that never says what it wants. And connects with a queue pair that nobody has, to an
+ * Reply, a FIN that never comes, one that comes long before the peer has read what it was sent,
+ * requests that are on their way to a listener when it goes, and a crowd that never says what it
+ * wants. And connects with a queue pair that nobody has, to an
  * address that nobody has, and from a port that TCP has given away. Both sides are this process:
  * HOST and HOST6 are addresses of this machine that a weft device has. TAP.
  */
@@ -269,6 +270,88 @@ static void disconnect_without_their_fin(void)
 	close(r.fd);
 	end(&c);
 	verdict("disconnect-without-their-fin", why);
+}
+
+/* ---- a peer that takes its time ---- */
+
+#define BULK		(1 << 20)	/* octets that are written to it */
+#define SIPS		12		/* in so many it reads what it has not read when it is written */
+#define SIPS_A_TIMEOUT	4
+
+static void post_bulk(struct conn *c, uint8_t *buf)
+{
+	struct ibv_mr *mr = conn_reg(c, buf, BULK, 0);
+	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = BULK, .lkey = mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED, .wr.rdma.rkey = 1 };
+	struct ibv_send_wr *bad;
+
+	if (ibv_post_send(c->id->qp, &wr, &bad))
+		fail("posting a Write: %s", strerror(errno));
+}
+
+/* Reads what of @len comes before the other side ends, by FIN if *@whole. */
+static size_t sip(int fd, size_t len, bool *whole)
+{
+	static uint8_t buf[65536];
+	ssize_t n = 1;
+	size_t had;
+
+	for (had = 0; had < len && n > 0; had += n > 0 ? n : 0)
+		n = readable(fd, PATIENCE_MS) ?
+			recv(fd, buf, len - had < sizeof(buf) ? len - had : sizeof(buf), 0) : -1;
+	*whole = !n;
+	return had;
+}
+
+/* The Write is complete, so TCP has it; the peer ends its side, and then reads, for @limit and more. */
+static const char *drain_slowly(struct conn *c, int fd, int limit)
+{
+	size_t had = 0, n, piece;
+	struct ibv_wc wc = { 0 };
+	bool whole = false;
+	int sips = 0;
+
+	while (!conn_poll(c, &wc, 1, 50))
+		had += sip(fd, BULK / 64, &whole);
+	if (wc.status != IBV_WC_SUCCESS)
+		return "the Write fails";
+	piece = (BULK - had) / SIPS;
+	shutdown(fd, SHUT_WR);
+	do {
+		usleep(limit * 1000 / SIPS_A_TIMEOUT);
+		n = sip(fd, piece, &whole);
+		had += n;
+		sips++;
+	} while (n == piece);
+	printf("# %zu octets in %d times %d ms\n", had, sips, limit / SIPS_A_TIMEOUT);
+	if (had < BULK || !whole)
+		return "what was complete is lost";
+	return sips < 2 * SIPS_A_TIMEOUT ? "it was not slow" : NULL;
+}
+
+static void slow_peer_has_it_all(void)
+{
+	static uint8_t bulk[BULK];
+	struct responder r = { .fd = listen_tcp(addr), .end = NONE };
+	int small = 65536;
+	const char *why;
+	pthread_t thread;
+	struct conn c;
+
+	setsockopt(r.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	pthread_create(&thread, NULL, respond, &r);
+	begin(&c, host);
+	connect_to(&c);
+	pthread_join(thread, NULL);
+	if (next_event(&c) != RDMA_CM_EVENT_ESTABLISHED)
+		fail("no connection");
+	post_bulk(&c, bulk);
+	why = drain_slowly(&c, r.peer, (int)option_ms(&c, "close_timeout_ms"));
+	close(r.peer);
+	close(r.fd);
+	end(&c);
+	verdict("slow-peer-has-it-all", why);
 }
 
 /* Nobody answers the SYN. */
@@ -779,10 +862,11 @@ int main(int argc, char **argv)
 	hole = argv[4];
 	if (getaddrinfo(host, port, &hints, &addr))
 		fail("%s: no such address", host);
-	printf("1..12\n");
+	printf("1..13\n");
 	end_behind_the_reply("fin-behind-the-reply", FIN);
 	end_behind_the_reply("rst-behind-the-reply", RST);
 	disconnect_without_their_fin();
+	slow_peer_has_it_all();
 	connect_to_a_black_hole();
 	connect_with_an_unknown_qpn();
 	port_in_use_to_that_peer();
