@@ -300,11 +300,16 @@ together() {
 		failure=$(run "$@") && break
 		why=$(excuse "$TEST_DIR/${1##*/}.log") && [ $try != 3 ] || fail "${failure#FAIL: }; $(other_side)"
 		echo "try $try: $why"
-		at b kill_users
-		wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "${server[0]} on b cannot be ended"
-		rm -f "$TEST_DIR/server.rc" "$TEST_DIR/unread.rc"
+		end_server
 	done
 	finish_b server
+}
+
+# In user mode all that uses RDMA ends, on a, too.
+end_server() {
+	at b kill_users
+	wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "the server on b cannot be ended"
+	rm -f "$TEST_DIR/server.rc" "$TEST_DIR/unread.rc"
 }
 
 # What b's server came to, and what the devices of both counted: a client that failed tells its half.
@@ -381,6 +386,30 @@ perftest_pair() {
 	[[ $DEV_B != siw* ]] || TIME=60
 	together 18515 "$@" -d "$DEV_B" -- "$@" -d "$DEV_A" "$IP_B"
 }
+
+# perftest_goes_on PROGRAM [OPT...]: perftest_pair's, but it returns when there is a connection, and
+# the programs stay; the client is $client, its output in client.log. To be the first that uses RDMA.
+perftest_goes_on() {
+	local program=$1 try why garbled
+	shift
+	set -- -R -F "$@"
+	for try in 1 2 3; do
+		garbled=$(siw_garbled)
+		start_b server "$program" -d "$DEV_B" "$@"
+		wait_listen_b 18515
+		"$program" -d "$DEV_A" "$@" "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+		client=$!
+		wait_for 20 connected_or_over "$client"
+		! is_over "$client" && has_in_rts 2 && return
+		why=$(excuse "$TEST_DIR/client.log") && [ "$try" != 3 ] ||
+			fail "$program does not run; $(words "$TEST_DIR/client.log"); $(other_side)"
+		echo "try $try: $why"
+		end_server
+	done
+}
+
+# perftest has one more connection, by which its ends talk.
+connected_or_over() { is_over "$1" || has_in_rts 2; }
 
 # rping_pair LISTEN CONNECT [OPT...]: b's rping listens on one address, a's connects to the other;
 # output in server.log and rping.log.

@@ -220,8 +220,9 @@ netns_ends() {
 
 # Nothing comes any more, and nobody says why: with data under way, and on an idle connection.
 vanished() {
-	local idle busy
+	local idle
 	pair weft:weft
+	perftest_goes_on ib_write_bw -D 300
 	start_b holder weft-rate -l -b "$IP_B"
 	wait_listen_b 7176
 	mkfifo "$TEST_DIR/hold"
@@ -229,11 +230,6 @@ vanished() {
 	idle=$!
 	exec 7>"$TEST_DIR/hold"
 	wait_for 10 grep -q '^idle=1' "$TEST_DIR/idle.log" || fail "no idle connection"
-	start_b server ib_write_bw -d "$DEV_B" -R -F -D 300
-	wait_listen_b 18515
-	ib_write_bw -d "$DEV_A" -R -F -D 300 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	busy=$!
-	# perftest has one more, by which its ends talk.
 	wait_for 20 has_in_rts 3 || fail "not three connections, but $(in_rts)"
 	pause 2
 	{ lose 100 && at b lose 100; } || fail "netem cannot be had"
@@ -241,7 +237,7 @@ vanished() {
 	has_in_rts 3 || fail "given up after 90 s already: $(in_rts) are left"
 	wait_for 120 has_in_rts 0 || fail "after 210 s $(in_rts) are left"
 	exec 7>&-
-	kill -9 $idle $busy
-	wait $idle $busy 2>/dev/null
+	kill -9 "$idle" "$client"
+	wait "$idle" "$client" 2>/dev/null
 	true
 }

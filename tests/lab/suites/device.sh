@@ -90,10 +90,10 @@ exclusive_traffic() {
 	wait_active a "${D}7"
 	weft-churn -l -b 10.9.0.1 >"$TEST_DIR/server.log" 2>&1 </dev/null &
 	server=$!
-	wait_for 5 listening 7472 || fail "no server"
+	wait_for 20 listening 7472 || fail "no server"
 	weft-churn -t 60 10.9.0.1 >"$TEST_DIR/client.log" 2>&1 </dev/null &
 	client=$!
-	wait_for 5 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	wait_for 20 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
 	pause 0.5
 	! is_over $client || fail "the client ended early; $(tail -n 1 "$TEST_DIR/client.log")"
 	soon rdma dev set "${D}7" netns c
@@ -325,10 +325,9 @@ link_del_with_open_fd() {
 
 unload_with_traffic() {
 	pair "$D:$D"
-	start_b server ib_write_bw -d "$DEV_B" -R -F -D 30 -s 65536
-	wait_listen_b 18515
-	ib_write_bw -d "$DEV_A" -R -F -D 30 -s 65536 "$IP_B" >"$TEST_DIR/client.log" 2>&1 &
-	sleep 3
+	perftest_goes_on ib_write_bw -D 30 -s 65536
+	pause 2
+	! is_over "$client" || fail "no traffic; $(words "$TEST_DIR/client.log")"
 	# In user mode both devices are this machine's.
 	within 20 rmmod "$D" || fail "rmmod did not end soon and well"
 }
@@ -434,15 +433,11 @@ details() {
 }
 
 srq_details() {
-	local pid
 	pair weft:weft
-	start_b server ib_send_bw -d "$DEV_B" -R -F --use-srq -r 64 -D 60
-	wait_listen_b 18515
-	ib_send_bw -d "$DEV_A" -R -F --use-srq -r 64 -D 60 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	pid=$!
-	wait_for 20 pinging || fail "no traffic"
+	perftest_goes_on ib_send_bw --use-srq -r 64 -D 60
+	wait_for 20 pinging || fail "no traffic; $(words "$TEST_DIR/client.log"); $(other_side)"
 	shown "$DEV_B" srq '"type":"BASIC"' '"drv_id":1' '"drv_slots":64' '"drv_taken":[1-9]' '"drv_limit":0'
-	kill -9 $pid
+	kill -9 "$client"
 }
 
 pinging() { [ "$(count "$DEV_A" rx_fpdus)" -gt 20 ]; }
