@@ -75,7 +75,7 @@ exclusive_pair() {
 	rdma dev set "${D}8" netns c || { echo "the device does not move" && exit 1; }
 	[ "$(devices)" = 1 ] || { echo "both devices are still seen" && exit 1; }
 	ip netns exec c rping -s -a 10.8.0.2 -C 3 >"$TEST_DIR/server.log" 2>&1 </dev/null &
-	sleep 2
+	wait_for 20 ip netns exec c grep -q ":1C06 .* 0A " /proc/net/tcp || fail "no server"
 	run rping -c -a 10.8.0.2 -C 3 -v
 }
 
@@ -107,7 +107,7 @@ exclusive_traffic() {
 	ip netns del home
 	wait_active a "${D}7"
 	rping -s -a 10.9.0.1 -C 3 >"$TEST_DIR/rping-server.log" 2>&1 </dev/null &
-	wait_for 10 listening 7174 || fail "no second server"
+	wait_for 20 listening 7174 || fail "no second server"
 	run rping -c -a 10.9.0.1 -C 3 -v
 	soon ip link del d0
 	gone "its netdev"
@@ -421,7 +421,7 @@ details() {
 	wait_listen_b 7174
 	rping -c -a "$IP_B" -S 100 -C 100000 >"$TEST_DIR/client.log" 2>&1 </dev/null &
 	pid=$!
-	wait_for 10 pinging || fail "no pings"
+	wait_for 20 pinging || fail "no pings"
 	shown "$DEV_A" qp '"state":"RTS"' "\"pid\":$pid" '"type":"RC"' '"drv_crc":1' "\"drv_sq_slots\":[1-9]" \
 		"\"drv_sq_done\":[1-9]" "\"drv_sq_sent\":[1-9]" "\"drv_sq_taken\":[1-9]" "\"drv_rq_slots\":[1-9]" \
 		"\"drv_rq_taken\":[1-9]" "\"drv_reads_out\":$n" "\"drv_reads_in\":$n" '"drv_error":0'

@@ -107,7 +107,7 @@ lo() {
 	for ip in 127.0.0.1 ::1; do
 		rping -s -a $ip -C 30 -S 8000 -V >"$TEST_DIR/server.log" 2>&1 </dev/null &
 		server=$!
-		wait_for 5 listening 7174 || fail "nobody listens on $ip"
+		wait_for 20 listening 7174 || fail "nobody listens on $ip"
 		pings $ip || fail "$ip: $(tail -n 1 "$TEST_DIR/$ip.log")"
 		wait $server || fail "the server of $ip ended with $?"
 	done
@@ -150,7 +150,7 @@ tun() {
 	load_both
 	tunnel tun1 /run/netns/b >"$TEST_DIR/tunnel.log" 2>&1 </dev/null &
 	tunnel=$!
-	wait_for 5 on_b ip link show tun1 >/dev/null 2>&1 || fail "no tun; $(tail -n 1 "$TEST_DIR/tunnel.log")"
+	wait_for 20 on_b ip link show tun1 >/dev/null 2>&1 || fail "no tun; $(tail -n 1 "$TEST_DIR/tunnel.log")"
 	address 6 tun1
 	devices weft6 tun1
 	start_b server rping -s -P -a 10.7.6.2
