@@ -297,12 +297,16 @@ static void open(struct weft_conn *conn, bool timeout)
 {
 	bool rtr_due = conn->rtr_due;
 	struct open_view v = look(conn);
+	bool slow;
 
 	if (rtr_missing(conn, &v, timeout)) {
 		end(conn);
 		return;
 	}
-	timeout = timeout && !rtr_due && (v.dying || !moves(conn, &v.taken));
+	timeout = timeout && !rtr_due;
+	slow = timeout && moves(conn, &v.taken);
+	/* A QP in error waits no longer, slow as the peer may be. */
+	timeout = timeout && (v.dying || !slow);
 
 	if (v.fin && !v.closed && !conn->peer_fin) {
 		conn->peer_fin = true;
@@ -310,8 +314,8 @@ static void open(struct weft_conn *conn, bool timeout)
 	}
 	if (v.closed || timeout || (v.dying && v.said)) {
 		end(conn);
-		/* The peer had its time. */
-		if (timeout)
+		/* The peer had its time; if it is but slow, closing() gives it more. */
+		if (timeout && !slow)
 			weft_cm_die(conn);
 		return;
 	}
