@@ -48,7 +48,7 @@ rdma-core-series:
 	rdma-core-patch/series.sh
 
 weftspec:
-	$(MAKE) -C weftspec
+	$(MAKE) -C tests/weftspec
 
 deps:
 	@scripts/deps.sh

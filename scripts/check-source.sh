@@ -20,8 +20,8 @@ lab_tests() {
 exists() {
 	local kind=${1%%/*} name=${1#*/}
 	case $1 in
-	SIW-*) grep -q "^$1 " weftspec/siw-faults.def ;;
-	[A-Z]*) grep -q "^ROW(\"$1\"" weftspec/rows.def ;;
+	SIW-*) grep -q "^$1 " tests/weftspec/siw-faults.def ;;
+	[A-Z]*) grep -q "^ROW(\"$1\"" tests/weftspec/rows.def ;;
 	engine/* | stacks/* | provider/*) grep -qE "^	+[A-Za-z_]+\($name\)," tests/"$kind"/test_*.c ;;
 	fuzz/*) [ -e "tests/$1.c" ] ;;
 	kmod/*) grep -q "^	{ \"$name\"" tests/kmod/cases.c ;;

@@ -24,7 +24,7 @@ group_engine() { make -C tests/engine check; }
 group_stacks() { make -C tests/stacks check; }
 group_provider() { make -C tests/provider check; }
 group_fuzz() { make -C tests/fuzz check; }
-group_spec() { with_lock weftspec make -C weftspec all && make -C weftspec check; }
+group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/weftspec check; }
 
 # Two machines with the kernel that a user of Debian 12 has.
 # shellcheck disable=SC2086 # suites is a list

@@ -188,7 +188,7 @@ case " $drivers " in
 	;;
 esac
 make -s -C "$WEFT_TOP/tests/progs" >&2
-with_lock weftspec make -s -C "$WEFT_TOP/weftspec" >&2
+with_lock weftspec make -s -C "$WEFT_TOP/tests/weftspec" >&2
 run=$WEFT_BUILD/lab/$lab.$name
 rm -rf "$run"
 mkdir -p "$run"

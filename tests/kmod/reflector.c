@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The ULP that weftspec's reflector protocol (weftspec/reflector.h) wants behind
+ * The ULP that weftspec's reflector protocol (tests/weftspec/reflector.h) wants behind
  * the peer, as a kernel consumer: it has what no program has over this device,
  * regions that the peer may invalidate. It serves the rows about these; of the
  * commands it knows NOP, SEND, RECV, BIND and DISCONNECT.

@@ -7,7 +7,7 @@
 TEST_DIR=$SHARE
 out=$SHARE/$1
 shift
-more=(--profile "$WEFT_TOP/weftspec/profiles/siw-7.2")
+more=(--profile "$WEFT_TOP/tests/weftspec/profiles/siw-7.2")
 [ $# = 0 ] || more=(--allow-destructive "$@")
 
 pair siw:siw 65000

@@ -25,7 +25,7 @@ tests() {
 }
 
 # One line for each fault that siw has: the rows that show it have passed here.
-after() { "$WEFT_TOP/weftspec/siw-faults.sh" "$1"/*/weftspec.log | sed 's/ok SIW/ok spec\/SIW/'; }
+after() { "$WEFT_TOP/tests/weftspec/siw-faults.sh" "$1"/*/weftspec.log | sed 's/ok SIW/ok spec\/SIW/'; }
 
 # conforms LEAST ROLE [mtu=MTU|OPTION=VALUE] [ARG...]
 conforms() {

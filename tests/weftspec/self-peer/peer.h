@@ -8,8 +8,8 @@
 #ifndef SELF_PEER_H
 #define SELF_PEER_H
 
-#include "../../tests/stacks/link.h"
-#include "../../tests/stacks/post.h"
+#include "../../stacks/link.h"
+#include "../../stacks/post.h"
 #include "../reflector.h"
 #include "fault.h"
 

@@ -40,7 +40,7 @@ unknown_rows() {
 # What the findings name, the definitions name, too.
 undefined() {
 	awk -F ' *[|] *' '$2 ~ /^[0-9]+$/ { gsub(",", "", $(NF - 1)); print $2, $(NF - 1) }' \
-		"$top/../docs/siw-findings.md" | while read -r nr words; do
+		"$top/../../docs/siw-findings.md" | while read -r nr words; do
 		for row in $words; do
 			with "$row" | grep -q "$(printf 'SIW-%02d' "$nr")" || echo "$nr $row"
 		done
