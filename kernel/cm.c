@@ -12,6 +12,7 @@
 #include <net/tcp.h>
 
 #include "cm.h"
+#include "tcp.h"
 
 /* When TCP had no memory to send. */
 #define RETRY_MS	2
@@ -112,12 +113,10 @@ struct taken {
 /* Socket lock. */
 static struct taken taken(const struct weft_conn *conn)
 {
-	const struct tcp_sock *tp = tcp_sk(conn->sk);
+	struct taken t;
 
-	return (struct taken) {
-		.octets = tp->bytes_acked,
-		.idle_ms = jiffies_to_msecs(tcp_jiffies32 - tp->rcv_tstamp),
-	};
+	weft_tcp_acked(conn->sk, &t.octets, &t.idle_ms);
+	return t;
 }
 
 /* What is left may take its time, if it moves: the deadline then counts from when it did. */

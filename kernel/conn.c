@@ -27,7 +27,7 @@
 #include <linux/slab.h>
 #include <net/tcp.h>
 
-#include "compat/net.h"
+#include "tcp.h"
 #include "trace.h"
 
 /* Runs of the send side before a process leaves the rest to the tasklet. */
@@ -143,31 +143,11 @@ static void leave_to_owner(struct weft_conn *conn)
 		weft_conn_post(conn, WEFT_CEV_WAKE);
 }
 
-/*
- * TCP has told the peer of less than half of the window that there is room for, or will have,
- * once its backlog is worked off. It tells what there is, "significantly" more, as we read; but
- * of what came while the socket had an owner it takes all for memory in use, until the last of
- * it is worked off, and by then everything has been read. The peer would wait for its own probe.
- */
-static bool window_is_stale(const struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 told = tcp_receive_window(tp);
-	int room;
-
-	if (2 * told > tp->window_clamp ||
-	    !((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
-		return false;
-	room = tcp_win_from_space(sk, READ_ONCE(sk->sk_rcvbuf) - atomic_read(&sk->sk_rmem_alloc));
-	return room > tcp_full_space(sk) / 16 && room > inet_csk(sk)->icsk_ack.rcv_mss &&
-	       min_t(u32, room, tp->rcv_ssthresh) >= 2 * told;
-}
-
 /* In softirq, where what the peer then sends is read at once, and no backlog. */
 static void open_window(struct weft_conn *conn)
 {
-	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && window_is_stale(conn->sk))
-		weft_sk_send_ack(conn->sk);
+	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && weft_tcp_window_is_stale(conn->sk))
+		weft_tcp_open_window(conn->sk);
 }
 
 /* What whoever lets the lock go has to look at. */
@@ -348,9 +328,9 @@ void weft_conn_receive(struct weft_conn *conn)
 	int n = tcp_read_sock(conn->sk, &desc, recv_skb);
 
 	/* Urgent data would stop the reading for ever; iWARP has no use for it. */
-	if (unlikely(tcp_sk(conn->sk)->urg_data))
+	if (unlikely(weft_tcp_has_urgent_data(conn->sk)))
 		unreadable(conn);
-	if (window_is_stale(conn->sk))
+	if (weft_tcp_window_is_stale(conn->sk))
 		set_bit(WEFT_CF_WINDOW, &conn->flags);
 	fpdus = conn->st.rx_fpdus - fpdus;
 	if (fpdus)
@@ -846,6 +826,7 @@ void weft_conn_exit(void)
 {
 	synchronize_rcu();
 	weft_conn_tx_exit();
+	weft_tcp_exit();
 	/* Their memory is on its way. */
 	rcu_barrier();
 	kmem_cache_destroy(conn_cache);

@@ -20,15 +20,12 @@
  * a while; nothing depends on it.
  */
 #include <linux/mm.h>
-#include <net/tcp.h>
 
+#include "tcp.h"
 #include "trace.h"
 
 /* The smallest segments FPDUs are cut for: one of the 128-octet ULPDUs of RFC 5044 §4.5. */
 #define SEG_MIN 144
-
-/* Page fragments that a batch may come to lie in, at most. */
-#define BATCH_FRAGS 6
 
 /* What is shorter is copied in less time than it is referred to. */
 #define REF_MIN 256
@@ -52,7 +49,6 @@ static unsigned int level(void)
 struct kept {
 	/* Of WEFT_TX_ORDER, or NULL. An exchange takes or gives: the CPU need not stay ours. */
 	u8 *spare_buf[LEVELS];
-	struct page_frag frag[LEVELS];
 };
 
 static DEFINE_PER_CPU(struct kept, kept);
@@ -111,16 +107,6 @@ void weft_conn_tx_free(struct weft_conn *conn)
 	conn->tx.off = conn->tx.end = conn->tx.used = 0;
 }
 
-/*
- * TCP copies into a page fragment of the socket, 32 KB that an idle connection would
- * keep. A fragment of the CPU is lent for the length of a call instead, as tasks have
- * theirs: idle connections hold none, and many that are busy share what is in the cache.
- */
-static struct page_frag *frag_here(void)
-{
-	return &this_cpu_ptr(&kept)->frag[level()];
-}
-
 static void free_kept(struct kept *k)
 {
 	int i;
@@ -128,8 +114,6 @@ static void free_kept(struct kept *k)
 	for (i = 0; i < LEVELS; i++) {
 		if (k->spare_buf[i])
 			free_pages((unsigned long)k->spare_buf[i], WEFT_TX_ORDER);
-		if (k->frag[i].page)
-			put_page(k->frag[i].page);
 	}
 	memset(k, 0, sizeof(*k));
 }
@@ -149,35 +133,25 @@ bool weft_conn_tx_done(const struct weft_conn *conn)
 
 /* ---- where segments end ---- */
 
-/*
- * Begins a batch. TCP appends it to the last skb not yet sent if that has
- * room, and cuts skbs into segments from their start; else a segment begins.
- */
 static void begin_batch(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
-	struct sk_buff *tail = tcp_write_queue_tail(conn->sk);
 
 	tx->off = tx->end = tx->used = tx->span = 0;
 	tx->fpdus = tx->segs = 0;
 	tx->eor = false;
-	/* Else it would run out of fragments midway, and TCP begin a new skb where we do not. */
-	if (tail && skb_shinfo(tail)->nr_frags > MAX_SKB_FRAGS - BATCH_FRAGS)
-		TCP_SKB_CB(tail)->eor = 1;
-	tx->mss = max_t(u32, tcp_sk(conn->sk)->mss_cache, SEG_MIN);
-	tx->seg_off = tail && tcp_skb_can_collapse_to(tail) ? tail->len % tx->mss : 0;
+	weft_tcp_next_segment(conn->sk, SEG_MIN, &tx->mss, &tx->seg_off);
 }
 
 /* What is left of the segment is of no use: the next octet begins a new one. */
 static void end_segment(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
-	struct sk_buff *tail = tcp_write_queue_tail(conn->sk);
 
 	if (tx->end)
 		tx->eor = true;
-	else if (tail)
-		TCP_SKB_CB(tail)->eor = 1;
+	else
+		weft_tcp_end_segment(conn->sk);
 	tx->seg_off = 0;
 }
 
@@ -334,43 +308,15 @@ static void fill(struct weft_conn *conn)
 
 /* ---- handing over to TCP ---- */
 
-static void lend_frag(struct sock *sk)
-{
-	struct page_frag *own;
-
-	local_bh_disable();
-	own = frag_here();
-	sk->sk_frag = *own;
-	own->page = NULL;
-	local_bh_enable();
-}
-
-static void take_frag_back(struct sock *sk)
-{
-	struct page_frag *own;
-
-	local_bh_disable();
-	own = frag_here();
-	if (own->page)
-		put_page(own->page);
-	*own = sk->sk_frag;
-	sk->sk_frag.page = NULL;
-	local_bh_enable();
-}
-
 /* Hands @len octets of @iov to TCP: how many it took, or -errno. */
 static int send(struct weft_conn *conn, const struct kvec *iov, u32 niov, u32 len, int flags)
 {
-	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | flags };
 	int n;
 
-	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, iov, niov, len);
-	lend_frag(conn->sk);
 	/* TCP may work through the socket's backlog midway. */
 	conn->tx.sending = true;
-	n = tcp_sendmsg_locked(conn->sk, &msg, len);
+	n = weft_tcp_send(conn->sk, iov, niov, len, flags);
 	conn->tx.sending = false;
-	take_frag_back(conn->sk);
 	return n;
 }
 
@@ -398,7 +344,7 @@ static enum step wait_for_room(struct weft_conn *conn)
 
 	conn->tx.full = true;
 	set_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
-	if (tcp_rtx_and_write_queues_empty(sk))
+	if (weft_tcp_is_drained(sk))
 		weft_conn_post(conn, WEFT_CEV_RETRY);
 	return STEP_REST;
 }
@@ -433,7 +379,7 @@ static enum step push(struct weft_conn *conn, bool more)
 static void count_batch(struct weft_conn *conn)
 {
 	struct weft_tx *tx = &conn->tx;
-	u32 out = READ_ONCE(tcp_sk(conn->sk)->data_segs_out);
+	u32 out = weft_tcp_segments_out(conn->sk);
 
 	weft_count(conn, WEFT_CNT_TX_FPDUS, tx->fpdus);
 	weft_count(conn, WEFT_CNT_TX_SEGS, out - tx->segs_out);
@@ -449,12 +395,10 @@ static void count_batch(struct weft_conn *conn)
  */
 static bool goes_on(const struct weft_conn *conn)
 {
-	const struct sock *sk = conn->sk;
 	u32 len = conn->tx.end;
 
 	return weft_tx_amid(&conn->qp->core) && len >= conn->tx.mss &&
-	       conn->tx.run + len < WEFT_TX_SLICE &&
-	       sk->sk_wmem_queued + 2 * len < READ_ONCE(sk->sk_sndbuf);
+	       conn->tx.run + len < WEFT_TX_SLICE && 2 * len < weft_tcp_room(conn->sk);
 }
 
 /* One batch of new FPDUs, to TCP. */
@@ -463,7 +407,7 @@ static enum step batch(struct weft_conn *conn)
 	struct weft_tx *tx = &conn->tx;
 	enum step s;
 
-	if (!sk_stream_memory_free(conn->sk))
+	if (!weft_tcp_room(conn->sk))
 		return wait_for_room(conn);
 	if (!get_buf(tx)) {
 		weft_conn_post(conn, WEFT_CEV_RETRY);

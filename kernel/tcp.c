@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <linux/percpu.h>
+#include <net/tcp.h>
+
+#include "compat/net.h"
+#include "tcp.h"
+
+/* Page fragments that the octets of one call may come to lie in, at most. */
+#define CALL_FRAGS 6
+
+/* ---- where segments end ---- */
+
+void weft_tcp_end_segment(struct sock *sk)
+{
+	struct sk_buff *tail = tcp_write_queue_tail(sk);
+
+	if (tail)
+		TCP_SKB_CB(tail)->eor = 1;
+}
+
+/*
+ * TCP appends to the last skb not yet sent if that has room, and cuts skbs into
+ * segments from their start; else a segment begins.
+ */
+void weft_tcp_next_segment(struct sock *sk, u32 at_least, u32 *mss, u32 *off)
+{
+	struct sk_buff *tail = tcp_write_queue_tail(sk);
+
+	/* Else it would run out of fragments midway, and TCP begin a new skb where we do not. */
+	if (tail && skb_shinfo(tail)->nr_frags > MAX_SKB_FRAGS - CALL_FRAGS)
+		TCP_SKB_CB(tail)->eor = 1;
+	*mss = max_t(u32, tcp_sk(sk)->mss_cache, at_least);
+	*off = tail && tcp_skb_can_collapse_to(tail) ? tail->len % *mss : 0;
+}
+
+/* ---- handing over ---- */
+
+u32 weft_tcp_room(const struct sock *sk)
+{
+	int room = READ_ONCE(sk->sk_sndbuf) - sk->sk_wmem_queued;
+
+	return sk_stream_memory_free(sk) ? max(room, 1) : 0;
+}
+
+bool weft_tcp_is_drained(const struct sock *sk)
+{
+	return tcp_rtx_and_write_queues_empty(sk);
+}
+
+/*
+ * One fragment for processes and one for softirqs: a Read Response may be sent, in
+ * softirq, while TCP has a process's octets in hand.
+ */
+#define LEVELS 2
+
+struct frags {
+	struct page_frag level[LEVELS];
+};
+
+static DEFINE_PER_CPU(struct frags, frags);
+
+static struct page_frag *frag_here(void)
+{
+	return &this_cpu_ptr(&frags)->level[in_serving_softirq() ? 1 : 0];
+}
+
+static void lend_frag(struct sock *sk)
+{
+	struct page_frag *own;
+
+	local_bh_disable();
+	own = frag_here();
+	sk->sk_frag = *own;
+	own->page = NULL;
+	local_bh_enable();
+}
+
+static void take_frag_back(struct sock *sk)
+{
+	struct page_frag *own;
+
+	local_bh_disable();
+	own = frag_here();
+	if (own->page)
+		put_page(own->page);
+	*own = sk->sk_frag;
+	sk->sk_frag.page = NULL;
+	local_bh_enable();
+}
+
+int weft_tcp_send(struct sock *sk, const struct kvec *iov, u32 niov, u32 len, int flags)
+{
+	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | flags };
+	int n;
+
+	iov_iter_kvec(&msg.msg_iter, ITER_SOURCE, iov, niov, len);
+	lend_frag(sk);
+	n = tcp_sendmsg_locked(sk, &msg, len);
+	take_frag_back(sk);
+	return n;
+}
+
+void weft_tcp_exit(void)
+{
+	struct frags *f;
+	int cpu, i;
+
+	for_each_possible_cpu(cpu) {
+		f = per_cpu_ptr(&frags, cpu);
+		for (i = 0; i < LEVELS; i++)
+			if (f->level[i].page)
+				put_page(f->level[i].page);
+		memset(f, 0, sizeof(*f));
+	}
+}
+
+/* ---- what became of it ---- */
+
+void weft_tcp_acked(const struct sock *sk, u64 *octets, u32 *idle_ms)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	*octets = tp->bytes_acked;
+	*idle_ms = jiffies_to_msecs(tcp_jiffies32 - tp->rcv_tstamp);
+}
+
+u32 weft_tcp_segments_out(const struct sock *sk)
+{
+	return READ_ONCE(tcp_sk(sk)->data_segs_out);
+}
+
+/* ---- receiving ---- */
+
+bool weft_tcp_has_urgent_data(const struct sock *sk)
+{
+	return tcp_sk(sk)->urg_data;
+}
+
+/*
+ * TCP has told the peer of less than half of the window that there is room for, or will have,
+ * once its backlog is worked off. TCP tells what there is, "significantly" more, as we read; but
+ * of what came while the socket had an owner TCP takes all for memory in use, until the last of
+ * it is worked off, and by then everything has been read. The peer would wait for its own probe.
+ */
+bool weft_tcp_window_is_stale(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 told = tcp_receive_window(tp);
+	int room;
+
+	if (2 * told > tp->window_clamp ||
+	    !((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
+		return false;
+	room = tcp_win_from_space(sk, READ_ONCE(sk->sk_rcvbuf) - atomic_read(&sk->sk_rmem_alloc));
+	return room > tcp_full_space(sk) / 16 && room > inet_csk(sk)->icsk_ack.rcv_mss &&
+	       min_t(u32, room, tp->rcv_ssthresh) >= 2 * told;
+}
+
+void weft_tcp_open_window(struct sock *sk)
+{
+	weft_sk_send_ack(sk);
+}
