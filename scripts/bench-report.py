@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Makes the tables of the bench out of its CSV: medians, spread, and the goals met or missed.
 
-    bench-report.py FIGURES.csv FOLDER     Markdown on stdout; what is plotted, into FOLDER
+    bench-report.py FIGURES.csv FOLDER     all, as Markdown on stdout; what is plotted, into FOLDER
+    bench-report.py --page FIGURES.csv     the tables of docs/performance.md on stdout: without
+                                           counters, and what only the plots need
 """
 import collections
 import csv
@@ -40,6 +42,9 @@ CONNS = ["conns_1", "conns_16", "conns_256", "conns_1024"]
 COUNTERS = ["aligned_%", "fpdus_per_call", "requests_per_doorbell"]
 MEMORY = ["rings", "unconnected"]
 STEPS = ["resolve", "queues", "connect", "close"]
+# The unit of a cell is that of the first pattern found in its name.
+UNITS = [("write_rate", "messages/s"), ("connects", "connections/s"), ("cpu_s_per_GB", "s/GB"),
+         ("idle_KB", "KB"), ("_lat_", "µs"), ("", "MB/s")]
 
 
 class Figures:
@@ -90,20 +95,34 @@ def say_call(f):
         print(f"(A system call: {f.show(f.all('syscall_us', 0, 'lab'))} µs.)\n")
 
 
-def table(f):
-    print("Medians ± half the spread, (n): of n rounds. 10^6 octets a second, messages or "
-          "connections\na second, µs of half a round trip (Reads: of a whole one), KB of one "
-          "end. *weft+crc* is\nweft's default; the others are without CRC.")
+def unit(cell):
+    return next(unit for pattern, unit in UNITS if pattern in cell)
+
+
+def only_plotted(f, by):
+    """The bench takes what only the plots need in one round, and all else in more."""
+    return f.rounds > 1 and max(len(values) for values in by.values()) == 1
+
+
+def table(f, page=False):
+    print("Medians ± half the spread; (n): of n rounds. MB are 10^6 octets, KB are 1024 octets of "
+          "one end.\nLatencies are half a round trip, those of Reads a whole one. *weft+crc* is "
+          "weft's default;\nall others are without CRC.")
     print()
     say_call(f)
-    print("| cell | MTU | " + " | ".join(DRIVERS) + " |")
-    print("|---" * (len(DRIVERS) + 2) + "|")
+    print("| cell | unit | MTU | " + " | ".join(DRIVERS) + " |")
+    print("|---" * (len(DRIVERS) + 3) + "|")
     # A cell's rows together, the cells as they came.
     place = {cell: i for i, (cell, _) in reversed(list(enumerate(f.rows)))}
     for (cell, mtu), by in sorted(f.rows.items(), key=lambda r: (place[r[0][0]], r[0][1])):
-        if mtu and ":" not in cell:
-            print(f"| {cell} | {mtu} | " + " | ".join(f.show(by.get(d)) for d in DRIVERS) + " |")
+        if mtu and ":" not in cell and not (page and only_plotted(f, by)):
+            print(f"| {cell} | {unit(cell)} | {mtu} | " +
+                  " | ".join(f.show(by.get(d)) for d in DRIVERS) + " |")
     print()
+
+
+def beside(f):
+    """Figures that stand in no row of the table."""
     for cell, what in (("floor_write_us", "µs for 8 octets one way, by a system call and TCP alone"),
                        ("floor_read_us", "µs for them and an answer sent from TCP's callback"),
                        ("bound_1M", "MB/s of 1 MB, by TCP alone, both ends on the CPU that sends"),
@@ -254,7 +273,7 @@ def listed(names, what):
     return f"{len(names)} {what}" + (": " + ", ".join(names) if names else "")
 
 
-def goals(f):
+def goals(f, page=False):
     result = collections.Counter()
     unmeasured = []
     say_call(f)
@@ -262,6 +281,8 @@ def goals(f):
     print("|---|---|---|---|---|---|")
     for group in (ratios, floors, sums, connections, memory, losses, aligned):
         for what, mtu, against, goal, value, met in group(f):
+            if page and goal == "measured" and group not in (ratios, floors):
+                continue
             if value is None:
                 unmeasured.append(f"{what} ({mtu}, {against})")
                 continue
@@ -306,8 +327,14 @@ def plotted(f, prefix, path):
 
 
 def main():
+    if sys.argv[1] == "--page":
+        f = Figures(sys.argv[2])
+        table(f, page=True)
+        goals(f, page=True)
+        return
     f = Figures(sys.argv[1])
     table(f)
+    beside(f)
     counters(f)
     goals(f)
     plotted(f, "write_bw", sys.argv[2] + "/bandwidth.dat")
