@@ -107,7 +107,7 @@ def only_plotted(f, by):
 def table(f, page=False):
     print("Medians ± half the spread; (n): of n rounds. MB are 10^6 octets, KB are 1024 octets of "
           "one end.\nLatencies are half a round trip, those of Reads a whole one. *weft+crc* is "
-          "weft's default;\nall others are without CRC.")
+          "weft's default;\nall others are without CRC, as siw is by default.")
     print()
     say_call(f)
     print("| cell | unit | MTU | " + " | ".join(DRIVERS) + " |")
