@@ -154,12 +154,10 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 
 /* ---- lingering ---- */
 
-static void cq_say_poll(struct weft_cq *cq, struct weft_qp *qp)
+static void cq_set_lingerer(struct weft_cq *cq, struct weft_qp *qp)
 {
-	u32 flags = cq->core.overflow ? WEFT_RING_OVERFLOW : 0;
-
 	cq->lingerer = qp;
-	WRITE_ONCE(cq->core.q.ring->flags, qp ? flags | WEFT_RING_POLL : flags);
+	weft_cqc_say_poll(&cq->core, qp);
 }
 
 bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp)
@@ -171,7 +169,7 @@ bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp)
 	ok = qp->may_linger && !cq->lingerer &&
 	     READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
 	if (ok)
-		cq_say_poll(cq, qp);
+		cq_set_lingerer(cq, qp);
 	cq_unlock(cq, flags);
 	return ok;
 }
@@ -182,7 +180,7 @@ void weft_cq_linger_over(struct weft_cq *cq, struct weft_qp *qp)
 
 	flags = cq_lock(cq);
 	if (cq->lingerer == qp)
-		cq_say_poll(cq, NULL);
+		cq_set_lingerer(cq, NULL);
 	cq_unlock(cq, flags);
 }
 
@@ -277,26 +275,19 @@ int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	return missed && flags & IB_CQ_REPORT_MISSED_EVENTS;
 }
 
-/* Moves the entries that stay to the producer's end, then the consumer past the gap. */
+static bool cqe_is_of(const struct weft_cqe *e, const void *qp)
+{
+	return cqe_qp(e) == qp;
+}
+
 void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
 {
-	struct weft_ringq *q = &cq->core.q;
-	struct weft_ring *r = q->ring;
 	unsigned long flags;
-	u32 from, to;
 
 	if (cq->user)
 		return;
 	flags = cq_lock(cq);
-	for (from = to = q->idx; from != r->user_idx; from--) {
-		const struct weft_cqe *e = weft_ringq_slot(q, from - 1);
-
-		if (cqe_qp(e) == qp)
-			continue;
-		to--;
-		memmove(weft_ringq_slot(q, to), e, sizeof(*e));
-	}
-	r->user_idx = to;
+	weft_cqc_purge(&cq->core, cqe_is_of, qp);
 	cq_unlock(cq, flags);
 }
 
@@ -333,7 +324,6 @@ static int cq_replace(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entri
 	if (moved) {
 		swap(cq->ring, *ring);
 		cq->ibcq.cqe = entries;
-		cq_say_poll(cq, cq->lingerer);
 	}
 	cq_unlock(cq, flags);
 	return moved ? 0 : -EINVAL;
@@ -349,7 +339,7 @@ int weft_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 
 	if (!weft_udata_has(udata, WEFT_FEATURE_RESIZE))
 		return -EOPNOTSUPP;
-	if (!cqe || cqe > WEFT_MAX_CQE || weft_udata_empty(udata))
+	if (!cqe || cqe > WEFT_MAX_CQE || weft_udata_check_unknown(udata))
 		return -EINVAL;
 	entries = roundup_pow_of_two(cqe);
 	ring = weft_ring_mem_alloc(udata, entries);
@@ -393,7 +383,7 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > WEFT_MAX_CQE || weft_udata_empty(udata) ||
+	if (!attr->cqe || attr->cqe > WEFT_MAX_CQE || weft_udata_check_unknown(udata) ||
 	    attr->comp_vector >= ibcq->device->num_comp_vectors)
 		return -EINVAL;
 	rv = ida_alloc_range(&dev->cq_ids, 1, WEFT_MAX_CQ, GFP_KERNEL);

@@ -5,6 +5,20 @@ void weft_cqc_init(struct weft_cqc *cq, void *mem, u32 entries)
 {
 	weft_ringq_init(&cq->q, mem, entries);
 	cq->overflow = false;
+	cq->poll = false;
+}
+
+static void write_flags(struct weft_cqc *cq)
+{
+	u32 flags = cq->overflow ? WEFT_RING_OVERFLOW : 0;
+
+	WRITE_ONCE(cq->q.ring->flags, cq->poll ? flags | WEFT_RING_POLL : flags);
+}
+
+void weft_cqc_say_poll(struct weft_cqc *cq, bool poll)
+{
+	cq->poll = poll;
+	write_flags(cq);
 }
 
 /* Is the armed consumer to be told of @e? Clears the arm word if so. */
@@ -32,7 +46,8 @@ enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e)
 	 */
 	if (q->idx - smp_load_acquire(&q->ring->user_idx) >= q->slots) {
 		cq->overflow = true;
-		WRITE_ONCE(q->ring->flags, WEFT_RING_OVERFLOW);
+		cq->poll = false;
+		write_flags(cq);
 		return WEFT_CQ_OVERFLOW;
 	}
 	memcpy(weft_ringq_slot(q, q->idx), e, sizeof(*e));
@@ -49,7 +64,10 @@ bool weft_cqc_move(struct weft_cqc *cq, void *mem, u32 entries)
 	struct weft_ringq *q = &cq->q;
 	u32 from = smp_load_acquire(&q->ring->user_idx);
 
-	return !cq->overflow && weft_ringq_move(q, mem, entries, from, q->idx - from, from);
+	if (cq->overflow || !weft_ringq_move(q, mem, entries, from, q->idx - from, from))
+		return false;
+	write_flags(cq);
+	return true;
 }
 
 bool weft_cqc_poll(struct weft_cqc *cq, struct weft_cqe *e)
@@ -71,4 +89,20 @@ bool weft_cqc_arm(struct weft_cqc *cq, u32 how)
 	if (how > READ_ONCE(r->arm))
 		WRITE_ONCE(r->arm, how);
 	return r->user_idx != cq->q.idx;
+}
+
+void weft_cqc_purge(struct weft_cqc *cq, bool (*gone)(const struct weft_cqe *e, const void *arg),
+		    const void *arg)
+{
+	struct weft_ring *r = cq->q.ring;
+	u32 from, to;
+
+	/* What stays moves to the producer's end, then the consumer past the gap. */
+	for (from = to = cq->q.idx; from != r->user_idx; from--) {
+		const struct weft_cqe *e = weft_ringq_slot(&cq->q, from - 1);
+
+		if (!gone(e, arg))
+			memmove(weft_ringq_slot(&cq->q, --to), e, sizeof(*e));
+	}
+	r->user_idx = to;
 }

@@ -275,6 +275,87 @@ static void a_dead_or_scribbled_cq_is_not_moved(void **state)
 	host_cq_free(cq);
 }
 
+/* ---- the ring's flags ---- */
+
+static void a_cq_says_poll_until_it_is_told_not_to(void **state)
+{
+	struct host_cq *cq = host_cq_new(4);
+
+	weft_cqc_say_poll(&cq->core, true);
+	assert_int_equal(cq->ring->flags, WEFT_RING_POLL);
+	weft_cqc_say_poll(&cq->core, false);
+	assert_int_equal(cq->ring->flags, 0);
+	host_cq_free(cq);
+}
+
+static void a_cq_says_poll_in_its_new_ring_too(void **state)
+{
+	struct host_cq *cq = host_cq_new(4);
+
+	weft_cqc_say_poll(&cq->core, true);
+	assert_true(resize(cq, 8));
+	assert_int_equal(cq->ring->flags, WEFT_RING_POLL);
+	host_cq_free(cq);
+}
+
+static void a_dead_cq_stays_dead_whatever_is_said_of_polling(void **state)
+{
+	struct host_cq *cq = host_cq_new(1);
+
+	weft_cqc_say_poll(&cq->core, true);
+	push(cq, 1, WEFT_WC_SUCCESS, 0);
+	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
+	assert_int_equal(cq->ring->flags, WEFT_RING_OVERFLOW);
+	weft_cqc_say_poll(&cq->core, true);
+	assert_int_equal(cq->ring->flags, WEFT_RING_OVERFLOW | WEFT_RING_POLL);
+	weft_cqc_say_poll(&cq->core, false);
+	assert_int_equal(cq->ring->flags, WEFT_RING_OVERFLOW);
+	host_cq_free(cq);
+}
+
+/* ---- entries of a QP that is no more ---- */
+
+static bool is_of_qp(const struct weft_cqe *e, const void *qp_num)
+{
+	return e->qp_num == *(const u32 *)qp_num;
+}
+
+/* Every mix of two QPs' entries, from every place in the ring. */
+static void purged_entries_vanish_and_the_rest_stays_in_order(void **state)
+{
+	const u32 gone = 7;
+	u32 start, waiting, mix, i;
+
+	for (start = 0xFFFFFFFC; start != 4; start++) {
+		for (waiting = 0; waiting <= 4; waiting++) {
+			for (mix = 0; mix < 1u << waiting; mix++) {
+				struct host_cq *cq = host_cq_new(4);
+				struct weft_cqe e = {};
+
+				cq->core.q.idx = cq->ring->user_idx = start;
+				for (i = 0; i < waiting; i++) {
+					e.wr_id = i;
+					e.qp_num = mix >> i & 1 ? gone : 8;
+					weft_cqc_push(&cq->core, &e);
+				}
+				weft_cqc_purge(&cq->core, is_of_qp, &gone);
+				for (i = 0; i < waiting; i++) {
+					if (mix >> i & 1)
+						continue;
+					assert_true(weft_cqc_poll(&cq->core, &e));
+					assert_int_equal(e.wr_id, i);
+					assert_int_equal(e.qp_num, 8);
+				}
+				assert_false(weft_cqc_poll(&cq->core, &e));
+				for (i = 0; i < 4; i++)
+					assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0),
+							 WEFT_CQ_QUIET);
+				host_cq_free(cq);
+			}
+		}
+	}
+}
+
 /* ---- shared receive queues ---- */
 
 struct shared {
@@ -432,6 +513,10 @@ int main(void)
 		cmocka_unit_test(what_waits_moves_along_in_order),
 		cmocka_unit_test(an_armed_cq_stays_armed_in_its_new_ring),
 		cmocka_unit_test(a_dead_or_scribbled_cq_is_not_moved),
+		cmocka_unit_test(a_cq_says_poll_until_it_is_told_not_to),
+		cmocka_unit_test(a_cq_says_poll_in_its_new_ring_too),
+		cmocka_unit_test(a_dead_cq_stays_dead_whatever_is_said_of_polling),
+		cmocka_unit_test(purged_entries_vanish_and_the_rest_stays_in_order),
 		cmocka_unit_test(sends_take_their_receives_from_the_srq),
 		cmocka_unit_test(on_error_only_the_popped_receive_is_flushed),
 		cmocka_unit_test(connections_share_the_receives),
