@@ -640,7 +640,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		break;
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */
-		weft_qp_set_error(qp);
+		weft_qp_raise_error_event(qp);
 		weft_qp_flushed(qp);
 		if (conn_of_qp(qp))
 			weft_conn_post(conn_of_qp(qp), WEFT_CEV_WAKE);

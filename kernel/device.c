@@ -97,7 +97,7 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 			     struct ib_udata *udata)
 {
 	struct weft_device *dev = to_weft_dev(ibdev);
-	int rv = weft_udata_empty(udata);
+	int rv = weft_udata_check_unknown(udata);
 
 	if (rv)
 		return rv;

@@ -229,8 +229,9 @@ struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u
 				       int access, struct ib_udata *udata)
 {
 	struct weft_mr *mr;
-	int rv = check_access(access) ?: check_range(start, len, iova) ?: weft_udata_empty(udata);
+	int rv = check_access(access) ?: check_range(start, len, iova);
 
+	rv = rv ?: weft_udata_check_unknown(udata);
 	if (rv)
 		return ERR_PTR(rv);
 	mr = mr_new(ibpd, WEFT_REGION_USER, access);

@@ -226,7 +226,7 @@ int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_u
 {
 	struct weft_device *dev = to_weft_dev(ibqp->device);
 	struct qp_shape shape = {};
-	int rv = check_init_attr(attr) ?: weft_udata_empty(udata);
+	int rv = check_init_attr(attr) ?: weft_udata_check_unknown(udata);
 
 	rv = rv ?: shape_sq(&attr->cap, &shape) ?: shape_rq(&attr->cap, attr->srq, &shape);
 	if (rv)
@@ -436,7 +436,7 @@ static bool qp_error_event(const struct weft_qpc *c, enum ib_event_type *type)
 	return true;
 }
 
-void weft_qp_set_error(struct weft_qp *qp)
+void weft_qp_raise_error_event(struct weft_qp *qp)
 {
 	struct ib_event ev = {
 		.device = qp->ibqp.device,

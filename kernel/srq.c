@@ -91,7 +91,7 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 		return -EOPNOTSUPP;
 	/* The limit is armed by modify_srq alone. */
 	if (!attr->max_wr || attr->max_wr > WEFT_MAX_QP_WR || attr->max_sge > WEFT_MAX_SGE ||
-	    weft_udata_empty(udata))
+	    weft_udata_check_unknown(udata))
 		return -EINVAL;
 	rv = ida_alloc_range(&dev->srq_ids, 1, WEFT_MAX_SRQ, GFP_KERNEL);
 	if (rv < 0)

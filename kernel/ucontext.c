@@ -9,7 +9,7 @@
 #define UVERBS_MODULE_NAME weft
 #include <rdma/uverbs_named_ioctl.h>
 
-int weft_udata_empty(struct ib_udata *udata)
+int weft_udata_check_unknown(struct ib_udata *udata)
 {
 	if (!udata || !udata->inlen || ib_is_udata_cleared(udata, 0, udata->inlen))
 		return 0;

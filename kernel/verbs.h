@@ -56,8 +56,8 @@ void weft_disassociate_ucontext(struct ib_ucontext *ibuc);
 int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void weft_mmap_free(struct rdma_user_mmap_entry *entry);
 
-/* Does the driver's part of a command's input hold nothing that we do not know? */
-int weft_udata_empty(struct ib_udata *udata);
+/* 0, or -EINVAL if our part of a command's input holds what we do not know. */
+int weft_udata_check_unknown(struct ib_udata *udata);
 
 /* Is @feature in force for the owner of @udata? Not for NULL. */
 bool weft_udata_has(struct ib_udata *udata, u64 feature);

@@ -303,7 +303,7 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 /* host.c: a run of @qp is over, and holds no region any more. Socket lock. */
 void weft_qp_unhold(struct weft_qp *qp);
 /* Raises the event that tells of the core's error, if it is one; any context. */
-void weft_qp_set_error(struct weft_qp *qp);
+void weft_qp_raise_error_event(struct weft_qp *qp);
 /* WEFT_EV_FLUSHED: tells a user of an SRQ that the QP takes no more; any context. */
 void weft_qp_flushed(struct weft_qp *qp);
 
