@@ -339,9 +339,9 @@ int weft_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 
 	if (!weft_udata_has(udata, WEFT_FEATURE_RESIZE))
 		return -EOPNOTSUPP;
-	if (!cqe || cqe > WEFT_MAX_CQE || weft_udata_check_unknown(udata))
-		return -EINVAL;
-	entries = roundup_pow_of_two(cqe);
+	rv = weft_shape_cq(cqe, &entries) ?: weft_udata_check_unknown(udata);
+	if (rv)
+		return rv;
 	ring = weft_ring_mem_alloc(udata, entries);
 	if (!ring)
 		return -ENOMEM;
@@ -379,11 +379,12 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 {
 	struct weft_device *dev = to_weft_dev(ibcq->device);
 	struct weft_cq *cq = to_weft_cq(ibcq);
+	u32 entries;
 	int rv;
 
 	if (attr->flags)
 		return -EOPNOTSUPP;
-	if (!attr->cqe || attr->cqe > WEFT_MAX_CQE || weft_udata_check_unknown(udata) ||
+	if (weft_shape_cq(attr->cqe, &entries) || weft_udata_check_unknown(udata) ||
 	    attr->comp_vector >= ibcq->device->num_comp_vectors)
 		return -EINVAL;
 	rv = ida_alloc_range(&dev->cq_ids, 1, WEFT_MAX_CQ, GFP_KERNEL);
@@ -392,7 +393,7 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	cq->id = rv;
 	cq->cpu = vector_cpu(attr->comp_vector);
 	INIT_CSD(&cq->csd, cq_call, cq);
-	rv = cq_set_up(cq, roundup_pow_of_two(attr->cqe), udata);
+	rv = cq_set_up(cq, entries, udata);
 	if (rv) {
 		ida_free(&dev->cq_ids, cq->id);
 		return rv;

@@ -71,39 +71,27 @@ void weft_iw_rem_ref(struct ib_qp *ibqp)
 /* ---- size of the queues ---- */
 
 struct qp_shape {
-	u32 sq_slots, sq_wqe;		/* all; of the longest WQE */
-	u32 rq_slots, rq_stride;
+	struct weft_sq_shape sq;
+	struct weft_rq_shape rq;
 };
 
-/* Rounds @cap up to what the rings hold. The limits keep every product in 32 bits. */
-static int shape_sq(struct ib_qp_cap *cap, struct qp_shape *s)
+/* Rounds @cap up to what the rings hold. */
+static int shape_queues(struct ib_qp_cap *cap, bool has_srq, struct qp_shape *s)
 {
-	u32 data;
+	struct weft_sq_caps sq = { cap->max_send_wr, cap->max_send_sge, cap->max_inline_data };
+	struct weft_rq_caps rq = {};
+	int rv;
 
-	if (cap->max_send_wr > WEFT_MAX_QP_WR || cap->max_send_sge > WEFT_MAX_SGE ||
-	    cap->max_inline_data > WEFT_MAX_INLINE)
-		return -EINVAL;
-	s->sq_wqe = weft_sq_wqe_slots(cap->max_send_sge, cap->max_inline_data);
-	s->sq_slots = roundup_pow_of_two(max(cap->max_send_wr, 1U) * s->sq_wqe);
-	data = WEFT_SQ_DATA + (s->sq_wqe - 1) * WEFT_SLOT_SIZE;
-	cap->max_send_wr = min_t(u32, s->sq_slots / s->sq_wqe, WEFT_MAX_QP_WR);
-	cap->max_send_sge = min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
-	cap->max_inline_data = min_t(u32, data - sizeof(struct weft_sge), WEFT_MAX_INLINE);
-	return 0;
-}
-
-static int shape_rq(struct ib_qp_cap *cap, bool has_srq, struct qp_shape *s)
-{
-	if (has_srq)
-		cap->max_recv_wr = cap->max_recv_sge = 0;
-	if (cap->max_recv_wr > WEFT_MAX_QP_WR || cap->max_recv_sge > WEFT_MAX_SGE)
-		return -EINVAL;
-	s->rq_stride = weft_rq_stride(cap->max_recv_sge);
-	if (!cap->max_recv_wr)
-		return 0;
-	s->rq_slots = roundup_pow_of_two(cap->max_recv_wr) * s->rq_stride;
-	cap->max_recv_wr = s->rq_slots / s->rq_stride;
-	cap->max_recv_sge = weft_rq_max_sge(s->rq_stride);
+	if (!has_srq)
+		rq = (struct weft_rq_caps) { cap->max_recv_wr, cap->max_recv_sge };
+	rv = weft_shape_sq(&sq, &s->sq) ?: weft_shape_rq(&rq, &s->rq);
+	if (rv)
+		return rv;
+	cap->max_send_wr = sq.wr;
+	cap->max_send_sge = sq.sge;
+	cap->max_inline_data = sq.inline_data;
+	cap->max_recv_wr = rq.wr;
+	cap->max_recv_sge = rq.sge;
 	return 0;
 }
 
@@ -122,12 +110,12 @@ static int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s, struct 
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	struct weft_sqq *sq = &qp->core.sq;
 
-	qp->sq_ring = weft_ring_mem_alloc(udata, s->sq_slots);
-	if (s->rq_slots)
-		qp->rq_ring = weft_ring_mem_alloc(udata, s->rq_slots);
-	sq->copy = kvzalloc(weft_sq_copy_size(s->sq_slots, s->sq_wqe), gfp);
-	sq->info = kvcalloc(s->sq_slots, sizeof(*sq->info), gfp);
-	if (qp->sq_ring && (qp->rq_ring || !s->rq_slots) && sq->copy && sq->info)
+	qp->sq_ring = weft_ring_mem_alloc(udata, s->sq.slots);
+	if (s->rq.slots)
+		qp->rq_ring = weft_ring_mem_alloc(udata, s->rq.slots);
+	sq->copy = kvzalloc(weft_sq_copy_size(s->sq.slots, s->sq.wqe_slots), gfp);
+	sq->info = kvcalloc(s->sq.slots, sizeof(*sq->info), gfp);
+	if (qp->sq_ring && (qp->rq_ring || !s->rq.slots) && sq->copy && sq->info)
 		return 0;
 	qp_free_queues(qp);
 	return -ENOMEM;
@@ -142,9 +130,9 @@ static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_
 	c->kernel = !qp->sq_ring->user;
 	c->srq = qp->srq;
 	c->sig_all = sig_all;
-	weft_ringq_init(&c->sq.q, qp->sq_ring->mem, s->sq_slots);
-	c->sq.max_slots = s->sq_wqe;
-	weft_rqq_init(&c->rq, qp->rq_ring ? qp->rq_ring->mem : NULL, s->rq_slots,
+	weft_ringq_init(&c->sq.q, qp->sq_ring->mem, s->sq.slots);
+	c->sq.max_slots = s->sq.wqe_slots;
+	weft_rqq_init(&c->rq, qp->rq_ring ? qp->rq_ring->mem : NULL, s->rq.slots,
 		      qp->cap.max_recv_sge);
 	weft_qpc_init(c);
 }
@@ -155,8 +143,8 @@ static int qp_respond(const struct weft_qp *qp, const struct qp_shape *s, struct
 
 	if (udata->outlen < sizeof(resp))
 		return -EINVAL;
-	weft_ring_mem_describe(qp->sq_ring, s->sq_slots, s->sq_wqe, &resp.sq);
-	weft_ring_mem_describe(qp->rq_ring, s->rq_slots, s->rq_stride, &resp.rq);
+	weft_ring_mem_describe(qp->sq_ring, s->sq.slots, s->sq.wqe_slots, &resp.sq);
+	weft_ring_mem_describe(qp->rq_ring, s->rq.slots, s->rq.stride, &resp.rq);
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
@@ -228,7 +216,7 @@ int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_u
 	struct qp_shape shape = {};
 	int rv = check_init_attr(attr) ?: weft_udata_check_unknown(udata);
 
-	rv = rv ?: shape_sq(&attr->cap, &shape) ?: shape_rq(&attr->cap, attr->srq, &shape);
+	rv = rv ?: shape_queues(&attr->cap, attr->srq, &shape);
 	if (rv)
 		return rv;
 	rv = weft_account(&dev->num_qp, WEFT_MAX_QP);

@@ -60,20 +60,15 @@ static int srq_respond(const struct weft_srq *srq, struct ib_udata *udata)
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
-/* Rounds @attr up to what the ring holds. */
-static int srq_set_up(struct weft_srq *srq, struct ib_srq_attr *attr, struct ib_udata *udata)
+static int srq_set_up(struct weft_srq *srq, u32 slots, u32 max_sge, struct ib_udata *udata)
 {
-	u32 stride = weft_rq_stride(attr->max_sge);
-	u32 slots = roundup_pow_of_two(attr->max_wr) * stride;
 	int rv;
 
 	srq->user = udata;
 	srq->ring = weft_ring_mem_alloc(udata, slots);
 	if (!srq->ring)
 		return -ENOMEM;
-	attr->max_wr = slots / stride;
-	attr->max_sge = weft_rq_max_sge(stride);
-	weft_rqq_init(&srq->rq, srq->ring->mem, slots, attr->max_sge);
+	weft_rqq_init(&srq->rq, srq->ring->mem, slots, max_sge);
 	rv = udata ? srq_respond(srq, udata) : 0;
 	if (rv)
 		weft_ring_mem_free(srq->ring);
@@ -84,26 +79,29 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 {
 	struct weft_device *dev = to_weft_dev(ibsrq->device);
 	struct weft_srq *srq = to_weft_srq(ibsrq);
-	struct ib_srq_attr *attr = &init->attr;
+	struct weft_rq_caps caps = { init->attr.max_wr, init->attr.max_sge };
+	struct weft_rq_shape shape;
 	int rv;
 
 	if (init->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
 	/* The limit is armed by modify_srq alone. */
-	if (!attr->max_wr || attr->max_wr > WEFT_MAX_QP_WR || attr->max_sge > WEFT_MAX_SGE ||
-	    weft_udata_check_unknown(udata))
-		return -EINVAL;
+	rv = weft_shape_srq(&caps, &shape) ?: weft_udata_check_unknown(udata);
+	if (rv)
+		return rv;
 	rv = ida_alloc_range(&dev->srq_ids, 1, WEFT_MAX_SRQ, GFP_KERNEL);
 	if (rv < 0)
 		return -ENOMEM;
 	srq->id = rv;
 	spin_lock_init(&srq->lock);
 	spin_lock_init(&srq->post_lock);
-	rv = srq_set_up(srq, attr, udata);
+	rv = srq_set_up(srq, shape.slots, caps.sge, udata);
 	if (rv) {
 		ida_free(&dev->srq_ids, srq->id);
 		return rv;
 	}
+	init->attr.max_wr = caps.wr;
+	init->attr.max_sge = caps.sge;
 	atomic_inc(&dev->num_srq);
 	return 0;
 }
@@ -128,22 +126,21 @@ static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 sl
 /* A user, behind @attrs, has been told of the new ring before it counts. */
 static int srq_resize(struct weft_srq *srq, u32 max_wr, struct uverbs_attr_bundle *attrs)
 {
+	struct weft_rq_shape shape = { .stride = srq->rq.stride };
 	struct weft_modify_srq_resp resp = {};
 	struct weft_ring_mem *ring;
-	int rv = 0;
-	u32 slots;
+	int rv = weft_shape_srq_anew(max_wr, &shape);
 
-	if (!max_wr || max_wr > WEFT_MAX_QP_WR)
-		return -EINVAL;
-	slots = roundup_pow_of_two(max_wr) * srq->rq.stride;
-	ring = weft_ring_mem_alloc(attrs ? &attrs->driver_udata : NULL, slots);
+	if (rv)
+		return rv;
+	ring = weft_ring_mem_alloc(attrs ? &attrs->driver_udata : NULL, shape.slots);
 	if (!ring)
 		return -ENOMEM;
 	if (attrs) {
-		weft_ring_mem_describe(ring, slots, srq->rq.stride, &resp.srq);
+		weft_ring_mem_describe(ring, shape.slots, shape.stride, &resp.srq);
 		rv = uverbs_copy_to(attrs, WEFT_ATTR_SRQ_RESIZE_RESP, &resp, sizeof(resp));
 	}
-	rv = rv ?: srq_replace(srq, &ring, slots);
+	rv = rv ?: srq_replace(srq, &ring, shape.slots);
 	weft_ring_mem_free(ring);
 	return rv;
 }

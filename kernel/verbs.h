@@ -122,14 +122,6 @@ int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 /* Takes the oldest entry off @srq: false if there is none. Any context. */
 bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv);
 
-/* SGEs that a receive entry of @stride slots has room for. */
-static inline u32 weft_rq_max_sge(u32 stride)
-{
-	u32 data = stride * WEFT_SLOT_SIZE - offsetof(struct weft_rq_wqe, data);
-
-	return min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
-}
-
 /* ---- post.c ---- */
 
 int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,

@@ -30,11 +30,10 @@
 #include <rdma/iw_cm.h>
 
 #include "core/qp.h"
+#include "core/shape.h"
 
 #define WEFT_MAX_QP		(64 * 1024)
-#define WEFT_MAX_QP_WR		(16 * 1024)
 #define WEFT_MAX_CQ		(64 * 1024)
-#define WEFT_MAX_CQE		(256 * 1024)
 #define WEFT_MAX_MR		(1024 * 1024)
 #define WEFT_MAX_PD		(64 * 1024)
 #define WEFT_MAX_SRQ		(64 * 1024)

@@ -17,6 +17,7 @@
 #include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
 #include <linux/types.h>
@@ -48,6 +49,8 @@ typedef int64_t s64;
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+/* @n: 1 to 2^31. */
+#define roundup_pow_of_two(n) ((n) > 1 ? 1u << (32 - __builtin_clz((n) - 1)) : 1u)
 #define fallthrough __attribute__((__fallthrough__))
 #define __must_check __attribute__((__warn_unused_result__))
 #define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))

@@ -191,9 +191,9 @@ struct host_cq *host_cq_new(u32 entries)
 {
 	struct host_cq *cq = zalloc(sizeof(*cq));
 
-	cq->entries = entries;
-	cq->ring = zalloc(weft_ring_size(entries));
-	weft_cqc_init(&cq->core, cq->ring, entries);
+	HOST_ASSERT(!weft_shape_cq(entries, &cq->entries));
+	cq->ring = zalloc(weft_ring_size(cq->entries));
+	weft_cqc_init(&cq->core, cq->ring, cq->entries);
 	return cq;
 }
 

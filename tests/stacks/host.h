@@ -13,6 +13,7 @@
 #define STACKS_HOST_H
 
 #include "../../kernel/core/qp.h"
+#include "../../kernel/core/shape.h"
 
 /* A broken promise of the code under test; not a failure of a test's own. */
 #define HOST_ASSERT(c) ((c) ? (void)0 : host_panic(__FILE__, __LINE__, #c))
@@ -113,7 +114,7 @@ static inline struct host_mr *to_host_mr(struct weft_region *r)
 	return container_of(r, struct host_mr, r);
 }
 
-/* CQs. The consumer's side is written as a provider does it. */
+/* CQs of @entries, or the next power of two. The consumer is written as a provider is. */
 struct host_cq *host_cq_new(u32 entries);
 void host_cq_free(struct host_cq *cq);
 bool host_cq_poll(struct host_cq *cq, struct weft_cqe *e);
