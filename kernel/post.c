@@ -265,7 +265,7 @@ int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	if (srq->user)
 		return -EOPNOTSUPP;
 	spin_lock_irqsave(&srq->post_lock, flags);
-	rv = post_recvs(&srq->rq, &srq->posted, wr, bad, &kick);
+	rv = post_recvs(&srq->core.rq, &srq->posted, wr, bad, &kick);
 	spin_unlock_irqrestore(&srq->post_lock, flags);
 	return rv;
 }

@@ -95,9 +95,9 @@ int weft_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq)
 	const struct weft_srq *srq = to_weft_srq(ibsrq);
 	const struct item items[] = {
 		{ "id", srq->id },
-		{ "slots", READ_ONCE(srq->rq.q.slots) },
-		{ "taken", READ_ONCE(srq->rq.q.idx) },
-		{ "limit", READ_ONCE(srq->limit) },
+		{ "slots", READ_ONCE(srq->core.rq.q.slots) },
+		{ "taken", READ_ONCE(srq->core.rq.q.idx) },
+		{ "limit", READ_ONCE(srq->core.limit) },
 	};
 
 	return put_items(msg, items, ARRAY_SIZE(items));

@@ -5,23 +5,6 @@
  */
 #include "verbs.h"
 
-static u32 srq_waiting(const struct weft_srq *srq)
-{
-	s32 filled = weft_ringq_filled(&srq->rq.q, srq->rq.q.idx);
-
-	return filled > 0 ? filled / srq->rq.stride : 0;
-}
-
-/* Fewer entries wait than the consumer asked to be told of: once each time it asks. */
-static bool srq_limit_reached(struct weft_srq *srq)
-{
-	lockdep_assert_held(&srq->lock);
-	if (!srq->limit || srq_waiting(srq) >= srq->limit)
-		return false;
-	srq->limit = 0;
-	return true;
-}
-
 static void srq_event(struct weft_srq *srq, enum ib_event_type type)
 {
 	struct ib_event ev = {
@@ -37,15 +20,13 @@ static void srq_event(struct weft_srq *srq, enum ib_event_type type)
 bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv)
 {
 	unsigned long flags;
-	bool tell = false;
+	bool low;
 	int got;
 
 	spin_lock_irqsave(&srq->lock, flags);
-	got = weft_rqq_pop(&srq->rq, recv);
-	if (got > 0)
-		tell = srq_limit_reached(srq);
+	got = weft_srqc_pop(&srq->core, recv, &low);
 	spin_unlock_irqrestore(&srq->lock, flags);
-	if (tell)
+	if (low)
 		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
 	return got > 0;
 }
@@ -56,7 +37,7 @@ static int srq_respond(const struct weft_srq *srq, struct ib_udata *udata)
 
 	if (udata->outlen < sizeof(resp))
 		return -EINVAL;
-	weft_ring_mem_describe(srq->ring, srq->rq.q.slots, srq->rq.stride, &resp.srq);
+	weft_ring_mem_describe(srq->ring, srq->core.rq.q.slots, srq->core.rq.stride, &resp.srq);
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
@@ -68,7 +49,7 @@ static int srq_set_up(struct weft_srq *srq, u32 slots, u32 max_sge, struct ib_ud
 	srq->ring = weft_ring_mem_alloc(udata, slots);
 	if (!srq->ring)
 		return -ENOMEM;
-	weft_rqq_init(&srq->rq, srq->ring->mem, slots, max_sge);
+	weft_srqc_init(&srq->core, srq->ring->mem, slots, max_sge);
 	rv = udata ? srq_respond(srq, udata) : 0;
 	if (rv)
 		weft_ring_mem_free(srq->ring);
@@ -114,8 +95,7 @@ static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 sl
 
 	spin_lock_irqsave(&srq->post_lock, flags);
 	spin_lock(&srq->lock);
-	moved = srq->limit <= slots / srq->rq.stride &&
-		weft_rqq_move(&srq->rq, (*ring)->mem, slots);
+	moved = weft_srqc_move(&srq->core, (*ring)->mem, slots);
 	if (moved)
 		swap(srq->ring, *ring);
 	spin_unlock(&srq->lock);
@@ -126,7 +106,7 @@ static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 sl
 /* A user, behind @attrs, has been told of the new ring before it counts. */
 static int srq_resize(struct weft_srq *srq, u32 max_wr, struct uverbs_attr_bundle *attrs)
 {
-	struct weft_rq_shape shape = { .stride = srq->rq.stride };
+	struct weft_rq_shape shape = { .stride = srq->core.rq.stride };
 	struct weft_modify_srq_resp resp = {};
 	struct weft_ring_mem *ring;
 	int rv = weft_shape_srq_anew(max_wr, &shape);
@@ -154,18 +134,15 @@ int weft_resize_user_srq(struct ib_srq *ibsrq, u32 max_wr, struct uverbs_attr_bu
 
 static int srq_arm(struct weft_srq *srq, u32 limit)
 {
-	bool tell, fits;
+	bool armed, low;
 	unsigned long flags;
 
 	spin_lock_irqsave(&srq->lock, flags);
-	fits = limit <= srq->rq.q.slots / srq->rq.stride;
-	if (fits)
-		srq->limit = limit;
-	tell = fits && srq_limit_reached(srq);
+	armed = weft_srqc_arm(&srq->core, limit, &low);
 	spin_unlock_irqrestore(&srq->lock, flags);
-	if (tell)
+	if (low)
 		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
-	return fits ? 0 : -EINVAL;
+	return armed ? 0 : -EINVAL;
 }
 
 int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
@@ -186,9 +163,9 @@ int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 {
 	struct weft_srq *srq = to_weft_srq(ibsrq);
 
-	attr->max_wr = READ_ONCE(srq->rq.q.slots) / srq->rq.stride;
-	attr->max_sge = srq->rq.max_sge;
-	attr->srq_limit = READ_ONCE(srq->limit);
+	attr->max_wr = weft_srqc_size(&srq->core);
+	attr->max_sge = srq->core.rq.max_sge;
+	attr->srq_limit = READ_ONCE(srq->core.limit);
 	return 0;
 }
 

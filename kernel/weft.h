@@ -130,8 +130,7 @@ struct weft_cq {
 
 struct weft_srq {
 	struct ib_srq ibsrq;
-	struct weft_rqq rq;		/* lock */
-	u32 limit;			/* lock; 0: not armed */
+	struct weft_srqc core;		/* lock */
 	struct weft_ring_mem *ring;	/* lock, and of kernel consumers post_lock */
 	spinlock_t lock;		/* irqsave: QPs take entries in softirq */
 	bool user;			/* whose it is */

@@ -37,7 +37,7 @@ void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *cqe);
 
 /*
- * Takes one entry from the QP's SRQ; false when it is empty. Uses weft_rqq_pop()
+ * Takes one entry from the QP's SRQ; false when it is empty. Uses weft_srqc_pop()
  * under the SRQ's lock and raises the limit event.
  */
 bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);

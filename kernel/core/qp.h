@@ -32,7 +32,7 @@ struct weft_rqq {
 	u32 max_sge;
 };
 
-/* @entries, @stride powers of... entries*stride slots; @stride: weft_rq_stride(). */
+/* @mem: a zeroed ring of @slots, a multiple of weft_rq_stride(@max_sge). */
 void weft_rqq_init(struct weft_rqq *rq, void *mem, u32 slots, u32 max_sge);
 
 /* Slots that a receive entry of @max_sge SGEs takes: a power of two. */
@@ -56,6 +56,35 @@ int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv);
 
 /* Goes on in the ring at @mem, zeroed, of @slots: false if what waits does not fit. */
 bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots);
+
+/* A receive queue that QPs share. Lock: the host's SRQ lock. */
+struct weft_srqc {
+	struct weft_rqq rq;
+	u32 limit;			/* entries; 0: not armed */
+};
+
+void weft_srqc_init(struct weft_srqc *srq, void *mem, u32 slots, u32 max_sge);
+
+/* How many entries the SRQ holds when it is full. */
+static inline u32 weft_srqc_size(const struct weft_srqc *srq)
+{
+	return READ_ONCE(srq->rq.q.slots) / srq->rq.stride;
+}
+
+/*
+ * As weft_rqq_pop(). Sets *@low if fewer entries wait now than the limit that is
+ * armed, and disarms it: the host raises the limit event. It comes once an arming.
+ */
+int weft_srqc_pop(struct weft_srqc *srq, struct weft_recv *recv, bool *low);
+
+/*
+ * Arms the limit event; 0 disarms it. False, and nothing changed, if the SRQ holds
+ * fewer entries than @limit. Sets *@low as above if so few wait already.
+ */
+bool weft_srqc_arm(struct weft_srqc *srq, u32 limit, bool *low);
+
+/* As weft_rqq_move(); false, too, if the limit that is armed does not fit. */
+bool weft_srqc_move(struct weft_srqc *srq, void *mem, u32 slots);
 
 /* ---- send queue ---- */
 

@@ -44,6 +44,47 @@ bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots)
 	return filled >= 0 && weft_ringq_move(&rq->q, mem, slots, idx, filled, idx + filled);
 }
 
+void weft_srqc_init(struct weft_srqc *srq, void *mem, u32 slots, u32 max_sge)
+{
+	weft_rqq_init(&srq->rq, mem, slots, max_sge);
+	srq->limit = 0;
+}
+
+/* Disarms the limit and returns true if fewer entries wait. */
+static bool limit_reached(struct weft_srqc *srq)
+{
+	s32 filled = weft_ringq_filled(&srq->rq.q, srq->rq.q.idx);
+	u32 waiting = filled > 0 ? (u32)filled / srq->rq.stride : 0;
+
+	if (waiting >= srq->limit)
+		return false;
+	srq->limit = 0;
+	return true;
+}
+
+int weft_srqc_pop(struct weft_srqc *srq, struct weft_recv *recv, bool *low)
+{
+	int got = weft_rqq_pop(&srq->rq, recv);
+
+	*low = got > 0 && limit_reached(srq);
+	return got;
+}
+
+bool weft_srqc_arm(struct weft_srqc *srq, u32 limit, bool *low)
+{
+	*low = false;
+	if (limit > weft_srqc_size(srq))
+		return false;
+	srq->limit = limit;
+	*low = limit_reached(srq);
+	return true;
+}
+
+bool weft_srqc_move(struct weft_srqc *srq, void *mem, u32 slots)
+{
+	return srq->limit <= slots / srq->rq.stride && weft_rqq_move(&srq->rq, mem, slots);
+}
+
 int weft_rq_take(struct weft_qpc *qp)
 {
 	if (qp->srq)

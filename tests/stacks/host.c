@@ -258,36 +258,26 @@ struct host_srq *host_srq_new(u32 slots, u32 max_sge)
 {
 	struct host_srq *srq = zalloc(sizeof(*srq));
 
-	weft_rqq_init(&srq->core, zalloc(weft_ring_size(slots)), slots, max_sge);
+	weft_srqc_init(&srq->core, zalloc(weft_ring_size(slots)), slots, max_sge);
 	return srq;
 }
 
 void host_srq_free(struct host_srq *srq)
 {
-	free(srq->core.q.ring);
+	free(srq->core.rq.q.ring);
 	free(srq);
 }
 
 bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
 {
 	struct host_srq *srq = to_host_qp(core)->srq;
-	s32 filled;
+	bool low;
+	int got = weft_srqc_pop(&srq->core, recv, &low);
 
-	switch (weft_rqq_pop(&srq->core, recv)) {
-	case 1:
-		break;
-	case 0:
-		return false;
-	default:
-		srq->broken = true;
-		return false;
-	}
-	filled = weft_ringq_filled(&srq->core.q, srq->core.q.idx);
-	if (filled >= 0 && (u32)filled < srq->limit * srq->core.stride) {
-		srq->limit = 0;
-		srq->limit_events++;
-	}
-	return true;
+	HOST_ASSERT(got > 0 || !low);
+	srq->limit_events += low;
+	srq->broken |= got < 0;
+	return got > 0;
 }
 
 /* ---- QPs ---- */

@@ -47,9 +47,8 @@ struct host_cq {
 };
 
 struct host_srq {
-	struct weft_rqq core;
+	struct weft_srqc core;
 	u32 user_idx;			/* producer */
-	u32 limit;			/* event once fewer entries wait; 0: disarmed */
 	u32 limit_events;
 	bool broken;
 };

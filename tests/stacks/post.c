@@ -136,11 +136,11 @@ bool host_post_recv(struct host_qp *qp, u64 wr_id, const struct weft_sge *sge, u
 
 bool host_post_srq(struct host_srq *srq, u64 wr_id, const struct weft_sge *sge, u32 num_sge)
 {
-	struct producer p = { srq->core.q.ring, srq->core.q.slots, &srq->user_idx };
+	struct producer p = { srq->core.rq.q.ring, srq->core.rq.q.slots, &srq->user_idx };
 	struct host_wqe w;
 
 	encode_recv(wr_id, sge, num_sge, &w);
-	return produce(&p, &w, srq->core.stride);
+	return produce(&p, &w, srq->core.rq.stride);
 }
 
 void host_scribble_index(struct host_qp *qp, bool recv, u32 user_idx)

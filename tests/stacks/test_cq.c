@@ -418,7 +418,7 @@ static void on_error_only_the_popped_receive_is_flushed(void **state)
 	expect_no_cqe(s.w.p->s.rcq);
 	assert_int_equal(host_qp_count_events(s.w.p->s.qp, WEFT_EV_FLUSHED), 1);
 	/* The others still wait for whoever comes. */
-	assert_int_equal(s.srq->core.q.idx, 1);
+	assert_int_equal(s.srq->core.rq.q.idx, 1);
 	shared_fini(&s);
 }
 
@@ -452,9 +452,11 @@ static void connections_share_the_receives(void **state)		/* SEC-08 */
 static void the_limit_event_comes_once(void **state)
 {
 	struct shared s;
+	bool low;
 
 	shared_init(&s, 4);
-	s.srq->limit = 3;
+	assert_true(weft_srqc_arm(&s.srq->core, 3, &low));
+	assert_false(low);
 	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, NULL, 0));
 	assert_int_equal(s.srq->limit_events, 0);
 	peer_say(s.w.p, p_send(P_SEND, true, 2, 0, NULL, 0));
@@ -464,12 +466,172 @@ static void the_limit_event_comes_once(void **state)
 	shared_fini(&s);
 }
 
+static void an_srq_that_was_never_armed_raises_no_limit_event(void **state)
+{
+	struct shared s;
+	bool low;
+
+	shared_init(&s, 2);
+	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, NULL, 0));
+	assert_true(weft_srqc_arm(&s.srq->core, 1, &low));
+	assert_true(weft_srqc_arm(&s.srq->core, 0, &low));
+	peer_say(s.w.p, p_send(P_SEND, true, 2, 0, NULL, 0));
+	assert_int_equal(s.srq->limit_events, 0);
+	shared_fini(&s);
+}
+
+static void arming_a_limit_that_is_reached_already_says_so_once(void **state)
+{
+	struct shared s;
+	bool low;
+
+	shared_init(&s, 2);
+	assert_true(weft_srqc_arm(&s.srq->core, 2, &low));
+	assert_false(low);
+	assert_true(weft_srqc_arm(&s.srq->core, 3, &low));
+	assert_true(low);
+	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, NULL, 0));
+	assert_int_equal(s.srq->limit_events, 0);
+	shared_fini(&s);
+}
+
+/* Entries of 1, 2 and 16 slots: the limit counts entries. */
+static void a_limit_beyond_the_srqs_size_is_refused(void **state)
+{
+	static const u32 sges[] = { 3, 7, 32 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(sges); i++) {
+		struct host_srq *srq = host_srq_new(4 * weft_rq_stride(sges[i]), sges[i]);
+		bool low;
+
+		assert_int_equal(weft_srqc_size(&srq->core), 4);
+		assert_true(weft_srqc_arm(&srq->core, 4, &low));
+		assert_true(low);
+		assert_false(weft_srqc_arm(&srq->core, 5, &low));
+		assert_false(low);
+		assert_int_equal(srq->core.limit, 0);
+		host_srq_free(srq);
+	}
+}
+
+/* Entries of two slots. */
+static void a_limit_counts_receives_and_not_slots(void **state)
+{
+	struct host_srq *srq = host_srq_new(16, 7);
+	const struct weft_sge none = {};
+	struct weft_recv recv;
+	u32 i;
+	bool low;
+
+	for (i = 0; i < 4; i++)
+		assert_true(host_post_srq(srq, i, &none, 0));
+	assert_true(weft_srqc_arm(&srq->core, 3, &low));
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 1);
+	assert_false(low);
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 1);
+	assert_true(low);
+	host_srq_free(srq);
+}
+
+/* The limit waits for a receive that is taken, whatever the user's index says meanwhile. */
+static void a_pop_that_finds_nothing_raises_no_limit_event(void **state)
+{
+	struct host_srq *srq = host_srq_new(4, 1);
+	const struct weft_sge none = {};
+	struct weft_recv recv;
+	bool low;
+
+	assert_true(host_post_srq(srq, 1, &none, 0));
+	assert_true(weft_srqc_arm(&srq->core, 1, &low));
+	assert_false(low);
+	srq->core.rq.q.ring->user_idx = 0;
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 0);
+	assert_false(low);
+	srq->core.rq.q.ring->user_idx = 77;
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), -1);
+	assert_false(low);
+	srq->core.rq.q.ring->user_idx = 1;
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 1);
+	assert_true(low);
+	host_srq_free(srq);
+}
+
+/* The first slot of an entry of two is there, the second is not. */
+static void half_an_entry_is_none(void **state)
+{
+	struct host_srq *srq = host_srq_new(8, 7);
+	struct weft_recv recv;
+	bool low;
+
+	srq->core.rq.q.ring->user_idx = 1;
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 0);
+	assert_int_equal(srq->core.rq.q.idx, 0);
+	srq->core.rq.q.ring->user_idx = 2;
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 1);
+	assert_int_equal(srq->core.rq.q.idx, 2);
+	host_srq_free(srq);
+}
+
+/* Moves the SRQ to a ring of @slots; its producer goes on at the same index. */
+static bool resize_srq(struct host_srq *srq, u32 slots)
+{
+	void *old = srq->core.rq.q.ring, *ring = calloc(1, weft_ring_size(slots));
+	bool moved = weft_srqc_move(&srq->core, ring, slots);
+
+	free(moved ? old : ring);
+	return moved;
+}
+
+static void an_srqs_receives_move_along_in_order(void **state)
+{
+	struct shared s;
+	u32 i;
+
+	shared_init(&s, 10);
+	assert_false(resize_srq(s.srq, 8));
+	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, "a", 1));
+	peer_say(s.w.p, p_send(P_SEND, true, 2, 0, "b", 1));
+	assert_true(resize_srq(s.srq, 8));
+	for (i = 2; i < 10; i++)
+		peer_say(s.w.p, p_send(P_SEND, true, i + 1, 0, "c", 1));
+	for (i = 0; i < 10; i++)
+		expect_cqe(s.w.p->s.rcq, 100 + i, WEFT_WC_SUCCESS);
+	shared_fini(&s);
+}
+
+/* The user takes receives back behind our back: what waits would fit. */
+static void an_srq_is_not_moved_to_a_ring_below_its_limit(void **state)
+{
+	struct shared s;
+	bool low;
+
+	shared_init(&s, 3);
+	assert_true(weft_srqc_arm(&s.srq->core, 3, &low));
+	assert_false(low);
+	s.srq->core.rq.q.ring->user_idx -= 2;
+	assert_false(resize_srq(s.srq, 2));
+	assert_true(resize_srq(s.srq, 4));
+	shared_fini(&s);
+}
+
+static void a_broken_srq_is_not_moved(void **state)
+{
+	struct shared s;
+
+	shared_init(&s, 2);
+	s.srq->core.rq.q.ring->user_idx = 0x1000;
+	assert_false(resize_srq(s.srq, 64));
+	assert_int_equal(s.srq->core.rq.q.slots, 16);
+	shared_fini(&s);
+}
+
 static void a_broken_srq_ends_the_connection(void **state)
 {
 	struct shared s;
 
 	shared_init(&s, 1);
-	s.srq->core.q.ring->user_idx = 0x1000;
+	s.srq->core.rq.q.ring->user_idx = 0x1000;
 	peer_say(s.w.p, p_send(P_SEND, true, 1, 0, "abc", 3));
 	assert_true(s.srq->broken);
 	assert_int_equal(s.w.inbox->mem[0], 0);
@@ -494,6 +656,33 @@ static void srq_entries_wrap_around_the_rings_end(void **state)
 		assert_memory_equal(s.w.inbox->mem + 2 * i, "ab", 2);
 	}
 	shared_fini(&s);
+}
+
+/* ---- receives of a QP's own ---- */
+
+static void a_qp_without_receives_has_no_buffer(void **state)
+{
+	struct peer_cfg c;
+	struct peer *p;
+
+	peer_cfg_init(&c);
+	c.side.qp.rq_slots = 0;
+	p = peer_new(&c);
+	peer_say(p, p_send(P_SEND, true, 1, 0, NULL, 0));
+	peer_expect_terminate(p, 1, 2, 0x02, &(struct pdu){ .ddp = P_L | P_DV,
+			      .rdmap = P_RV | P_SEND, .msn = 1 }, false);
+	peer_free(p);
+}
+
+static void a_failed_receive_says_no_length(struct world *w)
+{
+	struct weft_cqe e;
+
+	peer_say(w->p, p_send(P_SEND, false, 1, 0, "half", 4));
+	host_link_reset(&w->p->s.link);
+	assert_true(host_cq_poll(w->p->s.rcq, &e));
+	assert_int_equal(e.status, WEFT_WC_FLUSH_ERR);
+	assert_int_equal(e.byte_len, 0);
 }
 
 int main(void)
@@ -521,6 +710,17 @@ int main(void)
 		cmocka_unit_test(on_error_only_the_popped_receive_is_flushed),
 		cmocka_unit_test(connections_share_the_receives),
 		cmocka_unit_test(the_limit_event_comes_once),
+		cmocka_unit_test(an_srq_that_was_never_armed_raises_no_limit_event),
+		cmocka_unit_test(arming_a_limit_that_is_reached_already_says_so_once),
+		cmocka_unit_test(a_limit_beyond_the_srqs_size_is_refused),
+		cmocka_unit_test(a_limit_counts_receives_and_not_slots),
+		cmocka_unit_test(a_pop_that_finds_nothing_raises_no_limit_event),
+		cmocka_unit_test(half_an_entry_is_none),
+		cmocka_unit_test(an_srqs_receives_move_along_in_order),
+		cmocka_unit_test(an_srq_is_not_moved_to_a_ring_below_its_limit),
+		cmocka_unit_test(a_broken_srq_is_not_moved),
+		cmocka_unit_test(a_qp_without_receives_has_no_buffer),
+		CASE(a_failed_receive_says_no_length),
 		cmocka_unit_test(a_broken_srq_ends_the_connection),
 		cmocka_unit_test(srq_entries_wrap_around_the_rings_end),
 	};

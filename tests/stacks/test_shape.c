@@ -18,6 +18,7 @@ static void send_queues_are_rounded_up_to_their_rings(void **state)
 		struct weft_sq_shape s;
 	} t[] = {
 		{ { 0, 0, 0 },		{ 1, 2, 16 },		{ 1, 1 } },
+		{ { 0, 3, 0 },		{ 1, 6, 80 },		{ 2, 2 } },
 		{ { 1, 2, 16 },		{ 1, 2, 16 },		{ 1, 1 } },
 		{ { 1, 0, 17 },		{ 1, 6, 80 },		{ 2, 2 } },
 		{ { 10, 3, 0 },		{ 16, 6, 80 },		{ 32, 2 } },
