@@ -125,7 +125,7 @@ static void cq_overflow_work(struct work_struct *work)
 	struct weft_qp *qp;
 
 	while ((qp = weft_qp_after(dev, &qpn))) {
-		if (qp->scq == cq || qp->rcq == cq) {
+		if (weft_qpc_uses_cq(&qp->core, &cq->core)) {
 			mutex_lock(&qp->state_lock);
 			weft_conn_error(qp);
 			mutex_unlock(&qp->state_lock);

@@ -130,6 +130,8 @@ static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_
 	c->kernel = !qp->sq_ring->user;
 	c->srq = qp->srq;
 	c->sig_all = sig_all;
+	c->scq = &qp->scq->core;
+	c->rcq = &qp->rcq->core;
 	weft_ringq_init(&c->sq.q, qp->sq_ring->mem, s->sq.slots);
 	c->sq.max_slots = s->sq.wqe_slots;
 	weft_rqq_init(&c->rq, qp->rq_ring ? qp->rq_ring->mem : NULL, s->rq.slots,
@@ -165,7 +167,6 @@ static void qp_init(struct weft_qp *qp, struct weft_device *dev,
 	qp->rcq = to_weft_cq(attr->recv_cq);
 	qp->srq = attr->srq ? to_weft_srq(attr->srq) : NULL;
 	qp->cap = attr->cap;
-	qp->ib_state = IB_QPS_RESET;
 	mutex_init(&qp->state_lock);
 	spin_lock_init(&qp->post_lock);
 	refcount_set(&qp->refs, 1);
@@ -258,87 +259,40 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 /* ---- states ---- */
 
-/* The connection leads; before it comes, and after a reset, the verbs do. */
-static enum ib_qp_state qp_state(const struct weft_qp *qp)
+/* Back to the beginning, once the connection has gone: in error it may not have let go yet. */
+static void qp_reset(struct weft_qp *qp)
 {
-	switch (READ_ONCE(qp->core.state)) {
-	case WEFT_QPS_IDLE:
-		return READ_ONCE(qp->ib_state);
-	case WEFT_QPS_RTS:
-		return IB_QPS_RTS;
-	case WEFT_QPS_CLOSING:
-		return IB_QPS_SQD;
-	default:
-		return IB_QPS_ERR;
-	}
-}
-
-/* Back to the beginning, once the connection has gone. */
-static int qp_reset(struct weft_qp *qp)
-{
-	enum ib_qp_state now = qp_state(qp);
-
-	if (now == IB_QPS_RTS || now == IB_QPS_SQD)
-		return -EINVAL;
-	/* In error it may not have let go yet. */
 	weft_conn_detach(qp);
 	memset(qp->sq_ring->mem, 0, qp->sq_ring->size);
 	if (qp->rq_ring)
 		memset(qp->rq_ring->mem, 0, qp->rq_ring->size);
 	qp->sq_posted = qp->rq_posted = 0;
 	weft_qpc_reset(&qp->core);
-	clear_bit(WEFT_QP_ERROR_TOLD, &qp->events);
 	weft_cq_purge(qp->scq, qp);
 	weft_cq_purge(qp->rcq, qp);
-	WRITE_ONCE(qp->ib_state, IB_QPS_RESET);
-	return 0;
 }
 
-/*
- * INIT and RTR: names only, which rdma_cm gives on the way. What makes a QP
- * able to receive and send is a connection (RFC 5040 §5.1).
- */
-static int qp_prepare(struct weft_qp *qp, enum ib_qp_state to)
-{
-	enum ib_qp_state now = qp_state(qp);
-
-	if (now != to && now != IB_QPS_INIT && (now != IB_QPS_RESET || to != IB_QPS_INIT))
-		return -EINVAL;
-	WRITE_ONCE(qp->ib_state, to);
-	return 0;
-}
-
-static int qp_drain(struct weft_qp *qp)
-{
-	switch (qp_state(qp)) {
-	case IB_QPS_RTS:
-		return weft_conn_close_graceful(qp);
-	case IB_QPS_SQD:
-	case IB_QPS_ERR:
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
+static_assert((u32)WEFT_VS_RESET == IB_QPS_RESET && (u32)WEFT_VS_INIT == IB_QPS_INIT &&
+	      (u32)WEFT_VS_RTR == IB_QPS_RTR && (u32)WEFT_VS_RTS == IB_QPS_RTS &&
+	      (u32)WEFT_VS_SQD == IB_QPS_SQD && (u32)WEFT_VS_ERR == IB_QPS_ERR);
 
 static int qp_move(struct weft_qp *qp, enum ib_qp_state to)
 {
 	lockdep_assert_held(&qp->state_lock);
-	switch (to) {
-	case IB_QPS_RESET:
-		return qp_reset(qp);
-	case IB_QPS_INIT:
-	case IB_QPS_RTR:
-		return qp_prepare(qp, to);
-	case IB_QPS_RTS:
-		return qp_state(qp) == IB_QPS_RTS ? 0 : -EINVAL;
-	case IB_QPS_SQD:
-		return qp_drain(qp);
-	case IB_QPS_ERR:
+	switch (weft_qpc_move(&qp->core, to)) {
+	case WEFT_QP_DONE:
+		return 0;
+	case WEFT_QP_RESET:
+		qp_reset(qp);
+		return 0;
+	case WEFT_QP_CLOSE:
+		return weft_conn_close_graceful(qp);
+	case WEFT_QP_FAIL:
 		return weft_conn_error(qp);
-	default:
-		return -EINVAL;
+	case WEFT_QP_REFUSED:
+		break;
 	}
+	return -EINVAL;
 }
 
 static void qp_note(struct weft_qp *qp, const struct ib_qp_attr *attr, int mask)
@@ -378,7 +332,8 @@ int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
 	mutex_lock(&qp->state_lock);
-	attr->qp_state = attr->cur_qp_state = qp_state(qp);
+	attr->qp_state = attr->cur_qp_state =
+		(enum ib_qp_state)weft_qpc_verbs_state(&qp->core);
 	attr->qp_access_flags = qp->attr.qp_access_flags;
 	attr->max_rd_atomic = qp->core.st ? qp->core.ord : qp->attr.max_rd_atomic;
 	attr->max_dest_rd_atomic = qp->core.st ? qp->core.ird : qp->attr.max_dest_rd_atomic;
@@ -399,42 +354,21 @@ int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 /* ---- events ---- */
 
-static enum ib_event_type event_of(u8 layer, u8 etype)
-{
-	if (layer == 0 && etype == 1)
-		return IB_EVENT_QP_ACCESS_ERR;
-	if (layer == 1 || (layer == 0 && etype == 2))
-		return IB_EVENT_QP_REQ_ERR;
-	return IB_EVENT_QP_FATAL;
-}
-
-/* What ended the QP, if it was an error: a Terminate received or one of our own. */
-static bool qp_error_event(const struct weft_qpc *c, enum ib_event_type *type)
-{
-	const struct weft_term_code *own;
-
-	if (c->term_received) {
-		*type = event_of(c->term_in.layer, c->term_in.etype);
-		return true;
-	}
-	if (c->error == WEFT_OK)
-		return false;
-	own = weft_err_term(c->error);
-	*type = event_of(own->layer, own->etype);
-	return true;
-}
-
 void weft_qp_raise_error_event(struct weft_qp *qp)
 {
+	static const enum ib_event_type events[] = {
+		[WEFT_FAULT_ACCESS]	= IB_EVENT_QP_ACCESS_ERR,
+		[WEFT_FAULT_REQUEST]	= IB_EVENT_QP_REQ_ERR,
+		[WEFT_FAULT_FATAL]	= IB_EVENT_QP_FATAL,
+	};
+	enum weft_qp_fault fault = weft_qpc_fault(&qp->core);
 	struct ib_event ev = {
 		.device = qp->ibqp.device,
 		.element.qp = &qp->ibqp,
+		.event = events[fault],
 	};
 
-	if (!qp_error_event(&qp->core, &ev.event) ||
-	    test_and_set_bit(WEFT_QP_ERROR_TOLD, &qp->events))
-		return;
-	if (qp->ibqp.event_handler)
+	if (fault != WEFT_FAULT_NONE && qp->ibqp.event_handler)
 		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
 }
 

@@ -160,16 +160,11 @@ struct weft_qp {
 	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
-	enum ib_qp_state ib_state;	/* RESET, INIT, RTR; from RTS on core.state tells */
-	unsigned long events;		/* WEFT_QP_ERROR_TOLD */
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
 	struct completion freed;
 	spinlock_t post_lock;		/* kernel consumers: SQ and RQ producers */
 	u32 sq_posted, rq_posted;	/* theirs: slots filled so far */
 };
-
-/* struct weft_qp.events */
-#define WEFT_QP_ERROR_TOLD	0
 
 /*
  * A region's memory: kernel addresses of blocks of 1 << shift octets, the first

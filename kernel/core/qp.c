@@ -53,6 +53,7 @@ static void start_over(struct weft_qpc *qp)
 void weft_qpc_init(struct weft_qpc *qp)
 {
 	start_over(qp);
+	qp->named = WEFT_VS_RESET;
 	weft_ringq_sleep(&qp->sq.q);
 }
 
@@ -200,4 +201,80 @@ void weft_qpc_reset(struct weft_qpc *qp)
 	if (!qp->srq && qp->rq.q.slots)
 		weft_ringq_init(&qp->rq.q, qp->rq.q.ring, qp->rq.q.slots);
 	weft_qpc_init(qp);
+}
+
+/* ---- what verbs see ---- */
+
+/* The connection leads; before it comes, and after a reset, the verbs do. */
+enum weft_verbs_state weft_qpc_verbs_state(const struct weft_qpc *qp)
+{
+	switch (READ_ONCE(qp->state)) {
+	case WEFT_QPS_IDLE:
+		return READ_ONCE(qp->named);
+	case WEFT_QPS_RTS:
+		return WEFT_VS_RTS;
+	case WEFT_QPS_CLOSING:
+		return WEFT_VS_SQD;
+	default:
+		return WEFT_VS_ERR;
+	}
+}
+
+/* By the state to go to, then the one that the QP is in. A zero entry is refused. */
+static const u8 moves[WEFT_VS_NR][WEFT_VS_NR] = {
+	[WEFT_VS_RESET] = {
+		[WEFT_VS_RESET] = WEFT_QP_RESET, [WEFT_VS_INIT] = WEFT_QP_RESET,
+		[WEFT_VS_RTR] = WEFT_QP_RESET, [WEFT_VS_ERR] = WEFT_QP_RESET,
+	},
+	[WEFT_VS_INIT] = {
+		[WEFT_VS_RESET] = WEFT_QP_DONE, [WEFT_VS_INIT] = WEFT_QP_DONE,
+	},
+	[WEFT_VS_RTR] = {
+		[WEFT_VS_INIT] = WEFT_QP_DONE, [WEFT_VS_RTR] = WEFT_QP_DONE,
+	},
+	[WEFT_VS_RTS] = {
+		[WEFT_VS_RTS] = WEFT_QP_DONE,
+	},
+	[WEFT_VS_SQD] = {
+		[WEFT_VS_RTS] = WEFT_QP_CLOSE,
+		[WEFT_VS_SQD] = WEFT_QP_DONE, [WEFT_VS_ERR] = WEFT_QP_DONE,
+	},
+	[WEFT_VS_ERR] = {
+		[WEFT_VS_RESET] = WEFT_QP_FAIL, [WEFT_VS_INIT] = WEFT_QP_FAIL,
+		[WEFT_VS_RTR] = WEFT_QP_FAIL, [WEFT_VS_RTS] = WEFT_QP_FAIL,
+		[WEFT_VS_SQD] = WEFT_QP_FAIL, [WEFT_VS_ERR] = WEFT_QP_FAIL,
+	},
+};
+
+enum weft_qp_move weft_qpc_move(struct weft_qpc *qp, u32 to)
+{
+	enum weft_qp_move move;
+
+	if (to >= WEFT_VS_NR)
+		return WEFT_QP_REFUSED;
+	move = moves[to][weft_qpc_verbs_state(qp)];
+	if (move == WEFT_QP_DONE && (to == WEFT_VS_INIT || to == WEFT_VS_RTR))
+		WRITE_ONCE(qp->named, to);
+	return move;
+}
+
+static enum weft_qp_fault fault_of(u8 layer, u8 etype)
+{
+	if (layer == 0 && etype == 1)
+		return WEFT_FAULT_ACCESS;
+	if (layer == 1 || (layer == 0 && etype == 2))
+		return WEFT_FAULT_REQUEST;
+	return WEFT_FAULT_FATAL;
+}
+
+enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp)
+{
+	const struct weft_term_code *own;
+
+	if (qp->term_received)
+		return fault_of(qp->term_in.layer, qp->term_in.etype);
+	if (qp->error == WEFT_OK)
+		return WEFT_FAULT_NONE;
+	own = weft_err_term(qp->error);
+	return fault_of(own->layer, own->etype);
 }

@@ -24,6 +24,17 @@ enum weft_qp_state {
 	WEFT_QPS_ERROR,			/* flushed; what is posted is flushed on the next kick */
 };
 
+/* A QP's state as verbs show it: enum ib_qp_state's numbers, which are uABI. */
+enum weft_verbs_state {
+	WEFT_VS_RESET = 0,
+	WEFT_VS_INIT = 1,
+	WEFT_VS_RTR = 2,
+	WEFT_VS_RTS = 3,
+	WEFT_VS_SQD = 4,		/* what is posted goes out, then FIN */
+	WEFT_VS_ERR = 6,
+	WEFT_VS_NR
+};
+
 /* ---- receive entries: RQ of a QP, or SRQ ---- */
 
 struct weft_rqq {
@@ -155,6 +166,8 @@ struct weft_qpc {
 	struct weft_sqq sq;
 	struct weft_rqq rq;
 	bool sig_all;			/* every WQE is signalled */
+	const struct weft_cqc *scq, *rcq; /* whose overflow ends the QP; else not looked at */
+	enum weft_verbs_state named;	/* RESET, INIT or RTR: what verbs show in IDLE */
 
 	/* connection limits; arrays lent by the host at start */
 	u32 ord, ird;
@@ -197,8 +210,8 @@ struct weft_qpc {
 };
 
 /*
- * Prepares a zeroed *@qp whose id, pd, kernel, srq, sig_all, sq.q, sq.copy,
- * sq.info, sq.max_slots and rq are set.
+ * Prepares a zeroed *@qp whose id, pd, kernel, srq, sig_all, scq, rcq, sq.q,
+ * sq.copy, sq.info, sq.max_slots and rq are set.
  */
 void weft_qpc_init(struct weft_qpc *qp);
 
@@ -216,6 +229,46 @@ enum weft_err weft_denial_rdmap(enum weft_denial d);
 void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
 		    struct weft_orq_entry *orq, u32 ird, struct weft_irq_entry *irq,
 		    u32 irq_slots);
+
+/* The state that verbs show. Any context. */
+enum weft_verbs_state weft_qpc_verbs_state(const struct weft_qpc *qp);
+
+/* What a modify_qp asks of the host. */
+enum weft_qp_move {
+	WEFT_QP_REFUSED,		/* not from the state that the QP is in */
+	WEFT_QP_DONE,			/* nothing is left to do */
+	WEFT_QP_RESET,			/* let go of a connection that has ended, zero the rings,
+					 * weft_qpc_reset() */
+	WEFT_QP_CLOSE,			/* weft_qpc_close() */
+	WEFT_QP_FAIL,			/* weft_qpc_error() */
+};
+
+/*
+ * May the QP go to @to, any number, and what does that take? INIT and RTR are names,
+ * which rdma_cm gives on the way: a connection makes a QP able to receive and to send
+ * (RFC 5040 §5.1). Lock: the host's for modify_qp.
+ */
+enum weft_qp_move weft_qpc_move(struct weft_qpc *qp, u32 to);
+
+/* Which asynchronous event tells of what ended the QP. */
+enum weft_qp_fault {
+	WEFT_FAULT_NONE,		/* no error: closed, or asked to */
+	WEFT_FAULT_ACCESS,		/* remote protection (0/1) */
+	WEFT_FAULT_REQUEST,		/* remote operation (0/2), DDP (1/x) */
+	WEFT_FAULT_FATAL,		/* the others */
+};
+
+/*
+ * By a Terminate received, or else by our own error. For WEFT_EV_FLUSHED, which
+ * comes once a connection and behind either of them.
+ */
+enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp);
+
+/* An overflow of @cq ends the QPs of which this is true: weft_qpc_error(). */
+static inline bool weft_qpc_uses_cq(const struct weft_qpc *qp, const struct weft_cqc *cq)
+{
+	return qp->scq == cq || qp->rcq == cq;
+}
 
 /* Graceful close: RTS -> CLOSING. weft_tx_next() reports WEFT_TX_FIN when drained. */
 void weft_qpc_close(struct weft_qpc *qp);

@@ -239,7 +239,7 @@ void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe 
 		for (i = 0; i < HOST_QPS; i++) {
 			struct host_qp *user = qp->host->qp[i];
 
-			if (user && (user->scq == cq || user->rcq == cq))
+			if (user && weft_qpc_uses_cq(&user->core, &cq->core))
 				user->cq_error = true;
 		}
 		return;
@@ -317,6 +317,8 @@ struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *a)
 	qp->core.kernel = a->kernel;
 	qp->core.srq = a->srq;
 	qp->core.sig_all = a->sig_all;
+	qp->core.scq = &a->scq->core;
+	qp->core.rcq = &a->rcq->core;
 	init_queues(qp, a);
 	weft_qpc_init(&qp->core);
 	return qp;

@@ -197,6 +197,27 @@ static void an_overflow_ends_the_qps_of_that_cq_only(void **state)	/* SEC-06 */
 	pair_fini(&p);
 }
 
+static void an_overflow_of_the_receive_cq_ends_its_qps(void **state)
+{
+	struct pair_cfg c;
+	struct host_mr *from;
+	struct pair p;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.s[1].cq_entries = 4;
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	for (i = 0; i < 6; i++) {
+		side_recv(&p.s[1], i, NULL, 0, 0);
+		side_send(&p.s[0], i, SIG, from, 0, 0);
+	}
+	pair_run(&p);
+	assert_int_equal(p.s[1].rcq->overflows, 1);
+	expect_state(&p.s[1], WEFT_QPS_ERROR);
+	pair_fini(&p);
+}
+
 /* ---- another ring ---- */
 
 /* Moves the CQ, and its consumer, to a ring of @entries. */
@@ -573,6 +594,25 @@ static void half_an_entry_is_none(void **state)
 	host_srq_free(srq);
 }
 
+/* Entries of three slots, in room for four. */
+static void receives_stand_a_stride_apart(void **state)
+{
+	struct host_srq *srq = host_srq_new(16, 8);
+	const struct weft_sge none = {};
+	struct weft_recv recv;
+	bool low;
+	u32 i;
+
+	for (i = 0; i < 4; i++)
+		assert_true(host_post_srq(srq, 100 + i, &none, 0));
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 1);
+		assert_int_equal(recv.wr_id, 100 + i);
+	}
+	assert_int_equal(weft_srqc_pop(&srq->core, &recv, &low), 0);
+	host_srq_free(srq);
+}
+
 /* Moves the SRQ to a ring of @slots; its producer goes on at the same index. */
 static bool resize_srq(struct host_srq *srq, u32 slots)
 {
@@ -660,20 +700,6 @@ static void srq_entries_wrap_around_the_rings_end(void **state)
 
 /* ---- receives of a QP's own ---- */
 
-static void a_qp_without_receives_has_no_buffer(void **state)
-{
-	struct peer_cfg c;
-	struct peer *p;
-
-	peer_cfg_init(&c);
-	c.side.qp.rq_slots = 0;
-	p = peer_new(&c);
-	peer_say(p, p_send(P_SEND, true, 1, 0, NULL, 0));
-	peer_expect_terminate(p, 1, 2, 0x02, &(struct pdu){ .ddp = P_L | P_DV,
-			      .rdmap = P_RV | P_SEND, .msn = 1 }, false);
-	peer_free(p);
-}
-
 static void a_failed_receive_says_no_length(struct world *w)
 {
 	struct weft_cqe e;
@@ -699,6 +725,7 @@ int main(void)
 		cmocka_unit_test(the_last_slot_is_used_and_the_next_entry_overflows),
 		cmocka_unit_test(a_scribbled_consumer_index_hurts_only_its_owner),
 		cmocka_unit_test(an_overflow_ends_the_qps_of_that_cq_only),
+		cmocka_unit_test(an_overflow_of_the_receive_cq_ends_its_qps),
 		cmocka_unit_test(what_waits_moves_along_in_order),
 		cmocka_unit_test(an_armed_cq_stays_armed_in_its_new_ring),
 		cmocka_unit_test(a_dead_or_scribbled_cq_is_not_moved),
@@ -716,10 +743,10 @@ int main(void)
 		cmocka_unit_test(a_limit_counts_receives_and_not_slots),
 		cmocka_unit_test(a_pop_that_finds_nothing_raises_no_limit_event),
 		cmocka_unit_test(half_an_entry_is_none),
+		cmocka_unit_test(receives_stand_a_stride_apart),
 		cmocka_unit_test(an_srqs_receives_move_along_in_order),
 		cmocka_unit_test(an_srq_is_not_moved_to_a_ring_below_its_limit),
 		cmocka_unit_test(a_broken_srq_is_not_moved),
-		cmocka_unit_test(a_qp_without_receives_has_no_buffer),
 		CASE(a_failed_receive_says_no_length),
 		cmocka_unit_test(a_broken_srq_ends_the_connection),
 		cmocka_unit_test(srq_entries_wrap_around_the_rings_end),
