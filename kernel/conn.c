@@ -337,7 +337,7 @@ void weft_conn_receive(struct weft_conn *conn)
 		weft_count(conn, WEFT_CNT_RX_FPDUS, fpdus);
 	if (!conn->qp)
 		return;
-	weft_qp_unhold(conn->qp);
+	weft_region_end_run(&conn->qp->core);
 	if (n > 0)
 		trace_weft_rx(conn->qp->core.id, fpdus, n);
 }

@@ -213,7 +213,7 @@ static void settle(struct weft_conn *conn, u32 taken)
 		memmove(tx->buf + pos, v->iov_base, v->iov_len);
 	}
 	for (i = 0; i < tx->nheld; i++)
-		weft_host_region_put(&conn->qp->core, tx->refs->held[i]);
+		weft_region_put(&conn->qp->core, tx->refs->held[i]);
 	tx->niov = tx->nheld = 0;
 	tx->used = tx->end;
 }
@@ -477,7 +477,7 @@ void weft_conn_tx(struct weft_conn *conn)
 		put_buf(tx);
 	if (conn->qp) {
 		count_requests(conn);
-		weft_qp_unhold(conn->qp);
+		weft_region_end_run(&conn->qp->core);
 	}
 	tell_done(conn);
 	read_rest(conn);

@@ -2,22 +2,16 @@
 /*
  * Memory regions: the table of STags, and the memory behind them.
  *
- * An STag's upper 24 bits are the region's place in the table, chosen at
- * random, so that a peer can count on nothing; its low byte is random too, but
- * for fast registration, where it is the consumer's. A region is published
- * when it is complete; dereg takes it out of use and of the table first, then
- * waits for its holders, then frees.
+ * A region is published when it is complete; dereg takes it out of use and of
+ * the table first, then waits for its holders, then frees.
  */
 #include <linux/random.h>
 #include <linux/scatterlist.h>
 
 #include "verbs.h"
 
-#define STAG_KEY_BITS	8
-#define STAG_INDEX_MAX	(U32_MAX >> STAG_KEY_BITS)
-/* A table a sixteenth full hits a free place in one try of 1.07. */
-#define STAG_TRIES	64
-static_assert(WEFT_MAX_MR <= STAG_INDEX_MAX / 8);
+/* A random STag's place is then seldom taken: WEFT_STAG_TRIES. */
+static_assert(WEFT_MAX_MR <= WEFT_STAG_INDEX_MAX / 8);
 
 #define KNOWN_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 		      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED)
@@ -66,7 +60,7 @@ struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag)
 	struct weft_mr *mr;
 
 	rcu_read_lock();
-	mr = xa_load(&dev->mrs, stag >> STAG_KEY_BITS);
+	mr = xa_load(&dev->mrs, stag >> WEFT_STAG_KEY_BITS);
 	if (mr && !refcount_inc_not_zero(&mr->holders))
 		mr = NULL;
 	rcu_read_unlock();
@@ -89,16 +83,15 @@ static void mr_set_stag(struct weft_mr *mr, u32 stag)
 /* Gives @mr, complete but for this, its STag and lets others find it. */
 static int mr_publish(struct weft_device *dev, struct weft_mr *mr)
 {
-	u32 key_mask = mr->region.kind == WEFT_REGION_FAST ? ~0xffu : ~0u;
 	int try, rv = -ENOSPC;
 
-	for (try = 0; try < STAG_TRIES; try++) {
-		u32 stag = get_random_u32() & key_mask;
+	for (try = 0; try < WEFT_STAG_TRIES; try++) {
+		u32 stag = weft_region_new_stag(mr->region.kind, get_random_u32());
 
-		if (!(stag >> STAG_KEY_BITS))
+		if (!stag)
 			continue;
 		mr_set_stag(mr, stag);
-		rv = xa_insert(&dev->mrs, stag >> STAG_KEY_BITS, mr, GFP_KERNEL);
+		rv = xa_insert(&dev->mrs, stag >> WEFT_STAG_KEY_BITS, mr, GFP_KERNEL);
 		if (rv != -EBUSY)
 			break;
 	}
@@ -155,7 +148,7 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 
 	/* From here on who still holds it refuses it: its STag may be given to another. */
 	WRITE_ONCE(mr->region.valid, false);
-	xa_erase(&to_weft_dev(ibmr->device)->mrs, ibmr->lkey >> STAG_KEY_BITS);
+	xa_erase(&to_weft_dev(ibmr->device)->mrs, ibmr->lkey >> WEFT_STAG_KEY_BITS);
 	weft_mr_drop(mr);
 	wait_for_completion(&mr->released);
 	mr_free(mr);

@@ -128,6 +128,7 @@ static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_
 	c->id = qp->ibqp.qp_num;
 	c->pd = to_weft_pd(qp->ibqp.pd)->id;
 	c->kernel = !qp->sq_ring->user;
+	c->dma = c->kernel ? &to_weft_pd(qp->ibqp.pd)->dma : NULL;
 	c->srq = qp->srq;
 	c->sig_all = sig_all;
 	c->scq = &qp->scq->core;

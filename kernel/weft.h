@@ -103,7 +103,9 @@ struct weft_ucontext {
 struct weft_pd {
 	struct ib_pd ibpd;
 	u32 id;				/* never 0, unique among live PDs */
-	struct weft_region dma;		/* all memory, for kernel consumers: the local DMA lkey */
+	struct weft_region dma;		/* all memory, for kernel consumers: the local DMA lkey,
+					 * STag 0; not in the table, not counted
+					 */
 };
 
 /* A ring shared with user space (or private to a kernel consumer). */
@@ -139,12 +141,6 @@ struct weft_srq {
 	u32 posted;			/* theirs: slots filled so far */
 };
 
-/* The region that a run used last: one hold for all its FPDUs. host.c */
-struct weft_held {
-	struct weft_mr *mr;		/* held once; NULL: none */
-	u32 uses;			/* got and not yet put, beyond that */
-};
-
 struct weft_qp {
 	struct ib_qp ibqp;
 	struct weft_qpc core;		/* conn's socket lock; before a conn: state_lock */
@@ -152,7 +148,6 @@ struct weft_qp {
 	struct weft_cq *scq, *rcq;
 	struct weft_srq *srq;		/* NULL: it has its own RQ */
 	struct weft_ring_mem *sq_ring, *rq_ring;
-	struct weft_held held;		/* conn's socket lock; none between runs */
 	bool may_linger;		/* its user polls as WEFT_FEATURE_LINGER demands */
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
@@ -293,8 +288,6 @@ void weft_conn_exit(void);		/* after weft_wq has gone */
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
-/* host.c: a run of @qp is over, and holds no region any more. Socket lock. */
-void weft_qp_unhold(struct weft_qp *qp);
 /* Raises the event that tells of the core's error, if it is one; any context. */
 void weft_qp_raise_error_event(struct weft_qp *qp);
 /* WEFT_EV_FLUSHED: tells a user of an SRQ that the QP takes no more; any context. */

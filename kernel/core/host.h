@@ -17,14 +17,20 @@ struct weft_qpc;
 struct weft_recv;
 
 /*
- * Looks up an STag (the key byte is not compared here: weft_region_check does)
- * and holds what it finds, so that its pages stay until the put; NULL if there
- * is none. Held from check to the last byte of one FPDU, or of the FPDUs that go out
- * together; never across runs, of which a host may make one lookup for many FPDUs.
- * For a kernel QP the local DMA lkey yields the all-memory region.
+ * Looks up an STag by its index, whatever its key byte, and holds what it finds, so
+ * that its pages stay until the drop; NULL if there is none, as for index 0.
  */
-struct weft_region *weft_host_region_get(struct weft_qpc *qp, u32 stag);
-void weft_host_region_put(struct weft_qpc *qp, struct weft_region *r);
+struct weft_region *weft_host_region_find(struct weft_qpc *qp, u32 stag);
+/* Holds @r, which is held, @n times more. */
+void weft_host_region_hold(struct weft_region *r, u32 n);
+/* Lets go of one hold. */
+void weft_host_region_drop(struct weft_region *r);
+
+/*
+ * REG_MR was granted: puts the memory in force that the consumer mapped last, and sets
+ * r->base and r->len. False, and nothing changed, if it has mapped none so far.
+ */
+bool weft_host_region_map(struct weft_region *r);
 
 /* Copies @len bytes from the cursor into @r at @addr. The range was checked. */
 void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len);
@@ -56,15 +62,5 @@ enum weft_event {
 					 * (QP_LAST_WQE_REACHED for SRQ users) */
 };
 void weft_host_event(struct weft_qpc *qp, enum weft_event ev);
-
-/*
- * Makes an STag unusable (LOCAL_INV; SEND_INV when @remote; READ_INV).
- * Returns WEFT_GRANTED, or why not: design rule "remote only for fast-registered
- * regions of this QP". New lookups fail at once; current holders finish their FPDU.
- */
-enum weft_denial weft_host_invalidate(struct weft_qpc *qp, u32 stag, bool remote);
-
-/* REG_MR of a kernel consumer. */
-enum weft_denial weft_host_reg_mr(struct weft_qpc *qp, const struct weft_wr_reg *reg);
 
 #endif

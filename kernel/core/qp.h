@@ -158,7 +158,9 @@ enum weft_tx_kind { WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR
 struct weft_qpc {
 	u32 id;				/* QP number */
 	u32 pd;
-	bool kernel;			/* kernel consumer: REG_MR, DMA lkey allowed */
+	bool kernel;			/* kernel consumer: REG_MR allowed */
+	struct weft_region *dma;	/* a kernel consumer's: all memory, by STag 0; or NULL */
+	struct weft_region_hold hold;	/* none between runs */
 	bool srq;			/* receives come from weft_host_srq_pop() */
 	enum weft_qp_state state;
 	struct weft_stream *st;		/* the connection's; NULL while there is none */
@@ -210,7 +212,7 @@ struct weft_qpc {
 };
 
 /*
- * Prepares a zeroed *@qp whose id, pd, kernel, srq, sig_all, scq, rcq, sq.q,
+ * Prepares a zeroed *@qp whose id, pd, kernel, dma, srq, sig_all, scq, rcq, sq.q,
  * sq.copy, sq.info, sq.max_slots and rq are set.
  */
 void weft_qpc_init(struct weft_qpc *qp);

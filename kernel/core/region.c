@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "region.h"
+#include "qp.h"
 
 enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
 				   u64 addr, u64 len, u32 access)
@@ -19,4 +19,127 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 	if (addr < r->base || len > r->len || addr - r->base > r->len - len)
 		return WEFT_DENIED_BOUNDS;
 	return WEFT_GRANTED;
+}
+
+u32 weft_region_new_stag(enum weft_region_kind kind, u32 random)
+{
+	const u32 key = (1u << WEFT_STAG_KEY_BITS) - 1;
+
+	if (!(random >> WEFT_STAG_KEY_BITS))
+		return 0;
+	return kind == WEFT_REGION_FAST ? random & ~key : random;
+}
+
+/* ---- in use ---- */
+
+/* Once its host takes it out of use, nobody new finds a region by way of the hold. */
+static bool is_held(const struct weft_region_hold *hold, u32 stag)
+{
+	return hold->region && hold->region->stag == stag && READ_ONCE(hold->region->valid);
+}
+
+struct weft_region *weft_region_get(struct weft_qpc *qp, u32 stag)
+{
+	struct weft_region_hold *hold = &qp->hold;
+
+	if (!stag)
+		return qp->dma;
+	if (!is_held(hold, stag)) {
+		struct weft_region *found = weft_host_region_find(qp, stag);
+
+		if (!found)
+			return NULL;
+		weft_region_end_run(qp);
+		hold->region = found;
+	}
+	hold->uses++;
+	return hold->region;
+}
+
+void weft_region_put(struct weft_qpc *qp, struct weft_region *r)
+{
+	struct weft_region_hold *hold = &qp->hold;
+
+	/* The DMA region lives as long as the QP, and is not counted. */
+	if (r == qp->dma)
+		return;
+	if (r == hold->region && hold->uses)
+		hold->uses--;
+	else
+		weft_host_region_drop(r);
+}
+
+void weft_region_end_run(struct weft_qpc *qp)
+{
+	const struct weft_region_hold was = qp->hold;
+
+	if (!was.region)
+		return;
+	qp->hold = (struct weft_region_hold) {};
+	/* Each use that goes on holds the region by itself; the first takes our hold over. */
+	if (!was.uses)
+		weft_host_region_drop(was.region);
+	else if (was.uses > 1)
+		weft_host_region_hold(was.region, was.uses - 1);
+}
+
+/* ---- registering and invalidating ---- */
+
+static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct weft_region *r,
+				       u32 stag)
+{
+	if (!smp_load_acquire(&r->valid) || r->stag != stag)
+		return WEFT_DENIED_STAG;
+	if (r->pd != qp->pd || (r->qp && r->qp != qp->id))
+		return WEFT_DENIED_ASSOC;
+	/* A user's registration ends by dereg_mr alone. */
+	return r->kind == WEFT_REGION_FAST ? WEFT_GRANTED : WEFT_DENIED_ACCESS;
+}
+
+/*
+ * Every use of the region runs under the lock that we are called with, and none is
+ * under way: what was handed out was copied before a LOCAL_INV has its turn, and a
+ * host receives nothing while it sends.
+ */
+enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag)
+{
+	struct weft_region *r = weft_host_region_find(qp, stag);
+	enum weft_denial d;
+
+	if (!r)
+		return WEFT_DENIED_STAG;
+	d = may_invalidate(qp, r, stag);
+	if (d == WEFT_GRANTED)
+		WRITE_ONCE(r->valid, false);
+	weft_host_region_drop(r);
+	return d;
+}
+
+static enum weft_denial fast_register(struct weft_qpc *qp, struct weft_region *r,
+				      const struct weft_wr_reg *reg)
+{
+	if (r->kind != WEFT_REGION_FAST || r->valid)
+		return WEFT_DENIED_STAG;
+	if (r->pd != qp->pd)
+		return WEFT_DENIED_ASSOC;
+	if (!weft_host_region_map(r))
+		return WEFT_DENIED_BOUNDS;
+	r->stag = reg->stag;
+	r->qp = qp->id;
+	r->access = reg->access;
+	/* Pairs with the acquire of a lookup by another QP, which is refused by r->qp. */
+	smp_store_release(&r->valid, true);
+	return WEFT_GRANTED;
+}
+
+enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_reg *reg)
+{
+	struct weft_region *r = weft_host_region_find(qp, reg->stag);
+	enum weft_denial d;
+
+	if (!r)
+		return WEFT_DENIED_STAG;
+	d = fast_register(qp, r, reg);
+	weft_host_region_drop(r);
+	return d;
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What an STag stands for, and whether an access is allowed. The table of
- * STags, the references and the pages are the host's; the judgement is here.
- * Locking: the fields of a region in the table are constant but for state,
- * base, len, access, stag (fast registration), which its host changes only
- * while no FPDU uses the region.
+ * What an STag stands for, whether an access is allowed, how long a region is
+ * held, and who may register and invalidate it. The table of STags, the
+ * references and the pages are the host's; the judgement is here.
+ *
+ * Locking: the fields of a region in the table are constant, but for those of a
+ * fast region: stag, qp, access, base, len, valid. They change under the lock of
+ * the QP that registers or invalidates it, while no FPDU uses the region. A host
+ * that takes any region out of use for good clears valid first.
  */
 #ifndef WEFT_CORE_REGION_H
 #define WEFT_CORE_REGION_H
 
 #include "../proto/port.h"
+
+struct weft_qpc;
+struct weft_wr_reg;
 
 /* The same bits as IB_ACCESS_*, which are uABI. */
 enum {
@@ -34,7 +40,8 @@ enum weft_region_kind {
 struct weft_region {
 	u32 stag;			/* all 32 bits, key byte included */
 	u32 pd;				/* protection domain */
-	u32 qp;				/* 0, or the only QP that may use it or invalidate it */
+	u32 qp;				/* 0, or the only QP that may use it or invalidate it:
+					 * the one that registered it */
 	u32 access;			/* WEFT_ACCESS_ */
 	u64 base;			/* first TO */
 	u64 len;
@@ -57,5 +64,54 @@ enum weft_denial {
  */
 enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
 				   u64 addr, u64 len, u32 access);
+
+/* ---- STag numbers ---- */
+
+/* An STag is the region's index in the host's table, and below that a key. */
+#define WEFT_STAG_KEY_BITS	8
+#define WEFT_STAG_INDEX_MAX	(0xFFFFFFFFu >> WEFT_STAG_KEY_BITS)
+/* A table a sixteenth full hits a free place in one try of 1.07. */
+#define WEFT_STAG_TRIES		64
+
+/*
+ * An STag for a new region of @kind, made of 32 random bits, so that a peer can
+ * count on nothing; 0: draw again. The key of a fast region is its consumer's, and
+ * 0 at first. Index 0 is no region's: STag 0 is the local DMA lkey. A host whose
+ * table has no free place after WEFT_STAG_TRIES draws gives up.
+ */
+u32 weft_region_new_stag(enum weft_region_kind kind, u32 random);
+
+/* ---- in use. Lock: the connection's, as in qp.h ---- */
+
+/* Most FPDUs of a run use one region: it is held once for all of them. */
+struct weft_region_hold {
+	struct weft_region *region;	/* held once, by whom it was found; NULL: none */
+	u32 uses;			/* got and not yet put, beyond that */
+};
+
+/*
+ * The region that @stag names, to be put once used, or NULL. The key byte is not
+ * compared: weft_region_check() does. A region may be kept from its check to the last
+ * byte of one FPDU, or of the FPDUs that go out together; each run looks it up anew.
+ */
+struct weft_region *weft_region_get(struct weft_qpc *qp, u32 stag);
+void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
+
+/*
+ * A run of receiving or sending is over: nothing is held any more but what was got
+ * and is not yet put.
+ */
+void weft_region_end_run(struct weft_qpc *qp);
+
+/*
+ * LOCAL_INV, READ_INV, and a Send with Invalidate from the peer: takes a region out
+ * of use. One rule for all of them meets RFC 5040 §8.1.1 (7) and suits consumers
+ * with many QPs in one PD: only a fast-registered region, only over the QP that
+ * registered it. Returns WEFT_GRANTED, or why not.
+ */
+enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag);
+
+/* REG_MR of a kernel consumer: from now on reg->stag is valid, over this QP alone. */
+enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_reg *reg);
 
 #endif

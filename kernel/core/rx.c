@@ -16,13 +16,13 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 	/* RFC 5041 §5.2: STag and TO of a zero-length message are not checked. */
 	if (!f->payload_len)
 		return;
-	r = weft_host_region_get(qp, h->stag);
+	r = weft_region_get(qp, h->stag);
 	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
 			      WEFT_ACCESS_REMOTE_WRITE);
 	if (d == WEFT_GRANTED)
 		weft_host_place(r, h->to, &f->payload, f->payload_len);
 	if (r)
-		weft_host_region_put(qp, r);
+		weft_region_put(qp, r);
 	if (d != WEFT_GRANTED)
 		weft_qpc_fail(qp, weft_denial_ddp(d), f);
 }
@@ -92,14 +92,14 @@ static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct wef
 /* Judged: its STag is the sink's. */
 static bool place_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 {
-	struct weft_region *r = weft_host_region_get(qp, f->ddp.stag);
+	struct weft_region *r = weft_region_get(qp, f->ddp.stag);
 	enum weft_denial d = weft_region_check(r, f->ddp.stag, qp->pd, qp->id, f->ddp.to,
 					       f->payload_len, WEFT_ACCESS_LOCAL_WRITE);
 
 	if (d == WEFT_GRANTED)
 		weft_host_place(r, f->ddp.to, &f->payload, f->payload_len);
 	if (r)
-		weft_host_region_put(qp, r);
+		weft_region_put(qp, r);
 	return d == WEFT_GRANTED;
 }
 
@@ -113,7 +113,7 @@ static void read_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 st
 
 	weft_wqe_sink(w, &stag, &to);
 	if (status == WEFT_WC_SUCCESS && w->opcode == WEFT_WR_READ_INV &&
-	    weft_host_invalidate(qp, stag, false) != WEFT_GRANTED)
+	    weft_region_invalidate(qp, stag) != WEFT_GRANTED)
 		status = WEFT_WC_LOC_PROT_ERR;
 	info->state = WEFT_WQE_DONE;
 	info->status = status;
@@ -281,13 +281,13 @@ static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 			continue;
 		}
 		n = min_t(u32, left, s->length - mo);
-		r = weft_host_region_get(qp, s->lkey);
+		r = weft_region_get(qp, s->lkey);
 		d = weft_region_check(r, s->lkey, qp->pd, qp->id, s->addr + mo, n,
 				      WEFT_ACCESS_LOCAL_WRITE);
 		if (d == WEFT_GRANTED)
 			weft_host_place(r, s->addr + mo, &f->payload, n);
 		if (r)
-			weft_host_region_put(qp, r);
+			weft_region_put(qp, r);
 		if (d != WEFT_GRANTED)
 			return false;
 		left -= n;
@@ -299,7 +299,7 @@ static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 /* RFC 5040 §5.3: the STag is invalidated before the message is delivered. */
 static enum weft_err recv_invalidate(struct weft_qpc *qp)
 {
-	switch (weft_host_invalidate(qp, qp->recv_inv, true)) {
+	switch (weft_region_invalidate(qp, qp->recv_inv)) {
 	case WEFT_GRANTED:
 		return WEFT_OK;
 	case WEFT_DENIED_STAG:

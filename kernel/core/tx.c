@@ -108,13 +108,13 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 
 	if (!f->payload_len)
 		return WEFT_GRANTED;
-	region = weft_host_region_get(qp, r->src_stag);
+	region = weft_region_get(qp, r->src_stag);
 	denial = weft_region_check(region, r->src_stag, qp->pd, qp->id,
 				   r->src_to + f->payload_off, r->size - f->payload_off,
 				   WEFT_ACCESS_REMOTE_READ);
 	if (denial != WEFT_GRANTED) {
 		if (region)
-			weft_host_region_put(qp, region);
+			weft_region_put(qp, region);
 		return denial;
 	}
 	d->piece[d->npieces++] = (struct weft_piece) {
@@ -157,13 +157,13 @@ static u8 status_of_denial(enum weft_denial d)
 static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u32 len,
 				     u32 access, struct weft_region **keep)
 {
-	struct weft_region *r = weft_host_region_get(qp, lkey);
+	struct weft_region *r = weft_region_get(qp, lkey);
 	enum weft_denial d = weft_region_check(r, lkey, qp->pd, qp->id, addr, len, access);
 
 	if (keep && d == WEFT_GRANTED)
 		*keep = r;
 	else if (r)
-		weft_host_region_put(qp, r);
+		weft_region_put(qp, r);
 	return d;
 }
 
@@ -223,9 +223,9 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	if (qp->tx_unsent)
 		return PICK_DEFER;
 	if (w->opcode == WEFT_WR_LOCAL_INV)
-		d = weft_host_invalidate(qp, w->inv_stag, false);
+		d = weft_region_invalidate(qp, w->inv_stag);
 	else
-		d = weft_host_reg_mr(qp, (const void *)w->data);
+		d = weft_region_register(qp, (const void *)w->data);
 	if (d != WEFT_GRANTED)
 		return wqe_fails(qp, status_of_denial(d));
 	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
@@ -558,7 +558,7 @@ void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d)
 
 	for (i = 0; i < d->npieces; i++)
 		if (d->piece[i].region)
-			weft_host_region_put(qp, d->piece[i].region);
+			weft_region_put(qp, d->piece[i].region);
 	d->npieces = 0;
 }
 

@@ -40,17 +40,23 @@ void host_assert_quiet(const struct host *h)
 {
 	u32 i;
 
+	for (i = 0; i < HOST_QPS; i++)
+		if (h->qp[i])
+			weft_region_end_run(&h->qp[i]->core);
 	for (i = 0; i < HOST_MRS; i++)
 		HOST_ASSERT(!h->mr[i].holders);
 }
 
 /* ---- regions ---- */
 
-/* Index 0 is not used, so that STag 0 never exists. */
-static u32 make_stag(const struct host *h, u32 slot)
+/* Slot 0 is not used, so that the index is never 0. */
+static u32 make_stag(const struct host *h, u32 slot, enum weft_region_kind kind)
 {
-	return (h->salt ^ slot * 0x9E3779u) << (HOST_INDEX_SHIFT + 6) |
-	       slot << HOST_INDEX_SHIFT | (0xA5 ^ slot);
+	u32 stag = weft_region_new_stag(kind, (h->salt ^ slot * 0x9E3779u) << (HOST_INDEX_SHIFT + 6) |
+					slot << HOST_INDEX_SHIFT | (0xA5 ^ slot));
+
+	HOST_ASSERT(stag);
+	return stag;
 }
 
 static struct host_mr *mr_by_stag(struct host *h, u32 stag)
@@ -62,7 +68,8 @@ static struct host_mr *mr_by_stag(struct host *h, u32 stag)
 	return mr;
 }
 
-static struct host_mr *mr_alloc(struct host *h, u32 pd, u64 base, u64 len)
+static struct host_mr *mr_alloc(struct host *h, enum weft_region_kind kind, u32 pd, u64 base,
+				u64 len)
 {
 	struct host_mr *mr;
 	u32 i;
@@ -73,7 +80,9 @@ static struct host_mr *mr_alloc(struct host *h, u32 pd, u64 base, u64 len)
 		return NULL;
 	mr = &h->mr[i];
 	*mr = (struct host_mr){
-		.r = { .stag = make_stag(h, i), .pd = pd, .base = base, .len = len },
+		.r = { .stag = make_stag(h, i, kind), .pd = pd, .base = base, .len = len,
+		       .kind = kind },
+		.host = h,
 		.mem = zalloc(len),
 		.busy = true,
 	};
@@ -82,10 +91,9 @@ static struct host_mr *mr_alloc(struct host *h, u32 pd, u64 base, u64 len)
 
 struct host_mr *host_mr_new(struct host *h, u32 pd, u64 base, u64 len, u32 access)
 {
-	struct host_mr *mr = mr_alloc(h, pd, base, len);
+	struct host_mr *mr = mr_alloc(h, WEFT_REGION_USER, pd, base, len);
 
 	if (mr) {
-		mr->r.kind = WEFT_REGION_USER;
 		mr->r.access = access;
 		mr->r.valid = true;
 	}
@@ -94,19 +102,25 @@ struct host_mr *host_mr_new(struct host *h, u32 pd, u64 base, u64 len, u32 acces
 
 struct host_mr *host_mr_new_fast(struct host *h, u32 pd, u64 base, u64 len)
 {
-	struct host_mr *mr = mr_alloc(h, pd, base, len);
-
-	if (mr)
-		mr->r.kind = WEFT_REGION_FAST;
-	return mr;
+	return mr_alloc(h, WEFT_REGION_FAST, pd, base, len);
 }
 
-void host_mr_bind(struct host_mr *mr, const struct host_qp *qp, u32 access)
+void host_mr_bind(struct host_mr *mr, struct host_qp *qp, u32 access)
 {
-	HOST_ASSERT(!mr->holders);
-	mr->r.qp = qp->core.id;
-	mr->r.access = access;
-	mr->r.valid = true;
+	const struct weft_wr_reg reg = { .stag = mr->r.stag, .access = access };
+
+	HOST_ASSERT(weft_region_register(&qp->core, &reg) == WEFT_GRANTED);
+}
+
+u32 host_mr_uses(const struct host_mr *mr)
+{
+	const struct host *h = mr->host;
+	u32 n = mr->holders, i;
+
+	for (i = 0; i < HOST_QPS; i++)
+		if (h->qp[i] && h->qp[i]->core.hold.region == &mr->r)
+			n += h->qp[i]->core.hold.uses - 1;
+	return n;
 }
 
 void host_mr_free(struct host *h, struct host_mr *mr)
@@ -124,65 +138,56 @@ u8 *host_mr_at(const struct host_mr *mr, u64 addr, u32 len)
 	return mr->mem + (addr - mr->r.base);
 }
 
-struct weft_region *weft_host_region_get(struct weft_qpc *qp, u32 stag)
+struct weft_region *weft_host_region_find(struct weft_qpc *qp, u32 stag)
 {
 	struct host_mr *mr = mr_by_stag(to_host_qp(qp)->host, stag);
 
 	if (!mr)
 		return NULL;
 	mr->holders++;
-	mr->holds++;
+	mr->finds++;
+	mr->found_valid = mr->r.valid;
 	return &mr->r;
 }
 
-void weft_host_region_put(struct weft_qpc *qp, struct weft_region *r)
+/* A region of some host's table. */
+static struct host_mr *held_mr(struct weft_region *r)
 {
-	struct host *h = to_host_qp(qp)->host;
 	struct host_mr *mr = to_host_mr(r);
+	const struct host *h = mr->host;
 
 	HOST_ASSERT(mr >= h->mr && mr < h->mr + ARRAY_SIZE(h->mr) && mr->holders);
+	return mr;
+}
+
+void weft_host_region_hold(struct weft_region *r, u32 n)
+{
+	held_mr(r)->holders += n;
+}
+
+void weft_host_region_drop(struct weft_region *r)
+{
+	struct host_mr *mr = held_mr(r);
+
 	mr->holders--;
+	/* Invalidated since it was found: nothing handed out before may still refer to it. */
+	HOST_ASSERT(r->valid || !mr->found_valid || !host_mr_uses(mr));
+}
+
+bool weft_host_region_map(struct weft_region *r)
+{
+	/* By whoever registers it, and nobody else. */
+	HOST_ASSERT(host_mr_uses(held_mr(r)) == 1);
+	return !to_host_mr(r)->unmapped;
 }
 
 void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
 	struct host_mr *mr = to_host_mr(r);
 
-	HOST_ASSERT(mr->holders && r->valid);
+	HOST_ASSERT(host_mr_uses(mr) && r->valid);
 	if (len)
 		weft_cur_copy(from, host_mr_at(mr, addr, len), len);
-}
-
-enum weft_denial weft_host_invalidate(struct weft_qpc *qp, u32 stag, bool remote)
-{
-	struct host_mr *mr = mr_by_stag(to_host_qp(qp)->host, stag);
-
-	if (!mr || !mr->r.valid || mr->r.stag != stag)
-		return WEFT_DENIED_STAG;
-	if (mr->r.pd != qp->pd || (mr->r.qp && mr->r.qp != qp->id))
-		return WEFT_DENIED_ASSOC;
-	/* A region that no QP of its own registered may be in use on other streams. */
-	if (remote && mr->r.kind != WEFT_REGION_FAST)
-		return WEFT_DENIED_ASSOC;
-	if (mr->r.kind == WEFT_REGION_USER || mr->r.kind == WEFT_REGION_DMA)
-		return WEFT_DENIED_ACCESS;
-	/* Nothing that was handed out before may still refer to it. */
-	HOST_ASSERT(!mr->holders);
-	mr->r.valid = false;
-	return WEFT_GRANTED;
-}
-
-enum weft_denial weft_host_reg_mr(struct weft_qpc *qp, const struct weft_wr_reg *reg)
-{
-	struct host_mr *mr = mr_by_stag(to_host_qp(qp)->host, reg->stag);
-
-	if (!mr || mr->r.kind != WEFT_REGION_FAST || mr->r.valid)
-		return WEFT_DENIED_STAG;
-	if (mr->r.pd != qp->pd)
-		return WEFT_DENIED_ASSOC;
-	mr->r.stag = reg->stag;
-	host_mr_bind(mr, to_host_qp(qp), reg->access);
-	return WEFT_GRANTED;
 }
 
 /* ---- completions ---- */
@@ -329,6 +334,7 @@ void host_qp_free(struct host_qp *qp)
 	u32 i;
 
 	HOST_ASSERT(!qp->chunks);
+	weft_region_end_run(&qp->core);
 	for (i = 0; i < HOST_QPS; i++)
 		if (qp->host->qp[i] == qp)
 			qp->host->qp[i] = NULL;

@@ -29,9 +29,12 @@ struct host_qp;
 struct host_mr {
 	struct weft_region r;
 	u8 *mem;			/* r.len bytes, a heap block of its own */
+	struct host *host;
 	u32 holders;
-	u32 holds;			/* how often it was held */
+	u32 finds;			/* how often it was looked up */
+	bool found_valid;		/* the last time */
 	bool busy;			/* the slot is in use */
+	bool unmapped;			/* its consumer has given it no memory yet */
 };
 
 struct host_cq {
@@ -92,7 +95,7 @@ struct host {
 void host_init(struct host *h, u32 salt);
 /* Frees all QPs and regions. CQs and SRQs are freed by their owner. */
 void host_fini(struct host *h);
-/* No region is held, that is, no run is under way. */
+/* The run of any QP is over: lets go of what it held. Nothing else may be held. */
 void host_assert_quiet(const struct host *h);
 
 /*
@@ -103,7 +106,9 @@ struct host_mr *host_mr_new(struct host *h, u32 pd, u64 base, u64 len, u32 acces
 /* alloc_mr: not valid before host_mr_bind() or a REG_MR. */
 struct host_mr *host_mr_new_fast(struct host *h, u32 pd, u64 base, u64 len);
 /* What a REG_MR on @qp does. */
-void host_mr_bind(struct host_mr *mr, const struct host_qp *qp, u32 access);
+void host_mr_bind(struct host_mr *mr, struct host_qp *qp, u32 access);
+/* How often it is got and not yet put. That a run holds it does not count. */
+u32 host_mr_uses(const struct host_mr *mr);
 void host_mr_free(struct host *h, struct host_mr *mr);
 /* Its memory at @addr, where @len bytes must be. */
 u8 *host_mr_at(const struct host_mr *mr, u64 addr, u32 len);

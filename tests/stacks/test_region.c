@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Regions: STag numbers, one hold for all FPDUs of a run, who may register a
+ * region and who may invalidate it. What an access is allowed is test_ddp's.
+ */
+#include "test.h"
+
+struct env {
+	struct host host;
+	struct host_cq *cq;
+	struct host_qp *qp, *other;	/* of PD */
+	struct host_qp *foreign;	/* of another */
+};
+
+static void env_init(struct env *e)
+{
+	struct host_qp_attr a = { .pd = PD, .sq_slots = 4 };
+
+	host_init(&e->host, 0x123);
+	a.scq = a.rcq = e->cq = host_cq_new(4);
+	e->qp = host_qp_new(&e->host, &a);
+	e->other = host_qp_new(&e->host, &a);
+	a.pd = PD + 1;
+	e->foreign = host_qp_new(&e->host, &a);
+}
+
+/* Nothing is left behind: host_mr_free() asserts that nobody holds the region. */
+static void env_fini(struct env *e)
+{
+	host_fini(&e->host);
+	host_cq_free(e->cq);
+}
+
+static struct weft_region *get(struct host_qp *qp, const struct host_mr *mr)
+{
+	struct weft_region *r = weft_region_get(&qp->core, mr->r.stag);
+
+	assert_ptr_equal(r, &mr->r);
+	return r;
+}
+
+static void put(struct host_qp *qp, struct host_mr *mr)
+{
+	weft_region_put(&qp->core, &mr->r);
+}
+
+/* ---- STag numbers ---- */
+
+static void a_new_stag_is_as_random_as_its_bits(void **state)
+{
+	assert_int_equal(weft_region_new_stag(WEFT_REGION_USER, 0x12345678), 0x12345678);
+	assert_int_equal(weft_region_new_stag(WEFT_REGION_USER, 0xFFFFFFFF), 0xFFFFFFFF);
+	assert_int_equal(weft_region_new_stag(WEFT_REGION_USER, 0x00000100), 0x00000100);
+}
+
+static void a_fast_regions_key_is_left_to_its_consumer(void **state)
+{
+	assert_int_equal(weft_region_new_stag(WEFT_REGION_FAST, 0x12345678), 0x12345600);
+	assert_int_equal(weft_region_new_stag(WEFT_REGION_FAST, 0x000001FF), 0x00000100);
+}
+
+/* STag 0 is the local DMA lkey, and a consumer may choose any key for index 0. */
+static void index_0_is_no_regions(void **state)
+{
+	static const u32 drawn[] = { 0, 1, 0x80, 0xFF };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(drawn); i++) {
+		assert_int_equal(weft_region_new_stag(WEFT_REGION_USER, drawn[i]), 0);
+		assert_int_equal(weft_region_new_stag(WEFT_REGION_FAST, drawn[i]), 0);
+	}
+}
+
+/* ---- one hold a run ---- */
+
+static void one_hold_serves_a_whole_run(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+	u32 i;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	for (i = 1; i <= 100; i++) {
+		get(e.qp, mr);
+		get(e.qp, mr);
+		assert_int_equal(host_mr_uses(mr), 2);
+		put(e.qp, mr);
+		put(e.qp, mr);
+	}
+	assert_int_equal(mr->finds, 1);
+	assert_int_equal(mr->holders, 1);
+	weft_region_end_run(&e.qp->core);
+	assert_int_equal(mr->holders, 0);
+	get(e.qp, mr);
+	assert_int_equal(mr->finds, 2);
+	put(e.qp, mr);
+	env_fini(&e);
+}
+
+static void a_run_that_held_nothing_ends(void **state)
+{
+	struct env e;
+
+	env_init(&e);
+	weft_region_end_run(&e.qp->core);
+	assert_null(weft_region_get(&e.qp->core, 0x77777700));
+	weft_region_end_run(&e.qp->core);
+	assert_null(e.qp->core.hold.region);
+	env_fini(&e);
+}
+
+/* FPDUs that TCP has not taken yet outlast the run: each use holds by itself. */
+static void uses_that_outlast_their_run_hold_the_region(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+	u32 uses, i;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	for (uses = 0; uses < 5; uses++) {
+		for (i = 0; i < uses + 1; i++)
+			get(e.qp, mr);
+		put(e.qp, mr);
+		weft_region_end_run(&e.qp->core);
+		assert_int_equal(mr->holders, uses);
+		weft_region_end_run(&e.qp->core);
+		assert_int_equal(mr->holders, uses);
+		for (i = 0; i < uses; i++)
+			put(e.qp, mr);
+		assert_int_equal(mr->holders, 0);
+	}
+	env_fini(&e);
+}
+
+/* A use of the last run is put in this one, which holds the region, too. */
+static void a_late_put_and_a_new_hold_do_not_meet(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	get(e.qp, mr);
+	weft_region_end_run(&e.qp->core);
+	get(e.qp, mr);
+	assert_int_equal(mr->holders, 2);
+	put(e.qp, mr);
+	assert_int_equal(host_mr_uses(mr), 1);
+	put(e.qp, mr);
+	assert_int_equal(host_mr_uses(mr), 0);
+	weft_region_end_run(&e.qp->core);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+static void the_hold_goes_over_to_the_region_used_last(void **state)
+{
+	struct host_mr *a, *b;
+	struct env e;
+
+	env_init(&e);
+	a = host_mr_new(&e.host, PD, BASE, 64, RW);
+	b = host_mr_new(&e.host, PD, BASE, 64, RW);
+	get(e.qp, a);
+	get(e.qp, b);
+	assert_int_equal(host_mr_uses(a), 1);
+	get(e.qp, a);
+	assert_int_equal(host_mr_uses(a), 2);
+	assert_int_equal(host_mr_uses(b), 1);
+	put(e.qp, a);
+	put(e.qp, b);
+	assert_int_equal(b->holders, 0);
+	put(e.qp, a);
+	assert_int_equal(host_mr_uses(a), 0);
+	assert_int_equal(a->holders, 1);
+	weft_region_end_run(&e.qp->core);
+	assert_int_equal(a->holders, 0);
+	env_fini(&e);
+}
+
+static void an_unknown_stag_leaves_the_hold_where_it_is(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	get(e.qp, mr);
+	put(e.qp, mr);
+	assert_null(weft_region_get(&e.qp->core, mr->r.stag ^ 0x80000000));
+	get(e.qp, mr);
+	put(e.qp, mr);
+	assert_int_equal(mr->finds, 1);
+	env_fini(&e);
+}
+
+/* The table has the last word on a region that its host takes out of use. */
+static void a_held_region_that_is_gone_is_looked_up_again(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	get(e.qp, mr);
+	put(e.qp, mr);
+	mr->r.valid = false;
+	get(e.qp, mr);
+	assert_int_equal(mr->finds, 2);
+	put(e.qp, mr);
+	env_fini(&e);
+}
+
+static void a_wrong_key_is_looked_up_again(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	get(e.qp, mr);
+	put(e.qp, mr);
+	assert_ptr_equal(weft_region_get(&e.qp->core, mr->r.stag ^ 1), &mr->r);
+	assert_int_equal(mr->finds, 2);
+	put(e.qp, mr);
+	env_fini(&e);
+}
+
+static void each_qp_holds_for_itself(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	get(e.qp, mr);
+	get(e.other, mr);
+	assert_int_equal(mr->holders, 2);
+	put(e.qp, mr);
+	weft_region_end_run(&e.qp->core);
+	assert_int_equal(mr->holders, 1);
+	assert_int_equal(host_mr_uses(mr), 1);
+	put(e.other, mr);
+	env_fini(&e);
+}
+
+/* It is part of no table, so that a hold or a drop of it would be wild. */
+static void stag_0_is_all_memory_for_a_kernel_consumer_alone(void **state)
+{
+	struct weft_region dma = { .len = ~0ull, .valid = true, .access = WEFT_ACCESS_LOCAL_WRITE };
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+	assert_null(weft_region_get(&e.qp->core, 0));
+	e.qp->core.dma = &dma;
+	get(e.qp, mr);
+	assert_ptr_equal(weft_region_get(&e.qp->core, 0), &dma);
+	assert_int_equal(e.qp->core.hold.uses, 1);
+	weft_region_put(&e.qp->core, &dma);
+	assert_int_equal(e.qp->core.hold.uses, 1);
+	put(e.qp, mr);
+	assert_int_equal(mr->finds, 1);
+	assert_null(weft_region_get(&e.other->core, 0));
+	env_fini(&e);
+}
+
+static void one_lookup_serves_all_writes_that_come_together(void **state)
+{
+	struct host_mr *from, *to;
+	struct pair_cfg c;
+	struct pair p;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.cut = WIRE_WHOLE;
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, 64, RW);
+	pair_run(&p);
+	for (i = 0; i < 8; i++)
+		side_write(&p.s[0], i, SIG, from, i, 1, to, i);
+	pair_run(&p);
+	assert_int_equal(drain_cq(p.s[0].scq), 8);
+	assert_int_equal(from->finds, 1);
+	assert_int_equal(to->finds, 1);
+	pair_fini(&p);
+}
+
+/* ---- invalidating ---- */
+
+static enum weft_denial invalidate(struct host_qp *qp, const struct host_mr *mr)
+{
+	return weft_region_invalidate(&qp->core, mr->r.stag);
+}
+
+static void only_the_qp_that_registered_a_region_invalidates_it(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	assert_int_equal(invalidate(e.other, mr), WEFT_DENIED_ASSOC);
+	assert_int_equal(invalidate(e.foreign, mr), WEFT_DENIED_ASSOC);
+	assert_true(mr->r.valid);
+	assert_int_equal(invalidate(e.qp, mr), WEFT_GRANTED);
+	assert_false(mr->r.valid);
+	assert_int_equal(invalidate(e.qp, mr), WEFT_DENIED_STAG);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+/* Numbers of QPs and of PDs may be equal: a region names both. */
+static void a_region_of_another_pd_is_not_invalidated(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	e.foreign->core.id = e.qp->core.id;
+	assert_int_equal(invalidate(e.foreign, mr), WEFT_DENIED_ASSOC);
+	assert_true(mr->r.valid);
+	env_fini(&e);
+}
+
+static void only_a_fast_registered_region_is_invalidated(void **state)
+{
+	static const u8 kinds[] = { WEFT_REGION_USER, WEFT_REGION_WINDOW, WEFT_REGION_DMA };
+	struct host_mr *mr;
+	struct env e;
+	u32 i;
+
+	env_init(&e);
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		mr = host_mr_new(&e.host, PD, BASE, 64, RW);
+		mr->r.kind = kinds[i];
+		assert_int_equal(invalidate(e.qp, mr), WEFT_DENIED_ACCESS);
+		mr->r.qp = e.qp->core.id;
+		assert_int_equal(invalidate(e.qp, mr), WEFT_DENIED_ACCESS);
+		assert_true(mr->r.valid);
+		assert_int_equal(mr->holders, 0);
+	}
+	env_fini(&e);
+}
+
+static void a_wrong_key_or_an_unknown_stag_invalidates_nothing(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	assert_int_equal(weft_region_invalidate(&e.qp->core, mr->r.stag ^ 1), WEFT_DENIED_STAG);
+	assert_int_equal(weft_region_invalidate(&e.qp->core, mr->r.stag ^ 0x80000000),
+			 WEFT_DENIED_STAG);
+	assert_true(mr->r.valid);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+/* The local DMA lkey is not in the table: it can be neither invalidated nor registered. */
+static void stag_0_is_neither_invalidated_nor_registered(void **state)
+{
+	struct weft_region dma = { .pd = PD, .len = ~0ull, .valid = true };
+	const struct weft_wr_reg wr = { .access = RW };
+	struct env e;
+
+	env_init(&e);
+	e.qp->core.dma = &dma;
+	assert_int_equal(weft_region_invalidate(&e.qp->core, 0), WEFT_DENIED_STAG);
+	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_DENIED_STAG);
+	assert_true(dma.valid);
+	env_fini(&e);
+}
+
+/* ---- registering ---- */
+
+static enum weft_denial reg(struct host_qp *qp, u32 stag, u32 access)
+{
+	const struct weft_wr_reg wr = { .stag = stag, .access = access };
+
+	return weft_region_register(&qp->core, &wr);
+}
+
+static void registering_sets_key_rights_and_owner(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+	u32 stag;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	stag = mr->r.stag | 0x5C;
+	assert_int_equal(reg(e.qp, stag, WEFT_ACCESS_REMOTE_READ), WEFT_GRANTED);
+	assert_int_equal(weft_region_check(&mr->r, stag, PD, e.qp->core.id, BASE, 64,
+					   WEFT_ACCESS_REMOTE_READ), WEFT_GRANTED);
+	assert_int_equal(weft_region_check(&mr->r, stag, PD, e.qp->core.id, BASE, 64,
+					   WEFT_ACCESS_REMOTE_WRITE), WEFT_DENIED_ACCESS);
+	assert_int_equal(weft_region_check(&mr->r, stag ^ 1, PD, e.qp->core.id, BASE, 64, 0),
+			 WEFT_DENIED_STAG);
+	assert_int_equal(weft_region_check(&mr->r, stag, PD, e.other->core.id, BASE, 64, 0),
+			 WEFT_DENIED_ASSOC);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+static void a_region_goes_to_the_qp_that_registers_it_next(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	assert_int_equal(reg(e.qp, mr->r.stag, RW), WEFT_GRANTED);
+	assert_int_equal(invalidate(e.qp, mr), WEFT_GRANTED);
+	assert_int_equal(reg(e.other, mr->r.stag, RW), WEFT_GRANTED);
+	assert_int_equal(mr->r.qp, e.other->core.id);
+	assert_int_equal(invalidate(e.qp, mr), WEFT_DENIED_ASSOC);
+	env_fini(&e);
+}
+
+static void refused(struct host_qp *qp, struct host_mr *mr, enum weft_denial why)
+{
+	const struct weft_region was = mr->r;
+
+	assert_int_equal(reg(qp, mr->r.stag, WEFT_ACCESS_REMOTE_WRITE), why);
+	assert_memory_equal(&mr->r, &was, sizeof(was));
+	assert_int_equal(mr->holders, 0);
+}
+
+static void what_may_not_be_registered_stays_as_it_is(void **state)
+{
+	struct host_mr *user, *fast, *bare;
+	struct env e;
+
+	env_init(&e);
+	user = host_mr_new(&e.host, PD, BASE, 64, 0);
+	refused(e.qp, user, WEFT_DENIED_STAG);
+	/* Not for a user's region that is on its way out either. */
+	user->r.valid = false;
+	refused(e.qp, user, WEFT_DENIED_STAG);
+	fast = host_mr_new_fast(&e.host, PD, BASE, 64);
+	refused(e.foreign, fast, WEFT_DENIED_ASSOC);
+	host_mr_bind(fast, e.qp, 0);
+	refused(e.qp, fast, WEFT_DENIED_STAG);
+	refused(e.other, fast, WEFT_DENIED_STAG);
+	bare = host_mr_new_fast(&e.host, PD, BASE, 64);
+	bare->unmapped = true;
+	refused(e.qp, bare, WEFT_DENIED_BOUNDS);
+	assert_int_equal(reg(e.qp, 0x77777700, RW), WEFT_DENIED_STAG);
+	env_fini(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_stag_is_as_random_as_its_bits),
+		cmocka_unit_test(a_fast_regions_key_is_left_to_its_consumer),
+		cmocka_unit_test(index_0_is_no_regions),
+		cmocka_unit_test(one_hold_serves_a_whole_run),
+		cmocka_unit_test(a_run_that_held_nothing_ends),
+		cmocka_unit_test(uses_that_outlast_their_run_hold_the_region),
+		cmocka_unit_test(a_late_put_and_a_new_hold_do_not_meet),
+		cmocka_unit_test(the_hold_goes_over_to_the_region_used_last),
+		cmocka_unit_test(an_unknown_stag_leaves_the_hold_where_it_is),
+		cmocka_unit_test(a_held_region_that_is_gone_is_looked_up_again),
+		cmocka_unit_test(a_wrong_key_is_looked_up_again),
+		cmocka_unit_test(each_qp_holds_for_itself),
+		cmocka_unit_test(stag_0_is_all_memory_for_a_kernel_consumer_alone),
+		cmocka_unit_test(one_lookup_serves_all_writes_that_come_together),
+		cmocka_unit_test(only_the_qp_that_registered_a_region_invalidates_it),
+		cmocka_unit_test(a_region_of_another_pd_is_not_invalidated),
+		cmocka_unit_test(only_a_fast_registered_region_is_invalidated),
+		cmocka_unit_test(a_wrong_key_or_an_unknown_stag_invalidates_nothing),
+		cmocka_unit_test(stag_0_is_neither_invalidated_nor_registered),
+		cmocka_unit_test(registering_sets_key_rights_and_owner),
+		cmocka_unit_test(a_region_goes_to_the_qp_that_registers_it_next),
+		cmocka_unit_test(what_may_not_be_registered_stays_as_it_is),
+	};
+
+	return RUN_TESTS("stacks: regions", tests);
+}
