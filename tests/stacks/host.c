@@ -115,9 +115,10 @@ void host_mr_bind(struct host_mr *mr, struct host_qp *qp, u32 access)
 u32 host_mr_uses(const struct host_mr *mr)
 {
 	const struct host *h = mr->host;
-	u32 n = mr->holders, i;
+	u32 n = mr->holders, qps = min_t(u32, h->nqp, HOST_QPS), i;
 
-	for (i = 0; i < HOST_QPS; i++)
+	/* Of those that there have been: an access of the bench asks, too. */
+	for (i = 0; i < qps; i++)
 		if (h->qp[i] && h->qp[i]->core.hold.region == &mr->r)
 			n += h->qp[i]->core.hold.uses - 1;
 	return n;

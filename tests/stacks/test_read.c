@@ -104,6 +104,23 @@ static void other_messages_may_stand_within_a_response(struct world *w)
 	assert_memory_equal(w->rw->mem, "write", 5);
 }
 
+/* Its sink is not STag 0, which some RNICs refuse even for no octets. */
+static void a_read_without_sges_names_no_buffer(struct world *w)
+{
+	struct pdu *want = p_read_req(1, 1, 0, 0, REMOTE, REMOTE_TO);
+	const struct host_wr wr = {
+		.wr_id = 7, .opcode = WEFT_WR_READ, .flags = SIG,
+		.rkey = REMOTE, .remote_addr = REMOTE_TO,
+	};
+
+	side_post(&w->p->s, &wr);
+	peer_run(w->p);
+	assert_memory_equal(expect_request(w, 1)->body, want->body, 28);
+	peer_say(w->p, p_tagged(P_READ_RESP, true, 1, 0, NULL, 0));
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_SUCCESS);
+	free(want);
+}
+
 static void an_empty_read_completes_with_an_empty_response(struct world *w)
 {
 	post_read(w, 7, 0, 0);
@@ -568,6 +585,7 @@ int main(void)
 		CASE_INITIATOR(a_response_is_placed_and_completes_the_read),
 		CASE_INITIATOR(response_segments_are_placed_in_any_order),
 		CASE_INITIATOR(other_messages_may_stand_within_a_response),
+		CASE_INITIATOR(a_read_without_sges_names_no_buffer),
 		CASE_INITIATOR(an_empty_read_completes_with_an_empty_response),
 		CASE_INITIATOR(response_to_another_stag_is_refused),
 		CASE_INITIATOR(second_segment_to_another_stag_is_refused),

@@ -162,6 +162,20 @@ static void claim_513_octets(struct weft_sq_wqe *w)
 	((struct weft_sge *)(void *)w->data)->length = WEFT_MAX_INLINE + 1;
 }
 
+static void claim_two_sges(struct weft_sq_wqe *w)
+{
+	w->num_sge = 2;
+}
+
+static void inline_with_two_sges(struct world *w)
+{
+	struct host_wr wr = good_send(w, 2);
+
+	wr.inline_data = "12345678";
+	wr.inline_len = 8;
+	refuse_spoiled(w, &wr, WEFT_WC_LOC_QP_OP_ERR, claim_two_sges);
+}
+
 static void inline_of_513_octets(struct world *w)
 {
 	static const u8 data[WEFT_MAX_INLINE];
@@ -396,6 +410,42 @@ static void entries_wrap_around_the_rings_end(void **state)
 		expect_send(&w, w.rw->mem + i, 300 + i);
 		expect_cqe(w.p->s.scq, i, WEFT_WC_SUCCESS);
 	}
+	world_fini(&w);
+}
+
+static void a_ring_asks_for_a_kick_while_its_reader_sleeps(void **state)
+{
+	struct weft_ring *ring = calloc(1, weft_ring_size(4));
+	struct weft_ringq q;
+	u32 i;
+
+	weft_ringq_init(&q, ring, 4);
+	assert_int_equal(ring->flags, 0);
+	for (i = 0; i < 3; i++) {
+		weft_ringq_sleep(&q);
+		assert_int_equal(ring->flags, WEFT_RING_KICK);
+		weft_ringq_sleep(&q);
+		assert_int_equal(ring->flags, WEFT_RING_KICK);
+		weft_ringq_wake(&q);
+		assert_int_equal(ring->flags, 0);
+	}
+	free(ring);
+}
+
+static void a_queue_of_signalled_work_reports_all_of_it(void **state)
+{
+	struct peer_cfg c;
+	struct world w;
+
+	peer_cfg_init(&c);
+	c.dut_initiates = true;
+	c.side.qp.sig_all = true;
+	world_init(&w, &c, WIRE_WHOLE);
+	side_send(&w.p->s, 1, 0, w.rw, 0, 8);
+	side_send(&w.p->s, 2, SIG, w.rw, 0, 8);
+	peer_run(w.p);
+	expect_cqe(w.p->s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(w.p->s.scq, 2, WEFT_WC_SUCCESS);
 	world_fini(&w);
 }
 
@@ -642,6 +692,7 @@ int main(void)
 		CASE_INITIATOR(more_sges_than_the_slots_hold),
 		CASE_INITIATOR(read_into_two_sges),
 		CASE_INITIATOR(inline_read),
+		CASE_INITIATOR(inline_with_two_sges),
 		CASE_INITIATOR(inline_of_513_octets),
 		CASE_INITIATOR(inline_of_all_ones),
 		CASE_INITIATOR(more_inline_than_the_slots_hold),
@@ -662,6 +713,8 @@ int main(void)
 		CASE_INITIATOR(thirty_two_sges_are_one_message),
 		CASE_INITIATOR(inline_of_512_octets_is_one_message),
 		cmocka_unit_test(entries_wrap_around_the_rings_end),
+		cmocka_unit_test(a_ring_asks_for_a_kick_while_its_reader_sleeps),
+		cmocka_unit_test(a_queue_of_signalled_work_reports_all_of_it),
 		CASE_INITIATOR(nslots_0),
 		CASE_INITIATOR(nslots_beyond_what_is_posted),
 		CASE_INITIATOR(nslots_10),
