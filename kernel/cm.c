@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connection set-up and tear-down: what both roles share, Full Operation's end,
- * and the worker's steps. cm_active.c and cm_passive.c have the roles.
+ * Connection set-up and tear-down between core/link.h, which decides, and iw_cm, which is
+ * told: what both roles share, and the worker. cm_active.c and cm_passive.c have the roles.
  *
  * Everything here holds the connection's mutex, so that iw_cm is told in
  * order: a CONNECT_REPLY or ESTABLISHED once, then at most a DISCONNECT, then
  * one CLOSE, which gives the id back. iw_cm answers a breach with BUG().
  */
 #include <linux/delay.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
 
 #include "cm.h"
 #include "tcp.h"
+#include "trace.h"
 
 /* When TCP had no memory to send. */
 #define RETRY_MS	2
-/* So many close_timeout_ms may an end without a QP last, while the peer takes what is left. */
-#define CLOSING_TIMES	12
-
-/* ---- time ---- */
-
-void weft_cm_set_deadline(struct weft_conn *conn, unsigned int ms)
-{
-	/* 0 means none */
-	conn->deadline = (jiffies + msecs_to_jiffies(ms)) ?: 1;
-}
-
-static bool deadline_passed(struct weft_conn *conn)
-{
-	if (!conn->deadline || time_before(jiffies, conn->deadline))
-		return false;
-	conn->deadline = 0;
-	return true;
-}
 
 /* ---- telling iw_cm ---- */
 
@@ -59,15 +43,15 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 	};
 
 	if (type == IW_CM_EVENT_CONNECT_REQUEST) {
-		bool open = !conn->st.frame.enhanced;
+		bool open = !conn->link.st.frame.enhanced;
 
 		ev.provider_data = (void *)(unsigned long)conn->request;
 		/* The ULP's depths follow from the peer's. RFC 5044 tells none. */
-		ev.ird = open ? WEFT_MAX_IRD : depth(conn->st.frame.ird);
-		ev.ord = open ? WEFT_MAX_ORD : depth(conn->st.frame.ord);
+		ev.ird = open ? WEFT_MAX_IRD : depth(conn->link.st.frame.ird);
+		ev.ord = open ? WEFT_MAX_ORD : depth(conn->link.st.frame.ord);
 	} else if (!status) {
-		ev.ird = depth(conn->st.agreed.ird);
-		ev.ord = depth(conn->st.agreed.ord);
+		ev.ird = depth(conn->link.st.agreed.ird);
+		ev.ord = depth(conn->link.st.agreed.ord);
 	}
 	if (!status && type != IW_CM_EVENT_CLOSE)
 		weft_sock_names(conn, &ev.local_addr, &ev.remote_addr);
@@ -83,98 +67,134 @@ void weft_cm_put_id(struct weft_conn *conn)
 		id->rem_ref(id);
 }
 
-/* ---- ways out ---- */
+/* ---- looking at the link, and acting on what it says ---- */
 
-void weft_cm_die(struct weft_conn *conn)
+void weft_cm_base_cfg(const struct weft_device *dev, struct weft_mpa_cfg *cfg)
 {
-	weft_conn_set_state(conn, WEFT_CONN_DEAD);
-	conn->deadline = 0;
-	weft_cm_withdraw_request(conn);
+	u8 rtr = READ_ONCE(dev->rtr);
+
+	*cfg = (struct weft_mpa_cfg) {
+		.rev = READ_ONCE(dev->mpa_rev),
+		.crc = READ_ONCE(dev->crc),
+		.markers = READ_ONCE(dev->markers),
+		.p2p = rtr,
+		.rtr = rtr,
+		.ird = WEFT_MAX_IRD,
+		.ord = WEFT_MAX_ORD,
+	};
 }
 
-/*
- * The worker waits for the mutex, and may be done and gone before mutex_unlock()
- * has returned, which the mutex has to outlive.
- */
-void weft_cm_settle(struct weft_conn *conn)
+void weft_cm_configure(struct weft_conn *conn)
 {
-	weft_conn_get(conn);
-	weft_conn_post(conn, WEFT_CEV_WAKE);
-	mutex_unlock(&conn->mutex);
-	weft_conn_put(conn);
+	struct weft_link_cfg *cfg = &conn->link.cfg;
+	const struct weft_device *dev = conn->dev;
+
+	weft_cm_base_cfg(dev, &cfg->mpa);
+	cfg->startup_ms = READ_ONCE(dev->startup_timeout_ms);
+	cfg->close_ms = READ_ONCE(dev->close_timeout_ms);
+	cfg->pd_max = WEFT_CM_PD_MAX;
 }
 
-/* What the peer's TCP has taken of what we send. */
-struct taken {
-	u64 octets;
-	u32 idle_ms;			/* since it last said so */
-};
-
-/* Socket lock. */
-static struct taken taken(const struct weft_conn *conn)
+/* Why TCP did not connect, as iw_cm has it. */
+static int connect_error(struct sock *sk)
 {
-	struct taken t;
+	int err = sock_error(sk);
 
-	weft_tcp_acked(conn->sk, &t.octets, &t.idle_ms);
-	return t;
+	return err == -EHOSTUNREACH || err == -ENETUNREACH ? -ETIMEDOUT : err;
 }
 
-/* What is left may take its time, if it moves: the deadline then counts from when it did. */
-static bool moves(struct weft_conn *conn, const struct taken *t)
+static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 {
-	unsigned int ms = READ_ONCE(conn->dev->close_timeout_ms);
+	struct sock *sk = conn->sk;
 
-	if (t->octets == conn->acked || t->idle_ms >= ms)
-		return false;
-	conn->acked = t->octets;
-	weft_cm_set_deadline(conn, ms - t->idle_ms);
-	return true;
+	v->connecting = sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV;
+	v->established = sk->sk_state == TCP_ESTABLISHED;
+	v->closed = sk->sk_state == TCP_CLOSE;
+	v->fin = sk->sk_shutdown & RCV_SHUTDOWN;
+	v->error = v->closed ? connect_error(sk) : 0;
+	weft_tcp_acked(sk, &v->acked, &v->idle_ms);
 }
 
-static bool is_closed(const struct weft_conn *conn)
+/* The end of an established connection: iw_cm lets the QP go as well. */
+static void tell_closed(struct weft_conn *conn)
 {
-	return conn->sk->sk_state == TCP_CLOSE;
+	weft_cm_tell(conn, conn->id, IW_CM_EVENT_CLOSE, 0, NULL, 0);
+	weft_cm_put_id(conn);
 }
 
-/*
- * RFC 5040 §7.2, RFC 5041 §6.2: what is in hand goes out, then FIN; what comes
- * is read and dropped until the peer's FIN, for a close with unread data would
- * make TCP send RST, and lose our last words. What TCP still has may be requests
- * that are complete, so a slow peer has time; but nobody waits for it any more.
- */
-static void closing(struct weft_conn *conn, bool timeout)
+static void carry_out_startup(struct weft_conn *conn, u32 acts)
 {
-	bool closed, said;
-	struct taken t;
+	if (acts & WEFT_ACT_FAILED)
+		weft_cm_tell_failed(conn);
+	if (acts & WEFT_ACT_CONNECTED)
+		weft_cm_tell_connected(conn);
+	if (acts & WEFT_ACT_RETRY_V1)
+		weft_cm_reconnect(conn);
+	if (acts & WEFT_ACT_ASK_ULP)
+		weft_cm_ask_ulp(conn);
+	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST)
+		weft_cm_leave_listener(conn);
+}
 
-	weft_conn_lock(conn);
-	weft_conn_receive(conn);
-	t = taken(conn);
-	set_bit(WEFT_CF_PENDING, &conn->flags);
-	weft_conn_unlock(conn);
-	if (timeout && conn->closing_times && moves(conn, &t)) {
-		conn->closing_times--;
-		timeout = false;
-	}
-	closed = is_closed(conn);
-	said = weft_conn_tx_done(conn);
-	if (closed || timeout) {
-		weft_cm_die(conn);
-	} else if (said && !conn->shut) {
-		conn->shut = true;
+static void carry_out(struct weft_conn *conn, u32 acts)
+{
+	carry_out_startup(conn, acts);
+	if (acts & WEFT_ACT_DISCONNECTED)
+		weft_cm_tell(conn, conn->id, IW_CM_EVENT_DISCONNECT, 0, NULL, 0);
+	if (acts & WEFT_ACT_ENDED)
+		tell_closed(conn);
+	if (acts & WEFT_ACT_SHUT)
 		weft_sock_shutdown(conn);
-	}
+	if (acts & WEFT_ACT_DIE)
+		weft_cm_withdraw_request(conn);
 }
 
-void weft_cm_start_closing(struct weft_conn *conn)
+void weft_cm_begin(struct weft_conn *conn, struct weft_cm_view *v)
 {
-	weft_conn_set_state(conn, WEFT_CONN_CLOSING);
-	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
-	conn->closing_times = CLOSING_TIMES - 1;
 	weft_conn_lock(conn);
-	conn->acked = taken(conn).octets;
+	weft_cm_configure(conn);
+	view_tcp(conn, &v->tcp);
+	v->now = weft_conn_now();
+	v->from = conn->link.state;
+}
+
+/* TCP reports a FIN before the data that came with it was read. */
+void weft_cm_read(struct weft_conn *conn, struct weft_cm_view *v)
+{
+	if (v->from == WEFT_LINK_CONNECTING)
+		return;
+	weft_conn_receive(conn);
+	view_tcp(conn, &v->tcp);
+}
+
+static void leave_and_act(struct weft_conn *conn, const struct weft_cm_view *v, u32 acts)
+{
+	struct weft_qp *qp = NULL;
+
+	weft_conn_ran(conn);
+	if (acts & WEFT_ACT_RELEASE_QP)
+		qp = weft_conn_release_qp(conn);
 	weft_conn_unlock(conn);
-	closing(conn, false);
+	if (qp)
+		weft_qp_drop(qp);
+	if (conn->link.state != v->from)
+		trace_weft_conn(conn, v->from);
+	carry_out(conn, acts);
+}
+
+void weft_cm_end(struct weft_conn *conn, const struct weft_cm_view *v, u32 acts)
+{
+	leave_and_act(conn, v, acts);
+	if (acts & WEFT_ACT_AGAIN)
+		weft_cm_step(conn);
+}
+
+void weft_cm_give_up(struct weft_conn *conn)
+{
+	enum weft_link_state from = conn->link.state;
+
+	weft_link_die(&conn->link);
+	trace_weft_conn(conn, from);
 }
 
 void weft_cm_drop_qp(struct weft_conn *conn)
@@ -188,195 +208,40 @@ void weft_cm_drop_qp(struct weft_conn *conn)
 		weft_qp_drop(qp);
 }
 
-/* The end of an established connection: iw_cm lets the QP go as well. */
-static void end(struct weft_conn *conn)
+void weft_cm_kill(struct weft_conn *conn)
 {
-	weft_cm_drop_qp(conn);
-	weft_cm_tell(conn, conn->id, IW_CM_EVENT_CLOSE, 0, NULL, 0);
-	weft_cm_put_id(conn);
-	weft_cm_start_closing(conn);
+	struct weft_cm_view v;
+
+	weft_cm_begin(conn, &v);
+	weft_cm_end(conn, &v, weft_link_kill(&conn->link));
 }
 
-void weft_cm_connect_failed(struct weft_conn *conn, int status, const u8 *pd, u32 pd_len)
+void weft_cm_step(struct weft_conn *conn)
 {
-	weft_cm_drop_qp(conn);
-	/* Without its copy of private data iw_cm would wait for ever. */
-	if (weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, status, pd, pd_len))
-		weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, status, NULL, 0);
-	weft_cm_put_id(conn);
+	struct weft_cm_view v;
+	u32 acts;
+
+	do {
+		weft_cm_begin(conn, &v);
+		weft_cm_read(conn, &v);
+		acts = weft_link_step(&conn->link, &v.tcp, v.now);
+		leave_and_act(conn, &v, acts);
+	} while (acts & WEFT_ACT_AGAIN);
 }
 
-/* ---- the QP enters Full Operation ---- */
-
-int weft_cm_alloc_depths(struct weft_conn *conn, const struct weft_mpa_agreed *a)
+void weft_cm_settle(struct weft_conn *conn)
 {
-	if (a->ord)
-		conn->orq = kcalloc(a->ord, sizeof(*conn->orq), GFP_KERNEL);
-	conn->irq = kcalloc(max_t(u32, a->ird, 1), sizeof(*conn->irq), GFP_KERNEL);
-	return conn->irq && (conn->orq || !a->ord) ? 0 : -ENOMEM;
-}
-
-void weft_cm_start_qp(struct weft_conn *conn, const struct weft_mpa_agreed *a)
-{
-	weft_stream_start(&conn->st, a);
-	weft_qpc_start(&conn->qp->core, &conn->st, a->ord, conn->orq, a->ird, conn->irq,
-		       max_t(u32, a->ird, 1));
-	conn->rx_mode = WEFT_MODE_FULL;
-	set_bit(WEFT_CF_PENDING, &conn->flags);
-}
-
-void weft_cm_base_cfg(const struct weft_device *dev, struct weft_mpa_cfg *cfg, u32 ird, u32 ord)
-{
-	*cfg = (struct weft_mpa_cfg) {
-		.rev = READ_ONCE(dev->mpa_rev),
-		.crc = READ_ONCE(dev->crc),
-		.markers = READ_ONCE(dev->markers),
-		.rtr = READ_ONCE(dev->rtr),
-		.ird = min_t(u32, ird, WEFT_MAX_IRD),
-		.ord = min_t(u32, ord, WEFT_MAX_ORD),
-	};
-}
-
-/* ---- Full Operation ---- */
-
-struct open_view {
-	bool closed;			/* TCP is */
-	bool fin;			/* the peer's has come */
-	bool dying;			/* the QP is in error */
-	bool said;			/* and all is said; or a graceful close is */
-	bool closing;			/* a graceful close is under way */
-	bool mute;			/* an initiator that is to speak first has not yet */
-	struct taken taken;
-};
-
-static struct open_view look(struct weft_conn *conn)
-{
-	struct weft_qpc *core;
-	struct open_view v;
-
-	weft_conn_lock(conn);
-	/* A FIN is reported before the data that came with it was read. */
-	weft_conn_receive(conn);
-	core = &conn->qp->core;
-	v.closed = is_closed(conn);
-	v.fin = conn->sk->sk_shutdown & RCV_SHUTDOWN;
-	if (v.closed)
-		weft_qpc_error(core);
-	else if (v.fin && !conn->peer_fin)
-		weft_qpc_peer_fin(core);
-	set_bit(WEFT_CF_PENDING, &conn->flags);
-	weft_conn_unlock(conn);
-
-	weft_conn_lock(conn);
-	v.dying = core->state == WEFT_QPS_ERROR || core->state == WEFT_QPS_TERM;
-	v.said = core->state != WEFT_QPS_TERM && (v.dying || conn->tx.fin) &&
-		 weft_conn_tx_done(conn);
-	v.closing = core->state == WEFT_QPS_CLOSING;
-	v.mute = core->rtr_await;
-	v.taken = taken(conn);
-	weft_conn_unlock(conn);
-	return v;
-}
-
-/*
- * A responder that agreed to peer-to-peer begins with a deadline for the
- * initiator's RTR, which gives way to that of the connection's end. True if it
- * passed, and nothing came.
- */
-static bool rtr_missing(struct weft_conn *conn, const struct open_view *v, bool timeout)
-{
-	if (!conn->rtr_due || !(timeout || v->dying || v->closing || v->fin))
-		return false;
-	conn->rtr_due = false;
-	conn->deadline = 0;
-	return timeout && v->mute;
-}
-
-static void open(struct weft_conn *conn, bool timeout)
-{
-	bool rtr_due = conn->rtr_due;
-	struct open_view v = look(conn);
-	bool slow;
-
-	if (rtr_missing(conn, &v, timeout)) {
-		end(conn);
-		return;
-	}
-	timeout = timeout && !rtr_due;
-	slow = timeout && moves(conn, &v.taken);
-	/* A QP in error waits no longer, slow as the peer may be. */
-	timeout = timeout && (v.dying || !slow);
-
-	if (v.fin && !v.closed && !conn->peer_fin) {
-		conn->peer_fin = true;
-		weft_cm_tell(conn, conn->id, IW_CM_EVENT_DISCONNECT, 0, NULL, 0);
-	}
-	if (v.closed || timeout || (v.dying && v.said)) {
-		end(conn);
-		/* The peer had its time; if it is but slow, closing() gives it more. */
-		if (timeout && !slow)
-			weft_cm_die(conn);
-		return;
-	}
-	if (v.said && !conn->shut) {
-		conn->shut = true;
-		weft_sock_shutdown(conn);
-	}
-	/* From here on it must come to an end. */
-	if (!conn->deadline && (v.dying || v.closing || conn->peer_fin || conn->shut)) {
-		conn->acked = v.taken.octets;
-		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->close_timeout_ms));
-	}
+	/*
+	 * The worker waits for the mutex, and may be done and gone before mutex_unlock()
+	 * has returned, which the mutex has to outlive.
+	 */
+	weft_conn_get(conn);
+	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	mutex_unlock(&conn->mutex);
+	weft_conn_put(conn);
 }
 
 /* ---- the worker ---- */
-
-/* The device goes away: no words to the peer any more. */
-static void kill_conn(struct weft_conn *conn)
-{
-	switch (conn->state) {
-	case WEFT_CONN_CONNECTING:
-	case WEFT_CONN_AWAIT_REPLY:
-		weft_cm_connect_failed(conn, -ENETDOWN, NULL, 0);
-		break;
-	case WEFT_CONN_OPEN:
-		end(conn);
-		break;
-	default:
-		weft_cm_leave_listener(conn);
-		break;
-	}
-	weft_cm_die(conn);
-}
-
-static void run_state(struct weft_conn *conn, bool timeout)
-{
-	switch (conn->state) {
-	case WEFT_CONN_LISTENING:
-		weft_cm_listening(conn);
-		break;
-	case WEFT_CONN_CONNECTING:
-		weft_cm_connecting(conn, timeout);
-		break;
-	case WEFT_CONN_AWAIT_REPLY:
-		weft_cm_await_reply(conn, timeout);
-		break;
-	case WEFT_CONN_AWAIT_REQUEST:
-		weft_cm_await_request(conn, timeout);
-		break;
-	case WEFT_CONN_REQUESTED:
-		weft_cm_await_ulp(conn, timeout);
-		break;
-	case WEFT_CONN_OPEN:
-		open(conn, timeout);
-		break;
-	case WEFT_CONN_CLOSING:
-		closing(conn, timeout);
-		break;
-	case WEFT_CONN_DEAD:
-		break;
-	}
-}
 
 static void send_again(struct weft_conn *conn)
 {
@@ -386,29 +251,76 @@ static void send_again(struct weft_conn *conn)
 	weft_conn_unlock(conn);
 }
 
-void weft_cm_run(struct weft_conn *conn, unsigned long events)
+static void run_listener(struct weft_conn *conn, unsigned long events)
+{
+	if (events & BIT(WEFT_CEV_KILL))
+		weft_cm_give_up(conn);
+	else
+		weft_cm_listening(conn);
+}
+
+static void run_link(struct weft_conn *conn, unsigned long events)
 {
 	if (events & BIT(WEFT_CEV_KILL)) {
-		kill_conn(conn);
+		weft_cm_kill(conn);
 		return;
 	}
 	if (events & BIT(WEFT_CEV_RETRY))
 		send_again(conn);
-	if (events & BIT(WEFT_CEV_ORPHAN))
-		weft_cm_orphaned(conn);
-	run_state(conn, deadline_passed(conn));
-}
-
-void weft_cm_forget(struct weft_conn *conn, struct weft_qp *qp)
-{
-	mutex_lock(&conn->mutex);
-	if (conn->qp == qp && conn->state == WEFT_CONN_OPEN) {
-		end(conn);
-	} else if (conn->qp == qp) {
-		weft_cm_connect_failed(conn, -ECONNABORTED, NULL, 0);
-		weft_cm_die(conn);
+	if (events & BIT(WEFT_CEV_ORPHAN)) {
+		weft_cm_configure(conn);
+		weft_link_orphan(&conn->link, weft_conn_now());
 	}
-	mutex_unlock(&conn->mutex);
-	weft_conn_post(conn, WEFT_CEV_WAKE);
+	weft_cm_step(conn);
 }
 
+static bool is_dead(const struct weft_conn *conn)
+{
+	return conn->link.state == WEFT_LINK_DEAD;
+}
+
+void weft_cm_work(struct work_struct *work)
+{
+	struct weft_conn *conn = container_of(work, struct weft_conn, work.work);
+	/* What is to be reclaimed may have to be written over this very connection. */
+	unsigned int noio = memalloc_noio_save();
+	bool dead;
+
+	mutex_lock(&conn->mutex);
+	if (!is_dead(conn) && conn->listening)
+		run_listener(conn, xchg(&conn->events, 0));
+	else if (!is_dead(conn))
+		run_link(conn, xchg(&conn->events, 0));
+	dead = is_dead(conn);
+	if (!dead)
+		weft_conn_arm(conn);
+	mutex_unlock(&conn->mutex);
+	if (dead)
+		weft_conn_finish(conn);
+	memalloc_noio_restore(noio);
+}
+
+/* ---- destroy_qp ---- */
+
+/* Ends what binds @conn to @qp, and tells iw_cm. */
+static void forget(struct weft_conn *conn, struct weft_qp *qp)
+{
+	struct weft_cm_view v;
+
+	mutex_lock(&conn->mutex);
+	weft_cm_begin(conn, &v);
+	weft_cm_end(conn, &v, weft_conn_qp(conn) == qp ?
+			      weft_link_forget(&conn->link, &v.tcp, v.now) : 0);
+	mutex_unlock(&conn->mutex);
+	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+}
+
+void weft_cm_detach_qp(struct weft_qp *qp)
+{
+	struct weft_conn *conn;
+
+	while ((conn = weft_conn_enter(qp))) {
+		forget(conn, qp);
+		weft_conn_leave(conn);
+	}
+}

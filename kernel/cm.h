@@ -13,8 +13,36 @@
 
 /* ---- cm.c ---- */
 
-/* The worker runs again in @ms milliseconds at the latest. */
-void weft_cm_set_deadline(struct weft_conn *conn, unsigned int ms);
+/* What a step of the link looks at. */
+struct weft_cm_view {
+	struct weft_tcp_view tcp;
+	u64 now;
+	enum weft_link_state from;
+};
+
+/*
+ * Around whatever is asked of @conn's link: takes the socket lock and fills *@v; then acts
+ * on the answer (WEFT_ACT_), without the lock, and steps on if it says so.
+ */
+void weft_cm_begin(struct weft_conn *conn, struct weft_cm_view *v) __acquires(&conn->link);
+void weft_cm_end(struct weft_conn *conn, const struct weft_cm_view *v, u32 acts)
+	__releases(&conn->link);
+
+/* Between them: reads what has come, and looks again. */
+void weft_cm_read(struct weft_conn *conn, struct weft_cm_view *v);
+
+/* Steps until there is nothing more to do. */
+void weft_cm_step(struct weft_conn *conn);
+/* The first step of death (conn_life.c), whatever the state. */
+void weft_cm_kill(struct weft_conn *conn);
+/* The same for a connection that has no QP and tells nobody. No socket lock. */
+void weft_cm_give_up(struct weft_conn *conn);
+/* Lets the QP go, if there is one. */
+void weft_cm_drop_qp(struct weft_conn *conn);
+/* A new connection is set up, or DEAD: the worker takes over. Unlocks. */
+void weft_cm_settle(struct weft_conn *conn);
+/* The worker of a connection and of a listener. */
+void weft_cm_work(struct work_struct *work);
 
 /* An event for @id; 0, or -ENOMEM: iw_cm did not take it. */
 int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_type type,
@@ -22,44 +50,26 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 /* The connection's id is told nothing more. */
 void weft_cm_put_id(struct weft_conn *conn);
 
-/* The first step of death (conn.c). The QP has been let go. */
-void weft_cm_die(struct weft_conn *conn);
-/* A new connection is set up, or DEAD: the worker takes over. Unlocks. */
-void weft_cm_settle(struct weft_conn *conn);
-/* To the state CLOSING: FIN, then the peer's is awaited. */
-void weft_cm_start_closing(struct weft_conn *conn);
-/* Lets the QP go, if there is one. */
-void weft_cm_drop_qp(struct weft_conn *conn);
-/* The end of an initiator's start-up. @pd: of a Reply with R=1. The state stays. */
-void weft_cm_connect_failed(struct weft_conn *conn, int status, const u8 *pd, u32 pd_len);
-
-/* RFC 6581 §9.1: room for as many Reads as agreed, and for one RTR Read. */
-int weft_cm_alloc_depths(struct weft_conn *conn, const struct weft_mpa_agreed *a);
-/* The attached QP enters Full Operation. Socket lock. */
-void weft_cm_start_qp(struct weft_conn *conn, const struct weft_mpa_agreed *a);
-
-/* What the device's options and a ULP's depths ask for. */
-void weft_cm_base_cfg(const struct weft_device *dev, struct weft_mpa_cfg *cfg, u32 ird, u32 ord);
-
-/* ULP private data that an MPA frame of revision @rev carries at most. */
-static inline u32 weft_cm_pd_max(u8 rev)
-{
-	return rev >= 2 ? WEFT_MPA_PD_MAX - WEFT_MPA_ENH_LEN : WEFT_MPA_PD_MAX;
-}
+/* What the device's options ask for. */
+void weft_cm_base_cfg(const struct weft_device *dev, struct weft_mpa_cfg *cfg);
+/* The link has the device's options as they are now. */
+void weft_cm_configure(struct weft_conn *conn);
 
 static inline bool weft_cm_family_ok(const struct iw_cm_id *id)
 {
 	return id->local_addr.ss_family == AF_INET || id->local_addr.ss_family == AF_INET6;
 }
 
-/* ---- cm_active.c and cm_passive.c: the worker's steps, by state ---- */
+/* ---- cm_active.c: what the link says to an initiator ---- */
 
-void weft_cm_connecting(struct weft_conn *conn, bool timeout);
-void weft_cm_await_reply(struct weft_conn *conn, bool timeout);
+void weft_cm_tell_failed(struct weft_conn *conn);
+void weft_cm_tell_connected(struct weft_conn *conn);
+void weft_cm_reconnect(struct weft_conn *conn);
+
+/* ---- cm_passive.c: to a responder, and a listener's run ---- */
+
+void weft_cm_ask_ulp(struct weft_conn *conn);
 void weft_cm_listening(struct weft_conn *conn);
-void weft_cm_await_request(struct weft_conn *conn, bool timeout);
-void weft_cm_await_ulp(struct weft_conn *conn, bool timeout);
-void weft_cm_orphaned(struct weft_conn *conn);
 
 /* The ULP can answer no more, if it has not yet. */
 void weft_cm_withdraw_request(struct weft_conn *conn);

@@ -53,46 +53,15 @@ void weft_cm_leave_listener(struct weft_conn *conn)
 	conn->listener = NULL;
 	atomic_dec(&listener->children);
 	wake_up_all(&weft_conns_gone);
-	weft_conn_post(listener, WEFT_CEV_WAKE);
+	weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
 	weft_conn_put(listener);
-}
-
-/* Reply with R=1, then close. */
-static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
-{
-	struct weft_mpa_agreed agreed;
-	struct weft_mpa_frame rep;
-	struct weft_mpa_cfg cfg;
-	u8 frame[WEFT_MPA_FRAME_MAX];
-	u32 len;
-
-	weft_cm_base_cfg(conn->dev, &cfg, WEFT_MAX_IRD, WEFT_MAX_ORD);
-	weft_mpa_reply(&cfg, &conn->st.frame, true, pd_len, &rep, &agreed);
-	len = weft_mpa_frame_write(&rep, pd, frame, sizeof(frame));
-	weft_conn_lock(conn);
-	conn->rx_mode = WEFT_MODE_DISCARD;
-	weft_conn_send_frame(conn, frame, len);
-	weft_conn_unlock(conn);
-	weft_cm_start_closing(conn);
-}
-
-/* Reads on: true while nothing is wrong with the peer. */
-static bool peer_waits(struct weft_conn *conn)
-{
-	bool ok;
-
-	weft_conn_lock(conn);
-	weft_conn_receive(conn);
-	ok = conn->rx_event != WEFT_RX_ERROR && conn->sk->sk_state == TCP_ESTABLISHED;
-	weft_conn_unlock(conn);
-	return ok;
 }
 
 /* The listener's id is there as long as it is not hushed. */
 static int tell_request(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->listener;
-	const struct weft_stream *st = &conn->st;
+	const struct weft_stream *st = &conn->link.st;
 	unsigned long flags;
 	int err = -ECONNABORTED;
 
@@ -104,48 +73,10 @@ static int tell_request(struct weft_conn *conn)
 	return err;
 }
 
-static void requested(struct weft_conn *conn)
+void weft_cm_ask_ulp(struct weft_conn *conn)
 {
-	struct weft_mpa_cfg cfg;
-
-	weft_cm_base_cfg(conn->dev, &cfg, WEFT_MAX_IRD, WEFT_MAX_ORD);
-	if (weft_mpa_request_check(&cfg, &conn->st.frame)) {
-		weft_cm_die(conn);
-	} else if (conn->st.frame.pd_len > WEFT_CM_PD_MAX) {
-		refuse(conn, NULL, 0);
-	} else {
-		weft_conn_set_state(conn, WEFT_CONN_REQUESTED);
-		conn->deadline = 0;
-		if (request_offer(conn) || tell_request(conn))
-			weft_cm_die(conn);
-	}
-	weft_cm_leave_listener(conn);
-}
-
-void weft_cm_await_request(struct weft_conn *conn, bool timeout)
-{
-	bool ok = peer_waits(conn);
-
-	if (ok && conn->rx_event == WEFT_RX_STARTUP) {
-		requested(conn);
-	} else if (!ok || timeout) {
-		weft_cm_die(conn);
-		weft_cm_leave_listener(conn);
-	}
-}
-
-/* The ULP thinks; a peer that goes away or cannot wait is dropped. */
-void weft_cm_await_ulp(struct weft_conn *conn, bool timeout)
-{
-	if (timeout || !peer_waits(conn))
-		weft_cm_die(conn);
-}
-
-/* Its listener has gone, and perhaps the request with it: the ULP gets a while. */
-void weft_cm_orphaned(struct weft_conn *conn)
-{
-	if (conn->state == WEFT_CONN_REQUESTED && !conn->deadline)
-		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
+	if (request_offer(conn) || tell_request(conn))
+		weft_cm_kill(conn);
 }
 
 /* Did something come before our callbacks were there? */
@@ -160,7 +91,7 @@ static bool has_news(const struct sock *sk)
  */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
-	struct weft_conn *conn = weft_conn_new(listener->dev, WEFT_CONN_AWAIT_REQUEST);
+	struct weft_conn *conn = weft_conn_new(listener->dev, WEFT_CONN_RESPONDER, weft_cm_work);
 
 	if (IS_ERR(conn)) {
 		sock_no_linger(sock->sk);
@@ -172,7 +103,8 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	atomic_inc(&listener->children);
 	conn->listener = listener;
 	conn->parent = listener;
-	weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms) / 2);
+	weft_cm_configure(conn);
+	weft_link_await_request(&conn->link, weft_conn_now());
 	if (has_news(conn->sk)) {
 		weft_cm_settle(conn);
 	} else {
@@ -191,7 +123,7 @@ void weft_cm_listening(struct weft_conn *conn)
 	u32 n;
 	int err;
 
-	conn->deadline = 0;
+	conn->link.deadline = 0;
 	for (n = 0; n < ACCEPT_ROUND; n++) {
 		if (atomic_read(&conn->children) >= conn->backlog)
 			return;
@@ -204,29 +136,23 @@ void weft_cm_listening(struct weft_conn *conn)
 			break;
 	}
 	/* More may wait, or there was no memory, and nobody will tell us again. */
-	weft_cm_set_deadline(conn, n == ACCEPT_ROUND ? 0 : ACCEPT_RETRY_MS);
+	weft_link_set_deadline(&conn->link, weft_conn_now(),
+			       n == ACCEPT_ROUND ? 0 : ACCEPT_RETRY_MS);
 }
 
-/* Sends the Reply and enters Full Operation, in one go under the socket's lock. */
-static int send_reply(struct weft_conn *conn, struct weft_qp *qp, const struct weft_mpa_frame *rep,
-		      const struct weft_mpa_agreed *agreed, const void *pd)
+/* The Reply and Full Operation, in one go under the socket's lock. */
+static int send_reply(struct weft_conn *conn, struct weft_qp *qp, const struct iw_cm_conn_param *p)
 {
-	u8 frame[WEFT_MPA_FRAME_MAX];
-	u32 len = weft_mpa_frame_write(rep, pd, frame, sizeof(frame));
+	struct weft_cm_view v;
 	int err;
 
-	weft_conn_lock(conn);
-	weft_conn_receive(conn);
-	if (conn->rx_event == WEFT_RX_ERROR || conn->sk->sk_state != TCP_ESTABLISHED)
-		err = -ECONNRESET;
-	else
-		err = weft_conn_attach(conn, qp);
-	if (!err) {
-		err = weft_conn_send_frame(conn, frame, len);
-		if (!err)
-			weft_cm_start_qp(conn, agreed);
-	}
-	weft_conn_unlock(conn);
+	weft_cm_begin(conn, &v);
+	weft_cm_read(conn, &v);
+	err = weft_conn_attach(conn, qp);
+	if (!err)
+		err = weft_link_accept(&conn->link, p->ird, p->ord, p->private_data,
+				       p->private_data_len, &v.tcp, v.now);
+	weft_cm_end(conn, &v, 0);
 	return err;
 }
 
@@ -234,31 +160,15 @@ static int send_reply(struct weft_conn *conn, struct weft_qp *qp, const struct w
 static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
 		     const struct iw_cm_conn_param *p)
 {
-	const struct weft_mpa_frame *req = &conn->st.frame;
-	struct weft_mpa_agreed agreed;
-	struct weft_mpa_frame rep;
-	struct weft_mpa_cfg cfg;
 	int err;
 
-	if (conn->state != WEFT_CONN_REQUESTED)
+	if (conn->link.state != WEFT_LINK_REQUESTED)
 		return -ECONNRESET;
-	if (p->private_data_len > weft_cm_pd_max(req->enhanced ? 2 : 1))
-		return -EINVAL;
-	weft_cm_base_cfg(conn->dev, &cfg, p->ird, p->ord);
-	weft_mpa_reply(&cfg, req, false, p->private_data_len, &rep, &agreed);
-	err = weft_cm_alloc_depths(conn, &agreed);
+	err = send_reply(conn, qp, p);
 	if (!err)
-		err = send_reply(conn, qp, &rep, &agreed, p->private_data);
+		err = weft_cm_tell(conn, id, IW_CM_EVENT_ESTABLISHED, 0, NULL, 0);
 	if (err)
 		return err;
-	err = weft_cm_tell(conn, id, IW_CM_EVENT_ESTABLISHED, 0, NULL, 0);
-	if (err)
-		return err;
-	weft_conn_set_state(conn, WEFT_CONN_OPEN);
-	conn->deadline = 0;
-	conn->rtr_due = agreed.p2p;
-	if (conn->rtr_due)
-		weft_cm_set_deadline(conn, READ_ONCE(conn->dev->startup_timeout_ms));
 	id->add_ref(id);
 	conn->id = id;
 	return 0;
@@ -267,13 +177,11 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 /* The ULP could not accept: the peer is told if it still waits. */
 static void accept_failed(struct weft_conn *conn)
 {
-	bool replied = conn->rx_mode != WEFT_MODE_STARTUP;
+	struct weft_cm_view v;
 
 	weft_cm_drop_qp(conn);
-	if (conn->state == WEFT_CONN_REQUESTED && !replied)
-		refuse(conn, NULL, 0);
-	else
-		weft_cm_die(conn);
+	weft_cm_begin(conn, &v);
+	weft_cm_end(conn, &v, weft_link_accept_failed(&conn->link, &v.tcp, v.now));
 }
 
 static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
@@ -286,7 +194,7 @@ static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_
 	mutex_lock(&conn->mutex);
 	if (qp)
 		err = accept_qp(conn, qp, id, p);
-	if (err && conn->state != WEFT_CONN_DEAD)
+	if (err && conn->link.state != WEFT_LINK_DEAD)
 		accept_failed(conn);
 	mutex_unlock(&conn->mutex);
 	if (qp)
@@ -306,9 +214,17 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 	err = accept_with(conn, qp, id, p);
 	if (qp)
 		weft_qp_drop(qp);
-	weft_conn_post(conn, WEFT_CEV_WAKE);
+	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
 	return err;
+}
+
+static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
+{
+	struct weft_cm_view v;
+
+	weft_cm_begin(conn, &v);
+	weft_cm_end(conn, &v, weft_link_reject(&conn->link, pd, pd_len, &v.tcp, v.now));
 }
 
 int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
@@ -319,12 +235,12 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 	if (!conn)
 		return -ECONNRESET;
 	mutex_lock(&conn->mutex);
-	if (conn->state == WEFT_CONN_REQUESTED)
+	if (conn->link.state == WEFT_LINK_REQUESTED)
 		refuse(conn, pdata, len);
 	else
 		err = -ECONNRESET;
 	mutex_unlock(&conn->mutex);
-	weft_conn_post(conn, WEFT_CEV_WAKE);
+	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
 	return err;
 }
@@ -337,7 +253,7 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
-	conn = weft_conn_new(dev, WEFT_CONN_LISTENING);
+	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	conn->backlog = max(backlog, 1);
@@ -345,7 +261,7 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);
 	if (err) {
-		weft_cm_die(conn);
+		weft_cm_give_up(conn);
 	} else {
 		id->add_ref(id);
 		conn->id = id;
@@ -365,7 +281,7 @@ static void kill_children(struct weft_conn *listener)
 	spin_lock_bh(&dev->conns_lock);
 	list_for_each_entry(conn, &dev->conns, node)
 		if (READ_ONCE(conn->listener) == listener)
-			weft_conn_post(conn, WEFT_CEV_KILL);
+			weft_conn_wake_worker(conn, WEFT_CEV_KILL);
 	spin_unlock_bh(&dev->conns_lock);
 }
 
@@ -377,7 +293,7 @@ static void orphan_children(struct weft_device *dev, const struct weft_conn *lis
 	spin_lock_bh(&dev->conns_lock);
 	list_for_each_entry(conn, &dev->conns, node)
 		if (READ_ONCE(conn->parent) == listener)
-			weft_conn_post(conn, WEFT_CEV_ORPHAN);
+			weft_conn_wake_worker(conn, WEFT_CEV_ORPHAN);
 	spin_unlock_bh(&dev->conns_lock);
 }
 
@@ -392,7 +308,7 @@ int weft_cm_destroy_listen(struct iw_cm_id *id)
 	spin_lock_irq(&conn->lock);
 	conn->hushed = true;
 	spin_unlock_irq(&conn->lock);
-	weft_cm_die(conn);
+	weft_cm_give_up(conn);
 	weft_cm_settle(conn);
 	if (!READ_ONCE(conn->gone))
 		kill_children(conn);

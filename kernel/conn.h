@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One TCP connection of a device, or one listener: what conn.c, conn_tx.c,
- * sock.c and cm.c share. The scheme of locks and lives stands in conn.c.
+ * One TCP connection of a device, or one listener: a host of core/link.h.
+ *
+ * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
+ * brings), conn_tx.c (what TCP takes), conn_run.c (the lock, TCP's callbacks, the tasklet:
+ * who runs what), linger.c (its timer), conn_qp.c (the QP of a connection, doorbells),
+ * sock.c (TCP sockets), conn_life.c (birth, death). cm.c and its parts stand above all.
+ *
+ * Locks. The socket's lock is the connection's: it guards the link and with it the attached
+ * QP's core. Process context takes it with weft_conn_lock(); softirq has it in TCP's
+ * callbacks, and the tasklet takes it with bh_lock_sock() unless a process owns the socket.
+ * Work for the send side that arises elsewhere sets WEFT_CF_PENDING, a window to be opened
+ * WEFT_CF_WINDOW; whoever has the lock next, or lets it go, sees to it. Steps of the link
+ * are serial under conn->mutex, too: the worker has it, or a call of iw_cm. State and
+ * deadline are the mutex's; softirq looks at the link's mode and QP. Order: qp->state_lock,
+ * conn->mutex, socket, sk_callback_lock, conn->lock.
  */
 #ifndef WEFT_CONN_H
 #define WEFT_CONN_H
@@ -12,38 +25,8 @@
 #include <linux/kref.h>
 #include <linux/mutex.h>
 
+#include "core/link.h"
 #include "weft.h"
-
-/* Pieces of an skb listed at a time: linear part, 17 fragments, as much again. */
-#define WEFT_CONN_SEGS		40
-
-/* A batch of FPDUs, one call of TCP, is assembled in so many pages if they can be had. */
-#define WEFT_TX_ORDER		5
-/* Room kept behind a batch, so that a Terminate can always be appended. */
-#define WEFT_TX_SPARE		128
-/* Pieces of users' memory that a batch refers to at most; the rest is copied. */
-#define WEFT_TX_REFS		160
-/* What one run under the lock sends at most before others get it. */
-#define WEFT_TX_SLICE		(256 * 1024)
-
-/* What the connection is waiting for. Conn mutex. */
-enum weft_conn_state {
-	WEFT_CONN_LISTENING,
-	WEFT_CONN_CONNECTING,		/* initiator: TCP's handshake */
-	WEFT_CONN_AWAIT_REPLY,		/* initiator: the MPA Reply */
-	WEFT_CONN_AWAIT_REQUEST,	/* responder: the MPA Request */
-	WEFT_CONN_REQUESTED,		/* responder: the ULP's accept or reject */
-	WEFT_CONN_OPEN,			/* Full Operation: a QP is attached */
-	WEFT_CONN_CLOSING,		/* no QP any more: FIN out, the peer's FIN awaited */
-	WEFT_CONN_DEAD,			/* the worker frees everything */
-};
-
-/* What is done with received bytes. Socket lock. */
-enum weft_rx_mode {
-	WEFT_MODE_STARTUP,		/* the worker reads them */
-	WEFT_MODE_FULL,			/* data_ready gives them to the QP */
-	WEFT_MODE_DISCARD,
-};
 
 /* Bits of weft_conn.events: why the worker is to run. */
 enum {
@@ -60,58 +43,18 @@ enum {
 	WEFT_CF_LINGER_OVER,		/* linger's time is up */
 };
 
-/* Where the octets of a batch lie that is not all in its buffer, in order. */
-struct weft_tx_refs {
-	struct kvec iov[2 * WEFT_TX_REFS + 1];
-	struct weft_region *held[WEFT_TX_REFS];
-};
-
-/* The batch under construction, and what TCP did not take of the one before. */
-struct weft_tx {
-	u8 *buf;			/* NULL while there is nothing in hand */
-	u32 size, order;
-	struct weft_tx_refs *refs;	/* behind size; NULL: the buffer is too small */
-	struct weft_txd *d;		/* behind them: the FPDU to be appended */
-	u32 off, end;			/* of the batch's octets, [off..end) are still to go */
-	u32 used;			/* of buf: less than end while users' memory is referred to */
-	u32 span;			/* of buf: where what iov does not list yet begins */
-	u32 niov, nheld;		/* of refs; 0: the batch is in buf */
-	u32 mss;			/* segment size that this batch is cut for */
-	u32 seg_off;			/* octets in the segment being filled */
-	u32 fpdus, segs;		/* of this batch: begun here, for the counters */
-	u32 run;			/* octets of the last run */
-	u32 taken;			/* the send queue's count of requests, when last looked at */
-	u32 segs_out;			/* TCP's own count, when last looked at */
-	bool eor;			/* the batch ends a segment early */
-	bool full;			/* TCP's send buffer is: write_space goes on */
-	bool fin;			/* the QP has nothing more to say */
-	bool broken;			/* TCP refuses for good */
-	bool sending;			/* TCP has the batch: nothing is received meanwhile */
-	bool unread;			/* something came meanwhile */
-	bool told;			/* the worker knows that all is said */
-};
-
-/* When the doorbell rang, and whether it is to ring less: linger.c. Times in ns. */
-struct weft_linger {
-	struct hrtimer timer;
-	u64 began, ended, took;		/* the doorbell's last run */
-	u32 streak, needed;		/* doorbells too soon, and how many make us linger */
-	u32 from, calls;		/* where the user was when the time began; since then */
-};
-
-/* An initiator's side of MPA start-up, until it is over. */
-struct weft_offer {
-	struct weft_mpa_cfg cfg;
-	struct weft_mpa_frame req;
-	u16 pd_len;
-	u8 pd[WEFT_MPA_PD_MAX];
-};
-
 struct weft_sk_callbacks {
 	void (*state_change)(struct sock *sk);
 	void (*data_ready)(struct sock *sk);
 	void (*write_space)(struct sock *sk);
 	void (*error_report)(struct sock *sk);
+};
+
+/* What was counted of others' counts, when last looked at. */
+struct weft_conn_seen {
+	u32 requests;			/* the send queue's */
+	u32 fpdus, segs;		/* the batch's */
+	u32 segs_out;			/* TCP's */
 };
 
 /*
@@ -143,27 +86,18 @@ struct weft_conn {
 	struct tasklet_struct bh;	/* the send side when nobody's context offers itself */
 
 	/* socket lock */
-	struct weft_qp *qp;		/* held; NULL before and after */
-	struct weft_stream st;
-	enum weft_rx_mode rx_mode;
-	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
-	struct weft_tx tx;
-	struct weft_linger linger;
+	struct weft_link link;		/* its QP is held */
+	struct hrtimer linger_timer;
+	bool sending;			/* TCP has the batch: nothing is received meanwhile */
+	bool unread;			/* something came meanwhile */
+	bool full;			/* TCP's send buffer is: write_space goes on */
+	struct weft_conn_seen seen;
 	u64 counts[WEFT_CNT_CONN_NR];
-	struct weft_orq_entry *orq;
-	struct weft_irq_entry *irq;
 
 	/* mutex */
 	struct mutex mutex;
-	enum weft_conn_state state;
+	bool listening;			/* a listener: of the link only state and deadline count */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
-	unsigned long deadline;		/* jiffies; 0: none */
-	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
-	struct weft_offer *offer;	/* initiator, in start-up */
-	bool peer_fin;			/* told to QP and iw_cm */
-	u64 acked;			/* octets acknowledged when the deadline was set */
-	bool shut;			/* weft_sock_shutdown() was called */
-	u8 closing_times;		/* left to set the deadline anew */
 	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
 	const struct weft_conn *parent;	/* the same, to the end, but a name only */
 	u32 request;			/* responder: what iw_cm calls it */
@@ -179,71 +113,106 @@ static inline void weft_count(struct weft_conn *conn, enum weft_counter c, u64 n
 	WRITE_ONCE(conn->counts[c], conn->counts[c] + n);
 }
 
+static inline struct weft_conn *to_weft_conn(struct weft_link *l)
+{
+	return container_of(l, struct weft_conn, link);
+}
+
+/* The attached QP, or NULL. Socket lock. */
+static inline struct weft_qp *weft_conn_qp(const struct weft_conn *conn)
+{
+	return conn->link.qp ? container_of(conn->link.qp, struct weft_qp, core) : NULL;
+}
+
 /* ---- conn.c ---- */
 
-/*
- * A new connection in @state, linked to its device, its mutex held by the
- * caller: the worker waits for that. ERR_PTR(-ENODEV) once the device is dying.
- * Given up by setting DEAD, unlocking, and weft_conn_post().
- */
-struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_state state);
 void weft_conn_get(struct weft_conn *conn);
 void weft_conn_put(struct weft_conn *conn);	/* any context */
 
-/* Mutex. */
-void weft_conn_set_state(struct weft_conn *conn, enum weft_conn_state state);
+/*
+ * The QP's connection, its socket safe until weft_conn_leave(); NULL if there is none: then
+ * the core is as its connection left it. A connection that is past its last user has let
+ * the QP go before.
+ */
+struct weft_conn *weft_conn_enter(struct weft_qp *qp);
+void weft_conn_leave(struct weft_conn *conn);
 
 /* Makes the worker run, for WEFT_CEV_ @event; any context. */
-void weft_conn_post(struct weft_conn *conn, unsigned int event);
+void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event);
 
 /* The deadline makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
 
-/* The connection's lock, in process context. Unlocking runs what became pending. */
-void weft_conn_lock(struct weft_conn *conn);
-void weft_conn_unlock(struct weft_conn *conn);
+/* The tasklet is to run; any context. */
+void weft_conn_schedule_bh(struct weft_conn *conn);
 
 /* The send side has work: the lock's owner runs it, or the tasklet. Any context. */
 void weft_conn_pend(struct weft_conn *conn);
 
-/* Reads all that TCP has, as rx_mode says. Socket lock. */
-void weft_conn_receive(struct weft_conn *conn);
+/* Milliseconds, for the link. */
+u64 weft_conn_now(void);
 
-/* Binds @qp to @conn: -EBUSY if it has a connection. Socket lock. */
-int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp);
-/* Passes the QP on to @to, whose socket nobody else knows yet. Both mutexes. */
-void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *to);
-/* Lets the QP go, its core flushed if it ever ran. Returns it, still held, or
- * NULL. Socket lock; discards from now on.
- */
-struct weft_qp *weft_conn_release_qp(struct weft_conn *conn);
+int weft_conn_cache_init(void);
+/* No connection is left, and its memory is on its way. */
+void weft_conn_cache_exit(void);
+/* Zeroed, with one reference; NULL if there is no memory. */
+struct weft_conn *weft_conn_alloc(void);
+
+/* ---- conn_rx.c ---- */
+
+/* Reads all that TCP has, into the link. Socket lock. */
+void weft_conn_receive(struct weft_conn *conn);
 
 /* ---- conn_tx.c, all with the socket lock ---- */
 
 /* One run of the send side: a slice at most. */
 void weft_conn_tx(struct weft_conn *conn);
-/* The QP goes: a Terminate still due is put behind what is in hand. */
-void weft_conn_tx_last_words(struct weft_conn *conn);
-/* Is there nothing left that TCP has not taken? */
-bool weft_conn_tx_done(const struct weft_conn *conn);
+/* The core has run: counts, and reads what came while TCP had the batch. */
+void weft_conn_ran(struct weft_conn *conn);
+/* What core/host.h asks: weft_host_send(), and memory for a batch. */
+s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov, u32 len,
+		   u32 flags);
+void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size);
+void weft_conn_reclaim_batch(void *mem, u32 size);
 /* Gives back the pages that idle CPUs keep for batches; no connection is left. No lock. */
 void weft_conn_tx_exit(void);
-/* Hands a start-up frame to TCP, all of it or none: 0 or -errno. */
-int weft_conn_send_frame(struct weft_conn *conn, const u8 *p, u32 len);
-void weft_conn_tx_free(struct weft_conn *conn);
 
-/* ---- linger.c, all with the socket lock but init and exit ---- */
+/* ---- conn_run.c ---- */
 
-void weft_linger_init(struct weft_conn *conn);
+/* The connection's lock, in process context. Unlocking runs what became pending. */
+void weft_conn_lock(struct weft_conn *conn);
+void weft_conn_unlock(struct weft_conn *conn);
+
+/* The tasklet of a new connection. */
+void weft_conn_run_init(struct weft_conn *conn);
+
+/* TCP's callbacks of a connection or a listener. */
+extern const struct weft_sk_callbacks weft_conn_callbacks;
+
+/* ---- linger.c, all with the socket lock but init, exit and doorbell_ends ---- */
+
+void weft_conn_linger_init(struct weft_conn *conn);
 /* The timer is stopped; nobody starts it any more. Process context. */
-void weft_linger_exit(struct weft_conn *conn);
+void weft_conn_linger_exit(struct weft_conn *conn);
 /* Around the doorbell's run; the end is without the lock. */
-void weft_linger_begin(struct weft_conn *conn);
-void weft_linger_end(struct weft_conn *conn);
+void weft_conn_linger_doorbell_begins(struct weft_conn *conn);
+void weft_conn_linger_doorbell_ends(struct weft_conn *conn);
 /* In every run of the send side: is the time up, and was it worth it? */
-void weft_linger_judge(struct weft_conn *conn);
+void weft_conn_linger_judge(struct weft_conn *conn);
 /* The QP goes. */
-void weft_linger_stop(struct weft_conn *conn);
+void weft_conn_linger_stop(struct weft_conn *conn);
+
+/* ---- conn_qp.c ---- */
+
+/* Binds @qp to @conn: -EBUSY if it has a connection. Socket lock, qp->state_lock. */
+int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp);
+/* Passes the QP on to @heir, whose socket nobody else knows yet. Both mutexes. */
+void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir);
+/*
+ * Lets the QP go (weft_link_release_qp()). Returns the QP, still held, or NULL. Socket
+ * lock; octets are discarded from now on.
+ */
+struct weft_qp *weft_conn_release_qp(struct weft_conn *conn);
 
 /* ---- sock.c ---- */
 
@@ -264,14 +233,20 @@ void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes for good, no timer left; with RST unless both sides said FIN. */
 void weft_sock_close(struct weft_conn *conn);
 
-/* The callbacks, conn.c. */
-extern const struct weft_sk_callbacks weft_conn_callbacks;
+/* ---- conn_life.c ---- */
 
-/* ---- cm.c ---- */
+/* What a new connection is. */
+enum weft_conn_role { WEFT_CONN_LISTENER, WEFT_CONN_INITIATOR, WEFT_CONN_RESPONDER };
 
-/* What the worker does, mutex held. */
-void weft_cm_run(struct weft_conn *conn, unsigned long events);
-/* destroy_qp: ends what binds @conn to @qp, and tells iw_cm. */
-void weft_cm_forget(struct weft_conn *conn, struct weft_qp *qp);
+/*
+ * A new connection, linked to its device, its mutex held by the caller. @worker waits for
+ * that; its last call, with the link DEAD, ends in weft_conn_finish(). ERR_PTR(-ENODEV)
+ * once the device is dying. Given up by weft_link_die(), unlocking, and weft_conn_wake_worker().
+ */
+struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role role,
+				work_func_t worker);
+
+/* The second step of death, by the worker, without locks. */
+void weft_conn_finish(struct weft_conn *conn);
 
 #endif

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the queue logic asks of its host (core/host.h), as far as it is memory
- * and completions; conn.c has what belongs to the connection. All are called
- * under the connection's socket lock.
+ * What the core asks of its host (core/host.h). All are called under the connection's
+ * socket lock, or, without a connection, the QP's state_lock.
  */
+#include <linux/slab.h>
+
+#include "tcp.h"
+#include "trace.h"
 #include "verbs.h"
 
 static struct weft_qp *qp_of(struct weft_qpc *core)
@@ -51,6 +54,11 @@ bool weft_host_region_map(struct weft_region *r)
 	return true;
 }
 
+void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
+{
+	return weft_mr_piece(r, addr, len, got);
+}
+
 void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
 	while (len) {
@@ -77,3 +85,120 @@ void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe 
 
 	weft_cq_complete(recv ? qp->rcq : qp->scq, qp, cqe);
 }
+
+/* ---- the connection ---- */
+
+/* The core runs under its connection's lock, or has none. */
+static struct weft_conn *conn_of_qp(struct weft_qp *qp)
+{
+	return rcu_dereference_protected(qp->conn, true);
+}
+
+void weft_host_kick(struct weft_qpc *core)
+{
+	struct weft_conn *conn = conn_of_qp(qp_of(core));
+
+	/* Whoever called the core has the lock, and looks before letting go. */
+	if (conn)
+		set_bit(WEFT_CF_PENDING, &conn->flags);
+}
+
+u8 *weft_host_chunk(struct weft_qpc *core)
+{
+	return kmalloc(WEFT_STAGE_CHUNK, GFP_ATOMIC | __GFP_NOWARN);
+}
+
+void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
+{
+	kfree(chunk);
+}
+
+void weft_host_wake(struct weft_link *l)
+{
+	weft_conn_wake_worker(to_weft_conn(l), WEFT_CEV_WAKE);
+}
+
+/* What would be reclaimed may have to be written over this very connection. */
+bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
+{
+	if (ord)
+		l->orq = kcalloc(ord, sizeof(*l->orq), GFP_NOIO);
+	l->irq = kcalloc(irq_slots, sizeof(*l->irq), GFP_NOIO);
+	return l->irq && (l->orq || !ord);
+}
+
+void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
+{
+	struct sock *sk = to_weft_conn(l)->sk;
+
+	weft_tcp_next_segment(sk, WEFT_BATCH_SEG_MIN, &tail->mss, &tail->seg_off);
+	tail->room = weft_tcp_room(sk);
+}
+
+s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u32 len, u32 flags)
+{
+	return weft_conn_send(to_weft_conn(l), iov, niov, len, flags);
+}
+
+/*
+ * write_space will come, if anything is on its way whose acknowledgement makes room. If
+ * nothing is, TCP lacked memory: the worker tries again soon.
+ */
+void weft_host_await_room(struct weft_link *l)
+{
+	struct weft_conn *conn = to_weft_conn(l);
+
+	conn->full = true;
+	set_bit(SOCK_NOSPACE, &conn->sk->sk_socket->flags);
+	if (weft_tcp_is_drained(conn->sk))
+		weft_conn_wake_worker(conn, WEFT_CEV_RETRY);
+}
+
+void *weft_host_lend_batch(struct weft_link *l, u32 *size)
+{
+	return weft_conn_lend_batch(to_weft_conn(l), size);
+}
+
+void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size)
+{
+	weft_conn_reclaim_batch(mem, size);
+}
+
+/* ---- events ---- */
+
+/* @first: WEFT_CNT_TERM_IN or WEFT_CNT_TERM_OUT. A peer may say anything. */
+static void count_term(struct weft_qp *qp, u32 first, const struct weft_term *t)
+{
+	enum weft_err e = weft_err_of_term(t->layer, t->etype, t->code);
+	u32 nth = e == WEFT_OK ? 0 : e - WEFT_E_MPA_CRC + 1;
+
+	atomic64_inc(&qp->dev->terms[first - WEFT_CNT_TERM_IN + nth]);
+}
+
+void weft_host_event(struct weft_qpc *core, enum weft_event ev)
+{
+	struct weft_qp *qp = qp_of(core);
+
+	trace_weft_qp(core, ev);
+	switch (ev) {
+	case WEFT_EV_TERM_SENT:
+		count_term(qp, WEFT_CNT_TERM_OUT, &core->term_out);
+		if (core->error == WEFT_E_MPA_CRC)
+			weft_count(conn_of_qp(qp), WEFT_CNT_CRC_ERRORS, 1);
+		break;
+	case WEFT_EV_TERM_RECEIVED:
+		count_term(qp, WEFT_CNT_TERM_IN, &core->term_in);
+		break;
+	case WEFT_EV_FLUSHED:
+		/* The last of every way into error, and the only one common to all. */
+		weft_qp_raise_error_event(qp);
+		weft_qp_flushed(qp);
+		if (conn_of_qp(qp))
+			weft_conn_wake_worker(conn_of_qp(qp), WEFT_CEV_WAKE);
+		break;
+	case WEFT_EV_LOCAL_ERROR:
+	case WEFT_EV_RTS:
+		break;
+	}
+}
+

@@ -244,7 +244,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	mutex_lock(&qp->state_lock);
 	qp->gone = true;
 	mutex_unlock(&qp->state_lock);
-	weft_conn_detach(qp);
+	weft_cm_detach_qp(qp);
 	weft_qp_drop(qp);
 	wait_for_completion(&qp->freed);
 	/* A connection that was letting go may have asked for it to the last. */
@@ -263,7 +263,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 /* Back to the beginning, once the connection has gone: in error it may not have let go yet. */
 static void qp_reset(struct weft_qp *qp)
 {
-	weft_conn_detach(qp);
+	weft_cm_detach_qp(qp);
 	memset(qp->sq_ring->mem, 0, qp->sq_ring->size);
 	if (qp->rq_ring)
 		memset(qp->rq_ring->mem, 0, qp->rq_ring->size);

@@ -36,7 +36,7 @@ static bool has_crc(const struct weft_qp *qp)
 
 	rcu_read_lock();
 	conn = rcu_dereference(qp->conn);
-	crc = conn && READ_ONCE(conn->st.agreed.crc);
+	crc = conn && READ_ONCE(conn->link.st.agreed.crc);
 	rcu_read_unlock();
 	return crc;
 }

@@ -234,7 +234,7 @@ int weft_sock_connect(struct weft_conn *conn, const struct iw_cm_id *id, bool an
 	return connect_from(conn, &own, &peer);
 }
 
-static void name(struct sockaddr_storage *a, __be32 ip, __be16 port)
+static void put_ipv4(struct sockaddr_storage *a, __be32 ip, __be16 port)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)a;
 
@@ -243,8 +243,8 @@ static void name(struct sockaddr_storage *a, __be32 ip, __be16 port)
 	in->sin_port = port;
 }
 
-static void name6(struct sockaddr_storage *a, const struct sock *sk, const struct in6_addr *ip,
-		  __be16 port)
+static void put_ipv6(struct sockaddr_storage *a, const struct sock *sk, const struct in6_addr *ip,
+		     __be16 port)
 {
 	struct sockaddr_in6 *in = (struct sockaddr_in6 *)a;
 
@@ -266,13 +266,13 @@ void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
 
 #if IS_ENABLED(CONFIG_IPV6)
 	if (sk->sk_family == AF_INET6 && !ipv6_addr_v4mapped(&sk->sk_v6_daddr)) {
-		name6(own, sk, &sk->sk_v6_rcv_saddr, inet->inet_sport);
-		name6(peer, sk, &sk->sk_v6_daddr, inet->inet_dport);
+		put_ipv6(own, sk, &sk->sk_v6_rcv_saddr, inet->inet_sport);
+		put_ipv6(peer, sk, &sk->sk_v6_daddr, inet->inet_dport);
 		return;
 	}
 #endif
-	name(own, inet->inet_rcv_saddr, inet->inet_sport);
-	name(peer, inet->inet_daddr, inet->inet_dport);
+	put_ipv4(own, inet->inet_rcv_saddr, inet->inet_sport);
+	put_ipv4(peer, inet->inet_daddr, inet->inet_dport);
 }
 
 /* ---- closing ---- */

@@ -11,9 +11,9 @@
 
 /*
  * Where the next octet handed to TCP will lie: *@mss is the size of a segment, or @at_least,
- * *@off the octets in the segment that it continues. Mirrors tcp_current_mss() (not exported) and the
- * choice of the skb in tcp_sendmsg_locked(). Without it FPDUs straddle segments, which an
- * RNIC places slowly (RFC 5044 §5.1); nothing breaks.
+ * *@off the octets in the segment that the octet continues. Mirrors tcp_current_mss() (not
+ * exported) and the choice of the skb in tcp_sendmsg_locked(). Without it FPDUs straddle
+ * segments, which an RNIC places slowly; nothing breaks.
  */
 void weft_tcp_next_segment(struct sock *sk, u32 at_least, u32 *mss, u32 *off);
 

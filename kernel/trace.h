@@ -20,14 +20,16 @@ TRACE_DEFINE_ENUM(WEFT_EV_LOCAL_ERROR);
 TRACE_DEFINE_ENUM(WEFT_EV_RTS);
 TRACE_DEFINE_ENUM(WEFT_EV_FLUSHED);
 
-TRACE_DEFINE_ENUM(WEFT_CONN_LISTENING);
-TRACE_DEFINE_ENUM(WEFT_CONN_CONNECTING);
-TRACE_DEFINE_ENUM(WEFT_CONN_AWAIT_REPLY);
-TRACE_DEFINE_ENUM(WEFT_CONN_AWAIT_REQUEST);
-TRACE_DEFINE_ENUM(WEFT_CONN_REQUESTED);
-TRACE_DEFINE_ENUM(WEFT_CONN_OPEN);
-TRACE_DEFINE_ENUM(WEFT_CONN_CLOSING);
-TRACE_DEFINE_ENUM(WEFT_CONN_DEAD);
+TRACE_DEFINE_ENUM(WEFT_LINK_CONNECTING);
+TRACE_DEFINE_ENUM(WEFT_LINK_AWAIT_REPLY);
+TRACE_DEFINE_ENUM(WEFT_LINK_AWAIT_REQUEST);
+TRACE_DEFINE_ENUM(WEFT_LINK_REQUESTED);
+TRACE_DEFINE_ENUM(WEFT_LINK_OPEN);
+TRACE_DEFINE_ENUM(WEFT_LINK_CLOSING);
+TRACE_DEFINE_ENUM(WEFT_LINK_DEAD);
+
+/* A listener has no state of a link. */
+#define WEFT_TRACE_LISTENING	(WEFT_LINK_DEAD + 1)
 
 #define weft_show_event(ev)					\
 	__print_symbolic(ev,					\
@@ -39,14 +41,14 @@ TRACE_DEFINE_ENUM(WEFT_CONN_DEAD);
 
 #define weft_show_state(state)					\
 	__print_symbolic(state,					\
-		{ WEFT_CONN_LISTENING,		"listening" },	\
-		{ WEFT_CONN_CONNECTING,		"connecting" },	\
-		{ WEFT_CONN_AWAIT_REPLY,	"await-reply" }, \
-		{ WEFT_CONN_AWAIT_REQUEST,	"await-request" }, \
-		{ WEFT_CONN_REQUESTED,		"requested" },	\
-		{ WEFT_CONN_OPEN,		"open" },	\
-		{ WEFT_CONN_CLOSING,		"closing" },	\
-		{ WEFT_CONN_DEAD,		"dead" })
+		{ WEFT_LINK_CONNECTING,		"connecting" },	\
+		{ WEFT_LINK_AWAIT_REPLY,	"await-reply" }, \
+		{ WEFT_LINK_AWAIT_REQUEST,	"await-request" }, \
+		{ WEFT_LINK_REQUESTED,		"requested" },	\
+		{ WEFT_LINK_OPEN,		"open" },	\
+		{ WEFT_LINK_CLOSING,		"closing" },	\
+		{ WEFT_LINK_DEAD,		"dead" },	\
+		{ WEFT_TRACE_LISTENING,		"listening" })
 
 /* A doorbell: the kernel slept, and there is something in a ring. */
 TRACE_EVENT(weft_kick,
@@ -115,7 +117,7 @@ TRACE_EVENT(weft_qp,
  * revision and CRC are 0 until they are agreed.
  */
 TRACE_EVENT(weft_conn,
-	TP_PROTO(const struct weft_conn *conn, enum weft_conn_state from),
+	TP_PROTO(const struct weft_conn *conn, enum weft_link_state from),
 	TP_ARGS(conn, from),
 	TP_STRUCT__entry(
 		__field(const void *, conn)
@@ -126,14 +128,14 @@ TRACE_EVENT(weft_conn,
 		__field(bool, crc)
 	),
 	TP_fast_assign(
-		const struct weft_qp *qp = READ_ONCE(conn->qp);
+		const struct weft_qpc *qp = READ_ONCE(conn->link.qp);
 
 		__entry->conn = conn;
-		__entry->qpn = qp ? qp->core.id : 0;
-		__entry->from = from;
-		__entry->to = conn->state;
-		__entry->rev = READ_ONCE(conn->st.agreed.rev);
-		__entry->crc = READ_ONCE(conn->st.agreed.crc);
+		__entry->qpn = qp ? qp->id : 0;
+		__entry->from = conn->listening ? WEFT_TRACE_LISTENING : from;
+		__entry->to = conn->link.state;
+		__entry->rev = READ_ONCE(conn->link.st.agreed.rev);
+		__entry->crc = READ_ONCE(conn->link.st.agreed.crc);
 	),
 	TP_printk("%p: %s -> %s, qp %u, revision %u, CRC %u", __entry->conn,
 		  weft_show_state(__entry->from), weft_show_state(__entry->to), __entry->qpn,

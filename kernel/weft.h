@@ -5,9 +5,8 @@
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c (verbs), post.c (kernel consumers' posts),
- * mr.c (STag table, pages), host.c (what core/host.h asks), conn.c (one
- * connection's socket: lock, callbacks, receive run, life), conn_tx.c (send
- * run), linger.c (doorbells saved), sock.c (TCP sockets), cm*.c (iw_cm: connect,
+ * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c and sock.c
+ * (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -264,7 +263,7 @@ void weft_conn_qp_init(struct weft_qp *qp);
  * The core is then in ERROR, or IDLE if it never ran. Once the last reference
  * has gone, destroy_qp says cancel_work_sync(&qp->flush), without state_lock.
  */
-void weft_conn_detach(struct weft_qp *qp);
+void weft_cm_detach_qp(struct weft_qp *qp);
 
 /* Device goes away (notifier, dellink): every connection and listener of @dev is
  * dead, its socket released, its timers stopped when this returns.

@@ -13,6 +13,8 @@
 #include "../uapi/rdma/weft-abi.h"
 #include "region.h"
 
+struct weft_iov;
+struct weft_link;
 struct weft_qpc;
 struct weft_recv;
 
@@ -35,6 +37,12 @@ bool weft_host_region_map(struct weft_region *r);
 /* Copies @len bytes from the cursor into @r at @addr. The range was checked. */
 void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len);
 
+/*
+ * The memory behind @addr of a held region: where it is, and in *@got how many octets lie
+ * there in one piece, at most @len. The range was checked: never NULL.
+ */
+void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
+
 /* A chunk of WEFT_STAGE_CHUNK bytes for the stream's stage, or NULL. */
 u8 *weft_host_chunk(struct weft_qpc *qp);
 void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
@@ -48,8 +56,52 @@ void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *c
  */
 bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);
 
-/* Something is to be sent that no doorbell announced: run weft_tx_next() soon. */
+/* Something is to be sent that no doorbell announced: call weft_send_run() soon. */
 void weft_host_kick(struct weft_qpc *qp);
+
+/* ---- the connection ---- */
+
+/* Call weft_link_step() soon. */
+void weft_host_wake(struct weft_link *l);
+
+/*
+ * Sets l->orq to @ord entries (NULL if 0) and l->irq to @irq_slots, until the link is no
+ * more: false if there is no memory. Called by weft_link_step() and weft_link_accept()
+ * alone, which the host calls where it may sleep.
+ */
+bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots);
+
+/* The end of TCP's queue. */
+struct weft_tcp_tail {
+	u32 mss;			/* octets of a segment, at least WEFT_BATCH_SEG_MIN */
+	u32 seg_off;			/* in the segment that the next octet continues */
+	u32 room;			/* octets that TCP takes now, more or less; 0: none */
+};
+void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail);
+
+enum {
+	WEFT_SEND_MORE	= 1 << 0,	/* a short rest may wait for the next call */
+	WEFT_SEND_EOR	= 1 << 1,	/* the segment ends behind these octets */
+	WEFT_SEND_FRESH	= 1 << 2,	/* a segment begins with these octets */
+};
+
+/*
+ * Hands the @len octets of @iov to TCP, which copies them: how many it took, 0 if it is
+ * full, or -errno if it refuses for good. Does not wait.
+ */
+s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u32 len, u32 flags);
+
+/* TCP is full: call weft_send_run() when it has room. */
+void weft_host_await_room(struct weft_link *l);
+
+/*
+ * Memory for a batch: *@size >= WEFT_BATCH_MEM_MIN octets, or NULL; weft_send_run() is to be
+ * called again soon then. Given back when TCP has all of the batch.
+ */
+void *weft_host_lend_batch(struct weft_link *l, u32 *size);
+void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size);
+
+/* ---- what happened ---- */
 
 enum weft_event {
 	WEFT_EV_TERM_SENT,		/* we found an error; qp->term_out is next, or our FIN

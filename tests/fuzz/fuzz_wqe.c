@@ -11,31 +11,18 @@
  * ends, and after the connection's end every queue is flushed. Regions, rings
  * and copies are heap blocks of their sizes, so a step beyond one shows.
  */
-#include "fuzz.h"
+#include "script.h"
 #include "wqe_script.h"
 #include "../stacks/side.h"
 
 #define REGION_LEN 512
 #define MAX_STEPS 400
 
-struct script {
-	const u8 *p;
-	size_t left;
-};
-
-static u8 octet(struct script *s)
-{
-	if (!s->left)
-		return 0;
-	s->left--;
-	return *s->p++;
-}
-
 static u32 number(struct script *s)
 {
-	u32 v = octet(s);
+	u32 v = script_octet(s);
 
-	return v << 24 | (u32)octet(s) << 16 | (u32)octet(s) << 8 | octet(s);
+	return v << 24 | (u32)script_octet(s) << 16 | (u32)script_octet(s) << 8 | script_octet(s);
 }
 
 /* One end: regions in the order that both ends share. */
@@ -100,10 +87,10 @@ static void lone_start(struct stage *st)
 	static const u8 request[20] = "MPA ID Req Frame\0\1\0";
 	static const u8 reply[20] = "MPA ID Rep Frame\0\1\0";
 	struct end *e = &st->end[0];
-	struct weft_seg seg = { e->s.link.initiator ? reply : request, 20 };
+	struct weft_seg seg = { e->s.link.core.st.initiator ? reply : request, 20 };
 
 	host_link_rx(&e->s.link, &seg, 1);
-	FUZZ_ASSERT(e->s.link.state == HOST_LINK_FULL);
+	FUZZ_ASSERT(host_link_is_full(&e->s.link));
 	e->s.out.head = e->s.out.tail;
 }
 
@@ -223,16 +210,16 @@ static struct weft_ring *ring_of(struct end *e, bool recv, u32 *slots)
 /* Raw octets over a ring's slots. */
 static void scribble(struct script *s, struct end *e, bool recv)
 {
-	u32 slots, at, n = octet(s) & 127;
+	u32 slots, at, n = script_octet(s) & 127;
 	u8 *mem = (u8 *)ring_of(e, recv, &slots) + WEFT_RING_DATA;
 
 	for (at = number(s); n--; at++)
-		mem[at % (slots * WEFT_SLOT_SIZE)] = octet(s);
+		mem[at % (slots * WEFT_SLOT_SIZE)] = script_octet(s);
 }
 
 static void move_index(struct script *s, struct end *e, bool recv)
 {
-	u32 how = octet(s), slots;
+	u32 how = script_octet(s), slots;
 	struct weft_ring *r = ring_of(e, recv, &slots);
 
 	/* Mostly a step that a user could take. */
@@ -241,28 +228,28 @@ static void move_index(struct script *s, struct end *e, bool recv)
 
 static void post_send(struct script *s, struct end *e, struct end *o)
 {
-	struct host_wr wr = { .wr_id = number(s), .opcode = octet(s), .flags = octet(s) & 7 };
-	struct host_mr *remote = o->mr[octet(s) % WQE_REGIONS];
+	struct host_wr wr = { .wr_id = number(s), .opcode = script_octet(s), .flags = script_octet(s) & 7 };
+	struct host_mr *remote = o->mr[script_octet(s) % WQE_REGIONS];
 	u32 i;
 
 	wr.rkey = remote->r.stag;
-	wr.remote_addr = WQE_BASE + octet(s);
-	wr.inv_stag = e->mr[octet(s) % WQE_REGIONS]->r.stag;
+	wr.remote_addr = WQE_BASE + script_octet(s);
+	wr.inv_stag = e->mr[script_octet(s) % WQE_REGIONS]->r.stag;
 	if (wr.opcode == WEFT_WR_REG_MR) {
 		wr.reg.stag = e->mr[WQE_FAST]->r.stag ^ (wr.flags & 4);
 		wr.reg.access = wr.flags;
 	}
-	wr.num_sge = octet(s) & 7;
+	wr.num_sge = script_octet(s) & 7;
 	for (i = 0; i < wr.num_sge; i++)
-		wr.sge[i] = host_sge(e->mr[octet(s) % WQE_REGIONS], octet(s), octet(s));
+		wr.sge[i] = host_sge(e->mr[script_octet(s) % WQE_REGIONS], script_octet(s), script_octet(s));
 	host_post_send(e->s.qp, &wr);
 }
 
 static void post_recv(struct script *s, struct end *e)
 {
 	struct weft_sge sge[2] = {
-		host_sge(e->mr[octet(s) % WQE_REGIONS], octet(s), octet(s)),
-		host_sge(e->mr[WQE_LOCAL], 256, octet(s)),
+		host_sge(e->mr[script_octet(s) % WQE_REGIONS], script_octet(s), script_octet(s)),
+		host_sge(e->mr[WQE_LOCAL], 256, script_octet(s)),
 	};
 
 	host_post_recv(e->s.qp, 1000, sge, 2);
@@ -280,7 +267,7 @@ static void say(struct end *e, const u8 *p, u32 n)
 
 static void say_raw(struct script *s, struct end *e)
 {
-	u32 n = octet(s);
+	u32 n = script_octet(s);
 
 	n = min_t(u32, n, (u32)s->left);
 	say(e, s->p, n);
@@ -292,9 +279,9 @@ static void say_raw(struct script *s, struct end *e)
 static void say_segment(struct script *s, struct end *e)
 {
 	const struct weft_qpc *c = &e->s.qp->core;
-	const struct host_mr *mr = e->mr[octet(s) % WQE_REGIONS];
+	const struct host_mr *mr = e->mr[script_octet(s) % WQE_REGIONS];
 	u8 f[2 + 18 + 256 + 8] = { 0 };
-	u8 ctl = octet(s), op = octet(s), off = octet(s), len = octet(s);
+	u8 ctl = script_octet(s), op = script_octet(s), off = script_octet(s), len = script_octet(s);
 	u8 *p = f + 2;
 	u32 n, msn = (op & 0x0F) == WEFT_OP_READ_REQ ? c->msn_in_read : c->msn_in_send;
 
@@ -322,7 +309,7 @@ static void say_segment(struct script *s, struct end *e)
 /* Somebody deregisters a region, or memory for the stage runs short. */
 static void change_region(struct script *s, struct end *e)
 {
-	u8 how = octet(s);
+	u8 how = script_octet(s);
 	struct host_mr *mr = e->mr[how & 1 ? WQE_FAST : WQE_LOCAL];
 
 	if (how & 2)
@@ -333,7 +320,7 @@ static void change_region(struct script *s, struct end *e)
 
 static void end_it(struct script *s, struct stage *st)
 {
-	u8 how = octet(s);
+	u8 how = script_octet(s);
 	struct end *e = &st->end[!st->lone && how & 1];
 
 	switch (how >> 1 & 3) {
@@ -355,7 +342,7 @@ static void end_it(struct script *s, struct stage *st)
 
 static void step(struct script *s, struct stage *st)
 {
-	u8 what = octet(s);
+	u8 what = script_octet(s);
 	struct end *e = &st->end[0];
 	struct end *o = st->lone ? e : &st->end[1];
 	struct weft_cqe cqe;
@@ -445,8 +432,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (size < 3)
 		return 0;
-	how = octet(&s);
-	setup(&st, how, octet(&s));
+	how = script_octet(&s);
+	setup(&st, how, script_octet(&s));
 	for (n = 0; s.left && n < MAX_STEPS; n++)
 		step(&s, &st);
 	run_out(&st);

@@ -4,6 +4,8 @@
 
 #include "host.h"
 
+#define PIECE 600u
+
 void host_panic(const char *file, int line, const char *what)
 {
 	fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, what);
@@ -191,6 +193,17 @@ void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 		weft_cur_copy(from, host_mr_at(mr, addr, len), len);
 }
 
+/* Regions of every other pair of slots lie in pieces of PIECE octets. */
+void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
+{
+	struct host_mr *mr = to_host_mr(r);
+	u32 left = PIECE - (u32)((addr - r->base) % PIECE);
+
+	HOST_ASSERT(host_mr_uses(mr) && len);
+	*got = r->stag >> HOST_INDEX_SHIFT & 2 ? min_t(u32, len, left) : len;
+	return host_mr_at(mr, addr, len);
+}
+
 /* ---- completions ---- */
 
 struct host_cq *host_cq_new(u32 entries)
@@ -343,21 +356,7 @@ void host_qp_free(struct host_qp *qp)
 	free(qp->core.sq.copy);
 	free(qp->core.sq.info);
 	free(qp->core.rq.q.ring);
-	free(qp->orq);
-	free(qp->irq);
 	free(qp);
-}
-
-void host_qp_start(struct host_qp *qp, struct weft_stream *st, u32 ord, u32 ird)
-{
-	u32 irq_slots = ird ? ird : 1;
-
-	HOST_ASSERT(!qp->orq && !qp->irq);
-	/* Blocks of exactly that size: one entry too many is the sanitizer's to see. */
-	qp->orq = ord ? zalloc(ord * sizeof(*qp->orq)) : NULL;
-	qp->irq = zalloc(irq_slots * sizeof(*qp->irq));
-	weft_qpc_start(&qp->core, st, ord, qp->orq, ird, qp->irq, irq_slots);
-	qp->kicked = true;
 }
 
 u8 *weft_host_chunk(struct weft_qpc *core)

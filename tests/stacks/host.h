@@ -81,8 +81,6 @@ struct host_qp {
 	u32 nevents;
 	u32 chunks;			/* lent to its stream */
 	s32 chunk_limit;		/* at most so many at once; -1: any number */
-	struct weft_orq_entry *orq;
-	struct weft_irq_entry *irq;
 };
 
 struct host {
@@ -130,8 +128,6 @@ void host_srq_free(struct host_srq *srq);
 /* A QP in IDLE with its rings. host_qp_free() also ends what it lent. */
 struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *attr);
 void host_qp_free(struct host_qp *qp);
-/* The arrays for weft_qpc_start(), then that. */
-void host_qp_start(struct host_qp *qp, struct weft_stream *st, u32 ord, u32 ird);
 u32 host_qp_count_events(const struct host_qp *qp, enum weft_event ev);
 
 static inline struct host_qp *to_host_qp(struct weft_qpc *core)

@@ -3,157 +3,293 @@
 
 #include "link.h"
 
-/* ---- octets towards TCP ---- */
+/* ---- what core asks of its host ---- */
 
-/* Hands the private copies over; true when TCP took all. */
-static bool drain(struct host_link *l)
+static struct host_link *to_host_link(struct weft_link *l)
 {
-	if (l->out_done < l->out_len)
-		l->out_done += (u32)l->ops->write(l->arg, l->out + l->out_done,
-						  l->out_len - l->out_done, l->out_eor);
-	if (l->out_done < l->out_len)
-		return false;
-	l->out_done = 0;
-	l->out_len = 0;
-	l->out_eor = false;
+	return container_of(l, struct host_link, core);
+}
+
+void weft_host_wake(struct weft_link *core)
+{
+	to_host_link(core)->step_due = true;
+}
+
+/* Blocks of exactly that size: one entry too many is the sanitizer's to see. */
+bool weft_host_lend_depths(struct weft_link *core, u32 ord, u32 irq_slots)
+{
+	struct host_link *l = to_host_link(core);
+
+	HOST_ASSERT(!l->orq && !l->irq && irq_slots);
+	l->orq = ord ? calloc(ord, sizeof(*l->orq)) : NULL;
+	l->irq = calloc(irq_slots, sizeof(*l->irq));
+	HOST_ASSERT((l->orq || !ord) && l->irq);
+	core->orq = l->orq;
+	core->irq = l->irq;
 	return true;
 }
 
-static u8 *out_reserve(struct host_link *l, u32 n)
+/* Tests that look between two batches: those of batch 1. Others get several every other run. */
+static bool one_batch_a_run(const struct host_link *l)
 {
-	if (l->out_len + n > l->out_cap) {
-		l->out_cap = l->out_len + n;
-		l->out = realloc(l->out, l->out_cap);
-		HOST_ASSERT(l->out);
+	return l->cfg.batch == 1 || l->runs & 1;
+}
+
+void weft_host_tcp_tail(struct weft_link *core, struct weft_tcp_tail *tail)
+{
+	struct host_link *l = to_host_link(core);
+
+	l->ops->tail(l->arg, tail);
+	if (l->tails++ && one_batch_a_run(l))
+		tail->room = 0;
+	if (l->reset)
+		tail->room = 1;
+}
+
+/* The flags of piece @i of @n: a segment begins before the first, ends behind the last. */
+static u32 flags_of(u32 flags, u32 i, u32 n)
+{
+	if (i)
+		flags &= ~(u32)WEFT_SEND_FRESH;
+	if (i + 1 < n)
+		flags = (flags & ~(u32)WEFT_SEND_EOR) | WEFT_SEND_MORE;
+	return flags;
+}
+
+s32 weft_host_send(struct weft_link *core, const struct weft_iov *iov, u32 niov, u32 len, u32 flags)
+{
+	struct host_link *l = to_host_link(core);
+	u32 i, sum = 0, taken = 0;
+
+	HOST_ASSERT(!l->tx_closed && len);
+	for (i = 0; i < niov; i++)
+		sum += (u32)iov[i].len;
+	HOST_ASSERT(sum == len);
+	l->with_refs += niov > 1;
+	if (l->reset)
+		return -EPIPE;
+	for (i = 0; i < niov; i++) {
+		size_t n = l->ops->write(l->arg, iov[i].base, iov[i].len, flags_of(flags, i, niov));
+
+		HOST_ASSERT(n <= iov[i].len);
+		taken += (u32)n;
+		if (n < iov[i].len)
+			break;
 	}
-	return l->out + l->out_len;
+	l->written += taken;
+	return (s32)taken;
 }
 
-static void shut(struct host_link *l)
+void weft_host_await_room(struct weft_link *core)
 {
-	if (l->tx_closed)
-		return;
-	l->tx_closed = true;
-	l->ops->shutdown(l->arg);
+	to_host_link(core)->await_room = true;
 }
 
-/* The connection ends without a word: start-up failed. */
-static void give_up(struct host_link *l)
+/* From batch 16 on there is enough for payload to be referred to. */
+void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 {
-	l->state = HOST_LINK_OVER;
-	weft_stream_stop(&l->st);
-	l->fin_due = true;
-	l->qp->kicked = true;
+	struct host_link *l = to_host_link(core);
+
+	HOST_ASSERT(!l->batch);
+	if (l->memory_fails) {
+		l->memory_fails--;
+		l->qp->kicked = true;
+		return NULL;
+	}
+	*size = max_t(u32, l->cfg.batch * 2048, WEFT_BATCH_MEM_MIN);
+	l->batch = malloc(*size);
+	HOST_ASSERT(l->batch);
+	/* What core does not fill in must not be read. */
+	memset(l->batch, 0x5A, *size);
+	return l->batch;
 }
 
-/* ---- start-up ---- */
-
-static void send_frame(struct host_link *l)
+void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
 {
-	u8 *p = out_reserve(l, WEFT_MPA_FRAME_MAX);
-	u32 n = weft_mpa_frame_write(&l->own, l->cfg.pd, p, WEFT_MPA_FRAME_MAX);
+	struct host_link *l = to_host_link(core);
 
-	HOST_ASSERT(n);
-	l->out_len += n;
-	l->out_eor = true;
-	drain(l);
+	HOST_ASSERT(mem == l->batch && size == max_t(u32, l->cfg.batch * 2048, WEFT_BATCH_MEM_MIN));
+	free(mem);
+	l->batch = NULL;
 }
 
-static void enter_full(struct host_link *l)
+/* ---- what core promises ---- */
+
+#define ONCE (WEFT_ACT_FAILED | WEFT_ACT_CONNECTED | WEFT_ACT_RETRY_V1 | WEFT_ACT_ASK_ULP | \
+	      WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED | WEFT_ACT_SHUT | WEFT_ACT_DIE)
+
+static void check_acts(const struct host_link *l, u32 acts)
 {
-	weft_stream_start(&l->st, &l->agreed);
-	l->state = HOST_LINK_FULL;
-	host_qp_start(l->qp, &l->st, l->agreed.ord, l->agreed.ird);
+	u32 told = l->acts | acts;
+	bool initiator = l->core.st.initiator;
+
+	HOST_ASSERT(!(l->acts & acts & ONCE));
+	/* Nothing comes behind the end; it comes with its state. */
+	HOST_ASSERT(!acts || !(l->acts & WEFT_ACT_DIE));
+	HOST_ASSERT(!(told & WEFT_ACT_DIE) == (l->core.state != WEFT_LINK_DEAD));
+	/* Each role has its own. */
+	HOST_ASSERT(!(acts & (initiator ? WEFT_ACT_ASK_ULP : WEFT_ACT_FAILED | WEFT_ACT_CONNECTED |
+			      WEFT_ACT_RETRY_V1)));
+	/* Start-up fails, or there is something to end. */
+	if (acts & (WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED))
+		HOST_ASSERT(told & (initiator ? WEFT_ACT_CONNECTED : WEFT_ACT_ASK_ULP) &&
+			    !(told & WEFT_ACT_FAILED));
+	if (acts & WEFT_ACT_DISCONNECTED)
+		HOST_ASSERT(!(l->acts & WEFT_ACT_ENDED) && l->rx_closed);
+	/* "The QP goes" while there is one, and in the states that have none then. */
+	if (acts & WEFT_ACT_RELEASE_QP)
+		HOST_ASSERT(l->core.qp && host_link_is_over(l));
+	/* FIN goes out behind the last octet. */
+	if (acts & WEFT_ACT_SHUT)
+		HOST_ASSERT(weft_send_is_done(&l->core));
 }
 
-void host_link_accept(struct host_link *l)
+/* ---- what core wants done ---- */
+
+static void take_memory_back(struct host_link *l)
 {
-	HOST_ASSERT(l->state == HOST_LINK_STARTUP && l->st.rx_state == WEFT_AWAIT_START);
-	weft_mpa_reply(&l->cfg.mpa, &l->peer, l->cfg.reject, l->cfg.pd_len, &l->own,
-		       &l->agreed);
-	send_frame(l);
-	if (l->cfg.reject)
-		l->state = HOST_LINK_OVER;
-	else
-		enter_full(l);
+	void *mem = weft_batch_reclaim(&l->core.batch, true);
+
+	if (mem)
+		weft_host_reclaim_batch(&l->core, mem, l->core.batch.lent);
 }
 
-static void got_request(struct host_link *l)
+static void die(struct host_link *l)
 {
-	l->peer = l->st.frame;
-	if (weft_mpa_request_check(&l->cfg.mpa, &l->peer))
-		give_up(l);
-	else if (!l->cfg.hold_accept)
+	l->await_room = false;
+	take_memory_back(l);
+	if (!l->reset && !(l->rx_closed && l->tx_closed))
+		l->ops->abort(l->arg);
+}
+
+static void obey(struct host_link *l, u32 acts)
+{
+	check_acts(l, acts);
+	l->acts |= acts;
+	l->last_acts = acts;
+	if (acts & WEFT_ACT_RELEASE_QP)
+		weft_link_release_qp(&l->core);
+	if (acts & WEFT_ACT_RETRY_V1 && !l->cfg.hold_connect)
+		obey(l, weft_link_connect_failed(&l->core, -ECONNRESET));
+	if (acts & WEFT_ACT_ASK_ULP && !l->cfg.hold_accept)
 		host_link_accept(l);
-}
-
-static void got_reply(struct host_link *l)
-{
-	enum weft_err e;
-
-	l->peer = l->st.frame;
-	e = weft_mpa_reply_check(&l->cfg.mpa, &l->own, &l->peer, &l->agreed, &l->v1_retry);
-	if (!e && l->peer.reject) {
-		l->rejected = true;
-		give_up(l);
-		return;
+	if (acts & WEFT_ACT_SHUT) {
+		l->tx_closed = true;
+		l->ops->shutdown(l->arg);
 	}
-	if (e == WEFT_E_MPA_STARTUP) {
-		give_up(l);
-		return;
-	}
-	enter_full(l);
-	/* RFC 6581 §9: the Reply is known to be one, so a Terminate can tell. */
-	if (e)
-		weft_qpc_fail(&l->qp->core, e, NULL);
+	if (acts & WEFT_ACT_DIE)
+		die(l);
+	if (acts & WEFT_ACT_AGAIN)
+		l->step_due = true;
 }
 
-static void rx_startup(struct host_link *l, struct weft_cur *in)
+/* ---- steps ---- */
+
+static u64 acked(const struct host_link *l)
 {
-	struct weft_fpdu fpdu;
-
-	do {
-		switch (weft_stream_rx(&l->st, in, &fpdu)) {
-		case WEFT_RX_MORE:
-			return;
-		case WEFT_RX_STARTUP:
-			if (l->initiator)
-				got_reply(l);
-			else
-				got_request(l);
-			break;
-		case WEFT_RX_ERROR:
-			give_up(l);
-			break;
-		default:
-			HOST_ASSERT(!"an FPDU before Full Operation");
-		}
-	} while (l->state == HOST_LINK_STARTUP && in->left);
+	return l->ops->acked ? l->ops->acked(l->arg) : l->written;
 }
+
+/* FIN both ways, and ours is through. */
+static bool is_closed(const struct host_link *l)
+{
+	return l->reset || l->connect_error ||
+	       (l->tx_closed && l->rx_closed && acked(l) == l->written);
+}
+
+static struct weft_tcp_view view(struct host_link *l)
+{
+	if (acked(l) != l->acked)
+		l->heard = l->now;
+	l->acked = acked(l);
+	return (struct weft_tcp_view){
+		.connecting = l->connecting,
+		.established = !l->connecting && !l->tx_closed && !l->rx_closed && !is_closed(l),
+		.fin = l->rx_closed,
+		.closed = is_closed(l),
+		.error = l->connect_error,
+		.idle_ms = (u32)(l->now - l->heard),
+		.acked = l->acked,
+	};
+}
+
+u32 host_link_step(struct host_link *l)
+{
+	const struct weft_tcp_view tcp = view(l);
+
+	l->steps++;
+	l->step_due = false;
+	l->seen_closed = tcp.closed;
+	obey(l, weft_link_step(&l->core, &tcp, l->now));
+	host_assert_quiet(l->qp->host);
+	return l->last_acts;
+}
+
+static bool step_is_due(const struct host_link *l)
+{
+	if (l->core.state == WEFT_LINK_DEAD)
+		return false;
+	return l->step_due || (l->core.deadline && l->now >= l->core.deadline) ||
+	       (is_closed(l) && !l->seen_closed);
+}
+
+void host_link_take_steps(struct host_link *l)
+{
+	u32 n = 0;
+
+	while (!l->cfg.hold_steps && step_is_due(l)) {
+		HOST_ASSERT(++n < 100);
+		host_link_step(l);
+	}
+	host_assert_quiet(l->qp->host);
+}
+
+/* ---- life ---- */
 
 void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		    const struct host_link_cfg *cfg, const struct host_link_ops *ops, void *arg)
 {
+	const struct weft_mpa_cfg *mpa = &cfg->mpa;
+	const u32 for_ever = 1u << 30;
+
 	memset(l, 0, sizeof(*l));
 	l->cfg = *cfg;
 	l->ops = ops;
 	l->arg = arg;
 	l->qp = qp;
-	l->initiator = initiator;
-	weft_stream_init(&l->st, initiator);
-	if (!initiator)
+	l->core.cfg = (struct weft_link_cfg){
+		.mpa = cfg->mpa,
+		.startup_ms = cfg->startup_ms ? cfg->startup_ms : for_ever,
+		.close_ms = cfg->close_ms ? cfg->close_ms : for_ever,
+		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
+	};
+	weft_link_init(&l->core, initiator);
+	if (!initiator) {
+		weft_link_await_request(&l->core, l->now);
 		return;
-	weft_mpa_request(&l->cfg.mpa, l->cfg.pd_len, &l->own);
-	send_frame(l);
+	}
+	HOST_ASSERT(!weft_offer_init(&l->offer, mpa, mpa->ird, mpa->ord, cfg->pd, cfg->pd_len));
+	l->core.qp = &qp->core;
+	l->connecting = cfg->hold_connect;
+	weft_link_connect(&l->core, &l->offer, l->now);
+	l->step_due = true;
+	host_link_take_steps(l);
 }
 
-/* ---- chunks ---- */
+void host_link_succeed(struct host_link *l, struct host_link *old)
+{
+	weft_link_succeed(&old->core, &l->core, old->now);
+	old->acts |= WEFT_ACT_DIE;
+	die(old);
+	l->now = old->now;
+	l->step_due = true;
+}
 
-static void reclaim(struct host_link *l, bool all)
+static void reclaim_chunks(struct host_link *l, bool all)
 {
 	u8 *chunk;
 
-	while ((chunk = weft_stream_reclaim(&l->st, all)))
+	while ((chunk = weft_stream_reclaim(&l->core.st, all)))
 		weft_host_chunk_free(&l->qp->core, chunk);
 }
 
@@ -161,218 +297,153 @@ void host_link_fini(struct host_link *l)
 {
 	if (!l->qp)
 		return;
-	reclaim(l, true);
-	HOST_ASSERT(!l->qp->chunks);
-	free(l->out);
+	take_memory_back(l);
+	reclaim_chunks(l, true);
+	HOST_ASSERT(!l->qp->chunks && !l->batch);
+	free(l->orq);
+	free(l->irq);
 	memset(l, 0, sizeof(*l));
 }
 
-/* ---- receive run ---- */
+/* ---- start-up ---- */
+
+void host_link_connected(struct host_link *l, int status)
+{
+	l->connecting = false;
+	l->connect_error = status;
+	l->step_due = true;
+	host_link_take_steps(l);
+}
+
+static void accept_or_fail(struct host_link *l)
+{
+	const struct host_link_cfg *c = &l->cfg;
+	struct weft_tcp_view tcp = view(l);
+
+	l->core.qp = &l->qp->core;
+	if (!weft_link_accept(&l->core, c->mpa.ird, c->mpa.ord, c->pd, c->pd_len, &tcp, l->now))
+		return;
+	weft_link_release_qp(&l->core);
+	if (l->core.state != WEFT_LINK_DEAD)
+		obey(l, weft_link_accept_failed(&l->core, &tcp, l->now));
+}
+
+void host_link_accept(struct host_link *l)
+{
+	struct weft_tcp_view tcp = view(l);
+
+	if (!l->cfg.reject)
+		accept_or_fail(l);
+	else if (l->core.state == WEFT_LINK_REQUESTED)
+		obey(l, weft_link_reject(&l->core, l->cfg.pd, l->cfg.pd_len, &tcp, l->now));
+}
+
+/* ---- the peer ---- */
 
 void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 {
 	struct weft_cur in;
 
 	weft_cur_init(&in, seg, nseg);
-	if (l->state == HOST_LINK_STARTUP)
-		rx_startup(l, &in);
-	if (l->state == HOST_LINK_FULL) {
-		weft_qpc_rx(&l->qp->core, &in);
+	l->heard = l->now;
+	do {
+		if (l->core.state == WEFT_LINK_DEAD)
+			return;
+		l->step_due |= l->core.mode == WEFT_MODE_STARTUP;
+		weft_link_rx(&l->core, &in);
+		/* One step: the next is behind what TCP has brought. */
+		if (!l->cfg.hold_steps && step_is_due(l))
+			host_link_step(l);
+		host_assert_quiet(l->qp->host);
 		/* Octets left in TCP can close its window for ever. */
-		HOST_ASSERT(!in.left);
-	}
-	host_assert_quiet(l->qp->host);
+		HOST_ASSERT(!in.left || l->core.mode != WEFT_MODE_STARTUP ||
+			    l->core.state == WEFT_LINK_DEAD);
+	} while (in.left);
 	if (l->cfg.lean)
-		reclaim(l, false);
-}
-
-/* Both directions are closed: the connection is gone. */
-static void release(struct host_link *l)
-{
-	if (!l->rx_closed || !l->tx_closed || l->state != HOST_LINK_FULL)
-		return;
-	weft_qpc_error(&l->qp->core);
-	host_assert_quiet(l->qp->host);
+		reclaim_chunks(l, false);
 }
 
 void host_link_fin(struct host_link *l)
 {
 	l->rx_closed = true;
-	if (l->state == HOST_LINK_FULL) {
-		weft_qpc_peer_fin(&l->qp->core);
-		release(l);
-		return;
-	}
-	if (l->state == HOST_LINK_STARTUP)
-		give_up(l);
-}
-
-static void cut_off(struct host_link *l)
-{
-	if (l->state == HOST_LINK_FULL)
-		weft_qpc_error(&l->qp->core);
-	weft_stream_stop(&l->st);
-	l->out_len = 0;
-	l->out_done = 0;
-	l->tx_closed = true;
-	host_assert_quiet(l->qp->host);
+	l->heard = l->now;
+	l->step_due = true;
+	host_link_take_steps(l);
 }
 
 void host_link_reset(struct host_link *l)
 {
-	cut_off(l);
-	if (l->state == HOST_LINK_STARTUP)
-		l->state = HOST_LINK_OVER;
+	l->reset = true;
+	l->await_room = false;
+	host_link_take_steps(l);
 }
+
+void host_link_set_time(struct host_link *l, u64 now)
+{
+	HOST_ASSERT(now >= l->now);
+	l->now = now;
+	host_link_take_steps(l);
+}
+
+/* ---- the user ---- */
 
 void host_link_close(struct host_link *l)
 {
 	weft_qpc_close(&l->qp->core);
-	l->qp->kicked = true;
+	l->step_due = true;
+}
+
+void host_link_error(struct host_link *l)
+{
+	weft_qpc_error(&l->qp->core);
+	l->step_due = true;
+}
+
+void host_link_forget(struct host_link *l)
+{
+	struct weft_tcp_view tcp = view(l);
+
+	obey(l, weft_link_forget(&l->core, &tcp, l->now));
+	host_link_take_steps(l);
 }
 
 void host_link_abort(struct host_link *l)
 {
-	bool up = !l->tx_closed;
+	obey(l, weft_link_kill(&l->core));
+	host_link_take_steps(l);
+}
 
-	cut_off(l);
-	if (up)
-		l->ops->abort(l->arg);
+void host_link_withdraw(struct host_link *l, int status)
+{
+	struct weft_tcp_view tcp = view(l);
+
+	obey(l, weft_link_withdraw(&l->core, status, &tcp, l->now));
+	host_link_take_steps(l);
 }
 
 /* ---- send run ---- */
 
-static void emit_piece(struct weft_emit *e, const struct weft_piece *p)
+bool host_link_is_ready(const struct host_link *l, bool room)
 {
-	const void *from = p->p;
-
-	if (p->region) {
-		HOST_ASSERT(to_host_mr(p->region)->holders);
-		from = host_mr_at(to_host_mr(p->region), p->addr, p->len);
-	}
-	weft_emit_bytes(e, from, p->len);
-}
-
-/* Builds the FPDU in a block of just its length, so that one octet more shows. */
-static void append(struct host_link *l, struct weft_txd *d)
-{
-	u32 n = weft_stream_tx_wire_len(&l->st, d->f.ulpdu_len);
-	u8 *block = malloc(n);
-	struct weft_emit e;
-	u32 i, sum = 0;
-
-	HOST_ASSERT(block && d->f.ulpdu_len <= WEFT_MPA_ULPDU_MAX);
-	weft_stream_tx_emit(&l->st, &d->f, &e, block);
-	for (i = 0; i < d->npieces; i++) {
-		emit_piece(&e, &d->piece[i]);
-		sum += d->piece[i].len;
-	}
-	HOST_ASSERT(sum == d->f.payload_len);
-	HOST_ASSERT(weft_emit_end(&e) == n);
-	memcpy(out_reserve(l, n), block, n);
-	free(block);
-	l->out_len += n;
-	l->fpdus++;
-	l->aligned += !l->seg_off;
-	l->longest = max_t(u32, l->longest, n);
-	l->seg_off = (l->seg_off + n) % l->cfg.emss;
-}
-
-/*
- * design.md, "Sending": an FPDU ends on the segment's boundary if its ULPDU
- * stays at 128 octets or more, or goes in whole if it fits; else the segment
- * ends here (NO_FIT, with the EOR mark).
- */
-static enum weft_tx_result next_fpdu(struct host_link *l, struct weft_txd *d)
-{
-	u32 room = l->cfg.emss - l->seg_off;
-	u32 max = weft_stream_tx_max_ulpdu(&l->st, room);
-
-	if (max >= WEFT_MPA_ULPDU_MIN_MULPDU)
-		return weft_tx_next(&l->qp->core, max, false, d);
-	if (!l->seg_off)
-		return weft_tx_next(&l->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, false, d);
-	if (!max)
-		return WEFT_TX_NO_FIT;
-	return weft_tx_next(&l->qp->core, max, true, d);
-}
-
-/*
- * Gathers up to a batch of FPDUs for one call to TCP. What they hold is let go
- * behind the last one: a host may copy as late as that.
- */
-static enum weft_tx_result gather(struct host_link *l)
-{
-	struct weft_txd *d = malloc(l->cfg.batch * sizeof(*d));
-	enum weft_tx_result r = WEFT_TX_FPDU;
-	u32 n;
-
-	HOST_ASSERT(d);
-	/* What the core does not fill in must not be read. */
-	memset(d, 0x5A, l->cfg.batch * sizeof(*d));
-	for (n = 0; n < l->cfg.batch; n++) {
-		r = next_fpdu(l, &d[n]);
-		if (r != WEFT_TX_FPDU)
-			break;
-		append(l, &d[n]);
-	}
-	while (n--)
-		weft_tx_put(&l->qp->core, &d[n]);
-	free(d);
-	return r;
-}
-
-static void run_full(struct host_link *l)
-{
-	enum weft_tx_result r;
-
-	r = gather(l);
-	if (r == WEFT_TX_NO_FIT) {
-		l->out_eor = true;
-		l->seg_off = 0;
-	}
-	drain(l);
-	weft_tx_sent(&l->qp->core);
-	/* A full batch, or a segment's end: there may be more. */
-	if (r == WEFT_TX_FPDU || r == WEFT_TX_NO_FIT)
-		l->qp->kicked = true;
-	if (r == WEFT_TX_FIN)
-		l->fin_due = true;
-}
-
-/* After the FIN, or without a connection, the core has nothing to say. */
-static void expect_silence(struct host_link *l)
-{
-	struct weft_txd *d = malloc(sizeof(*d));
-	enum weft_tx_result r;
-
-	HOST_ASSERT(d);
-	r = weft_tx_next(&l->qp->core, WEFT_MPA_ULPDU_MIN_MULPDU, false, d);
-	HOST_ASSERT(r == WEFT_TX_IDLE || (r == WEFT_TX_FIN && !l->fin_due));
-	l->fin_due |= r == WEFT_TX_FIN;
-	free(d);
+	if (l->qp->cq_error || (step_is_due(l) && !l->cfg.hold_steps))
+		return true;
+	return l->await_room ? room : l->qp->kicked;
 }
 
 void host_link_tx(struct host_link *l)
 {
-	struct weft_qpc *core = &l->qp->core;
-
 	l->runs++;
+	l->tails = 0;
+	l->await_room = false;
+	l->qp->kicked = false;
 	if (l->qp->cq_error) {
 		l->qp->cq_error = false;
-		host_link_abort(l);
+		host_link_error(l);
 	}
-	if (!drain(l))
-		return;
-	l->qp->kicked = false;
-	if (core->state >= WEFT_QPS_TERM)
-		weft_qpc_flush(core);
-	if (l->state == HOST_LINK_FULL && !l->tx_closed && !l->fin_due)
-		run_full(l);
-	else if (l->state == HOST_LINK_FULL && core->state != WEFT_QPS_TERM)
-		expect_silence(l);
-	host_assert_quiet(l->qp->host);
-	if (l->fin_due && !host_link_waits_for_tcp(l))
-		shut(l);
-	release(l);
+	if (l->core.qp || l->core.state == WEFT_LINK_CLOSING)
+		weft_send_run(&l->core);
+	/* A doorbell of a QP without a connection. */
+	if (!l->core.qp)
+		weft_qpc_flush(&l->qp->core);
+	host_link_take_steps(l);
 }

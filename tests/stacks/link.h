@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A QP's connection: MPA start-up in both roles, the receive run and the send
- * run, as the driver does them, over an abstract byte stream. Who has a wire or
- * a socket gives three functions and calls host_link_rx(), _fin(), _tx().
+ * The host of a connection (core/link.h) over an abstract byte stream, with a
+ * clock that stands still until it is set. Who has a wire or a socket gives some
+ * functions and calls host_link_rx(), _fin(), _reset(), _tx(). After every step
+ * the host asserts what core/link.h promises about actions and their order.
  */
 #ifndef STACKS_LINK_H
 #define STACKS_LINK_H
 
 #include "host.h"
+#include "../../kernel/core/link.h"
 
 struct host_link_ops {
-	/* Takes some of @len octets, none if TCP is full. @eor: see MSG_EOR. */
-	size_t (*write)(void *arg, const void *p, size_t len, bool eor);
+	/* Takes some of @len octets, none if TCP is full. @flags: WEFT_SEND_. */
+	size_t (*write)(void *arg, const void *p, size_t len, u32 flags);
+	void (*tail)(void *arg, struct weft_tcp_tail *tail);
+	/* How many octets the peer has acknowledged; may be NULL: all. */
+	u64 (*acked)(void *arg);
 	/* Closes the sending side, behind everything written. */
 	void (*shutdown)(void *arg);
 	/* Resets the connection. */
@@ -20,54 +25,73 @@ struct host_link_ops {
 
 struct host_link_cfg {
 	struct weft_mpa_cfg mpa;
-	u32 emss;			/* payload octets of a segment */
-	u32 batch;			/* FPDUs of a send run at most */
+	u32 batch;			/* sizes the memory of a batch; 1: the least there is,
+					 * and one batch a run */
+	u32 startup_ms, close_ms;	/* 0: for ever */
+	u16 pd_max;			/* 0: the most there is */
 	bool lean;			/* give the stage's chunks back after each receive run */
+	bool hold_connect;		/* initiator: TCP's handshake lasts until
+					 * host_link_connected() */
 	bool hold_accept;		/* responder: the ULP calls host_link_accept() */
+	bool hold_steps;		/* steps are the test's: host_link_step() */
 	bool reject;			/* responder: the ULP says no */
 	const void *pd;			/* private data of our frame */
 	u16 pd_len;
 };
 
-enum host_link_state {
-	HOST_LINK_STARTUP,
-	HOST_LINK_FULL,			/* Full Operation */
-	HOST_LINK_OVER,			/* failed, rejected or released: bytes are dropped */
-};
-
 struct host_link {
+	struct weft_link core;
 	struct host_link_cfg cfg;
 	const struct host_link_ops *ops;
 	void *arg;
-	struct host_qp *qp;
-	bool initiator;
-	enum host_link_state state;
-	struct weft_stream st;
-	struct weft_mpa_frame own, peer; /* start-up frames */
-	struct weft_mpa_agreed agreed;
-	bool rejected;			/* the peer said no */
-	bool v1_retry;
+	struct host_qp *qp;		/* the user's, whether or not core has it */
+	struct weft_offer offer;
+	struct weft_orq_entry *orq;	/* lent: blocks of exactly their size */
+	struct weft_irq_entry *irq;
+	void *batch;
 
-	/* private copies that TCP has not taken yet */
-	u8 *out;
-	u32 out_len, out_done, out_cap;
-	bool out_eor;
-	u32 seg_off;			/* where we are in TCP's current segment */
-	bool fin_due;			/* the core said FIN: once TCP has all */
-	bool tx_closed;
+	/* TCP, as we see it */
+	bool connecting;
+	int connect_error;
+	bool tx_closed;			/* we have closed */
 	bool rx_closed;			/* FIN came */
+	bool reset;
+	u64 written;
+	u64 now, heard, acked;		/* ms; when the peer gave its last sign; its octets */
 
-	/* what the send run did */
-	u32 fpdus, aligned, runs;
-	u32 longest;			/* octets of the longest FPDU */
+	/* what is due */
+	bool step_due;
+	bool seen_closed;		/* the last step saw that TCP has no connection */
+	bool await_room;
+	u32 tails;			/* batches begun in this run */
+	u32 memory_fails;		/* so many times is no memory lent */
+
+	/* what was done */
+	u32 acts;			/* all WEFT_ACT_ ever */
+	u32 last_acts;			/* of the last step or call */
+	u32 runs, steps, with_refs;
 };
+
+static inline bool host_link_is_full(const struct host_link *l)
+{
+	return l->core.state == WEFT_LINK_OPEN;
+}
+
+static inline bool host_link_is_over(const struct host_link *l)
+{
+	return l->core.state == WEFT_LINK_CLOSING || l->core.state == WEFT_LINK_DEAD;
+}
 
 /* The initiator's Request goes out at once. @qp stays IDLE until agreement. */
 void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		    const struct host_link_cfg *cfg, const struct host_link_ops *ops, void *arg);
-/* Takes back what was lent to the stream. */
+/* @l, zeroed but for what host_link_init() sets, goes on for @old (WEFT_ACT_RETRY_V1). */
+void host_link_succeed(struct host_link *l, struct host_link *old);
+/* Takes back what was lent. */
 void host_link_fini(struct host_link *l);
 
+/* With hold_connect: TCP's handshake is over, with an error if @status is not 0. */
+void host_link_connected(struct host_link *l, int status);
 /* Responder with hold_accept: answers the Request. */
 void host_link_accept(struct host_link *l);
 
@@ -76,16 +100,30 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg);
 void host_link_fin(struct host_link *l);
 void host_link_reset(struct host_link *l);
 
-/* A send run is due: somebody kicked, or octets wait and TCP may have room. */
+/* The time in ms. A step follows if the deadline has passed. */
+void host_link_set_time(struct host_link *l, u64 now);
+
+/* TCP is full, and something waits for it. */
 static inline bool host_link_waits_for_tcp(const struct host_link *l)
 {
-	return l->out_done < l->out_len;
+	return l->await_room;
 }
 
+/* A run would do something; @room: TCP has some. */
+bool host_link_is_ready(const struct host_link *l, bool room);
+/* Steps that are due, and a send run. */
 void host_link_tx(struct host_link *l);
+/* The steps that are due. */
+void host_link_take_steps(struct host_link *l);
+/* One step, due or not; what it asked for was done. */
+u32 host_link_step(struct host_link *l);
 
-/* The user: graceful close; QP to ERROR, which ends the connection. */
+/* The user closes gracefully; moves the QP to ERROR; destroys it. The device goes away. */
 void host_link_close(struct host_link *l);
+void host_link_error(struct host_link *l);
+void host_link_forget(struct host_link *l);
 void host_link_abort(struct host_link *l);
+/* The ULP could not be told that it is connected. */
+void host_link_withdraw(struct host_link *l, int status);
 
 #endif

@@ -3,11 +3,77 @@
 
 /* ---- one end ---- */
 
-static size_t op_write(void *arg, const void *p, size_t len, bool eor)
+/* Takes up to @n octets at @p, of one kind; returns how many. */
+static u32 watch_some(struct watch *w, bool markers, const u8 *p, u32 n)
+{
+	u32 at = markers ? w->pos % 512 : 4;
+
+	if (at < 4)
+		return min_t(u32, n, 4 - at);
+	if (markers)
+		n = min_t(u32, n, 512 - at);
+	if (w->field_len == 2) {
+		n = min_t(u32, n, w->left);
+		w->left -= n;
+		return n;
+	}
+	w->field = w->field << 8 | *p;
+	/* RFC 5044 Fig. 2: PAD to a multiple of four, and the CRC. */
+	if (++w->field_len == 2)
+		w->left = (2 + w->field + 3) / 4 * 4 + 4 - 2;
+	return 1;
+}
+
+static void watch(struct side *s, const u8 *p, u32 n, u32 seg_off)
+{
+	bool markers = s->link.core.st.agreed.tx_markers;
+	struct watch *w = &s->seen;
+	u32 took;
+
+	for (; n; n -= took, p += took) {
+		w->fpdus += !w->len;
+		w->aligned += !w->len && !seg_off;
+		took = watch_some(w, markers, p, n);
+		w->pos += took;
+		w->len += took;
+		seg_off = (seg_off + took) % s->out.mss;
+		if (w->field_len < 2 || w->left)
+			continue;
+		w->longest = max_t(u32, w->longest, w->len);
+		w->len = w->field = w->field_len = 0;
+	}
+}
+
+static size_t op_write(void *arg, const void *p, size_t len, u32 flags)
+{
+	struct side *s = arg;
+	bool frame = !s->out.calls;
+	u32 seg_off;
+	size_t n;
+
+	if (flags & WEFT_SEND_FRESH)
+		s->out.seg_off = 0;
+	seg_off = s->out.seg_off;
+	n = wire_write(&s->out, p, len, flags & WEFT_SEND_EOR);
+	if (!frame)
+		watch(s, p, (u32)n, seg_off);
+	return n;
+}
+
+static void op_tail(void *arg, struct weft_tcp_tail *tail)
 {
 	struct side *s = arg;
 
-	return wire_write(&s->out, p, len, eor);
+	tail->mss = max_t(u32, s->out.mss, WEFT_BATCH_SEG_MIN);
+	tail->seg_off = s->out.seg_off;
+	tail->room = wire_room(&s->out);
+}
+
+static u64 op_acked(void *arg)
+{
+	struct side *s = arg;
+
+	return s->out.sent - wire_waiting(&s->out);
 }
 
 static void op_shutdown(void *arg)
@@ -27,6 +93,8 @@ static void op_abort(void *arg)
 
 static const struct host_link_ops ops = {
 	.write = op_write,
+	.tail = op_tail,
+	.acked = op_acked,
 	.shutdown = op_shutdown,
 	.abort = op_abort,
 };
@@ -48,7 +116,6 @@ void side_cfg_init(struct side_cfg *c)
 void side_init(struct side *s, bool initiator, const struct side_cfg *c)
 {
 	struct host_qp_attr qp = c->qp;
-	struct host_link_cfg link = c->link;
 
 	memset(s, 0, sizeof(*s));
 	host_init(&s->host, initiator ? 0x3A7 : 0x1C9);
@@ -58,11 +125,9 @@ void side_init(struct side *s, bool initiator, const struct side_cfg *c)
 		qp.scq = s->scq;
 	if (!qp.rcq)
 		qp.rcq = s->rcq;
-	if (!link.emss)
-		link.emss = c->mss;
 	s->qp = host_qp_new(&s->host, &qp);
 	wire_init(&s->out, c->mss, c->sndbuf);
-	host_link_init(&s->link, s->qp, initiator, &link, &ops, s);
+	host_link_init(&s->link, s->qp, initiator, &c->link, &ops, s);
 }
 
 void side_fini(struct side *s)
@@ -76,11 +141,7 @@ void side_fini(struct side *s)
 
 bool side_ready(const struct side *s)
 {
-	if (s->qp->cq_error)
-		return true;
-	if (host_link_waits_for_tcp(&s->link))
-		return wire_room(&s->out);
-	return s->qp->kicked;
+	return host_link_is_ready(&s->link, wire_room(&s->out));
 }
 
 void side_post(struct side *s, const struct host_wr *wr)

@@ -15,10 +15,20 @@
 #define OTHER_PD 8
 
 struct side_cfg {
-	struct host_link_cfg link;	/* emss 0: the wire's MSS */
+	struct host_link_cfg link;
 	struct host_qp_attr qp;		/* what is 0 or NULL gets a usable value */
 	u32 cq_entries;
 	u32 mss, sndbuf;
+};
+
+/* The FPDUs on a wire, told from each other by their length fields alone. */
+struct watch {
+	u64 pos;			/* octets of Full Operation */
+	u32 len;			/* octets of this FPDU so far, Markers included */
+	u32 field, field_len;		/* its ULPDU_Length, as far as it has come */
+	u32 left;			/* octets behind that, Markers not included */
+	u32 fpdus, aligned;		/* begun; and with a segment */
+	u32 longest;			/* octets */
 };
 
 struct side {
@@ -27,6 +37,7 @@ struct side {
 	struct host_qp *qp;
 	struct host_link link;
 	struct wire out;
+	struct watch seen;		/* on out */
 	bool aborted;			/* it has reset the connection */
 };
 

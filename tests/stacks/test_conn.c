@@ -411,8 +411,8 @@ static void fpdus_start_segments(void **state)				/* MPA-80 */
 		side_write(&p.s[0], i, SIG, from, 0, 4096, to, 0);
 	pair_run(&p);
 	assert_int_equal(drain_cq(p.s[0].scq), 200);
-	assert_true(p.s[0].link.longest <= 1448);
-	assert_true(p.s[0].link.aligned * 10 >= p.s[0].out.segments * 9);
+	assert_true(p.s[0].seen.longest <= 1448);
+	assert_true(p.s[0].seen.aligned * 10 >= p.s[0].out.segments * 9);
 	/* And the segments are full: not more of them than the octets need, by a tenth. */
 	assert_true((u64)p.s[0].out.segments * 1448 * 9 <= p.s[0].out.sent * 10 + 14480);
 	pair_fini(&p);

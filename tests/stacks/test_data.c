@@ -287,7 +287,7 @@ static void run_mix(const struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 
 		check_sink(&flow[i]);
 		/* MPA-54, 55: an FPDU fits a segment wherever 128 octets of ULPDU do. */
 		if (c->s[i].mss >= 150)
-			assert_in_range(p.s[i].link.longest, 0, c->s[i].mss);
+			assert_in_range(p.s[i].seen.longest, 0, c->s[i].mss);
 		assert_int_equal(p.s[i].qp->core.state, WEFT_QPS_RTS);
 	}
 	pair_fini(&p);

@@ -12,6 +12,8 @@
 #include "world.h"
 
 #define PAGE 4096u
+/* Payload that leaves no room for more in the least memory of a batch. */
+#define FULL 2900
 
 /* Two pages and more: the header ends the first one, the entries follow. */
 struct trap {
@@ -93,10 +95,12 @@ static void busy(struct world *w, struct trap *t)
 
 	peer_cfg_init(&c);
 	c.dut_initiates = true;
+	/* The Send fills the batch: the run ends before the stack has looked for more. */
 	c.side.link.batch = 1;
+	c.side.mss = FULL + 24;
 	world_init(w, &c, WIRE_WHOLE);
 	trap_init(t, &w->p->s.qp->core.sq.q);
-	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
+	side_send(&w->p->s, 1, SIG, w->rw, 0, FULL);
 	host_link_tx(&w->p->s.link);
 	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
 	/* A stack at work asks for no doorbell. */
@@ -121,7 +125,7 @@ static void an_entry_posted_while_the_stack_falls_asleep_is_sent(void **state)
 	world_fini(&w);
 }
 
-/* The host looks by itself for a while (kernel/linger.c): posts ring nothing. */
+/* The host looks by itself for a while (core/linger.c): posts ring nothing. */
 static void a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over(void **state)
 {
 	struct world w;

@@ -310,7 +310,9 @@ static void a_region_lost_in_mid_read_tells_where(struct world *w)	/* RDM-29 */
 {
 	struct pdu d, *want;
 
+	/* The first FPDU fills the batch. */
 	w->p->s.link.cfg.batch = 1;
+	w->p->s.out.mss = 2900;
 	peer_add(w->p, read_of(w->fast, 0, WORLD_LEN));
 	peer_deliver(w->p);
 	host_link_tx(&w->p->s.link);
@@ -560,11 +562,11 @@ static void terminate_goes_out_within_a_long_response(struct world *w)	/* RDM-50
 	u32 n = 0, i;
 
 	bad = *p;
+	/* A batch of two FPDUs. */
 	w->p->s.link.cfg.batch = 1;
 	for (i = 1; i <= 4; i++)
 		peer_add(w->p, p_read_req(i, 1, 0, WORLD_LEN, w->rw->r.stag, WORLD_BASE));
 	peer_deliver(w->p);
-	host_link_tx(&w->p->s.link);
 	host_link_tx(&w->p->s.link);
 	peer_add(w->p, p);
 	peer_deliver(w->p);
@@ -589,6 +591,7 @@ static void terminate_follows_the_fpdu_that_tcp_cut(void **state)	/* RDM-50, SIW
 
 	peer_cfg_init(&c);
 	c.side.sndbuf = 3500;
+	c.side.link.batch = 3;
 	world_init(&w, &c, WIRE_WHOLE);
 	for (i = 1; i <= 4; i++)
 		peer_add(w.p, p_read_req(i, 1, 0, WORLD_LEN, w.rw->r.stag, WORLD_BASE));

@@ -13,6 +13,8 @@
 
 #define POSTS 60000u
 #define CQ_ENTRIES 64
+/* Payload that leaves no room for more in the least memory of a batch. */
+#define FULL 2900
 #define PATIENCE 20			/* seconds without a wake-up: one was lost */
 
 struct rings {
@@ -21,6 +23,8 @@ struct rings {
 	u32 wakes;			/* those passed on to the user */
 	u32 sends;			/* octets of payload seen, and their order */
 	bool done, broken, lost;
+	u32 send_len;
+	struct host_mr *mr;		/* FULL octets for each completion that may be due */
 	u32 doorbells, sleeps;
 };
 
@@ -35,14 +39,16 @@ static bool wait_for(sem_t *sem)
 
 /* ---- the stack's thread ---- */
 
-/* FPDUs of a Send of 8 inline octets: 2 + 18 + 8 + 4. Each carries the next number. */
-static size_t count_sends(void *arg, const void *p, size_t len, bool eor)
+/* FPDUs of a Send: 2 + 18 + its octets + 4. Each begins with the next number. */
+static size_t count_sends(void *arg, const void *p, size_t len, u32 flags)
 {
 	struct rings *r = arg;
+	u32 fpdu = r->send_len + 24;
 	const u8 *at = p;
 	size_t i;
 
-	for (i = 0; i + 32 <= len; i += 32) {
+	r->broken |= len % fpdu;
+	for (i = 0; i + fpdu <= len; i += fpdu) {
 		u64 v;
 
 		memcpy(&v, at + i + 20, sizeof(v));
@@ -55,7 +61,16 @@ static void ignore(void *arg)
 {
 }
 
-static const struct host_link_ops ops = { count_sends, ignore, ignore };
+static void tail(void *arg, struct weft_tcp_tail *tail)
+{
+	*tail = (struct weft_tcp_tail){ .mss = 40 * 32, .room = 1 << 20 };
+	if (((struct rings *)arg)->send_len == FULL)
+		tail->mss = FULL + 24;
+}
+
+static const struct host_link_ops ops = {
+	.write = count_sends, .tail = tail, .shutdown = ignore, .abort = ignore,
+};
 
 static void on_cqe(struct host_qp *qp, bool recv, const struct weft_cqe *e, void *arg)
 {
@@ -77,7 +92,7 @@ static void *stack(void *arg)
 			break;
 		}
 		r->s.qp->kicked = true;
-		while (r->s.qp->kicked)
+		while (r->s.qp->kicked || host_link_waits_for_tcp(&r->s.link))
 			host_link_tx(&r->s.link);
 	}
 	return NULL;
@@ -94,16 +109,22 @@ struct user {
 static bool post(struct rings *r, struct user *u)
 {
 	u64 number = u->posted;
-	const struct host_wr wr = {
-		.wr_id = u->posted, .opcode = WEFT_WR_SEND, .flags = SIG,
-		.inline_data = &number, .inline_len = sizeof(number),
-	};
+	u64 at = (number % CQ_ENTRIES) * FULL;
+	struct host_wr wr = { .wr_id = number, .opcode = WEFT_WR_SEND, .flags = SIG };
 	struct host_wqe w;
 
 	/* A completion for each post: the CQ must have room for them. */
 	if (u->posted == POSTS || u->posted - u->completed == CQ_ENTRIES ||
 	    u->posted - smp_load_acquire(&u->ring->kern_idx) == u->slots)
 		return false;
+	if (r->send_len == FULL) {
+		memcpy(r->mr->mem + at, &number, sizeof(number));
+		wr.num_sge = 1;
+		wr.sge[0] = host_sge(r->mr, at, FULL);
+	} else {
+		wr.inline_data = &number;
+		wr.inline_len = sizeof(number);
+	}
 	if (host_wr_encode(&wr, &w) != 1)
 		return false;
 	memcpy((u8 *)u->ring + WEFT_RING_DATA + (u->posted % u->slots) * WEFT_SLOT_SIZE, &w,
@@ -163,17 +184,18 @@ static void init(struct rings *r, u32 slots)
 	c.qp.sq_slots = slots;
 	c.cq_entries = CQ_ENTRIES;
 	c.link.mpa = (struct weft_mpa_cfg){ .rev = 1, .ird = 1, .ord = 1 };
-	c.link.emss = 32 * 40;
 	/*
-	 * A batch of one: the completion goes out before the stack finds its ring
-	 * empty, so that the next post falls into the middle of its going to sleep.
+	 * A Send that fills its batch: the completion goes out before the stack finds its
+	 * ring empty, so that the next post falls into the middle of its going to sleep.
 	 */
+	r->send_len = slots > 4 ? 8 : FULL;
 	c.link.batch = slots > 4 ? 8 : 1;
 	side_init(&r->s, true, &c);
+	r->mr = host_mr_new(&r->s.host, PD, BASE, CQ_ENTRIES * FULL, RW);
 	r->s.link.ops = &ops;
 	r->s.link.arg = r;
 	host_link_rx(&r->s.link, &seg, 1);
-	assert_int_equal(r->s.link.state, HOST_LINK_FULL);
+	assert_true(host_link_is_full(&r->s.link));
 	r->s.scq->on_cqe = on_cqe;
 	r->s.scq->arg = r;
 	sem_init(&r->doorbell, 0, 1);

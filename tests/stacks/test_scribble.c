@@ -177,7 +177,7 @@ static void round_with(u64 seed, enum weft_qp_state *state, u32 *fpdus)
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
 	pthread_join(t, NULL);
 	*state = p.s[0].qp->core.state;
-	*fpdus += p.s[0].link.fpdus;
+	*fpdus += p.s[0].seen.fpdus;
 	pair_drop(&p);
 	pair_run(&p);
 	for (i = 0; i < 4096; i++)

@@ -56,7 +56,7 @@ static void half_a_first_fpdu_does_not_open_the_gate(struct world *w)	/* MPA-66 
 static void the_gate_stays_open_when_counts_wrap(struct world *w)
 {
 	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
-	w->p->s.link.st.rx_fpdus = 0xFFFFFFFF;
+	w->p->s.link.core.st.rx_fpdus = 0xFFFFFFFF;
 	peer_say(w->p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
 	side_send(&w->p->s, 1, SIG, w->rw, 0, 8);
 	peer_run(w->p);
@@ -117,7 +117,7 @@ static void rtr_opens_the_responder(u8 kind)				/* ENH-21, 23 */
 	/* One that the RTR must not take. */
 	side_recv(&p.s[1], 9, from, 0, 64);
 	pair_run(&p);
-	assert_int_equal(p.s[0].link.agreed.rtr, kind);
+	assert_int_equal(p.s[0].link.core.st.agreed.rtr, kind);
 	expect_cqe(p.s[1].scq, 6, WEFT_WC_SUCCESS);
 	e = expect_cqe(p.s[0].rcq, 5, WEFT_WC_SUCCESS);
 	assert_int_equal(e.byte_len, 12);
@@ -382,9 +382,9 @@ static void a_rejected_connection_sends_nothing_more(void **state)	/* MPA-28, MP
 	mr = host_mr_new(&p.s[0].host, PD, BASE, 64, RW);
 	side_send(&p.s[0], 1, SIG, mr, 0, 8);
 	pair_run(&p);
-	assert_true(p.s[0].link.rejected);
-	assert_int_equal(p.s[0].link.peer.pd_len, 7);
-	assert_int_equal(p.s[0].link.fpdus, 0);
+	assert_int_equal(p.s[0].link.core.status, -ECONNREFUSED);
+	assert_int_equal(p.s[0].link.core.st.frame.pd_len, 7);
+	assert_int_equal(p.s[0].seen.fpdus, 0);
 	expect_state(&p.s[0], WEFT_QPS_IDLE);
 	expect_state(&p.s[1], WEFT_QPS_IDLE);
 	pair_fini(&p);

@@ -4,12 +4,16 @@
 #include "host.h"
 #include "wire.h"
 
+/* RFC 5044 Fig. 7: 20 octets and private data. */
+#define FRAME_MAX (20 + 512)
+
 void wire_init(struct wire *w, u32 mss, u32 sndbuf)
 {
 	memset(w, 0, sizeof(*w));
 	w->mss = mss;
 	w->sndbuf = sndbuf;
-	w->buf = malloc(sndbuf);
+	w->size = sndbuf + FRAME_MAX;
+	w->buf = malloc(w->size);
 	HOST_ASSERT(w->buf);
 }
 
@@ -35,10 +39,10 @@ static void count_segments(struct wire *w, u32 n, bool eor)
 
 size_t wire_write(struct wire *w, const void *p, size_t len, bool eor)
 {
-	u32 n = (u32)min_t(size_t, len, wire_room(w));
+	bool frame = !w->calls++ && len <= FRAME_MAX;
+	u32 n = frame ? (u32)len : (u32)min_t(size_t, len, wire_room(w));
 
-	w->calls++;
-	if (w->tail + n > w->sndbuf) {
+	if (w->tail + n > w->size) {
 		memmove(w->buf, w->buf + w->head, w->tail - w->head);
 		w->tail -= w->head;
 		w->head = 0;
@@ -47,7 +51,7 @@ size_t wire_write(struct wire *w, const void *p, size_t len, bool eor)
 		memcpy(w->buf + w->tail, p, n);
 	w->tail += n;
 	w->sent += n;
-	count_segments(w, n, eor && n == len);
+	count_segments(w, n, frame || (eor && n == len));
 	return n;
 }
 

@@ -12,8 +12,9 @@
 
 struct wire {
 	u32 mss;
-	u32 sndbuf;			/* bytes it holds at most */
-	u8 *buf;			/* sndbuf bytes: [head, tail), compacted on write */
+	u32 sndbuf;			/* bytes it holds at most; a start-up frame besides */
+	u8 *buf;			/* size bytes: [head, tail), compacted on write */
+	u32 size;
 	u32 head, tail;
 	bool fin;			/* the sender has closed */
 	bool fin_read;			/* and the receiver knows */
@@ -39,14 +40,19 @@ struct wire_batch {
 
 void wire_init(struct wire *w, u32 mss, u32 sndbuf);
 void wire_fini(struct wire *w);
-/* Takes what fits of @len octets; @eor: the segment ends with them. */
+/*
+ * Takes what fits of @len octets; @eor: the segment ends with them. The first ones are a
+ * start-up frame, which is taken whole and has its segment for itself.
+ */
 size_t wire_write(struct wire *w, const void *p, size_t len, bool eor);
 void wire_close(struct wire *w);
 void wire_drop(struct wire *w);
 
 static inline u32 wire_room(const struct wire *w)
 {
-	return w->dropped || w->fin ? 0 : w->sndbuf - (w->tail - w->head);
+	u32 waiting = w->tail - w->head;
+
+	return w->dropped || w->fin || waiting >= w->sndbuf ? 0 : w->sndbuf - waiting;
 }
 
 static inline u32 wire_waiting(const struct wire *w)

@@ -36,7 +36,6 @@ struct end {
 	int fd;
 	bool initiator, up, gone;
 	bool told_shut, shut_done, fin_seen;
-	double deadline;          /* of the start-up, or of the close; 0: none */
 	struct host scratch;      /* owner of the QP until the session is known */
 	struct host_qp *idle_qp;
 	struct host_link link;
@@ -47,6 +46,9 @@ struct end {
 	struct fault_dir in, out;
 	u8 *tx;                   /* octets that the socket has not taken */
 	u32 tx_len, tx_done;
+	u32 mss;
+	u64 began;
+	u64 taken;                /* octets of the stack that tx has taken */
 };
 
 struct self_cfg {

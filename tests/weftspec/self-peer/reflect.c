@@ -444,8 +444,8 @@ static void join(struct end *e, u64 cookie, u32 recvs)
 
 void reflect_request(struct end *e)
 {
-	const u8 *p = e->link.st.pd;
-	bool ours = e->link.peer.pd_len >= REFL_REQUEST_LEN &&
+	const u8 *p = e->link.core.st.pd;
+	bool ours = e->link.core.st.frame.pd_len >= REFL_REQUEST_LEN &&
 		    get32(p) == REFL_MAGIC_REQUEST;
 	static u8 pd[512];
 	u64 cookie = ours ? get64(p + 8) : 0;

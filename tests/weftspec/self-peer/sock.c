@@ -19,16 +19,16 @@
 
 static struct end *ends;
 
-static double seconds(void)
+static u64 now_ms(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
+	return (u64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* Octets of the stack, after the fault: into a buffer of bounded size. */
-static size_t on_write(void *arg, const void *p, size_t len, bool eor)
+static size_t on_write(void *arg, const void *p, size_t len, u32 flags)
 {
 	struct end *e = arg;
 	size_t room;
@@ -40,7 +40,25 @@ static size_t on_write(void *arg, const void *p, size_t len, bool eor)
 		return 0;
 	len = len < 65536 ? len : 65536;
 	e->tx_len += fault_out(&e->out, &e->in, p, len, e->tx + e->tx_len, room);
+	e->taken += len;
 	return len;
+}
+
+/* Where FPDUs stand in segments is not looked at. */
+static void on_tail(void *arg, struct weft_tcp_tail *tail)
+{
+	struct end *e = arg;
+
+	*tail = (struct weft_tcp_tail){ .mss = e->mss, .room = e->tx_len > 65536 &&
+					e->tx_done < e->tx_len ? 0 : 65536 };
+}
+
+/* The socket has all, or not yet; it is left alone until the close that follows. */
+static u64 on_acked(void *arg)
+{
+	struct end *e = arg;
+
+	return e->tx_done < e->tx_len ? e->taken - 1 : e->taken;
 }
 
 static void on_shutdown(void *arg)
@@ -58,17 +76,16 @@ static void reset(struct end *e)
 
 static void on_abort(void *arg)
 {
-	reset(arg);
+	struct end *e = arg;
+
+	if (!fault_is(F_NO_CLOSE))
+		reset(e);
 }
 
-static const struct host_link_ops ops = { on_write, on_shutdown, on_abort };
-
-static void arm_close(struct end *e)
-{
-	if (!e->deadline || e->up)
-		e->deadline = seconds() + CLOSE_WAIT_MS / 1000.0;
-	e->up = false;
-}
+static const struct host_link_ops ops = {
+	.write = on_write, .tail = on_tail, .acked = on_acked, .shutdown = on_shutdown,
+	.abort = on_abort,
+};
 
 static void flush_tx(struct end *e)
 {
@@ -91,7 +108,6 @@ static void flush_tx(struct end *e)
 		}
 		if (!fault_is(F_NO_CLOSE))
 			shutdown(e->fd, SHUT_WR);
-		arm_close(e);
 	}
 }
 
@@ -99,17 +115,16 @@ static void flush_tx(struct end *e)
 static void run(struct end *e)
 {
 	for (int i = 0; i < 10000 && !e->gone; i++) {
-		if (e->link.state == HOST_LINK_FULL && !e->up && !e->told_shut) {
+		if (host_link_is_full(&e->link) && !e->up) {
 			e->up = true;
-			e->deadline = 0;
 			reflect_up(e);
 		}
 		reflect_poll(e);
 		if (fault_is(F_UNGATED))
-			e->link.st.tx_gate = false;
+			e->link.core.st.tx_gate = false;
 		if (fault_is(F_CQ_SPREADS) && e->link.qp->cq_error)
 			exit(1);
-		if (!e->link.qp->kicked && !host_link_waits_for_tcp(&e->link))
+		if (!host_link_is_ready(&e->link, true))
 			break;
 		host_link_tx(&e->link);
 		flush_tx(e);
@@ -117,6 +132,9 @@ static void run(struct end *e)
 			break; /* the socket is full */
 	}
 	flush_tx(e);
+	if (e->link.core.state == WEFT_LINK_DEAD && e->tx_done == e->tx_len &&
+	    !fault_is(F_NO_CLOSE))
+		e->gone = true;
 }
 
 static void feed(struct end *e, const u8 *p, size_t n)
@@ -124,8 +142,7 @@ static void feed(struct end *e, const u8 *p, size_t n)
 	struct weft_seg seg = { p, (u32)n };
 
 	host_link_rx(&e->link, &seg, 1);
-	if (!e->initiator && !e->s && e->link.state == HOST_LINK_STARTUP &&
-	    e->link.st.rx_state == WEFT_AWAIT_START)
+	if (!e->s && e->link.core.state == WEFT_LINK_REQUESTED)
 		reflect_request(e);
 }
 
@@ -150,9 +167,6 @@ static void on_readable(struct end *e)
 		host_link_fin(&e->link);
 		if (fault_is(I_FIN))
 			reset(e);
-		if (e->told_shut || e->link.state != HOST_LINK_FULL)
-			e->gone = e->tx_done == e->tx_len;
-		arm_close(e);
 	} else if (errno != EAGAIN && errno != EINTR) {
 		if (fault_is(F_CRASH))
 			exit(1);
@@ -171,12 +185,12 @@ static struct end *end_new(int fd, bool initiator)
 	HOST_ASSERT(e && (e->tx = malloc(TX_BUF)));
 	e->fd = fd;
 	e->initiator = initiator;
+	e->began = now_ms();
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	host_init(&e->scratch, 1);
 	a.scq = a.rcq = host_cq_new(4);
 	e->idle_qp = host_qp_new(&e->scratch, &a);
-	e->deadline = seconds() + self_cfg.startup_ms / 1000.0;
 	fault_start(&e->in, &e->out, initiator);
 	e->in.session = e->out.session = &e->s;
 	e->next = ends;
@@ -191,16 +205,18 @@ static void link_start(struct end *e, const u8 *pd, u16 pd_len)
 			 .p2p = e->initiator && self_cfg.p2p,
 			 .rtr = WEFT_RTR_ALL, .ird = self_cfg.ird,
 			 .ord = self_cfg.ord },
-		.batch = 16, .hold_accept = true, .pd = pd, .pd_len = pd_len,
+		.batch = 48, .hold_accept = true, .pd = pd, .pd_len = pd_len,
+		/* Half of it is for a Request. */
+		.startup_ms = (e->initiator ? 1 : 2) * self_cfg.startup_ms,
+		.close_ms = CLOSE_WAIT_MS,
 	};
 	int mss = 0;
 	socklen_t len = sizeof(mss);
 
 	getsockopt(e->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len);
-	c.emss = fault_is(F_BIG_FPDU) ? 16000 :
-		 fault_is(O_HUGE) ? 65532 : mss > 0 ? mss : 536;
-	host_link_init(&e->link, e->qp ? e->qp : e->idle_qp, e->initiator, &c,
-		       &ops, e);
+	e->mss = fault_is(F_BIG_FPDU) ? 16000 :
+		 fault_is(O_HUGE) ? 65532 : mss >= WEFT_BATCH_SEG_MIN ? mss : 536;
+	host_link_init(&e->link, e->qp ? e->qp : e->idle_qp, e->initiator, &c, &ops, e);
 }
 
 static void end_free(struct end *e)
@@ -229,13 +245,15 @@ static void end_free(struct end *e)
 
 static void expire(void)
 {
-	double t = seconds();
+	bool timeless = fault_is(F_NO_TIMEOUT) || fault_is(F_NO_CLOSE);
+	u64 now = now_ms();
 
 	for (struct end *e = ends, *next; e; e = next) {
 		next = e->next;
-		if (e->deadline && t > e->deadline && !fault_is(F_NO_TIMEOUT) &&
-		    !fault_is(F_NO_CLOSE))
-			e->gone = true;
+		if (!e->gone && !timeless) {
+			host_link_set_time(&e->link, now - e->began);
+			run(e);
+		}
 		if (e->gone)
 			end_free(e);
 	}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The life and death of a connection.
+ *
+ * A connection is linked to its device from birth to death, so that
+ * weft_conn_kill_all() finds all, and its worker, one work item, is the only
+ * one that ends it. Death has two steps. First: whoever makes the link DEAD
+ * (under the mutex) has made the QP let go before, so that qp->conn leads here
+ * no more. Then the worker, in weft_conn_finish(): nothing is scheduled any more (dead),
+ * the callbacks are restored (which waits for running ones), those who came in
+ * through qp->conn have left (users), the tasklet is over, the socket is
+ * closed without a timer, the connection is unlinked. The memory goes with the
+ * last reference: a listener's provider_data has one, and a request's name in
+ * iw_cm (cm_passive.c).
+ */
+#include <linux/slab.h>
+
+#include "conn.h"
+#include "tcp.h"
+
+DECLARE_WAIT_QUEUE_HEAD(weft_conns_gone);
+
+static void free_stage(struct weft_conn *conn)
+{
+	u8 *chunk;
+
+	while ((chunk = weft_stream_reclaim(&conn->link.st, true)))
+		kfree(chunk);
+}
+
+static void add_counts(u64 *sum, const struct weft_conn *conn)
+{
+	u32 i;
+
+	for (i = 0; i < WEFT_CNT_CONN_NR; i++)
+		sum[i] += READ_ONCE(conn->counts[i]);
+}
+
+void weft_conn_counts(struct weft_device *dev, u64 *counts)
+{
+	const struct weft_conn *conn;
+
+	spin_lock_bh(&dev->conns_lock);
+	memcpy(counts, dev->counts, sizeof(dev->counts));
+	list_for_each_entry(conn, &dev->conns, node)
+		add_counts(counts, conn);
+	spin_unlock_bh(&dev->conns_lock);
+}
+
+static void unlink_conn(struct weft_conn *conn)
+{
+	struct weft_device *dev = conn->dev;
+
+	spin_lock_bh(&dev->conns_lock);
+	add_counts(dev->counts, conn);
+	list_del(&conn->node);
+	WRITE_ONCE(conn->gone, true);
+	atomic_dec(&dev->num_cep);
+	spin_unlock_bh(&dev->conns_lock);
+	/* The device may be gone now. */
+	wake_up_all(&weft_conns_gone);
+}
+
+void weft_conn_finish(struct weft_conn *conn)
+{
+	void *batch;
+
+	spin_lock_irq(&conn->lock);
+	conn->dead = true;
+	spin_unlock_irq(&conn->lock);
+	cancel_delayed_work(&conn->work);
+	if (conn->sock)
+		weft_sock_unhook(conn);
+	weft_conn_leave(conn);
+	wait_for_completion(&conn->idle);
+	weft_conn_linger_exit(conn);
+	tasklet_kill(&conn->bh);
+	if (conn->sock)
+		weft_sock_close(conn);
+	free_stage(conn);
+	batch = weft_batch_reclaim(&conn->link.batch, true);
+	if (batch)
+		weft_conn_reclaim_batch(batch, conn->link.batch.lent);
+	unlink_conn(conn);
+	weft_conn_put(conn);
+}
+
+static bool link_conn(struct weft_conn *conn)
+{
+	struct weft_device *dev = conn->dev;
+	bool ok;
+
+	spin_lock_bh(&dev->conns_lock);
+	ok = !dev->dying;
+	if (ok) {
+		list_add_tail(&conn->node, &dev->conns);
+		atomic_inc(&dev->num_cep);
+	}
+	spin_unlock_bh(&dev->conns_lock);
+	return ok;
+}
+
+struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role role,
+				work_func_t worker)
+{
+	struct weft_conn *conn = weft_conn_alloc();
+
+	if (!conn)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&conn->users, 1);
+	init_completion(&conn->idle);
+	conn->dev = dev;
+	conn->listening = role == WEFT_CONN_LISTENER;
+	spin_lock_init(&conn->lock);
+	mutex_init(&conn->mutex);
+	INIT_DELAYED_WORK(&conn->work, worker);
+	weft_conn_run_init(conn);
+	weft_conn_linger_init(conn);
+	atomic_set(&conn->children, 0);
+	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
+	/* Inside a listener's, or that of the connection it replaces. */
+	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);
+	if (link_conn(conn))
+		return conn;
+	mutex_unlock(&conn->mutex);
+	weft_conn_put(conn);
+	return ERR_PTR(-ENODEV);
+}
+
+static bool none_left(struct weft_device *dev)
+{
+	bool none;
+
+	spin_lock_bh(&dev->conns_lock);
+	none = list_empty(&dev->conns);
+	spin_unlock_bh(&dev->conns_lock);
+	return none;
+}
+
+void weft_conn_kill_all(struct weft_device *dev)
+{
+	struct weft_conn *conn;
+
+	spin_lock_bh(&dev->conns_lock);
+	list_for_each_entry(conn, &dev->conns, node)
+		weft_conn_wake_worker(conn, WEFT_CEV_KILL);
+	spin_unlock_bh(&dev->conns_lock);
+	wait_event(weft_conns_gone, none_left(dev));
+}
+
+int weft_conn_init(void)
+{
+	return weft_conn_cache_init();
+}
+
+/*
+ * All connections are gone. Softirq on another CPU may still be in a callback
+ * that a child of a closed listener inherited: TCP calls them under RCU.
+ */
+void weft_conn_exit(void)
+{
+	synchronize_rcu();
+	weft_conn_tx_exit();
+	weft_tcp_exit();
+	/* Their memory is on its way. */
+	rcu_barrier();
+	weft_conn_cache_exit();
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A QP and its connection: binding, letting go, doorbells, what modify_qp asks. */
+#include "conn.h"
+
+/* Without one the core is the QP's: as its last connection has left it. state_lock. */
+static bool has_conn(struct weft_qp *qp)
+{
+	if (rcu_access_pointer(qp->conn))
+		return true;
+	/* Pairs with weft_conn_release_qp(). */
+	smp_rmb();
+	return false;
+}
+
+int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp)
+{
+	lockdep_assert_held(&qp->state_lock);
+	if (qp->gone || has_conn(qp) || qp->core.state != WEFT_QPS_IDLE)
+		return -EBUSY;
+	weft_qp_hold(qp);
+	conn->link.qp = &qp->core;
+	conn->seen.requests = qp->core.sq.taken;
+	rcu_assign_pointer(qp->conn, conn);
+	return 0;
+}
+
+void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
+{
+	struct weft_qp *qp;
+
+	weft_conn_lock(conn);
+	qp = weft_conn_qp(conn);
+	weft_link_succeed(&conn->link, &heir->link, weft_conn_now());
+	heir->seen.requests = conn->seen.requests;
+	rcu_assign_pointer(qp->conn, heir);
+	weft_conn_unlock(conn);
+}
+
+struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
+{
+	struct weft_qp *qp = weft_conn_qp(conn);
+
+	if (!qp)
+		return NULL;
+	weft_conn_linger_stop(conn);
+	weft_link_release_qp(&conn->link);
+	weft_region_end_run(&qp->core);
+	weft_conn_ran(conn);
+	/* The core as we leave it; pairs with has_conn() and weft_conn_enter(). */
+	smp_wmb();
+	RCU_INIT_POINTER(qp->conn, NULL);
+	/* A kick that came in while qp->conn still led here will find no QP; pairs
+	 * with weft_conn_kick_any().
+	 */
+	smp_mb();
+	if (test_bit(WEFT_CF_PENDING, &conn->flags))
+		queue_work(weft_wq, &qp->flush);
+	return qp;
+}
+
+/* Without a connection the QP's own lock guards its core: see weft_conn_attach(). */
+static void flush_unconnected(struct weft_qp *qp)
+{
+	mutex_lock(&qp->state_lock);
+	if (!has_conn(qp))
+		weft_qpc_flush(&qp->core);
+	mutex_unlock(&qp->state_lock);
+}
+
+static void flush_posts(struct work_struct *work)
+{
+	flush_unconnected(container_of(work, struct weft_qp, flush));
+}
+
+void weft_conn_qp_init(struct weft_qp *qp)
+{
+	INIT_WORK(&qp->flush, flush_posts);
+}
+
+void weft_conn_kick(struct weft_qp *qp)
+{
+	struct weft_conn *conn = weft_conn_enter(qp);
+	bool ours = false;
+
+	if (conn) {
+		weft_conn_lock(conn);
+		ours = weft_conn_qp(conn) == qp;
+		if (ours) {
+			weft_count(conn, WEFT_CNT_DOORBELLS, 1);
+			weft_conn_linger_doorbell_begins(conn);
+			weft_conn_tx(conn);
+		}
+		weft_conn_unlock(conn);
+		weft_conn_linger_doorbell_ends(conn);
+		weft_conn_leave(conn);
+	}
+	if (!ours)
+		flush_unconnected(qp);
+}
+
+void weft_conn_kick_any(struct weft_qp *qp)
+{
+	/* The tasklet then runs here at once, and not in ksoftirqd. */
+	bool bh = !irqs_disabled();
+	struct weft_conn *conn;
+
+	if (bh)
+		local_bh_disable();
+	conn = weft_conn_enter(qp);
+	if (conn) {
+		weft_conn_pend(conn);
+		/* Pairs with weft_conn_release_qp(): one of us sees the other. */
+		smp_mb__after_atomic();
+		weft_conn_leave(conn);
+	}
+	if (!conn || rcu_access_pointer(qp->conn) != conn)
+		queue_work(weft_wq, &qp->flush);
+	if (bh)
+		local_bh_enable();
+}
+
+int weft_conn_close_graceful(struct weft_qp *qp)
+{
+	struct weft_conn *conn = weft_conn_enter(qp);
+
+	lockdep_assert_held(&qp->state_lock);
+	if (!conn)
+		return 0;
+	weft_conn_lock(conn);
+	if (weft_conn_qp(conn) == qp)
+		weft_qpc_close(&qp->core);
+	weft_conn_unlock(conn);
+	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	weft_conn_leave(conn);
+	return 0;
+}
+
+int weft_conn_error(struct weft_qp *qp)
+{
+	struct weft_conn *conn;
+	bool done = false;
+
+	lockdep_assert_held(&qp->state_lock);
+	while (!done && (conn = weft_conn_enter(qp))) {
+		weft_conn_lock(conn);
+		done = weft_conn_qp(conn) == qp;
+		if (done)
+			weft_qpc_error(&qp->core);
+		weft_conn_unlock(conn);
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+		weft_conn_leave(conn);
+	}
+	if (!done)
+		weft_qpc_error(&qp->core);
+	return 0;
+}
+

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who runs what: the connection's lock in process context, TCP's callbacks, the tasklet.
+ * docs/locking.md follows a bit through them.
+ */
+#include <net/tcp.h>
+
+#include "conn.h"
+#include "tcp.h"
+
+/* Runs of the send side before a process leaves the rest to the tasklet. */
+#define ROUNDS_PROCESS	64
+/* Runs before the tasklet goes to the end of softirq's queue. */
+#define ROUNDS_BH	4
+
+/*
+ * There is work and the socket has an owner. The last who came by weft_conn_lock()
+ * looks at the bits after it let go: they were set before it is counted out of
+ * holders, so it sees them. Others own sockets too (sock_diag for `ss -i`) and
+ * know of no bit: then it is the worker's.
+ */
+static void leave_to_owner(struct weft_conn *conn)
+{
+	/* Pairs with the barrier in weft_conn_unlock(). */
+	smp_mb();
+	if (!atomic_read(&conn->holders))
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+}
+
+/* In softirq, where what the peer then sends is read at once, and no backlog. */
+static void open_window(struct weft_conn *conn)
+{
+	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && weft_tcp_window_is_stale(conn->sk))
+		weft_tcp_open_window(conn->sk);
+}
+
+/* What whoever lets the lock go has to look at. */
+static bool has_work(const struct weft_conn *conn)
+{
+	return READ_ONCE(conn->flags) & (BIT(WEFT_CF_PENDING) | BIT(WEFT_CF_WINDOW));
+}
+
+/* The send side, in softirq, and the window. */
+static void run_bh(struct tasklet_struct *t)
+{
+	struct weft_conn *conn = from_tasklet(conn, t, bh);
+	bool owned, more;
+	u32 i;
+
+	bh_lock_sock(conn->sk);
+	owned = sock_owned_by_user(conn->sk);
+	for (i = 0; i < ROUNDS_BH && !owned; i++)
+		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+			weft_conn_tx(conn);
+	if (!owned)
+		open_window(conn);
+	more = has_work(conn);
+	if (more && owned)
+		leave_to_owner(conn);
+	bh_unlock_sock(conn->sk);
+	if (more && !owned)
+		weft_conn_schedule_bh(conn);
+}
+
+/* There is work since a callback of TCP's: who does it? */
+static void pass_on(struct weft_conn *conn)
+{
+	if (sock_owned_by_user(conn->sk))
+		leave_to_owner(conn);
+	else
+		weft_conn_schedule_bh(conn);
+}
+
+/*
+ * What arrived wants an answer: a Read Response, a Terminate. TCP has queued its
+ * data and is done with it, so the answer goes out from here, and takes the
+ * acknowledgement along.
+ */
+static void answer_peer(struct weft_conn *conn)
+{
+	if (!sock_owned_by_user(conn->sk) &&
+	    test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+		weft_conn_tx(conn);
+	if (has_work(conn))
+		pass_on(conn);
+}
+
+void weft_conn_lock(struct weft_conn *conn)
+{
+	atomic_inc(&conn->holders);
+	lock_sock(conn->sk);
+}
+
+/* The tasklet then runs here at once, and not in ksoftirqd. */
+static void run_bh_here(struct weft_conn *conn)
+{
+	local_bh_disable();
+	weft_conn_schedule_bh(conn);
+	local_bh_enable();
+}
+
+/* Data that comes while we own the socket is received in release_sock(). */
+void weft_conn_unlock(struct weft_conn *conn)
+{
+	u32 rounds = 0;
+
+	for (;;) {
+		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+			weft_conn_tx(conn);
+		release_sock(conn->sk);
+		/*
+		 * Who waits for the lock runs it, and is not kept waiting by us. The barrier
+		 * in here pairs with that in leave_to_owner().
+		 */
+		if (atomic_dec_return(&conn->holders))
+			return;
+		if (test_bit(WEFT_CF_WINDOW, &conn->flags))
+			run_bh_here(conn);
+		if (!test_bit(WEFT_CF_PENDING, &conn->flags))
+			return;
+		if (++rounds == ROUNDS_PROCESS) {
+			weft_conn_schedule_bh(conn);
+			return;
+		}
+		cond_resched();
+		weft_conn_lock(conn);
+	}
+}
+
+/* ---- TCP's callbacks ---- */
+
+/*
+ * sk_callback_lock is held throughout: restoring the callbacks waits for them.
+ * A child that nobody accepted yet has its listener's callbacks and no conn.
+ */
+static struct weft_conn *conn_of(struct sock *sk)
+{
+	return __locked_read_sk_user_data_with_flags(sk, SK_USER_DATA_NOCOPY);
+}
+
+static void data_ready(struct sock *sk)
+{
+	struct weft_conn *conn;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	conn = conn_of(sk);
+	if (!conn)
+		goto out;
+	if (conn->link.mode == WEFT_MODE_STARTUP) {
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+		goto out;
+	}
+	/* The queue logic is not entered twice: weft_conn_ran() reads it. */
+	if (conn->sending) {
+		conn->unread = true;
+		goto out;
+	}
+	weft_conn_receive(conn);
+	answer_peer(conn);
+out:
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+static void wake_worker(struct sock *sk)
+{
+	struct weft_conn *conn;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	conn = conn_of(sk);
+	if (conn)
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+/* A third of the send buffer is free: worth a run. */
+static void write_space(struct sock *sk)
+{
+	struct weft_conn *conn;
+
+	read_lock_bh(&sk->sk_callback_lock);
+	conn = conn_of(sk);
+	if (conn && conn->full && sk_stream_is_writeable(sk)) {
+		clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
+		set_bit(WEFT_CF_PENDING, &conn->flags);
+		pass_on(conn);
+	}
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+const struct weft_sk_callbacks weft_conn_callbacks = {
+	.state_change	= wake_worker,
+	.data_ready	= data_ready,
+	.write_space	= write_space,
+	.error_report	= wake_worker,
+};
+
+void weft_conn_run_init(struct weft_conn *conn)
+{
+	tasklet_setup(&conn->bh, run_bh);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Full Operation as far as its end is concerned, and what follows it: FIN both ways,
+ * errors, Terminates, time.
+ */
+#include "link.h"
+
+/* So many close_ms may an end without a QP last, while the peer takes what is left. */
+#define CLOSING_TIMES 12
+
+u32 weft_link_die(struct weft_link *l)
+{
+	l->state = WEFT_LINK_DEAD;
+	l->deadline = 0;
+	return WEFT_ACT_DIE;
+}
+
+/* What TCP has not delivered may take its time, as long as the peer takes some of it. */
+static void watch_progress(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
+{
+	l->acked = tcp->acked;
+	weft_link_set_deadline(l, now, l->cfg.close_ms);
+}
+
+/* The deadline has passed: it counts from the peer's last sign, if octets moved since. */
+static bool peer_is_slow(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
+{
+	if (tcp->acked == l->acked || tcp->idle_ms >= l->cfg.close_ms)
+		return false;
+	l->acked = tcp->acked;
+	weft_link_set_deadline(l, now, l->cfg.close_ms - tcp->idle_ms);
+	return true;
+}
+
+u32 weft_link_shut(struct weft_link *l)
+{
+	if (l->shut || !weft_send_is_done(l))
+		return 0;
+	l->shut = true;
+	return WEFT_ACT_SHUT;
+}
+
+/* ---- without a QP ---- */
+
+u32 weft_link_start_closing(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
+{
+	l->state = WEFT_LINK_CLOSING;
+	/* A QP has its last words before: weft_link_release_qp() discards from then on. */
+	if (l->mode == WEFT_MODE_STARTUP)
+		l->mode = WEFT_MODE_DISCARD;
+	l->closing_times = CLOSING_TIMES - 1;
+	watch_progress(l, tcp, now);
+	return WEFT_ACT_AGAIN;
+}
+
+/*
+ * RFC 5040 §7.2, RFC 5041 §6.2: what is in hand goes out, then FIN; what comes
+ * is read and dropped until the peer's FIN, for a close with unread data would
+ * make TCP send RST, and lose our last words. What TCP still has may be requests
+ * that are complete, so a slow peer has time; but nobody waits for it any more.
+ */
+u32 weft_link_step_closing(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
+			   u64 now)
+{
+	weft_send_run(l);
+	if (timeout && l->closing_times && peer_is_slow(l, tcp, now)) {
+		l->closing_times--;
+		timeout = false;
+	}
+	if (tcp->closed || timeout)
+		return weft_link_die(l);
+	return weft_link_shut(l);
+}
+
+/* ---- with a QP ---- */
+
+/*
+ * A responder that agreed to peer-to-peer begins with a deadline for the
+ * initiator's RTR, which gives way to that of the connection's end. True if it
+ * passed, and nothing came.
+ */
+static bool rtr_is_missing(struct weft_link *l, const struct weft_tcp_view *tcp, bool ending,
+			   bool timeout)
+{
+	if (!(timeout || ending || tcp->fin))
+		return false;
+	l->rtr_due = false;
+	l->deadline = 0;
+	return timeout && l->qp->rtr_await;
+}
+
+static bool in_error(const struct weft_qpc *qp)
+{
+	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
+}
+
+/* The QP has said all, its FIN included, and TCP has taken it. */
+static bool has_said_all(const struct weft_link *l)
+{
+	return l->qp->state != WEFT_QPS_TERM && (in_error(l->qp) || l->fin_due) &&
+	       weft_send_is_done(l);
+}
+
+/* TCP's end, either side's, becomes the QP's. */
+static void tell_qp(struct weft_link *l, const struct weft_tcp_view *tcp)
+{
+	if (tcp->closed)
+		weft_qpc_error(l->qp);
+	else if (tcp->fin && !l->peer_fin)
+		weft_qpc_peer_fin(l->qp);
+}
+
+/* The connection goes on, or comes to its end in due time. */
+static u32 go_on(struct weft_link *l, const struct weft_tcp_view *tcp, bool ending, bool said,
+		 u64 now)
+{
+	u32 acts = said ? weft_link_shut(l) : 0;
+
+	/* From here on it must come to an end. */
+	if (!l->deadline && (ending || l->peer_fin || l->shut))
+		watch_progress(l, tcp, now);
+	return acts;
+}
+
+u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
+			u64 now)
+{
+	bool dying, ending, said, slow = false;
+	u32 acts = 0;
+
+	tell_qp(l, tcp);
+	weft_send_run(l);
+	dying = in_error(l->qp);
+	said = has_said_all(l);
+	ending = dying || l->qp->state == WEFT_QPS_CLOSING;
+	if (l->rtr_due) {
+		if (rtr_is_missing(l, tcp, ending, timeout))
+			return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
+		timeout = false;
+	}
+	if (timeout)
+		slow = peer_is_slow(l, tcp, now);
+	/* A QP in error waits no longer, slow as the peer may be. */
+	timeout = timeout && (dying || !slow);
+	if (tcp->fin && !tcp->closed && !l->peer_fin) {
+		l->peer_fin = true;
+		acts = WEFT_ACT_DISCONNECTED;
+	}
+	/* The peer had its time; if it is but slow, closing gives it more. */
+	if (tcp->closed || timeout || (dying && said))
+		return acts | WEFT_ACT_ENDED | (timeout && !slow ?
+			weft_link_shut(l) | weft_link_die(l) : weft_link_start_closing(l, tcp, now));
+	return acts | go_on(l, tcp, ending, said, now);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "link.h"
+
+void weft_link_init(struct weft_link *l, bool initiator)
+{
+	weft_stream_init(&l->st, initiator);
+	l->state = initiator ? WEFT_LINK_CONNECTING : WEFT_LINK_AWAIT_REQUEST;
+	l->rx_event = WEFT_RX_MORE;
+	weft_linger_init(&l->linger);
+}
+
+/* ---- received octets ---- */
+
+/*
+ * A whole Request must stand alone: for a responder the stream makes an error
+ * of what follows it. What follows a Reply waits for Full Operation.
+ */
+static void rx_startup(struct weft_link *l, struct weft_cur *in)
+{
+	struct weft_fpdu none;
+	enum weft_rx_event ev;
+
+	if (l->st.initiator && l->rx_event == WEFT_RX_STARTUP)
+		return;
+	ev = weft_stream_rx(&l->st, in, &none);
+	if (ev == WEFT_RX_STARTUP || ev == WEFT_RX_ERROR)
+		l->rx_event = ev;
+	if (ev == WEFT_RX_ERROR)
+		weft_cur_skip(in, in->left);
+}
+
+void weft_link_rx(struct weft_link *l, struct weft_cur *in)
+{
+	switch (l->mode) {
+	case WEFT_MODE_STARTUP:
+		rx_startup(l, in);
+		break;
+	case WEFT_MODE_FULL:
+		weft_qpc_rx(l->qp, in);
+		break;
+	case WEFT_MODE_DISCARD:
+		weft_cur_skip(in, in->left);
+		break;
+	}
+}
+
+void weft_link_rx_unreadable(struct weft_link *l)
+{
+	if (l->mode == WEFT_MODE_FULL)
+		weft_qpc_fail(l->qp, WEFT_E_RDMAP_LOCAL, NULL);
+	else if (l->mode == WEFT_MODE_STARTUP)
+		l->rx_event = WEFT_RX_ERROR;
+}
+
+/* ---- steps ---- */
+
+static bool deadline_has_passed(struct weft_link *l, u64 now)
+{
+	if (!l->deadline || now < l->deadline)
+		return false;
+	l->deadline = 0;
+	return true;
+}
+
+u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
+{
+	bool timeout = deadline_has_passed(l, now);
+
+	switch (l->state) {
+	case WEFT_LINK_OPEN:
+		return weft_link_step_open(l, tcp, timeout, now);
+	case WEFT_LINK_CLOSING:
+		return weft_link_step_closing(l, tcp, timeout, now);
+	case WEFT_LINK_DEAD:
+		return 0;
+	default:
+		return weft_link_step_startup(l, tcp, timeout, now);
+	}
+}
+
+u32 weft_link_kill(struct weft_link *l)
+{
+	switch (l->state) {
+	case WEFT_LINK_CONNECTING:
+	case WEFT_LINK_AWAIT_REPLY:
+		return weft_link_connect_failed(l, -ENETDOWN);
+	case WEFT_LINK_OPEN:
+		return WEFT_ACT_ENDED | weft_link_shut(l) | weft_link_die(l);
+	case WEFT_LINK_DEAD:
+		return 0;
+	default:
+		return weft_link_die(l);
+	}
+}
+
+u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
+{
+	if (l->state == WEFT_LINK_OPEN)
+		return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
+	return weft_link_connect_failed(l, -ECONNABORTED);
+}
+
+void weft_link_release_qp(struct weft_link *l)
+{
+	struct weft_qpc *qp = l->qp;
+
+	if (qp->state == WEFT_QPS_TERM)
+		weft_send_last_words(l);
+	else if (qp->state != WEFT_QPS_IDLE)
+		weft_qpc_error(qp);
+	l->mode = WEFT_MODE_DISCARD;
+	l->told = false;
+	l->qp = NULL;
+	/* The stream and the arrays are the connection's. */
+	qp->st = NULL;
+	qp->orq = NULL;
+	qp->irq = NULL;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The send run: batch after batch, each in one call of TCP, until there is nothing to
+ * send, TCP is full, or others are to have the lock.
+ */
+#include "link.h"
+
+/* What one run sends at most. */
+#define SLICE (256 * 1024)
+
+static bool may_fill(const struct weft_link *l)
+{
+	return l->qp && l->mode == WEFT_MODE_FULL && !l->broken;
+}
+
+static bool get_memory(struct weft_link *l)
+{
+	u32 size;
+	void *mem;
+
+	if (l->batch.buf)
+		return true;
+	mem = weft_host_lend_batch(l, &size);
+	if (mem)
+		weft_batch_lend(&l->batch, mem, size);
+	return mem;
+}
+
+static void give_memory_back(struct weft_link *l)
+{
+	void *mem = weft_batch_reclaim(&l->batch, false);
+
+	if (mem)
+		weft_host_reclaim_batch(l, mem, l->batch.lent);
+}
+
+/*
+ * What waits in the batch goes to TCP. @more: this run sends on, and what does not fill a
+ * large skb waits for that. True: TCP has taken all of it.
+ */
+static bool hand_over(struct weft_link *l, bool more)
+{
+	struct weft_batch *b = &l->batch;
+	u32 len = b->end - b->off, flags = b->eor ? WEFT_SEND_EOR : more ? WEFT_SEND_MORE : 0;
+	const struct weft_iov *iov;
+	u32 niov;
+	s32 n;
+
+	if (!len)
+		return true;
+	iov = weft_batch_list(b, &niov);
+	if (b->fresh)
+		flags |= WEFT_SEND_FRESH;
+	b->fresh = false;
+	n = weft_host_send(l, iov, niov, len, flags);
+	weft_batch_taken(b, l->qp, max_t(s32, n, 0));
+	if (n < 0)
+		l->broken = true;
+	else if (!weft_batch_is_sent(b))
+		weft_host_await_room(l);
+	return n >= 0 && weft_batch_is_sent(b);
+}
+
+/*
+ * Will the next batch of this run follow the one in hand? Only if TCP seems to have
+ * room for it: what waits for the next call is sent by that. If TCP then refuses, for
+ * want of memory, the acknowledgement of a whole segment sends it: so there is one.
+ */
+static bool goes_on(const struct weft_link *l, u32 sent, u32 room)
+{
+	u32 len = l->batch.end;
+
+	return weft_tx_amid(l->qp) && len >= l->batch.mss && sent + len < SLICE && 2 * len < room;
+}
+
+/* One batch of new FPDUs, to TCP; adds to *@sent. True: another may follow. */
+static bool send_batch(struct weft_link *l, u32 *sent)
+{
+	struct weft_batch *b = &l->batch;
+	struct weft_tcp_tail tail;
+	bool on;
+
+	weft_host_tcp_tail(l, &tail);
+	if (!tail.room) {
+		weft_host_await_room(l);
+		return false;
+	}
+	if (!get_memory(l))
+		return false;
+	weft_batch_begin(b, tail.mss, tail.seg_off);
+	if (weft_batch_fill(b, l->qp) == WEFT_TX_FIN)
+		l->fin_due = true;
+	if (!b->end)
+		return false;
+	on = hand_over(l, goes_on(l, *sent, tail.room));
+	weft_tx_sent(l->qp);
+	*sent += b->end;
+	return on;
+}
+
+/* All is said that is to be said: the host is told once, and weft_link_step() closes. */
+static void tell_done(struct weft_link *l)
+{
+	bool said = !l->qp || l->fin_due || l->qp->state == WEFT_QPS_ERROR;
+
+	if (!said || l->told || !weft_send_is_done(l))
+		return;
+	l->told = true;
+	weft_host_wake(l);
+}
+
+void weft_send_run(struct weft_link *l)
+{
+	u32 sent = 0;
+	bool on;
+
+	if (l->qp)
+		weft_qpc_flush(l->qp);
+	on = !l->broken && hand_over(l, false);
+	while (on && may_fill(l) && sent < SLICE)
+		on = send_batch(l, &sent);
+	if (on && may_fill(l))
+		weft_host_kick(l->qp);
+	give_memory_back(l);
+	tell_done(l);
+}
+
+void weft_send_last_words(struct weft_link *l)
+{
+	struct weft_tcp_tail tail;
+
+	if (!may_fill(l) || !get_memory(l))
+		return;
+	if (weft_batch_is_sent(&l->batch)) {
+		weft_host_tcp_tail(l, &tail);
+		weft_batch_begin(&l->batch, tail.mss, tail.seg_off);
+	}
+	if (weft_batch_append_terminate(&l->batch, l->qp))
+		hand_over(l, false);
+	give_memory_back(l);
+}
