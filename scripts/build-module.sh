@@ -23,12 +23,12 @@ fi
 # What the cached copies are named for: another kernel must not meet old objects.
 key=$(printf '%s' "$tree" | sha256sum | cut -c 1-8)
 
-# build_copy FOLDER COPY
+# build_copy COPY FOLDER [FOLDER...]: builds the first folder, with the others inside its copy
 build_copy() {
-	local dir=$WEFT_BUILD/module/$2
+	local dir=$WEFT_BUILD/module/$1 inside=("${@:3}")
 	mkdir -p "$dir"
 	# --exclude also keeps the objects there from --delete.
-	rsync -a --delete --exclude-from=- "$WEFT_TOP/$1/" "$dir/" <<-'END'
+	rsync -a --delete --exclude-from=- "$WEFT_TOP/$2/" "${inside[@]/#/$WEFT_TOP/}" "$dir/" <<-'END'
 		*.o
 		*.ko
 		*.mod
@@ -43,8 +43,8 @@ build_copy() {
 	echo "$dir/$driver.ko"
 }
 
-build_weft() { build_copy kernel "$kernel-$key"; }
-build_weft_kmod() { build_copy tests/kmod "$kernel-$key.kmod"; }
+build_weft() { build_copy "$kernel-$key" kernel; }
+build_weft_kmod() { build_copy "$kernel-$key.kmod" tests/kmod tests/weftspec/reflector; }
 
 # siw out of the sources of the same kernel, built once. The MPA revision that it begins with is
 # a variable there that nobody can set: it becomes a parameter, by a file beside its own.

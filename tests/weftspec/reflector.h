@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The reflector protocol: what a small program above the peer's RNIC does for
- * the tester.  weft-reflector.c speaks it over librdmacm; any ULP that does
+ * the tester.  weft-reflector speaks it over librdmacm; any ULP that does
  * the same can stand in.  All integers are big-endian.
  *
  * Regions.  One *session* is one set of memory, named by a 64-bit cookie that

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 #include "bytes.h"
-#include "reflector-int.h"
+#include "verbs.h"
 
 #define IDLE_SESSIONS 16
 

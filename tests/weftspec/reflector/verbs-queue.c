@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bytes.h"
-#include "reflector-int.h"
+#include "verbs.h"
 
 uint8_t *recv_slot(const struct link *l, unsigned int slot)
 {

@@ -3,8 +3,8 @@
  * Inside weft-reflector: sessions (memory and its regions), the commands, and
  * connections, each in a file of its own.
  */
-#ifndef WEFT_REFLECTOR_INT_H
-#define WEFT_REFLECTOR_INT_H
+#ifndef REFLECTOR_VERBS_H
+#define REFLECTOR_VERBS_H
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -49,7 +49,7 @@ struct link {
 	bool dead, mute; /* mute: its completion queue is not polled */
 };
 
-/* refl-session.c */
+/* verbs-session.c */
 struct session *session_get(struct ibv_context *verbs, uint64_t cookie);
 /* An event for the status block. */
 void session_note(struct session *s, unsigned int conn, enum refl_event kind,
@@ -58,7 +58,7 @@ size_t region_at(int r);
 size_t region_len(int r);
 extern bool declares_imm, verbose;
 
-/* refl-command.c */
+/* verbs-queue.c */
 uint8_t *recv_slot(const struct link *l, unsigned int slot);
 int post_recvs(struct link *l, unsigned int n);
 void send_note(struct link *l, uint32_t magic, uint32_t seq, uint32_t status,

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
-#include "reflector-int.h"
+#include "verbs.h"
 
 #define LINKS_MAX 2048
 
