@@ -7,8 +7,12 @@
 #ifndef WEFTSPEC_BYTES_H
 #define WEFTSPEC_BYTES_H
 
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
 #include <stdint.h>
 #include <stddef.h>
+#endif
 
 static inline uint16_t get16(const uint8_t *p)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * weft-reflector: the ULP behind the peer under test, for any verbs device.
- * What it does is described in reflector.h.  One thread, one poll loop.
+ * The protocol is reflector.h's, its core core.h's.  One thread, one poll loop.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <netdb.h>
 #include <poll.h>
@@ -13,67 +12,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bytes.h"
 #include "verbs.h"
 
 #define LINKS_MAX 2048
 
 static struct link *links[LINKS_MAX];
 static struct rdma_event_channel *cm;
-static unsigned long clock_;
 static uint8_t want_ird = 16, want_ord = 16;
 static bool calling;
 static int own_pd_len = -1; /* --pd-len: that many octets instead of TABLE */
 
-static int make_srq(struct session *s)
-{
-	struct ibv_srq_init_attr a = { .attr = { .max_wr = RECV_SLOTS,
-						 .max_sge = 1 } };
-
-	if (!s->srq)
-		s->srq = ibv_create_srq(s->pd, &a);
-	return s->srq ? 0 : -1;
-}
-
-static int make_qp(struct link *l)
-{
-	struct ibv_qp_init_attr a = { .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
-		.cap = { .max_send_wr = SQ_DEPTH, .max_recv_wr = RECV_SLOTS,
-			 .max_send_sge = 1, .max_recv_sge = 1 } };
-	bool small = l->flags & REFL_F_CQ;
-
-	l->ch = ibv_create_comp_channel(l->id->verbs);
-	if (!l->ch)
-		return -1;
-	fcntl(l->ch->fd, F_SETFL, O_NONBLOCK);
-	l->cq = ibv_create_cq(l->id->verbs, small ? 4 : SQ_DEPTH + 64, NULL,
-			      l->ch, 0);
-	if (!l->cq || ibv_req_notify_cq(l->cq, 0))
-		return -1;
-	if (l->flags & REFL_F_SRQ && make_srq(l->s))
-		return -1;
-	a.send_cq = a.recv_cq = l->cq;
-	a.srq = l->flags & REFL_F_SRQ ? l->s->srq : NULL;
-	l->mute = small;
-	return rdma_create_qp(l->id, l->s->pd, &a);
-}
-
 static void link_free(struct link *l)
 {
 	if (l->cq && !l->mute)
-		drain(l);
-	if (l->mw)
-		ibv_dealloc_mw(l->mw);
-	if (l->id->qp)
-		rdma_destroy_qp(l->id);
-	if (l->cq)
-		ibv_destroy_cq(l->cq);
-	if (l->ch)
-		ibv_destroy_comp_channel(l->ch);
-	if (l->s) {
-		l->s->links--;
-		l->s->used = ++clock_;
-	}
+		drain_completions(l);
+	destroy_queues(l);
+	if (l->s)
+		reflector_leave(&l->ulp);
 	rdma_destroy_id(l->id);
 	for (int i = 0; i < LINKS_MAX; i++)
 		if (links[i] == l)
@@ -90,99 +45,54 @@ static struct link *link_new(struct rdma_cm_id *id)
 			if (!l)
 				return NULL;
 			l->id = id;
+			l->ulp.front = l;
 			id->context = l;
 			return links[i] = l;
 		}
 	return NULL;
 }
 
-static size_t write_table(const struct link *l, uint8_t *out)
+static int join_session(struct link *l, const struct reflector_request *q)
 {
-	const struct session *s = l->s;
-	uint8_t *p = put32(out, REFL_MAGIC_TABLE);
-
-	p = put16(p, REFL_VERSION);
-	p = put16(p, REFL_REGIONS);
-	p = put32(p, s->caps);
-	p = put16(p, l->recv_count);
-	p = put16(p, REFL_RECV_SIZE);
-	p = put64(p, (uintptr_t)s->arena + AT_STATUS);
-	p = put64(p, (uintptr_t)recv_slot(l, 0));
-	for (int r = 0; r < REFL_REGIONS; r++) {
-		p = put64(p, (uintptr_t)s->arena +
-			  (r == REFL_ALL ? 0 : region_at(r)));
-		p = put32(p, r == REFL_ALL ? ARENA : region_len(r));
-		p = put32(p, s->mr[r] ? s->mr[r]->rkey : 0);
-	}
-	return p - out;
-}
-
-/* The tester's REQUEST, if that is what its private data is. */
-struct request {
-	bool valid;
-	uint16_t flags, reply_pd, recv_count;
-	uint64_t cookie;
-};
-
-static struct request request_read(const struct rdma_conn_param *c)
-{
-	const uint8_t *p = c->private_data;
-	struct request q = { 0 };
-
-	if (!p || c->private_data_len < REFL_REQUEST_LEN ||
-	    get32(p) != REFL_MAGIC_REQUEST)
-		return q;
-	q.valid = true;
-	q.flags = get16(p + 6);
-	q.cookie = get64(p + 8);
-	q.reply_pd = get16(p + 16);
-	q.recv_count = get16(p + 18);
-	return q;
-}
-
-static int link_up(struct link *l, uint64_t cookie, unsigned int recvs)
-{
-	l->s = session_get(l->id->verbs, cookie);
+	l->s = session_get(l->id->verbs, q->cookie);
 	if (!l->s)
 		return -1;
-	l->idx = l->s->conns++;
-	l->s->links++;
-	l->recv_count = recvs ? recvs : REFL_RECV_COUNT;
-	if (l->recv_count > RECV_SLOTS)
-		l->recv_count = RECV_SLOTS;
-	if (make_qp(l))
+	l->ulp.flags = q->flags;
+	reflector_join(&l->ulp, &l->s->memory, q->recv_count);
+	if (create_queues(l))
 		return -1;
-	return post_recvs(l, l->recv_count);
+	return reflector_post_recvs(&l->ulp, l->ulp.recv_count);
 }
 
 static void on_request(struct rdma_cm_event *e)
 {
-	struct request q = request_read(&e->param.conn);
+	const struct rdma_conn_param *theirs = &e->param.conn;
+	struct reflector_request q;
 	uint8_t pd[256];
 	struct rdma_conn_param p = {
-		.responder_resources = e->param.conn.responder_resources,
-		.initiator_depth = e->param.conn.initiator_depth,
+		.responder_resources = theirs->responder_resources,
+		.initiator_depth = theirs->initiator_depth,
 		.private_data = pd,
 	};
 	struct link *l = link_new(e->id);
 
-	/* MPA Rev 1 names no depths: serve Reads there, too. */
-	if (!p.responder_resources && !(q.flags & REFL_F_MIRROR))
-		p.responder_resources = want_ird;
 	if (!l) {
 		rdma_reject(e->id, NULL, 0);
 		rdma_destroy_id(e->id);
 		return;
 	}
-	l->flags = q.flags;
-	if (q.flags & REFL_F_REJECT || link_up(l, q.cookie, q.recv_count)) {
+	reflector_read_request(theirs->private_data, theirs->private_data_len,
+			       &q);
+	/* MPA Rev 1 names no depths: serve Reads there, too. */
+	if (!p.responder_resources && !(q.flags & REFL_F_MIRROR))
+		p.responder_resources = want_ird;
+	if (q.flags & REFL_F_REJECT || join_session(l, &q)) {
 		rdma_reject(l->id, "refused", 7);
 		link_free(l);
 		return;
 	}
-	memset(pd, 0x5a, sizeof(pd));
-	p.private_data_len = q.flags & REFL_F_PD ? q.reply_pd :
-						   write_table(l, pd);
+	p.private_data_len = reflector_write_private_data(&l->ulp, q.pd_len, pd,
+							  sizeof(pd));
 	if (rdma_accept(l->id, &p)) {
 		if (verbose)
 			perror("accept");
@@ -190,20 +100,21 @@ static void on_request(struct rdma_cm_event *e)
 		return;
 	}
 	if (q.flags & REFL_F_EARLY)
-		send_note(l, REFL_MAGIC_HELLO, 0, 0, 0);
+		reflector_send_hello(&l->ulp);
 }
 
 static int on_route(struct link *l)
 {
+	struct reflector_request q = { .cookie = (uint64_t)getpid() << 20 };
 	uint8_t pd[256];
 	struct rdma_conn_param p = { .responder_resources = want_ird,
 				     .initiator_depth = want_ord,
 				     .private_data = pd };
 
-	if (link_up(l, (uint64_t)getpid() << 20, 0))
+	if (join_session(l, &q))
 		return -1;
-	memset(pd, 0x5a, sizeof(pd));
-	p.private_data_len = own_pd_len >= 0 ? own_pd_len : (int)write_table(l, pd);
+	p.private_data_len = reflector_write_private_data(&l->ulp, own_pd_len,
+							  pd, sizeof(pd));
 	return rdma_connect(l->id, &p);
 }
 
@@ -227,11 +138,11 @@ static void on_cm(struct rdma_cm_event *e)
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (calling)
-			send_note(l, REFL_MAGIC_HELLO, 0, 0, 0);
+			reflector_send_hello(&l->ulp);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		drain(l);
-		session_note(l->s, l->idx, REFL_EV_CM, 0, v, NULL);
+		drain_completions(l);
+		reflector_note(&l->ulp, REFL_EV_CM, 0, v, NULL);
 		rdma_disconnect(l->id);
 		over = true;
 		break;
@@ -286,7 +197,7 @@ static void loop(bool forever)
 			continue;
 		for (nfds_t i = 1; i < n; i++)
 			if (fd[i].revents)
-				on_completion(of[i]);
+				on_completion_event(of[i]);
 		if (fd[0].revents && !rdma_get_cm_event(cm, &e)) {
 			on_cm(e);
 			rdma_ack_cm_event(e);

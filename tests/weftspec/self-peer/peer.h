@@ -10,7 +10,7 @@
 
 #include "../../stacks/link.h"
 #include "../../stacks/post.h"
-#include "../reflector.h"
+#include "../reflector/core.h"
 #include "fault.h"
 
 #define CQ_DEPTH 256
@@ -19,15 +19,11 @@
 #define TX_BUF (1u << 20)
 
 struct session {
-	struct session *next;
-	u64 cookie;
+	struct reflector_session memory;
 	struct host host;
-	u8 *arena;
 	struct host_mr *mr[REFL_REGIONS];
 	struct host_mr *window;
 	struct host_srq *srq;
-	u32 conns, links;
-	unsigned long used;
 };
 
 /* One connection. */
@@ -42,7 +38,7 @@ struct end {
 	struct session *s;
 	struct host_qp *qp;
 	struct host_cq *scq, *rcq;
-	u32 idx, flags, recv_next, tx_next, recv_count;
+	struct reflector_link ulp;
 	struct fault_dir in, out;
 	u8 *tx;                   /* octets that the socket has not taken */
 	u32 tx_len, tx_done;
