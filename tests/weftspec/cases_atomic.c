@@ -169,7 +169,7 @@ static void misaligned(struct ctx *c)
 	a.to = ((rw->addr + 7) & ~7ull) + c->w->a;
 	g = mk_atomic(s, hdr, &a);
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x07, MD));
+	EXPECT_END(s, TERM(RDMAP_STREAM_CATASTROPHE));
 	CHECK(c, untouched(look, REFL_RW, 0, 32), "memory is unchanged",
 	      "it changed");
 }
@@ -184,7 +184,8 @@ static void bad_code(struct ctx *c)
 	struct seg g = mk_atomic(s, hdr, &a);
 
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD), T(0, 2, 0xff, MD), ALT(0, 2, 0x07, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TERM(RDMAP_OPERATION),
+		   TOLERATE(RDMAP_STREAM_CATASTROPHE));
 }
 
 enum bad { BAD_STAG, BAD_PD, BAD_RIGHTS, BAD_BELOW, BAD_END, BAD_WRAP };
@@ -192,8 +193,14 @@ enum bad { BAD_STAG, BAD_PD, BAD_RIGHTS, BAD_BELOW, BAD_END, BAD_WRAP };
 /* a: what is wrong, b: judge only that R=0. */
 static void bad_atomic(struct ctx *c)
 {
-	static const uint8_t code[] = { 0, 3, 2, 1, 1, 4 };
-	const struct want w[] = { T(0, 1, code[c->w->a], MD) };
+	static const struct want ends[] = {
+		[BAD_STAG] = TERM(RDMAP_BAD_STAG),
+		[BAD_PD] = TERM(RDMAP_OTHER_STREAM),
+		[BAD_RIGHTS] = TERM(RDMAP_ACCESS),
+		[BAD_BELOW] = TERM(RDMAP_BOUNDS),
+		[BAD_END] = TERM(RDMAP_BOUNDS),
+		[BAD_WRAP] = TERM(RDMAP_TO_WRAP),
+	};
 	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1 };
 	const struct region *rw;
 	uint8_t hdr[ATOMIC_REQ_LEN];
@@ -219,7 +226,7 @@ static void bad_atomic(struct ctx *c)
 		CHECK(c, !(s->term.bits & TERM_R), "R=0", "R=1");
 		return;
 	}
-	judge_end(s, e, w, 1);
+	judge_end(s, e, &ends[c->w->a], 1);
 }
 
 static void mixed_order(struct ctx *c)
@@ -284,8 +291,8 @@ static void counts_for_ird(struct ctx *c)
 	shoot(s);
 	blame_nobody(s);
 	nap_ms(500);
-	EXPECT_END(s, T(1, 2, 0x02, MD), ALT(1, 2, 0x03, MD),
-		   ALT(0, 2, 0x07, MD));
+	EXPECT_END(s, TERM(DDP_NO_BUFFER), TOLERATE(DDP_BAD_MSN),
+		   TOLERATE(RDMAP_STREAM_CATASTROPHE));
 }
 
 #define STREAMS 8
@@ -377,7 +384,7 @@ static void wrong_queue(struct ctx *c)
 		g.msn = s->send_msn;
 	}
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD), ALT(1, 2, 0x01, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_QN));
 }
 
 #define NEEDS (N_ULP | N_ATOMIC)

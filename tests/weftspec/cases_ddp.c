@@ -16,9 +16,9 @@ static void bad_dv(struct ctx *c)
 	g.dv = c->w->a;
 	send_seg(s, &g);
 	if (c->w->b == OP_WRITE)
-		EXPECT_END(s, T(1, 1, 0x04, MD));
+		EXPECT_END(s, TERM(DDP_TAGGED_VERSION));
 	else
-		EXPECT_END(s, T(1, 2, 0x06, MD));
+		EXPECT_END(s, TERM(DDP_UNTAGGED_VERSION));
 }
 
 static void rsvd_ignored(struct ctx *c)
@@ -43,7 +43,7 @@ static void unknown_qn(struct ctx *c)
 	g.qn = (uint32_t)c->w->a;
 	g.msn = 1;
 	send_seg(s, &g);
-	EXPECT_END(s, T(1, 2, 0x01, MD));
+	EXPECT_END(s, TERM(DDP_BAD_QN));
 }
 
 /* a: payload of each Send.  One more than there are receives. */
@@ -60,7 +60,7 @@ static void no_buffer(struct ctx *c)
 			nap_ms(100);
 		send_seg(s, &g);
 	}
-	EXPECT_END(s, T(1, 2, 0x02, MD));
+	EXPECT_END(s, TERM(DDP_NO_BUFFER));
 }
 
 /* a: MSN of one Send, relative to the next one when b. */
@@ -80,9 +80,9 @@ static void wrong_msn(struct ctx *c)
 	g.msn = (uint32_t)c->w->a;
 	send_seg(s, &g);
 	if ((uint32_t)c->w->a > 4)
-		EXPECT_END(s, T(1, 2, 0x03, MD), ALT(1, 2, 0x02, MD));
+		EXPECT_END(s, TERM(DDP_BAD_MSN), TOLERATE(DDP_NO_BUFFER));
 	else
-		EXPECT_END(s, T(1, 2, 0x03, MD));
+		EXPECT_END(s, TERM(DDP_BAD_MSN));
 }
 
 static void mo_outside(struct ctx *c)
@@ -92,7 +92,7 @@ static void mo_outside(struct ctx *c)
 
 	g.mo = s->t.recv_size + 4;
 	send_seg(s, &g);
-	EXPECT_END(s, T(1, 2, 0x04, MD));
+	EXPECT_END(s, TERM(DDP_BAD_MO));
 }
 
 /* A message of 200 + 200 octets into 256; the parts end up in s. */
@@ -120,7 +120,7 @@ static void too_long(struct ctx *c)
 
 		send_seg(s, &g);
 	}
-	EXPECT_END(s, T(1, 2, 0x05, MD));
+	EXPECT_END(s, TERM(DDP_TOO_LONG));
 }
 
 /* No octet of a bad segment in the buffer or behind it. */
@@ -188,20 +188,21 @@ static void judge_aim(struct stream *s, enum aim aim)
 {
 	switch (aim) {
 	case AIM_UNKNOWN: case AIM_KEY: case AIM_REVOKED:
-		EXPECT_END(s, T(1, 1, 0x00, MD));
+		EXPECT_END(s, TERM(DDP_BAD_STAG));
 		break;
 	case AIM_PD2:
-		EXPECT_END(s, T(1, 1, 0x02, MD), ALT(0, 1, 0x03, MD));
+		EXPECT_END(s, TERM(DDP_OTHER_STREAM),
+			   TOLERATE(RDMAP_OTHER_STREAM));
 		break;
 	case AIM_BELOW: case AIM_FAR_BELOW: case AIM_END: case AIM_PAST:
-		EXPECT_END(s, T(1, 1, 0x01, MD));
+		EXPECT_END(s, TERM(DDP_BOUNDS));
 		break;
 	case AIM_WRAP:
-		EXPECT_END(s, T(1, 1, 0x03, MD), ALT(0, 1, 0x04, MD));
+		EXPECT_END(s, TERM(DDP_TO_WRAP), TOLERATE(RDMAP_TO_WRAP));
 		break;
 	case AIM_RIGHTS: /* no code in DDP for it: AMB-2 */
-		EXPECT_END(s, T(0, 1, 0x02, MD), T(1, 1, 0x00, MD),
-			   T(1, 1, 0x02, MD));
+		EXPECT_END(s, TERM(RDMAP_ACCESS), TERM(DDP_BAD_STAG),
+			   TERM(DDP_OTHER_STREAM));
 		break;
 	}
 }
@@ -254,7 +255,7 @@ static void pieces(struct ctx *c)
 	g = mk_write(rw->stag, rw->addr + rw->len - 64, pattern(128), 128);
 	put_seg(s, &g, NULL);
 	shoot_cut(s, 2 + DDP_TAGGED_LEN + c->w->a, 200);
-	EXPECT_END(s, T(1, 1, 0x01, MD));
+	EXPECT_END(s, TERM(DDP_BOUNDS));
 	CHECK(c, untouched(look, REFL_RW, rw->len - 64, 64),
 	      "nothing of a bad segment is placed",
 	      "the part that was in bounds is");
@@ -272,7 +273,7 @@ static void dropped_after_error(struct ctx *c)
 	g = mk_write(s->t.r[REFL_RW].stag, s->t.r[REFL_RW].addr, TEXT8, 8);
 	put_seg(s, &g, NULL);
 	shoot(s);
-	EXPECT_END(s, T(1, 1, 0x00, MD));
+	EXPECT_END(s, TERM(DDP_BAD_STAG));
 	still_as_filled(look, REFL_RW);
 }
 

@@ -141,7 +141,7 @@ static void next_msn_before_last(struct ctx *c)
 	send_seg(s, &g);
 	g = mk_send(s, TEXT8, 8);
 	send_seg(s, &g);
-	EXPECT_END(s, T(1, 2, 0x03, MD));
+	EXPECT_END(s, TERM(DDP_BAD_MSN));
 }
 
 static void next_opcode_before_last(struct ctx *c)

@@ -33,7 +33,7 @@ static void reply_no_words(struct ctx *c)
 static void ord_too_large(struct ctx *c)
 {
 	struct stream *s = enhanced_request(c, "--ird 4");
-	const struct want w = T(2, 0, 0x06, 0);
+	const struct want w = TERM(MPA_IRD);
 	unsigned int other;
 	bool seen = false;
 	enum end e;
@@ -134,7 +134,7 @@ static void rtr_impossible(struct ctx *c)
 		h.enh.d = e->b && e->c;
 	}
 	answer_only(s, &h);
-	EXPECT_END(s, T(2, 0, 0x07, 0));
+	EXPECT_END(s, TERM(MPA_RTR));
 }
 
 /* a: Rev of a Reply with S=0 to a Request with S=1. */

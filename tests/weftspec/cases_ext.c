@@ -69,7 +69,7 @@ static void immediate_needs_buffer(struct ctx *c)
 		send_seg(s, &g);
 		nap_ms(50);
 	}
-	EXPECT_END(s, T(1, 2, 0x02, MD));
+	EXPECT_END(s, TERM(DDP_NO_BUFFER));
 }
 
 /* a: octets. */
@@ -81,8 +81,8 @@ static void immediate_length(struct ctx *c)
 	pair(c, &s, &look);
 	g = mk_imm(s, "weftspecweftspec", c->w->a, false);
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0xff, MD), ALT(0, 2, 0x07, MD),
-		   ALT(1, 2, 0x05, MD));
+	EXPECT_END(s, TERM(RDMAP_OPERATION), TOLERATE(RDMAP_STREAM_CATASTROPHE),
+		   TOLERATE(DDP_TOO_LONG));
 	CHECK(c, !received(look, NULL, 0), "not delivered", "it is");
 }
 
@@ -93,7 +93,7 @@ static void immediate_rv(struct ctx *c)
 
 	g.rv = 2;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x05, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_VERSION));
 }
 
 static void write_visible(struct ctx *c)

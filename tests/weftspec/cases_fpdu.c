@@ -35,7 +35,7 @@ static void damaged(struct ctx *c)
 		put_seg(s, &g, NULL);
 	}
 	shoot(s);
-	EXPECT_END(s, TERM_CRC);
+	EXPECT_END(s, TERM(MPA_CRC));
 }
 
 static void terminate_before_fin(struct ctx *c)

@@ -39,7 +39,7 @@ static void valid(struct ctx *c)
 	CHECK(c, received(s, TEXT8, 8) == 1, "the Send is delivered", "it is not");
 	g = mk_write(stag, rw->addr, TEXT8, 8);
 	send_seg(s, &g);
-	EXPECT_END(s, T(1, 1, 0x00, MD));
+	EXPECT_END(s, TERM(DDP_BAD_STAG));
 }
 
 /* a: 0 unknown, 1 another PD's, 2 wrong key. */
@@ -55,10 +55,12 @@ static void refused(struct ctx *c)
 		     s->t.r[REFL_PD2].stag : rw->stag ^ 0x55);
 	send_seg(s, &g);
 	if (c->w->a == 1)
-		EXPECT_END(s, T(0, 1, 0x09, MD), ALT(0, 2, 0x09, MD),
-			   ALT(0, 1, 0x03, MD));
+		EXPECT_END(s, TERM(RDMAP_PROTECTED_INVALIDATE),
+			   TOLERATE(RDMAP_INVALIDATE),
+			   TOLERATE(RDMAP_OTHER_STREAM));
 	else
-		EXPECT_END(s, T(0, 2, 0x09, MD), ALT(0, 1, 0x09, MD));
+		EXPECT_END(s, TERM(RDMAP_INVALIDATE),
+			   TOLERATE(RDMAP_PROTECTED_INVALIDATE));
 	CHECK(c, readable(look, rw), "the region stays valid",
 	      "it was invalidated");
 }
@@ -90,7 +92,7 @@ static void shared_by_streams(struct ctx *c)
 	CHECK(c, readable(look, rw), "the region serves both streams", "it does not");
 	g = send_inv(s, rw->stag);
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x09, MD), T(0, 1, 0x09, MD));
+	EXPECT_END(s, TERM(RDMAP_INVALIDATE), TERM(RDMAP_PROTECTED_INVALIDATE));
 	CHECK(c, readable(look, rw), "valid on the other stream still",
 	      "it was invalidated for both");
 }

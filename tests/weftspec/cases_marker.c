@@ -160,7 +160,7 @@ static void wrong_pointer(struct ctx *c)
 	shoot(s);
 	if (alive(s))
 		return; /* the check is optional while TCP delivers in order */
-	EXPECT_END(s, T(2, 0, 0x03, 0), ALT_CLOSE);
+	EXPECT_END(s, TERM(MPA_MARKER), TOLERATE_CLOSE);
 }
 
 /* Our sequence numbers wrap while Markers are in the stream. */

@@ -18,7 +18,7 @@ static void bad_rv(struct ctx *c)
 		g = mk_read(s, hdr, rw->stag, rw->addr, 8);
 	g.rv = c->w->a;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x05, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_VERSION));
 }
 
 static void rsv_ignored(struct ctx *c)
@@ -51,7 +51,7 @@ static void reserved_opcode(struct ctx *c)
 	g.qn = qn[c->w->a];
 	g.msn = g.qn ? s->read_msn++ : g.msn;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
 }
 
 static void write_untagged(struct ctx *c)
@@ -65,7 +65,7 @@ static void write_untagged(struct ctx *c)
 	g.op = OP_WRITE;
 	g.inval = s->t.r[REFL_RW].stag;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
 	CHECK(c, untouched(look, REFL_RW, 0, 16), "not executed", "it was");
 }
 
@@ -77,7 +77,7 @@ static void tagged_untagged(struct ctx *c)
 
 	g.op = c->w->a;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
 }
 
 static void response_untagged(struct ctx *c)
@@ -87,7 +87,7 @@ static void response_untagged(struct ctx *c)
 
 	g.op = OP_READ_RESP;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
 }
 
 static void send_on_qn1(struct ctx *c)
@@ -98,15 +98,15 @@ static void send_on_qn1(struct ctx *c)
 	g.qn = QN_READ;
 	g.msn = s->read_msn;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD), ALT(1, 2, 0x01, MD),
-		   ALT(1, 2, 0x05, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_QN),
+		   TOLERATE(DDP_TOO_LONG));
 }
 
 /* a: QN. */
 static void read_on_qn(struct ctx *c)
 {
-	const struct want strict = T(1, 2, 0x01, MD);
-	const struct want some[] = { T(0, 2, 0x06, MD), ALT(1, 2, 0x01, MD) };
+	const struct want strict = TERM(DDP_BAD_QN);
+	const struct want some[] = { TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_QN) };
 	struct stream *s = full(c);
 	const struct region *rw = &s->t.r[REFL_RW];
 	uint8_t hdr[RDMA_READ_LEN];
@@ -136,7 +136,8 @@ static void terminate_on_qn(struct ctx *c)
 	g.qn = c->w->a;
 	g.msn = g.qn ? s->read_msn : g.msn;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD), ALT_CLOSE, ALT(1, 2, 0x01, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE_CLOSE,
+		   TOLERATE(DDP_BAD_QN));
 }
 
 static void inval_field_ignored(struct ctx *c)
@@ -208,7 +209,7 @@ static void zero_sends(struct ctx *c)
 		struct seg g = mk_send(s, NULL, 0);
 
 		send_seg(s, &g);
-		EXPECT_END(s, T(1, 2, 0x02, MD));
+		EXPECT_END(s, TERM(DDP_NO_BUFFER));
 	}
 }
 
@@ -265,7 +266,7 @@ static void graceful(struct ctx *c)
 static void local_fault(struct ctx *c)
 {
 	struct cmd k = { .op = REFL_BAD_LKEY, .flags = REFL_CF_NOACK };
-	const struct want w = T(0, 0, 0, 0);
+	const struct want w = TERM(RDMAP_CATASTROPHE);
 	struct stream *s = full(c);
 	unsigned int other;
 	enum end e;

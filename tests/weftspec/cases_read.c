@@ -161,12 +161,17 @@ static struct rreq aimed(struct stream *s, enum src src, uint32_t size)
 /* a: what is wrong, b: size. */
 static void bad_read(struct ctx *c)
 {
-	static const uint8_t code[] = {
-		[SRC_UNKNOWN] = 0, [SRC_KEY] = 0, [SRC_REVOKED] = 0,
-		[SRC_PD2] = 3, [SRC_RIGHTS] = 2, [SRC_BELOW] = 1,
-		[SRC_END] = 1, [SRC_SIZE] = 1, [SRC_WRAP] = 4,
+	static const struct want ends[] = {
+		[SRC_UNKNOWN] = TERM_OF_READ(RDMAP_BAD_STAG),
+		[SRC_KEY] = TERM_OF_READ(RDMAP_BAD_STAG),
+		[SRC_REVOKED] = TERM_OF_READ(RDMAP_BAD_STAG),
+		[SRC_PD2] = TERM_OF_READ(RDMAP_OTHER_STREAM),
+		[SRC_RIGHTS] = TERM_OF_READ(RDMAP_ACCESS),
+		[SRC_BELOW] = TERM_OF_READ(RDMAP_BOUNDS),
+		[SRC_END] = TERM_OF_READ(RDMAP_BOUNDS),
+		[SRC_SIZE] = TERM_OF_READ(RDMAP_BOUNDS),
+		[SRC_WRAP] = TERM_OF_READ(RDMAP_TO_WRAP),
 	};
-	const struct want w = T(0, 1, code[c->w->a], MDR);
 	struct stream *s = full(c);
 	struct rreq r = aimed(s, c->w->a, (uint32_t)c->w->b);
 	unsigned int other;
@@ -179,7 +184,7 @@ static void bad_read(struct ctx *c)
 	      "%zu octets were returned", s->m.s.len);
 	CHECK(c, !s->k->rx_len, "no partial FPDU", "%zu octets of one",
 	      s->k->rx_len);
-	judge_end(s, e, &w, 1);
+	judge_end(s, e, &ends[c->w->a], 1);
 }
 
 static void copied_exactly(struct ctx *c)
@@ -292,8 +297,8 @@ static void ird_exceeded(struct ctx *c)
 	shoot(s);
 	blame_nobody(s);
 	nap_ms(500);
-	EXPECT_END(s, T(1, 2, 0x02, MD), ALT(1, 2, 0x03, MD),
-		   ALT(0, 2, 0x07, MD));
+	EXPECT_END(s, TERM(DDP_NO_BUFFER), TOLERATE(DDP_BAD_MSN),
+		   TOLERATE(RDMAP_STREAM_CATASTROPHE));
 }
 
 static void too_long(struct ctx *c)
@@ -305,7 +310,7 @@ static void too_long(struct ctx *c)
 
 	g.len += 4;
 	send_seg(s, &g);
-	EXPECT_END(s, T(1, 2, 0x05, MD));
+	EXPECT_END(s, TERM(DDP_TOO_LONG));
 }
 
 /* a: MO, b: MSN or 0. */
@@ -315,7 +320,7 @@ static void wrong_place(struct ctx *c)
 	uint8_t hdr[RDMA_READ_LEN];
 	struct seg g = mk_read(s, hdr, s->t.r[REFL_RW].stag,
 			       s->t.r[REFL_RW].addr, 8);
-	const struct want mo = T(1, 2, 0x04, MD), msn = T(1, 2, 0x03, MD);
+	const struct want mo = TERM(DDP_BAD_MO), msn = TERM(DDP_BAD_MSN);
 	unsigned int other;
 	enum end e;
 
@@ -337,8 +342,8 @@ static void unsolicited(struct ctx *c)
 	g = mk_write(s->t.r[REFL_RW].stag, s->t.r[REFL_RW].addr, TEXT8, 8);
 	g.op = OP_READ_RESP;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD), ALT(1, 1, 0x00, MD),
-		   ALT(1, 0, 0x00, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_STAG),
+		   TOLERATE(DDP_CATASTROPHE));
 	CHECK(c, untouched(look, REFL_RW, 0, 16), "not placed", "it is");
 }
 

@@ -75,13 +75,13 @@ static void bad_sink(struct ctx *c)
 	}
 	CHECK(c, !done_comes(s, seq), "the Read does not succeed", "it does");
 	if (s->had_term) {
-		const struct want w[] = { T(1, 1, 0x00, MD), T(1, 1, 0x01, MD),
-					  ALT(0, 2, 0x06, MD) };
+		const struct want w[] = { TERM(DDP_BAD_STAG), TERM(DDP_BOUNDS),
+					  TOLERATE(RDMAP_BAD_OPCODE) };
 
 		judge_end(s, END_TERM, w, 3);
 		return;
 	}
-	EXPECT_END(s, T(1, 1, 0x00, MD), T(1, 1, 0x01, MD));
+	EXPECT_END(s, TERM(DDP_BAD_STAG), TERM(DDP_BOUNDS));
 }
 
 /* a: 0 the TO of the second segment is elsewhere in the sink's region. */

@@ -16,11 +16,12 @@ static void other_stream(struct ctx *c)
 	if (c->w->a) {
 		g = mk_read(t, hdr, stag, s->t.r[REFL_RW].addr, 8);
 		send_seg(t, &g);
-		EXPECT_END(t, T(0, 1, 0x03, MDR), ALT(0, 1, 0x00, MDR));
+		EXPECT_END(t, TERM_OF_READ(RDMAP_OTHER_STREAM),
+			   TOLERATE_OF_READ(RDMAP_BAD_STAG));
 	} else {
 		g = mk_write(stag, s->t.r[REFL_RW].addr, TEXT8, 8);
 		send_seg(t, &g);
-		EXPECT_END(t, T(1, 1, 0x02, MD), ALT(1, 1, 0x00, MD));
+		EXPECT_END(t, TERM(DDP_OTHER_STREAM), TOLERATE(DDP_BAD_STAG));
 		CHECK(c, untouched(s, REFL_RW, 0, 16), "not placed", "it is");
 	}
 }
@@ -40,8 +41,8 @@ static void other_stream_invalidates(struct ctx *c)
 	g.op = OP_SEND_INV;
 	g.inval = stag;
 	send_seg(t, &g);
-	EXPECT_END(t, T(0, 1, 0x09, MD), ALT(0, 2, 0x09, MD),
-		   ALT(0, 1, 0x03, MD));
+	EXPECT_END(t, TERM(RDMAP_PROTECTED_INVALIDATE),
+		   TOLERATE(RDMAP_INVALIDATE), TOLERATE(RDMAP_OTHER_STREAM));
 	CHECK(c, read_peer(s, stag, s->t.r[REFL_RW].addr, b, 8),
 	      "its own stream can use it still", "it was invalidated");
 }
@@ -65,7 +66,7 @@ static void revoked_between(struct ctx *c)
 	/* The first half may be in memory already; from here on nothing may. */
 	conn_send(s->k, s->out + half, s->out_len - half, c->o->timeout_ms);
 	s->out_len = 0;
-	EXPECT_END(s, T(1, 1, 0x00, MD));
+	EXPECT_END(s, TERM(DDP_BAD_STAG));
 	CHECK(c, untouched(t, REFL_RW, half, 1000 - half),
 	      "nothing is placed behind the revocation", "octets are");
 }
@@ -127,7 +128,7 @@ static void shared_queue(struct ctx *c)
 	expect_alive(s, "the Sends that the queue has room for");
 	g = mk_send(t, TEXT8, 8);
 	send_seg(t, &g);
-	EXPECT_END(t, T(1, 2, 0x02, MD));
+	EXPECT_END(t, TERM(DDP_NO_BUFFER));
 	c->refl_flags = 0;
 	expect_alive(full(c), "a shared receive queue was emptied");
 }

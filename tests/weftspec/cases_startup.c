@@ -44,7 +44,7 @@ static void crc_agreed(struct ctx *c)
 	g = mk_write(SINK_STAG, 0, NULL, 0);
 	put_seg(s, &g, &bad);
 	shoot(s);
-	EXPECT_END(s, TERM_CRC);
+	EXPECT_END(s, TERM(MPA_CRC));
 }
 
 static void crc_off_not_checked(struct ctx *c)
@@ -292,7 +292,7 @@ static void gate_bad_crc(struct ctx *c)
 	struct fpdu_break bad = { .crc_xor = 1 };
 	struct stream *s = early(c);
 	struct seg g = mk_write(SINK_STAG, 0, NULL, 0);
-	const struct want w = TERM_CRC;
+	const struct want w = TERM(MPA_CRC);
 	unsigned int other;
 	enum end e;
 

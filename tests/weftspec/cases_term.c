@@ -8,23 +8,23 @@ static struct seg bad_segment(struct stream *s, int kind, uint8_t *hdr)
 	struct seg g;
 
 	switch (kind) {
-	case 0: /* tagged: 1/1/00 MD */
+	case 0: /* DDP_BAD_STAG */
 		return mk_write(0x12345600, 0x1234, TEXT8, 8);
-	case 1: /* untagged: 1/2/01 MD */
+	case 1: /* DDP_BAD_QN */
 		g = mk_send(s, TEXT8, 8);
 		g.qn = 9;
 		return g;
-	case 2: /* Read: 0/1/00 MDR */
+	case 2: /* RDMAP_BAD_STAG of a Read Request */
 		return mk_read(s, hdr, 0x12345600, 0x4321, 77);
-	case 3: /* RDMAP: 0/2/06 MD */
+	case 3: /* RDMAP_BAD_OPCODE */
 		g = mk_send(s, TEXT8, 8);
 		g.op = 14;
 		return g;
-	case 4: /* MO: 1/2/04 MD */
+	case 4: /* DDP_BAD_MO */
 		g = mk_send(s, TEXT8, 8);
 		g.mo = 4096;
 		return g;
-	default: /* bounds: 1/1/01 MD */
+	default: /* DDP_BOUNDS */
 		return mk_write(rw->stag, rw->addr + rw->len, TEXT8, 8);
 	}
 }
@@ -116,7 +116,7 @@ static void first_wins(struct ctx *c)
 	g = mk_send(s, TEXT8, 8);
 	put_seg(s, &g, &crc);
 	shoot(s);
-	EXPECT_END(s, T(0, 2, 0x06, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
 }
 
 /* An Invalidate that fails, then a bad opcode: the first is reported. */
@@ -134,7 +134,7 @@ static void first_wins_inval(struct ctx *c)
 	g = mk_send(s, TEXT8, 8);
 	g.op = 14;
 	send_seg(s, &g);
-	EXPECT_END(s, T(0, 2, 0x06, MD));
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
 }
 
 #define ASPECT(row) { row, NULL, B, all_kinds, N_ULP, 0, 0, 0 }

@@ -64,8 +64,8 @@ static void odd_body(struct ctx *c)
 static void bad_place(struct ctx *c)
 {
 	static const uint8_t body[TERM_CTL_LEN] = { 0x01, 0x02 };
-	const struct want msn[] = { T(1, 2, 0x03, MD), ALT_CLOSE };
-	const struct want mo[] = { T(1, 2, 0x04, MD), T(1, 2, 0x05, MD), ALT_CLOSE };
+	const struct want msn[] = { TERM(DDP_BAD_MSN), TOLERATE_CLOSE };
+	const struct want mo[] = { TERM(DDP_BAD_MO), TERM(DDP_TOO_LONG), TOLERATE_CLOSE };
 	struct stream *s = full(c);
 	struct seg g = terminate(body, sizeof(body));
 	enum end e;
@@ -91,7 +91,7 @@ static void bad_crc(struct ctx *c)
 		skip(c, "CRC is off on this stream");
 	put_seg(s, &g, &b);
 	shoot(s);
-	EXPECT_END(s, TERM_CRC);
+	EXPECT_END(s, TERM(MPA_CRC));
 }
 
 static void within_send(struct ctx *c)

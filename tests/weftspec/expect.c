@@ -50,28 +50,34 @@ enum end wait_end(struct stream *s, int ms, unsigned int *other)
 	}
 }
 
+static uint8_t header_bits(const struct want *w)
+{
+	return term_errors[w->error].bits | (w->of_read ? TERM_R : 0);
+}
+
 static void wants_print(char *out, size_t size, const struct want *w, size_t n)
 {
 	int at = 0;
 
 	*out = 0;
 	for (size_t i = 0; i < n && at < (int)size - 40; i++) {
-		struct term t = { .layer = w[i].layer, .etype = w[i].etype,
-				  .code = w[i].code, .bits = w[i].bits };
+		const struct term_error_bytes *b = &term_errors[w[i].error];
+		struct term t = { .layer = b->layer, .etype = b->etype,
+				  .code = (uint8_t)b->code,
+				  .bits = header_bits(&w[i]) };
 		char one[40] = "close";
 
 		if (!w[i].close)
 			term_print(one, sizeof(one), &t);
 		at += snprintf(out + at, size - at, "%s%s%s",
-			       !i ? "" : w[i].alt ? ", tolerated " : " or ",
+			       !i ? "" : w[i].tolerated ? ", tolerated " : " or ",
 			       w[i].close ? "" : "Terminate ", one);
 	}
 }
 
 static bool same_error(const struct want *w, const struct term *t)
 {
-	return !w->close && w->layer == t->layer && w->etype == t->etype &&
-	       (w->code == t->code || (!w->layer && !w->etype));
+	return !w->close && term_is_error(w->error, t->layer, t->etype, t->code);
 }
 
 static const struct want *match(const struct want *w, size_t n,
@@ -88,14 +94,15 @@ static void judge_bits(struct stream *s, const struct want *w,
 		       const char *expected)
 {
 	const struct term *t = &s->term;
+	uint8_t bits = header_bits(w);
 	char got[80];
 	bool on_read = s->off.head_len > 1 &&
 		       (s->off.head[1] & 15) == OP_READ_REQ;
 
-	if (t->bits == w->bits)
+	if (t->bits == bits)
 		return;
 	/* Section 4.8 and section 7.1 disagree on R here: AMB-4. */
-	if (on_read && (t->bits ^ w->bits) == TERM_R && w->etype == 2)
+	if (on_read && (t->bits ^ bits) == TERM_R && t->etype == 2)
 		return;
 	term_print(got, sizeof(got), t);
 	divergent(s->c, expected, "Terminate %s: other header bits", got);
@@ -120,7 +127,7 @@ static void judge_term(struct stream *s, const struct want *w, size_t n,
 		fail(s->c, expected, "Terminate %s (%s)", got,
 		     term_name(t->layer, t->etype, t->code) ?
 		     term_name(t->layer, t->etype, t->code) : "unregistered");
-	if (hit->alt)
+	if (hit->tolerated)
 		divergent(s->c, expected, "Terminate %s", got);
 	else
 		judge_bits(s, hit, expected);
@@ -140,7 +147,7 @@ void judge_end(struct stream *s, enum end e, const struct want *w, size_t n)
 		     s->c->o->patience_ms, alive(s) ? "alive" : "mute");
 	for (size_t i = 0; i < n; i++)
 		if (w[i].close) {
-			if (w[i].alt)
+			if (w[i].tolerated)
 				divergent(s->c, expected, "closed, no Terminate");
 			return;
 		}

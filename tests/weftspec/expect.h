@@ -8,20 +8,22 @@
 
 enum end { END_TERM, END_FIN, END_RST, END_QUIET };
 
-/* An accepted end.  alt: tolerated, reported as divergent. */
+/* An accepted end. */
 struct want {
-	bool close; /* FIN or RST without a Terminate */
-	bool alt;
-	uint8_t layer, etype, code, bits;
+	bool close;     /* FIN or RST without a Terminate */
+	bool tolerated; /* reported as divergent */
+	bool of_read;   /* of a Read Request, whose header the Terminate copies */
+	enum term_error error;
 };
 
-#define MD TERM_MD
-#define MDR TERM_MDR
-#define T(l, e, c, b) { false, false, l, e, c, b }
-#define ALT(l, e, c, b) { false, true, l, e, c, b }
-#define CLOSE { true, false, 0, 0, 0, 0 }
-#define ALT_CLOSE { true, true, 0, 0, 0, 0 }
-#define TERM_CRC T(2, 0, 0x02, 0)
+/* The names are those of term-errors.def, without TERM_. */
+#define TERM(name) { .error = TERM_##name }
+#define TERM_OF_READ(name) { .of_read = true, .error = TERM_##name }
+#define TOLERATE(name) { .tolerated = true, .error = TERM_##name }
+#define TOLERATE_OF_READ(name) \
+	{ .tolerated = true, .of_read = true, .error = TERM_##name }
+#define CLOSE { .close = true }
+#define TOLERATE_CLOSE { .close = true, .tolerated = true }
 
 /*
  * Reads until the peer ends the stream; all else that comes is counted in

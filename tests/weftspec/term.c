@@ -6,56 +6,28 @@
 #include "ddp.h"
 #include "term.h"
 
-#define ANY_CODE 0x100
-
-static const struct {
-	uint8_t layer, etype;
-	uint16_t code;
-	const char *name;
-} registry[] = {
-	{ 0, 0, ANY_CODE, "RDMAP local catastrophic" },
-	{ 0, 1, 0x00, "invalid STag" },
-	{ 0, 1, 0x01, "base or bounds violation" },
-	{ 0, 1, 0x02, "access rights violation" },
-	{ 0, 1, 0x03, "STag not of this stream" },
-	{ 0, 1, 0x04, "TO wrap" },
-	{ 0, 1, 0x09, "STag cannot be invalidated" },
-	{ 0, 1, 0xff, "protection, unspecified" },
-	{ 0, 2, 0x05, "invalid RDMAP version" },
-	{ 0, 2, 0x06, "unexpected opcode" },
-	{ 0, 2, 0x07, "catastrophic, this stream" },
-	{ 0, 2, 0x08, "catastrophic, global" },
-	{ 0, 2, 0x09, "STag cannot be invalidated" },
-	{ 0, 2, 0xff, "operation, unspecified" },
-	{ 1, 0, 0x00, "DDP local catastrophic" },
-	{ 1, 1, 0x00, "tagged: invalid STag" },
-	{ 1, 1, 0x01, "tagged: base or bounds" },
-	{ 1, 1, 0x02, "tagged: STag not of this stream" },
-	{ 1, 1, 0x03, "tagged: TO wrap" },
-	{ 1, 1, 0x04, "tagged: invalid DDP version" },
-	{ 1, 2, 0x01, "untagged: invalid QN" },
-	{ 1, 2, 0x02, "untagged: no buffer" },
-	{ 1, 2, 0x03, "untagged: MSN out of range" },
-	{ 1, 2, 0x04, "untagged: invalid MO" },
-	{ 1, 2, 0x05, "untagged: message too long" },
-	{ 1, 2, 0x06, "untagged: invalid DDP version" },
-	{ 2, 0, 0x01, "MPA: connection lost" },
-	{ 2, 0, 0x02, "MPA: CRC" },
-	{ 2, 0, 0x03, "MPA: Marker against length" },
-	{ 2, 0, 0x04, "MPA: invalid startup frame" },
-	{ 2, 0, 0x05, "MPA: local catastrophic" },
-	{ 2, 0, 0x06, "MPA: insufficient IRD" },
-	{ 2, 0, 0x07, "MPA: no matching RTR" },
+const struct term_error_bytes term_errors[] = {
+#define TERM_ERROR(name, layer, etype, code, bits, text) \
+	[TERM_##name] = { layer, etype, code, bits, text },
+#include "term-errors.def"
+#undef TERM_ERROR
 };
 
-#define NREG (sizeof(registry) / sizeof(registry[0]))
+#define NERRORS (sizeof(term_errors) / sizeof(term_errors[0]))
+
+bool term_is_error(enum term_error e, uint8_t layer, uint8_t etype, uint8_t code)
+{
+	const struct term_error_bytes *b = &term_errors[e];
+
+	return b->layer == layer && b->etype == etype &&
+	       (b->code == TERM_ANY_CODE || b->code == code);
+}
 
 const char *term_name(uint8_t layer, uint8_t etype, uint8_t code)
 {
-	for (size_t i = 0; i < NREG; i++)
-		if (registry[i].layer == layer && registry[i].etype == etype &&
-		    (registry[i].code == ANY_CODE || registry[i].code == code))
-			return registry[i].name;
+	for (size_t e = 0; e < NERRORS; e++)
+		if (term_is_error(e, layer, etype, code))
+			return term_errors[e].text;
 	return NULL;
 }
 

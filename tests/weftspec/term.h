@@ -19,6 +19,24 @@
 #define TERM_MDR (TERM_M | TERM_D | TERM_R)
 #define TERM_CTL_LEN 4
 
+#define TERM_ANY_CODE 0x100
+
+enum term_error {
+#define TERM_ERROR(name, layer, etype, code, bits, text) TERM_##name,
+#include "term-errors.def"
+#undef TERM_ERROR
+};
+
+struct term_error_bytes {
+	uint8_t layer, etype;
+	uint16_t code;    /* or TERM_ANY_CODE */
+	uint8_t bits;     /* TERM_M, TERM_D; a Read Request adds TERM_R */
+	const char *text;
+};
+/* By enum term_error. */
+extern const struct term_error_bytes term_errors[];
+bool term_is_error(enum term_error e, uint8_t layer, uint8_t etype, uint8_t code);
+
 enum term_quirk { TERM_STRICT, TERM_SIW_BITORDER };
 
 struct term {
