@@ -3,7 +3,7 @@
 #include "cases.h"
 
 /* The first address of region RW that is a multiple of eight, and a value. */
-static uint64_t cell(struct stream *s, uint64_t value)
+static uint64_t set_cell(struct stream *s, uint64_t value)
 {
 	const struct region *rw = &s->t.r[REFL_RW];
 	uint64_t at = (rw->addr + 7) & ~7ull;
@@ -16,7 +16,7 @@ static uint64_t cell(struct stream *s, uint64_t value)
 	return at;
 }
 
-static uint64_t cell_value(struct stream *s, uint64_t at)
+static uint64_t read_cell(struct stream *s, uint64_t at)
 {
 	uint64_t v = 0;
 	uint8_t b[8];
@@ -28,7 +28,7 @@ static uint64_t cell_value(struct stream *s, uint64_t at)
 	return v;
 }
 
-static uint64_t response(struct stream *s, uint32_t id)
+static uint64_t expect_atomic_response(struct stream *s, uint32_t id)
 {
 	const struct seg *g = &s->m.s;
 
@@ -50,7 +50,7 @@ static uint64_t run_atomic(struct stream *s, struct atomic *a)
 		a->stag = s->t.r[REFL_RW].stag;
 	g = mk_atomic(s, hdr, a);
 	send_seg(s, &g);
-	return response(s, a->id);
+	return expect_atomic_response(s, a->id);
 }
 
 static void check_cell(struct stream *s, struct atomic *a, uint64_t old,
@@ -58,11 +58,11 @@ static void check_cell(struct stream *s, struct atomic *a, uint64_t old,
 {
 	uint64_t got;
 
-	a->to = cell(s, old);
+	a->to = set_cell(s, old);
 	got = run_atomic(s, a);
 	CHECK(s->c, got == old, "the old value is returned", "%#llx for %#llx",
 	      (unsigned long long)got, (unsigned long long)old);
-	got = cell_value(s, a->to);
+	got = read_cell(s, a->to);
 	CHECK(s->c, got == want, "the value by section 5.1", "%#llx for %#llx",
 	      (unsigned long long)got, (unsigned long long)want);
 }
@@ -78,7 +78,7 @@ static void request_form(struct ctx *c)
 	expect_alive(s, "an Atomic between Reads");
 }
 
-static void identifiers(struct ctx *c)
+static void identifiers_echoed(struct ctx *c)
 {
 	static const uint32_t id[] = { 0, 0xffffffff, 0x12345678 };
 	struct stream *s = full(c);
@@ -158,19 +158,19 @@ static void both_codes(struct ctx *c)
 static void misaligned(struct ctx *c)
 {
 	uint8_t hdr[ATOMIC_REQ_LEN];
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1 };
 	const struct region *rw;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	rw = &s->t.r[REFL_RW];
 	a.stag = rw->stag;
 	a.to = ((rw->addr + 7) & ~7ull) + c->w->a;
 	g = mk_atomic(s, hdr, &a);
 	send_seg(s, &g);
 	EXPECT_END(s, TERM(RDMAP_STREAM_CATASTROPHE));
-	CHECK(c, untouched(look, REFL_RW, 0, 32), "memory is unchanged",
+	CHECK(c, is_untouched(observer, REFL_RW, 0, 32), "memory is unchanged",
 	      "it changed");
 }
 
@@ -238,7 +238,7 @@ static void mixed_order(struct ctx *c)
 	uint8_t h[4][ATOMIC_REQ_LEN];
 	struct seg g;
 
-	a.to = cell(s, 100);
+	a.to = set_cell(s, 100);
 	g = mk_read(s, h[0], big->stag, big->addr, 60000);
 	put_seg(s, &g, NULL);
 	g = mk_atomic(s, h[1], &a);
@@ -250,11 +250,11 @@ static void mixed_order(struct ctx *c)
 	put_seg(s, &g, NULL);
 	shoot(s);
 	expect_resp(s, 60000, NULL);
-	CHECK(c, response(s, 1) == 100, "100 first", "another value");
+	CHECK(c, expect_atomic_response(s, 1) == 100, "100 first", "another value");
 	expect_op(s, OP_READ_RESP);
 	CHECK(c, s->m.s.len == 8 && s->m.s.data[0] == 101,
 	      "the Read behind the Atomic sees 101", "%u", s->m.s.data[0]);
-	CHECK(c, response(s, 2) == 101, "101 last", "another value");
+	CHECK(c, expect_atomic_response(s, 2) == 101, "101 last", "another value");
 }
 
 static void counts_for_ird(struct ctx *c)
@@ -310,8 +310,8 @@ static void between_streams(struct ctx *c)
 		skip(c, "needs eight streams, the initiator opens two");
 	for (int i = 0; i < STREAMS; i++)
 		s[i] = full(c);
-	at = cell(s[0], 0);
-	cell_value(s[0], at);
+	at = set_cell(s[0], 0);
+	read_cell(s[0], at);
 	for (int n = 0; n < ROUNDS; n += BATCH) {
 		for (int i = 0; i < STREAMS; i++) {
 			struct atomic a = { .code = ATOMIC_FADD, .id = n,
@@ -327,9 +327,9 @@ static void between_streams(struct ctx *c)
 		}
 		for (int i = 0; i < STREAMS; i++)
 			for (int k = 0; k < BATCH; k++)
-				response(s[i], n);
+				expect_atomic_response(s[i], n);
 	}
-	got = cell_value(s[0], at);
+	got = read_cell(s[0], at);
 	CHECK(c, got == STREAMS * ROUNDS, "80000 additions", "%llu",
 	      (unsigned long long)got);
 }
@@ -392,7 +392,7 @@ static void wrong_queue(struct ctx *c)
 
 const struct wcase cases_atomic[] = {
 	A("EXT-06", NULL, request_form, 0, 0),
-	A("EXT-07", NULL, identifiers, 0, 0),
+	A("EXT-07", NULL, identifiers_echoed, 0, 0),
 	A("EXT-08", NULL, fetch_add, 0, 0),
 	A("EXT-09", "top", fetch_add, (long)0x8000000000000000, 0),
 	A("EXT-09", "bytes", fetch_add, (long)0x8080808080808080, 0),

@@ -127,10 +127,10 @@ static void too_long(struct ctx *c)
 static void too_long_memory(struct ctx *c)
 {
 	uint8_t b[REFL_RECV_STRIDE];
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	if (c->w->a) {
 		too_long_twice(s);
 	} else {
@@ -138,7 +138,7 @@ static void too_long_memory(struct ctx *c)
 		send_seg(s, &g);
 	}
 	wait_end(s, c->o->patience_ms, NULL);
-	peek(look, s->t.recv, b, sizeof(b));
+	peek(observer, s->t.recv, b, sizeof(b));
 	for (size_t i = c->w->a ? 200 : 0; i < sizeof(b); i++)
 		CHECK(c, b[i] == REFL_GUARD_BYTE,
 		      "no octet of the bad segment is placed",
@@ -158,7 +158,7 @@ static void revoke(struct stream *s, enum refl_region r)
 }
 
 /* Where a bad Write goes; the region's octets must not change. */
-static struct seg aimed(struct stream *s, enum aim aim, enum refl_region *r)
+static struct seg misaimed_write(struct stream *s, enum aim aim, enum refl_region *r)
 {
 	const struct region *rw = &s->t.r[REFL_RW];
 	uint32_t stag = rw->stag;
@@ -208,24 +208,24 @@ static void judge_aim(struct stream *s, enum aim aim)
 }
 
 /* The 8 octets that the Write aimed at, and its neighbours. */
-static void still_as_filled(struct stream *look, enum refl_region r)
+static void still_as_filled(struct stream *observer, enum refl_region r)
 {
-	CHECK(look->c, untouched(look, r, 0, 16) &&
-	      untouched(look, r, REFL_REGION_LEN - 16, 16),
+	CHECK(observer->c, is_untouched(observer, r, 0, 16) &&
+	      is_untouched(observer, r, REFL_REGION_LEN - 16, 16),
 	      "memory is unchanged", "the bad Write is visible");
 }
 
 static void bad_write(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	enum refl_region r;
 	struct seg g;
 
-	pair(c, &s, &look);
-	g = aimed(s, c->w->a, &r);
+	pair(c, &s, &observer);
+	g = misaimed_write(s, c->w->a, &r);
 	send_seg(s, &g);
 	judge_aim(s, c->w->a);
-	still_as_filled(look, r);
+	still_as_filled(observer, r);
 }
 
 static void exact_end(struct ctx *c)
@@ -244,29 +244,29 @@ static void exact_end(struct ctx *c)
 }
 
 /* In-bounds octets first, the bad ones 200 ms later. */
-static void pieces(struct ctx *c)
+static void pieces_of_any_size(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	const struct region *rw;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	rw = &s->t.r[REFL_RW];
 	g = mk_write(rw->stag, rw->addr + rw->len - 64, pattern(128), 128);
 	put_seg(s, &g, NULL);
 	shoot_cut(s, 2 + DDP_TAGGED_LEN + c->w->a, 200);
 	EXPECT_END(s, TERM(DDP_BOUNDS));
-	CHECK(c, untouched(look, REFL_RW, rw->len - 64, 64),
+	CHECK(c, is_untouched(observer, REFL_RW, rw->len - 64, 64),
 	      "nothing of a bad segment is placed",
 	      "the part that was in bounds is");
 }
 
 static void dropped_after_error(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	g = mk_write(0x12345600, 0, TEXT8, 8);
 	put_seg(s, &g, NULL);
 	blame_last(s);
@@ -274,7 +274,7 @@ static void dropped_after_error(struct ctx *c)
 	put_seg(s, &g, NULL);
 	shoot(s);
 	EXPECT_END(s, TERM(DDP_BAD_STAG));
-	still_as_filled(look, REFL_RW);
+	still_as_filled(observer, REFL_RW);
 }
 
 static void zero_length_unchecked(struct ctx *c)
@@ -317,9 +317,9 @@ const struct wcase cases_ddp[] = {
 	AIM("DDP-34", "end", AIM_END), AIM("DDP-34", "past", AIM_PAST),
 	{ "DDP-35", NULL, B, exact_end, N_ULP, 0, 0, 0 },
 	AIM("DDP-36", NULL, AIM_WRAP),
-	{ "DDP-37", "in-bounds", B, pieces, N_ULP, 0, 32, 0 },
-	{ "DDP-37", "at-end", B, pieces, N_ULP, 0, 64, 0 },
-	{ "DDP-37", "header", B, pieces, N_ULP, 0, 0, 0 },
+	{ "DDP-37", "in-bounds", B, pieces_of_any_size, N_ULP, 0, 32, 0 },
+	{ "DDP-37", "at-end", B, pieces_of_any_size, N_ULP, 0, 64, 0 },
+	{ "DDP-37", "header", B, pieces_of_any_size, N_ULP, 0, 0, 0 },
 	{ "DDP-38", NULL, B, dropped_after_error, N_ULP, 0, 0, 0 },
 	AIM("DDP-39", NULL, AIM_RIGHTS),
 	AIM("SEC-01", "write", AIM_PD2), AIM("SEC-03", "write-below", AIM_BELOW),

@@ -27,7 +27,7 @@ static void whole_message(struct ctx *c)
 	lint_verdict(c, "MPA-54");
 }
 
-static void numbered(struct ctx *c)
+static void sends_keep_order(struct ctx *c)
 {
 	struct cmd k = { .op = REFL_SEND, .count = 20, .len = 16 };
 	struct stream *s = full(c);
@@ -43,16 +43,16 @@ static void numbered(struct ctx *c)
 }
 
 /* The event of a receive that begins so; the case fails when there is none. */
-static struct event want_event(struct stream *look, const char *head, int n)
+static struct event want_event(struct stream *observer, const char *head, int n)
 {
 	struct event e[REFL_EVENTS];
-	unsigned int all = settled(look, e, 1);
+	unsigned int all = wait_for_events(observer, e, 1);
 
 	for (unsigned int i = 0; i < all; i++)
 		if (e[i].kind == REFL_EV_RECV && !e[i].status &&
 		    !memcmp(e[i].head, head, n))
 			return e[i];
-	fail(look->c, "the message is delivered", "it is not");
+	fail(observer->c, "the message is delivered", "it is not");
 }
 
 static void send_out_of_order(struct ctx *c)
@@ -105,7 +105,7 @@ static void once_in_order(struct ctx *c)
 	}
 	shoot(s);
 	expect_alive(s, "eight Sends at once");
-	n = settled(s, e, 8);
+	n = wait_for_events(s, e, 8);
 	for (unsigned int i = 0; i < n; i++)
 		if (!memcmp(e[i].head, "order", 5)) {
 			CHECK(c, e[i].head[5] == seen, "in order, once each",
@@ -118,17 +118,17 @@ static void once_in_order(struct ctx *c)
 static void no_last(struct ctx *c)
 {
 	static const char text[16] = "L never comes..";
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	g = mk_send(s, text, sizeof(text));
 	g.last = false;
 	send_seg(s, &g);
 	nap_ms(100);
 	conn_fin(s->k);
 	nap_ms(300);
-	CHECK(c, !received(look, text, 12), "not delivered without L",
+	CHECK(c, !count_received(observer, text, 12), "not delivered without L",
 	      "the receive completed well");
 }
 
@@ -196,7 +196,7 @@ static void request_without_last(struct ctx *c)
 
 enum tear { TEAR_WRITE, TEAR_QN, TEAR_READ_WRAP, TEAR_READ_LONG, TEAR_OPCODE };
 
-static void stimulate(struct stream *s, enum tear how)
+static void send_fatal_segment(struct stream *s, enum tear how)
 {
 	const struct region *rw = &s->t.r[REFL_RW];
 	uint8_t hdr[RDMA_READ_LEN + 4] = { 0 };
@@ -230,7 +230,7 @@ static void terminate_first(struct ctx *c)
 	struct stream *s = full(c);
 	enum end e;
 
-	stimulate(s, c->w->a);
+	send_fatal_segment(s, c->w->a);
 	e = wait_end(s, c->o->patience_ms, NULL);
 	CHECK(c, e == END_TERM, "a Terminate, then the close",
 	      e == END_QUIET ? "nothing" : "a bare close");
@@ -243,7 +243,7 @@ static void terminate_first(struct ctx *c)
 
 const struct wcase cases_ddp_order[] = {
 	WHOLE(1), WHOLE(1442), WHOLE(1443), WHOLE(65536), WHOLE(1000000),
-	{ "DDP-18", NULL, B, numbered, N_ULP, 0, 0, 0 },
+	{ "DDP-18", NULL, B, sends_keep_order, N_ULP, 0, 0, 0 },
 	{ "DDP-19", NULL, B, send_out_of_order, N_ULP, 0, 0, 0 },
 	{ "DDP-20", NULL, B, write_out_of_order, N_ULP, 0, 0, 0 },
 	{ "DDP-21", NULL, B, once_in_order, N_ULP, 0, 0, 0 },

@@ -2,7 +2,7 @@
 /* Enhanced set-up, the peer as responder: RFC 6581 sections 9 and 10. */
 #include "cases.h"
 
-static struct stream *ask(struct ctx *c, const struct hs *h)
+static struct stream *expect_accepted(struct ctx *c, const struct hs *h)
 {
 	enum reply how;
 	struct stream *s = try_hs(c, h, &how);
@@ -20,7 +20,7 @@ static struct stream *ask_ird_ord(struct ctx *c, uint16_t ird, uint16_t ord)
 	hs_default(c, &h);
 	h.enh.ird = ird;
 	h.enh.ord = ord;
-	s = ask(c, &h);
+	s = expect_accepted(c, &h);
 	CHECK(c, s->enhanced, "S=1 in the Reply", "S=0");
 	return s;
 }
@@ -52,7 +52,7 @@ static void plain_answered(struct ctx *c)
 
 	hs_v1(c, &h);
 	h.rev = c->w->a;
-	s = ask(c, &h);
+	s = expect_accepted(c, &h);
 	CHECK(c, !(s->theirs.flags & MPA_S), "S=0 in the Reply to S=0", "S=1");
 	expect_alive(s, "a start-up with S=0");
 }
@@ -95,7 +95,7 @@ static void s_bit_in_rev1(struct ctx *c)
 
 	hs_v1(c, &h);
 	h.flags |= MPA_S;
-	s = ask(c, &h);
+	s = expect_accepted(c, &h);
 	CHECK(c, s->theirs.rev == 1 && !(s->theirs.flags & MPA_S),
 	      "an ordinary Rev 1 Reply", "Rev %u, flags %02x", s->theirs.rev,
 	      s->theirs.flags);
@@ -151,7 +151,7 @@ static struct stream *ask_rtr(struct ctx *c, long bits)
 	h.enh.b = bits >> 2 & 1;
 	h.enh.c = bits >> 1 & 1;
 	h.enh.d = bits & 1;
-	return ask(c, &h);
+	return expect_accepted(c, &h);
 }
 
 static long rtr_bits(const struct stream *s)
@@ -229,7 +229,7 @@ static void rtr_read_without_ord(struct ctx *c)
 	c->refl_flags = REFL_F_MIRROR;
 	hs_default(c, &h);
 	h.enh = (struct mpa_enh){ .a = true, .d = true, .ird = 16, .ord = 0 };
-	s = ask(c, &h);
+	s = expect_accepted(c, &h);
 	if (!s->their_enh.d)
 		skip(c, "the peer does not offer a Read as RTR");
 	g = mk_read(s, hdr, SINK_STAG, 0, 0);

@@ -112,7 +112,7 @@ static void rtr_first(struct ctx *c)
 	CHECK(c, g->len == (g->op == OP_READ_REQ ? RDMA_READ_LEN : 0),
 	      "a zero-length RTR", "%zu octets of payload", g->len);
 	if (g->op == OP_READ_REQ) {
-		rreq_read(g->data, &r);
+		rreq_decode(g->data, &r);
 		CHECK(c, !r.size, "a Read of no octets", "size %u", r.size);
 	}
 }

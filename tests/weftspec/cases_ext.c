@@ -49,7 +49,7 @@ static void between_sends(struct ctx *c)
 	put_seg(s, &g, NULL);
 	shoot(s);
 	expect_alive(s, "an Immediate between two Sends");
-	n = settled(s, e, 3);
+	n = wait_for_events(s, e, 3);
 	CHECK(c, n == 3 && !e[0].status && !e[1].status && !e[2].status,
 	      "three deliveries in order", "%u events", n);
 	CHECK(c, !memcmp(e[0].head, "first", 5) &&
@@ -75,15 +75,15 @@ static void immediate_needs_buffer(struct ctx *c)
 /* a: octets. */
 static void immediate_length(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	g = mk_imm(s, "weftspecweftspec", c->w->a, false);
 	send_seg(s, &g);
 	EXPECT_END(s, TERM(RDMAP_OPERATION), TOLERATE(RDMAP_STREAM_CATASTROPHE),
 		   TOLERATE(DDP_TOO_LONG));
-	CHECK(c, !received(look, NULL, 0), "not delivered", "it is");
+	CHECK(c, !count_received(observer, NULL, 0), "not delivered", "it is");
 }
 
 static void immediate_rv(struct ctx *c)
@@ -110,7 +110,7 @@ static void write_visible(struct ctx *c)
 	for (int i = 0; i < 40; i++) {
 		struct event e;
 
-		if (events(s, &e, 1))
+		if (read_events(s, &e, 1))
 			break;
 		nap_ms(20);
 	}

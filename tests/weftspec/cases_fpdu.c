@@ -54,53 +54,53 @@ static void terminate_before_fin(struct ctx *c)
 }
 
 /* The target as it was, seen over the second stream. */
-static void expect_unplaced(struct stream *s, struct stream *look, int off,
+static void expect_unplaced(struct stream *s, struct stream *observer, int off,
 			    uint32_t len, const char *what)
 {
 	nap_ms(100);
-	CHECK(s->c, untouched(look, REFL_RW, off, len), "nothing is placed",
+	CHECK(s->c, is_untouched(observer, REFL_RW, off, len), "nothing is placed",
 	      "%s is visible in memory", what);
 }
 
 static void crc_before_placement(struct ctx *c)
 {
 	struct fpdu_break b = { .crc_xor = 1 };
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	need_crc(s);
 	g = mk_write(s->t.r[REFL_RW].stag, s->t.r[REFL_RW].addr, TEXT8, 8);
 	put_seg(s, &g, &b);
 	shoot(s);
 	wait_end(s, c->o->patience_ms, NULL);
-	expect_unplaced(s, look, 0, 8, "the payload of a bad-CRC Write");
+	expect_unplaced(s, observer, 0, 8, "the payload of a bad-CRC Write");
 }
 
 /* The same, with the payload well ahead of the trailer. */
 static void crc_before_placement_cut(struct ctx *c)
 {
 	struct fpdu_break b = { .crc_xor = 1 };
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	need_crc(s);
 	g = mk_write(s->t.r[REFL_RW].stag, s->t.r[REFL_RW].addr, pattern(2000),
 		     2000);
 	put_seg(s, &g, &b);
 	shoot_cut(s, 1500, 200);
 	wait_end(s, c->o->patience_ms, NULL);
-	expect_unplaced(s, look, 0, 2000, "the payload of a bad-CRC Write");
+	expect_unplaced(s, observer, 0, 2000, "the payload of a bad-CRC Write");
 }
 
 static void nothing_after_error(struct ctx *c)
 {
 	struct fpdu_break b = { .crc_xor = 1 };
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	need_crc(s);
 	g = mk_write(SINK_STAG, 0, NULL, 0);
 	put_seg(s, &g, &b);
@@ -109,7 +109,7 @@ static void nothing_after_error(struct ctx *c)
 	put_seg(s, &g, NULL);
 	shoot(s);
 	wait_end(s, c->o->patience_ms, NULL);
-	expect_unplaced(s, look, 0, 8, "a good Write behind a bad FPDU");
+	expect_unplaced(s, observer, 0, 8, "a good Write behind a bad FPDU");
 }
 
 static void length_lies(struct ctx *c)
@@ -223,7 +223,7 @@ static void all_but_one(struct ctx *c)
  * a: ULPDU_Length; an FPDU too short for its headers.  Alone it is whole and
  * must be judged; b & 2: a good one behind it must not make it pass.
  */
-static void runt(struct ctx *c)
+static void runt_fpdu(struct ctx *c)
 {
 	struct stream *s = full(c);
 	struct seg g = c->w->b & 1 ? mk_write(s->t.r[REFL_RW].stag,
@@ -235,7 +235,7 @@ static void runt(struct ctx *c)
 		s->send_msn--;
 		g = mk_read(s, hdr, SINK_STAG, 0, 0);
 	}
-	seg_write(ulpdu, &g);
+	seg_encode(ulpdu, &g);
 	put_raw(s, ulpdu, c->w->a, NULL);
 	blame_nobody(s);
 	if (c->w->b & 2) {
@@ -246,7 +246,7 @@ static void runt(struct ctx *c)
 	expect_any_end(s, "a ULPDU shorter than its header");
 }
 
-static void largest(struct ctx *c)
+static void largest_fpdu(struct ctx *c)
 {
 	struct stream *s = full(c);
 	const struct region *big = &s->t.r[REFL_BIG];
@@ -270,10 +270,10 @@ static void largest(struct ctx *c)
 static void lost_midway(struct ctx *c)
 {
 	static const uint8_t text[64] = "half a Send that is never delivered";
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	g = mk_send(s, text, sizeof(text));
 	g.last = !c->w->b;
 	put_seg(s, &g, NULL);
@@ -286,7 +286,7 @@ static void lost_midway(struct ctx *c)
 	else
 		conn_fin(s->k);
 	nap_ms(300);
-	CHECK(c, !received(look, text, 16), "the receive does not complete well",
+	CHECK(c, !count_received(observer, text, 16), "the receive does not complete well",
 	      "it completed as if the message were whole");
 	expect_reconnect(c);
 }
@@ -355,15 +355,15 @@ const struct wcase cases_fpdu[] = {
 	{ "MPA-65", "60k-by-88", B, one_in_many, N_ULP, 0, 60000, 88 },
 	{ "MPA-65", "60k-by-1448", B, one_in_many, N_ULP, 0, 60000, 1448 },
 	{ "MPA-66", NULL, B, all_but_one, N_ULP, CASE_SLOW, 0, 0 },
-	{ "MPA-67", NULL, B, runt, N_ULP, 0, 0, 0 },
-	{ "MPA-67", "then-good", B, runt, N_ULP, 0, 0, 2 },
-	{ "MPA-68", "len1", B, runt, N_ULP, 0, 1, 0 },
-	{ "MPA-68", "len1-then-good", B, runt, N_ULP, 0, 1, 2 },
-	{ "MPA-68", "len13", B, runt, N_ULP, 0, 13, 1 },
-	{ "MPA-68", "len17", B, runt, N_ULP, 0, 17, 0 },
-	{ "MPA-68", "read38", B, runt, N_ULP, 0, 38, 0 },
-	{ "MPA-68", "read38-then-good", B, runt, N_ULP, 0, 38, 2 },
-	{ "MPA-69", NULL, B, largest, N_ULP, 0, 0, 0 },
+	{ "MPA-67", NULL, B, runt_fpdu, N_ULP, 0, 0, 0 },
+	{ "MPA-67", "then-good", B, runt_fpdu, N_ULP, 0, 0, 2 },
+	{ "MPA-68", "len1", B, runt_fpdu, N_ULP, 0, 1, 0 },
+	{ "MPA-68", "len1-then-good", B, runt_fpdu, N_ULP, 0, 1, 2 },
+	{ "MPA-68", "len13", B, runt_fpdu, N_ULP, 0, 13, 1 },
+	{ "MPA-68", "len17", B, runt_fpdu, N_ULP, 0, 17, 0 },
+	{ "MPA-68", "read38", B, runt_fpdu, N_ULP, 0, 38, 0 },
+	{ "MPA-68", "read38-then-good", B, runt_fpdu, N_ULP, 0, 38, 2 },
+	{ "MPA-69", NULL, B, largest_fpdu, N_ULP, 0, 0, 0 },
 	{ "MPA-78", "fin-fpdu", B, lost_midway, N_ULP, 0, 0, 0 },
 	{ "MPA-78", "rst-fpdu", B, lost_midway, N_ULP, 0, 1, 0 },
 	{ "MPA-78", "fin-message", B, lost_midway, N_ULP, 0, 0, 1 },

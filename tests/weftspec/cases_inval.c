@@ -11,14 +11,14 @@ static struct seg send_inv(struct stream *s, uint32_t stag)
 	return g;
 }
 
-static bool readable(struct stream *s, const struct region *r)
+static bool is_readable(struct stream *s, const struct region *r)
 {
 	uint8_t b[8];
 
 	return read_peer(s, r->stag, r->addr, b, 8);
 }
 
-static void valid(struct ctx *c)
+static void valid_invalidation(struct ctx *c)
 {
 	struct event e[REFL_EVENTS];
 	struct cmd k = { .op = REFL_BIND, .arg = REFL_RW };
@@ -35,21 +35,21 @@ static void valid(struct ctx *c)
 		g.op = OP_SEND_SE_INV;
 	send_seg(s, &g);
 	expect_alive(s, "a right Send with Invalidate");
-	settled(s, e, 1);
-	CHECK(c, received(s, TEXT8, 8) == 1, "the Send is delivered", "it is not");
+	wait_for_events(s, e, 1);
+	CHECK(c, count_received(s, TEXT8, 8) == 1, "the Send is delivered", "it is not");
 	g = mk_write(stag, rw->addr, TEXT8, 8);
 	send_seg(s, &g);
 	EXPECT_END(s, TERM(DDP_BAD_STAG));
 }
 
 /* a: 0 unknown, 1 another PD's, 2 wrong key. */
-static void refused(struct ctx *c)
+static void refused_invalidation(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	const struct region *rw;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	rw = &s->t.r[REFL_RW];
 	g = send_inv(s, c->w->a == 0 ? 0x12345600 : c->w->a == 1 ?
 		     s->t.r[REFL_PD2].stag : rw->stag ^ 0x55);
@@ -61,48 +61,48 @@ static void refused(struct ctx *c)
 	else
 		EXPECT_END(s, TERM(RDMAP_INVALIDATE),
 			   TOLERATE(RDMAP_PROTECTED_INVALIDATE));
-	CHECK(c, readable(look, rw), "the region stays valid",
+	CHECK(c, is_readable(observer, rw), "the region stays valid",
 	      "it was invalidated");
 }
 
 /* Only the memory, whatever the Terminate: what counts is that it stays. */
 static void stays_valid(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	const struct region *rw;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	rw = &s->t.r[REFL_RW];
 	g = send_inv(s, rw->stag ^ 0x55);
 	send_seg(s, &g);
 	wait_end(s, c->o->patience_ms, NULL);
-	CHECK(c, readable(look, rw), "the region stays valid",
+	CHECK(c, is_readable(observer, rw), "the region stays valid",
 	      "it was invalidated with a wrong key");
 }
 
 static void shared_by_streams(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	const struct region *rw;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	rw = &s->t.r[REFL_RW];
-	CHECK(c, readable(look, rw), "the region serves both streams", "it does not");
+	CHECK(c, is_readable(observer, rw), "the region serves both streams", "it does not");
 	g = send_inv(s, rw->stag);
 	send_seg(s, &g);
 	EXPECT_END(s, TERM(RDMAP_INVALIDATE), TERM(RDMAP_PROTECTED_INVALIDATE));
-	CHECK(c, readable(look, rw), "valid on the other stream still",
+	CHECK(c, is_readable(observer, rw), "valid on the other stream still",
 	      "it was invalidated for both");
 }
 
 const struct wcase cases_inval[] = {
-	{ "RDM-37", NULL, B, valid, N_ULP | N_INV, 0, 0, 0 },
-	{ "RDM-37", "solicited", B, valid, N_ULP | N_INV, 0, 1, 0 },
-	{ "RDM-38", NULL, B, refused, N_ULP, 0, 0, 0 },
-	{ "RDM-39", NULL, B, refused, N_ULP, 0, 1, 0 },
-	{ "RDM-40", NULL, B, refused, N_ULP, 0, 2, 0 },
+	{ "RDM-37", NULL, B, valid_invalidation, N_ULP | N_INV, 0, 0, 0 },
+	{ "RDM-37", "solicited", B, valid_invalidation, N_ULP | N_INV, 0, 1, 0 },
+	{ "RDM-38", NULL, B, refused_invalidation, N_ULP, 0, 0, 0 },
+	{ "RDM-39", NULL, B, refused_invalidation, N_ULP, 0, 1, 0 },
+	{ "RDM-40", NULL, B, refused_invalidation, N_ULP, 0, 2, 0 },
 	{ "RDM-40", "memory", B, stays_valid, N_ULP, 0, 0, 0 },
 	{ "RDM-41", NULL, B, shared_by_streams, N_ULP, 0, 0, 0 },
 	{ 0 },

@@ -40,7 +40,7 @@ static void markers_inserted(struct ctx *c)
 	lint_verdict(c, "MPA-70");
 }
 
-static struct stream *marked(struct ctx *c)
+static struct stream *stream_with_markers(struct ctx *c)
 {
 	enum reply how;
 	struct stream *s = with_markers(c, true, &how);
@@ -57,13 +57,13 @@ static void watch_markers(struct ctx *c)
 	struct stream *s;
 
 	c->maxseg = c->w->a;
-	s = marked(c);
+	s = stream_with_markers(c);
 	traffic(c, s);
 	lint_verdict(c, c->w->row);
 }
 
 /* How many octets a Response with n of payload takes from where we are. */
-static size_t wire_of(struct stream *s, size_t n)
+static size_t response_octets(struct stream *s, size_t n)
 {
 	struct fpdu_tx tx = { .markers = true, .pos = s->rx.pos };
 	static uint8_t out[FPDU_WIRE_MAX], zero[2048];
@@ -75,16 +75,16 @@ static size_t wire_of(struct stream *s, size_t n)
  * Reads tuned so that an FPDU of the peer ends (a = 0), or its PAD ends
  * (a = 8: Marker and CRC follow), at a multiple of 512 octets.
  */
-static void tuned(struct ctx *c)
+static void ends_at_marker(struct ctx *c)
 {
-	struct stream *s = marked(c);
+	struct stream *s = stream_with_markers(c);
 	const struct region *big = &s->t.r[REFL_BIG];
 	static uint8_t b[2048];
 
 	for (int round = 0; round < 12; round++) {
 		uint32_t n = 1 + round % 4;
 
-		while (n < 1200 && (s->rx.pos + wire_of(s, n) - c->w->a) %
+		while (n < 1200 && (s->rx.pos + response_octets(s, n) - c->w->a) %
 				   MARKER_EVERY)
 			n++;
 		CHECK(c, read_peer(s, big->stag, big->addr, b, n),
@@ -145,7 +145,7 @@ static void odd_markers(struct ctx *c)
 	put_seg(s, &g, &b);
 	shoot(s);
 	expect_alive(s, "Markers with odd reserved bits");
-	CHECK(c, !untouched(s, REFL_RW, 0, 64), "the Write is placed",
+	CHECK(c, !is_untouched(s, REFL_RW, 0, 64), "the Write is placed",
 	      "it is not");
 }
 
@@ -193,8 +193,8 @@ const struct wcase cases_marker[] = {
 	{ "MPA-70", NULL, B, watch_markers, N_ULP, 0, 0, 0 },
 	{ "MPA-71", NULL, B, watch_markers, N_ULP, 0, 0, 0 },
 	{ "MPA-72", NULL, B, watch_markers, N_ULP, 0, 0, 0 },
-	{ "MPA-73", NULL, B, tuned, N_ULP, 0, 0, 0 },
-	{ "MPA-74", NULL, B, tuned, N_ULP, 0, 8, 0 },
+	{ "MPA-73", NULL, B, ends_at_marker, N_ULP, 0, 0, 0 },
+	{ "MPA-74", NULL, B, ends_at_marker, N_ULP, 0, 8, 0 },
 	{ "MPA-75", "reserved", B, odd_markers, N_ULP, 0, 0xffff, 0 },
 	{ "MPA-75", "low-bits", B, odd_markers, N_ULP, 0, 0, 3 },
 	{ "MPA-76", NULL, B, wrong_pointer, N_ULP, 0, 0, 0 },

@@ -56,17 +56,17 @@ static void reserved_opcode(struct ctx *c)
 
 static void write_untagged(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	/* Its DDP header, read as a tagged one, aims at region RW. */
 	g = mk_send(s, TEXT8, 8);
 	g.op = OP_WRITE;
 	g.inval = s->t.r[REFL_RW].stag;
 	send_seg(s, &g);
 	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE));
-	CHECK(c, untouched(look, REFL_RW, 0, 16), "not executed", "it was");
+	CHECK(c, is_untouched(observer, REFL_RW, 0, 16), "not executed", "it was");
 }
 
 /* a: opcode of an untagged message, sent tagged and empty. */
@@ -186,25 +186,25 @@ static void write_silent(struct ctx *c)
 		CHECK(c, read_peer(s, big->stag, big->addr + 52431ull * i, b, 8)
 		      && !memcmp(b, pattern(8), 8), "each Write is placed",
 		      "not number %d", i);
-	CHECK(c, !events(s, e, 1), "no receive is consumed", "there is an event");
+	CHECK(c, !read_events(s, e, 1), "no receive is consumed", "there is an event");
 }
 
 static void zero_sends(struct ctx *c)
 {
 	struct event e[REFL_EVENTS];
-	struct stream *s, *look;
+	struct stream *s, *observer;
 
 	c->recv_count = 4;
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	for (int i = 0; i < 4; i++) {
 		struct seg g = mk_send(s, NULL, 0);
 
 		send_seg(s, &g);
 	}
 	expect_alive(s, "zero-length Sends");
-	settled(look, e, 4);
-	CHECK(c, received(look, NULL, 0) >= 4, "each is delivered", "%u of 4",
-	      received(look, NULL, 0));
+	wait_for_events(observer, e, 4);
+	CHECK(c, count_received(observer, NULL, 0) >= 4, "each is delivered", "%u of 4",
+	      count_received(observer, NULL, 0));
 	if (c->role == ROLE_R) {
 		struct seg g = mk_send(s, NULL, 0);
 

@@ -9,7 +9,7 @@ static void put_read(struct stream *s, const struct rreq *r)
 	uint8_t *h = hdr[next++ % 8];
 	struct seg g = mk_read(s, h, r->src_stag, r->src_to, r->size);
 
-	rreq_write(h, r);
+	rreq_encode(h, r);
 	put_seg(s, &g, NULL);
 }
 
@@ -130,7 +130,7 @@ enum src {
 	SRC_END, SRC_SIZE, SRC_WRAP,
 };
 
-static struct rreq aimed(struct stream *s, enum src src, uint32_t size)
+static struct rreq misaimed_read(struct stream *s, enum src src, uint32_t size)
 {
 	const struct region *rw = &s->t.r[REFL_RW];
 	struct cmd k = { .op = REFL_REVOKE, .arg = REFL_RW };
@@ -173,7 +173,7 @@ static void bad_read(struct ctx *c)
 		[SRC_WRAP] = TERM_OF_READ(RDMAP_TO_WRAP),
 	};
 	struct stream *s = full(c);
-	struct rreq r = aimed(s, c->w->a, (uint32_t)c->w->b);
+	struct rreq r = misaimed_read(s, c->w->a, (uint32_t)c->w->b);
 	unsigned int other;
 	enum end e;
 
@@ -190,7 +190,7 @@ static void bad_read(struct ctx *c)
 static void copied_exactly(struct ctx *c)
 {
 	struct stream *s = full(c);
-	struct rreq r = aimed(s, SRC_UNKNOWN, 4242);
+	struct rreq r = misaimed_read(s, SRC_UNKNOWN, 4242);
 	const struct offender *o = &s->off;
 
 	put_read(s, &r);
@@ -335,16 +335,16 @@ static void wrong_place(struct ctx *c)
 /* A Response that nobody asked for, into a region that could be written. */
 static void unsolicited(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct seg g;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	g = mk_write(s->t.r[REFL_RW].stag, s->t.r[REFL_RW].addr, TEXT8, 8);
 	g.op = OP_READ_RESP;
 	send_seg(s, &g);
 	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_STAG),
 		   TOLERATE(DDP_CATASTROPHE));
-	CHECK(c, untouched(look, REFL_RW, 0, 16), "not placed", "it is");
+	CHECK(c, is_untouched(observer, REFL_RW, 0, 16), "not placed", "it is");
 }
 
 #define SIZE(n) { "RDM-17", "len" #n, B, exact_size, N_ULP | N_IRD, 0, n, 0 }

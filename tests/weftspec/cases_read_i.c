@@ -14,7 +14,7 @@ static struct rreq peer_reads(struct stream *s, uint32_t size, uint32_t *seq)
 		if (receive(s, s->c->o->patience_ms) != RX_FPDU)
 			fail(s->c, "a Read Request", "none came");
 	while (s->m.s.op != OP_READ_REQ || s->m.s.len < RDMA_READ_LEN);
-	rreq_read(s->m.s.data, &r);
+	rreq_decode(s->m.s.data, &r);
 	return r;
 }
 
@@ -37,7 +37,7 @@ static void request_fields(struct ctx *c)
 	serve_until(s, seq, true);
 }
 
-static bool done_comes(struct stream *s, uint32_t seq)
+static bool wait_for_done(struct stream *s, uint32_t seq)
 {
 	while (receive(s, s->c->o->patience_ms / 2) == RX_FPDU && !s->had_term)
 		if (is_done(s, seq))
@@ -45,8 +45,8 @@ static bool done_comes(struct stream *s, uint32_t seq)
 	return false;
 }
 
-static void respond(struct stream *s, const struct rreq *r, uint32_t stag,
-		    uint64_t to, uint32_t n, bool last)
+static void send_response(struct stream *s, const struct rreq *r, uint32_t stag,
+			  uint64_t to, uint32_t n, bool last)
 {
 	struct seg g = mk_resp(r, 0, pattern(n), n, last);
 
@@ -68,12 +68,12 @@ static void bad_sink(struct ctx *c)
 					      r.sink_to + REFL_BIG_LEN + 64;
 
 	if (c->w->b) {
-		respond(s, &r, r.sink_stag, r.sink_to, 8, false);
-		respond(s, &r, stag, to + 8, 8, true);
+		send_response(s, &r, r.sink_stag, r.sink_to, 8, false);
+		send_response(s, &r, stag, to + 8, 8, true);
 	} else {
-		respond(s, &r, stag, to, 16, true);
+		send_response(s, &r, stag, to, 16, true);
 	}
-	CHECK(c, !done_comes(s, seq), "the Read does not succeed", "it does");
+	CHECK(c, !wait_for_done(s, seq), "the Read does not succeed", "it does");
 	if (s->had_term) {
 		const struct want w[] = { TERM(DDP_BAD_STAG), TERM(DDP_BOUNDS),
 					  TOLERATE(RDMAP_BAD_OPCODE) };
@@ -87,20 +87,20 @@ static void bad_sink(struct ctx *c)
 /* a: 0 the TO of the second segment is elsewhere in the sink's region. */
 static void second_elsewhere(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	const struct region *big;
 	struct rreq r;
 	uint32_t seq;
 	uint8_t b[16];
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	big = &s->t.r[REFL_BIG];
 	r = peer_reads(s, 16, &seq);
-	respond(s, &r, r.sink_stag, r.sink_to, 8, false);
-	respond(s, &r, c->w->a ? 0x12345600 : r.sink_stag,
-		r.sink_to + (c->w->a ? 8 : 100000), 8, true);
-	CHECK(c, !done_comes(s, seq), "the Read does not succeed", "it does");
-	peek(look, big->addr, b, 16);
+	send_response(s, &r, r.sink_stag, r.sink_to, 8, false);
+	send_response(s, &r, c->w->a ? 0x12345600 : r.sink_stag,
+		      r.sink_to + (c->w->a ? 8 : 100000), 8, true);
+	CHECK(c, !wait_for_done(s, seq), "the Read does not succeed", "it does");
+	peek(observer, big->addr, b, 16);
 	CHECK(c, memcmp(b + 8, pattern(8), 8),
 	      "placed by its own STag and TO, or refused", "placed by position");
 }
@@ -108,21 +108,21 @@ static void second_elsewhere(struct ctx *c)
 /* a: octets in the Response to a Read of 16, b: segments. */
 static void other_length(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	uint32_t seq, n = c->w->a;
 	struct rreq r;
 	bool ok;
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	r = peer_reads(s, 16, &seq);
 	if (c->w->b > 1) {
-		respond(s, &r, r.sink_stag, r.sink_to, 8, false);
-		respond(s, &r, r.sink_stag, r.sink_to + 8, n - 8, true);
+		send_response(s, &r, r.sink_stag, r.sink_to, 8, false);
+		send_response(s, &r, r.sink_stag, r.sink_to + 8, n - 8, true);
 	} else {
-		respond(s, &r, r.sink_stag, r.sink_to, n, true);
+		send_response(s, &r, r.sink_stag, r.sink_to, n, true);
 	}
-	ok = done_comes(s, seq);
-	CHECK(c, untouched(look, REFL_BIG, 16, 64), "nothing is written past it",
+	ok = wait_for_done(s, seq);
+	CHECK(c, is_untouched(observer, REFL_BIG, 16, 64), "nothing is written past it",
 	      "octets behind the 16 changed");
 	if (ok)
 		divergent(c, "an error", "the Read of 16 succeeds with %u", n);
@@ -130,17 +130,17 @@ static void other_length(struct ctx *c)
 
 static void response_halves(struct ctx *c)
 {
-	struct stream *s, *look;
+	struct stream *s, *observer;
 	struct rreq r;
 	uint32_t seq;
 	uint8_t b[16];
 
-	pair(c, &s, &look);
+	pair(c, &s, &observer);
 	r = peer_reads(s, 16, &seq);
-	respond(s, &r, r.sink_stag, r.sink_to + 8, 8, false);
-	respond(s, &r, r.sink_stag, r.sink_to, 8, true);
-	CHECK(c, done_comes(s, seq), "the Read completes", "it does not");
-	peek(look, s->t.r[REFL_BIG].addr, b, 16);
+	send_response(s, &r, r.sink_stag, r.sink_to + 8, 8, false);
+	send_response(s, &r, r.sink_stag, r.sink_to, 8, true);
+	CHECK(c, wait_for_done(s, seq), "the Read completes", "it does not");
+	peek(observer, s->t.r[REFL_BIG].addr, b, 16);
 	CHECK(c, !memcmp(b, pattern(8), 8) && !memcmp(b + 8, pattern(8), 8),
 	      "each half at its own TO", "elsewhere");
 }

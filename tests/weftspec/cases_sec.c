@@ -22,7 +22,7 @@ static void other_stream(struct ctx *c)
 		g = mk_write(stag, s->t.r[REFL_RW].addr, TEXT8, 8);
 		send_seg(t, &g);
 		EXPECT_END(t, TERM(DDP_OTHER_STREAM), TOLERATE(DDP_BAD_STAG));
-		CHECK(c, untouched(s, REFL_RW, 0, 16), "not placed", "it is");
+		CHECK(c, is_untouched(s, REFL_RW, 0, 16), "not placed", "it is");
 	}
 }
 
@@ -67,7 +67,7 @@ static void revoked_between(struct ctx *c)
 	conn_send(s->k, s->out + half, s->out_len - half, c->o->timeout_ms);
 	s->out_len = 0;
 	EXPECT_END(s, TERM(DDP_BAD_STAG));
-	CHECK(c, untouched(t, REFL_RW, half, 1000 - half),
+	CHECK(c, is_untouched(t, REFL_RW, half, 1000 - half),
 	      "nothing is placed behind the revocation", "octets are");
 }
 
@@ -135,7 +135,7 @@ static void shared_queue(struct ctx *c)
 
 #define DRAWN 256
 
-static unsigned int distinct(const uint32_t *v, int shift)
+static unsigned int count_distinct(const uint32_t *v, int shift)
 {
 	bool seen[256] = { false };
 	unsigned int n = 0;
@@ -170,9 +170,9 @@ static void stags_drawn(struct ctx *c)
 		steps += v[i] - v[i - 1] == 0x100 || v[i] - v[i - 1] == 1;
 	CHECK(c, steps < 4, "no steps of one index", "%u of %d", steps, DRAWN);
 	for (int shift = 24; shift >= 0; shift -= 8)
-		CHECK(c, distinct(v, shift) > 100, "32 bits that vary",
+		CHECK(c, count_distinct(v, shift) > 100, "32 bits that vary",
 		      "bits %d..%d take %u values in %d", shift + 7, shift,
-		      distinct(v, shift), DRAWN);
+		      count_distinct(v, shift), DRAWN);
 }
 
 #define SILENT 200
@@ -225,7 +225,7 @@ static void slow_stream(struct ctx *c)
 enum phase { PH_TCP, PH_REQUEST, PH_FULL, PH_MIDWAY };
 enum harm { HARM_FIN, HARM_RST, HARM_JUNK };
 
-static struct stream *reach(struct ctx *c, enum phase ph)
+static struct stream *open_up_to(struct ctx *c, enum phase ph)
 {
 	struct stream *s;
 	struct seg g;
@@ -251,9 +251,9 @@ static struct stream *reach(struct ctx *c, enum phase ph)
 }
 
 /* a: how far the connection is, b: what happens to it. */
-static void survives(struct ctx *c)
+static void survives_harm(struct ctx *c)
 {
-	struct stream *s = reach(c, c->w->a);
+	struct stream *s = open_up_to(c, c->w->a);
 	uint8_t junk[512];
 
 	if (c->w->b == HARM_FIN)
@@ -270,7 +270,7 @@ static void survives(struct ctx *c)
 	expect_reconnect(c);
 }
 
-#define SURVIVES(l, ph, harm) { "SEC-12", l, R, survives, 0, 0, ph, harm }
+#define SURVIVES(l, ph, harm) { "SEC-12", l, R, survives_harm, 0, 0, ph, harm }
 
 const struct wcase cases_sec[] = {
 	{ "SEC-02", "write", B, other_stream, N_ULP | N_INV, 0, 0, 0 },

@@ -265,7 +265,7 @@ static void rejected(struct ctx *c)
 		      "no FPDU behind R=1", "%s", op_name(s->m.s.op));
 }
 
-static struct stream *early(struct ctx *c)
+static struct stream *stream_with_early_send(struct ctx *c)
 {
 	enum reply how;
 	struct stream *s;
@@ -276,9 +276,9 @@ static struct stream *early(struct ctx *c)
 	return s;
 }
 
-static void gate(struct ctx *c)
+static void early_send_is_held(struct ctx *c)
 {
-	struct stream *s = early(c);
+	struct stream *s = stream_with_early_send(c);
 	struct seg g = mk_write(SINK_STAG, 0, NULL, 0);
 
 	expect_silence(s, 1000, "before the first FPDU of the initiator");
@@ -290,7 +290,7 @@ static void gate(struct ctx *c)
 static void gate_bad_crc(struct ctx *c)
 {
 	struct fpdu_break bad = { .crc_xor = 1 };
-	struct stream *s = early(c);
+	struct stream *s = stream_with_early_send(c);
 	struct seg g = mk_write(SINK_STAG, 0, NULL, 0);
 	const struct want w = TERM(MPA_CRC);
 	unsigned int other;
@@ -371,7 +371,7 @@ static void pipelined(struct ctx *c)
 
 	hs_default(c, &h);
 	h.tail = wire;
-	h.tail_len = fpdu_build(&tx, wire, ulpdu, seg_write(ulpdu, &g), NULL);
+	h.tail_len = fpdu_build(&tx, wire, ulpdu, seg_encode(ulpdu, &g), NULL);
 	send_frame(s, &h);
 	how = read_frame(s, c->o->timeout_ms);
 	if (how == REPLY_OK)
@@ -451,7 +451,7 @@ const struct wcase cases_startup[] = {
 	PD_ULP(252), PD_ULP(255),
 	{ "MPA-28", NULL, R, rejected, N_ULP, 0, 0, 0 },
 	{ "MPA-29", NULL, R, rejected, N_ULP, 0, 1, 0 },
-	{ "MPA-30", NULL, R, gate, N_ULP, 0, 0, 0 },
+	{ "MPA-30", NULL, R, early_send_is_held, N_ULP, 0, 0, 0 },
 	{ "MPA-31", NULL, R, gate_bad_crc, N_ULP, 0, 0, 0 },
 	{ "MPA-32", NULL, R, silent_before_request, 0, 0, 0, 0 },
 	{ "MPA-36", "silent", R, startup_timeout, 0, CASE_SLOW, 0, 0 },

@@ -111,7 +111,7 @@ static void reply_and_fpdu(struct ctx *c)
 
 	answer_default(s, &h);
 	h.tail = wire;
-	h.tail_len = fpdu_build(&tx, wire, ulpdu, seg_write(ulpdu, &g), NULL);
+	h.tail_len = fpdu_build(&tx, wire, ulpdu, seg_encode(ulpdu, &g), NULL);
 	answer_only(s, &h);
 	CHECK(c, receive(s, c->o->timeout_ms) == RX_FPDU ||
 	      s->k->state != CONN_UP, "accepted, or closed", "neither");

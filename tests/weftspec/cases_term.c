@@ -54,7 +54,7 @@ static void all_kinds(struct ctx *c)
 }
 
 /* The bad FPDU has much behind it that is never read. */
-static void arrives(struct ctx *c)
+static void terminate_arrives(struct ctx *c)
 {
 	struct stream *s = full(c);
 	struct seg g = mk_write(0x12345600, 0, TEXT8, 8);
@@ -142,7 +142,7 @@ static void first_wins_inval(struct ctx *c)
 const struct wcase cases_term[] = {
 	ASPECT("RDM-42"), ASPECT("RDM-43"), ASPECT("RDM-44"), ASPECT("RDM-45"),
 	ASPECT("RDM-46"), ASPECT("RDM-47"), ASPECT("RDM-48"),
-	{ "RDM-49", NULL, B, arrives, N_ULP, 0, 0, 0 },
+	{ "RDM-49", NULL, B, terminate_arrives, N_ULP, 0, 0, 0 },
 	{ "RDM-50", NULL, B, while_sending, N_ULP | N_IRD, 0, 0, 0 },
 	{ "RDM-51", "crc", B, first_wins, N_ULP, 0, 0, 0 },
 	{ "RDM-51", "stale", B, first_wins_inval, N_ULP, 0, 0, 0 },

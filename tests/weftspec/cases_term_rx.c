@@ -2,7 +2,7 @@
 /* The Terminates that the peer receives: RFC 5040 sections 5.4 and 7.2. */
 #include "cases.h"
 
-static struct seg terminate(const uint8_t *body, size_t len)
+static struct seg mk_terminate(const uint8_t *body, size_t len)
 {
 	return (struct seg){ .last = true, .dv = 1, .rv = 1, .op = OP_TERM,
 			     .qn = QN_TERM, .msn = 1, .data = body,
@@ -24,12 +24,12 @@ static void expect_obeyed(struct stream *s, const char *what)
 static const uint8_t codes[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xff };
 
 /* a: layer, b: EType.  All codes there are, each on a stream of its own. */
-static void triples(struct ctx *c)
+static void each_registered_error(struct ctx *c)
 {
 	for (size_t i = 0; i < sizeof(codes); i++) {
 		uint8_t b[TERM_CTL_LEN] = { 0 };
 		struct stream *s;
-		struct seg g = terminate(b, sizeof(b));
+		struct seg g = mk_terminate(b, sizeof(b));
 
 		if (!term_registered(c->w->a, c->w->b, codes[i]))
 			continue;
@@ -50,7 +50,7 @@ static void odd_body(struct ctx *c)
 {
 	static uint8_t body[256];
 	struct stream *s = full(c);
-	struct seg g = terminate(body, c->w->a);
+	struct seg g = mk_terminate(body, c->w->a);
 
 	memset(body, 0xa5, sizeof(body));
 	put32(body, (uint32_t)c->w->b);
@@ -67,7 +67,7 @@ static void bad_place(struct ctx *c)
 	const struct want msn[] = { TERM(DDP_BAD_MSN), TOLERATE_CLOSE };
 	const struct want mo[] = { TERM(DDP_BAD_MO), TERM(DDP_TOO_LONG), TOLERATE_CLOSE };
 	struct stream *s = full(c);
-	struct seg g = terminate(body, sizeof(body));
+	struct seg g = mk_terminate(body, sizeof(body));
 	enum end e;
 
 	g.msn = c->w->a;
@@ -85,7 +85,7 @@ static void bad_crc(struct ctx *c)
 	static const uint8_t body[TERM_CTL_LEN] = { 0x01, 0x02 };
 	struct fpdu_break b = { .crc_xor = 1 };
 	struct stream *s = full(c);
-	struct seg g = terminate(body, sizeof(body));
+	struct seg g = mk_terminate(body, sizeof(body));
 
 	if (!s->crc)
 		skip(c, "CRC is off on this stream");
@@ -102,12 +102,12 @@ static void within_send(struct ctx *c)
 
 	g.last = false;
 	send_seg(s, &g);
-	g = terminate(body, sizeof(body));
+	g = mk_terminate(body, sizeof(body));
 	send_seg(s, &g);
 	expect_obeyed(s, "a Terminate between the segments of a Send");
 }
 
-#define TRIPLES(l, layer, et) { "RDM-52", l, B, triples, N_ULP, 0, layer, et }
+#define TRIPLES(l, layer, et) { "RDM-52", l, B, each_registered_error, N_ULP, 0, layer, et }
 #define BODY(l, n, ctl) { "RDM-52", l, B, odd_body, N_ULP, 0, n, ctl }
 
 const struct wcase cases_term_rx[] = {

@@ -23,7 +23,7 @@ void serve_read(struct stream *s)
 	struct rreq r;
 	uint32_t off = 0;
 
-	rreq_read(s->m.s.data, &r);
+	rreq_decode(s->m.s.data, &r);
 	do {
 		uint32_t n = r.size - off < 1024 ? r.size - off : 1024;
 		struct seg g = mk_resp(&r, off, data, n, off + n == r.size);

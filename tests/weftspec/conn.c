@@ -31,7 +31,7 @@ void nap_ms(int ms)
 		;
 }
 
-static void grow(uint8_t **buf, size_t *cap, size_t need)
+static void grow_buffer(uint8_t **buf, size_t *cap, size_t need)
 {
 	if (need <= *cap)
 		return;
@@ -48,9 +48,9 @@ static void log_event(struct conn *k, enum wire_kind kind, bool out,
 
 	if (k->log_len + len > LOG_MAX)
 		return;
-	grow((uint8_t **)&k->ev, &bytes, (k->nev + 1) * sizeof(*k->ev));
+	grow_buffer((uint8_t **)&k->ev, &bytes, (k->nev + 1) * sizeof(*k->ev));
 	k->ev_cap = bytes / sizeof(*k->ev);
-	grow(&k->log, &k->log_cap, k->log_len + len + 1);
+	grow_buffer(&k->log, &k->log_cap, k->log_len + len + 1);
 	if (len)
 		memcpy(k->log + k->log_len, buf, len);
 	k->ev[k->nev++] = (struct wire_event){ kind, out, now(), k->log_len,
@@ -105,7 +105,7 @@ static int set_isn(int fd, uint32_t isn)
 	return setsockopt(fd, IPPROTO_TCP, TCP_REPAIR, &off, sizeof(off));
 }
 
-static int dial_one(const struct addrinfo *ai, const struct dial *d)
+static int dial_address(const struct addrinfo *ai, const struct dial *d)
 {
 	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int err;
@@ -141,7 +141,7 @@ struct conn *conn_dial(const struct dial *d)
 		return NULL;
 	}
 	for (ai = all; ai && fd < 0; ai = ai->ai_next)
-		fd = dial_one(ai, d);
+		fd = dial_address(ai, d);
 	freeaddrinfo(all);
 	return fd < 0 ? NULL : conn_new(fd, true);
 }
@@ -212,11 +212,11 @@ static void peer_gone(struct conn *k, enum conn_state how)
 }
 
 /* One read; true when bytes came. */
-static bool pull(struct conn *k)
+static bool read_once(struct conn *k)
 {
 	ssize_t n;
 
-	grow(&k->rx, &k->rx_cap, k->rx_len + 65536);
+	grow_buffer(&k->rx, &k->rx_cap, k->rx_len + 65536);
 	n = recv(k->fd, k->rx + k->rx_len, k->rx_cap - k->rx_len, 0);
 	if (n > 0) {
 		log_event(k, WIRE_DATA, false, k->rx + k->rx_len, n);
@@ -238,7 +238,7 @@ bool conn_recv(struct conn *k, int timeout_ms)
 		return false;
 	if (poll(&p, 1, timeout_ms) <= 0)
 		return false;
-	return pull(k);
+	return read_once(k);
 }
 
 void conn_take(struct conn *k, size_t n)

@@ -16,7 +16,7 @@ static uint8_t *ctl_write(uint8_t *out, const struct seg *s)
 	return put8(out, (s->rv & 3) << 6 | (s->rsv & 3) << 4 | (s->op & 15));
 }
 
-size_t seg_write(uint8_t *out, const struct seg *s)
+size_t seg_encode(uint8_t *out, const struct seg *s)
 {
 	uint8_t *p = ctl_write(out, s);
 
@@ -45,7 +45,7 @@ static void ctl_read(const uint8_t *in, struct seg *s)
 	s->op = in[1] & 15;
 }
 
-int seg_read(const uint8_t *in, size_t len, struct seg *s)
+int seg_decode(const uint8_t *in, size_t len, struct seg *s)
 {
 	size_t head;
 
@@ -70,7 +70,7 @@ int seg_read(const uint8_t *in, size_t len, struct seg *s)
 	return 0;
 }
 
-uint8_t *rreq_write(uint8_t *out, const struct rreq *r)
+uint8_t *rreq_encode(uint8_t *out, const struct rreq *r)
 {
 	out = put32(out, r->sink_stag);
 	out = put64(out, r->sink_to);
@@ -79,7 +79,7 @@ uint8_t *rreq_write(uint8_t *out, const struct rreq *r)
 	return put64(out, r->src_to);
 }
 
-void rreq_read(const uint8_t *in, struct rreq *r)
+void rreq_decode(const uint8_t *in, struct rreq *r)
 {
 	r->sink_stag = get32(in);
 	r->sink_to = get64(in + 4);
@@ -88,7 +88,7 @@ void rreq_read(const uint8_t *in, struct rreq *r)
 	r->src_to = get64(in + 20);
 }
 
-uint8_t *atomic_write(uint8_t *out, const struct atomic *a)
+uint8_t *atomic_encode(uint8_t *out, const struct atomic *a)
 {
 	out = put32(out, a->reserved << 4 | (a->code & 15));
 	out = put32(out, a->id);
@@ -100,7 +100,7 @@ uint8_t *atomic_write(uint8_t *out, const struct atomic *a)
 	return put64(out, a->cmp_mask);
 }
 
-void atomic_read(const uint8_t *in, struct atomic *a)
+void atomic_decode(const uint8_t *in, struct atomic *a)
 {
 	a->reserved = get32(in) >> 4;
 	a->code = get32(in) & 15;

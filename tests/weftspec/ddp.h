@@ -61,14 +61,14 @@ struct atomic {
 
 size_t seg_head_len(const struct seg *s);
 /* Writes header and payload, returns the ULPDU's length. */
-size_t seg_write(uint8_t *out, const struct seg *s);
+size_t seg_encode(uint8_t *out, const struct seg *s);
 /* Returns 0, or -1 when the ULPDU is shorter than its header. */
-int seg_read(const uint8_t *in, size_t len, struct seg *s);
+int seg_decode(const uint8_t *in, size_t len, struct seg *s);
 
-uint8_t *rreq_write(uint8_t *out, const struct rreq *r);
-void rreq_read(const uint8_t *in, struct rreq *r);
-uint8_t *atomic_write(uint8_t *out, const struct atomic *a);
-void atomic_read(const uint8_t *in, struct atomic *a);
+uint8_t *rreq_encode(uint8_t *out, const struct rreq *r);
+void rreq_decode(const uint8_t *in, struct rreq *r);
+uint8_t *atomic_encode(uint8_t *out, const struct atomic *a);
+void atomic_decode(const uint8_t *in, struct atomic *a);
 
 const char *op_name(uint8_t op);
 

@@ -80,8 +80,8 @@ static bool same_error(const struct want *w, const struct term *t)
 	return !w->close && term_is_error(w->error, t->layer, t->etype, t->code);
 }
 
-static const struct want *match(const struct want *w, size_t n,
-				const struct term *t)
+static const struct want *find_want(const struct want *w, size_t n,
+				    const struct term *t)
 {
 	for (size_t i = 0; i < n; i++)
 		if (same_error(&w[i], t))
@@ -113,13 +113,13 @@ static void judge_term(struct stream *s, const struct want *w, size_t n,
 {
 	const struct term *t = &s->term;
 	struct term llp = *t;
-	const struct want *hit = match(w, n, t);
+	const struct want *hit = find_want(w, n, t);
 	char got[80];
 
 	term_print(got, sizeof(got), t);
 	if (!hit && t->layer == 2 && t->etype == 3) {
 		llp.etype = 0; /* two hardware makers: AMB-1 */
-		hit = match(w, n, &llp);
+		hit = find_want(w, n, &llp);
 		if (hit)
 			divergent(s->c, expected, "Terminate %s", got);
 	}

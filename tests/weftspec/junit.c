@@ -5,7 +5,7 @@
 
 #include "report.h"
 
-static void escaped(FILE *f, const char *s, size_t n)
+static void write_escaped(FILE *f, const char *s, size_t n)
 {
 	for (; n && *s; s++, n--) {
 		unsigned char ch = *s;
@@ -25,12 +25,12 @@ static void escaped(FILE *f, const char *s, size_t n)
 	}
 }
 
-static void text(FILE *f, const char *s)
+static void write_text(FILE *f, const char *s)
 {
-	escaped(f, s, strlen(s));
+	write_escaped(f, s, strlen(s));
 }
 
-static void outcome(FILE *f, const struct job *j)
+static void write_outcome(FILE *f, const struct job *j)
 {
 	const struct result *r = j->r;
 	const char *tag = r->verdict == V_SKIPPED ? "skipped" :
@@ -42,40 +42,40 @@ static void outcome(FILE *f, const struct job *j)
 		verdict_name(r->verdict));
 	if (r->verdict != V_SKIPPED) {
 		fputs("expected: ", f);
-		text(f, r->expected);
+		write_text(f, r->expected);
 		fputs("; actual: ", f);
 	}
-	text(f, r->actual);
+	write_text(f, r->actual);
 	fprintf(f, "\"/>\n");
 }
 
-static void one(FILE *f, const struct job *j)
+static void write_testcase(FILE *f, const struct job *j)
 {
 	const struct result *r = j->r;
 
 	fprintf(f, "  <testcase classname=\"%s\" name=\"", j->row->id);
-	text(f, j->id);
+	write_text(f, j->id);
 	fprintf(f, "\" time=\"%.3f\">\n", r->seconds);
 	if (r->verdict == V_DIVERGENT)
 		fprintf(f, "   <properties><property name=\"verdict\" "
 			"value=\"divergent\"/></properties>\n");
-	outcome(f, j);
+	write_outcome(f, j);
 	if (r->tlen || r->verdict == V_DIVERGENT) {
 		fputs("   <system-out>", f);
 		if (r->verdict == V_DIVERGENT) {
 			fputs("divergent: expected ", f);
-			text(f, r->expected);
+			write_text(f, r->expected);
 			fputs("; actual ", f);
-			text(f, r->actual);
+			write_text(f, r->actual);
 			fputc('\n', f);
 		}
-		escaped(f, r->transcript, r->tlen);
+		write_escaped(f, r->transcript, r->tlen);
 		fputs("</system-out>\n", f);
 	}
 	fprintf(f, "  </testcase>\n");
 }
 
-static void suite(FILE *f, const struct run *run, const char *group)
+static void write_testsuite(FILE *f, const struct run *run, const char *group)
 {
 	size_t n = 0, bad = 0, err = 0, skipped = 0;
 
@@ -95,7 +95,7 @@ static void suite(FILE *f, const struct run *run, const char *group)
 		"errors=\"%zu\" skipped=\"%zu\">\n", group, n, bad, err, skipped);
 	for (size_t i = 0; i < run->njobs; i++)
 		if (!strncmp(run->jobs[i].id, group, 3))
-			one(f, &run->jobs[i]);
+			write_testcase(f, &run->jobs[i]);
 	fprintf(f, " </testsuite>\n");
 }
 
@@ -112,7 +112,7 @@ int junit_write(const char *path, const struct run *run, double seconds)
 	fprintf(f, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<testsuites name=\"weftspec\" time=\"%.3f\">\n", seconds);
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
-		suite(f, run, groups[i]);
+		write_testsuite(f, run, groups[i]);
 	fprintf(f, "</testsuites>\n");
 	bad = fflush(f) || ferror(f);
 	return fclose(f) || bad ? -1 : 0;

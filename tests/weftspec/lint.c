@@ -21,7 +21,7 @@ void seg_print(char *out, size_t size, const struct seg *g)
 	if (g->op == OP_READ_REQ && g->len >= RDMA_READ_LEN && !g->mo) {
 		struct rreq r;
 
-		rreq_read(g->data, &r);
+		rreq_decode(g->data, &r);
 		n += snprintf(out + n, size - n, " src=%08x:%#llx size=%u",
 			      r.src_stag, (unsigned long long)r.src_to, r.size);
 	} else {

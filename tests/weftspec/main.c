@@ -70,7 +70,7 @@ static int complain(const char *what, const char *arg)
 	return -1;
 }
 
-static int number(const char *s, long lo, long hi, long *out)
+static int parse_number(const char *s, long lo, long hi, long *out)
 {
 	char *end;
 
@@ -87,7 +87,7 @@ static int split_peer(char *s, struct options *o)
 	char *colon = strrchr(s, ':');
 	long port;
 
-	if (!colon || colon == s || number(colon + 1, 1, 65535, &port))
+	if (!colon || colon == s || parse_number(colon + 1, 1, 65535, &port))
 		return complain("not HOST:PORT", s);
 	*colon = 0;
 	o->port = colon + 1;
@@ -118,27 +118,27 @@ static int set_number(int opt, const char *s, struct options *o)
 
 	switch (opt) {
 	case O_TIMEOUT:
-		if (number(s, 1, 600, &n))
+		if (parse_number(s, 1, 600, &n))
 			return -1;
 		o->timeout_ms = n * 1000;
 		break;
 	case O_PATIENCE:
-		if (number(s, 50, 60000, &n))
+		if (parse_number(s, 50, 60000, &n))
 			return -1;
 		o->patience_ms = n;
 		break;
 	case O_SEED:
-		if (number(s, 0, 0x7fffffff, &n))
+		if (parse_number(s, 0, 0x7fffffff, &n))
 			return -1;
 		o->seed = n;
 		break;
 	case O_REV:
-		if (number(s, 1, 2, &n))
+		if (parse_number(s, 1, 2, &n))
 			return -1;
 		o->rev = n;
 		break;
 	default:
-		if (number(s, 1, 64, &n))
+		if (parse_number(s, 1, 64, &n))
 			return -1;
 		o->jobs = n;
 	}
@@ -189,7 +189,7 @@ static int check_options(const struct options *o)
 		return complain("no peer: --peer or --listen with --exec", NULL);
 	if (!o->exec != !o->listen)
 		return complain("--listen and --exec go together", NULL);
-	if (o->listen && number(o->listen, 0, 65535, &port))
+	if (o->listen && parse_number(o->listen, 0, 65535, &port))
 		return -1;
 	if (o->listen && !strcmp(o->listen, "0") && !strstr(o->exec, "{port}"))
 		return complain("--listen 0 needs {port} in --exec", NULL);
@@ -198,7 +198,7 @@ static int check_options(const struct options *o)
 	return 0;
 }
 
-static int parse(int argc, char **argv, struct options *o)
+static int parse_options(int argc, char **argv, struct options *o)
 {
 	int opt;
 
@@ -220,7 +220,7 @@ static void on_result(struct run *run, struct job *j)
 		report_job(run, j);
 }
 
-static int learn(const struct run *run)
+static int write_profile(const struct run *run)
 {
 	FILE *f = fopen(learn_file, "w");
 	int bad;
@@ -238,13 +238,13 @@ static int learn(const struct run *run)
 	return fclose(f) || bad ? -1 : 0;
 }
 
-static int cannot(const char *what)
+static int report_errno(const char *what)
 {
 	fprintf(stderr, "weftspec: %s: %s\n", what, strerror(errno));
 	return 2;
 }
 
-static int conclude(struct run *run, double seconds)
+static int report_and_judge(struct run *run, double seconds)
 {
 	struct tally t;
 	size_t odd;
@@ -256,11 +256,11 @@ static int conclude(struct run *run, double seconds)
 	if (run->o->profile)
 		odd = profile_surprises(&profile, run);
 	if (run->o->junit && junit_write(run->o->junit, run, seconds))
-		return cannot(run->o->junit);
-	if (learn_file && learn(run))
-		return cannot(learn_file);
+		return report_errno(run->o->junit);
+	if (learn_file && write_profile(run))
+		return report_errno(learn_file);
 	if (ferror(stdout) || fflush(stdout))
-		return cannot("standard output");
+		return report_errno("standard output");
 	return odd ? 1 : run_stop || t.cases[V_PASS] + t.cases[V_DIVERGENT] +
 		t.cases[V_FAIL] + t.cases[V_CRASH] == 0 ? 2 : 0;
 }
@@ -299,7 +299,7 @@ static int run_cases(struct options *o)
 	signal(SIGTERM, on_signal);
 	report_begin(&run);
 	run_all(&run);
-	return conclude(&run, now() - t0);
+	return report_and_judge(&run, now() - t0);
 }
 
 int main(int argc, char **argv)
@@ -308,7 +308,7 @@ int main(int argc, char **argv)
 			     .jobs = 1, .rev = 2, .seed = (uint32_t)time(NULL),
 			     .color = isatty(1) };
 
-	if (parse(argc, argv, &o))
+	if (parse_options(argc, argv, &o))
 		return 2;
 	if (o.list) {
 		list_rows(&o);

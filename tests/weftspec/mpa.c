@@ -14,7 +14,7 @@ const uint8_t mpa_key_rep[MPA_KEY] = {
 	0x65, 0x70, 0x20, 0x46, 0x72, 0x61, 0x6d, 0x65,
 };
 
-uint8_t *mpa_write(uint8_t *out, const struct mpa_frame *f)
+uint8_t *mpa_encode(uint8_t *out, const struct mpa_frame *f)
 {
 	memcpy(out, f->key, MPA_KEY);
 	out = put8(out + MPA_KEY, f->flags);
@@ -22,7 +22,7 @@ uint8_t *mpa_write(uint8_t *out, const struct mpa_frame *f)
 	return put16(out, f->pd_len);
 }
 
-void mpa_read(const uint8_t *in, struct mpa_frame *f)
+void mpa_decode(const uint8_t *in, struct mpa_frame *f)
 {
 	memcpy(f->key, in, MPA_KEY);
 	f->flags = in[16];
@@ -30,13 +30,13 @@ void mpa_read(const uint8_t *in, struct mpa_frame *f)
 	f->pd_len = get16(in + 18);
 }
 
-uint8_t *mpa_enh_write(uint8_t *out, const struct mpa_enh *e)
+uint8_t *mpa_enh_encode(uint8_t *out, const struct mpa_enh *e)
 {
 	out = put16(out, e->a << 15 | e->b << 14 | (e->ird & 0x3fff));
 	return put16(out, e->c << 15 | e->d << 14 | (e->ord & 0x3fff));
 }
 
-void mpa_enh_read(const uint8_t *in, struct mpa_enh *e)
+void mpa_enh_decode(const uint8_t *in, struct mpa_enh *e)
 {
 	uint16_t i = get16(in), o = get16(in + 2);
 

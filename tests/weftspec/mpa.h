@@ -39,9 +39,9 @@ struct mpa_enh {
 	uint16_t ird, ord;
 };
 
-uint8_t *mpa_write(uint8_t *out, const struct mpa_frame *f);
-void mpa_read(const uint8_t *in, struct mpa_frame *f);
-uint8_t *mpa_enh_write(uint8_t *out, const struct mpa_enh *e);
-void mpa_enh_read(const uint8_t *in, struct mpa_enh *e);
+uint8_t *mpa_encode(uint8_t *out, const struct mpa_frame *f);
+void mpa_decode(const uint8_t *in, struct mpa_frame *f);
+uint8_t *mpa_enh_encode(uint8_t *out, const struct mpa_enh *e);
+void mpa_enh_decode(const uint8_t *in, struct mpa_enh *e);
 
 #endif

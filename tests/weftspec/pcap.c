@@ -42,14 +42,14 @@ static void file_head(FILE *f)
 	write_host(f, &eth, 4);
 }
 
-static uint32_t sum(const uint8_t *p, size_t n, uint32_t acc)
+static uint32_t add_words(const uint8_t *p, size_t n, uint32_t acc)
 {
 	for (; n > 1; p += 2, n -= 2)
 		acc += get16(p);
 	return n ? acc + (*p << 8) : acc;
 }
 
-static uint16_t fold(uint32_t acc)
+static uint16_t fold_checksum(uint32_t acc)
 {
 	while (acc >> 16)
 		acc = (acc & 0xffff) + (acc >> 16);
@@ -93,15 +93,15 @@ static uint8_t *ip_head(uint8_t *p, struct replay *r,
 	memcpy(p, s, alen);
 	memcpy(p + alen, d, alen);
 	if (alen == 4)
-		put16(start + 10, fold(sum(start, 20, 0)));
+		put16(start + 10, fold_checksum(add_words(start, 20, 0)));
 	return p + 2 * alen;
 }
 
 static void tcp_sum(uint8_t *tcp, size_t len, const uint8_t *addrs, size_t alen)
 {
-	uint32_t acc = sum(addrs, 2 * alen, IPPROTO_TCP + len);
+	uint32_t acc = add_words(addrs, 2 * alen, IPPROTO_TCP + len);
 
-	put16(tcp + 16, fold(sum(tcp, len, acc)));
+	put16(tcp + 16, fold_checksum(add_words(tcp, len, acc)));
 }
 
 static void packet(struct replay *r, bool out, double at, int flags,

@@ -89,10 +89,10 @@ void send_frame(struct stream *s, const struct hs *h)
 	s->my_enh = h->enh;
 	/* Rev 1 has no S: then the bit is a reserved one and no words follow. */
 	if (f->flags & MPA_S && f->rev >= 2 && !h->no_pd)
-		p = mpa_enh_write(p, &h->enh);
+		p = mpa_enh_encode(p, &h->enh);
 	p = frame_pd(s->c, p, h);
 	f->pd_len = h->pd_claim >= 0 ? h->pd_claim : p - buf - MPA_HEAD;
-	mpa_write(buf, f);
+	mpa_encode(buf, f);
 	len = p - buf;
 	if (h->cut)
 		len = h->cut < len ? h->cut : len;
@@ -140,7 +140,7 @@ enum reply read_frame(struct stream *s, int ms)
 
 	if (!want_bytes(s, MPA_HEAD, end))
 		return no_frame(s);
-	mpa_read(s->k->rx, &s->theirs);
+	mpa_decode(s->k->rx, &s->theirs);
 	lint(s->c, req ? "MPA-03" : "MPA-04",
 	     !memcmp(s->theirs.key, want, MPA_KEY), "key %.16s", s->k->rx);
 	if (memcmp(s->theirs.key, want, MPA_KEY))
@@ -153,7 +153,7 @@ enum reply read_frame(struct stream *s, int ms)
 	s->enhanced = s->theirs.flags & MPA_S && s->theirs.rev >= 2 &&
 		      s->pd_len >= MPA_ENH;
 	if (s->enhanced)
-		mpa_enh_read(s->pd, &s->their_enh);
+		mpa_enh_decode(s->pd, &s->their_enh);
 	frame_say(s->c, '>', s->id, req ? "Request" : "Reply", &s->theirs,
 		  s->enhanced ? &s->their_enh : NULL);
 	lint_frame(s);
@@ -217,7 +217,7 @@ struct stream *open_hs(struct ctx *c, const struct hs *h)
 	return s;
 }
 
-static char *expand(const char *cmd, int port, const char *args)
+static char *expand_command(const char *cmd, int port, const char *args)
 {
 	char *out = calloc(1, strlen(cmd) + strlen(args) + 64), *p = out;
 
@@ -237,7 +237,7 @@ static char *expand(const char *cmd, int port, const char *args)
 
 static void start_peer(struct ctx *c, const char *args)
 {
-	char *cmd = expand(c->o->exec, c->lport, args);
+	char *cmd = expand_command(c->o->exec, c->lport, args);
 
 	say(c, "- start: %s", cmd);
 	c->peer = fork();
@@ -338,7 +338,7 @@ bool take_rtr(struct stream *s, int ms)
 		return false;
 	if (s->m.s.op != OP_READ_REQ || s->m.s.len < RDMA_READ_LEN)
 		return true;
-	rreq_read(s->m.s.data, &r);
+	rreq_decode(s->m.s.data, &r);
 	g = mk_resp(&r, 0, NULL, 0, true);
 	send_seg(s, &g);
 	return true;

@@ -22,7 +22,7 @@ static unsigned int verdicts_of(char *s)
 	return bits;
 }
 
-static void trim(char *s)
+static void trim_end(char *s)
 {
 	size_t n = strlen(s);
 
@@ -31,7 +31,7 @@ static void trim(char *s)
 }
 
 /* 1: a line, 0: blank, -1: wrong. */
-static int parse(char *line, struct known *k)
+static int parse_line(char *line, struct known *k)
 {
 	char verdict[40];
 	char *hash = strstr(line, "  #");
@@ -39,7 +39,7 @@ static int parse(char *line, struct known *k)
 
 	if (hash)
 		*hash = 0;
-	trim(line);
+	trim_end(line);
 	if (!*line || *line == '#')
 		return 0;
 	memset(k, 0, sizeof(*k));
@@ -62,7 +62,7 @@ int profile_read(const char *path, struct profile *p)
 	}
 	while (fgets(line, sizeof(line), f)) {
 		struct known k;
-		int got = parse(line, &k);
+		int got = parse_line(line, &k);
 
 		nr++;
 		if (got < 0) {
@@ -82,7 +82,7 @@ int profile_read(const char *path, struct profile *p)
 	return 0;
 }
 
-static struct known *find(const struct profile *p, const struct job *j)
+static struct known *find_known(const struct profile *p, const struct job *j)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (!strcmp(p->k[i].id, j->id) ||
@@ -93,7 +93,7 @@ static struct known *find(const struct profile *p, const struct job *j)
 
 void profile_judge(struct profile *p, struct job *j)
 {
-	struct known *k = find(p, j);
+	struct known *k = find_known(p, j);
 
 	if (!k || !(k->verdicts >> j->r->verdict & 1))
 		return;
@@ -110,7 +110,7 @@ size_t profile_surprises(const struct profile *p, const struct run *run)
 	for (size_t i = 0; i < run->njobs; i++) {
 		const struct job *j = &run->jobs[i];
 		enum verdict v = j->r->verdict;
-		const struct known *k = find(p, j);
+		const struct known *k = find_known(p, j);
 
 		if (v == V_SKIPPED || j->expected || (v == V_PASS && !k))
 			continue;

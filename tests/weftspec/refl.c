@@ -148,7 +148,7 @@ void peek(struct stream *s, uint64_t addr, void *buf, uint32_t len)
 		     "the Read was not answered");
 }
 
-bool untouched(struct stream *s, enum refl_region r, int off, uint32_t len)
+bool is_untouched(struct stream *s, enum refl_region r, int off, uint32_t len)
 {
 	uint8_t b[4096];
 
@@ -177,7 +177,7 @@ static void event_read(const uint8_t *p, struct event *e)
 	memcpy(e->head, p + 16, 16);
 }
 
-unsigned int events(struct stream *s, struct event *e, unsigned int max)
+unsigned int read_events(struct stream *s, struct event *e, unsigned int max)
 {
 	static uint8_t b[REFL_STATUS_HEAD + REFL_EVENTS * REFL_EVENT_LEN];
 	uint32_t n;
@@ -193,13 +193,13 @@ unsigned int events(struct stream *s, struct event *e, unsigned int max)
 	return n;
 }
 
-unsigned int settled(struct stream *s, struct event *e, unsigned int least)
+unsigned int wait_for_events(struct stream *s, struct event *e, unsigned int least)
 {
 	unsigned int n = 0;
 
 	/* The ULP learns of a receive some time after the wire is done. */
 	for (int ms = 0; ms < s->c->o->patience_ms; ms += 50) {
-		n = events(s, e, REFL_EVENTS);
+		n = read_events(s, e, REFL_EVENTS);
 		if (n >= least)
 			break;
 		nap_ms(50);
@@ -207,10 +207,10 @@ unsigned int settled(struct stream *s, struct event *e, unsigned int least)
 	return n;
 }
 
-unsigned int received(struct stream *s, const void *head, size_t n)
+unsigned int count_received(struct stream *s, const void *head, size_t n)
 {
 	struct event e[REFL_EVENTS];
-	unsigned int all = events(s, e, REFL_EVENTS), hit = 0;
+	unsigned int all = read_events(s, e, REFL_EVENTS), hit = 0;
 
 	for (unsigned int i = 0; i < all; i++)
 		hit += e[i].kind == REFL_EV_RECV && !e[i].status &&

@@ -32,7 +32,7 @@ bool read_peer(struct stream *s, uint32_t stag, uint64_t to, void *buf,
 /* The same through region ALL, from anywhere in the arena; or fails. */
 void peek(struct stream *s, uint64_t addr, void *buf, uint32_t len);
 /* Octets off.. of a region are as they were filled. */
-bool untouched(struct stream *s, enum refl_region r, int off, uint32_t len);
+bool is_untouched(struct stream *s, enum refl_region r, int off, uint32_t len);
 /* A right RDMA Write. */
 void poke(struct stream *s, uint32_t stag, uint64_t to, const void *p, size_t n);
 
@@ -44,10 +44,10 @@ struct event {
 };
 
 /* The status block through stream s: events so far, at most max. */
-unsigned int events(struct stream *s, struct event *e, unsigned int max);
+unsigned int read_events(struct stream *s, struct event *e, unsigned int max);
 /* The same, once at least so many are there or patience ends. */
-unsigned int settled(struct stream *s, struct event *e, unsigned int least);
+unsigned int wait_for_events(struct stream *s, struct event *e, unsigned int least);
 /* Receives that completed well with this first octet string. */
-unsigned int received(struct stream *s, const void *head, size_t n);
+unsigned int count_received(struct stream *s, const void *head, size_t n);
 
 #endif

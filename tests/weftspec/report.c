@@ -16,7 +16,7 @@ const char *verdict_name(enum verdict v)
 	return name[v];
 }
 
-static const char *tint(const struct run *run, enum verdict v)
+static const char *color_of(const struct run *run, enum verdict v)
 {
 	static const char *const code[] = {
 		[V_NONE] = "", [V_PASS] = "\033[32m",
@@ -27,12 +27,12 @@ static const char *tint(const struct run *run, enum verdict v)
 	return run->o->color ? code[v] : "";
 }
 
-static const char *plain(const struct run *run)
+static const char *color_off(const struct run *run)
 {
 	return run->o->color ? "\033[0m" : "";
 }
 
-static void transcript(const struct job *j, const char *lead)
+static void print_transcript(const struct job *j, const char *lead)
 {
 	const char *p = j->r->transcript, *end = p + j->r->tlen;
 
@@ -44,7 +44,7 @@ static void transcript(const struct job *j, const char *lead)
 	}
 }
 
-static void for_people(struct run *run, const struct job *j)
+static void print_job(struct run *run, const struct job *j)
 {
 	const struct result *r = j->r;
 	bool detail = r->verdict > V_SKIPPED || run->o->verbose ||
@@ -52,8 +52,8 @@ static void for_people(struct run *run, const struct job *j)
 
 	if (run->o->quiet && r->verdict <= V_SKIPPED)
 		return;
-	printf("%s%-9s%s %-28s %s%s\n", tint(run, r->verdict),
-	       verdict_name(r->verdict), plain(run), j->id, j->row->text,
+	printf("%s%-9s%s %-28s %s%s\n", color_of(run, r->verdict),
+	       verdict_name(r->verdict), color_off(run), j->id, j->row->text,
 	       j->expected ? " [known to the profile]" : "");
 	if (r->verdict == V_SKIPPED)
 		printf("          %s\n", r->actual);
@@ -63,10 +63,10 @@ static void for_people(struct run *run, const struct job *j)
 		       j->row->rfc, j->row->section,
 		       severity_name(j->row->sev), r->expected, r->actual);
 	if (run->o->verbose || r->verdict >= V_FAIL)
-		transcript(j, "          ");
+		print_transcript(j, "          ");
 }
 
-static void for_tap(struct run *run, const struct job *j)
+static void print_job_as_tap(struct run *run, const struct job *j)
 {
 	const struct result *r = j->r;
 	bool bad = r->verdict >= V_FAIL && !j->expected;
@@ -79,7 +79,7 @@ static void for_tap(struct run *run, const struct job *j)
 		return;
 	printf("# %s: expected %s; actual %s\n", verdict_name(r->verdict),
 	       r->expected, r->actual);
-	transcript(j, "# ");
+	print_transcript(j, "# ");
 }
 
 void report_begin(struct run *run)
@@ -91,9 +91,9 @@ void report_begin(struct run *run)
 void report_job(struct run *run, struct job *j)
 {
 	if (run->o->tap)
-		for_tap(run, j);
+		print_job_as_tap(run, j);
 	else
-		for_people(run, j);
+		print_job(run, j);
 }
 
 /* The worst of a row's cases, but a pass outweighs a skip beside it. */
@@ -114,7 +114,7 @@ static enum verdict row_verdict(const struct run *run, const struct row *row)
 	return worst;
 }
 
-static void count(const struct run *run, struct tally *t)
+static void count_verdicts(const struct run *run, struct tally *t)
 {
 	memset(t, 0, sizeof(*t));
 	for (size_t i = 0; i < run->njobs; i++) {
@@ -127,7 +127,7 @@ static void count(const struct run *run, struct tally *t)
 		t->rows[row_verdict(run, &rows[i])]++;
 }
 
-static void totals(const char *lead, const char *what, const size_t *n)
+static void print_totals(const char *lead, const char *what, const size_t *n)
 {
 	printf("%s%s: %zu pass, %zu divergent, %zu fail, %zu crash, %zu skipped\n",
 	       lead, what, n[V_PASS], n[V_DIVERGENT], n[V_FAIL], n[V_CRASH],
@@ -138,9 +138,9 @@ void report_end(struct run *run, struct tally *t, double seconds)
 {
 	const char *lead = run->o->tap ? "# " : "";
 
-	count(run, t);
-	totals(lead, "cases", t->cases);
-	totals(lead, "rows", t->rows);
+	count_verdicts(run, t);
+	print_totals(lead, "cases", t->cases);
+	print_totals(lead, "rows", t->rows);
 	printf("%s%.1f s, seed %u%s\n", lead, seconds, run->o->seed,
 	       run->facts->quirk == TERM_SIW_BITORDER ?
 	       "; quirk siw-bitorder: Terminates were read bit-reversed" : "");
@@ -160,7 +160,7 @@ void table_rows(const struct run *run)
 	}
 }
 
-static void needs_print(unsigned int n)
+static void print_needs(unsigned int n)
 {
 	static const struct {
 		unsigned int bit;
@@ -194,7 +194,7 @@ static void list_row(const struct row *row, const struct options *o)
 	       n == 1 ? "" : "s", flags & CASE_X ? "  destructive" : "");
 	if (needs) {
 		printf("  needs:");
-		needs_print(needs);
+		print_needs(needs);
 	}
 	printf("\n    %s\n", row->text);
 	if (row->reason)

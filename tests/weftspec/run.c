@@ -15,7 +15,7 @@
 
 volatile int run_stop;
 
-static void *shared(size_t n)
+static void *alloc_shared(size_t n)
 {
 	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
 		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -37,7 +37,7 @@ size_t cases_of(const struct row *row)
 	return n;
 }
 
-static bool wanted(const struct options *o, const char *id, const char *row)
+static bool is_wanted(const struct options *o, const char *id, const char *row)
 {
 	if (!o->nwanted)
 		return true;
@@ -64,9 +64,9 @@ static void add_job(struct run *run, const struct wcase *w,
 	*j = (struct job){ .w = w, .row = row, .role = role };
 	snprintf(j->id, sizeof(j->id), "%s%s%s@%c", w->row, w->label ? "/" : "",
 		 w->label ? w->label : "", role == ROLE_R ? 'r' : 'i');
-	if (!wanted(run->o, j->id, row->id))
+	if (!is_wanted(run->o, j->id, row->id))
 		return;
-	j->r = shared(sizeof(*j->r));
+	j->r = alloc_shared(sizeof(*j->r));
 	run->njobs++;
 }
 
@@ -95,7 +95,7 @@ int run_plan(struct run *run)
 	return run->njobs ? 0 : -1;
 }
 
-static const char *lacking(const struct run *run, const struct job *j)
+static const char *reason_to_skip(const struct run *run, const struct job *j)
 {
 	const struct facts *f = run->facts;
 	unsigned int n = j->w->needs;
@@ -159,7 +159,7 @@ static void close_all(struct ctx *c)
 }
 
 /* In the case's own process. */
-static void child(struct run *run, struct job *j)
+static void run_in_child(struct run *run, struct job *j)
 {
 	struct ctx c;
 
@@ -178,9 +178,9 @@ static void child(struct run *run, struct job *j)
 	_exit(0);
 }
 
-static void start(struct run *run, struct job *j)
+static void start_job(struct run *run, struct job *j)
 {
-	const char *why = lacking(run, j);
+	const char *why = reason_to_skip(run, j);
 
 	j->began = now();
 	if (why) {
@@ -192,7 +192,7 @@ static void start(struct run *run, struct job *j)
 	fflush(NULL);
 	j->pid = fork();
 	if (!j->pid)
-		child(run, j);
+		run_in_child(run, j);
 	if (j->pid < 0) {
 		j->r->verdict = V_FAIL;
 		snprintf(j->r->actual, TEXT_MAX, "tester: fork: %s",
@@ -202,7 +202,7 @@ static void start(struct run *run, struct job *j)
 }
 
 /* SHOULD and MAY are divergences unless --strict asks for more. */
-static void weigh(struct run *run, struct job *j)
+static void soften_verdict(struct run *run, struct job *j)
 {
 	enum severity sev = j->row->sev;
 	bool soft = sev == SEV_O || (sev == SEV_S && !run->o->strict);
@@ -212,7 +212,7 @@ static void weigh(struct run *run, struct job *j)
 }
 
 /* Does the peer still answer?  Asked after each case that ended badly. */
-static bool answers(struct run *run)
+static bool peer_answers(struct run *run)
 {
 	struct job probe = { .w = &(struct wcase){ .row = "probe" },
 			     .role = ROLE_R };
@@ -236,7 +236,7 @@ static bool answers(struct run *run)
 	return how == REPLY_OK;
 }
 
-static void finish(struct run *run, struct job *j, int status)
+static void finish_job(struct run *run, struct job *j, int status)
 {
 	j->r->seconds = now() - j->began;
 	j->done = true;
@@ -247,24 +247,24 @@ static void finish(struct run *run, struct job *j, int status)
 		snprintf(j->r->actual, TEXT_MAX, "tester: its process ended by signal %d",
 			 WTERMSIG(status));
 	}
-	weigh(run, j);
+	soften_verdict(run, j);
 	if (j->r->verdict == V_FAIL && j->role == ROLE_R && run->facts->known &&
-	    !answers(run)) {
+	    !peer_answers(run)) {
 		nap_ms(500);
-		if (!answers(run)) {
+		if (!peer_answers(run)) {
 			j->r->verdict = V_CRASH;
 			run->peer_lost = true;
 		}
 	}
 }
 
-static double limit_of(const struct run *run, const struct job *j)
+static double time_limit(const struct run *run, const struct job *j)
 {
 	return (j->w->flags & CASE_SLOW ? 6 : 4) * run->o->timeout_ms / 1000.0 +
 	       60;
 }
 
-static void reap(struct run *run)
+static void reap_jobs(struct run *run)
 {
 	for (size_t i = 0; i < run->njobs; i++) {
 		struct job *j = &run->jobs[i];
@@ -272,14 +272,14 @@ static void reap(struct run *run)
 
 		if (j->done || j->pid <= 0)
 			continue;
-		if (now() - j->began > limit_of(run, j))
+		if (now() - j->began > time_limit(run, j))
 			kill(j->pid, SIGKILL);
 		if (waitpid(j->pid, &status, WNOHANG) == j->pid)
-			finish(run, j, status);
+			finish_job(run, j, status);
 	}
 }
 
-static size_t running(const struct run *run, unsigned int flag)
+static size_t count_running(const struct run *run, unsigned int flag)
 {
 	size_t n = 0;
 
@@ -297,17 +297,17 @@ static size_t running(const struct run *run, unsigned int flag)
 /* Slow cases sleep: they run beside the quick ones.  Others queue. */
 static bool may_start(const struct run *run, const struct job *j)
 {
-	if (running(run, CASE_ALONE))
+	if (count_running(run, CASE_ALONE))
 		return false;
 	if (j->w->flags & CASE_ALONE)
-		return !running(run, 0);
+		return !count_running(run, 0);
 	if (j->w->flags & CASE_SLOW)
-		return running(run, CASE_SLOW) < SLOW_AT_ONCE;
-	return running(run, 0) - running(run, CASE_SLOW) < (size_t)run->o->jobs;
+		return count_running(run, CASE_SLOW) < SLOW_AT_ONCE;
+	return count_running(run, 0) - count_running(run, CASE_SLOW) < (size_t)run->o->jobs;
 }
 
 /* 0: slow ones first, 1: the rest, 2: alone, 3: what may kill the peer. */
-static int stage(const struct job *j)
+static int stage_of(const struct job *j)
 {
 	if (j->w->flags & CASE_X)
 		return 3;
@@ -322,12 +322,12 @@ static void start_more(struct run *run)
 		for (size_t i = 0; i < run->njobs; i++) {
 			struct job *j = &run->jobs[i];
 
-			if (j->done || j->pid > 0 || stage(j) != st)
+			if (j->done || j->pid > 0 || stage_of(j) != st)
 				continue;
-			if (st > 1 && running(run, 0))
+			if (st > 1 && count_running(run, 0))
 				return;
 			if (may_start(run, j))
-				start(run, j);
+				start_job(run, j);
 			else if (st)
 				return;
 		}
@@ -359,7 +359,7 @@ static void give_up(struct run *run, const char *why)
 }
 
 /* Results are shown in the table's order; slow cases hold them up. */
-static void progress(const struct run *run, size_t shown)
+static void show_progress(const struct run *run, size_t shown)
 {
 	static size_t before = ~0ul;
 	size_t done = 0;
@@ -386,14 +386,14 @@ void run_all(struct run *run)
 			give_up(run, "the peer no longer answers");
 		else
 			start_more(run);
-		reap(run);
+		reap_jobs(run);
 		shown = report_done(run, shown);
-		progress(run, shown);
+		show_progress(run, shown);
 		nap_ms(1);
 	}
 }
 
-static void learn(struct run *run, struct ctx *c)
+static void learn_facts(struct run *run, struct ctx *c)
 {
 	struct facts *f = run->facts;
 	struct stream *s;
@@ -422,11 +422,11 @@ enum probe run_probe(struct run *run, char *why, size_t size)
 	struct job j = { .w = &w, .role = run->o->host ? ROLE_R : ROLE_I };
 	struct ctx c;
 
-	run->facts = shared(sizeof(*run->facts));
-	j.r = shared(sizeof(*j.r));
+	run->facts = alloc_shared(sizeof(*run->facts));
+	j.r = alloc_shared(sizeof(*j.r));
 	ctx_init(&c, run, &j);
 	if (!setjmp(c.out))
-		learn(run, &c);
+		learn_facts(run, &c);
 	close_all(&c);
 	snprintf(why, size, "%s", j.r->actual);
 	if (run->facts->known)

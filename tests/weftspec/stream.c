@@ -39,7 +39,7 @@ void stream_start(struct stream *s)
 			  (ti.tcpi_options & TCPI_OPT_TIMESTAMPS ? 12 : 0);
 }
 
-static void reserve(struct stream *s, size_t more)
+static void reserve_output(struct stream *s, size_t more)
 {
 	if (s->out_len + more <= s->out_cap)
 		return;
@@ -49,8 +49,8 @@ static void reserve(struct stream *s, size_t more)
 		abort();
 }
 
-static void tell(struct stream *s, char dir, const struct seg *g,
-		 const char *extra)
+static void log_segment(struct stream *s, char dir, const struct seg *g,
+			const char *extra)
 {
 	char what[120];
 
@@ -69,7 +69,7 @@ void blame_nobody(struct stream *s)
 	s->off.head_len = 0;
 }
 
-static void remember(struct stream *s, const uint8_t *ulpdu, size_t len)
+static void remember_offender(struct stream *s, const uint8_t *ulpdu, size_t len)
 {
 	if (s->off_fixed)
 		return;
@@ -83,31 +83,31 @@ void put_raw(struct stream *s, const uint8_t *ulpdu, size_t len,
 {
 	struct seg g;
 
-	reserve(s, FPDU_WIRE_MAX);
+	reserve_output(s, FPDU_WIRE_MAX);
 	s->out_len += fpdu_build(&s->tx, s->out + s->out_len, ulpdu, len, b);
-	remember(s, ulpdu, len);
-	if (seg_read(ulpdu, len, &g))
+	remember_offender(s, ulpdu, len);
+	if (seg_decode(ulpdu, len, &g))
 		say(s->c, "< [%d] FPDU runt of %zu octets", s->id, len);
 	else
-		tell(s, '<', &g, b ? " (broken framing)" : "");
+		log_segment(s, '<', &g, b ? " (broken framing)" : "");
 }
 
 void put_seg(struct stream *s, const struct seg *g, const struct fpdu_break *b)
 {
 	static uint8_t ulpdu[FPDU_ULPDU_MAX + 64];
 
-	put_raw(s, ulpdu, seg_write(ulpdu, g), b);
+	put_raw(s, ulpdu, seg_encode(ulpdu, g), b);
 }
 
 void put_bytes(struct stream *s, const void *p, size_t len)
 {
-	reserve(s, len);
+	reserve_output(s, len);
 	memcpy(s->out + s->out_len, p, len);
 	s->out_len += len;
 }
 
 /* A peer that has closed already is judged by what is read, not by EPIPE. */
-static void transmit(struct stream *s, const uint8_t *p, size_t len)
+static void send_octets(struct stream *s, const uint8_t *p, size_t len)
 {
 	if (s->k->fd >= 0 && conn_send(s->k, p, len, s->c->o->timeout_ms))
 		say(s->c, "- [%d] send of %zu octets: peer does not take them",
@@ -116,7 +116,7 @@ static void transmit(struct stream *s, const uint8_t *p, size_t len)
 
 void shoot(struct stream *s)
 {
-	transmit(s, s->out, s->out_len);
+	send_octets(s, s->out, s->out_len);
 	s->out_len = 0;
 }
 
@@ -126,17 +126,17 @@ void shoot_cut(struct stream *s, size_t at, int gap_ms)
 		at = s->out_len;
 	say(s->c, "- [%d] TCP segments of %zu and %zu octets", s->id, at,
 	    s->out_len - at);
-	transmit(s, s->out, at);
+	send_octets(s, s->out, at);
 	nap_ms(gap_ms);
-	transmit(s, s->out + at, s->out_len - at);
+	send_octets(s, s->out + at, s->out_len - at);
 	s->out_len = 0;
 }
 
 void shoot_each(struct stream *s, size_t piece, int gap_ms)
 {
 	for (size_t i = 0; i < s->out_len; i += piece) {
-		transmit(s, s->out + i,
-			 s->out_len - i < piece ? s->out_len - i : piece);
+		send_octets(s, s->out + i,
+			    s->out_len - i < piece ? s->out_len - i : piece);
 		if (gap_ms)
 			nap_ms(gap_ms);
 	}
@@ -151,7 +151,7 @@ static void keep_terminate(struct stream *s)
 	s->term_len = g->len < sizeof(s->term_raw) ? g->len :
 						     sizeof(s->term_raw);
 	memcpy(s->term_raw, g->data, s->term_len);
-	if (term_read(s->term_raw, s->term_len, s->c->facts->quirk, &s->term)) {
+	if (term_decode(s->term_raw, s->term_len, s->c->facts->quirk, &s->term)) {
 		say(s->c, "> [%d] Terminate without a control word", s->id);
 		return;
 	}
@@ -159,16 +159,16 @@ static void keep_terminate(struct stream *s)
 	say(s->c, "> [%d] Terminate %s", s->id, what);
 }
 
-static void digest(struct stream *s)
+static void decode_and_lint(struct stream *s)
 {
 	struct in *m = &s->m;
 
 	s->nin++;
-	m->runt = seg_read(m->f.ulpdu, m->f.len, &m->s) != 0;
+	m->runt = seg_decode(m->f.ulpdu, m->f.len, &m->s) != 0;
 	if (m->runt)
 		say(s->c, "> [%d] FPDU runt of %zu octets", s->id, m->f.len);
 	else if (m->s.op != OP_TERM || m->s.tagged)
-		tell(s, '>', &m->s, s->crc && !m->f.crc_ok ? " BAD CRC" : "");
+		log_segment(s, '>', &m->s, s->crc && !m->f.crc_ok ? " BAD CRC" : "");
 	lint_fpdu(s);
 	if (!m->runt && !m->s.tagged && m->s.op == OP_TERM && !s->had_term) {
 		keep_terminate(s);
@@ -176,7 +176,7 @@ static void digest(struct stream *s)
 	}
 }
 
-static enum rx gone(struct stream *s)
+static enum rx log_end(struct stream *s)
 {
 	if (s->k->state == CONN_UP)
 		return RX_QUIET;
@@ -196,13 +196,13 @@ enum rx receive(struct stream *s, int ms)
 		int left = (int)((end - now()) * 1000);
 
 		if (n) {
-			digest(s);
+			decode_and_lint(s);
 			conn_take(s->k, n);
 			return RX_FPDU;
 		}
 		if (!conn_recv(s->k, left > 0 ? left : 0) &&
 		    (left <= 0 || s->k->state != CONN_UP))
-			return gone(s);
+			return log_end(s);
 	}
 }
 
@@ -225,7 +225,7 @@ struct seg mk_read(struct stream *s, uint8_t *hdr, uint32_t stag, uint64_t to,
 	struct rreq r = { .sink_stag = SINK_STAG, .sink_to = SINK_TO,
 			  .size = size, .src_stag = stag, .src_to = to };
 
-	rreq_write(hdr, &r);
+	rreq_encode(hdr, &r);
 	return (struct seg){ .last = true, .dv = 1, .rv = 1, .op = OP_READ_REQ,
 			     .qn = QN_READ, .msn = s->read_msn++, .data = hdr,
 			     .len = RDMA_READ_LEN };
@@ -233,7 +233,7 @@ struct seg mk_read(struct stream *s, uint8_t *hdr, uint32_t stag, uint64_t to,
 
 struct seg mk_atomic(struct stream *s, uint8_t *hdr, const struct atomic *a)
 {
-	atomic_write(hdr, a);
+	atomic_encode(hdr, a);
 	return (struct seg){ .last = true, .dv = 1, .rv = 1,
 			     .op = OP_ATOMIC_REQ, .qn = QN_READ,
 			     .msn = s->read_msn++, .data = hdr,

@@ -101,14 +101,14 @@ static void read_as(const uint8_t *b, size_t len, enum term_quirk q,
 	read_headers(b + TERM_CTL_LEN, len - TERM_CTL_LEN, t);
 }
 
-static bool sound(const struct term *t)
+static bool is_sound(const struct term *t)
 {
 	return term_registered(t->layer, t->etype, t->code) && !t->reserved &&
 	       !t->cut && !t->left;
 }
 
-int term_read(const uint8_t *body, size_t len, enum term_quirk hint,
-	      struct term *t)
+int term_decode(const uint8_t *body, size_t len, enum term_quirk hint,
+		struct term *t)
 {
 	struct term other;
 
@@ -120,12 +120,12 @@ int term_read(const uint8_t *body, size_t len, enum term_quirk hint,
 	 * Without header bits both readings can be sound (20 06 00 00): only
 	 * then does what the peer did before decide.
 	 */
-	if (sound(&other) && (hint == TERM_SIW_BITORDER || !sound(t)))
+	if (is_sound(&other) && (hint == TERM_SIW_BITORDER || !is_sound(t)))
 		*t = other;
 	return 0;
 }
 
-uint8_t *term_write(uint8_t *out, const struct term *t)
+uint8_t *term_encode(uint8_t *out, const struct term *t)
 {
 	out = put8(out, t->layer << 4 | (t->etype & 15));
 	out = put8(out, t->code);

@@ -54,10 +54,10 @@ struct term {
 };
 
 /* Returns 0, or -1 when the body cannot even hold the control word. */
-int term_read(const uint8_t *body, size_t len, enum term_quirk hint,
-	      struct term *t);
+int term_decode(const uint8_t *body, size_t len, enum term_quirk hint,
+		struct term *t);
 /* Writes the control word and copies the headers given; returns the end. */
-uint8_t *term_write(uint8_t *out, const struct term *t);
+uint8_t *term_encode(uint8_t *out, const struct term *t);
 bool term_registered(uint8_t layer, uint8_t etype, uint8_t code);
 const char *term_name(uint8_t layer, uint8_t etype, uint8_t code);
 /* "1/2/05 MD" */

@@ -44,18 +44,18 @@ struct link {
 	struct session *s;
 	struct ib_cq *cq;
 	struct ib_cqe tx_done;
-	struct work_struct end;
+	struct work_struct teardown;
 	struct recv recv[REFLECTOR_RECV_SLOTS];
 	struct ib_mr *mr[MR_MAX];
 	u32 mrs;
-	bool calling, ending;
+	bool is_initiator, dying;
 	u64 cookie;			/* of a connection that is made */
 };
 
 static struct reflector_session *sessions;
 static LIST_HEAD(links);
 static DEFINE_MUTEX(lock);		/* both lists, and what a session counts */
-static struct workqueue_struct *enders;
+static struct workqueue_struct *teardown_wq;
 static struct rdma_cm_id *listener;
 
 static struct link *link_of(struct reflector_link *r)
@@ -258,18 +258,18 @@ static void link_free(struct link *l)
 	kfree(l);
 }
 
-static void end_work(struct work_struct *work)
+static void teardown_work(struct work_struct *work)
 {
-	link_free(container_of(work, struct link, end));
+	link_free(container_of(work, struct link, teardown));
 }
 
 /* Not in the handler of the id that goes; once. */
-static void link_end(struct link *l)
+static void queue_teardown(struct link *l)
 {
 	mutex_lock(&lock);
-	if (!l->ending)
-		queue_work(enders, &l->end);
-	l->ending = true;
+	if (!l->dying)
+		queue_work(teardown_wq, &l->teardown);
+	l->dying = true;
 	mutex_unlock(&lock);
 }
 
@@ -281,14 +281,14 @@ static struct link *link_new(struct rdma_cm_id *id)
 		return NULL;
 	l->id = id;
 	l->tx_done.done = tx_done;
-	INIT_WORK(&l->end, end_work);
+	INIT_WORK(&l->teardown, teardown_work);
 	mutex_lock(&lock);
 	list_add(&l->list, &links);
 	mutex_unlock(&lock);
 	return l;
 }
 
-static int link_up(struct link *l, const struct reflector_request *q)
+static int join_with_queues(struct link *l, const struct reflector_request *q)
 {
 	struct ib_qp_init_attr a = { .qp_type = IB_QPT_RC, .sq_sig_type = IB_SIGNAL_ALL_WR,
 		.cap = { .max_send_wr = 128, .max_recv_wr = 2 * REFLECTOR_RECV_SLOTS,
@@ -318,7 +318,7 @@ static int on_route(struct link *l)
 	struct rdma_conn_param p = { .responder_resources = 16, .initiator_depth = 16,
 				     .private_data = pd };
 	struct reflector_request q = { .cookie = l->cookie };
-	int rv = link_up(l, &q);
+	int rv = join_with_queues(l, &q);
 
 	if (rv)
 		return rv;
@@ -340,7 +340,7 @@ static int on_event(struct rdma_cm_id *id, struct rdma_cm_event *e)
 		rv = on_route(l);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (l->calling)
+		if (l->is_initiator)
 			reflector_send_hello(&l->ulp);
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
@@ -352,7 +352,7 @@ static int on_event(struct rdma_cm_id *id, struct rdma_cm_event *e)
 		rv = -ECONNRESET;
 	}
 	if (rv)
-		link_end(l);
+		queue_teardown(l);
 	return 0;
 }
 
@@ -372,14 +372,14 @@ static int on_request(struct rdma_cm_id *id, struct rdma_cm_event *e)
 	id->event_handler = on_event;
 	reflector_read_request(c->private_data, c->private_data_len, &q);
 	/* What else a case may ask for, this reflector does not have. */
-	if (q.flags & ~REFL_F_EARLY || link_up(l, &q)) {
+	if (q.flags & ~REFL_F_EARLY || join_with_queues(l, &q)) {
 		rdma_reject(id, "refused", 7, 0);
-		link_end(l);
+		queue_teardown(l);
 		return 0;
 	}
 	p.private_data_len = reflector_write_private_data(&l->ulp, -1, pd, sizeof(pd));
 	if (rdma_accept(id, &p))
-		link_end(l);
+		queue_teardown(l);
 	else if (q.flags & REFL_F_EARLY)
 		reflector_send_hello(&l->ulp);
 	return 0;
@@ -397,7 +397,7 @@ static int on_listener(struct rdma_cm_id *id, struct rdma_cm_event *e)
 }
 
 /* ADDR:PORT [--conns N] */
-static int parse(const char *s, struct sockaddr_in *sin, u32 *conns)
+static int parse_address(const char *s, struct sockaddr_in *sin, u32 *conns)
 {
 	const char *end;
 	u16 port;
@@ -412,7 +412,7 @@ static int parse(const char *s, struct sockaddr_in *sin, u32 *conns)
 	return 0;
 }
 
-static int call(struct sockaddr_in *sin, u64 cookie)
+static int connect_to(struct sockaddr_in *sin, u64 cookie)
 {
 	struct rdma_cm_id *id = rdma_create_id(current->nsproxy->net_ns, on_event, NULL,
 					       RDMA_PS_TCP, IB_QPT_RC);
@@ -426,12 +426,12 @@ static int call(struct sockaddr_in *sin, u64 cookie)
 		rdma_destroy_id(id);
 		return -ENOMEM;
 	}
-	l->calling = true;
+	l->is_initiator = true;
 	l->cookie = cookie;
 	id->context = l;
 	rv = rdma_resolve_addr(id, NULL, (struct sockaddr *)sin, 5000);
 	if (rv)
-		link_end(l);
+		queue_teardown(l);
 	return rv;
 }
 
@@ -441,10 +441,10 @@ static int set_connect(const char *val, const struct kernel_param *kp)
 	struct sockaddr_in sin;
 	u32 conns;
 	u64 mine = atomic64_inc_return(&cookie) << 20;
-	int rv = parse(val, &sin, &conns);
+	int rv = parse_address(val, &sin, &conns);
 
 	while (!rv && conns--)
-		rv = call(&sin, mine);
+		rv = connect_to(&sin, mine);
 	return rv;
 }
 
@@ -460,7 +460,7 @@ static int start_listening(void)
 {
 	struct sockaddr_in sin;
 	u32 conns;
-	int rv = parse(listen, &sin, &conns);
+	int rv = parse_address(listen, &sin, &conns);
 
 	if (rv)
 		return rv;
@@ -478,13 +478,13 @@ static int __init krefl_init(void)
 {
 	int rv = 0;
 
-	enders = alloc_workqueue("weft_krefl", WQ_UNBOUND, 0);
-	if (!enders)
+	teardown_wq = alloc_workqueue("weft_krefl", WQ_UNBOUND, 0);
+	if (!teardown_wq)
 		return -ENOMEM;
 	if (listen)
 		rv = start_listening();
 	if (rv)
-		destroy_workqueue(enders);
+		destroy_workqueue(teardown_wq);
 	return rv;
 }
 
@@ -496,12 +496,12 @@ static void __exit krefl_exit(void)
 		rdma_destroy_id(listener);
 	mutex_lock(&lock);
 	list_for_each_entry(l, &links, list) {
-		if (!l->ending)
-			queue_work(enders, &l->end);
-		l->ending = true;
+		if (!l->dying)
+			queue_work(teardown_wq, &l->teardown);
+		l->dying = true;
 	}
 	mutex_unlock(&lock);
-	destroy_workqueue(enders);
+	destroy_workqueue(teardown_wq);
 }
 
 module_init(krefl_init);

@@ -19,7 +19,7 @@
 static struct link *links[LINKS_MAX];
 static struct rdma_event_channel *cm;
 static uint8_t want_ird = 16, want_ord = 16;
-static bool calling;
+static bool is_initiator;
 static int own_pd_len = -1; /* --pd-len: that many octets instead of TABLE */
 
 static void link_free(struct link *l)
@@ -122,7 +122,7 @@ static void on_cm(struct rdma_cm_event *e)
 {
 	struct link *l = e->id->context;
 	uint32_t v[3] = { e->event, 0, (uint32_t)e->status };
-	bool over = false;
+	bool ended = false;
 
 	if (verbose)
 		fprintf(stderr, "cm %s %d\n", rdma_event_str(e->event), e->status);
@@ -131,43 +131,43 @@ static void on_cm(struct rdma_cm_event *e)
 		on_request(e);
 		break;
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		over = rdma_resolve_route(e->id, 5000) != 0;
+		ended = rdma_resolve_route(e->id, 5000) != 0;
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		over = on_route(l) != 0;
+		ended = on_route(l) != 0;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		if (calling)
+		if (is_initiator)
 			reflector_send_hello(&l->ulp);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		drain_completions(l);
 		reflector_note(&l->ulp, REFL_EV_CM, 0, v, NULL);
 		rdma_disconnect(l->id);
-		over = true;
+		ended = true;
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		over = true;
+		ended = true;
 		break;
 	default:
 		break;
 	}
-	if (over && l)
+	if (ended && l)
 		l->dead = true; /* its event must be acknowledged first */
 }
 
-static void reap(void)
+static void free_dead_links(void)
 {
 	for (int i = 0; i < LINKS_MAX; i++)
 		if (links[i] && links[i]->dead)
 			link_free(links[i]);
 }
 
-static unsigned int live(void)
+static unsigned int count_links(void)
 {
 	unsigned int n = 0;
 
@@ -176,12 +176,12 @@ static unsigned int live(void)
 	return n;
 }
 
-static void loop(bool forever)
+static void poll_loop(bool forever)
 {
 	static struct pollfd fd[LINKS_MAX + 1];
 	static struct link *of[LINKS_MAX + 1];
 
-	while (forever || live()) {
+	while (forever || count_links()) {
 		struct rdma_cm_event *e;
 		nfds_t n = 0;
 
@@ -202,11 +202,11 @@ static void loop(bool forever)
 			on_cm(e);
 			rdma_ack_cm_event(e);
 		}
-		reap();
+		free_dead_links();
 	}
 }
 
-static int split(char *s, char **host, char **port)
+static int split_address(char *s, char **host, char **port)
 {
 	char *colon = strrchr(s, ':');
 
@@ -222,54 +222,54 @@ static int split(char *s, char **host, char **port)
 	return 0;
 }
 
-static int die(const char *what)
+static int report_errno(const char *what)
 {
 	fprintf(stderr, "weft-reflector: %s: %s\n", what, strerror(errno));
 	return 1;
 }
 
-static int resolve(char *where, struct rdma_addrinfo **ai, int flags)
+static int resolve_address(char *where, struct rdma_addrinfo **ai, int flags)
 {
 	struct rdma_addrinfo hint = { .ai_flags = flags,
 				      .ai_port_space = RDMA_PS_TCP };
 	char *host, *port;
 
-	if (split(where, &host, &port))
+	if (split_address(where, &host, &port))
 		return -1;
 	return rdma_getaddrinfo(*host ? host : NULL, port, &hint, ai);
 }
 
-static int serve(char *where)
+static int listen_and_serve(char *where)
 {
 	struct rdma_addrinfo *ai;
 	struct rdma_cm_id *id;
 
-	if (resolve(where, &ai, RAI_PASSIVE))
-		return die(where);
+	if (resolve_address(where, &ai, RAI_PASSIVE))
+		return report_errno(where);
 	if (rdma_create_id(cm, &id, NULL, RDMA_PS_TCP) ||
 	    rdma_bind_addr(id, ai->ai_src_addr) || rdma_listen(id, 128))
-		return die("listen");
+		return report_errno("listen");
 	puts("ready");
 	fflush(stdout);
-	loop(true);
+	poll_loop(true);
 	return 0;
 }
 
-static int call(char *where, int conns)
+static int connect_all(char *where, int conns)
 {
 	struct rdma_addrinfo *ai;
 
-	if (resolve(where, &ai, 0))
-		return die(where);
-	calling = true;
+	if (resolve_address(where, &ai, 0))
+		return report_errno(where);
+	is_initiator = true;
 	while (conns--) {
 		struct rdma_cm_id *id;
 
 		if (rdma_create_id(cm, &id, NULL, RDMA_PS_TCP) || !link_new(id) ||
 		    rdma_resolve_addr(id, NULL, ai->ai_dst_addr, 5000))
-			return die("connect");
+			return report_errno("connect");
 	}
-	loop(false);
+	poll_loop(false);
 	return 0;
 }
 
@@ -312,6 +312,6 @@ int main(int argc, char **argv)
 	}
 	cm = rdma_create_event_channel();
 	if (!cm)
-		return die("rdma_cm");
-	return listen_at ? serve(listen_at) : call(connect_to, conns);
+		return report_errno("rdma_cm");
+	return listen_at ? listen_and_serve(listen_at) : connect_all(connect_to, conns);
 }

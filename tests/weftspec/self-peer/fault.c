@@ -11,14 +11,14 @@
 
 static const struct {
 	const char *name, *rows;
-} table[] = {
+} faults[] = {
 	[F_NONE] = { "none", "" },
 #define FAULT(symbol, name, rows) [symbol] = { name, rows },
 #include "faults.def"
 #undef FAULT
 };
 
-#define NFAULTS (sizeof(table) / sizeof(table[0]))
+#define NFAULTS (sizeof(faults) / sizeof(faults[0]))
 
 static enum fault chosen;
 
@@ -30,7 +30,7 @@ bool fault_is(enum fault f)
 int fault_choose(const char *name)
 {
 	for (size_t i = 0; i < NFAULTS; i++)
-		if (!strcmp(table[i].name, name)) {
+		if (!strcmp(faults[i].name, name)) {
 			chosen = i;
 			return 0;
 		}
@@ -40,7 +40,7 @@ int fault_choose(const char *name)
 void fault_list(void)
 {
 	for (size_t i = 1; i < NFAULTS; i++)
-		printf("%s %s\n", table[i].name, table[i].rows);
+		printf("%s %s\n", faults[i].name, faults[i].rows);
 }
 
 void fault_start(struct fault_dir *in, struct fault_dir *out, bool initiator)
@@ -64,7 +64,7 @@ void fault_stop(struct fault_dir *d)
 }
 
 /* Both frames are known: CRC, and Markers of this direction. */
-static void agree(struct fault_dir *d, const struct fault_dir *other)
+static void adopt_negotiated(struct fault_dir *d, const struct fault_dir *other)
 {
 	bool crc = (d->flags | other->flags) & MPA_C;
 	bool markers = other->flags & MPA_M;
@@ -76,7 +76,7 @@ static void agree(struct fault_dir *d, const struct fault_dir *other)
 	d->rx.markers = markers;
 }
 
-static size_t fpdus_pass(struct fault_dir *d, bool out, uint8_t *dst)
+static size_t filter_fpdus(struct fault_dir *d, bool out, uint8_t *dst)
 {
 	size_t done = 0, n, made = 0;
 	struct fpdu f;
@@ -97,8 +97,8 @@ static size_t fpdus_pass(struct fault_dir *d, bool out, uint8_t *dst)
 	return made;
 }
 
-static size_t pass(struct fault_dir *d, struct fault_dir *other, bool out,
-		   const void *p, size_t n, uint8_t *dst, size_t room)
+static size_t filter_octets(struct fault_dir *d, struct fault_dir *other, bool out,
+			    const void *p, size_t n, uint8_t *dst, size_t room)
 {
 	size_t made = 0;
 
@@ -118,8 +118,8 @@ static size_t pass(struct fault_dir *d, struct fault_dir *other, bool out,
 		made += d->len;
 		d->len = 0;
 	} else if (d->framed && d->len) {
-		agree(d, other);
-		made += fpdus_pass(d, out, dst + made);
+		adopt_negotiated(d, other);
+		made += filter_fpdus(d, out, dst + made);
 	}
 	return made;
 }
@@ -127,11 +127,11 @@ static size_t pass(struct fault_dir *d, struct fault_dir *other, bool out,
 size_t fault_out(struct fault_dir *out, struct fault_dir *in, const void *p,
 		 size_t n, uint8_t *dst, size_t room)
 {
-	return pass(out, in, true, p, n, dst, room);
+	return filter_octets(out, in, true, p, n, dst, room);
 }
 
 size_t fault_in(struct fault_dir *in, struct fault_dir *out, const void *p,
 		size_t n, uint8_t *dst, size_t room)
 {
-	return pass(in, out, false, p, n, dst, room);
+	return filter_octets(in, out, false, p, n, dst, room);
 }

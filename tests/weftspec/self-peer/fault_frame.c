@@ -6,27 +6,27 @@
 #include "../mpa.h"
 #include "fault_frame.h"
 
-static void drop(struct fault_dir *d, size_t n)
+static void drop_octets(struct fault_dir *d, size_t n)
 {
 	memmove(d->buf, d->buf + n, d->len - n);
 	d->len -= n;
 }
 
 /* A zero-length Write, where no FPDU may be. */
-static size_t tail(struct fault_dir *d, uint8_t *dst)
+static size_t append_write(struct fault_dir *d, uint8_t *dst)
 {
 	struct seg g = { .tagged = true, .last = true, .dv = 1, .rv = 1 };
 	uint8_t ulpdu[32];
 	struct fpdu_tx tx = { .crc = true };
 
-	return fpdu_build(&tx, dst, ulpdu, seg_write(ulpdu, &g), NULL);
+	return fpdu_build(&tx, dst, ulpdu, seg_encode(ulpdu, &g), NULL);
 }
 
 static void change_words(uint8_t *words, uint8_t asked_m)
 {
 	struct mpa_enh e;
 
-	mpa_enh_read(words, &e);
+	mpa_enh_decode(words, &e);
 	if (fault_is(FR_IRD_MAX))
 		e.ird = MPA_NO_NEGOTIATION;
 	if (fault_is(FR_ORD_MAX))
@@ -43,7 +43,7 @@ static void change_words(uint8_t *words, uint8_t asked_m)
 		e.b = e.d = false;
 	if (fault_is(FR_BCD_ALL))
 		e.b = e.c = e.d = true;
-	mpa_enh_write(words, &e);
+	mpa_enh_encode(words, &e);
 }
 
 static void change_flags(uint8_t *f, const struct fault_dir *in)
@@ -93,7 +93,7 @@ static size_t out_frame(struct fault_dir *d, struct fault_dir *in, size_t len,
 		len = MPA_HEAD + 600;
 	}
 	if (fault_is(FR_TAIL))
-		len += tail(d, dst + len);
+		len += append_write(d, dst + len);
 	return len;
 }
 
@@ -128,7 +128,7 @@ static size_t make_right(struct fault_dir *d, uint8_t *dst)
 	}
 	put16(dst + 18, len - MPA_HEAD);
 	d->flags = dst[16];
-	drop(d, d->len);
+	drop_octets(d, d->len);
 	return len;
 }
 
@@ -188,6 +188,6 @@ size_t frame_pass(struct fault_dir *d, struct fault_dir *other, bool out,
 		return 0;
 	}
 	n = out ? out_frame(d, other, len, dst) : in_frame(d, len, dst);
-	drop(d, len);
+	drop_octets(d, len);
 	return n;
 }

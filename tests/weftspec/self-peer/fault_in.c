@@ -20,7 +20,7 @@ static bool model_broken(const struct seg *g)
 }
 
 /* An error that the stack is sure to find: a reserved opcode on a right queue. */
-static void spoil(struct seg *g)
+static void make_invalid(struct seg *g)
 {
 	g->op = 15;
 	g->dv = g->rv = 1;
@@ -32,7 +32,7 @@ static bool is_send(const struct seg *g)
 }
 
 /* Things that are ignored altogether. */
-static bool lost(struct fault_dir *d, const struct seg *g)
+static bool is_lost(struct fault_dir *d, const struct seg *g)
 {
 	static unsigned int reads;
 
@@ -51,7 +51,7 @@ static bool lost(struct fault_dir *d, const struct seg *g)
 	return fault_is(I_IRD) && g->op == OP_READ_REQ && ++reads > 3;
 }
 
-static void unchecked(struct fault_dir *d, struct seg *g)
+static void hide_errors(struct fault_dir *d, struct seg *g)
 {
 	if (fault_is(I_DV))
 		g->dv = 1;
@@ -82,7 +82,7 @@ static void unchecked(struct fault_dir *d, struct seg *g)
 		g->op = OP_SEND_SE;
 }
 
-static void too_strict(struct fault_dir *d, const struct fpdu *f, struct seg *g)
+static void refuse_valid(struct fault_dir *d, const struct fpdu *f, struct seg *g)
 {
 	static const uint8_t zero[3];
 	bool back = g->tagged ? g->op == OP_WRITE && g->to < d->last_to &&
@@ -91,17 +91,17 @@ static void too_strict(struct fault_dir *d, const struct fpdu *f, struct seg *g)
 	if (fault_is(I_STRICT) && (g->rsvd || g->rsv ||
 	    memcmp(f->pad, zero, f->npad) ||
 	    (g->inval && !g->tagged && g->op != OP_SEND_INV)))
-		spoil(g);
+		make_invalid(g);
 	if (fault_is(I_ORDER) && back)
-		spoil(g);
+		make_invalid(g);
 	if (fault_is(I_ZERO_WRITE) && g->tagged && !g->len &&
 	    g->op == OP_WRITE)
-		spoil(g);
+		make_invalid(g);
 	if (fault_is(I_ZERO_READ) && g->op == OP_READ_REQ &&
 	    g->len >= RDMA_READ_LEN && !get32(g->data + 12))
-		spoil(g);
+		make_invalid(g);
 	if (fault_is(I_TERM_BACK) && g->op == OP_TERM)
-		spoil(g);
+		make_invalid(g);
 	if (fault_is(I_INTERLEAVE) && g->tagged && d->open[0])
 		d->kill = true;
 	d->last_to = g->to;
@@ -109,7 +109,7 @@ static void too_strict(struct fault_dir *d, const struct fpdu *f, struct seg *g)
 }
 
 /* Access that should be refused goes to a region that may be used. */
-static void redirect(struct fault_dir *d, struct seg *g)
+static void redirect_access(struct fault_dir *d, struct seg *g)
 {
 	uint64_t base, len;
 	uint32_t stag;
@@ -126,17 +126,17 @@ static void redirect(struct fault_dir *d, struct seg *g)
 	if (fault_is(I_READ_ANY) && g->op == OP_READ_REQ && !g->tagged &&
 	    g->len >= RDMA_READ_LEN) {
 		memcpy(scratch, g->data, g->len);
-		rreq_read(scratch, &r);
+		rreq_decode(scratch, &r);
 		r.src_stag = stag;
 		r.src_to = base;
 		r.size = r.size < 64 ? r.size : 64;
-		rreq_write(scratch, &r);
+		rreq_encode(scratch, &r);
 		g->data = scratch;
 	}
 }
 
 /* Responses count by their place in the stream, or as Writes. */
-static void by_position(struct fault_dir *d, struct seg *g)
+static void place_by_position(struct fault_dir *d, struct seg *g)
 {
 	if (!fault_is(I_RESP) || g->op != OP_READ_RESP || !g->tagged)
 		return;
@@ -174,7 +174,7 @@ static void place_at_once(struct fault_dir *d, const struct seg *g)
 		m[g->mo + i] = g->data[i];
 }
 
-static void count(struct fault_dir *d, const struct seg *g)
+static void count_message(struct fault_dir *d, const struct seg *g)
 {
 	if (g->tagged || g->qn > 1)
 		return;
@@ -184,20 +184,20 @@ static void count(struct fault_dir *d, const struct seg *g)
 		d->msn[g->qn]++;
 }
 
-static size_t rebuilt(struct fault_dir *d, const struct fpdu *f,
-		      const struct seg *g, uint8_t *dst)
+static size_t rebuild_fpdu(struct fault_dir *d, const struct fpdu *f,
+			   const struct seg *g, uint8_t *dst)
 {
 	struct fpdu_break b = { .crc_xor = f->crc_ok || fault_is(I_CRC) ||
 				!d->tx.crc ? 0 : 0x5a };
 	static uint8_t ulpdu[FPDU_ULPDU_MAX + 64];
 
 	memcpy(b.pad, f->pad, 3);
-	return fpdu_build(&d->tx, dst, ulpdu, seg_write(ulpdu, g), &b);
+	return fpdu_build(&d->tx, dst, ulpdu, seg_encode(ulpdu, g), &b);
 }
 
 /* The next two Sends change their payloads. */
-static long swapped(struct fault_dir *d, const struct fpdu *f, struct seg *g,
-		    uint8_t *dst)
+static long swap_sends(struct fault_dir *d, const struct fpdu *f, struct seg *g,
+		       uint8_t *dst)
 {
 	struct seg first;
 	uint32_t msn;
@@ -206,16 +206,16 @@ static long swapped(struct fault_dir *d, const struct fpdu *f, struct seg *g,
 	if (!fault_is(I_SWAP) || !is_send(g) || g->len != 16)
 		return -1;
 	if (!d->held_len) {
-		d->held_len = seg_write(d->held, g);
+		d->held_len = seg_encode(d->held, g);
 		return 0;
 	}
-	seg_read(d->held, d->held_len, &first);
+	seg_decode(d->held, d->held_len, &first);
 	msn = first.msn;
 	first.msn = g->msn;
 	g->msn = msn;
-	n = rebuilt(d, f, g, dst);
+	n = rebuild_fpdu(d, f, g, dst);
 	d->held_len = 0;
-	return n + rebuilt(d, f, &first, dst + n);
+	return n + rebuild_fpdu(d, f, &first, dst + n);
 }
 
 /* Whole FPDUs that are noticed for what they are as such. */
@@ -238,25 +238,25 @@ size_t fpdu_in(struct fault_dir *d, const struct fpdu *f, uint8_t *dst)
 
 	if (odd_fpdu(d, f))
 		return 0;
-	if (seg_read(f->ulpdu, f->len, &g) ||
+	if (seg_decode(f->ulpdu, f->len, &g) ||
 	    (fault_is(I_RUNT) && g.op == OP_READ_REQ && !g.tagged &&
 	     g.len < RDMA_READ_LEN))
 		return fault_is(I_RUNT) ? 0 : fpdu_build(&d->tx, dst, f->ulpdu,
 							 f->len, NULL);
-	if (lost(d, &g))
+	if (is_lost(d, &g))
 		return 0;
 	if (fault_is(I_PLACE))
 		place_at_once(d, &g);
-	unchecked(d, &g);
-	too_strict(d, f, &g);
-	redirect(d, &g);
-	by_position(d, &g);
+	hide_errors(d, &g);
+	refuse_valid(d, f, &g);
+	redirect_access(d, &g);
+	place_by_position(d, &g);
 	if (fault_is(I_LARGE) && f->len > 64768) {
 		memcpy(scratch, g.data, g.len);
 		scratch[0] ^= 1;
 		g.data = scratch;
 	}
-	count(d, &g);
-	n = swapped(d, f, &g, dst);
-	return n >= 0 ? (size_t)n : rebuilt(d, f, &g, dst);
+	count_message(d, &g);
+	n = swap_sends(d, f, &g, dst);
+	return n >= 0 ? (size_t)n : rebuild_fpdu(d, f, &g, dst);
 }

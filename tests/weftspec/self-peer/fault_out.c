@@ -6,12 +6,12 @@
 #include "../term.h"
 #include "fault_fpdu.h"
 
-static size_t build(struct fault_dir *d, const struct seg *g,
-		    const struct fpdu_break *b, uint8_t *dst)
+static size_t build_fpdu(struct fault_dir *d, const struct seg *g,
+			 const struct fpdu_break *b, uint8_t *dst)
 {
 	static uint8_t ulpdu[FPDU_ULPDU_MAX + 1024];
 
-	return fpdu_build(&d->tx, dst, ulpdu, seg_write(ulpdu, g), b);
+	return fpdu_build(&d->tx, dst, ulpdu, seg_encode(ulpdu, g), b);
 }
 
 static bool is_send(const struct seg *g)
@@ -75,7 +75,7 @@ static void change_request(struct fault_dir *d, struct seg *g)
 	if (g->tagged || g->op != OP_READ_REQ || g->len < RDMA_READ_LEN)
 		return;
 	memcpy(data, g->data, RDMA_READ_LEN);
-	rreq_read(data, &d->other->read);
+	rreq_decode(data, &d->other->read);
 	d->other->resp_got = 0;
 	if (fault_is(O_RR))
 		data[RDMA_READ_LEN - 1] ^= 1;
@@ -118,10 +118,10 @@ static size_t terminate_out(struct fault_dir *d, struct seg *g, uint8_t *dst)
 	if (fault_is(O_TERM_DROP))
 		return 0;
 	change_terminate(g);
-	n = build(d, g, NULL, dst);
+	n = build_fpdu(d, g, NULL, dst);
 	if (fault_is(O_TERM_TWICE)) {
 		g->msn++;
-		n += build(d, g, NULL, dst + n);
+		n += build_fpdu(d, g, NULL, dst + n);
 	}
 	return n;
 }
@@ -136,28 +136,28 @@ static long odd_count(struct fault_dir *d, struct seg *g, uint8_t *dst)
 		return 0;
 	if (fault_is(O_EMPTY_TWICE) && !g->len) {
 		h.last = false;
-		n = build(d, &h, NULL, dst);
-		return n + build(d, g, NULL, dst + n);
+		n = build_fpdu(d, &h, NULL, dst);
+		return n + build_fpdu(d, g, NULL, dst + n);
 	}
 	if (fault_is(O_READ_EXTRA) && g->op == OP_READ_REQ && !g->tagged) {
-		n = build(d, g, NULL, dst);
+		n = build_fpdu(d, g, NULL, dst);
 		h.msn += 100;
-		return n + build(d, &h, NULL, dst + n);
+		return n + build_fpdu(d, &h, NULL, dst + n);
 	}
 	if (fault_is(O_SMALL) && !g->last && g->len > 200) {
 		h.len = 50;
-		n = build(d, &h, NULL, dst);
+		n = build_fpdu(d, &h, NULL, dst);
 		g->data += 50;
 		g->len -= 50;
 		g->mo += 50;
 		g->to += 50;
-		return n + build(d, g, NULL, dst + n);
+		return n + build_fpdu(d, g, NULL, dst + n);
 	}
 	return -1;
 }
 
 /* Two FPDUs of a kind change places. */
-static long overtaken(struct fault_dir *d, const struct seg *g, uint8_t *dst)
+static long swap_fpdus(struct fault_dir *d, const struct seg *g, uint8_t *dst)
 {
 	bool mine = (fault_is(O_RESP_ORDER) && g->op == OP_READ_RESP) ||
 		    (fault_is(O_SEND_SWAP) && is_send(g) && g->len == 16);
@@ -166,16 +166,16 @@ static long overtaken(struct fault_dir *d, const struct seg *g, uint8_t *dst)
 	if (!mine && !d->held_len)
 		return -1;
 	if (mine && !d->held_len) {
-		d->held_len = seg_write(d->held, g);
+		d->held_len = seg_encode(d->held, g);
 		return 0;
 	}
-	n = build(d, g, NULL, dst);
+	n = build_fpdu(d, g, NULL, dst);
 	n += fpdu_build(&d->tx, dst + n, d->held, d->held_len, NULL);
 	d->held_len = 0;
 	return n;
 }
 
-static size_t extend(struct fault_dir *d, struct seg *g, uint8_t *dst)
+static size_t lengthen_fpdu(struct fault_dir *d, struct seg *g, uint8_t *dst)
 {
 	static uint8_t data[FPDU_ULPDU_MAX + 1];
 
@@ -185,18 +185,18 @@ static size_t extend(struct fault_dir *d, struct seg *g, uint8_t *dst)
 		g->len += 500;
 	if (fault_is(O_RTR) && d->fpdus == 1 && d->initiator)
 		g->len += 4;
-	return build(d, g, NULL, dst);
+	return build_fpdu(d, g, NULL, dst);
 }
 
 static size_t without_crc(struct fault_dir *d, const struct seg *g, uint8_t *dst)
 {
-	size_t n = build(d, g, NULL, dst);
+	size_t n = build_fpdu(d, g, NULL, dst);
 
 	d->tx.pos -= 4;
 	return n - 4;
 }
 
-static const struct fpdu_break *framing(struct fault_dir *d)
+static const struct fpdu_break *broken_framing(struct fault_dir *d)
 {
 	static const struct fpdu_break crc = { .crc_xor = 1 };
 	static const struct fpdu_break pad = { .pad = { 1, 2, 3 } };
@@ -214,7 +214,7 @@ size_t fpdu_out(struct fault_dir *d, const struct fpdu *f, uint8_t *dst)
 	struct seg g;
 	long n;
 
-	if (seg_read(f->ulpdu, f->len, &g) || (fault_is(O_RUNT) && f->len > 60))
+	if (seg_decode(f->ulpdu, f->len, &g) || (fault_is(O_RUNT) && f->len > 60))
 		return fpdu_build(&d->tx, dst, f->ulpdu,
 				  fault_is(O_RUNT) ? 9 : f->len, NULL);
 	if (!g.tagged && g.op == OP_TERM)
@@ -224,12 +224,12 @@ size_t fpdu_out(struct fault_dir *d, const struct fpdu *f, uint8_t *dst)
 	change_request(d, &g);
 	n = odd_count(d, &g, dst);
 	if (n < 0)
-		n = overtaken(d, &g, dst);
+		n = swap_fpdus(d, &g, dst);
 	if (n >= 0)
 		return n;
 	if (fault_is(O_HUGE) || fault_is(O_RTR))
-		return extend(d, &g, dst);
+		return lengthen_fpdu(d, &g, dst);
 	if (fault_is(O_NO_CRC_FIELD) && !d->tx.crc)
 		return without_crc(d, &g, dst);
-	return build(d, &g, framing(d), dst);
+	return build_fpdu(d, &g, broken_framing(d), dst);
 }

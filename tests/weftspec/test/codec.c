@@ -20,7 +20,7 @@ static size_t send24(uint8_t *out, uint32_t msn)
 	struct seg s = { .last = true, .dv = 1, .rv = 1, .op = OP_SEND,
 			 .msn = msn, .data = zero, .len = 24 };
 
-	return seg_write(out, &s);
+	return seg_encode(out, &s);
 }
 
 static void crc_check_value(void **state)
@@ -140,13 +140,13 @@ static void startup_frames(void **state)
 	uint8_t wire[32];
 
 	memcpy(f.key, mpa_key_req, MPA_KEY);
-	mpa_enh_write(mpa_write(wire, &f), &e);
+	mpa_enh_encode(mpa_encode(wire, &f), &e);
 	assert_memory_equal(wire, "MPA ID Req Frame", 16);
 	assert_int_equal(get32(wire + 16), 0x50020004);
 	assert_int_equal(get32(wire + 20), 0x8005bfff);
-	mpa_read(wire, &g);
+	mpa_decode(wire, &g);
 	assert_memory_equal(&f, &g, sizeof(f));
-	mpa_enh_read(wire + 20, &h);
+	mpa_enh_decode(wire + 20, &h);
 	assert_true(h.a && !h.b && h.c && !h.d);
 	assert_int_equal(h.ird, 5);
 	assert_int_equal(h.ord, 0x3fff);
@@ -160,8 +160,8 @@ static void old_revisions(void **state)
 		uint8_t wire[MPA_HEAD];
 
 		memcpy(f.key, mpa_key_rep, MPA_KEY);
-		mpa_write(wire, &f);
-		mpa_read(wire, &g);
+		mpa_encode(wire, &f);
+		mpa_decode(wire, &g);
 		assert_int_equal(g.rev, rev);
 		assert_int_equal(g.flags, MPA_M);
 	}
@@ -179,16 +179,16 @@ static void headers_round_trip(void **state)
 	struct seg u;
 	uint8_t w[64];
 
-	assert_int_equal(seg_write(w, &t), 16);
+	assert_int_equal(seg_encode(w, &t), 16);
 	assert_int_equal(get16(w), 0x8140);
-	assert_int_equal(seg_read(w, 16, &u), 0);
+	assert_int_equal(seg_decode(w, 16, &u), 0);
 	assert_true(u.tagged && !u.last && u.to == t.to && u.len == 2);
-	assert_int_equal(seg_read(w, 13, &u), -1);
-	assert_int_equal(rreq_write(w, &r) - w, RDMA_READ_LEN);
-	rreq_read(w, &q);
+	assert_int_equal(seg_decode(w, 13, &u), -1);
+	assert_int_equal(rreq_encode(w, &r) - w, RDMA_READ_LEN);
+	rreq_decode(w, &q);
 	assert_true(q.src_to == 5 && q.size == 3 && q.sink_to == 2);
-	assert_int_equal(atomic_write(w, &a) - w, ATOMIC_REQ_LEN);
-	atomic_read(w, &b);
+	assert_int_equal(atomic_encode(w, &a) - w, ATOMIC_REQ_LEN);
+	atomic_decode(w, &b);
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
@@ -197,15 +197,15 @@ static void terminate_strict(void **state)
 	uint8_t b[64] = { 0x12, 0x05, 0xc0, 0x00, 0x00, 0x1a, 0x41, 0x43 };
 	struct term t;
 
-	assert_int_equal(term_read(b, 24, TERM_STRICT, &t), 0);
+	assert_int_equal(term_decode(b, 24, TERM_STRICT, &t), 0);
 	assert_int_equal(t.layer << 16 | t.etype << 8 | t.code, 0x010205);
 	assert_int_equal(t.bits, TERM_MD);
 	assert_int_equal(t.seglen, 26);
 	assert_int_equal(t.ddp_len, 18);
 	assert_true(!t.cut && !t.left && t.read_as == TERM_STRICT);
-	assert_int_equal(term_read(b, 23, TERM_STRICT, &t), 0);
+	assert_int_equal(term_decode(b, 23, TERM_STRICT, &t), 0);
 	assert_true(t.cut);
-	assert_int_equal(term_read(b, 3, TERM_STRICT, &t), -1);
+	assert_int_equal(term_decode(b, 3, TERM_STRICT, &t), -1);
 }
 
 /* The bytes siw sends for 0/1/02 MDR, 1/2/03 MD, 2/0/02 - and 1/1/00 MD. */
@@ -218,19 +218,19 @@ static void terminate_siw_bitorder(void **state)
 	uint8_t both[4] = { 0x20, 0x06, 0x00, 0x00 };
 	struct term t;
 
-	term_read(rights, sizeof(rights), TERM_STRICT, &t);
+	term_decode(rights, sizeof(rights), TERM_STRICT, &t);
 	assert_true(t.read_as == TERM_SIW_BITORDER && t.layer == 0 &&
 		    t.etype == 1 && t.bits == TERM_MDR && !t.left);
-	term_read(msn, sizeof(msn), TERM_STRICT, &t);
+	term_decode(msn, sizeof(msn), TERM_STRICT, &t);
 	assert_true(t.read_as == TERM_SIW_BITORDER && t.layer == 1 &&
 		    t.etype == 2 && t.code == 3);
-	term_read(crc, sizeof(crc), TERM_STRICT, &t);
+	term_decode(crc, sizeof(crc), TERM_STRICT, &t);
 	assert_true(t.read_as == TERM_SIW_BITORDER && t.layer == 2);
-	term_read(stag, sizeof(stag), TERM_STRICT, &t);
+	term_decode(stag, sizeof(stag), TERM_STRICT, &t);
 	assert_true(t.read_as == TERM_SIW_BITORDER && t.bits == TERM_MD);
-	term_read(both, sizeof(both), TERM_STRICT, &t);
+	term_decode(both, sizeof(both), TERM_STRICT, &t);
 	assert_true(t.read_as == TERM_STRICT && t.layer == 2);
-	term_read(both, sizeof(both), TERM_SIW_BITORDER, &t);
+	term_decode(both, sizeof(both), TERM_SIW_BITORDER, &t);
 	assert_true(t.layer == 0 && t.etype == 2);
 }
 
@@ -248,11 +248,11 @@ static void terminate_registry_is_read_strictly(void **state)
 					.code = c, .bits = TERM_MD,
 					.has_seglen = true, .seglen = 22,
 					.ddp = hdr, .ddp_len = 18 }, u;
-				uint8_t *end = term_write(b, &t);
+				uint8_t *end = term_encode(b, &t);
 
 				if (!term_registered(l, e, c))
 					continue;
-				term_read(b, end - b, TERM_STRICT, &u);
+				term_decode(b, end - b, TERM_STRICT, &u);
 				assert_int_equal(u.read_as, TERM_STRICT);
 				assert_int_equal(u.layer, l);
 				assert_int_equal(u.bits, TERM_MD);
