@@ -2,7 +2,7 @@
 /*
  * weft_krefl, the reflector's front as a kernel consumer: it has what no program has over
  * this device, regions that the peer may invalidate. It serves the rows about these; of the
- * commands it lacks those for Writes, Reads, Atomics and single regions.
+ * commands it knows NOP, SEND, RECV, BIND and DISCONNECT.
  *
  *   insmod weft_krefl.ko listen=ADDR:PORT
  *   echo "ADDR:PORT [--conns N]" >/sys/module/weft_krefl/parameters/connect
