@@ -18,7 +18,7 @@ help:
 	@echo 'make clean        remove what was built here; the cache of kernels stays'
 
 demo: deps
-	@scripts/demo.sh
+	@tests/demo.sh
 
 check: deps
 	@scripts/check.sh
@@ -30,13 +30,13 @@ check-mutants: deps
 	tests/mutants/run.sh
 
 # Asked for only when it is needed: it may have to fetch the headers.
-KDIR ?= $(shell echo $$(scripts/stock-kernel.sh)/usr/src/linux-headers-*-amd64)
+KDIR ?= $(shell echo $$(scripts/fetch-stock-kernel.sh)/usr/src/linux-headers-*-amd64)
 
 bench: deps
-	@scripts/bench.sh
+	@tests/bench/run.sh
 
 bench-quick: deps
-	@scripts/bench.sh 2 quick
+	@tests/bench/run.sh 2 quick
 
 modules:
 	$(MAKE) -C "$(KDIR)" M="$(CURDIR)/kernel" modules
@@ -51,7 +51,7 @@ weftspec:
 	$(MAKE) -C tests/weftspec
 
 deps:
-	@scripts/deps.sh
+	@scripts/install-packages.sh
 
 clean:
 	rm -rf build

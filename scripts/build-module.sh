@@ -12,7 +12,7 @@ kernel=${1:?kernel} driver=${2:?driver}
 need make gcc rsync
 
 if [ "$kernel" = stock ]; then
-	stock=$("$WEFT_TOP/scripts/stock-kernel.sh")
+	stock=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")
 	tree=$(echo "$stock"/usr/src/linux-headers-*-amd64)
 	arch=()
 else
@@ -55,7 +55,7 @@ build_siw() {
 		return
 	fi
 	if [ ! -d "$dir" ]; then
-		src=$("$WEFT_TOP/scripts/fetch.sh" bookworm linux-source-6.1)
+		src=$("$WEFT_TOP/scripts/fetch-packages.sh" bookworm linux-source-6.1)
 		mkdir -p "$WEFT_CACHE/module"
 		tmp=$(mktemp -d "$WEFT_CACHE/module/.tmp.XXXXXX")
 		say "building siw, the peer, for Debian's kernel"

@@ -76,7 +76,7 @@ compile() {
 		make -s -C "$1" O="$2" ARCH=um INSTALL_MOD_PATH="$2/modules" modules_install
 }
 
-pkg=$("$WEFT_TOP/scripts/fetch.sh" "$suite" "$package") ||
+pkg=$("$WEFT_TOP/scripts/fetch-packages.sh" "$suite" "$package") ||
 	die "the sources of user-mode $flavour (Debian $suite) cannot be had now"
 out=$WEFT_CACHE/kernel/${flavour}_${pkg##*_}_$(options | sha256sum | cut -c 1-8)
 

@@ -23,7 +23,7 @@ for kernel; do
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	if [ "$kernel" = stock ]; then
-		tree=$(echo "$("$WEFT_TOP/scripts/stock-kernel.sh")"/usr/src/linux-headers-*-amd64)
+		tree=$(echo "$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")"/usr/src/linux-headers-*-amd64)
 	else
 		tree=$("$WEFT_TOP/scripts/build-uml.sh" "$kernel")
 		arch=(ARCH=um)

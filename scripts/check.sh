@@ -28,30 +28,30 @@ group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/we
 
 # Two machines with the kernel that a user of Debian 12 has.
 # shellcheck disable=SC2086 # suites is a list
-group_vm() { scripts/lab/run.sh vm $suites interop health; }
+group_vm() { tests/lab/run.sh vm $suites interop health; }
 # shellcheck disable=SC2086
-group_spec_vm() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh vm $long; }
+group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 6.12-debug $suites $changes $long health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $changes $long health; }
 # And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-debug $suites churn $long health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites churn $long health; }
 
 # A gigabyte of verified patterns, each way of moving it.
-group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 scripts/lab/run.sh 7.2-smp verify; }
+group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify; }
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
-group_perftest() { DRIVERS=weft PAIRS=weft:weft scripts/lab/run.sh 7.2-smp perftest; }
+group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
-		scripts/lab/run.sh 6.12-debug churn faults
+		tests/lab/run.sh 6.12-debug churn faults
 }
 # A storage user's fifty connections under load, on two machines, and siw on one of them.
 group_nvme() {
 	PAIRS='weft:weft weft:siw siw:weft' CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
-		scripts/lab/run.sh vm nvme
+		tests/lab/run.sh vm nvme
 }
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
@@ -89,7 +89,7 @@ run_group() {
 	wait $pid || rc=$?
 	rm "$out/$name.pid"
 
-	read -r passed failed skipped < <(awk -f scripts/tally.awk "$log")
+	read -r passed failed skipped < <(awk -f scripts/count-tap.awk "$log")
 	# It says that it failed, or died, and no test tells: that is one failure.
 	[ $rc = 0 ] || [ "$failed" -gt 0 ] || failed=1
 	echo "$name $passed $failed $skipped $((SECONDS - start))" >"$out/$name.count"

@@ -2,7 +2,7 @@
 # shellcheck shell=dash
 # First process of a QEMU machine. Makes the host's files, read-only under a tmpfs, the root
 # and hands over to tests/lab/machine.sh. Runs from an initramfs that holds only busybox and
-# /modules, the modules in the order of their dependencies (scripts/lab/vm.sh packs it).
+# /modules, the modules in the order of their dependencies (tests/lab/vm.sh packs it).
 mount() { /bin/busybox mount "$@"; }
 mkdir() { /bin/busybox mkdir "$@"; }
 

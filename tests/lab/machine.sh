@@ -31,7 +31,7 @@ fi
 
 export WEFT_TOP WEFT_ROLE WEFT_LINK
 set -a
-# shellcheck disable=SC1091 # written by scripts/lab/run.sh
+# shellcheck disable=SC1091 # written by tests/lab/run.sh
 . /run/weft/env
 set +a
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What scripts/profile.sh looks at, inside the lab: a program of perftest over lo, or weft-rate -K.
+# What tests/bench/profile.sh looks at, inside the lab: a program of perftest over lo, or weft-rate -K.
 #   profile.sh DRIVER[+crc] MTU PROGRAM [ARG...]      profile.sh tcp MTU weft-rate -K [ARG...]
 # shellcheck disable=SC2154 # KO_weft_kmod is in the environment
 # shellcheck source-path=SCRIPTDIR source=lib.sh

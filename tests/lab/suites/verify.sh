@@ -6,7 +6,7 @@
 #
 # Over siw it fails now and then (siw answers zero-length Reads wrongly; one failure, a flush
 # without a Terminate, is not explained yet): ask for it with
-# PAIRS='weft:siw siw:weft' scripts/lab/run.sh vm verify.
+# PAIRS='weft:siw siw:weft' tests/lab/run.sh vm verify.
 
 PAIRS=${PAIRS:-weft:weft}
 

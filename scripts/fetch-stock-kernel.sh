@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 need depmod
 
-dir=$("$WEFT_TOP/scripts/fetch.sh" bookworm linux-image-amd64 linux-headers-amd64)
+dir=$("$WEFT_TOP/scripts/fetch-packages.sh" bookworm linux-image-amd64 linux-headers-amd64)
 if [ ! -e "$dir/.prepared" ]; then
 	release=$(basename "$dir"/lib/modules/*)
 	depmod -b "$dir" "$release"

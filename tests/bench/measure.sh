@@ -5,10 +5,10 @@
 # "weft+crc" is weft with CRC on; every other row is without, as siw is by default; "lab" is
 # the machine itself. Rates are in 10^6 octets a second (perftest's 2^20 are converted),
 # latencies in us, half a round trip, memory in 1024 octets, of one end.
-#   bench.sh ROUNDS PLAN LOSS_SECONDS
+#   measure.sh ROUNDS PLAN LOSS_SECONDS
 #        PLAN: full, quick, or a regular expression of cells of full
 #        LOSS_SECONDS: how long a round of the cells with loss lasts
-# shellcheck source-path=SCRIPTDIR source=lib.sh
+# shellcheck source-path=SCRIPTDIR source=../lab/lib.sh
 # shellcheck disable=SC2154 # KO_weft_kmod is in the environment
 . "$WEFT_TOP/tests/lab/lib.sh"
 

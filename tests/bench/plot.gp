@@ -1,4 +1,4 @@
-# Bandwidth and latency over size, from the files that bench-report.py writes: one block for
+# Bandwidth and latency over size, from the files that report.py writes: one block for
 # each driver, its name first. Run in the folder that has them.
 set terminal svg size 760,440 font "sans-serif,13" background "white"
 set logscale x 2

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Makes the tables of the bench out of its CSV: medians, spread, and the goals met or missed.
 
-    bench-report.py FIGURES.csv FOLDER     all, as Markdown on stdout; what is plotted, into FOLDER
-    bench-report.py --page FIGURES.csv     the tables of docs/performance.md on stdout: without
-                                           counters, and what only the plots need
+    report.py FIGURES.csv FOLDER     all, as Markdown on stdout; what is plotted, into FOLDER
+    report.py --page FIGURES.csv     the tables of docs/performance.md on stdout: without
+                                     counters, and what only the plots need
 """
 import collections
 import csv

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Puts the last run of `make bench` into docs/: tables between the marks of
 # docs/performance.md, the plots, and every figure (bench.csv).
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
 
 out=$WEFT_BUILD/bench doc=$WEFT_TOP/docs/performance.md
 for file in report.md figures.csv bandwidth.svg latency.svg; do
@@ -11,7 +11,7 @@ done
 # The report begins with what was run, where and when, up to an empty line.
 {
 	sed '/^$/q' "$out/report.md"
-	python3 "$WEFT_TOP/scripts/bench-report.py" --page "$out/figures.csv"
+	python3 "$WEFT_TOP/scripts/report.py" --page "$out/figures.csv"
 } >"$out/page.md"
 awk -v page="$out/page.md" '
 	/^<!-- bench: end -->/ {skip = 0}

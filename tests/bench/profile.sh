@@ -7,8 +7,8 @@
 # Environment: ONLY  samples whose call chain has this function: of a doorbell ib_uverbs_ioctl, of
 #                    weft-rate -K ping_write_iter
 # What perf recorded stays in build/profile.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
 need perf python3
 : "${3:?DRIVER MTU PROGRAM [ARG...]}"
 
@@ -16,7 +16,7 @@ out=$WEFT_BUILD/profile
 run=$WEFT_BUILD/lab/7.2-smp.profile.sh
 rm -rf "$out" "$run"
 mkdir -p "$out"
-"$WEFT_TOP/scripts/lab/run.sh" 7.2-smp -x "$WEFT_TOP/tests/lab/profile.sh" "$@" >"$out/run.log" 2>&1 &
+"$WEFT_TOP/tests/lab/run.sh" 7.2-smp -x "$WEFT_TOP/tests/lab/profile.sh" "$@" >"$out/run.log" 2>&1 &
 lab=$!
 until [ -s "$run/kallsyms" ]; do
 	kill -0 $lab 2>/dev/null || die "the lab has ended: $(tail -n 1 "$out/run.log")"
@@ -28,4 +28,4 @@ perf record -q -a -g -e cpu-clock -F 1499 -o "$out/perf.data" -- sleep 3 >/dev/n
 wait $lab || die "the program failed: $(tail -n 1 "$out/run.log")"
 perf script -i "$out/perf.data" -F comm,pid,ip,sym,dso >"$out/samples" 2>/dev/null
 cat "$out/run.log"
-python3 "$WEFT_TOP/scripts/profile.py" "$out" "${ONLY-}"
+python3 "$WEFT_TOP/tests/bench/profile-tables.py" "$out" "${ONLY-}"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # weftspec judges siw, on b, against its profile; then with ids, these cases alone, destructive
 # ones included, which bring the machine down. For run.sh -x, with DRIVERS=siw:
-#   siw.sh FILE [ID...]    FILE in /run/weft is what weftspec prints
+#   judge-siw.sh FILE [ID...]    FILE in /run/weft is what weftspec prints
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$WEFT_TOP/tests/lab/lib.sh"
 TEST_DIR=$SHARE

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # make demo: two virtual machines with Debian's stock kernel, a weft device on each, and the
 # usual RDMA programs between them.
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../scripts/lib.sh
+. "$(dirname "$0")/../scripts/lib.sh"
 
 start=$SECONDS
 rc=0
-DRIVERS=weft "$WEFT_TOP/scripts/lab/run.sh" vm -x "$WEFT_TOP/tests/lab/demo.sh" || rc=$?
+DRIVERS=weft "$WEFT_TOP/tests/lab/run.sh" vm -x "$WEFT_TOP/tests/lab/demo.sh" || rc=$?
 accel=tcg
 [ ! -w /dev/kvm ] || accel=$(cat "$WEFT_CACHE/accel-$(uname -r)")
 echo

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tables of a profile of user-mode Linux: profile.py DIR [FUNCTION]
+"""Tables of a profile of user-mode Linux: profile-tables.py DIR [FUNCTION]
 
-DIR has what scripts/profile.sh left: perf's samples as text, the guest's kallsyms and the
+DIR has what tests/bench/profile.sh left: perf's samples as text, the guest's kallsyms and the
 memory map of its process. perf names the guest kernel's functions by itself. A module's code
 lies in the guest's memory, a file to perf, of which it tells the offset: the map says where
 the guest has that page, and kallsyms what is there. With FUNCTION, only samples count that it

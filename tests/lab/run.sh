@@ -13,12 +13,12 @@
 #              QUIET_LIMIT   seconds without output after which a run is dead (240)
 #              TESTS    for suites: an extended regular expression for names of tests
 # Everything of a run is kept in build/lab/LAB.NAME/ (the folder's name is printed).
-# shellcheck source-path=SCRIPTDIR source=../lib.sh
-. "$(dirname "$0")/../lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=vm.sh
-. "$WEFT_TOP/scripts/lab/vm.sh"
+. "$WEFT_TOP/tests/lab/vm.sh"
 # shellcheck source-path=SCRIPTDIR source=uml.sh
-. "$WEFT_TOP/scripts/lab/uml.sh"
+. "$WEFT_TOP/tests/lab/uml.sh"
 
 lab=${1:?lab}
 shift
@@ -40,7 +40,7 @@ fi
 prepare_kernel() {
 	if [ "$lab" = vm ]; then
 		kernel=stock
-		modules=$("$WEFT_TOP/scripts/stock-kernel.sh")
+		modules=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")
 	else
 		kernel=$lab
 		tree=$("$WEFT_TOP/scripts/build-uml.sh" "$lab")
