@@ -11,7 +11,7 @@ done
 # The report begins with what was run, where and when, up to an empty line.
 {
 	sed '/^$/q' "$out/report.md"
-	python3 "$WEFT_TOP/scripts/report.py" --page "$out/figures.csv"
+	python3 "$WEFT_TOP/tests/bench/report.py" --page "$out/figures.csv"
 } >"$out/page.md"
 awk -v page="$out/page.md" '
 	/^<!-- bench: end -->/ {skip = 0}

@@ -9,7 +9,7 @@
 # that is shared with the host, and holds:
 #   env      what the host says: paths of modules and provider, which tests
 #   job      the command that role a runs
-#   req/ ..  the mailbox of on_b (lib.sh)
+#   req/ ..  the mailbox of on_b (lib/mailbox.sh)
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export HOME=/root LANG=C.UTF-8
 unset TMPDIR

@@ -10,7 +10,7 @@ tests() {
 	# Lockdep ends itself at its first report, and finds nothing from then on.
 	case ${KERNEL-} in
 	6.12-debug) echo "lockdep-still-awake lockdep_awake" ;;
-	# Only Debian's kernel can: no_memory() in lib.sh.
+	# Only Debian's kernel can: no_memory() in lib/clean-up.sh.
 	stock) echo "slabs-know-what-weft-allocated slabs_know" ;;
 	esac
 }

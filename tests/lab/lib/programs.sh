@@ -1,0 +1,230 @@
+# shellcheck shell=bash
+# Programs of a test: servers on b, clients on a, and what of others is tried again. See lib.sh.
+
+# start_b NAME COMMAND [ARG...]: in the background on b, output in NAME.log of the test.
+start_b() {
+	local name=$1
+	shift
+	at b run_apart "$TEST_DIR/$name" "$@"
+}
+
+run_apart() {
+	local out=$1
+	shift
+	{
+		rc=0
+		"$@" >"$out.log" 2>&1 </dev/null || rc=$?
+		echo $rc >"$out.rc"
+	} >/dev/null 2>&1 </dev/null &
+}
+
+# finish_b NAME [SECONDS]: its exit status must be 0.
+finish_b() {
+	local rc
+	wait_for "${2:-20}" [ -s "$TEST_DIR/$1.rc" ] ||
+		fail "$1 on b does not end; $(tail -n 3 "$TEST_DIR/$1.log")"
+	read -r rc <"$TEST_DIR/$1.rc"
+	[ "$rc" = 0 ] || fail "$1 on b ended with $rc; $(words "$TEST_DIR/$1.log")"
+}
+
+# words LOG: how it begins and how it ends. What a program says of errors comes first where the rest
+# is buffered.
+words() {
+	if [ "$(wc -l <"$1")" -le 9 ]; then
+		cat "$1"
+	else
+		head -n 5 "$1"
+		echo ...
+		tail -n 3 "$1"
+	fi
+}
+
+# wait_listen_b PORT: until a kernel or user socket of b listens there. The kernel's table is
+# read, so that no connection is made.
+wait_listen_b() {
+	at b wait_for 20 listening "$1" || fail "nobody listens on port $1 of b"
+}
+
+listening() {
+	local hex file port state
+	printf -v hex ':%04X ' "$1"
+	for file in /proc/net/tcp /proc/net/tcp6; do
+		while read -r _ port _ state _; do
+			[[ $state != 0A || "$port " != *$hex ]] || return 0
+		done <$file
+	done
+	return 1
+}
+
+# run COMMAND [ARG...]: on a, within TIME seconds (100), output in NAME.log where NAME is the
+# command's.
+run() {
+	local log=$TEST_DIR/${1##*/}.log rc=0
+	timeout -k 2 "${TIME:-100}" "$@" >"$log" 2>&1 </dev/null || rc=$?
+	[ $rc = 0 ] && return
+	[ $rc = 124 ] && fail "$1 ran into its time-out; $(words "$log")"
+	fail "$1 ended with $rc; $(words "$log")"
+}
+
+# together PORT SERVER... -- CLIENT...: b's server, which listens on PORT, and a's client; both end
+# well. What excuse() knows is tried again with a new server, twice; whatever else goes wrong is a
+# failure. Output in server.log and CLIENT.log.
+together() {
+	local port=$1 server_command=() try why failure garbled
+	shift
+	while [ "$1" != -- ]; do
+		server_command+=("$1")
+		shift
+	done
+	shift
+	for try in 1 2 3; do
+		garbled=$(siw_garbled)
+		start_b server "${server_command[@]}"
+		wait_listen_b "$port"
+		[[ $DEV_B != siw* ]] ||
+			at b run_apart "$TEST_DIR/unread" end_if_unread "$port" "$TEST_DIR/server.rc"
+		failure=$(run "$@") && break
+		if ! why=$(excuse "$TEST_DIR/${1##*/}.log") || [ $try = 3 ]; then
+			fail "${failure#FAIL: }; $(other_side)"
+		fi
+		echo "try $try: $why"
+		end_server
+	done
+	finish_b server
+}
+
+# In user mode all that uses RDMA ends, on a, too.
+end_server() {
+	at b kill_users
+	wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "the server on b cannot be ended"
+	rm -f "$TEST_DIR/server.rc" "$TEST_DIR/unread.rc"
+}
+
+# What b's server came to, and what the devices of both counted: a client that failed tells its half.
+other_side() {
+	if wait_for 5 [ -s "$TEST_DIR/server.rc" ]; then
+		echo "server ended with $(cat "$TEST_DIR/server.rc")"
+	else
+		echo "server goes on"
+	fi
+	words "$TEST_DIR/server.log"
+	counted "$DEV_A"
+	at b counted "$DEV_B"
+}
+
+# counted DEVICE: its counters that are not 0, if it is weft's.
+counted() {
+	local file n all="$1:"
+	[[ $1 = weft* ]] || return 0
+	for file in "/sys/class/infiniband/$1/ports/1/hw_counters"/*; do
+		read -r n <"$file" && [ "$n" != 0 ] && all+=" ${file##*/}=$n"
+	done
+	echo "$all"
+}
+
+# excuse LOG: what others did that the client of LOG failed.
+# With -R perftest connects twice, and listens anew in between: a client whose second try comes
+# too early is refused, and crashes of that (in librdmacm, on its way out). The errno that it prints
+# is any: the event has the reason, ECONNREFUSED. siw connects within the call, and there errno has it.
+# What comes while siw makes an accepted QP ready it reads with what comes next; and a program that
+# waits for the answer sends nothing next.
+# And a message that siw has given to TCP it calls failed, if the peer's FIN comes before it has looked
+# again: perftest's server goes as soon as it has the client's last.
+# And what a program posts siw sends from two threads at once, now and then: weft finds a bad CRC.
+excuse() {
+	local overslept
+	if grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.' "$1" ||
+		{ [[ $DEV_A = siw* ]] && refused_at_once "$1"; }; then
+		echo "it came before the server's second listener"
+		return
+	fi
+	if [[ $DEV_A = siw* ]] && only_goodbye_failed "$1"; then
+		echo "siw called its last message failed, and the server had it"
+		return
+	fi
+	if [ "$(siw_garbled)" != "$garbled" ]; then
+		echo "siw sent from two threads at once, and weft found a bad CRC"
+		return
+	fi
+	[[ $DEV_B = siw* ]] && wait_for 20 [ -s "$TEST_DIR/unread.rc" ] || return
+	read -r overslept <"$TEST_DIR/unread.rc"
+	[ "$overslept" = 0 ] && echo "siw left octets unread"
+}
+
+# How many bad CRCs weft on b has had of siw on a; nothing for other pairs.
+siw_garbled() { [[ $DEV_A$DEV_B != siw*weft* ]] || at b count "$DEV_B" crc_errors; }
+
+refused_at_once() {
+	grep -A 1 -F 'Failed to connect through RDMA CM.' "$1" | grep -qF 'ERRNO: Connection refused.'
+}
+
+# The client of LOG printed its figures, failed to say that it is through, and b's server knows.
+only_goodbye_failed() {
+	local rc
+	grep -qF 'Bad wc status 2' "$1" && grep -qF 'Failed to close connection' "$1" &&
+		wait_for 20 [ -s "$TEST_DIR/server.rc" ] && read -r rc <"$TEST_DIR/server.rc" && [ "$rc" = 0 ]
+}
+
+# perftest_pair PROGRAM [OPT...]: over the devices of pair(), output in PROGRAM.log.
+perftest_pair() {
+	local TIME=100 program=$1
+	shift
+	set -- "$program" -R -F "$@"
+	# A client that siw leaves waiting ends while there is time to try again.
+	[[ $DEV_B != siw* ]] || TIME=60
+	together 18515 "$@" -d "$DEV_B" -- "$@" -d "$DEV_A" "$IP_B"
+}
+
+# perftest_goes_on PROGRAM [OPT...]: perftest_pair's, but it returns when there is a connection, and
+# the programs stay; the client is $client, its output in client.log. To be the first that uses RDMA.
+perftest_goes_on() {
+	local program=$1 try why garbled
+	shift
+	set -- -R -F "$@"
+	for try in 1 2 3; do
+		garbled=$(siw_garbled)
+		start_b server "$program" -d "$DEV_B" "$@"
+		wait_listen_b 18515
+		"$program" -d "$DEV_A" "$@" "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+		client=$!
+		wait_for 20 connected_or_over "$client"
+		! is_over "$client" && has_in_rts 2 && return
+		if ! why=$(excuse "$TEST_DIR/client.log") || [ "$try" = 3 ]; then
+			fail "$program does not run; $(words "$TEST_DIR/client.log"); $(other_side)"
+		fi
+		echo "try $try: $why"
+		end_server
+	done
+}
+
+# perftest has one more connection, by which its ends talk.
+connected_or_over() { is_over "$1" || has_in_rts 2; }
+
+# rping_pair LISTEN CONNECT [OPT...]: b's rping listens on one address, a's connects to the other;
+# output in server.log and rping.log.
+rping_pair() {
+	together 7174 rping -s -a "$1" "${@:3}" -- rping -c -a "$2" "${@:3}" -v
+}
+
+# end_if_unread PORT FILE: once a connection to PORT of this machine has had octets to be read for
+# ten seconds, programs that use RDMA are ended: 0. Once FILE is there: 1.
+end_if_unread() {
+	local n=0
+	until [ $n = 20 ]; do
+		[ ! -s "$2" ] || return 1
+		pause 0.5
+		if unread "$1"; then n=$((n + 1)); else n=0; fi
+	done
+	kill_users
+}
+
+unread() {
+	local hex file port state queues
+	printf -v hex ':%04X ' "$1"
+	for file in /proc/net/tcp /proc/net/tcp6; do
+		while read -r _ port _ state queues _; do
+			[[ $state = 01 && "$port " = *$hex && $queues != *:00000000 ]] && return
+		done <$file
+	done
+	return 1
+}
