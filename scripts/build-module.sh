@@ -11,17 +11,10 @@
 kernel=${1:?kernel} driver=${2:?driver}
 need make gcc rsync
 
-if [ "$kernel" = stock ]; then
-	stock=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")
-	tree=$(echo "$stock"/usr/src/linux-headers-*-amd64)
-	arch=()
-else
-	tree=$("$WEFT_TOP/scripts/build-uml.sh" "$kernel")
-	arch=(ARCH=um)
-fi
+find_kernel "$kernel"
 
 # What the cached copies are named for: another kernel must not meet old objects.
-key=$(printf '%s' "$tree" | sha256sum | cut -c 1-8)
+key=$(printf '%s' "$kernel_tree" | sha256sum | cut -c 1-8)
 
 # build_copy COPY FOLDER [FOLDER...]: builds the first folder, with the others inside its copy
 build_copy() {
@@ -39,7 +32,7 @@ build_copy() {
 		build.log
 		/compat/have.h
 	END
-	logged "$dir/build.log" make -C "$tree" "${arch[@]}" M="$dir" -j"$(nproc)" modules
+	logged "$dir/build.log" make -C "$kernel_tree" "${kernel_arch[@]}" M="$dir" -j"$(nproc)" modules
 	echo "$dir/$driver.ko"
 }
 
@@ -51,7 +44,7 @@ build_weft_kmod() { build_copy "$kernel-$key.kmod" tests/kmod tests/weftspec/ref
 build_siw() {
 	local dir=$WEFT_CACHE/module/siw-mpa_version-$key src tmp
 	if [ "$kernel" != stock ]; then
-		echo "$tree/drivers/infiniband/sw/siw/siw.ko"
+		echo "$kernel_tree/drivers/infiniband/sw/siw/siw.ko"
 		return
 	fi
 	if [ ! -d "$dir" ]; then
@@ -68,7 +61,7 @@ build_siw() {
 			echo "siw-y := $(echo siw_*.c | sed 's/\.c/.o/g')"
 		} >Kbuild)
 		rm "$tmp/Makefile"
-		logged "$WEFT_CACHE/module/siw.log" make -C "$tree" M="$tmp" modules
+		logged "$WEFT_CACHE/module/siw.log" make -C "$kernel_tree" M="$tmp" modules
 		mv "$tmp" "$dir"
 	fi
 	echo "$dir/siw.ko"

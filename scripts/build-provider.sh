@@ -78,8 +78,7 @@ configure() {
 # it takes from libibverbs must be there.
 check_symbols() {
 	local lib missing
-	lib=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libibverbs.so.1" && !n++ {print $NF}')
-	[ -n "$lib" ] || die "libibverbs is not installed; 'make deps' installs it"
+	lib=$(installed_libibverbs)
 	missing=$(comm -23 \
 		<(nm -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort) \
 		<(nm -D --with-symbol-versions "$lib" | awk '{print $NF}' | sed 's/@@/@/' | sort))
@@ -98,7 +97,7 @@ build() {
 	local pabi name
 	prepare_tree "$1"
 	sync_sources
-	pabi=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$tree/CMakeLists.txt")
+	pabi=$(source_pabi "$tree")
 	name=libweft-rdmav$pabi.so
 	logged "$work/build.log" ninja -C "$out" "lib/$name"
 	! grep -A 5 'providers/weft.*warning:' "$work/build.log" >&2 || die "the provider has warnings"

@@ -19,18 +19,13 @@ verdict() {
 }
 
 for kernel; do
-	dir=$WEFT_BUILD/check-build/$kernel arch=()
+	dir=$WEFT_BUILD/check-build/$kernel
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	if [ "$kernel" = stock ]; then
-		tree=$(echo "$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")"/usr/src/linux-headers-*-amd64)
-	else
-		tree=$("$WEFT_TOP/scripts/build-uml.sh" "$kernel")
-		arch=(ARCH=um)
-	fi
+	find_kernel "$kernel"
 	(cd "$WEFT_TOP" && git ls-files -z --cached --others --exclude-standard kernel) |
 		rsync -a --from0 --files-from=- "$WEFT_TOP" "$dir"
-	make=(make -C "$tree" "${arch[@]}" M="$dir/kernel" -j2)
+	make=(make -C "$kernel_tree" "${kernel_arch[@]}" M="$dir/kernel" -j2)
 	logged "$dir.log" "${make[@]}" modules || true
 	[ -e "$dir/kernel/weft.ko" ] || echo "no weft.ko" >>"$dir.log"
 	grep -E 'warning:|error:|no weft.ko' "$dir.log" >"$dir.said" || true

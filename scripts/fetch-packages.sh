@@ -2,62 +2,28 @@
 # Fetches Debian packages by name and unpacks them in the cache, without installing anything:
 #   fetch.sh SUITE PACKAGE...    SUITE: bookworm, bookworm-backports or sid
 # The linux-* packages that these depend on come along (linux-image-amd64, say, only names
-# the current image; headers come in three parts). Prints the folder that holds the unpacked packages. The folder's name has the first
-# package's version, so a new release is a new entry and an old one stays usable offline.
+# the current image; headers come in three parts). Prints the folder that holds the unpacked
+# packages. The folder's name has the first package's version, so a new release is a new entry and an
+# old one stays usable offline.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
+
+# shellcheck source-path=SCRIPTDIR source=apt.sh
+. "$(dirname "$0")/apt.sh"
 
 suite=$1
 shift
 need apt-get dpkg flock
+apt_state=$WEFT_CACHE/apt/$suite apt_retries=3
 
-# A private list of sources with its own state: the machine's own apt stays as it is.
-# The mirror, its proxy and its keys are the machine's own.
-state=$WEFT_CACHE/apt/$suite
-
-apt_private() {
-	local tool=$1
-	shift
-	"$tool" -qq -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-		-o Dir::State::Lists="$state/lists" -o Dir::Cache="$state/cache" \
-		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 "$@"
-}
-
-# The machine's own Debian mirrors of the base release, one line per repository:
-# "URI CODENAME".
-machine_mirrors() {
-	# shellcheck disable=SC2016 # apt's own variables
-	apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN)' \
-		'Created-By: Packages' | awk '$3 == "Debian" && !seen[$0]++ {print $1, $2}'
-}
-
-write_sources() {
-	local mirrors base keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-	mirrors=$(machine_mirrors)
-	base=$(awk '$2 !~ /-/ {print $1; exit}' <<<"$mirrors")
-	[ -n "$base" ] || die "apt knows no Debian mirror yet; run 'make deps' (or apt-get update) first"
-	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
+print_sources() {
+	local base
+	base=$(base_mirror) || exit
 	if [ "$suite" = bookworm ]; then
 		# With the updates and security repositories that the machine has.
-		awk -v k="$keyring" '{print "deb [signed-by=" k "]", $1, $2, "main"}' <<<"$mirrors"
+		machine_mirrors | awk -v k="$apt_keyring" '{print "deb [signed-by=" k "]", $1, $2, "main"}'
 	else
-		echo "deb [signed-by=$keyring] $base $suite main"
-	fi >"$state/sources.list"
-}
-
-update() {
-	write_sources
-	say "apt: reading the package lists of $suite"
-	apt_private apt-get update >&2 || return 1
-	touch "$state/updated"
-}
-
-# Lists older than a week are read again; when that fails, the old ones serve.
-refresh() {
-	if [ ! -e "$state/updated" ]; then
-		update || die "cannot read the package lists of $suite"
-	elif [ -n "$(find "$state/updated" -mtime +6)" ]; then
-		update || say "going on with the old package lists of $suite"
+		echo "deb [signed-by=$apt_keyring] $base $suite main"
 	fi
 }
 
@@ -81,13 +47,23 @@ with_kernel_parts() {
 	echo "$seen"
 }
 
+# download FOLDER PACKAGE...
 download() {
-	(cd "$1" && shift && apt_private apt-get download "$@" >&2)
+	(cd "$1" && shift && apt_private apt-get download "$@") >>"$apt_state/log" 2>&1
+}
+
+# Of a version that has left the mirror, once more with new lists. apt's words about the first time
+# are no error, if the second succeeds.
+download_or_refresh() {
+	download "$@" && return
+	read_lists "$suite" && download "$@" && return
+	cat "$apt_state/log" >&2
+	die "cannot download ${*:2} of $suite"
 }
 
 fill() {
 	local version dir tmp deb all
-	refresh
+	refresh_lists "the packages of $suite"
 	version=$(version_of "$1")
 	[ -n "$version" ] || die "$suite has no package $1"
 	dir=$WEFT_CACHE/pkg/${1}_$version
@@ -98,9 +74,7 @@ fill() {
 		trap "rm -rf '$tmp'" EXIT
 		say "fetching $* ($version)"
 		read -ra all <<<"$(with_kernel_parts "$@")"
-		# A version that has left the mirror: read the lists again.
-		download "$tmp" "${all[@]}" || { update && download "$tmp" "${all[@]}"; } ||
-			die "cannot download $* of $suite"
+		download_or_refresh "$tmp" "${all[@]}"
 		for deb in "$tmp"/*.deb; do
 			dpkg -x "$deb" "$tmp/root"
 			rm "$deb"

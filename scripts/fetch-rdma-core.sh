@@ -6,6 +6,8 @@
 # WEFT_RDMA_CORE=FOLDER: a source tree of your own, which is printed as it is.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=apt.sh
+. "$(dirname "$0")/apt.sh"
 
 want=${1:?installed or newest}
 if [ -n "${WEFT_RDMA_CORE:-}" ]; then
@@ -15,70 +17,26 @@ if [ -n "${WEFT_RDMA_CORE:-}" ]; then
 fi
 need apt-get dpkg-query dpkg-source tar nm flock
 
-state=$WEFT_CACHE/apt/rdma-core
-keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-
-# Lists and downloads of our own; mirror, proxy and keys are the machine's.
-apt_private() {
-	local tool=$1
-	shift
-	"$tool" -qq -o Dir::Etc::SourceList="$state/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-		-o Dir::State::Lists="$state/lists" -o Dir::Cache="$state/cache" \
-		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=1 "$@"
-}
-
-machine_mirrors() {
-	# shellcheck disable=SC2016 # apt's own variables
-	apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN)' \
-		'Created-By: Packages' | awk '$3 == "Debian" && !seen[$0]++ {print $1, $2}'
-}
+apt_state=$WEFT_CACHE/apt/rdma-core apt_retries=1
 
 # The machine's own suites, and the later ones on the same mirror.
-write_sources() {
+print_sources() {
 	local mirrors base suite
+	base=$(base_mirror) || exit
 	mirrors=$(machine_mirrors)
-	base=$(awk '$2 !~ /-/ {print $1; exit}' <<<"$mirrors")
-	[ -n "$base" ] || die "apt knows no Debian mirror yet; run 'make deps' (or apt-get update) first"
-	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
-	{
-		awk -v k="$keyring" '{print "deb-src [signed-by=" k "]", $1, $2, "main"}' <<<"$mirrors"
-		for suite in trixie sid; do
-			grep -q " $suite\$" <<<"$mirrors" ||
-				echo "deb-src [signed-by=$keyring] $base $suite main"
-		done
-	} >"$state/sources.list"
-}
-
-update() {
-	[ -n "$(find "$state/updated" -mtime -6 2>/dev/null)" ] && return
-	write_sources
-	say "apt: reading the lists of sources"
-	if apt_private apt-get update >&2; then
-		touch "$state/updated"
-	else
-		[ -e "$state/updated" ] || die "cannot read the lists of Debian's sources"
-		say "going on with the old lists of sources"
-	fi
-}
-
-# The file that every provider is linked against.
-installed_library() {
-	local lib
-	lib=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libibverbs.so.1" && !n++ {print $NF}')
-	[ -n "$lib" ] || die "libibverbs is not installed; 'make deps' installs it"
-	echo "$lib"
+	awk -v k="$apt_keyring" '{print "deb-src [signed-by=" k "]", $1, $2, "main"}' <<<"$mirrors"
+	for suite in trixie sid; do
+		grep -q " $suite\$" <<<"$mirrors" ||
+			echo "deb-src [signed-by=$apt_keyring] $base $suite main"
+	done
 }
 
 # The private ABI stands in the name of the function that providers register with.
 installed_pabi() {
 	local pabi
-	pabi=$(nm -D "$(installed_library)" | sed -n 's/.* verbs_register_driver_\([0-9]*\).*/\1/p')
-	[ -n "$pabi" ] || die "cannot tell the private ABI of $(installed_library)"
+	pabi=$(nm -D "$(installed_libibverbs)" | sed -n 's/.* verbs_register_driver_\([0-9]*\).*/\1/p')
+	[ -n "$pabi" ] || die "cannot tell the private ABI of $(installed_libibverbs)"
 	echo "$pabi"
-}
-
-source_pabi() {
-	sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$1/CMakeLists.txt"
 }
 
 # The whole source package, Debian's patches applied.
@@ -100,16 +58,18 @@ fetch_tarball() (
 		tar -C ../tree --strip-components=1 -xf "$name"
 )
 
-# fetch VERSION: prints the folder, fails if that version cannot be had.
+# Why releases cannot be had. Nothing of that is worth a word if another one serves.
+refusals=$WEFT_CACHE/rdma-core/.refusals
+
+# fetch VERSION: prints the folder; if that version cannot be had, notes why and fails.
 fetch() {
 	local dir=$WEFT_CACHE/rdma-core/$1 tmp
 	if [ ! -d "$dir" ]; then
-		mkdir -p "$WEFT_CACHE/rdma-core"
 		tmp=$(mktemp -d "$WEFT_CACHE/rdma-core/.tmp.XXXXXX")
 		say "fetching the source of rdma-core $1"
 		fetch_package "$1" "$tmp" >"$tmp/log" 2>&1 ||
 			fetch_tarball "$1" "$tmp" >>"$tmp/log" 2>&1 || {
-			grep '^E: ' "$tmp/log" | head -n 1 >&2
+			{ grep '^E: ' "$tmp/log" || tail -n 1 "$tmp/log"; } | sed "s/^/rdma-core $1: /" >>"$refusals"
 			rm -rf "$tmp"
 			return 1
 		}
@@ -128,7 +88,7 @@ versions() {
 
 # What was found for this libibverbs is remembered, so that the next call needs no mirror.
 fetch_installed() {
-	local installed version pabi note dir
+	local installed version pabi has note dir
 	installed=$(dpkg-query -W -f '${source:Version}' libibverbs1)
 	pabi=$(installed_pabi)
 	note=$WEFT_CACHE/rdma-core/for-$installed
@@ -136,28 +96,43 @@ fetch_installed() {
 		cat "$note"
 		return
 	fi
-	update
+	refresh_lists 'the sources of rdma-core'
 	for version in "$installed" $(versions | grep -vxF "$installed"); do
 		dir=$(fetch "$version") || continue
-		[ "$(source_pabi "$dir")" = "$pabi" ] || continue
+		has=$(source_pabi "$dir")
+		[ "$has" = "$pabi" ] || {
+			echo "rdma-core $version: its private ABI is $has" >>"$refusals"
+			continue
+		}
 		[ "$version" = "$installed" ] ||
 			say "taking rdma-core $version, which has the private ABI of $installed ($pabi)"
 		echo "$dir" >"$note"
 		echo "$dir"
 		return
 	done
-	die "no source of rdma-core with private ABI $pabi can be had; see WEFT_RDMA_CORE in $0"
+	die_refused "no source of rdma-core with private ABI $pabi can be had; see WEFT_RDMA_CORE in $0"
 }
 
 fetch_newest() {
 	local version dir
-	update
+	refresh_lists 'the sources of rdma-core'
 	for version in $(versions | tac); do
 		dir=$(fetch "$version") || continue
 		echo "$dir"
 		return
 	done
-	die "no source of rdma-core can be had"
+	die_refused "no source of rdma-core can be had"
 }
 
-with_lock rdma-core "fetch_$want"
+die_refused() {
+	cat "$refusals" >&2
+	die "$*"
+}
+
+fetch_any() {
+	mkdir -p "$WEFT_CACHE/rdma-core"
+	: >"$refusals"
+	"fetch_$want"
+}
+
+with_lock rdma-core fetch_any

@@ -49,3 +49,30 @@ logged() {
 		return 1
 	}
 }
+
+# The file that every provider is linked against.
+installed_libibverbs() {
+	local lib
+	lib=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | awk '$1 == "libibverbs.so.1" && !n++ {print $NF}')
+	[ -n "$lib" ] || die "libibverbs is not installed; 'make deps' installs it"
+	echo "$lib"
+}
+
+# source_pabi FOLDER: the private ABI of a source of rdma-core, which providers have in their names.
+source_pabi() {
+	sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$1/CMakeLists.txt"
+}
+
+# find_kernel KERNEL: of stock (Debian's 6.1) or a flavour of build-uml.sh, which is built if it is not
+# there: kernel_tree is the folder that modules are built against, kernel_arch what make needs beside.
+find_kernel() {
+	kernel_arch=()
+	if [ "$1" = stock ]; then
+		kernel_tree=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh") || return
+		kernel_tree=$(echo "$kernel_tree"/usr/src/linux-headers-*-amd64)
+	else
+		kernel_tree=$("$WEFT_TOP/scripts/build-uml.sh" "$1") || return
+		# shellcheck disable=SC2034 # who calls reads it
+		kernel_arch=(ARCH=um)
+	fi
+}
