@@ -3,7 +3,7 @@
 .PHONY: help demo check check-full check-mutants bench bench-quick modules provider rdma-core-series weftspec deps clean
 
 help:
-	@echo 'make demo         two virtual machines, weft on both, rping and perftest between them'
+	@echo 'make demo         two virtual machines, weft on both, the usual RDMA programs between them'
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'

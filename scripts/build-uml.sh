@@ -6,6 +6,7 @@
 #     7.2-debug   sid's kernel, SMP, KASAN (make check-full)
 # Prints the build folder: ./linux is the kernel, modules/ what modprobe -d takes, and
 # drivers build against the folder itself.
+# Environment: WEFT_CACHED_ONLY  if set, fails rather than build or fetch anything
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -97,5 +98,6 @@ fill() {
 	fi
 }
 
+[ -e "$out/.complete" ] || [ -z "${WEFT_CACHED_ONLY-}" ] || die "user-mode $flavour is not in the cache"
 [ -e "$out/.complete" ] || with_lock "uml-$flavour" fill
 echo "$out"

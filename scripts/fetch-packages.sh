@@ -5,6 +5,7 @@
 # the current image; headers come in three parts). Prints the folder that holds the unpacked
 # packages. The folder's name has the first package's version, so a new release is a new entry and an
 # old one stays usable offline.
+# Environment: WEFT_CACHED_ONLY  if set, fails rather than fetch anything
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -63,11 +64,12 @@ download_or_refresh() {
 
 fill() {
 	local version dir tmp deb all
-	refresh_lists "the packages of $suite"
+	[ -n "${WEFT_CACHED_ONLY-}" ] || refresh_lists "the packages of $suite"
 	version=$(version_of "$1")
 	[ -n "$version" ] || die "$suite has no package $1"
 	dir=$WEFT_CACHE/pkg/${1}_$version
 	if [ ! -d "$dir" ]; then
+		[ -z "${WEFT_CACHED_ONLY-}" ] || die "$1 ($version) is not in the cache"
 		mkdir -p "$WEFT_CACHE/pkg"
 		tmp=$(mktemp -d "$WEFT_CACHE/pkg/.tmp.XXXXXX")
 		# shellcheck disable=SC2064 # tmp's value of now

@@ -3,12 +3,13 @@
 # the tables and plots of it: build/bench/figures.csv, report.md, bandwidth.svg, latency.svg.
 #   run.sh [ROUNDS [PLAN]]     5 full; PLAN as tests/bench/measure.sh says
 # Environment: LOSS_SECONDS  how long a round of the cells with loss lasts (60)
+#              BENCH_OUT     where it goes instead of build/bench
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
 need python3 gnuplot ib_write_bw qperf iperf3
 
 rounds=${1:-5} plan=${2:-full}
-out=$WEFT_BUILD/bench
+out=${BENCH_OUT:-$WEFT_BUILD/bench}
 run=$WEFT_BUILD/lab/7.2-smp.measure.sh
 read -r load _ </proc/loadavg
 say "the bench, $rounds rounds; the load of this machine is $load, and should be near 0"

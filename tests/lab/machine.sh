@@ -4,8 +4,8 @@
 # (role b) or does the job (role a), and powers off.
 #
 # From the kernel's command line: WEFT_TOP (the checkout), WEFT_ROLE (a or b), WEFT_LINK
-# (vm: the peer is another machine; netns: it is a namespace of this one), WEFT_RUN (netns
-# only: the host's folder for this run). That folder is /run/weft in here, the only place
+# (vm: the peer is another machine; netns: it is a namespace of this one), WEFT_ACCEL (vm only: kvm,
+# or tcg if the machine is emulated), WEFT_RUN (netns only: the host's folder for this run). That folder is /run/weft in here, the only place
 # that is shared with the host, and holds:
 #   env      what the host says: paths of modules and provider, which tests
 #   job      the command that role a runs
@@ -29,7 +29,7 @@ else
 	mount --bind /run/weft/cpuinfo /proc/cpuinfo
 fi
 
-export WEFT_TOP WEFT_ROLE WEFT_LINK
+export WEFT_TOP WEFT_ROLE WEFT_LINK WEFT_ACCEL
 set -a
 # shellcheck disable=SC1091 # written by tests/lab/run.sh
 . /run/weft/env

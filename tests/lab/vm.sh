@@ -59,12 +59,13 @@ vm_probe_kvm() {
 
 # vm_machine ROLE NETDEV; its monitor is $socket/monitor-ROLE
 vm_machine() {
-	local accel=(-accel "tcg,thread=multi" -cpu max) mac=02:77:65:66:74:0$1
-	[ "$(vm_accel)" = kvm ] && accel=(-accel kvm -cpu host)
+	local by accel=(-accel "tcg,thread=multi" -cpu max) mac=02:77:65:66:74:0$1
+	by=$(vm_accel)
+	[ "$by" = kvm ] && accel=(-accel kvm -cpu host)
 	# slub_debug: who allocated what has not been freed, for no_memory() in lib/clean-up.sh.
 	exec setsid qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1024 -nodefaults -display none -no-reboot \
 		-kernel "$(echo "$modules"/boot/vmlinuz-*)" -initrd "$run/initramfs.cpio" \
-		-append "console=ttyS0 quiet panic=-1 nokaslr sysrq_always_enabled log_buf_len=4M slub_debug=U,kmalloc-* WEFT_LINK=vm WEFT_ROLE=$1 WEFT_TOP=$WEFT_TOP" \
+		-append "console=ttyS0 quiet panic=-1 nokaslr sysrq_always_enabled log_buf_len=4M slub_debug=U,kmalloc-* WEFT_LINK=vm WEFT_ACCEL=$by WEFT_ROLE=$1 WEFT_TOP=$WEFT_TOP" \
 		-serial "file:$run/console-$1.$boots" \
 		-fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap \
 		-device virtio-9p-pci,fsdev=host,mount_tag=host \
