@@ -59,6 +59,14 @@ worn_mutants() {
 	[ $n -ge 100 ] || echo "$n mutants are left"
 }
 
+# --- is the code where it belongs? ---
+
+# What a section of an RFC decides is decided in kernel/proto and kernel/core, not by who lends them
+# a wire.
+sections_in_hosts() {
+	grep -nE 'RFC [0-9]+,? *(§|[Ss]ection)|§ ?[0-9]' tests/stacks/link.c tests/weftspec/self-peer/sock.c
+}
+
 # --- what reviewers ask of a driver ---
 
 # in_driver REGEX: in code, and in comments' first lines
@@ -81,6 +89,10 @@ verdict() {
 verdict tests-that-lessons-name-exist unknown_tests
 verdict every-lesson-has-its-line missing_lessons
 verdict every-mutant-changes-one-line worn_mutants
+verdict names-in-docs-exist scripts/check-names.py docs
+verdict names-in-comments-exist scripts/check-names.py comments
+verdict paths-that-are-named-exist scripts/check-names.py paths
+verdict no-rfc-section-in-a-host sections_in_hosts
 verdict the-driver-prints-nothing in_driver \
 	'(pr|dev|ibdev|netdev|net)_(emerg|alert|crit|err|warn|notice|info)[a-z_]*\(|printk[a-z_]*\('
 verdict no-bug in_driver 'BUG(_ON)?\(|panic\('

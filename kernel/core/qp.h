@@ -43,7 +43,7 @@ struct weft_rqq {
 	u32 max_sge;
 };
 
-/* @mem: a zeroed ring of @slots, a multiple of weft_rq_stride(@max_sge). */
+/* @mem: a ring of @slots slots, a power of two. An entry takes weft_rq_stride(@max_sge) of them. */
 void weft_rqq_init(struct weft_rqq *rq, void *mem, u32 slots, u32 max_sge);
 
 /* Slots that a receive entry of @max_sge SGEs takes: a power of two. */
