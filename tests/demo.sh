@@ -9,7 +9,7 @@
 # A rate of an emulated machine would tell how fast the emulator is.
 rates_count() { [ "${WEFT_ACCEL-}" = kvm ]; }
 
-row() { printf '%-14s %-38s %s\n' "$@"; }
+row() { printf '%-14s %-40s %s\n' "$@"; }
 
 make_devices() {
 	local side
@@ -126,6 +126,7 @@ host_figures() {
 	if WEFT_CACHED_ONLY=1 BENCH_OUT=$out/bench "$WEFT_TOP/tests/bench/run.sh" 1 quick \
 		>"$out/bench.log" 2>&1; then
 		print_figures "$out/bench/figures.csv"
+		echo "(-: not measured. One round is a hint: 'make bench-quick' on an idle machine says more.)"
 	else
 		echo "... which the bench could not measure: $out/bench.log"
 	fi
