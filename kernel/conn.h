@@ -189,10 +189,11 @@ void weft_conn_run_init(struct weft_conn *conn);
 /* TCP's callbacks of a connection or a listener. */
 extern const struct weft_sk_callbacks weft_conn_callbacks;
 
-/* ---- linger.c, all with the socket lock but init, exit and doorbell_ends ---- */
+/* ---- linger.c, with the socket lock unless said otherwise ---- */
 
+/* A new connection's. No lock. */
 void weft_conn_linger_init(struct weft_conn *conn);
-/* The timer is stopped; nobody starts it any more. Process context. */
+/* The timer is stopped; nobody starts it any more. Process context, no lock. */
 void weft_conn_linger_exit(struct weft_conn *conn);
 /* Around the doorbell's run; the end is without the lock. */
 void weft_conn_linger_doorbell_begins(struct weft_conn *conn);

@@ -37,7 +37,7 @@ u32 weft_tcp_room(const struct sock *sk);
 int weft_tcp_send(struct sock *sk, const struct kvec *iov, u32 niov, u32 len, int flags);
 
 /* Is nothing waiting, sent or not, whose acknowledgement would make room? Mirrors
- * tcp_rtx_and_write_queues_empty() (an inline of net/tcp.h). Without it a sender that TCP
+ * tcp_rtx_and_write_queues_empty() (an inline). Without it a sender that TCP
  * had no memory for waits for ever.
  */
 bool weft_tcp_is_drained(const struct sock *sk);
