@@ -115,13 +115,6 @@ static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 	weft_tcp_acked(sk, &v->acked, &v->idle_ms);
 }
 
-/* The end of an established connection: iw_cm lets the QP go as well. */
-static void tell_closed(struct weft_conn *conn)
-{
-	weft_cm_tell(conn, conn->id, IW_CM_EVENT_CLOSE, 0, NULL, 0);
-	weft_cm_put_id(conn);
-}
-
 static void carry_out_startup(struct weft_conn *conn, u32 acts)
 {
 	if (acts & WEFT_ACT_FAILED)
@@ -141,8 +134,11 @@ static void carry_out(struct weft_conn *conn, u32 acts)
 	carry_out_startup(conn, acts);
 	if (acts & WEFT_ACT_DISCONNECTED)
 		weft_cm_tell(conn, conn->id, IW_CM_EVENT_DISCONNECT, 0, NULL, 0);
-	if (acts & WEFT_ACT_ENDED)
-		tell_closed(conn);
+	/* iw_cm lets the QP go as well. */
+	if (acts & WEFT_ACT_ENDED) {
+		weft_cm_tell(conn, conn->id, IW_CM_EVENT_CLOSE, 0, NULL, 0);
+		weft_cm_put_id(conn);
+	}
 	if (acts & WEFT_ACT_SHUT)
 		weft_sock_shutdown(conn);
 	if (acts & WEFT_ACT_DIE)

@@ -119,19 +119,14 @@ s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov,
 
 /* ---- the run ---- */
 
-static void count_requests(struct weft_conn *conn)
-{
-	u32 taken = conn->link.qp->sq.taken;
-
-	weft_count(conn, WEFT_CNT_REQUESTS, taken - conn->seen.requests);
-	conn->seen.requests = taken;
-}
-
 void weft_conn_ran(struct weft_conn *conn)
 {
-	if (conn->link.qp) {
-		count_requests(conn);
-		weft_region_end_run(conn->link.qp);
+	struct weft_qpc *qp = conn->link.qp;
+
+	if (qp) {
+		weft_count(conn, WEFT_CNT_REQUESTS, qp->sq.taken - conn->seen.requests);
+		conn->seen.requests = qp->sq.taken;
+		weft_region_end_run(qp);
 	}
 	if (!conn->unread)
 		return;

@@ -73,13 +73,6 @@ void weft_mr_drop(struct weft_mr *mr)
 		complete(&mr->released);
 }
 
-static void mr_set_stag(struct weft_mr *mr, u32 stag)
-{
-	mr->region.stag = stag;
-	mr->ibmr.lkey = stag;
-	mr->ibmr.rkey = stag;
-}
-
 /* Gives @mr, complete but for this, its STag and lets others find it. */
 static int mr_publish(struct weft_device *dev, struct weft_mr *mr)
 {
@@ -90,7 +83,7 @@ static int mr_publish(struct weft_device *dev, struct weft_mr *mr)
 
 		if (!stag)
 			continue;
-		mr_set_stag(mr, stag);
+		mr->region.stag = mr->ibmr.lkey = mr->ibmr.rkey = stag;
 		rv = xa_insert(&dev->mrs, stag >> WEFT_STAG_KEY_BITS, mr, GFP_KERNEL);
 		if (rv != -EBUSY)
 			break;

@@ -148,11 +148,6 @@ static enum pick wqe_fails(struct weft_qpc *qp, u8 status)
 	return PICK_AGAIN;
 }
 
-static u8 status_of_denial(enum weft_denial d)
-{
-	return d == WEFT_GRANTED ? WEFT_WC_SUCCESS : WEFT_WC_LOC_PROT_ERR;
-}
-
 /* May this QP use [@addr, @addr + @len) of @lkey now? Keeps the region if @keep. */
 static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u32 len,
 				     u32 access, struct weft_region **keep)
@@ -227,7 +222,7 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	else
 		d = weft_region_register(qp, (const void *)w->data);
 	if (d != WEFT_GRANTED)
-		return wqe_fails(qp, status_of_denial(d));
+		return wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
 	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
 	/* Its slots may be filled anew once it is reaped: weft_tx_sent() starts behind it. */
 	qp->sq.sent = qp->sq.next;

@@ -59,14 +59,6 @@ static enum weft_rx_event rx_startup(struct weft_stream *st, struct weft_cur *in
 	return WEFT_RX_MORE;
 }
 
-/* Bytes behind a Reply are FPDUs and wait for the start; a Request stands alone. */
-static enum weft_rx_event rx_early(struct weft_stream *st, struct weft_cur *in)
-{
-	if (st->initiator || !in->left)
-		return WEFT_RX_MORE;
-	return fail(st, WEFT_E_MPA_STARTUP);
-}
-
 /* Judging a whole FPDU */
 
 /*
@@ -190,11 +182,6 @@ static u16 expected_ptr(const struct weft_stream *st)
 	return (u16)(n ? n + WEFT_MPA_MARKER_SIZE * ((n - 1) / run) : 0);
 }
 
-static bool marker_due(const struct weft_stream *st)
-{
-	return st->agreed.rx_markers && st->rx_marker_pos < WEFT_MPA_MARKER_SIZE;
-}
-
 static void marker_take(struct weft_stream *st, struct weft_cur *in)
 {
 	u32 n = min_t(u32, WEFT_MPA_MARKER_SIZE - st->rx_marker_pos, in->left);
@@ -260,7 +247,7 @@ static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
 				   struct weft_fpdu *fpdu)
 {
 	while (in->left) {
-		if (marker_due(st)) {
+		if (st->agreed.rx_markers && st->rx_marker_pos < WEFT_MPA_MARKER_SIZE) {
 			marker_take(st, in);
 			continue;
 		}
@@ -365,7 +352,8 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 	case WEFT_AWAIT_REPLY:
 		return rx_startup(st, in);
 	case WEFT_AWAIT_START:
-		return rx_early(st, in);
+		/* What is behind a Reply is FPDUs and waits for the start; a Request stands alone. */
+		return st->initiator || !in->left ? WEFT_RX_MORE : fail(st, WEFT_E_MPA_STARTUP);
 	case WEFT_RX_DEAD:
 		break;
 	}
