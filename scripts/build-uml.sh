@@ -98,6 +98,8 @@ fill() {
 	fi
 }
 
-[ -e "$out/.complete" ] || [ -z "${WEFT_CACHED_ONLY-}" ] || die "user-mode $flavour is not in the cache"
-[ -e "$out/.complete" ] || with_lock "uml-$flavour" fill
+if [ ! -e "$out/.complete" ]; then
+	[ -z "${WEFT_CACHED_ONLY-}" ] || die "user-mode $flavour is not in the cache"
+	with_lock "uml-$flavour" fill
+fi
 echo "$out"

@@ -3,8 +3,8 @@
 #   fetch.sh SUITE PACKAGE...    SUITE: bookworm, bookworm-backports or sid
 # The linux-* packages that these depend on come along (linux-image-amd64, say, only names
 # the current image; headers come in three parts). Prints the folder that holds the unpacked
-# packages. The folder's name has the first package's version, so a new release is a new entry and an
-# old one stays usable offline.
+# packages. The folder's name has the first package's version, so a new release is a new entry
+# and an old one stays usable offline.
 # Environment: WEFT_CACHED_ONLY  if set, fails rather than fetch anything
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

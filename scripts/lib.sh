@@ -63,8 +63,9 @@ source_pabi() {
 	sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$1/CMakeLists.txt"
 }
 
-# find_kernel KERNEL: of stock (Debian's 6.1) or a flavour of build-uml.sh, which is built if it is not
-# there: kernel_tree is the folder that modules are built against, kernel_arch what make needs beside.
+# find_kernel KERNEL: of stock (Debian's 6.1) or a flavour of build-uml.sh, which is built if it is
+# not there: kernel_tree is the folder that modules are built against, kernel_arch what make needs
+# beside it.
 find_kernel() {
 	kernel_arch=()
 	if [ "$1" = stock ]; then

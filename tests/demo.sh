@@ -36,11 +36,11 @@ verify_shows() {
 	wait_listen_b 7471
 	run weft-verify -p 7471 -m 4 "$IP_B"
 	finish_b verify.server
-	grep -q '^verify: OK' "$TEST_DIR/weft-verify.log" || fail "weft-verify does not say that all is well"
+	grep -q '^verify: OK' "$TEST_DIR/weft-verify.log" || fail "weft-verify does not say OK"
 	row weft-verify '4 MB by Write, Read and Send, both ways' 'every byte right'
 }
 
-# perftest_shows PROGRAM WHAT COLUMN UNIT OPTION...: what it did, and what it measured if that counts.
+# perftest_shows PROGRAM WHAT COLUMN UNIT OPTION...: what it did, and if rates count what it measured.
 perftest_shows() {
 	local program=$1 what=$2 column=$3 unit=$4 figures done_of_500 value
 	rm -f "$TEST_DIR/server.rc"
@@ -114,7 +114,7 @@ print_figures() {
 		}' "$1"
 }
 
-# Figures, if the kernel of `make bench-quick` is there already: to build it takes longer than a demo.
+# Figures, if the kernel of `make bench-quick` is there: to build it takes longer than a demo.
 host_figures() {
 	local out=$WEFT_BUILD/demo
 	if ! WEFT_CACHED_ONLY=1 "$WEFT_TOP/scripts/build-uml.sh" 7.2-smp >/dev/null 2>&1; then
