@@ -3,8 +3,8 @@
  * One TCP connection of a device, or one listener: a host of core/link.h.
  *
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
- * brings), conn_tx.c (what TCP takes), conn_run.c (the lock, TCP's callbacks, the tasklet:
- * who runs what), linger.c (its timer), conn_qp.c (the QP of a connection, doorbells),
+ * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), conn_run.c (the lock, TCP's
+ * callbacks, the tasklet: who runs what), conn_qp.c (the QP of a connection, doorbells),
  * sock.c (TCP sockets), conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
@@ -165,10 +165,6 @@ void weft_conn_receive(struct weft_conn *conn);
 
 /* ---- conn_tx.c, all with the socket lock ---- */
 
-/* One run of the send side: a slice at most. */
-void weft_conn_tx(struct weft_conn *conn);
-/* The core has run: counts, and reads what came while TCP had the batch. */
-void weft_conn_ran(struct weft_conn *conn);
 /* What core/host.h asks: weft_host_send(), and memory for a batch. */
 s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov, u32 len,
 		   u32 flags);
@@ -178,6 +174,12 @@ void weft_conn_reclaim_batch(void *mem, u32 size);
 void weft_conn_tx_exit(void);
 
 /* ---- conn_run.c ---- */
+
+/* Socket lock. */
+/* One run of the send side: a slice at most. */
+void weft_conn_tx(struct weft_conn *conn);
+/* The core has run: counts, and reads what came while TCP had the batch. */
+void weft_conn_ran(struct weft_conn *conn);
 
 /* The connection's lock, in process context. Unlocking runs what became pending. */
 void weft_conn_lock(struct weft_conn *conn);

@@ -13,6 +13,32 @@
 /* Runs before the tasklet goes to the end of softirq's queue. */
 #define ROUNDS_BH	4
 
+/* ---- the send run ---- */
+
+void weft_conn_ran(struct weft_conn *conn)
+{
+	struct weft_qpc *qp = conn->link.qp;
+
+	if (qp) {
+		weft_count(conn, WEFT_CNT_REQUESTS, qp->sq.taken - conn->seen.requests);
+		conn->seen.requests = qp->sq.taken;
+		weft_region_end_run(qp);
+	}
+	if (!conn->unread)
+		return;
+	conn->unread = false;
+	weft_conn_receive(conn);
+}
+
+void weft_conn_tx(struct weft_conn *conn)
+{
+	weft_conn_linger_judge(conn);
+	weft_send_run(&conn->link);
+	weft_conn_ran(conn);
+}
+
+/* ---- the tasklet, and owners ---- */
+
 /*
  * There is work and the socket has an owner. The last who came by weft_conn_lock()
  * looks at the bits after it let go: they were set before it is counted out of

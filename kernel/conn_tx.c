@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What TCP takes: the send run as this host does it, and the memory of batches.
+ * What TCP takes, and the memory of batches.
  *
  * A batch's memory is a connection's only while something is in it: a CPU keeps what it
  * used last, warm, for whoever sends next. A CPU keeps two, as the peer's Read Response
@@ -115,28 +115,4 @@ s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov,
 	conn->sending = false;
 	/* After an error the state change that says why wakes the worker. */
 	return n == -EAGAIN ? 0 : n;
-}
-
-/* ---- the run ---- */
-
-void weft_conn_ran(struct weft_conn *conn)
-{
-	struct weft_qpc *qp = conn->link.qp;
-
-	if (qp) {
-		weft_count(conn, WEFT_CNT_REQUESTS, qp->sq.taken - conn->seen.requests);
-		conn->seen.requests = qp->sq.taken;
-		weft_region_end_run(qp);
-	}
-	if (!conn->unread)
-		return;
-	conn->unread = false;
-	weft_conn_receive(conn);
-}
-
-void weft_conn_tx(struct weft_conn *conn)
-{
-	weft_conn_linger_judge(conn);
-	weft_send_run(&conn->link);
-	weft_conn_ran(conn);
 }

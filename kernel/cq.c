@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues. A user's is a ring that it polls and arms without us; a
+ * Completion queues at work. A user's is a ring that it polls and arms without us; a
  * kernel consumer's is the same ring in private memory, with the QP of each
  * entry kept in the entry's reserved words.
  */
@@ -92,17 +92,6 @@ static void cq_wake(struct weft_cq *cq)
 		cq_call(cq);
 }
 
-/* A CPU for each vector: as many as there may be. */
-static unsigned int vector_cpu(u32 vector)
-{
-	unsigned int cpu;
-
-	for_each_possible_cpu(cpu)
-		if (!vector--)
-			break;
-	return cpu;
-}
-
 static void cq_overflowed(struct weft_cq *cq)
 {
 	struct ib_event ev = {
@@ -115,24 +104,6 @@ static void cq_overflowed(struct weft_cq *cq)
 		cq->ibcq.event_handler(&ev, cq->ibcq.cq_context);
 	/* The QPs' locks are not ours to take here: we are inside one of them. */
 	queue_work(weft_wq, &cq->overflow);
-}
-
-static void cq_overflow_work(struct work_struct *work)
-{
-	struct weft_cq *cq = container_of(work, struct weft_cq, overflow);
-	struct weft_device *dev = to_weft_dev(cq->ibcq.device);
-	unsigned long qpn = 0;
-	struct weft_qp *qp;
-
-	while ((qp = weft_qp_after(dev, &qpn))) {
-		if (weft_qpc_uses_cq(&qp->core, &cq->core)) {
-			mutex_lock(&qp->state_lock);
-			weft_conn_error(qp);
-			mutex_unlock(&qp->state_lock);
-		}
-		weft_qp_drop(qp);
-		cond_resched();
-	}
 }
 
 void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_cqe *cqe)
@@ -291,30 +262,17 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
 	cq_unlock(cq, flags);
 }
 
-/* ---- life ---- */
+/* ---- for cq_verbs.c ---- */
 
-static int cq_respond(const struct weft_cq *cq, u32 entries, struct ib_udata *udata)
+void weft_cq_init(struct weft_cq *cq, u32 entries)
 {
-	struct weft_create_cq_resp resp = { .cq_id = cq->id };
-
-	if (udata->outlen < sizeof(resp))
-		return -EINVAL;
-	weft_ring_mem_describe(cq->ring, entries, 1, &resp.cq);
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
+	cq_lock_init(cq);
+	INIT_CSD(&cq->csd, cq_call, cq);
+	weft_cqc_init(&cq->core, cq->ring->mem, entries);
+	cq->ibcq.cqe = entries;
 }
 
-static int resize_respond(const struct weft_ring_mem *ring, u32 entries, struct ib_udata *udata)
-{
-	struct weft_resize_cq_resp resp = {};
-
-	if (udata->outlen < sizeof(resp))
-		return -EINVAL;
-	weft_ring_mem_describe(ring, entries, 1, &resp.cq);
-	return ib_copy_to_udata(udata, &resp, sizeof(resp));
-}
-
-/* Puts *@ring in the place of the CQ's, and the CQ's in *@ring. */
-static int cq_replace(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries)
+int weft_cq_replace_ring(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries)
 {
 	unsigned long flags;
 	bool moved;
@@ -327,98 +285,4 @@ static int cq_replace(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entri
 	}
 	cq_unlock(cq, flags);
 	return moved ? 0 : -EINVAL;
-}
-
-/* Users' CQs; the user has been told of the new ring before it counts. */
-int weft_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
-{
-	struct weft_cq *cq = to_weft_cq(ibcq);
-	struct weft_ring_mem *ring;
-	u32 entries;
-	int rv;
-
-	if (!weft_udata_has(udata, WEFT_FEATURE_RESIZE))
-		return -EOPNOTSUPP;
-	rv = weft_shape_cq(cqe, &entries) ?: weft_udata_check_unknown(udata);
-	if (rv)
-		return rv;
-	ring = weft_ring_mem_alloc(udata, entries);
-	if (!ring)
-		return -ENOMEM;
-	rv = resize_respond(ring, entries, udata) ?: cq_replace(cq, &ring, entries);
-	weft_ring_mem_free(ring);
-	return rv;
-}
-
-int weft_resize_cq_int(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
-{
-	return weft_resize_cq(ibcq, cqe, udata);
-}
-
-/* The ring and, for a user, the answer that tells of it. */
-static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
-{
-	int rv;
-
-	cq->ring = weft_ring_mem_alloc(udata, entries);
-	if (!cq->ring)
-		return -ENOMEM;
-	cq->user = udata;
-	cq_lock_init(cq);
-	INIT_WORK(&cq->overflow, cq_overflow_work);
-	weft_cqc_init(&cq->core, cq->ring->mem, entries);
-	cq->ibcq.cqe = entries;
-	rv = udata ? cq_respond(cq, entries, udata) : 0;
-	if (rv)
-		weft_ring_mem_free(cq->ring);
-	return rv;
-}
-
-int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-			 struct ib_udata *udata)
-{
-	struct weft_device *dev = to_weft_dev(ibcq->device);
-	struct weft_cq *cq = to_weft_cq(ibcq);
-	u32 entries;
-	int rv;
-
-	if (attr->flags)
-		return -EOPNOTSUPP;
-	if (weft_shape_cq(attr->cqe, &entries) || weft_udata_check_unknown(udata) ||
-	    attr->comp_vector >= ibcq->device->num_comp_vectors)
-		return -EINVAL;
-	rv = ida_alloc_range(&dev->cq_ids, 1, WEFT_MAX_CQ, GFP_KERNEL);
-	if (rv < 0)
-		return -ENOMEM;
-	cq->id = rv;
-	cq->cpu = vector_cpu(attr->comp_vector);
-	INIT_CSD(&cq->csd, cq_call, cq);
-	rv = cq_set_up(cq, entries, udata);
-	if (rv) {
-		ida_free(&dev->cq_ids, cq->id);
-		return rv;
-	}
-	atomic_inc(&dev->num_cq);
-	return 0;
-}
-
-int weft_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
-		   struct uverbs_attr_bundle *attrs)
-{
-	return weft_create_cq_udata(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
-}
-
-/* Its QPs are gone, and with them every call of cq_wake(), but for one on another CPU. */
-int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
-{
-	struct weft_device *dev = to_weft_dev(ibcq->device);
-	struct weft_cq *cq = to_weft_cq(ibcq);
-
-	while (atomic_read(&cq->wakes))
-		cpu_relax();
-	cancel_work_sync(&cq->overflow);
-	weft_ring_mem_free(cq->ring);
-	ida_free(&dev->cq_ids, cq->id);
-	atomic_dec(&dev->num_cq);
-	return 0;
 }

@@ -61,14 +61,6 @@ static const struct rdma_stat_desc weft_counter_names[] = {
 };
 static_assert(ARRAY_SIZE(weft_counter_names) == WEFT_CNT_NR);
 
-int weft_account(atomic_t *count, int max)
-{
-	if (atomic_inc_return(count) <= max)
-		return 0;
-	atomic_dec(count);
-	return -ENOMEM;
-}
-
 /* ---- counters ---- */
 
 static struct rdma_hw_stats *weft_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
@@ -260,6 +252,26 @@ static int weft_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 }
 
 /* ---- life ---- */
+
+/*
+ * From the notifier, with the rtnl; and when the device goes by itself: then the
+ * notifier may have come too late to find it, and the netdev waits for us.
+ */
+void weft_device_netdev_gone(struct weft_device *dev)
+{
+	struct net_device *nd;
+
+	spin_lock_bh(&dev->conns_lock);
+	dev->dying = true;
+	nd = rcu_replace_pointer(dev->netdev, NULL, lockdep_is_held(&dev->conns_lock));
+	spin_unlock_bh(&dev->conns_lock);
+	weft_conn_kill_all(dev);
+	if (!nd)
+		return;
+	/* Whoever read the pointer has its own hold by now. */
+	synchronize_net();
+	netdev_put(nd, &dev->netdev_tracker);
+}
 
 /* The last one out: the core frees the device behind this. */
 static void weft_dealloc_driver(struct ib_device *ibdev)

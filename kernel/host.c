@@ -175,6 +175,38 @@ static void count_term(struct weft_qp *qp, u32 first, const struct weft_term *t)
 	atomic64_inc(&qp->dev->terms[first - WEFT_CNT_TERM_IN + nth]);
 }
 
+/* What the core found wrong, if it was that. */
+static void raise_error_event(struct weft_qp *qp)
+{
+	static const enum ib_event_type events[] = {
+		[WEFT_FAULT_ACCESS]	= IB_EVENT_QP_ACCESS_ERR,
+		[WEFT_FAULT_REQUEST]	= IB_EVENT_QP_REQ_ERR,
+		[WEFT_FAULT_FATAL]	= IB_EVENT_QP_FATAL,
+	};
+	enum weft_qp_fault fault = weft_qpc_fault(&qp->core);
+	struct ib_event ev = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = events[fault],
+	};
+
+	if (fault != WEFT_FAULT_NONE && qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+}
+
+/* Of an SRQ that the QP takes nothing from any more. */
+static void raise_last_wqe_event(struct weft_qp *qp)
+{
+	struct ib_event ev = {
+		.device = qp->ibqp.device,
+		.element.qp = &qp->ibqp,
+		.event = IB_EVENT_QP_LAST_WQE_REACHED,
+	};
+
+	if (qp->srq && qp->ibqp.event_handler)
+		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
+}
+
 void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 {
 	struct weft_qp *qp = qp_of(core);
@@ -191,8 +223,8 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		break;
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */
-		weft_qp_raise_error_event(qp);
-		weft_qp_flushed(qp);
+		raise_error_event(qp);
+		raise_last_wqe_event(qp);
 		if (conn_of_qp(qp))
 			weft_conn_wake_worker(conn_of_qp(qp), WEFT_CEV_WAKE);
 		break;

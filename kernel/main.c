@@ -26,26 +26,6 @@ static struct weft_device *dev_of_netdev(struct net_device *nd)
 }
 
 /*
- * From the notifier, with the rtnl; and when the device goes by itself: then the
- * notifier may have come too late to find it, and the netdev waits for us.
- */
-void weft_device_netdev_gone(struct weft_device *dev)
-{
-	struct net_device *nd;
-
-	spin_lock_bh(&dev->conns_lock);
-	dev->dying = true;
-	nd = rcu_replace_pointer(dev->netdev, NULL, lockdep_is_held(&dev->conns_lock));
-	spin_unlock_bh(&dev->conns_lock);
-	weft_conn_kill_all(dev);
-	if (!nd)
-		return;
-	/* Whoever read the pointer has its own hold by now. */
-	synchronize_net();
-	netdev_put(nd, &dev->netdev_tracker);
-}
-
-/*
  * The netdev may have gone, or moved to another namespace, before the notifier
  * could find the new device: then nobody else takes it down.
  */

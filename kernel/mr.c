@@ -21,57 +21,7 @@ static_assert(WEFT_MAX_MR <= WEFT_STAG_INDEX_MAX / 8);
 /* Any power of two from a page to 1 GB: offsets in a block fit 32 bits. */
 #define BLOCK_SIZES (PAGE_MASK & (SZ_1G | (SZ_1G - 1)))
 
-/* ---- the memory ---- */
-
-void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
-{
-	const struct weft_pages *pages = &container_of(r, struct weft_mr, region)->pages;
-	size_t block;
-	u64 off;
-
-	/* The local DMA region is part of a PD, not of a weft_mr. */
-	if (!r->stag || !pages->blocks) {
-		*got = len;
-		return ib_virt_dma_to_ptr(addr);
-	}
-	off = addr - r->base + pages->first_off;
-	block = (size_t)1 << pages->shift;
-	*got = min_t(u64, len, block - (off & (block - 1)));
-	return pages->blocks[off >> pages->shift] + (off & (block - 1));
-}
-
-void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len)
-{
-	while (len) {
-		u32 n;
-		const void *p = weft_mr_piece(r, addr, len, &n);
-
-		memcpy(dst, p, n);
-		dst += n;
-		addr += n;
-		len -= n;
-	}
-}
-
 /* ---- the table ---- */
-
-struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag)
-{
-	struct weft_mr *mr;
-
-	rcu_read_lock();
-	mr = xa_load(&dev->mrs, stag >> WEFT_STAG_KEY_BITS);
-	if (mr && !refcount_inc_not_zero(&mr->holders))
-		mr = NULL;
-	rcu_read_unlock();
-	return mr;
-}
-
-void weft_mr_drop(struct weft_mr *mr)
-{
-	if (refcount_dec_and_test(&mr->holders))
-		complete(&mr->released);
-}
 
 /* Gives @mr, complete but for this, its STag and lets others find it. */
 static int mr_publish(struct weft_device *dev, struct weft_mr *mr)

@@ -7,48 +7,6 @@
 #define QPN_MAX 0xffffff
 
 /*
- * ---- the table ----
- * Its lock, and not RCU, guards the way from a number to a reference: then
- * destroy_qp need not wait for a grace period. A QP in the table has a reference.
- */
-
-struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn)
-{
-	struct weft_qp *qp;
-	unsigned long flags;
-
-	xa_lock_irqsave(&dev->qps, flags);
-	qp = xa_load(&dev->qps, qpn);
-	if (qp)
-		weft_qp_hold(qp);
-	xa_unlock_irqrestore(&dev->qps, flags);
-	return qp;
-}
-
-struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn)
-{
-	struct weft_qp *qp;
-
-	xa_lock_irq(&dev->qps);
-	qp = xa_find_after(&dev->qps, qpn, ULONG_MAX, XA_PRESENT);
-	if (qp)
-		weft_qp_hold(qp);
-	xa_unlock_irq(&dev->qps);
-	return qp;
-}
-
-void weft_qp_hold(struct weft_qp *qp)
-{
-	refcount_inc(&qp->refs);
-}
-
-void weft_qp_drop(struct weft_qp *qp)
-{
-	if (refcount_dec_and_test(&qp->refs))
-		complete(&qp->freed);
-}
-
-/*
  * iw_cm calls iw_add_ref() for each QP that it gets here, but not at once: so the
  * reference is taken here, and there is nothing to add. Interrupts are off.
  */
@@ -351,36 +309,4 @@ int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->sq_sig_type = qp->core.sig_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init->cap = qp->cap;
 	return 0;
-}
-
-/* ---- events ---- */
-
-void weft_qp_raise_error_event(struct weft_qp *qp)
-{
-	static const enum ib_event_type events[] = {
-		[WEFT_FAULT_ACCESS]	= IB_EVENT_QP_ACCESS_ERR,
-		[WEFT_FAULT_REQUEST]	= IB_EVENT_QP_REQ_ERR,
-		[WEFT_FAULT_FATAL]	= IB_EVENT_QP_FATAL,
-	};
-	enum weft_qp_fault fault = weft_qpc_fault(&qp->core);
-	struct ib_event ev = {
-		.device = qp->ibqp.device,
-		.element.qp = &qp->ibqp,
-		.event = events[fault],
-	};
-
-	if (fault != WEFT_FAULT_NONE && qp->ibqp.event_handler)
-		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
-}
-
-void weft_qp_flushed(struct weft_qp *qp)
-{
-	struct ib_event ev = {
-		.device = qp->ibqp.device,
-		.element.qp = &qp->ibqp,
-		.event = IB_EVENT_QP_LAST_WQE_REACHED,
-	};
-
-	if (qp->srq && qp->ibqp.event_handler)
-		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
 }

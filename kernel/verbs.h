@@ -19,11 +19,6 @@
 /* Fast registration: blocks (pages) a region. */
 #define WEFT_MAX_FAST_BLOCKS	2048
 
-/* ---- main.c ---- */
-
-/* The netdev of @dev goes away: no connection lives on, and none is made. */
-void weft_device_netdev_gone(struct weft_device *dev);
-
 /* ---- device.c ---- */
 
 /* Makes a device on @nd, not yet registered, or an ERR_PTR. */
@@ -32,8 +27,17 @@ struct weft_device *weft_device_create(struct net_device *nd);
 void weft_port_changed(struct weft_device *dev, struct net_device *nd);
 void weft_port_readdressed(struct weft_device *dev, struct net_device *nd);
 
+/* The netdev of @dev goes away: no connection lives on, and none is made. */
+void weft_device_netdev_gone(struct weft_device *dev);
+
 /* A new object of a kind that is limited: 0 or -ENOMEM. */
-int weft_account(atomic_t *count, int max);
+static inline int weft_account(atomic_t *count, int max)
+{
+	if (atomic_inc_return(count) <= max)
+		return 0;
+	atomic_dec(count);
+	return -ENOMEM;
+}
 
 /* ---- options.c ---- */
 
@@ -94,6 +98,11 @@ struct weft_qp *weft_cq_lingerer(struct weft_cq *cq);
 void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_cqe *cqe);
 /* Removes the entries of a QP that is no more; kernel consumers' CQs. */
 void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp);
+
+/* A CQ whose ring, user and cpu are set, of @entries. */
+void weft_cq_init(struct weft_cq *cq, u32 entries);
+/* Puts *@ring in the place of the CQ's, and the CQ's in *@ring: 0, or -EINVAL: it does not fit. */
+int weft_cq_replace_ring(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries);
 
 /* ---- qp.c ---- */
 

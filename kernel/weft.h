@@ -4,7 +4,8 @@
  *
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
- * kick methods), cq.c, qp.c, srq.c (verbs), post.c (kernel consumers' posts),
+ * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
+ * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c and sock.c
  * (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
@@ -287,10 +288,6 @@ void weft_conn_exit(void);		/* after weft_wq has gone */
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
-/* Raises the event that tells of the core's error, if it is one; any context. */
-void weft_qp_raise_error_event(struct weft_qp *qp);
-/* WEFT_EV_FLUSHED: tells a user of an SRQ that the QP takes no more; any context. */
-void weft_qp_flushed(struct weft_qp *qp);
 
 /*
  * The memory behind @addr of a held region: returns its kernel address and in
@@ -298,9 +295,6 @@ void weft_qp_flushed(struct weft_qp *qp);
  * checked: never NULL.
  */
 void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
-
-/* Copies the @len octets at @addr of a held region to @dst. */
-void weft_mr_copy_out(struct weft_region *r, u64 addr, void *dst, u32 len);
 
 /*
  * Slow work of every kind, one after the other: programs number their connections

@@ -6,8 +6,9 @@
  * Sequential: the caller holds the connection's lock (in the driver the
  * socket's; before a connection exists, the QP's state lock) around every
  * function, unless said otherwise. Files: wqe.c (decode and judge a send
- * entry), sq.c (the send queue), rq.c (receive entries), tx.c (what goes out
- * next), rx.c (what came in), qp.c (states, flush).
+ * entry), sq.c (the send queue), rqq.c (rings of receive entries), rq.c (a QP's
+ * receives), tx.c (what goes out next), rx.c (what came in), qp.c (states, flush),
+ * verbs.c (what verbs see).
  */
 #ifndef WEFT_CORE_QP_H
 #define WEFT_CORE_QP_H

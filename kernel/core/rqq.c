@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Rings of receive entries: a QP's own, and an SRQ with its limit. */
+#include "qp.h"
+
+#define RQ_HEAD offsetof(struct weft_rq_wqe, data)
+
+u32 weft_rq_stride(u32 max_sge)
+{
+	u32 need = DIV_ROUND_UP(RQ_HEAD + max_sge * sizeof(struct weft_sge), WEFT_SLOT_SIZE);
+	u32 stride = 1;
+
+	while (stride < need)
+		stride *= 2;
+	return stride;
+}
+
+void weft_rqq_init(struct weft_rqq *rq, void *mem, u32 slots, u32 max_sge)
+{
+	weft_ringq_init(&rq->q, mem, slots);
+	rq->max_sge = max_sge;
+	rq->stride = weft_rq_stride(max_sge);
+}
+
+int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv)
+{
+	u32 used = DIV_ROUND_UP(RQ_HEAD + rq->max_sge * sizeof(struct weft_sge), WEFT_SLOT_SIZE);
+	s32 filled = weft_ringq_filled(&rq->q, rq->q.idx);
+
+	if (filled < 0)
+		return -1;
+	if ((u32)filled < rq->stride)
+		return 0;
+	weft_ringq_copy(&rq->q, rq->q.idx, recv, used);
+	if (recv->num_sge > rq->max_sge)
+		recv->num_sge = ~0u;
+	weft_ringq_free(&rq->q, rq->stride);
+	return 1;
+}
+
+bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots)
+{
+	u32 idx = rq->q.idx;
+	s32 filled = weft_ringq_filled(&rq->q, idx);
+
+	return filled >= 0 && weft_ringq_move(&rq->q, mem, slots, idx, filled, idx + filled);
+}
+
+void weft_srqc_init(struct weft_srqc *srq, void *mem, u32 slots, u32 max_sge)
+{
+	weft_rqq_init(&srq->rq, mem, slots, max_sge);
+	srq->limit = 0;
+}
+
+/* Disarms the limit and returns true if fewer entries wait. */
+static bool limit_reached(struct weft_srqc *srq)
+{
+	s32 filled = weft_ringq_filled(&srq->rq.q, srq->rq.q.idx);
+	u32 waiting = filled > 0 ? (u32)filled / srq->rq.stride : 0;
+
+	if (waiting >= srq->limit)
+		return false;
+	srq->limit = 0;
+	return true;
+}
+
+int weft_srqc_pop(struct weft_srqc *srq, struct weft_recv *recv, bool *low)
+{
+	int got = weft_rqq_pop(&srq->rq, recv);
+
+	*low = got > 0 && limit_reached(srq);
+	return got;
+}
+
+bool weft_srqc_arm(struct weft_srqc *srq, u32 limit, bool *low)
+{
+	*low = false;
+	if (limit > weft_srqc_size(srq))
+		return false;
+	srq->limit = limit;
+	*low = limit_reached(srq);
+	return true;
+}
+
+bool weft_srqc_move(struct weft_srqc *srq, void *mem, u32 slots)
+{
+	return srq->limit <= slots / srq->rq.stride && weft_rqq_move(&srq->rq, mem, slots);
+}
