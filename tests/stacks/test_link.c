@@ -1,0 +1,964 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a connection comes and goes (core/link.h): every order of FIN, RST, close, error,
+ * destruction and removal at both ends; start-up that fails; deadlines. link.c asserts
+ * after each step that the actions keep their contract.
+ */
+#include "world.h"
+
+#define STARTUP 1000u			/* ms */
+#define CLOSE 400u
+#define LEN 40000u
+#define WRITES 3
+
+/* ---- two ends, and how they part ---- */
+
+struct parting {
+	struct pair p;
+	struct host_mr *mr[2];
+};
+
+/* What happens, in this order: lower case at the initiator, upper case at the responder.
+ *   c  the user closes		e  the user moves the QP to ERROR
+ *   d  the QP is destroyed	k  the device goes away
+ *   t  an error with a Terminate
+ *   x  the connection breaks	s  some steps		r  it runs until it rests
+ */
+struct order {
+	const char *events;
+	bool broken;			/* by a RST: octets of both may be lost */
+	u32 acts[2];			/* beside those that always come */
+};
+
+#define BYE (WEFT_ACT_SHUT | WEFT_ACT_DISCONNECTED)
+
+static void happen(struct parting *t, char c)
+{
+	u32 i = c >= 'A' && c <= 'Z', n;
+	struct host_link *l = &t->p.s[i].link;
+
+	switch (i ? c - 'A' + 'a' : c) {
+	case 'c':
+		host_link_close(l);
+		break;
+	case 'e':
+		host_link_error(l);
+		break;
+	case 'd':
+		if (l->core.qp)
+			host_link_forget(l);
+		break;
+	case 'k':
+		host_link_abort(l);
+		if (t->p.s[i].aborted)
+			pair_drop(&t->p);
+		break;
+	case 't':
+		weft_qpc_fail(&t->p.s[i].qp->core, WEFT_E_RDMAP_LOCAL, NULL);
+		break;
+	case 'x':
+		pair_drop(&t->p);
+		break;
+	case 's':
+		for (n = rng_below(&t->p.rng, 40); n && pair_step(&t->p); n--)
+			;
+		break;
+	default:
+		pair_run(&t->p);
+		break;
+	}
+}
+
+static void part_init(struct parting *t, u64 seed)
+{
+	struct pair_cfg c;
+	u32 i, n;
+
+	pair_cfg_init(&c);
+	c.seed = seed;
+	for (i = 0; i < 2; i++) {
+		c.s[i].sndbuf = 500 << seed % 8;
+		c.s[i].link.batch = seed % 3 ? 2 : 16;
+		c.s[i].link.mpa.crc = seed & 1;
+		c.s[i].link.close_ms = CLOSE;
+	}
+	pair_init(&t->p, &c);
+	for (i = 0; i < 2; i++) {
+		t->mr[i] = host_mr_new(&t->p.s[i].host, PD, BASE, 2 * WRITES * LEN, RW);
+		rng_fill(&t->p.rng, t->mr[i]->mem, WRITES * LEN);
+	}
+	pair_run(&t->p);
+	for (n = 0; n < WRITES; n++)
+		for (i = 0; i < 2; i++)
+			side_write(&t->p.s[i], n, SIG, t->mr[i], n * LEN, LEN, t->mr[!i],
+				   (WRITES + n) * LEN);
+}
+
+/* Each request completes once and in order; what completed well has arrived unless lost. */
+static void expect_completed(struct parting *t, u32 i, bool lost)
+{
+	bool failed = false;
+	struct weft_cqe e;
+	u32 n;
+
+	for (n = 0; n < WRITES; n++) {
+		assert_true(host_cq_poll(t->p.s[i].scq, &e));
+		assert_int_equal(e.wr_id, n);
+		failed |= e.status != WEFT_WC_SUCCESS;
+		if (failed)
+			assert_int_equal(e.status, WEFT_WC_FLUSH_ERR);
+		else if (!lost)
+			assert_memory_equal(t->mr[!i]->mem + (WRITES + n) * LEN,
+					    t->mr[i]->mem + n * LEN, LEN);
+	}
+	expect_no_cqe(t->p.s[i].scq);
+}
+
+/* A peer that has an error, or no QP any more, drops what comes. */
+static bool may_be_lost(const struct order *o, u32 i)
+{
+	return o->broken || strpbrk(o->events, i ? "edt" : "EDT");
+}
+
+static void expect_over(struct parting *t, const struct order *o, u32 i)
+{
+	const u32 always = WEFT_ACT_ENDED | WEFT_ACT_DIE;
+	struct host_link *l = &t->p.s[i].link;
+
+	assert_int_equal(l->core.state, WEFT_LINK_DEAD);
+	assert_null(l->core.qp);
+	assert_int_equal(l->core.deadline, 0);
+	assert_null(t->p.s[i].qp->core.st);
+	assert_true(t->p.s[i].qp->core.state >= WEFT_QPS_TERM);
+	assert_int_equal(l->acts & (always | o->acts[i]), always | o->acts[i]);
+	assert_int_equal(host_qp_count_events(t->p.s[i].qp, WEFT_EV_FLUSHED), 1);
+	/* Who said FIN, and heard it, was not reset. */
+	if (!o->broken)
+		assert_false(t->p.s[i].aborted);
+	expect_completed(t, i, may_be_lost(o, i));
+}
+
+static void orders(void **state)
+{
+	const struct order *o = *state;
+	struct parting *t = calloc(1, sizeof(*t));
+	const char *c;
+	u64 seed;
+
+	assert_non_null(t);
+	for (seed = 1; seed <= 25; seed++) {
+		part_init(t, seed);
+		for (c = o->events; *c; c++)
+			happen(t, *c);
+		pair_run(&t->p);
+		expect_over(t, o, 0);
+		expect_over(t, o, 1);
+		pair_fini(&t->p);
+	}
+	free(t);
+}
+
+#define ORDER(name, ev, lost, a, b)						\
+	{ #name, orders, NULL, NULL,						\
+	  &(struct order){ .events = ev, .broken = lost, .acts = { a, b } } }
+
+/* ---- one end alone, and time ---- */
+
+/* A side whose peer says what the test says; it acknowledges nothing unless it reads. */
+struct lone {
+	struct side s;
+	struct host_link *l;
+};
+
+static void lone_cfg(struct side_cfg *c)
+{
+	side_cfg_init(c);
+	c->link.startup_ms = STARTUP;
+	c->link.close_ms = CLOSE;
+}
+
+static void lone_init(struct lone *t, bool initiator, const struct side_cfg *c)
+{
+	side_init(&t->s, initiator, c);
+	t->l = &t->s.link;
+}
+
+static void lone_fini(struct lone *t)
+{
+	side_fini(&t->s);
+}
+
+static void hear(struct lone *t, const void *octets, u32 n)
+{
+	void *copy = malloc(n);
+	const struct weft_seg seg = { copy, n };
+
+	assert_non_null(copy);
+	memcpy(copy, octets, n);
+	host_link_rx(t->l, &seg, 1);
+	free(copy);
+}
+
+static void run(struct lone *t)
+{
+	u32 n = 0;
+
+	while (side_ready(&t->s)) {
+		HOST_ASSERT(++n < 1000);
+		host_link_tx(t->l);
+	}
+}
+
+/* The peer reads @n octets. */
+static void reads(struct lone *t, u32 n)
+{
+	t->s.out.head += min_t(u32, n, wire_waiting(&t->s.out));
+}
+
+/* Nothing happens before @ms, and then what is returned. */
+static u32 acts_at(struct lone *t, u64 ms)
+{
+	u32 before = t->l->acts;
+
+	host_link_set_time(t->l, ms - 1);
+	run(t);
+	assert_int_equal(t->l->acts, before);
+	host_link_set_time(t->l, ms);
+	run(t);
+	return t->l->acts & ~before;
+}
+
+static const u8 request_v1[20] = "MPA ID Req Frame\0\1\0";
+static const u8 reply_v1[20] = "MPA ID Rep Frame\0\1\0";
+
+static void full_v1(struct lone *t, bool initiator, const struct side_cfg *c)
+{
+	lone_init(t, initiator, c);
+	reads(t, ~0u);
+	hear(t, initiator ? reply_v1 : request_v1, 20);
+	run(t);
+	reads(t, ~0u);
+	assert_true(host_link_is_full(t->l));
+}
+
+static struct side_cfg cfg_v1(void)
+{
+	struct side_cfg c;
+
+	lone_cfg(&c);
+	c.link.mpa.rev = 1;
+	c.link.mpa.crc = false;
+	return c;
+}
+
+#define FAILED_AND_DEAD (WEFT_ACT_FAILED | WEFT_ACT_DIE)
+
+static void tcp_has_two_fifths_of_start_up_to_connect(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_connect = true;
+	lone_init(&t, true, &c);
+	assert_int_equal(acts_at(&t, STARTUP * 2 / 5), FAILED_AND_DEAD);
+	assert_int_equal(t.l->core.status, -ETIMEDOUT);
+	assert_int_equal(t.s.out.sent, 0);
+	lone_fini(&t);
+}
+
+static void why_tcp_did_not_connect_is_told(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_connect = true;
+	lone_init(&t, true, &c);
+	host_link_connected(t.l, -EHOSTUNREACH);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, FAILED_AND_DEAD);
+	assert_int_equal(t.l->core.status, -EHOSTUNREACH);
+	lone_fini(&t);
+}
+
+static void the_reply_has_all_of_start_up_to_come(void **state)		/* MPA-37 */
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_connect = true;
+	lone_init(&t, true, &c);
+	host_link_set_time(t.l, 300);
+	host_link_connected(t.l, 0);
+	run(&t);
+	assert_int_equal(t.s.out.sent, 24);
+	assert_int_equal(acts_at(&t, 300 + STARTUP), FAILED_AND_DEAD);
+	assert_int_equal(t.l->core.status, -ETIMEDOUT);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+static void the_request_has_half_of_start_up_to_come(void **state)	/* MPA-36 */
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 19);
+	assert_int_equal(acts_at(&t, STARTUP / 2), WEFT_ACT_DIE);
+	assert_true(t.s.aborted);
+	assert_int_equal(t.s.out.sent, 0);
+	lone_fini(&t);
+}
+
+static void a_ulp_may_think_for_as_long_as_it_likes(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_int_equal(t.l->acts, WEFT_ACT_ASK_ULP);
+	assert_int_equal(t.l->core.deadline, 0);
+	host_link_set_time(t.l, 100 * STARTUP);
+	host_link_accept(t.l);
+	assert_true(host_link_is_full(t.l));
+	assert_int_equal(t.l->core.deadline, 0);
+	lone_fini(&t);
+}
+
+static void a_request_without_a_listener_waits_for_a_while(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	weft_link_orphan(&t.l->core, 0);
+	host_link_set_time(t.l, 10);
+	/* A second word does not give it more time. */
+	weft_link_orphan(&t.l->core, 10);
+	assert_int_equal(acts_at(&t, STARTUP), WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
+static void a_peer_that_goes_while_the_ulp_thinks_is_dropped(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		lone_cfg(&c);
+		c.link.hold_accept = true;
+		lone_init(&t, false, &c);
+		hear(&t, request_v1, 20);
+		if (i == 0)
+			host_link_fin(t.l);
+		else if (i == 1)
+			host_link_reset(t.l);
+		else
+			hear(&t, "x", 1);	/* RFC 5044 §7.1.1: a Request stands alone */
+		assert_int_equal(t.l->core.state, WEFT_LINK_DEAD);
+		host_link_accept(t.l);
+		assert_int_equal(t.s.out.sent, 0);
+		expect_state(&t.s, WEFT_QPS_IDLE);
+		lone_fini(&t);
+	}
+}
+
+/* ---- the RTR ---- */
+
+static const u8 request_p2p[24] = "MPA ID Req Frame\x10\2\0\4\xC0\x08\x80\x08";
+
+static void accept_p2p(struct lone *t)
+{
+	struct side_cfg c;
+
+	lone_cfg(&c);
+	c.link.mpa.crc = false;
+	lone_init(t, false, &c);
+	hear(t, request_p2p, 24);
+	run(t);
+	reads(t, ~0u);
+	assert_true(host_link_is_full(t->l));
+	assert_true(t->l->core.rtr_due);
+}
+
+static void an_rtr_that_does_not_come_ends_the_connection(void **state)	/* ENH-28 */
+{
+	struct lone t;
+
+	accept_p2p(&t);
+	assert_int_equal(acts_at(&t, STARTUP) & ~WEFT_ACT_AGAIN, WEFT_ACT_ENDED | WEFT_ACT_SHUT);
+	expect_state(&t.s, WEFT_QPS_ERROR);
+	/* FIN is out; the peer's is awaited, but not for ever. */
+	assert_int_equal(acts_at(&t, STARTUP + CLOSE), WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
+/* An empty Write, CRC off. */
+static const u8 rtr_write[20] = "\0\x0E\xC1\x40";
+
+static void an_rtr_that_came_needs_no_deadline(void **state)
+{
+	struct lone t;
+
+	accept_p2p(&t);
+	hear(&t, rtr_write, 20);
+	run(&t);
+	host_link_set_time(t.l, 10 * STARTUP);
+	run(&t);
+	assert_true(host_link_is_full(t.l));
+	assert_false(t.l->core.rtr_due);
+	assert_int_equal(t.l->core.deadline, 0);
+	lone_fini(&t);
+}
+
+static void a_fin_in_place_of_the_rtr_is_a_fin(void **state)
+{
+	struct lone t;
+
+	accept_p2p(&t);
+	host_link_fin(t.l);
+	run(&t);
+	assert_false(t.l->core.rtr_due);
+	assert_int_equal(t.l->acts & (BYE | WEFT_ACT_ENDED), BYE | WEFT_ACT_ENDED);
+	assert_int_equal(t.l->core.state, WEFT_LINK_DEAD);
+	assert_false(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* ---- the end has its time ---- */
+
+static void a_silent_peer_has_one_time_to_close(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	full_v1(&t, true, &c);
+	host_link_set_time(t.l, 5000);
+	host_link_close(t.l);
+	run(&t);
+	assert_int_equal(t.l->acts & (BYE | WEFT_ACT_ENDED), WEFT_ACT_SHUT);
+	expect_state(&t.s, WEFT_QPS_CLOSING);
+	assert_int_equal(acts_at(&t, 5000 + CLOSE), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	expect_state(&t.s, WEFT_QPS_ERROR);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* A Write of @len is posted; TCP holds all of it, and the peer has read nothing. */
+static void burden(struct lone *t, u32 len)
+{
+	struct host_mr *mr = host_mr_new(&t->s.host, PD, BASE, len, RW);
+
+	side_write(&t->s, 1, SIG, mr, 0, len, mr, 0);
+	run(t);
+	assert_true(wire_waiting(&t->s.out) >= len);
+}
+
+static void a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+	u32 i;
+
+	full_v1(&t, true, &c);
+	burden(&t, 60000);
+	host_link_close(t.l);
+	run(&t);
+	for (i = 1; i <= 30; i++) {
+		host_link_set_time(t.l, i * CLOSE - 1);
+		reads(&t, 1);
+		host_link_set_time(t.l, i * CLOSE);
+		run(&t);
+		assert_true(host_link_is_full(t.l));
+	}
+	/* Then it stops. The last sign was one ms before the deadline. */
+	assert_int_equal(acts_at(&t, 31 * CLOSE), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
+static void slow_closing(u32 from, u32 *times)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	full_v1(&t, true, &c);
+	burden(&t, 60000);
+	host_link_forget(t.l);
+	run(&t);
+	for (*times = 0; t.l->core.state == WEFT_LINK_CLOSING && *times < 100; ++*times) {
+		/* An octet is acknowledged when the deadline passes. */
+		reads(&t, *times >= from);
+		host_link_set_time(t.l, t.l->core.deadline);
+		run(&t);
+	}
+	assert_int_equal(t.l->now, *times * CLOSE);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+static void closing_without_a_qp_lasts_twelve_times_at_most(void **state)
+{
+	u32 times;
+
+	slow_closing(0, &times);
+	assert_int_equal(times, 12);
+}
+
+static void closing_without_a_qp_lasts_one_time_if_nothing_moves(void **state)
+{
+	u32 times;
+
+	slow_closing(1, &times);
+	assert_int_equal(times, 1);
+}
+
+/* ---- start-up that goes another way ---- */
+
+static void a_peer_that_closes_on_an_enhanced_request_is_asked_again(void **state)
+{
+	struct lone t, heir;
+	struct side_cfg c;
+
+	lone_cfg(&c);
+	c.link.hold_connect = true;
+	c.link.mpa.p2p = true;
+	c.link.pd = "hello";
+	c.link.pd_len = 5;
+	lone_init(&t, true, &c);
+	host_link_connected(t.l, 0);
+	assert_int_equal(t.s.out.buf[17], 2);
+	host_link_fin(t.l);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_RETRY_V1);
+	/* The same QP, on another connection. */
+	host_link_set_time(t.l, 350);
+	side_init(&heir.s, false, &c);
+	heir.l = &heir.s.link;
+	weft_link_init(&heir.l->core, true);
+	heir.l->qp = t.l->qp;
+	heir.l->connecting = true;
+	host_link_succeed(heir.l, t.l);
+	assert_null(t.l->core.qp);
+	assert_int_equal(t.l->core.state, WEFT_LINK_DEAD);
+	host_link_connected(heir.l, 0);
+	assert_int_equal(heir.s.out.sent, 25);
+	assert_int_equal(heir.s.out.buf[17], 1);
+	assert_int_equal(heir.s.out.buf[16] & 0x10, 0);
+	assert_memory_equal(heir.s.out.buf + 20, "hello", 5);
+	hear(&heir, reply_v1, 20);
+	assert_true(heir.l->acts & WEFT_ACT_CONNECTED);
+	expect_state(&t.s, WEFT_QPS_RTS);
+	host_link_fini(heir.l);
+	side_fini(&heir.s);
+	lone_fini(&t);
+}
+
+/* What comes in place of the Reply, and what is made of it. */
+static void startup_ends(const void *octets, u32 n, bool fin, u8 rev, u32 acts, int status)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.mpa.rev = rev;
+	c.link.hold_connect = true;
+	lone_init(&t, true, &c);
+	host_link_connected(t.l, 0);
+	run(&t);
+	if (n)
+		hear(&t, octets, n);
+	if (fin)
+		host_link_fin(t.l);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, acts);
+	assert_int_equal(t.l->core.status, status);
+	lone_fini(&t);
+}
+
+static void a_reply_of_revision_1_to_an_enhanced_request_asks_for_it(void **state)	/* ENH-05 */
+{
+	startup_ends(reply_v1, 20, false, 2, WEFT_ACT_RETRY_V1, 0);
+}
+
+static void a_peer_that_closes_on_revision_1_has_refused(void **state)
+{
+	startup_ends(NULL, 0, true, 1, FAILED_AND_DEAD, -ECONNRESET);
+}
+
+static void a_peer_that_closes_within_its_reply_is_not_asked_again(void **state)
+{
+	startup_ends(reply_v1, 19, true, 2, FAILED_AND_DEAD, -ECONNRESET);
+}
+
+static void what_is_no_reply_is_a_protocol_error(void **state)		/* MPA-34 */
+{
+	startup_ends("GET / HTTP/1.1\r\n\r\n..", 20, false, 2, FAILED_AND_DEAD, -EPROTO);
+	/* And a FIN behind it changes nothing. */
+	startup_ends("GET / HTTP/1.1\r\n\r\n..", 20, true, 2, FAILED_AND_DEAD, -EPROTO);
+}
+
+static void a_rejecting_reply_fails_politely(void **state)		/* MPA-34 */
+{
+	static const u8 no[20] = "MPA ID Rep Frame\x20\1\0";
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	lone_init(&t, true, &c);
+	hear(&t, no, 20);
+	run(&t);
+	assert_int_equal(t.l->core.status, -ECONNREFUSED);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_FAILED | WEFT_ACT_SHUT);
+	assert_false(t.s.aborted);
+	host_link_fin(t.l);
+	reads(&t, ~0u);
+	run(&t);
+	assert_true(t.l->acts & WEFT_ACT_DIE);
+	assert_false(t.s.aborted);
+	lone_fini(&t);
+}
+
+static u32 long_reply(u8 *f, u32 pd)
+{
+	memcpy(f, reply_v1, 20);
+	f[18] = (u8)(pd >> 8);
+	f[19] = (u8)pd;
+	memset(f + 20, 'p', pd);
+	return 20 + pd;
+}
+
+static void a_reply_with_more_private_data_than_the_ulp_takes_fails(void **state)
+{
+	u8 f[20 + 101];
+	struct lone t;
+	u32 more;
+
+	for (more = 0; more < 2; more++) {
+		struct side_cfg c = cfg_v1();
+
+		c.link.pd_max = 100;
+		lone_init(&t, true, &c);
+		hear(&t, f, long_reply(f, 100 + more));
+		assert_int_equal(host_link_is_full(t.l), !more);
+		assert_int_equal(t.l->core.status, more ? -EMSGSIZE : 0);
+		if (!more)
+			assert_int_equal(t.l->offer.pd_len, 100);
+		lone_fini(&t);
+	}
+}
+
+static void a_request_with_more_private_data_than_the_ulp_takes_is_rejected(void **state)
+{
+	u8 f[20 + 101];
+	struct lone t;
+	u32 more;
+
+	for (more = 0; more < 2; more++) {
+		struct side_cfg c = cfg_v1();
+
+		c.link.pd_max = 100;
+		lone_init(&t, false, &c);
+		long_reply(f, 100 + more);
+		memcpy(f, request_v1, 16);
+		hear(&t, f, 120 + more);
+		run(&t);
+		assert_int_equal(t.s.out.buf[16] & 0x20, more ? 0x20 : 0);
+		assert_int_equal(!(t.l->acts & WEFT_ACT_ASK_ULP), more);
+		assert_int_equal(host_link_is_full(t.l), !more);
+		lone_fini(&t);
+	}
+}
+
+static void too_much_private_data_for_the_reply_rejects(void **state)
+{
+	static const u8 much[600];
+	struct lone t;
+	u32 more;
+
+	for (more = 0; more < 2; more++) {
+		struct side_cfg c = cfg_v1();
+
+		c.link.pd = much;
+		c.link.pd_len = (u16)(512 + more);
+		lone_init(&t, false, &c);
+		hear(&t, request_v1, 20);
+		run(&t);
+		assert_int_equal(t.s.out.buf[16] & 0x20, more ? 0x20 : 0);
+		assert_int_equal(t.s.out.sent, more ? 20 : 532);
+		expect_state(&t.s, more ? WEFT_QPS_IDLE : WEFT_QPS_RTS);
+		lone_fini(&t);
+	}
+}
+
+static void an_offer_has_room_for_the_private_data_of_its_revision(void **state)
+{
+	static const u8 much[513];
+	struct weft_mpa_cfg mpa = { .rev = 1, .rtr = WEFT_RTR_ALL, .ird = 8, .ord = 8 };
+	struct weft_offer o;
+
+	assert_int_equal(weft_offer_init(&o, &mpa, 1, 99, much, 512), 0);
+	assert_int_equal(o.cfg.ird, 1);
+	assert_int_equal(o.cfg.ord, 8);
+	assert_int_equal(weft_offer_init(&o, &mpa, 1, 1, much, 513), -EINVAL);
+	mpa.rev = 2;
+	assert_int_equal(weft_offer_init(&o, &mpa, 1, 1, much, 508), 0);
+	assert_int_equal(weft_offer_init(&o, &mpa, 1, 1, much, 509), -EINVAL);
+}
+
+static void octets_behind_the_reply_are_fpdus(void **state)		/* MPA-33 */
+{
+	struct side_cfg c = cfg_v1();
+	u8 both[20 + 28] = "MPA ID Rep Frame\0\1\0\0";
+	/* A Send of 4 octets: length 22, L DV, RV and opcode, and so on. */
+	static const u8 send[28] = "\0\x16\x41\x43\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0" "data";
+	struct host_mr *mr;
+	struct lone t;
+
+	lone_init(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, 64, RW);
+	side_recv(&t.s, 7, mr, 0, 64);
+	memcpy(both + 20, send, 28);
+	hear(&t, both, 48);
+	assert_int_equal(expect_cqe(t.s.rcq, 7, WEFT_WC_SUCCESS).byte_len, 4);
+	assert_memory_equal(mr->mem, "data", 4);
+	lone_fini(&t);
+}
+
+/* RFC 6581 §9.1, §9.2: a Terminate tells, and it is the last that is said. */
+static void expect_last_words(const u8 *reply, u8 code)
+{
+	struct side_cfg c;
+	const u8 *said;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.mpa.crc = false;
+	c.link.mpa.p2p = true;
+	lone_init(&t, true, &c);
+	reads(&t, ~0u);
+	hear(&t, reply, 24);
+	run(&t);
+	assert_int_equal(t.l->core.status, -EPROTO);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_FAILED | WEFT_ACT_SHUT);
+	assert_int_equal(wire_waiting(&t.s.out), 2 + 18 + 4 + 4);
+	said = t.s.out.buf + t.s.out.head;
+	assert_int_equal(said[3] & 0x0F, P_TERM);
+	assert_int_equal(said[20], 0x20);
+	assert_int_equal(said[21], code);
+	expect_state(&t.s, WEFT_QPS_ERROR);
+	assert_false(t.s.aborted);
+	lone_fini(&t);
+}
+
+static void more_reads_than_we_answer_end_with_a_terminate(void **state)	/* ENH-11 */
+{
+	expect_last_words((const u8 *)"MPA ID Rep Frame\x10\2\0\4\xC0\x08\x80\x09", 6);
+}
+
+static void no_kind_of_rtr_ends_with_a_terminate(void **state)		/* ENH-22 */
+{
+	expect_last_words((const u8 *)"MPA ID Rep Frame\x10\2\0\4\x80\x08\0\x08", 7);
+}
+
+static void a_ulp_that_cannot_be_told_is_told_of_a_failure(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	c.link.hold_steps = true;
+	lone_init(&t, true, &c);
+	host_link_step(t.l);
+	hear(&t, reply_v1, 20);
+	assert_true(host_link_step(t.l) & WEFT_ACT_CONNECTED);
+	t.l->cfg.hold_steps = false;
+	host_link_withdraw(t.l, -ENOMEM);
+	run(&t);
+	assert_true(t.l->acts & WEFT_ACT_FAILED);
+	assert_false(t.l->acts & WEFT_ACT_ENDED);
+	assert_int_equal(t.l->core.status, -ENOMEM);
+	assert_true(t.l->acts & WEFT_ACT_SHUT);
+	expect_state(&t.s, WEFT_QPS_ERROR);
+	lone_fini(&t);
+}
+
+static void a_qp_moved_to_error_aborts_start_up(void **state)
+{
+	u32 connected;
+	struct lone t;
+
+	for (connected = 0; connected < 2; connected++) {
+		struct side_cfg c = cfg_v1();
+
+		c.link.hold_connect = true;
+		lone_init(&t, true, &c);
+		if (connected)
+			host_link_connected(t.l, 0);
+		host_link_error(t.l);
+		run(&t);
+		assert_int_equal(t.l->core.status, -ECONNABORTED);
+		assert_int_equal(t.l->acts & FAILED_AND_DEAD, FAILED_AND_DEAD);
+		expect_state(&t.s, WEFT_QPS_ERROR);
+		lone_fini(&t);
+	}
+}
+
+static void the_device_goes_away_in_start_up(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	lone_init(&t, true, &c);
+	host_link_abort(t.l);
+	assert_int_equal(t.l->core.status, -ENETDOWN);
+	assert_int_equal(t.l->acts & FAILED_AND_DEAD, FAILED_AND_DEAD);
+	lone_fini(&t);
+	lone_init(&t, false, &c);
+	host_link_abort(t.l);
+	assert_int_equal(t.l->acts, WEFT_ACT_DIE);
+	host_link_abort(t.l);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* ---- the send run ---- */
+
+static void without_memory_a_run_comes_again(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+	u64 sent;
+
+	full_v1(&t, true, &c);
+	sent = t.s.out.sent;
+	t.l->memory_fails = 3;
+	burden(&t, 5000);
+	assert_int_equal(t.l->memory_fails, 0);
+	assert_true(t.s.out.sent >= sent + 5000);
+	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	assert_null(t.l->batch);
+	lone_fini(&t);
+}
+
+static void memory_is_kept_while_tcp_is_full(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct lone t;
+
+	c.sndbuf = 1000;
+	full_v1(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, 1200, RW);
+	side_write(&t.s, 1, SIG, mr, 0, 1200, mr, 0);
+	run(&t);
+	assert_true(host_link_waits_for_tcp(t.l));
+	assert_non_null(t.l->batch);
+	/* It is complete: the rest is ours. */
+	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	reads(&t, 500);
+	run(&t);
+	assert_null(t.l->batch);
+	assert_int_equal(t.s.out.sent, 20 + 1200 + 20);
+	lone_fini(&t);
+}
+
+static void a_cut_off_terminate_goes_out_behind_what_waits(void **state)	/* RDM-50 */
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct lone t;
+
+	c.sndbuf = 1000;
+	full_v1(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, 1200, RW);
+	side_write(&t.s, 1, SIG, mr, 0, 1200, mr, 0);
+	run(&t);
+	weft_qpc_fail(&t.s.qp->core, WEFT_E_RDMAP_LOCAL, NULL);
+	/* The QP goes before TCP has room. */
+	host_link_forget(t.l);
+	run(&t);
+	expect_state(&t.s, WEFT_QPS_ERROR);
+	assert_int_equal(t.l->acts & (WEFT_ACT_ENDED | WEFT_ACT_SHUT), WEFT_ACT_ENDED);
+	reads(&t, 1000);
+	run(&t);
+	assert_true(t.l->acts & WEFT_ACT_SHUT);
+	assert_int_equal(t.s.out.sent, 20 + 1200 + 20 + 28);
+	lone_fini(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ORDER(the_initiator_closes, "c", false, WEFT_ACT_SHUT, BYE),
+		ORDER(the_responder_closes, "C", false, BYE, WEFT_ACT_SHUT),
+		ORDER(both_close, "cC", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(one_closes_and_then_the_other, "csC", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(an_error_of_the_user_is_a_fin, "e", false, WEFT_ACT_SHUT, BYE),
+		ORDER(errors_at_both_ends, "eE", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(an_error_while_closing, "cse", false, WEFT_ACT_SHUT, BYE),
+		ORDER(an_error_while_the_peer_closes, "Cse", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(a_qp_destroyed, "sd", false, WEFT_ACT_SHUT, BYE),
+		ORDER(the_responders_qp_destroyed, "sD", false, BYE, WEFT_ACT_SHUT),
+		ORDER(both_qps_destroyed, "sdD", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(a_qp_destroyed_while_closing, "csd", false, WEFT_ACT_SHUT, BYE),
+		ORDER(a_qp_destroyed_while_the_peer_closes, "Csd", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(a_terminate, "st", false, WEFT_ACT_SHUT, 0),
+		ORDER(terminates_both_ways, "stT", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+		ORDER(a_terminate_and_a_close, "stC", false, WEFT_ACT_SHUT, 0),
+		ORDER(a_terminate_while_closing, "cst", false, WEFT_ACT_SHUT, 0),
+		ORDER(a_terminate_and_the_qp_destroyed, "std", false, WEFT_ACT_SHUT, 0),
+		ORDER(a_terminate_then_an_error, "ste", false, WEFT_ACT_SHUT, 0),
+		ORDER(a_reset, "sx", true, 0, 0),
+		ORDER(a_reset_while_closing, "csx", true, 0, 0),
+		ORDER(a_reset_behind_a_terminate, "stsx", true, 0, 0),
+		ORDER(a_reset_behind_an_error, "esx", true, 0, 0),
+		ORDER(a_reset_behind_the_qp, "sdsx", true, 0, 0),
+		ORDER(a_device_goes_away, "sk", true, 0, 0),
+		ORDER(the_responders_device_goes_away, "sK", true, 0, 0),
+		ORDER(a_device_goes_away_while_closing, "csk", true, 0, 0),
+		ORDER(a_device_goes_away_behind_a_terminate, "stsk", true, 0, 0),
+		ORDER(a_device_goes_away_behind_the_qp, "sdsk", true, 0, 0),
+		ORDER(a_qp_destroyed_behind_a_reset, "sxd", true, 0, 0),
+		cmocka_unit_test(tcp_has_two_fifths_of_start_up_to_connect),
+		cmocka_unit_test(why_tcp_did_not_connect_is_told),
+		cmocka_unit_test(the_reply_has_all_of_start_up_to_come),
+		cmocka_unit_test(the_request_has_half_of_start_up_to_come),
+		cmocka_unit_test(a_ulp_may_think_for_as_long_as_it_likes),
+		cmocka_unit_test(a_request_without_a_listener_waits_for_a_while),
+		cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
+		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
+		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
+		cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),
+		cmocka_unit_test(a_silent_peer_has_one_time_to_close),
+		cmocka_unit_test(a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves),
+		cmocka_unit_test(closing_without_a_qp_lasts_twelve_times_at_most),
+		cmocka_unit_test(closing_without_a_qp_lasts_one_time_if_nothing_moves),
+		cmocka_unit_test(a_peer_that_closes_on_an_enhanced_request_is_asked_again),
+		cmocka_unit_test(a_reply_of_revision_1_to_an_enhanced_request_asks_for_it),
+		cmocka_unit_test(a_peer_that_closes_on_revision_1_has_refused),
+		cmocka_unit_test(a_peer_that_closes_within_its_reply_is_not_asked_again),
+		cmocka_unit_test(what_is_no_reply_is_a_protocol_error),
+		cmocka_unit_test(a_rejecting_reply_fails_politely),
+		cmocka_unit_test(a_reply_with_more_private_data_than_the_ulp_takes_fails),
+		cmocka_unit_test(a_request_with_more_private_data_than_the_ulp_takes_is_rejected),
+		cmocka_unit_test(too_much_private_data_for_the_reply_rejects),
+		cmocka_unit_test(an_offer_has_room_for_the_private_data_of_its_revision),
+		cmocka_unit_test(octets_behind_the_reply_are_fpdus),
+		cmocka_unit_test(more_reads_than_we_answer_end_with_a_terminate),
+		cmocka_unit_test(no_kind_of_rtr_ends_with_a_terminate),
+		cmocka_unit_test(a_ulp_that_cannot_be_told_is_told_of_a_failure),
+		cmocka_unit_test(a_qp_moved_to_error_aborts_start_up),
+		cmocka_unit_test(the_device_goes_away_in_start_up),
+		cmocka_unit_test(without_memory_a_run_comes_again),
+		cmocka_unit_test(memory_is_kept_while_tcp_is_full),
+		cmocka_unit_test(a_cut_off_terminate_goes_out_behind_what_waits),
+	};
+
+	return RUN_TESTS("stacks: links", tests);
+}
