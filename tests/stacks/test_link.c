@@ -435,6 +435,30 @@ static void a_fin_in_place_of_the_rtr_is_a_fin(void **state)
 	lone_fini(&t);
 }
 
+/* The RTR is a Read, and its answer is under way when the peer's FIN comes. */
+static void a_fin_has_its_own_deadline_and_not_the_rtrs(void **state)
+{
+	/* Length 46, L DV, RV and opcode, QN 1, MSN 1; then sink, size 60000, source. */
+	u8 read[52] = "\0\x2E\x41\x41\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0\0"
+		      "\0\0\0\1\0\0\0\0\0\0\0\0\0\0\xEA\x60";
+	struct host_mr *mr;
+	struct lone t;
+
+	accept_p2p(&t);
+	t.s.out.sndbuf = 1000;
+	mr = host_mr_new(&t.s.host, PD, BASE, 60000, RW);
+	weft_put64(weft_put32(read + 36, mr->r.stag), BASE);
+	hear(&t, read, 52);
+	run(&t);
+	assert_true(host_link_waits_for_tcp(t.l));
+	host_link_set_time(t.l, STARTUP - 100);
+	host_link_fin(t.l);
+	run(&t);
+	expect_state(&t.s, WEFT_QPS_RTS);
+	assert_int_equal(acts_at(&t, STARTUP - 100 + CLOSE), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
 /* ---- the end has its time ---- */
 
 static void a_silent_peer_has_one_time_to_close(void **state)
@@ -520,6 +544,21 @@ static void closing_without_a_qp_lasts_one_time_if_nothing_moves(void **state)
 
 	slow_closing(1, &times);
 	assert_int_equal(times, 1);
+}
+
+static void a_peer_that_talks_and_takes_nothing_is_not_slow(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	full_v1(&t, true, &c);
+	burden(&t, 60000);
+	host_link_forget(t.l);
+	run(&t);
+	host_link_set_time(t.l, CLOSE - 1);
+	hear(&t, "x", 1);
+	assert_int_equal(acts_at(&t, CLOSE), WEFT_ACT_DIE);
+	lone_fini(&t);
 }
 
 /* ---- start-up that goes another way ---- */
@@ -731,6 +770,30 @@ static void octets_behind_the_reply_are_fpdus(void **state)		/* MPA-33 */
 	lone_fini(&t);
 }
 
+/* Further octets come before the host has had the time for a step. */
+static void octets_behind_the_reply_wait_for_the_step(void **state)
+{
+	const struct weft_seg reply = { reply_v1, 20 }, fpdu = { rtr_write, 20 };
+	struct side_cfg c = cfg_v1();
+	struct weft_cur in;
+	struct lone t;
+
+	c.link.hold_steps = true;
+	lone_init(&t, true, &c);
+	host_link_step(t.l);
+	weft_cur_init(&in, &reply, 1);
+	weft_link_rx(&t.l->core, &in);
+	assert_int_equal(in.left, 0);
+	weft_cur_init(&in, &fpdu, 1);
+	weft_link_rx(&t.l->core, &in);
+	assert_int_equal(in.left, 20);
+	assert_true(host_link_step(t.l) & WEFT_ACT_CONNECTED);
+	weft_link_rx(&t.l->core, &in);
+	assert_int_equal(in.left, 0);
+	assert_int_equal(t.l->core.st.rx_fpdus, 1);
+	lone_fini(&t);
+}
+
 /* RFC 6581 §9.1, §9.2: a Terminate tells, and it is the last that is said. */
 static void expect_last_words(const u8 *reply, u8 code)
 {
@@ -935,10 +998,12 @@ int main(void)
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
 		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
 		cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),
+		cmocka_unit_test(a_fin_has_its_own_deadline_and_not_the_rtrs),
 		cmocka_unit_test(a_silent_peer_has_one_time_to_close),
 		cmocka_unit_test(a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves),
 		cmocka_unit_test(closing_without_a_qp_lasts_twelve_times_at_most),
 		cmocka_unit_test(closing_without_a_qp_lasts_one_time_if_nothing_moves),
+		cmocka_unit_test(a_peer_that_talks_and_takes_nothing_is_not_slow),
 		cmocka_unit_test(a_peer_that_closes_on_an_enhanced_request_is_asked_again),
 		cmocka_unit_test(a_reply_of_revision_1_to_an_enhanced_request_asks_for_it),
 		cmocka_unit_test(a_peer_that_closes_on_revision_1_has_refused),
@@ -950,6 +1015,7 @@ int main(void)
 		cmocka_unit_test(too_much_private_data_for_the_reply_rejects),
 		cmocka_unit_test(an_offer_has_room_for_the_private_data_of_its_revision),
 		cmocka_unit_test(octets_behind_the_reply_are_fpdus),
+		cmocka_unit_test(octets_behind_the_reply_wait_for_the_step),
 		cmocka_unit_test(more_reads_than_we_answer_end_with_a_terminate),
 		cmocka_unit_test(no_kind_of_rtr_ends_with_a_terminate),
 		cmocka_unit_test(a_ulp_that_cannot_be_told_is_told_of_a_failure),
