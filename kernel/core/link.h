@@ -76,7 +76,7 @@ struct weft_tcp_view {
 	bool fin;			/* the peer's FIN has come */
 	bool closed;			/* there is no connection any more */
 	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
-	u32 idle_ms;			/* since the peer was heard last */
+	u32 idle_ms;			/* since the peer was heard last, be it an acknowledgement */
 	u64 acked;			/* octets that it has acknowledged */
 };
 
@@ -169,7 +169,9 @@ int weft_link_accept(struct weft_link *l, u32 ird, u32 ord, const void *pd, u32 
 /* The ULP could not accept, or be told that it has: the peer hears it if it still waits. */
 u32 weft_link_accept_failed(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
-/* The ULP rejects a Request, with at most 255 octets: a Reply with R=1. */
+/* The ULP rejects a Request, with at most 255 octets: a Reply with R=1. Nothing once the
+ * link is dead.
+ */
 u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 		     const struct weft_tcp_view *tcp, u64 now);
 

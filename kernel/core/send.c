@@ -101,7 +101,9 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 /* All is said that is to be said: the host is told once, and weft_link_step() closes. */
 static void tell_done(struct weft_link *l)
 {
-	bool said = !l->qp || l->fin_due || l->qp->state == WEFT_QPS_ERROR;
+	/* Before start-up is over there is no QP either, and more to say. */
+	bool said = l->qp ? l->fin_due || l->qp->state == WEFT_QPS_ERROR :
+			    l->mode == WEFT_MODE_DISCARD;
 
 	if (!said || l->told || !weft_send_is_done(l))
 		return;

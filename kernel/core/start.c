@@ -297,6 +297,8 @@ u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 	struct weft_mpa_agreed agreed;
 	struct weft_mpa_frame rep;
 
+	if (l->state == WEFT_LINK_DEAD)
+		return 0;
 	weft_mpa_reply(&l->cfg.mpa, &l->st.frame, true, (u16)pd_len, &rep, &agreed);
 	send_frame(l, &rep, pd);
 	return weft_link_start_closing(l, tcp, now);
