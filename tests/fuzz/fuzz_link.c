@@ -36,7 +36,7 @@ struct stage {
 
 /* ---- TCP ---- */
 
-static size_t take(void *arg, const void *p, size_t len, u32 flags)
+static size_t take_octets(void *arg, const void *p, size_t len, u32 flags)
 {
 	struct stage *s = arg;
 	u32 n = min_t(u32, (u32)len, s->room);
@@ -77,7 +77,7 @@ static void abort_tcp(void *arg)
 }
 
 static const struct host_link_ops ops = {
-	.write = take, .tail = tail, .acked = acked, .shutdown = shut, .abort = abort_tcp,
+	.write = take_octets, .tail = tail, .acked = acked, .shutdown = shut, .abort = abort_tcp,
 };
 
 /* ---- set-up ---- */
@@ -313,7 +313,7 @@ static void one_step(struct stage *s, struct script *in)
 }
 
 /* Time alone ends a connection that has to end; the device's end ends any. */
-static void end(struct stage *s)
+static void end_connection(struct stage *s)
 {
 	if (s->link.core.state != WEFT_LINK_DEAD)
 		host_link_abort(&s->link);
@@ -338,6 +338,6 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	set_up(&s, &in);
 	for (i = 0; i < MAX_STEPS && in.left; i++)
 		one_step(&s, &in);
-	end(&s);
+	end_connection(&s);
 	return 0;
 }

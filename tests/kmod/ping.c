@@ -76,7 +76,7 @@ static ssize_t ping_write_iter(struct kiocb *iocb, struct iov_iter *from)
 	return n;
 }
 
-static int take(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
+static int take_skb(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
 {
 	struct end *e = desc->arg.data;
 	u32 size = READ_ONCE(e->size), n;
@@ -101,7 +101,7 @@ static void data_ready(struct sock *sk)
 	e = sk->sk_user_data;
 	if (e) {
 		desc.arg.data = e;
-		n = tcp_read_sock(sk, &desc, take);
+		n = tcp_read_sock(sk, &desc, take_skb);
 		if (n > 0 && READ_ONCE(e->answers))
 			send_locked(sk);
 		if (n > 0)

@@ -185,7 +185,7 @@ static void connect_to(struct conn *c)
 		fail("rdma_connect: %s", strerror(errno));
 }
 
-static void end(struct conn *c)
+static void end_connection(struct conn *c)
 {
 	conn_close(c);
 	rdma_destroy_event_channel(c->events);
@@ -231,7 +231,7 @@ static void end_behind_the_reply(const char *name, enum end how)
 	told = told_of_the_end(&c);
 	pthread_join(thread, NULL);
 	close(r.fd);
-	end(&c);
+	end_connection(&c);
 	verdict(name, told ? NULL : "the ULP hears nothing");
 }
 
@@ -268,7 +268,7 @@ static void disconnect_without_their_fin(void)
 		why = "the connection stays half closed";
 	close(r.peer);
 	close(r.fd);
-	end(&c);
+	end_connection(&c);
 	verdict("disconnect-without-their-fin", why);
 }
 
@@ -350,7 +350,7 @@ static void slow_peer_has_it_all(void)
 	why = drain_slowly(&c, r.peer, (int)option_ms(&c, "close_timeout_ms"));
 	close(r.peer);
 	close(r.fd);
-	end(&c);
+	end_connection(&c);
 	verdict("slow-peer-has-it-all", why);
 }
 
@@ -372,7 +372,7 @@ static void connect_to_a_black_hole(void)
 		why = type < 0 ? "the ULP hears nothing" : rdma_event_str(type);
 	else if (took > limit)
 		why = "it takes longer than startup_timeout_ms";
-	end(&c);
+	end_connection(&c);
 	verdict("connect-to-a-black-hole", why);
 }
 
@@ -409,7 +409,7 @@ static int seen_tos(const char *to)
 	seen = syn_tos(peer, ai->ai_family);
 	close(peer);
 	close(fd);
-	end(&c);
+	end_connection(&c);
 	freeaddrinfo(ai);
 	return seen;
 }
@@ -581,7 +581,7 @@ static void port_in_use_to_that_peer(void)
 			why = "no Request comes";
 		close(peer);
 	}
-	end(&c);
+	end_connection(&c);
 	close(other);
 	close(listener);
 	verdict("port-in-use-to-that-peer", why);

@@ -388,7 +388,7 @@ static bool take_batch(bool wait)
 }
 
 /* Looks at the clock, but not after each few octets. True when the window is over. */
-static bool look(bool idle)
+static bool window_is_over(bool idle)
 {
 	static uint32_t octets;
 	static int64_t alive;
@@ -426,7 +426,7 @@ static void load(void)
 	while (!over || !r.reported) {
 		post_batch();
 		some = take_batch(!r.n_turns);
-		over = look(!some && !r.n_turns);
+		over = window_is_over(!some && !r.n_turns);
 		if (!r.reported && !some)
 			check_peer();
 		else if (r.reported && r.lead->gone)
@@ -452,7 +452,7 @@ static void await_end(void)
 static void serve_load(void)
 {
 	meter_start(&r.meter, r.run.seconds);
-	while (!look(!take_batch(true)))
+	while (!window_is_over(!take_batch(true)))
 		check_peer();
 	send_report();
 	await_end();

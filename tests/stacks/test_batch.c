@@ -68,7 +68,7 @@ static u32 listed(struct tray *t)
 	return niov;
 }
 
-static void take(struct tray *t, u32 n)
+static void take_octets(struct tray *t, u32 n)
 {
 	weft_batch_taken(&t->b, t->qp, n);
 	host_assert_quiet(&t->p->s.host);
@@ -85,7 +85,7 @@ static void send_all(struct tray *t)
 	memcpy(p->in + p->in_len, t->was, t->b.end);
 	p->in_len += t->b.end;
 	p->in_cap = p->in_len;
-	take(t, t->b.end);
+	take_octets(t, t->b.end);
 	assert_true(weft_batch_is_sent(&t->b));
 	weft_tx_sent(t->qp);
 	weft_region_end_run(t->qp);
@@ -306,7 +306,7 @@ static void what_tcp_did_not_take_is_ours_wherever_it_was_cut(void **state)
 		n = mixture(&t);
 		assert_in_range(n, 1300, 1500);
 		assert_true(listed(&t) > 6);
-		take(&t, cut);
+		take_octets(&t, cut);
 		assert_int_equal(weft_batch_is_sent(&t.b), cut == n);
 		/* The requests are complete: their memory is the user's again. */
 		weft_tx_sent(t.qp);
@@ -320,7 +320,7 @@ static void what_tcp_did_not_take_is_ours_wherever_it_was_cut(void **state)
 		assert_int_equal(niov, 1);
 		assert_int_equal(iov->len, n - cut);
 		assert_memory_equal(iov->base, t.was + cut, n - cut);
-		take(&t, n - cut);
+		take_octets(&t, n - cut);
 		assert_true(weft_batch_is_sent(&t.b));
 	}
 	tray_fini(&t);
@@ -335,13 +335,13 @@ static void the_first_octets_left_are_the_right_ones(void **state)
 	tray_init(&t, false, LARGE);
 	n = mixture(&t);
 	listed(&t);
-	take(&t, 1);
+	take_octets(&t, 1);
 	scribble_over_the_regions(&t);
 	for (cut = 1; cut < n; cut++) {
 		iov = weft_batch_list(&t.b, &niov);
 		assert_int_equal(niov, 1);
 		assert_memory_equal(iov->base, t.was + cut, n - cut);
-		take(&t, 1);
+		take_octets(&t, 1);
 	}
 	assert_true(weft_batch_is_sent(&t.b));
 	tray_fini(&t);

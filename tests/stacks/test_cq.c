@@ -7,7 +7,7 @@ static struct weft_cqe entry(u64 wr_id, u8 status, u16 flags)
 	return (struct weft_cqe){ .wr_id = wr_id, .status = status, .flags = flags };
 }
 
-static enum weft_cq_push push(struct host_cq *cq, u64 wr_id, u8 status, u16 flags)
+static enum weft_cq_push push_entry(struct host_cq *cq, u64 wr_id, u8 status, u16 flags)
 {
 	const struct weft_cqe e = entry(wr_id, status, flags);
 
@@ -20,8 +20,8 @@ static void an_unarmed_cq_wakes_nobody(void **state)
 {
 	struct host_cq *cq = host_cq_new(8);
 
-	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_QUIET);
-	assert_int_equal(push(cq, 2, WEFT_WC_FLUSH_ERR, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 1, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 2, WEFT_WC_FLUSH_ERR, 0), WEFT_CQ_QUIET);
 	host_cq_free(cq);
 }
 
@@ -30,11 +30,11 @@ static void armed_for_next_it_wakes_once(void **state)
 	struct host_cq *cq = host_cq_new(8);
 
 	host_cq_arm(cq, WEFT_ARM_NEXT);
-	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
 	assert_int_equal(cq->ring->arm, WEFT_ARM_NONE);
-	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
 	host_cq_arm(cq, WEFT_ARM_NEXT);
-	assert_int_equal(push(cq, 3, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 3, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
 	host_cq_free(cq);
 }
 
@@ -43,10 +43,10 @@ static void armed_for_solicited_it_waits_for_one(void **state)		/* lesson 28 */
 	struct host_cq *cq = host_cq_new(8);
 
 	host_cq_arm(cq, WEFT_ARM_SOLICITED);
-	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
 	assert_int_equal(cq->ring->arm, WEFT_ARM_SOLICITED);
-	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_WAKE);
-	assert_int_equal(push(cq, 3, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 2, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 3, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_QUIET);
 	host_cq_free(cq);
 }
 
@@ -55,7 +55,7 @@ static void armed_for_solicited_an_error_counts(void **state)
 	struct host_cq *cq = host_cq_new(8);
 
 	host_cq_arm(cq, WEFT_ARM_SOLICITED);
-	assert_int_equal(push(cq, 1, WEFT_WC_FLUSH_ERR, 0), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 1, WEFT_WC_FLUSH_ERR, 0), WEFT_CQ_WAKE);
 	host_cq_free(cq);
 }
 
@@ -70,13 +70,13 @@ static void an_entry_before_the_arming_is_found_by_polling_again(void **state)
 		struct weft_cqe e;
 
 		if (at == 0)
-			woken |= push(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
+			woken |= push_entry(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
 		host_cq_arm(cq, WEFT_ARM_NEXT);
 		if (at == 1)
-			woken |= push(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
+			woken |= push_entry(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
 		found = host_cq_poll(cq, &e);
 		if (at == 2)
-			woken |= push(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
+			woken |= push_entry(cq, 9, WEFT_WC_SUCCESS, 0) == WEFT_CQ_WAKE;
 		assert_true(woken || found);
 		host_cq_free(cq);
 	}
@@ -88,7 +88,7 @@ static void arming_tells_a_kernel_consumer_of_missed_entries(void **state)
 	struct weft_cqe e;
 
 	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_NEXT));
-	assert_int_equal(push(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
 	assert_true(weft_cqc_arm(&cq->core, WEFT_ARM_SOLICITED));
 	assert_true(weft_cqc_poll(&cq->core, &e));
 	assert_int_equal(e.wr_id, 5);
@@ -96,7 +96,7 @@ static void arming_tells_a_kernel_consumer_of_missed_entries(void **state)
 	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_NEXT));
 	/* The weaker wish does not undo the stronger. */
 	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_SOLICITED));
-	assert_int_equal(push(cq, 6, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 6, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
 	host_cq_free(cq);
 }
 
@@ -125,7 +125,7 @@ static void entries_come_out_as_they_went_in(void **state)
 	cq->core.q.idx = cq->user_idx = cq->ring->user_idx = cq->ring->kern_idx = 0xFFFFFFF0;
 	for (i = 0; i < 1000; i++) {
 		if (in - out < 4 && rng_below(&rng, 2)) {
-			assert_int_equal(push(cq, in++, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+			assert_int_equal(push_entry(cq, in++, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
 			continue;
 		}
 		assert_int_equal(host_cq_poll(cq, &e), in != out);
@@ -142,15 +142,15 @@ static void the_last_slot_is_used_and_the_next_entry_overflows(void **state)
 	u32 i;
 
 	for (i = 0; i < 4; i++)
-		assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
-	assert_int_equal(push(cq, 4, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
+		assert_int_equal(push_entry(cq, i, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 4, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
 	assert_true(cq->ring->flags & WEFT_RING_OVERFLOW);
 	for (i = 0; i < 4; i++) {
 		assert_true(host_cq_poll(cq, &e));
 		assert_int_equal(e.wr_id, i);
 	}
 	/* One was lost, so nothing may look as if it came next. */
-	assert_int_equal(push(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_DEAD);
+	assert_int_equal(push_entry(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_DEAD);
 	assert_false(host_cq_poll(cq, &e));
 	host_cq_free(cq);
 }
@@ -166,7 +166,7 @@ static void a_scribbled_consumer_index_hurts_only_its_owner(void **state)
 		cq->ring->user_idx = wild[i];
 		/* The ring is a heap block of its size: a slot beside it would show. */
 		for (n = 0; n < 20; n++)
-			push(cq, n, WEFT_WC_SUCCESS, 0);
+			push_entry(cq, n, WEFT_WC_SUCCESS, 0);
 		host_cq_free(cq);
 	}
 }
@@ -249,12 +249,12 @@ static void what_waits_moves_along_in_order(void **state)
 
 				cq->core.q.idx = cq->user_idx = cq->ring->user_idx = start;
 				for (i = 0; i < waiting; i++)
-					push(cq, i, WEFT_WC_SUCCESS, 0);
+					push_entry(cq, i, WEFT_WC_SUCCESS, 0);
 				assert_int_equal(resize(cq, to), waiting <= to);
 				for (; i < cq->entries; i++)
-					assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0),
+					assert_int_equal(push_entry(cq, i, WEFT_WC_SUCCESS, 0),
 							 WEFT_CQ_QUIET);
-				assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0),
+				assert_int_equal(push_entry(cq, i, WEFT_WC_SUCCESS, 0),
 						 WEFT_CQ_OVERFLOW);
 				for (i = 0; i < cq->entries; i++) {
 					assert_true(host_cq_poll(cq, &e));
@@ -272,8 +272,8 @@ static void an_armed_cq_stays_armed_in_its_new_ring(void **state)
 
 	host_cq_arm(cq, WEFT_ARM_SOLICITED);
 	assert_true(resize(cq, 8));
-	assert_int_equal(push(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
-	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_WAKE);
+	assert_int_equal(push_entry(cq, 1, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+	assert_int_equal(push_entry(cq, 2, WEFT_WC_SUCCESS, WEFT_CQE_SOLICITED), WEFT_CQ_WAKE);
 	host_cq_free(cq);
 }
 
@@ -290,8 +290,8 @@ static void a_dead_or_scribbled_cq_is_not_moved(void **state)
 		host_cq_free(cq);
 	}
 	cq = host_cq_new(1);
-	push(cq, 1, WEFT_WC_SUCCESS, 0);
-	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
+	push_entry(cq, 1, WEFT_WC_SUCCESS, 0);
+	assert_int_equal(push_entry(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
 	assert_false(resize(cq, 8));
 	host_cq_free(cq);
 }
@@ -324,8 +324,8 @@ static void a_dead_cq_stays_dead_whatever_is_said_of_polling(void **state)
 	struct host_cq *cq = host_cq_new(1);
 
 	weft_cqc_say_poll(&cq->core, true);
-	push(cq, 1, WEFT_WC_SUCCESS, 0);
-	assert_int_equal(push(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
+	push_entry(cq, 1, WEFT_WC_SUCCESS, 0);
+	assert_int_equal(push_entry(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
 	assert_int_equal(cq->ring->flags, WEFT_RING_OVERFLOW);
 	weft_cqc_say_poll(&cq->core, true);
 	assert_int_equal(cq->ring->flags, WEFT_RING_OVERFLOW | WEFT_RING_POLL);
@@ -369,7 +369,7 @@ static void purged_entries_vanish_and_the_rest_stays_in_order(void **state)
 				}
 				assert_false(weft_cqc_poll(&cq->core, &e));
 				for (i = 0; i < 4; i++)
-					assert_int_equal(push(cq, i, WEFT_WC_SUCCESS, 0),
+					assert_int_equal(push_entry(cq, i, WEFT_WC_SUCCESS, 0),
 							 WEFT_CQ_QUIET);
 				host_cq_free(cq);
 			}

@@ -10,7 +10,7 @@ static struct pdu *write_to(const struct host_mr *mr, u64 off, u32 len)
 	return p_tagged(P_WRITE, true, mr->r.stag, mr->r.base + off, NULL, len);
 }
 
-static struct pdu *send(u32 msn, u32 len)
+static struct pdu *a_send(u32 msn, u32 len)
 {
 	return p_send(P_SEND, true, msn, 0, NULL, len);
 }
@@ -19,7 +19,7 @@ static struct pdu *send(u32 msn, u32 len)
 
 static void unknown_queue_is_refused_4(struct world *w)			/* DDP-22 */
 {
-	struct pdu *d = send(1, 8);
+	struct pdu *d = a_send(1, 8);
 
 	d->qn = 4;
 	world_refuses(w, d, 1, 2, 0x01);
@@ -27,7 +27,7 @@ static void unknown_queue_is_refused_4(struct world *w)			/* DDP-22 */
 
 static void unknown_queue_is_refused_3_without_atomics(struct world *w)
 {
-	struct pdu *d = send(1, 8);
+	struct pdu *d = a_send(1, 8);
 
 	d->qn = 3;
 	world_refuses(w, d, 1, 2, 0x01);
@@ -35,7 +35,7 @@ static void unknown_queue_is_refused_3_without_atomics(struct world *w)
 
 static void unknown_queue_is_refused_all_ones(struct world *w)
 {
-	struct pdu *d = send(1, 8);
+	struct pdu *d = a_send(1, 8);
 
 	d->qn = 0xFFFFFFFF;
 	world_refuses(w, d, 1, 2, 0x01);
@@ -46,7 +46,7 @@ static void use_all_receives(struct world *w)
 	u32 i;
 
 	for (i = 1; i <= NRECV; i++)
-		peer_say(w->p, send(i, 0));
+		peer_say(w->p, a_send(i, 0));
 	for (i = 0; i < NRECV; i++)
 		assert_int_equal(expect_cqe(w->p->s.rcq, i, WEFT_WC_SUCCESS).byte_len, 0);
 	expect_no_cqe(w->p->s.rcq);
@@ -55,30 +55,30 @@ static void use_all_receives(struct world *w)
 static void send_without_receive_is_refused(struct world *w)		/* DDP-23 */
 {
 	use_all_receives(w);
-	world_refuses_after(w, send(NRECV + 1, 8), 1, 2, 0x02, NRECV, NULL);
+	world_refuses_after(w, a_send(NRECV + 1, 8), 1, 2, 0x02, NRECV, NULL);
 }
 
 static void empty_send_without_receive_is_refused(struct world *w)	/* DDP-23, RDM-35 */
 {
 	use_all_receives(w);
-	world_refuses_after(w, send(NRECV + 1, 0), 1, 2, 0x02, NRECV, NULL);
+	world_refuses_after(w, a_send(NRECV + 1, 0), 1, 2, 0x02, NRECV, NULL);
 }
 
 static void msn_ahead_is_refused(struct world *w)			/* DDP-24 */
 {
-	world_refuses(w, send(2, 8), 1, 2, 0x03);
+	world_refuses(w, a_send(2, 8), 1, 2, 0x03);
 }
 
 static void msn_0_is_refused(struct world *w)				/* DDP-25 */
 {
-	world_refuses(w, send(0, 8), 1, 2, 0x03);
+	world_refuses(w, a_send(0, 8), 1, 2, 0x03);
 }
 
 static void msn_repeated_is_refused(struct world *w)			/* DDP-25 */
 {
-	peer_say(w->p, send(1, 0));
+	peer_say(w->p, a_send(1, 0));
 	expect_cqe(w->p->s.rcq, 0, WEFT_WC_SUCCESS);
-	world_refuses_after(w, send(1, 0), 1, 2, 0x03, 1, NULL);
+	world_refuses_after(w, a_send(1, 0), 1, 2, 0x03, 1, NULL);
 }
 
 static void mo_outside_the_buffer_is_refused(struct world *w)		/* DDP-26 */
@@ -98,7 +98,7 @@ static void mo_of_all_ones_is_refused(struct world *w)
 
 static void send_longer_than_its_receive_is_refused(struct world *w)	/* DDP-27, 28, SIW-17 */
 {
-	world_refuses(w, send(1, RECV_LEN + 1), 1, 2, 0x05);
+	world_refuses(w, a_send(1, RECV_LEN + 1), 1, 2, 0x05);
 }
 
 static void second_segment_past_the_receive_is_refused(struct world *w) /* DDP-27 */
@@ -112,7 +112,7 @@ static void second_segment_past_the_receive_is_refused(struct world *w) /* DDP-2
 
 static void send_of_exactly_its_receive_is_delivered(struct world *w)
 {
-	peer_say(w->p, send(1, RECV_LEN));
+	peer_say(w->p, a_send(1, RECV_LEN));
 	assert_int_equal(expect_cqe(w->p->s.rcq, 0, WEFT_WC_SUCCESS).byte_len, RECV_LEN);
 	assert_int_equal(w->inbox->mem[RECV_LEN - 1], 0);
 	assert_int_equal(w->inbox->mem[RECV_LEN], world_octet(RECV_LEN));
@@ -154,7 +154,7 @@ static void send_without_last_segment_is_not_delivered(struct world *w) /* DDP-4
 static void new_msn_before_the_last_segment_is_refused(struct world *w) /* DDP-41 */
 {
 	peer_say(w->p, p_send(P_SEND, false, 1, 0, NULL, 0));
-	world_refuses(w, send(2, 4), 1, 2, 0x03);
+	world_refuses(w, a_send(2, 4), 1, 2, 0x03);
 }
 
 static void new_opcode_within_a_message_is_refused(struct world *w)	/* DDP-42, SIW-23 */
@@ -328,7 +328,7 @@ static void tagged_version_is_judged(struct world *w)			/* DDP-07, SIW-27 */
 
 static void untagged_version_is_judged(struct world *w)			/* DDP-08, SIW-27 */
 {
-	struct pdu *d = send(1, 8);
+	struct pdu *d = a_send(1, 8);
 
 	d->ddp = P_L | 0;
 	world_refuses(w, d, 1, 2, 0x06);
@@ -336,7 +336,7 @@ static void untagged_version_is_judged(struct world *w)			/* DDP-08, SIW-27 */
 
 static void reserved_bits_are_not_judged(struct world *w)		/* DDP-05, RDM-03, RDM-12 */
 {
-	struct pdu *d = send(1, 4);
+	struct pdu *d = a_send(1, 4);
 
 	d->ddp |= 0x3C;
 	d->rdmap |= 0x30;

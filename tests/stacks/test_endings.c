@@ -58,7 +58,7 @@ static void post(struct story *s, u32 i, struct host_wr *wr)
 		s->posted[i]++;
 }
 
-static struct host_wr work(struct story *s, u32 i)
+static struct host_wr next_request(struct story *s, u32 i)
 {
 	static const u8 kinds[] = { WEFT_WR_SEND, WEFT_WR_WRITE, WEFT_WR_WRITE, WEFT_WR_READ };
 	u32 len = rng_below(&s->rng, 5) ? rng_below(&s->rng, 300) : rng_below(&s->rng, LEN);
@@ -86,7 +86,7 @@ static void post_recv(struct story *s, u32 i)
 
 static void post_bad(struct story *s)
 {
-	struct host_wr wr = work(s, 0);
+	struct host_wr wr = next_request(s, 0);
 
 	wr.opcode = WEFT_WR_WRITE;
 	wr.sge[0].length = 100;
@@ -148,7 +148,7 @@ static void end_it(struct story *s)
 static void step(struct story *s)
 {
 	u32 i = rng_below(&s->rng, 2), n;
-	struct host_wr wr = work(s, i);
+	struct host_wr wr = next_request(s, i);
 
 	if (i || !s->silent)
 		post(s, i, &wr);

@@ -112,7 +112,7 @@ static void flush_tx(struct end *e)
 }
 
 /* Runs the stack until it has nothing more to do just now. */
-static void run(struct end *e)
+static void run_stack(struct end *e)
 {
 	for (int i = 0; i < 10000 && !e->gone; i++) {
 		if (host_link_is_full(&e->link) && !e->up) {
@@ -137,7 +137,7 @@ static void run(struct end *e)
 		e->gone = true;
 }
 
-static void feed(struct end *e, const u8 *p, size_t n)
+static void deliver_octets(struct end *e, const u8 *p, size_t n)
 {
 	struct weft_seg seg = { p, (u32)n };
 
@@ -155,7 +155,7 @@ static void on_readable(struct end *e)
 	if (n > 0) {
 		m = fault_in(&e->in, &e->out, buf, n, changed, sizeof(changed));
 		if (m)
-			feed(e, fault_is(F_NONE) ? buf : changed, m);
+			deliver_octets(e, fault_is(F_NONE) ? buf : changed, m);
 		if (e->in.kill) {
 			host_link_reset(&e->link);
 			reset(e);
@@ -173,7 +173,7 @@ static void on_readable(struct end *e)
 		host_link_reset(&e->link);
 		e->gone = true;
 	}
-	run(e);
+	run_stack(e);
 }
 
 static struct end *end_new(int fd, bool initiator)
@@ -252,7 +252,7 @@ static void expire(void)
 		next = e->next;
 		if (!e->gone && !timeless) {
 			host_link_set_time(&e->link, now - e->began);
-			run(e);
+			run_stack(e);
 		}
 		if (e->gone)
 			end_free(e);
@@ -260,7 +260,7 @@ static void expire(void)
 	reflect_drop_idle();
 }
 
-static void take(int lfd)
+static void accept_connection(int lfd)
 {
 	int fd = accept(lfd, NULL, NULL);
 	struct end *e;
@@ -271,7 +271,7 @@ static void take(int lfd)
 	link_start(e, NULL, 0);
 	if (fault_is(F_SPEAKS_FIRST))
 		send(fd, "hello", 5, MSG_NOSIGNAL);
-	run(e);
+	run_stack(e);
 }
 
 static bool want_out(const struct end *e)
@@ -300,14 +300,14 @@ static void loop(int lfd)
 		for (nfds_t i = lfd >= 0; i < n; i++) {
 			if (fd[i].revents & POLLOUT) {
 				flush_tx(of[i]);
-				run(of[i]);
+				run_stack(of[i]);
 			}
 			if (!of[i]->gone && fd[i].revents & (POLLIN | POLLERR |
 							     POLLHUP))
 				on_readable(of[i]);
 		}
 		if (lfd >= 0 && fd[0].revents)
-			take(lfd);
+			accept_connection(lfd);
 		expire();
 	}
 }
@@ -370,7 +370,7 @@ int sock_call(const char *where, int conns)
 		e = end_new(fd, true);
 		reflect_connect(e, (u64)getpid() << 20, pd[i], &pd_len);
 		link_start(e, pd[i], pd_len);
-		run(e);
+		run_stack(e);
 	}
 	loop(-1);
 	return ai ? 0 : 1;
