@@ -684,10 +684,22 @@ static void resize_any(void)
 	counted(make_call(&call), RESIZES_TAKEN);
 }
 
-/* Offsets of rings are small numbers of pages. */
+/* The length of a ring that is there, or a page. */
+static size_t length_of_a_ring(void)
+{
+	size_t len;
+
+	pthread_mutex_lock(&rings_lock);
+	len = rings[below(MAX_RINGS)].size;
+	pthread_mutex_unlock(&rings_lock);
+	return len ? len : 4096;
+}
+
+/* Offsets of rings are small numbers of pages, and a mapping is of all of one. */
 static void mmap_any(void)
 {
-	size_t len = once_in(8) ? rnd() >> (16 + below(40)) : 4096 * (1 + below(8));
+	size_t len = once_in(8) ? rnd() >> (16 + below(40)) :
+		     once_in(2) ? length_of_a_ring() : 4096 * (1 + below(8));
 	uint64_t off = once_in(8) ? rnd() << 12 : 4096ULL * below(64);
 	int prot = below(8), flags = once_in(4) ? MAP_PRIVATE : MAP_SHARED;
 	uint8_t *at = (void *)syscall(SYS_mmap, NULL, len, prot, flags,
