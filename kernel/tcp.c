@@ -22,14 +22,14 @@ void weft_tcp_end_segment(struct sock *sk)
  * TCP appends to the last skb not yet sent if that has room, and cuts skbs into
  * segments from their start; else a segment begins.
  */
-void weft_tcp_next_segment(struct sock *sk, u32 at_least, u32 *mss, u32 *off)
+void weft_tcp_next_segment(struct sock *sk, u32 smallest, u32 *mss, u32 *off)
 {
 	struct sk_buff *tail = tcp_write_queue_tail(sk);
 
 	/* Else it would run out of fragments midway, and TCP begin a new skb where we do not. */
 	if (tail && skb_shinfo(tail)->nr_frags > MAX_SKB_FRAGS - CALL_FRAGS)
 		TCP_SKB_CB(tail)->eor = 1;
-	*mss = max_t(u32, tcp_sk(sk)->mss_cache, at_least);
+	*mss = max_t(u32, tcp_sk(sk)->mss_cache, smallest);
 	*off = tail && tcp_skb_can_collapse_to(tail) ? tail->len % *mss : 0;
 }
 

@@ -10,12 +10,12 @@
 #include <net/sock.h>
 
 /*
- * Where the next octet handed to TCP will lie: *@mss is the size of a segment, or @at_least,
+ * Where the next octet handed to TCP will lie: *@mss is the size of a segment, or @smallest,
  * *@off the octets in the segment that the octet continues. Mirrors tcp_current_mss() (not
  * exported) and the choice of the skb in tcp_sendmsg_locked(). Without it FPDUs straddle
  * segments, which an RNIC places slowly; nothing breaks.
  */
-void weft_tcp_next_segment(struct sock *sk, u32 at_least, u32 *mss, u32 *off);
+void weft_tcp_next_segment(struct sock *sk, u32 smallest, u32 *mss, u32 *off);
 
 /*
  * The next octet begins a segment. Mirrors what MSG_EOR leaves in the tail of the write
