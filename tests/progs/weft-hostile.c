@@ -667,15 +667,19 @@ static void kick_any(void)
 	counted(make_call(&call), KICKS_TAKEN);
 }
 
+/* Guessed handles and counts alone fit too rarely: the SRQ is soon destroyed. */
 static void resize_any(void)
 {
+	bool fits = once_in(2);
 	struct call call = {
 		.hdr = { .object_id = UVERBS_OBJECT_SRQ, .method_id = WEFT_METHOD_SRQ_RESIZE,
 			 .num_attrs = 3 },
 		.attrs = { { .attr_id = WEFT_ATTR_SRQ_RESIZE_HANDLE,
-			     .flags = UVERBS_ATTR_F_MANDATORY, .data = any_handle() },
+			     .flags = UVERBS_ATTR_F_MANDATORY,
+			     .data = fits ? h.c.srq->handle : any_handle() },
 			   { .attr_id = WEFT_ATTR_SRQ_RESIZE_MAX_WR, .len = 4,
-			     .flags = UVERBS_ATTR_F_MANDATORY, .data = any_count() },
+			     .flags = UVERBS_ATTR_F_MANDATORY,
+			     .data = fits ? RECV_WR << below(6) : any_count() },
 			   { .attr_id = WEFT_ATTR_SRQ_RESIZE_RESP,
 			     .len = sizeof(struct weft_modify_srq_resp),
 			     .flags = UVERBS_ATTR_F_MANDATORY, .data = any_pointer() } },

@@ -83,6 +83,7 @@ left() { cat /sys/kernel/debug/failslab/times; }
 chance() {
 	local was batch=0 rc=0
 	pair weft:weft
+	patient weft:weft
 	below_weft
 	allow_faults N "$1"
 	while [ "$(left)" != 0 ]; do
