@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Descriptors that answer as the kernel's RDMA files would.
+ *
+ * Each is a real descriptor (a memfd, an eventfd, a socket), so that poll, dup, fork and exec
+ * are the kernel's own. What is more is a struct rl_file: the open file that one or more
+ * descriptors name. hook.c looks the descriptor up and asks the file's operations first.
+ *
+ * Descriptors that the library needs for itself are hidden: the program cannot close them.
+ *
+ * Locking: the table's own, a leaf. Any thread.
+ */
+#ifndef RL_FILE_H
+#define RL_FILE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "port.h"
+
+struct rl_file;
+
+/*
+ * Each is a system call on descriptor @fd, which names @f: what it returns, or -errno. NULL: the
+ * kernel does it, on the real descriptor.
+ */
+struct rl_file_ops {
+	ssize_t (*read)(struct rl_file *f, int fd, void *buf, size_t len);
+	ssize_t (*write)(struct rl_file *f, int fd, const void *buf, size_t len);
+	int (*ioctl)(struct rl_file *f, int fd, unsigned long request, void *arg);
+	/* A message of a NETLINK_RDMA socket, in one piece. */
+	ssize_t (*send)(struct rl_file *f, int fd, const void *buf, size_t len);
+	/* The last descriptor has gone: frees @f. Not with any lock. */
+	void (*release)(struct rl_file *f);
+	mode_t mode;			/* what stat says, with rdev; 0: as the kernel says */
+};
+
+struct rl_file {
+	const struct rl_file_ops *ops;
+	dev_t rdev;
+	u32 refs;			/* descriptors, and calls under way; atomic */
+};
+
+/* One reference: that of the descriptor to come. */
+void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev);
+void rl_file_get(struct rl_file *f);
+void rl_file_put(struct rl_file *f);
+
+/* @fd names @f from now on, and has the caller's reference: @fd; or -EMFILE, both given back. */
+int rl_fd_install(int fd, struct rl_file *f);
+
+/* The file that @fd names, referenced; NULL if it is none of ours: one load. */
+struct rl_file *rl_fd_get(int fd);
+
+/* @fd is about to be closed: it names nothing any more. */
+void rl_fd_forget(int fd);
+
+/* @to names what @from names, or nothing: after a dup. */
+void rl_fd_copy(int from, int to);
+
+/*
+ * Moves a descriptor of the library's own out of the program's way: the new number, close on
+ * exec. Or -errno, and @fd is closed.
+ */
+int rl_fd_hide(int fd);
+/* Is @fd the library's own? Then the program's close() must not reach it. */
+bool rl_fd_is_hidden(int fd);
+/* Closes a hidden one. */
+void rl_fd_close_hidden(int fd);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The progress thread: it waits for descriptors and for time, and calls whoever asked. It begins
+ * with the first who asks, and takes no signal of the program's.
+ *
+ * Locking: leaves of its own. A callback runs without any lock; it may call everything here.
+ */
+#ifndef RL_THREAD_H
+#define RL_THREAD_H
+
+#include <sys/epoll.h>
+
+#include "port.h"
+
+struct rl_watch;
+
+/* Both in the progress thread. @w is referenced meanwhile. */
+struct rl_watch_ops {
+	void (*ready)(struct rl_watch *w, u32 events);	/* EPOLL bits */
+	void (*timeout)(struct rl_watch *w);		/* the deadline has passed; it is none now */
+	void (*release)(struct rl_watch *w);		/* the last reference has gone; any thread */
+};
+
+/* Inside whatever watches. */
+struct rl_watch {
+	const struct rl_watch_ops *ops;
+	u32 refs;			/* atomic */
+	u32 key;			/* what epoll calls it; 0: not watched */
+	u64 deadline;			/* ms; 0: none */
+	struct rl_watch *next, **prev;	/* of those with a deadline */
+};
+
+/* One reference. */
+void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops);
+void rl_watch_get(struct rl_watch *w);
+void rl_watch_put(struct rl_watch *w);
+
+/*
+ * Gives @w a key, under which a descriptor can be waited for: 0 or -ENOMEM. The table has a
+ * reference until rl_watch_end(), which stops the deadline, too; a call may be under way yet.
+ */
+int rl_watch_begin(struct rl_watch *w);
+void rl_watch_end(struct rl_watch *w);
+
+/* The watch that @key names, referenced; NULL if it has ended. */
+struct rl_watch *rl_watch_find(u32 key);
+
+/* The progress thread waits for @events of @fd in @w's name (EPOLLET, EPOLLONESHOT allowed). */
+int rl_thread_add(struct rl_watch *w, int fd, u32 events);
+int rl_thread_modify(struct rl_watch *w, int fd, u32 events);
+void rl_thread_remove(int fd);
+
+/* timeout() is called at @ms of rl_now_ms(), or never (0). Replaces what was asked before. */
+void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
+/* timeout() is called as soon as may be. */
+void rl_watch_poke(struct rl_watch *w);
+
+/* CLOCK_MONOTONIC. */
+u64 rl_now_ms(void);
+u64 rl_now_ns(void);
+
+#endif
