@@ -679,7 +679,7 @@ static void resize_any(void)
 			     .data = fits ? h.c.srq->handle : any_handle() },
 			   { .attr_id = WEFT_ATTR_SRQ_RESIZE_MAX_WR, .len = 4,
 			     .flags = UVERBS_ATTR_F_MANDATORY,
-			     .data = fits ? RECV_WR << below(6) : any_count() },
+			     .data = fits ? (uint32_t)RECV_WR << below(6) : any_count() },
 			   { .attr_id = WEFT_ATTR_SRQ_RESIZE_RESP,
 			     .len = sizeof(struct weft_modify_srq_resp),
 			     .flags = UVERBS_ATTR_F_MANDATORY, .data = any_pointer() } },

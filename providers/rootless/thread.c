@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The progress thread, and the table of what it watches. epoll is given a key, never a pointer:
+ * what it reports late may have ended.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include "file.h"
+#include "raw.h"
+#include "thread.h"
+
+#define EVENTS 64
+/* A key is a place in the table, and above that how often the place was given. */
+#define PLACE_BITS 20
+#define PLACE_MASK ((1u << PLACE_BITS) - 1)
+
+static struct {
+	pthread_mutex_t lock;		/* the table, the deadlines */
+	struct rl_watch **at;		/* places, of which 0 is nobody's */
+	u32 *turn;			/* how often each was given, for the next key */
+	u32 size, free_from;
+	struct rl_watch *timed;		/* those with a deadline, in no order */
+	u64 next;			/* the earliest of them, or earlier; 0: none */
+
+	pthread_mutex_t start;
+	int epfd, wake;			/* hidden; -1: there is no thread */
+} t = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.start = PTHREAD_MUTEX_INITIALIZER,
+	.epfd = -1, .wake = -1,
+};
+
+u64 rl_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+u64 rl_now_ms(void)
+{
+	return rl_now_ns() / 1000000;
+}
+
+/* ---- references ---- */
+
+void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops)
+{
+	memset(w, 0, sizeof(*w));
+	w->ops = ops;
+	w->refs = 1;
+}
+
+void rl_watch_get(struct rl_watch *w)
+{
+	__atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+}
+
+void rl_watch_put(struct rl_watch *w)
+{
+	if (__atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		w->ops->release(w);
+}
+
+/* ---- the table; with the lock ---- */
+
+static bool grow_table(void)
+{
+	u32 size = t.size ? t.size * 2 : 64, i;
+	struct rl_watch **at;
+	u32 *turn;
+
+	if (size > PLACE_MASK)
+		return false;
+	at = realloc(t.at, size * sizeof(*at));
+	if (!at)
+		return false;
+	t.at = at;
+	turn = realloc(t.turn, size * sizeof(*turn));
+	if (!turn)
+		return false;
+	t.turn = turn;
+	for (i = t.size; i < size; i++) {
+		at[i] = NULL;
+		turn[i] = 0;
+	}
+	t.size = size;
+	return true;
+}
+
+static u32 free_place(void)
+{
+	u32 i;
+
+	for (i = t.free_from ? t.free_from : 1; i < t.size; i++)
+		if (!t.at[i])
+			return i;
+	return grow_table() ? i ? i : 1 : 0;
+}
+
+static struct rl_watch *find(u32 key)
+{
+	u32 place = key & PLACE_MASK;
+
+	return place < t.size && t.at[place] && t.at[place]->key == key ? t.at[place] : NULL;
+}
+
+static void stop_clock(struct rl_watch *w)
+{
+	if (!w->deadline)
+		return;
+	w->deadline = 0;
+	*w->prev = w->next;
+	if (w->next)
+		w->next->prev = w->prev;
+}
+
+static void start_clock(struct rl_watch *w, u64 ms)
+{
+	w->deadline = ms;
+	w->next = t.timed;
+	w->prev = &t.timed;
+	if (w->next)
+		w->next->prev = &w->next;
+	t.timed = w;
+}
+
+/* ---- what others ask ---- */
+
+static int start_thread(void);
+
+int rl_watch_begin(struct rl_watch *w)
+{
+	int rv = start_thread();
+	u32 place;
+
+	if (rv)
+		return rv;
+	pthread_mutex_lock(&t.lock);
+	place = free_place();
+	if (place) {
+		w->key = ++t.turn[place] << PLACE_BITS | place;
+		t.at[place] = w;
+		t.free_from = place + 1;
+		rl_watch_get(w);
+	}
+	pthread_mutex_unlock(&t.lock);
+	return place ? 0 : -ENOMEM;
+}
+
+void rl_watch_end(struct rl_watch *w)
+{
+	bool was;
+
+	pthread_mutex_lock(&t.lock);
+	was = w->key;
+	if (was) {
+		u32 place = w->key & PLACE_MASK;
+
+		t.at[place] = NULL;
+		w->key = 0;
+		if (place < t.free_from)
+			t.free_from = place;
+	}
+	stop_clock(w);
+	pthread_mutex_unlock(&t.lock);
+	if (was)
+		rl_watch_put(w);
+}
+
+struct rl_watch *rl_watch_find(u32 key)
+{
+	struct rl_watch *w;
+
+	pthread_mutex_lock(&t.lock);
+	w = find(key);
+	if (w)
+		rl_watch_get(w);
+	pthread_mutex_unlock(&t.lock);
+	return w;
+}
+
+static void wake_thread(void)
+{
+	u64 one = 1;
+
+	rl_raw(SYS_write, t.wake, &one, sizeof(one));
+}
+
+void rl_watch_set_deadline(struct rl_watch *w, u64 ms)
+{
+	bool sooner = false;
+
+	pthread_mutex_lock(&t.lock);
+	if (w->key && w->deadline != ms) {
+		stop_clock(w);
+		if (ms) {
+			start_clock(w, ms);
+			sooner = !t.next || ms < t.next;
+			if (sooner)
+				t.next = ms;
+		}
+	}
+	pthread_mutex_unlock(&t.lock);
+	if (sooner)
+		wake_thread();
+}
+
+void rl_watch_poke(struct rl_watch *w)
+{
+	rl_watch_set_deadline(w, 1);
+}
+
+static int control(struct rl_watch *w, int op, int fd, u32 events)
+{
+	struct epoll_event ev = { .events = events, .data.u32 = w ? w->key : 0 };
+
+	return rl_raw(SYS_epoll_ctl, t.epfd, op, fd, &ev);
+}
+
+int rl_thread_add(struct rl_watch *w, int fd, u32 events)
+{
+	return control(w, EPOLL_CTL_ADD, fd, events);
+}
+
+int rl_thread_modify(struct rl_watch *w, int fd, u32 events)
+{
+	return control(w, EPOLL_CTL_MOD, fd, events);
+}
+
+void rl_thread_remove(int fd)
+{
+	control(NULL, EPOLL_CTL_DEL, fd, 0);
+}
+
+/* ---- the thread ---- */
+
+/* One whose time has come, referenced; its clock is stopped. */
+static struct rl_watch *take_expired(u64 now)
+{
+	struct rl_watch *w, *found = NULL;
+	u64 next = 0;
+
+	pthread_mutex_lock(&t.lock);
+	for (w = t.timed; w; w = w->next) {
+		if (!found && w->deadline <= now)
+			found = w;
+		else if (!next || w->deadline < next)
+			next = w->deadline;
+	}
+	if (found) {
+		stop_clock(found);
+		rl_watch_get(found);
+	}
+	t.next = next;
+	pthread_mutex_unlock(&t.lock);
+	return found;
+}
+
+/* Each of those that are due now once: a callback may set a deadline that is due at once. */
+static void run_deadlines(void)
+{
+	u64 now = rl_now_ms();
+	struct rl_watch *w;
+	u32 n;
+
+	for (n = 0; n < EVENTS && (w = take_expired(now)); n++) {
+		w->ops->timeout(w);
+		rl_watch_put(w);
+	}
+}
+
+static int ms_to_next(void)
+{
+	u64 next, now;
+
+	pthread_mutex_lock(&t.lock);
+	next = t.next;
+	pthread_mutex_unlock(&t.lock);
+	if (!next)
+		return -1;
+	now = rl_now_ms();
+	return next <= now ? 0 : next - now > 60000 ? 60000 : (int)(next - now);
+}
+
+static void run_event(const struct epoll_event *ev)
+{
+	struct rl_watch *w;
+	u64 count;
+
+	if (!ev->data.u32) {
+		rl_raw(SYS_read, t.wake, &count, sizeof(count));
+		return;
+	}
+	w = rl_watch_find(ev->data.u32);
+	if (!w)
+		return;
+	w->ops->ready(w, ev->events);
+	rl_watch_put(w);
+}
+
+static void *progress(void *arg)
+{
+	struct epoll_event ev[EVENTS];
+	int i, n, ms;
+
+	pthread_setname_np(pthread_self(), "weft");
+	for (;;) {
+		ms = ms_to_next();
+		if (!ms)
+			run_deadlines();
+		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
+		for (i = 0; i < n; i++)
+			run_event(&ev[i]);
+		if (n <= 0)
+			run_deadlines();
+	}
+	return NULL;
+}
+
+/* Signals are the program's: it may count on which thread gets them. Faults come to who made them. */
+static int spawn(void)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int rv;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rv = pthread_create(&thread, NULL, progress, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!rv)
+		pthread_detach(thread);
+	return -rv;
+}
+
+static int open_hidden(int fd)
+{
+	return fd < 0 ? fd : rl_fd_hide(fd);
+}
+
+static int start_with_lock(void)
+{
+	int ep = open_hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC)), wake;
+
+	if (ep < 0)
+		return ep;
+	wake = open_hidden(rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (wake < 0) {
+		rl_fd_close_hidden(ep);
+		return wake;
+	}
+	t.wake = wake;
+	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
+	control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN);
+	return spawn();
+}
+
+static int start_thread(void)
+{
+	int rv = 0;
+
+	if (__atomic_load_n(&t.epfd, __ATOMIC_ACQUIRE) >= 0)
+		return 0;
+	pthread_mutex_lock(&t.start);
+	if (t.epfd < 0)
+		rv = start_with_lock();
+	pthread_mutex_unlock(&t.start);
+	return rv;
+}
