@@ -54,12 +54,17 @@ bool weft_host_region_map(struct weft_region *r)
 	return true;
 }
 
+bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
+{
+	return true;
+}
+
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
 	return weft_mr_piece(r, addr, len, got);
 }
 
-void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
+bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
 	while (len) {
 		u32 n;
@@ -70,6 +75,7 @@ void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 		addr += n;
 		len -= n;
 	}
+	return true;
 }
 
 /* ---- receive entries and completions ---- */

@@ -13,10 +13,13 @@
 /* A random STag's place is then seldom taken: WEFT_STAG_TRIES. */
 static_assert(WEFT_MAX_MR <= WEFT_STAG_INDEX_MAX / 8);
 
-#define KNOWN_ACCESS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-		      IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND | IB_ZERO_BASED)
-/* Optional ones (relaxed ordering and the like) may be ignored. */
-#define MAY_IGNORE IB_ACCESS_OPTIONAL
+static_assert((u32)WEFT_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE &&
+	      (u32)WEFT_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE &&
+	      (u32)WEFT_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ &&
+	      (u32)WEFT_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC &&
+	      (u32)WEFT_ACCESS_MW_BIND == IB_ACCESS_MW_BIND &&
+	      (u32)WEFT_ACCESS_ZERO_BASED == IB_ZERO_BASED &&
+	      (u32)WEFT_ACCESS_OPTIONAL == IB_ACCESS_OPTIONAL);
 
 /* Any power of two from a page to 1 GB: offsets in a block fit 32 bits. */
 #define BLOCK_SIZES (PAGE_MASK & (SZ_1G | (SZ_1G - 1)))
@@ -140,32 +143,11 @@ static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
 	return mr_gather(&mr->pages, umem, start);
 }
 
-static int check_access(int access)
-{
-	if (access & ~(KNOWN_ACCESS | MAY_IGNORE))
-		return -EOPNOTSUPP;
-	/* RFC 5040 §8.1.1: who lets a peer write lets the local side write. */
-	if (access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC) &&
-	    !(access & IB_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	return 0;
-}
-
-static int check_range(u64 start, u64 len, u64 iova)
-{
-	u64 end;
-
-	if (!len || len > SIZE_MAX || check_add_overflow(start, len, &end) ||
-	    check_add_overflow(iova, len, &end) || start != (unsigned long)start)
-		return -EINVAL;
-	return 0;
-}
-
 struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 				       int access, struct ib_udata *udata)
 {
 	struct weft_mr *mr;
-	int rv = check_access(access) ?: check_range(start, len, iova);
+	int rv = weft_region_check_request(start, len, iova, access);
 
 	rv = rv ?: weft_udata_check_unknown(udata);
 	if (rv)

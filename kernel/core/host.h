@@ -34,8 +34,17 @@ void weft_host_region_drop(struct weft_region *r);
  */
 bool weft_host_region_map(struct weft_region *r);
 
-/* Copies @len bytes from the cursor into @r at @addr. The range was checked. */
-void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len);
+/*
+ * Copies @len bytes from the cursor into @r at @addr. The range was checked. False: the memory
+ * is not there any more, which a host that pins it never says.
+ */
+bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len);
+
+/*
+ * Can the @len octets at @addr of a held region be read? The range was checked. True of memory
+ * that is pinned.
+ */
+bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len);
 
 /*
  * The memory behind @addr of a held region: where it is, and in *@got how many octets lie

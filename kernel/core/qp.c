@@ -9,6 +9,7 @@ static const enum weft_err denial_ddp[] = {
 	[WEFT_DENIED_ACCESS]	= WEFT_E_RDMAP_ACCESS,
 	[WEFT_DENIED_WRAP]	= WEFT_E_DDP_WRAP,
 	[WEFT_DENIED_BOUNDS]	= WEFT_E_DDP_BOUNDS,
+	[WEFT_DENIED_GONE]	= WEFT_E_DDP_LOCAL,
 };
 
 static const enum weft_err denial_rdmap[] = {
@@ -18,6 +19,7 @@ static const enum weft_err denial_rdmap[] = {
 	[WEFT_DENIED_ACCESS]	= WEFT_E_RDMAP_ACCESS,
 	[WEFT_DENIED_WRAP]	= WEFT_E_RDMAP_WRAP,
 	[WEFT_DENIED_BOUNDS]	= WEFT_E_RDMAP_BOUNDS,
+	[WEFT_DENIED_GONE]	= WEFT_E_RDMAP_LOCAL,
 };
 
 enum weft_err weft_denial_ddp(enum weft_denial d)

@@ -21,6 +21,27 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 	return WEFT_GRANTED;
 }
 
+static bool adds_up(u64 start, u64 len)
+{
+	return start + len >= start;
+}
+
+int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access)
+{
+	const u32 known = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE | WEFT_ACCESS_MW_BIND |
+			  WEFT_ACCESS_ZERO_BASED | WEFT_ACCESS_OPTIONAL;
+
+	if (access & ~known)
+		return -EOPNOTSUPP;
+	/* RFC 5040 §8.1.1: who lets a peer write lets the local side write. */
+	if (access & (WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_ATOMIC) &&
+	    !(access & WEFT_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (!len || len > SIZE_MAX || start != (uintptr_t)start)
+		return -EINVAL;
+	return adds_up(start, len) && adds_up(iova, len) ? 0 : -EINVAL;
+}
+
 u32 weft_region_new_stag(enum weft_region_kind kind, u32 random)
 {
 	const u32 key = (1u << WEFT_STAG_KEY_BITS) - 1;

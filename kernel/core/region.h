@@ -25,6 +25,8 @@ enum {
 	WEFT_ACCESS_REMOTE_ATOMIC = 1 << 3,
 	WEFT_ACCESS_MW_BIND	  = 1 << 4,
 	WEFT_ACCESS_ZERO_BASED	  = 1 << 5,
+	/* Relaxed ordering and the like may be ignored. */
+	WEFT_ACCESS_OPTIONAL	  = 0x3FF00000,
 	WEFT_ACCESS_REMOTE	  = WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_READ |
 				    WEFT_ACCESS_REMOTE_ATOMIC,
 };
@@ -56,6 +58,7 @@ enum weft_denial {
 	WEFT_DENIED_ACCESS,		/* rights */
 	WEFT_DENIED_WRAP,		/* addr + len exceeds 64 bits */
 	WEFT_DENIED_BOUNDS,
+	WEFT_DENIED_GONE,		/* granted, but the memory is not there: weft_host_is_there() */
 };
 
 /*
@@ -64,6 +67,13 @@ enum weft_denial {
  */
 enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
 				   u64 addr, u64 len, u32 access);
+
+/*
+ * A user asks for a region of @len octets at @start, known as @iova, with IB_ACCESS_ bits
+ * @access: 0; -EINVAL: no such range, or rights that contradict each other; -EOPNOTSUPP: a
+ * right that is not known, and not one of those that may be ignored.
+ */
+int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access);
 
 /* ---- STag numbers ---- */
 

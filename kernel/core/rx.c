@@ -19,8 +19,8 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 	r = weft_region_get(qp, h->stag);
 	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
 			      WEFT_ACCESS_REMOTE_WRITE);
-	if (d == WEFT_GRANTED)
-		weft_host_place(r, h->to, &f->payload, f->payload_len);
+	if (d == WEFT_GRANTED && !weft_host_place(r, h->to, &f->payload, f->payload_len))
+		d = WEFT_DENIED_GONE;
 	if (r)
 		weft_region_put(qp, r);
 	if (d != WEFT_GRANTED)
@@ -95,12 +95,12 @@ static bool place_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 	struct weft_region *r = weft_region_get(qp, f->ddp.stag);
 	enum weft_denial d = weft_region_check(r, f->ddp.stag, qp->pd, qp->id, f->ddp.to,
 					       f->payload_len, WEFT_ACCESS_LOCAL_WRITE);
+	bool placed = d == WEFT_GRANTED &&
+		      weft_host_place(r, f->ddp.to, &f->payload, f->payload_len);
 
-	if (d == WEFT_GRANTED)
-		weft_host_place(r, f->ddp.to, &f->payload, f->payload_len);
 	if (r)
 		weft_region_put(qp, r);
-	return d == WEFT_GRANTED;
+	return placed;
 }
 
 /* The oldest Read is over with @status. */
@@ -274,7 +274,7 @@ static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 	for (; left; s++) {
 		u32 n;
 		struct weft_region *r;
-		enum weft_denial d;
+		bool placed;
 
 		if (mo >= s->length) {
 			mo -= s->length;
@@ -282,13 +282,12 @@ static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 		}
 		n = min_t(u32, left, s->length - mo);
 		r = weft_region_get(qp, s->lkey);
-		d = weft_region_check(r, s->lkey, qp->pd, qp->id, s->addr + mo, n,
-				      WEFT_ACCESS_LOCAL_WRITE);
-		if (d == WEFT_GRANTED)
-			weft_host_place(r, s->addr + mo, &f->payload, n);
+		placed = weft_region_check(r, s->lkey, qp->pd, qp->id, s->addr + mo, n,
+					   WEFT_ACCESS_LOCAL_WRITE) == WEFT_GRANTED &&
+			 weft_host_place(r, s->addr + mo, &f->payload, n);
 		if (r)
 			weft_region_put(qp, r);
-		if (d != WEFT_GRANTED)
+		if (!placed)
 			return false;
 		left -= n;
 		mo = 0;

@@ -112,6 +112,9 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 	denial = weft_region_check(region, r->src_stag, qp->pd, qp->id,
 				   r->src_to + f->payload_off, r->size - f->payload_off,
 				   WEFT_ACCESS_REMOTE_READ);
+	if (denial == WEFT_GRANTED &&
+	    !weft_host_is_there(region, r->src_to + f->payload_off, f->payload_len))
+		denial = WEFT_DENIED_GONE;
 	if (denial != WEFT_GRANTED) {
 		if (region)
 			weft_region_put(qp, region);
@@ -155,6 +158,8 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 	struct weft_region *r = weft_region_get(qp, lkey);
 	enum weft_denial d = weft_region_check(r, lkey, qp->pd, qp->id, addr, len, access);
 
+	if (keep && d == WEFT_GRANTED && !weft_host_is_there(r, addr, len))
+		d = WEFT_DENIED_GONE;
 	if (keep && d == WEFT_GRANTED)
 		*keep = r;
 	else if (r)

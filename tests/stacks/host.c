@@ -184,13 +184,24 @@ bool weft_host_region_map(struct weft_region *r)
 	return !to_host_mr(r)->unmapped;
 }
 
-void weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
+bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
 	struct host_mr *mr = to_host_mr(r);
 
 	HOST_ASSERT(host_mr_uses(mr) && r->valid);
+	if (mr->gone)
+		return false;
 	if (len)
 		weft_cur_copy(from, host_mr_at(mr, addr, len), len);
+	return true;
+}
+
+bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
+{
+	struct host_mr *mr = to_host_mr(r);
+
+	HOST_ASSERT(host_mr_uses(mr) && r->valid && host_mr_at(mr, addr, len));
+	return !mr->gone;
 }
 
 /* Regions of every other pair of slots lie in pieces of PIECE octets. */

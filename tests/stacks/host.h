@@ -34,6 +34,7 @@ struct host_mr {
 	u32 finds;			/* how often it was looked up */
 	bool found_valid;		/* the last time */
 	bool busy;			/* the slot is in use */
+	bool gone;			/* its program has unmapped the memory */
 	bool unmapped;			/* its consumer has given it no memory yet */
 };
 
