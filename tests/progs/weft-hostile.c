@@ -103,6 +103,7 @@ static int64_t now_ms(void)
 struct ring {
 	uint8_t *at;
 	size_t size;
+	off_t off;		/* in the command file */
 	bool old;		/* the provider is done with it */
 };
 
@@ -130,7 +131,7 @@ static struct ring *old_ring(void)
 }
 
 /* Where there is no place left, one that is old gives way. */
-static void keep_ring(void *at, size_t size)
+static void keep_ring(void *at, size_t size, off_t off)
 {
 	struct ring *r = ring_at(NULL);
 
@@ -140,7 +141,7 @@ static void keep_ring(void *at, size_t size)
 			return;
 		syscall(SYS_munmap, r->at, r->size);
 	}
-	*r = (struct ring){ .at = at, .size = size };
+	*r = (struct ring){ .at = at, .size = size, .off = off };
 }
 
 /* In the place of libc's, for the libraries, too. */
@@ -150,7 +151,7 @@ void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 
 	if (at != MAP_FAILED && fd >= 0 && flags & MAP_SHARED && prot & PROT_WRITE) {
 		pthread_mutex_lock(&rings_lock);
-		keep_ring(at, len);
+		keep_ring(at, len, off);
 		pthread_mutex_unlock(&rings_lock);
 	}
 	return at;
@@ -688,23 +689,25 @@ static void resize_any(void)
 	counted(make_call(&call), RESIZES_TAKEN);
 }
 
-/* The length of a ring that is there, or a page. */
-static size_t length_of_a_ring(void)
+/* A ring that is or was there: the first are the oldest, and as a rule there. */
+static struct ring some_ring(void)
 {
-	size_t len;
+	struct ring ring;
 
 	pthread_mutex_lock(&rings_lock);
-	len = rings[below(MAX_RINGS)].size;
+	ring = rings[below(4)];
 	pthread_mutex_unlock(&rings_lock);
-	return len ? len : 4096;
+	return ring;
 }
 
 /* Offsets of rings are small numbers of pages, and a mapping is of all of one. */
 static void mmap_any(void)
 {
+	struct ring ring = some_ring();
 	size_t len = once_in(8) ? rnd() >> (16 + below(40)) :
-		     once_in(2) ? length_of_a_ring() : 4096 * (1 + below(8));
-	uint64_t off = once_in(8) ? rnd() << 12 : 4096ULL * below(64);
+		     once_in(2) ? ring.size : 4096 * (1 + below(8));
+	uint64_t off = once_in(8) ? rnd() << 12 :
+		       once_in(2) ? (uint64_t)ring.off : 4096ULL * below(64);
 	int prot = below(8), flags = once_in(4) ? MAP_PRIVATE : MAP_SHARED;
 	uint8_t *at = (void *)syscall(SYS_mmap, NULL, len, prot, flags,
 				      h.c.id->verbs->cmd_fd, off);
