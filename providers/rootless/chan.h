@@ -17,6 +17,7 @@
 struct rl_event {
 	struct rl_event *next;
 	const void *owner;		/* whose it is: rl_chan_drop(), rl_chan_move() */
+	u32 *reported;			/* counted up when it is taken, or NULL; channel's lock */
 	size_t len;			/* octets of data */
 	u8 data[] __attribute__((aligned(8)));
 };
@@ -42,7 +43,8 @@ struct rl_event *rl_event_new(const void *owner, size_t len);
 /* Appends @e, which is the channel's then. */
 void rl_chan_push(struct rl_chan *c, struct rl_event *e);
 /* rl_event_new() and rl_chan_push(); an event there is no memory for is lost. */
-void rl_chan_say(struct rl_chan *c, const void *owner, const void *data, size_t len);
+void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
+		 size_t len);
 
 /*
  * Takes the oldest event; waits for one, as @fd, a descriptor of the channel, has O_NONBLOCK or

@@ -4,14 +4,17 @@
  * guards the link and with it the attached QP's core. Whoever lets the lock go does first what
  * became due meanwhile: sends, and steps of the link.
  *
- * Files: conn.c (life, lock, steps), conn_io.c (the socket), host.c (what core/host.h asks).
+ * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_qp.c (its QP), host.c (what
+ * core/host.h asks).
  *
- * Order of locks: rdma_cm's (cm.c), the connection's, an SRQ's, a CQ's, a channel's.
+ * Order of locks: rdma_cm's (cm.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
+ * channel's.
  */
 #ifndef RL_CONN_H
 #define RL_CONN_H
 
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "../../kernel/core/link.h"
 #include "device.h"
@@ -20,6 +23,13 @@
 struct rl_cmid;
 struct rl_qp;
 struct rl_cq;
+
+/* Who waits for the socket's events. */
+enum rl_conn_place {
+	RL_PLACE_NONE,			/* nobody yet, or nobody any more */
+	RL_PLACE_THREAD,		/* the progress thread, for this connection alone */
+	RL_PLACE_CQS,			/* its QP's CQs: those who poll them, or the thread for them */
+};
 
 struct rl_conn {
 	struct rl_watch watch;		/* first: the references */
@@ -37,8 +47,12 @@ struct rl_conn {
 	bool reset;			/* TCP is over */
 	bool tx_due, step_due;		/* before the lock is let go */
 	bool full;			/* TCP takes nothing now */
-	u32 mss;			/* 0: to be asked for */
-	bool mine;			/* epoll: the progress thread's own; else its CQs' */
+	bool unread;			/* TCP has more: others were to have the lock */
+	bool watching;			/* rl_conn_watch() was called */
+	enum rl_conn_place place;	/* where the socket is waited for, and for what */
+	u32 waits_for;
+	u64 linger_until;		/* ms: the send ring is to be looked at; 0: no lingering */
+	u32 mss, mss_uses;		/* as last asked for, and how often used since */
 };
 
 /*
@@ -46,12 +60,21 @@ struct rl_conn {
  * locked, with one reference. NULL: no memory, and @fd is closed.
  */
 struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd);
-void rl_conn_get(struct rl_conn *c);
-void rl_conn_put(struct rl_conn *c);
+static inline void rl_conn_get(struct rl_conn *c)
+{
+	rl_watch_get(&c->watch);
+}
+static inline void rl_conn_put(struct rl_conn *c)
+{
+	rl_watch_put(&c->watch);
+}
 
 void rl_conn_lock(struct rl_conn *c);
 /* Does what is due, then lets go. Events may be told to c->id meanwhile. */
 void rl_conn_unlock(struct rl_conn *c);
+
+/* The connection that the key of an event names, locked and referenced; NULL if it is gone. */
+struct rl_conn *rl_conn_find(u32 key);
 
 /* ---- all with the lock ---- */
 
@@ -63,25 +86,51 @@ void rl_conn_configure(struct rl_conn *c);
 /* What the options ask for, as weft_offer_init() wants it. */
 void rl_conn_base_cfg(struct weft_mpa_cfg *cfg);
 
+/* Does what the link asked for. */
+void rl_conn_act(struct rl_conn *c, u32 acts);
+
+/* The socket has something to say: EPOLL bits. */
+void rl_conn_look(struct rl_conn *c, u32 events);
+
+/*
+ * Nobody is told anything any more. A connection before Full Operation dies; another goes on to
+ * its end.
+ */
+void rl_conn_abandon(struct rl_conn *c);
+
+/* ---- conn_io.c ---- */
+
+/* Options of a new socket. */
+void rl_conn_set_up_socket(struct rl_conn *c);
 /* What TCP looks like. */
 void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */
 void rl_conn_receive(struct rl_conn *c);
-/* Does what the link asked for. */
-void rl_conn_act(struct rl_conn *c, u32 acts);
+/* connect() is over, well or not. */
+void rl_conn_finish_connect(struct rl_conn *c);
+/* What core/host.h asks. */
+s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
+u32 rl_conn_mss(struct rl_conn *c);
+/* Closes: with RST unless both sides have said FIN. */
+void rl_conn_close(struct rl_conn *c);
+/* Waits for what is to be waited for, where it is to be waited for. */
+void rl_conn_place(struct rl_conn *c);
+/* Waits nowhere. */
+void rl_conn_leave_place(struct rl_conn *c);
+/* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
+void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);
+
+/* ---- conn_qp.c ---- */
 
 /* Binds @qp, which is referenced: 0, or -EBUSY if it has a connection or is not in IDLE. */
 int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp);
+/* Passes the QP on to @heir, which nobody else knows yet. */
+void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir);
 /* Lets the QP go, if there is one. */
 void rl_conn_release_qp(struct rl_conn *c);
-
-/*
- * Nobody is told anything any more. A connection without a QP, or before Full Operation, dies;
- * another goes on to its end.
- */
-void rl_conn_abandon(struct rl_conn *c);
-
-/* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
-void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);
+/* The connection of @qp, locked and referenced; NULL if there is none. No lock of either. */
+struct rl_conn *rl_conn_of_qp(struct rl_qp *qp);
+/* One run of the send side. */
+void rl_conn_tx(struct rl_conn *c);
 
 #endif

@@ -59,6 +59,9 @@ void rl_fd_forget(int fd);
 /* @to names what @from names, or nothing: after a dup. */
 void rl_fd_copy(int from, int to);
 
+/* The first number from @from on that is ours or hidden; -1: there is none. */
+int rl_fd_next(int from);
+
 /*
  * Moves a descriptor of the library's own out of the program's way: the new number, close on
  * exec. Or -errno, and @fd is closed.

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A connection's life, its lock, and the steps of its link. */
+#include <stdlib.h>
+
+#include "cm.h"
+#include "conn.h"
+#include "file.h"
+#include "options.h"
+#include "raw.h"
+#include "verbs.h"
+
+/* What is due is done so often before the progress thread goes on with it. */
+#define ROUNDS 64
+
+static const struct rl_watch_ops conn_watch_ops;
+
+/* ---- life ---- */
+
+struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd)
+{
+	struct rl_conn *c = calloc(1, sizeof(*c));
+
+	fd = rl_fd_hide(fd);
+	if (!c || fd < 0) {
+		if (fd >= 0)
+			rl_fd_close_hidden(fd);
+		free(c);
+		return NULL;
+	}
+	rl_watch_init(&c->watch, &conn_watch_ops);
+	pthread_mutex_init(&c->lock, NULL);
+	c->dev = dev;
+	c->fd = fd;
+	c->connecting = initiator;
+	rl_conn_set_up_socket(c);
+	weft_link_init(&c->link, initiator);
+	pthread_mutex_lock(&c->lock);
+	if (!rl_watch_begin(&c->watch))
+		return c;
+	rl_conn_close(c);
+	pthread_mutex_unlock(&c->lock);
+	rl_conn_put(c);
+	return NULL;
+}
+
+static struct rl_conn *conn_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_conn, watch);
+}
+
+static void release(struct rl_watch *w)
+{
+	struct rl_conn *c = conn_of(w);
+	void *chunk;
+
+	while ((chunk = weft_stream_reclaim(&c->link.st, true)))
+		free(chunk);
+	free(weft_batch_reclaim(&c->link.batch, true));
+	free(c->link.offer);
+	free(c->link.orq);
+	free(c->link.irq);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* ---- steps ---- */
+
+void rl_conn_base_cfg(struct weft_mpa_cfg *cfg)
+{
+	const struct rl_options *o = rl_options();
+
+	*cfg = (struct weft_mpa_cfg){
+		.rev = o->mpa_rev,
+		.crc = o->crc,
+		.markers = o->markers,
+		.p2p = o->rtr,
+		.rtr = o->rtr,
+		.ird = RL_MAX_IRD,
+		.ord = RL_MAX_ORD,
+	};
+}
+
+void rl_conn_configure(struct rl_conn *c)
+{
+	struct weft_link_cfg *cfg = &c->link.cfg;
+
+	rl_conn_base_cfg(&cfg->mpa);
+	cfg->startup_ms = rl_options()->startup_ms;
+	cfg->close_ms = rl_options()->close_ms;
+	cfg->pd_max = 255;
+}
+
+static void die(struct rl_conn *c)
+{
+	rl_cm_tell_dead(c);
+	rl_conn_close(c);
+	rl_watch_end(&c->watch);
+}
+
+void rl_conn_act(struct rl_conn *c, u32 acts)
+{
+	if (acts & WEFT_ACT_RELEASE_QP)
+		rl_conn_release_qp(c);
+	if (acts & WEFT_ACT_FAILED)
+		rl_cm_tell_failed(c);
+	if (acts & WEFT_ACT_CONNECTED)
+		rl_cm_tell_connected(c);
+	if (acts & WEFT_ACT_RETRY_V1)
+		rl_cm_reconnect(c);
+	if (acts & WEFT_ACT_ASK_ULP)
+		rl_cm_tell_request(c);
+	if (acts & WEFT_ACT_ENDED)
+		rl_cm_tell_ended(c);
+	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
+		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
+	if (acts & WEFT_ACT_DIE)
+		die(c);
+	if (acts & WEFT_ACT_AGAIN)
+		c->step_due = true;
+}
+
+static void step(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	if (c->link.state == WEFT_LINK_DEAD)
+		return;
+	rl_conn_configure(c);
+	/* A FIN may be in the view whose octets have not been read. */
+	if (!c->connecting)
+		rl_conn_receive(c);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_step(&c->link, &v, rl_now_ms()));
+}
+
+void rl_conn_abandon(struct rl_conn *c)
+{
+	c->id = NULL;
+	if (c->link.state < WEFT_LINK_OPEN)
+		rl_conn_act(c, weft_link_kill(&c->link));
+}
+
+/* ---- the lock ---- */
+
+void rl_conn_lock(struct rl_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+}
+
+static u64 earliest(u64 a, u64 b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+static bool do_what_is_due(struct rl_conn *c)
+{
+	if (c->tx_due) {
+		c->tx_due = false;
+		rl_conn_tx(c);
+		return true;
+	}
+	if (c->step_due) {
+		c->step_due = false;
+		step(c);
+		return true;
+	}
+	return false;
+}
+
+void rl_conn_unlock(struct rl_conn *c)
+{
+	u64 deadline;
+	u32 i;
+
+	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
+		;
+	if (c->watching)
+		rl_conn_place(c);
+	deadline = earliest(c->link.deadline, c->linger_until);
+	if (c->tx_due || c->step_due || c->unread)
+		deadline = 1;
+	if (c->link.state == WEFT_LINK_DEAD)
+		deadline = 0;
+	if (deadline != READ_ONCE(c->watch.deadline))
+		rl_watch_set_deadline(&c->watch, deadline);
+	pthread_mutex_unlock(&c->lock);
+}
+
+struct rl_conn *rl_conn_find(u32 key)
+{
+	struct rl_watch *w = rl_watch_find(key);
+
+	if (!w)
+		return NULL;
+	/* An event of long ago: its key is another's by now. */
+	if (w->ops != &conn_watch_ops) {
+		rl_watch_put(w);
+		return NULL;
+	}
+	rl_conn_lock(conn_of(w));
+	return conn_of(w);
+}
+
+/* ---- the progress thread's calls ---- */
+
+void rl_conn_watch(struct rl_conn *c)
+{
+	c->watching = true;
+}
+
+void rl_conn_look(struct rl_conn *c, u32 events)
+{
+	if (c->fd < 0)
+		return;
+	if (c->connecting) {
+		rl_conn_finish_connect(c);
+		return;
+	}
+	if (events & EPOLLOUT && c->full) {
+		c->full = false;
+		c->tx_due = true;
+	}
+	if (events & ~EPOLLOUT)
+		rl_conn_receive(c);
+	/* There may be nothing to read any more, and nothing else will come. */
+	if (events & (EPOLLERR | EPOLLHUP))
+		c->step_due = true;
+}
+
+static void ready(struct rl_watch *w, u32 events)
+{
+	struct rl_conn *c = conn_of(w);
+
+	rl_conn_lock(c);
+	rl_conn_look(c, events);
+	rl_conn_unlock(c);
+}
+
+static void timeout(struct rl_watch *w)
+{
+	struct rl_conn *c = conn_of(w);
+	u64 now = rl_now_ms();
+
+	rl_conn_lock(c);
+	if (c->unread)
+		rl_conn_receive(c);
+	if (c->linger_until && c->linger_until <= now)
+		c->tx_due = true;
+	if (c->link.deadline && c->link.deadline <= now)
+		c->step_due = true;
+	rl_conn_unlock(c);
+}
+
+static const struct rl_watch_ops conn_watch_ops = {
+	.ready = ready,
+	.timeout = timeout,
+	.release = release,
+};

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion queues: publishing, waking, and who moves octets for them.
+ *
+ * The sockets of a CQ's connections are in an epoll of the CQ's own. Whoever polls the CQ and
+ * finds nothing looks there and works in its own context (rl_cq_kick()); for whoever sleeps, or
+ * never polls, the progress thread waits for that epoll. So that the two do not fight over every
+ * packet, there is a lease: while the CQ is polled the progress thread looks away, and makes sure
+ * every LEASE_MS that somebody still polls. A poll that finds the CQ armed hands the lease back at
+ * once: its program is about to sleep.
+ */
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "file.h"
+#include "raw.h"
+#include "verbs.h"
+
+#define EVENTS 64
+#define LEASE_MS 2
+
+/* ---- completing ---- */
+
+static void say_completion(struct rl_cq *cq)
+{
+	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->o.user_handle };
+
+	if (cq->chan)
+		rl_chan_say(cq->chan, &cq->o, &cq->comp_reported, &desc, sizeof(desc));
+}
+
+/* The QPs' locks are not ours to take here: we are inside one of them. */
+static void overflowed(struct rl_cq *cq)
+{
+	rl_context_say(cq->ctx, &cq->o, IBV_EVENT_CQ_ERR, &cq->async_reported);
+	rl_watch_poke(&cq->watch);
+}
+
+void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
+{
+	enum weft_cq_push pushed;
+
+	pthread_mutex_lock(&cq->lock);
+	pushed = weft_cqc_push(&cq->core, e);
+	pthread_mutex_unlock(&cq->lock);
+	if (pushed == WEFT_CQ_WAKE)
+		say_completion(cq);
+	else if (pushed == WEFT_CQ_OVERFLOW)
+		overflowed(cq);
+}
+
+/* ---- lingering ---- */
+
+static bool is_armed(const struct rl_cq *cq)
+{
+	return READ_ONCE(cq->core.q.ring->arm) != WEFT_ARM_NONE;
+}
+
+bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
+{
+	bool ok;
+
+	pthread_mutex_lock(&cq->lock);
+	ok = !cq->lingerer && !is_armed(cq);
+	if (ok)
+		cq->lingerer = qp;
+	pthread_mutex_unlock(&cq->lock);
+	return ok;
+}
+
+void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	if (cq->lingerer == qp)
+		cq->lingerer = NULL;
+	pthread_mutex_unlock(&cq->lock);
+}
+
+static struct rl_qp *get_lingerer(struct rl_cq *cq)
+{
+	struct rl_qp *qp;
+
+	pthread_mutex_lock(&cq->lock);
+	qp = cq->lingerer;
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&cq->lock);
+	return qp;
+}
+
+/* ---- moving octets ---- */
+
+static void look_at(struct rl_conn *c, u32 events)
+{
+	rl_conn_look(c, events);
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
+/* The only connection: its socket is asked, and nobody else. */
+static struct rl_conn *get_only(struct rl_cq *cq)
+{
+	struct rl_conn *c = NULL;
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->nconns == 1 && cq->last) {
+		c = cq->last;
+		rl_conn_get(c);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return c;
+}
+
+static void look_at_ready(struct rl_cq *cq)
+{
+	struct epoll_event ev[EVENTS];
+	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
+
+	for (i = 0; i < n; i++) {
+		struct rl_conn *c = rl_conn_find(ev[i].data.u32);
+
+		if (c)
+			look_at(c, ev[i].events);
+	}
+}
+
+/* Under cq->progress. */
+static void move_octets(struct rl_cq *cq)
+{
+	struct rl_conn *c = get_only(cq);
+
+	if (!c) {
+		look_at_ready(cq);
+		return;
+	}
+	rl_conn_lock(c);
+	/* It may have gone elsewhere meanwhile. */
+	look_at(c, c->place == RL_PLACE_CQS ? EPOLLIN | EPOLLOUT : 0);
+}
+
+/* ---- the lease ---- */
+
+static void let_thread_look(struct rl_cq *cq)
+{
+	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLONESHOT);
+}
+
+/* Those who poll have the lease, or give it back if the CQ is armed. */
+static void note_poll(struct rl_cq *cq)
+{
+	bool back;
+
+	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
+	if (!READ_ONCE(cq->leased) || !is_armed(cq))
+		return;
+	pthread_mutex_lock(&cq->lock);
+	back = cq->leased;
+	cq->leased = false;
+	pthread_mutex_unlock(&cq->lock);
+	if (back)
+		let_thread_look(cq);
+}
+
+/* Has the CQ been polled since this was asked last, by somebody who will go on? */
+static bool is_polled(struct rl_cq *cq)
+{
+	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED);
+	bool polled;
+
+	pthread_mutex_lock(&cq->lock);
+	polled = polls != cq->seen && !is_armed(cq);
+	cq->seen = polls;
+	cq->leased = polled;
+	pthread_mutex_unlock(&cq->lock);
+	return polled;
+}
+
+/*
+ * A program may arm the CQ between our look at it and the lease: then it polls once more, and
+ * finds that it has the lease to give back.
+ */
+static void look_or_lease(struct rl_cq *cq, bool something)
+{
+	if (is_polled(cq)) {
+		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
+		return;
+	}
+	if (something) {
+		pthread_mutex_lock(&cq->progress);
+		look_at_ready(cq);
+		pthread_mutex_unlock(&cq->progress);
+	}
+	let_thread_look(cq);
+}
+
+void rl_cq_kick(struct rl_cq *cq)
+{
+	struct rl_qp *lingerer = get_lingerer(cq);
+
+	if (lingerer) {
+		rl_qp_kick(lingerer);
+		rl_qp_put(lingerer);
+	}
+	if (!pthread_mutex_trylock(&cq->progress)) {
+		move_octets(cq);
+		pthread_mutex_unlock(&cq->progress);
+	}
+	note_poll(cq);
+}
+
+/* ---- connections ---- */
+
+static int control(struct rl_cq *cq, int op, struct rl_conn *c, u32 events)
+{
+	struct epoll_event ev = { .events = events, .data.u32 = c->watch.key };
+
+	return rl_raw(SYS_epoll_ctl, cq->epfd, op, c->fd, &ev);
+}
+
+int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
+{
+	int rv = control(cq, EPOLL_CTL_ADD, c, events);
+	struct rl_conn *old;
+
+	if (rv)
+		return rv;
+	rl_conn_get(c);
+	pthread_mutex_lock(&cq->lock);
+	cq->nconns++;
+	old = cq->last;
+	cq->last = c;
+	pthread_mutex_unlock(&cq->lock);
+	if (old)
+		rl_conn_put(old);
+	return 0;
+}
+
+void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
+{
+	control(cq, EPOLL_CTL_MOD, c, events);
+}
+
+void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
+{
+	bool was_last;
+
+	control(cq, EPOLL_CTL_DEL, c, 0);
+	pthread_mutex_lock(&cq->lock);
+	cq->nconns--;
+	was_last = cq->last == c;
+	if (was_last)
+		cq->last = NULL;
+	pthread_mutex_unlock(&cq->lock);
+	/* Its caller has a reference of its own. */
+	if (was_last)
+		rl_conn_put(c);
+}
+
+/* ---- life ---- */
+
+static struct rl_cq *cq_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_cq, watch);
+}
+
+static void ready(struct rl_watch *w, u32 events)
+{
+	look_or_lease(cq_of(w), true);
+}
+
+static void timeout(struct rl_watch *w)
+{
+	struct rl_cq *cq = cq_of(w);
+
+	if (cq->core.overflow)
+		rl_qp_fail_users(cq);
+	if (READ_ONCE(cq->leased))
+		look_or_lease(cq, false);
+}
+
+static void release(struct rl_watch *w)
+{
+	struct rl_cq *cq = cq_of(w);
+
+	if (cq->epfd >= 0)
+		rl_fd_close_hidden(cq->epfd);
+	if (cq->chan)
+		rl_chan_put(cq->chan);
+	pthread_mutex_destroy(&cq->progress);
+	pthread_mutex_destroy(&cq->lock);
+	free(cq);
+}
+
+static const struct rl_watch_ops cq_watch_ops = {
+	.ready = ready,
+	.timeout = timeout,
+	.release = release,
+};
+
+static int start_watching(struct rl_cq *cq)
+{
+	int rv, fd = rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC);
+
+	cq->epfd = fd < 0 ? fd : rl_fd_hide(fd);
+	if (cq->epfd < 0)
+		return cq->epfd;
+	rv = rl_watch_begin(&cq->watch);
+	return rv ?: rl_thread_add(&cq->watch, cq->epfd, EPOLLIN | EPOLLONESHOT);
+}
+
+int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct rl_cq **out)
+{
+	struct rl_cq *cq = calloc(1, sizeof(*cq));
+	int rv;
+
+	if (!cq)
+		return -ENOMEM;
+	cq->o.kind = RL_CQ;
+	cq->ctx = ctx;
+	cq->epfd = -1;
+	pthread_mutex_init(&cq->lock, NULL);
+	pthread_mutex_init(&cq->progress, NULL);
+	rl_watch_init(&cq->watch, &cq_watch_ops);
+	rv = rl_ring_alloc(ctx, &cq->ring, entries);
+	if (!rv) {
+		weft_cqc_init(&cq->core, cq->ring.mem, entries);
+		rv = start_watching(cq);
+	}
+	if (rv) {
+		rl_cq_stop(cq);
+		rl_cq_destroy(cq);
+		return rv;
+	}
+	cq->chan = chan;
+	if (chan)
+		rl_chan_get(chan);
+	*out = cq;
+	return 0;
+}
+
+static struct weft_ring no_ring;
+
+/* The progress thread may be in a call of its own yet: that finds no connection, and this ring. */
+void rl_cq_stop(struct rl_cq *cq)
+{
+	rl_watch_end(&cq->watch);
+	if (cq->epfd >= 0)
+		rl_thread_remove(cq->epfd);
+	pthread_mutex_lock(&cq->lock);
+	cq->core.q.ring = &no_ring;
+	pthread_mutex_unlock(&cq->lock);
+	if (cq->chan)
+		rl_chan_drop(cq->chan, &cq->o);
+	rl_chan_drop(cq->ctx->async, &cq->o);
+}
+
+void rl_cq_destroy(struct rl_cq *cq)
+{
+	rl_ring_free(cq->ctx, &cq->ring);
+	rl_watch_put(&cq->watch);
+}
+
+/* The program has been told of the new ring before it counts. */
+int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp)
+{
+	struct rl_ring ring;
+	int rv = rl_ring_alloc(cq->ctx, &ring, entries);
+	struct rl_ring old = ring;
+
+	if (rv)
+		return rv;
+	rl_ring_describe(&ring, entries, 1, &resp->cq);
+	pthread_mutex_lock(&cq->lock);
+	if (weft_cqc_move(&cq->core, ring.mem, entries)) {
+		old = cq->ring;
+		cq->ring = ring;
+	} else {
+		rv = -EINVAL;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	rl_ring_free(cq->ctx, &old);
+	return rv;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+
+#include "guard.h"
+#include "hook.h"
+
+#define PAGE 4096
+
+static __thread sigjmp_buf *guarded;	/* where a fault of this thread's goes on */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool begun;
+
+/* What the program asked for. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sigaction wanted[2];
+
+static struct sigaction *wanted_of(int sig)
+{
+	return &wanted[sig == SIGBUS];
+}
+
+/* ---- faults ---- */
+
+static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
+{
+	sigset_t old;
+
+	pthread_sigmask(SIG_BLOCK, &a->sa_mask, &old);
+	if (a->sa_flags & SA_SIGINFO)
+		a->sa_sigaction(sig, info, ctx);
+	else
+		a->sa_handler(sig);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+static int next_sigaction(int sig, const struct sigaction *new, struct sigaction *old)
+{
+	static int (*next)(int, const struct sigaction *, struct sigaction *);
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "sigaction");
+	return next(sig, new, old);
+}
+
+static void on_fault(int sig, siginfo_t *info, void *ctx)
+{
+	struct sigaction a = *wanted_of(sig);
+
+	if (guarded && info->si_code > 0)
+		siglongjmp(*guarded, 1);
+	if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN))
+		run_handler(&a, sig, info, ctx);
+	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
+		/* The instruction is run once more, or the signal sent, and that is the end. */
+		next_sigaction(sig, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
+	if (info->si_code <= 0 && a.sa_handler == SIG_DFL)
+		raise(sig);
+}
+
+static void begin(void)
+{
+	struct sigaction ours = {
+		.sa_sigaction = on_fault,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
+	};
+
+	pthread_mutex_lock(&lock);
+	sigemptyset(&ours.sa_mask);
+	next_sigaction(SIGSEGV, &ours, wanted_of(SIGSEGV));
+	next_sigaction(SIGBUS, &ours, wanted_of(SIGBUS));
+	begun = true;
+	pthread_mutex_unlock(&lock);
+}
+
+void rl_guard_begin(void)
+{
+	pthread_once(&once, begin);
+}
+
+/* ---- the program's handlers ---- */
+
+static bool note_action(int sig, const struct sigaction *new, struct sigaction *old)
+{
+	bool ours;
+
+	if (sig != SIGSEGV && sig != SIGBUS)
+		return false;
+	pthread_mutex_lock(&lock);
+	ours = begun;
+	if (ours) {
+		struct sigaction was = *wanted_of(sig);
+
+		if (new)
+			*wanted_of(sig) = *new;
+		if (old)
+			*old = was;
+	}
+	pthread_mutex_unlock(&lock);
+	return ours;
+}
+
+RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
+{
+	return note_action(sig, new, old) ? 0 : next_sigaction(sig, new, old);
+}
+
+RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
+{
+	struct sigaction new = { .sa_handler = handler, .sa_flags = SA_RESTART }, old;
+
+	sigemptyset(&new.sa_mask);
+	if (sigaction(sig, &new, &old))
+		return SIG_ERR;
+	return old.sa_handler;
+}
+
+/* ---- under guard ---- */
+
+bool rl_guard_copy(void *dst, const void *src, size_t n)
+{
+	sigjmp_buf here;
+
+	if (sigsetjmp(here, 0)) {
+		guarded = NULL;
+		return false;
+	}
+	guarded = &here;
+	__asm__ volatile("" ::: "memory");
+	memcpy(dst, src, n);
+	__asm__ volatile("" ::: "memory");
+	guarded = NULL;
+	return true;
+}
+
+static void touch(const volatile char *p)
+{
+	(void)*p;
+}
+
+bool rl_guard_readable(const void *p, size_t n)
+{
+	const char *at = p, *last = at + n - 1;
+	sigjmp_buf here;
+
+	if (sigsetjmp(here, 0)) {
+		guarded = NULL;
+		return false;
+	}
+	guarded = &here;
+	__asm__ volatile("" ::: "memory");
+	for (touch(at); last - at >= PAGE; touch(at))
+		at += PAGE;
+	touch(last);
+	__asm__ volatile("" ::: "memory");
+	guarded = NULL;
+	return true;
+}

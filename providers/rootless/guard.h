@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Registered memory is the program's and is not pinned: it may be unmapped at any time. What
+ * touches it here touches it under guard: a fault ends the access, and not the program.
+ *
+ * A fault of the program's own goes to the handler that it asked for, or has the effect that it
+ * had: sigaction() and signal() of SIGSEGV and SIGBUS are noted here.
+ */
+#ifndef RL_GUARD_H
+#define RL_GUARD_H
+
+#include "port.h"
+
+/* From now on. Once; any thread. */
+void rl_guard_begin(void);
+
+/* Copies @n octets. False: some of @dst or @src is not there; part may have been copied. */
+bool rl_guard_copy(void *dst, const void *src, size_t n);
+
+/* Can the @n octets at @p be read? */
+bool rl_guard_readable(const void *p, size_t n);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Hooks: functions of libc's names that the program finds first. A hook asks whether the call is
+ * one for this library, and otherwise goes on to the next function of that name: libc's, or
+ * another preloaded library's.
+ */
+#ifndef RL_HOOK_H
+#define RL_HOOK_H
+
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "port.h"
+
+/* What the program can see of this library, which is compiled with -fvisibility=hidden. */
+#define RL_HOOK __attribute__((visibility("default")))
+
+/*
+ * The next function named @name, by way of *@cache. NULL: there is none, or this thread is just
+ * looking for one: then a system call has to do.
+ */
+void *rl_real_find(void **cache, const char *name);
+#define RL_REAL(f) ({ static void *cache_; (__typeof__(&f))rl_real_find(&cache_, #f); })
+
+/* The next function's result, or the system call's where there is no function. */
+#define RL_CALL(f, ...) ({							\
+	__typeof__(&f) real_ = RL_REAL(f);					\
+	real_ ? real_(__VA_ARGS__)						\
+	      : (__typeof__(f(__VA_ARGS__)))syscall(SYS_##f, __VA_ARGS__); })
+
+/* What a hook returns for @rv of ours, which may be -errno. */
+static inline ssize_t rl_hook_result(ssize_t rv)
+{
+	if (rv >= 0)
+		return rv;
+	errno = (int)-rv;
+	return -1;
+}
+
+/* Is @fd ours, with a mode of its own? Then what stat says of it. */
+int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev);
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Shared receive queues. An entry that a QP has taken is that QP's, which completes or flushes
+ * it; what waits here belongs to nobody.
+ */
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#include "verbs.h"
+
+static void say_limit(struct rl_srq *srq)
+{
+	rl_context_say(srq->ctx, &srq->o, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->async_reported);
+}
+
+bool rl_srq_pop(struct rl_srq *srq, struct weft_recv *recv)
+{
+	bool low;
+	int got;
+
+	pthread_mutex_lock(&srq->lock);
+	got = weft_srqc_pop(&srq->core, recv, &low);
+	pthread_mutex_unlock(&srq->lock);
+	if (low)
+		say_limit(srq);
+	return got > 0;
+}
+
+int rl_srq_arm(struct rl_srq *srq, u32 limit)
+{
+	bool armed, low;
+
+	pthread_mutex_lock(&srq->lock);
+	armed = weft_srqc_arm(&srq->core, limit, &low);
+	pthread_mutex_unlock(&srq->lock);
+	if (low)
+		say_limit(srq);
+	return armed ? 0 : -EINVAL;
+}
+
+/* The program has been told of the new ring before it counts. */
+int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp)
+{
+	struct weft_rq_shape shape = { .stride = srq->core.rq.stride };
+	int rv = weft_shape_srq_anew(max_wr, &shape);
+	struct rl_ring ring, old;
+
+	rv = rv ?: rl_ring_alloc(srq->ctx, &ring, shape.slots);
+	if (rv)
+		return rv;
+	old = ring;
+	rl_ring_describe(&ring, shape.slots, shape.stride, &resp->srq);
+	pthread_mutex_lock(&srq->lock);
+	if (weft_srqc_move(&srq->core, ring.mem, shape.slots)) {
+		old = srq->ring;
+		srq->ring = ring;
+	} else {
+		rv = -EINVAL;
+	}
+	pthread_mutex_unlock(&srq->lock);
+	rl_ring_free(srq->ctx, &old);
+	return rv;
+}
+
+int rl_srq_new(struct rl_pd *pd, struct rl_context *ctx, struct weft_rq_caps *caps,
+	       struct rl_srq **out)
+{
+	struct weft_rq_shape shape;
+	int rv = weft_shape_srq(caps, &shape);
+	struct rl_srq *srq;
+
+	if (rv)
+		return rv;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	rv = rl_ring_alloc(ctx, &srq->ring, shape.slots);
+	if (rv) {
+		free(srq);
+		return rv;
+	}
+	srq->o.kind = RL_SRQ;
+	srq->ctx = ctx;
+	srq->pd = pd;
+	pd->o.users++;
+	pthread_mutex_init(&srq->lock, NULL);
+	weft_srqc_init(&srq->core, srq->ring.mem, shape.slots, caps->sge);
+	*out = srq;
+	return 0;
+}
+
+/* Its QPs are gone. */
+void rl_srq_destroy(struct rl_srq *srq)
+{
+	rl_chan_drop(srq->ctx->async, &srq->o);
+	rl_ring_free(srq->ctx, &srq->ring);
+	srq->pd->o.users--;
+	pthread_mutex_destroy(&srq->lock);
+	free(srq);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdio.h>
+
+#include "options.h"
+#include "stats.h"
+
+u64 rl_stats[RL_STATS];
+
+static const char *const names[RL_STATS] = {
+	[RL_RX_FPDUS] = "rx_fpdus", [RL_RX_CALLS] = "rx_calls", [RL_TX_FPDUS] = "tx_fpdus",
+	[RL_TX_CALLS] = "tx_calls", [RL_DOORBELLS] = "doorbells", [RL_POLLS] = "polls",
+	[RL_WAKES] = "wakes", [RL_TERM_IN] = "term_in", [RL_TERM_OUT] = "term_out",
+};
+
+void rl_stats_count_term(enum rl_stat s, const struct weft_term *t)
+{
+	rl_count(s, 1);
+	rl_trace("Terminate %s: layer %u, etype %u, code %#x", s == RL_TERM_IN ? "received" : "sent",
+		 t->layer, t->etype, t->code);
+}
+
+/* Processes that moved nothing say nothing. */
+__attribute__((destructor)) static void tell(void)
+{
+	u32 i;
+
+	if (!rl_options()->stats || !(rl_stats[RL_TX_CALLS] + rl_stats[RL_RX_CALLS]))
+		return;
+	for (i = 0; i < RL_STATS; i++)
+		fprintf(stderr, "weft: %s %llu\n", names[i], (unsigned long long)rl_stats[i]);
+}

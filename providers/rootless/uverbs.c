@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The command file, /dev/infiniband/uverbsN: handles, and the two ways that a command comes,
+ * write() and ioctl(). Newer libraries send the same commands by an ioctl (INVOKE_WRITE); methods
+ * of other ioctls are answered as a kernel does that has only the commands, and libibverbs then
+ * uses those. Pointers are the program's and may point anywhere: what they name is copied under
+ * guard.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+
+#include "guard.h"
+#include "open.h"
+#include "raw.h"
+#include "verbs.h"
+
+#define MAX_IN		512		/* octets of a command's core part, and of a driver's */
+#define MAX_OUT		512
+#define MAX_ATTRS	16
+
+/* ---- handles ---- */
+
+struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 handle)
+{
+	struct rl_object **chunk, *o;
+
+	if (handle >= RL_CHUNK * RL_CHUNKS)
+		return NULL;
+	chunk = __atomic_load_n(&ctx->chunks[handle / RL_CHUNK], __ATOMIC_ACQUIRE);
+	if (!chunk)
+		return NULL;
+	o = __atomic_load_n(&chunk[handle % RL_CHUNK], __ATOMIC_ACQUIRE);
+	return o && o->kind == kind ? o : NULL;
+}
+
+/* The first free one from where the last was given on. */
+static bool find_free(struct rl_context *ctx, u32 *handle)
+{
+	u32 n, h = ctx->next_handle;
+
+	for (n = 0; n < RL_CHUNK * RL_CHUNKS; n++, h++) {
+		struct rl_object **chunk = ctx->chunks[h / RL_CHUNK % RL_CHUNKS];
+
+		if (!chunk || !chunk[h % RL_CHUNK]) {
+			*handle = h % (RL_CHUNK * RL_CHUNKS);
+			return true;
+		}
+	}
+	return false;
+}
+
+int rl_object_add(struct rl_context *ctx, struct rl_object *o)
+{
+	struct rl_object **chunk;
+	u32 handle;
+
+	if (!find_free(ctx, &handle))
+		return -ENOMEM;
+	if (!ctx->chunks[handle / RL_CHUNK]) {
+		chunk = calloc(RL_CHUNK, sizeof(*chunk));
+		if (!chunk)
+			return -ENOMEM;
+		__atomic_store_n(&ctx->chunks[handle / RL_CHUNK], chunk, __ATOMIC_RELEASE);
+	}
+	o->handle = handle;
+	ctx->next_handle = handle + 1;
+	rl_object_replace(ctx, handle, o);
+	return 0;
+}
+
+void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o)
+{
+	if (o)
+		o->handle = handle;
+	else if (handle < ctx->next_handle)
+		ctx->next_handle = handle;
+	__atomic_store_n(&ctx->chunks[handle / RL_CHUNK][handle % RL_CHUNK], o, __ATOMIC_RELEASE);
+}
+
+/* ---- event channels as files ---- */
+
+struct chan_file {
+	struct rl_file file;
+	struct rl_chan *chan;
+};
+
+static struct chan_file *chan_file_of(struct rl_file *f)
+{
+	return container_of(f, struct chan_file, file);
+}
+
+static ssize_t chan_read(struct rl_file *f, int fd, void *buf, size_t len)
+{
+	return rl_chan_read(chan_file_of(f)->chan, fd, buf, len);
+}
+
+static void chan_release(struct rl_file *f)
+{
+	rl_chan_put(chan_file_of(f)->chan);
+	free(chan_file_of(f));
+}
+
+static const struct rl_file_ops chan_ops = {
+	.read = chan_read,
+	.release = chan_release,
+};
+
+int rl_chan_open(struct rl_chan *c, int fd)
+{
+	struct chan_file *f = calloc(1, sizeof(*f));
+
+	if (!f) {
+		rl_raw(SYS_close, fd);
+		return -ENOMEM;
+	}
+	rl_file_init(&f->file, &chan_ops, 0);
+	rl_chan_get(c);
+	f->chan = c;
+	return rl_fd_install(fd, &f->file);
+}
+
+struct rl_chan *rl_chan_of_fd(int fd)
+{
+	struct rl_file *f = rl_fd_get(fd);
+	struct rl_chan *c = NULL;
+
+	if (!f)
+		return NULL;
+	if (f->ops == &chan_ops) {
+		c = chan_file_of(f)->chan;
+		rl_chan_get(c);
+	}
+	rl_file_put(f);
+	return c;
+}
+
+void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported)
+{
+	struct ib_uverbs_async_event_desc desc = { .element = o->user_handle, .event_type = type };
+
+	if (ctx->async)
+		rl_chan_say(ctx->async, o, reported, &desc, sizeof(desc));
+}
+
+/* ---- commands ---- */
+
+static struct rl_context *context_of(struct rl_file *f)
+{
+	return container_of(f, struct rl_context, file);
+}
+
+/* A command as it came: pointers and lengths of the program's. */
+struct call {
+	u32 number;
+	const void *in, *uhw_in;
+	void *out, *uhw_out;
+	size_t in_len, uhw_in_len, out_len, uhw_out_len;
+};
+
+/* Copies what is there, at most what there is room for; the rest is zero. */
+static int copy_in(void *to, size_t room, const void *from, size_t len)
+{
+	memset(to, 0, room);
+	return rl_guard_copy(to, from, min_t(size_t, room, len)) ? 0 : -EFAULT;
+}
+
+static int copy_out(void *to, const void *from, size_t len)
+{
+	return !len || rl_guard_copy(to, from, len) ? 0 : -EFAULT;
+}
+
+static int run_with_lock(struct rl_context *ctx, struct rl_command *c)
+{
+	int rv;
+
+	pthread_mutex_lock(&ctx->lock);
+	rv = rl_command_run(ctx, c);
+	pthread_mutex_unlock(&ctx->lock);
+	return rv;
+}
+
+static int run(struct rl_context *ctx, const struct call *call)
+{
+	u64 in[MAX_IN / 8], out[MAX_OUT / 8] = { 0 }, uhw_in[MAX_IN / 8], uhw_out[MAX_OUT / 8] = { 0 };
+	struct rl_command c = {
+		.number = call->number, .in = in, .out = out, .out_len = call->out_len,
+		.uhw_in = { uhw_in, call->uhw_in_len }, .uhw_out = { uhw_out, call->uhw_out_len },
+	};
+	size_t in_size, out_size;
+	int rv;
+
+	if (!rl_command_sizes(call->number, &in_size, &out_size))
+		return -EOPNOTSUPP;
+	if (call->in_len < in_size || call->in_len > sizeof(in) ||
+	    call->uhw_in_len > sizeof(uhw_in))
+		return -EINVAL;
+	if (call->out_len < out_size)
+		return -ENOSPC;
+	c.uhw_out.len = min_t(size_t, c.uhw_out.len, sizeof(uhw_out));
+	rv = copy_in(in, sizeof(in), call->in, call->in_len) ?:
+	     copy_in(uhw_in, sizeof(uhw_in), call->uhw_in, call->uhw_in_len) ?:
+	     run_with_lock(ctx, &c);
+	if (rv)
+		return rv;
+	/* Newer structures may be longer than ours: the program asked for zeros there. */
+	return copy_out(call->out, out, min_t(size_t, call->out_len, sizeof(out))) ?:
+	       copy_out(call->uhw_out, uhw_out, c.uhw_out.len);
+}
+
+/* The core's part, then the driver's; and so does the answer. */
+static int split_plain(struct call *call, const u8 *p, size_t len, size_t out_len)
+{
+	size_t in_size, out_size;
+	u64 response = 0;
+
+	if (!rl_command_sizes(call->number, &in_size, &out_size))
+		return -EOPNOTSUPP;
+	if (len < in_size || out_len < out_size)
+		return len < in_size ? -EINVAL : -ENOSPC;
+	if (out_size && !rl_guard_copy(&response, p, sizeof(response)))
+		return -EFAULT;
+	call->in = p;
+	call->in_len = in_size;
+	call->uhw_in = p + in_size;
+	call->uhw_in_len = len - in_size;
+	call->out = (void *)(uintptr_t)response;
+	call->out_len = out_size;
+	call->uhw_out = (u8 *)call->out + out_size;
+	call->uhw_out_len = out_len - out_size;
+	return 0;
+}
+
+static int split_extended(struct call *call, const u8 *p, size_t len, size_t in_len, size_t out_len)
+{
+	struct ib_uverbs_ex_cmd_hdr ex;
+
+	if (len < sizeof(ex))
+		return -EINVAL;
+	if (!rl_guard_copy(&ex, p, sizeof(ex)))
+		return -EFAULT;
+	if (ex.cmd_hdr_reserved || len - sizeof(ex) != in_len + ex.provider_in_words * 8u)
+		return -EINVAL;
+	call->in = p + sizeof(ex);
+	call->in_len = in_len;
+	call->uhw_in = p + sizeof(ex) + in_len;
+	call->uhw_in_len = ex.provider_in_words * 8u;
+	call->out = (void *)(uintptr_t)ex.response;
+	call->out_len = out_len;
+	call->uhw_out = (u8 *)call->out + out_len;
+	call->uhw_out_len = ex.provider_out_words * 8u;
+	return 0;
+}
+
+static ssize_t uverbs_write(struct rl_file *f, int fd, const void *buf, size_t len)
+{
+	struct ib_uverbs_cmd_hdr hdr;
+	struct call call = {};
+	const u8 *p = buf;
+	int rv;
+
+	if (len < sizeof(hdr))
+		return -EINVAL;
+	if (!rl_guard_copy(&hdr, buf, sizeof(hdr)))
+		return -EFAULT;
+	call.number = hdr.command;
+	if (hdr.command & IB_USER_VERBS_CMD_FLAG_EXTENDED)
+		rv = split_extended(&call, p + sizeof(hdr), len - sizeof(hdr), hdr.in_words * 8u,
+				    hdr.out_words * 8u);
+	else
+		rv = hdr.in_words * 4u != len ? -EINVAL :
+		     split_plain(&call, p + sizeof(hdr), len - sizeof(hdr), hdr.out_words * 4u);
+	rv = rv ?: run(context_of(f), &call);
+	return rv ?: (ssize_t)len;
+}
+
+/* ---- ioctl ---- */
+
+struct request {
+	struct ib_uverbs_ioctl_hdr hdr;
+	struct ib_uverbs_attr attr[MAX_ATTRS];
+};
+
+static struct ib_uverbs_attr *find_attr(struct request *r, u16 id)
+{
+	u32 i;
+
+	for (i = 0; i < r->hdr.num_attrs; i++)
+		if (r->attr[i].attr_id == id)
+			return &r->attr[i];
+	return NULL;
+}
+
+/* Short input stands in the attribute itself. */
+static const void *input(const struct ib_uverbs_attr *a, size_t *len)
+{
+	*len = a ? a->len : 0;
+	if (!a)
+		return NULL;
+	return a->len <= sizeof(a->data) ? &a->data : (const void *)(uintptr_t)a->data;
+}
+
+static void *output(const struct ib_uverbs_attr *a, size_t *len)
+{
+	*len = a ? a->len : 0;
+	return a ? (void *)(uintptr_t)a->data : NULL;
+}
+
+static int invoke_write(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *number = find_attr(r, UVERBS_ATTR_WRITE_CMD);
+	struct call call = {};
+
+	if (!number)
+		return -EINVAL;
+	call.number = number->data;
+	call.in = input(find_attr(r, UVERBS_ATTR_CORE_IN), &call.in_len);
+	call.uhw_in = input(find_attr(r, UVERBS_ATTR_UHW_IN), &call.uhw_in_len);
+	call.out = output(find_attr(r, UVERBS_ATTR_CORE_OUT), &call.out_len);
+	call.uhw_out = output(find_attr(r, UVERBS_ATTR_UHW_OUT), &call.uhw_out_len);
+	return run(ctx, &call);
+}
+
+static int kick_qp(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, WEFT_ATTR_QP_KICK_HANDLE);
+	struct rl_object *o = a ? rl_object_find(ctx, RL_QP, a->data) : NULL;
+
+	if (!o)
+		return a ? -ENOENT : -EINVAL;
+	rl_qp_kick(container_of(o, struct rl_qp, o));
+	return 0;
+}
+
+static int kick_cq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, WEFT_ATTR_CQ_KICK_HANDLE);
+	struct rl_object *o = a ? rl_object_find(ctx, RL_CQ, a->data) : NULL;
+
+	if (!o)
+		return a ? -ENOENT : -EINVAL;
+	rl_cq_kick(container_of(o, struct rl_cq, o));
+	return 0;
+}
+
+static int resize_srq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *handle = find_attr(r, WEFT_ATTR_SRQ_RESIZE_HANDLE);
+	const struct ib_uverbs_attr *max_wr = find_attr(r, WEFT_ATTR_SRQ_RESIZE_MAX_WR);
+	const struct ib_uverbs_attr *out = find_attr(r, WEFT_ATTR_SRQ_RESIZE_RESP);
+	struct weft_modify_srq_resp resp;
+	struct rl_object *o;
+	int rv = -ENOENT;
+
+	if (!handle || !max_wr || max_wr->len != sizeof(u32) || !out || out->len < sizeof(resp))
+		return -EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	o = rl_object_find(ctx, RL_SRQ, handle->data);
+	if (o)
+		rv = rl_srq_resize(container_of(o, struct rl_srq, o), max_wr->data, &resp);
+	pthread_mutex_unlock(&ctx->lock);
+	return rv ?: copy_out((void *)(uintptr_t)out->data, &resp, sizeof(resp));
+}
+
+static const struct method {
+	u16 object, method;
+	int (*run)(struct rl_context *ctx, struct request *r);
+} methods[] = {
+	{ UVERBS_OBJECT_QP, WEFT_METHOD_QP_KICK, kick_qp },
+	{ UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, kick_cq },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
+	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, resize_srq },
+};
+
+static int read_request(struct request *r, const void *arg)
+{
+	size_t attrs;
+
+	if (!rl_guard_copy(&r->hdr, arg, sizeof(r->hdr)))
+		return -EFAULT;
+	attrs = r->hdr.num_attrs * sizeof(r->attr[0]);
+	if (r->hdr.length != sizeof(r->hdr) + attrs || r->hdr.reserved1 || r->hdr.reserved2)
+		return -EINVAL;
+	if (r->hdr.num_attrs > MAX_ATTRS)
+		return -EPROTONOSUPPORT;
+	return !attrs || rl_guard_copy(r->attr, (const u8 *)arg + sizeof(r->hdr), attrs) ? 0 :
+											  -EFAULT;
+}
+
+static int uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)
+{
+	struct request r;
+	const struct method *m;
+	int rv;
+
+	if (number != RDMA_VERBS_IOCTL)
+		return -ENOTTY;
+	rv = read_request(&r, arg);
+	if (rv)
+		return rv;
+	if (r.hdr.driver_id != WEFT_DRIVER_ID)
+		return -EINVAL;
+	for (m = methods; m < methods + ARRAY_SIZE(methods); m++)
+		if (m->object == r.hdr.object_id && m->method == r.hdr.method_id)
+			return m->run(context_of(f), &r);
+	return -EPROTONOSUPPORT;
+}
+
+/* ---- life ---- */
+
+static void uverbs_release(struct rl_file *f)
+{
+	struct rl_context *ctx = context_of(f);
+	u32 i;
+
+	pthread_mutex_lock(&ctx->lock);
+	rl_command_clean_up(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	if (ctx->async)
+		rl_chan_put(ctx->async);
+	rl_fd_close_hidden(ctx->memfd);
+	for (i = 0; i < RL_CHUNKS; i++)
+		free(ctx->chunks[i]);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+static const struct rl_file_ops uverbs_ops = {
+	.write = uverbs_write,
+	.ioctl = uverbs_ioctl,
+	.release = uverbs_release,
+	.mode = S_IFCHR | 0666,
+};
+
+/* The rings' memory has two names: the program's, and ours. */
+static int open_memory(struct rl_context *ctx, int flags)
+{
+	int fd = rl_raw(SYS_memfd_create, "weft", flags & O_CLOEXEC ? MFD_CLOEXEC : 0), own;
+
+	if (fd < 0)
+		return fd;
+	own = rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+	ctx->memfd = own < 0 ? own : rl_fd_hide(own);
+	if (ctx->memfd >= 0)
+		return fd;
+	rl_raw(SYS_close, fd);
+	return ctx->memfd;
+}
+
+int rl_uverbs_open(const struct rl_device *d, int flags)
+{
+	struct rl_context *ctx = calloc(1, sizeof(*ctx));
+	int fd;
+
+	if (!ctx)
+		return -ENOMEM;
+	fd = open_memory(ctx, flags);
+	if (fd < 0) {
+		free(ctx);
+		return fd;
+	}
+	rl_guard_begin();
+	ctx->dev = d;
+	pthread_mutex_init(&ctx->lock, NULL);
+	rl_file_init(&ctx->file, &uverbs_ops, rl_device_uverbs_rdev(d));
+	return rl_fd_install(fd, &ctx->file);
+}

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices. What the
+ * program is must be looked at before: the loader ignores LD_PRELOAD without a word where it
+ * does not apply.
+ */
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <link.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "../../kernel/uapi/rdma/weft-abi.h"
+
+#define LIBRARY		"libweft-rootless.so"
+#define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
+#define MAX_PABI	500
+
+enum { EXIT_USAGE = 125, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127 };
+
+static __attribute__((noreturn, format(printf, 2, 3)))
+void die(int status, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("weft-run: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(status);
+}
+
+static __attribute__((format(printf, 1, 2)))
+char *text(const char *fmt, ...)
+{
+	char *s;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&s, fmt, ap) < 0)
+		die(EXIT_USAGE, "no memory");
+	va_end(ap);
+	return s;
+}
+
+static void set(const char *name, const char *value)
+{
+	if (setenv(name, value, 1))
+		die(EXIT_USAGE, "no memory");
+}
+
+/* ---- options: each becomes an environment variable ---- */
+
+enum kind { SWITCH, NUMBER, RANGE, WORDS };
+
+static const struct setting {
+	const char *option, *variable;
+	enum kind kind;
+	long min, max;
+	int arg;			/* of getopt */
+} settings[] = {
+	{ "netdevs", "WEFT_NETDEVS", WORDS, 0, 0, required_argument },
+	{ "crc", "WEFT_CRC", SWITCH, 0, 0, optional_argument },
+	{ "markers", "WEFT_MARKERS", SWITCH, 0, 0, optional_argument },
+	{ "mpa-revision", "WEFT_MPA_REVISION", NUMBER, 0, 2, required_argument },
+	{ "rtr", "WEFT_RTR", WORDS, 0, 0, required_argument },
+	{ "ports", "WEFT_PORTS", RANGE, 1, 65535, required_argument },
+	{ "spin", "WEFT_SPIN_US", NUMBER, 0, 1000000, required_argument },
+	{ "startup-timeout", "WEFT_STARTUP_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
+	{ "close-timeout", "WEFT_CLOSE_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
+	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
+	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
+	{ "with-hardware", "WEFT_WITH_HARDWARE", SWITCH, 0, 0, no_argument },
+};
+
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+enum { OPT_CHECK = SETTINGS, OPT_HELP, OPT_VERSION, OPTIONS };
+
+static const char usage[] =
+	"weft-run [OPTIONS] PROGRAM [ARGUMENTS]   run a program with RDMA devices of its own\n"
+	"weft-run --check [OPTIONS] [PROGRAM]     tell what would not work here, and why\n"
+	"\n"
+	"  --netdevs=NAME[,NAME]   devices for these network interfaces only\n"
+	"  --crc[=on|off]          ask for the CRC of MPA (on)\n"
+	"  --markers[=on|off]      ask for markers (off)\n"
+	"  --mpa-revision=0|1|2    of the MPA Request (2)\n"
+	"  --rtr=KIND[,KIND]       send, write, read: ready-to-receive messages (all)\n"
+	"  --ports=MIN-MAX         TCP ports of those that did not ask for one\n"
+	"  --spin=US               how long to look for more before sleeping\n"
+	"  --startup-timeout=MS    longest step of a connection's set-up (10000)\n"
+	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
+	"  --stats                 figures on stderr when the program ends\n"
+	"  --trace                 what is done, on stderr\n"
+	"  --with-hardware         show the kernel's RDMA devices, too\n"
+	"  --help, --version\n";
+
+static bool read_number(const char *s, char **end, const struct setting *t, long *value)
+{
+	errno = 0;
+	*value = strtol(s, end, 10);
+	return *end != s && !errno && *value >= t->min && *value <= t->max;
+}
+
+static bool is_number(const char *s, const struct setting *t)
+{
+	char *end;
+	long value;
+
+	return read_number(s, &end, t, &value) && !*end;
+}
+
+static bool is_range(const char *s, const struct setting *t)
+{
+	long min, max;
+	char *end;
+
+	return read_number(s, &end, t, &min) && *end == '-' &&
+		read_number(end + 1, &end, t, &max) && !*end && min <= max;
+}
+
+/* @value as the variable has it; NULL: it makes no sense. */
+static const char *value_of(const struct setting *t, const char *value)
+{
+	switch (t->kind) {
+	case SWITCH:
+		if (!value || !strcmp(value, "on") || !strcmp(value, "1"))
+			return "1";
+		return !strcmp(value, "off") || !strcmp(value, "0") ? "0" : NULL;
+	case NUMBER:
+		return is_number(value, t) ? value : NULL;
+	case RANGE:
+		return is_range(value, t) ? value : NULL;
+	case WORDS:
+		break;
+	}
+	return *value ? value : NULL;
+}
+
+static void apply(const struct setting *t, const char *arg)
+{
+	const char *value = value_of(t, arg);
+
+	if (!value)
+		die(EXIT_USAGE, "--%s=%s makes no sense; see --help", t->option, arg);
+	set(t->variable, value);
+}
+
+/* Returns whether to check only; optind is the program's place then. */
+static bool parse(int argc, char **argv)
+{
+	struct option long_options[OPTIONS + 1] = {
+		[OPT_CHECK] = { "check", no_argument, NULL, OPT_CHECK },
+		[OPT_HELP] = { "help", no_argument, NULL, OPT_HELP },
+		[OPT_VERSION] = { "version", no_argument, NULL, OPT_VERSION },
+	};
+	bool check = false;
+	unsigned int i;
+	int c;
+
+	for (i = 0; i < SETTINGS; i++)
+		long_options[i] = (struct option){ settings[i].option, settings[i].arg, NULL, i };
+	while ((c = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
+		if (c == '?')
+			exit(EXIT_USAGE);
+		if (c < OPT_CHECK)
+			apply(&settings[c], optarg);
+		if (c == OPT_CHECK)
+			check = true;
+		if (c == OPT_HELP || c == OPT_VERSION) {
+			c == OPT_HELP ? fputs(usage, stdout) :
+				printf("weft-run, interface %d\n", WEFT_ABI_VERSION);
+			exit(0);
+		}
+	}
+	return check;
+}
+
+/* ---- our own files ---- */
+
+/* The folder of the library and the provider: that of a build, or of an installation. */
+static char *find_folder(void)
+{
+	static const char *const places[] = { "lib/weft", "lib" };
+	char self[PATH_MAX], *slash, *folder;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	unsigned int i;
+
+	if (len < 0)
+		die(EXIT_REFUSED, "/proc is not mounted");
+	self[len] = '\0';
+	for (i = 0; i < 2; i++) {		/* less the name, less bin */
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		folder = text("%s/%s", self, places[i]);
+		if (!access(text("%s/" LIBRARY, folder), R_OK))
+			return folder;
+	}
+	die(EXIT_REFUSED, "there is no " LIBRARY " in %s/lib/weft or %s/lib", self, self);
+}
+
+/* The loader's list is parted by colons and spaces, libibverbs' by colons and semicolons. */
+static void append_to(const char *variable, const char *name)
+{
+	const char *old = getenv(variable);
+
+	set(variable, old && *old ? text("%s:%s", old, name) : name);
+}
+
+/*
+ * Behind what else is preloaded: libasan must come first, and librspreload, which looks for the
+ * next function as our hooks do, finds ours then.
+ */
+static void set_environment(const char *folder)
+{
+	if (strpbrk(folder, ": ;"))
+		die(EXIT_REFUSED, "%s: the loader takes no such name (colon, semicolon or space)",
+		    folder);
+	append_to("LD_PRELOAD", text("%s/" LIBRARY, folder));
+	/* Where the old name of the variable is set, libibverbs does not look at the other. */
+	append_to(getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS",
+		  text("%s/" PROVIDER, folder));
+}
+
+/* ---- the program ---- */
+
+static bool may_run(const char *file, bool *denied)
+{
+	struct stat st;
+	bool there = !stat(file, &st), may = there && S_ISREG(st.st_mode) && !access(file, X_OK);
+
+	*denied |= there && !may;
+	return may;
+}
+
+/* As execvp() finds it; NULL: there is none. *@denied: one is there that may not be run. */
+static char *find_program(const char *name, bool *denied)
+{
+	const char *path = getenv("PATH"), *end;
+	char *file;
+
+	if (strchr(name, '/'))
+		return may_run(name, denied) ? text("%s", name) : NULL;
+	for (path = path ? path : "/bin:/usr/bin";; path = end + 1) {
+		end = strchrnul(path, ':');
+		file = end == path ? text("./%s", name) :
+			text("%.*s/%s", (int)(end - path), path, name);
+		if (may_run(file, denied))
+			return file;
+		free(file);
+		if (!*end)
+			return NULL;
+	}
+}
+
+/* Does the kernel give a process of this file rights? The loader drops LD_PRELOAD then. */
+static const char *why_privileged(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return NULL;
+	if (st.st_mode & S_ISUID && st.st_uid != getuid())
+		return "is setuid: LD_PRELOAD does not reach it";
+	if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid())
+		return "is setgid: LD_PRELOAD does not reach it";
+	if (getuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0)
+		return "has file capabilities: LD_PRELOAD does not reach it";
+	return NULL;
+}
+
+/* The loader that the program names. */
+static const char *why_wrong_loader(int fd, const ElfW(Phdr) *ph)
+{
+	char loader[PATH_MAX] = "";
+	size_t len = ph->p_filesz < sizeof(loader) ? ph->p_filesz : sizeof(loader) - 1;
+
+	if (pread(fd, loader, len, ph->p_offset) != (ssize_t)len)
+		return "is cut short";
+	return strstr(loader, "ld-musl") ? "is for musl; the library here is for glibc" : NULL;
+}
+
+static const char *why_wrong_elf(int fd, const ElfW(Ehdr) *eh)
+{
+	ElfW(Ehdr) own;
+	ElfW(Phdr) ph;
+	int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), i;
+	bool known = self >= 0 && pread(self, &own, sizeof(own), 0) == sizeof(own);
+
+	if (self >= 0)
+		close(self);
+	if (known && (own.e_machine != eh->e_machine ||
+		      own.e_ident[EI_CLASS] != eh->e_ident[EI_CLASS]))
+		return "is for another processor, or for 32 bits: the library here does not fit it";
+	for (i = 0; i < eh->e_phnum; i++) {
+		if (pread(fd, &ph, sizeof(ph), eh->e_phoff + i * sizeof(ph)) != sizeof(ph))
+			return "is cut short";
+		if (ph.p_type == PT_INTERP)
+			return why_wrong_loader(fd, &ph);
+	}
+	return "is statically linked: LD_PRELOAD does not reach it";
+}
+
+static const char *why_not(const char *file, bool in_script);
+
+/* What runs a script is looked at; what runs that is not. */
+static const char *why_wrong_script(char *line, bool in_script)
+{
+	char *interpreter = line + 2 + strspn(line + 2, " \t");
+
+	interpreter[strcspn(interpreter, " \t\n")] = '\0';
+	return in_script || !*interpreter ? NULL : why_not(interpreter, true);
+}
+
+/* Why the library would not be in a process of @file; NULL: it would, as far as one can see. */
+static const char *why_not(const char *file, bool in_script)
+{
+	union {
+		ElfW(Ehdr) elf;
+		char line[256];
+	} head;
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	const char *why;
+	ssize_t n;
+
+	if (fd < 0)				/* may be run, but not read */
+		return in_script ? "is a script whose interpreter cannot be opened" : NULL;
+	memset(&head, 0, sizeof(head));
+	n = read(fd, head.line, sizeof(head.line) - 1);
+	if (n > 2 && !memcmp(head.line, "#!", 2)) {
+		why = why_wrong_script(head.line, in_script);
+	} else {
+		why = why_privileged(fd);
+		if (!why && n >= (ssize_t)sizeof(head.elf) && !memcmp(head.line, ELFMAG, SELFMAG))
+			why = why_wrong_elf(fd, &head.elf);
+	}
+	close(fd);
+	return why;
+}
+
+/* ---- --check ---- */
+
+static bool all_well = true;
+
+static __attribute__((format(printf, 2, 3)))
+void tell(bool ok, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs(ok ? "ok      " : "PROBLEM ", stdout);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	all_well &= ok;
+}
+
+/* The private ABI stands in the name of the function that providers register with. */
+static int private_abi(void *libibverbs)
+{
+	char name[40];
+	int n;
+
+	for (n = 1; n <= MAX_PABI; n++) {
+		snprintf(name, sizeof(name), "verbs_register_driver_%d", n);
+		if (dlsym(libibverbs, name))
+			return n;
+	}
+	return 0;
+}
+
+static void check_provider(const char *folder, void *libibverbs)
+{
+	int abi = private_abi(libibverbs);
+	char *file = text("%s/" PROVIDER "-rdmav%d.so", folder, abi);
+
+	if (!abi)
+		tell(false, "libibverbs has no interface for providers that weft-run knows");
+	else if (access(file, R_OK))
+		tell(false, "libibverbs has the private ABI %d, and there is no %s: "
+		     "build weft with this libibverbs", abi, file);
+	else if (!dlopen(file, RTLD_NOW))
+		tell(false, "the provider cannot be loaded: %s", dlerror());
+	else
+		tell(true, "provider %s", file);
+}
+
+static void check_libraries(const char *folder)
+{
+	void *verbs = dlopen("libibverbs.so.1", RTLD_NOW);
+
+	if (verbs)
+		check_provider(folder, verbs);
+	else
+		tell(false, "libibverbs is not installed: %s", dlerror());
+	if (dlopen("librdmacm.so.1", RTLD_NOW))
+		tell(true, "librdmacm");
+	else
+		tell(false, "librdmacm is not installed: %s", dlerror());
+	if (dlopen(text("%s/" LIBRARY, folder), RTLD_NOW))
+		tell(true, "library %s/" LIBRARY, folder);
+	else
+		tell(false, "the library cannot be loaded: %s", dlerror());
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; list; list = strchr(list, ',')) {
+		list += *list == ',';
+		if (!strncmp(list, name, len) && (!list[len] || list[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+static void check_netdevs(void)
+{
+	const char *list = getenv("WEFT_NETDEVS");
+	struct ifaddrs *all = NULL, *a;
+	bool found = false;
+
+	if (getifaddrs(&all))
+		tell(false, "the network interfaces cannot be listed: %s", strerror(errno));
+	for (a = all; a && !found; a = a->ifa_next)
+		found = a->ifa_addr && a->ifa_flags & IFF_UP &&
+			(a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6) &&
+			(!list || is_listed(list, a->ifa_name));
+	tell(found, found ? "network interface with an address" :
+	     "no network interface%s is up and has an address: there will be no device",
+	     list ? " of those asked for" : "");
+	freeifaddrs(all);
+}
+
+static void check_call(const char *name, int fd)
+{
+	if (fd >= 0)
+		tell(true, "%s", name);
+	else
+		tell(false, "%s: %s; a sandbox (seccomp) may forbid it", name, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+static int check(const char *folder, const char *file)
+{
+	const char *why = file ? why_not(file, false) : NULL;
+
+	check_libraries(folder);
+	check_netdevs();
+	check_call("memfd_create", memfd_create("weft-run", MFD_CLOEXEC));
+	check_call("eventfd", eventfd(0, EFD_CLOEXEC));
+	check_call("epoll", epoll_create1(EPOLL_CLOEXEC));
+	if (file)
+		tell(!why, "%s%s%s", file, why ? " " : "", why ? why : "");
+	return !all_well;
+}
+
+int main(int argc, char **argv)
+{
+	bool only_check = parse(argc, argv), denied = false;
+	const char *name = argv[optind], *why;
+	char *folder = find_folder(), *file = NULL;
+
+	if (name)
+		file = find_program(name, &denied);
+	else if (!only_check)
+		die(EXIT_USAGE, "no program is named; see --help");
+	if (name && !file)
+		die(denied ? EXIT_REFUSED : EXIT_NOT_FOUND, "%s: %s", name,
+		    denied ? "may not be run" : "there is no such program");
+	if (only_check)
+		return check(folder, file);
+	why = why_not(file, false);
+	if (why)
+		die(EXIT_REFUSED, "%s %s", file, why);
+	set_environment(folder);
+	execvp(file, argv + optind);
+	die(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_REFUSED, "%s: %s", file, strerror(errno));
+}
