@@ -7,11 +7,12 @@
 #ifndef RL_HOOK_H
 #define RL_HOOK_H
 
+#include <errno.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "port.h"
+#include "file.h"
 
 /* What the program can see of this library, which is compiled with -fvisibility=hidden. */
 #define RL_HOOK __attribute__((visibility("default")))
@@ -36,6 +37,15 @@ static inline ssize_t rl_hook_result(ssize_t rv)
 		return rv;
 	errno = (int)-rv;
 	return -1;
+}
+
+/* Puts @f behind a call whose errno the program is to see. */
+static inline void rl_hook_put(struct rl_file *f)
+{
+	int saved = errno;
+
+	rl_file_put(f);
+	errno = saved;
 }
 
 /* Is @fd ours, with a mode of its own? Then what stat says of it. */

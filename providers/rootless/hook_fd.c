@@ -48,7 +48,7 @@ static ssize_t read_ours(struct rl_file *f, int fd, void *buf, size_t len)
 	ssize_t rv = f->ops->read ? rl_hook_result(f->ops->read(f, fd, buf, len))
 				  : RL_CALL(read, fd, buf, len);
 
-	rl_file_put(f);
+	rl_hook_put(f);
 	return rv;
 }
 
@@ -57,7 +57,7 @@ static ssize_t write_ours(struct rl_file *f, int fd, const void *buf, size_t len
 	ssize_t rv = f->ops->write ? rl_hook_result(f->ops->write(f, fd, buf, len))
 				   : RL_CALL(write, fd, buf, len);
 
-	rl_file_put(f);
+	rl_hook_put(f);
 	return rv;
 }
 
@@ -121,7 +121,7 @@ static ssize_t readv_ours(struct rl_file *f, int fd, const struct iovec *iov, in
 	ssize_t rv = f->ops->read ? rl_hook_result(each_vector(f, fd, iov, n, read_vector))
 				  : RL_CALL(readv, fd, iov, n);
 
-	rl_file_put(f);
+	rl_hook_put(f);
 	return rv;
 }
 
@@ -135,7 +135,7 @@ static ssize_t writev_ours(struct rl_file *f, int fd, const struct iovec *iov, i
 		rv = rl_hook_result(each_vector(f, fd, iov, n, write_vector));
 	else
 		rv = RL_CALL(writev, fd, iov, n);
-	rl_file_put(f);
+	rl_hook_put(f);
 	return rv;
 }
 
@@ -169,7 +169,7 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 		return RL_CALL(ioctl, fd, request, arg);
 	rv = f->ops->ioctl ? (int)rl_hook_result(f->ops->ioctl(f, fd, request, arg))
 			   : RL_CALL(ioctl, fd, request, arg);
-	rl_file_put(f);
+	rl_hook_put(f);
 	return rv;
 }
 
@@ -185,7 +185,7 @@ int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev)
 		*mode = f->ops->mode;
 		*rdev = f->rdev;
 	}
-	rl_file_put(f);
+	rl_hook_put(f);
 	return is_fixed;
 }
 

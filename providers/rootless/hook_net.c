@@ -19,17 +19,14 @@ static struct rl_file *get_netlink(int fd)
 
 	if (!f || f->ops->send)
 		return f;
-	rl_file_put(f);
+	rl_hook_put(f);
 	return NULL;
 }
 
 /* A hook's result, and @f is put. */
 static ssize_t finish(struct rl_file *f, ssize_t rv)
 {
-	int saved = errno;
-
-	rl_file_put(f);
-	errno = saved;
+	rl_hook_put(f);
 	return rl_hook_result(rv);
 }
 
@@ -136,10 +133,8 @@ static ssize_t recvfrom_ours(struct rl_file *f, int fd, void *buf, size_t len, i
 			     struct sockaddr *a, socklen_t *a_len)
 {
 	ssize_t rv = RL_CALL(recvfrom, fd, buf, len, flags, NULL, NULL);
-	int saved = errno;
 
-	rl_file_put(f);
-	errno = saved;
+	rl_hook_put(f);
 	if (rv >= 0 && a && a_len)
 		tell_name(&kernel_name, a, a_len);
 	return rv;
@@ -172,18 +167,15 @@ static ssize_t recvmsg_ours(struct rl_file *f, int fd, struct msghdr *m, int fla
 	void *name = m->msg_name;
 	socklen_t room = m->msg_namelen;
 	ssize_t rv;
-	int saved;
 
 	m->msg_name = NULL;
 	m->msg_namelen = 0;
 	rv = RL_CALL(recvmsg, fd, m, flags);
-	saved = errno;
 	m->msg_name = name;
 	m->msg_namelen = room;
 	if (rv >= 0 && name)
 		tell_name(&kernel_name, name, &m->msg_namelen);
-	rl_file_put(f);
-	errno = saved;
+	rl_hook_put(f);
 	return rv;
 }
 
