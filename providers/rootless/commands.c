@@ -693,6 +693,9 @@ static void destroy(struct rl_object *o)
 	case RL_PD:
 		free(container_of(o, struct rl_pd, o));
 		break;
+	case RL_CONTEXT:
+	case RL_KINDS:
+		break;
 	}
 }
 

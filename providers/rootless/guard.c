@@ -137,14 +137,18 @@ bool rl_guard_copy(void *dst, const void *src, size_t n)
 	return true;
 }
 
-static void touch(const volatile char *p)
+/* One octet a page. */
+static void __attribute__((noinline)) touch(const volatile char *p, size_t n)
 {
-	(void)*p;
+	size_t i;
+
+	for (i = 0; i < n; i += PAGE)
+		(void)p[i];
+	(void)p[n - 1];
 }
 
 bool rl_guard_readable(const void *p, size_t n)
 {
-	const char *at = p, *last = at + n - 1;
 	sigjmp_buf here;
 
 	if (sigsetjmp(here, 0)) {
@@ -153,9 +157,7 @@ bool rl_guard_readable(const void *p, size_t n)
 	}
 	guarded = &here;
 	__asm__ volatile("" ::: "memory");
-	for (touch(at); last - at >= PAGE; touch(at))
-		at += PAGE;
-	touch(last);
+	touch(p, n);
 	__asm__ volatile("" ::: "memory");
 	guarded = NULL;
 	return true;

@@ -2,15 +2,28 @@
 #include <stdio.h>
 
 #include "options.h"
+#include "res.h"
 #include "stats.h"
 
 u64 rl_stats[RL_STATS];
 
-static const char *const names[RL_STATS] = {
+const char *const rl_stat_names[] = {
 	[RL_RX_FPDUS] = "rx_fpdus", [RL_RX_CALLS] = "rx_calls", [RL_TX_FPDUS] = "tx_fpdus",
 	[RL_TX_CALLS] = "tx_calls", [RL_DOORBELLS] = "doorbells", [RL_POLLS] = "polls",
 	[RL_WAKES] = "wakes", [RL_TERM_IN] = "term_in", [RL_TERM_OUT] = "term_out",
 };
+
+static_assert(ARRAY_SIZE(rl_stat_names) == RL_STATS, "a name for each");
+
+const u32 rl_stat_count = RL_STATS;
+
+void rl_stat_get(u32 device, u64 *values, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		values[i] = __atomic_load_n(&rl_stats[i], __ATOMIC_RELAXED);
+}
 
 void rl_stats_count_term(enum rl_stat s, const struct weft_term *t)
 {
@@ -27,5 +40,5 @@ __attribute__((destructor)) static void tell(void)
 	if (!rl_options()->stats || !(rl_stats[RL_TX_CALLS] + rl_stats[RL_RX_CALLS]))
 		return;
 	for (i = 0; i < RL_STATS; i++)
-		fprintf(stderr, "weft: %s %llu\n", names[i], (unsigned long long)rl_stats[i]);
+		fprintf(stderr, "weft: %s %llu\n", rl_stat_names[i], (unsigned long long)rl_stats[i]);
 }

@@ -19,11 +19,32 @@
 #include "guard.h"
 #include "open.h"
 #include "raw.h"
+#include "res.h"
 #include "verbs.h"
 
 #define MAX_IN		512		/* octets of a command's core part, and of a driver's */
 #define MAX_OUT		512
 #define MAX_ATTRS	16
+
+/* What there is, by device and kind. Atomic. */
+#define MAX_DEVICES 64
+static u32 objects[MAX_DEVICES][RL_KINDS];
+
+static void count_object(const struct rl_context *ctx, u32 kind, int n)
+{
+	if (ctx->dev->index < MAX_DEVICES)
+		__atomic_fetch_add(&objects[ctx->dev->index][kind], n, __ATOMIC_RELAXED);
+}
+
+void rl_res_count(u32 device, struct rl_res_counts *out)
+{
+	const u32 *n = device < MAX_DEVICES ? objects[device] : (const u32[RL_KINDS]){ 0 };
+
+	*out = (struct rl_res_counts){
+		.ctx = n[RL_CONTEXT], .pd = n[RL_PD], .mr = n[RL_MR], .cq = n[RL_CQ],
+		.qp = n[RL_QP], .srq = n[RL_SRQ],
+	};
+}
 
 /* ---- handles ---- */
 
@@ -77,11 +98,17 @@ int rl_object_add(struct rl_context *ctx, struct rl_object *o)
 
 void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o)
 {
-	if (o)
+	struct rl_object **place = &ctx->chunks[handle / RL_CHUNK][handle % RL_CHUNK];
+
+	if (*place)
+		count_object(ctx, (*place)->kind, -1);
+	if (o) {
+		count_object(ctx, o->kind, 1);
 		o->handle = handle;
-	else if (handle < ctx->next_handle)
+	} else if (handle < ctx->next_handle) {
 		ctx->next_handle = handle;
-	__atomic_store_n(&ctx->chunks[handle / RL_CHUNK][handle % RL_CHUNK], o, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(place, o, __ATOMIC_RELEASE);
 }
 
 /* ---- event channels as files ---- */
@@ -422,6 +449,7 @@ static void uverbs_release(struct rl_file *f)
 	pthread_mutex_lock(&ctx->lock);
 	rl_command_clean_up(ctx);
 	pthread_mutex_unlock(&ctx->lock);
+	count_object(ctx, RL_CONTEXT, -1);
 	if (ctx->async)
 		rl_chan_put(ctx->async);
 	rl_fd_close_hidden(ctx->memfd);
@@ -467,6 +495,7 @@ int rl_uverbs_open(const struct rl_device *d, int flags)
 	}
 	rl_guard_begin();
 	ctx->dev = d;
+	count_object(ctx, RL_CONTEXT, 1);
 	pthread_mutex_init(&ctx->lock, NULL);
 	rl_file_init(&ctx->file, &uverbs_ops, rl_device_uverbs_rdev(d));
 	return rl_fd_install(fd, &ctx->file);

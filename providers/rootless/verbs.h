@@ -46,7 +46,7 @@ void rl_ring_describe(const struct rl_ring *r, u32 slots, u32 stride, struct wef
 
 /* ---- objects ---- */
 
-enum rl_kind { RL_PD = 1, RL_MR, RL_CQ, RL_QP, RL_SRQ };
+enum rl_kind { RL_CONTEXT, RL_PD, RL_MR, RL_CQ, RL_QP, RL_SRQ, RL_KINDS };
 
 /* What a handle names. Its context's lock. */
 struct rl_object {

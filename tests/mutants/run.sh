@@ -18,12 +18,13 @@ result() {	# ok|"not ok", text
 
 copy_tree() {
 	mkdir -p "$work"
-	rm -rf "$work/kernel" "$work/tests"
-	mkdir "$work/tests"
+	rm -rf "$work/kernel" "$work/tests" "$work/providers"
+	mkdir -p "$work/tests" "$work/providers/rootless"
 	# Dates go along, so that a second run builds only what has changed; but objects of
 	# the last run's mutants are to be built anew.
 	cp -a "$top/kernel" "$work/kernel"
-	cp -a "$top/tests/common" "$top/tests/engine" "$top/tests/stacks" "$work/tests/"
+	cp -a "$top/tests/engine" "$top/tests/stacks" "$work/tests/"
+	cp -a "$top/providers/rootless/crc32c".? "$work/providers/rootless/"
 	cp "$here/list" "$work/list"
 	touch "$work"/kernel/proto/* "$work"/kernel/core/*
 }

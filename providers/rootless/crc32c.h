@@ -6,7 +6,7 @@
 #ifndef WEFT_CRC32C_H
 #define WEFT_CRC32C_H
 
-#include "../../kernel/proto/port.h"
+#include "port.h"
 
 /* Eight tables, any machine. */
 u32 crc32c_slicing(u32 crc, const void *p, size_t len);
