@@ -30,9 +30,9 @@ static struct {
 	struct {
 		u32 n;				/* atomic */
 	} __attribute__((aligned(64))) readers[READERS];
-	int top;				/* atomic: no higher place was ever used */
+	int top;				/* atomic: no higher place than this was ever used */
 	pid_t pid;				/* whose descriptors these are */
-} t = { .top = -1 };
+} t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
