@@ -1,6 +1,7 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo check check-full check-mutants bench bench-quick modules provider rdma-core-series weftspec deps clean
+.PHONY: help demo check check-full check-mutants bench bench-quick modules provider rootless install \
+	rdma-core-series weftspec deps clean
 
 help:
 	@echo 'make demo         two virtual machines, weft on both, the usual RDMA programs between them'
@@ -12,6 +13,8 @@ help:
 	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
+	@echo 'make rootless     build/bin/weft-run and its library: RDMA devices without module or root'
+	@echo 'make install PREFIX=$$HOME/.local [DESTDIR=]   puts these and the provider there'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
 	@echo 'make weftspec     build/bin: the conformance tester'
 	@echo 'make deps         install the Debian packages that these need'
@@ -43,6 +46,13 @@ modules:
 
 provider:
 	scripts/build-provider.sh
+
+# rootless programs load the provider, too.
+rootless: provider
+	$(MAKE) -C providers/rootless
+
+install: rootless
+	$(MAKE) -C providers/rootless install
 
 rdma-core-series:
 	rdma-core-patch/series.sh

@@ -227,7 +227,7 @@ static void append(const struct candidate *c)
 
 	*d = c->dev;
 	d->index = list.count;
-	snprintf(d->name, sizeof(d->name), "weft_%.*s", IFNAMSIZ - 1, c->dev.netdev);
+	snprintf(d->name, sizeof(d->name), "weft_%s", c->dev.netdev);
 	d->mtu = read_mtu(d->netdev);
 	name_uniquely(d, list.first);
 	if (c->is_loopback && !list.loopback)

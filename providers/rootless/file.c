@@ -3,8 +3,11 @@
  * The table of descriptors. A place holds NULL (a descriptor that is none of ours), the file
  * that the descriptor names, or the mark of a hidden one.
  *
- * No lock: a hook may run in a signal handler. Who looks a file up counts himself among the
- * readers first; who takes one out of the table lets it go only after it has seen no readers.
+ * Whoever looks a file up counts himself among the readers first; whoever takes one out of the
+ * table lets it go only after he has seen no readers. There is no lock, for a look-up may be
+ * interrupted by a signal handler that looks up in its turn, and by fork(). One case is left: a
+ * handler that closes one of ours waits for ever if it interrupted the few instructions of a
+ * look-up.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -30,7 +33,7 @@ static struct {
 	struct {
 		u32 n;				/* atomic */
 	} __attribute__((aligned(64))) readers[READERS];
-	int top;				/* atomic: no higher place than this was ever used */
+	int top;				/* atomic: places from here on were never used */
 	pid_t pid;				/* whose descriptors these are */
 } t;
 
@@ -100,8 +103,8 @@ static void raise_top(int fd)
 {
 	int top = __atomic_load_n(&t.top, __ATOMIC_RELAXED);
 
-	while (fd > top &&
-	       !__atomic_compare_exchange_n(&t.top, &top, fd, false, __ATOMIC_RELEASE,
+	while (fd >= top &&
+	       !__atomic_compare_exchange_n(&t.top, &top, fd + 1, false, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
 }
@@ -174,7 +177,7 @@ int rl_fd_next(int from)
 {
 	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
 
-	for (fd = from < 0 ? 0 : from; fd <= top; fd++)
+	for (fd = from < 0 ? 0 : from; fd < top; fd++)
 		if (look(fd))
 			return fd;
 	return -1;

@@ -10,12 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "next.h"
+#include "alias.h"
+#include "hook.h"
 #include "raw.h"
 #include "tree.h"
-
-static_assert(sizeof(struct dirent) == sizeof(struct dirent64) &&
-	      sizeof(glob_t) == sizeof(glob64_t), "one layout serves both");
 
 /* libc's DIR begins with a descriptor, which is never negative. */
 #define SIGN 0xffffffff74726565ull
@@ -41,6 +39,17 @@ static struct rl_dir *ours(DIR *dir)
 	struct rl_dir *d = (struct rl_dir *)dir;
 
 	return d && d->sign == SIGN ? d : NULL;
+}
+
+/* There is no next function while dlsym() looks for one: rl_real_find(). */
+static DIR *opendir_elsewhere(const char *path)
+{
+	__typeof__(&opendir) real = RL_REAL(opendir);
+
+	if (real)
+		return real(path);
+	errno = ENOSYS;
+	return NULL;
 }
 
 /* ---- making one ---- */
@@ -94,13 +103,13 @@ static bool list_kernel(struct rl_dir *d)
 
 	if (!d->node->merged || rl_node_path(d->node, path, sizeof(path)) < 0)
 		return true;
-	dir = RL_NEXT(opendir)(path);
+	dir = opendir_elsewhere(path);
 	if (!dir)
 		return true;
-	while (done && (e = RL_NEXT(readdir)(dir)))
+	while (done && (e = RL_REAL(readdir)(dir)))
 		if (!has_entry(d, e->d_name))
 			done = add_entry(d, e->d_name, e->d_ino, e->d_type);
-	RL_NEXT(closedir)(dir);
+	RL_REAL(closedir)(dir);
 	return done;
 }
 
@@ -159,50 +168,50 @@ static DIR *open_node(const struct rl_node *n)
 
 /* ---- opendir and its kin ---- */
 
-RL_EXPORT DIR *opendir(const char *path)
+RL_HOOK DIR *opendir(const char *path)
 {
 	struct rl_place place;
 	int rv;
 
 	if (!rl_tree_may_have(path))
-		return RL_NEXT(opendir)(path);
+		return opendir_elsewhere(path);
 	rv = rl_tree_find(NULL, path, true, &place);
 	if (rv == RL_ELSEWHERE)
-		return RL_NEXT(opendir)(place.real);
+		return opendir_elsewhere(place.real);
 	if (!rv)
 		return open_node(place.node);
 	errno = -rv;
 	return NULL;
 }
 
-RL_EXPORT DIR *fdopendir(int fd)
+RL_HOOK DIR *fdopendir(int fd)
 {
 	const struct rl_node *n = rl_node_of_fd(fd);
 
 	if (!n)
-		return RL_NEXT(fdopendir)(fd);
+		return RL_REAL(fdopendir)(fd);
 	if (S_ISDIR(n->mode))
 		return new_dir(fd, n);
 	errno = ENOTDIR;
 	return NULL;
 }
 
-RL_EXPORT int closedir(DIR *dir)
+RL_HOOK int closedir(DIR *dir)
 {
 	struct rl_dir *d = ours(dir);
 
 	if (!d)
-		return RL_NEXT(closedir)(dir);
+		return RL_REAL(closedir)(dir);
 	close_fd(d->fd);
 	free_dir(d);
 	return 0;
 }
 
-RL_EXPORT int dirfd(DIR *dir)
+RL_HOOK int dirfd(DIR *dir)
 {
 	struct rl_dir *d = ours(dir);
 
-	return d ? d->fd : RL_NEXT(dirfd)(dir);
+	return d ? d->fd : RL_REAL(dirfd)(dir);
 }
 
 /* ---- reading ---- */
@@ -225,74 +234,55 @@ static bool read_entry(struct rl_dir *d, struct dirent *out)
 	return true;
 }
 
-RL_EXPORT struct dirent *readdir(DIR *dir)
+RL_HOOK struct dirent *readdir(DIR *dir)
 {
 	struct rl_dir *d = ours(dir);
 
 	if (!d)
-		return RL_NEXT(readdir)(dir);
+		return RL_REAL(readdir)(dir);
 	return read_entry(d, &d->out) ? &d->out : NULL;
-}
-
-RL_EXPORT struct dirent64 *readdir64(DIR *dir)
-{
-	struct rl_dir *d = ours(dir);
-
-	if (!d)
-		return RL_NEXT(readdir64)(dir);
-	return read_entry(d, &d->out) ? (struct dirent64 *)&d->out : NULL;
 }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"	/* programs call them yet */
 
-RL_EXPORT int readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
+RL_HOOK int readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
 {
 	struct rl_dir *d = ours(dir);
 
 	if (!d)
-		return RL_NEXT(readdir_r)(dir, entry, result);
+		return RL_REAL(readdir_r)(dir, entry, result);
 	*result = read_entry(d, entry) ? entry : NULL;
-	return 0;
-}
-
-RL_EXPORT int readdir64_r(DIR *dir, struct dirent64 *entry, struct dirent64 **result)
-{
-	struct rl_dir *d = ours(dir);
-
-	if (!d)
-		return RL_NEXT(readdir64_r)(dir, entry, result);
-	*result = read_entry(d, (struct dirent *)entry) ? entry : NULL;
 	return 0;
 }
 
 #pragma GCC diagnostic pop
 
-RL_EXPORT void rewinddir(DIR *dir)
+RL_HOOK void rewinddir(DIR *dir)
 {
 	struct rl_dir *d = ours(dir);
 
 	if (d)
 		d->at = 0;
 	else
-		RL_NEXT(rewinddir)(dir);
+		RL_REAL(rewinddir)(dir);
 }
 
-RL_EXPORT long telldir(DIR *dir)
+RL_HOOK long telldir(DIR *dir)
 {
 	struct rl_dir *d = ours(dir);
 
-	return d ? d->at : RL_NEXT(telldir)(dir);
+	return d ? d->at : RL_REAL(telldir)(dir);
 }
 
-RL_EXPORT void seekdir(DIR *dir, long at)
+RL_HOOK void seekdir(DIR *dir, long at)
 {
 	struct rl_dir *d = ours(dir);
 
 	if (d)
 		d->at = at;
 	else
-		RL_NEXT(seekdir)(dir, at);
+		RL_REAL(seekdir)(dir, at);
 }
 
 /* ---- scandir: libc's calls its own opendir ---- */
@@ -353,31 +343,16 @@ static int scan_ours(const char *path, struct dirent ***list, select_fn *select,
 	return n;
 }
 
-/* A directory of the tree's, or what should be one and is not. */
-static bool is_in_tree(const char *path)
+RL_HOOK int scandir(const char *path, struct dirent ***list, select_fn *select,
+		    compare_fn *compare)
 {
 	struct rl_place place;
 
-	return rl_tree_may_have(path) &&
-		rl_tree_find(NULL, path, true, &place) != RL_ELSEWHERE;
-}
-
-RL_EXPORT int scandir(const char *path, struct dirent ***list, select_fn *select,
-		      compare_fn *compare)
-{
-	if (is_in_tree(path))
-		return scan_ours(path, list, select, compare);
-	return RL_NEXT(scandir)(path, list, select, compare);
-}
-
-RL_EXPORT int scandir64(const char *path, struct dirent64 ***list,
-			int (*select)(const struct dirent64 *),
-			int (*compare)(const struct dirent64 **, const struct dirent64 **))
-{
-	if (is_in_tree(path))
-		return scan_ours(path, (struct dirent ***)list, (select_fn *)(void *)select,
-				 (compare_fn *)(void *)compare);
-	return RL_NEXT(scandir64)(path, list, select, compare);
+	if (!rl_tree_may_have(path))
+		return RL_REAL(scandir)(path, list, select, compare);
+	if (rl_tree_find(NULL, path, true, &place) == RL_ELSEWHERE)
+		return RL_REAL(scandir)(place.real, list, select, compare);
+	return scan_ours(path, list, select, compare);
 }
 
 /* ---- glob: libc's calls its own, too, but can be given others ---- */
@@ -387,19 +362,30 @@ static void close_for_glob(void *dir)
 	closedir(dir);
 }
 
-RL_EXPORT int glob(const char *pattern, int flags, int (*fail)(const char *, int), glob_t *g)
+RL_HOOK int glob(const char *pattern, int flags, int (*fail)(const char *, int), glob_t *g)
 {
 	if (flags & GLOB_ALTDIRFUNC || !rl_tree_may_have(pattern))
-		return RL_NEXT(glob)(pattern, flags, fail, g);
+		return RL_REAL(glob)(pattern, flags, fail, g);
 	g->gl_opendir = (void *(*)(const char *))opendir;
 	g->gl_readdir = (struct dirent *(*)(void *))readdir;
 	g->gl_closedir = close_for_glob;
 	g->gl_stat = stat;
 	g->gl_lstat = lstat;
-	return RL_NEXT(glob)(pattern, flags | GLOB_ALTDIRFUNC, fail, g);
+	return RL_REAL(glob)(pattern, flags | GLOB_ALTDIRFUNC, fail, g);
 }
 
-RL_EXPORT int glob64(const char *pattern, int flags, int (*fail)(const char *, int), glob64_t *g)
-{
-	return glob(pattern, flags, fail, (glob_t *)g);
-}
+/* ---- the names of large files ---- */
+
+static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "the same");
+static_assert(sizeof(glob_t) == sizeof(glob64_t), "the same");
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattribute-alias"	/* struct dirent64, glob64_t */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+RL_ALIAS(readdir, readdir64);
+RL_ALIAS(readdir_r, readdir64_r);
+RL_ALIAS(scandir, scandir64);
+RL_ALIAS(glob, glob64);
+
+#pragma GCC diagnostic pop

@@ -5,6 +5,7 @@
  * The real functions are libc's, not system calls: they are points of cancellation, and other
  * preloaded libraries want to see the program's calls.
  */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,6 +20,7 @@
 #include "hook.h"
 #include "netlink.h"
 #include "raw.h"
+#include "tree.h"
 
 /*
  * dlsym() may allocate, and the program's allocator may open and read a file: that call must not
@@ -194,7 +196,11 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 
 static int fix_stat(int rv, int fd, struct stat *st)
 {
-	if (!rv)
+	const struct rl_node *n = rv ? NULL : rl_node_of_fd(fd);
+
+	if (n)
+		rl_node_stat(n, st);
+	else if (!rv)
 		rl_fd_stat_fix(fd, &st->st_mode, &st->st_rdev);
 	return rv;
 }

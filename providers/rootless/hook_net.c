@@ -5,6 +5,7 @@
  *
  * recv() is not hooked: it tells no address.
  */
+#define _GNU_SOURCE
 #include <sys/socket.h>
 
 #include "file.h"

@@ -12,26 +12,25 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include "next.h"
+#include "alias.h"
+#include "hook.h"
 #include "raw.h"
 #include "tree.h"
 
-static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout serves both");
-
 /* Not declared without _FORTIFY_SOURCE, or at all. */
 int __open_2(const char *path, int flags);
-int __open64_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);
-int __openat64_2(int dir, const char *path, int flags);
 ssize_t __readlink_chk(const char *path, char *buf, size_t len, size_t room);
 ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t len, size_t room);
 char *__realpath_chk(const char *path, char *resolved, size_t room);
 int __xstat(int ver, const char *path, struct stat *st);
 int __lxstat(int ver, const char *path, struct stat *st);
 int __fxstatat(int ver, int dir, const char *path, struct stat *st, int flags);
-int __xstat64(int ver, const char *path, struct stat64 *st);
-int __lxstat64(int ver, const char *path, struct stat64 *st);
-int __fxstatat64(int ver, int dir, const char *path, struct stat64 *st, int flags);
+__typeof__(__open_2) __open64_2;
+__typeof__(__openat_2) __openat64_2;
+__typeof__(__xstat) __xstat64;
+__typeof__(__lxstat) __lxstat64;
+__typeof__(__fxstatat) __fxstatat64;
 
 /* ---- which names are the tree's ---- */
 
@@ -47,15 +46,42 @@ static int find(int dir, const char *path, bool follow, struct rl_place *place)
 	return rl_tree_find(path[0] == '/' ? NULL : rl_node_of_fd(dir), path, follow, place);
 }
 
-static long fail(long rv)
+/* ---- the way on ---- */
+
+/* The next function's result, or @instead where there is none: rl_real_find() tells when. */
+#define PASS(f, instead, ...) ({ \
+	__typeof__(&f) real_ = RL_REAL(f); \
+	real_ ? real_(__VA_ARGS__) : (instead); })
+
+static int raw_open(int dir, const char *path, int flags, mode_t mode)
 {
-	if (rv >= 0)
-		return rv;
-	errno = -rv;
-	return -1;
+	return syscall(SYS_openat, dir, path, flags, mode);
+}
+
+static int raw_access(int dir, const char *path, int mode)
+{
+	return syscall(SYS_faccessat, dir, path, mode);
+}
+
+static int raw_stat(int dir, const char *path, struct stat *st, int flags)
+{
+	return syscall(SYS_newfstatat, dir, path, st, flags);
+}
+
+static ssize_t raw_readlink(int dir, const char *path, char *buf, size_t len)
+{
+	return syscall(SYS_readlinkat, dir, path, buf, len);
+}
+
+static void *no_function(void)
+{
+	errno = ENOSYS;
+	return NULL;
 }
 
 /* ---- open ---- */
+
+#define CREAT_FLAGS (O_CREAT | O_WRONLY | O_TRUNC)
 
 static long open_ours(int dir, const char *path, int flags, mode_t mode)
 {
@@ -81,83 +107,44 @@ static long open_ours(int dir, const char *path, int flags, mode_t mode)
 	} \
 	mode_; })
 
-RL_EXPORT int open(const char *path, int flags, ...)
+RL_HOOK int open(const char *path, int flags, ...)
 {
 	mode_t mode = MODE_OF(flags);
 
 	if (is_ours(AT_FDCWD, path))
-		return fail(open_ours(AT_FDCWD, path, flags, mode));
-	return RL_NEXT(open)(path, flags, mode);
+		return rl_hook_result(open_ours(AT_FDCWD, path, flags, mode));
+	return PASS(open, raw_open(AT_FDCWD, path, flags, mode), path, flags, mode);
 }
 
-RL_EXPORT int open64(const char *path, int flags, ...)
-{
-	mode_t mode = MODE_OF(flags);
-
-	if (is_ours(AT_FDCWD, path))
-		return fail(open_ours(AT_FDCWD, path, flags, mode));
-	return RL_NEXT(open64)(path, flags, mode);
-}
-
-RL_EXPORT int openat(int dir, const char *path, int flags, ...)
+RL_HOOK int openat(int dir, const char *path, int flags, ...)
 {
 	mode_t mode = MODE_OF(flags);
 
 	if (is_ours(dir, path))
-		return fail(open_ours(dir, path, flags, mode));
-	return RL_NEXT(openat)(dir, path, flags, mode);
-}
-
-RL_EXPORT int openat64(int dir, const char *path, int flags, ...)
-{
-	mode_t mode = MODE_OF(flags);
-
-	if (is_ours(dir, path))
-		return fail(open_ours(dir, path, flags, mode));
-	return RL_NEXT(openat64)(dir, path, flags, mode);
+		return rl_hook_result(open_ours(dir, path, flags, mode));
+	return PASS(openat, raw_open(dir, path, flags, mode), dir, path, flags, mode);
 }
 
 /* What a compiler with _FORTIFY_SOURCE makes of a call without a mode. */
-RL_EXPORT int __open_2(const char *path, int flags)
+RL_HOOK int __open_2(const char *path, int flags)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(open_ours(AT_FDCWD, path, flags, 0));
-	return RL_NEXT(__open_2)(path, flags);
+		return rl_hook_result(open_ours(AT_FDCWD, path, flags, 0));
+	return PASS(__open_2, raw_open(AT_FDCWD, path, flags, 0), path, flags);
 }
 
-RL_EXPORT int __open64_2(const char *path, int flags)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fail(open_ours(AT_FDCWD, path, flags, 0));
-	return RL_NEXT(__open64_2)(path, flags);
-}
-
-RL_EXPORT int __openat_2(int dir, const char *path, int flags)
+RL_HOOK int __openat_2(int dir, const char *path, int flags)
 {
 	if (is_ours(dir, path))
-		return fail(open_ours(dir, path, flags, 0));
-	return RL_NEXT(__openat_2)(dir, path, flags);
+		return rl_hook_result(open_ours(dir, path, flags, 0));
+	return PASS(__openat_2, raw_open(dir, path, flags, 0), dir, path, flags);
 }
 
-RL_EXPORT int __openat64_2(int dir, const char *path, int flags)
-{
-	if (is_ours(dir, path))
-		return fail(open_ours(dir, path, flags, 0));
-	return RL_NEXT(__openat64_2)(dir, path, flags);
-}
-
-RL_EXPORT int creat(const char *path, mode_t mode)
+RL_HOOK int creat(const char *path, mode_t mode)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(open_ours(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode));
-	return RL_NEXT(creat)(path, mode);
-}
-
-RL_EXPORT int creat64(const char *path, mode_t mode)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fail(open_ours(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode));
-	return RL_NEXT(creat64)(path, mode);
+		return rl_hook_result(open_ours(AT_FDCWD, path, CREAT_FLAGS, mode));
+	return PASS(creat, raw_open(AT_FDCWD, path, CREAT_FLAGS, mode), path, mode);
 }
 
 /* ---- streams ---- */
@@ -187,7 +174,7 @@ static int open_for_stream(const char *path, int flags)
 
 static FILE *fopen_ours(const char *path, const char *mode)
 {
-	int fd = fail(open_for_stream(path, flags_of_mode(mode)));
+	int fd = rl_hook_result(open_for_stream(path, flags_of_mode(mode)));
 	FILE *f = fd < 0 ? NULL : fdopen(fd, mode);
 
 	if (fd >= 0 && !f)
@@ -195,18 +182,11 @@ static FILE *fopen_ours(const char *path, const char *mode)
 	return f;
 }
 
-RL_EXPORT FILE *fopen(const char *path, const char *mode)
+RL_HOOK FILE *fopen(const char *path, const char *mode)
 {
 	if (is_ours(AT_FDCWD, path))
 		return fopen_ours(path, mode);
-	return RL_NEXT(fopen)(path, mode);
-}
-
-RL_EXPORT FILE *fopen64(const char *path, const char *mode)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fopen_ours(path, mode);
-	return RL_NEXT(fopen64)(path, mode);
+	return PASS(fopen, no_function(), path, mode);
 }
 
 /* ---- access: everybody may read all, and write the devices ---- */
@@ -228,32 +208,32 @@ static long access_ours(int dir, const char *path, int mode, int flags)
 	return rv ? rv : access_node(place.node, mode);
 }
 
-RL_EXPORT int access(const char *path, int mode)
+RL_HOOK int access(const char *path, int mode)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(access_ours(AT_FDCWD, path, mode, 0));
-	return RL_NEXT(access)(path, mode);
+		return rl_hook_result(access_ours(AT_FDCWD, path, mode, 0));
+	return PASS(access, raw_access(AT_FDCWD, path, mode), path, mode);
 }
 
-RL_EXPORT int faccessat(int dir, const char *path, int mode, int flags)
+RL_HOOK int faccessat(int dir, const char *path, int mode, int flags)
 {
 	if (is_ours(dir, path))
-		return fail(access_ours(dir, path, mode, flags));
-	return RL_NEXT(faccessat)(dir, path, mode, flags);
+		return rl_hook_result(access_ours(dir, path, mode, flags));
+	return PASS(faccessat, raw_access(dir, path, mode), dir, path, mode, flags);
 }
 
-RL_EXPORT int euidaccess(const char *path, int mode)
+RL_HOOK int euidaccess(const char *path, int mode)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(access_ours(AT_FDCWD, path, mode, AT_EACCESS));
-	return RL_NEXT(euidaccess)(path, mode);
+		return rl_hook_result(access_ours(AT_FDCWD, path, mode, AT_EACCESS));
+	return PASS(euidaccess, raw_access(AT_FDCWD, path, mode), path, mode);
 }
 
-RL_EXPORT int eaccess(const char *path, int mode)
+RL_HOOK int eaccess(const char *path, int mode)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(access_ours(AT_FDCWD, path, mode, AT_EACCESS));
-	return RL_NEXT(eaccess)(path, mode);
+		return rl_hook_result(access_ours(AT_FDCWD, path, mode, AT_EACCESS));
+	return PASS(eaccess, raw_access(AT_FDCWD, path, mode), path, mode);
 }
 
 /* ---- stat ---- */
@@ -283,98 +263,52 @@ static bool is_own_fd(int dir, const char *path, int flags)
 	return f;
 }
 
-RL_EXPORT int stat(const char *path, struct stat *st)
+RL_HOOK int stat(const char *path, struct stat *st)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, 0, st));
-	return RL_NEXT(stat)(path, st);
+		return rl_hook_result(stat_ours(AT_FDCWD, path, 0, st));
+	return PASS(stat, raw_stat(AT_FDCWD, path, st, 0), path, st);
 }
 
-RL_EXPORT int stat64(const char *path, struct stat64 *st)
+RL_HOOK int lstat(const char *path, struct stat *st)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, 0, (struct stat *)st));
-	return RL_NEXT(stat64)(path, st);
+		return rl_hook_result(stat_ours(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
+	return PASS(lstat, raw_stat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW), path, st);
 }
 
-RL_EXPORT int lstat(const char *path, struct stat *st)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
-	return RL_NEXT(lstat)(path, st);
-}
-
-RL_EXPORT int lstat64(const char *path, struct stat64 *st)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, (struct stat *)st));
-	return RL_NEXT(lstat64)(path, st);
-}
-
-RL_EXPORT int fstatat(int dir, const char *path, struct stat *st, int flags)
+RL_HOOK int fstatat(int dir, const char *path, struct stat *st, int flags)
 {
 	if (is_own_fd(dir, path, flags))
 		return fstat(dir, st);
 	if (is_ours(dir, path))
-		return fail(stat_ours(dir, path, flags, st));
-	return RL_NEXT(fstatat)(dir, path, st, flags);
-}
-
-RL_EXPORT int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
-{
-	if (is_own_fd(dir, path, flags))
-		return fstat(dir, (struct stat *)st);
-	if (is_ours(dir, path))
-		return fail(stat_ours(dir, path, flags, (struct stat *)st));
-	return RL_NEXT(fstatat64)(dir, path, st, flags);
+		return rl_hook_result(stat_ours(dir, path, flags, st));
+	return PASS(fstatat, raw_stat(dir, path, st, flags), dir, path, st, flags);
 }
 
 /* ---- the same, as programs call it that were built before glibc 2.33 ---- */
 
-RL_EXPORT int __xstat(int ver, const char *path, struct stat *st)
+RL_HOOK int __xstat(int ver, const char *path, struct stat *st)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, 0, st));
-	return RL_NEXT(__xstat)(ver, path, st);
+		return rl_hook_result(stat_ours(AT_FDCWD, path, 0, st));
+	return PASS(__xstat, raw_stat(AT_FDCWD, path, st, 0), ver, path, st);
 }
 
-RL_EXPORT int __xstat64(int ver, const char *path, struct stat64 *st)
+RL_HOOK int __lxstat(int ver, const char *path, struct stat *st)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, 0, (struct stat *)st));
-	return RL_NEXT(__xstat64)(ver, path, st);
+		return rl_hook_result(stat_ours(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
+	return PASS(__lxstat, raw_stat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW), ver, path, st);
 }
 
-RL_EXPORT int __lxstat(int ver, const char *path, struct stat *st)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, st));
-	return RL_NEXT(__lxstat)(ver, path, st);
-}
-
-RL_EXPORT int __lxstat64(int ver, const char *path, struct stat64 *st)
-{
-	if (is_ours(AT_FDCWD, path))
-		return fail(stat_ours(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, (struct stat *)st));
-	return RL_NEXT(__lxstat64)(ver, path, st);
-}
-
-RL_EXPORT int __fxstatat(int ver, int dir, const char *path, struct stat *st, int flags)
+RL_HOOK int __fxstatat(int ver, int dir, const char *path, struct stat *st, int flags)
 {
 	if (is_own_fd(dir, path, flags))
 		return fstat(dir, st);
 	if (is_ours(dir, path))
-		return fail(stat_ours(dir, path, flags, st));
-	return RL_NEXT(__fxstatat)(ver, dir, path, st, flags);
-}
-
-RL_EXPORT int __fxstatat64(int ver, int dir, const char *path, struct stat64 *st, int flags)
-{
-	if (is_own_fd(dir, path, flags))
-		return fstat(dir, (struct stat *)st);
-	if (is_ours(dir, path))
-		return fail(stat_ours(dir, path, flags, (struct stat *)st));
-	return RL_NEXT(__fxstatat64)(ver, dir, path, st, flags);
+		return rl_hook_result(stat_ours(dir, path, flags, st));
+	return PASS(__fxstatat, raw_stat(dir, path, st, flags), ver, dir, path, st, flags);
 }
 
 /* ---- statx ---- */
@@ -406,7 +340,7 @@ static void statx_of_stat(struct statx *x, const struct stat *st)
 	x->stx_dev_minor = minor(st->st_dev);
 }
 
-RL_EXPORT int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *x)
+RL_HOOK int statx(int dir, const char *path, int flags, unsigned int mask, struct statx *x)
 {
 	struct stat st;
 	int rv;
@@ -414,9 +348,9 @@ RL_EXPORT int statx(int dir, const char *path, int flags, unsigned int mask, str
 	if (is_own_fd(dir, path, flags))
 		rv = fstat(dir, &st);
 	else if (is_ours(dir, path))
-		rv = fail(stat_ours(dir, path, flags, &st));
+		rv = rl_hook_result(stat_ours(dir, path, flags, &st));
 	else
-		return RL_NEXT(statx)(dir, path, flags, mask, x);
+		return RL_CALL(statx, dir, path, flags, mask, x);
 	if (!rv)
 		statx_of_stat(x, &st);
 	return rv;
@@ -442,32 +376,32 @@ static long readlink_ours(int dir, const char *path, char *buf, size_t len)
 	return n;
 }
 
-RL_EXPORT ssize_t readlink(const char *path, char *buf, size_t len)
+RL_HOOK ssize_t readlink(const char *path, char *buf, size_t len)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(readlink_ours(AT_FDCWD, path, buf, len));
-	return RL_NEXT(readlink)(path, buf, len);
+		return rl_hook_result(readlink_ours(AT_FDCWD, path, buf, len));
+	return PASS(readlink, raw_readlink(AT_FDCWD, path, buf, len), path, buf, len);
 }
 
-RL_EXPORT ssize_t readlinkat(int dir, const char *path, char *buf, size_t len)
+RL_HOOK ssize_t readlinkat(int dir, const char *path, char *buf, size_t len)
 {
 	if (is_ours(dir, path))
-		return fail(readlink_ours(dir, path, buf, len));
-	return RL_NEXT(readlinkat)(dir, path, buf, len);
+		return rl_hook_result(readlink_ours(dir, path, buf, len));
+	return RL_CALL(readlinkat, dir, path, buf, len);
 }
 
-RL_EXPORT ssize_t __readlink_chk(const char *path, char *buf, size_t len, size_t room)
+RL_HOOK ssize_t __readlink_chk(const char *path, char *buf, size_t len, size_t room)
 {
 	if (len <= room && is_ours(AT_FDCWD, path))
-		return fail(readlink_ours(AT_FDCWD, path, buf, len));
-	return RL_NEXT(__readlink_chk)(path, buf, len, room);
+		return rl_hook_result(readlink_ours(AT_FDCWD, path, buf, len));
+	return PASS(__readlink_chk, raw_readlink(AT_FDCWD, path, buf, len), path, buf, len, room);
 }
 
-RL_EXPORT ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t len, size_t room)
+RL_HOOK ssize_t __readlinkat_chk(int dir, const char *path, char *buf, size_t len, size_t room)
 {
 	if (len <= room && is_ours(dir, path))
-		return fail(readlink_ours(dir, path, buf, len));
-	return RL_NEXT(__readlinkat_chk)(dir, path, buf, len, room);
+		return rl_hook_result(readlink_ours(dir, path, buf, len));
+	return PASS(__readlinkat_chk, raw_readlink(dir, path, buf, len), dir, path, buf, len, room);
 }
 
 static char *realpath_ours(const char *path, char *resolved)
@@ -476,33 +410,33 @@ static char *realpath_ours(const char *path, char *resolved)
 	int rv = find(AT_FDCWD, path, true, &place);
 
 	if (rv == RL_ELSEWHERE)
-		return RL_NEXT(realpath)(place.real, resolved);
+		return PASS(realpath, no_function(), place.real, resolved);
 	if (!rv)
 		rv = rl_node_path(place.node, place.real, sizeof(place.real));
-	if (fail(rv) < 0)
+	if (rl_hook_result(rv) < 0)
 		return NULL;
 	return resolved ? strcpy(resolved, place.real) : strdup(place.real);
 }
 
-RL_EXPORT char *realpath(const char *path, char *resolved)
+RL_HOOK char *realpath(const char *path, char *resolved)
 {
 	if (is_ours(AT_FDCWD, path))
 		return realpath_ours(path, resolved);
-	return RL_NEXT(realpath)(path, resolved);
+	return PASS(realpath, no_function(), path, resolved);
 }
 
-RL_EXPORT char *__realpath_chk(const char *path, char *resolved, size_t room)
+RL_HOOK char *__realpath_chk(const char *path, char *resolved, size_t room)
 {
 	if (room >= PATH_MAX && is_ours(AT_FDCWD, path))
 		return realpath_ours(path, resolved);
-	return RL_NEXT(__realpath_chk)(path, resolved, room);
+	return PASS(__realpath_chk, no_function(), path, resolved, room);
 }
 
-RL_EXPORT char *canonicalize_file_name(const char *path)
+RL_HOOK char *canonicalize_file_name(const char *path)
 {
 	if (is_ours(AT_FDCWD, path))
 		return realpath_ours(path, NULL);
-	return RL_NEXT(canonicalize_file_name)(path);
+	return PASS(canonicalize_file_name, no_function(), path);
 }
 
 /* ---- extended attributes: none; ls asks for them ---- */
@@ -515,30 +449,52 @@ static long no_xattr(const char *path, bool follow, long none)
 	return rv < 0 ? rv : none;
 }
 
-RL_EXPORT ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
+RL_HOOK ssize_t getxattr(const char *path, const char *name, void *value, size_t size)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(no_xattr(path, true, -ENOTSUP));
-	return RL_NEXT(getxattr)(path, name, value, size);
+		return rl_hook_result(no_xattr(path, true, -ENOTSUP));
+	return RL_CALL(getxattr, path, name, value, size);
 }
 
-RL_EXPORT ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
+RL_HOOK ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(no_xattr(path, false, -ENOTSUP));
-	return RL_NEXT(lgetxattr)(path, name, value, size);
+		return rl_hook_result(no_xattr(path, false, -ENOTSUP));
+	return RL_CALL(lgetxattr, path, name, value, size);
 }
 
-RL_EXPORT ssize_t listxattr(const char *path, char *list, size_t size)
+RL_HOOK ssize_t listxattr(const char *path, char *list, size_t size)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(no_xattr(path, true, 0));
-	return RL_NEXT(listxattr)(path, list, size);
+		return rl_hook_result(no_xattr(path, true, 0));
+	return RL_CALL(listxattr, path, list, size);
 }
 
-RL_EXPORT ssize_t llistxattr(const char *path, char *list, size_t size)
+RL_HOOK ssize_t llistxattr(const char *path, char *list, size_t size)
 {
 	if (is_ours(AT_FDCWD, path))
-		return fail(no_xattr(path, false, 0));
-	return RL_NEXT(llistxattr)(path, list, size);
+		return rl_hook_result(no_xattr(path, false, 0));
+	return RL_CALL(llistxattr, path, list, size);
 }
+
+/* ---- the names of large files ---- */
+
+static_assert(sizeof(struct stat) == sizeof(struct stat64), "the same");
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattribute-alias"	/* struct stat64 */
+
+RL_ALIAS(open, open64);
+RL_ALIAS(openat, openat64);
+RL_ALIAS(__open_2, __open64_2);
+RL_ALIAS(__openat_2, __openat64_2);
+RL_ALIAS(creat, creat64);
+RL_ALIAS(fopen, fopen64);
+RL_ALIAS(stat, stat64);
+RL_ALIAS(lstat, lstat64);
+RL_ALIAS(fstatat, fstatat64);
+RL_ALIAS(__xstat, __xstat64);
+RL_ALIAS(__lxstat, __lxstat64);
+RL_ALIAS(__fxstatat, __fxstatat64);
+
+#pragma GCC diagnostic pop

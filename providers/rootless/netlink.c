@@ -21,10 +21,11 @@
 #include "raw.h"
 #include "res.h"
 
-#define MAX_REQUEST 16384
+/* All that lies on the program's stack, which may be small. */
+#define MAX_REQUEST 4096
 /* libmnl reads no more at a time. */
 #define MAX_ANSWER 4096
-#define MAX_STATS 256
+#define MAX_STATS 128
 
 /* enum ib_port_state, enum ib_port_phys_state, and two bits of enum ib_device_cap_flags */
 #define PORT_ACTIVE 4
@@ -329,7 +330,7 @@ static void put_stat(struct answer *a, const char *name, u64 value)
 	end_nest(a, nest);
 }
 
-/* A port's counters. There are none of single QPs or regions, which STAT_RES would ask for. */
+/* A port's counters. Of single QPs or regions, for which STAT_RES and dumps ask, there are none. */
 static int answer_stats(const struct request *r, const struct rl_device *d)
 {
 	u32 n = min_t(u32, rl_stat_count, MAX_STATS), i;
@@ -337,6 +338,8 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 	struct answer a;
 	size_t nest;
 
+	if (is_dump(r))
+		return 0;
 	if (r->has_stat)
 		return -EOPNOTSUPP;
 	if (!r->has_port || r->port != RL_PORT)
@@ -416,7 +419,7 @@ static const struct command commands[RDMA_NLDEV_NUM_OPS] = {
 		.device = answer_port, .can_dump = true, .needs_index = true,
 	},
 	[RDMA_NLDEV_CMD_RES_GET] = { .device = answer_resources, .can_dump = true },
-	[RDMA_NLDEV_CMD_STAT_GET] = { .device = answer_stats },
+	[RDMA_NLDEV_CMD_STAT_GET] = { .device = answer_stats, .can_dump = true },
 	[RDMA_NLDEV_CMD_GET_CHARDEV] = { .whole = answer_chardev },
 	[RDMA_NLDEV_CMD_SYS_GET] = { .whole = answer_system },
 	[RDMA_NLDEV_CMD_RES_QP_GET] = { .can_dump = true },

@@ -59,7 +59,5 @@ int rl_node_open(const struct rl_node *n, int flags);
 int rl_node_open_text(const struct rl_node *n, int flags);
 /* What @fd was opened as; NULL: it is no directory and no file of the tree. */
 const struct rl_node *rl_node_of_fd(int fd);
-/* Fills @st as for the node, if @f is a directory or file of the tree. */
-bool rl_node_fstat(const struct rl_file *f, struct stat *st);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "hook.h"
 #include "open.h"
 #include "raw.h"
 #include "tree.h"
@@ -114,15 +115,6 @@ const struct rl_node *rl_node_of_fd(int fd)
 	if (!f)
 		return NULL;
 	n = node_of(f);
-	rl_file_put(f);
-	return n;
-}
-
-bool rl_node_fstat(const struct rl_file *f, struct stat *st)
-{
-	const struct rl_node *n = node_of(f);
-
-	if (n)
-		rl_node_stat(n, st);
+	rl_hook_put(f);
 	return n;
 }
