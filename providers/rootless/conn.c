@@ -251,7 +251,18 @@ static void timeout(struct rl_watch *w)
 	rl_conn_unlock(c);
 }
 
+static void revive(struct rl_watch *w)
+{
+	struct rl_conn *c = conn_of(w);
+
+	rl_conn_lock(c);
+	if (c->place == RL_PLACE_THREAD)
+		c->place = RL_PLACE_NONE;
+	rl_conn_unlock(c);
+}
+
 static const struct rl_watch_ops conn_watch_ops = {
+	.revive = revive,
 	.ready = ready,
 	.timeout = timeout,
 	.release = release,

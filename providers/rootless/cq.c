@@ -293,7 +293,13 @@ static void release(struct rl_watch *w)
 	free(cq);
 }
 
+static void revive(struct rl_watch *w)
+{
+	rl_thread_add(w, cq_of(w)->epfd, EPOLLIN | EPOLLONESHOT);
+}
+
 static const struct rl_watch_ops cq_watch_ops = {
+	.revive = revive,
 	.ready = ready,
 	.timeout = timeout,
 	.release = release,

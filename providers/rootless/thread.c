@@ -27,10 +27,13 @@ static struct {
 	u64 next;			/* the earliest of them, or earlier; 0: none */
 
 	pthread_mutex_t start;
+	pthread_mutex_t busy;		/* the thread's, while it is not waiting: fork() waits for it */
 	int epfd, wake;			/* hidden; -1: there is no thread */
+	bool orphaned;			/* atomic: a child, whose watches nobody waits for */
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
+	.busy = PTHREAD_MUTEX_INITIALIZER,
 	.epfd = -1, .wake = -1,
 };
 
@@ -312,13 +315,13 @@ static void *progress(void *arg)
 	pthread_setname_np(pthread_self(), "weft");
 	for (;;) {
 		ms = ms_to_next();
-		if (!ms)
-			run_deadlines();
 		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
+		pthread_mutex_lock(&t.busy);
 		for (i = 0; i < n; i++)
 			run_event(&ev[i]);
-		if (n <= 0)
+		if (n <= 0 || !ms)
 			run_deadlines();
+		pthread_mutex_unlock(&t.busy);
 	}
 	return NULL;
 }
@@ -363,15 +366,78 @@ static int start_with_lock(void)
 	return spawn();
 }
 
+/* ---- fork ---- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&t.busy);
+	pthread_mutex_lock(&t.start);
+	pthread_mutex_lock(&t.lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&t.lock);
+	pthread_mutex_unlock(&t.start);
+	pthread_mutex_unlock(&t.busy);
+}
+
+/* Its epoll is the parent's, too: a child waits by one of its own. */
+static void in_child(void)
+{
+	rl_fd_close_hidden(t.epfd);
+	rl_fd_close_hidden(t.wake);
+	t.epfd = t.wake = -1;
+	t.orphaned = true;
+	after_fork();
+}
+
+static void handle_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, in_child);
+}
+
 static int start_thread(void)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rv = 0;
 
 	if (__atomic_load_n(&t.epfd, __ATOMIC_ACQUIRE) >= 0)
 		return 0;
 	pthread_mutex_lock(&t.start);
-	if (t.epfd < 0)
+	if (t.epfd < 0) {
 		rv = start_with_lock();
+		if (!rv)
+			pthread_once(&once, handle_forks);
+	}
 	pthread_mutex_unlock(&t.start);
 	return rv;
+}
+
+/* The next watch from place *@at on, referenced; NULL: there are no more. */
+static struct rl_watch *watch_from(u32 *at)
+{
+	struct rl_watch *w = NULL;
+
+	pthread_mutex_lock(&t.lock);
+	while (!w && *at < t.size)
+		w = t.at[(*at)++];
+	if (w)
+		rl_watch_get(w);
+	pthread_mutex_unlock(&t.lock);
+	return w;
+}
+
+void rl_thread_revive(void)
+{
+	struct rl_watch *w;
+	u32 at = 1;
+
+	if (likely(!__atomic_load_n(&t.orphaned, __ATOMIC_ACQUIRE)) ||
+	    !__atomic_exchange_n(&t.orphaned, false, __ATOMIC_ACQ_REL) || start_thread())
+		return;
+	while ((w = watch_from(&at))) {
+		w->ops->revive(w);
+		rl_watch_put(w);
+	}
 }

@@ -3,6 +3,10 @@
  * The progress thread: it waits for descriptors and for time, and calls whoever asked. It begins
  * with the first who asks, and takes no signal of the program's.
  *
+ * A child of fork() has no such thread. It gets one with its first call on a descriptor of ours
+ * (rl_thread_revive()), and then everything that it has inherited goes on in the child. As with
+ * the kernel's RDMA, one of the two processes uses what both have.
+ *
  * Locking: leaves of its own. A callback runs without any lock; it may call everything here.
  */
 #ifndef RL_THREAD_H
@@ -18,6 +22,7 @@ struct rl_watch;
 struct rl_watch_ops {
 	void (*ready)(struct rl_watch *w, u32 events);	/* EPOLL bits */
 	void (*timeout)(struct rl_watch *w);		/* the deadline has passed; it is none now */
+	void (*revive)(struct rl_watch *w);		/* in a child: wait for the descriptor anew */
 	void (*release)(struct rl_watch *w);		/* the last reference has gone; any thread */
 };
 
@@ -54,6 +59,9 @@ void rl_thread_remove(int fd);
 void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
 /* timeout() is called as soon as may be. */
 void rl_watch_poke(struct rl_watch *w);
+
+/* The program uses a descriptor of ours: if this is a child of fork(), life goes on here. */
+void rl_thread_revive(void);
 
 /* CLOCK_MONOTONIC. */
 u64 rl_now_ms(void);
