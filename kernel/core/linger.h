@@ -47,6 +47,12 @@ bool weft_linger_doorbell_begins(struct weft_linger *l, const struct weft_qpc *q
 /* Its run is over. No lock: two threads that ring spoil the measure, and no more. */
 void weft_linger_doorbell_ends(struct weft_linger *l, u64 now);
 
+/* The peer answers one by one: what was posted soon behind the answer is no stream. */
+static inline void weft_linger_answered(struct weft_linger *l)
+{
+	l->streak = 0;
+}
+
 /* @qp lingers. The host's timer is to run for WEFT_LINGER_NS. */
 void weft_linger_start(struct weft_linger *l, struct weft_qpc *qp);
 

@@ -123,13 +123,76 @@ static void ring_doorbell(struct rl_conn *c)
 	weft_linger_doorbell_ends(l, rl_now_ns());
 }
 
+/* ---- the answer ---- */
+
+/*
+ * A program that waits for an RDMA Write looks at its memory, and calls nobody who could place it.
+ * The progress thread would, but where every CPU is spun on, Linux lets it in only with the next
+ * tick. So where the peer answers at once what this QP posts, the doorbell waits for the answer.
+ * It learns from each time whether that is worth it: for a QP that was never answered it tries a
+ * few times in the life of a process, and then seldom and shortly.
+ */
+#define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
+#define TRY_NS		20000
+#define TRUST_MAX	8	/* is waited from half of it on */
+#define TRY_EACH	256	/* doorbells without a wait, and then one with a short one */
+
+static u32 hopes = 3;		/* long waits of new connections that may fail yet; atomic, more or less */
+
+/* How long to wait, in ns; 0: not at all. Connection's lock. */
+static u64 time_for_answer(struct rl_conn *c)
+{
+	if (c->link.mode != WEFT_MODE_FULL || c->qp->core.linger || READ_ONCE(c->qp->rcq->leased))
+		return 0;
+	if (c->trust >= TRUST_MAX / 2 || (!c->trust && READ_ONCE(hopes)))
+		return ANSWER_NS;
+	return ++c->doorbells % TRY_EACH ? 0 : TRY_NS;
+}
+
+/* Reads once; true: something whole has come, or the connection is no more. */
+static bool look_for_answer(struct rl_conn *c, u32 fpdus)
+{
+	bool over;
+
+	rl_conn_lock(c);
+	rl_conn_receive(c);
+	over = c->link.st.rx_fpdus != fpdus || !c->qp;
+	if (over)
+		weft_linger_answered(&c->link.linger);
+	rl_conn_unlock(c);
+	return over;
+}
+
+static void await_answer(struct rl_conn *c, u32 fpdus, u64 time, struct rl_cq *cq)
+{
+	u64 until = rl_now_ns() + time;
+	bool come;
+
+	do {
+		come = look_for_answer(c, fpdus);
+		rl_cq_note_poll(cq);
+	} while (!come && rl_now_ns() < until);
+	if (come)
+		c->trust = min_t(u32, c->trust + TRUST_MAX / 2, TRUST_MAX);
+	else if (c->trust)
+		c->trust--;
+	else if (hopes)
+		hopes--;
+}
+
 void rl_qp_kick(struct rl_qp *qp)
 {
 	struct rl_conn *c = rl_conn_of_qp(qp);
+	u64 time;
+	u32 fpdus;
 
 	if (c) {
 		ring_doorbell(c);
+		time = c->qp ? time_for_answer(c) : 0;
+		fpdus = c->link.st.rx_fpdus;
 		rl_conn_unlock(c);
+		if (time)
+			await_answer(c, fpdus, time, qp->rcq);
 		rl_conn_put(c);
 		return;
 	}

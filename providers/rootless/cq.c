@@ -5,8 +5,8 @@
  * The sockets of a CQ's connections are in an epoll of the CQ's own. Whoever polls the CQ and
  * finds nothing looks there and works in its own context (rl_cq_kick()); for whoever sleeps, or
  * never polls, the progress thread waits for that epoll. So that the two do not fight over every
- * packet, there is a lease: while the CQ is polled the progress thread looks away, and makes sure
- * every LEASE_MS that somebody still polls. A poll that finds the CQ armed hands the lease back at
+ * packet, there is a lease: while the CQ is polled busily the progress thread looks away, and makes
+ * sure every LEASE_MS that it still is. A poll that finds the CQ armed hands the lease back at
  * once: its program is about to sleep.
  */
 #include <stdlib.h>
@@ -20,6 +20,8 @@
 
 #define EVENTS 64
 #define LEASE_MS 2
+/* Polls in a lease's time that are busy polling: one in 20 us. */
+#define BUSY_POLLS 100
 
 /* ---- completing ---- */
 
@@ -144,11 +146,11 @@ static void move_octets(struct rl_cq *cq)
 
 static void let_thread_look(struct rl_cq *cq)
 {
-	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLONESHOT);
+	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLET);
 }
 
 /* Those who poll have the lease, or give it back if the CQ is armed. */
-static void note_poll(struct rl_cq *cq)
+void rl_cq_note_poll(struct rl_cq *cq)
 {
 	bool back;
 
@@ -163,36 +165,47 @@ static void note_poll(struct rl_cq *cq)
 		let_thread_look(cq);
 }
 
-/* Has the CQ been polled since this was asked last, by somebody who will go on? */
+/*
+ * Is the CQ polled busily, by somebody who will go on? By the rate of polls since this was asked
+ * last, a lease's time ago or longer; until then as it was found then.
+ */
 static bool is_polled(struct rl_cq *cq)
 {
 	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED);
-	bool polled;
+	u64 now = rl_now_ns(), time = now - cq->seen_at;
+	bool busy;
 
 	pthread_mutex_lock(&cq->lock);
-	polled = polls != cq->seen && !is_armed(cq);
-	cq->seen = polls;
-	cq->leased = polled;
+	if (time >= LEASE_MS * 1000000 / 2) {
+		cq->busy = (u64)(polls - cq->seen) * LEASE_MS * 1000000 >= time * BUSY_POLLS;
+		cq->seen = polls;
+		cq->seen_at = now;
+	}
+	busy = cq->busy && !is_armed(cq);
+	cq->leased = busy;
 	pthread_mutex_unlock(&cq->lock);
-	return polled;
+	return busy;
 }
 
 /*
  * A program may arm the CQ between our look at it and the lease: then it polls once more, and
  * finds that it has the lease to give back.
  */
-static void look_or_lease(struct rl_cq *cq, bool something)
+static void look_or_lease(struct rl_cq *cq, bool leased)
 {
 	if (is_polled(cq)) {
+		if (!leased)
+			rl_thread_modify(&cq->watch, cq->epfd, 0);
 		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
 		return;
 	}
-	if (something) {
-		pthread_mutex_lock(&cq->progress);
-		look_at_ready(cq);
-		pthread_mutex_unlock(&cq->progress);
+	if (leased) {
+		let_thread_look(cq);
+		return;
 	}
-	let_thread_look(cq);
+	pthread_mutex_lock(&cq->progress);
+	move_octets(cq);
+	pthread_mutex_unlock(&cq->progress);
 }
 
 void rl_cq_kick(struct rl_cq *cq)
@@ -207,7 +220,7 @@ void rl_cq_kick(struct rl_cq *cq)
 		move_octets(cq);
 		pthread_mutex_unlock(&cq->progress);
 	}
-	note_poll(cq);
+	rl_cq_note_poll(cq);
 }
 
 /* ---- connections ---- */
@@ -267,7 +280,7 @@ static struct rl_cq *cq_of(struct rl_watch *w)
 
 static void ready(struct rl_watch *w, u32 events)
 {
-	look_or_lease(cq_of(w), true);
+	look_or_lease(cq_of(w), false);
 }
 
 static void timeout(struct rl_watch *w)
@@ -277,7 +290,7 @@ static void timeout(struct rl_watch *w)
 	if (cq->core.overflow)
 		rl_qp_fail_users(cq);
 	if (READ_ONCE(cq->leased))
-		look_or_lease(cq, false);
+		look_or_lease(cq, true);
 }
 
 static void release(struct rl_watch *w)
@@ -295,7 +308,7 @@ static void release(struct rl_watch *w)
 
 static void revive(struct rl_watch *w)
 {
-	rl_thread_add(w, cq_of(w)->epfd, EPOLLIN | EPOLLONESHOT);
+	rl_thread_add(w, cq_of(w)->epfd, EPOLLIN | EPOLLET);
 }
 
 static const struct rl_watch_ops cq_watch_ops = {
@@ -313,7 +326,7 @@ static int start_watching(struct rl_cq *cq)
 	if (cq->epfd < 0)
 		return cq->epfd;
 	rv = rl_watch_begin(&cq->watch);
-	return rv ?: rl_thread_add(&cq->watch, cq->epfd, EPOLLIN | EPOLLONESHOT);
+	return rv ?: rl_thread_add(&cq->watch, cq->epfd, EPOLLIN | EPOLLET);
 }
 
 int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct rl_cq **out)
