@@ -5,7 +5,6 @@
  * An event that is dropped takes a count with it if one is left: otherwise somebody has it in
  * hand, finds nothing, and tries again.
  */
-#include <limits.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>

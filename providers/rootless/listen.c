@@ -4,7 +4,6 @@
  * listener's. Two numbers bound the requests, by the listener's backlog: how many may yet send
  * their MPA Request, the others waiting in TCP's queue; and how many may wait for the program.
  */
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 
@@ -271,6 +270,16 @@ static void timeout(struct rl_watch *w)
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void revive(struct rl_watch *w)
+{
+	struct rl_listener *l = listener_of(w);
+
+	pthread_mutex_lock(&l->lock);
+	if (l->fd >= 0)
+		rl_thread_add(w, l->fd, EPOLLIN);
+	pthread_mutex_unlock(&l->lock);
+}
+
 static void release(struct rl_watch *w)
 {
 	struct rl_listener *l = listener_of(w);
@@ -282,6 +291,7 @@ static void release(struct rl_watch *w)
 static const struct rl_watch_ops listener_watch_ops = {
 	.ready = ready,
 	.timeout = timeout,
+	.revive = revive,
 	.release = release,
 };
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "cm_id.h"
+#include "guard.h"
 #include "open.h"
 
 struct ucm_file {
@@ -56,8 +57,9 @@ static struct ucm_file *ucm_file_of(struct rl_file *f)
 /* Older programs have room for less than all of the answer. */
 static int answer(const struct request *r, u64 where, const void *p, size_t len)
 {
-	memcpy((void *)(uintptr_t)where, p, min_t(size_t, len, r->out));
-	return 0;
+	size_t room = min_t(size_t, len, r->out);
+
+	return rl_guard_copy((void *)(uintptr_t)where, p, room) ? 0 : -EFAULT;
 }
 
 static struct rl_cmid *find(const struct request *r, u32 handle, int *err)
@@ -123,7 +125,12 @@ static int create_id(struct request *r)
 	rl_cmid_table_unlock();
 	resp.id = id->handle;
 	rl_cmid_put(id);
-	return rv ? rv : answer(r, in->response, &resp, sizeof(resp));
+	if (rv)
+		return rv;
+	rv = answer(r, in->response, &resp, sizeof(resp));
+	if (rv)
+		rl_cm_destroy(id);
+	return rv;
 }
 
 static int destroy_id(struct request *r)
@@ -467,7 +474,8 @@ static int set_id_option(struct rl_cmid *id, const struct rdma_ucm_set_option *i
 		return -ENOSYS;
 	if (in->optlen != (wide ? sizeof(int) : sizeof(u8)))
 		return -EINVAL;
-	memcpy(&number, value, in->optlen);
+	if (!rl_guard_copy(&number, value, in->optlen))
+		return -EFAULT;
 	switch (in->optname) {
 	case RDMA_OPTION_ID_TOS:
 		rl_cm_set_tos(id, *(const u8 *)&number);
@@ -584,9 +592,11 @@ static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	const struct command *cmd;
 	int rv;
 
+	rl_thread_revive();
 	if (len < sizeof(h))
 		return -EINVAL;
-	memcpy(&h, buf, sizeof(h));
+	if (!rl_guard_copy(&h, buf, sizeof(h)))
+		return -EFAULT;
 	if (h.cmd >= ARRAY_SIZE(commands) || h.in + sizeof(h) > len)
 		return -EINVAL;
 	cmd = &commands[h.cmd];
@@ -596,7 +606,8 @@ static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 		return -EINVAL;
 	if (h.out < cmd->out)
 		return -ENOSPC;
-	memcpy(&r.in, (const u8 *)buf + sizeof(h), min_t(size_t, h.in, sizeof(r.in)));
+	if (!rl_guard_copy(&r.in, (const u8 *)buf + sizeof(h), min_t(size_t, h.in, sizeof(r.in))))
+		return -EFAULT;
 	r.out = h.out;
 	rv = run(cmd, &r);
 	return rv ? rv : (ssize_t)len;
