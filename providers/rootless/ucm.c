@@ -651,6 +651,7 @@ int rl_ucm_open(int flags)
 		free(f);
 		return -EMFILE;
 	}
+	rl_guard_begin();
 	rl_file_init(&f->file, &ucm_ops, rl_device_cm_rdev());
 	return rl_fd_install(fd, &f->file);
 }
