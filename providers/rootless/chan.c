@@ -24,11 +24,14 @@ static void give_counts(struct rl_chan *c, u64 n)
 		rl_raw(SYS_write, c->efd, &n, sizeof(n));
 }
 
-/* A count, by the program's descriptor and as that waits: 0 or -errno. */
-static int await_count(int fd)
+/*
+ * A count: 0 or -errno. All names of the eventfd wait alike, and the program may close its own
+ * at any time.
+ */
+static int await_count(struct rl_chan *c)
 {
 	u64 one;
-	long n = rl_raw(SYS_read, fd, &one, sizeof(one));
+	long n = rl_raw(SYS_read, c->efd, &one, sizeof(one));
 
 	return n < 0 ? n : 0;
 }
@@ -197,13 +200,13 @@ void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void
 }
 
 /* One of at most @max octets: 0; -EINVAL: the next one is longer. */
-static int take_up_to(struct rl_chan *c, int fd, size_t max, struct rl_event **e)
+static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 {
 	bool longer = false;
 	int rv;
 
 	do {
-		rv = await_count(fd);
+		rv = await_count(c);
 		if (rv)
 			return rv;
 		pthread_mutex_lock(&c->lock);
@@ -217,13 +220,13 @@ static int take_up_to(struct rl_chan *c, int fd, size_t max, struct rl_event **e
 
 int rl_chan_take(struct rl_chan *c, int fd, struct rl_event **e)
 {
-	return take_up_to(c, fd, SIZE_MAX, e);
+	return take_up_to(c, SIZE_MAX, e);
 }
 
 ssize_t rl_chan_read(struct rl_chan *c, int fd, void *buf, size_t len)
 {
 	struct rl_event *e;
-	ssize_t rv = take_up_to(c, fd, len, &e);
+	ssize_t rv = take_up_to(c, len, &e);
 
 	if (rv)
 		return rv;
