@@ -110,7 +110,8 @@ static void set_options(int fd, int family, const struct rl_cmid *id)
 
 static int open_socket(const struct rl_cmid *id, int family)
 {
-	int fd = rl_raw(SYS_socket, family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+	int fd = rl_raw(SYS_socket, family, type, IPPROTO_TCP);
 
 	if (fd >= 0)
 		set_options(fd, family, id);

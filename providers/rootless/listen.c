@@ -34,7 +34,7 @@ struct rl_listener {
 	struct rl_cmid *requests;
 	u32 awaited;			/* requests of which the MPA Request is to come */
 	u32 room;			/* requests that may yet wait for the program */
-	bool stopped;			/* nothing is accepted until a request has come, or gone */
+	bool stopped;			/* full: until a request has come, or gone */
 };
 
 static struct rl_listener *listener_of(struct rl_watch *w)

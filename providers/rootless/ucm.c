@@ -312,13 +312,14 @@ static void name_as_ib(struct sockaddr_ib *ib, const struct rl_cmid *id,
 
 static int query_gid(struct request *r, const struct rl_cmid *id)
 {
+	const u8 *gid = id->dev ? id->dev->gid : NULL;
 	struct rdma_ucm_query_addr_resp resp = { 0 };
 
 	if (r->out < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
 		return -ENOSPC;
 	resp.src_size = sizeof(struct sockaddr_ib);
 	resp.dst_size = sizeof(struct sockaddr_ib);
-	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, id->dev ? id->dev->gid : NULL);
+	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, gid);
 	name_as_ib((struct sockaddr_ib *)&resp.dst_addr, id, &id->dst, NULL);
 	describe_device(&resp, id->dev);
 	return answer(r, r->in.query.response, &resp, sizeof(resp));
@@ -500,7 +501,9 @@ static int set_option(struct request *r)
 		return err;
 	if (in->level == RDMA_OPTION_ID)
 		return set_id_option(id, in);
-	return in->level == RDMA_OPTION_IB && in->optname == RDMA_OPTION_IB_PATH ? -EINVAL : -ENOSYS;
+	if (in->level == RDMA_OPTION_IB && in->optname == RDMA_OPTION_IB_PATH)
+		return -EINVAL;
+	return -ENOSYS;
 }
 
 /* ---- without rdma_cm's lock ---- */
