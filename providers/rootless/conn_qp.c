@@ -128,71 +128,63 @@ static void ring_doorbell(struct rl_conn *c)
 /*
  * A program that waits for an RDMA Write looks at its memory, and calls nobody who could place it.
  * The progress thread would, but where every CPU is spun on, Linux lets it in only with the next
- * tick. So where the peer answers at once what this QP posts, the doorbell waits for the answer.
- * It learns from each time whether that is worth it: for a QP that was never answered it tries a
- * few times in the life of a process, and then seldom and shortly.
+ * tick. So where this side and the peer have spoken by turns, the doorbell waits for the answer.
+ * It does not for a program that sleeps on the CQ, or that polls it.
  */
 #define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
-#define TRY_NS		20000
-#define TRUST_MAX	8	/* is waited from half of it on */
-#define TRY_EACH	256	/* doorbells without a wait, and then one with a short one */
+#define TURNS		16	/* by which a dialogue is known */
+#define TURNS_LOST	16	/* more than that, after an answer that did not come */
 
-static u32 hopes = 3;		/* long waits of new connections that may fail yet; atomic, more or less */
-
-/* How long to wait, in ns; 0: not at all. Connection's lock. */
-static u64 time_for_answer(struct rl_conn *c)
+/* A doorbell has rung: is an answer to be expected? Connection's lock. */
+static bool expects_answer(struct rl_conn *c)
 {
-	if (c->link.mode != WEFT_MODE_FULL || c->qp->core.linger || READ_ONCE(c->qp->rcq->leased))
-		return 0;
-	if (c->trust >= TRUST_MAX / 2 || (!c->trust && READ_ONCE(hopes)))
-		return ANSWER_NS;
-	return ++c->doorbells % TRY_EACH ? 0 : TRY_NS;
+	u32 fpdus = c->link.st.rx_fpdus;
+
+	if (fpdus == c->heard)
+		c->turns = min_t(s32, c->turns, 0);
+	else
+		c->turns++;
+	c->heard = fpdus;
+	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
+	       !READ_ONCE(c->qp->rcq->polled) && !rl_cq_is_armed(c->qp->rcq);
 }
 
 /* Reads once; true: something whole has come, or the connection is no more. */
-static bool look_for_answer(struct rl_conn *c, u32 fpdus)
+static bool look_for_answer(struct rl_conn *c)
 {
 	bool over;
 
 	rl_conn_lock(c);
 	rl_conn_receive(c);
-	over = c->link.st.rx_fpdus != fpdus || !c->qp;
+	over = c->link.st.rx_fpdus != c->heard || !c->qp;
 	if (over)
 		weft_linger_answered(&c->link.linger);
 	rl_conn_unlock(c);
 	return over;
 }
 
-static void await_answer(struct rl_conn *c, u32 fpdus, u64 time, struct rl_cq *cq)
+static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 {
-	u64 until = rl_now_ns() + time;
-	bool come;
+	u64 until = rl_now_ns() + ANSWER_NS;
 
-	do {
-		come = look_for_answer(c, fpdus);
-		rl_cq_note_poll(cq);
-	} while (!come && rl_now_ns() < until);
-	if (come)
-		c->trust = min_t(u32, c->trust + TRUST_MAX / 2, TRUST_MAX);
-	else if (c->trust)
-		c->trust--;
-	else if (hopes)
-		hopes--;
+	for (rl_cq_looked(cq); !look_for_answer(c); rl_cq_looked(cq))
+		if (rl_now_ns() > until) {
+			c->turns = -TURNS_LOST;
+			return;
+		}
 }
 
 void rl_qp_kick(struct rl_qp *qp)
 {
 	struct rl_conn *c = rl_conn_of_qp(qp);
-	u64 time;
-	u32 fpdus;
+	bool wait;
 
 	if (c) {
 		ring_doorbell(c);
-		time = c->qp ? time_for_answer(c) : 0;
-		fpdus = c->link.st.rx_fpdus;
+		wait = c->qp && expects_answer(c);
 		rl_conn_unlock(c);
-		if (time)
-			await_answer(c, fpdus, time, qp->rcq);
+		if (wait)
+			await_answer(c, qp->rcq);
 		rl_conn_put(c);
 		return;
 	}

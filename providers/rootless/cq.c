@@ -55,7 +55,7 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 
 /* ---- lingering ---- */
 
-static bool is_armed(const struct rl_cq *cq)
+bool rl_cq_is_armed(const struct rl_cq *cq)
 {
 	return READ_ONCE(cq->core.q.ring->arm) != WEFT_ARM_NONE;
 }
@@ -65,7 +65,7 @@ bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
 	bool ok;
 
 	pthread_mutex_lock(&cq->lock);
-	ok = !cq->lingerer && !is_armed(cq);
+	ok = !cq->lingerer && !rl_cq_is_armed(cq);
 	if (ok)
 		cq->lingerer = qp;
 	pthread_mutex_unlock(&cq->lock);
@@ -150,12 +150,12 @@ static void let_thread_look(struct rl_cq *cq)
 }
 
 /* Those who poll have the lease, or give it back if the CQ is armed. */
-void rl_cq_note_poll(struct rl_cq *cq)
+static void note_poll(struct rl_cq *cq)
 {
 	bool back;
 
 	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
-	if (!READ_ONCE(cq->leased) || !is_armed(cq))
+	if (!READ_ONCE(cq->leased) || !rl_cq_is_armed(cq))
 		return;
 	pthread_mutex_lock(&cq->lock);
 	back = cq->leased;
@@ -163,6 +163,16 @@ void rl_cq_note_poll(struct rl_cq *cq)
 	pthread_mutex_unlock(&cq->lock);
 	if (back)
 		let_thread_look(cq);
+}
+
+static bool is_busy(u32 polls, u64 ns)
+{
+	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
+}
+
+void rl_cq_looked(struct rl_cq *cq)
+{
+	__atomic_fetch_add(&cq->looks, 1, __ATOMIC_RELAXED);
 }
 
 /*
@@ -177,11 +187,14 @@ static bool is_polled(struct rl_cq *cq)
 
 	pthread_mutex_lock(&cq->lock);
 	if (time >= LEASE_MS * 1000000 / 2) {
-		cq->busy = (u64)(polls - cq->seen) * LEASE_MS * 1000000 >= time * BUSY_POLLS;
+		u32 looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
+
+		cq->polled = is_busy(polls - cq->seen, time);
+		cq->busy = is_busy(polls - cq->seen + looks, time);
 		cq->seen = polls;
 		cq->seen_at = now;
 	}
-	busy = cq->busy && !is_armed(cq);
+	busy = cq->busy && !rl_cq_is_armed(cq);
 	cq->leased = busy;
 	pthread_mutex_unlock(&cq->lock);
 	return busy;
@@ -220,7 +233,7 @@ void rl_cq_kick(struct rl_cq *cq)
 		move_octets(cq);
 		pthread_mutex_unlock(&cq->progress);
 	}
-	rl_cq_note_poll(cq);
+	note_poll(cq);
 }
 
 /* ---- connections ---- */

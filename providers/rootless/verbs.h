@@ -155,7 +155,8 @@ struct rl_cq {
 	u32 polls;			/* atomic: kicks so far */
 	u32 seen;			/* lock: polls when the progress thread last looked, */
 	u64 seen_at;			/* ns, and when that was */
-	bool busy;			/* lock: and what it then thought of it */
+	u32 looks;			/* atomic: at the sockets, by doorbells, since then */
+	bool polled, busy;		/* lock: and what it then thought of that, without and with looks */
 	bool leased;			/* lock: to those who poll; the progress thread looks away */
 };
 
@@ -168,8 +169,10 @@ int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp
 void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e);
 /* poll_cq found nothing: moves octets in the caller's context. */
 void rl_cq_kick(struct rl_cq *cq);
-/* Somebody looks for what comes in, for the CQ's program. */
-void rl_cq_note_poll(struct rl_cq *cq);
+/* A doorbell has looked for what comes in. */
+void rl_cq_looked(struct rl_cq *cq);
+/* Does the program wait for an event of the CQ? */
+bool rl_cq_is_armed(const struct rl_cq *cq);
 /* May @qp linger? Then the CQ's program kicks the CQ for it. Connection's lock. */
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp);
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);
