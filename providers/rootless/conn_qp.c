@@ -129,7 +129,7 @@ static void ring_doorbell(struct rl_conn *c)
  * A program that waits for an RDMA Write looks at its memory, and calls nobody who could place it.
  * The progress thread would, but where every CPU is spun on, Linux lets it in only with the next
  * tick. So where this side and the peer have spoken by turns, the doorbell waits for the answer.
- * It does not for a program that sleeps on the CQ, or that polls it.
+ * It does not for a program that sleeps on the CQ, or polls it, or has other connections there.
  */
 #define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
 #define TURNS		16	/* by which a dialogue is known */
@@ -146,7 +146,7 @@ static bool expects_answer(struct rl_conn *c)
 		c->turns++;
 	c->heard = fpdus;
 	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
-	       !READ_ONCE(c->qp->rcq->polled) && !rl_cq_is_armed(c->qp->rcq);
+	       rl_cq_is_left_alone(c->qp->rcq);
 }
 
 /* Reads once; true: something whole has come, or the connection is no more. */

@@ -55,7 +55,7 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 
 /* ---- lingering ---- */
 
-bool rl_cq_is_armed(const struct rl_cq *cq)
+static bool is_armed(const struct rl_cq *cq)
 {
 	return READ_ONCE(cq->core.q.ring->arm) != WEFT_ARM_NONE;
 }
@@ -65,7 +65,7 @@ bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
 	bool ok;
 
 	pthread_mutex_lock(&cq->lock);
-	ok = !cq->lingerer && !rl_cq_is_armed(cq);
+	ok = !cq->lingerer && !is_armed(cq);
 	if (ok)
 		cq->lingerer = qp;
 	pthread_mutex_unlock(&cq->lock);
@@ -155,7 +155,7 @@ static void note_poll(struct rl_cq *cq)
 	bool back;
 
 	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
-	if (!READ_ONCE(cq->leased) || !rl_cq_is_armed(cq))
+	if (!READ_ONCE(cq->leased) || !is_armed(cq))
 		return;
 	pthread_mutex_lock(&cq->lock);
 	back = cq->leased;
@@ -168,6 +168,11 @@ static void note_poll(struct rl_cq *cq)
 static bool is_busy(u32 polls, u64 ns)
 {
 	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
+}
+
+bool rl_cq_is_left_alone(const struct rl_cq *cq)
+{
+	return READ_ONCE(cq->nconns) == 1 && !READ_ONCE(cq->polled) && !is_armed(cq);
 }
 
 void rl_cq_looked(struct rl_cq *cq)
@@ -194,7 +199,7 @@ static bool is_polled(struct rl_cq *cq)
 		cq->seen = polls;
 		cq->seen_at = now;
 	}
-	busy = cq->busy && !rl_cq_is_armed(cq);
+	busy = cq->busy && !is_armed(cq);
 	cq->leased = busy;
 	pthread_mutex_unlock(&cq->lock);
 	return busy;
