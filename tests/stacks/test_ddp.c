@@ -277,6 +277,33 @@ static void write_without_the_right_is_refused(struct world *w)		/* DDP-39, SEC-
 	world_refuses(w, write_to(w->ronly, 0, 8), 0, 1, 0x02);
 }
 
+/* Whose it is has unmapped it: its own error, and no header of the peer's comes back. */
+static void a_write_into_memory_that_is_gone_places_nothing(struct world *w)
+{
+	w->rw->gone = true;
+	peer_add(w->p, write_to(w->rw, 0, 8));
+	peer_add(w->p, write_to(w->wonly, 0, 8));
+	peer_flush(w->p);
+	peer_expect_terminate(w->p, 1, 0, 0x00, NULL, false);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 1);
+	world_expect_untouched(w, NULL);
+	world_expect_flushed(w, 0);
+}
+
+/* What is wrong with the Write itself is the peer's, and told. */
+static void a_bad_write_into_memory_that_is_gone_is_refused_as_ever(struct world *w)
+{
+	w->rw->gone = true;
+	world_refuses(w, write_to(w->rw, WORLD_LEN - 4, 8), 1, 1, 0x01);
+}
+
+static void a_write_of_nothing_into_memory_that_is_gone_is_one(struct world *w)
+{
+	w->wonly->gone = true;
+	peer_say(w->p, write_to(w->wonly, 0, 0));
+	peer_expect_alive(w->p, 1, w->rw);
+}
+
 static void bad_second_segment_of_a_write_is_refused(struct world *w)	/* DDP-37 */
 {
 	struct pdu *d = write_to(w->rw, WORLD_LEN - 8, 8);
@@ -436,6 +463,9 @@ int main(void)
 		CASE(to_wrap_is_refused),
 		CASE(a_region_that_ends_with_the_address_space_is_usable),
 		CASE(write_without_the_right_is_refused),
+		CASE(a_write_into_memory_that_is_gone_places_nothing),
+		CASE(a_bad_write_into_memory_that_is_gone_is_refused_as_ever),
+		CASE(a_write_of_nothing_into_memory_that_is_gone_is_one),
 		CASE(bad_second_segment_of_a_write_is_refused),
 		CASE(second_half_of_a_write_may_come_first),
 		CASE(an_empty_write_names_no_buffer),

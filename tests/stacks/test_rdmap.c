@@ -326,6 +326,41 @@ static void a_region_lost_in_mid_read_tells_where(struct world *w)	/* RDM-29 */
 	free(want);
 }
 
+static void expect_local_error(struct world *w)
+{
+	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 1);
+	world_expect_untouched(w, NULL);
+	world_expect_flushed(w, 0);
+}
+
+static void a_read_of_memory_that_is_gone_is_not_answered(struct world *w)
+{
+	w->rw->gone = true;
+	peer_say(w->p, read_of(w->rw, 0, WORLD_LEN));
+	expect_local_error(w);
+}
+
+static void a_read_whose_memory_goes_is_answered_as_far_as_it_was_there(struct world *w)
+{
+	struct pdu d;
+
+	/* The first FPDU fills the batch. */
+	w->p->s.link.cfg.batch = 1;
+	w->p->s.out.mss = 2900;
+	peer_add(w->p, read_of(w->rw, 0, WORLD_LEN));
+	peer_deliver(w->p);
+	host_link_tx(&w->p->s.link);
+	w->rw->gone = true;
+	peer_run(w->p);
+	assert_true(peer_next(w->p, &d));
+	assert_int_equal(d.rdmap, P_RV | P_READ_RESP);
+	assert_false(d.ddp & P_L);
+	assert_in_range(d.len, 1, WORLD_LEN - 1);
+	assert_memory_equal(d.body, w->rw->mem, d.len);
+	expect_local_error(w);
+}
+
 static void more_reads_than_ird_are_refused(struct world *w)		/* RDM-31, SIW-31 */
 {
 	u32 i;
@@ -672,6 +707,8 @@ int main(void)
 		CASE(short_read_across_the_wrap_is_refused),
 		CASE(long_read_across_the_wrap_is_refused),
 		CASE(a_region_lost_in_mid_read_tells_where),
+		CASE(a_read_of_memory_that_is_gone_is_not_answered),
+		CASE(a_read_whose_memory_goes_is_answered_as_far_as_it_was_there),
 		CASE(more_reads_than_ird_are_refused),
 		CASE(a_longer_read_request_is_refused),
 		CASE(read_request_with_mo_is_refused),

@@ -289,6 +289,41 @@ static void a_sink_lost_under_a_read_fails_it(struct world *w)
 	world_expect_untouched(w, NULL);
 }
 
+/* Its own user has unmapped it, before the Response or within it. */
+static void expect_sink_gone(struct world *w)
+{
+	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_LOC_PROT_ERR);
+	expect_no_cqe(w->p->s.scq);
+	world_expect_flushed(w, 0);
+}
+
+static void a_sink_that_is_gone_fails_its_read(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	peer_run(w->p);
+	expect_request(w, 1);
+	w->wonly->gone = true;
+	peer_add(w->p, response(w, true, 0, NULL, 16));
+	peer_add(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, NULL, 8));
+	peer_flush(w->p);
+	expect_sink_gone(w);
+	world_expect_untouched(w, NULL);
+}
+
+static void a_sink_that_goes_within_a_response_fails_its_read(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	peer_run(w->p);
+	expect_request(w, 1);
+	peer_say(w->p, response(w, false, 0, "01234567", 8));
+	w->wonly->gone = true;
+	peer_say(w->p, response(w, true, 8, "89abcdef", 8));
+	expect_sink_gone(w);
+	assert_memory_equal(w->wonly->mem, "01234567", 8);
+	assert_int_equal(w->wonly->mem[8], world_octet(8));
+}
+
 static void read_with_invalidate_invalidates_its_sink(struct world *w)
 {
 	const struct host_wr wr = {
@@ -603,6 +638,8 @@ int main(void)
 		CASE_INITIATOR(a_response_after_the_last_read_is_refused),
 		CASE_INITIATOR(a_response_out_of_turn_is_refused),
 		CASE_INITIATOR(a_sink_lost_under_a_read_fails_it),
+		CASE_INITIATOR(a_sink_that_is_gone_fails_its_read),
+		CASE_INITIATOR(a_sink_that_goes_within_a_response_fails_its_read),
 		CASE_INITIATOR(read_with_invalidate_invalidates_its_sink),
 		CASE_INITIATOR(read_with_invalidate_into_a_user_region_fails),
 		CASE_INITIATOR(a_terminate_for_a_read_fails_that_read),

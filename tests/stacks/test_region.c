@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Regions: STag numbers, one hold for all FPDUs of a run, who may register a
- * region and who may invalidate it. What an access is allowed is test_ddp's.
+ * region and who may invalidate it, what a user may ask for. What an access is
+ * allowed is test_ddp's.
  */
 #include "test.h"
 
@@ -150,6 +151,8 @@ static void a_late_put_and_a_new_hold_do_not_meet(void **state)
 	assert_int_equal(host_mr_uses(mr), 1);
 	put(e.qp, mr);
 	assert_int_equal(host_mr_uses(mr), 0);
+	/* The late one had a hold of its own. */
+	assert_int_equal(mr->holders, 1);
 	weft_region_end_run(&e.qp->core);
 	assert_int_equal(mr->holders, 0);
 	env_fini(&e);
@@ -169,14 +172,41 @@ static void the_hold_goes_over_to_the_region_used_last(void **state)
 	get(e.qp, a);
 	assert_int_equal(host_mr_uses(a), 2);
 	assert_int_equal(host_mr_uses(b), 1);
-	put(e.qp, a);
+	/* The hold is a's: a put of b takes nothing off it. */
 	put(e.qp, b);
 	assert_int_equal(b->holders, 0);
+	assert_int_equal(host_mr_uses(a), 2);
+	put(e.qp, a);
 	put(e.qp, a);
 	assert_int_equal(host_mr_uses(a), 0);
 	assert_int_equal(a->holders, 1);
 	weft_region_end_run(&e.qp->core);
 	assert_int_equal(a->holders, 0);
+	env_fini(&e);
+}
+
+/* Any number of uses goes with it: none, and several. */
+static void a_hold_that_goes_over_leaves_as_many_as_uses(void **state)
+{
+	struct host_mr *a, *b;
+	struct env e;
+	u32 uses, i;
+
+	env_init(&e);
+	a = host_mr_new(&e.host, PD, BASE, 64, RW);
+	b = host_mr_new(&e.host, PD, BASE, 64, RW);
+	for (uses = 0; uses < 4; uses++) {
+		for (i = 0; i < uses + 1; i++)
+			get(e.qp, a);
+		put(e.qp, a);
+		get(e.qp, b);
+		assert_int_equal(a->holders, uses);
+		for (i = 0; i < uses; i++)
+			put(e.qp, a);
+		assert_int_equal(a->holders, 0);
+		put(e.qp, b);
+		assert_int_equal(b->holders, 1);
+	}
 	env_fini(&e);
 }
 
@@ -459,6 +489,97 @@ static void what_may_not_be_registered_stays_as_it_is(void **state)
 	env_fini(&e);
 }
 
+/* ---- what a user may ask for ---- */
+
+#define LAST (~0ull)			/* octet of the address space */
+
+static int ask_access(u32 access)
+{
+	return weft_region_check_request(BASE, 64, BASE, access);
+}
+
+static int ask_range(u64 start, u64 len, u64 iova)
+{
+	return weft_region_check_request(start, len, iova, RW);
+}
+
+static void an_access_bit_that_is_not_known_is_not_supported(void **state)
+{
+	static const u32 unknown = ~(0x3Fu | WEFT_ACCESS_OPTIONAL);
+	u32 bit;
+
+	for (bit = 0; bit < 32; bit++)
+		if (unknown >> bit & 1)
+			assert_int_equal(ask_access(1u << bit | RW), -EOPNOTSUPP);
+	/* Whatever else is wrong: the right is what a later version may know. */
+	assert_int_equal(ask_access(1u << 31 | WEFT_ACCESS_REMOTE_WRITE), -EOPNOTSUPP);
+	assert_int_equal(weft_region_check_request(BASE, 0, BASE, 1u << 6), -EOPNOTSUPP);
+}
+
+/* IB_UVERBS_ACCESS_OPTIONAL_RANGE is bits 20 to 29. */
+static void optional_access_bits_are_ignored(void **state)
+{
+	u32 bit;
+
+	for (bit = 20; bit < 30; bit++) {
+		assert_int_equal(ask_access(1u << bit), 0);
+		assert_int_equal(ask_access(1u << bit | RW), 0);
+		assert_int_equal(ask_access(1u << bit | WEFT_ACCESS_REMOTE_WRITE), -EINVAL);
+	}
+}
+
+static void whom_a_peer_may_write_to_must_let_us_write_too(void **state)	/* RFC 5040 8.1.1 */
+{
+	static const u32 needs[] = {
+		WEFT_ACCESS_REMOTE_WRITE, WEFT_ACCESS_REMOTE_ATOMIC, WEFT_ACCESS_REMOTE,
+		WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_READ,
+	};
+	static const u32 free_of_it[] = {
+		0, WEFT_ACCESS_REMOTE_READ, WEFT_ACCESS_MW_BIND, WEFT_ACCESS_ZERO_BASED,
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(needs); i++) {
+		assert_int_equal(ask_access(needs[i]), -EINVAL);
+		assert_int_equal(ask_access(needs[i] | WEFT_ACCESS_LOCAL_WRITE), 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(free_of_it); i++) {
+		assert_int_equal(ask_access(free_of_it[i]), 0);
+		assert_int_equal(ask_access(free_of_it[i] | WEFT_ACCESS_LOCAL_WRITE), 0);
+	}
+}
+
+static void a_region_of_no_octets_is_refused(void **state)
+{
+	assert_int_equal(ask_range(BASE, 0, BASE), -EINVAL);
+	assert_int_equal(ask_range(0, 0, 0), -EINVAL);
+	assert_int_equal(ask_range(BASE, 1, BASE), 0);
+}
+
+static void a_start_across_the_wrap_is_refused(void **state)
+{
+	assert_int_equal(ask_range(LAST - 15, 17, BASE), -EINVAL);
+	assert_int_equal(ask_range(BASE, LAST, 0), -EINVAL);
+	assert_int_equal(ask_range(LAST, LAST, 0), -EINVAL);
+}
+
+static void an_iova_across_the_wrap_is_refused(void **state)
+{
+	assert_int_equal(ask_range(BASE, 17, LAST - 15), -EINVAL);
+	assert_int_equal(ask_range(0, LAST, BASE), -EINVAL);
+	assert_int_equal(ask_range(BASE, 64, 0), 0);
+}
+
+/* Nobody has memory there; and what ends in front of it is as good as any. */
+static void no_region_is_asked_for_that_has_the_last_octet(void **state)
+{
+	assert_int_equal(ask_range(LAST - 15, 16, BASE), -EINVAL);
+	assert_int_equal(ask_range(BASE, 16, LAST - 15), -EINVAL);
+	assert_int_equal(ask_range(LAST, 1, LAST), -EINVAL);
+	assert_int_equal(ask_range(LAST - 16, 16, LAST - 16), 0);
+	assert_int_equal(ask_range(0, LAST, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +591,7 @@ int main(void)
 		cmocka_unit_test(uses_that_outlast_their_run_hold_the_region),
 		cmocka_unit_test(a_late_put_and_a_new_hold_do_not_meet),
 		cmocka_unit_test(the_hold_goes_over_to_the_region_used_last),
+		cmocka_unit_test(a_hold_that_goes_over_leaves_as_many_as_uses),
 		cmocka_unit_test(an_unknown_stag_leaves_the_hold_where_it_is),
 		cmocka_unit_test(a_held_region_that_is_gone_is_looked_up_again),
 		cmocka_unit_test(a_wrong_key_is_looked_up_again),
@@ -484,6 +606,13 @@ int main(void)
 		cmocka_unit_test(registering_sets_key_rights_and_owner),
 		cmocka_unit_test(a_region_goes_to_the_qp_that_registers_it_next),
 		cmocka_unit_test(what_may_not_be_registered_stays_as_it_is),
+		cmocka_unit_test(an_access_bit_that_is_not_known_is_not_supported),
+		cmocka_unit_test(optional_access_bits_are_ignored),
+		cmocka_unit_test(whom_a_peer_may_write_to_must_let_us_write_too),
+		cmocka_unit_test(a_region_of_no_octets_is_refused),
+		cmocka_unit_test(a_start_across_the_wrap_is_refused),
+		cmocka_unit_test(an_iova_across_the_wrap_is_refused),
+		cmocka_unit_test(no_region_is_asked_for_that_has_the_last_octet),
 	};
 
 	return RUN_TESTS("stacks: regions", tests);

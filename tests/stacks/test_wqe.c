@@ -304,6 +304,99 @@ static void a_long_message_with_a_bad_end_sends_nothing(struct world *w)
 	refuse(w, &wr, WEFT_WC_LOC_PROT_ERR);
 }
 
+/* ---- memory that its user has unmapped ---- */
+
+static void a_send_from_memory_that_is_gone(struct world *w)
+{
+	struct host_wr wr = good_send(w, 2);
+
+	w->ronly->gone = true;
+	wr.sge[0] = host_sge(w->ronly, 0, 8);
+	refuse(w, &wr, WEFT_WC_LOC_PROT_ERR);
+}
+
+static void a_write_from_memory_that_is_gone(struct world *w)
+{
+	struct host_wr wr = good_send(w, 2);
+
+	w->ronly->gone = true;
+	wr.opcode = WEFT_WR_WRITE;
+	wr.rkey = 0x12345600;
+	wr.remote_addr = BASE;
+	wr.sge[0] = host_sge(w->ronly, 0, WORLD_LEN);
+	refuse(w, &wr, WEFT_WC_LOC_PROT_ERR);
+}
+
+/* Work that sends nothing of it asks for no memory. */
+static void a_send_of_no_octets_needs_no_memory(struct world *w)
+{
+	w->rw->gone = true;
+	side_send(&w->p->s, 1, SIG, w->rw, 0, 0);
+	peer_run(w->p);
+	assert_int_equal(peer_expect(w->p, P_L, P_SEND)->len, 0);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
+}
+
+/*
+ * The octets in memory that is there are more than one FPDU's, and the second FPDU, of
+ * the same batch, has some of the other memory.
+ */
+#define THERE 2000
+
+static void send_of_two_memories(struct world *w)
+{
+	struct host_wr wr = good_send(w, 2);
+
+	w->p->s.link.cfg.batch = 1;
+	wr.num_sge = 2;
+	wr.sge[0] = host_sge(w->rw, 0, THERE);
+	wr.sge[1] = host_sge(w->ronly, 0, WORLD_LEN);
+	side_post(&w->p->s, &wr);
+	w->ronly->gone = true;
+	host_link_tx(&w->p->s.link);
+}
+
+static void fpdus_before_memory_that_is_gone_go_out_whole(struct world *w)
+{
+	const struct pdu *d;
+
+	send_of_two_memories(w);
+	peer_run(w->p);
+	d = peer_expect(w->p, 0, P_SEND);
+	assert_in_range(d->len, THERE / 2, THERE - 1);
+	assert_memory_equal(d->body, w->rw->mem, d->len);
+	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	expect_cqe(w->p->s.scq, 2, WEFT_WC_LOC_PROT_ERR);
+	expect_no_cqe(w->p->s.scq);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_LOCAL_ERROR), 1);
+	world_expect_flushed(w, 0);
+}
+
+/* The FPDU that waits for those before it is cut anew, and as if for the first time. */
+static void memory_that_is_back_in_time_is_sent(struct world *w)
+{
+	static u8 got[THERE + WORLD_LEN];
+	struct pdu d;
+	u32 n = 0;
+
+	send_of_two_memories(w);
+	w->ronly->gone = false;
+	peer_run(w->p);
+	while (peer_next(w->p, &d)) {
+		assert_int_equal(d.rdmap, P_RV | P_SEND);
+		assert_int_equal(d.mo, n);
+		assert_true(d.len <= sizeof(got) - n);
+		memcpy(got + n, d.body, d.len);
+		n += d.len;
+	}
+	assert_int_equal(n, sizeof(got));
+	assert_true(d.ddp & P_L);
+	assert_memory_equal(got, w->rw->mem, THERE);
+	assert_memory_equal(got + THERE, w->ronly->mem, WORLD_LEN);
+	expect_cqe(w->p->s.scq, 2, WEFT_WC_SUCCESS);
+	expect_state(&w->p->s, WEFT_QPS_RTS);
+}
+
 static void read_into_a_region_without_local_write(struct world *w)
 {
 	struct host_mr *mr = host_mr_new(&w->p->s.host, PD, BASE, 16, WEFT_ACCESS_REMOTE_READ);
@@ -670,6 +763,23 @@ static void receive_into_a_region_without_local_write(struct world *w)
 	assert_int_equal(mr->mem[0], 0);
 }
 
+static void receive_into_memory_that_is_gone(struct world *w)
+{
+	struct weft_sge sge = host_sge(w->wonly, 0, 8);
+
+	w->wonly->gone = true;
+	refuse_recv(w, &sge, 1, WEFT_WC_LOC_PROT_ERR);
+}
+
+static void receive_whose_second_memory_is_gone(struct world *w)
+{
+	struct host_mr *mr = host_mr_new(&w->p->s.host, PD, BASE, 16, WEFT_ACCESS_LOCAL_WRITE);
+	struct weft_sge sge[] = { host_sge(mr, 0, 2), host_sge(w->wonly, 0, 8) };
+
+	w->wonly->gone = true;
+	refuse_recv(w, sge, 2, WEFT_WC_LOC_PROT_ERR);
+}
+
 static void receive_index_jumps(struct world *w)
 {
 	host_scribble_index(w->p->s.qp, true, w->p->s.qp->rq_user + 0x10000);
@@ -707,6 +817,11 @@ int main(void)
 		CASE_INITIATOR(range_past_the_region),
 		CASE_INITIATOR(range_across_the_wrap),
 		CASE_INITIATOR(a_long_message_with_a_bad_end_sends_nothing),
+		CASE_INITIATOR(a_send_from_memory_that_is_gone),
+		CASE_INITIATOR(a_write_from_memory_that_is_gone),
+		CASE_INITIATOR(a_send_of_no_octets_needs_no_memory),
+		CASE_INITIATOR(fpdus_before_memory_that_is_gone_go_out_whole),
+		CASE_INITIATOR(memory_that_is_back_in_time_is_sent),
 		CASE_INITIATOR(read_into_a_region_without_local_write),
 		CASE_INITIATOR(local_invalidate_of_an_unknown_stag),
 		CASE_INITIATOR(an_empty_sge_names_no_memory),
@@ -731,6 +846,8 @@ int main(void)
 		CASE_INITIATOR(receive_into_another_pd),
 		CASE_INITIATOR(receive_past_its_region),
 		CASE_INITIATOR(receive_into_a_region_without_local_write),
+		CASE_INITIATOR(receive_into_memory_that_is_gone),
+		CASE_INITIATOR(receive_whose_second_memory_is_gone),
 		CASE_INITIATOR(receive_index_jumps),
 	};
 

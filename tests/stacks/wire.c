@@ -42,6 +42,7 @@ size_t wire_write(struct wire *w, const void *p, size_t len, bool eor)
 	bool frame = !w->calls++ && len <= FRAME_MAX;
 	u32 n = frame ? (u32)len : (u32)min_t(size_t, len, wire_room(w));
 
+	HOST_ASSERT(!w->fin);
 	if (w->tail + n > w->size) {
 		memmove(w->buf, w->buf + w->head, w->tail - w->head);
 		w->tail -= w->head;

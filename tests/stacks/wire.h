@@ -48,11 +48,12 @@ size_t wire_write(struct wire *w, const void *p, size_t len, bool eor);
 void wire_close(struct wire *w);
 void wire_drop(struct wire *w);
 
+/* As TCP's: room is room behind a FIN, too, but whoever writes there breaks a promise. */
 static inline u32 wire_room(const struct wire *w)
 {
 	u32 waiting = w->tail - w->head;
 
-	return w->dropped || w->fin || waiting >= w->sndbuf ? 0 : w->sndbuf - waiting;
+	return w->dropped || waiting >= w->sndbuf ? 0 : w->sndbuf - waiting;
 }
 
 static inline u32 wire_waiting(const struct wire *w)
