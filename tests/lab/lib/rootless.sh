@@ -84,7 +84,7 @@ count() {
 }
 
 # Rings are memory files.
-weft_memory() { grep -lsF 'memfd:weft' /proc/[0-9]*/maps; }
+weft_memory() { grep -lsF 'memfd:uverbs' /proc/[0-9]*/maps; }
 
 # is_of_test PID
 is_of_test() { grep -qzxsF "TEST_DIR=$TEST_DIR" "/proc/$1/environ" 2>/dev/null; }
