@@ -75,7 +75,8 @@ rootless_first() {
 	cat <<-'END'
 		if [ "$OWN_NET" = yes ]; then
 			ip link set lo up
-			ip tuntap add dev eth0 mode tun && ip addr add 10.7.0.1/24 dev eth0 && ip link set eth0 up ||
+			ip tuntap add dev eth0 mode tun && ip addr add 10.7.0.1/24 dev eth0 && ip addr add fd07::1/64 dev eth0 nodad &&
+				ip link set eth0 up ||
 				echo "# eth0 cannot be had"
 		fi
 		ulimit -n "$(ulimit -Hn)"

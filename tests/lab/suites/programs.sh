@@ -81,12 +81,13 @@ innocent() {
 # hostile rings|calls SECONDS PAIR: while a program does its worst, others go on over the same two
 # devices, and afterwards.
 hostile() {
-	local pid rc=0 rounds=0
+	local pid rc=0 rounds=0 opts=()
 	pair "$3"
 	patient "$3"
 	start_b partner weft-hostile -l -b "$IP_B"
 	wait_listen_b 7177
-	weft-hostile -t "$2" "$1" "$IP_B" >"$TEST_DIR/weft-hostile.log" 2>&1 </dev/null &
+	[ "$KERNEL" != rootless ] || opts=(-w)
+	weft-hostile "${opts[@]}" -t "$2" "$1" "$IP_B" >"$TEST_DIR/weft-hostile.log" 2>&1 </dev/null &
 	pid=$!
 	# What clean_here looks for can be seen while it is there.
 	wait_for 20 weft_memory >"$TEST_DIR/memory" || fail "no ring is to be seen"
