@@ -186,9 +186,8 @@ static void adopt(struct rl_listener *l, int fd)
 	rl_conn_configure(c);
 	if (child && child->dev) {
 		weft_link_await_request(&c->link, rl_now_ms());
+		/* A Request that is there already has its turn behind those before it. */
 		rl_conn_watch(c);
-		/* The Request may have come before anybody waited for it. */
-		c->step_due = true;
 	} else {
 		rl_cmid_leave(c);
 		rl_conn_abandon(c);

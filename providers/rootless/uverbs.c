@@ -469,10 +469,13 @@ static const struct rl_file_ops uverbs_ops = {
 	.mode = S_IFCHR | 0666,
 };
 
-/* The rings' memory has two names: the program's, and ours. */
+/*
+ * The rings' memory has two descriptors: the program's, and ours. It is named as the file of whose
+ * mappings they seem to be.
+ */
 static int open_memory(struct rl_context *ctx, int flags)
 {
-	int fd = rl_raw(SYS_memfd_create, "weft", flags & O_CLOEXEC ? MFD_CLOEXEC : 0), own;
+	int fd = rl_raw(SYS_memfd_create, "uverbs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0), own;
 
 	if (fd < 0)
 		return fd;

@@ -5,8 +5,10 @@
 #
 # An emulated machine takes a tenth of a second and more to start a program. What runs often
 # keeps to what bash has built in.
+#
+# The third kind of place has no machine at all: lib/rootless.sh.
 
-SHARE=/run/weft
+HERE=${HERE:-/run} SHARE=${SHARE:-/run/weft}
 IP_A=10.7.0.1 IP_B=10.7.0.2
 IP6_A=fd07::1 IP6_B=fd07::2
 
@@ -27,3 +29,5 @@ lib=${BASH_SOURCE[0]%/*}/lib
 . "$lib/programs.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/clean-up.sh
 . "$lib/clean-up.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/rootless.sh
+[ "$WEFT_LINK" != lo ] || . "$lib/rootless.sh"

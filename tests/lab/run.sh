@@ -6,6 +6,7 @@
 # LAB: vm         two QEMU machines with Debian's stock kernel
 #      6.12-debug, 7.2-smp, 7.2-debug
 #                 one user-mode Linux, machine b being a network namespace
+#      rootless   no machine: this host and user, programs under weft-run (rootless.sh)
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
 #              VERIFY_MB, CHURN, FAULTS, CHANCES for the suites of those names: see there
@@ -19,6 +20,8 @@
 . "$WEFT_TOP/tests/lab/vm.sh"
 # shellcheck source-path=SCRIPTDIR source=uml.sh
 . "$WEFT_TOP/tests/lab/uml.sh"
+# shellcheck source-path=SCRIPTDIR source=rootless.sh
+. "$WEFT_TOP/tests/lab/rootless.sh"
 
 lab=${1:?lab}
 shift
@@ -38,14 +41,18 @@ else
 fi
 
 prepare_kernel() {
-	if [ "$lab" = vm ]; then
+	kernel=$lab modules=
+	case $lab in
+	vm)
 		kernel=stock
 		modules=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")
-	else
-		kernel=$lab
+		;;
+	rootless) ;;
+	*)
 		tree=$("$WEFT_TOP/scripts/build-uml.sh" "$lab")
 		modules=$tree/modules
-	fi
+		;;
+	esac
 }
 
 # What the machines are told; read by tests/lab/machine.sh.
@@ -117,13 +124,17 @@ follow() {
 boots=0
 boot() {
 	boots=$((boots + 1))
-	rm -rf "$run/req" "$run/b.ready" "$run/job.rc"
+	rm -rf "$run/req" "$run/b.ready" "$run/job.rc" "$run/unusable"
 	mkdir "$run/req"
 	{
 		echo "cd '$WEFT_TOP'"
 		printf '%q ' "$@"
 	} >"$run/job"
-	if [ "$lab" = vm ]; then vm_boot; else uml_boot; fi
+	case $lab in
+	vm) vm_boot ;;
+	rootless) rootless_boot ;;
+	*) uml_boot ;;
+	esac
 }
 
 # What the kernel's last words were, if it had any: the fault, where it was, and what it came to.
@@ -160,7 +171,7 @@ run_suites() {
 	[ -s "$run/plan" ] || die "no such test"
 	report "1..$(wc -l <"$run/plan")"
 	while untested >"$run/todo" && [ -s "$run/todo" ] && [ $boots -lt 12 ]; do
-		boot bash "$WEFT_TOP/tests/lab/suite.sh" /run/weft/todo
+		boot bash "$WEFT_TOP/tests/lab/suite.sh" "$share/todo"
 		[ "$(untested | wc -l)" != "$(wc -l <"$run/todo")" ] || [ -e "$run/current" ] || break
 		if [ -e "$run/current" ]; then
 			words=$(last_words)
@@ -181,15 +192,20 @@ run_suites() {
 }
 
 drivers=${DRIVERS-weft siw}
+# How the machines know the folder of the run.
+share=/run/weft
 prepare_kernel
-case " $drivers " in
-*' weft '*)
-	"$WEFT_TOP/scripts/build-provider.sh" >&2
-	;;
+if [ "$lab" = rootless ]; then
+	drivers='' PAIRS=weft:weft
+	export PAIRS
+fi
+case " $drivers $lab " in
+*' weft '* | *' rootless '*) "$WEFT_TOP/scripts/build-provider.sh" >&2 ;;
 esac
 make -s -C "$WEFT_TOP/tests/progs" >&2
 with_lock weftspec make -s -C "$WEFT_TOP/tests/weftspec" >&2
-run=$WEFT_BUILD/lab/$lab.$name
+run=$WEFT_BUILD/lab/$lab${SAN:+-san}.$name
+[ "$lab" != rootless ] || share=$run
 rm -rf "$run"
 mkdir -p "$run"
 touch "$run/job.out"

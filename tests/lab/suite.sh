@@ -42,7 +42,7 @@ fi
 # One test, with all that follows it. Prints the reason if it failed.
 one() {
 	local suite=$1 name=$2 bad='' left='' side kernels='a b' limit
-	[ "$WEFT_LINK" = netns ] && kernels=a
+	[ "$WEFT_LINK" = vm ] || kernels=a
 	shift 2
 	export TEST_DIR=$SHARE/tests/$suite/$name
 	mkdir -p "$TEST_DIR"
@@ -57,7 +57,7 @@ one() {
 	for side in $kernels; do
 		at "$side" clean_here >"$TEST_DIR/left-$side" 2>&1 || {
 			left=${left:-"left on $side: $(head -n 1 "$TEST_DIR/left-$side")"}
-			touch /run/unusable
+			touch "$HERE/unusable"
 		}
 		at "$side" klog_since "$suite/$name" >"$TEST_DIR/klog-$side"
 		klog_faults <"$TEST_DIR/klog-$side" >"$TEST_DIR/faults-$side" &&
@@ -70,14 +70,14 @@ one() {
 
 while read -r suite name rest <&6; do
 	start=$SECONDS
-	echo "$suite/$name" >$SHARE/current
+	echo "$suite/$name" >"$SHARE/current"
 	# shellcheck disable=SC2086 # rest is a list
 	if reason=$(one "$suite" "$name" $rest); then
 		echo "ok $suite/$name # $((SECONDS - start)) s"
 	else
 		echo "not ok $suite/$name # ${reason:-failed}"
 	fi
-	rm $SHARE/current
+	rm "$SHARE/current"
 	# What could not be taken away would meet the next test: that one gets a fresh machine.
-	[ ! -e /run/unusable ] || exit 1
+	[ ! -e "$HERE/unusable" ] || exit 1
 done 6<"$1"

@@ -315,11 +315,12 @@ static void random_stream(int fd, int len)
 	put(fd, buf, len);
 }
 
-/* TCP stops a reader at the urgent octet. */
+/* TCP stops a reader at the urgent octet. Who reads past it has an FPDU without any ULPDU. */
 static void urgent_data(int fd, int octets)
 {
-	memset(buf, 0, octets);
+	memset(buf, 0, 8);
 	send(fd, buf, octets, MSG_OOB | MSG_NOSIGNAL);
+	send(fd, buf, 8 - octets, MSG_NOSIGNAL);
 }
 
 static void bad_crc(int fd, int bit)

@@ -2,8 +2,8 @@
 # Waiting, without a process where bash can do it. See lib.sh.
 
 # pause SECONDS: reading where nothing comes is a sleep without a process.
-[ -p /run/tick ] || mkfifo /run/tick
-exec 8<>/run/tick
+[ -p "$HERE/tick" ] || mkfifo "$HERE/tick"
+exec 8<>"$HERE/tick"
 pause() { read -rt "$1" <&8 || true; }
 
 # wait_for SECONDS COMMAND [ARG...]: until the command succeeds; fails after that time.

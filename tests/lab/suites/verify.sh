@@ -11,11 +11,13 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
-	local pair mtu crc loss
+	local pair mtu crc loss losses='0 1'
+	# Segments that are lost are the host's TCP's to send again.
+	[ "${KERNEL-}" != rootless ] || losses=0
 	for pair in $PAIRS; do
 		for mtu in 1500 9000; do
 			for crc in 1 0; do
-				for loss in 0 1; do
+				for loss in $losses; do
 					echo "${pair/:/-}-mtu$mtu-crc$crc-loss$loss verify $pair $mtu $crc $loss"
 				done
 			done

@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# No machine: tests run on this host, under weft-run. Sourced by run.sh; uses its $run.
+# With namespaces of their own, if those can be had: no port meets the host's, lo has the MTU that
+# a test asks for, eth0 is a hole, and no process outlives the run. Without, lo is the host's.
+# Environment: SAN  sanitizers that the library is built with ("address,undefined")
+# shellcheck disable=SC2154
+
+rootless_build() {
+	local out=$WEFT_BUILD
+	make -s -C "$WEFT_TOP/providers/rootless" >&2
+	[ -z "${SAN-}" ] || {
+		make -s -C "$WEFT_TOP/providers/rootless" SAN="$SAN" >&2
+		out=$WEFT_BUILD/san-${SAN//,/-}
+	}
+	weft_run=$out/bin/weft-run
+}
+
+# How the programs begin. nobody must reach the checkout; else it is root, without its capabilities.
+rootless_user() {
+	as_user='setpriv --no-new-privs --inh-caps=-all --bounding-set=-all'
+	[ "$(id -u)" = 0 ] || return 0
+	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
+	if $nobody test -r "$WEFT_BUILD/lib/libweft-rootless.so" -a -x "$weft_run"; then
+		as_user=$nobody
+	else
+		echo "# nobody may not read $WEFT_BUILD: programs run as root without capabilities"
+	fi
+}
+
+# A program by each of these names, in a folder that comes first in PATH.
+rootless_names() {
+	local file
+	for file in "$WEFT_BUILD"/bin/{weft-*,mpa-edges,connect-order,closes-all} /usr/bin/ib_* /usr/bin/ibv_*; do
+		echo "${file##*/}"
+	done | grep -vxE 'weft-run|weftspec'
+	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey qperf rdma fio \
+		fi_info fi_pingpong
+}
+
+rootless_programs() {
+	local name
+	mkdir -p "$run/bin" "$run/san"
+	chmod 1777 "$run/san"
+	cat >"$run/begin" <<-END
+		#!/bin/sh
+		[ ! -e "\$TEST_DIR/options-\$PLACE" ] || . "\$TEST_DIR/options-\$PLACE"
+		PATH=\${PATH#*:} user="$as_user"
+		# Some hosts let an administrator alone filter a socket, as this one does.
+		case \$0 in *mpa-edges) user= ;; esac
+		exec \$user $sanitized $weft_run "\${0##*/}" "\$@"
+	END
+	chmod 755 "$run/begin"
+	for name in $(rootless_names); do ln -sf ../begin "$run/bin/$name"; done
+}
+
+# Programs leak as they please.
+rootless_sanitizers() {
+	sanitized=
+	[ -n "${SAN-}" ] || return 0
+	local options="detect_leaks=0:abort_on_error=0:print_stacktrace=1:log_path=$run/san/log"
+	sanitized="env LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=$options"
+	sanitized+=" UBSAN_OPTIONS=print_stacktrace=1:log_path=$run/san/log"
+}
+
+rootless_namespaces() {
+	local way
+	for way in '-nmpf' '-Urnmpf'; do
+		namespaces="unshare $way --mount-proc --kill-child"
+		$namespaces ip link set lo up 2>/dev/null && return
+	done
+	namespaces=
+	echo "# no namespace can be had: lo and its MTU ($(cat /sys/class/net/lo/mtu)) are the host's"
+}
+
+# The first process of the namespaces. Nobody is at the other end of eth0: what is sent there is
+# lost, which is what tests of a peer that is silent want.
+rootless_first() {
+	cat <<-'END'
+		make_eth0() {
+			ip link add eth0 type veth peer name hole && ip link set hole up &&
+				ip addr add 10.7.0.1/24 dev eth0 && ip addr add fd07::1/64 dev eth0 nodad &&
+				ip link set eth0 up
+		}
+		if [ "$OWN_NET" = yes ]; then
+			ip link set lo up
+			make_eth0 || echo "# no eth0: veth cannot be had"
+		fi
+		ulimit -n "$(ulimit -Hn)"
+		bash "$HERE/job"
+		echo $? >"$HERE/job.rc"
+	END
+}
+
+rootless_boot() {
+	local weft_run as_user sanitized namespaces own=yes
+	rootless_build
+	rootless_user >>"$run/job.out"
+	rootless_sanitizers
+	rootless_programs
+	rootless_namespaces >>"$run/job.out"
+	[ -n "$namespaces" ] || own=no
+	rootless_first >"$run/first"
+	# shellcheck disable=SC2086 # lists
+	(set -a && . "$run/env" && exec env HERE="$run" SHARE="$run" WEFT_LINK=lo OWN_NET=$own \
+		WEFT_TOP="$WEFT_TOP" WEFT_TRACE=1 AS_USER="$as_user $sanitized" WEFT_RUN="$weft_run" \
+		PATH="$run/bin:$PATH" setsid $namespaces bash "$run/first") \
+		</dev/null >>"$run/job.out" 2>&1 &
+	follow $!
+}
