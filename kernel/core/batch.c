@@ -97,6 +97,25 @@ const struct weft_iov *weft_batch_list(struct weft_batch *b, u32 *niov)
 	return b->refs->iov;
 }
 
+static void let_regions_go(struct weft_batch *b, struct weft_qpc *qp)
+{
+	u32 i;
+
+	for (i = 0; i < b->nheld; i++)
+		weft_region_put(qp, b->refs->held[i]);
+	b->niov = b->nheld = 0;
+}
+
+void weft_batch_break_off(struct weft_batch *b, struct weft_qpc *qp)
+{
+	if (!b->buf)
+		return;
+	if (qp)
+		weft_tx_put(qp, b->d);
+	let_regions_go(b, qp);
+	b->off = b->end = b->used = 0;
+}
+
 /* From the end on, so that nothing is written over what is to be moved. */
 void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken)
 {
@@ -108,9 +127,7 @@ void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken)
 		pos -= (u32)v->len;
 		memmove(b->buf + pos, v->base, v->len);
 	}
-	for (i = 0; i < b->nheld; i++)
-		weft_region_put(qp, b->refs->held[i]);
-	b->niov = b->nheld = 0;
+	let_regions_go(b, qp);
 	b->used = b->end;
 	b->off += taken;
 }

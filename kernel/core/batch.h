@@ -97,4 +97,7 @@ const struct weft_iov *weft_batch_list(struct weft_batch *b, u32 *niov);
  */
 void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken);
 
+/* Whatever was being done with the batch, nothing of it is said any more; regions are let go. */
+void weft_batch_break_off(struct weft_batch *b, struct weft_qpc *qp);
+
 #endif

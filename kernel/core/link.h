@@ -212,6 +212,12 @@ void weft_send_run(struct weft_link *l);
 /* A Terminate still due is put behind what is in hand. */
 void weft_send_last_words(struct weft_link *l);
 
+/*
+ * Users' memory went away under weft_send_run(), which the host had to leave in the middle: the
+ * QP fails, nothing more is said. TCP's connection is to be reset, and weft_link_step() called.
+ */
+void weft_send_break_off(struct weft_link *l);
+
 /* Is there nothing left that TCP has not taken? */
 static inline bool weft_send_is_done(const struct weft_link *l)
 {

@@ -141,3 +141,12 @@ void weft_send_last_words(struct weft_link *l)
 		hand_over(l, false);
 	give_memory_back(l);
 }
+
+void weft_send_break_off(struct weft_link *l)
+{
+	weft_batch_break_off(&l->batch, l->qp);
+	l->broken = true;
+	if (l->qp)
+		weft_qpc_fail(l->qp, WEFT_E_RDMAP_LOCAL, NULL);
+	give_memory_back(l);
+}

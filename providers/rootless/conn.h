@@ -47,6 +47,7 @@ struct rl_conn {
 	bool reset;			/* TCP is over */
 	bool tx_due, step_due;		/* before the lock is let go */
 	bool full;			/* TCP takes nothing now */
+	bool vanished;			/* memory that TCP was to read from */
 	bool unread;			/* TCP has more: others were to have the lock */
 	bool watching;			/* rl_conn_watch() was called */
 	enum rl_conn_place place;	/* where the socket is waited for, and for what */

@@ -189,6 +189,7 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 		return n;
 	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
 		return 0;
+	c->vanished = n == -EFAULT;
 	/* What the peer said before it went is read first, by the step. */
 	c->step_due = true;
 	return n;

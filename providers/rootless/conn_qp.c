@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* A QP and its connection: binding, letting go, lingering, doorbells. */
 #include "conn.h"
+#include "guard.h"
 #include "verbs.h"
 
 /* ---- binding ---- */
@@ -102,10 +103,26 @@ static void judge_lingering(struct rl_conn *c)
 		rl_cq_linger_over(c->qp->scq, c->qp);
 }
 
+static void run(void *arg)
+{
+	struct rl_conn *c = arg;
+
+	weft_send_run(&c->link);
+}
+
+/* Memory that was looked at a moment ago is gone: no Terminate can follow half an FPDU. */
+static void break_off(struct rl_conn *c)
+{
+	weft_send_break_off(&c->link);
+	c->reset = c->step_due = true;
+	c->error = -EFAULT;
+}
+
 void rl_conn_tx(struct rl_conn *c)
 {
 	judge_lingering(c);
-	weft_send_run(&c->link);
+	if (!rl_guard_run(run, c) || c->vanished)
+		break_off(c);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }

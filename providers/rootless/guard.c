@@ -121,20 +121,23 @@ RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 
 /* ---- under guard ---- */
 
+/* Guards may be inside each other: a fault goes to the innermost. */
+#define UNDER_GUARD(what) ({						\
+	sigjmp_buf here_, *outer_ = guarded;				\
+	bool ok_ = !sigsetjmp(here_, 0);				\
+									\
+	if (ok_) {							\
+		guarded = &here_;					\
+		__asm__ volatile("" ::: "memory");			\
+		what;							\
+		__asm__ volatile("" ::: "memory");			\
+	}								\
+	guarded = outer_;						\
+	ok_; })
+
 bool rl_guard_copy(void *dst, const void *src, size_t n)
 {
-	sigjmp_buf here;
-
-	if (sigsetjmp(here, 0)) {
-		guarded = NULL;
-		return false;
-	}
-	guarded = &here;
-	__asm__ volatile("" ::: "memory");
-	memcpy(dst, src, n);
-	__asm__ volatile("" ::: "memory");
-	guarded = NULL;
-	return true;
+	return !n || UNDER_GUARD(memcpy(dst, src, n));
 }
 
 /* One octet a page. */
@@ -149,16 +152,10 @@ static void __attribute__((noinline)) touch(const volatile char *p, size_t n)
 
 bool rl_guard_readable(const void *p, size_t n)
 {
-	sigjmp_buf here;
+	return UNDER_GUARD(touch(p, n));
+}
 
-	if (sigsetjmp(here, 0)) {
-		guarded = NULL;
-		return false;
-	}
-	guarded = &here;
-	__asm__ volatile("" ::: "memory");
-	touch(p, n);
-	__asm__ volatile("" ::: "memory");
-	guarded = NULL;
-	return true;
+bool rl_guard_run(void (*fn)(void *arg), void *arg)
+{
+	return UNDER_GUARD(fn(arg));
 }

@@ -20,4 +20,7 @@ bool rl_guard_copy(void *dst, const void *src, size_t n);
 /* Can the @n octets at @p be read? */
 bool rl_guard_readable(const void *p, size_t n);
 
+/* Calls @fn, which may be left in the middle: then false. What it holds is the caller's to sort. */
+bool rl_guard_run(void (*fn)(void *arg), void *arg);
+
 #endif
