@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "chan.h"
+#include "hook.h"
 #include "raw.h"
 
 #ifndef RWF_NOWAIT
@@ -26,14 +27,14 @@ static void give_counts(struct rl_chan *c, u64 n)
 
 /*
  * A count: 0 or -errno. All names of the eventfd wait alike, and the program may close its own
- * at any time.
+ * at any time. By libc's read(), which is a point of cancellation as the program's own call is.
  */
 static int await_count(struct rl_chan *c)
 {
 	u64 one;
-	long n = rl_raw(SYS_read, c->efd, &one, sizeof(one));
+	ssize_t n = RL_CALL(read, c->efd, &one, sizeof(one));
 
-	return n < 0 ? n : 0;
+	return n < 0 ? -errno : 0;
 }
 
 /*
