@@ -13,21 +13,16 @@
 #define BUCKETS 16384
 
 static struct bucket {
-	pthread_spinlock_t lock;
+	pthread_mutex_t lock;
 	struct rl_mr *first;
-} buckets[BUCKETS];
+} buckets[BUCKETS] = {
+	/* Not by a constructor: those of the program's libraries may run before ours. */
+	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
+};
 
 static u32 count;			/* atomic */
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
-
-__attribute__((constructor)) static void init_buckets(void)
-{
-	u32 i;
-
-	for (i = 0; i < BUCKETS; i++)
-		pthread_spin_init(&buckets[i].lock, PTHREAD_PROCESS_PRIVATE);
-}
 
 static struct rl_mr *mr_of(const struct weft_region *r)
 {
@@ -56,11 +51,11 @@ struct weft_region *rl_mr_find(u32 stag)
 	struct bucket *b = bucket_of(stag);
 	struct rl_mr *mr;
 
-	pthread_spin_lock(&b->lock);
+	pthread_mutex_lock(&b->lock);
 	mr = find_in(b, stag);
 	if (mr)
 		__atomic_fetch_add(&mr->holders, 1, __ATOMIC_RELAXED);
-	pthread_spin_unlock(&b->lock);
+	pthread_mutex_unlock(&b->lock);
 	return mr ? &mr->region : NULL;
 }
 
@@ -89,14 +84,14 @@ static bool insert(struct rl_mr *mr, u32 stag)
 	struct bucket *b = bucket_of(stag);
 	bool free;
 
-	pthread_spin_lock(&b->lock);
+	pthread_mutex_lock(&b->lock);
 	free = !find_in(b, stag);
 	if (free) {
 		mr->region.stag = stag;
 		mr->next = b->first;
 		b->first = mr;
 	}
-	pthread_spin_unlock(&b->lock);
+	pthread_mutex_unlock(&b->lock);
 	return free;
 }
 
@@ -105,11 +100,11 @@ static void remove_from_table(struct rl_mr *mr)
 	struct bucket *b = bucket_of(mr->region.stag);
 	struct rl_mr **p;
 
-	pthread_spin_lock(&b->lock);
+	pthread_mutex_lock(&b->lock);
 	for (p = &b->first; *p != mr; p = &(*p)->next)
 		;
 	*p = mr->next;
-	pthread_spin_unlock(&b->lock);
+	pthread_mutex_unlock(&b->lock);
 }
 
 /* Gives @mr, complete but for this, its STag and lets others find it. */
