@@ -53,6 +53,9 @@ static void on_fault(int sig, siginfo_t *info, void *ctx)
 
 	if (guarded && info->si_code > 0)
 		siglongjmp(*guarded, 1);
+	/* Once: the fault that it returns to is the end. */
+	if (a.sa_flags & SA_RESETHAND)
+		*wanted_of(sig) = (struct sigaction){ .sa_handler = SIG_DFL };
 	if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN))
 		run_handler(&a, sig, info, ctx);
 	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
