@@ -125,6 +125,14 @@ static int publish(struct rl_mr *mr)
 
 /* ---- life ---- */
 
+/* Is there memory at every page? Of what is there MS_ASYNC does nothing. */
+static bool is_mapped(u64 start, u64 len)
+{
+	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
+
+	return !rl_raw(SYS_msync, start - in_page, len + in_page, MS_ASYNC);
+}
+
 static void free_mr(struct rl_mr *mr)
 {
 	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
