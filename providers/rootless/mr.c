@@ -187,16 +187,26 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 	return 0;
 }
 
+/* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */
+static void await_release(struct rl_mr *mr)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	pthread_mutex_lock(&release_lock);
+	while (!mr->released)
+		pthread_cond_wait(&released, &release_lock);
+	pthread_mutex_unlock(&release_lock);
+	pthread_setcancelstate(old, NULL);
+}
+
 /* From here on who still holds it refuses it: its STag may be given to another. */
 void rl_mr_destroy(struct rl_mr *mr)
 {
 	WRITE_ONCE(mr->region.valid, false);
 	remove_from_table(mr);
 	rl_mr_drop(&mr->region);
-	pthread_mutex_lock(&release_lock);
-	while (!mr->released)
-		pthread_cond_wait(&released, &release_lock);
-	pthread_mutex_unlock(&release_lock);
+	await_release(mr);
 	mr->pd->o.users--;
 	free_mr(mr);
 }
