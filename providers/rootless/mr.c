@@ -125,7 +125,10 @@ static int publish(struct rl_mr *mr)
 
 /* ---- life ---- */
 
-/* Is there memory at every page? Of what is there MS_ASYNC does nothing. */
+/*
+ * Is there memory at every page? Nothing keeps it there, but a mistake is told where it is made.
+ * Of what is there MS_ASYNC does nothing.
+ */
 static bool is_mapped(u64 start, u64 len)
 {
 	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
@@ -137,17 +140,6 @@ static void free_mr(struct rl_mr *mr)
 {
 	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
 	free(mr);
-}
-
-/*
- * Is there memory at all of it? Nothing keeps it there, but a mistake is told where it is made.
- * msync() looks at the mappings and, asked for nothing now, does nothing.
- */
-static bool is_mapped(u64 start, u64 len)
-{
-	u64 first = start & ~4095ull;
-
-	return !len || !rl_raw(SYS_msync, first, start + len - first, MS_ASYNC);
 }
 
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
