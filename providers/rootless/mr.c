@@ -139,17 +139,6 @@ static void free_mr(struct rl_mr *mr)
 	free(mr);
 }
 
-/*
- * Is there memory at all of it? Nothing keeps it there, but a mistake is told where it is made.
- * msync() looks at the mappings and, asked for nothing now, does nothing.
- */
-static bool is_mapped(u64 start, u64 len)
-{
-	u64 first = start & ~4095ull;
-
-	return !len || !rl_raw(SYS_msync, first, start + len - first, MS_ASYNC);
-}
-
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
 	int rv = weft_region_check_request(start, len, iova, access);
