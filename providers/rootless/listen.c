@@ -288,6 +288,7 @@ static void release(struct rl_watch *w)
 }
 
 static const struct rl_watch_ops listener_watch_ops = {
+	.revive = revive,
 	.ready = ready,
 	.timeout = timeout,
 	.release = release,
