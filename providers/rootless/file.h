@@ -41,6 +41,7 @@ struct rl_file_ops {
 struct rl_file {
 	const struct rl_file_ops *ops;
 	dev_t rdev;
+	pid_t maker;			/* whose objects these are: a child does not end them */
 	u32 refs;			/* descriptors, and calls under way; atomic */
 };
 
