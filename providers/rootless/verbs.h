@@ -7,7 +7,7 @@
  *
  * Locks. An object's fields that a command changes are guarded by its context's lock, unless a
  * comment says otherwise. A QP's core is its connection's (conn.h); without one, the QP's own
- * lock guards it. Order: context, QP, connection, SRQ, CQ, channel.
+ * lock guards it. Order: context, CQ's progress, connection, QP, SRQ, CQ, channel.
  */
 #ifndef RL_VERBS_H
 #define RL_VERBS_H
