@@ -172,7 +172,7 @@ void rl_cq_kick(struct rl_cq *cq);
 /* A doorbell has looked for what comes in. */
 void rl_cq_looked(struct rl_cq *cq);
 /* Has it one connection, and a program that neither polls it busily nor waits for an event? */
-bool rl_cq_is_left_alone(const struct rl_cq *cq);
+bool rl_cq_is_left_alone(struct rl_cq *cq);
 /* May @qp linger? Then the CQ's program kicks the CQ for it. Connection's lock. */
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp);
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);
