@@ -290,7 +290,6 @@ static void release(struct rl_watch *w)
 static const struct rl_watch_ops listener_watch_ops = {
 	.ready = ready,
 	.timeout = timeout,
-	.revive = revive,
 	.release = release,
 };
 

@@ -125,7 +125,10 @@ static int publish(struct rl_mr *mr)
 
 /* ---- life ---- */
 
-/* Is there memory at every page? Of what is there MS_ASYNC does nothing. */
+/*
+ * Is there memory at every page? Nothing keeps it there, but a mistake is told where it is made.
+ * Of what is there MS_ASYNC does nothing.
+ */
 static bool is_mapped(u64 start, u64 len)
 {
 	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
