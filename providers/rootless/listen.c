@@ -290,6 +290,7 @@ static void release(struct rl_watch *w)
 static const struct rl_watch_ops listener_watch_ops = {
 	.ready = ready,
 	.timeout = timeout,
+	.revive = revive,
 	.release = release,
 };
 
