@@ -50,6 +50,17 @@ group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $p
 group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify; }
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }
+# The same tests, and more, of programs without a kernel module: on this host, under weft-run. Then
+# part of them with ASan and UBSan in its library.
+group_rootless() {
+	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec verify \
+		rootless || return
+	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless
+}
+sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
+sanitized+='|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+# With more data, and more that comes and goes.
+group_rootless_full() { VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
@@ -72,11 +83,12 @@ fi
 
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan' 'engine stacks provider fuzz spec vm build')
+lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build')
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' spec_kasan smp' lanes[1]+=' build_sid data perftest programs_vm spec_vm churn nvme' limit=5400
+	lanes[0]+=' spec_kasan smp' limit=5400
+	lanes[1]+=' build_sid rootless_full data perftest programs_vm spec_vm churn nvme'
 fi
 [ $# = 0 ] || lanes=("$*")
 

@@ -291,6 +291,7 @@ static const struct rl_watch_ops listener_watch_ops = {
 	.revive = revive,
 	.ready = ready,
 	.timeout = timeout,
+	.revive = revive,
 	.release = release,
 };
 
