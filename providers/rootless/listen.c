@@ -291,7 +291,6 @@ static const struct rl_watch_ops listener_watch_ops = {
 	.revive = revive,
 	.ready = ready,
 	.timeout = timeout,
-	.revive = revive,
 	.release = release,
 };
 
