@@ -8,10 +8,13 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
-suites='device netdevs traffic programs verify consumer garbage'
-# Too long where a machine is emulated; check-full has them there, and whole.
-long='tools spec'
+# What only a kernel can show, and programs as a driver meets them.
+suites='device netdevs traffic consumer'
+programs='programs verify garbage'
 changes='churn faults nvme'
+# The place without a machine shows what programs and the standard ask of queues and protocol:
+# with a kernel, check-full has them.
+long='tools spec'
 
 cd "$WEFT_TOP"
 
@@ -30,14 +33,18 @@ group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/we
 # shellcheck disable=SC2086 # suites is a list
 group_vm() { tests/lab/run.sh vm $suites interop health; }
 # shellcheck disable=SC2086
+group_programs_vm() { tests/lab/run.sh vm $programs; }
+# shellcheck disable=SC2086
 group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $changes $long health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $programs $changes health; }
+# shellcheck disable=SC2086
+group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
 # And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites churn $long health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long health; }
 
 # A gigabyte of verified patterns, each way of moving it.
 group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify; }
@@ -80,7 +87,8 @@ lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build')
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' smp' lanes[1]+=' build_sid rootless_full data perftest spec_vm churn nvme' limit=5400
+	lanes[0]+=' spec_kasan smp' lanes[1]+=' build_sid rootless_full data perftest programs_vm spec_vm churn nvme'
+	limit=5400
 fi
 [ $# = 0 ] || lanes=("$*")
 
