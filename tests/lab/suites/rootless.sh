@@ -24,9 +24,6 @@ tests() {
 		ports-are-of-the-range-asked-for ports_asked_for
 		listener-killed-others-go-on listener_killed
 		stopped-peer-does-not-hold-up-the-end stopped_peer
-	END
-	# Last: bash reads long through the sockets that are left of these.
-	cat <<-'END'
 		cmtime-a-thousand-at-once many_at_once 1000
 		three-thousand-connections-in-turn in_turn 3000
 	END
