@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "chan.h"
+#include "hook.h"
 #include "raw.h"
 
 #ifndef RWF_NOWAIT
@@ -26,14 +27,17 @@ static void give_counts(struct rl_chan *c, u64 n)
 
 /*
  * A count: 0 or -errno. All names of the eventfd wait alike, and the program may close its own
- * at any time.
+ * at any time. The thread may be cancelled here, as in the program's own read(): nothing but a
+ * reference to the file is held, which the hook gives back.
  */
 static int await_count(struct rl_chan *c)
 {
+	int saved = errno, rv;
 	u64 one;
-	long n = rl_raw(SYS_read, c->efd, &one, sizeof(one));
 
-	return n < 0 ? n : 0;
+	rv = RL_CALL(read, c->efd, &one, sizeof(one)) < 0 ? -errno : 0;
+	errno = saved;
+	return rv;
 }
 
 /*
