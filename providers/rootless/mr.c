@@ -21,12 +21,19 @@ static u32 count;			/* atomic */
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
 
-__attribute__((constructor)) static void init_buckets(void)
+static void init_buckets(void)
 {
 	u32 i;
 
 	for (i = 0; i < BUCKETS; i++)
 		pthread_spin_init(&buckets[i].lock, PTHREAD_PROCESS_PRIVATE);
+}
+
+void rl_mr_begin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, init_buckets);
 }
 
 static struct rl_mr *mr_of(const struct weft_region *r)

@@ -500,6 +500,7 @@ int rl_uverbs_open(const struct rl_device *d, int flags)
 		return fd;
 	}
 	rl_guard_begin();
+	rl_mr_begin();
 	ctx->dev = d;
 	count_object(ctx, RL_CONTEXT, 1);
 	pthread_mutex_init(&ctx->lock, NULL);

@@ -123,6 +123,8 @@ struct rl_mr {
 	struct rl_mr *next;		/* in the table */
 };
 
+/* From now on there may be regions. Any thread. */
+void rl_mr_begin(void);
 /* Makes and publishes a region: 0, or -errno. */
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
