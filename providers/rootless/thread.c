@@ -405,21 +405,34 @@ static int open_hidden(int fd)
 	return fd < 0 ? fd : rl_fd_hide(fd);
 }
 
+static void close_both(int ep, int wake)
+{
+	rl_fd_close_hidden(ep);
+	if (wake >= 0)
+		rl_fd_close_hidden(wake);
+}
+
 static int start_with_lock(void)
 {
-	int ep = open_hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC)), wake;
+	int ep = open_hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC)), wake, rv;
 
 	if (ep < 0)
 		return ep;
 	wake = open_hidden(rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (wake < 0) {
-		rl_fd_close_hidden(ep);
+		close_both(ep, wake);
 		return wake;
 	}
 	t.wake = wake;
 	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
 	control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN);
-	return spawn();
+	rv = spawn();
+	if (rv) {
+		__atomic_store_n(&t.epfd, -1, __ATOMIC_RELEASE);
+		t.wake = -1;
+		close_both(ep, wake);
+	}
+	return rv;
 }
 
 /* ---- fork ---- */
@@ -441,10 +454,10 @@ static void after_fork(void)
 /* Its epoll is the parent's, too: a child waits by one of its own. */
 static void in_child(void)
 {
-	rl_fd_close_hidden(t.epfd);
-	rl_fd_close_hidden(t.wake);
+	if (t.epfd >= 0)
+		close_both(t.epfd, t.wake);
+	t.orphaned = t.orphaned || t.epfd >= 0;
 	t.epfd = t.wake = -1;
-	t.orphaned = true;
 	set_clocks_aside();
 	after_fork();
 }
@@ -463,9 +476,8 @@ static int start_thread(void)
 		return 0;
 	pthread_mutex_lock(&t.start);
 	if (t.epfd < 0) {
+		pthread_once(&once, handle_forks);
 		rv = start_with_lock();
-		if (!rv)
-			pthread_once(&once, handle_forks);
 	}
 	pthread_mutex_unlock(&t.start);
 	return rv;
