@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "file.h"
@@ -24,6 +25,7 @@
 #define PLACES (1 << 20)
 /* Readers of different descriptors rarely meet in a cache line. */
 #define READERS 64
+#define MARK_SIZE 4096
 
 static struct rl_file hidden_mark, inherited_mark;
 #define HIDDEN (&hidden_mark)
@@ -37,6 +39,7 @@ static struct {
 	} __attribute__((aligned(64))) readers[READERS];
 	int top;				/* atomic: places from here on were never used */
 	pid_t pid;				/* whose descriptors these are */
+	volatile u32 *mark;			/* set; zero in a child with memory of its own */
 	u32 forks;				/* that this process comes from */
 	u32 oldest;				/* atomic: files born before are the parent's */
 } t;
@@ -93,18 +96,43 @@ static void forked(void)
 			t.at[i] = INHERITED;
 	t.oldest = ++t.forks;
 	t.pid = rl_raw(SYS_getpid);
+	if (t.mark)
+		*t.mark = 1;
+}
+
+static volatile u32 *new_mark(void)
+{
+	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mark == MAP_FAILED)
+		return NULL;
+	if (madvise(mark, MARK_SIZE, MADV_WIPEONFORK)) {
+		munmap(mark, MARK_SIZE);
+		return NULL;
+	}
+	*mark = 1;
+	return mark;
 }
 
 static void start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
+	t.mark = new_mark();
 	pthread_atfork(NULL, NULL, forked);
 }
 
-/* A child of vfork() has descriptors of its own, but this memory is its parent's. */
+/*
+ * A child of vfork() has descriptors of its own, but this memory is its parent's. A child of a bare
+ * system call fork(), or of _Fork(), has its own, and nobody has told us.
+ */
 static bool is_borrowed(void)
 {
-	return rl_raw(SYS_getpid) != t.pid;
+	if (rl_raw(SYS_getpid) == t.pid)
+		return false;
+	if (!t.mark || *t.mark)
+		return true;
+	forked();
+	return false;
 }
 
 static bool has_place(int fd)
