@@ -272,13 +272,17 @@ void rl_conn_place(struct rl_conn *c)
 
 void rl_conn_close(struct rl_conn *c)
 {
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 	struct linger l = { .l_onoff = 1 };
 
 	if (c->fd < 0)
 		return;
 	rl_conn_leave_place(c);
-	if (!c->link.shut || !c->fin)
+	/* RST; a child of fork() may have the socket, too, so that close() alone says nothing. */
+	if (!c->link.shut || !c->fin) {
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));
+	}
 	rl_fd_close_hidden(c->fd);
 	c->fd = -1;
 }

@@ -59,21 +59,20 @@ __attribute__((constructor)) static void find_all(void)
 
 /* ---- read and write ---- */
 
-/* A thread that waits for an event may be cancelled. */
-static void put_cancelled(void *f)
+static void put(void *f)
 {
-	rl_file_put(f);
+	rl_hook_put(f);
 }
 
+/* A thread that waits for an event may be cancelled. */
 static ssize_t read_ours(struct rl_file *f, int fd, void *buf, size_t len)
 {
 	ssize_t rv;
 
-	pthread_cleanup_push(put_cancelled, f);
+	pthread_cleanup_push(put, f);
 	rv = f->ops->read ? rl_hook_result(f->ops->read(f, fd, buf, len))
 			  : RL_CALL(read, fd, buf, len);
-	pthread_cleanup_pop(false);
-	rl_hook_put(f);
+	pthread_cleanup_pop(1);
 	return rv;
 }
 
@@ -81,11 +80,10 @@ static ssize_t write_ours(struct rl_file *f, int fd, const void *buf, size_t len
 {
 	ssize_t rv;
 
-	pthread_cleanup_push(put_cancelled, f);
+	pthread_cleanup_push(put, f);
 	rv = f->ops->write ? rl_hook_result(f->ops->write(f, fd, buf, len))
 			   : RL_CALL(write, fd, buf, len);
-	pthread_cleanup_pop(false);
-	rl_hook_put(f);
+	pthread_cleanup_pop(1);
 	return rv;
 }
 
