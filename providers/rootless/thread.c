@@ -415,11 +415,12 @@ static int open_hidden(int fd)
 	return fd < 0 ? fd : rl_fd_hide(fd);
 }
 
-static void close_both(int ep, int wake)
+static void stop_with_lock(void)
 {
-	rl_fd_close_hidden(ep);
-	if (wake >= 0)
-		rl_fd_close_hidden(wake);
+	rl_fd_close_hidden(t.epfd);
+	rl_fd_close_hidden(t.wake);
+	t.wake = -1;
+	__atomic_store_n(&t.epfd, -1, __ATOMIC_RELEASE);
 }
 
 static int start_with_lock(void)
@@ -430,18 +431,14 @@ static int start_with_lock(void)
 		return ep;
 	wake = open_hidden(rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (wake < 0) {
-		close_both(ep, wake);
+		rl_fd_close_hidden(ep);
 		return wake;
 	}
 	t.wake = wake;
 	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
-	control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN);
-	rv = spawn();
-	if (rv) {
-		__atomic_store_n(&t.epfd, -1, __ATOMIC_RELEASE);
-		t.wake = -1;
-		close_both(ep, wake);
-	}
+	rv = control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
+	if (rv)
+		stop_with_lock();
 	return rv;
 }
 
@@ -464,10 +461,10 @@ static void after_fork(void)
 /* Its epoll is the parent's, too: a child waits by one of its own. */
 static void in_child(void)
 {
-	if (t.epfd >= 0)
-		close_both(t.epfd, t.wake);
-	t.orphaned = t.orphaned || t.epfd >= 0;
-	t.epfd = t.wake = -1;
+	if (t.epfd >= 0) {
+		stop_with_lock();
+		t.orphaned = true;
+	}
 	set_clocks_aside();
 	after_fork();
 }
