@@ -15,6 +15,7 @@ tests() {
 		check-tells-what-would-not-work check_tells
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
+		habits-of-programs habits_go
 		fork rstream_forks
 		rcopy-copies-a-file rcopy_copies
 		riostream-verifies-data riostream_verifies
@@ -155,6 +156,12 @@ closes_all() {
 	pair weft:weft
 	run closes-all "$IP_A" 7471
 	! grep '^not ok' "$TEST_DIR/closes-all.log" || fail "$(grep '^not ok' "$TEST_DIR/closes-all.log")"
+}
+
+habits_go() {
+	pair weft:weft
+	run habits "$IP_A" 7480
+	! grep '^not ok' "$TEST_DIR/habits.log" || fail "$(grep '^not ok' "$TEST_DIR/habits.log")"
 }
 
 # --- other people's programs ---
