@@ -6,9 +6,10 @@
 #include <signal.h>
 
 #include "guard.h"
-#include "hook.h"
+#include "raw.h"
 
 #define PAGE 4096
+#define RL_KERNEL_SIGSET 8	/* octets of the kernel's own sigset_t */
 
 static __thread sigjmp_buf *guarded;	/* where a fault of this thread's goes on */
 
@@ -26,16 +27,31 @@ static struct sigaction *wanted_of(int sig)
 
 /* ---- faults ---- */
 
-static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
+static bool has_handler(const struct sigaction *a)
+{
+	return a->sa_flags & SA_SIGINFO || (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
+}
+
+static void set_mask(int how, const sigset_t *set, sigset_t *old)
+{
+	rl_raw(SYS_rt_sigprocmask, how, set, old, RL_KERNEL_SIGSET);
+}
+
+/* As the kernel does it: @sig itself is blocked meanwhile, so that a fault in there is deadly. */
+static void run_handler(struct sigaction *a, int sig, siginfo_t *info, void *ctx)
 {
 	sigset_t old;
 
-	pthread_sigmask(SIG_BLOCK, &a->sa_mask, &old);
+	if (!(a->sa_flags & SA_NODEFER))
+		sigaddset(&a->sa_mask, sig);
+	if (a->sa_flags & SA_RESETHAND)
+		*wanted_of(sig) = (struct sigaction){ .sa_handler = SIG_DFL };
+	set_mask(SIG_BLOCK, &a->sa_mask, &old);
 	if (a->sa_flags & SA_SIGINFO)
 		a->sa_sigaction(sig, info, ctx);
 	else
 		a->sa_handler(sig);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	set_mask(SIG_SETMASK, &old, NULL);
 }
 
 static int next_sigaction(int sig, const struct sigaction *new, struct sigaction *old)
@@ -53,7 +69,7 @@ static void on_fault(int sig, siginfo_t *info, void *ctx)
 
 	if (guarded && info->si_code > 0)
 		siglongjmp(*guarded, 1);
-	if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN))
+	if (has_handler(&a))
 		run_handler(&a, sig, info, ctx);
 	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
 		/* The instruction is run once more, or the signal sent, and that is the end. */
@@ -75,6 +91,10 @@ static void begin(void)
 	next_sigaction(SIGBUS, &ours, wanted_of(SIGBUS));
 	begun = true;
 	pthread_mutex_unlock(&lock);
+	/* Whoever began this process may have blocked them. */
+	sigaddset(&ours.sa_mask, SIGSEGV);
+	sigaddset(&ours.sa_mask, SIGBUS);
+	set_mask(SIG_UNBLOCK, &ours.sa_mask, NULL);
 }
 
 void rl_guard_begin(void)
@@ -104,19 +124,9 @@ static bool note_action(int sig, const struct sigaction *new, struct sigaction *
 	return ours;
 }
 
-RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
+int rl_guard_sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	return note_action(sig, new, old) ? 0 : next_sigaction(sig, new, old);
-}
-
-RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
-{
-	struct sigaction new = { .sa_handler = handler, .sa_flags = SA_RESTART }, old;
-
-	sigemptyset(&new.sa_mask);
-	if (sigaction(sig, &new, &old))
-		return SIG_ERR;
-	return old.sa_handler;
 }
 
 /* ---- under guard ---- */

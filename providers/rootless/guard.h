@@ -4,10 +4,12 @@
  * touches it here touches it under guard: a fault ends the access, and not the program.
  *
  * A fault of the program's own goes to the handler that it asked for, or has the effect that it
- * had: sigaction() and signal() of SIGSEGV and SIGBUS are noted here.
+ * had: sigaction() and its like for SIGSEGV and SIGBUS are noted here (hook_signal.c).
  */
 #ifndef RL_GUARD_H
 #define RL_GUARD_H
+
+#include <signal.h>
 
 #include "port.h"
 
@@ -22,5 +24,8 @@ bool rl_guard_readable(const void *p, size_t n);
 
 /* Calls @fn, which may be left in the middle: then false. What it holds is the caller's to sort. */
 bool rl_guard_run(void (*fn)(void *arg), void *arg);
+
+/* sigaction() as the program sees it. */
+int rl_guard_sigaction(int sig, const struct sigaction *new, struct sigaction *old);
 
 #endif
