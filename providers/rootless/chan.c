@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "chan.h"
+#include "hook.h"
 #include "raw.h"
 
 #ifndef RWF_NOWAIT
@@ -25,15 +26,16 @@ static void give_counts(struct rl_chan *c, u64 n)
 }
 
 /*
- * A count: 0 or -errno. All names of the eventfd wait alike, and the program may close its own
- * at any time.
+ * A count: 0 or -errno. By our name of the eventfd, which has the O_NONBLOCK of the program's: the
+ * number of that may be another file's by now. By libc's read(), which is a point of cancellation
+ * as the program's own call is.
  */
 static int await_count(struct rl_chan *c)
 {
 	u64 one;
-	long n = rl_raw(SYS_read, c->efd, &one, sizeof(one));
+	ssize_t n = RL_CALL(read, c->efd, &one, sizeof(one));
 
-	return n < 0 ? n : 0;
+	return n < 0 ? -errno : 0;
 }
 
 /*
@@ -218,12 +220,12 @@ static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 	return longer ? -EINVAL : 0;
 }
 
-int rl_chan_take(struct rl_chan *c, int fd, struct rl_event **e)
+int rl_chan_take(struct rl_chan *c, struct rl_event **e)
 {
 	return take_up_to(c, SIZE_MAX, e);
 }
 
-ssize_t rl_chan_read(struct rl_chan *c, int fd, void *buf, size_t len)
+ssize_t rl_chan_read(struct rl_chan *c, void *buf, size_t len)
 {
 	struct rl_event *e;
 	ssize_t rv = take_up_to(c, len, &e);

@@ -47,10 +47,10 @@ void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void
 		 size_t len);
 
 /*
- * Takes the oldest event; waits for one, as @fd, a descriptor of the channel, has O_NONBLOCK or
- * not. 0, or -EAGAIN, -EINTR. The caller frees it.
+ * Takes the oldest event; waits for one, unless the program's descriptors of the channel have
+ * O_NONBLOCK. 0, or -EAGAIN, -EINTR. The caller frees it. A point of cancellation.
  */
-int rl_chan_take(struct rl_chan *c, int fd, struct rl_event **e);
+int rl_chan_take(struct rl_chan *c, struct rl_event **e);
 
 /* Removes what waits of @owner's. */
 void rl_chan_drop(struct rl_chan *c, const void *owner);
@@ -58,6 +58,6 @@ void rl_chan_drop(struct rl_chan *c, const void *owner);
 void rl_chan_move(struct rl_chan *c, struct rl_chan *to, const void *owner);
 
 /* read() of a channel: one event of exactly @want octets into @buf, or -EINVAL if @len is less. */
-ssize_t rl_chan_read(struct rl_chan *c, int fd, void *buf, size_t len);
+ssize_t rl_chan_read(struct rl_chan *c, void *buf, size_t len);
 
 #endif

@@ -238,11 +238,11 @@ static void request_was_taken(u32 handle, u64 serial)
 	rl_cmid_table_unlock();
 }
 
-int rl_cmid_take_event(struct rl_chan *chan, int fd, struct rdma_ucm_event_resp *resp)
+int rl_cmid_take_event(struct rl_chan *chan, struct rdma_ucm_event_resp *resp)
 {
 	struct rl_event *e;
 	struct note *n;
-	int rv = rl_chan_take(chan, fd, &e);
+	int rv = rl_chan_take(chan, &e);
 
 	if (rv)
 		return rv;

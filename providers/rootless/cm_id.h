@@ -122,8 +122,8 @@ int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_words *w);
 /* The same of a request: @child gets its handle, and the listener is told. Table's lock. */
 int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
 			const struct rl_cm_words *w);
-/* GET_EVENT: waits as @fd does. 0 or -errno. No lock. */
-int rl_cmid_take_event(struct rl_chan *chan, int fd, struct rdma_ucm_event_resp *resp);
+/* GET_EVENT: waits as rl_chan_take() does. 0 or -errno. No lock. */
+int rl_cmid_take_event(struct rl_chan *chan, struct rdma_ucm_event_resp *resp);
 
 /* @c tells @id from now on. Connection's lock. */
 void rl_cmid_join(struct rl_cmid *id, struct rl_conn *c);

@@ -15,6 +15,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "file.h"
+#include "options.h"
 #include "raw.h"
 #include "verbs.h"
 
@@ -84,6 +85,9 @@ static struct rl_qp *get_lingerer(struct rl_cq *cq)
 {
 	struct rl_qp *qp;
 
+	/* Most polls: who begins to linger just now is found by the next. */
+	if (!READ_ONCE(cq->lingerer))
+		return NULL;
 	pthread_mutex_lock(&cq->lock);
 	qp = cq->lingerer;
 	if (qp)
@@ -206,6 +210,20 @@ static bool is_polled(struct rl_cq *cq)
 }
 
 /*
+ * Nobody polls the CQ or waits for it: its program is the target of one-sided operations, or busy.
+ * Who would rather spend a CPU than wait for the thread to wake (--spin) has it look on for a while.
+ */
+static void look_on(struct rl_cq *cq)
+{
+	u64 until = rl_now_ns() + rl_options()->spin_us * 1000ull;
+	u32 polls = READ_ONCE(cq->polls);
+
+	while (rl_cq_is_left_alone(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
+	       !rl_thread_is_wanted())
+		move_octets(cq);
+}
+
+/*
  * A program may arm the CQ between our look at it and the lease: then it polls once more, and
  * finds that it has the lease to give back.
  */
@@ -223,6 +241,8 @@ static void look_or_lease(struct rl_cq *cq, bool leased)
 	}
 	pthread_mutex_lock(&cq->progress);
 	move_octets(cq);
+	if (rl_options()->spin_us)
+		look_on(cq);
 	pthread_mutex_unlock(&cq->progress);
 }
 

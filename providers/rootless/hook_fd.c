@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -45,21 +46,31 @@ void *rl_real_find(void **cache, const char *name)
 
 /* ---- read and write ---- */
 
+static void put(void *f)
+{
+	rl_hook_put(f);
+}
+
+/* A thread that waits for an event may be cancelled. */
 static ssize_t read_ours(struct rl_file *f, int fd, void *buf, size_t len)
 {
-	ssize_t rv = f->ops->read ? rl_hook_result(f->ops->read(f, fd, buf, len))
-				  : RL_CALL(read, fd, buf, len);
+	ssize_t rv;
 
-	rl_hook_put(f);
+	pthread_cleanup_push(put, f);
+	rv = f->ops->read ? rl_hook_result(f->ops->read(f, fd, buf, len))
+			  : RL_CALL(read, fd, buf, len);
+	pthread_cleanup_pop(1);
 	return rv;
 }
 
 static ssize_t write_ours(struct rl_file *f, int fd, const void *buf, size_t len)
 {
-	ssize_t rv = f->ops->write ? rl_hook_result(f->ops->write(f, fd, buf, len))
-				   : RL_CALL(write, fd, buf, len);
+	ssize_t rv;
 
-	rl_hook_put(f);
+	pthread_cleanup_push(put, f);
+	rv = f->ops->write ? rl_hook_result(f->ops->write(f, fd, buf, len))
+			   : RL_CALL(write, fd, buf, len);
+	pthread_cleanup_pop(1);
 	return rv;
 }
 

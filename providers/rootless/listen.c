@@ -288,9 +288,9 @@ static void release(struct rl_watch *w)
 }
 
 static const struct rl_watch_ops listener_watch_ops = {
+	.revive = revive,
 	.ready = ready,
 	.timeout = timeout,
-	.revive = revive,
 	.release = release,
 };
 

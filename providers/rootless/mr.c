@@ -13,21 +13,16 @@
 #define BUCKETS 16384
 
 static struct bucket {
-	pthread_spinlock_t lock;
+	pthread_mutex_t lock;
 	struct rl_mr *first;
-} buckets[BUCKETS];
+} buckets[BUCKETS] = {
+	/* Not by a constructor: those of the program's libraries may run before ours. */
+	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
+};
 
 static u32 count;			/* atomic */
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
-
-__attribute__((constructor)) static void init_buckets(void)
-{
-	u32 i;
-
-	for (i = 0; i < BUCKETS; i++)
-		pthread_spin_init(&buckets[i].lock, PTHREAD_PROCESS_PRIVATE);
-}
 
 static struct rl_mr *mr_of(const struct weft_region *r)
 {
@@ -56,11 +51,11 @@ struct weft_region *rl_mr_find(u32 stag)
 	struct bucket *b = bucket_of(stag);
 	struct rl_mr *mr;
 
-	pthread_spin_lock(&b->lock);
+	pthread_mutex_lock(&b->lock);
 	mr = find_in(b, stag);
 	if (mr)
 		__atomic_fetch_add(&mr->holders, 1, __ATOMIC_RELAXED);
-	pthread_spin_unlock(&b->lock);
+	pthread_mutex_unlock(&b->lock);
 	return mr ? &mr->region : NULL;
 }
 
@@ -89,14 +84,14 @@ static bool insert(struct rl_mr *mr, u32 stag)
 	struct bucket *b = bucket_of(stag);
 	bool free;
 
-	pthread_spin_lock(&b->lock);
+	pthread_mutex_lock(&b->lock);
 	free = !find_in(b, stag);
 	if (free) {
 		mr->region.stag = stag;
 		mr->next = b->first;
 		b->first = mr;
 	}
-	pthread_spin_unlock(&b->lock);
+	pthread_mutex_unlock(&b->lock);
 	return free;
 }
 
@@ -105,11 +100,11 @@ static void remove_from_table(struct rl_mr *mr)
 	struct bucket *b = bucket_of(mr->region.stag);
 	struct rl_mr **p;
 
-	pthread_spin_lock(&b->lock);
+	pthread_mutex_lock(&b->lock);
 	for (p = &b->first; *p != mr; p = &(*p)->next)
 		;
 	*p = mr->next;
-	pthread_spin_unlock(&b->lock);
+	pthread_mutex_unlock(&b->lock);
 }
 
 /* Gives @mr, complete but for this, its STag and lets others find it. */
@@ -130,21 +125,21 @@ static int publish(struct rl_mr *mr)
 
 /* ---- life ---- */
 
+/*
+ * Is there memory at every page? Nothing keeps it there, but a mistake is told where it is made.
+ * Of what is there MS_ASYNC does nothing.
+ */
+static bool is_mapped(u64 start, u64 len)
+{
+	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
+
+	return !rl_raw(SYS_msync, start - in_page, len + in_page, MS_ASYNC);
+}
+
 static void free_mr(struct rl_mr *mr)
 {
 	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
 	free(mr);
-}
-
-/*
- * Is there memory at all of it? Nothing keeps it there, but a mistake is told where it is made.
- * msync() looks at the mappings and, asked for nothing now, does nothing.
- */
-static bool is_mapped(u64 start, u64 len)
-{
-	u64 first = start & ~4095ull;
-
-	return !len || !rl_raw(SYS_msync, first, start + len - first, MS_ASYNC);
 }
 
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
@@ -184,16 +179,26 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 	return 0;
 }
 
+/* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */
+static void await_release(struct rl_mr *mr)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	pthread_mutex_lock(&release_lock);
+	while (!mr->released)
+		pthread_cond_wait(&released, &release_lock);
+	pthread_mutex_unlock(&release_lock);
+	pthread_setcancelstate(old, NULL);
+}
+
 /* From here on who still holds it refuses it: its STag may be given to another. */
 void rl_mr_destroy(struct rl_mr *mr)
 {
 	WRITE_ONCE(mr->region.valid, false);
 	remove_from_table(mr);
 	rl_mr_drop(&mr->region);
-	pthread_mutex_lock(&release_lock);
-	while (!mr->released)
-		pthread_cond_wait(&released, &release_lock);
-	pthread_mutex_unlock(&release_lock);
+	await_release(mr);
 	mr->pd->o.users--;
 	free_mr(mr);
 }

@@ -15,7 +15,6 @@ static struct rl_options opt = {
 	.rtr = WEFT_RTR_ALL,
 	.startup_ms = 10000,
 	.close_ms = 5000,
-	.spin_us = 50,
 };
 
 /* ---- stderr ---- */

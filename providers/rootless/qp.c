@@ -162,7 +162,8 @@ static void reset(struct rl_qp *qp)
 int rl_qp_move(struct rl_qp *qp, u32 to)
 {
 	struct rl_conn *c = lock_core(qp);
-	enum weft_qp_move move = weft_qpc_move(&qp->core, to);
+	/* Whoever found it before it was destroyed: its rings and its context may be no more. */
+	enum weft_qp_move move = !c && qp->gone ? WEFT_QP_REFUSED : weft_qpc_move(&qp->core, to);
 
 	if (move == WEFT_QP_CLOSE)
 		weft_qpc_close(&qp->core);
@@ -307,11 +308,8 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
+	/* From here on nobody touches the core: not by a connection, nor without one. */
 	end_connection(qp);
-	/* Whoever found it before finds an empty queue. */
-	pthread_mutex_lock(&qp->lock);
-	qp->core.sq.q.slots = qp->core.rq.q.slots = 0;
-	pthread_mutex_unlock(&qp->lock);
 	rl_chan_drop(qp->ctx->async, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);

@@ -6,15 +6,21 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "raw.h"
 #include "verbs.h"
 
-#define PAGE 4096ULL
+static u64 whole_pages(u64 size)
+{
+	u64 page = sysconf(_SC_PAGESIZE);
+
+	return (size + page - 1) & ~(page - 1);
+}
 
 int rl_ring_alloc(struct rl_context *ctx, struct rl_ring *r, u32 slots)
 {
-	u64 size = (weft_ring_size(slots) + PAGE - 1) & ~(PAGE - 1);
+	u64 size = whole_pages(weft_ring_size(slots));
 	void *mem;
 
 	*r = (struct rl_ring){ .offset = ctx->end, .size = size };

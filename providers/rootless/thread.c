@@ -3,6 +3,7 @@
  * The progress thread, and the table of what it watches. epoll is given a key, never a pointer:
  * what it reports late may have ended.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -243,6 +244,15 @@ void rl_thread_remove(int fd)
 }
 
 /* ---- the thread ---- */
+
+bool rl_thread_is_wanted(void)
+{
+	struct pollfd p = { .fd = t.epfd, .events = POLLIN };
+	struct timespec now = { 0 };
+	u64 next = READ_ONCE(t.next);
+
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms());
+}
 
 /* One whose time has come, referenced; its clock is stopped. */
 static struct rl_watch *take_expired(u64 now)

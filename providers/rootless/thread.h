@@ -60,6 +60,9 @@ void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
 /* timeout() is called as soon as may be. */
 void rl_watch_poke(struct rl_watch *w);
 
+/* Does something else wait for the progress thread? It asks that itself, before it goes on. */
+bool rl_thread_is_wanted(void);
+
 /* The program uses a descriptor of ours: if this is a child of fork(), life goes on here. */
 void rl_thread_revive(void);
 

@@ -21,7 +21,6 @@ struct ucm_file {
 /* A command: what came in, and where the answer goes. */
 struct request {
 	struct ucm_file *f;
-	int fd;
 	u16 out;			/* octets that the program has room for */
 	union {
 		struct rdma_ucm_create_id create_id;
@@ -511,7 +510,7 @@ static int set_option(struct request *r)
 static int get_event(struct request *r)
 {
 	struct rdma_ucm_event_resp resp;
-	int rv = rl_cmid_take_event(r->f->chan, r->fd, &resp);
+	int rv = rl_cmid_take_event(r->f->chan, &resp);
 
 	return rv ? rv : answer(r, r->in.get_event.response, &resp, sizeof(resp));
 }
@@ -590,7 +589,7 @@ static int run(const struct command *cmd, struct request *r)
 
 static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 {
-	struct request r = { .f = ucm_file_of(f), .fd = fd };
+	struct request r = { .f = ucm_file_of(f) };
 	struct rdma_ucm_cmd_hdr h;
 	const struct command *cmd;
 	int rv;

@@ -126,7 +126,7 @@ static struct chan_file *chan_file_of(struct rl_file *f)
 static ssize_t chan_read(struct rl_file *f, int fd, void *buf, size_t len)
 {
 	rl_thread_revive();
-	return rl_chan_read(chan_file_of(f)->chan, fd, buf, len);
+	return rl_chan_read(chan_file_of(f)->chan, buf, len);
 }
 
 static void chan_release(struct rl_file *f)

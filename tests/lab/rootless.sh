@@ -33,8 +33,8 @@ rootless_names() {
 	for file in "$WEFT_BUILD"/bin/{weft-*,mpa-edges,connect-order,closes-all} /usr/bin/ib_* /usr/bin/ibv_*; do
 		echo "${file##*/}"
 	done | grep -vxE 'weft-run|weftspec'
-	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey qperf rdma fio \
-		fi_info fi_pingpong
+	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey rdma_server \
+		rdma_client qperf rdma fio fi_pingpong
 }
 
 rootless_programs() {

@@ -89,20 +89,20 @@ weft_memory() { grep -lsF 'memfd:uverbs' /proc/[0-9]*/maps; }
 # is_of_test PID
 is_of_test() { grep -qzxsF "TEST_DIR=$TEST_DIR" "/proc/$1/environ" 2>/dev/null; }
 
-# kill_those FILE PATTERN: processes of this test with the pattern in that file of theirs.
-kill_those() {
+# signal_those SIGNAL FILE PATTERN: processes of this test with the pattern in that file of theirs.
+signal_those() {
 	local dir pid
 	for dir in /proc/[0-9]*; do
 		pid=${dir#/proc/}
 		[ "$pid" != $$ ] && [ "$pid" != "$BASHPID" ] && is_of_test "$pid" || continue
-		grep -qsaE "$2" "$dir/$1" && kill -9 "$pid" 2>/dev/null
+		grep -qsaE "$3" "$dir/$2" && kill -s "$1" "$pid" 2>/dev/null
 	done
 	return 0
 }
 
-kill_users() { kill_those maps 'libweft-rootless'; }
+kill_users() { signal_those KILL maps 'libweft-rootless'; }
 
-clean_here() { kill_those cmdline .; }
+clean_here() { signal_those KILL cmdline .; }
 
 # --- what stands for the kernel's log: sanitizers' reports, and programs that died ---
 

@@ -15,8 +15,10 @@ tests() {
 	for p in ib_write_lat ib_read_lat ib_send_lat; do
 		echo "$p-all-sizes lines 23 $p -a -n 20"
 	done
-	# Events are not for Writes, says perftest.
+	# Events are not for Writes, says perftest. And ib_send_bw sleeps on one for ever, if the Write
+	# that gives it credit comes after its last look, which under weft-run happens.
 	for p in ib_read_bw ib_send_bw ib_read_lat ib_send_lat; do
+		[ "$p:${KERNEL-}" != ib_send_bw:rootless ] || continue
 		echo "$p-events lines 1 $p -e -n 500"
 	done
 	# Not ib_send_bw: a side that has had its last receive sleeps on an event, and the credit

@@ -1,0 +1,355 @@
+# shellcheck shell=bash
+# What only weft-run has: devices that are seen by one program, what it refuses, where it runs, and
+# programs that do to their process what a kernel would not mind.
+
+tests() {
+	[ "${KERNEL-}" = rootless ] || return 0
+	cat <<-'END'
+		devices-are-found-by-every-way devices_found
+		devices-of-the-netdevs-asked-for netdevs_asked_for
+		without-weft-run-there-is-no-device nothing_outside
+		rdma-tool-shows-them rdma_tool
+		weft-run-refuses-what-it-would-not-reach refusals
+		weft-run-refuses-options-that-make-no-sense bad_options
+		weft-run-is-as-its-program status_of_program
+		check-tells-what-would-not-work check_tells
+		read-only-root-with-empty-dev-and-sys read_only_root
+		all-descriptors-closed closes_all
+		memory-that-goes-away memory_goes 1
+		memory-that-goes-away-without-crc memory_goes 0
+		memory-that-goes-away-from-busy-pollers memory_goes 0 -b
+		fork rstream_forks
+		rcopy-copies-a-file rcopy_copies
+		riostream-verifies-data riostream_verifies
+		rdma_server-and-rdma_client server_and_client
+		librspreload-under-a-program-of-sockets preloaded_sockets
+		fio-writes-and-reads fio_both
+		fi_pingpong-over-msg fi_pingpong msg verbs
+		fi_pingpong-over-rdm fi_pingpong rdm verbs;ofi_rxm
+		ports-are-of-the-range-asked-for ports_asked_for
+		listener-killed-others-go-on listener_killed
+		stopped-peer-does-not-hold-up-the-end stopped_peer
+	END
+	# Last: bash reads long through the sockets that are left of these.
+	cat <<-'END'
+		cmtime-a-thousand-at-once many_at_once 1000
+		three-thousand-connections-in-turn in_turn 3000
+	END
+}
+
+# says STATUS:PATTERN COMMAND...: it ends with that status, and says the pattern.
+says() {
+	local want=$1 rc=0
+	shift
+	timeout -k 2 20 "$@" >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
+	[ "$rc" = "${want%%:*}" ] || fail "$* ended with $rc; $(words "$TEST_DIR/said")"
+	[ -z "${want#*:}" ] || grep -qE -- "${want#*:}" "$TEST_DIR/said" || fail "$* did not say ${want#*:}; $(words "$TEST_DIR/said")"
+}
+
+# By weft-run, whose options may come first.
+# shellcheck disable=SC2086 # a list
+run_says() { PATH=${PATH#*:} says "$1" $AS_USER "$WEFT_RUN" "${@:2}"; }
+
+# --- what a program sees ---
+
+devices_found() {
+	local dir=/sys/class/infiniband
+	pair weft:weft
+	run_says '0:^ +weft_lo ' ibv_devices
+	run_says '0:^weft_lo$' ls $dir
+	run_says '0:^4: ACTIVE$' cat $dir/weft_lo/ports/1/state
+	run_says '0:^4: RNIC$' cat $dir/weft_lo/node_type
+	run_says '0:^uverbs0$' ls /sys/class/infiniband_verbs
+	run_says '0:^crw.* /dev/infiniband/uverbs0$' ls -l /dev/infiniband/uverbs0
+	run_says '0:rdma_cm$' find /dev/infiniband
+	# shellcheck disable=SC2016 # the inner shell's
+	run_says '0:^weft_lo Ethernet$' bash -c 'read -r t <"$1/ports/1/link_layer"; echo "${1##*/} $t"' sh $dir/weft_lo
+	run_says '0:^weft_lo True 4: ACTIVE$' /usr/bin/python3 -c "
+import os
+d = '$dir'
+name = [n for n in sorted(os.listdir(d)) if n == 'weft_lo'][0]
+print(name, os.path.isdir(d + '/' + name), open(d + '/' + name + '/ports/1/state').read().strip())"
+}
+
+netdevs_asked_for() {
+	[ "$OWN_NET" = yes ] || { echo "lo is the host's: only its device is looked for" && return; }
+	run_says '0:^ +weft_eth0 ' ibv_devices
+	run_says '0:^ +weft_eth0 ' --netdevs=eth0 ibv_devices
+	! grep -q weft_lo "$TEST_DIR/said" || fail "a device of another netdev"
+	run_says '0:node GUID' --netdevs=nosuchdev ibv_devices
+	! grep -q weft_ "$TEST_DIR/said" || fail "a device of no netdev"
+}
+
+nothing_outside() {
+	run_says 0:weft_lo ibv_devices
+	PATH=${PATH#*:} ibv_devices >"$TEST_DIR/outside" 2>&1
+	! grep -q weft_ "$TEST_DIR/outside" || fail "a device without weft-run"
+	[ ! -e /sys/class/infiniband/weft_lo ] || fail "something was made"
+}
+
+rdma_tool() {
+	pair weft:weft
+	run_says '0:^link weft_lo/1 state ACTIVE .*netdev lo' rdma link show
+	run_says '0:weft_lo: node_type rnic' rdma dev show
+	run_says '0:"rx_fpdus":0' rdma -j statistic show link weft_lo/1
+}
+
+# --- weft-run itself ---
+
+refusals() {
+	local su
+	su=$(PATH=$PATH:/bin:/usr/bin command -v su) || fail "no su"
+	run_says '126:statically linked' busybox true
+	run_says "126:is setuid" "$su"
+	run_says '127:there is no such program' no-such-program
+	run_says '127:there is no such program' ./no/such/program
+	run_says '126:may not be run' /etc/passwd
+	run_says '126:may not be run' /etc
+	printf '#!%s sh\n' "$(command -v busybox)" >"$TEST_DIR/script"
+	chmod 755 "$TEST_DIR/script"
+	run_says '126:statically linked' "$TEST_DIR/script"
+}
+
+bad_options() {
+	local option
+	run_says '125:no program is named'
+	for option in crc=maybe markers=2 mpa-revision=3 rtr= ports=5 ports=9-5 spin=-1 \
+		startup-timeout=99 close-timeout=soon; do
+		run_says '125:makes no sense' "--$option" true
+	done
+	run_says '125:unrecognized option' --no-such-option true
+	run_says '0:--mpa-revision' --help
+}
+
+status_of_program() {
+	run_says 3: sh -c 'exit 3'
+	run_says '0:^a  b$' echo 'a  b'
+	run_says '143:' sh -c 'kill -TERM $$'
+	run_says '0:libweft-rootless.so$' sh -c 'echo "$LD_PRELOAD"'
+}
+
+check_tells() {
+	run_says '0:^ok .*provider' --check
+	! grep -q PROBLEM "$TEST_DIR/said" || fail "$(grep PROBLEM "$TEST_DIR/said")"
+	run_says '0:^ok .*rping' --check rping
+	run_says '1:^PROBLEM .*statically linked' --check busybox
+	run_says '1:^PROBLEM no network interface' --check --netdevs=nosuchdev
+}
+
+# --- where it runs ---
+
+# What a container may see: nothing can be written, no device file, no sysfs.
+read_only_root() {
+	local root=$TEST_DIR/root
+	mkdir -p "$root"
+	pair weft:weft
+	cat >"$TEST_DIR/inside" <<-END
+		mount --rbind / "$root" && mount -t tmpfs none "$root/dev" && mount -t tmpfs none "$root/sys" &&
+			mount -o remount,bind,ro "$root" || exit 77
+		PATH=\${PATH#*:} exec chroot "$root" $AS_USER "$WEFT_RUN" "\$@"
+	END
+	says 0:weft_lo unshare -m bash "$TEST_DIR/inside" ibv_devices
+	start_b server unshare -m bash "$TEST_DIR/inside" rping -s -a "$IP_B" -C 10 -V
+	wait_listen_b 7174
+	run unshare -m bash "$TEST_DIR/inside" rping -c -a "$IP_B" -C 10 -V -v
+	finish_b server
+	[ "$(grep -c 'ping data' "$TEST_DIR/unshare.log")" = 10 ] || fail "not 10 pings came back"
+}
+
+closes_all() {
+	pair weft:weft
+	run closes-all "$IP_A" 7471
+	! grep '^not ok' "$TEST_DIR/closes-all.log" || fail "$(grep '^not ok' "$TEST_DIR/closes-all.log")"
+}
+
+# memory_goes CRC [OPT]
+memory_goes() {
+	pair weft:weft
+	option "$DEV_A" crc "$1"
+	run weft-unmap "${@:2}" "$IP_A"
+	! grep '^not ok' "$TEST_DIR/weft-unmap.log" || fail "$(grep -m 1 '^not ok' "$TEST_DIR/weft-unmap.log")"
+	grep 'by reset' "$TEST_DIR/weft-unmap.log"
+}
+
+# --- other people's programs ---
+
+# both_ends PORT COMMAND...: a server on b, -b ADDRESS, and its client, -s ADDRESS; both end well.
+both_ends() {
+	pair weft:weft
+	start_b server "${@:2}" -b "$IP_B"
+	wait_listen_b "$1"
+	run "${@:2}" -s "$IP_B"
+	finish_b server
+}
+
+rstream_forks() { both_ends 7471 rstream -T f -S 10000 -C 20 -I 5; }
+riostream_verifies() { both_ends 7471 riostream -T v -S 65537 -C 20 -I 5; }
+
+# The server serves one after the other, for ever.
+rcopy_copies() {
+	pair weft:weft
+	mkdir -p "$HERE/san/files" && chmod 1777 "$HERE/san/files"
+	head -c 10000000 /dev/urandom >"$TEST_DIR/in"
+	start_b server rcopy
+	wait_listen_b 7427
+	run rcopy "$TEST_DIR/in" "$IP_B:$HERE/san/files/out"
+	cmp "$TEST_DIR/in" "$HERE/san/files/out" || fail "another file came out"
+	rm -r "$HERE/san/files"
+}
+
+server_and_client() {
+	pair weft:weft
+	start_b server rdma_server
+	wait_listen_b 7471
+	run rdma_client -s "$IP_B"
+	finish_b server
+	grep -q 'end 0' "$TEST_DIR/rdma_client.log" || fail "the client says $(tail -n 1 "$TEST_DIR/rdma_client.log")"
+}
+
+# A program of plain sockets over rsockets: libc's calls as librspreload knows them.
+preloaded_sockets() {
+	local preload way
+	preload=$(echo /usr/lib/*/rsocket/librspreload.so)
+	[ -e "$preload" ] || fail "librdmacm has no librspreload.so"
+	way="$AS_USER env LD_PRELOAD=$preload $WEFT_RUN /usr/bin/python3 $TEST_DIR/sockets.py"
+	pair weft:weft
+	cat >"$TEST_DIR/sockets.py" <<-'END'
+		import ctypes, hashlib, socket, struct, sys
+		libc = ctypes.CDLL(None, use_errno=True)
+		size, buf = 4000000, ctypes.create_string_buffer(65536)
+		addr = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(7479), socket.inet_aton(sys.argv[2]))
+		fd = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+		def must(n):
+		    assert n >= 0, ctypes.get_errno()
+		    return n
+		def receive(fd, size):
+		    data = b""
+		    while len(data) < size:
+		        n = must(libc.recv(fd, buf, 65536, 0))
+		        assert n > 0
+		        data += buf.raw[:n]
+		    return data
+		def send(fd, data):
+		    while data:
+		        data = data[must(libc.send(fd, data, len(data), 0)):]
+		if sys.argv[1] == "serve":
+		    must(libc.bind(fd, addr, len(addr)))
+		    must(libc.listen(fd, 1))
+		    peer = must(libc.accept(fd, None, None))
+		    send(peer, hashlib.sha256(receive(peer, size)).digest())
+		    assert libc.recv(peer, buf, 1, 0) == 0
+		else:
+		    data = (b"rsockets carry it " * size)[:size]
+		    must(libc.connect(fd, addr, len(addr)))
+		    send(fd, data)
+		    assert receive(fd, 32) == hashlib.sha256(data).digest()
+		    print("same")
+		    must(libc.shutdown(fd, socket.SHUT_RDWR))
+		must(libc.close(fd))
+	END
+	# shellcheck disable=SC2086 # a list
+	start_b server $way serve "$IP_B"
+	wait_listen_b 7479
+	# Were it plain TCP, this would be its client.
+	head -c 5000 /dev/zero >"/dev/tcp/$IP_B/7479"
+	# shellcheck disable=SC2086 # a list
+	says '0:^same' $way ask "$IP_B"
+	finish_b server
+}
+
+# fio's own way of two sides: who reads is the server, and the other's verb does it.
+fio_one() {
+	local verb=$1
+	start_b "fio-$verb" fio --name=b --ioengine=rdma --filename=x --port=8765 --bs=64k --size=16m --rw=read \
+		--iodepth=8
+	wait_listen_b 8765
+	run fio --name=a --ioengine=rdma --hostname="$IP_B" --port=8765 --verb="$verb" --bs=64k --size=16m \
+		--rw="$2" --iodepth=8
+	finish_b "fio-$verb"
+	grep -qE 'io=16.0MiB' "$TEST_DIR/fio.log" || fail "not 16 MiB; $(words "$TEST_DIR/fio.log")"
+}
+
+fio_both() {
+	pair weft:weft
+	fio_one write write
+	fio_one read write
+}
+
+# libfabric looks past lo, and takes the address that the host's name has.
+fi_pingpong() {
+	local ep=$1 provider=$2
+	[ "$OWN_NET" = yes ] || { echo "libfabric takes no lo: nothing to try on the host's" && return; }
+	pair weft:weft
+	# shellcheck disable=SC2016 # the inner shell's
+	local named='hostname 10.7.0.1 && exec "$@"'
+	start_b server unshare -u sh -c "$named" sh fi_pingpong -p "$provider" -e "$ep" -I 50 -S 4096 -c
+	wait_listen_b 47592
+	run unshare -u sh -c "$named" sh fi_pingpong -p "$provider" -e "$ep" -I 50 -S 4096 -c 10.7.0.1
+	finish_b server
+	grep -qE '^4k +50 ' "$TEST_DIR/unshare.log" || fail "no figures; $(words "$TEST_DIR/unshare.log")"
+}
+
+# --- many, and ends ---
+
+many_at_once() {
+	pair weft:weft
+	start_b server cmtime -b "$IP_B"
+	wait_listen_b 7471
+	run cmtime -s "$IP_B" -c "$1"
+	grep -q '^disconnect' "$TEST_DIR/cmtime.log" || fail "no figures; $(words "$TEST_DIR/cmtime.log")"
+}
+
+in_turn() {
+	pair weft:weft
+	start_b server weft-churn -l -b "$IP_B"
+	wait_listen_b 7472
+	run weft-churn -n "$1" "$IP_B"
+}
+
+# The end that listens without a port of its own, too.
+ports_asked_for() {
+	pair weft:weft
+	echo "export WEFT_PORTS=20500-20509" >>"$TEST_DIR/options-a"
+	start_b server rping -s -a "$IP_B" -C 100000
+	wait_listen_b 7174
+	rping -c -a "$IP_B" -C 100000 >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	wait_for 10 has_in_rts 1 || fail "no connection"
+	# 5014 to 501D
+	grep -qE ' 0100007F:501[4-9A-D] 0200007F:1C06 01 ' /proc/net/tcp || fail "another port"
+	kill -9 $!
+	wait $! 2>/dev/null || true
+}
+
+# Two listeners of two processes: the death of one is nothing to the other.
+listener_killed() {
+	pair weft:weft
+	start_b other rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	start_b server weft-churn -l -b "$IP_B"
+	wait_listen_b 7472
+	weft-churn -t 60 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	wait_for 5 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	signal_those KILL cmdline '^weft-churn.-l'
+	wait_for 5 is_over $! || fail "the client does not see its server's end"
+	wait $!
+	[ $? = 3 ] || fail "the client did not see the end"
+	run rping -c -a "$IP_B" -C 3 -V
+	wait_for 5 nobody_listens 7472 || fail "its port is still taken"
+}
+
+nobody_listens() { ! listening "$1"; }
+
+# A peer that is stopped answers nothing; whoever disconnects is done within the time of a close.
+stopped_peer() {
+	local start=$SECONDS
+	pair weft:weft
+	at b option "$DEV_B" close_timeout_ms 1000
+	option "$DEV_A" close_timeout_ms 1000
+	start_b server weft-churn -l -b "$IP_B"
+	wait_listen_b 7472
+	weft-churn -t 2 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	wait_for 5 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	signal_those STOP cmdline '^weft-churn.-l'
+	wait_for 30 is_over $! || fail "the client waits for a peer that is stopped"
+	echo "ended after $((SECONDS - start)) s"
+}
