@@ -463,7 +463,7 @@ static bool until_it_fails(enum ibv_wr_opcode opcode)
 		for (; posted < 4; posted++)
 			post(&t, 2, opcode, BUF, 0);
 		if (conn_poll(&t.c, &wc, 1, TIMEOUT) != 1) {
-			printf("# nothing more, and no error\n");
+			printf("# nothing more, and no error%s\n", t.c.gone ? ": the peer has gone" : "");
 			return false;
 		}
 		if (wc.status != IBV_WC_SUCCESS)
