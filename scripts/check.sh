@@ -8,10 +8,13 @@
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
-suites='device netdevs traffic programs verify consumer garbage'
-# Too long where a machine is emulated; check-full has them there, and whole.
-long='tools spec'
+# What only a kernel can show, and programs as a driver meets them.
+suites='device netdevs traffic consumer'
+programs='programs verify garbage'
 changes='churn faults nvme'
+# The place without a machine shows what programs and the standard ask of queues and protocol:
+# with a kernel, check-full has them.
+long='tools spec'
 
 cd "$WEFT_TOP"
 
@@ -30,19 +33,34 @@ group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/we
 # shellcheck disable=SC2086 # suites is a list
 group_vm() { tests/lab/run.sh vm $suites interop health; }
 # shellcheck disable=SC2086
+group_programs_vm() { tests/lab/run.sh vm $programs; }
+# shellcheck disable=SC2086
 group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $changes $long health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $programs $changes health; }
+# shellcheck disable=SC2086
+group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
 # And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites churn $long health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long health; }
 
 # A gigabyte of verified patterns, each way of moving it.
 group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify; }
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }
+# The same tests, and more, of programs without a kernel module: on this host, under weft-run. Then
+# part of them with ASan and UBSan in its library.
+group_rootless() {
+	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec verify \
+		rootless || return
+	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless
+}
+sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
+sanitized+='|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+# With more data, and more that comes and goes.
+group_rootless_full() { VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
@@ -65,11 +83,12 @@ fi
 
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan' 'engine stacks provider fuzz spec vm build')
+lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build')
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' smp' lanes[1]+=' build_sid data perftest spec_vm churn nvme' limit=5400
+	lanes[0]+=' spec_kasan smp' limit=5400
+	lanes[1]+=' build_sid rootless_full data perftest programs_vm spec_vm churn nvme'
 fi
 [ $# = 0 ] || lanes=("$*")
 

@@ -15,6 +15,8 @@
  */
 enum { RL_TCP_ESTABLISHED = 1, RL_TCP_CLOSE = 7 };
 
+/* When TCP had no memory to send. */
+#define RETRY_MS 2
 /* Reads before others get the lock. */
 #define READS 16
 /* Uses of an MSS before TCP is asked again: the path's MTU may have changed. */
@@ -156,6 +158,8 @@ void rl_conn_receive(struct rl_conn *c)
 	if (c->fd < 0 || c->fin || c->reset)
 		return;
 	block = rl_pool_take();
+	/* Without memory: soon again. */
+	c->unread = !block;
 	if (!block)
 		return;
 	if (c->link.mode == WEFT_MODE_STARTUP)
@@ -187,6 +191,9 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	while (n == -EINTR);
 	if (n >= 0)
 		return n;
+	/* TCP has no memory, and may have nothing on its way whose acknowledgement would tell of room. */
+	if (n == -ENOBUFS || n == -ENOMEM)
+		c->linger_until = rl_now_ms() + RETRY_MS;
 	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
 		return 0;
 	c->vanished = n == -EFAULT;
@@ -272,13 +279,17 @@ void rl_conn_place(struct rl_conn *c)
 
 void rl_conn_close(struct rl_conn *c)
 {
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 	struct linger l = { .l_onoff = 1 };
 
 	if (c->fd < 0)
 		return;
 	rl_conn_leave_place(c);
-	if (!c->link.shut || !c->fin)
+	/* RST; a child of fork() may have the socket, too, so that close() alone says nothing. */
+	if (!c->link.shut || !c->fin) {
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));
+	}
 	rl_fd_close_hidden(c->fd);
 	c->fd = -1;
 }

@@ -16,7 +16,7 @@
 
 struct rl_device {
 	u32 index;			/* in the list; NETLINK_RDMA's number, uverbsN's N */
-	char name[32];			/* weft_NETDEV */
+	char name[32];			/* weft_ and the netdev's name */
 	char netdev[IFNAMSIZ];
 	unsigned int ifindex;
 	u8 guid[8];			/* node_guid, as on the wire; no two devices have the same */

@@ -45,6 +45,7 @@ void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
 {
 	f->ops = ops;
 	f->rdev = rdev;
+	f->maker = rl_raw(SYS_getpid);
 	f->refs = 1;
 }
 
@@ -109,6 +110,16 @@ static void raise_top(int fd)
 		;
 }
 
+/*
+ * A descriptor names @f no more. One that was inherited is never the last: the parent has it, too,
+ * and a child that closes what it does not need must not end the parent's connections.
+ */
+static void let_go(struct rl_file *f)
+{
+	if (f->maker == t.pid)
+		rl_file_put(f);
+}
+
 /* Puts @f, with a reference, or HIDDEN or NULL into the place of @fd. */
 static void replace(int fd, struct rl_file *f)
 {
@@ -120,7 +131,7 @@ static void replace(int fd, struct rl_file *f)
 	if (!old || old == HIDDEN)
 		return;
 	wait_for_readers(fd);
-	rl_file_put(old);
+	let_go(old);
 }
 
 /* ---- descriptors of the program ---- */

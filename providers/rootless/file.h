@@ -4,11 +4,13 @@
  *
  * Each is a real descriptor (a memfd, an eventfd, a socket), so that poll, dup, fork and exec
  * are the kernel's own. What is more is a struct rl_file: the open file that one or more
- * descriptors name. hook.c looks the descriptor up and asks the file's operations first.
+ * descriptors name. hook_fd.c and hook_net.c look the descriptor up and ask the file's operations
+ * first.
  *
  * Descriptors that the library needs for itself are hidden: the program cannot close them.
  *
- * Locking: the table's own, a leaf. Any thread.
+ * No lock: a look-up counts itself, and whoever takes a file out of the table waits for the count.
+ * Any thread.
  */
 #ifndef RL_FILE_H
 #define RL_FILE_H
@@ -39,6 +41,7 @@ struct rl_file_ops {
 struct rl_file {
 	const struct rl_file_ops *ops;
 	dev_t rdev;
+	pid_t maker;			/* whose objects these are: a child does not end them */
 	u32 refs;			/* descriptors, and calls under way; atomic */
 };
 

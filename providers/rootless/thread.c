@@ -381,9 +381,17 @@ static int open_hidden(int fd)
 	return fd < 0 ? fd : rl_fd_hide(fd);
 }
 
+static void stop_with_lock(void)
+{
+	rl_fd_close_hidden(t.epfd);
+	rl_fd_close_hidden(t.wake);
+	t.wake = -1;
+	__atomic_store_n(&t.epfd, -1, __ATOMIC_RELEASE);
+}
+
 static int start_with_lock(void)
 {
-	int ep = open_hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC)), wake;
+	int ep = open_hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC)), wake, rv;
 
 	if (ep < 0)
 		return ep;
@@ -394,8 +402,10 @@ static int start_with_lock(void)
 	}
 	t.wake = wake;
 	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
-	control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN);
-	return spawn();
+	rv = control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
+	if (rv)
+		stop_with_lock();
+	return rv;
 }
 
 /* ---- fork ---- */

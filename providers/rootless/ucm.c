@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * /dev/infiniband/rdma_cm: each open file is an event channel, and takes commands by write(), as
- * <rdma/rdma_user_cm.h> has them. A command is copied once, padded with zeros, and then judged.
+ * <rdma_user_cm.h> has them. A command is copied once, padded with zeros, and then judged.
  */
 #include <endian.h>
 #include <infiniband/ib.h>

@@ -24,8 +24,6 @@ tests() {
 		rdma_server-and-rdma_client server_and_client
 		librspreload-under-a-program-of-sockets preloaded_sockets
 		fio-writes-and-reads fio_both
-		fi_pingpong-over-msg fi_pingpong msg verbs
-		fi_pingpong-over-rdm fi_pingpong rdm verbs;ofi_rxm
 		ports-are-of-the-range-asked-for ports_asked_for
 		listener-killed-others-go-on listener_killed
 		stopped-peer-does-not-hold-up-the-end stopped_peer
@@ -273,20 +271,6 @@ fio_both() {
 	pair weft:weft
 	fio_one write write
 	fio_one read write
-}
-
-# libfabric looks past lo, and takes the address that the host's name has.
-fi_pingpong() {
-	local ep=$1 provider=$2
-	[ "$OWN_NET" = yes ] || { echo "libfabric takes no lo: nothing to try on the host's" && return; }
-	pair weft:weft
-	# shellcheck disable=SC2016 # the inner shell's
-	local named='hostname 10.7.0.1 && exec "$@"'
-	start_b server unshare -u sh -c "$named" sh fi_pingpong -p "$provider" -e "$ep" -I 50 -S 4096 -c
-	wait_listen_b 47592
-	run unshare -u sh -c "$named" sh fi_pingpong -p "$provider" -e "$ep" -I 50 -S 4096 -c 10.7.0.1
-	finish_b server
-	grep -qE '^4k +50 ' "$TEST_DIR/unshare.log" || fail "no figures; $(words "$TEST_DIR/unshare.log")"
 }
 
 # --- many, and ends ---
