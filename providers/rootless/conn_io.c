@@ -133,6 +133,15 @@ static void receive_startup(struct rl_conn *c, void *block)
 	}
 }
 
+/*
+ * A read that is not full has emptied TCP, but for a FIN or a reset behind it. Who polls comes
+ * back for that; the thread hears of it once, and so reads until there is nothing.
+ */
+static bool may_be_more(long n)
+{
+	return n == RL_POOL_BLOCK || (n > 0 && rl_thread_is_this());
+}
+
 static void receive_full(struct rl_conn *c, void *block)
 {
 	long n;
@@ -145,7 +154,7 @@ static void receive_full(struct rl_conn *c, void *block)
 			give_to_link(c, block, n);
 		else
 			no_more(c, n);
-		c->unread = n == RL_POOL_BLOCK;
+		c->unread = may_be_more(n);
 	}
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);

@@ -302,9 +302,15 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 	return 0;
 }
 
+/*
+ * Linux says nothing of room that TCP has by now if it has said something of the socket that
+ * nobody fetched by epoll_wait(), as who knows the only socket does not: so the thread looks anew.
+ */
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 {
 	control(cq, EPOLL_CTL_MOD, c, events);
+	if (events & EPOLLOUT && !READ_ONCE(cq->leased))
+		let_thread_look(cq);
 }
 
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)

@@ -40,6 +40,8 @@ static struct {
 	.epfd = -1, .wake = -1,
 };
 
+static __thread bool is_progress;
+
 u64 rl_now_ns(void)
 {
 	struct timespec ts;
@@ -279,6 +281,11 @@ void rl_thread_remove(int fd)
 
 /* ---- the thread ---- */
 
+bool rl_thread_is_this(void)
+{
+	return is_progress;
+}
+
 bool rl_thread_is_wanted(void)
 {
 	struct pollfd p = { .fd = t.epfd, .events = POLLIN };
@@ -377,6 +384,7 @@ static void *progress(void *arg)
 	struct epoll_event ev[EVENTS];
 	int i, n, ms;
 
+	is_progress = true;
 	pthread_setname_np(pthread_self(), "weft");
 	ask_for_short_slices();
 	for (;;) {

@@ -62,6 +62,9 @@ void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
 /* timeout() is called as soon as may be. */
 void rl_watch_poke(struct rl_watch *w);
 
+/* Is the caller the progress thread? */
+bool rl_thread_is_this(void);
+
 /* Does something else wait for the progress thread? It asks that itself, before it goes on. */
 bool rl_thread_is_wanted(void);
 
