@@ -31,10 +31,10 @@ become_nobody() {
 	rootless_user
 	rootless_programs
 	PATH=$run/bin:$PATH
-	case $as_user in
-	*65534*) who='user nobody (65534), who can gain no privileges' ;;
-	*) who="user $(id -un), without capabilities, who can gain no privileges" ;;
-	esac
+	who="user $(id -un 2>/dev/null)"
+	[ "$(id -u)" != 0 ] || who+=', without capabilities'
+	case $as_user in *65534*) who='user 65534 (nobody)' ;; esac
+	who+=', who can gain no privileges'
 }
 
 free_port() {

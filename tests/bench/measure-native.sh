@@ -199,7 +199,7 @@ turn() {
 }
 
 {
-	echo "Linux $(uname -r), $(nproc) CPUs; programs run as: ${AS_USER:-the user}."
+	echo "Linux $(uname -r), $(nproc) CPUs; programs begin by: ${AS_USER% }."
 	[ "$OWN_NET" = yes ] ||
 		echo "No namespace could be had: lo is the host's, and only its own MTU was measured."
 } >"$TEST_DIR/machine"
