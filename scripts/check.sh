@@ -87,8 +87,8 @@ lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build')
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' spec_kasan smp' lanes[1]+=' build_sid rootless_full data perftest programs_vm spec_vm churn nvme'
-	limit=5400
+	lanes[0]+=' spec_kasan smp' limit=5400
+	lanes[1]+=' build_sid rootless_full data perftest programs_vm spec_vm churn nvme'
 fi
 [ $# = 0 ] || lanes=("$*")
 

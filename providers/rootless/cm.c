@@ -168,6 +168,8 @@ static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *o
 	rv = rl_conn_attach(c, qp);
 	if (rv) {
 		rl_conn_act(c, weft_link_die(&c->link));
+		/* TCP may have connected; and the id has a name of the same socket. */
+		rl_cm_drop_socket(id);
 	} else {
 		weft_link_connect(&c->link, offer, rl_now_ms());
 		rl_cmid_join(id, c);

@@ -5,6 +5,7 @@
 #include "cm.h"
 #include "conn.h"
 #include "file.h"
+#include "guard.h"
 #include "options.h"
 #include "raw.h"
 #include "verbs.h"
@@ -119,9 +120,23 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->step_due = true;
 }
 
+struct step {
+	struct rl_conn *c;
+	struct weft_tcp_view view;
+	u32 acts;
+};
+
+/* It may send, from memory that goes away. */
+static void step_link(void *arg)
+{
+	struct step *s = arg;
+
+	s->acts = weft_link_step(&s->c->link, &s->view, rl_now_ms());
+}
+
 static void step(struct rl_conn *c)
 {
-	struct weft_tcp_view v;
+	struct step s = { .c = c };
 
 	if (c->link.state == WEFT_LINK_DEAD)
 		return;
@@ -129,8 +144,11 @@ static void step(struct rl_conn *c)
 	/* A FIN may be in the view whose octets have not been read. */
 	if (!c->connecting)
 		rl_conn_receive(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_step(&c->link, &v, rl_now_ms()));
+	rl_conn_view(c, &s.view);
+	if (rl_guard_run(step_link, &s))
+		rl_conn_act(c, s.acts);
+	else
+		rl_conn_break_off(c);
 }
 
 void rl_conn_abandon(struct rl_conn *c)

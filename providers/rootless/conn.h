@@ -133,6 +133,8 @@ void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir);
 void rl_conn_release_qp(struct rl_conn *c);
 /* The connection of @qp, locked and referenced; NULL if there is none. No lock of either. */
 struct rl_conn *rl_conn_of_qp(struct rl_qp *qp);
+/* Users' memory went away in the middle of sending from it: TCP is reset. */
+void rl_conn_break_off(struct rl_conn *c);
 /* One run of the send side. */
 void rl_conn_tx(struct rl_conn *c);
 

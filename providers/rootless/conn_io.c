@@ -15,6 +15,8 @@
  */
 enum { RL_TCP_ESTABLISHED = 1, RL_TCP_CLOSE = 7 };
 
+/* When TCP had no memory to send. */
+#define RETRY_MS 2
 /* Reads before others get the lock. */
 #define READS 16
 /* Uses of an MSS before TCP is asked again: the path's MTU may have changed. */
@@ -131,6 +133,15 @@ static void receive_startup(struct rl_conn *c, void *block)
 	}
 }
 
+/*
+ * A read that is not full has emptied TCP, but for a FIN or a reset behind it. Who polls comes
+ * back for that; the thread hears of it once, and so reads until there is nothing.
+ */
+static bool may_be_more(long n)
+{
+	return n == RL_POOL_BLOCK || (n > 0 && rl_thread_is_this());
+}
+
 static void receive_full(struct rl_conn *c, void *block)
 {
 	long n;
@@ -143,7 +154,7 @@ static void receive_full(struct rl_conn *c, void *block)
 			give_to_link(c, block, n);
 		else
 			no_more(c, n);
-		c->unread = n == RL_POOL_BLOCK;
+		c->unread = may_be_more(n);
 	}
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
@@ -156,6 +167,8 @@ void rl_conn_receive(struct rl_conn *c)
 	if (c->fd < 0 || c->fin || c->reset)
 		return;
 	block = rl_pool_take();
+	/* Without memory: soon again. */
+	c->unread = !block;
 	if (!block)
 		return;
 	if (c->link.mode == WEFT_MODE_STARTUP)
@@ -187,6 +200,9 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	while (n == -EINTR);
 	if (n >= 0)
 		return n;
+	/* TCP has no memory, and may have nothing on its way whose acknowledgement would tell of room. */
+	if (n == -ENOBUFS || n == -ENOMEM)
+		c->linger_until = rl_now_ms() + RETRY_MS;
 	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
 		return 0;
 	c->vanished = n == -EFAULT;
@@ -272,13 +288,17 @@ void rl_conn_place(struct rl_conn *c)
 
 void rl_conn_close(struct rl_conn *c)
 {
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 	struct linger l = { .l_onoff = 1 };
 
 	if (c->fd < 0)
 		return;
 	rl_conn_leave_place(c);
-	if (!c->link.shut || !c->fin)
+	/* RST; a child of fork() may have the socket, too, so that close() alone says nothing. */
+	if (!c->link.shut || !c->fin) {
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));
+	}
 	rl_fd_close_hidden(c->fd);
 	c->fd = -1;
 }

@@ -111,7 +111,7 @@ static void run(void *arg)
 }
 
 /* Memory that was looked at a moment ago is gone: no Terminate can follow half an FPDU. */
-static void break_off(struct rl_conn *c)
+void rl_conn_break_off(struct rl_conn *c)
 {
 	weft_send_break_off(&c->link);
 	c->reset = c->step_due = true;
@@ -122,7 +122,7 @@ void rl_conn_tx(struct rl_conn *c)
 {
 	judge_lingering(c);
 	if (!rl_guard_run(run, c) || c->vanished)
-		break_off(c);
+		rl_conn_break_off(c);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }
@@ -194,19 +194,26 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 void rl_qp_kick(struct rl_qp *qp)
 {
 	struct rl_conn *c = rl_conn_of_qp(qp);
+	struct rl_cq *cq = qp->rcq;
 	bool wait;
 
 	if (c) {
 		ring_doorbell(c);
 		wait = c->qp && expects_answer(c);
-		rl_conn_unlock(c);
+		/* Behind the lock the QP may be destroyed, and its CQ. */
 		if (wait)
-			await_answer(c, qp->rcq);
+			rl_watch_get(&cq->watch);
+		rl_conn_unlock(c);
+		if (wait) {
+			await_answer(c, cq);
+			rl_watch_put(&cq->watch);
+		}
 		rl_conn_put(c);
 		return;
 	}
 	pthread_mutex_lock(&qp->lock);
-	if (!qp->conn)
+	/* Of one that is being destroyed the rings are gone, or will be. */
+	if (!qp->conn && !qp->gone)
 		weft_qpc_flush(&qp->core);
 	pthread_mutex_unlock(&qp->lock);
 }

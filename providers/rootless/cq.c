@@ -61,6 +61,17 @@ static bool is_armed(const struct rl_cq *cq)
 	return READ_ONCE(cq->core.q.ring->arm) != WEFT_ARM_NONE;
 }
 
+/* Without the lock a resize may unmap the ring meanwhile. */
+static bool look_if_armed(struct rl_cq *cq)
+{
+	bool armed;
+
+	pthread_mutex_lock(&cq->lock);
+	armed = is_armed(cq);
+	pthread_mutex_unlock(&cq->lock);
+	return armed;
+}
+
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
 {
 	bool ok;
@@ -119,7 +130,8 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 	return c;
 }
 
-static void look_at_ready(struct rl_cq *cq)
+/* False: there may be more. */
+static bool look_at_ready(struct rl_cq *cq)
 {
 	struct epoll_event ev[EVENTS];
 	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
@@ -130,20 +142,20 @@ static void look_at_ready(struct rl_cq *cq)
 		if (c)
 			look_at(c, ev[i].events);
 	}
+	return n < EVENTS;
 }
 
-/* Under cq->progress. */
-static void move_octets(struct rl_cq *cq)
+/* Under cq->progress. False: there may be more to do. */
+static bool move_octets(struct rl_cq *cq)
 {
 	struct rl_conn *c = get_only(cq);
 
-	if (!c) {
-		look_at_ready(cq);
-		return;
-	}
+	if (!c)
+		return look_at_ready(cq);
 	rl_conn_lock(c);
 	/* It may have gone elsewhere meanwhile. */
 	look_at(c, c->place == RL_PLACE_CQS ? EPOLLIN | EPOLLOUT : 0);
+	return true;
 }
 
 /* ---- the lease ---- */
@@ -159,7 +171,7 @@ static void note_poll(struct rl_cq *cq)
 	bool back;
 
 	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
-	if (!READ_ONCE(cq->leased) || !is_armed(cq))
+	if (!READ_ONCE(cq->leased) || !look_if_armed(cq))
 		return;
 	pthread_mutex_lock(&cq->lock);
 	back = cq->leased;
@@ -174,9 +186,9 @@ static bool is_busy(u32 polls, u64 ns)
 	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
 }
 
-bool rl_cq_is_left_alone(const struct rl_cq *cq)
+bool rl_cq_is_left_alone(struct rl_cq *cq)
 {
-	return READ_ONCE(cq->nconns) == 1 && !READ_ONCE(cq->polled) && !is_armed(cq);
+	return READ_ONCE(cq->nconns) == 1 && !READ_ONCE(cq->polled) && !look_if_armed(cq);
 }
 
 void rl_cq_looked(struct rl_cq *cq)
@@ -240,7 +252,9 @@ static void look_or_lease(struct rl_cq *cq, bool leased)
 		return;
 	}
 	pthread_mutex_lock(&cq->progress);
-	move_octets(cq);
+	/* An edge tells of all that is ready; who comes next in the thread gets his turn first. */
+	if (!move_octets(cq))
+		let_thread_look(cq);
 	if (rl_options()->spin_us)
 		look_on(cq);
 	pthread_mutex_unlock(&cq->progress);
@@ -288,9 +302,15 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 	return 0;
 }
 
+/*
+ * Linux says nothing of room that TCP has by now if it has said something of the socket that
+ * nobody fetched by epoll_wait(), as who knows the only socket does not: so the thread looks anew.
+ */
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 {
 	control(cq, EPOLL_CTL_MOD, c, events);
+	if (events & EPOLLOUT && !READ_ONCE(cq->leased))
+		let_thread_look(cq);
 }
 
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)

@@ -7,6 +7,8 @@
 /* slice[k][b]: what octet b does to the CRC when k more octets follow it. */
 static u32 slice[8][256];
 
+static bool have_hw;
+
 static u32 load32(const u8 *p)
 {
 	return (u32)p[3] << 24 | (u32)p[2] << 16 | (u32)p[1] << 8 | p[0];
@@ -34,7 +36,7 @@ static u32 slice_four(u32 v, int k)
 	       slice[k + 1][v >> 16 & 0xFF] ^ slice[k][v >> 24];
 }
 
-u32 crc32c_slicing(u32 crc, const void *src, size_t len)
+static u32 slicing(u32 crc, const void *src, size_t len)
 {
 	const u8 *p = src;
 
@@ -60,7 +62,6 @@ struct shift {
 };
 
 static struct shift over_long, over_short;
-static bool have_hw;
 
 static u32 shift_over(const struct shift *s, u32 crc)
 {
@@ -68,14 +69,21 @@ static u32 shift_over(const struct shift *s, u32 crc)
 	       s->t[2][crc >> 16 & 0xFF] ^ s->t[3][crc >> 24];
 }
 
-/* CRCs are linear: the image of each octet is that of @n zero octets after it. */
+/*
+ * The image of each octet is that of @n zero octets after it. CRCs are linear: those of more bits
+ * than one come from others. Each process that the library is preloaded into does this.
+ */
 static void init_shift(struct shift *s, size_t n)
 {
 	static const u8 zeros[LONG];
 
 	for (int k = 0; k < 4; k++)
-		for (u32 b = 0; b < 256; b++)
-			s->t[k][b] = crc32c_slicing(b << 8 * k, zeros, n);
+		for (u32 b = 1; b < 256; b++) {
+			u32 low = b & -b;
+
+			s->t[k][b] = b == low ? slicing(b << 8 * k, zeros, n) :
+						s->t[k][b ^ low] ^ s->t[k][low];
+		}
 }
 
 static u64 load64(const u8 *p)
@@ -125,18 +133,9 @@ static void init_hw(void)
 	init_shift(&over_short, SHORT);
 }
 
-bool crc32c_have_hw(void)
-{
-	return have_hw;
-}
 #else
 static void init_hw(void)
 {
-}
-
-bool crc32c_have_hw(void)
-{
-	return false;
 }
 
 u32 crc32c_hw(u32 crc, const void *p, size_t len)
@@ -145,11 +144,29 @@ u32 crc32c_hw(u32 crc, const void *p, size_t len)
 }
 #endif
 
-__attribute__((constructor))
+/* The program's constructors may run before ours would, and need the tables already. */
 static void init(void)
 {
+	static bool done;
+
+	if (likely(__atomic_load_n(&done, __ATOMIC_ACQUIRE)))
+		return;
+	/* Threads that come here at the same time write the same. */
 	init_slices();
 	init_hw();
+	__atomic_store_n(&done, true, __ATOMIC_RELEASE);
+}
+
+bool crc32c_have_hw(void)
+{
+	init();
+	return have_hw;
+}
+
+u32 crc32c_slicing(u32 crc, const void *p, size_t len)
+{
+	init();
+	return slicing(crc, p, len);
 }
 
 u32 weft_crc32c(u32 crc, const void *p, size_t len)

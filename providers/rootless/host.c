@@ -4,6 +4,7 @@
  * without a connection, the QP's.
  */
 #include <stdlib.h>
+#include <sys/epoll.h>
 
 #include <infiniband/verbs.h>
 
@@ -134,9 +135,16 @@ s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u3
 	return rl_conn_send(conn_of(l), iov, niov, flags);
 }
 
+/*
+ * The socket is asked anew each time, by change_events(): where memory was gone for a moment TCP
+ * took a part and is not full, and then nothing would come of having asked before.
+ */
 void weft_host_await_room(struct weft_link *l)
 {
-	conn_of(l)->full = true;
+	struct rl_conn *c = conn_of(l);
+
+	c->full = true;
+	c->waits_for &= ~EPOLLOUT;
 }
 
 void *weft_host_lend_batch(struct weft_link *l, u32 *size)

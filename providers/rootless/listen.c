@@ -6,6 +6,7 @@
  */
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "cm.h"
 #include "cm_id.h"
@@ -351,6 +352,8 @@ static void close_listener(struct rl_listener *l)
 	rl_cmid_table_unlock();
 	pthread_mutex_lock(&l->lock);
 	rl_thread_remove(l->fd);
+	/* A child of fork() may have the socket, too. */
+	rl_raw(SYS_shutdown, l->fd, SHUT_RDWR);
 	rl_fd_close_hidden(l->fd);
 	l->fd = -1;
 	pthread_mutex_unlock(&l->lock);

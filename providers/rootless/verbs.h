@@ -7,7 +7,7 @@
  *
  * Locks. An object's fields that a command changes are guarded by its context's lock, unless a
  * comment says otherwise. A QP's core is its connection's (conn.h); without one, the QP's own
- * lock guards it. Order: context, QP, connection, SRQ, CQ, channel.
+ * lock guards it. Order: context, CQ's progress, connection, QP, SRQ, CQ, channel.
  */
 #ifndef RL_VERBS_H
 #define RL_VERBS_H
@@ -172,7 +172,7 @@ void rl_cq_kick(struct rl_cq *cq);
 /* A doorbell has looked for what comes in. */
 void rl_cq_looked(struct rl_cq *cq);
 /* Has it one connection, and a program that neither polls it busily nor waits for an event? */
-bool rl_cq_is_left_alone(const struct rl_cq *cq);
+bool rl_cq_is_left_alone(struct rl_cq *cq);
 /* May @qp linger? Then the CQ's program kicks the CQ for it. Connection's lock. */
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp);
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);

@@ -15,6 +15,10 @@ tests() {
 		check-tells-what-would-not-work check_tells
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
+		habits-of-programs habits_go
+		memory-that-goes-away memory_goes 1
+		memory-that-goes-away-without-crc memory_goes 0
+		memory-that-goes-away-from-busy-pollers memory_goes 0 -b
 		fork rstream_forks
 		rcopy-copies-a-file rcopy_copies
 		riostream-verifies-data riostream_verifies
@@ -152,6 +156,22 @@ closes_all() {
 	pair weft:weft
 	run closes-all "$IP_A" 7471
 	! grep '^not ok' "$TEST_DIR/closes-all.log" || fail "$(grep '^not ok' "$TEST_DIR/closes-all.log")"
+}
+
+# The address sanitizer takes the stack of a thread that is cancelled for one in use.
+habits_go() {
+	pair weft:weft
+	run habits "$IP_A" 7480 ${SAN:+threads-that-wait-for-events-are-cancelled}
+	! grep '^not ok' "$TEST_DIR/habits.log" || fail "$(grep '^not ok' "$TEST_DIR/habits.log")"
+}
+
+# memory_goes CRC [OPT]
+memory_goes() {
+	pair weft:weft
+	option "$DEV_A" crc "$1"
+	run weft-unmap "${@:2}" "$IP_A"
+	! grep '^not ok' "$TEST_DIR/weft-unmap.log" || fail "$(grep -m 1 '^not ok' "$TEST_DIR/weft-unmap.log")"
+	grep 'by reset' "$TEST_DIR/weft-unmap.log"
 }
 
 # --- other people's programs ---
