@@ -1,15 +1,18 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo check check-full check-mutants bench bench-quick modules provider rootless install \
-	rdma-core-series weftspec deps clean
+.PHONY: help demo demo-rootless demo-vm check check-full check-mutants bench bench-quick bench-native \
+	modules provider rootless install rdma-core-series weftspec deps clean
 
 help:
-	@echo 'make demo         two virtual machines, weft on both, the usual RDMA programs between them'
+	@echo 'make demo         both of these, one after the other'
+	@echo 'make demo-rootless   RDMA programs on this host under weft-run, beside TCP: a minute'
+	@echo 'make demo-vm      two virtual machines, the driver on both, the usual RDMA programs between them'
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
 	@echo 'make bench        weft, siw, rxe and TCP side by side: figures, ratios, goals met or missed'
 	@echo 'make bench-quick  the main rows of it, in some minutes'
+	@echo 'make bench-native weft-run and TCP side by side on this host: at most 10 minutes'
 	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
@@ -21,7 +24,16 @@ help:
 	@echo 'make clean        remove what was built here; the cache of kernels stays'
 
 demo: deps
-	@tests/demo.sh
+	@$(MAKE) --no-print-directory demo-rootless
+	@echo
+	@$(MAKE) --no-print-directory demo-vm
+
+# Without deps, for those who have no root: the demo says what is missing.
+demo-rootless:
+	@tests/demo-rootless.sh
+
+demo-vm: deps
+	@tests/demo-vm.sh
 
 check: deps
 	@scripts/check.sh
@@ -40,6 +52,9 @@ bench: deps
 
 bench-quick: deps
 	@tests/bench/run.sh 2 quick
+
+bench-native:
+	@tests/bench/native.sh
 
 modules:
 	$(MAKE) -C "$(KDIR)" M="$(CURDIR)/kernel" modules

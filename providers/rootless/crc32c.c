@@ -69,14 +69,21 @@ static u32 shift_over(const struct shift *s, u32 crc)
 	       s->t[2][crc >> 16 & 0xFF] ^ s->t[3][crc >> 24];
 }
 
-/* CRCs are linear: the image of each octet is that of @n zero octets after it. */
+/*
+ * The image of each octet is that of @n zero octets after it. CRCs are linear: those of more bits
+ * than one come from others. Each process that the library is preloaded into does this.
+ */
 static void init_shift(struct shift *s, size_t n)
 {
 	static const u8 zeros[LONG];
 
 	for (int k = 0; k < 4; k++)
-		for (u32 b = 0; b < 256; b++)
-			s->t[k][b] = slicing(b << 8 * k, zeros, n);
+		for (u32 b = 1; b < 256; b++) {
+			u32 low = b & -b;
+
+			s->t[k][b] = b == low ? slicing(b << 8 * k, zeros, n) :
+						s->t[k][b ^ low] ^ s->t[k][low];
+		}
 }
 
 static u64 load64(const u8 *p)

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "file.h"
@@ -24,9 +25,12 @@
 #define PLACES (1 << 20)
 /* Readers of different descriptors rarely meet in a cache line. */
 #define READERS 64
+#define MARK_SIZE 4096
 
-static struct rl_file hidden_mark;
+static struct rl_file hidden_mark, inherited_mark;
 #define HIDDEN (&hidden_mark)
+/* A hidden one from before the last fork(). */
+#define INHERITED (&inherited_mark)
 
 static struct {
 	struct rl_file *at[PLACES];		/* atomic */
@@ -35,6 +39,9 @@ static struct {
 	} __attribute__((aligned(64))) readers[READERS];
 	int top;				/* atomic: places from here on were never used */
 	pid_t pid;				/* whose descriptors these are */
+	volatile u32 *mark;			/* set; zero in a child with memory of its own */
+	u32 forks;				/* that this process comes from */
+	u32 oldest;				/* atomic: files born before are the parent's */
 } t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -45,8 +52,8 @@ void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
 {
 	f->ops = ops;
 	f->rdev = rdev;
-	f->maker = rl_raw(SYS_getpid);
 	f->refs = 1;
+	f->born = t.forks;
 }
 
 void rl_file_get(struct rl_file *f)
@@ -56,8 +63,23 @@ void rl_file_get(struct rl_file *f)
 
 void rl_file_put(struct rl_file *f)
 {
-	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) == 0)
+	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) == 0 && !rl_file_is_inherited(f))
 		f->ops->release(f);
+}
+
+bool rl_file_is_inherited(const struct rl_file *f)
+{
+	return unlikely(f->born < __atomic_load_n(&t.oldest, __ATOMIC_RELAXED));
+}
+
+bool rl_fd_have_inherited(void)
+{
+	return unlikely(__atomic_load_n(&t.oldest, __ATOMIC_RELAXED));
+}
+
+void rl_fd_adopt(void)
+{
+	__atomic_store_n(&t.oldest, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- places ---- */
@@ -69,19 +91,48 @@ static void forked(void)
 
 	for (i = 0; i < READERS; i++)
 		__atomic_store_n(&t.readers[i].n, 0, __ATOMIC_RELAXED);
+	for (i = 0; i < t.top; i++)
+		if (t.at[i] == HIDDEN)
+			t.at[i] = INHERITED;
+	t.oldest = ++t.forks;
 	t.pid = rl_raw(SYS_getpid);
+	if (t.mark)
+		*t.mark = 1;
+}
+
+static volatile u32 *new_mark(void)
+{
+	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mark == MAP_FAILED)
+		return NULL;
+	if (madvise(mark, MARK_SIZE, MADV_WIPEONFORK)) {
+		munmap(mark, MARK_SIZE);
+		return NULL;
+	}
+	*mark = 1;
+	return mark;
 }
 
 static void start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
+	t.mark = new_mark();
 	pthread_atfork(NULL, NULL, forked);
 }
 
-/* A child of vfork() has descriptors of its own, but this memory is its parent's. */
+/*
+ * A child of vfork() has descriptors of its own, but this memory is its parent's. A child of a bare
+ * system call fork(), or of _Fork(), has its own, and nobody has told us.
+ */
 static bool is_borrowed(void)
 {
-	return rl_raw(SYS_getpid) != t.pid;
+	if (rl_raw(SYS_getpid) == t.pid)
+		return false;
+	if (!t.mark || *t.mark)
+		return true;
+	forked();
+	return false;
 }
 
 static bool has_place(int fd)
@@ -110,28 +161,49 @@ static void raise_top(int fd)
 		;
 }
 
-/*
- * A descriptor names @f no more. One that was inherited is never the last: the parent has it, too,
- * and a child that closes what it does not need must not end the parent's connections.
- */
-static void let_go(struct rl_file *f)
+static bool is_mark(const struct rl_file *f)
 {
-	if (f->maker == t.pid)
-		rl_file_put(f);
+	return f == HIDDEN || f == INHERITED;
+}
+
+/*
+ * A child that has closed all that it inherited will never use what is hidden behind it, and the
+ * sockets among it would stay open for as long as the child runs.
+ */
+static void close_leftovers(void)
+{
+	struct rl_file *f;
+	int fd;
+
+	for (fd = 0; fd < t.top; fd++) {
+		f = look(fd);
+		if (f && !is_mark(f) && rl_file_is_inherited(f))
+			return;
+	}
+	for (fd = 0; fd < t.top; fd++) {
+		if (look(fd) != INHERITED)
+			continue;
+		__atomic_store_n(&t.at[fd], NULL, __ATOMIC_SEQ_CST);
+		rl_raw(SYS_close, fd);
+	}
 }
 
 /* Puts @f, with a reference, or HIDDEN or NULL into the place of @fd. */
 static void replace(int fd, struct rl_file *f)
 {
 	struct rl_file *old;
+	bool inherited;
 
 	if (f)
 		raise_top(fd);
 	old = __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST);
-	if (!old || old == HIDDEN)
+	if (!old || is_mark(old))
 		return;
 	wait_for_readers(fd);
-	let_go(old);
+	inherited = rl_file_is_inherited(old);
+	rl_file_put(old);
+	if (inherited)
+		close_leftovers();
 }
 
 /* ---- descriptors of the program ---- */
@@ -158,7 +230,7 @@ struct rl_file *rl_fd_get(int fd)
 	readers = &t.readers[fd % READERS].n;
 	__atomic_fetch_add(readers, 1, __ATOMIC_SEQ_CST);
 	f = look(fd);
-	if (f == HIDDEN)
+	if (is_mark(f))
 		f = NULL;
 	if (f)
 		rl_file_get(f);
@@ -232,7 +304,7 @@ int rl_fd_hide(int fd)
 
 bool rl_fd_is_hidden(int fd)
 {
-	return look(fd) == HIDDEN;
+	return is_mark(look(fd));
 }
 
 void rl_fd_close_hidden(int fd)

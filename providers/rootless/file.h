@@ -41,14 +41,24 @@ struct rl_file_ops {
 struct rl_file {
 	const struct rl_file_ops *ops;
 	dev_t rdev;
-	pid_t maker;			/* whose objects these are: a child does not end them */
 	u32 refs;			/* descriptors, and calls under way; atomic */
+	u32 born;			/* after how many forks */
 };
 
 /* One reference: that of the descriptor to come. */
 void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev);
 void rl_file_get(struct rl_file *f);
 void rl_file_put(struct rl_file *f);
+
+/*
+ * Was @f opened before a fork() of which this is the child, and not used in the child yet? Then it
+ * is the other process's: letting it go here does nothing.
+ */
+bool rl_file_is_inherited(const struct rl_file *f);
+/* Is there any such? One load. */
+bool rl_fd_have_inherited(void);
+/* All that was inherited is this process's from now on. */
+void rl_fd_adopt(void);
 
 /* @fd names @f from now on, and has the caller's reference: @fd; or -EMFILE, both given back. */
 int rl_fd_install(int fd, struct rl_file *f);

@@ -1,75 +1,90 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 
 #include "guard.h"
+#include "hook.h"
 #include "raw.h"
 
 #define PAGE 4096
-#define RL_KERNEL_SIGSET 8	/* octets of the kernel's own sigset_t */
+/* Of sigset_t, what the kernel knows. */
+#define MASK_SIZE 8
 
 static __thread sigjmp_buf *guarded;	/* where a fault of this thread's goes on */
+static __thread bool faults_come;	/* SIGSEGV and SIGBUS are not blocked */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool begun;
+static bool begun;			/* atomic */
 
-/* What the program asked for. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sigaction wanted[2];
+/*
+ * What the program asked for. An action is never changed in its place: a fault may be about to
+ * read it, and a handler may ask for another.
+ */
+#define ACTIONS 64
 
-static struct sigaction *wanted_of(int sig)
+static struct wish {
+	struct sigaction action[ACTIONS];
+	u32 given;			/* atomic */
+	u32 now;			/* atomic: the place of the latest */
+} wishes[2];
+
+static struct wish *wish_of(int sig)
 {
-	return &wanted[sig == SIGBUS];
+	return &wishes[sig == SIGBUS];
+}
+
+static struct sigaction wanted(struct wish *w)
+{
+	return w->action[__atomic_load_n(&w->now, __ATOMIC_ACQUIRE)];
+}
+
+/* Returns what was wanted before. */
+static struct sigaction want(struct wish *w, const struct sigaction *new)
+{
+	u32 at = __atomic_add_fetch(&w->given, 1, __ATOMIC_RELAXED) % ACTIONS;
+
+	w->action[at] = *new;
+	return w->action[__atomic_exchange_n(&w->now, at, __ATOMIC_ACQ_REL)];
 }
 
 /* ---- faults ---- */
 
-static bool has_handler(const struct sigaction *a)
+static bool is_handler(const struct sigaction *a)
 {
 	return a->sa_flags & SA_SIGINFO || (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
 }
 
-static void set_mask(int how, const sigset_t *set, sigset_t *old)
+/* As the kernel would have called it. */
+static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
 {
-	rl_raw(SYS_rt_sigprocmask, how, set, old, RL_KERNEL_SIGSET);
-}
+	sigset_t mask = a->sa_mask, old;
 
-/* As the kernel does it: @sig itself is blocked meanwhile, so that a fault in there is deadly. */
-static void run_handler(struct sigaction *a, int sig, siginfo_t *info, void *ctx)
-{
-	sigset_t old;
-
-	if (!(a->sa_flags & SA_NODEFER))
-		sigaddset(&a->sa_mask, sig);
 	if (a->sa_flags & SA_RESETHAND)
-		*wanted_of(sig) = (struct sigaction){ .sa_handler = SIG_DFL };
-	set_mask(SIG_BLOCK, &a->sa_mask, &old);
+		want(wish_of(sig), &(struct sigaction){ .sa_handler = SIG_DFL });
+	if (!(a->sa_flags & SA_NODEFER))
+		sigaddset(&mask, sig);
+	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, MASK_SIZE);
+	rl_guard_mask_changed();
 	if (a->sa_flags & SA_SIGINFO)
 		a->sa_sigaction(sig, info, ctx);
 	else
 		a->sa_handler(sig);
-	set_mask(SIG_SETMASK, &old, NULL);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, MASK_SIZE);
 }
 
 static int next_sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	static int (*next)(int, const struct sigaction *, struct sigaction *);
-
-	if (!next)
-		next = dlsym(RTLD_NEXT, "sigaction");
-	return next(sig, new, old);
+	return RL_REAL(sigaction)(sig, new, old);
 }
 
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
-	struct sigaction a = *wanted_of(sig);
+	struct sigaction a = wanted(wish_of(sig));
 
 	if (guarded && info->si_code > 0)
 		siglongjmp(*guarded, 1);
-	if (has_handler(&a))
+	if (is_handler(&a))
 		run_handler(&a, sig, info, ctx);
 	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
 		/* The instruction is run once more, or the signal sent, and that is the end. */
@@ -78,23 +93,24 @@ static void on_fault(int sig, siginfo_t *info, void *ctx)
 		raise(sig);
 }
 
-static void begin(void)
+static void begin_for(int sig)
 {
-	struct sigaction ours = {
+	struct sigaction old, ours = {
 		.sa_sigaction = on_fault,
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER,
 	};
 
-	pthread_mutex_lock(&lock);
 	sigemptyset(&ours.sa_mask);
-	next_sigaction(SIGSEGV, &ours, wanted_of(SIGSEGV));
-	next_sigaction(SIGBUS, &ours, wanted_of(SIGBUS));
-	begun = true;
-	pthread_mutex_unlock(&lock);
-	/* Whoever began this process may have blocked them. */
-	sigaddset(&ours.sa_mask, SIGSEGV);
-	sigaddset(&ours.sa_mask, SIGBUS);
-	set_mask(SIG_UNBLOCK, &ours.sa_mask, NULL);
+	next_sigaction(sig, NULL, &old);
+	want(wish_of(sig), &old);
+	next_sigaction(sig, &ours, NULL);
+}
+
+static void begin(void)
+{
+	begin_for(SIGSEGV);
+	begin_for(SIGBUS);
+	__atomic_store_n(&begun, true, __ATOMIC_RELEASE);
 }
 
 void rl_guard_begin(void)
@@ -102,39 +118,42 @@ void rl_guard_begin(void)
 	pthread_once(&once, begin);
 }
 
-/* ---- the program's handlers ---- */
-
-static bool note_action(int sig, const struct sigaction *new, struct sigaction *old)
+bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	bool ours;
+	struct sigaction was;
 
-	if (sig != SIGSEGV && sig != SIGBUS)
+	if ((sig != SIGSEGV && sig != SIGBUS) || !__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
 		return false;
-	pthread_mutex_lock(&lock);
-	ours = begun;
-	if (ours) {
-		struct sigaction was = *wanted_of(sig);
-
-		if (new)
-			*wanted_of(sig) = *new;
-		if (old)
-			*old = was;
-	}
-	pthread_mutex_unlock(&lock);
-	return ours;
-}
-
-int rl_guard_sigaction(int sig, const struct sigaction *new, struct sigaction *old)
-{
-	return note_action(sig, new, old) ? 0 : next_sigaction(sig, new, old);
+	was = new ? want(wish_of(sig), new) : wanted(wish_of(sig));
+	if (old)
+		*old = was;
+	return true;
 }
 
 /* ---- under guard ---- */
 
+void rl_guard_mask_changed(void)
+{
+	faults_come = false;
+}
+
+/* A thread may block all signals; a fault that is blocked ends the process. */
+static void let_faults_come(void)
+{
+	sigset_t faults;
+
+	sigemptyset(&faults);
+	sigaddset(&faults, SIGSEGV);
+	sigaddset(&faults, SIGBUS);
+	rl_raw(SYS_rt_sigprocmask, SIG_UNBLOCK, &faults, NULL, MASK_SIZE);
+	faults_come = true;
+}
+
 /* Guards may be inside each other: a fault goes to the innermost. */
 #define UNDER_GUARD(what) ({						\
 	sigjmp_buf here_, *outer_ = guarded;				\
-	bool ok_ = !sigsetjmp(here_, 0);				\
+	bool ok_ = (faults_come ? (void)0 : let_faults_come(),		\
+		    !sigsetjmp(here_, 0));				\
 									\
 	if (ok_) {							\
 		guarded = &here_;					\

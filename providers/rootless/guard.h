@@ -4,7 +4,7 @@
  * touches it here touches it under guard: a fault ends the access, and not the program.
  *
  * A fault of the program's own goes to the handler that it asked for, or has the effect that it
- * had: sigaction() and its like for SIGSEGV and SIGBUS are noted here (hook_signal.c).
+ * had: hook_signal.c tells what the program asks for.
  */
 #ifndef RL_GUARD_H
 #define RL_GUARD_H
@@ -25,7 +25,13 @@ bool rl_guard_readable(const void *p, size_t n);
 /* Calls @fn, which may be left in the middle: then false. What it holds is the caller's to sort. */
 bool rl_guard_run(void (*fn)(void *arg), void *arg);
 
-/* sigaction() as the program sees it. */
-int rl_guard_sigaction(int sig, const struct sigaction *new, struct sigaction *old);
+/*
+ * As sigaction(), of SIGSEGV and SIGBUS once the guard has begun. False: it is the kernel's to do.
+ * No lock: a handler may call it.
+ */
+bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old);
+
+/* This thread's mask has changed: SIGSEGV and SIGBUS may be blocked, and a fault would be death. */
+void rl_guard_mask_changed(void);
 
 #endif

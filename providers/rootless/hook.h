@@ -17,12 +17,20 @@
 /* What the program can see of this library, which is compiled with -fvisibility=hidden. */
 #define RL_HOOK __attribute__((visibility("default")))
 
+/* A place for the next function of a name, filled when the library is loaded, or first used. */
+struct rl_next {
+	void *f;
+	const char *name;
+};
+
 /*
- * The next function named @name, by way of *@cache. NULL: there is none, or this thread is just
- * looking for one: then a system call has to do.
+ * The function of @n. NULL: there is none, or this thread is just looking for one: then a system
+ * call has to do.
  */
-void *rl_real_find(void **cache, const char *name);
-#define RL_REAL(f) ({ static void *cache_; (__typeof__(&f))rl_real_find(&cache_, #f); })
+void *rl_real_find(struct rl_next *n);
+#define RL_REAL(f) ({ \
+	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
+	(__typeof__(&f))rl_real_find(&next_); })
 
 /* The next function's result, or the system call's where there is no function. */
 #define RL_CALL(f, ...) ({							\

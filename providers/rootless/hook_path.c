@@ -189,6 +189,13 @@ RL_HOOK FILE *fopen(const char *path, const char *mode)
 	return PASS(fopen, no_function(), path, mode);
 }
 
+/* libc closes the descriptor itself, and the next file may get its number. */
+RL_HOOK int fclose(FILE *f)
+{
+	rl_fd_forget(fileno_unlocked(f));
+	return PASS(fclose, (errno = ENOSYS, EOF), f);
+}
+
 /* ---- access: everybody may read all, and write the devices ---- */
 
 static int access_node(const struct rl_node *n, int mode)

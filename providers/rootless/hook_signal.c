@@ -1,92 +1,123 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Hooks of signals. What the program does about SIGSEGV and SIGBUS is noted (guard.h), and no
- * thread blocks them: a fault that is blocked is the end of the process, and many programs block
- * all that there is before they begin a thread.
+ * Hooks of calls that set SIGSEGV's and SIGBUS's handlers, which the guard calls in its turn. libc
+ * has signal() by many names, and none of them comes by sigaction(). What sets a thread's mask is
+ * only told to the guard.
  */
-#include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 
 #include "guard.h"
 #include "hook.h"
 
-/* @set without the signals of faults, in *@room; NULL stays NULL. */
-static const sigset_t *without_faults(const sigset_t *set, sigset_t *room)
-{
-	if (!set)
-		return NULL;
-	*room = *set;
-	sigdelset(room, SIGSEGV);
-	sigdelset(room, SIGBUS);
-	return room;
-}
+/* Not all are declared, and some are deprecated. */
+int __sigaction(int sig, const struct sigaction *new, struct sigaction *old);
+sighandler_t bsd_signal(int sig, sighandler_t handler);
+sighandler_t __sysv_signal(int sig, sighandler_t handler);
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* No allocator sets handlers while dlsym() looks for one: rl_real_find(). */
+#define PASS(f, instead, ...) ({ \
+	__typeof__(&f) real_ = RL_REAL(f); \
+	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, (instead)); })
+
+/* ---- sigaction ---- */
 
 RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	struct sigaction copy;
-
-	if (!new)
-		return rl_guard_sigaction(sig, NULL, old);
-	copy = *new;
-	without_faults(&new->sa_mask, &copy.sa_mask);
-	return rl_guard_sigaction(sig, &copy, old);
+	return rl_guard_action(sig, new, old) ? 0 : PASS(sigaction, -1, sig, new, old);
 }
 
-/* ---- signal(), by all its names ---- */
-
-static bool is_fault(int sig)
+RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	return sig == SIGSEGV || sig == SIGBUS;
+	return sigaction(sig, new, old);
 }
 
-static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
+/* ---- signal, by its names ---- */
+
+/* False: it is libc's to do. */
+static bool set_handler(int sig, sighandler_t handler, int flags, sighandler_t *old)
 {
-	struct sigaction new = { .sa_handler = handler, .sa_flags = flags }, old;
+	struct sigaction new = { .sa_handler = handler, .sa_flags = flags }, was;
 
 	sigemptyset(&new.sa_mask);
-	if (handler != SIG_ERR && !rl_guard_sigaction(sig, &new, &old))
-		return old.sa_handler;
-	errno = EINVAL;
-	return SIG_ERR;
+	if (handler == SIG_ERR || !rl_guard_action(sig, &new, &was))
+		return false;
+	*old = was.sa_handler;
+	return true;
 }
 
-/* Libc has settings of its own for the others: siginterrupt(). */
-#define SIGNAL_HOOK(name, flags)						\
-	sighandler_t name(int sig, sighandler_t handler);			\
-	RL_HOOK sighandler_t name(int sig, sighandler_t handler)		\
-	{									\
-		__typeof__(&signal) real = is_fault(sig) ? NULL : RL_REAL(name);	\
-										\
-		return real ? real(sig, handler) : set_handler(sig, handler, flags);	\
-	}
+RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
+{
+	sighandler_t old;
 
-SIGNAL_HOOK(signal, SA_RESTART)
-SIGNAL_HOOK(bsd_signal, SA_RESTART)
-SIGNAL_HOOK(ssignal, SA_RESTART)
-SIGNAL_HOOK(sysv_signal, SA_RESETHAND | SA_NODEFER)
-/* What signal() is in a program compiled for System V. */
-SIGNAL_HOOK(__sysv_signal, SA_RESETHAND | SA_NODEFER)
+	return set_handler(sig, handler, SA_RESTART, &old) ? old :
+							     PASS(signal, SIG_ERR, sig, handler);
+}
+
+RL_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
+{
+	return signal(sig, handler);
+}
+
+RL_HOOK sighandler_t ssignal(int sig, sighandler_t handler)
+{
+	return signal(sig, handler);
+}
+
+/* What a program calls by the name of signal() that was compiled for POSIX alone, as by -std=c99. */
+RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
+{
+	sighandler_t old;
+
+	return set_handler(sig, handler, SA_RESETHAND | SA_NODEFER, &old) ?
+		old : PASS(__sysv_signal, SIG_ERR, sig, handler);
+}
+
+RL_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+	return __sysv_signal(sig, handler);
+}
+
+/* It unblocks the signal, too, or with SIG_HOLD does nothing but block it. */
+RL_HOOK sighandler_t sigset(int sig, sighandler_t handler)
+{
+	sighandler_t old;
+
+	rl_guard_mask_changed();
+	if (handler == SIG_HOLD || !set_handler(sig, handler, 0, &old))
+		return PASS(sigset, SIG_ERR, sig, handler);
+	return sigrelse(sig) ? SIG_ERR : old;
+}
+
+RL_HOOK int sigignore(int sig)
+{
+	sighandler_t old;
+
+	return set_handler(sig, SIG_IGN, 0, &old) ? 0 : PASS(sigignore, -1, sig);
+}
+
+RL_HOOK int siginterrupt(int sig, int interrupt)
+{
+	struct sigaction a;
+
+	if (!rl_guard_action(sig, NULL, &a))
+		return PASS(siginterrupt, -1, sig, interrupt);
+	a.sa_flags = interrupt ? a.sa_flags & ~SA_RESTART : a.sa_flags | SA_RESTART;
+	return sigaction(sig, &a, NULL);
+}
 
 /* ---- masks ---- */
 
 RL_HOOK int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
-	__typeof__(&sigprocmask) real = RL_REAL(sigprocmask);
-	sigset_t room;
-
-	if (real)
-		return real(how, how == SIG_UNBLOCK ? set : without_faults(set, &room), old);
-	errno = ENOSYS;
-	return -1;
+	rl_guard_mask_changed();
+	return PASS(sigprocmask, -1, how, set, old);
 }
 
 RL_HOOK int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
 	__typeof__(&pthread_sigmask) real = RL_REAL(pthread_sigmask);
-	sigset_t room;
 
-	if (!real)
-		return ENOSYS;
-	return real(how, how == SIG_UNBLOCK ? set : without_faults(set, &room), old);
+	rl_guard_mask_changed();
+	return real ? real(how, set, old) : ENOSYS;
 }

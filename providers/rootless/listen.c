@@ -6,6 +6,7 @@
  */
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "cm.h"
 #include "cm_id.h"

@@ -26,6 +26,7 @@ static struct {
 	u32 *turn;			/* how often each was given, for the next key */
 	u32 size, free_from;
 	struct rl_watch *timed;		/* those with a deadline, in no order */
+	struct rl_watch *inherited;	/* a child's, that had one before the fork */
 	u64 next;			/* the earliest of them, or earlier; 0: none */
 
 	pthread_mutex_t start;
@@ -137,6 +138,36 @@ static void start_clock(struct rl_watch *w, u64 ms)
 	t.timed = w;
 }
 
+/* The clocks of what the child has not taken over are not to end in it. */
+static void set_clocks_aside(void)
+{
+	struct rl_watch *w, *next;
+
+	for (w = t.timed; w; w = next) {
+		next = w->next;
+		w->next = t.inherited;
+		w->prev = &t.inherited;
+		if (w->next)
+			w->next->prev = &w->next;
+		t.inherited = w;
+	}
+	t.timed = NULL;
+	t.next = 0;
+}
+
+static void restart_clocks(void)
+{
+	struct rl_watch *w;
+	u64 ms;
+
+	while ((w = t.inherited)) {
+		ms = w->deadline;
+		stop_clock(w);
+		start_clock(w, ms);
+		t.next = 1;
+	}
+}
+
 /* ---- what others ask ---- */
 
 static int start_thread(void);
@@ -232,7 +263,10 @@ static int control(struct rl_watch *w, int op, int fd, u32 events)
 
 int rl_thread_add(struct rl_watch *w, int fd, u32 events)
 {
-	return control(w, EPOLL_CTL_ADD, fd, events);
+	int rv = control(w, EPOLL_CTL_ADD, fd, events);
+
+	/* Asked by a child that takes over what it inherited, of what is its own. */
+	return rv == -EEXIST ? control(w, EPOLL_CTL_MOD, fd, events) : rv;
 }
 
 int rl_thread_modify(struct rl_watch *w, int fd, u32 events)
@@ -435,10 +469,11 @@ static void after_fork(void)
 /* Its epoll is the parent's, too: a child waits by one of its own. */
 static void in_child(void)
 {
-	rl_fd_close_hidden(t.epfd);
-	rl_fd_close_hidden(t.wake);
-	t.epfd = t.wake = -1;
-	t.orphaned = true;
+	if (t.epfd >= 0) {
+		stop_with_lock();
+		t.orphaned = true;
+	}
+	set_clocks_aside();
 	after_fork();
 }
 
@@ -456,9 +491,8 @@ static int start_thread(void)
 		return 0;
 	pthread_mutex_lock(&t.start);
 	if (t.epfd < 0) {
+		pthread_once(&once, handle_forks);
 		rv = start_with_lock();
-		if (!rv)
-			pthread_once(&once, handle_forks);
 	}
 	pthread_mutex_unlock(&t.start);
 	return rv;
@@ -478,16 +512,22 @@ static struct rl_watch *watch_from(u32 *at)
 	return w;
 }
 
-void rl_thread_revive(void)
+void rl_thread_revive(const struct rl_file *f)
 {
 	struct rl_watch *w;
 	u32 at = 1;
 
-	if (likely(!__atomic_load_n(&t.orphaned, __ATOMIC_ACQUIRE)) ||
-	    !__atomic_exchange_n(&t.orphaned, false, __ATOMIC_ACQ_REL) || start_thread())
+	if (likely(!rl_file_is_inherited(f)))
 		return;
+	rl_fd_adopt();
+	if (!__atomic_exchange_n(&t.orphaned, false, __ATOMIC_ACQ_REL) || start_thread())
+		return;
+	pthread_mutex_lock(&t.lock);
+	restart_clocks();
+	pthread_mutex_unlock(&t.lock);
 	while ((w = watch_from(&at))) {
 		w->ops->revive(w);
 		rl_watch_put(w);
 	}
+	wake_thread();
 }

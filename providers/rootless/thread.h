@@ -4,7 +4,8 @@
  * with the first who asks, and takes no signal of the program's.
  *
  * A child of fork() has no such thread. It gets one with its first call on a descriptor of ours
- * (rl_thread_revive()), and then everything that it has inherited goes on in the child. As with
+ * that it has inherited (rl_thread_revive()), and then everything that it has inherited goes on in
+ * the child. Until then nothing of that is touched, even if the child opens a device of its own. As with
  * the kernel's RDMA, one of the two processes uses what both have.
  *
  * Locking: leaves of its own. A callback runs without any lock; it may call everything here.
@@ -14,6 +15,7 @@
 
 #include <sys/epoll.h>
 
+#include "file.h"
 #include "port.h"
 
 struct rl_watch;
@@ -66,8 +68,8 @@ bool rl_thread_is_this(void);
 /* Does something else wait for the progress thread? It asks that itself, before it goes on. */
 bool rl_thread_is_wanted(void);
 
-/* The program uses a descriptor of ours: if this is a child of fork(), life goes on here. */
-void rl_thread_revive(void);
+/* The program uses @f: if it was opened before a fork(), life goes on here, in the child. */
+void rl_thread_revive(const struct rl_file *f);
 
 /* CLOCK_MONOTONIC. */
 u64 rl_now_ms(void);

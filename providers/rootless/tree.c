@@ -18,6 +18,7 @@
 #define VERBS_ABI	6	/* of the uverbs commands */
 #define CM_ABI		4	/* of rdma_cm's */
 #define MAX_LINKS	8
+#define LOWEST_ADDRESS	4096
 /* Names nobody else: the kernel numbers its file systems from 1. */
 #define TREE_DEV	makedev(0, 0xfffff)
 
@@ -364,7 +365,8 @@ int rl_tree_find(const struct rl_node *from, const char *path, bool follow,
 /* Each way into the tree has one of these names in it. */
 bool rl_tree_may_have(const char *path)
 {
-	if (!path || path[0] != '/')
+	/* What points nowhere is the kernel's to refuse. */
+	if ((uintptr_t)path < LOWEST_ADDRESS || path[0] != '/')
 		return false;
 	while (path[0] == '/' && path[1] == '/')
 		path++;

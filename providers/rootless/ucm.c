@@ -594,7 +594,7 @@ static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	const struct command *cmd;
 	int rv;
 
-	rl_thread_revive();
+	rl_thread_revive(f);
 	if (len < sizeof(h))
 		return -EINVAL;
 	if (!rl_guard_copy(&h, buf, sizeof(h)))

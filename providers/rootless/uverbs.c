@@ -125,7 +125,7 @@ static struct chan_file *chan_file_of(struct rl_file *f)
 
 static ssize_t chan_read(struct rl_file *f, int fd, void *buf, size_t len)
 {
-	rl_thread_revive();
+	rl_thread_revive(f);
 	return rl_chan_read(chan_file_of(f)->chan, buf, len);
 }
 
@@ -293,7 +293,7 @@ static ssize_t uverbs_write(struct rl_file *f, int fd, const void *buf, size_t l
 	const u8 *p = buf;
 	int rv;
 
-	rl_thread_revive();
+	rl_thread_revive(f);
 	if (len < sizeof(hdr))
 		return -EINVAL;
 	if (!rl_guard_copy(&hdr, buf, sizeof(hdr)))
@@ -428,7 +428,7 @@ static int uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *a
 	const struct method *m;
 	int rv;
 
-	rl_thread_revive();
+	rl_thread_revive(f);
 	if (number != RDMA_VERBS_IOCTL)
 		return -ENOTTY;
 	rv = read_request(&r, arg);

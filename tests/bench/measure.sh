@@ -23,6 +23,11 @@ ip link set lo address 02:77:65:66:74:01
 ip addr add $here/32 dev lo
 seconds=3
 [ "$plan" != quick ] || seconds=2
+# shellcheck source-path=SCRIPTDIR source=figures.sh
+. "$WEFT_TOP/tests/bench/figures.sh"
+longest=$((loss_seconds + 60))
+# A kernel's listener is in no table that all drivers have.
+begun() { pause 0.5; }
 
 # What is measured: ROUNDS DRIVER-LIST MTU-LIST CELL FUNCTION [ARG...]. In so many rounds at
 # most, unless the plan names cells: what no goal is about is taken twice, what only the plots
@@ -84,73 +89,6 @@ cells() {
 	END
 }
 
-# figure CELL VALUE
-figure() {
-	echo "$round,$mtu,$driver,$1,$2" | tee -a "$csv"
-	[ -n "$2" ] || tail -qn 2 "$TEST_DIR/client.log" "$TEST_DIR/server.log"
-}
-
-# --- programs ---
-
-# server COMMAND [ARG...]: in the background, and the time to begin listening.
-server() {
-	"$@" >"$TEST_DIR/server.log" 2>&1 </dev/null &
-	server=$!
-	pause 0.5
-}
-
-# A server that has served ends by itself; one whose client failed does not.
-end_server() {
-	wait_for "$1" is_over "$server" || kill "$server"
-	wait "$server"
-} 2>/dev/null
-
-# client COMMAND [ARG...]
-client() { timeout 60 "$@" >"$TEST_DIR/client.log" 2>&1 </dev/null; }
-
-# perftest COLUMN PROGRAM ARG...: that column of the result, or nothing. perftest gauges the
-# clock first, and on a busy machine gives up on it: it then prints zeros, and is asked again.
-# What takes too long is not.
-perftest() {
-	local column=$1 value=0 rc
-	shift
-	for _ in 1 2 3; do
-		server "$@" -R -F
-		rc=0
-		client "$@" -R -F $here || rc=$?
-		end_server $((rc ? 0 : 2))
-		[ $rc != 124 ] || break
-		[ $rc = 0 ] || continue
-		value=$(perftest_column "$column")
-		[ "$value" = 0 ] || [ "$value" = inf ] || break
-	done
-	[ "$value" = 0 ] || [ "$value" = inf ] || echo "$value"
-}
-
-perftest_column() {
-	awk -v c="$1" '/^ *[0-9]+ +[0-9]+ /{v = $c} END {print v + 0}' "$TEST_DIR/client.log"
-}
-
-# rate_of KEY ARG...: weft-rate's answer, over the driver or over TCP; its server is where
-# $there says, a command to run it by.
-there=() peer=$here
-rate_of() {
-	local key=$1 tcp=() rc
-	shift
-	[ "$driver" != tcp ] || tcp=(-T)
-	for _ in 1 2; do
-		rc=0
-		server "${there[@]}" weft-rate -l "${tcp[@]}"
-		timeout $((loss_seconds + 60)) weft-rate "${tcp[@]}" "$@" "$peer" \
-			>"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
-		end_server $((rc ? 0 : 5))
-		case $rc in 0 | 124) break ;; esac
-	done
-	[ $rc = 0 ] && value_of "$key"
-}
-
-value_of() { tr ' ' '\n' <"$TEST_DIR/client.log" | sed -n "s|^$1=||p" | tail -n 1; }
-
 # The better of qperf and iperf3, with writes of that size: both say what came.
 tcp_bw() {
 	local q i
@@ -158,10 +96,7 @@ tcp_bw() {
 	q=$(timeout 60 qperf -uu $here -m "$1" -t $seconds tcp_bw |
 		awk '/bw *=/ {printf "%.1f", $3 / 1e6}')
 	end_server 0
-	server iperf3 -s -1
-	i=$(timeout 60 iperf3 -c $here -l "$1" -t $seconds -J | python3 -c \
-		'import json, sys; print(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"] / 8e6)')
-	end_server 2
+	i=$(iperf3_bw "$1" $seconds)
 	awk -v q="${q:-0}" -v i="${i:-0}" 'BEGIN {if (q || i) print (q > i) ? q : i}'
 }
 
@@ -275,19 +210,6 @@ connects() {
 	done
 }
 
-
-# cmtime begins so many at once: the time until the last is there, without that of making the
-# client's QPs. It goes on where some fail (of 200, siw refuses 120): then it is no figure.
-connects_at_once() {
-	local ms
-	server cmtime -b $here
-	client cmtime -s $here -c "$2" &&
-		! grep -qsE 'fail|event:|RDMA_CM' "$TEST_DIR/client.log" "$TEST_DIR/server.log" &&
-		ms=$(awk '$1 == "connect" {print $3}' "$TEST_DIR/client.log")
-	end_server 0
-	figure "$1" "$(awk -v n="$2" -v ms="${ms:-0}" 'BEGIN {if (ms > 0) print 1000 * n / ms}')"
-}
-
 # Memory in use. After drop_caches what is left of the reclaimable slabs is in use, too.
 in_use_now() {
 	sync
@@ -309,41 +231,13 @@ in_use() {
 	echo "$now"
 }
 
-# Of that, what a process has mapped of a device's rings.
+# Of a process: what it has mapped of a device's rings.
 mapped() {
 	awk '/uverbs/{on = 1} /^Size:/{if (on) n += $2; on = 0} END {print n + 0}' "/proc/$1/smaps"
 }
 
-# held WHAT N: memory in use, and the client's rings, while there are N, idle: connections
-# (-I), or QPs of the same size that are not connected (-U).
-held() {
-	local tcp=() client
-	[ "$driver" != tcp ] || tcp=(-T)
-	rm -f "$TEST_DIR/hold"
-	mkfifo "$TEST_DIR/hold"
-	server weft-rate -l "${tcp[@]}"
-	weft-rate "${tcp[@]}" "$1" "$2" $here <"$TEST_DIR/hold" >"$TEST_DIR/client.log" 2>&1 &
-	client=$!
-	exec 7>"$TEST_DIR/hold"
-	if wait_for 60 grep -q "^idle=$2" "$TEST_DIR/client.log"; then
-		echo "$(in_use) $(mapped $client)"
-	else
-		kill $client
-	fi
-	exec 7>&-
-	wait $client
-	if [ "$1" = -I ]; then end_server 20; else end_server 0; fi
-}
-
-# per_one WHAT: what one more takes: programs, CQ and all that is shared does not count.
-per_one() {
-	local few=200 many=1200 a b
-	a=$(held "$1" $few)
-	b=$(held "$1" $many)
-	[ -n "$a" ] && [ -n "$b" ] || return
-	# shellcheck disable=SC2086 # lists
-	awk -v n=$((many - few)) 'BEGIN {print (ARGV[3] - ARGV[1]) / n, (ARGV[4] - ARGV[2]) / n}' $a $b
-}
+# figures.sh: what a program and its connections take, and of that the rings.
+memory_of() { echo "$(in_use) $(mapped "$1")"; }
 
 # A connection is counted with both its ends: half of it is one. Pages that a CPU keeps for itself
 # are not free by MemFree: it is told to keep few, or tens of megabytes come and go unseen.
@@ -432,21 +326,6 @@ of_the_lab() {
 }
 
 # --- the turns ---
-
-has() { [[ ,$1, == *,$2,* ]]; }
-
-# The lines of the plan that this turn is about.
-lines_of_turn() {
-	local most drivers mtus cell rest
-	while read -r most drivers mtus cell rest; do
-		if ! has "$drivers" "$driver" || ! has "$mtus" "$mtu"; then continue; fi
-		case $plan in
-		full | quick) [ "$round" -le "$most" ] || continue ;;
-		*) [[ $cell =~ ^($plan)$ ]] || continue ;;
-		esac
-		echo "$cell $rest"
-	done <"$TEST_DIR/cells"
-}
 
 set_up() {
 	local module=$dev crc=0

@@ -294,12 +294,30 @@ static void serve_load(void)
 
 /* ---- ping-pong ---- */
 
+/* Whoever sleeps is woken by epoll before each look at the socket. */
+static void ping_begin(int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	if (t.run.sleep && epoll_ctl(t.epoll, EPOLL_CTL_ADD, fd, &ev))
+		fail("epoll_ctl: %s", strerror(errno));
+}
+
+static void ping_wait(void)
+{
+	struct epoll_event ev;
+
+	if (t.run.sleep && epoll_wait(t.epoll, &ev, 1, -1) < 0 && errno != EINTR)
+		fail("epoll_wait: %s", strerror(errno));
+}
+
 static bool ping_receive(int fd)
 {
 	size_t at = 0;
 	ssize_t n;
 
 	do {
+		ping_wait();
 		n = recv(fd, t.buf + at, t.run.size - at, MSG_DONTWAIT);
 		if (!n || (n < 0 && errno != EAGAIN))
 			return false;
@@ -326,6 +344,7 @@ static void ping_client(int fd)
 {
 	struct pings p;
 
+	ping_begin(fd);
 	pings_start(&p, t.run.seconds);
 	do {
 		if (!ping_send(fd) || !ping_receive(fd))
@@ -336,6 +355,7 @@ static void ping_client(int fd)
 
 static void ping_server(int fd)
 {
+	ping_begin(fd);
 	while (ping_receive(fd) && ping_send(fd))
 		;
 }
@@ -387,12 +407,13 @@ static void connect_server(int listener, int fd)
 
 /* ---- the whole ---- */
 
-void tcp_serve(const char *addr, const char *port)
+void tcp_serve(const char *addr, const char *port, bool sleep)
 {
 	int listener = listen_on(addr, port), fd = accept_sock(listener, &t.run);
 	struct run run;
 	uint32_t i;
 
+	t.run.sleep |= sleep;
 	if (t.run.job == JOB_CONNECTS) {
 		connect_server(listener, fd);
 		return;

@@ -103,7 +103,8 @@ void hold_idle(const struct run *run);
 
 void rdma_serve(const char *addr, const char *port);
 void rdma_call(const struct run *run, const char *host, const char *port);
-void tcp_serve(const char *addr, const char *port);
+/* @sleep: the server sleeps, whatever the client asks for. */
+void tcp_serve(const char *addr, const char *port, bool sleep);
 void tcp_call(const struct run *run, const char *host, const char *port);
 /* JOB_WRITE: the other end answers; JOB_READ: its callback does; JOB_SEND: only data. */
 void floor_run(const struct run *asked);

@@ -257,7 +257,7 @@ static void measure_syscall(void)
 static void usage(void)
 {
 	fprintf(stderr,
-		"weft-rate -l [-b ADDR] [-p PORT] [-T]\n"
+		"weft-rate -l [-b ADDR] [-p PORT] [-T [-e]]\n"
 		"weft-rate    [-p PORT] [-T] [-c CONNECTIONS] [-s SIZE] [-o write|send|read]\n"
 		"             [-q DEPTH] [-t SECONDS] [-e] [-L | -C | -I N | -U N] HOST\n"
 		"weft-rate -K [-o write|read|send] [-s SIZE] [-t SECONDS]\n"
@@ -269,8 +269,8 @@ static void usage(void)
 		"  -o  what is measured (write; with -T send)\n"
 		"  -q  operations under way on a connection (64; fewer on many connections)\n"
 		"  -t  seconds that are measured (3), after half a second that is not\n"
-		"  -e  both ends sleep on events instead of spinning\n"
-		"  -L  latency of ping-pong by -o write or send, spinning\n"
+		"  -e  both ends sleep on events instead of spinning; with -l the server does\n"
+		"  -L  latency of ping-pong by -o write or send, spinning (with -T also -e)\n"
 		"  -C  connections set up and torn down a second\n"
 		"  -I  open N connections and hold them idle until standard input ends\n"
 		"  -U  the same queues, but not connected; no server is needed\n"
@@ -405,7 +405,7 @@ static void settle_job(struct options *o)
 	/* These have one connection that stays, and that does not wait. */
 	if (o->latency || o->connects)
 		r->connections = 1;
-	if (o->latency)
+	if (o->latency && !o->tcp)
 		r->sleep = false;
 	if (o->connects || o->idle || o->unconnected)
 		r->sleep = true;
@@ -437,7 +437,7 @@ int main(int argc, char **argv)
 	settle_job(&o);
 	allow_files(MAX_CONNECTIONS + 64);
 	if (o.server && o.tcp)
-		tcp_serve(o.addr, o.port);
+		tcp_serve(o.addr, o.port, o.run.sleep);
 	else if (o.server)
 		rdma_serve(o.addr, o.port);
 	else if (o.tcp)

@@ -35,12 +35,13 @@ pair() {
 option() { echo "export WEFT_${2^^}='$3'" >>"$TEST_DIR/options-$PLACE"; }
 
 # Sockets stand for queue pairs: of each connection one end is counted.
-in_rts() {
-	local n=0 remote state
-	while read -r _ _ remote state _; do
-		[[ $state != 01 || $remote != 0200007F:* ]] || n=$((n + 1))
-	done </proc/net/tcp
-	echo $n
+in_rts() { grep -cE '^ *[0-9]+: [0-9A-F]+:[0-9A-F]+ 0200007F:[0-9A-F]+ 01 ' /proc/net/tcp || true; }
+
+# There are thousands of sockets at times, of all that there were, and bash reads slowly.
+listening() {
+	local hex
+	printf -v hex '%04X' "$1"
+	grep -qE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6
 }
 
 # The logs of what start_b started tell what b did.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# make demo: two virtual machines with Debian's stock kernel, a weft device on each, and the usual
+# make demo-vm: two virtual machines with Debian's stock kernel, a weft device on each, and the usual
 # RDMA programs between them. Then figures, if there is a kernel to take them on.
-#   demo.sh                     on the host
-#   WEFT_ROLE=a demo.sh         what the host has machine a run (tests/lab/run.sh)
+#   demo-vm.sh                  on the host
+#   WEFT_ROLE=a demo-vm.sh      what the host has machine a run (tests/lab/run.sh)
 
 # --- on machine a ---
 
@@ -139,12 +139,12 @@ host() {
 	DRIVERS=weft "$WEFT_TOP/tests/lab/run.sh" vm -x "$0" || rc=$?
 	echo
 	if [ $rc != 0 ]; then
-		echo "weft does NOT work here; what was said is in build/lab/vm.demo.sh/."
+		echo "The driver does NOT work here; what was said is in build/lab/vm.demo-vm.sh/."
 		exit $rc
 	fi
 	host_figures
 	echo
-	echo "weft works: RDMA programs ran unchanged between two machines ($((SECONDS - start)) s)."
+	echo "The driver works: RDMA programs ran unchanged between two machines ($((SECONDS - start)) s)."
 }
 
 if [ -n "${WEFT_ROLE-}" ]; then machine_a; else host; fi

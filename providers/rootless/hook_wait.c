@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Hooks of calls that wait for descriptors. They are the kernel's, but a child of fork() that
+ * waits for an inherited channel, as a daemon does that listened before, would wait for ever: what
+ * it waits for comes from the progress thread, which it does not have.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+
+#include "hook.h"
+#include "raw.h"
+#include "thread.h"
+
+static void revive_for(int fd)
+{
+	struct rl_file *f = rl_fd_get(fd);
+
+	if (!f)
+		return;
+	rl_thread_revive(f);
+	rl_hook_put(f);
+}
+
+/* ---- what is waited for ---- */
+
+static void look_at_list(const struct pollfd *p, nfds_t n)
+{
+	nfds_t i;
+
+	for (i = 0; p && i < n && i <= INT_MAX && rl_fd_have_inherited(); i++)
+		revive_for(p[i].fd);
+}
+
+static void look_at_set(int n, const fd_set *set)
+{
+	int fd;
+
+	for (fd = 0; set && fd < n && fd < FD_SETSIZE && rl_fd_have_inherited(); fd++)
+		if (FD_ISSET(fd, set))
+			revive_for(fd);
+}
+
+/* The kernel tells the descriptors of an epoll as lines "tfd: NUMBER ...". */
+static void look_at_text(const char *text)
+{
+	int fd;
+
+	while ((text = strstr(text, "tfd:"))) {
+		text += 4;
+		if (sscanf(text, "%d", &fd) == 1)
+			revive_for(fd);
+	}
+}
+
+static void look_at_epoll(int epfd)
+{
+	char buf[4096 + 1];
+	long n, fd;
+	size_t keep = 0;
+
+	if (!rl_fd_have_inherited())
+		return;
+	snprintf(buf, sizeof(buf), "/proc/self/fdinfo/%d", epfd);
+	fd = rl_raw(SYS_openat, AT_FDCWD, buf, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && (n = rl_raw(SYS_read, fd, buf + keep, sizeof(buf) - 1 - keep)) > 0) {
+		char *end;
+
+		buf[keep + n] = '\0';
+		end = strrchr(buf, '\n');
+		if (!end)
+			break;
+		*end = '\0';
+		look_at_text(buf);
+		keep = strlen(end + 1);
+		memmove(buf, end + 1, keep);
+	}
+	rl_raw(SYS_close, fd);
+}
+
+/* ---- hooks ---- */
+
+/* No allocator waits while dlsym() looks for one: rl_real_find(). */
+static int no_function(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+#define PASS(f, ...) ({ \
+	__typeof__(&f) real_ = RL_REAL(f); \
+	real_ ? real_(__VA_ARGS__) : no_function(); })
+
+/* libc says of poll() that it only writes what it reads, too. */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+/* What programs compiled with _FORTIFY_SOURCE call. */
+int __poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room);
+int __ppoll_chk(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask,
+		size_t room);
+
+RL_HOOK int poll(struct pollfd *p, nfds_t n, int ms)
+{
+	look_at_list(p, n);
+	return PASS(poll, p, n, ms);
+}
+
+RL_HOOK int __poll_chk(struct pollfd *p, nfds_t n, int ms, size_t room)
+{
+	look_at_list(p, room / sizeof(*p) < n ? 0 : n);
+	return PASS(__poll_chk, p, n, ms, room);
+}
+
+RL_HOOK int ppoll(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask)
+{
+	look_at_list(p, n);
+	return PASS(ppoll, p, n, t, mask);
+}
+
+RL_HOOK int __ppoll_chk(struct pollfd *p, nfds_t n, const struct timespec *t,
+			const sigset_t *mask, size_t room)
+{
+	look_at_list(p, room / sizeof(*p) < n ? 0 : n);
+	return PASS(__ppoll_chk, p, n, t, mask, room);
+}
+
+RL_HOOK int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *t)
+{
+	look_at_set(n, in);
+	return PASS(select, n, in, out, except, t);
+}
+
+RL_HOOK int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t,
+		    const sigset_t *mask)
+{
+	look_at_set(n, in);
+	return PASS(pselect, n, in, out, except, t, mask);
+}
+
+RL_HOOK int epoll_wait(int fd, struct epoll_event *ev, int n, int ms)
+{
+	look_at_epoll(fd);
+	return PASS(epoll_wait, fd, ev, n, ms);
+}
+
+RL_HOOK int epoll_pwait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *mask)
+{
+	look_at_epoll(fd);
+	return PASS(epoll_pwait, fd, ev, n, ms, mask);
+}
