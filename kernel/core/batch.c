@@ -21,6 +21,7 @@ void weft_batch_lend(struct weft_batch *b, void *mem, u32 size)
 	b->lent = size;
 	b->size = size - sizeof(*b->d);
 	b->d = (void *)(b->buf + b->size);
+	b->d->npieces = 0;
 	b->refs = NULL;
 	if (size < WEFT_BATCH_REFER_FROM)
 		return;

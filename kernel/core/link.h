@@ -214,7 +214,7 @@ void weft_send_last_words(struct weft_link *l);
 
 /*
  * Users' memory went away under weft_send_run(), which the host had to leave in the middle: the
- * QP fails, nothing more is said. TCP's connection is to be reset, and weft_link_step() called.
+ * QP fails, nothing more is said, and the host is asked to step. It has reset TCP's connection.
  */
 void weft_send_break_off(struct weft_link *l);
 

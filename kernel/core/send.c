@@ -149,4 +149,5 @@ void weft_send_break_off(struct weft_link *l)
 	if (l->qp)
 		weft_qpc_fail(l->qp, WEFT_E_RDMAP_LOCAL, NULL);
 	give_memory_back(l);
+	weft_host_wake(l);
 }

@@ -113,9 +113,9 @@ static void run(void *arg)
 /* Memory that was looked at a moment ago is gone: no Terminate can follow half an FPDU. */
 void rl_conn_break_off(struct rl_conn *c)
 {
-	weft_send_break_off(&c->link);
-	c->reset = c->step_due = true;
+	c->reset = true;
 	c->error = -EFAULT;
+	weft_send_break_off(&c->link);
 }
 
 void rl_conn_tx(struct rl_conn *c)

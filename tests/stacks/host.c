@@ -211,6 +211,8 @@ void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 	u32 left = PIECE - (u32)((addr - r->base) % PIECE);
 
 	HOST_ASSERT(host_mr_uses(mr) && len);
+	if (mr->leave && !mr->leave_at--)
+		longjmp(*mr->leave, 1);
 	*got = r->stag >> HOST_INDEX_SHIFT & 2 ? min_t(u32, len, left) : len;
 	return host_mr_at(mr, addr, len);
 }

@@ -12,6 +12,8 @@
 #ifndef STACKS_HOST_H
 #define STACKS_HOST_H
 
+#include <setjmp.h>
+
 #include "../../kernel/core/qp.h"
 #include "../../kernel/core/shape.h"
 
@@ -35,6 +37,8 @@ struct host_mr {
 	bool found_valid;		/* the last time */
 	bool busy;			/* the slot is in use */
 	bool gone;			/* its program has unmapped the memory */
+	jmp_buf *leave;			/* where the piece number leave_at goes on, as in a fault */
+	u32 leave_at;
 	bool unmapped;			/* its consumer has given it no memory yet */
 };
 

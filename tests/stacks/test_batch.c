@@ -347,6 +347,104 @@ static void the_first_octets_left_are_the_right_ones(void **state)
 	tray_fini(&t);
 }
 
+/* ---- broken off ---- */
+
+/* Memory of @region goes with the piece number @at: was there one? */
+static bool broken_off(struct tray *t, u32 region, u32 at)
+{
+	jmp_buf here;
+	bool left;
+
+	t->mr[region]->leave = &here;
+	t->mr[region]->leave_at = at;
+	left = setjmp(here);
+	if (!left)
+		mixture(t);
+	t->mr[region]->leave = NULL;
+	weft_batch_break_off(&t->b, t->qp);
+	weft_region_end_run(t->qp);
+	return left;
+}
+
+static void expect_nothing_left(struct tray *t)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(t->mr); i++)
+		assert_int_equal(t->mr[i]->holders, 0);
+	assert_true(weft_batch_is_sent(&t->b));
+	assert_int_equal(t->b.end, 0);
+	assert_int_equal(t->b.nheld, 0);
+	assert_int_equal(t->b.niov, 0);
+}
+
+static void a_batch_left_at_any_piece_holds_nothing(void **state)
+{
+	u32 crc, region, at, left = 0;
+	struct tray t;
+
+	for (crc = 0; crc < 2; crc++)
+		for (region = 0; region < ARRAY_SIZE(t.mr); region++)
+			for (at = 0; at < 3; at++) {
+				tray_init(&t, crc, LARGE);
+				left += broken_off(&t, region, at);
+				expect_nothing_left(&t);
+				tray_fini(&t);
+			}
+	assert_true(left >= 10);
+}
+
+static void a_batch_that_is_whole_can_be_broken_off(void **state)
+{
+	struct tray t;
+
+	tray_init(&t, false, LARGE);
+	assert_false(broken_off(&t, 4, 0));
+	expect_nothing_left(&t);
+	tray_fini(&t);
+}
+
+static void what_waited_for_tcp_is_broken_off(void **state)
+{
+	struct tray t;
+
+	tray_init(&t, false, LARGE);
+	mixture(&t);
+	listed(&t);
+	take_octets(&t, 100);
+	weft_batch_break_off(&t.b, t.qp);
+	weft_region_end_run(t.qp);
+	expect_nothing_left(&t);
+	tray_fini(&t);
+}
+
+/* Whatever stood in the memory before: nothing was cut into it. */
+static void memory_just_lent_can_be_broken_off(void **state)
+{
+	struct tray t;
+
+	tray_init(&t, false, LARGE);
+	memset(t.mem, 0x5A, LARGE);
+	weft_batch_lend(&t.b, t.mem, LARGE);
+	weft_batch_break_off(&t.b, t.qp);
+	expect_nothing_left(&t);
+	tray_fini(&t);
+}
+
+static void no_batch_can_be_broken_off(void **state)
+{
+	struct tray t;
+
+	tray_init(&t, false, LARGE);
+	assert_ptr_equal(weft_batch_reclaim(&t.b, true), t.mem);
+	/* It is another's by now. */
+	memset(t.mem, 0x5A, LARGE);
+	weft_batch_break_off(&t.b, t.qp);
+	assert_true(weft_batch_is_sent(&t.b));
+	weft_batch_lend(&t.b, t.mem, LARGE);
+	tray_fini(&t);
+}
+
 /* ---- the least memory ---- */
 
 /* The longest Terminate there is: the Read Request's headers come back. */
@@ -419,6 +517,11 @@ int main(void)
 		cmocka_unit_test(many_places_are_listed_as_far_as_they_go),
 		cmocka_unit_test(what_tcp_did_not_take_is_ours_wherever_it_was_cut),
 		cmocka_unit_test(the_first_octets_left_are_the_right_ones),
+		cmocka_unit_test(a_batch_left_at_any_piece_holds_nothing),
+		cmocka_unit_test(a_batch_that_is_whole_can_be_broken_off),
+		cmocka_unit_test(what_waited_for_tcp_is_broken_off),
+		cmocka_unit_test(memory_just_lent_can_be_broken_off),
+		cmocka_unit_test(no_batch_can_be_broken_off),
 		cmocka_unit_test(a_terminate_fits_behind_every_batch),
 		cmocka_unit_test(a_batch_is_full_once_a_segment_would_not_fit),
 	};

@@ -955,6 +955,124 @@ static void a_cut_off_terminate_goes_out_behind_what_waits(void **state)	/* RDM-
 	lone_fini(&t);
 }
 
+/* ---- a run that was left ---- */
+
+static jmp_buf outside;
+
+/* TCP meets memory that is gone, and the host leaves the run. */
+static size_t leave(void *arg, const void *p, size_t len, u32 flags)
+{
+	longjmp(outside, 1);
+}
+
+/* Runs @l with a TCP that is not to be called, or is left: was it? */
+static bool left_run(struct host_link *l)
+{
+	const struct host_link_ops *was = l->ops;
+	struct host_link_ops ops = *was;
+	bool left;
+
+	ops.write = leave;
+	l->ops = &ops;
+	left = setjmp(outside);
+	if (!left)
+		host_link_tx(l);
+	l->ops = was;
+	return left;
+}
+
+static void break_off(struct host_link *l)
+{
+	l->step_due = false;
+	weft_send_break_off(&l->core);
+	weft_region_end_run(&l->qp->core);
+}
+
+/* Its Writes are due, and there is room for them. */
+static void part_init_and_leave(struct parting *t, u64 seed)
+{
+	part_init(t, seed);
+	t->p.s[0].link.cfg.hold_steps = true;
+	assert_true(left_run(&t->p.s[0].link));
+	break_off(&t->p.s[0].link);
+}
+
+static void a_run_broken_off_lets_all_go(void **state)
+{
+	struct parting t;
+	u64 seed;
+
+	for (seed = 0; seed < 24; seed++) {
+		struct host_link *l = &t.p.s[0].link;
+
+		part_init_and_leave(&t, seed);
+		assert_null(l->batch);
+		assert_int_equal(t.mr[0]->holders, 0);
+		assert_true(l->step_due);
+		pair_drop(&t.p);
+		host_link_step(l);
+		pair_fini(&t.p);
+	}
+}
+
+static void a_run_broken_off_fails_the_qp(void **state)
+{
+	struct parting t;
+	u64 seed;
+
+	for (seed = 0; seed < 24; seed++) {
+		struct host_qp *qp;
+
+		part_init_and_leave(&t, seed);
+		qp = t.p.s[0].qp;
+		assert_int_equal(qp->core.error, WEFT_E_RDMAP_LOCAL);
+		assert_int_equal(weft_qpc_fault(&qp->core), WEFT_FAULT_FATAL);
+		assert_int_equal(host_qp_count_events(qp, WEFT_EV_FLUSHED), 1);
+		expect_completed(&t, 0, true);
+		pair_drop(&t.p);
+		host_link_step(&t.p.s[0].link);
+		pair_fini(&t.p);
+	}
+}
+
+static void a_run_broken_off_is_the_last(void **state)
+{
+	struct parting t;
+	u64 seed;
+
+	for (seed = 0; seed < 24; seed++) {
+		struct host_link *l = &t.p.s[0].link;
+		u64 written;
+
+		part_init_and_leave(&t, seed);
+		written = l->written;
+		assert_false(left_run(l));
+		weft_send_last_words(&l->core);
+		assert_int_equal(l->written, written);
+		assert_null(l->batch);
+		pair_drop(&t.p);
+		host_link_step(l);
+		pair_fini(&t.p);
+	}
+}
+
+static void a_connection_broken_off_is_over_with_its_reset(void **state)
+{
+	static const struct order o = { .events = "", .broken = true };
+	struct parting t;
+	u64 seed;
+
+	for (seed = 0; seed < 24; seed++) {
+		part_init_and_leave(&t, seed);
+		t.p.s[0].link.cfg.hold_steps = false;
+		pair_drop(&t.p);
+		pair_run(&t.p);
+		expect_over(&t, &o, 0);
+		expect_over(&t, &o, 1);
+		pair_fini(&t.p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1024,6 +1142,10 @@ int main(void)
 		cmocka_unit_test(without_memory_a_run_comes_again),
 		cmocka_unit_test(memory_is_kept_while_tcp_is_full),
 		cmocka_unit_test(a_cut_off_terminate_goes_out_behind_what_waits),
+		cmocka_unit_test(a_run_broken_off_lets_all_go),
+		cmocka_unit_test(a_run_broken_off_fails_the_qp),
+		cmocka_unit_test(a_run_broken_off_is_the_last),
+		cmocka_unit_test(a_connection_broken_off_is_over_with_its_reset),
 	};
 
 	return RUN_TESTS("stacks: links", tests);
