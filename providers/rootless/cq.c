@@ -17,6 +17,7 @@
 #include "file.h"
 #include "options.h"
 #include "raw.h"
+#include "stats.h"
 #include "verbs.h"
 
 #define EVENTS 64
@@ -264,6 +265,7 @@ void rl_cq_kick(struct rl_cq *cq)
 {
 	struct rl_qp *lingerer = get_lingerer(cq);
 
+	rl_count(RL_POLLS, 1);
 	if (lingerer) {
 		rl_qp_kick(lingerer);
 		rl_qp_put(lingerer);
@@ -338,6 +340,7 @@ static struct rl_cq *cq_of(struct rl_watch *w)
 
 static void ready(struct rl_watch *w, u32 events)
 {
+	rl_count(RL_WAKES, 1);
 	look_or_lease(cq_of(w), false);
 }
 
