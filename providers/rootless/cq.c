@@ -150,13 +150,16 @@ static bool look_at_ready(struct rl_cq *cq)
 static bool move_octets(struct rl_cq *cq)
 {
 	struct rl_conn *c = get_only(cq);
+	bool full;
 
 	if (!c)
 		return look_at_ready(cq);
 	rl_conn_lock(c);
+	/* TCP says when it has room worth a call; every poll would fill a little of it. */
+	full = c->full;
 	/* It may have gone elsewhere meanwhile. */
-	look_at(c, c->place == RL_PLACE_CQS ? EPOLLIN | EPOLLOUT : 0);
-	return true;
+	look_at(c, c->place == RL_PLACE_CQS && !full ? EPOLLIN : 0);
+	return full ? look_at_ready(cq) : true;
 }
 
 /* ---- the lease ---- */
