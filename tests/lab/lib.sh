@@ -29,5 +29,7 @@ lib=${BASH_SOURCE[0]%/*}/lib
 . "$lib/programs.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/clean-up.sh
 . "$lib/clean-up.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/weft-run.sh
+. "$lib/weft-run.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/rootless.sh
 [ "$WEFT_LINK" != lo ] || . "$lib/rootless.sh"

@@ -74,7 +74,8 @@ write_env() {
 	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
 	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
-	echo "PATH='$WEFT_BUILD/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"
+	# The first is there for programs that begin under weft-run (lib/weft-run.sh).
+	echo "PATH='/run/rootless:$WEFT_BUILD/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"
 }
 
 # Every machine is a process group; none outlives this script.
@@ -202,6 +203,7 @@ fi
 case " $drivers $lab " in
 *' weft '* | *' rootless '*) "$WEFT_TOP/scripts/build-provider.sh" >&2 ;;
 esac
+[ "$lab" != vm ] || make -s -C "$WEFT_TOP/providers/rootless" >&2
 make -s -C "$WEFT_TOP/tests/progs" >&2
 with_lock weftspec make -s -C "$WEFT_TOP/tests/weftspec" >&2
 run=$WEFT_BUILD/lab/$lab${SAN:+-san}.$name

@@ -8,6 +8,7 @@ clean_here() {
 	local dev driver bad=0
 	stop_faults
 	kill_users
+	clean_rootless
 	[ ! -d /sys/module/weft_krefl ] || within 20 rmmod weft_krefl || stuck "weft_krefl cannot be unloaded"
 	for dev in /sys/class/infiniband/*; do
 		[ -e "$dev" ] || continue
@@ -40,6 +41,7 @@ stuck() {
 # Whoever has an RDMA file open ends.
 kill_users() {
 	local fd file pid
+	kill_rootless
 	for file in /dev/infiniband/*; do
 		for fd in /proc/[0-9]*/fd/*; do
 			[ "$fd" -ef "$file" ] || continue

@@ -19,10 +19,12 @@ load() {
 }
 
 # pair A:B [MTU]: fresh devices, driver A on machine a and B on machine b: DEV_A and DEV_B, two
-# names, since in user mode it is one kernel.
+# names, since in user mode it is one kernel. rootless is no driver: see weft-run.sh.
 pair() {
 	local a=${1%:*} b=${1#*:} mtu=${2:-1500}
 	DEV_A=${a}0 DEV_B=${b}1
+	[ "$a" != rootless ] || DEV_A=weft_eth0
+	[ "$b" != rootless ] || DEV_B=weft_eth0
 	at a bring_up "$a" "$DEV_A" "$mtu" || fail "no $a on a"
 	at b bring_up "$b" "$DEV_B" "$mtu" || fail "no $b on b"
 	wait_active a "$DEV_A"
@@ -37,17 +39,23 @@ bring_up() {
 	[ "$WEFT_LINK$mtu" = "vm$3" ] || ip link set eth0 mtu "$3" || return
 	# What a test made the network lose is over.
 	tc qdisc del dev eth0 root 2>/dev/null || true
+	if [ "$1" = rootless ]; then
+		bring_up_rootless
+		return
+	fi
 	load "$1" && rdma link add "$2" type "$1" netdev eth0
 }
 
 # option DEVICE NAME VALUE: an option of a weft device.
-option() { echo "$3" >"/sys/class/infiniband/$1/weft/$2"; }
+option() {
+	if is_rootless; then option_rootless "$@"; else echo "$3" >"/sys/class/infiniband/$1/weft/$2"; fi
+}
 
 # patient A:B: the weft devices of the pair wait a minute for a Reply. weft-verify answers a Request
 # once its 40 MB are written, and on a busy host under KASAN that took more than the usual ten seconds.
 patient() {
-	[[ $1 != weft:* ]] || option "$DEV_A" startup_timeout_ms 60000 || fail "no long time-out on a"
-	[[ $1 != *:weft ]] || at b option "$DEV_B" startup_timeout_ms 60000 || fail "no long time-out on b"
+	[[ $1 != @(weft|rootless):* ]] || option "$DEV_A" startup_timeout_ms 60000 || fail "no long time-out on a"
+	[[ $1 != *:@(weft|rootless) ]] || at b option "$DEV_B" startup_timeout_ms 60000 || fail "no long time-out on b"
 }
 
 # lose PERCENT: of what this machine sends; until the next pair().
@@ -55,6 +63,7 @@ lose() { tc qdisc replace dev eth0 root netem loss "$1%"; }
 
 port_is_active() {
 	local state=''
+	! is_rootless || return 0
 	[ ! -e "/sys/class/infiniband/$1/ports/1/state" ] ||
 		read -r state <"/sys/class/infiniband/$1/ports/1/state"
 	[ "$state" = '4: ACTIVE' ]

@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# A machine whose "driver" is rootless: none is loaded, and its programs begin under weft-run, as
+# a user without rights. They are found in $ROOTLESS first, which is in every machine's PATH and
+# there while such a pair() is. See lib.sh.
+
+ROOTLESS=/run/rootless
+
+is_rootless() { [ -d $ROOTLESS ]; }
+
+# Who has no rights: nobody must reach the checkout; else it is root, without its capabilities.
+rootless_user() {
+	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
+	if $nobody test -r "$WEFT_TOP/build/lib/libweft-rootless.so"; then
+		echo "$nobody"
+	else
+		echo 'setpriv --no-new-privs --inh-caps=-all --bounding-set=-all'
+	fi
+}
+
+bring_up_rootless() {
+	local name
+	mkdir -p $ROOTLESS
+	# The provider is weft-run's to find.
+	cat >$ROOTLESS/begin <<-END
+		#!/bin/bash
+		PATH=\${PATH#*:}
+		unset IBV_DRIVERS
+		[ ! -e $ROOTLESS/options ] || . $ROOTLESS/options
+		exec $(rootless_user) env WEFT_TRACE=1 "$WEFT_TOP/build/bin/weft-run" "\${0##*/}" "\$@"
+	END
+	chmod 755 $ROOTLESS/begin
+	for name in rping ib_{send,write,read}_bw weft-verify; do ln -sf begin "$ROOTLESS/$name"; done
+}
+
+# Programs that began so end.
+kill_rootless() {
+	local dir
+	is_rootless || return 0
+	for dir in /proc/[0-9]*; do
+		! grep -qs libweft-rootless "$dir/maps" || kill -9 "${dir#/proc/}" 2>/dev/null
+	done
+}
+
+# From now on programs begin as ever.
+clean_rootless() { rm -rf $ROOTLESS; }
+
+# option DEVICE NAME VALUE: what a program reads when it begins.
+option_rootless() { echo "export WEFT_${2^^}='$3'" >>$ROOTLESS/options; }
