@@ -54,6 +54,7 @@ struct rl_conn {
 	u32 waits_for;
 	u64 linger_until;		/* ms: the send ring is to be looked at; 0: no lingering */
 	u32 mss, mss_uses;		/* as last asked for, and how often used since */
+	u32 doorbells;
 	u32 heard;			/* link.st.rx_fpdus when the doorbell rang last */
 	s32 turns;			/* doorbells in turn with something heard */
 };

@@ -8,6 +8,7 @@
 #include "file.h"
 #include "pool.h"
 #include "raw.h"
+#include "stats.h"
 #include "verbs.h"
 
 /* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
@@ -144,6 +145,7 @@ static bool may_be_more(long n)
 
 static void receive_full(struct rl_conn *c, void *block)
 {
+	u32 fpdus = c->link.st.rx_fpdus;
 	long n;
 	int i;
 
@@ -156,6 +158,9 @@ static void receive_full(struct rl_conn *c, void *block)
 			no_more(c, n);
 		c->unread = may_be_more(n);
 	}
+	rl_count(RL_RX_CALLS, i);
+	if (c->link.st.rx_fpdus != fpdus)
+		rl_count(RL_RX_FPDUS, c->link.st.rx_fpdus - fpdus);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }
@@ -198,6 +203,7 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	do
 		n = rl_raw(SYS_sendmsg, c->fd, &m, how);
 	while (n == -EINTR);
+	rl_count(RL_TX_CALLS, 1);
 	if (n >= 0)
 		return n;
 	/* TCP has no memory, and may have nothing on its way whose acknowledgement would tell of room. */

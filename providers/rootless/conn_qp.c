@@ -2,6 +2,7 @@
 /* A QP and its connection: binding, letting go, lingering, doorbells. */
 #include "conn.h"
 #include "guard.h"
+#include "stats.h"
 #include "verbs.h"
 
 /* ---- binding ---- */
@@ -120,12 +121,19 @@ void rl_conn_break_off(struct rl_conn *c)
 
 void rl_conn_tx(struct rl_conn *c)
 {
+	u32 fpdus = c->link.batch.fpdus;
+
 	judge_lingering(c);
 	if (!rl_guard_run(run, c) || c->vanished)
 		rl_conn_break_off(c);
+	if (c->link.batch.fpdus != fpdus)
+		rl_count(RL_TX_FPDUS, c->link.batch.fpdus - fpdus);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }
+
+/* Doorbells between two looks at what has come in. */
+#define LOOK_EACH 8
 
 static void ring_doorbell(struct rl_conn *c)
 {
@@ -136,8 +144,12 @@ static void ring_doorbell(struct rl_conn *c)
 		weft_linger_start(l, &qp->core);
 		c->linger_until = rl_now_ms() + 1;
 	}
+	rl_count(RL_DOORBELLS, 1);
 	rl_conn_tx(c);
 	weft_linger_doorbell_ends(l, rl_now_ns());
+	/* A program that posts and posts may leave the progress thread no CPU to place what comes in. */
+	if (!(++c->doorbells % LOOK_EACH))
+		rl_conn_receive(c);
 }
 
 /* ---- the answer ---- */

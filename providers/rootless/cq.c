@@ -17,6 +17,7 @@
 #include "file.h"
 #include "options.h"
 #include "raw.h"
+#include "stats.h"
 #include "verbs.h"
 
 #define EVENTS 64
@@ -149,13 +150,16 @@ static bool look_at_ready(struct rl_cq *cq)
 static bool move_octets(struct rl_cq *cq)
 {
 	struct rl_conn *c = get_only(cq);
+	bool full;
 
 	if (!c)
 		return look_at_ready(cq);
 	rl_conn_lock(c);
+	/* TCP says when it has room worth a call; every poll would fill a little of it. */
+	full = c->full;
 	/* It may have gone elsewhere meanwhile. */
-	look_at(c, c->place == RL_PLACE_CQS ? EPOLLIN | EPOLLOUT : 0);
-	return true;
+	look_at(c, c->place == RL_PLACE_CQS && !full ? EPOLLIN : 0);
+	return full ? look_at_ready(cq) : true;
 }
 
 /* ---- the lease ---- */
@@ -264,6 +268,7 @@ void rl_cq_kick(struct rl_cq *cq)
 {
 	struct rl_qp *lingerer = get_lingerer(cq);
 
+	rl_count(RL_POLLS, 1);
 	if (lingerer) {
 		rl_qp_kick(lingerer);
 		rl_qp_put(lingerer);
@@ -338,6 +343,7 @@ static struct rl_cq *cq_of(struct rl_watch *w)
 
 static void ready(struct rl_watch *w, u32 events)
 {
+	rl_count(RL_WAKES, 1);
 	look_or_lease(cq_of(w), false);
 }
 

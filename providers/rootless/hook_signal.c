@@ -22,9 +22,22 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
 
 /* ---- sigaction ---- */
 
+/*
+ * A handler of another signal may use verbs, and none of its calls would tell of the mask that it
+ * runs with: so the mask never blocks faults.
+ */
 RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	return rl_guard_action(sig, new, old) ? 0 : PASS(sigaction, -1, sig, new, old);
+	struct sigaction copy;
+
+	if (rl_guard_action(sig, new, old))
+		return 0;
+	if (!new)
+		return PASS(sigaction, -1, sig, NULL, old);
+	copy = *new;
+	sigdelset(&copy.sa_mask, SIGSEGV);
+	sigdelset(&copy.sa_mask, SIGBUS);
+	return PASS(sigaction, -1, sig, &copy, old);
 }
 
 RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *old)

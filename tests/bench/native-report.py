@@ -77,27 +77,46 @@ GOALS = [
 def judged(f):
     """(goal, mtu, value, met) of each; value None: not measured."""
     for goal in GOALS:
-        mtus = sorted((m for c, m in f.rows if c == goal.cell), reverse=True)
+        mtus = mtus_of(f, goal.cell)
         for mtu in mtus or [None]:
             value = goal.measure(f, mtu) if mtu else None
             yield goal, mtu, value, None if value is None else goal.is_met(value)
+
+
+def mtus_of(f, cell=None):
+    """Those that the cell was measured at, or any; the larger first."""
+    return sorted({m for c, m in f.rows if cell in (None, c)}, reverse=True)
 
 
 def number(value):
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def columns(f, goal, mtu):
+    """What stands in a row for one MTU."""
+    value = goal.measure(f, mtu)
+    if value is None:
+        return ["", "", ""]
+    best = goal.best(f, mtu)
+    theirs = f"{f.show(f.all(best, mtu, goal.theirs))} {best}" if best else ""
+    verdict = "met" if goal.is_met(value) else "missed"
+    return [f.show(f.all(goal.cell, mtu, goal.driver)), theirs, f"{number(value)}: {verdict}"]
+
+
 def table(f):
-    print("| what | unit | MTU | weft | against | | goal | measured | |")
-    print("|---|---|---|---|---|---|---|---|---|")
-    for goal, mtu, value, met in judged(f):
-        if value is None:
+    mtus = mtus_of(f)
+    heads = ["what", "unit", "goal"]
+    for mtu in mtus:
+        heads += [f"MTU {mtu}: weft", "against", "measured"]
+    print("| " + " | ".join(heads) + " |")
+    print("|---" * len(heads) + "|")
+    for goal in GOALS:
+        if not mtus_of(f, goal.cell):
             continue
-        best = goal.best(f, mtu)
-        theirs = f.show(f.all(best, mtu, goal.theirs)) if best else ""
-        print(f"| {goal.what} | {goal.unit} | {mtu} | {f.show(f.all(goal.cell, mtu, goal.driver))} "
-              f"| {best or ''} | {theirs} | {goal.sense} {number(goal.goal)} "
-              f"| {number(value)} | {'met' if met else 'missed'} |")
+        row = [goal.what, goal.unit, f"{goal.sense} {number(goal.goal)}"]
+        for mtu in mtus:
+            row += columns(f, goal, mtu)
+        print("| " + " | ".join(row) + " |")
     print()
 
 

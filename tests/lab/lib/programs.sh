@@ -175,7 +175,7 @@ only_goodbye_failed() {
 
 # perftest_pair PROGRAM [OPT...]: over the devices of pair(), output in PROGRAM.log.
 perftest_pair() {
-	local TIME=100 program=$1
+	local TIME=${TIME:-100} program=$1
 	shift
 	set -- "$program" -R -F "$@"
 	# A client that siw leaves waiting ends while there is time to try again.

@@ -4,6 +4,9 @@
 
 PAIRS=${PAIRS:-weft:weft}
 
+# perftest gauges its clock before each size, by spinning, and a busy host lets it spin long.
+TEST_TIMEOUT=300
+
 tests() {
 	local p
 	[[ $PAIRS = *weft:weft* ]] || return 0
@@ -38,7 +41,7 @@ tests() {
 # lines N PROGRAM [OPT...]: it ends well, having printed so many lines of figures. On a busy host
 # some of them are "inf".
 lines() {
-	local log=$TEST_DIR/$2.log n
+	local log=$TEST_DIR/$2.log n TIME=$((TEST_TIMEOUT - 20))
 	pair weft:weft
 	perftest_pair "${@:2}"
 	n=$(grep -cE '^ *[0-9]+ +[0-9]+ ' "$log")
