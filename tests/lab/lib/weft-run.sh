@@ -8,7 +8,7 @@ ROOTLESS=/run/rootless
 is_rootless() { [ -d $ROOTLESS ]; }
 
 # Who has no rights: nobody must reach the checkout; else it is root, without its capabilities.
-rootless_user() {
+user_without_rights() {
 	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
 	if $nobody test -r "$WEFT_TOP/build/lib/libweft-rootless.so"; then
 		echo "$nobody"
@@ -26,7 +26,7 @@ bring_up_rootless() {
 		PATH=\${PATH#*:}
 		unset IBV_DRIVERS
 		[ ! -e $ROOTLESS/options ] || . $ROOTLESS/options
-		exec $(rootless_user) env WEFT_TRACE=1 "$WEFT_TOP/build/bin/weft-run" "\${0##*/}" "\$@"
+		exec $(user_without_rights) env WEFT_TRACE=1 "$WEFT_TOP/build/bin/weft-run" "\${0##*/}" "\$@"
 	END
 	chmod 755 $ROOTLESS/begin
 	for name in rping ib_{send,write,read}_bw weft-verify; do ln -sf begin "$ROOTLESS/$name"; done
