@@ -16,6 +16,8 @@ mkdir -p "$run"
 . "$WEFT_TOP/tests/lab/lib.sh"
 # As the lab's functions expect it.
 set +eu
+# A server whose client failed would wait for ever.
+trap clean_here EXIT
 
 build() {
 	say "building weft-run and what it needs"

@@ -111,7 +111,7 @@ def table(f):
     print("| " + " | ".join(heads) + " |")
     print("|---" * len(heads) + "|")
     for goal in GOALS:
-        if not mtus_of(f, goal.cell):
+        if all(goal.measure(f, mtu) is None for mtu in mtus):
             continue
         row = [goal.what, goal.unit, f"{goal.sense} {number(goal.goal)}"]
         for mtu in mtus:
