@@ -8,6 +8,10 @@
  * packet, there is a lease: while the CQ is polled busily the progress thread looks away, and makes
  * sure every LEASE_MS that it still is. A poll that finds the CQ armed hands the lease back at
  * once: its program is about to sleep.
+ *
+ * A poll works for another CQ, too, that nobody polls: a program that waits at one CQ while it is
+ * the target of one-sided operations at another would otherwise keep the CPU from the thread that
+ * serves it.
  */
 #include <stdlib.h>
 
@@ -264,6 +268,73 @@ static void look_or_lease(struct rl_cq *cq, bool leased)
 	pthread_mutex_unlock(&cq->progress);
 }
 
+/* ---- all CQs ---- */
+
+static struct {
+	pthread_mutex_t lock;		/* a leaf */
+	struct rl_cq *first, *turn;	/* whose turn it is to be helped; NULL: the first's */
+	u32 count;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void list(struct rl_cq *cq)
+{
+	pthread_mutex_lock(&all.lock);
+	cq->next = all.first;
+	cq->prev = &all.first;
+	if (cq->next)
+		cq->next->prev = &cq->next;
+	all.first = cq;
+	all.count++;
+	pthread_mutex_unlock(&all.lock);
+}
+
+static void unlist(struct rl_cq *cq)
+{
+	pthread_mutex_lock(&all.lock);
+	if (cq->prev) {
+		*cq->prev = cq->next;
+		if (cq->next)
+			cq->next->prev = cq->prev;
+		if (all.turn == cq)
+			all.turn = cq->next;
+		cq->prev = NULL;
+		all.count--;
+	}
+	pthread_mutex_unlock(&all.lock);
+}
+
+/* The next in turn, referenced, if it can use help of who polls @cq; else NULL. */
+static struct rl_cq *next_to_help(const struct rl_cq *cq)
+{
+	struct rl_cq *o;
+
+	pthread_mutex_lock(&all.lock);
+	o = all.turn ? all.turn : all.first;
+	all.turn = o ? o->next : NULL;
+	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
+	if (o && o != cq && READ_ONCE(o->nconns) && !READ_ONCE(o->polled) &&
+	    READ_ONCE(o->last) != READ_ONCE(cq->last))
+		rl_watch_get(&o->watch);
+	else
+		o = NULL;
+	pthread_mutex_unlock(&all.lock);
+	return o;
+}
+
+static void help_another(const struct rl_cq *cq)
+{
+	struct rl_cq *o = READ_ONCE(all.count) > 1 ? next_to_help(cq) : NULL;
+
+	if (!o)
+		return;
+	if (!pthread_mutex_trylock(&o->progress)) {
+		move_octets(o);
+		pthread_mutex_unlock(&o->progress);
+	}
+	rl_cq_looked(o);
+	rl_watch_put(&o->watch);
+}
+
 void rl_cq_kick(struct rl_cq *cq)
 {
 	struct rl_qp *lingerer = get_lingerer(cq);
@@ -277,6 +348,7 @@ void rl_cq_kick(struct rl_cq *cq)
 		move_octets(cq);
 		pthread_mutex_unlock(&cq->progress);
 	}
+	help_another(cq);
 	note_poll(cq);
 }
 
@@ -419,6 +491,7 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 	cq->chan = chan;
 	if (chan)
 		rl_chan_get(chan);
+	list(cq);
 	*out = cq;
 	return 0;
 }
@@ -428,6 +501,7 @@ static struct weft_ring no_ring;
 /* The progress thread may be in a call of its own yet: that finds no connection, and this ring. */
 void rl_cq_stop(struct rl_cq *cq)
 {
+	unlist(cq);
 	rl_watch_end(&cq->watch);
 	if (cq->epfd >= 0)
 		rl_thread_remove(cq->epfd);

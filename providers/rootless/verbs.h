@@ -147,6 +147,7 @@ struct rl_cq {
 	u32 comp_reported;
 
 	/* progress: the connections whose QPs complete here */
+	struct rl_cq *next, **prev;	/* all CQs of the process: cq.c's lock */
 	struct rl_watch watch;
 	int epfd;			/* hidden: waits for their sockets */
 	pthread_mutex_t progress;	/* one at a time moves octets for the CQ */
@@ -155,7 +156,7 @@ struct rl_cq {
 	u32 polls;			/* atomic: kicks so far */
 	u32 seen;			/* lock: polls when the progress thread last looked, */
 	u64 seen_at;			/* ns, and when that was */
-	u32 looks;			/* atomic: at the sockets, by doorbells, since then */
+	u32 looks;			/* atomic: by doorbells and polls of others, since then */
 	bool polled, busy;		/* lock: and what it then thought of that, without and with looks */
 	bool leased;			/* lock: to those who poll; the progress thread looks away */
 };
@@ -169,7 +170,7 @@ int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp
 void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e);
 /* poll_cq found nothing: moves octets in the caller's context. */
 void rl_cq_kick(struct rl_cq *cq);
-/* A doorbell has looked for what comes in. */
+/* Somebody who does not poll the CQ has looked for what comes in. */
 void rl_cq_looked(struct rl_cq *cq);
 /* Has it one connection, and a program that neither polls it busily nor waits for an event? */
 bool rl_cq_is_left_alone(struct rl_cq *cq);
