@@ -179,7 +179,8 @@ static void append(struct weft_batch *b, struct weft_qpc *qp)
 		b->segs++;
 	b->fpdus++;
 	b->end += n;
-	b->seg_off = (b->seg_off + n) % b->mss;
+	if (b->seg_off != WEFT_SEG_UNKNOWN)
+		b->seg_off = (b->seg_off + n) % b->mss;
 }
 
 static u32 room(const struct weft_batch *b)
@@ -187,16 +188,21 @@ static u32 room(const struct weft_batch *b)
 	return b->size - SPARE - b->end;
 }
 
+static u32 left_in_segment(const struct weft_batch *b)
+{
+	return b->seg_off == WEFT_SEG_UNKNOWN ? b->mss : b->mss - b->seg_off;
+}
+
 /* The batch is full once another segment would not fit whole. */
 static bool is_full(const struct weft_batch *b)
 {
-	return b->end && room(b) < min_t(u32, b->mss - b->seg_off, b->size / 4);
+	return b->end && room(b) < min_t(u32, left_in_segment(b), b->size / 4);
 }
 
 /* Appends the next FPDU, if there is one and it fits into the segment. */
 static enum weft_tx_result append_next(struct weft_batch *b, struct weft_qpc *qp)
 {
-	u32 max = weft_stream_tx_max_ulpdu(qp->st, min_t(u32, b->mss - b->seg_off, room(b)));
+	u32 max = weft_stream_tx_max_ulpdu(qp->st, min_t(u32, left_in_segment(b), room(b)));
 	enum weft_tx_result r;
 
 	r = weft_tx_next(qp, max, max < WEFT_MPA_ULPDU_MIN_MULPDU, b->d);

@@ -53,7 +53,7 @@ struct weft_batch {
 	u32 niov, nheld;		/* of refs; 0: the batch is in buf */
 	struct weft_iov whole;		/* the batch that is all in buf */
 	u32 mss;			/* segment size that this batch is cut for */
-	u32 seg_off;			/* octets in the segment being filled */
+	u32 seg_off;			/* octets in the segment being filled, or WEFT_SEG_UNKNOWN */
 	bool fresh;			/* the batch begins a segment: TCP's last one is to end */
 	bool eor;			/* the batch ends a segment early: MSG_EOR */
 
@@ -72,7 +72,9 @@ void weft_batch_lend(struct weft_batch *b, void *mem, u32 size);
 /* Gives the memory back, or NULL while octets wait in it. @all: those are dropped. */
 void *weft_batch_reclaim(struct weft_batch *b, bool all);
 
-/* Begins an empty batch where TCP's queue ends: @seg_off octets into a segment of @mss. */
+/* Begins an empty batch where TCP's queue ends: @seg_off octets into a segment of @mss,
+ * or WEFT_SEG_UNKNOWN: then no segment ends a batch.
+ */
 void weft_batch_begin(struct weft_batch *b, u32 mss, u32 seg_off);
 
 /*

@@ -83,7 +83,8 @@ bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots);
 /* The end of TCP's queue. */
 struct weft_tcp_tail {
 	u32 mss;			/* octets of a segment, at least WEFT_BATCH_SEG_MIN */
-	u32 seg_off;			/* in the segment that the next octet continues */
+	u32 seg_off;			/* in the segment that the next octet continues; or: */
+#define WEFT_SEG_UNKNOWN (~0u)		/* nobody knows, and FPDUs are cut as if it mattered not */
 	u32 room;			/* octets that TCP takes now, more or less; 0: none */
 };
 void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail);

@@ -117,8 +117,8 @@ bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
 }
 
 /*
- * Where TCP's queue ends in its segment nobody tells: FPDUs are cut as if it ended one. Alignment
- * is a statistic. How much TCP takes it says when it is asked to.
+ * Where TCP's queue ends in its segment nobody tells. An FPDU is no longer than a segment, and where
+ * it lies in segments is a statistic. How much TCP takes it says when it is asked to.
  */
 void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 {
@@ -126,6 +126,7 @@ void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 
 	*tail = (struct weft_tcp_tail){
 		.mss = rl_conn_mss(c),
+		.seg_off = WEFT_SEG_UNKNOWN,
 		.room = c->full ? 0 : RL_POOL_BLOCK * 4,
 	};
 }

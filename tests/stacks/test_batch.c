@@ -502,9 +502,38 @@ static void a_batch_is_full_once_a_segment_would_not_fit(void **state)
 	tray_fini(&t);
 }
 
+/* Short messages and long ones, none of which fits where the last left off. */
+static void where_segments_are_unknown_none_ends_a_batch(void **state)
+{
+	struct tray t;
+	struct pdu d;
+	u32 i, n, fpdus = 0;
+
+	tray_init(&t, true, LARGE);
+	for (i = 0; i < 4; i++) {
+		write_of(&t, 1, 0, 1100);
+		write_of(&t, 1, 0, 4000);
+	}
+	weft_batch_begin(&t.b, MSS, WEFT_SEG_UNKNOWN);
+	assert_int_equal(weft_batch_fill(&t.b, t.qp), WEFT_TX_IDLE);
+	assert_false(t.b.fresh || t.b.eor);
+	assert_true(t.b.end > 4 * 5100);
+	assert_int_equal(t.b.segs, 0);
+	send_all(&t);
+	while ((n = fpdu(&t, &d))) {
+		assert_true(n <= MSS);
+		/* Cut for a whole segment, wherever it lies. */
+		assert_true(d.ddp & P_L || n == MSS);
+		fpdus++;
+	}
+	assert_int_equal(fpdus, 4 * (1 + 3));
+	tray_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(where_segments_are_unknown_none_ends_a_batch),
 		cmocka_unit_test(fpdus_end_where_segments_end),
 		cmocka_unit_test(what_does_not_fit_into_the_rest_of_a_segment_begins_one),
 		cmocka_unit_test(what_fits_whole_into_the_rest_of_a_segment_goes_there),
