@@ -336,15 +336,25 @@ static const struct rl_device *search_anew(const struct sockaddr *a)
 	return d;
 }
 
+static bool is_loopback(const struct sockaddr *a)
+{
+	struct in_addr v4;
+
+	if (read_v4(a, &v4))
+		return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+	return a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
+}
+
+/* Without a device on lo another serves its addresses, as with the kernel's rdma_cm. */
 const struct rl_device *rl_device_of_address(const struct sockaddr *a)
 {
 	const struct rl_device *d;
-	struct in_addr v4;
 
 	if (!rl_device_count())
 		return NULL;
-	if (read_v4(a, &v4) && ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET)
-		return list.loopback;
+	if (is_loopback(a))
+		return list.loopback ? list.loopback : &list.at[0];
 	d = search(list.first, a);
 	return d ? d : search_anew(a);
 }

@@ -25,6 +25,8 @@ tests() {
 		rdma_server-and-rdma_client server_and_client
 		librspreload-under-a-program-of-sockets preloaded_sockets
 		fio-writes-and-reads fio_both
+		fi_pingpong-by-verbs fabric verbs msg
+		fi_pingpong-by-verbs-and-rxm fabric verbs;ofi_rxm rdm
 		ports-are-of-the-range-asked-for ports_asked_for
 		listener-killed-others-go-on listener_killed
 		stopped-peer-does-not-hold-up-the-end stopped_peer
@@ -276,6 +278,18 @@ fio_both() {
 	pair weft:weft
 	fio_one write write
 	fio_one read write
+}
+
+# fabric PROVIDER KIND: libfabric's; -c looks at every byte. It takes no device on lo for itself, and
+# 127.0.0.1 for its server: so there is one device, on eth0, which then serves lo's addresses, too.
+fabric() {
+	pair weft:weft
+	export WEFT_NETDEVS=eth0
+	start_b server fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c
+	wait_listen_b 47592
+	run fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c "$IP_B"
+	finish_b server
+	grep -qE '^4k +50 +=50 ' "$TEST_DIR/fi_pingpong.log" || fail "no figures; $(words "$TEST_DIR/fi_pingpong.log")"
 }
 
 # --- many, and ends ---
