@@ -27,6 +27,8 @@ tests() {
 		fio-writes-and-reads fio_both
 		fi_pingpong-by-verbs fabric verbs msg
 		fi_pingpong-by-verbs-and-rxm fabric verbs;ofi_rxm rdm
+		open-mpi-of-two-ranks open_mpi 2
+		open-mpi-of-eight-ranks open_mpi 8
 		ports-are-of-the-range-asked-for ports_asked_for
 		listener-killed-others-go-on listener_killed
 		stopped-peer-does-not-hold-up-the-end stopped_peer
@@ -290,6 +292,15 @@ fabric() {
 	run fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c "$IP_B"
 	finish_b server
 	grep -qE '^4k +50 +=50 ' "$TEST_DIR/fi_pingpong.log" || fail "no figures; $(words "$TEST_DIR/fi_pingpong.log")"
+}
+
+# open_mpi RANKS: over libfabric's verbs provider, and over nothing else.
+open_mpi() {
+	pair weft:weft
+	export WEFT_NETDEVS=eth0 HOME=/tmp OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+	run mpirun.openmpi --oversubscribe -np "$1" --mca pml cm --mca mtl ofi --mca btl self \
+		--mca mtl_ofi_provider_include 'verbs;ofi_rxm' "$WEFT_BUILD/bin/mpi-ring"
+	grep -qx "$1 ranks" "$TEST_DIR/mpirun.openmpi.log" || fail "$(words "$TEST_DIR/mpirun.openmpi.log")"
 }
 
 # --- many, and ends ---
