@@ -297,7 +297,7 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 	u32 entries;
 	int rv = weft_shape_cq(cqe, &entries);
 
-	if (rv || !is_zero(c))
+	if (rv || !is_zero(c) || c->uhw_out.len < sizeof(driver))
 		return -EINVAL;
 	if (channel >= 0 && !(chan = rl_chan_of_fd(channel)))
 		return -EINVAL;
@@ -307,16 +307,17 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 	if (rv)
 		return rv;
 	cq->o.user_handle = user_handle;
-	rl_ring_describe(&cq->ring, entries, 1, &driver.cq);
-	rv = answer_driver(c, &driver, sizeof(driver)) ?: rl_object_add(ctx, &cq->o);
+	rv = rl_object_add(ctx, &cq->o);
 	if (rv) {
 		rl_cq_stop(cq);
 		rl_cq_destroy(cq);
 		return rv;
 	}
+	rl_ring_describe(&cq->ring, entries, 1, &driver.cq);
+	driver.cq_id = cq->o.handle + 1;
 	resp->cq_handle = cq->o.handle;
 	resp->cqe = entries;
-	return 0;
+	return answer_driver(c, &driver, sizeof(driver));
 }
 
 static int create_cq(struct rl_context *ctx, struct rl_command *c)

@@ -30,6 +30,17 @@
 #define MAX_DEVICES 64
 static u32 objects[MAX_DEVICES][RL_KINDS];
 
+static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
+{
+	static const u32 most[RL_KINDS] = {
+		[RL_PD] = RL_MAX_PD, [RL_MR] = RL_MAX_MR, [RL_CQ] = RL_MAX_CQ,
+		[RL_QP] = RL_MAX_QP, [RL_SRQ] = RL_MAX_SRQ,
+	};
+
+	return ctx->dev->index < MAX_DEVICES &&
+	       READ_ONCE(objects[ctx->dev->index][kind]) >= most[kind];
+}
+
 static void count_object(const struct rl_context *ctx, u32 kind, int n)
 {
 	if (ctx->dev->index < MAX_DEVICES)
@@ -82,7 +93,7 @@ int rl_object_add(struct rl_context *ctx, struct rl_object *o)
 	struct rl_object **chunk;
 	u32 handle;
 
-	if (!find_free(ctx, &handle))
+	if (is_one_too_many(ctx, o->kind) || !find_free(ctx, &handle))
 		return -ENOMEM;
 	if (!ctx->chunks[handle / RL_CHUNK]) {
 		chunk = calloc(RL_CHUNK, sizeof(*chunk));
