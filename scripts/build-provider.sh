@@ -4,11 +4,14 @@
 #   build/etc/weft.driver              what an installation puts in /etc/libibverbs.d
 # The source of rdma-core comes from fetch-rdma-core.sh; a copy of it in build/provider gets
 # the touch-points and providers/weft, is configured once, and only the provider is built.
+#   build-provider.sh [FOLDER]   FOLDER in the place of build: there the provider is for the libibverbs
+#                                of the source that WEFT_RDMA_CORE names, and not for the installed one
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need cmake ninja rsync nm pkg-config python3
 
-work=$WEFT_BUILD/provider
+target=${1:-$WEFT_BUILD}
+work=$target/provider
 tree=$work/rdma-core
 out=$work/build
 
@@ -65,8 +68,8 @@ layout_flag() {
 }
 
 configure() {
-	local flags
-	flags=$(layout_flag "$1")
+	local flags=
+	[ "$target" != "$WEFT_BUILD" ] || flags=$(layout_flag "$1")
 	# See providers/weft/compat.h.
 	grep -q 'struct ibv_fd_arr' "$tree/libibverbs/driver.h" ||
 		flags+=' -DWEFT_GET_CONTEXT_WITHOUT_FDS'
@@ -78,6 +81,7 @@ configure() {
 # it takes from libibverbs must be there.
 check_symbols() {
 	local lib missing
+	[ "$target" = "$WEFT_BUILD" ] || return 0
 	lib=$(installed_libibverbs)
 	missing=$(comm -23 \
 		<(nm -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort) \
@@ -102,16 +106,16 @@ build() {
 	logged "$work/build.log" ninja -C "$out" "lib/$name"
 	! grep -A 5 'providers/weft.*warning:' "$work/build.log" >&2 || die "the provider has warnings"
 	check_symbols "$out/lib/$name"
-	place "$out/lib/$name" "$WEFT_BUILD/lib/$name"
+	place "$out/lib/$name" "$target/lib/$name"
 	echo 'driver weft' >"$work/weft.driver"
-	place "$work/weft.driver" "$WEFT_BUILD/etc/weft.driver"
-	say "provider: build/lib/$name"
+	place "$work/weft.driver" "$target/etc/weft.driver"
+	say "provider: ${target#"$WEFT_TOP"/}/lib/$name"
 }
 
 source=$("$WEFT_TOP/scripts/fetch-rdma-core.sh" installed)
-mkdir -p "$WEFT_BUILD"
+mkdir -p "$target"
 (
 	# Two runs in one checkout wait for each other.
 	flock 9
 	build "$source" 9>&-
-) 9>"$WEFT_BUILD/.provider.lock"
+) 9>"$target/.provider.lock"

@@ -61,6 +61,8 @@ sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.
 sanitized+='|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes.
 group_rootless_full() { VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn; }
+# And with the rdma-core of later releases, in a root folder of each.
+group_releases() { tests/lab/releases.sh trixie sid; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
@@ -88,7 +90,7 @@ limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	lanes[0]+=' spec_kasan smp' limit=5400
-	lanes[1]+=' build_sid rootless_full data perftest programs_vm spec_vm churn nvme'
+	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme'
 fi
 [ $# = 0 ] || lanes=("$*")
 

@@ -3,13 +3,14 @@
 #   fetch-rdma-core.sh installed   the release of the installed libibverbs; if its source cannot
 #                                  be had, another release with the same private ABI
 #   fetch-rdma-core.sh newest      the newest release that Debian has
+#   fetch-rdma-core.sh version V   this one, as Debian calls it
 # WEFT_RDMA_CORE=FOLDER: a source tree of your own, which is printed as it is.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$(dirname "$0")/apt.sh"
 
-want=${1:?installed or newest}
+want=${1:?installed, newest or version} version=${2-}
 if [ -n "${WEFT_RDMA_CORE:-}" ]; then
 	[ -e "$WEFT_RDMA_CORE/libibverbs/driver.h" ] || die "$WEFT_RDMA_CORE is no rdma-core source"
 	realpath "$WEFT_RDMA_CORE"
@@ -122,6 +123,11 @@ fetch_newest() {
 		return
 	done
 	die_refused "no source of rdma-core can be had"
+}
+
+fetch_version() {
+	refresh_lists 'the sources of rdma-core'
+	fetch "$version" || die_refused "rdma-core $version cannot be had"
 }
 
 die_refused() {
