@@ -24,6 +24,8 @@ tests() {
 		riostream-verifies-data riostream_verifies
 		rdma_server-and-rdma_client server_and_client
 		librspreload-under-a-program-of-sockets preloaded_sockets
+		librspreload-under-iperf preloaded_iperf
+		librspreload-under-nc preloaded_nc
 		fio-writes-and-reads fio_both
 		fi_pingpong-by-verbs fabric verbs msg
 		fi_pingpong-by-verbs-and-rxm fabric verbs;ofi_rxm rdm
@@ -213,12 +215,45 @@ server_and_client() {
 	grep -q 'end 0' "$TEST_DIR/rdma_client.log" || fail "the client says $(tail -n 1 "$TEST_DIR/rdma_client.log")"
 }
 
-# A program of plain sockets over rsockets: libc's calls as librspreload knows them.
-preloaded_sockets() {
-	local preload way
+# How a program of sockets begins over rsockets.
+preloaded() {
+	local preload
 	preload=$(echo /usr/lib/*/rsocket/librspreload.so)
 	[ -e "$preload" ] || fail "librdmacm has no librspreload.so"
-	way="$AS_USER env LD_PRELOAD=$preload $WEFT_RUN /usr/bin/python3 $TEST_DIR/sockets.py"
+	echo "$AS_USER env LD_PRELOAD=$preload $WEFT_RUN"
+}
+
+preloaded_iperf() {
+	local way
+	way=$(preloaded)
+	pair weft:weft
+	# shellcheck disable=SC2086 # a list
+	start_b server $way iperf -s -P 1 -B "$IP_B" -p 7481
+	wait_listen_b 7481
+	# shellcheck disable=SC2086
+	says '0:[1-9][0-9.]* [MG]bits/sec' $way iperf -c "$IP_B" -p 7481 -n 64M
+	finish_b server
+}
+
+# The server's input ends with the test.
+preloaded_nc() {
+	local way
+	way=$(preloaded)
+	pair weft:weft
+	head -c 3000000 /dev/urandom >"$TEST_DIR/sent"
+	# shellcheck disable=SC2016 # the inner shell's
+	start_b server bash -c 'exec >"$1" && shift && sleep 60 | "$@"' in "$TEST_DIR/received" $way nc.traditional \
+		-l -s "$IP_B" -p 7482
+	wait_listen_b 7482
+	# shellcheck disable=SC2016,SC2086
+	says 0: bash -c 'exec <"$1" && shift && exec "$@"' in "$TEST_DIR/sent" $way nc.traditional -q 1 "$IP_B" 7482
+	wait_for 20 cmp -s "$TEST_DIR/sent" "$TEST_DIR/received" || fail "not what was sent has come"
+}
+
+# A program of plain sockets over rsockets: libc's calls as librspreload knows them.
+preloaded_sockets() {
+	local way
+	way="$(preloaded) /usr/bin/python3 $TEST_DIR/sockets.py"
 	pair weft:weft
 	cat >"$TEST_DIR/sockets.py" <<-'END'
 		import ctypes, hashlib, socket, struct, sys
