@@ -6,24 +6,19 @@
  * address of this machine that an RDMA device has. TAP.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "conn.h"
-#include "pattern.h"
+#include "pair.h"
 
-#define BUF	65536
-#define DEPTH	8
-#define TIMEOUT	5000
 #define MOST	20000	/* descriptors that are tried */
 
-static struct conn client, server;
-static uint8_t from[BUF], to[BUF];
-static struct ibv_mr *from_mr, *to_mr;
-static uint64_t key;
+static struct pair pair = {
+	.client.timeout_ms = PAIR_TIMEOUT_MS,
+	.server.timeout_ms = PAIR_TIMEOUT_MS,
+};
 static int n_tests, n_failed;
 
 static void verdict(const char *name, bool ok)
@@ -43,7 +38,7 @@ static bool is_of(const struct conn *c, int fd)
 
 static bool is_known(int fd)
 {
-	return fd < 3 || is_of(&client, fd) || is_of(&server, fd);
+	return fd < 3 || is_of(&pair.client, fd) || is_of(&pair.server, fd);
 }
 
 static void close_one_by_one(void)
@@ -70,56 +65,7 @@ static void close_by_ranges(void)
 		fail("close_range");
 }
 
-/* ---- both ends ---- */
-
-static void *serve(void *unused)
-{
-	(void)unused;
-	conn_await_request(&server);
-	conn_make_qp(&server, DEPTH, DEPTH, 0);
-	conn_accept(&server, NULL, 0);
-	return NULL;
-}
-
-static void open_pair(const char *host, const char *port)
-{
-	pthread_t thread;
-
-	conn_listen(&server, host, port);
-	if (pthread_create(&thread, NULL, serve, NULL))
-		fail("no thread");
-	conn_resolve(&client, host, port);
-	conn_make_qp(&client, DEPTH, DEPTH, 0);
-	conn_connect(&client, NULL, 0);
-	pthread_join(thread, NULL);
-	from_mr = conn_reg(&client, from, BUF, IBV_ACCESS_LOCAL_WRITE);
-	to_mr = conn_reg(&server, to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-}
-
-static bool ends(enum ibv_wr_opcode opcode)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)from, .length = opcode == IBV_WR_RDMA_READ ? 0 : BUF,
-			       .lkey = from_mr->lkey };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = !!sge.length,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)to, .rkey = to_mr->rkey },
-	}, *bad;
-	struct ibv_wc wc;
-
-	if (ibv_post_send(client.id->qp, &wr, &bad))
-		fail("post_send");
-	return conn_poll(&client, &wc, 1, TIMEOUT) == 1 && wc.status == IBV_WC_SUCCESS;
-}
-
-/* The Read, of nothing, comes back when the Write is there. */
-static bool carries_data(void)
-{
-	pattern_fill(from, BUF, ++key);
-	return ends(IBV_WR_RDMA_WRITE) && ends(IBV_WR_RDMA_READ) && !memcmp(from, to, BUF);
-}
+/* ---- devices ---- */
 
 static bool lists_devices(void)
 {
@@ -136,7 +82,6 @@ static bool lists_devices(void)
 int main(int argc, char **argv)
 {
 	conn_program = "closes-all";
-	client.timeout_ms = server.timeout_ms = TIMEOUT;
 	if (argc != 3) {
 		fprintf(stderr, "closes-all HOST PORT\n");
 		return 2;
@@ -144,14 +89,14 @@ int main(int argc, char **argv)
 	verdict("devices-are-listed", lists_devices());
 	close_one_by_one();
 	verdict("devices-are-listed-with-all-closed", lists_devices());
-	open_pair(argv[1], argv[2]);
-	verdict("data-goes-before", carries_data());
+	pair_open(&pair, argv[1], argv[2]);
+	verdict("data-goes-before", pair_carries_data(&pair));
 	close_one_by_one();
-	verdict("data-goes-with-all-others-closed", carries_data());
+	verdict("data-goes-with-all-others-closed", pair_carries_data(&pair));
 	close_by_ranges();
-	verdict("data-goes-with-all-ranges-between-closed", carries_data());
-	conn_close(&client);
-	conn_close(&server);
+	verdict("data-goes-with-all-ranges-between-closed", pair_carries_data(&pair));
+	conn_close(&pair.client);
+	conn_close(&pair.server);
 	verdict("the-connection-ends", true);
 	printf("1..%d\n", n_tests);
 	return !!n_failed;

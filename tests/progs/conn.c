@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,37 @@ void conn_connect(struct conn *c, const void *private_data, uint8_t len)
 	if (rdma_connect(c->id, &p))
 		fail("rdma_connect: %s", strerror(errno));
 	await(c, RDMA_CM_EVENT_ESTABLISHED, c->timeout_ms);
+}
+
+/* ---- both ends in one process ---- */
+
+struct acceptor {
+	struct conn *server;
+	uint32_t depth;
+};
+
+static void *accept_one(void *arg)
+{
+	struct acceptor *a = arg;
+
+	conn_await_request(a->server);
+	conn_make_qp(a->server, a->depth, a->depth, 0);
+	conn_accept(a->server, NULL, 0);
+	return NULL;
+}
+
+void conn_pair(struct conn *client, struct conn *server, const char *host, const char *port,
+	       uint32_t depth, uint32_t max_inline)
+{
+	struct acceptor a = { .server = server, .depth = depth };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, accept_one, &a))
+		fail("no thread");
+	conn_resolve(client, host, port);
+	conn_make_qp(client, depth, depth, max_inline);
+	conn_connect(client, NULL, 0);
+	pthread_join(thread, NULL);
 }
 
 struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access)

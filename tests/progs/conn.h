@@ -66,6 +66,13 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 void conn_accept(struct conn *c, const void *private_data, uint8_t len);
 void conn_connect(struct conn *c, const void *private_data, uint8_t len);
 
+/*
+ * Both ends in this process: @client, a new one, is connected to @server, which listens on @host and
+ * @port. Each QP takes @depth sends and receives; the client's takes @max_inline octets inline.
+ */
+void conn_pair(struct conn *client, struct conn *server, const char *host, const char *port,
+	       uint32_t depth, uint32_t max_inline);
+
 /* Registers memory; conn_close() lets go of it. */
 struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access);
 

@@ -22,12 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "conn.h"
-#include "pattern.h"
+#include "pair.h"
 
-#define BUF	4096
-#define DEPTH	8
-#define TIMEOUT	5000
 #define MOST	2000	/* descriptors that are closed */
 #define PATIENCE 20	/* seconds, for one habit */
 
@@ -35,60 +31,14 @@ typedef void handler_fn(int);
 /* What signal() is in a program that is compiled for POSIX alone. */
 handler_fn *__sysv_signal(int sig, handler_fn *handler);
 
-static struct conn client, server;
-static uint8_t from[BUF], to[BUF];
-static struct ibv_mr *from_mr, *to_mr;
+static struct pair pair = {
+	.client.timeout_ms = PAIR_TIMEOUT_MS,
+	.server.timeout_ms = PAIR_TIMEOUT_MS,
+};
 static const char *host;
 static char port[8];
 
-/* ---- both ends ---- */
-
-static void *serve(void *unused)
-{
-	(void)unused;
-	conn_await_request(&server);
-	conn_make_qp(&server, DEPTH, DEPTH, 0);
-	conn_accept(&server, NULL, 0);
-	return NULL;
-}
-
-static void open_pair(void)
-{
-	pthread_t thread;
-
-	conn_listen(&server, host, port);
-	if (pthread_create(&thread, NULL, serve, NULL))
-		fail("no thread");
-	conn_resolve(&client, host, port);
-	conn_make_qp(&client, DEPTH, DEPTH, 0);
-	conn_connect(&client, NULL, 0);
-	pthread_join(thread, NULL);
-	from_mr = conn_reg(&client, from, BUF, IBV_ACCESS_LOCAL_WRITE);
-	to_mr = conn_reg(&server, to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-}
-
-static bool ends(enum ibv_wr_opcode opcode, uint32_t len)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)from, .length = len, .lkey = from_mr->lkey };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = !!len, .opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)to, .rkey = to_mr->rkey },
-	}, *bad;
-	struct ibv_wc wc;
-
-	if (ibv_post_send(client.id->qp, &wr, &bad))
-		fail("post_send");
-	return conn_poll(&client, &wc, 1, TIMEOUT) == 1 && wc.status == IBV_WC_SUCCESS;
-}
-
-/* The Read, of nothing, comes back when the Write is there. */
-static bool carries_data(uint64_t key)
-{
-	pattern_fill(from, BUF, key);
-	return ends(IBV_WR_RDMA_WRITE, BUF) && ends(IBV_WR_RDMA_READ, 0) &&
-	       !memcmp(from, to, BUF);
-}
+/* ---- devices ---- */
 
 static struct ibv_context *open_device(void)
 {
@@ -123,7 +73,7 @@ static void close_by_range(void)
 	close_range(3, ~0u, 0);
 }
 
-static bool goes_on_after(void (*close_all)(void), uint64_t key)
+static bool goes_on_after(void (*close_all)(void))
 {
 	pid_t child = fork();
 
@@ -132,14 +82,14 @@ static bool goes_on_after(void (*close_all)(void), uint64_t key)
 		execlp("true", "true", NULL);
 		_exit(1);
 	}
-	return ends_well(child) && carries_data(key);
+	return ends_well(child) && pair_carries_data(&pair);
 }
 
 static bool child_closes(void)
 {
-	open_pair();
-	return carries_data(1) && goes_on_after(close_singly, 2) &&
-	       goes_on_after(close_by_range, 3);
+	pair_open(&pair, host, port);
+	return pair_carries_data(&pair) && goes_on_after(close_singly) &&
+	       goes_on_after(close_by_range);
 }
 
 /* No handler of fork() is called. */
@@ -164,9 +114,9 @@ static bool child_of_bare_call(void)
 
 static bool hears_by_poll(void)
 {
-	struct pollfd p = { .fd = server.events->fd, .events = POLLIN };
+	struct pollfd p = { .fd = pair.server.events->fd, .events = POLLIN };
 
-	return poll(&p, 1, TIMEOUT) == 1;
+	return poll(&p, 1, PAIR_TIMEOUT_MS) == 1;
 }
 
 static int epfd;
@@ -175,7 +125,7 @@ static bool hears_by_epoll(void)
 {
 	struct epoll_event ev;
 
-	return epoll_wait(epfd, &ev, 1, TIMEOUT) == 1;
+	return epoll_wait(epfd, &ev, 1, PAIR_TIMEOUT_MS) == 1;
 }
 
 /* Listens, and goes on in the background. What it heard is told by @tell. */
@@ -183,9 +133,9 @@ static void become_daemon(bool (*hears)(void), int tell)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	conn_listen(&server, host, port);
+	conn_listen(&pair.server, host, port);
 	epfd = epoll_create1(0);
-	epoll_ctl(epfd, EPOLL_CTL_ADD, server.events->fd, &ev);
+	epoll_ctl(epfd, EPOLL_CTL_ADD, pair.server.events->fd, &ev);
 	if (fork())
 		_exit(0);
 	_exit(write(tell, hears() ? "y" : "n", 1) != 1);
@@ -205,9 +155,9 @@ static bool daemon_hears(bool (*hears)(void))
 		become_daemon(hears, said[1]);
 	if (!ends_well(child))
 		return false;
-	conn_resolve(&client, host, port);
-	conn_make_qp(&client, DEPTH, DEPTH, 0);
-	if (rdma_connect(client.id, &param))
+	conn_resolve(&pair.client, host, port);
+	conn_make_qp(&pair.client, PAIR_DEPTH, PAIR_DEPTH, 0);
+	if (rdma_connect(pair.client.id, &param))
 		fail("connect");
 	return read(said[0], &c, 1) == 1 && c == 'y';
 }
@@ -394,7 +344,6 @@ int main(int argc, char **argv)
 	bool well;
 
 	conn_program = "habits";
-	client.timeout_ms = server.timeout_ms = TIMEOUT;
 	if (argc < 3 || argc > 4) {
 		fprintf(stderr, "habits HOST PORT [LEFT_OUT]\n");
 		return 2;

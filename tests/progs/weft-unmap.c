@@ -108,26 +108,9 @@ static void give_back(struct area *a, size_t off)
 
 /* ---- both ends of a connection ---- */
 
-static void *serve(void *arg)
-{
-	struct pair *p = arg;
-
-	conn_await_request(&p->s);
-	conn_make_qp(&p->s, DEPTH, DEPTH, 0);
-	conn_accept(&p->s, NULL, 0);
-	return NULL;
-}
-
 static void open_pair(struct pair *p)
 {
-	pthread_t server;
-
-	if (pthread_create(&server, NULL, serve, p))
-		fail("no thread");
-	conn_resolve(&p->c, addr, p->port);
-	conn_make_qp(&p->c, DEPTH, DEPTH, 64);
-	conn_connect(&p->c, NULL, 0);
-	pthread_join(server, NULL);
+	conn_pair(&p->c, &p->s, addr, p->port, DEPTH, 64);
 	map_area(&p->from);
 	map_area(&p->to);
 	pattern_fill(p->from.at, BUF, ++p->key);
