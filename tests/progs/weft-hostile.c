@@ -607,12 +607,14 @@ static void any_ioctl(void)
 
 /*
  * Methods of the core, attribute by attribute: h handle, n how many (4 octets),
- * U user's (8), c and o where 4 and 8 octets go, - none.
+ * U user's (8), p port (1, as 8 octets), c, o and r where 4, 8 and 64 octets go,
+ * - none.
  */
 static const struct {
 	uint16_t object, method;
 	const char *attrs;
 } methods[] = {
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, "pr" },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, "co" },
 	{ UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, "h" },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, "h" },
@@ -633,13 +635,15 @@ static struct ib_uverbs_attr attr_of(uint16_t id, char kind)
 	case 'U': attr.len = 8; attr.data = rnd(); break;
 	case 'c': attr.len = 4; attr.data = any_pointer(); break;
 	case 'o': attr.len = 8; attr.data = any_pointer(); break;
+	case 'p': attr.len = 8; attr.data = once_in(4) ? rnd() : 1; break;
+	case 'r': attr.len = 64; attr.data = any_pointer(); break;
 	}
 	return attr;
 }
 
 static void core_ioctl(void)
 {
-	/* The first one needs no object: it is taken now and then, however few calls are made. */
+	/* The first one needs no object: one in four is taken, however few calls are made. */
 	uint32_t which = once_in(2) ? 0 : below(sizeof(methods) / sizeof(methods[0]));
 	struct call call = { .hdr = { .object_id = methods[which].object,
 				      .method_id = methods[which].method } };
