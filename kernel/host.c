@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 
+#include "core/atomic.h"
 #include "tcp.h"
 #include "trace.h"
 #include "verbs.h"
@@ -62,6 +63,13 @@ bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
 	return weft_mr_piece(r, addr, len, got);
+}
+
+bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
+{
+	*was = weft_atomic_run(req, word);
+	flush_dcache_page(is_vmalloc_addr(word) ? vmalloc_to_page(word) : virt_to_page(word));
+	return true;
 }
 
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)

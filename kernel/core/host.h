@@ -52,6 +52,12 @@ bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len);
  */
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
+/*
+ * weft_atomic_run() of @req on @word, which weft_host_piece() gave for a region that may be
+ * written. False, and nothing changed: it is not there any more.
+ */
+bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was);
+
 /* A chunk of WEFT_STAGE_CHUNK bytes for the stream's stage, or NULL. */
 u8 *weft_host_chunk(struct weft_qpc *qp);
 void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);

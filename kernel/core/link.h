@@ -86,6 +86,7 @@ struct weft_link_cfg {
 	u32 startup_ms;			/* for each side's part of start-up */
 	u32 close_ms;			/* for an end, without a sign of the peer */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
+	bool ext;			/* RFC 7306: Immediate Data, atomics */
 };
 
 /* An initiator's side of start-up, until it is over. The host lends it. */

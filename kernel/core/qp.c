@@ -45,8 +45,11 @@ static void start_over(struct weft_qpc *qp)
 	qp->irq_head = qp->irq_count = 0;
 	qp->rtr_out = 0;
 	qp->rtr_await = qp->rtr_read_out = false;
-	qp->msn_send = qp->msn_read = 1;
-	qp->msn_in_send = qp->msn_in_read = 1;
+	qp->msn_send = qp->msn_read = qp->msn_atomic = 1;
+	qp->msn_in_send = qp->msn_in_read = qp->msn_in_atomic = 1;
+	qp->tx_second = qp->tx_unsent_resp = false;
+	qp->write_len = 0;
+	qp->write_over = qp->imm_held = false;
 	qp->peer_fin = qp->fin_out = false;
 	qp->rx_seen = qp->recv_active = false;
 	qp->term_received = qp->flushed_event = false;

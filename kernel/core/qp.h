@@ -138,19 +138,26 @@ static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
 /* Slots that a WQE with @num_sge SGEs, or @inline_len bytes if that is more, takes. */
 u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len);
 
-/* ---- outstanding Reads ---- */
+/* ---- outstanding Reads and atomics ---- */
 
-/* One of ours, in the order of sending: RFC 5040 §5.2. */
+/* One of ours, in the order of sending: RFC 5040 §5.2, RFC 7306 §5.2.1 (6). */
 struct weft_orq_entry {
 	u32 wqe;			/* ring position of its WQE, which names the sink */
-	u32 msn;
-	u32 got;			/* octets of its response */
+	u32 msn;			/* an atomic's Request Identifier, too */
+	u32 got;			/* octets of a Read's response */
 };
 
-/* One of the peer's, kept as it came for the Terminate: DDP's header and RDMAP's. */
+/* One of the peer's. MSNs are consecutive: the oldest has msn_in_read - irq_count. */
 struct weft_irq_entry {
-	u8 raw[WEFT_DDP_UNTAGGED_LEN + WEFT_READ_REQ_LEN];
+	u8 head[6];			/* as it came: DDP's and RDMAP's control, Invalidate STag */
+	bool atomic;
+	union {
+		struct weft_read_req read;
+		struct weft_atomic_req req;
+	};
 };
+/* 128 of them fit in 8 KB. */
+static_assert(sizeof(struct weft_irq_entry) <= 64, "what an idle connection costs");
 
 /* ---- the QP ---- */
 
@@ -191,13 +198,19 @@ struct weft_qpc {
 	u32 msn_send, msn_read;		/* next MSNs */
 	bool linger;			/* the host looks at the send ring by itself: no kick wanted */
 	bool tx_unsent;			/* FPDUs handed out since the last weft_tx_sent() */
-	struct weft_read_req resp;	/* the Read being answered */
+	bool tx_unsent_resp;		/* and of a Read Response among them */
+	bool tx_second;			/* the first message of a WQE with immediate data is out */
+	u32 msn_atomic;			/* of the next Atomic Response */
 	bool peer_fin;			/* peer's sending side is closed */
 	bool fin_out;			/* WEFT_TX_FIN was reported */
 
 	/* receive side */
 	bool rx_seen;			/* a first FPDU has come */
-	u32 msn_in_send, msn_in_read;	/* expected MSNs */
+	u32 msn_in_send, msn_in_read, msn_in_atomic; /* expected MSNs */
+	u32 write_len;			/* octets of the latest Write, since the last message on QN 0 */
+	bool write_over;		/* it is complete */
+	bool imm_held;			/* what the next Send comes with is in imm */
+	u32 imm;
 	bool recv_active;		/* a Send is being received */
 	u8 recv_op;
 	u32 recv_inv;			/* its Invalidate STag */
@@ -266,6 +279,9 @@ enum weft_qp_fault {
  * comes once a connection and behind either of them.
  */
 enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp);
+
+/* What WEFT_CQE's vendor_err says of the Terminate that ended the QP; 0 if none did. */
+u32 weft_qpc_vendor_err(const struct weft_qpc *qp);
 
 /* An overflow of @cq ends the QPs of which this is true: weft_qpc_error(). */
 static inline bool weft_qpc_uses_cq(const struct weft_qpc *qp, const struct weft_cqc *cq)
@@ -361,6 +377,13 @@ static inline bool weft_tx_amid(const struct weft_qpc *qp)
 
 /* ---- between the files of core/ ---- */
 
+/*
+ * Verbs' Send with Immediate is two messages of RFC 7306: Immediate Data, then the Send. Such
+ * Immediate Data has this in its upper half, so that a weft peer delivers both as one completion
+ * and takes one receive. It is no concern of the RFC: all 8 octets are the ULP's.
+ */
+#define WEFT_IMM_OF_SEND 0x77655369u	/* "weSi" */
+
 static inline struct weft_sq_wqe *weft_sq_wqe_at(const struct weft_sqq *sq, u32 pos)
 {
 	return (struct weft_sq_wqe *)(sq->copy +
@@ -380,8 +403,18 @@ u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len
 /* A zero-length tagged message names no buffer; some RNICs still dislike STag 0. */
 #define WEFT_STAG_NONE 1
 
-/* wqe.c: the sink of a judged Read; WEFT_STAG_NONE if it names none, for no octets. */
+/* wqe.c: is it one of RFC 7306's? */
+bool weft_wqe_is_extension(const struct weft_sq_wqe *w);
+static inline bool weft_wqe_is_atomic(const struct weft_sq_wqe *w)
+{
+	return w->opcode == WEFT_WR_CMP_SWAP || w->opcode == WEFT_WR_FETCH_ADD;
+}
+/* wqe.c: where the answer to a judged Read or atomic goes; WEFT_STAG_NONE if it names no
+ * place, for no octets.
+ */
 void weft_wqe_sink(const struct weft_sq_wqe *w, u32 *stag, u64 *to);
+/* wqe.c: the Request of a judged atomic, but for its identifier. */
+void weft_wqe_atomic(const struct weft_sq_wqe *w, struct weft_atomic_req *r);
 /* wqe.c: the @i-th SGE of a judged entry; its inline bytes. */
 const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i);
 const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
@@ -396,6 +429,11 @@ void weft_sq_flush(struct weft_qpc *qp);
 /* rq.c: takes the next receive into qp->recv: 1, 0 none, -1 broken. */
 int weft_rq_take(struct weft_qpc *qp);
 void weft_rq_flush(struct weft_qpc *qp);
-void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u64 imm);
+/* rq.c: completes the receive taken last, of qp->recv_got octets. @e has status, opcode, flags
+ * and what these announce; the rest is filled in.
+ */
+void weft_rq_complete(struct weft_qpc *qp, struct weft_cqe *e);
+/* rq.c: the same, with an error and nothing else. */
+void weft_rq_fail(struct weft_qpc *qp, u8 status);
 
 #endif

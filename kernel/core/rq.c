@@ -11,21 +11,23 @@ int weft_rq_take(struct weft_qpc *qp)
 	return weft_rqq_pop(&qp->rq, &qp->recv);
 }
 
-void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u64 imm)
+void weft_rq_complete(struct weft_qpc *qp, struct weft_cqe *e)
 {
-	struct weft_cqe cqe = {
-		.wr_id = qp->recv.wr_id,
-		.qp_num = qp->id,
-		.status = status,
-		.opcode = WEFT_WCO_RECV,
-		.flags = flags,
-		.byte_len = status == WEFT_WC_SUCCESS ? qp->recv_got : 0,
-		.inv_stag = inv_stag,
-		.imm = imm,
-	};
-
+	e->wr_id = qp->recv.wr_id;
+	e->qp_num = qp->id;
+	if (e->status == WEFT_WC_SUCCESS)
+		e->byte_len = qp->recv_got;
+	else
+		e->vendor_err = weft_qpc_vendor_err(qp);
 	qp->recv_active = false;
-	weft_host_complete(qp, true, &cqe);
+	weft_host_complete(qp, true, e);
+}
+
+void weft_rq_fail(struct weft_qpc *qp, u8 status)
+{
+	struct weft_cqe e = { .status = status, .opcode = WEFT_WCO_RECV };
+
+	weft_rq_complete(qp, &e);
 }
 
 void weft_rq_flush(struct weft_qpc *qp)
@@ -33,10 +35,10 @@ void weft_rq_flush(struct weft_qpc *qp)
 	u32 n;
 
 	if (qp->recv_active)
-		weft_rq_complete(qp, WEFT_WC_FLUSH_ERR, 0, 0, 0);
+		weft_rq_fail(qp, WEFT_WC_FLUSH_ERR);
 	/* What waits in an SRQ belongs to nobody yet and stays there. */
 	if (qp->srq || !qp->rq.q.slots)
 		return;
 	for (n = 0; n <= qp->rq.q.slots && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)
-		weft_rq_complete(qp, WEFT_WC_FLUSH_ERR, 0, 0, 0);
+		weft_rq_fail(qp, WEFT_WC_FLUSH_ERR);
 }

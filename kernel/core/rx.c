@@ -13,6 +13,12 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 	struct weft_region *r;
 	enum weft_denial d;
 
+	if (qp->write_over) {
+		qp->write_len = 0;
+		qp->write_over = false;
+	}
+	qp->write_len += f->payload_len;
+	qp->write_over = h->last;
 	/* RFC 5041 §5.2: STag and TO of a zero-length message are not checked. */
 	if (!f->payload_len)
 		return;
@@ -27,10 +33,10 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, weft_denial_ddp(d), f);
 }
 
-/* ---- RDMA Read ---- */
+/* ---- Read Requests, Atomic Requests ---- */
 
-/* RFC 5041 §7.1 for queue 1, whose buffers hold one header each. */
-static enum weft_err read_req_check(const struct weft_qpc *qp, const struct weft_fpdu *f)
+/* RFC 5041 §7.1 for queue 1, whose buffers hold one header, of @len octets, each. */
+static enum weft_err request_check(const struct weft_qpc *qp, const struct weft_fpdu *f, u32 len)
 {
 	const struct weft_ddp_hdr *h = &f->ddp;
 	/* The RTR Read comes first, and is allowed even where IRD is 0. */
@@ -42,14 +48,16 @@ static enum weft_err read_req_check(const struct weft_qpc *qp, const struct weft
 		return WEFT_E_DDP_NO_BUFFER;
 	if (h->mo)
 		return WEFT_E_DDP_MO;
-	if (f->payload_len != WEFT_READ_REQ_LEN || !h->last)
+	if (f->payload_len != len || !h->last)
 		return WEFT_E_DDP_TOO_LONG;
 	return WEFT_OK;
 }
 
-static void rx_read_req(struct weft_qpc *qp, const struct weft_fpdu *f)
+/* The sending side answers it in its turn. RFC 7306 §5.4: an atomic is run then, too. */
+static void rx_request(struct weft_qpc *qp, const struct weft_fpdu *f, bool atomic)
 {
-	enum weft_err err = read_req_check(qp, f);
+	enum weft_err err = request_check(qp, f, atomic ? WEFT_ATOMIC_REQ_LEN : WEFT_READ_REQ_LEN);
+	const u8 *header = f->raw + WEFT_DDP_UNTAGGED_LEN;
 	struct weft_irq_entry *e;
 
 	if (err) {
@@ -57,11 +65,18 @@ static void rx_read_req(struct weft_qpc *qp, const struct weft_fpdu *f)
 		return;
 	}
 	e = &qp->irq[(qp->irq_head + qp->irq_count) % qp->irq_slots];
-	memcpy(e->raw, f->raw, sizeof(e->raw));
+	memcpy(e->head, f->raw, sizeof(e->head));
+	e->atomic = atomic;
+	if (atomic)
+		weft_atomic_req_read(header, &e->req);
+	else
+		weft_read_req_read(header, &e->read);
 	qp->irq_count++;
 	qp->msn_in_read++;
 	weft_host_kick(qp);
 }
+
+/* ---- their responses ---- */
 
 /* RFC 5041 §7.1 for the sink that our Request named, wherever in it this lands. */
 static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct weft_orq_entry *e,
@@ -89,22 +104,21 @@ static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct wef
 	return WEFT_OK;
 }
 
-/* Judged: its STag is the sink's. */
-static bool place_resp(struct weft_qpc *qp, struct weft_fpdu *f)
+/* Puts @len octets where this QP's own user may write. */
+static bool place_at(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from, u32 len)
 {
-	struct weft_region *r = weft_region_get(qp, f->ddp.stag);
-	enum weft_denial d = weft_region_check(r, f->ddp.stag, qp->pd, qp->id, f->ddp.to,
-					       f->payload_len, WEFT_ACCESS_LOCAL_WRITE);
-	bool placed = d == WEFT_GRANTED &&
-		      weft_host_place(r, f->ddp.to, &f->payload, f->payload_len);
+	struct weft_region *r = weft_region_get(qp, stag);
+	enum weft_denial d = weft_region_check(r, stag, qp->pd, qp->id, to, len,
+					       WEFT_ACCESS_LOCAL_WRITE);
+	bool placed = d == WEFT_GRANTED && weft_host_place(r, to, from, len);
 
 	if (r)
 		weft_region_put(qp, r);
 	return placed;
 }
 
-/* The oldest Read is over with @status. */
-static void read_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
+/* The oldest Read or atomic is over with @status. */
+static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
 	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
@@ -140,16 +154,20 @@ static void rx_rtr_response(struct weft_qpc *qp, const struct weft_fpdu *f)
 }
 
 /*
- * Has the Request gone out that the next Response answers? Without one it is
- * unsolicited: no queue of ours expects this opcode. A Read is listed as soon as
- * it is chosen, and may still wait for room to be sent.
+ * Has the Request gone out that the next Response, to an atomic or a Read, answers?
+ * A Request is listed as soon as it is chosen, and may still wait for room to be sent.
  */
-static bool read_is_out(const struct weft_qpc *qp)
+static bool request_is_out(const struct weft_qpc *qp, bool atomic)
 {
+	u32 wqe;
+
 	if (qp->rtr_read_out)
-		return qp->tx_kind != WEFT_TXK_RTR;
-	return qp->orq_count && weft_sq_info_at(&qp->sq, qp->orq[qp->orq_head].wqe)->state ==
-					WEFT_WQE_AWAIT;
+		return !atomic && qp->tx_kind != WEFT_TXK_RTR;
+	if (!qp->orq_count)
+		return false;
+	wqe = qp->orq[qp->orq_head].wqe;
+	return weft_sq_info_at(&qp->sq, wqe)->state == WEFT_WQE_AWAIT &&
+	       weft_wqe_is_atomic(weft_sq_wqe_at(&qp->sq, wqe)) == atomic;
 }
 
 static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
@@ -157,7 +175,8 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 	struct weft_orq_entry *e;
 	enum weft_err err;
 
-	if (!read_is_out(qp)) {
+	/* Unsolicited: no queue of ours expects this opcode. */
+	if (!request_is_out(qp, false)) {
 		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
 		return;
 	}
@@ -171,14 +190,61 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
-	if (f->payload_len && !place_resp(qp, f)) {
+	if (f->payload_len &&
+	    !place_at(qp, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len)) {
 		/* The sink was taken away under the Read by its own user. */
-		read_done(qp, e, WEFT_WC_LOC_PROT_ERR);
+		request_done(qp, e, WEFT_WC_LOC_PROT_ERR);
 		return;
 	}
 	e->got += f->payload_len;
 	if (f->ddp.last)
-		read_done(qp, e, WEFT_WC_SUCCESS);
+		request_done(qp, e, WEFT_WC_SUCCESS);
+}
+
+/* RFC 5041 §7.1 for queue 3, whose buffers are our Atomic Requests. */
+static enum weft_err atomic_resp_check(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (!request_is_out(qp, true))
+		return WEFT_E_DDP_NO_BUFFER;
+	if (f->ddp.msn != qp->msn_in_atomic)
+		return WEFT_E_DDP_MSN;
+	if (f->ddp.mo)
+		return WEFT_E_DDP_MO;
+	if (f->payload_len != WEFT_ATOMIC_RESP_LEN || !f->ddp.last)
+		return WEFT_E_DDP_TOO_LONG;
+	/* RFC 7306 §5.2.2 (7) wants an error and has no code for it. */
+	if (weft_get32(f->raw + WEFT_DDP_UNTAGGED_LEN) != qp->orq[qp->orq_head].msn)
+		return WEFT_E_RDMAP_UNSPECIFIED;
+	return WEFT_OK;
+}
+
+/* The word goes to the requester's memory in this host's order. */
+static bool place_word(struct weft_qpc *qp, const struct weft_sq_wqe *w, u64 word)
+{
+	const struct weft_seg seg = { .p = (const u8 *)&word, .len = sizeof(word) };
+	struct weft_cur from;
+	u32 stag;
+	u64 to;
+
+	weft_cur_init(&from, &seg, 1);
+	weft_wqe_sink(w, &stag, &to);
+	return place_at(qp, stag, to, &from, sizeof(word));
+}
+
+static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	enum weft_err err = atomic_resp_check(qp, f);
+	struct weft_orq_entry *e = &qp->orq[qp->orq_head];
+	u64 word;
+
+	if (err) {
+		weft_qpc_fail(qp, err, f);
+		return;
+	}
+	qp->msn_in_atomic++;
+	word = weft_get64(f->raw + WEFT_DDP_UNTAGGED_LEN + 4);
+	request_done(qp, e, place_word(qp, weft_sq_wqe_at(&qp->sq, e->wqe), word) ?
+			    WEFT_WC_SUCCESS : WEFT_WC_LOC_PROT_ERR);
 }
 
 /* ---- Send ---- */
@@ -202,12 +268,12 @@ static bool recv_judge(struct weft_qpc *qp)
 
 static void recv_fails(struct weft_qpc *qp, u8 status)
 {
-	weft_rq_complete(qp, status, 0, 0, 0);
+	weft_rq_fail(qp, status);
 	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
 	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
 }
 
-/* First segment of a Send: takes a receive for it. False: the connection ends. */
+/* First segment of a Send, or Immediate Data: takes a receive for it. False: the connection ends. */
 static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 {
 	int r;
@@ -273,21 +339,13 @@ static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
 
 	for (; left; s++) {
 		u32 n;
-		struct weft_region *r;
-		bool placed;
 
 		if (mo >= s->length) {
 			mo -= s->length;
 			continue;
 		}
 		n = min_t(u32, left, s->length - mo);
-		r = weft_region_get(qp, s->lkey);
-		placed = weft_region_check(r, s->lkey, qp->pd, qp->id, s->addr + mo, n,
-					   WEFT_ACCESS_LOCAL_WRITE) == WEFT_GRANTED &&
-			 weft_host_place(r, s->addr + mo, &f->payload, n);
-		if (r)
-			weft_region_put(qp, r);
-		if (!placed)
+		if (!place_at(qp, s->lkey, s->addr + mo, &f->payload, n))
 			return false;
 		left -= n;
 		mo = 0;
@@ -310,8 +368,8 @@ static enum weft_err recv_invalidate(struct weft_qpc *qp)
 
 static void recv_deliver(struct weft_qpc *qp, const struct weft_fpdu *f)
 {
+	struct weft_cqe e = { .status = WEFT_WC_SUCCESS, .opcode = WEFT_WCO_RECV };
 	bool inv = weft_opcode_invalidates(qp->recv_op);
-	u16 flags = weft_opcode_solicits(qp->recv_op) ? WEFT_CQE_SOLICITED : 0;
 	enum weft_err err = inv ? recv_invalidate(qp) : WEFT_OK;
 
 	if (err) {
@@ -319,8 +377,19 @@ static void recv_deliver(struct weft_qpc *qp, const struct weft_fpdu *f)
 		return;
 	}
 	qp->msn_in_send++;
-	weft_rq_complete(qp, WEFT_WC_SUCCESS, inv ? flags | WEFT_CQE_INV : flags,
-			 inv ? qp->recv_inv : 0, 0);
+	if (weft_opcode_solicits(qp->recv_op))
+		e.flags |= WEFT_CQE_SOLICITED;
+	if (inv) {
+		e.flags |= WEFT_CQE_INV;
+		e.inv_stag = qp->recv_inv;
+	}
+	if (qp->imm_held) {
+		e.flags |= WEFT_CQE_IMM;
+		e.imm = qp->imm;
+		qp->imm_held = false;
+	}
+	qp->write_len = 0;
+	weft_rq_complete(qp, &e);
 }
 
 /* A peer-to-peer initiator's zero-length Send is MPA's, not the ULP's. */
@@ -360,6 +429,63 @@ static void rx_send(struct weft_qpc *qp, struct weft_fpdu *f)
 		recv_deliver(qp, f);
 }
 
+/* ---- Immediate Data ---- */
+
+/* RFC 7306 §6.3: the same queue, numbers and receives as Sends; the header is all. */
+static enum weft_err imm_check(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (f->ddp.msn != qp->msn_in_send)
+		return WEFT_E_DDP_MSN;
+	/* A Send goes on, or was announced. */
+	if (qp->recv_active || qp->imm_held)
+		return WEFT_E_RDMAP_OPCODE;
+	if (f->ddp.mo)
+		return WEFT_E_DDP_MO;
+	/* The RFC wants this checked and has no code for it. */
+	if (f->payload_len != WEFT_IMMEDIATE_LEN || !f->ddp.last)
+		return WEFT_E_RDMAP_UNSPECIFIED;
+	return WEFT_OK;
+}
+
+/* Verbs know of it as the end of a Write, the one before it. */
+static void imm_deliver(struct weft_qpc *qp, u64 imm)
+{
+	struct weft_cqe e = {
+		.status = WEFT_WC_SUCCESS,
+		.opcode = WEFT_WCO_RECV_IMM,
+		.flags = WEFT_CQE_IMM,
+		.imm = imm,
+	};
+
+	if (weft_opcode_solicits(qp->recv_op))
+		e.flags |= WEFT_CQE_SOLICITED;
+	qp->msn_in_send++;
+	qp->recv_got = qp->write_len;
+	weft_rq_complete(qp, &e);
+}
+
+static void rx_imm(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	enum weft_err err = imm_check(qp, f);
+	u64 imm;
+
+	if (err) {
+		weft_qpc_fail(qp, err, f);
+		return;
+	}
+	imm = weft_get64(f->raw + WEFT_DDP_UNTAGGED_LEN);
+	if (imm >> 32 == WEFT_IMM_OF_SEND) {
+		qp->msn_in_send++;
+		qp->imm_held = true;
+		qp->imm = (u32)imm;
+		return;
+	}
+	if (!recv_begin(qp, f))
+		return;
+	imm_deliver(qp, imm);
+	qp->write_len = 0;
+}
+
 /* ---- Terminate ---- */
 
 static void rx_terminate(struct weft_qpc *qp, struct weft_fpdu *f)
@@ -385,7 +511,7 @@ static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 		rx_write(qp, f);
 		break;
 	case WEFT_OP_READ_REQ:
-		rx_read_req(qp, f);
+		rx_request(qp, f, false);
 		break;
 	case WEFT_OP_READ_RESP:
 		rx_read_resp(qp, f);
@@ -398,6 +524,16 @@ static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 		break;
 	case WEFT_OP_TERMINATE:
 		rx_terminate(qp, f);
+		break;
+	case WEFT_OP_IMM:
+	case WEFT_OP_IMM_SE:
+		rx_imm(qp, f);
+		break;
+	case WEFT_OP_ATOMIC_REQ:
+		rx_request(qp, f, true);
+		break;
+	case WEFT_OP_ATOMIC_RESP:
+		rx_atomic_resp(qp, f);
 		break;
 	default:
 		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);

@@ -66,6 +66,8 @@ static void sq_complete(struct weft_qpc *qp, u8 status)
 	};
 	bool report = qp->sig_all || w->flags & WEFT_WR_SIGNALED || status != WEFT_WC_SUCCESS;
 
+	if (status != WEFT_WC_SUCCESS)
+		cqe.vendor_err = weft_qpc_vendor_err(qp);
 	/* The slots first: who polls the completion may fill them at once. */
 	weft_ringq_free(&sq->q, info->nslots);
 	if (report)

@@ -23,6 +23,7 @@ static void limit_depths(struct weft_mpa_cfg *cfg, u32 ird, u32 ord)
 /* The QP enters Full Operation. RFC 6581 §9.1: room for the Reads agreed, and an RTR Read. */
 static void start_qp(struct weft_link *l, const struct weft_mpa_agreed *a)
 {
+	l->st.ext = l->cfg.ext;
 	weft_stream_start(&l->st, a);
 	weft_qpc_start(l->qp, &l->st, a->ord, l->orq, a->ird, l->irq, max_t(u32, a->ird, 1));
 	l->mode = WEFT_MODE_FULL;

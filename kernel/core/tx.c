@@ -3,6 +3,7 @@
  * What goes out next. weft_tx_next() chooses a message when none is under way
  * (choose()), then cuts one FPDU off it (cut()).
  */
+#include "atomic.h"
 #include "qp.h"
 
 /* What choose() and its helpers found. */
@@ -65,43 +66,121 @@ static void begin_rtr(struct weft_qpc *qp)
 	qp->rtr_out = 0;
 }
 
-/* ---- Read Responses ---- */
+/* ---- Responses to Reads and atomics ---- */
+
+/* The DDP header of the oldest Request, as it came. */
+static u8 *put_request_header(u8 *p, const struct weft_qpc *qp)
+{
+	const struct weft_irq_entry *e = &qp->irq[qp->irq_head];
+
+	memcpy(p, e->head, sizeof(e->head));
+	p = weft_put32(p + sizeof(e->head), WEFT_QN_READ_REQUEST);
+	p = weft_put32(p, qp->msn_in_read - qp->irq_count);
+	return weft_put32(p, 0);
+}
 
 /*
  * The Terminate for a Read Request that cannot be (further) served names what
  * was left of it after @done octets (RFC 5040 §4.8).
  */
-static void fail_response(struct weft_qpc *qp, enum weft_err e, u32 done)
+static void fail_read(struct weft_qpc *qp, enum weft_err err, u32 done)
 {
-	struct weft_irq_entry entry = qp->irq[qp->irq_head];
-	struct weft_read_req left = qp->resp;
+	u8 raw[WEFT_DDP_UNTAGGED_LEN + WEFT_READ_REQ_LEN];
+	struct weft_read_req left = qp->irq[qp->irq_head].read;
 
 	left.sink_to += done;
 	left.src_to += done;
 	left.size -= done;
-	weft_read_req_write(entry.raw + WEFT_DDP_UNTAGGED_LEN, &left);
-	weft_qpc_fail_raw(qp, e, entry.raw, sizeof(entry.raw), sizeof(entry.raw));
+	weft_read_req_write(put_request_header(raw, qp), &left);
+	weft_qpc_fail_raw(qp, err, raw, sizeof(raw), sizeof(raw));
+}
+
+/* RFC 7306 §8.1 (2): of an atomic the DDP header alone. */
+static void fail_atomic(struct weft_qpc *qp, enum weft_err err)
+{
+	u8 raw[WEFT_DDP_UNTAGGED_LEN];
+
+	put_request_header(raw, qp);
+	weft_qpc_fail_raw(qp, err, raw, sizeof(raw), WEFT_DDP_UNTAGGED_LEN + WEFT_ATOMIC_REQ_LEN);
+}
+
+static enum pick pick_read_response(struct weft_qpc *qp, const struct weft_read_req *r)
+{
+	struct weft_tx_msg *m = &qp->tx_msg;
+
+	begin(qp, WEFT_TXK_RESPONSE, WEFT_OP_READ_RESP);
+	m->stag = r->sink_stag;
+	m->to = r->sink_to;
+	m->len = r->size;
+	return PICK_MSG;
+}
+
+/* The word's address is judged, which the memory's is beside the TO (RFC 7306 §5.2.1). */
+static enum weft_err run_on(struct weft_region *r, const struct weft_atomic_req *req, u64 *was)
+{
+	u32 got;
+	u64 *word = weft_host_piece(r, req->to, sizeof(*word), &got);
+
+	if ((uintptr_t)word % sizeof(*word) || got < sizeof(*word))
+		return WEFT_E_RDMAP_STREAM;
+	return weft_host_atomic(req, word, was) ? WEFT_OK : WEFT_E_RDMAP_LOCAL;
+}
+
+static enum weft_err run_atomic(struct weft_qpc *qp, const struct weft_atomic_req *req, u64 *was)
+{
+	struct weft_region *r;
+	enum weft_err err;
+
+	if (!weft_atomic_is_known(req->code))
+		return WEFT_E_RDMAP_OPCODE;
+	r = weft_region_get(qp, req->stag);
+	err = weft_denial_rdmap(weft_region_check(r, req->stag, qp->pd, qp->id, req->to,
+						  sizeof(*was), WEFT_ACCESS_REMOTE_ATOMIC));
+	if (!err)
+		err = run_on(r, req, was);
+	if (r)
+		weft_region_put(qp, r);
+	return err;
+}
+
+/*
+ * The atomic is run here, once: its Response is the message until it is cut. Responses to
+ * Reads before it have their octets by then.
+ */
+static enum pick pick_atomic_response(struct weft_qpc *qp, const struct weft_atomic_req *req)
+{
+	struct weft_tx_msg *m = &qp->tx_msg;
+	enum weft_err err;
+	u64 was;
+
+	if (qp->tx_unsent_resp)
+		return PICK_DEFER;
+	err = run_atomic(qp, req, &was);
+	if (err && qp->tx_unsent)
+		return PICK_DEFER;
+	if (err) {
+		fail_atomic(qp, err);
+		return PICK_AGAIN;
+	}
+	begin(qp, WEFT_TXK_RESPONSE, WEFT_OP_ATOMIC_RESP);
+	m->msn = qp->msn_atomic++;
+	m->ulp_len = (u8)(weft_atomic_resp_write(m->ulp, req->id, was) - m->ulp);
+	return PICK_MSG;
 }
 
 static enum pick pick_response(struct weft_qpc *qp)
 {
 	const struct weft_irq_entry *e = &qp->irq[qp->irq_head];
-	struct weft_tx_msg *m = &qp->tx_msg;
 
 	if (!qp->irq_count)
 		return PICK_NONE;
-	weft_read_req_read(e->raw + WEFT_DDP_UNTAGGED_LEN, &qp->resp);
-	begin(qp, WEFT_TXK_RESPONSE, WEFT_OP_READ_RESP);
-	m->stag = qp->resp.sink_stag;
-	m->to = qp->resp.sink_to;
-	m->len = qp->resp.size;
-	return PICK_MSG;
+	return e->atomic ? pick_atomic_response(qp, &e->req) : pick_read_response(qp, &e->read);
 }
 
 /* Checks what is left of the source at once, so that a bad Read sends nothing. */
 static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 {
-	const struct weft_read_req *r = &qp->resp;
+	const struct weft_read_req *r = &qp->irq[qp->irq_head].read;
 	const struct weft_tx_fpdu *f = &d->f;
 	struct weft_region *region;
 	enum weft_denial denial;
@@ -167,27 +246,58 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 	return d;
 }
 
-static enum pick pick_read(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+/*
+ * Lists the entry at sq.next among the outstanding Requests if ORD allows, and its sink,
+ * of @len octets, is there. RFC 7306 §5.2: atomics count for ORD as Reads do.
+ */
+static enum pick list_request(struct weft_qpc *qp, u32 stag, u64 to, u32 len)
 {
-	u32 out = qp->orq_count + qp->rtr_read_out;
-	struct weft_read_req r = {
-		.size = len,
-		.src_stag = w->rkey,
-		.src_to = w->remote_addr,
-	};
-
-	weft_wqe_sink(w, &r.sink_stag, &r.sink_to);
 	if (!qp->ord)
 		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
-	if (out >= qp->ord)
+	if (qp->orq_count + qp->rtr_read_out >= qp->ord)
 		return PICK_NONE;
-	if (len && local_access(qp, r.sink_stag, r.sink_to, len, WEFT_ACCESS_LOCAL_WRITE, NULL))
+	if (len && local_access(qp, stag, to, len, WEFT_ACCESS_LOCAL_WRITE, NULL))
 		return wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
 	qp->orq[(qp->orq_head + qp->orq_count++) % qp->ord] = (struct weft_orq_entry) {
 		.wqe = qp->sq.next,
 		.msn = qp->msn_read,
 	};
-	begin_read_req(qp, WEFT_TXK_WQE, &r);
+	return PICK_MSG;
+}
+
+static enum pick pick_read(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	struct weft_read_req r = {
+		.size = len,
+		.src_stag = w->rkey,
+		.src_to = w->remote_addr,
+	};
+	enum pick p;
+
+	weft_wqe_sink(w, &r.sink_stag, &r.sink_to);
+	p = list_request(qp, r.sink_stag, r.sink_to, len);
+	if (p == PICK_MSG)
+		begin_read_req(qp, WEFT_TXK_WQE, &r);
+	return p;
+}
+
+static enum pick pick_atomic(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	struct weft_tx_msg *m = &qp->tx_msg;
+	struct weft_atomic_req r;
+	enum pick p;
+	u32 stag;
+	u64 to;
+
+	weft_wqe_sink(w, &stag, &to);
+	p = list_request(qp, stag, to, len);
+	if (p != PICK_MSG)
+		return p;
+	weft_wqe_atomic(w, &r);
+	r.id = qp->msn_read;
+	begin(qp, WEFT_TXK_WQE, WEFT_OP_ATOMIC_REQ);
+	m->msn = qp->msn_read++;
+	m->ulp_len = (u8)(weft_atomic_req_write(m->ulp, &r) - m->ulp);
 	return PICK_MSG;
 }
 
@@ -213,6 +323,32 @@ static enum pick pick_send(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32
 	qp->tx_msg.inv_stag = inv ? w->inv_stag : 0;
 	qp->tx_msg.len = len;
 	return PICK_MSG;
+}
+
+static enum pick pick_imm(struct weft_qpc *qp, u64 imm, bool solicited)
+{
+	struct weft_tx_msg *m = &qp->tx_msg;
+
+	begin(qp, WEFT_TXK_WQE, solicited ? WEFT_OP_IMM_SE : WEFT_OP_IMM);
+	m->msn = qp->msn_send++;
+	m->ulp_len = (u8)(weft_put64(m->ulp, imm) - m->ulp);
+	return PICK_MSG;
+}
+
+/* A Write, then its Immediate Data (RFC 7306 §6). */
+static enum pick pick_write_imm(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	if (!qp->tx_second)
+		return pick_write(qp, w, len);
+	return pick_imm(qp, w->imm, w->flags & WEFT_WR_SOLICITED);
+}
+
+/* Immediate Data that says what it belongs to, then the Send. */
+static enum pick pick_send_imm(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
+{
+	if (qp->tx_second)
+		return pick_send(qp, w, len);
+	return pick_imm(qp, (u64)WEFT_IMM_OF_SEND << 32 | (u32)w->imm, false);
 }
 
 /* Work that sends nothing, done in its turn and after what it might pull the rug from. */
@@ -268,6 +404,8 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	info = weft_sq_info_at(sq, sq->next);
 	if (info->status != WEFT_WC_SUCCESS)
 		return wqe_fails(qp, info->status);
+	if (weft_wqe_is_extension(w) && !qp->st->ext)
+		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
 	/* The read fence: every Read before it is complete. */
 	if (w->flags & WEFT_WR_FENCE && (qp->orq_count || qp->rtr_read_out))
 		return PICK_NONE;
@@ -282,6 +420,13 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	case WEFT_WR_SEND:
 	case WEFT_WR_SEND_INV:
 		return pick_send(qp, w, info->len);
+	case WEFT_WR_WRITE_IMM:
+		return pick_write_imm(qp, w, info->len);
+	case WEFT_WR_SEND_IMM:
+		return pick_send_imm(qp, w, info->len);
+	case WEFT_WR_CMP_SWAP:
+	case WEFT_WR_FETCH_ADD:
+		return pick_atomic(qp, w, info->len);
 	default:
 		return run_local(qp, w);
 	}
@@ -446,16 +591,26 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 	}
 }
 
+/* The last FPDU of a work request's message was cut. Some are two messages. */
+static void wqe_cut(struct weft_qpc *qp)
+{
+	u8 opcode = weft_sq_wqe_at(&qp->sq, qp->sq.next)->opcode;
+	bool two = opcode == WEFT_WR_WRITE_IMM || opcode == WEFT_WR_SEND_IMM;
+
+	qp->tx_sq_turn = false;
+	qp->tx_second = two && !qp->tx_second;
+	if (qp->tx_second)
+		return;
+	wqe_over(qp, qp->tx_msg.op == WEFT_OP_READ_REQ || qp->tx_msg.op == WEFT_OP_ATOMIC_REQ ?
+		     WEFT_WQE_AWAIT : WEFT_WQE_SENT, WEFT_WC_SUCCESS);
+}
+
 /* The message's last FPDU was cut. */
 static void message_cut(struct weft_qpc *qp)
 {
 	switch (qp->tx_kind) {
 	case WEFT_TXK_WQE:
-		if (qp->tx_msg.op == WEFT_OP_READ_REQ)
-			wqe_over(qp, WEFT_WQE_AWAIT, WEFT_WC_SUCCESS);
-		else
-			wqe_over(qp, WEFT_WQE_SENT, WEFT_WC_SUCCESS);
-		qp->tx_sq_turn = false;
+		wqe_cut(qp);
 		break;
 	case WEFT_TXK_RESPONSE:
 		qp->irq_head = (qp->irq_head + 1) % qp->irq_slots;
@@ -520,7 +675,7 @@ static enum pick cut(struct weft_qpc *qp, u32 max_ulpdu, struct weft_txd *d)
 	if (qp->tx_unsent)
 		return PICK_DEFER;
 	if (qp->tx_kind == WEFT_TXK_RESPONSE)
-		fail_response(qp, weft_denial_rdmap(denial), mark.done);
+		fail_read(qp, weft_denial_rdmap(denial), mark.done);
 	else
 		wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
 	return PICK_AGAIN;
@@ -547,6 +702,7 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 		}
 	} while (p == PICK_AGAIN);
 	qp->tx_unsent = true;
+	qp->tx_unsent_resp |= qp->tx_msg.op == WEFT_OP_READ_RESP;
 	if (d->f.last)
 		message_cut(qp);
 	return WEFT_TX_FPDU;
@@ -567,7 +723,7 @@ void weft_tx_sent(struct weft_qpc *qp)
 	struct weft_sqq *sq = &qp->sq;
 	u32 pos = sq->sent;
 
-	qp->tx_unsent = false;
+	qp->tx_unsent = qp->tx_unsent_resp = false;
 	while (pos != sq->next) {
 		struct weft_wqe_info *info = weft_sq_info_at(sq, pos);
 

@@ -76,3 +76,17 @@ enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp)
 	own = weft_err_term(qp->error);
 	return fault_of(own->layer, own->etype);
 }
+
+static u32 term_number(u8 layer, u8 etype, u8 code)
+{
+	return (u32)layer << 12 | (u32)etype << 8 | code;
+}
+
+u32 weft_qpc_vendor_err(const struct weft_qpc *qp)
+{
+	const struct weft_term_code *own = weft_err_term(qp->error);
+
+	if (qp->term_received)
+		return term_number(qp->term_in.layer, qp->term_in.etype, qp->term_in.code);
+	return qp->error == WEFT_OK ? 0 : term_number(own->layer, own->etype, own->code);
+}

@@ -7,6 +7,8 @@ struct wqe_kind {
 	bool kernel_only;
 	bool sges;			/* data[] holds SGEs */
 	bool may_inline;
+	bool extension;			/* RFC 7306 */
+	bool atomic;			/* data[] holds struct weft_wr_atomic and one SGE */
 	u8 max_sge;
 };
 
@@ -19,6 +21,12 @@ static const struct wqe_kind wqe_kinds[WEFT_WR_NR] = {
 				.max_sge = WEFT_MAX_SGE },
 	[WEFT_WR_READ]      = { .known = true, .sges = true, .max_sge = 1 },
 	[WEFT_WR_READ_INV]  = { .known = true, .sges = true, .max_sge = 1 },
+	[WEFT_WR_WRITE_IMM] = { .known = true, .sges = true, .may_inline = true,
+				.extension = true, .max_sge = WEFT_MAX_SGE },
+	[WEFT_WR_SEND_IMM]  = { .known = true, .sges = true, .may_inline = true,
+				.extension = true, .max_sge = WEFT_MAX_SGE },
+	[WEFT_WR_CMP_SWAP]  = { .known = true, .extension = true, .atomic = true },
+	[WEFT_WR_FETCH_ADD] = { .known = true, .extension = true, .atomic = true },
 	[WEFT_WR_LOCAL_INV] = { .known = true },
 	[WEFT_WR_REG_MR]    = { .known = true, .kernel_only = true },
 };
@@ -39,9 +47,36 @@ const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i)
 	return (const struct weft_sge *)(const void *)w->data + i;
 }
 
+/* Where an atomic's SGE stands, counted in SGEs. */
+#define ATOMIC_SGE (sizeof(struct weft_wr_atomic) / sizeof(struct weft_sge))
+static_assert(ATOMIC_SGE * sizeof(struct weft_sge) == sizeof(struct weft_wr_atomic),
+	      "the SGE is aligned as others are");
+
+bool weft_wqe_is_extension(const struct weft_sq_wqe *w)
+{
+	return wqe_kinds[w->opcode].extension;
+}
+
+void weft_wqe_atomic(const struct weft_sq_wqe *w, struct weft_atomic_req *r)
+{
+	const struct weft_wr_atomic *op = (const void *)w->data;
+	bool swap = w->opcode == WEFT_WR_CMP_SWAP;
+
+	*r = (struct weft_atomic_req) {
+		.code = swap ? WEFT_ATOMIC_CMP_SWAP : WEFT_ATOMIC_FETCH_ADD,
+		.stag = w->rkey,
+		.to = w->remote_addr,
+		.operand = op->swap_add,
+		.operand_mask = op->swap_add_mask,
+		.compare = swap ? op->compare : 0,
+		/* RFC 7306 §5.2.1: of an addition, all ones. */
+		.compare_mask = swap ? op->compare_mask : ~0ull,
+	};
+}
+
 void weft_wqe_sink(const struct weft_sq_wqe *w, u32 *stag, u64 *to)
 {
-	const struct weft_sge *sge = weft_wqe_sge(w, 0);
+	const struct weft_sge *sge = weft_wqe_sge(w, weft_wqe_is_atomic(w) ? ATOMIC_SGE : 0);
 
 	*stag = w->num_sge ? sge->lkey : WEFT_STAG_NONE;
 	*to = w->num_sge ? sge->addr : 0;
@@ -81,6 +116,15 @@ static u8 check_sges(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_k
 	return WEFT_WC_SUCCESS;
 }
 
+/* The answer is a word of 64 bits. */
+static u8 check_atomic(const struct weft_sq_wqe *w, u32 nslots, u32 *len)
+{
+	if (w->num_sge != 1 || weft_sq_wqe_slots(ATOMIC_SGE + 1, 0) > nslots)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	*len = weft_wqe_sge(w, ATOMIC_SGE)->length;
+	return *len == sizeof(u64) ? WEFT_WC_SUCCESS : WEFT_WC_LOC_LEN_ERR;
+}
+
 u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len)
 {
 	const struct wqe_kind *k;
@@ -93,6 +137,8 @@ u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len
 		return WEFT_WC_LOC_QP_OP_ERR;
 	if (w->flags & WEFT_WR_INLINE)
 		return check_inline(w, nslots, k, len);
+	if (k->atomic)
+		return check_atomic(w, nslots, len);
 	if (!k->sges)
 		return WEFT_WC_SUCCESS;
 	return check_sges(w, nslots, k, len);

@@ -50,6 +50,35 @@ u8 *weft_read_req_write(u8 *p, const struct weft_read_req *r)
 	return weft_put64(p, r->src_to);
 }
 
+void weft_atomic_req_read(const u8 *p, struct weft_atomic_req *r)
+{
+	r->code = p[3] & 0x0F;
+	r->id = weft_get32(p + 4);
+	r->stag = weft_get32(p + 8);
+	r->to = weft_get64(p + 12);
+	r->operand = weft_get64(p + 20);
+	r->operand_mask = weft_get64(p + 28);
+	r->compare = weft_get64(p + 36);
+	r->compare_mask = weft_get64(p + 44);
+}
+
+u8 *weft_atomic_req_write(u8 *p, const struct weft_atomic_req *r)
+{
+	p = weft_put32(p, r->code);
+	p = weft_put32(p, r->id);
+	p = weft_put32(p, r->stag);
+	p = weft_put64(p, r->to);
+	p = weft_put64(p, r->operand);
+	p = weft_put64(p, r->operand_mask);
+	p = weft_put64(p, r->compare);
+	return weft_put64(p, r->compare_mask);
+}
+
+u8 *weft_atomic_resp_write(u8 *p, u32 id, u64 was)
+{
+	return weft_put64(weft_put32(p, id), was);
+}
+
 enum weft_err weft_rdmap_fault(const struct weft_ddp_hdr *h, bool ext)
 {
 	const struct weft_opcode_rule *r = &weft_opcode_rules[weft_rdmap_opcode(h->rdmap)];

@@ -105,6 +105,30 @@ struct weft_read_req {
 void weft_read_req_read(const u8 *p, struct weft_read_req *r);
 u8 *weft_read_req_write(u8 *p, const struct weft_read_req *r);
 
+/* Atomic Operation Codes, RFC 7306 Fig. 5. */
+enum weft_atomic_code {
+	WEFT_ATOMIC_FETCH_ADD	= 0x0,
+	WEFT_ATOMIC_CMP_SWAP	= 0x2,
+};
+
+/* Atomic Request header, RFC 7306 Fig. 4, in host order. */
+struct weft_atomic_req {
+	u64 to;				/* of the word */
+	u64 operand;			/* Add or Swap Data */
+	u64 operand_mask;
+	u64 compare;			/* CMP_SWAP's */
+	u64 compare_mask;
+	u32 stag;
+	u32 id;				/* Request Identifier */
+	u8 code;			/* enum weft_atomic_code, or what a peer says */
+};
+
+void weft_atomic_req_read(const u8 *p, struct weft_atomic_req *r);
+u8 *weft_atomic_req_write(u8 *p, const struct weft_atomic_req *r);
+
+/* Atomic Response header, RFC 7306 Fig. 6: the identifier, the word as it was. */
+u8 *weft_atomic_resp_write(u8 *p, u32 id, u64 was);
+
 /* The error in a header that breaks its opcode's rule; WEFT_OK if none does. */
 enum weft_err weft_rdmap_fault(const struct weft_ddp_hdr *h, bool ext);
 

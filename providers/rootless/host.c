@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "../../kernel/core/atomic.h"
 #include "guard.h"
 #include "pool.h"
 #include "stats.h"
@@ -66,6 +67,25 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 		len -= n;
 	}
 	return true;
+}
+
+struct atomic_run {
+	const struct weft_atomic_req *req;
+	u64 *word, *was;
+};
+
+static void run_atomic(void *arg)
+{
+	const struct atomic_run *run = arg;
+
+	*run->was = weft_atomic_run(run->req, run->word);
+}
+
+bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
+{
+	struct atomic_run run = { req, word, was };
+
+	return rl_guard_run(run_atomic, &run);
 }
 
 /* ---- receive entries and completions ---- */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "host.h"
+#include "../../kernel/core/atomic.h"
 
 #define PIECE 600u
 
@@ -202,6 +203,12 @@ bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 
 	HOST_ASSERT(host_mr_uses(mr) && r->valid && host_mr_at(mr, addr, len));
 	return !mr->gone;
+}
+
+bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
+{
+	*was = weft_atomic_run(req, word);
+	return true;
 }
 
 /* Regions of every other pair of slots lie in pieces of PIECE octets. */

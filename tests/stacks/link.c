@@ -262,6 +262,7 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		.startup_ms = cfg->startup_ms ? cfg->startup_ms : for_ever,
 		.close_ms = cfg->close_ms ? cfg->close_ms : for_ever,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
+		.ext = cfg->ext,
 	};
 	weft_link_init(&l->core, initiator);
 	if (!initiator) {

@@ -29,6 +29,7 @@ struct host_link_cfg {
 					 * and one batch a run */
 	u32 startup_ms, close_ms;	/* 0: for ever */
 	u16 pd_max;			/* 0: the most there is */
+	bool ext;			/* RFC 7306 */
 	bool lean;			/* give the stage's chunks back after each receive run */
 	bool hold_connect;		/* initiator: TCP's handshake lasts until
 					 * host_link_connected() */

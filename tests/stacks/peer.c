@@ -76,6 +76,34 @@ struct pdu *p_read_req(u32 msn, u32 sink, u64 sink_to, u32 size, u32 src, u64 sr
 	return d;
 }
 
+struct pdu *p_imm(u8 op, u32 msn, u64 imm)
+{
+	struct pdu *d = p_send(op, true, msn, 0, NULL, 8);
+
+	put(d->body, imm, 8);
+	return d;
+}
+
+struct pdu *p_atomic(u32 msn, u32 code, u32 id, u32 stag, u64 to, u64 data, u64 mask, u64 cmp,
+		     u64 cmask)
+{
+	struct pdu *d = p_send(P_ATOMIC_REQ, true, msn, 0, NULL, 52);
+	u8 *p = put(put(put(put(d->body, code, 4), id, 4), stag, 4), to, 8);
+
+	d->qn = 1;
+	put(put(put(put(p, data, 8), mask, 8), cmp, 8), cmask, 8);
+	return d;
+}
+
+struct pdu *p_atomic_resp(u32 msn, u32 id, u64 was)
+{
+	struct pdu *d = p_send(P_ATOMIC_RESP, true, msn, 0, NULL, 12);
+
+	d->qn = 3;
+	put(put(d->body, id, 4), was, 8);
+	return d;
+}
+
 /* The DDP header; returns its end. */
 static u8 *write_header(u8 *p, const struct pdu *d)
 {

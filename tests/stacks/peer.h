@@ -11,7 +11,11 @@
 #include "test.h"
 
 /* RFC 5040 Fig. 4 opcodes, RFC 5041 §4 control bits, spelled out once more. */
-enum { P_WRITE, P_READ_REQ, P_READ_RESP, P_SEND, P_SEND_INV, P_SEND_SE, P_SEND_SE_INV, P_TERM };
+enum {
+	P_WRITE, P_READ_REQ, P_READ_RESP, P_SEND, P_SEND_INV, P_SEND_SE, P_SEND_SE_INV, P_TERM,
+	/* RFC 7306 Fig. 2 */
+	P_IMM, P_IMM_SE, P_ATOMIC_REQ, P_ATOMIC_RESP,
+};
 enum { P_T = 0x80, P_L = 0x40, P_DV = 0x01, P_RV = 0x40 };
 
 #define P_BODY 66000
@@ -31,6 +35,12 @@ struct pdu {
 struct pdu *p_tagged(u8 op, bool last, u32 stag, u64 to, const void *data, u32 len);
 struct pdu *p_send(u8 op, bool last, u32 msn, u32 mo, const void *data, u32 len);
 struct pdu *p_read_req(u32 msn, u32 sink, u64 sink_to, u32 size, u32 src, u64 src_to);
+
+/* RFC 7306: Fig. 4, Fig. 6, and 8 octets. @mask, @cmask: Add or Swap Mask, Compare Mask. */
+struct pdu *p_imm(u8 op, u32 msn, u64 imm);
+struct pdu *p_atomic(u32 msn, u32 code, u32 id, u32 stag, u64 to, u64 data, u64 mask, u64 cmp,
+		     u64 cmask);
+struct pdu *p_atomic_resp(u32 msn, u32 id, u64 was);
 
 struct peer {
 	struct side s;			/* the stack under test */

@@ -69,7 +69,12 @@ static u32 encode_data(const struct host_wr *wr, struct host_wqe *w)
 		memcpy(data, &wr->reg, sizeof(wr->reg));
 		return 1;
 	}
-	memcpy(data, wr->sge, len);
+	if (wr->opcode == WEFT_WR_CMP_SWAP || wr->opcode == WEFT_WR_FETCH_ADD) {
+		memcpy(data, &wr->atomic, sizeof(wr->atomic));
+		data += sizeof(wr->atomic);
+		len += sizeof(wr->atomic);
+	}
+	memcpy(data, wr->sge, wr->num_sge * sizeof(wr->sge[0]));
 	return slots_of(len);
 }
 
@@ -84,7 +89,10 @@ u32 host_wr_encode(const struct host_wr *wr, struct host_wqe *w)
 		.rkey = wr->rkey,
 		.remote_addr = wr->remote_addr,
 	};
-	w->first.inv_stag = wr->inv_stag;
+	if (wr->opcode == WEFT_WR_WRITE_IMM || wr->opcode == WEFT_WR_SEND_IMM)
+		w->first.imm = wr->imm;
+	else
+		w->first.inv_stag = wr->inv_stag;
 	w->first.nslots = (u8)encode_data(wr, w);
 	return w->first.nslots;
 }

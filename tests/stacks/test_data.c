@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Every octet arrives, in its place and only there. Both ends run the same
- * random mix of Writes, Reads and Sends at once; each buffer that a completion
+ * random mix of Writes, Reads, Sends, immediate data and atomics at once; each buffer that a completion
  * gives back is overwritten within that very completion. Every byte's expected
  * value is known from the operation's number, so no copy of the data is kept.
  */
@@ -12,7 +12,7 @@
 #define MAX_OPS 64
 #define AGED 0x80000000u			/* in a seed: the rings are not new */
 
-enum kind { OP_WRITE, OP_READ, OP_SEND };
+enum kind { OP_WRITE, OP_READ, OP_SEND, OP_WRITE_IMM, OP_SEND_IMM, OP_ADD, OP_KINDS };
 
 struct op {
 	enum kind kind;
@@ -31,7 +31,7 @@ struct flow {
 	struct host_mr *inbox;		/* the other end's receives */
 	struct op op[MAX_OPS];
 	u32 nops, posted, completed, received;
-	u32 send_of[MAX_OPS];		/* n-th Send is which operation */
+	u32 send_of[MAX_OPS];		/* n-th that takes a receive is which operation */
 	u32 nsends;
 	u64 salt;
 };
@@ -59,6 +59,30 @@ static void check(const struct flow *f, u32 op, const u8 *p, u32 len)
 				 f->op[op].kind, len, i);
 }
 
+static bool takes_receive(enum kind kind)
+{
+	return kind == OP_SEND || kind == OP_WRITE_IMM || kind == OP_SEND_IMM;
+}
+
+static bool brings_back(enum kind kind)
+{
+	return kind == OP_READ || kind == OP_ADD;
+}
+
+/* What goes along with operation @op, or is added by it. */
+static u32 number_of(const struct flow *f, u32 op)
+{
+	return (u32)(f->salt * (op + 3));
+}
+
+static u64 word_at(const u8 *p)
+{
+	u64 word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
 static void overwrite(u8 *p, u32 len)
 {
 	memset(p, 0xDD, len);
@@ -76,7 +100,7 @@ static void on_send_cqe(struct host_qp *qp, bool recv, const struct weft_cqe *e,
 	for (; f->completed <= e->wr_id; f->completed++) {
 		u8 *p = f->src->mem + (o = &f->op[f->completed])->src;
 
-		if (o->kind == OP_READ)
+		if (brings_back(o->kind))
 			check(f, f->completed, p, o->len);
 		overwrite(p, o->len);
 	}
@@ -86,13 +110,22 @@ static void on_recv_cqe(struct host_qp *qp, bool recv, const struct weft_cqe *e,
 {
 	struct flow *f = arg;
 	u32 op = f->send_of[f->received];
+	enum kind kind = f->op[op].kind;
 
 	if (!recv)
 		return;
 	assert_int_equal(e->status, WEFT_WC_SUCCESS);
-	assert_int_equal(e->opcode, WEFT_WCO_RECV);
+	assert_int_equal(e->opcode, kind == OP_WRITE_IMM ? WEFT_WCO_RECV_IMM : WEFT_WCO_RECV);
 	assert_int_equal(e->wr_id, f->received++);
 	assert_int_equal(e->byte_len, f->op[op].len);
+	assert_int_equal(!(e->flags & WEFT_CQE_IMM), kind == OP_SEND);
+	if (kind != OP_SEND)
+		assert_int_equal(e->imm, number_of(f, op));
+	/* RFC 7306 §7: a Write is placed before its immediate data is delivered. */
+	if (kind == OP_WRITE_IMM) {
+		check(f, op, f->dst->mem + f->op[op].dst, e->byte_len);
+		return;
+	}
 	check(f, op, f->inbox->mem + f->op[op].dst, e->byte_len);
 	overwrite(f->inbox->mem + f->op[op].dst, e->byte_len);
 }
@@ -106,17 +139,17 @@ static void plan(struct flow *f, struct rng *rng, const u32 *sizes, u32 nsizes, 
 	for (i = 0; i < n; i++) {
 		struct op *o = &f->op[i];
 
-		o->kind = rng_below(rng, 3);
-		o->len = sizes[i % nsizes];
-		o->src = o->dst = at + rng_below(rng, 8);
+		o->kind = rng_below(rng, OP_KINDS);
+		o->len = o->kind == OP_ADD ? 8 : sizes[i % nsizes];
+		o->src = o->dst = o->kind == OP_ADD ? (at + 7) & ~7u : at + rng_below(rng, 8);
 		o->signalled = i == n - 1 || rng_below(rng, 2);
 		at = o->src + o->len + GUARD;
 		assert_true(at < ARENA);
-		if (o->kind == OP_READ)
+		if (brings_back(o->kind))
 			fill(f, i, f->dst->mem + o->dst, o->len);
 		else
 			fill(f, i, f->src->mem + o->src, o->len);
-		if (o->kind == OP_SEND)
+		if (takes_receive(o->kind))
 			f->send_of[f->nsends++] = i;
 	}
 }
@@ -154,22 +187,34 @@ static u8 scatter(struct flow *f, struct rng *rng, u32 off, u32 len, struct weft
 	return n;
 }
 
+static u8 opcode_of(enum kind kind)
+{
+	static const u8 opcodes[] = {
+		[OP_WRITE] = WEFT_WR_WRITE, [OP_READ] = WEFT_WR_READ, [OP_SEND] = WEFT_WR_SEND,
+		[OP_WRITE_IMM] = WEFT_WR_WRITE_IMM, [OP_SEND_IMM] = WEFT_WR_SEND_IMM,
+		[OP_ADD] = WEFT_WR_FETCH_ADD,
+	};
+
+	return opcodes[kind];
+}
+
 static bool post_one(struct flow *f, struct rng *rng)
 {
 	const struct op *o = &f->op[f->posted];
 	struct host_wr wr = {
 		.wr_id = f->posted,
+		.opcode = opcode_of(o->kind),
 		.flags = o->signalled ? SIG : 0,
+		.imm = number_of(f, f->posted),
+		.atomic = { .swap_add = number_of(f, f->posted) },
 		.rkey = f->dst->r.stag,
 		.remote_addr = f->dst->r.base + o->dst,
 	};
 
-	if (o->kind == OP_READ) {
-		wr.opcode = WEFT_WR_READ;
+	if (brings_back(o->kind)) {
 		wr.num_sge = 1;
 		wr.sge[0] = host_sge(f->src, o->src, o->len);
 	} else {
-		wr.opcode = o->kind == OP_SEND ? WEFT_WR_SEND : WEFT_WR_WRITE;
 		wr.flags |= rng_below(rng, 2) ? WEFT_WR_SOLICITED : 0;
 		wr.num_sge = scatter(f, rng, o->src, o->len, wr.sge);
 		if (o->len <= 200 && rng_below(rng, 2)) {
@@ -196,13 +241,22 @@ static void flow_init(struct flow *f, struct pair *p, u32 i)
 	f->to = to;
 	f->salt = 0x1234567 * (i + 1);
 	f->src = host_mr_new(&from->host, PD, BASE + i, ARENA, RW);
-	f->dst = host_mr_new(&to->host, PD, 0x7000 + i, ARENA, RW);
+	f->dst = host_mr_new(&to->host, PD, 0x7000 + i, ARENA, RW | WEFT_ACCESS_REMOTE_ATOMIC);
 	f->inbox = host_mr_new(&to->host, PD, ~0ull - ARENA - 5, ARENA, WEFT_ACCESS_LOCAL_WRITE);
 	assert_true(f->src && f->dst && f->inbox);
 	from->scq->on_cqe = on_send_cqe;
 	from->scq->arg = f;
 	to->rcq->on_cqe = on_recv_cqe;
 	to->rcq->arg = f;
+}
+
+/* Takes away again what was added. */
+static void put_back(const struct flow *f, u32 op)
+{
+	u8 *at = f->dst->mem + f->op[op].dst;
+	u64 word = word_at(at) - number_of(f, op);
+
+	memcpy(at, &word, sizeof(word));
 }
 
 /* Writes land without a completion there: looked at when all is over. */
@@ -213,12 +267,11 @@ static void check_sink(const struct flow *f)
 	for (i = 0; i < f->nops; i++) {
 		const struct op *o = &f->op[i];
 
-		if (o->kind == OP_WRITE)
-			check(f, i, f->dst->mem + o->dst, o->len);
-		else if (o->kind == OP_READ)
-			check(f, i, f->dst->mem + o->dst, o->len);
-		if (o->kind == OP_SEND)
+		if (o->kind == OP_SEND || o->kind == OP_SEND_IMM)
 			continue;
+		if (o->kind == OP_ADD)
+			put_back(f, i);
+		check(f, i, f->dst->mem + o->dst, o->len);
 		for (; at < o->dst; at++)
 			assert_int_equal(f->dst->mem[at], 0);
 		at = o->dst + o->len;
@@ -253,7 +306,7 @@ static void age_rings(struct pair *p)
 	}
 }
 
-static void run_mix(const struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 nops)
+static void run_mix(struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 nops)
 {
 	struct flow *flow = calloc(2, sizeof(*flow));
 	struct rng rng = { c->seed ^ 0xABCDEF };
@@ -262,6 +315,7 @@ static void run_mix(const struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 
 	bool more;
 	u32 i;
 
+	c->s[0].link.ext = c->s[1].link.ext = true;
 	pair_init(&p, c);
 	if (c->seed & AGED)
 		age_rings(&p);

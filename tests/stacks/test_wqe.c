@@ -82,7 +82,7 @@ static void opcode_of_all_ones(struct world *w)
 
 static void opcodes_to_come_are_refused(struct world *w)
 {
-	refuse_opcode(w, WEFT_WR_WRITE_IMM);
+	refuse_opcode(w, WEFT_WR_BIND_MW);
 }
 
 static void atomics_are_refused_without_the_feature(struct world *w)

@@ -43,7 +43,7 @@ void world_fini(struct world *w)
 	peer_free(w->p);
 }
 
-static void run(world_case fn, bool dut_initiates)
+static void run(world_case fn, bool dut_initiates, bool ext)
 {
 	enum wire_cut cut;
 	struct peer_cfg c;
@@ -52,6 +52,7 @@ static void run(world_case fn, bool dut_initiates)
 	for (cut = WIRE_WHOLE; cut <= WIRE_BYTES; cut++) {
 		peer_cfg_init(&c);
 		c.dut_initiates = dut_initiates;
+		c.side.link.ext = ext;
 		world_init(&w, &c, cut);
 		fn(&w);
 		world_fini(&w);
@@ -60,12 +61,17 @@ static void run(world_case fn, bool dut_initiates)
 
 void world_run(void **state)
 {
-	run((world_case)*state, false);
+	run((world_case)*state, false, false);
 }
 
 void world_run_initiator(void **state)
 {
-	run((world_case)*state, true);
+	run((world_case)*state, true, false);
+}
+
+void world_run_ext(void **state)
+{
+	run((world_case)*state, true, true);
 }
 
 static void expect_as_filled(const struct host_mr *mr)

@@ -34,6 +34,10 @@ void world_run(void **state);
 #define CASE_INITIATOR(fn) { #fn, world_run_initiator, NULL, NULL, (void *)(fn) }
 void world_run_initiator(void **state);
 
+/* The same, with the operations of RFC 7306. */
+#define CASE_EXT(fn) { #fn, world_run_ext, NULL, NULL, (void *)(fn) }
+void world_run_ext(void **state);
+
 /* Without cmocka's loop: for cases that need their own peer. */
 void world_init(struct world *w, const struct peer_cfg *c, enum wire_cut cut);
 void world_fini(struct world *w);
