@@ -93,6 +93,7 @@ void weft_cm_configure(struct weft_conn *conn)
 	cfg->startup_ms = READ_ONCE(dev->startup_timeout_ms);
 	cfg->close_ms = READ_ONCE(dev->close_timeout_ms);
 	cfg->pd_max = WEFT_CM_PD_MAX;
+	cfg->ext = READ_ONCE(dev->extensions);
 }
 
 /* Why TCP did not connect, as iw_cm has it. */

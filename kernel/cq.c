@@ -213,6 +213,9 @@ static void cqe_to_wc(const struct weft_cqe *e, struct ib_wc *wc)
 	if (e->flags & WEFT_CQE_INV) {
 		wc->wc_flags |= IB_WC_WITH_INVALIDATE;
 		wc->ex.invalidate_rkey = e->inv_stag;
+	} else if (e->flags & WEFT_CQE_IMM) {
+		wc->wc_flags |= IB_WC_WITH_IMM;
+		wc->ex.imm_data = cpu_to_be32((u32)e->imm);
 	}
 }
 

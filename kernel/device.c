@@ -97,7 +97,8 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_SRQ_RESIZE;
 	/* ALLOW_USER_UNREG: without it `rdma link del` is refused. */
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY | IBK_ALLOW_USER_UNREG;
-	attr->atomic_cap = IB_ATOMIC_NONE;
+	attr->atomic_cap = READ_ONCE(dev->extensions) ? IB_ATOMIC_GLOB : IB_ATOMIC_NONE;
+	attr->masked_atomic_cap = attr->atomic_cap;
 	attr->max_mr_size = U64_MAX;
 	attr->page_size_cap = PAGE_SIZE;
 	attr->max_qp = WEFT_MAX_QP;
@@ -372,6 +373,7 @@ static void init_options(struct weft_device *dev)
 {
 	dev->crc = true;
 	dev->markers = false;
+	dev->extensions = true;
 	dev->mpa_rev = 2;
 	dev->rtr = WEFT_RTR_ALL;
 	dev->startup_timeout_ms = 10000;

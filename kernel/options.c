@@ -86,6 +86,17 @@ static ssize_t mpa_revision_store(struct device *d, struct device_attribute *a, 
 	return n;
 }
 
+static ssize_t extensions_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(dev_of(d)->extensions));
+}
+
+static ssize_t extensions_store(struct device *d, struct device_attribute *a, const char *buf,
+				size_t n)
+{
+	return store_bool(buf, n, &dev_of(d)->extensions);
+}
+
 /* ---- kinds of the "ready to receive" message, by name ---- */
 
 static const struct {
@@ -166,6 +177,7 @@ static ssize_t close_timeout_ms_store(struct device *d, struct device_attribute 
 static DEVICE_ATTR_RW(crc);
 static DEVICE_ATTR_RW(markers);
 static DEVICE_ATTR_RW(mpa_revision);
+static DEVICE_ATTR_RW(extensions);
 static DEVICE_ATTR_RW(rtr);
 static DEVICE_ATTR_RW(startup_timeout_ms);
 static DEVICE_ATTR_RW(close_timeout_ms);
@@ -174,6 +186,7 @@ static struct attribute *weft_option_attrs[] = {
 	&dev_attr_crc.attr,
 	&dev_attr_markers.attr,
 	&dev_attr_mpa_revision.attr,
+	&dev_attr_extensions.attr,
 	&dev_attr_rtr.attr,
 	&dev_attr_startup_timeout_ms.attr,
 	&dev_attr_close_timeout_ms.attr,

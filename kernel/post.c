@@ -10,8 +10,14 @@
 /* One more than the ring's opcode; 0: not for kernel consumers, or not yet. */
 static const u8 wr_opcode[] = {
 	[IB_WR_RDMA_WRITE]		= WEFT_WR_WRITE + 1,
+	[IB_WR_RDMA_WRITE_WITH_IMM]	= WEFT_WR_WRITE_IMM + 1,
 	[IB_WR_SEND]			= WEFT_WR_SEND + 1,
+	[IB_WR_SEND_WITH_IMM]		= WEFT_WR_SEND_IMM + 1,
 	[IB_WR_RDMA_READ]		= WEFT_WR_READ + 1,
+	[IB_WR_ATOMIC_CMP_AND_SWP]	= WEFT_WR_CMP_SWAP + 1,
+	[IB_WR_ATOMIC_FETCH_AND_ADD]	= WEFT_WR_FETCH_ADD + 1,
+	[IB_WR_MASKED_ATOMIC_CMP_AND_SWP]	= WEFT_WR_CMP_SWAP + 1,
+	[IB_WR_MASKED_ATOMIC_FETCH_AND_ADD]	= WEFT_WR_FETCH_ADD + 1,
 	[IB_WR_SEND_WITH_INV]		= WEFT_WR_SEND_INV + 1,
 	[IB_WR_RDMA_READ_WITH_INV]	= WEFT_WR_READ_INV + 1,
 	[IB_WR_LOCAL_INV]		= WEFT_WR_LOCAL_INV + 1,
@@ -105,6 +111,45 @@ static void put_reg(const struct weft_ringq *q, u32 pos, const struct ib_send_wr
 	ring_put(q, pos, WEFT_SQ_DATA, &reg, sizeof(reg));
 }
 
+static bool is_one_sided(u8 opcode)
+{
+	return opcode == WEFT_WR_WRITE || opcode == WEFT_WR_WRITE_IMM ||
+	       opcode == WEFT_WR_READ || opcode == WEFT_WR_READ_INV;
+}
+
+static bool is_atomic(u8 opcode)
+{
+	return opcode == WEFT_WR_CMP_SWAP || opcode == WEFT_WR_FETCH_ADD;
+}
+
+static bool has_masks(const struct ib_send_wr *wr)
+{
+	return wr->opcode == IB_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+	       wr->opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
+}
+
+/* Octets of struct weft_wr_atomic: the masks stand in a slot of their own. */
+static u32 atomic_len(const struct ib_send_wr *wr)
+{
+	return has_masks(wr) ? sizeof(struct weft_wr_atomic) :
+			       offsetof(struct weft_wr_atomic, compare_mask);
+}
+
+static void put_atomic(const struct weft_ringq *q, u32 pos, const struct ib_send_wr *wr, u8 opcode)
+{
+	const struct ib_atomic_wr *a = atomic_wr(wr);
+	bool swap = opcode == WEFT_WR_CMP_SWAP;
+	struct weft_wr_atomic op = {
+		.compare = swap ? a->compare_add : 0,
+		.swap_add = swap ? a->swap : a->compare_add,
+		.compare_mask = a->compare_add_mask,
+		.swap_add_mask = swap ? a->swap_mask : a->compare_add_mask,
+	};
+
+	put_sges(q, pos, WEFT_SQ_DATA, wr->sg_list, wr->num_sge);
+	ring_put(q, pos, WEFT_SQ_DATA + sizeof(struct weft_sge), &op, atomic_len(wr));
+}
+
 /* The fields before data[]; @num_sge: as the ring counts them. */
 static void put_head(const struct weft_ringq *q, u32 pos, const struct ib_send_wr *wr, u8 opcode,
 		     u8 nslots, u8 num_sge)
@@ -124,7 +169,10 @@ static void put_head(const struct weft_ringq *q, u32 pos, const struct ib_send_w
 		w.flags |= WEFT_WR_SOLICITED;
 	if (wr->send_flags & IB_SEND_INLINE)
 		w.flags |= WEFT_WR_INLINE;
-	if (opcode == WEFT_WR_WRITE || opcode == WEFT_WR_READ || opcode == WEFT_WR_READ_INV) {
+	if (is_atomic(opcode)) {
+		w.rkey = atomic_wr(wr)->rkey;
+		w.remote_addr = atomic_wr(wr)->remote_addr;
+	} else if (is_one_sided(opcode)) {
 		w.rkey = rdma_wr(wr)->rkey;
 		w.remote_addr = rdma_wr(wr)->remote_addr;
 	}
@@ -133,6 +181,8 @@ static void put_head(const struct weft_ringq *q, u32 pos, const struct ib_send_w
 		w.inv_stag = num_sge ? wr->sg_list[0].lkey : 0;
 	else if (opcode == WEFT_WR_SEND_INV || opcode == WEFT_WR_LOCAL_INV)
 		w.inv_stag = wr->ex.invalidate_rkey;
+	else if (opcode == WEFT_WR_SEND_IMM || opcode == WEFT_WR_WRITE_IMM)
+		w.imm = be32_to_cpu(wr->ex.imm_data);
 	ring_put(q, pos, 0, &w, WEFT_SQ_DATA);
 }
 
@@ -141,6 +191,37 @@ static int opcode_of(const struct ib_send_wr *wr)
 	if (wr->opcode >= ARRAY_SIZE(wr_opcode) || !wr_opcode[wr->opcode])
 		return -EINVAL;
 	return wr_opcode[wr->opcode] - 1;
+}
+
+/* Slots of an entry without inline data. */
+static u32 slots_of(const struct ib_send_wr *wr, u8 opcode, u32 num_sge)
+{
+	if (is_atomic(opcode))
+		num_sge = 1 + atomic_len(wr) / sizeof(struct weft_sge);
+	return weft_sq_wqe_slots(num_sge, 0);
+}
+
+static void put_data(const struct weft_ringq *q, u32 pos, const struct ib_send_wr *wr, u8 opcode,
+		     u32 num_sge)
+{
+	if (opcode == WEFT_WR_REG_MR)
+		put_reg(q, pos, wr);
+	else if (is_atomic(opcode))
+		put_atomic(q, pos, wr, opcode);
+	else
+		put_sges(q, pos, WEFT_SQ_DATA, wr->sg_list, num_sge);
+}
+
+/* An atomic answers to one place; one with masks takes as much of the ring as three SGEs. */
+static bool fits(const struct weft_qp *qp, const struct ib_send_wr *wr, int opcode, u32 num_sge,
+		 u32 inline_octets)
+{
+	if (opcode < 0 || num_sge > qp->cap.max_send_sge || inline_octets > qp->cap.max_inline_data)
+		return false;
+	if (!is_atomic(opcode))
+		return true;
+	return num_sge == 1 && !inline_octets &&
+	       slots_of(wr, opcode, num_sge) <= qp->core.sq.max_slots;
 }
 
 /* Writes one request behind those posted: 0, or why not. */
@@ -154,18 +235,16 @@ static int post_one_send(struct weft_qp *qp, const struct ib_send_wr *wr)
 	int opcode = opcode_of(wr);
 	u32 nslots;
 
-	if (opcode < 0 || num_sge > qp->cap.max_send_sge || len > qp->cap.max_inline_data)
+	if (!fits(qp, wr, opcode, num_sge, len))
 		return -EINVAL;
-	nslots = in_line ? weft_sq_wqe_slots(1, len) : weft_sq_wqe_slots(num_sge, 0);
+	nslots = in_line ? weft_sq_wqe_slots(1, len) : slots_of(wr, opcode, num_sge);
 	if (ring_room(q, qp->sq_posted) < nslots)
 		return -ENOMEM;
 	put_head(q, qp->sq_posted, wr, opcode, nslots, in_line ? 1 : num_sge);
 	if (in_line)
 		put_inline(q, qp->sq_posted, wr, len);
-	else if (wr->opcode == IB_WR_REG_MR)
-		put_reg(q, qp->sq_posted, wr);
 	else
-		put_sges(q, qp->sq_posted, WEFT_SQ_DATA, wr->sg_list, num_sge);
+		put_data(q, qp->sq_posted, wr, opcode, num_sge);
 	qp->sq_posted += nslots;
 	return 0;
 }

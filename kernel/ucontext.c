@@ -35,6 +35,8 @@ int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	if (rv)
 		return rv;
 	uc->features = req.features & WEFT_FEATURES;
+	if (!READ_ONCE(dev->extensions))
+		uc->features &= ~WEFT_EXT_FEATURES;
 	resp.features = uc->features;
 	if (udata->outlen) {
 		rv = ib_copy_to_udata(udata, &resp, min(udata->outlen, sizeof(resp)));

@@ -14,7 +14,8 @@
 #define WEFT_PORT		1
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
-#define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE))
+#define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE) | \
+				 WEFT_EXT_FEATURES)
 
 /* Fast registration: blocks (pages) a region. */
 #define WEFT_MAX_FAST_BLOCKS	2048

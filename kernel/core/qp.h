@@ -17,6 +17,9 @@
 #include "host.h"
 #include "ring.h"
 
+/* Features (weft-abi.h) that come with RFC 7306's operations. */
+#define WEFT_EXT_FEATURES	((u64)(WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS))
+
 enum weft_qp_state {
 	WEFT_QPS_IDLE,			/* no connection yet: nothing is read from the SQ */
 	WEFT_QPS_RTS,

@@ -8,7 +8,7 @@ struct wqe_kind {
 	bool sges;			/* data[] holds SGEs */
 	bool may_inline;
 	bool extension;			/* RFC 7306 */
-	bool atomic;			/* data[] holds struct weft_wr_atomic and one SGE */
+	bool atomic;			/* data[] holds one SGE, then struct weft_wr_atomic */
 	u8 max_sge;
 };
 
@@ -47,10 +47,8 @@ const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i)
 	return (const struct weft_sge *)(const void *)w->data + i;
 }
 
-/* Where an atomic's SGE stands, counted in SGEs. */
-#define ATOMIC_SGE (sizeof(struct weft_wr_atomic) / sizeof(struct weft_sge))
-static_assert(ATOMIC_SGE * sizeof(struct weft_sge) == sizeof(struct weft_wr_atomic),
-	      "the SGE is aligned as others are");
+static_assert(sizeof(struct weft_sge) + offsetof(struct weft_wr_atomic, compare_mask) ==
+	      WEFT_SQ_DATA, "the masks of an atomic stand in its second slot");
 
 bool weft_wqe_is_extension(const struct weft_sq_wqe *w)
 {
@@ -59,24 +57,24 @@ bool weft_wqe_is_extension(const struct weft_sq_wqe *w)
 
 void weft_wqe_atomic(const struct weft_sq_wqe *w, struct weft_atomic_req *r)
 {
-	const struct weft_wr_atomic *op = (const void *)w->data;
-	bool swap = w->opcode == WEFT_WR_CMP_SWAP;
+	const struct weft_wr_atomic *op = (const void *)(w->data + sizeof(struct weft_sge));
+	bool swap = w->opcode == WEFT_WR_CMP_SWAP, masked = w->nslots > 1;
 
 	*r = (struct weft_atomic_req) {
 		.code = swap ? WEFT_ATOMIC_CMP_SWAP : WEFT_ATOMIC_FETCH_ADD,
 		.stag = w->rkey,
 		.to = w->remote_addr,
 		.operand = op->swap_add,
-		.operand_mask = op->swap_add_mask,
+		.operand_mask = masked ? op->swap_add_mask : swap ? ~0ull : 0,
 		.compare = swap ? op->compare : 0,
 		/* RFC 7306 §5.2.1: of an addition, all ones. */
-		.compare_mask = swap ? op->compare_mask : ~0ull,
+		.compare_mask = swap && masked ? op->compare_mask : ~0ull,
 	};
 }
 
 void weft_wqe_sink(const struct weft_sq_wqe *w, u32 *stag, u64 *to)
 {
-	const struct weft_sge *sge = weft_wqe_sge(w, weft_wqe_is_atomic(w) ? ATOMIC_SGE : 0);
+	const struct weft_sge *sge = weft_wqe_sge(w, 0);
 
 	*stag = w->num_sge ? sge->lkey : WEFT_STAG_NONE;
 	*to = w->num_sge ? sge->addr : 0;
@@ -117,11 +115,11 @@ static u8 check_sges(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_k
 }
 
 /* The answer is a word of 64 bits. */
-static u8 check_atomic(const struct weft_sq_wqe *w, u32 nslots, u32 *len)
+static u8 check_atomic(const struct weft_sq_wqe *w, u32 *len)
 {
-	if (w->num_sge != 1 || weft_sq_wqe_slots(ATOMIC_SGE + 1, 0) > nslots)
+	if (w->num_sge != 1)
 		return WEFT_WC_LOC_QP_OP_ERR;
-	*len = weft_wqe_sge(w, ATOMIC_SGE)->length;
+	*len = weft_wqe_sge(w, 0)->length;
 	return *len == sizeof(u64) ? WEFT_WC_SUCCESS : WEFT_WC_LOC_LEN_ERR;
 }
 
@@ -138,7 +136,7 @@ u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len
 	if (w->flags & WEFT_WR_INLINE)
 		return check_inline(w, nslots, k, len);
 	if (k->atomic)
-		return check_atomic(w, nslots, len);
+		return check_atomic(w, len);
 	if (!k->sges)
 		return WEFT_WC_SUCCESS;
 	return check_sges(w, nslots, k, len);

@@ -10,6 +10,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "raw.h"
+#include "options.h"
 #include "verbs.h"
 
 #define EX(cmd) (IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_##cmd)
@@ -98,6 +99,8 @@ static int get_context(struct rl_context *ctx, struct rl_command *c)
 	if (ctx->ready)
 		return -EINVAL;
 	ctx->features = req->features & RL_FEATURES;
+	if (!rl_options()->extensions)
+		ctx->features &= ~WEFT_EXT_FEATURES;
 	driver.features = ctx->features;
 	c->uhw_out.len = min_t(size_t, c->uhw_out.len, sizeof(driver));
 	memcpy(c->uhw_out.p, &driver, c->uhw_out.len);
@@ -118,6 +121,7 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->max_qp = RL_MAX_QP;
 	r->max_qp_wr = WEFT_MAX_QP_WR;
 	r->device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
+	r->atomic_cap = rl_options()->extensions ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
 	r->max_sge = WEFT_MAX_SGE;
 	r->max_sge_rd = 1;
 	r->max_cq = RL_MAX_CQ;

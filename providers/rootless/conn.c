@@ -89,6 +89,7 @@ void rl_conn_configure(struct rl_conn *c)
 	cfg->startup_ms = rl_options()->startup_ms;
 	cfg->close_ms = rl_options()->close_ms;
 	cfg->pd_max = 255;
+	cfg->ext = rl_options()->extensions;
 }
 
 static void die(struct rl_conn *c)

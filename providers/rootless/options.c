@@ -11,6 +11,7 @@
 
 static struct rl_options opt = {
 	.crc = true,
+	.extensions = true,
 	.mpa_rev = 2,
 	.rtr = WEFT_RTR_ALL,
 	.startup_ms = 10000,
@@ -163,6 +164,7 @@ static void read_all(void)
 
 	read_bool("WEFT_CRC", &opt.crc);
 	read_bool("WEFT_MARKERS", &opt.markers);
+	read_bool("WEFT_EXTENSIONS", &opt.extensions);
 	read_bool("WEFT_WITH_HARDWARE", &opt.with_hardware);
 	read_bool("WEFT_STATS", &opt.stats);
 	read_bool("WEFT_TRACE", &opt.trace);

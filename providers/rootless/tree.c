@@ -159,6 +159,7 @@ static void fill_options(struct rl_node *dir)
 		 o->rtr & WEFT_RTR_WRITE ? " write" : "", o->rtr & WEFT_RTR_READ ? " read" : "");
 	add_file(dir, "crc", "%d\n", o->crc);
 	add_file(dir, "markers", "%d\n", o->markers);
+	add_file(dir, "extensions", "%d\n", o->extensions);
 	add_file(dir, "mpa_revision", "%u\n", o->mpa_rev);
 	add_file(dir, "rtr", "%s\n", rtr[0] ? rtr + 1 : "");
 	add_file(dir, "startup_timeout_ms", "%u\n", o->startup_ms);

@@ -121,14 +121,16 @@ int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct weft_wr_atomic *op, const struct ibv_sge *sge)
 {
+	/* Verbs have no masks: a second slot would hold them. */
+	size_t len = offsetof(struct weft_wr_atomic, compare_mask);
 	uint32_t nslots;
-	int err = reserve(sq, sizeof(*op) + sizeof(*sge), &nslots);
+	int err = reserve(sq, sizeof(*sge) + len, &nslots);
 
 	if (err)
 		return err;
 	put_head(sq, h, nslots, 1);
-	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, op, sizeof(*op));
-	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE + sizeof(*op), sge, sizeof(*sge));
+	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, sge, sizeof(*sge));
+	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE + sizeof(*sge), op, len);
 	sq->ring.idx += nslots;
 	return 0;
 }
@@ -225,12 +227,9 @@ static int add_inline_wr(struct weft_sq *sq, struct weft_sq_head *h, const struc
 static int add_atomic_wr(struct weft_sq *sq, struct weft_sq_head *h, const struct ibv_send_wr *wr)
 {
 	bool swap = h->opcode == WEFT_WR_CMP_SWAP;
-	/* RFC 7306 §5.1: a swap of all bits; an addition without inner field boundaries. */
 	struct weft_wr_atomic op = {
 		.compare = swap ? wr->wr.atomic.compare_add : 0,
 		.swap_add = swap ? wr->wr.atomic.swap : wr->wr.atomic.compare_add,
-		.compare_mask = ~0ULL,
-		.swap_add_mask = swap ? ~0ULL : 0,
 	};
 
 	if (wr->num_sge != 1)

@@ -59,6 +59,7 @@ int weft_sq_add_sges(struct weft_sq *sq, const struct weft_sq_head *h, const str
 		     size_t num_sge);
 int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct ibv_data_buf *bufs, size_t num_buf);
+/* Of @op the operands, not the masks. */
 int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct weft_wr_atomic *op, const struct ibv_sge *sge);
 

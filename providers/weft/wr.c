@@ -124,12 +124,7 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remo
 	struct weft_qp *qp = to_qp(ex);
 
 	begin_remote(qp, WEFT_WR_CMP_SWAP, rkey, remote_addr);
-	qp->wr_atomic = (struct weft_wr_atomic){
-		.compare = compare,
-		.swap_add = swap,
-		.compare_mask = ~0ULL,
-		.swap_add_mask = ~0ULL,
-	};
+	qp->wr_atomic = (struct weft_wr_atomic){ .compare = compare, .swap_add = swap };
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
@@ -138,7 +133,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 	struct weft_qp *qp = to_qp(ex);
 
 	begin_remote(qp, WEFT_WR_FETCH_ADD, rkey, remote_addr);
-	qp->wr_atomic = (struct weft_wr_atomic){ .swap_add = add, .compare_mask = ~0ULL };
+	qp->wr_atomic = (struct weft_wr_atomic){ .swap_add = add };
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *sgl)

@@ -250,31 +250,33 @@ static void immediate_data_is_a_number(void **state)
 	assert_true(c.w.imm == 0xa1b2c3d4);
 }
 
-static void atomics_carry_operands_then_one_sge(void **state)
+static void atomics_carry_one_sge_then_operands(void **state)
 {
 	struct ibv_send_wr wr = send_of(1);
+	struct ibv_sge word = { .addr = 0x2000, .length = 8, .lkey = 5 };
 	const struct weft_wr_atomic *op;
 	struct copied c;
 
 	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.sg_list = &word;
 	wr.wr.atomic.compare_add = 3;
 	wr.wr.atomic.swap = 4;
 	wr.wr.atomic.remote_addr = 0x1000;
 	wr.wr.atomic.rkey = 9;
 	add_and_copy(&wr, &c);
-	op = (const void *)c.w.data;
+	op = (const void *)(c.w.data + sizeof(sgl[0]));
 	assert_int_equal(c.w.opcode, WEFT_WR_CMP_SWAP);
 	assert_true(op->compare == 3 && op->swap_add == 4);
-	assert_true(op->compare_mask == ~0ULL && op->swap_add_mask == ~0ULL);
-	assert_memory_equal(op + 1, sgl, sizeof(sgl[0]));
+	assert_memory_equal(c.w.data, &word, sizeof(word));
 	assert_int_equal(c.w.rkey, 9);
-	assert_int_equal(c.nslots, 2);
+	/* Without masks: there is no second slot. */
+	assert_int_equal(c.nslots, 1);
+	assert_int_equal(c.verdict, WEFT_WC_SUCCESS);
 
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
 	add_and_copy(&wr, &c);
-	op = (const void *)c.w.data;
-	/* No bit of the mask: one field of 64 bits (RFC 7306 §5.1.1). */
-	assert_true(op->swap_add == 3 && op->swap_add_mask == 0);
+	op = (const void *)(c.w.data + sizeof(sgl[0]));
+	assert_true(op->swap_add == 3);
 }
 
 static void flags_are_translated(void **state)
@@ -415,7 +417,7 @@ int main(void)
 		cmocka_unit_test(remote_operations_name_their_buffer),
 		cmocka_unit_test(invalidating_operations_name_their_stag),
 		cmocka_unit_test(immediate_data_is_a_number),
-		cmocka_unit_test(atomics_carry_operands_then_one_sge),
+		cmocka_unit_test(atomics_carry_one_sge_then_operands),
 		cmocka_unit_test(flags_are_translated),
 		cmocka_unit_test(what_cannot_be_said_is_refused),
 		cmocka_unit_test(unknown_opcodes_are_refused),

@@ -69,12 +69,11 @@ static u32 encode_data(const struct host_wr *wr, struct host_wqe *w)
 		memcpy(data, &wr->reg, sizeof(wr->reg));
 		return 1;
 	}
+	memcpy(data, wr->sge, len);
 	if (wr->opcode == WEFT_WR_CMP_SWAP || wr->opcode == WEFT_WR_FETCH_ADD) {
-		memcpy(data, &wr->atomic, sizeof(wr->atomic));
-		data += sizeof(wr->atomic);
-		len += sizeof(wr->atomic);
+		memcpy(data + sizeof(wr->sge[0]), &wr->atomic, sizeof(wr->atomic));
+		return wr->masked ? 2 : 1;
 	}
-	memcpy(data, wr->sge, wr->num_sge * sizeof(wr->sge[0]));
 	return slots_of(len);
 }
 

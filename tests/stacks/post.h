@@ -21,6 +21,7 @@ struct host_wr {
 	u32 inv_stag;
 	u64 imm;			/* *_IMM */
 	struct weft_wr_atomic atomic;	/* CMP_SWAP, FETCH_ADD */
+	bool masked;			/* with its masks */
 	const void *inline_data;	/* not NULL: inline_len bytes instead of SGEs */
 	u32 inline_len;
 	struct weft_wr_reg reg;		/* REG_MR */

@@ -113,7 +113,8 @@ enum {
  * A send queue entry: nslots slots, wrapping at the ring's end. data[] goes on
  * through the following slots. What stands in it:
  *   WRITE, SEND, READ and their kin: num_sge struct weft_sge, or inline data;
- *   CMP_SWAP, FETCH_ADD: struct weft_wr_atomic, then one struct weft_sge;
+ *   CMP_SWAP, FETCH_ADD: one struct weft_sge, then struct weft_wr_atomic, whose masks
+ *   are the plain operation's if the entry is one slot long;
  *   BIND_MW: struct weft_wr_bind; REG_MR: struct weft_wr_reg; LOCAL_INV: nothing.
  */
 struct weft_sq_wqe {
@@ -141,6 +142,7 @@ struct weft_sq_wqe {
 struct weft_wr_atomic {
 	__aligned_u64 compare;		/* CMP_SWAP */
 	__aligned_u64 swap_add;		/* swap, or the addend */
+	/* In the second slot. */
 	__aligned_u64 compare_mask;
 	__aligned_u64 swap_add_mask;	/* FETCH_ADD: RFC 7306 §5.1.1 field boundaries */
 };

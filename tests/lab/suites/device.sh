@@ -183,13 +183,14 @@ options() {
 	[ "$(cd "/sys/class/infiniband/$DEV/weft" && grep . -- * | sort)" = "$(sort <<-'END'
 		close_timeout_ms:5000
 		crc:1
+		extensions:1
 		markers:0
 		mpa_revision:2
 		rtr:send write read
 		startup_timeout_ms:10000
 	END
 	)" ] || fail "these are not the options that weft(4) has, and their values"
-	for name in crc markers; do
+	for name in crc markers extensions; do
 		takes $name 0
 		takes $name 1
 		takes $name n 0
