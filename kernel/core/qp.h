@@ -283,7 +283,7 @@ enum weft_qp_fault {
  */
 enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp);
 
-/* What WEFT_CQE's vendor_err says of the Terminate that ended the QP; 0 if none did. */
+/* What vendor_err of a completion says of the Terminate that ended the QP; 0 if none did. */
 u32 weft_qpc_vendor_err(const struct weft_qpc *qp);
 
 /* An overflow of @cq ends the QPs of which this is true: weft_qpc_error(). */
