@@ -199,7 +199,9 @@ static void bad_atomic(struct ctx *c)
 		[BAD_RIGHTS] = TERM(RDMAP_ACCESS),
 		[BAD_BELOW] = TERM(RDMAP_BOUNDS),
 		[BAD_END] = TERM(RDMAP_BOUNDS),
-		[BAD_WRAP] = TERM(RDMAP_TO_WRAP),
+		/* The last word ends with the address space, which some call a wrap. */
+		[BAD_WRAP] = TERM(RDMAP_BOUNDS),
+		TERM(RDMAP_TO_WRAP),
 	};
 	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1 };
 	const struct region *rw;
@@ -214,8 +216,8 @@ static void bad_atomic(struct ctx *c)
 	a.to = (rw->addr + 7) & ~7ull;
 	if (c->w->a == BAD_BELOW)
 		a.to -= 8;
-	if (c->w->a == BAD_END) /* four octets are left */
-		a.to = (rw->addr + rw->len - 4) & ~7ull;
+	if (c->w->a == BAD_END) /* some octets of the word are left, if any can be */
+		a.to = (rw->addr + rw->len) & ~7ull;
 	if (c->w->a == BAD_WRAP)
 		a.to = -8ull;
 	g = mk_atomic(s, hdr, &a);
@@ -226,7 +228,7 @@ static void bad_atomic(struct ctx *c)
 		CHECK(c, !(s->term.bits & TERM_R), "R=0", "R=1");
 		return;
 	}
-	judge_end(s, e, &ends[c->w->a], 1);
+	judge_end(s, e, &ends[c->w->a], c->w->a == BAD_WRAP ? 2 : 1);
 }
 
 static void mixed_order(struct ctx *c)
