@@ -140,15 +140,17 @@ static u32 emit_piece(struct weft_batch *b, struct weft_emit *e, struct weft_pie
 {
 	bool may = b->refs && p->len >= REFER_MIN && weft_emit_may_refer(e) &&
 		   b->nheld < ARRAY_SIZE(b->refs->held);
-	u64 addr = p->addr;
 	u32 left = p->len, referred = 0, n;
+	struct weft_region *memory;
+	u64 addr = p->addr;
 
 	if (!p->region) {
 		weft_emit_bytes(e, p->p, left);
 		return 0;
 	}
+	memory = weft_region_memory(p->region, &addr);
 	for (; left; left -= n, addr += n) {
-		void *mem = weft_host_piece(p->region, addr, left, &n);
+		void *mem = weft_host_piece(memory, addr, left, &n);
 
 		if (may && refer(b, e, mem, n))
 			referred += n;

@@ -35,6 +35,13 @@ void weft_host_region_drop(struct weft_region *r);
 bool weft_host_region_map(struct weft_region *r);
 
 /*
+ * A window is bound to the held region @r, which then may not be deregistered: false, and
+ * nothing changed, if that is under way. And the window is bound no more.
+ */
+bool weft_host_window_hold(struct weft_region *r);
+void weft_host_window_drop(struct weft_region *r);
+
+/*
  * Copies @len bytes from the cursor into @r at @addr. The range was checked. False: the memory
  * is not there any more, which a host that pins it never says.
  */

@@ -12,6 +12,9 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 		return WEFT_DENIED_ASSOC;
 	if (access & ~r->access)
 		return WEFT_DENIED_ACCESS;
+	/* A window is a peer's alone. */
+	if (unlikely(weft_region_is_window(r)) && !(access & WEFT_ACCESS_REMOTE))
+		return WEFT_DENIED_ACCESS;
 	/* The last octet counts: a range may end with the address space. */
 	if (len && addr + (len - 1) < addr)
 		return WEFT_DENIED_WRAP;
@@ -113,8 +116,9 @@ static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct w
 		return WEFT_DENIED_STAG;
 	if (r->pd != qp->pd || (r->qp && r->qp != qp->id))
 		return WEFT_DENIED_ASSOC;
-	/* A user's registration ends by dereg_mr alone. */
-	return r->kind == WEFT_REGION_FAST ? WEFT_GRANTED : WEFT_DENIED_ACCESS;
+	/* A user's registration ends by dereg_mr alone, a window of type 1 by a bind. */
+	return r->kind == WEFT_REGION_FAST || r->kind == WEFT_REGION_WINDOW_2 ?
+	       WEFT_GRANTED : WEFT_DENIED_ACCESS;
 }
 
 /*
@@ -130,7 +134,9 @@ enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag)
 	if (!r)
 		return WEFT_DENIED_STAG;
 	d = may_invalidate(qp, r, stag);
-	if (d == WEFT_GRANTED)
+	if (d == WEFT_GRANTED && r->kind == WEFT_REGION_WINDOW_2)
+		weft_region_unbind(qp, r);
+	else if (d == WEFT_GRANTED)
 		WRITE_ONCE(r->valid, false);
 	weft_host_region_drop(r);
 	return d;
@@ -162,5 +168,108 @@ enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_
 		return WEFT_DENIED_STAG;
 	d = fast_register(qp, r, reg);
 	weft_host_region_drop(r);
+	return d;
+}
+
+/* ---- windows ---- */
+
+static void let_memory_go(struct weft_qpc *qp, struct weft_region *window)
+{
+	struct weft_region *memory = window->memory;
+
+	WRITE_ONCE(window->valid, false);
+	window->memory = NULL;
+	if (!memory)
+		return;
+	weft_host_window_drop(memory);
+	if (qp)
+		qp->windows--;
+}
+
+static void release(struct weft_region *window)
+{
+	/* Pairs with the exchange in claim(): the next binder finds the window as we left it. */
+	smp_store_release(&window->qp, 0);
+}
+
+void weft_region_unbind(struct weft_qpc *qp, struct weft_region *window)
+{
+	let_memory_go(qp, window);
+	release(window);
+}
+
+/* Is @r a window that this QP may bind, and free, or of type 1 and its own? Then it is its own. */
+static enum weft_denial claim(struct weft_qpc *qp, struct weft_region *r)
+{
+	if (!weft_region_is_window(r))
+		return WEFT_DENIED_STAG;
+	if (r->pd != qp->pd)
+		return WEFT_DENIED_ASSOC;
+	if (READ_ONCE(r->qp) == qp->id)
+		return r->kind == WEFT_REGION_WINDOW_1 ? WEFT_GRANTED : WEFT_DENIED_STAG;
+	return cmpxchg(&r->qp, 0, qp->id) ? WEFT_DENIED_ASSOC : WEFT_GRANTED;
+}
+
+/* May a window be bound to what @bind names of @memory (NULL: none found)? */
+static enum weft_denial may_bind(struct weft_qpc *qp, const struct weft_region *memory,
+				 const struct weft_wr_bind *bind)
+{
+	u32 writes = bind->access & (WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_ATOMIC);
+
+	if (bind->access & ~(WEFT_ACCESS_REMOTE | WEFT_ACCESS_ZERO_BASED))
+		return WEFT_DENIED_ACCESS;
+	/* RFC 5040 §8.1.1: who lets a peer write lets the local side write. */
+	return weft_region_check(memory, bind->mr_lkey, qp->pd, qp->id, bind->addr, bind->length,
+				 WEFT_ACCESS_MW_BIND | (writes ? WEFT_ACCESS_LOCAL_WRITE : 0));
+}
+
+static void set_window(struct weft_qpc *qp, struct weft_region *w, struct weft_region *memory,
+		       const struct weft_wr_bind *bind)
+{
+	qp->windows++;
+	w->stag = bind->mw_stag;
+	w->access = bind->access & WEFT_ACCESS_REMOTE;
+	w->base = bind->access & WEFT_ACCESS_ZERO_BASED ? 0 : bind->addr;
+	w->len = bind->length;
+	w->start = bind->addr;
+	w->memory = memory;
+	/* Pairs with the acquire of a lookup by another QP, which is refused by w->qp. */
+	smp_store_release(&w->valid, true);
+}
+
+/* @w is claimed. If it cannot be as @bind says, it is not bound, and free. */
+static enum weft_denial bind_claimed(struct weft_qpc *qp, struct weft_region *w,
+				     const struct weft_wr_bind *bind)
+{
+	struct weft_region *memory = weft_host_region_find(qp, bind->mr_lkey);
+	enum weft_denial d = may_bind(qp, memory, bind);
+
+	let_memory_go(qp, w);
+	if (d == WEFT_GRANTED && !weft_host_window_hold(memory))
+		d = WEFT_DENIED_STAG;
+	if (d == WEFT_GRANTED)
+		set_window(qp, w, memory, bind);
+	else
+		release(w);
+	if (memory)
+		weft_host_region_drop(memory);
+	return d;
+}
+
+enum weft_denial weft_region_bind(struct weft_qpc *qp, const struct weft_wr_bind *bind)
+{
+	struct weft_region *w = weft_host_region_find(qp, bind->mw_stag);
+	enum weft_denial d;
+
+	if (!w)
+		return WEFT_DENIED_STAG;
+	d = claim(qp, w);
+	if (d == WEFT_GRANTED && bind->length) {
+		d = bind_claimed(qp, w, bind);
+	} else if (d == WEFT_GRANTED) {
+		weft_region_unbind(qp, w);
+		d = w->kind == WEFT_REGION_WINDOW_1 ? WEFT_GRANTED : WEFT_DENIED_BOUNDS;
+	}
+	weft_host_region_drop(w);
 	return d;
 }

@@ -5,9 +5,10 @@
  * references and the pages are the host's; the judgement is here.
  *
  * Locking: the fields of a region in the table are constant, but for those of a
- * fast region: stag, qp, access, base, len, valid. They change under the lock of
- * the QP that registers or invalidates it, while no FPDU uses the region. A host
- * that takes any region out of use for good clears valid first.
+ * fast region or window: stag, qp, access, base, len, valid, memory, start. They
+ * change under the lock of the QP that registers, binds or invalidates it, while no
+ * FPDU uses the region. A window belongs to one QP from the bind on: qp is claimed by
+ * an exchange. A host that takes any region out of use for good clears valid first.
  */
 #ifndef WEFT_CORE_REGION_H
 #define WEFT_CORE_REGION_H
@@ -15,6 +16,7 @@
 #include "../proto/port.h"
 
 struct weft_qpc;
+struct weft_wr_bind;
 struct weft_wr_reg;
 
 /* The same bits as IB_ACCESS_*, which are uABI. */
@@ -34,7 +36,8 @@ enum {
 enum weft_region_kind {
 	WEFT_REGION_USER,		/* reg_user_mr: never remotely invalidated */
 	WEFT_REGION_FAST,		/* alloc_mr, REG_MR */
-	WEFT_REGION_WINDOW,		/* memory window */
+	WEFT_REGION_WINDOW_1,		/* memory window, type 1: bound anew while it is bound */
+	WEFT_REGION_WINDOW_2,		/* type 2B: bound once, then invalidated */
 	WEFT_REGION_DMA,		/* the kernel's all-memory region: base 0, len ~0,
 					 * WEFT_ACCESS_LOCAL_WRITE and nothing else */
 };
@@ -49,7 +52,23 @@ struct weft_region {
 	u64 len;
 	u8 kind;			/* enum weft_region_kind */
 	bool valid;			/* false: invalidated, or not registered yet */
+	struct weft_region *memory;	/* a bound window's: the region that has its octets */
+	u64 start;			/* and where in that they begin, as a TO */
 };
+
+static inline bool weft_region_is_window(const struct weft_region *r)
+{
+	return r->kind == WEFT_REGION_WINDOW_1 || r->kind == WEFT_REGION_WINDOW_2;
+}
+
+/* The region that has the memory of @r, in use, and in *@addr the place in it. */
+static inline struct weft_region *weft_region_memory(struct weft_region *r, u64 *addr)
+{
+	if (likely(!r->memory))
+		return r;
+	*addr = *addr - r->base + r->start;
+	return r->memory;
+}
 
 enum weft_denial {
 	WEFT_GRANTED,
@@ -116,10 +135,23 @@ void weft_region_end_run(struct weft_qpc *qp);
 /*
  * LOCAL_INV, READ_INV, and a Send with Invalidate from the peer: takes a region out
  * of use. One rule for all of them meets RFC 5040 §8.1.1 (7) and suits consumers
- * with many QPs in one PD: only a fast-registered region, only over the QP that
- * registered it. Returns WEFT_GRANTED, or why not.
+ * with many QPs in one PD: only a fast-registered region or a window of type 2B, only
+ * over the QP that registered or bound it. Returns WEFT_GRANTED, or why not.
  */
 enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag);
+
+/*
+ * BIND_MW: from now on bind->mw_stag stands for a part of a region, over this QP alone: as
+ * iWARP's verbs have it, for both types. Length 0 unbinds a window of type 1. The rights are
+ * remote ones and ZERO_BASED.
+ */
+enum weft_denial weft_region_bind(struct weft_qpc *qp, const struct weft_wr_bind *bind);
+
+/*
+ * The host's, for a window of @qp that goes, or whose QP goes: it is bound no more. The lock of
+ * @qp; a window that nobody finds any more needs none, and then @qp is NULL.
+ */
+void weft_region_unbind(struct weft_qpc *qp, struct weft_region *window);
 
 /* REG_MR of a kernel consumer: from now on reg->stag is valid, over this QP alone. */
 enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_reg *reg);

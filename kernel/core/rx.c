@@ -5,6 +5,14 @@
  */
 #include "qp.h"
 
+/* Granted: into the memory behind @to of @r, if it is there. */
+static bool put_octets(struct weft_region *r, u64 to, struct weft_cur *from, u32 len)
+{
+	struct weft_region *memory = weft_region_memory(r, &to);
+
+	return weft_host_place(memory, to, from, len);
+}
+
 /* ---- RDMA Write ---- */
 
 static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
@@ -25,7 +33,7 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 	r = weft_region_get(qp, h->stag);
 	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
 			      WEFT_ACCESS_REMOTE_WRITE);
-	if (d == WEFT_GRANTED && !weft_host_place(r, h->to, &f->payload, f->payload_len))
+	if (d == WEFT_GRANTED && !put_octets(r, h->to, &f->payload, f->payload_len))
 		d = WEFT_DENIED_GONE;
 	if (r)
 		weft_region_put(qp, r);
@@ -110,7 +118,7 @@ static bool place_at(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *fro
 	struct weft_region *r = weft_region_get(qp, stag);
 	enum weft_denial d = weft_region_check(r, stag, qp->pd, qp->id, to, len,
 					       WEFT_ACCESS_LOCAL_WRITE);
-	bool placed = d == WEFT_GRANTED && weft_host_place(r, to, from, len);
+	bool placed = d == WEFT_GRANTED && put_octets(r, to, from, len);
 
 	if (r)
 		weft_region_put(qp, r);

@@ -118,8 +118,10 @@ static enum pick pick_read_response(struct weft_qpc *qp, const struct weft_read_
 /* The word's address is judged, which the memory's is beside the TO (RFC 7306 §5.2.1). */
 static enum weft_err run_on(struct weft_region *r, const struct weft_atomic_req *req, u64 *was)
 {
+	u64 to = req->to;
+	struct weft_region *memory = weft_region_memory(r, &to);
 	u32 got;
-	u64 *word = weft_host_piece(r, req->to, sizeof(*word), &got);
+	u64 *word = weft_host_piece(memory, to, sizeof(*word), &got);
 
 	if ((uintptr_t)word % sizeof(*word) || got < sizeof(*word))
 		return WEFT_E_RDMAP_STREAM;
@@ -177,6 +179,14 @@ static enum pick pick_response(struct weft_qpc *qp)
 	return e->atomic ? pick_atomic_response(qp, &e->req) : pick_read_response(qp, &e->read);
 }
 
+/* Granted: is the memory behind it there? */
+static bool is_there(struct weft_region *r, u64 to, u32 len)
+{
+	struct weft_region *memory = weft_region_memory(r, &to);
+
+	return weft_host_is_there(memory, to, len);
+}
+
 /* Checks what is left of the source at once, so that a bad Read sends nothing. */
 static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 {
@@ -191,8 +201,7 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 	denial = weft_region_check(region, r->src_stag, qp->pd, qp->id,
 				   r->src_to + f->payload_off, r->size - f->payload_off,
 				   WEFT_ACCESS_REMOTE_READ);
-	if (denial == WEFT_GRANTED &&
-	    !weft_host_is_there(region, r->src_to + f->payload_off, f->payload_len))
+	if (denial == WEFT_GRANTED && !is_there(region, r->src_to + f->payload_off, f->payload_len))
 		denial = WEFT_DENIED_GONE;
 	if (denial != WEFT_GRANTED) {
 		if (region)
@@ -360,10 +369,13 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 		return PICK_DEFER;
 	if (w->opcode == WEFT_WR_LOCAL_INV)
 		d = weft_region_invalidate(qp, w->inv_stag);
+	else if (w->opcode == WEFT_WR_BIND_MW)
+		d = weft_region_bind(qp, (const void *)w->data);
 	else
 		d = weft_region_register(qp, (const void *)w->data);
 	if (d != WEFT_GRANTED)
-		return wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
+		return wqe_fails(qp, w->opcode == WEFT_WR_BIND_MW ? WEFT_WC_MW_BIND_ERR :
+								   WEFT_WC_LOC_PROT_ERR);
 	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
 	/* Its slots may be filled anew once it is reaped: weft_tx_sent() starts behind it. */
 	qp->sq.sent = qp->sq.next;

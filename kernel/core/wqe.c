@@ -28,6 +28,7 @@ static const struct wqe_kind wqe_kinds[WEFT_WR_NR] = {
 	[WEFT_WR_CMP_SWAP]  = { .known = true, .extension = true, .atomic = true },
 	[WEFT_WR_FETCH_ADD] = { .known = true, .extension = true, .atomic = true },
 	[WEFT_WR_LOCAL_INV] = { .known = true },
+	[WEFT_WR_BIND_MW]   = { .known = true },
 	[WEFT_WR_REG_MR]    = { .known = true, .kernel_only = true },
 };
 

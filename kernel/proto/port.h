@@ -59,6 +59,10 @@ typedef int64_t s64;
 #define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#define cmpxchg(p, was, v) ({						\
+	__typeof__(*(p)) cmpxchg_was = (was);				\
+	__atomic_compare_exchange_n(p, &cmpxchg_was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+	cmpxchg_was; })
 #define try_cmpxchg64(p, was, v) \
 	__atomic_compare_exchange_n(p, was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 #define min_t(t, a, b) ({ t min_a = (a), min_b = (b); min_a < min_b ? min_a : min_b; })

@@ -108,6 +108,11 @@ struct host_mr *host_mr_new_fast(struct host *h, u32 pd, u64 base, u64 len)
 	return mr_alloc(h, WEFT_REGION_FAST, pd, base, len);
 }
 
+struct host_mr *host_window_new(struct host *h, u32 pd, enum weft_region_kind type)
+{
+	return mr_alloc(h, type, pd, 0, 0);
+}
+
 void host_mr_bind(struct host_mr *mr, struct host_qp *qp, u32 access)
 {
 	const struct weft_wr_reg reg = { .stag = mr->r.stag, .access = access };
@@ -185,11 +190,33 @@ bool weft_host_region_map(struct weft_region *r)
 	return !to_host_mr(r)->unmapped;
 }
 
+/* Looked up, or behind a window that was. */
+static bool is_in_use(const struct host_mr *mr)
+{
+	return mr->windows || host_mr_uses(mr);
+}
+
+bool weft_host_window_hold(struct weft_region *r)
+{
+	struct host_mr *mr = held_mr(r);
+
+	if (mr->closing)
+		return false;
+	mr->windows++;
+	return true;
+}
+
+void weft_host_window_drop(struct weft_region *r)
+{
+	HOST_ASSERT(to_host_mr(r)->windows);
+	to_host_mr(r)->windows--;
+}
+
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
 	struct host_mr *mr = to_host_mr(r);
 
-	HOST_ASSERT(host_mr_uses(mr) && r->valid);
+	HOST_ASSERT(is_in_use(mr) && r->valid);
 	if (mr->gone)
 		return false;
 	if (len)
@@ -201,7 +228,7 @@ bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 {
 	struct host_mr *mr = to_host_mr(r);
 
-	HOST_ASSERT(host_mr_uses(mr) && r->valid && host_mr_at(mr, addr, len));
+	HOST_ASSERT(is_in_use(mr) && r->valid && host_mr_at(mr, addr, len));
 	return !mr->gone;
 }
 
@@ -217,7 +244,7 @@ void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 	struct host_mr *mr = to_host_mr(r);
 	u32 left = PIECE - (u32)((addr - r->base) % PIECE);
 
-	HOST_ASSERT(host_mr_uses(mr) && len);
+	HOST_ASSERT(is_in_use(mr) && len);
 	if (mr->leave && !mr->leave_at--)
 		longjmp(*mr->leave, 1);
 	*got = r->stag >> HOST_INDEX_SHIFT & 2 ? min_t(u32, len, left) : len;

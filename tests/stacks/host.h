@@ -33,6 +33,8 @@ struct host_mr {
 	u8 *mem;			/* r.len bytes, a heap block of its own */
 	struct host *host;
 	u32 holders;
+	u32 windows;			/* bound to it */
+	bool closing;			/* its deregistration is under way */
 	u32 finds;			/* how often it was looked up */
 	bool found_valid;		/* the last time */
 	bool busy;			/* the slot is in use */
@@ -108,6 +110,8 @@ void host_assert_quiet(const struct host *h);
 struct host_mr *host_mr_new(struct host *h, u32 pd, u64 base, u64 len, u32 access);
 /* alloc_mr: not valid before host_mr_bind() or a REG_MR. */
 struct host_mr *host_mr_new_fast(struct host *h, u32 pd, u64 base, u64 len);
+/* A memory window of @type, not bound. */
+struct host_mr *host_window_new(struct host *h, u32 pd, enum weft_region_kind type);
 /* What a REG_MR on @qp does. */
 void host_mr_bind(struct host_mr *mr, struct host_qp *qp, u32 access);
 /* How often it is got and not yet put. That a run holds it does not count. */

@@ -69,6 +69,10 @@ static u32 encode_data(const struct host_wr *wr, struct host_wqe *w)
 		memcpy(data, &wr->reg, sizeof(wr->reg));
 		return 1;
 	}
+	if (wr->opcode == WEFT_WR_BIND_MW) {
+		memcpy(data, &wr->bind, sizeof(wr->bind));
+		return 1;
+	}
 	memcpy(data, wr->sge, len);
 	if (wr->opcode == WEFT_WR_CMP_SWAP || wr->opcode == WEFT_WR_FETCH_ADD) {
 		memcpy(data + sizeof(wr->sge[0]), &wr->atomic, sizeof(wr->atomic));

@@ -25,6 +25,7 @@ struct host_wr {
 	const void *inline_data;	/* not NULL: inline_len bytes instead of SGEs */
 	u32 inline_len;
 	struct weft_wr_reg reg;		/* REG_MR */
+	struct weft_wr_bind bind;	/* BIND_MW */
 	struct weft_sge sge[HOST_WR_SGES];
 };
 

@@ -362,7 +362,7 @@ static void a_region_of_another_pd_is_not_invalidated(void **state)
 
 static void only_a_fast_registered_region_is_invalidated(void **state)
 {
-	static const u8 kinds[] = { WEFT_REGION_USER, WEFT_REGION_WINDOW, WEFT_REGION_DMA };
+	static const u8 kinds[] = { WEFT_REGION_USER, WEFT_REGION_WINDOW_1, WEFT_REGION_DMA };
 	struct host_mr *mr;
 	struct env e;
 	u32 i;

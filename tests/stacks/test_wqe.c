@@ -80,11 +80,6 @@ static void opcode_of_all_ones(struct world *w)
 	refuse_opcode(w, 0xFF);
 }
 
-static void opcodes_to_come_are_refused(struct world *w)
-{
-	refuse_opcode(w, WEFT_WR_BIND_MW);
-}
-
 static void atomics_are_refused_without_the_feature(struct world *w)
 {
 	refuse_opcode(w, WEFT_WR_FETCH_ADD);
@@ -794,7 +789,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE_INITIATOR(unknown_opcode),
 		CASE_INITIATOR(opcode_of_all_ones),
-		CASE_INITIATOR(opcodes_to_come_are_refused),
 		CASE_INITIATOR(atomics_are_refused_without_the_feature),
 		CASE_INITIATOR(reg_mr_is_not_for_users),
 		CASE_INITIATOR(num_sge_33),
