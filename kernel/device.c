@@ -94,7 +94,8 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	if (rv)
 		return rv;
 	memset(attr, 0, sizeof(*attr));
-	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_SRQ_RESIZE;
+	attr->device_cap_flags = IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_SRQ_RESIZE |
+				 IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B;
 	/* ALLOW_USER_UNREG: without it `rdma link del` is refused. */
 	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY | IBK_ALLOW_USER_UNREG;
 	attr->atomic_cap = READ_ONCE(dev->extensions) ? IB_ATOMIC_GLOB : IB_ATOMIC_NONE;
@@ -109,6 +110,7 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_cq = WEFT_MAX_CQ;
 	attr->max_cqe = WEFT_MAX_CQE;
 	attr->max_mr = WEFT_MAX_MR;
+	attr->max_mw = WEFT_MAX_MR;
 	attr->max_srq = WEFT_MAX_SRQ;
 	attr->max_srq_wr = WEFT_MAX_QP_WR;
 	attr->max_srq_sge = WEFT_MAX_SGE;
@@ -299,12 +301,14 @@ static const struct ib_device_ops weft_device_ops = {
 
 	.alloc_hw_port_stats = weft_alloc_hw_port_stats,
 	.alloc_mr = weft_alloc_mr,
+	.alloc_mw = weft_alloc_mw,
 	.alloc_pd = weft_alloc_pd,
 	.alloc_ucontext = weft_alloc_ucontext,
 	.create_cq = WEFT_OP_CREATE_CQ,
 	.create_qp = weft_create_qp,
 	.create_srq = weft_create_srq,
 	.dealloc_driver = weft_dealloc_driver,
+	.dealloc_mw = weft_dealloc_mw,
 	.dealloc_pd = weft_dealloc_pd,
 	.dealloc_ucontext = weft_dealloc_ucontext,
 	.dereg_mr = weft_dereg_mr,
@@ -348,6 +352,7 @@ static const struct ib_device_ops weft_device_ops = {
 	WEFT_OP_RESIZE_CQ,
 
 	INIT_RDMA_OBJ_SIZE(ib_cq, weft_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_mw, weft_mw, ibmw),
 	INIT_RDMA_OBJ_SIZE(ib_pd, weft_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, weft_qp, ibqp),
 	INIT_RDMA_OBJ_SIZE(ib_srq, weft_srq, ibsrq),

@@ -55,6 +55,16 @@ bool weft_host_region_map(struct weft_region *r)
 	return true;
 }
 
+bool weft_host_window_hold(struct weft_region *r)
+{
+	return atomic_inc_unless_negative(&mr_of(r)->windows);
+}
+
+void weft_host_window_drop(struct weft_region *r)
+{
+	atomic_dec(&mr_of(r)->windows);
+}
+
 bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 {
 	return true;

@@ -59,7 +59,8 @@ static struct weft_mr *mr_new(struct ib_pd *ibpd, u8 kind, u32 access)
 	mr->ibmr.device = ibpd->device;
 	mr->region.pd = to_weft_pd(ibpd)->id;
 	mr->region.kind = kind;
-	mr->region.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE);
+	mr->region.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE |
+				      WEFT_ACCESS_MW_BIND);
 	refcount_set(&mr->holders, 1);
 	init_completion(&mr->released);
 	return mr;
@@ -88,15 +89,23 @@ static struct ib_mr *mr_finish(struct weft_mr *mr)
 	return ERR_PTR(rv);
 }
 
+/* Takes @mr out of use and waits until nobody holds it. */
+static void mr_withdraw(struct weft_mr *mr)
+{
+	/* From here on who still holds it refuses it: its STag may be given to another. */
+	WRITE_ONCE(mr->region.valid, false);
+	xa_erase(&to_weft_dev(mr->ibmr.device)->mrs, mr->ibmr.lkey >> WEFT_STAG_KEY_BITS);
+	weft_mr_drop(mr);
+	wait_for_completion(&mr->released);
+}
+
 int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct weft_mr *mr = to_weft_mr(ibmr);
 
-	/* From here on who still holds it refuses it: its STag may be given to another. */
-	WRITE_ONCE(mr->region.valid, false);
-	xa_erase(&to_weft_dev(ibmr->device)->mrs, ibmr->lkey >> WEFT_STAG_KEY_BITS);
-	weft_mr_drop(mr);
-	wait_for_completion(&mr->released);
+	if (atomic_cmpxchg(&mr->windows, 0, WEFT_MR_CLOSED))
+		return -EBUSY;
+	mr_withdraw(mr);
 	mr_free(mr);
 	return 0;
 }
@@ -187,6 +196,8 @@ struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 {
 	const struct weft_mr *old = to_weft_mr(ibmr);
 
+	if (atomic_read(&old->windows))
+		return ERR_PTR(-EBUSY);
 	if (!(flags & IB_MR_REREG_TRANS)) {
 		/* Pinned anew, since the rights may be others: by address, of the same process. */
 		if (old->umem->owning_mm != current->mm)
@@ -259,4 +270,56 @@ int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned i
 	mapped = ib_sg_to_pages(ibmr, sg, n, offset, mr_add_block);
 	next->first_off = ibmr->iova & (ibmr->page_size - 1);
 	return mapped;
+}
+
+/* ---- memory windows: regions whose memory is another's ---- */
+
+int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
+{
+	struct weft_mr *mr;
+	int rv = weft_udata_check_unknown(udata);
+
+	if (!rv && ibmw->type != IB_MW_TYPE_1 && ibmw->type != IB_MW_TYPE_2)
+		rv = -EINVAL;
+	if (rv)
+		return rv;
+	mr = mr_new(ibmw->pd, ibmw->type == IB_MW_TYPE_1 ? WEFT_REGION_WINDOW_1 :
+							   WEFT_REGION_WINDOW_2, 0);
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = mr_publish(to_weft_dev(ibmw->device), mr);
+	if (rv) {
+		mr_free(mr);
+		return rv;
+	}
+	container_of(ibmw, struct weft_mw, ibmw)->mr = mr;
+	ibmw->rkey = mr->region.stag;
+	return 0;
+}
+
+int weft_dealloc_mw(struct ib_mw *ibmw)
+{
+	struct weft_mr *mr = container_of(ibmw, struct weft_mw, ibmw)->mr;
+
+	mr_withdraw(mr);
+	weft_region_unbind(NULL, &mr->region);
+	mr_free(mr);
+	return 0;
+}
+
+void weft_mr_unbind_windows(struct weft_qp *qp)
+{
+	struct weft_device *dev = qp->dev;
+	unsigned long index;
+	struct weft_mr *mr;
+
+	xa_for_each(&dev->mrs, index, mr) {
+		mr = weft_mr_find(dev, (u32)index << WEFT_STAG_KEY_BITS);
+		if (!mr)
+			continue;
+		if (weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp->core.id)
+			weft_region_unbind(&qp->core, &mr->region);
+		weft_mr_drop(mr);
+		cond_resched();
+	}
 }

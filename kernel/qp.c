@@ -207,6 +207,8 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	wait_for_completion(&qp->freed);
 	/* A connection that was letting go may have asked for it to the last. */
 	cancel_work_sync(&qp->flush);
+	if (qp->core.windows)
+		weft_mr_unbind_windows(qp);
 	weft_cq_purge(qp->scq, qp);
 	if (qp->rcq != qp->scq)
 		weft_cq_purge(qp->rcq, qp);

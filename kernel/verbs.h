@@ -14,7 +14,8 @@
 #define WEFT_PORT		1
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
-#define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE) | \
+#define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE | \
+				       WEFT_FEATURE_MW) | \
 				 WEFT_EXT_FEATURES)
 
 /* Fast registration: blocks (pages) a region. */
@@ -156,6 +157,10 @@ int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned i
 int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
 /* The region that @stag names, held, or NULL. Any context. */
+int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int weft_dealloc_mw(struct ib_mw *ibmw);
+/* @qp goes: windows that are bound over it are bound no more. Nobody else touches its core. */
+void weft_mr_unbind_windows(struct weft_qp *qp);
 struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag);
 void weft_mr_drop(struct weft_mr *mr);
 

@@ -188,9 +188,18 @@ struct weft_mr {
 	int access;			/* theirs, IB_ACCESS_ as asked for */
 	struct weft_pages pages;	/* in force */
 	struct weft_pages mapped;	/* fast regions: the next; nblocks 0: none */
+	atomic_t windows;		/* bound to it, or WEFT_MR_CLOSED */
 	refcount_t holders;
 	struct completion released;
 	struct rcu_head rcu;
+};
+
+/* Deregistration is under way, and nothing is bound to the region any more. */
+#define WEFT_MR_CLOSED	INT_MIN
+
+struct weft_mw {
+	struct ib_mw ibmw;
+	struct weft_mr *mr;		/* in the table, under the window's STag */
 };
 
 static inline struct weft_device *to_weft_dev(struct ib_device *d)

@@ -172,7 +172,7 @@ struct weft_qpc {
 	bool kernel;			/* kernel consumer: REG_MR allowed */
 	struct weft_region *dma;	/* a kernel consumer's: all memory, by STag 0; or NULL */
 	struct weft_region_hold hold;	/* none between runs */
-	u32 windows;			/* bound over this QP */
+	u32 windows;			/* no more than these are bound over this QP */
 	bool srq;			/* receives come from weft_host_srq_pop() */
 	enum weft_qp_state state;
 	struct weft_stream *st;		/* the connection's; NULL while there is none */

@@ -120,13 +120,15 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->page_size_cap = 4096;
 	r->max_qp = RL_MAX_QP;
 	r->max_qp_wr = WEFT_MAX_QP_WR;
-	r->device_cap_flags = IBV_DEVICE_SRQ_RESIZE;
+	r->device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+			      IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	r->atomic_cap = rl_options()->extensions ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
 	r->max_sge = WEFT_MAX_SGE;
 	r->max_sge_rd = 1;
 	r->max_cq = RL_MAX_CQ;
 	r->max_cqe = WEFT_MAX_CQE;
 	r->max_mr = RL_MAX_MR;
+	r->max_mw = RL_MAX_MR;
 	r->max_pd = RL_MAX_PD;
 	r->max_qp_rd_atom = RL_MAX_IRD;
 	r->max_res_rd_atom = RL_MAX_QP * RL_MAX_IRD;
@@ -249,6 +251,8 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 	if (!old || !pd || !in->flags || in->flags & ~7u ||
 	    (moves && (in->start ^ in->hca_va) & 4095))
 		return -EINVAL;
+	if (__atomic_load_n(&old->windows, __ATOMIC_RELAXED))
+		return -EBUSY;
 	rv = rl_mr_new(pd, moves ? in->start : old->start, moves ? in->length : old->region.len,
 		       moves ? in->hca_va : old->region.base,
 		       in->flags & IBV_REREG_MR_CHANGE_ACCESS ? in->access_flags : old->access, &mr);
@@ -265,10 +269,45 @@ static int dereg_mr(struct rl_context *ctx, struct rl_command *c)
 	const struct ib_uverbs_dereg_mr *in = c->in;
 	struct rl_mr *mr = find_mr(ctx, in->mr_handle);
 
-	if (!mr)
-		return -EINVAL;
+	if (!mr || !rl_mr_close(mr))
+		return mr ? -EBUSY : -EINVAL;
 	rl_object_replace(ctx, in->mr_handle, NULL);
 	rl_mr_destroy(mr);
+	return 0;
+}
+
+static int alloc_mw(struct rl_context *ctx, struct rl_command *c)
+{
+	const struct ib_uverbs_alloc_mw *in = c->in;
+	struct ib_uverbs_alloc_mw_resp *resp = c->out;
+	struct rl_pd *pd = find_pd(ctx, in->pd_handle);
+	struct rl_mr *mw;
+	int rv;
+
+	if (!pd || !is_zero(c))
+		return -EINVAL;
+	rv = rl_mw_new(pd, in->mw_type, &mw);
+	if (rv)
+		return rv;
+	rv = rl_object_add(ctx, &mw->o);
+	if (rv) {
+		rl_mr_destroy(mw);
+		return rv;
+	}
+	resp->mw_handle = mw->o.handle;
+	resp->rkey = mw->region.stag;
+	return 0;
+}
+
+static int dealloc_mw(struct rl_context *ctx, struct rl_command *c)
+{
+	const struct ib_uverbs_dealloc_mw *in = c->in;
+	struct rl_mr *mw = FIND(ctx, struct rl_mr, RL_MW, in->mw_handle);
+
+	if (!mw)
+		return -EINVAL;
+	rl_object_replace(ctx, in->mw_handle, NULL);
+	rl_mr_destroy(mw);
 	return 0;
 }
 
@@ -631,6 +670,8 @@ static const struct command {
 	PLAIN(REG_MR, ib_uverbs_reg_mr, R(ib_uverbs_reg_mr_resp), reg_mr),
 	PLAIN(REREG_MR, ib_uverbs_rereg_mr, R(ib_uverbs_rereg_mr_resp), rereg_mr),
 	PLAIN(DEREG_MR, ib_uverbs_dereg_mr, 0, dereg_mr),
+	PLAIN(ALLOC_MW, ib_uverbs_alloc_mw, R(ib_uverbs_alloc_mw_resp), alloc_mw),
+	PLAIN(DEALLOC_MW, ib_uverbs_dealloc_mw, 0, dealloc_mw),
 	PLAIN(CREATE_COMP_CHANNEL, ib_uverbs_create_comp_channel,
 	      R(ib_uverbs_create_comp_channel_resp), create_comp_channel),
 	PLAIN(CREATE_CQ, ib_uverbs_create_cq, R(ib_uverbs_create_cq_resp), create_cq),
@@ -692,6 +733,7 @@ static void destroy(struct rl_object *o)
 		rl_cq_stop(container_of(o, struct rl_cq, o));
 		rl_cq_destroy(container_of(o, struct rl_cq, o));
 		break;
+	case RL_MW:
 	case RL_MR:
 		rl_mr_destroy(container_of(o, struct rl_mr, o));
 		break;
@@ -707,7 +749,7 @@ static void destroy(struct rl_object *o)
 /* What is made of others goes before them. */
 void rl_command_clean_up(struct rl_context *ctx)
 {
-	static const enum rl_kind order[] = { RL_QP, RL_SRQ, RL_CQ, RL_MR, RL_PD };
+	static const enum rl_kind order[] = { RL_QP, RL_SRQ, RL_CQ, RL_MW, RL_MR, RL_PD };
 	struct rl_object *o;
 	u32 i, h;
 

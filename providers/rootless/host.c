@@ -42,6 +42,16 @@ bool weft_host_region_map(struct weft_region *r)
 	return false;
 }
 
+bool weft_host_window_hold(struct weft_region *r)
+{
+	return rl_mr_hold_for_window(r);
+}
+
+void weft_host_window_drop(struct weft_region *r)
+{
+	rl_mr_drop_for_window(r);
+}
+
 bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 {
 	return !len || rl_guard_readable(rl_mr_address(r, addr), len);

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
+#include <infiniband/verbs.h>
+
 #include "raw.h"
 #include "verbs.h"
 
@@ -116,7 +118,7 @@ static int publish(struct rl_mr *mr)
 	for (try = 0; try < WEFT_STAG_TRIES; try++) {
 		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 			return -EIO;
-		stag = weft_region_new_stag(WEFT_REGION_USER, random);
+		stag = weft_region_new_stag(mr->region.kind, random);
 		if (stag && insert(mr, stag))
 			return 0;
 	}
@@ -142,41 +144,70 @@ static void free_mr(struct rl_mr *mr)
 	free(mr);
 }
 
-int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+/* One more of @kind, its @region but for the STag as given: 0, or -errno. */
+static int make(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
+		struct rl_mr **out)
 {
-	int rv = weft_region_check_request(start, len, iova, access);
 	struct rl_mr *mr;
 
-	if (rv)
-		return rv;
-	if (!is_mapped(start, len))
-		return -EFAULT;
 	if (__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) > RL_MAX_MR ||
 	    !(mr = calloc(1, sizeof(*mr)))) {
 		__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
 		return -ENOMEM;
 	}
-	mr->o.kind = RL_MR;
+	mr->o.kind = kind;
 	mr->pd = pd;
-	mr->start = start;
-	mr->access = access;
 	mr->holders = 1;
-	mr->region = (struct weft_region){
+	mr->region = *region;
+	*out = mr;
+	return 0;
+}
+
+/* Lets it be found, or frees it. */
+static int finish(struct rl_mr *mr)
+{
+	int rv = publish(mr);
+
+	if (rv)
+		free_mr(mr);
+	else
+		mr->pd->o.users++;
+	return rv;
+}
+
+int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+{
+	const struct weft_region region = {
 		.pd = pd->id,
-		.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE),
+		.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE |
+				    WEFT_ACCESS_MW_BIND),
 		.base = access & WEFT_ACCESS_ZERO_BASED ? 0 : iova,
 		.len = len,
 		.kind = WEFT_REGION_USER,
 		.valid = true,
 	};
-	rv = publish(mr);
-	if (rv) {
-		free_mr(mr);
+	int rv = weft_region_check_request(start, len, iova, access);
+
+	if (!rv && !is_mapped(start, len))
+		rv = -EFAULT;
+	rv = rv ?: make(pd, RL_MR, &region, out);
+	if (rv)
 		return rv;
-	}
-	pd->o.users++;
-	*out = mr;
-	return 0;
+	(*out)->start = start;
+	(*out)->access = access;
+	return finish(*out);
+}
+
+int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
+{
+	const struct weft_region region = {
+		.pd = pd->id,
+		.kind = type == IBV_MW_TYPE_1 ? WEFT_REGION_WINDOW_1 : WEFT_REGION_WINDOW_2,
+	};
+	int rv = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? 0 : -EINVAL;
+
+	rv = rv ?: make(pd, RL_MW, &region, out);
+	return rv ?: finish(*out);
 }
 
 /* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */
@@ -199,6 +230,54 @@ void rl_mr_destroy(struct rl_mr *mr)
 	remove_from_table(mr);
 	rl_mr_drop(&mr->region);
 	await_release(mr);
+	if (mr->o.kind == RL_MW)
+		weft_region_unbind(NULL, &mr->region);
 	mr->pd->o.users--;
 	free_mr(mr);
+}
+
+/* ---- windows ---- */
+
+bool rl_mr_close(struct rl_mr *mr)
+{
+	s32 none = 0;
+
+	return __atomic_compare_exchange_n(&mr->windows, &none, INT32_MIN, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+bool rl_mr_hold_for_window(struct weft_region *r)
+{
+	s32 *windows = &mr_of(r)->windows;
+	s32 n = __atomic_load_n(windows, __ATOMIC_RELAXED);
+
+	while (n >= 0)
+		if (__atomic_compare_exchange_n(windows, &n, n + 1, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+void rl_mr_drop_for_window(struct weft_region *r)
+{
+	__atomic_fetch_sub(&mr_of(r)->windows, 1, __ATOMIC_SEQ_CST);
+}
+
+static void unbind_in(struct bucket *b, struct weft_qpc *core)
+{
+	struct rl_mr *mr;
+
+	pthread_mutex_lock(&b->lock);
+	for (mr = b->first; mr; mr = mr->next)
+		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
+			weft_region_unbind(core, &mr->region);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void rl_mr_unbind_windows(struct weft_qpc *core)
+{
+	u32 i;
+
+	for (i = 0; i < BUCKETS && core->windows; i++)
+		unbind_in(&buckets[i], core);
 }

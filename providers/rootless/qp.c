@@ -310,6 +310,8 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 	/* From here on nobody touches the core: not by a connection, nor without one. */
 	end_connection(qp);
+	if (qp->core.windows)
+		rl_mr_unbind_windows(&qp->core);
 	rl_chan_drop(qp->ctx->async, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);

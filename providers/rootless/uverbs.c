@@ -33,7 +33,7 @@ static u32 objects[MAX_DEVICES][RL_KINDS];
 static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 {
 	static const u32 most[RL_KINDS] = {
-		[RL_PD] = RL_MAX_PD, [RL_MR] = RL_MAX_MR, [RL_CQ] = RL_MAX_CQ,
+		[RL_PD] = RL_MAX_PD, [RL_MR] = RL_MAX_MR, [RL_MW] = RL_MAX_MR, [RL_CQ] = RL_MAX_CQ,
 		[RL_QP] = RL_MAX_QP, [RL_SRQ] = RL_MAX_SRQ,
 	};
 

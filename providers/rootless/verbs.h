@@ -27,7 +27,7 @@
 #define RL_MAX_IRD	128
 #define RL_MAX_ORD	128
 #define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER | \
-			 WEFT_EXT_FEATURES)
+			 WEFT_FEATURE_MW | WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -47,7 +47,7 @@ void rl_ring_describe(const struct rl_ring *r, u32 slots, u32 stride, struct wef
 
 /* ---- objects ---- */
 
-enum rl_kind { RL_CONTEXT, RL_PD, RL_MR, RL_CQ, RL_QP, RL_SRQ, RL_KINDS };
+enum rl_kind { RL_CONTEXT, RL_PD, RL_MR, RL_CQ, RL_QP, RL_SRQ, RL_MW, RL_KINDS };
 
 /* What a handle names. Its context's lock. */
 struct rl_object {
@@ -121,17 +121,26 @@ struct rl_mr {
 	u32 access;			/* IB_ACCESS_ as asked for */
 	u32 holders;			/* atomic; the table's is one */
 	bool released;			/* the last has let go */
+	s32 windows;			/* atomic; bound to it; negative: it is going */
 	struct rl_mr *next;		/* in the table */
 };
 
 /* Makes and publishes a region: 0, or -errno. */
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **mr);
+/* A memory window is one, too, whose memory is another's: 0, or -errno. */
+int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
+/* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */
+bool rl_mr_close(struct rl_mr *mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
 void rl_mr_destroy(struct rl_mr *mr);
+/* The QP of @core goes: windows that are bound over it are bound no more. */
+void rl_mr_unbind_windows(struct weft_qpc *core);
 /* What core/host.h asks. */
 struct weft_region *rl_mr_find(u32 stag);
 void rl_mr_hold(struct weft_region *r, u32 n);
 void rl_mr_drop(struct weft_region *r);
+bool rl_mr_hold_for_window(struct weft_region *r);
+void rl_mr_drop_for_window(struct weft_region *r);
 void *rl_mr_address(const struct weft_region *r, u64 addr);
 
 /* ---- completion queues (cq.c) ---- */

@@ -90,11 +90,14 @@ static const struct verbs_match_ent weft_matches[] = {
 
 /* In the order of the type. */
 static const struct verbs_context_ops weft_ctx_ops = {
+	.alloc_mw = weft_alloc_mw,
 	.alloc_pd = weft_alloc_pd,
+	.bind_mw = weft_bind_mw,
 	.create_cq = weft_create_cq,
 	.create_qp = weft_create_qp,
 	.create_qp_ex = weft_create_qp_ex,
 	.create_srq = weft_create_srq,
+	.dealloc_mw = weft_dealloc_mw,
 	.dealloc_pd = weft_dealloc_pd,
 	.dereg_mr = weft_dereg_mr,
 	.destroy_cq = weft_destroy_cq,

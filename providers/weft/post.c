@@ -47,6 +47,32 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	return err;
 }
 
+int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how)
+{
+	struct weft_qp *qp = to_weft_qp(ibqp);
+	uint32_t rkey = ibv_inc_rkey(mw->rkey);
+	const struct weft_sq_head h = {
+		.wr_id = how->wr_id,
+		.opcode = WEFT_WR_BIND_MW,
+		.flags = weft_wr_flags(how->send_flags),
+	};
+	bool kick = false;
+	int err;
+
+	if (!(qp->sq.features & WEFT_FEATURE_MW))
+		return EOPNOTSUPP;
+	pthread_spin_lock(&qp->sq_lock);
+	err = weft_sq_add_bind(&qp->sq, &h, rkey, &how->bind_info);
+	if (!err)
+		kick = weft_sq_publish(qp);
+	pthread_spin_unlock(&qp->sq_lock);
+	if (kick)
+		err = weft_kick_qp(qp);
+	if (!err)
+		mw->rkey = rkey;
+	return err;
+}
+
 int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct weft_qp *qp = to_weft_qp(ibqp);

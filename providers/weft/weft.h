@@ -17,7 +17,7 @@
 #include "wqe.h"
 
 /* What this provider can make use of; the kernel answers with what both have. */
-#define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_RESIZE | \
+#define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | WEFT_FEATURE_RESIZE | \
 		       WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER)
 
 struct weft_device {
@@ -104,6 +104,9 @@ struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_
 			   int access);
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access);
+struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int weft_dealloc_mw(struct ibv_mw *mw);
+int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how);
 int weft_dereg_mr(struct verbs_mr *vmr);
 
 /* cq.c */

@@ -135,9 +135,31 @@ int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 	return 0;
 }
 
+int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t rkey,
+		     const struct ibv_mw_bind_info *info)
+{
+	/* An unbinding names no region. */
+	const struct weft_wr_bind bind = {
+		.addr = info->addr,
+		.length = info->length,
+		.mw_stag = rkey,
+		.mr_lkey = info->mr ? info->mr->lkey : 0,
+		.access = info->mw_access_flags,
+	};
+	uint32_t nslots;
+	int err = reserve(sq, sizeof(bind), &nslots);
+
+	if (err)
+		return err;
+	put_head(sq, h, nslots, 0);
+	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, &bind, sizeof(bind));
+	sq->ring.idx += nslots;
+	return 0;
+}
+
 /* ---- work requests of the plain verbs ---- */
 
-enum wr_data { WR_UNKNOWN, WR_NO_DATA, WR_SOURCES, WR_SINK, WR_ATOMIC };
+enum wr_data { WR_UNKNOWN, WR_NO_DATA, WR_SOURCES, WR_SINK, WR_ATOMIC, WR_BIND };
 enum wr_field { WR_NO_FIELD, WR_IMM, WR_INV };
 
 struct wr_kind {
@@ -158,6 +180,7 @@ static const struct wr_kind wr_kinds[] = {
 	[IBV_WR_SEND_WITH_INV] = { WR_SOURCES, WR_INV, WEFT_WR_SEND_INV, false, 0 },
 	[IBV_WR_RDMA_READ] = { WR_SINK, WR_NO_FIELD, WEFT_WR_READ, true, 0 },
 	[IBV_WR_LOCAL_INV] = { WR_NO_DATA, WR_INV, WEFT_WR_LOCAL_INV, false, 0 },
+	[IBV_WR_BIND_MW] = { WR_BIND, WR_NO_FIELD, WEFT_WR_BIND_MW, false, WEFT_FEATURE_MW },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { WR_ATOMIC, WR_NO_FIELD, WEFT_WR_CMP_SWAP, false,
 					WEFT_FEATURE_ATOMICS },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { WR_ATOMIC, WR_NO_FIELD, WEFT_WR_FETCH_ADD, false,
@@ -239,6 +262,15 @@ static int add_atomic_wr(struct weft_sq *sq, struct weft_sq_head *h, const struc
 	return weft_sq_add_atomic(sq, h, &op, wr->sg_list);
 }
 
+/* A window of type 1 is bound by ibv_bind_mw(). */
+static int add_bind_wr(struct weft_sq *sq, const struct weft_sq_head *h,
+		       const struct ibv_send_wr *wr)
+{
+	if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+		return EINVAL;
+	return weft_sq_add_bind(sq, h, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+}
+
 int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
 {
 	const struct wr_kind *k = kind_of(sq, wr->opcode);
@@ -251,6 +283,8 @@ int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
 		return weft_sq_add_none(sq, &h);
 	if (k->data == WR_ATOMIC)
 		return add_atomic_wr(sq, &h, wr);
+	if (k->data == WR_BIND)
+		return add_bind_wr(sq, &h, wr);
 	if (k->data == WR_SINK) {
 		/* A Read Request names one sink (RFC 5040 §4.4). */
 		if (wr->num_sge > 1 || wr->send_flags & IBV_SEND_INLINE)

@@ -63,6 +63,10 @@ int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct weft_wr_atomic *op, const struct ibv_sge *sge);
 
+/* The window becomes @rkey. */
+int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t rkey,
+		     const struct ibv_mw_bind_info *info);
+
 /* IBV_SEND_* as WEFT_WR_ flags. */
 uint8_t weft_wr_flags(unsigned int send_flags);
 

@@ -118,6 +118,16 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 	note(qp, weft_sq_add_none(&qp->sq, &qp->wr_head));
 }
 
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct weft_qp *qp = to_qp(ex);
+
+	begin(qp, WEFT_WR_BIND_MW);
+	note(qp, mw->type == IBV_MW_TYPE_2 ?
+		 weft_sq_add_bind(&qp->sq, &qp->wr_head, rkey, info) : EINVAL);
+}
+
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			      uint64_t compare, uint64_t swap)
 {
@@ -207,6 +217,8 @@ static uint64_t supported_ops(uint64_t features)
 		ops |= IMM_OPS;
 	if (features & WEFT_FEATURE_ATOMICS)
 		ops |= ATOMIC_OPS;
+	if (features & WEFT_FEATURE_MW)
+		ops |= IBV_QP_EX_WITH_BIND_MW;
 	return ops;
 }
 
@@ -227,6 +239,7 @@ int weft_wr_init(struct weft_qp *qp, uint64_t ops)
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send_inv = wr_send_inv;
 	ex->wr_local_inv = wr_local_inv;
+	ex->wr_bind_mw = wr_bind_mw;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_set_sge = wr_set_sge;

@@ -230,7 +230,7 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 	if (c->extended) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
-				      IBV_QP_EX_WITH_SEND;
+				      IBV_QP_EX_WITH_SEND | c->more_ops;
 	}
 	if (create_qp(c, &attr))
 		fail("rdma_create_qp_ex: %s", strerror(errno));
@@ -389,7 +389,8 @@ static void free_cq(struct conn *c)
 void conn_close(struct conn *c)
 {
 	rdma_disconnect(c->id);
-	rdma_destroy_qp(c->id);
+	if (c->id->qp)
+		rdma_destroy_qp(c->id);
 	while (c->n_mrs)
 		if (ibv_dereg_mr(c->mrs[--c->n_mrs]))
 			fail("ibv_dereg_mr: %s", strerror(errno));

@@ -33,6 +33,7 @@ struct conn {
 	int timeout_ms;			/* of anything that is waited for */
 	bool busy_poll;			/* do not sleep on events */
 	bool extended;			/* the QP is posted to by ibv_wr_* */
+	uint64_t more_ops;		/* IBV_QP_EX_WITH_, beside Write, Read and Send */
 	bool gone;			/* the peer has disconnected */
 	bool shares;			/* PD, CQ and channels are another's */
 	uint8_t peer[CONN_PRIVATE];	/* the peer's private data */

@@ -279,6 +279,35 @@ static void atomics_carry_one_sge_then_operands(void **state)
 	assert_true(op->swap_add == 3);
 }
 
+static void a_bind_names_window_and_region(void **state)
+{
+	struct ibv_mw window = { .type = IBV_MW_TYPE_2, .rkey = 0x1100 };
+	struct ibv_mr mr = { .lkey = 0x2200 };
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = { .mw = &window, .rkey = 0x1101, .bind_info = {
+			.mr = &mr, .addr = 0x5000, .length = 1ull << 40,
+			.mw_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED } },
+	};
+	const struct weft_wr_bind *bind;
+	struct shared s;
+	struct weft_sq sq = sq_at(&s, 0);
+	struct copied c;
+
+	add_and_copy(&wr, &c);
+	bind = (const void *)c.w.data;
+	assert_int_equal(c.w.opcode, WEFT_WR_BIND_MW);
+	assert_int_equal(c.nslots, 1);
+	assert_int_equal(c.verdict, WEFT_WC_SUCCESS);
+	assert_true(bind->addr == 0x5000 && bind->length == 1ull << 40);
+	assert_true(bind->mw_stag == 0x1101 && bind->mr_lkey == 0x2200);
+	assert_int_equal(bind->access, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED);
+	/* That of type 1 is bound by a verb of its own. */
+	window.type = IBV_MW_TYPE_1;
+	assert_int_equal(weft_sq_add_wr(&sq, &wr), EINVAL);
+	ring_free(&s);
+}
+
 static void flags_are_translated(void **state)
 {
 	struct ibv_send_wr wr = send_of(1);
@@ -346,7 +375,7 @@ static void unknown_opcodes_are_refused(void **state)
 		struct ibv_send_wr wr = send_of(1);
 
 		wr.opcode = op;
-		if (op <= IBV_WR_LOCAL_INV || op == IBV_WR_SEND_WITH_INV)
+		if (op <= IBV_WR_BIND_MW || op == IBV_WR_SEND_WITH_INV)
 			continue;
 		refuse(&sq, &wr);
 	}
@@ -357,7 +386,7 @@ static void features_not_in_force_are_refused(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {
 		IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_BIND_MW,
 	};
 	struct shared s;
 	struct weft_sq sq = sq_at(&s, 0);
@@ -418,6 +447,7 @@ int main(void)
 		cmocka_unit_test(invalidating_operations_name_their_stag),
 		cmocka_unit_test(immediate_data_is_a_number),
 		cmocka_unit_test(atomics_carry_one_sge_then_operands),
+		cmocka_unit_test(a_bind_names_window_and_region),
 		cmocka_unit_test(flags_are_translated),
 		cmocka_unit_test(what_cannot_be_said_is_refused),
 		cmocka_unit_test(unknown_opcodes_are_refused),

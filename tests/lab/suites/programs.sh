@@ -11,6 +11,7 @@ HOSTILE_SECONDS=60
 tests() {
 	# These know weft's rings, and weft's promises. (siw, for one, resizes nothing.)
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -47,6 +48,11 @@ verbs() {
 			fail "Terminates for $why: $in came in of $out"
 		fi
 	done
+}
+
+ops() {
+	pair "$1"
+	tap_run weft-ops "$IP_A"
 }
 
 # The largest CQ and SRQ are 16 MB each; the program itself is small.
