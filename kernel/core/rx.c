@@ -242,13 +242,14 @@ static bool place_word(struct weft_qpc *qp, const struct weft_sq_wqe *w, u64 wor
 static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
 {
 	enum weft_err err = atomic_resp_check(qp, f);
-	struct weft_orq_entry *e = &qp->orq[qp->orq_head];
+	struct weft_orq_entry *e;
 	u64 word;
 
 	if (err) {
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
+	e = &qp->orq[qp->orq_head];
 	qp->msn_in_atomic++;
 	word = weft_get64(f->raw + WEFT_DDP_UNTAGGED_LEN + 4);
 	request_done(qp, e, place_word(qp, weft_sq_wqe_at(&qp->sq, e->wqe), word) ?

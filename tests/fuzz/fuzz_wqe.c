@@ -44,7 +44,7 @@ static void fill(struct host_mr *mr)
 {
 	u32 i;
 
-	for (i = 0; i < REGION_LEN; i++)
+	for (i = 0; i < mr->r.len; i++)
 		mr->mem[i] = (u8)(i ^ mr->r.stag);
 }
 
@@ -58,11 +58,27 @@ static bool as_filled(const struct host_mr *mr)
 	return true;
 }
 
+/* The @i-th region of @h. */
+static struct host_mr *region_new(struct host *h, u32 i, u32 access)
+{
+	u32 pd = i == WQE_FOREIGN ? OTHER_PD : PD;
+
+	switch (i) {
+	case WQE_FAST:
+		return host_mr_new_fast(h, pd, WQE_BASE, REGION_LEN);
+	case WQE_WINDOW_1:
+		return host_window_new(h, pd, WEFT_REGION_WINDOW_1);
+	case WQE_WINDOW_2:
+		return host_window_new(h, pd, WEFT_REGION_WINDOW_2);
+	default:
+		return host_mr_new(h, pd, WQE_BASE, REGION_LEN, access);
+	}
+}
+
 static void end_init(struct end *e, bool initiator, const struct side_cfg *c)
 {
 	static const u32 access[WQE_REGIONS] = {
-		[WQE_RW] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
-			   WEFT_ACCESS_REMOTE_READ,
+		[WQE_RW] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE | WEFT_ACCESS_MW_BIND,
 		[WQE_LOCAL] = WEFT_ACCESS_LOCAL_WRITE,
 		[WQE_READABLE] = WEFT_ACCESS_REMOTE_READ,
 		[WQE_FOREIGN] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE,
@@ -71,14 +87,10 @@ static void end_init(struct end *e, bool initiator, const struct side_cfg *c)
 
 	side_init(&e->s, initiator, c);
 	for (i = 0; i < WQE_REGIONS; i++) {
-		u32 pd = i == WQE_FOREIGN ? OTHER_PD : PD;
-
-		e->mr[i] = i == WQE_FAST ?
-			   host_mr_new_fast(&e->s.host, pd, WQE_BASE, REGION_LEN) :
-			   host_mr_new(&e->s.host, pd, WQE_BASE, REGION_LEN, access[i]);
+		e->mr[i] = region_new(&e->s.host, i, access[i]);
 		fill(e->mr[i]);
 	}
-	host_mr_bind(e->mr[WQE_FAST], e->s.qp, access[WQE_RW]);
+	host_mr_bind(e->mr[WQE_FAST], e->s.qp, access[WQE_RW] & ~WEFT_ACCESS_MW_BIND);
 	e->up = true;
 }
 
@@ -109,6 +121,7 @@ static void setup(struct stage *st, u8 how, u8 sizes)
 	c.link.mpa.rev = st->lone ? 1 : 2;
 	c.link.mpa.ird = c.link.mpa.ord = sizes >> 4 & 3;
 	c.link.mpa.p2p = !st->lone && how & WQE_P2P;
+	c.link.ext = !(sizes & 0x80);
 	c.qp.sq_slots = 1u << (sizes & 7);
 	c.qp.rq_slots = 8;
 	c.qp.sig_all = how & WQE_SIG_ALL;
@@ -235,6 +248,15 @@ static void post_send(struct script *s, struct end *e, struct end *o)
 	wr.rkey = remote->r.stag;
 	wr.remote_addr = WQE_BASE + script_octet(s);
 	wr.inv_stag = e->mr[script_octet(s) % WQE_REGIONS]->r.stag;
+	wr.imm = (u64)wr.rkey << 32 | wr.wr_id;
+	wr.masked = wr.wr_id & 1;
+	wr.atomic = (struct weft_wr_atomic){ wr.imm, wr.wr_id, wr.rkey, wr.inv_stag };
+	wr.bind = (struct weft_wr_bind){
+		.mw_stag = e->mr[wr.wr_id & 2 ? WQE_WINDOW_1 : WQE_WINDOW_2]->r.stag ^
+			   (wr.wr_id >> 8 & 3),
+		.mr_lkey = wr.rkey, .addr = wr.remote_addr, .length = wr.wr_id >> 16 & 0x1FF,
+		.access = wr.wr_id & 4 ? wr.wr_id >> 24 : WEFT_ACCESS_REMOTE,
+	};
 	if (wr.opcode == WEFT_WR_REG_MR) {
 		wr.reg.stag = e->mr[WQE_FAST]->r.stag ^ (wr.flags & 4);
 		wr.reg.access = wr.flags;
@@ -283,20 +305,33 @@ static void say_segment(struct script *s, struct end *e)
 	u8 f[2 + 18 + 256 + 8] = { 0 };
 	u8 ctl = script_octet(s), op = script_octet(s), off = script_octet(s), len = script_octet(s);
 	u8 *p = f + 2;
-	u32 n, msn = (op & 0x0F) == WEFT_OP_READ_REQ ? c->msn_in_read : c->msn_in_send;
+	u32 n, qn = weft_opcode_qn(op & 0x0F);
+	u32 msn = qn == WEFT_QN_READ_REQUEST ? c->msn_in_read :
+		  qn == WEFT_QN_ATOMIC_RESPONSE ? c->msn_in_atomic : c->msn_in_send;
 
 	*p++ = ctl;
 	*p++ = op;
 	if (ctl & WEFT_DDP_T) {
 		p = weft_put64(weft_put32(p, mr->r.stag), WQE_BASE + off);
 	} else {
-		p = weft_put32(weft_put32(p, mr->r.stag), weft_opcode_qn(op & 0x0F));
+		p = weft_put32(weft_put32(p, mr->r.stag), qn);
 		p = weft_put32(weft_put32(p, msn + (off >> 6 == 3)), off >> 6 ? 0 : off);
 	}
 	if ((op & 0x0F) == WEFT_OP_READ_REQ && !(ctl & WEFT_DDP_T)) {
 		struct weft_read_req r = { 1, 2, len, mr->r.stag, WQE_BASE + off };
 
 		p = weft_read_req_write(p, &r);
+	} else if ((op & 0x0F) == WEFT_OP_ATOMIC_REQ && !(ctl & WEFT_DDP_T)) {
+		struct weft_atomic_req r = {
+			.code = len & 3, .stag = mr->r.stag, .to = WQE_BASE + off,
+			.operand = 1, .operand_mask = len, .compare = off, .compare_mask = len >> 2,
+		};
+
+		p = weft_atomic_req_write(p, &r);
+	} else if ((op & 0x0F) == WEFT_OP_ATOMIC_RESP && !(ctl & WEFT_DDP_T)) {
+		p = weft_atomic_resp_write(p, c->orq_count ? c->orq[c->orq_head].msn : len, off);
+	} else if ((op & 0x0F) >= WEFT_OP_IMM && len < 250) {
+		p = weft_put64(p, (u64)(len & 1 ? WEFT_IMM_OF_SEND : 0) << 32 | off);
 	} else {
 		memset(p, 0x77, len);
 		p += len;
@@ -414,6 +449,9 @@ static void check_end(struct end *e)
 	FUZZ_ASSERT(as_filled(e->mr[WQE_FOREIGN]));
 	/* Nobody has the right to write there, not even locally. */
 	FUZZ_ASSERT(as_filled(e->mr[WQE_READABLE]));
+	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_1]->r);
+	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_2]->r);
+	FUZZ_ASSERT(!e->mr[WQE_RW]->windows && !e->mr[WQE_LOCAL]->windows);
 	/* TERM: the reset came before the Terminate could be handed over. */
 	FUZZ_ASSERT(c->state >= WEFT_QPS_TERM || c->state == WEFT_QPS_IDLE);
 	if (c->state == WEFT_QPS_IDLE)

@@ -74,7 +74,7 @@ void seeds_wqe(void)
 
 		between_stacks(how, (u8)(0x35 + (i & 1) * 8), i);
 	}
-	for (i = 0; i <= WEFT_OP_TERMINATE; i++) {
+	for (i = 0; i <= WEFT_OP_ATOMIC_RESP; i++) {
 		u8 ddp = weft_opcode_is_tagged(i) ? WEFT_DDP_T | 1 : 1;
 
 		said_by_hand(i & 1 ? WQE_INITIATOR : 0, ddp, i, i % WQE_REGIONS);

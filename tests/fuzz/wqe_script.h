@@ -5,7 +5,7 @@
 
 #define WQE_BASE 0x1000
 
-/* Octet 0. Octet 1: log2 of the send ring's slots, short WQEs, ORD, a short CQ. */
+/* Octet 0. Octet 1: log2 of the send ring's slots, short WQEs, ORD, a short CQ, no RFC 7306. */
 enum {
 	WQE_LONE	= 0x01,		/* the script is the peer; else a stack is */
 	WQE_INITIATOR	= 0x02,		/* when alone */
@@ -18,7 +18,7 @@ enum {
 };
 
 /* Regions of each end, in the order of their STags. */
-enum { WQE_RW, WQE_LOCAL, WQE_READABLE, WQE_FOREIGN, WQE_FAST, WQE_REGIONS };
+enum { WQE_RW, WQE_LOCAL, WQE_READABLE, WQE_FOREIGN, WQE_FAST, WQE_WINDOW_1, WQE_WINDOW_2, WQE_REGIONS };
 
 /* The low four bits of a step's octet; operands follow. */
 enum {
