@@ -288,6 +288,120 @@ static int write_reaches_fast_region(struct pair *p)
 	return rv;
 }
 
+/* ---- RFC 7306 ---- */
+
+#define IMM	0xA1B2C3D4
+
+/* Memory of the server that a peer may do anything to. */
+static int everything_goes(struct end *e, struct ib_mr *mr)
+{
+	return map_octets(mr, dst, BUF) ?:
+	       reg_mapped(e, mr, ACCESS | IB_ACCESS_REMOTE_ATOMIC);
+}
+
+static int with_region(struct pair *p, int (*run)(struct pair *p, struct ib_mr *mr))
+{
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	int rv;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	rv = everything_goes(&p->s, mr) ?: run(p, mr);
+	ib_dereg_mr(mr);
+	return rv;
+}
+
+static int expect_imm(const struct ib_wc *wc, enum ib_wc_opcode opcode, u32 len)
+{
+	return wc->opcode == opcode && wc->wc_flags == IB_WC_WITH_IMM && wc->byte_len == len &&
+	       be32_to_cpu(wc->ex.imm_data) == IMM ? 0 : -EBADMSG;
+}
+
+static int write_imm(struct pair *p, struct ib_mr *mr)
+{
+	static struct op w, r;
+	struct ib_sge sge = { .addr = (uintptr_t)src, .length = 5000,
+			      .lkey = p->c.pd->local_dma_lkey };
+	struct ib_rdma_wr wr = {
+		.wr = { .wr_cqe = &w.cqe, .opcode = IB_WR_RDMA_WRITE_WITH_IMM,
+			.send_flags = IB_SEND_SIGNALED, .sg_list = &sge, .num_sge = 1,
+			.ex.imm_data = cpu_to_be32(IMM) },
+		.remote_addr = mr->iova, .rkey = mr->rkey,
+	};
+
+	op_init(&w);
+	op_init(&r);
+	return post_recv_buf(&p->s, &r, other, 1) ?: ib_post_send(p->c.qp, &wr.wr, NULL) ?:
+	       op_wait(&r, IB_WC_SUCCESS) ?: expect_imm(&r.wc, IB_WC_RECV_RDMA_WITH_IMM, 5000) ?:
+	       memcmp(src, dst, 5000) ? -EILSEQ : op_wait(&w, IB_WC_SUCCESS);
+}
+
+static int a_write_with_immediate_is_there_when_it_is_told(struct pair *p)
+{
+	return with_region(p, write_imm);
+}
+
+static int a_send_with_immediate_takes_one_receive(struct pair *p)
+{
+	static struct op s, r;
+	struct ib_sge sge = { .addr = (uintptr_t)src, .length = 5000,
+			      .lkey = p->c.pd->local_dma_lkey };
+	struct ib_send_wr wr = {
+		.wr_cqe = &s.cqe, .opcode = IB_WR_SEND_WITH_IMM, .send_flags = IB_SEND_SIGNALED,
+		.sg_list = &sge, .num_sge = 1, .ex.imm_data = cpu_to_be32(IMM),
+	};
+
+	op_init(&s);
+	op_init(&r);
+	return post_recv_buf(&p->s, &r, dst, BUF) ?: ib_post_send(p->c.qp, &wr, NULL) ?:
+	       op_wait(&r, IB_WC_SUCCESS) ?: expect_imm(&r.wc, IB_WC_RECV, 5000) ?:
+	       memcmp(src, dst, 5000) ? -EILSEQ : op_wait(&s, IB_WC_SUCCESS) ?: sync_send(p);
+}
+
+/* @wr on the first word of dst, which is @was before and @is afterwards. */
+static int atomic(struct pair *p, struct ib_mr *mr, struct ib_atomic_wr wr, u64 was, u64 is)
+{
+	static struct op a;
+	static u64 answer;
+	struct ib_sge sge = { .addr = (uintptr_t)&answer, .length = sizeof(answer),
+			      .lkey = p->c.pd->local_dma_lkey };
+
+	op_init(&a);
+	wr.wr.wr_cqe = &a.cqe;
+	wr.wr.send_flags = IB_SEND_SIGNALED;
+	wr.wr.sg_list = &sge;
+	wr.wr.num_sge = 1;
+	wr.remote_addr = mr->iova;
+	wr.rkey = mr->rkey;
+	return ib_post_send(p->c.qp, &wr.wr, NULL) ?: op_wait(&a, IB_WC_SUCCESS) ?:
+	       answer == was && *(u64 *)dst == is ? 0 : -EILSEQ;
+}
+
+static int all_atomics(struct pair *p, struct ib_mr *mr)
+{
+	struct ib_atomic_wr add = { .wr.opcode = IB_WR_ATOMIC_FETCH_AND_ADD, .compare_add = 5 };
+	struct ib_atomic_wr swap = { .wr.opcode = IB_WR_ATOMIC_CMP_AND_SWP, .compare_add = 5,
+				     .swap = 0xFF };
+	/* Two fields: the carry out of bit 31 is lost. */
+	struct ib_atomic_wr fields = { .wr.opcode = IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
+				       .compare_add = 0xFFFFFF01, .compare_add_mask = BIT(31) };
+	struct ib_atomic_wr masked = { .wr.opcode = IB_WR_MASKED_ATOMIC_CMP_AND_SWP,
+				       .compare_add = 0x10, .compare_add_mask = 0xF0,
+				       .swap = ~0ull, .swap_mask = 0xF0 };
+
+	int rv = atomic(p, mr, add, 0, 5) ?: atomic(p, mr, swap, 5, 0xFF) ?:
+		 atomic(p, mr, swap, 0xFF, 0xFF) ?: atomic(p, mr, fields, 0xFF, 0) ?:
+		 atomic(p, mr, add, 0, 5) ?: atomic(p, mr, masked, 5, 5);
+
+	masked.compare_add = 0x0F;
+	return rv ?: atomic(p, mr, masked, 5, 0xF5);
+}
+
+static int atomics_change_a_word_and_return_it(struct pair *p)
+{
+	return with_region(p, all_atomics);
+}
+
 /* ---- a large region ---- */
 
 #define PAGES	1024
@@ -771,7 +885,7 @@ static int a_chain_stops_at_the_bad_request(struct pair *p)
 		wr[i].wr_cqe = &ops[i].cqe;
 		wr[i].sg_list = &sge;
 		wr[i].num_sge = 1;
-		wr[i].opcode = i == 1 ? IB_WR_ATOMIC_CMP_AND_SWP : IB_WR_SEND;
+		wr[i].opcode = i == 1 ? IB_WR_LSO : IB_WR_SEND;
 		wr[i].send_flags = IB_SEND_SIGNALED;
 		wr[i].next = i < 2 ? &wr[i + 1] : NULL;
 	}
@@ -877,6 +991,12 @@ static const struct {
 	{ "inline-send-is-copied-at-once", inline_send_is_copied_at_once },
 	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes },
 	{ "write-reaches-fast-region", write_reaches_fast_region },
+	{ "a-write-with-immediate-is-there-when-it-is-told",
+	  a_write_with_immediate_is_there_when_it_is_told },
+	{ "a-send-with-immediate-takes-one-receive", a_send_with_immediate_takes_one_receive },
+	{ "a-send-with-immediate-takes-one-of-an-srq",
+	  a_send_with_immediate_takes_one_receive, true },
+	{ "atomics-change-a-word-and-return-it", atomics_change_a_word_and_return_it },
 	{ "a-fast-region-has-1024-pages", a_fast_region_has_1024_pages },
 	{ "what-may-be-written-is-not-read", what_may_be_written_is_not_read },
 	{ "what-may-be-read-is-not-written", what_may_be_read_is_not_written },
