@@ -173,20 +173,21 @@ static void let_thread_look(struct rl_cq *cq)
 	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLET);
 }
 
-/* Those who poll have the lease, or give it back if the CQ is armed. */
+/*
+ * Those who poll have the lease, or give it back if the CQ is armed. What the thread waits for
+ * changes under the lock, too: else a lease that is given back just when it is taken would leave
+ * the thread looking away.
+ */
 static void note_poll(struct rl_cq *cq)
 {
-	bool back;
-
 	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
 	if (!READ_ONCE(cq->leased) || !look_if_armed(cq))
 		return;
 	pthread_mutex_lock(&cq->lock);
-	back = cq->leased;
-	cq->leased = false;
-	pthread_mutex_unlock(&cq->lock);
-	if (back)
+	if (cq->leased)
 		let_thread_look(cq);
+	WRITE_ONCE(cq->leased, false);
+	pthread_mutex_unlock(&cq->lock);
 }
 
 static bool is_busy(u32 polls, u64 ns)
@@ -205,10 +206,10 @@ void rl_cq_looked(struct rl_cq *cq)
 }
 
 /*
- * Is the CQ polled busily, by somebody who will go on? By the rate of polls since this was asked
- * last, a lease's time ago or longer; until then as it was found then.
+ * Is the CQ polled busily, by somebody who will go on? Then he has the lease. By the rate of polls
+ * since this was asked last, a lease's time ago or longer; until then as it was found then.
  */
-static bool is_polled(struct rl_cq *cq)
+static bool lease(struct rl_cq *cq)
 {
 	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED);
 	u64 now = rl_now_ns(), time = now - cq->seen_at;
@@ -224,7 +225,9 @@ static bool is_polled(struct rl_cq *cq)
 		cq->seen_at = now;
 	}
 	busy = cq->busy && !is_armed(cq);
-	cq->leased = busy;
+	if (busy != cq->leased)
+		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
+	WRITE_ONCE(cq->leased, busy);
 	pthread_mutex_unlock(&cq->lock);
 	return busy;
 }
@@ -245,20 +248,17 @@ static void look_on(struct rl_cq *cq)
 
 /*
  * A program may arm the CQ between our look at it and the lease: then it polls once more, and
- * finds that it has the lease to give back.
+ * finds that it has the lease to give back. @leased: it had the lease, and nothing is known to be
+ * ready; if it has it no more, the thread will hear.
  */
 static void look_or_lease(struct rl_cq *cq, bool leased)
 {
-	if (is_polled(cq)) {
-		if (!leased)
-			rl_thread_modify(&cq->watch, cq->epfd, 0);
+	if (lease(cq)) {
 		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
 		return;
 	}
-	if (leased) {
-		let_thread_look(cq);
+	if (leased)
 		return;
-	}
 	pthread_mutex_lock(&cq->progress);
 	/* An edge tells of all that is ready; who comes next in the thread gets his turn first. */
 	if (!move_octets(cq))

@@ -8,10 +8,14 @@ PAIRS=${PAIRS:-weft:weft}
 HOSTILE_SECONDS=60
 [[ ${KERNEL-} != @(stock|rootless) ]] || HOSTILE_SECONDS=20
 
+# Additions of each of twelve: four processes, by two ends of a connection and by the CPU.
+ATOMICS=${ATOMICS:-3000}
+
 tests() {
 	# These know weft's rings, and weft's promises. (siw, for one, resizes nothing.)
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -53,6 +57,12 @@ verbs() {
 ops() {
 	pair "$1"
 	tap_run weft-ops "$IP_A"
+}
+
+# atomics ADDS PAIR
+atomics() {
+	pair "$2"
+	tap_run weft-atomics -n "$1" "$IP_A"
 }
 
 # The largest CQ and SRQ are 16 MB each; the program itself is small.
