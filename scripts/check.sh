@@ -47,7 +47,10 @@ group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $l
 group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long health; }
 
 # A gigabyte of verified patterns, each way of moving it.
-group_data() { DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify; }
+group_data() {
+	DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify || return
+	DRIVERS=weft PAIRS=weft:weft ATOMICS=100000 TESTS='no-atomic-.*' tests/lab/run.sh 7.2-smp programs
+}
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }
 # The same tests, and more, of programs without a kernel module: on this host, under weft-run. Then
@@ -60,7 +63,10 @@ group_rootless() {
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
 sanitized+='|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes.
-group_rootless_full() { VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn; }
+group_rootless_full() {
+	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
+	ATOMICS=1000000 TESTS='no-atomic-.*' tests/lab/run.sh rootless programs
+}
 # And with the rdma-core of later releases, in a root folder of each.
 group_releases() { tests/lab/releases.sh trixie sid; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.

@@ -322,7 +322,7 @@ static bool an_atomic_without_the_right_is_refused(void)
 	       !t.words[0];
 }
 
-#define ADDS 20000
+#define ADDS 3000
 
 static void *add_here(void *stop)
 {
