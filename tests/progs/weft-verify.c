@@ -13,6 +13,9 @@
  *   Read   a note READ_ME; the peer reads src[slot] into its sink[slot]
  *   Send   a note DATA, then the data
  *
+ * If both ends know immediate data (-k i), every other Write says so by its immediate in place
+ * of the note, and every other Send has some of its key as its immediate.
+ *
  * The peer checks the bytes and answers with a note ACK, which frees the slot.
  * When all are answered a note END says so.
  */
@@ -37,6 +40,11 @@
 #define MAGIC		0x77656674u
 
 enum kind { WRITE, READ, SEND, KINDS };
+/* In hello.kinds, beside the kinds. */
+#define WITH_IMM	(1u << KINDS)
+/* Immediate of a Write: its slot above, its number below. */
+#define IMM_OP_BITS	28
+#define IMM_OP_MASK	((1u << IMM_OP_BITS) - 1)
 static const char *const kind_names[KINDS] = { "Write", "Read", "Send" };
 
 enum note_type { WROTE = 1, READ_ME, DATA, ACK, END };
@@ -106,6 +114,7 @@ static struct {
 	bool end_posted, end_sent, end_received;
 
 	struct theirs theirs[MAX_WINDOW];
+	uint64_t their_next;		/* number of the peer's next operation */
 	struct note *data_note;		/* the next message is this one's data */
 	uint64_t count[KINDS];
 } v;
@@ -206,6 +215,11 @@ static int post_extended(const struct ibv_send_wr *wr)
 		qp->wr_flags = wr->send_flags & ~IBV_SEND_INLINE;
 		if (wr->opcode == IBV_WR_RDMA_WRITE)
 			ibv_wr_rdma_write(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+		else if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+			ibv_wr_rdma_write_imm(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
+					      wr->imm_data);
+		else if (wr->opcode == IBV_WR_SEND_WITH_IMM)
+			ibv_wr_send_imm(qp, wr->imm_data);
 		else if (wr->opcode == IBV_WR_RDMA_READ)
 			ibv_wr_rdma_read(qp, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 		else
@@ -277,16 +291,26 @@ static void post_note(enum note_type type, uint32_t slot, uint64_t op)
 	post(&wr);
 }
 
+static bool has_imm(const struct op *op, uint64_t i)
+{
+	return v.hello.kinds & WITH_IMM && op->kind != READ && i % 2;
+}
+
 static void start_write(const struct op *op, uint32_t slot, uint64_t i, struct ibv_send_wr *data)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 
-	make_note(&wr, &sge, WROTE, slot, i);
 	data->opcode = IBV_WR_RDMA_WRITE;
 	data->wr.rdma.rkey = v.peer.rkey;
 	data->wr.rdma.remote_addr = v.peer.dst + (uint64_t)slot * STRIDE + op->to;
-	data->next = &wr;
+	if (has_imm(op, i)) {
+		data->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		data->imm_data = htobe32(slot << IMM_OP_BITS | (i & IMM_OP_MASK));
+	} else {
+		make_note(&wr, &sge, WROTE, slot, i);
+		data->next = &wr;
+	}
 	post(data);
 }
 
@@ -302,13 +326,14 @@ static void start_read(uint32_t slot, uint64_t i, const struct ibv_send_wr *data
 	post(&wr);
 }
 
-static void start_send(uint32_t slot, uint64_t i, struct ibv_send_wr *data)
+static void start_send(const struct op *op, uint32_t slot, uint64_t i, struct ibv_send_wr *data)
 {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
 
 	make_note(&wr, &sge, DATA, slot, i);
-	data->opcode = IBV_WR_SEND;
+	data->opcode = has_imm(op, i) ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND;
+	data->imm_data = htobe32((uint32_t)op->key);
 	wr.next = data;
 	post(&wr);
 }
@@ -331,7 +356,7 @@ static void start_op(uint32_t slot)
 	else if (op.kind == READ)
 		start_read(slot, i, &data);
 	else
-		start_send(slot, i, &data);
+		start_send(&op, slot, i, &data);
 }
 
 static void post_read(uint32_t slot, const struct theirs *t)
@@ -428,11 +453,11 @@ static void take_ack(const struct note *n)
 static void take_operation(const struct note *n)
 {
 	struct theirs *t = &v.theirs[n->slot];
-	static uint64_t expected;
 	struct op op;
 
-	if (n->op != expected++)
-		fail("operation %" PRIu64 " came where %" PRIu64 " was due", n->op, expected - 1);
+	if (n->op != v.their_next++)
+		fail("operation %" PRIu64 " came where %" PRIu64 " was due", n->op,
+		     v.their_next - 1);
 	t->note = *n;
 	op = op_of(!v.me, n->op);
 	if ((n->type == WROTE) != (op.kind == WRITE) || (n->type == DATA) != (op.kind == SEND))
@@ -472,26 +497,46 @@ static void take_note(const struct note *raw, uint32_t len)
 	}
 }
 
-static void take_data(uint8_t *p, uint32_t len)
+/* A Write that told by its immediate that it is there. */
+static void take_write(const struct ibv_wc *wc)
+{
+	uint32_t imm = be32toh(wc->imm_data);
+	struct note n = { .type = WROTE, .slot = imm >> IMM_OP_BITS,
+			  .op = (v.their_next & ~(uint64_t)IMM_OP_MASK) | (imm & IMM_OP_MASK) };
+	struct op op = op_of(!v.me, n.op);
+
+	if (n.slot >= v.window || !has_imm(&op, n.op))
+		fail("an immediate %#x that should not be", imm);
+	if (wc->byte_len != op.len)
+		fail("Write %" PRIu64 ", %u bytes: %u came", n.op, op.len, wc->byte_len);
+	take_operation(&n);
+}
+
+static void take_data(uint8_t *p, const struct ibv_wc *wc)
 {
 	struct note *n = v.data_note;
 	struct op op = op_of(!v.me, n->op);
 
-	if (len != op.len)
-		fail("Send %" PRIu64 ", %u bytes: %u came", n->op, op.len, len);
+	if (wc->byte_len != op.len)
+		fail("Send %" PRIu64 ", %u bytes: %u came", n->op, op.len, wc->byte_len);
+	if (has_imm(&op, n->op) != !!(wc->wc_flags & IBV_WC_WITH_IMM) ||
+	    (has_imm(&op, n->op) && wc->imm_data != htobe32((uint32_t)op.key)))
+		fail("Send %" PRIu64 ": another immediate", n->op);
 	check(p, n->op, &op);
 	v.theirs[n->slot].want_ack = true;
 	v.data_note = NULL;
 }
 
-static void take_message(uint32_t n, uint32_t len)
+static void take_message(uint32_t n, const struct ibv_wc *wc)
 {
 	uint8_t *p = buffer(&v.recv, n) + MARGIN;
 
-	if (v.data_note) {
-		take_data(p, len);
+	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+		take_write(wc);
+	} else if (v.data_note) {
+		take_data(p, wc);
 	} else {
-		take_note((struct note *)p, len);
+		take_note((struct note *)p, wc->byte_len);
 		memset(p, CANARY, sizeof(struct note));
 	}
 	post_recv(n);
@@ -539,7 +584,7 @@ static void take_completion(const struct ibv_wc *wc)
 		take_read(n);
 		break;
 	case W_RECV:
-		take_message(n, wc->byte_len);
+		take_message(n, wc);
 		break;
 	default:
 		fail("a completion with wr_id %#" PRIx64, wc->wr_id);
@@ -567,6 +612,8 @@ static void set_up(uint32_t window)
 	/* An operation brings two messages at most, and ours bring one each. */
 	v.recvs = 3 * window + 2;
 	v.note_slots = 4 * window;
+	if (v.hello.kinds & WITH_IMM)
+		v.c.more_ops = IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	conn_make_qp(&v.c, 2 * v.note_slots + window, v.recvs, sizeof(struct note));
 	v.src = make_area((size_t)window * STRIDE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	v.dst = make_area((size_t)window * STRIDE,
@@ -681,9 +728,9 @@ static uint32_t parse_kinds(const char *s)
 
 	for (; *s; s++)
 		kinds |= *s == 'w' ? 1u << WRITE : *s == 'r' ? 1u << READ :
-			 *s == 's' ? 1u << SEND : 0;
-	if (!kinds)
-		fail("-k wants some of the letters w, r and s");
+			 *s == 's' ? 1u << SEND : *s == 'i' ? WITH_IMM : 0;
+	if (!(kinds & (WITH_IMM - 1)))
+		fail("-k wants some of the letters w, r and s, and i beside them");
 	return kinds;
 }
 
@@ -691,13 +738,13 @@ static void usage(void)
 {
 	fprintf(stderr,
 		"weft-verify -l [-b ADDR] [-p PORT] [-T SECONDS] [-P] [-x] [-v]\n"
-		"weft-verify    [-p PORT] [-m MB] [-S SEED] [-w WINDOW] [-k wrs] [-T SECONDS] [-P] [-x] [-v]\n"
+		"weft-verify    [-p PORT] [-m MB] [-S SEED] [-w WINDOW] [-k wrsi] [-T SECONDS] [-P] [-x] [-v]\n"
 		"               HOST\n"
 		"  -l  wait for one client (which says what is done)\n"
 		"  -m  megabytes, both directions together (64)\n"
 		"  -S  seed of sizes and patterns (1)\n"
 		"  -w  operations under way at a time (6, at most 16)\n"
-		"  -k  kinds: w Write, r Read, s Send (wrs)\n"
+		"  -k  kinds: w Write, r Read, s Send (wrs); i: with immediate data now and then\n"
 		"  -T  give up after so long without progress (60)\n"
 		"  -P  poll instead of sleeping on events\n"
 		"  -x  post by ibv_wr_* instead of ibv_post_send\n");

@@ -27,9 +27,11 @@ tests() {
 
 # verify PAIR MTU CRC LOSS
 verify() {
-	local opts=(-p 7471)
+	local opts=(-p 7471) kinds=()
 	# siw answers a zero-length Read behind another with a stale length: one at a time.
 	[[ $1 != *siw* ]] || opts+=(-w 1)
+	# Immediate data is not siw's.
+	[[ $1 = *siw* ]] || kinds=(-k wrsi)
 	pair "$1" "$2"
 	[[ $1 != weft:* ]] || option "$DEV_A" crc "$3" || fail "no CRC option on a"
 	[[ $1 != *:weft ]] || at b option "$DEV_B" crc "$3" || fail "no CRC option on b"
@@ -37,6 +39,6 @@ verify() {
 	[ "$4" = 0 ] || { lose "$4" && at b lose "$4"; } || fail "netem cannot be had"
 	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
 	wait_listen_b 7471
-	TIME=200 run weft-verify "${opts[@]}" -m "${VERIFY_MB:-4}" "$IP_B"
+	TIME=200 run weft-verify "${opts[@]}" "${kinds[@]}" -m "${VERIFY_MB:-4}" "$IP_B"
 	finish_b server
 }
