@@ -318,6 +318,48 @@ static void spoil_local_inv(int stag)
 	put_and_kick(&e, 1);
 }
 
+/* A good atomic, or a bind, but for what @how says. */
+enum { ATOMIC_4_OCTETS, ATOMIC_NO_SGE, ATOMIC_TWO_SGES, ATOMIC_INLINE, ATOMIC_WRONG_SINK };
+
+static void spoil_atomic(int how)
+{
+	struct wqe e = good_send(BAD);
+
+	e.w.opcode = WEFT_WR_FETCH_ADD;
+	e.w.rkey = b.mr->rkey;
+	sges(&e)->length = how == ATOMIC_4_OCTETS ? 4 : 8;
+	if (how == ATOMIC_WRONG_SINK)
+		sges(&e)->lkey ^= 0x10000;
+	if (how == ATOMIC_NO_SGE || how == ATOMIC_TWO_SGES)
+		e.w.num_sge = how == ATOMIC_NO_SGE ? 0 : 2;
+	if (how == ATOMIC_INLINE)
+		e.w.flags |= WEFT_WR_INLINE;
+	put_and_kick(&e, 1);
+}
+
+/* No window has such an STag; or it is the region's own. */
+static void spoil_bind(int of_region)
+{
+	struct wqe e = good_send(BAD);
+	struct weft_wr_bind *bind = (void *)sges(&e);
+
+	e.w.opcode = WEFT_WR_BIND_MW;
+	e.w.num_sge = 0;
+	*bind = (struct weft_wr_bind){ .addr = (uintptr_t)b.buf, .length = MSG,
+				       .mw_stag = of_region ? b.mr->rkey : 0x12345678,
+				       .mr_lkey = b.mr->lkey, .access = IBV_ACCESS_REMOTE_READ };
+	put_and_kick(&e, 1);
+}
+
+static void spoil_imm(int opcode)
+{
+	struct wqe e = good_send(BAD);
+
+	e.w.opcode = opcode;
+	sges(&e)->lkey ^= 0x10000;
+	put_and_kick(&e, 1);
+}
+
 static void spoil_nslots(int nslots)
 {
 	struct wqe e = good_send(BAD);
@@ -522,6 +564,15 @@ static const struct test tests[] = {
 	{ "range-wraps-at-zero", spoil_range_wraps, 32, CQE },
 	{ "local-inv-of-a-user-region", spoil_local_inv, 0, CQE },
 	{ "local-inv-of-nothing", spoil_local_inv, 0x12345678, CQE },
+	{ "atomic-of-4-octets", spoil_atomic, ATOMIC_4_OCTETS, CQE },
+	{ "atomic-without-sge", spoil_atomic, ATOMIC_NO_SGE, CQE },
+	{ "atomic-with-two-sges", spoil_atomic, ATOMIC_TWO_SGES, CQE },
+	{ "atomic-inline", spoil_atomic, ATOMIC_INLINE, CQE },
+	{ "atomic-into-nothing", spoil_atomic, ATOMIC_WRONG_SINK, CQE },
+	{ "bind-of-nothing", spoil_bind, 0, CQE },
+	{ "bind-of-a-region", spoil_bind, 1, CQE },
+	{ "write-with-imm-of-nothing", spoil_imm, WEFT_WR_WRITE_IMM, CQE },
+	{ "send-with-imm-of-nothing", spoil_imm, WEFT_WR_SEND_IMM, CQE },
 	{ "nslots-0", spoil_nslots, 0, DEAD },
 	{ "nslots-2-of-1-posted", spoil_nslots, 2, DEAD },
 	{ "nslots-10", spoil_nslots, 10, DEAD },

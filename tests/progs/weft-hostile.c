@@ -291,9 +291,11 @@ static void post_recv(void)
 
 static void post_send(void)
 {
-	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
-						      IBV_WR_RDMA_READ };
-	enum ibv_wr_opcode opcode = opcodes[below(3)];
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND_WITH_IMM,
+		IBV_WR_RDMA_WRITE_WITH_IMM,
+	};
+	enum ibv_wr_opcode opcode = opcodes[below(5)];
 	struct ibv_sge sge[4] = { any_sge(MSG / 4), any_sge(MSG / 4), any_sge(MSG / 4),
 				  any_sge(MSG / 4) };
 	struct ibv_send_wr wr = {

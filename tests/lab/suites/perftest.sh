@@ -31,6 +31,11 @@ tests() {
 	for p in ib_write_bw ib_send_bw ib_write_lat ib_send_lat; do
 		echo "$p-inline lines 1 $p -I 512 -s 512 -n 500"
 	done
+	for p in CMP_AND_SWAP FETCH_AND_ADD; do
+		echo "ib_atomic_bw-$p lines 1 ib_atomic_bw -A $p -n 500"
+		echo "ib_atomic_bw-$p-16-qps lines 1 ib_atomic_bw -A $p -q 16 -n 100"
+		echo "ib_atomic_lat-$p lines 1 ib_atomic_lat -A $p -n 500"
+	done
 	for p in ib_write_bw ib_send_bw; do
 		echo "$p-post-lists lines 1 $p -l 16 -s 4096 -n 512"
 	done

@@ -15,6 +15,7 @@ tests() {
 		rstream-verifies-data rstream_verifies
 		rstream-nonblocking rstream_nonblocking
 		qperf-cm-1 qperf_cm
+		qperf-immediates-and-atomics qperf_rates
 		udaddy-is-refused udaddy_is_refused
 		mckey-is-refused mckey_is_refused
 		ibv_rc_pingpong-without-rdma_cm-is-refused pingpong_is_refused
@@ -99,6 +100,22 @@ qperf_cm() {
 	finish_b server
 }
 
+
+# Of these qperf verifies what the words come to (ver_).
+qperf_rates() {
+	local test
+	pair weft:weft
+	start_b server qperf
+	wait_listen_b 19765
+	for test in rc_rdma_write_lat rc_rdma_write_poll_lat rc_fetch_add_mr rc_compare_swap_mr \
+		ver_rc_fetch_add ver_rc_compare_swap; do
+		qperf_one $test 8
+		grep -qE '(latency|msg_rate) *= *[0-9.]*[1-9]' "$TEST_DIR/qperf.log" ||
+			fail "nothing was done by $test"
+	done
+	run qperf "$IP_B" quit
+	finish_b server
+}
 qperf_one() {
 	local try
 	for ((try = 1; try < 20; try++)); do
