@@ -152,7 +152,7 @@ struct weft_qp {
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */
-	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
+	struct work_struct flush;	/* of what is posted in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
@@ -258,6 +258,9 @@ int weft_conn_error(struct weft_qp *qp);
 
 /* create_qp: prepares flush. */
 void weft_conn_qp_init(struct weft_qp *qp);
+
+/* Flushes @qp soon, which has no connection or is losing it. Any context. */
+void weft_conn_flush_later(struct weft_qp *qp);
 
 /* destroy_qp: closes, detaches the connection from @qp and waits until nobody
  * uses the QP through it. Bounded; process context, with or without state_lock.

@@ -199,8 +199,9 @@ u32 weft_link_kill(struct weft_link *l);
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /*
- * Lets the QP go: its last words are said, it is flushed if it ever ran, octets are
- * discarded from now on. The QP lingers no more, by the host.
+ * Lets the QP go: its last words are said, octets are discarded from now on. It is flushed if
+ * it ever ran, or weft_host_kick() has asked for the rest of that. It lingers no more, by the
+ * host.
  */
 void weft_link_release_qp(struct weft_link *l);
 

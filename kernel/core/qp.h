@@ -21,8 +21,8 @@ enum weft_qp_state {
 	WEFT_QPS_IDLE,			/* no connection yet: nothing is read from the SQ */
 	WEFT_QPS_RTS,
 	WEFT_QPS_CLOSING,		/* what is posted goes out, then FIN */
-	WEFT_QPS_TERM,			/* flushed; the Terminate is still to go out */
-	WEFT_QPS_ERROR,			/* flushed; what is posted is flushed on the next kick */
+	WEFT_QPS_TERM,			/* being flushed; the Terminate is still to go out */
+	WEFT_QPS_ERROR,			/* being flushed; what is posted is, too, on the next kick */
 };
 
 /* A QP's state as verbs show it: enum ib_qp_state's numbers, which are uABI. */
@@ -128,6 +128,7 @@ struct weft_sqq {
 					 * entry is contiguous wherever it starts */
 	struct weft_wqe_info *info;	/* slots of them */
 	bool broken;			/* the ring cannot be followed any more */
+	bool failed;			/* the flush has met the first that failed */
 };
 
 static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
@@ -298,8 +299,14 @@ void weft_qpc_peer_fin(struct weft_qpc *qp);
 /* Back to IDLE with empty queues. The host has cleared the rings' memory. */
 void weft_qpc_reset(struct weft_qpc *qp);
 
-/* In ERROR or TERM: completes what was posted since, with FLUSH_ERR, in order. */
-void weft_qpc_flush(struct weft_qpc *qp);
+/* What weft_qpc_flush() completes of each queue at most. */
+#define WEFT_FLUSH_PIECE	256
+
+/*
+ * In ERROR or TERM: completes a piece of what is posted, with FLUSH_ERR, in order. True:
+ * there may be more, and it is to be called again soon; weft_send_run() does that, too.
+ */
+bool weft_qpc_flush(struct weft_qpc *qp);
 
 /* ---- receiving (rx.c) ---- */
 
@@ -390,12 +397,13 @@ const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
 int weft_sq_pull(struct weft_qpc *qp);
 /* sq.c: completes, in order, entries that are done. */
 void weft_sq_reap(struct weft_qpc *qp);
-/* sq.c: completes the rest: those done as they are, others with FLUSH_ERR. */
-void weft_sq_flush(struct weft_qpc *qp);
+/* sq.c: completes up to @most: those done as they are, others with FLUSH_ERR. True: so many. */
+bool weft_sq_flush(struct weft_qpc *qp, u32 most);
 
 /* rq.c: takes the next receive into qp->recv: 1, 0 none, -1 broken. */
 int weft_rq_take(struct weft_qpc *qp);
-void weft_rq_flush(struct weft_qpc *qp);
+/* rq.c: completes up to @most with FLUSH_ERR. True: so many. */
+bool weft_rq_flush(struct weft_qpc *qp, u32 most);
 void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u64 imm);
 
 #endif

@@ -28,7 +28,7 @@ void weft_rq_complete(struct weft_qpc *qp, u8 status, u16 flags, u32 inv_stag, u
 	weft_host_complete(qp, true, &cqe);
 }
 
-void weft_rq_flush(struct weft_qpc *qp)
+bool weft_rq_flush(struct weft_qpc *qp, u32 most)
 {
 	u32 n;
 
@@ -36,7 +36,8 @@ void weft_rq_flush(struct weft_qpc *qp)
 		weft_rq_complete(qp, WEFT_WC_FLUSH_ERR, 0, 0, 0);
 	/* What waits in an SRQ belongs to nobody yet and stays there. */
 	if (qp->srq || !qp->rq.q.slots)
-		return;
-	for (n = 0; n <= qp->rq.q.slots && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)
+		return false;
+	for (n = 0; n < most && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)
 		weft_rq_complete(qp, WEFT_WC_FLUSH_ERR, 0, 0, 0);
+	return n == most;
 }
