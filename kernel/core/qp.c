@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "qp.h"
+#include "shape.h"
 
 static const enum weft_err denial_ddp[] = {
 	[WEFT_GRANTED]		= WEFT_OK,
@@ -57,6 +58,7 @@ void weft_qpc_init(struct weft_qpc *qp)
 {
 	start_over(qp);
 	qp->named = WEFT_VS_RESET;
+	qp->sq.max_wqes = weft_shape_sq_wqes(qp->sq.q.slots, qp->sq.max_slots);
 	weft_ringq_sleep(&qp->sq.q);
 }
 
@@ -195,7 +197,7 @@ void weft_qpc_reset(struct weft_qpc *qp)
 	struct weft_sqq *sq = &qp->sq;
 
 	weft_ringq_init(&sq->q, sq->q.ring, sq->q.slots);
-	sq->pulled = sq->next = sq->sent = 0;
+	sq->pulled = sq->next = sq->sent = sq->held = 0;
 	sq->broken = false;
 	if (!qp->srq && qp->rq.q.slots)
 		weft_ringq_init(&qp->rq.q, qp->rq.q.ring, qp->rq.q.slots);

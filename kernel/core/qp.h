@@ -124,6 +124,8 @@ struct weft_sqq {
 	u32 next;			/* next entry to send, or being sent */
 	u32 sent;			/* entries before it are copied: see weft_tx_sent() */
 	u32 max_slots;			/* longest WQE allowed by creation */
+	u32 max_wqes;			/* as many as were asked for: short ones, too */
+	u32 held;			/* copied and not yet completed, at most max_wqes */
 	u8 *copy;			/* private: slots + max_slots - 1 slots, so that an
 					 * entry is contiguous wherever it starts */
 	struct weft_wqe_info *info;	/* slots of them */
@@ -393,8 +395,13 @@ void weft_wqe_sink(const struct weft_sq_wqe *w, u32 *stag, u64 *to);
 const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i);
 const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
 
-/* sq.c: copies and judges the next entry of the ring, if any: 1, 0 (none), -1 (broken). */
+/* sq.c: copies and judges the next entry of the ring: 1, 0 (none, or full), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
+/* No entry is pulled before one completes. */
+static inline bool weft_sq_is_full(const struct weft_sqq *sq)
+{
+	return sq->held == sq->max_wqes;
+}
 /* sq.c: completes, in order, entries that are done. */
 void weft_sq_reap(struct weft_qpc *qp);
 /* sq.c: completes up to @most: those done as they are, others with FLUSH_ERR. True: so many. */

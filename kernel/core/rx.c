@@ -108,6 +108,7 @@ static void read_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 st
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
 	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
+	bool full = weft_sq_is_full(&qp->sq);
 	u32 stag;
 	u64 to;
 
@@ -124,8 +125,8 @@ static void read_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 st
 		return;
 	}
 	weft_sq_reap(qp);
-	/* A gate may have opened: ORD, a fence, a close that waited. */
-	if (qp->sq.next != qp->sq.pulled || qp->state == WEFT_QPS_CLOSING)
+	/* A gate may have opened: ORD, a fence, a close that waited, a queue that was full. */
+	if (qp->sq.next != qp->sq.pulled || full || qp->state == WEFT_QPS_CLOSING)
 		weft_host_kick(qp);
 }
 

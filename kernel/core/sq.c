@@ -29,6 +29,8 @@ int weft_sq_pull(struct weft_qpc *qp)
 
 	if (sq->broken)
 		return -1;
+	if (weft_sq_is_full(sq))
+		return 0;
 	filled = weft_ringq_filled(&sq->q, sq->pulled);
 	if (!filled)
 		return 0;
@@ -48,6 +50,7 @@ int weft_sq_pull(struct weft_qpc *qp)
 	info->status = weft_wqe_check(w, info->nslots, qp->kernel, &info->len);
 	sq->pulled += info->nslots;
 	sq->taken++;
+	sq->held++;
 	return 1;
 }
 
@@ -66,6 +69,7 @@ static void sq_complete(struct weft_qpc *qp, u8 status)
 	};
 	bool report = qp->sig_all || w->flags & WEFT_WR_SIGNALED || status != WEFT_WC_SUCCESS;
 
+	sq->held--;
 	/* The slots first: who polls the completion may fill them at once. */
 	weft_ringq_free(&sq->q, info->nslots);
 	if (report)
