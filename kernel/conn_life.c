@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 
 #include "conn.h"
+#include "softirq.h"
 #include "tcp.h"
 
 DECLARE_WAIT_QUEUE_HEAD(weft_conns_gone);
@@ -150,6 +151,7 @@ void weft_conn_kill_all(struct weft_device *dev)
 
 int weft_conn_init(void)
 {
+	weft_softirq_init();
 	return weft_conn_cache_init();
 }
 
@@ -160,6 +162,7 @@ int weft_conn_init(void)
 void weft_conn_exit(void)
 {
 	synchronize_rcu();
+	weft_softirq_exit();
 	weft_conn_tx_exit();
 	weft_tcp_exit();
 	/* Their memory is on its way. */

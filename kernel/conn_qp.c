@@ -36,6 +36,15 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
 	weft_conn_unlock(conn);
 }
 
+/* A user that posts on meanwhile rings: its rings say that they sleep. */
+void weft_conn_flush_all(struct weft_qp *qp)
+{
+	u32 pieces = (qp->core.sq.q.slots + qp->core.rq.q.slots) / WEFT_FLUSH_PIECE + 2;
+
+	while (pieces-- && weft_qpc_flush(&qp->core))
+		cond_resched();
+}
+
 struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 {
 	struct weft_qp *qp = weft_conn_qp(conn);
@@ -44,6 +53,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 		return NULL;
 	weft_conn_linger_stop(conn);
 	weft_link_release_qp(&conn->link);
+	weft_conn_flush_all(qp);
 	weft_region_end_run(&qp->core);
 	weft_conn_ran(conn);
 	/* The core as we leave it; pairs with has_conn() and weft_conn_enter(). */

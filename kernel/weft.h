@@ -6,8 +6,8 @@
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
  * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
- * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c and sock.c
- * (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
+ * and sock.c (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.

@@ -66,7 +66,10 @@ enum {
 	WEFT_ACT_AGAIN		= 1 << 8,
 };
 
-/* "The QP goes": before it lets the lock go the host calls weft_link_release_qp(). */
+/*
+ * "The QP goes": before it lets the lock go the host calls weft_link_release_qp(). Before it
+ * tells its ULP of an end it flushes the QP to the end: weft_qpc_flush().
+ */
 #define WEFT_ACT_RELEASE_QP	(WEFT_ACT_FAILED | WEFT_ACT_ENDED)
 
 /* What TCP looks like. */
