@@ -93,7 +93,6 @@ struct weft_conn {
 	bool unread;			/* something came meanwhile */
 	bool full;			/* TCP's send buffer is: write_space goes on */
 	struct weft_conn_seen seen;
-	u64 counts[WEFT_CNT_CONN_NR];
 
 	/* mutex */
 	struct mutex mutex;
@@ -108,10 +107,10 @@ struct weft_conn {
 
 extern wait_queue_head_t weft_conns_gone;
 
-/* Socket lock. A reader of the counters takes none. */
-static inline void weft_count(struct weft_conn *conn, enum weft_counter c, u64 n)
+/* Any context. */
+static inline void weft_count(const struct weft_conn *conn, enum weft_counter c, u64 n)
 {
-	WRITE_ONCE(conn->counts[c], conn->counts[c] + n);
+	this_cpu_add(conn->dev->counts->n[c], n);
 }
 
 static inline struct weft_conn *to_weft_conn(struct weft_link *l)

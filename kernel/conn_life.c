@@ -29,31 +29,11 @@ static void free_stage(struct weft_conn *conn)
 		kfree(chunk);
 }
 
-static void add_counts(u64 *sum, const struct weft_conn *conn)
-{
-	u32 i;
-
-	for (i = 0; i < WEFT_CNT_CONN_NR; i++)
-		sum[i] += READ_ONCE(conn->counts[i]);
-}
-
-void weft_conn_counts(struct weft_device *dev, u64 *counts)
-{
-	const struct weft_conn *conn;
-
-	spin_lock_bh(&dev->conns_lock);
-	memcpy(counts, dev->counts, sizeof(dev->counts));
-	list_for_each_entry(conn, &dev->conns, node)
-		add_counts(counts, conn);
-	spin_unlock_bh(&dev->conns_lock);
-}
-
 static void unlink_conn(struct weft_conn *conn)
 {
 	struct weft_device *dev = conn->dev;
 
 	spin_lock_bh(&dev->conns_lock);
-	add_counts(dev->counts, conn);
 	list_del(&conn->node);
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);

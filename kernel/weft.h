@@ -43,9 +43,8 @@
 struct weft_conn;
 
 /*
- * The counters of `rdma statistic`: names in device.c. They are a connection's
- * while it lives, under the socket's lock, and its device's after that: nothing
- * on the hot path is shared by CPUs, nor atomic.
+ * The counters of `rdma statistic`: names in device.c. Each CPU has its own, so that nothing
+ * on the hot path is shared, or atomic, and whoever reads them looks at no connection.
  */
 enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
@@ -61,6 +60,10 @@ enum weft_counter {
 	WEFT_CNT_TERM_IN = WEFT_CNT_CONN_NR,
 	WEFT_CNT_TERM_OUT = WEFT_CNT_TERM_IN + WEFT_TERMS,
 	WEFT_CNT_NR = WEFT_CNT_TERM_OUT + WEFT_TERMS
+};
+
+struct weft_counts {
+	u64 n[WEFT_CNT_CONN_NR];
 };
 
 struct weft_device {
@@ -84,9 +87,9 @@ struct weft_device {
 
 	spinlock_t conns_lock;
 	struct list_head conns;		/* every live weft_conn, listeners too */
-	u64 counts[WEFT_CNT_CONN_NR];	/* of those that are no more; conns_lock */
-	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
+	struct weft_counts __percpu *counts;
+	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -273,9 +276,6 @@ void weft_cm_detach_qp(struct weft_qp *qp);
  * dead, its socket released, its timers stopped when this returns.
  */
 void weft_conn_kill_all(struct weft_device *dev);
-
-/* The sum of @dev's connections, those gone included: WEFT_CNT_CONN_NR values. */
-void weft_conn_counts(struct weft_device *dev, u64 *counts);
 
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p);
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p);
