@@ -169,6 +169,9 @@ static void leave_and_act(struct weft_conn *conn, const struct weft_cm_view *v, 
 	struct weft_qp *qp = NULL;
 
 	weft_conn_ran(conn);
+	/* Programs expect that nothing comes any more once they are told. */
+	if (acts & WEFT_ACT_DISCONNECTED)
+		weft_conn_flush_all(weft_conn_qp(conn));
 	if (acts & WEFT_ACT_RELEASE_QP)
 		qp = weft_conn_release_qp(conn);
 	weft_conn_unlock(conn);

@@ -3,8 +3,9 @@
  * One TCP connection of a device, or one listener: a host of core/link.h.
  *
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
- * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), conn_run.c (the lock, TCP's
- * callbacks, the tasklet: who runs what), conn_qp.c (the QP of a connection, doorbells),
+ * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), softirq.c (softirq's time),
+ * conn_run.c (the lock, TCP's callbacks, the tasklet: who runs what), conn_qp.c (the QP of a
+ * connection, doorbells),
  * sock.c (TCP sockets), conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
@@ -92,7 +93,6 @@ struct weft_conn {
 	bool unread;			/* something came meanwhile */
 	bool full;			/* TCP's send buffer is: write_space goes on */
 	struct weft_conn_seen seen;
-	u64 counts[WEFT_CNT_CONN_NR];
 
 	/* mutex */
 	struct mutex mutex;
@@ -107,10 +107,10 @@ struct weft_conn {
 
 extern wait_queue_head_t weft_conns_gone;
 
-/* Socket lock. A reader of the counters takes none. */
-static inline void weft_count(struct weft_conn *conn, enum weft_counter c, u64 n)
+/* Any context. */
+static inline void weft_count(const struct weft_conn *conn, enum weft_counter c, u64 n)
 {
-	WRITE_ONCE(conn->counts[c], conn->counts[c] + n);
+	this_cpu_add(conn->dev->counts->n[c], n);
 }
 
 static inline struct weft_conn *to_weft_conn(struct weft_link *l)
@@ -211,9 +211,11 @@ void weft_conn_linger_stop(struct weft_conn *conn);
 int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp);
 /* Passes the QP on to @heir, whose socket nobody else knows yet. Both mutexes. */
 void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir);
+/* Flushes what is posted to a QP in error, to its end. Process context; the core's lock. */
+void weft_conn_flush_all(struct weft_qp *qp);
 /*
- * Lets the QP go (weft_link_release_qp()). Returns the QP, still held, or NULL. Socket
- * lock; octets are discarded from now on.
+ * Lets the QP go (weft_link_release_qp()), flushed to the end. Returns the QP, still held,
+ * or NULL. Socket lock, process context; octets are discarded from now on.
  */
 struct weft_qp *weft_conn_release_qp(struct weft_conn *conn);
 

@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 
 #include "conn.h"
+#include "softirq.h"
 #include "tcp.h"
 
 DECLARE_WAIT_QUEUE_HEAD(weft_conns_gone);
@@ -28,31 +29,11 @@ static void free_stage(struct weft_conn *conn)
 		kfree(chunk);
 }
 
-static void add_counts(u64 *sum, const struct weft_conn *conn)
-{
-	u32 i;
-
-	for (i = 0; i < WEFT_CNT_CONN_NR; i++)
-		sum[i] += READ_ONCE(conn->counts[i]);
-}
-
-void weft_conn_counts(struct weft_device *dev, u64 *counts)
-{
-	const struct weft_conn *conn;
-
-	spin_lock_bh(&dev->conns_lock);
-	memcpy(counts, dev->counts, sizeof(dev->counts));
-	list_for_each_entry(conn, &dev->conns, node)
-		add_counts(counts, conn);
-	spin_unlock_bh(&dev->conns_lock);
-}
-
 static void unlink_conn(struct weft_conn *conn)
 {
 	struct weft_device *dev = conn->dev;
 
 	spin_lock_bh(&dev->conns_lock);
-	add_counts(dev->counts, conn);
 	list_del(&conn->node);
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);
@@ -150,6 +131,7 @@ void weft_conn_kill_all(struct weft_device *dev)
 
 int weft_conn_init(void)
 {
+	weft_softirq_init();
 	return weft_conn_cache_init();
 }
 
@@ -160,6 +142,7 @@ int weft_conn_init(void)
 void weft_conn_exit(void)
 {
 	synchronize_rcu();
+	weft_softirq_exit();
 	weft_conn_tx_exit();
 	weft_tcp_exit();
 	/* Their memory is on its way. */

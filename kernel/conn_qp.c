@@ -36,6 +36,15 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
 	weft_conn_unlock(conn);
 }
 
+/* A user that posts on meanwhile rings: its rings say that they sleep. */
+void weft_conn_flush_all(struct weft_qp *qp)
+{
+	u32 pieces = (qp->core.sq.q.slots + qp->core.rq.q.slots) / WEFT_FLUSH_PIECE + 2;
+
+	while (pieces-- && weft_qpc_flush(&qp->core))
+		cond_resched();
+}
+
 struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 {
 	struct weft_qp *qp = weft_conn_qp(conn);
@@ -44,6 +53,7 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 		return NULL;
 	weft_conn_linger_stop(conn);
 	weft_link_release_qp(&conn->link);
+	weft_conn_flush_all(qp);
 	weft_region_end_run(&qp->core);
 	weft_conn_ran(conn);
 	/* The core as we leave it; pairs with has_conn() and weft_conn_enter(). */
@@ -54,22 +64,37 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 	 */
 	smp_mb();
 	if (test_bit(WEFT_CF_PENDING, &conn->flags))
-		queue_work(weft_wq, &qp->flush);
+		weft_conn_flush_later(qp);
 	return qp;
 }
 
-/* Without a connection the QP's own lock guards its core: see weft_conn_attach(). */
-static void flush_unconnected(struct weft_qp *qp)
+/*
+ * Without a connection the QP's own lock guards its core: see weft_conn_attach(). True:
+ * there is more to flush.
+ */
+static bool flush_unconnected(struct weft_qp *qp)
 {
+	bool more = false;
+
 	mutex_lock(&qp->state_lock);
 	if (!has_conn(qp))
-		weft_qpc_flush(&qp->core);
+		more = weft_qpc_flush(&qp->core);
 	mutex_unlock(&qp->state_lock);
+	return more;
 }
 
+/* Others that wait for a worker have their turn between two pieces. */
 static void flush_posts(struct work_struct *work)
 {
-	flush_unconnected(container_of(work, struct weft_qp, flush));
+	struct weft_qp *qp = container_of(work, struct weft_qp, flush);
+
+	if (flush_unconnected(qp))
+		weft_conn_flush_later(qp);
+}
+
+void weft_conn_flush_later(struct weft_qp *qp)
+{
+	queue_work(weft_wq, &qp->flush);
 }
 
 void weft_conn_qp_init(struct weft_qp *qp)
@@ -94,8 +119,8 @@ void weft_conn_kick(struct weft_qp *qp)
 		weft_conn_linger_doorbell_ends(conn);
 		weft_conn_leave(conn);
 	}
-	if (!ours)
-		flush_unconnected(qp);
+	if (!ours && flush_unconnected(qp))
+		weft_conn_flush_later(qp);
 }
 
 void weft_conn_kick_any(struct weft_qp *qp)
@@ -114,7 +139,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 		weft_conn_leave(conn);
 	}
 	if (!conn || rcu_access_pointer(qp->conn) != conn)
-		queue_work(weft_wq, &qp->flush);
+		weft_conn_flush_later(qp);
 	if (bh)
 		local_bh_enable();
 }

@@ -3,13 +3,15 @@
  * Who runs what: the connection's lock in process context, TCP's callbacks, the tasklet.
  * docs/locking.md follows a bit through them.
  */
+#include <linux/sched/signal.h>
 #include <net/tcp.h>
 
 #include "conn.h"
+#include "softirq.h"
 #include "tcp.h"
 
-/* Runs of the send side before a process leaves the rest to the tasklet. */
-#define ROUNDS_PROCESS	64
+/* So long a process sends before it leaves the rest to the tasklet: in ksoftirqd, then. */
+#define PROCESS_NS	NSEC_PER_MSEC
 /* Runs before the tasklet goes to the end of softirq's queue. */
 #define ROUNDS_BH	4
 
@@ -47,7 +49,7 @@ void weft_conn_tx(struct weft_conn *conn)
  */
 static void leave_to_owner(struct weft_conn *conn)
 {
-	/* Pairs with the barrier in weft_conn_unlock(). */
+	/* Pairs with the barrier in run_and_unlock(). */
 	smp_mb();
 	if (!atomic_read(&conn->holders))
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
@@ -66,6 +68,29 @@ static bool has_work(const struct weft_conn *conn)
 	return READ_ONCE(conn->flags) & (BIT(WEFT_CF_PENDING) | BIT(WEFT_CF_WINDOW));
 }
 
+/* A flush takes its time, and sends nothing. */
+static u32 octets_for_flush(const struct weft_qpc *qp)
+{
+	bool flushed = qp && (qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM);
+
+	return flushed ? WEFT_SOFTIRQ_FREE : 0;
+}
+
+/* One run in softirq, if there is work, and time for it. */
+static void run_once(struct weft_conn *conn)
+{
+	u32 from = tcp_sk(conn->sk)->write_seq;
+	u64 began;
+
+	if (!test_bit(WEFT_CF_PENDING, &conn->flags) || !weft_softirq_has_time())
+		return;
+	clear_bit(WEFT_CF_PENDING, &conn->flags);
+	began = weft_softirq_begin();
+	weft_conn_tx(conn);
+	weft_softirq_end(began, tcp_sk(conn->sk)->write_seq - from +
+				octets_for_flush(conn->link.qp));
+}
+
 /* The send side, in softirq, and the window. */
 static void run_bh(struct tasklet_struct *t)
 {
@@ -76,8 +101,7 @@ static void run_bh(struct tasklet_struct *t)
 	bh_lock_sock(conn->sk);
 	owned = sock_owned_by_user(conn->sk);
 	for (i = 0; i < ROUNDS_BH && !owned; i++)
-		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
-			weft_conn_tx(conn);
+		run_once(conn);
 	if (!owned)
 		open_window(conn);
 	more = has_work(conn);
@@ -104,9 +128,8 @@ static void pass_on(struct weft_conn *conn)
  */
 static void answer_peer(struct weft_conn *conn)
 {
-	if (!sock_owned_by_user(conn->sk) &&
-	    test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
-		weft_conn_tx(conn);
+	if (!sock_owned_by_user(conn->sk))
+		run_once(conn);
 	if (has_work(conn))
 		pass_on(conn);
 }
@@ -125,26 +148,31 @@ static void run_bh_here(struct weft_conn *conn)
 	local_bh_enable();
 }
 
-/* Data that comes while we own the socket is received in release_sock(). */
+/* Data that comes while we own the socket is received in release_sock(). True: there is more. */
+static bool run_and_unlock(struct weft_conn *conn)
+{
+	if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+		weft_conn_tx(conn);
+	release_sock(conn->sk);
+	/*
+	 * Who waits for the lock runs it, and is not kept waiting by us. The barrier
+	 * in here pairs with that in leave_to_owner().
+	 */
+	if (atomic_dec_return(&conn->holders))
+		return false;
+	if (test_bit(WEFT_CF_WINDOW, &conn->flags))
+		run_bh_here(conn);
+	return test_bit(WEFT_CF_PENDING, &conn->flags);
+}
+
 void weft_conn_unlock(struct weft_conn *conn)
 {
-	u32 rounds = 0;
+	u64 until = 0;
 
-	for (;;) {
-		if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
-			weft_conn_tx(conn);
-		release_sock(conn->sk);
-		/*
-		 * Who waits for the lock runs it, and is not kept waiting by us. The barrier
-		 * in here pairs with that in leave_to_owner().
-		 */
-		if (atomic_dec_return(&conn->holders))
-			return;
-		if (test_bit(WEFT_CF_WINDOW, &conn->flags))
-			run_bh_here(conn);
-		if (!test_bit(WEFT_CF_PENDING, &conn->flags))
-			return;
-		if (++rounds == ROUNDS_PROCESS) {
+	while (run_and_unlock(conn)) {
+		if (!until)
+			until = ktime_get_ns() + PROCESS_NS;
+		if (fatal_signal_pending(current) || ktime_get_ns() >= until) {
 			weft_conn_schedule_bh(conn);
 			return;
 		}

@@ -81,14 +81,19 @@ static void cq_call(void *arg)
 
 /*
  * A kernel consumer does its work where its handler was called, and chose the
- * vector for that. A user's handler wakes a thread, wherever that may run.
+ * vector for that. A user's handler wakes a thread, wherever that may run. On
+ * PREEMPT_RT a handler may sleep for its locks: no hard interrupt calls it.
  */
+static bool is_called_here(const struct weft_cq *cq)
+{
+	return cq->user || IS_ENABLED(CONFIG_PREEMPT_RT) || cq->cpu == raw_smp_processor_id();
+}
+
 static void cq_wake(struct weft_cq *cq)
 {
 	if (atomic_fetch_inc(&cq->wakes))
 		return;
-	if (cq->user || cq->cpu == raw_smp_processor_id() ||
-	    smp_call_function_single_async(cq->cpu, &cq->csd))
+	if (is_called_here(cq) || smp_call_function_single_async(cq->cpu, &cq->csd))
 		cq_call(cq);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Completion queues: creation, resizing, the end, and what an overflow costs. */
+#include <linux/delay.h>
+
 #include "core/shape.h"
 #include "verbs.h"
 
@@ -135,8 +137,9 @@ int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct weft_device *dev = to_weft_dev(ibcq->device);
 	struct weft_cq *cq = to_weft_cq(ibcq);
 
+	/* It may have been preempted there, by us. */
 	while (atomic_read(&cq->wakes))
-		cpu_relax();
+		usleep_range(20, 100);
 	cancel_work_sync(&cq->overflow);
 	weft_ring_mem_free(cq->ring);
 	ida_free(&dev->cq_ids, cq->id);

@@ -69,6 +69,16 @@ static struct rdma_hw_stats *weft_alloc_hw_port_stats(struct ib_device *ibdev, u
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
+static u64 sum_of(const struct weft_device *dev, u32 i)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(dev->counts, cpu)->n[i]);
+	return sum;
+}
+
 static int weft_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port,
 			     int index)
 {
@@ -77,7 +87,8 @@ static int weft_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stat
 
 	if (port != WEFT_PORT || !stats)
 		return -EINVAL;
-	weft_conn_counts(dev, stats->value);
+	for (i = 0; i < WEFT_CNT_CONN_NR; i++)
+		stats->value[i] = sum_of(dev, i);
 	for (i = WEFT_CNT_TERM_IN; i < WEFT_CNT_NR; i++)
 		stats->value[i] = atomic64_read(&dev->terms[i - WEFT_CNT_TERM_IN]);
 	return WEFT_CNT_NR;
@@ -291,6 +302,7 @@ static void weft_dealloc_driver(struct ib_device *ibdev)
 	ida_destroy(&dev->pd_ids);
 	ida_destroy(&dev->cq_ids);
 	ida_destroy(&dev->srq_ids);
+	free_percpu(dev->counts);
 }
 
 static const struct ib_device_ops weft_device_ops = {
@@ -426,6 +438,11 @@ struct weft_device *weft_device_create(struct net_device *nd)
 	dev = ib_alloc_device(weft_device, ibdev);
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
+	dev->counts = alloc_percpu(struct weft_counts);
+	if (!dev->counts) {
+		ib_dealloc_device(&dev->ibdev);
+		return ERR_PTR(-ENOMEM);
+	}
 	ether_addr_copy(dev->mac, mac);
 	dev->ifindex = nd->ifindex;
 	dev->port_active = netdev_active(nd);

@@ -120,11 +120,14 @@ static struct weft_conn *conn_of_qp(struct weft_qp *qp)
 
 void weft_host_kick(struct weft_qpc *core)
 {
-	struct weft_conn *conn = conn_of_qp(qp_of(core));
+	struct weft_qp *qp = qp_of(core);
+	struct weft_conn *conn = conn_of_qp(qp);
 
 	/* Whoever called the core has the lock, and looks before letting go. */
 	if (conn)
 		set_bit(WEFT_CF_PENDING, &conn->flags);
+	else
+		weft_conn_flush_later(qp);
 }
 
 u8 *weft_host_chunk(struct weft_qpc *core)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <linux/percpu.h>
+#include <linux/sched.h>
+/* Uses what sched.h declares. */
+#include <linux/local_lock.h>
 #include <net/tcp.h>
 
 #include "compat/net.h"
@@ -54,38 +57,46 @@ bool weft_tcp_is_drained(const struct sock *sk)
 #define LEVELS 2
 
 struct frags {
+	local_lock_t lock;		/* inside of bh, which is no lock where softirqs are threads */
 	struct page_frag level[LEVELS];
 };
 
-static DEFINE_PER_CPU(struct frags, frags);
+static DEFINE_PER_CPU(struct frags, frags) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
 
-static struct page_frag *frag_here(void)
+static struct page_frag *lock_frag(void)
 {
+	local_bh_disable();
+	local_lock(&frags.lock);
 	return &this_cpu_ptr(&frags)->level[in_serving_softirq() ? 1 : 0];
+}
+
+static void unlock_frag(void)
+{
+	local_unlock(&frags.lock);
+	local_bh_enable();
 }
 
 static void lend_frag(struct sock *sk)
 {
-	struct page_frag *own;
+	struct page_frag *own = lock_frag();
 
-	local_bh_disable();
-	own = frag_here();
 	sk->sk_frag = *own;
 	own->page = NULL;
-	local_bh_enable();
+	unlock_frag();
 }
 
 static void take_frag_back(struct sock *sk)
 {
-	struct page_frag *own;
+	struct page_frag *own = lock_frag();
+	struct page *old = own->page;
 
-	local_bh_disable();
-	own = frag_here();
-	if (own->page)
-		put_page(own->page);
 	*own = sk->sk_frag;
 	sk->sk_frag.page = NULL;
-	local_bh_enable();
+	unlock_frag();
+	if (old)
+		put_page(old);
 }
 
 int weft_tcp_send(struct sock *sk, const struct kvec *iov, u32 niov, u32 len, int flags)
@@ -110,7 +121,7 @@ void weft_tcp_exit(void)
 		for (i = 0; i < LEVELS; i++)
 			if (f->level[i].page)
 				put_page(f->level[i].page);
-		memset(f, 0, sizeof(*f));
+		memset(f->level, 0, sizeof(f->level));
 	}
 }
 

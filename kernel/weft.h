@@ -6,8 +6,8 @@
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
  * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
- * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c and sock.c
- * (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
+ * and sock.c (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -43,9 +43,8 @@
 struct weft_conn;
 
 /*
- * The counters of `rdma statistic`: names in device.c. They are a connection's
- * while it lives, under the socket's lock, and its device's after that: nothing
- * on the hot path is shared by CPUs, nor atomic.
+ * The counters of `rdma statistic`: names in device.c. Each CPU has its own, so that nothing
+ * on the hot path is shared, or atomic, and whoever reads them looks at no connection.
  */
 enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
@@ -61,6 +60,10 @@ enum weft_counter {
 	WEFT_CNT_TERM_IN = WEFT_CNT_CONN_NR,
 	WEFT_CNT_TERM_OUT = WEFT_CNT_TERM_IN + WEFT_TERMS,
 	WEFT_CNT_NR = WEFT_CNT_TERM_OUT + WEFT_TERMS
+};
+
+struct weft_counts {
+	u64 n[WEFT_CNT_CONN_NR];
 };
 
 struct weft_device {
@@ -84,9 +87,9 @@ struct weft_device {
 
 	spinlock_t conns_lock;
 	struct list_head conns;		/* every live weft_conn, listeners too */
-	u64 counts[WEFT_CNT_CONN_NR];	/* of those that are no more; conns_lock */
-	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
+	struct weft_counts __percpu *counts;
+	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -153,7 +156,7 @@ struct weft_qp {
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */
-	struct work_struct flush;	/* what a kernel consumer posts in ERROR without a conn */
+	struct work_struct flush;	/* of what is posted in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
@@ -269,6 +272,9 @@ int weft_conn_error(struct weft_qp *qp);
 /* create_qp: prepares flush. */
 void weft_conn_qp_init(struct weft_qp *qp);
 
+/* Flushes @qp soon, which has no connection or is losing it. Any context. */
+void weft_conn_flush_later(struct weft_qp *qp);
+
 /* destroy_qp: closes, detaches the connection from @qp and waits until nobody
  * uses the QP through it. Bounded; process context, with or without state_lock.
  * The core is then in ERROR, or IDLE if it never ran. Once the last reference
@@ -280,9 +286,6 @@ void weft_cm_detach_qp(struct weft_qp *qp);
  * dead, its socket released, its timers stopped when this returns.
  */
 void weft_conn_kill_all(struct weft_device *dev);
-
-/* The sum of @dev's connections, those gone included: WEFT_CNT_CONN_NR values. */
-void weft_conn_counts(struct weft_device *dev, u64 *counts);
 
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p);
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p);

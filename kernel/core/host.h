@@ -78,7 +78,10 @@ void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *c
  */
 bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);
 
-/* Something is to be sent that no doorbell announced: call weft_send_run() soon. */
+/*
+ * Something is to be sent, or flushed, that no doorbell announced: call weft_send_run() soon,
+ * or, if the QP has no connection, weft_qpc_flush().
+ */
 void weft_host_kick(struct weft_qpc *qp);
 
 /* ---- the connection ---- */
@@ -133,8 +136,9 @@ enum weft_event {
 	WEFT_EV_TERM_RECEIVED,		/* qp->term_in */
 	WEFT_EV_LOCAL_ERROR,		/* a bad work request or ring */
 	WEFT_EV_RTS,			/* the peer's first FPDU has come: sends may flow */
-	WEFT_EV_FLUSHED,		/* the QP has entered error and its queues are flushed
-					 * (QP_LAST_WQE_REACHED for SRQ users) */
+	WEFT_EV_FLUSHED,		/* the QP has entered error: its queues are being flushed,
+					 * and of an SRQ it has no entry any more
+					 * (QP_LAST_WQE_REACHED) */
 };
 void weft_host_event(struct weft_qpc *qp, enum weft_event ev);
 

@@ -66,7 +66,10 @@ enum {
 	WEFT_ACT_AGAIN		= 1 << 8,
 };
 
-/* "The QP goes": before it lets the lock go the host calls weft_link_release_qp(). */
+/*
+ * "The QP goes": before it lets the lock go the host calls weft_link_release_qp(). Before it
+ * tells its ULP of an end it flushes the QP to the end: weft_qpc_flush().
+ */
 #define WEFT_ACT_RELEASE_QP	(WEFT_ACT_FAILED | WEFT_ACT_ENDED)
 
 /* What TCP looks like. */
@@ -200,8 +203,9 @@ u32 weft_link_kill(struct weft_link *l);
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /*
- * Lets the QP go: its last words are said, it is flushed if it ever ran, octets are
- * discarded from now on. The QP lingers no more, by the host.
+ * Lets the QP go: its last words are said, octets are discarded from now on. It is flushed if
+ * it ever ran, or weft_host_kick() has asked for the rest of that. It lingers no more, by the
+ * host.
  */
 void weft_link_release_qp(struct weft_link *l);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "qp.h"
+#include "shape.h"
 
 static const enum weft_err denial_ddp[] = {
 	[WEFT_GRANTED]		= WEFT_OK,
@@ -53,12 +54,14 @@ static void start_over(struct weft_qpc *qp)
 	qp->peer_fin = qp->fin_out = false;
 	qp->rx_seen = qp->recv_active = false;
 	qp->term_received = qp->flushed_event = false;
+	qp->sq.failed = false;
 }
 
 void weft_qpc_init(struct weft_qpc *qp)
 {
 	start_over(qp);
 	qp->named = WEFT_VS_RESET;
+	qp->sq.max_wqes = weft_shape_sq_wqes(qp->sq.q.slots, qp->sq.max_slots);
 	weft_ringq_sleep(&qp->sq.q);
 }
 
@@ -87,7 +90,7 @@ void weft_qpc_close(struct weft_qpc *qp)
 	weft_host_kick(qp);
 }
 
-/* Completes everything posted; says once that this has happened. */
+/* Begins to complete everything posted; says once that this has happened. */
 static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 {
 	qp->state = state;
@@ -96,30 +99,26 @@ static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 	qp->irq_count = 0;
 	if (qp->st)
 		weft_stream_stop(qp->st);
-	weft_qpc_flush(qp);
+	if (weft_qpc_flush(qp))
+		weft_host_kick(qp);
 	if (!qp->flushed_event) {
 		qp->flushed_event = true;
 		weft_host_event(qp, WEFT_EV_FLUSHED);
 	}
 }
 
-void weft_qpc_flush(struct weft_qpc *qp)
+bool weft_qpc_flush(struct weft_qpc *qp)
 {
-	u32 round;
+	bool more;
 
 	if (qp->state != WEFT_QPS_ERROR && qp->state != WEFT_QPS_TERM)
-		return;
-	/*
-	 * Twice: what is posted between the first flush and the user's sight of
-	 * the kick flag is found by the second.
-	 */
-	for (round = 0; round < 2; round++) {
-		weft_sq_flush(qp);
-		weft_rq_flush(qp);
-		weft_ringq_sleep(&qp->sq.q);
-		if (!qp->srq && qp->rq.q.slots)
-			weft_ringq_sleep(&qp->rq.q);
-	}
+		return false;
+	/* First: what is posted before the user's sight of the flag is found from here on. */
+	weft_ringq_sleep(&qp->sq.q);
+	if (!qp->srq && qp->rq.q.slots)
+		weft_ringq_sleep(&qp->rq.q);
+	more = weft_sq_flush(qp, WEFT_FLUSH_PIECE);
+	return weft_rq_flush(qp, WEFT_FLUSH_PIECE) || more;
 }
 
 void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 hdr_len,
@@ -201,7 +200,7 @@ void weft_qpc_reset(struct weft_qpc *qp)
 	struct weft_sqq *sq = &qp->sq;
 
 	weft_ringq_init(&sq->q, sq->q.ring, sq->q.slots);
-	sq->pulled = sq->next = sq->sent = 0;
+	sq->pulled = sq->next = sq->sent = sq->held = 0;
 	sq->broken = false;
 	if (!qp->srq && qp->rq.q.slots)
 		weft_ringq_init(&qp->rq.q, qp->rq.q.ring, qp->rq.q.slots);

@@ -24,8 +24,8 @@ enum weft_qp_state {
 	WEFT_QPS_IDLE,			/* no connection yet: nothing is read from the SQ */
 	WEFT_QPS_RTS,
 	WEFT_QPS_CLOSING,		/* what is posted goes out, then FIN */
-	WEFT_QPS_TERM,			/* flushed; the Terminate is still to go out */
-	WEFT_QPS_ERROR,			/* flushed; what is posted is flushed on the next kick */
+	WEFT_QPS_TERM,			/* being flushed; the Terminate is still to go out */
+	WEFT_QPS_ERROR,			/* being flushed; what is posted is, too, on the next kick */
 };
 
 /* A QP's state as verbs show it: enum ib_qp_state's numbers, which are uABI. */
@@ -127,10 +127,13 @@ struct weft_sqq {
 	u32 next;			/* next entry to send, or being sent */
 	u32 sent;			/* entries before it are copied: see weft_tx_sent() */
 	u32 max_slots;			/* longest WQE allowed by creation */
+	u32 max_wqes;			/* as many as were asked for: short ones, too */
+	u32 held;			/* copied and not yet completed, at most max_wqes */
 	u8 *copy;			/* private: slots + max_slots - 1 slots, so that an
 					 * entry is contiguous wherever it starts */
 	struct weft_wqe_info *info;	/* slots of them */
 	bool broken;			/* the ring cannot be followed any more */
+	bool failed;			/* the flush has met the first that failed */
 };
 
 static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
@@ -318,8 +321,14 @@ void weft_qpc_peer_fin(struct weft_qpc *qp);
 /* Back to IDLE with empty queues. The host has cleared the rings' memory. */
 void weft_qpc_reset(struct weft_qpc *qp);
 
-/* In ERROR or TERM: completes what was posted since, with FLUSH_ERR, in order. */
-void weft_qpc_flush(struct weft_qpc *qp);
+/* What weft_qpc_flush() completes of each queue at most. */
+#define WEFT_FLUSH_PIECE	256
+
+/*
+ * In ERROR or TERM: completes a piece of what is posted, with FLUSH_ERR, in order. True:
+ * there may be more, and it is to be called again soon; weft_send_run() does that, too.
+ */
+bool weft_qpc_flush(struct weft_qpc *qp);
 
 /* ---- receiving (rx.c) ---- */
 
@@ -423,16 +432,22 @@ void weft_wqe_atomic(const struct weft_sq_wqe *w, struct weft_atomic_req *r);
 const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i);
 const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
 
-/* sq.c: copies and judges the next entry of the ring, if any: 1, 0 (none), -1 (broken). */
+/* sq.c: copies and judges the next entry of the ring: 1, 0 (none, or full), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
+/* No entry is pulled before one completes. */
+static inline bool weft_sq_is_full(const struct weft_sqq *sq)
+{
+	return sq->held == sq->max_wqes;
+}
 /* sq.c: completes, in order, entries that are done. */
 void weft_sq_reap(struct weft_qpc *qp);
-/* sq.c: completes the rest: those done as they are, others with FLUSH_ERR. */
-void weft_sq_flush(struct weft_qpc *qp);
+/* sq.c: completes up to @most: those done as they are, others with FLUSH_ERR. True: so many. */
+bool weft_sq_flush(struct weft_qpc *qp, u32 most);
 
 /* rq.c: takes the next receive into qp->recv: 1, 0 none, -1 broken. */
 int weft_rq_take(struct weft_qpc *qp);
-void weft_rq_flush(struct weft_qpc *qp);
+/* rq.c: completes up to @most with FLUSH_ERR. True: so many. */
+bool weft_rq_flush(struct weft_qpc *qp, u32 most);
 /* rq.c: completes the receive taken last, of qp->recv_got octets. @e has status, opcode, flags
  * and what these announce; the rest is filled in.
  */

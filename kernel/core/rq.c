@@ -30,7 +30,7 @@ void weft_rq_fail(struct weft_qpc *qp, u8 status)
 	weft_rq_complete(qp, &e);
 }
 
-void weft_rq_flush(struct weft_qpc *qp)
+bool weft_rq_flush(struct weft_qpc *qp, u32 most)
 {
 	u32 n;
 
@@ -38,7 +38,8 @@ void weft_rq_flush(struct weft_qpc *qp)
 		weft_rq_fail(qp, WEFT_WC_FLUSH_ERR);
 	/* What waits in an SRQ belongs to nobody yet and stays there. */
 	if (qp->srq || !qp->rq.q.slots)
-		return;
-	for (n = 0; n <= qp->rq.q.slots && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)
+		return false;
+	for (n = 0; n < most && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)
 		weft_rq_fail(qp, WEFT_WC_FLUSH_ERR);
+	return n == most;
 }

@@ -130,6 +130,7 @@ static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
 	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
+	bool full = weft_sq_is_full(&qp->sq);
 	u32 stag;
 	u64 to;
 
@@ -146,8 +147,8 @@ static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8
 		return;
 	}
 	weft_sq_reap(qp);
-	/* A gate may have opened: ORD, a fence, a close that waited. */
-	if (qp->sq.next != qp->sq.pulled || qp->state == WEFT_QPS_CLOSING)
+	/* A gate may have opened: ORD, a fence, a close that waited, a queue that was full. */
+	if (qp->sq.next != qp->sq.pulled || full || qp->state == WEFT_QPS_CLOSING)
 		weft_host_kick(qp);
 }
 

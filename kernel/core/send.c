@@ -116,8 +116,8 @@ void weft_send_run(struct weft_link *l)
 	u32 sent = 0;
 	bool on;
 
-	if (l->qp)
-		weft_qpc_flush(l->qp);
+	if (l->qp && weft_qpc_flush(l->qp))
+		weft_host_kick(l->qp);
 	on = !l->broken && hand_over(l, false);
 	while (on && may_fill(l) && sent < SLICE)
 		on = send_batch(l, &sent);

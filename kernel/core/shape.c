@@ -2,6 +2,11 @@
 #include "qp.h"
 #include "shape.h"
 
+u32 weft_shape_sq_wqes(u32 slots, u32 wqe_slots)
+{
+	return max_t(u32, min_t(u32, slots / wqe_slots, WEFT_MAX_QP_WR), 1);
+}
+
 int weft_shape_sq(struct weft_sq_caps *caps, struct weft_sq_shape *s)
 {
 	u32 data;
@@ -12,7 +17,7 @@ int weft_shape_sq(struct weft_sq_caps *caps, struct weft_sq_shape *s)
 	s->wqe_slots = weft_sq_wqe_slots(caps->sge, caps->inline_data);
 	s->slots = roundup_pow_of_two(max_t(u32, caps->wr, 1) * s->wqe_slots);
 	data = WEFT_SQ_DATA + (s->wqe_slots - 1) * WEFT_SLOT_SIZE;
-	caps->wr = min_t(u32, s->slots / s->wqe_slots, WEFT_MAX_QP_WR);
+	caps->wr = weft_shape_sq_wqes(s->slots, s->wqe_slots);
 	caps->sge = min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
 	/* The length of inline data stands in an SGE before it. */
 	caps->inline_data = min_t(u32, data - sizeof(struct weft_sge), WEFT_MAX_INLINE);

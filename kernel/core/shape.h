@@ -29,6 +29,9 @@ struct weft_sq_shape {
  */
 int weft_shape_sq(struct weft_sq_caps *caps, struct weft_sq_shape *s);
 
+/* Work requests that a send queue of @slots takes at a time, whose longest WQE has @wqe_slots. */
+u32 weft_shape_sq_wqes(u32 slots, u32 wqe_slots);
+
 struct weft_rq_caps {
 	u32 wr;
 	u32 sge;

@@ -29,6 +29,8 @@ int weft_sq_pull(struct weft_qpc *qp)
 
 	if (sq->broken)
 		return -1;
+	if (weft_sq_is_full(sq))
+		return 0;
 	filled = weft_ringq_filled(&sq->q, sq->pulled);
 	if (!filled)
 		return 0;
@@ -48,6 +50,7 @@ int weft_sq_pull(struct weft_qpc *qp)
 	info->status = weft_wqe_check(w, info->nslots, qp->kernel, &info->len);
 	sq->pulled += info->nslots;
 	sq->taken++;
+	sq->held++;
 	return 1;
 }
 
@@ -68,6 +71,7 @@ static void sq_complete(struct weft_qpc *qp, u8 status)
 
 	if (status != WEFT_WC_SUCCESS)
 		cqe.vendor_err = weft_qpc_vendor_err(qp);
+	sq->held--;
 	/* The slots first: who polls the completion may fill them at once. */
 	weft_ringq_free(&sq->q, info->nslots);
 	if (report)
@@ -100,21 +104,21 @@ static u8 flush_status(const struct weft_wqe_info *info, bool failed)
 	return info->status;
 }
 
-void weft_sq_flush(struct weft_qpc *qp)
+bool weft_sq_flush(struct weft_qpc *qp, u32 most)
 {
 	struct weft_sqq *sq = &qp->sq;
-	bool failed = false;
 	u32 n;
 
-	/* No more than a ring's worth a call: the user may be posting meanwhile. */
-	for (n = 0; n <= sq->q.slots; n++) {
+	for (n = 0; n < most; n++) {
 		u8 status;
 
 		if (sq->q.idx == sq->pulled && weft_sq_pull(qp) <= 0)
 			break;
-		status = flush_status(weft_sq_info_at(sq, sq->q.idx), failed);
-		failed |= status != WEFT_WC_SUCCESS;
+		status = flush_status(weft_sq_info_at(sq, sq->q.idx), sq->failed);
+		sq->failed |= status != WEFT_WC_SUCCESS;
 		sq_complete(qp, status);
 	}
-	sq->next = sq->sent = sq->pulled;
+	/* What waits for the next piece is nobody's to send or to reap. */
+	sq->next = sq->sent = sq->q.idx;
+	return n == most;
 }

@@ -49,6 +49,18 @@ static void stop_lingering(struct rl_conn *c)
 	rl_cq_linger_over(cq, c->qp);
 }
 
+/*
+ * The program's own time: there is nobody whom a long flush keeps waiting. It may post on meanwhile,
+ * and rings then, since the rings say that they sleep.
+ */
+void rl_qp_flush(struct rl_qp *qp)
+{
+	u32 pieces = (qp->core.sq.q.slots + qp->core.rq.q.slots) / WEFT_FLUSH_PIECE + 2;
+
+	while (pieces-- && weft_qpc_flush(&qp->core))
+		;
+}
+
 void rl_conn_release_qp(struct rl_conn *c)
 {
 	struct rl_qp *qp = c->qp;
@@ -57,6 +69,7 @@ void rl_conn_release_qp(struct rl_conn *c)
 		return;
 	stop_lingering(c);
 	weft_link_release_qp(&c->link);
+	rl_qp_flush(qp);
 	weft_region_end_run(&qp->core);
 	rl_conn_leave_place(c);
 	c->qp = NULL;
@@ -226,6 +239,6 @@ void rl_qp_kick(struct rl_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	/* Of one that is being destroyed the rings are gone, or will be. */
 	if (!qp->conn && !qp->gone)
-		weft_qpc_flush(&qp->core);
+		rl_qp_flush(qp);
 	pthread_mutex_unlock(&qp->lock);
 }

@@ -169,6 +169,8 @@ int rl_qp_move(struct rl_qp *qp, u32 to)
 		weft_qpc_close(&qp->core);
 	else if (move == WEFT_QP_FAIL)
 		weft_qpc_error(&qp->core);
+	if (move == WEFT_QP_FAIL && !c)
+		rl_qp_flush(qp);
 	if (c && move != WEFT_QP_REFUSED)
 		c->tx_due = c->step_due = true;
 	unlock_core(qp, c);

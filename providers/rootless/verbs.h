@@ -250,6 +250,8 @@ void rl_qp_destroy(struct rl_qp *qp);
 int rl_qp_move(struct rl_qp *qp, u32 to);
 /* The doorbell. */
 void rl_qp_kick(struct rl_qp *qp);
+/* Flushes all that was posted to a QP in error. The core's lock. */
+void rl_qp_flush(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */
 void rl_qp_fail_users(const struct rl_cq *cq);
 

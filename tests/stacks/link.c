@@ -444,7 +444,7 @@ void host_link_tx(struct host_link *l)
 	if (l->core.qp || l->core.state == WEFT_LINK_CLOSING)
 		weft_send_run(&l->core);
 	/* A doorbell of a QP without a connection. */
-	if (!l->core.qp)
-		weft_qpc_flush(&l->qp->core);
+	if (!l->core.qp && weft_qpc_flush(&l->qp->core))
+		l->qp->kicked = true;
 	host_link_take_steps(l);
 }

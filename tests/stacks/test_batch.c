@@ -28,6 +28,8 @@ static void tray_init(struct tray *t, bool crc, u32 memory)
 	peer_cfg_init(&c);
 	c.dut_initiates = true;
 	c.side.link.mpa.crc = crc;
+	/* 256 requests, however short they are. */
+	c.side.qp.sq_slots = 256 * WEFT_SQ_MAX_SLOTS;
 	t->p = peer_new(&c);
 	t->qp = &t->p->s.qp->core;
 	for (i = 0; i < ARRAY_SIZE(t->mr); i++) {

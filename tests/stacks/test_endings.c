@@ -221,6 +221,125 @@ static void stories(void **state)
 	free(s);
 }
 
+/* ---- a flush in pieces ---- */
+
+#define MANY (2 * WEFT_FLUSH_PIECE + 100)
+
+/* The deepest queues of small entries, of a stack that may send at once. */
+static void many_init(struct world *w)
+{
+	struct peer_cfg c;
+
+	peer_cfg_init(&c);
+	c.dut_initiates = true;
+	c.side.qp.sq_slots = c.side.qp.rq_slots = 1024;
+	c.side.qp.max_slots = c.side.qp.rq_sge = 1;
+	c.side.cq_entries = 4096;
+	world_init(w, &c, WIRE_WHOLE);
+}
+
+static void post_many(struct world *w)
+{
+	u32 i;
+
+	for (i = 0; i < MANY; i++)
+		side_send(&w->p->s, i, SIG, w->rw, 0, 8);
+	for (i = NRECV; i < MANY; i++)
+		side_recv(&w->p->s, i, w->inbox, 0, RECV_LEN);
+}
+
+static void expect_flushed_from(struct host_cq *cq, u32 from, u32 n)
+{
+	u32 i;
+
+	for (i = from; i < from + n; i++)
+		expect_cqe(cq, i, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(cq);
+}
+
+static void expect_piece(struct world *w, u32 from, u32 n)
+{
+	expect_flushed_from(w->p->s.scq, from, n);
+	expect_flushed_from(w->p->s.rcq, from, n);
+}
+
+static void a_long_flush_is_done_in_pieces(void **state)
+{
+	struct weft_qpc *qp;
+	struct world w;
+
+	many_init(&w);
+	qp = &w.p->s.qp->core;
+	post_many(&w);
+	w.p->s.qp->kicked = false;
+	weft_qpc_error(qp);
+	expect_piece(&w, 0, WEFT_FLUSH_PIECE);
+	/* It asks to go on; its end comes with the first piece. */
+	assert_true(w.p->s.qp->kicked);
+	assert_int_equal(host_qp_count_events(w.p->s.qp, WEFT_EV_FLUSHED), 1);
+	assert_true(weft_qpc_flush(qp));
+	expect_piece(&w, WEFT_FLUSH_PIECE, WEFT_FLUSH_PIECE);
+	assert_false(weft_qpc_flush(qp));
+	expect_piece(&w, 2 * WEFT_FLUSH_PIECE, 100);
+	world_fini(&w);
+}
+
+static void a_send_run_goes_on_with_the_flush(void **state)
+{
+	struct world w;
+	u32 runs;
+
+	many_init(&w);
+	post_many(&w);
+	weft_qpc_error(&w.p->s.qp->core);
+	for (runs = 0; w.p->s.qp->kicked; runs++) {
+		assert_true(runs < 4);
+		w.p->s.qp->kicked = false;
+		weft_send_run(&w.p->s.link.core);
+	}
+	assert_int_equal(runs, 2);
+	expect_piece(&w, 0, MANY);
+	world_fini(&w);
+}
+
+/* What is left of it when the QP goes is the host's, without a connection. */
+static void a_flush_goes_on_without_its_connection(void **state)
+{
+	struct world w;
+
+	many_init(&w);
+	post_many(&w);
+	w.p->s.qp->kicked = false;
+	host_link_reset(&w.p->s.link);
+	assert_null(w.p->s.link.core.qp);
+	assert_true(w.p->s.qp->kicked);
+	peer_run(w.p);
+	expect_piece(&w, 0, MANY);
+	world_fini(&w);
+}
+
+/*
+ * Sends that are done wait behind a Read that is not: all are flushed, whatever
+ * is sent between two pieces, and none succeeds because the Read was in another.
+ */
+static void done_work_is_flushed_in_every_piece(void **state)
+{
+	struct world w;
+	u32 i;
+
+	many_init(&w);
+	side_read(&w.p->s, 0, SIG, w.wonly, 0, 8, w.ronly, 0);
+	for (i = 1; i < MANY; i++)
+		side_send(&w.p->s, i, SIG, w.rw, 0, 8);
+	peer_run(w.p);
+	expect_no_cqe(w.p->s.scq);
+	/* A Terminate is due, and is sent between the pieces. */
+	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag ^ 1, WORLD_BASE, "bad", 3));
+	peer_run(w.p);
+	expect_flushed_from(w.p->s.scq, 0, MANY);
+	world_fini(&w);
+}
+
 #define STORY(name, ending) { #name, stories, NULL, NULL, (void *)(uintptr_t)(ending) }
 
 int main(void)
@@ -237,6 +356,10 @@ int main(void)
 		STORY(each_request_completes_once_after_a_send_too_long, TOO_LONG),
 		STORY(each_request_completes_once_without_a_receive, NO_RECEIVE),
 		STORY(each_request_completes_once_after_a_broken_ring, INDEX_JUMP),
+		cmocka_unit_test(a_long_flush_is_done_in_pieces),
+		cmocka_unit_test(a_send_run_goes_on_with_the_flush),
+		cmocka_unit_test(a_flush_goes_on_without_its_connection),
+		cmocka_unit_test(done_work_is_flushed_in_every_piece),
 	};
 
 	return RUN_TESTS("stacks: endings", tests);

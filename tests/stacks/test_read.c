@@ -613,6 +613,42 @@ static void a_long_send_is_cut_as_ddp_asks(struct world *w)	/* DDP-01 to 04, 09,
 	expect_cqe(w->p->s.scq, 0, WEFT_WC_SUCCESS);
 }
 
+/*
+ * A ring of 64 slots for 8 of the longest entries has room for more short ones. They
+ * wait their turn behind a Read that is not done: a doorbell for them changes nothing.
+ */
+static void a_queue_takes_no_more_than_it_was_made_for(void **state)
+{
+	const u32 max = 64 / WEFT_SQ_MAX_SLOTS;
+	struct peer_cfg c;
+	struct world w;
+	u32 i;
+
+	peer_cfg_init(&c);
+	c.dut_initiates = true;
+	c.side.qp.sq_slots = 64;
+	world_init(&w, &c, WIRE_WHOLE);
+	/* The first FPDU of all asks for a run by itself. */
+	peer_say(w.p, p_send(P_SEND, true, 1, 0, NULL, 0));
+	post_read(&w, 0, 0, 8);
+	for (i = 1; i < 20; i++)
+		side_send(&w.p->s, i, SIG, w.rw, 0, 8);
+	peer_run(w.p);
+	expect_request(&w, 1);
+	for (i = 1; i < max; i++)
+		peer_expect(w.p, P_L, P_SEND);
+	peer_expect_silence(w.p);
+	w.p->s.qp->kicked = true;
+	peer_run(w.p);
+	peer_expect_silence(w.p);
+	peer_say(w.p, response(&w, true, 0, "the Read", 8));
+	for (; i < 20; i++)
+		peer_expect(w.p, P_L, P_SEND);
+	for (i = 0; i < 20; i++)
+		expect_cqe(w.p->s.scq, i, WEFT_WC_SUCCESS);
+	world_fini(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -657,6 +693,7 @@ int main(void)
 		CASE_INITIATOR(untagged_messages_are_numbered_by_queue),
 		CASE_INITIATOR(message_numbers_wrap),
 		CASE_INITIATOR(a_long_send_is_cut_as_ddp_asks),
+		cmocka_unit_test(a_queue_takes_no_more_than_it_was_made_for),
 	};
 
 	return RUN_TESTS("stacks: Reads and order", tests);
