@@ -4,6 +4,9 @@
 
 #include "conn.h"
 
+/* When there was no memory for the stage: kswapd, whom that has woken, gets to run. */
+#define READ_AGAIN_MS 10
+
 /* Of its own, so that a connection that outlives the module is found. */
 static struct kmem_cache *conn_cache;
 
@@ -91,6 +94,20 @@ void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event)
 	spin_lock_irqsave(&conn->lock, flags);
 	if (!conn->dead)
 		mod_delayed_work(weft_wq, &conn->work, 0);
+	spin_unlock_irqrestore(&conn->lock, flags);
+}
+
+/*
+ * TCP's window is shut by then, and the peer silent, or more octets came and made us read
+ * before. What the worker was asked for meanwhile waits as long.
+ */
+void weft_conn_read_later(struct weft_conn *conn)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&conn->lock, flags);
+	if (!conn->dead)
+		mod_delayed_work(weft_wq, &conn->work, msecs_to_jiffies(READ_AGAIN_MS) + 1);
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 

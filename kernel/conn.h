@@ -140,6 +140,9 @@ void weft_conn_leave(struct weft_conn *conn);
 /* Makes the worker run, for WEFT_CEV_ @event; any context. */
 void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event);
 
+/* The worker reads again in a while what there was no memory for. Any context. */
+void weft_conn_read_later(struct weft_conn *conn);
+
 /* The deadline makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
 

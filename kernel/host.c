@@ -111,7 +111,14 @@ void weft_host_kick(struct weft_qpc *core)
 
 u8 *weft_host_chunk(struct weft_qpc *core)
 {
-	return kmalloc(WEFT_STAGE_CHUNK, GFP_ATOMIC | __GFP_NOWARN);
+	struct weft_conn *conn = conn_of_qp(qp_of(core));
+	u8 *chunk = kmalloc(WEFT_STAGE_CHUNK, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (unlikely(!chunk)) {
+		weft_count(conn, WEFT_CNT_RX_NO_MEMORY, 1);
+		weft_conn_read_later(conn);
+	}
+	return chunk;
 }
 
 void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)

@@ -52,7 +52,10 @@ bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len);
  */
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
-/* A chunk of WEFT_STAGE_CHUNK bytes for the stream's stage, or NULL. */
+/*
+ * A chunk of WEFT_STAGE_CHUNK bytes for the stream's stage. NULL: no memory now. What is left of
+ * the octets stays in TCP then, whose window is the brake, and weft_link_rx() gets it again soon.
+ */
 u8 *weft_host_chunk(struct weft_qpc *qp);
 void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 

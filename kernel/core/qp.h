@@ -304,8 +304,9 @@ void weft_qpc_flush(struct weft_qpc *qp);
 /* ---- receiving (rx.c) ---- */
 
 /*
- * Takes all bytes of @in in Full Operation. Afterwards the host runs the send
- * side if weft_host_kick() was called, and looks at qp->state.
+ * Takes all bytes of @in in Full Operation, but for those that weft_host_chunk() had no
+ * memory for. Afterwards the host runs the send side if weft_host_kick() was called, and
+ * looks at qp->state.
  */
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
 

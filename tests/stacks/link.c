@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
+#include <string.h>
 
 #include "link.h"
 
@@ -213,10 +214,50 @@ static struct weft_tcp_view view(struct host_link *l)
 	};
 }
 
+/* ---- octets that wait in TCP ---- */
+
+/* What is left of @in, behind those that wait already. */
+static void leave_unread(struct host_link *l, struct weft_cur *in)
+{
+	u8 *all;
+
+	if (!in->left)
+		return;
+	all = malloc(l->nunread + in->left);
+	HOST_ASSERT(all);
+	if (l->nunread)
+		memcpy(all, l->unread, l->nunread);
+	free(l->unread);
+	l->unread = all;
+	all += l->nunread;
+	l->nunread += in->left;
+	weft_cur_copy(in, all, in->left);
+}
+
+/* In pieces, as they came in segments: no FPDU is whole in one of them. */
+static void read_again(struct host_link *l)
+{
+	struct weft_cur in = { .left = 0 };
+	u32 at = 0;
+
+	while (at < l->nunread && !in.left) {
+		struct weft_seg seg = { l->unread + at, min_t(u32, 7, l->nunread - at) };
+
+		weft_cur_init(&in, &seg, 1);
+		weft_link_rx(&l->core, &in);
+		at += seg.len - in.left;
+	}
+	l->nunread -= at;
+	if (at)
+		memmove(l->unread, l->unread + at, l->nunread);
+}
+
 u32 host_link_step(struct host_link *l)
 {
-	const struct weft_tcp_view tcp = view(l);
+	struct weft_tcp_view tcp;
 
+	read_again(l);
+	tcp = view(l);
 	l->steps++;
 	l->step_due = false;
 	l->seen_closed = tcp.closed;
@@ -299,6 +340,7 @@ void host_link_fini(struct host_link *l)
 		return;
 	take_memory_back(l);
 	reclaim_chunks(l, true);
+	free(l->unread);
 	HOST_ASSERT(!l->qp->chunks && !l->batch);
 	free(l->orq);
 	free(l->irq);
@@ -346,9 +388,12 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 
 	weft_cur_init(&in, seg, nseg);
 	l->heard = l->now;
+	read_again(l);
 	do {
 		if (l->core.state == WEFT_LINK_DEAD)
 			return;
+		if (l->nunread)
+			break;
 		l->step_due |= l->core.mode == WEFT_MODE_STARTUP;
 		weft_link_rx(&l->core, &in);
 		/* One step: the next is behind what TCP has brought. */
@@ -358,7 +403,8 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 		/* Octets left in TCP can close its window for ever. */
 		HOST_ASSERT(!in.left || l->core.mode != WEFT_MODE_STARTUP ||
 			    l->core.state == WEFT_LINK_DEAD);
-	} while (in.left);
+	} while (in.left && !l->core.starved);
+	leave_unread(l, &in);
 	if (l->cfg.lean)
 		reclaim_chunks(l, false);
 }
@@ -382,6 +428,7 @@ void host_link_set_time(struct host_link *l, u64 now)
 {
 	HOST_ASSERT(now >= l->now);
 	l->now = now;
+	read_again(l);
 	host_link_take_steps(l);
 }
 

@@ -65,6 +65,8 @@ struct host_link {
 	bool await_room;
 	u32 tails;			/* batches begun in this run */
 	u32 memory_fails;		/* so many times is no memory lent */
+	u8 *unread;			/* in TCP, for want of memory for the stage */
+	u32 nunread;
 
 	/* what was done */
 	u32 acts;			/* all WEFT_ACT_ ever */
@@ -95,7 +97,9 @@ void host_link_connected(struct host_link *l, int status);
 /* Responder with hold_accept: answers the Request. */
 void host_link_accept(struct host_link *l);
 
-/* Octets, FIN, RST from the peer. */
+/* Octets, FIN, RST from the peer. What there is no memory for waits for more of them, a step, or
+ * for time to pass.
+ */
 void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg);
 void host_link_fin(struct host_link *l);
 void host_link_reset(struct host_link *l);
