@@ -39,7 +39,8 @@ u32 weft_tcp_room(const struct sock *sk)
 {
 	int room = READ_ONCE(sk->sk_sndbuf) - sk->sk_wmem_queued;
 
-	return sk_stream_memory_free(sk) ? max(room, 1) : 0;
+	/* The heads of its skbs count, too: some 1300 octets for each 64 KB. */
+	return sk_stream_memory_free(sk) ? max(room - room / 16, 1) : 0;
 }
 
 bool weft_tcp_is_drained(const struct sock *sk)

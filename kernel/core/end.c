@@ -123,7 +123,7 @@ static bool end_is_unread(const struct weft_link *l, const struct weft_tcp_view 
 /* TCP's end, either side's, becomes the QP's. */
 static void tell_qp(struct weft_link *l, const struct weft_tcp_view *tcp)
 {
-	if (tcp->closed)
+	if (tcp->closed || (l->broken && !l->starved))
 		weft_qpc_error(l->qp);
 	else if (tcp->fin && !l->peer_fin)
 		weft_qpc_peer_fin(l->qp);

@@ -114,6 +114,12 @@ void weft_host_await_room(struct weft_link *l);
 void *weft_host_lend_batch(struct weft_link *l, u32 *size);
 void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size);
 
+/*
+ * Memory for what a slow peer has TCP leave of a batch: *@size octets or more, what it is then,
+ * given back as above; NULL: the batch's is kept. Whoever sends pays for it.
+ */
+void *weft_host_lend_rest(struct weft_link *l, u32 *size);
+
 /* ---- what happened ---- */
 
 enum weft_event {

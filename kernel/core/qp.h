@@ -349,8 +349,8 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d);
 
 /*
- * Every FPDU handed out so far is in TCP or in private copies: WQEs wholly sent
- * complete now, in order (RFC 5040 §5.5 rule 15).
+ * Every FPDU handed out so far is TCP's: WQEs wholly sent complete now, in order
+ * (RFC 5040 §5.5 rule 15).
  */
 void weft_tx_sent(struct weft_qpc *qp);
 

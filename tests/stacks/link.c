@@ -67,7 +67,7 @@ s32 weft_host_send(struct weft_link *core, const struct weft_iov *iov, u32 niov,
 		sum += (u32)iov[i].len;
 	HOST_ASSERT(sum == len);
 	l->with_refs += niov > 1;
-	if (l->reset)
+	if (l->reset || l->refuses)
 		return -EPIPE;
 	for (i = 0; i < niov; i++) {
 		size_t n = l->ops->write(l->arg, iov[i].base, iov[i].len, flags_of(flags, i, niov));
@@ -98,6 +98,7 @@ void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 		return NULL;
 	}
 	*size = max_t(u32, l->cfg.batch * 2048, WEFT_BATCH_MEM_MIN);
+	l->batch_size = *size;
 	l->batch = malloc(*size);
 	HOST_ASSERT(l->batch);
 	/* What core does not fill in must not be read. */
@@ -105,13 +106,32 @@ void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 	return l->batch;
 }
 
-void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
+/* Exactly as much as is asked for. */
+void *weft_host_lend_rest(struct weft_link *core, u32 *size)
 {
 	struct host_link *l = to_host_link(core);
 
-	HOST_ASSERT(mem == l->batch && size == max_t(u32, l->cfg.batch * 2048, WEFT_BATCH_MEM_MIN));
+	HOST_ASSERT(l->batch && !l->rest && *size < l->batch_size);
+	if (l->rest_fails)
+		return NULL;
+	l->rest = l->batch;
+	l->rest_size = l->batch_size;
+	l->batch_size = *size;
+	l->batch = malloc(*size);
+	HOST_ASSERT(l->batch);
+	memset(l->batch, 0x5A, *size);
+	return l->batch;
+}
+
+void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
+{
+	struct host_link *l = to_host_link(core);
+	bool moved = l->rest;
+	void **which = moved ? &l->rest : &l->batch;
+
+	HOST_ASSERT(mem == *which && size == (moved ? l->rest_size : l->batch_size));
 	free(mem);
-	l->batch = NULL;
+	*which = NULL;
 }
 
 /* ---- what core promises ---- */
@@ -341,7 +361,7 @@ void host_link_fini(struct host_link *l)
 	take_memory_back(l);
 	reclaim_chunks(l, true);
 	free(l->unread);
-	HOST_ASSERT(!l->qp->chunks && !l->batch);
+	HOST_ASSERT(!l->qp->chunks && !l->batch && !l->rest);
 	free(l->orq);
 	free(l->irq);
 	memset(l, 0, sizeof(*l));

@@ -49,6 +49,8 @@ struct host_link {
 	struct weft_orq_entry *orq;	/* lent: blocks of exactly their size */
 	struct weft_irq_entry *irq;
 	void *batch;
+	void *rest;			/* its memory while it moves to that of a rest */
+	u32 batch_size, rest_size;
 
 	/* TCP, as we see it */
 	bool connecting;
@@ -65,6 +67,8 @@ struct host_link {
 	bool await_room;
 	u32 tails;			/* batches begun in this run */
 	u32 memory_fails;		/* so many times is no memory lent */
+	bool rest_fails;		/* none for the rest of a batch */
+	bool refuses;			/* TCP says an error to all it is handed */
 	u8 *unread;			/* in TCP, for want of memory for the stage */
 	u32 nunread;
 
