@@ -41,9 +41,11 @@ void weft_cm_tell_connected(struct weft_conn *conn)
 /* A new connection takes the place of @old. */
 static int reconnect(struct weft_conn *old)
 {
+	struct mem_cgroup *before = weft_conn_pays(old);
 	struct weft_conn *conn = weft_conn_new(old->dev, WEFT_CONN_INITIATOR, weft_cm_work);
 	int err;
 
+	weft_conn_paid(before);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	err = weft_sock_open(conn, old->sk->sk_family, old->id);
@@ -76,7 +78,7 @@ void weft_cm_reconnect(struct weft_conn *conn)
 
 static struct weft_offer *make_offer(struct weft_device *dev, const struct iw_cm_conn_param *p)
 {
-	struct weft_offer *o = kzalloc(sizeof(*o), GFP_KERNEL);
+	struct weft_offer *o = kzalloc(sizeof(*o), GFP_KERNEL_ACCOUNT);
 	struct weft_mpa_cfg cfg;
 	int err;
 

@@ -91,8 +91,10 @@ static bool has_news(const struct sock *sk)
  */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
+	struct mem_cgroup *before = weft_conn_pays(listener);
 	struct weft_conn *conn = weft_conn_new(listener->dev, WEFT_CONN_RESPONDER, weft_cm_work);
 
+	weft_conn_paid(before);
 	if (IS_ERR(conn)) {
 		sock_no_linger(sock->sk);
 		sock_release(sock);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* References on a connection, and what makes it run: see conn.h, and conn_life.c for its life. */
+#include <linux/memcontrol.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "conn.h"
+
+/* When there was no memory for the stage: kswapd, whom that has woken, gets to run. */
+#define READ_AGAIN_MS 10
 
 /* Of its own, so that a connection that outlives the module is found. */
 static struct kmem_cache *conn_cache;
@@ -10,7 +15,7 @@ static struct kmem_cache *conn_cache;
 int weft_conn_cache_init(void)
 {
 	/* Its address has room for the flags of sk_user_data. */
-	conn_cache = KMEM_CACHE(weft_conn, SLAB_HWCACHE_ALIGN);
+	conn_cache = KMEM_CACHE(weft_conn, SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT);
 	return conn_cache ? 0 : -ENOMEM;
 }
 
@@ -19,14 +24,29 @@ void weft_conn_cache_exit(void)
 	kmem_cache_destroy(conn_cache);
 }
 
+/* ---- who pays ---- */
+
+struct mem_cgroup *weft_conn_pays(struct weft_conn *conn)
+{
+	return set_active_memcg(conn->payer);
+}
+
+void weft_conn_paid(struct mem_cgroup *old)
+{
+	set_active_memcg(old);
+}
+
 /* ---- references ---- */
 
 struct weft_conn *weft_conn_alloc(void)
 {
 	struct weft_conn *conn = kmem_cache_zalloc(conn_cache, GFP_KERNEL);
 
-	if (conn)
-		kref_init(&conn->ref);
+	if (!conn)
+		return NULL;
+	kref_init(&conn->ref);
+	/* The payer in force, or the caller's. */
+	conn->payer = get_mem_cgroup_from_mm(NULL);
 	return conn;
 }
 
@@ -42,6 +62,7 @@ static void free_conn(struct kref *ref)
 	kfree(conn->link.offer);
 	kfree(conn->link.orq);
 	kfree(conn->link.irq);
+	mem_cgroup_put(conn->payer);
 	call_rcu(&conn->rcu, free_conn_rcu);
 }
 
@@ -91,6 +112,20 @@ void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event)
 	spin_lock_irqsave(&conn->lock, flags);
 	if (!conn->dead)
 		mod_delayed_work(weft_wq, &conn->work, 0);
+	spin_unlock_irqrestore(&conn->lock, flags);
+}
+
+/*
+ * TCP's window is shut by then, and the peer silent, or more octets came and made us read
+ * before. What the worker was asked for meanwhile waits as long.
+ */
+void weft_conn_read_later(struct weft_conn *conn)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&conn->lock, flags);
+	if (!conn->dead)
+		mod_delayed_work(weft_wq, &conn->work, msecs_to_jiffies(READ_AGAIN_MS) + 1);
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 

@@ -72,6 +72,7 @@ struct weft_conn {
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
 	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
+	struct mem_cgroup *payer;	/* of all its memory; held, or NULL */
 
 	struct socket *sock;		/* constant from its opening to the end */
 	struct sock *sk;
@@ -140,6 +141,9 @@ void weft_conn_leave(struct weft_conn *conn);
 /* Makes the worker run, for WEFT_CEV_ @event; any context. */
 void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event);
 
+/* The worker reads again in a while what there was no memory for. Any context. */
+void weft_conn_read_later(struct weft_conn *conn);
+
 /* The deadline makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
 
@@ -158,6 +162,14 @@ void weft_conn_cache_exit(void);
 /* Zeroed, with one reference; NULL if there is no memory. */
 struct weft_conn *weft_conn_alloc(void);
 
+/*
+ * Memory of a connection is charged to whoever asked for it, or for its listener: between
+ * these two calls, in any context, what is allocated with __GFP_ACCOUNT is. The first returns
+ * what the second wants. A new connection takes over the payer of its creation.
+ */
+struct mem_cgroup *weft_conn_pays(struct weft_conn *conn);
+void weft_conn_paid(struct mem_cgroup *old);
+
 /* ---- conn_rx.c ---- */
 
 /* Reads all that TCP has, into the link. Socket lock. */
@@ -165,10 +177,11 @@ void weft_conn_receive(struct weft_conn *conn);
 
 /* ---- conn_tx.c, all with the socket lock ---- */
 
-/* What core/host.h asks: weft_host_send(), and memory for a batch. */
+/* What core/host.h asks: weft_host_send(), and memory for a batch and for its rest. */
 s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov, u32 len,
 		   u32 flags);
 void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size);
+void *weft_conn_lend_rest(struct weft_conn *conn, u32 *size);
 void weft_conn_reclaim_batch(void *mem, u32 size);
 /* Gives back the pages that idle CPUs keep for batches; no connection is left. No lock. */
 void weft_conn_tx_exit(void);

@@ -51,12 +51,29 @@ void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size)
 	return mem;
 }
 
+/* Whole pages, as many as it takes. */
+void *weft_conn_lend_rest(struct weft_conn *conn, u32 *size)
+{
+	const gfp_t gfp = GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC;
+	struct mem_cgroup *before = weft_conn_pays(conn);
+	void *mem;
+
+	*size = PAGE_ALIGN(*size);
+	mem = alloc_pages_exact(*size, gfp);
+	weft_conn_paid(before);
+	return mem;
+}
+
 void weft_conn_reclaim_batch(void *mem, u32 size)
 {
 	if (size == BATCH_SIZE)
 		mem = xchg(kept_here(), mem);
-	if (mem)
-		free_pages((unsigned long)mem, get_order(size));
+	if (!mem)
+		return;
+	if (size == BATCH_SIZE)
+		free_pages((unsigned long)mem, BATCH_ORDER);
+	else
+		free_pages_exact(mem, size);
 }
 
 void weft_conn_tx_exit(void)

@@ -26,6 +26,7 @@ static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_REQUESTS]		= { .name = "requests" },
 	[WEFT_CNT_DOORBELLS]		= { .name = "doorbells" },
 	[WEFT_CNT_CRC_ERRORS]		= { .name = "crc_errors" },
+	[WEFT_CNT_RX_NO_MEMORY]		= { .name = "rx_no_memory" },
 	[WEFT_CNT_TERM_IN]		= { .name = "term_in_other" },
 	[WEFT_CNT_TERM_OUT]		= { .name = "term_out_other" },
 	TERM(MPA_CRC, "mpa_crc"),

@@ -132,7 +132,16 @@ void weft_host_kick(struct weft_qpc *core)
 
 u8 *weft_host_chunk(struct weft_qpc *core)
 {
-	return kmalloc(WEFT_STAGE_CHUNK, GFP_ATOMIC | __GFP_NOWARN);
+	struct weft_conn *conn = conn_of_qp(qp_of(core));
+	struct mem_cgroup *before = weft_conn_pays(conn);
+	u8 *chunk = kmalloc(WEFT_STAGE_CHUNK, GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+
+	weft_conn_paid(before);
+	if (unlikely(!chunk)) {
+		weft_count(conn, WEFT_CNT_RX_NO_MEMORY, 1);
+		weft_conn_read_later(conn);
+	}
+	return chunk;
 }
 
 void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
@@ -148,9 +157,13 @@ void weft_host_wake(struct weft_link *l)
 /* What would be reclaimed may have to be written over this very connection. */
 bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
 {
+	const gfp_t gfp = GFP_NOIO | __GFP_ACCOUNT;
+	struct mem_cgroup *before = weft_conn_pays(to_weft_conn(l));
+
 	if (ord)
-		l->orq = kcalloc(ord, sizeof(*l->orq), GFP_NOIO);
-	l->irq = kcalloc(irq_slots, sizeof(*l->irq), GFP_NOIO);
+		l->orq = kcalloc(ord, sizeof(*l->orq), gfp);
+	l->irq = kcalloc(irq_slots, sizeof(*l->irq), gfp);
+	weft_conn_paid(before);
 	return l->irq && (l->orq || !ord);
 }
 
@@ -184,6 +197,11 @@ void weft_host_await_room(struct weft_link *l)
 void *weft_host_lend_batch(struct weft_link *l, u32 *size)
 {
 	return weft_conn_lend_batch(to_weft_conn(l), size);
+}
+
+void *weft_host_lend_rest(struct weft_link *l, u32 *size)
+{
+	return weft_conn_lend_rest(to_weft_conn(l), size);
 }
 
 void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size)

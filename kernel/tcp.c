@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <linux/percpu.h>
 #include <linux/sched.h>
-/* Uses what sched.h declares. */
+/* The next needs what the last declares. */
 #include <linux/local_lock.h>
 #include <net/tcp.h>
 
@@ -42,7 +42,8 @@ u32 weft_tcp_room(const struct sock *sk)
 {
 	int room = READ_ONCE(sk->sk_sndbuf) - sk->sk_wmem_queued;
 
-	return sk_stream_memory_free(sk) ? max(room, 1) : 0;
+	/* The heads of its skbs count, too: some 1300 octets for each 64 KB. */
+	return sk_stream_memory_free(sk) ? max(room - room / 16, 1) : 0;
 }
 
 bool weft_tcp_is_drained(const struct sock *sk)

@@ -50,7 +50,7 @@ enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
 	WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED, WEFT_CNT_TX_SEGS,
 	WEFT_CNT_REQUESTS, WEFT_CNT_DOORBELLS,
-	WEFT_CNT_CRC_ERRORS,
+	WEFT_CNT_CRC_ERRORS, WEFT_CNT_RX_NO_MEMORY,
 	WEFT_CNT_CONN_NR,		/* those above */
 
 	/* Terminates are rare: the device's from the beginning. By error, from

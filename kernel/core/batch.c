@@ -15,7 +15,7 @@ static_assert(WEFT_BATCH_REFER_FROM >= 4 * sizeof(struct weft_batch_refs),
 /* ---- the memory ---- */
 
 /* Behind the batch's octets is what is needed only while there is a batch. */
-void weft_batch_lend(struct weft_batch *b, void *mem, u32 size)
+static void use_memory(struct weft_batch *b, void *mem, u32 size)
 {
 	b->buf = mem;
 	b->lent = size;
@@ -23,6 +23,11 @@ void weft_batch_lend(struct weft_batch *b, void *mem, u32 size)
 	b->d = (void *)(b->buf + b->size);
 	b->d->npieces = 0;
 	b->refs = NULL;
+}
+
+void weft_batch_lend(struct weft_batch *b, void *mem, u32 size)
+{
+	use_memory(b, mem, size);
 	if (size < WEFT_BATCH_REFER_FROM)
 		return;
 	b->size -= sizeof(*b->refs);
@@ -47,6 +52,12 @@ void weft_batch_begin(struct weft_batch *b, u32 mss, u32 seg_off)
 	b->fresh = b->eor = false;
 	b->mss = mss;
 	b->seg_off = seg_off;
+	b->limit = b->size - SPARE;
+}
+
+void weft_batch_limit(struct weft_batch *b, u32 octets)
+{
+	b->limit = min_t(u32, b->limit, max_t(u32, octets, b->mss));
 }
 
 /* ---- what is referred to ---- */
@@ -133,6 +144,24 @@ void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken)
 	b->off += taken;
 }
 
+/* Aligned for what stands behind the octets. */
+u32 weft_batch_rest_size(const struct weft_batch *b)
+{
+	return (u32)(((b->end - b->off + SPARE + 7) & ~7u) + sizeof(*b->d));
+}
+
+void *weft_batch_move(struct weft_batch *b, void *mem, u32 size)
+{
+	u32 n = b->end - b->off;
+	void *old = b->buf;
+
+	memcpy(mem, b->buf + b->off, n);
+	use_memory(b, mem, size);
+	b->off = 0;
+	b->end = b->used = n;
+	return old;
+}
+
 /* ---- appending ---- */
 
 /* Returns how many of @p's octets are referred to, and not copied. */
@@ -187,7 +216,7 @@ static void append(struct weft_batch *b, struct weft_qpc *qp)
 
 static u32 room(const struct weft_batch *b)
 {
-	return b->size - SPARE - b->end;
+	return b->limit - b->end;
 }
 
 static u32 left_in_segment(const struct weft_batch *b)

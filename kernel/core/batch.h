@@ -5,8 +5,9 @@
  * The host lends memory while something is in hand. Headers, PADs and CRCs stand in it,
  * and payload that is summed (CRC), interspersed (Markers) or short. Longer payload is
  * listed where it lies, its region held, until TCP's call is over; what TCP did not take
- * is copied then, so that users' memory is never read again and the work requests of the
- * batch complete at once (weft_tx_sent()).
+ * is copied then, and users' memory is never read again. No more is assembled than TCP has
+ * room for, as far as that is known, so this is rare. A rest that waits for a slow peer gets
+ * memory of its own size.
  *
  * FPDUs do not cross TCP segments (RFC 5044 §5.1): a batch starts where TCP's queue ends,
  * FPDUs are cut to end on the segment's boundary, and where the rest of a segment is no
@@ -44,6 +45,7 @@ struct weft_batch {
 	u8 *buf;			/* lent; NULL while there is nothing in hand */
 	u32 lent;			/* octets at buf, in all */
 	u32 size;			/* of those, for the batch's octets */
+	u32 limit;			/* of those, to be filled with FPDUs */
 	struct weft_batch_refs *refs;	/* behind size; NULL: too little was lent */
 	struct weft_txd *d;		/* behind them: the FPDU to be appended */
 
@@ -77,6 +79,9 @@ void *weft_batch_reclaim(struct weft_batch *b, bool all);
  */
 void weft_batch_begin(struct weft_batch *b, u32 mss, u32 seg_off);
 
+/* TCP takes some @octets now: no more are assembled, but for a segment, which it takes whole. */
+void weft_batch_limit(struct weft_batch *b, u32 octets);
+
 /*
  * Appends FPDUs of @qp until the batch is full (WEFT_TX_FPDU), a segment ends in it
  * (WEFT_TX_NO_FIT), or there is nothing more to send now (WEFT_TX_IDLE) or at all
@@ -98,6 +103,12 @@ const struct weft_iov *weft_batch_list(struct weft_batch *b, u32 *niov);
  * copied to its place in the memory, and the regions are let go. @qp: as at the filling.
  */
 void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken);
+
+/* What memory the octets that are still to go need, and a Terminate behind them. */
+u32 weft_batch_rest_size(const struct weft_batch *b);
+
+/* They move to @mem, of @size >= that octets. Returns the memory that they had, b->lent octets. */
+void *weft_batch_move(struct weft_batch *b, void *mem, u32 size);
 
 /* Whatever was being done with the batch, nothing of it is said any more; regions are let go. */
 void weft_batch_break_off(struct weft_batch *b, struct weft_qpc *qp);

@@ -101,10 +101,29 @@ static bool has_said_all(const struct weft_link *l)
 	       weft_send_is_done(l);
 }
 
+/*
+ * What TCP shows of its end before octets that wait in it were read: nothing yet. They are
+ * waited for no longer than for any end.
+ */
+static struct weft_tcp_view as_far_as_read(const struct weft_link *l,
+					   const struct weft_tcp_view *tcp)
+{
+	struct weft_tcp_view v = *tcp;
+
+	if (l->starved)
+		v.fin = v.closed = false;
+	return v;
+}
+
+static bool end_is_unread(const struct weft_link *l, const struct weft_tcp_view *tcp)
+{
+	return l->starved && (tcp->fin || tcp->closed);
+}
+
 /* TCP's end, either side's, becomes the QP's. */
 static void tell_qp(struct weft_link *l, const struct weft_tcp_view *tcp)
 {
-	if (tcp->closed)
+	if (tcp->closed || (l->broken && !l->starved))
 		weft_qpc_error(l->qp);
 	else if (tcp->fin && !l->peer_fin)
 		weft_qpc_peer_fin(l->qp);
@@ -122,9 +141,10 @@ static u32 go_on(struct weft_link *l, const struct weft_tcp_view *tcp, bool endi
 	return acts;
 }
 
-u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
+u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bool timeout,
 			u64 now)
 {
+	const struct weft_tcp_view seen = as_far_as_read(l, all), *tcp = &seen;
 	bool dying, ending, said, slow = false;
 	u32 acts = 0;
 
@@ -132,7 +152,7 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *tcp, bo
 	weft_send_run(l);
 	dying = in_error(l->qp);
 	said = has_said_all(l);
-	ending = dying || l->qp->state == WEFT_QPS_CLOSING;
+	ending = dying || l->qp->state == WEFT_QPS_CLOSING || end_is_unread(l, all);
 	if (l->rtr_due) {
 		if (rtr_is_missing(l, tcp, ending, timeout))
 			return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);

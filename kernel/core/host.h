@@ -65,7 +65,10 @@ void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
  */
 bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was);
 
-/* A chunk of WEFT_STAGE_CHUNK bytes for the stream's stage, or NULL. */
+/*
+ * A chunk of WEFT_STAGE_CHUNK bytes for the stream's stage. NULL: no memory now. What is left of
+ * the octets stays in TCP then, whose window is the brake, and weft_link_rx() gets it again soon.
+ */
 u8 *weft_host_chunk(struct weft_qpc *qp);
 void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 
@@ -126,6 +129,12 @@ void weft_host_await_room(struct weft_link *l);
  */
 void *weft_host_lend_batch(struct weft_link *l, u32 *size);
 void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size);
+
+/*
+ * Memory for what a slow peer has TCP leave of a batch: *@size octets or more, what it is then,
+ * given back as above; NULL: the batch's is kept. Whoever sends pays for it.
+ */
+void *weft_host_lend_rest(struct weft_link *l, u32 *size);
 
 /* ---- what happened ---- */
 

@@ -29,6 +29,22 @@ static void rx_startup(struct weft_link *l, struct weft_cur *in)
 		weft_cur_skip(in, in->left);
 }
 
+/* The worker then looks at TCP's end, which had to wait for what lay before it. */
+static void fed_again(struct weft_link *l)
+{
+	l->starved = false;
+	weft_host_wake(l);
+}
+
+static void rx_full(struct weft_link *l, struct weft_cur *in)
+{
+	weft_qpc_rx(l->qp, in);
+	if (unlikely(in->left))
+		l->starved = true;
+	else if (unlikely(l->starved))
+		fed_again(l);
+}
+
 void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 {
 	switch (l->mode) {
@@ -36,7 +52,7 @@ void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 		rx_startup(l, in);
 		break;
 	case WEFT_MODE_FULL:
-		weft_qpc_rx(l->qp, in);
+		rx_full(l, in);
 		break;
 	case WEFT_MODE_DISCARD:
 		weft_cur_skip(in, in->left);
@@ -110,6 +126,7 @@ void weft_link_release_qp(struct weft_link *l)
 		weft_qpc_error(qp);
 	l->mode = WEFT_MODE_DISCARD;
 	l->told = false;
+	l->starved = false;
 	l->qp = NULL;
 	/* The stream and the arrays are the connection's. */
 	qp->st = NULL;

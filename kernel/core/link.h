@@ -107,6 +107,7 @@ struct weft_link {
 	enum weft_link_state state;
 	enum weft_link_mode mode;
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
+	bool starved;			/* octets wait in TCP, as there is no memory for the stage */
 	int status;			/* with WEFT_ACT_FAILED */
 	u64 deadline;			/* weft_link_step() is to be called then; 0: none */
 
@@ -186,7 +187,8 @@ void weft_link_orphan(struct weft_link *l, u64 now);
 
 /*
  * Octets from the peer, in Full Operation in any context. What is left of @in is behind
- * a Reply and is to be offered again behind weft_link_step().
+ * a Reply and is to be offered again behind weft_link_step(); or weft_host_chunk() had no
+ * memory for it.
  */
 void weft_link_rx(struct weft_link *l, struct weft_cur *in);
 

@@ -333,8 +333,9 @@ bool weft_qpc_flush(struct weft_qpc *qp);
 /* ---- receiving (rx.c) ---- */
 
 /*
- * Takes all bytes of @in in Full Operation. Afterwards the host runs the send
- * side if weft_host_kick() was called, and looks at qp->state.
+ * Takes all bytes of @in in Full Operation, but for those that weft_host_chunk() had no
+ * memory for. Afterwards the host runs the send side if weft_host_kick() was called, and
+ * looks at qp->state.
  */
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
 
@@ -377,8 +378,8 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d);
 
 /*
- * Every FPDU handed out so far is in TCP or in private copies: WQEs wholly sent
- * complete now, in order (RFC 5040 §5.5 rule 15).
+ * Every FPDU handed out so far is TCP's: WQEs wholly sent complete now, in order
+ * (RFC 5040 §5.5 rule 15).
  */
 void weft_tx_sent(struct weft_qpc *qp);
 

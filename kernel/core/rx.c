@@ -570,7 +570,10 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 			rx_fpdu(qp, &f);
 			break;
 		case WEFT_RX_CHUNK:
-			weft_stream_lend(st, weft_host_chunk(qp));
+			chunk = weft_host_chunk(qp);
+			if (unlikely(!chunk))
+				return;
+			weft_stream_lend(st, chunk);
 			break;
 		case WEFT_RX_ERROR:
 			weft_qpc_fail(qp, st->rx_error, &f);

@@ -26,17 +26,43 @@ static bool get_memory(struct weft_link *l)
 	return mem;
 }
 
+/*
+ * What is left of a batch may wait as long as the peer likes, and a batch's memory is large: it
+ * moves to memory of its size, unless that is not much smaller.
+ */
+static void keep_rest(struct weft_link *l)
+{
+	struct weft_batch *b = &l->batch;
+	u32 size = weft_batch_rest_size(b), lent = b->lent;
+	void *mem;
+
+	if (size > lent - lent / 4)
+		return;
+	mem = weft_host_lend_rest(l, &size);
+	if (mem)
+		weft_host_reclaim_batch(l, weft_batch_move(b, mem, size), lent);
+}
+
 static void give_memory_back(struct weft_link *l)
 {
 	void *mem = weft_batch_reclaim(&l->batch, false);
 
 	if (mem)
 		weft_host_reclaim_batch(l, mem, l->batch.lent);
+	else if (l->batch.buf)
+		keep_rest(l);
+}
+
+/* TCP has no connection any more: what it did not take fails, behind what it has brought. */
+static void refused(struct weft_link *l)
+{
+	l->broken = true;
+	weft_host_wake(l);
 }
 
 /*
  * What waits in the batch goes to TCP. @more: this run sends on, and what does not fill a
- * large skb waits for that. True: TCP has taken all of it.
+ * large skb waits for that. True: TCP has taken all of it, and work that was in it completes.
  */
 static bool hand_over(struct weft_link *l, bool more)
 {
@@ -55,9 +81,11 @@ static bool hand_over(struct weft_link *l, bool more)
 	n = weft_host_send(l, iov, niov, len, flags);
 	weft_batch_taken(b, l->qp, max_t(s32, n, 0));
 	if (n < 0)
-		l->broken = true;
+		refused(l);
 	else if (!weft_batch_is_sent(b))
 		weft_host_await_room(l);
+	else if (l->qp)
+		weft_tx_sent(l->qp);
 	return n >= 0 && weft_batch_is_sent(b);
 }
 
@@ -88,12 +116,12 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 	if (!get_memory(l))
 		return false;
 	weft_batch_begin(b, tail.mss, tail.seg_off);
+	weft_batch_limit(b, tail.room);
 	if (weft_batch_fill(b, l->qp) == WEFT_TX_FIN)
 		l->fin_due = true;
 	if (!b->end)
 		return false;
 	on = hand_over(l, goes_on(l, *sent, tail.room));
-	weft_tx_sent(l->qp);
 	*sent += b->end;
 	return on;
 }
@@ -119,6 +147,9 @@ void weft_send_run(struct weft_link *l)
 	if (l->qp && weft_qpc_flush(l->qp))
 		weft_host_kick(l->qp);
 	on = !l->broken && hand_over(l, false);
+	/* A rest had memory of its own size: too little for a batch. */
+	if (on && l->batch.buf)
+		give_memory_back(l);
 	while (on && may_fill(l) && sent < SLICE)
 		on = send_batch(l, &sent);
 	if (on && may_fill(l))

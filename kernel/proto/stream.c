@@ -13,13 +13,10 @@ static enum weft_rx_event fail(struct weft_stream *st, enum weft_err e)
 }
 
 /* RFC 5044 §8: once an error was delivered, no FPDU is. */
-static enum weft_rx_event discard(struct weft_stream *st, struct weft_cur *in)
+static enum weft_rx_event discard(struct weft_cur *in)
 {
 	weft_cur_skip(in, in->left);
-	if (!st->rx_tell)
-		return WEFT_RX_MORE;
-	st->rx_tell = false;
-	return WEFT_RX_ERROR;
+	return WEFT_RX_MORE;
 }
 
 /* Start-up */
@@ -357,7 +354,7 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 	case WEFT_RX_DEAD:
 		break;
 	}
-	return discard(st, in);
+	return discard(in);
 }
 
 /* Life */
@@ -385,18 +382,10 @@ void weft_stream_start(struct weft_stream *st, const struct weft_mpa_agreed *agr
 void weft_stream_stop(struct weft_stream *st)
 {
 	st->rx_state = WEFT_RX_DEAD;
-	st->rx_tell = false;
 }
 
 void weft_stream_lend(struct weft_stream *st, u8 *chunk)
 {
-	if (!chunk) {
-		if (st->rx_state != WEFT_RX_DEAD) {
-			fail(st, WEFT_E_RDMAP_LOCAL);
-			st->rx_tell = true;
-		}
-		return;
-	}
 	st->stage_seg[st->nchunk].p = chunk;
 	st->stage_seg[st->nchunk].len = WEFT_STAGE_CHUNK;
 	st->chunk[st->nchunk++] = chunk;

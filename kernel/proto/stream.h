@@ -9,7 +9,8 @@
  * it returns WEFT_RX_MORE: by then every byte has been consumed, for bytes
  * left in TCP can close its window for ever. An FPDU that is whole in hand is
  * reported in place; of one that is not, the bytes are copied to the stage,
- * chunks that the host lends when WEFT_RX_CHUNK asks for one. With Markers
+ * chunks that the host lends when WEFT_RX_CHUNK asks for one. A host without
+ * memory leaves the rest in TCP, and comes back with it. With Markers
  * (we asked for them) every FPDU goes through the stage, which strips them.
  * Nothing of an FPDU is reported before it is whole and, with CRC, verified
  * (RFC 5044 §6).
@@ -75,7 +76,6 @@ struct weft_stream {
 	u32 rx_crc;			/* over what is staged, and its Markers */
 	bool rx_reported;		/* the staged FPDU is: dropped at the next call */
 	bool rx_marker_bad;		/* a Marker of the current FPDU points elsewhere */
-	bool rx_tell;			/* dead, and the host has not heard of it yet */
 	u32 nchunk;
 	union {
 		/* until weft_stream_start(): the peer's frame as it comes in */
@@ -127,8 +127,8 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 
 /*
  * Answers WEFT_RX_CHUNK, and only that: lends the stage one more chunk of
- * WEFT_STAGE_CHUNK bytes, or NULL when there is none: the next weft_stream_rx()
- * then returns WEFT_RX_ERROR, WEFT_E_RDMAP_LOCAL.
+ * WEFT_STAGE_CHUNK bytes. Without an answer the next weft_stream_rx() asks again,
+ * for the same bytes.
  */
 void weft_stream_lend(struct weft_stream *st, u8 *chunk);
 

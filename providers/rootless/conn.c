@@ -57,6 +57,7 @@ static void release(struct rl_watch *w)
 	while ((chunk = weft_stream_reclaim(&c->link.st, true)))
 		free(chunk);
 	free(weft_batch_reclaim(&c->link.batch, true));
+	rl_conn_drop_rest(c);
 	free(c->link.offer);
 	free(c->link.orq);
 	free(c->link.irq);

@@ -49,6 +49,9 @@ struct rl_conn {
 	bool full;			/* TCP takes nothing now */
 	bool vanished;			/* memory that TCP was to read from */
 	bool unread;			/* TCP has more: others were to have the lock */
+	void *rest;			/* a block of the pool with octets that the link had no
+					 * memory for; NULL: none */
+	u32 rest_off, rest_len;
 	bool watching;			/* rl_conn_watch() was called */
 	enum rl_conn_place place;	/* where the socket is waited for, and for what */
 	u32 waits_for;
@@ -110,6 +113,8 @@ void rl_conn_set_up_socket(struct rl_conn *c);
 void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */
 void rl_conn_receive(struct rl_conn *c);
+/* Forgets what the link had no memory for. */
+void rl_conn_drop_rest(struct rl_conn *c);
 /* connect() is over, well or not. */
 void rl_conn_finish_connect(struct rl_conn *c);
 /* What core/host.h asks. */

@@ -143,6 +143,41 @@ static bool may_be_more(long n)
 	return n == RL_POOL_BLOCK || (n > 0 && rl_thread_is_this());
 }
 
+/* The @n octets in @block. What the link leaves stays there, and the block with the connection. */
+static void give_block(struct rl_conn *c, void *block, u32 n)
+{
+	u32 took = give_to_link(c, block, n);
+
+	if (took == n)
+		return;
+	c->rest = block;
+	c->rest_off = took;
+	c->rest_len = n - took;
+}
+
+/* Offers the rest of the last read once more: has the link taken all of it? */
+static bool give_rest(struct rl_conn *c)
+{
+	u32 took;
+
+	if (!c->rest)
+		return true;
+	took = give_to_link(c, (u8 *)c->rest + c->rest_off, c->rest_len);
+	c->rest_off += took;
+	c->rest_len -= took;
+	if (c->rest_len)
+		return false;
+	rl_conn_drop_rest(c);
+	return true;
+}
+
+void rl_conn_drop_rest(struct rl_conn *c)
+{
+	if (c->rest)
+		rl_pool_give(c->rest);
+	c->rest = NULL;
+}
+
 static void receive_full(struct rl_conn *c, void *block)
 {
 	u32 fpdus = c->link.st.rx_fpdus;
@@ -150,13 +185,13 @@ static void receive_full(struct rl_conn *c, void *block)
 	int i;
 
 	c->unread = true;
-	for (i = 0; i < READS && c->unread; i++) {
+	for (i = 0; i < READS && c->unread && !c->rest; i++) {
 		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
 		if (n > 0)
-			give_to_link(c, block, n);
+			give_block(c, block, n);
 		else
 			no_more(c, n);
-		c->unread = may_be_more(n);
+		c->unread = c->rest || may_be_more(n);
 	}
 	rl_count(RL_RX_CALLS, i);
 	if (c->link.st.rx_fpdus != fpdus)
@@ -169,7 +204,9 @@ void rl_conn_receive(struct rl_conn *c)
 {
 	void *block;
 
-	if (c->fd < 0 || c->fin || c->reset)
+	/* Without memory for the stage: soon again, and nothing is read meanwhile. */
+	c->unread = !give_rest(c);
+	if (c->unread || c->fd < 0 || c->fin || c->reset)
 		return;
 	block = rl_pool_take();
 	/* Without memory: soon again. */
@@ -180,7 +217,8 @@ void rl_conn_receive(struct rl_conn *c)
 		receive_startup(c, block);
 	else
 		receive_full(c, block);
-	rl_pool_give(block);
+	if (block != c->rest)
+		rl_pool_give(block);
 }
 
 /* ---- what TCP takes ---- */

@@ -195,9 +195,18 @@ void *weft_host_lend_batch(struct weft_link *l, u32 *size)
 	return mem;
 }
 
+void *weft_host_lend_rest(struct weft_link *l, u32 *size)
+{
+	return malloc(*size);
+}
+
+/* A rest is smaller than a block. */
 void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size)
 {
-	rl_pool_give(mem);
+	if (size == RL_POOL_BLOCK)
+		rl_pool_give(mem);
+	else
+		free(mem);
 }
 
 /* ---- events ---- */

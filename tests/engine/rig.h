@@ -35,7 +35,8 @@ struct host {
 	struct weft_stream st;
 	struct weft_mpa_agreed start;	/* used at once after WEFT_RX_STARTUP when autostart */
 	bool autostart;
-	bool no_memory;			/* lends NULL */
+	bool no_memory;			/* lends nothing */
+	u32 left;			/* octets not taken, then */
 	u32 lent;			/* chunks lent and not yet taken back */
 	u32 lends;			/* times one was asked for */
 	struct event *log;

@@ -110,21 +110,30 @@ static void on_error(struct run *r, const struct weft_fpdu *f)
 	add(r, body, (size_t)(weft_term_write(body, &t) - body));
 }
 
-static void on_chunk(struct run *r)
+/* Without memory it asks again, and has taken nothing. */
+static void ask_again(struct run *r, struct weft_cur *in)
 {
-	if ((r->cfg & NO_MEMORY) && r->lent) {
-		weft_stream_lend(&r->st, NULL);
-		return;
-	}
+	struct weft_fpdu f;
+	u32 left = in->left;
+
+	FUZZ_ASSERT(weft_stream_rx(&r->st, in, &f) == WEFT_RX_CHUNK);
+	FUZZ_ASSERT(in->left == left);
+}
+
+static void on_chunk(struct run *r, struct weft_cur *in)
+{
+	if ((r->cfg & NO_MEMORY) && r->lent)
+		ask_again(r, in);
 	FUZZ_ASSERT(r->lent < WEFT_STAGE_CHUNKS);
 	r->lent++;
 	weft_stream_lend(&r->st, malloc(WEFT_STAGE_CHUNK));
 }
 
-FUZZ_HOST static void on_event(struct run *r, enum weft_rx_event ev, const struct weft_fpdu *f)
+FUZZ_HOST static void on_event(struct run *r, enum weft_rx_event ev, const struct weft_fpdu *f,
+			       struct weft_cur *in)
 {
 	if (ev == WEFT_RX_CHUNK) {
-		on_chunk(r);
+		on_chunk(r, in);
 		return;
 	}
 	FUZZ_ASSERT(!r->failed);	/* RFC 5044 §8: nothing after an error */
@@ -147,7 +156,7 @@ FUZZ_HOST static void deliver(struct run *r, const struct weft_seg *seg, u32 n)
 	memset(&f, 0, sizeof(f));
 	weft_cur_init(&in, seg, n);
 	while ((ev = weft_stream_rx(&r->st, &in, &f)) != WEFT_RX_MORE)
-		on_event(r, ev, &f);
+		on_event(r, ev, &f, &in);
 	FUZZ_ASSERT(in.left == 0);
 }
 

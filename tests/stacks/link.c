@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
+#include <string.h>
 
 #include "link.h"
 
@@ -66,7 +67,7 @@ s32 weft_host_send(struct weft_link *core, const struct weft_iov *iov, u32 niov,
 		sum += (u32)iov[i].len;
 	HOST_ASSERT(sum == len);
 	l->with_refs += niov > 1;
-	if (l->reset)
+	if (l->reset || l->refuses)
 		return -EPIPE;
 	for (i = 0; i < niov; i++) {
 		size_t n = l->ops->write(l->arg, iov[i].base, iov[i].len, flags_of(flags, i, niov));
@@ -97,6 +98,7 @@ void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 		return NULL;
 	}
 	*size = max_t(u32, l->cfg.batch * 2048, WEFT_BATCH_MEM_MIN);
+	l->batch_size = *size;
 	l->batch = malloc(*size);
 	HOST_ASSERT(l->batch);
 	/* What core does not fill in must not be read. */
@@ -104,13 +106,32 @@ void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 	return l->batch;
 }
 
-void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
+/* Exactly as much as is asked for. */
+void *weft_host_lend_rest(struct weft_link *core, u32 *size)
 {
 	struct host_link *l = to_host_link(core);
 
-	HOST_ASSERT(mem == l->batch && size == max_t(u32, l->cfg.batch * 2048, WEFT_BATCH_MEM_MIN));
+	HOST_ASSERT(l->batch && !l->rest && *size < l->batch_size);
+	if (l->rest_fails)
+		return NULL;
+	l->rest = l->batch;
+	l->rest_size = l->batch_size;
+	l->batch_size = *size;
+	l->batch = malloc(*size);
+	HOST_ASSERT(l->batch);
+	memset(l->batch, 0x5A, *size);
+	return l->batch;
+}
+
+void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
+{
+	struct host_link *l = to_host_link(core);
+	bool moved = l->rest;
+	void **which = moved ? &l->rest : &l->batch;
+
+	HOST_ASSERT(mem == *which && size == (moved ? l->rest_size : l->batch_size));
 	free(mem);
-	l->batch = NULL;
+	*which = NULL;
 }
 
 /* ---- what core promises ---- */
@@ -213,10 +234,50 @@ static struct weft_tcp_view view(struct host_link *l)
 	};
 }
 
+/* ---- octets that wait in TCP ---- */
+
+/* What is left of @in, behind those that wait already. */
+static void leave_unread(struct host_link *l, struct weft_cur *in)
+{
+	u8 *all;
+
+	if (!in->left)
+		return;
+	all = malloc(l->nunread + in->left);
+	HOST_ASSERT(all);
+	if (l->nunread)
+		memcpy(all, l->unread, l->nunread);
+	free(l->unread);
+	l->unread = all;
+	all += l->nunread;
+	l->nunread += in->left;
+	weft_cur_copy(in, all, in->left);
+}
+
+/* In pieces, as they came in segments: no FPDU is whole in one of them. */
+static void read_again(struct host_link *l)
+{
+	struct weft_cur in = { .left = 0 };
+	u32 at = 0;
+
+	while (at < l->nunread && !in.left) {
+		struct weft_seg seg = { l->unread + at, min_t(u32, 7, l->nunread - at) };
+
+		weft_cur_init(&in, &seg, 1);
+		weft_link_rx(&l->core, &in);
+		at += seg.len - in.left;
+	}
+	l->nunread -= at;
+	if (at)
+		memmove(l->unread, l->unread + at, l->nunread);
+}
+
 u32 host_link_step(struct host_link *l)
 {
-	const struct weft_tcp_view tcp = view(l);
+	struct weft_tcp_view tcp;
 
+	read_again(l);
+	tcp = view(l);
 	l->steps++;
 	l->step_due = false;
 	l->seen_closed = tcp.closed;
@@ -300,7 +361,8 @@ void host_link_fini(struct host_link *l)
 		return;
 	take_memory_back(l);
 	reclaim_chunks(l, true);
-	HOST_ASSERT(!l->qp->chunks && !l->batch);
+	free(l->unread);
+	HOST_ASSERT(!l->qp->chunks && !l->batch && !l->rest);
 	free(l->orq);
 	free(l->irq);
 	memset(l, 0, sizeof(*l));
@@ -347,9 +409,12 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 
 	weft_cur_init(&in, seg, nseg);
 	l->heard = l->now;
+	read_again(l);
 	do {
 		if (l->core.state == WEFT_LINK_DEAD)
 			return;
+		if (l->nunread)
+			break;
 		l->step_due |= l->core.mode == WEFT_MODE_STARTUP;
 		weft_link_rx(&l->core, &in);
 		/* One step: the next is behind what TCP has brought. */
@@ -359,7 +424,8 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 		/* Octets left in TCP can close its window for ever. */
 		HOST_ASSERT(!in.left || l->core.mode != WEFT_MODE_STARTUP ||
 			    l->core.state == WEFT_LINK_DEAD);
-	} while (in.left);
+	} while (in.left && !l->core.starved);
+	leave_unread(l, &in);
 	if (l->cfg.lean)
 		reclaim_chunks(l, false);
 }
@@ -383,6 +449,7 @@ void host_link_set_time(struct host_link *l, u64 now)
 {
 	HOST_ASSERT(now >= l->now);
 	l->now = now;
+	read_again(l);
 	host_link_take_steps(l);
 }
 

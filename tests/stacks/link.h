@@ -50,6 +50,8 @@ struct host_link {
 	struct weft_orq_entry *orq;	/* lent: blocks of exactly their size */
 	struct weft_irq_entry *irq;
 	void *batch;
+	void *rest;			/* its memory while it moves to that of a rest */
+	u32 batch_size, rest_size;
 
 	/* TCP, as we see it */
 	bool connecting;
@@ -66,6 +68,10 @@ struct host_link {
 	bool await_room;
 	u32 tails;			/* batches begun in this run */
 	u32 memory_fails;		/* so many times is no memory lent */
+	bool rest_fails;		/* none for the rest of a batch */
+	bool refuses;			/* TCP says an error to all it is handed */
+	u8 *unread;			/* in TCP, for want of memory for the stage */
+	u32 nunread;
 
 	/* what was done */
 	u32 acts;			/* all WEFT_ACT_ ever */
@@ -96,7 +102,9 @@ void host_link_connected(struct host_link *l, int status);
 /* Responder with hold_accept: answers the Request. */
 void host_link_accept(struct host_link *l);
 
-/* Octets, FIN, RST from the peer. */
+/* Octets, FIN, RST from the peer. What there is no memory for waits for more of them, a step, or
+ * for time to pass.
+ */
 void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg);
 void host_link_fin(struct host_link *l);
 void host_link_reset(struct host_link *l);

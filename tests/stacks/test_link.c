@@ -909,7 +909,100 @@ static void without_memory_a_run_comes_again(void **state)
 	lone_fini(&t);
 }
 
-static void memory_is_kept_while_tcp_is_full(void **state)
+/* TCP takes 1000 octets of a Write of 1200: 220 wait. */
+static void write_too_much(struct lone *t)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+
+	c.sndbuf = 1000;
+	full_v1(t, true, &c);
+	mr = host_mr_new(&t->s.host, PD, BASE, 1200, RW);
+	side_write(&t->s, 1, SIG, mr, 0, 1200, mr, 0);
+	run(t);
+	assert_true(host_link_waits_for_tcp(t->l));
+	assert_int_equal(t->l->core.batch.end - t->l->core.batch.off, 220);
+	/* From now on the rest is ours. */
+	memset(mr->mem, 0, 1200);
+}
+
+static void what_tcp_left_is_complete_once_tcp_has_it(void **state)
+{
+	struct lone t;
+
+	write_too_much(&t);
+	expect_no_cqe(t.s.scq);
+	reads(&t, 100);
+	run(&t);
+	expect_no_cqe(t.s.scq);
+	reads(&t, 500);
+	run(&t);
+	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	assert_null(t.l->batch);
+	assert_int_equal(t.s.out.sent, 20 + 1200 + 20);
+	lone_fini(&t);
+}
+
+static void what_tcp_left_and_refuses_then_fails(void **state)
+{
+	struct lone t;
+
+	write_too_much(&t);
+	host_link_reset(t.l);
+	run(&t);
+	expect_cqe(t.s.scq, 1, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(t.s.scq);
+	lone_fini(&t);
+}
+
+/* TCP refuses a batch and shows no end. */
+static void what_tcp_refuses_fails(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct lone t;
+
+	full_v1(&t, true, &c);
+	t.l->cfg.hold_steps = true;
+	mr = host_mr_new(&t.s.host, PD, BASE, 1200, RW);
+	t.l->refuses = true;
+	side_write(&t.s, 1, SIG, mr, 0, 1200, mr, 0);
+	side_write(&t.s, 2, 0, mr, 0, 8, mr, 0);
+	host_link_tx(t.l);
+	expect_no_cqe(t.s.scq);
+	assert_true(t.l->step_due);
+	host_link_step(t.l);
+	expect_cqe(t.s.scq, 1, WEFT_WC_FLUSH_ERR);
+	expect_cqe(t.s.scq, 2, WEFT_WC_FLUSH_ERR);
+	expect_no_cqe(t.s.scq);
+	lone_fini(&t);
+}
+
+static void post_another(struct lone *t)
+{
+	struct host_mr *mr = host_mr_new(&t->s.host, PD, BASE, 500, RW);
+
+	side_write(&t->s, 2, SIG, mr, 0, 500, mr, 0);
+}
+
+static void what_tcp_left_has_memory_of_its_size(void **state)
+{
+	struct lone t;
+
+	write_too_much(&t);
+	assert_in_range(t.l->batch_size, 220, 220 + sizeof(struct weft_txd) + 256);
+	/* It goes, and in the same run the next batch has a batch's memory again. */
+	post_another(&t);
+	reads(&t, 1000);
+	run(&t);
+	assert_null(t.l->batch);
+	assert_int_equal(t.l->batch_size, t.l->cfg.batch * 2048);
+	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(t.s.scq, 2, WEFT_WC_SUCCESS);
+	lone_fini(&t);
+}
+
+static void without_memory_for_what_tcp_left_the_batchs_is_kept(void **state)
 {
 	struct side_cfg c = cfg_v1();
 	struct host_mr *mr;
@@ -919,15 +1012,42 @@ static void memory_is_kept_while_tcp_is_full(void **state)
 	full_v1(&t, true, &c);
 	mr = host_mr_new(&t.s.host, PD, BASE, 1200, RW);
 	side_write(&t.s, 1, SIG, mr, 0, 1200, mr, 0);
+	t.l->rest_fails = true;
+	run(&t);
+	assert_int_equal(t.l->batch_size, c.link.batch * 2048);
+	reads(&t, 1000);
+	run(&t);
+	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	assert_null(t.l->batch);
+	lone_fini(&t);
+}
+
+/* Of a peer that takes nothing no octet waits here: TCP has what it had room for. */
+static void no_more_is_assembled_than_tcp_has_room_for(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct lone t;
+	u32 i;
+
+	c.mss = 200;
+	c.sndbuf = 3001;
+	full_v1(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, 9000, RW);
+	for (i = 0; i < 3; i++)
+		side_write(&t.s, i, SIG, mr, 0, 2000, mr, 0);
 	run(&t);
 	assert_true(host_link_waits_for_tcp(t.l));
-	assert_non_null(t.l->batch);
-	/* It is complete: the rest is ours. */
+	assert_in_range(wire_waiting(&t.s.out), 2801, 3001);
+	assert_in_range(t.l->core.batch.end - t.l->core.batch.off, 0, 199);
+	expect_cqe(t.s.scq, 0, WEFT_WC_SUCCESS);
+	expect_no_cqe(t.s.scq);
+	for (i = 0; i < 4; i++) {
+		reads(&t, 2000);
+		run(&t);
+	}
 	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
-	reads(&t, 500);
-	run(&t);
-	assert_null(t.l->batch);
-	assert_int_equal(t.s.out.sent, 20 + 1200 + 20);
+	expect_cqe(t.s.scq, 2, WEFT_WC_SUCCESS);
 	lone_fini(&t);
 }
 
@@ -1140,7 +1260,12 @@ int main(void)
 		cmocka_unit_test(a_qp_moved_to_error_aborts_start_up),
 		cmocka_unit_test(the_device_goes_away_in_start_up),
 		cmocka_unit_test(without_memory_a_run_comes_again),
-		cmocka_unit_test(memory_is_kept_while_tcp_is_full),
+		cmocka_unit_test(what_tcp_left_is_complete_once_tcp_has_it),
+		cmocka_unit_test(what_tcp_left_and_refuses_then_fails),
+		cmocka_unit_test(what_tcp_refuses_fails),
+		cmocka_unit_test(what_tcp_left_has_memory_of_its_size),
+		cmocka_unit_test(without_memory_for_what_tcp_left_the_batchs_is_kept),
+		cmocka_unit_test(no_more_is_assembled_than_tcp_has_room_for),
 		cmocka_unit_test(a_cut_off_terminate_goes_out_behind_what_waits),
 		cmocka_unit_test(a_run_broken_off_lets_all_go),
 		cmocka_unit_test(a_run_broken_off_fails_the_qp),

@@ -245,26 +245,104 @@ static void init_limited(struct world *w, s32 chunks)
 	w->p->s.qp->chunk_limit = chunks;
 }
 
-static void without_a_chunk_the_connection_ends(void **state)
+static void more_memory(struct world *w)
+{
+	w->p->s.qp->chunk_limit = -1;
+	host_link_set_time(&w->p->s.link, w->p->s.link.now + 1);
+	peer_run(w->p);
+}
+
+static void say_write(struct world *w)
+{
+	peer_say(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, "abcd", 4));
+}
+
+static void without_memory_for_the_stage_octets_wait_in_tcp(void **state)
 {
 	struct world w;
 
 	init_limited(&w, 0);
-	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE, "abcd", 4));
-	peer_expect_terminate(w.p, 0, 0, 0x00, NULL, false);
+	say_write(&w);
+	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE + 4, "efgh", 4));
 	world_expect_untouched(&w, NULL);
+	assert_int_equal(w.p->s.link.nunread, 2 * 24);
+	/* They are tried again, and nothing is lost by that. */
+	host_link_set_time(&w.p->s.link, 1);
+	assert_int_equal(w.p->s.link.nunread, 2 * 24);
+	more_memory(&w);
+	assert_memory_equal(w.rw->mem, "abcdefgh", 8);
+	assert_int_equal(w.p->s.link.nunread, 0);
+	peer_expect_silence(w.p);
+	world_fini(&w);
+}
+
+static void without_memory_in_mid_fpdu_the_rest_waits_in_tcp(void **state)
+{
+	u8 fill[60000];
+	struct host_mr *mr;
+	struct world w;
+
+	init_limited(&w, 2);
+	memset(fill, 'x', sizeof(fill));
+	mr = host_mr_new(&w.p->s.host, PD, BASE, sizeof(fill), RW);
+	peer_say(w.p, p_tagged(P_WRITE, true, mr->r.stag, BASE, fill, sizeof(fill)));
+	say_write(&w);
+	assert_int_equal(w.p->s.link.nunread, 60020 + 24 - 2 * WEFT_STAGE_CHUNK);
+	world_expect_untouched(&w, NULL);
+	more_memory(&w);
+	assert_memory_equal(mr->mem, fill, sizeof(fill));
+	assert_memory_equal(w.rw->mem, "abcd", 4);
+	peer_expect_silence(w.p);
+	world_fini(&w);
+}
+
+#define ENDS (WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED)
+
+static void a_fin_is_seen_behind_octets_that_wait_for_memory(void **state)
+{
+	struct world w;
+
+	init_limited(&w, 0);
+	say_write(&w);
+	peer_close(w.p);
+	assert_int_equal(w.p->s.link.acts & ENDS, 0);
+	more_memory(&w);
+	assert_memory_equal(w.rw->mem, "abcd", 4);
+	assert_int_equal(w.p->s.link.acts & ENDS, ENDS);
+	world_fini(&w);
+}
+
+static void a_reset_is_seen_behind_octets_that_wait_for_memory(void **state)
+{
+	struct world w;
+
+	init_limited(&w, 0);
+	say_write(&w);
+	host_link_reset(&w.p->s.link);
+	assert_int_equal(w.p->s.link.acts & ENDS, 0);
+	more_memory(&w);
+	assert_memory_equal(w.rw->mem, "abcd", 4);
+	assert_int_equal(w.p->s.link.acts & ENDS, WEFT_ACT_ENDED);
 	world_expect_flushed(&w, 0);
 	world_fini(&w);
 }
 
-static void out_of_chunks_in_mid_fpdu_the_connection_ends(void **state)
+/* The peer has closed; no memory comes. */
+static void memory_is_waited_for_no_longer_than_for_an_end(void **state)
 {
 	struct world w;
 
-	init_limited(&w, 2);
-	peer_say(w.p, p_tagged(P_WRITE, true, 0, 0, NULL, 0));
-	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE, NULL, 60000));
-	peer_expect_terminate(w.p, 0, 0, 0x00, NULL, false);
+	init_limited(&w, 0);
+	w.p->s.link.core.cfg.close_ms = 1000;
+	say_write(&w);
+	/* As long as the peer lives it is no end. */
+	host_link_set_time(&w.p->s.link, 5000);
+	peer_close(w.p);
+	host_link_set_time(&w.p->s.link, 5999);
+	assert_int_equal(w.p->s.link.acts & ENDS, 0);
+	host_link_set_time(&w.p->s.link, 6000);
+	assert_int_equal(w.p->s.link.acts & ENDS, WEFT_ACT_ENDED);
+	world_expect_flushed(&w, 0);
 	world_expect_untouched(&w, NULL);
 	world_fini(&w);
 }
@@ -342,8 +420,11 @@ int main(void)
 		cmocka_unit_test(a_fenced_invalidate_waits_for_the_read_before_it),
 		cmocka_unit_test(a_local_request_completes_behind_the_read_before_it),
 		cmocka_unit_test(slots_of_local_work_may_be_filled_within_the_run),
-		cmocka_unit_test(without_a_chunk_the_connection_ends),
-		cmocka_unit_test(out_of_chunks_in_mid_fpdu_the_connection_ends),
+		cmocka_unit_test(without_memory_for_the_stage_octets_wait_in_tcp),
+		cmocka_unit_test(without_memory_in_mid_fpdu_the_rest_waits_in_tcp),
+		cmocka_unit_test(a_fin_is_seen_behind_octets_that_wait_for_memory),
+		cmocka_unit_test(a_reset_is_seen_behind_octets_that_wait_for_memory),
+		cmocka_unit_test(memory_is_waited_for_no_longer_than_for_an_end),
 		cmocka_unit_test(the_longest_fpdu_goes_through_the_stage),
 		CASE_INITIATOR(answers_and_own_work_take_turns),
 		CASE_INITIATOR(a_blocked_queue_does_not_block_answers),

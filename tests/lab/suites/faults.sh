@@ -14,6 +14,7 @@ tests() {
 	cat <<-END
 		each-allocation-of-a-program-fails program ${FAULTS:-300}
 		allocations-of-weft-fail-by-chance chance ${CHANCES:-100}
+		no-memory-for-the-stage-loses-no-octet stage
 	END
 }
 
@@ -75,6 +76,43 @@ below_weft() {
 	read -r first last <<<"$(text_of ib_uverbs_comp_handler)"
 	knobs reject-start "$first"
 	knobs reject-end "$last"
+}
+
+# Only where weft asks for memory to stage what is not a whole FPDU.
+below_stage() {
+	local first last
+	knobs stacktrace-depth 32
+	read -r first last <<<"$(text_of weft_host_chunk)"
+	[ -n "$last" ] || fail "no weft_host_chunk"
+	knobs require-start "$first"
+	knobs require-end "$last"
+	knobs reject-start 0
+	knobs reject-end 0
+}
+
+# With Markers all goes through the stage, in several chunks if FPDUs are long. Every other one is
+# not to be had.
+stage() {
+	local dev
+	pair weft:weft 9000
+	for dev in "$DEV_A" "$DEV_B"; do
+		option "$dev" markers 1 || fail "no Markers"
+	done
+	patient weft:weft
+	start_b server weft-verify -l -b "$IP_B" -p 7471
+	wait_listen_b 7471
+	below_stage
+	allow_faults N -1
+	knob failslab probability 50
+	TIME=100 run weft-verify -p 7471 -m 4 "$IP_B"
+	knob failslab probability 0
+	finish_b server
+	for dev in "$DEV_A" "$DEV_B"; do
+		echo "$dev: $(count "$dev" rx_no_memory) reads without memory"
+		[ "$(count "$dev" rx_no_memory)" -gt 10 ] || fail "$dev lacked no memory"
+		[ "$(cat "/sys/class/infiniband/$dev/ports/1/hw_counters"/term_* | sort -u)" = 0 ] ||
+			fail "a Terminate"
+	done
 }
 
 left() { cat /sys/kernel/debug/failslab/times; }

@@ -19,6 +19,10 @@ tests() {
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
+		echo "a-stage-counts-for-its-cgroup stage_counts weft:weft"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} = rootless ]] ||
+		echo "peers-that-stop-reading-pin-no-batch slow_peers weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "spoilt-rings spoilt_rings weft:weft"
 	[[ $PAIRS != *weft:weft* ]] ||
 		echo "scribbler-harms-only-itself hostile rings $HOSTILE_SECONDS weft:weft"
@@ -65,13 +69,18 @@ atomics() {
 	tap_run weft-atomics -n "$1" "$IP_A"
 }
 
-# The largest CQ and SRQ are 16 MB each; the program itself is small.
-rings_count() {
-	local group=/run/cgroup/rings peak
+# memory_cgroup PATH
+memory_cgroup() {
 	mkdir -p /run/cgroup
 	mountpoint -q /run/cgroup || mount -t cgroup2 none /run/cgroup || fail "no cgroups"
 	echo +memory >/run/cgroup/cgroup.subtree_control || fail "no memory cgroups"
-	mkdir -p $group
+	mkdir -p "$1"
+}
+
+# The largest CQ and SRQ are 16 MB each; the program itself is small.
+rings_count() {
+	local group=/run/cgroup/rings peak
+	memory_cgroup $group
 	pair "$1"
 	# shellcheck disable=SC2016 # for the inner shell
 	run bash -c 'echo $$ >"$1/cgroup.procs" && exec weft-verbs "$2" the-largest-queues-can-be-had' \
@@ -80,6 +89,49 @@ rings_count() {
 	rmdir $group
 	[ "$peak" -gt $((32 << 20)) ] || fail "only $peak bytes were counted"
 }
+
+# TCP keeps 16 KB for a peer that takes nothing; a batch's memory would be 128.
+slow_peers() {
+	local wmem=/proc/sys/net/ipv4/tcp_wmem was kb
+	pair "$1"
+	option "$DEV_A" crc 0 || fail "no CRC option"
+	was=$(<$wmem)
+	echo 4096 16384 16384 >$wmem
+	run slow-peers "$IP_A" 7471 100
+	echo "$was" >$wmem
+	kb=$(sed -n 's/.*peers: \(.*\) KB each/\1/p' "$TEST_DIR/slow-peers.log")
+	echo "$kb KB each"
+	[[ $kb -gt 8 && $kb -lt 64 ]] || fail "$kb KB for each peer"
+}
+
+kernel_memory() { sed -n 's/^kernel //p' "$1/memory.stat"; }
+
+# 50 peers, of each 30 KB of half a message: read in softirq, whoever runs there.
+stage_counts() {
+	local group=/run/cgroup/stage before pid log=$TEST_DIR/slow-peers.log
+	memory_cgroup $group
+	pair "$1"
+	option "$DEV_A" crc 0 || fail "no CRC option"
+	mkfifo "$TEST_DIR/go"
+	# shellcheck disable=SC2016 # for the inner shell
+	bash -c 'echo $$ >"$1/cgroup.procs" && exec slow-peers "${@:2}"' in $group "$IP_A" 7471 50 \
+		>"$log" 2>&1 <"$TEST_DIR/go" &
+	pid=$!
+	exec 9>"$TEST_DIR/go"
+	wait_for 60 grep -q ready "$log" || fail "$(tail -n 1 "$log")"
+	before=$(kernel_memory $group)
+	echo >&9
+	wait_for 20 grew $group "$before" $((50 * 30000)) ||
+		fail "$(($(kernel_memory $group) - before)) octets are counted"
+	echo "$(($(kernel_memory $group) - before)) octets"
+	echo >&9
+	exec 9>&-
+	wait $pid || fail "slow-peers ended with $?"
+	rmdir $group
+}
+
+# grew CGROUP BEFORE LEAST
+grew() { [ $(($(kernel_memory "$1") - $2)) -ge "$3" ]; }
 
 spoilt_rings() {
 	pair "$1"
