@@ -49,6 +49,8 @@ static void start_over(struct weft_qpc *qp)
 	qp->msn_in_send = qp->msn_in_read = 1;
 	qp->peer_fin = qp->fin_out = false;
 	qp->rx_seen = qp->recv_active = false;
+	qp->patient = qp->rx_waits = qp->rx_overdue = false;
+	qp->recv_ahead = 0;
 	qp->term_received = qp->flushed_event = false;
 }
 
@@ -93,6 +95,7 @@ static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 	qp->irq_count = 0;
 	if (qp->st)
 		weft_stream_stop(qp->st);
+	weft_rq_wait_over(qp);
 	weft_qpc_flush(qp);
 	if (!qp->flushed_event) {
 		qp->flushed_event = true;

@@ -207,7 +207,25 @@ static void recv_fails(struct weft_qpc *qp, u8 status)
 	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
 }
 
-/* First segment of a Send: takes a receive for it. False: the connection ends. */
+/*
+ * A receive, which may have been taken by weft_qpc_rx_resume(): 1, 0 none, -1 broken. If there is
+ * none and the QP is patient, whoever posts one says so.
+ */
+static int recv_take(struct weft_qpc *qp)
+{
+	int r = qp->recv_ahead;
+
+	qp->recv_ahead = 0;
+	if (!r)
+		r = weft_rq_may_wait(qp) ? weft_rq_await(qp) : weft_rq_take(qp);
+	qp->rx_overdue = false;
+	return r;
+}
+
+/*
+ * First segment of a Send: takes a receive for it. False: the connection ends, or the segment
+ * waits (rx_waits).
+ */
 static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 {
 	int r;
@@ -216,9 +234,10 @@ static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 		weft_qpc_fail(qp, WEFT_E_DDP_MSN, f);
 		return false;
 	}
-	r = weft_rq_take(qp);
+	r = recv_take(qp);
 	if (!r) {
-		weft_qpc_fail(qp, WEFT_E_DDP_NO_BUFFER, f);
+		if (!qp->rx_waits)
+			weft_qpc_fail(qp, WEFT_E_DDP_NO_BUFFER, f);
 		return false;
 	}
 	if (r < 0) {
@@ -414,14 +433,18 @@ static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 {
 	struct weft_stream *st = qp->st;
+	struct weft_cur before;
 	struct weft_fpdu f;
 	u8 *chunk;
 
-	for (;;) {
+	while (likely(!qp->rx_waits)) {
 		f.raw_len = 0;
+		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
 		case WEFT_RX_FPDU:
 			rx_fpdu(qp, &f);
+			if (unlikely(qp->rx_waits))
+				weft_stream_keep(st, in, &before);
 			break;
 		case WEFT_RX_CHUNK:
 			chunk = weft_host_chunk(qp);
@@ -439,4 +462,22 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 			return;
 		}
 	}
+}
+
+bool weft_qpc_rx_resume(struct weft_qpc *qp)
+{
+	struct weft_cur none;
+
+	if (!qp->rx_waits)
+		return false;
+	if (qp->rx_overdue)
+		weft_rq_wait_over(qp);
+	else
+		qp->recv_ahead = weft_rq_await(qp);
+	if (qp->rx_waits)
+		return false;
+	/* The segment may lie in the stage, with nothing behind it in TCP. */
+	weft_cur_init(&none, NULL, 0);
+	weft_qpc_rx(qp, &none);
+	return true;
 }

@@ -25,6 +25,7 @@ static void start_qp(struct weft_link *l, const struct weft_mpa_agreed *a)
 {
 	weft_stream_start(&l->st, a);
 	weft_qpc_start(l->qp, &l->st, a->ord, l->orq, a->ird, l->irq, max_t(u32, a->ird, 1));
+	l->qp->patient = l->cfg.rnr_ms;
 	l->mode = WEFT_MODE_FULL;
 	weft_host_kick(l->qp);
 }

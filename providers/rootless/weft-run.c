@@ -84,6 +84,7 @@ static const struct setting {
 	{ "spin", "WEFT_SPIN_US", NUMBER, 0, 1000000, required_argument },
 	{ "startup-timeout", "WEFT_STARTUP_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
 	{ "close-timeout", "WEFT_CLOSE_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
+	{ "rnr-timeout", "WEFT_RNR_TIMEOUT_MS", NUMBER, 0, 600000, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "with-hardware", "WEFT_WITH_HARDWARE", SWITCH, 0, 0, no_argument },

@@ -800,6 +800,30 @@ static int move_to(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
+/* ---- a message that comes before its receive ---- */
+
+/* Long after it has arrived: the sender is done, and nothing comes of it for a while. */
+static bool a_late_receive_is_waited_for(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_wc wc;
+
+	post(t.c.id->qp, 1, IBV_WR_SEND, BUF, 0, 0);
+	if (!took(&t.c, 1) || conn_poll(&t.s, &wc, 1, 100))
+		return false;
+	post_recv(2, t.to, BUF, mr);
+	return took(&t.s, 2) && is_pattern(t.to, BUF) && sync_ends();
+}
+
+static bool a_message_without_a_receive_ends_in_an_error(void)
+{
+	post(t.c.id->qp, 1, IBV_WR_SEND, BUF, 0, 0);
+	return took(&t.c, 1) && becomes(t.s.id->qp, IBV_QPS_ERR) &&
+	       becomes(t.c.id->qp, IBV_QPS_ERR);
+}
+
+/* ---- errors ---- */
+
 static bool an_error_flushes_in_order(void)
 {
 	struct ibv_qp *qp = t.s.id->qp;
@@ -1077,7 +1101,11 @@ static const struct {
 	{ "a-resized-queue-stays-armed", a_resized_queue_stays_armed, 0 },
 	{ "nothing-is-lost-while-it-is-resized", nothing_is_lost_while_it_is_resized, 0 },
 	{ "a-region-that-has-gone-is-not-written", a_region_that_has_gone_is_not_written, 0 },
+	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for, 0 },
+	{ "a-message-without-a-receive-ends-in-an-error",
+	  a_message_without_a_receive_ends_in_an_error, 0 },
 	{ "an-srq-serves", an_srq_serves, DEPTH },
+	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, DEPTH },
 	{ "the-limit-is-told-once", the_limit_is_told_once, DEPTH },
 	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, DEPTH },
 	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, DEPTH },

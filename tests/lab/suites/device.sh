@@ -185,6 +185,7 @@ options() {
 		crc:1
 		markers:0
 		mpa_revision:2
+		rnr_timeout_ms:1000
 		rtr:send write read
 		startup_timeout_ms:10000
 	END
@@ -214,6 +215,11 @@ options() {
 		refuses $name "$range" 0 99 600001 4294967295 4294967296
 		refuses $name "$invalid" '' -1 soon 100ms
 	done
+	takes rnr_timeout_ms 0
+	takes rnr_timeout_ms 600000
+	takes rnr_timeout_ms 1234
+	refuses rnr_timeout_ms "$range" 600001 4294967296
+	refuses rnr_timeout_ms "$invalid" '' -1 soon 100ms
 	for file in "/sys/class/infiniband/$DEV/weft/"*; do
 		[[ $tried = *" ${file##*/} "* ]] || fail "${file##*/}: nobody tries that option here"
 	done
