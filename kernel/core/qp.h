@@ -196,7 +196,7 @@ struct weft_qpc {
 	struct weft_rqq rq;
 	bool sig_all;			/* every WQE is signalled */
 	const struct weft_cqc *scq, *rcq; /* whose overflow ends the QP; else not looked at */
-	enum weft_verbs_state named;	/* RESET, INIT or RTR: what verbs show in IDLE */
+	enum weft_verbs_state named;	/* INIT, RTR, or behind a reset RESET: what verbs show in IDLE */
 
 	/* connection limits; arrays lent by the host at start */
 	u32 ord, ird;
@@ -425,6 +425,8 @@ const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
 
 /* sq.c: copies and judges the next entry of the ring, if any: 1, 0 (none), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
+/* sq.c: what the entry at @pos completes with in the flush that follows. */
+void weft_sq_spoil(struct weft_qpc *qp, u32 pos, u8 status);
 /* sq.c: completes, in order, entries that are done. */
 void weft_sq_reap(struct weft_qpc *qp);
 /* sq.c: completes the rest: those done as they are, others with FLUSH_ERR. */

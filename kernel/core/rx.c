@@ -33,12 +33,14 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 static enum weft_err read_req_check(const struct weft_qpc *qp, const struct weft_fpdu *f)
 {
 	const struct weft_ddp_hdr *h = &f->ddp;
-	/* The RTR Read comes first, and is allowed even where IRD is 0. */
-	u32 room = qp->rtr_await && !qp->ird ? 1 : qp->ird;
 
 	if (h->msn != qp->msn_in_read)
 		return WEFT_E_DDP_MSN;
-	if (qp->irq_count >= room)
+	/*
+	 * RFC 6581 §9.1: where an RTR Read was offered, IRD has room for it. Where it was not, the
+	 * initiator must not send one (§9.2), and it is like any other: within IRD or an error.
+	 */
+	if (qp->irq_count >= qp->ird)
 		return WEFT_E_DDP_NO_BUFFER;
 	if (h->mo)
 		return WEFT_E_DDP_MO;
@@ -168,6 +170,8 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 	e = &qp->orq[qp->orq_head];
 	err = read_resp_check(qp, e, f);
 	if (err) {
+		/* The peer answers something else: what the Read wanted cannot be told. */
+		weft_sq_spoil(qp, e->wqe, WEFT_WC_REM_OP_ERR);
 		weft_qpc_fail(qp, err, f);
 		return;
 	}

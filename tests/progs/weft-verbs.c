@@ -822,6 +822,49 @@ static bool a_message_without_a_receive_ends_in_an_error(void)
 	       becomes(t.c.id->qp, IBV_QPS_ERR);
 }
 
+/* ---- what programs ask of an RNIC ---- */
+
+static bool the_device_names_a_vendor(void)
+{
+	struct ibv_device_attr attr;
+
+	return !ibv_query_device(t.c.id->verbs, &attr) && attr.vendor_id &&
+	       !(attr.vendor_id & 0xFF000000);
+}
+
+static struct ibv_qp *new_qp(uint32_t flags)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = t.c.cq,
+		.recv_cq = t.c.cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = t.c.pd,
+		.create_flags = flags,
+	};
+
+	return ibv_create_qp_ex(t.c.id->verbs, &attr);
+}
+
+/* As siw's and every RNIC's: no move is missing between it and a connection. */
+static bool a_new_queue_pair_is_in_init(void)
+{
+	struct ibv_qp *qp = new_qp(0);
+	bool ok = qp && state_of(qp) == IBV_QPS_INIT && !move_to(qp, IBV_QPS_INIT) &&
+		  !move_to(qp, IBV_QPS_RESET) && state_of(qp) == IBV_QPS_RESET;
+
+	return (!qp || !ibv_destroy_qp(qp)) && ok;
+}
+
+static bool flags_of_a_queue_pair_are_none(void)
+{
+	struct ibv_qp *qp = new_qp(0);
+	bool ok = qp && !new_qp(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
+
+	return (!qp || !ibv_destroy_qp(qp)) && ok;
+}
+
 /* ---- errors ---- */
 
 static bool an_error_flushes_in_order(void)
@@ -1104,6 +1147,9 @@ static const struct {
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for, 0 },
 	{ "a-message-without-a-receive-ends-in-an-error",
 	  a_message_without_a_receive_ends_in_an_error, 0 },
+	{ "the-device-names-a-vendor", the_device_names_a_vendor, 0 },
+	{ "a-new-queue-pair-is-in-init", a_new_queue_pair_is_in_init, 0 },
+	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, 0 },
 	{ "an-srq-serves", an_srq_serves, DEPTH },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, DEPTH },
 	{ "the-limit-is-told-once", the_limit_is_told_once, DEPTH },

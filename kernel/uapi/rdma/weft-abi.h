@@ -16,6 +16,9 @@
 /* Private until upstream assigns one; the provider matches a list. "weft" */
 #define WEFT_DRIVER_ID		0x77656674
 
+/* Of the device's attributes: 24 bits, as an OUI, but nobody's. "wft" */
+#define WEFT_VENDOR_ID		0x776674
+
 /*
  * Rings
  *
