@@ -377,6 +377,7 @@ static void init_options(struct weft_device *dev)
 	dev->mpa_rev = 2;
 	dev->rtr = WEFT_RTR_ALL;
 	dev->startup_timeout_ms = 10000;
+	dev->accept_timeout_ms = 60000;
 	dev->close_timeout_ms = 5000;
 	dev->rnr_timeout_ms = 1000;
 }

@@ -157,6 +157,17 @@ static ssize_t startup_timeout_ms_store(struct device *d, struct device_attribut
 	return store_timeout(buf, n, &dev_of(d)->startup_timeout_ms);
 }
 
+static ssize_t accept_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->accept_timeout_ms));
+}
+
+static ssize_t accept_timeout_ms_store(struct device *d, struct device_attribute *a,
+				       const char *buf, size_t n)
+{
+	return store_timeout(buf, n, &dev_of(d)->accept_timeout_ms);
+}
+
 static ssize_t close_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->close_timeout_ms));
@@ -184,6 +195,7 @@ static DEVICE_ATTR_RW(markers);
 static DEVICE_ATTR_RW(mpa_revision);
 static DEVICE_ATTR_RW(rtr);
 static DEVICE_ATTR_RW(startup_timeout_ms);
+static DEVICE_ATTR_RW(accept_timeout_ms);
 static DEVICE_ATTR_RW(close_timeout_ms);
 static DEVICE_ATTR_RW(rnr_timeout_ms);
 
@@ -193,6 +205,7 @@ static struct attribute *weft_option_attrs[] = {
 	&dev_attr_mpa_revision.attr,
 	&dev_attr_rtr.attr,
 	&dev_attr_startup_timeout_ms.attr,
+	&dev_attr_accept_timeout_ms.attr,
 	&dev_attr_close_timeout_ms.attr,
 	&dev_attr_rnr_timeout_ms.attr,
 	NULL,

@@ -83,7 +83,8 @@ struct weft_tcp_view {
 /* What the host's options and its ULP's interface ask for. Read when it matters. */
 struct weft_link_cfg {
 	struct weft_mpa_cfg mpa;	/* ird, ord: the most there is */
-	u32 startup_ms;			/* for each side's part of start-up */
+	u32 startup_ms;			/* for each side's part of start-up; but: */
+	u32 accept_ms;			/* for the Reply, which waits for the peer's ULP */
 	u32 close_ms;			/* for an end, without a sign of the peer */
 	u32 rnr_ms;			/* so long may a Send wait for a receive; 0: not at all */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */

@@ -218,7 +218,8 @@ static u32 connecting(struct weft_link *l, const struct weft_tcp_view *tcp, bool
 	if (err)
 		return weft_link_connect_failed(l, err);
 	l->state = WEFT_LINK_AWAIT_REPLY;
-	weft_link_set_deadline(l, now, l->cfg.startup_ms);
+	/* The Reply comes when the peer's program accepts, which may be computing. */
+	weft_link_set_deadline(l, now, l->cfg.accept_ms);
 	return WEFT_ACT_AGAIN;
 }
 

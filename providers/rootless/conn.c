@@ -88,6 +88,7 @@ void rl_conn_configure(struct rl_conn *c)
 
 	rl_conn_base_cfg(&cfg->mpa);
 	cfg->startup_ms = rl_options()->startup_ms;
+	cfg->accept_ms = rl_options()->accept_ms;
 	cfg->close_ms = rl_options()->close_ms;
 	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;

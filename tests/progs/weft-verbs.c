@@ -31,6 +31,7 @@
 /* The client asks, the server serves; buffers are the ends' own. */
 static struct {
 	struct conn c, s;
+	unsigned int late_ms;		/* the server accepts so late */
 	const char *addr, *port;
 	uint8_t *from, *to, *other;	/* client's; server's */
 	struct ibv_mr *from_mr;
@@ -45,6 +46,7 @@ static void *serve(void *unused)
 	(void)unused;
 	conn_await_request(&t.s);
 	conn_make_qp(&t.s, DEPTH, DEPTH, 0);
+	usleep(t.late_ms * 1000);
 	conn_accept(&t.s, NULL, 0);
 	return NULL;
 }
@@ -824,6 +826,16 @@ static bool a_message_without_a_receive_ends_in_an_error(void)
 
 /* ---- what programs ask of an RNIC ---- */
 
+/* Later than the other steps of a set-up may take, where their time is made short. */
+static bool a_late_accept_is_waited_for(void)
+{
+	close_pair();
+	t.late_ms = 1500;
+	open_pair(0);
+	t.late_ms = 0;
+	return sync_ends();
+}
+
 static bool the_device_names_a_vendor(void)
 {
 	struct ibv_device_attr attr;
@@ -1147,6 +1159,7 @@ static const struct {
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for, 0 },
 	{ "a-message-without-a-receive-ends-in-an-error",
 	  a_message_without_a_receive_ends_in_an_error, 0 },
+	{ "a-late-accept-is-waited-for", a_late_accept_is_waited_for, 0 },
 	{ "the-device-names-a-vendor", the_device_names_a_vendor, 0 },
 	{ "a-new-queue-pair-is-in-init", a_new_queue_pair_is_in_init, 0 },
 	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, 0 },

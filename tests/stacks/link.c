@@ -302,6 +302,8 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 	l->core.cfg = (struct weft_link_cfg){
 		.mpa = cfg->mpa,
 		.startup_ms = cfg->startup_ms ? cfg->startup_ms : for_ever,
+		.accept_ms = cfg->accept_ms ? cfg->accept_ms : cfg->startup_ms ? cfg->startup_ms :
+			     for_ever,
 		.close_ms = cfg->close_ms ? cfg->close_ms : for_ever,
 		.rnr_ms = cfg->rnr_ms,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,

@@ -181,6 +181,7 @@ options() {
 	load "$D" || fail "$D does not load"
 	add "$DEV" eth0 || fail "link add"
 	[ "$(cd "/sys/class/infiniband/$DEV/weft" && grep . -- * | sort)" = "$(sort <<-'END'
+		accept_timeout_ms:60000
 		close_timeout_ms:5000
 		crc:1
 		markers:0
@@ -208,7 +209,7 @@ options() {
 	takes rtr 'write read'
 	refuses rtr "$invalid" '' none Send 'send writ' 'sendwrite' , 'send write read send write read send write'
 	takes rtr 'send write read'
-	for name in startup_timeout_ms close_timeout_ms; do
+	for name in startup_timeout_ms accept_timeout_ms close_timeout_ms; do
 		takes $name 100
 		takes $name 600000
 		takes $name 1234
