@@ -91,7 +91,9 @@ void weft_cm_configure(struct weft_conn *conn)
 
 	weft_cm_base_cfg(dev, &cfg->mpa);
 	cfg->startup_ms = READ_ONCE(dev->startup_timeout_ms);
+	cfg->accept_ms = READ_ONCE(dev->accept_timeout_ms);
 	cfg->close_ms = READ_ONCE(dev->close_timeout_ms);
+	cfg->rnr_ms = READ_ONCE(dev->rnr_timeout_ms);
 	cfg->pd_max = WEFT_CM_PD_MAX;
 	cfg->ext = READ_ONCE(dev->extensions);
 }

@@ -147,7 +147,7 @@ void weft_conn_pend(struct weft_conn *conn)
 
 void weft_conn_arm(struct weft_conn *conn)
 {
-	u64 now = weft_conn_now(), deadline = conn->link.deadline;
+	u64 now = weft_conn_now(), deadline = weft_link_next_step(&conn->link);
 	u32 ms = deadline > now ? deadline - now : 0;
 
 	if (!deadline)

@@ -25,6 +25,9 @@ void weft_conn_ran(struct weft_conn *conn)
 		weft_count(conn, WEFT_CNT_REQUESTS, qp->sq.taken - conn->seen.requests);
 		conn->seen.requests = qp->sq.taken;
 		weft_region_end_run(qp);
+		/* The doorbell may have told of a receive. */
+		if (unlikely(qp->rx_waits) && weft_link_rx_resume(&conn->link))
+			conn->unread = true;
 	}
 	if (!conn->unread)
 		return;

@@ -132,6 +132,7 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_qp_init_rd_atom = WEFT_MAX_ORD;
 	attr->max_res_rd_atom = WEFT_MAX_QP * WEFT_MAX_IRD;
 	attr->max_fast_reg_page_list_len = WEFT_MAX_FAST_BLOCKS;
+	attr->vendor_id = WEFT_VENDOR_ID;
 	attr->vendor_part_id = dev->vendor_part_id;
 	attr->sys_image_guid = ibdev->node_guid;
 	return 0;
@@ -395,7 +396,9 @@ static void init_options(struct weft_device *dev)
 	dev->mpa_rev = 2;
 	dev->rtr = WEFT_RTR_ALL;
 	dev->startup_timeout_ms = 10000;
+	dev->accept_timeout_ms = 60000;
 	dev->close_timeout_ms = 5000;
+	dev->rnr_timeout_ms = 1000;
 }
 
 static void init_tables(struct weft_device *dev)

@@ -98,9 +98,14 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 
 /* ---- receive entries and completions ---- */
 
-bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
+bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
-	return weft_srq_pop(qp_of(core)->srq, recv);
+	return weft_srq_pop(qp_of(core), wait, recv);
+}
+
+void weft_host_srq_leave(struct weft_qpc *core)
+{
+	weft_srq_leave(qp_of(core));
 }
 
 void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe *cqe)

@@ -31,17 +31,22 @@ static ssize_t store_bool(const char *buf, size_t n, bool *opt)
 	return n;
 }
 
-static ssize_t store_timeout(const char *buf, size_t n, unsigned int *opt)
+static ssize_t store_ms(const char *buf, size_t n, unsigned int *opt, unsigned int min)
 {
 	unsigned int ms;
 	int rv = kstrtouint(buf, 0, &ms);
 
 	if (rv)
 		return rv;
-	if (ms < TIMEOUT_MIN_MS || ms > TIMEOUT_MAX_MS)
+	if (ms < min || ms > TIMEOUT_MAX_MS)
 		return -ERANGE;
 	WRITE_ONCE(*opt, ms);
 	return n;
+}
+
+static ssize_t store_timeout(const char *buf, size_t n, unsigned int *opt)
+{
+	return store_ms(buf, n, opt, TIMEOUT_MIN_MS);
 }
 
 /* ---- MPA ---- */
@@ -163,6 +168,17 @@ static ssize_t startup_timeout_ms_store(struct device *d, struct device_attribut
 	return store_timeout(buf, n, &dev_of(d)->startup_timeout_ms);
 }
 
+static ssize_t accept_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->accept_timeout_ms));
+}
+
+static ssize_t accept_timeout_ms_store(struct device *d, struct device_attribute *a,
+				       const char *buf, size_t n)
+{
+	return store_timeout(buf, n, &dev_of(d)->accept_timeout_ms);
+}
+
 static ssize_t close_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->close_timeout_ms));
@@ -174,13 +190,26 @@ static ssize_t close_timeout_ms_store(struct device *d, struct device_attribute 
 	return store_timeout(buf, n, &dev_of(d)->close_timeout_ms);
 }
 
+static ssize_t rnr_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->rnr_timeout_ms));
+}
+
+static ssize_t rnr_timeout_ms_store(struct device *d, struct device_attribute *a,
+				    const char *buf, size_t n)
+{
+	return store_ms(buf, n, &dev_of(d)->rnr_timeout_ms, 0);
+}
+
 static DEVICE_ATTR_RW(crc);
 static DEVICE_ATTR_RW(markers);
 static DEVICE_ATTR_RW(mpa_revision);
 static DEVICE_ATTR_RW(extensions);
 static DEVICE_ATTR_RW(rtr);
 static DEVICE_ATTR_RW(startup_timeout_ms);
+static DEVICE_ATTR_RW(accept_timeout_ms);
 static DEVICE_ATTR_RW(close_timeout_ms);
+static DEVICE_ATTR_RW(rnr_timeout_ms);
 
 static struct attribute *weft_option_attrs[] = {
 	&dev_attr_crc.attr,
@@ -189,7 +218,9 @@ static struct attribute *weft_option_attrs[] = {
 	&dev_attr_extensions.attr,
 	&dev_attr_rtr.attr,
 	&dev_attr_startup_timeout_ms.attr,
+	&dev_attr_accept_timeout_ms.attr,
 	&dev_attr_close_timeout_ms.attr,
+	&dev_attr_rnr_timeout_ms.attr,
 	NULL,
 };
 

@@ -346,5 +346,7 @@ int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	spin_lock_irqsave(&srq->post_lock, flags);
 	rv = post_recvs(&srq->core.rq, &srq->posted, wr, bad, &kick);
 	spin_unlock_irqrestore(&srq->post_lock, flags);
+	if (kick)
+		weft_srq_kick(srq);
 	return rv;
 }

@@ -142,8 +142,8 @@ static int qp_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
 	if (rv)
 		return rv;
 	qp_init_core(qp, s, sig_all);
-	qp->may_linger = udata && rdma_udata_to_drv_context(udata, struct weft_ucontext,
-							    ibuc)->features & WEFT_FEATURE_LINGER;
+	qp->core.srq_tells = !udata || weft_udata_has(udata, WEFT_FEATURE_SRQ_KICK);
+	qp->may_linger = weft_udata_has(udata, WEFT_FEATURE_LINGER);
 	rv = udata ? qp_respond(qp, s, udata) : 0;
 	if (rv)
 		qp_free_queues(qp);

@@ -17,18 +17,65 @@ static void srq_event(struct weft_srq *srq, enum ib_event_type type)
 		srq->ibsrq.event_handler(&ev, srq->ibsrq.srq_context);
 }
 
-bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv)
+static struct weft_qp *hold(struct weft_qpc *core)
 {
+	struct weft_qp *qp = core ? container_of(core, struct weft_qp, core) : NULL;
+
+	if (qp)
+		weft_qp_hold(qp);
+	return qp;
+}
+
+/* It waits, so it has a connection, which reads on. Consumes the hold. */
+static void give_turn(struct weft_qp *qp)
+{
+	if (!qp)
+		return;
+	weft_conn_kick_any(qp);
+	weft_qp_drop(qp);
+}
+
+bool weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv)
+{
+	struct weft_srq *srq = qp->srq;
+	struct weft_srq_news news;
+	struct weft_qp *turn;
 	unsigned long flags;
-	bool low;
 	int got;
 
 	spin_lock_irqsave(&srq->lock, flags);
-	got = weft_srqc_pop(&srq->core, recv, &low);
+	got = weft_srqc_take(&srq->core, &qp->core, wait, recv, &news);
+	turn = hold(news.turn);
 	spin_unlock_irqrestore(&srq->lock, flags);
-	if (low)
+	give_turn(turn);
+	if (news.low)
 		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
 	return got > 0;
+}
+
+void weft_srq_leave(struct weft_qp *qp)
+{
+	struct weft_srq *srq = qp->srq;
+	struct weft_srq_news news;
+	struct weft_qp *turn;
+	unsigned long flags;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	weft_srqc_leave(&srq->core, &qp->core, &news);
+	turn = hold(news.turn);
+	spin_unlock_irqrestore(&srq->lock, flags);
+	give_turn(turn);
+}
+
+void weft_srq_kick(struct weft_srq *srq)
+{
+	struct weft_qp *turn;
+	unsigned long flags;
+
+	spin_lock_irqsave(&srq->lock, flags);
+	turn = hold(weft_srqc_turn(&srq->core));
+	spin_unlock_irqrestore(&srq->lock, flags);
+	give_turn(turn);
 }
 
 static int srq_respond(const struct weft_srq *srq, struct ib_udata *udata)

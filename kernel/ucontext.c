@@ -120,9 +120,24 @@ DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_SRQ_RESIZE,
 								   srq),
 						UA_MANDATORY));
 
+static int UVERBS_HANDLER(WEFT_METHOD_SRQ_KICK)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_srq *ibsrq = uverbs_attr_get_obj(attrs, WEFT_ATTR_SRQ_KICK_HANDLE);
+
+	if (IS_ERR(ibsrq))
+		return PTR_ERR(ibsrq);
+	weft_srq_kick(to_weft_srq(ibsrq));
+	return 0;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_SRQ_KICK,
+			    UVERBS_ATTR_IDR(WEFT_ATTR_SRQ_KICK_HANDLE, UVERBS_OBJECT_SRQ,
+					    UVERBS_ACCESS_READ, UA_MANDATORY));
+
 ADD_UVERBS_METHODS(weft_qp_methods, UVERBS_OBJECT_QP, &UVERBS_METHOD(WEFT_METHOD_QP_KICK));
 ADD_UVERBS_METHODS(weft_cq_methods, UVERBS_OBJECT_CQ, &UVERBS_METHOD(WEFT_METHOD_CQ_KICK));
-ADD_UVERBS_METHODS(weft_srq_methods, UVERBS_OBJECT_SRQ, &UVERBS_METHOD(WEFT_METHOD_SRQ_RESIZE));
+ADD_UVERBS_METHODS(weft_srq_methods, UVERBS_OBJECT_SRQ, &UVERBS_METHOD(WEFT_METHOD_SRQ_RESIZE),
+		   &UVERBS_METHOD(WEFT_METHOD_SRQ_KICK));
 
 const struct uapi_definition weft_uapi_defs[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &weft_qp_methods),

@@ -15,7 +15,7 @@
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
 #define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE | \
-				       WEFT_FEATURE_MW) | \
+				       WEFT_FEATURE_MW | WEFT_FEATURE_SRQ_KICK) | \
 				 WEFT_EXT_FEATURES)
 
 /* Fast registration: blocks (pages) a region. */
@@ -130,8 +130,11 @@ int weft_resize_user_srq(struct ib_srq *ibsrq, u32 max_wr, struct uverbs_attr_bu
 int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 
-/* Takes the oldest entry off @srq: false if there is none. Any context. */
-bool weft_srq_pop(struct weft_srq *srq, struct weft_recv *recv);
+/* What core/host.h asks of @qp's SRQ, under the QP's connection's lock. */
+bool weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv);
+void weft_srq_leave(struct weft_qp *qp);
+/* The doorbell of @srq: the QP that waits first may go on. Any context. */
+void weft_srq_kick(struct weft_srq *srq);
 
 /* ---- post.c ---- */
 

@@ -96,7 +96,7 @@ struct weft_device {
 	bool extensions;		/* RFC 7306 */
 	u8 mpa_rev;
 	u8 rtr;				/* WEFT_RTR_ bits */
-	unsigned int startup_timeout_ms, close_timeout_ms;
+	unsigned int startup_timeout_ms, accept_timeout_ms, close_timeout_ms, rnr_timeout_ms;
 };
 
 struct weft_ucontext {

@@ -110,14 +110,33 @@ static struct weft_tcp_view as_far_as_read(const struct weft_link *l,
 {
 	struct weft_tcp_view v = *tcp;
 
-	if (l->starved)
+	if (weft_link_is_behind(l))
 		v.fin = v.closed = false;
 	return v;
 }
 
 static bool end_is_unread(const struct weft_link *l, const struct weft_tcp_view *tcp)
 {
-	return l->starved && (tcp->fin || tcp->closed);
+	return weft_link_is_behind(l) && (tcp->fin || tcp->closed);
+}
+
+/*
+ * A Send that waits for a receive has its time; what is behind it waits, too. Then it is taken in
+ * as if nobody had any patience: an error, unless there is a receive now.
+ */
+static u32 mind_waiting_send(struct weft_link *l, u64 now)
+{
+	if (!l->qp->rx_waits)
+		return 0;
+	if (!l->rnr_deadline) {
+		WRITE_ONCE(l->rnr_deadline, max_t(u64, now + l->cfg.rnr_ms, 1));
+		return 0;
+	}
+	if (now < l->rnr_deadline)
+		return 0;
+	l->qp->rx_overdue = true;
+	weft_link_rx_resume(l);
+	return WEFT_ACT_AGAIN;
 }
 
 /* TCP's end, either side's, becomes the QP's. */
@@ -145,8 +164,8 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 			u64 now)
 {
 	const struct weft_tcp_view seen = as_far_as_read(l, all), *tcp = &seen;
+	u32 acts = mind_waiting_send(l, now);
 	bool dying, ending, said, slow = false;
-	u32 acts = 0;
 
 	tell_qp(l, tcp);
 	weft_send_run(l);
@@ -164,7 +183,7 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 	timeout = timeout && (dying || !slow);
 	if (tcp->fin && !tcp->closed && !l->peer_fin) {
 		l->peer_fin = true;
-		acts = WEFT_ACT_DISCONNECTED;
+		acts |= WEFT_ACT_DISCONNECTED;
 	}
 	/* The peer had its time; if it is but slow, closing gives it more. */
 	if (tcp->closed || timeout || (dying && said))

@@ -76,10 +76,11 @@ void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *cqe);
 
 /*
- * Takes one entry from the QP's SRQ; false when it is empty. Uses weft_srqc_pop()
- * under the SRQ's lock and raises the limit event.
+ * Take one entry from the QP's SRQ, false if there is none; want none any more. They use
+ * weft_srqc_take() and weft_srqc_leave() under the SRQ's lock, and do what those ask for.
  */
-bool weft_host_srq_pop(struct weft_qpc *qp, struct weft_recv *recv);
+bool weft_host_srq_pop(struct weft_qpc *qp, bool wait, struct weft_recv *recv);
+void weft_host_srq_leave(struct weft_qpc *qp);
 
 /*
  * Something is to be sent, or flushed, that no doorbell announced: call weft_send_run() soon,

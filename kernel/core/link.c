@@ -43,6 +43,9 @@ static void rx_full(struct weft_link *l, struct weft_cur *in)
 		l->starved = true;
 	else if (unlikely(l->starved))
 		fed_again(l);
+	/* The step sets the time for it. */
+	if (unlikely(l->qp->rx_waits) && !l->rnr_deadline)
+		weft_host_wake(l);
 }
 
 void weft_link_rx(struct weft_link *l, struct weft_cur *in)
@@ -58,6 +61,17 @@ void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 		weft_cur_skip(in, in->left);
 		break;
 	}
+}
+
+bool weft_link_rx_resume(struct weft_link *l)
+{
+	if (!l->qp || !weft_qpc_rx_resume(l->qp))
+		return false;
+	WRITE_ONCE(l->rnr_deadline, 0);
+	/* To look at TCP's end, or to set the time anew; else what is read now does that. */
+	if (!l->starved)
+		weft_host_wake(l);
+	return true;
 }
 
 void weft_link_rx_unreadable(struct weft_link *l)
@@ -76,6 +90,13 @@ static bool deadline_has_passed(struct weft_link *l, u64 now)
 		return false;
 	l->deadline = 0;
 	return true;
+}
+
+u64 weft_link_next_step(const struct weft_link *l)
+{
+	u64 rnr = READ_ONCE(l->rnr_deadline);
+
+	return !l->deadline || (rnr && rnr < l->deadline) ? rnr : l->deadline;
 }
 
 u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
@@ -127,6 +148,7 @@ void weft_link_release_qp(struct weft_link *l)
 	l->mode = WEFT_MODE_DISCARD;
 	l->told = false;
 	l->starved = false;
+	WRITE_ONCE(l->rnr_deadline, 0);
 	l->qp = NULL;
 	/* The stream and the arrays are the connection's. */
 	qp->st = NULL;

@@ -86,8 +86,10 @@ struct weft_tcp_view {
 /* What the host's options and its ULP's interface ask for. Read when it matters. */
 struct weft_link_cfg {
 	struct weft_mpa_cfg mpa;	/* ird, ord: the most there is */
-	u32 startup_ms;			/* for each side's part of start-up */
+	u32 startup_ms;			/* for each side's part of start-up; but: */
+	u32 accept_ms;			/* for the Reply, which waits for the peer's ULP */
 	u32 close_ms;			/* for an end, without a sign of the peer */
+	u32 rnr_ms;			/* so long may a Send wait for a receive; 0: not at all */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
 	bool ext;			/* RFC 7306: Immediate Data, atomics */
 };
@@ -109,7 +111,8 @@ struct weft_link {
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
 	bool starved;			/* octets wait in TCP, as there is no memory for the stage */
 	int status;			/* with WEFT_ACT_FAILED */
-	u64 deadline;			/* weft_link_step() is to be called then; 0: none */
+	u64 deadline;			/* of what the state awaits; 0: none */
+	u64 rnr_deadline;		/* of a Send that waits for a receive; 0: none, or not yet */
 
 	/* the send run */
 	struct weft_linger linger;
@@ -188,12 +191,21 @@ void weft_link_orphan(struct weft_link *l, u64 now);
 /*
  * Octets from the peer, in Full Operation in any context. What is left of @in is behind
  * a Reply and is to be offered again behind weft_link_step(); or weft_host_chunk() had no
- * memory for it.
+ * memory for it; or it waits for a receive, see weft_link_rx_resume().
  */
 void weft_link_rx(struct weft_link *l, struct weft_cur *in);
 
 /* The host has octets that it cannot read: they are not missed silently. */
 void weft_link_rx_unreadable(struct weft_link *l);
+
+/*
+ * A Send that waits for a receive may go on, after a doorbell: true if it does. What waits
+ * behind it is to be read then.
+ */
+bool weft_link_rx_resume(struct weft_link *l);
+
+/* When weft_link_step() is to be called, if nothing calls for it before; 0: never. */
+u64 weft_link_next_step(const struct weft_link *l);
 
 /* Acts on what has come, what is said, what TCP looks like, and on time. */
 u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
@@ -247,6 +259,12 @@ u32 weft_link_die(struct weft_link *l);
 /* start.c */
 u32 weft_link_step_startup(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			   u64 now);
+
+/* Is TCP, whatever it shows of its end, yet to be read to there? */
+static inline bool weft_link_is_behind(const struct weft_link *l)
+{
+	return l->starved || (l->qp && l->qp->rx_waits);
+}
 
 static inline void weft_link_set_deadline(struct weft_link *l, u64 now, u32 ms)
 {

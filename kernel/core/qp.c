@@ -53,6 +53,8 @@ static void start_over(struct weft_qpc *qp)
 	qp->write_over = qp->imm_held = false;
 	qp->peer_fin = qp->fin_out = false;
 	qp->rx_seen = qp->recv_active = false;
+	qp->patient = qp->rx_waits = qp->rx_overdue = false;
+	qp->recv_ahead = 0;
 	qp->term_received = qp->flushed_event = false;
 	qp->sq.failed = false;
 }
@@ -60,7 +62,8 @@ static void start_over(struct weft_qpc *qp)
 void weft_qpc_init(struct weft_qpc *qp)
 {
 	start_over(qp);
-	qp->named = WEFT_VS_RESET;
+	/* As verbs have it of an RNIC, whose connection needs no more of them. */
+	qp->named = WEFT_VS_INIT;
 	qp->sq.max_wqes = weft_shape_sq_wqes(qp->sq.q.slots, qp->sq.max_slots);
 	weft_ringq_sleep(&qp->sq.q);
 }
@@ -99,6 +102,7 @@ static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 	qp->irq_count = 0;
 	if (qp->st)
 		weft_stream_stop(qp->st);
+	weft_rq_wait_over(qp);
 	if (weft_qpc_flush(qp))
 		weft_host_kick(qp);
 	if (!qp->flushed_event) {
@@ -146,29 +150,50 @@ void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu 
 		weft_qpc_fail_raw(qp, e, NULL, 0, 0);
 }
 
+/* What a Terminate means for the Read whose Request it is about; SUCCESS: it is about none. */
+static u8 read_status(const struct weft_term *t)
+{
+	if (t->layer == 0 && t->etype == 1)
+		return WEFT_WC_REM_ACCESS_ERR;
+	if (t->layer == 0 && t->etype == 2)
+		return WEFT_WC_REM_OP_ERR;
+	/* DDP found no room for the Request, or its header wrong. */
+	if (t->layer == 1 && t->etype == 2)
+		return WEFT_WC_REM_INV_REQ_ERR;
+	return WEFT_WC_SUCCESS;
+}
+
 /*
- * The oldest outstanding Read is the one that a Terminate for a Read Request
- * speaks of, if the copied MSN agrees or no header came along.
+ * The outstanding Read that a Terminate is about: that with the MSN copied. It need not be the
+ * oldest, whose Response may have been on its way. Without a header RDMAP means the oldest.
  */
-static void blame_read(struct weft_qpc *qp)
+static const struct weft_orq_entry *blamed_read(const struct weft_qpc *qp)
 {
 	const struct weft_term *t = &qp->term_in;
-	const struct weft_orq_entry *e;
-	struct weft_wqe_info *info;
+	struct weft_ddp_hdr h;
+	u32 i;
 
-	if (!qp->orq_count || t->layer != 0 || (t->etype != 1 && t->etype != 2))
-		return;
-	e = &qp->orq[qp->orq_head];
-	if (t->d) {
-		struct weft_ddp_hdr h;
+	if (!t->d)
+		return qp->orq_count && t->layer == 0 ? &qp->orq[qp->orq_head] : NULL;
+	weft_ddp_read(t->hdr, &h);
+	if (h.tagged || h.qn != WEFT_QN_READ_REQUEST)
+		return NULL;
+	for (i = 0; i < qp->orq_count; i++) {
+		const struct weft_orq_entry *e = &qp->orq[(qp->orq_head + i) % qp->ord];
 
-		weft_ddp_read(t->hdr, &h);
-		if (h.tagged || h.qn != WEFT_QN_READ_REQUEST || h.msn != e->msn)
-			return;
+		if (e->msn == h.msn)
+			return e;
 	}
-	info = weft_sq_info_at(&qp->sq, e->wqe);
-	info->state = WEFT_WQE_DONE;
-	info->status = t->etype == 1 ? WEFT_WC_REM_ACCESS_ERR : WEFT_WC_REM_OP_ERR;
+	return NULL;
+}
+
+static void blame_read(struct weft_qpc *qp)
+{
+	u8 status = read_status(&qp->term_in);
+	const struct weft_orq_entry *e = blamed_read(qp);
+
+	if (e && status != WEFT_WC_SUCCESS)
+		weft_sq_spoil(qp, e->wqe, status);
 }
 
 void weft_qpc_terminated(struct weft_qpc *qp)
@@ -205,4 +230,5 @@ void weft_qpc_reset(struct weft_qpc *qp)
 	if (!qp->srq && qp->rq.q.slots)
 		weft_ringq_init(&qp->rq.q, qp->rq.q.ring, qp->rq.q.slots);
 	weft_qpc_init(qp);
+	qp->named = WEFT_VS_RESET;
 }

@@ -72,10 +72,13 @@ int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv);
 /* Goes on in the ring at @mem, zeroed, of @slots: false if what waits does not fit. */
 bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots);
 
+struct weft_qpc;
+
 /* A receive queue that QPs share. Lock: the host's SRQ lock. */
 struct weft_srqc {
 	struct weft_rqq rq;
 	u32 limit;			/* entries; 0: not armed */
+	struct weft_qpc *first, **last;	/* QPs that wait for an entry, the oldest first */
 };
 
 void weft_srqc_init(struct weft_srqc *srq, void *mem, u32 slots, u32 max_sge);
@@ -91,6 +94,27 @@ static inline u32 weft_srqc_size(const struct weft_srqc *srq)
  * armed, and disarms it: the host raises the limit event. It comes once an arming.
  */
 int weft_srqc_pop(struct weft_srqc *srq, struct weft_recv *recv, bool *low);
+
+/*
+ * What is to be done once the SRQ's lock was dropped: the limit event, and a doorbell for a QP
+ * that waits, as there is an entry for it. The host holds that before it drops the lock.
+ */
+struct weft_srq_news {
+	bool low;
+	struct weft_qpc *turn;		/* NULL: nobody's */
+};
+
+/*
+ * Takes the oldest entry for @qp: as weft_rqq_pop(). With @wait a QP that gets none is listed,
+ * whoever posts one is asked to kick, and entries are for the QPs listed, one by one: @qp keeps
+ * its place until it has got one, or weft_srqc_leave().
+ */
+int weft_srqc_take(struct weft_srqc *srq, struct weft_qpc *qp, bool wait, struct weft_recv *recv,
+		   struct weft_srq_news *news);
+/* @qp, listed or not, wants no entry any more. */
+void weft_srqc_leave(struct weft_srqc *srq, struct weft_qpc *qp, struct weft_srq_news *news);
+/* The first of those listed, if there is an entry for it; else NULL. */
+struct weft_qpc *weft_srqc_turn(const struct weft_srqc *srq);
 
 /*
  * Arms the limit event; 0 disarms it. False, and nothing changed, if the SRQ holds
@@ -177,6 +201,8 @@ struct weft_qpc {
 	struct weft_region_hold hold;	/* none between runs */
 	u32 windows;			/* no more than these are bound over this QP */
 	bool srq;			/* receives come from weft_host_srq_pop() */
+	bool srq_tells;			/* whoever posts to it heeds WEFT_RING_KICK */
+	struct weft_qpc *srq_next, **srq_prev; /* SRQ's lock: listed there; srq_prev NULL: not */
 	enum weft_qp_state state;
 	struct weft_stream *st;		/* the connection's; NULL while there is none */
 
@@ -184,7 +210,7 @@ struct weft_qpc {
 	struct weft_rqq rq;
 	bool sig_all;			/* every WQE is signalled */
 	const struct weft_cqc *scq, *rcq; /* whose overflow ends the QP; else not looked at */
-	enum weft_verbs_state named;	/* RESET, INIT or RTR: what verbs show in IDLE */
+	enum weft_verbs_state named;	/* INIT, RTR, or behind a reset RESET: what verbs show in IDLE */
 
 	/* connection limits; arrays lent by the host at start */
 	u32 ord, ird;
@@ -219,6 +245,10 @@ struct weft_qpc {
 	bool imm_held;			/* what the next Send comes with is in imm */
 	u32 imm;
 	bool recv_active;		/* a Send is being received */
+	bool patient;			/* a Send that finds no receive waits for one */
+	bool rx_waits;			/* one does: nothing is taken in meanwhile */
+	bool rx_overdue;		/* it has waited long enough */
+	s32 recv_ahead;			/* taken before its Send: as weft_rq_take() says; 0: none */
 	u8 recv_op;
 	u32 recv_inv;			/* its Invalidate STag */
 	u32 recv_cap, recv_got;
@@ -334,10 +364,16 @@ bool weft_qpc_flush(struct weft_qpc *qp);
 
 /*
  * Takes all bytes of @in in Full Operation, but for those that weft_host_chunk() had no
- * memory for. Afterwards the host runs the send side if weft_host_kick() was called, and
+ * memory for, and a Send that waits for a receive with all behind it. Afterwards the host runs the send side if weft_host_kick() was called, and
  * looks at qp->state.
  */
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
+
+/*
+ * A Send waits for a receive, and there may be one now, or rx_overdue was set: true if it goes
+ * on. What the host has kept back since is to be offered then.
+ */
+bool weft_qpc_rx_resume(struct weft_qpc *qp);
 
 /* ---- sending (tx.c) ---- */
 
@@ -440,6 +476,8 @@ static inline bool weft_sq_is_full(const struct weft_sqq *sq)
 {
 	return sq->held == sq->max_wqes;
 }
+/* sq.c: what the entry at @pos completes with in the flush that follows. */
+void weft_sq_spoil(struct weft_qpc *qp, u32 pos, u8 status);
 /* sq.c: completes, in order, entries that are done. */
 void weft_sq_reap(struct weft_qpc *qp);
 /* sq.c: completes up to @most: those done as they are, others with FLUSH_ERR. True: so many. */
@@ -447,6 +485,12 @@ bool weft_sq_flush(struct weft_qpc *qp, u32 most);
 
 /* rq.c: takes the next receive into qp->recv: 1, 0 none, -1 broken. */
 int weft_rq_take(struct weft_qpc *qp);
+/* rq.c: may a Send wait for a receive? Somebody has to be able to post one. */
+bool weft_rq_may_wait(const struct weft_qpc *qp);
+/* rq.c: the same, but if there is none, rx_waits, and who posts one kicks. May be repeated. */
+int weft_rq_await(struct weft_qpc *qp);
+/* rq.c: no receive is wanted any more. */
+void weft_rq_wait_over(struct weft_qpc *qp);
 /* rq.c: completes up to @most with FLUSH_ERR. True: so many. */
 bool weft_rq_flush(struct weft_qpc *qp, u32 most);
 /* rq.c: completes the receive taken last, of qp->recv_got octets. @e has status, opcode, flags

@@ -51,6 +51,8 @@ bool weft_ringq_move(struct weft_ringq *q, void *mem, u32 slots, u32 from, u32 n
 	q->ring->user_idx = user_idx;
 	q->ring->arm = READ_ONCE(old.ring->arm);
 	q->ring->kern_idx = q->idx;
+	if (q->asleep)
+		WRITE_ONCE(q->ring->flags, WEFT_RING_KICK);
 	return true;
 }
 

@@ -5,10 +5,51 @@
 int weft_rq_take(struct weft_qpc *qp)
 {
 	if (qp->srq)
-		return weft_host_srq_pop(qp, &qp->recv);
+		return weft_host_srq_pop(qp, false, &qp->recv);
 	if (!qp->rq.q.slots)
 		return 0;
 	return weft_rqq_pop(&qp->rq, &qp->recv);
+}
+
+bool weft_rq_may_wait(const struct weft_qpc *qp)
+{
+	if (!qp->patient || qp->rx_overdue)
+		return false;
+	return qp->srq ? qp->srq_tells : qp->rq.q.slots;
+}
+
+static int take_or_sleep(struct weft_rqq *rq, struct weft_recv *recv)
+{
+	int r = weft_rqq_pop(rq, recv);
+
+	if (!r) {
+		weft_ringq_sleep(&rq->q);
+		/* Posted before its poster could see that it is to kick. */
+		r = weft_rqq_pop(rq, recv);
+	}
+	if (r)
+		weft_ringq_wake(&rq->q);
+	return r;
+}
+
+int weft_rq_await(struct weft_qpc *qp)
+{
+	int r = qp->srq ? weft_host_srq_pop(qp, true, &qp->recv) :
+			  take_or_sleep(&qp->rq, &qp->recv);
+
+	qp->rx_waits = !r;
+	return r;
+}
+
+void weft_rq_wait_over(struct weft_qpc *qp)
+{
+	if (!qp->rx_waits)
+		return;
+	qp->rx_waits = false;
+	if (qp->srq)
+		weft_host_srq_leave(qp);
+	else
+		weft_ringq_wake(&qp->rq.q);
 }
 
 void weft_rq_complete(struct weft_qpc *qp, struct weft_cqe *e)
@@ -34,8 +75,9 @@ bool weft_rq_flush(struct weft_qpc *qp, u32 most)
 {
 	u32 n;
 
-	if (qp->recv_active)
+	if (qp->recv_active || qp->recv_ahead > 0)
 		weft_rq_fail(qp, WEFT_WC_FLUSH_ERR);
+	qp->recv_ahead = 0;
 	/* What waits in an SRQ belongs to nobody yet and stays there. */
 	if (qp->srq || !qp->rq.q.slots)
 		return false;

@@ -47,12 +47,14 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 static enum weft_err request_check(const struct weft_qpc *qp, const struct weft_fpdu *f, u32 len)
 {
 	const struct weft_ddp_hdr *h = &f->ddp;
-	/* The RTR Read comes first, and is allowed even where IRD is 0. */
-	u32 room = qp->rtr_await && !qp->ird ? 1 : qp->ird;
 
 	if (h->msn != qp->msn_in_read)
 		return WEFT_E_DDP_MSN;
-	if (qp->irq_count >= room)
+	/*
+	 * RFC 6581 §9.1: where an RTR Read was offered, IRD has room for it. Where it was not, the
+	 * initiator must not send one (§9.2), and it is like any other: within IRD or an error.
+	 */
+	if (qp->irq_count >= qp->ird)
 		return WEFT_E_DDP_NO_BUFFER;
 	if (h->mo)
 		return WEFT_E_DDP_MO;
@@ -196,6 +198,8 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 	e = &qp->orq[qp->orq_head];
 	err = read_resp_check(qp, e, f);
 	if (err) {
+		/* The peer answers something else: what the Read wanted cannot be told. */
+		weft_sq_spoil(qp, e->wqe, WEFT_WC_REM_OP_ERR);
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
@@ -283,7 +287,25 @@ static void recv_fails(struct weft_qpc *qp, u8 status)
 	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
 }
 
-/* First segment of a Send, or Immediate Data: takes a receive for it. False: the connection ends. */
+/*
+ * A receive, which may have been taken by weft_qpc_rx_resume(): 1, 0 none, -1 broken. If there is
+ * none and the QP is patient, whoever posts one says so.
+ */
+static int recv_take(struct weft_qpc *qp)
+{
+	int r = qp->recv_ahead;
+
+	qp->recv_ahead = 0;
+	if (!r)
+		r = weft_rq_may_wait(qp) ? weft_rq_await(qp) : weft_rq_take(qp);
+	qp->rx_overdue = false;
+	return r;
+}
+
+/*
+ * First segment of a Send, or Immediate Data: takes a receive for it. False: the connection ends, or the segment
+ * waits (rx_waits).
+ */
 static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 {
 	int r;
@@ -292,9 +314,10 @@ static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 		weft_qpc_fail(qp, WEFT_E_DDP_MSN, f);
 		return false;
 	}
-	r = weft_rq_take(qp);
+	r = recv_take(qp);
 	if (!r) {
-		weft_qpc_fail(qp, WEFT_E_DDP_NO_BUFFER, f);
+		if (!qp->rx_waits)
+			weft_qpc_fail(qp, WEFT_E_DDP_NO_BUFFER, f);
 		return false;
 	}
 	if (r < 0) {
@@ -560,14 +583,18 @@ static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 {
 	struct weft_stream *st = qp->st;
+	struct weft_cur before;
 	struct weft_fpdu f;
 	u8 *chunk;
 
-	for (;;) {
+	while (likely(!qp->rx_waits)) {
 		f.raw_len = 0;
+		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
 		case WEFT_RX_FPDU:
 			rx_fpdu(qp, &f);
+			if (unlikely(qp->rx_waits))
+				weft_stream_keep(st, in, &before);
 			break;
 		case WEFT_RX_CHUNK:
 			chunk = weft_host_chunk(qp);
@@ -585,4 +612,22 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 			return;
 		}
 	}
+}
+
+bool weft_qpc_rx_resume(struct weft_qpc *qp)
+{
+	struct weft_cur none;
+
+	if (!qp->rx_waits)
+		return false;
+	if (qp->rx_overdue)
+		weft_rq_wait_over(qp);
+	else
+		qp->recv_ahead = weft_rq_await(qp);
+	if (qp->rx_waits)
+		return false;
+	/* The segment may lie in the stage, with nothing behind it in TCP. */
+	weft_cur_init(&none, NULL, 0);
+	weft_qpc_rx(qp, &none);
+	return true;
 }

@@ -78,6 +78,14 @@ static void sq_complete(struct weft_qpc *qp, u8 status)
 		weft_host_complete(qp, false, &cqe);
 }
 
+void weft_sq_spoil(struct weft_qpc *qp, u32 pos, u8 status)
+{
+	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, pos);
+
+	info->state = WEFT_WQE_DONE;
+	info->status = status;
+}
+
 void weft_sq_reap(struct weft_qpc *qp)
 {
 	struct weft_sqq *sq = &qp->sq;

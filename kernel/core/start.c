@@ -26,6 +26,7 @@ static void start_qp(struct weft_link *l, const struct weft_mpa_agreed *a)
 	l->st.ext = l->cfg.ext;
 	weft_stream_start(&l->st, a);
 	weft_qpc_start(l->qp, &l->st, a->ord, l->orq, a->ird, l->irq, max_t(u32, a->ird, 1));
+	l->qp->patient = l->cfg.rnr_ms;
 	l->mode = WEFT_MODE_FULL;
 	weft_host_kick(l->qp);
 }
@@ -218,7 +219,8 @@ static u32 connecting(struct weft_link *l, const struct weft_tcp_view *tcp, bool
 	if (err)
 		return weft_link_connect_failed(l, err);
 	l->state = WEFT_LINK_AWAIT_REPLY;
-	weft_link_set_deadline(l, now, l->cfg.startup_ms);
+	/* The Reply comes when the peer's program accepts, which may be computing. */
+	weft_link_set_deadline(l, now, l->cfg.accept_ms);
 	return WEFT_ACT_AGAIN;
 }
 

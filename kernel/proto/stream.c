@@ -152,6 +152,7 @@ static void stage_drop(struct weft_stream *st)
 	st->rx_need = 0;
 	st->rx_crc = ~0u;
 	st->rx_reported = false;
+	st->rx_kept = false;
 	st->rx_marker_bad = false;
 }
 
@@ -237,6 +238,16 @@ static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *
 	if (st->rx_marker_bad)
 		return refuse(st, fpdu, WEFT_E_MPA_MARKER);
 	c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
+	return report_pieces(st, fpdu, &c);
+}
+
+/* It has been verified, and counted. */
+static enum weft_rx_event stage_again(struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	struct weft_cur c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
+
+	st->rx_kept = false;
+	st->rx_fpdus--;
 	return report_pieces(st, fpdu, &c);
 }
 
@@ -332,6 +343,8 @@ static enum weft_rx_event rx_fresh(struct weft_stream *st, struct weft_cur *in,
 static enum weft_rx_event rx_fpdu(struct weft_stream *st, struct weft_cur *in,
 				  struct weft_fpdu *fpdu)
 {
+	if (st->rx_kept)
+		return stage_again(st, fpdu);
 	if (st->rx_reported)
 		stage_drop(st);
 	if (likely(!st->rx_staged && !st->agreed.rx_markers))
@@ -355,6 +368,16 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 		break;
 	}
 	return discard(in);
+}
+
+void weft_stream_keep(struct weft_stream *st, struct weft_cur *in, const struct weft_cur *before)
+{
+	if (st->rx_reported) {
+		st->rx_kept = true;
+		return;
+	}
+	*in = *before;
+	st->rx_fpdus--;
 }
 
 /* Life */

@@ -75,6 +75,7 @@ struct weft_stream {
 	u32 rx_need;			/* octets of the current unit, 0 while unknown */
 	u32 rx_crc;			/* over what is staged, and its Markers */
 	bool rx_reported;		/* the staged FPDU is: dropped at the next call */
+	bool rx_kept;			/* or, weft_stream_keep(), reported once more */
 	bool rx_marker_bad;		/* a Marker of the current FPDU points elsewhere */
 	u32 nchunk;
 	union {
@@ -124,6 +125,12 @@ void weft_stream_stop(struct weft_stream *st);
  */
 enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 				  struct weft_fpdu *fpdu);
+
+/*
+ * The FPDU that was just reported is to be reported once more: *@in goes back to *@before,
+ * where it was before that call, unless the FPDU lies in the stage.
+ */
+void weft_stream_keep(struct weft_stream *st, struct weft_cur *in, const struct weft_cur *before);
 
 /*
  * Answers WEFT_RX_CHUNK, and only that: lends the stage one more chunk of

@@ -130,6 +130,7 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->max_mr = RL_MAX_MR;
 	r->max_mw = RL_MAX_MR;
 	r->max_pd = RL_MAX_PD;
+	r->vendor_id = WEFT_VENDOR_ID;
 	r->max_qp_rd_atom = RL_MAX_IRD;
 	r->max_res_rd_atom = RL_MAX_QP * RL_MAX_IRD;
 	r->max_qp_init_rd_atom = RL_MAX_ORD;

@@ -88,7 +88,9 @@ void rl_conn_configure(struct rl_conn *c)
 
 	rl_conn_base_cfg(&cfg->mpa);
 	cfg->startup_ms = rl_options()->startup_ms;
+	cfg->accept_ms = rl_options()->accept_ms;
 	cfg->close_ms = rl_options()->close_ms;
+	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;
 	cfg->ext = rl_options()->extensions;
 }
@@ -196,14 +198,23 @@ void rl_conn_unlock(struct rl_conn *c)
 		;
 	if (c->watching)
 		rl_conn_place(c);
-	deadline = earliest(c->link.deadline, c->linger_until);
+	deadline = earliest(weft_link_next_step(&c->link), c->linger_until);
 	if (c->tx_due || c->step_due || c->unread)
 		deadline = 1;
 	if (c->link.state == WEFT_LINK_DEAD)
 		deadline = 0;
 	if (deadline != READ_ONCE(c->watch.deadline))
 		rl_watch_set_deadline(&c->watch, deadline);
+	/* Whose time may just have been overwritten. */
+	if (unlikely(__atomic_load_n(&c->poked, __ATOMIC_SEQ_CST)))
+		rl_watch_poke(&c->watch);
 	pthread_mutex_unlock(&c->lock);
+}
+
+void rl_conn_poke(struct rl_conn *c)
+{
+	__atomic_store_n(&c->poked, true, __ATOMIC_SEQ_CST);
+	rl_watch_poke(&c->watch);
 }
 
 struct rl_conn *rl_conn_find(u32 key)
@@ -259,14 +270,16 @@ static void ready(struct rl_watch *w, u32 events)
 static void timeout(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
-	u64 now = rl_now_ms();
+	u64 now = rl_now_ms(), next;
 
 	rl_conn_lock(c);
 	if (c->unread)
 		rl_conn_receive(c);
-	if (c->linger_until && c->linger_until <= now)
+	if (__atomic_exchange_n(&c->poked, false, __ATOMIC_SEQ_CST) ||
+	    (c->linger_until && c->linger_until <= now))
 		c->tx_due = true;
-	if (c->link.deadline && c->link.deadline <= now)
+	next = weft_link_next_step(&c->link);
+	if (next && next <= now)
 		c->step_due = true;
 	rl_conn_unlock(c);
 }

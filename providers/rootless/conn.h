@@ -52,6 +52,7 @@ struct rl_conn {
 	void *rest;			/* a block of the pool with octets that the link had no
 					 * memory for; NULL: none */
 	u32 rest_off, rest_len;
+	bool poked;			/* atomic, without the lock: by rl_conn_poke() */
 	bool watching;			/* rl_conn_watch() was called */
 	enum rl_conn_place place;	/* where the socket is waited for, and for what */
 	u32 waits_for;
@@ -83,6 +84,9 @@ void rl_conn_unlock(struct rl_conn *c);
 /* The connection that the key of an event names, locked and referenced; NULL if it is gone. */
 struct rl_conn *rl_conn_find(u32 key);
 
+/* Without the lock: the progress thread runs the send side, and what waits for a receive goes on. */
+void rl_conn_poke(struct rl_conn *c);
+
 /* ---- all with the lock ---- */
 
 /* The progress thread looks after the socket: before this nobody does. */
@@ -113,6 +117,11 @@ void rl_conn_set_up_socket(struct rl_conn *c);
 void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */
 void rl_conn_receive(struct rl_conn *c);
+/* A Send waits for a receive: until there is one nothing is read. */
+static inline bool rl_conn_waits(const struct rl_conn *c)
+{
+	return c->link.qp && c->link.qp->rx_waits;
+}
 /* Forgets what the link had no memory for. */
 void rl_conn_drop_rest(struct rl_conn *c);
 /* connect() is over, well or not. */

@@ -185,7 +185,7 @@ static void receive_full(struct rl_conn *c, void *block)
 	int i;
 
 	c->unread = true;
-	for (i = 0; i < READS && c->unread && !c->rest; i++) {
+	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_waits(c); i++) {
 		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
 		if (n > 0)
 			give_block(c, block, n);
@@ -193,6 +193,7 @@ static void receive_full(struct rl_conn *c, void *block)
 			no_more(c, n);
 		c->unread = c->rest || may_be_more(n);
 	}
+	c->unread = c->unread && !rl_conn_waits(c);
 	rl_count(RL_RX_CALLS, i);
 	if (c->link.st.rx_fpdus != fpdus)
 		rl_count(RL_RX_FPDUS, c->link.st.rx_fpdus - fpdus);
@@ -204,9 +205,13 @@ void rl_conn_receive(struct rl_conn *c)
 {
 	void *block;
 
-	/* Without memory for the stage: soon again, and nothing is read meanwhile. */
-	c->unread = !give_rest(c);
-	if (c->unread || c->fd < 0 || c->fin || c->reset)
+	/* Without memory for the stage: soon again. A Send that waits: when there is a receive. */
+	if (!give_rest(c) || rl_conn_waits(c)) {
+		c->unread = !rl_conn_waits(c);
+		return;
+	}
+	c->unread = false;
+	if (c->fd < 0 || c->fin || c->reset)
 		return;
 	block = rl_pool_take();
 	/* Without memory: soon again. */
@@ -268,7 +273,8 @@ static u32 wanted_events(const struct rl_conn *c)
 {
 	if (c->connecting)
 		return EPOLLOUT;
-	return (c->fin || c->reset ? 0 : EPOLLIN | EPOLLRDHUP) | (c->full ? EPOLLOUT : 0);
+	return (c->fin || c->reset || rl_conn_waits(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
+	       (c->full ? EPOLLOUT : 0);
 }
 
 void rl_conn_leave_place(struct rl_conn *c)

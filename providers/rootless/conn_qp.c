@@ -141,6 +141,9 @@ void rl_conn_tx(struct rl_conn *c)
 		rl_conn_break_off(c);
 	if (c->link.batch.fpdus != fpdus)
 		rl_count(RL_TX_FPDUS, c->link.batch.fpdus - fpdus);
+	/* The doorbell may have told of a receive. */
+	if (unlikely(rl_conn_waits(c)) && weft_link_rx_resume(&c->link))
+		rl_conn_receive(c);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }
@@ -153,6 +156,11 @@ static void ring_doorbell(struct rl_conn *c)
 	struct weft_linger *l = &c->link.linger;
 	struct rl_qp *qp = c->qp;
 
+	/* It is about a receive: how fast those come tells nothing of Sends. */
+	if (rl_conn_waits(c)) {
+		rl_conn_tx(c);
+		return;
+	}
 	if (weft_linger_doorbell_begins(l, &qp->core, rl_now_ns()) && rl_cq_linger(qp->scq, qp)) {
 		weft_linger_start(l, &qp->core);
 		c->linger_until = rl_now_ms() + 1;
@@ -220,11 +228,12 @@ void rl_qp_kick(struct rl_qp *qp)
 {
 	struct rl_conn *c = rl_conn_of_qp(qp);
 	struct rl_cq *cq = qp->rcq;
-	bool wait;
+	bool wait, receive;
 
 	if (c) {
+		receive = rl_conn_waits(c);
 		ring_doorbell(c);
-		wait = c->qp && expects_answer(c);
+		wait = !receive && c->qp && expects_answer(c);
 		/* Behind the lock the QP may be destroyed, and its CQ. */
 		if (wait)
 			rl_watch_get(&cq->watch);
@@ -240,5 +249,16 @@ void rl_qp_kick(struct rl_qp *qp)
 	/* Of one that is being destroyed the rings are gone, or will be. */
 	if (!qp->conn && !qp->gone)
 		rl_qp_flush(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void rl_qp_poke(struct rl_qp *qp)
+{
+	struct rl_conn *c;
+
+	pthread_mutex_lock(&qp->lock);
+	c = qp->conn;
+	if (c)
+		rl_conn_poke(c);
 	pthread_mutex_unlock(&qp->lock);
 }

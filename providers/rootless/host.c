@@ -100,9 +100,14 @@ bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 
 /* ---- receive entries and completions ---- */
 
-bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
+bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
-	return rl_srq_pop(rl_qp_of(core)->srq, recv);
+	return rl_srq_pop(rl_qp_of(core), wait, recv);
+}
+
+void weft_host_srq_leave(struct weft_qpc *core)
+{
+	rl_srq_leave(rl_qp_of(core));
 }
 
 void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe *cqe)

@@ -15,7 +15,9 @@ static struct rl_options opt = {
 	.mpa_rev = 2,
 	.rtr = WEFT_RTR_ALL,
 	.startup_ms = 10000,
+	.accept_ms = 60000,
 	.close_ms = 5000,
+	.rnr_ms = 1000,
 };
 
 /* ---- stderr ---- */
@@ -171,7 +173,9 @@ static void read_all(void)
 	read_number("WEFT_MPA_REVISION", 0, 2, &rev);
 	opt.mpa_rev = (u8)rev;
 	read_number("WEFT_STARTUP_TIMEOUT_MS", 1, 3600000, &opt.startup_ms);
+	read_number("WEFT_ACCEPT_TIMEOUT_MS", 1, 3600000, &opt.accept_ms);
 	read_number("WEFT_CLOSE_TIMEOUT_MS", 1, 3600000, &opt.close_ms);
+	read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
 	read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
 	read_words();
 	errno = saved;

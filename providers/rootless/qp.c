@@ -223,6 +223,7 @@ static void init_core(struct rl_qp *qp, const struct rl_qp_attr *a, const struct
 
 	c->pd = a->pd->id;
 	c->srq = a->srq;
+	c->srq_tells = qp->ctx->features & WEFT_FEATURE_SRQ_KICK;
 	c->sig_all = a->sig_all;
 	c->scq = &a->scq->core;
 	c->rcq = &a->rcq->core;

@@ -14,17 +14,62 @@ static void say_limit(struct rl_srq *srq)
 	rl_context_say(srq->ctx, &srq->o, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->async_reported);
 }
 
-bool rl_srq_pop(struct rl_srq *srq, struct weft_recv *recv)
+static struct rl_qp *get(struct weft_qpc *core)
 {
-	bool low;
+	struct rl_qp *qp = core ? rl_qp_of(core) : NULL;
+
+	if (qp)
+		rl_qp_get(qp);
+	return qp;
+}
+
+/* Its connection reads on, in the progress thread: the caller may have another's lock. */
+static void give_turn(struct rl_qp *qp)
+{
+	if (!qp)
+		return;
+	rl_qp_poke(qp);
+	rl_qp_put(qp);
+}
+
+bool rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
+{
+	struct rl_srq *srq = qp->srq;
+	struct weft_srq_news news;
+	struct rl_qp *turn;
 	int got;
 
 	pthread_mutex_lock(&srq->lock);
-	got = weft_srqc_pop(&srq->core, recv, &low);
+	got = weft_srqc_take(&srq->core, &qp->core, wait, recv, &news);
+	turn = get(news.turn);
 	pthread_mutex_unlock(&srq->lock);
-	if (low)
+	give_turn(turn);
+	if (news.low)
 		say_limit(srq);
 	return got > 0;
+}
+
+void rl_srq_leave(struct rl_qp *qp)
+{
+	struct rl_srq *srq = qp->srq;
+	struct weft_srq_news news;
+	struct rl_qp *turn;
+
+	pthread_mutex_lock(&srq->lock);
+	weft_srqc_leave(&srq->core, &qp->core, &news);
+	turn = get(news.turn);
+	pthread_mutex_unlock(&srq->lock);
+	give_turn(turn);
+}
+
+void rl_srq_kick(struct rl_srq *srq)
+{
+	struct rl_qp *turn;
+
+	pthread_mutex_lock(&srq->lock);
+	turn = get(weft_srqc_turn(&srq->core));
+	pthread_mutex_unlock(&srq->lock);
+	give_turn(turn);
 }
 
 int rl_srq_arm(struct rl_srq *srq, u32 limit)

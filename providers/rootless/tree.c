@@ -163,7 +163,9 @@ static void fill_options(struct rl_node *dir)
 	add_file(dir, "mpa_revision", "%u\n", o->mpa_rev);
 	add_file(dir, "rtr", "%s\n", rtr[0] ? rtr + 1 : "");
 	add_file(dir, "startup_timeout_ms", "%u\n", o->startup_ms);
+	add_file(dir, "accept_timeout_ms", "%u\n", o->accept_ms);
 	add_file(dir, "close_timeout_ms", "%u\n", o->close_ms);
+	add_file(dir, "rnr_timeout_ms", "%u\n", o->rnr_ms);
 }
 
 static void fill_ibdev(struct rl_node *dir, const struct rl_device *d)

@@ -389,6 +389,22 @@ static int kick_cq(struct rl_context *ctx, struct request *r)
 	return 0;
 }
 
+/* The context's lock keeps the SRQ from being destroyed. */
+static int kick_srq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, WEFT_ATTR_SRQ_KICK_HANDLE);
+	struct rl_object *o;
+
+	if (!a)
+		return -EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	o = rl_object_find(ctx, RL_SRQ, a->data);
+	if (o)
+		rl_srq_kick(container_of(o, struct rl_srq, o));
+	pthread_mutex_unlock(&ctx->lock);
+	return o ? 0 : -ENOENT;
+}
+
 static int resize_srq(struct rl_context *ctx, struct request *r)
 {
 	const struct ib_uverbs_attr *handle = find_attr(r, WEFT_ATTR_SRQ_RESIZE_HANDLE);
@@ -416,6 +432,7 @@ static const struct method {
 	{ UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, kick_cq },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, resize_srq },
+	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_KICK, kick_srq },
 };
 
 static int read_request(struct request *r, const void *arg)

@@ -27,7 +27,7 @@
 #define RL_MAX_IRD	128
 #define RL_MAX_ORD	128
 #define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER | \
-			 WEFT_FEATURE_MW | WEFT_EXT_FEATURES)
+			 WEFT_FEATURE_MW | WEFT_FEATURE_SRQ_KICK | WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -194,6 +194,8 @@ void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c);
 
 /* ---- shared receive queues (srq.c) ---- */
 
+struct rl_qp;
+
 struct rl_srq {
 	struct rl_object o;
 	struct rl_context *ctx;
@@ -209,7 +211,11 @@ int rl_srq_new(struct rl_pd *pd, struct rl_context *ctx, struct weft_rq_caps *ca
 void rl_srq_destroy(struct rl_srq *srq);
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp);
 int rl_srq_arm(struct rl_srq *srq, u32 limit);
-bool rl_srq_pop(struct rl_srq *srq, struct weft_recv *recv);
+/* What core/host.h asks of @qp's SRQ. Connection's lock. */
+bool rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv);
+void rl_srq_leave(struct rl_qp *qp);
+/* The doorbell: the QP that waits first may go on. */
+void rl_srq_kick(struct rl_srq *srq);
 
 /* ---- queue pairs (qp.c) ---- */
 
@@ -252,6 +258,8 @@ int rl_qp_move(struct rl_qp *qp, u32 to);
 void rl_qp_kick(struct rl_qp *qp);
 /* Flushes all that was posted to a QP in error. The core's lock. */
 void rl_qp_flush(struct rl_qp *qp);
+/* A receive that it waited for is there: its connection goes on soon. With any connection's lock. */
+void rl_qp_poke(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */
 void rl_qp_fail_users(const struct rl_cq *cq);
 

@@ -84,7 +84,9 @@ static const struct setting {
 	{ "ports", "WEFT_PORTS", RANGE, 1, 65535, required_argument },
 	{ "spin", "WEFT_SPIN_US", NUMBER, 0, 1000000, required_argument },
 	{ "startup-timeout", "WEFT_STARTUP_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
+	{ "accept-timeout", "WEFT_ACCEPT_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
 	{ "close-timeout", "WEFT_CLOSE_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
+	{ "rnr-timeout", "WEFT_RNR_TIMEOUT_MS", NUMBER, 0, 600000, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "with-hardware", "WEFT_WITH_HARDWARE", SWITCH, 0, 0, no_argument },
@@ -107,7 +109,9 @@ static const char usage[] =
 	"  --ports=MIN-MAX         TCP ports of those that did not ask for one\n"
 	"  --spin=US               how long to look for more before sleeping\n"
 	"  --startup-timeout=MS    longest step of a connection's set-up (10000)\n"
+	"  --accept-timeout=MS     how long a connect waits for the peer's program (60000)\n"
 	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
+	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 what is done, on stderr\n"
 	"  --with-hardware         show the kernel's RDMA devices, too\n"

@@ -52,14 +52,18 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 {
 	struct weft_cmd_create_qp cmd = {};
 	struct weft_cmd_create_qp_resp resp = {};
+	struct ibv_qp_init_attr_ex plain = *attr;
 	int err;
 
+	/* There are none, and this command has no place for them. */
+	plain.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	pthread_mutex_lock(&to_weft_ctx(ctx)->qp_mutex);
-	err = ibv_cmd_create_qp_ex(ctx, &qp->vqp, attr, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				   sizeof(resp));
+	err = ibv_cmd_create_qp_ex(ctx, &qp->vqp, &plain, &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp));
 	pthread_mutex_unlock(&to_weft_ctx(ctx)->qp_mutex);
 	if (err)
 		return err;
+	attr->cap = plain.cap;
 	err = map_rings(qp, &resp, &attr->cap);
 	if (!err && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		err = weft_wr_init(qp, attr->send_ops_flags);
@@ -68,13 +72,22 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	return err;
 }
 
+/* Of flags there may be a word, but none in it. */
+static bool asks_for_what_there_is(const struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
+
+	return attr->qp_type == IBV_QPT_RC && !(attr->comp_mask & ~known) &&
+	       !(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags);
+}
+
 struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct weft_qp *qp;
 	int err;
 
-	if (attr->qp_type != IBV_QPT_RC ||
-	    attr->comp_mask & ~(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
+	if (!asks_for_what_there_is(attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -125,10 +125,25 @@ int weft_destroy_srq(struct ibv_srq *ibsrq)
 	return 0;
 }
 
+static int kick_srq(struct ibv_srq *ibsrq)
+{
+	int err;
+
+	do {
+		DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_KICK, 1);
+
+		fill_attr_in_obj(cmd, WEFT_ATTR_SRQ_KICK_HANDLE, ibsrq->handle);
+		err = execute_ioctl(ibsrq->context, cmd);
+	} while (err == EINTR);
+	return err;
+}
+
 int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct weft_srq *srq = to_weft_srq(ibsrq);
-	int err = 0;
+	struct ibv_recv_wr *first = wr;
+	int err = 0, kick_err;
+	bool kick;
 
 	pthread_spin_lock(&srq->lock);
 	if (!srq->rq.ring.slots) {
@@ -143,8 +158,14 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 			break;
 		}
 	}
-	/* Nobody sleeps on an SRQ: a message that finds it empty is an error at once. */
-	weft_uring_publish(&srq->rq.ring);
+	kick = weft_uring_publish(&srq->rq.ring);
 	pthread_spin_unlock(&srq->lock);
+
+	/* Set while a message waits for a receive, if WEFT_FEATURE_SRQ_KICK is in force. */
+	kick_err = kick ? kick_srq(ibsrq) : 0;
+	if (kick_err && !err) {
+		*bad_wr = first;
+		err = kick_err;
+	}
 	return err;
 }

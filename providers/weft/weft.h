@@ -18,7 +18,7 @@
 
 /* What this provider can make use of; the kernel answers with what both have. */
 #define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | WEFT_FEATURE_RESIZE | \
-		       WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER)
+		       WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER | WEFT_FEATURE_SRQ_KICK)
 
 struct weft_device {
 	struct verbs_device vdev;

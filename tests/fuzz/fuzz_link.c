@@ -91,6 +91,7 @@ static void set_up(struct stage *s, struct script *in)
 			 .p2p = how & 16, .rtr = kinds & WEFT_RTR_ALL,
 			 .ird = depths & 15, .ord = depths >> 4 },
 		.batch = kinds & 8 ? 20 : 1, .startup_ms = 100, .close_ms = 50,
+		.rnr_ms = how & 64 ? 40 : 0,
 		.pd_max = kinds & 16 ? 255 : 0, .lean = kinds & 32, .hold_accept = true,
 		.reject = how & 32, .pd = "private data", .pd_len = 12,
 	};
@@ -236,6 +237,7 @@ static void check_deadline(const struct stage *s)
 		break;
 	case WEFT_LINK_OPEN:
 		FUZZ_ASSERT(l->deadline || !ending);
+		FUZZ_ASSERT(l->rnr_deadline || !l->qp->rx_waits);
 		break;
 	default:
 		FUZZ_ASSERT(l->deadline);

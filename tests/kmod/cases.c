@@ -129,6 +129,22 @@ static int send_carries_bytes(struct pair *p)
 	return r.wc.byte_len == BUF && !memcmp(src, dst, BUF) ? 0 : -EILSEQ;
 }
 
+/* The message has arrived: it is only its receive that is missing. */
+static int a_late_receive_is_waited_for(struct pair *p)
+{
+	static struct op s, r;
+	int rv;
+
+	op_init(&s);
+	op_init(&r);
+	rv = post_send_buf(&p->c, &s, src, BUF, 0) ?: op_wait(&s, IB_WC_SUCCESS);
+	msleep(100);
+	rv = rv ?: post_recv_buf(&p->s, &r, dst, BUF) ?: op_wait(&r, IB_WC_SUCCESS);
+	if (rv)
+		return rv;
+	return r.wc.byte_len == BUF && !memcmp(src, dst, BUF) ? 0 : -EILSEQ;
+}
+
 /* Memory by its address, by pages of a region, and by its address again, in one message. */
 static int gather(struct pair *p, struct ib_mr *mr)
 {
@@ -1016,7 +1032,9 @@ static const struct {
 	{ "a-chain-stops-at-the-bad-request", a_chain_stops_at_the_bad_request },
 	{ "the-global-rkey-reaches-all-memory", the_global_rkey_reaches_all_memory, .global_rkey = true },
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
+	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
 	{ "srq-carries-bytes", send_carries_bytes, true },
+	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },
 	{ "a-resized-srq-keeps-what-waits", a_resized_srq_keeps_what_waits, true },
 	{ "an-srq-user-is-told-of-the-last-entry", an_srq_user_is_told_of_the_last_entry, true },

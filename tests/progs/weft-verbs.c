@@ -31,6 +31,7 @@
 /* The client asks, the server serves; buffers are the ends' own. */
 static struct {
 	struct conn c, s;
+	unsigned int late_ms;		/* the server accepts so late */
 	const char *addr, *port;
 	uint8_t *from, *to, *other;	/* client's; server's */
 	struct ibv_mr *from_mr;
@@ -45,6 +46,7 @@ static void *serve(void *unused)
 	(void)unused;
 	conn_await_request(&t.s);
 	conn_make_qp(&t.s, DEPTH, DEPTH, 0);
+	usleep(t.late_ms * 1000);
 	conn_accept(&t.s, NULL, 0);
 	return NULL;
 }
@@ -800,6 +802,83 @@ static int move_to(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
+/* ---- a message that comes before its receive ---- */
+
+/* Long after it has arrived: the sender is done, and nothing comes of it for a while. */
+static bool a_late_receive_is_waited_for(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_wc wc;
+
+	post(t.c.id->qp, 1, IBV_WR_SEND, BUF, 0, 0);
+	if (!took(&t.c, 1) || conn_poll(&t.s, &wc, 1, 100))
+		return false;
+	post_recv(2, t.to, BUF, mr);
+	return took(&t.s, 2) && is_pattern(t.to, BUF) && sync_ends();
+}
+
+static bool a_message_without_a_receive_ends_in_an_error(void)
+{
+	post(t.c.id->qp, 1, IBV_WR_SEND, BUF, 0, 0);
+	return took(&t.c, 1) && becomes(t.s.id->qp, IBV_QPS_ERR) &&
+	       becomes(t.c.id->qp, IBV_QPS_ERR);
+}
+
+/* ---- what programs ask of an RNIC ---- */
+
+/* Later than the other steps of a set-up may take, where their time is made short. */
+static bool a_late_accept_is_waited_for(void)
+{
+	close_pair();
+	t.late_ms = 1500;
+	open_pair(0);
+	t.late_ms = 0;
+	return sync_ends();
+}
+
+static bool the_device_names_a_vendor(void)
+{
+	struct ibv_device_attr attr;
+
+	return !ibv_query_device(t.c.id->verbs, &attr) && attr.vendor_id &&
+	       !(attr.vendor_id & 0xFF000000);
+}
+
+static struct ibv_qp *new_qp(uint32_t flags)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = t.c.cq,
+		.recv_cq = t.c.cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = t.c.pd,
+		.create_flags = flags,
+	};
+
+	return ibv_create_qp_ex(t.c.id->verbs, &attr);
+}
+
+/* As siw's and every RNIC's: no move is missing between it and a connection. */
+static bool a_new_queue_pair_is_in_init(void)
+{
+	struct ibv_qp *qp = new_qp(0);
+	bool ok = qp && state_of(qp) == IBV_QPS_INIT && !move_to(qp, IBV_QPS_INIT) &&
+		  !move_to(qp, IBV_QPS_RESET) && state_of(qp) == IBV_QPS_RESET;
+
+	return (!qp || !ibv_destroy_qp(qp)) && ok;
+}
+
+static bool flags_of_a_queue_pair_are_none(void)
+{
+	struct ibv_qp *qp = new_qp(0);
+	bool ok = qp && !new_qp(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB);
+
+	return (!qp || !ibv_destroy_qp(qp)) && ok;
+}
+
+/* ---- errors ---- */
+
 static bool an_error_flushes_in_order(void)
 {
 	struct ibv_qp *qp = t.s.id->qp;
@@ -1077,7 +1156,15 @@ static const struct {
 	{ "a-resized-queue-stays-armed", a_resized_queue_stays_armed, 0 },
 	{ "nothing-is-lost-while-it-is-resized", nothing_is_lost_while_it_is_resized, 0 },
 	{ "a-region-that-has-gone-is-not-written", a_region_that_has_gone_is_not_written, 0 },
+	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for, 0 },
+	{ "a-message-without-a-receive-ends-in-an-error",
+	  a_message_without_a_receive_ends_in_an_error, 0 },
+	{ "a-late-accept-is-waited-for", a_late_accept_is_waited_for, 0 },
+	{ "the-device-names-a-vendor", the_device_names_a_vendor, 0 },
+	{ "a-new-queue-pair-is-in-init", a_new_queue_pair_is_in_init, 0 },
+	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, 0 },
 	{ "an-srq-serves", an_srq_serves, DEPTH },
+	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, DEPTH },
 	{ "the-limit-is-told-once", the_limit_is_told_once, DEPTH },
 	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, DEPTH },
 	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, DEPTH },

@@ -330,20 +330,44 @@ struct host_srq *host_srq_new(u32 slots, u32 max_sge)
 
 void host_srq_free(struct host_srq *srq)
 {
+	HOST_ASSERT(!srq->core.first);
 	free(srq->core.rq.q.ring);
 	free(srq);
 }
 
-bool weft_host_srq_pop(struct weft_qpc *core, struct weft_recv *recv)
+static void give_turn(struct weft_qpc *core)
+{
+	/* It waits: so it has a connection. */
+	HOST_ASSERT(!core || (core->rx_waits && core->st));
+	if (core)
+		to_host_qp(core)->kicked = true;
+}
+
+bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
 	struct host_srq *srq = to_host_qp(core)->srq;
-	bool low;
-	int got = weft_srqc_pop(&srq->core, recv, &low);
+	struct weft_srq_news news;
+	int got = weft_srqc_take(&srq->core, core, wait, recv, &news);
 
-	HOST_ASSERT(got > 0 || !low);
-	srq->limit_events += low;
+	HOST_ASSERT(got > 0 || !news.low);
+	srq->limit_events += news.low;
 	srq->broken |= got < 0;
+	give_turn(news.turn);
 	return got > 0;
+}
+
+void weft_host_srq_leave(struct weft_qpc *core)
+{
+	struct weft_srq_news news;
+
+	weft_srqc_leave(&to_host_qp(core)->srq->core, core, &news);
+	give_turn(news.turn);
+}
+
+void host_srq_kick(struct host_srq *srq)
+{
+	srq->doorbells++;
+	give_turn(weft_srqc_turn(&srq->core));
 }
 
 /* ---- QPs ---- */
@@ -382,6 +406,7 @@ struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *a)
 	qp->core.pd = a->pd;
 	qp->core.kernel = a->kernel;
 	qp->core.srq = a->srq;
+	qp->core.srq_tells = !a->srq_silent;
 	qp->core.sig_all = a->sig_all;
 	qp->core.scq = &a->scq->core;
 	qp->core.rcq = &a->rcq->core;

@@ -60,6 +60,7 @@ struct host_srq {
 	struct weft_srqc core;
 	u32 user_idx;			/* producer */
 	u32 limit_events;
+	u32 doorbells;
 	bool broken;
 };
 
@@ -72,6 +73,7 @@ struct host_qp_attr {
 	u32 rq_sge;			/* SGEs of a receive; 0: 1 */
 	bool sig_all;
 	bool kernel;
+	bool srq_silent;		/* its posters ring no doorbell */
 };
 
 struct host_qp {
@@ -133,6 +135,8 @@ void host_cq_arm(struct host_cq *cq, u32 how);
 
 struct host_srq *host_srq_new(u32 slots, u32 max_sge);
 void host_srq_free(struct host_srq *srq);
+/* The doorbell. */
+void host_srq_kick(struct host_srq *srq);
 
 /* A QP in IDLE with its rings. host_qp_free() also ends what it lent. */
 struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *attr);

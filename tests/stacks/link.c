@@ -288,10 +288,11 @@ u32 host_link_step(struct host_link *l)
 
 static bool step_is_due(const struct host_link *l)
 {
+	u64 next = weft_link_next_step(&l->core);
+
 	if (l->core.state == WEFT_LINK_DEAD)
 		return false;
-	return l->step_due || (l->core.deadline && l->now >= l->core.deadline) ||
-	       (is_closed(l) && !l->seen_closed);
+	return l->step_due || (next && l->now >= next) || (is_closed(l) && !l->seen_closed);
 }
 
 void host_link_take_steps(struct host_link *l)
@@ -321,7 +322,10 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 	l->core.cfg = (struct weft_link_cfg){
 		.mpa = cfg->mpa,
 		.startup_ms = cfg->startup_ms ? cfg->startup_ms : for_ever,
+		.accept_ms = cfg->accept_ms ? cfg->accept_ms : cfg->startup_ms ? cfg->startup_ms :
+			     for_ever,
 		.close_ms = cfg->close_ms ? cfg->close_ms : for_ever,
+		.rnr_ms = cfg->rnr_ms,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
 		.ext = cfg->ext,
 	};
@@ -510,6 +514,8 @@ void host_link_tx(struct host_link *l)
 	}
 	if (l->core.qp || l->core.state == WEFT_LINK_CLOSING)
 		weft_send_run(&l->core);
+	if (weft_link_rx_resume(&l->core))
+		read_again(l);
 	/* A doorbell of a QP without a connection. */
 	if (!l->core.qp && weft_qpc_flush(&l->qp->core))
 		l->qp->kicked = true;

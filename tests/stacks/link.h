@@ -28,6 +28,8 @@ struct host_link_cfg {
 	u32 batch;			/* sizes the memory of a batch; 1: the least there is,
 					 * and one batch a run */
 	u32 startup_ms, close_ms;	/* 0: for ever */
+	u32 accept_ms;			/* 0: startup_ms */
+	u32 rnr_ms;			/* 0: a Send that finds no receive is an error at once */
 	u16 pd_max;			/* 0: the most there is */
 	bool ext;			/* RFC 7306 */
 	bool lean;			/* give the stage's chunks back after each receive run */

@@ -151,7 +151,13 @@ bool host_post_srq(struct host_srq *srq, u64 wr_id, const struct weft_sge *sge, 
 	struct host_wqe w;
 
 	encode_recv(wr_id, sge, num_sge, &w);
-	return produce(&p, &w, srq->core.rq.stride);
+	if (!produce(&p, &w, srq->core.rq.stride))
+		return false;
+	/* Pairs with the barrier in weft_ringq_sleep(). */
+	smp_mb();
+	if (READ_ONCE(p.ring->flags) & WEFT_RING_KICK)
+		host_srq_kick(srq);
+	return true;
 }
 
 void host_scribble_index(struct host_qp *qp, bool recv, u32 user_idx)

@@ -259,6 +259,9 @@ static bool act(struct pair *p, u32 i, bool send)
 			pair_drop(p);
 		return true;
 	}
+	/* TCP's window shuts. */
+	if (weft_link_is_behind(&s->link.core))
+		return false;
 	if (wire_waiting(in)) {
 		deliver(p, s, in);
 		return true;

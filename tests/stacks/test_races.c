@@ -210,6 +210,33 @@ static void a_receive_posted_while_the_queue_is_flushed_is_flushed(void **state)
 	world_fini(&w);
 }
 
+static void a_receive_posted_while_a_send_begins_to_wait_is_found(void **state)
+{
+	struct world w;
+	struct peer_cfg c;
+	struct trap t;
+	u32 i;
+
+	peer_cfg_init(&c);
+	c.side.link.rnr_ms = 1000;
+	world_init(&w, &c, WIRE_WHOLE);
+	for (i = 0; i < NRECV; i++) {
+		peer_say(w.p, p_send(P_SEND, true, i + 1, 0, NULL, 0));
+		expect_cqe(w.p->s.rcq, i, WEFT_WC_SUCCESS);
+	}
+	trap_init(&t, &w.p->s.qp->core.rq.q);
+	trap_arm(&t, &t.ring->flags, post_receive_unseen, &w);
+	/* At once: no run of the send side comes by. */
+	peer_add(w.p, p_send(P_SEND, true, NRECV + 1, 0, NULL, 8));
+	peer_deliver(w.p);
+	assert_int_equal(t.hits, 1);
+	expect_cqe(w.p->s.rcq, 50, WEFT_WC_SUCCESS);
+	/* And nobody is to ring for the next one. */
+	assert_int_equal(t.ring->flags, 0);
+	trap_fini(&t, &w.p->s.qp->core.rq.q);
+	world_fini(&w);
+}
+
 /* ---- the stack completes, the user arms and polls once more ---- */
 
 static bool entry_was_there;
@@ -318,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_entry_posted_while_the_stack_falls_asleep_is_sent),
+		cmocka_unit_test(a_receive_posted_while_a_send_begins_to_wait_is_found),
 		cmocka_unit_test(a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over),
 		cmocka_unit_test(a_lingering_queue_is_asleep_once_it_is_flushed),
 		cmocka_unit_test(an_entry_posted_while_the_queue_is_flushed_is_flushed),

@@ -148,7 +148,7 @@ static void refuses_response(struct world *w, struct pdu *bad, u8 code, u32 good
 	peer_flush(w->p);
 	peer_expect_terminate(w->p, 1, 1, code, copy, false);
 	free(copy);
-	expect_cqe(w->p->s.scq, 7, WEFT_WC_FLUSH_ERR);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
 	expect_no_cqe(w->p->s.scq);
 	world_expect_untouched(w, w->wonly);
 	for (i = good; i < WORLD_LEN; i++)
@@ -271,7 +271,7 @@ static void a_response_out_of_turn_is_refused(struct world *w)		/* RDM-20 */
 	post_read(w, 8, 64, 16);
 	peer_run(w->p);
 	peer_say(w->p, response(w, true, 64, NULL, 16));
-	expect_cqe(w->p->s.scq, 7, WEFT_WC_FLUSH_ERR);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
 	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
 	world_expect_untouched(w, NULL);
 }
@@ -389,6 +389,50 @@ static void an_operation_error_for_a_read_fails_that_read(struct world *w)
 	terminate_for(w, 2, 0x07, 1);
 	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
 	/* It had gone out, but who knows what became of it behind that error. */
+	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
+}
+
+/* The one before had its Response on its way, perhaps; the one behind was never looked at. */
+static void a_terminate_for_a_later_read_fails_that_read(struct world *w)
+{
+	u32 i;
+
+	for (i = 7; i < 10; i++)
+		post_read(w, i, 16 * i, 16);
+	peer_run(w->p);
+	terminate_for(w, 1, 0x02, 2);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_FLUSH_ERR);
+	expect_cqe(w->p->s.scq, 8, WEFT_WC_REM_ACCESS_ERR);
+	expect_cqe(w->p->s.scq, 9, WEFT_WC_FLUSH_ERR);
+}
+
+/* Layer DDP, untagged buffers: no room in the queue of Read Requests. */
+static void a_read_that_the_peer_has_no_room_for_says_so(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	peer_run(w->p);
+	terminate_for(w, 0x12, 0x02, 1);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_INV_REQ_ERR);
+}
+
+/* CRC errors, and errors of Sends, tell nothing of a Read. */
+static void a_terminate_about_something_else_flushes_the_read(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	peer_run(w->p);
+	terminate_for(w, 0x20, 0x02, 1);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_FLUSH_ERR);
+}
+
+static void a_wrong_response_fails_its_read(struct world *w)
+{
+	post_read(w, 7, 0, 16);
+	post_read(w, 8, 16, 16);
+	peer_run(w->p);
+	expect_request(w, 1);
+	expect_request(w, 2);
+	peer_say(w->p, response(w, true, 0, NULL, 15));
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
 	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
 }
 
@@ -681,6 +725,10 @@ int main(void)
 		CASE_INITIATOR(a_terminate_for_a_read_fails_that_read),
 		CASE_INITIATOR(an_operation_error_for_a_read_fails_that_read),
 		CASE_INITIATOR(a_terminate_for_another_read_flushes_only),
+		CASE_INITIATOR(a_terminate_for_a_later_read_fails_that_read),
+		CASE_INITIATOR(a_read_that_the_peer_has_no_room_for_says_so),
+		CASE_INITIATOR(a_terminate_about_something_else_flushes_the_read),
+		CASE_INITIATOR(a_wrong_response_fails_its_read),
 		cmocka_unit_test(ord_1_lets_one_read_out),
 		cmocka_unit_test(ord_4_lets_four_reads_out),
 		cmocka_unit_test(with_ord_0_a_read_fails_at_once),

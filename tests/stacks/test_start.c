@@ -340,6 +340,25 @@ static void a_send_in_place_of_the_rtr_is_delivered(void **state)	/* ENH-30 */
 	world_fini(&w);
 }
 
+/* IRD is 0, and only Writes were offered: a Read is one too many, first or not. */
+static void an_rtr_read_that_was_not_offered_is_refused(void **state)
+{
+	struct pdu *d = p_read_req(1, 55, 66, 0, 0, 0);
+	struct peer_cfg c;
+	struct world w;
+
+	peer_cfg_init(&c);
+	c.side.link.mpa.p2p = true;
+	c.side.link.mpa.rtr = WEFT_RTR_WRITE;
+	c.side.link.mpa.ird = 0;
+	c.rtr = WEFT_RTR_WRITE;
+	world_init(&w, &c, WIRE_WHOLE);
+	peer_say(w.p, p_read_req(1, 55, 66, 0, 0, 0));
+	peer_expect_terminate(w.p, 1, 2, 0x02, d, false);
+	free(d);
+	world_fini(&w);
+}
+
 static void a_bad_rtr_is_a_clean_error(void **state)			/* ENH-28, SIW-01 */
 {
 	struct pdu *bad = p_send(14, true, 1, 0, NULL, 0), copy = *bad;
@@ -428,6 +447,7 @@ int main(void)
 		cmocka_unit_test(an_rtr_read_answered_with_octets_is_refused),
 		cmocka_unit_test(an_rtr_write_to_any_stag_is_taken),
 		cmocka_unit_test(an_rtr_read_of_any_stag_is_answered),
+		cmocka_unit_test(an_rtr_read_that_was_not_offered_is_refused),
 		cmocka_unit_test(an_rtr_send_takes_no_receive),
 		cmocka_unit_test(a_send_in_place_of_the_rtr_is_delivered),
 		cmocka_unit_test(a_bad_rtr_is_a_clean_error),

@@ -16,6 +16,9 @@
 /* Private until upstream assigns one; the provider matches a list. "weft" */
 #define WEFT_DRIVER_ID		0x77656674
 
+/* Of the device's attributes: 24 bits, as an OUI, but nobody's. "wft" */
+#define WEFT_VENDOR_ID		0x776674
+
 /*
  * Rings
  *
@@ -51,7 +54,7 @@ enum {
 	/*
 	 * SQ, RQ, SRQ: after user_idx was moved, and a full barrier, the user
 	 * looks at this flag; if it is set the kernel is asleep and must be told
-	 * with WEFT_METHOD_QP_KICK. The kernel sets it, full barrier, and looks
+	 * with WEFT_METHOD_QP_KICK, for an SRQ WEFT_METHOD_SRQ_KICK. The kernel sets it, full barrier, and looks
 	 * at user_idx again before it sleeps.
 	 */
 	WEFT_RING_KICK		= 1 << 0,
@@ -255,6 +258,11 @@ enum {
 	 * after a short time by itself.
 	 */
 	WEFT_FEATURE_LINGER	= 1 << 6,
+	/*
+	 * The user heeds WEFT_RING_KICK of an SRQ. So a message that finds the SRQ
+	 * empty may wait for an entry.
+	 */
+	WEFT_FEATURE_SRQ_KICK	= 1 << 7,
 };
 
 struct weft_alloc_ucontext_req {
@@ -328,12 +336,17 @@ enum {
 
 enum {
 	WEFT_METHOD_SRQ_RESIZE = 1U << 12,	/* on UVERBS_OBJECT_SRQ; with WEFT_FEATURE_RESIZE */
+	WEFT_METHOD_SRQ_KICK,			/* the same; with WEFT_FEATURE_SRQ_KICK */
 };
 
 enum {
 	WEFT_ATTR_SRQ_RESIZE_HANDLE = 1U << 12,	/* the SRQ */
 	WEFT_ATTR_SRQ_RESIZE_MAX_WR,		/* in: __u32, as of modify_srq */
 	WEFT_ATTR_SRQ_RESIZE_RESP,		/* out: struct weft_modify_srq_resp */
+};
+
+enum {
+	WEFT_ATTR_SRQ_KICK_HANDLE = 1U << 12,	/* the SRQ */
 };
 
 /* Expands A(struct, field, offset) and S(struct, size) for every type above. */

@@ -51,13 +51,6 @@ option() {
 	if is_rootless; then option_rootless "$@"; else echo "$3" >"/sys/class/infiniband/$1/weft/$2"; fi
 }
 
-# patient A:B: the weft devices of the pair wait a minute for a Reply. weft-verify answers a Request
-# once its 40 MB are written, and on a busy host under KASAN that took more than the usual ten seconds.
-patient() {
-	[[ $1 != @(weft|rootless):* ]] || option "$DEV_A" startup_timeout_ms 60000 || fail "no long time-out on a"
-	[[ $1 != *:@(weft|rootless) ]] || at b option "$DEV_B" startup_timeout_ms 60000 || fail "no long time-out on b"
-}
-
 # lose PERCENT: of what this machine sends; until the next pair().
 lose() { tc qdisc replace dev eth0 root netem loss "$1%"; }
 

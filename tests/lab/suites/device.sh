@@ -181,11 +181,13 @@ options() {
 	load "$D" || fail "$D does not load"
 	add "$DEV" eth0 || fail "link add"
 	[ "$(cd "/sys/class/infiniband/$DEV/weft" && grep . -- * | sort)" = "$(sort <<-'END'
+		accept_timeout_ms:60000
 		close_timeout_ms:5000
 		crc:1
 		extensions:1
 		markers:0
 		mpa_revision:2
+		rnr_timeout_ms:1000
 		rtr:send write read
 		startup_timeout_ms:10000
 	END
@@ -208,13 +210,18 @@ options() {
 	takes rtr 'write read'
 	refuses rtr "$invalid" '' none Send 'send writ' 'sendwrite' , 'send write read send write read send write'
 	takes rtr 'send write read'
-	for name in startup_timeout_ms close_timeout_ms; do
+	for name in startup_timeout_ms accept_timeout_ms close_timeout_ms; do
 		takes $name 100
 		takes $name 600000
 		takes $name 1234
 		refuses $name "$range" 0 99 600001 4294967295 4294967296
 		refuses $name "$invalid" '' -1 soon 100ms
 	done
+	takes rnr_timeout_ms 0
+	takes rnr_timeout_ms 600000
+	takes rnr_timeout_ms 1234
+	refuses rnr_timeout_ms "$range" 600001 4294967296
+	refuses rnr_timeout_ms "$invalid" '' -1 soon 100ms
 	for file in "/sys/class/infiniband/$DEV/weft/"*; do
 		[[ $tried = *" ${file##*/} "* ]] || fail "${file##*/}: nobody tries that option here"
 	done

@@ -98,7 +98,6 @@ stage() {
 	for dev in "$DEV_A" "$DEV_B"; do
 		option "$dev" markers 1 || fail "no Markers"
 	done
-	patient weft:weft
 	start_b server weft-verify -l -b "$IP_B" -p 7471
 	wait_listen_b 7471
 	below_stage
@@ -121,7 +120,6 @@ left() { cat /sys/kernel/debug/failslab/times; }
 chance() {
 	local was batch=0 rc=0
 	pair weft:weft
-	patient weft:weft
 	below_weft
 	allow_faults N "$1"
 	while [ "$(left)" != 0 ]; do

@@ -16,6 +16,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "late-accept late_accept weft:weft"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -40,6 +41,14 @@ tap_run() {
 	timeout -k 2 170 "$@" >"$log" 2>&1 </dev/null || rc=$?
 	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
 	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
+}
+
+# A program accepts later than any other step of the set-up may take.
+late_accept() {
+	pair "$1"
+	option "$DEV_A" startup_timeout_ms 1200 || fail "no short time-out"
+	tap_run weft-verbs "$IP_A" a-late-accept-is-waited-for
+	grep -q '^ok' "$TEST_DIR/weft-verbs.log" || fail "no such case"
 }
 
 # Both ends on one machine, so a Terminate that goes out also comes in.
@@ -153,7 +162,6 @@ innocent() {
 hostile() {
 	local pid rc=0 rounds=0 opts=()
 	pair "$3"
-	patient "$3"
 	start_b partner weft-hostile -l -b "$IP_B"
 	wait_listen_b 7177
 	[ "$KERNEL" != rootless ] || opts=(-w)
@@ -173,6 +181,7 @@ hostile() {
 # Deadlines are to pass within the patience of the test.
 short_timeouts() {
 	at "$1" option "$2" startup_timeout_ms 4000 || fail "no short time-out"
+	at "$1" option "$2" accept_timeout_ms 4000 || fail "no short time-out"
 	at "$1" option "$2" close_timeout_ms 2000 || fail "no short time-out"
 }
 

@@ -116,7 +116,7 @@ bad_options() {
 	local option
 	run_says '125:no program is named'
 	for option in crc=maybe markers=2 mpa-revision=3 rtr= ports=5 ports=9-5 spin=-1 \
-		startup-timeout=99 close-timeout=soon; do
+		startup-timeout=99 accept-timeout=99 close-timeout=soon rnr-timeout=-1; do
 		run_says '125:makes no sense' "--$option" true
 	done
 	run_says '125:unrecognized option' --no-such-option true

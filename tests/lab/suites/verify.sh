@@ -35,7 +35,6 @@ verify() {
 	pair "$1" "$2"
 	[[ $1 != weft:* ]] || option "$DEV_A" crc "$3" || fail "no CRC option on a"
 	[[ $1 != *:weft ]] || at b option "$DEV_B" crc "$3" || fail "no CRC option on b"
-	patient "$1"
 	[ "$4" = 0 ] || { lose "$4" && at b lose "$4"; } || fail "netem cannot be had"
 	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
 	wait_listen_b 7471
