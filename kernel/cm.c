@@ -173,8 +173,10 @@ static void leave_and_act(struct weft_conn *conn, const struct weft_cm_view *v, 
 	weft_conn_unlock(conn);
 	if (qp)
 		weft_qp_drop(qp);
-	if (conn->link.state != v->from)
+	if (conn->link.state != v->from) {
 		trace_weft_conn(conn, v->from);
+		weft_crowd_sort(conn);
+	}
 	carry_out(conn, acts);
 }
 
@@ -247,6 +249,20 @@ static void send_again(struct weft_conn *conn)
 	weft_conn_unlock(conn);
 }
 
+/* What came meanwhile counts. */
+static void evict(struct weft_conn *conn)
+{
+	struct weft_cm_view v;
+	u32 acts;
+
+	weft_cm_begin(conn, &v);
+	weft_cm_read(conn, &v);
+	acts = weft_link_evict(&conn->link);
+	if (acts & WEFT_ACT_DIE)
+		weft_count(conn, WEFT_CNT_EVICTED, 1);
+	weft_cm_end(conn, &v, acts);
+}
+
 static void run_listener(struct weft_conn *conn, unsigned long events)
 {
 	if (events & BIT(WEFT_CEV_KILL))
@@ -267,6 +283,8 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 		weft_cm_configure(conn);
 		weft_link_orphan(&conn->link, weft_conn_now());
 	}
+	if (events & BIT(WEFT_CEV_EVICT))
+		evict(conn);
 	weft_cm_step(conn);
 }
 

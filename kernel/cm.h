@@ -74,7 +74,7 @@ void weft_cm_listening(struct weft_conn *conn);
 /* The ULP can answer no more, if it has not yet. */
 void weft_cm_withdraw_request(struct weft_conn *conn);
 
-/* A responder's child is handed to the ULP, or ends: its listener has room again. */
+/* A responder's child is handed to the ULP, or ends. */
 void weft_cm_leave_listener(struct weft_conn *conn);
 
 #endif

@@ -53,7 +53,6 @@ void weft_cm_leave_listener(struct weft_conn *conn)
 	conn->listener = NULL;
 	atomic_dec(&listener->children);
 	wake_up_all(&weft_conns_gone);
-	weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
 	weft_conn_put(listener);
 }
 
@@ -105,6 +104,7 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	conn->parent = listener;
 	weft_cm_configure(conn);
 	weft_link_await_request(&conn->link, weft_conn_now());
+	weft_crowd_sort(conn);
 	if (has_news(conn->sk)) {
 		weft_cm_settle(conn);
 	} else {
@@ -113,31 +113,40 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	}
 }
 
+/* 0: one was; -EAGAIN: there is none; -EBUSY: too many are on their way out; else: no memory. */
+static int accept_one(struct weft_conn *listener)
+{
+	struct socket *sock;
+	int err;
+
+	if (weft_crowd_is_full(listener->dev, WEFT_CROWD_HALF_OPEN))
+		return -EBUSY;
+	do
+		err = kernel_accept(listener->sock, &sock, O_NONBLOCK);
+	while (err == -ECONNABORTED);
+	if (!err)
+		adopt(listener, sock);
+	return err;
+}
+
 /*
- * The backlog bounds those that have not yet said what they want; others wait
- * in TCP's queue, bounded too. Each leaves within its deadline.
+ * The backlog is the ULP's, and bounds the requests that it is told of. Those who have not yet said
+ * what they want are taken as they come, so that the silent keep nobody out: their number is the
+ * device's business (crowd.c), and each leaves within its deadline.
  */
 void weft_cm_listening(struct weft_conn *conn)
 {
-	struct socket *sock;
+	int err = 0;
 	u32 n;
-	int err;
 
 	conn->link.deadline = 0;
-	for (n = 0; n < ACCEPT_ROUND; n++) {
-		if (atomic_read(&conn->children) >= conn->backlog)
-			return;
-		err = kernel_accept(conn->sock, &sock, O_NONBLOCK);
-		if (err == -EAGAIN)
-			return;
-		if (!err)
-			adopt(conn, sock);
-		else if (err != -ECONNABORTED)
-			break;
-	}
+	for (n = 0; n < ACCEPT_ROUND && !err; n++)
+		err = accept_one(conn);
+	if (err == -EAGAIN)
+		return;
 	/* More may wait, or there was no memory, and nobody will tell us again. */
 	weft_link_set_deadline(&conn->link, weft_conn_now(),
-			       n == ACCEPT_ROUND ? 0 : ACCEPT_RETRY_MS);
+			       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
 }
 
 /* The Reply and Full Operation, in one go under the socket's lock. */
@@ -256,7 +265,6 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	conn->backlog = max(backlog, 1);
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);

@@ -5,7 +5,7 @@
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
  * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), conn_run.c (the lock, TCP's
  * callbacks, the tasklet: who runs what), conn_qp.c (the QP of a connection, doorbells),
- * sock.c (TCP sockets), conn_life.c (birth, death). cm.c and its parts stand above all.
+ * sock.c (TCP sockets), crowd.c (how many strangers may have), conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
  * QP's core. Process context takes it with weft_conn_lock(); softirq has it in TCP's
@@ -34,6 +34,7 @@ enum {
 	WEFT_CEV_KILL,			/* the device goes away */
 	WEFT_CEV_RETRY,			/* TCP had no memory: send again soon */
 	WEFT_CEV_ORPHAN,		/* the listener that it came by has gone */
+	WEFT_CEV_EVICT,			/* strangers have too many like it */
 };
 
 /* Bits of weft_conn.flags. */
@@ -70,6 +71,8 @@ struct weft_conn {
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
+	struct list_head crowd_node;	/* the crowd's; dev->conns_lock, as the kind */
+	enum weft_crowd_kind crowd;	/* of strangers' connections, what this one is */
 	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
 
 	struct socket *sock;		/* constant from its opening to the end */
@@ -101,7 +104,6 @@ struct weft_conn {
 	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
 	const struct weft_conn *parent;	/* the same, to the end, but a name only */
 	u32 request;			/* responder: what iw_cm calls it */
-	u32 backlog;			/* listener: most children at a time */
 	atomic_t children;		/* listener */
 };
 
@@ -235,6 +237,15 @@ void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
 void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes for good, no timer left; with RST unless both sides said FIN. */
 void weft_sock_close(struct weft_conn *conn);
+
+/* ---- crowd.c ---- */
+
+/* The link's state may have changed: @conn is counted where it belongs now. Mutex. */
+void weft_crowd_sort(struct weft_conn *conn);
+/* @conn is no more; dev->conns_lock. */
+void weft_crowd_leave(struct weft_conn *conn);
+/* So many wait to go that there should be no more for now. */
+bool weft_crowd_is_full(struct weft_device *dev, enum weft_crowd_kind kind);
 
 /* ---- conn_life.c ---- */
 

@@ -56,6 +56,7 @@ static void unlink_conn(struct weft_conn *conn)
 	list_del(&conn->node);
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);
+	weft_crowd_leave(conn);
 	spin_unlock_bh(&dev->conns_lock);
 	/* The device may be gone now. */
 	wake_up_all(&weft_conns_gone);
@@ -117,6 +118,7 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	weft_conn_run_init(conn);
 	weft_conn_linger_init(conn);
 	atomic_set(&conn->children, 0);
+	INIT_LIST_HEAD(&conn->crowd_node);
 	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
 	/* Inside a listener's, or that of the connection it replaces. */
 	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);

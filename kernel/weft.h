@@ -7,7 +7,7 @@
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
  * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c and sock.c
- * (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * (one connection: conn.h), crowd.c (how many of strangers), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -51,7 +51,7 @@ enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
 	WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED, WEFT_CNT_TX_SEGS,
 	WEFT_CNT_REQUESTS, WEFT_CNT_DOORBELLS,
-	WEFT_CNT_CRC_ERRORS,
+	WEFT_CNT_CRC_ERRORS, WEFT_CNT_EVICTED,
 	WEFT_CNT_CONN_NR,		/* those above */
 
 	/* Terminates are rare: the device's from the beginning. By error, from
@@ -61,6 +61,21 @@ enum weft_counter {
 	WEFT_CNT_TERM_IN = WEFT_CNT_CONN_NR,
 	WEFT_CNT_TERM_OUT = WEFT_CNT_TERM_IN + WEFT_TERMS,
 	WEFT_CNT_NR = WEFT_CNT_TERM_OUT + WEFT_TERMS
+};
+
+/*
+ * Connections that no program of ours stands for: strangers can have as many as they like, and a
+ * device puts up with so many (crowd.c).
+ */
+enum weft_crowd_kind {
+	WEFT_CROWD_NONE,
+	WEFT_CROWD_HALF_OPEN,		/* accepted by TCP, the MPA Request is to come */
+	WEFT_CROWD_NR
+};
+
+struct weft_crowd {
+	struct list_head oldest_first;	/* those that may be asked to go */
+	u32 n;				/* and those that have been asked, and are there yet */
 };
 
 struct weft_device {
@@ -85,6 +100,7 @@ struct weft_device {
 	spinlock_t conns_lock;
 	struct list_head conns;		/* every live weft_conn, listeners too */
 	u64 counts[WEFT_CNT_CONN_NR];	/* of those that are no more; conns_lock */
+	struct weft_crowd crowds[WEFT_CROWD_NR]; /* conns_lock */
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
 
@@ -265,6 +281,9 @@ void weft_conn_qp_init(struct weft_qp *qp);
  * has gone, destroy_qp says cancel_work_sync(&qp->flush), without state_lock.
  */
 void weft_cm_detach_qp(struct weft_qp *qp);
+
+/* A new device's. */
+void weft_crowd_init(struct weft_device *dev);
 
 /* Device goes away (notifier, dellink): every connection and listener of @dev is
  * dead, its socket released, its timers stopped when this returns.

@@ -93,6 +93,13 @@ u32 weft_link_kill(struct weft_link *l)
 	}
 }
 
+u32 weft_link_evict(struct weft_link *l)
+{
+	if (l->state != WEFT_LINK_AWAIT_REQUEST || l->rx_event == WEFT_RX_STARTUP)
+		return 0;
+	return weft_link_die(l);
+}
+
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
 {
 	if (l->state == WEFT_LINK_OPEN)

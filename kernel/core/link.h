@@ -195,6 +195,12 @@ u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now
 /* The device goes away: no words to the peer any more. */
 u32 weft_link_kill(struct weft_link *l);
 
+/*
+ * The host has too many like this one. It dies if nobody of ours has heard of it yet, and no whole
+ * Request is there; else nothing happens, and 0.
+ */
+u32 weft_link_evict(struct weft_link *l);
+
 /* The QP is being destroyed: the connection lets it go. */
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 

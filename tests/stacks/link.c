@@ -413,6 +413,15 @@ void host_link_abort(struct host_link *l)
 	host_link_take_steps(l);
 }
 
+u32 host_link_evict(struct host_link *l)
+{
+	u32 acts = weft_link_evict(&l->core);
+
+	obey(l, acts);
+	host_link_take_steps(l);
+	return acts;
+}
+
 void host_link_withdraw(struct host_link *l, int status)
 {
 	struct weft_tcp_view tcp = view(l);

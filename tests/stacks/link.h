@@ -118,6 +118,9 @@ void host_link_take_steps(struct host_link *l);
 /* One step, due or not; what it asked for was done. */
 u32 host_link_step(struct host_link *l);
 
+/* The host has too many like it: what core says to that. */
+u32 host_link_evict(struct host_link *l);
+
 /* The user closes gracefully; moves the QP to ERROR; destroys it. The device goes away. */
 void host_link_close(struct host_link *l);
 void host_link_error(struct host_link *l);

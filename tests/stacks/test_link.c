@@ -373,6 +373,55 @@ static void a_peer_that_goes_while_the_ulp_thinks_is_dropped(void **state)
 	}
 }
 
+/* ---- a crowd of strangers ---- */
+
+static void half_a_request_is_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 19);
+	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* Its octets have come; the step that looks at them has not. */
+static void a_whole_request_is_not_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_steps = true;
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_int_equal(host_link_evict(t.l), 0);
+	host_link_step(t.l);
+	assert_int_equal(t.l->acts, WEFT_ACT_ASK_ULP);
+	/* Nor while the ULP has it before it, nor once it has said yes. */
+	assert_int_equal(host_link_evict(t.l), 0);
+	host_link_accept(t.l);
+	assert_int_equal(host_link_evict(t.l), 0);
+	assert_true(host_link_is_full(t.l));
+	lone_fini(&t);
+}
+
+static void an_initiator_is_not_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	lone_init(&t, true, &c);
+	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(t.l->core.state, WEFT_LINK_AWAIT_REPLY);
+	lone_fini(&t);
+}
+
 /* ---- the RTR ---- */
 
 static const u8 request_p2p[24] = "MPA ID Req Frame\x10\2\0\4\xC0\x08\x80\x08";
@@ -1113,6 +1162,9 @@ int main(void)
 		cmocka_unit_test(a_ulp_may_think_for_as_long_as_it_likes),
 		cmocka_unit_test(a_request_without_a_listener_waits_for_a_while),
 		cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
+		cmocka_unit_test(half_a_request_is_evicted),
+		cmocka_unit_test(a_whole_request_is_not_evicted),
+		cmocka_unit_test(an_initiator_is_not_evicted),
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
 		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
 		cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),

@@ -18,6 +18,8 @@ tests() {
 		request-then-random-bytes garbage request_then_random 10
 		reset-while-connecting garbage reset 20
 	END
+	# siw has its backlog of them, and then nobody else.
+	[[ $D != weft ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
 }
 
 # garbage WHAT TIMES: both sides listen in turn would test one thing twice; b listens.
@@ -31,6 +33,49 @@ garbage() {
 		("$1") 2>/dev/null || true
 	done
 	run rping -c -a "$IP_B" -C 3 -V
+}
+
+# crowd WHAT COUNT SECONDS: strangers before b's port 7174; returns when they are there.
+crowd() {
+	rm -f "$TEST_DIR/strangers.log"
+	strangers "$1" "$IP_B" 7174 "$2" "$3" >"$TEST_DIR/strangers.log" 2>&1 </dev/null &
+	crowd=$!
+	wait_for 30 [ -s "$TEST_DIR/strangers.log" ] || fail "the strangers do not arrive"
+	grep -q "$2 are there" "$TEST_DIR/strangers.log" || fail "$(<"$TEST_DIR/strangers.log")"
+}
+
+# How many of the crowd were reset, once its time is over.
+resets() {
+	wait_for 30 is_over "$crowd" || fail "the strangers do not leave"
+	sed -n 's/ were reset$//p' "$TEST_DIR/strangers.log"
+}
+
+# ping_within MS: a client comes, is served, and goes.
+ping_within() {
+	local from=${EPOCHREALTIME/./} took
+	run rping -c -a "$IP_B" -C 1
+	took=$(((${EPOCHREALTIME/./} - from) / 1000))
+	echo "rping took $took ms"
+	[ $took -lt "$1" ] || fail "rping took $took ms"
+}
+
+# rping's backlog is 3, and a device has room for 1024 that are silent. No deadline helps.
+silent_crowd() {
+	local n
+	pair "$D:$D"
+	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	crowd silent 400 2
+	ping_within 1500
+	n=$(resets)
+	[ "$n" = 0 ] || fail "$n were reset, and there was room"
+	crowd silent 1100 2
+	ping_within 1500
+	n=$(resets)
+	# Those of 1100 that had no room, and one for rping.
+	[[ $n -ge 76 && $n -le 80 ]] || fail "$n were reset"
+	[ "$(at b count "$DEV_B" evicted)" = "$n" ] || fail "the device counts others than $n"
 }
 
 to_b() { exec 3<>"/dev/tcp/$IP_B/7174"; }
