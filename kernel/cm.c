@@ -111,6 +111,7 @@ static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 	v->established = sk->sk_state == TCP_ESTABLISHED;
 	v->closed = sk->sk_state == TCP_CLOSE;
 	v->fin = sk->sk_shutdown & RCV_SHUTDOWN;
+	v->delivered = sk->sk_state == TCP_FIN_WAIT2;
 	v->error = v->closed ? connect_error(sk) : 0;
 	weft_tcp_acked(sk, &v->acked, &v->idle_ms);
 }
@@ -241,6 +242,11 @@ void weft_cm_settle(struct weft_conn *conn)
 
 /* ---- the worker ---- */
 
+static bool is_dead(const struct weft_conn *conn)
+{
+	return conn->link.state == WEFT_LINK_DEAD;
+}
+
 static void send_again(struct weft_conn *conn)
 {
 	msleep(RETRY_MS);
@@ -257,10 +263,12 @@ static void evict(struct weft_conn *conn)
 
 	weft_cm_begin(conn, &v);
 	weft_cm_read(conn, &v);
-	acts = weft_link_evict(&conn->link);
+	acts = weft_link_evict(&conn->link, &v.tcp);
 	if (acts & WEFT_ACT_DIE)
 		weft_count(conn, WEFT_CNT_EVICTED, 1);
 	weft_cm_end(conn, &v, acts);
+	if (!is_dead(conn))
+		weft_crowd_stay(conn);
 }
 
 static void run_listener(struct weft_conn *conn, unsigned long events)
@@ -286,11 +294,6 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 	if (events & BIT(WEFT_CEV_EVICT))
 		evict(conn);
 	weft_cm_step(conn);
-}
-
-static bool is_dead(const struct weft_conn *conn)
-{
-	return conn->link.state == WEFT_LINK_DEAD;
 }
 
 void weft_cm_work(struct work_struct *work)

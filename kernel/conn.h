@@ -242,6 +242,8 @@ void weft_sock_close(struct weft_conn *conn);
 
 /* The link's state may have changed: @conn is counted where it belongs now. Mutex. */
 void weft_crowd_sort(struct weft_conn *conn);
+/* @conn was asked to go, and is alive. Mutex. */
+void weft_crowd_stay(struct weft_conn *conn);
 /* @conn is no more; dev->conns_lock. */
 void weft_crowd_leave(struct weft_conn *conn);
 /* So many wait to go that there should be no more for now. */

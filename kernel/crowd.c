@@ -9,6 +9,8 @@
 /* Each has a socket: some 5 KB with what the stack has of it. */
 static const u32 most[] = {
 	[WEFT_CROWD_HALF_OPEN]	= 1024,
+	[WEFT_CROWD_REFUSED]	= 128,
+	[WEFT_CROWD_ENDED]	= 1024,
 };
 static_assert(ARRAY_SIZE(most) == WEFT_CROWD_NR);
 
@@ -20,6 +22,8 @@ static enum weft_crowd_kind kind_of(const struct weft_conn *conn)
 	switch (conn->link.state) {
 	case WEFT_LINK_AWAIT_REQUEST:
 		return WEFT_CROWD_HALF_OPEN;
+	case WEFT_LINK_CLOSING:
+		return conn->link.refused ? WEFT_CROWD_REFUSED : WEFT_CROWD_ENDED;
 	case WEFT_LINK_DEAD:
 		/* It counts until its socket is closed. */
 		return conn->crowd;
@@ -50,6 +54,15 @@ static void enter(struct weft_conn *conn, enum weft_crowd_kind kind)
 		ask_oldest_to_go(c);
 	c->n++;
 	list_add_tail(&conn->crowd_node, &c->oldest_first);
+}
+
+/* It may go another time. */
+void weft_crowd_stay(struct weft_conn *conn)
+{
+	spin_lock_bh(&conn->dev->conns_lock);
+	if (conn->crowd != WEFT_CROWD_NONE && list_empty(&conn->crowd_node))
+		list_add_tail(&conn->crowd_node, &conn->dev->crowds[conn->crowd].oldest_first);
+	spin_unlock_bh(&conn->dev->conns_lock);
 }
 
 void weft_crowd_leave(struct weft_conn *conn)

@@ -75,6 +75,7 @@ struct weft_tcp_view {
 	bool established;		/* and nobody has closed */
 	bool fin;			/* the peer's FIN has come */
 	bool closed;			/* there is no connection any more */
+	bool delivered;			/* the peer has acknowledged all octets, and our FIN */
 	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
 	u32 idle_ms;			/* since the peer was heard last, be it an acknowledgement */
 	u64 acked;			/* octets that it has acknowledged */
@@ -120,6 +121,7 @@ struct weft_link {
 	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
 
 	/* the end */
+	bool refused;			/* responder: the Request was, and nothing else is owed */
 	bool peer_fin;			/* told to QP and host */
 	bool shut;			/* WEFT_ACT_SHUT was given */
 	u8 closing_times;		/* left to set the deadline anew */
@@ -196,10 +198,11 @@ u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now
 u32 weft_link_kill(struct weft_link *l);
 
 /*
- * The host has too many like this one. It dies if nobody of ours has heard of it yet, and no whole
- * Request is there; else nothing happens, and 0.
+ * The host has too many like this one. It dies if nothing is lost with it: the Request is not whole
+ * yet; it was refused; or no QP is left, and the peer has all that was said. Else 0: it stays, and its
+ * deadline bounds it.
  */
-u32 weft_link_evict(struct weft_link *l);
+u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp);
 
 /* The QP is being destroyed: the connection lets it go. */
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);

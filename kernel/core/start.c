@@ -301,6 +301,7 @@ u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 		return 0;
 	weft_mpa_reply(&l->cfg.mpa, &l->st.frame, true, (u16)pd_len, &rep, &agreed);
 	send_frame(l, &rep, pd);
+	l->refused = true;
 	return weft_link_start_closing(l, tcp, now);
 }
 

@@ -4,11 +4,13 @@
  * nothing more, not even a close. Says when all of them are there, and SECONDS later how many
  * the listener's device has reset, in as many lines.
  *   strangers silent HOST PORT COUNT SECONDS	they say nothing
+ *   strangers wordy HOST PORT COUNT SECONDS	an MPA Request with more private data than any
+ *						program takes
  */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,15 @@ static int dial(const struct addrinfo *to)
 	return fd;
 }
 
+/* Whole, well formed, and in one segment. */
+static void say_too_much(int fd)
+{
+	char request[20 + 300] = "MPA ID Req Frame\0\1\1\x2C";
+
+	if (send(fd, request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request))
+		fail("no Request");
+}
+
 static long now_ms(void)
 {
 	struct timespec t;
@@ -63,7 +74,7 @@ static int count_resets(void)
 	return resets;
 }
 
-static void arrive(const char *host, const char *port, int count)
+static void arrive(const char *host, const char *port, int count, bool wordy)
 {
 	struct rlimit files = { MANY + 16, MANY + 16 };
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *to;
@@ -75,22 +86,26 @@ static void arrive(const char *host, const char *port, int count)
 		fail("too few descriptors");
 	if (getaddrinfo(host, port, &hints, &to))
 		fail("no such host");
-	for (n = 0; n < count; n++)
+	for (n = 0; n < count; n++) {
 		at[n] = (struct pollfd){ .fd = dial(to) };
+		if (wordy)
+			say_too_much(at[n].fd);
+	}
 	freeaddrinfo(to);
 }
 
 int main(int argc, char **argv)
 {
+	bool wordy = argc == 6 && !strcmp(argv[1], "wordy");
 	int resets = 0;
 	long end;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc != 6 || strcmp(argv[1], "silent")) {
-		fprintf(stderr, "usage: strangers silent HOST PORT COUNT SECONDS\n");
+	if (argc != 6 || (!wordy && strcmp(argv[1], "silent"))) {
+		fprintf(stderr, "usage: strangers silent|wordy HOST PORT COUNT SECONDS\n");
 		return 2;
 	}
-	arrive(argv[2], argv[3], atoi(argv[4]));
+	arrive(argv[2], argv[3], atoi(argv[4]), wordy);
 	printf("%d are there\n", n);
 	for (end = now_ms() + 1000 * atol(argv[5]); now_ms() < end; usleep(10000))
 		resets += count_resets();

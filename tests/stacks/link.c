@@ -207,6 +207,7 @@ static struct weft_tcp_view view(struct host_link *l)
 		.established = !l->connecting && !l->tx_closed && !l->rx_closed && !is_closed(l),
 		.fin = l->rx_closed,
 		.closed = is_closed(l),
+		.delivered = l->tx_closed && acked(l) == l->written,
 		.error = l->connect_error,
 		.idle_ms = (u32)(l->now - l->heard),
 		.acked = l->acked,
@@ -415,7 +416,8 @@ void host_link_abort(struct host_link *l)
 
 u32 host_link_evict(struct host_link *l)
 {
-	u32 acts = weft_link_evict(&l->core);
+	struct weft_tcp_view tcp = view(l);
+	u32 acts = weft_link_evict(&l->core, &tcp);
 
 	obey(l, acts);
 	host_link_take_steps(l);

@@ -410,6 +410,49 @@ static void a_whole_request_is_not_evicted(void **state)
 	lone_fini(&t);
 }
 
+static void a_refused_request_is_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.reject = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	run(&t);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_ASK_ULP | WEFT_ACT_SHUT);
+	/* Not even the Reply has been read. */
+	assert_int_equal(t.s.out.sent, 20);
+	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* The QP has gone, and what it said is with TCP yet. */
+static void what_the_peer_has_not_got_is_not_evicted(void **state)
+{
+	struct side_cfg c;
+	struct host_mr *mr;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.mpa.rev = 1;
+	c.link.mpa.crc = false;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	hear(&t, "\0\x0E\xC1\x40\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
+	mr = host_mr_new(&t.s.host, PD, BASE, 1000, RW);
+	side_write(&t.s, 1, SIG, mr, 0, 1000, mr, 0);
+	run(&t);
+	host_link_forget(t.l);
+	run(&t);
+	assert_int_equal(t.l->core.state, WEFT_LINK_CLOSING);
+	assert_int_equal(host_link_evict(t.l), 0);
+	reads(&t, ~0u);
+	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
 static void an_initiator_is_not_evicted(void **state)
 {
 	struct side_cfg c;
@@ -1164,6 +1207,8 @@ int main(void)
 		cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
 		cmocka_unit_test(half_a_request_is_evicted),
 		cmocka_unit_test(a_whole_request_is_not_evicted),
+		cmocka_unit_test(a_refused_request_is_evicted),
+		cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
 		cmocka_unit_test(an_initiator_is_not_evicted),
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
 		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),

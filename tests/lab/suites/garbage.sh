@@ -19,6 +19,7 @@ tests() {
 		reset-while-connecting garbage reset 20
 	END
 	# siw has its backlog of them, and then nobody else.
+	[[ $D != weft ]] || echo "refused-strangers-do-not-pile-up wordy_crowd"
 	[[ $D != weft ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
 }
 
@@ -75,6 +76,20 @@ silent_crowd() {
 	n=$(resets)
 	# Those of 1100 that had no room, and one for rping.
 	[[ $n -ge 76 && $n -le 80 ]] || fail "$n were reset"
+	[ "$(at b count "$DEV_B" evicted)" = "$n" ] || fail "the device counts others than $n"
+}
+
+# Each is refused by a Reply, and never closes: that a device bears 128 times, long before any deadline.
+wordy_crowd() {
+	local n
+	pair "$D:$D"
+	at b option "$DEV_B" close_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	crowd wordy 500 2
+	ping_within 1500
+	n=$(resets)
+	[ "$n" -ge 372 ] || fail "$n of 500 were reset"
 	[ "$(at b count "$DEV_B" evicted)" = "$n" ] || fail "the device counts others than $n"
 }
 
