@@ -122,7 +122,7 @@ static void carry_out_startup(struct weft_conn *conn, u32 acts)
 		weft_cm_tell_failed(conn);
 	if (acts & WEFT_ACT_CONNECTED)
 		weft_cm_tell_connected(conn);
-	if (acts & WEFT_ACT_RETRY_V1)
+	if (acts & WEFT_ACT_RETRY)
 		weft_cm_reconnect(conn);
 	if (acts & WEFT_ACT_ASK_ULP)
 		weft_cm_ask_ulp(conn);

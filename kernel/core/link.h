@@ -46,10 +46,10 @@ enum {
 	WEFT_ACT_FAILED		= 1 << 0,
 	/* Initiator: in Full Operation; the peer's private data is in l->offer. */
 	WEFT_ACT_CONNECTED	= 1 << 1,
-	/* Initiator: the same QP on a new TCP connection, by revision 1: weft_link_succeed(),
-	 * or weft_link_connect_failed() if there is none.
+	/* Initiator: the same QP on a new TCP connection, in the revision that the offer has
+	 * now: weft_link_succeed(), or weft_link_connect_failed() if there is none.
 	 */
-	WEFT_ACT_RETRY_V1	= 1 << 2,
+	WEFT_ACT_RETRY	= 1 << 2,
 	/* Responder: a Request is there; its private data is l->st.pd, l->st.frame.pd_len octets. */
 	WEFT_ACT_ASK_ULP	= 1 << 3,
 	/* The peer's FIN has come. Once, and only before WEFT_ACT_ENDED. */
@@ -92,6 +92,7 @@ struct weft_link_cfg {
 /* An initiator's side of start-up, until it is over. The host lends it. */
 struct weft_offer {
 	struct weft_mpa_cfg cfg;
+	bool again;			/* a peer has reset it once, and gets it once more */
 	struct weft_mpa_frame req;
 	u16 pd_len;
 	u8 pd[WEFT_MPA_PD_MAX];		/* ours, and once the Reply was accepted the peer's */
@@ -145,7 +146,7 @@ int weft_offer_init(struct weft_offer *o, const struct weft_mpa_cfg *cfg, u32 ir
  */
 void weft_link_connect(struct weft_link *l, struct weft_offer *o, u64 now);
 
-/* WEFT_ACT_RETRY_V1: @heir, new, with a TCP connection that begins, takes @l's place.
+/* WEFT_ACT_RETRY: @heir, new, with a TCP connection that begins, takes @l's place.
  * @l is dead. The lock is @l's: nobody else knows @heir.
  */
 void weft_link_succeed(struct weft_link *l, struct weft_link *heir, u64 now);

@@ -115,7 +115,7 @@ void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
 
 /* ---- what core promises ---- */
 
-#define ONCE (WEFT_ACT_FAILED | WEFT_ACT_CONNECTED | WEFT_ACT_RETRY_V1 | WEFT_ACT_ASK_ULP | \
+#define ONCE (WEFT_ACT_FAILED | WEFT_ACT_CONNECTED | WEFT_ACT_RETRY | WEFT_ACT_ASK_ULP | \
 	      WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED | WEFT_ACT_SHUT | WEFT_ACT_DIE)
 
 static void check_acts(const struct host_link *l, u32 acts)
@@ -129,7 +129,7 @@ static void check_acts(const struct host_link *l, u32 acts)
 	HOST_ASSERT(!(told & WEFT_ACT_DIE) == (l->core.state != WEFT_LINK_DEAD));
 	/* Each role has its own. */
 	HOST_ASSERT(!(acts & (initiator ? WEFT_ACT_ASK_ULP : WEFT_ACT_FAILED | WEFT_ACT_CONNECTED |
-			      WEFT_ACT_RETRY_V1)));
+			      WEFT_ACT_RETRY)));
 	/* Start-up fails, or there is something to end. */
 	if (acts & (WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED))
 		HOST_ASSERT(told & (initiator ? WEFT_ACT_CONNECTED : WEFT_ACT_ASK_ULP) &&
@@ -169,7 +169,7 @@ static void obey(struct host_link *l, u32 acts)
 	l->last_acts = acts;
 	if (acts & WEFT_ACT_RELEASE_QP)
 		weft_link_release_qp(&l->core);
-	if (acts & WEFT_ACT_RETRY_V1 && !l->cfg.hold_connect)
+	if (acts & WEFT_ACT_RETRY && !l->cfg.hold_connect)
 		obey(l, weft_link_connect_failed(&l->core, -ECONNRESET));
 	if (acts & WEFT_ACT_ASK_ULP && !l->cfg.hold_accept)
 		host_link_accept(l);

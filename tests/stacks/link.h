@@ -85,7 +85,7 @@ static inline bool host_link_is_over(const struct host_link *l)
 /* The initiator's Request goes out at once. @qp stays IDLE until agreement. */
 void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		    const struct host_link_cfg *cfg, const struct host_link_ops *ops, void *arg);
-/* @l, zeroed but for what host_link_init() sets, goes on for @old (WEFT_ACT_RETRY_V1). */
+/* @l, zeroed but for what host_link_init() sets, goes on for @old (WEFT_ACT_RETRY). */
 void host_link_succeed(struct host_link *l, struct host_link *old);
 /* Takes back what was lent. */
 void host_link_fini(struct host_link *l);

@@ -655,41 +655,101 @@ static void a_peer_that_talks_and_takes_nothing_is_not_slow(void **state)
 
 /* ---- start-up that goes another way ---- */
 
+/* An initiator with an enhanced Request out, of 24 octets and "hello". */
+static void ask_p2p(struct lone *t, struct side_cfg *c)
+{
+	lone_cfg(c);
+	c->link.hold_connect = true;
+	c->link.mpa.p2p = true;
+	c->link.pd = "hello";
+	c->link.pd_len = 5;
+	lone_init(t, true, c);
+	host_link_connected(t->l, 0);
+	assert_int_equal(t->s.out.buf[17], 2);
+}
+
+/* The same QP, on another connection, whose handshake is over. */
+static void succeed(struct lone *heir, struct lone *t, const struct side_cfg *c)
+{
+	assert_int_equal(t->l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_RETRY);
+	host_link_set_time(t->l, t->l->now + 350);
+	side_init(&heir->s, false, c);
+	heir->l = &heir->s.link;
+	weft_link_init(&heir->l->core, true);
+	heir->l->qp = t->l->qp;
+	heir->l->connecting = true;
+	heir->l->cfg.hold_connect = true;
+	host_link_succeed(heir->l, t->l);
+	assert_null(t->l->core.qp);
+	assert_int_equal(t->l->core.state, WEFT_LINK_DEAD);
+	host_link_connected(heir->l, 0);
+}
+
+static void forget_heir(struct lone *heir)
+{
+	host_link_fini(heir->l);
+	side_fini(&heir->s);
+}
+
+/* What went out is a Request of revision 1. */
+static void expect_v1(struct lone *heir)
+{
+	assert_int_equal(heir->s.out.sent, 25);
+	assert_int_equal(heir->s.out.buf[17], 1);
+	assert_int_equal(heir->s.out.buf[16] & 0x10, 0);
+	assert_memory_equal(heir->s.out.buf + 20, "hello", 5);
+}
+
 static void a_peer_that_closes_on_an_enhanced_request_is_asked_again(void **state)
 {
 	struct lone t, heir;
 	struct side_cfg c;
 
-	lone_cfg(&c);
-	c.link.hold_connect = true;
-	c.link.mpa.p2p = true;
-	c.link.pd = "hello";
-	c.link.pd_len = 5;
-	lone_init(&t, true, &c);
-	host_link_connected(t.l, 0);
-	assert_int_equal(t.s.out.buf[17], 2);
+	ask_p2p(&t, &c);
 	host_link_fin(t.l);
-	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_RETRY_V1);
-	/* The same QP, on another connection. */
-	host_link_set_time(t.l, 350);
-	side_init(&heir.s, false, &c);
-	heir.l = &heir.s.link;
-	weft_link_init(&heir.l->core, true);
-	heir.l->qp = t.l->qp;
-	heir.l->connecting = true;
-	host_link_succeed(heir.l, t.l);
-	assert_null(t.l->core.qp);
-	assert_int_equal(t.l->core.state, WEFT_LINK_DEAD);
-	host_link_connected(heir.l, 0);
-	assert_int_equal(heir.s.out.sent, 25);
-	assert_int_equal(heir.s.out.buf[17], 1);
-	assert_int_equal(heir.s.out.buf[16] & 0x10, 0);
-	assert_memory_equal(heir.s.out.buf + 20, "hello", 5);
+	succeed(&heir, &t, &c);
+	expect_v1(&heir);
 	hear(&heir, reply_v1, 20);
 	assert_true(heir.l->acts & WEFT_ACT_CONNECTED);
 	expect_state(&t.s, WEFT_QPS_RTS);
-	host_link_fini(heir.l);
-	side_fini(&heir.s);
+	forget_heir(&heir);
+	lone_fini(&t);
+}
+
+/* Revision 2 once more, with all that it offered; and then it is enough. */
+static void a_peer_that_resets_is_asked_the_same_once_more(void **state)
+{
+	struct lone t, heir;
+	struct side_cfg c;
+
+	ask_p2p(&t, &c);
+	host_link_reset(t.l);
+	succeed(&heir, &t, &c);
+	assert_int_equal(heir.s.out.sent, 29);
+	assert_memory_equal(heir.s.out.buf, t.s.out.buf, 29);
+	host_link_reset(heir.l);
+	assert_int_equal(heir.l->acts & ~WEFT_ACT_AGAIN, FAILED_AND_DEAD);
+	assert_int_equal(heir.l->core.status, -ECONNRESET);
+	forget_heir(&heir);
+	lone_fini(&t);
+}
+
+static void a_peer_that_closes_the_second_time_is_asked_by_revision_1(void **state)
+{
+	struct lone t, heir, third;
+	struct side_cfg c;
+
+	ask_p2p(&t, &c);
+	host_link_reset(t.l);
+	succeed(&heir, &t, &c);
+	host_link_fin(heir.l);
+	succeed(&third, &heir, &c);
+	expect_v1(&third);
+	/* There is nothing left to try. */
+	host_link_reset(third.l);
+	assert_int_equal(third.l->acts & ~WEFT_ACT_AGAIN, FAILED_AND_DEAD);
+	forget_heir(&third);
+	forget_heir(&heir);
 	lone_fini(&t);
 }
 
@@ -716,7 +776,7 @@ static void startup_ends(const void *octets, u32 n, bool fin, u8 rev, u32 acts, 
 
 static void a_reply_of_revision_1_to_an_enhanced_request_asks_for_it(void **state)	/* ENH-05 */
 {
-	startup_ends(reply_v1, 20, false, 2, WEFT_ACT_RETRY_V1, 0);
+	startup_ends(reply_v1, 20, false, 2, WEFT_ACT_RETRY, 0);
 }
 
 static void a_peer_that_closes_on_revision_1_has_refused(void **state)
@@ -1220,6 +1280,8 @@ int main(void)
 		cmocka_unit_test(closing_without_a_qp_lasts_one_time_if_nothing_moves),
 		cmocka_unit_test(a_peer_that_talks_and_takes_nothing_is_not_slow),
 		cmocka_unit_test(a_peer_that_closes_on_an_enhanced_request_is_asked_again),
+		cmocka_unit_test(a_peer_that_resets_is_asked_the_same_once_more),
+		cmocka_unit_test(a_peer_that_closes_the_second_time_is_asked_by_revision_1),
 		cmocka_unit_test(a_reply_of_revision_1_to_an_enhanced_request_asks_for_it),
 		cmocka_unit_test(a_peer_that_closes_on_revision_1_has_refused),
 		cmocka_unit_test(a_peer_that_closes_within_its_reply_is_not_asked_again),
