@@ -126,7 +126,7 @@ static void carry_out_startup(struct weft_conn *conn, u32 acts)
 		weft_cm_reconnect(conn);
 	if (acts & WEFT_ACT_ASK_ULP)
 		weft_cm_ask_ulp(conn);
-	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST)
+	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST && conn->link.state != WEFT_LINK_REQUESTED)
 		weft_cm_leave_listener(conn);
 }
 

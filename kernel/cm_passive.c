@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The responder: listeners and their children, the MPA Request, iw_accept and
- * iw_reject. Under the connection's mutex, as cm.c says.
+ * The responder: listeners and their children, iw_accept and iw_reject. Under the
+ * connection's mutex, as cm.c says.
  */
 #include <net/tcp.h>
 
@@ -11,72 +11,6 @@
 #define ACCEPT_ROUND	16
 /* When there was no memory to accept. */
 #define ACCEPT_RETRY_MS	100
-
-/*
- * Requests that the ULP has before it, under the names that iw_cm knows them by
- * (provider_data), each with a reference. iw_cm may drop a request and tell
- * nobody, when its listener is destroyed and when it has no memory: so it gets
- * no pointer, and a request that ends takes itself off the table.
- */
-static DEFINE_XARRAY_ALLOC1(requests);
-static u32 next_request;
-
-static int request_offer(struct weft_conn *conn)
-{
-	int err = xa_alloc_cyclic(&requests, &conn->request, conn, XA_LIMIT(1, U32_MAX),
-				  &next_request, GFP_KERNEL);
-
-	if (err < 0)
-		return err;
-	weft_conn_get(conn);
-	return 0;
-}
-
-/* iw_cm's answer is there: the connection, with the table's reference, if it lives. */
-static struct weft_conn *request_take(const struct iw_cm_id *id)
-{
-	return xa_erase(&requests, (unsigned long)id->provider_data);
-}
-
-void weft_cm_withdraw_request(struct weft_conn *conn)
-{
-	if (conn->request && xa_cmpxchg(&requests, conn->request, conn, NULL, 0) == conn)
-		weft_conn_put(conn);
-}
-
-void weft_cm_leave_listener(struct weft_conn *conn)
-{
-	struct weft_conn *listener = conn->listener;
-
-	if (!listener)
-		return;
-	conn->listener = NULL;
-	atomic_dec(&listener->children);
-	wake_up_all(&weft_conns_gone);
-	weft_conn_put(listener);
-}
-
-/* The listener's id is there as long as it is not hushed. */
-static int tell_request(struct weft_conn *conn)
-{
-	struct weft_conn *listener = conn->listener;
-	const struct weft_stream *st = &conn->link.st;
-	unsigned long flags;
-	int err = -ECONNABORTED;
-
-	spin_lock_irqsave(&listener->lock, flags);
-	if (!listener->hushed)
-		err = weft_cm_tell(conn, listener->id, IW_CM_EVENT_CONNECT_REQUEST, 0, st->pd,
-			   st->frame.pd_len);
-	spin_unlock_irqrestore(&listener->lock, flags);
-	return err;
-}
-
-void weft_cm_ask_ulp(struct weft_conn *conn)
-{
-	if (request_offer(conn) || tell_request(conn))
-		weft_cm_kill(conn);
-}
 
 /* Did something come before our callbacks were there? */
 static bool has_news(const struct sock *sk)
@@ -99,9 +33,8 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	}
 	weft_sock_adopt(conn, listener, sock);
 	weft_conn_get(listener);
-	atomic_inc(&listener->children);
-	conn->listener = listener;
 	conn->parent = listener;
+	weft_cm_join_listener(conn, listener);
 	weft_cm_configure(conn);
 	weft_link_await_request(&conn->link, weft_conn_now());
 	weft_crowd_sort(conn);
@@ -142,11 +75,11 @@ void weft_cm_listening(struct weft_conn *conn)
 	conn->link.deadline = 0;
 	for (n = 0; n < ACCEPT_ROUND && !err; n++)
 		err = accept_one(conn);
-	if (err == -EAGAIN)
-		return;
 	/* More may wait, or there was no memory, and nobody will tell us again. */
-	weft_link_set_deadline(&conn->link, weft_conn_now(),
-			       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
+	if (err != -EAGAIN)
+		weft_link_set_deadline(&conn->link, weft_conn_now(),
+				       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
+	weft_cm_ask_waiting(conn);
 }
 
 /* The Reply and Full Operation, in one go under the socket's lock. */
@@ -213,7 +146,7 @@ static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_
 
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 {
-	struct weft_conn *conn = request_take(id);
+	struct weft_conn *conn = weft_cm_take_request(id);
 	struct weft_qp *qp;
 	int err;
 
@@ -238,16 +171,16 @@ static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
 
 int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 {
-	struct weft_conn *conn = request_take(id);
+	struct weft_conn *conn = weft_cm_take_request(id);
 	int err = 0;
 
 	if (!conn)
 		return -ECONNRESET;
 	mutex_lock(&conn->mutex);
-	if (conn->link.state == WEFT_LINK_REQUESTED)
-		refuse(conn, pdata, len);
-	else
+	if (conn->link.state != WEFT_LINK_REQUESTED)
 		err = -ECONNRESET;
+	else if (!weft_cm_ask_again(conn, len))
+		refuse(conn, pdata, len);
 	mutex_unlock(&conn->mutex);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
@@ -265,6 +198,7 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
+	conn->backlog = max(backlog, 1);
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);
@@ -280,7 +214,7 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	return err;
 }
 
-/* Those that the ULP has not seen yet go with their listener. */
+/* Those that the ULP has not heard of go with their listener. */
 static void kill_children(struct weft_conn *listener)
 {
 	struct weft_device *dev = listener->dev;

@@ -42,6 +42,8 @@ static void free_conn(struct kref *ref)
 	kfree(conn->link.offer);
 	kfree(conn->link.orq);
 	kfree(conn->link.irq);
+	if (conn->parent)
+		weft_conn_put(conn->parent);
 	call_rcu(&conn->rcu, free_conn_rcu);
 }
 

@@ -101,10 +101,18 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
-	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
-	const struct weft_conn *parent;	/* the same, to the end, but a name only */
+	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
+	struct weft_conn *parent;	/* the same, to the end of the memory; referenced */
 	u32 request;			/* responder: what iw_cm calls it */
-	atomic_t children;		/* listener */
+	bool beyond;			/* iw_cm was told though the ULP had its backlog of them */
+	atomic_t children;		/* listener: those whose listener it is */
+
+	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
+	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
+	u32 place;			/* dev->conns_lock: the place's number, 0: none; the last given */
+	u32 backlog;			/* listener: what its ULP takes before it answers */
+	atomic_t unanswered;		/* listener: what it has */
+	u64 ask_at;			/* listener: not before, in ms */
 };
 
 extern wait_queue_head_t weft_conns_gone;

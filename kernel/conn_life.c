@@ -118,7 +118,9 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	weft_conn_run_init(conn);
 	weft_conn_linger_init(conn);
 	atomic_set(&conn->children, 0);
+	atomic_set(&conn->unanswered, 0);
 	INIT_LIST_HEAD(&conn->crowd_node);
+	INIT_LIST_HEAD(&conn->turn);
 	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
 	/* Inside a listener's, or that of the connection it replaces. */
 	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);

@@ -9,19 +9,24 @@
 /* Each has a socket: some 5 KB with what the stack has of it. */
 static const u32 most[] = {
 	[WEFT_CROWD_HALF_OPEN]	= 1024,
+	[WEFT_CROWD_WAITING]	= 1024,
 	[WEFT_CROWD_REFUSED]	= 128,
 	[WEFT_CROWD_ENDED]	= 1024,
 };
 static_assert(ARRAY_SIZE(most) == WEFT_CROWD_NR);
 
 /* So many more may be on their way out. */
-#define LEAVING_MAX	64
+static const u32 leaving[WEFT_CROWD_NR] = {
+	[WEFT_CROWD_HALF_OPEN]	= 64,
+};
 
 static enum weft_crowd_kind kind_of(const struct weft_conn *conn)
 {
 	switch (conn->link.state) {
 	case WEFT_LINK_AWAIT_REQUEST:
 		return WEFT_CROWD_HALF_OPEN;
+	case WEFT_LINK_REQUESTED:
+		return conn->listener ? WEFT_CROWD_WAITING : WEFT_CROWD_NONE;
 	case WEFT_LINK_CLOSING:
 		return conn->link.refused ? WEFT_CROWD_REFUSED : WEFT_CROWD_ENDED;
 	case WEFT_LINK_DEAD:
@@ -88,7 +93,7 @@ void weft_crowd_sort(struct weft_conn *conn)
 
 bool weft_crowd_is_full(struct weft_device *dev, enum weft_crowd_kind kind)
 {
-	return READ_ONCE(dev->crowds[kind].n) >= most[kind] + LEAVING_MAX;
+	return READ_ONCE(dev->crowds[kind].n) >= most[kind] + leaving[kind];
 }
 
 void weft_crowd_init(struct weft_device *dev)

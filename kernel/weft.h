@@ -70,6 +70,7 @@ enum weft_counter {
 enum weft_crowd_kind {
 	WEFT_CROWD_NONE,
 	WEFT_CROWD_HALF_OPEN,		/* accepted by TCP, the MPA Request is to come */
+	WEFT_CROWD_WAITING,		/* the Request is there, the ULP has no room for it yet */
 	WEFT_CROWD_REFUSED,		/* the Reply said no, the peer's FIN is to come */
 	WEFT_CROWD_ENDED,		/* the QP has gone, the peer's FIN is to come */
 	WEFT_CROWD_NR

@@ -50,7 +50,9 @@ enum {
 	 * now: weft_link_succeed(), or weft_link_connect_failed() if there is none.
 	 */
 	WEFT_ACT_RETRY	= 1 << 2,
-	/* Responder: a Request is there; its private data is l->st.pd, l->st.frame.pd_len octets. */
+	/* Responder: a Request is there; its private data is l->st.pd, l->st.frame.pd_len octets.
+	 * weft_link_ulp_is_full() if the ULP cannot be asked now.
+	 */
 	WEFT_ACT_ASK_ULP	= 1 << 3,
 	/* The peer's FIN has come. Once, and only before WEFT_ACT_ENDED. */
 	WEFT_ACT_DISCONNECTED	= 1 << 4,
@@ -119,6 +121,7 @@ struct weft_link {
 	struct weft_offer *offer;	/* lent to an initiator */
 	struct weft_orq_entry *orq;	/* lent by weft_host_lend_depths() */
 	struct weft_irq_entry *irq;
+	u64 ask_until;			/* responder: a ULP that is full is asked so long; 0: it is not */
 	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
 
 	/* the end */
@@ -177,6 +180,15 @@ u32 weft_link_accept_failed(struct weft_link *l, const struct weft_tcp_view *tcp
  */
 u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 		     const struct weft_tcp_view *tcp, u64 now);
+
+/*
+ * The ULP has no room for a Request (WEFT_ACT_ASK_ULP): it waits, and the host asks again now and then.
+ * False once it has waited for startup_ms: then weft_link_reject().
+ */
+bool weft_link_ulp_is_full(struct weft_link *l, u64 now);
+
+/* It has room, and may think. */
+void weft_link_ulp_was_asked(struct weft_link *l);
 
 /* The listener has gone, and perhaps the Request with it: the ULP gets a while. */
 void weft_link_orphan(struct weft_link *l, u64 now);

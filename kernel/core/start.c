@@ -324,6 +324,20 @@ u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 	return weft_link_start_closing(l, tcp, now);
 }
 
+bool weft_link_ulp_is_full(struct weft_link *l, u64 now)
+{
+	/* 0 means none, as of a deadline. */
+	if (!l->ask_until)
+		l->ask_until = now + l->cfg.startup_ms ? now + l->cfg.startup_ms : 1;
+	l->deadline = l->ask_until;
+	return now < l->ask_until;
+}
+
+void weft_link_ulp_was_asked(struct weft_link *l)
+{
+	l->deadline = 0;
+}
+
 void weft_link_orphan(struct weft_link *l, u64 now)
 {
 	if (l->state == WEFT_LINK_REQUESTED && !l->deadline)

@@ -331,6 +331,41 @@ static void a_ulp_may_think_for_as_long_as_it_likes(void **state)
 	lone_fini(&t);
 }
 
+static void a_full_ulp_is_asked_again_for_a_while(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_true(weft_link_ulp_is_full(&t.l->core, 0));
+	host_link_set_time(t.l, 10);
+	/* Asking again gives it no more time, and no less. */
+	assert_true(weft_link_ulp_is_full(&t.l->core, 10));
+	assert_int_equal(acts_at(&t, STARTUP), WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
+static void a_ulp_that_had_no_room_may_think_once_it_has(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_true(weft_link_ulp_is_full(&t.l->core, 0));
+	weft_link_ulp_was_asked(&t.l->core);
+	host_link_set_time(t.l, STARTUP);
+	assert_int_equal(t.l->core.state, WEFT_LINK_REQUESTED);
+	/* It was told, and was full all the same: the time is over. */
+	assert_false(weft_link_ulp_is_full(&t.l->core, STARTUP));
+	lone_fini(&t);
+}
+
 static void a_request_without_a_listener_waits_for_a_while(void **state)
 {
 	struct side_cfg c;
@@ -1263,6 +1298,8 @@ int main(void)
 		cmocka_unit_test(the_reply_has_all_of_start_up_to_come),
 		cmocka_unit_test(the_request_has_half_of_start_up_to_come),
 		cmocka_unit_test(a_ulp_may_think_for_as_long_as_it_likes),
+		cmocka_unit_test(a_full_ulp_is_asked_again_for_a_while),
+		cmocka_unit_test(a_ulp_that_had_no_room_may_think_once_it_has),
 		cmocka_unit_test(a_request_without_a_listener_waits_for_a_while),
 		cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
 		cmocka_unit_test(half_a_request_is_evicted),
