@@ -7,7 +7,6 @@
  * order: a CONNECT_REPLY or ESTABLISHED once, then at most a DISCONNECT, then
  * one CLOSE, which gives the id back. iw_cm answers a breach with BUG().
  */
-#include <linux/delay.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -235,7 +234,7 @@ void weft_cm_settle(struct weft_conn *conn)
 	 * has returned, which the mutex has to outlive.
 	 */
 	weft_conn_get(conn);
-	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	weft_conn_has_news(conn);
 	mutex_unlock(&conn->mutex);
 	weft_conn_put(conn);
 }
@@ -249,7 +248,7 @@ static bool is_dead(const struct weft_conn *conn)
 
 static void send_again(struct weft_conn *conn)
 {
-	msleep(RETRY_MS);
+	conn->retry_at = 0;
 	weft_conn_lock(conn);
 	set_bit(WEFT_CF_PENDING, &conn->flags);
 	weft_conn_unlock(conn);
@@ -285,7 +284,9 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 		weft_cm_kill(conn);
 		return;
 	}
-	if (events & BIT(WEFT_CEV_RETRY))
+	if (events & BIT(WEFT_CEV_RETRY) && !conn->retry_at)
+		conn->retry_at = weft_conn_now() + RETRY_MS;
+	else if (conn->retry_at && weft_conn_now() >= conn->retry_at)
 		send_again(conn);
 	if (events & BIT(WEFT_CEV_ORPHAN)) {
 		weft_cm_configure(conn);

@@ -39,7 +39,7 @@ void weft_cm_kill(struct weft_conn *conn);
 void weft_cm_give_up(struct weft_conn *conn);
 /* Lets the QP go, if there is one. */
 void weft_cm_drop_qp(struct weft_conn *conn);
-/* A new connection is set up, or DEAD: the worker takes over. Unlocks. */
+/* A new connection is set up, or DEAD: the worker takes over, in its turn. Unlocks. */
 void weft_cm_settle(struct weft_conn *conn);
 /* The worker of a connection and of a listener. */
 void weft_cm_work(struct work_struct *work);

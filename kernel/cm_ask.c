@@ -131,6 +131,7 @@ void weft_cm_leave_listener(struct weft_conn *conn)
 	spin_lock_bh(&conn->dev->conns_lock);
 	conn->listener = NULL;
 	list_del_init(&conn->turn);
+	list_del_init(&conn->news_node);
 	spin_unlock_bh(&conn->dev->conns_lock);
 	atomic_dec(&listener->children);
 	wake_up_all(&weft_conns_gone);

@@ -18,10 +18,7 @@ static bool has_news(const struct sock *sk)
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
 }
 
-/*
- * A connection that TCP has accepted. Its worker runs when there is something to
- * read, and not before: so requests are told in the order in which they come.
- */
+/* A connection that TCP has accepted. It has its turn once there is something to read. */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
 	struct weft_conn *conn = weft_conn_new(listener->dev, WEFT_CONN_RESPONDER, weft_cm_work);
@@ -31,19 +28,20 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 		sock_release(sock);
 		return;
 	}
-	weft_sock_adopt(conn, listener, sock);
 	weft_conn_get(listener);
 	conn->parent = listener;
 	weft_cm_join_listener(conn, listener);
+	weft_sock_adopt(conn, listener, sock);
 	weft_cm_configure(conn);
 	weft_link_await_request(&conn->link, weft_conn_now());
 	weft_crowd_sort(conn);
-	if (has_news(conn->sk)) {
-		weft_cm_settle(conn);
-	} else {
-		weft_conn_arm(conn);
-		mutex_unlock(&conn->mutex);
-	}
+	weft_conn_arm(conn);
+	if (has_news(conn->sk))
+		weft_conn_has_news(conn);
+	/* Its worker may be done with it before this is over, which the mutex has to outlive. */
+	weft_conn_get(conn);
+	mutex_unlock(&conn->mutex);
+	weft_conn_put(conn);
 }
 
 /* 0: one was; -EAGAIN: there is none; -EBUSY: too many are on their way out; else: no memory. */
@@ -79,6 +77,7 @@ void weft_cm_listening(struct weft_conn *conn)
 	if (err != -EAGAIN)
 		weft_link_set_deadline(&conn->link, weft_conn_now(),
 				       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
+	weft_conn_read_news(conn);
 	weft_cm_ask_waiting(conn);
 }
 

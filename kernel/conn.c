@@ -112,15 +112,32 @@ void weft_conn_pend(struct weft_conn *conn)
 	weft_conn_schedule_bh(conn);
 }
 
+/* 0 is never. */
+static u64 earliest(u64 a, u64 b)
+{
+	return a && b ? min(a, b) : a + b;
+}
+
+/* conn->lock. An earlier time than that of the timer counts; a worker that is to run now does. */
+static void run_at(struct weft_conn *conn, unsigned long delay)
+{
+	struct timer_list *timer = &conn->work.timer;
+
+	if (timer_pending(timer) && time_before(jiffies + delay, timer->expires))
+		mod_delayed_work(weft_wq, &conn->work, delay);
+	else
+		queue_delayed_work(weft_wq, &conn->work, delay);
+}
+
 void weft_conn_arm(struct weft_conn *conn)
 {
-	u64 now = weft_conn_now(), deadline = conn->link.deadline;
+	u64 now = weft_conn_now(), deadline = earliest(conn->link.deadline, conn->retry_at);
 	u32 ms = deadline > now ? deadline - now : 0;
 
 	if (!deadline)
 		return;
 	spin_lock_irq(&conn->lock);
 	if (!conn->dead)
-		queue_delayed_work(weft_wq, &conn->work, msecs_to_jiffies(ms) + 1);
+		run_at(conn, msecs_to_jiffies(ms) + 1);
 	spin_unlock_irq(&conn->lock);
 }

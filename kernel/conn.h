@@ -71,6 +71,7 @@ struct weft_conn {
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
+	struct list_head news_node;	/* dev->conns_lock: it has some, and whose turn is next */
 	struct list_head crowd_node;	/* the crowd's; dev->conns_lock, as the kind */
 	enum weft_crowd_kind crowd;	/* of strangers' connections, what this one is */
 	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
@@ -100,6 +101,7 @@ struct weft_conn {
 	/* mutex */
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
+	u64 retry_at;			/* TCP had no memory: not before, in ms; 0: it had */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
 	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
 	struct weft_conn *parent;	/* the same, to the end of the memory; referenced */
@@ -110,6 +112,7 @@ struct weft_conn {
 	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
 	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
 	u32 place;			/* dev->conns_lock: the place's number, 0: none; the last given */
+	struct list_head news;		/* dev->conns_lock: a listener's children that have some */
 	u32 backlog;			/* listener: what its ULP takes before it answers */
 	atomic_t unanswered;		/* listener: what it has */
 	u64 ask_at;			/* listener: not before, in ms */
@@ -150,7 +153,7 @@ void weft_conn_leave(struct weft_conn *conn);
 /* Makes the worker run, for WEFT_CEV_ @event; any context. */
 void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event);
 
-/* The deadline makes the worker run again, unless something does before. Mutex. */
+/* The deadline, or retry_at, makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
 
 /* The tasklet is to run; any context. */
@@ -245,6 +248,17 @@ void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
 void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes for good, no timer left; with RST unless both sides said FIN. */
 void weft_sock_close(struct weft_conn *conn);
+
+/* ---- news.c ---- */
+
+/* TCP has news of @conn. In start-up it has its turn, else it is woken. Any context. */
+void weft_conn_has_news(struct weft_conn *conn);
+/* A listener's run: its children's turns. Mutex. */
+void weft_conn_read_news(struct weft_conn *listener);
+/* No connection is left, and no news are looked at any more. Process context. */
+void weft_conn_end_news(struct weft_device *dev);
+/* @conn has no turn any more; dev->conns_lock. */
+void weft_conn_forget_news(struct weft_conn *conn);
 
 /* ---- crowd.c ---- */
 

@@ -7,7 +7,7 @@
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
  * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c and sock.c
- * (one connection: conn.h), crowd.c (how many of strangers), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * (one connection: conn.h), crowd.c (how many of strangers), news.c (start-up in order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -106,6 +106,8 @@ struct weft_device {
 	struct weft_crowd crowds[WEFT_CROWD_NR]; /* conns_lock */
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
+	struct list_head news;		/* initiators in start-up with news; conns_lock */
+	struct work_struct news_work;	/* looks at them */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -287,6 +289,7 @@ void weft_cm_detach_qp(struct weft_qp *qp);
 
 /* A new device's. */
 void weft_crowd_init(struct weft_device *dev);
+void weft_conn_news_init(struct weft_device *dev);
 
 /* Device goes away (notifier, dellink): every connection and listener of @dev is
  * dead, its socket released, its timers stopped when this returns.
@@ -319,9 +322,12 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
 /*
- * Slow work of every kind, one after the other: programs number their connections
- * as the requests come, and count on the order in which the peer called connect.
+ * Slow work of connections and QPs, at the same time as far as there are CPUs: where the order counts
+ * there is a queue for it (news.c).
  */
 extern struct workqueue_struct *weft_wq;
+
+/* For what looks at all QPs of a device, one CQ's overflow after the other. */
+extern struct workqueue_struct *weft_scan_wq;
 
 #endif
