@@ -7,7 +7,6 @@
  * order: a CONNECT_REPLY or ESTABLISHED once, then at most a DISCONNECT, then
  * one CLOSE, which gives the id back. iw_cm answers a breach with BUG().
  */
-#include <linux/delay.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/tcp.h>
@@ -114,6 +113,7 @@ static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 	v->established = sk->sk_state == TCP_ESTABLISHED;
 	v->closed = sk->sk_state == TCP_CLOSE;
 	v->fin = sk->sk_shutdown & RCV_SHUTDOWN;
+	v->delivered = sk->sk_state == TCP_FIN_WAIT2;
 	v->error = v->closed ? connect_error(sk) : 0;
 	weft_tcp_acked(sk, &v->acked, &v->idle_ms);
 }
@@ -124,11 +124,11 @@ static void carry_out_startup(struct weft_conn *conn, u32 acts)
 		weft_cm_tell_failed(conn);
 	if (acts & WEFT_ACT_CONNECTED)
 		weft_cm_tell_connected(conn);
-	if (acts & WEFT_ACT_RETRY_V1)
+	if (acts & WEFT_ACT_RETRY)
 		weft_cm_reconnect(conn);
 	if (acts & WEFT_ACT_ASK_ULP)
 		weft_cm_ask_ulp(conn);
-	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST)
+	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST && conn->link.state != WEFT_LINK_REQUESTED)
 		weft_cm_leave_listener(conn);
 }
 
@@ -179,8 +179,10 @@ static void leave_and_act(struct weft_conn *conn, const struct weft_cm_view *v, 
 	weft_conn_unlock(conn);
 	if (qp)
 		weft_qp_drop(qp);
-	if (conn->link.state != v->from)
+	if (conn->link.state != v->from) {
 		trace_weft_conn(conn, v->from);
+		weft_crowd_sort(conn);
+	}
 	carry_out(conn, acts);
 }
 
@@ -238,19 +240,40 @@ void weft_cm_settle(struct weft_conn *conn)
 	 * has returned, which the mutex has to outlive.
 	 */
 	weft_conn_get(conn);
-	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	weft_conn_has_news(conn);
 	mutex_unlock(&conn->mutex);
 	weft_conn_put(conn);
 }
 
 /* ---- the worker ---- */
 
+static bool is_dead(const struct weft_conn *conn)
+{
+	return conn->link.state == WEFT_LINK_DEAD;
+}
+
 static void send_again(struct weft_conn *conn)
 {
-	msleep(RETRY_MS);
+	conn->retry_at = 0;
 	weft_conn_lock(conn);
 	set_bit(WEFT_CF_PENDING, &conn->flags);
 	weft_conn_unlock(conn);
+}
+
+/* What came meanwhile counts. */
+static void evict(struct weft_conn *conn)
+{
+	struct weft_cm_view v;
+	u32 acts;
+
+	weft_cm_begin(conn, &v);
+	weft_cm_read(conn, &v);
+	acts = weft_link_evict(&conn->link, &v.tcp);
+	if (acts & WEFT_ACT_DIE)
+		weft_count(conn, WEFT_CNT_EVICTED, 1);
+	weft_cm_end(conn, &v, acts);
+	if (!is_dead(conn))
+		weft_crowd_stay(conn);
 }
 
 static void run_listener(struct weft_conn *conn, unsigned long events)
@@ -267,18 +290,17 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 		weft_cm_kill(conn);
 		return;
 	}
-	if (events & BIT(WEFT_CEV_RETRY))
+	if (events & BIT(WEFT_CEV_RETRY) && !conn->retry_at)
+		conn->retry_at = weft_conn_now() + RETRY_MS;
+	else if (conn->retry_at && weft_conn_now() >= conn->retry_at)
 		send_again(conn);
 	if (events & BIT(WEFT_CEV_ORPHAN)) {
 		weft_cm_configure(conn);
 		weft_link_orphan(&conn->link, weft_conn_now());
 	}
+	if (events & BIT(WEFT_CEV_EVICT))
+		evict(conn);
 	weft_cm_step(conn);
-}
-
-static bool is_dead(const struct weft_conn *conn)
-{
-	return conn->link.state == WEFT_LINK_DEAD;
 }
 
 void weft_cm_work(struct work_struct *work)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What cm.c, cm_active.c and cm_passive.c share. All of it holds the
+ * What cm.c, cm_active.c, cm_passive.c and cm_ask.c share. All of it holds the
  * connection's mutex.
  */
 #ifndef WEFT_CM_H
@@ -39,7 +39,7 @@ void weft_cm_kill(struct weft_conn *conn);
 void weft_cm_give_up(struct weft_conn *conn);
 /* Lets the QP go, if there is one. */
 void weft_cm_drop_qp(struct weft_conn *conn);
-/* A new connection is set up, or DEAD: the worker takes over. Unlocks. */
+/* A new connection is set up, or DEAD: the worker takes over, in its turn. Unlocks. */
 void weft_cm_settle(struct weft_conn *conn);
 /* The worker of a connection and of a listener. */
 void weft_cm_work(struct work_struct *work);
@@ -66,15 +66,27 @@ void weft_cm_tell_failed(struct weft_conn *conn);
 void weft_cm_tell_connected(struct weft_conn *conn);
 void weft_cm_reconnect(struct weft_conn *conn);
 
-/* ---- cm_passive.c: to a responder, and a listener's run ---- */
+/* ---- cm_passive.c: a listener's run ---- */
 
-void weft_cm_ask_ulp(struct weft_conn *conn);
 void weft_cm_listening(struct weft_conn *conn);
 
+/* ---- cm_ask.c: what the link says to a responder, and requests before the ULP ---- */
+
+/* Asks the ULP, or waits until it has room. */
+void weft_cm_ask_ulp(struct weft_conn *conn);
+/* A listener's run: those that wait are asked for, as many as there is room for. */
+void weft_cm_ask_waiting(struct weft_conn *listener);
+/* A reject of @len octets says no more than that the ULP had no room: it waits again. */
+bool weft_cm_ask_again(struct weft_conn *conn, u8 len);
+
+/* iw_cm's answer is there: the connection, with the table's reference, if it lives. No mutex. */
+struct weft_conn *weft_cm_take_request(const struct iw_cm_id *id);
 /* The ULP can answer no more, if it has not yet. */
 void weft_cm_withdraw_request(struct weft_conn *conn);
 
-/* A responder's child is handed to the ULP, or ends: its listener has room again. */
+/* A responder of which the ULP has not heard belongs to its listener, */
+void weft_cm_join_listener(struct weft_conn *conn, struct weft_conn *listener);
+/* and then does no more. */
 void weft_cm_leave_listener(struct weft_conn *conn);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The responder: listeners and their children, the MPA Request, iw_accept and
- * iw_reject. Under the connection's mutex, as cm.c says.
+ * The responder: listeners and their children, iw_accept and iw_reject. Under the
+ * connection's mutex, as cm.c says.
  */
 #include <net/tcp.h>
 
@@ -12,83 +12,13 @@
 /* When there was no memory to accept. */
 #define ACCEPT_RETRY_MS	100
 
-/*
- * Requests that the ULP has before it, under the names that iw_cm knows them by
- * (provider_data), each with a reference. iw_cm may drop a request and tell
- * nobody, when its listener is destroyed and when it has no memory: so it gets
- * no pointer, and a request that ends takes itself off the table.
- */
-static DEFINE_XARRAY_ALLOC1(requests);
-static u32 next_request;
-
-static int request_offer(struct weft_conn *conn)
-{
-	int err = xa_alloc_cyclic(&requests, &conn->request, conn, XA_LIMIT(1, U32_MAX),
-				  &next_request, GFP_KERNEL);
-
-	if (err < 0)
-		return err;
-	weft_conn_get(conn);
-	return 0;
-}
-
-/* iw_cm's answer is there: the connection, with the table's reference, if it lives. */
-static struct weft_conn *request_take(const struct iw_cm_id *id)
-{
-	return xa_erase(&requests, (unsigned long)id->provider_data);
-}
-
-void weft_cm_withdraw_request(struct weft_conn *conn)
-{
-	if (conn->request && xa_cmpxchg(&requests, conn->request, conn, NULL, 0) == conn)
-		weft_conn_put(conn);
-}
-
-void weft_cm_leave_listener(struct weft_conn *conn)
-{
-	struct weft_conn *listener = conn->listener;
-
-	if (!listener)
-		return;
-	conn->listener = NULL;
-	atomic_dec(&listener->children);
-	wake_up_all(&weft_conns_gone);
-	weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
-	weft_conn_put(listener);
-}
-
-/* The listener's id is there as long as it is not hushed. */
-static int tell_request(struct weft_conn *conn)
-{
-	struct weft_conn *listener = conn->listener;
-	const struct weft_stream *st = &conn->link.st;
-	unsigned long flags;
-	int err = -ECONNABORTED;
-
-	spin_lock_irqsave(&listener->lock, flags);
-	if (!listener->hushed)
-		err = weft_cm_tell(conn, listener->id, IW_CM_EVENT_CONNECT_REQUEST, 0, st->pd,
-			   st->frame.pd_len);
-	spin_unlock_irqrestore(&listener->lock, flags);
-	return err;
-}
-
-void weft_cm_ask_ulp(struct weft_conn *conn)
-{
-	if (request_offer(conn) || tell_request(conn))
-		weft_cm_kill(conn);
-}
-
 /* Did something come before our callbacks were there? */
 static bool has_news(const struct sock *sk)
 {
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
 }
 
-/*
- * A connection that TCP has accepted. Its worker runs when there is something to
- * read, and not before: so requests are told in the order in which they come.
- */
+/* A connection that TCP has accepted. It has its turn once there is something to read. */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
 	struct mem_cgroup *before = weft_conn_pays(listener);
@@ -100,46 +30,57 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 		sock_release(sock);
 		return;
 	}
-	weft_sock_adopt(conn, listener, sock);
 	weft_conn_get(listener);
-	atomic_inc(&listener->children);
-	conn->listener = listener;
 	conn->parent = listener;
+	weft_cm_join_listener(conn, listener);
+	weft_sock_adopt(conn, listener, sock);
 	weft_cm_configure(conn);
 	weft_link_await_request(&conn->link, weft_conn_now());
-	if (has_news(conn->sk)) {
-		weft_cm_settle(conn);
-	} else {
-		weft_conn_arm(conn);
-		mutex_unlock(&conn->mutex);
-	}
+	weft_crowd_sort(conn);
+	weft_conn_arm(conn);
+	if (has_news(conn->sk))
+		weft_conn_has_news(conn);
+	/* Its worker may be done with it before this is over, which the mutex has to outlive. */
+	weft_conn_get(conn);
+	mutex_unlock(&conn->mutex);
+	weft_conn_put(conn);
+}
+
+/* 0: one was; -EAGAIN: there is none; -EBUSY: too many are on their way out; else: no memory. */
+static int accept_one(struct weft_conn *listener)
+{
+	struct socket *sock;
+	int err;
+
+	if (weft_crowd_is_full(listener->dev, WEFT_CROWD_HALF_OPEN))
+		return -EBUSY;
+	do
+		err = kernel_accept(listener->sock, &sock, O_NONBLOCK);
+	while (err == -ECONNABORTED);
+	if (!err)
+		adopt(listener, sock);
+	return err;
 }
 
 /*
- * The backlog bounds those that have not yet said what they want; others wait
- * in TCP's queue, bounded too. Each leaves within its deadline.
+ * The backlog is the ULP's, and bounds the requests that it is told of. Those who have not yet said
+ * what they want are taken as they come, so that the silent keep nobody out: their number is the
+ * device's business (crowd.c), and each leaves within its deadline.
  */
 void weft_cm_listening(struct weft_conn *conn)
 {
-	struct socket *sock;
+	int err = 0;
 	u32 n;
-	int err;
 
 	conn->link.deadline = 0;
-	for (n = 0; n < ACCEPT_ROUND; n++) {
-		if (atomic_read(&conn->children) >= conn->backlog)
-			return;
-		err = kernel_accept(conn->sock, &sock, O_NONBLOCK);
-		if (err == -EAGAIN)
-			return;
-		if (!err)
-			adopt(conn, sock);
-		else if (err != -ECONNABORTED)
-			break;
-	}
+	for (n = 0; n < ACCEPT_ROUND && !err; n++)
+		err = accept_one(conn);
 	/* More may wait, or there was no memory, and nobody will tell us again. */
-	weft_link_set_deadline(&conn->link, weft_conn_now(),
-			       n == ACCEPT_ROUND ? 0 : ACCEPT_RETRY_MS);
+	if (err != -EAGAIN)
+		weft_link_set_deadline(&conn->link, weft_conn_now(),
+				       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
+	weft_conn_read_news(conn);
+	weft_cm_ask_waiting(conn);
 }
 
 /* The Reply and Full Operation, in one go under the socket's lock. */
@@ -206,7 +147,7 @@ static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_
 
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 {
-	struct weft_conn *conn = request_take(id);
+	struct weft_conn *conn = weft_cm_take_request(id);
 	struct weft_qp *qp;
 	int err;
 
@@ -231,16 +172,16 @@ static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
 
 int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 {
-	struct weft_conn *conn = request_take(id);
+	struct weft_conn *conn = weft_cm_take_request(id);
 	int err = 0;
 
 	if (!conn)
 		return -ECONNRESET;
 	mutex_lock(&conn->mutex);
-	if (conn->link.state == WEFT_LINK_REQUESTED)
-		refuse(conn, pdata, len);
-	else
+	if (conn->link.state != WEFT_LINK_REQUESTED)
 		err = -ECONNRESET;
+	else if (!weft_cm_ask_again(conn, len))
+		refuse(conn, pdata, len);
 	mutex_unlock(&conn->mutex);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
@@ -274,7 +215,7 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	return err;
 }
 
-/* Those that the ULP has not seen yet go with their listener. */
+/* Those that the ULP has not heard of go with their listener. */
 static void kill_children(struct weft_conn *listener)
 {
 	struct weft_device *dev = listener->dev;

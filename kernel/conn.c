@@ -63,6 +63,8 @@ static void free_conn(struct kref *ref)
 	kfree(conn->link.orq);
 	kfree(conn->link.irq);
 	mem_cgroup_put(conn->payer);
+	if (conn->parent)
+		weft_conn_put(conn->parent);
 	call_rcu(&conn->rcu, free_conn_rcu);
 }
 
@@ -145,15 +147,32 @@ void weft_conn_pend(struct weft_conn *conn)
 	weft_conn_schedule_bh(conn);
 }
 
+/* 0 is never. */
+static u64 earliest(u64 a, u64 b)
+{
+	return a && b ? min(a, b) : a + b;
+}
+
+/* conn->lock. An earlier time than that of the timer counts; a worker that is to run now does. */
+static void run_at(struct weft_conn *conn, unsigned long delay)
+{
+	struct timer_list *timer = &conn->work.timer;
+
+	if (timer_pending(timer) && time_before(jiffies + delay, timer->expires))
+		mod_delayed_work(weft_wq, &conn->work, delay);
+	else
+		queue_delayed_work(weft_wq, &conn->work, delay);
+}
+
 void weft_conn_arm(struct weft_conn *conn)
 {
-	u64 now = weft_conn_now(), deadline = weft_link_next_step(&conn->link);
+	u64 now = weft_conn_now(), deadline = earliest(weft_link_next_step(&conn->link), conn->retry_at);
 	u32 ms = deadline > now ? deadline - now : 0;
 
 	if (!deadline)
 		return;
 	spin_lock_irq(&conn->lock);
 	if (!conn->dead)
-		queue_delayed_work(weft_wq, &conn->work, msecs_to_jiffies(ms) + 1);
+		run_at(conn, msecs_to_jiffies(ms) + 1);
 	spin_unlock_irq(&conn->lock);
 }

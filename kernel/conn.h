@@ -5,8 +5,8 @@
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
  * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), softirq.c (softirq's time),
  * conn_run.c (the lock, TCP's callbacks, the tasklet: who runs what), conn_qp.c (the QP of a
- * connection, doorbells),
- * sock.c (TCP sockets), conn_life.c (birth, death). cm.c and its parts stand above all.
+ * connection, doorbells), sock.c (TCP sockets), crowd.c (how many strangers may have),
+ * conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
  * QP's core. Process context takes it with weft_conn_lock(); softirq has it in TCP's
@@ -35,6 +35,7 @@ enum {
 	WEFT_CEV_KILL,			/* the device goes away */
 	WEFT_CEV_RETRY,			/* TCP had no memory: send again soon */
 	WEFT_CEV_ORPHAN,		/* the listener that it came by has gone */
+	WEFT_CEV_EVICT,			/* strangers have too many like it */
 };
 
 /* Bits of weft_conn.flags. */
@@ -71,6 +72,9 @@ struct weft_conn {
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
+	struct list_head news_node;	/* dev->conns_lock: it has some, and whose turn is next */
+	struct list_head crowd_node;	/* the crowd's; dev->conns_lock, as the kind */
+	enum weft_crowd_kind crowd;	/* of strangers' connections, what this one is */
 	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
 	struct mem_cgroup *payer;	/* of all its memory; held, or NULL */
 
@@ -98,12 +102,21 @@ struct weft_conn {
 	/* mutex */
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
+	u64 retry_at;			/* TCP had no memory: not before, in ms; 0: it had */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
-	struct weft_conn *listener;	/* responder not yet handed to the ULP; referenced */
-	const struct weft_conn *parent;	/* the same, to the end, but a name only */
+	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
+	struct weft_conn *parent;	/* the same, to the end of the memory; referenced */
 	u32 request;			/* responder: what iw_cm calls it */
-	u32 backlog;			/* listener: most children at a time */
-	atomic_t children;		/* listener */
+	bool beyond;			/* iw_cm was told though the ULP had its backlog of them */
+	atomic_t children;		/* listener: those whose listener it is */
+
+	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
+	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
+	u32 place;			/* dev->conns_lock: the place's number, 0: none; the last given */
+	struct list_head news;		/* dev->conns_lock: a listener's children that have some */
+	u32 backlog;			/* listener: what its ULP takes before it answers */
+	atomic_t unanswered;		/* listener: what it has */
+	u64 ask_at;			/* listener: not before, in ms */
 };
 
 extern wait_queue_head_t weft_conns_gone;
@@ -144,7 +157,7 @@ void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event);
 /* The worker reads again in a while what there was no memory for. Any context. */
 void weft_conn_read_later(struct weft_conn *conn);
 
-/* The deadline makes the worker run again, unless something does before. Mutex. */
+/* The deadline, or retry_at, makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
 
 /* The tasklet is to run; any context. */
@@ -250,6 +263,28 @@ void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
 void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes for good, no timer left; with RST unless both sides said FIN. */
 void weft_sock_close(struct weft_conn *conn);
+
+/* ---- news.c ---- */
+
+/* TCP has news of @conn. In start-up it has its turn, else it is woken. Any context. */
+void weft_conn_has_news(struct weft_conn *conn);
+/* A listener's run: its children's turns. Mutex. */
+void weft_conn_read_news(struct weft_conn *listener);
+/* No connection is left, and no news are looked at any more. Process context. */
+void weft_conn_end_news(struct weft_device *dev);
+/* @conn has no turn any more; dev->conns_lock. */
+void weft_conn_forget_news(struct weft_conn *conn);
+
+/* ---- crowd.c ---- */
+
+/* The link's state may have changed: @conn is counted where it belongs now. Mutex. */
+void weft_crowd_sort(struct weft_conn *conn);
+/* @conn was asked to go, and is alive. Mutex. */
+void weft_crowd_stay(struct weft_conn *conn);
+/* @conn is no more; dev->conns_lock. */
+void weft_crowd_leave(struct weft_conn *conn);
+/* So many wait to go that there should be no more for now. */
+bool weft_crowd_is_full(struct weft_device *dev, enum weft_crowd_kind kind);
 
 /* ---- conn_life.c ---- */
 

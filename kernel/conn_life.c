@@ -37,6 +37,8 @@ static void unlink_conn(struct weft_conn *conn)
 	list_del(&conn->node);
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);
+	weft_crowd_leave(conn);
+	weft_conn_forget_news(conn);
 	spin_unlock_bh(&dev->conns_lock);
 	/* The device may be gone now. */
 	wake_up_all(&weft_conns_gone);
@@ -98,6 +100,11 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	weft_conn_run_init(conn);
 	weft_conn_linger_init(conn);
 	atomic_set(&conn->children, 0);
+	atomic_set(&conn->unanswered, 0);
+	INIT_LIST_HEAD(&conn->crowd_node);
+	INIT_LIST_HEAD(&conn->news_node);
+	INIT_LIST_HEAD(&conn->news);
+	INIT_LIST_HEAD(&conn->turn);
 	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
 	/* Inside a listener's, or that of the connection it replaces. */
 	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);
@@ -127,6 +134,7 @@ void weft_conn_kill_all(struct weft_device *dev)
 		weft_conn_wake_worker(conn, WEFT_CEV_KILL);
 	spin_unlock_bh(&dev->conns_lock);
 	wait_event(weft_conns_gone, none_left(dev));
+	weft_conn_end_news(dev);
 }
 
 int weft_conn_init(void)

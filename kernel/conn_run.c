@@ -204,7 +204,7 @@ static void data_ready(struct sock *sk)
 	if (!conn)
 		goto out;
 	if (conn->link.mode == WEFT_MODE_STARTUP) {
-		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+		weft_conn_has_news(conn);
 		goto out;
 	}
 	/* The queue logic is not entered twice: weft_conn_ran() reads it. */
@@ -218,14 +218,14 @@ out:
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
-static void wake_worker(struct sock *sk)
+static void state_change(struct sock *sk)
 {
 	struct weft_conn *conn;
 
 	read_lock_bh(&sk->sk_callback_lock);
 	conn = conn_of(sk);
 	if (conn)
-		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+		weft_conn_has_news(conn);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 
@@ -245,10 +245,10 @@ static void write_space(struct sock *sk)
 }
 
 const struct weft_sk_callbacks weft_conn_callbacks = {
-	.state_change	= wake_worker,
+	.state_change	= state_change,
 	.data_ready	= data_ready,
 	.write_space	= write_space,
-	.error_report	= wake_worker,
+	.error_report	= state_change,
 };
 
 void weft_conn_run_init(struct weft_conn *conn)

@@ -107,8 +107,11 @@ static void cq_overflowed(struct weft_cq *cq)
 
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&ev, cq->ibcq.cq_context);
-	/* The QPs' locks are not ours to take here: we are inside one of them. */
-	queue_work(weft_wq, &cq->overflow);
+	/*
+	 * The QPs' locks are not ours to take here: we are inside one of them. And all QPs are looked at,
+	 * which nobody who connects, or reclaims memory, is to wait for.
+	 */
+	queue_work(weft_scan_wq, &cq->overflow);
 }
 
 void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_cqe *cqe)

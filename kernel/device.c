@@ -27,6 +27,7 @@ static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_DOORBELLS]		= { .name = "doorbells" },
 	[WEFT_CNT_CRC_ERRORS]		= { .name = "crc_errors" },
 	[WEFT_CNT_RX_NO_MEMORY]		= { .name = "rx_no_memory" },
+	[WEFT_CNT_EVICTED]		= { .name = "evicted" },
 	[WEFT_CNT_TERM_IN]		= { .name = "term_in_other" },
 	[WEFT_CNT_TERM_OUT]		= { .name = "term_out_other" },
 	TERM(MPA_CRC, "mpa_crc"),
@@ -413,6 +414,8 @@ static void init_tables(struct weft_device *dev)
 	ida_init(&dev->cq_ids);
 	ida_init(&dev->srq_ids);
 	INIT_LIST_HEAD(&dev->conns);
+	weft_crowd_init(dev);
+	weft_conn_news_init(dev);
 	spin_lock_init(&dev->conns_lock);
 }
 

@@ -13,7 +13,7 @@ MODULE_DESCRIPTION("iWARP (RDMA over TCP) in software");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_ALIAS_RDMA_LINK("weft");
 
-struct workqueue_struct *weft_wq;
+struct workqueue_struct *weft_wq, *weft_scan_wq;
 
 /* Two links on one netdev at once: the second must see the first. */
 static DEFINE_MUTEX(newlink_lock);
@@ -111,13 +111,31 @@ static struct notifier_block weft_netdev_nb = {
 	.notifier_call = weft_netdev_event,
 };
 
+static void destroy_queues(void)
+{
+	if (weft_scan_wq)
+		destroy_workqueue(weft_scan_wq);
+	if (weft_wq)
+		destroy_workqueue(weft_wq);
+}
+
+static int __init make_queues(void)
+{
+	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	weft_scan_wq = alloc_workqueue("weft_scan", WQ_UNBOUND, 1);
+	if (weft_wq && weft_scan_wq)
+		return 0;
+	destroy_queues();
+	return -ENOMEM;
+}
+
 static int __init weft_init(void)
 {
 	int rv;
 
-	weft_wq = alloc_ordered_workqueue("weft", WQ_MEM_RECLAIM);
-	if (!weft_wq)
-		return -ENOMEM;
+	rv = make_queues();
+	if (rv)
+		return rv;
 	rv = weft_conn_init();
 	if (rv)
 		goto no_conn;
@@ -130,7 +148,7 @@ static int __init weft_init(void)
 no_notifier:
 	weft_conn_exit();
 no_conn:
-	destroy_workqueue(weft_wq);
+	destroy_queues();
 	return rv;
 }
 
@@ -140,7 +158,7 @@ static void __exit weft_exit(void)
 	ib_unregister_driver(WEFT_DRIVER_ID);
 	unregister_netdevice_notifier(&weft_netdev_nb);
 	/* A worker frees its connection after it has left the device. */
-	destroy_workqueue(weft_wq);
+	destroy_queues();
 	weft_conn_exit();
 	/* Nothing of ours may run once the text is gone. */
 	rcu_barrier();

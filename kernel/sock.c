@@ -191,6 +191,9 @@ static int bind_to(struct weft_conn *conn, struct sockaddr_storage *a)
 	return kernel_bind(conn->sock, (void *)a, address_len(a));
 }
 
+/* The ULP's backlog is no measure of how many strangers may come at once. */
+#define TCP_QUEUE_MIN	128
+
 /* One socket serves a wildcard listen on this device; others have their own. */
 int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int backlog)
 {
@@ -202,7 +205,7 @@ int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int back
 	if (!err)
 		err = bind_to(conn, &own);
 	if (!err)
-		err = kernel_listen(conn->sock, backlog);
+		err = kernel_listen(conn->sock, max(backlog, TCP_QUEUE_MIN));
 	return err;
 }
 

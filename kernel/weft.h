@@ -7,7 +7,8 @@
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
  * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
- * and sock.c (one connection: conn.h), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * and sock.c (one connection: conn.h), crowd.c (how many of strangers), news.c (start-up in
+ * order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -50,7 +51,7 @@ enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
 	WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED, WEFT_CNT_TX_SEGS,
 	WEFT_CNT_REQUESTS, WEFT_CNT_DOORBELLS,
-	WEFT_CNT_CRC_ERRORS, WEFT_CNT_RX_NO_MEMORY,
+	WEFT_CNT_CRC_ERRORS, WEFT_CNT_RX_NO_MEMORY, WEFT_CNT_EVICTED,
 	WEFT_CNT_CONN_NR,		/* those above */
 
 	/* Terminates are rare: the device's from the beginning. By error, from
@@ -64,6 +65,24 @@ enum weft_counter {
 
 struct weft_counts {
 	u64 n[WEFT_CNT_CONN_NR];
+};
+
+/*
+ * Connections that no program of ours stands for: strangers can have as many as they like, and a
+ * device puts up with so many (crowd.c).
+ */
+enum weft_crowd_kind {
+	WEFT_CROWD_NONE,
+	WEFT_CROWD_HALF_OPEN,		/* accepted by TCP, the MPA Request is to come */
+	WEFT_CROWD_WAITING,		/* the Request is there, the ULP has no room for it yet */
+	WEFT_CROWD_REFUSED,		/* the Reply said no, the peer's FIN is to come */
+	WEFT_CROWD_ENDED,		/* the QP has gone, the peer's FIN is to come */
+	WEFT_CROWD_NR
+};
+
+struct weft_crowd {
+	struct list_head oldest_first;	/* those that may be asked to go */
+	u32 n;				/* and those that have been asked, and are there yet */
 };
 
 struct weft_device {
@@ -90,6 +109,9 @@ struct weft_device {
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
 	struct weft_counts __percpu *counts;
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
+	struct weft_crowd crowds[WEFT_CROWD_NR]; /* conns_lock */
+	struct list_head news;		/* initiators in start-up with news; conns_lock */
+	struct work_struct news_work;	/* looks at them */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -282,6 +304,10 @@ void weft_conn_flush_later(struct weft_qp *qp);
  */
 void weft_cm_detach_qp(struct weft_qp *qp);
 
+/* A new device's. */
+void weft_crowd_init(struct weft_device *dev);
+void weft_conn_news_init(struct weft_device *dev);
+
 /* Device goes away (notifier, dellink): every connection and listener of @dev is
  * dead, its socket released, its timers stopped when this returns.
  */
@@ -310,9 +336,12 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
 /*
- * Slow work of every kind, one after the other: programs number their connections
- * as the requests come, and count on the order in which the peer called connect.
+ * Slow work of connections and QPs, at the same time as far as there are CPUs: where the order counts
+ * there is a queue for it (news.c).
  */
 extern struct workqueue_struct *weft_wq;
+
+/* For what looks at all QPs of a device, one CQ's overflow after the other. */
+extern struct workqueue_struct *weft_scan_wq;
 
 #endif

@@ -130,6 +130,19 @@ u32 weft_link_kill(struct weft_link *l)
 	}
 }
 
+/* A Reply that says no is a courtesy: it is out, and a peer that lost it learns as much by the RST. */
+u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp)
+{
+	switch (l->state) {
+	case WEFT_LINK_AWAIT_REQUEST:
+		return l->rx_event == WEFT_RX_STARTUP ? 0 : weft_link_die(l);
+	case WEFT_LINK_CLOSING:
+		return l->refused || tcp->delivered ? weft_link_die(l) : 0;
+	default:
+		return 0;
+	}
+}
+
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
 {
 	if (l->state == WEFT_LINK_OPEN)

@@ -46,11 +46,13 @@ enum {
 	WEFT_ACT_FAILED		= 1 << 0,
 	/* Initiator: in Full Operation; the peer's private data is in l->offer. */
 	WEFT_ACT_CONNECTED	= 1 << 1,
-	/* Initiator: the same QP on a new TCP connection, by revision 1: weft_link_succeed(),
-	 * or weft_link_connect_failed() if there is none.
+	/* Initiator: the same QP on a new TCP connection, in the revision that the offer has
+	 * now: weft_link_succeed(), or weft_link_connect_failed() if there is none.
 	 */
-	WEFT_ACT_RETRY_V1	= 1 << 2,
-	/* Responder: a Request is there; its private data is l->st.pd, l->st.frame.pd_len octets. */
+	WEFT_ACT_RETRY	= 1 << 2,
+	/* Responder: a Request is there; its private data is l->st.pd, l->st.frame.pd_len octets.
+	 * weft_link_ulp_is_full() if the ULP cannot be asked now.
+	 */
 	WEFT_ACT_ASK_ULP	= 1 << 3,
 	/* The peer's FIN has come. Once, and only before WEFT_ACT_ENDED. */
 	WEFT_ACT_DISCONNECTED	= 1 << 4,
@@ -78,6 +80,7 @@ struct weft_tcp_view {
 	bool established;		/* and nobody has closed */
 	bool fin;			/* the peer's FIN has come */
 	bool closed;			/* there is no connection any more */
+	bool delivered;			/* the peer has acknowledged all octets, and our FIN */
 	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
 	u32 idle_ms;			/* since the peer was heard last, be it an acknowledgement */
 	u64 acked;			/* octets that it has acknowledged */
@@ -97,6 +100,7 @@ struct weft_link_cfg {
 /* An initiator's side of start-up, until it is over. The host lends it. */
 struct weft_offer {
 	struct weft_mpa_cfg cfg;
+	bool again;			/* a peer has reset it once, and gets it once more */
 	struct weft_mpa_frame req;
 	u16 pd_len;
 	u8 pd[WEFT_MPA_PD_MAX];		/* ours, and once the Reply was accepted the peer's */
@@ -125,9 +129,11 @@ struct weft_link {
 	struct weft_offer *offer;	/* lent to an initiator */
 	struct weft_orq_entry *orq;	/* lent by weft_host_lend_depths() */
 	struct weft_irq_entry *irq;
+	u64 ask_until;			/* responder: a ULP that is full is asked so long; 0: it is not */
 	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
 
 	/* the end */
+	bool refused;			/* responder: the Request was, and nothing else is owed */
 	bool peer_fin;			/* told to QP and host */
 	bool shut;			/* WEFT_ACT_SHUT was given */
 	u8 closing_times;		/* left to set the deadline anew */
@@ -151,7 +157,7 @@ int weft_offer_init(struct weft_offer *o, const struct weft_mpa_cfg *cfg, u32 ir
  */
 void weft_link_connect(struct weft_link *l, struct weft_offer *o, u64 now);
 
-/* WEFT_ACT_RETRY_V1: @heir, new, with a TCP connection that begins, takes @l's place.
+/* WEFT_ACT_RETRY: @heir, new, with a TCP connection that begins, takes @l's place.
  * @l is dead. The lock is @l's: nobody else knows @heir.
  */
 void weft_link_succeed(struct weft_link *l, struct weft_link *heir, u64 now);
@@ -183,6 +189,15 @@ u32 weft_link_accept_failed(struct weft_link *l, const struct weft_tcp_view *tcp
 u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 		     const struct weft_tcp_view *tcp, u64 now);
 
+/*
+ * The ULP has no room for a Request (WEFT_ACT_ASK_ULP): it waits, and the host asks again now and then.
+ * False once it has waited for startup_ms: then weft_link_reject().
+ */
+bool weft_link_ulp_is_full(struct weft_link *l, u64 now);
+
+/* It has room, and may think. */
+void weft_link_ulp_was_asked(struct weft_link *l);
+
 /* The listener has gone, and perhaps the Request with it: the ULP gets a while. */
 void weft_link_orphan(struct weft_link *l, u64 now);
 
@@ -212,6 +227,13 @@ u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now
 
 /* The device goes away: no words to the peer any more. */
 u32 weft_link_kill(struct weft_link *l);
+
+/*
+ * The host has too many like this one. It dies if nothing is lost with it: the Request is not whole
+ * yet; it was refused; or no QP is left, and the peer has all that was said. Else 0: it stays, and its
+ * deadline bounds it.
+ */
+u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp);
 
 /* The QP is being destroyed: the connection lets it go. */
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);

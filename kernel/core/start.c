@@ -6,7 +6,7 @@
 #include "link.h"
 
 /* What a frame's receiver does next, beside 0 and errors. */
-enum { VERDICT_WAIT = 1, VERDICT_RETRY_V1 };
+enum { VERDICT_WAIT = 1, VERDICT_RETRY, VERDICT_RETRY_V1 };
 
 /* ULP private data that an MPA frame of revision @rev carries at most. */
 static u32 pd_room(u8 rev)
@@ -85,8 +85,6 @@ void weft_link_succeed(struct weft_link *l, struct weft_link *heir, u64 now)
 {
 	heir->qp = l->qp;
 	heir->offer = l->offer;
-	heir->offer->cfg.rev = 1;
-	heir->offer->cfg.p2p = false;
 	weft_link_set_deadline(heir, now, handshake_ms(l));
 	l->qp = NULL;
 	l->offer = NULL;
@@ -159,8 +157,18 @@ static int judge_reply(struct weft_link *l)
 
 /*
  * RFC 6581 §10: a peer of RFC 5044 may close on an enhanced Request, or answer
- * with revision 1: it is asked again, in its own words.
+ * with revision 1: it is asked again, in its own words. A RST says nothing of the Request: the peer
+ * has no room, or is a driver that goes away. Revision 1 would cost the ULP its peer-to-peer mode.
  */
+static int judge_end(const struct weft_link *l, const struct weft_tcp_view *tcp)
+{
+	if (!l->offer->req.enhanced || l->st.rx_staged)
+		return -ECONNRESET;
+	if (!tcp->closed)
+		return VERDICT_RETRY_V1;
+	return l->offer->again ? -ECONNRESET : VERDICT_RETRY;
+}
+
 static int judge_silence(const struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout)
 {
 	if (l->rx_event == WEFT_RX_ERROR)
@@ -171,7 +179,18 @@ static int judge_silence(const struct weft_link *l, const struct weft_tcp_view *
 		return -ETIMEDOUT;
 	if (tcp->established)
 		return VERDICT_WAIT;
-	return l->offer->req.enhanced && !l->st.rx_staged ? VERDICT_RETRY_V1 : -ECONNRESET;
+	return judge_end(l, tcp);
+}
+
+static u32 retry(struct weft_offer *o, int verdict)
+{
+	if (verdict == VERDICT_RETRY) {
+		o->again = true;
+	} else {
+		o->cfg.rev = 1;
+		o->cfg.p2p = false;
+	}
+	return WEFT_ACT_RETRY;
 }
 
 static u32 await_reply(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout, u64 now)
@@ -184,8 +203,8 @@ static u32 await_reply(struct weft_link *l, const struct weft_tcp_view *tcp, boo
 		r = judge_silence(l, tcp, timeout);
 	if (r == VERDICT_WAIT)
 		return 0;
-	if (r == VERDICT_RETRY_V1)
-		return WEFT_ACT_RETRY_V1;
+	if (r > 0)
+		return retry(l->offer, r);
 	if (!r) {
 		l->state = WEFT_LINK_OPEN;
 		l->deadline = 0;
@@ -304,7 +323,22 @@ u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 		return 0;
 	weft_mpa_reply(&l->cfg.mpa, &l->st.frame, true, (u16)pd_len, &rep, &agreed);
 	send_frame(l, &rep, pd);
+	l->refused = true;
 	return weft_link_start_closing(l, tcp, now);
+}
+
+bool weft_link_ulp_is_full(struct weft_link *l, u64 now)
+{
+	/* 0 means none, as of a deadline. */
+	if (!l->ask_until)
+		l->ask_until = now + l->cfg.startup_ms ? now + l->cfg.startup_ms : 1;
+	l->deadline = l->ask_until;
+	return now < l->ask_until;
+}
+
+void weft_link_ulp_was_asked(struct weft_link *l)
+{
+	l->deadline = 0;
 }
 
 void weft_link_orphan(struct weft_link *l, u64 now)

@@ -274,7 +274,7 @@ void rl_cmid_leave(struct rl_conn *c)
 		return;
 	c->id = NULL;
 	rl_cmid_table_lock();
-	if (id->asking == RL_ASKING_PEER)
+	if (id->asking == RL_ASKING_PEER || id->asking == RL_ASKING_WAITING)
 		rl_cm_leave_listener(id);
 	id->conn = NULL;
 	rl_cmid_table_unlock();

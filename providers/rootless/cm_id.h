@@ -48,6 +48,7 @@ enum rl_cm_phase {
 /* How far a request has come with its listener. */
 enum rl_cm_asking {
 	RL_ASKING_PEER,			/* the MPA Request is to come */
+	RL_ASKING_WAITING,		/* it is there, and the program has no room for it yet */
 	RL_ASKING_QUEUED,		/* the event waits for the program */
 	RL_ASKING_PROGRAM,		/* the program has the event */
 };
@@ -75,7 +76,8 @@ struct rl_cmid {
 	struct rl_conn *conn;		/* referenced, as the id is by conn->id */
 	struct rl_listener *parent;	/* a request's, until it was answered; referenced */
 	enum rl_cm_asking asking;
-	struct rl_cmid *next, **prev;	/* of the parent's requests */
+	struct rl_cmid *next, **prev;	/* of the parent's requests: the latest first */
+	u64 turn;			/* WAITING: who has the lowest is first */
 
 	u32 reported;			/* chan's lock: events that the program has taken */
 };

@@ -110,7 +110,7 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		rl_cm_tell_failed(c);
 	if (acts & WEFT_ACT_CONNECTED)
 		rl_cm_tell_connected(c);
-	if (acts & WEFT_ACT_RETRY_V1)
+	if (acts & WEFT_ACT_RETRY)
 		rl_cm_reconnect(c);
 	if (acts & WEFT_ACT_ASK_ULP)
 		rl_cm_tell_request(c);

@@ -14,7 +14,7 @@
 /* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
  * other.
  */
-enum { RL_TCP_ESTABLISHED = 1, RL_TCP_CLOSE = 7 };
+enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };
 
 /* When TCP had no memory to send. */
 #define RETRY_MS 2
@@ -60,6 +60,7 @@ void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v)
 	v->closed = c->reset || !known || (!c->connecting && info.tcpi_state == RL_TCP_CLOSE);
 	v->established = !v->closed && info.tcpi_state == RL_TCP_ESTABLISHED;
 	v->fin = c->fin;
+	v->delivered = known && info.tcpi_state == RL_TCP_FIN_WAIT2;
 	v->error = v->closed ? connect_error(c->error) : 0;
 	v->idle_ms = min_t(u32, info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
 	v->acked = info.tcpi_bytes_acked;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Listeners: they accept TCP's connections, each of which gets an id at once, as a request of the
- * listener's. Two numbers bound the requests, by the listener's backlog: how many may yet send
- * their MPA Request, the others waiting in TCP's queue; and how many may wait for the program.
+ * listener's. The backlog bounds how many may wait for the program; those behind them wait, in the order
+ * of their MPA Requests, until it has taken one. Strangers can have as many as they like of both that
+ * wait and that say nothing: a listener puts up with so many.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -16,10 +17,16 @@
 
 /* Connections that are accepted in one go. */
 #define ACCEPT_ROUND	16
+/* Of which the MPA Request is to come: then the oldest is asked to go. */
+#define SILENT_MAX	256
+/* For which the program has no room: those beyond are refused. */
+#define WAITING_MAX	256
 /* When there was no memory or no descriptor to accept with. */
 #define ACCEPT_RETRY_MS	100
 /* The kernel's, too: of those that ask for more, or do not say. */
 #define BACKLOG_MAX	1024
+/* The program's backlog is no measure of how many strangers may come at once. */
+#define TCP_QUEUE_MIN	128
 
 struct rl_listener {
 	struct rl_watch watch;		/* first: the references */
@@ -35,7 +42,8 @@ struct rl_listener {
 	struct rl_cmid *requests;
 	u32 awaited;			/* requests of which the MPA Request is to come */
 	u32 room;			/* requests that may yet wait for the program */
-	bool stopped;			/* full: until a request has come, or gone */
+	u32 waiting;			/* requests for which there is no room */
+	u64 turns;			/* that were given to them so far */
 };
 
 static struct rl_listener *listener_of(struct rl_watch *w)
@@ -58,13 +66,23 @@ static void enter_listener(struct rl_listener *l, struct rl_cmid *child)
 	l->awaited++;
 }
 
-/* One less of which the MPA Request is awaited. */
-static void await_less(struct rl_listener *l)
+/* There is room for one more, and perhaps one that waits for it. */
+static void make_room(struct rl_listener *l)
 {
-	l->awaited--;
-	if (l->stopped)
+	l->room++;
+	if (l->waiting)
 		rl_watch_poke(&l->watch);
-	l->stopped = false;
+}
+
+/* @child is counted no more as what it was. */
+static void stop_counting(struct rl_listener *l, const struct rl_cmid *child)
+{
+	if (child->asking == RL_ASKING_PEER)
+		l->awaited--;
+	else if (child->asking == RL_ASKING_WAITING)
+		l->waiting--;
+	else if (child->asking == RL_ASKING_QUEUED)
+		make_room(l);
 }
 
 void rl_cm_leave_listener(struct rl_cmid *child)
@@ -77,10 +95,7 @@ void rl_cm_leave_listener(struct rl_cmid *child)
 	*child->prev = child->next;
 	if (child->next)
 		child->next->prev = child->prev;
-	if (child->asking == RL_ASKING_PEER)
-		await_less(l);
-	else if (child->asking == RL_ASKING_QUEUED)
-		l->room++;
+	stop_counting(l, child);
 	child->asking = RL_ASKING_PROGRAM;
 	rl_watch_put(&l->watch);
 }
@@ -88,7 +103,7 @@ void rl_cm_leave_listener(struct rl_cmid *child)
 void rl_cm_request_taken(struct rl_cmid *child)
 {
 	if (child->parent && child->asking == RL_ASKING_QUEUED)
-		child->parent->room++;
+		make_room(child->parent);
 	child->asking = RL_ASKING_PROGRAM;
 }
 
@@ -113,15 +128,47 @@ static int queue_request(struct rl_listener *l, struct rl_cmid *child, const str
 
 	if (!l || !l->id)
 		return -ECONNABORTED;
-	if (!l->room)
+	/* Those that wait already come first. */
+	if (!l->room || (l->waiting && child->asking != RL_ASKING_WAITING))
 		return -ENOBUFS;
 	rv = rl_cmid_say_request(l->id, child, w);
 	if (rv)
 		return rv;
+	stop_counting(l, child);
 	child->asking = RL_ASKING_QUEUED;
 	l->room--;
-	await_less(l);
 	return 0;
+}
+
+/* False: there are too many, or nobody listens. */
+static bool wait_for_room(struct rl_listener *l, struct rl_cmid *child)
+{
+	if (!l || !l->id)
+		return false;
+	if (child->asking == RL_ASKING_WAITING)
+		return true;
+	if (l->waiting >= WAITING_MAX)
+		return false;
+	stop_counting(l, child);
+	child->asking = RL_ASKING_WAITING;
+	child->turn = ++l->turns;
+	l->waiting++;
+	return true;
+}
+
+/* The one that is first, or the oldest that says nothing; referenced. NULL: none. */
+static struct rl_cmid *first_that_is(struct rl_listener *l, enum rl_cm_asking what)
+{
+	struct rl_cmid *child, *first = NULL;
+
+	rl_cmid_table_lock();
+	for (child = l->requests; child; child = child->next)
+		if (child->asking == what && (!first || child->turn <= first->turn))
+			first = child;
+	if (first)
+		rl_cmid_get(first);
+	rl_cmid_table_unlock();
+	return first;
 }
 
 /* ---- what a connection tells ---- */
@@ -141,19 +188,52 @@ static int ask_program(struct rl_conn *c)
 
 	rl_cmid_table_lock();
 	rv = queue_request(c->id->parent, c->id, &w);
+	if (rv == -ENOBUFS && !wait_for_room(c->id->parent, c->id))
+		rv = -ECONNABORTED;
 	rl_cmid_table_unlock();
 	return rv;
 }
 
 void rl_cm_tell_request(struct rl_conn *c)
 {
+	int rv = c->id ? ask_program(c) : -ECONNABORTED;
 	struct weft_tcp_view v;
 
-	if (c->id && !ask_program(c))
+	if (!rv)
+		weft_link_ulp_was_asked(&c->link);
+	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
 		return;
 	rl_cmid_leave(c);
 	rl_conn_view(c, &v);
 	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+}
+
+static bool is_waiting(const struct rl_cmid *child)
+{
+	bool waits;
+
+	rl_cmid_table_lock();
+	waits = child->asking == RL_ASKING_WAITING;
+	rl_cmid_table_unlock();
+	return waits;
+}
+
+/* False: there is still no room, or nobody waits. */
+static bool ask_for_one(struct rl_listener *l)
+{
+	struct rl_cmid *child = first_that_is(l, RL_ASKING_WAITING);
+	struct rl_conn *c = child ? rl_cmid_lock_conn(child) : NULL;
+	bool asked = false;
+
+	if (c) {
+		rl_cm_tell_request(c);
+		asked = !is_waiting(child);
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+	if (child)
+		rl_cmid_put(child);
+	return asked;
 }
 
 /* ---- accepting ---- */
@@ -199,15 +279,32 @@ static void adopt(struct rl_listener *l, int fd)
 		rl_cmid_put(child);
 }
 
-static bool has_room(struct rl_listener *l)
+static void evict(struct rl_cmid *child)
 {
-	bool room;
+	struct rl_conn *c = rl_cmid_lock_conn(child);
+	struct weft_tcp_view v;
 
-	rl_cmid_table_lock();
-	room = l->awaited < l->backlog;
-	l->stopped = !room;
-	rl_cmid_table_unlock();
-	return room;
+	if (!c)
+		return;
+	rl_conn_receive(c);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_evict(&c->link, &v));
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
+/* For one more that says nothing. */
+static void make_way(struct rl_listener *l)
+{
+	struct rl_cmid *oldest;
+
+	if (READ_ONCE(l->awaited) < SILENT_MAX)
+		return;
+	oldest = first_that_is(l, RL_ASKING_PEER);
+	if (!oldest)
+		return;
+	evict(oldest);
+	rl_cmid_put(oldest);
 }
 
 /* 0: one was; -EAGAIN: there is none; other errors: not now. */
@@ -220,6 +317,7 @@ static int accept_one(struct rl_listener *l)
 	while (fd == -ECONNABORTED || fd == -EINTR);
 	if (fd < 0)
 		return fd;
+	make_way(l);
 	adopt(l, fd);
 	return 0;
 }
@@ -234,13 +332,8 @@ static void accept_some(struct rl_listener *l)
 {
 	int i, rv = 0;
 
-	for (i = 0; i < ACCEPT_ROUND && !rv; i++) {
-		if (!has_room(l)) {
-			stop_accepting(l);
-			return;
-		}
+	for (i = 0; i < ACCEPT_ROUND && !rv; i++)
 		rv = accept_one(l);
-	}
 	if (rv && rv != -EAGAIN) {
 		stop_accepting(l);
 		rl_watch_set_deadline(&l->watch, rl_now_ms() + ACCEPT_RETRY_MS);
@@ -268,6 +361,8 @@ static void timeout(struct rl_watch *w)
 		accept_some(l);
 	}
 	pthread_mutex_unlock(&l->lock);
+	while (ask_for_one(l))
+		;
 }
 
 static void revive(struct rl_watch *w)
@@ -339,7 +434,7 @@ static void drop_requests(struct rl_listener *l)
 		if (asking == RL_ASKING_QUEUED)
 			rl_cm_destroy(child);
 		else
-			drop_or_orphan(child, asking == RL_ASKING_PEER);
+			drop_or_orphan(child, asking != RL_ASKING_PROGRAM);
 		rl_cmid_put(child);
 	}
 }
@@ -395,7 +490,7 @@ static int start_listening(struct rl_listener *l)
 
 	/* A later listener shall not mind what is left of this one's connections. */
 	rl_raw(SYS_setsockopt, l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	rv = rl_raw(SYS_listen, l->fd, l->backlog);
+	rv = rl_raw(SYS_listen, l->fd, max_t(u32, l->backlog, TCP_QUEUE_MIN));
 	if (rv)
 		return rv;
 	rv = rl_watch_begin(&l->watch);

@@ -18,7 +18,7 @@
 
 enum {
 	SAY_OCTETS, SAY_FRAME, SAY_FPDU, SAY_FIN, SAY_RST, PASS_TIME, ANSWER, CLOSE, ERROR, DESTROY,
-	KILL, TAKE, ACK, RUN, STEP, POST, NO_MEMORY, ORPHAN, STEPS
+	KILL, TAKE, ACK, RUN, STEP, POST, NO_MEMORY, ORPHAN, EVICT, FULL, STEPS
 };
 
 struct stage {
@@ -308,6 +308,13 @@ static void one_step(struct stage *s, struct script *in)
 		break;
 	case ORPHAN:
 		weft_link_orphan(&s->link.core, s->link.now);
+		break;
+	case EVICT:
+		host_link_evict(&s->link);
+		break;
+	case FULL:
+		if (s->link.core.state == WEFT_LINK_REQUESTED)
+			weft_link_ulp_is_full(&s->link.core, s->link.now);
 		break;
 	}
 	poll_all(s);

@@ -136,7 +136,7 @@ void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
 
 /* ---- what core promises ---- */
 
-#define ONCE (WEFT_ACT_FAILED | WEFT_ACT_CONNECTED | WEFT_ACT_RETRY_V1 | WEFT_ACT_ASK_ULP | \
+#define ONCE (WEFT_ACT_FAILED | WEFT_ACT_CONNECTED | WEFT_ACT_RETRY | WEFT_ACT_ASK_ULP | \
 	      WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED | WEFT_ACT_SHUT | WEFT_ACT_DIE)
 
 static void check_acts(const struct host_link *l, u32 acts)
@@ -150,7 +150,7 @@ static void check_acts(const struct host_link *l, u32 acts)
 	HOST_ASSERT(!(told & WEFT_ACT_DIE) == (l->core.state != WEFT_LINK_DEAD));
 	/* Each role has its own. */
 	HOST_ASSERT(!(acts & (initiator ? WEFT_ACT_ASK_ULP : WEFT_ACT_FAILED | WEFT_ACT_CONNECTED |
-			      WEFT_ACT_RETRY_V1)));
+			      WEFT_ACT_RETRY)));
 	/* Start-up fails, or there is something to end. */
 	if (acts & (WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED))
 		HOST_ASSERT(told & (initiator ? WEFT_ACT_CONNECTED : WEFT_ACT_ASK_ULP) &&
@@ -190,7 +190,7 @@ static void obey(struct host_link *l, u32 acts)
 	l->last_acts = acts;
 	if (acts & WEFT_ACT_RELEASE_QP)
 		weft_link_release_qp(&l->core);
-	if (acts & WEFT_ACT_RETRY_V1 && !l->cfg.hold_connect)
+	if (acts & WEFT_ACT_RETRY && !l->cfg.hold_connect)
 		obey(l, weft_link_connect_failed(&l->core, -ECONNRESET));
 	if (acts & WEFT_ACT_ASK_ULP && !l->cfg.hold_accept)
 		host_link_accept(l);
@@ -228,6 +228,7 @@ static struct weft_tcp_view view(struct host_link *l)
 		.established = !l->connecting && !l->tx_closed && !l->rx_closed && !is_closed(l),
 		.fin = l->rx_closed,
 		.closed = is_closed(l),
+		.delivered = l->tx_closed && acked(l) == l->written,
 		.error = l->connect_error,
 		.idle_ms = (u32)(l->now - l->heard),
 		.acked = l->acked,
@@ -483,6 +484,16 @@ void host_link_abort(struct host_link *l)
 {
 	obey(l, weft_link_kill(&l->core));
 	host_link_take_steps(l);
+}
+
+u32 host_link_evict(struct host_link *l)
+{
+	struct weft_tcp_view tcp = view(l);
+	u32 acts = weft_link_evict(&l->core, &tcp);
+
+	obey(l, acts);
+	host_link_take_steps(l);
+	return acts;
 }
 
 void host_link_withdraw(struct host_link *l, int status)

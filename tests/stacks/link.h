@@ -94,7 +94,7 @@ static inline bool host_link_is_over(const struct host_link *l)
 /* The initiator's Request goes out at once. @qp stays IDLE until agreement. */
 void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		    const struct host_link_cfg *cfg, const struct host_link_ops *ops, void *arg);
-/* @l, zeroed but for what host_link_init() sets, goes on for @old (WEFT_ACT_RETRY_V1). */
+/* @l, zeroed but for what host_link_init() sets, goes on for @old (WEFT_ACT_RETRY). */
 void host_link_succeed(struct host_link *l, struct host_link *old);
 /* Takes back what was lent. */
 void host_link_fini(struct host_link *l);
@@ -128,6 +128,9 @@ void host_link_tx(struct host_link *l);
 void host_link_take_steps(struct host_link *l);
 /* One step, due or not; what it asked for was done. */
 u32 host_link_step(struct host_link *l);
+
+/* The host has too many like it: what core says to that. */
+u32 host_link_evict(struct host_link *l);
 
 /* The user closes gracefully; moves the QP to ERROR; destroys it. The device goes away. */
 void host_link_close(struct host_link *l);

@@ -333,6 +333,41 @@ static void a_ulp_may_think_for_as_long_as_it_likes(void **state)
 	lone_fini(&t);
 }
 
+static void a_full_ulp_is_asked_again_for_a_while(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_true(weft_link_ulp_is_full(&t.l->core, 0));
+	host_link_set_time(t.l, 10);
+	/* Asking again gives it no more time, and no less. */
+	assert_true(weft_link_ulp_is_full(&t.l->core, 10));
+	assert_int_equal(acts_at(&t, STARTUP), WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
+static void a_ulp_that_had_no_room_may_think_once_it_has(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_true(weft_link_ulp_is_full(&t.l->core, 0));
+	weft_link_ulp_was_asked(&t.l->core);
+	host_link_set_time(t.l, STARTUP);
+	assert_int_equal(t.l->core.state, WEFT_LINK_REQUESTED);
+	/* It was told, and was full all the same: the time is over. */
+	assert_false(weft_link_ulp_is_full(&t.l->core, STARTUP));
+	lone_fini(&t);
+}
+
 static void a_request_without_a_listener_waits_for_a_while(void **state)
 {
 	struct side_cfg c;
@@ -373,6 +408,98 @@ static void a_peer_that_goes_while_the_ulp_thinks_is_dropped(void **state)
 		expect_state(&t.s, WEFT_QPS_IDLE);
 		lone_fini(&t);
 	}
+}
+
+/* ---- a crowd of strangers ---- */
+
+static void half_a_request_is_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 19);
+	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* Its octets have come; the step that looks at them has not. */
+static void a_whole_request_is_not_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_steps = true;
+	c.link.hold_accept = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	assert_int_equal(host_link_evict(t.l), 0);
+	host_link_step(t.l);
+	assert_int_equal(t.l->acts, WEFT_ACT_ASK_ULP);
+	/* Nor while the ULP has it before it, nor once it has said yes. */
+	assert_int_equal(host_link_evict(t.l), 0);
+	host_link_accept(t.l);
+	assert_int_equal(host_link_evict(t.l), 0);
+	assert_true(host_link_is_full(t.l));
+	lone_fini(&t);
+}
+
+static void a_refused_request_is_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.reject = true;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	run(&t);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_ASK_ULP | WEFT_ACT_SHUT);
+	/* Not even the Reply has been read. */
+	assert_int_equal(t.s.out.sent, 20);
+	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_true(t.s.aborted);
+	lone_fini(&t);
+}
+
+/* The QP has gone, and what it said is with TCP yet. */
+static void what_the_peer_has_not_got_is_not_evicted(void **state)
+{
+	struct side_cfg c;
+	struct host_mr *mr;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.mpa.rev = 1;
+	c.link.mpa.crc = false;
+	lone_init(&t, false, &c);
+	hear(&t, request_v1, 20);
+	hear(&t, "\0\x0E\xC1\x40\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 20);
+	mr = host_mr_new(&t.s.host, PD, BASE, 1000, RW);
+	side_write(&t.s, 1, SIG, mr, 0, 1000, mr, 0);
+	run(&t);
+	host_link_forget(t.l);
+	run(&t);
+	assert_int_equal(t.l->core.state, WEFT_LINK_CLOSING);
+	assert_int_equal(host_link_evict(t.l), 0);
+	reads(&t, ~0u);
+	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	lone_fini(&t);
+}
+
+static void an_initiator_is_not_evicted(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	lone_init(&t, true, &c);
+	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(t.l->core.state, WEFT_LINK_AWAIT_REPLY);
+	lone_fini(&t);
 }
 
 /* ---- the RTR ---- */
@@ -565,41 +692,101 @@ static void a_peer_that_talks_and_takes_nothing_is_not_slow(void **state)
 
 /* ---- start-up that goes another way ---- */
 
+/* An initiator with an enhanced Request out, of 24 octets and "hello". */
+static void ask_p2p(struct lone *t, struct side_cfg *c)
+{
+	lone_cfg(c);
+	c->link.hold_connect = true;
+	c->link.mpa.p2p = true;
+	c->link.pd = "hello";
+	c->link.pd_len = 5;
+	lone_init(t, true, c);
+	host_link_connected(t->l, 0);
+	assert_int_equal(t->s.out.buf[17], 2);
+}
+
+/* The same QP, on another connection, whose handshake is over. */
+static void succeed(struct lone *heir, struct lone *t, const struct side_cfg *c)
+{
+	assert_int_equal(t->l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_RETRY);
+	host_link_set_time(t->l, t->l->now + 350);
+	side_init(&heir->s, false, c);
+	heir->l = &heir->s.link;
+	weft_link_init(&heir->l->core, true);
+	heir->l->qp = t->l->qp;
+	heir->l->connecting = true;
+	heir->l->cfg.hold_connect = true;
+	host_link_succeed(heir->l, t->l);
+	assert_null(t->l->core.qp);
+	assert_int_equal(t->l->core.state, WEFT_LINK_DEAD);
+	host_link_connected(heir->l, 0);
+}
+
+static void forget_heir(struct lone *heir)
+{
+	host_link_fini(heir->l);
+	side_fini(&heir->s);
+}
+
+/* What went out is a Request of revision 1. */
+static void expect_v1(struct lone *heir)
+{
+	assert_int_equal(heir->s.out.sent, 25);
+	assert_int_equal(heir->s.out.buf[17], 1);
+	assert_int_equal(heir->s.out.buf[16] & 0x10, 0);
+	assert_memory_equal(heir->s.out.buf + 20, "hello", 5);
+}
+
 static void a_peer_that_closes_on_an_enhanced_request_is_asked_again(void **state)
 {
 	struct lone t, heir;
 	struct side_cfg c;
 
-	lone_cfg(&c);
-	c.link.hold_connect = true;
-	c.link.mpa.p2p = true;
-	c.link.pd = "hello";
-	c.link.pd_len = 5;
-	lone_init(&t, true, &c);
-	host_link_connected(t.l, 0);
-	assert_int_equal(t.s.out.buf[17], 2);
+	ask_p2p(&t, &c);
 	host_link_fin(t.l);
-	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_RETRY_V1);
-	/* The same QP, on another connection. */
-	host_link_set_time(t.l, 350);
-	side_init(&heir.s, false, &c);
-	heir.l = &heir.s.link;
-	weft_link_init(&heir.l->core, true);
-	heir.l->qp = t.l->qp;
-	heir.l->connecting = true;
-	host_link_succeed(heir.l, t.l);
-	assert_null(t.l->core.qp);
-	assert_int_equal(t.l->core.state, WEFT_LINK_DEAD);
-	host_link_connected(heir.l, 0);
-	assert_int_equal(heir.s.out.sent, 25);
-	assert_int_equal(heir.s.out.buf[17], 1);
-	assert_int_equal(heir.s.out.buf[16] & 0x10, 0);
-	assert_memory_equal(heir.s.out.buf + 20, "hello", 5);
+	succeed(&heir, &t, &c);
+	expect_v1(&heir);
 	hear(&heir, reply_v1, 20);
 	assert_true(heir.l->acts & WEFT_ACT_CONNECTED);
 	expect_state(&t.s, WEFT_QPS_RTS);
-	host_link_fini(heir.l);
-	side_fini(&heir.s);
+	forget_heir(&heir);
+	lone_fini(&t);
+}
+
+/* Revision 2 once more, with all that it offered; and then it is enough. */
+static void a_peer_that_resets_is_asked_the_same_once_more(void **state)
+{
+	struct lone t, heir;
+	struct side_cfg c;
+
+	ask_p2p(&t, &c);
+	host_link_reset(t.l);
+	succeed(&heir, &t, &c);
+	assert_int_equal(heir.s.out.sent, 29);
+	assert_memory_equal(heir.s.out.buf, t.s.out.buf, 29);
+	host_link_reset(heir.l);
+	assert_int_equal(heir.l->acts & ~WEFT_ACT_AGAIN, FAILED_AND_DEAD);
+	assert_int_equal(heir.l->core.status, -ECONNRESET);
+	forget_heir(&heir);
+	lone_fini(&t);
+}
+
+static void a_peer_that_closes_the_second_time_is_asked_by_revision_1(void **state)
+{
+	struct lone t, heir, third;
+	struct side_cfg c;
+
+	ask_p2p(&t, &c);
+	host_link_reset(t.l);
+	succeed(&heir, &t, &c);
+	host_link_fin(heir.l);
+	succeed(&third, &heir, &c);
+	expect_v1(&third);
+	/* There is nothing left to try. */
+	host_link_reset(third.l);
+	assert_int_equal(third.l->acts & ~WEFT_ACT_AGAIN, FAILED_AND_DEAD);
+	forget_heir(&third);
+	forget_heir(&heir);
 	lone_fini(&t);
 }
 
@@ -626,7 +813,7 @@ static void startup_ends(const void *octets, u32 n, bool fin, u8 rev, u32 acts, 
 
 static void a_reply_of_revision_1_to_an_enhanced_request_asks_for_it(void **state)	/* ENH-05 */
 {
-	startup_ends(reply_v1, 20, false, 2, WEFT_ACT_RETRY_V1, 0);
+	startup_ends(reply_v1, 20, false, 2, WEFT_ACT_RETRY, 0);
 }
 
 static void a_peer_that_closes_on_revision_1_has_refused(void **state)
@@ -1233,8 +1420,15 @@ int main(void)
 		cmocka_unit_test(the_reply_has_the_time_of_an_accept),
 		cmocka_unit_test(the_request_has_half_of_start_up_to_come),
 		cmocka_unit_test(a_ulp_may_think_for_as_long_as_it_likes),
+		cmocka_unit_test(a_full_ulp_is_asked_again_for_a_while),
+		cmocka_unit_test(a_ulp_that_had_no_room_may_think_once_it_has),
 		cmocka_unit_test(a_request_without_a_listener_waits_for_a_while),
 		cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
+		cmocka_unit_test(half_a_request_is_evicted),
+		cmocka_unit_test(a_whole_request_is_not_evicted),
+		cmocka_unit_test(a_refused_request_is_evicted),
+		cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
+		cmocka_unit_test(an_initiator_is_not_evicted),
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
 		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
 		cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),
@@ -1245,6 +1439,8 @@ int main(void)
 		cmocka_unit_test(closing_without_a_qp_lasts_one_time_if_nothing_moves),
 		cmocka_unit_test(a_peer_that_talks_and_takes_nothing_is_not_slow),
 		cmocka_unit_test(a_peer_that_closes_on_an_enhanced_request_is_asked_again),
+		cmocka_unit_test(a_peer_that_resets_is_asked_the_same_once_more),
+		cmocka_unit_test(a_peer_that_closes_the_second_time_is_asked_by_revision_1),
 		cmocka_unit_test(a_reply_of_revision_1_to_an_enhanced_request_asks_for_it),
 		cmocka_unit_test(a_peer_that_closes_on_revision_1_has_refused),
 		cmocka_unit_test(a_peer_that_closes_within_its_reply_is_not_asked_again),

@@ -18,6 +18,9 @@ tests() {
 		request-then-random-bytes garbage request_then_random 10
 		reset-while-connecting garbage reset 20
 	END
+	# siw has its backlog of them, and then nobody else; a host of programs bears fewer.
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-strangers-do-not-pile-up wordy_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
 }
 
 # garbage WHAT TIMES: both sides listen in turn would test one thing twice; b listens.
@@ -31,6 +34,61 @@ garbage() {
 		("$1") 2>/dev/null || true
 	done
 	run rping -c -a "$IP_B" -C 3 -V
+}
+
+# crowd WHAT COUNT SECONDS: strangers before b's port 7174; returns when they are there.
+crowd() {
+	rm -f "$TEST_DIR/strangers.log"
+	strangers "$1" "$IP_B" 7174 "$2" "$3" >"$TEST_DIR/strangers.log" 2>&1 </dev/null &
+	crowd=$!
+	wait_for 30 [ -s "$TEST_DIR/strangers.log" ] || fail "the strangers do not arrive"
+	grep -q "$2 are there" "$TEST_DIR/strangers.log" || fail "$(<"$TEST_DIR/strangers.log")"
+}
+
+# How many of the crowd were reset, once its time is over.
+resets() {
+	wait_for 30 is_over "$crowd" || fail "the strangers do not leave"
+	sed -n 's/ were reset$//p' "$TEST_DIR/strangers.log"
+}
+
+# A client comes, is served, and goes: on a quiet host in a quarter of a second.
+ping_among_them() {
+	local from=${EPOCHREALTIME/./}
+	TIME=20 run rping -c -a "$IP_B" -C 1
+	echo "rping took $(((${EPOCHREALTIME/./} - from) / 1000)) ms"
+}
+
+# rping's backlog is 3, and a device has room for 1024 that are silent. No deadline helps.
+silent_crowd() {
+	local n
+	pair "$D:$D"
+	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	crowd silent 400 2
+	ping_among_them
+	n=$(resets)
+	[ "$n" = 0 ] || fail "$n were reset, and there was room"
+	crowd silent 1100 2
+	ping_among_them
+	n=$(resets)
+	# Those of 1100 that had no room, and one for rping.
+	[[ $n -ge 76 && $n -le 80 ]] || fail "$n were reset"
+	[ "$(at b count "$DEV_B" evicted)" = "$n" ] || fail "the device counts others than $n"
+}
+
+# Each is refused by a Reply, and never closes: that a device bears 128 times, long before any deadline.
+wordy_crowd() {
+	local n
+	pair "$D:$D"
+	at b option "$DEV_B" close_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	crowd wordy 500 2
+	ping_among_them
+	n=$(resets)
+	[ "$n" -ge 372 ] || fail "$n of 500 were reset"
+	[ "$(at b count "$DEV_B" evicted)" = "$n" ] || fail "the device counts others than $n"
 }
 
 to_b() { exec 3<>"/dev/tcp/$IP_B/7174"; }

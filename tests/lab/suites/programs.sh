@@ -32,6 +32,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "requests-come-in-the-order-of-connects connect_order weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "a-burst-beyond-the-backlog-waits-its-turn connect_order weft:weft 12"
 	[[ $PAIRS != *weft:weft* ]] || echo "ipv6-only-is-not-reached-by-ipv4 ipv6_only weft:weft"
 }
 
@@ -234,5 +235,5 @@ ipv6_only() {
 
 connect_order() {
 	pair "$1"
-	tap_run connect-order "$IP_A" 7471
+	tap_run connect-order "$IP_A" 7471 "${@:2}"
 }

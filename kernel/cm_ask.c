@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Requests on their way to the ULP: in which order, and what becomes of those that it has no room for.
+ * Under the connection's mutex, as cm.c says.
+ *
+ * A listener's backlog is how many requests its ULP takes that it has not answered yet. Nobody tells when
+ * it has room again, so beyond the backlog one is told every ASK_AGAIN_MS and at each answer. iw_cm
+ * says so when it is full itself. When its user is, it answers the request with a reject of no
+ * words, from its own workqueue: the request takes its old place then. In all it waits for startup_ms.
+ */
+#include <linux/sched.h>
+
+#include "cm.h"
+
+#define ASK_AGAIN_MS	10
+
+/* ---- the table ---- */
+
+/*
+ * Requests that the ULP has before it, under the names that iw_cm knows them by
+ * (provider_data), each with a reference. iw_cm may drop a request and tell
+ * nobody, when its listener is destroyed and when it has no memory: so it gets
+ * no pointer, and a request that ends takes itself off the table.
+ */
+static DEFINE_XARRAY_ALLOC1(requests);
+static u32 next_request;
+
+static int list_request(struct weft_conn *conn)
+{
+	int err = xa_alloc_cyclic(&requests, &conn->request, conn, XA_LIMIT(1, U32_MAX),
+				  &next_request, GFP_KERNEL);
+
+	if (err < 0)
+		return err;
+	weft_conn_get(conn);
+	conn->beyond = atomic_inc_return(&conn->parent->unanswered) > (int)conn->parent->backlog;
+	return 0;
+}
+
+/* It is off the table: the ULP has room for another. */
+static void was_answered(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->parent;
+
+	if (atomic_dec_return(&listener->unanswered) < (int)listener->backlog)
+		WRITE_ONCE(listener->ask_at, 0);
+	if (!list_empty(&listener->turn))
+		weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
+}
+
+struct weft_conn *weft_cm_take_request(const struct iw_cm_id *id)
+{
+	struct weft_conn *conn = xa_erase(&requests, (unsigned long)id->provider_data);
+
+	if (conn)
+		was_answered(conn);
+	return conn;
+}
+
+void weft_cm_withdraw_request(struct weft_conn *conn)
+{
+	if (!conn->request || xa_cmpxchg(&requests, conn->request, conn, NULL, 0) != conn)
+		return;
+	was_answered(conn);
+	weft_conn_put(conn);
+}
+
+/* ---- the queue ---- */
+
+static bool comes_before(const struct weft_conn *a, const struct weft_conn *b)
+{
+	return (s32)(a->place - b->place) < 0;
+}
+
+/* conns_lock. Behind the others, but for one that had its turn before. */
+static void take_place(struct weft_conn *conn, struct weft_conn *listener)
+{
+	struct weft_conn *before;
+
+	if (!conn->place)
+		conn->place = ++listener->place;
+	list_for_each_entry_reverse(before, &listener->turn, turn)
+		if (comes_before(before, conn))
+			break;
+	list_add(&conn->turn, &before->turn);
+}
+
+static void queue_up(struct weft_conn *conn)
+{
+	spin_lock_bh(&conn->dev->conns_lock);
+	take_place(conn, conn->listener);
+	spin_unlock_bh(&conn->dev->conns_lock);
+}
+
+static bool is_first(const struct weft_conn *conn)
+{
+	bool first;
+
+	spin_lock_bh(&conn->dev->conns_lock);
+	first = conn->listener->turn.next == &conn->turn;
+	spin_unlock_bh(&conn->dev->conns_lock);
+	return first;
+}
+
+/* With a reference, or NULL. */
+static struct weft_conn *first_of(struct weft_conn *listener)
+{
+	struct weft_conn *conn;
+
+	spin_lock_bh(&listener->dev->conns_lock);
+	conn = list_first_entry_or_null(&listener->turn, struct weft_conn, turn);
+	if (conn)
+		weft_conn_get(conn);
+	spin_unlock_bh(&listener->dev->conns_lock);
+	return conn;
+}
+
+void weft_cm_join_listener(struct weft_conn *conn, struct weft_conn *listener)
+{
+	weft_conn_get(listener);
+	atomic_inc(&listener->children);
+	conn->listener = listener;
+}
+
+void weft_cm_leave_listener(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->listener;
+
+	if (!listener)
+		return;
+	spin_lock_bh(&conn->dev->conns_lock);
+	conn->listener = NULL;
+	list_del_init(&conn->turn);
+	list_del_init(&conn->news_node);
+	spin_unlock_bh(&conn->dev->conns_lock);
+	atomic_dec(&listener->children);
+	wake_up_all(&weft_conns_gone);
+	weft_conn_put(listener);
+}
+
+/* Back to where it was. False: nobody listens any more. */
+static bool rejoin_listener(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->parent;
+	bool ok;
+
+	spin_lock_bh(&conn->dev->conns_lock);
+	/* Once it is hushed its children are looked for, with this lock. */
+	ok = !READ_ONCE(listener->hushed) && !listener->gone;
+	if (ok) {
+		weft_cm_join_listener(conn, listener);
+		take_place(conn, listener);
+	}
+	spin_unlock_bh(&conn->dev->conns_lock);
+	return ok;
+}
+
+/* ---- asking ---- */
+
+static void pause_asking(struct weft_conn *listener)
+{
+	WRITE_ONCE(listener->ask_at, weft_conn_now() + ASK_AGAIN_MS);
+}
+
+/* The listener's id is there as long as it is not hushed. */
+static int tell_request(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->listener;
+	const struct weft_stream *st = &conn->link.st;
+	unsigned long flags;
+	int err = -ECONNABORTED;
+
+	spin_lock_irqsave(&listener->lock, flags);
+	if (!listener->hushed)
+		err = weft_cm_tell(conn, listener->id, IW_CM_EVENT_CONNECT_REQUEST, 0, st->pd,
+				   st->frame.pd_len);
+	spin_unlock_irqrestore(&listener->lock, flags);
+	return err;
+}
+
+/* 0: the ULP has it before it; -ECONNABORTED: there is none; else: not now. */
+static int ask(struct weft_conn *conn)
+{
+	struct weft_conn *listener = conn->listener;
+	int err;
+
+	if (weft_conn_now() < READ_ONCE(listener->ask_at))
+		return -EAGAIN;
+	err = list_request(conn);
+	if (!err) {
+		err = tell_request(conn);
+		if (err)
+			weft_cm_withdraw_request(conn);
+	}
+	if (err || conn->beyond)
+		pause_asking(listener);
+	return err;
+}
+
+/* False: there are too many, or it has waited long enough. */
+static bool wait_for_turn(struct weft_conn *conn)
+{
+	if (weft_crowd_is_full(conn->dev, WEFT_CROWD_WAITING) ||
+	    !weft_link_ulp_is_full(&conn->link, weft_conn_now()))
+		return false;
+	weft_crowd_sort(conn);
+	weft_conn_wake_worker(conn->listener, WEFT_CEV_WAKE);
+	return true;
+}
+
+static void was_asked(struct weft_conn *conn, int err)
+{
+	if (!err) {
+		weft_link_ulp_was_asked(&conn->link);
+		weft_cm_leave_listener(conn);
+		weft_crowd_sort(conn);
+	} else if (err == -ECONNABORTED || !wait_for_turn(conn)) {
+		weft_cm_kill(conn);
+	}
+}
+
+void weft_cm_ask_ulp(struct weft_conn *conn)
+{
+	queue_up(conn);
+	was_asked(conn, is_first(conn) ? ask(conn) : -EAGAIN);
+}
+
+/* @listener's first, if it is that yet. True: it had its turn. */
+static bool ask_for(struct weft_conn *conn, struct weft_conn *listener)
+{
+	int err = 0;
+
+	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);
+	if (conn->listener == listener) {
+		err = ask(conn);
+		if (!err || err == -ECONNABORTED)
+			was_asked(conn, err);
+	}
+	mutex_unlock(&conn->mutex);
+	if (err == -ECONNABORTED)
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	return !err;
+}
+
+void weft_cm_ask_waiting(struct weft_conn *listener)
+{
+	struct weft_conn *conn;
+	u64 now, at;
+	bool asked;
+
+	do {
+		conn = first_of(listener);
+		if (!conn)
+			return;
+		asked = ask_for(conn, listener);
+		weft_conn_put(conn);
+	} while (asked);
+	now = weft_conn_now();
+	at = READ_ONCE(listener->ask_at);
+	if (!listener->link.deadline || listener->link.deadline > at)
+		weft_link_set_deadline(&listener->link, now, at > now ? at - now : 0);
+}
+
+/* A ULP that rejects is a program, or has words. */
+static bool was_not_heard(const struct weft_conn *conn, u8 len)
+{
+	return conn->beyond && !len && current->flags & PF_WQ_WORKER;
+}
+
+bool weft_cm_ask_again(struct weft_conn *conn, u8 len)
+{
+	if (!was_not_heard(conn, len) || !rejoin_listener(conn))
+		return false;
+	pause_asking(conn->listener);
+	if (wait_for_turn(conn))
+		return true;
+	weft_cm_leave_listener(conn);
+	return false;
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections in start-up have their turns in the order in which TCP brought something. Programs number
+ * their connections as the requests come, and count on the order in which the peer called connect: so
+ * the Requests of a device go out one after the other, and those to a listener are looked at one after
+ * the other. Nothing that is done in a turn waits for a peer, or for another connection.
+ *
+ * All else that a connection does is its own worker's, beside all others.
+ */
+#include <linux/sched/mm.h>
+
+#include "cm.h"
+
+/* conns_lock. The list that @conn has its turns by; NULL: none. */
+static struct list_head *turns_of(struct weft_conn *conn)
+{
+	if (conn->link.mode != WEFT_MODE_STARTUP)
+		return NULL;
+	if (conn->link.st.initiator)
+		return &conn->dev->news;
+	return conn->listener ? &conn->listener->news : NULL;
+}
+
+static void wake_reader(struct weft_conn *conn)
+{
+	if (conn->link.st.initiator)
+		queue_work(weft_wq, &conn->dev->news_work);
+	else
+		weft_conn_wake_worker(conn->listener, WEFT_CEV_WAKE);
+}
+
+void weft_conn_has_news(struct weft_conn *conn)
+{
+	struct list_head *turns;
+
+	spin_lock_bh(&conn->dev->conns_lock);
+	turns = turns_of(conn);
+	if (turns) {
+		if (list_empty(&conn->news_node))
+			list_add_tail(&conn->news_node, turns);
+		wake_reader(conn);
+	}
+	spin_unlock_bh(&conn->dev->conns_lock);
+	if (!turns)
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+}
+
+void weft_conn_forget_news(struct weft_conn *conn)
+{
+	list_del_init(&conn->news_node);
+}
+
+/* With a reference, or NULL. */
+static struct weft_conn *next_turn(struct weft_device *dev, struct list_head *turns)
+{
+	struct weft_conn *conn;
+
+	spin_lock_bh(&dev->conns_lock);
+	conn = list_first_entry_or_null(turns, struct weft_conn, news_node);
+	if (conn) {
+		list_del_init(&conn->news_node);
+		weft_conn_get(conn);
+	}
+	spin_unlock_bh(&dev->conns_lock);
+	return conn;
+}
+
+/* @nesting: 0, or 1 if a listener's mutex is held. */
+static void take_turn(struct weft_conn *conn, unsigned int nesting)
+{
+	bool dead;
+
+	mutex_lock_nested(&conn->mutex, nesting);
+	if (conn->link.state != WEFT_LINK_DEAD)
+		weft_cm_step(conn);
+	dead = conn->link.state == WEFT_LINK_DEAD;
+	if (!dead)
+		weft_conn_arm(conn);
+	mutex_unlock(&conn->mutex);
+	/* Only its worker ends it. */
+	if (dead)
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+	weft_conn_put(conn);
+}
+
+void weft_conn_read_news(struct weft_conn *listener)
+{
+	struct weft_conn *conn;
+
+	while ((conn = next_turn(listener->dev, &listener->news)))
+		take_turn(conn, SINGLE_DEPTH_NESTING);
+}
+
+static void read_initiators(struct work_struct *work)
+{
+	struct weft_device *dev = container_of(work, struct weft_device, news_work);
+	unsigned int noio = memalloc_noio_save();
+	struct weft_conn *conn;
+
+	while ((conn = next_turn(dev, &dev->news))) {
+		take_turn(conn, 0);
+		cond_resched();
+	}
+	memalloc_noio_restore(noio);
+}
+
+void weft_conn_news_init(struct weft_device *dev)
+{
+	INIT_LIST_HEAD(&dev->news);
+	INIT_WORK(&dev->news_work, read_initiators);
+}
+
+void weft_conn_end_news(struct weft_device *dev)
+{
+	cancel_work_sync(&dev->news_work);
+}
