@@ -160,7 +160,7 @@ int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
-	qp = weft_qp_find(dev, p->qpn);
+	qp = weft_qp_find_callers(dev, p->qpn);
 	if (!qp)
 		return -EINVAL;
 	offer = make_offer(dev, p);

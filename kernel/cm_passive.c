@@ -212,7 +212,7 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!conn)
 		return -ECONNRESET;
-	qp = weft_qp_find(to_weft_dev(id->device), p->qpn);
+	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
 	err = accept_with(conn, qp, id, p);
 	if (qp)
 		weft_qp_drop(qp);
