@@ -8,8 +8,11 @@
  * kernel thread most of the time; some connect in the process that mounts, or listen in the
  * one that configures them.
  */
+#include <linux/capability.h>
 #include <linux/fdtable.h>
+#include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
+#include <net/net_namespace.h>
 
 #include "weft.h"
 
@@ -66,4 +69,47 @@ struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn)
 		return qp;
 	weft_qp_drop(qp);
 	return NULL;
+}
+
+/* ---- from where ---- */
+
+bool weft_caller_is_user(void)
+{
+	return caller_mm();
+}
+
+/* In shared mode anybody opens the device, but its sockets are of the netdev's namespace. */
+static bool is_outside(const struct weft_device *dev, const struct net *of_netdev)
+{
+	const struct net *net = current->nsproxy->net_ns;
+	bool shared = rdma_dev_access_netns(&dev->ibdev, NULL);
+
+	return shared ? !net_eq(net, of_netdev) : !rdma_dev_access_netns(&dev->ibdev, net);
+}
+
+bool weft_caller_is_outside(struct weft_device *dev)
+{
+	struct net_device *nd = weft_dev_netdev(dev);
+	bool outside = nd && is_outside(dev, dev_net(nd));
+
+	if (nd)
+		dev_put(nd);
+	return outside;
+}
+
+/*
+ * Who administers the namespace could enter it. They configure kernel consumers, and they move
+ * devices: then rdma_cm listens, in their context, for whoever listens everywhere.
+ */
+bool weft_caller_may_listen(struct weft_device *dev)
+{
+	struct net_device *nd = weft_dev_netdev(dev);
+	bool may;
+
+	if (!nd)
+		return true;
+	may = !weft_caller_is_user() || !is_outside(dev, dev_net(nd)) ||
+	      ns_capable_noaudit(dev_net(nd)->user_ns, CAP_NET_ADMIN);
+	dev_put(nd);
+	return may;
 }

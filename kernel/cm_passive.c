@@ -255,10 +255,14 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
+	/* Who listens everywhere is made to listen by every device, or else by none. */
+	if (!weft_caller_may_listen(dev))
+		return weft_sock_is_wildcard(&id->local_addr) ? 0 : -ENODEV;
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	conn->backlog = max(backlog, 1);
+	conn->user = weft_caller_is_user();
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);

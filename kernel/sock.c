@@ -6,6 +6,7 @@
  * weft_conn_kill_all() has every one closed before the netdev goes.
  */
 #include <linux/in6.h>
+#include <linux/security.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
 
@@ -109,34 +110,99 @@ static void set_context(struct sock *sk)
 	weft_sk_no_task_frag(sk);
 }
 
-int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+/*
+ * Is the caller allowed a socket, as LSMs and the programs of his cgroup have it? A kernel's
+ * socket is not asked for, and his own would keep its namespace from ending: so he gets one
+ * for a moment, and ours gets its label. Of his cgroups is whatever he makes.
+ */
+static int ask_hooks(struct sock *sk)
+{
+	struct socket *his;
+	int err = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &his, 0);
+
+	if (err)
+		return err;
+	security_sk_clone(his->sk, sk);
+	sock_release(his);
+	return 0;
+}
+
+static int create(struct weft_conn *conn, struct net *net, int family, struct socket **sock)
+{
+	int err = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, sock);
+
+	if (err || !conn->user)
+		return err;
+	err = ask_hooks((*sock)->sk);
+	if (err)
+		sock_release(*sock);
+	return err;
+}
+
+static int create_and_set_up(struct weft_conn *conn, int family, const struct iw_cm_id *id,
+			     struct socket **new)
 {
 	struct net_device *nd = weft_dev_netdev(conn->dev);
-	struct weft_sk_callbacks own;
 	struct socket *sock;
 	int err;
 
 	if (!nd)
 		return -ENODEV;
-	err = sock_create_kern(dev_net(nd), family, SOCK_STREAM, IPPROTO_TCP, &sock);
-	if (err) {
-		dev_put(nd);
-		return err;
+	err = create(conn, dev_net(nd), family, &sock);
+	if (!err) {
+		set_lock_class(sock->sk);
+		set_context(sock->sk);
+		set_options(sock, family, id, READ_ONCE(nd->mtu));
+		*new = sock;
 	}
-	set_lock_class(sock->sk);
-	set_context(sock->sk);
-	set_options(sock, family, id, READ_ONCE(nd->mtu));
 	dev_put(nd);
-	conn->sock = sock;
-	conn->sk = sock->sk;
-	own = (struct weft_sk_callbacks) {
+	return err;
+}
+
+static void take(struct weft_conn *conn, struct socket *sock)
+{
+	struct weft_sk_callbacks own = {
 		.state_change	= sock->sk->sk_state_change,
 		.data_ready	= sock->sk->sk_data_ready,
 		.write_space	= sock->sk->sk_write_space,
 		.error_report	= sock->sk->sk_error_report,
 	};
+
+	conn->sock = sock;
+	conn->sk = sock->sk;
 	hook(conn, &own);
+}
+
+int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+{
+	struct socket *sock;
+	int err = create_and_set_up(conn, family, id, &sock);
+
+	if (!err)
+		take(conn, sock);
+	return err;
+}
+
+int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+{
+	return create_and_set_up(conn, family, id, &conn->spare);
+}
+
+int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old)
+{
+	if (!old->spare)
+		return -ECONNABORTED;
+	take(conn, old->spare);
+	conn->user = old->user;
+	old->spare = NULL;
 	return 0;
+}
+
+void weft_sock_drop_spare(struct weft_conn *conn)
+{
+	if (conn->spare)
+		sock_release(conn->spare);
+	conn->spare = NULL;
 }
 
 /* Until now the child had its listener's callbacks: the listener saved its own. */
@@ -170,7 +236,7 @@ static int address_len(const struct sockaddr_storage *a)
 					: sizeof(struct sockaddr_in);
 }
 
-static bool is_wildcard(const struct sockaddr_storage *a)
+bool weft_sock_is_wildcard(const struct sockaddr_storage *a)
 {
 	if (a->ss_family == AF_INET6)
 		return ipv6_addr_any(&((const struct sockaddr_in6 *)a)->sin6_addr);
@@ -197,7 +263,7 @@ int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int back
 	struct sockaddr_storage own = id->local_addr;
 	int err = 0;
 
-	if (is_wildcard(&own))
+	if (weft_sock_is_wildcard(&own))
 		err = sock_bindtoindex(conn->sk, READ_ONCE(conn->dev->ifindex), true);
 	if (!err)
 		err = bind_to(conn, &own);

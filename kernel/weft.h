@@ -308,6 +308,13 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void weft_qp_own(struct weft_qp *qp);
 void weft_qp_disown(struct weft_qp *qp);
 
+/* A process asks, for its program or for a kernel consumer; else a kernel thread. */
+bool weft_caller_is_user(void);
+/* That process is in another network namespace than @dev. */
+bool weft_caller_is_outside(struct weft_device *dev);
+/* Whoever asks may have a listener in the namespace of @dev. */
+bool weft_caller_may_listen(struct weft_device *dev);
+
 /*
  * The memory behind @addr of a held region: returns its kernel address and in
  * *@got how many octets lie there in one piece, at most @len. The range was

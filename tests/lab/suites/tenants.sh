@@ -7,6 +7,7 @@ tests() {
 	[[ $PAIRS = *weft:weft* ]] || return 0
 	cat <<-'END'
 		strangers strangers weft:weft
+		foreigners foreigners weft:weft
 	END
 }
 
@@ -14,4 +15,12 @@ tests() {
 strangers() {
 	pair "$1"
 	tap_run strangers "$IP_A" 7471
+}
+
+# From a namespace that has no device.
+foreigners() {
+	pair "$1"
+	ip netns add c && ip -n c link set lo up || fail "no namespace"
+	tap_run foreigners "$IP_A" 7471 /run/netns/c
+	ip netns del c
 }
