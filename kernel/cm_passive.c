@@ -85,6 +85,12 @@ static bool has_news(const struct sock *sk)
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
 }
 
+static void discard(struct socket *sock)
+{
+	sock_no_linger(sock->sk);
+	sock_release(sock);
+}
+
 /*
  * A connection that TCP has accepted. Its worker runs when there is something to
  * read, and not before: so requests are told in the order in which they come.
@@ -96,11 +102,15 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 
 	weft_conn_paid(before);
 	if (IS_ERR(conn)) {
-		sock_no_linger(sock->sk);
-		sock_release(sock);
+		discard(sock);
 		return;
 	}
-	weft_sock_adopt(conn, listener, sock);
+	if (!weft_sock_adopt(conn, listener, sock)) {
+		discard(sock);
+		weft_cm_give_up(conn);
+		weft_cm_settle(conn);
+		return;
+	}
 	weft_conn_get(listener);
 	atomic_inc(&listener->children);
 	conn->listener = listener;

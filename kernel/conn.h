@@ -246,8 +246,8 @@ int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_
 /* Takes over what @old has to spare. */
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old);
 void weft_sock_drop_spare(struct weft_conn *conn);
-/* Takes over @sock, accepted on @listener's. */
-void weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock);
+/* Takes over @sock, accepted on @listener's: false if somebody else has. */
+bool weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock);
 /* Gives the socket its own callbacks back, and waits for ours. */
 void weft_sock_unhook(struct weft_conn *conn);
 bool weft_sock_is_wildcard(const struct sockaddr_storage *a);

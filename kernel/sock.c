@@ -87,12 +87,25 @@ static void set_options(struct socket *sock, int family, const struct iw_cm_id *
 		ip6_sock_set_v6only(sk);
 }
 
-/* Directs the callbacks to @conn; @saved are the socket's own. */
-static void hook(struct weft_conn *conn, const struct weft_sk_callbacks *saved)
+/* A BPF program may have given a new socket to a sockmap, or somebody a ULP. */
+static bool is_taken(const struct sock *sk)
 {
-	struct sock *sk = conn->sk;
+	return sk->sk_user_data || inet_csk(sk)->icsk_ulp_ops;
+}
+
+/* Directs the callbacks to @conn; @saved are the socket's own. False if it is another's. */
+static bool hook(struct weft_conn *conn, struct socket *sock,
+		 const struct weft_sk_callbacks *saved)
+{
+	struct sock *sk = sock->sk;
+	bool ours;
 
 	write_lock_bh(&sk->sk_callback_lock);
+	ours = !is_taken(sk);
+	if (!ours)
+		goto out;
+	conn->sock = sock;
+	conn->sk = sk;
 	conn->saved = *saved;
 	sk->sk_state_change = weft_conn_callbacks.state_change;
 	sk->sk_data_ready = weft_conn_callbacks.data_ready;
@@ -100,7 +113,9 @@ static void hook(struct weft_conn *conn, const struct weft_sk_callbacks *saved)
 	sk->sk_error_report = weft_conn_callbacks.error_report;
 	/* A child of this socket must not take itself for this connection. */
 	__rcu_assign_sk_user_data_with_flags(sk, conn, SK_USER_DATA_NOCOPY);
+out:
 	write_unlock_bh(&sk->sk_callback_lock);
+	return ours;
 }
 
 /* Sending happens in softirq: nothing may sleep, nor borrow from a task. */
@@ -159,7 +174,7 @@ static int create_and_set_up(struct weft_conn *conn, int family, const struct iw
 	return err;
 }
 
-static void take(struct weft_conn *conn, struct socket *sock)
+static int take(struct weft_conn *conn, struct socket *sock)
 {
 	struct weft_sk_callbacks own = {
 		.state_change	= sock->sk->sk_state_change,
@@ -168,9 +183,10 @@ static void take(struct weft_conn *conn, struct socket *sock)
 		.error_report	= sock->sk->sk_error_report,
 	};
 
-	conn->sock = sock;
-	conn->sk = sock->sk;
-	hook(conn, &own);
+	if (hook(conn, sock, &own))
+		return 0;
+	sock_release(sock);
+	return -EBUSY;
 }
 
 int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id)
@@ -178,9 +194,7 @@ int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id
 	struct socket *sock;
 	int err = create_and_set_up(conn, family, id, &sock);
 
-	if (!err)
-		take(conn, sock);
-	return err;
+	return err ?: take(conn, sock);
 }
 
 int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_id *id)
@@ -190,12 +204,11 @@ int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_
 
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old)
 {
-	if (!old->spare)
-		return -ECONNABORTED;
-	take(conn, old->spare);
-	conn->user = old->user;
+	struct socket *sock = old->spare;
+
 	old->spare = NULL;
-	return 0;
+	conn->user = old->user;
+	return sock ? take(conn, sock) : -ECONNABORTED;
 }
 
 void weft_sock_drop_spare(struct weft_conn *conn)
@@ -206,13 +219,11 @@ void weft_sock_drop_spare(struct weft_conn *conn)
 }
 
 /* Until now the child had its listener's callbacks: the listener saved its own. */
-void weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock)
+bool weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock)
 {
-	conn->sock = sock;
-	conn->sk = sock->sk;
 	set_lock_class(sock->sk);
 	set_context(sock->sk);
-	hook(conn, &listener->saved);
+	return hook(conn, sock, &listener->saved);
 }
 
 void weft_sock_unhook(struct weft_conn *conn)
