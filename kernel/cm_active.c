@@ -38,7 +38,7 @@ void weft_cm_tell_connected(struct weft_conn *conn)
 	weft_cm_end(conn, &v, weft_link_withdraw(&conn->link, -ENOMEM, &v.tcp, v.now));
 }
 
-/* A new connection takes the place of @old. */
+/* A new connection takes the place of @old. The worker has nothing of the user who asked. */
 static int reconnect(struct weft_conn *old)
 {
 	struct mem_cgroup *before = weft_conn_pays(old);
@@ -48,7 +48,8 @@ static int reconnect(struct weft_conn *old)
 	weft_conn_paid(before);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	err = weft_sock_open(conn, old->sk->sk_family, old->id);
+	err = old->user ? weft_sock_open_spare(conn, old) :
+			  weft_sock_open(conn, old->sk->sk_family, old->id);
 	if (!err)
 		err = weft_sock_connect(conn, old->id, true);
 	if (err) {
@@ -92,12 +93,22 @@ static struct weft_offer *make_offer(struct weft_device *dev, const struct iw_cm
 	return ERR_PTR(err);
 }
 
+static int open_sockets(struct weft_conn *conn, const struct iw_cm_id *id)
+{
+	int family = id->local_addr.ss_family;
+	int err = weft_sock_open(conn, family, id);
+
+	return err || !conn->user ? err : weft_sock_make_spare(conn, family, id);
+}
+
 /* conn->mutex and qp->state_lock. */
 static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
 			    struct weft_offer *offer, bool any_port)
 {
-	int err = weft_sock_open(conn, id->local_addr.ss_family, id);
+	int err;
 
+	conn->user = !qp->core.kernel;
+	err = open_sockets(conn, id);
 	if (err)
 		return err;
 	weft_conn_lock(conn);
@@ -150,27 +161,34 @@ static int connect_qp_somehow(struct weft_qp *qp, struct iw_cm_id *id, struct we
 	return err;
 }
 
+static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_conn_param *p)
+{
+	struct weft_offer *offer;
+	int err;
+
+	if (!qp->core.kernel && weft_caller_is_outside(qp->dev))
+		return -ENODEV;
+	offer = make_offer(qp->dev, p);
+	if (IS_ERR(offer))
+		return PTR_ERR(offer);
+	mutex_lock(&qp->state_lock);
+	err = connect_qp_somehow(qp, id, offer);
+	mutex_unlock(&qp->state_lock);
+	return err;
+}
+
 /* Never waits: rdma_cm holds locks that a destroy needs. */
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 {
-	struct weft_device *dev = to_weft_dev(id->device);
-	struct weft_offer *offer;
 	struct weft_qp *qp;
 	int err;
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
-	qp = weft_qp_find(dev, p->qpn);
+	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
 	if (!qp)
 		return -EINVAL;
-	offer = make_offer(dev, p);
-	if (IS_ERR(offer)) {
-		weft_qp_drop(qp);
-		return PTR_ERR(offer);
-	}
-	mutex_lock(&qp->state_lock);
-	err = connect_qp_somehow(qp, id, offer);
-	mutex_unlock(&qp->state_lock);
+	err = connect_found(qp, id, p);
 	weft_qp_drop(qp);
 	return err;
 }

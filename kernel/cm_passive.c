@@ -18,6 +18,12 @@ static bool has_news(const struct sock *sk)
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
 }
 
+static void discard(struct socket *sock)
+{
+	sock_no_linger(sock->sk);
+	sock_release(sock);
+}
+
 /* A connection that TCP has accepted. It has its turn once there is something to read. */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
@@ -26,14 +32,19 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 
 	weft_conn_paid(before);
 	if (IS_ERR(conn)) {
-		sock_no_linger(sock->sk);
-		sock_release(sock);
+		discard(sock);
 		return;
 	}
 	weft_conn_get(listener);
 	conn->parent = listener;
 	weft_cm_join_listener(conn, listener);
-	weft_sock_adopt(conn, listener, sock);
+	if (!weft_sock_adopt(conn, listener, sock)) {
+		discard(sock);
+		weft_cm_leave_listener(conn);
+		weft_cm_give_up(conn);
+		weft_cm_settle(conn);
+		return;
+	}
 	weft_cm_configure(conn);
 	weft_link_await_request(&conn->link, weft_conn_now());
 	weft_crowd_sort(conn);
@@ -153,7 +164,7 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!conn)
 		return -ECONNRESET;
-	qp = weft_qp_find(to_weft_dev(id->device), p->qpn);
+	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
 	err = accept_with(conn, qp, id, p);
 	if (qp)
 		weft_qp_drop(qp);
@@ -196,10 +207,14 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
+	/* Who listens everywhere is made to listen by every device, or else by none. */
+	if (!weft_caller_may_listen(dev))
+		return weft_sock_is_wildcard(&id->local_addr) ? 0 : -ENODEV;
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
 	conn->backlog = max(backlog, 1);
+	conn->user = weft_caller_is_user();
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);

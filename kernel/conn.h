@@ -80,6 +80,7 @@ struct weft_conn {
 
 	struct socket *sock;		/* constant from its opening to the end */
 	struct sock *sk;
+	bool user;			/* hooks are asked for its sockets: a program's */
 	struct weft_sk_callbacks saved;
 	unsigned long flags;		/* WEFT_CF_ */
 	unsigned long events;		/* WEFT_CEV_ */
@@ -103,6 +104,7 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* TCP had no memory: not before, in ms; 0: it had */
+	struct socket *spare;		/* a program's initiator in start-up: for revision 1 */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
 	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
 	struct weft_conn *parent;	/* the same, to the end of the memory; referenced */
@@ -247,12 +249,21 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn);
 
 /* ---- sock.c ---- */
 
-/* Creates conn's socket in the device's namespace, with the options of a new one. */
+/*
+ * Creates conn's socket in the device's namespace, with the options of a new one. In the
+ * caller's context if he is a user.
+ */
 int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id);
-/* Takes over @sock, accepted on @listener's. */
-void weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock);
+/* Another one for later, which counts for the same user: of his cgroups, with his label. */
+int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_id *id);
+/* Takes over what @old has to spare. */
+int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old);
+void weft_sock_drop_spare(struct weft_conn *conn);
+/* Takes over @sock, accepted on @listener's: false if somebody else has. */
+bool weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock);
 /* Gives the socket its own callbacks back, and waits for ours. */
 void weft_sock_unhook(struct weft_conn *conn);
+bool weft_sock_is_wildcard(const struct sockaddr_storage *a);
 int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int backlog);
 /* Starts to connect and does not wait: 0, or -errno. @any_port: not the id's own. */
 int weft_sock_connect(struct weft_conn *conn, const struct iw_cm_id *id, bool any_port);

@@ -188,10 +188,13 @@ void weft_conn_unlock(struct weft_conn *conn)
 
 /*
  * sk_callback_lock is held throughout: restoring the callbacks waits for them.
- * A child that nobody accepted yet has its listener's callbacks and no conn.
+ * A child that nobody accepted yet has its listener's callbacks and no conn; a sockmap
+ * may have it.
  */
 static struct weft_conn *conn_of(struct sock *sk)
 {
+	if (__locked_read_sk_user_data_with_flags(sk, SK_USER_DATA_PSOCK))
+		return NULL;
 	return __locked_read_sk_user_data_with_flags(sk, SK_USER_DATA_NOCOPY);
 }
 

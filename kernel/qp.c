@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Queue pairs: life, states, attributes. What flows through them is core/'s. */
+#include <linux/random.h>
 #include <linux/vmalloc.h>
 
 #include "verbs.h"
 
 #define QPN_MAX 0xffffff
+/* A random number is then seldom taken. */
+static_assert(WEFT_MAX_QP <= QPN_MAX / 8);
 
 /*
  * iw_cm calls iw_add_ref() for each QP that it gets here, but not at once: so the
@@ -131,6 +134,7 @@ static void qp_init(struct weft_qp *qp, struct weft_device *dev,
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->freed);
 	weft_conn_qp_init(qp);
+	weft_qp_own(qp);
 }
 
 /* Everything but the number: it is taken before and published behind this. */
@@ -150,15 +154,26 @@ static int qp_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
 	return rv;
 }
 
+/* At random: who knows the number of one QP knows nothing of the next. */
+static int qp_reserve_number(struct weft_qp *qp)
+{
+	int rv = -EBUSY;
+
+	while (rv == -EBUSY) {
+		qp->ibqp.qp_num = get_random_u32() & QPN_MAX;
+		if (qp->ibqp.qp_num)
+			rv = xa_insert_irq(&qp->dev->qps, qp->ibqp.qp_num, NULL, GFP_KERNEL);
+	}
+	return rv;
+}
+
 static int qp_number_and_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
 				struct ib_udata *udata)
 {
 	struct weft_device *dev = qp->dev;
-	int rv;
+	int rv = qp_reserve_number(qp);
 
-	rv = xa_alloc_cyclic_irq(&dev->qps, &qp->ibqp.qp_num, NULL, XA_LIMIT(1, QPN_MAX),
-				 &dev->next_qpn, GFP_KERNEL);
-	if (rv < 0)
+	if (rv)
 		return rv;
 	rv = qp_set_up(qp, s, sig_all, udata);
 	if (rv) {
@@ -185,8 +200,10 @@ int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_u
 	qp_init(to_weft_qp(ibqp), dev, attr);
 	rv = qp_number_and_set_up(to_weft_qp(ibqp), &shape,
 				  attr->sq_sig_type == IB_SIGNAL_ALL_WR, udata);
-	if (rv)
-		atomic_dec(&dev->num_qp);
+	if (!rv)
+		return 0;
+	weft_qp_disown(to_weft_qp(ibqp));
+	atomic_dec(&dev->num_qp);
 	return rv;
 }
 
@@ -213,6 +230,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (qp->rcq != qp->scq)
 		weft_cq_purge(qp->rcq, qp);
 	qp_free_queues(qp);
+	weft_qp_disown(qp);
 	/* Up to 6.12 `rdma res` may still come to query it: state_lock stays in order. */
 	atomic_dec(&dev->num_qp);
 	return 0;

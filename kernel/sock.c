@@ -6,6 +6,7 @@
  * weft_conn_kill_all() has every one closed before the netdev goes.
  */
 #include <linux/in6.h>
+#include <linux/security.h>
 #include <net/ipv6.h>
 #include <net/tcp.h>
 
@@ -86,12 +87,25 @@ static void set_options(struct socket *sock, int family, const struct iw_cm_id *
 		ip6_sock_set_v6only(sk);
 }
 
-/* Directs the callbacks to @conn; @saved are the socket's own. */
-static void hook(struct weft_conn *conn, const struct weft_sk_callbacks *saved)
+/* A BPF program may have given a new socket to a sockmap, or somebody a ULP. */
+static bool is_taken(const struct sock *sk)
 {
-	struct sock *sk = conn->sk;
+	return sk->sk_user_data || inet_csk(sk)->icsk_ulp_ops;
+}
+
+/* Directs the callbacks to @conn; @saved are the socket's own. False if it is another's. */
+static bool hook(struct weft_conn *conn, struct socket *sock,
+		 const struct weft_sk_callbacks *saved)
+{
+	struct sock *sk = sock->sk;
+	bool ours;
 
 	write_lock_bh(&sk->sk_callback_lock);
+	ours = !is_taken(sk);
+	if (!ours)
+		goto out;
+	conn->sock = sock;
+	conn->sk = sk;
 	conn->saved = *saved;
 	sk->sk_state_change = weft_conn_callbacks.state_change;
 	sk->sk_data_ready = weft_conn_callbacks.data_ready;
@@ -99,7 +113,9 @@ static void hook(struct weft_conn *conn, const struct weft_sk_callbacks *saved)
 	sk->sk_error_report = weft_conn_callbacks.error_report;
 	/* A child of this socket must not take itself for this connection. */
 	__rcu_assign_sk_user_data_with_flags(sk, conn, SK_USER_DATA_NOCOPY);
+out:
 	write_unlock_bh(&sk->sk_callback_lock);
+	return ours;
 }
 
 /* Sending happens in softirq: nothing may sleep, nor borrow from a task. */
@@ -109,44 +125,105 @@ static void set_context(struct sock *sk)
 	weft_sk_no_task_frag(sk);
 }
 
-int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+/*
+ * Is the caller allowed a socket, as LSMs and the programs of his cgroup have it? A kernel's
+ * socket is not asked for, and his own would keep its namespace from ending: so he gets one
+ * for a moment, and ours gets its label. Of his cgroups is whatever he makes.
+ */
+static int ask_hooks(struct sock *sk)
+{
+	struct socket *his;
+	int err = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &his, 0);
+
+	if (err)
+		return err;
+	security_sk_clone(his->sk, sk);
+	sock_release(his);
+	return 0;
+}
+
+static int create(struct weft_conn *conn, struct net *net, int family, struct socket **sock)
+{
+	int err = sock_create_kern(net, family, SOCK_STREAM, IPPROTO_TCP, sock);
+
+	if (err || !conn->user)
+		return err;
+	err = ask_hooks((*sock)->sk);
+	if (err)
+		sock_release(*sock);
+	return err;
+}
+
+static int create_and_set_up(struct weft_conn *conn, int family, const struct iw_cm_id *id,
+			     struct socket **new)
 {
 	struct net_device *nd = weft_dev_netdev(conn->dev);
-	struct weft_sk_callbacks own;
 	struct socket *sock;
 	int err;
 
 	if (!nd)
 		return -ENODEV;
-	err = sock_create_kern(dev_net(nd), family, SOCK_STREAM, IPPROTO_TCP, &sock);
-	if (err) {
-		dev_put(nd);
-		return err;
+	err = create(conn, dev_net(nd), family, &sock);
+	if (!err) {
+		set_lock_class(sock->sk);
+		set_context(sock->sk);
+		set_options(sock, family, id, READ_ONCE(nd->mtu));
+		*new = sock;
 	}
-	set_lock_class(sock->sk);
-	set_context(sock->sk);
-	set_options(sock, family, id, READ_ONCE(nd->mtu));
 	dev_put(nd);
-	conn->sock = sock;
-	conn->sk = sock->sk;
-	own = (struct weft_sk_callbacks) {
+	return err;
+}
+
+static int take(struct weft_conn *conn, struct socket *sock)
+{
+	struct weft_sk_callbacks own = {
 		.state_change	= sock->sk->sk_state_change,
 		.data_ready	= sock->sk->sk_data_ready,
 		.write_space	= sock->sk->sk_write_space,
 		.error_report	= sock->sk->sk_error_report,
 	};
-	hook(conn, &own);
-	return 0;
+
+	if (hook(conn, sock, &own))
+		return 0;
+	sock_release(sock);
+	return -EBUSY;
+}
+
+int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+{
+	struct socket *sock;
+	int err = create_and_set_up(conn, family, id, &sock);
+
+	return err ?: take(conn, sock);
+}
+
+int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+{
+	return create_and_set_up(conn, family, id, &conn->spare);
+}
+
+int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old)
+{
+	struct socket *sock = old->spare;
+
+	old->spare = NULL;
+	conn->user = old->user;
+	return sock ? take(conn, sock) : -ECONNABORTED;
+}
+
+void weft_sock_drop_spare(struct weft_conn *conn)
+{
+	if (conn->spare)
+		sock_release(conn->spare);
+	conn->spare = NULL;
 }
 
 /* Until now the child had its listener's callbacks: the listener saved its own. */
-void weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock)
+bool weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock)
 {
-	conn->sock = sock;
-	conn->sk = sock->sk;
 	set_lock_class(sock->sk);
 	set_context(sock->sk);
-	hook(conn, &listener->saved);
+	return hook(conn, sock, &listener->saved);
 }
 
 void weft_sock_unhook(struct weft_conn *conn)
@@ -170,7 +247,7 @@ static int address_len(const struct sockaddr_storage *a)
 					: sizeof(struct sockaddr_in);
 }
 
-static bool is_wildcard(const struct sockaddr_storage *a)
+bool weft_sock_is_wildcard(const struct sockaddr_storage *a)
 {
 	if (a->ss_family == AF_INET6)
 		return ipv6_addr_any(&((const struct sockaddr_in6 *)a)->sin6_addr);
@@ -200,7 +277,7 @@ int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int back
 	struct sockaddr_storage own = id->local_addr;
 	int err = 0;
 
-	if (is_wildcard(&own))
+	if (weft_sock_is_wildcard(&own))
 		err = sock_bindtoindex(conn->sk, READ_ONCE(conn->dev->ifindex), true);
 	if (!err)
 		err = bind_to(conn, &own);

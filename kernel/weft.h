@@ -5,7 +5,7 @@
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
- * (lookups), ring_mem.c (rings), post.c (kernel consumers' posts),
+ * (lookups), caller.c (who asks), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
  * and sock.c (one connection: conn.h), crowd.c (how many of strangers), news.c (start-up in
  * order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
@@ -100,7 +100,6 @@ struct weft_device {
 
 	struct xarray qps;		/* by number; its own lock */
 	struct xarray mrs;		/* STag >> 8 -> weft_mr; lookups under RCU */
-	u32 next_qpn;			/* qps' lock */
 	struct ida pd_ids, cq_ids, srq_ids;
 	atomic_t num_qp, num_cq, num_srq, num_pd, num_mr, num_ctx, num_cep;
 
@@ -178,6 +177,7 @@ struct weft_qp {
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */
+	struct mm_struct *owner;	/* of the process that made it; NULL: a kernel thread did */
 	struct work_struct flush;	/* of what is posted in ERROR without a conn */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
@@ -325,8 +325,21 @@ void weft_conn_exit(void);		/* after weft_wq has gone */
 
 /* Looks a QP up by number and holds it: NULL if there is none. */
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
+/* The same for the QP that whoever asks would connect: NULL also if it is another's. */
+struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
+
+/* A new QP is the caller's, until it is no more. */
+void weft_qp_own(struct weft_qp *qp);
+void weft_qp_disown(struct weft_qp *qp);
+
+/* A process asks, for its program or for a kernel consumer; else a kernel thread. */
+bool weft_caller_is_user(void);
+/* That process is in another network namespace than @dev. */
+bool weft_caller_is_outside(struct weft_device *dev);
+/* Whoever asks may have a listener in the namespace of @dev. */
+bool weft_caller_may_listen(struct weft_device *dev);
 
 /*
  * The memory behind @addr of a held region: returns its kernel address and in

@@ -9,7 +9,7 @@
 
 out=$WEFT_BUILD/check
 # What only a kernel can show, and programs as a driver meets them.
-suites='device netdevs traffic consumer'
+suites='device netdevs tenants traffic consumer'
 programs='programs verify garbage'
 changes='churn faults nvme'
 # The place without a machine shows what programs and the standard ask of queues and protocol:

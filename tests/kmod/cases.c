@@ -3,6 +3,7 @@
 #include <linux/delay.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "kmod.h"
 
@@ -994,6 +995,78 @@ static int no_private_data_is_no_pointer(struct pair *p)
 	return p->stale_private_data ? -EFAULT : 0;
 }
 
+/* ---- whose QP it is ---- */
+
+/* What a kernel thread does: makes a QP beside the client's, and connects it by @id. */
+struct by_thread {
+	struct work_struct work;
+	const struct end *beside;
+	struct ib_qp *qp;
+	struct rdma_cm_id *id;
+	int status;
+};
+
+static void make_qp(struct work_struct *work)
+{
+	struct by_thread *t = container_of(work, struct by_thread, work);
+	struct ib_qp_init_attr attr = {
+		.qp_type = IB_QPT_RC,
+		.send_cq = t->beside->cq,
+		.recv_cq = t->beside->cq,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	t->qp = ib_create_qp(t->beside->pd, &attr);
+}
+
+/* As ucma does, whose ids have no QP: by its number. */
+static int connect_number(struct rdma_cm_id *id, const struct ib_qp *qp)
+{
+	struct rdma_conn_param param = { .initiator_depth = 1, .qp_num = qp->qp_num };
+
+	return rdma_connect(id, &param);
+}
+
+static void connect_qp(struct work_struct *work)
+{
+	struct by_thread *t = container_of(work, struct by_thread, work);
+
+	t->status = connect_number(t->id, t->qp);
+}
+
+static void in_kernel_thread(struct by_thread *t, work_func_t what)
+{
+	INIT_WORK_ONSTACK(&t->work, what);
+	schedule_work(&t->work);
+	flush_work(&t->work);
+	destroy_work_on_stack(&t->work);
+}
+
+/* This is a process, that of insmod, and so would be a program that guesses numbers. */
+static int only_a_kernel_thread_connects_its_qp(struct pair *p)
+{
+	struct by_thread t = { .beside = &p->c };
+	struct pair *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	int rv;
+
+	if (!q)
+		return -ENOMEM;
+	in_kernel_thread(&t, make_qp);
+	rv = PTR_ERR_OR_ZERO(t.qp) ?: pair_resolve(q);
+	if (!rv && connect_number(q->c.id, t.qp) != -EINVAL)
+		rv = -EPERM;
+	if (!rv) {
+		t.id = q->c.id;
+		in_kernel_thread(&t, connect_qp);
+		rv = t.status;
+	}
+	pair_close(q);
+	if (!IS_ERR(t.qp))
+		ib_destroy_qp(t.qp);
+	kfree(q);
+	return rv;
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -1033,6 +1106,7 @@ static const struct {
 	{ "the-global-rkey-reaches-all-memory", the_global_rkey_reaches_all_memory, .global_rkey = true },
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
+	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },

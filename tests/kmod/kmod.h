@@ -59,6 +59,8 @@ struct pair {
 
 /* pair.c */
 int pair_connect(struct pair *p, bool use_srq, bool global_rkey);
+/* Only the client's id, with a route to the server of another pair. */
+int pair_resolve(struct pair *p);
 void pair_close(struct pair *p);
 
 void op_init(struct op *op);

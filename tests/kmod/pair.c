@@ -261,9 +261,8 @@ static int client_step(struct pair *p, int started)
 	return p->c.status;
 }
 
-static int client_connect(struct pair *p, struct sockaddr *sa)
+static int client_resolve(struct pair *p, struct sockaddr *sa)
 {
-	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
 	int rv;
 
 	p->c.id = rdma_create_id(&init_net, client_event, p, RDMA_PS_TCP, IB_QPT_RC);
@@ -273,8 +272,14 @@ static int client_connect(struct pair *p, struct sockaddr *sa)
 		return rv;
 	}
 	rv = client_step(p, rdma_resolve_addr(p->c.id, NULL, sa, 5000));
-	rv = rv ?: client_step(p, rdma_resolve_route(p->c.id, 5000));
-	rv = rv ?: end_create(&p->c, false, false);
+	return rv ?: client_step(p, rdma_resolve_route(p->c.id, 5000));
+}
+
+static int client_connect(struct pair *p, struct sockaddr *sa)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
+	int rv = client_resolve(p, sa) ?: end_create(&p->c, false, false);
+
 	return rv ?: client_step(p, rdma_connect(p->c.id, &param));
 }
 
@@ -290,13 +295,27 @@ static int server_listen(struct pair *p, struct sockaddr *sa)
 	return rdma_bind_addr(p->listener, sa) ?: rdma_listen(p->listener, 4);
 }
 
-int pair_connect(struct pair *p, bool use_srq, bool global_rkey)
+static struct sockaddr_in the_address(void)
 {
-	struct sockaddr_in sin = {
+	return (struct sockaddr_in) {
 		.sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = in_aton(addr),
 	};
+}
+
+int pair_resolve(struct pair *p)
+{
+	struct sockaddr_in sin = the_address();
+
+	memset(p, 0, sizeof(*p));
+	end_init(&p->c, "client");
+	return client_resolve(p, (struct sockaddr *)&sin);
+}
+
+int pair_connect(struct pair *p, bool use_srq, bool global_rkey)
+{
+	struct sockaddr_in sin = the_address();
 	int rv;
 
 	memset(p, 0, sizeof(*p));

@@ -66,6 +66,14 @@ run() {
 	fail "$1 ended with $rc; $(words "$log")"
 }
 
+# tap_run COMMAND [ARG...]: a program that prints TAP; its first failure is the reason.
+tap_run() {
+	local log=$TEST_DIR/$1.log rc=0
+	timeout -k 2 170 "$@" >"$log" 2>&1 </dev/null || rc=$?
+	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
+	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
+}
+
 # together PORT SERVER... -- CLIENT...: b's server, which listens on PORT, and a's client; both end
 # well. What excuse() knows is tried again with a new server, twice; whatever else goes wrong is a
 # failure. Output in server.log and CLIENT.log.

@@ -36,14 +36,6 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "ipv6-only-is-not-reached-by-ipv4 ipv6_only weft:weft"
 }
 
-# tap_run COMMAND [ARG...]: a program that prints TAP; its first failure is the reason.
-tap_run() {
-	local log=$TEST_DIR/$1.log rc=0
-	timeout -k 2 170 "$@" >"$log" 2>&1 </dev/null || rc=$?
-	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
-	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
-}
-
 # A program accepts later than any other step of the set-up may take.
 late_accept() {
 	pair "$1"

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who asks. iw_cm says nothing of the user of an id: what it calls for a program and what it
+ * calls for a kernel consumer look the same. So it is the running task that is judged, and the
+ * QP that it names.
+ *
+ * A program's call runs in its own context, and nowhere else. A kernel consumer's runs in a
+ * kernel thread most of the time; some connect in the process that mounts, or listen in the
+ * one that configures them.
+ */
+#include <linux/capability.h>
+#include <linux/fdtable.h>
+#include <linux/nsproxy.h>
+#include <linux/sched/mm.h>
+#include <net/net_namespace.h>
+
+#include "weft.h"
+
+/* The memory of the process that asks; NULL in a kernel thread. */
+static struct mm_struct *caller_mm(void)
+{
+	return current->flags & PF_KTHREAD ? NULL : current->mm;
+}
+
+/* ---- whose QP it is ---- */
+
+void weft_qp_own(struct weft_qp *qp)
+{
+	qp->owner = caller_mm();
+	if (qp->owner)
+		mmgrab(qp->owner);
+}
+
+void weft_qp_disown(struct weft_qp *qp)
+{
+	if (qp->owner)
+		mmdrop(qp->owner);
+}
+
+static int is_uverbs_file(const void *ufile, struct file *file, unsigned int fd)
+{
+	return file->private_data == ufile;
+}
+
+/* After fork(), or when it was passed: by that file the QP can be destroyed just as well. */
+static bool caller_has_file_of(const struct weft_qp *qp)
+{
+	return iterate_fd(current->files, 0, is_uverbs_file, qp->ibqp.pd->uobject->ufile);
+}
+
+/*
+ * A kernel consumer's QP that a process made is that process's, too: nobody else's rdma_cm id
+ * gets it. What a kernel thread made only kernel threads may connect.
+ */
+static bool is_callers(const struct weft_qp *qp)
+{
+	const struct mm_struct *mm = caller_mm();
+
+	if (!mm)
+		return qp->core.kernel;
+	return mm == qp->owner || (!qp->core.kernel && caller_has_file_of(qp));
+}
+
+struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn)
+{
+	struct weft_qp *qp = weft_qp_find(dev, qpn);
+
+	if (!qp || is_callers(qp))
+		return qp;
+	weft_qp_drop(qp);
+	return NULL;
+}
+
+/* ---- from where ---- */
+
+bool weft_caller_is_user(void)
+{
+	return caller_mm();
+}
+
+/* In shared mode anybody opens the device, but its sockets are of the netdev's namespace. */
+static bool is_outside(const struct weft_device *dev, const struct net *of_netdev)
+{
+	const struct net *net = current->nsproxy->net_ns;
+	bool shared = rdma_dev_access_netns(&dev->ibdev, NULL);
+
+	return shared ? !net_eq(net, of_netdev) : !rdma_dev_access_netns(&dev->ibdev, net);
+}
+
+bool weft_caller_is_outside(struct weft_device *dev)
+{
+	struct net_device *nd = weft_dev_netdev(dev);
+	bool outside = nd && is_outside(dev, dev_net(nd));
+
+	if (nd)
+		dev_put(nd);
+	return outside;
+}
+
+/*
+ * Who administers the namespace could enter it. They configure kernel consumers, and they move
+ * devices: then rdma_cm listens, in their context, for whoever listens everywhere.
+ */
+bool weft_caller_may_listen(struct weft_device *dev)
+{
+	struct net_device *nd = weft_dev_netdev(dev);
+	bool may;
+
+	if (!nd)
+		return true;
+	may = !weft_caller_is_user() || !is_outside(dev, dev_net(nd)) ||
+	      ns_capable_noaudit(dev_net(nd)->user_ns, CAP_NET_ADMIN);
+	dev_put(nd);
+	return may;
+}

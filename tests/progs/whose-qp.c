@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Whose QP may whom be connected to? rdma_cm takes a number for a QP, from anybody. The owner
+ * is this process, as root; strangers run as nobody, and were begun before there was a file to
+ * inherit. HOST is an address of this machine that a weft device has; rdma_cm listens on PORT
+ * and the port behind it. TAP.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conn.h"
+
+#define NOBODY		65534
+#define DEPTH		4
+#define PATIENCE_MS	10000
+#define UNKNOWN_QPN	0
+#define QPS		8
+#define APART		4096	/* what eight numbers of sixteen million are at least, one pair of them */
+
+static const char *host;
+static char port[16], next_port[16];
+static struct conn server = { .timeout_ms = PATIENCE_MS };
+static struct stranger {
+	pid_t pid;
+	int fd;
+} caller, taker;
+static int n_tests;
+
+static void verdict(const char *name, const char *why)
+{
+	n_tests++;
+	if (why)
+		printf("not ok %d - %s: %s\n", n_tests, name, why);
+	else
+		printf("ok %d - %s\n", n_tests, name);
+	/* What a child would print once more. */
+	fflush(stdout);
+}
+
+/* ---- the stranger, and what is said to him ---- */
+
+struct question {
+	uint32_t qpn;
+	char has_file;
+};
+
+static void tell(int to, uint32_t qpn, int file)
+{
+	struct question q = { qpn, file >= 0 };
+	char room[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { &q, sizeof(q) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (file >= 0) {
+		m.msg_control = room;
+		m.msg_controllen = sizeof(room);
+		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET,
+						       SCM_RIGHTS };
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &file, sizeof(int));
+	}
+	if (sendmsg(to, &m, 0) != sizeof(q))
+		fail("telling a number: %s", strerror(errno));
+}
+
+/* A number to try, and perhaps a file, which stays open. */
+static uint32_t hear(int from)
+{
+	char room[CMSG_SPACE(sizeof(int))];
+	struct question q;
+	struct iovec iov = { &q, sizeof(q) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room,
+			    .msg_controllen = sizeof(room) };
+
+	if (recvmsg(from, &m, 0) != sizeof(q))
+		_exit(0);
+	if (q.has_file && !CMSG_FIRSTHDR(&m))
+		fail("no file");
+	return q.qpn;
+}
+
+static struct stranger begin_stranger(void (*work)(int fd))
+{
+	struct stranger s;
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		fail("socketpair: %s", strerror(errno));
+	s.pid = fork();
+	s.fd = ends[!s.pid];
+	close(ends[!!s.pid]);
+	if (s.pid)
+		return s;
+	if (setgid(NOBODY) || setuid(NOBODY))
+		fail("setuid: %s", strerror(errno));
+	work(s.fd);
+	_exit(0);
+}
+
+/* What becomes of @qpn: the errno, or 0 if it is connected. */
+static int try_number(struct stranger *s, uint32_t qpn, int file)
+{
+	int err;
+
+	tell(s->fd, qpn, file);
+	if (read(s->fd, &err, sizeof(err)) != sizeof(err))
+		fail("the stranger died");
+	return err;
+}
+
+static void end_stranger(struct stranger *s)
+{
+	kill(s->pid, SIGKILL);
+	waitpid(s->pid, NULL, 0);
+	close(s->fd);
+}
+
+static void answer(int to, int err)
+{
+	if (write(to, &err, sizeof(err)) != sizeof(err))
+		_exit(1);
+}
+
+static enum rdma_cm_event_type next_event(struct rdma_event_channel *events)
+{
+	struct rdma_cm_event *ev;
+	enum rdma_cm_event_type type;
+
+	if (rdma_get_cm_event(events, &ev))
+		fail("rdma_get_cm_event: %s", strerror(errno));
+	type = ev->event;
+	rdma_ack_cm_event(ev);
+	return type;
+}
+
+static int connect_number(uint32_t qpn)
+{
+	struct conn c = { .timeout_ms = PATIENCE_MS };
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4,
+					 .qp_num = qpn };
+	int err = 0;
+
+	conn_resolve(&c, host, port);
+	if (rdma_connect(c.id, &param))
+		err = errno;
+	else if (next_event(c.events) != RDMA_CM_EVENT_ESTABLISHED)
+		err = ECONNREFUSED;
+	rdma_destroy_id(c.id);
+	rdma_destroy_event_channel(c.events);
+	return err;
+}
+
+static void connects(int fd)
+{
+	for (;;)
+		answer(fd, connect_number(hear(fd)));
+}
+
+static void accepts(int fd)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
+	struct conn c = { .timeout_ms = PATIENCE_MS };
+
+	conn_listen(&c, host, next_port);
+	answer(fd, 0);
+	for (;;) {
+		param.qp_num = hear(fd);
+		conn_await_request(&c);
+		answer(fd, rdma_accept(c.id, &param) ? errno : 0);
+		rdma_destroy_id(c.id);
+	}
+}
+
+/* ---- the owner ---- */
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	conn_await_request(&server);
+	conn_make_qp(&server, DEPTH, DEPTH, 0);
+	conn_accept(&server, NULL, 0);
+	return NULL;
+}
+
+static pthread_t begin_server(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, serve, NULL))
+		fail("no thread");
+	return thread;
+}
+
+static void begin_owner(struct conn *c)
+{
+	*c = (struct conn){ .timeout_ms = PATIENCE_MS };
+	conn_resolve(c, host, port);
+	conn_make_qp(c, DEPTH, DEPTH, 0);
+}
+
+static void end_owner(struct conn *c)
+{
+	conn_close(c);
+	rdma_destroy_event_channel(c->events);
+}
+
+static void end_server(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+	conn_close(&server);
+}
+
+/* A refusal is that of a number that is nobody's. */
+static const char *is_refused(int err)
+{
+	if (!err)
+		return "he is connected to it";
+	return err == EINVAL ? NULL : strerror(err);
+}
+
+/* The QP is as it was: its owner connects it. */
+static void connect_it(struct conn *c)
+{
+	pthread_t thread = begin_server();
+
+	conn_connect(c, NULL, 0);
+	end_owner(c);
+	end_server(thread);
+}
+
+static void a_strangers_connect(void)
+{
+	const char *why;
+	struct conn c;
+
+	begin_owner(&c);
+	why = is_refused(try_number(&caller, UNKNOWN_QPN, -1));
+	if (!why)
+		why = is_refused(try_number(&caller, c.id->qp->qp_num, -1));
+	if (why)
+		end_owner(&c);
+	else
+		connect_it(&c);
+	verdict("a-stranger-does-not-connect-a-qp", why);
+}
+
+/* A Request, by plain TCP. */
+static int dial_stranger(void)
+{
+	static const uint8_t frame[20] = "MPA ID Req Frame\x40\x01";
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(atoi(next_port)) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	inet_pton(AF_INET, host, &to.sin_addr);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
+	    send(fd, frame, sizeof(frame), MSG_NOSIGNAL) != sizeof(frame))
+		fail("no connection to the stranger: %s", strerror(errno));
+	return fd;
+}
+
+static void a_strangers_accept(void)
+{
+	int fd, listens;
+	const char *why;
+	struct conn c;
+
+	begin_owner(&c);
+	if (read(taker.fd, &listens, sizeof(listens)) != sizeof(listens))
+		fail("the stranger does not listen");
+	fd = dial_stranger();
+	why = is_refused(try_number(&taker, c.id->qp->qp_num, -1));
+	close(fd);
+	if (why)
+		end_owner(&c);
+	else
+		connect_it(&c);
+	verdict("a-stranger-does-not-accept-with-a-qp", why);
+}
+
+/* By the device's open file the QP can be destroyed, too. */
+static void who_was_passed_the_file(void)
+{
+	pthread_t thread;
+	struct conn c;
+	int err;
+
+	begin_owner(&c);
+	thread = begin_server();
+	err = try_number(&caller, c.id->qp->qp_num, c.id->verbs->cmd_fd);
+	if (err)
+		fail("who was passed the file: %s", strerror(err));
+	end_owner(&c);
+	end_server(thread);
+	verdict("who-was-passed-the-device-connects-a-qp", NULL);
+}
+
+/* ucma takes nothing of a child's by a file that was opened before: so by an id of its own. */
+static void a_childs_connect(void)
+{
+	pthread_t thread;
+	struct conn c;
+	pid_t child;
+	int status;
+
+	begin_owner(&c);
+	thread = begin_server();
+	child = fork();
+	if (!child)
+		_exit(connect_number(c.id->qp->qp_num));
+	waitpid(child, &status, 0);
+	if (status)
+		fail("the child's connect: %s", strerror(WEXITSTATUS(status)));
+	end_owner(&c);
+	end_server(thread);
+	verdict("a-child-connects-the-qp-of-its-parent", NULL);
+}
+
+/* ---- numbers ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	return (int)*(const uint32_t *)a - (int)*(const uint32_t *)b;
+}
+
+static void numbers_at_random(void)
+{
+	uint32_t number[QPS], near = 0;
+	struct ibv_qp *qp[QPS];
+	struct conn c;
+	int i;
+
+	begin_owner(&c);
+	for (i = 0; i < QPS; i++) {
+		struct ibv_qp_init_attr attr = { .send_cq = c.cq, .recv_cq = c.cq,
+						 .qp_type = IBV_QPT_RC,
+						 .cap = { 1, 1, 1, 1, 0 } };
+
+		qp[i] = ibv_create_qp(c.pd, &attr);
+		if (!qp[i])
+			fail("ibv_create_qp: %s", strerror(errno));
+		number[i] = qp[i]->qp_num;
+	}
+	qsort(number, QPS, sizeof(number[0]), by_value);
+	for (i = 1; i < QPS; i++)
+		near += number[i] - number[i - 1] < APART;
+	for (i = 0; i < QPS; i++)
+		ibv_destroy_qp(qp[i]);
+	end_owner(&c);
+	verdict("numbers-of-qps-are-not-to-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
+}
+
+int main(int argc, char **argv)
+{
+	conn_program = "whose-qp";
+	if (argc != 3) {
+		fprintf(stderr, "whose-qp HOST PORT\n");
+		return 2;
+	}
+	host = argv[1];
+	snprintf(port, sizeof(port), "%d", atoi(argv[2]));
+	snprintf(next_port, sizeof(next_port), "%d", atoi(argv[2]) + 1);
+	caller = begin_stranger(connects);
+	taker = begin_stranger(accepts);
+	conn_listen(&server, host, port);
+	a_strangers_connect();
+	a_strangers_accept();
+	numbers_at_random();
+	a_childs_connect();
+	/* The last: from now on he has it. */
+	who_was_passed_the_file();
+	end_stranger(&caller);
+	end_stranger(&taker);
+	rdma_destroy_id(server.listener);
+	rdma_destroy_event_channel(server.events);
+	printf("1..%d\n", n_tests);
+	return 0;
+}
