@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "file.h"
+#include "gate.h"
 #include "raw.h"
 #include "thread.h"
 
@@ -30,13 +31,11 @@ static struct {
 	u64 next;			/* the earliest of them, or earlier; 0: none */
 
 	pthread_mutex_t start;
-	pthread_mutex_t busy;		/* the thread's, while it is not waiting: fork() waits for it */
 	int epfd, wake;			/* hidden; -1: there is no thread */
 	bool orphaned;			/* atomic: a child, whose watches nobody waits for */
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
-	.busy = PTHREAD_MUTEX_INITIALIZER,
 	.epfd = -1, .wake = -1,
 };
 
@@ -292,7 +291,8 @@ bool rl_thread_is_wanted(void)
 	struct timespec now = { 0 };
 	u64 next = READ_ONCE(t.next);
 
-	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms());
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms()) ||
+	       rl_gate_is_shut();
 }
 
 /* One whose time has come, referenced; its clock is stopped. */
@@ -390,12 +390,12 @@ static void *progress(void *arg)
 	for (;;) {
 		ms = ms_to_next();
 		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
-		pthread_mutex_lock(&t.busy);
+		rl_gate_enter();
 		for (i = 0; i < n; i++)
 			run_event(&ev[i]);
 		if (n <= 0 || !ms)
 			run_deadlines();
-		pthread_mutex_unlock(&t.busy);
+		rl_gate_leave();
 	}
 	return NULL;
 }
@@ -452,20 +452,6 @@ static int start_with_lock(void)
 
 /* ---- fork ---- */
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&t.busy);
-	pthread_mutex_lock(&t.start);
-	pthread_mutex_lock(&t.lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&t.lock);
-	pthread_mutex_unlock(&t.start);
-	pthread_mutex_unlock(&t.busy);
-}
-
 /* Its epoll is the parent's, too: a child waits by one of its own. */
 static void in_child(void)
 {
@@ -474,12 +460,11 @@ static void in_child(void)
 		t.orphaned = true;
 	}
 	set_clocks_aside();
-	after_fork();
 }
 
 static void handle_forks(void)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 static int start_thread(void)

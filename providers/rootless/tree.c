@@ -12,6 +12,7 @@
 
 #include "../../kernel/proto/mpa.h"
 #include "../../kernel/uapi/rdma/weft-abi.h"
+#include "gate.h"
 #include "options.h"
 #include "tree.h"
 
@@ -350,7 +351,7 @@ int rl_tree_find(const struct rl_node *from, const char *path, bool follow,
 	size_t len = strlen(path);
 	int rv;
 
-	pthread_once(&tree.once, make_tree);
+	rl_gate_once(&tree.once, make_tree);
 	if (!len)
 		return -ENOENT;
 	if (len >= sizeof(w.buf))
