@@ -122,6 +122,13 @@ static void forked(void)
 		*t.mark = 1;
 }
 
+/* A handler of the program's may have come first, and closed something. */
+static void in_child(void)
+{
+	if (!t.mark || !*t.mark)
+		forked();
+}
+
 static volatile u32 *new_mark(void)
 {
 	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -140,7 +147,7 @@ static void start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
 	t.mark = new_mark();
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 /*

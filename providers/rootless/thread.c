@@ -295,38 +295,38 @@ bool rl_thread_is_wanted(void)
 	       rl_gate_is_shut();
 }
 
-/* One whose time has come, referenced; its clock is stopped. */
-static struct rl_watch *take_expired(u64 now)
+/* Those whose time has come, referenced, their clocks stopped: how many. Others may be left. */
+static u32 take_expired(struct rl_watch *due[EVENTS])
 {
-	struct rl_watch *w, *found = NULL;
-	u64 next = 0;
+	u64 now = rl_now_ms(), next = 0;
+	struct rl_watch *w, *after;
+	u32 n = 0;
 
 	pthread_mutex_lock(&t.lock);
-	for (w = t.timed; w; w = w->next) {
-		if (!found && w->deadline <= now)
-			found = w;
-		else if (!next || w->deadline < next)
+	for (w = t.timed; w; w = after) {
+		after = w->next;
+		if (n < EVENTS && w->deadline <= now) {
+			stop_clock(w);
+			rl_watch_get(w);
+			due[n++] = w;
+		} else if (!next || w->deadline < next) {
 			next = w->deadline;
-	}
-	if (found) {
-		stop_clock(found);
-		rl_watch_get(found);
+		}
 	}
 	t.next = next;
 	pthread_mutex_unlock(&t.lock);
-	return found;
+	return n;
 }
 
-/* Each of those that are due now once: a callback may set a deadline that is due at once. */
+/* One that ends by the callback of another before it has its own yet, and makes nothing of it. */
 static void run_deadlines(void)
 {
-	u64 now = rl_now_ms();
-	struct rl_watch *w;
-	u32 n;
+	struct rl_watch *due[EVENTS];
+	u32 n = take_expired(due), i;
 
-	for (n = 0; n < EVENTS && (w = take_expired(now)); n++) {
-		w->ops->timeout(w);
-		rl_watch_put(w);
+	for (i = 0; i < n; i++) {
+		due[i]->ops->timeout(due[i]);
+		rl_watch_put(due[i]);
 	}
 }
 
