@@ -121,7 +121,7 @@ static void stop_clock(struct rl_watch *w)
 {
 	if (!w->deadline)
 		return;
-	w->deadline = 0;
+	WRITE_ONCE(w->deadline, 0);
 	*w->prev = w->next;
 	if (w->next)
 		w->next->prev = w->prev;
@@ -129,7 +129,7 @@ static void stop_clock(struct rl_watch *w)
 
 static void start_clock(struct rl_watch *w, u64 ms)
 {
-	w->deadline = ms;
+	WRITE_ONCE(w->deadline, ms);
 	w->next = t.timed;
 	w->prev = &t.timed;
 	if (w->next)
@@ -151,7 +151,7 @@ static void set_clocks_aside(void)
 		t.inherited = w;
 	}
 	t.timed = NULL;
-	t.next = 0;
+	WRITE_ONCE(t.next, 0);
 }
 
 static void restart_clocks(void)
@@ -163,7 +163,7 @@ static void restart_clocks(void)
 		ms = w->deadline;
 		stop_clock(w);
 		start_clock(w, ms);
-		t.next = 1;
+		WRITE_ONCE(t.next, 1);
 	}
 }
 
@@ -240,7 +240,7 @@ void rl_watch_set_deadline(struct rl_watch *w, u64 ms)
 			start_clock(w, ms);
 			sooner = !t.next || ms < t.next;
 			if (sooner)
-				t.next = ms;
+				WRITE_ONCE(t.next, ms);
 		}
 	}
 	pthread_mutex_unlock(&t.lock);
@@ -313,7 +313,7 @@ static u32 take_expired(struct rl_watch *due[EVENTS])
 			next = w->deadline;
 		}
 	}
-	t.next = next;
+	WRITE_ONCE(t.next, next);
 	pthread_mutex_unlock(&t.lock);
 	return n;
 }
