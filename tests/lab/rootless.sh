@@ -62,7 +62,8 @@ rootless_sanitizers() {
 	'') ;;
 	thread)
 		printf 'race:%s\n' rl_guard_copy emit_run librdmacm.so >"$run/races"
-		options="exitcode=0:die_after_fork=0:report_thread_leaks=0:suppressions=$run/races:log_path=$run/san/log"
+		options="exitcode=0:atexit_sleep_ms=0:die_after_fork=0:report_thread_leaks=0"
+		options+=":suppressions=$run/races:log_path=$run/san/log"
 		sanitized="env LD_PRELOAD=$(gcc -print-file-name=libtsan.so) TSAN_OPTIONS=$options"
 		;;
 	*)
