@@ -10,6 +10,7 @@
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
+#include "core/rtr.h"
 #include "verbs.h"
 
 #define TIMEOUT_MIN_MS	100
@@ -102,53 +103,20 @@ static ssize_t extensions_store(struct device *d, struct device_attribute *a, co
 	return store_bool(buf, n, &dev_of(d)->extensions);
 }
 
-/* ---- kinds of the "ready to receive" message, by name ---- */
-
-static const struct {
-	const char *name;
-	u8 bit;
-} rtr_kinds[] = {
-	{ "send", WEFT_RTR_SEND },
-	{ "write", WEFT_RTR_WRITE },
-	{ "read", WEFT_RTR_READ },
-};
+/* ---- kinds of the "ready to receive" message ---- */
 
 static ssize_t rtr_show(struct device *d, struct device_attribute *a, char *buf)
 {
-	u8 rtr = READ_ONCE(dev_of(d)->rtr);
-	int i, at = 0;
+	char text[WEFT_RTR_TEXT];
 
-	for (i = 0; i < ARRAY_SIZE(rtr_kinds); i++)
-		if (rtr & rtr_kinds[i].bit)
-			at += sysfs_emit_at(buf, at, "%s%s", at ? " " : "", rtr_kinds[i].name);
-	return at + sysfs_emit_at(buf, at, "\n");
-}
-
-static u8 rtr_bit(const char *name)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(rtr_kinds); i++)
-		if (!strcmp(name, rtr_kinds[i].name))
-			return rtr_kinds[i].bit;
-	return 0;
+	weft_rtr_format(READ_ONCE(dev_of(d)->rtr), text);
+	return sysfs_emit(buf, "%s\n", text);
 }
 
 static ssize_t rtr_store(struct device *d, struct device_attribute *a, const char *buf, size_t n)
 {
-	char words[32], *rest = words, *word;
-	u8 rtr = 0, bit;
+	u8 rtr = weft_rtr_parse(buf);
 
-	if (strscpy(words, buf, sizeof(words)) < 0)
-		return -EINVAL;
-	while ((word = strsep(&rest, " ,\n"))) {
-		if (!*word)
-			continue;
-		bit = rtr_bit(word);
-		if (!bit)
-			return -EINVAL;
-		rtr |= bit;
-	}
 	if (!rtr)
 		return -EINVAL;
 	WRITE_ONCE(dev_of(d)->rtr, rtr);

@@ -62,11 +62,13 @@ group_rootless() {
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
 sanitized+='|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
-# With more data, and more that comes and goes.
+# With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
-	ATOMICS=1000000 TESTS='no-atomic-.*' tests/lab/run.sh rootless programs
+	ATOMICS=1000000 TESTS='no-atomic-.*' tests/lab/run.sh rootless programs || return
+	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless
 }
+races='rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
 # And with the rdma-core of later releases, in a root folder of each.
 group_releases() { tests/lab/releases.sh trixie sid; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.

@@ -164,7 +164,7 @@ void weft_link_release_qp(struct weft_link *l)
 	WRITE_ONCE(l->rnr_deadline, 0);
 	l->qp = NULL;
 	/* The stream and the arrays are the connection's. */
-	qp->st = NULL;
+	WRITE_ONCE(qp->st, NULL);
 	qp->orq = NULL;
 	qp->irq = NULL;
 }

@@ -36,8 +36,8 @@ enum weft_err weft_denial_rdmap(enum weft_denial d)
 /* Ready for a connection: RFC 5041 §4.3, MSNs start at 1. */
 static void start_over(struct weft_qpc *qp)
 {
-	qp->state = WEFT_QPS_IDLE;
-	qp->st = NULL;
+	WRITE_ONCE(qp->state, WEFT_QPS_IDLE);
+	WRITE_ONCE(qp->st, NULL);
 	qp->error = WEFT_OK;
 	qp->tx_kind = WEFT_TXK_NONE;
 	qp->tx_unsent = false;
@@ -73,30 +73,30 @@ void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
 		    u32 irq_slots)
 {
 	start_over(qp);
-	qp->st = st;
-	qp->ord = ord;
+	WRITE_ONCE(qp->st, st);
+	WRITE_ONCE(qp->ord, ord);
 	qp->orq = orq;
-	qp->ird = ird;
+	WRITE_ONCE(qp->ird, ird);
 	qp->irq = irq;
 	qp->irq_slots = irq_slots;
 	if (st->agreed.p2p && st->initiator)
 		qp->rtr_out = st->agreed.rtr;
 	qp->rtr_await = st->agreed.p2p && !st->initiator;
-	qp->state = WEFT_QPS_RTS;
+	WRITE_ONCE(qp->state, WEFT_QPS_RTS);
 }
 
 void weft_qpc_close(struct weft_qpc *qp)
 {
 	if (qp->state != WEFT_QPS_RTS)
 		return;
-	qp->state = WEFT_QPS_CLOSING;
+	WRITE_ONCE(qp->state, WEFT_QPS_CLOSING);
 	weft_host_kick(qp);
 }
 
 /* Begins to complete everything posted; says once that this has happened. */
 static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 {
-	qp->state = state;
+	WRITE_ONCE(qp->state, state);
 	qp->tx_kind = WEFT_TXK_NONE;
 	qp->orq_count = 0;
 	qp->irq_count = 0;

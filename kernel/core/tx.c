@@ -630,7 +630,7 @@ static void message_cut(struct weft_qpc *qp)
 		qp->tx_sq_turn = true;
 		break;
 	case WEFT_TXK_TERM:
-		qp->state = WEFT_QPS_ERROR;
+		WRITE_ONCE(qp->state, WEFT_QPS_ERROR);
 		break;
 	case WEFT_TXK_RTR:
 	case WEFT_TXK_NONE:

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "chan.h"
+#include "gate.h"
 #include "hook.h"
 #include "raw.h"
 
@@ -25,6 +26,12 @@ static void give_counts(struct rl_chan *c, u64 n)
 		rl_raw(SYS_write, c->efd, &n, sizeof(n));
 }
 
+static void go_back(void *out)
+{
+	if (*(bool *)out)
+		rl_gate_enter();
+}
+
 /*
  * A count: 0 or -errno. By our name of the eventfd, which has the O_NONBLOCK of the program's: the
  * number of that may be another file's by now. By libc's read(), which is a point of cancellation
@@ -32,10 +39,14 @@ static void give_counts(struct rl_chan *c, u64 n)
  */
 static int await_count(struct rl_chan *c)
 {
+	bool out = rl_gate_step_out();
 	u64 one;
-	ssize_t n = RL_CALL(read, c->efd, &one, sizeof(one));
+	int rv;
 
-	return n < 0 ? -errno : 0;
+	pthread_cleanup_push(go_back, &out);
+	rv = RL_CALL(read, c->efd, &one, sizeof(one)) < 0 ? -errno : 0;
+	pthread_cleanup_pop(1);
+	return rv;
 }
 
 /*

@@ -503,13 +503,15 @@ static int query_qp(struct rl_context *ctx, struct rl_command *c)
 	const struct ib_uverbs_query_qp *in = c->in;
 	struct ib_uverbs_query_qp_resp *r = c->out;
 	struct rl_qp *qp = find_qp(ctx, in->qp_handle);
+	bool connected;
 
 	if (!qp)
 		return -EINVAL;
+	connected = READ_ONCE(qp->core.st);
 	r->qp_state = r->cur_qp_state = weft_qpc_verbs_state(&qp->core);
 	r->qp_access_flags = qp->access;
-	r->max_rd_atomic = qp->core.st ? qp->core.ord : qp->max_rd;
-	r->max_dest_rd_atomic = qp->core.st ? qp->core.ird : qp->max_dest_rd;
+	r->max_rd_atomic = connected ? READ_ONCE(qp->core.ord) : qp->max_rd;
+	r->max_dest_rd_atomic = connected ? READ_ONCE(qp->core.ird) : qp->max_dest_rd;
 	r->path_mtu = rl_device_ib_mtu(ctx->dev);
 	r->port_num = RL_PORT;
 	r->max_send_wr = qp->sq_caps.wr;

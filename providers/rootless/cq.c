@@ -84,7 +84,7 @@ bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
 	pthread_mutex_lock(&cq->lock);
 	ok = !cq->lingerer && !is_armed(cq);
 	if (ok)
-		cq->lingerer = qp;
+		WRITE_ONCE(cq->lingerer, qp);
 	pthread_mutex_unlock(&cq->lock);
 	return ok;
 }
@@ -93,7 +93,7 @@ void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp)
 {
 	pthread_mutex_lock(&cq->lock);
 	if (cq->lingerer == qp)
-		cq->lingerer = NULL;
+		WRITE_ONCE(cq->lingerer, NULL);
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -219,7 +219,7 @@ static bool lease(struct rl_cq *cq)
 	if (time >= LEASE_MS * 1000000 / 2) {
 		u32 looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
 
-		cq->polled = is_busy(polls - cq->seen, time);
+		WRITE_ONCE(cq->polled, is_busy(polls - cq->seen, time));
 		cq->busy = is_busy(polls - cq->seen + looks, time);
 		cq->seen = polls;
 		cq->seen_at = now;
@@ -284,7 +284,7 @@ static void list(struct rl_cq *cq)
 	if (cq->next)
 		cq->next->prev = &cq->next;
 	all.first = cq;
-	all.count++;
+	WRITE_ONCE(all.count, all.count + 1);
 	pthread_mutex_unlock(&all.lock);
 }
 
@@ -298,7 +298,7 @@ static void unlist(struct rl_cq *cq)
 		if (all.turn == cq)
 			all.turn = cq->next;
 		cq->prev = NULL;
-		all.count--;
+		WRITE_ONCE(all.count, all.count - 1);
 	}
 	pthread_mutex_unlock(&all.lock);
 }
@@ -370,9 +370,9 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 		return rv;
 	rl_conn_get(c);
 	pthread_mutex_lock(&cq->lock);
-	cq->nconns++;
+	WRITE_ONCE(cq->nconns, cq->nconns + 1);
 	old = cq->last;
-	cq->last = c;
+	WRITE_ONCE(cq->last, c);
 	pthread_mutex_unlock(&cq->lock);
 	if (old)
 		rl_conn_put(old);
@@ -396,10 +396,10 @@ void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
 
 	control(cq, EPOLL_CTL_DEL, c, 0);
 	pthread_mutex_lock(&cq->lock);
-	cq->nconns--;
+	WRITE_ONCE(cq->nconns, cq->nconns - 1);
 	was_last = cq->last == c;
 	if (was_last)
-		cq->last = NULL;
+		WRITE_ONCE(cq->last, NULL);
 	pthread_mutex_unlock(&cq->lock);
 	/* Its caller has a reference of its own. */
 	if (was_last)

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 
 #include "device.h"
+#include "gate.h"
 #include "options.h"
 #include "raw.h"
 
@@ -252,7 +253,7 @@ static void make_list(void)
 
 u32 rl_device_count(void)
 {
-	pthread_once(&list.once, make_list);
+	rl_gate_once(&list.once, make_list);
 	return list.count;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "file.h"
+#include "gate.h"
 #include "raw.h"
 
 /*
@@ -84,10 +85,31 @@ void rl_fd_adopt(void)
 
 /* ---- places ---- */
 
+static bool is_mark(const struct rl_file *f)
+{
+	return f == HIDDEN || f == INHERITED;
+}
+
+/* Who waited in a call is not in the child: descriptors alone have references there. */
+static void count_references(void)
+{
+	int i;
+
+	for (i = 0; i < t.top; i++)
+		if (t.at[i] && !is_mark(t.at[i]))
+			t.at[i]->refs = 0;
+	for (i = 0; i < t.top; i++)
+		if (t.at[i] && !is_mark(t.at[i]))
+			t.at[i]->refs++;
+}
+
 /* The threads that were reading are not in the child. */
 static void forked(void)
 {
 	int i;
+
+	if (!rl_gate_is_inside())
+		count_references();
 
 	for (i = 0; i < READERS; i++)
 		__atomic_store_n(&t.readers[i].n, 0, __ATOMIC_RELAXED);
@@ -98,6 +120,13 @@ static void forked(void)
 	t.pid = rl_raw(SYS_getpid);
 	if (t.mark)
 		*t.mark = 1;
+}
+
+/* A handler of the program's may have come first, and closed something. */
+static void in_child(void)
+{
+	if (!t.mark || !*t.mark)
+		forked();
 }
 
 static volatile u32 *new_mark(void)
@@ -118,7 +147,7 @@ static void start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
 	t.mark = new_mark();
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 /*
@@ -132,6 +161,7 @@ static bool is_borrowed(void)
 	if (!t.mark || *t.mark)
 		return true;
 	forked();
+	rl_gate_forked();
 	return false;
 }
 
@@ -159,11 +189,6 @@ static void raise_top(int fd)
 	       !__atomic_compare_exchange_n(&t.top, &top, fd + 1, false, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
-}
-
-static bool is_mark(const struct rl_file *f)
-{
-	return f == HIDDEN || f == INHERITED;
 }
 
 /*
@@ -238,10 +263,35 @@ struct rl_file *rl_fd_get(int fd)
 	return f;
 }
 
+struct rl_file *rl_call_begin(int fd)
+{
+	struct rl_file *f;
+
+	if (likely(!look(fd)))
+		return NULL;
+	rl_gate_enter();
+	f = rl_fd_get(fd);
+	if (!f)
+		rl_gate_leave();
+	return f;
+}
+
+void rl_call_end(struct rl_file *f)
+{
+	int saved = errno;
+
+	rl_file_put(f);
+	rl_gate_leave();
+	errno = saved;
+}
+
 void rl_fd_forget(int fd)
 {
-	if (look(fd) && !is_borrowed())
-		replace(fd, NULL);
+	if (!look(fd) || is_borrowed())
+		return;
+	rl_gate_enter();
+	replace(fd, NULL);
+	rl_gate_leave();
 }
 
 void rl_fd_copy(int from, int to)
@@ -252,8 +302,10 @@ void rl_fd_copy(int from, int to)
 		return;
 	if (!has_place(to) || is_borrowed())
 		return;
+	rl_gate_enter();
 	f = rl_fd_get(from);
 	replace(to, f);
+	rl_gate_leave();
 }
 
 int rl_fd_next(int from)

@@ -66,6 +66,13 @@ int rl_fd_install(int fd, struct rl_file *f);
 /* The file that @fd names, referenced; NULL if it is none of ours: one load. */
 struct rl_file *rl_fd_get(int fd);
 
+/*
+ * A call of the program's on @fd: as rl_fd_get(), and the caller is inside the gate (gate.h) until
+ * rl_call_end(), which leaves errno as it is.
+ */
+struct rl_file *rl_call_begin(int fd);
+void rl_call_end(struct rl_file *f);
+
 /* @fd is about to be closed: it names nothing any more. */
 void rl_fd_forget(int fd);
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 
+#include "gate.h"
 #include "guard.h"
 #include "hook.h"
 #include "raw.h"
@@ -115,7 +116,7 @@ static void begin(void)
 
 void rl_guard_begin(void)
 {
-	pthread_once(&once, begin);
+	rl_gate_once(&once, begin);
 }
 
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old)

@@ -47,15 +47,6 @@ static inline ssize_t rl_hook_result(ssize_t rv)
 	return -1;
 }
 
-/* Puts @f behind a call whose errno the program is to see. */
-static inline void rl_hook_put(struct rl_file *f)
-{
-	int saved = errno;
-
-	rl_file_put(f);
-	errno = saved;
-}
-
 /* Is @fd ours, with a mode of its own? Then what stat says of it. */
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev);
 

@@ -59,62 +59,43 @@ __attribute__((constructor)) static void find_all(void)
 
 /* ---- read and write ---- */
 
-static void put(void *f)
+/* A call begins if @fd names a file that reads itself, or writes. Else the kernel does it. */
+static struct rl_file *begin_if(int fd, bool (*does)(const struct rl_file_ops *ops))
 {
-	rl_hook_put(f);
+	struct rl_file *f;
+
+	pthread_testcancel();
+	f = rl_call_begin(fd);
+	if (!f || does(f->ops))
+		return f;
+	rl_call_end(f);
+	return NULL;
 }
 
-/* A thread that waits for an event may be cancelled. */
-static ssize_t read_ours(struct rl_file *f, int fd, void *buf, size_t len)
+static bool reads(const struct rl_file_ops *ops)
 {
-	ssize_t rv;
-
-	pthread_cleanup_push(put, f);
-	rv = f->ops->read ? rl_hook_result(f->ops->read(f, fd, buf, len))
-			  : RL_CALL(read, fd, buf, len);
-	pthread_cleanup_pop(1);
-	return rv;
+	return ops->read;
 }
 
-static ssize_t write_ours(struct rl_file *f, int fd, const void *buf, size_t len)
+static bool writes(const struct rl_file_ops *ops)
 {
-	ssize_t rv;
-
-	pthread_cleanup_push(put, f);
-	rv = f->ops->write ? rl_hook_result(f->ops->write(f, fd, buf, len))
-			   : RL_CALL(write, fd, buf, len);
-	pthread_cleanup_pop(1);
-	return rv;
+	return ops->write;
 }
 
-RL_HOOK ssize_t read(int fd, void *buf, size_t len)
+static ssize_t read_vector(struct rl_file *f, int fd, const struct iovec *v)
 {
-	struct rl_file *f = rl_fd_get(fd);
-
-	return f ? read_ours(f, fd, buf, len) : RL_CALL(read, fd, buf, len);
+	return f->ops->read(f, fd, v->iov_base, v->iov_len);
 }
 
-RL_HOOK ssize_t write(int fd, const void *buf, size_t len)
+static ssize_t write_vector(struct rl_file *f, int fd, const struct iovec *v)
 {
-	struct rl_file *f = rl_fd_get(fd);
-
-	return f ? write_ours(f, fd, buf, len) : RL_CALL(write, fd, buf, len);
+	return f->ops->write(f, fd, v->iov_base, v->iov_len);
 }
 
-/* What a program compiled with _FORTIFY_SOURCE calls. */
-ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
-void __chk_fail(void) __attribute__((noreturn));
-
-RL_HOOK ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
-{
-	if (len > room)
-		__chk_fail();
-	return read(fd, buf, len);
-}
+typedef ssize_t vector_fn(struct rl_file *f, int fd, const struct iovec *v);
 
 /* As the kernel does it for a file without vectors: one call for each, until one is short. */
-static ssize_t each_vector(struct rl_file *f, int fd, const struct iovec *iov, int n,
-			   ssize_t (*op)(struct rl_file *f, int fd, const struct iovec *v))
+static ssize_t each_vector(struct rl_file *f, int fd, const struct iovec *iov, int n, vector_fn *op)
 {
 	ssize_t done = 0, rv = 0;
 	int i;
@@ -132,58 +113,78 @@ static ssize_t each_vector(struct rl_file *f, int fd, const struct iovec *iov, i
 	return done ? done : rv;
 }
 
-static ssize_t read_vector(struct rl_file *f, int fd, const struct iovec *v)
+static void end_call(void *f)
 {
-	return f->ops->read(f, fd, v->iov_base, v->iov_len);
+	rl_call_end(f);
 }
 
-static ssize_t write_vector(struct rl_file *f, int fd, const struct iovec *v)
-{
-	return f->ops->write(f, fd, v->iov_base, v->iov_len);
-}
-
-static ssize_t readv_ours(struct rl_file *f, int fd, const struct iovec *iov, int n)
-{
-	ssize_t rv = f->ops->read ? rl_hook_result(each_vector(f, fd, iov, n, read_vector))
-				  : RL_CALL(readv, fd, iov, n);
-
-	rl_hook_put(f);
-	return rv;
-}
-
-static ssize_t writev_ours(struct rl_file *f, int fd, const struct iovec *iov, int n)
+/* A thread that waits for an event may be cancelled. */
+static ssize_t run(struct rl_file *f, int fd, const struct iovec *iov, int n, vector_fn *op)
 {
 	ssize_t rv;
 
-	if (f->ops->send)
-		rv = rl_hook_result(rl_netlink_gather(f, fd, iov, n));
-	else if (f->ops->write)
-		rv = rl_hook_result(each_vector(f, fd, iov, n, write_vector));
-	else
-		rv = RL_CALL(writev, fd, iov, n);
-	rl_hook_put(f);
+	pthread_cleanup_push(end_call, f);
+	rv = rl_hook_result(each_vector(f, fd, iov, n, op));
+	pthread_cleanup_pop(1);
 	return rv;
+}
+
+RL_HOOK ssize_t read(int fd, void *buf, size_t len)
+{
+	const struct iovec v = { .iov_base = buf, .iov_len = len };
+	struct rl_file *f = begin_if(fd, reads);
+
+	return f ? run(f, fd, &v, 1, read_vector) : RL_CALL(read, fd, buf, len);
+}
+
+RL_HOOK ssize_t write(int fd, const void *buf, size_t len)
+{
+	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
+	struct rl_file *f = begin_if(fd, writes);
+
+	return f ? run(f, fd, &v, 1, write_vector) : RL_CALL(write, fd, buf, len);
+}
+
+/* What a program compiled with _FORTIFY_SOURCE calls. */
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+void __chk_fail(void) __attribute__((noreturn));
+
+RL_HOOK ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
+{
+	if (len > room)
+		__chk_fail();
+	return read(fd, buf, len);
 }
 
 RL_HOOK ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f = rl_fd_get(fd);
+	struct rl_file *f = begin_if(fd, reads);
 
-	return f ? readv_ours(f, fd, iov, n) : RL_CALL(readv, fd, iov, n);
+	return f ? run(f, fd, iov, n, read_vector) : RL_CALL(readv, fd, iov, n);
+}
+
+static ssize_t gather(struct rl_file *f, int fd, const struct iovec *iov, int n)
+{
+	ssize_t rv = rl_hook_result(rl_netlink_gather(f, fd, iov, n));
+
+	rl_call_end(f);
+	return rv;
 }
 
 RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f = rl_fd_get(fd);
+	struct rl_file *f = begin_if(fd, writes);
 
-	return f ? writev_ours(f, fd, iov, n) : RL_CALL(writev, fd, iov, n);
+	if (f && f->ops->send)
+		return gather(f, fd, iov, n);
+	return f ? run(f, fd, iov, n, write_vector) : RL_CALL(writev, fd, iov, n);
 }
 
 /* ---- ioctl and stat ---- */
 
 RL_HOOK int ioctl(int fd, unsigned long request, ...)
 {
-	struct rl_file *f = rl_fd_get(fd);
+	struct rl_file *f = rl_call_begin(fd);
 	va_list args;
 	void *arg;
 	int rv;
@@ -195,13 +196,13 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 		return RL_CALL(ioctl, fd, request, arg);
 	rv = f->ops->ioctl ? (int)rl_hook_result(f->ops->ioctl(f, fd, request, arg))
 			   : RL_CALL(ioctl, fd, request, arg);
-	rl_hook_put(f);
+	rl_call_end(f);
 	return rv;
 }
 
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev)
 {
-	struct rl_file *f = rl_fd_get(fd);
+	struct rl_file *f = rl_call_begin(fd);
 	bool is_fixed;
 
 	if (!f)
@@ -211,7 +212,7 @@ int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev)
 		*mode = f->ops->mode;
 		*rdev = f->rdev;
 	}
-	rl_hook_put(f);
+	rl_call_end(f);
 	return is_fixed;
 }
 

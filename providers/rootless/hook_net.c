@@ -16,18 +16,18 @@
 
 static struct rl_file *get_netlink(int fd)
 {
-	struct rl_file *f = rl_fd_get(fd);
+	struct rl_file *f = rl_call_begin(fd);
 
 	if (!f || f->ops->send)
 		return f;
-	rl_hook_put(f);
+	rl_call_end(f);
 	return NULL;
 }
 
 /* A hook's result, and @f is put. */
 static ssize_t finish(struct rl_file *f, ssize_t rv)
 {
-	rl_hook_put(f);
+	rl_call_end(f);
 	return rl_hook_result(rv);
 }
 
@@ -127,15 +127,16 @@ RL_HOOK ssize_t send(int fd, const void *buf, size_t len, int flags)
 
 /* ---- receive ---- */
 
-/* What netlink answers comes from the kernel, whose port is 0. */
+/* What netlink answers comes from the kernel, whose port is 0. The call is over before the wait. */
 static const struct sockaddr_nl kernel_name = { .nl_family = AF_NETLINK };
 
 static ssize_t recvfrom_ours(struct rl_file *f, int fd, void *buf, size_t len, int flags,
 			     struct sockaddr *a, socklen_t *a_len)
 {
-	ssize_t rv = RL_CALL(recvfrom, fd, buf, len, flags, NULL, NULL);
+	ssize_t rv;
 
-	rl_hook_put(f);
+	rl_call_end(f);
+	rv = RL_CALL(recvfrom, fd, buf, len, flags, NULL, NULL);
 	if (rv >= 0 && a && a_len)
 		tell_name(&kernel_name, a, a_len);
 	return rv;
@@ -169,6 +170,7 @@ static ssize_t recvmsg_ours(struct rl_file *f, int fd, struct msghdr *m, int fla
 	socklen_t room = m->msg_namelen;
 	ssize_t rv;
 
+	rl_call_end(f);
 	m->msg_name = NULL;
 	m->msg_namelen = 0;
 	rv = RL_CALL(recvmsg, fd, m, flags);
@@ -176,7 +178,6 @@ static ssize_t recvmsg_ours(struct rl_file *f, int fd, struct msghdr *m, int fla
 	m->msg_namelen = room;
 	if (rv >= 0 && name)
 		tell_name(&kernel_name, name, &m->msg_namelen);
-	rl_hook_put(f);
 	return rv;
 }
 

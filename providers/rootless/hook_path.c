@@ -264,9 +264,9 @@ static bool is_own_fd(int dir, const char *path, int flags)
 
 	if (!(flags & AT_EMPTY_PATH) || dir < 0 || (path && path[0]))
 		return false;
-	f = rl_fd_get(dir);
+	f = rl_call_begin(dir);
 	if (f)
-		rl_file_put(f);
+		rl_call_end(f);
 	return f;
 }
 

@@ -2,7 +2,8 @@
 /*
  * Hooks of calls that set SIGSEGV's and SIGBUS's handlers, which the guard calls in its turn. libc
  * has signal() by many names, and none of them comes by sigaction(). What sets a thread's mask is
- * only told to the guard.
+ * only told to the guard. A mask that a thread begins with (pthread_attr_setsigmask_np()) is not:
+ * the guard unblocks faults before a thread's first access, whatever the mask.
  */
 #include <signal.h>
 

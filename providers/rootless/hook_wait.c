@@ -18,12 +18,12 @@
 
 static void revive_for(int fd)
 {
-	struct rl_file *f = rl_fd_get(fd);
+	struct rl_file *f = rl_call_begin(fd);
 
 	if (!f)
 		return;
 	rl_thread_revive(f);
-	rl_hook_put(f);
+	rl_call_end(f);
 }
 
 /* ---- what is waited for ---- */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../kernel/core/rtr.h"
 #include "../../kernel/proto/mpa.h"
 #include "options.h"
 #include "raw.h"
@@ -76,43 +77,6 @@ static bool parse_ports(const char *s, u16 *min, u16 *max)
 	return true;
 }
 
-static const struct {
-	const char *name;
-	u8 bit;
-} rtr_kinds[] = {
-	{ "send", WEFT_RTR_SEND },
-	{ "write", WEFT_RTR_WRITE },
-	{ "read", WEFT_RTR_READ },
-};
-
-static u8 rtr_bit(const char *s, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(rtr_kinds); i++)
-		if (strlen(rtr_kinds[i].name) == len && !memcmp(rtr_kinds[i].name, s, len))
-			return rtr_kinds[i].bit;
-	return 0;
-}
-
-/* Words, with spaces or commas between. */
-static bool parse_rtr(const char *s, u8 *rtr)
-{
-	u8 bits = 0, bit;
-	size_t len;
-
-	for (s += strspn(s, " ,"); *s; s += len + strspn(s + len, " ,")) {
-		len = strcspn(s, " ,");
-		bit = rtr_bit(s, len);
-		if (!bit)
-			return false;
-		bits |= bit;
-	}
-	if (bits)
-		*rtr = bits;
-	return bits;
-}
-
 /* ---- variables ---- */
 
 /* NULL: not set, or empty. */
@@ -149,10 +113,13 @@ static void read_words(void)
 {
 	const char *ports = value_of("WEFT_PORTS"), *rtr = value_of("WEFT_RTR");
 	const char *netdevs = value_of("WEFT_NETDEVS");
+	u8 bits = rtr ? weft_rtr_parse(rtr) : 0;
 
 	if (ports && !parse_ports(ports, &opt.port_min, &opt.port_max))
 		complain("WEFT_PORTS=%s is ignored: it should be MIN-MAX", ports);
-	if (rtr && !parse_rtr(rtr, &opt.rtr))
+	if (rtr && bits)
+		opt.rtr = bits;
+	else if (rtr)
 		complain("WEFT_RTR=%s is ignored: it should be some of send, write, read", rtr);
 	/* The program may change its environment. */
 	if (netdevs)

@@ -37,8 +37,10 @@ __attribute__((destructor)) static void tell(void)
 {
 	u32 i;
 
-	if (!(rl_stats[RL_TX_CALLS] + rl_stats[RL_RX_CALLS]) || !rl_options()->stats)
+	if (!(READ_ONCE(rl_stats[RL_TX_CALLS]) + READ_ONCE(rl_stats[RL_RX_CALLS])) ||
+	    !rl_options()->stats)
 		return;
 	for (i = 0; i < RL_STATS; i++)
-		fprintf(stderr, "weft: %s %llu\n", rl_stat_names[i], (unsigned long long)rl_stats[i]);
+		fprintf(stderr, "weft: %s %llu\n", rl_stat_names[i],
+			(unsigned long long)READ_ONCE(rl_stats[i]));
 }

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "file.h"
+#include "gate.h"
 #include "raw.h"
 #include "thread.h"
 
@@ -30,13 +31,11 @@ static struct {
 	u64 next;			/* the earliest of them, or earlier; 0: none */
 
 	pthread_mutex_t start;
-	pthread_mutex_t busy;		/* the thread's, while it is not waiting: fork() waits for it */
 	int epfd, wake;			/* hidden; -1: there is no thread */
 	bool orphaned;			/* atomic: a child, whose watches nobody waits for */
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
-	.busy = PTHREAD_MUTEX_INITIALIZER,
 	.epfd = -1, .wake = -1,
 };
 
@@ -122,7 +121,7 @@ static void stop_clock(struct rl_watch *w)
 {
 	if (!w->deadline)
 		return;
-	w->deadline = 0;
+	WRITE_ONCE(w->deadline, 0);
 	*w->prev = w->next;
 	if (w->next)
 		w->next->prev = w->prev;
@@ -130,7 +129,7 @@ static void stop_clock(struct rl_watch *w)
 
 static void start_clock(struct rl_watch *w, u64 ms)
 {
-	w->deadline = ms;
+	WRITE_ONCE(w->deadline, ms);
 	w->next = t.timed;
 	w->prev = &t.timed;
 	if (w->next)
@@ -152,7 +151,7 @@ static void set_clocks_aside(void)
 		t.inherited = w;
 	}
 	t.timed = NULL;
-	t.next = 0;
+	WRITE_ONCE(t.next, 0);
 }
 
 static void restart_clocks(void)
@@ -164,7 +163,7 @@ static void restart_clocks(void)
 		ms = w->deadline;
 		stop_clock(w);
 		start_clock(w, ms);
-		t.next = 1;
+		WRITE_ONCE(t.next, 1);
 	}
 }
 
@@ -241,7 +240,7 @@ void rl_watch_set_deadline(struct rl_watch *w, u64 ms)
 			start_clock(w, ms);
 			sooner = !t.next || ms < t.next;
 			if (sooner)
-				t.next = ms;
+				WRITE_ONCE(t.next, ms);
 		}
 	}
 	pthread_mutex_unlock(&t.lock);
@@ -292,41 +291,42 @@ bool rl_thread_is_wanted(void)
 	struct timespec now = { 0 };
 	u64 next = READ_ONCE(t.next);
 
-	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms());
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms()) ||
+	       rl_gate_is_shut();
 }
 
-/* One whose time has come, referenced; its clock is stopped. */
-static struct rl_watch *take_expired(u64 now)
+/* Those whose time has come, referenced, their clocks stopped: how many. Others may be left. */
+static u32 take_expired(struct rl_watch *due[EVENTS])
 {
-	struct rl_watch *w, *found = NULL;
-	u64 next = 0;
+	u64 now = rl_now_ms(), next = 0;
+	struct rl_watch *w, *after;
+	u32 n = 0;
 
 	pthread_mutex_lock(&t.lock);
-	for (w = t.timed; w; w = w->next) {
-		if (!found && w->deadline <= now)
-			found = w;
-		else if (!next || w->deadline < next)
+	for (w = t.timed; w; w = after) {
+		after = w->next;
+		if (n < EVENTS && w->deadline <= now) {
+			stop_clock(w);
+			rl_watch_get(w);
+			due[n++] = w;
+		} else if (!next || w->deadline < next) {
 			next = w->deadline;
+		}
 	}
-	if (found) {
-		stop_clock(found);
-		rl_watch_get(found);
-	}
-	t.next = next;
+	WRITE_ONCE(t.next, next);
 	pthread_mutex_unlock(&t.lock);
-	return found;
+	return n;
 }
 
-/* Each of those that are due now once: a callback may set a deadline that is due at once. */
+/* One that ends by the callback of another before it has its own yet, and makes nothing of it. */
 static void run_deadlines(void)
 {
-	u64 now = rl_now_ms();
-	struct rl_watch *w;
-	u32 n;
+	struct rl_watch *due[EVENTS];
+	u32 n = take_expired(due), i;
 
-	for (n = 0; n < EVENTS && (w = take_expired(now)); n++) {
-		w->ops->timeout(w);
-		rl_watch_put(w);
+	for (i = 0; i < n; i++) {
+		due[i]->ops->timeout(due[i]);
+		rl_watch_put(due[i]);
 	}
 }
 
@@ -390,12 +390,12 @@ static void *progress(void *arg)
 	for (;;) {
 		ms = ms_to_next();
 		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
-		pthread_mutex_lock(&t.busy);
+		rl_gate_enter();
 		for (i = 0; i < n; i++)
 			run_event(&ev[i]);
 		if (n <= 0 || !ms)
 			run_deadlines();
-		pthread_mutex_unlock(&t.busy);
+		rl_gate_leave();
 	}
 	return NULL;
 }
@@ -452,20 +452,6 @@ static int start_with_lock(void)
 
 /* ---- fork ---- */
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&t.busy);
-	pthread_mutex_lock(&t.start);
-	pthread_mutex_lock(&t.lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&t.lock);
-	pthread_mutex_unlock(&t.start);
-	pthread_mutex_unlock(&t.busy);
-}
-
 /* Its epoll is the parent's, too: a child waits by one of its own. */
 static void in_child(void)
 {
@@ -474,12 +460,11 @@ static void in_child(void)
 		t.orphaned = true;
 	}
 	set_clocks_aside();
-	after_fork();
 }
 
 static void handle_forks(void)
 {
-	pthread_atfork(before_fork, after_fork, in_child);
+	pthread_atfork(NULL, NULL, in_child);
 }
 
 static int start_thread(void)

@@ -8,7 +8,7 @@
  * the child. Until then nothing of that is touched, even if the child opens a device of its own. As with
  * the kernel's RDMA, one of the two processes uses what both have.
  *
- * Locking: leaves of its own. A callback runs without any lock; it may call everything here.
+ * Inside the gate (gate.h). Locking: leaves of its own. A callback runs without any lock; it may call everything here.
  */
 #ifndef RL_THREAD_H
 #define RL_THREAD_H

@@ -10,8 +10,9 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
-#include "../../kernel/proto/mpa.h"
+#include "../../kernel/core/rtr.h"
 #include "../../kernel/uapi/rdma/weft-abi.h"
+#include "gate.h"
 #include "options.h"
 #include "tree.h"
 
@@ -153,15 +154,14 @@ static void fill_port(struct rl_node *port, const struct rl_device *d)
 static void fill_options(struct rl_node *dir)
 {
 	const struct rl_options *o = rl_options();
-	char rtr[20];
+	char rtr[WEFT_RTR_TEXT];
 
-	snprintf(rtr, sizeof(rtr), "%s%s%s", o->rtr & WEFT_RTR_SEND ? " send" : "",
-		 o->rtr & WEFT_RTR_WRITE ? " write" : "", o->rtr & WEFT_RTR_READ ? " read" : "");
+	weft_rtr_format(o->rtr, rtr);
 	add_file(dir, "crc", "%d\n", o->crc);
 	add_file(dir, "markers", "%d\n", o->markers);
 	add_file(dir, "extensions", "%d\n", o->extensions);
 	add_file(dir, "mpa_revision", "%u\n", o->mpa_rev);
-	add_file(dir, "rtr", "%s\n", rtr[0] ? rtr + 1 : "");
+	add_file(dir, "rtr", "%s\n", rtr);
 	add_file(dir, "startup_timeout_ms", "%u\n", o->startup_ms);
 	add_file(dir, "accept_timeout_ms", "%u\n", o->accept_ms);
 	add_file(dir, "close_timeout_ms", "%u\n", o->close_ms);
@@ -350,7 +350,7 @@ int rl_tree_find(const struct rl_node *from, const char *path, bool follow,
 	size_t len = strlen(path);
 	int rv;
 
-	pthread_once(&tree.once, make_tree);
+	rl_gate_once(&tree.once, make_tree);
 	if (!len)
 		return -ENOENT;
 	if (len >= sizeof(w.buf))

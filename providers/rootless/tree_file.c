@@ -109,12 +109,12 @@ static const struct rl_node *node_of(const struct rl_file *f)
 
 const struct rl_node *rl_node_of_fd(int fd)
 {
-	struct rl_file *f = fd < 0 ? NULL : rl_fd_get(fd);
+	struct rl_file *f = fd < 0 ? NULL : rl_call_begin(fd);
 	const struct rl_node *n;
 
 	if (!f)
 		return NULL;
 	n = node_of(f);
-	rl_hook_put(f);
+	rl_call_end(f);
 	return n;
 }

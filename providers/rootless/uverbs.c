@@ -456,9 +456,10 @@ static int uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *a
 	const struct method *m;
 	int rv;
 
-	rl_thread_revive(f);
+	/* isatty() is no use of the device. */
 	if (number != RDMA_VERBS_IOCTL)
 		return -ENOTTY;
+	rl_thread_revive(f);
 	rv = read_request(&r, arg);
 	if (rv)
 		return rv;

@@ -2,7 +2,7 @@
 # No machine: tests run on this host, under weft-run. Sourced by run.sh; uses its $run.
 # With namespaces of their own, if those can be had: no port meets the host's, lo has the MTU that
 # a test asks for, eth0 is a hole, and no process outlives the run. Without, lo is the host's.
-# Environment: SAN  sanitizers that the library is built with ("address,undefined")
+# Environment: SAN  sanitizers that the library is built with ("address,undefined", or "thread")
 # shellcheck disable=SC2154
 
 rootless_build() {
@@ -53,13 +53,24 @@ rootless_programs() {
 	for name in $(rootless_names); do ln -sf ../begin "$run/bin/$name"; done
 }
 
-# Programs leak as they please.
+# Programs leak as they please. What goes in and out of their memory is theirs to order, by
+# completions; and no library of theirs is built with the thread sanitizer.
 rootless_sanitizers() {
+	local options=print_stacktrace=1:log_path=$run/san/log
 	sanitized=
-	[ -n "${SAN-}" ] || return 0
-	local options="detect_leaks=0:abort_on_error=0:print_stacktrace=1:log_path=$run/san/log"
-	sanitized="env LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=$options"
-	sanitized+=" UBSAN_OPTIONS=print_stacktrace=1:log_path=$run/san/log"
+	case ${SAN-} in
+	'') ;;
+	thread)
+		printf 'race:%s\n' rl_guard_copy emit_run librdmacm.so >"$run/races"
+		options="exitcode=0:atexit_sleep_ms=0:die_after_fork=0:report_thread_leaks=0"
+		options+=":suppressions=$run/races:log_path=$run/san/log"
+		sanitized="env LD_PRELOAD=$(gcc -print-file-name=libtsan.so) TSAN_OPTIONS=$options"
+		;;
+	*)
+		sanitized="env LD_PRELOAD=$(gcc -print-file-name=libasan.so) UBSAN_OPTIONS=$options"
+		sanitized+=" ASAN_OPTIONS=$options:detect_leaks=0:abort_on_error=0"
+		;;
+	esac
 }
 
 rootless_namespaces() {

@@ -6,19 +6,25 @@
  * LEFT_OUT names a habit that is not tried. TAP.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +54,51 @@ static struct ibv_context *open_device(void)
 	if (!ctx)
 		fail("no device");
 	return ctx;
+}
+
+/* ---- what can be seen of a library ---- */
+
+static int count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	if (!dir)
+		fail("no %s", path);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+/*
+ * DESTROY_ID, which takes rdma_cm's locks, of a number that no id has: it changes nothing. The
+ * kernel's header and librdmacm's exclude each other.
+ */
+static bool ask_of_nobody(int fd)
+{
+	struct {
+		uint32_t command;
+		uint16_t in, out;
+		uint64_t response;
+		uint32_t id, reserved;
+	} ask = { .command = 1, .in = 16, .out = 4, .id = 1u << 31 };
+
+	return write(fd, &ask, sizeof(ask)) == -1 && errno == ENOENT;
+}
+
+static int open_rdma_cm(void)
+{
+	return open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+}
+
+static pthread_t begin_thread(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, run, arg))
+		fail("no thread");
+	return thread;
 }
 
 /* ---- children ---- */
@@ -172,6 +223,156 @@ static bool daemon_epolls(void)
 	return daemon_hears(hears_by_epoll);
 }
 
+/* To ask what a descriptor is, is no use of its device: the parent's threads go on, alone. */
+static bool child_asks(void)
+{
+	pid_t child;
+	int n;
+
+	pair_open(&pair, host, port);
+	child = fork();
+	if (!child) {
+		ioctl(pair.client.id->verbs->cmd_fd, FIONREAD, &n);
+		_exit(count_entries("/proc/self/task") != 3);
+	}
+	return ends_well(child) && pair_carries_data(&pair);
+}
+
+/* ---- children of a program whose threads are at work ---- */
+
+static unsigned int rounds;	/* atomic */
+
+static void await_rounds(unsigned int n)
+{
+	while (__atomic_load_n(&rounds, __ATOMIC_RELAXED) < n)
+		usleep(100);
+}
+
+static void *poll_for_ever(void *cq)
+{
+	struct ibv_wc wc;
+
+	for (; ibv_poll_cq(cq, 1, &wc) <= 1; __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+static void *carry_data_for_ever(void *arg)
+{
+	while (pair_carries_data(&pair))
+		;
+	fail("%s", (const char *)arg);
+}
+
+static bool data_goes_on(void)
+{
+	uint64_t key = __atomic_load_n(&pair.key, __ATOMIC_RELAXED);
+
+	while (__atomic_load_n(&pair.key, __ATOMIC_RELAXED) < key + 10)
+		usleep(100);
+	return true;
+}
+
+static void *ask_for_ever(void *fd)
+{
+	for (; ask_of_nobody((int)(intptr_t)fd); __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+/* The child goes on with what was its parent's. */
+static bool child_takes_over(void)
+{
+	pid_t child;
+
+	pair_open(&pair, host, port);
+	begin_thread(poll_for_ever, pair.client.cq);
+	await_rounds(50);
+	child = fork();
+	if (!child) {
+		alarm(2);
+		_exit(!ibv_alloc_pd(pair.client.id->verbs));
+	}
+	return ends_well(child);
+}
+
+static bool children_take_over(void)
+{
+	pid_t child;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		child = fork();
+		if (!child)
+			_exit(!child_takes_over());
+		if (!ends_well(child))
+			return false;
+	}
+	return true;
+}
+
+static bool children_begin_anew(void)
+{
+	int fd = open_rdma_cm(), i;
+	pid_t child;
+
+	begin_thread(ask_for_ever, (void *)(intptr_t)fd);
+	await_rounds(100);
+	for (i = 0; i < 50; i++) {
+		child = fork();
+		if (!child) {
+			alarm(2);
+			_exit(!ask_of_nobody(open_rdma_cm()));
+		}
+		if (!ends_well(child))
+			return false;
+	}
+	return true;
+}
+
+static bool spawns(void)
+{
+	char *argv[] = { "true", NULL };
+	extern char **environ;
+	pid_t child;
+
+	return !posix_spawnp(&child, "true", NULL, NULL, argv, environ) && ends_well(child);
+}
+
+static bool calls_shell(void)
+{
+	FILE *f = popen("echo said", "r");
+	char said[8];
+
+	return !system("true") && f && fgets(said, sizeof(said), f) && !strcmp(said, "said\n") &&
+	       !pclose(f);
+}
+
+static bool borrows(void)
+{
+	pid_t child = vfork();
+
+	if (!child) {
+		close(pair.client.events->fd);
+		execlp("true", "true", NULL);
+		_exit(1);
+	}
+	return ends_well(child);
+}
+
+static bool others_are_started(void)
+{
+	int i;
+
+	pair_open(&pair, host, port);
+	begin_thread(carry_data_for_ever, "data is carried no more");
+	begin_thread(ask_for_ever, (void *)(intptr_t)open_rdma_cm());
+	for (i = 0; i < 20; i++)
+		if (!spawns() || !calls_shell() || !borrows())
+			return false;
+	return data_goes_on();
+}
+
 /* ---- threads that are cancelled ---- */
 
 static void *await_cm_event(void *events)
@@ -196,8 +397,9 @@ static bool is_cancelled(void *(*wait)(void *), void *events)
 	pthread_t thread;
 	void *rv;
 
-	if (!events || pthread_create(&thread, NULL, wait, events))
-		fail("no thread");
+	if (!events)
+		fail("nothing to wait for");
+	thread = begin_thread(wait, events);
 	usleep(100000);
 	pthread_cancel(thread);
 	return !pthread_join(thread, &rv) && rv == PTHREAD_CANCELED;
@@ -207,6 +409,84 @@ static bool cancels(void)
 {
 	return is_cancelled(await_cm_event, rdma_create_event_channel()) &&
 	       is_cancelled(await_cq_event, ibv_create_comp_channel(open_device()));
+}
+
+static void *read_vectors(void *fd)
+{
+	char c[2][16];
+	struct iovec v[2] = { { c[0], sizeof(c[0]) }, { c[1], sizeof(c[1]) } };
+
+	return (void *)readv(*(int *)fd, v, 2);
+}
+
+static void *receive_message(void *fd)
+{
+	char c[16];
+	struct iovec v = { c, sizeof(c) };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	return (void *)recvmsg(*(int *)fd, &m, 0);
+}
+
+/* What was opened with the descriptor goes with it. */
+static bool cancels_and_closes(void *(*wait)(void *), int fd, int before)
+{
+	return is_cancelled(wait, &fd) && !close(fd) && count_entries("/proc/self/fd") == before;
+}
+
+static bool leaves_nothing(void)
+{
+	struct ibv_context *ctx = open_device();
+	int before = count_entries("/proc/self/fd");
+	struct ibv_comp_channel *events = ibv_create_comp_channel(ctx);
+
+	return events && cancels_and_closes(read_vectors, events->fd, before) &&
+	       cancels_and_closes(receive_message,
+				  socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA), before);
+}
+
+static void *ask_at_any_time(void *fd)
+{
+	int old;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+	return ask_for_ever(fd);
+}
+
+/* What such a thread calls should be safe for that, but many a program takes its chances. */
+static bool cancels_at_any_time(void)
+{
+	int fd = open_rdma_cm(), i;
+	pthread_t thread;
+
+	for (i = 0; i < 100; i++) {
+		rounds = 0;
+		thread = begin_thread(ask_at_any_time, (void *)(intptr_t)fd);
+		await_rounds(10);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+		if (!ask_of_nobody(fd))
+			return false;
+	}
+	return !close(fd);
+}
+
+/* The thread that waits is not in the child, nor what it holds. */
+static bool child_of_waiter(void)
+{
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	int before;
+	pid_t child;
+
+	begin_thread(await_cm_event, events);
+	usleep(100000);
+	child = fork();
+	if (child)
+		return ends_well(child);
+	ask_of_nobody(events->fd);
+	before = count_entries("/proc/self/fd");
+	close(events->fd);
+	_exit(count_entries("/proc/self/fd") != before - 2);
 }
 
 /* ---- faults and handlers ---- */
@@ -247,6 +527,27 @@ static bool all_blocked(void)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	return is_refused(ctx);
+}
+
+static void *bad_pointer(void *ctx)
+{
+	return is_refused(ctx) ? ctx : NULL;
+}
+
+static bool born_blocked(void)
+{
+	struct ibv_context *ctx = open_device();
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+	void *rv;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	if (pthread_attr_setsigmask_np(&attr, &all) ||
+	    pthread_create(&thread, &attr, bad_pointer, ctx))
+		fail("no thread");
+	return !pthread_join(thread, &rv) && rv == ctx;
 }
 
 static bool old_signal(void)
@@ -316,8 +617,16 @@ static const struct habit {
 	{ "a-child-of-the-bare-call-reads-what-it-opens", child_of_bare_call },
 	{ "a-daemon-that-polls-hears-of-connections", daemon_polls },
 	{ "a-daemon-that-epolls-hears-of-connections", daemon_epolls },
+	{ "a-child-that-asks-what-it-has-takes-nothing-over", child_asks },
+	{ "a-child-of-busy-threads-takes-over", children_take_over },
+	{ "a-child-of-busy-threads-begins-anew", children_begin_anew },
+	{ "busy-threads-while-others-are-started", others_are_started },
+	{ "a-child-of-a-thread-that-waits-closes-all", child_of_waiter },
 	{ "threads-that-wait-for-events-are-cancelled", cancels },
+	{ "a-thread-that-is-cancelled-leaves-nothing", leaves_nothing },
+	{ "a-thread-is-cancelled-at-any-time", cancels_at_any_time },
 	{ "a-bad-pointer-with-all-signals-blocked", all_blocked },
+	{ "a-bad-pointer-in-a-thread-born-with-all-blocked", born_blocked },
 	{ "a-bad-pointer-with-a-handler-by-an-old-name", old_signal },
 	{ "a-handler-is-called-as-was-asked", handler_as_asked },
 	{ "signal-after-siginterrupt", interrupts },

@@ -119,4 +119,4 @@ klog_since() {
 	return 0
 }
 
-klog_faults() { grep -E 'ERROR: AddressSanitizer|runtime error:|^crashed:'; }
+klog_faults() { grep -E '(ERROR|WARNING): (Address|Thread)Sanitizer|runtime error:|^crashed:'; }

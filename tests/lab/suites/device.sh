@@ -208,7 +208,9 @@ options() {
 	takes rtr read
 	takes rtr read,send 'send read'
 	takes rtr 'write read'
-	refuses rtr "$invalid" '' none Send 'send writ' 'sendwrite' , 'send write read send write read send write'
+	takes rtr 'send write read'
+	takes rtr 'write read write read write read write read' 'write read'
+	refuses rtr "$invalid" '' none Send 'send writ' 'sendwrite' , 'write read write read write read write rea'
 	takes rtr 'send write read'
 	for name in startup_timeout_ms accept_timeout_ms close_timeout_ms; do
 		takes $name 100

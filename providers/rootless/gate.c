@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The gate. Who enters counts himself first, and then looks if the gate is shut; fork() shuts it
+ * first, and then looks who is counted.
+ */
+#include <pthread.h>
+#include <sched.h>
+
+#include "gate.h"
+#include "thread.h"
+
+/* A handler of the program's may have left by siglongjmp(), and will never be out. */
+#define PATIENCE_MS 2000
+/* Threads rarely meet in a cache line. */
+#define SLOT_BITS 6
+#define SLOTS (1 << SLOT_BITS)
+
+static struct {
+	struct {
+		u32 n;				/* atomic */
+	} __attribute__((aligned(64))) inside[SLOTS];
+	bool shut;				/* atomic */
+	pthread_mutex_t forking;		/* one at a time */
+} g = { .forking = PTHREAD_MUTEX_INITIALIZER };
+
+static __thread u32 depth;		/* entries of this thread */
+static __thread int cancel_state, cancel_type;	/* outside */
+static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
+
+static u32 *own_slot(void)
+{
+	u64 hash = ((uintptr_t)&depth >> 6) * 0x9e3779b97f4a7c15ull;
+
+	return &g.inside[hash >> (64 - SLOT_BITS)].n;
+}
+
+/* ---- fork ---- */
+
+static u32 count_inside(void)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < SLOTS; i++)
+		n += __atomic_load_n(&g.inside[i].n, __ATOMIC_SEQ_CST);
+	return n;
+}
+
+static void shut(void)
+{
+	u64 until;
+
+	if (forks++)
+		return;
+	pthread_mutex_lock(&g.forking);
+	__atomic_store_n(&g.shut, true, __ATOMIC_SEQ_CST);
+	until = rl_now_ms() + PATIENCE_MS;
+	while (count_inside() > !!depth && rl_now_ms() < until)
+		sched_yield();
+}
+
+static void open_again(void)
+{
+	if (!forks || --forks)
+		return;
+	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&g.forking);
+}
+
+/* Others that tried to enter may be counted. */
+static void count_only_own(void)
+{
+	u32 i;
+
+	for (i = 0; i < SLOTS; i++)
+		__atomic_store_n(&g.inside[i].n, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(own_slot(), !!depth, __ATOMIC_SEQ_CST);
+}
+
+static void open_in_child(void)
+{
+	count_only_own();
+	open_again();
+}
+
+void rl_gate_forked(void)
+{
+	count_only_own();
+	forks = 0;
+	g.shut = false;
+	g.forking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+/*
+ * As late as can be: of the handlers that run before a fork() the last comes first, and whoever is
+ * inside may need what an allocator's handler locks.
+ */
+static void handle_forks(void)
+{
+	pthread_atfork(shut, open_again, open_in_child);
+}
+
+/* ---- in and out ---- */
+
+static void go_in(void)
+{
+	u32 *n = own_slot();
+
+	for (;;) {
+		__atomic_fetch_add(n, 1, __ATOMIC_SEQ_CST);
+		/* Who forks has handlers of the program's that may call us. */
+		if (likely(!__atomic_load_n(&g.shut, __ATOMIC_SEQ_CST)) || forks)
+			return;
+		__atomic_fetch_sub(n, 1, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&g.shut, __ATOMIC_ACQUIRE))
+			sched_yield();
+	}
+}
+
+static void go_out(void)
+{
+	__atomic_fetch_sub(own_slot(), 1, __ATOMIC_SEQ_CST);
+}
+
+void rl_gate_enter(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int state, type;
+
+	if (depth) {
+		depth++;
+		return;
+	}
+	/* glibc looks at the type alone when a cancellation comes that was sent before this. */
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	depth = 1;
+	cancel_state = state;
+	cancel_type = type;
+	pthread_once(&once, handle_forks);
+	go_in();
+}
+
+void rl_gate_leave(void)
+{
+	int state = cancel_state, type = cancel_type;
+
+	if (depth > 1) {
+		depth--;
+		return;
+	}
+	go_out();
+	depth = 0;
+	pthread_setcancelstate(state, NULL);
+	if (type == PTHREAD_CANCEL_DEFERRED)
+		return;
+	pthread_setcanceltype(type, NULL);
+	/* glibc does not look what the thread has missed. */
+	pthread_testcancel();
+}
+
+bool rl_gate_step_out(void)
+{
+	if (depth != 1)
+		return false;
+	rl_gate_leave();
+	return true;
+}
+
+bool rl_gate_is_inside(void)
+{
+	return depth;
+}
+
+bool rl_gate_is_shut(void)
+{
+	return __atomic_load_n(&g.shut, __ATOMIC_RELAXED);
+}
+
+void rl_gate_once(pthread_once_t *once, void (*init)(void))
+{
+	rl_gate_enter();
+	pthread_once(once, init);
+	rl_gate_leave();
+}
