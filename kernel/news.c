@@ -11,6 +11,9 @@
 
 #include "cm.h"
 
+/* Of a listener's children, before it looks at what else there is. */
+#define TURNS	64
+
 /* conns_lock. The list that @conn has its turns by; NULL: none. */
 static struct list_head *turns_of(struct weft_conn *conn)
 {
@@ -83,12 +86,19 @@ static void take_turn(struct weft_conn *conn, unsigned int nesting)
 	weft_conn_put(conn);
 }
 
+/* Strangers who send octet by octet must not keep it from what else a listener does. */
 void weft_conn_read_news(struct weft_conn *listener)
 {
 	struct weft_conn *conn;
+	u32 n;
 
-	while ((conn = next_turn(listener->dev, &listener->news)))
+	for (n = 0; n < TURNS; n++) {
+		conn = next_turn(listener->dev, &listener->news);
+		if (!conn)
+			return;
 		take_turn(conn, SINGLE_DEPTH_NESTING);
+	}
+	weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
 }
 
 static void read_initiators(struct work_struct *work)
