@@ -303,8 +303,8 @@ static int recv_take(struct weft_qpc *qp)
 }
 
 /*
- * First segment of a Send, or Immediate Data: takes a receive for it. False: the connection ends, or the segment
- * waits (rx_waits).
+ * First segment of a Send, or Immediate Data: takes a receive for it. False: the connection ends,
+ * or the segment waits (rx_waits).
  */
 static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 {

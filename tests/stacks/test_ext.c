@@ -185,6 +185,30 @@ static void immediate_data_without_a_write_has_no_length(struct world *w)	/* EXT
 	expect_cqe(w->p->s.rcq, 3, WEFT_WC_SUCCESS);
 }
 
+/* It takes a receive, as a Send does: so it waits for one, with the length of its Write. */
+static void immediate_data_waits_for_a_receive(void **state)
+{
+	struct peer_cfg c;
+	struct world w;
+	u32 i;
+
+	peer_cfg_init(&c);
+	c.side.link.ext = true;
+	c.side.link.rnr_ms = 1000;
+	world_init(&w, &c, WIRE_BYTES);
+	for (i = 0; i < NRECV; i++) {
+		peer_say(w.p, p_send(P_SEND, true, i + 1, 0, NULL, 0));
+		expect_cqe(w.p->s.rcq, i, WEFT_WC_SUCCESS);
+	}
+	peer_add(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE, "write", 5));
+	peer_say(w.p, p_imm(P_IMM, NRECV + 1, 77));
+	expect_no_cqe(w.p->s.rcq);
+	side_recv(&w.p->s, 9, w.inbox, 0, 8);
+	peer_run(w.p);
+	expect_imm_cqe(&w, 9, WEFT_WCO_RECV_IMM, 77, 5);
+	world_fini(&w);
+}
+
 static void an_empty_write_before_immediate_data_has_length_0(struct world *w)
 {
 	peer_add(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, "earlier", 7));
@@ -854,6 +878,7 @@ int main(void)
 		CASE_EXT(a_close_waits_for_the_second_message),
 		CASE_EXT(immediate_data_tells_the_length_of_the_write_before_it),
 		CASE_EXT(immediate_data_without_a_write_has_no_length),
+		cmocka_unit_test(immediate_data_waits_for_a_receive),
 		CASE_EXT(an_empty_write_before_immediate_data_has_length_0),
 		CASE_EXT(a_send_with_immediate_takes_one_receive),
 		CASE_EXT(an_announced_send_has_to_follow),

@@ -35,6 +35,8 @@ conforms() {
 	shift 2
 	case ${1-} in mtu=*) mtu=${1#*=} && shift ;; esac
 	pair weft:weft "$mtu"
+	# MPA-37 waits less than the minute that a program has to accept.
+	set_option_b accept_timeout_ms 10000
 	case ${1-} in *=*) set_option_b "${1%%=*}" "${1#*=}" && shift ;; esac
 	start_b reflector weft-reflector --listen "$IP_B:7471"
 	wait_listen_b 7471
