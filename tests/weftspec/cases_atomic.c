@@ -154,12 +154,12 @@ static void both_codes(struct ctx *c)
 	check_cell(s, &cas, 5, 9);
 }
 
-/* a: octets off alignment. */
+/* a: octets off alignment, b: code. */
 static void misaligned(struct ctx *c)
 {
 	uint8_t hdr[ATOMIC_REQ_LEN];
 	struct stream *s, *observer;
-	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1 };
+	struct atomic a = { .code = c->w->b, .id = 1, .add = 1, .add_mask = -1ull };
 	const struct region *rw;
 	struct seg g;
 
@@ -298,41 +298,52 @@ static void counts_for_ird(struct ctx *c)
 }
 
 #define STREAMS 8
-#define ROUNDS 10000
+#define ADDITIONS 80000
 #define BATCH 4
 
-/* Eight streams add one, all at once: none may be lost. */
+/* An initiator is told to open two. */
+static int open_streams(struct ctx *c, struct stream **s)
+{
+	if (c->role == ROLE_I) {
+		pair(c, &s[0], &s[1]);
+		return 2;
+	}
+	for (int i = 0; i < STREAMS; i++)
+		s[i] = full(c);
+	return STREAMS;
+}
+
+static void add_ones(struct stream *s, uint32_t id, uint64_t at)
+{
+	struct atomic a = { .code = ATOMIC_FADD, .id = id, .add = 1,
+			    .stag = s->t.r[REFL_RW].stag, .to = at };
+	uint8_t h[ATOMIC_REQ_LEN];
+
+	for (int k = 0; k < BATCH; k++) {
+		struct seg g = mk_atomic(s, h, &a);
+
+		put_seg(s, &g, NULL);
+	}
+	shoot(s);
+}
+
+/* The streams add one, all at once: none may be lost. */
 static void between_streams(struct ctx *c)
 {
 	struct stream *s[STREAMS];
-	uint8_t h[ATOMIC_REQ_LEN];
-	uint64_t at, got;
+	int streams = open_streams(c, s);
+	uint64_t at = set_cell(s[0], 0), got;
 
-	if (c->role == ROLE_I)
-		skip(c, "needs eight streams, the initiator opens two");
-	for (int i = 0; i < STREAMS; i++)
-		s[i] = full(c);
-	at = set_cell(s[0], 0);
 	read_cell(s[0], at);
-	for (int n = 0; n < ROUNDS; n += BATCH) {
-		for (int i = 0; i < STREAMS; i++) {
-			struct atomic a = { .code = ATOMIC_FADD, .id = n,
-				.add = 1, .stag = s[i]->t.r[REFL_RW].stag,
-				.to = at };
-
-			for (int k = 0; k < BATCH; k++) {
-				struct seg g = mk_atomic(s[i], h, &a);
-
-				put_seg(s[i], &g, NULL);
-			}
-			shoot(s[i]);
-		}
-		for (int i = 0; i < STREAMS; i++)
+	for (int n = 0; n < ADDITIONS; n += streams * BATCH) {
+		for (int i = 0; i < streams; i++)
+			add_ones(s[i], n, at);
+		for (int i = 0; i < streams; i++)
 			for (int k = 0; k < BATCH; k++)
 				expect_atomic_response(s[i], n);
 	}
 	got = read_cell(s[0], at);
-	CHECK(c, got == STREAMS * ROUNDS, "80000 additions", "%llu",
+	CHECK(c, got == ADDITIONS, "80000 additions", "%llu",
 	      (unsigned long long)got);
 }
 
@@ -406,6 +417,7 @@ const struct wcase cases_atomic[] = {
 	A("EXT-11", NULL, both_codes, 0, 0),
 	A("EXT-12", "plus1", misaligned, 1, 0), A("EXT-12", "plus2", misaligned, 2, 0),
 	A("EXT-12", "plus4", misaligned, 4, 0), A("EXT-12", "plus7", misaligned, 7, 0),
+	A("EXT-12", "swap", misaligned, 4, ATOMIC_CSWAP),
 	A("EXT-13", "code1", bad_code, 1, 0), A("EXT-13", "code3", bad_code, 3, 0),
 	A("EXT-13", "code15", bad_code, 15, 0),
 	A("EXT-14", "stag", bad_atomic, BAD_STAG, 1),

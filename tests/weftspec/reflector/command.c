@@ -138,6 +138,7 @@ static int post_writes_or_reads(struct reflector_link *l,
 			.addr = reflector_big(l->s, k->arg + off),
 			.stag = k->stag, .to = k->to + off,
 			.imm = (uint32_t)k->arg2,
+			.solicited = k->flags & REFL_CF_SE && k->op == REFL_WRITE_IMM,
 		};
 
 		err = l->s->ops->post_send(l, &wr);

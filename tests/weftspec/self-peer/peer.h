@@ -49,6 +49,7 @@ struct end {
 
 struct self_cfg {
 	bool markers, p2p, no_crc;
+	bool no_ext;              /* RFC 7306 is switched off */
 	u16 ird, ord;
 	int pd_len;               /* private data instead of TABLE; -1: TABLE */
 	int startup_ms;

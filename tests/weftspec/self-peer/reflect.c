@@ -134,23 +134,31 @@ static int post_recv(struct reflector_link *l, u32 slot)
 	return posted ? 0 : ENOMEM;
 }
 
+static bool is_extension(enum refl_op op)
+{
+	return op == REFL_SEND_IMM || op == REFL_WRITE_IMM || op == REFL_FADD ||
+	       op == REFL_CSWAP;
+}
+
 static int post_send(struct reflector_link *l, const struct reflector_wr *wr)
 {
 	static const u8 opcode[] = {
 		[REFL_SEND] = WEFT_WR_SEND, [REFL_SEND_INV] = WEFT_WR_SEND_INV,
 		[REFL_WRITE] = WEFT_WR_WRITE, [REFL_READ] = WEFT_WR_READ,
+		[REFL_SEND_IMM] = WEFT_WR_SEND_IMM, [REFL_WRITE_IMM] = WEFT_WR_WRITE_IMM,
+		[REFL_FADD] = WEFT_WR_FETCH_ADD, [REFL_CSWAP] = WEFT_WR_CMP_SWAP,
 	};
 	struct host_wr h = { .wr_id = wr->id, .num_sge = !!wr->len,
 			     .flags = WEFT_WR_SIGNALED, .rkey = wr->stag,
-			     .inv_stag = wr->stag, .remote_addr = wr->to };
+			     .inv_stag = wr->stag, .remote_addr = wr->to, .imm = wr->imm };
 
-	switch (wr->op) {
-	case REFL_SEND: case REFL_SEND_INV: case REFL_WRITE: case REFL_READ:
-		break;
-	default:
+	if (is_extension(wr->op) && self_cfg.no_ext)
 		return EOPNOTSUPP;
-	}
 	h.opcode = opcode[wr->op];
+	if (wr->op == REFL_FADD)
+		h.atomic.swap_add = wr->arg;
+	if (wr->op == REFL_CSWAP)
+		h.atomic = (struct weft_wr_atomic){ .compare = wr->arg, .swap_add = wr->arg2 };
 	if (wr->solicited)
 		h.flags |= WEFT_WR_SOLICITED;
 	h.sge[0] = sge_of(l, wr->key, wr->addr, wr->len);
@@ -221,11 +229,11 @@ static struct session *session_new(u64 cookie)
 {
 	static const u32 access[REFL_REGIONS] = {
 		[REFL_RW] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
-			    WEFT_ACCESS_REMOTE_READ,
+			    WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_ATOMIC,
 		[REFL_W] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE,
 		[REFL_R] = WEFT_ACCESS_REMOTE_READ,
 		[REFL_PD2] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
-			     WEFT_ACCESS_REMOTE_READ,
+			     WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_ATOMIC,
 		[REFL_BIG] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
 			     WEFT_ACCESS_REMOTE_READ,
 		[REFL_ALL] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_READ,
@@ -237,7 +245,8 @@ static struct session *session_new(u64 cookie)
 		.front = s, .ops = &ops, .cookie = cookie,
 		.arena = malloc(reflector_arena_size(REFL_BIG_LEN, AREAS)),
 		.big_len = REFL_BIG_LEN, .areas = AREAS,
-		.max_links = HOST_QPS, .caps = REFL_CAP_BIND | REFL_CAP_SRQ,
+		.max_links = HOST_QPS, .caps = REFL_CAP_BIND | REFL_CAP_SRQ |
+			(self_cfg.no_ext ? 0 : REFL_CAP_IMM | REFL_CAP_ATOMIC),
 	};
 	HOST_ASSERT(s->memory.arena);
 	host_init(&s->host, next_random());
