@@ -78,7 +78,7 @@ enum refl_region {
  */
 #define REFL_CMD_LEN 52
 #define REFL_CF_NOACK  0x0001
-#define REFL_CF_SE     0x0002 /* solicited event */
+#define REFL_CF_SE     0x0002 /* solicited event: of Sends and WRITE_IMM */
 #define REFL_CF_REPEAT 0x0004 /* READ: all into the same place */
 
 enum refl_op {

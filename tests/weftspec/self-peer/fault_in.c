@@ -134,8 +134,15 @@ static void misread_extension(struct fault_dir *d, struct seg *g)
 		g->data = header;
 		g->len = IMM_LEN;
 	}
+	if (fault_is(I_ATOMIC_VALUE) && g->op == OP_ATOMIC_REP && g->len == ATOMIC_REP_LEN) {
+		memset(header, 0, ATOMIC_REP_LEN);
+		memcpy(header, g->data, 4);
+		g->data = header;
+	}
 	if (!is_atomic(g))
 		return;
+	if (fault_is(F_ATOMIC_EVENT))
+		fault_event(d);
 	atomic_decode(g->data, &a);
 	if ((fault_is(I_STRICT) && a.reserved) ||
 	    (fault_is(I_ADD_ONLY) && a.code == ATOMIC_CSWAP)) {

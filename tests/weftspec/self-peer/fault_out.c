@@ -86,13 +86,16 @@ static void change_request(struct fault_dir *d, struct seg *g)
 
 static void change_atomic(struct seg *g)
 {
-	static uint8_t data[ATOMIC_REP_LEN];
+	static uint8_t data[ATOMIC_REQ_LEN];
 
-	if (!fault_is(O_ATOMIC_ID) || g->op != OP_ATOMIC_REP || g->len != ATOMIC_REP_LEN)
+	if (g->tagged || (g->op != OP_ATOMIC_REP && g->op != OP_ATOMIC_REQ))
 		return;
-	memcpy(data, g->data, ATOMIC_REP_LEN);
-	data[3] ^= 1;
+	memcpy(data, g->data, g->len);
 	g->data = data;
+	if (fault_is(O_ATOMIC_ID) && g->op == OP_ATOMIC_REP)
+		data[3] ^= 1;
+	if (fault_is(O_ATOMIC_REQ) && g->op == OP_ATOMIC_REQ)
+		data[0] |= 1;
 }
 
 /* The Terminate: its control word stands in data[0..3]. */
@@ -152,7 +155,8 @@ static long odd_count(struct fault_dir *d, struct seg *g, uint8_t *dst)
 		n = build_fpdu(d, &h, NULL, dst);
 		return n + build_fpdu(d, g, NULL, dst + n);
 	}
-	if (fault_is(O_READ_EXTRA) && g->op == OP_READ_REQ && !g->tagged) {
+	if (fault_is(O_READ_EXTRA) && !g->tagged &&
+	    (g->op == OP_READ_REQ || g->op == OP_ATOMIC_REQ)) {
 		n = build_fpdu(d, g, NULL, dst);
 		h.msn += 100;
 		return n + build_fpdu(d, &h, NULL, dst + n);
@@ -174,6 +178,7 @@ static long swap_fpdus(struct fault_dir *d, const struct seg *g, uint8_t *dst)
 {
 	bool mine = (fault_is(O_RESP_ORDER) && g->op == OP_READ_RESP) ||
 		    (fault_is(O_ATOMIC_LATE) && g->op == OP_ATOMIC_REP) ||
+		    (fault_is(O_WRITE_LATE) && g->op == OP_WRITE) ||
 		    (fault_is(O_SEND_SWAP) && is_send(g) && g->len == 16);
 	size_t n;
 

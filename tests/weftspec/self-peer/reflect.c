@@ -164,7 +164,11 @@ static int post_send(struct reflector_link *l, const struct reflector_wr *wr)
 	h.sge[0] = sge_of(l, wr->key, wr->addr, wr->len);
 	if (wr->wrong_key)
 		h.sge[0].lkey ^= 0xffffff00;
-	return host_post_send(end_of(l)->qp, &h) ? 0 : ENOMEM;
+	if (!host_post_send(end_of(l)->qp, &h))
+		return ENOMEM;
+	if (fault_is(F_ATOMIC_DONE) && (wr->op == REFL_FADD || wr->op == REFL_CSWAP))
+		reflector_on_sent(l, wr->id, &(struct reflector_completion){ 0 });
+	return 0;
 }
 
 static int disconnect(struct reflector_link *l)
@@ -374,6 +378,16 @@ uint8_t *fault_receive(struct fault_dir *d, size_t *room)
 	*room = REFL_RECV_STRIDE;
 	return s ? reflector_recv_slot(&(struct reflector_link){
 					       .s = &s->memory }, 0) : NULL;
+}
+
+void fault_event(struct fault_dir *d)
+{
+	struct session *s = d->session ? *d->session : NULL;
+	static const u32 nothing[3];
+
+	if (s)
+		reflector_note(&(struct reflector_link){ .s = &s->memory }, REFL_EV_RECV, 0,
+			       nothing, NULL);
 }
 
 void fault_invalidate(struct fault_dir *d)

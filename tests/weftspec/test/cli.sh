@@ -50,7 +50,7 @@ exits 2 'needs {port}' 'any-port-without-place-for-it' "$spec" --listen 0 --exec
 exits 2 'go together' 'exec-without-listen' "$spec" --exec true
 exits 2 'not a folder' 'pcap-folder-missing' "$spec" --peer 127.0.0.1:1 --pcap "$tmp/none"
 exits 2 'No such file' 'profile-missing' "$spec" --peer 127.0.0.1:1 --profile "$tmp/none"
-exits 0 '243 rows' 'list' "$spec" --list
+exits 0 '253 rows' 'list' "$spec" --list
 exits 0 'a case or a reason' 'table-is-complete' "$spec" --check-table
 
 start
@@ -65,7 +65,7 @@ printf 'RDM-14 fail anything\n' >"$tmp/p"
 exits 1 'the profile says otherwise' 'foreseen-deviation-does-not-come' $run --profile "$tmp/p" RDM-14
 printf 'RDM-14 perhaps\n' >"$tmp/p"
 exits 2 'p:1' 'profile-with-a-wrong-line' $run --profile "$tmp/p" RDM-14
-exits 2 '' 'only-skipped-is-no-success' $run EXT-01
+exits 2 '' 'only-skipped-is-no-success' $run MPA-75
 
 start --fault rsvd
 run="$spec $quick --peer 127.0.0.1:$port"

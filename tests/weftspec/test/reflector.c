@@ -328,9 +328,10 @@ static void writes_walk_through_both_ends(void **state)
 {
 	command((struct cmd){ .op = REFL_WRITE_IMM, .seq = 4, .count = 2,
 			      .len = 100, .stag = 0x77, .to = 0x5000, .arg = 8,
-			      .arg2 = 0x1234 });
+			      .arg2 = 0x1234, .flags = REFL_CF_SE });
 	assert_int_equal(front.wrs, 3);
 	assert_int_equal(front.wr[1].op, REFL_WRITE_IMM);
+	assert_true(front.wr[1].solicited);
 	assert_int_equal(front.wr[1].id, 4);
 	assert_int_equal(front.wr[1].stag, 0x77);
 	assert_int_equal(front.wr[1].to, 0x5064);
