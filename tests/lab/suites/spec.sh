@@ -9,8 +9,8 @@ TEST_TIMEOUT=1200
 tests() {
 	[ "${KERNEL-}" = rootless ] || echo "kernel-consumer kernel_consumer 20"
 	cat <<-'END'
-		responder conforms 385 responder
-		initiator conforms 325 initiator
+		responder conforms 455 responder
+		initiator conforms 392 initiator
 		with-markers conforms 73 both markers=1 MPA-5 MPA-7 MPA-06 MPA-09
 		rtr-send-initiator rtr_initiator 3 send write read
 		rtr-write-initiator rtr_initiator 3 write send read
@@ -20,6 +20,7 @@ tests() {
 		rtr-read-responder conforms 15 responder rtr=read ENH-16 ENH-17 ENH-18 ENH-19 ENH-20 ENH-24 ENH-25
 		revision-1 conforms 4 both mpa_revision=1 --rev 1 ENH-06 MPA-18 DDP-10
 		without-crc conforms 13 both crc=0 --no-crc MPA-11 MPA-12 RDM-17
+		without-extensions conforms 16 both extensions=0 RDM-05
 		segments-beyond-the-longest-ulpdu conforms 4 both mtu=65000 MPA-53
 	END
 }
@@ -29,14 +30,17 @@ after() { "$WEFT_TOP/tests/weftspec/siw-faults.sh" "$1"/*/weftspec.log | sed 's/
 
 # conforms LEAST ROLE [mtu=MTU|OPTION=VALUE] [ARG...]
 conforms() {
-	local least=$1 roles=() mtu=9000
+	local least=$1 roles=() mtu=9000 imm=--imm
+	# RDM-05 has cases for a peer without RFC 7306.
+	[ "${3-}" != extensions=0 ] || imm=
 	[ "$2" = initiator ] || roles+=(--peer "$IP_B:7471")
-	[ "$2" = responder ] || roles+=(--listen 0 --exec "$(start_of_initiator)")
+	[ "$2" = responder ] || roles+=(--listen 0 --exec "$(start_of_initiator $imm)")
 	shift 2
 	case ${1-} in mtu=*) mtu=${1#*=} && shift ;; esac
 	pair weft:weft "$mtu"
 	case ${1-} in *=*) set_option_b "${1%%=*}" "${1#*=}" && shift ;; esac
-	start_b reflector weft-reflector --listen "$IP_B:7471"
+	# shellcheck disable=SC2086 # one option, or none
+	start_b reflector weft-reflector $imm --listen "$IP_B:7471"
 	wait_listen_b 7471
 	start_starter
 	judge "${roles[@]}" "$@"
@@ -54,8 +58,9 @@ rtr_initiator() {
 	done
 }
 
+# start_of_initiator [OPTION]
 start_of_initiator() {
-	echo "echo exec weft-reflector --connect $IP_A:{port} {args} | exec busybox nc $IP_B 7472"
+	echo "echo exec weft-reflector ${1-} --connect $IP_A:{port} {args} | exec busybox nc $IP_B 7472"
 }
 
 # Rows about regions that the peer may invalidate, which no program has.
