@@ -54,6 +54,7 @@ struct self_cfg {
 	int pd_len;               /* private data instead of TABLE; -1: TABLE */
 	int startup_ms;
 	u8 rev;
+	u8 rtr;                   /* WEFT_RTR_ kinds that it sends and takes */
 };
 extern struct self_cfg self_cfg;
 

@@ -155,7 +155,7 @@ static void on_readable(struct end *e)
 	if (n > 0) {
 		m = fault_in(&e->in, &e->out, buf, n, changed, sizeof(changed));
 		if (m)
-			deliver_octets(e, fault_is(F_NONE) ? buf : changed, m);
+			deliver_octets(e, fault_is_clean() ? buf : changed, m);
 		if (e->in.kill) {
 			host_link_reset(&e->link);
 			reset(e);
@@ -203,7 +203,7 @@ static void link_start(struct end *e, const u8 *pd, u16 pd_len)
 		.mpa = { .rev = self_cfg.rev, .crc = !self_cfg.no_crc,
 			 .markers = self_cfg.markers,
 			 .p2p = e->initiator && self_cfg.p2p,
-			 .rtr = WEFT_RTR_ALL, .ird = self_cfg.ird,
+			 .rtr = self_cfg.rtr, .ird = self_cfg.ird,
 			 .ord = self_cfg.ord },
 		.batch = 48, .hold_accept = true, .ext = !self_cfg.no_ext, .pd = pd, .pd_len = pd_len,
 		/* Half of it is for a Request. */
