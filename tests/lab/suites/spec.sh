@@ -21,6 +21,11 @@ tests() {
 		revision-1 conforms 4 both mpa_revision=1 --rev 1 ENH-06 MPA-18 DDP-10
 		without-crc conforms 13 both crc=0 --no-crc MPA-11 MPA-12 RDM-17
 		without-extensions conforms 16 both extensions=0 RDM-05
+		irdma-connects-and-moves-data moves_both_ways irdma
+		cxgb4-connects-and-moves-data moves_both_ways cxgb4
+		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1
+		irdma-and-an-rtr-that-it-has-not refused_by irdma send called ^moved$
+		cxgb4-and-an-rtr-that-it-has-not refused_by cxgb4 write caller CONNECT_ERROR
 		segments-beyond-the-longest-ulpdu conforms 4 both mtu=65000 MPA-53
 	END
 }
@@ -61,6 +66,57 @@ rtr_initiator() {
 # start_of_initiator [OPTION]
 start_of_initiator() {
 	echo "echo exec weft-reflector ${1-} --connect $IP_A:{port} {args} | exec busybox nc $IP_B 7472"
+}
+
+# --- the manners of hardware: the self-peer on a, with weft's reflector on b to move data with ---
+
+# calls MANNER PATTERN: the self-peer connects to the reflector, and says so in the end.
+calls() {
+	timeout -k 2 20 weftspec-self-peer --drive --manner "$1" --connect "$IP_B:7471" \
+		>"$TEST_DIR/call.log" 2>&1 </dev/null || true
+	grep -qE "$2" "$TEST_DIR/call.log" || fail "called by $1: $(words "$TEST_DIR/call.log")"
+}
+
+# called MANNER: it listens, with the reflector on b to connect; until that has ended.
+called() {
+	local pid
+	timeout -k 2 30 weftspec-self-peer --drive --manner "$1" --listen "$IP_A:7475" \
+		>"$TEST_DIR/called.log" 2>&1 </dev/null &
+	pid=$!
+	wait_for 20 listening 7475 || fail "the self-peer does not listen"
+	start_b caller weft-reflector -v --connect "$IP_A:7475"
+	wait_for 25 test -s "$TEST_DIR/caller.rc" || fail "its caller does not end: $(words "$TEST_DIR/caller.log")"
+	kill $pid 2>/dev/null
+	wait $pid || true
+}
+
+# says_of_call LOG PATTERN
+says_of_call() {
+	grep -qE "$2" "$TEST_DIR/$1.log" ||
+		fail "no '$2': $(words "$TEST_DIR/called.log"); $(words "$TEST_DIR/caller.log")"
+}
+
+# moves_both_ways MANNER: in either role.
+moves_both_ways() {
+	pair weft:weft
+	start_b reflector weft-reflector -v --listen "$IP_B:7471"
+	wait_listen_b 7471
+	calls "$1" '^moved$'
+	called "$1"
+	says_of_call called '^moved$'
+}
+
+# refused_by MANNER RTR LOG PATTERN: weft has this kind alone. A call of the hardware fails at once,
+# and weft goes on; of a call of weft's the log says the pattern.
+refused_by() {
+	pair weft:weft
+	set_option_b rtr "$2"
+	start_b reflector weft-reflector -v --listen "$IP_B:7471"
+	wait_listen_b 7471
+	calls "$1" '^not connected$'
+	calls none '^moved$'
+	called "$1"
+	says_of_call "$3" "$4"
 }
 
 # Rows about regions that the peer may invalidate, which no program has.

@@ -199,11 +199,17 @@ void reflect_poll(struct end *e)
 	while (host_cq_poll(e->rcq, &c)) {
 		done = completion_of(&c);
 		done.opcode |= c.flags << 16;
-		reflector_on_recv(&e->ulp, (u32)c.wr_id, &done);
+		if (self_cfg.drive)
+			drive_received(e, (u32)c.wr_id, &done);
+		else
+			reflector_on_recv(&e->ulp, (u32)c.wr_id, &done);
 	}
 	while (host_cq_poll(e->scq, &c)) {
 		done = completion_of(&c);
-		reflector_on_sent(&e->ulp, c.wr_id, &done);
+		if (self_cfg.drive)
+			drive_sent(e, c.wr_id, &done);
+		else
+			reflector_on_sent(&e->ulp, c.wr_id, &done);
 	}
 }
 
@@ -304,15 +310,18 @@ static void join_session(struct end *e, const struct reflector_request *q)
 
 void reflect_request(struct end *e)
 {
+	const struct weft_stream *st = &e->link.core.st;
 	struct reflector_request q;
 	static u8 pd[512];
 
-	reflector_read_request(e->link.core.st.pd, e->link.core.st.frame.pd_len, &q);
+	e->table_len = st->frame.pd_len;
+	memcpy(e->table, st->pd, e->table_len);
+	reflector_read_request(st->pd, e->table_len, &q);
 	e->link.cfg.reject = q.flags & REFL_F_REJECT;
 	join_session(e, &q);
 	e->link.cfg.pd = pd;
-	e->link.cfg.pd_len = reflector_write_private_data(&e->ulp, q.pd_len, pd,
-							  sizeof(pd));
+	e->link.cfg.pd_len = self_cfg.drive ? drive_private_data(false, pd) :
+			     reflector_write_private_data(&e->ulp, q.pd_len, pd, sizeof(pd));
 	host_link_accept(&e->link);
 	if (q.flags & REFL_F_EARLY)
 		reflector_send_hello(&e->ulp);
@@ -323,13 +332,18 @@ bool reflect_connect(struct end *e, u64 cookie, u8 *pd, u16 *pd_len)
 	struct reflector_request q = { .cookie = cookie };
 
 	join_session(e, &q);
-	*pd_len = reflector_write_private_data(&e->ulp, self_cfg.pd_len, pd, 512);
+	*pd_len = self_cfg.drive ? drive_private_data(true, pd) :
+		  reflector_write_private_data(&e->ulp, self_cfg.pd_len, pd, 512);
 	return true;
 }
 
 void reflect_up(struct end *e)
 {
-	if (e->initiator)
+	if (self_cfg.drive && e->initiator)
+		drive_up(e, e->link.offer.pd, e->link.offer.pd_len);
+	else if (self_cfg.drive)
+		drive_up(e, e->table, e->table_len);
+	else if (e->initiator)
 		reflector_send_hello(&e->ulp);
 }
 
@@ -340,6 +354,8 @@ void reflect_closed(struct end *e)
 	if (!e->s)
 		return;
 	reflect_poll(e);
+	if (self_cfg.drive)
+		drive_closed(e);
 	reflector_note(&e->ulp, REFL_EV_CM, 0, nothing, NULL);
 	reflector_leave(&e->ulp);
 }

@@ -284,7 +284,7 @@ static void loop(int lfd)
 	static struct pollfd fd[ENDS_MAX + 1];
 	static struct end *of[ENDS_MAX + 1];
 
-	while (lfd >= 0 || ends) {
+	while ((lfd >= 0 && drive_status() < 0) || ends) {
 		nfds_t n = 0;
 
 		if (lfd >= 0)
@@ -350,7 +350,7 @@ int sock_serve(const char *where)
 	       ((struct sockaddr_in *)&a)->sin_port));
 	fflush(stdout);
 	loop(lfd);
-	return 0;
+	return drive_status();
 }
 
 int sock_call(const char *where, int conns)
@@ -373,5 +373,5 @@ int sock_call(const char *where, int conns)
 		run_stack(e);
 	}
 	loop(-1);
-	return ai ? 0 : 1;
+	return !ai || drive_status() > 0;
 }
