@@ -93,5 +93,14 @@ exits 1 'quirk siw-bitorder' 'quirk-is-named-once' "$spec" $quick --peer "127.0.
 grep -q 'pass      DDP-29' "$tmp/out"
 verdict $? 'and-the-rest-judged-on-the-meaning'
 
+# What a profile of hardware says, the manner does.
+for manner in irdma cxgb4; do
+	set -- --profile "$(dirname "$0")/../profiles/$manner" --jobs 6 MPA-2 MPA-39 MPA-40 ENH-
+	start --manner $manner
+	exits 0 'known to the profile' "profile-of-$manner-as-responder" "$spec" $quick --p2p --peer "127.0.0.1:$port" "$@"
+	exits 0 'known to the profile' "profile-of-$manner-as-initiator" "$spec" $quick --listen 0 \
+		--exec "exec $peer --manner $manner --connect 127.0.0.1:{port} {args}" "$@"
+done
+
 echo "1..$n"
 exit $bad
