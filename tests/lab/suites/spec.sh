@@ -9,8 +9,8 @@ TEST_TIMEOUT=1200
 tests() {
 	[ "${KERNEL-}" = rootless ] || echo "kernel-consumer kernel_consumer 20"
 	cat <<-'END'
-		responder conforms 455 responder
-		initiator conforms 392 initiator
+		responder conforms 460 responder
+		initiator conforms 397 initiator
 		with-markers conforms 73 both markers=1 MPA-5 MPA-7 MPA-06 MPA-09
 		rtr-send-initiator rtr_initiator 3 send write read
 		rtr-write-initiator rtr_initiator 3 write send read
@@ -119,7 +119,8 @@ refused_by() {
 	says_of_call "$3" "$4"
 }
 
-# Rows about regions that the peer may invalidate, which no program has.
+# Rows about regions that the peer may invalidate, which are fast registrations here, and about
+# Immediate Data.
 kernel_consumer() {
 	local connect=/sys/module/weft_krefl/parameters/connect
 	pair weft:weft 9000
@@ -128,7 +129,7 @@ kernel_consumer() {
 	start_starter
 	judge --peer "$IP_B:7473" --listen 0 \
 		--exec "echo 'echo $IP_A:{port} {args} >$connect' | exec busybox nc $IP_B 7472" \
-		RDM-37 RDM-38 RDM-39 RDM-40 RDM-41 SEC-02
+		RDM-37 RDM-38 RDM-39 RDM-40 RDM-41 SEC-02 EXT-01 EXT-02 EXT-03 EXT-05
 	on_b rmmod weft_krefl
 	verdict "$1"
 }
