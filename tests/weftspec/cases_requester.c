@@ -217,6 +217,24 @@ static void odd_response_header(struct ctx *c)
 		EXPECT_END(s, TERM(DDP_BAD_MSN), TOLERATE(DDP_NO_BUFFER));
 }
 
+/* Its Write cannot be made, so nothing may speak of it but a Terminate. */
+static void immediate_of_no_write(struct ctx *c)
+{
+	struct cmd k = { .op = REFL_BAD_LKEY, .flags = REFL_CF_NOACK, .arg = 1,
+			 .stag = SINK_STAG, .to = CELL };
+	const struct want w = TERM(RDMAP_CATASTROPHE);
+	struct stream *s = full(c);
+	unsigned int other;
+	enum end e;
+
+	command(s, &k);
+	blame_nobody(s);
+	e = wait_end(s, c->o->patience_ms, &other);
+	CHECK(c, !other, "neither the Write nor its Immediate", "%s came",
+	      op_name(s->m.s.op));
+	judge_end(s, e, &w, 1);
+}
+
 #define OUT(row, l, fn, needs, a, b) { row, l, B, fn, N_ULP | (needs), 0, a, b }
 
 const struct wcase cases_requester[] = {
@@ -228,5 +246,6 @@ const struct wcase cases_requester[] = {
 	OUT("EXT-24", NULL, completes_with_response, N_ATOMIC, 0, 0),
 	OUT("EXT-28", "response-msn", odd_response_header, N_ATOMIC, 2, 0),
 	OUT("EXT-28", "response-mo", odd_response_header, N_ATOMIC, 1, 4),
+	OUT("EXT-31", NULL, immediate_of_no_write, N_IMM, 0, 0),
 	{ 0 },
 };

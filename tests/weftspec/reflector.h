@@ -93,7 +93,7 @@ enum refl_op {
 	REFL_CSWAP,      /* arg compare, arg2 swap */
 	REFL_REVOKE,     /* deregister region arg */
 	REFL_RECV,       /* post count more receives */
-	REFL_BAD_LKEY,   /* post a Send whose local key is wrong */
+	REFL_BAD_LKEY,   /* post a Send whose local key is wrong; arg 1: a WRITE_IMM */
 	REFL_DISCONNECT, /* graceful close */
 	REFL_BIND,       /* an invalidatable window on region arg: stag in ACK */
 	REFL_REGISTER,   /* register count more regions, stags to BIG */

@@ -7,7 +7,7 @@
 TEST_TIMEOUT=1200
 
 tests() {
-	[ "${KERNEL-}" = rootless ] || echo "kernel-consumer kernel_consumer 20"
+	[ "${KERNEL-}" = rootless ] || echo "kernel-consumer kernel_consumer 43"
 	cat <<-'END'
 		responder conforms 460 responder
 		initiator conforms 397 initiator

@@ -162,8 +162,9 @@ static int post_send_with_wrong_key(struct reflector_link *l,
 				    const struct command *k)
 {
 	struct reflector_wr wr = {
-		.id = k->seq, .op = REFL_SEND, .len = 16, .key = REFL_ALL,
-		.wrong_key = true, .addr = reflector_tx_slot(l),
+		.id = k->seq, .op = k->arg == 1 ? REFL_WRITE_IMM : REFL_SEND,
+		.len = 16, .key = REFL_ALL, .wrong_key = true,
+		.addr = reflector_tx_slot(l), .stag = k->stag, .to = k->to,
 	};
 
 	return l->s->ops->post_send(l, &wr);

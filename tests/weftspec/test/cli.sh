@@ -50,7 +50,7 @@ exits 2 'needs {port}' 'any-port-without-place-for-it' "$spec" --listen 0 --exec
 exits 2 'go together' 'exec-without-listen' "$spec" --exec true
 exits 2 'not a folder' 'pcap-folder-missing' "$spec" --peer 127.0.0.1:1 --pcap "$tmp/none"
 exits 2 'No such file' 'profile-missing' "$spec" --peer 127.0.0.1:1 --profile "$tmp/none"
-exits 0 '253 rows' 'list' "$spec" --list
+exits 0 '254 rows' 'list' "$spec" --list
 exits 0 'a case or a reason' 'table-is-complete' "$spec" --check-table
 
 start

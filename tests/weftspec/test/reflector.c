@@ -418,7 +418,13 @@ static void other_commands_reach_the_front(void **state)
 	assert_int_equal(front.disconnects, 1);
 	command((struct cmd){ .op = REFL_BAD_LKEY });
 	assert_true(front.wr[0].wrong_key);
+	assert_int_equal(front.wr[0].op, REFL_SEND);
 	assert_false(front.wr[1].wrong_key);
+	front.wrs = 0;
+	command((struct cmd){ .op = REFL_BAD_LKEY, .arg = 1, .stag = 0x77, .to = 8 });
+	assert_true(front.wr[0].wrong_key);
+	assert_int_equal(front.wr[0].op, REFL_WRITE_IMM);
+	assert_int_equal(front.wr[0].stag, 0x77);
 	front.recvs = 0;
 	command((struct cmd){ .op = REFL_RECV, .count = 5 });
 	assert_int_equal(front.recvs, 1 + 5);
