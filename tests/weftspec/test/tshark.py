@@ -10,8 +10,8 @@ Terminate layer, error type, code and header bits.  What tshark 4.0 is known to
 read wrong stays out: Markers (their pointers are never checked, and one-sided
 ones not decoded), start-up frames and headers cut by TCP, Terminates of EType 1
 for a Read (it shows the copied header wrong; the control word is compared all
-the same).  Of RFC 7306 the opcodes are compared; EXT-18 is too long for it, and EXT-21 to
-EXT-23 end before they have read all that the capture has.
+the same).  Of RFC 7306 the opcodes are compared; EXT-18 is too long for it, and
+some cases end before they have read all that their capture has.
 """
 import collections
 import os
