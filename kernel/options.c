@@ -97,10 +97,17 @@ static ssize_t extensions_show(struct device *d, struct device_attribute *a, cha
 	return sysfs_emit(buf, "%d\n", READ_ONCE(dev_of(d)->extensions));
 }
 
+/* The core asks for a device's attributes once; a program that asks later must not be misled. */
 static ssize_t extensions_store(struct device *d, struct device_attribute *a, const char *buf,
 				size_t n)
 {
-	return store_bool(buf, n, &dev_of(d)->extensions);
+	struct weft_device *dev = dev_of(d);
+	ssize_t rv = store_bool(buf, n, &dev->extensions);
+	enum ib_atomic_cap cap = READ_ONCE(dev->extensions) ? IB_ATOMIC_GLOB : IB_ATOMIC_NONE;
+
+	WRITE_ONCE(dev->ibdev.attrs.atomic_cap, cap);
+	WRITE_ONCE(dev->ibdev.attrs.masked_atomic_cap, cap);
+	return rv;
 }
 
 /* ---- kinds of the "ready to receive" message ---- */

@@ -31,6 +31,7 @@ extern const struct wcase cases_fpdu[], cases_marker[], cases_enhanced[];
 extern const struct wcase cases_enhanced_i[], cases_ddp[], cases_ddp_order[];
 extern const struct wcase cases_rdmap[], cases_read[], cases_read_i[];
 extern const struct wcase cases_inval[], cases_term[], cases_term_rx[];
-extern const struct wcase cases_ext[], cases_atomic[], cases_sec[];
+extern const struct wcase cases_ext[], cases_atomic[], cases_requester[];
+extern const struct wcase cases_sec[];
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Atomics: RFC 7306 section 5. */
+#include <sys/socket.h>
+
 #include "cases.h"
 
 /* The first address of region RW that is a multiple of eight, and a value. */
@@ -154,12 +156,12 @@ static void both_codes(struct ctx *c)
 	check_cell(s, &cas, 5, 9);
 }
 
-/* a: octets off alignment. */
+/* a: octets off alignment, b: code. */
 static void misaligned(struct ctx *c)
 {
 	uint8_t hdr[ATOMIC_REQ_LEN];
 	struct stream *s, *observer;
-	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1 };
+	struct atomic a = { .code = c->w->b, .id = 1, .add = 1, .add_mask = -1ull };
 	const struct region *rw;
 	struct seg g;
 
@@ -298,42 +300,53 @@ static void counts_for_ird(struct ctx *c)
 }
 
 #define STREAMS 8
-#define ROUNDS 10000
+#define ROUNDS 10000 /* of each stream */
 #define BATCH 4
 
-/* Eight streams add one, all at once: none may be lost. */
+/* An initiator is told to open two. */
+static int open_streams(struct ctx *c, struct stream **s)
+{
+	if (c->role == ROLE_I) {
+		pair(c, &s[0], &s[1]);
+		return 2;
+	}
+	for (int i = 0; i < STREAMS; i++)
+		s[i] = full(c);
+	return STREAMS;
+}
+
+static void add_ones(struct stream *s, uint32_t id, uint64_t at)
+{
+	struct atomic a = { .code = ATOMIC_FADD, .id = id, .add = 1,
+			    .stag = s->t.r[REFL_RW].stag, .to = at };
+	uint8_t h[ATOMIC_REQ_LEN];
+
+	for (int k = 0; k < BATCH; k++) {
+		struct seg g = mk_atomic(s, h, &a);
+
+		put_seg(s, &g, NULL);
+	}
+	shoot(s);
+}
+
+/* The streams add one, all at once: none may be lost. */
 static void between_streams(struct ctx *c)
 {
 	struct stream *s[STREAMS];
-	uint8_t h[ATOMIC_REQ_LEN];
-	uint64_t at, got;
+	int streams = open_streams(c, s);
+	uint64_t at = set_cell(s[0], 0), want = (uint64_t)streams * ROUNDS, got;
 
-	if (c->role == ROLE_I)
-		skip(c, "needs eight streams, the initiator opens two");
-	for (int i = 0; i < STREAMS; i++)
-		s[i] = full(c);
-	at = set_cell(s[0], 0);
 	read_cell(s[0], at);
 	for (int n = 0; n < ROUNDS; n += BATCH) {
-		for (int i = 0; i < STREAMS; i++) {
-			struct atomic a = { .code = ATOMIC_FADD, .id = n,
-				.add = 1, .stag = s[i]->t.r[REFL_RW].stag,
-				.to = at };
-
-			for (int k = 0; k < BATCH; k++) {
-				struct seg g = mk_atomic(s[i], h, &a);
-
-				put_seg(s[i], &g, NULL);
-			}
-			shoot(s[i]);
-		}
-		for (int i = 0; i < STREAMS; i++)
+		for (int i = 0; i < streams; i++)
+			add_ones(s[i], n, at);
+		for (int i = 0; i < streams; i++)
 			for (int k = 0; k < BATCH; k++)
 				expect_atomic_response(s[i], n);
 	}
 	got = read_cell(s[0], at);
-	CHECK(c, got == STREAMS * ROUNDS, "80000 additions", "%llu",
-	      (unsigned long long)got);
+	CHECK(c, got == want, "the sum of all additions", "%llu of %llu",
+	      (unsigned long long)got, (unsigned long long)want);
 }
 
 enum odd { ODD_UNASKED, ODD_ID, ODD_LENGTH, ODD_TWICE };
@@ -389,8 +402,139 @@ static void wrong_queue(struct ctx *c)
 	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_QN));
 }
 
+static void not_delivered_to_ulp(struct ctx *c)
+{
+	struct atomic a = { .code = ATOMIC_FADD, .add = 1 };
+	struct event e[REFL_EVENTS];
+	struct stream *s = full(c);
+	struct seg g;
+
+	check_cell(s, &a, 1, 2);
+	check_cell(s, &a, 2, 3);
+	g = mk_send(s, TEXT8, 8);
+	send_seg(s, &g);
+	CHECK(c, wait_for_events(s, e, 1) == 1 && !memcmp(e[0].head, TEXT8, 8),
+	      "the Send behind the Atomics is the ULP's first event", "another");
+}
+
+static void sees_write(struct ctx *c)
+{
+	struct stream *s = full(c);
+	uint64_t at = set_cell(s, 0), got;
+	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1,
+			    .stag = s->t.r[REFL_RW].stag, .to = at };
+	uint8_t h[ATOMIC_REQ_LEN];
+	struct seg g = mk_write(a.stag, at, TEXT8, 8);
+
+	put_seg(s, &g, NULL);
+	g = mk_atomic(s, h, &a);
+	put_seg(s, &g, NULL);
+	shoot(s);
+	got = expect_atomic_response(s, 1);
+	CHECK(c, got == get64(TEXT8) || got == __builtin_bswap64(get64(TEXT8)),
+	      "the value that the Write placed", "%#llx", (unsigned long long)got);
+}
+
+/* a: the CRC is wrong; else the last octets never come. */
+static void not_run(struct ctx *c)
+{
+	static const struct fpdu_break bad = { .crc_xor = 0x10 };
+	struct stream *s, *observer;
+	struct atomic a = { .code = ATOMIC_FADD, .id = 1, .add = 1 };
+	uint8_t h[ATOMIC_REQ_LEN];
+	struct seg g;
+
+	pair(c, &s, &observer);
+	a.stag = s->t.r[REFL_RW].stag;
+	a.to = set_cell(s, 41);
+	CHECK(c, read_cell(s, a.to) == 41, "41", "another value");
+	g = mk_atomic(s, h, &a);
+	put_seg(s, &g, c->w->a ? &bad : NULL);
+	if (c->w->a) {
+		blame_nobody(s);
+		shoot(s);
+		EXPECT_END(s, TERM(MPA_CRC));
+	} else {
+		s->out_len -= 5;
+		shoot(s);
+		shutdown(s->k->fd, SHUT_RDWR);
+		nap_ms(300);
+	}
+	CHECK(c, read_cell(observer, a.to) == 41, "not run", "it was");
+}
+
+enum of { OF_REQUEST, OF_IMMEDIATE };
+
+/* A right message of a kind: a. */
+static struct seg mk_extension(struct stream *s, uint8_t *hdr)
+{
+	struct atomic a = { .code = ATOMIC_FADD, .stag = s->t.r[REFL_RW].stag,
+			    .to = (s->t.r[REFL_RW].addr + 7) & ~7ull };
+	struct seg g;
+
+	if (s->c->w->a == OF_REQUEST)
+		return mk_atomic(s, hdr, &a);
+	g = mk_send(s, TEXT8, IMM_LEN);
+	g.op = OP_IMM;
+	return g;
+}
+
+/* b: octets of MO; 0: an MSN past the next one. */
+static void odd_header(struct ctx *c)
+{
+	uint8_t hdr[ATOMIC_REQ_LEN];
+	struct stream *s = full(c);
+	struct seg g = mk_extension(s, hdr);
+
+	g.mo = c->w->b;
+	g.msn += c->w->b ? 0 : 40;
+	send_seg(s, &g);
+	if (c->w->b)
+		EXPECT_END(s, TERM(DDP_BAD_MO), TOLERATE(DDP_TOO_LONG));
+	else
+		EXPECT_END(s, TERM(DDP_BAD_MSN), TOLERATE(DDP_NO_BUFFER));
+}
+
+/* b: of a Response instead. */
+static void bad_version(struct ctx *c)
+{
+	uint8_t hdr[ATOMIC_REQ_LEN];
+	struct stream *s = full(c);
+	struct seg g = mk_extension(s, hdr);
+
+	if (c->w->b) {
+		g.op = OP_ATOMIC_REP;
+		g.qn = QN_ATOMIC;
+		g.msn = 1;
+		g.len = ATOMIC_REP_LEN;
+	}
+	g.rv = 2;
+	send_seg(s, &g);
+	EXPECT_END(s, TERM(RDMAP_BAD_VERSION));
+}
+
+/* b: QN; -1: tagged. */
+static void wrong_place(struct ctx *c)
+{
+	uint8_t hdr[ATOMIC_REQ_LEN];
+	struct stream *s = full(c);
+	struct seg g = mk_extension(s, hdr);
+
+	if (c->w->b < 0) {
+		g.tagged = true;
+		g.stag = s->t.r[REFL_RW].stag;
+		g.to = s->t.r[REFL_RW].addr;
+	} else {
+		g.qn = c->w->b;
+		g.msn = g.qn == QN_READ ? s->read_msn : 1;
+	}
+	send_seg(s, &g);
+	EXPECT_END(s, TERM(RDMAP_BAD_OPCODE), TOLERATE(DDP_BAD_QN));
+}
+
 #define NEEDS (N_ULP | N_ATOMIC)
 #define A(row, l, fn, a, b) { row, l, B, fn, NEEDS, 0, a, b }
+#define IMM(row, l, fn, b) { row, l, B, fn, N_ULP | N_IMM, 0, OF_IMMEDIATE, b }
 
 const struct wcase cases_atomic[] = {
 	A("EXT-06", NULL, request_form, 0, 0),
@@ -406,6 +550,7 @@ const struct wcase cases_atomic[] = {
 	A("EXT-11", NULL, both_codes, 0, 0),
 	A("EXT-12", "plus1", misaligned, 1, 0), A("EXT-12", "plus2", misaligned, 2, 0),
 	A("EXT-12", "plus4", misaligned, 4, 0), A("EXT-12", "plus7", misaligned, 7, 0),
+	A("EXT-12", "swap", misaligned, 4, ATOMIC_CSWAP),
 	A("EXT-13", "code1", bad_code, 1, 0), A("EXT-13", "code3", bad_code, 3, 0),
 	A("EXT-13", "code15", bad_code, 15, 0),
 	A("EXT-14", "stag", bad_atomic, BAD_STAG, 1),
@@ -425,5 +570,18 @@ const struct wcase cases_atomic[] = {
 	A("EXT-19", "twice", odd_response, ODD_TWICE, 0),
 	A("EXT-20", "request", wrong_queue, 0, 0),
 	A("EXT-20", "response", wrong_queue, 1, 0),
+	A("EXT-25", NULL, not_delivered_to_ulp, 0, 0),
+	A("EXT-26", NULL, sees_write, 0, 0),
+	A("EXT-27", "crc", not_run, 1, 0), A("EXT-27", "cut", not_run, 0, 0),
+	A("EXT-28", "msn", odd_header, OF_REQUEST, 0),
+	A("EXT-28", "mo", odd_header, OF_REQUEST, 8),
+	IMM("EXT-28", "immediate-msn", odd_header, 0),
+	IMM("EXT-28", "immediate-mo", odd_header, 8),
+	A("EXT-29", "request", bad_version, OF_REQUEST, 0),
+	A("EXT-29", "response", bad_version, OF_REQUEST, 1),
+	A("EXT-30", "request-tagged", wrong_place, OF_REQUEST, -1),
+	IMM("EXT-30", "immediate-tagged", wrong_place, -1),
+	IMM("EXT-30", "immediate-qn1", wrong_place, QN_READ),
+	IMM("EXT-30", "immediate-qn3", wrong_place, QN_ATOMIC),
 	{ 0 },
 };

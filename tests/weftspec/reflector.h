@@ -78,7 +78,7 @@ enum refl_region {
  */
 #define REFL_CMD_LEN 52
 #define REFL_CF_NOACK  0x0001
-#define REFL_CF_SE     0x0002 /* solicited event */
+#define REFL_CF_SE     0x0002 /* solicited event: of Sends and WRITE_IMM */
 #define REFL_CF_REPEAT 0x0004 /* READ: all into the same place */
 
 enum refl_op {
@@ -93,7 +93,7 @@ enum refl_op {
 	REFL_CSWAP,      /* arg compare, arg2 swap */
 	REFL_REVOKE,     /* deregister region arg */
 	REFL_RECV,       /* post count more receives */
-	REFL_BAD_LKEY,   /* post a Send whose local key is wrong */
+	REFL_BAD_LKEY,   /* post a Send whose local key is wrong; arg 1: a WRITE_IMM */
 	REFL_DISCONNECT, /* graceful close */
 	REFL_BIND,       /* an invalidatable window on region arg: stag in ACK */
 	REFL_REGISTER,   /* register count more regions, stags to BIG */

@@ -7,10 +7,10 @@
 TEST_TIMEOUT=1200
 
 tests() {
-	[ "${KERNEL-}" = rootless ] || echo "kernel-consumer kernel_consumer 20"
+	[ "${KERNEL-}" = rootless ] || echo "kernel-consumer kernel_consumer 43"
 	cat <<-'END'
-		responder conforms 385 responder
-		initiator conforms 325 initiator
+		responder conforms 460 responder
+		initiator conforms 397 initiator
 		with-markers conforms 73 both markers=1 MPA-5 MPA-7 MPA-06 MPA-09
 		rtr-send-initiator rtr_initiator 3 send write read
 		rtr-write-initiator rtr_initiator 3 write send read
@@ -20,6 +20,12 @@ tests() {
 		rtr-read-responder conforms 15 responder rtr=read ENH-16 ENH-17 ENH-18 ENH-19 ENH-20 ENH-24 ENH-25
 		revision-1 conforms 4 both mpa_revision=1 --rev 1 ENH-06 MPA-18 DDP-10
 		without-crc conforms 13 both crc=0 --no-crc MPA-11 MPA-12 RDM-17
+		without-extensions conforms 16 both extensions=0 RDM-05
+		irdma-connects-and-moves-data moves_both_ways irdma
+		cxgb4-connects-and-moves-data moves_both_ways cxgb4
+		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1
+		irdma-and-an-rtr-that-it-has-not refused_by irdma send called ^moved$
+		cxgb4-and-an-rtr-that-it-has-not refused_by cxgb4 write caller CONNECT_ERROR
 		segments-beyond-the-longest-ulpdu conforms 4 both mtu=65000 MPA-53
 	END
 }
@@ -29,16 +35,19 @@ after() { "$WEFT_TOP/tests/weftspec/siw-faults.sh" "$1"/*/weftspec.log | sed 's/
 
 # conforms LEAST ROLE [mtu=MTU|OPTION=VALUE] [ARG...]
 conforms() {
-	local least=$1 roles=() mtu=9000
+	local least=$1 roles=() mtu=9000 imm=--imm
+	# RDM-05 has cases for a peer without RFC 7306.
+	[ "${3-}" != extensions=0 ] || imm=
 	[ "$2" = initiator ] || roles+=(--peer "$IP_B:7471")
-	[ "$2" = responder ] || roles+=(--listen 0 --exec "$(start_of_initiator)")
+	[ "$2" = responder ] || roles+=(--listen 0 --exec "$(start_of_initiator $imm)")
 	shift 2
 	case ${1-} in mtu=*) mtu=${1#*=} && shift ;; esac
 	pair weft:weft "$mtu"
 	# MPA-37 waits less than the minute that a program has to accept.
 	set_option_b accept_timeout_ms 10000
 	case ${1-} in *=*) set_option_b "${1%%=*}" "${1#*=}" && shift ;; esac
-	start_b reflector weft-reflector --listen "$IP_B:7471"
+	# shellcheck disable=SC2086 # one option, or none
+	start_b reflector weft-reflector $imm --listen "$IP_B:7471"
 	wait_listen_b 7471
 	start_starter
 	judge "${roles[@]}" "$@"
@@ -56,11 +65,64 @@ rtr_initiator() {
 	done
 }
 
+# start_of_initiator [OPTION]
 start_of_initiator() {
-	echo "echo exec weft-reflector --connect $IP_A:{port} {args} | exec busybox nc $IP_B 7472"
+	echo "echo exec weft-reflector ${1-} --connect $IP_A:{port} {args} | exec busybox nc $IP_B 7472"
 }
 
-# Rows about regions that the peer may invalidate, which no program has.
+# --- the manners of hardware: the self-peer on a, with weft's reflector on b to move data with ---
+
+# calls MANNER PATTERN: the self-peer connects to the reflector, and says so in the end.
+calls() {
+	timeout -k 2 20 weftspec-self-peer --drive --manner "$1" --connect "$IP_B:7471" \
+		>"$TEST_DIR/call.log" 2>&1 </dev/null || true
+	grep -qE "$2" "$TEST_DIR/call.log" || fail "called by $1: $(words "$TEST_DIR/call.log")"
+}
+
+# called MANNER: it listens, with the reflector on b to connect; until that has ended.
+called() {
+	local pid
+	timeout -k 2 30 weftspec-self-peer --drive --manner "$1" --listen "$IP_A:7475" \
+		>"$TEST_DIR/called.log" 2>&1 </dev/null &
+	pid=$!
+	wait_for 20 listening 7475 || fail "the self-peer does not listen"
+	start_b caller weft-reflector -v --connect "$IP_A:7475"
+	wait_for 25 test -s "$TEST_DIR/caller.rc" || fail "its caller does not end: $(words "$TEST_DIR/caller.log")"
+	kill $pid 2>/dev/null || true
+	wait $pid || true
+}
+
+# says_of_call LOG PATTERN
+says_of_call() {
+	grep -qE "$2" "$TEST_DIR/$1.log" ||
+		fail "no '$2': $(words "$TEST_DIR/called.log"); $(words "$TEST_DIR/caller.log")"
+}
+
+# moves_both_ways MANNER: in either role.
+moves_both_ways() {
+	pair weft:weft
+	start_b reflector weft-reflector -v --listen "$IP_B:7471"
+	wait_listen_b 7471
+	calls "$1" '^moved$'
+	called "$1"
+	says_of_call called '^moved$'
+}
+
+# refused_by MANNER RTR LOG PATTERN: weft has this kind alone. A call of the hardware fails at once,
+# and weft goes on; of a call of weft's the log says the pattern.
+refused_by() {
+	pair weft:weft
+	set_option_b rtr "$2"
+	start_b reflector weft-reflector -v --listen "$IP_B:7471"
+	wait_listen_b 7471
+	calls "$1" '^not connected$'
+	calls none '^moved$'
+	called "$1"
+	says_of_call "$3" "$4"
+}
+
+# Rows about regions that the peer may invalidate, which are fast registrations here, and about
+# Immediate Data.
 kernel_consumer() {
 	local connect=/sys/module/weft_krefl/parameters/connect
 	pair weft:weft 9000
@@ -69,7 +131,7 @@ kernel_consumer() {
 	start_starter
 	judge --peer "$IP_B:7473" --listen 0 \
 		--exec "echo 'echo $IP_A:{port} {args} >$connect' | exec busybox nc $IP_B 7472" \
-		RDM-37 RDM-38 RDM-39 RDM-40 RDM-41 SEC-02
+		RDM-37 RDM-38 RDM-39 RDM-40 RDM-41 SEC-02 EXT-01 EXT-02 EXT-03 EXT-05
 	on_b rmmod weft_krefl
 	verdict "$1"
 }

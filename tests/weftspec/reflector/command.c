@@ -138,6 +138,7 @@ static int post_writes_or_reads(struct reflector_link *l,
 			.addr = reflector_big(l->s, k->arg + off),
 			.stag = k->stag, .to = k->to + off,
 			.imm = (uint32_t)k->arg2,
+			.solicited = k->flags & REFL_CF_SE && k->op == REFL_WRITE_IMM,
 		};
 
 		err = l->s->ops->post_send(l, &wr);
@@ -161,8 +162,9 @@ static int post_send_with_wrong_key(struct reflector_link *l,
 				    const struct command *k)
 {
 	struct reflector_wr wr = {
-		.id = k->seq, .op = REFL_SEND, .len = 16, .key = REFL_ALL,
-		.wrong_key = true, .addr = reflector_tx_slot(l),
+		.id = k->seq, .op = k->arg == 1 ? REFL_WRITE_IMM : REFL_SEND,
+		.len = 16, .key = REFL_ALL, .wrong_key = true,
+		.addr = reflector_tx_slot(l), .stag = k->stag, .to = k->to,
 	};
 
 	return l->s->ops->post_send(l, &wr);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft_krefl, the reflector's front as a kernel consumer: it has what no program has over
- * this device, regions that the peer may invalidate. It serves the rows about these; of the
- * commands it knows NOP, SEND, RECV, BIND and DISCONNECT.
+ * weft_krefl, the reflector's front as a kernel consumer: with regions of fast registration,
+ * which the peer may invalidate, and Immediate Data. It serves the rows about these; of the
+ * commands it knows NOP, SEND, WRITE_IMM, RECV, BIND and DISCONNECT.
  *
  *   insmod weft_krefl.ko listen=ADDR:PORT
  *   echo "ADDR:PORT [--conns N]" >/sys/module/weft_krefl/parameters/connect
@@ -80,14 +80,20 @@ static int post_send(struct reflector_link *r, const struct reflector_wr *w)
 	struct link *l = link_of(r);
 	struct ib_sge sge = { .addr = (uintptr_t)w->addr, .length = w->len,
 			      .lkey = l->s->pd->local_dma_lkey };
-	struct ib_send_wr wr = { .wr_cqe = &l->tx_done, .sg_list = &sge, .num_sge = !!w->len,
-				 .opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED };
+	struct ib_rdma_wr wr = { .wr.wr_cqe = &l->tx_done, .wr.sg_list = &sge,
+				 .wr.num_sge = !!w->len, .wr.opcode = IB_WR_SEND,
+				 .wr.send_flags = IB_SEND_SIGNALED,
+				 .remote_addr = w->to, .rkey = w->stag };
 
-	if (w->op != REFL_SEND || w->wrong_key)
+	if ((w->op != REFL_SEND && w->op != REFL_WRITE_IMM) || w->wrong_key)
 		return EOPNOTSUPP;
+	if (w->op == REFL_WRITE_IMM) {
+		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+		wr.wr.ex.imm_data = cpu_to_be32(w->imm);
+	}
 	if (w->solicited)
-		wr.send_flags |= IB_SEND_SOLICITED;
-	return -ib_post_send(l->id->qp, &wr, NULL);
+		wr.wr.send_flags |= IB_SEND_SOLICITED;
+	return -ib_post_send(l->id->qp, &wr.wr, NULL);
 }
 
 static int map_region(struct link *l, struct ib_mr *mr, enum refl_region r)
@@ -163,6 +169,8 @@ static void recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct reflector_completion c = { .status = wc->status, .len = wc->byte_len,
 					  .opcode = wc->opcode | wc->wc_flags << 16 };
 
+	if (wc->wc_flags & IB_WC_WITH_IMM)
+		c.imm = be32_to_cpu(wc->ex.imm_data);
 	reflector_on_recv(&r->link->ulp, r - r->link->recv, &c);
 }
 
@@ -196,7 +204,7 @@ static struct session *session_new(struct ib_device *dev, u64 cookie)
 	s->memory = (struct reflector_session) {
 		.front = s, .ops = &ops, .device = dev, .cookie = cookie,
 		.arena = alloc_pages_exact(reflector_arena_size(BIG_LEN, AREAS), GFP_KERNEL),
-		.big_len = BIG_LEN, .areas = AREAS, .caps = REFL_CAP_BIND,
+		.big_len = BIG_LEN, .areas = AREAS, .caps = REFL_CAP_BIND | REFL_CAP_IMM,
 	};
 	s->pd = ib_alloc_pd(dev, IB_PD_UNSAFE_GLOBAL_RKEY);
 	s->pd2 = ib_alloc_pd(dev, IB_PD_UNSAFE_GLOBAL_RKEY);

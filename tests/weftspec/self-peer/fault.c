@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../bytes.h"
-#include "../mpa.h"
 #include "fault_fpdu.h"
 #include "fault_frame.h"
+#include "manner.h"
 
 static const struct {
 	const char *name, *rows;
@@ -21,6 +21,11 @@ static const struct {
 #define NFAULTS (sizeof(faults) / sizeof(faults[0]))
 
 static enum fault chosen;
+
+bool fault_is_clean(void)
+{
+	return fault_is(F_NONE) && manner_is(MANNER_NONE);
+}
 
 bool fault_is(enum fault f)
 {
@@ -49,7 +54,7 @@ void fault_start(struct fault_dir *in, struct fault_dir *out, bool initiator)
 	in->other = out;
 	out->other = in;
 	in->msn[0] = in->msn[1] = in->msn[2] = 1;
-	if (fault_is(F_NONE))
+	if (fault_is_clean())
 		return;
 	in->buf = malloc(FAULT_ROOM);
 	out->buf = malloc(FAULT_ROOM);
@@ -81,11 +86,11 @@ static size_t filter_fpdus(struct fault_dir *d, bool out, uint8_t *dst)
 	size_t done = 0, n, made = 0;
 	struct fpdu f;
 
-	while (!d->swallow &&
+	while (!d->swallow && !d->raw &&
 	       (n = fpdu_parse(&d->rx, d->buf + done, d->len - done, &f))) {
 		d->fpdus++;
-		made += out ? fpdu_out(d, &f, dst + made) :
-			      fpdu_in(d, &f, dst + made);
+		made += !manner_is(MANNER_NONE) ? manner_fpdu(d, out, &f, dst + made) :
+			out ? fpdu_out(d, &f, dst + made) : fpdu_in(d, &f, dst + made);
 		done += n;
 	}
 	if (d->swallow)
@@ -102,7 +107,7 @@ static size_t filter_octets(struct fault_dir *d, struct fault_dir *other, bool o
 {
 	size_t made = 0;
 
-	if (fault_is(F_NONE)) {
+	if (fault_is_clean()) {
 		if (out)
 			memcpy(dst, p, n);
 		return n;
@@ -113,13 +118,14 @@ static size_t filter_octets(struct fault_dir *d, struct fault_dir *other, bool o
 	d->len += n;
 	if (!d->framed)
 		made = frame_pass(d, other, out, dst);
+	if (!d->raw && d->framed && d->len) {
+		adopt_negotiated(d, other);
+		made += filter_fpdus(d, out, dst + made);
+	}
 	if (d->raw) {
 		memcpy(dst + made, d->buf, d->len);
 		made += d->len;
 		d->len = 0;
-	} else if (d->framed && d->len) {
-		adopt_negotiated(d, other);
-		made += filter_fpdus(d, out, dst + made);
 	}
 	return made;
 }

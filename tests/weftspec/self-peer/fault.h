@@ -13,6 +13,7 @@
 
 #include "../ddp.h"
 #include "../fpdu.h"
+#include "../mpa.h"
 
 enum fault {
 	F_NONE,
@@ -32,6 +33,7 @@ struct fault_dir {
 	bool swallow;       /* nothing more is let through */
 	bool initiator, kill;
 	uint8_t flags, rev; /* of the frame that passed */
+	struct mpa_enh asked;   /* its words, as a manner reads them */
 	struct fpdu_tx tx;
 	struct fpdu_rx rx;
 	uint8_t *buf;
@@ -49,6 +51,8 @@ struct fault_dir {
 };
 
 bool fault_is(enum fault f);
+/* Neither a fault nor a manner: octets pass as they are. */
+bool fault_is_clean(void);
 int fault_choose(const char *name);
 void fault_list(void);
 

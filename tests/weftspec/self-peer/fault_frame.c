@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Faults of the start-up frames. */
+#include <stdio.h>
 #include <string.h>
 
 #include "../bytes.h"
-#include "../mpa.h"
 #include "fault_frame.h"
+#include "manner.h"
 
 static void drop_octets(struct fault_dir *d, size_t n)
 {
@@ -75,6 +76,8 @@ static size_t out_frame(struct fault_dir *d, struct fault_dir *in, size_t len,
 
 	d->flags = f[16]; /* what the stack believes it said */
 	d->rev = f[17];
+	if (!manner_is(MANNER_NONE))
+		manner_speak(in, !d->initiator, f);
 	if (fault_is(FR_REJECT_CLOSE) && f[16] & MPA_R)
 		return 0;
 	if (f[16] & MPA_S && f[17] >= 2 && len >= MPA_HEAD + MPA_ENH)
@@ -157,6 +160,22 @@ static size_t in_frame(struct fault_dir *d, size_t len, uint8_t *dst)
 	return len;
 }
 
+static size_t manner_frame(struct fault_dir *d, size_t len, uint8_t *dst)
+{
+	const char *why;
+
+	d->flags = d->buf[16];
+	d->rev = d->buf[17];
+	why = manner_refuses(d, d->buf, &len, d->len - len);
+	if (why) {
+		fprintf(stderr, "self-peer: refused: %s\n", why);
+		d->kill = true;
+		return 0;
+	}
+	memcpy(dst, d->buf, len);
+	return len;
+}
+
 static bool looks_like_a_frame(const struct fault_dir *d, bool out)
 {
 	const uint8_t *key = d->initiator == out ? mpa_key_req : mpa_key_rep;
@@ -170,7 +189,7 @@ size_t frame_pass(struct fault_dir *d, struct fault_dir *other, bool out,
 {
 	size_t len, n;
 
-	if (!out && fault_is(I_FRAME_ONE) && d->len &&
+	if (!out && (fault_is(I_FRAME_ONE) || manner_is(MANNER_IRDMA)) && d->len &&
 	    (d->len < MPA_HEAD || d->len < (size_t)MPA_HEAD + get16(d->buf + 18)))
 		d->kill = true;
 	if (d->len < MPA_HEAD)
@@ -187,7 +206,9 @@ size_t frame_pass(struct fault_dir *d, struct fault_dir *other, bool out,
 		d->framed = false;
 		return 0;
 	}
-	n = out ? out_frame(d, other, len, dst) : in_frame(d, len, dst);
-	drop_octets(d, len);
+	n = out ? out_frame(d, other, len, dst) : manner_is(MANNER_NONE) ?
+	    in_frame(d, len, dst) : manner_frame(d, len, dst);
+	drop_octets(d, !out && manner_is(MANNER_IRDMA) ? d->len : len);
+	d->raw = !manner_is(MANNER_NONE) && !manner_is(MANNER_CXGB4);
 	return n;
 }

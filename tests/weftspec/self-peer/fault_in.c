@@ -9,10 +9,11 @@ static uint8_t scratch[FPDU_ULPDU_MAX + 64];
 
 static bool model_broken(const struct seg *g)
 {
-	static const uint8_t qn[8] = { [OP_READ_REQ] = QN_READ,
-				       [OP_TERM] = QN_TERM };
+	static const uint8_t qn[OP_ATOMIC_REP + 1] = {
+		[OP_READ_REQ] = QN_READ, [OP_TERM] = QN_TERM,
+		[OP_ATOMIC_REQ] = QN_READ, [OP_ATOMIC_REP] = QN_ATOMIC };
 
-	if (g->op > OP_TERM)
+	if (g->op > OP_ATOMIC_REP)
 		return false;
 	if (g->tagged != (g->op == OP_WRITE || g->op == OP_READ_RESP))
 		return true;
@@ -31,12 +32,22 @@ static bool is_send(const struct seg *g)
 	return !g->tagged && g->op >= OP_SEND && g->op <= OP_SEND_SE_INV;
 }
 
+static bool is_immediate(const struct seg *g)
+{
+	return !g->tagged && (g->op == OP_IMM || g->op == OP_IMM_SE);
+}
+
+static bool is_atomic(const struct seg *g)
+{
+	return !g->tagged && g->op == OP_ATOMIC_REQ && g->len == ATOMIC_REQ_LEN;
+}
+
 /* Things that are ignored altogether. */
 static bool is_lost(struct fault_dir *d, const struct seg *g)
 {
 	static unsigned int reads;
 
-	if (fault_is(I_OP) && g->op > OP_TERM)
+	if (fault_is(I_OP) && g->op > OP_ATOMIC_REP)
 		return true;
 	if (fault_is(I_MODEL) && model_broken(g))
 		return true;
@@ -48,7 +59,14 @@ static bool is_lost(struct fault_dir *d, const struct seg *g)
 		return true;
 	if (fault_is(I_LAST_IGNORED) && g->op == OP_READ_REQ && !g->last)
 		return true;
-	return fault_is(I_IRD) && g->op == OP_READ_REQ && ++reads > 3;
+	if (fault_is(I_IMM_LOST) && is_immediate(g))
+		return true;
+	if (fault_is(I_ATOMIC_RESP) && g->op == OP_ATOMIC_REP)
+		return true;
+	reads += g->op == OP_READ_REQ;
+	if (fault_is(I_ATOMIC_IRD) && g->op == OP_ATOMIC_REQ && reads > 3)
+		return true;
+	return fault_is(I_IRD) && g->op == OP_READ_REQ && reads > 3;
 }
 
 static void hide_errors(struct fault_dir *d, struct seg *g)
@@ -80,6 +98,60 @@ static void hide_errors(struct fault_dir *d, struct seg *g)
 		g->op = OP_SEND;
 	if (fault_is(I_INVAL) && g->op == OP_SEND_SE_INV)
 		g->op = OP_SEND_SE;
+}
+
+/* What a peer makes of an atomic that has not read the RFC to its end. */
+static void bend_atomic(struct fault_dir *d, struct atomic *a)
+{
+	static unsigned int additions;
+	uint64_t base, len;
+
+	if (fault_is(I_ATOMIC_ANY)) {
+		fault_region(d, &a->stag, &base, &len);
+		a->to = (base + 7) & ~7ull;
+	}
+	if (fault_is(I_ALIGN))
+		a->to &= ~7ull;
+	if (fault_is(I_ATOMIC_CODE) && a->code != ATOMIC_CSWAP)
+		a->code = ATOMIC_FADD;
+	if (fault_is(I_ADD_NARROW) && a->code == ATOMIC_FADD)
+		a->add_mask |= 1u << 31;
+	if (fault_is(I_MASKS)) {
+		a->add_mask = a->code == ATOMIC_FADD ? 0 : -1ull;
+		a->cmp_mask = -1ull;
+	}
+	if (fault_is(I_ADD_LOST) && ++additions % 100 == 0)
+		a->add = 0;
+}
+
+static void misread_extension(struct fault_dir *d, struct seg *g)
+{
+	static uint8_t header[ATOMIC_REQ_LEN];
+	struct atomic a;
+
+	if (fault_is(I_IMM_SHORT) && is_immediate(g)) {
+		memset(header, 0, IMM_LEN);
+		g->data = header;
+		g->len = IMM_LEN;
+	}
+	if (fault_is(I_ATOMIC_VALUE) && g->op == OP_ATOMIC_REP && g->len == ATOMIC_REP_LEN) {
+		memset(header, 0, ATOMIC_REP_LEN);
+		memcpy(header, g->data, 4);
+		g->data = header;
+	}
+	if (!is_atomic(g))
+		return;
+	if (fault_is(F_ATOMIC_EVENT))
+		fault_event(d);
+	atomic_decode(g->data, &a);
+	if ((fault_is(I_STRICT) && a.reserved) ||
+	    (fault_is(I_ADD_ONLY) && a.code == ATOMIC_CSWAP)) {
+		make_invalid(g);
+		return;
+	}
+	bend_atomic(d, &a);
+	atomic_encode(header, &a);
+	g->data = header;
 }
 
 static void refuse_valid(struct fault_dir *d, const struct fpdu *f, struct seg *g)
@@ -250,6 +322,7 @@ size_t fpdu_in(struct fault_dir *d, const struct fpdu *f, uint8_t *dst)
 	hide_errors(d, &g);
 	refuse_valid(d, f, &g);
 	redirect_access(d, &g);
+	misread_extension(d, &g);
 	place_by_position(d, &g);
 	if (fault_is(I_LARGE) && f->len > 64768) {
 		memcpy(scratch, g.data, g.len);

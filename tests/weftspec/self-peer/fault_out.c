@@ -27,6 +27,8 @@ static void change_header(struct fault_dir *d, struct seg *g)
 		g->rsvd = 1;
 	if (fault_is(O_RV))
 		g->rv = 2;
+	if (fault_is(O_IMM) && (g->op == OP_IMM || g->op == OP_IMM_SE))
+		g->last = false;
 	if (!is_send(g))
 		return;
 	if (fault_is(O_INVAL) && g->op == OP_SEND)
@@ -80,6 +82,20 @@ static void change_request(struct fault_dir *d, struct seg *g)
 	if (fault_is(O_RR))
 		data[RDMA_READ_LEN - 1] ^= 1;
 	g->data = data;
+}
+
+static void change_atomic(struct seg *g)
+{
+	static uint8_t data[ATOMIC_REQ_LEN];
+
+	if (g->tagged || (g->op != OP_ATOMIC_REP && g->op != OP_ATOMIC_REQ))
+		return;
+	memcpy(data, g->data, g->len);
+	g->data = data;
+	if (fault_is(O_ATOMIC_ID) && g->op == OP_ATOMIC_REP)
+		data[3] ^= 1;
+	if (fault_is(O_ATOMIC_REQ) && g->op == OP_ATOMIC_REQ)
+		data[0] |= 1;
 }
 
 /* The Terminate: its control word stands in data[0..3]. */
@@ -139,7 +155,8 @@ static long odd_count(struct fault_dir *d, struct seg *g, uint8_t *dst)
 		n = build_fpdu(d, &h, NULL, dst);
 		return n + build_fpdu(d, g, NULL, dst + n);
 	}
-	if (fault_is(O_READ_EXTRA) && g->op == OP_READ_REQ && !g->tagged) {
+	if (fault_is(O_READ_EXTRA) && !g->tagged &&
+	    (g->op == OP_READ_REQ || g->op == OP_ATOMIC_REQ)) {
 		n = build_fpdu(d, g, NULL, dst);
 		h.msn += 100;
 		return n + build_fpdu(d, &h, NULL, dst + n);
@@ -160,6 +177,8 @@ static long odd_count(struct fault_dir *d, struct seg *g, uint8_t *dst)
 static long swap_fpdus(struct fault_dir *d, const struct seg *g, uint8_t *dst)
 {
 	bool mine = (fault_is(O_RESP_ORDER) && g->op == OP_READ_RESP) ||
+		    (fault_is(O_ATOMIC_LATE) && g->op == OP_ATOMIC_REP) ||
+		    (fault_is(O_WRITE_LATE) && g->op == OP_WRITE) ||
 		    (fault_is(O_SEND_SWAP) && is_send(g) && g->len == 16);
 	size_t n;
 
@@ -222,6 +241,7 @@ size_t fpdu_out(struct fault_dir *d, const struct fpdu *f, uint8_t *dst)
 	change_header(d, &g);
 	change_response(d, &g);
 	change_request(d, &g);
+	change_atomic(&g);
 	n = odd_count(d, &g, dst);
 	if (n < 0)
 		n = swap_fpdus(d, &g, dst);

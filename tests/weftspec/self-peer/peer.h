@@ -11,6 +11,7 @@
 #include "../../stacks/link.h"
 #include "../../stacks/post.h"
 #include "../reflector/core.h"
+#include "drive.h"
 #include "fault.h"
 
 #define CQ_DEPTH 256
@@ -39,6 +40,9 @@ struct end {
 	struct host_qp *qp;
 	struct host_cq *scq, *rcq;
 	struct reflector_link ulp;
+	u8 table[512];            /* the private data of a Request */
+	u16 table_len;
+	struct drive drive;       /* with self_cfg.drive, in place of ulp's */
 	struct fault_dir in, out;
 	u8 *tx;                   /* octets that the socket has not taken */
 	u32 tx_len, tx_done;
@@ -49,10 +53,13 @@ struct end {
 
 struct self_cfg {
 	bool markers, p2p, no_crc;
+	bool drive;               /* not a reflector, but its other end */
+	bool no_ext;              /* RFC 7306 is switched off */
 	u16 ird, ord;
 	int pd_len;               /* private data instead of TABLE; -1: TABLE */
 	int startup_ms;
 	u8 rev;
+	u8 rtr;                   /* WEFT_RTR_ kinds that it sends and takes */
 };
 extern struct self_cfg self_cfg;
 

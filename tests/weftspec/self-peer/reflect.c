@@ -134,29 +134,41 @@ static int post_recv(struct reflector_link *l, u32 slot)
 	return posted ? 0 : ENOMEM;
 }
 
+static bool is_extension(enum refl_op op)
+{
+	return op == REFL_SEND_IMM || op == REFL_WRITE_IMM || op == REFL_FADD ||
+	       op == REFL_CSWAP;
+}
+
 static int post_send(struct reflector_link *l, const struct reflector_wr *wr)
 {
 	static const u8 opcode[] = {
 		[REFL_SEND] = WEFT_WR_SEND, [REFL_SEND_INV] = WEFT_WR_SEND_INV,
 		[REFL_WRITE] = WEFT_WR_WRITE, [REFL_READ] = WEFT_WR_READ,
+		[REFL_SEND_IMM] = WEFT_WR_SEND_IMM, [REFL_WRITE_IMM] = WEFT_WR_WRITE_IMM,
+		[REFL_FADD] = WEFT_WR_FETCH_ADD, [REFL_CSWAP] = WEFT_WR_CMP_SWAP,
 	};
 	struct host_wr h = { .wr_id = wr->id, .num_sge = !!wr->len,
 			     .flags = WEFT_WR_SIGNALED, .rkey = wr->stag,
-			     .inv_stag = wr->stag, .remote_addr = wr->to };
+			     .inv_stag = wr->stag, .remote_addr = wr->to, .imm = wr->imm };
 
-	switch (wr->op) {
-	case REFL_SEND: case REFL_SEND_INV: case REFL_WRITE: case REFL_READ:
-		break;
-	default:
+	if (is_extension(wr->op) && self_cfg.no_ext)
 		return EOPNOTSUPP;
-	}
 	h.opcode = opcode[wr->op];
+	if (wr->op == REFL_FADD)
+		h.atomic.swap_add = wr->arg;
+	if (wr->op == REFL_CSWAP)
+		h.atomic = (struct weft_wr_atomic){ .compare = wr->arg, .swap_add = wr->arg2 };
 	if (wr->solicited)
 		h.flags |= WEFT_WR_SOLICITED;
 	h.sge[0] = sge_of(l, wr->key, wr->addr, wr->len);
 	if (wr->wrong_key)
 		h.sge[0].lkey ^= 0xffffff00;
-	return host_post_send(end_of(l)->qp, &h) ? 0 : ENOMEM;
+	if (!host_post_send(end_of(l)->qp, &h))
+		return ENOMEM;
+	if (fault_is(F_ATOMIC_DONE) && (wr->op == REFL_FADD || wr->op == REFL_CSWAP))
+		reflector_on_sent(l, wr->id, &(struct reflector_completion){ 0 });
+	return 0;
 }
 
 static int disconnect(struct reflector_link *l)
@@ -187,11 +199,17 @@ void reflect_poll(struct end *e)
 	while (host_cq_poll(e->rcq, &c)) {
 		done = completion_of(&c);
 		done.opcode |= c.flags << 16;
-		reflector_on_recv(&e->ulp, (u32)c.wr_id, &done);
+		if (self_cfg.drive)
+			drive_received(e, (u32)c.wr_id, &done);
+		else
+			reflector_on_recv(&e->ulp, (u32)c.wr_id, &done);
 	}
 	while (host_cq_poll(e->scq, &c)) {
 		done = completion_of(&c);
-		reflector_on_sent(&e->ulp, c.wr_id, &done);
+		if (self_cfg.drive)
+			drive_sent(e, c.wr_id, &done);
+		else
+			reflector_on_sent(&e->ulp, c.wr_id, &done);
 	}
 }
 
@@ -221,11 +239,11 @@ static struct session *session_new(u64 cookie)
 {
 	static const u32 access[REFL_REGIONS] = {
 		[REFL_RW] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
-			    WEFT_ACCESS_REMOTE_READ,
+			    WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_ATOMIC,
 		[REFL_W] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE,
 		[REFL_R] = WEFT_ACCESS_REMOTE_READ,
 		[REFL_PD2] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
-			     WEFT_ACCESS_REMOTE_READ,
+			     WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_ATOMIC,
 		[REFL_BIG] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
 			     WEFT_ACCESS_REMOTE_READ,
 		[REFL_ALL] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_READ,
@@ -237,7 +255,8 @@ static struct session *session_new(u64 cookie)
 		.front = s, .ops = &ops, .cookie = cookie,
 		.arena = malloc(reflector_arena_size(REFL_BIG_LEN, AREAS)),
 		.big_len = REFL_BIG_LEN, .areas = AREAS,
-		.max_links = HOST_QPS, .caps = REFL_CAP_BIND | REFL_CAP_SRQ,
+		.max_links = HOST_QPS, .caps = REFL_CAP_BIND | REFL_CAP_SRQ |
+			(self_cfg.no_ext ? 0 : REFL_CAP_IMM | REFL_CAP_ATOMIC),
 	};
 	HOST_ASSERT(s->memory.arena);
 	host_init(&s->host, next_random());
@@ -291,15 +310,18 @@ static void join_session(struct end *e, const struct reflector_request *q)
 
 void reflect_request(struct end *e)
 {
+	const struct weft_stream *st = &e->link.core.st;
 	struct reflector_request q;
 	static u8 pd[512];
 
-	reflector_read_request(e->link.core.st.pd, e->link.core.st.frame.pd_len, &q);
+	e->table_len = st->frame.pd_len;
+	memcpy(e->table, st->pd, e->table_len);
+	reflector_read_request(st->pd, e->table_len, &q);
 	e->link.cfg.reject = q.flags & REFL_F_REJECT;
 	join_session(e, &q);
 	e->link.cfg.pd = pd;
-	e->link.cfg.pd_len = reflector_write_private_data(&e->ulp, q.pd_len, pd,
-							  sizeof(pd));
+	e->link.cfg.pd_len = self_cfg.drive ? drive_private_data(false, pd) :
+			     reflector_write_private_data(&e->ulp, q.pd_len, pd, sizeof(pd));
 	host_link_accept(&e->link);
 	if (q.flags & REFL_F_EARLY)
 		reflector_send_hello(&e->ulp);
@@ -310,13 +332,18 @@ bool reflect_connect(struct end *e, u64 cookie, u8 *pd, u16 *pd_len)
 	struct reflector_request q = { .cookie = cookie };
 
 	join_session(e, &q);
-	*pd_len = reflector_write_private_data(&e->ulp, self_cfg.pd_len, pd, 512);
+	*pd_len = self_cfg.drive ? drive_private_data(true, pd) :
+		  reflector_write_private_data(&e->ulp, self_cfg.pd_len, pd, 512);
 	return true;
 }
 
 void reflect_up(struct end *e)
 {
-	if (e->initiator)
+	if (self_cfg.drive && e->initiator)
+		drive_up(e, e->link.offer.pd, e->link.offer.pd_len);
+	else if (self_cfg.drive)
+		drive_up(e, e->table, e->table_len);
+	else if (e->initiator)
 		reflector_send_hello(&e->ulp);
 }
 
@@ -327,6 +354,8 @@ void reflect_closed(struct end *e)
 	if (!e->s)
 		return;
 	reflect_poll(e);
+	if (self_cfg.drive)
+		drive_closed(e);
 	reflector_note(&e->ulp, REFL_EV_CM, 0, nothing, NULL);
 	reflector_leave(&e->ulp);
 }
@@ -365,6 +394,16 @@ uint8_t *fault_receive(struct fault_dir *d, size_t *room)
 	*room = REFL_RECV_STRIDE;
 	return s ? reflector_recv_slot(&(struct reflector_link){
 					       .s = &s->memory }, 0) : NULL;
+}
+
+void fault_event(struct fault_dir *d)
+{
+	struct session *s = d->session ? *d->session : NULL;
+	static const u32 nothing[3];
+
+	if (s)
+		reflector_note(&(struct reflector_link){ .s = &s->memory }, REFL_EV_RECV, 0,
+			       nothing, NULL);
 }
 
 void fault_invalidate(struct fault_dir *d)

@@ -155,7 +155,7 @@ static void on_readable(struct end *e)
 	if (n > 0) {
 		m = fault_in(&e->in, &e->out, buf, n, changed, sizeof(changed));
 		if (m)
-			deliver_octets(e, fault_is(F_NONE) ? buf : changed, m);
+			deliver_octets(e, fault_is_clean() ? buf : changed, m);
 		if (e->in.kill) {
 			host_link_reset(&e->link);
 			reset(e);
@@ -203,9 +203,9 @@ static void link_start(struct end *e, const u8 *pd, u16 pd_len)
 		.mpa = { .rev = self_cfg.rev, .crc = !self_cfg.no_crc,
 			 .markers = self_cfg.markers,
 			 .p2p = e->initiator && self_cfg.p2p,
-			 .rtr = WEFT_RTR_ALL, .ird = self_cfg.ird,
+			 .rtr = self_cfg.rtr, .ird = self_cfg.ird,
 			 .ord = self_cfg.ord },
-		.batch = 48, .hold_accept = true, .pd = pd, .pd_len = pd_len,
+		.batch = 48, .hold_accept = true, .ext = !self_cfg.no_ext, .pd = pd, .pd_len = pd_len,
 		/* Half of it is for a Request. */
 		.startup_ms = (e->initiator ? 1 : 2) * self_cfg.startup_ms,
 		.close_ms = CLOSE_WAIT_MS,
@@ -284,7 +284,7 @@ static void loop(int lfd)
 	static struct pollfd fd[ENDS_MAX + 1];
 	static struct end *of[ENDS_MAX + 1];
 
-	while (lfd >= 0 || ends) {
+	while ((lfd >= 0 && drive_status() < 0) || ends) {
 		nfds_t n = 0;
 
 		if (lfd >= 0)
@@ -350,7 +350,7 @@ int sock_serve(const char *where)
 	       ((struct sockaddr_in *)&a)->sin_port));
 	fflush(stdout);
 	loop(lfd);
-	return 0;
+	return drive_status();
 }
 
 int sock_call(const char *where, int conns)
@@ -373,5 +373,5 @@ int sock_call(const char *where, int conns)
 		run_stack(e);
 	}
 	loop(-1);
-	return ai ? 0 : 1;
+	return !ai || drive_status() > 0;
 }

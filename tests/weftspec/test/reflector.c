@@ -328,9 +328,10 @@ static void writes_walk_through_both_ends(void **state)
 {
 	command((struct cmd){ .op = REFL_WRITE_IMM, .seq = 4, .count = 2,
 			      .len = 100, .stag = 0x77, .to = 0x5000, .arg = 8,
-			      .arg2 = 0x1234 });
+			      .arg2 = 0x1234, .flags = REFL_CF_SE });
 	assert_int_equal(front.wrs, 3);
 	assert_int_equal(front.wr[1].op, REFL_WRITE_IMM);
+	assert_true(front.wr[1].solicited);
 	assert_int_equal(front.wr[1].id, 4);
 	assert_int_equal(front.wr[1].stag, 0x77);
 	assert_int_equal(front.wr[1].to, 0x5064);
@@ -417,7 +418,13 @@ static void other_commands_reach_the_front(void **state)
 	assert_int_equal(front.disconnects, 1);
 	command((struct cmd){ .op = REFL_BAD_LKEY });
 	assert_true(front.wr[0].wrong_key);
+	assert_int_equal(front.wr[0].op, REFL_SEND);
 	assert_false(front.wr[1].wrong_key);
+	front.wrs = 0;
+	command((struct cmd){ .op = REFL_BAD_LKEY, .arg = 1, .stag = 0x77, .to = 8 });
+	assert_true(front.wr[0].wrong_key);
+	assert_int_equal(front.wr[0].op, REFL_WRITE_IMM);
+	assert_int_equal(front.wr[0].stag, 0x77);
 	front.recvs = 0;
 	command((struct cmd){ .op = REFL_RECV, .count = 5 });
 	assert_int_equal(front.recvs, 1 + 5);

@@ -8,9 +8,10 @@ Runs well-formed cases and cases that end in a Terminate against a clean
 self-peer, and compares FPDU by FPDU: opcode, good or bad CRC, and of each
 Terminate layer, error type, code and header bits.  What tshark 4.0 is known to
 read wrong stays out: Markers (their pointers are never checked, and one-sided
-ones not decoded), start-up frames and headers cut by TCP, the opcodes of RFC
-7306, Terminates of EType 1 for a Read (it shows the copied header wrong; the
-control word is compared all the same).
+ones not decoded), start-up frames and headers cut by TCP, Terminates of EType 1
+for a Read (it shows the copied header wrong; the control word is compared all
+the same).  Of RFC 7306 the opcodes are compared; EXT-18 is too long for it, and
+some cases end before they have read all that their capture has.
 """
 import collections
 import os
@@ -22,9 +23,10 @@ import xml.etree.ElementTree as et
 
 CASES = """DDP-0 DDP-15 DDP-16 DDP-17 DDP-18 DDP-2 DDP-3 DDP-51 RDM-01 RDM-02 RDM-03
 RDM-06 RDM-07 RDM-09 RDM-10 RDM-12 RDM-14 RDM-16 RDM-17 RDM-18 RDM-2 RDM-3 RDM-4
-RDM-56 MPA-10 MPA-51 MPA-56 MPA-57/payload MPA-57/crc MPA-61 SEC-0""".split()
-LEAVE_OUT = re.compile(r"MPA-.*peer-asks|DDP-37|DDP-15/len1000000|RDM-21|SEC-04|SEC-06|SEC-09|DDP-08|DDP-07|RDM-02|RDM-50|RDM-49|DDP-28|RDM-29")
-OPCODES = ["Write", "ReadReq", "ReadResp", "Send", "SendInv", "SendSE", "SendSEInv", "Terminate"]
+RDM-56 MPA-10 MPA-51 MPA-56 MPA-57/payload MPA-57/crc MPA-61 SEC-0 EXT-""".split()
+LEAVE_OUT = re.compile(r"MPA-.*peer-asks|DDP-37|DDP-15/len1000000|RDM-21|SEC-04|SEC-06|SEC-09|DDP-08|DDP-07|RDM-02|RDM-50|RDM-49|DDP-28|RDM-29|EXT-18|EXT-2[123]|EXT-27/cut")
+OPCODES = ["Write", "ReadReq", "ReadResp", "Send", "SendInv", "SendSE", "SendSEInv", "Terminate",
+           "Immediate", "ImmediateSE", "AtomicReq", "AtomicRep"]
 
 
 def known_tshark():
@@ -106,7 +108,7 @@ def as_tshark_read(capture):
             for field in proto.iter("field"):
                 if field.get("name") == "iwarp_rdma.opcode":
                     op = int(field.get("show"), 0)
-                    seen["opcode " + (OPCODES[op] if op < 8 else "?")] += 1
+                    seen["opcode " + (OPCODES[op] if op < len(OPCODES) else "?")] += 1
             if proto.find(".//field[@name='iwarp_rdma.terminate']") is not None:
                 seen[read_terminate(proto)] += 1
     return seen
