@@ -15,7 +15,7 @@
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
 #define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE | \
-				       WEFT_FEATURE_MW) | \
+				       WEFT_FEATURE_MW | WEFT_FEATURE_TIMESTAMP) | \
 				 WEFT_EXT_FEATURES)
 
 /* Fast registration: blocks (pages) a region. */

@@ -58,7 +58,8 @@ static void start_over(struct weft_qpc *qp)
 void weft_qpc_init(struct weft_qpc *qp)
 {
 	start_over(qp);
-	qp->named = WEFT_VS_RESET;
+	/* Born in IDLE, which verbs of RNICs call INIT. */
+	qp->named = WEFT_VS_INIT;
 	weft_ringq_sleep(&qp->sq.q);
 }
 
@@ -206,4 +207,5 @@ void weft_qpc_reset(struct weft_qpc *qp)
 	if (!qp->srq && qp->rq.q.slots)
 		weft_ringq_init(&qp->rq.q, qp->rq.q.ring, qp->rq.q.slots);
 	weft_qpc_init(qp);
+	qp->named = WEFT_VS_RESET;
 }

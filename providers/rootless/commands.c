@@ -118,6 +118,7 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->sys_image_guid = r->node_guid;
 	r->max_mr_size = UINT64_MAX;
 	r->page_size_cap = 4096;
+	r->vendor_id = WEFT_VENDOR_ID;
 	r->max_qp = RL_MAX_QP;
 	r->max_qp_wr = WEFT_MAX_QP_WR;
 	r->device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
@@ -154,6 +155,8 @@ static int query_device_ex(struct rl_context *ctx, struct rl_command *c)
 	if (in->comp_mask || in->reserved)
 		return -EINVAL;
 	describe_device(ctx->dev, &r->base);
+	r->timestamp_mask = UINT64_MAX;
+	r->hca_core_clock = WEFT_CLOCK_KHZ;
 	r->response_length = min_t(size_t, c->out_len, sizeof(*r));
 	return 0;
 }
@@ -332,7 +335,7 @@ static int create_comp_channel(struct rl_context *ctx, struct rl_command *c)
 
 /* What the plain command and the extended one have in common. */
 static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle, u32 cqe,
-		   s32 channel, struct ib_uverbs_create_cq_resp *resp)
+		   s32 channel, bool stamps, struct ib_uverbs_create_cq_resp *resp)
 {
 	struct weft_create_cq_resp driver = {};
 	struct rl_chan *chan = NULL;
@@ -350,6 +353,7 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 	if (rv)
 		return rv;
 	cq->o.user_handle = user_handle;
+	cq->stamps = stamps;
 	rv = rl_object_add(ctx, &cq->o);
 	if (rv) {
 		rl_cq_stop(cq);
@@ -368,7 +372,7 @@ static int create_cq(struct rl_context *ctx, struct rl_command *c)
 	const struct ib_uverbs_create_cq *in = c->in;
 
 	return in->comp_vector ? -EINVAL :
-	       make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, c->out);
+	       make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, false, c->out);
 }
 
 static int create_cq_ex(struct rl_context *ctx, struct rl_command *c)
@@ -378,10 +382,11 @@ static int create_cq_ex(struct rl_context *ctx, struct rl_command *c)
 
 	if (in->comp_mask || in->comp_vector)
 		return -EINVAL;
-	if (in->flags)
+	if (in->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ||
+	    (in->flags && !(ctx->features & WEFT_FEATURE_TIMESTAMP)))
 		return -EOPNOTSUPP;
 	resp->response_length = sizeof(*resp);
-	return make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, &resp->base);
+	return make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, in->flags, &resp->base);
 }
 
 static int resize_cq(struct rl_context *ctx, struct rl_command *c)

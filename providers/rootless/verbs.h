@@ -26,8 +26,8 @@
 #define RL_MAX_SRQ	(64 * 1024)
 #define RL_MAX_IRD	128
 #define RL_MAX_ORD	128
-#define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER | \
-			 WEFT_FEATURE_MW | WEFT_EXT_FEATURES)
+#define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_POLL_KICK | \
+			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -149,6 +149,7 @@ struct rl_cq {
 	struct rl_object o;
 	struct rl_context *ctx;
 	struct rl_chan *chan;		/* its completion channel; NULL: none; referenced */
+	bool stamps;			/* completions tell their time; constant */
 	pthread_mutex_t lock;
 	struct weft_cqc core;		/* lock */
 	struct rl_ring ring;		/* lock */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "weft.h"
 
@@ -31,6 +32,27 @@ int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
 }
 
+/*
+ * The clock of completion_ts: nanoseconds, of CLOCK_MONOTONIC. All of them in tv_nsec, as others
+ * do, so that whoever adds tv_sec or leaves it out gets the same.
+ */
+int weft_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	struct timespec t;
+
+	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_TIMESTAMP))
+		return EOPNOTSUPP;
+	if (values->comp_mask & ~IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask && clock_gettime(CLOCK_MONOTONIC, &t))
+		return errno;
+	if (values->comp_mask)
+		values->raw_clock = (struct timespec){
+			.tv_nsec = t.tv_sec * 1000000000L + t.tv_nsec,
+		};
+	return 0;
+}
+
 struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx)
 {
 	struct ib_uverbs_alloc_pd_resp resp;
@@ -50,12 +72,18 @@ struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx)
 	return &pd->pd;
 }
 
-int weft_dealloc_pd(struct ibv_pd *pd)
+int weft_dealloc_pd(struct ibv_pd *ibpd)
 {
-	int err = ibv_cmd_dealloc_pd(pd);
+	struct weft_pd *pd = to_weft_pd(ibpd);
+	int err;
 
+	if (pd->of)
+		return weft_dealloc_parent_domain(pd);
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	err = ibv_cmd_dealloc_pd(ibpd);
 	if (!err)
-		free(container_of(pd, struct weft_pd, pd));
+		free(pd);
 	return err;
 }
 

@@ -74,6 +74,10 @@ static void init_and_rtr_are_names_that_stay_until_a_reset(void **state)
 	side_cfg_init(&c);
 	side_init(&s, false, &c);
 	qp = &s.qp->core;
+	/* As verbs of RNICs show a new one. */
+	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_INIT);
+	assert_int_equal(weft_qpc_move(qp, WEFT_VS_RESET), WEFT_QP_RESET);
+	weft_qpc_reset(qp);
 	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_RESET);
 	assert_int_equal(weft_qpc_move(qp, WEFT_VS_RTR), WEFT_QP_REFUSED);
 	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_RESET);

@@ -15,6 +15,10 @@
 
 /* Private until upstream assigns one; the provider matches a list. "weft" */
 #define WEFT_DRIVER_ID		0x77656674
+/* What query_device calls the vendor: no OUI, which nobody has given weft. "wft" */
+#define WEFT_VENDOR_ID		0x776674
+/* And the clock of completions' timestamps: nanoseconds. */
+#define WEFT_CLOCK_KHZ		1000000
 
 /*
  * Rings
@@ -186,7 +190,7 @@ struct weft_cqe {
 	__u32 byte_len;
 	__u32 inv_stag;			/* with WEFT_CQE_INV */
 	__aligned_u64 imm;		/* with WEFT_CQE_IMM: 8 octets */
-	__aligned_u64 timestamp;	/* with WEFT_CQE_TIMESTAMP: nanoseconds, monotonic */
+	__aligned_u64 timestamp;	/* with WEFT_CQE_TIMESTAMP: nanoseconds, CLOCK_MONOTONIC */
 	__u32 vendor_err;		/* a received or sent Terminate: layer<<12 | etype<<8 | code */
 	__u32 reserved[5];
 };
@@ -242,7 +246,8 @@ enum {
 	WEFT_FEATURE_IMM	= 1 << 0,	/* Immediate Data, RFC 7306 §6 */
 	WEFT_FEATURE_ATOMICS	= 1 << 1,	/* RFC 7306 §5, masked too */
 	WEFT_FEATURE_MW		= 1 << 2,	/* memory windows */
-	WEFT_FEATURE_TIMESTAMP	= 1 << 3,	/* CQE timestamps */
+	/* CQE timestamps, of CQs created with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION. */
+	WEFT_FEATURE_TIMESTAMP	= 1 << 3,
 	WEFT_FEATURE_RESIZE	= 1 << 4,	/* CQ and SRQ ring replacement */
 	/*
 	 * poll_cq that finds its ring empty calls WEFT_METHOD_CQ_KICK: the host

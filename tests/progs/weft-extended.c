@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the extended verbs promise: completion queues that are polled field by field and tell the
+ * time, and domains that name a thread. Each case has a connection of its own, both ends in this
+ * process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "pattern.h"
+
+#define BUF		16384
+#define DEPTH		32
+#define TIMEOUT		5000
+#define NS		1000000000ULL
+#define STAMPS		(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+			 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define ALL_OPS		(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+			 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | \
+			 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+			 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | \
+			 IBV_QP_EX_WITH_SEND_WITH_INV)
+
+/* The client asks, the server serves and has the extended CQ. */
+static struct {
+	struct conn c, s;
+	const char *addr, *port;
+	uint8_t *from, *to;
+	struct ibv_mr *from_mr, *to_mr;
+	struct ibv_td *td;
+	struct ibv_pd *base;		/* of the server's parent domain */
+	struct ibv_cq_ex *cq;		/* the server's */
+	uint64_t key;
+	int n, failed;
+} t;
+
+/* How a case wants its connection. */
+struct setting {
+	uint64_t wc_flags;
+	uint32_t cq_flags;
+	bool domain;			/* the server's PD is a parent domain of one thread */
+};
+
+/* ---- both ends of a connection ---- */
+
+static struct ibv_pd *parent_of(struct ibv_pd *pd, struct ibv_td *td)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = pd, .td = td };
+
+	return ibv_alloc_parent_domain(pd->context, &attr);
+}
+
+static struct ibv_pd *make_domain(struct ibv_context *ctx)
+{
+	struct ibv_td_init_attr attr = {};
+	struct ibv_pd *pd;
+
+	t.base = ibv_alloc_pd(ctx);
+	t.td = ibv_alloc_td(ctx, &attr);
+	pd = t.base && t.td ? parent_of(t.base, t.td) : NULL;
+	if (!pd)
+		fail("no parent domain: %s", strerror(errno));
+	return pd;
+}
+
+static struct ibv_cq_ex *make_cq(struct conn *c, const struct setting *set)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 2 * DEPTH,
+		.channel = c->comp,
+		.wc_flags = set->wc_flags,
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		.flags = set->cq_flags,
+	};
+
+	if (set->domain) {
+		attr.comp_mask |= IBV_CQ_INIT_ATTR_MASK_PD;
+		attr.parent_domain = c->pd;
+	}
+	return ibv_create_cq_ex(c->id->verbs, &attr);
+}
+
+static void *serve(void *arg)
+{
+	const struct setting *set = arg;
+	struct conn *s = &t.s;
+
+	conn_await_request(s);
+	s->pd = set->domain ? make_domain(s->id->verbs) : ibv_alloc_pd(s->id->verbs);
+	s->comp = ibv_create_comp_channel(s->id->verbs);
+	t.cq = make_cq(s, set);
+	if (!s->pd || !s->comp || !t.cq)
+		fail("no extended CQ: %s", strerror(errno));
+	s->cq = ibv_cq_ex_to_cq(t.cq);
+	conn_make_qp(s, DEPTH, DEPTH, 0);
+	conn_accept(s, NULL, 0);
+	return NULL;
+}
+
+static void open_pair(const struct setting *set)
+{
+	pthread_t server;
+
+	if (pthread_create(&server, NULL, serve, (void *)set))
+		fail("no thread");
+	conn_resolve(&t.c, t.addr, t.port);
+	conn_make_qp(&t.c, DEPTH, DEPTH, 0);
+	conn_connect(&t.c, NULL, 0);
+	pthread_join(server, NULL);
+	pattern_fill(t.from, BUF, ++t.key);
+	memset(t.to, 0, BUF);
+	t.from_mr = conn_reg(&t.c, t.from, BUF, IBV_ACCESS_LOCAL_WRITE);
+	t.to_mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+}
+
+static void close_pair(void)
+{
+	conn_close(&t.c);
+	conn_close(&t.s);
+	if (t.td && (ibv_dealloc_td(t.td) || ibv_dealloc_pd(t.base)))
+		fail("a domain is busy");
+	t.td = NULL;
+}
+
+/* ---- requests and completions ---- */
+
+static void post_recvs(uint64_t first, unsigned int n)
+{
+	struct ibv_sge sge = { (uintptr_t)t.to, BUF, t.to_mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	for (wr.wr_id = first; n--; wr.wr_id++)
+		if (ibv_post_recv(t.s.id->qp, &wr, &bad))
+			fail("post_recv");
+}
+
+static void post_len(uint64_t id, enum ibv_wr_opcode opcode, uint32_t len, uint32_t rkey)
+{
+	struct ibv_sge sge = { (uintptr_t)t.from, len, t.from_mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED, .imm_data = htobe32(0xa1b2c3d4),
+		.wr.rdma = { .remote_addr = (uintptr_t)t.to, .rkey = rkey },
+	}, *bad;
+
+	if (ibv_post_send(t.c.id->qp, &wr, &bad))
+		fail("post_send");
+}
+
+static bool client_took(uint64_t id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	return conn_poll(&t.c, &wc, 1, TIMEOUT) == 1 && wc.wr_id == id && wc.status == status;
+}
+
+static uint64_t now(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return ts.tv_sec * NS + ts.tv_nsec;
+}
+
+/* Waits for a completion at the server's CQ: then it is being polled. */
+static bool start_polling(void)
+{
+	uint64_t end = now(CLOCK_MONOTONIC) + TIMEOUT * 1000000ULL;
+	struct ibv_poll_cq_attr attr = {};
+	int rv;
+
+	while ((rv = ibv_start_poll(t.cq, &attr)) == ENOENT && now(CLOCK_MONOTONIC) < end)
+		;
+	return !rv;
+}
+
+/* ---- what a completion says ---- */
+
+static bool send_with_imm_comes(void)
+{
+	post_recvs(5, 1);
+	post_len(6, IBV_WR_SEND_WITH_IMM, 1000, 0);
+	return client_took(6, IBV_WC_SUCCESS) && start_polling();
+}
+
+static bool all_fields_are_read(void)
+{
+	bool ok = send_with_imm_comes();
+
+	ok = ok && t.cq->wr_id == 5 && t.cq->status == IBV_WC_SUCCESS &&
+	     ibv_wc_read_opcode(t.cq) == IBV_WC_RECV && ibv_wc_read_byte_len(t.cq) == 1000 &&
+	     ibv_wc_read_wc_flags(t.cq) == IBV_WC_WITH_IMM &&
+	     ibv_wc_read_imm_data(t.cq) == htobe32(0xa1b2c3d4) &&
+	     ibv_wc_read_qp_num(t.cq) == t.s.id->qp->qp_num && !ibv_wc_read_vendor_err(t.cq);
+	/* What iWARP has not. */
+	ok = ok && !ibv_wc_read_src_qp(t.cq) && !ibv_wc_read_slid(t.cq) && !ibv_wc_read_sl(t.cq) &&
+	     !ibv_wc_read_dlid_path_bits(t.cq);
+	ok = ok && ibv_next_poll(t.cq) == ENOENT;
+	ibv_end_poll(t.cq);
+	return ok;
+}
+
+static bool a_write_with_imm_is_one(void)
+{
+	bool ok;
+
+	post_recvs(5, 1);
+	post_len(6, IBV_WR_RDMA_WRITE_WITH_IMM, 512, t.to_mr->rkey);
+	ok = client_took(6, IBV_WC_SUCCESS) && start_polling();
+	ok = ok && t.cq->wr_id == 5 && ibv_wc_read_opcode(t.cq) == IBV_WC_RECV_RDMA_WITH_IMM &&
+	     ibv_wc_read_wc_flags(t.cq) == IBV_WC_WITH_IMM;
+	ibv_end_poll(t.cq);
+	return ok && pattern_check(t.to, 512, t.key) == 512;
+}
+
+/* More than the CQ holds, each posted again while the last is read. */
+static bool a_batch_goes_on_for_ever(void)
+{
+	unsigned int n;
+
+	post_recvs(0, 4);
+	for (n = 0; n < 4; n++)
+		post_len(n, IBV_WR_SEND, 16, 0);
+	if (!start_polling())
+		return false;
+	for (n = 1; n < 5 * DEPTH; n++) {
+		uint64_t end = now(CLOCK_MONOTONIC) + TIMEOUT * 1000000ULL;
+		int rv;
+
+		post_recvs(n + 3, 1);
+		if (!client_took(n - 1, IBV_WC_SUCCESS))
+			break;
+		post_len(n + 3, IBV_WR_SEND, 16, 0);
+		while ((rv = ibv_next_poll(t.cq)) == ENOENT && now(CLOCK_MONOTONIC) < end)
+			usleep(100);
+		if (rv || t.cq->wr_id != n || t.cq->status != IBV_WC_SUCCESS)
+			break;
+	}
+	ibv_end_poll(t.cq);
+	return n == 5 * DEPTH;
+}
+
+/* The server reads what it has no right to read. */
+static bool an_error_says_why(void)
+{
+	struct ibv_sge sge = { (uintptr_t)t.to, 16, t.to_mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = 5, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+		.wr.rdma = { .remote_addr = (uintptr_t)t.from, .rkey = t.from_mr->rkey },
+	}, *bad;
+	bool ok;
+
+	if (ibv_post_send(t.s.id->qp, &wr, &bad) || !start_polling())
+		return false;
+	ok = t.cq->wr_id == 5 && t.cq->status == IBV_WC_REM_ACCESS_ERR &&
+	     ibv_wc_read_vendor_err(t.cq);
+	ibv_end_poll(t.cq);
+	return ok;
+}
+
+static bool plain_polls_take_too(void)
+{
+	struct ibv_wc wc;
+
+	post_recvs(5, 1);
+	post_len(6, IBV_WR_SEND, 100, 0);
+	return client_took(6, IBV_WC_SUCCESS) && conn_poll(&t.s, &wc, 1, TIMEOUT) == 1 &&
+	       wc.wr_id == 5 && wc.status == IBV_WC_SUCCESS && wc.byte_len == 100;
+}
+
+static bool an_empty_queue_says_so(void)
+{
+	struct ibv_poll_cq_attr none = {}, odd = { .comp_mask = 1 };
+
+	return ibv_start_poll(t.cq, &none) == ENOENT && ibv_start_poll(t.cq, &odd) == EINVAL;
+}
+
+/* ---- the time ---- */
+
+static uint64_t raw_clock(void)
+{
+	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+
+	if (ibv_query_rt_values_ex(t.s.id->verbs, &v))
+		fail("ibv_query_rt_values_ex");
+	return v.raw_clock.tv_sec * NS + v.raw_clock.tv_nsec;
+}
+
+/* hca_core_clock is in kHz. */
+static uint64_t raw_to_ns(uint64_t raw)
+{
+	struct ibv_device_attr_ex attr;
+
+	if (ibv_query_device_ex(t.s.id->verbs, NULL, &attr) || !attr.hca_core_clock ||
+	    attr.completion_timestamp_mask != UINT64_MAX)
+		fail("no clock");
+	return raw * 1000000 / attr.hca_core_clock;
+}
+
+static bool stamps_lie_between(void)
+{
+	uint64_t raw = raw_clock(), wall = now(CLOCK_REALTIME), ts = 0, wts = 0, after;
+	bool ok = send_with_imm_comes();
+
+	if (ok) {
+		ts = ibv_wc_read_completion_ts(t.cq);
+		wts = ibv_wc_read_completion_wallclock_ns(t.cq);
+		ibv_end_poll(t.cq);
+	}
+	after = raw_clock();
+	ok = ok && raw <= ts && ts <= after && raw_to_ns(after - raw) < TIMEOUT * 1000000ULL;
+	/* The two readings of it are not of one moment. */
+	return ok && wts + NS / 100 > wall && wts < now(CLOCK_REALTIME) + NS / 100;
+}
+
+static bool stamps_come_in_order(void)
+{
+	uint64_t last = raw_clock(), ts;
+	unsigned int n;
+
+	post_recvs(0, DEPTH / 2);
+	for (n = 0; n < DEPTH / 2; n++)
+		post_len(n, IBV_WR_SEND, 64, 0);
+	for (n = 0; n < DEPTH / 2; n++, last = ts) {
+		if (!start_polling())
+			return false;
+		ts = ibv_wc_read_completion_ts(t.cq);
+		ibv_end_poll(t.cq);
+		if (ts < last || !client_took(n, IBV_WC_SUCCESS))
+			return false;
+	}
+	return last <= raw_clock();
+}
+
+/* ---- what is refused ---- */
+
+static bool is_refused(uint64_t wc_flags, uint32_t cq_flags, int err)
+{
+	struct setting set = { .wc_flags = wc_flags, .cq_flags = cq_flags };
+
+	errno = 0;
+	return !make_cq(&t.s, &set) && errno == err;
+}
+
+static bool what_there_is_not_is_refused(void)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 0 };
+
+	return is_refused(IBV_WC_EX_WITH_CVLAN, 0, EOPNOTSUPP) &&
+	       is_refused(IBV_WC_EX_WITH_FLOW_TAG, 0, EOPNOTSUPP) &&
+	       is_refused(IBV_WC_EX_WITH_TM_INFO, 0, EOPNOTSUPP) &&
+	       is_refused(0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP) &&
+	       !ibv_create_cq_ex(t.s.id->verbs, &attr) && errno == EINVAL;
+}
+
+/* ---- domains ---- */
+
+static bool data_go_and_come(void)
+{
+	post_recvs(5, 1);
+	post_len(6, IBV_WR_SEND, BUF, 0);
+	if (!client_took(6, IBV_WC_SUCCESS) || !start_polling())
+		return false;
+	ibv_end_poll(t.cq);
+	return pattern_check(t.to, BUF, t.key) == BUF;
+}
+
+static bool what_is_in_use_stays(void)
+{
+	struct ibv_td_init_attr odd = { .comp_mask = 1 };
+	struct ibv_pd *nested;
+
+	if (ibv_dealloc_td(t.td) != EBUSY || ibv_dealloc_pd(t.base) != EBUSY)
+		return false;
+	nested = parent_of(t.s.pd, NULL);
+	return !nested && errno == EINVAL && !ibv_alloc_td(t.s.id->verbs, &odd) &&
+	       data_go_and_come();
+}
+
+/* ---- requests by ibv_wr_* ---- */
+
+static bool a_qp_takes(uint64_t ops)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = t.s.cq, .recv_cq = t.s.cq, .qp_type = IBV_QPT_RC, .pd = t.s.pd,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = ops,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(t.s.id->verbs, &attr);
+
+	return qp && !ibv_destroy_qp(qp);
+}
+
+static bool a_qp_takes_every_operation(void)
+{
+	return a_qp_takes(ALL_OPS) && !a_qp_takes(IBV_QP_EX_WITH_TSO) && errno == EOPNOTSUPP;
+}
+
+/* ---- the cases ---- */
+
+static const struct {
+	const char *name;
+	bool (*run)(void);
+	struct setting set;
+} cases[] = {
+	{ "all-fields-of-a-completion-are-read", all_fields_are_read,
+	  { .wc_flags = IBV_WC_STANDARD_FLAGS } },
+	{ "a-write-with-imm-tells-what-it-is", a_write_with_imm_is_one,
+	  { .wc_flags = IBV_WC_STANDARD_FLAGS } },
+	{ "a-batch-gives-its-places-back", a_batch_goes_on_for_ever, {} },
+	{ "an-error-is-read-as-one", an_error_says_why, {} },
+	{ "plain-polls-take-from-it-too", plain_polls_take_too, { .wc_flags = STAMPS } },
+	{ "an-empty-queue-says-so", an_empty_queue_says_so, {} },
+	{ "a-timestamp-lies-between-the-clocks-readings", stamps_lie_between,
+	  { .wc_flags = IBV_WC_STANDARD_FLAGS | STAMPS } },
+	{ "timestamps-come-in-order", stamps_come_in_order, { .wc_flags = STAMPS } },
+	{ "what-there-is-not-is-refused", what_there_is_not_is_refused, {} },
+	{ "a-queue-of-one-thread-serves", data_go_and_come,
+	  { .cq_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED } },
+	{ "a-parent-domain-serves", data_go_and_come, { .domain = true } },
+	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, { .domain = true } },
+	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, {} },
+};
+
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static void run_case(unsigned int i)
+{
+	bool ok;
+
+	open_pair(&cases[i].set);
+	ok = cases[i].run();
+	close_pair();
+	t.failed += !ok;
+	printf("%sok %d - %s\n", ok ? "" : "not ", ++t.n, cases[i].name);
+}
+
+static void *buffer(void)
+{
+	void *p = aligned_alloc(4096, BUF);
+
+	if (!p)
+		fail("no memory");
+	return p;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i;
+
+	conn_program = "weft-extended";
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "weft-extended ADDR [CASE]    ADDR: of a device of this machine\n");
+		return 2;
+	}
+	t.addr = argv[1];
+	t.port = "7473";
+	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
+	t.s.ird = t.s.ord = 4;
+	t.from = buffer();
+	t.to = buffer();
+	conn_listen(&t.s, t.addr, t.port);
+	for (i = 0; i < CASES; i++)
+		if (argc == 2 || !strcmp(argv[2], cases[i].name))
+			run_case(i);
+	printf("1..%d\n", t.n);
+	return !!t.failed;
+}
