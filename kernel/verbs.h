@@ -57,6 +57,7 @@ int weft_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 extern const struct uapi_definition weft_uapi_defs[];
 
 int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+int weft_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs);
 void weft_dealloc_ucontext(struct ib_ucontext *ibuc);
 void weft_disassociate_ucontext(struct ib_ucontext *ibuc);
 int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);

@@ -86,14 +86,20 @@ static int open_async(struct rl_context *ctx, u32 *fd)
 	return 0;
 }
 
+void rl_context_describe(const struct rl_context *ctx, struct weft_alloc_ucontext_resp *resp)
+{
+	*resp = (struct weft_alloc_ucontext_resp){
+		.features = ctx->features,
+		.abi_version = WEFT_ABI_VERSION,
+		.max_inline = WEFT_MAX_INLINE,
+	};
+}
+
 static int get_context(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct weft_alloc_ucontext_req *req = c->uhw_in.p;
 	struct ib_uverbs_get_context_resp *resp = c->out;
-	struct weft_alloc_ucontext_resp driver = {
-		.abi_version = WEFT_ABI_VERSION,
-		.max_inline = WEFT_MAX_INLINE,
-	};
+	struct weft_alloc_ucontext_resp driver;
 	int rv;
 
 	if (ctx->ready)
@@ -101,7 +107,7 @@ static int get_context(struct rl_context *ctx, struct rl_command *c)
 	ctx->features = req->features & RL_FEATURES;
 	if (!rl_options()->extensions)
 		ctx->features &= ~WEFT_EXT_FEATURES;
-	driver.features = ctx->features;
+	rl_context_describe(ctx, &driver);
 	c->uhw_out.len = min_t(size_t, c->uhw_out.len, sizeof(driver));
 	memcpy(c->uhw_out.p, &driver, c->uhw_out.len);
 	rv = open_async(ctx, &resp->async_fd);
@@ -141,6 +147,16 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->phys_port_cnt = 1;
 }
 
+/* By nature (guard.h): whatever moves octets finds the page, or makes the kernel find it. */
+static void describe_odp(struct ib_uverbs_odp_caps *caps)
+{
+	caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+		IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
+	if (rl_options()->extensions)
+		caps->per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
+}
+
 static int query_device(struct rl_context *ctx, struct rl_command *c)
 {
 	describe_device(ctx->dev, c->out);
@@ -155,6 +171,7 @@ static int query_device_ex(struct rl_context *ctx, struct rl_command *c)
 	if (in->comp_mask || in->reserved)
 		return -EINVAL;
 	describe_device(ctx->dev, &r->base);
+	describe_odp(&r->odp_caps);
 	r->timestamp_mask = UINT64_MAX;
 	r->hca_core_clock = WEFT_CLOCK_KHZ;
 	r->response_length = min_t(size_t, c->out_len, sizeof(*r));

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
@@ -325,6 +326,7 @@ static ssize_t uverbs_write(struct rl_file *f, int fd, const void *buf, size_t l
 struct request {
 	struct ib_uverbs_ioctl_hdr hdr;
 	struct ib_uverbs_attr attr[MAX_ATTRS];
+	struct ib_uverbs_attr *at;	/* the program's, of which attr is a copy */
 };
 
 static struct ib_uverbs_attr *find_attr(struct request *r, u16 id)
@@ -350,6 +352,24 @@ static void *output(const struct ib_uverbs_attr *a, size_t *len)
 {
 	*len = a ? a->len : 0;
 	return a ? (void *)(uintptr_t)a->data : NULL;
+}
+
+/* Copies *@from to what the attribute names; there need not be one. */
+static int answer(struct request *r, u16 id, const void *from, size_t len)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	if (!a)
+		return 0;
+	return a->len < len ? -ENOSPC : copy_out((void *)(uintptr_t)a->data, from, len);
+}
+
+/* A new descriptor's number, or handle, stands in the attribute itself. */
+static int answer_number(struct request *r, u16 id, s64 number)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	return a ? copy_out(&r->at[a - r->attr].data_s64, &number, sizeof(number)) : -EINVAL;
 }
 
 static int invoke_write(struct rl_context *ctx, struct request *r)
@@ -408,6 +428,110 @@ static int resize_srq(struct rl_context *ctx, struct request *r)
 	return rv ?: copy_out((void *)(uintptr_t)out->data, &resp, sizeof(resp));
 }
 
+/* ---- of a context that is shared: another was given its command file ---- */
+
+static int query_context(struct rl_context *ctx, struct request *r)
+{
+	const u64 core_support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+	struct weft_alloc_ucontext_resp driver;
+	const u32 vectors = 1;
+
+	if (!READ_ONCE(ctx->ready))
+		return -EINVAL;
+	rl_context_describe(ctx, &driver);
+	return answer(r, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &vectors, sizeof(vectors)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
+		      sizeof(core_support)) ?:
+	       answer(r, WEFT_ATTR_QUERY_CONTEXT_RESP, &driver, sizeof(driver));
+}
+
+/* What comes there: nothing, since all objects of a command file have its first one's events. */
+static int alloc_async(struct rl_context *ctx, struct request *r)
+{
+	struct rl_chan *chan;
+	int efd, fd, rv;
+
+	chan = rl_chan_new(O_CLOEXEC, &efd);
+	if (!chan)
+		return -ENOMEM;
+	fd = rl_chan_open(chan, efd);
+	rl_chan_put(chan);
+	if (fd < 0)
+		return fd;
+	rv = answer_number(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, fd);
+	if (rv)
+		close(fd);
+	return rv;
+}
+
+static int query_mr(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, UVERBS_ATTR_QUERY_MR_HANDLE);
+	u64 len = 0, iova = 0;
+	struct rl_object *o;
+	u32 stag = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	o = a ? rl_object_find(ctx, RL_MR, a->data) : NULL;
+	if (o) {
+		const struct weft_region *region = &container_of(o, struct rl_mr, o)->region;
+
+		stag = region->stag;
+		len = region->len;
+		iova = region->base;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (!o)
+		return a ? -ENOENT : -EINVAL;
+	return answer(r, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &stag, sizeof(stag)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &stag, sizeof(stag)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &len, sizeof(len)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &iova, sizeof(iova));
+}
+
+/* ---- regions on demand ---- */
+
+static int advise(struct rl_context *ctx, u32 pd_handle, const struct weft_sge *sge, bool write)
+{
+	struct rl_object *o;
+	int rv = -ENOENT;
+
+	pthread_mutex_lock(&ctx->lock);
+	o = rl_object_find(ctx, RL_PD, pd_handle);
+	if (o)
+		rv = rl_mr_advise(container_of(o, struct rl_pd, o), sge, write);
+	pthread_mutex_unlock(&ctx->lock);
+	return rv;
+}
+
+/* What is asked not to fault is left alone: it is there or is not. */
+static int advise_mr(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *pd = find_attr(r, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
+	const struct ib_uverbs_attr *advice = find_attr(r, UVERBS_ATTR_ADVISE_MR_ADVICE);
+	const struct ib_uverbs_attr *list = find_attr(r, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+	u64 how = advice ? advice->data : 0;
+	struct weft_sge sge;
+	size_t i;
+	int rv;
+
+	if (!pd || !advice || !list || list->len % sizeof(sge) || list->len < sizeof(sge))
+		return -EINVAL;
+	if (how > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	for (i = 0; i < list->len / sizeof(sge); i++) {
+		if (!rl_guard_copy(&sge, (const struct weft_sge *)(uintptr_t)list->data + i,
+				   sizeof(sge)))
+			return -EFAULT;
+		if (how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			continue;
+		rv = advise(ctx, pd->data, &sge, how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+		if (rv)
+			return rv;
+	}
+	return 0;
+}
+
 static const struct method {
 	u16 object, method;
 	int (*run)(struct rl_context *ctx, struct request *r);
@@ -415,12 +539,18 @@ static const struct method {
 	{ UVERBS_OBJECT_QP, WEFT_METHOD_QP_KICK, kick_qp },
 	{ UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, kick_cq },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, query_context },
+	{ UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, alloc_async },
+	{ UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, query_mr },
+	{ UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, advise_mr },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, resize_srq },
 };
 
-static int read_request(struct request *r, const void *arg)
+static int read_request(struct request *r, void *arg)
 {
 	size_t attrs;
+
+	r->at = (void *)((u8 *)arg + sizeof(r->hdr));
 
 	if (!rl_guard_copy(&r->hdr, arg, sizeof(r->hdr)))
 		return -EFAULT;
@@ -429,8 +559,7 @@ static int read_request(struct request *r, const void *arg)
 		return -EINVAL;
 	if (r->hdr.num_attrs > MAX_ATTRS)
 		return -EPROTONOSUPPORT;
-	return !attrs || rl_guard_copy(r->attr, (const u8 *)arg + sizeof(r->hdr), attrs) ? 0 :
-											  -EFAULT;
+	return !attrs || rl_guard_copy(r->attr, r->at, attrs) ? 0 : -EFAULT;
 }
 
 static int uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)

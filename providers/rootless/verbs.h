@@ -104,6 +104,8 @@ struct rl_command {
 	size_t out_len;			/* octets of out that are copied back at most */
 };
 
+/* What is in force. (commands.c) */
+void rl_context_describe(const struct rl_context *ctx, struct weft_alloc_ucontext_resp *resp);
 /* Runs it: 0 or -errno. Context's lock. (commands.c) */
 int rl_command_run(struct rl_context *ctx, struct rl_command *c);
 /* Octets of the core's parts of command @number; false: no such command. */
@@ -135,6 +137,8 @@ bool rl_mr_close(struct rl_mr *mr);
 void rl_mr_destroy(struct rl_mr *mr);
 /* The QP of @core goes: windows that are bound over it are bound no more. */
 void rl_mr_unbind_windows(struct weft_qpc *core);
+/* 0 or -errno: @sge is not in a region of @pd's, or not to be written. */
+int rl_mr_advise(const struct rl_pd *pd, const struct weft_sge *sge, bool write);
 /* What core/host.h asks. */
 struct weft_region *rl_mr_find(u32 stag);
 void rl_mr_hold(struct weft_region *r, u32 n);

@@ -18,6 +18,8 @@ int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_
 	err = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp, &resp_size);
 	if (err)
 		return err;
+	if (attr_size >= offsetof(struct ibv_device_attr_ex, max_dm_size) + sizeof(attr->max_dm_size))
+		attr->max_dm_size = WEFT_MAX_DM;
 	ver = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
 		 (unsigned int)(ver >> 32), (unsigned int)(ver >> 16) & 0xffff,
@@ -91,20 +93,20 @@ struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_
 {
 	struct ib_uverbs_reg_mr_resp resp;
 	struct ibv_reg_mr cmd;
-	struct verbs_mr *vmr;
+	struct weft_mr *mr;
 	int err;
 
-	vmr = calloc(1, sizeof(*vmr));
-	if (!vmr)
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
 		return NULL;
-	err = ibv_cmd_reg_mr(pd, addr, length, iova, access, vmr, &cmd, sizeof(cmd), &resp,
+	err = ibv_cmd_reg_mr(pd, addr, length, iova, access, &mr->vmr, &cmd, sizeof(cmd), &resp,
 			     sizeof(resp));
 	if (err) {
-		free(vmr);
+		free(mr);
 		errno = err;
 		return NULL;
 	}
-	return &vmr->ibv_mr;
+	return &mr->vmr.ibv_mr;
 }
 
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
@@ -119,11 +121,59 @@ int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr
 
 int weft_dereg_mr(struct verbs_mr *vmr)
 {
+	struct weft_mr *mr = to_weft_mr(&vmr->ibv_mr);
 	int err = ibv_cmd_dereg_mr(vmr);
 
-	if (!err)
-		free(vmr);
-	return err;
+	if (err)
+		return err;
+	weft_dm_region_gone(mr->dm);
+	free(mr);
+	return 0;
+}
+
+int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sgl, uint32_t num_sge)
+{
+	return ibv_cmd_advise_mr(pd, advice, flags, sgl, num_sge);
+}
+
+/* ---- what another context has made ---- */
+
+struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle)
+{
+	struct weft_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pd->pd.context = ctx;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+void weft_unimport_pd(struct ibv_pd *pd)
+{
+	free(to_weft_pd(pd));
+}
+
+struct ibv_mr *weft_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct weft_mr *mr = calloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_query_mr(pd, &mr->vmr, handle);
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	return &mr->vmr.ibv_mr;
+}
+
+void weft_unimport_mr(struct ibv_mr *mr)
+{
+	free(to_weft_mr(mr));
 }
 
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)

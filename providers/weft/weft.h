@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
- * queries; domain.c: parent and thread domains; cq.c; cq_poll.c: polling an
+ * queries; domain.c: parent and thread domains; dm.c; cq.c; cq_poll.c: polling an
  * extended CQ; srq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
  * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
  *
@@ -54,6 +54,13 @@ struct weft_pd {
 	atomic_uint users;		/* parent domains of this one */
 };
 
+struct weft_dm_mem;
+
+struct weft_mr {
+	struct verbs_mr vmr;
+	struct weft_dm_mem *dm;		/* a region of it; NULL: of the program's memory */
+};
+
 struct weft_cq {
 	struct verbs_cq vcq;
 	struct weft_lock lock;
@@ -98,6 +105,11 @@ static inline struct weft_pd *to_weft_pd(struct ibv_pd *pd)
 	return container_of(pd, struct weft_pd, pd);
 }
 
+static inline struct weft_mr *to_weft_mr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct weft_mr, vmr.ibv_mr);
+}
+
 static inline struct weft_cq *to_weft_cq(struct ibv_cq *cq)
 {
 	return container_of(cq, struct weft_cq, vcq.cq);
@@ -128,6 +140,25 @@ struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int weft_dealloc_mw(struct ibv_mw *mw);
 int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how);
 int weft_dereg_mr(struct verbs_mr *vmr);
+int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sgl, uint32_t num_sge);
+
+/* Under the handle of an object of the context whose file this one shares. */
+struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle);
+void weft_unimport_pd(struct ibv_pd *pd);
+struct ibv_mr *weft_import_mr(struct ibv_pd *pd, uint32_t handle);
+void weft_unimport_mr(struct ibv_mr *mr);
+
+/* dm.c */
+#define WEFT_MAX_DM (4 << 20)
+struct ibv_dm *weft_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int weft_free_dm(struct ibv_dm *dm);
+struct ibv_dm *weft_import_dm(struct ibv_context *ctx, uint32_t handle);
+void weft_unimport_dm(struct ibv_dm *dm);
+struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
+			      unsigned int access);
+/* A region of @mem is no more; NULL: of none. */
+void weft_dm_region_gone(struct weft_dm_mem *mem);
 
 /* domain.c */
 struct ibv_td *weft_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);

@@ -384,6 +384,120 @@ static bool what_is_in_use_stays(void)
 	       data_go_and_come();
 }
 
+/* ---- memory of the device, of another context, on demand ---- */
+
+/* Writes @len octets to @remote of @rkey, and waits until they are there. */
+static bool write_arrives(uint64_t remote, uint32_t rkey, uint32_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)t.from, len, t.from_mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = 9, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = remote, .rkey = rkey },
+	}, *bad;
+	bool ok;
+
+	post_recvs(5, 1);
+	if (ibv_post_send(t.c.id->qp, &wr, &bad) || !client_took(9, IBV_WC_SUCCESS) ||
+	    !start_polling())
+		return false;
+	ok = t.cq->status == IBV_WC_SUCCESS;
+	ibv_end_poll(t.cq);
+	return ok;
+}
+
+#define DM_RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED)
+
+static struct ibv_dm *make_dm(size_t len)
+{
+	struct ibv_alloc_dm_attr attr = { .length = len, .log_align_req = 6 };
+
+	return ibv_alloc_dm(t.s.id->verbs, &attr);
+}
+
+static bool device_memory_is_written(void)
+{
+	struct ibv_dm *dm = make_dm(BUF);
+	struct ibv_mr *mr = dm ? ibv_reg_dm_mr(t.s.pd, dm, 64, BUF - 64, DM_RIGHTS) : NULL;
+	bool ok = mr && mr->lkey && write_arrives(16, mr->rkey, 4096);
+
+	ok = ok && !ibv_memcpy_from_dm(t.to, dm, 80, 4096) &&
+	     pattern_check(t.to, 4096, t.key) == 4096;
+	/* A region keeps it. */
+	ok = ok && ibv_free_dm(dm) == EBUSY;
+	return ok && !ibv_dereg_mr(mr) && !ibv_free_dm(dm);
+}
+
+static bool device_memory_has_bounds(void)
+{
+	struct ibv_dm *dm = make_dm(4096);
+	bool ok = dm && !make_dm(0) && !make_dm((size_t)1 << 40);
+
+	ok = ok && !ibv_memcpy_to_dm(dm, 4092, t.from, 4) &&
+	     ibv_memcpy_to_dm(dm, 4096, t.from, 4) == EINVAL &&
+	     ibv_memcpy_to_dm(dm, 0, t.from, 4100) == EINVAL &&
+	     ibv_memcpy_to_dm(dm, UINT64_MAX - 3, t.from, 8) == EINVAL &&
+	     ibv_memcpy_to_dm(dm, 2, t.from, 4) == EINVAL &&
+	     ibv_memcpy_from_dm(t.to, dm, 4, 4096) == EINVAL;
+	ok = ok && !ibv_reg_dm_mr(t.s.pd, dm, 4, 4096, DM_RIGHTS) &&
+	     !ibv_reg_dm_mr(t.s.pd, dm, 0, 4096, IBV_ACCESS_LOCAL_WRITE);
+	return ok && !ibv_free_dm(dm);
+}
+
+/* As a second process, or library, does that was given the first one's descriptor. */
+static bool another_context_shares(void)
+{
+	struct ibv_context *ctx = ibv_import_device(dup(t.s.id->verbs->cmd_fd));
+	struct ibv_pd *pd = ctx ? ibv_import_pd(ctx, t.s.pd->handle) : NULL;
+	struct ibv_mr *mr = pd ? ibv_import_mr(pd, t.to_mr->handle) : NULL;
+	struct ibv_dm *dm = make_dm(64), *same = ctx && dm ? ibv_import_dm(ctx, dm->handle) : NULL;
+	uint32_t word = 0;
+	bool ok;
+
+	ok = mr && mr->rkey == t.to_mr->rkey && mr->length == t.to_mr->length &&
+	     !ibv_import_mr(pd, 12345678) && same && !ibv_import_dm(ctx, 12345678);
+	ok = ok && !ibv_memcpy_to_dm(dm, 8, t.from, 4) && !ibv_memcpy_from_dm(&word, same, 8, 4) &&
+	     !memcmp(&word, t.from, 4);
+	if (!ok)
+		return false;
+	ibv_unimport_dm(same);
+	ibv_unimport_mr(mr);
+	ibv_unimport_pd(pd);
+	return !ibv_free_dm(dm) && !ibv_close_device(ctx) && write_arrives((uintptr_t)t.to,
+									   t.to_mr->rkey, 512);
+}
+
+static bool ordering_may_be_relaxed(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE |
+				     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+
+	return write_arrives((uintptr_t)t.to, mr->rkey, BUF) &&
+	       pattern_check(t.to, BUF, t.key) == BUF;
+}
+
+/* Advertised is what can be had. */
+static bool all_memory_is_one_region(void)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND;
+	struct ibv_sge soon = { (uintptr_t)t.to, BUF, 0 };
+	struct ibv_device_attr_ex attr;
+	struct ibv_mr *mr;
+	bool ok;
+
+	if (ibv_query_device_ex(t.s.id->verbs, NULL, &attr))
+		return false;
+	mr = ibv_reg_mr(t.s.pd, NULL, SIZE_MAX, access);
+	if (!(attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT))
+		return !mr && !attr.odp_caps.general_caps;
+	if (!mr)
+		return false;
+	soon.lkey = mr->lkey;
+	ok = !ibv_advise_mr(t.s.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &soon, 1);
+	ok = ok && write_arrives((uintptr_t)t.to, mr->rkey, BUF);
+	return !ibv_dereg_mr(mr) && ok && pattern_check(t.to, BUF, t.key) == BUF;
+}
+
 /* ---- requests by ibv_wr_* ---- */
 
 static bool a_qp_takes(uint64_t ops)
@@ -427,6 +541,11 @@ static const struct {
 	  { .cq_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED } },
 	{ "a-parent-domain-serves", data_go_and_come, { .domain = true } },
 	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, { .domain = true } },
+	{ "device-memory-is-written", device_memory_is_written, {} },
+	{ "device-memory-has-bounds", device_memory_has_bounds, {} },
+	{ "another-context-shares-what-there-is", another_context_shares, {} },
+	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, {} },
+	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, {} },
 	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, {} },
 };
 

@@ -323,6 +323,11 @@ enum {
 	WEFT_ATTR_QP_KICK_HANDLE = 1U << 12,	/* the QP */
 };
 
+/* Behind the core's attributes of UVERBS_METHOD_QUERY_CONTEXT. */
+enum {
+	WEFT_ATTR_QUERY_CONTEXT_RESP = 1U << 12, /* out: struct weft_alloc_ucontext_resp */
+};
+
 enum {
 	WEFT_METHOD_CQ_KICK = 1U << 12,	/* on UVERBS_OBJECT_CQ; WEFT_FEATURE_POLL_KICK, _LINGER */
 };
