@@ -35,7 +35,7 @@ int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 }
 
 /*
- * The clock of completion_ts: nanoseconds, of CLOCK_MONOTONIC. All of them in tv_nsec, as others
+ * The clock of timestamps: nanoseconds, of CLOCK_MONOTONIC. All of them in tv_nsec, as others
  * do, so that whoever adds tv_sec or leaves it out gets the same.
  */
 int weft_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
