@@ -15,7 +15,8 @@
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
 #define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE | \
-				       WEFT_FEATURE_MW | WEFT_FEATURE_TIMESTAMP) | \
+				       WEFT_FEATURE_MW | WEFT_FEATURE_TIMESTAMP | \
+				       WEFT_FEATURE_NULL_MR) | \
 				 WEFT_EXT_FEATURES)
 
 /* Fast registration: blocks (pages) a region. */

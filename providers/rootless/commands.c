@@ -233,18 +233,32 @@ static int dealloc_pd(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
+/* What the driver's part may ask for: the rest of it is zero. */
+static bool wants_null_mr(const struct rl_context *ctx, struct rl_command *c)
+{
+	struct weft_reg_mr_req *req = (void *)c->uhw_in.p;
+
+	if (c->uhw_in.len < sizeof(*req) || req->flags != WEFT_REG_MR_NULL ||
+	    !(ctx->features & WEFT_FEATURE_NULL_MR))
+		return false;
+	req->flags = 0;
+	return true;
+}
+
 static int reg_mr(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_reg_mr *in = c->in;
 	struct ib_uverbs_reg_mr_resp *resp = c->out;
 	struct rl_pd *pd = find_pd(ctx, in->pd_handle);
+	bool null = wants_null_mr(ctx, c);
 	struct rl_mr *mr;
 	int rv;
 
 	/* The place in the page must be the same by both addresses. */
 	if (!pd || !is_zero(c) || (in->start ^ in->hca_va) & 4095)
 		return -EINVAL;
-	rv = rl_mr_new(pd, in->start, in->length, in->hca_va, in->access_flags, &mr);
+	rv = null ? rl_mr_new_null(pd, &mr) :
+		    rl_mr_new(pd, in->start, in->length, in->hca_va, in->access_flags, &mr);
 	if (rv)
 		return rv;
 	rv = rl_object_add(ctx, &mr->o);
@@ -268,7 +282,7 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 			   old ? old->pd : NULL;
 	int rv;
 
-	if (!old || !pd || !in->flags || in->flags & ~7u ||
+	if (!old || old->region.kind != WEFT_REGION_USER || !pd || !in->flags || in->flags & ~7u ||
 	    (moves && (in->start ^ in->hca_va) & 4095))
 		return -EINVAL;
 	if (__atomic_load_n(&old->windows, __ATOMIC_RELAXED))

@@ -204,6 +204,14 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 	return finish(*out);
 }
 
+int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **out)
+{
+	const struct weft_region region = weft_region_null(pd->id);
+	int rv = make(pd, RL_MR, &region, out);
+
+	return rv ?: finish(*out);
+}
+
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
 {
 	const struct weft_region region = {
@@ -227,7 +235,7 @@ int rl_mr_advise(const struct rl_pd *pd, const struct weft_sge *sge, bool write)
 					       write ? WEFT_ACCESS_LOCAL_WRITE : 0);
 	u64 start, in_page;
 
-	if (d == WEFT_GRANTED && sge->length) {
+	if (d == WEFT_GRANTED && sge->length && r->kind == WEFT_REGION_USER) {
 		start = (uintptr_t)rl_mr_address(r, sge->addr);
 		in_page = start & (sysconf(_SC_PAGESIZE) - 1);
 		rl_raw(SYS_madvise, start - in_page, sge->length + in_page,

@@ -27,7 +27,8 @@
 #define RL_MAX_IRD	128
 #define RL_MAX_ORD	128
 #define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_POLL_KICK | \
-			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_EXT_FEATURES)
+			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_FEATURE_NULL_MR | \
+			 WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -133,6 +134,8 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
 /* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */
 bool rl_mr_close(struct rl_mr *mr);
+/* One of no memory. */
+int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
 void rl_mr_destroy(struct rl_mr *mr);
 /* The QP of @core goes: windows that are bound over it are bound no more. */

@@ -121,6 +121,7 @@ static const struct verbs_context_ops weft_ctx_ops = {
 	.advise_mr = weft_advise_mr,
 	.alloc_dm = weft_alloc_dm,
 	.alloc_mw = weft_alloc_mw,
+	.alloc_null_mr = weft_alloc_null_mr,
 	.alloc_parent_domain = weft_alloc_parent_domain,
 	.alloc_pd = weft_alloc_pd,
 	.alloc_td = weft_alloc_td,

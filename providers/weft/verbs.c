@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "abi.h"
 #include "weft.h"
 
 int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -106,6 +107,34 @@ struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_
 		errno = err;
 		return NULL;
 	}
+	return &mr->vmr.ibv_mr;
+}
+
+/* All addresses, and no memory. Start and length mean nothing. */
+struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct weft_cmd_reg_mr cmd = { .flags = WEFT_REG_MR_NULL };
+	struct ib_uverbs_reg_mr_resp resp;
+	struct weft_mr *mr;
+	int err;
+
+	if (!(to_weft_ctx(pd->context)->features & WEFT_FEATURE_NULL_MR)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_reg_mr(pd, NULL, 1, 0, IBV_ACCESS_LOCAL_WRITE, &mr->vmr, &cmd.ibv_cmd,
+			     sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	mr->vmr.ibv_mr.pd = pd;
+	mr->vmr.ibv_mr.rkey = 0;
+	mr->vmr.mr_type = IBV_MR_TYPE_NULL_MR;
 	return &mr->vmr.ibv_mr;
 }
 

@@ -22,7 +22,7 @@
 /* What this provider can make use of; the kernel answers with what both have. */
 #define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | \
 		       WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | \
-		       WEFT_FEATURE_LINGER)
+		       WEFT_FEATURE_LINGER | WEFT_FEATURE_NULL_MR)
 
 struct weft_device {
 	struct verbs_device vdev;
@@ -134,6 +134,7 @@ struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx);
 int weft_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   int access);
+struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd);
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access);
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

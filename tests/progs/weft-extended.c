@@ -467,6 +467,54 @@ static bool another_context_shares(void)
 									   t.to_mr->rkey, 512);
 }
 
+static bool post_null(struct ibv_qp *qp, uint64_t id, uint32_t lkey, bool send)
+{
+	struct ibv_sge sge = { 0x123456789abcdefULL, 1000, lkey };
+	struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_recv_wr recv = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+
+	return send ? !ibv_post_send(qp, &wr, &bad) : !ibv_post_recv(qp, &recv, &bad_recv);
+}
+
+/* Whatever the address: what comes is dropped, and then zeros are sent. */
+static bool a_null_region_takes_all_and_gives_zeros(void)
+{
+	struct ibv_mr *in = ibv_alloc_null_mr(t.s.pd), *out = ibv_alloc_null_mr(t.c.pd);
+	bool ok;
+	int i;
+
+	if (!in || !out || in->rkey)
+		return false;
+	memset(t.to, 0xff, BUF);
+	ok = post_null(t.s.id->qp, 5, in->lkey, false);
+	post_len(6, IBV_WR_SEND, 1000, 0);
+	ok = ok && client_took(6, IBV_WC_SUCCESS) && start_polling();
+	if (ok)
+		ibv_end_poll(t.cq);
+	post_recvs(7, 1);
+	ok = ok && post_null(t.c.id->qp, 8, out->lkey, true) && client_took(8, IBV_WC_SUCCESS) &&
+	     start_polling();
+	if (ok)
+		ibv_end_poll(t.cq);
+	for (i = 0; ok && i < BUF; i++)
+		ok = t.to[i] == (i < 1000 ? 0 : 0xff);
+	return ok && !ibv_dereg_mr(in) && !ibv_dereg_mr(out);
+}
+
+/* No right is a peer's, whatever key it guesses. */
+static bool a_null_region_is_no_peers(void)
+{
+	struct ibv_mr *mr = ibv_alloc_null_mr(t.s.pd);
+	bool ok = mr && ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 1);
+
+	if (!mr)
+		return false;
+	post_recvs(5, 1);
+	post_len(6, IBV_WR_RDMA_READ, 16, mr->lkey);
+	return ok && client_took(6, IBV_WC_REM_ACCESS_ERR) && !ibv_dereg_mr(mr);
+}
+
 static bool ordering_may_be_relaxed(void)
 {
 	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE |
@@ -544,6 +592,9 @@ static const struct {
 	{ "device-memory-is-written", device_memory_is_written, {} },
 	{ "device-memory-has-bounds", device_memory_has_bounds, {} },
 	{ "another-context-shares-what-there-is", another_context_shares, {} },
+	{ "a-null-region-takes-all-and-gives-zeros",
+	  a_null_region_takes_all_and_gives_zeros, {} },
+	{ "a-null-region-is-no-peers", a_null_region_is_no_peers, {} },
 	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, {} },
 	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, {} },
 	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, {} },

@@ -260,6 +260,7 @@ enum {
 	 * after a short time by itself.
 	 */
 	WEFT_FEATURE_LINGER	= 1 << 6,
+	WEFT_FEATURE_NULL_MR	= 1 << 7,	/* reg_mr takes WEFT_REG_MR_NULL */
 };
 
 struct weft_alloc_ucontext_req {
@@ -272,6 +273,20 @@ struct weft_alloc_ucontext_resp {
 	__u32 abi_version;
 	__u32 max_inline;
 	__aligned_u64 reserved[2];
+};
+
+/* struct weft_reg_mr_req.flags */
+enum {
+	/*
+	 * A region of no memory, for local use: what is placed there is dropped, and zeros are
+	 * read. It has every address, whatever start and length say.
+	 */
+	WEFT_REG_MR_NULL	= 1 << 0,
+};
+
+struct weft_reg_mr_req {
+	__aligned_u64 flags;		/* WEFT_REG_MR_* */
+	__aligned_u64 reserved;		/* 0, checked */
 };
 
 /* Where a ring is: pass offset and size to mmap() of the command fd. */
@@ -403,6 +418,9 @@ enum {
 	A(weft_alloc_ucontext_resp, features, 0)	\
 	A(weft_alloc_ucontext_resp, abi_version, 8)	\
 	A(weft_alloc_ucontext_resp, max_inline, 12)	\
+	S(weft_reg_mr_req, 16)				\
+	A(weft_reg_mr_req, flags, 0)			\
+	A(weft_reg_mr_req, reserved, 8)			\
 	S(weft_ring_map, 24)				\
 	A(weft_ring_map, offset, 0)			\
 	A(weft_ring_map, size, 8)			\
