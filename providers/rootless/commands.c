@@ -679,7 +679,7 @@ static int destroy_srq(struct rl_context *ctx, struct rl_command *c)
 	if (!srq || srq->o.users)
 		return srq ? -EBUSY : -EINVAL;
 	rl_object_replace(ctx, in->srq_handle, NULL);
-	rl_chan_drop(ctx->async, &srq->o);
+	rl_context_forget(ctx, &srq->o);
 	resp->events_reported = srq->async_reported;
 	rl_srq_destroy(srq);
 	return 0;

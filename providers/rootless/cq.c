@@ -518,7 +518,7 @@ void rl_cq_stop(struct rl_cq *cq)
 	pthread_mutex_unlock(&cq->lock);
 	if (cq->chan)
 		rl_chan_drop(cq->chan, &cq->o);
-	rl_chan_drop(cq->ctx->async, &cq->o);
+	rl_context_forget(cq->ctx, &cq->o);
 }
 
 void rl_cq_destroy(struct rl_cq *cq)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The command file, /dev/infiniband/uverbsN: handles, and the two ways that a command comes,
- * write() and ioctl(). Newer libraries send the same commands by an ioctl (INVOKE_WRITE); methods
- * of other ioctls are answered as a kernel does that has only the commands, and libibverbs then
+ * write() and ioctl(). Newer libraries send the same commands by an ioctl (INVOKE_WRITE); what other
+ * ioctls ask for is mostly answered as a kernel does that has only the commands, and libibverbs then
  * uses those. Pointers are the program's and may point anywhere: what they name is copied under
  * guard.
  */
@@ -25,7 +25,7 @@
 
 #define MAX_IN		512		/* octets of a command's core part, and of a driver's */
 #define MAX_OUT		512
-#define MAX_ATTRS	16
+#define MAX_ATTRS	20
 
 /* What there is, by device and kind. Atomic. */
 #define MAX_DEVICES 64
@@ -185,8 +185,21 @@ void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type,
 {
 	struct ib_uverbs_async_event_desc desc = { .element = o->user_handle, .event_type = type };
 
-	if (ctx->async)
-		rl_chan_say(ctx->async, o, reported, &desc, sizeof(desc));
+	struct rl_chan *chan = o->async ?: ctx->async;
+
+	if (chan)
+		rl_chan_say(chan, o, reported, &desc, sizeof(desc));
+}
+
+void rl_context_forget(struct rl_context *ctx, struct rl_object *o)
+{
+	struct rl_chan *chan = o->async ?: ctx->async;
+
+	if (chan)
+		rl_chan_drop(chan, o);
+	if (o->async)
+		rl_chan_put(o->async);
+	o->async = NULL;
 }
 
 /* ---- commands ---- */
@@ -445,7 +458,7 @@ static int query_context(struct rl_context *ctx, struct request *r)
 	       answer(r, WEFT_ATTR_QUERY_CONTEXT_RESP, &driver, sizeof(driver));
 }
 
-/* What comes there: nothing, since all objects of a command file have its first one's events. */
+/* For the events of what the other makes: see create(). */
 static int alloc_async(struct rl_context *ctx, struct request *r)
 {
 	struct rl_chan *chan;
@@ -487,6 +500,154 @@ static int query_mr(struct rl_context *ctx, struct request *r)
 	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &stag, sizeof(stag)) ?:
 	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &len, sizeof(len)) ?:
 	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &iova, sizeof(iova));
+}
+
+static u32 word(struct request *r, u16 id)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	return a ? a->data : 0;
+}
+
+/* The channel that was asked for, referenced; NULL: none, or that of the context itself. */
+static struct rl_chan *own_events(struct rl_context *ctx, struct request *r, u16 id)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+	struct rl_chan *chan = a ? rl_chan_of_fd(a->data_s64) : NULL;
+
+	if (!chan || chan != ctx->async)
+		return chan;
+	rl_chan_put(chan);
+	return NULL;
+}
+
+/*
+ * Runs command @c, whose answer begins with the new object's handle, and whose request came as
+ * attributes: events of the object come to the channel of attribute @events. Libraries ask in this
+ * way for whoever has another's command file; who has his own is told to use the command.
+ */
+static int create(struct rl_context *ctx, struct request *r, struct rl_command *c,
+		  enum rl_kind kind, u16 events)
+{
+	const struct ib_uverbs_attr *out = find_attr(r, UVERBS_ATTR_UHW_OUT);
+	struct rl_chan *chan = own_events(ctx, r, events);
+	u64 uhw_in[MAX_IN / 8], uhw_out[MAX_OUT / 8] = { 0 };
+	const void *in = input(find_attr(r, UVERBS_ATTR_UHW_IN), &c->uhw_in.len);
+	int rv;
+
+	if (!chan)
+		return -EPROTONOSUPPORT;
+	if (c->uhw_in.len > sizeof(uhw_in) || copy_in(uhw_in, sizeof(uhw_in), in, c->uhw_in.len)) {
+		rl_chan_put(chan);
+		return -EINVAL;
+	}
+	c->uhw_in.p = uhw_in;
+	c->uhw_out.p = uhw_out;
+	c->uhw_out.len = out ? min_t(size_t, out->len, sizeof(uhw_out)) : 0;
+	pthread_mutex_lock(&ctx->lock);
+	rv = rl_command_run(ctx, c);
+	if (rv)
+		rl_chan_put(chan);
+	else
+		rl_object_find(ctx, kind, *(const u32 *)c->out)->async = chan;
+	pthread_mutex_unlock(&ctx->lock);
+	return rv ?: copy_out((void *)(uintptr_t)out->data, uhw_out, c->uhw_out.len);
+}
+
+static int create_cq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *chan = find_attr(r, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
+	const struct ib_uverbs_attr *user = find_attr(r, UVERBS_ATTR_CREATE_CQ_USER_HANDLE);
+	const struct ib_uverbs_ex_create_cq in = {
+		.user_handle = user ? user->data : 0,
+		.cqe = word(r, UVERBS_ATTR_CREATE_CQ_CQE),
+		.comp_vector = word(r, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR),
+		.comp_channel = chan ? chan->data_s64 : -1,
+		.flags = word(r, UVERBS_ATTR_CREATE_CQ_FLAGS),
+	};
+	struct ib_uverbs_ex_create_cq_resp out = {};
+	struct rl_command c = { .number = IB_USER_VERBS_CMD_FLAG_EXTENDED |
+					  IB_USER_VERBS_EX_CMD_CREATE_CQ,
+				.in = &in, .out = &out, .out_len = sizeof(out) };
+
+	return create(ctx, r, &c, RL_CQ, UVERBS_ATTR_CREATE_CQ_EVENT_FD) ?:
+	       answer(r, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &out.base.cqe, sizeof(out.base.cqe)) ?:
+	       answer_number(r, UVERBS_ATTR_CREATE_CQ_HANDLE, out.base.cq_handle);
+}
+
+static int read_cap(struct request *r, struct ib_uverbs_qp_cap *cap)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, UVERBS_ATTR_CREATE_QP_CAP);
+
+	if (!a || a->len != sizeof(*cap))
+		return -EINVAL;
+	return rl_guard_copy(cap, (const void *)(uintptr_t)a->data, sizeof(*cap)) ? 0 : -EFAULT;
+}
+
+static int answer_qp(struct request *r, const struct ib_uverbs_create_qp_resp *out)
+{
+	const struct ib_uverbs_qp_cap cap = {
+		out->max_send_wr, out->max_recv_wr, out->max_send_sge, out->max_recv_sge,
+		out->max_inline_data,
+	};
+
+	return answer(r, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap, sizeof(cap)) ?:
+	       answer(r, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &out->qpn, sizeof(out->qpn)) ?:
+	       answer_number(r, UVERBS_ATTR_CREATE_QP_HANDLE, out->qp_handle);
+}
+
+static int create_qp(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *user = find_attr(r, UVERBS_ATTR_CREATE_QP_USER_HANDLE);
+	u32 flags = word(r, UVERBS_ATTR_CREATE_QP_FLAGS);
+	struct ib_uverbs_ex_create_qp_resp out = {};
+	struct rl_command c = { .number = IB_USER_VERBS_CMD_FLAG_EXTENDED |
+					  IB_USER_VERBS_EX_CMD_CREATE_QP,
+				.out = &out, .out_len = sizeof(out) };
+	struct ib_uverbs_ex_create_qp in;
+	struct ib_uverbs_qp_cap cap;
+	int rv = read_cap(r, &cap);
+
+	if (rv)
+		return rv;
+	in = (struct ib_uverbs_ex_create_qp){
+		.user_handle = user ? user->data : 0,
+		.pd_handle = word(r, UVERBS_ATTR_CREATE_QP_PD_HANDLE),
+		.send_cq_handle = word(r, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+		.recv_cq_handle = word(r, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
+		.srq_handle = word(r, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+		.is_srq = !!find_attr(r, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+		.max_send_wr = cap.max_send_wr, .max_recv_wr = cap.max_recv_wr,
+		.max_send_sge = cap.max_send_sge, .max_recv_sge = cap.max_recv_sge,
+		.max_inline_data = cap.max_inline_data,
+		.sq_sig_all = !!(flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL),
+		.qp_type = word(r, UVERBS_ATTR_CREATE_QP_TYPE),
+		.create_flags = flags & ~IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
+	};
+	c.in = &in;
+	return create(ctx, r, &c, RL_QP, UVERBS_ATTR_CREATE_QP_EVENT_FD) ?: answer_qp(r, &out.base);
+}
+
+static int create_srq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *user = find_attr(r, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE);
+	struct ib_uverbs_create_srq_resp out = {};
+	const struct ib_uverbs_create_srq in = {
+		.user_handle = user ? user->data : 0,
+		.pd_handle = word(r, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE),
+		.max_wr = word(r, UVERBS_ATTR_CREATE_SRQ_MAX_WR),
+		.max_sge = word(r, UVERBS_ATTR_CREATE_SRQ_MAX_SGE),
+		.srq_limit = word(r, UVERBS_ATTR_CREATE_SRQ_LIMIT),
+	};
+	struct rl_command c = { .number = IB_USER_VERBS_CMD_CREATE_SRQ, .in = &in, .out = &out,
+				.out_len = sizeof(out) };
+
+	if (word(r, UVERBS_ATTR_CREATE_SRQ_TYPE) != IB_UVERBS_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	return create(ctx, r, &c, RL_SRQ, UVERBS_ATTR_CREATE_SRQ_EVENT_FD) ?:
+	       answer(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &out.max_wr, sizeof(out.max_wr)) ?:
+	       answer(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &out.max_sge, sizeof(out.max_sge)) ?:
+	       answer_number(r, UVERBS_ATTR_CREATE_SRQ_HANDLE, out.srq_handle);
 }
 
 /* ---- regions on demand ---- */
@@ -541,6 +702,9 @@ static const struct method {
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, query_context },
 	{ UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, alloc_async },
+	{ UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, create_cq },
+	{ UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, create_qp },
+	{ UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, create_srq },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, query_mr },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, advise_mr },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, resize_srq },

@@ -56,6 +56,7 @@ struct rl_object {
 	u32 handle;
 	u32 users;			/* objects made of it: EBUSY */
 	u64 user_handle;		/* the program's name, in its events */
+	struct rl_chan *async;		/* where they come; NULL: where its context's do; referenced */
 };
 
 /* A table of handles, in chunks that stay where they are. */
@@ -271,6 +272,8 @@ void rl_qp_put(struct rl_qp *qp);
  * read.
  */
 void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
+/* @o goes, and takes along what waits of such events. Once. */
+void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 
 static inline struct rl_qp *rl_qp_of(struct weft_qpc *core)
 {

@@ -444,6 +444,26 @@ static bool device_memory_has_bounds(void)
 	return ok && !ibv_free_dm(dm);
 }
 
+/* Queues of its own, in the other's protection domain. */
+static bool makes_queues(struct ibv_context *ctx, struct ibv_pd *pd)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 5, .max_sge = 2 } };
+	struct ibv_srq *srq = ibv_create_srq(pd, &srq_attr);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+		.cap = { .max_send_wr = 3, .max_send_sge = 2, .max_inline_data = 100 },
+	}, got = {};
+	struct ibv_qp *qp = cq && srq ? ibv_create_qp(pd, &attr) : NULL;
+	struct ibv_qp_attr state;
+	bool ok = qp && qp->qp_num && attr.cap.max_send_wr >= 3 && attr.cap.max_inline_data >= 100;
+
+	ok = ok && srq_attr.attr.max_wr >= 5 && cq->cqe >= 10;
+	ok = ok && !ibv_query_qp(qp, &state, IBV_QP_CAP, &got) && got.sq_sig_all;
+	ok = ok && ibv_destroy_cq(cq) == EBUSY && ibv_destroy_srq(srq) == EBUSY;
+	return ok && !ibv_destroy_qp(qp) && !ibv_destroy_srq(srq) && !ibv_destroy_cq(cq);
+}
+
 /* As a second process, or library, does that was given the first one's descriptor. */
 static bool another_context_shares(void)
 {
@@ -458,6 +478,8 @@ static bool another_context_shares(void)
 	     !ibv_import_mr(pd, 12345678) && same && !ibv_import_dm(ctx, 12345678);
 	ok = ok && !ibv_memcpy_to_dm(dm, 8, t.from, 4) && !ibv_memcpy_from_dm(&word, same, 8, 4) &&
 	     !memcmp(&word, t.from, 4);
+	ok = ok && ctx->async_fd >= 0 && ctx->async_fd != t.s.id->verbs->async_fd &&
+	     makes_queues(ctx, pd);
 	if (!ok)
 		return false;
 	ibv_unimport_dm(same);

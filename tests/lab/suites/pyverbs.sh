@@ -43,7 +43,6 @@ argued() {
 		skip|ODP is not supported*||the driver pins
 		skip|Device * doesn't have net interface||where the device has no netdev
 		fail|test_*|*Failed to modify QP state to RTS*|brings RC up without rdma_cm: iWARP cannot
-		fail|test_shared_pd.*|*Failed to create a CQ*|a shared context has no queues of its own in rootless mode
 		leave|test_rdmacm.CMTestCase.test_rdmacm_async_traffic||asks for InfiniBand's acknowledgement time-out
 		leave|test_rdmacm.CMTestCase.test_rdmacm_async_traffic_external_qp||moves its QP to RTS itself: iWARP cannot
 		leave|test_rdmacm.CMTestCase.test_rdmacm_async_udp_traffic||datagrams
