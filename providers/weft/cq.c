@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "abi.h"
+#include "compat.h"
 #include "weft.h"
 
 #define WC_FLAGS (IBV_WC_STANDARD_FLAGS | WC_STAMPS)
@@ -102,8 +103,8 @@ struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 	cq = alloc_cq(is_one_threads(attr));
 	if (!cq)
 		return NULL;
-	err = ibv_cmd_create_cq_ex(ctx, attr, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
-				   sizeof(resp), 0);
+	err = ibv_cmd_create_cq_ex(ctx, attr, NULL, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp), 0);
 	cq = finish_cq(cq, err, &resp.cq);
 	if (!cq)
 		return NULL;
