@@ -171,6 +171,7 @@ static int query_device_ex(struct rl_context *ctx, struct rl_command *c)
 	if (in->comp_mask || in->reserved)
 		return -EINVAL;
 	describe_device(ctx->dev, &r->base);
+	r->device_cap_flags_ex = r->base.device_cap_flags;
 	describe_odp(&r->odp_caps);
 	r->timestamp_mask = UINT64_MAX;
 	r->hca_core_clock = WEFT_CLOCK_KHZ;

@@ -5,7 +5,8 @@
  * extended CQ; srq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
  * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
  *
- * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock stands alone.
+ * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock
+ * and dm.c's memories_lock stand alone.
  */
 #ifndef WEFT_PROVIDER_WEFT_H
 #define WEFT_PROVIDER_WEFT_H

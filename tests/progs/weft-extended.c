@@ -568,6 +568,51 @@ static bool all_memory_is_one_region(void)
 	return !ibv_dereg_mr(mr) && ok && pattern_check(t.to, BUF, t.key) == BUF;
 }
 
+/* ---- what the device says of itself ---- */
+
+static bool nothing_is_said_that_there_is_not(const struct ibv_device_attr_ex *a)
+{
+	return !a->raw_packet_caps && !a->tso_caps.max_tso && !a->rss_caps.supported_qpts &&
+	       !a->tm_caps.max_num_tags && !a->packet_pacing_caps.supported_qpts &&
+	       !a->max_wq_type_rq && !a->cq_mod_caps.max_cq_count && !a->xrc_odp_caps &&
+	       !a->odp_caps.per_transport_caps.ud_odp_caps &&
+	       !a->odp_caps.per_transport_caps.uc_odp_caps;
+}
+
+static bool the_device_says_what_is_so(void)
+{
+	struct ibv_device_attr_ex a;
+	struct ibv_dm *most;
+
+	if (ibv_query_device_ex(t.s.id->verbs, NULL, &a))
+		return false;
+	most = make_dm(a.max_dm_size);
+	return most && !ibv_free_dm(most) && !make_dm(a.max_dm_size + 1) &&
+	       a.phys_port_cnt_ex == a.orig_attr.phys_port_cnt && a.orig_attr.vendor_id &&
+	       (uint32_t)a.device_cap_flags_ex == (uint32_t)a.orig_attr.device_cap_flags &&
+	       nothing_is_said_that_there_is_not(&a);
+}
+
+/* Octets of a message may come in any order: the truth is no. */
+static bool no_order_of_octets_is_promised(void)
+{
+	return !ibv_query_qp_data_in_order(t.s.id->qp, IBV_WR_SEND, 0) &&
+	       !ibv_query_qp_data_in_order(t.s.id->qp, IBV_WR_RDMA_WRITE, 0);
+}
+
+static bool the_gid_is_told_by_every_way(void)
+{
+	struct ibv_gid_entry one, all[4];
+	union ibv_gid gid;
+
+	return !ibv_query_gid(t.s.id->verbs, 1, 0, &gid) &&
+	       !ibv_query_gid_ex(t.s.id->verbs, 1, 0, &one, 0) &&
+	       ibv_query_gid_table(t.s.id->verbs, all, 4, 0) == 1 &&
+	       !memcmp(&gid, &one.gid, sizeof(gid)) && !memcmp(&gid, &all[0].gid, sizeof(gid)) &&
+	       one.ndev_ifindex && one.ndev_ifindex == all[0].ndev_ifindex &&
+	       one.port_num == 1 && !one.gid_index;
+}
+
 /* ---- requests by ibv_wr_* ---- */
 
 static bool a_qp_takes(uint64_t ops)
@@ -619,6 +664,9 @@ static const struct {
 	{ "a-null-region-is-no-peers", a_null_region_is_no_peers, {} },
 	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, {} },
 	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, {} },
+	{ "the-device-says-what-is-so", the_device_says_what_is_so, {} },
+	{ "no-order-of-octets-is-promised", no_order_of_octets_is_promised, {} },
+	{ "the-gid-is-told-by-every-way", the_gid_is_told_by_every_way, {} },
 	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, {} },
 };
 
