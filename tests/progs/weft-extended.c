@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -464,6 +465,39 @@ static bool makes_queues(struct ibv_context *ctx, struct ibv_pd *pd)
 	return ok && !ibv_destroy_qp(qp) && !ibv_destroy_srq(srq) && !ibv_destroy_cq(cq);
 }
 
+static bool has_event(struct ibv_context *ctx, int timeout_ms)
+{
+	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };
+
+	return poll(&p, 1, timeout_ms) == 1;
+}
+
+/* Its CQ is too small for all that is flushed: it is told so, and the other is not. */
+static bool has_events_of_its_own(struct ibv_context *ctx, struct ibv_pd *pd)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 4, .max_recv_sge = 1 },
+	};
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *qp = cq ? ibv_create_qp(pd, &attr) : NULL;
+	struct ibv_recv_wr wr = {}, *bad;
+	struct ibv_async_event ev;
+	bool ok = qp;
+	int i;
+
+	for (i = 0; ok && i < 4; i++)
+		ok = !ibv_post_recv(qp, &wr, &bad);
+	ok = ok && !ibv_modify_qp(qp, &error, IBV_QP_STATE) && has_event(ctx, TIMEOUT) &&
+	     !ibv_get_async_event(ctx, &ev);
+	if (!ok)
+		return false;
+	ibv_ack_async_event(&ev);
+	return ev.event_type == IBV_EVENT_CQ_ERR && ev.element.cq == cq &&
+	       !has_event(t.s.id->verbs, 0) && !ibv_destroy_qp(qp) && !ibv_destroy_cq(cq);
+}
+
 /* As a second process, or library, does that was given the first one's descriptor. */
 static bool another_context_shares(void)
 {
@@ -479,7 +513,7 @@ static bool another_context_shares(void)
 	ok = ok && !ibv_memcpy_to_dm(dm, 8, t.from, 4) && !ibv_memcpy_from_dm(&word, same, 8, 4) &&
 	     !memcmp(&word, t.from, 4);
 	ok = ok && ctx->async_fd >= 0 && ctx->async_fd != t.s.id->verbs->async_fd &&
-	     makes_queues(ctx, pd);
+	     makes_queues(ctx, pd) && has_events_of_its_own(ctx, pd);
 	if (!ok)
 		return false;
 	ibv_unimport_dm(same);
