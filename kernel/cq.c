@@ -123,6 +123,11 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 	if (!cq->user)
 		cqe_set_qp(&e, qp);
 	flags = cq_lock(cq);
+	/* Under the lock: no completion is older than the one before it. */
+	if (cq->stamps) {
+		e.timestamp = ktime_get_ns();
+		e.flags |= WEFT_CQE_TIMESTAMP;
+	}
 	pushed = weft_cqc_push(&cq->core, &e);
 	cq_unlock(cq, flags);
 	if (pushed == WEFT_CQ_WAKE)

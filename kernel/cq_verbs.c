@@ -106,7 +106,8 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	u32 entries;
 	int rv;
 
-	if (attr->flags)
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ||
+	    (attr->flags && !weft_udata_has(udata, WEFT_FEATURE_TIMESTAMP)))
 		return -EOPNOTSUPP;
 	if (weft_shape_cq(attr->cqe, &entries) || weft_udata_check_unknown(udata) ||
 	    attr->comp_vector >= ibcq->device->num_comp_vectors)
@@ -115,6 +116,7 @@ int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (rv < 0)
 		return -ENOMEM;
 	cq->id = rv;
+	cq->stamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	cq->cpu = vector_cpu(attr->comp_vector);
 	rv = cq_set_up(cq, entries, udata);
 	if (rv) {

@@ -133,6 +133,8 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	attr->max_qp_init_rd_atom = WEFT_MAX_ORD;
 	attr->max_res_rd_atom = WEFT_MAX_QP * WEFT_MAX_IRD;
 	attr->max_fast_reg_page_list_len = WEFT_MAX_FAST_BLOCKS;
+	attr->timestamp_mask = U64_MAX;
+	attr->hca_core_clock = WEFT_CLOCK_KHZ;
 	attr->vendor_id = WEFT_VENDOR_ID;
 	attr->vendor_part_id = dev->vendor_part_id;
 	attr->sys_image_guid = ibdev->node_guid;
@@ -361,6 +363,7 @@ static const struct ib_device_ops weft_device_ops = {
 	.query_port = weft_query_port,
 	.query_qp = weft_query_qp,
 	.query_srq = weft_query_srq,
+	.query_ucontext = weft_query_ucontext,
 	.reg_user_mr = WEFT_OP_REG_USER_MR,
 	.req_notify_cq = weft_req_notify_cq,
 	.rereg_user_mr = weft_rereg_user_mr,

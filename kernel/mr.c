@@ -152,13 +152,40 @@ static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
 	return mr_gather(&mr->pages, umem, start);
 }
 
-struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
-				       int access, struct ib_udata *udata)
+static struct ib_mr *reg_null_mr(struct ib_pd *ibpd)
+{
+	struct weft_mr *mr = mr_new(ibpd, WEFT_REGION_NULL, WEFT_ACCESS_LOCAL_WRITE);
+
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	mr->region = weft_region_null(mr->region.pd);
+	return mr_finish(mr);
+}
+
+/* Our part of reg_mr's input: 0, or -EINVAL if it holds what we do not know. */
+static int read_reg_mr(struct ib_udata *udata, bool *null)
+{
+	struct weft_reg_mr_req req = {};
+	size_t n = udata ? min(udata->inlen, sizeof(req)) : 0;
+
+	*null = false;
+	if (!n)
+		return 0;
+	if (ib_copy_from_udata(&req, udata, n) ||
+	    (udata->inlen > n && !ib_is_udata_cleared(udata, n, udata->inlen - n)))
+		return -EINVAL;
+	if (req.flags & ~(u64)WEFT_REG_MR_NULL || req.reserved)
+		return -EINVAL;
+	*null = req.flags;
+	return !*null || weft_udata_has(udata, WEFT_FEATURE_NULL_MR) ? 0 : -EINVAL;
+}
+
+static struct ib_mr *reg_pinned_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
+				   int access)
 {
 	struct weft_mr *mr;
 	int rv = weft_region_check_request(start, len, iova, access);
 
-	rv = rv ?: weft_udata_check_unknown(udata);
 	if (rv)
 		return ERR_PTR(rv);
 	mr = mr_new(ibpd, WEFT_REGION_USER, access);
@@ -177,6 +204,17 @@ struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u
 	mr->ibmr.iova = mr->region.base;
 	mr->ibmr.length = len;
 	return mr_finish(mr);
+}
+
+struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
+				       int access, struct ib_udata *udata)
+{
+	bool null;
+	int rv = read_reg_mr(udata, &null);
+
+	if (rv)
+		return ERR_PTR(rv);
+	return null ? reg_null_mr(ibpd) : reg_pinned_mr(ibpd, start, len, iova, access);
 }
 
 struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova, int access,
@@ -198,6 +236,9 @@ struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 
 	if (atomic_read(&old->windows))
 		return ERR_PTR(-EBUSY);
+	/* A null region stays one. */
+	if (!old->umem)
+		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_TRANS)) {
 		/* Pinned anew, since the rights may be others: by address, of the same process. */
 		if (old->umem->owning_mm != current->mm)
@@ -208,7 +249,7 @@ struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 	}
 	if (!(flags & IB_MR_REREG_ACCESS))
 		access = old->access;
-	return weft_reg_user_mr_no_dmah(pd, start, len, iova, access, udata);
+	return reg_pinned_mr(pd, start, len, iova, access);
 }
 
 /* ---- kernel consumers' regions ---- */

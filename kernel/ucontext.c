@@ -21,14 +21,20 @@ static int read_request(struct ib_udata *udata, struct weft_alloc_ucontext_req *
 	return n ? ib_copy_from_udata(req, udata, n) : 0;
 }
 
+static struct weft_alloc_ucontext_resp describe(const struct weft_ucontext *uc)
+{
+	return (struct weft_alloc_ucontext_resp) {
+		.features = uc->features,
+		.abi_version = WEFT_ABI_VERSION,
+		.max_inline = WEFT_MAX_INLINE,
+	};
+}
+
 int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct weft_device *dev = to_weft_dev(ibuc->device);
 	struct weft_ucontext *uc = container_of(ibuc, struct weft_ucontext, ibuc);
-	struct weft_alloc_ucontext_resp resp = {
-		.abi_version = WEFT_ABI_VERSION,
-		.max_inline = WEFT_MAX_INLINE,
-	};
+	struct weft_alloc_ucontext_resp resp;
 	struct weft_alloc_ucontext_req req;
 	int rv = read_request(udata, &req);
 
@@ -37,7 +43,7 @@ int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	uc->features = req.features & WEFT_FEATURES;
 	if (!READ_ONCE(dev->extensions))
 		uc->features &= ~WEFT_EXT_FEATURES;
-	resp.features = uc->features;
+	resp = describe(uc);
 	if (udata->outlen) {
 		rv = ib_copy_to_udata(udata, &resp, min(udata->outlen, sizeof(resp)));
 		if (rv)
@@ -45,6 +51,16 @@ int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	}
 	atomic_inc(&dev->num_ctx);
 	return 0;
+}
+
+/* A program that was given another's command file asks what is in force there. */
+int weft_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
+{
+	struct weft_alloc_ucontext_resp resp =
+		describe(container_of(ibuc, struct weft_ucontext, ibuc));
+
+	return uverbs_copy_to_struct_or_zero(attrs, WEFT_ATTR_QUERY_CONTEXT_RESP, &resp,
+					     sizeof(resp));
 }
 
 void weft_dealloc_ucontext(struct ib_ucontext *ibuc)
@@ -134,12 +150,20 @@ DECLARE_UVERBS_NAMED_METHOD(WEFT_METHOD_SRQ_KICK,
 			    UVERBS_ATTR_IDR(WEFT_ATTR_SRQ_KICK_HANDLE, UVERBS_OBJECT_SRQ,
 					    UVERBS_ACCESS_READ, UA_MANDATORY));
 
+ADD_UVERBS_ATTRIBUTES_SIMPLE(weft_query_context, UVERBS_OBJECT_DEVICE,
+			     UVERBS_METHOD_QUERY_CONTEXT,
+			     UVERBS_ATTR_PTR_OUT(WEFT_ATTR_QUERY_CONTEXT_RESP,
+						 UVERBS_ATTR_STRUCT(struct weft_alloc_ucontext_resp,
+								    max_inline),
+						 UA_MANDATORY));
+
 ADD_UVERBS_METHODS(weft_qp_methods, UVERBS_OBJECT_QP, &UVERBS_METHOD(WEFT_METHOD_QP_KICK));
 ADD_UVERBS_METHODS(weft_cq_methods, UVERBS_OBJECT_CQ, &UVERBS_METHOD(WEFT_METHOD_CQ_KICK));
 ADD_UVERBS_METHODS(weft_srq_methods, UVERBS_OBJECT_SRQ, &UVERBS_METHOD(WEFT_METHOD_SRQ_RESIZE),
 		   &UVERBS_METHOD(WEFT_METHOD_SRQ_KICK));
 
 const struct uapi_definition weft_uapi_defs[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &weft_query_context),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_QP, &weft_qp_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_CQ, &weft_cq_methods),
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_SRQ, &weft_srq_methods),

@@ -15,7 +15,8 @@
 
 /* What this driver does of struct weft_alloc_ucontext_req.features. */
 #define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE | \
-				       WEFT_FEATURE_MW | WEFT_FEATURE_SRQ_KICK) | \
+				       WEFT_FEATURE_MW | WEFT_FEATURE_TIMESTAMP | \
+				       WEFT_FEATURE_NULL_MR | WEFT_FEATURE_SRQ_KICK) | \
 				 WEFT_EXT_FEATURES)
 
 /* Fast registration: blocks (pages) a region. */
@@ -57,6 +58,7 @@ int weft_fill_res_srq(struct sk_buff *msg, struct ib_srq *ibsrq);
 extern const struct uapi_definition weft_uapi_defs[];
 
 int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata);
+int weft_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs);
 void weft_dealloc_ucontext(struct ib_ucontext *ibuc);
 void weft_disassociate_ucontext(struct ib_ucontext *ibuc);
 int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);

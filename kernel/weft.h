@@ -149,6 +149,7 @@ struct weft_cq {
 	struct weft_ring_mem *ring;	/* lock: a user may have it replaced */
 	spinlock_t lock;		/* kernel consumers poll from anywhere: irqsave; else bh */
 	bool user;			/* whose it is */
+	bool stamps;			/* completions tell their time */
 	u32 id;
 	atomic_t wakes;			/* calls of comp_handler due: one at a time */
 	unsigned int cpu;		/* kernel consumers: where they are made */

@@ -73,6 +73,8 @@ configure() {
 	# See providers/weft/compat.h.
 	grep -q 'struct ibv_fd_arr' "$tree/libibverbs/driver.h" ||
 		flags+=' -DWEFT_GET_CONTEXT_WITHOUT_FDS'
+	grep -q 'struct verbs_create_cq_prov_attr' "$tree/libibverbs/driver.h" ||
+		flags+=' -DWEFT_CREATE_CQ_EX_WITHOUT_PROV'
 	logged "$work/configure.log" cmake -GNinja -S "$tree" -B "$out" -DCMAKE_C_FLAGS="$flags" \
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1
 }

@@ -44,7 +44,7 @@ group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites
 group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
 # And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long pyverbs health; }
 
 # A gigabyte of verified patterns, each way of moving it.
 group_data() {
@@ -57,11 +57,11 @@ group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftes
 # part of them with ASan and UBSan in its library.
 group_rootless() {
 	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec verify \
-		rootless || return
+		rootless pyverbs || return
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
-sanitized+='|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+sanitized+='|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return

@@ -164,6 +164,18 @@ void *weft_batch_move(struct weft_batch *b, void *mem, u32 size)
 
 /* ---- appending ---- */
 
+/* What a null region is read as. */
+static void emit_zeros(struct weft_emit *e, u32 len)
+{
+	static const u8 zeros[256];
+	u32 n;
+
+	for (; len; len -= n) {
+		n = min_t(u32, len, sizeof(zeros));
+		weft_emit_bytes(e, zeros, n);
+	}
+}
+
 /* Returns how many of @p's octets are referred to, and not copied. */
 static u32 emit_piece(struct weft_batch *b, struct weft_emit *e, struct weft_piece *p)
 {
@@ -178,6 +190,10 @@ static u32 emit_piece(struct weft_batch *b, struct weft_emit *e, struct weft_pie
 		return 0;
 	}
 	memory = weft_region_memory(p->region, &addr);
+	if (unlikely(memory->kind == WEFT_REGION_NULL)) {
+		emit_zeros(e, left);
+		return 0;
+	}
 	for (; left; left -= n, addr += n) {
 		void *mem = weft_host_piece(memory, addr, left, &n);
 

@@ -24,6 +24,17 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 	return WEFT_GRANTED;
 }
 
+struct weft_region weft_region_null(u32 pd)
+{
+	return (struct weft_region) {
+		.pd = pd,
+		.access = WEFT_ACCESS_LOCAL_WRITE,
+		.len = ~0ULL,
+		.kind = WEFT_REGION_NULL,
+		.valid = true,
+	};
+}
+
 static bool adds_up(u64 start, u64 len)
 {
 	return start + len >= start;

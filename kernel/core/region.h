@@ -38,6 +38,9 @@ enum weft_region_kind {
 	WEFT_REGION_FAST,		/* alloc_mr, REG_MR */
 	WEFT_REGION_WINDOW_1,		/* memory window, type 1: bound anew while it is bound */
 	WEFT_REGION_WINDOW_2,		/* type 2B: bound once, then invalidated */
+	WEFT_REGION_NULL,		/* no memory: what is placed is dropped, and zeros are
+					 * read; base 0, len ~0, WEFT_ACCESS_LOCAL_WRITE and
+					 * nothing else */
 	WEFT_REGION_DMA,		/* the kernel's all-memory region: base 0, len ~0,
 					 * WEFT_ACCESS_LOCAL_WRITE and nothing else */
 };
@@ -55,6 +58,9 @@ struct weft_region {
 	struct weft_region *memory;	/* a bound window's: the region that has its octets */
 	u64 start;			/* and where in that they begin, as a TO */
 };
+
+/* A null region as @pd's, but for its STag. */
+struct weft_region weft_region_null(u32 pd);
 
 static inline bool weft_region_is_window(const struct weft_region *r)
 {

@@ -10,6 +10,10 @@ static bool put_octets(struct weft_region *r, u64 to, struct weft_cur *from, u32
 {
 	struct weft_region *memory = weft_region_memory(r, &to);
 
+	if (unlikely(memory->kind == WEFT_REGION_NULL)) {
+		weft_cur_skip(from, len);
+		return true;
+	}
 	return weft_host_place(memory, to, from, len);
 }
 

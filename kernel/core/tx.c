@@ -184,7 +184,7 @@ static bool is_there(struct weft_region *r, u64 to, u32 len)
 {
 	struct weft_region *memory = weft_region_memory(r, &to);
 
-	return weft_host_is_there(memory, to, len);
+	return memory->kind == WEFT_REGION_NULL || weft_host_is_there(memory, to, len);
 }
 
 /* Checks what is left of the source at once, so that a bad Read sends nothing. */
@@ -246,7 +246,7 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 	struct weft_region *r = weft_region_get(qp, lkey);
 	enum weft_denial d = weft_region_check(r, lkey, qp->pd, qp->id, addr, len, access);
 
-	if (keep && d == WEFT_GRANTED && !weft_host_is_there(r, addr, len))
+	if (keep && d == WEFT_GRANTED && !is_there(r, addr, len))
 		d = WEFT_DENIED_GONE;
 	if (keep && d == WEFT_GRANTED)
 		*keep = r;

@@ -86,14 +86,20 @@ static int open_async(struct rl_context *ctx, u32 *fd)
 	return 0;
 }
 
+void rl_context_describe(const struct rl_context *ctx, struct weft_alloc_ucontext_resp *resp)
+{
+	*resp = (struct weft_alloc_ucontext_resp){
+		.features = ctx->features,
+		.abi_version = WEFT_ABI_VERSION,
+		.max_inline = WEFT_MAX_INLINE,
+	};
+}
+
 static int get_context(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct weft_alloc_ucontext_req *req = c->uhw_in.p;
 	struct ib_uverbs_get_context_resp *resp = c->out;
-	struct weft_alloc_ucontext_resp driver = {
-		.abi_version = WEFT_ABI_VERSION,
-		.max_inline = WEFT_MAX_INLINE,
-	};
+	struct weft_alloc_ucontext_resp driver;
 	int rv;
 
 	if (ctx->ready)
@@ -101,7 +107,7 @@ static int get_context(struct rl_context *ctx, struct rl_command *c)
 	ctx->features = req->features & RL_FEATURES;
 	if (!rl_options()->extensions)
 		ctx->features &= ~WEFT_EXT_FEATURES;
-	driver.features = ctx->features;
+	rl_context_describe(ctx, &driver);
 	c->uhw_out.len = min_t(size_t, c->uhw_out.len, sizeof(driver));
 	memcpy(c->uhw_out.p, &driver, c->uhw_out.len);
 	rv = open_async(ctx, &resp->async_fd);
@@ -118,6 +124,7 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->sys_image_guid = r->node_guid;
 	r->max_mr_size = UINT64_MAX;
 	r->page_size_cap = 4096;
+	r->vendor_id = WEFT_VENDOR_ID;
 	r->max_qp = RL_MAX_QP;
 	r->max_qp_wr = WEFT_MAX_QP_WR;
 	r->device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
@@ -141,6 +148,16 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->phys_port_cnt = 1;
 }
 
+/* By nature (guard.h): whatever moves octets finds the page, or makes the kernel find it. */
+static void describe_odp(struct ib_uverbs_odp_caps *caps)
+{
+	caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+		IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
+	if (rl_options()->extensions)
+		caps->per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
+}
+
 static int query_device(struct rl_context *ctx, struct rl_command *c)
 {
 	describe_device(ctx->dev, c->out);
@@ -155,6 +172,10 @@ static int query_device_ex(struct rl_context *ctx, struct rl_command *c)
 	if (in->comp_mask || in->reserved)
 		return -EINVAL;
 	describe_device(ctx->dev, &r->base);
+	r->device_cap_flags_ex = r->base.device_cap_flags;
+	describe_odp(&r->odp_caps);
+	r->timestamp_mask = UINT64_MAX;
+	r->hca_core_clock = WEFT_CLOCK_KHZ;
 	r->response_length = min_t(size_t, c->out_len, sizeof(*r));
 	return 0;
 }
@@ -214,18 +235,32 @@ static int dealloc_pd(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
+/* What the driver's part may ask for: the rest of it is zero. */
+static bool wants_null_mr(const struct rl_context *ctx, struct rl_command *c)
+{
+	struct weft_reg_mr_req *req = (void *)c->uhw_in.p;
+
+	if (c->uhw_in.len < sizeof(*req) || req->flags != WEFT_REG_MR_NULL ||
+	    !(ctx->features & WEFT_FEATURE_NULL_MR))
+		return false;
+	req->flags = 0;
+	return true;
+}
+
 static int reg_mr(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_reg_mr *in = c->in;
 	struct ib_uverbs_reg_mr_resp *resp = c->out;
 	struct rl_pd *pd = find_pd(ctx, in->pd_handle);
+	bool null = wants_null_mr(ctx, c);
 	struct rl_mr *mr;
 	int rv;
 
 	/* The place in the page must be the same by both addresses. */
 	if (!pd || !is_zero(c) || (in->start ^ in->hca_va) & 4095)
 		return -EINVAL;
-	rv = rl_mr_new(pd, in->start, in->length, in->hca_va, in->access_flags, &mr);
+	rv = null ? rl_mr_new_null(pd, &mr) :
+		    rl_mr_new(pd, in->start, in->length, in->hca_va, in->access_flags, &mr);
 	if (rv)
 		return rv;
 	rv = rl_object_add(ctx, &mr->o);
@@ -249,7 +284,7 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 			   old ? old->pd : NULL;
 	int rv;
 
-	if (!old || !pd || !in->flags || in->flags & ~7u ||
+	if (!old || old->region.kind != WEFT_REGION_USER || !pd || !in->flags || in->flags & ~7u ||
 	    (moves && (in->start ^ in->hca_va) & 4095))
 		return -EINVAL;
 	if (__atomic_load_n(&old->windows, __ATOMIC_RELAXED))
@@ -333,7 +368,7 @@ static int create_comp_channel(struct rl_context *ctx, struct rl_command *c)
 
 /* What the plain command and the extended one have in common. */
 static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle, u32 cqe,
-		   s32 channel, struct ib_uverbs_create_cq_resp *resp)
+		   s32 channel, bool stamps, struct ib_uverbs_create_cq_resp *resp)
 {
 	struct weft_create_cq_resp driver = {};
 	struct rl_chan *chan = NULL;
@@ -351,6 +386,7 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 	if (rv)
 		return rv;
 	cq->o.user_handle = user_handle;
+	cq->stamps = stamps;
 	rv = rl_object_add(ctx, &cq->o);
 	if (rv) {
 		rl_cq_stop(cq);
@@ -369,7 +405,7 @@ static int create_cq(struct rl_context *ctx, struct rl_command *c)
 	const struct ib_uverbs_create_cq *in = c->in;
 
 	return in->comp_vector ? -EINVAL :
-	       make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, c->out);
+	       make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, false, c->out);
 }
 
 static int create_cq_ex(struct rl_context *ctx, struct rl_command *c)
@@ -379,10 +415,11 @@ static int create_cq_ex(struct rl_context *ctx, struct rl_command *c)
 
 	if (in->comp_mask || in->comp_vector)
 		return -EINVAL;
-	if (in->flags)
+	if (in->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION ||
+	    (in->flags && !(ctx->features & WEFT_FEATURE_TIMESTAMP)))
 		return -EOPNOTSUPP;
 	resp->response_length = sizeof(*resp);
-	return make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, &resp->base);
+	return make_cq(ctx, c, in->user_handle, in->cqe, in->comp_channel, in->flags, &resp->base);
 }
 
 static int resize_cq(struct rl_context *ctx, struct rl_command *c)
@@ -646,7 +683,7 @@ static int destroy_srq(struct rl_context *ctx, struct rl_command *c)
 	if (!srq || srq->o.users)
 		return srq ? -EBUSY : -EINVAL;
 	rl_object_replace(ctx, in->srq_handle, NULL);
-	rl_chan_drop(ctx->async, &srq->o);
+	rl_context_forget(ctx, &srq->o);
 	resp->events_reported = srq->async_reported;
 	rl_srq_destroy(srq);
 	return 0;

@@ -49,8 +49,16 @@ static void overflowed(struct rl_cq *cq)
 void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 {
 	enum weft_cq_push pushed;
+	struct weft_cqe stamped;
 
 	pthread_mutex_lock(&cq->lock);
+	/* Under the lock: no completion is older than the one before it. */
+	if (cq->stamps) {
+		stamped = *e;
+		stamped.timestamp = rl_now_ns();
+		stamped.flags |= WEFT_CQE_TIMESTAMP;
+		e = &stamped;
+	}
 	pushed = weft_cqc_push(&cq->core, e);
 	pthread_mutex_unlock(&cq->lock);
 	if (pushed == WEFT_CQ_WAKE)
@@ -510,7 +518,7 @@ void rl_cq_stop(struct rl_cq *cq)
 	pthread_mutex_unlock(&cq->lock);
 	if (cq->chan)
 		rl_chan_drop(cq->chan, &cq->o);
-	rl_chan_drop(cq->ctx->async, &cq->o);
+	rl_context_forget(cq->ctx, &cq->o);
 }
 
 void rl_cq_destroy(struct rl_cq *cq)

@@ -175,6 +175,10 @@ static int finish(struct rl_mr *mr)
 	return rv;
 }
 
+/*
+ * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
+ * The whole address space at once is asked for from 0, with all octets but the last.
+ */
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
 	const struct weft_region region = {
@@ -186,9 +190,11 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 		.kind = WEFT_REGION_USER,
 		.valid = true,
 	};
-	int rv = weft_region_check_request(start, len, iova, access);
+	const u32 odp = access & IBV_ACCESS_ON_DEMAND ?
+			IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB : 0;
+	int rv = weft_region_check_request(start, len, iova, access & ~odp);
 
-	if (!rv && !is_mapped(start, len))
+	if (!rv && !odp && !is_mapped(start, len))
 		rv = -EFAULT;
 	rv = rv ?: make(pd, RL_MR, &region, out);
 	if (rv)
@@ -196,6 +202,14 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 	(*out)->start = start;
 	(*out)->access = access;
 	return finish(*out);
+}
+
+int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **out)
+{
+	const struct weft_region region = weft_region_null(pd->id);
+	int rv = make(pd, RL_MR, &region, out);
+
+	return rv ?: finish(*out);
 }
 
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
@@ -208,6 +222,30 @@ int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
 
 	rv = rv ?: make(pd, RL_MW, &region, out);
 	return rv ?: finish(*out);
+}
+
+/*
+ * The program's octets in @sge will be wanted soon, to be written (@write) or read. Best effort: it
+ * says nothing of what cannot be had.
+ */
+int rl_mr_advise(const struct rl_pd *pd, const struct weft_sge *sge, bool write)
+{
+	struct weft_region *r = rl_mr_find(sge->lkey);
+	enum weft_denial d = weft_region_check(r, sge->lkey, pd->id, 0, sge->addr, sge->length,
+					       write ? WEFT_ACCESS_LOCAL_WRITE : 0);
+	u64 start, in_page;
+
+	if (d == WEFT_GRANTED && sge->length && r->kind == WEFT_REGION_USER) {
+		start = (uintptr_t)rl_mr_address(r, sge->addr);
+		in_page = start & (sysconf(_SC_PAGESIZE) - 1);
+		rl_raw(SYS_madvise, start - in_page, sge->length + in_page,
+		       write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	}
+	if (r)
+		rl_mr_drop(r);
+	if (d == WEFT_DENIED_ACCESS)
+		return -EPERM;
+	return d == WEFT_GRANTED ? 0 : -EINVAL;
 }
 
 /* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */

@@ -315,7 +315,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 	end_connection(qp);
 	if (qp->core.windows)
 		rl_mr_unbind_windows(&qp->core);
-	rl_chan_drop(qp->ctx->async, &qp->o);
+	rl_context_forget(qp->ctx, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);
 	rl_qp_put(qp);

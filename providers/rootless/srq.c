@@ -138,7 +138,7 @@ int rl_srq_new(struct rl_pd *pd, struct rl_context *ctx, struct weft_rq_caps *ca
 /* Its QPs are gone. */
 void rl_srq_destroy(struct rl_srq *srq)
 {
-	rl_chan_drop(srq->ctx->async, &srq->o);
+	rl_context_forget(srq->ctx, &srq->o);
 	rl_ring_free(srq->ctx, &srq->ring);
 	srq->pd->o.users--;
 	pthread_mutex_destroy(&srq->lock);

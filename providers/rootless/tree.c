@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The tree: how names are followed in it, and what stands in it. The texts are those that the
- * kernel gives for the driver's devices; there is no link "device", because these have no parent.
+ * kernel gives for the driver's devices. These have no parent; but programs look below one for a
+ * device's netdev, so there is a "device" with that and nothing else.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -168,6 +169,11 @@ static void fill_options(struct rl_node *dir)
 	add_file(dir, "rnr_timeout_ms", "%u\n", o->rnr_ms);
 }
 
+static void fill_parent(struct rl_node *dir, const struct rl_device *d)
+{
+	add_link(add_dir(dir, "net"), d->netdev, "../../../../net/%s", d->netdev);
+}
+
 static void fill_ibdev(struct rl_node *dir, const struct rl_device *d)
 {
 	const u8 *g = d->guid;
@@ -181,6 +187,7 @@ static void fill_ibdev(struct rl_node *dir, const struct rl_device *d)
 	add_file(dir, "node_type", "4: RNIC\n");
 	add_file(dir, "sys_image_guid", "%s\n", guid);
 	fill_options(add_dir(dir, "weft"));
+	fill_parent(add_dir(dir, "device"), d);
 	snprintf(port, sizeof(port), "%u", RL_PORT);
 	fill_port(add_dir(add_dir(dir, "ports"), port), d);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The command file, /dev/infiniband/uverbsN: handles, and the two ways that a command comes,
- * write() and ioctl(). Newer libraries send the same commands by an ioctl (INVOKE_WRITE); methods
- * of other ioctls are answered as a kernel does that has only the commands, and libibverbs then
+ * write() and ioctl(). Newer libraries send the same commands by an ioctl (INVOKE_WRITE); what other
+ * ioctls ask for is mostly answered as a kernel does that has only the commands, and libibverbs then
  * uses those. Pointers are the program's and may point anywhere: what they name is copied under
  * guard.
  */
@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 
@@ -24,7 +25,7 @@
 
 #define MAX_IN		512		/* octets of a command's core part, and of a driver's */
 #define MAX_OUT		512
-#define MAX_ATTRS	16
+#define MAX_ATTRS	20
 
 /* What there is, by device and kind. Atomic. */
 #define MAX_DEVICES 64
@@ -184,8 +185,21 @@ void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type,
 {
 	struct ib_uverbs_async_event_desc desc = { .element = o->user_handle, .event_type = type };
 
-	if (ctx->async)
-		rl_chan_say(ctx->async, o, reported, &desc, sizeof(desc));
+	struct rl_chan *chan = o->async ?: ctx->async;
+
+	if (chan)
+		rl_chan_say(chan, o, reported, &desc, sizeof(desc));
+}
+
+void rl_context_forget(struct rl_context *ctx, struct rl_object *o)
+{
+	struct rl_chan *chan = o->async ?: ctx->async;
+
+	if (chan)
+		rl_chan_drop(chan, o);
+	if (o->async)
+		rl_chan_put(o->async);
+	o->async = NULL;
 }
 
 /* ---- commands ---- */
@@ -325,6 +339,7 @@ static ssize_t uverbs_write(struct rl_file *f, int fd, const void *buf, size_t l
 struct request {
 	struct ib_uverbs_ioctl_hdr hdr;
 	struct ib_uverbs_attr attr[MAX_ATTRS];
+	struct ib_uverbs_attr *at;	/* the program's, of which attr is a copy */
 };
 
 static struct ib_uverbs_attr *find_attr(struct request *r, u16 id)
@@ -350,6 +365,24 @@ static void *output(const struct ib_uverbs_attr *a, size_t *len)
 {
 	*len = a ? a->len : 0;
 	return a ? (void *)(uintptr_t)a->data : NULL;
+}
+
+/* Copies *@from to what the attribute names; there need not be one. */
+static int answer(struct request *r, u16 id, const void *from, size_t len)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	if (!a)
+		return 0;
+	return a->len < len ? -ENOSPC : copy_out((void *)(uintptr_t)a->data, from, len);
+}
+
+/* A new descriptor's number, or handle, stands in the attribute itself. */
+static int answer_number(struct request *r, u16 id, s64 number)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	return a ? copy_out(&r->at[a - r->attr].data_s64, &number, sizeof(number)) : -EINVAL;
 }
 
 static int invoke_write(struct rl_context *ctx, struct request *r)
@@ -424,6 +457,258 @@ static int resize_srq(struct rl_context *ctx, struct request *r)
 	return rv ?: copy_out((void *)(uintptr_t)out->data, &resp, sizeof(resp));
 }
 
+/* ---- of a context that is shared: another was given its command file ---- */
+
+static int query_context(struct rl_context *ctx, struct request *r)
+{
+	const u64 core_support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+	struct weft_alloc_ucontext_resp driver;
+	const u32 vectors = 1;
+
+	if (!READ_ONCE(ctx->ready))
+		return -EINVAL;
+	rl_context_describe(ctx, &driver);
+	return answer(r, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &vectors, sizeof(vectors)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
+		      sizeof(core_support)) ?:
+	       answer(r, WEFT_ATTR_QUERY_CONTEXT_RESP, &driver, sizeof(driver));
+}
+
+/* For the events of what the other makes: see create(). */
+static int alloc_async(struct rl_context *ctx, struct request *r)
+{
+	struct rl_chan *chan;
+	int efd, fd, rv;
+
+	chan = rl_chan_new(O_CLOEXEC, &efd);
+	if (!chan)
+		return -ENOMEM;
+	fd = rl_chan_open(chan, efd);
+	rl_chan_put(chan);
+	if (fd < 0)
+		return fd;
+	rv = answer_number(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, fd);
+	if (rv)
+		close(fd);
+	return rv;
+}
+
+static int query_mr(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, UVERBS_ATTR_QUERY_MR_HANDLE);
+	u64 len = 0, iova = 0;
+	struct rl_object *o;
+	u32 stag = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	o = a ? rl_object_find(ctx, RL_MR, a->data) : NULL;
+	if (o) {
+		const struct weft_region *region = &container_of(o, struct rl_mr, o)->region;
+
+		stag = region->stag;
+		len = region->len;
+		iova = region->base;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	if (!o)
+		return a ? -ENOENT : -EINVAL;
+	return answer(r, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &stag, sizeof(stag)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &stag, sizeof(stag)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &len, sizeof(len)) ?:
+	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &iova, sizeof(iova));
+}
+
+static u32 word(struct request *r, u16 id)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	return a ? a->data : 0;
+}
+
+/* The channel that was asked for, referenced; NULL: none, or that of the context itself. */
+static struct rl_chan *own_events(struct rl_context *ctx, struct request *r, u16 id)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+	struct rl_chan *chan = a ? rl_chan_of_fd(a->data_s64) : NULL;
+
+	if (!chan || chan != ctx->async)
+		return chan;
+	rl_chan_put(chan);
+	return NULL;
+}
+
+/*
+ * Runs command @c, whose answer begins with the new object's handle, and whose request came as
+ * attributes: events of the object come to the channel of attribute @events. Libraries ask in this
+ * way for whoever has another's command file; who has his own is told to use the command.
+ */
+static int create(struct rl_context *ctx, struct request *r, struct rl_command *c,
+		  enum rl_kind kind, u16 events)
+{
+	const struct ib_uverbs_attr *out = find_attr(r, UVERBS_ATTR_UHW_OUT);
+	struct rl_chan *chan = own_events(ctx, r, events);
+	u64 uhw_in[MAX_IN / 8], uhw_out[MAX_OUT / 8] = { 0 };
+	const void *in = input(find_attr(r, UVERBS_ATTR_UHW_IN), &c->uhw_in.len);
+	int rv;
+
+	if (!chan)
+		return -EPROTONOSUPPORT;
+	if (c->uhw_in.len > sizeof(uhw_in) || copy_in(uhw_in, sizeof(uhw_in), in, c->uhw_in.len)) {
+		rl_chan_put(chan);
+		return -EINVAL;
+	}
+	c->uhw_in.p = uhw_in;
+	c->uhw_out.p = uhw_out;
+	c->uhw_out.len = out ? min_t(size_t, out->len, sizeof(uhw_out)) : 0;
+	pthread_mutex_lock(&ctx->lock);
+	rv = rl_command_run(ctx, c);
+	if (rv)
+		rl_chan_put(chan);
+	else
+		rl_object_find(ctx, kind, *(const u32 *)c->out)->async = chan;
+	pthread_mutex_unlock(&ctx->lock);
+	return rv ?: copy_out((void *)(uintptr_t)out->data, uhw_out, c->uhw_out.len);
+}
+
+static int create_cq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *chan = find_attr(r, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
+	const struct ib_uverbs_attr *user = find_attr(r, UVERBS_ATTR_CREATE_CQ_USER_HANDLE);
+	const struct ib_uverbs_ex_create_cq in = {
+		.user_handle = user ? user->data : 0,
+		.cqe = word(r, UVERBS_ATTR_CREATE_CQ_CQE),
+		.comp_vector = word(r, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR),
+		.comp_channel = chan ? chan->data_s64 : -1,
+		.flags = word(r, UVERBS_ATTR_CREATE_CQ_FLAGS),
+	};
+	struct ib_uverbs_ex_create_cq_resp out = {};
+	struct rl_command c = { .number = IB_USER_VERBS_CMD_FLAG_EXTENDED |
+					  IB_USER_VERBS_EX_CMD_CREATE_CQ,
+				.in = &in, .out = &out, .out_len = sizeof(out) };
+
+	return create(ctx, r, &c, RL_CQ, UVERBS_ATTR_CREATE_CQ_EVENT_FD) ?:
+	       answer(r, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &out.base.cqe, sizeof(out.base.cqe)) ?:
+	       answer_number(r, UVERBS_ATTR_CREATE_CQ_HANDLE, out.base.cq_handle);
+}
+
+static int read_cap(struct request *r, struct ib_uverbs_qp_cap *cap)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, UVERBS_ATTR_CREATE_QP_CAP);
+
+	if (!a || a->len != sizeof(*cap))
+		return -EINVAL;
+	return rl_guard_copy(cap, (const void *)(uintptr_t)a->data, sizeof(*cap)) ? 0 : -EFAULT;
+}
+
+static int answer_qp(struct request *r, const struct ib_uverbs_create_qp_resp *out)
+{
+	const struct ib_uverbs_qp_cap cap = {
+		out->max_send_wr, out->max_recv_wr, out->max_send_sge, out->max_recv_sge,
+		out->max_inline_data,
+	};
+
+	return answer(r, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap, sizeof(cap)) ?:
+	       answer(r, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &out->qpn, sizeof(out->qpn)) ?:
+	       answer_number(r, UVERBS_ATTR_CREATE_QP_HANDLE, out->qp_handle);
+}
+
+static int create_qp(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *user = find_attr(r, UVERBS_ATTR_CREATE_QP_USER_HANDLE);
+	u32 flags = word(r, UVERBS_ATTR_CREATE_QP_FLAGS);
+	struct ib_uverbs_ex_create_qp_resp out = {};
+	struct rl_command c = { .number = IB_USER_VERBS_CMD_FLAG_EXTENDED |
+					  IB_USER_VERBS_EX_CMD_CREATE_QP,
+				.out = &out, .out_len = sizeof(out) };
+	struct ib_uverbs_ex_create_qp in;
+	struct ib_uverbs_qp_cap cap;
+	int rv = read_cap(r, &cap);
+
+	if (rv)
+		return rv;
+	in = (struct ib_uverbs_ex_create_qp){
+		.user_handle = user ? user->data : 0,
+		.pd_handle = word(r, UVERBS_ATTR_CREATE_QP_PD_HANDLE),
+		.send_cq_handle = word(r, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE),
+		.recv_cq_handle = word(r, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE),
+		.srq_handle = word(r, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+		.is_srq = !!find_attr(r, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE),
+		.max_send_wr = cap.max_send_wr, .max_recv_wr = cap.max_recv_wr,
+		.max_send_sge = cap.max_send_sge, .max_recv_sge = cap.max_recv_sge,
+		.max_inline_data = cap.max_inline_data,
+		.sq_sig_all = !!(flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL),
+		.qp_type = word(r, UVERBS_ATTR_CREATE_QP_TYPE),
+		.create_flags = flags & ~IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
+	};
+	c.in = &in;
+	return create(ctx, r, &c, RL_QP, UVERBS_ATTR_CREATE_QP_EVENT_FD) ?: answer_qp(r, &out.base);
+}
+
+static int create_srq(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *user = find_attr(r, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE);
+	struct ib_uverbs_create_srq_resp out = {};
+	const struct ib_uverbs_create_srq in = {
+		.user_handle = user ? user->data : 0,
+		.pd_handle = word(r, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE),
+		.max_wr = word(r, UVERBS_ATTR_CREATE_SRQ_MAX_WR),
+		.max_sge = word(r, UVERBS_ATTR_CREATE_SRQ_MAX_SGE),
+		.srq_limit = word(r, UVERBS_ATTR_CREATE_SRQ_LIMIT),
+	};
+	struct rl_command c = { .number = IB_USER_VERBS_CMD_CREATE_SRQ, .in = &in, .out = &out,
+				.out_len = sizeof(out) };
+
+	if (word(r, UVERBS_ATTR_CREATE_SRQ_TYPE) != IB_UVERBS_SRQT_BASIC)
+		return -EOPNOTSUPP;
+	return create(ctx, r, &c, RL_SRQ, UVERBS_ATTR_CREATE_SRQ_EVENT_FD) ?:
+	       answer(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &out.max_wr, sizeof(out.max_wr)) ?:
+	       answer(r, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &out.max_sge, sizeof(out.max_sge)) ?:
+	       answer_number(r, UVERBS_ATTR_CREATE_SRQ_HANDLE, out.srq_handle);
+}
+
+/* ---- regions on demand ---- */
+
+static int advise(struct rl_context *ctx, u32 pd_handle, const struct weft_sge *sge, bool write)
+{
+	struct rl_object *o;
+	int rv = -ENOENT;
+
+	pthread_mutex_lock(&ctx->lock);
+	o = rl_object_find(ctx, RL_PD, pd_handle);
+	if (o)
+		rv = rl_mr_advise(container_of(o, struct rl_pd, o), sge, write);
+	pthread_mutex_unlock(&ctx->lock);
+	return rv;
+}
+
+/* What is asked not to fault is left alone: it is there or is not. */
+static int advise_mr(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *pd = find_attr(r, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);
+	const struct ib_uverbs_attr *advice = find_attr(r, UVERBS_ATTR_ADVISE_MR_ADVICE);
+	const struct ib_uverbs_attr *list = find_attr(r, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+	u64 how = advice ? advice->data : 0;
+	struct weft_sge sge;
+	size_t i;
+	int rv;
+
+	if (!pd || !advice || !list || list->len % sizeof(sge) || list->len < sizeof(sge))
+		return -EINVAL;
+	if (how > IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return -EOPNOTSUPP;
+	for (i = 0; i < list->len / sizeof(sge); i++) {
+		if (!rl_guard_copy(&sge, (const struct weft_sge *)(uintptr_t)list->data + i,
+				   sizeof(sge)))
+			return -EFAULT;
+		if (how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+			continue;
+		rv = advise(ctx, pd->data, &sge, how == IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE);
+		if (rv)
+			return rv;
+	}
+	return 0;
+}
+
 static const struct method {
 	u16 object, method;
 	int (*run)(struct rl_context *ctx, struct request *r);
@@ -431,13 +716,22 @@ static const struct method {
 	{ UVERBS_OBJECT_QP, WEFT_METHOD_QP_KICK, kick_qp },
 	{ UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, kick_cq },
 	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, invoke_write },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, query_context },
+	{ UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, alloc_async },
+	{ UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, create_cq },
+	{ UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, create_qp },
+	{ UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, create_srq },
+	{ UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, query_mr },
+	{ UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, advise_mr },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, resize_srq },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_KICK, kick_srq },
 };
 
-static int read_request(struct request *r, const void *arg)
+static int read_request(struct request *r, void *arg)
 {
 	size_t attrs;
+
+	r->at = (void *)((u8 *)arg + sizeof(r->hdr));
 
 	if (!rl_guard_copy(&r->hdr, arg, sizeof(r->hdr)))
 		return -EFAULT;
@@ -446,8 +740,7 @@ static int read_request(struct request *r, const void *arg)
 		return -EINVAL;
 	if (r->hdr.num_attrs > MAX_ATTRS)
 		return -EPROTONOSUPPORT;
-	return !attrs || rl_guard_copy(r->attr, (const u8 *)arg + sizeof(r->hdr), attrs) ? 0 :
-											  -EFAULT;
+	return !attrs || rl_guard_copy(r->attr, r->at, attrs) ? 0 : -EFAULT;
 }
 
 static int uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)

@@ -26,8 +26,9 @@
 #define RL_MAX_SRQ	(64 * 1024)
 #define RL_MAX_IRD	128
 #define RL_MAX_ORD	128
-#define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER | \
-			 WEFT_FEATURE_MW | WEFT_FEATURE_SRQ_KICK | WEFT_EXT_FEATURES)
+#define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_POLL_KICK | \
+			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_FEATURE_NULL_MR | \
+			 WEFT_FEATURE_SRQ_KICK | WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -55,6 +56,7 @@ struct rl_object {
 	u32 handle;
 	u32 users;			/* objects made of it: EBUSY */
 	u64 user_handle;		/* the program's name, in its events */
+	struct rl_chan *async;		/* where they come; NULL: where its context's do; referenced */
 };
 
 /* A table of handles, in chunks that stay where they are. */
@@ -104,6 +106,8 @@ struct rl_command {
 	size_t out_len;			/* octets of out that are copied back at most */
 };
 
+/* What is in force. (commands.c) */
+void rl_context_describe(const struct rl_context *ctx, struct weft_alloc_ucontext_resp *resp);
 /* Runs it: 0 or -errno. Context's lock. (commands.c) */
 int rl_command_run(struct rl_context *ctx, struct rl_command *c);
 /* Octets of the core's parts of command @number; false: no such command. */
@@ -131,10 +135,14 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
 /* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */
 bool rl_mr_close(struct rl_mr *mr);
+/* One of no memory. */
+int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
 void rl_mr_destroy(struct rl_mr *mr);
 /* The QP of @core goes: windows that are bound over it are bound no more. */
 void rl_mr_unbind_windows(struct weft_qpc *core);
+/* 0 or -errno: @sge is not in a region of @pd's, or not to be written. */
+int rl_mr_advise(const struct rl_pd *pd, const struct weft_sge *sge, bool write);
 /* What core/host.h asks. */
 struct weft_region *rl_mr_find(u32 stag);
 void rl_mr_hold(struct weft_region *r, u32 n);
@@ -149,6 +157,7 @@ struct rl_cq {
 	struct rl_object o;
 	struct rl_context *ctx;
 	struct rl_chan *chan;		/* its completion channel; NULL: none; referenced */
+	bool stamps;			/* completions tell their time; constant */
 	pthread_mutex_t lock;
 	struct weft_cqc core;		/* lock */
 	struct rl_ring ring;		/* lock */
@@ -273,6 +282,8 @@ void rl_qp_put(struct rl_qp *qp);
  * read.
  */
 void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
+/* @o goes, and takes along what waits of such events. Once. */
+void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 
 static inline struct rl_qp *rl_qp_of(struct weft_qpc *core)
 {

@@ -15,7 +15,9 @@ WEFT_ABI_ASSERTS(WEFT_ASSERT_SIZE, WEFT_ASSERT_OFFSET)
 
 DECLARE_DRV_CMD(weft_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, weft_alloc_ucontext_req,
 		weft_alloc_ucontext_resp);
+DECLARE_DRV_CMD(weft_cmd_reg_mr, IB_USER_VERBS_CMD_REG_MR, weft_reg_mr_req, empty);
 DECLARE_DRV_CMD(weft_cmd_create_cq, IB_USER_VERBS_CMD_CREATE_CQ, empty, weft_create_cq_resp);
+DECLARE_DRV_CMD(weft_cmd_create_cq_ex, IB_USER_VERBS_EX_CMD_CREATE_CQ, empty, weft_create_cq_resp);
 DECLARE_DRV_CMD(weft_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, empty, weft_resize_cq_resp);
 DECLARE_DRV_CMD(weft_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, empty, weft_create_srq_resp);
 DECLARE_DRV_CMD(weft_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, empty, weft_create_qp_resp);

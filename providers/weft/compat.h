@@ -18,6 +18,12 @@
 	ibv_cmd_get_context(ctx, cmd, cmd_size, resp, resp_size)
 #endif
 
+/* ibv_cmd_create_cq_ex() gained what a provider has to say of the CQ's memory, after 56. */
+#ifdef WEFT_CREATE_CQ_EX_WITHOUT_PROV
+#define ibv_cmd_create_cq_ex(ctx, attr, prov, cq, cmd, cmd_size, resp, resp_size, flags) \
+	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
+#endif
+
 /*
  * struct ibv_qp_ex has grown (wr_flush, after 44) while the private ABI kept
  * its number, and what libibverbs looks at stands right behind it. Built in

@@ -4,36 +4,112 @@
 #include <stdlib.h>
 
 #include "abi.h"
+#include "compat.h"
 #include "weft.h"
+
+#define WC_FLAGS (IBV_WC_STANDARD_FLAGS | WC_STAMPS)
+#define WC_STAMPS ((uint64_t)(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+			      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK))
+
+static struct weft_cq *alloc_cq(bool left_out)
+{
+	struct weft_cq *cq = calloc(1, sizeof(*cq));
+
+	if (cq)
+		weft_lock_init(&cq->lock, left_out);
+	return cq;
+}
+
+static void free_cq(struct weft_cq *cq)
+{
+	weft_uring_unmap(&cq->ring);
+	weft_lock_destroy(&cq->lock);
+	free(cq);
+}
+
+/* The kernel has made @cq (@err: has not): maps its ring, or frees it and sets errno. */
+static struct weft_cq *finish_cq(struct weft_cq *cq, int err, const struct weft_ring_map *map)
+{
+	if (!err) {
+		err = weft_uring_map(&cq->ring, cq->vcq.cq.context->cmd_fd, map);
+		if (err)
+			ibv_cmd_destroy_cq(&cq->vcq.cq);
+	}
+	if (!err)
+		return cq;
+	free_cq(cq);
+	errno = err;
+	return NULL;
+}
 
 struct ibv_cq *weft_create_cq(struct ibv_context *ctx, int entries,
 			      struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct weft_cmd_create_cq cmd = {};
 	struct weft_cmd_create_cq_resp resp = {};
-	struct weft_cq *cq;
+	struct weft_cq *cq = alloc_cq(false);
 	int err;
 
-	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
-	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 	err = ibv_cmd_create_cq(ctx, entries, channel, comp_vector, &cq->vcq.cq, &cmd.ibv_cmd,
 				sizeof(cmd), &resp.ibv_resp, sizeof(resp));
-	if (err)
-		goto free_cq;
-	err = weft_uring_map(&cq->ring, ctx->cmd_fd, &resp.cq);
-	if (err)
-		goto destroy_cq;
-	return &cq->vcq.cq;
+	cq = finish_cq(cq, err, &resp.cq);
+	return cq ? &cq->vcq.cq : NULL;
+}
 
-destroy_cq:
-	ibv_cmd_destroy_cq(&cq->vcq.cq);
-free_cq:
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
-	errno = err;
-	return NULL;
+/*
+ * An errno value. IGNORE_OVERRUN is refused: the kernel does not overwrite what nobody has
+ * polled, so a full CQ can only lose, and say so.
+ */
+static int check_cq_ex(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
+	    attr->wc_flags & ~WC_FLAGS)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	    attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		return EOPNOTSUPP;
+	/* Only a parent domain says anything of a CQ. */
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    (!attr->parent_domain || !to_weft_pd(attr->parent_domain)->of))
+		return EINVAL;
+	if (attr->wc_flags & WC_STAMPS &&
+	    !(to_weft_ctx(ctx)->features & WEFT_FEATURE_TIMESTAMP))
+		return EOPNOTSUPP;
+	return 0;
+}
+
+static bool is_one_threads(const struct ibv_cq_init_attr_ex *attr)
+{
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	    attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
+		return true;
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	       weft_pd_is_one_threads(attr->parent_domain);
+}
+
+struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
+{
+	struct weft_cmd_create_cq_ex cmd = {};
+	struct weft_cmd_create_cq_ex_resp resp = {};
+	struct weft_cq *cq;
+	int err = check_cq_ex(ctx, attr);
+
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	cq = alloc_cq(is_one_threads(attr));
+	if (!cq)
+		return NULL;
+	err = ibv_cmd_create_cq_ex(ctx, attr, NULL, &cq->vcq, &cmd.ibv_cmd, sizeof(cmd),
+				   &resp.ibv_resp, sizeof(resp), 0);
+	cq = finish_cq(cq, err, &resp.cq);
+	if (!cq)
+		return NULL;
+	weft_cq_poll_init(cq, attr->wc_flags);
+	return &cq->vcq.cq_ex;
 }
 
 /*
@@ -51,7 +127,7 @@ int weft_resize_cq(struct ibv_cq *ibcq, int entries)
 
 	if (!(to_weft_ctx(ibcq->context)->features & WEFT_FEATURE_RESIZE))
 		return EOPNOTSUPP;
-	pthread_spin_lock(&cq->lock);
+	weft_lock(&cq->lock);
 	err = ibv_cmd_resize_cq(ibcq, entries, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
 				sizeof(resp));
 	if (!err) {
@@ -61,7 +137,7 @@ int weft_resize_cq(struct ibv_cq *ibcq, int entries)
 		if (!err)
 			cq->ring.idx = cq->ring.ring->user_idx;
 	}
-	pthread_spin_unlock(&cq->lock);
+	weft_unlock(&cq->lock);
 	return err;
 }
 
@@ -73,14 +149,11 @@ int weft_destroy_cq(struct ibv_cq *ibcq)
 	/* EBUSY while a QP uses it: then all stays as it is. */
 	if (err)
 		return err;
-	weft_uring_unmap(&cq->ring);
-	pthread_spin_destroy(&cq->lock);
-	free(cq);
+	free_cq(cq);
 	return 0;
 }
 
-/* Nothing was found: does the kernel, or another host, wait to be told so? */
-static bool wants_kick(struct weft_cq *cq)
+bool weft_cq_wants_kick(struct weft_cq *cq)
 {
 	if (to_weft_ctx(cq->vcq.cq.context)->features & WEFT_FEATURE_POLL_KICK)
 		return true;
@@ -94,10 +167,10 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 	struct weft_uring *r = &cq->ring;
 	int n = 0, left;
 
-	pthread_spin_lock(&cq->lock);
+	weft_lock(&cq->lock);
 	*kick = false;
 	if (!r->slots) {
-		pthread_spin_unlock(&cq->lock);
+		weft_unlock(&cq->lock);
 		return -EIO;
 	}
 	left = weft_uring_filled(r);
@@ -108,13 +181,13 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 	/* What was published before the CQ died is taken first: look again behind the flag. */
 	else if (num > 0 && weft_uring_overflown(r) && !weft_uring_filled(r))
 		n = -EIO;
-	*kick = !n && wants_kick(cq);
-	pthread_spin_unlock(&cq->lock);
+	*kick = !n && weft_cq_wants_kick(cq);
+	weft_unlock(&cq->lock);
 	return n;
 }
 
 /* The kernel, or another host of the stack, moves bytes in our context. */
-static void kick_cq(struct weft_cq *cq)
+void weft_cq_kick(struct weft_cq *cq)
 {
 	struct ibv_cq *ibcq = &cq->vcq.cq;
 	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, 1);
@@ -131,7 +204,7 @@ int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 
 	if (!kick)
 		return n;
-	kick_cq(cq);
+	weft_cq_kick(cq);
 	return poll_ring(cq, num, wc, &kick);
 }
 
@@ -141,19 +214,19 @@ int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	int err = 0;
 
 	/* The lock keeps the ring where it is, against a resize. */
-	pthread_spin_lock(&cq->lock);
+	weft_lock(&cq->lock);
 	if (cq->ring.slots)
 		weft_uring_arm(&cq->ring, solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT);
 	else
 		err = EIO;
-	pthread_spin_unlock(&cq->lock);
+	weft_unlock(&cq->lock);
 	return err;
 }
 
 void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num)
 {
-	pthread_spin_lock(&cq->lock);
+	weft_lock(&cq->lock);
 	if (cq->ring.slots)
 		weft_cq_clean(&cq->ring, qp_num);
-	pthread_spin_unlock(&cq->lock);
+	weft_unlock(&cq->lock);
 }

@@ -18,6 +18,18 @@ static void weft_free_context(struct ibv_context *ibctx)
 	free(ctx);
 }
 
+static int take_answer(struct weft_context *ctx, const struct weft_alloc_ucontext_resp *resp)
+{
+	if (resp->abi_version != WEFT_ABI_VERSION) {
+		verbs_err(&ctx->vctx, "weft: the kernel speaks ABI %u, this is %u\n",
+			  resp->abi_version, WEFT_ABI_VERSION);
+		return EPROTO;
+	}
+	ctx->features = resp->features & WEFT_FEATURES;
+	ctx->max_inline = resp->max_inline;
+	return 0;
+}
+
 /* Features offered, and what is in force. */
 static int get_context(struct weft_context *ctx)
 {
@@ -29,29 +41,33 @@ static int get_context(struct weft_context *ctx)
 				  sizeof(resp));
 	if (err)
 		return err;
-	if (resp.abi_version != WEFT_ABI_VERSION) {
-		verbs_err(&ctx->vctx, "weft: the kernel speaks ABI %u, this is %u\n",
-			  resp.abi_version, WEFT_ABI_VERSION);
-		return EPROTO;
-	}
-	ctx->features = resp.features & WEFT_FEATURES;
-	ctx->max_inline = resp.max_inline;
-	return 0;
+	return take_answer(ctx, &resp.drv_payload);
 }
 
-static struct verbs_context *weft_alloc_context(struct ibv_device *ibdev, int cmd_fd,
-						void *private_data)
+/* Of a context that another has made, and whose file this one shares. */
+static int query_context(struct weft_context *ctx)
+{
+	DECLARE_COMMAND_BUFFER(driver, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);
+	struct weft_alloc_ucontext_resp resp = {};
+	int err;
+
+	fill_attr_out(driver, WEFT_ATTR_QUERY_CONTEXT_RESP, &resp, sizeof(resp));
+	err = ibv_cmd_query_context(&ctx->vctx.context, driver);
+	return err ? err : take_answer(ctx, &resp);
+}
+
+static struct verbs_context *new_context(struct ibv_device *ibdev, int cmd_fd,
+					 int (*ask)(struct weft_context *ctx))
 {
 	struct weft_context *ctx;
 	int err;
 
-	(void)private_data;
 	/* The id goes into every ioctl, and the kernel compares it. */
 	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
 					   to_weft_dev(ibdev)->driver_id);
 	if (!ctx)
 		return NULL;
-	err = get_context(ctx);
+	err = ask(ctx);
 	if (err) {
 		verbs_uninit_context(&ctx->vctx);
 		free(ctx);
@@ -61,6 +77,18 @@ static struct verbs_context *weft_alloc_context(struct ibv_device *ibdev, int cm
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &weft_ctx_ops);
 	return &ctx->vctx;
+}
+
+static struct verbs_context *weft_alloc_context(struct ibv_device *ibdev, int cmd_fd,
+						void *private_data)
+{
+	(void)private_data;
+	return new_context(ibdev, cmd_fd, get_context);
+}
+
+static struct verbs_context *weft_import_context(struct ibv_device *ibdev, int cmd_fd)
+{
+	return new_context(ibdev, cmd_fd, query_context);
 }
 
 static struct verbs_device *weft_alloc_device(struct verbs_sysfs_dev *sysfs_dev)
@@ -90,20 +118,31 @@ static const struct verbs_match_ent weft_matches[] = {
 
 /* In the order of the type. */
 static const struct verbs_context_ops weft_ctx_ops = {
+	.advise_mr = weft_advise_mr,
+	.alloc_dm = weft_alloc_dm,
 	.alloc_mw = weft_alloc_mw,
+	.alloc_null_mr = weft_alloc_null_mr,
+	.alloc_parent_domain = weft_alloc_parent_domain,
 	.alloc_pd = weft_alloc_pd,
+	.alloc_td = weft_alloc_td,
 	.bind_mw = weft_bind_mw,
 	.create_cq = weft_create_cq,
+	.create_cq_ex = weft_create_cq_ex,
 	.create_qp = weft_create_qp,
 	.create_qp_ex = weft_create_qp_ex,
 	.create_srq = weft_create_srq,
 	.dealloc_mw = weft_dealloc_mw,
 	.dealloc_pd = weft_dealloc_pd,
+	.dealloc_td = weft_dealloc_td,
 	.dereg_mr = weft_dereg_mr,
 	.destroy_cq = weft_destroy_cq,
 	.destroy_qp = weft_destroy_qp,
 	.destroy_srq = weft_destroy_srq,
 	.free_context = weft_free_context,
+	.free_dm = weft_free_dm,
+	.import_dm = weft_import_dm,
+	.import_mr = weft_import_mr,
+	.import_pd = weft_import_pd,
 	.modify_qp = weft_modify_qp,
 	.modify_srq = weft_modify_srq,
 	.poll_cq = weft_poll_cq,
@@ -113,11 +152,16 @@ static const struct verbs_context_ops weft_ctx_ops = {
 	.query_device_ex = weft_query_device,
 	.query_port = weft_query_port,
 	.query_qp = weft_query_qp,
+	.query_rt_values = weft_query_rt_values,
 	.query_srq = weft_query_srq,
+	.reg_dm_mr = weft_reg_dm_mr,
 	.reg_mr = weft_reg_mr,
 	.req_notify_cq = weft_req_notify_cq,
 	.rereg_mr = weft_rereg_mr,
 	.resize_cq = weft_resize_cq,
+	.unimport_dm = weft_unimport_dm,
+	.unimport_mr = weft_unimport_mr,
+	.unimport_pd = weft_unimport_pd,
 };
 
 static const struct verbs_device_ops weft_dev_ops = {
@@ -128,6 +172,7 @@ static const struct verbs_device_ops weft_dev_ops = {
 	.alloc_device = weft_alloc_device,
 	.uninit_device = weft_uninit_device,
 	.alloc_context = weft_alloc_context,
+	.import_context = weft_import_context,
 };
 
 PROVIDER_DRIVER(weft, weft_dev_ops);

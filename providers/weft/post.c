@@ -25,7 +25,7 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	bool kick = false;
 	int err = 0, kick_err;
 
-	pthread_spin_lock(&qp->sq_lock);
+	weft_lock(&qp->sq_lock);
 	for (; wr; wr = wr->next) {
 		err = weft_sq_add_wr(&qp->sq, wr);
 		if (err)
@@ -33,7 +33,7 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	if (wr != first)
 		kick = weft_sq_publish(qp);
-	pthread_spin_unlock(&qp->sq_lock);
+	weft_unlock(&qp->sq_lock);
 	if (err)
 		*bad_wr = wr;
 
@@ -61,11 +61,11 @@ int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how
 
 	if (!(qp->sq.features & WEFT_FEATURE_MW))
 		return EOPNOTSUPP;
-	pthread_spin_lock(&qp->sq_lock);
+	weft_lock(&qp->sq_lock);
 	err = weft_sq_add_bind(&qp->sq, &h, rkey, &how->bind_info);
 	if (!err)
 		kick = weft_sq_publish(qp);
-	pthread_spin_unlock(&qp->sq_lock);
+	weft_unlock(&qp->sq_lock);
 	if (kick)
 		err = weft_kick_qp(qp);
 	if (!err)
@@ -84,7 +84,7 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 		*bad_wr = wr;
 		return EINVAL;
 	}
-	pthread_spin_lock(&qp->rq_lock);
+	weft_lock(&qp->rq_lock);
 	for (; wr; wr = wr->next) {
 		err = weft_rq_add_wr(&qp->rq, wr);
 		if (err)
@@ -92,7 +92,7 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	}
 	if (wr != first)
 		kick = weft_uring_publish(&qp->rq.ring);
-	pthread_spin_unlock(&qp->rq_lock);
+	weft_unlock(&qp->rq_lock);
 	if (err)
 		*bad_wr = wr;
 

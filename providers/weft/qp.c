@@ -42,8 +42,8 @@ static void free_qp(struct weft_qp *qp)
 {
 	weft_uring_unmap(&qp->sq.ring);
 	weft_uring_unmap(&qp->rq.ring);
-	pthread_spin_destroy(&qp->sq_lock);
-	pthread_spin_destroy(&qp->rq_lock);
+	weft_lock_destroy(&qp->sq_lock);
+	weft_lock_destroy(&qp->rq_lock);
 	free(qp);
 }
 
@@ -94,8 +94,8 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return NULL;
-	pthread_spin_init(&qp->sq_lock, PTHREAD_PROCESS_PRIVATE);
-	pthread_spin_init(&qp->rq_lock, PTHREAD_PROCESS_PRIVATE);
+	weft_lock_init(&qp->sq_lock, weft_pd_is_one_threads(attr->pd));
+	weft_lock_init(&qp->rq_lock, weft_pd_is_one_threads(attr->pd));
 	err = create_qp(qp, ctx, attr);
 	if (err) {
 		free_qp(qp);
@@ -148,16 +148,16 @@ static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct ibv_modify_qp cmd = {};
 	int err;
 
-	pthread_spin_lock(&qp->sq_lock);
-	pthread_spin_lock(&qp->rq_lock);
+	weft_lock(&qp->sq_lock);
+	weft_lock(&qp->rq_lock);
 	err = ibv_cmd_modify_qp(&qp->vqp.qp, attr, mask, &cmd, sizeof(cmd));
 	if (!err) {
 		qp->sq.ring.idx = 0;
 		qp->rq.ring.idx = 0;
 		forget_completions(qp);
 	}
-	pthread_spin_unlock(&qp->rq_lock);
-	pthread_spin_unlock(&qp->sq_lock);
+	weft_unlock(&qp->rq_lock);
+	weft_unlock(&qp->sq_lock);
 	return err;
 }
 

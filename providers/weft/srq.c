@@ -33,7 +33,7 @@ struct ibv_srq *weft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return NULL;
-	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
+	weft_lock_init(&srq->lock, weft_pd_is_one_threads(pd));
 	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd.ibv_cmd, sizeof(cmd),
 				 &resp.ibv_resp, sizeof(resp));
 	if (err)
@@ -46,7 +46,7 @@ struct ibv_srq *weft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 destroy_srq:
 	ibv_cmd_destroy_srq(&srq->vsrq.srq);
 free_srq:
-	pthread_spin_destroy(&srq->lock);
+	weft_lock_destroy(&srq->lock);
 	free(srq);
 	errno = err;
 	return NULL;
@@ -78,7 +78,7 @@ static int resize_srq(struct weft_srq *srq, uint32_t max_wr)
 
 	if (!(to_weft_ctx(ibsrq->context)->features & WEFT_FEATURE_RESIZE))
 		return EOPNOTSUPP;
-	pthread_spin_lock(&srq->lock);
+	weft_lock(&srq->lock);
 	err = cmd_resize_srq(ibsrq, max_wr, &resp);
 	if (!err) {
 		err = weft_rq_set_up(&new, ibsrq->context->cmd_fd, &resp.srq, srq->rq.max_sge);
@@ -87,7 +87,7 @@ static int resize_srq(struct weft_srq *srq, uint32_t max_wr)
 		if (!err)
 			srq->rq.ring.idx = srq->rq.ring.ring->user_idx;
 	}
-	pthread_spin_unlock(&srq->lock);
+	weft_unlock(&srq->lock);
 	return err;
 }
 
@@ -120,7 +120,7 @@ int weft_destroy_srq(struct ibv_srq *ibsrq)
 	if (err)
 		return err;
 	weft_uring_unmap(&srq->rq.ring);
-	pthread_spin_destroy(&srq->lock);
+	weft_lock_destroy(&srq->lock);
 	free(srq);
 	return 0;
 }
@@ -145,9 +145,9 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 	int err = 0, kick_err;
 	bool kick;
 
-	pthread_spin_lock(&srq->lock);
+	weft_lock(&srq->lock);
 	if (!srq->rq.ring.slots) {
-		pthread_spin_unlock(&srq->lock);
+		weft_unlock(&srq->lock);
 		*bad_wr = wr;
 		return EIO;
 	}
@@ -159,7 +159,7 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 		}
 	}
 	kick = weft_uring_publish(&srq->rq.ring);
-	pthread_spin_unlock(&srq->lock);
+	weft_unlock(&srq->lock);
 
 	/* Set while a message waits for a receive, if WEFT_FEATURE_SRQ_KICK is in force. */
 	kick_err = kick ? kick_srq(ibsrq) : 0;

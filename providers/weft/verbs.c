@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include "abi.h"
 #include "weft.h"
 
 int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -17,6 +19,8 @@ int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_
 	err = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp, &resp_size);
 	if (err)
 		return err;
+	if (attr_size >= offsetof(struct ibv_device_attr_ex, max_dm_size) + sizeof(attr->max_dm_size))
+		attr->max_dm_size = WEFT_MAX_DM;
 	ver = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
 		 (unsigned int)(ver >> 32), (unsigned int)(ver >> 16) & 0xffff,
@@ -29,6 +33,27 @@ int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 	struct ibv_query_port cmd;
 
 	return ibv_cmd_query_port(ctx, port, attr, &cmd, sizeof(cmd));
+}
+
+/*
+ * The clock of timestamps: nanoseconds, of CLOCK_MONOTONIC. All of them in tv_nsec, as others
+ * do, so that whoever adds tv_sec or leaves it out gets the same.
+ */
+int weft_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
+{
+	struct timespec t;
+
+	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_TIMESTAMP))
+		return EOPNOTSUPP;
+	if (values->comp_mask & ~IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask && clock_gettime(CLOCK_MONOTONIC, &t))
+		return errno;
+	if (values->comp_mask)
+		values->raw_clock = (struct timespec){
+			.tv_nsec = t.tv_sec * 1000000000L + t.tv_nsec,
+		};
+	return 0;
 }
 
 struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx)
@@ -50,12 +75,18 @@ struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx)
 	return &pd->pd;
 }
 
-int weft_dealloc_pd(struct ibv_pd *pd)
+int weft_dealloc_pd(struct ibv_pd *ibpd)
 {
-	int err = ibv_cmd_dealloc_pd(pd);
+	struct weft_pd *pd = to_weft_pd(ibpd);
+	int err;
 
+	if (pd->of)
+		return weft_dealloc_parent_domain(pd);
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	err = ibv_cmd_dealloc_pd(ibpd);
 	if (!err)
-		free(container_of(pd, struct weft_pd, pd));
+		free(pd);
 	return err;
 }
 
@@ -63,20 +94,48 @@ struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_
 {
 	struct ib_uverbs_reg_mr_resp resp;
 	struct ibv_reg_mr cmd;
-	struct verbs_mr *vmr;
+	struct weft_mr *mr;
 	int err;
 
-	vmr = calloc(1, sizeof(*vmr));
-	if (!vmr)
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
 		return NULL;
-	err = ibv_cmd_reg_mr(pd, addr, length, iova, access, vmr, &cmd, sizeof(cmd), &resp,
+	err = ibv_cmd_reg_mr(pd, addr, length, iova, access, &mr->vmr, &cmd, sizeof(cmd), &resp,
 			     sizeof(resp));
 	if (err) {
-		free(vmr);
+		free(mr);
 		errno = err;
 		return NULL;
 	}
-	return &vmr->ibv_mr;
+	return &mr->vmr.ibv_mr;
+}
+
+/* All addresses, and no memory. Start and length mean nothing. */
+struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct weft_cmd_reg_mr cmd = { .flags = WEFT_REG_MR_NULL };
+	struct ib_uverbs_reg_mr_resp resp;
+	struct weft_mr *mr;
+	int err;
+
+	if (!(to_weft_ctx(pd->context)->features & WEFT_FEATURE_NULL_MR)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_reg_mr(pd, NULL, 1, 0, IBV_ACCESS_LOCAL_WRITE, &mr->vmr, &cmd.ibv_cmd,
+			     sizeof(cmd), &resp, sizeof(resp));
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	mr->vmr.ibv_mr.pd = pd;
+	mr->vmr.ibv_mr.rkey = 0;
+	mr->vmr.mr_type = IBV_MR_TYPE_NULL_MR;
+	return &mr->vmr.ibv_mr;
 }
 
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
@@ -91,11 +150,59 @@ int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr
 
 int weft_dereg_mr(struct verbs_mr *vmr)
 {
+	struct weft_mr *mr = to_weft_mr(&vmr->ibv_mr);
 	int err = ibv_cmd_dereg_mr(vmr);
 
-	if (!err)
-		free(vmr);
-	return err;
+	if (err)
+		return err;
+	weft_dm_region_gone(mr->dm);
+	free(mr);
+	return 0;
+}
+
+int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sgl, uint32_t num_sge)
+{
+	return ibv_cmd_advise_mr(pd, advice, flags, sgl, num_sge);
+}
+
+/* ---- what another context has made ---- */
+
+struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle)
+{
+	struct weft_pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return NULL;
+	pd->pd.context = ctx;
+	pd->pd.handle = handle;
+	return &pd->pd;
+}
+
+void weft_unimport_pd(struct ibv_pd *pd)
+{
+	free(to_weft_pd(pd));
+}
+
+struct ibv_mr *weft_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	struct weft_mr *mr = calloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_query_mr(pd, &mr->vmr, handle);
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	return &mr->vmr.ibv_mr;
+}
+
+void weft_unimport_mr(struct ibv_mr *mr)
+{
+	free(to_weft_mr(mr));
 }
 
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)

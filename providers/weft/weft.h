@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
- * queries; cq.c; srq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
+ * queries; domain.c: parent and thread domains; dm.c; cq.c; cq_poll.c: polling an
+ * extended CQ; srq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
  * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
  *
- * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock stands alone.
+ * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock
+ * and dm.c's memories_lock stand alone.
  */
 #ifndef WEFT_PROVIDER_WEFT_H
 #define WEFT_PROVIDER_WEFT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <infiniband/driver.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
+#include "lock.h"
 #include "wqe.h"
 
 /* What this provider can make use of; the kernel answers with what both have. */
-#define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | WEFT_FEATURE_RESIZE | \
-		       WEFT_FEATURE_POLL_KICK | WEFT_FEATURE_LINGER | WEFT_FEATURE_SRQ_KICK)
+#define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | \
+		       WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | \
+		       WEFT_FEATURE_LINGER | WEFT_FEATURE_NULL_MR | WEFT_FEATURE_SRQ_KICK)
 
 struct weft_device {
 	struct verbs_device vdev;
@@ -37,27 +42,44 @@ struct weft_context {
 	pthread_mutex_t qp_mutex;
 };
 
+struct weft_td {
+	struct ibv_td td;
+	atomic_uint users;		/* parent domains */
+};
+
+/* A protection domain; or a parent domain, which is one that says how it is to be used. */
 struct weft_pd {
 	struct ibv_pd pd;
+	struct weft_pd *of;		/* a parent domain's protection domain; else NULL */
+	struct weft_td *td;		/* and whose threads use it; NULL: anybody's */
+	atomic_uint users;		/* parent domains of this one */
+};
+
+struct weft_dm_mem;
+
+struct weft_mr {
+	struct verbs_mr vmr;
+	struct weft_dm_mem *dm;		/* a region of it; NULL: of the program's memory */
 };
 
 struct weft_cq {
 	struct verbs_cq vcq;
-	pthread_spinlock_t lock;
+	struct weft_lock lock;
 	struct weft_uring ring;		/* lock */
 	bool posted;			/* atomic; to a QP that completes here, and no doorbell rang */
+	struct weft_cqe cqe;		/* lock; from start_poll to end_poll, what is being read */
 };
 
 struct weft_srq {
 	struct verbs_srq vsrq;
-	pthread_spinlock_t lock;
+	struct weft_lock lock;
 	struct weft_rq rq;		/* lock */
 };
 
 struct weft_qp {
 	struct verbs_qp vqp;
 
-	pthread_spinlock_t sq_lock;
+	struct weft_lock sq_lock;
 	struct weft_sq sq;		/* sq_lock */
 	/* Between wr_start and wr_complete, under sq_lock: */
 	struct weft_sq_head wr_head;	/* the request being built */
@@ -65,7 +87,7 @@ struct weft_qp {
 	uint32_t wr_first;		/* where wr_abort goes back to */
 	int wr_err;			/* the first error since wr_start */
 
-	pthread_spinlock_t rq_lock;
+	struct weft_lock rq_lock;
 	struct weft_rq rq;		/* rq_lock; no ring when an SRQ serves */
 };
 
@@ -77,6 +99,16 @@ static inline struct weft_device *to_weft_dev(struct ibv_device *dev)
 static inline struct weft_context *to_weft_ctx(struct ibv_context *ctx)
 {
 	return container_of(ctx, struct weft_context, vctx.context);
+}
+
+static inline struct weft_pd *to_weft_pd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct weft_pd, pd);
+}
+
+static inline struct weft_mr *to_weft_mr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct weft_mr, vmr.ibv_mr);
 }
 
 static inline struct weft_cq *to_weft_cq(struct ibv_cq *cq)
@@ -98,24 +130,66 @@ static inline struct weft_qp *to_weft_qp(struct ibv_qp *qp)
 int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
 		      struct ibv_device_attr_ex *attr, size_t attr_size);
 int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+int weft_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 struct ibv_pd *weft_alloc_pd(struct ibv_context *ctx);
 int weft_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   int access);
+struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd);
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access);
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int weft_dealloc_mw(struct ibv_mw *mw);
 int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how);
 int weft_dereg_mr(struct verbs_mr *vmr);
+int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sgl, uint32_t num_sge);
+
+/* Under the handle of an object of the context whose file this one shares. */
+struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle);
+void weft_unimport_pd(struct ibv_pd *pd);
+struct ibv_mr *weft_import_mr(struct ibv_pd *pd, uint32_t handle);
+void weft_unimport_mr(struct ibv_mr *mr);
+
+/* dm.c */
+#define WEFT_MAX_DM (4 << 20)
+struct ibv_dm *weft_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *attr);
+int weft_free_dm(struct ibv_dm *dm);
+struct ibv_dm *weft_import_dm(struct ibv_context *ctx, uint32_t handle);
+void weft_unimport_dm(struct ibv_dm *dm);
+struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
+			      unsigned int access);
+/* A region of @mem is no more; NULL: of none. */
+void weft_dm_region_gone(struct weft_dm_mem *mem);
+
+/* domain.c */
+struct ibv_td *weft_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
+int weft_dealloc_td(struct ibv_td *td);
+struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *ctx,
+					struct ibv_parent_domain_init_attr *attr);
+/* Of a parent domain: 0, or EBUSY. */
+int weft_dealloc_parent_domain(struct weft_pd *pd);
+/* Has the program promised that one thread at a time uses what is made of @pd? */
+bool weft_pd_is_one_threads(struct ibv_pd *pd);
 
 /* cq.c */
 struct ibv_cq *weft_create_cq(struct ibv_context *ctx, int entries,
 			      struct ibv_comp_channel *channel, int comp_vector);
+struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 int weft_resize_cq(struct ibv_cq *ibcq, int entries);
 int weft_destroy_cq(struct ibv_cq *ibcq);
 int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+
+/*
+ * Nothing was found: does the kernel, or another host, wait to be told so? Then it is told, and the
+ * caller looks again.
+ */
+bool weft_cq_wants_kick(struct weft_cq *cq);
+void weft_cq_kick(struct weft_cq *cq);
+
+/* cq_poll.c: fills in the calls by which an extended CQ is polled, as far as @wc_flags ask. */
+void weft_cq_poll_init(struct weft_cq *cq, uint64_t wc_flags);
 
 /* Drops the completions of a QP that is gone, or is empty again. */
 void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);

@@ -32,7 +32,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct weft_qp *qp = to_qp(ex);
 
-	pthread_spin_lock(&qp->sq_lock);
+	weft_lock(&qp->sq_lock);
 	qp->wr_first = qp->sq.ring.idx;
 	qp->wr_err = 0;
 }
@@ -47,7 +47,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		qp->sq.ring.idx = qp->wr_first;
 	else if (qp->sq.ring.idx != qp->wr_first)
 		kick = weft_sq_publish(qp);
-	pthread_spin_unlock(&qp->sq_lock);
+	weft_unlock(&qp->sq_lock);
 	return kick ? weft_kick_qp(qp) : err;
 }
 
@@ -56,7 +56,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	struct weft_qp *qp = to_qp(ex);
 
 	qp->sq.ring.idx = qp->wr_first;
-	pthread_spin_unlock(&qp->sq_lock);
+	weft_unlock(&qp->sq_lock);
 }
 
 static struct weft_sq_head *begin(struct weft_qp *qp, uint8_t opcode)

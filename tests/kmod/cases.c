@@ -996,7 +996,6 @@ static int no_private_data_is_no_pointer(struct pair *p)
 	return p->stale_private_data ? -EFAULT : 0;
 }
 
-<<<<<<< HEAD
 /* ---- whose QP it is ---- */
 
 /* What a kernel thread does: makes a QP beside the client's, and connects it by @id. */
@@ -1066,7 +1065,9 @@ static int only_a_kernel_thread_connects_its_qp(struct pair *p)
 	if (!IS_ERR(t.qp))
 		ib_destroy_qp(t.qp);
 	kfree(q);
-=======
+	return rv;
+}
+
 /* ---- memory is short ---- */
 
 static int send_to_client(struct pair *p)
@@ -1105,7 +1106,6 @@ static int reclaim_may_wait_for_a_qp(struct pair *p)
 	rv = ib_modify_qp(p->c.qp, &attr, IB_QP_STATE) ?: ib_modify_qp(p->s.qp, &attr, IB_QP_STATE);
 	memalloc_noio_restore(noio);
 	fs_reclaim_release(GFP_KERNEL);
->>>>>>> 5696451 (driver: reclaim waits for no lock whose holder reclaims, and a consumer that connects has the reserve)
 	return rv;
 }
 
@@ -1148,13 +1148,10 @@ static const struct {
 	{ "the-global-rkey-reaches-all-memory", the_global_rkey_reaches_all_memory, .global_rkey = true },
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
-<<<<<<< HEAD
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
-=======
 	{ "who-connects-hears-what-came-into-the-reserve",
 	  who_connects_hears_what_came_into_the_reserve },
 	{ "reclaim-may-wait-for-a-qp", reclaim_may_wait_for_a_qp },
->>>>>>> 5696451 (driver: reclaim waits for no lock whose holder reclaims, and a consumer that connects has the reserve)
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },

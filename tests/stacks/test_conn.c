@@ -418,6 +418,46 @@ static void fpdus_start_segments(void **state)				/* MPA-80 */
 	pair_fini(&p);
 }
 
+/* A region of no memory, known by its STag as @mr was. */
+static void make_null(struct host_mr *mr)
+{
+	const u32 stag = mr->r.stag;
+
+	mr->r = weft_region_null(PD);
+	mr->r.stag = stag;
+}
+
+/* Over several FPDUs, at any address; and nothing of it is the peer's. */
+static void a_null_region_drops_and_is_read_as_zeros(void **state)
+{
+	struct host_mr *from, *to, *in, *out;
+	const u32 len = 5000;
+	struct pair_cfg c;
+	struct pair p;
+	u32 i;
+
+	pair_cfg_init(&c);
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, len, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, len, RW);
+	make_null(out = host_mr_new(&p.s[0].host, PD, 0, 1, RW));
+	make_null(in = host_mr_new(&p.s[1].host, PD, 0, 1, RW));
+	memset(to->mem, 0xff, len);
+	side_recv(&p.s[1], 1, in, 0xdead0000, len);
+	side_send(&p.s[0], 2, SIG, from, 0, len);
+	side_recv(&p.s[1], 3, to, 0, len);
+	side_send(&p.s[0], 4, SIG, out, ~0ULL - len, len);
+	pair_run(&p);
+	assert_int_equal(drain_cq(p.s[0].scq), 2);
+	assert_int_equal(drain_cq(p.s[1].rcq), 2);
+	for (i = 0; i < len; i++)
+		assert_int_equal(to->mem[i], 0);
+	side_write(&p.s[0], 5, SIG, from, 0, 16, in, 0);
+	pair_run(&p);
+	expect_state(&p.s[1], WEFT_QPS_ERROR);
+	pair_fini(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -443,6 +483,7 @@ int main(void)
 		cmocka_unit_test(a_ring_of_one_slot_works),
 		cmocka_unit_test(without_a_receive_queue_a_send_is_refused),
 		cmocka_unit_test(fpdus_start_segments),
+		cmocka_unit_test(a_null_region_drops_and_is_read_as_zeros),
 	};
 
 	return RUN_TESTS("stacks: connections", tests);

@@ -15,6 +15,10 @@
 
 /* Private until upstream assigns one; the provider matches a list. "weft" */
 #define WEFT_DRIVER_ID		0x77656674
+/* What query_device calls the vendor: no OUI, which nobody has given weft. "wft" */
+#define WEFT_VENDOR_ID		0x776674
+/* And the clock of completions' timestamps: nanoseconds. */
+#define WEFT_CLOCK_KHZ		1000000
 
 /* Of the device's attributes: 24 bits, as an OUI, but nobody's. "wft" */
 #define WEFT_VENDOR_ID		0x776674
@@ -189,7 +193,7 @@ struct weft_cqe {
 	__u32 byte_len;
 	__u32 inv_stag;			/* with WEFT_CQE_INV */
 	__aligned_u64 imm;		/* with WEFT_CQE_IMM: 8 octets */
-	__aligned_u64 timestamp;	/* with WEFT_CQE_TIMESTAMP: nanoseconds, monotonic */
+	__aligned_u64 timestamp;	/* with WEFT_CQE_TIMESTAMP: nanoseconds, CLOCK_MONOTONIC */
 	__u32 vendor_err;		/* a received or sent Terminate: layer<<12 | etype<<8 | code */
 	__u32 reserved[5];
 };
@@ -245,7 +249,8 @@ enum {
 	WEFT_FEATURE_IMM	= 1 << 0,	/* Immediate Data, RFC 7306 §6 */
 	WEFT_FEATURE_ATOMICS	= 1 << 1,	/* RFC 7306 §5, masked too */
 	WEFT_FEATURE_MW		= 1 << 2,	/* memory windows */
-	WEFT_FEATURE_TIMESTAMP	= 1 << 3,	/* CQE timestamps */
+	/* CQE timestamps, of CQs created with IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION. */
+	WEFT_FEATURE_TIMESTAMP	= 1 << 3,
 	WEFT_FEATURE_RESIZE	= 1 << 4,	/* CQ and SRQ ring replacement */
 	/*
 	 * poll_cq that finds its ring empty calls WEFT_METHOD_CQ_KICK: the host
@@ -263,6 +268,7 @@ enum {
 	 * empty may wait for an entry.
 	 */
 	WEFT_FEATURE_SRQ_KICK	= 1 << 7,
+	WEFT_FEATURE_NULL_MR	= 1 << 8,	/* reg_mr takes WEFT_REG_MR_NULL */
 };
 
 struct weft_alloc_ucontext_req {
@@ -275,6 +281,20 @@ struct weft_alloc_ucontext_resp {
 	__u32 abi_version;
 	__u32 max_inline;
 	__aligned_u64 reserved[2];
+};
+
+/* struct weft_reg_mr_req.flags */
+enum {
+	/*
+	 * A region of no memory, for local use: what is placed there is dropped, and zeros are
+	 * read. It has every address, whatever start and length say.
+	 */
+	WEFT_REG_MR_NULL	= 1 << 0,
+};
+
+struct weft_reg_mr_req {
+	__aligned_u64 flags;		/* WEFT_REG_MR_* */
+	__aligned_u64 reserved;		/* 0, checked */
 };
 
 /* Where a ring is: pass offset and size to mmap() of the command fd. */
@@ -324,6 +344,11 @@ enum {
 
 enum {
 	WEFT_ATTR_QP_KICK_HANDLE = 1U << 12,	/* the QP */
+};
+
+/* Behind the core's attributes of UVERBS_METHOD_QUERY_CONTEXT. */
+enum {
+	WEFT_ATTR_QUERY_CONTEXT_RESP = 1U << 12, /* out: struct weft_alloc_ucontext_resp */
 };
 
 enum {
@@ -406,6 +431,9 @@ enum {
 	A(weft_alloc_ucontext_resp, features, 0)	\
 	A(weft_alloc_ucontext_resp, abi_version, 8)	\
 	A(weft_alloc_ucontext_resp, max_inline, 12)	\
+	S(weft_reg_mr_req, 16)				\
+	A(weft_reg_mr_req, flags, 0)			\
+	A(weft_reg_mr_req, reserved, 8)			\
 	S(weft_ring_map, 24)				\
 	A(weft_ring_map, offset, 0)			\
 	A(weft_ring_map, size, 8)			\

@@ -17,6 +17,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "late-accept late_accept weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "extended-verbs extended weft:weft"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -69,6 +70,11 @@ ops() {
 atomics() {
 	pair "$2"
 	tap_run weft-atomics -n "$1" "$IP_A"
+}
+
+extended() {
+	pair "$1"
+	tap_run weft-extended "$IP_A"
 }
 
 # memory_cgroup PATH

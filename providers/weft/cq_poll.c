@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Polling an extended CQ. start_poll takes the CQ's lock, end_poll gives it back. Each completion
+ * is copied, and its slot given back, before it is read: a program may post in its place at once,
+ * and destroy its QP.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "weft.h"
+
+#define NS 1000000000LL
+
+static struct weft_cq *to_cq(struct ibv_cq_ex *ex)
+{
+	return container_of(ex, struct weft_cq, vcq.cq_ex);
+}
+
+/* The oldest completion becomes the one that is read: 0, ENOENT or EIO. */
+static int take(struct weft_cq *cq)
+{
+	struct weft_uring *r = &cq->ring;
+	struct ibv_wc wc;
+
+	if (!r->slots)
+		return EIO;
+	/* What was published before the CQ died is taken first: look again behind the flag. */
+	if (!weft_uring_filled(r) && !(weft_uring_overflown(r) && weft_uring_filled(r)))
+		return weft_uring_overflown(r) ? EIO : ENOENT;
+	memcpy(&cq->cqe, weft_uring_slot(r, r->idx++), sizeof(cq->cqe));
+	weft_uring_release(r);
+	weft_cqe_decode(&cq->cqe, &wc);
+	cq->vcq.cq_ex.wr_id = wc.wr_id;
+	cq->vcq.cq_ex.status = wc.status;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct weft_cq *cq = to_cq(ex);
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	weft_lock(&cq->lock);
+	err = take(cq);
+	if (err == ENOENT && weft_cq_wants_kick(cq)) {
+		weft_unlock(&cq->lock);
+		weft_cq_kick(cq);
+		weft_lock(&cq->lock);
+		err = take(cq);
+	}
+	if (err)
+		weft_unlock(&cq->lock);
+	return err;
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+	return take(to_cq(ex));
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	weft_unlock(&to_cq(ex)->lock);
+}
+
+/* ---- the fields of a completion ---- */
+
+static struct ibv_wc wc_of(struct ibv_cq_ex *ex)
+{
+	struct ibv_wc wc;
+
+	weft_cqe_decode(&to_cq(ex)->cqe, &wc);
+	return wc;
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+	return wc_of(ex).opcode;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return wc_of(ex).wc_flags;
+}
+
+/* Shares its place with the rkey that the peer invalidated; wc_flags says which it is. */
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+	return wc_of(ex).imm_data;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return to_cq(ex)->cqe.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+	return to_cq(ex)->cqe.byte_len;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+	return to_cq(ex)->cqe.qp_num;
+}
+
+/* iWARP names no peer's QP, and has neither LIDs nor service levels. */
+static uint32_t read_zero_32(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint8_t read_zero_8(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+	return to_cq(ex)->cqe.timestamp;
+}
+
+static int64_t now(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return t.tv_sec * NS + t.tv_nsec;
+}
+
+/* Both clocks are slewed alike; they part only where the time of day is set. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	int64_t age = now(CLOCK_MONOTONIC) - (int64_t)to_cq(ex)->cqe.timestamp;
+
+	return now(CLOCK_REALTIME) - age;
+}
+
+static void init_addressing(struct ibv_cq_ex *ex, uint64_t wc_flags)
+{
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = read_zero_32;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = read_zero_32;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = read_zero_8;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = read_zero_8;
+}
+
+void weft_cq_poll_init(struct weft_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
+
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_wc_flags = read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	init_addressing(ex, wc_flags);
+}
