@@ -331,13 +331,13 @@ void weft_cm_work(struct work_struct *work)
 /* Ends what binds @conn to @qp, and tells iw_cm. */
 static void forget(struct weft_conn *conn, struct weft_qp *qp)
 {
+	unsigned int noio = weft_lock_noio(&conn->mutex);
 	struct weft_cm_view v;
 
-	mutex_lock(&conn->mutex);
 	weft_cm_begin(conn, &v);
 	weft_cm_end(conn, &v, weft_conn_qp(conn) == qp ?
 			      weft_link_forget(&conn->link, &v.tcp, v.now) : 0);
-	mutex_unlock(&conn->mutex);
+	weft_unlock_noio(&conn->mutex, noio);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 }
 

@@ -50,6 +50,8 @@ static int reconnect(struct weft_conn *old)
 		return PTR_ERR(conn);
 	err = old->user ? weft_sock_open_spare(conn, old) :
 			  weft_sock_open(conn, old->sk->sk_family, old->id);
+	if (!err && weft_sock_serves_reclaim(old))
+		weft_sock_serve_reclaim(conn);
 	if (!err)
 		err = weft_sock_connect(conn, old->id, true);
 	if (err) {
@@ -111,6 +113,8 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	err = open_sockets(conn, id);
 	if (err)
 		return err;
+	if (qp->core.kernel)
+		weft_sock_serve_reclaim(conn);
 	weft_conn_lock(conn);
 	err = weft_conn_attach(conn, qp);
 	weft_conn_unlock(conn);
@@ -164,6 +168,7 @@ static int connect_qp_somehow(struct weft_qp *qp, struct iw_cm_id *id, struct we
 static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_conn_param *p)
 {
 	struct weft_offer *offer;
+	unsigned int noio;
 	int err;
 
 	if (!qp->core.kernel && weft_caller_is_outside(qp->dev))
@@ -171,9 +176,9 @@ static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_c
 	offer = make_offer(qp->dev, p);
 	if (IS_ERR(offer))
 		return PTR_ERR(offer);
-	mutex_lock(&qp->state_lock);
+	noio = weft_lock_noio(&qp->state_lock);
 	err = connect_qp_somehow(qp, id, offer);
-	mutex_unlock(&qp->state_lock);
+	weft_unlock_noio(&qp->state_lock, noio);
 	return err;
 }
 

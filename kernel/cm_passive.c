@@ -141,6 +141,7 @@ static void accept_failed(struct weft_conn *conn)
 static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
 		       const struct iw_cm_conn_param *p)
 {
+	unsigned int noio = memalloc_noio_save();
 	int err = -EINVAL;
 
 	if (qp)
@@ -153,6 +154,7 @@ static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_
 	mutex_unlock(&conn->mutex);
 	if (qp)
 		mutex_unlock(&qp->state_lock);
+	memalloc_noio_restore(noio);
 	return err;
 }
 
@@ -184,29 +186,28 @@ static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
 int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 {
 	struct weft_conn *conn = weft_cm_take_request(id);
+	unsigned int noio;
 	int err = 0;
 
 	if (!conn)
 		return -ECONNRESET;
-	mutex_lock(&conn->mutex);
+	noio = weft_lock_noio(&conn->mutex);
 	if (conn->link.state != WEFT_LINK_REQUESTED)
 		err = -ECONNRESET;
 	else if (!weft_cm_ask_again(conn, len))
 		refuse(conn, pdata, len);
-	mutex_unlock(&conn->mutex);
+	weft_unlock_noio(&conn->mutex, noio);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
 	return err;
 }
 
-int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
+/* The new listener's mutex is held from its beginning on. */
+static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int backlog)
 {
-	struct weft_device *dev = to_weft_dev(id->device);
 	struct weft_conn *conn;
 	int err;
 
-	if (!weft_cm_family_ok(id))
-		return -EAFNOSUPPORT;
 	/* Who listens everywhere is made to listen by every device, or else by none. */
 	if (!weft_caller_may_listen(dev))
 		return weft_sock_is_wildcard(&id->local_addr) ? 0 : -ENODEV;
@@ -227,6 +228,19 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 		weft_conn_get(conn);
 	}
 	weft_cm_settle(conn);
+	return err;
+}
+
+int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
+{
+	unsigned int noio;
+	int err;
+
+	if (!weft_cm_family_ok(id))
+		return -EAFNOSUPPORT;
+	noio = memalloc_noio_save();
+	err = create_listener(to_weft_dev(id->device), id, backlog);
+	memalloc_noio_restore(noio);
 	return err;
 }
 

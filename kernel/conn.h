@@ -259,6 +259,13 @@ int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_
 /* Takes over what @old has to spare. */
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old);
 void weft_sock_drop_spare(struct weft_conn *conn);
+/*
+ * The socket, which nobody else knows yet, is a kernel consumer's that connects: memory may be
+ * reclaimed by writing over it. It may use the reserve for that, and is not denied packets that
+ * came into the reserve. A consumer that listens serves others, who are to have none of it.
+ */
+void weft_sock_serve_reclaim(struct weft_conn *conn);
+bool weft_sock_serves_reclaim(const struct weft_conn *conn);
 /* Takes over @sock, accepted on @listener's: false if somebody else has. */
 bool weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct socket *sock);
 /* Gives the socket its own callbacks back, and waits for ours. */

@@ -105,6 +105,8 @@ void weft_conn_qp_init(struct weft_qp *qp)
 void weft_conn_kick(struct weft_qp *qp)
 {
 	struct weft_conn *conn = weft_conn_enter(qp);
+	/* TCP may reclaim for its memory cgroup, and the worker waits for the socket's lock. */
+	unsigned int noio = memalloc_noio_save();
 	bool ours = false;
 
 	if (conn) {
@@ -121,6 +123,7 @@ void weft_conn_kick(struct weft_qp *qp)
 	}
 	if (!ours && flush_unconnected(qp))
 		weft_conn_flush_later(qp);
+	memalloc_noio_restore(noio);
 }
 
 void weft_conn_kick_any(struct weft_qp *qp)

@@ -36,7 +36,7 @@ static void **kept_here(void)
 
 void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size)
 {
-	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN | __GFP_COMP;
+	const gfp_t gfp = conn->sk->sk_allocation | __GFP_NOWARN | __GFP_COMP;
 	void *mem = xchg(kept_here(), NULL);
 
 	*size = BATCH_SIZE;

@@ -288,16 +288,17 @@ int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		   struct ib_udata *udata)
 {
 	struct weft_qp *qp = to_weft_qp(ibqp);
+	unsigned int noio;
 	int rv = 0;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
-	mutex_lock(&qp->state_lock);
+	noio = weft_lock_noio(&qp->state_lock);
 	if (mask & IB_QP_STATE)
 		rv = qp_move(qp, attr->qp_state);
 	if (!rv)
 		qp_note(qp, attr, mask);
-	mutex_unlock(&qp->state_lock);
+	weft_unlock_noio(&qp->state_lock, noio);
 	return rv;
 }
 

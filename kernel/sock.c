@@ -125,6 +125,16 @@ static void set_context(struct sock *sk)
 	weft_sk_no_task_frag(sk);
 }
 
+void weft_sock_serve_reclaim(struct weft_conn *conn)
+{
+	sk_set_memalloc(conn->sk);
+}
+
+bool weft_sock_serves_reclaim(const struct weft_conn *conn)
+{
+	return sock_flag(conn->sk, SOCK_MEMALLOC);
+}
+
 /*
  * Is the caller allowed a socket, as LSMs and the programs of his cgroup have it? A kernel's
  * socket is not asked for, and his own would keep its namespace from ending: so he gets one
@@ -138,6 +148,8 @@ static int ask_hooks(struct sock *sk)
 	if (err)
 		return err;
 	security_sk_clone(his->sk, sk);
+	/* Nobody else knows it: its lock is taken under ours, and nothing is reclaimed under it. */
+	set_lock_class(his->sk);
 	sock_release(his);
 	return 0;
 }
@@ -371,6 +383,11 @@ void weft_sock_shutdown(struct weft_conn *conn)
  */
 void weft_sock_close(struct weft_conn *conn)
 {
+	if (weft_sock_serves_reclaim(conn)) {
+		lock_sock(conn->sk);
+		sk_clear_memalloc(conn->sk);
+		release_sock(conn->sk);
+	}
 	if (conn->sk->sk_state != TCP_CLOSE)
 		sock_no_linger(conn->sk);
 	sock_release(conn->sock);

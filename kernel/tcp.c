@@ -90,14 +90,15 @@ static void lend_frag(struct sock *sk)
 
 static void take_frag_back(struct sock *sk)
 {
-	struct page_frag *own = lock_frag();
-	struct page *old = own->page;
+	struct page_frag *own = lock_frag(), old = sk->sk_frag;
 
-	*own = sk->sk_frag;
+	/* What is of the reserve is not for the next: another's peer would drop it. */
+	if (!old.page || !page_is_pfmemalloc(old.page))
+		swap(*own, old);
 	sk->sk_frag.page = NULL;
 	unlock_frag();
-	if (old)
-		put_page(old);
+	if (old.page)
+		put_page(old.page);
 }
 
 int weft_tcp_send(struct sock *sk, const struct kvec *iov, u32 niov, u32 len, int flags)

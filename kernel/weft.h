@@ -19,8 +19,10 @@
 
 #include <linux/completion.h>
 #include <linux/idr.h>
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
+#include <linux/sched/mm.h>
 #include <linux/skbuff.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
@@ -340,6 +342,25 @@ bool weft_caller_is_user(void);
 bool weft_caller_is_outside(struct weft_device *dev);
 /* Whoever asks may have a listener in the namespace of @dev. */
 bool weft_caller_may_listen(struct weft_device *dev);
+
+/*
+ * Who holds a QP's state_lock, a connection's mutex, or a socket's lock does not reclaim memory
+ * by I/O meanwhile. The worker waits for these locks, and what would be written may wait for the
+ * worker, be it over this very connection.
+ */
+static inline unsigned int weft_lock_noio(struct mutex *m)
+{
+	unsigned int noio = memalloc_noio_save();
+
+	mutex_lock(m);
+	return noio;
+}
+
+static inline void weft_unlock_noio(struct mutex *m, unsigned int noio)
+{
+	mutex_unlock(m);
+	memalloc_noio_restore(noio);
+}
 
 /*
  * The memory behind @addr of a held region: returns its kernel address and in

@@ -2,6 +2,7 @@
 /* The cases. Each gets a fresh connection and leaves its buffers' contents behind. */
 #include <linux/delay.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -1067,6 +1068,47 @@ static int only_a_kernel_thread_connects_its_qp(struct pair *p)
 	return rv;
 }
 
+/* ---- memory is short ---- */
+
+static int send_to_client(struct pair *p)
+{
+	static struct op s, r;
+
+	op_init(&s);
+	op_init(&r);
+	return post_recv_buf(&p->c, &r, dst, BUF) ?:
+	       post_send_buf(&p->s, &s, src, BUF, IB_SEND_SIGNALED) ?:
+	       op_wait(&s, IB_WC_SUCCESS) ?: op_wait(&r, IB_WC_SUCCESS);
+}
+
+/* Who connects may be the one over whom memory is to be freed. */
+static int who_connects_hears_what_came_into_the_reserve(struct pair *p)
+{
+	int rv;
+
+	/* Who accepts sends behind the first message. */
+	rv = sync_send(p);
+	reserve_begin(pair_port());
+	rv = rv ?: send_to_client(p);
+	reserve_end();
+	return rv ?: memcmp(src, dst, BUF) ? -EILSEQ : 0;
+}
+
+/* Lockdep says if what that waits for itself waited for reclaim anywhere. */
+static int reclaim_may_wait_for_a_qp(struct pair *p)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	unsigned int noio;
+	int rv;
+
+	fs_reclaim_acquire(GFP_KERNEL);
+	noio = memalloc_noio_save();
+	rv = ib_modify_qp(p->c.qp, &attr, IB_QP_STATE) ?: ib_modify_qp(p->s.qp, &attr, IB_QP_STATE);
+	memalloc_noio_restore(noio);
+	fs_reclaim_release(GFP_KERNEL);
+	return rv;
+}
+
 /* ---- running ---- */
 
 static const struct {
@@ -1107,6 +1149,9 @@ static const struct {
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
+	{ "who-connects-hears-what-came-into-the-reserve",
+	  who_connects_hears_what_came_into_the_reserve },
+	{ "reclaim-may-wait-for-a-qp", reclaim_may_wait_for_a_qp },
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },

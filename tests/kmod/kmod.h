@@ -70,6 +70,13 @@ int op_wait(struct op *op, enum ib_wc_status status);
 int post_send_buf(struct end *e, struct op *op, void *buf, u32 len, int flags);
 int post_recv_buf(struct end *e, struct op *op, void *buf, u32 len);
 
+/* The listener's. */
+u16 pair_port(void);
+
+/* reserve.c: from the one to the other, packets of TCP's @port come from the memory reserve. */
+void reserve_begin(u16 port);
+void reserve_end(void);
+
 /* cases.c */
 int run_cases(void);
 

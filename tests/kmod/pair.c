@@ -13,6 +13,11 @@ MODULE_PARM_DESC(addr, "IPv4 address of the device to test, on this machine");
 static unsigned short port = 7999;
 module_param(port, ushort, 0444);
 
+u16 pair_port(void)
+{
+	return port;
+}
+
 /* ---- completions ---- */
 
 static void op_done(struct ib_cq *cq, struct ib_wc *wc)

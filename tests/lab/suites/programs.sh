@@ -116,7 +116,7 @@ stage_counts() {
 	option "$DEV_A" crc 0 || fail "no CRC option"
 	mkfifo "$TEST_DIR/go"
 	# shellcheck disable=SC2016 # for the inner shell
-	bash -c 'echo $$ >"$1/cgroup.procs" && exec slow-peers "${@:2}"' in $group "$IP_A" 7471 50 \
+	bash -c 'echo $$ >"$1/cgroup.procs" && exec slow-peers -s "${@:2}"' in $group "$IP_A" 7471 50 \
 		>"$log" 2>&1 <"$TEST_DIR/go" &
 	pid=$!
 	exec 9>"$TEST_DIR/go"
