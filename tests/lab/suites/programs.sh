@@ -110,16 +110,16 @@ kernel_memory() { sed -n 's/^kernel //p' "$1/memory.stat"; }
 
 # 50 peers, of each 30 KB of half a message: read in softirq, whoever runs there.
 stage_counts() {
-	local group=/run/cgroup/stage before pid log=$TEST_DIR/slow-peers.log
+	local group=/run/cgroup/stage go=/run/go before pid log=$TEST_DIR/slow-peers.log
 	memory_cgroup $group
 	pair "$1"
 	option "$DEV_A" crc 0 || fail "no CRC option"
-	mkfifo "$TEST_DIR/go"
+	mkfifo $go
 	# shellcheck disable=SC2016 # for the inner shell
 	bash -c 'echo $$ >"$1/cgroup.procs" && exec slow-peers -s "${@:2}"' in $group "$IP_A" 7471 50 \
-		>"$log" 2>&1 <"$TEST_DIR/go" &
+		>"$log" 2>&1 <$go &
 	pid=$!
-	exec 9>"$TEST_DIR/go"
+	exec 9>$go
 	wait_for 60 grep -q ready "$log" || fail "$(tail -n 1 "$log")"
 	before=$(kernel_memory $group)
 	echo >&9
@@ -129,6 +129,7 @@ stage_counts() {
 	echo >&9
 	exec 9>&-
 	wait $pid || fail "slow-peers ended with $?"
+	rm $go
 	rmdir $group
 }
 
