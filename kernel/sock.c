@@ -148,6 +148,8 @@ static int ask_hooks(struct sock *sk)
 	if (err)
 		return err;
 	security_sk_clone(his->sk, sk);
+	/* Nobody else knows it: its lock is taken under ours, and nothing is reclaimed under it. */
+	set_lock_class(his->sk);
 	sock_release(his);
 	return 0;
 }
