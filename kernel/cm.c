@@ -131,7 +131,7 @@ static void carry_out_startup(struct weft_conn *conn, u32 acts)
 	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST && conn->link.state != WEFT_LINK_REQUESTED)
 		weft_cm_leave_listener(conn);
 	if (conn->link.state != WEFT_LINK_CONNECTING && conn->link.state != WEFT_LINK_AWAIT_REPLY)
-		weft_sock_drop_spare(conn);
+		weft_sock_drop_spares(conn);
 }
 
 static void carry_out(struct weft_conn *conn, u32 acts)

@@ -100,7 +100,7 @@ static int open_sockets(struct weft_conn *conn, const struct iw_cm_id *id)
 	int family = id->local_addr.ss_family;
 	int err = weft_sock_open(conn, family, id);
 
-	return err || !conn->user ? err : weft_sock_make_spare(conn, family, id);
+	return err || !conn->user ? err : weft_sock_make_spares(conn, family, id);
 }
 
 /* conn->mutex and qp->state_lock. */

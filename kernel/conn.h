@@ -45,6 +45,9 @@ enum {
 	WEFT_CF_LINGER_OVER,		/* linger's time is up */
 };
 
+/* Sockets for what may be tried again: revision 2 after a RST, then revision 1. */
+#define WEFT_SPARES	2
+
 struct weft_sk_callbacks {
 	void (*state_change)(struct sock *sk);
 	void (*data_ready)(struct sock *sk);
@@ -104,7 +107,7 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* TCP had no memory: not before, in ms; 0: it had */
-	struct socket *spare;		/* a program's initiator in start-up: for revision 1 */
+	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
 	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
 	struct weft_conn *parent;	/* the same, to the end of the memory; referenced */
@@ -254,11 +257,11 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn);
  * caller's context if he is a user.
  */
 int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id);
-/* Another one for later, which counts for the same user: of his cgroups, with his label. */
-int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_id *id);
-/* Takes over what @old has to spare. */
+/* Others for later, which count for the same user: of his cgroups, with his label. */
+int weft_sock_make_spares(struct weft_conn *conn, int family, const struct iw_cm_id *id);
+/* Takes over what @old has to spare: one as its own. */
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old);
-void weft_sock_drop_spare(struct weft_conn *conn);
+void weft_sock_drop_spares(struct weft_conn *conn);
 /*
  * The socket, which nobody else knows yet, is a kernel consumer's that connects: memory may be
  * reclaimed by writing over it. It may use the reserve for that, and is not denied packets that

@@ -60,7 +60,7 @@ void weft_conn_finish(struct weft_conn *conn)
 	tasklet_kill(&conn->bh);
 	if (conn->sock)
 		weft_sock_close(conn);
-	weft_sock_drop_spare(conn);
+	weft_sock_drop_spares(conn);
 	free_stage(conn);
 	batch = weft_batch_reclaim(&conn->link.batch, true);
 	if (batch)

@@ -209,25 +209,38 @@ int weft_sock_open(struct weft_conn *conn, int family, const struct iw_cm_id *id
 	return err ?: take(conn, sock);
 }
 
-int weft_sock_make_spare(struct weft_conn *conn, int family, const struct iw_cm_id *id)
+int weft_sock_make_spares(struct weft_conn *conn, int family, const struct iw_cm_id *id)
 {
-	return create_and_set_up(conn, family, id, &conn->spare);
+	int i, err = 0;
+
+	for (i = 0; i < WEFT_SPARES && !err; i++)
+		err = create_and_set_up(conn, family, id, &conn->spare[i]);
+	return err;
 }
 
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old)
 {
-	struct socket *sock = old->spare;
+	struct socket *sock = NULL;
+	int i;
 
-	old->spare = NULL;
+	for (i = 0; i < WEFT_SPARES; i++) {
+		swap(conn->spare[i], old->spare[i]);
+		if (!sock)
+			swap(sock, conn->spare[i]);
+	}
 	conn->user = old->user;
 	return sock ? take(conn, sock) : -ECONNABORTED;
 }
 
-void weft_sock_drop_spare(struct weft_conn *conn)
+void weft_sock_drop_spares(struct weft_conn *conn)
 {
-	if (conn->spare)
-		sock_release(conn->spare);
-	conn->spare = NULL;
+	int i;
+
+	for (i = 0; i < WEFT_SPARES; i++) {
+		if (conn->spare[i])
+			sock_release(conn->spare[i]);
+		conn->spare[i] = NULL;
+	}
 }
 
 /* Until now the child had its listener's callbacks: the listener saved its own. */

@@ -35,6 +35,8 @@ static void verdict(const char *name, const char *why)
 		printf("not ok %d - %s: %s\n", n_tests, name, why);
 	else
 		printf("ok %d - %s\n", n_tests, name);
+	/* The next one may be the machine's last. */
+	fflush(stdout);
 }
 
 /* ---- BPF by hand ---- */
