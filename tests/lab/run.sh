@@ -204,7 +204,8 @@ case " $drivers $lab " in
 *' weft '* | *' rootless '*) "$WEFT_TOP/scripts/build-provider.sh" >&2 ;;
 esac
 [ "$lab" != vm ] || make -s -C "$WEFT_TOP/providers/rootless" >&2
-make -s -C "$WEFT_TOP/tests/progs" >&2
+# Another lab may be beginning at the same time.
+with_lock programs make -s -C "$WEFT_TOP/tests/progs" >&2
 with_lock weftspec make -s -C "$WEFT_TOP/tests/weftspec" >&2
 run=$WEFT_BUILD/lab/$lab${SAN:+-san}.$name
 [ "$lab" != rootless ] || share=$run
