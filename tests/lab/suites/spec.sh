@@ -23,8 +23,8 @@ tests() {
 		without-extensions conforms 16 both extensions=0 RDM-05
 		irdma-connects-and-moves-data moves_both_ways irdma
 		cxgb4-connects-and-moves-data moves_both_ways cxgb4
-		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1
-		irdma-and-an-rtr-that-it-has-not refused_by irdma send called ^moved$
+		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1 mpa_revision=1
+		irdma-and-an-rtr-that-it-has-not refused_by irdma send caller REJECTED
 		cxgb4-and-an-rtr-that-it-has-not refused_by cxgb4 write caller CONNECT_ERROR
 		segments-beyond-the-longest-ulpdu conforms 4 both mtu=65000 MPA-53
 	END
@@ -98,12 +98,13 @@ says_of_call() {
 		fail "no '$2': $(words "$TEST_DIR/called.log"); $(words "$TEST_DIR/caller.log")"
 }
 
-# moves_both_ways MANNER: in either role.
+# moves_both_ways MANNER [OPTION=VALUE]: in either role. The option is for weft's own call.
 moves_both_ways() {
 	pair weft:weft
 	start_b reflector weft-reflector -v --listen "$IP_B:7471"
 	wait_listen_b 7471
 	calls "$1" '^moved$'
+	case ${2-} in *=*) set_option_b "${2%%=*}" "${2#*=}" ;; esac
 	called "$1"
 	says_of_call called '^moved$'
 }

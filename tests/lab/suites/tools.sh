@@ -27,7 +27,7 @@ devinfo() {
 	pair weft:weft
 	run ibv_devinfo -v -d "$DEV_A"
 	for line in 'transport:.*iWARP' 'max_qp_rd_atom:.*128' 'max_sge:.*32' \
-		'atomic_cap:.*ATOMIC_NONE' 'state:.*PORT_ACTIVE' 'link_layer:.*Ethernet'; do
+		'atomic_cap:.*ATOMIC_GLOB' 'state:.*PORT_ACTIVE' 'link_layer:.*Ethernet'; do
 		grep -q "$line" "$log" || fail "no line $line"
 	done
 }
