@@ -15,9 +15,7 @@
 
 /* Private until upstream assigns one; the provider matches a list. "weft" */
 #define WEFT_DRIVER_ID		0x77656674
-/* What query_device calls the vendor: no OUI, which nobody has given weft. "wft" */
-#define WEFT_VENDOR_ID		0x776674
-/* And the clock of completions' timestamps: nanoseconds. */
+/* The clock of completions' timestamps: nanoseconds. */
 #define WEFT_CLOCK_KHZ		1000000
 
 /* Of the device's attributes: 24 bits, as an OUI, but nobody's. "wft" */
@@ -214,13 +212,10 @@ enum {
 	WEFT_WC_LOC_PROT_ERR	= 3,
 	WEFT_WC_FLUSH_ERR	= 4,
 	WEFT_WC_MW_BIND_ERR	= 5,
-	WEFT_WC_LOC_ACCESS_ERR	= 6,
+	/* 6 is free: a reader takes it for a general error. */
 	WEFT_WC_REM_INV_REQ_ERR	= 7,
 	WEFT_WC_REM_ACCESS_ERR	= 8,
 	WEFT_WC_REM_OP_ERR	= 9,
-	WEFT_WC_REM_ABORT_ERR	= 10,
-	WEFT_WC_FATAL_ERR	= 11,
-	WEFT_WC_GENERAL_ERR	= 12,
 	WEFT_WC_NR
 };
 
