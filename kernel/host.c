@@ -98,7 +98,7 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 
 /* ---- receive entries and completions ---- */
 
-bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
+int weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
 	return weft_srq_pop(qp_of(core), wait, recv);
 }

@@ -35,7 +35,7 @@ static void give_turn(struct weft_qp *qp)
 	weft_qp_drop(qp);
 }
 
-bool weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv)
+int weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv)
 {
 	struct weft_srq *srq = qp->srq;
 	struct weft_srq_news news;
@@ -50,7 +50,7 @@ bool weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv)
 	give_turn(turn);
 	if (news.low)
 		srq_event(srq, IB_EVENT_SRQ_LIMIT_REACHED);
-	return got > 0;
+	return got;
 }
 
 void weft_srq_leave(struct weft_qp *qp)

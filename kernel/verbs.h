@@ -133,7 +133,7 @@ int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 
 /* What core/host.h asks of @qp's SRQ, under the QP's connection's lock. */
-bool weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv);
+int weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv);
 void weft_srq_leave(struct weft_qp *qp);
 /* The doorbell of @srq: the QP that waits first may go on. Any context. */
 void weft_srq_kick(struct weft_srq *srq);

@@ -76,10 +76,10 @@ void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *cqe);
 
 /*
- * Take one entry from the QP's SRQ, false if there is none; want none any more. They use
- * weft_srqc_take() and weft_srqc_leave() under the SRQ's lock, and do what those ask for.
+ * Take one entry from the QP's SRQ (1, 0 if there is none, -1 if its ring is broken); want none any
+ * more. They use weft_srqc_take() and weft_srqc_leave() under the SRQ's lock, and do what those ask for.
  */
-bool weft_host_srq_pop(struct weft_qpc *qp, bool wait, struct weft_recv *recv);
+int weft_host_srq_pop(struct weft_qpc *qp, bool wait, struct weft_recv *recv);
 void weft_host_srq_leave(struct weft_qpc *qp);
 
 /*

@@ -28,7 +28,7 @@ static void give_counts(struct rl_chan *c, u64 n)
 
 static void go_back(void *out)
 {
-	if (*(bool *)out)
+	if (*(volatile bool *)out)
 		rl_gate_enter();
 }
 
@@ -39,11 +39,12 @@ static void go_back(void *out)
  */
 static int await_count(struct rl_chan *c)
 {
-	bool out = rl_gate_step_out();
+	volatile bool out = false;
 	u64 one;
 	int rv;
 
-	pthread_cleanup_push(go_back, &out);
+	pthread_cleanup_push(go_back, (void *)&out);
+	rl_gate_step_out(&out);
 	rv = RL_CALL(read, c->efd, &one, sizeof(one)) < 0 ? -errno : 0;
 	pthread_cleanup_pop(1);
 	return rv;

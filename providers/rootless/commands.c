@@ -137,7 +137,6 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->max_mr = RL_MAX_MR;
 	r->max_mw = RL_MAX_MR;
 	r->max_pd = RL_MAX_PD;
-	r->vendor_id = WEFT_VENDOR_ID;
 	r->max_qp_rd_atom = RL_MAX_IRD;
 	r->max_res_rd_atom = RL_MAX_QP * RL_MAX_IRD;
 	r->max_qp_init_rd_atom = RL_MAX_ORD;
@@ -287,13 +286,15 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 	if (!old || old->region.kind != WEFT_REGION_USER || !pd || !in->flags || in->flags & ~7u ||
 	    (moves && (in->start ^ in->hca_va) & 4095))
 		return -EINVAL;
-	if (__atomic_load_n(&old->windows, __ATOMIC_RELAXED))
+	if (!rl_mr_close(old))
 		return -EBUSY;
 	rv = rl_mr_new(pd, moves ? in->start : old->start, moves ? in->length : old->region.len,
 		       moves ? in->hca_va : old->region.base,
 		       in->flags & IBV_REREG_MR_CHANGE_ACCESS ? in->access_flags : old->access, &mr);
-	if (rv)
+	if (rv) {
+		rl_mr_open_again(old);
 		return rv;
+	}
 	rl_object_replace(ctx, in->mr_handle, &mr->o);
 	rl_mr_destroy(old);
 	resp->lkey = resp->rkey = mr->region.stag;

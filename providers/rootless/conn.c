@@ -149,10 +149,14 @@ static void step(struct rl_conn *c)
 	if (!c->connecting)
 		rl_conn_receive(c);
 	rl_conn_view(c, &s.view);
-	if (rl_guard_run(step_link, &s))
-		rl_conn_act(c, s.acts);
-	else
+	if (!rl_guard_run(step_link, &s)) {
 		rl_conn_break_off(c);
+		return;
+	}
+	/* What it has sent is nobody's hold: a dereg_mr would wait for the next run. */
+	if (c->link.qp)
+		weft_region_end_run(c->link.qp);
+	rl_conn_act(c, s.acts);
 }
 
 void rl_conn_abandon(struct rl_conn *c)

@@ -11,6 +11,8 @@
 
 /* A handler of the program's may have left by siglongjmp(), and will never be out. */
 #define PATIENCE_MS 2000
+/* And a handler of the program's for fork(), older than ours, may wait for one who wants to go in. */
+#define SHUT_MS 10000
 /* Threads rarely meet in a cache line. */
 #define SLOT_BITS 6
 #define SLOTS (1 << SLOT_BITS)
@@ -60,9 +62,13 @@ static void shut(void)
 
 static void open_again(void)
 {
-	if (!forks || --forks)
+	if (forks != 1) {
+		forks -= !!forks;
 		return;
+	}
+	/* First: a signal handler that finds it shut waits for us, unless we are who forks. */
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
+	forks = 0;
 	pthread_mutex_unlock(&g.forking);
 }
 
@@ -104,14 +110,18 @@ static void handle_forks(void)
 static void go_in(void)
 {
 	u32 *n = own_slot();
+	u64 until = 0;
 
 	for (;;) {
 		__atomic_fetch_add(n, 1, __ATOMIC_SEQ_CST);
 		/* Who forks has handlers of the program's that may call us. */
 		if (likely(!__atomic_load_n(&g.shut, __ATOMIC_SEQ_CST)) || forks)
 			return;
+		if (until && rl_now_ms() >= until)
+			return;
 		__atomic_fetch_sub(n, 1, __ATOMIC_SEQ_CST);
-		while (__atomic_load_n(&g.shut, __ATOMIC_ACQUIRE))
+		until = until ?: rl_now_ms() + SHUT_MS;
+		while (__atomic_load_n(&g.shut, __ATOMIC_ACQUIRE) && rl_now_ms() < until)
 			sched_yield();
 	}
 }
@@ -158,12 +168,12 @@ void rl_gate_leave(void)
 	pthread_testcancel();
 }
 
-bool rl_gate_step_out(void)
+void rl_gate_step_out(volatile bool *out)
 {
-	if (depth != 1)
-		return false;
-	rl_gate_leave();
-	return true;
+	/* Before: to leave may be where the thread is cancelled. */
+	*out = depth == 1;
+	if (*out)
+		rl_gate_leave();
 }
 
 bool rl_gate_is_inside(void)

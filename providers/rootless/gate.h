@@ -22,9 +22,9 @@ void rl_gate_leave(void);
 
 /*
  * The caller is about to wait for what may never come: he is outside until rl_gate_enter(), and may
- * be cancelled. False: he stays inside, for so does a call that he has interrupted.
+ * be cancelled, from now on. *@out false: he stays inside, for so does a call that he has interrupted.
  */
-bool rl_gate_step_out(void);
+void rl_gate_step_out(volatile bool *out);
 
 /* Is the calling thread inside? */
 bool rl_gate_is_inside(void);

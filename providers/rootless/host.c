@@ -100,7 +100,7 @@ bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 
 /* ---- receive entries and completions ---- */
 
-bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
+int weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
 	return rl_srq_pop(rl_qp_of(core), wait, recv);
 }

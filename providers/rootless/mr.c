@@ -284,6 +284,11 @@ bool rl_mr_close(struct rl_mr *mr)
 					   __ATOMIC_SEQ_CST);
 }
 
+void rl_mr_open_again(struct rl_mr *mr)
+{
+	__atomic_store_n(&mr->windows, 0, __ATOMIC_SEQ_CST);
+}
+
 bool rl_mr_hold_for_window(struct weft_region *r)
 {
 	s32 *windows = &mr_of(r)->windows;

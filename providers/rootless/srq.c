@@ -32,7 +32,7 @@ static void give_turn(struct rl_qp *qp)
 	rl_qp_put(qp);
 }
 
-bool rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
+int rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
 {
 	struct rl_srq *srq = qp->srq;
 	struct weft_srq_news news;
@@ -46,7 +46,7 @@ bool rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
 	give_turn(turn);
 	if (news.low)
 		say_limit(srq);
-	return got > 0;
+	return got;
 }
 
 void rl_srq_leave(struct rl_qp *qp)

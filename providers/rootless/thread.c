@@ -330,13 +330,11 @@ static void run_deadlines(void)
 	}
 }
 
+/* Outside the gate: a fork() may come, so no lock. Who makes it earlier wakes the thread. */
 static int ms_to_next(void)
 {
-	u64 next, now;
+	u64 next = READ_ONCE(t.next), now;
 
-	pthread_mutex_lock(&t.lock);
-	next = t.next;
-	pthread_mutex_unlock(&t.lock);
 	if (!next)
 		return -1;
 	now = rl_now_ms();

@@ -135,6 +135,8 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
 /* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */
 bool rl_mr_close(struct rl_mr *mr);
+/* It goes on after all. */
+void rl_mr_open_again(struct rl_mr *mr);
 /* One of no memory. */
 int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
@@ -221,7 +223,7 @@ void rl_srq_destroy(struct rl_srq *srq);
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp);
 int rl_srq_arm(struct rl_srq *srq, u32 limit);
 /* What core/host.h asks of @qp's SRQ. Connection's lock. */
-bool rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv);
+int rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv);
 void rl_srq_leave(struct rl_qp *qp);
 /* The doorbell: the QP that waits first may go on. */
 void rl_srq_kick(struct rl_srq *srq);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Polling an extended CQ. start_poll takes the CQ's lock, end_poll gives it back. Each completion
- * is copied, and its slot given back, before it is read: a program may post in its place at once,
- * and destroy its QP.
+ * is copied, and its slot given back, before it is read: a program may post in its place at once.
+ * Between the two it may not destroy a QP of the CQ, nor ask for its next event: both want the lock.
  */
 #include <errno.h>
 #include <time.h>
@@ -21,12 +21,14 @@ static int take(struct weft_cq *cq)
 {
 	struct weft_uring *r = &cq->ring;
 	struct ibv_wc wc;
+	bool dead;
 
 	if (!r->slots)
 		return EIO;
-	/* What was published before the CQ died is taken first: look again behind the flag. */
-	if (!weft_uring_filled(r) && !(weft_uring_overflown(r) && weft_uring_filled(r)))
-		return weft_uring_overflown(r) ? EIO : ENOENT;
+	/* The flag first: what was published before the CQ died is taken. */
+	dead = weft_uring_overflown(r);
+	if (!weft_uring_filled(r))
+		return dead ? EIO : ENOENT;
 	memcpy(&cq->cqe, weft_uring_slot(r, r->idx++), sizeof(cq->cqe));
 	weft_uring_release(r);
 	weft_cqe_decode(&cq->cqe, &wc);

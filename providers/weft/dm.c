@@ -116,12 +116,12 @@ static void mem_publish(struct weft_dm_mem *mem)
 	pthread_mutex_unlock(&memories_lock);
 }
 
-/* One name less. memories_lock. */
+/* Memory without a name and without a region goes. memories_lock. */
 static void mem_drop(struct weft_dm_mem *mem)
 {
 	struct weft_dm_mem **p;
 
-	if (--mem->dms)
+	if (mem->dms || mem->regions)
 		return;
 	for (p = &memories; *p != mem; p = &(*p)->next)
 		;
@@ -173,6 +173,7 @@ int weft_free_dm(struct ibv_dm *ibdm)
 	busy = dm->mem->regions;
 	if (!busy) {
 		dm->mem->gone = true;
+		dm->mem->dms--;
 		mem_drop(dm->mem);
 	}
 	pthread_mutex_unlock(&memories_lock);
@@ -206,6 +207,7 @@ void weft_unimport_dm(struct ibv_dm *ibdm)
 	struct weft_dm *dm = to_weft_dm(ibdm);
 
 	pthread_mutex_lock(&memories_lock);
+	dm->mem->dms--;
 	mem_drop(dm->mem);
 	pthread_mutex_unlock(&memories_lock);
 	free(dm);
@@ -217,6 +219,7 @@ static void count_region(struct weft_dm_mem *mem, int n)
 {
 	pthread_mutex_lock(&memories_lock);
 	mem->regions += n;
+	mem_drop(mem);
 	pthread_mutex_unlock(&memories_lock);
 }
 

@@ -72,13 +72,14 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	return err;
 }
 
-/* Of flags there may be a word, but none in it. */
+/* A PD; of flags there may be a word, but none in it. */
 static bool asks_for_what_there_is(const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	return attr->qp_type == IBV_QPT_RC && !(attr->comp_mask & ~known) &&
+	return attr->qp_type == IBV_QPT_RC && attr->comp_mask & IBV_QP_INIT_ATTR_PD &&
+	       !(attr->comp_mask & ~known) &&
 	       !(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags);
 }
 

@@ -343,7 +343,7 @@ static void give_turn(struct weft_qpc *core)
 		to_host_qp(core)->kicked = true;
 }
 
-bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
+int weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
 	struct host_srq *srq = to_host_qp(core)->srq;
 	struct weft_srq_news news;
@@ -353,7 +353,7 @@ bool weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 	srq->limit_events += news.low;
 	srq->broken |= got < 0;
 	give_turn(news.turn);
-	return got > 0;
+	return got;
 }
 
 void weft_host_srq_leave(struct weft_qpc *core)

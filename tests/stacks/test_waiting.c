@@ -466,6 +466,20 @@ static void a_shared_queue_serves_in_the_order_of_waiting(void **state)
 	unshare(&t);
 }
 
+/* At once, though the QP is patient: nobody waits for what a broken ring will never have. */
+static void a_broken_shared_queue_ends_who_wants_of_it(void **state)
+{
+	struct shared t;
+
+	share(&t);
+	t.srq->core.rq.q.ring->user_idx = 0x1000;
+	deliver_to(&t, 0);
+	assert_true(t.srq->broken);
+	assert_false(t.p[0]->s.qp->core.rx_waits);
+	assert_int_equal(t.p[0]->s.qp->core.state, WEFT_QPS_TERM);
+	unshare(&t);
+}
+
 static void who_comes_later_gets_what_is_left(void **state)
 {
 	struct shared t;
@@ -658,6 +672,7 @@ int main(void)
 		cmocka_unit_test(where_no_receive_can_be_posted_it_is_an_error_at_once),
 		CASE_WAITING(a_wrong_msn_is_an_error_at_once),
 		cmocka_unit_test(a_shared_queue_serves_in_the_order_of_waiting),
+		cmocka_unit_test(a_broken_shared_queue_ends_who_wants_of_it),
 		cmocka_unit_test(who_comes_later_gets_what_is_left),
 		cmocka_unit_test(each_that_is_served_calls_the_next),
 		cmocka_unit_test(who_ends_passes_its_turn_on),
