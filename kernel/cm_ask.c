@@ -125,14 +125,18 @@ void weft_cm_join_listener(struct weft_conn *conn, struct weft_conn *listener)
 void weft_cm_leave_listener(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->listener;
+	bool has_news;
 
 	if (!listener)
 		return;
 	spin_lock_bh(&conn->dev->conns_lock);
 	conn->listener = NULL;
 	list_del_init(&conn->turn);
+	has_news = !list_empty(&conn->news_node);
 	list_del_init(&conn->news_node);
 	spin_unlock_bh(&conn->dev->conns_lock);
+	if (has_news)
+		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	atomic_dec(&listener->children);
 	wake_up_all(&weft_conns_gone);
 	weft_conn_put(listener);

@@ -83,9 +83,10 @@ struct weft_conn *weft_conn_enter(struct weft_qp *qp)
 	struct weft_conn *conn;
 
 	rcu_read_lock();
-	conn = rcu_dereference(qp->conn);
-	if (conn && !refcount_inc_not_zero(&conn->users))
-		conn = NULL;
+	/* One that has been handed over, and ends, has an heir there by now. */
+	do
+		conn = rcu_dereference(qp->conn);
+	while (conn && !refcount_inc_not_zero(&conn->users));
 	rcu_read_unlock();
 	/* Pairs with weft_conn_release_qp(). */
 	if (!conn)

@@ -36,10 +36,18 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
 	weft_conn_unlock(conn);
 }
 
-/* A user that posts on meanwhile rings: its rings say that they sleep. */
+/*
+ * To flush all that there may be. A user that posts on meanwhile rings, for its rings say that they
+ * sleep: who does not is not served without end.
+ */
+static u32 flush_pieces(const struct weft_qp *qp)
+{
+	return (qp->core.sq.q.slots + qp->core.rq.q.slots) / WEFT_FLUSH_PIECE + 2;
+}
+
 void weft_conn_flush_all(struct weft_qp *qp)
 {
-	u32 pieces = (qp->core.sq.q.slots + qp->core.rq.q.slots) / WEFT_FLUSH_PIECE + 2;
+	u32 pieces = flush_pieces(qp);
 
 	while (pieces-- && weft_qpc_flush(&qp->core))
 		cond_resched();
@@ -88,13 +96,23 @@ static void flush_posts(struct work_struct *work)
 {
 	struct weft_qp *qp = container_of(work, struct weft_qp, flush);
 
-	if (flush_unconnected(qp))
-		weft_conn_flush_later(qp);
+	if (flush_unconnected(qp) && atomic_dec_if_positive(&qp->flush_left) >= 0)
+		queue_work(weft_wq, &qp->flush);
 }
 
 void weft_conn_flush_later(struct weft_qp *qp)
 {
+	atomic_set(&qp->flush_left, flush_pieces(qp));
 	queue_work(weft_wq, &qp->flush);
+}
+
+/* In the caller's own time. */
+static void flush_now(struct weft_qp *qp)
+{
+	u32 pieces = flush_pieces(qp);
+
+	while (pieces-- && flush_unconnected(qp))
+		cond_resched();
 }
 
 void weft_conn_qp_init(struct weft_qp *qp)
@@ -121,8 +139,8 @@ void weft_conn_kick(struct weft_qp *qp)
 		weft_conn_linger_doorbell_ends(conn);
 		weft_conn_leave(conn);
 	}
-	if (!ours && flush_unconnected(qp))
-		weft_conn_flush_later(qp);
+	if (!ours)
+		flush_now(qp);
 	memalloc_noio_restore(noio);
 }
 

@@ -15,9 +15,10 @@ static void move_qps_to_error(struct work_struct *work)
 
 	while ((qp = weft_qp_after(dev, &qpn))) {
 		if (weft_qpc_uses_cq(&qp->core, &cq->core)) {
-			mutex_lock(&qp->state_lock);
+			unsigned int noio = weft_lock_noio(&qp->state_lock);
+
 			weft_conn_error(qp);
-			mutex_unlock(&qp->state_lock);
+			weft_unlock_noio(&qp->state_lock, noio);
 		}
 		weft_qp_drop(qp);
 		cond_resched();

@@ -142,9 +142,15 @@ bool weft_sock_serves_reclaim(const struct weft_conn *conn)
  */
 static int ask_hooks(struct sock *sk)
 {
+	/* A user's socket holds it, and it may be ending. */
+	struct net *net = maybe_get_net(sock_net(sk));
 	struct socket *his;
-	int err = __sock_create(sock_net(sk), sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &his, 0);
+	int err;
 
+	if (!net)
+		return -ENODEV;
+	err = __sock_create(net, sk->sk_family, SOCK_STREAM, IPPROTO_TCP, &his, 0);
+	put_net(net);
 	if (err)
 		return err;
 	security_sk_clone(his->sk, sk);

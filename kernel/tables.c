@@ -70,8 +70,8 @@ void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 	size_t block;
 	u64 off;
 
-	/* The local DMA region is part of a PD, not of a weft_mr. */
-	if (!r->stag || !pages->blocks) {
+	/* It may be part of a PD, not of a weft_mr. */
+	if (r->kind == WEFT_REGION_DMA) {
 		*got = len;
 		return ib_virt_dma_to_ptr(addr);
 	}

@@ -182,6 +182,7 @@ struct weft_qp {
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */
 	struct mm_struct *owner;	/* of the process that made it; NULL: a kernel thread did */
 	struct work_struct flush;	/* of what is posted in ERROR without a conn */
+	atomic_t flush_left;		/* how often it may ask for itself yet */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */

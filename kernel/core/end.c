@@ -126,8 +126,10 @@ static bool end_is_unread(const struct weft_link *l, const struct weft_tcp_view 
  */
 static u32 mind_waiting_send(struct weft_link *l, u64 now)
 {
-	if (!l->qp->rx_waits)
+	if (!l->qp->rx_waits) {
+		WRITE_ONCE(l->rnr_deadline, 0);
 		return 0;
+	}
 	if (!l->rnr_deadline) {
 		WRITE_ONCE(l->rnr_deadline, max_t(u64, now + l->cfg.rnr_ms, 1));
 		return 0;
@@ -142,7 +144,7 @@ static u32 mind_waiting_send(struct weft_link *l, u64 now)
 /* TCP's end, either side's, becomes the QP's. */
 static void tell_qp(struct weft_link *l, const struct weft_tcp_view *tcp)
 {
-	if (tcp->closed || (l->broken && !l->starved))
+	if (tcp->closed || (l->broken && !weft_link_is_behind(l)))
 		weft_qpc_error(l->qp);
 	else if (tcp->fin && !l->peer_fin)
 		weft_qpc_peer_fin(l->qp);

@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "qp.h"
 
+/*
+ * A window that has no QP is on its way from one to another, whose lock is not ours: what the first
+ * has left of it, and valid itself, may be read for a moment yet.
+ */
+static bool is_for(const struct weft_region *r, u32 pd, u32 qp)
+{
+	u32 owner = READ_ONCE(r->qp);
+
+	return r->pd == pd && (owner == qp || (!owner && !weft_region_is_window(r)));
+}
+
 enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
 				   u64 addr, u64 len, u32 access)
 {
@@ -8,7 +19,7 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 	if (!r || !smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	/* The DMA region is every PD's; its access never has a remote right. */
-	if (r->kind != WEFT_REGION_DMA && (r->pd != pd || (r->qp && r->qp != qp)))
+	if (r->kind != WEFT_REGION_DMA && !is_for(r, pd, qp))
 		return WEFT_DENIED_ASSOC;
 	if (access & ~r->access)
 		return WEFT_DENIED_ACCESS;
@@ -125,7 +136,7 @@ static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct w
 {
 	if (!smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
-	if (r->pd != qp->pd || (r->qp && r->qp != qp->id))
+	if (!is_for(r, qp->pd, qp->id))
 		return WEFT_DENIED_ASSOC;
 	/* A user's registration ends by dereg_mr alone, a window of type 1 by a bind. */
 	return r->kind == WEFT_REGION_FAST || r->kind == WEFT_REGION_WINDOW_2 ?

@@ -199,6 +199,23 @@ static void another_qp_has_no_use_of_a_window(struct world *w)
 					   WRITE), WEFT_DENIED_ASSOC);
 }
 
+/* As another QP may see one that its QP unbinds. */
+static void a_window_between_two_qps_is_nobodys(struct world *w)
+{
+	struct panes p = panes_of(w);
+	struct weft_region *r = &p.two->r;
+	u32 qp = w->p->s.qp->core.id;
+
+	bind_good(w, p.two, 1, p.mr, WRITE);
+	r->qp = 0;
+	assert_int_equal(weft_region_check(r, r->stag, PD, qp + 1, BASE + AT, 1, WRITE),
+			 WEFT_DENIED_ASSOC);
+	w->p->s.qp->core.id = qp + 1;
+	assert_int_equal(weft_region_invalidate(&w->p->s.qp->core, r->stag), WEFT_DENIED_ASSOC);
+	w->p->s.qp->core.id = qp;
+	r->qp = qp;
+}
+
 /* ---- binds that fail ---- */
 
 static void a_region_without_the_right_to_bind_fails_it(struct world *w)
@@ -461,6 +478,7 @@ int main(void)
 		CASE_EXT(a_window_that_is_not_bound_is_refused),
 		CASE_EXT(a_window_is_no_local_memory),
 		CASE_EXT(another_qp_has_no_use_of_a_window),
+		CASE_EXT(a_window_between_two_qps_is_nobodys),
 		CASE_EXT(a_region_without_the_right_to_bind_fails_it),
 		CASE_EXT(writing_through_a_window_needs_a_region_that_may_be_written),
 		CASE_EXT(a_window_past_its_region_fails),
