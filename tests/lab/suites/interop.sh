@@ -79,6 +79,9 @@ rootless_verify() {
 	# siw answers a zero-length Read behind another with a stale length: one at a time.
 	[[ $1 != *siw* ]] || opts+=(-w 1)
 	pair "$1"
+	# And it takes a trailer that TCP has cut for a false CRC (docs/siw-findings.md, 12). With messages
+	# of all sizes TCP cuts where it likes, and rootless has no say in it.
+	[[ $1 != *siw* ]] || set_crc "$1" 0
 	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
 	wait_listen_b 7471
 	run weft-verify "${opts[@]}" -m 2 "$IP_B"
