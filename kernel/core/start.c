@@ -223,7 +223,8 @@ static int connect_error(const struct weft_link *l, const struct weft_tcp_view *
 		return tcp->error ? tcp->error : -ECONNRESET;
 	if (l->qp->state != WEFT_QPS_IDLE)
 		return -ECONNABORTED;
-	return timeout ? -ETIMEDOUT : 0;
+	/* Who looks late finds that TCP was in time. */
+	return timeout && tcp->connecting ? -ETIMEDOUT : 0;
 }
 
 /* The Reply may be there already: it is looked for once TCP's octets have been read. */

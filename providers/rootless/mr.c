@@ -228,10 +228,10 @@ int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
  * The program's octets in @sge will be wanted soon, to be written (@write) or read. Best effort: it
  * says nothing of what cannot be had.
  */
-int rl_mr_advise(const struct rl_pd *pd, const struct weft_sge *sge, bool write)
+int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write)
 {
 	struct weft_region *r = rl_mr_find(sge->lkey);
-	enum weft_denial d = weft_region_check(r, sge->lkey, pd->id, 0, sge->addr, sge->length,
+	enum weft_denial d = weft_region_check(r, sge->lkey, pd, 0, sge->addr, sge->length,
 					       write ? WEFT_ACCESS_LOCAL_WRITE : 0);
 	u64 start, in_page;
 

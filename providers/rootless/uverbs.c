@@ -671,14 +671,15 @@ static int create_srq(struct rl_context *ctx, struct request *r)
 static int advise(struct rl_context *ctx, u32 pd_handle, const struct weft_sge *sge, bool write)
 {
 	struct rl_object *o;
-	int rv = -ENOENT;
+	u32 pd = 0;
 
 	pthread_mutex_lock(&ctx->lock);
 	o = rl_object_find(ctx, RL_PD, pd_handle);
 	if (o)
-		rv = rl_mr_advise(container_of(o, struct rl_pd, o), sge, write);
+		pd = container_of(o, struct rl_pd, o)->id;
 	pthread_mutex_unlock(&ctx->lock);
-	return rv;
+	/* Without the lock: to read gigabytes in may take its time. */
+	return o ? rl_mr_advise(pd, sge, write) : -ENOENT;
 }
 
 /* What is asked not to fault is left alone: it is there or is not. */

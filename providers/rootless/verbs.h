@@ -144,7 +144,7 @@ void rl_mr_destroy(struct rl_mr *mr);
 /* The QP of @core goes: windows that are bound over it are bound no more. */
 void rl_mr_unbind_windows(struct weft_qpc *core);
 /* 0 or -errno: @sge is not in a region of @pd's, or not to be written. */
-int rl_mr_advise(const struct rl_pd *pd, const struct weft_sge *sge, bool write);
+int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write);
 /* What core/host.h asks. */
 struct weft_region *rl_mr_find(u32 stag);
 void rl_mr_hold(struct weft_region *r, u32 n);

@@ -267,6 +267,22 @@ static void tcp_has_two_fifths_of_start_up_to_connect(void **state)
 	lone_fini(&t);
 }
 
+/* Its worker had no CPU for that long, and finds the handshake over. */
+static void who_looks_late_finds_that_tcp_has_connected(void **state)
+{
+	struct side_cfg c;
+	struct lone t;
+
+	lone_cfg(&c);
+	c.link.hold_connect = true;
+	lone_init(&t, true, &c);
+	t.l->now += STARTUP;
+	host_link_connected(t.l, 0);
+	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, 0);
+	assert_int_equal(t.s.out.sent, 24);
+	lone_fini(&t);
+}
+
 static void why_tcp_did_not_connect_is_told(void **state)
 {
 	struct side_cfg c;
@@ -1416,6 +1432,7 @@ int main(void)
 		ORDER(a_device_goes_away_behind_the_qp, "sdsk", true, 0, 0),
 		ORDER(a_qp_destroyed_behind_a_reset, "sxd", true, 0, 0),
 		cmocka_unit_test(tcp_has_two_fifths_of_start_up_to_connect),
+		cmocka_unit_test(who_looks_late_finds_that_tcp_has_connected),
 		cmocka_unit_test(why_tcp_did_not_connect_is_told),
 		cmocka_unit_test(the_reply_has_the_time_of_an_accept),
 		cmocka_unit_test(the_request_has_half_of_start_up_to_come),
