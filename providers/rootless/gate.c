@@ -12,7 +12,7 @@
 /* A handler of the program's may have left by siglongjmp(), and will never be out. */
 #define PATIENCE_MS 2000
 /* And a handler of the program's for fork(), older than ours, may wait for one who wants to go in. */
-#define SHUT_MS 10000
+#define SHUT_MS 5000
 /* Threads rarely meet in a cache line. */
 #define SLOT_BITS 6
 #define SLOTS (1 << SLOT_BITS)

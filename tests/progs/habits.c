@@ -12,6 +12,7 @@
 #include <linux/netlink.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -491,6 +492,41 @@ static bool child_of_waiter(void)
 
 /* ---- faults and handlers ---- */
 
+static sem_t forks, asked;
+
+static void await_who_asks(void)
+{
+	sem_post(&forks);
+	sem_wait(&asked);
+}
+
+static void *ask_in_a_fork(void *ctx)
+{
+	struct ibv_port_attr port_attr;
+
+	sem_wait(&forks);
+	ibv_query_port(ctx, 1, &port_attr);
+	sem_post(&asked);
+	return NULL;
+}
+
+/* It was there before the library's handlers, and so runs behind them, as an allocator's does. */
+static bool handler_awaits_who_asks(void)
+{
+	pthread_t asker;
+	pid_t child;
+
+	sem_init(&forks, 0, 0);
+	sem_init(&asked, 0, 0);
+	pthread_atfork(await_who_asks, NULL, NULL);
+	asker = begin_thread(ask_in_a_fork, open_device());
+	child = fork();
+	if (!child)
+		_exit(0);
+	pthread_join(asker, NULL);
+	return ends_well(child);
+}
+
 static sigjmp_buf after_fault;
 static bool was_masked;
 
@@ -622,6 +658,7 @@ static const struct habit {
 	{ "a-child-of-busy-threads-begins-anew", children_begin_anew },
 	{ "busy-threads-while-others-are-started", others_are_started },
 	{ "a-child-of-a-thread-that-waits-closes-all", child_of_waiter },
+	{ "a-handler-for-fork-awaits-a-thread-that-asks", handler_awaits_who_asks },
 	{ "threads-that-wait-for-events-are-cancelled", cancels },
 	{ "a-thread-that-is-cancelled-leaves-nothing", leaves_nothing },
 	{ "a-thread-is-cancelled-at-any-time", cancels_at_any_time },
