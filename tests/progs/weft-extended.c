@@ -429,6 +429,21 @@ static bool device_memory_is_written(void)
 	return ok && !ibv_dereg_mr(mr) && !ibv_free_dm(dm);
 }
 
+/* The last of them goes while a region is there. */
+static bool device_memory_outlives_its_names(void)
+{
+	struct ibv_context *ctx = ibv_import_device(dup(t.s.id->verbs->cmd_fd));
+	struct ibv_dm *dm = make_dm(BUF), *same = ctx && dm ? ibv_import_dm(ctx, dm->handle) : NULL;
+	struct ibv_mr *mr;
+
+	if (!same || ibv_free_dm(dm))
+		return false;
+	mr = ibv_reg_dm_mr(t.s.pd, same, 0, BUF, DM_RIGHTS);
+	ibv_unimport_dm(same);
+	return mr && write_arrives(16, mr->rkey, 4096) && !ibv_dereg_mr(mr) &&
+	       !ibv_close_device(ctx);
+}
+
 static bool device_memory_has_bounds(void)
 {
 	struct ibv_dm *dm = make_dm(4096);
@@ -691,6 +706,7 @@ static const struct {
 	{ "a-parent-domain-serves", data_go_and_come, { .domain = true } },
 	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, { .domain = true } },
 	{ "device-memory-is-written", device_memory_is_written, {} },
+	{ "device-memory-outlives-its-names", device_memory_outlives_its_names, {} },
 	{ "device-memory-has-bounds", device_memory_has_bounds, {} },
 	{ "another-context-shares-what-there-is", another_context_shares, {} },
 	{ "a-null-region-takes-all-and-gives-zeros",
