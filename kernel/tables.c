@@ -70,8 +70,8 @@ void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 	size_t block;
 	u64 off;
 
-	/* It may be part of a PD, not of a weft_mr. */
-	if (r->kind == WEFT_REGION_DMA) {
+	/* By the kernel's address: the region of a PD (no weft_mr, STag 0), or of get_dma_mr. */
+	if (!r->stag || (!pages->blocks && r->kind == WEFT_REGION_USER)) {
 		*got = len;
 		return ib_virt_dma_to_ptr(addr);
 	}
