@@ -3,7 +3,8 @@
  * Connections in start-up have their turns in the order in which TCP brought something. Programs number
  * their connections as the requests come, and count on the order in which the peer called connect: so
  * the Requests of a device go out one after the other, and those to a listener are looked at one after
- * the other. Nothing that is done in a turn waits for a peer, or for another connection.
+ * the other. Nothing that is done in a turn waits for a peer. It does wait for the connection's own locks,
+ * which a doorbell of its program may hold: a program that gets no CPU then delays those behind it.
  *
  * All else that a connection does is its own worker's, beside all others.
  */
