@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "conn.h"
 #include "pattern.h"
 
@@ -39,7 +40,6 @@ static struct {
 	struct ibv_pd *base;		/* of the server's parent domain */
 	struct ibv_cq_ex *cq;		/* the server's */
 	uint64_t key;
-	int n, failed;
 } t;
 
 /* How a case wants its connection. */
@@ -105,11 +105,11 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void open_pair(const struct setting *set)
+static void open_pair(const void *setting)
 {
 	pthread_t server;
 
-	if (pthread_create(&server, NULL, serve, (void *)set))
+	if (pthread_create(&server, NULL, serve, (void *)setting))
 		fail("no thread");
 	conn_resolve(&t.c, t.addr, t.port);
 	conn_make_qp(&t.c, DEPTH, DEPTH, 0);
@@ -684,54 +684,43 @@ static bool a_qp_takes_every_operation(void)
 
 /* ---- the cases ---- */
 
-static const struct {
-	const char *name;
-	bool (*run)(void);
-	struct setting set;
-} cases[] = {
+static const struct setting plain, stamps = { .wc_flags = STAMPS };
+static const struct setting standard = { .wc_flags = IBV_WC_STANDARD_FLAGS };
+static const struct setting all_fields = { .wc_flags = IBV_WC_STANDARD_FLAGS | STAMPS };
+static const struct setting one_thread = { .cq_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
+static const struct setting domain = { .domain = true };
+
+static const struct a_case list[] = {
 	{ "all-fields-of-a-completion-are-read", all_fields_are_read,
-	  { .wc_flags = IBV_WC_STANDARD_FLAGS } },
+	  &standard },
 	{ "a-write-with-imm-tells-what-it-is", a_write_with_imm_is_one,
-	  { .wc_flags = IBV_WC_STANDARD_FLAGS } },
-	{ "a-batch-gives-its-places-back", a_batch_goes_on_for_ever, {} },
-	{ "an-error-is-read-as-one", an_error_says_why, {} },
-	{ "plain-polls-take-from-it-too", plain_polls_take_too, { .wc_flags = STAMPS } },
-	{ "an-empty-queue-says-so", an_empty_queue_says_so, {} },
+	  &standard },
+	{ "a-batch-gives-its-places-back", a_batch_goes_on_for_ever, &plain },
+	{ "an-error-is-read-as-one", an_error_says_why, &plain },
+	{ "plain-polls-take-from-it-too", plain_polls_take_too, &stamps },
+	{ "an-empty-queue-says-so", an_empty_queue_says_so, &plain },
 	{ "a-timestamp-lies-between-the-clocks-readings", stamps_lie_between,
-	  { .wc_flags = IBV_WC_STANDARD_FLAGS | STAMPS } },
-	{ "timestamps-come-in-order", stamps_come_in_order, { .wc_flags = STAMPS } },
-	{ "what-there-is-not-is-refused", what_there_is_not_is_refused, {} },
+	  &all_fields },
+	{ "timestamps-come-in-order", stamps_come_in_order, &stamps },
+	{ "what-there-is-not-is-refused", what_there_is_not_is_refused, &plain },
 	{ "a-queue-of-one-thread-serves", data_go_and_come,
-	  { .cq_flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED } },
-	{ "a-parent-domain-serves", data_go_and_come, { .domain = true } },
-	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, { .domain = true } },
-	{ "device-memory-is-written", device_memory_is_written, {} },
-	{ "device-memory-outlives-its-names", device_memory_outlives_its_names, {} },
-	{ "device-memory-has-bounds", device_memory_has_bounds, {} },
-	{ "another-context-shares-what-there-is", another_context_shares, {} },
+	  &one_thread },
+	{ "a-parent-domain-serves", data_go_and_come, &domain },
+	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, &domain },
+	{ "device-memory-is-written", device_memory_is_written, &plain },
+	{ "device-memory-outlives-its-names", device_memory_outlives_its_names, &plain },
+	{ "device-memory-has-bounds", device_memory_has_bounds, &plain },
+	{ "another-context-shares-what-there-is", another_context_shares, &plain },
 	{ "a-null-region-takes-all-and-gives-zeros",
-	  a_null_region_takes_all_and_gives_zeros, {} },
-	{ "a-null-region-is-no-peers", a_null_region_is_no_peers, {} },
-	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, {} },
-	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, {} },
-	{ "the-device-says-what-is-so", the_device_says_what_is_so, {} },
-	{ "no-order-of-octets-is-promised", no_order_of_octets_is_promised, {} },
-	{ "the-gid-is-told-by-every-way", the_gid_is_told_by_every_way, {} },
-	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, {} },
+	  a_null_region_takes_all_and_gives_zeros, &plain },
+	{ "a-null-region-is-no-peers", a_null_region_is_no_peers, &plain },
+	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, &plain },
+	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, &plain },
+	{ "the-device-says-what-is-so", the_device_says_what_is_so, &plain },
+	{ "no-order-of-octets-is-promised", no_order_of_octets_is_promised, &plain },
+	{ "the-gid-is-told-by-every-way", the_gid_is_told_by_every_way, &plain },
+	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, &plain },
 };
-
-#define CASES (sizeof(cases) / sizeof(cases[0]))
-
-static void run_case(unsigned int i)
-{
-	bool ok;
-
-	open_pair(&cases[i].set);
-	ok = cases[i].run();
-	close_pair();
-	t.failed += !ok;
-	printf("%sok %d - %s\n", ok ? "" : "not ", ++t.n, cases[i].name);
-}
 
 static void *buffer(void)
 {
@@ -742,26 +731,17 @@ static void *buffer(void)
 	return p;
 }
 
+static const struct cases cases = CASES(open_pair, close_pair, list);
+
 int main(int argc, char **argv)
 {
-	unsigned int i;
-
-	conn_program = "weft-extended";
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "weft-extended ADDR [CASE]    ADDR: of a device of this machine\n");
-		return 2;
-	}
-	t.addr = argv[1];
+	t.addr = cases_begin(argc, argv, "weft-extended");
 	t.port = "7473";
 	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
 	t.s.ird = t.s.ord = 4;
 	t.from = buffer();
 	t.to = buffer();
 	conn_listen(&t.s, t.addr, t.port);
-	for (i = 0; i < CASES; i++)
-		if (argc == 2 || !strcmp(argv[2], cases[i].name))
-			run_case(i);
-	printf("1..%d\n", t.n);
-	return !!t.failed;
+	cases_run(&cases, "");
+	return cases_end();
 }

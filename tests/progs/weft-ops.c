@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases.h"
 #include "conn.h"
 #include "pattern.h"
 
@@ -32,12 +33,11 @@ static struct {
 	struct ibv_mr *from_mr, *to_mr, *words_mr, *answers_mr;
 	bool by_ex;			/* ibv_wr_* */
 	uint64_t key;
-	int n, failed;
 } t;
 
-static void open_pair(uint32_t srq_wr)
+static void open_pair(const void *srq_wr)
 {
-	t.s.srq_wr = srq_wr;
+	t.s.srq_wr = srq_wr ? *(const uint32_t *)srq_wr : 0;
 	t.c.extended = t.by_ex;
 	conn_pair(&t.c, &t.s, t.addr, t.port, DEPTH, 64);
 	pattern_fill(t.from, BUF, ++t.key);
@@ -517,60 +517,38 @@ static bool a_window_that_goes_frees_its_region(void)
 
 /* ---- running ---- */
 
-static const struct {
-	const char *name;
-	bool (*run)(void);
-	uint32_t srq_wr;
-} cases[] = {
+static const uint32_t with_srq = DEPTH;
+
+static const struct a_case list[] = {
 	{ "a-write-with-immediate-is-there-when-it-is-told",
-	  a_write_with_immediate_is_there_when_it_is_told, 0 },
+	  a_write_with_immediate_is_there_when_it_is_told, NULL },
 	{ "a-write-with-immediate-takes-one-of-an-srq",
-	  a_write_with_immediate_is_there_when_it_is_told, DEPTH },
-	{ "a-send-with-immediate-takes-one-receive", a_send_with_immediate_takes_one_receive, 0 },
+	  a_write_with_immediate_is_there_when_it_is_told, &with_srq },
+	{ "a-send-with-immediate-takes-one-receive", a_send_with_immediate_takes_one_receive, NULL },
 	{ "a-send-with-immediate-takes-one-of-an-srq",
-	  a_send_with_immediate_takes_one_receive, DEPTH },
-	{ "immediates-come-in-order-among-others", immediates_come_in_order_among_others, 0 },
-	{ "a-solicited-immediate-wakes", a_solicited_immediate_wakes, 0 },
-	{ "atomics-change-a-word-and-return-it", atomics_change_a_word_and_return_it, 0 },
-	{ "many-atomics-return-every-number-once", many_atomics_return_every_number_once, 0 },
-	{ "an-atomic-off-its-boundary-is-refused", an_atomic_off_its_boundary_is_refused, 0 },
-	{ "an-atomic-without-the-right-is-refused", an_atomic_without_the_right_is_refused, 0 },
-	{ "no-update-of-either-side-is-lost", no_update_of_either_side_is_lost, 0 },
-	{ "a-window-of-type-1-opens-a-part", a_window_of_type_1_opens_a_part, 0 },
-	{ "what-lies-beside-a-window-is-refused", what_lies_beside_a_window_is_refused, 0 },
-	{ "a-window-of-type-2-is-invalidated-here", a_window_of_type_2_is_invalidated_here, 0 },
-	{ "a-peer-invalidates-a-window", a_peer_invalidates_a_window, 0 },
-	{ "a-window-without-a-right-to-bind-fails", a_window_without_a_right_to_bind_fails, 0 },
+	  a_send_with_immediate_takes_one_receive, &with_srq },
+	{ "immediates-come-in-order-among-others", immediates_come_in_order_among_others, NULL },
+	{ "a-solicited-immediate-wakes", a_solicited_immediate_wakes, NULL },
+	{ "atomics-change-a-word-and-return-it", atomics_change_a_word_and_return_it, NULL },
+	{ "many-atomics-return-every-number-once", many_atomics_return_every_number_once, NULL },
+	{ "an-atomic-off-its-boundary-is-refused", an_atomic_off_its_boundary_is_refused, NULL },
+	{ "an-atomic-without-the-right-is-refused", an_atomic_without_the_right_is_refused, NULL },
+	{ "no-update-of-either-side-is-lost", no_update_of_either_side_is_lost, NULL },
+	{ "a-window-of-type-1-opens-a-part", a_window_of_type_1_opens_a_part, NULL },
+	{ "what-lies-beside-a-window-is-refused", what_lies_beside_a_window_is_refused, NULL },
+	{ "a-window-of-type-2-is-invalidated-here", a_window_of_type_2_is_invalidated_here, NULL },
+	{ "a-peer-invalidates-a-window", a_peer_invalidates_a_window, NULL },
+	{ "a-window-without-a-right-to-bind-fails", a_window_without_a_right_to_bind_fails, NULL },
 	{ "a-queue-pair-that-goes-unbinds-its-windows",
-	  a_queue_pair_that_goes_unbinds_its_windows, 0 },
-	{ "a-window-that-goes-frees-its-region", a_window_that_goes_frees_its_region, 0 },
+	  a_queue_pair_that_goes_unbinds_its_windows, NULL },
+	{ "a-window-that-goes-frees-its-region", a_window_that_goes_frees_its_region, NULL },
 };
 
-#define CASES (sizeof(cases) / sizeof(cases[0]))
-
-static void run_case(unsigned int i)
-{
-	bool ok;
-
-	open_pair(cases[i].srq_wr);
-	ok = cases[i].run();
-	close_pair();
-	t.failed += !ok;
-	printf("%sok %d - %s%s\n", ok ? "" : "not ", ++t.n, cases[i].name,
-	       t.by_ex ? "-by-ibv_wr" : "");
-}
+static const struct cases cases = CASES(open_pair, close_pair, list);
 
 int main(int argc, char **argv)
 {
-	unsigned int i, way;
-
-	conn_program = "weft-ops";
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "weft-ops ADDR [CASE]    ADDR: of a device of this machine\n");
-		return 2;
-	}
-	t.addr = argv[1];
+	t.addr = cases_begin(argc, argv, "weft-ops");
 	t.port = "7475";
 	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
 	t.s.extended = true;
@@ -579,12 +557,8 @@ int main(int argc, char **argv)
 		IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
 		IBV_QP_EX_WITH_BIND_MW;
 	conn_listen(&t.s, t.addr, t.port);
-	for (way = 0; way < 2; way++) {
-		t.by_ex = way;
-		for (i = 0; i < CASES; i++)
-			if (argc == 2 || !strcmp(argv[2], cases[i].name))
-				run_case(i);
-	}
-	printf("1..%d\n", t.n);
-	return !!t.failed;
+	cases_run(&cases, "");
+	t.by_ex = true;
+	cases_run(&cases, "-by-ibv_wr");
+	return cases_end();
 }

@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cases.h"
 #include "conn.h"
 #include "pattern.h"
 
@@ -36,7 +37,6 @@ static struct {
 	uint8_t *from, *to, *other;	/* client's; server's */
 	struct ibv_mr *from_mr;
 	uint64_t key;
-	int n, failed;
 } t;
 
 /* ---- both ends of a connection ---- */
@@ -51,11 +51,11 @@ static void *serve(void *unused)
 	return NULL;
 }
 
-static void open_pair(uint32_t srq_wr)
+static void open_pair(const void *srq_wr)
 {
 	pthread_t server;
 
-	t.s.srq_wr = srq_wr;
+	t.s.srq_wr = srq_wr ? *(const uint32_t *)srq_wr : 0;
 	if (pthread_create(&server, NULL, serve, NULL))
 		fail("no thread");
 	conn_resolve(&t.c, t.addr, t.port);
@@ -831,7 +831,7 @@ static bool a_late_accept_is_waited_for(void)
 {
 	close_pair();
 	t.late_ms = 1500;
-	open_pair(0);
+	open_pair(NULL);
 	t.late_ms = 0;
 	return sync_ends();
 }
@@ -1118,83 +1118,68 @@ static bool rings_may_be_mapped_while_their_queues_go(void)
 
 /* ---- running ---- */
 
-static const struct {
-	const char *name;
-	bool (*run)(void);
-	uint32_t srq_wr;
-} cases[] = {
-	{ "a-right-that-is-given-can-be-used", a_right_that_is_given_can_be_used, 0 },
-	{ "a-right-that-is-taken-is-gone", a_right_that_is_taken_is_gone, 0 },
-	{ "a-region-moves-to-other-memory", a_region_moves_to_other_memory, 0 },
-	{ "the-memory-it-had-is-out-of-reach", the_memory_it_had_is_out_of_reach, 0 },
-	{ "what-fails-changes-nothing", what_fails_changes_nothing, 0 },
-	{ "a-region-of-another-pd-is-refused", a_region_of_another_pd_is_refused, 0 },
+static const uint32_t with_srq = DEPTH;
+
+static const struct a_case list[] = {
+	{ "a-right-that-is-given-can-be-used", a_right_that_is_given_can_be_used, NULL },
+	{ "a-right-that-is-taken-is-gone", a_right_that_is_taken_is_gone, NULL },
+	{ "a-region-moves-to-other-memory", a_region_moves_to_other_memory, NULL },
+	{ "the-memory-it-had-is-out-of-reach", the_memory_it_had_is_out_of_reach, NULL },
+	{ "what-fails-changes-nothing", what_fails_changes_nothing, NULL },
+	{ "a-region-of-another-pd-is-refused", a_region_of_another_pd_is_refused, NULL },
 	{ "a-zero-based-region-counts-from-its-start",
-	  a_zero_based_region_counts_from_its_start, 0 },
+	  a_zero_based_region_counts_from_its_start, NULL },
 	{ "a-region-is-reached-by-the-address-given",
-	  a_region_is_reached_by_the_address_given, 0 },
-	{ "an-address-near-the-highest-serves", an_address_near_the_highest_serves, 0 },
-	{ "the-memorys-own-address-is-refused", the_memorys_own_address_is_refused, 0 },
+	  a_region_is_reached_by_the_address_given, NULL },
+	{ "an-address-near-the-highest-serves", an_address_near_the_highest_serves, NULL },
+	{ "the-memorys-own-address-is-refused", the_memorys_own_address_is_refused, NULL },
 	{ "what-lies-before-the-address-is-refused",
-	  what_lies_before_the_address_is_refused, 0 },
-	{ "what-lies-behind-its-end-is-refused", what_lies_behind_its_end_is_refused, 0 },
+	  what_lies_before_the_address_is_refused, NULL },
+	{ "what-lies-behind-its-end-is-refused", what_lies_behind_its_end_is_refused, NULL },
 	{ "what-lies-behind-a-high-end-is-refused",
-	  what_lies_behind_a_high_end_is_refused, 0 },
-	{ "a-write-that-wraps-is-refused", a_write_that_wraps_is_refused, 0 },
-	{ "a-read-behind-its-end-is-refused", a_read_behind_its_end_is_refused, 0 },
-	{ "a-region-that-would-wrap-cannot-be-had", a_region_that_would_wrap_cannot_be_had, 0 },
-	{ "a-send-gathers-32-pieces", a_send_gathers_32_pieces, 0 },
-	{ "a-write-gathers-32-pieces", a_write_gathers_32_pieces, 0 },
-	{ "a-receive-scatters-to-32-pieces", a_receive_scatters_to_32_pieces, 0 },
-	{ "a-fence-waits-for-the-read", a_fence_waits_for_the_read, 0 },
-	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes, 0 },
+	  what_lies_behind_a_high_end_is_refused, NULL },
+	{ "a-write-that-wraps-is-refused", a_write_that_wraps_is_refused, NULL },
+	{ "a-read-behind-its-end-is-refused", a_read_behind_its_end_is_refused, NULL },
+	{ "a-region-that-would-wrap-cannot-be-had", a_region_that_would_wrap_cannot_be_had, NULL },
+	{ "a-send-gathers-32-pieces", a_send_gathers_32_pieces, NULL },
+	{ "a-write-gathers-32-pieces", a_write_gathers_32_pieces, NULL },
+	{ "a-receive-scatters-to-32-pieces", a_receive_scatters_to_32_pieces, NULL },
+	{ "a-fence-waits-for-the-read", a_fence_waits_for_the_read, NULL },
+	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes, NULL },
 	{ "an-error-wakes-who-waits-for-solicited",
-	  an_error_wakes_who_waits_for_solicited, 0 },
-	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, 0 },
+	  an_error_wakes_who_waits_for_solicited, NULL },
+	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, NULL },
 	{ "a-size-too-small-for-what-waits-is-refused",
-	  a_size_too_small_for_what_waits_is_refused, 0 },
-	{ "a-resized-queue-stays-armed", a_resized_queue_stays_armed, 0 },
-	{ "nothing-is-lost-while-it-is-resized", nothing_is_lost_while_it_is_resized, 0 },
-	{ "a-region-that-has-gone-is-not-written", a_region_that_has_gone_is_not_written, 0 },
-	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for, 0 },
+	  a_size_too_small_for_what_waits_is_refused, NULL },
+	{ "a-resized-queue-stays-armed", a_resized_queue_stays_armed, NULL },
+	{ "nothing-is-lost-while-it-is-resized", nothing_is_lost_while_it_is_resized, NULL },
+	{ "a-region-that-has-gone-is-not-written", a_region_that_has_gone_is_not_written, NULL },
+	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for, NULL },
 	{ "a-message-without-a-receive-ends-in-an-error",
-	  a_message_without_a_receive_ends_in_an_error, 0 },
-	{ "a-late-accept-is-waited-for", a_late_accept_is_waited_for, 0 },
-	{ "the-device-names-a-vendor", the_device_names_a_vendor, 0 },
-	{ "a-new-queue-pair-is-in-init", a_new_queue_pair_is_in_init, 0 },
-	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, 0 },
-	{ "an-srq-serves", an_srq_serves, DEPTH },
-	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, DEPTH },
-	{ "the-limit-is-told-once", the_limit_is_told_once, DEPTH },
-	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, DEPTH },
-	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, DEPTH },
-	{ "receives-wait-in-the-new-ring", receives_wait_in_the_new_ring, DEPTH },
-	{ "what-has-no-meaning-reads-as-zero", what_has_no_meaning_reads_as_zero, 0 },
-	{ "an-error-flushes-in-order", an_error_flushes_in_order, 0 },
-	{ "sends-in-error-are-flushed-in-order", sends_in_error_are_flushed_in_order, 0 },
-	{ "a-full-queue-ends-its-queue-pairs", a_full_queue_ends_its_queue_pairs, 0 },
-	{ "draining-sends-what-is-posted", draining_sends_what_is_posted, 0 },
-	{ "a-queue-pair-starts-over", a_queue_pair_starts_over, 0 },
+	  a_message_without_a_receive_ends_in_an_error, NULL },
+	{ "a-late-accept-is-waited-for", a_late_accept_is_waited_for, NULL },
+	{ "the-device-names-a-vendor", the_device_names_a_vendor, NULL },
+	{ "a-new-queue-pair-is-in-init", a_new_queue_pair_is_in_init, NULL },
+	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, NULL },
+	{ "an-srq-serves", an_srq_serves, &with_srq },
+	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, &with_srq },
+	{ "the-limit-is-told-once", the_limit_is_told_once, &with_srq },
+	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, &with_srq },
+	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, &with_srq },
+	{ "receives-wait-in-the-new-ring", receives_wait_in_the_new_ring, &with_srq },
+	{ "what-has-no-meaning-reads-as-zero", what_has_no_meaning_reads_as_zero, NULL },
+	{ "an-error-flushes-in-order", an_error_flushes_in_order, NULL },
+	{ "sends-in-error-are-flushed-in-order", sends_in_error_are_flushed_in_order, NULL },
+	{ "a-full-queue-ends-its-queue-pairs", a_full_queue_ends_its_queue_pairs, NULL },
+	{ "draining-sends-what-is-posted", draining_sends_what_is_posted, NULL },
+	{ "a-queue-pair-starts-over", a_queue_pair_starts_over, NULL },
 	{ "a-connected-queue-pair-does-not-start-over",
-	  a_connected_queue_pair_does_not_start_over, 0 },
-	{ "the-largest-queues-can-be-had", the_largest_queues_can_be_had, 0 },
-	{ "a-chain-stops-at-its-bad-request", a_chain_stops_at_its_bad_request, 0 },
+	  a_connected_queue_pair_does_not_start_over, NULL },
+	{ "the-largest-queues-can-be-had", the_largest_queues_can_be_had, NULL },
+	{ "a-chain-stops-at-its-bad-request", a_chain_stops_at_its_bad_request, NULL },
 	{ "rings-may-be-mapped-while-their-queues-go",
-	  rings_may_be_mapped_while_their_queues_go, 0 },
+	  rings_may_be_mapped_while_their_queues_go, NULL },
 };
-
-#define CASES (sizeof(cases) / sizeof(cases[0]))
-
-static void run_case(unsigned int i)
-{
-	bool ok;
-
-	open_pair(cases[i].srq_wr);
-	ok = cases[i].run();
-	close_pair();
-	t.failed += !ok;
-	printf("%sok %d - %s\n", ok ? "" : "not ", ++t.n, cases[i].name);
-}
 
 static uint8_t *buffer(void)
 {
@@ -1205,17 +1190,11 @@ static uint8_t *buffer(void)
 	return p;
 }
 
+static const struct cases cases = CASES(open_pair, close_pair, list);
+
 int main(int argc, char **argv)
 {
-	unsigned int i;
-
-	conn_program = "weft-verbs";
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "weft-verbs ADDR [CASE]    ADDR: of a device of this machine\n");
-		return 2;
-	}
-	t.addr = argv[1];
+	t.addr = cases_begin(argc, argv, "weft-verbs");
 	t.port = "7472";
 	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
 	t.c.max_sge = t.s.max_recv_sge = PIECES;
@@ -1223,9 +1202,6 @@ int main(int argc, char **argv)
 	t.to = buffer();
 	t.other = buffer();
 	conn_listen(&t.s, t.addr, t.port);
-	for (i = 0; i < CASES; i++)
-		if (argc == 2 || !strcmp(argv[2], cases[i].name))
-			run_case(i);
-	printf("1..%d\n", t.n);
-	return !!t.failed;
+	cases_run(&cases, "");
+	return cases_end();
 }
