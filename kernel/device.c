@@ -365,6 +365,7 @@ static const struct ib_device_ops weft_device_ops = {
 	.query_srq = weft_query_srq,
 	.query_ucontext = weft_query_ucontext,
 	.reg_user_mr = WEFT_OP_REG_USER_MR,
+	.reg_user_mr_dmabuf = WEFT_OP_REG_DMABUF_MR,
 	.req_notify_cq = weft_req_notify_cq,
 	.rereg_user_mr = weft_rereg_user_mr,
 	WEFT_OP_RESIZE_CQ,

@@ -166,3 +166,5 @@ static void __exit weft_exit(void)
 
 module_init(weft_init);
 module_exit(weft_exit);
+/* As MODULE_IMPORT_NS(), whose argument became a string in 6.13. */
+MODULE_INFO(import_ns, "DMA_BUF");

@@ -74,6 +74,7 @@ static void mr_free(struct weft_mr *mr)
 	kvfree(mr->mapped.blocks);
 	if (mr->umem)
 		ib_umem_release(mr->umem);
+	weft_dmabuf_put(&mr->dmabuf);
 	/* A lookup may still be reading its count. */
 	kfree_rcu(mr, rcu);
 }
@@ -110,6 +111,13 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return 0;
 }
 
+static int alloc_blocks(struct weft_pages *pages, size_t n, gfp_t gfp)
+{
+	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks), gfp);
+	pages->max_blocks = n;
+	return pages->blocks ? 0 : -ENOMEM;
+}
+
 /* ---- user regions ---- */
 
 /*
@@ -126,11 +134,8 @@ static int mr_gather(struct weft_pages *pages, struct ib_umem *umem, u64 start)
 	if (!size)
 		return -EINVAL;
 	n = ib_umem_num_dma_blocks(umem, size);
-	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks),
-				       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!pages->blocks)
+	if (alloc_blocks(pages, n, GFP_KERNEL_ACCOUNT | __GFP_NOWARN))
 		return -ENOMEM;
-	pages->max_blocks = n;
 	pages->shift = __ffs(size);
 	pages->first_off = start & (size - 1);
 	rdma_umem_for_each_dma_block(umem, &it, size) {
@@ -180,6 +185,18 @@ static int read_reg_mr(struct ib_udata *udata, bool *null)
 	return !*null || weft_udata_has(udata, WEFT_FEATURE_NULL_MR) ? 0 : -EINVAL;
 }
 
+/* What a program's region of @len octets answers to. */
+static void mr_describe(struct weft_mr *mr, u64 len, u64 iova, int access)
+{
+	mr->access = access;
+	mr->region.base = access & IB_ZERO_BASED ? 0 : iova;
+	mr->region.len = len;
+	mr->region.valid = true;
+	/* The core notes these for a new region, but not for one that takes another's place. */
+	mr->ibmr.iova = mr->region.base;
+	mr->ibmr.length = len;
+}
+
 static struct ib_mr *reg_pinned_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 				   int access)
 {
@@ -196,13 +213,7 @@ static struct ib_mr *reg_pinned_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 i
 		mr_free(mr);
 		return ERR_PTR(rv);
 	}
-	mr->access = access;
-	mr->region.base = access & IB_ZERO_BASED ? 0 : iova;
-	mr->region.len = len;
-	mr->region.valid = true;
-	/* The core notes these for a new region, but not for one that takes another's place. */
-	mr->ibmr.iova = mr->region.base;
-	mr->ibmr.length = len;
+	mr_describe(mr, len, iova, access);
 	return mr_finish(mr);
 }
 
@@ -225,6 +236,64 @@ struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 	return weft_reg_user_mr_no_dmah(ibpd, start, len, iova, access, udata);
 }
 
+/* ---- regions of dmabufs ---- */
+
+/* @len octets that follow each other at kernel address @at: in the largest blocks that there are. */
+static int mr_cut(struct weft_pages *pages, void *at, u64 len)
+{
+	int rv = alloc_blocks(pages, DIV_ROUND_UP_ULL(len, SZ_1G), GFP_KERNEL_ACCOUNT);
+
+	if (rv)
+		return rv;
+	pages->shift = ilog2(SZ_1G);
+	for (; pages->nblocks < pages->max_blocks; at += SZ_1G)
+		pages->blocks[pages->nblocks++] = at;
+	return 0;
+}
+
+static struct ib_mr *reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+				int access)
+{
+	int rv = weft_region_check_request(offset, len, iova, access);
+	struct weft_mr *mr;
+	void *at;
+
+	if (rv)
+		return ERR_PTR(rv);
+	mr = mr_new(ibpd, WEFT_REGION_USER, access);
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	rv = weft_dmabuf_get(&mr->dmabuf, fd, offset, len, ib_access_writable(access), &at);
+	rv = rv ?: mr_cut(&mr->pages, at, len);
+	if (rv) {
+		mr_free(mr);
+		return ERR_PTR(rv);
+	}
+	mr_describe(mr, len, iova, access);
+	return mr_finish(mr);
+}
+
+struct ib_mr *weft_reg_dmabuf_mr(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+				 int access, struct ib_dmah *dmah,
+				 struct uverbs_attr_bundle *attrs)
+{
+	return dmah ? ERR_PTR(-EOPNOTSUPP) : reg_dmabuf(ibpd, offset, len, iova, fd, access);
+}
+
+struct ib_mr *weft_reg_dmabuf_mr_no_dmah(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+					 int access, struct uverbs_attr_bundle *attrs)
+{
+	return reg_dmabuf(ibpd, offset, len, iova, fd, access);
+}
+
+struct ib_mr *weft_reg_dmabuf_mr_udata(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+				       int access, struct ib_udata *udata)
+{
+	return reg_dmabuf(ibpd, offset, len, iova, fd, access);
+}
+
+/* ---- registered anew ---- */
+
 /*
  * A region of its own, with an STag of its own, which the core puts in the
  * place of @ibmr before it deregisters that: if this fails, nothing has changed.
@@ -236,7 +305,7 @@ struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 
 	if (atomic_read(&old->windows))
 		return ERR_PTR(-EBUSY);
-	/* A null region stays one. */
+	/* A null region stays one, and one of a dmabuf what it is. */
 	if (!old->umem)
 		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_TRANS)) {
@@ -266,13 +335,6 @@ struct ib_mr *weft_get_dma_mr(struct ib_pd *ibpd, int access)
 	return mr_finish(mr);
 }
 
-static int alloc_blocks(struct weft_pages *pages, u32 n)
-{
-	pages->blocks = kvmalloc_array(n, sizeof(*pages->blocks), GFP_KERNEL);
-	pages->max_blocks = n;
-	return pages->blocks ? 0 : -ENOMEM;
-}
-
 struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg)
 {
 	struct weft_mr *mr;
@@ -284,7 +346,8 @@ struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg
 	mr = mr_new(ibpd, WEFT_REGION_FAST, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	if (alloc_blocks(&mr->pages, max_sg) || alloc_blocks(&mr->mapped, max_sg)) {
+	if (alloc_blocks(&mr->pages, max_sg, GFP_KERNEL) ||
+	    alloc_blocks(&mr->mapped, max_sg, GFP_KERNEL)) {
 		mr_free(mr);
 		return ERR_PTR(-ENOMEM);
 	}

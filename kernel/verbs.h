@@ -154,6 +154,13 @@ struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 			       struct ib_dmah *dmah, struct ib_udata *udata);
 struct ib_mr *weft_reg_user_mr_no_dmah(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 				       int access, struct ib_udata *udata);
+struct ib_mr *weft_reg_dmabuf_mr(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+				 int access, struct ib_dmah *dmah,
+				 struct uverbs_attr_bundle *attrs);
+struct ib_mr *weft_reg_dmabuf_mr_no_dmah(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+					 int access, struct uverbs_attr_bundle *attrs);
+struct ib_mr *weft_reg_dmabuf_mr_udata(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
+				       int access, struct ib_udata *udata);
 struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 len, u64 iova,
 				 int access, struct ib_pd *pd, struct ib_udata *udata);
 struct ib_mr *weft_get_dma_mr(struct ib_pd *ibpd, int access);

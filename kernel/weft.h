@@ -33,6 +33,7 @@
 #include <rdma/iw_cm.h>
 
 #include "core/qp.h"
+#include "dmabuf.h"
 #include "core/shape.h"
 
 #define WEFT_MAX_QP		(64 * 1024)
@@ -213,7 +214,8 @@ struct weft_pages {
 struct weft_mr {
 	struct ib_mr ibmr;
 	struct weft_region region;
-	struct ib_umem *umem;		/* user regions */
+	struct ib_umem *umem;		/* user regions, */
+	struct weft_dmabuf dmabuf;	/* or this */
 	int access;			/* theirs, IB_ACCESS_ as asked for */
 	struct weft_pages pages;	/* in force */
 	struct weft_pages mapped;	/* fast regions: the next; nblocks 0: none */

@@ -42,9 +42,15 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+/* Before, dma_buf_vmap() asked for no lock. */
+#ifndef WEFT_HAVE_DMA_BUF_VMAP_UNLOCKED
+#define dma_buf_vmap_unlocked dma_buf_vmap
+#define dma_buf_vunmap_unlocked dma_buf_vunmap
+#endif
+
 /*
- * The operations whose signature changed. weft_create_cq() and
- * weft_reg_user_mr() have the newest one; the tables name these.
+ * The operations whose signature changed. weft_create_cq(), weft_reg_user_mr()
+ * and weft_reg_dmabuf_mr() have the newest one; the tables name these.
  */
 #ifdef WEFT_HAVE_CREATE_CQ_ATTRS
 #define WEFT_OP_CREATE_CQ weft_create_cq
@@ -57,6 +63,14 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 #else
 struct ib_dmah;
 #define WEFT_OP_REG_USER_MR weft_reg_user_mr_no_dmah
+#endif
+
+#if defined(WEFT_HAVE_REG_DMABUF_DMAH)
+#define WEFT_OP_REG_DMABUF_MR weft_reg_dmabuf_mr
+#elif defined(WEFT_HAVE_REG_DMABUF_ATTRS)
+#define WEFT_OP_REG_DMABUF_MR weft_reg_dmabuf_mr_no_dmah
+#else
+#define WEFT_OP_REG_DMABUF_MR weft_reg_dmabuf_mr_udata
 #endif
 
 #ifdef WEFT_HAVE_RESIZE_USER_CQ

@@ -283,8 +283,8 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 			   old ? old->pd : NULL;
 	int rv;
 
-	if (!old || old->region.kind != WEFT_REGION_USER || !pd || !in->flags || in->flags & ~7u ||
-	    (moves && (in->start ^ in->hca_va) & 4095))
+	if (!old || old->region.kind != WEFT_REGION_USER || old->dmabuf.at || !pd || !in->flags ||
+	    in->flags & ~7u || (moves && (in->start ^ in->hca_va) & 4095))
 		return -EINVAL;
 	if (!rl_mr_close(old))
 		return -EBUSY;

@@ -141,6 +141,7 @@ static bool is_mapped(u64 start, u64 len)
 static void free_mr(struct rl_mr *mr)
 {
 	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
+	rl_dmabuf_put(&mr->dmabuf);
 	free(mr);
 }
 
@@ -175,13 +176,9 @@ static int finish(struct rl_mr *mr)
 	return rv;
 }
 
-/*
- * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
- * The whole address space at once is asked for from 0, with all octets but the last.
- */
-int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+static struct weft_region of_program(const struct rl_pd *pd, u64 len, u64 iova, u32 access)
 {
-	const struct weft_region region = {
+	return (struct weft_region){
 		.pd = pd->id,
 		.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE |
 				    WEFT_ACCESS_MW_BIND),
@@ -190,6 +187,15 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 		.kind = WEFT_REGION_USER,
 		.valid = true,
 	};
+}
+
+/*
+ * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
+ * The whole address space at once is asked for from 0, with all octets but the last.
+ */
+int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+{
+	const struct weft_region region = of_program(pd, len, iova, access);
 	const u32 odp = access & IBV_ACCESS_ON_DEMAND ?
 			IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB : 0;
 	int rv = weft_region_check_request(start, len, iova, access & ~odp);
@@ -200,6 +206,26 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 	if (rv)
 		return rv;
 	(*out)->start = start;
+	(*out)->access = access;
+	return finish(*out);
+}
+
+int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
+		     struct rl_mr **out)
+{
+	const struct weft_region region = of_program(pd, len, iova, access);
+	int rv = weft_region_check_request(offset, len, iova, access) ?:
+		 make(pd, RL_MR, &region, out);
+
+	if (rv)
+		return rv;
+	/* Who lets a peer write lets the local side write: seen to by the check. */
+	rv = rl_dmabuf_get(&(*out)->dmabuf, fd, offset, len, access & WEFT_ACCESS_LOCAL_WRITE,
+			   &(*out)->start);
+	if (rv) {
+		free_mr(*out);
+		return rv;
+	}
 	(*out)->access = access;
 	return finish(*out);
 }

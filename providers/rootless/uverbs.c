@@ -666,6 +666,65 @@ static int create_srq(struct rl_context *ctx, struct request *r)
 	       answer_number(r, UVERBS_ATTR_CREATE_SRQ_HANDLE, out.srq_handle);
 }
 
+/* ---- regions of dmabufs ---- */
+
+/* What the core lets such a region be for. */
+#define DMABUF_ACCESS	(IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE | \
+			 IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_ATOMIC | \
+			 IB_UVERBS_ACCESS_RELAXED_ORDERING)
+
+static u64 number(struct request *r, u16 id)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	return a ? a->data : 0;
+}
+
+/* Context's lock. */
+static int new_dmabuf_mr(struct rl_context *ctx, struct request *r, struct rl_mr **mr)
+{
+	struct rl_object *pd = rl_object_find(ctx, RL_PD, word(r, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE));
+	u64 offset = number(r, UVERBS_ATTR_REG_DMABUF_MR_OFFSET);
+	u64 iova = number(r, UVERBS_ATTR_REG_DMABUF_MR_IOVA);
+	u32 access = word(r, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS);
+	int rv;
+
+	if (!pd)
+		return -ENOENT;
+	/* The place in the page must be the same by both addresses. */
+	if (access & ~DMABUF_ACCESS || (offset ^ iova) & 4095)
+		return -EINVAL;
+	rv = rl_mr_new_dmabuf(container_of(pd, struct rl_pd, o),
+			      (s32)word(r, UVERBS_ATTR_REG_DMABUF_MR_FD), offset,
+			      number(r, UVERBS_ATTR_REG_DMABUF_MR_LENGTH), iova, access, mr);
+	if (rv)
+		return rv;
+	rv = rl_object_add(ctx, &(*mr)->o);
+	if (rv)
+		rl_mr_destroy(*mr);
+	return rv;
+}
+
+static int reg_dmabuf_mr(struct rl_context *ctx, struct request *r)
+{
+	u32 handle = 0, stag = 0;
+	struct rl_mr *mr;
+	int rv;
+
+	if (!find_attr(r, UVERBS_ATTR_REG_DMABUF_MR_FD))
+		return -EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	rv = new_dmabuf_mr(ctx, r, &mr);
+	if (!rv) {
+		handle = mr->o.handle;
+		stag = mr->region.stag;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return rv ?: answer(r, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &stag, sizeof(stag)) ?:
+	       answer(r, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &stag, sizeof(stag)) ?:
+	       answer_number(r, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, handle);
+}
+
 /* ---- regions on demand ---- */
 
 static int advise(struct rl_context *ctx, u32 pd_handle, const struct weft_sge *sge, bool write)
@@ -724,6 +783,7 @@ static const struct method {
 	{ UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, create_srq },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, query_mr },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, advise_mr },
+	{ UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR, reg_dmabuf_mr },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_RESIZE, resize_srq },
 	{ UVERBS_OBJECT_SRQ, WEFT_METHOD_SRQ_KICK, kick_srq },
 };

@@ -18,6 +18,7 @@
 #include "../../kernel/core/shape.h"
 #include "chan.h"
 #include "conn.h"
+#include "dmabuf.h"
 
 #define RL_MAX_QP	(64 * 1024)
 #define RL_MAX_CQ	(64 * 1024)
@@ -122,6 +123,7 @@ struct rl_mr {
 	struct rl_pd *pd;
 	struct weft_region region;
 	u64 start;			/* where region.base lies */
+	struct rl_dmabuf dmabuf;	/* whose memory that is, if it is one's */
 	u32 access;			/* IB_ACCESS_ as asked for */
 	u32 holders;			/* atomic; the table's is one */
 	bool released;			/* the last has let go */
@@ -131,6 +133,9 @@ struct rl_mr {
 
 /* Makes and publishes a region: 0, or -errno. */
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **mr);
+/* One of @len octets from @offset of a dmabuf, which is the program's descriptor @fd. */
+int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
+		     struct rl_mr **mr);
 /* A memory window is one, too, whose memory is another's: 0, or -errno. */
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
 /* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */

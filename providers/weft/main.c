@@ -155,6 +155,7 @@ static const struct verbs_context_ops weft_ctx_ops = {
 	.query_rt_values = weft_query_rt_values,
 	.query_srq = weft_query_srq,
 	.reg_dm_mr = weft_reg_dm_mr,
+	.reg_dmabuf_mr = weft_reg_dmabuf_mr,
 	.reg_mr = weft_reg_mr,
 	.req_notify_cq = weft_req_notify_cq,
 	.rereg_mr = weft_rereg_mr,

@@ -138,6 +138,23 @@ struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 	return &mr->vmr.ibv_mr;
 }
 
+struct ibv_mr *weft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				  int fd, int access)
+{
+	struct weft_mr *mr = calloc(1, sizeof(*mr));
+	int err;
+
+	if (!mr)
+		return NULL;
+	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr->vmr, NULL);
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	return &mr->vmr.ibv_mr;
+}
+
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access)
 {

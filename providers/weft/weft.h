@@ -136,6 +136,8 @@ int weft_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			   int access);
 struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd);
+struct ibv_mr *weft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				  int fd, int access);
 int weft_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		  int access);
 struct ibv_mw *weft_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -18,6 +18,11 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "late-accept late_accept weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "extended-verbs extended weft:weft"
+	# This host may have no exporter of dmabufs, and 6.1's maps nothing for the kernel.
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} = stock ]] ||
+		[[ ${KERNEL-} = rootless && ! -e /dev/udmabuf ]] || echo "dmabufs dmabufs weft:weft"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} = @(stock|rootless) ]] ||
+		echo "dmabufs-under-weft-run dmabufs_under_weft_run"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -75,6 +80,18 @@ atomics() {
 extended() {
 	pair "$1"
 	tap_run weft-extended "$IP_A"
+}
+
+dmabufs() {
+	pair "$1"
+	tap_run weft-dmabuf "$IP_A"
+}
+
+# weft-run finds its own provider, and is no pair of this machine's devices.
+dmabufs_under_weft_run() {
+	local log=$TEST_DIR/weft-dmabuf.log
+	env -u IBV_DRIVERS timeout -k 2 170 "$WEFT_TOP/build/bin/weft-run" weft-dmabuf 127.0.0.1 >"$log" 2>&1 ||
+		fail "$(grep -m 1 '^not ok' "$log" || tail -n 1 "$log")"
 }
 
 # memory_cgroup PATH
