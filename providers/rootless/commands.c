@@ -46,16 +46,21 @@ static struct rl_mr *find_mr(struct rl_context *ctx, u32 handle)
 	return FIND(ctx, struct rl_mr, RL_MR, handle);
 }
 
-/* A driver's part that nobody knows must be zero. */
-static bool is_zero(const struct rl_command *c)
+/* Beyond the @known octets of a driver's part, it must be zero. */
+static bool is_zero_from(const struct rl_command *c, size_t known)
 {
 	const u8 *p = c->uhw_in.p;
 	size_t i;
 
-	for (i = 0; i < c->uhw_in.len; i++)
+	for (i = known; i < c->uhw_in.len; i++)
 		if (p[i])
 			return false;
 	return true;
+}
+
+static bool is_zero(const struct rl_command *c)
+{
+	return is_zero_from(c, 0);
 }
 
 static int answer_driver(struct rl_command *c, const void *resp, size_t len)
@@ -104,6 +109,8 @@ static int get_context(struct rl_context *ctx, struct rl_command *c)
 
 	if (ctx->ready)
 		return -EINVAL;
+	if (!is_zero_from(c, sizeof(*req)))
+		return -EOPNOTSUPP;
 	ctx->features = req->features & RL_FEATURES;
 	if (!rl_options()->extensions)
 		ctx->features &= ~WEFT_EXT_FEATURES;
@@ -234,13 +241,12 @@ static int dealloc_pd(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
-/* What the driver's part may ask for: the rest of it is zero. */
+/* What the driver's part may ask for: the rest of it is zero. (It is padded with zeros, too.) */
 static bool wants_null_mr(const struct rl_context *ctx, struct rl_command *c)
 {
 	struct weft_reg_mr_req *req = (void *)c->uhw_in.p;
 
-	if (c->uhw_in.len < sizeof(*req) || req->flags != WEFT_REG_MR_NULL ||
-	    !(ctx->features & WEFT_FEATURE_NULL_MR))
+	if (req->flags != WEFT_REG_MR_NULL || !(ctx->features & WEFT_FEATURE_NULL_MR))
 		return false;
 	req->flags = 0;
 	return true;

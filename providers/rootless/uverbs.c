@@ -449,6 +449,8 @@ static int resize_srq(struct rl_context *ctx, struct request *r)
 
 	if (!handle || !max_wr || max_wr->len != sizeof(u32) || !out || out->len < sizeof(resp))
 		return -EINVAL;
+	if (!(ctx->features & WEFT_FEATURE_RESIZE))
+		return -EOPNOTSUPP;
 	pthread_mutex_lock(&ctx->lock);
 	o = rl_object_find(ctx, RL_SRQ, handle->data);
 	if (o)

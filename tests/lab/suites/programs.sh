@@ -18,6 +18,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "late-accept late_accept weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "extended-verbs extended weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "interface abi weft:weft"
 	# This host may have no exporter of dmabufs, and 6.1's maps nothing for the kernel.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} = stock ]] ||
 		[[ ${KERNEL-} = rootless && ! -e /dev/udmabuf ]] || echo "dmabufs dmabufs weft:weft"
@@ -80,6 +81,11 @@ atomics() {
 extended() {
 	pair "$1"
 	tap_run weft-extended "$IP_A"
+}
+
+abi() {
+	pair "$1"
+	tap_run weft-abi "$IP_A"
 }
 
 dmabufs() {
