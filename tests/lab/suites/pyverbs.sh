@@ -33,9 +33,7 @@ argued() {
 		skip|*WQ *||RSS is for raw packets
 		skip|Create XRCD is not supported||XRC is InfiniBand's
 		skip|Extended CQ is not supported||tag matching is InfiniBand's, and so are its CQ's flags
-		skip|Extended QP is not supported on this device||QPs of UD, InfiniBand's atomic Write, windows by ibv_wr_bind_mw
-		skip|*memory window*||memory windows
-		skip|Create MW is not supported||memory windows
+		skip|Extended QP is not supported on this device||QPs of UD, InfiniBand's atomic Write
 		skip|Allocating dmabuf is not supported by*||needs a GPU
 		skip|*uge pages*||needs an administrator to set some aside
 		skip|All gid indices populated*||a port has one GID

@@ -18,6 +18,10 @@ tests() {
 			[[ $program != ib_write_lat || $pair != *siw* || $pair = siw:siw ]] || continue
 			echo "$program-${pair/:/-}-mtu1500 perftest $program $pair 1500"
 		done
+		# Atomics are weft's alone.
+		[[ $pair = *siw* ]] || for program in ib_atomic_bw ib_atomic_lat; do
+			echo "$program-${pair/:/-} perftest $program $pair 1500"
+		done
 		echo "rping-${pair/:/-}-mtu9000 rping $pair 9000"
 		for program in ib_write_bw ib_read_bw ib_send_bw; do
 			echo "$program-${pair/:/-}-mtu9000 perftest $program $pair 9000"
@@ -44,6 +48,9 @@ perftest() {
 	local program=$1 opts=(-n 100)
 	pair "$2" "$3"
 	case $program in
+	# Always of 8 octets.
+	ib_atomic_bw) opts+=(-Q 1) ;;
+	ib_atomic_lat) opts+=(-e) ;;
 	*_bw) opts+=(-s 65536 -Q 1) ;;
 	ib_write_lat) opts+=(-s 64) ;;
 	*_lat) opts+=(-s 64 -e) ;;
