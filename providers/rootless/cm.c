@@ -7,6 +7,7 @@
 
 #include "cm.h"
 #include "cm_id.h"
+#include "options.h"
 #include "raw.h"
 #include "verbs.h"
 
@@ -25,10 +26,10 @@ static int tell(struct rl_conn *c, struct rl_cm_words *w)
 	return c->id ? rl_cmid_say(c->id, w) : 0;
 }
 
-static int tell_established(struct rl_conn *c, const u8 *pd, u32 pd_len)
+static int tell_connected(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
 {
 	struct rl_cm_words w = {
-		.event = RL_CM_ESTABLISHED,
+		.event = event,
 		.initiator_depth = rl_cm_depth(c->link.st.agreed.ird),
 		.responder_resources = rl_cm_depth(c->link.st.agreed.ord),
 		.pd = pd,
@@ -66,14 +67,19 @@ void rl_cm_tell_failed(struct rl_conn *c)
 	rl_cmid_leave(c);
 }
 
+/*
+ * Of an RNIC that is all. Of a RoCE device the program, or librdmacm for it, is to move its QP on, and
+ * says then that it is ready: the QP has moved by itself, and nobody waits for that.
+ */
 void rl_cm_tell_connected(struct rl_conn *c)
 {
+	enum rl_cm_event event = rl_options()->roce ? RL_CM_CONNECT_RESPONSE : RL_CM_ESTABLISHED;
 	struct weft_offer *o = c->link.offer;
 	struct weft_tcp_view v;
 	int rv;
 
 	c->link.offer = NULL;
-	rv = tell_established(c, o->pd, o->pd_len);
+	rv = tell_connected(c, event, o->pd, o->pd_len);
 	free(o);
 	if (!rv)
 		return;
@@ -247,7 +253,7 @@ static int accept_on(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 		return -EINVAL;
 	rv = send_reply(c, qp, p);
 	rl_qp_put(qp);
-	return rv ? rv : tell_established(c, NULL, 0);
+	return rv ? rv : tell_connected(c, RL_CM_ESTABLISHED, NULL, 0);
 }
 
 /* The program could not accept: the peer is told if it still waits. */
@@ -284,6 +290,9 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 	struct rl_conn *c;
 	int rv;
 
+	/* It has seen CONNECT_RESPONSE. */
+	if (id->phase == RL_CM_CONNECT && !p->valid && rl_options()->roce)
+		return 0;
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
 	c = take_request(id);

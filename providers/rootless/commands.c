@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <infiniband/verbs.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 
 #include "raw.h"
@@ -193,7 +194,9 @@ static int query_port(struct rl_context *ctx, struct rl_command *c)
 
 	if (in->port_num != RL_PORT)
 		return -EINVAL;
-	r->gid_tbl_len = 1;
+	r->gid_tbl_len = ctx->dev->ngids;
+	r->flags = rl_options()->roce ? IB_UVERBS_QPF_GRH_REQUIRED : 0;
+	r->max_vl_num = 1;
 	r->pkey_tbl_len = 1;
 	r->max_msg_sz = 1u << 31;
 	r->port_cap_flags = 1 << 16;	/* a connection manager is there */

@@ -28,6 +28,11 @@
 
 #define MAC_LEN 6
 
+/* Of a datagram: IPv6's header, UDP's, and that of datagram.h. */
+#define DATAGRAM_HEADERS (40 + 8 + 40)
+/* Entries of the GID table that are the first address. */
+#define FIRST_GIDS 4
+
 static struct {
 	pthread_once_t once;
 	struct rl_device at[DEVICES];
@@ -142,8 +147,6 @@ static void set_names(struct rl_device *d, const u8 mac[MAC_LEN])
 	d->guid[3] = 0xff;
 	d->guid[4] = 0xfe;
 	memcpy(d->guid + 5, mac + 3, 3);
-	memset(d->gid, 0, sizeof(d->gid));
-	memcpy(d->gid, mac, MAC_LEN);
 }
 
 static bool is_taken(const struct rl_device *d)
@@ -157,9 +160,8 @@ static bool is_taken(const struct rl_device *d)
 }
 
 /* A VLAN, a bond's slave has the MAC of another netdev. */
-static void name_uniquely(struct rl_device *d, const struct ifaddrs *first)
+static void name_uniquely(struct rl_device *d, const struct ifaddrs *first, u8 mac[MAC_LEN])
 {
-	u8 mac[MAC_LEN];
 	u32 salt = 0;
 
 	if (!read_mac(first, d->netdev, mac))
@@ -169,6 +171,105 @@ static void name_uniquely(struct rl_device *d, const struct ifaddrs *first)
 		make_mac(d, salt++, mac);
 		set_names(d, mac);
 	}
+}
+
+/* ---- its addresses as GIDs ---- */
+
+static void v4_gid(const struct in_addr *v4, u8 gid[RL_GID_LEN])
+{
+	memset(gid, 0, 10);
+	memset(gid + 10, 0xff, 2);
+	memcpy(gid + 12, v4, sizeof(*v4));
+}
+
+void rl_gid_of_address(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN])
+{
+	memset(gid, 0, RL_GID_LEN);
+	if (a->ss_family == AF_INET)
+		v4_gid(&((const struct sockaddr_in *)a)->sin_addr, gid);
+	else if (a->ss_family == AF_INET6)
+		memcpy(gid, &((const struct sockaddr_in6 *)a)->sin6_addr, RL_GID_LEN);
+}
+
+socklen_t rl_gid_to_address(const struct rl_device *d, const u8 gid[RL_GID_LEN], u16 port,
+			    struct sockaddr_storage *a)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)a;
+	struct sockaddr_in *in4 = (struct sockaddr_in *)a;
+
+	memset(a, 0, sizeof(*a));
+	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid)) {
+		in4->sin_family = AF_INET;
+		in4->sin_port = htons(port);
+		memcpy(&in4->sin_addr, gid + 12, sizeof(in4->sin_addr));
+		return sizeof(*in4);
+	}
+	in6->sin6_family = AF_INET6;
+	in6->sin6_port = htons(port);
+	memcpy(&in6->sin6_addr, gid, RL_GID_LEN);
+	if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || IN6_IS_ADDR_MC_LINKLOCAL(&in6->sin6_addr))
+		in6->sin6_scope_id = d->ifindex;
+	return sizeof(*in6);
+}
+
+u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN])
+{
+	u32 i;
+
+	for (i = 0; i < d->ngids; i++)
+		if (!memcmp(d->gids[i], gid, RL_GID_LEN))
+			return i;
+	return 0;
+}
+
+/* IPv4 before IPv6, and what holds on one link only last. */
+static int rank(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return 0;
+	return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)a)->sin6_addr) ? 2 : 1;
+}
+
+static void add_gid(struct rl_device *d, const u8 gid[RL_GID_LEN], u32 times)
+{
+	while (times-- && d->ngids < RL_MAX_GIDS)
+		memcpy(d->gids[d->ngids++], gid, RL_GID_LEN);
+}
+
+/*
+ * Programs are told an index by hand, and habits differ: on hardware 0 and 1 are an IPv6 address, 2
+ * and 3 the first IPv4 one, each as two types; rxe has that at 1; and many take 0. So it is there at
+ * all of them, and the other addresses follow.
+ */
+static void add_addresses(struct rl_device *d, const struct ifaddrs *first, int of_rank)
+{
+	u8 gid[RL_GID_LEN];
+
+	for (; first; first = first->ifa_next) {
+		if (!is_ip(first) || !is_of(first, d->netdev) || rank(first->ifa_addr) != of_rank)
+			continue;
+		if (first->ifa_addr->sa_family == AF_INET)
+			v4_gid(&((struct sockaddr_in *)first->ifa_addr)->sin_addr, gid);
+		else
+			memcpy(gid, &((struct sockaddr_in6 *)first->ifa_addr)->sin6_addr, RL_GID_LEN);
+		if (!d->ngids)
+			add_gid(d, gid, FIRST_GIDS);
+		else if (memcmp(d->gids[rl_device_gid_index(d, gid)], gid, RL_GID_LEN))
+			add_gid(d, gid, 1);
+	}
+}
+
+static void set_gids(struct rl_device *d, const struct ifaddrs *first, const u8 mac[MAC_LEN])
+{
+	u8 gid[RL_GID_LEN] = { 0 };
+	int of_rank;
+
+	memcpy(gid, mac, MAC_LEN);
+	d->ngids = 0;
+	for (of_rank = 0; rl_options()->roce && of_rank < 3; of_rank++)
+		add_addresses(d, first, of_rank);
+	if (!d->ngids)
+		add_gid(d, gid, 1);
 }
 
 static u32 read_mtu(const char *netdev)
@@ -225,12 +326,14 @@ static u32 collect(struct candidate *c, const struct ifaddrs *first)
 static void append(const struct candidate *c)
 {
 	struct rl_device *d = &list.at[list.count];
+	u8 mac[MAC_LEN];
 
 	*d = c->dev;
 	d->index = list.count;
 	snprintf(d->name, sizeof(d->name), "weft_%s", c->dev.netdev);
 	d->mtu = read_mtu(d->netdev);
-	name_uniquely(d, list.first);
+	name_uniquely(d, list.first, mac);
+	set_gids(d, list.first, mac);
 	if (c->is_loopback && !list.loopback)
 		list.loopback = d;
 	list.count++;
@@ -374,9 +477,10 @@ dev_t rl_device_cm_rdev(void)
 
 u8 rl_device_ib_mtu(const struct rl_device *d)
 {
+	u32 room = d->mtu - (rl_options()->roce ? min_t(u32, d->mtu, DATAGRAM_HEADERS) : 0);
 	u8 number = 1;
 
-	while (number < 5 && d->mtu >= 256u << number)
+	while (number < 5 && room >= 256u << number)
 		number++;
 	return number;
 }

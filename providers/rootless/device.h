@@ -13,6 +13,8 @@
 #include "port.h"
 
 #define RL_PORT 1			/* the only one of each device */
+#define RL_MAX_GIDS 64
+#define RL_GID_LEN 16
 
 struct rl_device {
 	u32 index;			/* in the list; NETLINK_RDMA's number, uverbsN's N */
@@ -20,7 +22,12 @@ struct rl_device {
 	char netdev[IFNAMSIZ];
 	unsigned int ifindex;
 	u8 guid[8];			/* node_guid, as on the wire; no two devices have the same */
-	u8 gid[16];			/* GID 0: the netdev's MAC, then zeros */
+	/*
+	 * What peers address. Of a RoCE device: the netdev's addresses, IPv4 as ::ffff:a.b.c.d. Of an
+	 * RNIC one: the netdev's MAC, then zeros.
+	 */
+	u8 gids[RL_MAX_GIDS][RL_GID_LEN];
+	u32 ngids;			/* at least 1 */
 	u32 mtu;			/* of the netdev */
 };
 
@@ -34,7 +41,18 @@ const struct rl_device *rl_device_of_address(const struct sockaddr *a);
 dev_t rl_device_uverbs_rdev(const struct rl_device *d);
 dev_t rl_device_cm_rdev(void);
 
-/* port.h's enum ib_mtu number: 1 (256) to 5 (4096), the largest that @mtu holds. */
+/* An IP address as a GID; zeros of another family's. */
+void rl_gid_of_address(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN]);
+/* The IP address that a GID of a RoCE device's peer is, and @port: as @d reaches it. Its length. */
+socklen_t rl_gid_to_address(const struct rl_device *d, const u8 gid[RL_GID_LEN], u16 port,
+			    struct sockaddr_storage *a);
+/* The first entry of @d's table that is @gid; 0 if there is none. */
+u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN]);
+
+/*
+ * port.h's enum ib_mtu number: 1 (256) to 5 (4096), the largest that fits into the netdev's MTU; on
+ * a RoCE device behind all headers of a datagram.
+ */
 u8 rl_device_ib_mtu(const struct rl_device *d);
 
 #endif

@@ -270,8 +270,9 @@ static int answer_device(const struct request *r, const struct rl_device *d)
 	put_u64(&a, RDMA_NLDEV_ATTR_CAP_FLAGS, CAP_SRQ_RESIZE | CAP_MEM_MGT_EXTENSIONS);
 	put_u64(&a, RDMA_NLDEV_ATTR_NODE_GUID, guid_number(d));
 	put_u64(&a, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid_number(d));
-	put_u8(&a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, RDMA_NODE_RNIC);
-	put_string(&a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, "iw");
+	put_u8(&a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE,
+	       rl_options()->roce ? RDMA_NODE_IB_CA : RDMA_NODE_RNIC);
+	put_string(&a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, rl_options()->roce ? "roce" : "iw");
 	return send_answer(r, &a);
 }
 

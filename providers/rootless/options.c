@@ -13,6 +13,7 @@
 static struct rl_options opt = {
 	.crc = true,
 	.extensions = true,
+	.roce = true,
 	.mpa_rev = 2,
 	.rtr = WEFT_RTR_ALL,
 	.startup_ms = 10000,
@@ -112,7 +113,7 @@ static void read_bool(const char *name, bool *v)
 static void read_words(void)
 {
 	const char *ports = value_of("WEFT_PORTS"), *rtr = value_of("WEFT_RTR");
-	const char *netdevs = value_of("WEFT_NETDEVS");
+	const char *netdevs = value_of("WEFT_NETDEVS"), *device = value_of("WEFT_DEVICE");
 	u8 bits = rtr ? weft_rtr_parse(rtr) : 0;
 
 	if (ports && !parse_ports(ports, &opt.port_min, &opt.port_max))
@@ -121,6 +122,9 @@ static void read_words(void)
 		opt.rtr = bits;
 	else if (rtr)
 		complain("WEFT_RTR=%s is ignored: it should be some of send, write, read", rtr);
+	opt.roce = !device || strcmp(device, "iwarp");
+	if (device && opt.roce && strcmp(device, "roce"))
+		complain("WEFT_DEVICE=%s is ignored: it should be roce or iwarp", device);
 	/* The program may change its environment. */
 	if (netdevs)
 		opt.netdevs = strdup(netdevs);

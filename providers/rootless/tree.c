@@ -125,15 +125,22 @@ static u32 be16(const u8 *p)
 
 static void fill_gids(struct rl_node *port, const struct rl_device *d)
 {
-	struct rl_node *attrs = add_dir(port, "gid_attrs");
-	const u8 *g = d->gid;
+	struct rl_node *gids = add_dir(port, "gids"), *attrs = add_dir(port, "gid_attrs");
+	struct rl_node *ndevs = add_dir(attrs, "ndevs"), *types = add_dir(attrs, "types");
+	char name[12];
+	u32 i;
 
-	add_file(add_dir(port, "gids"), "0", "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n",
-		 be16(g), be16(g + 2), be16(g + 4), be16(g + 6),
-		 be16(g + 8), be16(g + 10), be16(g + 12), be16(g + 14));
-	add_file(add_dir(attrs, "ndevs"), "0", "%s\n", d->netdev);
-	/* The kernel's name of the type of every GID that is not RoCE v2's. */
-	add_file(add_dir(attrs, "types"), "0", "IB/RoCE v1\n");
+	for (i = 0; i < d->ngids; i++) {
+		const u8 *g = d->gids[i];
+
+		snprintf(name, sizeof(name), "%u", i);
+		add_file(gids, name, "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n",
+			 be16(g), be16(g + 2), be16(g + 4), be16(g + 6),
+			 be16(g + 8), be16(g + 10), be16(g + 12), be16(g + 14));
+		add_file(ndevs, name, "%s\n", d->netdev);
+		/* The other is the kernel's name of the type of every GID that is not RoCE v2's. */
+		add_file(types, name, rl_options()->roce ? "RoCE v2\n" : "IB/RoCE v1\n");
+	}
 }
 
 static void fill_port(struct rl_node *port, const struct rl_device *d)
@@ -184,7 +191,7 @@ static void fill_ibdev(struct rl_node *dir, const struct rl_device *d)
 	add_file(dir, "fw_ver", "\n");
 	add_file(dir, "node_desc", "weft\n");
 	add_file(dir, "node_guid", "%s\n", guid);
-	add_file(dir, "node_type", "4: RNIC\n");
+	add_file(dir, "node_type", rl_options()->roce ? "1: CA\n" : "4: RNIC\n");
 	add_file(dir, "sys_image_guid", "%s\n", guid);
 	fill_options(add_dir(dir, "weft"));
 	fill_parent(add_dir(dir, "device"), d);

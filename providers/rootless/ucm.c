@@ -5,6 +5,7 @@
  */
 #include <endian.h>
 #include <infiniband/ib.h>
+#include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,6 +13,15 @@
 #include "cm_id.h"
 #include "guard.h"
 #include "open.h"
+#include "options.h"
+#include "verbs.h"
+
+/* Ethernet has but the default partition. */
+#define WHOLE_PKEY 0xffff
+#define HOP_LIMIT 64
+/* Of path records: a selector, and 4.096 us << 18, as the kernel has it. */
+#define EXACTLY 2
+#define LIFE_TIME 18
 
 struct ucm_file {
 	struct rl_file file;
@@ -242,10 +252,30 @@ static u64 guid_of(const struct rl_device *d)
 	return guid;
 }
 
+/* Between which GIDs an id leads; the peer's are zeros on an RNIC, and where no peer is known. */
+static void gids_of(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LEN])
+{
+	memset(sgid, 0, RL_GID_LEN);
+	memset(dgid, 0, RL_GID_LEN);
+	if (id->dev && !rl_options()->roce)
+		memcpy(sgid, id->dev->gids[0], RL_GID_LEN);
+	if (!rl_options()->roce)
+		return;
+	rl_gid_of_address(&id->src, sgid);
+	rl_gid_of_address(&id->dst, dgid);
+}
+
+/* iWARP has no path records; of a RoCE device there is one, once the route is known. */
+static bool has_path(const struct rl_cmid *id)
+{
+	return rl_options()->roce && id->dev && id->phase >= RL_CM_ROUTE && id->phase != RL_CM_LISTEN;
+}
+
 static int query_route(struct request *r)
 {
 	const struct rdma_ucm_query *in = &r->in.query;
 	struct rdma_ucm_query_route_resp resp = { 0 };
+	struct ib_user_path_rec *path = &resp.ib_route[0];
 	struct rl_cmid *id;
 	int err;
 
@@ -258,7 +288,19 @@ static int query_route(struct request *r)
 		resp.node_guid = guid_of(id->dev);
 		resp.ibdev_index = id->dev->index;
 		resp.port_num = RL_PORT;
-		memcpy(resp.ib_route[0].sgid, id->dev->gid, sizeof(resp.ib_route[0].sgid));
+		path->pkey = rl_options()->roce ? htobe16(WHOLE_PKEY) : 0;
+		gids_of(id, path->sgid, path->dgid);
+	}
+	if (has_path(id)) {
+		resp.num_paths = 1;
+		path->reversible = 1;
+		path->numb_path = 1;
+		path->mtu = rl_device_ib_mtu(id->dev);
+		path->hop_limit = HOP_LIMIT;
+		path->traffic_class = id->tos;
+		path->mtu_selector = path->rate_selector = path->packet_life_time_selector = EXACTLY;
+		path->rate = IBV_RATE_10_GBPS;
+		path->packet_life_time = LIFE_TIME;
 	}
 	return answer(r, in->response, &resp, sizeof(resp));
 }
@@ -269,8 +311,7 @@ static void describe_device(struct rdma_ucm_query_addr_resp *resp, const struct 
 		return;
 	resp->node_guid = guid_of(d);
 	resp->port_num = RL_PORT;
-	/* Ethernet has but the default one. */
-	resp->pkey = htobe16(0xffff);
+	resp->pkey = htobe16(WHOLE_PKEY);
 	resp->ibdev_index = d->index;
 }
 
@@ -288,38 +329,60 @@ static int query_addr(struct request *r, const struct rl_cmid *id)
 	return answer(r, r->in.query.response, &resp, sizeof(resp));
 }
 
-/* iWARP has no path records. */
-static int query_path(struct request *r)
+static void put_path(struct ib_path_rec_data *data, const struct rl_cmid *id)
 {
-	const struct rdma_ucm_query_path_resp resp = { 0 };
+	struct ibv_path_record *p = (struct ibv_path_record *)data->path_rec;
 
-	if (r->out < sizeof(resp))
+	static_assert(sizeof(data->path_rec) == sizeof(*p), "it is one");
+	data->flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
+	gids_of(id, p->sgid.raw, p->dgid.raw);
+	p->flowlabel_hoplimit = htobe32(HOP_LIMIT);
+	p->tclass = id->tos;
+	p->reversible_numpath = 1 << 7 | 1;
+	p->pkey = htobe16(WHOLE_PKEY);
+	p->mtu = EXACTLY << 6 | rl_device_ib_mtu(id->dev);
+	p->rate = EXACTLY << 6 | IBV_RATE_10_GBPS;
+	p->packetlifetime = EXACTLY << 6 | LIFE_TIME;
+}
+
+static int query_path(struct request *r, const struct rl_cmid *id)
+{
+	struct {
+		struct rdma_ucm_query_path_resp resp;
+		struct ib_path_rec_data path;
+	} out = { 0 };
+
+	if (r->out < sizeof(out.resp))
 		return -ENOSPC;
-	return answer(r, r->in.query.response, &resp, sizeof(resp));
+	if (has_path(id) && r->out >= sizeof(out)) {
+		out.resp.num_paths = 1;
+		put_path(&out.path, id);
+	}
+	return answer(r, r->in.query.response, &out, sizeof(out));
 }
 
 static void name_as_ib(struct sockaddr_ib *ib, const struct rl_cmid *id,
 		       const struct sockaddr_storage *a, const u8 *gid)
 {
 	ib->sib_family = AF_IB;
-	ib->sib_pkey = htobe16(0xffff);
-	if (gid)
-		memcpy(&ib->sib_addr, gid, sizeof(ib->sib_addr));
+	ib->sib_pkey = htobe16(WHOLE_PKEY);
+	memcpy(&ib->sib_addr, gid, sizeof(ib->sib_addr));
 	ib->sib_sid = htobe64((u64)id->ps << 16 | rl_addr_port(a));
 	ib->sib_sid_mask = htobe64(UINT64_MAX);
 }
 
 static int query_gid(struct request *r, const struct rl_cmid *id)
 {
-	const u8 *gid = id->dev ? id->dev->gid : NULL;
 	struct rdma_ucm_query_addr_resp resp = { 0 };
+	u8 sgid[RL_GID_LEN], dgid[RL_GID_LEN];
 
 	if (r->out < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
 		return -ENOSPC;
+	gids_of(id, sgid, dgid);
 	resp.src_size = sizeof(struct sockaddr_ib);
 	resp.dst_size = sizeof(struct sockaddr_ib);
-	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, gid);
-	name_as_ib((struct sockaddr_ib *)&resp.dst_addr, id, &id->dst, NULL);
+	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, sgid);
+	name_as_ib((struct sockaddr_ib *)&resp.dst_addr, id, &id->dst, dgid);
 	describe_device(&resp, id->dev);
 	return answer(r, r->in.query.response, &resp, sizeof(resp));
 }
@@ -335,7 +398,7 @@ static int query(struct request *r)
 	case RDMA_USER_CM_QUERY_ADDR:
 		return query_addr(r, id);
 	case RDMA_USER_CM_QUERY_PATH:
-		return query_path(r);
+		return query_path(r, id);
 	case RDMA_USER_CM_QUERY_GID:
 		return query_gid(r, id);
 	default:
@@ -344,9 +407,63 @@ static int query(struct request *r)
 }
 
 /*
- * As the kernel's iw_cm has it: what rdma_cm modifies QPs by. Before an id was connected its QP
- * gets no rights.
+ * What librdmacm, or the program, modifies its QP by. It decides nothing: the connection makes a QP
+ * able to receive and to send, and before one a QP gets no rights. An RNIC's is as the kernel's iw_cm
+ * has it.
  */
+static int init_rnic_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_qp_attr *a)
+{
+	a->qp_attr_mask = IBV_QP_PORT;
+	if (id->phase < RL_CM_CONNECT) {
+		a->qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+	} else if (state == IBV_QPS_INIT || state == IBV_QPS_RTR) {
+		a->qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
+		a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	} else if (state != IBV_QPS_RTS) {
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static void put_path_of(const struct rl_cmid *id, struct ib_uverbs_ah_attr *ah)
+{
+	u8 sgid[RL_GID_LEN];
+
+	gids_of(id, sgid, ah->grh.dgid);
+	ah->grh.sgid_index = (u8)rl_device_gid_index(id->dev, sgid);
+	ah->grh.hop_limit = HOP_LIMIT;
+	ah->grh.traffic_class = id->tos;
+	ah->is_global = 1;
+	ah->port_num = RL_PORT;
+}
+
+/*
+ * A RoCE device's QP goes through the states of one that is connected by hand. That it is not is
+ * told by dest_qp_num 0, which is no QP's. Once it is connected there is nothing to modify.
+ */
+static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_qp_attr *a)
+{
+	a->qp_attr_mask = IBV_QP_PORT;
+	a->path_mtu = rl_device_ib_mtu(id->dev);
+	a->max_rd_atomic = RL_MAX_ORD;
+	a->max_dest_rd_atomic = RL_MAX_IRD;
+	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	put_path_of(id, &a->ah_attr);
+	if (id->phase == RL_CM_CONNECT || id->phase == RL_CM_ANSWERED)
+		return 0;
+	if (state == IBV_QPS_INIT) {
+		a->qp_attr_mask |= IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
+		if (id->phase < RL_CM_CONNECT)
+			a->qp_access_flags = 0;
+	} else if (state == IBV_QPS_RTR) {
+		a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	} else if (state != IBV_QPS_RTS) {
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int init_qp_attr(struct request *r)
 {
 	const struct rdma_ucm_init_qp_attr *in = &r->in.init_qp_attr;
@@ -359,16 +476,9 @@ static int init_qp_attr(struct request *r)
 		return err;
 	if (!id->dev || in->qp_state > IBV_QPS_ERR)
 		return -EINVAL;
-	resp.qp_attr_mask = IBV_QP_PORT;
-	if (id->phase < RL_CM_CONNECT) {
-		resp.qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-	} else if (in->qp_state == IBV_QPS_INIT || in->qp_state == IBV_QPS_RTR) {
-		resp.qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-		resp.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	} else if (in->qp_state != IBV_QPS_RTS) {
-		return -EINVAL;
-	}
-	return answer(r, in->response, &resp, sizeof(resp));
+	err = rl_options()->roce ? init_roce_attr(id, in->qp_state, &resp) :
+				   init_rnic_attr(id, in->qp_state, &resp);
+	return err ? err : answer(r, in->response, &resp, sizeof(resp));
 }
 
 /* ---- connections ---- */

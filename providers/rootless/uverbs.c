@@ -19,6 +19,7 @@
 
 #include "guard.h"
 #include "open.h"
+#include "options.h"
 #include "raw.h"
 #include "res.h"
 #include "verbs.h"
@@ -459,6 +460,13 @@ static int resize_srq(struct rl_context *ctx, struct request *r)
 	return rv ?: copy_out((void *)(uintptr_t)out->data, &resp, sizeof(resp));
 }
 
+static u32 word(struct request *r, u16 id)
+{
+	const struct ib_uverbs_attr *a = find_attr(r, id);
+
+	return a ? a->data : 0;
+}
+
 /* ---- of a context that is shared: another was given its command file ---- */
 
 static int query_context(struct rl_context *ctx, struct request *r)
@@ -520,12 +528,63 @@ static int query_mr(struct rl_context *ctx, struct request *r)
 	       answer(r, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &iova, sizeof(iova));
 }
 
-static u32 word(struct request *r, u16 id)
-{
-	const struct ib_uverbs_attr *a = find_attr(r, id);
+/* ---- GIDs ---- */
 
-	return a ? a->data : 0;
+static struct ib_uverbs_gid_entry gid_entry(const struct rl_device *d, u32 index)
+{
+	struct ib_uverbs_gid_entry e = {
+		.gid_index = index,
+		.port_num = RL_PORT,
+		.gid_type = rl_options()->roce ? IB_UVERBS_GID_TYPE_ROCE_V2 : IB_UVERBS_GID_TYPE_IB,
+		.netdev_ifindex = d->ifindex,
+	};
+
+	memcpy(e.gid, d->gids[index], sizeof(e.gid));
+	return e;
 }
+
+/* To room for @size octets: a newer program's entry is longer, and zero there. */
+static int copy_gid(void *to, size_t size, const struct rl_device *d, u32 index)
+{
+	const struct ib_uverbs_gid_entry e = gid_entry(d, index);
+	u64 whole[MAX_OUT / 8] = { 0 };
+
+	memcpy(whole, &e, sizeof(e));
+	return copy_out(to, whole, size);
+}
+
+static int query_gid_entry(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *out = find_attr(r, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY);
+	u32 index = word(r, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX);
+
+	if (!out || word(r, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS) ||
+	    word(r, UVERBS_ATTR_QUERY_GID_ENTRY_PORT) != RL_PORT || index >= ctx->dev->ngids)
+		return -EINVAL;
+	return copy_gid((void *)(uintptr_t)out->data, min_t(u32, out->len, MAX_OUT), ctx->dev, index);
+}
+
+/* All of them, or none: there is no asking for the next. */
+static int query_gid_table(struct rl_context *ctx, struct request *r)
+{
+	const struct ib_uverbs_attr *size = find_attr(r, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE);
+	const struct ib_uverbs_attr *out = find_attr(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES);
+	u64 each = size ? size->data : 0, n = ctx->dev->ngids;
+	u32 i;
+	int rv;
+
+	if (!each || each > MAX_OUT || !out || word(r, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS) ||
+	    out->len / each < n)
+		return -EINVAL;
+	for (i = 0; i < n; i++) {
+		rv = copy_gid((u8 *)(uintptr_t)out->data + i * each, each, ctx->dev, i);
+		if (rv)
+			return rv;
+	}
+	return answer(r, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, &n, sizeof(n));
+}
+
+/* ---- objects whose request comes as attributes ---- */
 
 /* The channel that was asked for, referenced; NULL: none, or that of the context itself. */
 static struct rl_chan *own_events(struct rl_context *ctx, struct request *r, u16 id)
@@ -783,6 +842,8 @@ static const struct method {
 	{ UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, create_cq },
 	{ UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, create_qp },
 	{ UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, create_srq },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE, query_gid_table },
+	{ UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, query_gid_entry },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, query_mr },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, advise_mr },
 	{ UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR, reg_dmabuf_mr },

@@ -67,7 +67,7 @@ static void set(const char *name, const char *value)
 
 /* ---- options: each becomes an environment variable ---- */
 
-enum kind { SWITCH, NUMBER, RANGE, WORDS };
+enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE };
 
 static const struct setting {
 	const char *option, *variable;
@@ -75,6 +75,7 @@ static const struct setting {
 	long min, max;
 	int arg;			/* of getopt */
 } settings[] = {
+	{ "device", "WEFT_DEVICE", FACE, 0, 0, required_argument },
 	{ "netdevs", "WEFT_NETDEVS", WORDS, 0, 0, required_argument },
 	{ "crc", "WEFT_CRC", SWITCH, 0, 0, optional_argument },
 	{ "markers", "WEFT_MARKERS", SWITCH, 0, 0, optional_argument },
@@ -100,6 +101,7 @@ static const char usage[] =
 	"weft-run [OPTIONS] PROGRAM [ARGUMENTS]   run a program with RDMA devices of its own\n"
 	"weft-run --check [OPTIONS] [PROGRAM]     tell what would not work here, and why\n"
 	"\n"
+	"  --device=roce|iwarp     what the devices look like (roce)\n"
 	"  --netdevs=NAME[,NAME]   devices for these network interfaces only\n"
 	"  --crc[=on|off]          ask for the CRC of MPA (on)\n"
 	"  --markers[=on|off]      ask for markers (off)\n"
@@ -153,6 +155,8 @@ static const char *value_of(const struct setting *t, const char *value)
 		return is_number(value, t) ? value : NULL;
 	case RANGE:
 		return is_range(value, t) ? value : NULL;
+	case FACE:
+		return !strcmp(value, "roce") || !strcmp(value, "iwarp") ? value : NULL;
 	case WORDS:
 		break;
 	}
