@@ -150,6 +150,13 @@ static void tell_qp(struct weft_link *l, const struct weft_tcp_view *tcp)
 		weft_qpc_peer_fin(l->qp);
 }
 
+/* A QP by hand is not told, and not asked what it still has to say: nobody hears it. */
+static bool ends_without_qp(const struct weft_link *l, const struct weft_tcp_view *tcp)
+{
+	return l->qp->by_hand && !in_error(l->qp) &&
+	       (tcp->closed || tcp->fin || (l->broken && !weft_link_is_behind(l)));
+}
+
 /* The connection goes on, or comes to its end in due time. */
 static u32 go_on(struct weft_link *l, const struct weft_tcp_view *tcp, bool ending, bool said,
 		 u64 now)
@@ -169,6 +176,8 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 	u32 acts = mind_waiting_send(l, now);
 	bool dying, ending, said, slow = false;
 
+	if (unlikely(ends_without_qp(l, tcp)))
+		return acts | WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
 	tell_qp(l, tcp);
 	weft_send_run(l);
 	dying = in_error(l->qp);

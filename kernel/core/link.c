@@ -156,6 +156,8 @@ void weft_link_release_qp(struct weft_link *l)
 
 	if (qp->state == WEFT_QPS_TERM)
 		weft_send_last_words(l);
+	else if (qp->by_hand && qp->state == WEFT_QPS_RTS)
+		weft_qpc_unplug(qp);
 	else if (qp->state != WEFT_QPS_IDLE)
 		weft_qpc_error(qp);
 	l->mode = WEFT_MODE_DISCARD;

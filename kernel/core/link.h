@@ -240,8 +240,8 @@ u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 n
 
 /*
  * Lets the QP go: its last words are said, octets are discarded from now on. It is flushed if
- * it ever ran, or weft_host_kick() has asked for the rest of that. It lingers no more, by the
- * host.
+ * it ever ran, or weft_host_kick() has asked for the rest of that; one by hand that is not in error
+ * is unplugged. It lingers no more, by the host.
  */
 void weft_link_release_qp(struct weft_link *l);
 

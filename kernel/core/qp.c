@@ -64,6 +64,8 @@ void weft_qpc_init(struct weft_qpc *qp)
 	start_over(qp);
 	/* As verbs have it of an RNIC, whose connection needs no more of them. */
 	qp->named = WEFT_VS_INIT;
+	qp->by_hand = qp->sq_held = false;
+	qp->denied = 0;
 	qp->sq.max_wqes = weft_shape_sq_wqes(qp->sq.q.slots, qp->sq.max_slots);
 	weft_ringq_sleep(&qp->sq.q);
 }
@@ -212,6 +214,53 @@ void weft_qpc_error(struct weft_qpc *qp)
 	if (qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM)
 		return;
 	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
+/* ---- by hand ---- */
+
+void weft_qpc_unplug(struct weft_qpc *qp)
+{
+	WRITE_ONCE(qp->state, WEFT_QPS_IDLE);
+	qp->tx_kind = WEFT_TXK_NONE;
+	qp->orq_count = 0;
+	qp->irq_count = 0;
+	weft_stream_stop(qp->st);
+	weft_rq_wait_over(qp);
+	/* Its queue has it no more: it is flushed with the others. */
+	if (qp->recv_active)
+		qp->recv_ahead = 1;
+	qp->recv_active = false;
+	weft_ringq_sleep(&qp->sq.q);
+}
+
+bool weft_qpc_has_sends(const struct weft_qpc *qp)
+{
+	return qp->sq.q.idx != qp->sq.pulled || weft_ringq_filled(&qp->sq.q, qp->sq.pulled);
+}
+
+void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
+{
+	struct weft_sqq *sq = &qp->sq;
+	u32 pos = sq->q.idx;
+
+	while (pos != sq->pulled && weft_sq_info_at(sq, pos)->state == WEFT_WQE_DONE)
+		pos += weft_sq_info_at(sq, pos)->nslots;
+	if (pos != sq->pulled || weft_sq_pull(qp) > 0)
+		weft_sq_spoil(qp, pos, status);
+	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
+void weft_qpc_hold(struct weft_qpc *qp, bool on)
+{
+	qp->sq_held = on;
+	if (!on)
+		weft_host_kick(qp);
+}
+
+bool weft_qpc_is_drained(const struct weft_qpc *qp)
+{
+	return qp->sq_held && qp->tx_kind != WEFT_TXK_WQE && !qp->tx_second && !qp->tx_unsent &&
+	       !qp->orq_count;
 }
 
 void weft_qpc_peer_fin(struct weft_qpc *qp)

@@ -212,6 +212,14 @@ struct weft_qpc {
 	const struct weft_cqc *scq, *rcq; /* whose overflow ends the QP; else not looked at */
 	enum weft_verbs_state named;	/* INIT, RTR, or behind a reset RESET: what verbs show in IDLE */
 
+	/*
+	 * By hand: modify_qp connects, as on InfiniBand. named leads in RTS, too, as RTR, RTS or SQD,
+	 * and a connection is but a means: see weft_qpc_unplug(). Never so in the driver.
+	 */
+	bool by_hand;
+	bool sq_held;			/* no work request is begun: RTR, SQD */
+	u32 denied;			/* WEFT_ACCESS_REMOTE_ that peers do not have over this QP */
+
 	/* connection limits; arrays lent by the host at start */
 	u32 ord, ird;
 	struct weft_orq_entry *orq;	/* ord entries */
@@ -347,6 +355,27 @@ void weft_qpc_error(struct weft_qpc *qp);
 
 /* FIN received: inbound Reads are still answered (RFC 5041 §6.2.1), then FIN. */
 void weft_qpc_peer_fin(struct weft_qpc *qp);
+
+/*
+ * The connection of a QP by hand is gone, which concerns nobody until something is to be sent:
+ * RTS -> IDLE, and all that was posted stays so. What it had begun to send or to receive can only
+ * be given up, or flushed. Whoever posts a work request kicks.
+ */
+void weft_qpc_unplug(struct weft_qpc *qp);
+
+/* Is there a work request that has not completed? */
+bool weft_qpc_has_sends(const struct weft_qpc *qp);
+
+/*
+ * IDLE, by hand: the oldest work request that is not done completes with @status, the others are
+ * flushed, as are the receives.
+ */
+void weft_qpc_give_up(struct weft_qpc *qp, u8 status);
+
+/* No work request begins from here on; or they may again. */
+void weft_qpc_hold(struct weft_qpc *qp, bool on);
+/* Held, and of those that had begun none is left. */
+bool weft_qpc_is_drained(const struct weft_qpc *qp);
 
 /* Back to IDLE with empty queues. The host has cleared the rings' memory. */
 void weft_qpc_reset(struct weft_qpc *qp);

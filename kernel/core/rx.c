@@ -34,6 +34,10 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 	/* RFC 5041 §5.2: STag and TO of a zero-length message are not checked. */
 	if (!f->payload_len)
 		return;
+	if (qp->denied & WEFT_ACCESS_REMOTE_WRITE) {
+		weft_qpc_fail(qp, weft_denial_ddp(WEFT_DENIED_ACCESS), f);
+		return;
+	}
 	r = weft_region_get(qp, h->stag);
 	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
 			      WEFT_ACCESS_REMOTE_WRITE);

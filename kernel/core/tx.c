@@ -135,6 +135,8 @@ static enum weft_err run_atomic(struct weft_qpc *qp, const struct weft_atomic_re
 
 	if (!weft_atomic_is_known(req->code))
 		return WEFT_E_RDMAP_OPCODE;
+	if (qp->denied & WEFT_ACCESS_REMOTE_ATOMIC)
+		return WEFT_E_RDMAP_ACCESS;
 	r = weft_region_get(qp, req->stag);
 	err = weft_denial_rdmap(weft_region_check(r, req->stag, qp->pd, qp->id, req->to,
 						  sizeof(*was), WEFT_ACCESS_REMOTE_ATOMIC));
@@ -197,6 +199,8 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 
 	if (!f->payload_len)
 		return WEFT_GRANTED;
+	if (qp->denied & WEFT_ACCESS_REMOTE_READ)
+		return WEFT_DENIED_ACCESS;
 	region = weft_region_get(qp, r->src_stag);
 	denial = weft_region_check(region, r->src_stag, qp->pd, qp->id,
 				   r->src_to + f->payload_off, r->size - f->payload_off,
@@ -524,7 +528,7 @@ static enum pick choose(struct weft_qpc *qp)
 	}
 	if (!qp->tx_sq_turn || qp->peer_fin)
 		p = pick_response(qp);
-	if (p == PICK_NONE && !qp->peer_fin)
+	if (p == PICK_NONE && !qp->peer_fin && (!qp->sq_held || qp->tx_second))
 		p = pick_wqe(qp);
 	if (p == PICK_NONE && qp->tx_sq_turn)
 		p = pick_response(qp);

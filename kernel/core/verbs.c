@@ -10,7 +10,7 @@ enum weft_verbs_state weft_qpc_verbs_state(const struct weft_qpc *qp)
 	case WEFT_QPS_IDLE:
 		return READ_ONCE(qp->named);
 	case WEFT_QPS_RTS:
-		return WEFT_VS_RTS;
+		return qp->by_hand ? READ_ONCE(qp->named) : WEFT_VS_RTS;
 	case WEFT_QPS_CLOSING:
 		return WEFT_VS_SQD;
 	default:

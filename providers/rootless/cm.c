@@ -111,7 +111,7 @@ static int begin_connection(struct rl_cmid *id, const struct rl_device *dev, boo
 
 	if (fd < 0)
 		return fd;
-	*c = rl_conn_new(dev, true, fd);
+	*c = rl_conn_new(dev, true, fd, &rl_cm_ulp);
 	return *c ? 0 : -ENOMEM;
 }
 
@@ -222,6 +222,15 @@ int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 	rl_cm_drop_socket(id);
 	return 0;
 }
+
+const struct rl_conn_ulp rl_cm_ulp = {
+	.failed = rl_cm_tell_failed,
+	.connected = rl_cm_tell_connected,
+	.reconnect = rl_cm_reconnect,
+	.request = rl_cm_tell_request,
+	.ended = rl_cm_tell_ended,
+	.dead = rl_cm_tell_dead,
+};
 
 /* ---- answering a request ---- */
 

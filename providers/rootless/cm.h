@@ -11,6 +11,9 @@
 
 #include "conn.h"
 
+/* The functions below. */
+extern const struct rl_conn_ulp rl_cm_ulp;
+
 /* The initiator's start-up has failed: link.status says why. The id is told no more. */
 void rl_cm_tell_failed(struct rl_conn *c);
 /* The initiator is in Full Operation: link.offer has the peer's private data, and is free()d. */

@@ -2,7 +2,7 @@
 /* A connection's life, its lock, and the steps of its link. */
 #include <stdlib.h>
 
-#include "cm.h"
+#include "accept.h"
 #include "conn.h"
 #include "file.h"
 #include "guard.h"
@@ -17,7 +17,8 @@ static const struct rl_watch_ops conn_watch_ops;
 
 /* ---- life ---- */
 
-struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd)
+struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
+			    const struct rl_conn_ulp *ulp)
 {
 	struct rl_conn *c = calloc(1, sizeof(*c));
 
@@ -31,6 +32,7 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd)
 	rl_watch_init(&c->watch, &conn_watch_ops);
 	pthread_mutex_init(&c->lock, NULL);
 	c->dev = dev;
+	c->ulp = ulp;
 	c->fd = fd;
 	c->connecting = initiator;
 	rl_conn_set_up_socket(c);
@@ -97,7 +99,8 @@ void rl_conn_configure(struct rl_conn *c)
 
 static void die(struct rl_conn *c)
 {
-	rl_cm_tell_dead(c);
+	c->ulp->dead(c);
+	rl_acceptor_knows(c);
 	rl_conn_close(c);
 	rl_watch_end(&c->watch);
 }
@@ -107,15 +110,15 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 	if (acts & WEFT_ACT_RELEASE_QP)
 		rl_conn_release_qp(c);
 	if (acts & WEFT_ACT_FAILED)
-		rl_cm_tell_failed(c);
+		c->ulp->failed(c);
 	if (acts & WEFT_ACT_CONNECTED)
-		rl_cm_tell_connected(c);
+		c->ulp->connected(c);
 	if (acts & WEFT_ACT_RETRY)
-		rl_cm_reconnect(c);
+		c->ulp->reconnect(c);
 	if (acts & WEFT_ACT_ASK_ULP)
-		rl_cm_tell_request(c);
+		c->ulp->request(c);
 	if (acts & WEFT_ACT_ENDED)
-		rl_cm_tell_ended(c);
+		c->ulp->ended(c);
 	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)

@@ -4,8 +4,8 @@
  * guards the link and with it the attached QP's core. Whoever lets the lock go does first what
  * became due meanwhile: sends, and steps of the link.
  *
- * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_qp.c (its QP), host.c (what
- * core/host.h asks).
+ * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_qp.c (its QP), accept.c (where it
+ * was accepted), host.c (what core/host.h asks).
  *
  * Order of locks: rdma_cm's (cm.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
@@ -24,6 +24,28 @@ struct rl_cmid;
 struct rl_qp;
 struct rl_cq;
 
+struct rl_acceptor;
+struct rl_conn;
+
+/*
+ * Who is told what the link asked for: rdma_cm's id (cm.h), or a QP that is connected by hand
+ * (hand_conn.h). With the connection's lock, of which none lets go.
+ */
+struct rl_conn_ulp {
+	/* The initiator's start-up has failed: link.status says why. The QP has gone. */
+	void (*failed)(struct rl_conn *c);
+	/* It is in Full Operation: link.offer has the peer's private data, and is to be freed. */
+	void (*connected)(struct rl_conn *c);
+	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). */
+	void (*reconnect)(struct rl_conn *c);
+	/* A Request has come, on a connection that was accepted. */
+	void (*request)(struct rl_conn *c);
+	/* The connection is over. Once. The QP has gone. */
+	void (*ended)(struct rl_conn *c);
+	/* Nothing more is said or awaited. */
+	void (*dead)(struct rl_conn *c);
+};
+
 /* Who waits for the socket's events. */
 enum rl_conn_place {
 	RL_PLACE_NONE,			/* nobody yet, or nobody any more */
@@ -38,7 +60,10 @@ struct rl_conn {
 	/* lock */
 	struct weft_link link;
 	const struct rl_device *dev;
-	struct rl_cmid *id;		/* who is told (cm.h); NULL: nobody */
+	const struct rl_conn_ulp *ulp;
+	struct rl_cmid *id;		/* who is told by rdma_cm; NULL: nobody */
+	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
+	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
 	struct rl_qp *qp;		/* whose core link.qp is; referenced */
 	int fd;				/* hidden; -1: released */
 	int error;			/* why TCP ended or did not connect: 0 - errno, or 0 */
@@ -67,7 +92,8 @@ struct rl_conn {
  * A new connection with the non-blocking TCP socket @fd, which it hides and owns from now on;
  * locked, with one reference. NULL: no memory, and @fd is closed.
  */
-struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd);
+struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
+			    const struct rl_conn_ulp *ulp);
 static inline void rl_conn_get(struct rl_conn *c)
 {
 	rl_watch_get(&c->watch);

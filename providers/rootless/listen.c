@@ -1,61 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Listeners: they accept TCP's connections, each of which gets an id at once, as a request of the
+ * Listeners: each connection that is accepted (accept.h) gets an id at once, as a request of the
  * listener's. The backlog bounds how many may wait for the program; those behind them wait, in the order
- * of their MPA Requests, until it has taken one. Strangers can have as many as they like of both that
- * wait and that say nothing: a listener puts up with so many.
+ * of their MPA Requests, until it has taken one. Strangers can have as many as they like that wait: a
+ * listener puts up with so many.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "accept.h"
 #include "cm.h"
 #include "cm_id.h"
 #include "file.h"
 #include "raw.h"
 #include "verbs.h"
 
-/* Connections that are accepted in one go. */
-#define ACCEPT_ROUND	16
-/* Of which the MPA Request is to come: then the oldest is asked to go. */
-#define SILENT_MAX	256
 /* For which the program has no room: those beyond are refused. */
 #define WAITING_MAX	256
-/* When there was no memory or no descriptor to accept with. */
-#define ACCEPT_RETRY_MS	100
 /* The kernel's, too: of those that ask for more, or do not say. */
 #define BACKLOG_MAX	1024
 /* The program's backlog is no measure of how many strangers may come at once. */
 #define TCP_QUEUE_MIN	128
 
 struct rl_listener {
-	struct rl_watch watch;		/* first: the references */
+	struct rl_acceptor acceptor;	/* first: the references */
 	u16 ps;
 	u8 qp_type;
-	u32 backlog;
-
-	pthread_mutex_t lock;
-	int fd;				/* lock; hidden; -1: it listens no more */
 
 	/* the table's lock */
 	struct rl_cmid *id;		/* NULL: it listens no more */
 	struct rl_cmid *requests;
-	u32 awaited;			/* requests of which the MPA Request is to come */
 	u32 room;			/* requests that may yet wait for the program */
 	u32 waiting;			/* requests for which there is no room */
 	u64 turns;			/* that were given to them so far */
 };
 
-static struct rl_listener *listener_of(struct rl_watch *w)
+static struct rl_listener *listener_of(struct rl_acceptor *a)
 {
-	return container_of(w, struct rl_listener, watch);
+	return container_of(a, struct rl_listener, acceptor);
 }
 
 /* ---- requests; with the table's lock ---- */
 
 static void enter_listener(struct rl_listener *l, struct rl_cmid *child)
 {
-	rl_watch_get(&l->watch);
+	rl_watch_get(&l->acceptor.watch);
 	child->parent = l;
 	child->asking = RL_ASKING_PEER;
 	child->next = l->requests;
@@ -63,7 +53,6 @@ static void enter_listener(struct rl_listener *l, struct rl_cmid *child)
 	if (child->next)
 		child->next->prev = &child->next;
 	l->requests = child;
-	l->awaited++;
 }
 
 /* There is room for one more, and perhaps one that waits for it. */
@@ -71,15 +60,13 @@ static void make_room(struct rl_listener *l)
 {
 	l->room++;
 	if (l->waiting)
-		rl_watch_poke(&l->watch);
+		rl_watch_poke(&l->acceptor.watch);
 }
 
 /* @child is counted no more as what it was. */
 static void stop_counting(struct rl_listener *l, const struct rl_cmid *child)
 {
-	if (child->asking == RL_ASKING_PEER)
-		l->awaited--;
-	else if (child->asking == RL_ASKING_WAITING)
+	if (child->asking == RL_ASKING_WAITING)
 		l->waiting--;
 	else if (child->asking == RL_ASKING_QUEUED)
 		make_room(l);
@@ -97,7 +84,7 @@ void rl_cm_leave_listener(struct rl_cmid *child)
 		child->next->prev = child->prev;
 	stop_counting(l, child);
 	child->asking = RL_ASKING_PROGRAM;
-	rl_watch_put(&l->watch);
+	rl_watch_put(&l->acceptor.watch);
 }
 
 void rl_cm_request_taken(struct rl_cmid *child)
@@ -156,14 +143,14 @@ static bool wait_for_room(struct rl_listener *l, struct rl_cmid *child)
 	return true;
 }
 
-/* The one that is first, or the oldest that says nothing; referenced. NULL: none. */
-static struct rl_cmid *first_that_is(struct rl_listener *l, enum rl_cm_asking what)
+/* Of those that wait: referenced. NULL: none does. */
+static struct rl_cmid *first_in_line(struct rl_listener *l)
 {
 	struct rl_cmid *child, *first = NULL;
 
 	rl_cmid_table_lock();
 	for (child = l->requests; child; child = child->next)
-		if (child->asking == what && (!first || child->turn <= first->turn))
+		if (child->asking == RL_ASKING_WAITING && (!first || child->turn < first->turn))
 			first = child;
 	if (first)
 		rl_cmid_get(first);
@@ -199,6 +186,7 @@ void rl_cm_tell_request(struct rl_conn *c)
 	int rv = c->id ? ask_program(c) : -ECONNABORTED;
 	struct weft_tcp_view v;
 
+	rl_acceptor_knows(c);
 	if (!rv)
 		weft_link_ulp_was_asked(&c->link);
 	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
@@ -221,7 +209,7 @@ static bool is_waiting(const struct rl_cmid *child)
 /* False: there is still no room, or nobody waits. */
 static bool ask_for_one(struct rl_listener *l)
 {
-	struct rl_cmid *child = first_that_is(l, RL_ASKING_WAITING);
+	struct rl_cmid *child = first_in_line(l);
 	struct rl_conn *c = child ? rl_cmid_lock_conn(child) : NULL;
 	bool asked = false;
 
@@ -256,136 +244,35 @@ static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
 	return child;
 }
 
-static void adopt(struct rl_listener *l, int fd)
+static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
 {
-	struct rl_conn *c = rl_conn_new(NULL, false, fd);
-	struct rl_cmid *child;
+	struct rl_cmid *child = new_request(listener_of(a), c);
+	bool wanted = child && child->dev;
 
-	if (!c)
-		return;
-	child = new_request(l, c);
-	rl_conn_configure(c);
-	if (child && child->dev) {
-		weft_link_await_request(&c->link, rl_now_ms());
-		/* A Request that is there already has its turn behind those before it. */
-		rl_conn_watch(c);
-	} else {
+	if (!wanted)
 		rl_cmid_leave(c);
-		rl_conn_abandon(c);
-	}
-	rl_conn_unlock(c);
-	rl_conn_put(c);
 	if (child)
 		rl_cmid_put(child);
+	return wanted;
 }
 
-static void evict(struct rl_cmid *child)
+/* ---- the acceptor's calls ---- */
+
+static void timeout(struct rl_acceptor *a)
 {
-	struct rl_conn *c = rl_cmid_lock_conn(child);
-	struct weft_tcp_view v;
-
-	if (!c)
-		return;
-	rl_conn_receive(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_evict(&c->link, &v));
-	rl_conn_unlock(c);
-	rl_conn_put(c);
-}
-
-/* For one more that says nothing. */
-static void make_way(struct rl_listener *l)
-{
-	struct rl_cmid *oldest;
-
-	if (READ_ONCE(l->awaited) < SILENT_MAX)
-		return;
-	oldest = first_that_is(l, RL_ASKING_PEER);
-	if (!oldest)
-		return;
-	evict(oldest);
-	rl_cmid_put(oldest);
-}
-
-/* 0: one was; -EAGAIN: there is none; other errors: not now. */
-static int accept_one(struct rl_listener *l)
-{
-	int fd;
-
-	do
-		fd = rl_raw(SYS_accept4, l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	while (fd == -ECONNABORTED || fd == -EINTR);
-	if (fd < 0)
-		return fd;
-	make_way(l);
-	adopt(l, fd);
-	return 0;
-}
-
-static void stop_accepting(struct rl_listener *l)
-{
-	rl_thread_modify(&l->watch, l->fd, 0);
-}
-
-/* With the listener's lock. */
-static void accept_some(struct rl_listener *l)
-{
-	int i, rv = 0;
-
-	for (i = 0; i < ACCEPT_ROUND && !rv; i++)
-		rv = accept_one(l);
-	if (rv && rv != -EAGAIN) {
-		stop_accepting(l);
-		rl_watch_set_deadline(&l->watch, rl_now_ms() + ACCEPT_RETRY_MS);
-	}
-}
-
-static void ready(struct rl_watch *w, u32 events)
-{
-	struct rl_listener *l = listener_of(w);
-
-	pthread_mutex_lock(&l->lock);
-	if (l->fd >= 0)
-		accept_some(l);
-	pthread_mutex_unlock(&l->lock);
-}
-
-/* There is room again, or perhaps memory. */
-static void timeout(struct rl_watch *w)
-{
-	struct rl_listener *l = listener_of(w);
-
-	pthread_mutex_lock(&l->lock);
-	if (l->fd >= 0) {
-		rl_thread_modify(w, l->fd, EPOLLIN);
-		accept_some(l);
-	}
-	pthread_mutex_unlock(&l->lock);
-	while (ask_for_one(l))
+	while (ask_for_one(listener_of(a)))
 		;
 }
 
-static void revive(struct rl_watch *w)
+static void release(struct rl_acceptor *a)
 {
-	struct rl_listener *l = listener_of(w);
-
-	pthread_mutex_lock(&l->lock);
-	if (l->fd >= 0)
-		rl_thread_add(w, l->fd, EPOLLIN);
-	pthread_mutex_unlock(&l->lock);
+	rl_acceptor_fini(a);
+	free(listener_of(a));
 }
 
-static void release(struct rl_watch *w)
-{
-	struct rl_listener *l = listener_of(w);
-
-	pthread_mutex_destroy(&l->lock);
-	free(l);
-}
-
-static const struct rl_watch_ops listener_watch_ops = {
-	.revive = revive,
-	.ready = ready,
+static const struct rl_acceptor_ops listener_ops = {
+	.ulp = &rl_cm_ulp,
+	.adopt = adopt,
 	.timeout = timeout,
 	.release = release,
 };
@@ -445,14 +332,7 @@ static void close_listener(struct rl_listener *l)
 	rl_cmid_table_lock();
 	l->id = NULL;
 	rl_cmid_table_unlock();
-	pthread_mutex_lock(&l->lock);
-	rl_thread_remove(l->fd);
-	/* A child of fork() may have the socket, too. */
-	rl_raw(SYS_shutdown, l->fd, SHUT_RDWR);
-	rl_fd_close_hidden(l->fd);
-	l->fd = -1;
-	pthread_mutex_unlock(&l->lock);
-	rl_watch_end(&l->watch);
+	rl_acceptor_stop(&l->acceptor);
 }
 
 void rl_cm_stop_listening(struct rl_cmid *id)
@@ -462,7 +342,7 @@ void rl_cm_stop_listening(struct rl_cmid *id)
 	id->listener = NULL;
 	close_listener(l);
 	drop_requests(l);
-	rl_watch_put(&l->watch);
+	rl_watch_put(&l->acceptor.watch);
 }
 
 /* ---- the beginning ---- */
@@ -473,37 +353,21 @@ static struct rl_listener *new_listener(struct rl_cmid *id, u32 backlog)
 
 	if (!l)
 		return NULL;
-	rl_watch_init(&l->watch, &listener_watch_ops);
-	pthread_mutex_init(&l->lock, NULL);
+	rl_acceptor_init(&l->acceptor, &listener_ops);
 	l->ps = id->ps;
 	l->qp_type = id->qp_type;
-	l->backlog = backlog;
 	l->room = backlog;
 	l->id = id;
-	l->fd = id->sock;
 	return l;
 }
 
-static int start_listening(struct rl_listener *l)
+static int start_listening(struct rl_listener *l, int fd, u32 backlog)
 {
-	int on = 1, rv;
+	int on = 1;
 
 	/* A later listener shall not mind what is left of this one's connections. */
-	rl_raw(SYS_setsockopt, l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	rv = rl_raw(SYS_listen, l->fd, max_t(u32, l->backlog, TCP_QUEUE_MIN));
-	if (rv)
-		return rv;
-	rv = rl_watch_begin(&l->watch);
-	if (rv)
-		return rv;
-	pthread_mutex_lock(&l->lock);
-	rv = rl_thread_add(&l->watch, l->fd, EPOLLIN);
-	if (rv)
-		l->fd = -1;
-	pthread_mutex_unlock(&l->lock);
-	if (rv)
-		rl_watch_end(&l->watch);
-	return rv;
+	rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	return rl_acceptor_start(&l->acceptor, fd, max_t(u32, backlog, TCP_QUEUE_MIN));
 }
 
 static int bind_to_any(struct rl_cmid *id)
@@ -529,9 +393,9 @@ int rl_cm_listen(struct rl_cmid *id, u32 backlog)
 	l = new_listener(id, backlog);
 	if (!l)
 		return -ENOMEM;
-	rv = start_listening(l);
+	rv = start_listening(l, id->sock, backlog);
 	if (rv) {
-		rl_watch_put(&l->watch);
+		rl_watch_put(&l->acceptor.watch);
 		return rv;
 	}
 	id->sock = -1;

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <infiniband/verbs.h>
+
+#include "hand.h"
+
+/*
+ * An end that is in RTR goes on to RTS, as a rule, and knows only then what it has to say: it waits so
+ * long for that. An end that only receives may stay in RTR.
+ */
+#define GRACE_MS	50
+/* Between attempts: a part of the time that the peer was awaited so far. */
+#define PAUSE_PART	4
+#define PAUSE_MIN_MS	1
+#define PAUSE_MAX_MS	1000
+/* TCP's handshake, lost once, takes longer than any packet of InfiniBand's. */
+#define PATIENCE_MIN_MS	3000
+/* rnr_retry: for ever. */
+#define RNR_ENDLESS	7
+
+#define MAGIC		0x77656674	/* "weft" */
+#define VERSION		1
+#define FLAG_RTS	0x01
+
+/* ---- modify_qp ---- */
+
+#define INIT_MASK	(IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define RTR_MASK	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RTS_MASK	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define PATHS		(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+#define GO_ON		(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | PATHS)
+
+#define RC		(1 << IBV_QPT_RC)
+#define UC		(1 << IBV_QPT_UC)
+#define UD		(1 << IBV_QPT_UD)
+
+static const struct step {
+	u8 from, to;
+	u8 types;
+	u32 required, optional;
+} steps[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, RC | UC, INIT_MASK | IBV_QP_ACCESS_FLAGS, 0 },
+	{ IBV_QPS_RESET, IBV_QPS_INIT, UD, INIT_MASK | IBV_QP_QKEY, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, RC | UC, 0, INIT_MASK | IBV_QP_ACCESS_FLAGS },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, UD, 0, INIT_MASK | IBV_QP_QKEY },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, RC,
+	  RTR_MASK | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, UC, RTR_MASK,
+	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, RC, RTS_MASK | IBV_QP_SQ_PSN, GO_ON | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, UC, IBV_QP_SQ_PSN, GO_ON },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, UD, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, RC, 0, GO_ON | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, UC, 0, GO_ON },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, UD, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, RC | UC | UD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, RC, 0, GO_ON | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, UC, 0, GO_ON },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, UD, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, RC, 0,
+	  RTS_MASK | IBV_QP_PORT | IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |
+	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, UC, 0,
+	  IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | PATHS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+};
+
+bool rl_hand_may_modify(u32 type, u32 from, u32 to, u32 mask)
+{
+	const struct step *s;
+
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return !mask;
+	for (s = steps; s < steps + ARRAY_SIZE(steps); s++)
+		if (s->from == from && s->to == to && s->types & 1u << type)
+			return (mask & s->required) == s->required &&
+			       !(mask & ~(s->required | s->optional));
+	return false;
+}
+
+/* ---- words ---- */
+
+void rl_hand_write_words(u8 p[RL_HAND_WORDS_LEN], const struct rl_hand_words *w)
+{
+	p = weft_put32(p, MAGIC);
+	*p++ = VERSION;
+	*p++ = w->type;
+	*p++ = w->rts ? FLAG_RTS : 0;
+	*p++ = w->rnr_retry;
+	p = weft_put32(p, w->from);
+	p = weft_put32(p, w->to);
+	p = weft_put32(p, w->rq_psn);
+	weft_put32(p, w->sq_psn);
+}
+
+bool rl_hand_read_words(const u8 *p, u32 len, struct rl_hand_words *w)
+{
+	if (len != RL_HAND_WORDS_LEN || weft_get32(p) != MAGIC || p[4] != VERSION)
+		return false;
+	*w = (struct rl_hand_words){
+		.type = p[5],
+		.rts = p[6] & FLAG_RTS,
+		.rnr_retry = p[7],
+		.from = weft_get32(p + 8),
+		.to = weft_get32(p + 12),
+		.rq_psn = weft_get32(p + 16),
+		.sq_psn = weft_get32(p + 20),
+	};
+	return true;
+}
+
+/* ---- who, and when ---- */
+
+/* By address, then by number: below 0 if this end is the lower. */
+static int compare_ends(const struct rl_hand *h)
+{
+	int gids = memcmp(h->own_gid, h->peer_gid, sizeof(h->own_gid));
+
+	if (gids || h->own_qpn == h->peer_qpn)
+		return gids;
+	return h->own_qpn < h->peer_qpn ? -1 : 1;
+}
+
+bool rl_hand_is_own(const struct rl_hand *h)
+{
+	return !compare_ends(h);
+}
+
+static bool initiates(const struct rl_hand *h)
+{
+	return compare_ends(h) < 0;
+}
+
+static bool knows_all(const struct rl_hand *h, u64 now)
+{
+	return h->rts || now >= h->since + GRACE_MS;
+}
+
+void rl_hand_start(struct rl_hand *h, u64 now)
+{
+	h->phase = RL_HAND_APART;
+	h->rts = false;
+	h->since = now;
+	h->try_at = now + GRACE_MS;
+	h->give_up_at = 0;
+	memset(&h->peer, 0, sizeof(h->peer));
+}
+
+/* What the peer awaits is not what is sent: on InfiniBand all of it would be lost. */
+static bool is_not_awaited(const struct rl_hand *h, const struct rl_hand_words *peer)
+{
+	return h->rts && peer->rq_psn != h->sq_psn;
+}
+
+static void separate(struct rl_hand *h, u64 now)
+{
+	u64 pause = (now - h->since) / PAUSE_PART;
+
+	h->phase = RL_HAND_APART;
+	h->try_at = now + min_t(u64, max_t(u64, pause, PAUSE_MIN_MS), PAUSE_MAX_MS);
+}
+
+enum rl_hand_act rl_hand_go(struct rl_hand *h, u64 now)
+{
+	h->rts = true;
+	h->try_at = min_t(u64, h->try_at, now);
+	if (h->phase != RL_HAND_JOINED || !is_not_awaited(h, &h->peer))
+		return RL_HAND_NOTHING;
+	separate(h, now);
+	return RL_HAND_PART;
+}
+
+void rl_hand_stop(struct rl_hand *h)
+{
+	h->phase = RL_HAND_OFF;
+	h->rts = false;
+	h->give_up_at = 0;
+}
+
+static u64 sooner(u64 a, u64 b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+u64 rl_hand_next(const struct rl_hand *h)
+{
+	bool tries = h->phase == RL_HAND_APART && initiates(h);
+
+	return sooner(h->give_up_at, tries ? h->try_at : 0);
+}
+
+enum rl_hand_act rl_hand_tick(struct rl_hand *h, u64 now)
+{
+	if (h->give_up_at && now >= h->give_up_at) {
+		rl_hand_stop(h);
+		return RL_HAND_GIVE_UP;
+	}
+	if (h->phase != RL_HAND_APART || !initiates(h) || now < h->try_at)
+		return RL_HAND_NOTHING;
+	h->phase = RL_HAND_TRYING;
+	return RL_HAND_CONNECT;
+}
+
+/*
+ * 4.096 us * 2^timeout for each of the tries; 0 is for ever. Not less than TCP needs, and of a number
+ * of minutes no more than milliseconds can tell.
+ */
+static u64 patience_ms(const struct rl_hand *h)
+{
+	u64 us = (4096ull << h->timeout) / 1000 * (h->retry_cnt + 1);
+
+	return max_t(u64, us / 1000, PATIENCE_MIN_MS);
+}
+
+enum rl_hand_act rl_hand_posted(struct rl_hand *h, u64 now)
+{
+	if (h->phase == RL_HAND_GONE) {
+		rl_hand_stop(h);
+		return RL_HAND_GIVE_UP;
+	}
+	if ((h->phase == RL_HAND_APART || h->phase == RL_HAND_TRYING) && h->rts && h->timeout &&
+	    !h->give_up_at)
+		h->give_up_at = now + patience_ms(h);
+	return RL_HAND_NOTHING;
+}
+
+void rl_hand_failed(struct rl_hand *h, u64 now)
+{
+	if (h->phase == RL_HAND_TRYING)
+		separate(h, now);
+}
+
+enum rl_hand_act rl_hand_parted(struct rl_hand *h, bool used, bool sends, u64 now)
+{
+	if (h->phase != RL_HAND_JOINED)
+		return RL_HAND_NOTHING;
+	if (used)
+		h->phase = RL_HAND_GONE;
+	else
+		separate(h, now);
+	return sends ? rl_hand_posted(h, now) : RL_HAND_NOTHING;
+}
+
+/* ---- what the ends say ---- */
+
+void rl_hand_say(const struct rl_hand *h, struct rl_hand_words *w)
+{
+	*w = (struct rl_hand_words){
+		.type = h->type,
+		.rts = h->rts,
+		.rnr_retry = h->rts ? h->rnr_retry : RNR_ENDLESS,
+		.from = h->own_qpn,
+		.to = h->peer_qpn,
+		.rq_psn = h->rq_psn,
+		.sq_psn = h->rts ? h->sq_psn : 0,
+	};
+}
+
+static bool is_the_peer(const struct rl_hand *h, const struct rl_hand_words *w, const u8 own[16],
+			const u8 peer[16])
+{
+	return w->type == h->type && w->from == h->peer_qpn && w->to == h->own_qpn &&
+	       !memcmp(own, h->own_gid, sizeof(h->own_gid)) &&
+	       !memcmp(peer, h->peer_gid, sizeof(h->peer_gid));
+}
+
+/* Each end's PSN must be the one that the other awaits, as far as they are known. */
+static bool numbers_fit(const struct rl_hand *h, const struct rl_hand_words *w)
+{
+	return !is_not_awaited(h, w) && (!w->rts || w->sq_psn == h->rq_psn);
+}
+
+enum rl_hand_verdict rl_hand_hear(struct rl_hand *h, const struct rl_hand_words *w,
+				  const u8 own[16], const u8 peer[16], u64 now)
+{
+	if (h->phase == RL_HAND_OFF)
+		return RL_HAND_NOT_YET;
+	if (!is_the_peer(h, w, own, peer) || !numbers_fit(h, w))
+		return RL_HAND_WRONG;
+	if (h->phase == RL_HAND_APART ? initiates(h) : h->phase != RL_HAND_TRYING)
+		return RL_HAND_WRONG;
+	if (!knows_all(h, now))
+		return RL_HAND_NOT_YET;
+	h->peer = *w;
+	h->phase = RL_HAND_JOINED;
+	h->give_up_at = 0;
+	return RL_HAND_FITS;
+}
+
+/* InfiniBand's encoding of the RNR NAK timer, in units of 10 us. */
+static const u16 rnr_times[32] = {
+	65535, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+	1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+u32 rl_hand_patience(const struct rl_hand *h, u8 min_rnr_timer)
+{
+	u32 time = rnr_times[min_rnr_timer & 31];
+
+	if (h->peer.rnr_retry >= RNR_ENDLESS)
+		return ~0u;
+	return DIV_ROUND_UP(time * h->peer.rnr_retry, 100);
+}
