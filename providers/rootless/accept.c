@@ -53,13 +53,13 @@ void rl_acceptor_knows(struct rl_conn *c)
 	rl_conn_put(c);
 }
 
-/* Referenced; NULL: there are not too many. */
-static struct rl_conn *one_too_many(struct rl_acceptor *a)
+/* The oldest, referenced; NULL: there are but @few. */
+static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
 {
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&a->door);
-	if (a->strangers >= STRANGERS_MAX)
+	if (a->strangers > few)
 		c = a->first;
 	if (c)
 		rl_conn_get(c);
@@ -70,17 +70,32 @@ static struct rl_conn *one_too_many(struct rl_acceptor *a)
 /* For one more. */
 static void make_way(struct rl_acceptor *a)
 {
-	struct rl_conn *c = one_too_many(a);
+	struct rl_conn *c = one_of_more_than(a, STRANGERS_MAX - 1);
 	struct weft_tcp_view v;
 
 	if (!c)
 		return;
 	rl_conn_lock(c);
-	rl_conn_receive(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_evict(&c->link, &v));
+	if (c->acceptor == a) {
+		rl_conn_receive(c);
+		rl_conn_view(c, &v);
+		rl_conn_act(c, weft_link_evict(&c->link, &v));
+	}
 	rl_conn_unlock(c);
 	rl_conn_put(c);
+}
+
+void rl_acceptor_drop_strangers(struct rl_acceptor *a)
+{
+	struct rl_conn *c;
+
+	while ((c = one_of_more_than(a, 0))) {
+		rl_conn_lock(c);
+		rl_acceptor_knows(c);
+		rl_conn_act(c, weft_link_kill(&c->link));
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
 }
 
 /* ---- accepting; with the acceptor's lock ---- */

@@ -44,6 +44,9 @@ int rl_acceptor_start(struct rl_acceptor *a, int fd, u32 backlog);
 /* Closes the socket. Nothing is accepted any more when this returns. */
 void rl_acceptor_stop(struct rl_acceptor *a);
 
+/* Those who are strangers still are abandoned; none has an owner's object. */
+void rl_acceptor_drop_strangers(struct rl_acceptor *a);
+
 /* @c is no stranger any more, if it was one. Its lock. */
 void rl_acceptor_knows(struct rl_conn *c);
 

@@ -485,6 +485,7 @@ static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create
 		.srq = in->is_srq ? find_srq(ctx, in->srq_handle) : NULL,
 		.sq = { in->max_send_wr, in->max_send_sge, in->max_inline_data },
 		.rq = { in->max_recv_wr, in->max_recv_sge },
+		.type = in->qp_type,
 		.sig_all = in->sq_sig_all,
 	};
 	if (in->qp_type != IBV_QPT_RC)
@@ -550,49 +551,18 @@ static int query_qp(struct rl_context *ctx, struct rl_command *c)
 	const struct ib_uverbs_query_qp *in = c->in;
 	struct ib_uverbs_query_qp_resp *r = c->out;
 	struct rl_qp *qp = find_qp(ctx, in->qp_handle);
-	bool connected;
 
 	if (!qp)
 		return -EINVAL;
-	connected = READ_ONCE(qp->core.st);
-	r->qp_state = r->cur_qp_state = weft_qpc_verbs_state(&qp->core);
-	r->qp_access_flags = qp->access;
-	r->max_rd_atomic = connected ? READ_ONCE(qp->core.ord) : qp->max_rd;
-	r->max_dest_rd_atomic = connected ? READ_ONCE(qp->core.ird) : qp->max_dest_rd;
-	r->path_mtu = rl_device_ib_mtu(ctx->dev);
-	r->port_num = RL_PORT;
-	r->max_send_wr = qp->sq_caps.wr;
-	r->max_send_sge = qp->sq_caps.sge;
-	r->max_inline_data = qp->sq_caps.inline_data;
-	r->max_recv_wr = qp->rq_caps.wr;
-	r->max_recv_sge = qp->rq_caps.sge;
-	r->sq_sig_all = qp->core.sig_all;
+	rl_qp_query(qp, r);
 	return 0;
 }
 
 static int change_qp(struct rl_context *ctx, const struct ib_uverbs_modify_qp *in)
 {
 	struct rl_qp *qp = find_qp(ctx, in->qp_handle);
-	int rv = 0;
 
-	if (!qp)
-		return -EINVAL;
-	/* Bits behind those of plain verbs. */
-	if (in->attr_mask & ~(2u * IBV_QP_DEST_QPN - 1))
-		return -EOPNOTSUPP;
-	if (in->attr_mask & IBV_QP_PORT && in->port_num != RL_PORT)
-		return -EINVAL;
-	if (in->attr_mask & IBV_QP_STATE)
-		rv = rl_qp_move(qp, in->qp_state);
-	if (rv)
-		return rv;
-	if (in->attr_mask & IBV_QP_ACCESS_FLAGS)
-		qp->access = in->qp_access_flags;
-	if (in->attr_mask & IBV_QP_MAX_QP_RD_ATOMIC)
-		qp->max_rd = min_t(u32, in->max_rd_atomic, RL_MAX_ORD);
-	if (in->attr_mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		qp->max_dest_rd = min_t(u32, in->max_dest_rd_atomic, RL_MAX_IRD);
-	return 0;
+	return qp ? rl_qp_modify(qp, in) : -EINVAL;
 }
 
 static int modify_qp(struct rl_context *ctx, struct rl_command *c)

@@ -95,6 +95,8 @@ void rl_conn_configure(struct rl_conn *c)
 	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;
 	cfg->ext = rl_options()->extensions;
+	if (c->ulp->configure)
+		c->ulp->configure(c, cfg);
 }
 
 static void die(struct rl_conn *c)
@@ -203,6 +205,8 @@ void rl_conn_unlock(struct rl_conn *c)
 
 	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
 		;
+	if (c->qp)
+		rl_qp_tell_drained(c->qp);
 	if (c->watching)
 		rl_conn_place(c);
 	deadline = earliest(weft_link_next_step(&c->link), c->linger_until);

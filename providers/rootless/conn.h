@@ -26,12 +26,15 @@ struct rl_cq;
 
 struct rl_acceptor;
 struct rl_conn;
+struct rl_hand_qp;
 
 /*
  * Who is told what the link asked for: rdma_cm's id (cm.h), or a QP that is connected by hand
  * (hand_conn.h). With the connection's lock, of which none lets go.
  */
 struct rl_conn_ulp {
+	/* What it wants otherwise than the options say; NULL: nothing. */
+	void (*configure)(const struct rl_conn *c, struct weft_link_cfg *cfg);
 	/* The initiator's start-up has failed: link.status says why. The QP has gone. */
 	void (*failed)(struct rl_conn *c);
 	/* It is in Full Operation: link.offer has the peer's private data, and is to be freed. */
@@ -62,6 +65,8 @@ struct rl_conn {
 	const struct rl_device *dev;
 	const struct rl_conn_ulp *ulp;
 	struct rl_cmid *id;		/* who is told by rdma_cm; NULL: nobody */
+	struct rl_hand_qp *hand;	/* who is told of a connection by hand; NULL: nobody; referenced */
+	u32 rnr_ms;			/* by hand: in the option's place */
 	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
 	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
 	struct rl_qp *qp;		/* whose core link.qp is; referenced */
@@ -166,7 +171,10 @@ void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct socka
 
 /* ---- conn_qp.c ---- */
 
-/* Binds @qp, which is referenced: 0, or -EBUSY if it has a connection or is not in IDLE. */
+/*
+ * Binds @qp, which is referenced: 0, or -EBUSY if it has a connection, is not in IDLE, or is connected
+ * by hand and @c is not, or the other way round.
+ */
 int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp);
 /* Passes the QP on to @heir, which nobody else knows yet. */
 void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir);

@@ -2,6 +2,7 @@
 /* A QP and its connection: binding, letting go, lingering, doorbells. */
 #include "conn.h"
 #include "guard.h"
+#include "hand_conn.h"
 #include "stats.h"
 #include "verbs.h"
 
@@ -12,7 +13,8 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp)
 	int rv = -EBUSY;
 
 	pthread_mutex_lock(&qp->lock);
-	if (!qp->gone && !qp->conn && qp->core.state == WEFT_QPS_IDLE) {
+	if (!qp->gone && !qp->conn && qp->core.state == WEFT_QPS_IDLE &&
+	    qp->core.by_hand == (c->ulp == &rl_hand_ulp)) {
 		rl_conn_get(c);
 		rl_qp_get(qp);
 		qp->conn = c;
@@ -230,6 +232,8 @@ void rl_qp_kick(struct rl_qp *qp)
 	struct rl_cq *cq = qp->rcq;
 	bool wait, receive;
 
+	if (unlikely(qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE))
+		rl_hand_post(qp);
 	if (c) {
 		receive = rl_conn_waits(c);
 		ring_doorbell(c);

@@ -6,7 +6,9 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "accept.h"
 #include "file.h"
+#include "hand_conn.h"
 #include "options.h"
 #include "port_group.h"
 #include "raw.h"
@@ -17,10 +19,11 @@
 #define TRIES		64
 
 struct group {
+	struct rl_acceptor acceptor;	/* first: the references */
 	struct group *next;
 	u16 port;
 	bool six;
-	int tcp, udp;			/* hidden */
+	int tcp, udp;			/* hidden; tcp until the acceptor has it */
 	u32 used;			/* numbers taken */
 	u8 from;			/* the first index to try */
 	bool taken[RL_GROUP_QPS];
@@ -86,17 +89,19 @@ static int open_pair(struct group *g, u16 port)
 	if (tcp < 0)
 		return tcp;
 	udp = open_bound(g->six, SOCK_DGRAM, &port);
-	rv = udp < 0 ? udp : rl_raw(SYS_listen, tcp, TCP_QUEUE);
-	if (rv) {
+	if (udp < 0) {
 		rl_raw(SYS_close, tcp);
-		if (udp >= 0)
-			rl_raw(SYS_close, udp);
-		return rv;
+		return udp;
 	}
 	g->port = port;
 	g->tcp = rl_fd_hide(tcp);
 	g->udp = rl_fd_hide(udp);
-	return g->tcp < 0 || g->udp < 0 ? -EMFILE : 0;
+	if (g->tcp < 0 || g->udp < 0)
+		return -EMFILE;
+	rv = rl_acceptor_start(&g->acceptor, g->tcp, TCP_QUEUE);
+	if (!rv)
+		g->tcp = -1;
+	return rv;
 }
 
 static bool has_six(void)
@@ -138,16 +143,42 @@ static int open_sockets(struct group *g)
 	return o->port_min ? open_in_range(g, o->port_min, o->port_max) : open_anywhere(g);
 }
 
-/* A child of fork() may have the sockets, too: of what listens no more it has nothing. */
+/* Of one that listens, or not yet. */
 static void close_sockets(struct group *g)
 {
-	if (g->tcp >= 0) {
-		rl_raw(SYS_shutdown, g->tcp, SHUT_RDWR);
+	if (g->acceptor.fd >= 0)
+		rl_acceptor_stop(&g->acceptor);
+	rl_acceptor_drop_strangers(&g->acceptor);
+	if (g->tcp >= 0)
 		rl_fd_close_hidden(g->tcp);
-	}
 	if (g->udp >= 0)
 		rl_fd_close_hidden(g->udp);
 }
+
+/* ---- the acceptor's calls ---- */
+
+static struct group *group_of(struct rl_acceptor *a)
+{
+	return container_of(a, struct group, acceptor);
+}
+
+/* Whose it is tells its Request. */
+static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
+{
+	return true;
+}
+
+static void release(struct rl_acceptor *a)
+{
+	rl_acceptor_fini(a);
+	free(group_of(a));
+}
+
+static const struct rl_acceptor_ops group_ops = {
+	.ulp = &rl_hand_ulp,
+	.adopt = adopt,
+	.release = release,
+};
 
 /* ---- groups; with the lock ---- */
 
@@ -169,6 +200,12 @@ static struct group *group_with_room(void)
 	return g;
 }
 
+static void close_group(struct group *g)
+{
+	close_sockets(g);
+	rl_watch_put(&g->acceptor.watch);
+}
+
 static int open_group(struct group **out)
 {
 	struct group *g = calloc(1, sizeof(*g));
@@ -176,11 +213,11 @@ static int open_group(struct group **out)
 
 	if (!g)
 		return -ENOMEM;
+	rl_acceptor_init(&g->acceptor, &group_ops);
 	g->tcp = g->udp = -1;
 	rv = open_sockets(g);
 	if (rv) {
-		close_sockets(g);
-		free(g);
+		close_group(g);
 		return rv;
 	}
 	g->next = all.groups;
@@ -218,17 +255,18 @@ int rl_port_group_take(u32 *qpn)
 void rl_port_group_give(u32 qpn)
 {
 	struct group **p, *g;
+	bool last;
 
 	pthread_mutex_lock(&all.lock);
 	p = find(rl_qpn_port(qpn));
 	g = *p;
 	g->taken[(u8)qpn] = false;
-	if (!--g->used) {
+	last = !--g->used;
+	if (last)
 		*p = g->next;
-		close_sockets(g);
-		free(g);
-	}
 	pthread_mutex_unlock(&all.lock);
+	if (last)
+		close_group(g);
 }
 
 int rl_port_group_udp(u32 qpn, bool *six)

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "hand_conn.h"
+#include "options.h"
+#include "port_group.h"
 #include "verbs.h"
 
 #define BUCKETS 4096
@@ -44,7 +47,7 @@ struct rl_qp *rl_qp_find(u32 qpn)
 	return qp;
 }
 
-/* A random number that is free; 0 and 1 are nobody's. */
+/* An RNIC's number tells nothing. A random one that is free; 0 and 1 are nobody's. */
 static u32 draw_number(void)
 {
 	u32 qpn;
@@ -57,18 +60,31 @@ static u32 draw_number(void)
 	return qpn;
 }
 
+/* With the table's lock. */
+static int enlist(struct rl_qp *qp)
+{
+	if (!qp->core.id)
+		qp->core.id = draw_number();
+	if (!qp->core.id || table.count >= RL_MAX_QP)
+		return -ENOMEM;
+	table.count++;
+	qp->next = table.bucket[qp->core.id % BUCKETS];
+	table.bucket[qp->core.id % BUCKETS] = qp;
+	return 0;
+}
+
+/* On a RoCE device nobody knows yet how the QP will be connected: its number names a port. */
 static int number(struct rl_qp *qp)
 {
-	int rv = -ENOMEM;
+	int rv = rl_options()->roce ? rl_port_group_take(&qp->core.id) : 0;
 
+	if (rv)
+		return rv;
 	pthread_mutex_lock(&table.lock);
-	if (table.count < RL_MAX_QP && (qp->core.id = draw_number())) {
-		table.count++;
-		qp->next = table.bucket[qp->core.id % BUCKETS];
-		table.bucket[qp->core.id % BUCKETS] = qp;
-		rv = 0;
-	}
+	rv = enlist(qp);
 	pthread_mutex_unlock(&table.lock);
+	if (rv && rl_options()->roce)
+		rl_port_group_give(qp->core.id);
 	return rv;
 }
 
@@ -106,8 +122,7 @@ static struct rl_qp *next_user(const struct rl_cq *cq, u32 *at)
 
 /* ---- states ---- */
 
-/* With or without a connection: the core's lock, and the connection, or NULL. */
-static struct rl_conn *lock_core(struct rl_qp *qp)
+struct rl_conn *rl_qp_lock_core(struct rl_qp *qp)
 {
 	struct rl_conn *c;
 
@@ -122,7 +137,7 @@ static struct rl_conn *lock_core(struct rl_qp *qp)
 	}
 }
 
-static void unlock_core(struct rl_qp *qp, struct rl_conn *c)
+void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c)
 {
 	if (c) {
 		rl_conn_unlock(c);
@@ -132,7 +147,7 @@ static void unlock_core(struct rl_qp *qp, struct rl_conn *c)
 	}
 }
 
-static void end_connection(struct rl_qp *qp)
+void rl_qp_end_connection(struct rl_qp *qp)
 {
 	struct rl_conn *c;
 
@@ -147,21 +162,22 @@ static void end_connection(struct rl_qp *qp)
 	}
 }
 
-/* Back to the beginning, once the connection has gone. */
-static void reset(struct rl_qp *qp)
+void rl_qp_reset(struct rl_qp *qp)
 {
-	end_connection(qp);
+	rl_hand_stop_qp(qp);
+	rl_qp_end_connection(qp);
 	memset(qp->sq.mem, 0, qp->sq.size);
 	if (qp->rq.mem)
 		memset(qp->rq.mem, 0, qp->rq.size);
 	pthread_mutex_lock(&qp->lock);
 	weft_qpc_reset(&qp->core);
 	pthread_mutex_unlock(&qp->lock);
+	memset(&qp->given, 0, sizeof(qp->given));
 }
 
 int rl_qp_move(struct rl_qp *qp, u32 to)
 {
-	struct rl_conn *c = lock_core(qp);
+	struct rl_conn *c = rl_qp_lock_core(qp);
 	/* Whoever found it before it was destroyed: its rings and its context may be no more. */
 	enum weft_qp_move move = !c && qp->gone ? WEFT_QP_REFUSED : weft_qpc_move(&qp->core, to);
 
@@ -173,9 +189,9 @@ int rl_qp_move(struct rl_qp *qp, u32 to)
 		rl_qp_flush(qp);
 	if (c && move != WEFT_QP_REFUSED)
 		c->tx_due = c->step_due = true;
-	unlock_core(qp, c);
+	rl_qp_unlock_core(qp, c);
 	if (move == WEFT_QP_RESET)
-		reset(qp);
+		rl_qp_reset(qp);
 	return move == WEFT_QP_REFUSED ? -EINVAL : 0;
 }
 
@@ -231,6 +247,9 @@ static void init_core(struct rl_qp *qp, const struct rl_qp_attr *a, const struct
 	c->sq.max_slots = sq->wqe_slots;
 	weft_rqq_init(&c->rq, qp->rq.mem, rq->slots, a->rq.sge);
 	weft_qpc_init(c);
+	/* Of an RNIC nobody asks for more states than a connection makes. */
+	if (rl_options()->roce)
+		c->named = WEFT_VS_RESET;
 }
 
 static void count_uses(struct rl_qp *qp, int n)
@@ -254,6 +273,7 @@ static struct rl_qp *make(struct rl_context *ctx, const struct rl_qp_attr *a)
 	qp->scq = a->scq;
 	qp->rcq = a->rcq;
 	qp->srq = a->srq;
+	qp->type = a->type;
 	qp->sq_caps = a->sq;
 	qp->rq_caps = a->rq;
 	qp->refs = 1;
@@ -312,11 +332,14 @@ void rl_qp_destroy(struct rl_qp *qp)
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
 	/* From here on nobody touches the core: not by a connection, nor without one. */
-	end_connection(qp);
+	rl_qp_end_connection(qp);
+	rl_hand_end_qp(qp);
 	if (qp->core.windows)
 		rl_mr_unbind_windows(&qp->core);
 	rl_context_forget(qp->ctx, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);
+	if (rl_options()->roce)
+		rl_port_group_give(qp->core.id);
 	rl_qp_put(qp);
 }

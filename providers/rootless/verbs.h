@@ -3,7 +3,7 @@
  * Verbs objects, as the kernel has them, and what the files of this host ask of each other.
  *
  * Files: uverbs.c (the command file: contexts, handles, events), commands.c (its commands, one by
- * one), mr.c, cq.c, srq.c, qp.c, ring.c.
+ * one), mr.c, cq.c, srq.c, qp.c, qp_modify.c, ring.c.
  *
  * Locks. An object's fields that a command changes are guarded by its context's lock, unless a
  * comment says otherwise. A QP's core is its connection's (conn.h); without one, the QP's own
@@ -13,6 +13,8 @@
 #define RL_VERBS_H
 
 #include <pthread.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
 
 #include "../../kernel/core/qp.h"
 #include "../../kernel/core/shape.h"
@@ -241,16 +243,20 @@ struct rl_qp {
 	struct rl_pd *pd;
 	struct rl_cq *scq, *rcq;
 	struct rl_srq *srq;		/* NULL: it has its own receives */
+	u8 type;			/* IBV_QPT_ */
 	struct rl_qp *next;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
+	struct rl_hand_qp *hand;	/* lock; NULL: it was not connected by hand yet; referenced */
 	bool gone;			/* lock: it is being destroyed */
 	struct weft_qpc core;
 	struct rl_ring sq, rq;
 	struct weft_sq_caps sq_caps;
 	struct weft_rq_caps rq_caps;
-	u32 access, max_rd, max_dest_rd; /* lock; modify_qp's */
+	struct ib_uverbs_modify_qp given; /* what modify_qp was given so far */
+	bool by_cm;			/* rdma_cm connects it, as modify_qp was told */
+	bool tell_drained;		/* the core's lock: SQ_DRAINED is due */
 	u32 async_reported;		/* the channel's lock */
 };
 
@@ -258,6 +264,7 @@ struct rl_qp_attr {
 	struct rl_pd *pd;
 	struct rl_cq *scq, *rcq;
 	struct rl_srq *srq;
+	u8 type;
 	struct weft_sq_caps sq;
 	struct weft_rq_caps rq;
 	bool sig_all;
@@ -268,8 +275,20 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 	      struct rl_qp **qp);
 /* Ends its connection; nobody uses it any more when this returns. */
 void rl_qp_destroy(struct rl_qp *qp);
-/* modify_qp's state: 0 or -EINVAL. */
+/* modify_qp's state, of a QP that is not connected by hand: 0 or -EINVAL. */
 int rl_qp_move(struct rl_qp *qp, u32 to);
+/* Back to the beginning, from any state. Of one by hand nothing completes. */
+void rl_qp_reset(struct rl_qp *qp);
+/* Has it been told so, and does it send nothing any more, the program hears of it. The core's lock. */
+void rl_qp_tell_drained(struct rl_qp *qp);
+/* Its connection lets it go, and ends. */
+void rl_qp_end_connection(struct rl_qp *qp);
+/* The core's lock, and the connection, referenced; NULL, and there is none. Then it is let go. */
+struct rl_conn *rl_qp_lock_core(struct rl_qp *qp);
+void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c);
+/* modify_qp and query_qp: 0 or -errno. Context's lock. (qp_modify.c) */
+int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+void rl_qp_query(struct rl_qp *qp, struct ib_uverbs_query_qp_resp *r);
 /* The doorbell. */
 void rl_qp_kick(struct rl_qp *qp);
 /* Flushes all that was posted to a QP in error. The core's lock. */
