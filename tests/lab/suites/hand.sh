@@ -1,0 +1,67 @@
+# shellcheck shell=bash
+# QPs that are connected by hand, as NCCL, Mooncake and libibverbs' own pingpongs do: what they promise
+# (weft-byhand, weft-handpeers), and the programs that Debian has. Only weft-run's devices take them.
+
+tests() {
+	[ "${KERNEL-}" = rootless ] || return 0
+	cat <<-'END'
+		by-hand cases weft-byhand
+		by-hand-with-other-processes cases weft-handpeers
+		ibv_rc_pingpong pingpong rc
+		ibv_rc_pingpong-sleeping pingpong rc -e
+		ibv_rc_pingpong-over-ipv6 pingpong_six rc
+		ibv_srq_pingpong pingpong srq -q 8
+		ib_write_lat-by-hand by_hand ib_write_lat
+		ib_write_bw-by-hand by_hand ib_write_bw
+		ib_write_bw-by-hand-both-ways by_hand ib_write_bw -b
+		ib_write_bw-by-hand-of-16-qps by_hand ib_write_bw -q 16
+		ib_read_lat-by-hand by_hand ib_read_lat
+		ib_read_bw-by-hand by_hand ib_read_bw
+		ib_send_lat-by-hand by_hand ib_send_lat
+		ib_send_bw-by-hand by_hand ib_send_bw
+		ib_send_bw-by-hand-on-events by_hand ib_send_bw -e
+		ib_atomic_lat-by-hand by_hand ib_atomic_lat
+		ib_atomic_bw-by-hand by_hand ib_atomic_bw
+		qperf-without-rdma_cm qperf_pair
+	END
+}
+
+# The time that 512 QPs may take is for a machine that does nothing else.
+cases() {
+	pair weft:weft
+	if [ "$1" = weft-handpeers ]; then
+		tap_run "$1" "$IP_A" "${CONNECT_MS:-20000}"
+		grep -m 1 '^# 512 QPs' "$TEST_DIR/$1.log"
+	else
+		tap_run "$1" "$IP_A"
+	fi
+}
+
+# The ends tell each other by port 18515.
+pingpong() {
+	pair weft:weft
+	together 18515 "ibv_$1_pingpong" -d "$DEV_B" -g 0 -n 100 "${@:2}" -- \
+		"ibv_$1_pingpong" -d "$DEV_A" -g 0 -n 100 "${@:2}" "$IP_B"
+}
+
+pingpong_six() {
+	pair weft:weft
+	together 18515 "ibv_$1_pingpong" -d "$DEV_B" -g 4 -n 100 -- \
+		"ibv_$1_pingpong" -d "$DEV_A" -g 4 -n 100 "$IP_B"
+}
+
+by_hand() {
+	pair weft:weft
+	together 18515 "$@" -F -n "${ITERS:-500}" -d "$DEV_B" -- "$@" -F -n "${ITERS:-500}" -d "$DEV_A" "$IP_B"
+}
+
+qperf_pair() {
+	local test
+	pair weft:weft
+	start_b server qperf -lp 19765
+	wait_listen_b 19765
+	for test in rc_lat rc_bw rc_bi_bw rc_rdma_write_lat rc_rdma_write_bw rc_rdma_read_lat rc_rdma_read_bw; do
+		run qperf -lp 19765 -t 1 -i "$DEV_A:1" "$IP_B" $test
+	done
+	at b kill_users
+}

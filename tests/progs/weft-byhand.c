@@ -1,0 +1,593 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What QPs connected by hand promise, as verbs and the InfiniBand specification have it, with both ends
+ * in this process, over the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "byhand.h"
+
+#define QUIET_MS	300	/* in which nothing is to happen */
+
+static struct hand_device dev;
+static struct hand_end a, b;
+static struct hand_name a_name, b_name;
+
+/* ---- both ends ---- */
+
+static void make(const struct hand_setting *set)
+{
+	hand_make(&a, &dev, set, NULL);
+	hand_make(&b, &dev, set, NULL);
+	hand_tell(&a, &a_name);
+	hand_tell(&b, &b_name);
+}
+
+static void unmake(void)
+{
+	hand_unmake(&a);
+	hand_unmake(&b);
+}
+
+static void join(void)
+{
+	hand_ready(&a, &b_name);
+	hand_ready(&b, &a_name);
+}
+
+static void fill(struct hand_end *e, uint8_t seed)
+{
+	int i;
+
+	for (i = 0; i < HAND_BUF; i++)
+		e->buf[i] = (uint8_t)(seed + i * 7);
+	memset(e->buf + HAND_BUF, 0, HAND_BUF);
+}
+
+static bool arrived(const struct hand_end *at, const struct hand_end *from, uint32_t len)
+{
+	return !memcmp(at->buf + HAND_BUF, from->buf, len);
+}
+
+static bool quiet(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	if (!hand_poll(cq, &wc, QUIET_MS))
+		return true;
+	printf("# %lu came with %s\n", (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status));
+	return false;
+}
+
+/* What came of several, in any order. */
+static bool took_both(struct ibv_cq *cq, uint64_t one, uint64_t two)
+{
+	struct ibv_wc wc[2];
+
+	if (!hand_poll(cq, &wc[0], 20000) || !hand_poll(cq, &wc[1], 20000))
+		return false;
+	return wc[0].status == IBV_WC_SUCCESS && wc[1].status == IBV_WC_SUCCESS &&
+	       ((wc[0].wr_id == one && wc[1].wr_id == two) || (wc[0].wr_id == two && wc[1].wr_id == one));
+}
+
+/* A Send each way, both posted before either has arrived. */
+static bool talk(void)
+{
+	fill(&a, 1);
+	fill(&b, 2);
+	hand_recv(&a, 1);
+	hand_recv(&b, 2);
+	hand_send(&a, 3, HAND_BUF);
+	hand_send(&b, 4, HAND_BUF);
+	return took_both(a.cq, 1, 3) && took_both(b.cq, 2, 4) && arrived(&a, &b, HAND_BUF) &&
+	       arrived(&b, &a, HAND_BUF);
+}
+
+/* ---- the orders ---- */
+
+/* Steps of a (A) and b (B): RTR, then RTS and a Send. */
+static bool in_order(const char *order, bool b_first)
+{
+	bool a_rtr = false, b_rtr = false, done;
+	int rv;
+
+	hand_make(b_first ? &b : &a, &dev, &hand_usual, NULL);
+	hand_make(b_first ? &a : &b, &dev, &hand_usual, NULL);
+	hand_tell(&a, &a_name);
+	hand_tell(&b, &b_name);
+	fill(&a, 1);
+	fill(&b, 2);
+	rv = hand_to_init(&a) ?: hand_to_init(&b);
+	hand_recv(&a, 1);
+	hand_recv(&b, 2);
+	for (; *order && !rv; order++) {
+		struct hand_end *e = *order == 'A' ? &a : &b;
+		bool *rtr = *order == 'A' ? &a_rtr : &b_rtr;
+
+		if (*rtr)
+			rv = hand_to_rts(e);
+		else
+			rv = hand_to_rtr(e, *order == 'A' ? &b_name : &a_name);
+		if (*rtr && !rv)
+			hand_send(e, *order == 'A' ? 3 : 4, HAND_BUF);
+		*rtr = true;
+		/* Time to try in vain. */
+		usleep(100000);
+	}
+	done = !rv && took_both(a.cq, 1, 3) && took_both(b.cq, 2, 4) && arrived(&a, &b, HAND_BUF) &&
+	       arrived(&b, &a, HAND_BUF);
+	unmake();
+	return done;
+}
+
+/* Which end is the lower, and connects, their numbers tell: either is, in each order. */
+static bool orders(void)
+{
+	static const char *all[] = {
+		"AABB", "ABAB", "ABBA", "BBAA", "BABA", "BAAB",
+	};
+	unsigned int i;
+	bool ok = true;
+
+	for (i = 0; i < 2 * sizeof(all) / sizeof(*all) && ok; i++) {
+		ok = in_order(all[i / 2], i % 2);
+		if (!ok)
+			printf("# in the order %s, %s is the lower\n", all[i / 2], i % 2 ? "b" : "a");
+	}
+	return ok;
+}
+
+/* One end stays in RTR: it receives, and is written and read. */
+static bool receiver_only(bool lower)
+{
+	struct hand_end *to = lower ? &a : &b, *from = lower ? &b : &a;
+	struct hand_name *to_name = lower ? &a_name : &b_name, *from_name = lower ? &b_name : &a_name;
+	bool ok;
+
+	make(&hand_usual);
+	fill(from, 9);
+	fill(to, 10);
+	ok = !hand_to_init(to) && !hand_to_rtr(to, from_name);
+	hand_recv(to, 1);
+	hand_ready(from, to_name);
+	hand_send(from, 2, 100);
+	ok = ok && hand_took(from->cq, 2, IBV_WC_SUCCESS) && hand_took(to->cq, 1, IBV_WC_SUCCESS) &&
+	     arrived(to, from, 100) && hand_state(to) == IBV_QPS_RTR;
+	memset(from->buf, 0, HAND_BUF);
+	hand_rdma(from, 3, IBV_WR_RDMA_READ, to_name, 100);
+	ok = ok && hand_took(from->cq, 3, IBV_WC_SUCCESS) && arrived(to, from, 100);
+	unmake();
+	return ok;
+}
+
+static bool receivers_only(void)
+{
+	return receiver_only(true) && receiver_only(false);
+}
+
+/* ---- a peer that is not there ---- */
+
+/* The name of a QP that is no more. */
+static struct hand_name nobody(void)
+{
+	struct hand_name name;
+	struct hand_end e;
+
+	hand_make(&e, &dev, &hand_usual, NULL);
+	hand_tell(&e, &name);
+	hand_unmake(&e);
+	return name;
+}
+
+/* The oldest work request fails, the others are flushed, as are the receives; sooner what waits less. */
+static bool absent_peer(void)
+{
+	struct hand_setting patient = hand_usual, hasty = hand_usual;
+	struct hand_name gone = nobody();
+	bool ok;
+
+	patient.timeout = 18;	/* a second and some, four times */
+	patient.retry_cnt = 3;
+	hasty.timeout = 10;
+	hasty.retry_cnt = 0;
+	hand_make(&a, &dev, &patient, NULL);
+	hand_make(&b, &dev, &hasty, a.cq);
+	hand_ready(&a, &gone);
+	hand_ready(&b, &gone);
+	hand_recv(&a, 1);
+	hand_send(&a, 2, 10);
+	hand_send(&a, 3, 10);
+	hand_send(&b, 4, 10);
+	hand_send(&b, 5, 10);
+	ok = hand_took(a.cq, 4, IBV_WC_RETRY_EXC_ERR) && hand_took(a.cq, 5, IBV_WC_WR_FLUSH_ERR) &&
+	     hand_took(a.cq, 2, IBV_WC_RETRY_EXC_ERR) && hand_took(a.cq, 3, IBV_WC_WR_FLUSH_ERR) &&
+	     hand_took(a.cq, 1, IBV_WC_WR_FLUSH_ERR) && hand_state(&a) == IBV_QPS_ERR &&
+	     hand_state(&b) == IBV_QPS_ERR;
+	hand_unmake(&b);
+	hand_unmake(&a);
+	return ok;
+}
+
+/* With timeout 0 a work request waits for ever; without one nothing is noticed. */
+static bool endless_patience(void)
+{
+	struct hand_setting endless = hand_usual, hasty = hand_usual;
+	struct hand_name gone = nobody();
+	struct hand_end silent, witness;
+	bool ok;
+
+	endless.timeout = 0;
+	hasty.timeout = 1;
+	make(&endless);
+	hand_make(&silent, &dev, &hasty, NULL);
+	hand_make(&witness, &dev, &hasty, NULL);
+	hand_ready(&silent, &gone);
+	hand_ready(&a, &b_name);
+	fill(&a, 5);
+	hand_send(&a, 1, 50);
+	hand_ready(&witness, &gone);
+	hand_send(&witness, 2, 10);
+	/* The others would have given up by the time that this one does. */
+	ok = hand_took(witness.cq, 2, IBV_WC_RETRY_EXC_ERR) && quiet(a.cq) && quiet(silent.cq) &&
+	     hand_state(&a) == IBV_QPS_RTS && hand_state(&silent) == IBV_QPS_RTS;
+	hand_recv(&b, 3);
+	hand_ready(&b, &a_name);
+	ok = ok && hand_took(a.cq, 1, IBV_WC_SUCCESS) && hand_took(b.cq, 3, IBV_WC_SUCCESS) &&
+	     arrived(&b, &a, 50);
+	hand_unmake(&silent);
+	hand_unmake(&witness);
+	unmake();
+	return ok;
+}
+
+/* ---- a peer that goes ---- */
+
+/* What TCP has taken before this end heard of the peer's end has gone well. */
+static bool send_fails(struct hand_end *e, uint64_t id)
+{
+	struct ibv_wc wc;
+	int tries;
+
+	for (tries = 0; tries < 1000; tries++) {
+		hand_send(e, id, 10);
+		if (!hand_poll(e->cq, &wc, 20000) || wc.wr_id != id)
+			return false;
+		if (wc.status != IBV_WC_SUCCESS)
+			return wc.status == IBV_WC_RETRY_EXC_ERR;
+	}
+	return false;
+}
+
+/* What has come stays, nothing happens; and then a Send fails. */
+static bool peer_goes(enum ibv_qp_state by)
+{
+	bool ok;
+
+	make(&hand_usual);
+	join();
+	ok = talk();
+	hand_recv(&a, 5);
+	hand_recv(&a, 6);
+	if (by == IBV_QPS_UNKNOWN)
+		hand_unmake(&b);
+	else
+		ok = ok && !hand_to(&b, by);
+	ok = ok && quiet(a.cq) && hand_state(&a) == IBV_QPS_RTS;
+	ok = ok && send_fails(&a, 7) && hand_took(a.cq, 5, IBV_WC_WR_FLUSH_ERR) &&
+	     hand_took(a.cq, 6, IBV_WC_WR_FLUSH_ERR) && hand_state(&a) == IBV_QPS_ERR;
+	hand_send(&a, 8, 10);
+	ok = ok && hand_took(a.cq, 8, IBV_WC_WR_FLUSH_ERR);
+	hand_unmake(&a);
+	if (by != IBV_QPS_UNKNOWN)
+		hand_unmake(&b);
+	return ok;
+}
+
+static bool peer_is_destroyed(void) { return peer_goes(IBV_QPS_UNKNOWN); }
+static bool peer_is_reset(void) { return peer_goes(IBV_QPS_RESET); }
+static bool peer_is_in_error(void) { return peer_goes(IBV_QPS_ERR); }
+
+/* ---- states ---- */
+
+/* Both ends go through error and RESET, and are the same QPs again. */
+static bool used_again(void)
+{
+	uint32_t qpn;
+	bool ok = true;
+	int i;
+
+	make(&hand_usual);
+	qpn = a.qp->qp_num;
+	for (i = 0; i < 20 && ok; i++) {
+		a.psn = (a.psn + 17) & 0xffffff;
+		hand_tell(&a, &a_name);
+		join();
+		ok = talk();
+		hand_recv(&a, 9);
+		ok = ok && !hand_to(&a, IBV_QPS_ERR) && hand_took(a.cq, 9, IBV_WC_WR_FLUSH_ERR) &&
+		     !hand_to(&a, IBV_QPS_RESET) && !hand_to(&b, i % 2 ? IBV_QPS_ERR : IBV_QPS_RESET) &&
+		     !hand_to(&b, IBV_QPS_RESET) && a.qp->qp_num == qpn;
+	}
+	unmake();
+	return ok;
+}
+
+/* RESET drops what was posted: nothing completes. */
+static bool reset_drops(void)
+{
+	bool ok;
+
+	make(&hand_usual);
+	hand_ready(&a, &b_name);
+	hand_recv(&a, 1);
+	hand_send(&a, 2, 10);
+	ok = !hand_to(&a, IBV_QPS_RESET) && quiet(a.cq) && hand_state(&a) == IBV_QPS_RESET;
+	join();
+	ok = ok && talk();
+	hand_recv(&a, 5);
+	ok = ok && !hand_to(&a, IBV_QPS_RESET) && quiet(a.cq);
+	unmake();
+	return ok;
+}
+
+static bool is_refused(struct hand_end *e, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
+{
+	attr->qp_state = to;
+	return ibv_modify_qp(e->qp, attr, mask | IBV_QP_STATE) == EINVAL;
+}
+
+/* The specification's table: what is missing, too much, out of turn or out of range is refused. */
+static bool table_is_checked(void)
+{
+	const int init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	const int rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const int rts = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	struct ibv_qp_attr good, bad;
+	int bit;
+	bool ok;
+
+	make(&hand_usual);
+	good = (struct ibv_qp_attr){
+		.port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = b_name.qpn,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh.dgid = b_name.gid },
+	};
+	ok = is_refused(&a, IBV_QPS_RTR, &good, rtr) && is_refused(&a, IBV_QPS_RTS, &good, rts) &&
+	     is_refused(&a, IBV_QPS_SQD, &good, 0) && is_refused(&a, IBV_QPS_INIT, &good, init | IBV_QP_QKEY);
+	for (bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1)
+		if (init & bit)
+			ok = ok && is_refused(&a, IBV_QPS_INIT, &good, init & ~bit);
+	bad = good;
+	bad.port_num = 2;
+	ok = ok && is_refused(&a, IBV_QPS_INIT, &bad, init) && hand_state(&a) == IBV_QPS_RESET &&
+	     !hand_to_init(&a);
+	for (bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1)
+		if (rtr & bit)
+			ok = ok && is_refused(&a, IBV_QPS_RTR, &good, rtr & ~bit);
+	bad = good;
+	bad.ah_attr.is_global = 0;
+	ok = ok && is_refused(&a, IBV_QPS_RTR, &bad, rtr);
+	bad = good;
+	bad.ah_attr.grh.sgid_index = 200;
+	ok = ok && is_refused(&a, IBV_QPS_RTR, &bad, rtr);
+	bad = good;
+	bad.path_mtu = 0;
+	ok = ok && is_refused(&a, IBV_QPS_RTR, &bad, rtr) && is_refused(&a, IBV_QPS_RTS, &good, rts) &&
+	     hand_state(&a) == IBV_QPS_INIT && !hand_to_rtr(&a, &b_name);
+	for (bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1)
+		if (rts & bit)
+			ok = ok && is_refused(&a, IBV_QPS_RTS, &good, rts & ~bit);
+	bad = good;
+	bad.retry_cnt = 8;
+	ok = ok && is_refused(&a, IBV_QPS_RTS, &bad, rts) && hand_state(&a) == IBV_QPS_RTR &&
+	     !hand_to_rts(&a) && is_refused(&a, IBV_QPS_RTR, &good, rtr) &&
+	     is_refused(&a, IBV_QPS_INIT, &good, init) && hand_state(&a) == IBV_QPS_RTS;
+	unmake();
+	return ok;
+}
+
+/* query_qp tells what was set. */
+static bool query_tells(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr q;
+	bool ok;
+
+	make(&hand_usual);
+	join();
+	memset(&q, 0, sizeof(q));
+	ok = talk() && !ibv_query_qp(a.qp, &q, 2 * IBV_QP_DEST_QPN - 1, &init) && q.qp_state == IBV_QPS_RTS &&
+	     q.dest_qp_num == b_name.qpn && q.rq_psn == b_name.psn && q.sq_psn == a_name.psn &&
+	     q.path_mtu == IBV_MTU_1024 && q.timeout == 14 && q.retry_cnt == 7 && q.rnr_retry == 7 &&
+	     q.min_rnr_timer == 12 && q.max_rd_atomic == 4 && q.max_dest_rd_atomic == 4 &&
+	     q.qp_access_flags == (unsigned int)hand_usual.access && q.port_num == 1 &&
+	     q.ah_attr.is_global && !memcmp(&q.ah_attr.grh.dgid, &b_name.gid, sizeof(b_name.gid));
+	if (!ok)
+		printf("# state %d, peer %#x, PSNs %#x %#x, MTU %d, times %d %d %d %d, depths %d %d, access %#x\n",
+		       q.qp_state, q.dest_qp_num, q.rq_psn, q.sq_psn, q.path_mtu, q.timeout, q.retry_cnt,
+		       q.rnr_retry, q.min_rnr_timer, q.max_rd_atomic, q.max_dest_rd_atomic,
+		       q.qp_access_flags);
+	unmake();
+	return ok;
+}
+
+static bool itself(void)
+{
+	bool ok;
+
+	make(&hand_usual);
+	ok = !hand_to_init(&a) && hand_to_rtr(&a, &a_name) == EOPNOTSUPP &&
+	     hand_state(&a) == IBV_QPS_INIT && !hand_to_rtr(&a, &b_name) && !hand_to_rts(&a);
+	hand_ready(&b, &a_name);
+	ok = ok && talk();
+	unmake();
+	return ok;
+}
+
+/* ---- SQD ---- */
+
+static bool drained_event_comes(void)
+{
+	struct pollfd p = { .fd = dev.ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event ev;
+	bool right;
+
+	if (poll(&p, 1, 10000) != 1 || ibv_get_async_event(dev.ctx, &ev))
+		return false;
+	right = ev.event_type == IBV_EVENT_SQ_DRAINED && ev.element.qp == a.qp;
+	ibv_ack_async_event(&ev);
+	return right;
+}
+
+/* A send queue that is drained sends nothing until it may again, and says when it is. */
+static bool drains(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	bool ok;
+
+	make(&hand_usual);
+	join();
+	ok = talk();
+	hand_rdma(&a, 1, IBV_WR_RDMA_READ, &b_name, HAND_BUF);
+	ok = ok && !ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
+	     drained_event_comes() && hand_took(a.cq, 1, IBV_WC_SUCCESS) &&
+	     hand_state(&a) == IBV_QPS_SQD;
+	fill(&a, 3);
+	hand_recv(&b, 2);
+	hand_send(&a, 3, 100);
+	ok = ok && quiet(b.cq) && quiet(a.cq);
+	/* The other way it goes on. */
+	hand_recv(&a, 4);
+	hand_send(&b, 5, 100);
+	ok = ok && hand_took(b.cq, 5, IBV_WC_SUCCESS) && hand_took(a.cq, 4, IBV_WC_SUCCESS);
+	ok = ok && !hand_to(&a, IBV_QPS_RTS) && hand_took(a.cq, 3, IBV_WC_SUCCESS) &&
+	     hand_took(b.cq, 2, IBV_WC_SUCCESS) && arrived(&b, &a, 100);
+	unmake();
+	return ok;
+}
+
+/* ---- receives ---- */
+
+/* A Send without a receive waits, for ever if so it was said. */
+static bool waits_for_receive(void)
+{
+	bool ok;
+
+	make(&hand_usual);
+	join();
+	ok = talk();
+	fill(&a, 8);
+	hand_send(&a, 1, 200);
+	/* Longer than a connection of rdma_cm's would. */
+	ok = ok && quiet(b.cq) && quiet(b.cq) && quiet(b.cq) && quiet(b.cq) && quiet(b.cq);
+	hand_recv(&b, 2);
+	ok = ok && hand_took(b.cq, 2, IBV_WC_SUCCESS) && hand_took(a.cq, 1, IBV_WC_SUCCESS) &&
+	     arrived(&b, &a, 200);
+	unmake();
+	return ok;
+}
+
+/* ---- rights and depths ---- */
+
+/* What peers may do is the QP's, too, not the region's alone. */
+static bool rights_are_checked(int right, enum ibv_wr_opcode op)
+{
+	struct hand_setting set = hand_usual;
+	struct ibv_wc wc;
+	bool ok;
+
+	make(&set);
+	b.set.access &= ~right;
+	join();
+	ok = talk();
+	memset(a.buf, 0x55, HAND_BUF);
+	hand_recv(&b, 6);
+	hand_rdma(&a, 5, op, &b_name, 64);
+	/* The end whose QP it is finds it, and is in error. */
+	ok = ok && hand_poll(b.cq, &wc, 10000) && wc.status == IBV_WC_WR_FLUSH_ERR &&
+	     hand_state(&b) == IBV_QPS_ERR && b.buf[HAND_BUF] != 0x55;
+	unmake();
+	return ok;
+}
+
+static bool writes_not_allowed(void)
+{
+	return rights_are_checked(IBV_ACCESS_REMOTE_WRITE, IBV_WR_RDMA_WRITE);
+}
+
+static bool reads_not_allowed(void)
+{
+	return rights_are_checked(IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ);
+}
+
+static bool depths(void)
+{
+	struct hand_setting one = hand_usual;
+	bool ok;
+	int i;
+
+	one.rd_atomic = 1;
+	one.dest_rd_atomic = 1;
+	make(&one);
+	join();
+	ok = talk();
+	for (i = 0; i < 20; i++)
+		hand_rdma(&a, 100 + i, IBV_WR_RDMA_READ, &b_name, 64);
+	for (i = 0; i < 20 && ok; i++)
+		ok = hand_took(a.cq, 100 + i, IBV_WC_SUCCESS);
+	unmake();
+	return ok;
+}
+
+/* ---- */
+
+static const struct {
+	const char *name;
+	bool (*run)(void);
+} cases[] = {
+	{ "both-ends-in-each-order", orders },
+	{ "an-end-that-stays-in-rtr-receives", receivers_only },
+	{ "peer-that-never-comes-is-given-up", absent_peer },
+	{ "without-time-out-nobody-is-given-up", endless_patience },
+	{ "peer-that-is-destroyed-is-missed-by-a-send", peer_is_destroyed },
+	{ "peer-that-is-reset-is-missed-by-a-send", peer_is_reset },
+	{ "peer-in-error-is-missed-by-a-send", peer_is_in_error },
+	{ "qps-are-used-again", used_again },
+	{ "reset-drops-what-was-posted", reset_drops },
+	{ "modify-qp-follows-the-table", table_is_checked },
+	{ "query-qp-tells-what-was-set", query_tells },
+	{ "qp-connected-to-itself-is-refused", itself },
+	{ "sqd-holds-and-tells-when-drained", drains },
+	{ "send-waits-for-a-receive", waits_for_receive },
+	{ "qp-without-remote-write-is-not-written", writes_not_allowed },
+	{ "qp-without-remote-read-is-not-read", reads_not_allowed },
+	{ "depth-of-one-carries-many-reads", depths },
+};
+
+int main(int argc, char **argv)
+{
+	int i, n = sizeof(cases) / sizeof(*cases), failed = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	hand_program = "weft-byhand";
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "usage: weft-byhand ADDR [CASE]\n");
+		return 2;
+	}
+	hand_open(&dev, argv[1]);
+	printf("1..%d\n", n);
+	for (i = 0; i < n; i++) {
+		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || cases[i].run();
+
+		printf("%sok %d - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
+		failed += !ok;
+	}
+	hand_close(&dev);
+	return failed ? 1 : 0;
+}
