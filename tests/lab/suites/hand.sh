@@ -22,7 +22,6 @@ tests() {
 		ib_send_bw-by-hand-on-events by_hand ib_send_bw -e
 		ib_atomic_lat-by-hand by_hand ib_atomic_lat
 		ib_atomic_bw-by-hand by_hand ib_atomic_bw
-		qperf-without-rdma_cm qperf_pair
 	END
 }
 
@@ -53,15 +52,4 @@ pingpong_six() {
 by_hand() {
 	pair weft:weft
 	together 18515 "$@" -F -n "${ITERS:-500}" -d "$DEV_B" -- "$@" -F -n "${ITERS:-500}" -d "$DEV_A" "$IP_B"
-}
-
-qperf_pair() {
-	local test
-	pair weft:weft
-	start_b server qperf -lp 19765
-	wait_listen_b 19765
-	for test in rc_lat rc_bw rc_bi_bw rc_rdma_write_lat rc_rdma_write_bw rc_rdma_read_lat rc_rdma_read_bw; do
-		run qperf -lp 19765 -t 1 -i "$DEV_A:1" "$IP_B" $test
-	done
-	at b kill_users
 }
