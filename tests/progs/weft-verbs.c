@@ -955,6 +955,7 @@ static void connect_again(struct ibv_qp *qp)
 {
 	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4,
 					 .qp_num = qp->qp_num };
+	enum rdma_cm_event_type type;
 	struct rdma_cm_event *ev;
 	pthread_t server;
 
@@ -966,10 +967,14 @@ static void connect_again(struct ibv_qp *qp)
 	do {
 		if (rdma_get_cm_event(t.c.events, &ev))
 			fail("rdma_get_cm_event: %s", strerror(errno));
+		type = ev->event;
 		if (ev->status)
-			fail("%s: %d", rdma_event_str(ev->event), ev->status);
-	} while (ev->event != RDMA_CM_EVENT_ESTABLISHED && !rdma_ack_cm_event(ev));
-	rdma_ack_cm_event(ev);
+			fail("%s: %d", rdma_event_str(type), ev->status);
+		rdma_ack_cm_event(ev);
+	} while (type != RDMA_CM_EVENT_ESTABLISHED && type != RDMA_CM_EVENT_CONNECT_RESPONSE);
+	/* What is no RNIC asks for it where the QP is none of librdmacm's. */
+	if (type == RDMA_CM_EVENT_CONNECT_RESPONSE && rdma_establish(t.c.id))
+		fail("rdma_establish: %s", strerror(errno));
 	pthread_join(server, NULL);
 }
 

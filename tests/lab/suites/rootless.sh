@@ -9,6 +9,10 @@ tests() {
 		devices-of-the-netdevs-asked-for netdevs_asked_for
 		without-weft-run-there-is-no-device nothing_outside
 		rdma-tool-shows-them rdma_tool
+		devices-are-of-roce-unless-asked faces_shown
+		gids-are-the-addresses gids_shown
+		each-face-meets-the-other faces_meet
+		a-face-is-not-told-on-the-wire wire_of_faces
 		weft-run-refuses-what-it-would-not-reach refusals
 		weft-run-refuses-options-that-make-no-sense bad_options
 		weft-run-is-as-its-program status_of_program
@@ -60,7 +64,6 @@ devices_found() {
 	run_says '0:^ +weft_lo ' ibv_devices
 	run_says '0:^weft_lo$' ls $dir
 	run_says '0:^4: ACTIVE$' cat $dir/weft_lo/ports/1/state
-	run_says '0:^4: RNIC$' cat $dir/weft_lo/node_type
 	run_says '0:^uverbs0$' ls /sys/class/infiniband_verbs
 	run_says '0:^crw.* /dev/infiniband/uverbs0$' ls -l /dev/infiniband/uverbs0
 	run_says '0:rdma_cm$' find /dev/infiniband
@@ -92,8 +95,94 @@ nothing_outside() {
 rdma_tool() {
 	pair weft:weft
 	run_says '0:^link weft_lo/1 state ACTIVE .*netdev lo' rdma link show
-	run_says '0:weft_lo: node_type rnic' rdma dev show
+	run_says '0:weft_lo: node_type (ca|rnic)' rdma dev show
 	run_says '0:"rx_fpdus":0' rdma -j statistic show link weft_lo/1
+}
+
+# --- the two faces: --device ---
+
+# shows FACE TRANSPORT TYPE KIND
+shows() {
+	run_says "0:transport:.*$2" "--device=$1" ibv_devinfo -d weft_lo
+	run_says "0:^$3\$" "--device=$1" cat /sys/class/infiniband/weft_lo/node_type
+	run_says "0:weft_lo: node_type $4 " "--device=$1" rdma dev show
+}
+
+faces_shown() {
+	shows roce InfiniBand '1: CA' ca
+	shows iwarp iWARP '4: RNIC' rnic
+	run_says '0:^1: CA$' env -u WEFT_DEVICE "$WEFT_RUN" cat /sys/class/infiniband/weft_lo/node_type
+}
+
+# The first at four indices, by sysfs and by both ioctls of verbs; and IPv6's behind them.
+gids_shown() {
+	local port=/sys/class/infiniband/weft_lo/ports/1 i
+	for i in 0 1 2 3; do
+		run_says '0:^0000:0000:0000:0000:0000:ffff:7f00:0001$' --device=roce cat $port/gids/$i
+		run_says '0:^RoCE v2$' --device=roce cat $port/gid_attrs/types/$i
+		run_says '0:^lo$' --device=roce cat $port/gid_attrs/ndevs/$i
+	done
+	run_says '0:GID\[  3\]:.*::ffff:127.0.0.1, RoCE v2' --device=roce ibv_devinfo -v -d weft_lo
+	[ "$OWN_NET" = no ] || grep -q 'GID\[  4\]:.*::1, RoCE v2' "$TEST_DIR/said" || fail "no ::1"
+	run_says '0:^table as entries$' --device=roce /usr/bin/python3 -c '
+from pyverbs.device import Context
+c = Context(name="weft_lo")
+n = c.query_port(1).gid_tbl_len
+table = c.query_gid_table(n)
+assert [str(e) for e in table] == [str(c.query_gid_ex(1, i)) for i in range(n)]
+assert [e.gid_index for e in table] == list(range(n))
+assert all(e.gid_type == 2 and e.ndev_ifindex for e in table)
+for bad in (lambda: c.query_gid_table(n - 1), lambda: c.query_gid_ex(1, n), lambda: c.query_gid_ex(2, 0)):
+    try:
+        bad()
+    except Exception:
+        continue
+    raise SystemExit("taken")
+print("table as entries")'
+}
+
+faces_meet() {
+	local a b
+	for a in roce iwarp; do
+		for b in roce iwarp; do
+			pair weft:weft
+			option a device $a
+			at b option b device $b
+			start_b "server-$a-$b" rping -s -a "$IP_B" -C 20 -V
+			wait_listen_b 7174
+			run rping -c -a "$IP_B" -C 20 -V
+			finish_b "server-$a-$b"
+		done
+	done
+}
+
+# What comes first from a connection that begins: its MPA Request, depths, private data and all.
+first_octets() {
+	pair weft:weft
+	option a device "$1"
+	start_b listener /usr/bin/python3 -c '
+import socket, sys
+s = socket.create_server(("127.0.0.2", 7174))
+c = s.accept()[0]
+c.settimeout(2)
+got = b""
+try:
+    while piece := c.recv(4096):
+        got += piece
+except TimeoutError:
+    pass
+print(got.hex())'
+	wait_listen_b 7174
+	timeout 20 rping -c -a "$IP_B" -C 1 >"$TEST_DIR/client-$1.log" 2>&1 || true
+	finish_b listener
+	mv "$TEST_DIR/listener.log" "$TEST_DIR/octets-$1"
+}
+
+wire_of_faces() {
+	first_octets roce
+	first_octets iwarp
+	grep -q '^4d504120494420526571204672616d65' "$TEST_DIR/octets-roce" || fail "no MPA Request"
+	cmp -s "$TEST_DIR/octets-roce" "$TEST_DIR/octets-iwarp" || fail "another Request; $(cat "$TEST_DIR"/octets-*)"
 }
 
 # --- weft-run itself ---
@@ -115,7 +204,7 @@ refusals() {
 bad_options() {
 	local option
 	run_says '125:no program is named'
-	for option in crc=maybe markers=2 mpa-revision=3 rtr= ports=5 ports=9-5 spin=-1 \
+	for option in device=ib device= crc=maybe markers=2 mpa-revision=3 rtr= ports=5 ports=9-5 spin=-1 \
 		startup-timeout=99 accept-timeout=99 close-timeout=soon rnr-timeout=-1; do
 		run_says '125:makes no sense' "--$option" true
 	done
