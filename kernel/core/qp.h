@@ -167,6 +167,8 @@ static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
 
 /* Slots that a WQE with @num_sge SGEs, or @inline_len bytes if that is more, takes. */
 u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len);
+/* The same of a UD QP's, whose first slot says where it goes. */
+u32 weft_sq_datagram_slots(u32 num_sge, u32 inline_len);
 
 /* ---- outstanding Reads and atomics ---- */
 
@@ -197,6 +199,7 @@ struct weft_qpc {
 	u32 id;				/* QP number */
 	u32 pd;
 	bool kernel;			/* kernel consumer: REG_MR allowed */
+	bool datagrams;			/* a UD QP: ud.h, and no connection ever */
 	struct weft_region *dma;	/* a kernel consumer's: all memory, by STag 0; or NULL */
 	struct weft_region_hold hold;	/* none between runs */
 	u32 windows;			/* no more than these are bound over this QP */
@@ -478,6 +481,8 @@ static inline struct weft_wqe_info *weft_sq_info_at(const struct weft_sqq *sq, u
  * length. Returns WEFT_WC_SUCCESS, or the status of its completion.
  */
 u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len);
+/* The same of a UD QP's entry. */
+u8 weft_wqe_check_datagram(const struct weft_sq_wqe *w, u32 nslots, u32 *len);
 
 /* A zero-length tagged message names no buffer; some RNICs still dislike STag 0. */
 #define WEFT_STAG_NONE 1
@@ -497,6 +502,8 @@ void weft_wqe_atomic(const struct weft_sq_wqe *w, struct weft_atomic_req *r);
 /* wqe.c: the @i-th SGE of a judged entry; its inline bytes. */
 const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i);
 const u8 *weft_wqe_inline(const struct weft_sq_wqe *w);
+/* wqe.c: of a UD QP's: the @i-th SGE, or that which counts its inline bytes, which follow it. */
+const struct weft_sge *weft_wqe_datagram_sge(const struct weft_sq_wqe *w, u32 i);
 
 /* sq.c: copies and judges the next entry of the ring: 1, 0 (none, or full), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
@@ -520,6 +527,12 @@ bool weft_rq_may_wait(const struct weft_qpc *qp);
 int weft_rq_await(struct weft_qpc *qp);
 /* rq.c: no receive is wanted any more. */
 void weft_rq_wait_over(struct weft_qpc *qp);
+/* rx.c: puts @len octets where this QP's own user may write. */
+bool weft_rx_place(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from, u32 len);
+/* rq.c: judges the receive taken last, and sets recv_cap; false if its poster made it unusable. */
+bool weft_rq_judge(struct weft_qpc *qp);
+/* rq.c: copies @len octets into it, from its octet @at on; recv_cap has room for them. */
+bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len);
 /* rq.c: completes up to @most with FLUSH_ERR. True: so many. */
 bool weft_rq_flush(struct weft_qpc *qp, u32 most);
 /* rq.c: completes the receive taken last, of qp->recv_got octets. @e has status, opcode, flags

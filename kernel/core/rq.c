@@ -52,6 +52,42 @@ void weft_rq_wait_over(struct weft_qpc *qp)
 		weft_ringq_wake(&qp->rq.q);
 }
 
+bool weft_rq_judge(struct weft_qpc *qp)
+{
+	u32 n = qp->recv.num_sge, i;
+	u64 sum = 0;
+
+	qp->recv_got = 0;
+	qp->recv_cap = 0;
+	if (n > WEFT_MAX_SGE)
+		return false;
+	for (i = 0; i < n; i++)
+		sum += qp->recv.sge[i].length;
+	/* Beyond what a message can carry, more room is no use. */
+	qp->recv_cap = sum > 0xFFFFFFFFu ? 0xFFFFFFFFu : (u32)sum;
+	return true;
+}
+
+bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len)
+{
+	const struct weft_sge *s = qp->recv.sge;
+
+	for (; len; s++) {
+		u32 n;
+
+		if (at >= s->length) {
+			at -= s->length;
+			continue;
+		}
+		n = min_t(u32, len, s->length - at);
+		if (!weft_rx_place(qp, s->lkey, s->addr + at, from, n))
+			return false;
+		len -= n;
+		at = 0;
+	}
+	return true;
+}
+
 void weft_rq_complete(struct weft_qpc *qp, struct weft_cqe *e)
 {
 	e->wr_id = qp->recv.wr_id;

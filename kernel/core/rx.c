@@ -122,8 +122,7 @@ static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct wef
 	return WEFT_OK;
 }
 
-/* Puts @len octets where this QP's own user may write. */
-static bool place_at(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from, u32 len)
+bool weft_rx_place(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from, u32 len)
 {
 	struct weft_region *r = weft_region_get(qp, stag);
 	enum weft_denial d = weft_region_check(r, stag, qp->pd, qp->id, to, len,
@@ -212,7 +211,7 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 		return;
 	}
 	if (f->payload_len &&
-	    !place_at(qp, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len)) {
+	    !weft_rx_place(qp, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len)) {
 		/* The sink was taken away under the Read by its own user. */
 		request_done(qp, e, WEFT_WC_LOC_PROT_ERR);
 		return;
@@ -249,7 +248,7 @@ static bool place_word(struct weft_qpc *qp, const struct weft_sq_wqe *w, u64 wor
 
 	weft_cur_init(&from, &seg, 1);
 	weft_wqe_sink(w, &stag, &to);
-	return place_at(qp, stag, to, &from, sizeof(word));
+	return weft_rx_place(qp, stag, to, &from, sizeof(word));
 }
 
 static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
@@ -270,23 +269,6 @@ static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
 }
 
 /* ---- Send ---- */
-
-/* Judges the receive entry just taken; false if its poster made it unusable. */
-static bool recv_judge(struct weft_qpc *qp)
-{
-	u32 n = qp->recv.num_sge, i;
-	u64 sum = 0;
-
-	qp->recv_got = 0;
-	qp->recv_cap = 0;
-	if (n > WEFT_MAX_SGE)
-		return false;
-	for (i = 0; i < n; i++)
-		sum += qp->recv.sge[i].length;
-	/* Beyond what a message can carry, more room is no use. */
-	qp->recv_cap = sum > 0xFFFFFFFFu ? 0xFFFFFFFFu : (u32)sum;
-	return true;
-}
 
 static void recv_fails(struct weft_qpc *qp, u8 status)
 {
@@ -336,7 +318,7 @@ static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 	qp->recv_active = true;
 	qp->recv_op = weft_rdmap_opcode(f->ddp.rdmap);
 	qp->recv_inv = f->ddp.inv_stag;
-	if (!recv_judge(qp)) {
+	if (!weft_rq_judge(qp)) {
 		recv_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
 		return false;
 	}
@@ -370,28 +352,6 @@ static enum weft_err recv_check(const struct weft_qpc *qp, const struct weft_fpd
 	if (f->ddp.last && qp->recv_got + len != mo + len)
 		return WEFT_E_DDP_MO;
 	return WEFT_OK;
-}
-
-/* Copies the payload into the receive's SGEs from octet @mo on. */
-static bool recv_place(struct weft_qpc *qp, struct weft_fpdu *f)
-{
-	const struct weft_sge *s = qp->recv.sge;
-	u32 mo = f->ddp.mo, left = f->payload_len;
-
-	for (; left; s++) {
-		u32 n;
-
-		if (mo >= s->length) {
-			mo -= s->length;
-			continue;
-		}
-		n = min_t(u32, left, s->length - mo);
-		if (!place_at(qp, s->lkey, s->addr + mo, &f->payload, n))
-			return false;
-		left -= n;
-		mo = 0;
-	}
-	return true;
 }
 
 /* RFC 5040 §5.3: the STag is invalidated before the message is delivered. */
@@ -461,7 +421,7 @@ static void rx_send(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
-	if (!recv_place(qp, f)) {
+	if (!weft_rq_place(qp, f->ddp.mo, &f->payload, f->payload_len)) {
 		recv_fails(qp, WEFT_WC_LOC_PROT_ERR);
 		return;
 	}

@@ -14,13 +14,17 @@ int weft_shape_sq(struct weft_sq_caps *caps, struct weft_sq_shape *s)
 	if (caps->wr > WEFT_MAX_QP_WR || caps->sge > WEFT_MAX_SGE ||
 	    caps->inline_data > WEFT_MAX_INLINE)
 		return -EINVAL;
-	s->wqe_slots = weft_sq_wqe_slots(caps->sge, caps->inline_data);
+	s->wqe_slots = caps->datagrams ? weft_sq_datagram_slots(caps->sge, caps->inline_data) :
+					 weft_sq_wqe_slots(caps->sge, caps->inline_data);
+	if (s->wqe_slots > WEFT_SQ_MAX_SLOTS)
+		return -EINVAL;
 	s->slots = roundup_pow_of_two(max_t(u32, caps->wr, 1) * s->wqe_slots);
-	data = WEFT_SQ_DATA + (s->wqe_slots - 1) * WEFT_SLOT_SIZE;
+	data = (caps->datagrams ? 0 : WEFT_SQ_DATA) + (s->wqe_slots - 1) * WEFT_SLOT_SIZE;
 	caps->wr = weft_shape_sq_wqes(s->slots, s->wqe_slots);
 	caps->sge = min_t(u32, data / sizeof(struct weft_sge), WEFT_MAX_SGE);
 	/* The length of inline data stands in an SGE before it. */
-	caps->inline_data = min_t(u32, data - sizeof(struct weft_sge), WEFT_MAX_INLINE);
+	data -= min_t(u32, data, sizeof(struct weft_sge));
+	caps->inline_data = min_t(u32, data, WEFT_MAX_INLINE);
 	return 0;
 }
 

@@ -16,6 +16,7 @@ struct weft_sq_caps {
 	u32 wr;				/* work requests of the longest kind */
 	u32 sge;			/* SGEs of one */
 	u32 inline_data;		/* octets of one */
+	bool datagrams;			/* of a UD QP; as asked for */
 };
 
 struct weft_sq_shape {

@@ -47,7 +47,9 @@ int weft_sq_pull(struct weft_qpc *qp)
 	if (info->nslots > 1)
 		weft_ringq_copy(&sq->q, sq->pulled + 1, w + 1, info->nslots - 1);
 	info->state = WEFT_WQE_QUEUED;
-	info->status = weft_wqe_check(w, info->nslots, qp->kernel, &info->len);
+	info->status = qp->datagrams ?
+		       weft_wqe_check_datagram(w, info->nslots, &info->len) :
+		       weft_wqe_check(w, info->nslots, qp->kernel, &info->len);
 	sq->pulled += info->nslots;
 	sq->taken++;
 	sq->held++;

@@ -32,15 +32,27 @@ static const struct wqe_kind wqe_kinds[WEFT_WR_NR] = {
 	[WEFT_WR_REG_MR]    = { .known = true, .kernel_only = true },
 };
 
-u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len)
+static u32 data_octets(u32 num_sge, u32 inline_len)
 {
 	u32 data = num_sge * sizeof(struct weft_sge);
 
-	if (inline_len)
-		data = max_t(u32, data, sizeof(struct weft_sge) + inline_len);
+	return inline_len ? max_t(u32, data, sizeof(struct weft_sge) + inline_len) : data;
+}
+
+u32 weft_sq_wqe_slots(u32 num_sge, u32 inline_len)
+{
+	u32 data = data_octets(num_sge, inline_len);
+
 	if (data <= WEFT_SQ_DATA)
 		return 1;
 	return 1 + DIV_ROUND_UP(data - WEFT_SQ_DATA, WEFT_SLOT_SIZE);
+}
+
+static_assert(sizeof(struct weft_wr_ud) == WEFT_SQ_DATA, "it fills the first slot");
+
+u32 weft_sq_datagram_slots(u32 num_sge, u32 inline_len)
+{
+	return 1 + DIV_ROUND_UP(data_octets(num_sge, inline_len), WEFT_SLOT_SIZE);
 }
 
 const struct weft_sge *weft_wqe_sge(const struct weft_sq_wqe *w, u32 i)
@@ -86,6 +98,11 @@ const u8 *weft_wqe_inline(const struct weft_sq_wqe *w)
 	return w->data + sizeof(struct weft_sge);
 }
 
+const struct weft_sge *weft_wqe_datagram_sge(const struct weft_sq_wqe *w, u32 i)
+{
+	return (const struct weft_sge *)(const void *)(w + 1) + i;
+}
+
 static u8 check_inline(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_kind *k,
 		       u32 *len)
 {
@@ -99,20 +116,24 @@ static u8 check_inline(const struct weft_sq_wqe *w, u32 nslots, const struct wqe
 	return WEFT_WC_SUCCESS;
 }
 
-static u8 check_sges(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_kind *k, u32 *len)
+static u8 sum_sges(const struct weft_sge *s, u32 n, u32 *len)
 {
 	u64 sum = 0;
-	u32 i;
 
-	if (w->num_sge > k->max_sge || weft_sq_wqe_slots(w->num_sge, 0) > nslots)
-		return WEFT_WC_LOC_QP_OP_ERR;
-	for (i = 0; i < w->num_sge; i++)
-		sum += weft_wqe_sge(w, i)->length;
+	for (; n; n--, s++)
+		sum += s->length;
 	/* The message length is 32 bits everywhere in DDP; verbs stop at 2^31. */
 	if (sum > 0x80000000u)
 		return WEFT_WC_LOC_LEN_ERR;
 	*len = (u32)sum;
 	return WEFT_WC_SUCCESS;
+}
+
+static u8 check_sges(const struct weft_sq_wqe *w, u32 nslots, const struct wqe_kind *k, u32 *len)
+{
+	if (w->num_sge > k->max_sge || weft_sq_wqe_slots(w->num_sge, 0) > nslots)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	return sum_sges(weft_wqe_sge(w, 0), w->num_sge, len);
 }
 
 /* The answer is a word of 64 bits. */
@@ -141,4 +162,24 @@ u8 weft_wqe_check(const struct weft_sq_wqe *w, u32 nslots, bool kernel, u32 *len
 	if (!k->sges)
 		return WEFT_WC_SUCCESS;
 	return check_sges(w, nslots, k, len);
+}
+
+u8 weft_wqe_check_datagram(const struct weft_sq_wqe *w, u32 nslots, u32 *len)
+{
+	bool in = w->flags & WEFT_WR_INLINE;
+	u32 n;
+
+	*len = 0;
+	if (w->opcode != WEFT_WR_SEND && w->opcode != WEFT_WR_SEND_IMM)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	if (w->num_sge > WEFT_MAX_SGE || (in && w->num_sge != 1) ||
+	    weft_sq_datagram_slots(w->num_sge, 0) > nslots)
+		return WEFT_WC_LOC_QP_OP_ERR;
+	if (!in)
+		return sum_sges(weft_wqe_datagram_sge(w, 0), w->num_sge, len);
+	n = weft_wqe_datagram_sge(w, 0)->length;
+	if (n > WEFT_MAX_INLINE || weft_sq_datagram_slots(1, n) > nslots)
+		return WEFT_WC_LOC_LEN_ERR;
+	*len = n;
+	return WEFT_WC_SUCCESS;
 }

@@ -108,7 +108,13 @@ static uint32_t read_qp_num(struct ibv_cq_ex *ex)
 	return to_cq(ex)->cqe.qp_num;
 }
 
-/* iWARP names no peer's QP, and has neither LIDs nor service levels. */
+/* iWARP names no peer's QP; datagrams do. */
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+	return wc_of(ex).src_qp;
+}
+
+/* There are neither LIDs nor service levels. */
 static uint32_t read_zero_32(struct ibv_cq_ex *ex)
 {
 	(void)ex;
@@ -145,7 +151,7 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 static void init_addressing(struct ibv_cq_ex *ex, uint64_t wc_flags)
 {
 	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
-		ex->read_src_qp = read_zero_32;
+		ex->read_src_qp = read_src_qp;
 	if (wc_flags & IBV_WC_EX_WITH_SLID)
 		ex->read_slid = read_zero_32;
 	if (wc_flags & IBV_WC_EX_WITH_SL)

@@ -52,11 +52,15 @@ static void decode_extra(const struct weft_cqe *cqe, struct ibv_wc *wc)
 {
 	uint16_t flags = cqe->flags;
 
+	if (flags & WEFT_CQE_GRH) {
+		wc->wc_flags = IBV_WC_GRH;
+		wc->src_qp = cqe->src_qp;
+	}
 	if (flags & WEFT_CQE_INV) {
-		wc->wc_flags = IBV_WC_WITH_INV;
+		wc->wc_flags |= IBV_WC_WITH_INV;
 		wc->invalidated_rkey = cqe->inv_stag;
 	} else if (flags & WEFT_CQE_IMM) {
-		wc->wc_flags = IBV_WC_WITH_IMM;
+		wc->wc_flags |= IBV_WC_WITH_IMM;
 		wc->imm_data = htobe32((uint32_t)cqe->imm);
 	}
 }

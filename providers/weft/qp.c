@@ -7,7 +7,7 @@
 #include "weft.h"
 
 static int set_up_sq(struct weft_sq *sq, int fd, const struct weft_ring_map *map,
-		     const struct ibv_qp_cap *cap, uint64_t features)
+		     const struct ibv_qp_cap *cap, uint64_t features, bool datagrams)
 {
 	int err;
 
@@ -17,6 +17,7 @@ static int set_up_sq(struct weft_sq *sq, int fd, const struct weft_ring_map *map
 	if (err)
 		return err;
 	sq->features = features;
+	sq->datagrams = datagrams;
 	sq->max_slots = map->stride;
 	sq->max_sge = cap->max_send_sge;
 	sq->max_inline = cap->max_inline_data < WEFT_MAX_INLINE ? cap->max_inline_data :
@@ -25,12 +26,12 @@ static int set_up_sq(struct weft_sq *sq, int fd, const struct weft_ring_map *map
 }
 
 static int map_rings(struct weft_qp *qp, const struct weft_cmd_create_qp_resp *resp,
-		     const struct ibv_qp_cap *cap)
+		     const struct ibv_qp_cap *cap, bool datagrams)
 {
 	struct ibv_context *ctx = qp->vqp.qp.context;
 	int err;
 
-	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features);
+	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features, datagrams);
 	/* No receive ring: an SRQ serves, or the QP receives nothing. */
 	if (err || !resp->rq.slots)
 		return err;
@@ -64,7 +65,7 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	if (err)
 		return err;
 	attr->cap = plain.cap;
-	err = map_rings(qp, &resp, &attr->cap);
+	err = map_rings(qp, &resp, &attr->cap, attr->qp_type == IBV_QPT_UD);
 	if (!err && attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		err = weft_wr_init(qp, attr->send_ops_flags);
 	if (err)
@@ -72,13 +73,19 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	return err;
 }
 
+static bool there_is_type(struct ibv_context *ctx, enum ibv_qp_type type)
+{
+	return type == IBV_QPT_RC ||
+	       (type == IBV_QPT_UD && to_weft_ctx(ctx)->features & WEFT_FEATURE_UD);
+}
+
 /* A PD; of flags there may be a word, but none in it. */
-static bool asks_for_what_there_is(const struct ibv_qp_init_attr_ex *attr)
+static bool asks_for_what_there_is(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	return attr->qp_type == IBV_QPT_RC && attr->comp_mask & IBV_QP_INIT_ATTR_PD &&
+	return there_is_type(ctx, attr->qp_type) && attr->comp_mask & IBV_QP_INIT_ATTR_PD &&
 	       !(attr->comp_mask & ~known) &&
 	       !(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags);
 }
@@ -88,7 +95,7 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	struct weft_qp *qp;
 	int err;
 
-	if (!asks_for_what_there_is(attr)) {
+	if (!asks_for_what_there_is(ctx, attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -2,7 +2,7 @@
 /*
  * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
  * queries; domain.c: parent and thread domains; dm.c; cq.c; cq_poll.c: polling an
- * extended CQ; srq.c; qp.c: life of a QP; post.c: posting by the plain verbs;
+ * extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast; post.c: posting by the plain verbs;
  * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
  *
  * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock
@@ -23,7 +23,8 @@
 /* What this provider can make use of; the kernel answers with what both have. */
 #define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | \
 		       WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | \
-		       WEFT_FEATURE_LINGER | WEFT_FEATURE_NULL_MR | WEFT_FEATURE_SRQ_KICK)
+		       WEFT_FEATURE_LINGER | WEFT_FEATURE_NULL_MR | WEFT_FEATURE_SRQ_KICK | \
+		       WEFT_FEATURE_UD)
 
 struct weft_device {
 	struct verbs_device vdev;
@@ -84,6 +85,7 @@ struct weft_qp {
 	/* Between wr_start and wr_complete, under sq_lock: */
 	struct weft_sq_head wr_head;	/* the request being built */
 	struct weft_wr_atomic wr_atomic;
+	uint32_t wr_at;			/* where its entry begins */
 	uint32_t wr_first;		/* where wr_abort goes back to */
 	int wr_err;			/* the first error since wr_start */
 
@@ -214,6 +216,10 @@ int weft_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init_attr);
 int weft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask);
 int weft_destroy_qp(struct ibv_qp *ibqp);
+
+/* ah.c */
+struct ibv_ah *weft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int weft_destroy_ah(struct ibv_ah *ah);
 
 /* post.c */
 int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);

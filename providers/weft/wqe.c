@@ -14,18 +14,25 @@ static_assert(offsetof(struct ibv_sge, addr) == offsetof(struct weft_sge, addr),
 static_assert(offsetof(struct ibv_sge, length) == offsetof(struct weft_sge, length), "SGE length");
 static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct weft_sge, lkey), "SGE lkey");
 
-/* Slots of an entry with @bytes of data. */
-static uint32_t slots_for(size_t bytes)
+static_assert(!offsetof(struct weft_ah, ah), "one is the other");
+static_assert(HEAD_SIZE + sizeof(struct weft_wr_ud) == WEFT_SLOT_SIZE, "it fills the first slot");
+
+/* Where an entry's data stand. */
+static size_t data_at(const struct weft_sq *sq)
 {
-	if (bytes <= WEFT_SQ_DATA)
-		return 1;
-	return 1 + (bytes - WEFT_SQ_DATA + WEFT_SLOT_SIZE - 1) / WEFT_SLOT_SIZE;
+	return sq->datagrams ? WEFT_SLOT_SIZE : HEAD_SIZE;
+}
+
+/* Slots of an entry with @bytes of data. */
+static uint32_t slots_for(const struct weft_sq *sq, size_t bytes)
+{
+	return (data_at(sq) + bytes + WEFT_SLOT_SIZE - 1) / WEFT_SLOT_SIZE;
 }
 
 /* Room for an entry with @bytes of data: 0 and its slots, or an errno value. */
 static int reserve(const struct weft_sq *sq, size_t bytes, uint32_t *nslots)
 {
-	*nslots = slots_for(bytes);
+	*nslots = slots_for(sq, bytes);
 	if (*nslots > sq->max_slots)
 		return EINVAL;
 	return *nslots > weft_uring_room(&sq->ring) ? ENOMEM : 0;
@@ -47,6 +54,15 @@ static void put_head(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t 
 	w->imm = h->imm;
 	if (h->inv_stag)
 		w->inv_stag = h->inv_stag;
+	if (sq->datagrams)
+		memcpy(w->data, &h->ud, sizeof(h->ud));
+}
+
+void weft_sq_readdress(struct weft_sq *sq, uint32_t idx, const struct weft_wr_ud *to)
+{
+	struct weft_sq_wqe *w = weft_uring_slot(&sq->ring, idx);
+
+	memcpy(w->data, to, sizeof(*to));
 }
 
 int weft_sq_add_none(struct weft_sq *sq, const struct weft_sq_head *h)
@@ -74,7 +90,7 @@ int weft_sq_add_sges(struct weft_sq *sq, const struct weft_sq_head *h, const str
 		return err;
 	put_head(sq, h, nslots, num_sge);
 	if (num_sge)
-		weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, sgl, num_sge * sizeof(*sgl));
+		weft_uring_write(&sq->ring, sq->ring.idx, data_at(sq), sgl, num_sge * sizeof(*sgl));
 	sq->ring.idx += nslots;
 	return 0;
 }
@@ -98,7 +114,7 @@ int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 {
 	uint64_t len = bufs_length(bufs, num_buf);
 	struct weft_sge sge = { .length = len };
-	size_t off = HEAD_SIZE + sizeof(sge);
+	size_t off = data_at(sq) + sizeof(sge);
 	uint32_t nslots;
 	size_t i;
 	int err;
@@ -109,7 +125,7 @@ int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 	if (err)
 		return err;
 	put_head(sq, h, nslots, 1);
-	weft_uring_write(&sq->ring, sq->ring.idx, HEAD_SIZE, &sge, sizeof(sge));
+	weft_uring_write(&sq->ring, sq->ring.idx, data_at(sq), &sge, sizeof(sge));
 	for (i = 0; i < num_buf; off += bufs[i++].length)
 		if (bufs[i].length)
 			weft_uring_write(&sq->ring, sq->ring.idx, off, bufs[i].addr,
@@ -196,7 +212,18 @@ static const struct wr_kind *kind_of(const struct weft_sq *sq, unsigned int opco
 	k = &wr_kinds[opcode];
 	if (k->data == WR_UNKNOWN || (k->feature & ~sq->features))
 		return NULL;
+	if (sq->datagrams && opcode != IBV_WR_SEND && opcode != IBV_WR_SEND_WITH_IMM)
+		return NULL;
 	return k;
+}
+
+struct weft_wr_ud weft_ah_address(const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct weft_wr_ud to = ((const struct weft_ah *)ah)->to;
+
+	to.qpn = qpn;
+	to.qkey = qkey;
+	return to;
 }
 
 uint8_t weft_wr_flags(unsigned int send_flags)
@@ -276,9 +303,11 @@ int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
 	const struct wr_kind *k = kind_of(sq, wr->opcode);
 	struct weft_sq_head h;
 
-	if (!k || wr->num_sge < 0)
+	if (!k || wr->num_sge < 0 || (sq->datagrams && !wr->wr.ud.ah))
 		return EINVAL;
 	h = head_of(k, wr);
+	if (sq->datagrams)
+		h.ud = weft_ah_address(wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	if (k->data == WR_NO_DATA)
 		return weft_sq_add_none(sq, &h);
 	if (k->data == WR_ATOMIC)

@@ -19,6 +19,13 @@ struct weft_sq {
 	uint32_t max_slots;	/* longest entry that the kernel takes */
 	uint32_t max_sge;
 	uint32_t max_inline;
+	bool datagrams;		/* of a UD QP: entries begin with struct weft_wr_ud */
+};
+
+/* An address handle. */
+struct weft_ah {
+	struct ibv_ah ah;
+	struct weft_wr_ud to;	/* but for the QP and its key */
 };
 
 /* A receive queue of a QP, or an SRQ. */
@@ -47,7 +54,11 @@ struct weft_sq_head {
 	uint32_t rkey;
 	uint8_t opcode;		/* WEFT_WR_ */
 	uint8_t flags;		/* WEFT_WR_ */
+	struct weft_wr_ud ud;	/* of a UD QP's: where it goes */
 };
+
+/* Where a datagram goes, by @ah, to QP @qpn. */
+struct weft_wr_ud weft_ah_address(const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 
 /*
  * Each appends one entry at sq->ring.idx and moves that on; nothing is
@@ -66,6 +77,9 @@ int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 /* The window becomes @rkey. */
 int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info);
+
+/* The entry at @idx, appended before, goes to @to. */
+void weft_sq_readdress(struct weft_sq *sq, uint32_t idx, const struct weft_wr_ud *to);
 
 /* IBV_SEND_* as WEFT_WR_ flags. */
 uint8_t weft_wr_flags(unsigned int send_flags);

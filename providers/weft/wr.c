@@ -61,6 +61,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 
 static struct weft_sq_head *begin(struct weft_qp *qp, uint8_t opcode)
 {
+	qp->wr_at = qp->sq.ring.idx;
 	qp->wr_head = (struct weft_sq_head){
 		.wr_id = qp->vqp.qp_ex.wr_id,
 		.opcode = opcode,
@@ -175,6 +176,20 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, 1, &sge);
 }
 
+/* Before its data or behind them. */
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	struct weft_qp *qp = to_qp(ex);
+
+	if (!qp->sq.datagrams) {
+		note(qp, EINVAL);
+		return;
+	}
+	qp->wr_head.ud = weft_ah_address(ah, qpn, qkey);
+	if (qp->sq.ring.idx != qp->wr_at)
+		weft_sq_readdress(&qp->sq, qp->wr_at, &qp->wr_head.ud);
+}
+
 static bool takes_inline(uint8_t opcode)
 {
 	switch (opcode) {
@@ -209,10 +224,12 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	wr_set_inline_data_list(ex, 1, &buf);
 }
 
-static uint64_t supported_ops(uint64_t features)
+static uint64_t supported_ops(const struct weft_sq *sq)
 {
-	uint64_t ops = BASE_OPS;
+	uint64_t features = sq->features, ops = BASE_OPS;
 
+	if (sq->datagrams)
+		return IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 	if (features & WEFT_FEATURE_IMM)
 		ops |= IMM_OPS;
 	if (features & WEFT_FEATURE_ATOMICS)
@@ -226,7 +243,7 @@ int weft_wr_init(struct weft_qp *qp, uint64_t ops)
 {
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
-	if (ops & ~supported_ops(qp->sq.features))
+	if (ops & ~supported_ops(&qp->sq))
 		return EOPNOTSUPP;
 	*weft_qp_comp_mask(&qp->vqp) |= VERBS_QP_EX;
 	ex->wr_start = wr_start;
@@ -246,5 +263,6 @@ int weft_wr_init(struct weft_qp *qp, uint64_t ops)
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
 	return 0;
 }

@@ -649,17 +649,24 @@ static bool no_order_of_octets_is_promised(void)
 	       !ibv_query_qp_data_in_order(t.s.id->qp, IBV_WR_RDMA_WRITE, 0);
 }
 
+/* One of an RNIC, several of what looks like RoCE. */
 static bool the_gid_is_told_by_every_way(void)
 {
-	struct ibv_gid_entry one, all[4];
+	struct ibv_context *ctx = t.s.id->verbs;
+	struct ibv_gid_entry one, all[64];
+	struct ibv_port_attr port;
 	union ibv_gid gid;
+	int i, n;
 
-	return !ibv_query_gid(t.s.id->verbs, 1, 0, &gid) &&
-	       !ibv_query_gid_ex(t.s.id->verbs, 1, 0, &one, 0) &&
-	       ibv_query_gid_table(t.s.id->verbs, all, 4, 0) == 1 &&
-	       !memcmp(&gid, &one.gid, sizeof(gid)) && !memcmp(&gid, &all[0].gid, sizeof(gid)) &&
-	       one.ndev_ifindex && one.ndev_ifindex == all[0].ndev_ifindex &&
-	       one.port_num == 1 && !one.gid_index;
+	if (ibv_query_port(ctx, 1, &port))
+		return false;
+	n = ibv_query_gid_table(ctx, all, 64, 0);
+	for (i = 0; i < n; i++)
+		if (ibv_query_gid(ctx, 1, i, &gid) || ibv_query_gid_ex(ctx, 1, i, &one, 0) ||
+		    memcmp(&gid, &one.gid, sizeof(gid)) || memcmp(&one, &all[i], sizeof(one)) ||
+		    !one.ndev_ifindex || one.port_num != 1 || (int)one.gid_index != i)
+			return false;
+	return n >= 1 && n == port.gid_tbl_len;
 }
 
 /* ---- requests by ibv_wr_* ---- */

@@ -121,6 +121,8 @@ enum {
  *   CMP_SWAP, FETCH_ADD: one struct weft_sge, then struct weft_wr_atomic, whose masks
  *   are the plain operation's if the entry is one slot long;
  *   BIND_MW: struct weft_wr_bind; REG_MR: struct weft_wr_reg; LOCAL_INV: nothing.
+ * Of a UD QP, which takes SEND and SEND_IMM: struct weft_wr_ud, and from the second slot on SGEs or
+ * inline data.
  */
 struct weft_sq_wqe {
 	__aligned_u64 wr_id;
@@ -150,6 +152,18 @@ struct weft_wr_atomic {
 	/* In the second slot. */
 	__aligned_u64 compare_mask;
 	__aligned_u64 swap_add_mask;	/* FETCH_ADD: RFC 7306 §5.1.1 field boundaries */
+};
+
+/* Where a datagram goes. WEFT_FEATURE_UD. */
+struct weft_wr_ud {
+	__u8 dgid[16];
+	__u32 qkey;			/* with the highest bit: the QP's own */
+	__u32 qpn;			/* 24 bits */
+	__u32 flow_label;		/* 20 bits */
+	__u8 sgid_index;		/* of the port's table */
+	__u8 hop_limit;
+	__u8 traffic_class;
+	__u8 reserved;
 };
 
 struct weft_wr_bind {
@@ -193,7 +207,8 @@ struct weft_cqe {
 	__aligned_u64 imm;		/* with WEFT_CQE_IMM: 8 octets */
 	__aligned_u64 timestamp;	/* with WEFT_CQE_TIMESTAMP: nanoseconds, CLOCK_MONOTONIC */
 	__u32 vendor_err;		/* a received or sent Terminate: layer<<12 | etype<<8 | code */
-	__u32 reserved[5];
+	__u32 src_qp;			/* with WEFT_CQE_GRH */
+	__u32 reserved[4];
 };
 
 /* struct weft_cqe.flags */
@@ -202,6 +217,7 @@ enum {
 	WEFT_CQE_IMM		= 1 << 1,
 	WEFT_CQE_TIMESTAMP	= 1 << 2,
 	WEFT_CQE_SOLICITED	= 1 << 3,
+	WEFT_CQE_GRH		= 1 << 4,	/* a datagram: byte_len counts 40 octets before it, too */
 };
 
 /* struct weft_cqe.status: the numbers are ABI, not those of enum ibv_wc_status */
@@ -265,6 +281,7 @@ enum {
 	 */
 	WEFT_FEATURE_SRQ_KICK	= 1 << 7,
 	WEFT_FEATURE_NULL_MR	= 1 << 8,	/* reg_mr takes WEFT_REG_MR_NULL */
+	WEFT_FEATURE_UD		= 1 << 9,	/* QPs of type UD */
 };
 
 struct weft_alloc_ucontext_req {
@@ -397,6 +414,14 @@ enum {
 	A(weft_wr_atomic, swap_add, 8)			\
 	A(weft_wr_atomic, compare_mask, 16)		\
 	A(weft_wr_atomic, swap_add_mask, 24)		\
+	S(weft_wr_ud, 32)				\
+	A(weft_wr_ud, dgid, 0)				\
+	A(weft_wr_ud, qkey, 16)				\
+	A(weft_wr_ud, qpn, 20)				\
+	A(weft_wr_ud, flow_label, 24)			\
+	A(weft_wr_ud, sgid_index, 28)			\
+	A(weft_wr_ud, hop_limit, 29)			\
+	A(weft_wr_ud, traffic_class, 30)		\
 	S(weft_wr_bind, 32)				\
 	A(weft_wr_bind, addr, 0)			\
 	A(weft_wr_bind, length, 8)			\
@@ -421,6 +446,7 @@ enum {
 	A(weft_cqe, imm, 24)				\
 	A(weft_cqe, timestamp, 32)			\
 	A(weft_cqe, vendor_err, 40)			\
+	A(weft_cqe, src_qp, 44)				\
 	S(weft_alloc_ucontext_req, 16)			\
 	A(weft_alloc_ucontext_req, features, 0)		\
 	S(weft_alloc_ucontext_resp, 32)			\

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Address handles: what of them a datagram's request says. The kernel has none. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "weft.h"
+
+/* An errno value. */
+static int check_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
+{
+	union ibv_gid gid;
+
+	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_UD))
+		return EOPNOTSUPP;
+	/* An address is a GID; where there is an LID there is none. */
+	if (!attr->is_global)
+		return EINVAL;
+	return ibv_query_gid(ctx, attr->port_num, attr->grh.sgid_index, &gid) ? EINVAL : 0;
+}
+
+struct ibv_ah *weft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	int err = check_attr(pd->context, attr);
+	struct weft_ah *ah;
+
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	ah = calloc(1, sizeof(*ah));
+	if (!ah)
+		return NULL;
+	memcpy(ah->to.dgid, &attr->grh.dgid, sizeof(ah->to.dgid));
+	ah->to.flow_label = attr->grh.flow_label;
+	ah->to.sgid_index = attr->grh.sgid_index;
+	ah->to.hop_limit = attr->grh.hop_limit;
+	ah->to.traffic_class = attr->grh.traffic_class;
+	return &ah->ah;
+}
+
+int weft_destroy_ah(struct ibv_ah *ah)
+{
+	free(container_of(ah, struct weft_ah, ah));
+	return 0;
+}
