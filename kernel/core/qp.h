@@ -35,6 +35,7 @@ enum weft_verbs_state {
 	WEFT_VS_RTR = 2,
 	WEFT_VS_RTS = 3,
 	WEFT_VS_SQD = 4,		/* what is posted goes out, then FIN */
+	WEFT_VS_SQE = 5,		/* of datagrams alone: what is posted is flushed */
 	WEFT_VS_ERR = 6,
 	WEFT_VS_NR
 };

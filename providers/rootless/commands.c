@@ -115,6 +115,8 @@ static int get_context(struct rl_context *ctx, struct rl_command *c)
 	ctx->features = req->features & RL_FEATURES;
 	if (!rl_options()->extensions)
 		ctx->features &= ~WEFT_EXT_FEATURES;
+	if (!rl_options()->roce)
+		ctx->features &= ~(u64)WEFT_FEATURE_UD;
 	rl_context_describe(ctx, &driver);
 	c->uhw_out.len = min_t(size_t, c->uhw_out.len, sizeof(driver));
 	memcpy(c->uhw_out.p, &driver, c->uhw_out.len);
@@ -151,6 +153,7 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->max_srq = RL_MAX_SRQ;
 	r->max_srq_wr = WEFT_MAX_QP_WR;
 	r->max_srq_sge = WEFT_MAX_SGE;
+	r->max_ah = rl_options()->roce ? INT32_MAX : 0;
 	r->max_pkeys = 1;
 	r->phys_port_cnt = 1;
 }
@@ -475,6 +478,21 @@ static_assert(offsetof(struct ib_uverbs_create_qp, driver_data) -
 	      offsetof(struct ib_uverbs_create_qp, user_handle) ==
 	      offsetof(struct ib_uverbs_ex_create_qp, comp_mask), "one request for both");
 
+/* What asks for more than an RNIC's QPs, and datagrams, is refused by name. */
+static bool is_type_of(const struct rl_context *ctx, u32 type)
+{
+	static const char *const names[] = {
+		[IBV_QPT_UC] = "UC", [IBV_QPT_UD] = "UD", [IBV_QPT_RAW_PACKET] = "RAW_PACKET",
+		[IBV_QPT_XRC_SEND] = "XRC_SEND", [IBV_QPT_XRC_RECV] = "XRC_RECV",
+	};
+	const char *name = type < ARRAY_SIZE(names) ? names[type] : NULL;
+
+	if (type == IBV_QPT_RC || (type == IBV_QPT_UD && ctx->features & WEFT_FEATURE_UD))
+		return true;
+	rl_trace("a QP of type %u (%s) is refused: there are none", type, name ? name : "another's");
+	return false;
+}
+
 static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create_qp *in,
 			struct rl_qp_attr *a)
 {
@@ -483,12 +501,13 @@ static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create
 		.scq = find_cq(ctx, in->send_cq_handle),
 		.rcq = find_cq(ctx, in->recv_cq_handle),
 		.srq = in->is_srq ? find_srq(ctx, in->srq_handle) : NULL,
-		.sq = { in->max_send_wr, in->max_send_sge, in->max_inline_data },
+		.sq = { in->max_send_wr, in->max_send_sge, in->max_inline_data,
+			in->qp_type == IBV_QPT_UD },
 		.rq = { in->max_recv_wr, in->max_recv_sge },
 		.type = in->qp_type,
 		.sig_all = in->sq_sig_all,
 	};
-	if (in->qp_type != IBV_QPT_RC)
+	if (!is_type_of(ctx, in->qp_type))
 		return -EOPNOTSUPP;
 	return a->pd && a->scq && a->rcq && (a->srq || !in->is_srq) ? 0 : -EINVAL;
 }

@@ -4,6 +4,7 @@
 #include "guard.h"
 #include "hand_conn.h"
 #include "stats.h"
+#include "ud.h"
 #include "verbs.h"
 
 /* ---- binding ---- */
@@ -228,10 +229,14 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 
 void rl_qp_kick(struct rl_qp *qp)
 {
-	struct rl_conn *c = rl_conn_of_qp(qp);
+	struct rl_conn *c = qp->ud ? NULL : rl_conn_of_qp(qp);
 	struct rl_cq *cq = qp->rcq;
 	bool wait, receive;
 
+	if (unlikely(qp->ud)) {
+		rl_ud_kick(qp);
+		return;
+	}
 	if (unlikely(qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE))
 		rl_hand_post(qp);
 	if (c) {

@@ -22,6 +22,7 @@
 #include "options.h"
 #include "raw.h"
 #include "stats.h"
+#include "ud.h"
 #include "verbs.h"
 
 #define EVENTS 64
@@ -135,12 +136,34 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&cq->lock);
-	if (cq->nconns == 1 && cq->last) {
+	if (cq->nconns == 1 && !cq->nsockets && cq->last) {
 		c = cq->last;
 		rl_conn_get(c);
 	}
 	pthread_mutex_unlock(&cq->lock);
 	return c;
+}
+
+/* The same of UD's sockets, where there is no connection. */
+static struct rl_ud_socket *get_only_socket(struct rl_cq *cq)
+{
+	struct rl_ud_socket *s = NULL;
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->nsockets == 1 && !cq->nconns && cq->socket) {
+		s = cq->socket;
+		rl_watch_get(rl_ud_socket_watch(s));
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return s;
+}
+
+static bool read_only_socket(struct rl_ud_socket *s)
+{
+	bool all = rl_ud_socket_read(s);
+
+	rl_watch_put(rl_ud_socket_watch(s));
+	return all;
 }
 
 /* False: there may be more. */
@@ -154,16 +177,22 @@ static bool look_at_ready(struct rl_cq *cq)
 
 		if (c)
 			look_at(c, ev[i].events);
+		else if (READ_ONCE(cq->nsockets))
+			rl_ud_socket_read_key(ev[i].data.u32);
 	}
-	return n < EVENTS;
+	/* What a socket of UD's has left it is asked for once more. */
+	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsockets));
 }
 
 /* Under cq->progress. False: there may be more to do. */
 static bool move_octets(struct rl_cq *cq)
 {
-	struct rl_conn *c = get_only(cq);
+	struct rl_ud_socket *s = READ_ONCE(cq->nsockets) ? get_only_socket(cq) : NULL;
+	struct rl_conn *c = s ? NULL : get_only(cq);
 	bool full;
 
+	if (s)
+		return read_only_socket(s);
 	if (!c)
 		return look_at_ready(cq);
 	rl_conn_lock(c);
@@ -320,8 +349,9 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 	o = all.turn ? all.turn : all.first;
 	all.turn = o ? o->next : NULL;
 	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
-	if (o && o != cq && READ_ONCE(o->nconns) && !READ_ONCE(o->polled) &&
-	    READ_ONCE(o->last) != READ_ONCE(cq->last))
+	if (o && o != cq && !READ_ONCE(o->polled) &&
+	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
+	     (READ_ONCE(o->nsockets) && READ_ONCE(o->socket) != READ_ONCE(cq->socket))))
 		rl_watch_get(&o->watch);
 	else
 		o = NULL;
@@ -412,6 +442,45 @@ void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
 	/* Its caller has a reference of its own. */
 	if (was_last)
 		rl_conn_put(c);
+}
+
+/* ---- UD's sockets ---- */
+
+int rl_cq_add_socket(struct rl_cq *cq, struct rl_ud_socket *s)
+{
+	struct rl_watch *w = rl_ud_socket_watch(s);
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = w->key };
+	int rv = rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_ADD, rl_ud_socket_fd(s), &ev);
+	struct rl_ud_socket *old;
+
+	if (rv)
+		return rv;
+	rl_watch_get(w);
+	pthread_mutex_lock(&cq->lock);
+	WRITE_ONCE(cq->nsockets, cq->nsockets + 1);
+	old = cq->socket;
+	WRITE_ONCE(cq->socket, s);
+	pthread_mutex_unlock(&cq->lock);
+	if (old)
+		rl_watch_put(rl_ud_socket_watch(old));
+	return 0;
+}
+
+void rl_cq_remove_socket(struct rl_cq *cq, struct rl_ud_socket *s)
+{
+	struct epoll_event ev = { 0 };
+	bool was_last;
+
+	rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_DEL, rl_ud_socket_fd(s), &ev);
+	pthread_mutex_lock(&cq->lock);
+	WRITE_ONCE(cq->nsockets, cq->nsockets - 1);
+	was_last = cq->socket == s;
+	if (was_last)
+		WRITE_ONCE(cq->socket, NULL);
+	pthread_mutex_unlock(&cq->lock);
+	/* Its caller has a reference of its own. */
+	if (was_last)
+		rl_watch_put(rl_ud_socket_watch(s));
 }
 
 /* ---- life ---- */

@@ -64,6 +64,8 @@ static const struct step {
 	{ IBV_QPS_SQD, IBV_QPS_SQD, UC, 0,
 	  IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | PATHS },
 	{ IBV_QPS_SQD, IBV_QPS_SQD, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, UC, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, UD, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
 };
 
 bool rl_hand_may_modify(u32 type, u32 from, u32 to, u32 mask)

@@ -3,9 +3,12 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include <infiniband/verbs.h>
+
 #include "hand_conn.h"
 #include "options.h"
 #include "port_group.h"
+#include "ud.h"
 #include "verbs.h"
 
 #define BUCKETS 4096
@@ -281,6 +284,20 @@ static struct rl_qp *make(struct rl_context *ctx, const struct rl_qp_attr *a)
 	return qp;
 }
 
+static int name_and_begin(struct rl_qp *qp)
+{
+	int rv = number(qp);
+
+	if (rv || qp->type != IBV_QPT_UD)
+		return rv;
+	rv = rl_ud_begin(qp);
+	if (rv) {
+		unnumber(qp);
+		rl_port_group_give(qp->core.id);
+	}
+	return rv;
+}
+
 int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
 	      struct rl_qp **out)
 {
@@ -300,7 +317,7 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 	rv = alloc_queues(qp, &sq, &rq);
 	if (!rv) {
 		init_core(qp, a, &sq, &rq);
-		rv = number(qp);
+		rv = name_and_begin(qp);
 		if (rv)
 			free_queues(qp);
 	}
@@ -322,6 +339,7 @@ void rl_qp_put(struct rl_qp *qp)
 	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	pthread_mutex_destroy(&qp->lock);
+	free(qp->ud);
 	free(qp);
 }
 
@@ -334,6 +352,8 @@ void rl_qp_destroy(struct rl_qp *qp)
 	/* From here on nobody touches the core: not by a connection, nor without one. */
 	rl_qp_end_connection(qp);
 	rl_hand_end_qp(qp);
+	if (qp->ud)
+		rl_ud_end(qp);
 	if (qp->core.windows)
 		rl_mr_unbind_windows(&qp->core);
 	rl_context_forget(qp->ctx, &qp->o);

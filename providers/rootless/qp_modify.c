@@ -7,6 +7,7 @@
  */
 #include "hand_conn.h"
 #include "options.h"
+#include "ud.h"
 #include "verbs.h"
 
 /* Bits behind those of plain verbs. */
@@ -175,7 +176,7 @@ static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 	u32 from = verbs_state(qp), to = in->attr_mask & IBV_QP_STATE ? in->qp_state : from;
 	bool by_hand = qp->core.by_hand || (to == IBV_QPS_RTR && qp->type != IBV_QPT_UD);
 	struct ib_uverbs_modify_qp before = qp->given;
-	int rv;
+	int rv = 0;
 
 	if (in->attr_mask & IBV_QP_CUR_STATE && in->cur_qp_state != from)
 		return -EINVAL;
@@ -184,7 +185,10 @@ static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 	keep(qp, in);
 	if (to == IBV_QPS_SQD && to != from && !(in->attr_mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
 		qp->given.en_sqd_async_notify = 0;
-	rv = by_hand ? move_by_hand(qp, from, to) : rl_qp_move(qp, to);
+	if (qp->ud)
+		rl_ud_move(qp, from, to);
+	else
+		rv = by_hand ? move_by_hand(qp, from, to) : rl_qp_move(qp, to);
 	if (rv)
 		qp->given = before;
 	return rv;

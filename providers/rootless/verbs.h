@@ -31,7 +31,7 @@
 #define RL_MAX_ORD	128
 #define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_POLL_KICK | \
 			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_FEATURE_NULL_MR | \
-			 WEFT_FEATURE_SRQ_KICK | WEFT_EXT_FEATURES)
+			 WEFT_FEATURE_SRQ_KICK | WEFT_FEATURE_UD | WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -42,6 +42,7 @@ struct rl_ring {
 };
 
 struct rl_context;
+struct rl_ud_socket;
 
 /* @slots slots: 0 or -ENOMEM. Context's lock. */
 int rl_ring_alloc(struct rl_context *ctx, struct rl_ring *r, u32 slots);
@@ -180,6 +181,8 @@ struct rl_cq {
 	int epfd;			/* hidden: waits for their sockets */
 	pthread_mutex_t progress;	/* one at a time moves octets for the CQ */
 	u32 nconns;			/* lock */
+	u32 nsockets;			/* lock: UD's */
+	struct rl_ud_socket *socket;	/* lock: that which came last, if it is there; referenced */
 	struct rl_conn *last;		/* lock; the connection that came last, if it is there; referenced */
 	u32 polls;			/* atomic: kicks so far */
 	u32 seen;			/* lock: polls when the progress thread last looked, */
@@ -209,6 +212,9 @@ void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);
 int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c);
+/* A UDP socket by which QPs of this CQ's receive comes, and goes. */
+int rl_cq_add_socket(struct rl_cq *cq, struct rl_ud_socket *s);
+void rl_cq_remove_socket(struct rl_cq *cq, struct rl_ud_socket *s);
 
 /* ---- shared receive queues (srq.c) ---- */
 
@@ -244,6 +250,7 @@ struct rl_qp {
 	struct rl_cq *scq, *rcq;
 	struct rl_srq *srq;		/* NULL: it has its own receives */
 	u8 type;			/* IBV_QPT_ */
+	struct rl_ud *ud;		/* of a UD QP; else NULL; constant (ud.h) */
 	struct rl_qp *next;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
