@@ -8,8 +8,8 @@
 
 /* ---- the QP of an entry, in private rings only ---- */
 
-/* Eight-byte aligned in the CQE: words 1 and 2 of reserved[]. */
-#define CQE_QP_WORD 1
+/* Eight-byte aligned in the CQE: words 0 and 1 of reserved[]. */
+#define CQE_QP_WORD 0
 static_assert(offsetof(struct weft_cqe, reserved[CQE_QP_WORD]) % sizeof(void *) == 0);
 static_assert(sizeof(struct weft_cqe) - offsetof(struct weft_cqe, reserved[CQE_QP_WORD]) >=
 	      sizeof(void *));
