@@ -164,10 +164,12 @@ mckey_is_refused() {
 	refused "$no_ud" mckey -m 239.7.7.7 -b "$IP_A" -s
 }
 
-# Its queue pairs exchange numbers over a socket of the program: iWARP connects by rdma_cm alone.
+# Its queue pairs exchange numbers over a socket of the program: an RNIC connects by rdma_cm alone. What
+# weft-run's devices do that look like RoCE's, the suite hand shows.
 pingpong_is_refused() {
+	local -x WEFT_DEVICE=iwarp
 	pair weft:weft
-	start_b server ibv_rc_pingpong -d "$DEV_B" -g 0
+	start_b server env WEFT_DEVICE=iwarp ibv_rc_pingpong -d "$DEV_B" -g 0
 	wait_listen_b 18515
 	refused "Couldn't read/write remote address" ibv_rc_pingpong -d "$DEV_A" -g 0 "$IP_B"
 	wait_for 10 [ -s "$TEST_DIR/server.rc" ] || fail "the server hangs"
