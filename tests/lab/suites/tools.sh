@@ -24,7 +24,7 @@ tests() {
 
 devinfo() {
 	local log=$TEST_DIR/ibv_devinfo.log line transport=iWARP
-	[ "${KERNEL-}${WEFT_DEVICE-}" != rootless ] || transport=InfiniBand
+	[ "${KERNEL-}${WEFT_DEVICE-}" != rootlessroce ] || transport=InfiniBand
 	pair weft:weft
 	run ibv_devinfo -v -d "$DEV_A"
 	for line in "transport:.*$transport" 'max_qp_rd_atom:.*128' 'max_sge:.*32' \
