@@ -160,7 +160,7 @@ faces_meet() {
 first_octets() {
 	pair weft:weft
 	option a device "$1"
-	start_b listener /usr/bin/python3 -c '
+	start_b "listener-$1" /usr/bin/python3 -c '
 import socket, sys
 s = socket.create_server(("127.0.0.2", 7174))
 c = s.accept()[0]
@@ -174,8 +174,8 @@ except TimeoutError:
 print(got.hex())'
 	wait_listen_b 7174
 	timeout 20 rping -c -a "$IP_B" -C 1 >"$TEST_DIR/client-$1.log" 2>&1 || true
-	finish_b listener
-	mv "$TEST_DIR/listener.log" "$TEST_DIR/octets-$1"
+	finish_b "listener-$1"
+	mv "$TEST_DIR/listener-$1.log" "$TEST_DIR/octets-$1"
 }
 
 wire_of_faces() {
