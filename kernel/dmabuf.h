@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The memory of a dmabuf, as the CPU sees it: the exporter maps it for the kernel. A device without
- * DMA has no use for what dma_buf_attach() gives, which are addresses on a bus.
+ * DMA has no use for what attaching to it gives, which are addresses on a bus.
  */
 #ifndef WEFT_DMABUF_H
 #define WEFT_DMABUF_H
@@ -14,7 +14,7 @@ struct dma_buf;
 struct weft_dmabuf {
 	struct dma_buf *buf;		/* referenced; NULL: none */
 	struct iosys_map map;
-	enum dma_data_direction dir;	/* of begin_cpu_access */
+	enum dma_data_direction dir;	/* of the access that has begun */
 };
 
 /*

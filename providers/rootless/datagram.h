@@ -4,7 +4,7 @@
  * header, then what was sent. And the header of InfiniBand's that is put before it where it is
  * received, made of what IP says. Pure functions.
  *
- *	0  magic            8  QP it is for     16  Q_Key
+ *	0  magic            8  QP it is for     16  qkey
  *	4  version, flags  12  QP it is from    20  Immediate Data, or 0
  *	6  0
  */
@@ -29,7 +29,7 @@ bool rl_datagram_read(const u8 *p, u32 len, struct rl_datagram *d);
 
 /* How IP carried it. */
 struct rl_ip_words {
-	u8 from[16], to[16];		/* IPv4 as ::ffff:a.b.c.d */
+	u8 from[16], to[16];		/* IPv4 as mapped into IPv6 */
 	u8 traffic_class, hop_limit;
 	u32 len;			/* octets of UDP's payload */
 };

@@ -23,7 +23,7 @@ struct rl_device {
 	unsigned int ifindex;
 	u8 guid[8];			/* node_guid, as on the wire; no two devices have the same */
 	/*
-	 * What peers address. Of a RoCE device: the netdev's addresses, IPv4 as ::ffff:a.b.c.d. Of an
+	 * What peers address. Of a RoCE device: the netdev's addresses, IPv4 as mapped into IPv6. Of an
 	 * RNIC one: the netdev's MAC, then zeros.
 	 */
 	u8 gids[RL_MAX_GIDS][RL_GID_LEN];

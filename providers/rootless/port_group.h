@@ -33,7 +33,7 @@ void rl_port_group_give(u32 qpn);
 /*
  * The UDP socket of a number that is taken: hidden, non-blocking, the group's own, and the same for all
  * numbers of one port. Its source port is the number's. An IPv6 socket that takes IPv4, too, as
- * ::ffff:a.b.c.d, if *@six; else an IPv4 one.
+ * mapped into IPv6, if *@six; else an IPv4 one.
  */
 int rl_port_group_udp(u32 qpn, bool *six);
 

@@ -9,7 +9,7 @@ enum rl_stat {
 	RL_RX_FPDUS, RL_RX_CALLS, RL_TX_FPDUS, RL_TX_CALLS, RL_DOORBELLS, RL_POLLS, RL_WAKES,
 	RL_TERM_IN, RL_TERM_OUT,
 	RL_RX_DATAGRAMS, RL_TX_DATAGRAMS,
-	RL_DROP_DATAGRAMS,		/* for want of a QP, its Q_Key, or a receive */
+	RL_DROP_DATAGRAMS,		/* for want of a QP, its qkey, or a receive */
 	RL_STRANGE_DATAGRAMS,		/* no datagrams of a QP's */
 	RL_STATS
 };

@@ -15,14 +15,14 @@
 #include "stats.h"
 #include "ud.h"
 
-/* Of a request: with this bit its Q_Key is the QP's own (InfiniBand, 10.2.5). */
+/* Of a request: with this bit its qkey is the QP's own (InfiniBand, 10.2.5). */
 #define QKEY_OF_QP	(1u << 31)
 #define BATCH		16
 
 /* ---- one datagram ---- */
 
 
-/* What sendmmsg() wants of one. */
+/* What the system call that sends many wants of one. */
 struct parcel {
 	struct weft_ud_out out;
 	u8 header[RL_DATAGRAM_HEADER];

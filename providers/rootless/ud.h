@@ -51,7 +51,7 @@ int rl_ud_join_socket(struct rl_ud *ud);
 void rl_ud_leave_socket(struct rl_ud *ud);
 
 int rl_ud_socket_fd(const struct rl_ud_socket *s);
-/* Is it IPv6's, that takes IPv4 as ::ffff:a.b.c.d? */
+/* Is it IPv6's, that takes IPv4 as mapped into IPv6? */
 bool rl_ud_socket_is_six(const struct rl_ud_socket *s);
 /* Calls rl_ud_go_on() for who waits, soon. */
 void rl_ud_socket_retry(struct rl_ud_socket *s);
