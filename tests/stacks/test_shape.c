@@ -17,16 +17,16 @@ static void send_queues_are_rounded_up_to_their_rings(void **state)
 		struct weft_sq_caps asked, granted;
 		struct weft_sq_shape s;
 	} t[] = {
-		{ { 0, 0, 0 },		{ 1, 2, 16 },		{ 1, 1 } },
-		{ { 0, 3, 0 },		{ 1, 6, 80 },		{ 2, 2 } },
-		{ { 1, 2, 16 },		{ 1, 2, 16 },		{ 1, 1 } },
-		{ { 1, 0, 17 },		{ 1, 6, 80 },		{ 2, 2 } },
-		{ { 10, 3, 0 },		{ 16, 6, 80 },		{ 32, 2 } },
-		{ { 5, 32, 0 },		{ 7, 32, 512 },		{ 64, 9 } },
-		{ { 5, 0, 512 },	{ 7, 32, 512 },		{ 64, 9 } },
-		{ { 12000, 3, 0 },	{ 16384, 6, 80 },	{ 32768, 2 } },
-		{ { 9000, 32, 0 },	{ 14563, 32, 512 },	{ 131072, 9 } },
-		{ { 16384, 32, 512 },	{ 16384, 32, 512 },	{ 262144, 9 } },
+		{ { 0, 0, 0, false },		{ 1, 2, 16, false },		{ 1, 1 } },
+		{ { 0, 3, 0, false },		{ 1, 6, 80, false },		{ 2, 2 } },
+		{ { 1, 2, 16, false },		{ 1, 2, 16, false },		{ 1, 1 } },
+		{ { 1, 0, 17, false },		{ 1, 6, 80, false },		{ 2, 2 } },
+		{ { 10, 3, 0, false },		{ 16, 6, 80, false },		{ 32, 2 } },
+		{ { 5, 32, 0, false },		{ 7, 32, 512, false },		{ 64, 9 } },
+		{ { 5, 0, 512, false },	{ 7, 32, 512, false },		{ 64, 9 } },
+		{ { 12000, 3, 0, false },	{ 16384, 6, 80, false },	{ 32768, 2 } },
+		{ { 9000, 32, 0, false },	{ 14563, 32, 512, false },	{ 131072, 9 } },
+		{ { 16384, 32, 512, false },	{ 16384, 32, 512, false },	{ 262144, 9 } },
 	};
 	u32 i;
 
@@ -71,9 +71,9 @@ static void what_a_send_queue_is_granted_fits_and_is_granted_again(void **state)
 static void a_send_queue_beyond_a_limit_is_refused(void **state)
 {
 	static const struct weft_sq_caps t[] = {
-		{ 16385, 1, 0 }, { LOTS, 1, 0 },
-		{ 1, 33, 0 }, { 1, LOTS, 0 },
-		{ 1, 1, 513 }, { 1, 1, LOTS },
+		{ 16385, 1, 0, false }, { LOTS, 1, 0, false },
+		{ 1, 33, 0, false }, { 1, LOTS, 0, false },
+		{ 1, 1, 513, false }, { 1, 1, LOTS, false },
 	};
 	const struct weft_sq_shape none = { 77, 78 };
 	u32 i;
@@ -216,7 +216,7 @@ static void a_completion_queue_of_no_or_too_many_entries_is_refused(void **state
 /* All entries that were granted, of the longest kind, stand in the ring, and go out. */
 static void a_qp_sends_and_receives_all_that_it_was_granted(void **state)
 {
-	struct weft_sq_caps sq = { 5, 20, 0 };
+	struct weft_sq_caps sq = { 5, 20, 0, false };
 	struct weft_rq_caps rq = { 5, 20 };
 	struct weft_sq_shape ss;
 	struct weft_rq_shape rs;
