@@ -75,8 +75,6 @@ configure() {
 		flags+=' -DWEFT_GET_CONTEXT_WITHOUT_FDS'
 	grep -q 'struct verbs_create_cq_prov_attr' "$tree/libibverbs/driver.h" ||
 		flags+=' -DWEFT_CREATE_CQ_EX_WITHOUT_PROV'
-	sed -n '/^int ibv_cmd_reg_dmabuf_mr(/,/;/p' "$tree/libibverbs/driver.h" | grep -q ibv_command_buffer ||
-		flags+=' -DWEFT_REG_DMABUF_MR_WITHOUT_DRIVER'
 	logged "$work/configure.log" cmake -GNinja -S "$tree" -B "$out" -DCMAKE_C_FLAGS="$flags" \
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1
 }

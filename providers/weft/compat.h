@@ -24,12 +24,6 @@
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
 #endif
 
-/* ibv_cmd_reg_dmabuf_mr() gained room for a driver's part. */
-#ifdef WEFT_REG_DMABUF_MR_WITHOUT_DRIVER
-#define ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr, driver) \
-	ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, vmr)
-#endif
-
 /*
  * struct ibv_qp_ex has grown (wr_flush, after 44) while the private ABI kept
  * its number, and what libibverbs looks at stands right behind it. Built in

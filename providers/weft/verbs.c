@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <infiniband/cmd_ioctl.h>
+
 #include "abi.h"
 #include "weft.h"
 
@@ -138,6 +140,32 @@ struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 	return &mr->vmr.ibv_mr;
 }
 
+/*
+ * The method itself: ibv_cmd_reg_dmabuf_mr() has one argument more from 54 on, under the same private
+ * ABI, and the provider may be built in another release than the one that loads it.
+ */
+static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
+		      int access, struct ibv_mr *mr)
+{
+	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR, 9);
+	struct ib_uverbs_attr *handle = fill_attr_out_obj(cmd, UVERBS_ATTR_REG_DMABUF_MR_HANDLE);
+	int err;
+
+	fill_attr_in_obj(cmd, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, pd->handle);
+	fill_attr_in_uint64(cmd, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, offset);
+	fill_attr_in_uint64(cmd, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, length);
+	fill_attr_in_uint64(cmd, UVERBS_ATTR_REG_DMABUF_MR_IOVA, iova);
+	fill_attr_in_uint32(cmd, UVERBS_ATTR_REG_DMABUF_MR_FD, fd);
+	fill_attr_in_uint32(cmd, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, access);
+	fill_attr_out(cmd, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &mr->lkey, sizeof(mr->lkey));
+	fill_attr_out(cmd, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &mr->rkey, sizeof(mr->rkey));
+	err = execute_ioctl(pd->context, cmd);
+	if (!err)
+		mr->handle = read_attr_obj(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, handle);
+	return err;
+}
+
+/* Its address is that in the dmabuf, as libibverbs has it. */
 struct ibv_mr *weft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				  int fd, int access)
 {
@@ -146,12 +174,17 @@ struct ibv_mr *weft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len
 
 	if (!mr)
 		return NULL;
-	err = ibv_cmd_reg_dmabuf_mr(pd, offset, length, iova, fd, access, &mr->vmr, NULL);
+	err = reg_dmabuf(pd, offset, length, iova, fd, access, &mr->vmr.ibv_mr);
 	if (err) {
 		free(mr);
 		errno = err;
 		return NULL;
 	}
+	mr->vmr.ibv_mr.context = pd->context;
+	mr->vmr.ibv_mr.pd = pd;
+	mr->vmr.ibv_mr.addr = (void *)(uintptr_t)offset;
+	mr->vmr.ibv_mr.length = length;
+	mr->vmr.mr_type = IBV_MR_TYPE_DMABUF_MR;
 	return &mr->vmr.ibv_mr;
 }
 
