@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What weft-run decides about QPs that are connected by hand: providers/rootless/hand.c. */
+#include "shared.h"
+#include "../../providers/rootless/hand.h"
+
+#define A_QPN 0x123401
+#define B_QPN 0x123402
+#define T0 1000000
+
+/* Of the ends of one connection a is the lower. */
+static struct rl_hand make_end(bool lower)
+{
+	struct rl_hand h = {
+		.type = IBV_QPT_RC,
+		.own_qpn = lower ? A_QPN : B_QPN,
+		.peer_qpn = lower ? B_QPN : A_QPN,
+		.rq_psn = lower ? 0xb : 0xa,
+	};
+
+	h.own_gid[15] = h.peer_gid[15] = 1;
+	return h;
+}
+
+static struct rl_hand begin(bool lower)
+{
+	struct rl_hand h = make_end(lower);
+
+	rl_hand_start(&h, T0);
+	return h;
+}
+
+static enum rl_hand_act go(struct rl_hand *h, uint64_t now)
+{
+	h->sq_psn = h->own_qpn == A_QPN ? 0xa : 0xb;
+	h->timeout = 14;
+	h->retry_cnt = 7;
+	h->rnr_retry = 7;
+	return rl_hand_go(h, now);
+}
+
+static enum rl_hand_verdict hear(struct rl_hand *at, const struct rl_hand *from, uint64_t now)
+{
+	struct rl_hand_words w;
+
+	rl_hand_say(from, &w);
+	return rl_hand_hear(at, &w, at->own_gid, at->peer_gid, now);
+}
+
+/* Both ends in RTS, and connected. */
+static void join(struct rl_hand *a, struct rl_hand *b)
+{
+	*a = begin(true);
+	*b = begin(false);
+	go(a, T0);
+	go(b, T0);
+	assert_int_equal(rl_hand_tick(a, T0), RL_HAND_CONNECT);
+	assert_int_equal(hear(b, a, T0), RL_HAND_FITS);
+	assert_int_equal(hear(a, b, T0), RL_HAND_FITS);
+}
+
+/* ---- who, and when ---- */
+
+static void the_lower_end_connects(void **state)
+{
+	struct rl_hand a = begin(true), b = begin(false);
+
+	go(&a, T0);
+	go(&b, T0);
+	assert_int_equal(rl_hand_next(&b), 0);
+	assert_int_equal(rl_hand_tick(&b, T0 + 100000), RL_HAND_NOTHING);
+	assert_true(rl_hand_next(&a) == T0);
+	assert_int_equal(rl_hand_tick(&a, T0), RL_HAND_CONNECT);
+	/* The address comes first. */
+	a = begin(true);
+	a.peer_gid[15] = 0;
+	go(&a, T0);
+	assert_int_equal(rl_hand_next(&a), 0);
+}
+
+static void rts_is_awaited_for_a_while(void **state)
+{
+	struct rl_hand a = begin(true);
+	uint64_t at = rl_hand_next(&a);
+
+	assert_true(at > T0 && at <= T0 + 100);
+	assert_int_equal(rl_hand_tick(&a, at - 1), RL_HAND_NOTHING);
+	assert_int_equal(rl_hand_tick(&a, at), RL_HAND_CONNECT);
+	/* As the end that is asked does, and says so. */
+	a = begin(true);
+	go(&a, T0);
+	{
+		struct rl_hand b = begin(false);
+
+		assert_int_equal(hear(&b, &a, T0 + 10), RL_HAND_NOT_YET);
+		assert_int_equal(hear(&b, &a, at), RL_HAND_FITS);
+	}
+}
+
+static void attempts_become_rare(void **state)
+{
+	struct rl_hand a = begin(true);
+	uint64_t now = T0, pause, last = 0;
+	int tries = 0;
+
+	go(&a, T0);
+	while (now < T0 + 60000) {
+		assert_int_equal(rl_hand_tick(&a, now), RL_HAND_CONNECT);
+		assert_int_equal(rl_hand_next(&a), 0);
+		rl_hand_failed(&a, now);
+		pause = rl_hand_next(&a) - now;
+		assert_true(pause >= 1 && pause <= 1000 && pause >= last);
+		/* Who comes is found within a quarter of the time that it took. */
+		assert_true(pause <= 1 + (now - T0) / 4);
+		last = pause;
+		now += pause;
+		tries++;
+	}
+	assert_in_range(tries, 60, 150);
+}
+
+static void both_ends_may_not_be_one(void **state)
+{
+	struct rl_hand h = make_end(true);
+
+	assert_false(rl_hand_is_own(&h));
+	h.peer_qpn = h.own_qpn;
+	assert_true(rl_hand_is_own(&h));
+	h.peer_gid[0] = 1;
+	assert_false(rl_hand_is_own(&h));
+}
+
+/* ---- what fits ---- */
+
+static void words_come_as_they_went(void **state)
+{
+	const struct rl_hand_words w = { IBV_QPT_UC, true, 5, 0x123456, 0xfedcba, 0xabcdef, 0x13579b };
+	struct rl_hand_words got;
+	uint8_t p[RL_HAND_WORDS_LEN + 1];
+	uint32_t len, bit;
+
+	rl_hand_write_words(p, &w);
+	assert_true(rl_hand_read_words(p, RL_HAND_WORDS_LEN, &got));
+	assert_int_equal(got.type, w.type);
+	assert_true(got.rts);
+	assert_int_equal(got.rnr_retry, w.rnr_retry);
+	assert_int_equal(got.from, w.from);
+	assert_int_equal(got.to, w.to);
+	assert_int_equal(got.rq_psn, w.rq_psn);
+	assert_int_equal(got.sq_psn, w.sq_psn);
+	for (len = 0; len < sizeof(p); len++)
+		if (len != RL_HAND_WORDS_LEN)
+			assert_false(rl_hand_read_words(p, len, &got));
+	/* Magic and version. */
+	for (bit = 0; bit < 40; bit++) {
+		p[bit / 8] ^= 1 << bit % 8;
+		assert_false(rl_hand_read_words(p, RL_HAND_WORDS_LEN, &got));
+		p[bit / 8] ^= 1 << bit % 8;
+	}
+}
+
+static void strangers_do_not_fit(void **state)
+{
+	struct rl_hand a = begin(true), b = begin(false), was;
+	struct rl_hand_words right, w;
+	uint8_t other[16] = { 9 };
+
+	go(&a, T0);
+	go(&b, T0);
+	was = b;
+	rl_hand_say(&a, &right);
+#define WRONG(change) do {								\
+		w = right;								\
+		change;									\
+		assert_int_equal(rl_hand_hear(&b, &w, b.own_gid, b.peer_gid, T0), RL_HAND_WRONG); \
+		assert_memory_equal(&b, &was, sizeof(b));				\
+	} while (0)
+	WRONG(w.from ^= 1);
+	WRONG(w.to ^= 1);
+	WRONG(w.type = IBV_QPT_UC);
+	WRONG(w.rq_psn ^= 1);
+	WRONG(w.sq_psn ^= 1);
+#undef WRONG
+	assert_int_equal(rl_hand_hear(&b, &right, other, b.peer_gid, T0), RL_HAND_WRONG);
+	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, other, T0), RL_HAND_WRONG);
+	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, b.peer_gid, T0), RL_HAND_FITS);
+	/* Once it is there, nobody else comes. */
+	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, b.peer_gid, T0), RL_HAND_WRONG);
+	/* And the lower is not asked. */
+	rl_hand_say(&b, &right);
+	assert_int_equal(rl_hand_hear(&a, &right, a.own_gid, a.peer_gid, T0), RL_HAND_WRONG);
+}
+
+static void nobody_fits_before_rtr(void **state)
+{
+	struct rl_hand a = begin(true), b = make_end(false);
+
+	go(&a, T0);
+	assert_int_equal(hear(&b, &a, T0), RL_HAND_NOT_YET);
+	rl_hand_start(&b, T0);
+	go(&b, T0);
+	rl_hand_stop(&b);
+	assert_int_equal(hear(&b, &a, T0), RL_HAND_NOT_YET);
+}
+
+/* An end in RTR does not know yet what it will send: the other's word counts when it does. */
+static void late_number_that_is_not_awaited_parts(void **state)
+{
+	struct rl_hand a = begin(true), b = begin(false);
+
+	go(&a, T0);
+	assert_int_equal(rl_hand_tick(&a, T0), RL_HAND_CONNECT);
+	assert_int_equal(hear(&b, &a, T0 + 1000), RL_HAND_FITS);
+	assert_int_equal(hear(&a, &b, T0 + 1000), RL_HAND_FITS);
+	b.sq_psn = 0xbad;
+	assert_int_equal(rl_hand_go(&b, T0 + 2000), RL_HAND_PART);
+	assert_int_equal(b.phase, RL_HAND_APART);
+	/* With the right one it goes on. */
+	join(&a, &b);
+	assert_int_equal(go(&b, T0), RL_HAND_NOTHING);
+	assert_int_equal(b.phase, RL_HAND_JOINED);
+}
+
+/* ---- giving up ---- */
+
+static void work_waits_as_long_as_said(void **state)
+{
+	static const struct { uint8_t timeout, retry_cnt; uint64_t ms; } times[] = {
+		{ 20, 0, 4294 }, { 20, 7, 34359 }, { 31, 7, 70368744 },
+		/* Of little: what TCP needs. */
+		{ 1, 0, 3000 }, { 14, 7, 3000 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(times); i++) {
+		struct rl_hand b = begin(false);
+
+		go(&b, T0);
+		b.timeout = times[i].timeout;
+		b.retry_cnt = times[i].retry_cnt;
+		assert_int_equal(rl_hand_next(&b), 0);
+		assert_int_equal(rl_hand_posted(&b, T0 + 5), RL_HAND_NOTHING);
+		assert_true(rl_hand_next(&b) == T0 + 5 + times[i].ms);
+		/* From the first on. */
+		rl_hand_posted(&b, T0 + 500);
+		assert_true(rl_hand_next(&b) == T0 + 5 + times[i].ms);
+		assert_int_equal(rl_hand_tick(&b, T0 + 4 + times[i].ms), RL_HAND_NOTHING);
+		assert_int_equal(rl_hand_tick(&b, T0 + 5 + times[i].ms), RL_HAND_GIVE_UP);
+		assert_int_equal(rl_hand_next(&b), 0);
+	}
+}
+
+static void without_time_out_nobody_gives_up(void **state)
+{
+	struct rl_hand b = begin(false);
+
+	go(&b, T0);
+	b.timeout = 0;
+	assert_int_equal(rl_hand_posted(&b, T0), RL_HAND_NOTHING);
+	assert_int_equal(rl_hand_next(&b), 0);
+}
+
+static void who_has_gone_is_given_up_at_once(void **state)
+{
+	struct rl_hand a, b;
+
+	/* With work under way. */
+	join(&a, &b);
+	assert_int_equal(rl_hand_parted(&a, true, true, T0), RL_HAND_GIVE_UP);
+	assert_int_equal(a.phase, RL_HAND_OFF);
+	/* Or when it comes. */
+	join(&a, &b);
+	assert_int_equal(rl_hand_parted(&b, true, false, T0), RL_HAND_NOTHING);
+	assert_int_equal(rl_hand_next(&b), 0);
+	assert_int_equal(hear(&b, &a, T0), RL_HAND_WRONG);
+	assert_int_equal(rl_hand_posted(&b, T0), RL_HAND_GIVE_UP);
+}
+
+static void connection_that_was_not_used_is_made_anew(void **state)
+{
+	struct rl_hand a, b;
+
+	join(&a, &b);
+	assert_int_equal(rl_hand_parted(&b, false, true, T0), RL_HAND_NOTHING);
+	assert_true(rl_hand_next(&b) > T0);
+	assert_int_equal(hear(&b, &a, T0), RL_HAND_FITS);
+	assert_int_equal(rl_hand_next(&b), 0);
+}
+
+static void receiver_waits_as_the_sender_says(void **state)
+{
+	struct rl_hand a, b;
+
+	join(&a, &b);
+	assert_true(rl_hand_patience(&b, 12) == ~0u);
+	b.peer.rnr_retry = 3;
+	assert_int_equal(rl_hand_patience(&b, 0), 1967);	/* 3 * 655.35 ms */
+	assert_int_equal(rl_hand_patience(&b, 31), 1475);
+	assert_int_equal(rl_hand_patience(&b, 1), 1);
+	b.peer.rnr_retry = 0;
+	assert_int_equal(rl_hand_patience(&b, 0), 0);
+}
+
+/* ---- modify_qp ---- */
+
+static void table_of_modify_qp(void **state)
+{
+	const uint32_t init = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	const uint32_t uc_rtr = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	const uint32_t rtr = uc_rtr | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const uint32_t rts = IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			     IBV_QP_MAX_QP_RD_ATOMIC;
+	uint32_t from, to;
+
+	assert_true(rl_hand_may_modify(IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT, init));
+	assert_true(rl_hand_may_modify(IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, rtr));
+	assert_true(rl_hand_may_modify(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, rts));
+	assert_false(rl_hand_may_modify(IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, uc_rtr));
+	assert_true(rl_hand_may_modify(IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_RTR, uc_rtr));
+	assert_false(rl_hand_may_modify(IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_RTR, rtr));
+	assert_true(rl_hand_may_modify(IBV_QPT_UC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN));
+	assert_true(rl_hand_may_modify(IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT,
+				       IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	assert_true(rl_hand_may_modify(IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0));
+	assert_false(rl_hand_may_modify(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT, init));
+	/* Any state ends in these two, and with them nothing is given. */
+	for (from = 0; from <= IBV_QPS_ERR; from++)
+		for (to = 0; to <= 40; to++) {
+			bool ends = to == IBV_QPS_RESET || to == IBV_QPS_ERR;
+
+			if (ends)
+				assert_true(rl_hand_may_modify(IBV_QPT_RC, from, to, 0));
+			assert_false(rl_hand_may_modify(IBV_QPT_RC, from, to, IBV_QP_CAP));
+			if (from == IBV_QPS_ERR && !ends)
+				assert_false(rl_hand_may_modify(IBV_QPT_RC, from, to, 0));
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_lower_end_connects),
+		cmocka_unit_test(rts_is_awaited_for_a_while),
+		cmocka_unit_test(attempts_become_rare),
+		cmocka_unit_test(both_ends_may_not_be_one),
+		cmocka_unit_test(words_come_as_they_went),
+		cmocka_unit_test(strangers_do_not_fit),
+		cmocka_unit_test(nobody_fits_before_rtr),
+		cmocka_unit_test(late_number_that_is_not_awaited_parts),
+		cmocka_unit_test(work_waits_as_long_as_said),
+		cmocka_unit_test(without_time_out_nobody_gives_up),
+		cmocka_unit_test(who_has_gone_is_given_up_at_once),
+		cmocka_unit_test(connection_that_was_not_used_is_made_anew),
+		cmocka_unit_test(receiver_waits_as_the_sender_says),
+		cmocka_unit_test(table_of_modify_qp),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
