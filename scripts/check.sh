@@ -57,7 +57,7 @@ group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftes
 # part of them with ASan and UBSan in its library.
 group_rootless() {
 	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec verify \
-		rootless hand pyverbs || return
+		rootless hand datagram pyverbs || return
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'

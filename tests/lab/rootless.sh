@@ -7,7 +7,6 @@
 
 rootless_build() {
 	local out=$WEFT_BUILD
-	make -s -C "$WEFT_TOP/providers/rootless" >&2
 	[ -z "${SAN-}" ] || {
 		make -s -C "$WEFT_TOP/providers/rootless" SAN="$SAN" >&2
 		out=$WEFT_BUILD/san-${SAN//,/-}

@@ -200,11 +200,13 @@ if [ "$lab" = rootless ]; then
 	drivers='' PAIRS=weft:weft
 	export PAIRS
 fi
+# Another lab may be beginning at the same time. Machines have programs under weft-run, too.
 case " $drivers $lab " in
-*' weft '* | *' rootless '*) "$WEFT_TOP/scripts/build-provider.sh" >&2 ;;
+*' weft '* | *' rootless '* | *' vm '*)
+	"$WEFT_TOP/scripts/build-provider.sh" >&2
+	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" >&2
+	;;
 esac
-[ "$lab" != vm ] || make -s -C "$WEFT_TOP/providers/rootless" >&2
-# Another lab may be beginning at the same time.
 with_lock programs make -s -C "$WEFT_TOP/tests/progs" >&2
 with_lock weftspec make -s -C "$WEFT_TOP/tests/weftspec" >&2
 run=$WEFT_BUILD/lab/$lab${SAN:+-san}.$name

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# Datagrams: UD QPs, what they promise (weft-datagram), and the programs that Debian has. Only weft-run's
+# devices have them.
+
+# Those that look like RoCE's.
+export WEFT_DEVICE=roce
+
+tests() {
+	[ "${KERNEL-}" = rootless ] || return 0
+	cat <<-'END'
+		datagrams cases
+		ibv_ud_pingpong pingpong
+		ibv_ud_pingpong-sleeping pingpong -e
+		ibv_ud_pingpong-over-ipv6 pingpong_six
+		ib_send_lat-of-datagrams perf ib_send_lat
+		ib_send_bw-of-datagrams perf ib_send_bw
+		ib_send_bw-of-datagrams-on-events perf ib_send_bw -e
+		datagrams-are-no-rnics refused_by_rnic
+	END
+	# lo must not be the host's.
+	[ "${OWN_NET-yes}" = no ] || echo datagrams-where-there-is-no-ipv6 cases_v4
+}
+
+cases() {
+	pair weft:weft
+	tap_run weft-datagram "$IP_A"
+}
+
+# A namespace without IPv6, as many containers are.
+cases_v4() {
+	[ "$OWN_NET" = yes ] || fail "lo is the host's"
+	pair weft:weft
+	echo 1 >/proc/sys/net/ipv6/conf/lo/disable_ipv6
+	tap_run weft-datagram "$IP_A"
+	echo 0 >/proc/sys/net/ipv6/conf/lo/disable_ipv6
+}
+
+pingpong() {
+	pair weft:weft
+	together 18515 ibv_ud_pingpong -d "$DEV_B" -g 0 -n 100 "$@" -- \
+		ibv_ud_pingpong -d "$DEV_A" -g 0 -n 100 "$@" "$IP_B"
+}
+
+pingpong_six() {
+	pair weft:weft
+	together 18515 ibv_ud_pingpong -d "$DEV_B" -g 4 -n 100 -- \
+		ibv_ud_pingpong -d "$DEV_A" -g 4 -n 100 "$IP_B"
+}
+
+# What is lost perftest's server waits for: few enough are on their way that the socket holds them.
+perf() {
+	pair weft:weft
+	together 18515 "$@" -c UD -F -n 300 -t 32 -s 1024 -d "$DEV_B" -- \
+		"$@" -c UD -F -n 300 -t 32 -s 1024 -d "$DEV_A" "$IP_B"
+}
+
+refused_by_rnic() {
+	local rc=0
+	local -x WEFT_DEVICE=iwarp
+	pair weft:weft
+	timeout -k 2 20 ibv_ud_pingpong -d "$DEV_A" -g 0 >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
+	[ $rc = 1 ] || fail "it ended with $rc; $(words "$TEST_DIR/said")"
+	grep -q "Couldn't create QP" "$TEST_DIR/said" || fail "it did not say why; $(words "$TEST_DIR/said")"
+}
