@@ -141,8 +141,8 @@ struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 }
 
 /*
- * The method itself: ibv_cmd_reg_dmabuf_mr() has one argument more from 54 on, under the same private
- * ABI, and the provider may be built in another release than the one that loads it.
+ * The method itself: libibverbs' own call has one argument more from 54 on, under the same private ABI,
+ * and the provider may be built in another release than the one that loads it.
  */
 static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 		      int access, struct ibv_mr *mr)

@@ -641,7 +641,7 @@ static bool states(void)
 
 	if (modify(&a, IBV_QPS_RESET, 0) || state_of(&a) != IBV_QPS_RESET)
 		return false;
-	/* Without its Q_Key; too early; from where it is not. */
+	/* Without its qkey; too early; from where it is not. */
 	if (!modify(&a, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT) ||
 	    !modify(&a, IBV_QPS_RTR, 0) || !to_rts(&a) || to_init(&a))
 		return false;
