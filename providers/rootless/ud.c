@@ -21,7 +21,6 @@
 
 /* ---- one datagram ---- */
 
-
 /* What the system call that sends many wants of one. */
 struct parcel {
 	struct weft_ud_out out;
