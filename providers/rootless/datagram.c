@@ -77,11 +77,11 @@ static void write_v4(u8 *h, const struct rl_ip_words *ip)
 	weft_put16(h + 10, checksum(h));
 }
 
-void rl_datagram_grh(u8 grh[RL_GRH_LEN], const struct rl_ip_words *ip)
+void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_words *ip)
 {
-	memset(grh, 0, RL_GRH_LEN);
+	memset(grh, 0, WEFT_GRH_LEN);
 	if (is_v4(ip->from)) {
-		write_v4(grh + RL_GRH_LEN - IPV4_HEADER, ip);
+		write_v4(grh + WEFT_GRH_LEN - IPV4_HEADER, ip);
 		return;
 	}
 	weft_put32(grh, 6u << 28 | (u32)ip->traffic_class << 20);

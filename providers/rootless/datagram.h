@@ -11,10 +11,9 @@
 #ifndef RL_DATAGRAM_H
 #define RL_DATAGRAM_H
 
-#include "../../kernel/proto/port.h"
+#include "../../kernel/core/ud.h"
 
 #define RL_DATAGRAM_HEADER	24
-#define RL_GRH_LEN		40
 
 struct rl_datagram {
 	u32 to, from;			/* QP numbers */
@@ -38,6 +37,6 @@ struct rl_ip_words {
  * As RoCE v2 has it: IPv6's header; or 20 octets of zeros, then IPv4's, whose checksum is good, so that
  * whoever makes an address handle of it can tell.
  */
-void rl_datagram_grh(u8 grh[RL_GRH_LEN], const struct rl_ip_words *ip);
+void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_words *ip);
 
 #endif

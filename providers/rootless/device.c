@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
+#include "datagram.h"
 #include "device.h"
 #include "gate.h"
 #include "options.h"
@@ -29,7 +30,7 @@
 #define MAC_LEN 6
 
 /* Of a datagram: IPv6's header, UDP's, and that of datagram.h. */
-#define DATAGRAM_HEADERS (40 + 8 + 40)
+#define DATAGRAM_HEADERS (40 + 8 + RL_DATAGRAM_HEADER)
 /* Entries of the GID table that are the first address. */
 #define FIRST_GIDS 4
 
