@@ -61,7 +61,7 @@ group_rootless() {
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
-sanitized+='|interface|by-hand|by-hand-with.*|datagrams|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+sanitized+='|interface|by-hand|datagrams|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
