@@ -118,20 +118,6 @@ void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event)
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 
-/*
- * TCP's window is shut by then, and the peer silent, or more octets came and made us read
- * before. What the worker was asked for meanwhile waits as long.
- */
-void weft_conn_read_later(struct weft_conn *conn)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&conn->lock, flags);
-	if (!conn->dead)
-		mod_delayed_work(weft_wq, &conn->work, msecs_to_jiffies(READ_AGAIN_MS) + 1);
-	spin_unlock_irqrestore(&conn->lock, flags);
-}
-
 void weft_conn_schedule_bh(struct weft_conn *conn)
 {
 	unsigned long flags;
@@ -163,6 +149,17 @@ static void run_at(struct weft_conn *conn, unsigned long delay)
 		mod_delayed_work(weft_wq, &conn->work, delay);
 	else
 		queue_delayed_work(weft_wq, &conn->work, delay);
+}
+
+/* TCP's window is shut by then, and the peer silent, or more octets came and made us read before. */
+void weft_conn_read_later(struct weft_conn *conn)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&conn->lock, flags);
+	if (!conn->dead)
+		run_at(conn, msecs_to_jiffies(READ_AGAIN_MS) + 1);
+	spin_unlock_irqrestore(&conn->lock, flags);
 }
 
 void weft_conn_arm(struct weft_conn *conn)

@@ -18,7 +18,7 @@ static_assert(WEFT_BATCH_REFER_FROM >= 4 * sizeof(struct weft_batch_refs),
 static void use_memory(struct weft_batch *b, void *mem, u32 size)
 {
 	b->buf = mem;
-	b->lent = size;
+	b->lent = b->asked = size;
 	b->size = size - sizeof(*b->d);
 	b->d = (void *)(b->buf + b->size);
 	b->d->npieces = 0;
@@ -147,16 +147,19 @@ void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken)
 /* Aligned for what stands behind the octets. */
 u32 weft_batch_rest_size(const struct weft_batch *b)
 {
-	return (u32)(((b->end - b->off + SPARE + 7) & ~7u) + sizeof(*b->d));
+	u32 size = (u32)(((b->end - b->off + SPARE + 7) & ~7u) + sizeof(*b->d));
+
+	return size > b->asked - b->asked / 4 ? 0 : size;
 }
 
-void *weft_batch_move(struct weft_batch *b, void *mem, u32 size)
+void *weft_batch_move(struct weft_batch *b, void *mem, u32 size, u32 asked)
 {
 	u32 n = b->end - b->off;
 	void *old = b->buf;
 
 	memcpy(mem, b->buf + b->off, n);
 	use_memory(b, mem, size);
+	b->asked = asked;
 	b->off = 0;
 	b->end = b->used = n;
 	return old;

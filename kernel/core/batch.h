@@ -44,6 +44,7 @@ struct weft_batch_refs {
 struct weft_batch {
 	u8 *buf;			/* lent; NULL while there is nothing in hand */
 	u32 lent;			/* octets at buf, in all */
+	u32 asked;			/* of those, what was asked for: the host may lend more */
 	u32 size;			/* of those, for the batch's octets */
 	u32 limit;			/* of those, to be filled with FPDUs */
 	struct weft_batch_refs *refs;	/* behind size; NULL: too little was lent */
@@ -104,11 +105,17 @@ const struct weft_iov *weft_batch_list(struct weft_batch *b, u32 *niov);
  */
 void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken);
 
-/* What memory the octets that are still to go need, and a Terminate behind them. */
+/*
+ * The memory, in octets, that is enough for those that are still to go and a Terminate behind them;
+ * 0: not much less than was asked for last.
+ */
 u32 weft_batch_rest_size(const struct weft_batch *b);
 
-/* They move to @mem, of @size >= that octets. Returns the memory that they had, b->lent octets. */
-void *weft_batch_move(struct weft_batch *b, void *mem, u32 size);
+/*
+ * The octets that are still to go move to @mem, @size octets of which weft_batch_rest_size() has
+ * asked for @asked. Returns the memory that they had, b->lent octets.
+ */
+void *weft_batch_move(struct weft_batch *b, void *mem, u32 size, u32 asked);
 
 /* Whatever was being done with the batch, nothing of it is said any more; regions are let go. */
 void weft_batch_break_off(struct weft_batch *b, struct weft_qpc *qp);

@@ -33,14 +33,14 @@ static bool get_memory(struct weft_link *l)
 static void keep_rest(struct weft_link *l)
 {
 	struct weft_batch *b = &l->batch;
-	u32 size = weft_batch_rest_size(b), lent = b->lent;
+	u32 asked = weft_batch_rest_size(b), lent = b->lent, size = asked;
 	void *mem;
 
-	if (size > lent - lent / 4)
+	if (!asked)
 		return;
 	mem = weft_host_lend_rest(l, &size);
 	if (mem)
-		weft_host_reclaim_batch(l, weft_batch_move(b, mem, size), lent);
+		weft_host_reclaim_batch(l, weft_batch_move(b, mem, size, asked), lent);
 }
 
 static void give_memory_back(struct weft_link *l)

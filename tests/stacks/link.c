@@ -106,7 +106,7 @@ void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 	return l->batch;
 }
 
-/* Exactly as much as is asked for. */
+/* Exactly as much as is asked for, unless the test says otherwise. */
 void *weft_host_lend_rest(struct weft_link *core, u32 *size)
 {
 	struct host_link *l = to_host_link(core);
@@ -114,6 +114,8 @@ void *weft_host_lend_rest(struct weft_link *core, u32 *size)
 	HOST_ASSERT(l->batch && !l->rest && *size < l->batch_size);
 	if (l->rest_fails)
 		return NULL;
+	*size += l->cfg.rest_spare;
+	l->rests++;
 	l->rest = l->batch;
 	l->rest_size = l->batch_size;
 	l->batch_size = *size;

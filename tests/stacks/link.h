@@ -32,6 +32,7 @@ struct host_link_cfg {
 	u32 rnr_ms;			/* 0: a Send that finds no receive is an error at once */
 	u16 pd_max;			/* 0: the most there is */
 	bool ext;			/* RFC 7306 */
+	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
 	bool lean;			/* give the stage's chunks back after each receive run */
 	bool hold_connect;		/* initiator: TCP's handshake lasts until
 					 * host_link_connected() */
@@ -71,6 +72,7 @@ struct host_link {
 	u32 tails;			/* batches begun in this run */
 	u32 memory_fails;		/* so many times is no memory lent */
 	bool rest_fails;		/* none for the rest of a batch */
+	u32 rests;			/* how often memory was lent for a rest */
 	bool refuses;			/* TCP says an error to all it is handed */
 	u8 *unread;			/* in TCP, for want of memory for the stage */
 	u32 nunread;

@@ -1114,13 +1114,14 @@ static void without_memory_a_run_comes_again(void **state)
 	lone_fini(&t);
 }
 
-/* TCP takes 1000 octets of a Write of 1200: 220 wait. */
-static void write_too_much(struct lone *t)
+/* TCP takes 1000 octets of a Write of 1200: 220 wait, in memory with @spare octets too many. */
+static void write_too_much_lent(struct lone *t, u32 spare)
 {
 	struct side_cfg c = cfg_v1();
 	struct host_mr *mr;
 
 	c.sndbuf = 1000;
+	c.link.rest_spare = spare;
 	full_v1(t, true, &c);
 	mr = host_mr_new(&t->s.host, PD, BASE, 1200, RW);
 	side_write(&t->s, 1, SIG, mr, 0, 1200, mr, 0);
@@ -1129,6 +1130,11 @@ static void write_too_much(struct lone *t)
 	assert_int_equal(t->l->core.batch.end - t->l->core.batch.off, 220);
 	/* From now on the rest is ours. */
 	memset(mr->mem, 0, 1200);
+}
+
+static void write_too_much(struct lone *t)
+{
+	write_too_much_lent(t, 0);
 }
 
 static void what_tcp_left_is_complete_once_tcp_has_it(void **state)
@@ -1202,6 +1208,25 @@ static void what_tcp_left_has_memory_of_its_size(void **state)
 	run(&t);
 	assert_null(t.l->batch);
 	assert_int_equal(t.l->batch_size, t.l->cfg.batch * 2048);
+	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	expect_cqe(t.s.scq, 2, WEFT_WC_SUCCESS);
+	lone_fini(&t);
+}
+
+/* A host lends whole pages. */
+static void what_tcp_left_moves_once_however_often_it_is_tried(void **state)
+{
+	struct lone t;
+
+	write_too_much_lent(&t, 4096);
+	assert_int_equal(t.l->rests, 1);
+	post_another(&t);
+	host_link_tx(t.l);
+	host_link_tx(t.l);
+	assert_int_equal(t.l->rests, 1);
+	assert_int_equal(t.l->core.batch.end - t.l->core.batch.off, 220);
+	reads(&t, 1000);
+	run(&t);
 	expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
 	expect_cqe(t.s.scq, 2, WEFT_WC_SUCCESS);
 	lone_fini(&t);
@@ -1479,6 +1504,7 @@ int main(void)
 		cmocka_unit_test(what_tcp_left_and_refuses_then_fails),
 		cmocka_unit_test(what_tcp_refuses_fails),
 		cmocka_unit_test(what_tcp_left_has_memory_of_its_size),
+		cmocka_unit_test(what_tcp_left_moves_once_however_often_it_is_tried),
 		cmocka_unit_test(without_memory_for_what_tcp_left_the_batchs_is_kept),
 		cmocka_unit_test(no_more_is_assembled_than_tcp_has_room_for),
 		cmocka_unit_test(a_cut_off_terminate_goes_out_behind_what_waits),
