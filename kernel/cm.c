@@ -124,8 +124,9 @@ static void carry_out_startup(struct weft_conn *conn, u32 acts)
 		weft_cm_tell_failed(conn);
 	if (acts & WEFT_ACT_CONNECTED)
 		weft_cm_tell_connected(conn);
+	/* Needs memory of whoever pays for it, so not in a turn. */
 	if (acts & WEFT_ACT_RETRY)
-		weft_cm_reconnect(conn);
+		weft_conn_wake_worker(conn, WEFT_CEV_RECONNECT);
 	if (acts & WEFT_ACT_ASK_ULP)
 		weft_cm_ask_ulp(conn);
 	if (conn->link.state != WEFT_LINK_AWAIT_REQUEST && conn->link.state != WEFT_LINK_REQUESTED)
@@ -222,17 +223,22 @@ void weft_cm_kill(struct weft_conn *conn)
 	weft_cm_end(conn, &v, weft_link_kill(&conn->link));
 }
 
-void weft_cm_step(struct weft_conn *conn)
+bool weft_cm_step_once(struct weft_conn *conn)
 {
 	struct weft_cm_view v;
 	u32 acts;
 
-	do {
-		weft_cm_begin(conn, &v);
-		weft_cm_read(conn, &v);
-		acts = weft_link_step(&conn->link, &v.tcp, v.now);
-		leave_and_act(conn, &v, acts);
-	} while (acts & WEFT_ACT_AGAIN);
+	weft_cm_begin(conn, &v);
+	weft_cm_read(conn, &v);
+	acts = weft_link_step(&conn->link, &v.tcp, v.now);
+	leave_and_act(conn, &v, acts);
+	return acts & WEFT_ACT_AGAIN;
+}
+
+void weft_cm_step(struct weft_conn *conn)
+{
+	while (weft_cm_step_once(conn))
+		;
 }
 
 void weft_cm_settle(struct weft_conn *conn)
@@ -290,6 +296,10 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 {
 	if (events & BIT(WEFT_CEV_KILL)) {
 		weft_cm_kill(conn);
+		return;
+	}
+	if (events & BIT(WEFT_CEV_RECONNECT) && conn->link.state == WEFT_LINK_AWAIT_REPLY) {
+		weft_cm_reconnect(conn);
 		return;
 	}
 	if (events & BIT(WEFT_CEV_RETRY) && !conn->retry_at)

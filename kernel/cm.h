@@ -31,6 +31,8 @@ void weft_cm_end(struct weft_conn *conn, const struct weft_cm_view *v, u32 acts)
 /* Between them: reads what has come, and looks again. */
 void weft_cm_read(struct weft_conn *conn, struct weft_cm_view *v);
 
+/* True: there is more to do. */
+bool weft_cm_step_once(struct weft_conn *conn);
 /* Steps until there is nothing more to do. */
 void weft_cm_step(struct weft_conn *conn);
 /* The first step of death (conn_life.c), whatever the state. */

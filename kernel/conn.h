@@ -34,6 +34,7 @@ enum {
 	WEFT_CEV_WAKE,			/* data, state, time: look */
 	WEFT_CEV_KILL,			/* the device goes away */
 	WEFT_CEV_RETRY,			/* TCP had no memory: send again soon */
+	WEFT_CEV_RECONNECT,		/* the peer is to be asked in another way */
 	WEFT_CEV_ORPHAN,		/* the listener that it came by has gone */
 	WEFT_CEV_EVICT,			/* strangers have too many like it */
 };

@@ -120,6 +120,15 @@ void weft_conn_qp_init(struct weft_qp *qp)
 	INIT_WORK(&qp->flush, flush_posts);
 }
 
+/*
+ * In start-up there is nothing to send, and whoever's turn it is (news.c) must not wait for a program
+ * that gets no CPU.
+ */
+static bool is_starting(const struct weft_conn *conn)
+{
+	return READ_ONCE(conn->link.mode) == WEFT_MODE_STARTUP;
+}
+
 void weft_conn_kick(struct weft_qp *qp)
 {
 	struct weft_conn *conn = weft_conn_enter(qp);
@@ -127,7 +136,11 @@ void weft_conn_kick(struct weft_qp *qp)
 	unsigned int noio = memalloc_noio_save();
 	bool ours = false;
 
-	if (conn) {
+	if (conn && is_starting(conn)) {
+		weft_conn_leave(conn);
+		weft_conn_kick_any(qp);
+		ours = true;
+	} else if (conn) {
 		weft_conn_lock(conn);
 		ours = weft_conn_qp(conn) == qp;
 		if (ours) {
@@ -165,6 +178,19 @@ void weft_conn_kick_any(struct weft_qp *qp)
 		local_bh_enable();
 }
 
+/* In a program's context: no turn waits for who has the mutex (news.c). */
+static void lock_both(struct weft_conn *conn)
+{
+	mutex_lock(&conn->mutex);
+	weft_conn_lock(conn);
+}
+
+static void unlock_both(struct weft_conn *conn)
+{
+	weft_conn_unlock(conn);
+	mutex_unlock(&conn->mutex);
+}
+
 int weft_conn_close_graceful(struct weft_qp *qp)
 {
 	struct weft_conn *conn = weft_conn_enter(qp);
@@ -172,10 +198,10 @@ int weft_conn_close_graceful(struct weft_qp *qp)
 	lockdep_assert_held(&qp->state_lock);
 	if (!conn)
 		return 0;
-	weft_conn_lock(conn);
+	lock_both(conn);
 	if (weft_conn_qp(conn) == qp)
 		weft_qpc_close(&qp->core);
-	weft_conn_unlock(conn);
+	unlock_both(conn);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_leave(conn);
 	return 0;
@@ -188,11 +214,11 @@ int weft_conn_error(struct weft_qp *qp)
 
 	lockdep_assert_held(&qp->state_lock);
 	while (!done && (conn = weft_conn_enter(qp))) {
-		weft_conn_lock(conn);
+		lock_both(conn);
 		done = weft_conn_qp(conn) == qp;
 		if (done)
 			weft_qpc_error(&qp->core);
-		weft_conn_unlock(conn);
+		unlock_both(conn);
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 		weft_conn_leave(conn);
 	}

@@ -3,8 +3,10 @@
  * Connections in start-up have their turns in the order in which TCP brought something. Programs number
  * their connections as the requests come, and count on the order in which the peer called connect: so
  * the Requests of a device go out one after the other, and those to a listener are looked at one after
- * the other. Nothing that is done in a turn waits for a peer. It does wait for the connection's own locks,
- * which a doorbell of its program may hold: a program that gets no CPU then delays those behind it.
+ * the other. Nothing that is done in a turn waits for a peer, nor for a program: what holds the mutex in a
+ * program's context may get no CPU, so a connection whose mutex is taken leaves its turn to its own worker.
+ * The socket's lock is nobody's in start-up but for who has the mutex: doorbells leave the run to the
+ * tasklet (conn_qp.c).
  *
  * All else that a connection does is its own worker's, beside all others.
  */
@@ -69,20 +71,34 @@ static struct weft_conn *next_turn(struct weft_device *dev, struct list_head *tu
 	return conn;
 }
 
-/* @nesting: 0, or 1 if a listener's mutex is held. */
-static void take_turn(struct weft_conn *conn, unsigned int nesting)
+/* Is what comes next a turn's, or its worker's alone? */
+static bool is_for_a_turn(const struct weft_conn *conn)
 {
-	bool dead;
+	return conn->link.mode == WEFT_MODE_STARTUP && conn->link.state != WEFT_LINK_DEAD &&
+	       !test_bit(WEFT_CEV_RECONNECT, &conn->events);
+}
 
-	mutex_lock_nested(&conn->mutex, nesting);
-	if (conn->link.state != WEFT_LINK_DEAD)
-		weft_cm_step(conn);
-	dead = conn->link.state == WEFT_LINK_DEAD;
-	if (!dead)
-		weft_conn_arm(conn);
-	mutex_unlock(&conn->mutex);
-	/* Only its worker ends it. */
-	if (dead)
+/* False: its worker goes on. */
+static bool step(struct weft_conn *conn)
+{
+	bool more = true;
+
+	while (more && is_for_a_turn(conn))
+		more = weft_cm_step_once(conn);
+	return !more && conn->link.state != WEFT_LINK_DEAD;
+}
+
+static void take_turn(struct weft_conn *conn)
+{
+	bool done = false;
+
+	if (mutex_trylock(&conn->mutex)) {
+		done = step(conn);
+		if (done)
+			weft_conn_arm(conn);
+		mutex_unlock(&conn->mutex);
+	}
+	if (!done)
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
 }
@@ -97,7 +113,7 @@ void weft_conn_read_news(struct weft_conn *listener)
 		conn = next_turn(listener->dev, &listener->news);
 		if (!conn)
 			return;
-		take_turn(conn, SINGLE_DEPTH_NESTING);
+		take_turn(conn);
 	}
 	weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
 }
@@ -109,7 +125,7 @@ static void read_initiators(struct work_struct *work)
 	struct weft_conn *conn;
 
 	while ((conn = next_turn(dev, &dev->news))) {
-		take_turn(conn, 0);
+		take_turn(conn);
 		cond_resched();
 	}
 	memalloc_noio_restore(noio);

@@ -6,6 +6,8 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include <rdma/iw_cm.h>
+
 #include "kmod.h"
 
 #define BUF	(64 * 1024)
@@ -1068,6 +1070,119 @@ static int only_a_kernel_thread_connects_its_qp(struct pair *p)
 	return rv;
 }
 
+/* ---- nobody waits for who is slow ---- */
+
+/* An initiator that gets no CPU in mid-connect: where it tells iw_cm that it goes on. */
+struct slow {
+	struct work_struct work;
+	struct iw_cm_id *id;
+	struct ib_qp *qp;
+	void (*add_ref)(struct iw_cm_id *id);
+	struct completion stopped, go_on;
+	bool in_vain;			/* nobody let it go on */
+	int status;
+};
+
+static int slow_event(struct iw_cm_id *id, struct iw_cm_event *ev)
+{
+	return 0;
+}
+
+static void stop_here(struct iw_cm_id *id)
+{
+	struct slow *s = id->context;
+
+	complete(&s->stopped);
+	if (!wait_for_completion_timeout(&s->go_on, 2 * WAIT))
+		s->in_vain = true;
+	s->add_ref(id);
+}
+
+static void connect_slowly(struct work_struct *work)
+{
+	struct slow *s = container_of(work, struct slow, work);
+	struct iw_cm_conn_param param = { .ord = 1, .ird = 1, .qpn = s->qp->qp_num };
+
+	s->status = iw_cm_connect(s->id, &param);
+	complete(&s->stopped);
+}
+
+static int slow_begin(struct slow *s, struct ib_qp *qp)
+{
+	struct sockaddr_in sin = pair_address();
+
+	init_completion(&s->stopped);
+	init_completion(&s->go_on);
+	s->qp = qp;
+	s->id = iw_create_cm_id(qp->device, slow_event, s);
+	if (IS_ERR(s->id))
+		return PTR_ERR(s->id);
+	memcpy(&s->id->remote_addr, &sin, sizeof(sin));
+	sin.sin_port = 0;
+	memcpy(&s->id->local_addr, &sin, sizeof(sin));
+	s->add_ref = s->id->add_ref;
+	s->id->add_ref = stop_here;
+	INIT_WORK(&s->work, connect_slowly);
+	schedule_work(&s->work);
+	return wait_for_completion_timeout(&s->stopped, WAIT) ? s->status : -ETIMEDOUT;
+}
+
+static int slow_end(struct slow *s)
+{
+	complete(&s->go_on);
+	flush_work(&s->work);
+	iw_destroy_cm_id(s->id);
+	return s->in_vain ? -ETIME : s->status;
+}
+
+/* The server has its one connection and refuses this one, which is an answer. */
+static int is_answered(struct pair *q, struct by_thread *t)
+{
+	t->id = q->c.id;
+	in_kernel_thread(t, connect_qp);
+	if (t->status)
+		return t->status;
+	return wait_for_completion_timeout(&q->c.step, WAIT) ? 0 : -ETIMEDOUT;
+}
+
+static int while_one_is_slow(struct pair *q, struct by_thread *slow_one, struct by_thread *other)
+{
+	struct slow *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	int rv, ended;
+
+	if (!s)
+		return -ENOMEM;
+	rv = slow_begin(s, slow_one->qp);
+	if (!IS_ERR(s->id)) {
+		rv = rv ?: is_answered(q, other);
+		ended = slow_end(s);
+		rv = rv ?: ended;
+	}
+	kfree(s);
+	return rv;
+}
+
+/* Requests go out in turn, but not behind one that cannot have its turn. */
+static int who_is_slow_to_connect_keeps_nobody_waiting(struct pair *p)
+{
+	struct by_thread t[2] = { { .beside = &p->c }, { .beside = &p->c } };
+	struct pair *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	int i, rv;
+
+	if (!q)
+		return -ENOMEM;
+	for (i = 0; i < 2; i++)
+		in_kernel_thread(&t[i], make_qp);
+	rv = PTR_ERR_OR_ZERO(t[0].qp) ?: PTR_ERR_OR_ZERO(t[1].qp) ?: pair_resolve(q);
+	rv = rv ?: while_one_is_slow(q, &t[0], &t[1]);
+	pair_close(q);
+	for (i = 0; i < 2; i++)
+		if (!IS_ERR(t[i].qp))
+			ib_destroy_qp(t[i].qp);
+	kfree(q);
+	return rv;
+}
+
 /* ---- memory is short ---- */
 
 static int send_to_client(struct pair *p)
@@ -1149,6 +1264,8 @@ static const struct {
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
+	{ "who-is-slow-to-connect-keeps-nobody-waiting",
+	  who_is_slow_to_connect_keeps_nobody_waiting },
 	{ "who-connects-hears-what-came-into-the-reserve",
 	  who_connects_hears_what_came_into_the_reserve },
 	{ "reclaim-may-wait-for-a-qp", reclaim_may_wait_for_a_qp },

@@ -9,6 +9,7 @@
 #define WEFT_KMOD_H
 
 #include <linux/completion.h>
+#include <linux/in.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
@@ -72,6 +73,7 @@ int post_recv_buf(struct end *e, struct op *op, void *buf, u32 len);
 
 /* The listener's. */
 u16 pair_port(void);
+struct sockaddr_in pair_address(void);
 
 /* reserve.c: from the one to the other, packets of TCP's @port come from the memory reserve. */
 void reserve_begin(u16 port);

@@ -300,7 +300,7 @@ static int server_listen(struct pair *p, struct sockaddr *sa)
 	return rdma_bind_addr(p->listener, sa) ?: rdma_listen(p->listener, 4);
 }
 
-static struct sockaddr_in the_address(void)
+struct sockaddr_in pair_address(void)
 {
 	return (struct sockaddr_in) {
 		.sin_family = AF_INET,
@@ -311,7 +311,7 @@ static struct sockaddr_in the_address(void)
 
 int pair_resolve(struct pair *p)
 {
-	struct sockaddr_in sin = the_address();
+	struct sockaddr_in sin = pair_address();
 
 	memset(p, 0, sizeof(*p));
 	end_init(&p->c, "client");
@@ -320,7 +320,7 @@ int pair_resolve(struct pair *p)
 
 int pair_connect(struct pair *p, bool use_srq, bool global_rkey)
 {
-	struct sockaddr_in sin = the_address();
+	struct sockaddr_in sin = pair_address();
 	int rv;
 
 	memset(p, 0, sizeof(*p));
