@@ -21,6 +21,7 @@ tests() {
 	# siw has its backlog of them, and then nobody else; a host of programs bears fewer.
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-strangers-do-not-pile-up wordy_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "counters-are-read-past-a-thousand-connections read_past"
 }
 
 # garbage WHAT TIMES: both sides listen in turn would test one thing twice; b listens.
@@ -89,6 +90,22 @@ wordy_crowd() {
 	n=$(resets)
 	[ "$n" -ge 372 ] || fail "$n of 500 were reset"
 	[ "$(at b count "$DEV_B" evicted)" = "$n" ] || fail "the device counts others than $n"
+}
+
+# All that is counted is read each time. A walk past all connections kept softirqs off meanwhile.
+read_past() {
+	local alone among counter
+	pair "$D:$D"
+	counter=/sys/class/infiniband/$DEV_B/ports/1/hw_counters/evicted
+	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	alone=$(at b reading "$counter")
+	crowd silent 1000 6
+	among=$(at b reading "$counter")
+	echo "$alone us alone, $among us with a thousand connections"
+	[ "$(resets)" = 0 ] || fail "some connections were gone"
+	[ "$among" -lt $((alone * 3 / 2)) ] || fail "a thousand connections cost $((among - alone)) us"
 }
 
 to_b() { exec 3<>"/dev/tcp/$IP_B/7174"; }
