@@ -72,6 +72,21 @@ sections_in_hosts() {
 # in_driver REGEX: in code, and in comments' first lines
 in_driver() { grep -rnE --include='*.[ch]' "\\b($1)" kernel | grep -v ':[[:space:]]*[*] '; }
 
+# --- does all of the interface have a host, the module or weft-run's? ---
+
+# Neither those that begin nor those that end a name: WEFT_WC_ is many, _NR and _H are none of it.
+interface_names() {
+	grep -oE '\bWEFT_[A-Z0-9_]*[A-Z0-9]\b' "$interface" | grep -vE '_(H|ASSERTS)$'
+	sed -nE 's/^	A\(weft_[a-z_]*, ([a-z_]*), .*/\1/p' "$interface" | grep -v '^reserved'
+}
+
+without_host() {
+	local interface=kernel/uapi/rdma/weft-abi.h name
+	interface_names | sort -u | while read -r name; do
+		grep -rqw --include='*.[ch]' --exclude-dir=uapi "$name" kernel providers/rootless || echo "$name"
+	done
+}
+
 n=0
 # verdict NAME COMMAND [ARG...]: ok if the command says nothing, of its own trouble neither.
 verdict() {
@@ -98,5 +113,6 @@ verdict the-driver-prints-nothing in_driver \
 verdict no-bug in_driver 'BUG(_ON)?\(|panic\('
 verdict no-threads-parameters-or-debugfs in_driver 'kthread_[a-z_]*\(|module_param|debugfs_'
 verdict nobody-spins-for-another in_driver 'cpu_relax\('
+verdict all-of-the-interface-has-a-host without_host
 verdict no-plain-u64-in-the-abi grep -nE '^	__(u|s)64 ' kernel/uapi/rdma/*.h
 echo "1..$n"

@@ -31,7 +31,6 @@ struct ibv_ah *weft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		return NULL;
 	memcpy(ah->to.dgid, &attr->grh.dgid, sizeof(ah->to.dgid));
-	ah->to.flow_label = attr->grh.flow_label;
 	ah->to.sgid_index = attr->grh.sgid_index;
 	ah->to.hop_limit = attr->grh.hop_limit;
 	ah->to.traffic_class = attr->grh.traffic_class;

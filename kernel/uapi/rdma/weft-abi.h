@@ -159,7 +159,7 @@ struct weft_wr_ud {
 	__u8 dgid[16];
 	__u32 qkey;			/* with the highest bit: the QP's own */
 	__u32 qpn;			/* 24 bits */
-	__u32 flow_label;		/* 20 bits */
+	__u32 reserved0;		/* UDP's sockets choose the flow label */
 	__u8 sgid_index;		/* of the port's table */
 	__u8 hop_limit;
 	__u8 traffic_class;
@@ -418,7 +418,7 @@ enum {
 	A(weft_wr_ud, dgid, 0)				\
 	A(weft_wr_ud, qkey, 16)				\
 	A(weft_wr_ud, qpn, 20)				\
-	A(weft_wr_ud, flow_label, 24)			\
+	A(weft_wr_ud, reserved0, 24)			\
 	A(weft_wr_ud, sgid_index, 28)			\
 	A(weft_wr_ud, hop_limit, 29)			\
 	A(weft_wr_ud, traffic_class, 30)		\
