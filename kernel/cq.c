@@ -194,6 +194,7 @@ static const enum ib_wc_status wc_status[] = {
 	[WEFT_WC_REM_ACCESS_ERR]	= IB_WC_REM_ACCESS_ERR,
 	[WEFT_WC_REM_OP_ERR]		= IB_WC_REM_OP_ERR,
 	[WEFT_WC_RETRY_EXC_ERR]		= IB_WC_RETRY_EXC_ERR,
+	[WEFT_WC_RNR_RETRY_EXC_ERR]	= IB_WC_RNR_RETRY_EXC_ERR,
 };
 static_assert(ARRAY_SIZE(wc_status) == WEFT_WC_NR);
 

@@ -135,6 +135,12 @@ void weft_host_kick(struct weft_qpc *core)
 		weft_conn_flush_later(qp);
 }
 
+/* Nobody asks a QP of the driver's. */
+void weft_host_answer(struct weft_qpc *core)
+{
+	weft_host_kick(core);
+}
+
 u8 *weft_host_chunk(struct weft_qpc *core)
 {
 	struct weft_conn *conn = conn_of_qp(qp_of(core));

@@ -88,6 +88,12 @@ void weft_host_srq_leave(struct weft_qpc *qp);
  */
 void weft_host_kick(struct weft_qpc *qp);
 
+/*
+ * An ask of the peer's (qp.h) is to be answered: as weft_host_kick(), or with what is to be sent next,
+ * if that is known to come soon.
+ */
+void weft_host_answer(struct weft_qpc *qp);
+
 /* ---- the connection ---- */
 
 /* Call weft_link_step() soon. */

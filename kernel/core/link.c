@@ -154,6 +154,8 @@ void weft_link_release_qp(struct weft_link *l)
 {
 	struct weft_qpc *qp = l->qp;
 
+	if (qp->state == WEFT_QPS_RTS)
+		weft_send_answers(l);
 	if (qp->state == WEFT_QPS_TERM)
 		weft_send_last_words(l);
 	else if (qp->by_hand && qp->state == WEFT_QPS_RTS)

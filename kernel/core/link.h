@@ -254,6 +254,12 @@ void weft_send_run(struct weft_link *l);
 void weft_send_last_words(struct weft_link *l);
 
 /*
+ * The QP goes, and the connection: the peer, which asks whether all has been taken in, hears it before,
+ * if nothing but that is to be said.
+ */
+void weft_send_answers(struct weft_link *l);
+
+/*
  * Users' memory went away under weft_send_run(), which the host had to leave in the middle: the
  * QP fails, nothing more is said, and the host is asked to step. It has reset TCP's connection.
  */

@@ -43,6 +43,9 @@ static void start_over(struct weft_qpc *qp)
 	qp->tx_unsent = false;
 	qp->tx_sq_turn = false;
 	qp->orq_head = qp->orq_count = 0;
+	qp->asks_max = qp->asks_out = 0;
+	qp->unasked = qp->unasked_len = 0;
+	qp->asides = 0;
 	qp->irq_head = qp->irq_count = 0;
 	qp->rtr_out = 0;
 	qp->rtr_await = qp->rtr_read_out = false;
@@ -64,7 +67,7 @@ void weft_qpc_init(struct weft_qpc *qp)
 	start_over(qp);
 	/* As verbs have it of an RNIC, whose connection needs no more of them. */
 	qp->named = WEFT_VS_INIT;
-	qp->by_hand = qp->sq_held = false;
+	qp->by_hand = qp->confirms = qp->sq_held = false;
 	qp->denied = 0;
 	qp->sq.max_wqes = weft_shape_sq_wqes(qp->sq.q.slots, qp->sq.max_slots);
 	weft_ringq_sleep(&qp->sq.q);
@@ -76,8 +79,11 @@ void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
 {
 	start_over(qp);
 	WRITE_ONCE(qp->st, st);
-	WRITE_ONCE(qp->ord, ord);
+	if (qp->confirms)
+		qp->asks_max = min_t(u32, ord, WEFT_ASKS);
+	WRITE_ONCE(qp->ord, ord - qp->asks_max);
 	qp->orq = orq;
+	qp->orq_slots = ord;
 	WRITE_ONCE(qp->ird, ird);
 	qp->irq = irq;
 	qp->irq_slots = irq_slots;
@@ -100,7 +106,7 @@ static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 {
 	WRITE_ONCE(qp->state, state);
 	qp->tx_kind = WEFT_TXK_NONE;
-	qp->orq_count = 0;
+	qp->orq_count = qp->asks_out = 0;
 	qp->irq_count = 0;
 	if (qp->st)
 		weft_stream_stop(qp->st);
@@ -181,7 +187,7 @@ static const struct weft_orq_entry *blamed_read(const struct weft_qpc *qp)
 	if (h.tagged || h.qn != WEFT_QN_READ_REQUEST)
 		return NULL;
 	for (i = 0; i < qp->orq_count; i++) {
-		const struct weft_orq_entry *e = &qp->orq[(qp->orq_head + i) % qp->ord];
+		const struct weft_orq_entry *e = &qp->orq[(qp->orq_head + i) % qp->orq_slots];
 
 		if (e->msn == h.msn)
 			return e;
@@ -194,8 +200,62 @@ static void blame_read(struct weft_qpc *qp)
 	u8 status = read_status(&qp->term_in);
 	const struct weft_orq_entry *e = blamed_read(qp);
 
-	if (e && status != WEFT_WC_SUCCESS)
-		weft_sq_spoil(qp, e->wqe, status);
+	if (!e || e->ask || status == WEFT_WC_SUCCESS)
+		return;
+	weft_sq_confirm(qp, e->wqe);
+	weft_sq_spoil(qp, e->wqe, status);
+}
+
+/* What it means for a Write or Send, as InfiniBand has it; SUCCESS: it is about none. */
+static u8 sent_status(const struct weft_term *t)
+{
+	/* Its own trouble: a receive that cannot be filled, memory that is gone. */
+	if (t->layer < 2 && t->etype == 0)
+		return WEFT_WC_REM_OP_ERR;
+	if (t->layer == 0)
+		return t->etype == 1 ? WEFT_WC_REM_ACCESS_ERR : WEFT_WC_REM_INV_REQ_ERR;
+	if (t->layer > 1)
+		return WEFT_WC_SUCCESS;
+	if (t->etype == 1)
+		return WEFT_WC_REM_ACCESS_ERR;
+	return t->code == weft_err_term(WEFT_E_DDP_NO_BUFFER)->code ? WEFT_WC_RNR_RETRY_EXC_ERR :
+								      WEFT_WC_REM_INV_REQ_ERR;
+}
+
+/* Is it about this one, of which something has been sent? Without a header, about the oldest. */
+static bool is_blamed(const struct weft_qpc *qp, u32 pos)
+{
+	const struct weft_term *t = &qp->term_in;
+	const struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, pos);
+	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, pos);
+	struct weft_ddp_hdr h;
+
+	if (info->state != WEFT_WQE_SENT && info->state != WEFT_WQE_QUEUED)
+		return false;
+	if (!t->d)
+		return true;
+	weft_ddp_read(t->hdr, &h);
+	if (h.tagged)
+		return (w->opcode == WEFT_WR_WRITE || w->opcode == WEFT_WR_WRITE_IMM) &&
+		       w->rkey == h.stag && h.to - w->remote_addr < info->len;
+	return h.qn == WEFT_QN_SEND && info->msn == h.msn;
+}
+
+/* The peer had taken in all before it. */
+static void blame_sent(struct weft_qpc *qp)
+{
+	u8 status = sent_status(&qp->term_in);
+	const struct weft_sqq *sq = &qp->sq;
+	u32 end = sq->next, pos;
+
+	if (qp->tx_kind == WEFT_TXK_WQE)
+		end += weft_sq_info_at(sq, end)->nslots;
+	for (pos = sq->q.idx; pos != end && !is_blamed(qp, pos);)
+		pos += weft_sq_info_at(sq, pos)->nslots;
+	if (pos == end || status == WEFT_WC_SUCCESS)
+		return;
+	weft_sq_confirm(qp, pos);
+	weft_sq_spoil(qp, pos, status);
 }
 
 void weft_qpc_terminated(struct weft_qpc *qp)
@@ -204,6 +264,8 @@ void weft_qpc_terminated(struct weft_qpc *qp)
 		return;
 	qp->term_received = true;
 	blame_read(qp);
+	if (qp->asks_max)
+		blame_sent(qp);
 	weft_host_event(qp, WEFT_EV_TERM_RECEIVED);
 	enter_flushed(qp, WEFT_QPS_ERROR);
 	weft_host_kick(qp);
@@ -222,7 +284,7 @@ void weft_qpc_unplug(struct weft_qpc *qp)
 {
 	WRITE_ONCE(qp->state, WEFT_QPS_IDLE);
 	qp->tx_kind = WEFT_TXK_NONE;
-	qp->orq_count = 0;
+	qp->orq_count = qp->asks_out = 0;
 	qp->irq_count = 0;
 	weft_stream_stop(qp->st);
 	weft_rq_wait_over(qp);
@@ -260,7 +322,7 @@ void weft_qpc_hold(struct weft_qpc *qp, bool on)
 bool weft_qpc_is_drained(const struct weft_qpc *qp)
 {
 	return qp->sq_held && qp->tx_kind != WEFT_TXK_WQE && !qp->tx_second && !qp->tx_unsent &&
-	       !qp->orq_count;
+	       qp->sq.q.idx == qp->sq.next;
 }
 
 void weft_qpc_peer_fin(struct weft_qpc *qp)

@@ -131,7 +131,7 @@ bool weft_srqc_move(struct weft_srqc *srq, void *mem, u32 slots);
 enum weft_wqe_state {
 	WEFT_WQE_QUEUED,		/* copied and judged */
 	WEFT_WQE_SENDING,		/* some of it is cut into FPDUs */
-	WEFT_WQE_SENT,			/* all of it handed over; done at weft_tx_sent() */
+	WEFT_WQE_SENT,			/* all of it handed over; done at weft_tx_sent(), or confirmed */
 	WEFT_WQE_AWAIT,			/* a Read or atomic: done when its response is complete */
 	WEFT_WQE_DONE,			/* completes when all before it have */
 };
@@ -143,6 +143,7 @@ struct weft_wqe_info {
 	u8 nslots;
 	u8 reserved;
 	u32 len;			/* payload octets in all */
+	u32 msn;			/* of its last message on QN 0 */
 };
 
 struct weft_sqq {
@@ -175,10 +176,20 @@ u32 weft_sq_datagram_slots(u32 num_sge, u32 inline_len);
 
 /* One of ours, in the order of sending: RFC 5040 §5.2, RFC 7306 §5.2.1 (6). */
 struct weft_orq_entry {
-	u32 wqe;			/* ring position of its WQE, which names the sink */
+	u32 wqe;			/* ring position of its WQE, which names the sink; of an ask,
+					 * behind the last that it is about */
 	u32 msn;			/* an atomic's Request Identifier, too */
 	u32 got;			/* octets of a Read's response */
+	bool ask;
 };
+
+/*
+ * Asks. On InfiniBand a completed Write or Send of RC is with the peer; TCP's word says only that it
+ * is on its way. A QP that confirms asks: an RDMA Read of no octets, whose Response proves that the peer
+ * has taken in all before it (RFC 5040 §5.5), as that of any Read or atomic does. An ask goes out behind
+ * all that there is to send, and amid much of it; it tells of all that was sent since the last one.
+ */
+#define WEFT_ASKS	2		/* so many may be out */
 
 /* One of the peer's. MSNs are consecutive: the oldest has msn_in_read - irq_count. */
 struct weft_irq_entry {
@@ -194,7 +205,9 @@ static_assert(sizeof(struct weft_irq_entry) <= 64, "what an idle connection cost
 
 /* ---- the QP ---- */
 
-enum weft_tx_kind { WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM };
+enum weft_tx_kind {
+	WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM, WEFT_TXK_ASK,
+};
 
 struct weft_qpc {
 	u32 id;				/* QP number */
@@ -221,13 +234,16 @@ struct weft_qpc {
 	 * and a connection is but a means: see weft_qpc_unplug(). Never so in the driver.
 	 */
 	bool by_hand;
+	bool confirms;			/* set before weft_qpc_start(): both ends know of asks, and have
+					 * room for WEFT_ASKS more Reads */
 	bool sq_held;			/* no work request is begun: RTR, SQD */
 	u32 denied;			/* WEFT_ACCESS_REMOTE_ that peers do not have over this QP */
 
 	/* connection limits; arrays lent by the host at start */
-	u32 ord, ird;
-	struct weft_orq_entry *orq;	/* ord entries */
-	u32 orq_head, orq_count;	/* a circle: head < ord */
+	u32 ord, ird;			/* ord: without asks */
+	struct weft_orq_entry *orq;	/* orq_slots entries */
+	u32 orq_slots;
+	u32 orq_head, orq_count;	/* a circle: head < orq_slots */
 	bool rtr_read_out;		/* our RTR Read is not yet answered; counts for ORD */
 	struct weft_irq_entry *irq;	/* irq_slots entries: ird, and 1 for an RTR Read */
 	u32 irq_slots;
@@ -246,11 +262,16 @@ struct weft_qpc {
 	bool tx_unsent_resp;		/* and of a Read Response among them */
 	bool tx_second;			/* the first message of a WQE with immediate data is out */
 	u32 msn_atomic;			/* of the next Atomic Response */
+	u32 asks_max;			/* 0: what TCP has is done */
+	u32 asks_out;			/* of orq_count */
+	u32 unasked, unasked_len;	/* work requests since the last ask, Read or atomic that only an
+					 * ask confirms, and their octets */
 	bool peer_fin;			/* peer's sending side is closed */
 	bool fin_out;			/* WEFT_TX_FIN was reported */
 
 	/* receive side */
 	bool rx_seen;			/* a first FPDU has come */
+	u32 asides;			/* FPDUs that were asks, or answers to them */
 	u32 msn_in_send, msn_in_read, msn_in_atomic; /* expected MSNs */
 	u32 write_len;			/* octets of the latest Write, since the last message on QN 0 */
 	bool write_over;		/* it is complete */
@@ -287,7 +308,7 @@ enum weft_err weft_denial_ddp(enum weft_denial d);
 enum weft_err weft_denial_rdmap(enum weft_denial d);
 
 /*
- * A connection is there: @st has been started. @orq has ord entries (NULL if 0),
+ * A connection is there: @st has been started. @orq has @ord entries (NULL if 0), some for asks,
  * @irq has irq_slots >= ird, and at least 1. IDLE -> RTS. Peer-to-peer initiators send the
  * RTR first. The caller runs the send side afterwards.
  */
@@ -448,7 +469,7 @@ void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d);
 
 /*
  * Every FPDU handed out so far is TCP's: WQEs wholly sent complete now, in order
- * (RFC 5040 §5.5 rule 15).
+ * (RFC 5040 §5.5 rule 15), unless the QP confirms.
  */
 void weft_tx_sent(struct weft_qpc *qp);
 
@@ -515,6 +536,8 @@ static inline bool weft_sq_is_full(const struct weft_sqq *sq)
 }
 /* sq.c: what the entry at @pos completes with in the flush that follows. */
 void weft_sq_spoil(struct weft_qpc *qp, u32 pos, u8 status);
+/* sq.c: the peer has taken in what was sent of the entries before @pos. */
+void weft_sq_confirm(struct weft_qpc *qp, u32 pos);
 /* sq.c: completes, in order, entries that are done. */
 void weft_sq_reap(struct weft_qpc *qp);
 /* sq.c: completes up to @most: those done as they are, others with FLUSH_ERR. True: so many. */

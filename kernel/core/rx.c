@@ -91,7 +91,12 @@ static void rx_request(struct weft_qpc *qp, const struct weft_fpdu *f, bool atom
 		weft_read_req_read(header, &e->read);
 	qp->irq_count++;
 	qp->msn_in_read++;
-	weft_host_kick(qp);
+	if (unlikely(qp->asks_max) && !atomic && !e->read.size) {
+		qp->asides++;
+		weft_host_answer(qp);
+	} else {
+		weft_host_kick(qp);
+	}
 }
 
 /* ---- their responses ---- */
@@ -134,12 +139,32 @@ bool weft_rx_place(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from,
 	return placed;
 }
 
+static void oldest_is_over(struct weft_qpc *qp)
+{
+	qp->orq_head = (qp->orq_head + 1) % qp->orq_slots;
+	qp->orq_count--;
+}
+
+/*
+ * A gate may have opened: ORD, a fence, a close that waited, one for asks; or a queue was full, which
+ * matters if the ring holds more already: else whoever posts rings.
+ */
+static void reap_and_go_on(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+	bool full = weft_sq_is_full(sq);
+
+	weft_sq_reap(qp);
+	if (sq->next != sq->pulled || (full && weft_ringq_filled(&sq->q, sq->pulled)) || qp->unasked ||
+	    qp->state == WEFT_QPS_CLOSING)
+		weft_host_kick(qp);
+}
+
 /* The oldest Read or atomic is over with @status. */
 static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
 	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
-	bool full = weft_sq_is_full(&qp->sq);
 	u32 stag;
 	u64 to;
 
@@ -147,18 +172,31 @@ static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8
 	if (status == WEFT_WC_SUCCESS && w->opcode == WEFT_WR_READ_INV &&
 	    weft_region_invalidate(qp, stag) != WEFT_GRANTED)
 		status = WEFT_WC_LOC_PROT_ERR;
+	if (unlikely(qp->asks_max))
+		weft_sq_confirm(qp, e->wqe);
 	info->state = WEFT_WQE_DONE;
 	info->status = status;
-	qp->orq_head = (qp->orq_head + 1) % qp->ord;
-	qp->orq_count--;
+	oldest_is_over(qp);
 	if (status != WEFT_WC_SUCCESS) {
 		weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
 		return;
 	}
-	weft_sq_reap(qp);
-	/* A gate may have opened: ORD, a fence, a close that waited, a queue that was full. */
-	if (qp->sq.next != qp->sq.pulled || full || qp->state == WEFT_QPS_CLOSING)
-		weft_host_kick(qp);
+	reap_and_go_on(qp);
+}
+
+/* The peer has taken in all that an ask is about. */
+static void rx_confirmation(struct weft_qpc *qp, const struct weft_orq_entry *e,
+			    const struct weft_fpdu *f)
+{
+	if (f->payload_len || !f->ddp.last) {
+		weft_qpc_fail(qp, WEFT_E_DDP_BOUNDS, f);
+		return;
+	}
+	qp->asides++;
+	weft_sq_confirm(qp, e->wqe);
+	oldest_is_over(qp);
+	qp->asks_out--;
+	reap_and_go_on(qp);
 }
 
 static void rx_rtr_response(struct weft_qpc *qp, const struct weft_fpdu *f)
@@ -177,13 +215,17 @@ static void rx_rtr_response(struct weft_qpc *qp, const struct weft_fpdu *f)
  */
 static bool request_is_out(const struct weft_qpc *qp, bool atomic)
 {
+	const struct weft_orq_entry *e;
 	u32 wqe;
 
 	if (qp->rtr_read_out)
 		return !atomic && qp->tx_kind != WEFT_TXK_RTR;
 	if (!qp->orq_count)
 		return false;
-	wqe = qp->orq[qp->orq_head].wqe;
+	e = &qp->orq[qp->orq_head];
+	if (unlikely(e->ask))
+		return !atomic && (qp->tx_kind != WEFT_TXK_ASK || qp->orq_count > 1);
+	wqe = e->wqe;
 	return weft_sq_info_at(&qp->sq, wqe)->state == WEFT_WQE_AWAIT &&
 	       weft_wqe_is_atomic(weft_sq_wqe_at(&qp->sq, wqe)) == atomic;
 }
@@ -203,6 +245,10 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 		return;
 	}
 	e = &qp->orq[qp->orq_head];
+	if (unlikely(e->ask)) {
+		rx_confirmation(qp, e, f);
+		return;
+	}
 	err = read_resp_check(qp, e, f);
 	if (err) {
 		/* The peer answers something else: what the Read wanted cannot be told. */

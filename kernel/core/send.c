@@ -173,6 +173,31 @@ void weft_send_last_words(struct weft_link *l)
 	give_memory_back(l);
 }
 
+static bool owes_answers_alone(const struct weft_qpc *qp)
+{
+	u32 i;
+
+	for (i = 0; i < qp->irq_count; i++) {
+		const struct weft_irq_entry *e = &qp->irq[(qp->irq_head + i) % qp->irq_slots];
+
+		if (e->atomic || e->read.size)
+			return false;
+	}
+	return i && qp->tx_kind == WEFT_TXK_NONE;
+}
+
+void weft_send_answers(struct weft_link *l)
+{
+	struct weft_qpc *qp = l->qp;
+	bool held = qp->sq_held;
+
+	if (!qp->asks_max || !owes_answers_alone(qp))
+		return;
+	qp->sq_held = true;
+	weft_send_run(l);
+	qp->sq_held = held;
+}
+
 void weft_send_break_off(struct weft_link *l)
 {
 	weft_batch_break_off(&l->batch, l->qp);

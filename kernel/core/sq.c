@@ -88,6 +88,20 @@ void weft_sq_spoil(struct weft_qpc *qp, u32 pos, u8 status)
 	info->status = status;
 }
 
+void weft_sq_confirm(struct weft_qpc *qp, u32 pos)
+{
+	struct weft_sqq *sq = &qp->sq;
+	u32 at = sq->q.idx;
+
+	while (at != pos) {
+		struct weft_wqe_info *info = weft_sq_info_at(sq, at);
+
+		if (info->state == WEFT_WQE_SENT)
+			info->state = WEFT_WQE_DONE;
+		at += info->nslots;
+	}
+}
+
 void weft_sq_reap(struct weft_qpc *qp)
 {
 	struct weft_sqq *sq = &qp->sq;

@@ -259,6 +259,22 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 	return d;
 }
 
+/* Reads and atomics that are not answered, the RTR's among them, but no asks. */
+static u32 reads_out(const struct weft_qpc *qp)
+{
+	return qp->orq_count - qp->asks_out + qp->rtr_read_out;
+}
+
+/* The Request that comes next is outstanding from now on: that at sq.next, or an ask about all before. */
+static void list_as_out(struct weft_qpc *qp, bool ask)
+{
+	qp->orq[(qp->orq_head + qp->orq_count++) % qp->orq_slots] = (struct weft_orq_entry) {
+		.wqe = qp->sq.next,
+		.msn = qp->msn_read,
+		.ask = ask,
+	};
+}
+
 /*
  * Lists the entry at sq.next among the outstanding Requests if ORD allows, and its sink,
  * of @len octets, is there. RFC 7306 §5.2: atomics count for ORD as Reads do.
@@ -267,14 +283,11 @@ static enum pick list_request(struct weft_qpc *qp, u32 stag, u64 to, u32 len)
 {
 	if (!qp->ord)
 		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
-	if (qp->orq_count + qp->rtr_read_out >= qp->ord)
+	if (reads_out(qp) >= qp->ord)
 		return PICK_NONE;
 	if (len && local_access(qp, stag, to, len, WEFT_ACCESS_LOCAL_WRITE, NULL))
 		return wqe_fails(qp, WEFT_WC_LOC_PROT_ERR);
-	qp->orq[(qp->orq_head + qp->orq_count++) % qp->ord] = (struct weft_orq_entry) {
-		.wqe = qp->sq.next,
-		.msn = qp->msn_read,
-	};
+	list_as_out(qp, false);
 	return PICK_MSG;
 }
 
@@ -323,6 +336,12 @@ static enum pick pick_write(struct weft_qpc *qp, const struct weft_sq_wqe *w, u3
 	return PICK_MSG;
 }
 
+/* For a message of the entry at sq.next. */
+static u32 take_send_msn(struct weft_qpc *qp)
+{
+	return weft_sq_info_at(&qp->sq, qp->sq.next)->msn = qp->msn_send++;
+}
+
 static enum pick pick_send(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32 len)
 {
 	bool inv = w->opcode == WEFT_WR_SEND_INV;
@@ -332,7 +351,7 @@ static enum pick pick_send(struct weft_qpc *qp, const struct weft_sq_wqe *w, u32
 		begin(qp, WEFT_TXK_WQE, inv ? WEFT_OP_SEND_SE_INV : WEFT_OP_SEND_SE);
 	else
 		begin(qp, WEFT_TXK_WQE, inv ? WEFT_OP_SEND_INV : WEFT_OP_SEND);
-	qp->tx_msg.msn = qp->msn_send++;
+	qp->tx_msg.msn = take_send_msn(qp);
 	qp->tx_msg.inv_stag = inv ? w->inv_stag : 0;
 	qp->tx_msg.len = len;
 	return PICK_MSG;
@@ -343,7 +362,7 @@ static enum pick pick_imm(struct weft_qpc *qp, u64 imm, bool solicited)
 	struct weft_tx_msg *m = &qp->tx_msg;
 
 	begin(qp, WEFT_TXK_WQE, solicited ? WEFT_OP_IMM_SE : WEFT_OP_IMM);
-	m->msn = qp->msn_send++;
+	m->msn = take_send_msn(qp);
 	m->ulp_len = (u8)(weft_put64(m->ulp, imm) - m->ulp);
 	return PICK_MSG;
 }
@@ -423,7 +442,7 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	if (weft_wqe_is_extension(w) && !qp->st->ext)
 		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
 	/* The read fence: every Read before it is complete. */
-	if (w->flags & WEFT_WR_FENCE && (qp->orq_count || qp->rtr_read_out))
+	if (w->flags & WEFT_WR_FENCE && reads_out(qp))
 		return PICK_NONE;
 	qp->sge = 0;
 	qp->sge_off = 0;
@@ -516,6 +535,45 @@ static enum weft_denial gather_wqe(struct weft_qpc *qp, struct weft_txd *d)
 	return gather_sges(qp, w, d);
 }
 
+/* ---- asks ---- */
+
+/* So many octets, or this part of the queue, are enough for an ask amid more that is to be sent. */
+#define ASK_OCTETS	(256 * 1024)
+#define ASK_PART	4
+
+static void begin_ask(struct weft_qpc *qp)
+{
+	const struct weft_read_req none = {
+		.sink_stag = WEFT_STAG_NONE,
+		.src_stag = WEFT_STAG_NONE,
+	};
+
+	list_as_out(qp, true);
+	qp->asks_out++;
+	qp->unasked = qp->unasked_len = 0;
+	begin_read_req(qp, WEFT_TXK_ASK, &none);
+}
+
+/* Not between the two messages of one work request. An RTR Read would take an ask's room. */
+static bool may_ask(const struct weft_qpc *qp)
+{
+	return qp->unasked && qp->asks_out < qp->asks_max && !qp->tx_second && !qp->rtr_read_out &&
+	       !qp->peer_fin;
+}
+
+static bool ask_is_urgent(const struct weft_qpc *qp)
+{
+	return (qp->unasked_len >= ASK_OCTETS || qp->unasked >= qp->sq.max_wqes / ASK_PART) &&
+	       may_ask(qp);
+}
+
+/* The entry before sq.next was sent. A Request's own Response tells of all before it. */
+static void note_unasked(struct weft_qpc *qp, bool request, u32 len)
+{
+	qp->unasked = request ? 0 : qp->unasked + 1;
+	qp->unasked_len = request ? 0 : qp->unasked_len + min_t(u32, len, ASK_OCTETS);
+}
+
 /* ---- choosing and cutting ---- */
 
 static enum pick choose(struct weft_qpc *qp)
@@ -526,12 +584,20 @@ static enum pick choose(struct weft_qpc *qp)
 		begin_rtr(qp);
 		return PICK_MSG;
 	}
+	if (unlikely(qp->unasked) && ask_is_urgent(qp)) {
+		begin_ask(qp);
+		return PICK_MSG;
+	}
 	if (!qp->tx_sq_turn || qp->peer_fin)
 		p = pick_response(qp);
 	if (p == PICK_NONE && !qp->peer_fin && (!qp->sq_held || qp->tx_second))
 		p = pick_wqe(qp);
 	if (p == PICK_NONE && qp->tx_sq_turn)
 		p = pick_response(qp);
+	if (p == PICK_NONE && unlikely(qp->unasked) && may_ask(qp)) {
+		begin_ask(qp);
+		p = PICK_MSG;
+	}
 	return p;
 }
 
@@ -612,13 +678,15 @@ static void wqe_cut(struct weft_qpc *qp)
 {
 	u8 opcode = weft_sq_wqe_at(&qp->sq, qp->sq.next)->opcode;
 	bool two = opcode == WEFT_WR_WRITE_IMM || opcode == WEFT_WR_SEND_IMM;
+	bool request = qp->tx_msg.op == WEFT_OP_READ_REQ || qp->tx_msg.op == WEFT_OP_ATOMIC_REQ;
 
 	qp->tx_sq_turn = false;
 	qp->tx_second = two && !qp->tx_second;
 	if (qp->tx_second)
 		return;
-	wqe_over(qp, qp->tx_msg.op == WEFT_OP_READ_REQ || qp->tx_msg.op == WEFT_OP_ATOMIC_REQ ?
-		     WEFT_WQE_AWAIT : WEFT_WQE_SENT, WEFT_WC_SUCCESS);
+	wqe_over(qp, request ? WEFT_WQE_AWAIT : WEFT_WQE_SENT, WEFT_WC_SUCCESS);
+	if (unlikely(qp->asks_max))
+		note_unasked(qp, request, qp->tx_msg.len);
 }
 
 /* The message's last FPDU was cut. */
@@ -637,6 +705,7 @@ static void message_cut(struct weft_qpc *qp)
 		WRITE_ONCE(qp->state, WEFT_QPS_ERROR);
 		break;
 	case WEFT_TXK_RTR:
+	case WEFT_TXK_ASK:
 	case WEFT_TXK_NONE:
 		break;
 	}
@@ -740,6 +809,10 @@ void weft_tx_sent(struct weft_qpc *qp)
 	u32 pos = sq->sent;
 
 	qp->tx_unsent = qp->tx_unsent_resp = false;
+	if (unlikely(qp->asks_max)) {
+		sq->sent = sq->next;
+		return;
+	}
 	while (pos != sq->next) {
 		struct weft_wqe_info *info = weft_sq_info_at(sq, pos);
 

@@ -209,7 +209,7 @@ void rl_conn_unlock(struct rl_conn *c)
 		rl_qp_tell_drained(c->qp);
 	if (c->watching)
 		rl_conn_place(c);
-	deadline = earliest(weft_link_next_step(&c->link), c->linger_until);
+	deadline = earliest(earliest(weft_link_next_step(&c->link), c->linger_until), c->answer_by);
 	if (c->tx_due || c->step_due || c->unread)
 		deadline = 1;
 	if (c->link.state == WEFT_LINK_DEAD)
@@ -289,6 +289,10 @@ static void timeout(struct rl_watch *w)
 	if (__atomic_exchange_n(&c->poked, false, __ATOMIC_SEQ_CST) ||
 	    (c->linger_until && c->linger_until <= now))
 		c->tx_due = true;
+	if (c->answer_by && c->answer_by <= now) {
+		c->tx_due |= c->answer_due;
+		c->answer_by = 0;
+	}
 	next = weft_link_next_step(&c->link);
 	if (next && next <= now)
 		c->step_due = true;
@@ -311,3 +315,16 @@ static const struct rl_watch_ops conn_watch_ops = {
 	.timeout = timeout,
 	.release = release,
 };
+
+/* ---- the end of the process ---- */
+
+static void answer(struct rl_watch *w)
+{
+	if (w->ops == &conn_watch_ops)
+		rl_conn_answer_now(conn_of(w));
+}
+
+__attribute__((destructor)) static void answer_before_exit(void)
+{
+	rl_thread_at_exit(answer);
+}

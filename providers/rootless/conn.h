@@ -88,8 +88,11 @@ struct rl_conn {
 	u32 waits_for;
 	u64 linger_until;		/* ms: the send ring is to be looked at; 0: no lingering */
 	u32 mss, mss_uses;		/* as last asked for, and how often used since */
+	bool answer_due;		/* the peer asks, and hears with the next doorbell, or: */
+	u64 answer_by;			/* ms: by then; 0: nobody has set the time. It may pass idly */
+	s32 answerer;			/* the process that has set it: a child may have the socket, too */
 	u32 doorbells;
-	u32 heard;			/* link.st.rx_fpdus when the doorbell rang last */
+	u32 heard;			/* what the peer has said when the doorbell rang last */
 	s32 turns;			/* doorbells in turn with something heard */
 };
 
@@ -186,5 +189,9 @@ struct rl_conn *rl_conn_of_qp(struct rl_qp *qp);
 void rl_conn_break_off(struct rl_conn *c);
 /* One run of the send side. */
 void rl_conn_tx(struct rl_conn *c);
+/* The peer asks: it is answered when the lock is let go, or where that is soon with the next doorbell. */
+void rl_conn_answer(struct rl_conn *c);
+/* The process ends: what waits for a doorbell waits no longer. */
+void rl_conn_answer_now(struct rl_conn *c);
 
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* A QP and its connection: binding, letting go, lingering, doorbells. */
+#include <unistd.h>
+
 #include "conn.h"
 #include "guard.h"
 #include "hand_conn.h"
@@ -139,6 +141,7 @@ void rl_conn_tx(struct rl_conn *c)
 {
 	u32 fpdus = c->link.batch.fpdus;
 
+	c->answer_due = false;
 	judge_lingering(c);
 	if (!rl_guard_run(run, c) || c->vanished)
 		rl_conn_break_off(c);
@@ -186,18 +189,25 @@ static void ring_doorbell(struct rl_conn *c)
  */
 #define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
 #define TURNS		16	/* by which a dialogue is known */
+#define ANSWER_MS	2	/* a program that has its message may compute instead */
 #define TURNS_LOST	16	/* more than that, after an answer that did not come */
+
+/* FPDUs of the peer's program. */
+static u32 said_by_peer(const struct rl_conn *c)
+{
+	return c->link.st.rx_fpdus - (c->link.qp ? c->link.qp->asides : 0);
+}
 
 /* A doorbell has rung: is an answer to be expected? Connection's lock. */
 static bool expects_answer(struct rl_conn *c)
 {
-	u32 fpdus = c->link.st.rx_fpdus;
+	u32 said = said_by_peer(c);
 
-	if (fpdus == c->heard)
+	if (said == c->heard)
 		c->turns = min_t(s32, c->turns, 0);
 	else
 		c->turns++;
-	c->heard = fpdus;
+	c->heard = said;
 	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
 	       rl_cq_is_left_alone(c->qp->rcq);
 }
@@ -209,7 +219,7 @@ static bool look_for_answer(struct rl_conn *c)
 
 	rl_conn_lock(c);
 	rl_conn_receive(c);
-	over = c->link.st.rx_fpdus != c->heard || !c->qp;
+	over = !c->qp || said_by_peer(c) != c->heard;
 	if (over)
 		weft_linger_answered(&c->link.linger);
 	rl_conn_unlock(c);
@@ -225,6 +235,32 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 			c->turns = -TURNS_LOST;
 			return;
 		}
+}
+
+/*
+ * In a dialogue the doorbell rings soon, by whoever reads now, and takes the answer along: that saves a
+ * call of TCP a message. What is read next may hold more messages, but the doorbell did not ring then.
+ */
+void rl_conn_answer(struct rl_conn *c)
+{
+	if (c->turns < TURNS || rl_thread_is_this()) {
+		c->tx_due = true;
+		return;
+	}
+	c->answer_due = true;
+	if (c->answer_by)
+		return;
+	c->answer_by = rl_now_ms() + ANSWER_MS;
+	c->answerer = getpid();
+}
+
+void rl_conn_answer_now(struct rl_conn *c)
+{
+	if (pthread_mutex_trylock(&c->lock))
+		return;
+	if (c->answer_due && c->qp && c->answerer == getpid())
+		rl_conn_tx(c);
+	pthread_mutex_unlock(&c->lock);
 }
 
 void rl_qp_kick(struct rl_qp *qp)

@@ -18,7 +18,7 @@
 #define RNR_ENDLESS	7
 
 #define MAGIC		0x77656674	/* "weft" */
-#define VERSION		1
+#define VERSION		2	/* 1 knew of no asks */
 #define FLAG_RTS	0x01
 
 /* ---- modify_qp ---- */

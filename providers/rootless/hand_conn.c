@@ -55,11 +55,15 @@ static void leave(struct rl_conn *c)
 	rl_watch_put(&q->watch);
 }
 
-/* Either end may send first: that is MPA's peer-to-peer mode, which needs revision 2. */
+/*
+ * Either end may send first: that is MPA's peer-to-peer mode, which needs revision 2. Asks are Reads, too.
+ */
 static void configure_mpa(struct weft_mpa_cfg *cfg)
 {
 	cfg->rev = 2;
 	cfg->p2p = true;
+	cfg->ird += WEFT_ASKS;
+	cfg->ord += WEFT_ASKS;
 }
 
 /* No ULP thinks before it answers. */
@@ -165,7 +169,8 @@ static struct weft_offer *make_offer(const struct rl_hand_qp *q)
 		return NULL;
 	rl_conn_base_cfg(&cfg);
 	configure_mpa(&cfg);
-	weft_offer_init(o, &cfg, q->path.ird, RL_MAX_ORD, words, write_own_words(q, words));
+	weft_offer_init(o, &cfg, q->path.ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words,
+			write_own_words(q, words));
 	return o;
 }
 
@@ -419,7 +424,8 @@ static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
 	rv = rl_conn_attach(c, q->qp);
 	if (rv)
 		return rv;
-	rv = weft_link_accept(&c->link, ird, RL_MAX_ORD, words, len, &v, rl_now_ms());
+	rv = weft_link_accept(&c->link, ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words, len, &v,
+			      rl_now_ms());
 	if (!rv)
 		limit_ord(q);
 	return rv;

@@ -128,6 +128,14 @@ void weft_host_kick(struct weft_qpc *core)
 		c->tx_due = true;
 }
 
+void weft_host_answer(struct weft_qpc *core)
+{
+	struct rl_conn *c = rl_qp_of(core)->conn;
+
+	if (c)
+		rl_conn_answer(c);
+}
+
 u8 *weft_host_chunk(struct weft_qpc *core)
 {
 	return malloc(WEFT_STAGE_CHUNK);

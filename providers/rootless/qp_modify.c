@@ -77,6 +77,8 @@ static void tell_core(struct rl_qp *qp, bool by_hand, u32 state)
 	struct rl_conn *c = rl_qp_lock_core(qp);
 
 	qp->core.by_hand = by_hand;
+	/* UC promises nothing of the peer. */
+	qp->core.confirms = by_hand && qp->type == IBV_QPT_RC;
 	qp->core.denied = by_hand ? WEFT_ACCESS_REMOTE & ~qp->given.qp_access_flags : 0;
 	if (weft_qpc_verbs_state(&qp->core) != WEFT_VS_ERR)
 		WRITE_ONCE(qp->core.named, state);

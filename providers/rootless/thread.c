@@ -495,6 +495,26 @@ static struct rl_watch *watch_from(u32 *at)
 	return w;
 }
 
+/* A handler of a signal may end the process amid a call of ours: no lock is waited for. */
+void rl_thread_at_exit(void (*look)(struct rl_watch *w))
+{
+	struct rl_watch *w;
+	u32 at;
+
+	for (at = 1; !pthread_mutex_trylock(&t.lock); at++) {
+		w = at < t.size ? t.at[at] : NULL;
+		if (w)
+			rl_watch_get(w);
+		pthread_mutex_unlock(&t.lock);
+		if (at >= t.size)
+			return;
+		if (!w)
+			continue;
+		look(w);
+		rl_watch_put(w);
+	}
+}
+
 void rl_thread_revive(const struct rl_file *f)
 {
 	struct rl_watch *w;

@@ -68,6 +68,9 @@ bool rl_thread_is_this(void);
 /* Does something else wait for the progress thread? It asks that itself, before it goes on. */
 bool rl_thread_is_wanted(void);
 
+/* The process ends: @look at each watch. What a child inherited is among them. */
+void rl_thread_at_exit(void (*look)(struct rl_watch *w));
+
 /* The program uses @f: if it was opened before a fork(), life goes on here, in the child. */
 void rl_thread_revive(const struct rl_file *f);
 

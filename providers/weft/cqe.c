@@ -34,6 +34,7 @@ static const enum ibv_wc_status wc_statuses[] = {
 	[WEFT_WC_REM_ACCESS_ERR]  = IBV_WC_REM_ACCESS_ERR,
 	[WEFT_WC_REM_OP_ERR]	  = IBV_WC_REM_OP_ERR,
 	[WEFT_WC_RETRY_EXC_ERR]	  = IBV_WC_RETRY_EXC_ERR,
+	[WEFT_WC_RNR_RETRY_EXC_ERR] = IBV_WC_RNR_RETRY_EXC_ERR,
 };
 static_assert(sizeof(wc_statuses) / sizeof(wc_statuses[0]) == WEFT_WC_NR, "a status is missing");
 

@@ -247,22 +247,6 @@ static bool endless_patience(void)
 
 /* ---- a peer that goes ---- */
 
-/* What TCP has taken before this end heard of the peer's end has gone well. */
-static bool send_fails(struct hand_end *e, uint64_t id)
-{
-	struct ibv_wc wc;
-	int tries;
-
-	for (tries = 0; tries < 1000; tries++) {
-		hand_send(e, id, 10);
-		if (!hand_poll(e->cq, &wc, 20000) || wc.wr_id != id)
-			return false;
-		if (wc.status != IBV_WC_SUCCESS)
-			return wc.status == IBV_WC_RETRY_EXC_ERR;
-	}
-	return false;
-}
-
 /* What has come stays, nothing happens; and then a Send fails. */
 static bool peer_goes(enum ibv_qp_state by)
 {
@@ -278,7 +262,9 @@ static bool peer_goes(enum ibv_qp_state by)
 	else
 		ok = ok && !hand_to(&b, by);
 	ok = ok && quiet(a.cq) && hand_state(&a) == IBV_QPS_RTS;
-	ok = ok && send_fails(&a, 7) && hand_took(a.cq, 5, IBV_WC_WR_FLUSH_ERR) &&
+	/* Whether this end has heard of the peer's end or not. */
+	hand_send(&a, 7, 10);
+	ok = ok && hand_took(a.cq, 7, IBV_WC_RETRY_EXC_ERR) && hand_took(a.cq, 5, IBV_WC_WR_FLUSH_ERR) &&
 	     hand_took(a.cq, 6, IBV_WC_WR_FLUSH_ERR) && hand_state(&a) == IBV_QPS_ERR;
 	hand_send(&a, 8, 10);
 	ok = ok && hand_took(a.cq, 8, IBV_WC_WR_FLUSH_ERR);
@@ -485,10 +471,73 @@ static bool waits_for_receive(void)
 	fill(&a, 8);
 	hand_send(&a, 1, 200);
 	/* Longer than a connection of rdma_cm's would. */
-	ok = ok && quiet(b.cq) && quiet(b.cq) && quiet(b.cq) && quiet(b.cq) && quiet(b.cq);
+	ok = ok && quiet(b.cq) && quiet(a.cq) && quiet(b.cq) && quiet(a.cq) && quiet(b.cq);
 	hand_recv(&b, 2);
 	ok = ok && hand_took(b.cq, 2, IBV_WC_SUCCESS) && hand_took(a.cq, 1, IBV_WC_SUCCESS) &&
 	     arrived(&b, &a, 200);
+	unmake();
+	return ok;
+}
+
+/* A Send has its retries, and fails with a name of its own. What was before it is done. */
+static bool receive_never_comes(void)
+{
+	struct hand_setting hasty = hand_usual;
+	bool ok;
+
+	hasty.rnr_retry = 1;
+	make(&hasty);
+	join();
+	ok = talk();
+	hand_rdma(&a, 5, IBV_WR_RDMA_WRITE, &b_name, 64);
+	hand_send(&a, 6, 200);
+	hand_send(&a, 7, 200);
+	ok = ok && hand_took(a.cq, 5, IBV_WC_SUCCESS) && hand_took(a.cq, 6, IBV_WC_RNR_RETRY_EXC_ERR) &&
+	     hand_took(a.cq, 7, IBV_WC_WR_FLUSH_ERR) && hand_state(&a) == IBV_QPS_ERR;
+	unmake();
+	return ok;
+}
+
+/* ---- what a completion says ---- */
+
+/* The peer's program calls nobody meanwhile. */
+static bool done_is_there(void)
+{
+	bool ok;
+	int i;
+
+	make(&hand_usual);
+	join();
+	ok = talk();
+	for (i = 0; i < 500 && ok; i++) {
+		fill(&a, (uint8_t)i);
+		hand_rdma(&a, i, IBV_WR_RDMA_WRITE, &b_name, HAND_BUF);
+		ok = hand_took(a.cq, i, IBV_WC_SUCCESS) && arrived(&b, &a, HAND_BUF);
+	}
+	unmake();
+	return ok;
+}
+
+/* Sends by turns, so many that the answers to what an end asks come with the other's next Send. */
+static bool dialogue(void)
+{
+	bool ok = true;
+	int i;
+
+	make(&hand_usual);
+	join();
+	hand_recv(&a, 1);
+	hand_recv(&b, 2);
+	for (i = 0; i < 100 && ok; i++) {
+		struct hand_end *from = i % 2 ? &b : &a, *to = i % 2 ? &a : &b;
+		uint64_t id = i % 2 ? 1 : 2;
+
+		hand_send(from, 3, 64);
+		ok = i ? took_both(to->cq, id, 3) : hand_took(to->cq, id, IBV_WC_SUCCESS);
+		hand_recv(to, id);
+	}
+	/* The last has no Send to come with. */
+	ok = ok && hand_took(b.cq, 3, IBV_WC_SUCCESS);
 	unmake();
 	return ok;
 }
@@ -511,7 +560,8 @@ static bool rights_are_checked(int right, enum ibv_wr_opcode op)
 	hand_rdma(&a, 5, op, &b_name, 64);
 	/* The end whose QP it is finds it, and is in error. */
 	ok = ok && hand_poll(b.cq, &wc, 10000) && wc.status == IBV_WC_WR_FLUSH_ERR &&
-	     hand_state(&b) == IBV_QPS_ERR && b.buf[HAND_BUF] != 0x55;
+	     hand_state(&b) == IBV_QPS_ERR && b.buf[HAND_BUF] != 0x55 &&
+	     hand_took(a.cq, 5, IBV_WC_REM_ACCESS_ERR);
 	unmake();
 	return ok;
 }
@@ -565,6 +615,9 @@ static const struct {
 	{ "qp-connected-to-itself-is-refused", itself },
 	{ "sqd-holds-and-tells-when-drained", drains },
 	{ "send-waits-for-a-receive", waits_for_receive },
+	{ "send-without-a-receive-is-given-up", receive_never_comes },
+	{ "write-that-is-done-is-in-the-peer's-memory", done_is_there },
+	{ "sends-by-turns-are-done-by-turns", dialogue },
 	{ "qp-without-remote-write-is-not-written", writes_not_allowed },
 	{ "qp-without-remote-read-is-not-read", reads_not_allowed },
 	{ "depth-of-one-carries-many-reads", depths },

@@ -355,7 +355,7 @@ static bool wrong_words(const struct hand_end *e, const struct hand_name *peer)
 {
 	/* Magic; version, type, RTS, rnr_retry; from, to; what it awaits, what it sends. */
 	const uint32_t right[6] = {
-		0x77656674, 1 << 24 | IBV_QPT_RC << 16 | 1 << 8 | 7,
+		0x77656674, 2 << 24 | IBV_QPT_RC << 16 | 1 << 8 | 7,
 		peer->qpn, e->qp->qp_num, e->psn, peer->psn,
 	};
 
@@ -430,6 +430,74 @@ static bool strangers(void)
 	return ok;
 }
 
+/* ---- a peer that exits ---- */
+
+#define ROUNDS	51			/* the child has the last word to hear */
+
+/* The other's Send has come; what became of one's own is seen to by the way. */
+static bool came(struct hand_end *e, int *done)
+{
+	struct ibv_wc wc;
+
+	while (hand_poll(e->cq, &wc, 20000) && wc.status == IBV_WC_SUCCESS) {
+		if (wc.wr_id == 1)
+			return true;
+		++*done;
+	}
+	return false;
+}
+
+/* By turns with the parent; with its last Send the process is over, and destroys nothing. */
+static void hears_and_exits(int fd)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+	struct hand_name peer;
+	int i, done = 0;
+
+	hand_open(&dev, addr);
+	hand_make(&e, &dev, &hand_usual, NULL);
+	swap_names(fd, &e, &peer);
+	hand_ready(&e, &peer);
+	for (i = 0; i < ROUNDS; i++) {
+		hand_recv(&e, 1);
+		if (i)
+			hand_send(&e, 2, 10);
+		if (!came(&e, &done))
+			exit(1);
+	}
+	exit(0);
+}
+
+static bool exits_after_the_last(void)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+	struct hand_name peer;
+	struct child c;
+	int i, times, done;
+	bool ok = true;
+
+	for (times = 0; times < 10 && ok; times++) {
+		c = begin(hears_and_exits);
+		hand_open(&dev, addr);
+		hand_make(&e, &dev, &hand_usual, NULL);
+		swap_names(c.fd, &e, &peer);
+		hand_ready(&e, &peer);
+		for (i = done = 0; i < ROUNDS && ok; i++) {
+			hand_recv(&e, 1);
+			hand_send(&e, 2, 10);
+			ok = i == ROUNDS - 1 || came(&e, &done);
+		}
+		for (; done < ROUNDS && ok; done++)
+			ok = hand_took(e.cq, 2, IBV_WC_SUCCESS);
+		ok = end(&c, false) && ok;
+		hand_unmake(&e);
+		hand_close(&dev);
+	}
+	return ok;
+}
+
 /* ---- */
 
 static const struct {
@@ -439,6 +507,7 @@ static const struct {
 	{ "peer-killed-at-each-step", killed_at_each_step },
 	{ "many-qps-connect-in-time", connects_many },
 	{ "strangers-are-turned-away", strangers },
+	{ "peer-that-exits-has-said-what-it-took", exits_after_the_last },
 };
 
 int main(int argc, char **argv)

@@ -412,6 +412,9 @@ struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *a)
 	qp->core.rcq = &a->rcq->core;
 	init_queues(qp, a);
 	weft_qpc_init(&qp->core);
+	qp->core.by_hand = qp->core.confirms = a->confirms;
+	if (a->confirms)
+		qp->core.named = WEFT_VS_RTS;
 	return qp;
 }
 
@@ -454,6 +457,12 @@ void weft_host_kick(struct weft_qpc *core)
 {
 	to_host_qp(core)->kicked = true;
 	to_host_qp(core)->kicks++;
+}
+
+void weft_host_answer(struct weft_qpc *core)
+{
+	to_host_qp(core)->answers++;
+	weft_host_kick(core);
 }
 
 void weft_host_event(struct weft_qpc *core, enum weft_event ev)

@@ -74,6 +74,7 @@ struct host_qp_attr {
 	bool sig_all;
 	bool kernel;
 	bool srq_silent;		/* its posters ring no doorbell */
+	bool confirms;			/* connected by hand */
 };
 
 struct host_qp {
@@ -85,6 +86,7 @@ struct host_qp {
 	bool kicked;			/* doorbell or weft_host_kick(): the send side is due */
 	u32 doorbells;			/* those of the user */
 	u32 kicks;			/* those of the core */
+	u32 answers;			/* and of them to answer an ask */
 	bool cq_error;			/* a CQ of it has overflowed: to be moved to error */
 	enum weft_event event[HOST_EVENTS];
 	u32 nevents;

@@ -233,6 +233,7 @@ enum {
 	WEFT_WC_REM_ACCESS_ERR	= 8,
 	WEFT_WC_REM_OP_ERR	= 9,
 	WEFT_WC_RETRY_EXC_ERR	= 10,	/* of QPs connected by hand: the peer was never there, or is gone */
+	WEFT_WC_RNR_RETRY_EXC_ERR = 11,	/* and of those: it had no receive in time */
 	WEFT_WC_NR
 };
 
