@@ -238,7 +238,8 @@ static enum weft_denial may_bind(struct weft_qpc *qp, const struct weft_region *
 {
 	u32 writes = bind->access & (WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_ATOMIC);
 
-	if (bind->access & ~(WEFT_ACCESS_REMOTE | WEFT_ACCESS_ZERO_BASED))
+	/* A local right is nothing that a window could give: programs name it all the same. */
+	if (bind->access & ~(WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE | WEFT_ACCESS_ZERO_BASED))
 		return WEFT_DENIED_ACCESS;
 	/* RFC 5040 §8.1.1: who lets a peer write lets the local side write. */
 	return weft_region_check(memory, bind->mr_lkey, qp->pd, qp->id, bind->addr, bind->length,

@@ -284,7 +284,7 @@ static int reg_mr(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
-/* A region of its own, with an STag of its own, in the place of the old one. */
+/* A region of its own in the place of the old one. That of other memory has an STag of its own. */
 static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_rereg_mr *in = c->in;
@@ -293,6 +293,7 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 	bool moves = in->flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	struct rl_pd *pd = in->flags & IBV_REREG_MR_CHANGE_PD ? find_pd(ctx, in->pd_handle) :
 			   old ? old->pd : NULL;
+	u32 access;
 	int rv;
 
 	if (!old || old->region.kind != WEFT_REGION_USER || old->dmabuf.at || !pd || !in->flags ||
@@ -300,9 +301,11 @@ static int rereg_mr(struct rl_context *ctx, struct rl_command *c)
 		return -EINVAL;
 	if (!rl_mr_close(old))
 		return -EBUSY;
-	rv = rl_mr_new(pd, moves ? in->start : old->start, moves ? in->length : old->region.len,
-		       moves ? in->hca_va : old->region.base,
-		       in->flags & IBV_REREG_MR_CHANGE_ACCESS ? in->access_flags : old->access, &mr);
+	access = in->flags & IBV_REREG_MR_CHANGE_ACCESS ? in->access_flags : old->access;
+	if (moves)
+		rv = rl_mr_new(pd, in->start, in->length, in->hca_va, access, &mr);
+	else
+		rv = rl_mr_change(old, pd, access, &mr);
 	if (rv) {
 		rl_mr_open_again(old);
 		return rv;

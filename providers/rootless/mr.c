@@ -109,6 +109,22 @@ static void remove_from_table(struct rl_mr *mr)
 	pthread_mutex_unlock(&b->lock);
 }
 
+/* @mr is found where @old was, under its STag; whoever holds @old finds it invalid soon. */
+static void take_place(struct rl_mr *mr, struct rl_mr *old)
+{
+	struct bucket *b = bucket_of(old->region.stag);
+	struct rl_mr **p;
+
+	mr->region.stag = old->region.stag;
+	pthread_mutex_lock(&b->lock);
+	for (p = &b->first; *p != old; p = &(*p)->next)
+		;
+	mr->next = old->next;
+	*p = mr;
+	pthread_mutex_unlock(&b->lock);
+	old->replaced = true;
+}
+
 /* Gives @mr, complete but for this, its STag and lets others find it. */
 static int publish(struct rl_mr *mr)
 {
@@ -193,7 +209,7 @@ static struct weft_region of_program(const struct rl_pd *pd, u64 len, u64 iova, 
  * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
  * The whole address space at once is asked for from 0, with all octets but the last.
  */
-int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
 	const u32 odp = access & IBV_ACCESS_ON_DEMAND ?
@@ -207,7 +223,23 @@ int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct
 		return rv;
 	(*out)->start = start;
 	(*out)->access = access;
-	return finish(*out);
+	return 0;
+}
+
+int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+{
+	return begin(pd, start, len, iova, access, out) ?: finish(*out);
+}
+
+int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **out)
+{
+	int rv = begin(pd, old->start, old->region.len, old->region.base, access, out);
+
+	if (rv)
+		return rv;
+	take_place(*out, old);
+	pd->o.users++;
+	return 0;
 }
 
 int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
@@ -291,7 +323,8 @@ static void await_release(struct rl_mr *mr)
 void rl_mr_destroy(struct rl_mr *mr)
 {
 	WRITE_ONCE(mr->region.valid, false);
-	remove_from_table(mr);
+	if (!mr->replaced)
+		remove_from_table(mr);
 	rl_mr_drop(&mr->region);
 	await_release(mr);
 	if (mr->o.kind == RL_MW)

@@ -130,12 +130,18 @@ struct rl_mr {
 	u32 access;			/* IB_ACCESS_ as asked for */
 	u32 holders;			/* atomic; the table's is one */
 	bool released;			/* the last has let go */
+	bool replaced;			/* by rl_mr_change() */
 	s32 windows;			/* atomic; bound to it; negative: it is going */
 	struct rl_mr *next;		/* in the table */
 };
 
 /* Makes and publishes a region: 0, or -errno. */
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **mr);
+/*
+ * One of the same memory, of @pd, with @access, takes the place of @old, its STag included: peers were
+ * told that. @old is to be destroyed. 0, or -errno and nothing has changed.
+ */
+int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **mr);
 /* One of @len octets from @offset of a dmabuf, which is the program's descriptor @fd. */
 int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
 		     struct rl_mr **mr);

@@ -23,10 +23,11 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct ibv_send_wr *first = wr;
 	bool kick = false;
-	int err = 0, kick_err;
+	int err, kick_err;
 
 	weft_lock(&qp->sq_lock);
-	for (; wr; wr = wr->next) {
+	err = qp->reset ? EINVAL : 0;
+	for (; wr && !err; wr = wr->next) {
 		err = weft_sq_add_wr(&qp->sq, wr);
 		if (err)
 			break;
@@ -78,14 +79,15 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct ibv_recv_wr *first = wr;
 	bool kick = false;
-	int err = 0, kick_err;
+	int err, kick_err;
 
 	if (!qp->rq.ring.slots) {
 		*bad_wr = wr;
 		return EINVAL;
 	}
 	weft_lock(&qp->rq_lock);
-	for (; wr; wr = wr->next) {
+	err = qp->reset ? EINVAL : 0;
+	for (; wr && !err; wr = wr->next) {
 		err = weft_rq_add_wr(&qp->rq, wr);
 		if (err)
 			break;

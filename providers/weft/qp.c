@@ -150,6 +150,15 @@ static void forget_completions(struct weft_qp *qp)
 		weft_cq_forget_qp(to_weft_cq(ibqp->send_cq), ibqp->qp_num);
 }
 
+static void set_reset(struct weft_qp *qp, bool reset)
+{
+	weft_lock(&qp->sq_lock);
+	weft_lock(&qp->rq_lock);
+	qp->reset = reset;
+	weft_unlock(&qp->rq_lock);
+	weft_unlock(&qp->sq_lock);
+}
+
 /* The kernel starts again from cleared rings, and so do we. */
 static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
@@ -162,6 +171,7 @@ static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (!err) {
 		qp->sq.ring.idx = 0;
 		qp->rq.ring.idx = 0;
+		qp->reset = true;
 		forget_completions(qp);
 	}
 	weft_unlock(&qp->rq_lock);
@@ -171,11 +181,16 @@ static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 int weft_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
+	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct ibv_modify_qp cmd = {};
+	int err;
 
 	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-		return reset_qp(to_weft_qp(ibqp), attr, mask);
-	return ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+		return reset_qp(qp, attr, mask);
+	err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (!err && mask & IBV_QP_STATE)
+		set_reset(qp, false);
+	return err;
 }
 
 int weft_destroy_qp(struct ibv_qp *ibqp)

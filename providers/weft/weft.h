@@ -91,6 +91,8 @@ struct weft_qp {
 
 	struct weft_lock rq_lock;
 	struct weft_rq rq;		/* rq_lock; no ring when an SRQ serves */
+
+	bool reset;			/* both locks: by modify_qp, and nothing is taken until the next */
 };
 
 static inline struct weft_device *to_weft_dev(struct ibv_device *dev)

@@ -34,7 +34,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 
 	weft_lock(&qp->sq_lock);
 	qp->wr_first = qp->sq.ring.idx;
-	qp->wr_err = 0;
+	qp->wr_err = qp->reset ? EINVAL : 0;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)

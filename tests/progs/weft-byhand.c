@@ -321,6 +321,29 @@ static bool reset_drops(void)
 	return ok;
 }
 
+/* In RESET nothing can be posted. */
+static bool posts_are_refused(struct hand_end *e)
+{
+	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad_recv = NULL;
+	struct ibv_send_wr send = { .wr_id = 2, .opcode = IBV_WR_SEND }, *bad_send = NULL;
+
+	return ibv_post_recv(e->qp, &recv, &bad_recv) == EINVAL && bad_recv == &recv &&
+	       ibv_post_send(e->qp, &send, &bad_send) == EINVAL && bad_send == &send;
+}
+
+static bool reset_takes_nothing(void)
+{
+	bool ok;
+
+	make(&hand_usual);
+	join();
+	ok = talk() && !hand_to(&a, IBV_QPS_RESET) && posts_are_refused(&a) && !hand_to(&b, IBV_QPS_RESET);
+	join();
+	ok = ok && talk();
+	unmake();
+	return ok;
+}
+
 static bool is_refused(struct hand_end *e, enum ibv_qp_state to, struct ibv_qp_attr *attr, int mask)
 {
 	attr->qp_state = to;
@@ -576,6 +599,28 @@ static bool reads_not_allowed(void)
 	return rights_are_checked(IBV_ACCESS_REMOTE_READ, IBV_WR_RDMA_READ);
 }
 
+static bool rereg(struct hand_end *e, int access)
+{
+	return !ibv_rereg_mr(e->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access);
+}
+
+/* The peer was told the key once. */
+static bool rights_change(void)
+{
+	bool ok;
+
+	make(&hand_usual);
+	join();
+	ok = talk() && rereg(&b, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) &&
+	     b.mr->rkey == b_name.rkey;
+	hand_rdma(&a, 5, IBV_WR_RDMA_WRITE, &b_name, 64);
+	ok = ok && hand_took(a.cq, 5, IBV_WC_SUCCESS) && rereg(&b, IBV_ACCESS_LOCAL_WRITE);
+	hand_rdma(&a, 6, IBV_WR_RDMA_WRITE, &b_name, 64);
+	ok = ok && hand_took(a.cq, 6, IBV_WC_REM_ACCESS_ERR);
+	unmake();
+	return ok;
+}
+
 static bool depths(void)
 {
 	struct hand_setting one = hand_usual;
@@ -610,6 +655,7 @@ static const struct {
 	{ "peer-in-error-is-missed-by-a-send", peer_is_in_error },
 	{ "qps-are-used-again", used_again },
 	{ "reset-drops-what-was-posted", reset_drops },
+	{ "reset-takes-no-work-request", reset_takes_nothing },
 	{ "modify-qp-follows-the-table", table_is_checked },
 	{ "query-qp-tells-what-was-set", query_tells },
 	{ "qp-connected-to-itself-is-refused", itself },
@@ -620,6 +666,7 @@ static const struct {
 	{ "sends-by-turns-are-done-by-turns", dialogue },
 	{ "qp-without-remote-write-is-not-written", writes_not_allowed },
 	{ "qp-without-remote-read-is-not-read", reads_not_allowed },
+	{ "region-whose-rights-change-keeps-its-key", rights_change },
 	{ "depth-of-one-carries-many-reads", depths },
 };
 

@@ -306,11 +306,20 @@ static void an_unknown_region_fails(struct world *w)
 	bind_fails(w, wr);
 }
 
-static void a_local_right_fails_a_bind(struct world *w)
+static void a_right_that_is_not_remote_fails_a_bind(struct world *w)
 {
 	struct panes p = panes_of(w);
 
-	bind_fails(w, bind_wr(p.one, 1, p.mr, READ | WEFT_ACCESS_LOCAL_WRITE));
+	bind_fails(w, bind_wr(p.one, 1, p.mr, READ | WEFT_ACCESS_MW_BIND));
+}
+
+/* rdma-core's own tests of extended QPs bind with it, for a window that no peer may write to. */
+static void a_local_right_is_no_remote_one(struct world *w)
+{
+	struct panes p = panes_of(w);
+
+	bind_good(w, p.two, 0x11, p.mr, WEFT_ACCESS_LOCAL_WRITE);
+	refuses_write(w, p.two->r.stag, BASE + AT, 0x02);
 }
 
 static void a_window_that_another_qp_has_bound_fails(struct world *w)
@@ -489,7 +498,8 @@ int main(void)
 		CASE_EXT(a_region_is_not_bound_as_a_window),
 		CASE_EXT(an_unknown_window_fails),
 		CASE_EXT(an_unknown_region_fails),
-		CASE_EXT(a_local_right_fails_a_bind),
+		CASE_EXT(a_right_that_is_not_remote_fails_a_bind),
+		CASE_EXT(a_local_right_is_no_remote_one),
 		CASE_EXT(a_window_that_another_qp_has_bound_fails),
 		CASE_EXT(a_region_that_goes_gets_no_window),
 		CASE_EXT(a_bind_of_type_1_takes_the_place_of_the_one_before),
