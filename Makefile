@@ -1,7 +1,8 @@
 # weft. `make help` says what there is.
 
 .PHONY: help demo demo-rootless demo-vm check check-full check-mutants bench bench-quick bench-native \
-	modules provider rootless install rdma-core-series weftspec deps clean
+	modules provider rootless rdma-core-series weftspec deps clean \
+	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
 help:
 	@echo 'make demo         both of these, one after the other'
@@ -17,7 +18,10 @@ help:
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'
 	@echo 'make rootless     build/bin/weft-run and its library: RDMA devices without module or root'
-	@echo 'make install PREFIX=$$HOME/.local [DESTDIR=]   puts these and the provider there'
+	@echo 'make install-rootless PREFIX=$$HOME/.local   puts these and the provider there'
+	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]   all: the module for dkms, the provider for libibverbs,'
+	@echo '                  the service, weft-run, weftspec, man pages; or one: install-module-source,'
+	@echo '                  install-provider, install-boot, install-man, install-rootless, install-weftspec'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
 	@echo 'make weftspec     build/bin: the conformance tester'
 	@echo 'make deps         install the Debian packages that these need'
@@ -66,8 +70,45 @@ provider:
 rootless: provider
 	$(MAKE) -C providers/rootless
 
-install: rootless
+install: install-module-source install-provider install-boot install-man install-rootless install-weftspec
+
+# What is given to programs that look in one place goes there whatever PREFIX is: dkms, libibverbs.
+PREFIX ?= /usr/local
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+VERSION ?= $(shell sed -n '1s/.*(\(.*\)).*/\1/p' scripts/debian/changelog)
+VERBS_LIBDIR ?= $(shell pkg-config --variable=libdir libibverbs)
+export PREFIX DESTDIR
+MAN := $(DESTDIR)$(PREFIX)/share/man
+MODULE_SOURCE = $(DESTDIR)/usr/src/weft-$(VERSION)
+
+# Then: dkms add weft/VERSION && dkms install weft/VERSION
+install-module-source:
+	cd kernel && find . \( -name '*.[ch]' -o -name '*.sh' -o -name Kbuild \) ! -name have.h ! -name '*.mod.c' \
+		-exec install -D -m 644 {} $(MODULE_SOURCE)/{} \;
+	sed 's/#MODULE_VERSION#/$(VERSION)/' scripts/system/dkms.conf >$(MODULE_SOURCE)/dkms.conf
+
+install-provider: provider
+	install -d $(DESTDIR)$(VERBS_LIBDIR)/libibverbs $(DESTDIR)/etc/libibverbs.d
+	install -m 644 build/lib/libweft-rdmav*.so $(DESTDIR)$(VERBS_LIBDIR)/libibverbs
+	install -m 644 build/etc/weft.driver $(DESTDIR)/etc/libibverbs.d
+
+install-boot:
+	install -d $(DESTDIR)$(PREFIX)/lib/weft $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/modprobe.d
+	install scripts/system/weft-link $(DESTDIR)$(PREFIX)/lib/weft
+	sed 's,@libdir@,$(PREFIX)/lib/weft,' scripts/system/weft@.service >$(DESTDIR)$(UNITDIR)/weft@.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/weft@.service
+	install -m 644 scripts/system/modprobe.conf $(DESTDIR)$(PREFIX)/lib/modprobe.d/weft.conf
+
+install-man:
+	install -d $(MAN)/man4 $(MAN)/man7
+	install -m 644 docs/weft.4 $(MAN)/man4
+	install -m 644 docs/weft.7 $(MAN)/man7
+
+install-rootless: rootless
 	$(MAKE) -C providers/rootless install
+
+install-weftspec: weftspec
+	$(MAKE) -C tests/weftspec install
 
 rdma-core-series:
 	rdma-core-patch/series.sh

@@ -75,8 +75,9 @@ configure() {
 		flags+=' -DWEFT_GET_CONTEXT_WITHOUT_FDS'
 	grep -q 'struct verbs_create_cq_prov_attr' "$tree/libibverbs/driver.h" ||
 		flags+=' -DWEFT_CREATE_CQ_EX_WITHOUT_PROV'
+	# No path to the libibverbs of this build: whoever loads the provider has its own.
 	logged "$work/configure.log" cmake -GNinja -S "$tree" -B "$out" -DCMAKE_C_FLAGS="$flags" \
-		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DCMAKE_SKIP_RPATH=1
 }
 
 # The provider may have been built in another release than the one it will be loaded by: what
