@@ -1,7 +1,7 @@
 # weft. `make help` says what there is.
 
 .PHONY: help demo demo-rootless demo-vm check check-full check-mutants bench bench-quick bench-native \
-	modules provider rootless rdma-core-series weftspec deps clean \
+	modules provider rootless rdma-core-series weftspec deb deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
 help:
@@ -22,6 +22,7 @@ help:
 	@echo 'make install [PREFIX=/usr/local] [DESTDIR=]   all: the module for dkms, the provider for libibverbs,'
 	@echo '                  the service, weft-run, weftspec, man pages; or one: install-module-source,'
 	@echo '                  install-provider, install-boot, install-man, install-rootless, install-weftspec'
+	@echo 'make deb          build/deb: packages for Debian 12 and 13, each built in its release'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
 	@echo 'make weftspec     build/bin: the conformance tester'
 	@echo 'make deps         install the Debian packages that these need'
@@ -112,6 +113,9 @@ install-weftspec: weftspec
 
 rdma-core-series:
 	rdma-core-patch/series.sh
+
+deb:
+	scripts/build-deb.sh
 
 weftspec:
 	$(MAKE) -C tests/weftspec

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fetches an rdma-core source in the cache and prints its folder:
-#   fetch-rdma-core.sh installed   the release of the installed libibverbs; if its source cannot
-#                                  be had, another release with the same private ABI
+#   fetch-rdma-core.sh installed [ROOT]   the release of the libibverbs that is installed here, or in a
+#                                  root folder; if its source cannot be had, another release with the
+#                                  same private ABI
 #   fetch-rdma-core.sh newest      the newest release that Debian has
 #   fetch-rdma-core.sh version V   this one, as Debian calls it
 # WEFT_RDMA_CORE=FOLDER: a source tree of your own, which is printed as it is.
@@ -10,7 +11,7 @@
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$(dirname "$0")/apt.sh"
 
-want=${1:?installed, newest or version} version=${2-}
+want=${1:?installed, newest or version} version=${2-} root=${2-}
 if [ -n "${WEFT_RDMA_CORE:-}" ]; then
 	[ -e "$WEFT_RDMA_CORE/libibverbs/driver.h" ] || die "$WEFT_RDMA_CORE is no rdma-core source"
 	realpath "$WEFT_RDMA_CORE"
@@ -34,9 +35,14 @@ print_sources() {
 
 # The private ABI stands in the name of the function that providers register with.
 installed_pabi() {
-	local pabi
-	pabi=$(nm -D "$(installed_libibverbs)" | sed -n 's/.* verbs_register_driver_\([0-9]*\).*/\1/p')
-	[ -n "$pabi" ] || die "cannot tell the private ABI of $(installed_libibverbs)"
+	local lib pabi
+	if [ -n "$root" ]; then
+		lib=$(echo "$root"/usr/lib/*/libibverbs.so.1)
+	else
+		lib=$(installed_libibverbs)
+	fi
+	pabi=$(nm -D "$lib" | sed -n 's/.* verbs_register_driver_\([0-9]*\).*/\1/p')
+	[ -n "$pabi" ] || die "cannot tell the private ABI of $lib"
 	echo "$pabi"
 }
 
@@ -90,7 +96,8 @@ versions() {
 # What was found for this libibverbs is remembered, so that the next call needs no mirror.
 fetch_installed() {
 	local installed version pabi has note dir
-	installed=$(dpkg-query -W -f '${source:Version}' libibverbs1)
+	# shellcheck disable=SC2016 # dpkg-query's own
+	installed=$(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${source:Version}' libibverbs1)
 	pabi=$(installed_pabi)
 	note=$WEFT_CACHE/rdma-core/for-$installed
 	if [ -e "$note" ] && [ -d "$(cat "$note")" ]; then

@@ -1,29 +1,63 @@
 #!/usr/bin/env bash
-# Makes a root folder of a Debian release in the cache, with the release's RDMA programs, and prints it:
-#   fetch-release-root.sh trixie|sid
+# Makes a root folder of a Debian release in the cache, and prints it:
+#   fetch-release-root.sh RELEASE           with the release's RDMA programs
+#   fetch-release-root.sh RELEASE system    a whole system beside them: kernel, headers (bookworm: the
+#                                           backports', too), systemd, what packages are built and judged with
+# RELEASE is trixie or sid; bookworm or trixie for a system.
 # No root is needed where user namespaces can be had. It is made anew after a month.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$(dirname "$0")/apt.sh"
 
-release=${1:?a release of Debian}
+# mmdebstrap calls this script, too, at two moments in the making of a system.
+case $1 in
+--before)
+	# The initial file system holds what a machine of tests/packages has, and no more.
+	mkdir -p "$2/etc/initramfs-tools/conf.d" "$2/usr/share/initramfs-tools/modules.d"
+	echo MODULES=list >"$2/etc/initramfs-tools/conf.d/weft"
+	printf '%s\n' virtio_pci virtio_blk ext4 >"$2/usr/share/initramfs-tools/modules.d/weft"
+	exit
+	;;
+--after)
+	mapfile -t headers < <(chroot "$2" apt-cache depends linux-headers-amd64/bookworm-backports |
+		sed -n 's/.*Depends: \(linux-headers-[0-9].*\)/\1/p')
+	[ ${#headers[@]} -gt 0 ] || die "no headers in the backports"
+	chroot "$2" apt-get install -y -qq --no-install-recommends "${headers[@]}"
+	exit
+	;;
+esac
+
+release=$1 kind=${2:-programs}
 need mmdebstrap
+self=$(realpath "$0")
 packages=ibverbs-utils,rdmacm-utils,perftest,iproute2
-root=$WEFT_CACHE/root/$release
+name=$release options=(--variant=essential) mirrors=("$(base_mirror)")
+if [ "$kind" = system ]; then
+	name=$release-system
+	packages+=,rdma-core,linux-image-amd64,linux-headers-amd64,systemd-sysv,udev,kmod,initramfs-tools,iputils-ping
+	packages+=,build-essential,debhelper,dh-dkms,dkms,lintian,cmake,ninja-build,rsync,pkg-config,python3
+	packages+=,libibverbs-dev,librdmacm-dev,libnl-3-dev,libnl-route-3-dev,libudev-dev,libcmocka-dev
+	options=(--variant=apt --essential-hook="'$self' --before \"\$1\"")
+	if [ "$release" = bookworm ]; then
+		options+=(--customize-hook="'$self' --after \"\$1\"")
+		mirrors=("deb ${mirrors[0]} bookworm main" "deb ${mirrors[0]} bookworm-backports main")
+	fi
+fi
+root=$WEFT_CACHE/root/$name
 
 make_root() {
 	local new=$root.new
 	rm -rf "$new"
 	mkdir -p "$WEFT_CACHE/root"
-	say "making a root folder of $release (a minute, once)"
+	say "making a root folder of $release (once; a minute, a whole system ten)"
 	# A mirror may stand still for longer than sid's word is good for.
-	logged "$WEFT_CACHE/root/$release.log" mmdebstrap --variant=essential --include="$packages" \
-		--aptopt='Acquire::Check-Valid-Until "false"' "$release" "$new" "$(base_mirror)"
+	logged "$WEFT_CACHE/root/$name.log" mmdebstrap "${options[@]}" --include="$packages" \
+		--aptopt='Acquire::Check-Valid-Until "false"' "$release" "$new" "${mirrors[@]}"
 	rm -rf "$root"
 	mv "$new" "$root"
 	touch "$root.made"
 }
 
-[ -n "$(find "$root.made" -mtime -30 2>/dev/null)" ] || with_lock "root-$release" make_root
+[ -n "$(find "$root.made" -mtime -30 2>/dev/null)" ] || with_lock "root-$name" make_root
 echo "$root"
