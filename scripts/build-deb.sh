@@ -2,7 +2,7 @@
 # Builds the Debian packages, each release's in a root folder of that release:
 #   build-deb.sh [--next] [RELEASE...]     bookworm and trixie
 #     --next    as a later version, for those who try an upgrade
-# Leaves build/deb/RELEASE/*.deb, with --next build/deb/RELEASE-next/*.deb. The packages' names have the
+# Leaves build/deb/RELEASE/*.deb and, in weft, what they were built in, with --next build/deb/RELEASE-next/*.deb. The packages' names have the
 # release, so that those of a later release are later versions.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -50,7 +50,6 @@ build() {
 	logged "$dir/build.log" "$WEFT_TOP/scripts/in-root.sh" "$root" --at "$dir:/build" --at "$source:/rdma-core" \
 		env WEFT_RDMA_CORE=/rdma-core DEB_BUILD_OPTIONS="noautodbgsym parallel=$(nproc)" \
 		sh -c 'cd /build/weft && dpkg-buildpackage -b -uc -us'
-	rm -rf "$dir/weft"
 	ls "$dir"/*.deb
 }
 

@@ -84,6 +84,9 @@ group_nvme() {
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
+# The device of a network interface at boot; then packages, each release's in a root folder of it.
+group_boot() { tests/packages/weft-link.sh; }
+group_packages() { tests/packages/packages.sh bookworm trixie; }
 group_build_sid() { scripts/check-build.sh 7.2-smp; }
 
 if [ "${1:-}" = --group ]; then
@@ -93,12 +96,12 @@ fi
 
 # What runs beside what: a line of groups is run in order, the lines at the same time. The
 # user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build')
+lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build boot')
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	lanes[0]+=' spec_kasan smp' limit=5400
-	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme'
+	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme packages'
 fi
 [ $# = 0 ] || lanes=("$*")
 

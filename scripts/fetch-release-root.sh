@@ -35,7 +35,7 @@ packages=ibverbs-utils,rdmacm-utils,perftest,iproute2
 name=$release options=(--variant=essential) mirrors=("$(base_mirror)")
 if [ "$kind" = system ]; then
 	name=$release-system
-	packages+=,rdma-core,linux-image-amd64,linux-headers-amd64,systemd-sysv,udev,kmod,initramfs-tools,iputils-ping
+	packages+=,rdma-core,linux-image-amd64,linux-headers-amd64,systemd-sysv,udev,kmod,initramfs-tools,iputils-ping,e2fsprogs
 	packages+=,build-essential,debhelper,dh-dkms,dkms,lintian,cmake,ninja-build,rsync,pkg-config,python3
 	packages+=,libibverbs-dev,librdmacm-dev,libnl-3-dev,libnl-route-3-dev,libudev-dev,libcmocka-dev
 	options=(--variant=apt --essential-hook="'$self' --before \"\$1\"")
