@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # NVMe over RDMA, nvmet-rdma of the kernel on machine b and nvme-rdma on a: what a storage user
 # does. CRC is on, so a page that changes on its way shows (mkfs.ext3 over siw, 2020-03-16).
-# Environment: CHURN  full: 50 connects and disconnects under I/O, else 3
+# Environment: CHURN  full: 50 connects and disconnects under I/O, else 3, and as many resets
 
 PAIRS=${PAIRS:-weft:weft}
 
@@ -17,6 +17,7 @@ tests() {
 		file-tree-on-ext3-reads-back file_tree ext3 weft:weft
 		connect-and-disconnect-under-io-$(often 50 3)-times under_io $(often 50 3)
 		link-del-under-nvme link_del
+		dirty-pages-of-a-small-group-get-through-$(often 50 8)-resets small_group $(often 50 8)
 	END
 	# In user mode the target's device is the client's, too.
 	[[ ${KERNEL-} != stock ]] || echo "link-del-under-nvmet target_link_del"
@@ -207,4 +208,101 @@ link_del() {
 	soon rdma link del "$DEV_A"
 	end_io
 	take_down
+}
+
+# --- little memory ---
+
+GROUP=/run/cgroup/small
+DISCOVERY=nqn.2014-08.org.nvmexpress.discovery
+
+# A group of processes that may have 24 MB, page cache included.
+make_group() {
+	mkdir -p /run/cgroup
+	mountpoint -q /run/cgroup || mount -t cgroup2 none /run/cgroup || fail "no cgroups"
+	echo +memory >/run/cgroup/cgroup.subtree_control || fail "no groups with a memory of their own"
+	mkdir -p $GROUP
+	echo $((24 << 20)) >$GROUP/memory.max || fail "no limit"
+}
+
+# in_group COMMAND [ARG...]: in a process of it.
+in_group() {
+	(echo "$BASHPID" >$GROUP/cgroup.procs && "$@")
+}
+
+# event NAME: how often the group's memory came to that.
+event() { awk -v name="$1" '$1 == name {print $2}' $GROUP/memory.events; }
+
+# fill PATTERN: 48 MB through the page cache, all of it on the disk in the end.
+fill() { dd if="/run/pattern.$1" of="$disk" bs=1M conv=nocreat,notrunc,fsync 2>/dev/null; }
+
+# Now one pattern, now the other; the last is b.
+write_dirty() {
+	while [ ! -e /run/enough ]; do fill a && fill b || return; done
+}
+
+# The controller that has NQN: its name.
+controller_of() {
+	local c
+	for c in /sys/class/nvme/nvme*; do
+		[ "$(cat "$c/subsysnqn")" != "$1" ] || { echo "${c##*/}"; return; }
+	done
+	return 1
+}
+
+# A second controller comes and goes, whose connections are the small group's, too.
+second_controller() {
+	local c
+	in_group connect_to $DISCOVERY || fail "no second controller"
+	c=$(controller_of $DISCOVERY) || fail "the second controller is not there"
+	within 20 unplug "/sys/class/nvme/$c" || fail "the second controller does not go"
+}
+
+connect_to() { echo "transport=rdma,traddr=$addr,trsvcid=4420,nqn=$1,nr_io_queues=2" >/dev/nvme-fabrics; }
+
+# Writeback needs the connection, the connection memory, and memory the writeback. Nobody may wait
+# for that for 20 s, which the kernel's log would tell.
+small_group() {
+	local i writer ctrl before
+	setup
+	make_group
+	before=$(cat /proc/sys/kernel/hung_task_timeout_secs)
+	echo 20 >/proc/sys/kernel/hung_task_timeout_secs
+	for i in a b; do head -c $((48 << 20)) /dev/urandom >/run/pattern.$i; done
+	rm -f /run/enough
+	in_group plug_in
+	wait_for 10 found_disk || fail "no block device"
+	ctrl=$(controller_of $NQN) || fail "no controller"
+	crc_is_on
+	in_group write_dirty &
+	writer=$!
+	for ((i = 0; i < $1; i++)); do
+		wait_for 20 has_dirty || fail "no dirty pages"
+		within 20 bash -c "echo 1 >/sys/class/nvme/$ctrl/reset_controller" || fail "reset $i is not over"
+		second_controller
+		! is_over $writer || fail "the writer ended early"
+	done
+	touch /run/enough
+	wait_for 100 is_over $writer || fail "the writer does not end"
+	wait $writer || fail "not everything can be written"
+	echo "the group's memory was full $(event max) times"
+	[ "$(event max)" -gt 0 ] || fail "the group always had memory"
+	[ "$(event oom_kill)" = 0 ] || fail "somebody was killed for want of memory"
+	# Nothing that a read finds is left here.
+	plug_out
+	plug_in
+	dd if="$disk" bs=1M count=48 iflag=direct 2>/dev/null | cmp - /run/pattern.b ||
+		fail "the disk has not what was written"
+	no_crc_errors
+	rm /run/pattern.a /run/pattern.b /run/enough
+	take_down
+	rmdir $GROUP
+	echo "$before" >/proc/sys/kernel/hung_task_timeout_secs
+}
+
+has_dirty() {
+	local name n
+	while read -r name n; do
+		[ "$name" != file_dirty ] && [ "$name" != file_writeback ] || [ "$n" -lt 1048576 ] || return 0
+	done <$GROUP/memory.stat
+	return 1
 }
