@@ -248,8 +248,8 @@ void weft_cm_settle(struct weft_conn *conn)
 	 * has returned, which the mutex has to outlive.
 	 */
 	weft_conn_get(conn);
-	weft_conn_has_news(conn);
 	mutex_unlock(&conn->mutex);
+	weft_conn_settled(conn);
 	weft_conn_put(conn);
 }
 

@@ -110,6 +110,9 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	int err;
 
 	conn->user = !qp->core.kernel;
+	/* Here, where it is reclaimed from whom it is for. */
+	if (!weft_host_lend_depths(&conn->link, offer->cfg.ord, max_t(u32, offer->cfg.ird, 1)))
+		return -ENOMEM;
 	err = open_sockets(conn, id);
 	if (err)
 		return err;

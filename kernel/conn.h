@@ -77,6 +77,7 @@ struct weft_conn {
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
 	struct list_head news_node;	/* dev->conns_lock: it has some, and whose turn is next */
+	bool unsettled;			/* dev->conns_lock: an initiator that has no turn yet */
 	struct list_head crowd_node;	/* the crowd's; dev->conns_lock, as the kind */
 	enum weft_crowd_kind crowd;	/* of strangers' connections, what this one is */
 	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
@@ -108,6 +109,8 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* TCP had no memory: not before, in ms; 0: it had */
+	bool in_turn;			/* others wait: the tasklet sends (news.c) */
+	u16 orq_room, irq_room;		/* entries of the link's arrays that are lent */
 	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
 	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
@@ -290,6 +293,8 @@ void weft_sock_close(struct weft_conn *conn);
 
 /* TCP has news of @conn. In start-up it has its turn, else it is woken. Any context. */
 void weft_conn_has_news(struct weft_conn *conn);
+/* An initiator's first news: from now on it has turns. Of others as weft_conn_has_news(). */
+void weft_conn_settled(struct weft_conn *conn);
 /* A listener's run: its children's turns. Mutex. */
 void weft_conn_read_news(struct weft_conn *listener);
 /* No connection is left, and no news are looked at any more. Process context. */

@@ -95,6 +95,7 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	init_completion(&conn->idle);
 	conn->dev = dev;
 	conn->listening = role == WEFT_CONN_LISTENER;
+	conn->unsettled = role == WEFT_CONN_INITIATOR;
 	spin_lock_init(&conn->lock);
 	mutex_init(&conn->mutex);
 	INIT_DELAYED_WORK(&conn->work, worker);

@@ -30,6 +30,10 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
 
 	weft_conn_lock(conn);
 	qp = weft_conn_qp(conn);
+	swap(heir->link.orq, conn->link.orq);
+	swap(heir->link.irq, conn->link.irq);
+	swap(heir->orq_room, conn->orq_room);
+	swap(heir->irq_room, conn->irq_room);
 	weft_link_succeed(&conn->link, &heir->link, weft_conn_now());
 	heir->seen.requests = conn->seen.requests;
 	rcu_assign_pointer(qp->conn, heir);

@@ -82,7 +82,8 @@ static u32 octets_for_flush(const struct weft_qpc *qp)
 /* One run in softirq, if there is work, and time for it. */
 static void run_once(struct weft_conn *conn)
 {
-	u32 from = tcp_sk(conn->sk)->write_seq;
+	const struct weft_qpc *qp = conn->link.qp;
+	u32 from = tcp_sk(conn->sk)->write_seq, taken = qp ? qp->sq.taken : 0;
 	u64 began;
 
 	if (!test_bit(WEFT_CF_PENDING, &conn->flags) || !weft_softirq_has_time())
@@ -90,8 +91,8 @@ static void run_once(struct weft_conn *conn)
 	clear_bit(WEFT_CF_PENDING, &conn->flags);
 	began = weft_softirq_begin();
 	weft_conn_tx(conn);
-	weft_softirq_end(began, tcp_sk(conn->sk)->write_seq - from +
-				octets_for_flush(conn->link.qp));
+	weft_softirq_end(began, tcp_sk(conn->sk)->write_seq - from + octets_for_flush(qp),
+			 qp ? qp->sq.taken - taken : 0);
 }
 
 /* The send side, in softirq, and the window. */
@@ -168,10 +169,23 @@ static bool run_and_unlock(struct weft_conn *conn)
 	return test_bit(WEFT_CF_PENDING, &conn->flags);
 }
 
+/* Nobody takes the lock again whom others wait for: the tasklet goes on. */
+static void unlock_in_turn(struct weft_conn *conn)
+{
+	release_sock(conn->sk);
+	/* As in run_and_unlock(). */
+	if (!atomic_dec_return(&conn->holders) && has_work(conn))
+		run_bh_here(conn);
+}
+
 void weft_conn_unlock(struct weft_conn *conn)
 {
 	u64 until = 0;
 
+	if (unlikely(READ_ONCE(conn->in_turn))) {
+		unlock_in_turn(conn);
+		return;
+	}
 	while (run_and_unlock(conn)) {
 		if (!until)
 			until = ktime_get_ns() + PROCESS_NS;

@@ -411,9 +411,9 @@ static void init_tables(struct weft_device *dev)
 	/* xa_init_flags() gives both tables' locks one class; this one is irqsave. */
 	static struct lock_class_key qps_lock;
 
-	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->qps, XA_FLAGS_ALLOC1 | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 	lockdep_set_class(&dev->qps.xa_lock, &qps_lock);
-	xa_init(&dev->mrs);
+	xa_init_flags(&dev->mrs, XA_FLAGS_ACCOUNT);
 	ida_init(&dev->pd_ids);
 	ida_init(&dev->cq_ids);
 	ida_init(&dev->srq_ids);

@@ -169,13 +169,21 @@ void weft_host_wake(struct weft_link *l)
 bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
 {
 	const gfp_t gfp = GFP_NOIO | __GFP_ACCOUNT;
-	struct mem_cgroup *before = weft_conn_pays(to_weft_conn(l));
+	struct weft_conn *conn = to_weft_conn(l);
+	struct mem_cgroup *before;
 
-	if (ord)
-		l->orq = kcalloc(ord, sizeof(*l->orq), gfp);
+	/* An initiator has had what it offered since it was made. */
+	if (ord <= conn->orq_room && irq_slots <= conn->irq_room)
+		return true;
+	before = weft_conn_pays(conn);
+	kfree(l->orq);
+	kfree(l->irq);
+	l->orq = ord ? kcalloc(ord, sizeof(*l->orq), gfp) : NULL;
 	l->irq = kcalloc(irq_slots, sizeof(*l->irq), gfp);
 	weft_conn_paid(before);
-	return l->irq && (l->orq || !ord);
+	conn->orq_room = l->orq ? ord : 0;
+	conn->irq_room = l->irq ? irq_slots : 0;
+	return conn->irq_room && (conn->orq_room || !ord);
 }
 
 void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)

@@ -3,16 +3,18 @@
  * Connections in start-up have their turns in the order in which TCP brought something. Programs number
  * their connections as the requests come, and count on the order in which the peer called connect: so
  * the Requests of a device go out one after the other, and those to a listener are looked at one after
- * the other. Nothing that is done in a turn waits for a peer, nor for a program: what holds the mutex in a
- * program's context may get no CPU, so a connection whose mutex is taken leaves its turn to its own worker.
- * The socket's lock is nobody's in start-up but for who has the mutex: doorbells leave the run to the
- * tasklet (conn_qp.c).
+ * the other. Nothing that is done in a turn waits for a peer, nor for a program: who holds the mutex in a
+ * program's context may get no CPU, and what it needs may have to be reclaimed from its user. So a connection
+ * whose mutex is taken, or that has no memory, leaves its turn to its own worker. The socket's lock is
+ * nobody's in start-up but for who has the mutex: doorbells leave the run to the tasklet (conn_qp.c). What
+ * there is to send when start-up is over is left to the tasklet, too.
  *
  * All else that a connection does is its own worker's, beside all others.
  */
 #include <linux/sched/mm.h>
 
 #include "cm.h"
+#include "tcp.h"
 
 /* Of a listener's children, before it looks at what else there is. */
 #define TURNS	64
@@ -30,7 +32,7 @@ static struct list_head *turns_of(struct weft_conn *conn)
 static void wake_reader(struct weft_conn *conn)
 {
 	if (conn->link.st.initiator)
-		queue_work(weft_wq, &conn->dev->news_work);
+		queue_work(weft_news_wq, &conn->dev->news_work);
 	else
 		weft_conn_wake_worker(conn->listener, WEFT_CEV_WAKE);
 }
@@ -41,7 +43,7 @@ void weft_conn_has_news(struct weft_conn *conn)
 
 	spin_lock_bh(&conn->dev->conns_lock);
 	turns = turns_of(conn);
-	if (turns) {
+	if (turns && !conn->unsettled) {
 		if (list_empty(&conn->news_node))
 			list_add_tail(&conn->news_node, turns);
 		wake_reader(conn);
@@ -49,6 +51,14 @@ void weft_conn_has_news(struct weft_conn *conn)
 	spin_unlock_bh(&conn->dev->conns_lock);
 	if (!turns)
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
+}
+
+void weft_conn_settled(struct weft_conn *conn)
+{
+	spin_lock_bh(&conn->dev->conns_lock);
+	conn->unsettled = false;
+	spin_unlock_bh(&conn->dev->conns_lock);
+	weft_conn_has_news(conn);
 }
 
 void weft_conn_forget_news(struct weft_conn *conn)
@@ -78,6 +88,19 @@ static bool is_for_a_turn(const struct weft_conn *conn)
 	       !test_bit(WEFT_CEV_RECONNECT, &conn->events);
 }
 
+/* For the Request. What its user may have is reclaimed from him, by the worker if need be. */
+static bool has_memory(struct weft_conn *conn)
+{
+	bool has;
+
+	if (!conn->link.st.initiator || conn->link.state != WEFT_LINK_CONNECTING)
+		return true;
+	weft_conn_lock(conn);
+	has = weft_tcp_has_memory(conn->sk);
+	weft_conn_unlock(conn);
+	return has;
+}
+
 /* False: its worker goes on. */
 static bool step(struct weft_conn *conn)
 {
@@ -93,7 +116,9 @@ static void take_turn(struct weft_conn *conn)
 	bool done = false;
 
 	if (mutex_trylock(&conn->mutex)) {
-		done = step(conn);
+		WRITE_ONCE(conn->in_turn, true);
+		done = has_memory(conn) && step(conn);
+		WRITE_ONCE(conn->in_turn, false);
 		if (done)
 			weft_conn_arm(conn);
 		mutex_unlock(&conn->mutex);

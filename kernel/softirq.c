@@ -21,8 +21,9 @@
 #include "softirq.h"
 
 #define SHARE_NS	NSEC_PER_MSEC
-/* What a run costs that sends next to nothing. */
+/* What a run costs that sends next to nothing, and a work request in it. */
 #define RUN_OCTETS	64
+#define REQUEST_OCTETS	64
 
 struct share {
 	struct tasklet_struct renewer;
@@ -56,14 +57,14 @@ u64 weft_softirq_begin(void)
 	return this_cpu_ptr(&share)->octets < WEFT_SOFTIRQ_FREE ? 0 : ktime_get_ns();
 }
 
-void weft_softirq_end(u64 began, u32 octets)
+void weft_softirq_end(u64 began, u32 octets, u32 requests)
 {
 	struct share *s = this_cpu_ptr(&share);
 
 	if (began)
 		s->spent += ktime_get_ns() - began;
 	else
-		s->octets += octets + RUN_OCTETS;
+		s->octets += octets + RUN_OCTETS + requests * REQUEST_OCTETS;
 }
 
 void weft_softirq_init(void)

@@ -14,9 +14,11 @@
  */
 bool weft_softirq_has_time(void);
 
-/* Softirq. Around a run; the end is told what the beginning said, and the octets sent. */
+/* Softirq. Around a run; the end is told what the beginning said, the octets sent, and the work requests
+ * looked at.
+ */
 u64 weft_softirq_begin(void);
-void weft_softirq_end(u64 began, u32 octets);
+void weft_softirq_end(u64 began, u32 octets, u32 requests);
 
 void weft_softirq_init(void);		/* module init */
 void weft_softirq_exit(void);		/* no connection is left */

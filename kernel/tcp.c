@@ -101,6 +101,17 @@ static void take_frag_back(struct sock *sk)
 		put_page(old.page);
 }
 
+bool weft_tcp_has_memory(struct sock *sk)
+{
+	bool has;
+
+	/* Where bottom halves are off, TCP charges memory cgroups without reclaim. */
+	local_bh_disable();
+	has = sk_wmem_schedule(sk, PAGE_SIZE);
+	local_bh_enable();
+	return has;
+}
+
 int weft_tcp_send(struct sock *sk, const struct kvec *iov, u32 niov, u32 len, int flags)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL | flags };

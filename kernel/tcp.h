@@ -30,6 +30,12 @@ void weft_tcp_end_segment(struct sock *sk);
 u32 weft_tcp_room(const struct sock *sk);
 
 /*
+ * Is there memory for a start-up frame, which @sk's next call of weft_tcp_send() then has? Reclaims
+ * nothing. Socket lock.
+ */
+bool weft_tcp_has_memory(struct sock *sk);
+
+/*
  * Hands @len octets of @iov to TCP, which copies them: how many it took, or -errno. Mirrors
  * sk_page_frag(): TCP's copies go to a fragment of this CPU, lent to the socket for the call.
  * Without the loan every idle connection keeps 32 KB.

@@ -377,7 +377,7 @@ void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
  * Slow work of connections and QPs, at the same time as far as there are CPUs: where the order counts
  * there is a queue for it (news.c).
  */
-extern struct workqueue_struct *weft_wq;
+extern struct workqueue_struct *weft_wq, *weft_news_wq;
 
 /* For what looks at all QPs of a device, one CQ's overflow after the other. */
 extern struct workqueue_struct *weft_scan_wq;

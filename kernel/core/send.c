@@ -5,8 +5,9 @@
  */
 #include "link.h"
 
-/* What one run sends at most. */
+/* What one run sends at most, and what a call of TCP counts for at least. */
 #define SLICE (256 * 1024)
+#define CALL 4096
 
 static bool may_fill(const struct weft_link *l)
 {
@@ -122,7 +123,7 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 	if (!b->end)
 		return false;
 	on = hand_over(l, goes_on(l, *sent, tail.room));
-	*sent += b->end;
+	*sent += max_t(u32, b->end, CALL);
 	return on;
 }
 

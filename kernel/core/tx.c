@@ -639,10 +639,17 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 	return rest(qp);
 }
 
+/* Looks at the queue before a run ends that finds only work that sends nothing: it may be posted as
+ * fast as it is done.
+ */
+#define LOCAL_LOOKS	128
+
 /* Sets up the next message. WEFT_TX_FPDU: there is one. */
 static enum weft_tx_result next_message(struct weft_qpc *qp)
 {
-	for (;;) {
+	u32 n;
+
+	for (n = 0; n < LOCAL_LOOKS; n++) {
 		if (qp->state == WEFT_QPS_TERM && !qp->fin_out &&
 		    weft_stream_may_terminate(qp->st)) {
 			begin_terminate(qp);
@@ -671,6 +678,8 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 			return rest(qp);
 		}
 	}
+	weft_host_kick(qp);
+	return WEFT_TX_IDLE;
 }
 
 /* The last FPDU of a work request's message was cut. Some are two messages. */

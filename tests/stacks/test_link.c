@@ -1114,6 +1114,72 @@ static void without_memory_a_run_comes_again(void **state)
 	lone_fini(&t);
 }
 
+static void post_unbinds(struct lone *t, const struct host_mr *window, u32 n)
+{
+	struct host_wr wr = {
+		.opcode = WEFT_WR_BIND_MW,
+		.bind.mw_stag = window->r.stag & ~0xFFu,
+	};
+	u32 i;
+
+	for (i = 1; i <= n; i++) {
+		wr.wr_id = i;
+		wr.bind.mw_stag ^= 1;
+		wr.flags = i == n ? SIG : 0;
+		assert_true(host_post_send(t->s.qp, &wr));
+	}
+}
+
+/* A program may post it as fast as it is done. */
+static void a_run_of_work_that_sends_nothing_has_an_end(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *window;
+	struct lone t;
+	u32 taken;
+
+	full_v1(&t, true, &c);
+	run(&t);
+	window = host_window_new(&t.s.host, PD, WEFT_REGION_WINDOW_1);
+	post_unbinds(&t, window, 200);
+	taken = t.s.qp->core.sq.taken;
+	host_link_tx(t.l);
+	assert_in_range(t.s.qp->core.sq.taken - taken, 1, 100);
+	assert_true(t.s.qp->kicked);
+	run(&t);
+	expect_cqe(t.s.scq, 200, WEFT_WC_SUCCESS);
+	expect_no_cqe(t.s.scq);
+	lone_fini(&t);
+}
+
+/* Each Write is a call of TCP's: what is behind it waits until TCP has it. */
+static void a_run_of_small_batches_has_an_end(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr, *window;
+	struct lone t;
+	u32 i;
+
+	full_v1(&t, true, &c);
+	run(&t);
+	mr = host_mr_new(&t.s.host, PD, BASE, 8, RW);
+	window = host_window_new(&t.s.host, PD, WEFT_REGION_WINDOW_1);
+	for (i = 0; i < 100; i++) {
+		side_write(&t.s, 0, 0, mr, 0, 0, mr, 0);
+		post_unbinds(&t, window, 1);
+	}
+	/* Every other run is of one batch. */
+	t.l->runs |= 1;
+	host_link_tx(t.l);
+	assert_in_range(t.l->tails, 10, 70);
+	assert_true(t.s.qp->kicked);
+	run(&t);
+	for (i = 0; i < 100; i++)
+		expect_cqe(t.s.scq, 1, WEFT_WC_SUCCESS);
+	expect_no_cqe(t.s.scq);
+	lone_fini(&t);
+}
+
 /* TCP takes 1000 octets of a Write of 1200: 220 wait, in memory with @spare octets too many. */
 static void write_too_much_lent(struct lone *t, u32 spare)
 {
@@ -1504,6 +1570,8 @@ int main(void)
 		cmocka_unit_test(what_tcp_left_and_refuses_then_fails),
 		cmocka_unit_test(what_tcp_refuses_fails),
 		cmocka_unit_test(what_tcp_left_has_memory_of_its_size),
+		cmocka_unit_test(a_run_of_work_that_sends_nothing_has_an_end),
+		cmocka_unit_test(a_run_of_small_batches_has_an_end),
 		cmocka_unit_test(what_tcp_left_moves_once_however_often_it_is_tried),
 		cmocka_unit_test(without_memory_for_what_tcp_left_the_batchs_is_kept),
 		cmocka_unit_test(no_more_is_assembled_than_tcp_has_room_for),
