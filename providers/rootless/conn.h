@@ -93,7 +93,8 @@ struct rl_conn {
 	s32 answerer;			/* the process that has set it: a child may have the socket, too */
 	u32 doorbells;
 	u32 heard;			/* what the peer has said when the doorbell rang last */
-	s32 turns;			/* doorbells in turn with something heard */
+	s32 turns;			/* doorbells in turn with something heard, for the doorbell that waits */
+	u32 by_turns;			/* and however that went */
 };
 
 /*

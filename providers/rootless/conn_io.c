@@ -206,8 +206,8 @@ void rl_conn_receive(struct rl_conn *c)
 {
 	void *block;
 
-	/* Who asked has waited for a doorbell that did not ring. */
-	c->tx_due |= c->answer_due;
+	/* Who asked has waited for a doorbell, and its program looks for more. The thread may look any time. */
+	c->tx_due |= c->answer_due && !rl_thread_is_this();
 	/* Without memory for the stage: soon again. A Send that waits: when there is a receive. */
 	if (!give_rest(c) || rl_conn_waits(c)) {
 		c->unread = !rl_conn_waits(c);

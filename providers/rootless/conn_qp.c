@@ -207,9 +207,10 @@ static bool expects_answer(struct rl_conn *c)
 		c->turns = min_t(s32, c->turns, 0);
 	else
 		c->turns++;
+	c->by_turns = said == c->heard ? 0 : c->by_turns + 1;
 	c->heard = said;
 	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
-	       rl_cq_is_left_alone(c->qp->rcq);
+	       rl_cq_is_left_alone(c->qp->rcq) && rl_cq_is_left_alone(c->qp->scq);
 }
 
 /* Reads once; true: something whole has come, or the connection is no more. */
@@ -226,24 +227,31 @@ static bool look_for_answer(struct rl_conn *c)
 	return over;
 }
 
+static void no_answer_came(struct rl_conn *c)
+{
+	rl_conn_lock(c);
+	c->turns = -TURNS_LOST;
+	rl_conn_unlock(c);
+}
+
 static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 {
 	u64 until = rl_now_ns() + ANSWER_NS;
 
 	for (rl_cq_looked(cq); !look_for_answer(c); rl_cq_looked(cq))
 		if (rl_now_ns() > until) {
-			c->turns = -TURNS_LOST;
+			no_answer_came(c);
 			return;
 		}
 }
 
 /*
- * In a dialogue the doorbell rings soon, by whoever reads now, and takes the answer along: that saves a
- * call of TCP a message. What is read next may hold more messages, but the doorbell did not ring then.
+ * In a dialogue the doorbell rings soon, whoever reads, and takes the answer along: that saves a call of
+ * TCP a message. Who reads once more before it has rung sends the answer (rl_conn_receive()).
  */
 void rl_conn_answer(struct rl_conn *c)
 {
-	if (c->turns < TURNS || rl_thread_is_this()) {
+	if (c->by_turns < TURNS) {
 		c->tx_due = true;
 		return;
 	}

@@ -14,6 +14,11 @@
 #define PAUSE_MAX_MS	1000
 /* TCP's handshake, lost once, takes longer than any packet of InfiniBand's. */
 #define PATIENCE_MIN_MS	3000
+/*
+ * An end that has all it wants may go while work of the other is on its way, and the other, which has all
+ * it wants, too, goes on to its end: on InfiniBand the retries last until then.
+ */
+#define GONE_MAX_MS	1000
 /* rnr_retry: for ever. */
 #define RNR_ENDLESS	7
 
@@ -205,26 +210,28 @@ enum rl_hand_act rl_hand_tick(struct rl_hand *h, u64 now)
 }
 
 /*
- * 4.096 us * 2^timeout for each of the tries; 0 is for ever. Not less than TCP needs, and of a number
- * of minutes no more than milliseconds can tell.
+ * 4.096 us * 2^timeout for each of the tries; 0 is for ever. Of a number of minutes no more than
+ * milliseconds can tell.
  */
-static u64 patience_ms(const struct rl_hand *h)
+static u64 tries_ms(const struct rl_hand *h)
 {
-	u64 us = (4096ull << h->timeout) / 1000 * (h->retry_cnt + 1);
-
-	return max_t(u64, us / 1000, PATIENCE_MIN_MS);
+	return (4096ull << h->timeout) / 1000 * (h->retry_cnt + 1) / 1000;
 }
 
-enum rl_hand_act rl_hand_posted(struct rl_hand *h, u64 now)
+/* Not less than TCP needs. For who has gone nobody waits long, whatever the program says. */
+static u64 patience_ms(const struct rl_hand *h)
 {
-	if (h->phase == RL_HAND_GONE) {
-		rl_hand_stop(h);
-		return RL_HAND_GIVE_UP;
-	}
-	if ((h->phase == RL_HAND_APART || h->phase == RL_HAND_TRYING) && h->rts && h->timeout &&
-	    !h->give_up_at)
+	if (h->phase != RL_HAND_GONE)
+		return max_t(u64, tries_ms(h), PATIENCE_MIN_MS);
+	return h->timeout ? min_t(u64, tries_ms(h), GONE_MAX_MS) : GONE_MAX_MS;
+}
+
+void rl_hand_posted(struct rl_hand *h, u64 now)
+{
+	bool waits = (h->phase == RL_HAND_APART || h->phase == RL_HAND_TRYING) && h->rts && h->timeout;
+
+	if ((waits || h->phase == RL_HAND_GONE) && !h->give_up_at)
 		h->give_up_at = now + patience_ms(h);
-	return RL_HAND_NOTHING;
 }
 
 void rl_hand_failed(struct rl_hand *h, u64 now)
@@ -233,15 +240,16 @@ void rl_hand_failed(struct rl_hand *h, u64 now)
 		separate(h, now);
 }
 
-enum rl_hand_act rl_hand_parted(struct rl_hand *h, bool used, bool sends, u64 now)
+void rl_hand_parted(struct rl_hand *h, bool used, bool sends, u64 now)
 {
 	if (h->phase != RL_HAND_JOINED)
-		return RL_HAND_NOTHING;
+		return;
 	if (used)
 		h->phase = RL_HAND_GONE;
 	else
 		separate(h, now);
-	return sends ? rl_hand_posted(h, now) : RL_HAND_NOTHING;
+	if (sends)
+		rl_hand_posted(h, now);
 }
 
 /* ---- what the ends say ---- */

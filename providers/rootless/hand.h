@@ -91,7 +91,7 @@ u64 rl_hand_next(const struct rl_hand *h);
 enum rl_hand_act rl_hand_tick(struct rl_hand *h, u64 now);
 
 /* A work request waits, and there is no connection. */
-enum rl_hand_act rl_hand_posted(struct rl_hand *h, u64 now);
+void rl_hand_posted(struct rl_hand *h, u64 now);
 
 /* TRYING: this attempt has failed. */
 void rl_hand_failed(struct rl_hand *h, u64 now);
@@ -99,7 +99,7 @@ void rl_hand_failed(struct rl_hand *h, u64 now);
  * JOINED: the connection has ended. @used: work requests may have been carried out by it, so that no
  * other can take its place. @sends: some have not completed.
  */
-enum rl_hand_act rl_hand_parted(struct rl_hand *h, bool used, bool sends, u64 now);
+void rl_hand_parted(struct rl_hand *h, bool used, bool sends, u64 now);
 
 /* What this end says. */
 void rl_hand_say(const struct rl_hand *h, struct rl_hand_words *w);

@@ -368,9 +368,8 @@ static void ended(struct rl_conn *c)
 	pthread_mutex_lock(&qp->lock);
 	if (qp->core.state != WEFT_QPS_IDLE)
 		rl_hand_stop(&q->h);
-	else if (rl_hand_parted(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms()) ==
-		 RL_HAND_GIVE_UP)
-		give_up(q);
+	else
+		rl_hand_parted(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
 	set_clock(q);
 	pthread_mutex_unlock(&qp->lock);
 	leave(c);
@@ -586,8 +585,7 @@ void rl_hand_post(struct rl_qp *qp)
 	q = qp->gone ? NULL : qp->hand;
 	if (q && qp->core.by_hand && qp->core.state == WEFT_QPS_IDLE &&
 	    weft_qpc_has_sends(&qp->core)) {
-		if (rl_hand_posted(&q->h, rl_now_ms()) == RL_HAND_GIVE_UP)
-			give_up(q);
+		rl_hand_posted(&q->h, rl_now_ms());
 		set_clock(q);
 	}
 	pthread_mutex_unlock(&qp->lock);

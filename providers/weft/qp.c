@@ -171,7 +171,8 @@ static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (!err) {
 		qp->sq.ring.idx = 0;
 		qp->rq.ring.idx = 0;
-		qp->reset = true;
+		/* An RNIC's QP in RESET takes work for the connection to come, as RDMA verbs have it. */
+		qp->reset = qp->vqp.qp.context->device->transport_type == IBV_TRANSPORT_IB;
 		forget_completions(qp);
 	}
 	weft_unlock(&qp->rq_lock);

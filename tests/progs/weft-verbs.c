@@ -802,6 +802,20 @@ static int move_to(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
+static int to_init(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						IBV_QP_ACCESS_FLAGS);
+}
+
+/* Not what looks like an adapter for RoCE. */
+static bool is_rnic(void)
+{
+	return t.c.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 /* ---- a message that comes before its receive ---- */
 
 /* Long after it has arrived: the sender is done, and nothing comes of it for a while. */
@@ -865,12 +879,8 @@ static struct ibv_qp *new_qp(uint32_t flags)
  */
 static bool a_new_queue_pair_has_its_first_state(void)
 {
-	bool rnic = t.c.id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp *qp = new_qp(0);
-	bool ok = qp && state_of(qp) == (rnic ? IBV_QPS_INIT : IBV_QPS_RESET) &&
-		  !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-						    IBV_QP_ACCESS_FLAGS) &&
+	bool ok = qp && state_of(qp) == (is_rnic() ? IBV_QPS_INIT : IBV_QPS_RESET) && !to_init(qp) &&
 		  state_of(qp) == IBV_QPS_INIT && !move_to(qp, IBV_QPS_RESET) &&
 		  state_of(qp) == IBV_QPS_RESET;
 
@@ -1006,7 +1016,7 @@ static bool a_queue_pair_starts_over(void)
 	for (i = 0; i < 8; i++)
 		post(qp, i, IBV_WR_SEND, 8, 0, 0);
 	if (move_to(qp, IBV_QPS_RESET) || state_of(qp) != IBV_QPS_RESET ||
-	    ibv_poll_cq(t.c.cq, 1, &wc))
+	    ibv_poll_cq(t.c.cq, 1, &wc) || (!is_rnic() && to_init(qp)))
 		return false;
 	connect_again(qp);
 	second = t.c.id;

@@ -238,7 +238,7 @@ static void work_waits_as_long_as_said(void **state)
 		b.timeout = times[i].timeout;
 		b.retry_cnt = times[i].retry_cnt;
 		assert_int_equal(rl_hand_next(&b), 0);
-		assert_int_equal(rl_hand_posted(&b, T0 + 5), RL_HAND_NOTHING);
+		rl_hand_posted(&b, T0 + 5);
 		assert_true(rl_hand_next(&b) == T0 + 5 + times[i].ms);
 		/* From the first on. */
 		rl_hand_posted(&b, T0 + 500);
@@ -255,24 +255,36 @@ static void without_time_out_nobody_gives_up(void **state)
 
 	go(&b, T0);
 	b.timeout = 0;
-	assert_int_equal(rl_hand_posted(&b, T0), RL_HAND_NOTHING);
+	rl_hand_posted(&b, T0);
 	assert_int_equal(rl_hand_next(&b), 0);
 }
 
-static void who_has_gone_is_given_up_at_once(void **state)
+/* After its tries, be they short; and without a time-out, or with a long one, after a second. */
+static void who_has_gone_is_given_up_soon(void **state)
 {
+	static const struct {
+		u8 timeout, retry_cnt;
+		u32 ms;
+	} times[] = { { 14, 7, 536 }, { 1, 0, 0 }, { 0, 7, 1000 }, { 31, 7, 1000 } };
 	struct rl_hand a, b;
+	u32 i;
 
-	/* With work under way. */
-	join(&a, &b);
-	assert_int_equal(rl_hand_parted(&a, true, true, T0), RL_HAND_GIVE_UP);
-	assert_int_equal(a.phase, RL_HAND_OFF);
-	/* Or when it comes. */
-	join(&a, &b);
-	assert_int_equal(rl_hand_parted(&b, true, false, T0), RL_HAND_NOTHING);
-	assert_int_equal(rl_hand_next(&b), 0);
-	assert_int_equal(hear(&b, &a, T0), RL_HAND_WRONG);
-	assert_int_equal(rl_hand_posted(&b, T0), RL_HAND_GIVE_UP);
+	for (i = 0; i < ARRAY_SIZE(times); i++) {
+		/* With work under way. */
+		join(&a, &b);
+		a.timeout = b.timeout = times[i].timeout;
+		a.retry_cnt = b.retry_cnt = times[i].retry_cnt;
+		rl_hand_parted(&a, true, true, T0);
+		assert_true(rl_hand_next(&a) == T0 + times[i].ms);
+		assert_int_equal(rl_hand_tick(&a, T0 + times[i].ms), RL_HAND_GIVE_UP);
+		assert_int_equal(a.phase, RL_HAND_OFF);
+		/* Or when it comes. */
+		rl_hand_parted(&b, true, false, T0);
+		assert_int_equal(rl_hand_next(&b), 0);
+		assert_int_equal(hear(&b, &a, T0), RL_HAND_WRONG);
+		rl_hand_posted(&b, T0 + 50);
+		assert_true(rl_hand_next(&b) == T0 + 50 + times[i].ms);
+	}
 }
 
 static void connection_that_was_not_used_is_made_anew(void **state)
@@ -280,7 +292,7 @@ static void connection_that_was_not_used_is_made_anew(void **state)
 	struct rl_hand a, b;
 
 	join(&a, &b);
-	assert_int_equal(rl_hand_parted(&b, false, true, T0), RL_HAND_NOTHING);
+	rl_hand_parted(&b, false, true, T0);
 	assert_true(rl_hand_next(&b) > T0);
 	assert_int_equal(hear(&b, &a, T0), RL_HAND_FITS);
 	assert_int_equal(rl_hand_next(&b), 0);
@@ -348,7 +360,7 @@ int main(void)
 		cmocka_unit_test(late_number_that_is_not_awaited_parts),
 		cmocka_unit_test(work_waits_as_long_as_said),
 		cmocka_unit_test(without_time_out_nobody_gives_up),
-		cmocka_unit_test(who_has_gone_is_given_up_at_once),
+		cmocka_unit_test(who_has_gone_is_given_up_soon),
 		cmocka_unit_test(connection_that_was_not_used_is_made_anew),
 		cmocka_unit_test(receiver_waits_as_the_sender_says),
 		cmocka_unit_test(table_of_modify_qp),
