@@ -121,8 +121,8 @@ static void read_words(void)
 		opt.rtr = bits;
 	else if (rtr)
 		complain("WEFT_RTR=%s is ignored: it should be some of send, write, read", rtr);
-	opt.roce = device && !strcmp(device, "roce");
-	if (device && !opt.roce && strcmp(device, "iwarp"))
+	opt.roce = !device || strcmp(device, "iwarp");
+	if (device && opt.roce && strcmp(device, "roce"))
 		complain("WEFT_DEVICE=%s is ignored: it should be roce or iwarp", device);
 	/* The program may change its environment. */
 	if (netdevs)

@@ -17,7 +17,7 @@ struct rl_options {
 	u16 port_min, port_max;		/* WEFT_PORTS=MIN-MAX: of listeners and connections without
 					 * a port of their own; 0: the kernel's choice
 					 */
-	bool roce;			/* WEFT_DEVICE=roce: devices look like RoCE's; iwarp: like RNICs */
+	bool roce;			/* devices look like RoCE's; WEFT_DEVICE=iwarp: like RNICs */
 	const char *netdevs;		/* WEFT_NETDEVS: names, with commas; NULL: all */
 	bool with_hardware;		/* WEFT_WITH_HARDWARE=1 */
 	bool stats;			/* WEFT_STATS=1: at exit, on stderr */

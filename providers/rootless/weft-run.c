@@ -101,7 +101,7 @@ static const char usage[] =
 	"weft-run [OPTIONS] PROGRAM [ARGUMENTS]   run a program with RDMA devices of its own\n"
 	"weft-run --check [OPTIONS] [PROGRAM]     tell what would not work here, and why\n"
 	"\n"
-	"  --device=roce|iwarp     what the devices look like (iwarp)\n"
+	"  --device=roce|iwarp     what the devices look like (roce)\n"
 	"  --netdevs=NAME[,NAME]   devices for these network interfaces only\n"
 	"  --crc[=on|off]          ask for the CRC of MPA (on)\n"
 	"  --markers[=on|off]      ask for markers (off)\n"

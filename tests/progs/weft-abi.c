@@ -21,7 +21,7 @@
 #include "cases.h"
 #include "conn.h"
 
-#define KNOWN		((uint64_t)(WEFT_FEATURE_NULL_MR << 1) - 1)
+#define KNOWN		((uint64_t)(WEFT_FEATURE_UD << 1) - 1)
 #define MAX		256
 
 static struct {

@@ -2,9 +2,6 @@
 # Datagrams: UD QPs, what they promise (weft-datagram), and the programs that Debian has. Only weft-run's
 # devices have them.
 
-# Those that look like RoCE's.
-export WEFT_DEVICE=roce
-
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
 	cat <<-'END'

@@ -2,9 +2,6 @@
 # QPs that are connected by hand, as NCCL, Mooncake and libibverbs' own pingpongs do: what they promise
 # (weft-byhand, weft-handpeers), and the programs that Debian has. Only weft-run's devices take them.
 
-# Those that look like RoCE's.
-export WEFT_DEVICE=roce
-
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
 	cat <<-'END'

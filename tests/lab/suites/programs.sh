@@ -14,6 +14,7 @@ ATOMICS=${ATOMICS:-3000}
 tests() {
 	# These know weft's rings, and weft's promises. (siw, for one, resizes nothing.)
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "verbs-of-an-rnic verbs weft:weft iwarp"
 	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "late-accept late_accept weft:weft"
@@ -51,11 +52,14 @@ late_accept() {
 	grep -q '^ok' "$TEST_DIR/weft-verbs.log" || fail "no such case"
 }
 
-# Both ends on one machine, so a Terminate that goes out also comes in.
+# verbs PAIR [FACE]: both ends on one machine, so a Terminate that goes out also comes in. But librdmacm
+# moves the QPs of what looks like RoCE to ERR before it disconnects, and they read nothing then.
 verbs() {
 	local why in out
 	pair "$1"
+	[ -z "${2-}" ] || option "$DEV_A" device "$2"
 	tap_run weft-verbs "$IP_A"
+	[ "$KERNEL$*" != "rootless$1" ] || return 0
 	for why in ddp_bounds rdmap_bounds rdmap_access; do
 		in=$(count "$DEV_A" term_in_$why)
 		out=$(count "$DEV_A" term_out_$why)

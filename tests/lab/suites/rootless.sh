@@ -9,7 +9,7 @@ tests() {
 		devices-of-the-netdevs-asked-for netdevs_asked_for
 		without-weft-run-there-is-no-device nothing_outside
 		rdma-tool-shows-them rdma_tool
-		devices-are-rnics-unless-asked faces_shown
+		devices-are-roce-unless-asked faces_shown
 		gids-are-the-addresses gids_shown
 		each-face-meets-the-other faces_meet
 		a-face-is-not-told-on-the-wire wire_of_faces
@@ -111,7 +111,7 @@ shows() {
 faces_shown() {
 	shows roce InfiniBand '1: CA' ca
 	shows iwarp iWARP '4: RNIC' rnic
-	run_says '0:^4: RNIC$' env -u WEFT_DEVICE "$WEFT_RUN" cat /sys/class/infiniband/weft_lo/node_type
+	run_says '0:^1: CA$' env -u WEFT_DEVICE "$WEFT_RUN" cat /sys/class/infiniband/weft_lo/node_type
 }
 
 # The first at four indices, by sysfs and by both ioctls of verbs; and IPv6's behind them.
