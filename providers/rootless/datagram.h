@@ -30,6 +30,7 @@ bool rl_datagram_read(const u8 *p, u32 len, struct rl_datagram *d);
 struct rl_ip_words {
 	u8 from[16], to[16];		/* IPv4 as mapped into IPv6 */
 	u8 traffic_class, hop_limit;
+	u32 ifindex;			/* by which it came in */
 	u32 len;			/* octets of UDP's payload */
 };
 

@@ -9,6 +9,7 @@
 #include "../../kernel/core/ud.h"
 #include "datagram.h"
 #include "device.h"
+#include "ip.h"
 #include "pool.h"
 #include "port_group.h"
 #include "raw.h"
@@ -27,8 +28,7 @@ struct parcel {
 	u8 header[RL_DATAGRAM_HEADER];
 	struct iovec iov[1 + WEFT_MAX_SGE];
 	struct sockaddr_storage to;
-	u8 control[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(int))]
-		__attribute__((aligned(8)));
+	u8 control[RL_IP_CONTROL] __attribute__((aligned(8)));
 };
 
 struct batch {
@@ -61,36 +61,16 @@ static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
 	return sizeof(six);
 }
 
-static struct cmsghdr *add_control(struct msghdr *m, int level, int type, const void *p, size_t len)
-{
-	struct cmsghdr *c = (struct cmsghdr *)((u8 *)m->msg_control + m->msg_controllen);
-
-	c->cmsg_level = level;
-	c->cmsg_type = type;
-	c->cmsg_len = CMSG_LEN(len);
-	memcpy(CMSG_DATA(c), p, len);
-	m->msg_controllen += CMSG_SPACE(len);
-	return c;
-}
-
 /* From the address that the handle named, not from that which the route would choose. */
 static void put_source(const struct rl_qp *qp, const struct weft_wr_ud *w, struct msghdr *m)
 {
 	const u8 *gid = qp->ctx->dev->gids[w->sgid_index];
-	struct in6_pktinfo six = { .ipi6_ifindex = 0 };
-	struct in_pktinfo four = { .ipi_ifindex = 0 };
-	int class = w->traffic_class;
+	bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
 
-	memcpy(&six.ipi6_addr, gid, sizeof(six.ipi6_addr));
-	memcpy(&four.ipi_spec_dst, gid + 12, sizeof(four.ipi_spec_dst));
-	if (rl_ud_socket_is_six(qp->ud->socket))
-		add_control(m, IPPROTO_IPV6, IPV6_PKTINFO, &six, sizeof(six));
-	else
-		add_control(m, IPPROTO_IP, IP_PKTINFO, &four, sizeof(four));
-	if (class && IN6_IS_ADDR_V4MAPPED(&six.ipi6_addr))
-		add_control(m, IPPROTO_IP, IP_TOS, &class, sizeof(class));
-	else if (class)
-		add_control(m, IPPROTO_IPV6, IPV6_TCLASS, &class, sizeof(class));
+	rl_ip_put_source(m, rl_ud_socket_is_six(qp->ud->socket), gid, 0);
+	if (w->traffic_class)
+		rl_ip_put_number(m, four ? IPPROTO_IP : IPPROTO_IPV6, four ? IP_TOS : IPV6_TCLASS,
+				 w->traffic_class);
 }
 
 static void put_payload(struct parcel *p, struct msghdr *m)

@@ -9,6 +9,7 @@
 
 #include "../../kernel/core/ud.h"
 #include "datagram.h"
+#include "ip.h"
 #include "pool.h"
 #include "port_group.h"
 #include "raw.h"
@@ -65,7 +66,7 @@ bool rl_ud_socket_is_six(const struct rl_ud_socket *s)
 struct slot {
 	struct sockaddr_storage from;
 	struct iovec iov;
-	u8 control[256] __attribute__((aligned(8)));
+	u8 control[RL_IP_ROOM] __attribute__((aligned(8)));
 	u8 data[ROOM] __attribute__((aligned(8)));
 };
 
@@ -88,41 +89,6 @@ static void lay_out(struct batch *b)
 			.msg_iov = &s->iov, .msg_iovlen = 1,
 			.msg_control = s->control, .msg_controllen = sizeof(s->control),
 		};
-	}
-}
-
-static void note_number(struct rl_ip_words *ip, int level, int type, int number)
-{
-	if ((level == IPPROTO_IP && type == IP_TTL) ||
-	    (level == IPPROTO_IPV6 && type == IPV6_HOPLIMIT))
-		ip->hop_limit = (u8)number;
-	else if (level == IPPROTO_IPV6 && type == IPV6_TCLASS)
-		ip->traffic_class = (u8)number;
-}
-
-static void read_control(struct msghdr *m, struct rl_ip_words *ip)
-{
-	struct cmsghdr *c;
-	int number;
-
-	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-			memcpy(ip->to, CMSG_DATA(c), sizeof(ip->to));
-		} else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-			struct sockaddr_in a = { .sin_family = AF_INET };
-			struct sockaddr_storage as = { 0 };
-			struct in_pktinfo info;
-
-			memcpy(&info, CMSG_DATA(c), sizeof(info));
-			a.sin_addr = info.ipi_addr;
-			memcpy(&as, &a, sizeof(a));
-			rl_gid_of_address(&as, ip->to);
-		} else if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS) {
-			ip->traffic_class = *CMSG_DATA(c);
-		} else if (c->cmsg_len >= CMSG_LEN(sizeof(number))) {
-			memcpy(&number, CMSG_DATA(c), sizeof(number));
-			note_number(ip, c->cmsg_level, c->cmsg_type, number);
-		}
 	}
 }
 
@@ -165,7 +131,7 @@ static void take(struct rl_ud_socket *s, struct mmsghdr *m, struct slot *slot)
 	}
 	rl_gid_of_address(&slot->from, ip.from);
 	memcpy(ip.to, ip.from, sizeof(ip.to));
-	read_control(&m->msg_hdr, &ip);
+	rl_ip_read_control(&m->msg_hdr, &ip);
 	in = (struct weft_ud_in){
 		.payload = slot->data + RL_DATAGRAM_HEADER,
 		.len = m->msg_len - RL_DATAGRAM_HEADER,
@@ -284,17 +250,10 @@ static void set(int fd, int level, int option, int value)
 static void set_options(const struct rl_ud_socket *s)
 {
 	set(s->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
-	set(s->fd, IPPROTO_IP, IP_RECVTOS, 1);
-	set(s->fd, IPPROTO_IP, IP_RECVTTL, 1);
+	rl_ip_ask(s->fd, s->six);
 	set(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
-	if (!s->six) {
-		set(s->fd, IPPROTO_IP, IP_PKTINFO, 1);
-		return;
-	}
-	set(s->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
-	set(s->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-	set(s->fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
-	set(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+	if (s->six)
+		set(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
 }
 
 static struct rl_ud_socket *open_socket(u32 qpn)
