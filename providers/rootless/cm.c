@@ -5,8 +5,11 @@
  */
 #include <stdlib.h>
 
+#include <infiniband/verbs.h>
+
 #include "cm.h"
 #include "cm_id.h"
+#include "cm_ud.h"
 #include "options.h"
 #include "raw.h"
 #include "verbs.h"
@@ -201,6 +204,15 @@ static int connect_qp_somehow(struct rl_cmid *id, struct rl_qp *qp, struct weft_
 	return rv;
 }
 
+static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+{
+	int rv = rl_asker_begin(id, p);
+
+	if (!rv)
+		id->phase = RL_CM_CONNECT;
+	return rv;
+}
+
 int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 {
 	struct weft_offer *offer;
@@ -209,6 +221,8 @@ int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 
 	if (id->phase != RL_CM_ROUTE)
 		return -EINVAL;
+	if (id->qp_type == IBV_QPT_UD)
+		return connect_datagrams(id, p);
 	qp = rl_qp_find(p->qp_num);
 	if (!qp)
 		return -EINVAL;
@@ -304,6 +318,8 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 		return 0;
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
+	if (id->question)
+		return rl_desk_accept(id, uid, p);
 	c = take_request(id);
 	if (!c)
 		return -ECONNRESET;
@@ -339,6 +355,8 @@ int rl_cm_reject(struct rl_cmid *id, const void *pd, u32 pd_len)
 
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
+	if (id->question)
+		return rl_desk_reject(id, pd, pd_len);
 	c = take_request(id);
 	if (!c)
 		return -ECONNRESET;
@@ -403,6 +421,12 @@ u32 rl_cm_destroy(struct rl_cmid *id)
 
 	if (id->listener)
 		rl_cm_stop_listening(id);
+	if (id->desk)
+		rl_desk_close(id);
+	if (id->asker)
+		rl_asker_end(id);
+	if (id->question)
+		rl_desk_reject(id, NULL, 0);
 	rl_cmid_table_lock();
 	rl_cm_leave_listener(id);
 	rl_cmid_table_unlock();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Addresses: what an id is bound to, which device leads to a peer, and the TCP sockets that have
- * these addresses. An id has its port from the moment it is bound, and so its socket.
+ * Addresses: what an id is bound to, which device leads to a peer, and the sockets that have these
+ * addresses: TCP's, or UDP's of an id of datagrams. An id has its port from the moment it is bound, and so
+ * its socket.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -65,6 +66,47 @@ static const struct rl_device *device_of(const struct sockaddr_storage *a)
 	return rl_device_of_address((const struct sockaddr *)a);
 }
 
+static bool is_datagrams(const struct rl_cmid *id)
+{
+	return id->ps == RDMA_PS_UDP;
+}
+
+/*
+ * An RNIC has connections alone. IPoIB's port space is InfiniBand's: its qkey is that of a group which no
+ * Ethernet has.
+ */
+static bool is_served(const struct rl_cmid *id)
+{
+	return id->ps == RDMA_PS_TCP || (is_datagrams(id) && rl_options()->roce);
+}
+
+/* ---- paths ---- */
+
+void rl_cm_gids(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LEN])
+{
+	memset(sgid, 0, RL_GID_LEN);
+	memset(dgid, 0, RL_GID_LEN);
+	/* An RNIC's peers have none. */
+	if (id->dev && !rl_options()->roce)
+		memcpy(sgid, id->dev->gids[0], RL_GID_LEN);
+	if (!rl_options()->roce)
+		return;
+	rl_gid_of_address(&id->src, sgid);
+	rl_gid_of_address(&id->dst, dgid);
+}
+
+void rl_cm_put_path(const struct rl_cmid *id, struct ib_uverbs_ah_attr *ah)
+{
+	u8 sgid[RL_GID_LEN];
+
+	rl_cm_gids(id, sgid, ah->grh.dgid);
+	ah->grh.sgid_index = (u8)rl_device_gid_index(id->dev, sgid);
+	ah->grh.hop_limit = RL_HOP_LIMIT;
+	ah->grh.traffic_class = id->tos;
+	ah->is_global = 1;
+	ah->port_num = RL_PORT;
+}
+
 /* ---- sockets ---- */
 
 static void set_option(int fd, int level, int name, int value)
@@ -93,25 +135,31 @@ static void set_segment_size(int fd, int family, u32 mtu)
 }
 
 /* What a listener's children inherit, too. */
-static void set_options(int fd, int family, const struct rl_cmid *id)
+static void set_tcp_options(int fd, int family, const struct rl_cmid *id)
 {
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
 	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
-	if (READ_ONCE(id->tos_set))
-		set_tos(fd, family, READ_ONCE(id->tos));
 	if (id->dev)
 		set_segment_size(fd, family, id->dev->mtu);
+}
+
+static void set_options(int fd, int family, const struct rl_cmid *id)
+{
+	if (!is_datagrams(id))
+		set_tcp_options(fd, family, id);
+	if (READ_ONCE(id->tos_set))
+		set_tos(fd, family, READ_ONCE(id->tos));
 	if (family == AF_INET6 && id->afonly)
 		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 }
 
 static int open_socket(const struct rl_cmid *id, int family)
 {
-	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
-	int fd = rl_raw(SYS_socket, family, type, IPPROTO_TCP);
+	int type = is_datagrams(id) ? SOCK_DGRAM : SOCK_STREAM;
+	int fd = rl_raw(SYS_socket, family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd >= 0)
 		set_options(fd, family, id);
@@ -148,15 +196,15 @@ static int bind_to(int fd, const struct sockaddr_storage *a)
 
 /*
  * For this id alone, unless it wants to share. rdma_cm does not look at connections of the past,
- * so TCP is asked strictly first, and then without them.
+ * so TCP is asked strictly first, and then without them. UDP has none, and would share with anybody.
  */
-static int bind_alone(int fd, const struct sockaddr_storage *a, bool share)
+static int bind_alone(int fd, const struct sockaddr_storage *a, const struct rl_cmid *id)
 {
 	int rv;
 
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR, share);
+	set_option(fd, SOL_SOCKET, SO_REUSEADDR, id->reuseaddr);
 	rv = bind_to(fd, a);
-	if (rv != -EADDRINUSE || share || !rl_addr_port(a))
+	if (rv != -EADDRINUSE || id->reuseaddr || is_datagrams(id) || !rl_addr_port(a))
 		return rv;
 	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	return bind_to(fd, a);
@@ -196,7 +244,7 @@ static int bind_id(struct rl_cmid *id, const struct sockaddr_storage *a)
 
 	if (fd < 0)
 		return fd;
-	rv = bind_alone(fd, a, id->reuseaddr);
+	rv = bind_alone(fd, a, id);
 	if (rv) {
 		rl_raw(SYS_close, fd);
 		return rv;
@@ -213,8 +261,7 @@ int rl_cm_bind(struct rl_cmid *id, const struct sockaddr_storage *a)
 		return -EAFNOSUPPORT;
 	if (id->phase != RL_CM_IDLE)
 		return -EINVAL;
-	/* iWARP connects: it has no datagrams. */
-	if (id->ps != RDMA_PS_TCP)
+	if (!is_served(id))
 		return -ENODEV;
 	if (!rl_addr_is_any(a))
 		dev = device_of(a);
@@ -279,7 +326,7 @@ static int open_active(const struct rl_cmid *id, bool any_port, bool port_now)
 
 	if (fd < 0)
 		return fd;
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	set_option(fd, SOL_SOCKET, SO_REUSEADDR, !is_datagrams(id));
 	if (any_port)
 		set_port(&own, 0);
 	/* Ports that lead to other peers will do, too. */
@@ -360,7 +407,7 @@ static int resolve(struct rl_cmid *id)
 	const struct rl_device *dev;
 	int rv;
 
-	if (id->ps != RDMA_PS_TCP)
+	if (!is_served(id))
 		return -ENODEV;
 	rv = ask_route(&id->src, &id->dst, &local);
 	if (rv)
@@ -378,7 +425,7 @@ static int bind_for_resolving(struct rl_cmid *id, const struct sockaddr_storage 
 {
 	if (id->phase != RL_CM_IDLE && id->phase != RL_CM_BOUND)
 		return -EINVAL;
-	if (id->phase == RL_CM_IDLE && src->ss_family && id->ps == RDMA_PS_TCP) {
+	if (id->phase == RL_CM_IDLE && src->ss_family && is_served(id)) {
 		int rv = rl_cm_bind(id, src);
 
 		if (rv)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cm_id.h"
+#include "cm_ud.h"
 
 /* What an event says. */
 struct note {
@@ -162,6 +163,8 @@ u32 rl_cmid_migrate(struct rl_cmid *id, struct rl_chan *to)
 	if (id->chan != to) {
 		change_chan(id, to);
 		rl_cm_move_requests(id, to);
+		if (id->desk)
+			rl_desk_move_requests(id, to);
 	}
 	rl_cmid_table_unlock();
 	return reported;
@@ -175,6 +178,10 @@ static void put_into_words(struct rdma_ucm_event_resp *r, const struct rl_cm_wor
 
 	r->event = w->event;
 	r->status = w->status;
+	if (w->ud) {
+		r->param.ud = *w->ud;
+		return;
+	}
 	p->initiator_depth = w->initiator_depth;
 	p->responder_resources = w->responder_resources;
 	p->private_data_len = w->pd_len;

@@ -3,7 +3,7 @@
  * rdma_cm's ids, between ucm.c, which decodes commands, and those who carry them out.
  *
  * Files: cm_id.c (ids, their handles, what they are told), cm_addr.c (addresses, sockets),
- * listen.c (listeners, requests), cm.c (connections), ucm.c (the command file).
+ * listen.c (listeners, requests), cm.c (connections), cm_ud.h (datagrams), ucm.c (the command file).
  *
  * Locking: every command has rdma_cm's lock, rl_cm_lock(). A connection tells its id without it;
  * what that needs is guarded by the table's lock of cm_id.c. Order: rdma_cm's, a listener's, a
@@ -17,8 +17,12 @@
 
 #include "chan.h"
 #include "conn.h"
+#include "device.h"
 
+struct rl_asker;
+struct rl_desk;
 struct rl_listener;
+struct rl_question;
 
 /* rdma_cm's numbers, enum rdma_cm_event_type. */
 enum rl_cm_event {
@@ -66,6 +70,9 @@ struct rl_cmid {
 	const struct rl_device *dev;	/* NULL: none yet */
 	int sock;			/* hidden: bound to src; -1 */
 	struct rl_listener *listener;	/* LISTEN; referenced */
+	struct rl_asker *asker;		/* of datagrams (cm_ud.h): it asks its peer; */
+	struct rl_desk *desk;		/* it listens; */
+	struct rl_question *question;	/* it is a request that was not answered */
 	u8 tos;
 	bool tos_set, reuseaddr, afonly;
 
@@ -118,6 +125,7 @@ struct rl_cm_words {
 	u8 initiator_depth, responder_resources;
 	const u8 *pd;
 	u32 pd_len;			/* at most 255 */
+	const struct rdma_ucm_ud_param *ud; /* of datagrams, in place of the four before; or NULL */
 };
 
 /* The program is told, if it can be: 0 or -ENOMEM. */
@@ -154,6 +162,9 @@ void rl_cm_set_tos(struct rl_cmid *id, u8 tos);
 
 /* A socket from @id that connects to its peer; @any_port: not with the id's port. Or -errno. */
 int rl_cm_start_connecting(struct rl_cmid *id, bool any_port);
+/* Which path leads from @id to its peer: GIDs (zeros: none is known), and an address handle's. */
+void rl_cm_gids(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LEN]);
+void rl_cm_put_path(const struct rl_cmid *id, struct ib_uverbs_ah_attr *ah);
 /* The id's own socket is not needed any more. */
 void rl_cm_drop_socket(struct rl_cmid *id);
 

@@ -15,6 +15,7 @@
 #define RL_PORT 1			/* the only one of each device */
 #define RL_MAX_GIDS 64
 #define RL_GID_LEN 16
+#define RL_HOP_LIMIT 64		/* of paths that rdma_cm tells of */
 
 struct rl_device {
 	u32 index;			/* in the list; NETLINK_RDMA's number, uverbsN's N */

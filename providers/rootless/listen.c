@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include <infiniband/verbs.h>
+
 #include "accept.h"
 #include "cm.h"
 #include "cm_id.h"
+#include "cm_ud.h"
 #include "file.h"
 #include "raw.h"
 #include "verbs.h"
@@ -377,9 +380,25 @@ static int bind_to_any(struct rl_cmid *id)
 	return rl_cm_bind(id, &any);
 }
 
+static int listen_for_connections(struct rl_cmid *id, u32 backlog)
+{
+	struct rl_listener *l = new_listener(id, backlog);
+	int rv;
+
+	if (!l)
+		return -ENOMEM;
+	rv = start_listening(l, id->sock, backlog);
+	if (rv) {
+		rl_watch_put(&l->acceptor.watch);
+		return rv;
+	}
+	id->sock = -1;
+	id->listener = l;
+	return 0;
+}
+
 int rl_cm_listen(struct rl_cmid *id, u32 backlog)
 {
-	struct rl_listener *l;
 	int rv = 0;
 
 	if (!backlog || backlog > BACKLOG_MAX)
@@ -390,16 +409,8 @@ int rl_cm_listen(struct rl_cmid *id, u32 backlog)
 		return rv;
 	if (id->phase != RL_CM_BOUND)
 		return -EINVAL;
-	l = new_listener(id, backlog);
-	if (!l)
-		return -ENOMEM;
-	rv = start_listening(l, id->sock, backlog);
-	if (rv) {
-		rl_watch_put(&l->acceptor.watch);
-		return rv;
-	}
-	id->sock = -1;
-	id->listener = l;
-	id->phase = RL_CM_LISTEN;
-	return 0;
+	rv = id->qp_type == IBV_QPT_UD ? rl_desk_open(id, backlog) : listen_for_connections(id, backlog);
+	if (!rv)
+		id->phase = RL_CM_LISTEN;
+	return rv;
 }

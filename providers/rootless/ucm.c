@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "cm_ask.h"
 #include "cm_id.h"
 #include "guard.h"
 #include "open.h"
@@ -18,7 +19,6 @@
 
 /* Ethernet has but the default partition. */
 #define WHOLE_PKEY 0xffff
-#define HOP_LIMIT 64
 /* Of path records: a selector, and 4.096 us << 18, as the kernel has it. */
 #define EXACTLY 2
 #define LIFE_TIME 18
@@ -252,19 +252,6 @@ static u64 guid_of(const struct rl_device *d)
 	return guid;
 }
 
-/* Between which GIDs an id leads; the peer's are zeros on an RNIC, and where no peer is known. */
-static void gids_of(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LEN])
-{
-	memset(sgid, 0, RL_GID_LEN);
-	memset(dgid, 0, RL_GID_LEN);
-	if (id->dev && !rl_options()->roce)
-		memcpy(sgid, id->dev->gids[0], RL_GID_LEN);
-	if (!rl_options()->roce)
-		return;
-	rl_gid_of_address(&id->src, sgid);
-	rl_gid_of_address(&id->dst, dgid);
-}
-
 /* iWARP has no path records; of a RoCE device there is one, once the route is known. */
 static bool has_path(const struct rl_cmid *id)
 {
@@ -289,14 +276,14 @@ static int query_route(struct request *r)
 		resp.ibdev_index = id->dev->index;
 		resp.port_num = RL_PORT;
 		path->pkey = rl_options()->roce ? htobe16(WHOLE_PKEY) : 0;
-		gids_of(id, path->sgid, path->dgid);
+		rl_cm_gids(id, path->sgid, path->dgid);
 	}
 	if (has_path(id)) {
 		resp.num_paths = 1;
 		path->reversible = 1;
 		path->numb_path = 1;
 		path->mtu = rl_device_ib_mtu(id->dev);
-		path->hop_limit = HOP_LIMIT;
+		path->hop_limit = RL_HOP_LIMIT;
 		path->traffic_class = id->tos;
 		path->mtu_selector = path->rate_selector = path->packet_life_time_selector = EXACTLY;
 		path->rate = IBV_RATE_10_GBPS;
@@ -335,8 +322,8 @@ static void put_path(struct ib_path_rec_data *data, const struct rl_cmid *id)
 
 	static_assert(sizeof(data->path_rec) == sizeof(*p), "it is one");
 	data->flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
-	gids_of(id, p->sgid.raw, p->dgid.raw);
-	p->flowlabel_hoplimit = htobe32(HOP_LIMIT);
+	rl_cm_gids(id, p->sgid.raw, p->dgid.raw);
+	p->flowlabel_hoplimit = htobe32(RL_HOP_LIMIT);
 	p->tclass = id->tos;
 	p->reversible_numpath = 1 << 7 | 1;
 	p->pkey = htobe16(WHOLE_PKEY);
@@ -378,7 +365,7 @@ static int query_gid(struct request *r, const struct rl_cmid *id)
 
 	if (r->out < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
 		return -ENOSPC;
-	gids_of(id, sgid, dgid);
+	rl_cm_gids(id, sgid, dgid);
 	resp.src_size = sizeof(struct sockaddr_ib);
 	resp.dst_size = sizeof(struct sockaddr_ib);
 	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, sgid);
@@ -425,18 +412,6 @@ static int init_rnic_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_
 	return 0;
 }
 
-static void put_path_of(const struct rl_cmid *id, struct ib_uverbs_ah_attr *ah)
-{
-	u8 sgid[RL_GID_LEN];
-
-	gids_of(id, sgid, ah->grh.dgid);
-	ah->grh.sgid_index = (u8)rl_device_gid_index(id->dev, sgid);
-	ah->grh.hop_limit = HOP_LIMIT;
-	ah->grh.traffic_class = id->tos;
-	ah->is_global = 1;
-	ah->port_num = RL_PORT;
-}
-
 /*
  * A RoCE device's QP goes through the states of one that is connected by hand. That it is not is
  * told by dest_qp_num 0, which is no QP's. Once it is connected there is nothing to modify.
@@ -448,7 +423,7 @@ static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_
 	a->max_rd_atomic = RL_MAX_ORD;
 	a->max_dest_rd_atomic = RL_MAX_IRD;
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	put_path_of(id, &a->ah_attr);
+	rl_cm_put_path(id, &a->ah_attr);
 	if (id->phase == RL_CM_CONNECT || id->phase == RL_CM_ANSWERED)
 		return 0;
 	if (state == IBV_QPS_INIT) {
@@ -464,6 +439,14 @@ static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_
 	return 0;
 }
 
+/* Of datagrams: the program moves its QP on itself. */
+static int init_ud_attr(struct ib_uverbs_qp_attr *a)
+{
+	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	a->qkey = RL_CM_QKEY;
+	return 0;
+}
+
 static int init_qp_attr(struct request *r)
 {
 	const struct rdma_ucm_init_qp_attr *in = &r->in.init_qp_attr;
@@ -476,8 +459,11 @@ static int init_qp_attr(struct request *r)
 		return err;
 	if (!id->dev || in->qp_state > IBV_QPS_ERR)
 		return -EINVAL;
-	err = rl_options()->roce ? init_roce_attr(id, in->qp_state, &resp) :
-				   init_rnic_attr(id, in->qp_state, &resp);
+	if (id->qp_type == IBV_QPT_UD)
+		err = init_ud_attr(&resp);
+	else
+		err = rl_options()->roce ? init_roce_attr(id, in->qp_state, &resp) :
+					   init_rnic_attr(id, in->qp_state, &resp);
 	return err ? err : answer(r, in->response, &resp, sizeof(resp));
 }
 

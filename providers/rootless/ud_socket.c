@@ -105,6 +105,18 @@ static bool is_honest(const struct rl_ud_socket *s, const struct rl_datagram *d,
 	return rl_qpn_port(d->to) == s->port && rl_qpn_port(d->from) == port_of(from);
 }
 
+/*
+ * Of 127.0.0.0/8, which lo has as a whole, a GID table has the first address alone. A program that answers
+ * looks there for the address that it was reached by.
+ */
+static void name_loopback(u8 to[RL_GID_LEN])
+{
+	const struct in6_addr *a = (const struct in6_addr *)to;
+
+	if (IN6_IS_ADDR_V4MAPPED(a) && to[12] == IN_LOOPBACKNET)
+		memcpy(to + 12, (const u8 []){ IN_LOOPBACKNET, 0, 0, 1 }, 4);
+}
+
 static void deliver(const struct rl_datagram *d, const struct weft_ud_in *in)
 {
 	struct rl_qp *qp = rl_qp_find(d->to);
@@ -132,6 +144,7 @@ static void take(struct rl_ud_socket *s, struct mmsghdr *m, struct slot *slot)
 	rl_gid_of_address(&slot->from, ip.from);
 	memcpy(ip.to, ip.from, sizeof(ip.to));
 	rl_ip_read_control(&m->msg_hdr, &ip);
+	name_loopback(ip.to);
 	in = (struct weft_ud_in){
 		.payload = slot->data + RL_DATAGRAM_HEADER,
 		.len = m->msg_len - RL_DATAGRAM_HEADER,

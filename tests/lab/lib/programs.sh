@@ -39,7 +39,8 @@ words() {
 	fi
 }
 
-# wait_listen_b PORT: until a kernel or user socket of b listens there. The kernel's table is
+# wait_listen_b PORT: until a kernel or user socket of b listens there; udp:PORT: until one of UDP's is
+# bound there (rootless alone). The kernel's table is
 # read, so that no connection is made.
 wait_listen_b() {
 	at b wait_for 20 listening "$1" || fail "nobody listens on port $1 of b"

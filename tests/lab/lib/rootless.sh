@@ -40,7 +40,9 @@ in_rts() { grep -cE '^ *[0-9]+: [0-9A-F]+:[0-9A-F]+ 0200007F:[0-9A-F]+ 01 ' /pro
 # There are thousands of sockets at times, of all that there were, and bash reads slowly.
 listening() {
 	local hex
-	printf -v hex '%04X' "$1"
+	printf -v hex '%04X' "${1#udp:}"
+	[[ $1 != udp:* ]] ||
+		{ grep -qE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F]+:0000 07 " /proc/net/udp /proc/net/udp6; return; }
 	grep -qE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6
 }
 

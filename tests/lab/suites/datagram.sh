@@ -13,6 +13,11 @@ tests() {
 		ib_send_bw-of-datagrams perf ib_send_bw
 		ib_send_bw-of-datagrams-on-events perf ib_send_bw -e
 		datagrams-are-no-rnics refused_by_rnic
+		udaddy udaddy
+		udaddy-over-ipv6 udaddy_six
+		udaddy-sixteen-connections udaddy -c 16
+		questions-and-answers questions
+		udaddy-is-no-rnics udaddy_refused_by_rnic
 	END
 	# lo must not be the host's.
 	[ "${OWN_NET-yes}" = no ] || echo datagrams-where-there-is-no-ipv6 cases_v4
@@ -58,4 +63,32 @@ refused_by_rnic() {
 	timeout -k 2 20 ibv_ud_pingpong -d "$DEV_A" -g 0 >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
 	[ $rc = 1 ] || fail "it ended with $rc; $(words "$TEST_DIR/said")"
 	grep -q "Couldn't create QP" "$TEST_DIR/said" || fail "it did not say why; $(words "$TEST_DIR/said")"
+}
+
+udaddy() {
+	pair weft:weft
+	together udp:7174 udaddy -b "$IP_B" "$@" -- udaddy -s "$IP_B" "$@"
+}
+
+udaddy_six() {
+	pair weft:weft
+	together udp:7174 udaddy -b "$IP6_B" -- udaddy -s "$IP6_B"
+}
+
+# A silent peer is given up sooner than in a minute.
+questions() {
+	pair weft:weft
+	option "$DEV_A" accept_timeout_ms 2000
+	tap_run weft-askers "$IP_A"
+	tap_run weft-askers "$IP6_A"
+}
+
+udaddy_refused_by_rnic() {
+	local rc=0
+	local -x WEFT_DEVICE=iwarp
+	pair weft:weft
+	timeout -k 2 20 udaddy -b "$IP_B" >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
+	[ $rc != 0 ] && [ $rc != 124 ] || fail "it ended with $rc; $(words "$TEST_DIR/said")"
+	grep -q "bind address failed: No such device" "$TEST_DIR/said" ||
+		fail "it did not say why; $(words "$TEST_DIR/said")"
 }
