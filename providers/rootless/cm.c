@@ -427,6 +427,7 @@ u32 rl_cm_destroy(struct rl_cmid *id)
 		rl_asker_end(id);
 	if (id->question)
 		rl_desk_reject(id, NULL, 0);
+	rl_joins_end(id);
 	rl_cmid_table_lock();
 	rl_cm_leave_listener(id);
 	rl_cmid_table_unlock();

@@ -12,6 +12,7 @@
 #include "file.h"
 #include "options.h"
 #include "raw.h"
+#include "ud.h"
 
 /* A peer that fell silent is given up after about two minutes, as by the driver. */
 #define KEEP_IDLE_S	60
@@ -69,6 +70,14 @@ static const struct rl_device *device_of(const struct sockaddr_storage *a)
 static bool is_datagrams(const struct rl_cmid *id)
 {
 	return id->ps == RDMA_PS_UDP;
+}
+
+bool rl_addr_is_group(const struct sockaddr_storage *a)
+{
+	u8 gid[RL_GID_LEN];
+
+	rl_gid_of_address(a, gid);
+	return rl_gid_is_group(gid);
 }
 
 /*
@@ -409,6 +418,9 @@ static int resolve(struct rl_cmid *id)
 
 	if (!is_served(id))
 		return -ENODEV;
+	/* A group is on the netdev that the id is bound to, whatever route there is. */
+	if (is_datagrams(id) && id->dev && rl_addr_is_group(&id->dst))
+		return 0;
 	rv = ask_route(&id->src, &id->dst, &local);
 	if (rv)
 		return rv;

@@ -195,6 +195,9 @@ int rl_asker_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 	struct rl_asker *a;
 	int rv;
 
+	/* Who would answer for all? */
+	if (rl_addr_is_group(&id->dst))
+		return -EINVAL;
 	/* There was no port for it. */
 	if (id->sock < 0)
 		return -EADDRINUSE;

@@ -151,6 +151,7 @@ static void change_chan(struct rl_cmid *id, struct rl_chan *to)
 	rl_chan_get(to);
 	id->chan = to;
 	rl_chan_move(from, to, id);
+	rl_joins_move_events(id, from, to);
 	rl_chan_put(from);
 }
 
@@ -189,17 +190,26 @@ static void put_into_words(struct rdma_ucm_event_resp *r, const struct rl_cm_wor
 		memcpy(p->private_data, w->pd, w->pd_len);
 }
 
+static struct rl_event *new_event(const void *owner, u32 *reported, const struct rl_cm_words *w)
+{
+	struct rl_event *e = rl_event_new(owner, sizeof(struct note));
+
+	if (!e)
+		return NULL;
+	e->reported = reported;
+	put_into_words(&((struct note *)e->data)->resp, w);
+	return e;
+}
+
 /* An event of @id's, about @child if that is a request. */
 static int say(struct rl_cmid *id, const struct rl_cmid *child, const struct rl_cm_words *w)
 {
-	struct rl_event *e = rl_event_new(id, sizeof(struct note));
+	struct rl_event *e = new_event(id, &id->reported, w);
 	struct note *n;
 
 	if (!e)
 		return -ENOMEM;
-	e->reported = &id->reported;
 	n = (struct note *)e->data;
-	put_into_words(&n->resp, w);
 	n->resp.uid = id->uid;
 	n->resp.id = child ? child->handle : id->handle;
 	n->child = child ? child->serial : 0;
@@ -216,6 +226,38 @@ int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_words *w)
 		rv = say(id, NULL, w);
 	rl_cmid_table_unlock();
 	return rv;
+}
+
+static int say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w)
+{
+	struct rl_event *e = new_event(p, &p->reported, w);
+	struct note *n;
+
+	if (!e)
+		return -ENOMEM;
+	n = (struct note *)e->data;
+	n->resp.uid = p->uid;
+	n->resp.id = p->handle;
+	rl_chan_push(id->chan, e);
+	return 0;
+}
+
+int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w)
+{
+	int rv;
+
+	rl_cmid_table_lock();
+	rv = id->listed ? say_part(id, p, w) : 0;
+	rl_cmid_table_unlock();
+	return rv;
+}
+
+u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p)
+{
+	rl_cmid_table_lock();
+	rl_chan_drop(id->chan, p);
+	rl_cmid_table_unlock();
+	return p->reported;
 }
 
 int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,

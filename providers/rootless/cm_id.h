@@ -21,6 +21,7 @@
 
 struct rl_asker;
 struct rl_desk;
+struct rl_join;
 struct rl_listener;
 struct rl_question;
 
@@ -36,6 +37,7 @@ enum rl_cm_event {
 	RL_CM_REJECTED		= 8,
 	RL_CM_ESTABLISHED	= 9,
 	RL_CM_DISCONNECTED	= 10,
+	RL_CM_MULTICAST_JOIN	= 12,
 };
 
 /* How far the program has come with an id. */
@@ -72,7 +74,8 @@ struct rl_cmid {
 	struct rl_listener *listener;	/* LISTEN; referenced */
 	struct rl_asker *asker;		/* of datagrams (cm_ud.h): it asks its peer; */
 	struct rl_desk *desk;		/* it listens; */
-	struct rl_question *question;	/* it is a request that was not answered */
+	struct rl_question *question;	/* it is a request that was not answered; */
+	struct rl_join *joins;		/* groups that it was told of */
 	u8 tos;
 	bool tos_set, reuseaddr, afonly;
 
@@ -130,6 +133,17 @@ struct rl_cm_words {
 
 /* The program is told, if it can be: 0 or -ENOMEM. */
 int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_words *w);
+/* Something of an id's that has a name, a handle and events of its own. */
+struct rl_cm_part {
+	u64 uid;
+	u32 handle;
+	u32 reported;			/* the channel's lock: events that the program has taken */
+};
+
+/* The same of @p. */
+int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w);
+/* What waits of @p is dropped: the events that the program took. */
+u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p);
 /* The same of a request: @child gets its handle, and the listener is told. Table's lock. */
 int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
 			const struct rl_cm_words *w);
@@ -147,6 +161,8 @@ struct rl_conn *rl_cmid_lock_conn(struct rl_cmid *id);
 
 /* Is it the wildcard of its family? */
 bool rl_addr_is_any(const struct sockaddr_storage *a);
+/* Is it a multicast address? */
+bool rl_addr_is_group(const struct sockaddr_storage *a);
 /* Octets of an AF_INET or AF_INET6 address; 0 of others. */
 u32 rl_addr_len(const struct sockaddr_storage *a);
 u16 rl_addr_port(const struct sockaddr_storage *a);

@@ -4,7 +4,7 @@
  * UDP socket, beside whatever has the same number at TCP. To connect one is to ask a peer's port which QP
  * is behind it (cm_ask.h). Nothing is connected by that, and nobody says when it is over.
  *
- * Files: cm_asker.c (who asks), cm_desk.c (who is asked), cm_ask.c (what they say).
+ * Files: cm_asker.c (who asks), cm_desk.c (who is asked), cm_ask.c (what they say), cm_group.c (multicast).
  *
  * All with rdma_cm's lock, which the progress thread takes here, too.
  */
@@ -31,5 +31,17 @@ void rl_desk_move_requests(struct rl_cmid *id, struct rl_chan *to);
 /* @child is a request of a desk's: it is answered now, and its peer told as often as it asks. */
 int rl_desk_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_param *p);
 int rl_desk_reject(struct rl_cmid *child, const void *pd, u32 pd_len);
+
+/*
+ * @id's program is told how to send to the group @a, an IPv4, IPv6 or InfiniBand address, and gets a handle
+ * for that; its QP enters the group by attach_mcast (ud.h). 0 or -errno.
+ */
+int rl_join_begin(struct rl_cmid *id, u64 uid, const struct sockaddr_storage *a, u32 *handle);
+/* Handle of @chan's: *@reported: the events that the program took. 0 or -errno. */
+int rl_join_end(struct rl_chan *chan, u32 handle, u32 *reported);
+/* All of @id's. */
+void rl_joins_end(struct rl_cmid *id);
+/* What waits of @id's joins changes to another channel. Table's lock, too. */
+void rl_joins_move_events(struct rl_cmid *id, struct rl_chan *from, struct rl_chan *to);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "raw.h"
 #include "options.h"
+#include "ud.h"
 #include "verbs.h"
 
 #define EX(cmd) (IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_EX_CMD_##cmd)
@@ -154,6 +155,9 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->max_srq_wr = WEFT_MAX_QP_WR;
 	r->max_srq_sge = WEFT_MAX_SGE;
 	r->max_ah = rl_options()->roce ? INT32_MAX : 0;
+	r->max_mcast_grp = rl_options()->roce ? RL_MAX_QP : 0;
+	r->max_mcast_qp_attach = rl_options()->roce ? RL_GROUP_MEMBERS : 0;
+	r->max_total_mcast_qp_attach = rl_options()->roce ? RL_MAX_QP : 0;
 	r->max_pkeys = 1;
 	r->phys_port_cnt = 1;
 }
@@ -610,12 +614,30 @@ static int destroy_qp(struct rl_context *ctx, struct rl_command *c)
 
 	if (!qp)
 		return -EINVAL;
+	if (qp->ud && qp->ud->groups)
+		return -EBUSY;
 	rl_object_replace(ctx, in->qp_handle, NULL);
 	rl_qp_get(qp);
 	rl_qp_destroy(qp);
 	resp->events_reported = qp->async_reported;
 	rl_qp_put(qp);
 	return 0;
+}
+
+static int attach_mcast(struct rl_context *ctx, struct rl_command *c)
+{
+	const struct ib_uverbs_attach_mcast *in = c->in;
+	struct rl_qp *qp = find_qp(ctx, in->qp_handle);
+
+	return qp && qp->ud ? rl_ud_attach(qp, in->gid) : -EINVAL;
+}
+
+static int detach_mcast(struct rl_context *ctx, struct rl_command *c)
+{
+	const struct ib_uverbs_detach_mcast *in = c->in;
+	struct rl_qp *qp = find_qp(ctx, in->qp_handle);
+
+	return qp && qp->ud ? rl_ud_detach(qp, in->gid) : -EINVAL;
 }
 
 /* ---- shared receive queues ---- */
@@ -726,6 +748,8 @@ static const struct command {
 	PLAIN(MODIFY_QP, ib_uverbs_modify_qp, 0, modify_qp),
 	EXT(MODIFY_QP, ib_uverbs_modify_qp, 0, modify_qp_ex),
 	PLAIN(DESTROY_QP, ib_uverbs_destroy_qp, R(ib_uverbs_destroy_qp_resp), destroy_qp),
+	PLAIN(ATTACH_MCAST, ib_uverbs_attach_mcast, 0, attach_mcast),
+	PLAIN(DETACH_MCAST, ib_uverbs_detach_mcast, 0, detach_mcast),
 	PLAIN(CREATE_SRQ, ib_uverbs_create_srq, R(ib_uverbs_create_srq_resp), create_srq),
 	PLAIN(MODIFY_SRQ, ib_uverbs_modify_srq, 0, modify_srq),
 	PLAIN(QUERY_SRQ, ib_uverbs_query_srq, R(ib_uverbs_query_srq_resp), query_srq),

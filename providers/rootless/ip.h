@@ -20,7 +20,10 @@ void rl_ip_ask(int fd, bool six);
 /* What came with a datagram; of what did not, *@ip stays as it is. */
 void rl_ip_read_control(struct msghdr *m, struct rl_ip_words *ip);
 
-/* It goes from the address @gid (IPv4 as mapped into IPv6) of a socket of IPv6's if @six, by @ifindex (0: any). */
+/*
+ * It goes from the address @gid (IPv4 as mapped into IPv6), from a socket of IPv6's if @six, by @ifindex (0:
+ * as the route says).
+ */
 void rl_ip_put_source(struct msghdr *m, bool six, const u8 gid[16], u32 ifindex);
 /* A number more, of IP_TOS and its kin. */
 void rl_ip_put_number(struct msghdr *m, int level, int type, int number);

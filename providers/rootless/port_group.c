@@ -12,6 +12,7 @@
 #include "options.h"
 #include "port_group.h"
 #include "raw.h"
+#include "ud.h"
 
 /* Peers that come at once: TCP asks those beyond to come again a second later. */
 #define TCP_QUEUE	4096
@@ -88,6 +89,10 @@ static int open_pair(struct group *g, u16 port)
 
 	if (tcp < 0)
 		return tcp;
+	if (port == rl_qpn_port(RL_GROUP_QPN)) {
+		rl_raw(SYS_close, tcp);
+		return -EADDRINUSE;
+	}
 	udp = open_bound(g->six, SOCK_DGRAM, &port);
 	if (udp < 0) {
 		rl_raw(SYS_close, tcp);

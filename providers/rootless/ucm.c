@@ -12,6 +12,7 @@
 
 #include "cm_ask.h"
 #include "cm_id.h"
+#include "cm_ud.h"
 #include "guard.h"
 #include "open.h"
 #include "options.h"
@@ -531,31 +532,55 @@ static int notify(struct request *r)
 	return id->dev && id->phase >= RL_CM_CONNECT ? 0 : -EINVAL;
 }
 
-/* iWARP has no multicast. */
-static int join_multicast(struct request *r, u32 handle)
-{
-	int err;
-	struct rl_cmid *id = find(r, handle, &err);
+/* ---- multicast ---- */
 
+static int join_group(struct request *r, u32 handle, u64 uid, u64 response,
+		      const struct sockaddr_storage *group)
+{
+	struct rdma_ucm_create_id_resp resp;
+	struct rl_cmid *id;
+	u32 reported;
+	int rv;
+
+	id = find(r, handle, &rv);
 	if (!id)
-		return err;
-	return id->dev ? -EOPNOTSUPP : -ENODEV;
+		return rv;
+	rv = rl_join_begin(id, uid, group, &resp.id);
+	if (rv)
+		return rv;
+	rv = answer(r, response, &resp, sizeof(resp));
+	if (rv)
+		rl_join_end(r->f->chan, resp.id, &reported);
+	return rv;
 }
 
 static int join_ip_mcast(struct request *r)
 {
-	return join_multicast(r, r->in.join_ip_mcast.id);
+	const struct rdma_ucm_join_ip_mcast *in = &r->in.join_ip_mcast;
+	struct sockaddr_storage a;
+	int rv = take_old_address(&a, &in->addr);
+
+	return rv ? rv : join_group(r, in->id, in->uid, in->response, &a);
 }
 
+/* Who only sends is told the same: to be in a group is another matter. */
 static int join_mcast(struct request *r)
 {
-	return join_multicast(r, r->in.join_mcast.id);
+	const struct rdma_ucm_join_mcast *in = &r->in.join_mcast;
+	struct sockaddr_storage a;
+	int rv = in->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED ? -EINVAL :
+		 take_address(&a, &in->addr, in->addr_size);
+
+	return rv ? rv : join_group(r, in->id, in->uid, in->response, &a);
 }
 
-/* Its handle is that of a join, and none was granted. */
 static int leave_mcast(struct request *r)
 {
-	return -ENOENT;
+	const struct rdma_ucm_destroy_id *in = &r->in.destroy_id;
+	struct rdma_ucm_destroy_id_resp resp;
+	int rv = rl_join_end(r->f->chan, in->id, &resp.events_reported);
+
+	return rv ? rv : answer(r, in->response, &resp, sizeof(resp));
 }
 
 /* ---- options ---- */

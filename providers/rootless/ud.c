@@ -65,12 +65,17 @@ static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
 static void put_source(const struct rl_qp *qp, const struct weft_wr_ud *w, struct msghdr *m)
 {
 	const u8 *gid = qp->ctx->dev->gids[w->sgid_index];
-	bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
+	bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid), group = rl_gid_is_group(w->dgid);
 
-	rl_ip_put_source(m, rl_ud_socket_is_six(qp->ud->socket), gid, 0);
+	rl_ip_put_source(m, rl_ud_socket_is_six(qp->ud->socket), gid,
+			 group ? qp->ctx->dev->ifindex : 0);
 	if (w->traffic_class)
 		rl_ip_put_number(m, four ? IPPROTO_IP : IPPROTO_IPV6, four ? IP_TOS : IPV6_TCLASS,
 				 w->traffic_class);
+	/* Where no hop is named IP's default for groups is one: it stays on the link. */
+	if (group && w->hop_limit)
+		rl_ip_put_number(m, four ? IPPROTO_IP : IPPROTO_IPV6, four ? IP_TTL : IPV6_HOPLIMIT,
+				 w->hop_limit);
 }
 
 static void put_payload(struct parcel *p, struct msghdr *m)
@@ -340,5 +345,6 @@ int rl_ud_begin(struct rl_qp *qp)
 
 void rl_ud_end(struct rl_qp *qp)
 {
+	rl_ud_detach_all(qp);
 	rl_ud_leave_socket(qp->ud);
 }

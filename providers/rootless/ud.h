@@ -4,25 +4,29 @@
  * caller's context; who polls a CQ, or the progress thread, reads the sockets of the QPs that receive
  * there. What is sent may be lost, and nobody says so.
  *
- * Files: ud.c (QPs, sending), ud_socket.c (sockets, receiving), datagram.c (the wire).
+ * Files: ud.c (QPs, sending), ud_socket.c (sockets, receiving), ud_group.c (multicast), datagram.c (the
+ * wire).
  *
  * Locks. The QP's own guards its core. A socket's is held while it is read, outside the QPs'. Order:
- * context, CQ's progress, a socket's, QP, SRQ, CQ, channel; the table's of ud_socket.c is a leaf but for
- * a CQ's.
+ * context, CQ's progress, a socket's, QP, SRQ, CQ, channel; the tables' of ud_socket.c and ud_group.c are
+ * leaves but for a CQ's.
  */
 #ifndef RL_UD_H
 #define RL_UD_H
 
+#include "device.h"
 #include "verbs.h"
 
 /* A UDP socket, and who receives by it. */
 struct rl_ud_socket;
+struct rl_ud_member;
 
 /* A UD QP's. Constant but for what says otherwise. */
 struct rl_ud {
 	struct rl_ud_socket *socket;
 	struct rl_ud *next;		/* of the socket's; the table's lock */
 	struct rl_qp *qp;
+	struct rl_ud_member *groups;	/* that it is in; the context's lock */
 	u32 qkey;			/* the QP's lock */
 	bool waits;			/* the QP's lock: UDP has no room, and is asked again soon */
 };
@@ -38,12 +42,45 @@ void rl_ud_move(struct rl_qp *qp, u32 from, u32 to);
 void rl_ud_kick(struct rl_qp *qp);
 
 /* What has come in for @qp. The socket's lock. */
+struct rl_datagram;
 struct weft_ud_in;
 void rl_ud_deliver(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in);
 /* UDP may have room again. */
 void rl_ud_go_on(struct rl_qp *qp);
 
+/* ---- ud_group.c ---- */
+
+/*
+ * The QP of a multicast group, and so the UDP port of all groups: who sends to a group knows no more of
+ * it than its GID. No QP has a number of that port.
+ */
+#define RL_GROUP_QPN	0xffffff
+/* QPs of one process in one group on one netdev. */
+#define RL_GROUP_MEMBERS 256
+
+/* Is it a group's: an IP multicast address, IPv4's as mapped into IPv6? */
+bool rl_gid_is_group(const u8 gid[RL_GID_LEN]);
+/*
+ * attach_mcast and detach_mcast: @qp, which is a UD QP, receives what is sent to the group on its device's
+ * netdev, if it has the QP's qkey; its own datagrams, too. 0 or -errno. Context's lock.
+ */
+int rl_ud_attach(struct rl_qp *qp, const u8 gid[RL_GID_LEN]);
+int rl_ud_detach(struct rl_qp *qp, const u8 gid[RL_GID_LEN]);
+/* From all groups. */
+void rl_ud_detach_all(struct rl_qp *qp);
+
 /* ---- ud_socket.c ---- */
+
+/* What has come in at a socket. The socket's lock. */
+typedef void rl_ud_deliver_fn(struct rl_ud_socket *s, const struct rl_datagram *d,
+			      const struct weft_ud_in *in);
+
+/* One that reads @fd, which is bound to @port and stays its caller's; @group's, or NULL. NULL: no memory. */
+struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_fn *deliver,
+				      void *group);
+/* Nobody reads it any more when this returns. */
+void rl_ud_socket_end(struct rl_ud_socket *s);
+void *rl_ud_socket_group(const struct rl_ud_socket *s);
 
 /* The socket of @ud's QP, which receives by it from now on: 0 or -errno. */
 int rl_ud_join_socket(struct rl_ud *ud);

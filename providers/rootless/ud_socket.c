@@ -31,6 +31,8 @@ struct rl_ud_socket {
 	struct rl_ud_socket *next;	/* the table's lock */
 	u16 port;
 	bool six;
+	rl_ud_deliver_fn *deliver;
+	void *group;			/* of a group's; constant */
 	pthread_mutex_t lock;		/* whoever reads */
 	int fd;				/* lock; the port group's; -1: no more */
 	struct rl_ud *uds;		/* the table's lock */
@@ -117,7 +119,13 @@ static void name_loopback(u8 to[RL_GID_LEN])
 		memcpy(to + 12, (const u8 []){ IN_LOOPBACKNET, 0, 0, 1 }, 4);
 }
 
-static void deliver(const struct rl_datagram *d, const struct weft_ud_in *in)
+void *rl_ud_socket_group(const struct rl_ud_socket *s)
+{
+	return s->group;
+}
+
+static void deliver_to_number(struct rl_ud_socket *s, const struct rl_datagram *d,
+			      const struct weft_ud_in *in)
 {
 	struct rl_qp *qp = rl_qp_find(d->to);
 
@@ -153,7 +161,7 @@ static void take(struct rl_ud_socket *s, struct mmsghdr *m, struct slot *slot)
 		.solicited = d.solicited,
 	};
 	rl_datagram_grh(in.grh, &ip);
-	deliver(&d, &in);
+	s->deliver(s, &d, &in);
 }
 
 /* With the lock. */
@@ -163,6 +171,7 @@ static bool read_some(struct rl_ud_socket *s, struct batch *b)
 
 	lay_out(b);
 	n = rl_raw(SYS_recvmmsg, s->fd, b->msg, BATCH, MSG_DONTWAIT, NULL);
+	rl_count(RL_RX_CALLS, 1);
 	for (i = 0; i < n; i++)
 		take(s, &b->msg[i], &b->at[i]);
 	return n < BATCH;
@@ -269,7 +278,8 @@ static void set_options(const struct rl_ud_socket *s)
 		set(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
 }
 
-static struct rl_ud_socket *open_socket(u32 qpn)
+struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_fn *deliver,
+				      void *group)
 {
 	struct rl_ud_socket *s = calloc(1, sizeof(*s));
 
@@ -277,8 +287,11 @@ static struct rl_ud_socket *open_socket(u32 qpn)
 		return NULL;
 	rl_watch_init(&s->watch, &socket_ops);
 	pthread_mutex_init(&s->lock, NULL);
-	s->port = rl_qpn_port(qpn);
-	s->fd = rl_port_group_udp(qpn, &s->six);
+	s->port = port;
+	s->fd = fd;
+	s->six = six;
+	s->deliver = deliver;
+	s->group = group;
 	if (rl_watch_begin(&s->watch)) {
 		rl_watch_put(&s->watch);
 		return NULL;
@@ -287,7 +300,15 @@ static struct rl_ud_socket *open_socket(u32 qpn)
 	return s;
 }
 
-/* Nobody reads it any more when this returns. With the table's lock. */
+static struct rl_ud_socket *open_socket(u32 qpn)
+{
+	bool six;
+	int fd = rl_port_group_udp(qpn, &six);
+
+	return rl_ud_socket_new(fd, six, rl_qpn_port(qpn), deliver_to_number, NULL);
+}
+
+/* Nobody finds it any more when this returns. With the table's lock. */
 static void close_socket(struct rl_ud_socket *s)
 {
 	struct rl_ud_socket **p;
@@ -371,6 +392,13 @@ void rl_ud_leave_socket(struct rl_ud *ud)
 	pthread_mutex_unlock(&table.lock);
 	if (!last)
 		return;
+	stop_reading(s);
+	rl_watch_put(&s->watch);
+}
+
+void rl_ud_socket_end(struct rl_ud_socket *s)
+{
+	rl_watch_end(&s->watch);
 	stop_reading(s);
 	rl_watch_put(&s->watch);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Address handles: what of them a datagram's request says. The kernel has none. */
+/* Address handles: what of them a datagram's request says. The kernel has none. And multicast. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -41,4 +41,19 @@ int weft_destroy_ah(struct ibv_ah *ah)
 {
 	free(container_of(ah, struct weft_ah, ah));
 	return 0;
+}
+
+static bool has_datagrams(const struct ibv_qp *ibqp)
+{
+	return to_weft_ctx(ibqp->context)->features & WEFT_FEATURE_UD;
+}
+
+int weft_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	return has_datagrams(ibqp) ? ibv_cmd_attach_mcast(ibqp, gid, lid) : EOPNOTSUPP;
+}
+
+int weft_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)
+{
+	return has_datagrams(ibqp) ? ibv_cmd_detach_mcast(ibqp, gid, lid) : EOPNOTSUPP;
 }

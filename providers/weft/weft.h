@@ -222,6 +222,8 @@ int weft_destroy_qp(struct ibv_qp *ibqp);
 /* ah.c */
 struct ibv_ah *weft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int weft_destroy_ah(struct ibv_ah *ah);
+int weft_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid);
+int weft_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid);
 
 /* post.c */
 int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);

@@ -18,9 +18,15 @@ tests() {
 		udaddy-sixteen-connections udaddy -c 16
 		questions-and-answers questions
 		udaddy-is-no-rnics udaddy_refused_by_rnic
+		groups groups
+		mckey mckey_two
+		mckey-unjoined-hears-nothing mckey_unjoined
+		port-of-groups-is-no-qps port_of_groups
 	END
 	# lo must not be the host's.
 	[ "${OWN_NET-yes}" = no ] || echo datagrams-where-there-is-no-ipv6 cases_v4
+	# lo has no route for IPv6's groups.
+	[ "${OWN_NET-yes}" = no ] || echo mckey-over-ipv6 mckey_six
 }
 
 cases() {
@@ -91,4 +97,56 @@ udaddy_refused_by_rnic() {
 	[ $rc != 0 ] && [ $rc != 124 ] || fail "it ended with $rc; $(words "$TEST_DIR/said")"
 	grep -q "bind address failed: No such device" "$TEST_DIR/said" ||
 		fail "it did not say why; $(words "$TEST_DIR/said")"
+}
+
+groups() {
+	pair weft:weft
+	tap_run weft-groups "$IP_A"
+}
+
+# in_group N ADDRESS: so many sockets of this host are, which both sides are on. ADDRESS as /proc has it.
+in_group() { [ "$(cat /proc/net/udp /proc/net/udp6 | grep -c " $2:FFFF ")" = "$1" ]; }
+
+mckey_two() {
+	pair weft:weft
+	start_b one mckey -m 239.7.7.9 -b "$IP_B"
+	start_b two mckey -m 239.7.7.9 -b "$IP_B"
+	wait_for 20 in_group 2 090707EF || fail "two members do not enter the group"
+	run mckey -m 239.7.7.9 -b "$IP_A" -s
+	finish_b one
+	finish_b two
+}
+
+# What is sent to another group ends a member of this one, if it hears it.
+mckey_unjoined() {
+	pair weft:weft
+	at b option "$DEV_B" stats 1
+	start_b this mckey -m 239.7.7.9 -b "$IP_B"
+	start_b other mckey -m 239.7.7.10 -b "$IP_B"
+	wait_for 20 in_group 1 090707EF || fail "nobody enters the group"
+	wait_for 20 in_group 1 0A0707EF || fail "nobody enters the other group"
+	run mckey -m 239.7.7.10 -b "$IP_A" -s
+	finish_b other
+	[ ! -s "$TEST_DIR/this.rc" ] || fail "who is in one group heard another"
+	run mckey -m 239.7.7.9 -b "$IP_A" -s
+	finish_b this
+	grep -q 'rx_datagrams 10$' "$TEST_DIR/this.log" || fail "not each was heard once; $(words "$TEST_DIR/this.log")"
+}
+
+mckey_six() {
+	pair weft:weft
+	start_b one mckey -m ff0e::7:9 -b fd07::1
+	wait_for 20 in_group 1 00000EFF000000000000000009000700 || fail "nobody enters the group"
+	run mckey -m ff0e::7:9 -b fd07::1 -s
+	finish_b one
+}
+
+# 65535 is the port of all groups, and 0xffffff their QP.
+port_of_groups() {
+	local rc=0
+	local -x WEFT_PORTS=65535-65535
+	pair weft:weft
+	timeout -k 2 20 ibv_ud_pingpong -d "$DEV_A" -g 0 >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
+	[ $rc = 1 ] || fail "it ended with $rc; $(words "$TEST_DIR/said")"
+	grep -q "Couldn't create QP" "$TEST_DIR/said" || fail "it did not say why; $(words "$TEST_DIR/said")"
 }
