@@ -61,14 +61,14 @@ group_rootless() {
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
-sanitized+='|interface|by-hand|datagrams|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+sanitized+='|interface|by-hand|datagrams|questions-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
 	ATOMICS=1000000 TESTS='no-atomic-.*' tests/lab/run.sh rootless programs || return
 	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }
-races='by-hand|datagrams|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
+races='by-hand|datagrams|questions-.*|groups|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
 # And with the rdma-core of later releases, in a root folder of each.
 group_releases() { tests/lab/releases.sh trixie sid; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.

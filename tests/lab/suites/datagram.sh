@@ -17,7 +17,6 @@ tests() {
 		udaddy-over-ipv6 udaddy_six
 		udaddy-sixteen-connections udaddy -c 16
 		questions-and-answers questions
-		udaddy-is-no-rnics udaddy_refused_by_rnic
 		groups groups
 		mckey mckey_two
 		mckey-unjoined-hears-nothing mckey_unjoined
@@ -87,16 +86,6 @@ questions() {
 	option "$DEV_A" accept_timeout_ms 2000
 	tap_run weft-askers "$IP_A"
 	tap_run weft-askers "$IP6_A"
-}
-
-udaddy_refused_by_rnic() {
-	local rc=0
-	local -x WEFT_DEVICE=iwarp
-	pair weft:weft
-	timeout -k 2 20 udaddy -b "$IP_B" >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
-	[ $rc != 0 ] && [ $rc != 124 ] || fail "it ended with $rc; $(words "$TEST_DIR/said")"
-	grep -q "bind address failed: No such device" "$TEST_DIR/said" ||
-		fail "it did not say why; $(words "$TEST_DIR/said")"
 }
 
 groups() {

@@ -152,14 +152,17 @@ refused() {
 no_ud='unable to create QP: Operation not supported'
 [ "${KERNEL-}" != rootless ] || no_ud='RDMA_CM_EVENT_ADDR_ERROR, error: -19\|addr bind failure: No such device'
 
+# What weft-run's devices do that look like RoCE's, the suite datagram shows.
 udaddy_is_refused() {
+	local -x WEFT_DEVICE=iwarp
 	pair weft:weft
-	start_b server udaddy -b "$IP_B"
+	start_b server env WEFT_DEVICE=iwarp udaddy -b "$IP_B"
 	pause 1
 	refused "$no_ud" udaddy -s "$IP_B"
 }
 
 mckey_is_refused() {
+	local -x WEFT_DEVICE=iwarp
 	pair weft:weft
 	refused "$no_ud" mckey -m 239.7.7.7 -b "$IP_A"
 	refused "$no_ud" mckey -m 239.7.7.7 -b "$IP_A" -s
