@@ -200,7 +200,7 @@ void rl_watch_end(struct rl_watch *w)
 		u32 place = w->key & PLACE_MASK;
 
 		t.at[place] = NULL;
-		w->key = 0;
+		WRITE_ONCE(w->key, 0);
 		if (place < t.free_from)
 			t.free_from = place;
 	}
@@ -253,9 +253,10 @@ void rl_watch_poke(struct rl_watch *w)
 	rl_watch_set_deadline(w, 1);
 }
 
+/* A call in @w's name may be under way when that ends: what it asks for ends with the descriptor. */
 static int control(struct rl_watch *w, int op, int fd, u32 events)
 {
-	struct epoll_event ev = { .events = events, .data.u32 = w ? w->key : 0 };
+	struct epoll_event ev = { .events = events, .data.u32 = w ? READ_ONCE(w->key) : 0 };
 
 	return rl_raw(SYS_epoll_ctl, t.epfd, op, fd, &ev);
 }
