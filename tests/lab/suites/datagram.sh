@@ -26,6 +26,7 @@ tests() {
 	[ "${OWN_NET-yes}" = no ] || echo datagrams-where-there-is-no-ipv6 cases_v4
 	# lo has no route for IPv6's groups.
 	[ "${OWN_NET-yes}" = no ] || echo mckey-over-ipv6 mckey_six
+	[ "${OWN_NET-yes}" = no ] || echo mckey-hears-its-netdev-alone mckey_netdevs
 }
 
 cases() {
@@ -39,6 +40,7 @@ cases_v4() {
 	pair weft:weft
 	echo 1 >/proc/sys/net/ipv6/conf/lo/disable_ipv6
 	tap_run weft-datagram "$IP_A"
+	tap_run weft-groups "$IP_A"
 	echo 0 >/proc/sys/net/ipv6/conf/lo/disable_ipv6
 }
 
@@ -128,6 +130,19 @@ mckey_six() {
 	wait_for 20 in_group 1 00000EFF000000000000000009000700 || fail "nobody enters the group"
 	run mckey -m ff0e::7:9 -b fd07::1 -s
 	finish_b one
+}
+
+# The same group, on lo and on eth0.
+mckey_netdevs() {
+	pair weft:weft
+	start_b this mckey -m 239.7.7.9 -b 10.7.0.1
+	start_b other mckey -m 239.7.7.9 -b "$IP_B"
+	wait_for 20 in_group 2 090707EF || fail "two members do not enter the group"
+	run mckey -m 239.7.7.9 -b "$IP_A" -s
+	finish_b other
+	[ ! -s "$TEST_DIR/this.rc" ] || fail "who is in the group on eth0 heard lo"
+	run mckey -m 239.7.7.9 -b 10.7.0.1 -s
+	finish_b this
 }
 
 # 65535 is the port of all groups, and 0xffffff their QP.
