@@ -46,10 +46,12 @@ group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $l
 # shellcheck disable=SC2086
 group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long pyverbs health; }
 
-# A gigabyte of verified patterns, each way of moving it.
+# A gigabyte of verified patterns, each way of moving it; and how long softirqs wait for weft's where no
+# debugging holds them up.
 group_data() {
 	DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify || return
-	DRIVERS=weft PAIRS=weft:weft ATOMICS=100000 TESTS='no-atomic-.*' tests/lab/run.sh 7.2-smp programs
+	DRIVERS=weft PAIRS=weft:weft ATOMICS=100000 TESTS='no-atomic-.*' tests/lab/run.sh 7.2-smp programs || return
+	DRIVERS=weft PAIRS=weft:weft TESTS='.*-softirq-.*' tests/lab/run.sh 7.2-smp consumer
 }
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }

@@ -5,7 +5,7 @@
  * its timer: a tick counts if it finds softirq at work. Time in which the scheduler had a
  * say, or this machine did not run, is none. The answers are parameters:
  *
- *   insmod weft_kwait.ko
+ *   insmod weft_kwait.ko [limit=MS]
  *   cat /sys/module/weft_kwait/parameters/{waits,long_waits,longest}
  */
 #include <linux/hrtimer.h>
@@ -15,13 +15,14 @@
 #include <linux/smp.h>
 #include <linux/version.h>
 
-/* Ticks, of a millisecond. */
-#define LONG 4
-
+/* Ticks are of a millisecond. */
+static unsigned int limit = 4;
+module_param(limit, uint, 0444);
+MODULE_PARM_DESC(limit, "what is longer, in ms, is a long wait");
 static unsigned int waits, long_waits, longest;
 module_param(waits, uint, 0444);
 module_param(long_waits, uint, 0444);
-MODULE_PARM_DESC(long_waits, "those longer than 4 ms");
+MODULE_PARM_DESC(long_waits, "those longer than the limit");
 module_param(longest, uint, 0444);
 MODULE_PARM_DESC(longest, "ms");
 
@@ -41,7 +42,7 @@ static void turn(struct tasklet_struct *t)
 
 	spin_lock(&lock);
 	waits++;
-	long_waits += p->ticks > LONG;
+	long_waits += p->ticks > limit;
 	longest = max(longest, p->ticks);
 	spin_unlock(&lock);
 	WRITE_ONCE(p->waiting, false);
