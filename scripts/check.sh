@@ -39,7 +39,7 @@ group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $programs $changes health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $programs $changes wild health; }
 # shellcheck disable=SC2086
 group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
 # And where two CPUs race, under KASAN alone.
@@ -79,6 +79,11 @@ group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		tests/lab/run.sh 6.12-debug churn faults
 }
+# An hour of random calls.
+group_wild() {
+	DRIVERS=weft PAIRS=weft:weft WILD_SECONDS=3600 TEST_TIMEOUT=4500 QUIET_LIMIT=4600 \
+		tests/lab/run.sh 6.12-debug wild health
+}
 # A storage user's fifty connections under load, on two machines, and siw on one of them.
 group_nvme() {
 	PAIRS='weft:weft weft:siw siw:weft' CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
@@ -103,7 +108,7 @@ lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build boot')
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' spec_kasan smp' limit=5400
+	lanes[0]+=' spec_kasan smp wild' limit=5400
 	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme packages'
 fi
 [ $# = 0 ] || lanes=("$*")

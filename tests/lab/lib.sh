@@ -27,6 +27,8 @@ lib=${BASH_SOURCE[0]%/*}/lib
 . "$lib/devices.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/programs.sh
 . "$lib/programs.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/faults.sh
+. "$lib/faults.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/clean-up.sh
 . "$lib/clean-up.sh"
 # shellcheck source-path=SCRIPTDIR source=lib/weft-run.sh

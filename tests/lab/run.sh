@@ -9,7 +9,7 @@
 #      rootless   no machine: this host and user, programs under weft-run (rootless.sh)
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
-#              VERIFY_MB, CHURN, FAULTS, CHANCES for the suites of those names: see there
+#              VERIFY_MB, CHURN, FAULTS, CHANCES, WILD_SECONDS for the suites of those names: see there
 #              TEST_TIMEOUT  seconds that one test may take (180)
 #              QUIET_LIMIT   seconds without output after which a run is dead (240)
 #              TESTS    for suites: an extended regular expression for names of tests
@@ -70,6 +70,7 @@ write_env() {
 	echo "TESTS='${TESTS-}'"
 	echo "VERIFY_MB='${VERIFY_MB-}'"
 	echo "CHURN='${CHURN-}'"
+	echo "WILD_SECONDS='${WILD_SECONDS-}'"
 	echo "FAULTS='${FAULTS-}'"
 	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
