@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # NVMe over RDMA, nvmet-rdma of the kernel on machine b and nvme-rdma on a: what a storage user
 # does. CRC is on, so a page that changes on its way shows (mkfs.ext3 over siw, 2020-03-16).
-# Environment: CHURN  full: 50 connects and disconnects under I/O, else 3, and as many resets
+# Environment: CHURN  full: 50 connects and disconnects under I/O, else 3; 20 resets, else 8
 
 PAIRS=${PAIRS:-weft:weft}
 
@@ -17,7 +17,7 @@ tests() {
 		file-tree-on-ext3-reads-back file_tree ext3 weft:weft
 		connect-and-disconnect-under-io-$(often 50 3)-times under_io $(often 50 3)
 		link-del-under-nvme link_del
-		dirty-pages-of-a-small-group-get-through-$(often 50 8)-resets small_group $(often 50 8)
+		dirty-pages-of-a-small-group-get-through-$(often 20 8)-resets small_group $(often 20 8)
 	END
 	# In user mode the target's device is the client's, too.
 	[[ ${KERNEL-} != stock ]] || echo "link-del-under-nvmet target_link_del"
