@@ -43,8 +43,8 @@ check() {
 
 # Each runs as nobody, if that can be.
 as_nobody=(setpriv --no-new-privs)
-there() { timeout -k 2 60 chroot "$root" "${as_nobody[@]}" /weft/bin/weft-run "$@"; }
-here() { timeout -k 2 60 "${as_nobody[@]}" "$WEFT_BUILD/bin/weft-run" "$@"; }
+there() { timeout -k 2 30 chroot "$root" "${as_nobody[@]}" /weft/bin/weft-run "$@"; }
+here() { timeout -k 2 30 "${as_nobody[@]}" "$WEFT_BUILD/bin/weft-run" "$@"; }
 
 listening() {
 	local hex
@@ -81,6 +81,18 @@ perftest() {
 	return 1
 }
 
+# rdma-core 65's rping polls for events, and then takes one. Its other thread may have destroyed the id
+# meanwhile, and the event with it: then rping waits for ever.
+rping() {
+	local rc
+	for _ in 1 2 3; do
+		both "$@" && return
+		rc=$?
+		[ $rc = 124 ] || return $rc
+	done
+	return $rc
+}
+
 run_all() {
 	local pair program
 	check ibv_devinfo there ibv_devinfo
@@ -88,7 +100,7 @@ run_all() {
 	for pair in 'there there' 'there here' 'here there'; do
 		# shellcheck disable=SC2086 # two words
 		set -- $pair
-		check "rping-$1-$2" both "$1" "$2" 7174 rping -a 127.0.0.1 -C 20 -S 4000 -V -- -s -- -c
+		check "rping-$1-$2" rping "$1" "$2" 7174 rping -a 127.0.0.1 -C 20 -S 4000 -V -- -s -- -c
 		check "ucmatose-$1-$2" both "$1" "$2" 7471 ucmatose -c 4 -C 30 -S 4000 -- -- -s 127.0.0.1
 		for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
 			check "$program-$1-$2" perftest "$1" "$2" "$program"
