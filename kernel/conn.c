@@ -88,9 +88,8 @@ struct weft_conn *weft_conn_enter(struct weft_qp *qp)
 		conn = rcu_dereference(qp->conn);
 	while (conn && !refcount_inc_not_zero(&conn->users));
 	rcu_read_unlock();
-	/* Pairs with weft_conn_release_qp(). */
 	if (!conn)
-		smp_rmb();
+		smp_rmb();		/* pairs with weft_conn_release_qp() */
 	return conn;
 }
 
@@ -164,7 +163,8 @@ void weft_conn_read_later(struct weft_conn *conn)
 
 void weft_conn_arm(struct weft_conn *conn)
 {
-	u64 now = weft_conn_now(), deadline = earliest(weft_link_next_step(&conn->link), conn->retry_at);
+	u64 deadline = earliest(weft_link_next_step(&conn->link), conn->retry_at);
+	u64 now = weft_conn_now();
 	u32 ms = deadline > now ? deadline - now : 0;
 
 	if (!deadline)

@@ -54,7 +54,8 @@ void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size)
 /* Whole pages, as many as it takes. */
 void *weft_conn_lend_rest(struct weft_conn *conn, u32 *size)
 {
-	const gfp_t gfp = GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY | __GFP_NOMEMALLOC;
+	const gfp_t gfp = GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY |
+			  __GFP_NOMEMALLOC;
 	struct mem_cgroup *before = weft_conn_pays(conn);
 	void *mem;
 

@@ -9,7 +9,8 @@
 #include "verbs.h"
 
 #define TERM_NTH(e)	(WEFT_E_##e - WEFT_E_MPA_CRC + 1)
-#define TERM(e, n)	[WEFT_CNT_TERM_IN + TERM_NTH(e)] = { .name = "term_in_" n }, \
+#define TERM(e, n) \
+			[WEFT_CNT_TERM_IN + TERM_NTH(e)] = { .name = "term_in_" n }, \
 			[WEFT_CNT_TERM_OUT + TERM_NTH(e)] = { .name = "term_out_" n }
 
 /*

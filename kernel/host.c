@@ -145,7 +145,8 @@ u8 *weft_host_chunk(struct weft_qpc *core)
 {
 	struct weft_conn *conn = conn_of_qp(qp_of(core));
 	struct mem_cgroup *before = weft_conn_pays(conn);
-	u8 *chunk = kmalloc(WEFT_STAGE_CHUNK, conn->sk->sk_allocation | __GFP_NOWARN | __GFP_ACCOUNT);
+	u8 *chunk = kmalloc(WEFT_STAGE_CHUNK,
+			    conn->sk->sk_allocation | __GFP_NOWARN | __GFP_ACCOUNT);
 
 	weft_conn_paid(before);
 	if (unlikely(!chunk)) {

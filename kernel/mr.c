@@ -11,15 +11,15 @@
 #include "verbs.h"
 
 /* A random STag's place is then seldom taken: WEFT_STAG_TRIES. */
-static_assert(WEFT_MAX_MR <= WEFT_STAG_INDEX_MAX / 8);
+static_assert(WEFT_MAX_MR * 8 <= WEFT_STAG_INDEX_MAX);
 
-static_assert((u32)WEFT_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE &&
-	      (u32)WEFT_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE &&
-	      (u32)WEFT_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ &&
-	      (u32)WEFT_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC &&
-	      (u32)WEFT_ACCESS_MW_BIND == IB_ACCESS_MW_BIND &&
-	      (u32)WEFT_ACCESS_ZERO_BASED == IB_ZERO_BASED &&
-	      (u32)WEFT_ACCESS_OPTIONAL == IB_ACCESS_OPTIONAL);
+static_assert((u32)WEFT_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
+static_assert((u32)WEFT_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE);
+static_assert((u32)WEFT_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ);
+static_assert((u32)WEFT_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC);
+static_assert((u32)WEFT_ACCESS_MW_BIND == IB_ACCESS_MW_BIND);
+static_assert((u32)WEFT_ACCESS_ZERO_BASED == IB_ZERO_BASED);
+static_assert((u32)WEFT_ACCESS_OPTIONAL == IB_ACCESS_OPTIONAL);
 
 /* Any power of two from a page to 1 GB: offsets in a block fit 32 bits. */
 #define BLOCK_SIZES (PAGE_MASK & (SZ_1G | (SZ_1G - 1)))

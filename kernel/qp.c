@@ -7,7 +7,7 @@
 
 #define QPN_MAX 0xffffff
 /* A random number is then seldom taken. */
-static_assert(WEFT_MAX_QP <= QPN_MAX / 8);
+static_assert(WEFT_MAX_QP * 8 <= QPN_MAX);
 
 /*
  * iw_cm calls iw_add_ref() for each QP that it gets here, but not at once: so the
@@ -251,9 +251,12 @@ static void qp_reset(struct weft_qp *qp)
 	weft_cq_purge(qp->rcq, qp);
 }
 
-static_assert((u32)WEFT_VS_RESET == IB_QPS_RESET && (u32)WEFT_VS_INIT == IB_QPS_INIT &&
-	      (u32)WEFT_VS_RTR == IB_QPS_RTR && (u32)WEFT_VS_RTS == IB_QPS_RTS &&
-	      (u32)WEFT_VS_SQD == IB_QPS_SQD && (u32)WEFT_VS_ERR == IB_QPS_ERR);
+static_assert((u32)WEFT_VS_RESET == IB_QPS_RESET);
+static_assert((u32)WEFT_VS_INIT == IB_QPS_INIT);
+static_assert((u32)WEFT_VS_RTR == IB_QPS_RTR);
+static_assert((u32)WEFT_VS_RTS == IB_QPS_RTS);
+static_assert((u32)WEFT_VS_SQD == IB_QPS_SQD);
+static_assert((u32)WEFT_VS_ERR == IB_QPS_ERR);
 
 static int qp_move(struct weft_qp *qp, enum ib_qp_state to)
 {

@@ -62,6 +62,7 @@ enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e)
 bool weft_cqc_move(struct weft_cqc *cq, void *mem, u32 entries)
 {
 	struct weft_ringq *q = &cq->q;
+	/* Pairs with the consumer's release of user_idx. */
 	u32 from = smp_load_acquire(&q->ring->user_idx);
 
 	if (cq->overflow || !weft_ringq_move(q, mem, entries, from, q->idx - from, from))

@@ -199,6 +199,7 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 	/* The peer had its time; if it is but slow, closing gives it more. */
 	if (tcp->closed || timeout || (dying && said))
 		return acts | WEFT_ACT_ENDED | (timeout && !slow ?
-			weft_link_shut(l) | weft_link_die(l) : weft_link_start_closing(l, tcp, now));
+			weft_link_shut(l) | weft_link_die(l) :
+			weft_link_start_closing(l, tcp, now));
 	return acts | go_on(l, tcp, ending, said, now);
 }

@@ -134,6 +134,7 @@ void weft_region_end_run(struct weft_qpc *qp)
 static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct weft_region *r,
 				       u32 stag)
 {
+	/* Pairs with the release of whoever made it valid. */
 	if (!smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	if (!is_for(r, qp->pd, qp->id))

@@ -68,6 +68,7 @@ void weft_ringq_sleep(struct weft_ringq *q)
 	if (!q->asleep)
 		WRITE_ONCE(q->ring->flags, WEFT_RING_KICK);
 	q->asleep = true;
+	/* Pairs with the producer's barrier between user_idx and the look at the flag. */
 	smp_mb();
 }
 
