@@ -38,18 +38,31 @@ sources() {
 	sed -i -e "1s/(.*) UNRELEASED/($2) unstable/" -e "s/^ -- .*/ -- $maintainer  $date/" "$1/debian/changelog"
 }
 
+# What the packages are made of: of the same nothing is built again.
+key() {
+	(cd "$WEFT_TOP" && git ls-files -z --cached --others --exclude-standard Makefile README.md docs kernel providers \
+		rdma-core-patch scripts tests/stacks tests/weftspec | xargs -0 sha256sum 2>/dev/null | sha256sum)
+	echo "$maintainer $(version "$1") $(stat -c %Y "$1.made")"
+}
+
 build() {
-	local release=$1 root dir source
+	local release=$1 root dir source key
 	root=$("$WEFT_TOP/scripts/fetch-release-root.sh" "$release" system)
+	dir=$WEFT_BUILD/deb/$release$next
+	key=$(key "$root")
+	if [ "$(cat "$dir/key" 2>/dev/null)" = "$key" ]; then
+		ls "$dir"/*.deb
+		return
+	fi
 	# The provider is built in it.
 	source=$("$WEFT_TOP/scripts/fetch-rdma-core.sh" installed "$root")
-	dir=$WEFT_BUILD/deb/$release$next
 	sources "$dir/weft" "$(version "$root")"
-	rm -f "$dir"/*.deb
+	rm -f "$dir"/*.deb "$dir/key"
 	say "building packages for $release"
 	logged "$dir/build.log" "$WEFT_TOP/scripts/in-root.sh" "$root" --at "$dir:/build" --at "$source:/rdma-core" \
 		env WEFT_RDMA_CORE=/rdma-core DEB_BUILD_OPTIONS="noautodbgsym parallel=$(nproc)" \
 		sh -c 'cd /build/weft && dpkg-buildpackage -b -uc -us'
+	echo "$key" >"$dir/key"
 	ls "$dir"/*.deb
 }
 
