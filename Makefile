@@ -1,7 +1,7 @@
 # weft. `make help` says what there is.
 
 .PHONY: help demo demo-rootless demo-vm check check-full check-mutants bench bench-quick bench-native \
-	modules provider rootless rdma-core-series weftspec deb deps clean \
+	modules provider rootless rdma-core-series kernel-series weftspec deb deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo '                  install-provider, install-boot, install-man, install-rootless, install-weftspec'
 	@echo 'make deb          build/deb: packages for Debian 12 and 13, each built in its release'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
+	@echo 'make kernel-series   build/kernel-series: patches that add the driver to Linux'
 	@echo 'make weftspec     build/bin: the conformance tester'
 	@echo 'make deps         install the Debian packages that these need'
 	@echo 'make clean        remove what was built here; the cache of kernels stays'
@@ -113,6 +114,9 @@ install-weftspec: weftspec
 
 rdma-core-series:
 	rdma-core-patch/series.sh
+
+kernel-series:
+	scripts/kernel-series.sh
 
 deb:
 	scripts/build-deb.sh

@@ -29,24 +29,6 @@ options() {
 	grep -h '^CONFIG_' "${fragment_files[@]}" | tac | awk -F = '!seen[$1]++' | tac
 }
 
-# unpack PACKAGE_DIR: the source tree, shared by the flavours built from it.
-unpack() {
-	local tree
-	tree=$WEFT_CACHE/src/$(basename "$1")
-	if [ ! -d "$tree" ]; then
-		local tmp
-		mkdir -p "$WEFT_CACHE/src"
-		tmp=$(mktemp -d "$WEFT_CACHE/src/.tmp.XXXXXX")
-		say "unpacking $(basename "$tree")"
-		tar -C "$tmp" --strip-components=1 -xf "$(echo "$1"/usr/src/linux-source-*.tar.xz)" || {
-			rm -rf "$tmp"
-			die "cannot unpack the sources of $flavour"
-		}
-		mv "$tmp" "$tree"
-	fi
-	echo "$tree"
-}
-
 # Every option asked for must have been granted: a lab without lockdep proves nothing.
 verify_config() {
 	local option bad=0
@@ -86,7 +68,7 @@ fill() {
 	# Not "build aside, then rename": a kernel's build folder holds its own path. The stamp
 	# is written last instead, and an interrupted build is taken up where it stopped.
 	if [ ! -e "$out/.complete" ]; then
-		tree=$(unpack "$pkg")
+		tree=$(unpack_kernel "$pkg")
 		mkdir -p "$out"
 		say "building user-mode Linux $flavour (some 8 minutes, once); log: $out/build.log"
 		logged "$out/build.log" compile "$tree" "$out" || {

@@ -77,3 +77,21 @@ find_kernel() {
 		kernel_arch=(ARCH=um)
 	fi
 }
+
+# unpack_kernel PACKAGE_DIR: prints the source tree of a linux-source package (fetch-packages.sh), unpacked in
+# the cache once for all that are built from it.
+unpack_kernel() {
+	local tree tmp
+	tree=$WEFT_CACHE/src/$(basename "$1")
+	if [ ! -d "$tree" ]; then
+		mkdir -p "$WEFT_CACHE/src"
+		tmp=$(mktemp -d "$WEFT_CACHE/src/.tmp.XXXXXX")
+		say "unpacking $(basename "$tree")"
+		tar -C "$tmp" --strip-components=1 -xf "$(echo "$1"/usr/src/linux-source-*.tar.xz)" || {
+			rm -rf "$tmp"
+			die "cannot unpack $(basename "$tree")"
+		}
+		mv "$tmp" "$tree"
+	fi
+	echo "$tree"
+}

@@ -155,8 +155,8 @@ static void reap_and_go_on(struct weft_qpc *qp)
 	bool full = weft_sq_is_full(sq);
 
 	weft_sq_reap(qp);
-	if (sq->next != sq->pulled || (full && weft_ringq_filled(&sq->q, sq->pulled)) || qp->unasked ||
-	    qp->state == WEFT_QPS_CLOSING)
+	if (sq->next != sq->pulled || (full && weft_ringq_filled(&sq->q, sq->pulled)) ||
+	    qp->unasked || qp->state == WEFT_QPS_CLOSING)
 		weft_host_kick(qp);
 }
 

@@ -1,0 +1,248 @@
+#!/usr/bin/env bash
+# Generates the series that adds the driver to Linux, ready for git send-email, in build/kernel-series:
+# against the newest source that Debian has. Each patch is built, and checkpatch judges it.
+# What each patch has stands below; how the driver is adapted, in kernel-series/adapt.py.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need git make gcc flex bison bc perl python3 rsync
+
+parts=$WEFT_TOP/scripts/kernel-series
+out=$WEFT_BUILD/kernel-series
+repo=$out/repo     # the files that the series touches, and no others
+tree=$out/tree     # all of Linux, with the series so far
+driver=drivers/infiniband/sw/weft
+
+# --- what is in which patch: files of the driver ---
+
+protocol='proto/bytes proto/ddp proto/err proto/mpa proto/rdmap proto/stream'
+queues='core/atomic core/cq core/qp core/region core/ring core/rq core/rqq core/rx core/shape core/sq core/tx
+	core/verbs core/wqe'
+links='core/batch core/end core/linger core/link core/rtr core/send core/start'
+sockets='caller conn conn_life conn_qp conn_run conn_rx conn_tx crowd linger sock softirq tcp trace'
+setup='cm cm_active cm_ask cm_passive news'
+verbs='cq cq_verbs dmabuf host mr post qp ring_mem srq tables ucontext'
+device='device main options restrack'
+
+author() { git -C "$WEFT_TOP" config "user.$1" || echo weft; }
+
+commit() {
+	git -C "$repo" add -A
+	git -C "$repo" -c user.name="$(author name)" -c user.email="$(author email)" commit -q -s -F - < <(fmt -w 72 <<<"$1")
+}
+
+# --- the source of Linux ---
+
+start() {
+	local source=$1 file
+	rm -rf "$out"
+	mkdir -p "$repo"
+	# Links, not copies: what is changed below is a new file.
+	cp -al "$source" "$tree"
+	for file in MAINTAINERS include/uapi/rdma/ib_user_ioctl_verbs.h drivers/infiniband/Kconfig \
+		drivers/infiniband/sw/Makefile Documentation/infiniband/index.rst; do
+		install -D -m 644 "$source/$file" "$repo/$file"
+	done
+	git -C "$repo" init -q -b series
+	commit "Linux $(basename "$source")"
+	"$parts/adapt.py" "$WEFT_TOP" "$out/adapted"
+}
+
+# Objects of the driver alone are built: what they need of the kernel is made once.
+prepare() {
+	make -s -C "$tree" O="$out/objects" ARCH=um x86_64_defconfig
+	(cd "$out/objects" && KCONFIG_CONFIG=.config "$tree/scripts/kconfig/merge_config.sh" -m .config \
+		"$WEFT_TOP/scripts/kconfig/base.config")
+	make -s -C "$tree" O="$out/objects" ARCH=um olddefconfig
+	make -s -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" prepare modules_prepare
+}
+
+# --- the patches ---
+
+# add PART...: the sources and headers of these names, and their objects in the Makefile.
+add() {
+	local part makefile=$repo/$driver/Makefile
+	for part; do
+		mkdir -p "$(dirname "$repo/$driver/$part")"
+		for file in "$out/adapted/$driver/$part".[ch]; do
+			[ ! -e "$file" ] || cp "$file" "$repo/$driver/$(dirname "$part")/"
+		done
+	done
+	# shellcheck disable=SC2016 # make's own
+	[ -e "$makefile" ] || printf '%s\n' '# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause' \
+		'ccflags-y := -I$(src)' '' 'obj-$(CONFIG_RDMA_WEFT) += weft.o' '' >"$makefile"
+	for part; do
+		[ ! -e "$repo/$driver/$part.c" ] || echo "weft-y += $part.o"
+	done >>"$makefile"
+}
+
+# headers NAME...: ahead of their sources, since what comes now needs them.
+headers() {
+	local name
+	for name; do install -D -m 644 "$out/adapted/$driver/$name.h" "$repo/$driver/$name.h"; done
+}
+
+# insert FILE ANCHOR TEXT: before the first line that begins with ANCHOR.
+insert() {
+	ANCHOR=$2 TEXT=$3 awk 'index($0, ENVIRON["ANCHOR"]) == 1 && !n++ { print ENVIRON["TEXT"] } { print }
+		END { exit n == 0 }' "$repo/$1" >"$repo/$1.new" || die "$1 has no line '$2'"
+	mv "$repo/$1.new" "$repo/$1"
+}
+
+abi() {
+	mkdir -p "$repo/include/uapi/rdma"
+	cp "$out/adapted/include/uapi/rdma/weft-abi.h" "$repo/include/uapi/rdma/"
+	sed -i '/^enum rdma_driver_id {/,/^};/ s/^};/\tRDMA_DRIVER_WEFT,\n};/' \
+		"$repo/include/uapi/rdma/ib_user_ioctl_verbs.h"
+	insert MAINTAINERS 'WI' "WEFT SOFT IWARP DRIVER
+M:	$(author name) <$(author email)>
+L:	linux-rdma@vger.kernel.org
+S:	Maintained
+F:	Documentation/infiniband/weft.rst
+F:	drivers/infiniband/sw/weft/
+F:	include/uapi/rdma/weft-abi.h
+"
+	commit 'RDMA/weft: Add the interface with programs
+
+Rings are shared with the program: polling needs no system call, and posting
+none while the kernel is at work. The doorbell is a method of the driver, since
+write() fails for a daemon that has dropped its privileges.
+
+Structs have explicit reserved fields, and features are announced both ways.'
+}
+
+hook_up() {
+	cp "$parts/Kconfig" "$repo/$driver/Kconfig"
+	insert drivers/infiniband/Kconfig 'source "drivers/infiniband/sw/siw/Kconfig"' \
+		'source "drivers/infiniband/sw/weft/Kconfig"'
+	# shellcheck disable=SC2016 # make's own
+	echo 'obj-$(CONFIG_RDMA_WEFT)			+= weft/' >>"$repo/drivers/infiniband/sw/Makefile"
+}
+
+documentation() {
+	cp "$parts/weft.rst" "$repo/Documentation/infiniband/"
+	sed -i 's/^\( *\)user_verbs$/&\n\1weft/' "$repo/Documentation/infiniband/index.rst"
+	grep -q weft "$repo/Documentation/infiniband/index.rst" || die 'index.rst has no user_verbs'
+	commit 'RDMA/weft: Add documentation
+
+What the layers are, which locks there are and in which order, and the options
+of a device.'
+}
+
+# built NUMBER: the tree as it is now makes the driver's objects, and nothing is said. Before the last of
+# the driver's patches nobody can choose it: make is told that somebody did.
+built() {
+	local log=$out/build-$1.log object
+	rsync -rc --exclude=.git "$repo/" "$tree/"
+	[ -e "$repo/$driver/Makefile" ] || return 0
+	grep -q weft "$tree/drivers/infiniband/sw/Makefile" || echo 'obj-m += weft/' >>"$tree/drivers/infiniband/sw/Makefile"
+	make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" CONFIG_RDMA_WEFT=m "$driver/" >"$log" 2>&1 || {
+		tail -n 30 "$log" >&2
+		die "patch $1 does not build (whole log: $log)"
+	}
+	! grep -A 5 -E 'warning:' "$log" >&2 || die "patch $1 has warnings"
+	# It must have looked at each file.
+	while read -r object; do
+		[ -e "$out/objects/$driver/$object" ] || die "patch $1: $object was not built"
+	done < <(sed -n 's/^weft-y += //p' "$repo/$driver/Makefile")
+}
+
+# shellcheck disable=SC2086 # the parts are lists
+patches() {
+	abi
+	built 1
+	headers proto/port
+	add $protocol
+	commit 'RDMA/weft: Add MPA, DDP and RDMAP
+
+All knowledge of the wire: codecs, and the state machine of received octets
+(stream.c). Nothing here allocates, takes a lock or reads a clock, and nothing
+acts on an FPDU before it is whole and its CRC is right.'
+	built 2
+	headers core/host
+	add $queues
+	commit 'RDMA/weft: Add the logic of queues
+
+What a QP decides, under the lock of its connection: work requests are copied
+and judged, the next FPDU is chosen, receives are matched, STags are checked,
+queues are flushed in order. core/host.h is what this asks of the driver.'
+	built 3
+	add $links
+	commit 'RDMA/weft: Add the logic of connections
+
+A connection from its first octet to its last: octets, FINs, time and the ULP'\''s
+answers come in, actions go out. Start-up of both roles with the fall-back to
+MPA revision 1, batches that end with segments, and the ways to end.'
+	built 4
+	headers weft verbs dmabuf cm
+	add $sockets
+	commit 'RDMA/weft: Add sockets and who runs what
+
+The lock of a connection is its socket'\''s. TCP'\''s callbacks receive, the doorbell
+sends in the caller'\''s context, and what arises in softirq is sent by a tasklet
+whose time is bounded. tcp.c has every look into TCP.'
+	built 5
+	add $setup
+	commit 'RDMA/weft: Add connection management
+
+The calls of the iwarp connection manager, both roles, and the order in which
+strangers are served.'
+	built 6
+	add $verbs
+	commit 'RDMA/weft: Add verbs
+
+Queues, regions, windows and shared receive queues, for programs and for
+kernel consumers. A ring is never read twice.'
+	built 7
+	add $device
+	hook_up
+	commit 'RDMA/weft: Add the device
+
+Devices are made by "rdma link add". They follow their netdev: its state, its
+address, its namespace and its end. Counters, dumps and options are here.'
+	sed -n 's/^CONFIG_RDMA_WEFT=//p' "$out/objects/.config" | grep -q . ||
+		echo CONFIG_RDMA_WEFT=m >>"$out/objects/.config"
+	built 8
+	documentation
+	built 9
+}
+
+# Nothing of the driver is left behind.
+complete() {
+	diff -r -q -x Makefile -x Kconfig "$out/adapted/$driver" "$repo/$driver" || die "a patch lacks something"
+	make -s -C "$tree" O="$out/objects" ARCH=um olddefconfig
+	grep -qx CONFIG_RDMA_WEFT=m "$out/objects/.config" || die "Kconfig does not offer the driver"
+}
+
+letter() {
+	local first
+	first=$(git -C "$repo" rev-list --max-parents=0 HEAD)
+	git -C "$repo" format-patch -q --cover-letter -o "$out" "$first"
+	SUBJECT=$(head -n 1 "$parts/cover") COVER=$(tail -n +3 "$parts/cover") perl -pi -e \
+		's/\*\*\* SUBJECT HERE \*\*\*/$ENV{SUBJECT}/; s/\*\*\* BLURB HERE \*\*\*/$ENV{COVER}/' \
+		"$out"/0000-cover-letter.patch
+}
+
+# Each patch adds files; the first one has the lines of MAINTAINERS for all of them. The checks that
+# --strict adds are counted, and stand in the log.
+judge() {
+	local patch
+	for patch in "$out"/000[1-9]-*.patch; do
+		(cd "$tree" && perl scripts/checkpatch.pl --strict --ignore FILE_PATH_CHANGES "$patch") || true
+	done >"$out/checkpatch.log" 2>&1
+	grep -A 3 -E '^(ERROR|WARNING):' "$out/checkpatch.log" >&2 && die "checkpatch objects: $out/checkpatch.log"
+	say "checkpatch --strict: $(grep -c '^total: 0 errors, 0 warnings' "$out/checkpatch.log") patches," \
+		"$(grep -c '^ERROR:' "$out/checkpatch.log") errors, $(grep -c '^WARNING:' "$out/checkpatch.log") warnings," \
+		"$(grep -c '^CHECK:' "$out/checkpatch.log") checks ($out/checkpatch.log)"
+}
+
+source=$(unpack_kernel "$("$WEFT_TOP/scripts/fetch-packages.sh" sid linux-source)")
+start "$source"
+say "preparing $(basename "$source") (some minutes)"
+logged "$out/prepare.log" prepare
+patches
+complete
+letter
+judge
+rm -rf "$tree" "$out/objects" "$out/adapted"
+say "against $(basename "$source"):"
+ls "$out"/*.patch
