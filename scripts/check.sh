@@ -95,6 +95,11 @@ group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
+# The series for Linux: it says itself what is wrong.
+group_series() {
+	echo 1..1
+	scripts/kernel-series.sh && echo 'ok 1 - each patch builds, and checkpatch has no error and no warning'
+}
 group_build_sid() { scripts/check-build.sh 7.2-smp; }
 
 if [ "${1:-}" = --group ]; then
@@ -109,7 +114,7 @@ limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	lanes[0]+=' spec_kasan smp wild' limit=5400
-	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme packages'
+	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme packages series'
 fi
 [ $# = 0 ] || lanes=("$*")
 
