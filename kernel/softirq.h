@@ -14,8 +14,9 @@
  */
 bool weft_softirq_has_time(void);
 
-/* Softirq. Around a run; the end is told what the beginning said, the octets sent, and the work requests
- * looked at.
+/*
+ * Softirq. Around a run; the end is told what the beginning said, the octets sent, and the work
+ * requests looked at.
  */
 u64 weft_softirq_begin(void);
 void weft_softirq_end(u64 began, u32 octets, u32 requests);

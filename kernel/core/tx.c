@@ -639,7 +639,8 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 	return rest(qp);
 }
 
-/* Looks at the queue before a run ends that finds only work that sends nothing: it may be posted as
+/*
+ * Looks at the queue before a run ends that finds only work that sends nothing: it may be posted as
  * fast as it is done.
  */
 #define LOCAL_LOOKS	128
