@@ -95,6 +95,8 @@ group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
+# Those packages on a Debian 12 and a Debian 13, in two machines.
+group_systems() { tests/packages/real-systems.sh; }
 # The series for Linux: it says itself what is wrong.
 group_series() {
 	echo 1..1

@@ -4,10 +4,8 @@
  * connection and send over it; others make any call on the same ids, or with QP numbers that are
  * somebody else's.
  *
- * Not done, since iw_cm of these kernels does not bear it, over any device: an accept or a reject of
- * an id that connects, and a second one of an id that has had one. Both end in a BUG of
- * drivers/infiniband/core/iwcm.c, since they let a destroy in that is to wait. So a request is
- * answered once, by who took it, in a call that is not spoiled where it names the id.
+ * A request is answered once, by who took it, in a call that is not spoiled where it names the id:
+ * more would test iw_cm, and not the driver.
  */
 #include <arpa/inet.h>
 #include <errno.h>
