@@ -150,6 +150,8 @@ enum weft_ud_fate weft_ud_receive(struct weft_qpc *qp, const struct weft_ud_in *
 	if (!place(qp, in))
 		return refuse(qp, WEFT_WC_LOC_PROT_ERR);
 	qp->recv_got = sizeof(in->grh) + in->len;
+	if (in->grh[0] >> 4 != 6)
+		e.flags |= WEFT_CQE_IPV4;
 	if (in->imm) {
 		e.flags |= WEFT_CQE_IMM;
 		e.imm = in->imm_data;

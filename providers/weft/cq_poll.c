@@ -114,7 +114,12 @@ static uint32_t read_src_qp(struct ibv_cq_ex *ex)
 	return wc_of(ex).src_qp;
 }
 
-/* There are neither LIDs nor service levels. */
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return wc_of(ex).sl;
+}
+
+/* There are no LIDs. */
 static uint32_t read_zero_32(struct ibv_cq_ex *ex)
 {
 	(void)ex;
@@ -155,7 +160,7 @@ static void init_addressing(struct ibv_cq_ex *ex, uint64_t wc_flags)
 	if (wc_flags & IBV_WC_EX_WITH_SLID)
 		ex->read_slid = read_zero_32;
 	if (wc_flags & IBV_WC_EX_WITH_SL)
-		ex->read_sl = read_zero_8;
+		ex->read_sl = read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		ex->read_dlid_path_bits = read_zero_8;
 }

@@ -49,6 +49,11 @@ static enum ibv_wc_status status_of(uint8_t status)
 	return status < WEFT_WC_NR ? wc_statuses[status] : IBV_WC_GENERAL_ERR;
 }
 
+/* As mlx5 has it of RoCE v2, and UCX reads it: over UDP, over IPv4 or IPv6. */
+#define SL_UDP	0x8
+#define SL_IPV6	0x1
+#define SL_IPV4	0x2
+
 static void decode_extra(const struct weft_cqe *cqe, struct ibv_wc *wc)
 {
 	uint16_t flags = cqe->flags;
@@ -56,6 +61,7 @@ static void decode_extra(const struct weft_cqe *cqe, struct ibv_wc *wc)
 	if (flags & WEFT_CQE_GRH) {
 		wc->wc_flags = IBV_WC_GRH;
 		wc->src_qp = cqe->src_qp;
+		wc->sl = SL_UDP | (flags & WEFT_CQE_IPV4 ? SL_IPV4 : SL_IPV6);
 	}
 	if (flags & WEFT_CQE_INV) {
 		wc->wc_flags |= IBV_WC_WITH_INV;

@@ -33,7 +33,7 @@ rootless_names() {
 		echo "${file##*/}"
 	done | grep -vxE 'weft-run|weftspec'
 	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey rdma_server \
-		rdma_client qperf rdma fio fi_pingpong mpirun.openmpi
+		rdma_client qperf rdma fio fi_pingpong mpirun.openmpi ucx_perftest
 }
 
 rootless_programs() {

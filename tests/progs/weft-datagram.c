@@ -226,7 +226,7 @@ static bool received(struct end *e, int i, struct end *from, uint32_t len, struc
 	if (wc->wr_id != (uint64_t)i || wc->status || wc->opcode != IBV_WC_RECV ||
 	    wc->byte_len != GRH + len || !(wc->wc_flags & IBV_WC_GRH) ||
 	    wc->src_qp != from->qp->qp_num || wc->qp_num != e->qp->qp_num || wc->pkey_index ||
-	    wc->slid || wc->sl) {
+	    wc->slid || wc->sl != (slot(e, i)[0] >> 4 == 6 ? 0x9 : 0xA)) {
 		printf("# %lu came with %s, %u octets from %#x\n", (unsigned long)wc->wr_id,
 		       ibv_wc_status_str(wc->status), wc->byte_len, wc->src_qp);
 		return false;

@@ -218,6 +218,7 @@ enum {
 	WEFT_CQE_TIMESTAMP	= 1 << 2,
 	WEFT_CQE_SOLICITED	= 1 << 3,
 	WEFT_CQE_GRH		= 1 << 4,	/* a datagram: byte_len counts 40 octets before it, too */
+	WEFT_CQE_IPV4		= 1 << 5,	/* of these the last 20 are IPv4's header, else all IPv6's */
 };
 
 /* struct weft_cqe.status: the numbers are ABI, not those of enum ibv_wc_status */

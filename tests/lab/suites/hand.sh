@@ -22,6 +22,10 @@ tests() {
 		ib_send_bw-by-hand-on-events by_hand ib_send_bw -e
 		ib_atomic_lat-by-hand by_hand ib_atomic_lat
 		ib_atomic_bw-by-hand by_hand ib_atomic_bw
+		ucx-messages ucx rc_verbs,ud_verbs tag_lat tag_bw stream_bw ucp_am_bw
+		ucx-messages-over-datagrams-alone ucx ud_verbs tag_lat tag_bw
+		ucx-put-and-get ucx rc_verbs,ud_verbs ucp_put_lat ucp_put_bw ucp_get
+		ucx-atomics ucx rc_verbs,ud_verbs ucp_add ucp_fadd ucp_swap ucp_cswap
 	END
 }
 
@@ -52,4 +56,17 @@ pingpong_six() {
 by_hand() {
 	pair weft:weft
 	together 18515 "$@" -F -n "${ITERS:-500}" -d "$DEV_B" -- "$@" -F -n "${ITERS:-500}" -d "$DEV_A" "$IP_B"
+}
+
+# ucx TRANSPORTS TEST...: UCX's own, of 8 octets; it makes its first acquaintance by datagrams. Its server
+# ends with its client.
+ucx() {
+	local test
+	pair weft:weft
+	export UCX_TLS=$1 UCX_NET_DEVICES=$DEV_A:1
+	shift
+	for test; do
+		together 13337 ucx_perftest -- ucx_perftest -t "$test" -s 8 -n 1000 -w 10 "$IP_B"
+		grep -q '^Final: *1000 ' "$TEST_DIR/ucx_perftest.log" || fail "$test has no figures"
+	done
 }
