@@ -2,8 +2,9 @@
 # Builds the Debian packages, each release's in a root folder of that release:
 #   build-deb.sh [--next] [RELEASE...]     bookworm and trixie
 #     --next    as a later version, for those who try an upgrade
-# Leaves build/deb/RELEASE/*.deb and, in weft, what they were built in, with --next build/deb/RELEASE-next/*.deb. The packages' names have the
-# release, so that those of a later release are later versions.
+# Leaves build/deb/RELEASE/*.deb (with --next build/deb/RELEASE-next/*.deb) and, in the folder weft beside
+# them, what they were built in. The packages' versions have the release, so that those of a later
+# release are later versions.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need git rsync mmdebstrap unshare

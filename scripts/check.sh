@@ -60,7 +60,6 @@ group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftes
 group_rootless() {
 	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec verify \
 		rootless hand datagram pyverbs || return
-	WEFT_DEVICE=roce TESTS=rdma-core-test_rdmacm tests/lab/run.sh rootless pyverbs || return
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'

@@ -44,7 +44,7 @@ argued() {
 		leave|test_rdmacm.CMTestCase.test_rdmacm_async_traffic||asks for InfiniBand's acknowledgement time-out
 		leave|test_rdmacm.CMTestCase.test_rdmacm_async_traffic_external_qp||moves its QP to RTS itself: iWARP cannot
 	END
-	[ "${KERNEL-}${WEFT_DEVICE-}" = rootlessroce ] ||
+	[ "${KERNEL-}${WEFT_DEVICE-roce}" = rootlessroce ] ||
 		echo "leave|test_rdmacm.CMTestCase.test_rdmacm_async_udp_traffic||datagrams"
 }
 
