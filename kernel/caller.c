@@ -9,12 +9,16 @@
  * one that configures them.
  */
 #include <linux/capability.h>
-#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
 #include <net/net_namespace.h>
 
 #include "weft.h"
+
+/* A stranger who looks holds the QP meanwhile: some hundred microseconds. */
+#define FILES_LOOKED_AT	8192
 
 /* The memory of the process that asks; NULL in a kernel thread. */
 static struct mm_struct *caller_mm(void)
@@ -37,15 +41,25 @@ void weft_qp_disown(struct weft_qp *qp)
 		mmdrop(qp->owner);
 }
 
-static int is_uverbs_file(const void *ufile, struct file *file, unsigned int fd)
-{
-	return file->private_data == ufile;
-}
-
-/* After fork(), or when it was passed: by that file the QP can be destroyed just as well. */
+/*
+ * After fork(), or when it was passed: by that file the QP can be destroyed just as well. One number after the
+ * other: a table of descriptors may be larger than anybody should walk through with its lock.
+ */
 static bool caller_has_file_of(const struct weft_qp *qp)
 {
-	return iterate_fd(current->files, 0, is_uverbs_file, qp->ibqp.pd->uobject->ufile);
+	const void *ufile = qp->ibqp.pd->uobject->ufile;
+	bool has = false;
+	unsigned int fd;
+
+	for (fd = 0; fd < FILES_LOOKED_AT && !has; fd++) {
+		struct file *file = fget(fd);
+
+		if (!file)
+			continue;
+		has = file->private_data == ufile;
+		fput(file);
+	}
+	return has;
 }
 
 /*
@@ -103,13 +117,14 @@ bool weft_caller_is_outside(struct weft_device *dev)
  */
 bool weft_caller_may_listen(struct weft_device *dev)
 {
-	struct net_device *nd = weft_dev_netdev(dev);
+	const struct net_device *nd;
 	bool may;
 
-	if (!nd)
-		return true;
-	may = !weft_caller_is_user() || !is_outside(dev, dev_net(nd)) ||
+	/* A netdev is no device's any more before it goes to another namespace: weft_device_netdev_gone() waits. */
+	rcu_read_lock();
+	nd = rcu_dereference(dev->netdev);
+	may = !nd || !weft_caller_is_user() || !is_outside(dev, dev_net(nd)) ||
 	      ns_capable_noaudit(dev_net(nd)->user_ns, CAP_NET_ADMIN);
-	dev_put(nd);
+	rcu_read_unlock();
 	return may;
 }

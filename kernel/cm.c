@@ -165,7 +165,7 @@ void weft_cm_read(struct weft_conn *conn, struct weft_cm_view *v)
 {
 	if (v->from == WEFT_LINK_CONNECTING)
 		return;
-	weft_conn_receive(conn);
+	weft_conn_receive(conn, SIZE_MAX);
 	view_tcp(conn, &v->tcp);
 }
 
@@ -262,7 +262,8 @@ static bool is_dead(const struct weft_conn *conn)
 
 static void send_again(struct weft_conn *conn)
 {
-	conn->retry_at = 0;
+	/* Before the lock: weft_conn_try_again(). */
+	WRITE_ONCE(conn->retry_at, 0);
 	weft_conn_lock(conn);
 	set_bit(WEFT_CF_PENDING, &conn->flags);
 	weft_conn_unlock(conn);
@@ -276,7 +277,7 @@ static void evict(struct weft_conn *conn)
 
 	weft_cm_begin(conn, &v);
 	weft_cm_read(conn, &v);
-	acts = weft_link_evict(&conn->link, &v.tcp);
+	acts = weft_link_evict(&conn->link, &v.tcp, weft_crowd_is_twice_too_large(conn));
 	if (acts & WEFT_ACT_DIE)
 		weft_count(conn, WEFT_CNT_EVICTED, 1);
 	weft_cm_end(conn, &v, acts);
@@ -303,7 +304,7 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 		return;
 	}
 	if (events & BIT(WEFT_CEV_RETRY) && !conn->retry_at)
-		conn->retry_at = weft_conn_now() + RETRY_MS;
+		WRITE_ONCE(conn->retry_at, weft_conn_now() + RETRY_MS);
 	else if (conn->retry_at && weft_conn_now() >= conn->retry_at)
 		send_again(conn);
 	if (events & BIT(WEFT_CEV_ORPHAN)) {

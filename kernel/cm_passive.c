@@ -35,8 +35,7 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 		discard(sock);
 		return;
 	}
-	weft_conn_get(listener);
-	conn->parent = listener;
+	weft_conn_join_parent(conn, listener);
 	weft_cm_join_listener(conn, listener);
 	if (!weft_sock_adopt(conn, listener, sock)) {
 		discard(sock);
@@ -208,9 +207,8 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 	struct weft_conn *conn;
 	int err;
 
-	/* Who listens everywhere is made to listen by every device, or else by none. */
 	if (!weft_caller_may_listen(dev))
-		return weft_sock_is_wildcard(&id->local_addr) ? 0 : -ENODEV;
+		return -ENODEV;
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
@@ -241,31 +239,37 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	noio = memalloc_noio_save();
 	err = create_listener(to_weft_dev(id->device), id, backlog);
 	memalloc_noio_restore(noio);
-	return err;
+	/*
+	 * Who listens everywhere is made to listen by every device, or else by none. One that is not the
+	 * caller's, or whose netdev has gone, has nobody who could come.
+	 */
+	return err == -ENODEV && weft_sock_is_wildcard(&id->local_addr) ? 0 : err;
 }
 
-/* Those that the ULP has not heard of go with their listener. */
-static void kill_children(struct weft_conn *listener)
+/*
+ * @event to all whose parent @listener is, or to those only that the ULP has not heard of. In pieces:
+ * none comes in addition, each goes to the list's end once it had its turn.
+ */
+static void wake_children(struct weft_conn *listener, int event, bool unheard_only)
 {
 	struct weft_device *dev = listener->dev;
 	struct weft_conn *conn;
+	u32 left;
 
 	spin_lock_bh(&dev->conns_lock);
-	list_for_each_entry(conn, &dev->conns, node)
-		if (READ_ONCE(conn->listener) == listener)
-			weft_conn_wake_worker(conn, WEFT_CEV_KILL);
-	spin_unlock_bh(&dev->conns_lock);
-}
-
-/* The others are told that it went. */
-static void orphan_children(struct weft_device *dev, const struct weft_conn *listener)
-{
-	struct weft_conn *conn;
-
-	spin_lock_bh(&dev->conns_lock);
-	list_for_each_entry(conn, &dev->conns, node)
-		if (READ_ONCE(conn->parent) == listener)
-			weft_conn_wake_worker(conn, WEFT_CEV_ORPHAN);
+	for (left = listener->heads; left; left--) {
+		conn = list_first_entry_or_null(&listener->family, struct weft_conn, family);
+		if (!conn)
+			break;
+		list_move_tail(&conn->family, &listener->family);
+		if (!unheard_only || READ_ONCE(conn->listener) == listener)
+			weft_conn_wake_worker(conn, event);
+		if (left % WEFT_WAKE_AT_ONCE == 0) {
+			spin_unlock_bh(&dev->conns_lock);
+			cond_resched();
+			spin_lock_bh(&dev->conns_lock);
+		}
+	}
 	spin_unlock_bh(&dev->conns_lock);
 }
 
@@ -283,9 +287,9 @@ int weft_cm_destroy_listen(struct iw_cm_id *id)
 	weft_cm_give_up(conn);
 	weft_cm_settle(conn);
 	if (!READ_ONCE(conn->gone))
-		kill_children(conn);
+		wake_children(conn, WEFT_CEV_KILL, true);
 	wait_event(weft_conns_gone, READ_ONCE(conn->gone) && !atomic_read(&conn->children));
-	orphan_children(to_weft_dev(id->device), conn);
+	wake_children(conn, WEFT_CEV_ORPHAN, false);
 	weft_cm_put_id(conn);
 	weft_conn_put(conn);
 	return 0;

@@ -161,6 +161,13 @@ void weft_conn_read_later(struct weft_conn *conn)
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 
+/* The worker that has a time for it takes the socket's lock then, and thus comes after us. */
+void weft_conn_try_again(struct weft_conn *conn)
+{
+	if (!READ_ONCE(conn->retry_at))
+		weft_conn_wake_worker(conn, WEFT_CEV_RETRY);
+}
+
 void weft_conn_arm(struct weft_conn *conn)
 {
 	u64 deadline = earliest(weft_link_next_step(&conn->link), conn->retry_at);

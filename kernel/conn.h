@@ -33,7 +33,7 @@
 enum {
 	WEFT_CEV_WAKE,			/* data, state, time: look */
 	WEFT_CEV_KILL,			/* the device goes away */
-	WEFT_CEV_RETRY,			/* TCP had no memory: send again soon */
+	WEFT_CEV_RETRY,			/* weft_conn_try_again() */
 	WEFT_CEV_RECONNECT,		/* the peer is to be asked in another way */
 	WEFT_CEV_ORPHAN,		/* the listener that it came by has gone */
 	WEFT_CEV_EVICT,			/* strangers have too many like it */
@@ -108,7 +108,7 @@ struct weft_conn {
 	/* mutex */
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
-	u64 retry_at;			/* TCP had no memory: not before, in ms; 0: it had */
+	u64 retry_at;			/* weft_conn_try_again(): not before, in ms; 0: no need */
 	bool in_turn;			/* others wait: the tasklet sends (news.c) */
 	u16 orq_room, irq_room;		/* entries of the link's arrays that are lent */
 	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
@@ -118,6 +118,8 @@ struct weft_conn {
 	u32 request;			/* responder: what iw_cm calls it */
 	bool beyond;			/* iw_cm was told though the ULP had its backlog of them */
 	atomic_t children;		/* listener: those whose listener it is */
+	struct list_head family;	/* dev->conns_lock: whose parent it is, or a place there */
+	u32 heads;			/* dev->conns_lock: how many they are */
 
 	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
 	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
@@ -130,10 +132,13 @@ struct weft_conn {
 
 extern wait_queue_head_t weft_conns_gone;
 
+/* Connections of a list that are woken before others get dev->conns_lock. */
+#define WEFT_WAKE_AT_ONCE 256
+
 /* Any context. */
 static inline void weft_count(const struct weft_conn *conn, enum weft_counter c, u64 n)
 {
-	this_cpu_add(conn->dev->counts->n[c], n);
+	weft_dev_count(conn->dev, c, n);
 }
 
 static inline struct weft_conn *to_weft_conn(struct weft_link *l)
@@ -165,6 +170,11 @@ void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event);
 
 /* The worker reads again in a while what there was no memory for. Any context. */
 void weft_conn_read_later(struct weft_conn *conn);
+/*
+ * Runs the connection in a moment: there was no memory, or others hold a region. The socket's
+ * lock.
+ */
+void weft_conn_try_again(struct weft_conn *conn);
 
 /* The deadline, or retry_at, makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
@@ -194,8 +204,11 @@ void weft_conn_paid(struct mem_cgroup *old);
 
 /* ---- conn_rx.c ---- */
 
-/* Reads all that TCP has, into the link. Socket lock. */
-void weft_conn_receive(struct weft_conn *conn);
+/*
+ * Reads what TCP has into the link: about @most octets at a time. A run is asked for if there is
+ * more. Socket lock.
+ */
+void weft_conn_receive(struct weft_conn *conn, size_t most);
 
 /* ---- conn_tx.c, all with the socket lock ---- */
 
@@ -312,6 +325,7 @@ void weft_crowd_stay(struct weft_conn *conn);
 void weft_crowd_leave(struct weft_conn *conn);
 /* So many wait to go that there should be no more for now. */
 bool weft_crowd_is_full(struct weft_device *dev, enum weft_crowd_kind kind);
+bool weft_crowd_is_twice_too_large(const struct weft_conn *conn);
 
 /* ---- conn_life.c ---- */
 
@@ -325,6 +339,9 @@ enum weft_conn_role { WEFT_CONN_LISTENER, WEFT_CONN_INITIATOR, WEFT_CONN_RESPOND
  */
 struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role role,
 				work_func_t worker);
+
+/* A child that @listener took: held to the end of @conn's memory, listed until it is unlinked. */
+void weft_conn_join_parent(struct weft_conn *conn, struct weft_conn *listener);
 
 /* The second step of death, by the worker, without locks. */
 void weft_conn_finish(struct weft_conn *conn);

@@ -35,6 +35,10 @@ static void unlink_conn(struct weft_conn *conn)
 
 	spin_lock_bh(&dev->conns_lock);
 	list_del(&conn->node);
+	if (conn->parent) {
+		list_del(&conn->family);
+		conn->parent->heads--;
+	}
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);
 	weft_crowd_leave(conn);
@@ -42,6 +46,16 @@ static void unlink_conn(struct weft_conn *conn)
 	spin_unlock_bh(&dev->conns_lock);
 	/* The device may be gone now. */
 	wake_up_all(&weft_conns_gone);
+}
+
+void weft_conn_join_parent(struct weft_conn *conn, struct weft_conn *listener)
+{
+	weft_conn_get(listener);
+	conn->parent = listener;
+	spin_lock_bh(&conn->dev->conns_lock);
+	list_add_tail(&conn->family, &listener->family);
+	listener->heads++;
+	spin_unlock_bh(&conn->dev->conns_lock);
 }
 
 void weft_conn_finish(struct weft_conn *conn)
@@ -107,6 +121,7 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	INIT_LIST_HEAD(&conn->news_node);
 	INIT_LIST_HEAD(&conn->news);
 	INIT_LIST_HEAD(&conn->turn);
+	INIT_LIST_HEAD(&conn->family);
 	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
 	/* Inside a listener's, or that of the connection it replaces. */
 	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);
@@ -130,10 +145,22 @@ static bool none_left(struct weft_device *dev)
 void weft_conn_kill_all(struct weft_device *dev)
 {
 	struct weft_conn *conn;
+	u32 left;
 
+	/* None comes in addition; each goes to the list's end once it had its turn. */
 	spin_lock_bh(&dev->conns_lock);
-	list_for_each_entry(conn, &dev->conns, node)
+	for (left = atomic_read(&dev->num_cep); left; left--) {
+		conn = list_first_entry_or_null(&dev->conns, struct weft_conn, node);
+		if (!conn)
+			break;
+		list_move_tail(&conn->node, &dev->conns);
 		weft_conn_wake_worker(conn, WEFT_CEV_KILL);
+		if (left % WEFT_WAKE_AT_ONCE == 0) {
+			spin_unlock_bh(&dev->conns_lock);
+			cond_resched();
+			spin_lock_bh(&dev->conns_lock);
+		}
+	}
 	spin_unlock_bh(&dev->conns_lock);
 	wait_event(weft_conns_gone, none_left(dev));
 	weft_conn_end_news(dev);

@@ -119,9 +119,32 @@ static void flush_now(struct weft_qp *qp)
 		cond_resched();
 }
 
+/* The QP is there: destroy_qp waits for this. */
+static void fail(struct work_struct *work)
+{
+	struct weft_qp *qp = container_of(work, struct weft_qp, fail);
+	unsigned int noio = weft_lock_noio(&qp->state_lock);
+
+	weft_conn_error(qp);
+	weft_unlock_noio(&qp->state_lock, noio);
+}
+
+void weft_conn_error_later(struct weft_qp *qp)
+{
+	queue_work(weft_wq, &qp->fail);
+}
+
 void weft_conn_qp_init(struct weft_qp *qp)
 {
 	INIT_WORK(&qp->flush, flush_posts);
+	INIT_WORK(&qp->fail, fail);
+}
+
+void weft_conn_qp_exit(struct weft_qp *qp)
+{
+	cancel_work_sync(&qp->fail);
+	/* A connection that was letting go may have asked for it to the last, and so may that. */
+	cancel_work_sync(&qp->flush);
 }
 
 /*

@@ -12,6 +12,8 @@
 
 /* So long a process sends before it leaves the rest to the tasklet: in ksoftirqd, then. */
 #define PROCESS_NS	NSEC_PER_MSEC
+/* So many octets are read in a run: what waited for a receive, or for memory, may be all of TCP's. */
+#define SLICE		(256 * 1024)
 /* Runs before the tasklet goes to the end of softirq's queue. */
 #define ROUNDS_BH	4
 
@@ -32,7 +34,7 @@ void weft_conn_ran(struct weft_conn *conn)
 	if (!conn->unread)
 		return;
 	conn->unread = false;
-	weft_conn_receive(conn);
+	weft_conn_receive(conn, SLICE);
 }
 
 void weft_conn_tx(struct weft_conn *conn)
@@ -79,11 +81,23 @@ static u32 octets_for_flush(const struct weft_qpc *qp)
 	return flushed ? WEFT_SOFTIRQ_FREE : 0;
 }
 
+/* Since the connection began: octets that went out, or that were read. */
+static u32 octets_of(const struct weft_conn *conn)
+{
+	return tcp_sk(conn->sk)->write_seq + tcp_sk(conn->sk)->copied_seq;
+}
+
+/* Likewise requests that were taken, and slots of those that were completed. */
+static u32 requests_of(const struct weft_qpc *qp)
+{
+	return qp ? qp->sq.taken + qp->sq.q.idx : 0;
+}
+
 /* One run in softirq, if there is work, and time for it. */
 static void run_once(struct weft_conn *conn)
 {
 	const struct weft_qpc *qp = conn->link.qp;
-	u32 from = tcp_sk(conn->sk)->write_seq, taken = qp ? qp->sq.taken : 0;
+	u32 octets = octets_of(conn), requests = requests_of(qp);
 	u64 began;
 
 	if (!test_bit(WEFT_CF_PENDING, &conn->flags) || !weft_softirq_has_time())
@@ -91,8 +105,8 @@ static void run_once(struct weft_conn *conn)
 	clear_bit(WEFT_CF_PENDING, &conn->flags);
 	began = weft_softirq_begin();
 	weft_conn_tx(conn);
-	weft_softirq_end(began, tcp_sk(conn->sk)->write_seq - from + octets_for_flush(qp),
-			 qp ? qp->sq.taken - taken : 0);
+	weft_softirq_end(began, octets_of(conn) - octets + octets_for_flush(qp),
+			 requests_of(qp) - requests);
 }
 
 /* The send side, in softirq, and the window. */
@@ -229,7 +243,7 @@ static void data_ready(struct sock *sk)
 		conn->unread = true;
 		goto out;
 	}
-	weft_conn_receive(conn);
+	weft_conn_receive(conn, SLICE);
 	answer_peer(conn);
 out:
 	read_unlock_bh(&sk->sk_callback_lock);

@@ -20,10 +20,9 @@ static u32 give_to_link(struct weft_conn *conn, const struct weft_seg *seg, u32 
 	return in.left;
 }
 
-/* tcp_read_sock()'s: lists the pieces of an skb. Returns the octets consumed. */
-static int recv_skb(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
+/* Lists the pieces of an skb. Returns the octets consumed. */
+static int read_skb(struct weft_conn *conn, struct sk_buff *skb, unsigned int off, size_t len)
 {
-	struct weft_conn *conn = desc->arg.data;
 	struct weft_seg seg[SEGS] __uninitialized;
 	struct skb_seq_state seq;
 	u32 nseg = 0, done = 0, n, left;
@@ -50,9 +49,18 @@ static int recv_skb(read_descriptor_t *desc, struct sk_buff *skb, unsigned int o
 	return len;
 }
 
-void weft_conn_receive(struct weft_conn *conn)
+/* tcp_read_sock()'s. It ends when count is 0. */
+static int recv_skb(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
 {
-	read_descriptor_t desc = { .arg.data = conn, .count = 1 };
+	int used = read_skb(desc->arg.data, skb, off, len);
+
+	desc->count -= min_t(size_t, desc->count, used);
+	return used;
+}
+
+void weft_conn_receive(struct weft_conn *conn, size_t most)
+{
+	read_descriptor_t desc = { .arg.data = conn, .count = most };
 	u32 fpdus = conn->link.st.rx_fpdus;
 	int n = tcp_read_sock(conn->sk, &desc, recv_skb);
 
@@ -64,9 +72,13 @@ void weft_conn_receive(struct weft_conn *conn)
 	fpdus = conn->link.st.rx_fpdus - fpdus;
 	if (fpdus)
 		weft_count(conn, WEFT_CNT_RX_FPDUS, fpdus);
-	if (!conn->link.qp)
-		return;
-	weft_region_end_run(conn->link.qp);
-	if (n > 0)
-		trace_weft_rx(conn->link.qp->id, fpdus, n);
+	if (conn->link.qp) {
+		weft_region_end_run(conn->link.qp);
+		if (n > 0)
+			trace_weft_rx(conn->link.qp->id, fpdus, n);
+	}
+	if (!desc.count && !skb_queue_empty_lockless(&conn->sk->sk_receive_queue)) {
+		conn->unread = true;
+		weft_conn_pend(conn);
+	}
 }

@@ -47,7 +47,7 @@ void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size)
 	*size = PAGE_SIZE;
 	mem = (void *)__get_free_pages(gfp, 0);
 	if (!mem)
-		weft_conn_wake_worker(conn, WEFT_CEV_RETRY);
+		weft_conn_try_again(conn);
 	return mem;
 }
 

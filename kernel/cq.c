@@ -282,6 +282,7 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp)
 void weft_cq_init(struct weft_cq *cq, u32 entries)
 {
 	cq_lock_init(cq);
+	mutex_init(&cq->resize);
 	INIT_CSD(&cq->csd, cq_call, cq);
 	weft_cqc_init(&cq->core, cq->ring->mem, entries);
 	cq->ibcq.cqe = entries;
@@ -289,15 +290,22 @@ void weft_cq_init(struct weft_cq *cq, u32 entries)
 
 int weft_cq_replace_ring(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries)
 {
+	struct weft_ring_move move = { .mem = (*ring)->mem, .slots = entries };
 	unsigned long flags;
-	bool moved;
+	int rv;
 
-	flags = cq_lock(cq);
-	moved = weft_cqc_move(&cq->core, (*ring)->mem, entries);
-	if (moved) {
-		swap(cq->ring, *ring);
-		cq->ibcq.cqe = entries;
-	}
-	cq_unlock(cq, flags);
-	return moved ? 0 : -EINVAL;
+	mutex_lock(&cq->resize);
+	do {
+		weft_ring_move_copy(&move);
+		cond_resched();
+		flags = cq_lock(cq);
+		rv = weft_cqc_move(&cq->core, &move);
+		if (!rv) {
+			swap(cq->ring, *ring);
+			cq->ibcq.cqe = entries;
+		}
+		cq_unlock(cq, flags);
+	} while (rv == -EAGAIN);
+	mutex_unlock(&cq->resize);
+	return rv;
 }

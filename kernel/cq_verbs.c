@@ -5,7 +5,10 @@
 #include "core/shape.h"
 #include "verbs.h"
 
-/* An entry of the CQ was lost: its QPs are of no use any more. */
+/*
+ * An entry of the CQ was lost: its QPs are of no use any more. Here none of their locks is waited for:
+ * others' CQs are next.
+ */
 static void move_qps_to_error(struct work_struct *work)
 {
 	struct weft_cq *cq = container_of(work, struct weft_cq, overflow);
@@ -14,12 +17,8 @@ static void move_qps_to_error(struct work_struct *work)
 	struct weft_qp *qp;
 
 	while ((qp = weft_qp_after(dev, &qpn))) {
-		if (weft_qpc_uses_cq(&qp->core, &cq->core)) {
-			unsigned int noio = weft_lock_noio(&qp->state_lock);
-
-			weft_conn_error(qp);
-			weft_unlock_noio(&qp->state_lock, noio);
-		}
+		if (weft_qpc_uses_cq(&qp->core, &cq->core))
+			weft_conn_error_later(qp);
 		weft_qp_drop(qp);
 		cond_resched();
 	}
@@ -145,6 +144,7 @@ int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		usleep_range(20, 100);
 	cancel_work_sync(&cq->overflow);
 	weft_ring_mem_free(cq->ring);
+	mutex_destroy(&cq->resize);
 	ida_free(&dev->cq_ids, cq->id);
 	atomic_dec(&dev->num_cq);
 	return 0;

@@ -96,6 +96,13 @@ bool weft_crowd_is_full(struct weft_device *dev, enum weft_crowd_kind kind)
 	return READ_ONCE(dev->crowds[kind].n) >= most[kind] + leaving[kind];
 }
 
+bool weft_crowd_is_twice_too_large(const struct weft_conn *conn)
+{
+	enum weft_crowd_kind kind = READ_ONCE(conn->crowd);
+
+	return kind != WEFT_CROWD_NONE && READ_ONCE(conn->dev->crowds[kind].n) > 2 * most[kind];
+}
+
 void weft_crowd_init(struct weft_device *dev)
 {
 	u32 i;

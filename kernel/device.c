@@ -14,7 +14,7 @@
 			[WEFT_CNT_TERM_OUT + TERM_NTH(e)] = { .name = "term_out_" n }
 
 /*
- * `rdma statistic` has one page for all of them, of which some 400 octets are free: a counter
+ * `rdma statistic` has one page for all of them, of which some 360 octets are free: a counter
  * costs 24, and its name.
  */
 static const struct rdma_stat_desc weft_counter_names[] = {
@@ -29,6 +29,7 @@ static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_CRC_ERRORS]		= { .name = "crc_errors" },
 	[WEFT_CNT_RX_NO_MEMORY]		= { .name = "rx_no_memory" },
 	[WEFT_CNT_EVICTED]		= { .name = "evicted" },
+	[WEFT_CNT_REGION_WAITS]		= { .name = "region_waits" },
 	[WEFT_CNT_TERM_IN]		= { .name = "term_in_other" },
 	[WEFT_CNT_TERM_OUT]		= { .name = "term_out_other" },
 	TERM(MPA_CRC, "mpa_crc"),

@@ -15,6 +15,12 @@ static struct weft_qp *qp_of(struct weft_qpc *core)
 	return container_of(core, struct weft_qp, core);
 }
 
+/* The core runs under its connection's lock, or has none. */
+static struct weft_conn *conn_of_qp(struct weft_qp *qp)
+{
+	return rcu_dereference_protected(qp->conn, true);
+}
+
 /* ---- regions ---- */
 
 struct weft_region *weft_host_region_find(struct weft_qpc *core, u32 stag)
@@ -37,6 +43,27 @@ void weft_host_region_hold(struct weft_region *r, u32 n)
 void weft_host_region_drop(struct weft_region *r)
 {
 	weft_mr_drop(mr_of(r));
+}
+
+u32 weft_host_region_holders(const struct weft_region *r)
+{
+	const struct weft_mr *mr = container_of(r, const struct weft_mr, region);
+
+	/*
+	 * Pairs with the release of weft_mr_drop(). What the caller does behind this depends on no branch
+	 * that stands here.
+	 */
+	return atomic_read_acquire(&mr->holders.refs);
+}
+
+void weft_host_try_again(struct weft_qpc *core)
+{
+	struct weft_conn *conn = conn_of_qp(qp_of(core));
+
+	if (!conn)
+		return;
+	weft_count(conn, WEFT_CNT_REGION_WAITS, 1);
+	weft_conn_try_again(conn);
 }
 
 bool weft_host_region_map(struct weft_region *r)
@@ -116,12 +143,6 @@ void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe 
 }
 
 /* ---- the connection ---- */
-
-/* The core runs under its connection's lock, or has none. */
-static struct weft_conn *conn_of_qp(struct weft_qp *qp)
-{
-	return rcu_dereference_protected(qp->conn, true);
-}
 
 void weft_host_kick(struct weft_qpc *core)
 {
@@ -211,7 +232,7 @@ void weft_host_await_room(struct weft_link *l)
 	conn->full = true;
 	set_bit(SOCK_NOSPACE, &conn->sk->sk_socket->flags);
 	if (weft_tcp_is_drained(conn->sk))
-		weft_conn_wake_worker(conn, WEFT_CEV_RETRY);
+		weft_conn_try_again(conn);
 }
 
 void *weft_host_lend_batch(struct weft_link *l, u32 *size)

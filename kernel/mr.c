@@ -93,10 +93,15 @@ static struct ib_mr *mr_finish(struct weft_mr *mr)
 /* Takes @mr out of use and waits until nobody holds it. */
 static void mr_withdraw(struct weft_mr *mr)
 {
+	struct weft_device *dev = to_weft_dev(mr->ibmr.device);
+
 	/* From here on who still holds it refuses it: its STag may be given to another. */
-	WRITE_ONCE(mr->region.valid, false);
-	xa_erase(&to_weft_dev(mr->ibmr.device)->mrs, mr->ibmr.lkey >> WEFT_STAG_KEY_BITS);
+	weft_region_withdraw(&mr->region);
+	xa_erase(&dev->mrs, mr->ibmr.lkey >> WEFT_STAG_KEY_BITS);
 	weft_mr_drop(mr);
+	if (try_wait_for_completion(&mr->released))
+		return;
+	weft_dev_count(dev, WEFT_CNT_REGION_WAITS, 1);
 	wait_for_completion(&mr->released);
 }
 
@@ -411,6 +416,19 @@ int weft_dealloc_mw(struct ib_mw *ibmw)
 	return 0;
 }
 
+/* A look that holds nothing: who ends another's region does not wait for it. */
+static bool may_be_window_of(struct weft_device *dev, unsigned long index, u32 qp)
+{
+	struct weft_mr *mr;
+	bool may;
+
+	rcu_read_lock();
+	mr = xa_load(&dev->mrs, index);
+	may = mr && weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp;
+	rcu_read_unlock();
+	return may;
+}
+
 void weft_mr_unbind_windows(struct weft_qp *qp)
 {
 	struct weft_device *dev = qp->dev;
@@ -418,12 +436,14 @@ void weft_mr_unbind_windows(struct weft_qp *qp)
 	struct weft_mr *mr;
 
 	xa_for_each(&dev->mrs, index, mr) {
+		cond_resched();
+		if (!may_be_window_of(dev, index, qp->core.id))
+			continue;
 		mr = weft_mr_find(dev, (u32)index << WEFT_STAG_KEY_BITS);
 		if (!mr)
 			continue;
 		if (weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp->core.id)
 			weft_region_unbind(&qp->core, &mr->region);
 		weft_mr_drop(mr);
-		cond_resched();
 	}
 }

@@ -19,10 +19,10 @@
 /* Of a listener's children, before it looks at what else there is. */
 #define TURNS	64
 
-/* conns_lock. The list that @conn has its turns by; NULL: none. */
+/* conns_lock. The list that @conn has its turns by; NULL: none, or it is unlinked, which ends them. */
 static struct list_head *turns_of(struct weft_conn *conn)
 {
-	if (conn->link.mode != WEFT_MODE_STARTUP)
+	if (conn->gone || conn->link.mode != WEFT_MODE_STARTUP)
 		return NULL;
 	if (conn->link.st.initiator)
 		return &conn->dev->news;

@@ -88,6 +88,7 @@ static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_
 
 	c->id = qp->ibqp.qp_num;
 	c->pd = to_weft_pd(qp->ibqp.pd)->id;
+	c->recv_pd = qp->srq ? to_weft_pd(qp->srq->ibsrq.pd)->id : c->pd;
 	c->kernel = !qp->sq_ring->user;
 	c->dma = c->kernel ? &to_weft_pd(qp->ibqp.pd)->dma : NULL;
 	c->srq = qp->srq;
@@ -222,8 +223,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	weft_cm_detach_qp(qp);
 	weft_qp_drop(qp);
 	wait_for_completion(&qp->freed);
-	/* A connection that was letting go may have asked for it to the last. */
-	cancel_work_sync(&qp->flush);
+	weft_conn_qp_exit(qp);
 	if (qp->core.windows)
 		weft_mr_unbind_windows(qp);
 	weft_cq_purge(qp->scq, qp);

@@ -123,6 +123,7 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 	srq->id = rv;
 	spin_lock_init(&srq->lock);
 	spin_lock_init(&srq->post_lock);
+	mutex_init(&srq->resize);
 	rv = srq_set_up(srq, shape.slots, caps.sge, udata);
 	if (rv) {
 		ida_free(&dev->srq_ids, srq->id);
@@ -137,17 +138,24 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 /* Puts *@ring in the place of the SRQ's, and the SRQ's in *@ring. */
 static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 slots)
 {
+	struct weft_ring_move move = { .mem = (*ring)->mem, .slots = slots };
 	unsigned long flags;
-	bool moved;
+	int rv;
 
-	spin_lock_irqsave(&srq->post_lock, flags);
-	spin_lock(&srq->lock);
-	moved = weft_srqc_move(&srq->core, (*ring)->mem, slots);
-	if (moved)
-		swap(srq->ring, *ring);
-	spin_unlock(&srq->lock);
-	spin_unlock_irqrestore(&srq->post_lock, flags);
-	return moved ? 0 : -EINVAL;
+	mutex_lock(&srq->resize);
+	do {
+		weft_ring_move_copy(&move);
+		cond_resched();
+		spin_lock_irqsave(&srq->post_lock, flags);
+		spin_lock(&srq->lock);
+		rv = weft_srqc_move(&srq->core, &move);
+		if (!rv)
+			swap(srq->ring, *ring);
+		spin_unlock(&srq->lock);
+		spin_unlock_irqrestore(&srq->post_lock, flags);
+	} while (rv == -EAGAIN);
+	mutex_unlock(&srq->resize);
+	return rv;
 }
 
 /* A user, behind @attrs, has been told of the new ring before it counts. */
@@ -223,6 +231,7 @@ int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct weft_srq *srq = to_weft_srq(ibsrq);
 
 	weft_ring_mem_free(srq->ring);
+	mutex_destroy(&srq->resize);
 	ida_free(&dev->srq_ids, srq->id);
 	atomic_dec(&dev->num_srq);
 	return 0;

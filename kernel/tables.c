@@ -54,6 +54,8 @@ struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag)
 	mr = xa_load(&dev->mrs, stag >> WEFT_STAG_KEY_BITS);
 	if (mr && !refcount_inc_not_zero(&mr->holders))
 		mr = NULL;
+	/* Held, then looked at: core/host.h. */
+	smp_mb__after_atomic();
 	rcu_read_unlock();
 	return mr;
 }

@@ -105,7 +105,7 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp);
 
 /* A CQ whose ring, user and cpu are set, of @entries. */
 void weft_cq_init(struct weft_cq *cq, u32 entries);
-/* Puts *@ring in the place of the CQ's, and the CQ's in *@ring: 0, or -EINVAL: it does not fit. */
+/* Puts *@ring in the place of the CQ's, and the CQ's in *@ring. 0, or as weft_ringq_move(). Sleeps. */
 int weft_cq_replace_ring(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries);
 
 /* ---- qp.c ---- */

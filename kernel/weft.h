@@ -54,7 +54,7 @@ enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
 	WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED, WEFT_CNT_TX_SEGS,
 	WEFT_CNT_REQUESTS, WEFT_CNT_DOORBELLS,
-	WEFT_CNT_CRC_ERRORS, WEFT_CNT_RX_NO_MEMORY, WEFT_CNT_EVICTED,
+	WEFT_CNT_CRC_ERRORS, WEFT_CNT_RX_NO_MEMORY, WEFT_CNT_EVICTED, WEFT_CNT_REGION_WAITS,
 	WEFT_CNT_CONN_NR,		/* those above */
 
 	/* Terminates are rare: the device's from the beginning. By error, from
@@ -123,6 +123,12 @@ struct weft_device {
 	unsigned int startup_timeout_ms, accept_timeout_ms, close_timeout_ms, rnr_timeout_ms;
 };
 
+/* Any context. */
+static inline void weft_dev_count(const struct weft_device *dev, enum weft_counter c, u64 n)
+{
+	this_cpu_add(dev->counts->n[c], n);
+}
+
 struct weft_ucontext {
 	struct ib_ucontext ibuc;
 	u64 features;			/* WEFT_FEATURE_ in force */
@@ -149,6 +155,7 @@ struct weft_cq {
 	struct weft_cqc core;		/* lock */
 	struct weft_ring_mem *ring;	/* lock: a user may have it replaced */
 	spinlock_t lock;		/* kernel consumers poll from anywhere: irqsave; else bh */
+	struct mutex resize;		/* the old ring stays while it is copied; outside lock */
 	bool user;			/* whose it is */
 	bool stamps;			/* completions tell their time */
 	u32 id;
@@ -164,6 +171,7 @@ struct weft_srq {
 	struct weft_srqc core;		/* lock */
 	struct weft_ring_mem *ring;	/* lock, and of kernel consumers post_lock */
 	spinlock_t lock;		/* irqsave: QPs take entries in softirq */
+	struct mutex resize;		/* the old ring stays while it is copied; outside the locks */
 	bool user;			/* whose it is */
 	u32 id;
 	spinlock_t post_lock;		/* kernel consumers: the producer; outside lock */
@@ -184,6 +192,7 @@ struct weft_qp {
 	struct mm_struct *owner;	/* of the process that made it; NULL: a kernel thread did */
 	struct work_struct flush;	/* of what is posted in ERROR without a conn */
 	atomic_t flush_left;		/* how often it may ask for itself yet */
+	struct work_struct fail;	/* to ERROR */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
@@ -209,7 +218,8 @@ struct weft_pages {
  *
  * A consumer may map a fast region's next memory while the peer can still reach
  * the region under its old STag: core/rw.c does, and posts LOCAL_INV and REG_MR
- * behind that. So map_mr_sg() fills pages of their own, which REG_MR puts in force.
+ * behind that. So map_mr_sg() fills pages of their own, which REG_MR puts in force,
+ * once nobody else holds the region.
  */
 struct weft_mr {
 	struct ib_mr ibmr;
@@ -296,9 +306,13 @@ void weft_conn_kick_any(struct weft_qp *qp);
  */
 int weft_conn_close_graceful(struct weft_qp *qp);
 int weft_conn_error(struct weft_qp *qp);
+/* The latter soon, by a worker of @qp's own. Any context; the caller holds @qp. */
+void weft_conn_error_later(struct weft_qp *qp);
 
-/* create_qp: prepares flush. */
+/* create_qp: prepares flush and fail. */
 void weft_conn_qp_init(struct weft_qp *qp);
+/* Waits for those that run, and ends the others. */
+void weft_conn_qp_exit(struct weft_qp *qp);
 
 /* Flushes @qp soon, which has no connection or is losing it. Any context. */
 void weft_conn_flush_later(struct weft_qp *qp);
@@ -306,7 +320,7 @@ void weft_conn_flush_later(struct weft_qp *qp);
 /* destroy_qp: closes, detaches the connection from @qp and waits until nobody
  * uses the QP through it. Bounded; process context, with or without state_lock.
  * The core is then in ERROR, or IDLE if it never ran. Once the last reference
- * has gone, destroy_qp says cancel_work_sync(&qp->flush), without state_lock.
+ * has gone, destroy_qp says weft_conn_qp_exit(), without state_lock.
  */
 void weft_cm_detach_qp(struct weft_qp *qp);
 

@@ -4,6 +4,8 @@
 #     6.12-debug  backports' 6.12, KASAN and lockdep, one CPU (make check)
 #     7.2-smp     sid's kernel, SMP, no debugging (figures)
 #     7.2-debug   sid's kernel, SMP, KASAN (make check-full)
+#     7.2-users   7.2-smp with all kernel users of RDMA (make check-full)
+#     7.2-users-debug  the same with KASAN and lockdep, one CPU (make check-full)
 # Prints the build folder: ./linux is the kernel, modules/ what modprobe -d takes, and
 # drivers build against the folder itself.
 # Environment: WEFT_CACHED_ONLY  if set, fails rather than build or fetch anything
@@ -15,6 +17,8 @@ case $flavour in
 6.12-debug) suite=bookworm-backports package=linux-source-6.12 fragments='base tests debug' ;;
 7.2-smp) suite=sid package=linux-source fragments='base smp' ;;
 7.2-debug) suite=sid package=linux-source fragments='base smp tests debug smp-debug' ;;
+7.2-users) suite=sid package=linux-source fragments='base smp users' ;;
+7.2-users-debug) suite=sid package=linux-source fragments='base users debug' ;;
 *) die "no user-mode kernel called $flavour" ;;
 esac
 need make gcc flex bison bc xz

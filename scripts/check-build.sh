@@ -18,6 +18,22 @@ verdict() {
 	fi
 }
 
+# What the driver asks of a kernel, by a compiler that says how many of it run.
+dir=$WEFT_BUILD/check-build/probes
+rm -rf "$dir"
+mkdir -p "$dir/running"
+cat >"$dir/cc" <<'END'
+#!/bin/sh
+mark=$(mktemp "$1/running/XXXXXX")
+ls "$1/running" | wc -l >>"$1/counts"
+sleep 0.2
+rm "$mark"
+END
+chmod +x "$dir/cc"
+sh "$WEFT_TOP/kernel/compat/probe.sh" "$dir/have.h" "$WEFT_TOP/kernel/compat/probe" any "$dir/cc" "$dir"
+awk -v cpus="$(nproc --all)" '$1 > cpus {print $1 " at once"} END {if (NR < 10) print NR " probes"}' "$dir/counts" >"$dir/said"
+verdict 'probes of the kernel run as many at once as there are CPUs' "$dir/said"
+
 for kernel; do
 	dir=$WEFT_BUILD/check-build/$kernel
 	rm -rf "$dir"

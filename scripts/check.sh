@@ -4,17 +4,20 @@
 # tests/floors, and ends with one line: "N passed, N failed, N skipped". Fails on a failed
 # test, a skipped one, or a group below its floor.
 #   check.sh [--full] [GROUP...]
+# Environment: BLKTESTS  a checkout of blktests: --full then has the group of that name, too
+#              XFSTESTS  a folder of xfstests that has been built: the same
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 out=$WEFT_BUILD/check
 # What only a kernel can show, and programs as a driver meets them.
-suites='device netdevs tenants traffic consumer'
+devices='device netdevs tenants'
+traffic='traffic consumer'
 programs='programs verify garbage'
 changes='churn faults nvme'
 # The place without a machine shows what programs and the standard ask of queues and protocol:
 # with a kernel, check-full has them.
-long='tools spec'
+long='tools spec manners'
 
 cd "$WEFT_TOP"
 
@@ -26,53 +29,62 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 group_engine() { make -C tests/engine check; }
 group_stacks() { make -C tests/stacks check; }
 group_provider() { make -C tests/provider check; }
+# By ASan and UBSan, then by TSan.
+group_sockets() { make -C tests/sockets check && make -C tests/sockets races; }
 group_fuzz() { make -C tests/fuzz check; }
+group_fuzz_long() { make -C tests/fuzz check FUZZ_SECONDS=600; }
 group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/weftspec check; }
 
-# Two machines with the kernel that a user of Debian 12 has.
-# shellcheck disable=SC2086 # suites is a list
-group_vm() { tests/lab/run.sh vm $suites interop health; }
+# Two machines with the kernel that a user of Debian 12 has. They are emulated, so most has its turn in check-full.
+# shellcheck disable=SC2086 # traffic is a list
+group_vm() { MTUS=1500 tests/lab/run.sh vm $traffic interop health; }
 # shellcheck disable=SC2086
-group_programs_vm() { tests/lab/run.sh vm $programs; }
+group_programs_vm() { tests/lab/run.sh vm $devices $programs && MTUS=9000 tests/lab/run.sh vm traffic; }
 # shellcheck disable=SC2086
 group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $suites $programs $changes health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $devices $traffic $programs $changes manners health; }
 # shellcheck disable=SC2086
 group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
 # And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
-group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $suites $programs churn $long pyverbs health; }
+group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $devices $traffic $programs churn $long pyverbs health; }
 
-# A gigabyte of verified patterns, each way of moving it; and how long softirqs wait for weft's where no
+# A gigabyte of verified patterns, each way of moving it; twelve million additions, eight of them by a
+# request, of which user mode does some 15 000 a second; and how much softirqs do in one go where no
 # debugging holds them up.
 group_data() {
 	DRIVERS=weft PAIRS=weft:weft VERIFY_MB=1024 tests/lab/run.sh 7.2-smp verify || return
-	DRIVERS=weft PAIRS=weft:weft ATOMICS=100000 TESTS='no-atomic-.*' tests/lab/run.sh 7.2-smp programs || return
-	DRIVERS=weft PAIRS=weft:weft TESTS='.*-softirq-.*' tests/lab/run.sh 7.2-smp consumer
+	DRIVERS=weft PAIRS=weft:weft ATOMICS=1000000 TESTS='no-atomic-.*' TEST_TIMEOUT=2000 QUIET_LIMIT=2100 \
+		tests/lab/run.sh 7.2-smp programs || return
+	DRIVERS=weft PAIRS=weft:weft TESTS=kernel-consumer tests/lab/run.sh 7.2-smp consumer
 }
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }
 # The same tests, and more, of programs without a kernel module: on this host, under weft-run. Then
 # part of them with ASan and UBSan in its library.
 group_rootless() {
-	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec verify \
-		rootless hand datagram pyverbs || return
-	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
+	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec manners verify \
+		rootless hand datagram sockets ranks pyverbs || return
+	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram sockets
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
-sanitized+='|interface|by-hand|datagrams|questions-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+sanitized+='|calls-.*|posted-.*|.*rule.*|server-speaks-.*|only-.*|option-.*|used-.*|edges-.*|waits-.*|turns-take.*|python-asyncio|iperf3'
+sanitized+='|interface|by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|questions-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
 	ATOMICS=1000000 TESTS='no-atomic-.*' tests/lab/run.sh rootless programs || return
+	SOCKETS_TIMES=20 TESTS="$socket_programs" tests/lab/run.sh rootless sockets || return
+	HAND=full TESTS='.*-all-sizes-by-hand' tests/lab/run.sh rootless perftest || return
 	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }
-races='by-hand|datagrams|questions-.*|groups|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
-# And with the rdma-core of later releases, in a root folder of each.
-group_releases() { tests/lab/releases.sh trixie sid; }
+socket_programs='python-.*|redis|iperf3|nginx-.*|git-.*|ssh-.*|postgresql-.*'
+races='by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|questions-.*|groups|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
+# And with the rdma-core of later releases, in a root folder of each; then of one of them over the driver.
+group_releases() { tests/lab/releases.sh trixie sid && tests/lab/releases.sh --driver trixie; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
 group_churn() {
 	DRIVERS=weft PAIRS=weft:weft CHURN=full FAULTS=10000 CHANCES=1000 TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
@@ -88,6 +100,31 @@ group_nvme() {
 	PAIRS='weft:weft weft:siw siw:weft' CHURN=full TEST_TIMEOUT=1500 QUIET_LIMIT=1600 \
 		tests/lab/run.sh vm nvme
 }
+# The other kernel users of RDMA, set up by the programs of a root folder of Debian 13.
+group_users() {
+	USERS_ROOT=$(scripts/fetch-release-root.sh trixie users) PAIRS='weft:weft weft:siw siw:weft' \
+		TEST_TIMEOUT=400 QUIET_LIMIT=420 tests/lab/run.sh 7.2-users smb nfs iser srp rtrs || return
+	PAIRS=weft:weft TESTS='.*-swapped-.*' TEST_TIMEOUT=400 QUIET_LIMIT=420 tests/lab/run.sh 7.2-users nvme
+}
+# The same where a memory fault or a lock out of order shows, weft alone.
+group_users_kasan() {
+	USERS_ROOT=$(scripts/fetch-release-root.sh trixie users) DRIVERS=weft PAIRS=weft:weft \
+		TEST_TIMEOUT=900 QUIET_LIMIT=920 tests/lab/run.sh 7.2-users-debug smb nfs iser srp rtrs
+}
+# Those of them that Debian 12's kernel has for its RDMA, on two machines: it has no SMB Direct and no RTRS.
+group_users_vm() {
+	USERS_ROOT=$(scripts/fetch-release-root.sh trixie users) PAIRS=weft:weft TEST_TIMEOUT=500 QUIET_LIMIT=520 \
+		TESTS='file-tree-.*|link-del-.*|verified-mix-.*' tests/lab/run.sh vm nfs iser srp
+}
+# An hour of all of it at once.
+group_soak() {
+	USERS_ROOT=$(scripts/fetch-release-root.sh trixie users) DRIVERS=weft PAIRS=weft:weft SOAK_SECONDS=3600 \
+		TEST_TIMEOUT=4800 QUIET_LIMIT=4900 tests/lab/run.sh 7.2-users soak
+}
+# blktests, where somebody gave a checkout of it: BLKTESTS.
+group_blktests() { tests/lab/blktests.sh; }
+# xfstests, where somebody gave it built: XFSTESTS.
+group_xfstests() { tests/lab/xfstests.sh; }
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
@@ -108,16 +145,18 @@ if [ "${1:-}" = --group ]; then
 	exit
 fi
 
-# What runs beside what: a line of groups is run in order, the lines at the same time. The
-# user-mode kernel takes long to build the first time, so it begins at once.
-lanes=('kasan' 'rootless engine stacks provider fuzz spec vm build boot')
+# Two groups run at a time, and who is through takes the next: so the long ones come first. The user-mode
+# kernel takes long to build the first time.
+groups=(kasan vm rootless fuzz build spec sockets stacks engine provider boot) workers=2
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	lanes[0]+=' spec_kasan smp wild' limit=5400
-	lanes[1]+=' build_sid rootless_full releases data perftest programs_vm spec_vm churn nvme packages series'
+	groups+=(spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
+		users users_kasan users_vm soak packages systems series) limit=5400
+	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
+	[ -z "${XFSTESTS-}" ] || groups+=(xfstests)
 fi
-[ $# = 0 ] || lanes=("$*")
+[ $# = 0 ] || groups=("$@") workers=1
 
 # --- running and counting ---
 
@@ -143,9 +182,17 @@ run_group() {
 	say "$name: $passed passed, $failed failed, $skipped skipped ($((SECONDS - start)) s)"
 }
 
-run_lane() {
+take_group() {
+	(
+		flock 8
+		head -n 1 "$out/queue"
+		sed -i 1d "$out/queue"
+	) 8>"$out/queue.lock"
+}
+
+work() {
 	local group
-	for group; do run_group "$group"; done
+	while group=$(take_group) && [ -n "$group" ]; do run_group "$group"; done
 }
 
 # However this script ends, nothing of it goes on. Its status stays what it was: what there is
@@ -166,8 +213,7 @@ floor_of() { awk -v group="$1" '$1 == group {print $2}' tests/floors; }
 summary() {
 	local group passed failed skipped seconds floor note bad=0 total=(0 0 0)
 	printf '\n%-8s %7s %7s %7s %7s %7s\n' group passed failed skipped floor seconds
-	# shellcheck disable=SC2048 # a lane is a list
-	for group in ${lanes[*]}; do
+	for group in "${groups[@]}"; do
 		read -r _ passed failed skipped seconds <"$out/$group.count" || {
 			passed=0 failed=1 skipped=0 seconds=0
 		}
@@ -189,9 +235,7 @@ trap stop_groups EXIT
 trap 'exit 130' INT TERM
 exec 3>&2
 export WEFT_SAY=3
-for lane in "${lanes[@]}"; do
-	# shellcheck disable=SC2086 # a list
-	run_lane $lane &
-done
+printf '%s\n' "${groups[@]}" >"$out/queue"
+for ((worker = 0; worker < workers; worker++)); do work & done
 wait
 summary

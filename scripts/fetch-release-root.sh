@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Makes a root folder of a Debian release in the cache, and prints it:
 #   fetch-release-root.sh RELEASE           with the release's RDMA programs
+#   fetch-release-root.sh RELEASE users     with what kernel users of RDMA are set up by: NFS, iSCSI, SMB
+#   fetch-release-root.sh RELEASE blktests  with what blktests' groups nvme, srp and rnbd run
+#   fetch-release-root.sh RELEASE xfstests  with what xfstests runs on NFS and XFS, and its users
 #   fetch-release-root.sh RELEASE system    a whole system beside them: kernel, headers (bookworm: the
 #                                           backports', too), systemd, what packages are built and judged with
-# RELEASE is trixie or sid; bookworm or trixie for a system.
+# RELEASE is trixie or sid; trixie for users, blktests and xfstests; bookworm or trixie for a system.
 # No root is needed where user namespaces can be had. It is made anew after a month.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -33,7 +36,24 @@ need mmdebstrap
 self=$(realpath "$0")
 packages=ibverbs-utils,rdmacm-utils,perftest,iproute2
 name=$release options=(--variant=essential) mirrors=("$(base_mirror)")
-if [ "$kind" = system ]; then
+if [ "$kind" = users ]; then
+	name=$release-users
+	packages=nfs-kernel-server,nfs-common,rpcbind,open-iscsi,cifs-utils,ksmbd-tools,kmod,iproute2,udev
+elif [ "$kind" = blktests ]; then
+	name=$release-blktests
+	packages=bsdextrautils,mount,kmod,iproute2,udev,dmsetup,procps,psmisc,lsof,uuid-runtime,gawk,bc,jq,libstdc++6
+	packages+=,fio,nvme-cli,multipath-tools,sg3-utils,e2fsprogs,xfsprogs
+	# The kernel's modules are mounted there.
+	options+=(--customize-hook="mkdir -p \"\$1/usr/lib/modules\"")
+elif [ "$kind" = xfstests ]; then
+	name=$release-xfstests
+	packages=nfs-kernel-server,nfs-common,rpcbind,kmod,iproute2,udev,mount,bsdextrautils,hostname,procps,psmisc,lsof
+	packages+=,acl,attr,bc,dbench,e2fsprogs,file,fio,gawk,jq,libcap2-bin,passwd,perl,python3,quota,uuid-runtime,xfsprogs
+	packages+=,libaio1t64,libgdbm6t64,libgdbm-compat4t64,liburing2
+	# Who owns what there, and the folders of what is mounted.
+	options+=(--customize-hook="mkdir -p \"\$1/usr/lib/modules\" \"\$1/opt/xfstests\"")
+	options+=(--customize-hook="for user in fsgqa fsgqa2 123456-fsgqa; do chroot \"\$1\" useradd --badname -m \$user; done")
+elif [ "$kind" = system ]; then
 	name=$release-system
 	packages+=,rdma-core,linux-image-amd64,linux-headers-amd64,systemd-sysv,udev,kmod,initramfs-tools,iputils-ping,e2fsprogs
 	packages+=,build-essential,debhelper,dh-dkms,dkms,lintian,cmake,ninja-build,rsync,pkg-config,python3

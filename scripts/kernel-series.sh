@@ -134,7 +134,9 @@ built() {
 	local log=$out/build-$1.log object
 	rsync -rc --exclude=.git "$repo/" "$tree/"
 	[ -e "$repo/$driver/Makefile" ] || return 0
-	grep -q weft "$tree/drivers/infiniband/sw/Makefile" || echo 'obj-m += weft/' >>"$tree/drivers/infiniband/sw/Makefile"
+	# A new file (sed): rsync leaves alone what is the same, and that is a link to the cache's.
+	grep -q weft "$tree/drivers/infiniband/sw/Makefile" ||
+		sed -i '$ a obj-m += weft/' "$tree/drivers/infiniband/sw/Makefile"
 	make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" CONFIG_RDMA_WEFT=m "$driver/" >"$log" 2>&1 || {
 		tail -n 30 "$log" >&2
 		die "patch $1 does not build (whole log: $log)"
@@ -243,6 +245,7 @@ patches
 complete
 letter
 judge
+! grep -q weft "$source/drivers/infiniband/sw/Makefile" || die "the source in the cache was changed"
 rm -rf "$tree" "$out/objects" "$out/adapted"
 say "against $(basename "$source"):"
 ls "$out"/*.patch

@@ -28,8 +28,13 @@ compile() {
 	fi
 }
 
+# As many at once as there are CPUs: each takes 100 MB, and all together more than a small machine has.
+cpus=$(getconf _NPROCESSORS_ONLN 2>/dev/null) || cpus=1
+running=0
 for probe in "$folder"/*.c; do
 	compile "$probe" "$@" &
+	running=$((running + 1))
+	[ $((running % cpus)) != 0 ] || wait
 done
 wait
 

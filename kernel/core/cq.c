@@ -59,16 +59,16 @@ enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e)
 	return cq_fires(cq, e) ? WEFT_CQ_WAKE : WEFT_CQ_QUIET;
 }
 
-bool weft_cqc_move(struct weft_cqc *cq, void *mem, u32 entries)
+int weft_cqc_move(struct weft_cqc *cq, struct weft_ring_move *m)
 {
 	struct weft_ringq *q = &cq->q;
 	/* Pairs with the consumer's release of user_idx. */
 	u32 from = smp_load_acquire(&q->ring->user_idx);
+	int rv = cq->overflow ? -EINVAL : weft_ringq_move(q, m, from, q->idx - from, from);
 
-	if (cq->overflow || !weft_ringq_move(q, mem, entries, from, q->idx - from, from))
-		return false;
-	write_flags(cq);
-	return true;
+	if (!rv)
+		write_flags(cq);
+	return rv;
 }
 
 bool weft_cqc_poll(struct weft_cqc *cq, struct weft_cqe *e)

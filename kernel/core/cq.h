@@ -29,10 +29,10 @@ void weft_cqc_init(struct weft_cqc *cq, void *mem, u32 entries);
 enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e);
 
 /*
- * Goes on in the ring at @mem, zeroed, of @entries: false, and all is as before,
- * if what waits does not fit, or the CQ is dead.
+ * As weft_ringq_move(); -EINVAL, too, if the CQ is dead. Not beside weft_cqc_purge(), which puts
+ * entries where others were copied.
  */
-bool weft_cqc_move(struct weft_cqc *cq, void *mem, u32 entries);
+int weft_cqc_move(struct weft_cqc *cq, struct weft_ring_move *m);
 
 /*
  * Sets or clears WEFT_RING_POLL: a consumer that finds nothing is to kick. The

@@ -53,6 +53,11 @@ u32 weft_link_start_closing(struct weft_link *l, const struct weft_tcp_view *tcp
 	return WEFT_ACT_AGAIN;
 }
 
+bool weft_link_is_late(const struct weft_link *l)
+{
+	return l->closing_times < CLOSING_TIMES - 1;
+}
+
 /*
  * RFC 5040 §7.2, RFC 5041 §6.2: what is in hand goes out, then FIN; what comes
  * is read and dropped until the peer's FIN, for a close with unread data would
@@ -122,11 +127,11 @@ static bool end_is_unread(const struct weft_link *l, const struct weft_tcp_view 
 
 /*
  * A Send that waits for a receive has its time; what is behind it waits, too. Then it is taken in
- * as if nobody had any patience: an error, unless there is a receive now.
+ * as if nobody had any patience: an error, unless there is a receive now. A region ends soon.
  */
 static u32 mind_waiting_send(struct weft_link *l, u64 now)
 {
-	if (!l->qp->rx_waits) {
+	if (!l->qp->rx_waits || l->qp->rx_ends) {
 		WRITE_ONCE(l->rnr_deadline, 0);
 		return 0;
 	}

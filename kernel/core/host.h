@@ -20,13 +20,22 @@ struct weft_recv;
 
 /*
  * Looks up an STag by its index, whatever its key byte, and holds what it finds, so
- * that its pages stay until the drop; NULL if there is none, as for index 0.
+ * that its pages stay until the drop; NULL if there is none, as for index 0. A full
+ * barrier stands between the hold and whatever the caller reads of the region.
  */
 struct weft_region *weft_host_region_find(struct weft_qpc *qp, u32 stag);
 /* Holds @r, which is held, @n times more. */
 void weft_host_region_hold(struct weft_region *r, u32 n);
 /* Lets go of one hold. */
 void weft_host_region_drop(struct weft_region *r);
+
+/*
+ * How often the fast region @r is held, the table's hold until weft_region_withdraw() among them. An
+ * acquire: what those did with it who have let go is done.
+ */
+u32 weft_host_region_holders(const struct weft_region *r);
+/* The QP waits for others to let a region go, which they do soon: weft_host_kick(), in a moment. */
+void weft_host_try_again(struct weft_qpc *qp);
 
 /*
  * REG_MR was granted: puts the memory in force that the consumer mapped last, and sets

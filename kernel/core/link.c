@@ -43,8 +43,8 @@ static void rx_full(struct weft_link *l, struct weft_cur *in)
 		l->starved = true;
 	else if (unlikely(l->starved))
 		fed_again(l);
-	/* The step sets the time for it. */
-	if (unlikely(l->qp->rx_waits) && !l->rnr_deadline)
+	/* The step sets the time for it. Who waits for a region's end has asked to be run again. */
+	if (unlikely(l->qp->rx_waits) && !l->qp->rx_ends && !l->rnr_deadline)
 		weft_host_wake(l);
 }
 
@@ -131,13 +131,15 @@ u32 weft_link_kill(struct weft_link *l)
 }
 
 /* A Reply that says no is a courtesy: it is out, and a peer that lost it learns as much by the RST. */
-u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp)
+u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool pressed)
 {
+	bool had_time = pressed && weft_link_is_late(l);
+
 	switch (l->state) {
 	case WEFT_LINK_AWAIT_REQUEST:
 		return l->rx_event == WEFT_RX_STARTUP ? 0 : weft_link_die(l);
 	case WEFT_LINK_CLOSING:
-		return l->refused || tcp->delivered ? weft_link_die(l) : 0;
+		return l->refused || tcp->delivered || had_time ? weft_link_die(l) : 0;
 	default:
 		return 0;
 	}

@@ -101,9 +101,11 @@ struct weft_link_cfg {
 struct weft_offer {
 	struct weft_mpa_cfg cfg;
 	bool again;			/* a peer has reset it once, and gets it once more */
+	bool itself;			/* TCP's connection has both its ends here: no frames */
 	struct weft_mpa_frame req;
 	u16 pd_len;
-	u8 pd[WEFT_MPA_PD_MAX];		/* ours, and once the Reply was accepted the peer's */
+	u8 pd[WEFT_MPA_PD_MAX];		/* ours; the peer's once its Reply was accepted. To itself the
+					 * same octets are both. */
 };
 
 struct weft_link {
@@ -230,10 +232,10 @@ u32 weft_link_kill(struct weft_link *l);
 
 /*
  * The host has too many like this one. It dies if nothing is lost with it: the Request is not whole
- * yet; it was refused; or no QP is left, and the peer has all that was said. Else 0: it stays, and its
- * deadline bounds it.
+ * yet; it was refused; or no QP is left, and the peer has all that was said. If they are twice too many
+ * (@pressed), also if the peer is slow to take it. Else 0: it stays, and its deadline bounds it.
  */
-u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp);
+u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool pressed);
 
 /* The QP is being destroyed: the connection lets it go. */
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
@@ -278,6 +280,8 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *tcp, bo
 			u64 now);
 u32 weft_link_step_closing(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			   u64 now);
+/* Without a QP: its first time did not do. */
+bool weft_link_is_late(const struct weft_link *l);
 /* FIN, once all is said; then the peer's is awaited. */
 u32 weft_link_start_closing(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 /* FIN, unless it is out, or octets wait that TCP has not taken. */

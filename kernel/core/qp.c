@@ -10,7 +10,7 @@ static const enum weft_err denial_ddp[] = {
 	[WEFT_DENIED_ACCESS]	= WEFT_E_RDMAP_ACCESS,
 	[WEFT_DENIED_WRAP]	= WEFT_E_DDP_WRAP,
 	[WEFT_DENIED_BOUNDS]	= WEFT_E_DDP_BOUNDS,
-	[WEFT_DENIED_GONE]	= WEFT_E_DDP_LOCAL,
+	[WEFT_DENIED_GONE]	= WEFT_E_RDMAP_STREAM,
 };
 
 static const enum weft_err denial_rdmap[] = {
@@ -20,7 +20,7 @@ static const enum weft_err denial_rdmap[] = {
 	[WEFT_DENIED_ACCESS]	= WEFT_E_RDMAP_ACCESS,
 	[WEFT_DENIED_WRAP]	= WEFT_E_RDMAP_WRAP,
 	[WEFT_DENIED_BOUNDS]	= WEFT_E_RDMAP_BOUNDS,
-	[WEFT_DENIED_GONE]	= WEFT_E_RDMAP_LOCAL,
+	[WEFT_DENIED_GONE]	= WEFT_E_RDMAP_STREAM,
 };
 
 enum weft_err weft_denial_ddp(enum weft_denial d)
@@ -46,6 +46,7 @@ static void start_over(struct weft_qpc *qp)
 	qp->asks_max = qp->asks_out = 0;
 	qp->unasked = qp->unasked_len = 0;
 	qp->asides = 0;
+	qp->in_question = false;
 	qp->irq_head = qp->irq_count = 0;
 	qp->rtr_out = 0;
 	qp->rtr_await = qp->rtr_read_out = false;
@@ -60,6 +61,7 @@ static void start_over(struct weft_qpc *qp)
 	qp->recv_ahead = 0;
 	qp->term_received = qp->flushed_event = false;
 	qp->sq.failed = false;
+	qp->itself = false;
 }
 
 void weft_qpc_init(struct weft_qpc *qp)
@@ -67,7 +69,7 @@ void weft_qpc_init(struct weft_qpc *qp)
 	start_over(qp);
 	/* As verbs have it of an RNIC, whose connection needs no more of them. */
 	qp->named = WEFT_VS_INIT;
-	qp->by_hand = qp->confirms = qp->sq_held = false;
+	qp->by_hand = qp->confirms = qp->in_order = qp->sq_held = false;
 	qp->denied = 0;
 	qp->sq.max_wqes = weft_shape_sq_wqes(qp->sq.q.slots, qp->sq.max_slots);
 	weft_ringq_sleep(&qp->sq.q);
@@ -110,6 +112,7 @@ static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 	qp->irq_count = 0;
 	if (qp->st)
 		weft_stream_stop(qp->st);
+	weft_region_forget_ends(qp);
 	weft_rq_wait_over(qp);
 	if (weft_qpc_flush(qp))
 		weft_host_kick(qp);
@@ -131,31 +134,6 @@ bool weft_qpc_flush(struct weft_qpc *qp)
 		weft_ringq_sleep(&qp->rq.q);
 	more = weft_sq_flush(qp, WEFT_FLUSH_PIECE);
 	return weft_rq_flush(qp, WEFT_FLUSH_PIECE) || more;
-}
-
-void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 hdr_len,
-		       u16 seg_len)
-{
-	if (qp->state != WEFT_QPS_RTS && qp->state != WEFT_QPS_CLOSING)
-		return;
-	qp->error = e;
-	if (e == WEFT_E_MPA_STARTUP) {
-		enter_flushed(qp, WEFT_QPS_ERROR);
-		return;
-	}
-	weft_term_make(&qp->term_out, e, hdr, hdr_len, seg_len);
-	weft_host_event(qp, WEFT_EV_TERM_SENT);
-	/* Behind our FIN there is no way to say it. */
-	enter_flushed(qp, qp->fin_out ? WEFT_QPS_ERROR : WEFT_QPS_TERM);
-	weft_host_kick(qp);
-}
-
-void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu *fpdu)
-{
-	if (fpdu && fpdu->raw_len)
-		weft_qpc_fail_raw(qp, e, fpdu->raw, fpdu->raw_len, fpdu->ulpdu_len);
-	else
-		weft_qpc_fail_raw(qp, e, NULL, 0, 0);
 }
 
 /* What a Terminate means for the Read whose Request it is about; SUCCESS: it is about none. */
@@ -195,6 +173,12 @@ static const struct weft_orq_entry *blamed_read(const struct weft_qpc *qp)
 	return NULL;
 }
 
+/* RFC 7306 has no code for it; InfiniBand's responder looks at this first. */
+static bool is_unaligned_atomic(const struct weft_sq_wqe *w)
+{
+	return weft_wqe_is_atomic(w) && w->remote_addr % sizeof(u64);
+}
+
 static void blame_read(struct weft_qpc *qp)
 {
 	u8 status = read_status(&qp->term_in);
@@ -202,15 +186,25 @@ static void blame_read(struct weft_qpc *qp)
 
 	if (!e || e->ask || status == WEFT_WC_SUCCESS)
 		return;
+	if (is_unaligned_atomic(weft_sq_wqe_at(&qp->sq, e->wqe)))
+		status = WEFT_WC_REM_INV_REQ_ERR;
 	weft_sq_confirm(qp, e->wqe);
 	weft_sq_spoil(qp, e->wqe, status);
+}
+
+static bool is_said_by(const struct weft_term *t, enum weft_err e)
+{
+	const struct weft_term_code *c = weft_err_term(e);
+
+	return t->layer == c->layer && t->etype == c->etype && t->code == c->code;
 }
 
 /* What it means for a Write or Send, as InfiniBand has it; SUCCESS: it is about none. */
 static u8 sent_status(const struct weft_term *t)
 {
 	/* Its own trouble: a receive that cannot be filled, memory that is gone. */
-	if (t->layer < 2 && t->etype == 0)
+	if ((t->layer < 2 && t->etype == 0) || is_said_by(t, WEFT_E_RDMAP_STREAM) ||
+	    is_said_by(t, WEFT_E_RDMAP_GLOBAL))
 		return WEFT_WC_REM_OP_ERR;
 	if (t->layer == 0)
 		return t->etype == 1 ? WEFT_WC_REM_ACCESS_ERR : WEFT_WC_REM_INV_REQ_ERR;
@@ -218,8 +212,8 @@ static u8 sent_status(const struct weft_term *t)
 		return WEFT_WC_SUCCESS;
 	if (t->etype == 1)
 		return WEFT_WC_REM_ACCESS_ERR;
-	return t->code == weft_err_term(WEFT_E_DDP_NO_BUFFER)->code ? WEFT_WC_RNR_RETRY_EXC_ERR :
-								      WEFT_WC_REM_INV_REQ_ERR;
+	return is_said_by(t, WEFT_E_DDP_NO_BUFFER) ? WEFT_WC_RNR_RETRY_EXC_ERR :
+						     WEFT_WC_REM_INV_REQ_ERR;
 }
 
 /* Is it about this one, of which something has been sent? Without a header, about the oldest. */
@@ -230,6 +224,9 @@ static bool is_blamed(const struct weft_qpc *qp, u32 pos)
 	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, pos);
 	struct weft_ddp_hdr h;
 
+	/* A Read or atomic that the peer names has been found before (blame_read()). */
+	if (info->state == WEFT_WQE_AWAIT)
+		return !t->d && t->etype == 0;
 	if (info->state != WEFT_WQE_SENT && info->state != WEFT_WQE_QUEUED)
 		return false;
 	if (!t->d)
@@ -258,14 +255,66 @@ static void blame_sent(struct weft_qpc *qp)
 	weft_sq_spoil(qp, pos, status);
 }
 
+static void blame(struct weft_qpc *qp)
+{
+	blame_read(qp);
+	if (qp->asks_max)
+		blame_sent(qp);
+}
+
+/* Some work request has failed for a reason of its own. */
+static bool has_verdict(const struct weft_sqq *sq)
+{
+	u32 pos;
+
+	for (pos = sq->q.idx; pos != sq->next; pos += weft_sq_info_at(sq, pos)->nslots)
+		if (weft_sq_info_at(sq, pos)->status != WEFT_WC_SUCCESS)
+			return true;
+	return false;
+}
+
+/* The peer, which this is, too, hears what the Terminate will say, before all is flushed. */
+static void hear_oneself(struct weft_qpc *qp)
+{
+	if (has_verdict(&qp->sq))
+		return;
+	qp->term_in = qp->term_out;
+	blame(qp);
+}
+
+void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 hdr_len,
+		       u16 seg_len)
+{
+	if (qp->state != WEFT_QPS_RTS && qp->state != WEFT_QPS_CLOSING)
+		return;
+	qp->error = e;
+	if (e == WEFT_E_MPA_STARTUP) {
+		enter_flushed(qp, WEFT_QPS_ERROR);
+		return;
+	}
+	weft_term_make(&qp->term_out, e, hdr, hdr_len, seg_len);
+	if (unlikely(qp->itself))
+		hear_oneself(qp);
+	weft_host_event(qp, WEFT_EV_TERM_SENT);
+	/* Behind our FIN there is no way to say it. */
+	enter_flushed(qp, qp->fin_out ? WEFT_QPS_ERROR : WEFT_QPS_TERM);
+	weft_host_kick(qp);
+}
+
+void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu *fpdu)
+{
+	if (fpdu && fpdu->raw_len)
+		weft_qpc_fail_raw(qp, e, fpdu->raw, fpdu->raw_len, fpdu->ulpdu_len);
+	else
+		weft_qpc_fail_raw(qp, e, NULL, 0, 0);
+}
+
 void weft_qpc_terminated(struct weft_qpc *qp)
 {
 	if (qp->state != WEFT_QPS_RTS && qp->state != WEFT_QPS_CLOSING)
 		return;
 	qp->term_received = true;
-	blame_read(qp);
-	if (qp->asks_max)
-		blame_sent(qp);
+	blame(qp);
 	weft_host_event(qp, WEFT_EV_TERM_RECEIVED);
 	enter_flushed(qp, WEFT_QPS_ERROR);
 	weft_host_kick(qp);
@@ -310,6 +359,12 @@ void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
 	if (pos != sq->pulled || weft_sq_pull(qp) > 0)
 		weft_sq_spoil(qp, pos, status);
 	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
+bool weft_qpc_is_in_question(const struct weft_qpc *qp)
+{
+	return qp->asks_max && qp->in_question && qp->state == WEFT_QPS_RTS && !qp->itself &&
+	       !qp->recv_active && !qp->rx_waits;
 }
 
 void weft_qpc_hold(struct weft_qpc *qp, bool on)

@@ -70,8 +70,8 @@ static_assert(offsetof(struct weft_recv, sge) == offsetof(struct weft_rq_wqe, da
  */
 int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv);
 
-/* Goes on in the ring at @mem, zeroed, of @slots: false if what waits does not fit. */
-bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots);
+/* As weft_ringq_move(). */
+int weft_rqq_move(struct weft_rqq *rq, struct weft_ring_move *m);
 
 struct weft_qpc;
 
@@ -123,8 +123,8 @@ struct weft_qpc *weft_srqc_turn(const struct weft_srqc *srq);
  */
 bool weft_srqc_arm(struct weft_srqc *srq, u32 limit, bool *low);
 
-/* As weft_rqq_move(); false, too, if the limit that is armed does not fit. */
-bool weft_srqc_move(struct weft_srqc *srq, void *mem, u32 slots);
+/* As weft_ringq_move(); -EINVAL, too, if the limit that is armed does not fit. */
+int weft_srqc_move(struct weft_srqc *srq, struct weft_ring_move *m);
 
 /* ---- send queue ---- */
 
@@ -212,10 +212,15 @@ enum weft_tx_kind {
 struct weft_qpc {
 	u32 id;				/* QP number */
 	u32 pd;
+	u32 recv_pd;			/* of what receives name: the SRQ's, if there is one */
 	bool kernel;			/* kernel consumer: REG_MR allowed */
 	bool datagrams;			/* a UD QP: ud.h, and no connection ever */
 	struct weft_region *dma;	/* a kernel consumer's: all memory, by STag 0; or NULL */
 	struct weft_region_hold hold;	/* none between runs */
+	/* Taken out of use, held, and waited for until nobody else holds them; or NULL: */
+	struct weft_region *tx_ends;	/* LOCAL_INV's, at sq.next */
+	bool tx_inv_begun;		/* that LOCAL_INV has taken it out of use */
+	struct weft_region *rx_ends;	/* what came in, all of it, waits, and so rx_waits */
 	u32 windows;			/* no more than these are bound over this QP */
 	bool srq;			/* receives come from weft_host_srq_pop() */
 	bool srq_tells;			/* whoever posts to it heeds WEFT_RING_KICK */
@@ -231,12 +236,16 @@ struct weft_qpc {
 
 	/*
 	 * By hand: modify_qp connects, as on InfiniBand. named leads in RTS, too, as RTR, RTS or SQD,
-	 * and a connection is but a means: see weft_qpc_unplug(). Never so in the driver.
+	 * and a connection is but a means: see weft_qpc_unplug(). Never so in the driver, whose
+	 * kernel consumers alone have fast regions: no such QP registers, or waits for a region's end.
 	 */
 	bool by_hand;
 	bool confirms;			/* set before weft_qpc_start(): both ends know of asks, and have
 					 * room for WEFT_ASKS more Reads */
+	bool in_order;			/* set before weft_qpc_start(): a Send's segments come as they were
+					 * cut, or it is an error: weft_rq_divert() */
 	bool sq_held;			/* no work request is begun: RTR, SQD */
+	bool itself;			/* connected to itself: what it sends it receives */
 	u32 denied;			/* WEFT_ACCESS_REMOTE_ that peers do not have over this QP */
 
 	/* connection limits; arrays lent by the host at start */
@@ -272,6 +281,7 @@ struct weft_qpc {
 	/* receive side */
 	bool rx_seen;			/* a first FPDU has come */
 	u32 asides;			/* FPDUs that were asks, or answers to them */
+	bool in_question;		/* the last Write or Send came whole, and no Request since */
 	u32 msn_in_send, msn_in_read, msn_in_atomic; /* expected MSNs */
 	u32 write_len;			/* octets of the latest Write, since the last message on QN 0 */
 	bool write_over;		/* it is complete */
@@ -279,7 +289,8 @@ struct weft_qpc {
 	u32 imm;
 	bool recv_active;		/* a Send is being received */
 	bool patient;			/* a Send that finds no receive waits for one */
-	bool rx_waits;			/* one does: nothing is taken in meanwhile */
+	bool rx_waits;			/* one does, or rx_ends: nothing is taken in meanwhile */
+	bool rx_ends_read;		/* by READ_INV, the oldest Request; else by a Send */
 	bool rx_overdue;		/* it has waited long enough */
 	s32 recv_ahead;			/* taken before its Send: as weft_rq_take() says; 0: none */
 	u8 recv_op;
@@ -296,7 +307,7 @@ struct weft_qpc {
 };
 
 /*
- * Prepares a zeroed *@qp whose id, pd, kernel, dma, srq, sig_all, scq, rcq, sq.q,
+ * Prepares a zeroed *@qp whose id, pd, recv_pd, kernel, dma, srq, sig_all, scq, rcq, sq.q,
  * sq.copy, sq.info, sq.max_slots and rq are set.
  */
 void weft_qpc_init(struct weft_qpc *qp);
@@ -397,6 +408,18 @@ bool weft_qpc_has_sends(const struct weft_qpc *qp);
  */
 void weft_qpc_give_up(struct weft_qpc *qp, u8 status);
 
+/*
+ * IDLE, by hand, UC: what was posted is done as if it had been sent, and nobody has it. What could not have
+ * been sent fails, and all behind it. True: there may be more.
+ */
+bool weft_qpc_lose(struct weft_qpc *qp);
+
+/*
+ * The peer, which confirms, too, has said something and is to ask about it. An adapter would have
+ * acknowledged it by now: who lets the QP go waits for the question a little.
+ */
+bool weft_qpc_is_in_question(const struct weft_qpc *qp);
+
 /* No work request begins from here on; or they may again. */
 void weft_qpc_hold(struct weft_qpc *qp, bool on);
 /* Held, and of those that had begun none is left. */
@@ -418,14 +441,15 @@ bool weft_qpc_flush(struct weft_qpc *qp);
 
 /*
  * Takes all bytes of @in in Full Operation, but for those that weft_host_chunk() had no
- * memory for, and a Send that waits for a receive with all behind it. Afterwards the host runs the send side if weft_host_kick() was called, and
- * looks at qp->state.
+ * memory for, and a Send that waits for a receive with all behind it, or what is behind one that
+ * waits for a region's end. Afterwards the host runs the send side if weft_host_kick() was called,
+ * and looks at qp->state.
  */
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
 
 /*
- * A Send waits for a receive, and there may be one now, or rx_overdue was set: true if it goes
- * on. What the host has kept back since is to be offered then.
+ * A Send waits for a receive, and there may be one now, or rx_overdue was set; or a region may
+ * have ended: true if it goes on. What the host has kept back since is to be offered then.
  */
 bool weft_qpc_rx_resume(struct weft_qpc *qp);
 
@@ -529,6 +553,12 @@ const struct weft_sge *weft_wqe_datagram_sge(const struct weft_sq_wqe *w, u32 i)
 
 /* sq.c: copies and judges the next entry of the ring: 1, 0 (none, or full), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
+/*
+ * sq.c: the host's, once a run of sending is over: what is left of the Send or Write that is being sent, or
+ * is to be sent next, with SGEs, is copied to @mem of @lkey, and its own memory is read no more. There is no
+ * other behind it. Under guard. False: @room is too little, or the connection is ending.
+ */
+bool weft_sq_keep(struct weft_qpc *qp, void *mem, u32 room, u32 lkey);
 /* No entry is pulled before one completes. */
 static inline bool weft_sq_is_full(const struct weft_sqq *sq)
 {
@@ -538,7 +568,7 @@ static inline bool weft_sq_is_full(const struct weft_sqq *sq)
 void weft_sq_spoil(struct weft_qpc *qp, u32 pos, u8 status);
 /* sq.c: the peer has taken in what was sent of the entries before @pos. */
 void weft_sq_confirm(struct weft_qpc *qp, u32 pos);
-/* sq.c: completes, in order, entries that are done. */
+/* sq.c: completes, in order, entries that are done: a piece (WEFT_FLUSH_PIECE), and asks for a run. */
 void weft_sq_reap(struct weft_qpc *qp);
 /* sq.c: completes up to @most: those done as they are, others with FLUSH_ERR. True: so many. */
 bool weft_sq_flush(struct weft_qpc *qp, u32 most);
@@ -552,11 +582,17 @@ int weft_rq_await(struct weft_qpc *qp);
 /* rq.c: no receive is wanted any more. */
 void weft_rq_wait_over(struct weft_qpc *qp);
 /* rx.c: puts @len octets where this QP's own user may write. */
-bool weft_rx_place(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from, u32 len);
+bool weft_rx_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, struct weft_cur *from, u32 len);
 /* rq.c: judges the receive taken last, and sets recv_cap; false if its poster made it unusable. */
 bool weft_rq_judge(struct weft_qpc *qp);
 /* rq.c: copies @len octets into it, from its octet @at on; recv_cap has room for them. */
 bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len);
+/*
+ * rq.c: the host's, whose QP is in_order: a Send is being received, of which recv_got octets are placed and
+ * in order. What is to come of it goes to @sge, @n <= WEFT_MAX_SGE - 1 of them, and no more of the receive's
+ * own memory is written.
+ */
+void weft_rq_divert(struct weft_qpc *qp, const struct weft_sge *sge, u32 n);
 /* rq.c: completes up to @most with FLUSH_ERR. True: so many. */
 bool weft_rq_flush(struct weft_qpc *qp, u32 most);
 /* rq.c: completes the receive taken last, of qp->recv_got octets. @e has status, opcode, flags

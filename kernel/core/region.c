@@ -7,15 +7,13 @@
  */
 static bool is_for(const struct weft_region *r, u32 pd, u32 qp)
 {
-	u32 owner = READ_ONCE(r->qp);
-
-	return r->pd == pd && (owner == qp || (!owner && !weft_region_is_window(r)));
+	return r->pd == pd && (likely(!weft_region_is_window(r)) || READ_ONCE(r->qp) == qp);
 }
 
 enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
 				   u64 addr, u64 len, u32 access)
 {
-	/* Acquire: what REG_MR wrote before it said so, even for another QP's region. */
+	/* Acquire: what REG_MR wrote before it said so, over whichever QP. */
 	if (!r || !smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	/* The DMA region is every PD's; its access never has a remote right. */
@@ -76,28 +74,44 @@ u32 weft_region_new_stag(enum weft_region_kind kind, u32 random)
 	return kind == WEFT_REGION_FAST ? random & ~key : random;
 }
 
+void weft_region_withdraw(struct weft_region *r)
+{
+	WRITE_ONCE(r->gone, true);
+	/* Pairs with that of fast_register(): of the two who comes second makes it invalid. */
+	smp_mb();
+	WRITE_ONCE(r->valid, false);
+}
+
 /* ---- in use ---- */
 
 /* Once its host takes it out of use, nobody new finds a region by way of the hold. */
 static bool is_held(const struct weft_region_hold *hold, u32 stag)
 {
-	return hold->region && hold->region->stag == stag && READ_ONCE(hold->region->valid);
+	return hold->region && READ_ONCE(hold->region->stag) == stag &&
+	       READ_ONCE(hold->region->valid);
 }
 
-struct weft_region *weft_region_get(struct weft_qpc *qp, u32 stag)
+/* Apart, so that the next use of the same region saves no registers. */
+static noinline struct weft_region *get_anew(struct weft_qpc *qp, u32 pd, u32 stag)
+{
+	struct weft_region *found = weft_host_region_find(qp, stag);
+
+	/* Another PD's owner waits for no run of ours: the put lets it go. */
+	if (!found || unlikely(found->pd != pd))
+		return found;
+	weft_region_end_run(qp);
+	qp->hold = (struct weft_region_hold) { .region = found, .uses = 1 };
+	return found;
+}
+
+struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag)
 {
 	struct weft_region_hold *hold = &qp->hold;
 
 	if (!stag)
 		return qp->dma;
-	if (!is_held(hold, stag)) {
-		struct weft_region *found = weft_host_region_find(qp, stag);
-
-		if (!found)
-			return NULL;
-		weft_region_end_run(qp);
-		hold->region = found;
-	}
+	if (unlikely(!is_held(hold, stag)))
+		return get_anew(qp, pd, stag);
 	hold->uses++;
 	return hold->region;
 }
@@ -131,55 +145,134 @@ void weft_region_end_run(struct weft_qpc *qp)
 
 /* ---- registering and invalidating ---- */
 
+/* By others than the caller, who holds it once, and the table. */
+static bool is_shared(const struct weft_region *r)
+{
+	u32 holders = weft_host_region_holders(r);
+
+	/* Read behind that, an acquire: if the table's hold was dropped, it is gone. */
+	return holders > (READ_ONCE(r->gone) ? 1 : 2);
+}
+
+/*
+ * Does nobody but @qp, once, hold the region? If so nobody new uses it, either, as long as it is not
+ * valid.
+ */
+static bool is_alone_with(struct weft_qpc *qp, const struct weft_region *r)
+{
+	if (qp->hold.region == r)
+		weft_region_end_run(qp);
+	/*
+	 * Pairs with the barrier of weft_host_region_find(): who finds it after our look at its
+	 * holders sees that it is not valid.
+	 */
+	smp_mb();
+	if (!is_shared(r))
+		return true;
+	weft_host_try_again(qp);
+	return false;
+}
+
+/* @owner: r->qp, as it was before anything else was looked at. */
 static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct weft_region *r,
-				       u32 stag)
+				       u32 stag, u32 owner, bool peer)
 {
 	/* Pairs with the release of whoever made it valid. */
 	if (!smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	if (!is_for(r, qp->pd, qp->id))
 		return WEFT_DENIED_ASSOC;
+	if (r->kind == WEFT_REGION_FAST && peer && owner != qp->id)
+		return WEFT_DENIED_ASSOC;
 	/* A user's registration ends by dereg_mr alone, a window of type 1 by a bind. */
 	return r->kind == WEFT_REGION_FAST || r->kind == WEFT_REGION_WINDOW_2 ?
 	       WEFT_GRANTED : WEFT_DENIED_ACCESS;
 }
 
+/* Of two QPs that take a fast region out of use one does, and not what was registered meanwhile. */
+static bool take_out(struct weft_region *r, u32 owner)
+{
+	if (!owner || cmpxchg(&r->qp, owner, 0) != owner)
+		return false;
+	WRITE_ONCE(r->valid, false);
+	return true;
+}
+
 /*
- * Every use of the region runs under the lock that we are called with, and none is
- * under way: what was handed out was copied before a LOCAL_INV has its turn, and a
- * host receives nothing while it sends.
+ * This QP's own uses run under the lock that we are called with, and none is under way: what
+ * was handed out was copied before a LOCAL_INV has its turn, and a host receives nothing while
+ * it sends. So a window is out of use at once. A fast region may be in use over other QPs.
  */
-enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag)
+enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag, bool peer,
+					struct weft_region **ends)
 {
 	struct weft_region *r = weft_host_region_find(qp, stag);
 	enum weft_denial d;
+	u32 owner;
 
 	if (!r)
 		return WEFT_DENIED_STAG;
-	d = may_invalidate(qp, r, stag);
-	if (d == WEFT_GRANTED && r->kind == WEFT_REGION_WINDOW_2)
+	/* Acquire: before whatever else is looked at, so that what take_out() claims is that. */
+	owner = smp_load_acquire(&r->qp);
+	d = may_invalidate(qp, r, stag, owner, peer);
+	if (d == WEFT_GRANTED && r->kind == WEFT_REGION_WINDOW_2) {
 		weft_region_unbind(qp, r);
-	else if (d == WEFT_GRANTED)
-		WRITE_ONCE(r->valid, false);
+	} else if (d == WEFT_GRANTED && take_out(r, owner)) {
+		*ends = r;
+		return d;
+	} else if (d == WEFT_GRANTED) {
+		d = WEFT_DENIED_STAG;
+	}
 	weft_host_region_drop(r);
 	return d;
 }
 
+bool weft_region_try_end(struct weft_qpc *qp, struct weft_region **ends)
+{
+	if (!is_alone_with(qp, *ends))
+		return false;
+	weft_host_region_drop(*ends);
+	*ends = NULL;
+	return true;
+}
+
+static void forget(struct weft_region **ends)
+{
+	if (*ends)
+		weft_host_region_drop(*ends);
+	*ends = NULL;
+}
+
+void weft_region_forget_ends(struct weft_qpc *qp)
+{
+	forget(&qp->tx_ends);
+	forget(&qp->rx_ends);
+	qp->tx_inv_begun = false;
+}
+
+/* Who holds a region alone registers it alone: another QP that would waits, and finds it valid. */
 static enum weft_denial fast_register(struct weft_qpc *qp, struct weft_region *r,
 				      const struct weft_wr_reg *reg)
 {
-	if (r->kind != WEFT_REGION_FAST || r->valid)
+	if (r->kind != WEFT_REGION_FAST || READ_ONCE(r->valid))
 		return WEFT_DENIED_STAG;
 	if (r->pd != qp->pd)
 		return WEFT_DENIED_ASSOC;
+	if (!is_alone_with(qp, r))
+		return WEFT_DENIED_SHARED;
 	if (!weft_host_region_map(r))
 		return WEFT_DENIED_BOUNDS;
-	r->stag = reg->stag;
-	r->qp = qp->id;
+	WRITE_ONCE(r->stag, reg->stag);
+	WRITE_ONCE(r->qp, qp->id);
 	r->access = reg->access;
-	/* Pairs with the acquire of a lookup by another QP, which is refused by r->qp. */
+	/* Pairs with the acquire of whoever checks an access, over any QP of the PD. */
 	smp_store_release(&r->valid, true);
-	return WEFT_GRANTED;
+	/* Pairs with that of weft_region_withdraw(). */
+	smp_mb();
+	if (likely(!READ_ONCE(r->gone)))
+		return WEFT_GRANTED;
+	WRITE_ONCE(r->valid, false);
+	return WEFT_DENIED_STAG;
 }
 
 enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_reg *reg)

@@ -6,9 +6,11 @@
  *
  * Locking: the fields of a region in the table are constant, but for those of a
  * fast region or window: stag, qp, access, base, len, valid, memory, start. They
- * change under the lock of the QP that registers, binds or invalidates it, while no
- * FPDU uses the region. A window belongs to one QP from the bind on: qp is claimed by
- * an exchange. A host that takes any region out of use for good clears valid first.
+ * change under the lock of the QP that registers, binds or invalidates it. A window
+ * belongs to one QP from the bind on, and changes while none of its FPDUs uses it. A
+ * fast region is for all QPs of its PD: it changes while nobody else holds it. Who
+ * is to bind a window, or to take a fast region out of use, is decided by an exchange
+ * of qp. A host takes any region out of use for good by weft_region_withdraw().
  */
 #ifndef WEFT_CORE_REGION_H
 #define WEFT_CORE_REGION_H
@@ -48,13 +50,15 @@ enum weft_region_kind {
 struct weft_region {
 	u32 stag;			/* all 32 bits, key byte included */
 	u32 pd;				/* protection domain */
-	u32 qp;				/* 0, or the only QP that may use it or invalidate it:
-					 * the one that registered it */
+	u32 qp;				/* of a window, the only QP that may use or invalidate
+					 * it; of a fast region, the one that registered it. 0:
+					 * none, or it is being invalidated */
 	u32 access;			/* WEFT_ACCESS_ */
 	u64 base;			/* first TO */
 	u64 len;
 	u8 kind;			/* enum weft_region_kind */
 	bool valid;			/* false: invalidated, or not registered yet */
+	bool gone;			/* out of use for good: weft_region_withdraw() */
 	struct weft_region *memory;	/* a bound window's: the region that has its octets */
 	u64 start;			/* and where in that they begin, as a TO */
 };
@@ -64,7 +68,7 @@ struct weft_region weft_region_null(u32 pd);
 
 static inline bool weft_region_is_window(const struct weft_region *r)
 {
-	return r->kind == WEFT_REGION_WINDOW_1 || r->kind == WEFT_REGION_WINDOW_2;
+	return unlikely(r->kind == WEFT_REGION_WINDOW_1 || r->kind == WEFT_REGION_WINDOW_2);
 }
 
 /* The region that has the memory of @r, in use, and in *@addr the place in it. */
@@ -79,11 +83,13 @@ static inline struct weft_region *weft_region_memory(struct weft_region *r, u64 
 enum weft_denial {
 	WEFT_GRANTED,
 	WEFT_DENIED_STAG,		/* no such STag, or not valid, or wrong key byte */
-	WEFT_DENIED_ASSOC,		/* another PD's or QP's */
+	WEFT_DENIED_ASSOC,		/* another PD's, or another QP's window */
 	WEFT_DENIED_ACCESS,		/* rights */
 	WEFT_DENIED_WRAP,		/* addr + len exceeds 64 bits */
 	WEFT_DENIED_BOUNDS,
 	WEFT_DENIED_GONE,		/* granted, but the memory is not there: weft_host_is_there() */
+	WEFT_DENIED_SHARED,		/* to register: others hold it, and weft_host_try_again()
+					 * was called */
 };
 
 /*
@@ -116,6 +122,13 @@ int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access);
  */
 u32 weft_region_new_stag(enum weft_region_kind kind, u32 random);
 
+/*
+ * The host's: @r is out of use for good, though some may hold it yet, and REG_MR be under way. The
+ * host waits for them. Before it takes the region out of its table, and drops the table's hold; no
+ * lock.
+ */
+void weft_region_withdraw(struct weft_region *r);
+
 /* ---- in use. Lock: the connection's, as in qp.h ---- */
 
 /* Most FPDUs of a run use one region: it is held once for all of them. */
@@ -128,8 +141,9 @@ struct weft_region_hold {
  * The region that @stag names, to be put once used, or NULL. The key byte is not
  * compared: weft_region_check() does. A region may be kept from its check to the last
  * byte of one FPDU, or of the FPDUs that go out together; each run looks it up anew.
+ * One that is not @pd's is kept from here to the put alone.
  */
-struct weft_region *weft_region_get(struct weft_qpc *qp, u32 stag);
+struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag);
 void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
 
 /*
@@ -139,12 +153,26 @@ void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
 void weft_region_end_run(struct weft_qpc *qp);
 
 /*
- * LOCAL_INV, READ_INV, and a Send with Invalidate from the peer: takes a region out
- * of use. One rule for all of them meets RFC 5040 §8.1.1 (7) and suits consumers
- * with many QPs in one PD: only a fast-registered region or a window of type 2B, only
- * over the QP that registered or bound it. Returns WEFT_GRANTED, or why not.
+ * LOCAL_INV, READ_INV, and a Send with Invalidate from the peer (@peer): takes a region
+ * out of use, a fast-registered one or a window of type 2B. A window, only over the QP
+ * that bound it. A fast region, over any QP of its PD; but RFC 5040 §8.1.1 (7): the peer
+ * only over the QP that registered it. Returns WEFT_GRANTED, or why not. If granted,
+ * nothing new uses the region; *@ends, NULL before, is that which others may still use.
  */
-enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag);
+enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag, bool peer,
+					struct weft_region **ends);
+
+/* Has everybody let go of *@ends? Then it is NULL. False: weft_host_try_again() was called. */
+bool weft_region_try_end(struct weft_qpc *qp, struct weft_region **ends);
+
+/* The same, of one or none: its consumer may do with the memory what it likes. */
+static inline bool weft_region_has_ended(struct weft_qpc *qp, struct weft_region **ends)
+{
+	return likely(!*ends) || weft_region_try_end(qp, ends);
+}
+
+/* The QP is in error: it waits for nobody to let go. weft_rq_wait_over() follows, for rx_waits. */
+void weft_region_forget_ends(struct weft_qpc *qp);
 
 /*
  * BIND_MW: from now on bind->mw_stag stands for a part of a region, over this QP alone: as
@@ -159,7 +187,7 @@ enum weft_denial weft_region_bind(struct weft_qpc *qp, const struct weft_wr_bind
  */
 void weft_region_unbind(struct weft_qpc *qp, struct weft_region *window);
 
-/* REG_MR of a kernel consumer: from now on reg->stag is valid, over this QP alone. */
+/* REG_MR of a kernel consumer: from now on reg->stag is valid, for all QPs of the PD. */
 enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_reg *reg);
 
 #endif

@@ -7,6 +7,11 @@
 WEFT_ABI_ASSERTS(WEFT_ASSERT_SIZE, WEFT_ASSERT_OFFSET)
 static_assert(sizeof(struct weft_ring) <= WEFT_RING_DATA, "the header ends before the entries");
 
+/* Entries that are moved under the queue's lock: some microseconds' worth. */
+#define MOVED_AT_ONCE	256
+/* Copying outruns whoever adds entries: the second is short, the third has nothing to do. */
+#define MOVE_ROUNDS	8
+
 void weft_ringq_init(struct weft_ringq *q, void *mem, u32 slots)
 {
 	q->ring = mem;
@@ -37,23 +42,44 @@ void weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n)
 		       (size_t)(n - first) * WEFT_SLOT_SIZE);
 }
 
-bool weft_ringq_move(struct weft_ringq *q, void *mem, u32 slots, u32 from, u32 n, u32 user_idx)
+void weft_ring_move_copy(struct weft_ring_move *m)
 {
-	const struct weft_ringq old = *q;
-	u32 i;
+	const struct weft_ringq new = { .ring = m->mem, .slots = m->slots };
 
-	if (n > old.slots || n > slots)
-		return false;
-	q->ring = mem;
-	q->slots = slots;
-	for (i = from; i != from + n; i++)
-		memcpy(weft_ringq_slot(q, i), weft_ringq_slot(&old, i), WEFT_SLOT_SIZE);
+	for (; m->next != m->to; m->next++)
+		memcpy(weft_ringq_slot(&new, m->next), weft_ringq_slot(&m->old, m->next),
+		       WEFT_SLOT_SIZE);
+}
+
+/* The first of @n entries from @from on that is not copied yet. */
+static u32 first_left(const struct weft_ring_move *m, u32 from, u32 n)
+{
+	/* The consumer may have passed some since, the producer added some. */
+	return from - m->from <= m->next - m->from && m->next - from <= n ? m->next : from;
+}
+
+int weft_ringq_move(struct weft_ringq *q, struct weft_ring_move *m, u32 from, u32 n, u32 user_idx)
+{
+	u32 next;
+
+	if (n > q->slots || n > m->slots)
+		return -EINVAL;
+	next = first_left(m, from, n);
+	m->old = *q;
+	m->from = from;
+	m->next = next;
+	m->to = from + n;
+	if (m->to - next > MOVED_AT_ONCE)
+		return m->rounds++ < MOVE_ROUNDS ? -EAGAIN : -EBUSY;
+	weft_ring_move_copy(m);
+	q->ring = m->mem;
+	q->slots = m->slots;
 	q->ring->user_idx = user_idx;
-	q->ring->arm = READ_ONCE(old.ring->arm);
+	q->ring->arm = READ_ONCE(m->old.ring->arm);
 	q->ring->kern_idx = q->idx;
 	if (q->asleep)
 		WRITE_ONCE(q->ring->flags, WEFT_RING_KICK);
-	return true;
+	return 0;
 }
 
 void weft_ringq_free(struct weft_ringq *q, u32 n)

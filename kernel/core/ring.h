@@ -40,12 +40,28 @@ s32 weft_ringq_filled(const struct weft_ringq *q, u32 from);
 void weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n);
 
 /*
- * Goes on in the ring at @mem (zeroed, @slots of them), with the @n entries from
- * @from on, the arm word, and @user_idx as the user's index. False, and nothing
- * changed, if they do not fit, or make no sense. The user keeps its hands off
- * meanwhile; if it does not, it is the only one that is hurt.
+ * To another ring, at @mem (zeroed, @slots of them): most entries are copied while the queue goes
+ * on in the old one, so that its lock is never held for long. The rest is the queue's business.
  */
-bool weft_ringq_move(struct weft_ringq *q, void *mem, u32 slots, u32 from, u32 n, u32 user_idx);
+struct weft_ring_move {
+	void *mem;
+	u32 slots;
+	struct weft_ringq old;		/* where weft_ring_move_copy() finds them */
+	u32 from, next, to;		/* copied: [from, next); to be copied: [next, to) */
+	u32 rounds;			/* of copying, so far */
+};
+
+/*
+ * Goes on in the ring of *@m with the @n entries from @from on, the arm word, and @user_idx as the
+ * user's index, and returns 0. -EAGAIN: weft_ring_move_copy() first, and again. -EINVAL, and
+ * nothing changed: they do not fit, or make no sense. -EBUSY, likewise: they change faster than
+ * they can be copied. The user keeps its hands off meanwhile; if it does not, it is the only one
+ * that is hurt. Locking: the queue's.
+ */
+int weft_ringq_move(struct weft_ringq *q, struct weft_ring_move *m, u32 from, u32 n, u32 user_idx);
+
+/* Without the queue's lock; the old ring stays as long as that. */
+void weft_ring_move_copy(struct weft_ring_move *m);
 
 /* Gives @n slots back to the user (release). */
 void weft_ringq_free(struct weft_ringq *q, u32 n);

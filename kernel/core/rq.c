@@ -80,12 +80,25 @@ bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len)
 			continue;
 		}
 		n = min_t(u32, len, s->length - at);
-		if (!weft_rx_place(qp, s->lkey, s->addr + at, from, n))
+		if (!weft_rx_place(qp, qp->recv_pd, s->lkey, s->addr + at, from, n))
 			return false;
 		len -= n;
 		at = 0;
 	}
 	return true;
+}
+
+void weft_rq_divert(struct weft_qpc *qp, const struct weft_sge *sge, u32 n)
+{
+	struct weft_recv *r = &qp->recv;
+	u32 got = qp->recv_got;
+
+	/* What is placed is told from what is to come by its length alone. */
+	r->sge[0] = (struct weft_sge){ .length = got };
+	memcpy(r->sge + 1, sge, n * sizeof(*sge));
+	r->num_sge = n + 1;
+	weft_rq_judge(qp);
+	qp->recv_got = got;
 }
 
 void weft_rq_complete(struct weft_qpc *qp, struct weft_cqe *e)

@@ -37,12 +37,12 @@ int weft_rqq_pop(struct weft_rqq *rq, struct weft_recv *recv)
 	return 1;
 }
 
-bool weft_rqq_move(struct weft_rqq *rq, void *mem, u32 slots)
+int weft_rqq_move(struct weft_rqq *rq, struct weft_ring_move *m)
 {
 	u32 idx = rq->q.idx;
 	s32 filled = weft_ringq_filled(&rq->q, idx);
 
-	return filled >= 0 && weft_ringq_move(&rq->q, mem, slots, idx, filled, idx + filled);
+	return filled < 0 ? -EINVAL : weft_ringq_move(&rq->q, m, idx, filled, idx + filled);
 }
 
 void weft_srqc_init(struct weft_srqc *srq, void *mem, u32 slots, u32 max_sge)
@@ -152,7 +152,7 @@ bool weft_srqc_arm(struct weft_srqc *srq, u32 limit, bool *low)
 	return true;
 }
 
-bool weft_srqc_move(struct weft_srqc *srq, void *mem, u32 slots)
+int weft_srqc_move(struct weft_srqc *srq, struct weft_ring_move *m)
 {
-	return srq->limit <= slots / srq->rq.stride && weft_rqq_move(&srq->rq, mem, slots);
+	return srq->limit > m->slots / srq->rq.stride ? -EINVAL : weft_rqq_move(&srq->rq, m);
 }

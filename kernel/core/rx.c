@@ -38,7 +38,7 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, weft_denial_ddp(WEFT_DENIED_ACCESS), f);
 		return;
 	}
-	r = weft_region_get(qp, h->stag);
+	r = weft_region_get(qp, qp->pd, h->stag);
 	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
 			      WEFT_ACCESS_REMOTE_WRITE);
 	if (d == WEFT_GRANTED && !put_octets(r, h->to, &f->payload, f->payload_len))
@@ -127,10 +127,10 @@ static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct wef
 	return WEFT_OK;
 }
 
-bool weft_rx_place(struct weft_qpc *qp, u32 stag, u64 to, struct weft_cur *from, u32 len)
+bool weft_rx_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, struct weft_cur *from, u32 len)
 {
-	struct weft_region *r = weft_region_get(qp, stag);
-	enum weft_denial d = weft_region_check(r, stag, qp->pd, qp->id, to, len,
+	struct weft_region *r = weft_region_get(qp, pd, stag);
+	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len,
 					       WEFT_ACCESS_LOCAL_WRITE);
 	bool placed = d == WEFT_GRANTED && put_octets(r, to, from, len);
 
@@ -143,6 +143,9 @@ static void oldest_is_over(struct weft_qpc *qp)
 {
 	qp->orq_head = (qp->orq_head + 1) % qp->orq_slots;
 	qp->orq_count--;
+	/* may_answer() */
+	if (unlikely(qp->itself) && qp->irq_count)
+		weft_host_kick(qp);
 }
 
 /*
@@ -160,18 +163,18 @@ static void reap_and_go_on(struct weft_qpc *qp)
 		weft_host_kick(qp);
 }
 
+/* Taken out of use: what has come in is told, and what comes taken in, once rx_ends has ended. */
+static void wait_for_end(struct weft_qpc *qp, bool read)
+{
+	qp->rx_waits = true;
+	qp->rx_ends_read = read;
+}
+
 /* The oldest Read or atomic is over with @status. */
-static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
+static void request_over(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
-	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
-	u32 stag;
-	u64 to;
 
-	weft_wqe_sink(w, &stag, &to);
-	if (status == WEFT_WC_SUCCESS && w->opcode == WEFT_WR_READ_INV &&
-	    weft_region_invalidate(qp, stag) != WEFT_GRANTED)
-		status = WEFT_WC_LOC_PROT_ERR;
 	if (unlikely(qp->asks_max))
 		weft_sq_confirm(qp, e->wqe);
 	info->state = WEFT_WQE_DONE;
@@ -182,6 +185,23 @@ static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8
 		return;
 	}
 	reap_and_go_on(qp);
+}
+
+/* The same, but that the sink of a READ_INV ends before. */
+static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8 status)
+{
+	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, e->wqe);
+	u32 stag;
+	u64 to;
+
+	weft_wqe_sink(w, &stag, &to);
+	if (status == WEFT_WC_SUCCESS && w->opcode == WEFT_WR_READ_INV &&
+	    weft_region_invalidate(qp, stag, false, &qp->rx_ends) != WEFT_GRANTED)
+		status = WEFT_WC_LOC_PROT_ERR;
+	if (unlikely(!weft_region_has_ended(qp, &qp->rx_ends)))
+		wait_for_end(qp, true);
+	else
+		request_over(qp, e, status);
 }
 
 /* The peer has taken in all that an ask is about. */
@@ -257,7 +277,7 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 		return;
 	}
 	if (f->payload_len &&
-	    !weft_rx_place(qp, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len)) {
+	    !weft_rx_place(qp, qp->pd, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len)) {
 		/* The sink was taken away under the Read by its own user. */
 		request_done(qp, e, WEFT_WC_LOC_PROT_ERR);
 		return;
@@ -294,7 +314,7 @@ static bool place_word(struct weft_qpc *qp, const struct weft_sq_wqe *w, u64 wor
 
 	weft_cur_init(&from, &seg, 1);
 	weft_wqe_sink(w, &stag, &to);
-	return weft_rx_place(qp, stag, to, &from, sizeof(word));
+	return weft_rx_place(qp, qp->pd, stag, to, &from, sizeof(word));
 }
 
 static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
@@ -316,11 +336,12 @@ static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
 
 /* ---- Send ---- */
 
-static void recv_fails(struct weft_qpc *qp, u8 status)
+/* The message is not wrong. The peer is told which it was: his own request of it has failed, too. */
+static void recv_fails(struct weft_qpc *qp, u8 status, const struct weft_fpdu *f)
 {
 	weft_rq_fail(qp, status);
 	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
-	weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+	weft_qpc_fail(qp, WEFT_E_RDMAP_STREAM, f);
 }
 
 /*
@@ -365,7 +386,7 @@ static bool recv_begin(struct weft_qpc *qp, const struct weft_fpdu *f)
 	qp->recv_op = weft_rdmap_opcode(f->ddp.rdmap);
 	qp->recv_inv = f->ddp.inv_stag;
 	if (!weft_rq_judge(qp)) {
-		recv_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
+		recv_fails(qp, WEFT_WC_LOC_QP_OP_ERR, f);
 		return false;
 	}
 	return true;
@@ -390,6 +411,8 @@ static enum weft_err recv_check(const struct weft_qpc *qp, const struct weft_fpd
 
 	if (mo > qp->recv_cap)
 		return WEFT_E_DDP_MO;
+	if (unlikely(qp->in_order) && mo != qp->recv_got)
+		return WEFT_E_DDP_MO;
 	if (len > qp->recv_cap - mo)
 		return WEFT_E_DDP_TOO_LONG;
 	/* Some octets come twice, or some are missing below the last segment. */
@@ -403,7 +426,7 @@ static enum weft_err recv_check(const struct weft_qpc *qp, const struct weft_fpd
 /* RFC 5040 §5.3: the STag is invalidated before the message is delivered. */
 static enum weft_err recv_invalidate(struct weft_qpc *qp)
 {
-	switch (weft_region_invalidate(qp, qp->recv_inv)) {
+	switch (weft_region_invalidate(qp, qp->recv_inv, true, &qp->rx_ends)) {
 	case WEFT_GRANTED:
 		return WEFT_OK;
 	case WEFT_DENIED_STAG:
@@ -413,20 +436,14 @@ static enum weft_err recv_invalidate(struct weft_qpc *qp)
 	}
 }
 
-static void recv_deliver(struct weft_qpc *qp, const struct weft_fpdu *f)
+static void recv_over(struct weft_qpc *qp)
 {
 	struct weft_cqe e = { .status = WEFT_WC_SUCCESS, .opcode = WEFT_WCO_RECV };
-	bool inv = weft_opcode_invalidates(qp->recv_op);
-	enum weft_err err = inv ? recv_invalidate(qp) : WEFT_OK;
 
-	if (err) {
-		weft_qpc_fail(qp, err, f);
-		return;
-	}
 	qp->msn_in_send++;
 	if (weft_opcode_solicits(qp->recv_op))
 		e.flags |= WEFT_CQE_SOLICITED;
-	if (inv) {
+	if (weft_opcode_invalidates(qp->recv_op)) {
 		e.flags |= WEFT_CQE_INV;
 		e.inv_stag = qp->recv_inv;
 	}
@@ -437,6 +454,18 @@ static void recv_deliver(struct weft_qpc *qp, const struct weft_fpdu *f)
 	}
 	qp->write_len = 0;
 	weft_rq_complete(qp, &e);
+}
+
+static void recv_deliver(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	enum weft_err err = weft_opcode_invalidates(qp->recv_op) ? recv_invalidate(qp) : WEFT_OK;
+
+	if (err)
+		weft_qpc_fail(qp, err, f);
+	else if (unlikely(!weft_region_has_ended(qp, &qp->rx_ends)))
+		wait_for_end(qp, false);
+	else
+		recv_over(qp);
 }
 
 /* A peer-to-peer initiator's zero-length Send is MPA's, not the ULP's. */
@@ -463,12 +492,14 @@ static void rx_send(struct weft_qpc *qp, struct weft_fpdu *f)
 	}
 	if (!err)
 		err = recv_check(qp, f);
+	if (err == WEFT_E_DDP_TOO_LONG)
+		weft_rq_fail(qp, WEFT_WC_LOC_LEN_ERR);
 	if (err) {
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
 	if (!weft_rq_place(qp, f->ddp.mo, &f->payload, f->payload_len)) {
-		recv_fails(qp, WEFT_WC_LOC_PROT_ERR);
+		recv_fails(qp, WEFT_WC_LOC_PROT_ERR, f);
 		return;
 	}
 	qp->recv_got += f->payload_len;
@@ -551,6 +582,23 @@ static void rx_terminate(struct weft_qpc *qp, struct weft_fpdu *f)
 
 /* ---- one FPDU, and all of them ---- */
 
+/* A Read or atomic asks, too. The RTR is nobody's work request. */
+static void weigh(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_READ_REQ:
+	case WEFT_OP_ATOMIC_REQ:
+		qp->in_question = false;
+		break;
+	case WEFT_OP_READ_RESP:
+	case WEFT_OP_ATOMIC_RESP:
+		break;
+	default:
+		qp->in_question = f->ddp.last && !qp->rtr_await;
+		break;
+	}
+}
+
 static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
@@ -586,6 +634,8 @@ static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
 		break;
 	}
+	if (qp->asks_max)
+		weigh(qp, f);
 	qp->rtr_await = false;
 	if (!qp->rx_seen) {
 		qp->rx_seen = true;
@@ -607,7 +657,8 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		switch (weft_stream_rx(st, in, &f)) {
 		case WEFT_RX_FPDU:
 			rx_fpdu(qp, &f);
-			if (unlikely(qp->rx_waits))
+			/* What waits for a region's end was taken in. */
+			if (unlikely(qp->rx_waits) && !qp->rx_ends)
 				weft_stream_keep(st, in, &before);
 			break;
 		case WEFT_RX_CHUNK:
@@ -628,13 +679,27 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 	}
 }
 
+/* What came in before it waited for a region's end: it is told now, if that has ended. */
+static void tell_behind_end(struct weft_qpc *qp)
+{
+	if (!weft_region_has_ended(qp, &qp->rx_ends))
+		return;
+	qp->rx_waits = false;
+	if (qp->rx_ends_read)
+		request_over(qp, &qp->orq[qp->orq_head], WEFT_WC_SUCCESS);
+	else
+		recv_over(qp);
+}
+
 bool weft_qpc_rx_resume(struct weft_qpc *qp)
 {
 	struct weft_cur none;
 
 	if (!qp->rx_waits)
 		return false;
-	if (qp->rx_overdue)
+	if (qp->rx_ends)
+		tell_behind_end(qp);
+	else if (qp->rx_overdue)
 		weft_rq_wait_over(qp);
 	else
 		qp->recv_ahead = weft_rq_await(qp);

@@ -145,8 +145,13 @@ void weft_send_run(struct weft_link *l)
 	u32 sent = 0;
 	bool on;
 
-	if (l->qp && weft_qpc_flush(l->qp))
-		weft_host_kick(l->qp);
+	if (l->qp) {
+		weft_sq_reap(l->qp);
+		if (weft_qpc_flush(l->qp))
+			weft_host_kick(l->qp);
+		/* Others may wait for it, whether or not TCP has room for what is behind. */
+		weft_region_has_ended(l->qp, &l->qp->tx_ends);
+	}
 	on = !l->broken && hand_over(l, false);
 	/* A rest had memory of its own size: too little for a batch. */
 	if (on && l->batch.buf)

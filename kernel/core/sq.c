@@ -56,6 +56,61 @@ int weft_sq_pull(struct weft_qpc *qp)
 	return 1;
 }
 
+static u32 octets_left(const struct weft_sq_wqe *w, u32 sge, u32 off)
+{
+	u32 left = 0, i;
+
+	for (i = sge; i < w->num_sge; i++)
+		left += weft_wqe_sge(w, i)->length;
+	return left - off;
+}
+
+/* Copies SGE @s from its octet @off on, and lets it go: the octets copied. */
+static u32 keep_sge(struct weft_qpc *qp, const struct weft_sge *s, u32 off, u8 *to)
+{
+	struct weft_region *r = weft_region_get(qp, qp->pd, s->lkey);
+	u32 len = s->length - off, done, n;
+
+	for (done = 0; r && done < len; done += n) {
+		u64 addr = s->addr + off + done;
+		struct weft_region *memory = weft_region_memory(r, &addr);
+		const void *p = weft_host_piece(memory, addr, len - done, &n);
+
+		memcpy(to + done, p, n);
+	}
+	if (r)
+		weft_region_put(qp, r);
+	return done;
+}
+
+bool weft_sq_keep(struct weft_qpc *qp, void *mem, u32 room, u32 lkey)
+{
+	struct weft_sqq *sq = &qp->sq;
+	bool amid = qp->tx_kind == WEFT_TXK_WQE;
+	u32 sge = amid ? qp->sge : 0, off = amid ? qp->sge_off : 0, done = 0, i;
+	struct weft_sq_wqe *w;
+
+	if (sq->next == sq->pulled && weft_sq_pull(qp) <= 0)
+		return false;
+	w = weft_sq_wqe_at(sq, sq->next);
+	if (w->flags & WEFT_WR_INLINE)
+		return true;
+	if (weft_sq_info_at(sq, sq->next)->status != WEFT_WC_SUCCESS ||
+	    octets_left(w, sge, off) > room)
+		return false;
+	for (i = sge; i < w->num_sge; i++) {
+		struct weft_sge *s = (struct weft_sge *)weft_wqe_sge(w, i);
+		u32 from = i == sge ? off : 0, n = keep_sge(qp, s, from, (u8 *)mem + done);
+
+		if (n != s->length - from)
+			return false;
+		s->lkey = lkey;
+		s->addr = (uintptr_t)mem + done - from;
+		done += n;
+	}
+	return true;
+}
+
 /* Completes the oldest entry and gives its slots back. */
 static void sq_complete(struct weft_qpc *qp, u8 status)
 {
@@ -105,12 +160,17 @@ void weft_sq_confirm(struct weft_qpc *qp, u32 pos)
 void weft_sq_reap(struct weft_qpc *qp)
 {
 	struct weft_sqq *sq = &qp->sq;
+	u32 n;
 
-	while (sq->q.idx != sq->next) {
+	for (n = 0; sq->q.idx != sq->next; n++) {
 		const struct weft_wqe_info *info = weft_sq_info_at(sq, sq->q.idx);
 
 		if (info->state != WEFT_WQE_DONE)
 			return;
+		if (n == WEFT_FLUSH_PIECE) {
+			weft_host_kick(qp);
+			return;
+		}
 		sq_complete(qp, info->status);
 	}
 }

@@ -227,6 +227,29 @@ static int connect_error(const struct weft_link *l, const struct weft_tcp_view *
 	return timeout && tcp->connecting ? -ETIMEDOUT : 0;
 }
 
+/*
+ * What this end sends it receives. There is nobody to agree with, and what a frame would say is known
+ * here: the private data, too.
+ */
+static u32 meet_oneself(struct weft_link *l)
+{
+	const struct weft_mpa_cfg *cfg = &l->offer->cfg;
+	const struct weft_mpa_agreed agreed = {
+		.rev = cfg->rev,
+		.crc = cfg->crc,
+		.ird = cfg->ird,
+		.ord = min_t(u16, cfg->ord, cfg->ird),
+	};
+
+	if (lend_depths(l, &agreed))
+		return weft_link_connect_failed(l, -ENOMEM);
+	start_qp(l, &agreed);
+	l->qp->itself = true;
+	l->state = WEFT_LINK_OPEN;
+	l->deadline = 0;
+	return WEFT_ACT_CONNECTED | WEFT_ACT_AGAIN;
+}
+
 /* The Reply may be there already: it is looked for once TCP's octets have been read. */
 static u32 connecting(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout, u64 now)
 {
@@ -234,6 +257,8 @@ static u32 connecting(struct weft_link *l, const struct weft_tcp_view *tcp, bool
 
 	if (!err && tcp->connecting)
 		return 0;
+	if (!err && l->offer->itself)
+		return meet_oneself(l);
 	if (!err)
 		err = send_request(l);
 	if (err)

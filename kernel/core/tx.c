@@ -123,9 +123,10 @@ static enum weft_err run_on(struct weft_region *r, const struct weft_atomic_req 
 	u32 got;
 	u64 *word = weft_host_piece(memory, to, sizeof(*word), &got);
 
-	if ((uintptr_t)word % sizeof(*word) || got < sizeof(*word))
+	if ((uintptr_t)word % sizeof(*word) || got < sizeof(*word) ||
+	    !weft_host_atomic(req, word, was))
 		return WEFT_E_RDMAP_STREAM;
-	return weft_host_atomic(req, word, was) ? WEFT_OK : WEFT_E_RDMAP_LOCAL;
+	return WEFT_OK;
 }
 
 static enum weft_err run_atomic(struct weft_qpc *qp, const struct weft_atomic_req *req, u64 *was)
@@ -137,7 +138,7 @@ static enum weft_err run_atomic(struct weft_qpc *qp, const struct weft_atomic_re
 		return WEFT_E_RDMAP_OPCODE;
 	if (qp->denied & WEFT_ACCESS_REMOTE_ATOMIC)
 		return WEFT_E_RDMAP_ACCESS;
-	r = weft_region_get(qp, req->stag);
+	r = weft_region_get(qp, qp->pd, req->stag);
 	err = weft_denial_rdmap(weft_region_check(r, req->stag, qp->pd, qp->id, req->to,
 						  sizeof(*was), WEFT_ACCESS_REMOTE_ATOMIC));
 	if (!err)
@@ -172,13 +173,26 @@ static enum pick pick_atomic_response(struct weft_qpc *qp, const struct weft_ato
 	return PICK_MSG;
 }
 
-static enum pick pick_response(struct weft_qpc *qp)
+static enum pick pick_oldest_response(struct weft_qpc *qp)
 {
 	const struct weft_irq_entry *e = &qp->irq[qp->irq_head];
 
-	if (!qp->irq_count)
-		return PICK_NONE;
 	return e->atomic ? pick_atomic_response(qp, &e->req) : pick_read_response(qp, &e->read);
+}
+
+/*
+ * Who is its own peer answers its oldest Request, and the next once the Response has come back: an error of
+ * that one is to find what went before it done.
+ */
+static bool may_answer(const struct weft_qpc *qp)
+{
+	return likely(!qp->itself) || !qp->orq_count ||
+	       qp->orq[qp->orq_head].msn == qp->msn_in_read - qp->irq_count;
+}
+
+static enum pick pick_response(struct weft_qpc *qp)
+{
+	return qp->irq_count && may_answer(qp) ? pick_oldest_response(qp) : PICK_NONE;
 }
 
 /* Granted: is the memory behind it there? */
@@ -201,7 +215,7 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 		return WEFT_GRANTED;
 	if (qp->denied & WEFT_ACCESS_REMOTE_READ)
 		return WEFT_DENIED_ACCESS;
-	region = weft_region_get(qp, r->src_stag);
+	region = weft_region_get(qp, qp->pd, r->src_stag);
 	denial = weft_region_check(region, r->src_stag, qp->pd, qp->id,
 				   r->src_to + f->payload_off, r->size - f->payload_off,
 				   WEFT_ACCESS_REMOTE_READ);
@@ -247,7 +261,7 @@ static enum pick wqe_fails(struct weft_qpc *qp, u8 status)
 static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u32 len,
 				     u32 access, struct weft_region **keep)
 {
-	struct weft_region *r = weft_region_get(qp, lkey);
+	struct weft_region *r = weft_region_get(qp, qp->pd, lkey);
 	enum weft_denial d = weft_region_check(r, lkey, qp->pd, qp->id, addr, len, access);
 
 	if (keep && d == WEFT_GRANTED && !is_there(r, addr, len))
@@ -383,22 +397,46 @@ static enum pick pick_send_imm(struct weft_qpc *qp, const struct weft_sq_wqe *w,
 	return pick_imm(qp, (u64)WEFT_IMM_OF_SEND << 32 | (u32)w->imm, false);
 }
 
-/* Work that sends nothing, done in its turn and after what it might pull the rug from. */
+/* Done once nobody uses the region any more: it is begun once, and may take several calls. */
+static enum weft_denial local_inv(struct weft_qpc *qp, u32 stag)
+{
+	enum weft_denial d = WEFT_GRANTED;
+
+	if (!qp->tx_inv_begun)
+		d = weft_region_invalidate(qp, stag, false, &qp->tx_ends);
+	qp->tx_inv_begun = d == WEFT_GRANTED && !weft_region_has_ended(qp, &qp->tx_ends);
+	return qp->tx_inv_begun ? WEFT_DENIED_SHARED : d;
+}
+
+/* Work that sends nothing. WEFT_DENIED_SHARED: again later. */
+static enum weft_denial do_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
+{
+	if (w->opcode == WEFT_WR_LOCAL_INV)
+		return local_inv(qp, w->inv_stag);
+	if (w->opcode == WEFT_WR_BIND_MW)
+		return weft_region_bind(qp, (const void *)w->data);
+	return weft_region_register(qp, (const void *)w->data);
+}
+
+static u8 local_status(const struct weft_sq_wqe *w, enum weft_denial d)
+{
+	if (d == WEFT_GRANTED)
+		return WEFT_WC_SUCCESS;
+	return w->opcode == WEFT_WR_BIND_MW ? WEFT_WC_MW_BIND_ERR : WEFT_WC_LOC_PROT_ERR;
+}
+
+/* In its turn, and after what it might pull the rug from. */
 static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 {
 	enum weft_denial d;
 
 	if (qp->tx_unsent)
 		return PICK_DEFER;
-	if (w->opcode == WEFT_WR_LOCAL_INV)
-		d = weft_region_invalidate(qp, w->inv_stag);
-	else if (w->opcode == WEFT_WR_BIND_MW)
-		d = weft_region_bind(qp, (const void *)w->data);
-	else
-		d = weft_region_register(qp, (const void *)w->data);
+	d = do_local(qp, w);
+	if (d == WEFT_DENIED_SHARED)
+		return PICK_NONE;
 	if (d != WEFT_GRANTED)
-		return wqe_fails(qp, w->opcode == WEFT_WR_BIND_MW ? WEFT_WC_MW_BIND_ERR :
-								   WEFT_WC_LOC_PROT_ERR);
+		return wqe_fails(qp, local_status(w, d));
 	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
 	/* Its slots may be filled anew once it is reaped: weft_tx_sent() starts behind it. */
 	qp->sq.sent = qp->sq.next;
@@ -427,6 +465,12 @@ static enum pick sq_empty(struct weft_qpc *qp)
 	return PICK_AGAIN;
 }
 
+static bool takes_receive(const struct weft_sq_wqe *w)
+{
+	return w->opcode == WEFT_WR_SEND || w->opcode == WEFT_WR_SEND_INV ||
+	       w->opcode == WEFT_WR_SEND_IMM || w->opcode == WEFT_WR_WRITE_IMM;
+}
+
 static enum pick pick_wqe(struct weft_qpc *qp)
 {
 	struct weft_sqq *sq = &qp->sq;
@@ -439,10 +483,13 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	info = weft_sq_info_at(sq, sq->next);
 	if (info->status != WEFT_WC_SUCCESS)
 		return wqe_fails(qp, info->status);
-	if (weft_wqe_is_extension(w) && !qp->st->ext)
+	if (!qp->st->ext && weft_wqe_is_extension(w))
 		return wqe_fails(qp, WEFT_WC_LOC_QP_OP_ERR);
 	/* The read fence: every Read before it is complete. */
 	if (w->flags & WEFT_WR_FENCE && reads_out(qp))
+		return PICK_NONE;
+	/* What waits for a receive has all behind it wait. To oneself answers would be there, too. */
+	if (unlikely(qp->itself) && takes_receive(w) && qp->orq_count)
 		return PICK_NONE;
 	qp->sge = 0;
 	qp->sge_off = 0;
@@ -533,6 +580,59 @@ static enum weft_denial gather_wqe(struct weft_qpc *qp, struct weft_txd *d)
 			return denial;
 	}
 	return gather_sges(qp, w, d);
+}
+
+/* ---- sending to nobody ---- */
+
+/* The verdict on a work request of UC's that nobody is to hear. */
+static u8 lost_status(struct weft_qpc *qp, u32 pos)
+{
+	const struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, pos);
+	const struct weft_sq_wqe *w = weft_sq_wqe_at(&qp->sq, pos);
+
+	if (info->status != WEFT_WC_SUCCESS || info->state != WEFT_WQE_QUEUED)
+		return info->status;
+	switch (w->opcode) {
+	case WEFT_WR_READ:
+	case WEFT_WR_READ_INV:
+	case WEFT_WR_CMP_SWAP:
+	case WEFT_WR_FETCH_ADD:
+		return WEFT_WC_LOC_QP_OP_ERR;
+	case WEFT_WR_LOCAL_INV:
+	case WEFT_WR_BIND_MW:
+		/* Of windows, which are the QP's own: see by_hand. */
+		return local_status(w, do_local(qp, w));
+	default:
+		if (w->flags & WEFT_WR_INLINE || check_all(qp, w) == WEFT_GRANTED)
+			return WEFT_WC_SUCCESS;
+		return WEFT_WC_LOC_PROT_ERR;
+	}
+}
+
+bool weft_qpc_lose(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+	u32 n;
+
+	for (n = 0; n < WEFT_FLUSH_PIECE && !qp->sq_held; n++) {
+		u32 pos = sq->q.idx;
+		int pulled = pos != sq->pulled ? 1 : weft_sq_pull(qp);
+		u8 status = WEFT_WC_LOC_QP_OP_ERR;
+
+		if (!pulled)
+			return false;
+		if (pulled > 0)
+			status = lost_status(qp, pos);
+		if (status != WEFT_WC_SUCCESS) {
+			weft_qpc_give_up(qp, status);
+			return false;
+		}
+		weft_sq_spoil(qp, pos, status);
+		sq->next = sq->sent = pos + weft_sq_info_at(sq, pos)->nslots;
+		qp->tx_second = false;
+		weft_sq_reap(qp);
+	}
+	return !qp->sq_held;
 }
 
 /* ---- asks ---- */

@@ -19,7 +19,7 @@ static bool add_sge(struct weft_qpc *qp, const struct weft_sge *s, struct weft_u
 
 	if (!s->length)
 		return true;
-	r = weft_region_get(qp, s->lkey);
+	r = weft_region_get(qp, qp->pd, s->lkey);
 	if (weft_region_check(r, s->lkey, qp->pd, qp->id, s->addr, s->length, 0) != WEFT_GRANTED) {
 		if (r)
 			weft_region_put(qp, r);

@@ -59,7 +59,7 @@ enum weft_qp_move weft_qpc_move(struct weft_qpc *qp, u32 to)
 
 static enum weft_qp_fault fault_of(u8 layer, u8 etype)
 {
-	if (layer == 0 && etype == 1)
+	if (layer < 2 && etype == 1)
 		return WEFT_FAULT_ACCESS;
 	if (layer == 1 || (layer == 0 && etype == 2))
 		return WEFT_FAULT_REQUEST;

@@ -52,6 +52,7 @@ typedef int64_t s64;
 /* @n: 1 to 2^31. */
 #define roundup_pow_of_two(n) ((n) > 1 ? 1u << (32 - __builtin_clz((n) - 1)) : 1u)
 #define fallthrough __attribute__((__fallthrough__))
+#define noinline __attribute__((__noinline__))
 #define __must_check __attribute__((__warn_unused_result__))
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)

@@ -79,7 +79,7 @@ static void make_way(struct rl_acceptor *a)
 	if (c->acceptor == a) {
 		rl_conn_receive(c);
 		rl_conn_view(c, &v);
-		rl_conn_act(c, weft_link_evict(&c->link, &v));
+		rl_conn_act(c, weft_link_evict(&c->link, &v, false));
 	}
 	rl_conn_unlock(c);
 	rl_conn_put(c);

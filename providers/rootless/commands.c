@@ -117,7 +117,7 @@ static int get_context(struct rl_context *ctx, struct rl_command *c)
 	if (!rl_options()->extensions)
 		ctx->features &= ~WEFT_EXT_FEATURES;
 	if (!rl_options()->roce)
-		ctx->features &= ~(u64)WEFT_FEATURE_UD;
+		ctx->features &= ~(u64)WEFT_FEATURE_ROCE_TYPES;
 	rl_context_describe(ctx, &driver);
 	c->uhw_out.len = min_t(size_t, c->uhw_out.len, sizeof(driver));
 	memcpy(c->uhw_out.p, &driver, c->uhw_out.len);
@@ -245,7 +245,7 @@ static int dealloc_pd(struct rl_context *ctx, struct rl_command *c)
 	struct rl_pd *pd = find_pd(ctx, in->pd_handle);
 
 	if (!pd || pd->o.users)
-		return pd ? -EBUSY : -EINVAL;
+		return pd ? -EBUSY : -ENOENT;
 	rl_object_replace(ctx, in->pd_handle, NULL);
 	free(pd);
 	return 0;
@@ -326,7 +326,7 @@ static int dereg_mr(struct rl_context *ctx, struct rl_command *c)
 	struct rl_mr *mr = find_mr(ctx, in->mr_handle);
 
 	if (!mr || !rl_mr_close(mr))
-		return mr ? -EBUSY : -EINVAL;
+		return mr ? -EBUSY : -ENOENT;
 	rl_object_replace(ctx, in->mr_handle, NULL);
 	rl_mr_destroy(mr);
 	return 0;
@@ -361,7 +361,7 @@ static int dealloc_mw(struct rl_context *ctx, struct rl_command *c)
 	struct rl_mr *mw = FIND(ctx, struct rl_mr, RL_MW, in->mw_handle);
 
 	if (!mw)
-		return -EINVAL;
+		return -ENOENT;
 	rl_object_replace(ctx, in->mw_handle, NULL);
 	rl_mr_destroy(mw);
 	return 0;
@@ -469,7 +469,7 @@ static int destroy_cq(struct rl_context *ctx, struct rl_command *c)
 	struct rl_cq *cq = find_cq(ctx, in->cq_handle);
 
 	if (!cq || cq->o.users)
-		return cq ? -EBUSY : -EINVAL;
+		return cq ? -EBUSY : -ENOENT;
 	rl_object_replace(ctx, in->cq_handle, NULL);
 	rl_cq_stop(cq);
 	resp->comp_events_reported = cq->comp_reported;
@@ -485,18 +485,32 @@ static_assert(offsetof(struct ib_uverbs_create_qp, driver_data) -
 	      offsetof(struct ib_uverbs_create_qp, user_handle) ==
 	      offsetof(struct ib_uverbs_ex_create_qp, comp_mask), "one request for both");
 
-/* What asks for more than an RNIC's QPs, and datagrams, is refused by name. */
+static const char *name_of_type(u32 type)
+{
+	switch (type) {
+	case IBV_QPT_UC:
+		return "UC";
+	case IBV_QPT_UD:
+		return "UD";
+	case IBV_QPT_RAW_PACKET:
+		return "RAW_PACKET";
+	case IBV_QPT_XRC_SEND:
+		return "XRC_SEND";
+	case IBV_QPT_DRIVER:
+		return "a driver's own, such as DC";
+	default:
+		return "unknown";
+	}
+}
+
+/* An RNIC's QPs are RC. What asks for more than a RoCE device here has is refused by name. */
 static bool is_type_of(const struct rl_context *ctx, u32 type)
 {
-	static const char *const names[] = {
-		[IBV_QPT_UC] = "UC", [IBV_QPT_UD] = "UD", [IBV_QPT_RAW_PACKET] = "RAW_PACKET",
-		[IBV_QPT_XRC_SEND] = "XRC_SEND", [IBV_QPT_XRC_RECV] = "XRC_RECV",
-	};
-	const char *name = type < ARRAY_SIZE(names) ? names[type] : NULL;
+	bool more = ctx->features & WEFT_FEATURE_ROCE_TYPES;
 
-	if (type == IBV_QPT_RC || (type == IBV_QPT_UD && ctx->features & WEFT_FEATURE_UD))
+	if (type == IBV_QPT_RC || (more && (type == IBV_QPT_UC || type == IBV_QPT_UD)))
 		return true;
-	rl_trace("a QP of type %u (%s) is refused: there are none", type, name ? name : "another's");
+	rl_trace("a QP of type %u (%s) is refused: there are none", type, name_of_type(type));
 	return false;
 }
 
@@ -613,7 +627,7 @@ static int destroy_qp(struct rl_context *ctx, struct rl_command *c)
 	struct rl_qp *qp = find_qp(ctx, in->qp_handle);
 
 	if (!qp)
-		return -EINVAL;
+		return -ENOENT;
 	if (qp->ud && qp->ud->groups)
 		return -EBUSY;
 	rl_object_replace(ctx, in->qp_handle, NULL);
@@ -705,7 +719,7 @@ static int destroy_srq(struct rl_context *ctx, struct rl_command *c)
 	struct rl_srq *srq = find_srq(ctx, in->srq_handle);
 
 	if (!srq || srq->o.users)
-		return srq ? -EBUSY : -EINVAL;
+		return srq ? -EBUSY : -ENOENT;
 	rl_object_replace(ctx, in->srq_handle, NULL);
 	rl_context_forget(ctx, &srq->o);
 	resp->events_reported = srq->async_reported;

@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "options.h"
 #include "raw.h"
+#include "stream_conn.h"
 #include "verbs.h"
 
 /* What is due is done so often before the progress thread goes on with it. */
@@ -35,6 +36,7 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 	c->ulp = ulp;
 	c->fd = fd;
 	c->connecting = initiator;
+	c->owner = getpid();
 	rl_conn_set_up_socket(c);
 	weft_link_init(&c->link, initiator);
 	pthread_mutex_lock(&c->lock);
@@ -198,13 +200,26 @@ static bool do_what_is_due(struct rl_conn *c)
 	return false;
 }
 
-void rl_conn_unlock(struct rl_conn *c)
+void rl_conn_settle(struct rl_conn *c)
 {
-	u64 deadline;
 	u32 i;
 
 	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
 		;
+}
+
+void rl_conn_release(struct rl_conn *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rl_conn_unlock(struct rl_conn *c)
+{
+	u64 deadline;
+
+	rl_conn_settle(c);
+	if (c->stream)
+		rl_stream_news(c->stream);
 	if (c->qp)
 		rl_qp_tell_drained(c->qp);
 	if (c->watching)
@@ -296,6 +311,9 @@ static void timeout(struct rl_watch *w)
 	next = weft_link_next_step(&c->link);
 	if (next && next <= now)
 		c->step_due = true;
+	/* What waited for TCP's room, and no call of the program's has said since. */
+	if (c->stream)
+		rl_stream_push(c->stream);
 	rl_conn_unlock(c);
 }
 
@@ -304,8 +322,11 @@ static void revive(struct rl_watch *w)
 	struct rl_conn *c = conn_of(w);
 
 	rl_conn_lock(c);
+	c->owner = getpid();
 	if (c->place == RL_PLACE_THREAD)
 		c->place = RL_PLACE_NONE;
+	/* A stream stays its maker's, whose thread may move its octets. */
+	c->watching &= !c->stream;
 	rl_conn_unlock(c);
 }
 
@@ -324,7 +345,14 @@ static void answer(struct rl_watch *w)
 		rl_conn_answer_now(conn_of(w));
 }
 
+static void hear_out(struct rl_watch *w)
+{
+	if (w->ops == &conn_watch_ops)
+		rl_conn_hear_out_now(conn_of(w));
+}
+
 __attribute__((destructor)) static void answer_before_exit(void)
 {
 	rl_thread_at_exit(answer);
+	rl_thread_at_exit(hear_out);
 }

@@ -27,10 +27,11 @@ struct rl_cq;
 struct rl_acceptor;
 struct rl_conn;
 struct rl_hand_qp;
+struct rl_stream;
 
 /*
- * Who is told what the link asked for: rdma_cm's id (cm.h), or a QP that is connected by hand
- * (hand_conn.h). With the connection's lock, of which none lets go.
+ * Who is told what the link asked for: rdma_cm's id (cm.h), a QP that is connected by hand
+ * (hand_conn.h), or a socket's stream (stream_conn.h). With the connection's lock, of which none lets go.
  */
 struct rl_conn_ulp {
 	/* What it wants otherwise than the options say; NULL: nothing. */
@@ -66,6 +67,8 @@ struct rl_conn {
 	const struct rl_conn_ulp *ulp;
 	struct rl_cmid *id;		/* who is told by rdma_cm; NULL: nobody */
 	struct rl_hand_qp *hand;	/* who is told of a connection by hand; NULL: nobody; referenced */
+	struct rl_stream *stream;	/* who is told of a socket's stream; NULL: nobody; referenced */
+	bool kept_off;			/* what TCP has is not the link's yet: nothing is read */
 	u32 rnr_ms;			/* by hand: in the option's place */
 	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
 	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
@@ -90,7 +93,7 @@ struct rl_conn {
 	u32 mss, mss_uses;		/* as last asked for, and how often used since */
 	bool answer_due;		/* the peer asks, and hears with the next doorbell, or: */
 	u64 answer_by;			/* ms: by then; 0: nobody has set the time. It may pass idly */
-	s32 answerer;			/* the process that has set it: a child may have the socket, too */
+	s32 owner;			/* the process whose it is: a child may have the socket, too */
 	u32 doorbells;
 	u32 heard;			/* what the peer has said when the doorbell rang last */
 	s32 turns;			/* doorbells in turn with something heard, for the doorbell that waits */
@@ -115,6 +118,10 @@ static inline void rl_conn_put(struct rl_conn *c)
 void rl_conn_lock(struct rl_conn *c);
 /* Does what is due, then lets go. Events may be told to c->id meanwhile. */
 void rl_conn_unlock(struct rl_conn *c);
+/* Does what is due, and goes on with the lock. */
+void rl_conn_settle(struct rl_conn *c);
+/* Lets go of one at which the caller has only looked. */
+void rl_conn_release(struct rl_conn *c);
 
 /* The connection that the key of an event names, locked and referenced; NULL if it is gone. */
 struct rl_conn *rl_conn_find(u32 key);
@@ -171,6 +178,7 @@ void rl_conn_place(struct rl_conn *c);
 /* Waits nowhere. */
 void rl_conn_leave_place(struct rl_conn *c);
 /* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
+void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 
 /* ---- conn_qp.c ---- */
@@ -194,5 +202,7 @@ void rl_conn_tx(struct rl_conn *c);
 void rl_conn_answer(struct rl_conn *c);
 /* The process ends: what waits for a doorbell waits no longer. */
 void rl_conn_answer_now(struct rl_conn *c);
+/* The same, and as rl_qp_hear_out(); no lock is waited for longer than for the peer. */
+void rl_conn_hear_out_now(struct rl_conn *c);
 
 #endif

@@ -214,7 +214,7 @@ void rl_conn_receive(struct rl_conn *c)
 		return;
 	}
 	c->unread = false;
-	if (c->fd < 0 || c->fin || c->reset)
+	if (c->fd < 0 || c->fin || c->reset || c->kept_off)
 		return;
 	block = rl_pool_take();
 	/* Without memory: soon again. */
@@ -246,8 +246,10 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 		return -ECONNRESET;
 	how |= flags & WEFT_SEND_EOR ? MSG_EOR : flags & WEFT_SEND_MORE ? MSG_MORE : 0;
 	c->full = false;
+	/* Of one piece the kernel has no list to read. */
 	do
-		n = rl_raw(SYS_sendmsg, c->fd, &m, how);
+		n = niov == 1 ? rl_raw(SYS_sendto, c->fd, iov->base, iov->len, how, NULL, 0)
+			      : rl_raw(SYS_sendmsg, c->fd, &m, how);
 	while (n == -EINTR);
 	rl_count(RL_TX_CALLS, 1);
 	if (n >= 0)
@@ -269,7 +271,7 @@ static enum rl_conn_place wanted_place(const struct rl_conn *c)
 {
 	if (c->fd < 0)
 		return RL_PLACE_NONE;
-	return c->qp && c->link.mode == WEFT_MODE_FULL ? RL_PLACE_CQS : RL_PLACE_THREAD;
+	return c->qp && c->qp->rcq && c->link.mode == WEFT_MODE_FULL ? RL_PLACE_CQS : RL_PLACE_THREAD;
 }
 
 static u32 wanted_events(const struct rl_conn *c)
@@ -370,15 +372,20 @@ static void unmap(struct sockaddr_storage *a)
 	memcpy(a, &four, sizeof(four));
 }
 
-void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer)
+void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer)
 {
 	socklen_t len = sizeof(*own);
 
 	memset(own, 0, sizeof(*own));
 	memset(peer, 0, sizeof(*peer));
-	rl_raw(SYS_getsockname, c->fd, own, &len);
+	rl_raw(SYS_getsockname, fd, own, &len);
 	len = sizeof(*peer);
-	rl_raw(SYS_getpeername, c->fd, peer, &len);
+	rl_raw(SYS_getpeername, fd, peer, &len);
 	unmap(own);
 	unmap(peer);
+}
+
+void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer)
+{
+	rl_socket_names(c->fd, own, peer);
 }

@@ -599,19 +599,23 @@ void rl_cq_destroy(struct rl_cq *cq)
 /* The program has been told of the new ring before it counts. */
 int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp)
 {
+	struct weft_ring_move move = { .slots = entries };
 	struct rl_ring ring;
 	int rv = rl_ring_alloc(cq->ctx, &ring, entries);
 	struct rl_ring old = ring;
 
 	if (rv)
 		return rv;
+	move.mem = ring.mem;
 	rl_ring_describe(&ring, entries, 1, &resp->cq);
 	pthread_mutex_lock(&cq->lock);
-	if (weft_cqc_move(&cq->core, ring.mem, entries)) {
+	do {
+		weft_ring_move_copy(&move);
+		rv = weft_cqc_move(&cq->core, &move);
+	} while (rv == -EAGAIN);
+	if (!rv) {
 		old = cq->ring;
 		cq->ring = ring;
-	} else {
-		rv = -EINVAL;
 	}
 	pthread_mutex_unlock(&cq->lock);
 	rl_ring_free(cq->ctx, &old);

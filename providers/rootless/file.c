@@ -43,6 +43,7 @@ static struct {
 	volatile u32 *mark;			/* set; zero in a child with memory of its own */
 	u32 forks;				/* that this process comes from */
 	u32 oldest;				/* atomic: files born before are the parent's */
+	bool have_inherited;			/* atomic: there are some that the progress thread moves */
 } t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -64,7 +65,8 @@ void rl_file_get(struct rl_file *f)
 
 void rl_file_put(struct rl_file *f)
 {
-	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) == 0 && !rl_file_is_inherited(f))
+	if (__atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) == 0 &&
+	    (f->ops->is_shared || !rl_file_is_inherited(f)))
 		f->ops->release(f);
 }
 
@@ -75,12 +77,13 @@ bool rl_file_is_inherited(const struct rl_file *f)
 
 bool rl_fd_have_inherited(void)
 {
-	return unlikely(__atomic_load_n(&t.oldest, __ATOMIC_RELAXED));
+	return unlikely(__atomic_load_n(&t.have_inherited, __ATOMIC_RELAXED));
 }
 
 void rl_fd_adopt(void)
 {
 	__atomic_store_n(&t.oldest, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&t.have_inherited, false, __ATOMIC_RELAXED);
 }
 
 /* ---- places ---- */
@@ -113,9 +116,12 @@ static void forked(void)
 
 	for (i = 0; i < READERS; i++)
 		__atomic_store_n(&t.readers[i].n, 0, __ATOMIC_RELAXED);
-	for (i = 0; i < t.top; i++)
+	for (i = 0; i < t.top; i++) {
 		if (t.at[i] == HIDDEN)
 			t.at[i] = INHERITED;
+		if (t.at[i] && !is_mark(t.at[i]) && !t.at[i]->ops->is_shared)
+			t.have_inherited = true;
+	}
 	t.oldest = ++t.forks;
 	t.pid = rl_raw(SYS_getpid);
 	if (t.mark)
@@ -213,15 +219,11 @@ static void close_leftovers(void)
 	}
 }
 
-/* Puts @f, with a reference, or HIDDEN or NULL into the place of @fd. */
-static void replace(int fd, struct rl_file *f)
+/* @old has been taken out of the place of @fd. */
+static void let_go(int fd, struct rl_file *old)
 {
-	struct rl_file *old;
 	bool inherited;
 
-	if (f)
-		raise_top(fd);
-	old = __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST);
 	if (!old || is_mark(old))
 		return;
 	wait_for_readers(fd);
@@ -229,6 +231,14 @@ static void replace(int fd, struct rl_file *f)
 	rl_file_put(old);
 	if (inherited)
 		close_leftovers();
+}
+
+/* Puts @f, with a reference, or HIDDEN or NULL into the place of @fd. */
+static void replace(int fd, struct rl_file *f)
+{
+	if (f)
+		raise_top(fd);
+	let_go(fd, __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST));
 }
 
 /* ---- descriptors of the program ---- */
@@ -243,6 +253,64 @@ int rl_fd_install(int fd, struct rl_file *f)
 	}
 	replace(fd, f);
 	return fd;
+}
+
+bool rl_fd_attach(int fd, struct rl_file *f)
+{
+	pthread_once(&once, start);
+	if (!has_place(fd) || is_borrowed())
+		return false;
+	rl_file_get(f);
+	replace(fd, f);
+	return true;
+}
+
+bool rl_fd_is_borrowed(void)
+{
+	return is_borrowed();
+}
+
+bool rl_fd_is_used(int fd)
+{
+	return look(fd);
+}
+
+void rl_fd_each(struct rl_file *f, void (*visit)(int fd))
+{
+	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
+
+	for (fd = 0; fd < top; fd++)
+		if (look(fd) == f)
+			visit(fd);
+}
+
+void rl_fd_forget_all(struct rl_file *f)
+{
+	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
+	struct rl_file *here;
+
+	if (is_borrowed())
+		return;
+	rl_gate_enter();
+	for (fd = 0; fd < top; fd++) {
+		here = f;
+		if (__atomic_compare_exchange_n(&t.at[fd], &here, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			let_go(fd, f);
+	}
+	rl_gate_leave();
+}
+
+int rl_fd_name_of(const struct rl_file *f, int fd)
+{
+	int top;
+
+	if (likely(look(fd) == f))
+		return fd;
+	top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE);
+	for (fd = 0; fd < top; fd++)
+		if (look(fd) == f)
+			return fd;
+	return -1;
 }
 
 struct rl_file *rl_fd_get(int fd)
@@ -330,7 +398,7 @@ static int high_number(void)
 	return lim.rlim_cur / 2 < 4096 ? (int)(lim.rlim_cur / 2) : 4096;
 }
 
-static int move_up(int fd)
+static int copy_up(int fd)
 {
 	int from, rv = -EMFILE;
 
@@ -339,11 +407,31 @@ static int move_up(int fd)
 	return rv < 0 ? (int)rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : rv;
 }
 
-int rl_fd_hide(int fd)
-{
-	int rv = move_up(fd);
+/* A hidden number comes or goes: for a moment the kernel has it, and the table does not. Both only grow. */
+static u32 moves_begun, moves_over;	/* atomic */
 
-	rl_raw(SYS_close, fd);
+static void move_begins(void)
+{
+	__atomic_fetch_add(&moves_begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static void move_is_over(void)
+{
+	__atomic_fetch_add(&moves_over, 1, __ATOMIC_SEQ_CST);
+}
+
+bool rl_fd_hidden_were_still(u32 *moves)
+{
+	bool still = __atomic_load_n(&moves_begun, __ATOMIC_SEQ_CST) == *moves;
+
+	*moves = __atomic_load_n(&moves_over, __ATOMIC_SEQ_CST);
+	return still;
+}
+
+static int copy_hidden(int fd)
+{
+	int rv = copy_up(fd);
+
 	pthread_once(&once, start);
 	if (rv >= 0 && !has_place(rv)) {
 		rl_raw(SYS_close, rv);
@@ -354,6 +442,36 @@ int rl_fd_hide(int fd)
 	return rv;
 }
 
+int rl_fd_copy_hidden(int fd)
+{
+	int rv;
+
+	move_begins();
+	rv = copy_hidden(fd);
+	move_is_over();
+	return rv;
+}
+
+int rl_fd_hide(int fd)
+{
+	int rv;
+
+	if (is_mark(look(fd)))
+		return fd;
+	rv = rl_fd_copy_hidden(fd);
+	rl_raw(SYS_close, fd);
+	return rv;
+}
+
+u32 rl_fd_forks(void)
+{
+	pthread_once(&once, start);
+	/* The child of a bare system call fork(): nobody has told us yet. */
+	if (unlikely(t.mark && !*t.mark))
+		is_borrowed();
+	return __atomic_load_n(&t.forks, __ATOMIC_RELAXED);
+}
+
 bool rl_fd_is_hidden(int fd)
 {
 	return is_mark(look(fd));
@@ -361,7 +479,9 @@ bool rl_fd_is_hidden(int fd)
 
 void rl_fd_close_hidden(int fd)
 {
+	move_begins();
 	if (rl_fd_is_hidden(fd))
 		replace(fd, NULL);
 	rl_raw(SYS_close, fd);
+	move_is_over();
 }

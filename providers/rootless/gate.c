@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "gate.h"
+#include "signals.h"
 #include "thread.h"
 
 /* A handler of the program's may have left by siglongjmp(), and will never be out. */
@@ -25,6 +26,8 @@ static struct {
 	pthread_mutex_t forking;		/* one at a time */
 } g = { .forking = PTHREAD_MUTEX_INITIALIZER };
 
+static bool heard;			/* atomic: fork() has our handlers */
+
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* outside */
 static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
@@ -34,6 +37,14 @@ static u32 *own_slot(void)
 	u64 hash = ((uintptr_t)&depth >> 6) * 0x9e3779b97f4a7c15ull;
 
 	return &g.inside[hash >> (64 - SLOT_BITS)].n;
+}
+
+/* Behind the store after which none is put off. */
+static void let_signals_come(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (unlikely(rl_signal_is_late) && !rl_gate_puts_off())
+		rl_signal_let_come();
 }
 
 /* ---- fork ---- */
@@ -68,8 +79,9 @@ static void open_again(void)
 	}
 	/* First: a signal handler that finds it shut waits for us, unless we are who forks. */
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
-	forks = 0;
 	pthread_mutex_unlock(&g.forking);
+	forks = 0;
+	let_signals_come();
 }
 
 /* Others that tried to enter may be counted. */
@@ -85,6 +97,8 @@ static void count_only_own(void)
 static void open_in_child(void)
 {
 	count_only_own();
+	if (rl_signal_is_late)
+		rl_signal_drop();
 	open_again();
 }
 
@@ -103,6 +117,7 @@ void rl_gate_forked(void)
 static void handle_forks(void)
 {
 	pthread_atfork(shut, open_again, open_in_child);
+	__atomic_store_n(&heard, true, __ATOMIC_RELEASE);
 }
 
 /* ---- in and out ---- */
@@ -140,13 +155,16 @@ void rl_gate_enter(void)
 		depth++;
 		return;
 	}
+	/* First: a handler that came behind the next might never come back, and the thread would stay so. */
+	depth = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* glibc looks at the type alone when a cancellation comes that was sent before this. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	depth = 1;
 	cancel_state = state;
 	cancel_type = type;
-	pthread_once(&once, handle_forks);
+	if (unlikely(!__atomic_load_n(&heard, __ATOMIC_ACQUIRE)))
+		pthread_once(&once, handle_forks);
 	go_in();
 }
 
@@ -159,8 +177,10 @@ void rl_gate_leave(void)
 		return;
 	}
 	go_out();
-	depth = 0;
 	pthread_setcancelstate(state, NULL);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	depth = 0;
+	let_signals_come();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);
@@ -179,6 +199,11 @@ void rl_gate_step_out(volatile bool *out)
 bool rl_gate_is_inside(void)
 {
 	return depth;
+}
+
+bool rl_gate_puts_off(void)
+{
+	return depth || forks;
 }
 
 bool rl_gate_is_shut(void)

@@ -8,7 +8,8 @@
  * nobody inside waits for the program, or for a thread that is outside. Who is inside is not
  * cancelled.
  *
- * Any thread. Entries nest: a signal handler may enter that interrupted somebody inside.
+ * Any thread. Entries nest. Signals of a program of sockets wait until the thread is out (signals.h); another
+ * program's handler may enter that interrupted somebody inside.
  */
 #ifndef RL_GATE_H
 #define RL_GATE_H
@@ -28,6 +29,8 @@ void rl_gate_step_out(volatile bool *out);
 
 /* Is the calling thread inside? */
 bool rl_gate_is_inside(void);
+/* Or in a fork(), whose handlers are? Then a signal waits. */
+bool rl_gate_puts_off(void);
 /* Does a fork() wait? Who is inside for long asks. */
 bool rl_gate_is_shut(void);
 /* This is a child of a fork() that called no handler. */

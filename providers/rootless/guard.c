@@ -116,7 +116,8 @@ static void begin(void)
 
 void rl_guard_begin(void)
 {
-	rl_gate_once(&once, begin);
+	if (unlikely(!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)))
+		rl_gate_once(&once, begin);
 }
 
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old)
@@ -171,7 +172,7 @@ bool rl_guard_copy(void *dst, const void *src, size_t n)
 }
 
 /* One octet a page. */
-static void __attribute__((noinline)) touch(const volatile char *p, size_t n)
+static noinline void touch(const volatile char *p, size_t n)
 {
 	size_t i;
 

@@ -23,8 +23,10 @@
 #define RNR_ENDLESS	7
 
 #define MAGIC		0x77656674	/* "weft" */
-#define VERSION		2	/* 1 knew of no asks */
 #define FLAG_RTS	0x01
+
+/* Half of a PSN proves little to who may be asked often. */
+#define LIES_MAX	3
 
 /* ---- modify_qp ---- */
 
@@ -91,19 +93,24 @@ bool rl_hand_may_modify(u32 type, u32 from, u32 to, u32 mask)
 void rl_hand_write_words(u8 p[RL_HAND_WORDS_LEN], const struct rl_hand_words *w)
 {
 	p = weft_put32(p, MAGIC);
-	*p++ = VERSION;
+	*p++ = RL_HAND_VERSION;
 	*p++ = w->type;
 	*p++ = w->rts ? FLAG_RTS : 0;
 	*p++ = w->rnr_retry;
 	p = weft_put32(p, w->from);
 	p = weft_put32(p, w->to);
-	p = weft_put32(p, w->rq_psn);
-	weft_put32(p, w->sq_psn);
+	p = weft_put16(p, w->awaited);
+	weft_put16(p, w->sent);
+}
+
+u8 rl_hand_version(const u8 *p, u32 len)
+{
+	return len > 4 && weft_get32(p) == MAGIC ? p[4] : 0;
 }
 
 bool rl_hand_read_words(const u8 *p, u32 len, struct rl_hand_words *w)
 {
-	if (len != RL_HAND_WORDS_LEN || weft_get32(p) != MAGIC || p[4] != VERSION)
+	if (len != RL_HAND_WORDS_LEN || rl_hand_version(p, len) != RL_HAND_VERSION)
 		return false;
 	*w = (struct rl_hand_words){
 		.type = p[5],
@@ -111,8 +118,8 @@ bool rl_hand_read_words(const u8 *p, u32 len, struct rl_hand_words *w)
 		.rnr_retry = p[7],
 		.from = weft_get32(p + 8),
 		.to = weft_get32(p + 12),
-		.rq_psn = weft_get32(p + 16),
-		.sq_psn = weft_get32(p + 20),
+		.awaited = weft_get16(p + 16),
+		.sent = weft_get16(p + 18),
 	};
 	return true;
 }
@@ -134,9 +141,21 @@ bool rl_hand_is_own(const struct rl_hand *h)
 	return !compare_ends(h);
 }
 
+/* Who had the numbers and not the PSNs was no peer. Too often, and nobody is believed. */
+static bool believes(const struct rl_hand *h)
+{
+	return h->lies < LIES_MAX;
+}
+
+/* Who is its own peer has nobody to hear before it may send. */
 static bool initiates(const struct rl_hand *h)
 {
-	return compare_ends(h) < 0;
+	return rl_hand_is_own(h) ? h->rts : compare_ends(h) < 0;
+}
+
+static bool tries(const struct rl_hand *h)
+{
+	return h->phase == RL_HAND_APART && initiates(h) && believes(h);
 }
 
 static bool knows_all(const struct rl_hand *h, u64 now)
@@ -151,13 +170,32 @@ void rl_hand_start(struct rl_hand *h, u64 now)
 	h->since = now;
 	h->try_at = now + GRACE_MS;
 	h->give_up_at = 0;
+	h->lies = 0;
+	h->missed = false;
 	memset(&h->peer, 0, sizeof(h->peer));
+}
+
+/* Who is its own peer hears the Request that it says. */
+static bool says_request(const struct rl_hand *h)
+{
+	return compare_ends(h) <= 0;
+}
+
+static bool hears_request(const struct rl_hand *h)
+{
+	return compare_ends(h) >= 0;
+}
+
+/* The Request says one half of each PSN, the Reply the other: who hears a Request cannot tell the Reply. */
+static u16 half(u32 psn, bool of_request)
+{
+	return of_request ? psn >> 12 & 0xfff : psn & 0xfff;
 }
 
 /* What the peer awaits is not what is sent: on InfiniBand all of it would be lost. */
 static bool is_not_awaited(const struct rl_hand *h, const struct rl_hand_words *peer)
 {
-	return h->rts && peer->rq_psn != h->sq_psn;
+	return h->rts && peer->awaited != half(h->sq_psn, hears_request(h));
 }
 
 static void separate(struct rl_hand *h, u64 now)
@@ -192,18 +230,31 @@ static u64 sooner(u64 a, u64 b)
 
 u64 rl_hand_next(const struct rl_hand *h)
 {
-	bool tries = h->phase == RL_HAND_APART && initiates(h);
+	return sooner(h->give_up_at, tries(h) ? h->try_at : 0);
+}
 
-	return sooner(h->give_up_at, tries ? h->try_at : 0);
+/* UC has no retries: who sends is not told whether somebody hears. */
+static bool is_told(const struct rl_hand *h)
+{
+	return h->type != IBV_QPT_UC;
+}
+
+static enum rl_hand_act miss_peer(struct rl_hand *h)
+{
+	if (is_told(h)) {
+		rl_hand_stop(h);
+		return RL_HAND_GIVE_UP;
+	}
+	h->missed = true;
+	h->give_up_at = 0;
+	return RL_HAND_LOSE;
 }
 
 enum rl_hand_act rl_hand_tick(struct rl_hand *h, u64 now)
 {
-	if (h->give_up_at && now >= h->give_up_at) {
-		rl_hand_stop(h);
-		return RL_HAND_GIVE_UP;
-	}
-	if (h->phase != RL_HAND_APART || !initiates(h) || now < h->try_at)
+	if (h->give_up_at && now >= h->give_up_at)
+		return miss_peer(h);
+	if (!tries(h) || now < h->try_at)
 		return RL_HAND_NOTHING;
 	h->phase = RL_HAND_TRYING;
 	return RL_HAND_CONNECT;
@@ -221,6 +272,8 @@ static u64 tries_ms(const struct rl_hand *h)
 /* Not less than TCP needs. For who has gone nobody waits long, whatever the program says. */
 static u64 patience_ms(const struct rl_hand *h)
 {
+	if (!is_told(h))
+		return h->missed || h->phase == RL_HAND_GONE ? 0 : PATIENCE_MIN_MS;
 	if (h->phase != RL_HAND_GONE)
 		return max_t(u64, tries_ms(h), PATIENCE_MIN_MS);
 	return h->timeout ? min_t(u64, tries_ms(h), GONE_MAX_MS) : GONE_MAX_MS;
@@ -228,7 +281,8 @@ static u64 patience_ms(const struct rl_hand *h)
 
 void rl_hand_posted(struct rl_hand *h, u64 now)
 {
-	bool waits = (h->phase == RL_HAND_APART || h->phase == RL_HAND_TRYING) && h->rts && h->timeout;
+	bool waits = (h->phase == RL_HAND_APART || h->phase == RL_HAND_TRYING) && h->rts &&
+		     (h->timeout || !is_told(h));
 
 	if ((waits || h->phase == RL_HAND_GONE) && !h->give_up_at)
 		h->give_up_at = now + patience_ms(h);
@@ -259,11 +313,11 @@ void rl_hand_say(const struct rl_hand *h, struct rl_hand_words *w)
 	*w = (struct rl_hand_words){
 		.type = h->type,
 		.rts = h->rts,
-		.rnr_retry = h->rts ? h->rnr_retry : RNR_ENDLESS,
+		.rnr_retry = h->rts && h->type == IBV_QPT_RC ? h->rnr_retry : RNR_ENDLESS,
 		.from = h->own_qpn,
 		.to = h->peer_qpn,
-		.rq_psn = h->rq_psn,
-		.sq_psn = h->rts ? h->sq_psn : 0,
+		.awaited = half(h->rq_psn, says_request(h)),
+		.sent = h->rts ? half(h->sq_psn, says_request(h)) : 0,
 	};
 }
 
@@ -275,10 +329,19 @@ static bool is_the_peer(const struct rl_hand *h, const struct rl_hand_words *w, 
 	       !memcmp(peer, h->peer_gid, sizeof(h->peer_gid));
 }
 
-/* Each end's PSN must be the one that the other awaits, as far as they are known. */
-static bool numbers_fit(const struct rl_hand *h, const struct rl_hand_words *w)
+/* Each end's PSN must be the one that the other awaits, as far as they are known and said. */
+static bool psns_fit(const struct rl_hand *h, const struct rl_hand_words *w)
 {
-	return !is_not_awaited(h, w) && (!w->rts || w->sq_psn == h->rq_psn);
+	if (rl_hand_is_own(h) && h->rq_psn != h->sq_psn)
+		return false;
+	return !is_not_awaited(h, w) && (!w->rts || w->sent == half(h->rq_psn, hears_request(h)));
+}
+
+static bool is_listening(const struct rl_hand *h)
+{
+	if (h->phase == RL_HAND_APART)
+		return !initiates(h) && !rl_hand_is_own(h) && believes(h);
+	return h->phase == RL_HAND_TRYING;
 }
 
 enum rl_hand_verdict rl_hand_hear(struct rl_hand *h, const struct rl_hand_words *w,
@@ -286,15 +349,19 @@ enum rl_hand_verdict rl_hand_hear(struct rl_hand *h, const struct rl_hand_words 
 {
 	if (h->phase == RL_HAND_OFF)
 		return RL_HAND_NOT_YET;
-	if (!is_the_peer(h, w, own, peer) || !numbers_fit(h, w))
+	if (!is_listening(h) || !is_the_peer(h, w, own, peer))
 		return RL_HAND_WRONG;
-	if (h->phase == RL_HAND_APART ? initiates(h) : h->phase != RL_HAND_TRYING)
+	if (!psns_fit(h, w)) {
+		h->lies++;
 		return RL_HAND_WRONG;
-	if (!knows_all(h, now))
+	}
+	/* Of two who may not send yet neither can tell by a PSN who the other is. */
+	if (!knows_all(h, now) || (!h->rts && !w->rts))
 		return RL_HAND_NOT_YET;
 	h->peer = *w;
 	h->phase = RL_HAND_JOINED;
 	h->give_up_at = 0;
+	h->missed = false;
 	return RL_HAND_FITS;
 }
 

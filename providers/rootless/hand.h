@@ -22,20 +22,28 @@ bool rl_hand_may_modify(u32 type, u32 from, u32 to, u32 mask);
 
 /* ---- words ---- */
 
-/* What each end says to the other, in the private data of MPA's Request and Reply. */
+/*
+ * What each end says to the other, in the private data of MPA's Request and Reply. PSNs are known to the
+ * two programs alone, so they prove who speaks: the Request has the upper 12 bits of each, the Reply
+ * the lower.
+ */
 struct rl_hand_words {
 	u8 type;			/* IBV_QPT_: of the QP */
-	bool rts;			/* sq_psn and rnr_retry are known already */
+	bool rts;			/* sent and rnr_retry are known already */
 	u8 rnr_retry;
 	u32 from, to;			/* QP numbers */
-	u32 rq_psn;			/* of what the speaker awaits */
-	u32 sq_psn;			/* of what it will send */
+	u16 awaited;			/* half of the PSN that the speaker awaits */
+	u16 sent;			/* half of the one that it will send */
 };
 
 /* Magic, version, then these, in network order. */
-#define RL_HAND_WORDS_LEN 24
+#define RL_HAND_WORDS_LEN 20
+/* 1 knew of no asks; 2 said whole PSNs, so that a Request told what its Reply was to be. */
+#define RL_HAND_VERSION 3
 
 void rl_hand_write_words(u8 p[RL_HAND_WORDS_LEN], const struct rl_hand_words *w);
+/* Of what begins as such words do; 0: this does not. */
+u8 rl_hand_version(const u8 *p, u32 len);
 /* False: these are not such words, or of a version that nobody here knows. */
 bool rl_hand_read_words(const u8 *p, u32 len, struct rl_hand_words *w);
 
@@ -62,10 +70,12 @@ struct rl_hand {
 	u8 timeout, retry_cnt;		/* InfiniBand's encodings */
 	u8 rnr_retry;
 
-	struct rl_hand_words peer;	/* as heard last; rq_psn is of use in TRYING and JOINED */
+	struct rl_hand_words peer;	/* as heard last; awaited is of use in TRYING and JOINED */
+	u8 lies;			/* of who had the numbers, and other PSNs */
 	u64 since;			/* RTR */
 	u64 try_at;			/* APART, initiator: when to connect */
 	u64 give_up_at;			/* a work request waits for a peer until then; 0: none does */
+	bool missed;			/* UC: one has waited in vain, and none waits any more */
 };
 
 /* What is to be done. */
@@ -74,9 +84,10 @@ enum rl_hand_act {
 	RL_HAND_CONNECT,		/* a connection begins: then rl_hand_failed() or rl_hand_hear() */
 	RL_HAND_PART,			/* the connection is not the peer's: it ends */
 	RL_HAND_GIVE_UP,		/* RETRY_EXC_ERR for the oldest work request, and so into error */
+	RL_HAND_LOSE,			/* UC: work requests are done, and nobody hears of them */
 };
 
-/* Both ends are the same. */
+/* Both ends are the same QP: it connects to itself, and hears in that attempt what it says. */
 bool rl_hand_is_own(const struct rl_hand *h);
 
 /* RTR: all above rts is set, and rl_hand_next() tells what comes. */

@@ -94,6 +94,15 @@ static u32 write_own_words(const struct rl_hand_qp *q, u8 p[RL_HAND_WORDS_LEN])
 	return RL_HAND_WORDS_LEN;
 }
 
+static bool read_words(const u8 *pd, u32 len, struct rl_hand_words *w)
+{
+	u8 version = rl_hand_version(pd, len);
+
+	if (version && version != RL_HAND_VERSION)
+		rl_trace("a peer by hand speaks version %u; this is %u", version, RL_HAND_VERSION);
+	return rl_hand_read_words(pd, len, w);
+}
+
 static void gids_of(struct rl_conn *c, u8 own[16], u8 peer[16])
 {
 	struct sockaddr_storage a, b;
@@ -109,7 +118,7 @@ static enum rl_hand_verdict hear(struct rl_hand_qp *q, struct rl_conn *c, const 
 	struct rl_hand_words w;
 	u8 own[16], peer[16];
 
-	if (!rl_hand_read_words(pd, pd_len, &w))
+	if (!read_words(pd, pd_len, &w))
 		return v;
 	gids_of(c, own, peer);
 	pthread_mutex_lock(&q->qp->lock);
@@ -126,13 +135,13 @@ static enum rl_hand_verdict hear(struct rl_hand_qp *q, struct rl_conn *c, const 
 static int open_socket(const struct rl_hand_qp *q, const struct sockaddr_storage *own, socklen_t len)
 {
 	int fd = rl_raw(SYS_socket, own->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int on = 1, tos = q->path.traffic_class, rv;
+	/* Ports that lead to other peers will do, of which there are none here. */
+	int late = !rl_hand_is_own(&q->h), tos = q->path.traffic_class, rv;
 	bool six = own->ss_family == AF_INET6;
 
 	if (fd < 0)
 		return fd;
-	/* Ports that lead to other peers will do. */
-	rl_raw(SYS_setsockopt, fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	rl_raw(SYS_setsockopt, fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &late, sizeof(late));
 	rl_raw(SYS_setsockopt, fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_TCLASS : IP_TOS, &tos,
 	       sizeof(tos));
 	rv = rl_raw(SYS_bind, fd, own, len);
@@ -142,17 +151,25 @@ static int open_socket(const struct rl_hand_qp *q, const struct sockaddr_storage
 	return rv;
 }
 
-/* From the QP's own address to the port that the peer's number names: a socket, or -errno. */
+/*
+ * From the QP's own address to the port that the peer's number names: a socket, or -errno. Of a QP that
+ * is its own peer the socket connects to itself, which TCP has as a simultaneous open (RFC 9293 3.5).
+ */
 static int start_connecting(const struct rl_hand_qp *q)
 {
+	bool itself = rl_hand_is_own(&q->h);
 	struct sockaddr_storage own, peer;
 	socklen_t len = rl_gid_to_address(q->dev, q->h.own_gid, 0, &own);
-	int fd = open_socket(q, &own, len), rv;
+	int fd = open_socket(q, &own, len), rv = 0;
 
 	if (fd < 0)
 		return fd;
-	len = rl_gid_to_address(q->dev, q->h.peer_gid, rl_qpn_port(q->h.peer_qpn), &peer);
-	rv = rl_raw(SYS_connect, fd, &peer, len);
+	if (itself)
+		rv = rl_raw(SYS_getsockname, fd, &peer, &len);
+	else
+		len = rl_gid_to_address(q->dev, q->h.peer_gid, rl_qpn_port(q->h.peer_qpn), &peer);
+	if (!rv)
+		rv = rl_raw(SYS_connect, fd, &peer, len);
 	if (!rv || rv == -EINPROGRESS)
 		return fd;
 	rl_raw(SYS_close, fd);
@@ -171,6 +188,7 @@ static struct weft_offer *make_offer(const struct rl_hand_qp *q)
 	configure_mpa(&cfg);
 	weft_offer_init(o, &cfg, q->path.ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words,
 			write_own_words(q, words));
+	o->itself = rl_hand_is_own(&q->h);
 	return o;
 }
 
@@ -274,6 +292,31 @@ static void give_up_somehow(struct rl_hand_qp *q)
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
+/* UC: nobody hears what is posted, and the program is not told. A connection may be under way. */
+static void lose(struct rl_hand_qp *q)
+{
+	struct rl_qp *qp = q->qp;
+	struct rl_conn *c = rl_qp_lock_core(qp);
+	bool more = false, failed = false;
+
+	if ((c || !qp->gone) && qp->core.state == WEFT_QPS_IDLE) {
+		more = weft_qpc_lose(&qp->core);
+		weft_region_end_run(&qp->core);
+		failed = qp->core.state != WEFT_QPS_IDLE;
+		rl_qp_flush(qp);
+	}
+	rl_qp_unlock_core(qp, c);
+	if (!more && !failed)
+		return;
+	pthread_mutex_lock(&qp->lock);
+	if (failed)
+		rl_hand_stop(&q->h);
+	else
+		rl_hand_posted(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&qp->lock);
+}
+
 static void do_what_is_due(struct rl_hand_qp *q)
 {
 	enum rl_hand_act act;
@@ -286,6 +329,8 @@ static void do_what_is_due(struct rl_hand_qp *q)
 		try_to_connect(q);
 	else if (act == RL_HAND_GIVE_UP)
 		give_up_somehow(q);
+	else if (act == RL_HAND_LOSE)
+		lose(q);
 }
 
 static void timeout(struct rl_watch *w)
@@ -391,7 +436,7 @@ static struct rl_hand_qp *find_addressee(const struct weft_mpa_frame *f, const u
 	struct rl_hand_words w;
 	struct rl_qp *qp;
 
-	if (!rl_hand_read_words(pd, f->pd_len, &w))
+	if (!read_words(pd, f->pd_len, &w))
 		return NULL;
 	qp = rl_qp_find(w.to);
 	if (!qp)
@@ -517,14 +562,12 @@ int rl_hand_start_qp(struct rl_qp *qp, const struct rl_hand_path *path)
 	pthread_mutex_lock(&qp->lock);
 	qp->hand = q;
 	q->path = *path;
-	if (!rl_hand_is_own(&h)) {
-		q->h = h;
-		q->turn++;
-		rl_hand_start(&q->h, rl_now_ms());
-		set_clock(q);
-	}
+	q->h = h;
+	q->turn++;
+	rl_hand_start(&q->h, rl_now_ms());
+	set_clock(q);
 	pthread_mutex_unlock(&qp->lock);
-	return rl_hand_is_own(&h) ? -EOPNOTSUPP : 0;
+	return 0;
 }
 
 void rl_hand_go_qp(struct rl_qp *qp, const struct rl_hand_sending *s)
@@ -583,7 +626,7 @@ void rl_hand_post(struct rl_qp *qp)
 
 	pthread_mutex_lock(&qp->lock);
 	q = qp->gone ? NULL : qp->hand;
-	if (q && qp->core.by_hand && qp->core.state == WEFT_QPS_IDLE &&
+	if (q && qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE &&
 	    weft_qpc_has_sends(&qp->core)) {
 		rl_hand_posted(&q->h, rl_now_ms());
 		set_clock(q);

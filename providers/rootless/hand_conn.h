@@ -29,10 +29,7 @@ struct rl_hand_sending {
 	u32 ord;
 };
 
-/*
- * INIT -> RTR: 0; -ENOMEM; -EOPNOTSUPP: it is to be connected to itself, which one connection with its
- * two ends cannot be. Context's lock, as of the others.
- */
+/* INIT -> RTR: 0 or -ENOMEM. Context's lock, as of the others. */
 int rl_hand_start_qp(struct rl_qp *qp, const struct rl_hand_path *path);
 /* RTR -> RTS. */
 void rl_hand_go_qp(struct rl_qp *qp, const struct rl_hand_sending *s);

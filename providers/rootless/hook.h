@@ -47,6 +47,12 @@ static inline ssize_t rl_hook_result(ssize_t rv)
 	return -1;
 }
 
+/* Does @m carry a stream's descriptor, which is not to come to another process? */
+struct msghdr;
+bool rl_sock_hands_over(const struct msghdr *m);
+/* Copies @m. False: it is not there, which the kernel is to say. */
+bool rl_sock_read_message(struct msghdr *copy, const struct msghdr *m);
+
 /* Is @fd ours, with a mode of its own? Then what stat says of it. */
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev);
 

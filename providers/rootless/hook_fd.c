@@ -21,6 +21,8 @@
 #include "hook.h"
 #include "netlink.h"
 #include "raw.h"
+#include "sock.h"
+#include "stream_option.h"
 #include "tree.h"
 
 /*
@@ -132,16 +134,24 @@ static ssize_t run(struct rl_file *f, int fd, const struct iovec *iov, int n, ve
 RL_HOOK ssize_t read(int fd, void *buf, size_t len)
 {
 	const struct iovec v = { .iov_base = buf, .iov_len = len };
-	struct rl_file *f = begin_if(fd, reads);
+	struct rl_file *f;
+	ssize_t rv;
 
+	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, 0, &rv))
+		return rv;
+	f = begin_if(fd, reads);
 	return f ? run(f, fd, &v, 1, read_vector) : RL_CALL(read, fd, buf, len);
 }
 
 RL_HOOK ssize_t write(int fd, const void *buf, size_t len)
 {
 	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
-	struct rl_file *f = begin_if(fd, writes);
+	struct rl_file *f;
+	ssize_t rv;
 
+	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, 0, &rv))
+		return rv;
+	f = begin_if(fd, writes);
 	return f ? run(f, fd, &v, 1, write_vector) : RL_CALL(write, fd, buf, len);
 }
 
@@ -156,10 +166,20 @@ RL_HOOK ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 	return read(fd, buf, len);
 }
 
+/* Of more pieces recvmsg() says EMSGSIZE, and readv() EINVAL: the kernel does. */
+static bool may_be_vector(int n)
+{
+	return n >= 0 && n <= IOV_MAX;
+}
+
 RL_HOOK ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f = begin_if(fd, reads);
+	struct rl_file *f;
+	ssize_t rv;
 
+	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
+		return rv;
+	f = begin_if(fd, reads);
 	return f ? run(f, fd, iov, n, read_vector) : RL_CALL(readv, fd, iov, n);
 }
 
@@ -173,8 +193,12 @@ static ssize_t gather(struct rl_file *f, int fd, const struct iovec *iov, int n)
 
 RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f = begin_if(fd, writes);
+	struct rl_file *f;
+	ssize_t rv;
 
+	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_send(fd, iov, (size_t)n, 0, &rv))
+		return rv;
+	f = begin_if(fd, writes);
 	if (f && f->ops->send)
 		return gather(f, fd, iov, n);
 	return f ? run(f, fd, iov, n, write_vector) : RL_CALL(writev, fd, iov, n);
@@ -184,19 +208,26 @@ RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 
 RL_HOOK int ioctl(int fd, unsigned long request, ...)
 {
-	struct rl_file *f = rl_call_begin(fd);
+	struct rl_file *f;
 	va_list args;
 	void *arg;
-	int rv;
+	int rv, n;
 
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (!f)
-		return RL_CALL(ioctl, fd, request, arg);
-	rv = f->ops->ioctl ? (int)rl_hook_result(f->ops->ioctl(f, fd, request, arg))
-			   : RL_CALL(ioctl, fd, request, arg);
-	rl_call_end(f);
+	if (rl_sock_may(fd) && request == FIONREAD && arg && rl_sock_inq(fd, &n))
+		return (int)rl_hook_result(rl_option_copy(arg, &n, sizeof(n)) ? 0 : -EFAULT);
+	/* As F_SETFD. */
+	if (request == FIONCLEX && rl_sock_is_bound(fd))
+		return 0;
+	f = rl_call_begin(fd);
+	rv = f && f->ops->ioctl ? (int)rl_hook_result(f->ops->ioctl(f, fd, request, arg))
+				: RL_CALL(ioctl, fd, request, arg);
+	if (f)
+		rl_call_end(f);
+	if (request == FIONBIO)
+		rl_sock_flags_changed(fd);
 	return rv;
 }
 
@@ -258,13 +289,20 @@ RL_HOOK int __fxstat64(int version, int fd, struct stat64 *st)
 
 /* ---- close ---- */
 
+static void forget(int fd)
+{
+	if (rl_sock_may(fd))
+		rl_sock_leaves(fd);
+	rl_fd_forget(fd);
+}
+
 RL_HOOK int close(int fd)
 {
 	int saved = errno;
 
 	if (rl_fd_is_hidden(fd))
 		return (int)rl_hook_result(-EBADF);
-	rl_fd_forget(fd);
+	forget(fd);
 	errno = saved;
 	return RL_CALL(close, fd);
 }
@@ -284,7 +322,7 @@ static int close_around_hidden(unsigned int first, unsigned int last, int flags)
 	for (fd = rl_fd_next((int)from); fd >= 0 && (unsigned int)fd <= last;
 	     fd = rl_fd_next(fd + 1)) {
 		if (!rl_fd_is_hidden(fd)) {
-			rl_fd_forget(fd);
+			forget(fd);
 			continue;
 		}
 		rv = fd ? close_segment(from, (unsigned int)fd - 1, flags) : 0;
@@ -320,8 +358,10 @@ static int copied(int from, int to)
 {
 	int saved = errno;
 
-	if (to >= 0)
+	if (to >= 0 && to != from) {
 		rl_fd_copy(from, to);
+		rl_sock_copied(from, to);
+	}
 	errno = saved;
 	return to;
 }
@@ -329,6 +369,16 @@ static int copied(int from, int to)
 RL_HOOK int dup(int fd)
 {
 	return copied(fd, RL_CALL(dup, fd));
+}
+
+/* Before what @to names goes, if it does. */
+static void leaves_number(int from, int to, int flags)
+{
+	int saved = errno;
+
+	if (from != to && rl_sock_may(to) && !(flags & ~O_CLOEXEC) && rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
+		rl_sock_leaves(to);
+	errno = saved;
 }
 
 static int real_dup2(int from, int to)
@@ -351,6 +401,7 @@ RL_HOOK int dup2(int from, int to)
 {
 	if (rl_fd_is_hidden(to))
 		return (int)rl_hook_result(-EBUSY);
+	leaves_number(from, to, 0);
 	return copied(from, real_dup2(from, to));
 }
 
@@ -358,6 +409,7 @@ RL_HOOK int dup3(int from, int to, int flags)
 {
 	if (rl_fd_is_hidden(to))
 		return (int)rl_hook_result(-EBUSY);
+	leaves_number(from, to, flags);
 	return copied(from, RL_CALL(dup3, from, to, flags));
 }
 
@@ -375,7 +427,11 @@ RL_HOOK int fcntl(int fd, int command, ...)
 	va_start(args, command);
 	arg = va_arg(args, void *);
 	va_end(args);
+	if (command == F_SETFD && rl_sock_is_bound(fd))
+		arg = (void *)((uintptr_t)arg | FD_CLOEXEC);
 	rv = RL_CALL(fcntl, fd, command, arg);
+	if (command == F_SETFL)
+		rl_sock_flags_changed(fd);
 	return makes_copy(command) ? copied(fd, rv) : rv;
 }
 

@@ -4,11 +4,14 @@
  * has signal() by many names, and none of them comes by sigaction(). What sets a thread's mask is
  * only told to the guard. A mask that a thread begins with (pthread_attr_setsigmask_np()) is not:
  * the guard unblocks faults before a thread's first access, whatever the mask.
+ *
+ * With --sockets all other handlers are called through one of ours (signals.h).
  */
 #include <signal.h>
 
 #include "guard.h"
 #include "hook.h"
+#include "signals.h"
 
 /* Not all are declared, and some are deprecated. */
 int __sigaction(int sig, const struct sigaction *new, struct sigaction *old);
@@ -29,16 +32,25 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
  */
 RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	struct sigaction copy;
+	bool is_ours = rl_signal_is_ours(sig);
+	struct sigaction copy, wish;
+	int rv;
 
 	if (rl_guard_action(sig, new, old))
 		return 0;
-	if (!new)
-		return PASS(sigaction, -1, sig, NULL, old);
-	copy = *new;
-	sigdelset(&copy.sa_mask, SIGSEGV);
-	sigdelset(&copy.sa_mask, SIGBUS);
-	return PASS(sigaction, -1, sig, &copy, old);
+	if (is_ours)
+		wish = rl_signal_wish(sig);
+	if (new) {
+		copy = *new;
+		sigdelset(&copy.sa_mask, SIGSEGV);
+		sigdelset(&copy.sa_mask, SIGBUS);
+		if (is_ours)
+			rl_signal_wanted(sig, &copy);
+	}
+	rv = PASS(sigaction, -1, sig, new ? &copy : NULL, old);
+	if (!rv && old && is_ours)
+		rl_signal_translate(old, &wish);
+	return rv;
 }
 
 RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *old)
@@ -60,12 +72,19 @@ static bool set_handler(int sig, sighandler_t handler, int flags, sighandler_t *
 	return true;
 }
 
+/* libc's own @f sets @handler, and says what was there. */
+#define THROUGH(f, sig, handler) ({							\
+	bool is_ours_ = rl_signal_is_ours(sig);						\
+	struct sigaction wish_ = is_ours_ ? rl_signal_wish(sig) : (struct sigaction){ 0 };	\
+	sighandler_t rv_ = PASS(f, SIG_ERR, sig, handler);				\
+											\
+	is_ours_ ? rl_signal_changed(sig), rl_signal_handler(rv_, &wish_) : rv_; })
+
 RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
-	return set_handler(sig, handler, SA_RESTART, &old) ? old :
-							     PASS(signal, SIG_ERR, sig, handler);
+	return set_handler(sig, handler, SA_RESTART, &old) ? old : THROUGH(signal, sig, handler);
 }
 
 RL_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
@@ -84,7 +103,7 @@ RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 	sighandler_t old;
 
 	return set_handler(sig, handler, SA_RESETHAND | SA_NODEFER, &old) ?
-		old : PASS(__sysv_signal, SIG_ERR, sig, handler);
+		old : THROUGH(__sysv_signal, sig, handler);
 }
 
 RL_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
@@ -99,7 +118,7 @@ RL_HOOK sighandler_t sigset(int sig, sighandler_t handler)
 
 	rl_guard_mask_changed();
 	if (handler == SIG_HOLD || !set_handler(sig, handler, 0, &old))
-		return PASS(sigset, SIG_ERR, sig, handler);
+		return THROUGH(sigset, sig, handler);
 	return sigrelse(sig) ? SIG_ERR : old;
 }
 
@@ -113,9 +132,14 @@ RL_HOOK int sigignore(int sig)
 RL_HOOK int siginterrupt(int sig, int interrupt)
 {
 	struct sigaction a;
+	int rv;
 
-	if (!rl_guard_action(sig, NULL, &a))
-		return PASS(siginterrupt, -1, sig, interrupt);
+	if (!rl_guard_action(sig, NULL, &a)) {
+		rv = PASS(siginterrupt, -1, sig, interrupt);
+		if (!rv && rl_signal_is_ours(sig))
+			rl_signal_changed(sig);
+		return rv;
+	}
 	a.sa_flags = interrupt ? a.sa_flags & ~SA_RESTART : a.sa_flags | SA_RESTART;
 	return sigaction(sig, &a, NULL);
 }

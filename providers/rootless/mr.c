@@ -322,7 +322,7 @@ static void await_release(struct rl_mr *mr)
 /* From here on who still holds it refuses it: its STag may be given to another. */
 void rl_mr_destroy(struct rl_mr *mr)
 {
-	WRITE_ONCE(mr->region.valid, false);
+	weft_region_withdraw(&mr->region);
 	if (!mr->replaced)
 		remove_from_table(mr);
 	rl_mr_drop(&mr->region);

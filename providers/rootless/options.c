@@ -37,7 +37,7 @@ static void __attribute__((format(printf, 1, 0))) say(const char *fmt, va_list a
 	rl_raw(SYS_write, STDERR_FILENO, line, at);
 }
 
-static void __attribute__((format(printf, 1, 2))) complain(const char *fmt, ...)
+void rl_complain(const char *fmt, ...)
 {
 	va_list args;
 
@@ -98,7 +98,7 @@ static void read_number(const char *name, u32 min, u32 max, u32 *v)
 	if (parse_number(s, &end, min, max, &n) && !*end)
 		*v = n;
 	else
-		complain("%s=%s is ignored: it should be a number from %u to %u", name, s, min, max);
+		rl_complain("%s=%s is ignored: it should be a number from %u to %u", name, s, min, max);
 }
 
 static void read_bool(const char *name, bool *v)
@@ -116,14 +116,14 @@ static void read_words(void)
 	u8 bits = rtr ? weft_rtr_parse(rtr) : 0;
 
 	if (ports && !parse_ports(ports, &opt.port_min, &opt.port_max))
-		complain("WEFT_PORTS=%s is ignored: it should be MIN-MAX", ports);
+		rl_complain("WEFT_PORTS=%s is ignored: it should be MIN-MAX", ports);
 	if (rtr && bits)
 		opt.rtr = bits;
 	else if (rtr)
-		complain("WEFT_RTR=%s is ignored: it should be some of send, write, read", rtr);
+		rl_complain("WEFT_RTR=%s is ignored: it should be some of send, write, read", rtr);
 	opt.roce = !device || strcmp(device, "iwarp");
 	if (device && opt.roce && strcmp(device, "roce"))
-		complain("WEFT_DEVICE=%s is ignored: it should be roce or iwarp", device);
+		rl_complain("WEFT_DEVICE=%s is ignored: it should be roce or iwarp", device);
 	/* The program may change its environment. */
 	if (netdevs)
 		opt.netdevs = strdup(netdevs);

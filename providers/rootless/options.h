@@ -27,7 +27,10 @@ struct rl_options {
 /* Read once, when first asked for. A value that makes no sense is told on stderr and ignored. */
 const struct rl_options *rl_options(void);
 
-/* One line on stderr if the trace is on. */
+/* One line on stderr. */
+void rl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same if the trace is on. */
 void rl_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

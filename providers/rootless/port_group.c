@@ -118,14 +118,19 @@ static bool has_six(void)
 	return fd >= 0;
 }
 
+static u32 draw(void)
+{
+	u32 number;
+
+	return getrandom(&number, sizeof(number), 0) == sizeof(number) ? number : 0;
+}
+
 /* Those of the range, from a random one on: processes that begin together do not meet at each. */
 static int open_in_range(struct group *g, u32 min, u32 max)
 {
-	u32 n = max - min + 1, at, i;
+	u32 n = max - min + 1, at = draw(), i;
 	int rv = -EADDRINUSE;
 
-	if (getrandom(&at, sizeof(at), 0) != sizeof(at))
-		at = 0;
 	for (i = 0; i < n && rv == -EADDRINUSE; i++)
 		rv = open_pair(g, (u16)(min + (at % n + i) % n));
 	return rv;
@@ -220,6 +225,8 @@ static int open_group(struct group **out)
 		return -ENOMEM;
 	rl_acceptor_init(&g->acceptor, &group_ops);
 	g->tcp = g->udp = -1;
+	/* Who sees that a process listens does not know a QP's number. */
+	g->from = (u8)draw();
 	rv = open_sockets(g);
 	if (rv) {
 		close_group(g);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Queue pairs: life, states, numbers. What flows through them is core/'s. */
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 
 #include <infiniband/verbs.h>
 
 #include "hand_conn.h"
 #include "options.h"
 #include "port_group.h"
+#include "raw.h"
 #include "ud.h"
 #include "verbs.h"
 
@@ -168,6 +171,7 @@ void rl_qp_end_connection(struct rl_qp *qp)
 void rl_qp_reset(struct rl_qp *qp)
 {
 	rl_hand_stop_qp(qp);
+	rl_qp_hear_out(qp);
 	rl_qp_end_connection(qp);
 	memset(qp->sq.mem, 0, qp->sq.size);
 	if (qp->rq.mem)
@@ -241,6 +245,7 @@ static void init_core(struct rl_qp *qp, const struct rl_qp_attr *a, const struct
 	struct weft_qpc *c = &qp->core;
 
 	c->pd = a->pd->id;
+	c->recv_pd = a->srq ? a->srq->pd->id : c->pd;
 	c->srq = a->srq;
 	c->srq_tells = qp->ctx->features & WEFT_FEATURE_SRQ_KICK;
 	c->sig_all = a->sig_all;
@@ -349,8 +354,9 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
-	/* From here on nobody touches the core: not by a connection, nor without one. */
+	rl_qp_hear_out(qp);
 	rl_qp_end_connection(qp);
+	/* From here on nobody touches the core: not by a connection, nor without one. */
 	rl_hand_end_qp(qp);
 	if (qp->ud)
 		rl_ud_end(qp);

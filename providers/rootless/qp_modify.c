@@ -143,6 +143,8 @@ static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 			become_able_to_send(qp);
 		else
 			tell_core(qp, true, WEFT_VS_RTS);
+		/* What was posted in SQD waits from now on. */
+		rl_hand_post(qp);
 		return 0;
 	case IBV_QPS_SQD:
 		tell_core(qp, true, WEFT_VS_SQD);
@@ -151,6 +153,7 @@ static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 		rl_qp_reset(qp);
 		return 0;
 	default:
+		rl_qp_hear_out(qp);
 		rl_hand_stop_qp(qp);
 		return rl_qp_move(qp, to);
 	}

@@ -10,15 +10,35 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static inline long rl_raw_result(long rv, int saved)
+/* Here and not in libc: a short message is a handful of calls, and each function on its way is cold by then. */
+#ifdef __x86_64__
+static inline long rl_raw_call(long nr, long a, long b, long c, long d, long e, long f)
 {
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long rv;
+
+	__asm__ volatile("syscall" : "=a"(rv) : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return rv;
+}
+#else
+static inline long rl_raw_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	int saved = errno;
+	long rv = syscall(nr, a, b, c, d, e, f);
+
 	if (rv == -1) {
 		rv = -errno;
 		errno = saved;
 	}
 	return rv;
 }
+#endif
 
-#define rl_raw(nr, ...) ({ int rl_saved_ = errno; rl_raw_result(syscall(nr, ##__VA_ARGS__), rl_saved_); })
+#define RL_RAW(nr, a, b, c, d, e, f, ...) \
+	rl_raw_call(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define rl_raw(...) RL_RAW(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 
 #endif

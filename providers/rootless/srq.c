@@ -89,19 +89,24 @@ int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *r
 {
 	struct weft_rq_shape shape = { .stride = srq->core.rq.stride };
 	int rv = weft_shape_srq_anew(max_wr, &shape);
+	struct weft_ring_move move = {};
 	struct rl_ring ring, old;
 
 	rv = rv ?: rl_ring_alloc(srq->ctx, &ring, shape.slots);
 	if (rv)
 		return rv;
 	old = ring;
+	move.mem = ring.mem;
+	move.slots = shape.slots;
 	rl_ring_describe(&ring, shape.slots, shape.stride, &resp->srq);
 	pthread_mutex_lock(&srq->lock);
-	if (weft_srqc_move(&srq->core, ring.mem, shape.slots)) {
+	do {
+		weft_ring_move_copy(&move);
+		rv = weft_srqc_move(&srq->core, &move);
+	} while (rv == -EAGAIN);
+	if (!rv) {
 		old = srq->ring;
 		srq->ring = ring;
-	} else {
-		rv = -EINVAL;
 	}
 	pthread_mutex_unlock(&srq->lock);
 	rl_ring_free(srq->ctx, &old);

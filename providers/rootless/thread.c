@@ -32,6 +32,7 @@ static struct {
 
 	pthread_mutex_t start;
 	int epfd, wake;			/* hidden; -1: there is no thread */
+	void (*job)(void);		/* atomic: rl_thread_do()'s; NULL: it is done */
 	bool orphaned;			/* atomic: a child, whose watches nobody waits for */
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -378,6 +379,28 @@ static void ask_for_short_slices(void)
 	rl_raw(SYS_sched_setattr, 0, &attr, 0);
 }
 
+static void do_job(void)
+{
+	void (*job)(void) = __atomic_load_n(&t.job, __ATOMIC_ACQUIRE);
+
+	if (likely(!job))
+		return;
+	job();
+	__atomic_store_n(&t.job, NULL, __ATOMIC_RELEASE);
+}
+
+void rl_thread_do(void (*job)(void), u64 until)
+{
+	const struct timespec soon = { .tv_nsec = 1000000 };
+
+	if (__atomic_load_n(&t.epfd, __ATOMIC_ACQUIRE) < 0 || is_progress)
+		return;
+	__atomic_store_n(&t.job, job, __ATOMIC_RELEASE);
+	wake_thread();
+	while (__atomic_load_n(&t.job, __ATOMIC_ACQUIRE) && rl_now_ms() < until)
+		rl_raw(SYS_ppoll, NULL, 0, &soon, NULL, 0);
+}
+
 static void *progress(void *arg)
 {
 	struct epoll_event ev[EVENTS];
@@ -394,6 +417,7 @@ static void *progress(void *arg)
 			run_event(&ev[i]);
 		if (n <= 0 || !ms)
 			run_deadlines();
+		do_job();
 		rl_gate_leave();
 	}
 	return NULL;
@@ -454,6 +478,7 @@ static int start_with_lock(void)
 /* Its epoll is the parent's, too: a child waits by one of its own. */
 static void in_child(void)
 {
+	t.job = NULL;
 	if (t.epfd >= 0) {
 		stop_with_lock();
 		t.orphaned = true;

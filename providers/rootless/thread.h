@@ -68,6 +68,12 @@ bool rl_thread_is_this(void);
 /* Does something else wait for the progress thread? It asks that itself, before it goes on. */
 bool rl_thread_is_wanted(void);
 
+/*
+ * The progress thread calls @job, of which @until (ms) is the end at most. Any context but its own: nothing is
+ * locked or allocated here. Without a thread nobody does.
+ */
+void rl_thread_do(void (*job)(void), u64 until);
+
 /* The process ends: @look at each watch. What a child inherited is among them. */
 void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 

@@ -31,7 +31,7 @@
 #define RL_MAX_ORD	128
 #define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_POLL_KICK | \
 			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_FEATURE_NULL_MR | \
-			 WEFT_FEATURE_SRQ_KICK | WEFT_FEATURE_UD | WEFT_EXT_FEATURES)
+			 WEFT_FEATURE_SRQ_KICK | WEFT_FEATURE_ROCE_TYPES | WEFT_EXT_FEATURES)
 
 /* ---- rings (ring.c) ---- */
 
@@ -42,6 +42,7 @@ struct rl_ring {
 };
 
 struct rl_context;
+struct rl_stream;
 struct rl_ud_socket;
 
 /* @slots slots: 0 or -ENOMEM. Context's lock. */
@@ -257,6 +258,7 @@ struct rl_qp {
 	struct rl_srq *srq;		/* NULL: it has its own receives */
 	u8 type;			/* IBV_QPT_ */
 	struct rl_ud *ud;		/* of a UD QP; else NULL; constant (ud.h) */
+	struct rl_stream *stream;	/* whose octets it moves; NULL: a program's QP; constant (stream.h) */
 	struct rl_qp *next;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
@@ -294,6 +296,11 @@ int rl_qp_move(struct rl_qp *qp, u32 to);
 void rl_qp_reset(struct rl_qp *qp);
 /* Has it been told so, and does it send nothing any more, the program hears of it. The core's lock. */
 void rl_qp_tell_drained(struct rl_qp *qp);
+/*
+ * Before it goes, or goes to ERR: what TCP has brought is read, and the peer's questions about that are
+ * awaited, for a fifth of a second in any second, and answered. No lock.
+ */
+void rl_qp_hear_out(struct rl_qp *qp);
 /* Its connection lets it go, and ends. */
 void rl_qp_end_connection(struct rl_qp *qp);
 /* The core's lock, and the connection, referenced; NULL, and there is none. Then it is let go. */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "../../kernel/uapi/rdma/weft-abi.h"
+#include "sockrules.h"
 
 #define LIBRARY		"libweft-rootless.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
@@ -67,7 +68,7 @@ static void set(const char *name, const char *value)
 
 /* ---- options: each becomes an environment variable ---- */
 
-enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE };
+enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE, RULES };
 
 static const struct setting {
 	const char *option, *variable;
@@ -90,6 +91,7 @@ static const struct setting {
 	{ "rnr-timeout", "WEFT_RNR_TIMEOUT_MS", NUMBER, 0, 600000, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
+	{ "sockets", "WEFT_SOCKETS", RULES, 0, 0, optional_argument },
 	{ "with-hardware", "WEFT_WITH_HARDWARE", SWITCH, 0, 0, no_argument },
 };
 
@@ -116,6 +118,7 @@ static const char usage[] =
 	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 what is done, on stderr\n"
+	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"
 	"  --with-hardware         show the kernel's RDMA devices, too\n"
 	"  --help, --version\n";
 
@@ -143,6 +146,25 @@ static bool is_range(const char *s, const struct setting *t)
 		read_number(end + 1, &end, t, &max) && !*end && min <= max;
 }
 
+/* The program may go to another folder. */
+static const char *rules_of(const char *name)
+{
+	char path[PATH_MAX];
+	struct rl_rules rules;
+	unsigned int line;
+	const char *why;
+
+	if (strcmp(name, "all") && realpath(name, path))
+		name = text("%s", path);
+	why = rl_rules_load(name, &rules, &line);
+	if (why && line)
+		die(EXIT_USAGE, "%s: line %u: %s", name, line, why);
+	if (why)
+		die(EXIT_USAGE, "%s: %s", name, why);
+	rl_rules_free(&rules);
+	return name;
+}
+
 /* @value as the variable has it; NULL: it makes no sense. */
 static const char *value_of(const struct setting *t, const char *value)
 {
@@ -157,6 +179,8 @@ static const char *value_of(const struct setting *t, const char *value)
 		return is_range(value, t) ? value : NULL;
 	case FACE:
 		return !strcmp(value, "roce") || !strcmp(value, "iwarp") ? value : NULL;
+	case RULES:
+		return rules_of(value ? value : "all");
 	case WORDS:
 		break;
 	}

@@ -10,7 +10,7 @@ static int check_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
 {
 	union ibv_gid gid;
 
-	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_UD))
+	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_ROCE_TYPES))
 		return EOPNOTSUPP;
 	/* An address is a GID; where there is an LID there is none. */
 	if (!attr->is_global)
@@ -45,7 +45,7 @@ int weft_destroy_ah(struct ibv_ah *ah)
 
 static bool has_datagrams(const struct ibv_qp *ibqp)
 {
-	return to_weft_ctx(ibqp->context)->features & WEFT_FEATURE_UD;
+	return to_weft_ctx(ibqp->context)->features & WEFT_FEATURE_ROCE_TYPES;
 }
 
 int weft_attach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t lid)

@@ -73,10 +73,11 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	return err;
 }
 
-static bool there_is_type(struct ibv_context *ctx, enum ibv_qp_type type)
+/* A device that has more types than one says itself which; of XRC_RECV there is no domain to ask with. */
+static bool may_be_type(struct ibv_context *ctx, enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC ||
-	       (type == IBV_QPT_UD && to_weft_ctx(ctx)->features & WEFT_FEATURE_UD);
+	       (type != IBV_QPT_XRC_RECV && to_weft_ctx(ctx)->features & WEFT_FEATURE_ROCE_TYPES);
 }
 
 /* A PD; of flags there may be a word, but none in it. */
@@ -85,7 +86,7 @@ static bool asks_for_what_there_is(struct ibv_context *ctx, const struct ibv_qp_
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
 
-	return there_is_type(ctx, attr->qp_type) && attr->comp_mask & IBV_QP_INIT_ATTR_PD &&
+	return may_be_type(ctx, attr->qp_type) && attr->comp_mask & IBV_QP_INIT_ATTR_PD &&
 	       !(attr->comp_mask & ~known) &&
 	       !(attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags);
 }

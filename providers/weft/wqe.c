@@ -290,12 +290,18 @@ static int add_atomic_wr(struct weft_sq *sq, struct weft_sq_head *h, const struc
 }
 
 /* A window of type 1 is bound by ibv_bind_mw(). */
-static int add_bind_wr(struct weft_sq *sq, const struct weft_sq_head *h,
-		       const struct ibv_send_wr *wr)
+int weft_sq_add_bind_2(struct weft_sq *sq, const struct weft_sq_head *h, struct ibv_mw *mw,
+		       uint32_t rkey, const struct ibv_mw_bind_info *info)
 {
-	if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+	int err;
+
+	if (mw->type != IBV_MW_TYPE_2)
 		return EINVAL;
-	return weft_sq_add_bind(sq, h, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	rkey = (mw->rkey & ~0xffu) | (rkey & 0xff);
+	err = weft_sq_add_bind(sq, h, rkey, info);
+	if (!err)
+		mw->rkey = rkey;
+	return err;
 }
 
 int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
@@ -313,7 +319,8 @@ int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
 	if (k->data == WR_ATOMIC)
 		return add_atomic_wr(sq, &h, wr);
 	if (k->data == WR_BIND)
-		return add_bind_wr(sq, &h, wr);
+		return weft_sq_add_bind_2(sq, &h, wr->bind_mw.mw, wr->bind_mw.rkey,
+					  &wr->bind_mw.bind_info);
 	if (k->data == WR_SINK) {
 		/* A Read Request names one sink (RFC 5040 §4.4). */
 		if (wr->num_sge > 1 || wr->send_flags & IBV_SEND_INLINE)

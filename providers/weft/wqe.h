@@ -77,6 +77,9 @@ int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 /* The window becomes @rkey. */
 int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info);
+/* A window of type 2: of @rkey the low 8 bits count, and @mw is told. EINVAL of another type. */
+int weft_sq_add_bind_2(struct weft_sq *sq, const struct weft_sq_head *h, struct ibv_mw *mw,
+		       uint32_t rkey, const struct ibv_mw_bind_info *info);
 
 /* The entry at @idx, appended before, goes to @to. */
 void weft_sq_readdress(struct weft_sq *sq, uint32_t idx, const struct weft_wr_ud *to);

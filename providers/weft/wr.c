@@ -125,8 +125,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 	struct weft_qp *qp = to_qp(ex);
 
 	begin(qp, WEFT_WR_BIND_MW);
-	note(qp, mw->type == IBV_MW_TYPE_2 ?
-		 weft_sq_add_bind(&qp->sq, &qp->wr_head, rkey, info) : EINVAL);
+	note(qp, weft_sq_add_bind_2(&qp->sq, &qp->wr_head, mw, rkey, info));
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,

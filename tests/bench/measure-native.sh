@@ -149,7 +149,7 @@ start() {
 # that is traced is slower: who spins makes more calls than otherwise, and fewer messages go in one.
 counted() {
 	local cell=$1 n=$2 end
-	local calls=sendmsg,recvfrom,epoll_pwait,epoll_wait,epoll_ctl,getsockopt,futex,poll,read,write
+	local calls=sendmsg,sendto,recvfrom,epoll_pwait,epoll_wait,epoll_ctl,getsockopt,futex,poll,read,write
 	shift 2
 	server strace -qfc -e trace=$calls -o "$TEST_DIR/server.calls" "$@" -R -F
 	client strace -qfc -e trace=$calls -o "$TEST_DIR/client.calls" "$@" -R -F "$here"

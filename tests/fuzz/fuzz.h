@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 /* The helpers are no part of what is fuzzed: no coverage, no checks, full speed. */
 #define FUZZ_HELPER							\
-	__attribute__((no_sanitize("address", "undefined", "coverage"), noinline, unused))
+	__attribute__((no_sanitize("address", "undefined", "coverage"), __noinline__, unused))
 
 /* Of a target's own loops: checked, but no coverage to be hunted for. */
 #define FUZZ_HOST __attribute__((no_sanitize("coverage")))

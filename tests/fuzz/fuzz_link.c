@@ -310,7 +310,7 @@ static void one_step(struct stage *s, struct script *in)
 		weft_link_orphan(&s->link.core, s->link.now);
 		break;
 	case EVICT:
-		host_link_evict(&s->link);
+		host_link_evict(&s->link, script_octet(in) & 1);
 		break;
 	case FULL:
 		if (s->link.core.state == WEFT_LINK_REQUESTED)

@@ -731,6 +731,170 @@ static int local_inv_ends_access(struct pair *p)
 	return rv;
 }
 
+/* As RTRS' server: registered over the client's QP, written to and invalidated over the server's. */
+static int write_over_the_other(struct pair *p, struct ib_mr *mr)
+{
+	static struct op w;
+	int rv = reg(&p->c, mr, dst) ?:
+		 rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
+		      mr->iova, mr->rkey) ?:
+		 op_wait(&w, IB_WC_SUCCESS) ?: sync_send(p);
+
+	if (rv)
+		return rv;
+	if (memcmp(src, dst, BUF))
+		return -EILSEQ;
+	return local_inv(&p->s, mr->rkey) ?: reg(&p->s, mr, dst) ?: local_inv(&p->c, mr->rkey);
+}
+
+static int a_fast_region_is_for_all_qps_of_its_pd(struct pair *p)
+{
+	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	int i, rv = 0;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	for (i = 0; i < 20 && !rv; i++) {
+		memset(dst, 0, BUF);
+		rv = write_over_the_other(p, mr);
+	}
+	ib_dereg_mr(mr);
+	return rv;
+}
+
+/* ---- a region that ends while another QP uses it ---- */
+
+#define ROUNDS	20
+#define PIECE	8192			/* octets that go to TCP in one call */
+
+int device_counter(struct ib_device *dev, const char *name, u64 *n)
+{
+	struct rdma_hw_stats *stats = dev->ops.alloc_hw_port_stats(dev, 1);
+	int i, rv = -ENOENT;
+
+	if (!stats)
+		return -ENOMEM;
+	if (dev->ops.get_hw_stats(dev, stats, 1, 0) < 0)
+		rv = -EIO;
+	for (i = 0; i < stats->num_counters && rv == -ENOENT; i++)
+		if (!strcmp(stats->descs[i].name, name)) {
+			*n = stats->value[i];
+			rv = 0;
+		}
+	rdma_free_hw_stats_struct(stats);
+	return rv;
+}
+
+/* The octets of a region have been sent, and their server was told that it has ended. */
+static struct op written, sent, ended;
+
+/* Who is told has the memory. */
+static void memory_is_ours(struct ib_cq *cq, struct ib_wc *wc)
+{
+	memset(src, 0xee, PIECE);
+	ended.wc = *wc;
+	complete(&ended.done);
+}
+
+static int post_for_the_end(struct pair *q)
+{
+	op_init(&ended);
+	ended.cqe.done = memory_is_ours;
+	return post_recv_buf(&q->s, &ended, other + 1, 1);
+}
+
+/* The client writes octets of @from to @to, and its Send invalidates @from. */
+static int post_from_region(struct pair *q, const struct ib_mr *from, const struct ib_mr *to)
+{
+	struct ib_sge sge = {
+		.addr = (uintptr_t)other, .length = 1, .lkey = q->c.pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &sent.cqe,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND_WITH_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = from->rkey,
+	};
+
+	op_init(&sent);
+	return rdma_len(&q->c, &written, IB_WR_RDMA_WRITE, from->iova, PIECE, from->lkey, to->iova,
+			to->rkey) ?:
+	       ib_post_send(q->c.qp, &wr, NULL);
+}
+
+/*
+ * The client sends in this thread and not in softirq: the tasklet that it asks for comes when the thread
+ * has the socket, to close the connection, and leaves it the work. (ksoftirqd is not woken.) Softirq then
+ * has what TCP was handed reach the server while TCP's call goes on, and the client holds the region.
+ */
+static int send_in_this_thread(struct pair *q, const struct ib_mr *from, const struct ib_mr *to)
+{
+	int rv;
+
+	local_irq_disable();
+	local_bh_disable();
+	rv = post_from_region(q, from, to);
+	_local_bh_enable();
+	local_irq_enable();
+	return rdma_disconnect(q->c.id) ?: rv;
+}
+
+static int check_octets(void)
+{
+	u32 i;
+
+	for (i = 0; i < PIECE; i++)
+		if (dst[i] != octet(i) || src[i] != 0xee)
+			return -EILSEQ;
+	return 0;
+}
+
+static int end_while_used(struct pair *p, struct pair *q, struct ib_mr *from, struct ib_mr *to)
+{
+	int rv;
+
+	memset(q, 0, sizeof(*q));
+	fill();
+	rv = reg(&p->s, to, dst) ?: pair_connect_beside(q, p, 0, DEPTH) ?: reg(&q->s, from, src);
+	rv = rv ?: post_for_the_end(q) ?: send_in_this_thread(q, from, to) ?:
+	     op_wait(&ended, IB_WC_SUCCESS) ?: op_wait(&written, IB_WC_SUCCESS) ?:
+	     op_wait(&sent, IB_WC_SUCCESS);
+	pair_close(q);
+	return rv ?: check_octets() ?: local_inv(&p->s, to->rkey);
+}
+
+static int end_until_one_waits(struct pair *p, struct pair *q, struct ib_mr *from, struct ib_mr *to)
+{
+	u64 before, now;
+	int i, rv = device_counter(p->c.id->device, "region_waits", &before);
+
+	now = before;
+	for (i = 0; i < ROUNDS && !rv && now == before; i++)
+		rv = end_while_used(p, q, from, to) ?:
+		     device_counter(p->c.id->device, "region_waits", &now);
+	return rv ?: now == before ? -ENODATA : 0;
+}
+
+static int who_ends_a_region_waits_for_who_uses_it(struct pair *p)
+{
+	struct ib_mr *from = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	struct ib_mr *to = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
+	struct pair *q = kzalloc(sizeof(*q), GFP_KERNEL);
+	int rv = IS_ERR(from) || IS_ERR(to) || !q ? -ENOMEM : 0;
+
+	migrate_disable();
+	rv = rv ?: end_until_one_waits(p, q, from, to);
+	migrate_enable();
+	kfree(q);
+	if (!IS_ERR(from))
+		ib_dereg_mr(from);
+	if (!IS_ERR(to))
+		ib_dereg_mr(to);
+	return rv;
+}
+
 static int read_with_inv(struct pair *p, struct ib_mr *from, struct ib_mr *to)
 {
 	static struct op r;
@@ -1016,7 +1180,7 @@ static void make_qp(struct work_struct *work)
 		.qp_type = IB_QPT_RC,
 		.send_cq = t->beside->cq,
 		.recv_cq = t->beside->cq,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = { .max_send_wr = 1, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 
 	t->qp = ib_create_qp(t->beside->pd, &attr);
@@ -1183,6 +1347,86 @@ static int who_is_slow_to_connect_keeps_nobody_waiting(struct pair *p)
 	return rv;
 }
 
+/* Its CQ, of one entry, gets more than that. */
+static int overflow_cq_of(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_recv_wr wr = {};
+	int i, rv = ib_modify_qp(qp, &attr, IB_QP_STATE);
+
+	for (i = 0; i < 4 && !rv; i++)
+		rv = ib_post_recv(qp, &wr, NULL);
+	return rv;
+}
+
+static int is_moved_to_error(struct ib_qp *qp)
+{
+	unsigned long until = jiffies + WAIT;
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {};
+	int rv;
+
+	do {
+		rv = ib_query_qp(qp, &attr, IB_QP_STATE, &init);
+		if (rv || attr.qp_state == IB_QPS_ERR)
+			return rv;
+		msleep(1);
+	} while (time_before(jiffies, until));
+	return -ETIMEDOUT;
+}
+
+/* Each @qp: one that will be slow, one that shares its CQ; the same of another CQ. */
+static int overflow_beside_slow(struct by_thread *qp)
+{
+	struct slow *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	int rv, ended;
+
+	if (!s)
+		return -ENOMEM;
+	rv = slow_begin(s, qp[0].qp);
+	if (!IS_ERR(s->id)) {
+		rv = rv ?: overflow_cq_of(qp[1].qp) ?: overflow_cq_of(qp[3].qp) ?:
+			   is_moved_to_error(qp[2].qp);
+		ended = slow_end(s);
+		/* It was moved to error meanwhile, too. */
+		rv = rv ?: ended == -ETIME ? ended : 0;
+	}
+	kfree(s);
+	return rv;
+}
+
+static int an_overflow_waits_for_no_other_cqs_qps(struct pair *p)
+{
+	const struct ib_cq_init_attr one = { .cqe = 1 };
+	struct end *beside = kcalloc(2, sizeof(*beside), GFP_KERNEL);
+	struct by_thread t[4] = {};
+	int i, rv = 0;
+
+	if (!beside)
+		return -ENOMEM;
+	for (i = 0; i < 2; i++) {
+		beside[i].pd = p->c.pd;
+		beside[i].cq = ib_create_cq(p->c.id->device, NULL, NULL, NULL, &one);
+		rv = rv ?: PTR_ERR_OR_ZERO(beside[i].cq);
+	}
+	for (i = 0; i < 4; i++) {
+		t[i].beside = &beside[i / 2];
+		t[i].qp = ERR_PTR(-ENOENT);
+		if (!rv)
+			in_kernel_thread(&t[i], make_qp);
+		rv = rv ?: PTR_ERR_OR_ZERO(t[i].qp);
+	}
+	rv = rv ?: overflow_beside_slow(t);
+	for (i = 0; i < 4; i++)
+		if (!IS_ERR(t[i].qp))
+			ib_destroy_qp(t[i].qp);
+	for (i = 0; i < 2; i++)
+		if (!IS_ERR(beside[i].cq))
+			ib_destroy_cq(beside[i].cq);
+	kfree(beside);
+	return rv;
+}
+
 /* ---- memory is short ---- */
 
 static int send_to_client(struct pair *p)
@@ -1231,6 +1475,7 @@ static const struct {
 	int (*run)(struct pair *p);
 	bool srq;
 	bool global_rkey;
+	bool one_pd;
 } cases[] = {
 	{ "send-carries-bytes", send_carries_bytes },
 	{ "handlers-run-on-their-vectors-cpu", handlers_run_on_their_vectors_cpu },
@@ -1253,6 +1498,10 @@ static const struct {
 	  mapping_anew_changes_nothing_before_reg_mr },
 	{ "one-send-gathers-memory-of-every-kind", one_send_gathers_memory_of_every_kind },
 	{ "local-inv-ends-access", local_inv_ends_access },
+	{ "a-fast-region-is-for-all-qps-of-its-pd", a_fast_region_is_for_all_qps_of_its_pd,
+	  .one_pd = true },
+	{ "who-ends-a-region-waits-for-who-uses-it", who_ends_a_region_waits_for_who_uses_it,
+	  .one_pd = true },
 	{ "read-with-inv-invalidates-its-sink", read_with_inv_invalidates_its_sink },
 	{ "send-with-inv-invalidates-the-peers-region",
 	  send_with_inv_invalidates_the_peers_region },
@@ -1266,9 +1515,17 @@ static const struct {
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
 	{ "who-is-slow-to-connect-keeps-nobody-waiting",
 	  who_is_slow_to_connect_keeps_nobody_waiting },
+	{ "an-overflow-waits-for-no-other-cqs-qps", an_overflow_waits_for_no_other_cqs_qps },
 	{ "who-connects-hears-what-came-into-the-reserve",
 	  who_connects_hears_what_came_into_the_reserve },
 	{ "reclaim-may-wait-for-a-qp", reclaim_may_wait_for_a_qp },
+	{ "a-deep-flush-keeps-no-softirq-waiting", a_deep_flush_keeps_no_softirq_waiting },
+	{ "a-deep-flush-of-both-queues-keeps-no-softirq-waiting",
+	  a_deep_flush_of_both_queues_keeps_no_softirq_waiting },
+	{ "a-deep-queue-that-completes-keeps-no-softirq-waiting",
+	  a_deep_queue_that_completes_keeps_no_softirq_waiting },
+	{ "all-connections-have-one-share-of-softirq", all_connections_have_one_share_of_softirq,
+	  .global_rkey = true },
 	{ "srq-carries-bytes", send_carries_bytes, true },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, true },
 	{ "srq-limit-fires-once", srq_limit_fires_once, true },
@@ -1285,7 +1542,7 @@ static int run_case(int i)
 		return -ENOMEM;
 	seed = i;
 	fill();
-	rv = pair_connect(p, cases[i].srq, cases[i].global_rkey);
+	rv = pair_connect(p, cases[i].srq, cases[i].global_rkey, cases[i].one_pd);
 	if (rv)
 		pr_info("weft_kmod: no connection: %d\n", rv);
 	rv = rv ?: cases[i].run(p);

@@ -13,7 +13,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_cm.h>
 
-#define DEPTH		64		/* work requests a queue */
+#define DEPTH		64		/* work requests a queue, mostly */
 #define INLINE		512		/* octets of inline data that are asked for */
 #define WAIT		(5 * HZ)
 
@@ -33,6 +33,7 @@ struct end {
 	const char *name;
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
+	bool pd_lent;			/* it is the other end's, too, which frees it */
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct ib_srq *srq;
@@ -43,6 +44,7 @@ struct end {
 	atomic_t completions;
 	u32 vector;
 	enum ib_cq_notify_flags arm;	/* how comp_handler arms: for any or for solicited */
+	u32 depth;			/* work requests a queue; deep ones have no inline data */
 	u32 max_inline;			/* granted */
 	struct cpumask cpus;		/* on which comp_handler was called */
 	unsigned long qp_events;	/* bits of enum ib_event_type */
@@ -55,11 +57,17 @@ struct pair {
 	struct completion connected;	/* the server's end */
 	bool use_srq;			/* of the server */
 	bool global_rkey;		/* the server's PD has one for all memory */
+	bool one_pd;			/* of both ends */
 	bool stale_private_data;	/* an event had a pointer to some, without a length */
 };
 
 /* pair.c */
-int pair_connect(struct pair *p, bool use_srq, bool global_rkey);
+int pair_connect(struct pair *p, bool use_srq, bool global_rkey, bool one_pd);
+/*
+ * Both ends' PD is that of @p's server, and their handlers are called on this CPU. There may be
+ * others beside, each the @nth, and queues may be deeper.
+ */
+int pair_connect_beside(struct pair *q, const struct pair *p, u32 nth, u32 depth);
 /* Only the client's id, with a route to the server of another pair. */
 int pair_resolve(struct pair *p);
 void pair_close(struct pair *p);
@@ -79,7 +87,15 @@ struct sockaddr_in pair_address(void);
 void reserve_begin(u16 port);
 void reserve_end(void);
 
+/* turns.c */
+int a_deep_flush_keeps_no_softirq_waiting(struct pair *p);
+int a_deep_flush_of_both_queues_keeps_no_softirq_waiting(struct pair *p);
+int a_deep_queue_that_completes_keeps_no_softirq_waiting(struct pair *p);
+int all_connections_have_one_share_of_softirq(struct pair *p);
+
 /* cases.c */
 int run_cases(void);
+/* As `rdma statistic` has it. */
+int device_counter(struct ib_device *dev, const char *name, u64 *n);
 
 #endif

@@ -126,9 +126,19 @@ static int end_create_srq(struct end *e)
 	return 0;
 }
 
+#define ANY_VECTOR	U32_MAX
+
+/* The two ends on two CPUs, if there are, or as was asked for. */
+static u32 vector_of(const struct end *e)
+{
+	if (e->vector != ANY_VECTOR)
+		return e->vector;
+	return strcmp(e->name, "client") ? e->id->device->num_comp_vectors - 1 : 0;
+}
+
 static int end_create_queues(struct end *e)
 {
-	struct ib_cq_init_attr cq_attr = { .cqe = 4 * DEPTH };
+	struct ib_cq_init_attr cq_attr = { .cqe = 4 * e->depth };
 	struct ib_qp_init_attr attr = {
 		.event_handler = qp_event,
 		.qp_context = e,
@@ -136,20 +146,17 @@ static int end_create_queues(struct end *e)
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.srq = e->srq,
 		.cap = {
-			.max_send_wr = DEPTH,
-			.max_recv_wr = DEPTH,
+			.max_send_wr = e->depth,
+			.max_recv_wr = e->depth,
 			.max_send_sge = 4,
 			.max_recv_sge = 1,
-			.max_inline_data = INLINE,
+			.max_inline_data = e->depth > DEPTH ? 0 : INLINE,
 		},
 	};
 	struct ib_cq *cq;
 	int rv;
 
-	/* The two ends on two CPUs, if there are. */
-	e->vector = e->id->device->num_comp_vectors - 1;
-	if (!strcmp(e->name, "client"))
-		e->vector = 0;
+	e->vector = vector_of(e);
 	cq_attr.comp_vector = e->vector;
 	cq = ib_create_cq(e->id->device, comp_handler, NULL, e, &cq_attr);
 	if (IS_ERR(cq))
@@ -165,9 +172,11 @@ static int end_create_queues(struct end *e)
 
 static int end_create(struct end *e, bool use_srq, bool global_rkey)
 {
-	struct ib_pd *pd = ib_alloc_pd(e->id->device, global_rkey ? IB_PD_UNSAFE_GLOBAL_RKEY : 0);
+	struct ib_pd *pd = e->pd;
 	int rv;
 
+	if (!pd)
+		pd = ib_alloc_pd(e->id->device, global_rkey ? IB_PD_UNSAFE_GLOBAL_RKEY : 0);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	e->pd = pd;
@@ -178,6 +187,8 @@ static int end_create(struct end *e, bool use_srq, bool global_rkey)
 static void end_init(struct end *e, const char *name)
 {
 	e->name = name;
+	e->vector = ANY_VECTOR;
+	e->depth = DEPTH;
 	e->arm = IB_CQ_NEXT_COMP;
 	init_completion(&e->step);
 }
@@ -192,7 +203,7 @@ static void end_destroy(struct end *e)
 		ib_free_cq(e->cq);
 	if (e->srq)
 		ib_destroy_srq(e->srq);
-	if (e->pd)
+	if (e->pd && !e->pd_lent)
 		ib_dealloc_pd(e->pd);
 }
 
@@ -208,6 +219,10 @@ static int server_request(struct pair *p, struct rdma_cm_id *id)
 		return -EBUSY;
 	p->s.id = id;
 	id->context = p;
+	if (p->one_pd) {
+		p->s.pd = p->c.pd;
+		p->c.pd_lent = true;
+	}
 	rv = end_create(&p->s, p->use_srq, p->global_rkey);
 	if (rv)
 		rdma_reject(id, NULL, 0, IB_CM_REJ_CONSUMER_DEFINED);
@@ -318,24 +333,56 @@ int pair_resolve(struct pair *p)
 	return client_resolve(p, (struct sockaddr *)&sin);
 }
 
-int pair_connect(struct pair *p, bool use_srq, bool global_rkey)
+static void pair_init(struct pair *p)
 {
-	struct sockaddr_in sin = pair_address();
-	int rv;
-
 	memset(p, 0, sizeof(*p));
-	p->use_srq = use_srq;
-	p->global_rkey = global_rkey;
 	end_init(&p->c, "client");
 	end_init(&p->s, "server");
 	init_completion(&p->connected);
-	rv = server_listen(p, (struct sockaddr *)&sin) ?:
-	     client_connect(p, (struct sockaddr *)&sin);
+}
+
+static int connect_ends(struct pair *p, struct sockaddr_in sin)
+{
+	int rv = server_listen(p, (struct sockaddr *)&sin) ?:
+		 client_connect(p, (struct sockaddr *)&sin);
+
 	if (rv)
 		return rv;
 	if (!wait_for_completion_timeout(&p->connected, WAIT))
 		return -ETIMEDOUT;
 	return p->s.status;
+}
+
+int pair_connect(struct pair *p, bool use_srq, bool global_rkey, bool one_pd)
+{
+	pair_init(p);
+	p->use_srq = use_srq;
+	p->global_rkey = global_rkey;
+	p->one_pd = one_pd;
+	return connect_ends(p, pair_address());
+}
+
+static int nth_of_cpu(int cpu)
+{
+	int i, nth = 0;
+
+	for_each_possible_cpu(i)
+		nth += i < cpu;
+	return nth;
+}
+
+int pair_connect_beside(struct pair *q, const struct pair *p, u32 nth, u32 depth)
+{
+	struct sockaddr_in sin = pair_address();
+
+	pair_init(q);
+	q->one_pd = true;
+	q->c.pd = p->s.pd;
+	q->c.pd_lent = q->s.pd_lent = true;
+	q->c.vector = q->s.vector = nth_of_cpu(raw_smp_processor_id());
+	q->c.depth = q->s.depth = depth;
+	sin.sin_port = htons(port + 1 + nth);
+	return connect_ends(q, sin);
 }
 
 void pair_close(struct pair *p)

@@ -9,6 +9,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
+#include <net/net_namespace.h>
 
 #include "kmod.h"
 
@@ -41,6 +42,8 @@ static int mark(struct sk_buff *skb, struct net_device *dev, struct packet_type 
 static struct packet_type tap = {
 	.type = htons(ETH_P_ALL),
 	.func = mark,
+	/* Linux 7.2 refuses a tap of all namespaces at once. */
+	.af_packet_net = &init_net,
 };
 
 void reserve_begin(u16 port)

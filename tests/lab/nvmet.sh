@@ -1,8 +1,11 @@
 #!/bin/bash
-# An NVMe target over RDMA, on the machine it runs on: nvmet.sh up ADDRESS | down
-# Its one namespace is a ramdisk of 192 MB.
+# An NVMe target over RDMA, on the machine it runs on: nvmet.sh up ADDRESS [DISKS MB] | down
+# With `loop` for the address no network is between: the host of the same machine finds it.
+# Its namespaces are ramdisks, one of 192 MB or as many and as large as it is told.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=lib/users.sh
+. "$(dirname "$0")/lib/users.sh"
 
 nqn=nqn.2026-01.weft:test
 cfg=/sys/kernel/config/nvmet
@@ -10,27 +13,40 @@ subsystem=$cfg/subsystems/$nqn
 port=$cfg/ports/1
 
 up() {
-	load nvmet_rdma || fail "no nvmet_rdma"
-	modprobe -d "$MODULES" brd rd_nr=1 rd_size=$((192 * 1024)) || fail "no ramdisk"
+	local i module=nvmet_rdma
+	[ "$1" != loop ] || module=nvme_loop
+	load $module || fail "no $module"
+	modprobe -d "$MODULES" brd rd_nr="${2:-1}" rd_size=$((${3:-192} * 1024)) || fail "no ramdisk"
 	mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config
-	mkdir $subsystem $subsystem/namespaces/1 $port || fail "no subsystem"
+	mkdir $subsystem $port || fail "no subsystem"
 	echo 1 >$subsystem/attr_allow_any_host
-	echo -n /dev/ram0 >$subsystem/namespaces/1/device_path
-	echo 1 >$subsystem/namespaces/1/enable || fail "no namespace"
-	echo rdma >$port/addr_trtype
-	echo ipv4 >$port/addr_adrfam
-	echo "$1" >$port/addr_traddr
-	echo 4420 >$port/addr_trsvcid
+	for ((i = 1; i <= ${2:-1}; i++)); do
+		mkdir $subsystem/namespaces/$i || fail "no namespace"
+		echo -n /dev/ram$((i - 1)) >$subsystem/namespaces/$i/device_path
+		echo 1 >$subsystem/namespaces/$i/enable || fail "no namespace"
+	done
+	if [ "$1" = loop ]; then
+		echo loop >$port/addr_trtype
+	else
+		echo rdma >$port/addr_trtype
+		echo ipv4 >$port/addr_adrfam
+		echo "$1" >$port/addr_traddr
+		echo 4420 >$port/addr_trsvcid
+	fi
 	ln -s $subsystem $port/subsystems/ || fail "the port cannot be opened: $(dmesg | tail -n 1)"
 }
 
 down() {
+	local namespace
 	rm -f $port/subsystems/$nqn
 	rmdir $port
-	echo 0 >$subsystem/namespaces/1/enable
-	rmdir $subsystem/namespaces/1 $subsystem
+	for namespace in $subsystem/namespaces/*; do
+		echo 0 >"$namespace/enable"
+		rmdir "$namespace"
+	done
+	rmdir $subsystem
 	# Queues end by work of their own.
-	wait_for 5 rmmod nvmet_rdma || fail "nvmet_rdma cannot be unloaded"
+	unloads nvme_loop nvmet_rdma
 	rmmod nvmet brd
 }
 

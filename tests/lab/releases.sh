@@ -2,6 +2,7 @@
 # weft-run with the rdma-core of later releases of Debian: their own programs, in a root folder of each,
 # among themselves and with this host's; TAP.
 #   releases.sh RELEASE...      trixie, sid
+#   releases.sh --driver RELEASE   the suite release: those programs over the driver, in user-mode Linux
 # The provider is built from each release's source, beside this host's: build/releases/RELEASE.
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -128,6 +129,12 @@ if [ "$1" = --inside ]; then
 fi
 
 make -s -C "$WEFT_TOP/providers/rootless" >&2
+if [ "$1" = --driver ]; then
+	root=$("$WEFT_TOP/scripts/fetch-release-root.sh" "$2")
+	prepare "$2" "$root"
+	export RELEASE_ROOT=$root DRIVERS=weft PAIRS=weft:weft
+	exec "$WEFT_TOP/tests/lab/run.sh" 7.2-smp release
+fi
 for release; do
 	root=$("$WEFT_TOP/scripts/fetch-release-root.sh" "$release")
 	prepare "$release" "$root"

@@ -4,14 +4,19 @@
 #   run.sh LAB -x SCRIPT [ARG]   one script as root on machine a, with tests/lab/lib.sh to
 #                                source and the paths below in its environment
 # LAB: vm         two QEMU machines with Debian's stock kernel
-#      6.12-debug, 7.2-smp, 7.2-debug
+#      6.12-debug, 7.2-smp, 7.2-debug, 7.2-users, 7.2-users-debug
 #                 one user-mode Linux, machine b being a network namespace
 #      rootless   no machine: this host and user, programs under weft-run (rootless.sh)
 # Environment: DRIVERS  drivers to build ("weft siw")
 #              PAIRS    for suites: the A:B pairs of drivers to test
-#              VERIFY_MB, CHURN, FAULTS, CHANCES, WILD_SECONDS for the suites of those names: see there
+#              MTUS     for the suite traffic: see there
+#              VERIFY_MB, CHURN, FAULTS, CHANCES, WILD_SECONDS, SOAK_SECONDS for the suites of those names: see there
 #              TEST_TIMEOUT  seconds that one test may take (180)
 #              QUIET_LIMIT   seconds without output after which a run is dead (240)
+#              RELEASE_ROOT  for the suite release: see there
+#              USERS_ROOT    for suites of kernel users: see tests/lab/lib/users.sh
+#              BLKTESTS      for the suite blktests: see tests/lab/blktests.sh
+#              XFSTESTS, XFSTESTS_ONLY, XFSTESTS_LIMIT  for the suite xfstests: see tests/lab/xfstests.sh
 #              TESTS    for suites: an extended regular expression for names of tests
 # Everything of a run is kept in build/lab/LAB.NAME/ (the folder's name is printed).
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
@@ -71,7 +76,15 @@ write_env() {
 	echo "VERIFY_MB='${VERIFY_MB-}'"
 	echo "CHURN='${CHURN-}'"
 	echo "WILD_SECONDS='${WILD_SECONDS-}'"
+	echo "SOAK_SECONDS='${SOAK_SECONDS-}'"
 	echo "FAULTS='${FAULTS-}'"
+	echo "CHANCES='${CHANCES-}'"
+	echo "RELEASE_ROOT='${RELEASE_ROOT-}'"
+	echo "USERS_ROOT='${USERS_ROOT-}'"
+	echo "BLKTESTS='${BLKTESTS-}'"
+	echo "XFSTESTS='${XFSTESTS-}'"
+	echo "XFSTESTS_ONLY='${XFSTESTS_ONLY-}'"
+	echo "XFSTESTS_LIMIT='${XFSTESTS_LIMIT-}'"
 	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
 	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac

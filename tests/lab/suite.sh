@@ -6,9 +6,10 @@
 #
 # A suite is a file suites/SUITE.sh with a function `tests` that prints one test a line,
 # "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON`, by a failing
-# last command, by the kernel's log, or by what it leaves behind. It is run by one-test.sh, for
-# 180 seconds at most, or what a line TEST_TIMEOUT=SECONDS of the suite says. A suite that also has
-# a function `after` prints more TAP there, with its own plan; not if TESTS left some tests out.
+# last command, by the kernel's log, or by what it leaves behind, and is skipped by `skip REASON`. It
+# is run by one-test.sh, for 180 seconds at most, or what a line TEST_TIMEOUT=SECONDS of the suite
+# says. A suite that also has a function `after` prints more TAP there, with its own plan; not if
+# TESTS left some tests out.
 lab=$(cd "$(dirname "$0")" && pwd)
 
 if [ "$1" = --plan ]; then
@@ -39,17 +40,19 @@ fi
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$lab/lib.sh"
 
-# One test, with all that follows it. Prints the reason if it failed.
+# One test, with all that follows it. Prints the reason if it failed, or why it was skipped.
 one() {
-	local suite=$1 name=$2 bad='' left='' side kernels='a b' limit
+	local suite=$1 name=$2 bad='' left='' side kernels='a b' limit rc=0 skipped=''
 	[ "$WEFT_LINK" = vm ] || kernels=a
 	shift 2
 	export TEST_DIR=$SHARE/tests/$suite/$name
 	mkdir -p "$TEST_DIR"
 	for side in $kernels; do at "$side" klog_mark "$suite/$name"; done
 
-	limit=${TEST_TIMEOUT:-$(sed -n 's/^TEST_TIMEOUT=//p' "$lab/suites/$suite.sh")}
-	if ! timeout -k 5 "${limit:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1; then
+	limit=${TEST_TIMEOUT:-$(limit_of "$suite")}
+	timeout -k 5 "${limit:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1 || rc=$?
+	[ $rc != 77 ] || skipped=$(grep '^SKIP ' "$TEST_DIR/out")
+	if [ $rc != 0 ] && [ -z "$skipped" ]; then
 		bad=$(grep '^FAIL: ' "$TEST_DIR/out" | head -n 1)
 		bad=${bad:-"time-out or a failing command; $(tail -n 1 "$TEST_DIR/out")"}
 	fi
@@ -61,11 +64,19 @@ one() {
 		}
 		at "$side" klog_since "$suite/$name" >"$TEST_DIR/klog-$side"
 		klog_faults <"$TEST_DIR/klog-$side" >"$TEST_DIR/faults-$side" &&
-			bad="kernel log of $side: $(head -n 1 "$TEST_DIR/faults-$side")"
+			bad="kernel log of $side: $(head -n 1 "$TEST_DIR/faults-$side")${bad:+; $bad}"
 	done
 	bad=${left:-$bad}
-	echo "$bad"
+	echo "${bad:-$skipped}"
 	[ -z "$bad" ]
+}
+
+# limit_of SUITE: what its line TEST_TIMEOUT= says, or nothing. Without a process: see lib.sh.
+limit_of() {
+	local line
+	while read -r line; do
+		[[ $line != TEST_TIMEOUT=* ]] || echo "${line#*=}"
+	done <"$lab/suites/$1.sh"
 }
 
 while read -r suite name rest <&6; do
@@ -73,7 +84,7 @@ while read -r suite name rest <&6; do
 	echo "$suite/$name" >"$SHARE/current"
 	# shellcheck disable=SC2086 # rest is a list
 	if reason=$(one "$suite" "$name" $rest); then
-		echo "ok $suite/$name # $((SECONDS - start)) s"
+		echo "ok $suite/$name # ${reason:-$((SECONDS - start)) s}"
 	else
 		echo "not ok $suite/$name # ${reason:-failed}"
 	fi

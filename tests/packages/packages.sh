@@ -60,7 +60,7 @@ version_of() { dpkg-deb -f "$(echo "$debs/$1"_*.deb)" Version; }
 # Files of the system, but for those in which dpkg, apt and others keep their notes.
 list_files() {
 	find / -xdev \( -path /proc -o -path /dev -o -path /run -o -path /tmp -o -path /sys -o -path /var/log \
-		-o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/dpkg -o -path "$debs" -o -path /tests \
+		-o -path /var/cache -o -path /var/lib/apt -o -path /var/lib/swcatalog -o -path /var/lib/dpkg -o -path "$debs" -o -path /tests \
 		-o -path /rdma-core \) -prune -o -print | grep -vE '\.pyc$|__pycache__' | sort
 }
 
@@ -128,7 +128,7 @@ unit_is_valid() {
 
 pages_are_found() {
 	local page
-	for page in weft.4 weft.7 weft-run.1 weftspec.1 weft-reflector.1; do
+	for page in weft.4 weft.7 weft_socket.7 weft-run.1 weftspec.1 weft-reflector.1; do
 		man -w "${page##*.}" "${page%.*}"
 	done
 }

@@ -43,11 +43,12 @@ image() {
 
 # boot SIDE NETDEV
 boot() {
-	local accel=(-accel "tcg,thread=multi" -cpu max)
-	[ "$(vm_accel)" != kvm ] || accel=(-accel kvm -cpu host)
+	# An emulated CPU that waits for one of the host's is no lockup, for two minutes at least.
+	local accel=(-accel "tcg,thread=multi" -cpu max) patience=watchdog_thresh=60
+	[ "$(vm_accel)" != kvm ] || accel=(-accel kvm -cpu host) patience=
 	qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1536 -nodefaults -display none \
 		-kernel "$run/$1/vmlinuz" -initrd "$run/$1/initrd" \
-		-append 'root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet panic=-1' \
+		-append 'root=/dev/vda rw console=ttyS0 net.ifnames=0 quiet panic=-1 '"$patience" \
 		-serial "file:$run/$1/console" -drive "file=$run/$1/disk,if=virtio,format=raw,cache=unsafe" \
 		-fsdev "local,id=share,path=$run/$1/share,security_model=none" \
 		-device virtio-9p-pci,fsdev=share,mount_tag=share \
@@ -218,12 +219,22 @@ stop_removes_the_device() {
 	on b 'systemctl stop weft@eth0; no rdma link show weft_eth0/1; systemctl start weft@eth0; rdma link show weft_eth0/1'
 }
 
-# A connection lives through it; dkms builds the new driver in the machine, and the old one goes on.
+# pings: how many the client has done. What the shell says of its commands stands in front.
+pings() { on a 'journalctl -u client --no-pager | grep -c "ping data"' | tail -n 1; }
+
+has_pinged() { [ "$(pings)" -gt "$1" ]; }
+
+# A connection lives through it; dkms builds the new driver in the machine, and the old one goes on. The client
+# rests meanwhile: an emulated compiler needs all there is.
 upgrade_with_an_open_device() {
+	local before
 	on a 'systemctl reset-failed server 2>/dev/null || true'
-	on b "systemd-run --unit=server --property=LimitMEMLOCK=infinity --remain-after-exit rping -s -a ${address[b]} -S 4000 -V"
+	on b "systemd-run --unit=server --property=LimitMEMLOCK=infinity --remain-after-exit rping -s -a ${address[b]} -S 400 -V"
 	listening b 7174
-	on a "systemd-run --unit=client --property=LimitMEMLOCK=infinity --remain-after-exit rping -c -a ${address[b]} -S 4000 -V -v"
+	on a "systemd-run --unit=client --property=LimitMEMLOCK=infinity --property=LogRateLimitIntervalSec=0 \
+		--remain-after-exit rping -c -a ${address[b]} -S 400 -V -v"
+	within 60 a has_pinged 10
+	on a 'systemctl kill --signal=STOP client'
 	on a 'id=/sys/module/weft/notes/.note.gnu.build-id
 		cp $id /root/id
 		export DEBIAN_FRONTEND=noninteractive
@@ -236,6 +247,9 @@ upgrade_with_an_open_device() {
 		systemctl is-active weft@eth0
 		systemctl show -p SubState client | grep -x SubState=running
 		rdma resource show qp | grep weft_eth0' 4500
+	before=$(pings)
+	on a 'systemctl kill --signal=CONT client'
+	within 60 a has_pinged $((before + 10))
 	on a 'systemctl stop client; systemctl reset-failed client 2>/dev/null || true'
 	on b 'systemctl stop server; systemctl reset-failed server 2>/dev/null || true'
 }

@@ -268,3 +268,26 @@ bool hand_took(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
 	       ibv_wc_status_str(wc.status), (unsigned long)id, ibv_wc_status_str(status));
 	return false;
 }
+
+int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *dev,
+		   const struct hand_case *cases, int n)
+{
+	int i, failed = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	hand_program = name;
+	if (argc < 2 || argc > 3) {
+		fprintf(stderr, "usage: %s ADDR [CASE]\n", name);
+		return 2;
+	}
+	hand_open(dev, argv[1]);
+	printf("1..%d\n", n);
+	for (i = 0; i < n; i++) {
+		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || cases[i].run();
+
+		printf("%sok %d - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
+		failed += !ok;
+	}
+	hand_close(dev);
+	return failed ? 1 : 0;
+}

@@ -89,4 +89,13 @@ bool hand_took(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status);
 
 long hand_now_ms(void);
 
+struct hand_case {
+	const char *name;
+	bool (*run)(void);
+};
+
+/* A program's main(), NAME ADDR [CASE]: opens *@dev on ADDR, and runs all @n cases or that one. TAP. */
+int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *dev,
+		   const struct hand_case *cases, int n);
+
 #endif

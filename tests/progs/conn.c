@@ -321,13 +321,19 @@ static int poll_once(struct conn *c, struct ibv_wc *wc, int n)
 	return got;
 }
 
+/* A device that goes takes its CQ's events along, if nobody has read them, and leaves EIO. */
 static void take_cq_event(struct conn *c)
 {
 	struct ibv_cq *cq;
 	void *ctx;
 
-	if (ibv_get_cq_event(c->comp, &cq, &ctx))
+	if (ibv_get_cq_event(c->comp, &cq, &ctx)) {
+		if (errno == EIO) {
+			c->gone = true;
+			return;
+		}
 		fail("ibv_get_cq_event: %s", strerror(errno));
+	}
 	ibv_ack_cq_events(cq, 1);
 	if (ibv_req_notify_cq(cq, 0))
 		fail("ibv_req_notify_cq: %s", strerror(errno));

@@ -34,7 +34,7 @@ struct conn {
 	bool busy_poll;			/* do not sleep on events */
 	bool extended;			/* the QP is posted to by ibv_wr_* */
 	uint64_t more_ops;		/* IBV_QP_EX_WITH_, beside Write, Read and Send */
-	bool gone;			/* the peer has disconnected */
+	bool gone;			/* the peer has disconnected, or the device has gone */
 	bool shares;			/* PD, CQ and channels are another's */
 	uint8_t peer[CONN_PRIVATE];	/* the peer's private data */
 	struct ibv_mr *mrs[8];		/* all that conn_reg() gave out */

@@ -3,9 +3,11 @@
  * The deepest queues, flushed because of a peer. First each end has all its receives posted when
  * one Write to no region ends the connection. Then one end has its send queue full of Reads, too,
  * which wait behind a Send for which the peer has no receive, until the peer gives that up. All of
- * them come back in order.
+ * them come back in order. In another story nothing fails: a queue full of Writes is done, but for
+ * a Read before them, and completes when the Response comes.
  *
- *   deep-flush ADDR [ROUNDS]        both ends in this process, over the device that has ADDR
+ *   deep-flush ADDR ROUNDS [done]   both ends in this process, over the device that has ADDR; done: the
+ *                                   last story alone, for a device that waits long for receives
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +57,12 @@ static void take_all(struct conn *c, uint32_t receives, uint32_t reads)
 	}
 }
 
-/* Of one octet: @opcode, to or from where nothing is. */
-static void post(struct conn *c, enum ibv_wr_opcode opcode, uint64_t wr_id)
+/* No region has it. */
+#define NO_RKEY		0x12345601
+
+/* Of one octet, that of @remote, or to or from where nothing is. */
+static void post(struct conn *c, enum ibv_wr_opcode opcode, uint64_t wr_id,
+		 const struct ibv_mr *remote)
 {
 	static uint8_t octet;
 	struct ibv_mr *mr = c->n_mrs ? c->mrs[0] : conn_reg(c, &octet, 1, IBV_ACCESS_LOCAL_WRITE |
@@ -68,7 +74,10 @@ static void post(struct conn *c, enum ibv_wr_opcode opcode, uint64_t wr_id)
 		.num_sge = 1,
 		.opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .rkey = 0x12345601 },
+		.wr.rdma = {
+			.remote_addr = remote ? (uintptr_t)remote->addr : 0,
+			.rkey = remote ? remote->rkey : NO_RKEY,
+		},
 	}, *bad;
 
 	if (ibv_post_send(c->id->qp, &wr, &bad))
@@ -82,7 +91,7 @@ static void round_of_receives(struct conn *server, const char *addr)
 	conn_pair(&client, server, addr, PORT, DEPTH, 0);
 	post_receives(&client, DEPTH);
 	post_receives(server, DEPTH);
-	post(&client, IBV_WR_RDMA_WRITE, UINT64_MAX);
+	post(&client, IBV_WR_RDMA_WRITE, UINT64_MAX, NULL);
 	take_all(server, DEPTH, 0);
 	take_all(&client, DEPTH, 0);
 	conn_close(&client);
@@ -96,10 +105,61 @@ static void round_of_both(struct conn *server, const char *addr)
 
 	conn_pair(&client, server, addr, PORT, DEPTH, 0);
 	post_receives(&client, DEPTH);
-	post(&client, IBV_WR_SEND, UINT64_MAX);
+	post(&client, IBV_WR_SEND, UINT64_MAX, NULL);
 	for (i = 0; i < DEPTH - 1; i++)
-		post(&client, IBV_WR_RDMA_READ, READS + i);
+		post(&client, IBV_WR_RDMA_READ, READS + i, NULL);
 	take_all(&client, DEPTH, DEPTH - 1);
+	conn_close(&client);
+	conn_close(server);
+}
+
+static void post_nothing(struct conn *c, enum ibv_wr_opcode opcode, uint64_t wr_id)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+
+	if (ibv_post_send(c->id->qp, &wr, &bad))
+		fail("request %#llx cannot be posted", (unsigned long long)wr_id);
+}
+
+static void expect_done(struct conn *c, uint64_t from, uint32_t n)
+{
+	struct ibv_wc wc[WCS];
+	uint64_t next = from;
+	int i, got;
+
+	while (next < from + n) {
+		got = conn_poll(c, wc, WCS, TIMEOUT_MS);
+		if (!got)
+			fail("%u of %u requests are done", (uint32_t)(next - from), n);
+		for (i = 0; i < got; i++, next++)
+			if (wc[i].wr_id != next || wc[i].status != IBV_WC_SUCCESS)
+				fail("request %#llx with status %d in place %#llx",
+				     (unsigned long long)wc[i].wr_id, wc[i].status,
+				     (unsigned long long)next);
+	}
+}
+
+/* The peer, which has no receive for the Send, answers the Read behind it when all else is sent. */
+static void round_of_done(struct conn *server, const char *addr)
+{
+	struct conn client = { .timeout_ms = TIMEOUT_MS, .busy_poll = true };
+	static uint8_t octet;
+	struct ibv_mr *mr;
+	uint32_t i;
+
+	conn_pair(&client, server, addr, PORT, DEPTH, 0);
+	mr = conn_reg(server, &octet, 1, IBV_ACCESS_REMOTE_READ);
+	post_nothing(&client, IBV_WR_SEND, 0);
+	post(&client, IBV_WR_RDMA_READ, 1, mr);
+	for (i = 2; i < DEPTH; i++)
+		post_nothing(&client, IBV_WR_RDMA_WRITE, i);
+	post_receives(server, 1);
+	expect_done(server, 0, 1);
+	expect_done(&client, 0, DEPTH);
 	conn_close(&client);
 	conn_close(server);
 }
@@ -107,16 +167,20 @@ static void round_of_both(struct conn *server, const char *addr)
 int main(int argc, char **argv)
 {
 	struct conn server = { .timeout_ms = TIMEOUT_MS, .busy_poll = true };
-	int i, rounds = argc > 2 ? atoi(argv[2]) : 1;
+	int i, rounds;
 
 	conn_program = "deep-flush";
-	if (argc < 2)
-		fail("whose address?");
+	if (argc < 3)
+		fail("whose address, how often?");
+	rounds = atoi(argv[2]);
 	conn_listen(&server, argv[1], PORT);
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; i < rounds && argc > 3; i++)
+		round_of_done(&server, argv[1]);
+	for (i = 0; i < rounds && argc == 3; i++) {
 		round_of_receives(&server, argv[1]);
 		round_of_both(&server, argv[1]);
 	}
-	printf("%d times all receives of both ends were flushed, and all requests of one\n", rounds);
+	printf(argc > 3 ? "%d times a queue was done behind a Read\n" :
+	       "%d times all receives of both ends were flushed, and all requests of one\n", rounds);
 	return 0;
 }

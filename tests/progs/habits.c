@@ -22,6 +22,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -236,6 +237,20 @@ static bool child_asks(void)
 		ioctl(pair.client.id->verbs->cmd_fd, FIONREAD, &n);
 		_exit(count_entries("/proc/self/task") != 3);
 	}
+	return ends_well(child) && pair_carries_data(&pair);
+}
+
+/* It waits for what is not there. */
+static bool child_has_no_set(void)
+{
+	fd_set *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct timeval now = { 0 };
+	pid_t child;
+
+	pair_open(&pair, host, port);
+	child = fork();
+	if (!child)
+		_exit(select(10, gone, NULL, NULL, &now) != -1 || errno != EFAULT);
 	return ends_well(child) && pair_carries_data(&pair);
 }
 
@@ -654,6 +669,7 @@ static const struct habit {
 	{ "a-daemon-that-polls-hears-of-connections", daemon_polls },
 	{ "a-daemon-that-epolls-hears-of-connections", daemon_epolls },
 	{ "a-child-that-asks-what-it-has-takes-nothing-over", child_asks },
+	{ "a-child-selects-by-a-set-that-is-not-there", child_has_no_set },
 	{ "a-child-of-busy-threads-takes-over", children_take_over },
 	{ "a-child-of-busy-threads-begins-anew", children_begin_anew },
 	{ "busy-threads-while-others-are-started", others_are_started },

@@ -21,7 +21,7 @@
 #include "cases.h"
 #include "conn.h"
 
-#define KNOWN		((uint64_t)(WEFT_FEATURE_UD << 1) - 1)
+#define KNOWN		((uint64_t)(WEFT_FEATURE_ROCE_TYPES << 1) - 1)
 #define MAX		256
 
 static struct {
@@ -372,6 +372,34 @@ static bool who_cannot_take_a_new_ring_gets_none(void)
 	       resize_srq(srq.c.srq_handle, 500, &resp) == EOPNOTSUPP;
 }
 
+/* Has a command no answer, its handle comes first; else behind where the answer goes. */
+static bool finds_nothing(uint32_t number, size_t answer)
+{
+	const uint32_t nothing = 9999;
+	uint64_t place[4], to = (uintptr_t)place;
+	struct ib_uverbs_cmd_hdr hdr = {
+		.command = number, .in_words = answer ? 6 : 3, .out_words = answer / 4,
+	};
+	uint8_t words[24] = { 0 };
+
+	memcpy(words, &hdr, sizeof(hdr));
+	memcpy(words + sizeof(hdr), &to, sizeof(to));
+	memcpy(words + sizeof(hdr) + (answer ? sizeof(to) : 0), &nothing, sizeof(nothing));
+	return write(t.fd, words, hdr.in_words * 4) < 0 && errno == ENOENT;
+}
+
+/* As the kernel's own part of verbs says it for every driver. */
+static bool what_is_not_there_cannot_be_destroyed(void)
+{
+	begin(KNOWN);
+	return finds_nothing(IB_USER_VERBS_CMD_DEALLOC_PD, 0) &&
+	       finds_nothing(IB_USER_VERBS_CMD_DEREG_MR, 0) &&
+	       finds_nothing(IB_USER_VERBS_CMD_DEALLOC_MW, 0) &&
+	       finds_nothing(IB_USER_VERBS_CMD_DESTROY_CQ, sizeof(struct ib_uverbs_destroy_cq_resp)) &&
+	       finds_nothing(IB_USER_VERBS_CMD_DESTROY_QP, sizeof(struct ib_uverbs_destroy_qp_resp)) &&
+	       finds_nothing(IB_USER_VERBS_CMD_DESTROY_SRQ, sizeof(struct ib_uverbs_destroy_srq_resp));
+}
+
 /* ---- regions ---- */
 
 struct longer_reg_mr {
@@ -431,6 +459,7 @@ static const struct a_case list[] = {
 	{ "doorbells-ring-what-there-is", doorbells_ring_what_there_is, NULL },
 	{ "a-new-size-is-a-new-ring", a_new_size_is_a_new_ring, NULL },
 	{ "who-cannot-take-a-new-ring-gets-none", who_cannot_take_a_new_ring_gets_none, NULL },
+	{ "what-is-not-there-cannot-be-destroyed", what_is_not_there_cannot_be_destroyed, NULL },
 	{ "a-region-is-what-was-asked-for", a_region_is_what_was_asked_for, NULL },
 	{ "who-does-not-know-null-regions-gets-none",
 	  who_does_not_know_null_regions_gets_none, NULL },

@@ -278,6 +278,56 @@ static bool peer_is_destroyed(void) { return peer_goes(IBV_QPS_UNKNOWN); }
 static bool peer_is_reset(void) { return peer_goes(IBV_QPS_RESET); }
 static bool peer_is_in_error(void) { return peer_goes(IBV_QPS_ERR); }
 
+/* Polls until the receive @recv has come; other good completions add to *@others. */
+static bool came(struct ibv_cq *cq, uint64_t recv, int *others)
+{
+	struct ibv_wc wc;
+
+	while (hand_poll(cq, &wc, 20000) && wc.status == IBV_WC_SUCCESS) {
+		if (wc.wr_id == recv)
+			return true;
+		++*others;
+	}
+	return false;
+}
+
+#define TURNS 40
+
+/* They speak by turns, which delays the answers; and who has the last word to hear goes to ERR with it. */
+static bool last_word_is_heard(void)
+{
+	int i, done = 0, others = 0;
+	bool ok = true;
+
+	make(&hand_usual);
+	join();
+	for (i = 0; i < TURNS && ok; i++) {
+		if (i) {
+			hand_recv(&a, 1);
+			hand_send(&b, 4, 10);
+			ok = came(a.cq, 1, &done);
+		}
+		hand_recv(&b, 2);
+		hand_send(&a, 3, 10);
+		ok = ok && came(b.cq, 2, &others);
+	}
+	ok = ok && !hand_to(&b, IBV_QPS_ERR);
+	for (; done < TURNS && ok; done++)
+		ok = hand_took(a.cq, 3, IBV_WC_SUCCESS);
+	unmake();
+	return ok;
+}
+
+static bool last_words_are_heard(void)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		if (!last_word_is_heard())
+			return false;
+	return true;
+}
+
 /* ---- states ---- */
 
 /* Both ends go through error and RESET, and are the same QPs again. */
@@ -426,19 +476,6 @@ static bool query_tells(void)
 	return ok;
 }
 
-static bool itself(void)
-{
-	bool ok;
-
-	make(&hand_usual);
-	ok = !hand_to_init(&a) && hand_to_rtr(&a, &a_name) == EOPNOTSUPP &&
-	     hand_state(&a) == IBV_QPS_INIT && !hand_to_rtr(&a, &b_name) && !hand_to_rts(&a);
-	hand_ready(&b, &a_name);
-	ok = ok && talk();
-	unmake();
-	return ok;
-}
-
 /* ---- SQD ---- */
 
 static bool drained_event_comes(void)
@@ -519,6 +556,38 @@ static bool receive_never_comes(void)
 	     hand_took(a.cq, 7, IBV_WC_WR_FLUSH_ERR) && hand_state(&a) == IBV_QPS_ERR;
 	unmake();
 	return ok;
+}
+
+/* A Write, a Send and a Write at once, and the Send's receive cannot be filled: what it is the Send is told. */
+static bool receive_fails(uint32_t len, uint32_t lkey_change, enum ibv_wc_status its, enum ibv_wc_status ours)
+{
+	struct ibv_sge to = { (uintptr_t)b.buf + HAND_BUF, len, 0 }, from = { (uintptr_t)a.buf, 64, 0 };
+	struct ibv_recv_wr recv = { .wr_id = 2, .sg_list = &to, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr wr[3], *bad;
+	bool ok;
+	int i;
+
+	make(&hand_usual);
+	join();
+	to.lkey = b.mr->lkey ^ lkey_change;
+	from.lkey = a.mr->lkey;
+	for (i = 0; i < 3; i++)
+		wr[i] = (struct ibv_send_wr){
+			.wr_id = 5 + i, .next = i < 2 ? &wr[i + 1] : NULL, .sg_list = &from, .num_sge = 1,
+			.opcode = i == 1 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE,
+			.wr.rdma = { .remote_addr = b_name.addr, .rkey = b_name.rkey },
+		};
+	ok = talk() && !ibv_post_recv(b.qp, &recv, &bad_recv) && !ibv_post_send(a.qp, wr, &bad) &&
+	     hand_took(b.cq, 2, its) && hand_took(a.cq, 5, IBV_WC_SUCCESS) && hand_took(a.cq, 6, ours) &&
+	     hand_took(a.cq, 7, IBV_WC_WR_FLUSH_ERR) && hand_state(&a) == IBV_QPS_ERR;
+	unmake();
+	return ok;
+}
+
+static bool receives_fail(void)
+{
+	return receive_fails(10, 0, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR) &&
+	       receive_fails(64, 0x100, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
 }
 
 /* ---- what a completion says ---- */
@@ -640,17 +709,128 @@ static bool depths(void)
 	return ok;
 }
 
+/* ---- types ---- */
+
+/* UC: Writes and Sends, no Reads; an RC QP is no peer of it. */
+static bool unreliable(void)
+{
+	struct hand_setting uc = hand_usual, hasty = hand_usual;
+	struct ibv_wc wc;
+	bool ok;
+
+	uc.type = IBV_QPT_UC;
+	uc.access = IBV_ACCESS_REMOTE_WRITE;
+	hasty.timeout = 1;
+	make(&uc);
+	join();
+	ok = talk();
+	fill(&a, 3);
+	hand_recv(&b, 5);
+	hand_rdma(&a, 6, IBV_WR_RDMA_WRITE_WITH_IMM, &b_name, HAND_BUF);
+	ok = ok && hand_took(a.cq, 6, IBV_WC_SUCCESS) && hand_poll(b.cq, &wc, 20000) &&
+	     wc.wr_id == 5 && wc.wc_flags & IBV_WC_WITH_IMM && arrived(&b, &a, HAND_BUF);
+	hand_rdma(&a, 7, IBV_WR_RDMA_READ, &b_name, 64);
+	ok = ok && hand_took(a.cq, 7, IBV_WC_LOC_QP_OP_ERR) && hand_state(&a) == IBV_QPS_ERR;
+	unmake();
+	hand_make(&a, &dev, &hasty, NULL);
+	hand_make(&b, &dev, &uc, NULL);
+	hand_tell(&a, &a_name);
+	hand_tell(&b, &b_name);
+	join();
+	hand_recv(&b, 2);
+	hand_send(&a, 1, 10);
+	ok = ok && hand_took(a.cq, 1, IBV_WC_RETRY_EXC_ERR) && quiet(b.cq);
+	unmake();
+	return ok;
+}
+
+/* So many Sends are done at the sender, and its QP is as it was. */
+static bool sends_in_vain(struct hand_end *e, int n)
+{
+	bool ok = true;
+	int i;
+
+	for (i = 0; i < n && ok; i++) {
+		hand_send(e, 50 + i, 10);
+		ok = hand_took(e->cq, 50 + i, IBV_WC_SUCCESS);
+	}
+	return ok && hand_state(e) == IBV_QPS_RTS;
+}
+
+/* Nobody tells an end of UC that there is no peer: not of one that comes late, nor of one that has gone. */
+static bool unmissed(bool lower)
+{
+	struct hand_setting uc = hand_usual;
+	struct hand_end *from = lower ? &a : &b, *to = lower ? &b : &a;
+	struct ibv_wc wc;
+	bool ok;
+
+	uc.type = IBV_QPT_UC;
+	uc.access = IBV_ACCESS_REMOTE_WRITE;
+	make(&uc);
+	hand_ready(from, lower ? &b_name : &a_name);
+	hand_recv(from, 1);
+	ok = sends_in_vain(from, 200);
+	hand_ready(to, lower ? &a_name : &b_name);
+	fill(from, 4);
+	hand_recv(to, 2);
+	/* Those that are sent before they have met are lost. */
+	do
+		hand_send(from, 3, 100);
+	while (ok && hand_took(from->cq, 3, IBV_WC_SUCCESS) && !hand_poll(to->cq, &wc, 10));
+	ok = ok && wc.wr_id == 2 && wc.status == IBV_WC_SUCCESS && arrived(to, from, 100);
+	ok = ok && !hand_to(to, IBV_QPS_RESET) && sends_in_vain(from, 200) && quiet(from->cq);
+	unmake();
+	return ok;
+}
+
+static bool uc_misses_nobody(void)
+{
+	return unmissed(true) && unmissed(false);
+}
+
+static bool type_is_refused(enum ibv_qp_type type, struct ibv_pd *pd, struct ibv_xrcd *xrcd)
+{
+	struct ibv_cq *cq = ibv_create_cq(dev.ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = type,
+		.comp_mask = xrcd ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.pd = pd, .xrcd = xrcd,
+	};
+	bool ok;
+
+	errno = 0;
+	ok = !ibv_create_qp_ex(dev.ctx, &attr) && errno == EOPNOTSUPP;
+	if (!ok)
+		printf("# a QP of type %d: %s\n", type, strerror(errno));
+	ibv_destroy_cq(cq);
+	return ok;
+}
+
+/* By the number that programs look for when they choose another way. */
+static bool types_are_refused(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = 0100,
+	};
+	bool ok;
+
+	errno = 0;
+	ok = !ibv_open_xrcd(dev.ctx, &attr) && errno == EOPNOTSUPP;
+	return type_is_refused(IBV_QPT_XRC_SEND, dev.pd, NULL) &&
+	       type_is_refused(IBV_QPT_RAW_PACKET, dev.pd, NULL) &&
+	       type_is_refused(IBV_QPT_DRIVER, dev.pd, NULL) && ok;
+}
+
 /* ---- */
 
-static const struct {
-	const char *name;
-	bool (*run)(void);
-} cases[] = {
+static const struct hand_case cases[] = {
 	{ "both-ends-in-each-order", orders },
 	{ "an-end-that-stays-in-rtr-receives", receivers_only },
 	{ "peer-that-never-comes-is-given-up", absent_peer },
 	{ "without-time-out-nobody-is-given-up", endless_patience },
 	{ "peer-that-is-destroyed-is-missed-by-a-send", peer_is_destroyed },
+	{ "last-word-is-heard-by-who-then-goes-to-error", last_words_are_heard },
 	{ "peer-that-is-reset-is-missed-by-a-send", peer_is_reset },
 	{ "peer-in-error-is-missed-by-a-send", peer_is_in_error },
 	{ "qps-are-used-again", used_again },
@@ -658,36 +838,22 @@ static const struct {
 	{ "reset-takes-no-work-request", reset_takes_nothing },
 	{ "modify-qp-follows-the-table", table_is_checked },
 	{ "query-qp-tells-what-was-set", query_tells },
-	{ "qp-connected-to-itself-is-refused", itself },
 	{ "sqd-holds-and-tells-when-drained", drains },
 	{ "send-waits-for-a-receive", waits_for_receive },
 	{ "send-without-a-receive-is-given-up", receive_never_comes },
+	{ "receive-that-cannot-be-filled-fails-its-own-send", receives_fail },
 	{ "write-that-is-done-is-in-the-peer's-memory", done_is_there },
 	{ "sends-by-turns-are-done-by-turns", dialogue },
 	{ "qp-without-remote-write-is-not-written", writes_not_allowed },
 	{ "qp-without-remote-read-is-not-read", reads_not_allowed },
 	{ "region-whose-rights-change-keeps-its-key", rights_change },
 	{ "depth-of-one-carries-many-reads", depths },
+	{ "uc-qps-write-and-send", unreliable },
+	{ "uc-qp-does-not-miss-its-peer", uc_misses_nobody },
+	{ "xrc-raw-and-dc-qps-are-refused", types_are_refused },
 };
 
 int main(int argc, char **argv)
 {
-	int i, n = sizeof(cases) / sizeof(*cases), failed = 0;
-
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	hand_program = "weft-byhand";
-	if (argc < 2 || argc > 3) {
-		fprintf(stderr, "usage: weft-byhand ADDR [CASE]\n");
-		return 2;
-	}
-	hand_open(&dev, argv[1]);
-	printf("1..%d\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || cases[i].run();
-
-		printf("%sok %d - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
-	hand_close(&dev);
-	return failed ? 1 : 0;
+	return hand_run_cases("weft-byhand", argc, argv, &dev, cases, sizeof(cases) / sizeof(*cases));
 }

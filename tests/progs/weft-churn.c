@@ -6,10 +6,13 @@
  *   weft-churn -x N HOST           N times: begin to connect, and destroy at once
  *   weft-churn -t SECONDS HOST     Writes without pause; ends with 3 if the
  *                                  connection ends first
- * -p PORT is for all. Prints what took longest. Nothing here knows weft.
+ *   weft-churn -e                  listens on all addresses and no more, again and
+ *                                  again until SIGTERM: no listen may be refused
+ * -p PORT is for all. Prints what took longest, or how often. Nothing here knows weft.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +86,35 @@ static void serve(const char *addr)
 		take_all(mr);
 		conn_close(&c);
 	}
+}
+
+static volatile sig_atomic_t enough;
+
+static void end(int sig)
+{
+	(void)sig;
+	enough = 1;
+}
+
+static void listen_everywhere(void)
+{
+	const struct sigaction on_term = { .sa_handler = end };
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(atoi(port)) };
+	struct rdma_event_channel *events = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	int n;
+
+	sigaction(SIGTERM, &on_term, NULL);
+	for (n = 0; !enough; n++) {
+		if (!events || rdma_create_id(events, &id, NULL, RDMA_PS_TCP))
+			fail("rdma_create_id: %s", strerror(errno));
+		if (rdma_bind_addr(id, (struct sockaddr *)&any) || rdma_listen(id, 1))
+			fail("listen %d: %s", n, strerror(errno));
+		if (rdma_destroy_id(id))
+			fail("rdma_destroy_id: %s", strerror(errno));
+	}
+	rdma_destroy_event_channel(events);
+	printf("listened %d times\n", n);
 }
 
 /* ---- the client ---- */
@@ -191,13 +223,14 @@ int main(int argc, char **argv)
 {
 	const char *addr = NULL;
 	int opt, times = 0, holes = 0, seconds = 0;
-	bool server = false;
+	bool server = false, everywhere = false;
 
 	conn_program = "weft-churn";
 	c.timeout_ms = TIMEOUT;
-	while ((opt = getopt(argc, argv, "lb:p:n:x:t:")) != -1) {
+	while ((opt = getopt(argc, argv, "leb:p:n:x:t:")) != -1) {
 		switch (opt) {
 		case 'l': server = true; break;
+		case 'e': everywhere = true; break;
 		case 'b': addr = optarg; break;
 		case 'p': port = optarg; break;
 		case 'n': times = atoi(optarg); break;
@@ -208,6 +241,10 @@ int main(int argc, char **argv)
 	}
 	if (server)
 		serve(addr);
+	if (everywhere) {
+		listen_everywhere();
+		return 0;
+	}
 	if (argc - optind != 1)
 		return 2;
 	if (times)

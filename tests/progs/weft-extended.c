@@ -352,9 +352,13 @@ static bool is_refused(uint64_t wc_flags, uint32_t cq_flags, int err)
 
 static bool what_there_is_not_is_refused(void)
 {
+	struct ibv_modify_cq_attr held_back = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { .cq_count = 2, .cq_period = 1 },
+	};
 	struct ibv_cq_init_attr_ex attr = { .cqe = 0 };
 
-	return is_refused(IBV_WC_EX_WITH_CVLAN, 0, EOPNOTSUPP) &&
+	return ibv_modify_cq(ibv_cq_ex_to_cq(t.cq), &held_back) == EOPNOTSUPP &&
+	       is_refused(IBV_WC_EX_WITH_CVLAN, 0, EOPNOTSUPP) &&
 	       is_refused(IBV_WC_EX_WITH_FLOW_TAG, 0, EOPNOTSUPP) &&
 	       is_refused(IBV_WC_EX_WITH_TM_INFO, 0, EOPNOTSUPP) &&
 	       is_refused(0, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, EOPNOTSUPP) &&
@@ -383,6 +387,53 @@ static bool what_is_in_use_stays(void)
 	nested = parent_of(t.s.pd, NULL);
 	return !nested && errno == EINVAL && !ibv_alloc_td(t.s.id->verbs, &odd) &&
 	       data_go_and_come();
+}
+
+/*
+ * Locks that this thread has taken. The provider's calls come to this program first (see the Makefile),
+ * for which what a lock costs is no matter.
+ */
+static __thread unsigned int locks;
+
+int pthread_spin_lock(pthread_spinlock_t *lock)
+{
+	locks++;
+	while (pthread_spin_trylock(lock))
+		;
+	return 0;
+}
+
+/* Of a receive that the server posts, and of its poll. */
+static bool locks_are_taken(bool by_post, bool by_poll)
+{
+	unsigned int posted;
+
+	locks = 0;
+	post_recvs(5, 1);
+	posted = locks;
+	post_len(6, IBV_WR_SEND, 8, 0);
+	if (!client_took(6, IBV_WC_SUCCESS))
+		return false;
+	locks = 0;
+	if (!start_polling())
+		return false;
+	ibv_end_poll(t.cq);
+	return !!posted == by_post && !!locks == by_poll;
+}
+
+static bool all_locks_are_taken(void)
+{
+	return locks_are_taken(true, true);
+}
+
+static bool its_polls_take_no_lock(void)
+{
+	return locks_are_taken(true, false);
+}
+
+static bool no_lock_is_taken(void)
+{
+	return locks_are_taken(false, false);
 }
 
 /* ---- memory of the device, of another context, on demand ---- */
@@ -624,8 +675,77 @@ static bool nothing_is_said_that_there_is_not(const struct ibv_device_attr_ex *a
 	return !a->raw_packet_caps && !a->tso_caps.max_tso && !a->rss_caps.supported_qpts &&
 	       !a->tm_caps.max_num_tags && !a->packet_pacing_caps.supported_qpts &&
 	       !a->max_wq_type_rq && !a->cq_mod_caps.max_cq_count && !a->xrc_odp_caps &&
+	       !a->pci_atomic_caps.fetch_add && !a->pci_atomic_caps.swap &&
+	       !a->pci_atomic_caps.compare_swap && !a->comp_mask &&
 	       !a->odp_caps.per_transport_caps.ud_odp_caps &&
 	       !a->odp_caps.per_transport_caps.uc_odp_caps;
+}
+
+/* Of what InfiniBand has, and of what no device has any more. */
+static bool no_old_words_are_said(const struct ibv_device_attr *a)
+{
+	return !a->max_ee && !a->max_rdd && !a->max_ee_rd_atom && !a->max_ee_init_rd_atom &&
+	       !a->max_raw_ipv6_qp && !a->max_raw_ethy_qp && !a->max_fmr && !a->max_map_per_fmr &&
+	       !a->local_ca_ack_delay;
+}
+
+/* Datagrams and their groups come together. */
+static bool fields_agree(const struct ibv_device_attr *a, const struct ibv_port_attr *port)
+{
+	bool ud = a->max_ah;
+
+	return a->node_guid == ibv_get_device_guid(t.s.id->verbs->device) && a->node_guid &&
+	       a->sys_image_guid == a->node_guid && a->max_pkeys == port->pkey_tbl_len &&
+	       a->phys_port_cnt == 1 && a->max_res_rd_atom == a->max_qp * a->max_qp_rd_atom &&
+	       ud == !!a->max_mcast_grp && ud == !!a->max_mcast_qp_attach &&
+	       ud == !!a->max_total_mcast_qp_attach && a->fw_ver[0] &&
+	       a->atomic_cap == IBV_ATOMIC_GLOB && a->max_mr_size == UINT64_MAX;
+}
+
+/* Only the cap at @nth, of max_send_wr, max_recv_wr, max_send_sge and max_recv_sge, is not 1. */
+static bool a_qp_has(int nth, uint32_t n)
+{
+	uint32_t caps[4] = { 1, 1, 1, 1 };
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .send_cq = t.c.cq, .recv_cq = t.c.cq };
+	struct ibv_qp *qp;
+
+	caps[nth] = n;
+	attr.cap = (struct ibv_qp_cap){ .max_send_wr = caps[0], .max_recv_wr = caps[1],
+					.max_send_sge = caps[2], .max_recv_sge = caps[3] };
+	qp = ibv_create_qp(t.c.pd, &attr);
+	return qp && !ibv_destroy_qp(qp);
+}
+
+static int post_read(uint32_t num_sge, uint32_t rkey)
+{
+	struct ibv_sge sges[2] = { { (uintptr_t)t.from, 8, t.from_mr->lkey },
+				   { (uintptr_t)t.from + 8, 8, t.from_mr->lkey } };
+	struct ibv_send_wr wr = { .wr_id = num_sge, .sg_list = sges, .num_sge = num_sge,
+				  .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { (uintptr_t)t.to, rkey } }, *bad;
+
+	return ibv_post_send(t.c.id->qp, &wr, &bad);
+}
+
+/* What is said can be had, and one more cannot. (weft-verbs has the limits of CQs and SRQs.) */
+static bool limits_are_where_they_are_said(void)
+{
+	struct ibv_device_attr a;
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_REMOTE_READ);
+	struct ibv_port_attr port;
+	uint32_t limits[4];
+	bool ok = true;
+	int i;
+
+	if (ibv_query_device(t.s.id->verbs, &a) || ibv_query_port(t.s.id->verbs, 1, &port))
+		return false;
+	limits[0] = limits[1] = a.max_qp_wr;
+	limits[2] = limits[3] = a.max_sge;
+	for (i = 0; ok && i < 4; i++)
+		ok = a_qp_has(i, limits[i]) && !a_qp_has(i, limits[i] + 1);
+	return ok && a.max_sge_rd == 1 && !post_read(1, mr->rkey) &&
+	       client_took(1, IBV_WC_SUCCESS) && post_read(2, mr->rkey) &&
+	       no_old_words_are_said(&a) && fields_agree(&a, &port);
 }
 
 static bool the_device_says_what_is_so(void)
@@ -714,6 +834,9 @@ static const struct a_case list[] = {
 	  &one_thread },
 	{ "a-parent-domain-serves", data_go_and_come, &domain },
 	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, &domain },
+	{ "who-promises-nothing-takes-locks", all_locks_are_taken, &plain },
+	{ "polls-of-a-queue-of-one-thread-take-no-lock", its_polls_take_no_lock, &one_thread },
+	{ "a-domain-of-one-thread-takes-no-lock", no_lock_is_taken, &domain },
 	{ "device-memory-is-written", device_memory_is_written, &plain },
 	{ "device-memory-outlives-its-names", device_memory_outlives_its_names, &plain },
 	{ "device-memory-has-bounds", device_memory_has_bounds, &plain },
@@ -724,6 +847,7 @@ static const struct a_case list[] = {
 	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, &plain },
 	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, &plain },
 	{ "the-device-says-what-is-so", the_device_says_what_is_so, &plain },
+	{ "limits-are-where-they-are-said", limits_are_where_they_are_said, &plain },
 	{ "no-order-of-octets-is-promised", no_order_of_octets_is_promised, &plain },
 	{ "the-gid-is-told-by-every-way", the_gid_is_told_by_every_way, &plain },
 	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, &plain },

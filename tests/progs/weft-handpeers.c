@@ -4,18 +4,22 @@
  * or that are none of RDMA's but connect to the port that a QP's number names (its upper 16 bits),
  * and say there what does not fit. Over the device whose GID 0 is ADDR. TAP on stdout.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "byhand.h"
+#include "../../providers/rootless/crc32c.h"
 
 #define MANY	512
 #define SILENT	400	/* more than any port puts up with */
@@ -150,7 +154,26 @@ static bool is_of_use(struct hand_end *e)
 	return ok;
 }
 
-static bool killed_at(enum step step)
+/* Which end connects, their numbers tell: those who meet are as they are, so others meet until it fits. */
+static struct child begin_victim(struct hand_device *dev, struct hand_end *e, bool lower,
+				 struct hand_name *peer)
+{
+	struct child c;
+
+	for (;;) {
+		c = begin(victim);
+		hand_open(dev, addr);
+		hand_make(e, dev, &hand_usual, NULL);
+		swap_names(c.fd, e, peer);
+		if ((e->qp->qp_num < peer->qpn) == lower)
+			return c;
+		end(&c, true);
+		hand_unmake(e);
+		hand_close(dev);
+	}
+}
+
+static bool killed_at(enum step step, bool lower)
 {
 	struct hand_device dev;
 	struct hand_name peer;
@@ -161,10 +184,7 @@ static bool killed_at(enum step step)
 	bool ok;
 
 	last_step = step;
-	c = begin(victim);
-	hand_open(&dev, addr);
-	hand_make(&e, &dev, &hand_usual, NULL);
-	swap_names(c.fd, &e, &peer);
+	c = begin_victim(&dev, &e, lower, &peer);
 	hand_ready(&e, &peer);
 	if (step == TALKED)
 		hand_send(&e, 4, 10);
@@ -182,14 +202,142 @@ static bool killed_at(enum step step)
 
 static bool killed_at_each_step(void)
 {
-	enum step s;
+	int i;
 
-	for (s = MADE; s < STEPS; s++)
-		if (!killed_at(s)) {
-			printf("# killed at step %d\n", s);
+	for (i = 0; i < 2 * STEPS; i++)
+		if (!killed_at(i / 2, i % 2)) {
+			printf("# killed at step %d, as the %s\n", i / 2, i % 2 ? "upper" : "lower");
 			return false;
 		}
 	return true;
+}
+
+/* ---- killed, and a child of it lives ---- */
+
+static bool child_execs;
+
+/* It has inherited all, and has come to rest. */
+static pid_t leave_a_child(void)
+{
+	int ends[2];
+	pid_t pid;
+	char word;
+
+	if (pipe2(ends, O_CLOEXEC))
+		exit(1);
+	pid = fork();
+	if (!pid) {
+		if (child_execs)
+			execlp("sleep", "sleep", "1000", NULL);
+		else if (write(ends[1], "", 1) == 1)
+			for (;;)
+				pause();
+		_exit(1);
+	}
+	close(ends[1]);
+	/* A word, or the end that exec has closed. */
+	if (read(ends[0], &word, 1) < 0)
+		exit(1);
+	return pid;
+}
+
+static void parent(int fd)
+{
+	struct hand_device dev;
+	struct hand_name peer;
+	static struct hand_end e;
+	pid_t pid;
+
+	hand_open(&dev, addr);
+	hand_make(&e, &dev, &hand_usual, NULL);
+	swap_names(fd, &e, &peer);
+	hand_ready(&e, &peer);
+	hand_recv(&e, 1);
+	if (!hand_took(e.cq, 1, IBV_WC_SUCCESS))
+		exit(1);
+	pid = leave_a_child();
+	say(fd, &pid, sizeof(pid));
+	hear(fd, &pid, 1);
+}
+
+/* Whoever has the socket open is the peer for TCP, as whoever has the device open is for an adapter. */
+static bool child_is_the_last(struct hand_end *e, pid_t pid)
+{
+	struct ibv_wc wc;
+	bool quiet;
+
+	hand_send(e, 5, 10);
+	quiet = !hand_poll(e->cq, &wc, 300);
+	kill(pid, SIGKILL);
+	return quiet && hand_took(e->cq, 5, IBV_WC_RETRY_EXC_ERR);
+}
+
+static bool killed_with_child(void)
+{
+	struct hand_device dev;
+	struct hand_name peer;
+	static struct hand_end e;
+	struct child c;
+	pid_t pid;
+	bool ok;
+
+	c = begin(parent);
+	hand_open(&dev, addr);
+	hand_make(&e, &dev, &hand_usual, NULL);
+	swap_names(c.fd, &e, &peer);
+	hand_ready(&e, &peer);
+	hand_send(&e, 4, 10);
+	ok = hand_took(e.cq, 4, IBV_WC_SUCCESS) && hear(c.fd, &pid, sizeof(pid));
+	ok = end(&c, true) && ok;
+	if (ok && child_execs) {
+		ok = fails_in_time(&e) && !kill(pid, 0);
+		kill(pid, SIGKILL);
+	} else if (ok) {
+		ok = child_is_the_last(&e, pid);
+	}
+	ok = ok && is_of_use(&e);
+	hand_unmake(&e);
+	hand_close(&dev);
+	return ok;
+}
+
+/* Lines of a file, or entries of a folder, by bare calls: those that weft hides, too. */
+static int count_of(const char *path, bool folder)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY), n = 0;
+	char buf[4096];
+	long len, at;
+
+	while ((len = syscall(folder ? SYS_getdents64 : SYS_read, fd, buf, sizeof(buf))) > 0)
+		for (at = 0; at < len; at += folder ? *(unsigned short *)(buf + at + 16) : 1)
+			n += folder || buf[at] == '\n';
+	syscall(SYS_close, fd);
+	return n;
+}
+
+/* Once: what the library keeps for good is there. After that nothing more may be. */
+static bool killed_with_children(void)
+{
+	int round, fds = 0, maps = 0, n;
+	long until;
+
+	for (round = 0; round < 6; round++) {
+		child_execs = round % 2;
+		if (!killed_with_child()) {
+			printf("# of a peer whose child %s\n", child_execs ? "has gone on by exec" : "has all that it had");
+			return false;
+		}
+		if (round < 2) {
+			fds = count_of("/proc/self/fd", true);
+			maps = count_of("/proc/self/maps", false);
+		}
+	}
+	/* Connections end in their own time. */
+	until = hand_now_ms() + 20000;
+	while ((n = count_of("/proc/self/fd", true)) > fds && hand_now_ms() < until)
+		usleep(1000);
+	printf("# %d descriptors, then %d; %d maps, then %d\n", fds, n, maps, count_of("/proc/self/maps", false));
+	return n <= fds && count_of("/proc/self/maps", false) <= maps + 2;
 }
 
 /* ---- many ---- */
@@ -286,10 +434,11 @@ static bool connects_many(void)
 
 /* ---- strangers ---- */
 
-#define REQUEST_LEN	(20 + 4 + 24)
+#define WORDS		5
+#define REQUEST_LEN	(20 + 4 + 4 * WORDS)
 
 /* An enhanced MPA Request in peer-to-peer mode, and the words of one that connects by hand. */
-static void make_request(uint8_t p[REQUEST_LEN], const uint32_t words[6])
+static void make_request(uint8_t p[REQUEST_LEN], const uint32_t words[WORDS])
 {
 	int i;
 
@@ -297,24 +446,38 @@ static void make_request(uint8_t p[REQUEST_LEN], const uint32_t words[6])
 	p[16] = 0x50;	/* CRC, enhanced */
 	p[17] = 2;
 	p[18] = 0;
-	p[19] = 28;
+	p[19] = 4 + 4 * WORDS;
 	memcpy(p + 20, "\x80\4\x80\4", 4);	/* peer-to-peer, by a Write */
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < WORDS; i++) {
 		uint32_t word = htonl(words[i]);
 
 		memcpy(p + 24 + 4 * i, &word, 4);
 	}
 }
 
-static int dial(uint32_t qpn)
+/* The device's address, or one of those behind it. */
+static struct sockaddr_in address(int behind, uint16_t port)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(qpn >> 8)) };
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+
+	inet_pton(AF_INET, addr, &a.sin_addr);
+	a.sin_addr.s_addr = htonl(ntohl(a.sin_addr.s_addr) + (uint32_t)behind);
+	return a;
+}
+
+static int dial_from(int behind, uint32_t qpn)
+{
+	struct sockaddr_in to = address(0, (uint16_t)(qpn >> 8)), own = address(behind, 0);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	inet_pton(AF_INET, addr, &to.sin_addr);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)))
+	if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || connect(fd, (struct sockaddr *)&to, sizeof(to)))
 		hand_fail("nobody listens on port %u: %s", qpn >> 8, strerror(errno));
 	return fd;
+}
+
+static int dial(uint32_t qpn)
+{
+	return dial_from(0, qpn);
 }
 
 /* It is told no, or cut off. */
@@ -330,11 +493,11 @@ static bool is_turned_away(int fd)
 	return n <= 0 || (n >= 20 && !memcmp(reply, "MPA ID Rep Frame", 16) && reply[16] & 0x20);
 }
 
-/* One of the words is another, by so much. */
-static bool stranger_is_turned_away(const uint32_t right[6], int which, uint32_t change)
+/* One of the words is another, by so much; or the address is. */
+static bool stranger_is_turned_away(const uint32_t right[WORDS], int which, uint32_t change, int behind)
 {
 	uint8_t request[REQUEST_LEN];
-	uint32_t words[6];
+	uint32_t words[WORDS];
 	bool away;
 	int fd;
 
@@ -342,27 +505,49 @@ static bool stranger_is_turned_away(const uint32_t right[6], int which, uint32_t
 	if (which >= 0)
 		words[which] ^= change;
 	make_request(request, words);
-	fd = dial(right[3]);
+	fd = dial_from(behind, right[3]);
 	say(fd, request, sizeof(request));
 	away = is_turned_away(fd);
 	close(fd);
 	if (!away)
-		printf("# the stranger with another word %d (%#x) was let in\n", which, change);
+		printf("# the stranger with another word %d (%#x), %d addresses behind, was let in\n",
+		       which, change, behind);
 	return away;
 }
 
-static bool wrong_words(const struct hand_end *e, const struct hand_name *peer)
+/*
+ * Magic; version, type, RTS, rnr_retry; from, to; of what it awaits and what it sends the upper 12 bits, in
+ * a Request, or the lower, in a Reply.
+ */
+static void right_words(uint32_t words[WORDS], const struct hand_name *to, const struct hand_name *from, bool request)
 {
-	/* Magic; version, type, RTS, rnr_retry; from, to; what it awaits, what it sends. */
-	const uint32_t right[6] = {
-		0x77656674, 2 << 24 | IBV_QPT_RC << 16 | 1 << 8 | 7,
-		peer->qpn, e->qp->qp_num, e->psn, peer->psn,
+	uint32_t shift = request ? 12 : 0;
+	const uint32_t right[WORDS] = {
+		0x77656674, 3 << 24 | IBV_QPT_RC << 16 | 1 << 8 | 7, from->qpn, to->qpn,
+		(to->psn >> shift & 0xfff) << 16 | (from->psn >> shift & 0xfff),
 	};
 
-	return stranger_is_turned_away(right, 0, 1) && stranger_is_turned_away(right, 1, 1 << 24) &&
-	       stranger_is_turned_away(right, 1, 1 << 16) && stranger_is_turned_away(right, 2, 1) &&
-	       stranger_is_turned_away(right, 3, 0x80) && stranger_is_turned_away(right, 4, 1) &&
-	       stranger_is_turned_away(right, 5, 1);
+	memcpy(words, right, sizeof(right));
+}
+
+static bool wrong_words(const struct hand_name *e, const struct hand_name *peer)
+{
+	uint32_t right[WORDS];
+
+	right_words(right, e, peer, true);
+	return stranger_is_turned_away(right, 0, 1, 0) && stranger_is_turned_away(right, 1, 1 << 24, 0) &&
+	       stranger_is_turned_away(right, 1, 1 << 16, 0) && stranger_is_turned_away(right, 2, 1, 0) &&
+	       stranger_is_turned_away(right, 3, 0x80, 0) && stranger_is_turned_away(right, 4, 1 << 16, 0) &&
+	       stranger_is_turned_away(right, 4, 1, 0) && stranger_is_turned_away(right, -1, 0, 1);
+}
+
+/* It knows all, and comes too late. */
+static bool late_words(const struct hand_name *e, const struct hand_name *peer)
+{
+	uint32_t right[WORDS];
+
+	right_words(right, e, peer, true);
+	return stranger_is_turned_away(right, -1, 0, 0);
 }
 
 /* ---- those who say nothing ---- */
@@ -414,20 +599,419 @@ static bool strangers(void)
 	/* The lower connects: e awaits it. */
 	hand_ready(&e, &peer);
 	hand_recv(&e, 1);
-	ok = wrong_words(&e, &peer);
-	for (i = 0; i < SILENT; i++)
+	ok = wrong_words(&name, &peer);
+	for (i = 0; i < SILENT; i++) {
 		silent[i] = dial(name.qpn);
+		/* Some begin to speak. */
+		if (i % 2)
+			say(silent[i], "MPA ID Req Frame", (size_t)(i / 2 % 17));
+	}
 	ok = ok && are_cut_off(SILENT - 256, 20000);
 	hand_ready(&friend, &name);
 	hand_send(&friend, 2, 10);
 	ok = ok && hand_took(friend.cq, 2, IBV_WC_SUCCESS) && hand_took(e.cq, 1, IBV_WC_SUCCESS);
-	ok = ok && are_cut_off(SILENT, 30000);
+	ok = ok && late_words(&name, &peer) && are_cut_off(SILENT, 30000);
+	hand_recv(&e, 3);
+	hand_send(&friend, 4, 10);
+	ok = ok && hand_took(friend.cq, 4, IBV_WC_SUCCESS) && hand_took(e.cq, 3, IBV_WC_SUCCESS);
 	for (i = 0; i < SILENT; i++)
 		close(silent[i]);
 	hand_unmake(&friend);
 	hand_unmake(&e);
 	hand_close(&dev);
 	return ok;
+}
+
+/* ---- those who listen in a peer's place ---- */
+
+/* Of a QP that connects, what stands at the peer's port; RIGHT_WORDS shows that the others are close. */
+enum impostor {
+	RIGHT_WORDS, SAYS_NOTHING, CLOSES, SAYS_GARBAGE, SAYS_NO, WRONG_MAGIC, WRONG_FROM, WRONG_TO,
+	WRONG_AWAITED, WRONG_SENT, MIRROR, TURNED_MIRROR, OTHER_VERSION, IMPOSTORS,
+};
+
+static struct {
+	int listener;
+	uint32_t words[WORDS];
+} impostors[IMPOSTORS];
+
+/* From becomes to; what is said of PSNs stays, or is turned about, too. */
+static void mirror(uint32_t words[WORDS], const uint8_t *request, bool turned)
+{
+	uint32_t heard[WORDS];
+	int i;
+
+	memcpy(heard, request + 24, sizeof(heard));
+	for (i = 0; i < WORDS; i++)
+		words[i] = ntohl(heard[i]);
+	i = (int)words[2];
+	words[2] = words[3];
+	words[3] = (uint32_t)i;
+	if (turned)
+		words[4] = words[4] << 16 | words[4] >> 16;
+}
+
+static void answer_as(enum impostor who, int fd)
+{
+	uint8_t reply[REQUEST_LEN], request[REQUEST_LEN], octet;
+	uint32_t words[WORDS];
+
+	if (who == CLOSES) {
+		close(fd);
+		return;
+	}
+	if (who == SAYS_NOTHING || recv(fd, request, sizeof(request), MSG_WAITALL) != sizeof(request))
+		return;
+	memcpy(words, impostors[who].words, sizeof(words));
+	if (who == WRONG_MAGIC)
+		words[0] ^= 1;
+	else if (who == WRONG_FROM || who == WRONG_TO)
+		words[who == WRONG_FROM ? 2 : 3] ^= 1;
+	else if (who == WRONG_AWAITED || who == WRONG_SENT)
+		words[4] ^= who == WRONG_AWAITED ? 1 << 16 : 1;
+	else if (who == MIRROR || who == TURNED_MIRROR)
+		mirror(words, request, who == TURNED_MIRROR);
+	else if (who == OTHER_VERSION)
+		words[1] ^= 1 << 24;
+	make_request(reply, words);
+	memcpy(reply, "MPA ID Rep", 10);
+	if (who == SAYS_NO)
+		reply[16] |= 0x20;
+	if (who == SAYS_GARBAGE)
+		memset(reply, 0x5a, sizeof(reply));
+	send(fd, reply, sizeof(reply), MSG_NOSIGNAL);
+	/* Whose words are believed is sent to: of the others nobody hears more. */
+	if (recv(fd, &octet, 1, who == RIGHT_WORDS ? 0 : MSG_DONTWAIT) == 1 && who != RIGHT_WORDS)
+		exit(1);
+	if (who == RIGHT_WORDS)
+		close(fd);
+}
+
+static void pose(int fd)
+{
+	struct pollfd p[IMPOSTORS + 1];
+	int i;
+
+	for (i = 0; i < IMPOSTORS; i++)
+		p[i] = (struct pollfd){ .fd = impostors[i].listener, .events = POLLIN };
+	p[IMPOSTORS] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	while (poll(p, IMPOSTORS + 1, -1) > 0 && !p[IMPOSTORS].revents)
+		for (i = 0; i < IMPOSTORS; i++)
+			if (p[i].revents)
+				answer_as(i, accept(p[i].fd, NULL, NULL));
+}
+
+/* At an address that is the higher, so that e connects. */
+static void listen_as(enum impostor who, struct hand_end *e)
+{
+	struct sockaddr_in at = address(1, 0);
+	socklen_t len = sizeof(at);
+	struct hand_name name = { .psn = 0x5a7007 }, its;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) || listen(fd, 64) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len))
+		hand_fail("nobody can pose as a peer: %s", strerror(errno));
+	name.gid = e->dev->gid;
+	memcpy(name.gid.raw + 12, &at.sin_addr, 4);
+	name.qpn = (uint32_t)ntohs(at.sin_port) << 8 | 1;
+	impostors[who].listener = fd;
+	hand_tell(e, &its);
+	right_words(impostors[who].words, &its, &name, false);
+	hand_ready(e, &name);
+}
+
+static bool impostors_are_found_out(void)
+{
+	static struct hand_end e[IMPOSTORS];
+	struct hand_device dev;
+	struct child c;
+	bool ok = true;
+	long begun;
+	int i;
+
+	hand_open(&dev, addr);
+	for (i = 0; i < IMPOSTORS; i++) {
+		hand_make(&e[i], &dev, &hand_usual, NULL);
+		listen_as(i, &e[i]);
+	}
+	c = begin(pose);
+	begun = hand_now_ms();
+	for (i = 0; i < IMPOSTORS; i++) {
+		hand_recv(&e[i], 1);
+		hand_send(&e[i], 2, 10);
+	}
+	for (i = 0; i < IMPOSTORS && ok; i++) {
+		ok = hand_took(e[i].cq, 2, IBV_WC_RETRY_EXC_ERR) &&
+		     hand_took(e[i].cq, 1, IBV_WC_WR_FLUSH_ERR) && hand_now_ms() - begun < 15000;
+		/* Who is believed is a peer that has gone, and soon missed. */
+		if (!i)
+			ok = ok && hand_now_ms() - begun < 2500;
+		if (!ok)
+			printf("# of impostor %d, within %ld ms\n", i, hand_now_ms() - begun);
+	}
+	say(c.fd, "", 1);
+	ok = end(&c, false) && ok;
+	for (i = 0; i < IMPOSTORS; i++) {
+		hand_unmake(&e[i]);
+		close(impostors[i].listener);
+	}
+	hand_close(&dev);
+	return ok;
+}
+
+/* ---- a peer of octets, which has its say ---- */
+
+static size_t put32(uint8_t *p, uint32_t word)
+{
+	word = htonl(word);
+	memcpy(p, &word, 4);
+	return 4;
+}
+
+/* An FPDU of @len octets of ULPDU at @p + 2: how long it is. */
+static size_t seal(uint8_t *p, size_t len)
+{
+	size_t end = (2 + len + 3) / 4 * 4;
+	uint32_t crc;
+
+	p[0] = (uint8_t)(len >> 8);
+	p[1] = (uint8_t)len;
+	memset(p + 2 + len, 0, end - 2 - len);
+	crc = ~weft_crc32c(~0u, p, end);
+	memcpy(p + end, &crc, 4);
+	return end + 4;
+}
+
+/* A Write of nothing, by which a peer-to-peer initiator begins. */
+static size_t make_rtr(uint8_t *p)
+{
+	memset(p, 0, 16);
+	p[2] = 0xc1;
+	p[3] = 0x40;
+	p[7] = 1;
+	return seal(p, 14);
+}
+
+/* Header of @opcode on queue @qn, message 1. */
+static uint8_t *untagged(uint8_t *p, uint8_t opcode, uint32_t qn)
+{
+	memset(p, 0, 20);
+	p[2] = 0x41;
+	p[3] = 0x40 | opcode;
+	put32(p + 8, qn);
+	put32(p + 12, 1);
+	return p + 20;
+}
+
+static size_t make_send(uint8_t *p)
+{
+	memcpy(untagged(p, 3, 0), "the last", 8);
+	return seal(p, 18 + 8);
+}
+
+/* A Read of no octets. */
+static size_t make_ask(uint8_t *p)
+{
+	uint8_t *q = untagged(p, 1, 1);
+
+	memset(q, 0, 28);
+	put32(q, 1);
+	put32(q + 16, 1);
+	return seal(p, 18 + 28);
+}
+
+/* Of a peer of octets at the same address, which is the lower: it connects, and may speak. */
+static struct hand_name name_of_octets(union ibv_gid gid)
+{
+	return (struct hand_name){ .gid = gid, .qpn = 2, .psn = 0x7007 };
+}
+
+static int call(const struct hand_name *to)
+{
+	uint8_t request[REQUEST_LEN], reply[REQUEST_LEN], rtr[64];
+	struct hand_name own = name_of_octets(to->gid);
+	uint32_t words[WORDS];
+	int fd;
+
+	right_words(words, to, &own, true);
+	make_request(request, words);
+	fd = dial(to->qpn);
+	say(fd, request, sizeof(request));
+	if (!hear(fd, reply, sizeof(reply)) || reply[16] & 0x20)
+		hand_fail("the peer of octets is refused");
+	say(fd, rtr, make_rtr(rtr));
+	return fd;
+}
+
+static int speak(struct hand_end *e)
+{
+	struct hand_name own = name_of_octets(e->dev->gid), to;
+
+	hand_ready(e, &own);
+	hand_tell(e, &to);
+	return call(&to);
+}
+
+/* A Read Response of no octets comes, and then the end. */
+static bool is_answered(int fd)
+{
+	uint8_t p[20 + 1];
+
+	return recv(fd, p, sizeof(p), MSG_WAITALL) == 20 && p[0] == 0 && p[1] == 14 && p[2] == 0xc1 &&
+	       p[3] == 0x42;
+}
+
+static int asker;
+
+/* Says the rest of what is asked, once it may. */
+static void ask_late(int fd)
+{
+	uint8_t ask[64], word;
+	size_t len = make_ask(ask);
+
+	if (hear(fd, &word, 1))
+		say(asker, ask + 10, len - 10);
+}
+
+/*
+ * The program destroys its QP with its last receive, and the peer asks meanwhile whether that has come.
+ * @late: the question is not all there when the QP is destroyed.
+ */
+static bool destroyed_while_asked(bool late)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+	uint8_t octets[64];
+	struct child c;
+	struct ibv_wc wc;
+	size_t len;
+	bool ok;
+
+	hand_open(&dev, addr);
+	hand_make(&e, &dev, &hand_usual, NULL);
+	asker = speak(&e);
+	c = begin(ask_late);
+	hand_recv(&e, 1);
+	say(asker, octets, make_send(octets));
+	do
+		ok = ibv_poll_cq(e.cq, 1, &wc);
+	while (!ok);
+	ok = wc.status == IBV_WC_SUCCESS && wc.byte_len == 8;
+	len = make_ask(octets);
+	say(asker, octets, late ? 10 : len);
+	if (late)
+		say(c.fd, "", 1);
+	hand_unmake(&e);
+	ok = is_answered(asker) && ok;
+	ok = end(&c, false) && ok;
+	close(asker);
+	hand_close(&dev);
+	return ok;
+}
+
+static bool destroy_hears_the_peer_out(void)
+{
+	int i;
+
+	for (i = 0; i < 20; i++)
+		if (!destroyed_while_asked(i % 2)) {
+			printf("# the question that came %s has no answer\n", i % 2 ? "late" : "in time");
+			return false;
+		}
+	return true;
+}
+
+/* Its one message has come, it says so, and is over; nothing is destroyed. */
+static void takes_one_and_exits(int fd)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+	struct hand_name name;
+	struct ibv_wc wc;
+	long now;
+
+	hand_open(&dev, addr);
+	hand_make(&e, &dev, &hand_usual, NULL);
+	name = name_of_octets(dev.gid);
+	hand_ready(&e, &name);
+	hand_recv(&e, 1);
+	hand_tell(&e, &name);
+	say(fd, &name, sizeof(name));
+	while (!ibv_poll_cq(e.cq, 1, &wc))
+		;
+	now = hand_now_ms();
+	say(fd, &now, sizeof(now));
+	exit(wc.status != IBV_WC_SUCCESS);
+}
+
+/* The program listens for 200 ms. A round in which this one asked later than LATE_MS shows nothing; LATE_MAX may be so. */
+#define LATE_MS		100
+#define LATE_MAX	5
+
+/* The peer asks when the program has said its last word. */
+static bool exit_hears_the_peer_out(void)
+{
+	struct hand_name to;
+	uint8_t octets[64];
+	struct child c;
+	int i, fd, late = 0;
+	bool ok = true, answered;
+	long last = 0, after;
+
+	for (i = 0; i < 10 && ok; i++) {
+		c = begin(takes_one_and_exits);
+		if (!hear(c.fd, &to, sizeof(to)))
+			return false;
+		fd = call(&to);
+		say(fd, octets, make_send(octets));
+		ok = hear(c.fd, &last, sizeof(last));
+		usleep(30000);
+		say(fd, octets, make_ask(octets));
+		after = hand_now_ms() - last;
+		answered = ok && is_answered(fd);
+		if (ok && !answered)
+			printf("# round %d: asked %ld ms after the last word, not answered\n", i, after);
+		if (!answered && after >= LATE_MS && late++ < LATE_MAX)
+			i--;
+		else
+			ok = ok && answered;
+		ok = end(&c, false) && ok;
+		close(fd);
+	}
+	return ok;
+}
+
+#define STOPPED 40
+
+/* Peers that never ask what became of their last Send, as if they had stopped. */
+static bool silent_peers_hold_up_no_destroy(void)
+{
+	static struct hand_end e[STOPPED];
+	struct hand_device dev;
+	int i, fd[STOPPED];
+	uint8_t octets[64];
+	bool ok = true;
+	long from;
+
+	hand_open(&dev, addr);
+	for (i = 0; i < STOPPED; i++) {
+		hand_make(&e[i], &dev, &hand_usual, NULL);
+		fd[i] = speak(&e[i]);
+		hand_recv(&e[i], 1);
+		say(fd[i], octets, make_send(octets));
+		ok = ok && hand_took(e[i].cq, 1, IBV_WC_SUCCESS);
+	}
+	from = hand_now_ms();
+	for (i = 0; i < STOPPED; i++)
+		hand_unmake(&e[i]);
+	from = hand_now_ms() - from;
+	printf("# %d QPs of silent peers are destroyed in %ld ms\n", STOPPED, from);
+	for (i = 0; i < STOPPED; i++)
+		close(fd[i]);
+	hand_close(&dev);
+	/* Half of what it takes to wait for each. */
+	return ok && from < STOPPED * 100;
 }
 
 /* ---- a peer that exits ---- */
@@ -505,8 +1089,14 @@ static const struct {
 	bool (*run)(void);
 } cases[] = {
 	{ "peer-killed-at-each-step", killed_at_each_step },
+	{ "peer-killed-whose-child-lives", killed_with_children },
 	{ "many-qps-connect-in-time", connects_many },
 	{ "strangers-are-turned-away", strangers },
+	{ "who-listens-in-the-peer's-place-is-found-out", impostors_are_found_out },
+	{ "destroy-hears-the-peer-out", destroy_hears_the_peer_out },
+	{ "silent-peers-hold-up-no-destroy", silent_peers_hold_up_no_destroy },
+	/* Behind one whose patience is spent: its children have their own. */
+	{ "exit-hears-the-peer-out", exit_hears_the_peer_out },
 	{ "peer-that-exits-has-said-what-it-took", exits_after_the_last },
 };
 

@@ -309,7 +309,7 @@ static bool an_atomic_is_refused(uint64_t to, uint32_t rkey, enum ibv_wc_status 
 
 static bool an_atomic_off_its_boundary_is_refused(void)
 {
-	return an_atomic_is_refused((uintptr_t)t.words + 4, t.words_mr->rkey, IBV_WC_REM_OP_ERR) &&
+	return an_atomic_is_refused((uintptr_t)t.words + 4, t.words_mr->rkey, IBV_WC_REM_INV_REQ_ERR) &&
 	       !t.words[0] && !t.words[1];
 }
 

@@ -341,12 +341,13 @@ static bool behind_others(const struct how *h)
 	       pattern_check(t.to.at, len, t.key) == len && both_are_over();
 }
 
+/* The Terminate says which Read it was. */
 static bool read_source(const struct how *h)
 {
 	take_away(&t.to, h->page, h->way);
 	post_recv(&t, 7, 0);
 	post(&t, 2, IBV_WR_RDMA_READ, h->len, 0);
-	return ended_with(&t.c, 2, IBV_WC_WR_FLUSH_ERR) && both_are_over();
+	return ended_with(&t.c, 2, IBV_WC_REM_OP_ERR) && both_are_over();
 }
 
 static bool read_sink(const struct how *h)

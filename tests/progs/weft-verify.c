@@ -42,6 +42,7 @@
 enum kind { WRITE, READ, SEND, KINDS };
 /* In hello.kinds, beside the kinds. */
 #define WITH_IMM	(1u << KINDS)
+#define NO_EMPTY_READ	(2u << KINDS)
 /* Immediate of a Write: its slot above, its number below. */
 #define IMM_OP_BITS	28
 #define IMM_OP_MASK	((1u << IMM_OP_BITS) - 1)
@@ -150,6 +151,8 @@ static struct op op_of(int who, uint64_t i)
 		op.kind = pick_kind(r >> 8);
 		op.len = r & 3 ? sizes[(r >> 16) % N_SIZES] : (r >> 16) % (MAX_LEN + 1);
 	}
+	if (op.kind == READ && !op.len && v.hello.kinds & NO_EMPTY_READ)
+		op.len = 1;
 	op.from = MARGIN + (r >> 40) % SHIFT;
 	op.to = MARGIN + (r >> 48) % SHIFT;
 	return op;
@@ -738,13 +741,14 @@ static void usage(void)
 {
 	fprintf(stderr,
 		"weft-verify -l [-b ADDR] [-p PORT] [-T SECONDS] [-P] [-x] [-v]\n"
-		"weft-verify    [-p PORT] [-m MB] [-S SEED] [-w WINDOW] [-k wrsi] [-T SECONDS] [-P] [-x] [-v]\n"
-		"               HOST\n"
+		"weft-verify    [-p PORT] [-m MB] [-S SEED] [-w WINDOW] [-k wrsi] [-z] [-T SECONDS] [-P] [-x]\n"
+		"               [-v] HOST\n"
 		"  -l  wait for one client (which says what is done)\n"
 		"  -m  megabytes, both directions together (64)\n"
 		"  -S  seed of sizes and patterns (1)\n"
 		"  -w  operations under way at a time (6, at most 16)\n"
 		"  -k  kinds: w Write, r Read, s Send (wrs); i: with immediate data now and then\n"
+		"  -z  no Read of zero octets: of one instead\n"
 		"  -T  give up after so long without progress (60)\n"
 		"  -P  poll instead of sleeping on events\n"
 		"  -x  post by ibv_wr_* instead of ibv_post_send\n");
@@ -753,9 +757,10 @@ static void usage(void)
 
 static void parse(int argc, char **argv, const char **addr, const char **port)
 {
+	uint32_t kinds = (1u << KINDS) - 1, reads = 0;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "lb:p:m:S:w:k:T:Pxv")) != -1) {
+	while ((opt = getopt(argc, argv, "lb:p:m:S:w:k:zT:Pxv")) != -1) {
 		switch (opt) {
 		case 'l': v.server = true; break;
 		case 'b': *addr = optarg; break;
@@ -763,7 +768,8 @@ static void parse(int argc, char **argv, const char **addr, const char **port)
 		case 'm': v.hello.total = strtoull(optarg, NULL, 0) << 20; break;
 		case 'S': v.hello.seed = strtoull(optarg, NULL, 0); break;
 		case 'w': v.hello.window = strtoul(optarg, NULL, 0); break;
-		case 'k': v.hello.kinds = parse_kinds(optarg); break;
+		case 'k': kinds = parse_kinds(optarg); break;
+		case 'z': reads = NO_EMPTY_READ; break;
 		case 'T': v.c.timeout_ms = atoi(optarg) * 1000; break;
 		case 'P': v.c.busy_poll = true; break;
 		case 'x': v.c.extended = true; break;
@@ -771,6 +777,7 @@ static void parse(int argc, char **argv, const char **addr, const char **port)
 		default: usage();
 		}
 	}
+	v.hello.kinds = kinds | reads;
 	if (v.server == (optind < argc) || !v.hello.window || v.hello.window > MAX_WINDOW)
 		usage();
 	if (!v.server)
@@ -785,8 +792,7 @@ int main(int argc, char **argv)
 	conn_program = "verify";
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	v.c.timeout_ms = 60000;
-	v.hello = (struct hello){ .window = 6, .seed = 1, .total = 64 << 20,
-				  .kinds = (1u << KINDS) - 1 };
+	v.hello = (struct hello){ .window = 6, .seed = 1, .total = 64 << 20 };
 	parse(argc, argv, &addr, &port);
 	if (v.server)
 		serve(addr, port);

@@ -7,12 +7,15 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -302,8 +305,24 @@ static void who_was_passed_the_file(void)
 	verdict("who-was-passed-the-device-connects-a-qp", NULL);
 }
 
+/* @file behind as many others as the driver looks at in several pieces. */
+static void move_file_behind_others(int file)
+{
+	struct rlimit lim = { 8192, 8192 };
+	int fd;
+
+	if (setrlimit(RLIMIT_NOFILE, &lim) || fcntl(file, F_DUPFD, 5000) != 5000)
+		_exit(EMFILE);
+	close(file);
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd < 4999);
+	if (fd != 4999)
+		_exit(EMFILE);
+}
+
 /* ucma takes nothing of a child's by a file that was opened before: so by an id of its own. */
-static void a_childs_connect(void)
+static void a_childs_connect(const char *name, bool has_many_files)
 {
 	pthread_t thread;
 	struct conn c;
@@ -313,6 +332,8 @@ static void a_childs_connect(void)
 	begin_owner(&c);
 	thread = begin_server();
 	child = fork();
+	if (!child && has_many_files)
+		move_file_behind_others(c.id->verbs->cmd_fd);
 	if (!child)
 		_exit(connect_number(c.id->qp->qp_num));
 	waitpid(child, &status, 0);
@@ -320,7 +341,7 @@ static void a_childs_connect(void)
 		fail("the child's connect: %s", strerror(WEXITSTATUS(status)));
 	end_owner(&c);
 	end_server(thread);
-	verdict("a-child-connects-the-qp-of-its-parent", NULL);
+	verdict(name, NULL);
 }
 
 /* ---- numbers ---- */
@@ -373,7 +394,8 @@ int main(int argc, char **argv)
 	a_strangers_connect();
 	a_strangers_accept();
 	numbers_at_random();
-	a_childs_connect();
+	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
+	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
 	/* The last: from now on he has it. */
 	who_was_passed_the_file();
 	end_stranger(&caller);

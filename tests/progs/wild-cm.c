@@ -4,8 +4,8 @@
  * connection and send over it; others make any call on the same ids, or with QP numbers that are
  * somebody else's.
  *
- * A request is answered once, by who took it, in a call that is not spoiled where it names the id:
- * more would test iw_cm, and not the driver.
+ * What would test iw_cm or rdma_ucm, and not the driver, is left out. A request is answered once, by
+ * who took it. Ids are destroyed and moved at random only in files where nobody listens.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,6 +24,8 @@
 #define PORTS		3
 #define FIRST_PORT	7600
 #define PATIENCE_MS	3000
+/* A descriptor of at least so much is a file to listen in. */
+#define LISTENING	512
 
 /* Of this process; a thread that goes the whole way has a file of its own besides. */
 static int cm_files[CM_FILES] = { -1, -1, -1, -1 };
@@ -34,9 +36,22 @@ static struct cm_id {
 
 /* ---- commands ---- */
 
-static bool answers(uint32_t cmd)
+static bool listens_in(int fd)
 {
-	return cmd == RDMA_USER_CM_CMD_ACCEPT || cmd == RDMA_USER_CM_CMD_REJECT;
+	return fd >= LISTENING;
+}
+
+/* What is called as it is meant, or not at all: the top of this file. */
+static bool is_frail(int fd, uint32_t cmd)
+{
+	switch (cmd) {
+	case RDMA_USER_CM_CMD_ACCEPT:
+	case RDMA_USER_CM_CMD_REJECT:
+	case RDMA_USER_CM_CMD_LISTEN:
+	case RDMA_USER_CM_CMD_MIGRATE_ID: return true;
+	case RDMA_USER_CM_CMD_DESTROY_ID: return listens_in(fd);
+	default: return false;
+	}
 }
 
 static int cm_write(int fd, uint32_t cmd, const void *in, size_t len, size_t out)
@@ -47,7 +62,7 @@ static int cm_write(int fd, uint32_t cmd, const void *in, size_t len, size_t out
 
 	*hdr = (struct rdma_ucm_cmd_hdr){ .cmd = cmd, .in = len, .out = out };
 	memcpy(hdr + 1, in, len);
-	if (!answers(cmd)) {
+	if (!is_frail(fd, cmd)) {
 		spoil(hdr + 1, len);
 		if (mischief && once_in(4 * mischief))
 			len = hdr->in = below(len + 1);
@@ -248,6 +263,8 @@ static bool listen_id(int fd, uint32_t id)
 {
 	struct rdma_ucm_listen in = { .id = id, .backlog = once_in(8) ? rnd() : below(20) };
 
+	if (!listens_in(fd))
+		return false;
 	return counted(CM_LISTEN, !cm_write(fd, RDMA_USER_CM_CMD_LISTEN, &in, sizeof(in), 0));
 }
 
@@ -293,16 +310,20 @@ static bool await(int fd, struct rdma_ucm_event_resp *ev, int ms)
 enum { ADDR_RESOLVED = 0, ROUTE_RESOLVED = 2, CONNECT_REQUEST = 4, CONNECT_RESPONSE, ESTABLISHED = 9,
        DISCONNECTED };
 
-static int cm_open(void)
+static int cm_open(bool listening)
 {
-	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	int low = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC | O_NONBLOCK), fd = low;
 	uint32_t i = below(CM_FILES);
 
+	if (low >= 0 && (listening || listens_in(low))) {
+		fd = listening ? fcntl(low, F_DUPFD_CLOEXEC, LISTENING) : -1;
+		close(low);
+	}
 	/* Others of this process use it, too, now and then. */
 	if (fd >= 0 && once_in(3)) {
 		if (cm_files[i] >= 0)
 			close(cm_files[i]);
-		cm_files[i] = dup(fd);
+		cm_files[i] = fcntl(fd, F_DUPFD_CLOEXEC, listening ? LISTENING : 0);
 	}
 	return fd;
 }
@@ -392,7 +413,7 @@ out:
 
 void cm_call(void)
 {
-	int fd = cm_open();
+	int fd = cm_open(false);
 
 	if (fd < 0) {
 		pause_ms(50);
@@ -423,7 +444,7 @@ static void take(int fd, struct rdma_ucm_event_resp *ev)
 		return;
 	}
 	if (once_in(6)) {
-		at = cm_open();
+		at = cm_open(false);
 		at = at < 0 ? fd : migrate(fd, &ev->id, at);
 	}
 	h = hello_of(&q);
@@ -445,7 +466,7 @@ void cm_serve(void)
 	struct sockaddr_in sin = address(addresses[place.address], place.port);
 	int64_t over = now_ms() + 500 + below(2000);
 	struct rdma_ucm_event_resp ev;
-	int fd = cm_open();
+	int fd = cm_open(true);
 	uint32_t id;
 
 	if (fd < 0) {
@@ -496,7 +517,7 @@ static void odd(int fd)
 	/* An answer that need not be there: half of them may be written to. */
 	if (once_in(2))
 		words[0] = (uintptr_t)buf;
-	if (!answers(cmd))
+	if (!is_frail(fd, cmd))
 		cm_write(fd, cmd, words, below(sizeof(words)), below(400));
 }
 
@@ -513,11 +534,11 @@ void cm_any(void)
 	struct sockaddr_in sin = any_address();
 	struct rdma_ucm_event_resp ev;
 	uint32_t i = below(CM_FILES), id;
+	int fd = cm_files[i], from;
 	uint64_t guid;
-	int fd = cm_files[i];
 
 	if (fd < 0 || once_in(200)) {
-		fd = cm_open();
+		fd = cm_open(once_in(2));
 		if (fd >= 0 && once_in(2))
 			close(fd);
 		pause_ms(1);
@@ -528,7 +549,10 @@ void cm_any(void)
 	case 0:
 	case 1:
 	case 2: create_id(fd, &id); break;
-	case 3: destroy_id(fd, id); break;
+	case 3:
+		if (!listens_in(fd))
+			destroy_id(fd, id);
+		break;
 	case 4:
 	case 5: bind_id(fd, id, &sin); break;
 	case 6: listen_id(fd, id); break;
@@ -541,7 +565,11 @@ void cm_any(void)
 	case 13: disconnect_id(fd, id); break;
 	case 14: init_qp_attr(fd, id); break;
 	case 15: set_option(fd, id); break;
-	case 16: migrate(cm_files[below(CM_FILES)], &id, fd); break;
+	case 16:
+		from = cm_files[below(CM_FILES)];
+		if (!listens_in(from) && !listens_in(fd))
+			migrate(from, &id, fd);
+		break;
 	case 17: join(fd, id); break;
 	case 18: once_in(2) ? notify(fd, id) : odd(fd); break;
 	default: await(fd, &ev, 0); break;

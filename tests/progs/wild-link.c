@@ -207,7 +207,10 @@ static void rename_one(void)
 	struct message m = message(RDMA_NLDEV_CMD_SET, NLM_F_ACK);
 	char name[64];
 
-	any_name(name);
+	/* Linux takes the slash, and then nobody can read its directory. */
+	do
+		any_name(name);
+	while (strchr(name, '/'));
 	put_word(&m, RDMA_NLDEV_ATTR_DEV_INDEX, any_index());
 	put_text(&m, RDMA_NLDEV_ATTR_DEV_NAME, name);
 	counted(RENAME, say(&m));
@@ -334,8 +337,12 @@ void link_any(bool keeper)
 	if (once_in(20))
 		mischief = keeper && once_in(2) ? 0 : 4 + below(100);
 	pause_ms(below(30));
+	/* Nor is there one to be seen if one was renamed to what is no file's name. */
 	if (!any_device(device)) {
-		add();
+		if (once_in(2))
+			add();
+		else
+			delete();
 		return;
 	}
 	switch (keeper && once_in(2) ? 9 + below(7) : below(16)) {

@@ -5,6 +5,9 @@
 
 #define A_QPN 0x123401
 #define B_QPN 0x123402
+/* Neither half of one is that of another. */
+#define A_PSN 0x11a22b
+#define B_PSN 0x33c44d
 #define T0 1000000
 
 /* Of the ends of one connection a is the lower. */
@@ -14,7 +17,7 @@ static struct rl_hand make_end(bool lower)
 		.type = IBV_QPT_RC,
 		.own_qpn = lower ? A_QPN : B_QPN,
 		.peer_qpn = lower ? B_QPN : A_QPN,
-		.rq_psn = lower ? 0xb : 0xa,
+		.rq_psn = lower ? B_PSN : A_PSN,
 	};
 
 	h.own_gid[15] = h.peer_gid[15] = 1;
@@ -31,7 +34,7 @@ static struct rl_hand begin(bool lower)
 
 static enum rl_hand_act go(struct rl_hand *h, uint64_t now)
 {
-	h->sq_psn = h->own_qpn == A_QPN ? 0xa : 0xb;
+	h->sq_psn = h->own_qpn == A_QPN ? A_PSN : B_PSN;
 	h->timeout = 14;
 	h->retry_cnt = 7;
 	h->rnr_retry = 7;
@@ -118,7 +121,7 @@ static void attempts_become_rare(void **state)
 	assert_in_range(tries, 60, 150);
 }
 
-static void both_ends_may_not_be_one(void **state)
+static void both_ends_may_be_one(void **state)
 {
 	struct rl_hand h = make_end(true);
 
@@ -129,11 +132,79 @@ static void both_ends_may_not_be_one(void **state)
 	assert_false(rl_hand_is_own(&h));
 }
 
+/* It connects with RTS, and hears what it says: its PSNs have to be one. */
+static void who_is_alone_hears_himself(void **state)
+{
+	struct rl_hand h = make_end(true);
+	uint32_t wrong;
+
+	for (wrong = 0; wrong < 2; wrong++) {
+		h = make_end(true);
+		h.peer_qpn = h.own_qpn;
+		h.rq_psn = A_PSN ^ wrong;
+		rl_hand_start(&h, T0);
+		assert_int_equal(rl_hand_next(&h), 0);
+		assert_int_equal(rl_hand_tick(&h, T0 + 100000), RL_HAND_NOTHING);
+		assert_int_equal(go(&h, T0 + 100001), RL_HAND_NOTHING);
+		assert_int_equal(rl_hand_tick(&h, T0 + 100001), RL_HAND_CONNECT);
+		assert_int_equal(hear(&h, &h, T0 + 100001), wrong ? RL_HAND_WRONG : RL_HAND_FITS);
+		if (wrong)
+			continue;
+		assert_int_equal(h.phase, RL_HAND_JOINED);
+		assert_int_equal(h.peer.rnr_retry, 7);
+	}
+	/* Nobody else is it, whatever he says. */
+	rl_hand_failed(&h, T0 + 100001);
+	assert_int_equal(hear(&h, &h, T0 + 100002), RL_HAND_WRONG);
+}
+
+/* Of UC nobody says how long a Send waits for a receive: for ever. */
+static void a_uc_qp_waits_for_ever(void **state)
+{
+	struct rl_hand h = begin(true);
+	struct rl_hand_words w;
+
+	h.type = IBV_QPT_UC;
+	rl_hand_go(&h, T0);
+	rl_hand_say(&h, &w);
+	assert_int_equal(w.rnr_retry, 7);
+}
+
+/* Of UC nobody hears that the peer is missed: who never came is waited for once, who has gone is not. */
+static void a_uc_qp_misses_nobody(void **state)
+{
+	struct rl_hand a, b;
+
+	a = begin(true);
+	a.type = IBV_QPT_UC;
+	rl_hand_go(&a, T0);
+	rl_hand_posted(&a, T0);
+	assert_int_equal(rl_hand_tick(&a, T0), RL_HAND_CONNECT);
+	assert_true(rl_hand_next(&a) == T0 + 3000);
+	assert_int_equal(rl_hand_tick(&a, T0 + 3000), RL_HAND_LOSE);
+	assert_int_equal(a.phase, RL_HAND_TRYING);
+	assert_int_equal(rl_hand_next(&a), 0);
+	rl_hand_posted(&a, T0 + 5000);
+	assert_int_equal(rl_hand_tick(&a, T0 + 5000), RL_HAND_LOSE);
+	/* It is looked for all the same, and what is sent from then on is for it. */
+	b = begin(false);
+	b.type = IBV_QPT_UC;
+	a.sq_psn = A_PSN;
+	b.sq_psn = B_PSN;
+	rl_hand_go(&b, T0);
+	assert_int_equal(hear(&b, &a, T0 + 6000), RL_HAND_FITS);
+	assert_int_equal(hear(&a, &b, T0 + 6000), RL_HAND_FITS);
+	assert_false(a.missed);
+	rl_hand_parted(&a, true, true, T0 + 7000);
+	assert_int_equal(rl_hand_tick(&a, T0 + 7000), RL_HAND_LOSE);
+	assert_int_equal(a.phase, RL_HAND_GONE);
+}
+
 /* ---- what fits ---- */
 
 static void words_come_as_they_went(void **state)
 {
-	const struct rl_hand_words w = { IBV_QPT_UC, true, 5, 0x123456, 0xfedcba, 0xabcdef, 0x13579b };
+	const struct rl_hand_words w = { IBV_QPT_UC, true, 5, 0x123456, 0xfedcba, 0xabc, 0x579 };
 	struct rl_hand_words got;
 	uint8_t p[RL_HAND_WORDS_LEN + 1];
 	uint32_t len, bit;
@@ -145,8 +216,8 @@ static void words_come_as_they_went(void **state)
 	assert_int_equal(got.rnr_retry, w.rnr_retry);
 	assert_int_equal(got.from, w.from);
 	assert_int_equal(got.to, w.to);
-	assert_int_equal(got.rq_psn, w.rq_psn);
-	assert_int_equal(got.sq_psn, w.sq_psn);
+	assert_int_equal(got.awaited, w.awaited);
+	assert_int_equal(got.sent, w.sent);
 	for (len = 0; len < sizeof(p); len++)
 		if (len != RL_HAND_WORDS_LEN)
 			assert_false(rl_hand_read_words(p, len, &got));
@@ -158,11 +229,31 @@ static void words_come_as_they_went(void **state)
 	}
 }
 
+/* What another version says may be of any length. */
+static void other_versions_are_known_by_name(void **state)
+{
+	const struct rl_hand_words w = { .type = IBV_QPT_RC };
+	struct rl_hand_words got;
+	uint8_t p[24] = { 0 };
+	uint32_t len;
+
+	rl_hand_write_words(p, &w);
+	assert_int_equal(rl_hand_version(p, RL_HAND_WORDS_LEN), RL_HAND_VERSION);
+	p[4] = 2;
+	for (len = 0; len <= sizeof(p); len++) {
+		assert_int_equal(rl_hand_version(p, len), len > 4 ? 2 : 0);
+		assert_false(rl_hand_read_words(p, len, &got));
+	}
+	p[0] ^= 1;
+	assert_int_equal(rl_hand_version(p, sizeof(p)), 0);
+}
+
 static void strangers_do_not_fit(void **state)
 {
 	struct rl_hand a = begin(true), b = begin(false), was;
 	struct rl_hand_words right, w;
 	uint8_t other[16] = { 9 };
+	int i;
 
 	go(&a, T0);
 	go(&b, T0);
@@ -174,11 +265,16 @@ static void strangers_do_not_fit(void **state)
 		assert_int_equal(rl_hand_hear(&b, &w, b.own_gid, b.peer_gid, T0), RL_HAND_WRONG); \
 		assert_memory_equal(&b, &was, sizeof(b));				\
 	} while (0)
-	WRONG(w.from ^= 1);
-	WRONG(w.to ^= 1);
-	WRONG(w.type = IBV_QPT_UC);
-	WRONG(w.rq_psn ^= 1);
-	WRONG(w.sq_psn ^= 1);
+	/* However often: who lacks the numbers does not keep the peer out. */
+	for (i = 0; i < 300; i++) {
+		WRONG(w.from ^= 1);
+		WRONG(w.to ^= 1);
+		WRONG(w.type = IBV_QPT_UC);
+	}
+	was.lies = 1;
+	WRONG(w.awaited ^= 1);
+	was.lies = 2;
+	WRONG(w.sent ^= 1);
 #undef WRONG
 	assert_int_equal(rl_hand_hear(&b, &right, other, b.peer_gid, T0), RL_HAND_WRONG);
 	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, other, T0), RL_HAND_WRONG);
@@ -188,6 +284,122 @@ static void strangers_do_not_fit(void **state)
 	/* And the lower is not asked. */
 	rl_hand_say(&b, &right);
 	assert_int_equal(rl_hand_hear(&a, &right, a.own_gid, a.peer_gid, T0), RL_HAND_WRONG);
+}
+
+/* Of what a Request says nothing is right in a Reply, neither as it came nor turned about. */
+static void mirror_is_no_peer(void **state)
+{
+	struct rl_hand_words w, said;
+	struct rl_hand a;
+	int turned, rts;
+
+	for (turned = 0; turned < 2; turned++)
+		for (rts = 0; rts < 2; rts++) {
+			a = begin(true);
+			go(&a, T0);
+			rl_hand_tick(&a, T0);
+			rl_hand_say(&a, &said);
+			w = said;
+			w.from = said.to;
+			w.to = said.from;
+			w.rts = rts;
+			w.awaited = turned ? said.sent : said.awaited;
+			w.sent = turned ? said.awaited : said.sent;
+			assert_int_equal(rl_hand_hear(&a, &w, a.own_gid, a.peer_gid, T0), RL_HAND_WRONG);
+			assert_int_equal(a.phase, RL_HAND_TRYING);
+		}
+}
+
+/* Each half of each PSN that both know is looked at, by one end or by the other. */
+static void each_bit_of_a_psn_is_proven(void **state)
+{
+	struct rl_hand a, b;
+	int bit, of_a;
+	bool fits;
+
+	for (of_a = 0; of_a < 2; of_a++)
+		for (bit = 0; bit < 24; bit++) {
+			a = begin(true);
+			b = begin(false);
+			(of_a ? &b : &a)->rq_psn ^= 1 << bit;
+			go(&a, T0);
+			go(&b, T0);
+			rl_hand_tick(&a, T0);
+			fits = hear(&b, &a, T0) == RL_HAND_FITS;
+			assert_int_equal(fits, bit < 12);
+			assert_int_equal(hear(&a, &b, T0), fits ? RL_HAND_WRONG : RL_HAND_FITS);
+		}
+}
+
+/* Half of a PSN can be guessed by who may try a few thousand times: he may three times. */
+static void who_guesses_is_soon_believed_no_more(void **state)
+{
+	struct rl_hand a = begin(true), b = begin(false), other = make_end(false);
+	uint64_t now = T0;
+	int i;
+
+	go(&a, T0);
+	go(&b, T0);
+	other.rq_psn ^= 1;
+	other.sq_psn = B_PSN;
+	other.rts = true;
+	rl_hand_posted(&a, T0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(rl_hand_tick(&a, now), RL_HAND_CONNECT);
+		assert_int_equal(hear(&a, &other, now), RL_HAND_WRONG);
+		rl_hand_failed(&a, now);
+		now += 1000;
+	}
+	assert_int_equal(rl_hand_tick(&a, now - 999), RL_HAND_NOTHING);
+	/* Whose work waits is told in time. */
+	assert_true(rl_hand_next(&a) == T0 + 3000);
+	assert_int_equal(rl_hand_tick(&a, T0 + 3000), RL_HAND_GIVE_UP);
+	/* The other end hears no Request, not even the right one; until RTR. */
+	other = make_end(true);
+	other.rq_psn = B_PSN;
+	other.sq_psn = A_PSN ^ 1 << 12;
+	other.rts = true;
+	for (i = 0; i < 3; i++)
+		assert_int_equal(hear(&b, &other, T0), RL_HAND_WRONG);
+	other.sq_psn = A_PSN;
+	assert_int_equal(hear(&b, &other, T0), RL_HAND_WRONG);
+	rl_hand_start(&b, T0);
+	go(&b, T0);
+	assert_int_equal(hear(&b, &other, T0), RL_HAND_FITS);
+	/* One that is joined hears nobody, and counts nobody. */
+	other.sq_psn ^= 1 << 12;
+	for (i = 0; i < 300; i++)
+		assert_int_equal(hear(&b, &other, T0), RL_HAND_WRONG);
+	rl_hand_parted(&b, false, false, T0);
+	other.sq_psn = A_PSN;
+	assert_int_equal(hear(&b, &other, T0), RL_HAND_FITS);
+}
+
+/* Before RTS an end says no PSN, and anybody knows its QPN: of two such ends neither is believed. */
+static void who_may_not_send_is_heard_by_who_may(void **state)
+{
+	struct rl_hand a = begin(true), b = begin(false);
+	uint64_t late = T0 + 60000;
+
+	assert_int_equal(rl_hand_tick(&a, late), RL_HAND_CONNECT);
+	assert_int_equal(hear(&b, &a, late), RL_HAND_NOT_YET);
+	rl_hand_failed(&a, late);
+	go(&b, late);
+	late = rl_hand_next(&a);
+	assert_int_equal(rl_hand_tick(&a, late), RL_HAND_CONNECT);
+	assert_int_equal(hear(&b, &a, late), RL_HAND_FITS);
+	assert_int_equal(hear(&a, &b, late), RL_HAND_FITS);
+}
+
+/* Only its own attempt, never who connects to it. */
+static void who_is_its_own_peer_hears_nobody_else(void **state)
+{
+	struct rl_hand a = begin(true);
+
+	a.peer_qpn = a.own_qpn;
+	assert_int_equal(hear(&a, &a, T0 + 60000), RL_HAND_WRONG);
+	go(&a, T0);
+	assert_int_equal(hear(&a, &a, T0), RL_HAND_WRONG);
 }
 
 static void nobody_fits_before_rtr(void **state)
@@ -211,7 +423,7 @@ static void late_number_that_is_not_awaited_parts(void **state)
 	assert_int_equal(rl_hand_tick(&a, T0), RL_HAND_CONNECT);
 	assert_int_equal(hear(&b, &a, T0 + 1000), RL_HAND_FITS);
 	assert_int_equal(hear(&a, &b, T0 + 1000), RL_HAND_FITS);
-	b.sq_psn = 0xbad;
+	b.sq_psn = B_PSN ^ 1 << 23;
 	assert_int_equal(rl_hand_go(&b, T0 + 2000), RL_HAND_PART);
 	assert_int_equal(b.phase, RL_HAND_APART);
 	/* With the right one it goes on. */
@@ -353,9 +565,18 @@ int main(void)
 		cmocka_unit_test(the_lower_end_connects),
 		cmocka_unit_test(rts_is_awaited_for_a_while),
 		cmocka_unit_test(attempts_become_rare),
-		cmocka_unit_test(both_ends_may_not_be_one),
+		cmocka_unit_test(both_ends_may_be_one),
+		cmocka_unit_test(who_is_alone_hears_himself),
+		cmocka_unit_test(a_uc_qp_waits_for_ever),
+		cmocka_unit_test(a_uc_qp_misses_nobody),
 		cmocka_unit_test(words_come_as_they_went),
+		cmocka_unit_test(other_versions_are_known_by_name),
 		cmocka_unit_test(strangers_do_not_fit),
+		cmocka_unit_test(mirror_is_no_peer),
+		cmocka_unit_test(each_bit_of_a_psn_is_proven),
+		cmocka_unit_test(who_guesses_is_soon_believed_no_more),
+		cmocka_unit_test(who_may_not_send_is_heard_by_who_may),
+		cmocka_unit_test(who_is_its_own_peer_hears_nobody_else),
 		cmocka_unit_test(nobody_fits_before_rtr),
 		cmocka_unit_test(late_number_that_is_not_awaited_parts),
 		cmocka_unit_test(work_waits_as_long_as_said),

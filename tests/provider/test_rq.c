@@ -105,7 +105,8 @@ static void check_move(uint32_t max_sge, uint32_t from, uint32_t to, uint32_t wa
 		assert_int_equal(weft_rq_add_wr(&rq, &wr), 0);
 	}
 	weft_uring_publish(&rq.ring);
-	moved = weft_rqq_move(&kern, new.mem, to * stride);
+	moved = !weft_rqq_move(&kern, &(struct weft_ring_move){ .mem = new.mem,
+								.slots = to * stride });
 	assert_int_equal(moved, waiting <= to);
 	if (moved) {
 		rq.ring = new.user;
@@ -141,14 +142,16 @@ static void a_ring_of_another_size_keeps_what_waits(void **state)
 
 static void a_scribbled_ring_is_not_moved(void **state)
 {
+	struct weft_ring_move m = { .slots = 8 };
 	struct shared old, new;
 	struct weft_rqq kern;
 	struct weft_rq rq;
 
 	make_rq(&old, &rq, &kern, 4, 3, 0);
 	ring_make(&new, 8, 0);
+	m.mem = new.mem;
 	rq.ring.ring->user_idx = 5;
-	assert_false(weft_rqq_move(&kern, new.mem, 8));
+	assert_int_equal(weft_rqq_move(&kern, &m), -EINVAL);
 	assert_ptr_equal(kern.q.ring, old.mem);
 	ring_free(&new);
 	ring_free(&old);

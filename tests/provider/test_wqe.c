@@ -302,6 +302,10 @@ static void a_bind_names_window_and_region(void **state)
 	assert_true(bind->addr == 0x5000 && bind->length == 1ull << 40);
 	assert_true(bind->mw_stag == 0x1101 && bind->mr_lkey == 0x2200);
 	assert_int_equal(bind->access, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED);
+	/* Of the new rkey the low 8 bits are the program's to say, and its window has it. */
+	wr.bind_mw.rkey = 0xFFFF0002;
+	add_and_copy(&wr, &c);
+	assert_true(bind->mw_stag == 0x1102 && window.rkey == 0x1102);
 	/* That of type 1 is bound by a verb of its own. */
 	window.type = IBV_MW_TYPE_1;
 	assert_int_equal(weft_sq_add_wr(&sq, &wr), EINVAL);

@@ -39,15 +39,33 @@ void host_fini(struct host *h)
 			host_mr_free(h, &h->mr[i]);
 }
 
+/* How often QPs hold @mr between runs: they wait for its end, or amid a run. */
+static u32 waits_or_amid(const struct host *h, const struct host_mr *mr)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HOST_QPS; i++) {
+		const struct host_qp *qp = h->qp[i];
+
+		if (!qp)
+			continue;
+		n += qp->core.tx_ends == &mr->r;
+		n += qp->core.rx_ends == &mr->r;
+		n += qp->core.hold.region == &mr->r;
+		HOST_ASSERT(!qp->core.hold.region || qp->amid_run);
+	}
+	return n;
+}
+
 void host_assert_quiet(const struct host *h)
 {
 	u32 i;
 
 	for (i = 0; i < HOST_QPS; i++)
-		if (h->qp[i])
+		if (h->qp[i] && !h->qp[i]->amid_run)
 			weft_region_end_run(&h->qp[i]->core);
 	for (i = 0; i < HOST_MRS; i++)
-		HOST_ASSERT(!h->mr[i].holders);
+		HOST_ASSERT(!h->mr[i].holders || h->mr[i].holders == waits_or_amid(h, &h->mr[i]));
 }
 
 /* ---- regions ---- */
@@ -169,6 +187,17 @@ static struct host_mr *held_mr(struct weft_region *r)
 	return mr;
 }
 
+static bool is_ending(const struct host_mr *mr)
+{
+	const struct host *h = mr->host;
+	u32 i;
+
+	for (i = 0; i < HOST_QPS; i++)
+		if (h->qp[i] && (h->qp[i]->core.tx_ends == &mr->r || h->qp[i]->core.rx_ends == &mr->r))
+			return true;
+	return false;
+}
+
 void weft_host_region_hold(struct weft_region *r, u32 n)
 {
 	held_mr(r)->holders += n;
@@ -179,14 +208,28 @@ void weft_host_region_drop(struct weft_region *r)
 	struct host_mr *mr = held_mr(r);
 
 	mr->holders--;
-	/* Invalidated since it was found: nothing handed out before may still refer to it. */
-	HOST_ASSERT(r->valid || !mr->found_valid || !host_mr_uses(mr));
+	/*
+	 * Invalidated since it was found: nothing handed out before may still refer to it, unless
+	 * somebody waits for that.
+	 */
+	HOST_ASSERT(r->valid || !mr->found_valid || !host_mr_uses(mr) || is_ending(mr));
+}
+
+/* The table's hold is not among ours. */
+u32 weft_host_region_holders(const struct weft_region *r)
+{
+	return held_mr((struct weft_region *)r)->holders + !r->gone;
+}
+
+void weft_host_try_again(struct weft_qpc *core)
+{
+	to_host_qp(core)->try_again = true;
 }
 
 bool weft_host_region_map(struct weft_region *r)
 {
 	/* By whoever registers it, and nobody else. */
-	HOST_ASSERT(host_mr_uses(held_mr(r)) == 1);
+	HOST_ASSERT(held_mr(r)->holders == 1);
 	return !to_host_mr(r)->unmapped;
 }
 
@@ -404,6 +447,7 @@ struct host_qp *host_qp_new(struct host *h, const struct host_qp_attr *a)
 	qp->chunk_limit = -1;
 	qp->core.id = 0x100 + ++h->nqp;
 	qp->core.pd = a->pd;
+	qp->core.recv_pd = a->srq && a->srq->pd ? a->srq->pd : a->pd;
 	qp->core.kernel = a->kernel;
 	qp->core.srq = a->srq;
 	qp->core.srq_tells = !a->srq_silent;

@@ -7,7 +7,8 @@
  * Single-threaded: "the connection's lock" is that nobody else runs. The host
  * asserts what the contract promises: a region is held from its check to the
  * put and never between two runs, a placement stays inside the region held,
- * each chunk lent comes back.
+ * each chunk lent comes back, a region that was invalidated is nobody's any more
+ * once that is told. A QP whose run is under way (amid_run) is one on another CPU.
  */
 #ifndef STACKS_HOST_H
 #define STACKS_HOST_H
@@ -58,6 +59,7 @@ struct host_cq {
 
 struct host_srq {
 	struct weft_srqc core;
+	u32 pd;				/* 0: that of each of its QPs */
 	u32 user_idx;			/* producer */
 	u32 limit_events;
 	u32 doorbells;
@@ -87,6 +89,8 @@ struct host_qp {
 	u32 doorbells;			/* those of the user */
 	u32 kicks;			/* those of the core */
 	u32 answers;			/* and of them to answer an ask */
+	bool try_again;			/* weft_host_try_again(): when time has passed */
+	bool amid_run;			/* what its run holds it holds on */
 	bool cq_error;			/* a CQ of it has overflowed: to be moved to error */
 	enum weft_event event[HOST_EVENTS];
 	u32 nevents;
@@ -104,7 +108,7 @@ struct host {
 void host_init(struct host *h, u32 salt);
 /* Frees all QPs and regions. CQs and SRQs are freed by their owner. */
 void host_fini(struct host *h);
-/* The run of any QP is over: lets go of what it held. Nothing else may be held. */
+/* The run of any QP is over, but for amid_run: lets go of what it held. Nothing else may be held. */
 void host_assert_quiet(const struct host *h);
 
 /*

@@ -14,6 +14,7 @@ static struct host_link *to_host_link(struct weft_link *l)
 void weft_host_wake(struct weft_link *core)
 {
 	to_host_link(core)->step_due = true;
+	to_host_link(core)->wakes++;
 }
 
 /* Blocks of exactly that size: one entry too many is the sanitizer's to see. */
@@ -338,6 +339,7 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		return;
 	}
 	HOST_ASSERT(!weft_offer_init(&l->offer, mpa, mpa->ird, mpa->ord, cfg->pd, cfg->pd_len));
+	l->offer.itself = cfg->itself;
 	l->core.qp = &qp->core;
 	l->connecting = cfg->hold_connect;
 	weft_link_connect(&l->core, &l->offer, l->now);
@@ -456,6 +458,8 @@ void host_link_set_time(struct host_link *l, u64 now)
 {
 	HOST_ASSERT(now >= l->now);
 	l->now = now;
+	l->qp->kicked |= l->qp->try_again;
+	l->qp->try_again = false;
 	read_again(l);
 	host_link_take_steps(l);
 }
@@ -488,10 +492,10 @@ void host_link_abort(struct host_link *l)
 	host_link_take_steps(l);
 }
 
-u32 host_link_evict(struct host_link *l)
+u32 host_link_evict(struct host_link *l, bool pressed)
 {
 	struct weft_tcp_view tcp = view(l);
-	u32 acts = weft_link_evict(&l->core, &tcp);
+	u32 acts = weft_link_evict(&l->core, &tcp, pressed);
 
 	obey(l, acts);
 	host_link_take_steps(l);

@@ -34,6 +34,7 @@ struct host_link_cfg {
 	bool ext;			/* RFC 7306 */
 	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
 	bool lean;			/* give the stage's chunks back after each receive run */
+	bool itself;			/* initiator: the wire leads back here */
 	bool hold_connect;		/* initiator: TCP's handshake lasts until
 					 * host_link_connected() */
 	bool hold_accept;		/* responder: the ULP calls host_link_accept() */
@@ -67,6 +68,7 @@ struct host_link {
 
 	/* what is due */
 	bool step_due;
+	u32 wakes;			/* how often a step was asked for */
 	bool seen_closed;		/* the last step saw that TCP has no connection */
 	bool await_room;
 	u32 tails;			/* batches begun in this run */
@@ -132,7 +134,7 @@ void host_link_take_steps(struct host_link *l);
 u32 host_link_step(struct host_link *l);
 
 /* The host has too many like it: what core says to that. */
-u32 host_link_evict(struct host_link *l);
+u32 host_link_evict(struct host_link *l, bool pressed);
 
 /* The user closes gracefully; moves the QP to ERROR; destroys it. The device goes away. */
 void host_link_close(struct host_link *l);

@@ -355,7 +355,7 @@ static void so_does_one_by_its_last_segment(struct world *w)
 	expect_cqe(w->p->s.scq, 1, WEFT_WC_REM_ACCESS_ERR);
 }
 
-static void send_fails(struct world *w, u8 code, u8 status)
+static void send_fails(struct world *w, u8 layer, u8 code, u8 status)
 {
 	struct pdu d;
 
@@ -365,7 +365,7 @@ static void send_fails(struct world *w, u8 code, u8 status)
 	peer_run(w->p);
 	peer_expect(w->p, P_L, P_SEND);
 	d = *peer_expect(w->p, P_L, P_SEND);
-	say_terminate(w, 1, 2, code, &d);
+	say_terminate(w, layer, 2, code, &d);
 	expect_cqe(w->p->s.scq, 2, status);
 	expect_cqe(w->p->s.scq, 3, WEFT_WC_FLUSH_ERR);
 	expect_no_cqe(w->p->s.scq);
@@ -373,18 +373,67 @@ static void send_fails(struct world *w, u8 code, u8 status)
 
 static void a_send_without_a_receive_fails(struct world *w)
 {
-	send_fails(w, 0x02, WEFT_WC_RNR_RETRY_EXC_ERR);
+	send_fails(w, 1, 0x02, WEFT_WC_RNR_RETRY_EXC_ERR);
 }
 
 static void a_send_that_is_too_long_fails(struct world *w)
 {
-	send_fails(w, 0x05, WEFT_WC_REM_INV_REQ_ERR);
+	send_fails(w, 1, 0x05, WEFT_WC_REM_INV_REQ_ERR);
+}
+
+/* The peer has no right to its own receive, or has unmapped it. */
+static void a_send_whose_receive_cannot_be_filled_fails(struct world *w)
+{
+	send_fails(w, 0, 0x07, WEFT_WC_REM_OP_ERR);
+}
+
+/* RFC 7306 has no code of its own for it; and a peer may find the region wrong first. */
+static void atomic_fails(struct world *w, u64 off, u8 etype, u8 code, u8 status)
+{
+	struct host_wr wr = {
+		.wr_id = 1, .opcode = WEFT_WR_FETCH_ADD, .flags = SIG, .num_sge = 1,
+		.rkey = 5, .remote_addr = 0x1000 + off,
+		.sge = { { .addr = w->rw->r.base, .length = 8, .lkey = w->rw->r.stag } },
+	};
+	struct pdu d;
+
+	side_post(&w->p->s, &wr);
+	peer_run(w->p);
+	d = *peer_expect(w->p, P_L, P_ATOMIC_REQ);
+	say_terminate(w, 0, etype, code, &d);
+	expect_cqe(w->p->s.scq, 1, status);
+}
+
+static void an_atomic_that_is_not_aligned_is_an_invalid_request(struct world *w)
+{
+	atomic_fails(w, 4, 2, 0x07, WEFT_WC_REM_INV_REQ_ERR);
+}
+
+static void so_it_is_if_the_peer_sees_the_region_first(struct world *w)
+{
+	atomic_fails(w, 1, 1, 0x00, WEFT_WC_REM_INV_REQ_ERR);
+}
+
+static void an_atomic_that_is_aligned_is_a_valid_one(struct world *w)
+{
+	atomic_fails(w, 8, 2, 0x07, WEFT_WC_REM_OP_ERR);
 }
 
 /* The peer's own trouble, which it says without a header: it stopped at the first that it did not take. */
 static void trouble_of_the_peers_fails_the_oldest(struct world *w)
 {
 	post_send(w, 1, SIG);
+	post_send(w, 2, SIG);
+	peer_run(w->p);
+	say_terminate(w, 0, 0, 0, NULL);
+	expect_cqe(w->p->s.scq, 1, WEFT_WC_REM_OP_ERR);
+	expect_cqe(w->p->s.scq, 2, WEFT_WC_FLUSH_ERR);
+}
+
+/* A Read, too, that the peer has not answered. */
+static void trouble_of_the_peers_fails_a_read(struct world *w)
+{
+	side_read(&w->p->s, 1, SIG, w->rw, 0, 8, w->ronly, 0);
 	post_send(w, 2, SIG);
 	peer_run(w->p);
 	say_terminate(w, 0, 0, 0, NULL);
@@ -493,6 +542,35 @@ static void the_last_answer_comes_before_the_end(struct world *w)
 	peer_expect(w->p, P_T | P_L, P_READ_RESP);
 	peer_expect_silence(w->p);
 	assert_true(w->p->fin);
+}
+
+static bool is_in_question(struct world *w)
+{
+	return weft_qpc_is_in_question(&w->p->s.qp->core);
+}
+
+/* So long somebody is to be heard out. */
+static void what_was_said_is_in_question_until_the_peer_asks(struct world *w)
+{
+	assert_false(is_in_question(w));
+	peer_say(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, "one", 3));
+	assert_true(is_in_question(w));
+	peer_say(w->p, ask(1));
+	assert_false(is_in_question(w));
+	peer_expect(w->p, P_T | P_L, P_READ_RESP);
+	peer_say(w->p, p_send(P_SEND, true, 1, 0, "two", 3));
+	assert_true(is_in_question(w));
+	peer_say(w->p, p_read_req(2, 1, 0, 4, w->ronly->r.stag, WORLD_BASE));
+	assert_false(is_in_question(w));
+	/* What is not whole is none of it, nor what waits. */
+	peer_say(w->p, p_tagged(P_WRITE, false, w->rw->r.stag, WORLD_BASE, "thr", 3));
+	assert_false(is_in_question(w));
+	peer_say(w->p, p_send(P_SEND, false, 2, 0, "fou", 3));
+	assert_false(is_in_question(w));
+	peer_say(w->p, p_send(P_SEND, true, 2, 3, "r", 1));
+	assert_true(is_in_question(w));
+	peer_close(w->p);
+	assert_false(is_in_question(w));
 }
 
 /* ---- room for asks ---- */
@@ -626,7 +704,12 @@ int main(void)
 		CASE_ASKS(so_does_one_by_its_last_segment),
 		CASE_ASKS(a_send_without_a_receive_fails),
 		CASE_ASKS(a_send_that_is_too_long_fails),
+		CASE_ASKS(a_send_whose_receive_cannot_be_filled_fails),
+		CASE_ASKS(an_atomic_that_is_not_aligned_is_an_invalid_request),
+		CASE_ASKS(so_it_is_if_the_peer_sees_the_region_first),
+		CASE_ASKS(an_atomic_that_is_aligned_is_a_valid_one),
 		CASE_ASKS(trouble_of_the_peers_fails_the_oldest),
+		CASE_ASKS(trouble_of_the_peers_fails_a_read),
 		CASE_ASKS(a_refused_ask_fails_nothing_by_name),
 		CASE_ASKS(an_answer_that_nobody_asked_for_is_refused),
 		CASE_ASKS(an_answer_with_octets_is_refused),
@@ -634,6 +717,7 @@ int main(void)
 		CASE_ASKS(an_ask_is_answered),
 		CASE_ASKS(who_asks_behind_a_send_that_waits_waits),
 		CASE_ASKS(the_last_answer_comes_before_the_end),
+		CASE_ASKS(what_was_said_is_in_question_until_the_peer_asks),
 		cmocka_unit_test(where_there_is_no_room_tcp_is_believed),
 		cmocka_unit_test(who_does_not_confirm_asks_nothing),
 		cmocka_unit_test(a_write_that_is_done_is_there),

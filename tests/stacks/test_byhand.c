@@ -97,6 +97,98 @@ static void work_that_is_done_is_not_given_up(struct world *w)
 	expect_no_cqe(w->p->s.scq);
 }
 
+/* ---- UC ---- */
+
+/* It is done as if it had gone out; the next of them is posted while the ring sleeps. */
+static void what_uc_sends_to_nobody_is_done(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+	u32 i;
+
+	host_link_reset(&w->p->s.link);
+	expect_unplugged(w);
+	assert_false(weft_qpc_lose(qp));
+	for (i = 0; i < 3; i++) {
+		side_send(&w->p->s, 5, SIG, w->rw, 0, 8);
+		side_write(&w->p->s, 6, SIG, w->rw, 0, 8, w->ronly, 0);
+		assert_false(weft_qpc_lose(qp));
+		expect_cqe(w->p->s.scq, 5, WEFT_WC_SUCCESS);
+		expect_cqe(w->p->s.scq, 6, WEFT_WC_SUCCESS);
+		assert_false(weft_qpc_has_sends(qp));
+		assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_RTS);
+		assert_int_equal(qp->sq.q.ring->flags & WEFT_RING_KICK, WEFT_RING_KICK);
+	}
+	/* Not in SQD. */
+	qp->sq_held = true;
+	side_send(&w->p->s, 7, SIG, w->rw, 0, 8);
+	assert_false(weft_qpc_lose(qp));
+	expect_no_cqe(w->p->s.scq);
+}
+
+/* Its own fault is told, whoever is there. */
+static void what_uc_may_not_send_fails(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+	struct host_wr wr = {
+		.wr_id = 6, .opcode = WEFT_WR_SEND, .num_sge = 1, .sge = { host_sge(w->foreign, 0, 8) },
+	};
+
+	host_link_reset(&w->p->s.link);
+	expect_unplugged(w);
+	side_send(&w->p->s, 5, SIG, w->rw, 0, 8);
+	side_post(&w->p->s, &wr);
+	side_send(&w->p->s, 7, SIG, w->rw, 0, 8);
+	assert_false(weft_qpc_lose(qp));
+	expect_cqe(w->p->s.scq, 5, WEFT_WC_SUCCESS);
+	expect_cqe(w->p->s.scq, 6, WEFT_WC_LOC_PROT_ERR);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_FLUSH_ERR);
+	world_expect_flushed(w, 0);
+}
+
+static void uc_ends_its_windows_though_nobody_is_there(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+	const struct host_wr wr = {
+		.wr_id = 5, .opcode = WEFT_WR_LOCAL_INV, .flags = SIG, .inv_stag = w->fast->r.stag,
+	};
+
+	w->fast->r.kind = WEFT_REGION_WINDOW_2;
+	host_link_reset(&w->p->s.link);
+	expect_unplugged(w);
+	side_post(&w->p->s, &wr);
+	assert_false(weft_qpc_lose(qp));
+	expect_cqe(w->p->s.scq, 5, WEFT_WC_SUCCESS);
+	assert_false(w->fast->r.valid);
+	side_post(&w->p->s, &wr);
+	assert_false(weft_qpc_lose(qp));
+	expect_cqe(w->p->s.scq, 5, WEFT_WC_LOC_PROT_ERR);
+	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_ERR);
+}
+
+static void uc_reads_nothing_of_nobody(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+
+	host_link_reset(&w->p->s.link);
+	expect_unplugged(w);
+	side_read(&w->p->s, 5, SIG, w->rw, 0, 8, w->ronly, 0);
+	assert_false(weft_qpc_lose(qp));
+	expect_cqe(w->p->s.scq, 5, WEFT_WC_LOC_QP_OP_ERR);
+	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_ERR);
+}
+
+static void a_ring_of_uc_that_is_broken_is_found(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+
+	host_link_reset(&w->p->s.link);
+	expect_unplugged(w);
+	host_scribble_index(w->p->s.qp, false, 0x8000000);
+	assert_false(weft_qpc_lose(qp));
+	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_ERR);
+	expect_no_cqe(w->p->s.scq);
+}
+
 /* A Send of which the end never comes has its receive: it is flushed, first. */
 static void a_receive_half_filled_is_flushed(struct world *w)
 {
@@ -219,6 +311,11 @@ int main(void)
 		CASE(reset_is_none_of_its),
 		CASE_INITIATOR(work_under_way_is_given_up),
 		CASE_INITIATOR(work_that_is_done_is_not_given_up),
+		CASE(what_uc_sends_to_nobody_is_done),
+		CASE(what_uc_may_not_send_fails),
+		CASE(uc_reads_nothing_of_nobody),
+		CASE(uc_ends_its_windows_though_nobody_is_there),
+		CASE(a_ring_of_uc_that_is_broken_is_found),
 		CASE(a_receive_half_filled_is_flushed),
 		CASE(terminate_ends_it),
 		CASE(reset_of_the_qp_completes_nothing),

@@ -225,7 +225,7 @@ static bool resize(struct host_cq *cq, u32 entries)
 {
 	struct weft_ring *ring = calloc(1, weft_ring_size(entries));
 
-	if (!weft_cqc_move(&cq->core, ring, entries)) {
+	if (weft_cqc_move(&cq->core, &(struct weft_ring_move){ .mem = ring, .slots = entries })) {
 		free(ring);
 		return false;
 	}
@@ -293,6 +293,69 @@ static void a_dead_or_scribbled_cq_is_not_moved(void **state)
 	push_entry(cq, 1, WEFT_WC_SUCCESS, 0);
 	assert_int_equal(push_entry(cq, 2, WEFT_WC_SUCCESS, 0), WEFT_CQ_OVERFLOW);
 	assert_false(resize(cq, 8));
+	host_cq_free(cq);
+}
+
+static void let_in(struct host_cq *cq, u32 from, u32 to)
+{
+	u32 i;
+
+	for (i = from; i < to; i++)
+		assert_int_equal(push_entry(cq, i, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
+}
+
+/* Below the lock only what came, or changed, since it was let go of. */
+static void a_large_cq_goes_on_while_it_is_copied(void **state)
+{
+	struct weft_ring_move m = { .mem = calloc(1, weft_ring_size(2048)), .slots = 2048 };
+	struct host_cq *cq = host_cq_new(4096);
+	struct weft_ring *old = cq->ring;
+	struct weft_cqe e;
+	u32 i;
+
+	cq->core.q.idx = cq->user_idx = cq->ring->user_idx = 0xFFFFFC00;
+	let_in(cq, 0, 2000);
+	assert_int_equal(weft_cqc_move(&cq->core, &m), -EAGAIN);
+	assert_ptr_equal(cq->core.q.ring, old);
+	let_in(cq, 2000, 2010);
+	for (i = 0; i < 1500; i++)
+		assert_true(host_cq_poll(cq, &e));
+	weft_ring_move_copy(&m);
+	memset((u8 *)old + WEFT_RING_DATA, 0xEE, 300 * WEFT_SLOT_SIZE);
+	assert_int_equal(weft_cqc_move(&cq->core, &m), 0);
+	assert_ptr_equal(cq->core.q.ring, m.mem);
+	free(old);
+	cq->ring = m.mem;
+	cq->entries = 2048;
+	cq->user_idx = cq->ring->user_idx;
+	for (; i < 2010; i++)
+		assert_int_equal(expect_cqe(cq, i, WEFT_WC_SUCCESS).wr_id, i);
+	expect_no_cqe(cq);
+	host_cq_free(cq);
+}
+
+/* More come, each time, than are moved under the lock. */
+static void a_cq_that_never_stands_still_is_not_moved(void **state)
+{
+	struct weft_ring_move m = { .mem = calloc(1, weft_ring_size(4096)), .slots = 4096 };
+	struct host_cq *cq = host_cq_new(4096);
+	u32 calls = 0, i;
+	struct weft_cqe e;
+	int rv;
+
+	let_in(cq, 0, 4000);
+	do {
+		rv = weft_cqc_move(&cq->core, &m);
+		weft_ring_move_copy(&m);
+		for (i = 0; i < 300; i++)
+			assert_true(host_cq_poll(cq, &e));
+		let_in(cq, 4000 + calls * 300, 4300 + calls * 300);
+		calls++;
+	} while (rv == -EAGAIN);
+	assert_int_equal(rv, -EBUSY);
+	assert_in_range(calls, 2, 10);
+	assert_int_equal(cq->core.q.slots, 4096);
+	free(m.mem);
 	host_cq_free(cq);
 }
 
@@ -617,7 +680,8 @@ static void receives_stand_a_stride_apart(void **state)
 static bool resize_srq(struct host_srq *srq, u32 slots)
 {
 	void *old = srq->core.rq.q.ring, *ring = calloc(1, weft_ring_size(slots));
-	bool moved = weft_srqc_move(&srq->core, ring, slots);
+	struct weft_ring_move m = { .mem = ring, .slots = slots };
+	bool moved = !weft_srqc_move(&srq->core, &m);
 
 	free(moved ? old : ring);
 	return moved;
@@ -729,6 +793,8 @@ int main(void)
 		cmocka_unit_test(what_waits_moves_along_in_order),
 		cmocka_unit_test(an_armed_cq_stays_armed_in_its_new_ring),
 		cmocka_unit_test(a_dead_or_scribbled_cq_is_not_moved),
+		cmocka_unit_test(a_large_cq_goes_on_while_it_is_copied),
+		cmocka_unit_test(a_cq_that_never_stands_still_is_not_moved),
 		cmocka_unit_test(a_cq_says_poll_until_it_is_told_not_to),
 		cmocka_unit_test(a_cq_says_poll_in_its_new_ring_too),
 		cmocka_unit_test(a_dead_cq_stays_dead_whatever_is_said_of_polling),

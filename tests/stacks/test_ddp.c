@@ -98,13 +98,13 @@ static void mo_of_all_ones_is_refused(struct world *w)
 
 static void send_longer_than_its_receive_is_refused(struct world *w)	/* DDP-27, 28, SIW-17 */
 {
-	world_refuses(w, a_send(1, RECV_LEN + 1), 1, 2, 0x05);
+	world_refuses_too_long(w, a_send(1, RECV_LEN + 1), NULL);
 }
 
 static void second_segment_past_the_receive_is_refused(struct world *w) /* DDP-27 */
 {
 	peer_say(w->p, p_send(P_SEND, false, 1, 0, NULL, 200));
-	world_refuses_after(w, p_send(P_SEND, true, 1, 200, NULL, 57), 1, 2, 0x05, 0, w->inbox);
+	world_refuses_too_long(w, p_send(P_SEND, true, 1, 200, NULL, 57), w->inbox);
 	/* The segment before it was good; the bad one touched nothing. */
 	assert_int_equal(w->inbox->mem[199], 0);
 	assert_int_equal(w->inbox->mem[200], world_octet(200));
@@ -215,7 +215,24 @@ static void stag_of_another_pd_is_refused(struct world *w)		/* DDP-32, SEC-01 */
 
 static void stag_of_another_stream_is_refused(struct world *w)		/* SEC-02 */
 {
+	w->fast->r.kind = WEFT_REGION_WINDOW_2;
 	w->fast->r.qp++;
+	world_refuses(w, write_to(w->fast, 0, 8), 1, 1, 0x02);
+}
+
+/* RFC 5040 §8.1: access is by PD. Only of a window it is by stream. */
+static void a_fast_region_is_for_all_streams_of_its_pd(struct world *w)
+{
+	w->fast->r.qp++;
+	peer_say(w->p, write_to(w->fast, 4, 8));
+	assert_memory_not_equal(w->fast->mem + 4, w->rw->mem + 4, 8);
+	world_expect_untouched(w, w->fast);
+	peer_expect_alive(w->p, 1, w->rw);
+}
+
+static void a_fast_region_is_for_no_other_pd(struct world *w)
+{
+	w->fast->r.pd = OTHER_PD;
 	world_refuses(w, write_to(w->fast, 0, 8), 1, 1, 0x02);
 }
 
@@ -277,14 +294,16 @@ static void write_without_the_right_is_refused(struct world *w)		/* DDP-39, SEC-
 	world_refuses(w, write_to(w->ronly, 0, 8), 0, 1, 0x02);
 }
 
-/* Whose it is has unmapped it: its own error, and no header of the peer's comes back. */
+/* Whose it is has unmapped it: its own trouble, of which the peer is told at which Write it came. */
 static void a_write_into_memory_that_is_gone_places_nothing(struct world *w)
 {
+	struct pdu *first = write_to(w->rw, 0, 8), copy = *first;
+
 	w->rw->gone = true;
-	peer_add(w->p, write_to(w->rw, 0, 8));
+	peer_add(w->p, first);
 	peer_add(w->p, write_to(w->wonly, 0, 8));
 	peer_flush(w->p);
-	peer_expect_terminate(w->p, 1, 0, 0x00, NULL, false);
+	peer_expect_terminate(w->p, 0, 2, 0x07, &copy, false);
 	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 1);
 	world_expect_untouched(w, NULL);
 	world_expect_flushed(w, 0);
@@ -453,6 +472,8 @@ int main(void)
 		CASE(invalidated_stag_is_refused),
 		CASE(stag_of_another_pd_is_refused),
 		CASE(stag_of_another_stream_is_refused),
+		CASE(a_fast_region_is_for_all_streams_of_its_pd),
+		CASE(a_fast_region_is_for_no_other_pd),
 		CASE(to_below_the_base_is_refused),
 		CASE(to_a_page_below_the_base_is_refused),
 		CASE(range_past_the_end_is_refused),

@@ -436,7 +436,7 @@ static void half_a_request_is_evicted(void **state)
 	lone_cfg(&c);
 	lone_init(&t, false, &c);
 	hear(&t, request_v1, 19);
-	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_int_equal(host_link_evict(t.l, false), WEFT_ACT_DIE);
 	assert_true(t.s.aborted);
 	lone_fini(&t);
 }
@@ -452,13 +452,13 @@ static void a_whole_request_is_not_evicted(void **state)
 	c.link.hold_accept = true;
 	lone_init(&t, false, &c);
 	hear(&t, request_v1, 20);
-	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(host_link_evict(t.l, false), 0);
 	host_link_step(t.l);
 	assert_int_equal(t.l->acts, WEFT_ACT_ASK_ULP);
 	/* Nor while the ULP has it before it, nor once it has said yes. */
-	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(host_link_evict(t.l, false), 0);
 	host_link_accept(t.l);
-	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(host_link_evict(t.l, false), 0);
 	assert_true(host_link_is_full(t.l));
 	lone_fini(&t);
 }
@@ -476,7 +476,7 @@ static void a_refused_request_is_evicted(void **state)
 	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_ASK_ULP | WEFT_ACT_SHUT);
 	/* Not even the Reply has been read. */
 	assert_int_equal(t.s.out.sent, 20);
-	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_int_equal(host_link_evict(t.l, false), WEFT_ACT_DIE);
 	assert_true(t.s.aborted);
 	lone_fini(&t);
 }
@@ -500,9 +500,9 @@ static void what_the_peer_has_not_got_is_not_evicted(void **state)
 	host_link_forget(t.l);
 	run(&t);
 	assert_int_equal(t.l->core.state, WEFT_LINK_CLOSING);
-	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(host_link_evict(t.l, false), 0);
 	reads(&t, ~0u);
-	assert_int_equal(host_link_evict(t.l), WEFT_ACT_DIE);
+	assert_int_equal(host_link_evict(t.l, false), WEFT_ACT_DIE);
 	lone_fini(&t);
 }
 
@@ -513,7 +513,7 @@ static void an_initiator_is_not_evicted(void **state)
 
 	lone_cfg(&c);
 	lone_init(&t, true, &c);
-	assert_int_equal(host_link_evict(t.l), 0);
+	assert_int_equal(host_link_evict(t.l, false), 0);
 	assert_int_equal(t.l->core.state, WEFT_LINK_AWAIT_REPLY);
 	lone_fini(&t);
 }
@@ -689,6 +689,27 @@ static void closing_without_a_qp_lasts_one_time_if_nothing_moves(void **state)
 
 	slow_closing(1, &times);
 	assert_int_equal(times, 1);
+}
+
+/* Where there are far too many whose peers take an octet now and then. */
+static void who_is_slow_to_take_the_rest_is_evicted_in_the_end(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	full_v1(&t, true, &c);
+	burden(&t, 60000);
+	host_link_forget(t.l);
+	run(&t);
+	assert_int_equal(host_link_evict(t.l, true), 0);
+	host_link_set_time(t.l, CLOSE - 1);
+	reads(&t, 1);
+	host_link_set_time(t.l, CLOSE);
+	run(&t);
+	assert_int_equal(t.l->core.state, WEFT_LINK_CLOSING);
+	assert_int_equal(host_link_evict(t.l, false), 0);
+	assert_int_equal(host_link_evict(t.l, true), WEFT_ACT_DIE);
+	lone_fini(&t);
 }
 
 static void a_peer_that_talks_and_takes_nothing_is_not_slow(void **state)
@@ -1536,6 +1557,7 @@ int main(void)
 		cmocka_unit_test(a_whole_request_is_not_evicted),
 		cmocka_unit_test(a_refused_request_is_evicted),
 		cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
+		cmocka_unit_test(who_is_slow_to_take_the_rest_is_evicted_in_the_end),
 		cmocka_unit_test(an_initiator_is_not_evicted),
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
 		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),

@@ -260,8 +260,9 @@ static void read_of_another_pd_is_refused(struct world *w)		/* RDM-23 */
 	world_refuses_read(w, read_of(w->foreign, 0, 8), 0x03);
 }
 
-static void read_of_another_streams_region_is_refused(struct world *w)	/* RDM-23, SEC-02 */
+static void read_of_another_streams_window_is_refused(struct world *w)	/* RDM-23, SEC-02 */
 {
+	w->fast->r.kind = WEFT_REGION_WINDOW_2;
 	w->fast->r.qp++;
 	world_refuses_read(w, read_of(w->fast, 0, 8), 0x03);
 }
@@ -326,9 +327,13 @@ static void a_region_lost_in_mid_read_tells_where(struct world *w)	/* RDM-29 */
 	free(want);
 }
 
-static void expect_local_error(struct world *w)
+/* The responder's own trouble, of which the peer is told at which Read it came. */
+static void expect_gone(struct world *w)
 {
-	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	struct pdu *read = read_of(w->rw, 0, WORLD_LEN);
+
+	peer_expect_terminate(w->p, 0, 2, 0x07, read, false);
+	free(read);
 	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 1);
 	world_expect_untouched(w, NULL);
 	world_expect_flushed(w, 0);
@@ -338,7 +343,7 @@ static void a_read_of_memory_that_is_gone_is_not_answered(struct world *w)
 {
 	w->rw->gone = true;
 	peer_say(w->p, read_of(w->rw, 0, WORLD_LEN));
-	expect_local_error(w);
+	expect_gone(w);
 }
 
 static void a_read_whose_memory_goes_is_answered_as_far_as_it_was_there(struct world *w)
@@ -358,7 +363,7 @@ static void a_read_whose_memory_goes_is_answered_as_far_as_it_was_there(struct w
 	assert_false(d.ddp & P_L);
 	assert_in_range(d.len, 1, WORLD_LEN - 1);
 	assert_memory_equal(d.body, w->rw->mem, d.len);
-	expect_local_error(w);
+	expect_gone(w);
 }
 
 static void more_reads_than_ird_are_refused(struct world *w)		/* RDM-31, SIW-31 */
@@ -414,7 +419,8 @@ static void the_four_sends_are_told_apart(struct world *w)
 		struct pdu *d = p_send((u8)(P_SEND + i), true, i + 1, 0, "abc", 3);
 		struct weft_cqe e;
 
-		w->fast->r.valid = true;
+		if (!w->fast->r.valid)
+			host_mr_bind(w->fast, w->p->s.qp, RW);
 		d->inv = w->fast->r.stag;
 		peer_say(w->p, d);
 		e = expect_cqe(w->p->s.rcq, i, WEFT_WC_SUCCESS);
@@ -697,7 +703,7 @@ int main(void)
 		CASE(read_with_a_wrong_key_is_refused),
 		CASE(read_of_an_invalidated_stag_is_refused),
 		CASE(read_of_another_pd_is_refused),
-		CASE(read_of_another_streams_region_is_refused),
+		CASE(read_of_another_streams_window_is_refused),
 		CASE(read_without_the_right_is_refused),
 		CASE(read_below_the_base_is_refused),
 		CASE(read_past_the_end_is_refused),

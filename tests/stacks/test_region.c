@@ -34,7 +34,7 @@ static void env_fini(struct env *e)
 
 static struct weft_region *get(struct host_qp *qp, const struct host_mr *mr)
 {
-	struct weft_region *r = weft_region_get(&qp->core, mr->r.stag);
+	struct weft_region *r = weft_region_get(&qp->core, qp->core.pd, mr->r.stag);
 
 	assert_ptr_equal(r, &mr->r);
 	return r;
@@ -99,13 +99,39 @@ static void one_hold_serves_a_whole_run(void **state)
 	env_fini(&e);
 }
 
+/* Its owner would wait for the end of a run that has nothing to do with it. */
+static void a_region_of_another_pd_is_not_held_for_a_run(void **state)
+{
+	struct host_mr *mr, *own;
+	struct env e;
+
+	env_init(&e);
+	own = host_mr_new(&e.host, PD, BASE, 64, RW);
+	mr = host_mr_new(&e.host, PD + 1, BASE, 64, RW);
+	get(e.qp, own);
+	put(e.qp, own);
+	get(e.qp, mr);
+	assert_int_equal(weft_region_check(&mr->r, mr->r.stag, PD, e.qp->core.id, BASE, 1, 0),
+			 WEFT_DENIED_ASSOC);
+	put(e.qp, mr);
+	assert_int_equal(mr->holders, 0);
+	/* And that of one's own stays. */
+	assert_ptr_equal(e.qp->core.hold.region, &own->r);
+	assert_int_equal(own->finds, 1);
+	/* An SRQ's receives are of the SRQ's PD. */
+	assert_ptr_equal(weft_region_get(&e.qp->core, PD + 1, mr->r.stag), &mr->r);
+	put(e.qp, mr);
+	assert_int_equal(mr->holders, 1);
+	env_fini(&e);
+}
+
 static void a_run_that_held_nothing_ends(void **state)
 {
 	struct env e;
 
 	env_init(&e);
 	weft_region_end_run(&e.qp->core);
-	assert_null(weft_region_get(&e.qp->core, 0x77777700));
+	assert_null(weft_region_get(&e.qp->core, PD, 0x77777700));
 	weft_region_end_run(&e.qp->core);
 	assert_null(e.qp->core.hold.region);
 	env_fini(&e);
@@ -219,7 +245,7 @@ static void an_unknown_stag_leaves_the_hold_where_it_is(void **state)
 	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
 	get(e.qp, mr);
 	put(e.qp, mr);
-	assert_null(weft_region_get(&e.qp->core, mr->r.stag ^ 0x80000000));
+	assert_null(weft_region_get(&e.qp->core, PD, mr->r.stag ^ 0x80000000));
 	get(e.qp, mr);
 	put(e.qp, mr);
 	assert_int_equal(mr->finds, 1);
@@ -252,7 +278,7 @@ static void a_wrong_key_is_looked_up_again(void **state)
 	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
 	get(e.qp, mr);
 	put(e.qp, mr);
-	assert_ptr_equal(weft_region_get(&e.qp->core, mr->r.stag ^ 1), &mr->r);
+	assert_ptr_equal(weft_region_get(&e.qp->core, PD, mr->r.stag ^ 1), &mr->r);
 	assert_int_equal(mr->finds, 2);
 	put(e.qp, mr);
 	env_fini(&e);
@@ -285,16 +311,16 @@ static void stag_0_is_all_memory_for_a_kernel_consumer_alone(void **state)
 
 	env_init(&e);
 	mr = host_mr_new(&e.host, PD, BASE, 64, RW);
-	assert_null(weft_region_get(&e.qp->core, 0));
+	assert_null(weft_region_get(&e.qp->core, PD, 0));
 	e.qp->core.dma = &dma;
 	get(e.qp, mr);
-	assert_ptr_equal(weft_region_get(&e.qp->core, 0), &dma);
+	assert_ptr_equal(weft_region_get(&e.qp->core, PD, 0), &dma);
 	assert_int_equal(e.qp->core.hold.uses, 1);
 	weft_region_put(&e.qp->core, &dma);
 	assert_int_equal(e.qp->core.hold.uses, 1);
 	put(e.qp, mr);
 	assert_int_equal(mr->finds, 1);
-	assert_null(weft_region_get(&e.other->core, 0));
+	assert_null(weft_region_get(&e.other->core, PD, 0));
 	env_fini(&e);
 }
 
@@ -322,12 +348,29 @@ static void one_lookup_serves_all_writes_that_come_together(void **state)
 
 /* ---- invalidating ---- */
 
-static enum weft_denial invalidate(struct host_qp *qp, const struct host_mr *mr)
+/* To the end: nobody else may hold it. */
+static enum weft_denial invalidate_stag(struct host_qp *qp, u32 stag, bool peer)
 {
-	return weft_region_invalidate(&qp->core, mr->r.stag);
+	struct weft_region **ends = &qp->core.tx_ends;
+	enum weft_denial d = weft_region_invalidate(&qp->core, stag, peer, ends);
+
+	assert_true(!*ends || d == WEFT_GRANTED);
+	assert_true(weft_region_has_ended(&qp->core, ends));
+	assert_null(*ends);
+	return d;
 }
 
-static void only_the_qp_that_registered_a_region_invalidates_it(void **state)
+static enum weft_denial invalidate(struct host_qp *qp, const struct host_mr *mr)
+{
+	return invalidate_stag(qp, mr->r.stag, false);
+}
+
+static enum weft_denial peer_invalidates(struct host_qp *qp, const struct host_mr *mr)
+{
+	return invalidate_stag(qp, mr->r.stag, true);
+}
+
+static void a_peer_invalidates_over_the_qp_alone_that_registered(void **state)
 {
 	struct host_mr *mr;
 	struct env e;
@@ -335,15 +378,200 @@ static void only_the_qp_that_registered_a_region_invalidates_it(void **state)
 	env_init(&e);
 	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
 	host_mr_bind(mr, e.qp, RW);
-	assert_int_equal(invalidate(e.other, mr), WEFT_DENIED_ASSOC);
+	assert_int_equal(peer_invalidates(e.other, mr), WEFT_DENIED_ASSOC);
+	assert_int_equal(peer_invalidates(e.foreign, mr), WEFT_DENIED_ASSOC);
+	assert_true(mr->r.valid);
+	assert_int_equal(peer_invalidates(e.qp, mr), WEFT_GRANTED);
+	assert_false(mr->r.valid);
+	assert_int_equal(peer_invalidates(e.qp, mr), WEFT_DENIED_STAG);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+/* As RTRS' server does, whose chunks go from QP to QP. */
+static void a_consumer_invalidates_over_any_qp_of_the_pd(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
 	assert_int_equal(invalidate(e.foreign, mr), WEFT_DENIED_ASSOC);
 	assert_true(mr->r.valid);
-	assert_int_equal(invalidate(e.qp, mr), WEFT_GRANTED);
+	assert_int_equal(invalidate(e.other, mr), WEFT_GRANTED);
 	assert_false(mr->r.valid);
+	assert_int_equal(mr->r.qp, 0);
 	assert_int_equal(invalidate(e.qp, mr), WEFT_DENIED_STAG);
 	assert_int_equal(mr->holders, 0);
 	env_fini(&e);
 }
+
+/* ---- and others that hold the region ---- */
+
+static enum weft_denial access_of(struct host_qp *qp, const struct weft_region *r, u32 stag)
+{
+	return weft_region_check(r, stag, PD, qp->core.id, BASE, 1, WEFT_ACCESS_REMOTE_WRITE);
+}
+
+static void a_region_ends_when_others_have_let_go(void **state)
+{
+	struct weft_region **ends;
+	struct host_mr *mr;
+	struct env e;
+	u32 stag;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	stag = mr->r.stag;
+	ends = &e.qp->core.tx_ends;
+	assert_int_equal(access_of(e.other, get(e.other, mr), stag), WEFT_GRANTED);
+	assert_int_equal(weft_region_invalidate(&e.qp->core, stag, false, ends), WEFT_GRANTED);
+	assert_ptr_equal(*ends, &mr->r);
+	/* Nothing new uses it. */
+	assert_int_equal(access_of(e.other, &mr->r, stag), WEFT_DENIED_STAG);
+	assert_false(weft_region_has_ended(&e.qp->core, ends));
+	assert_true(e.qp->try_again);
+	assert_ptr_equal(*ends, &mr->r);
+	put(e.other, mr);
+	assert_false(weft_region_has_ended(&e.qp->core, ends));
+	weft_region_end_run(&e.other->core);
+	assert_true(weft_region_has_ended(&e.qp->core, ends));
+	assert_null(*ends);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+static void ones_own_run_does_not_hold_up_its_end(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	get(e.qp, mr);
+	put(e.qp, mr);
+	assert_int_equal(invalidate(e.qp, mr), WEFT_GRANTED);
+	assert_int_equal(mr->holders, 0);
+	get(e.qp, mr);
+	put(e.qp, mr);
+	host_mr_bind(mr, e.qp, RW);
+	assert_false(e.qp->try_again);
+	env_fini(&e);
+}
+
+/* Each would wait for the other. */
+static void of_two_that_invalidate_a_region_one_does(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+	u32 stag, qp;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	stag = mr->r.stag;
+	qp = mr->r.qp;
+	assert_int_equal(weft_region_invalidate(&e.qp->core, stag, false, &e.qp->core.tx_ends),
+			 WEFT_GRANTED);
+	/* As the second may see it that looked while the first was about to say so. */
+	mr->r.valid = true;
+	assert_int_equal(weft_region_invalidate(&e.other->core, stag, false,
+						&e.other->core.tx_ends), WEFT_DENIED_STAG);
+	assert_null(e.other->core.tx_ends);
+	mr->r.valid = false;
+	assert_int_not_equal(mr->r.qp, qp);
+	assert_true(weft_region_has_ended(&e.qp->core, &e.qp->core.tx_ends));
+	env_fini(&e);
+}
+
+static void a_region_that_others_hold_is_not_registered(void **state)
+{
+	struct host_mr *mr;
+	struct weft_wr_reg wr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	wr = (struct weft_wr_reg){ .stag = mr->r.stag ^ 1, .access = RW };
+	get(e.other, mr);
+	put(e.other, mr);
+	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_DENIED_SHARED);
+	assert_true(e.qp->try_again);
+	assert_false(mr->r.valid);
+	assert_int_not_equal(mr->r.stag, wr.stag);
+	assert_int_equal(mr->r.qp, 0);
+	weft_region_end_run(&e.other->core);
+	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_GRANTED);
+	assert_int_equal(mr->r.stag, wr.stag);
+	env_fini(&e);
+}
+
+/* ---- a region that is withdrawn ---- */
+
+static void a_withdrawn_region_is_refused(void **state)
+{
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	assert_int_equal(access_of(e.other, get(e.other, mr), mr->r.stag), WEFT_GRANTED);
+	weft_region_withdraw(&mr->r);
+	assert_int_equal(access_of(e.other, &mr->r, mr->r.stag), WEFT_DENIED_STAG);
+	put(e.other, mr);
+	weft_region_end_run(&e.other->core);
+	env_fini(&e);
+}
+
+/* As dereg_mr finds it that comes while REG_MR is in the queue. */
+static void a_withdrawn_region_is_not_registered(void **state)
+{
+	struct weft_wr_reg wr;
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	wr = (struct weft_wr_reg){ .stag = mr->r.stag, .access = RW };
+	weft_region_withdraw(&mr->r);
+	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_DENIED_STAG);
+	assert_false(mr->r.valid);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+/* Its memory would become another under those that use it. */
+static void others_that_hold_a_withdrawn_region_are_waited_for(void **state)
+{
+	struct weft_region **ends;
+	struct weft_wr_reg wr;
+	struct host_mr *mr;
+	struct env e;
+
+	env_init(&e);
+	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
+	host_mr_bind(mr, e.qp, RW);
+	wr = (struct weft_wr_reg){ .stag = mr->r.stag, .access = RW };
+	ends = &e.qp->core.tx_ends;
+	get(e.other, mr);
+	assert_int_equal(weft_region_invalidate(&e.qp->core, mr->r.stag, false, ends),
+			 WEFT_GRANTED);
+	weft_region_withdraw(&mr->r);
+	assert_false(weft_region_has_ended(&e.qp->core, ends));
+	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_DENIED_SHARED);
+	put(e.other, mr);
+	weft_region_end_run(&e.other->core);
+	assert_true(weft_region_has_ended(&e.qp->core, ends));
+	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_DENIED_STAG);
+	assert_int_equal(mr->holders, 0);
+	env_fini(&e);
+}
+
+/* ---- what is invalidated ---- */
 
 /* Numbers of QPs and of PDs may be equal: a region names both. */
 static void a_region_of_another_pd_is_not_invalidated(void **state)
@@ -355,7 +583,7 @@ static void a_region_of_another_pd_is_not_invalidated(void **state)
 	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
 	host_mr_bind(mr, e.qp, RW);
 	e.foreign->core.id = e.qp->core.id;
-	assert_int_equal(invalidate(e.foreign, mr), WEFT_DENIED_ASSOC);
+	assert_int_equal(peer_invalidates(e.foreign, mr), WEFT_DENIED_ASSOC);
 	assert_true(mr->r.valid);
 	env_fini(&e);
 }
@@ -389,9 +617,8 @@ static void a_wrong_key_or_an_unknown_stag_invalidates_nothing(void **state)
 	env_init(&e);
 	mr = host_mr_new_fast(&e.host, PD, BASE, 64);
 	host_mr_bind(mr, e.qp, RW);
-	assert_int_equal(weft_region_invalidate(&e.qp->core, mr->r.stag ^ 1), WEFT_DENIED_STAG);
-	assert_int_equal(weft_region_invalidate(&e.qp->core, mr->r.stag ^ 0x80000000),
-			 WEFT_DENIED_STAG);
+	assert_int_equal(invalidate_stag(e.qp, mr->r.stag ^ 1, false), WEFT_DENIED_STAG);
+	assert_int_equal(invalidate_stag(e.qp, mr->r.stag ^ 0x80000000, false), WEFT_DENIED_STAG);
 	assert_true(mr->r.valid);
 	assert_int_equal(mr->holders, 0);
 	env_fini(&e);
@@ -406,7 +633,7 @@ static void stag_0_is_neither_invalidated_nor_registered(void **state)
 
 	env_init(&e);
 	e.qp->core.dma = &dma;
-	assert_int_equal(weft_region_invalidate(&e.qp->core, 0), WEFT_DENIED_STAG);
+	assert_int_equal(invalidate_stag(e.qp, 0, false), WEFT_DENIED_STAG);
 	assert_int_equal(weft_region_register(&e.qp->core, &wr), WEFT_DENIED_STAG);
 	assert_true(dma.valid);
 	env_fini(&e);
@@ -438,6 +665,8 @@ static void registering_sets_key_rights_and_owner(void **state)
 	assert_int_equal(weft_region_check(&mr->r, stag ^ 1, PD, e.qp->core.id, BASE, 64, 0),
 			 WEFT_DENIED_STAG);
 	assert_int_equal(weft_region_check(&mr->r, stag, PD, e.other->core.id, BASE, 64, 0),
+			 WEFT_GRANTED);
+	assert_int_equal(weft_region_check(&mr->r, stag, PD + 1, e.qp->core.id, BASE, 64, 0),
 			 WEFT_DENIED_ASSOC);
 	assert_int_equal(mr->holders, 0);
 	env_fini(&e);
@@ -454,7 +683,8 @@ static void a_region_goes_to_the_qp_that_registers_it_next(void **state)
 	assert_int_equal(invalidate(e.qp, mr), WEFT_GRANTED);
 	assert_int_equal(reg(e.other, mr->r.stag, RW), WEFT_GRANTED);
 	assert_int_equal(mr->r.qp, e.other->core.id);
-	assert_int_equal(invalidate(e.qp, mr), WEFT_DENIED_ASSOC);
+	assert_int_equal(peer_invalidates(e.qp, mr), WEFT_DENIED_ASSOC);
+	assert_int_equal(peer_invalidates(e.other, mr), WEFT_GRANTED);
 	env_fini(&e);
 }
 
@@ -588,6 +818,7 @@ int main(void)
 		cmocka_unit_test(a_fast_regions_key_is_left_to_its_consumer),
 		cmocka_unit_test(index_0_is_no_regions),
 		cmocka_unit_test(one_hold_serves_a_whole_run),
+		cmocka_unit_test(a_region_of_another_pd_is_not_held_for_a_run),
 		cmocka_unit_test(a_run_that_held_nothing_ends),
 		cmocka_unit_test(uses_that_outlast_their_run_hold_the_region),
 		cmocka_unit_test(a_late_put_and_a_new_hold_do_not_meet),
@@ -599,7 +830,15 @@ int main(void)
 		cmocka_unit_test(each_qp_holds_for_itself),
 		cmocka_unit_test(stag_0_is_all_memory_for_a_kernel_consumer_alone),
 		cmocka_unit_test(one_lookup_serves_all_writes_that_come_together),
-		cmocka_unit_test(only_the_qp_that_registered_a_region_invalidates_it),
+		cmocka_unit_test(a_peer_invalidates_over_the_qp_alone_that_registered),
+		cmocka_unit_test(a_consumer_invalidates_over_any_qp_of_the_pd),
+		cmocka_unit_test(a_region_ends_when_others_have_let_go),
+		cmocka_unit_test(ones_own_run_does_not_hold_up_its_end),
+		cmocka_unit_test(of_two_that_invalidate_a_region_one_does),
+		cmocka_unit_test(a_region_that_others_hold_is_not_registered),
+		cmocka_unit_test(a_withdrawn_region_is_refused),
+		cmocka_unit_test(a_withdrawn_region_is_not_registered),
+		cmocka_unit_test(others_that_hold_a_withdrawn_region_are_waited_for),
 		cmocka_unit_test(a_region_of_another_pd_is_not_invalidated),
 		cmocka_unit_test(only_a_fast_registered_region_is_invalidated),
 		cmocka_unit_test(a_wrong_key_or_an_unknown_stag_invalidates_nothing),

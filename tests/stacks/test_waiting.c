@@ -378,12 +378,13 @@ struct shared {
 	u32 msn[QPS];
 };
 
-static void share(struct shared *t)
+static void share_of(struct shared *t, u32 pd)
 {
 	struct peer_cfg c;
 	u32 i;
 
 	t->srq = host_srq_new(8, 1);
+	t->srq->pd = pd;
 	peer_cfg_init(&c);
 	c.side.link.rnr_ms = RNR;
 	c.side.qp.rq_slots = 0;
@@ -393,6 +394,8 @@ static void share(struct shared *t)
 		t->msn[i] = 0;
 	}
 }
+
+static void share(struct shared *t) { share_of(t, PD); }
 
 static void unshare(struct shared *t)
 {
@@ -500,6 +503,30 @@ static void who_comes_later_gets_what_is_left(void **state)
 	unshare(&t);
 }
 
+/* Receives of an SRQ are of its own protection domain, whatever that of the QP is. */
+static void what_a_shared_queue_names_is_of_its_own_domain(void **state)
+{
+	static const u32 pds[] = { PD, OTHER_PD };
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		struct shared t;
+		struct host_mr *mr;
+		struct weft_sge s = { .length = 4 };
+
+		share_of(&t, OTHER_PD);
+		mr = host_mr_new(&t.p[0]->s.host, pds[i], BASE, 4096, ALL);
+		s.addr = BASE;
+		s.lkey = mr->r.stag;
+		assert_true(host_post_srq(t.srq, 1, &s, 1));
+		peer_add(t.p[0], p_send(P_SEND, true, 1, 0, "abcd", 4));
+		peer_deliver(t.p[0]);
+		run_all(&t);
+		expect_cqe(t.p[0]->s.rcq, 1, pds[i] == OTHER_PD ? WEFT_WC_SUCCESS : WEFT_WC_LOC_PROT_ERR);
+		unshare(&t);
+	}
+}
+
 static void each_that_is_served_calls_the_next(void **state)
 {
 	struct shared t;
@@ -558,13 +585,14 @@ static void time_that_ends_for_one_goes_on_for_others(void **state)
 static void a_resized_shared_queue_still_asks_for_the_doorbell(void **state)
 {
 	struct shared t;
-	void *old, *new = calloc(1, weft_ring_size(16));
+	struct weft_ring_move m = { .mem = calloc(1, weft_ring_size(16)), .slots = 16 };
+	void *old;
 
 	share(&t);
 	deliver_to(&t, 0);
 	run_all(&t);
 	old = t.srq->core.rq.q.ring;
-	assert_true(weft_srqc_move(&t.srq->core, new, 16));
+	assert_int_equal(weft_srqc_move(&t.srq->core, &m), 0);
 	free(old);
 	post_shared(&t, 1);
 	run_all(&t);
@@ -673,6 +701,7 @@ int main(void)
 		CASE_WAITING(a_wrong_msn_is_an_error_at_once),
 		cmocka_unit_test(a_shared_queue_serves_in_the_order_of_waiting),
 		cmocka_unit_test(a_broken_shared_queue_ends_who_wants_of_it),
+		cmocka_unit_test(what_a_shared_queue_names_is_of_its_own_domain),
 		cmocka_unit_test(who_comes_later_gets_what_is_left),
 		cmocka_unit_test(each_that_is_served_calls_the_next),
 		cmocka_unit_test(who_ends_passes_its_turn_on),

@@ -203,7 +203,7 @@ static void another_qp_has_no_use_of_a_window(struct world *w)
 static void a_window_between_two_qps_is_nobodys(struct world *w)
 {
 	struct panes p = panes_of(w);
-	struct weft_region *r = &p.two->r;
+	struct weft_region *r = &p.two->r, *ends = NULL;
 	u32 qp = w->p->s.qp->core.id;
 
 	bind_good(w, p.two, 1, p.mr, WRITE);
@@ -211,7 +211,9 @@ static void a_window_between_two_qps_is_nobodys(struct world *w)
 	assert_int_equal(weft_region_check(r, r->stag, PD, qp + 1, BASE + AT, 1, WRITE),
 			 WEFT_DENIED_ASSOC);
 	w->p->s.qp->core.id = qp + 1;
-	assert_int_equal(weft_region_invalidate(&w->p->s.qp->core, r->stag), WEFT_DENIED_ASSOC);
+	assert_int_equal(weft_region_invalidate(&w->p->s.qp->core, r->stag, false, &ends),
+			 WEFT_DENIED_ASSOC);
+	assert_null(ends);
 	w->p->s.qp->core.id = qp;
 	r->qp = qp;
 }

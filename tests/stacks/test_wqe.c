@@ -264,10 +264,13 @@ static void lkey_of_another_pd(struct world *w)
 	refuse_sge(w, host_sge(w->foreign, 0, 8));
 }
 
-static void lkey_of_another_qps_region(struct world *w)
+static void lkey_of_another_qps_region_of_the_pd(struct world *w)
 {
 	w->fast->r.qp++;
-	refuse_sge(w, host_sge(w->fast, 0, 8));
+	side_send(&w->p->s, 7, SIG, w->fast, 0, 8);
+	peer_run(w->p);
+	assert_memory_equal(peer_expect(w->p, P_L, P_SEND)->body, w->fast->mem, 8);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_SUCCESS);
 }
 
 static void address_below_the_region(struct world *w)
@@ -697,9 +700,10 @@ static void an_entry_changed_after_its_copy_is_the_copy(struct world *w)	/* less
 
 /* ---- receives ---- */
 
-/* With NRECV good receives used up, the next is bad; it fails with @status. */
+/* With NRECV good receives used up, the next is bad; it fails with @status, and its sender hears for which Send. */
 static void refuse_recv(struct world *w, const struct weft_sge *sge, u32 num_sge, u8 status)
 {
+	struct pdu *bad = p_send(P_SEND, true, NRECV + 1, 0, "bad", 3), copy = *bad;
 	u32 i;
 
 	assert_true(host_post_recv(w->p->s.qp, 77, sge, num_sge));
@@ -707,8 +711,8 @@ static void refuse_recv(struct world *w, const struct weft_sge *sge, u32 num_sge
 		peer_say(w->p, p_send(P_SEND, true, i, 0, NULL, 0));
 	for (i = 0; i < NRECV; i++)
 		expect_cqe(w->p->s.rcq, i, WEFT_WC_SUCCESS);
-	peer_say(w->p, p_send(P_SEND, true, NRECV + 1, 0, "bad", 3));
-	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
+	peer_say(w->p, bad);
+	peer_expect_terminate(w->p, 0, 2, 0x07, &copy, false);
 	expect_cqe(w->p->s.rcq, 77, status);
 	world_expect_untouched(w, NULL);
 	world_expect_flushed(w, NRECV);
@@ -806,7 +810,7 @@ int main(void)
 		CASE_INITIATOR(lkey_0),
 		CASE_INITIATOR(lkey_with_a_wrong_key_byte),
 		CASE_INITIATOR(lkey_of_another_pd),
-		CASE_INITIATOR(lkey_of_another_qps_region),
+		CASE_INITIATOR(lkey_of_another_qps_region_of_the_pd),
 		CASE_INITIATOR(address_below_the_region),
 		CASE_INITIATOR(range_past_the_region),
 		CASE_INITIATOR(range_across_the_wrap),

@@ -106,8 +106,7 @@ void world_expect_flushed(struct world *w, u32 first)
 	expect_no_cqe(s->rcq);
 }
 
-static void refuses(struct world *w, struct pdu *bad, const u8 *lec, bool read, u32 first,
-		    const struct host_mr *but)
+static void says_so(struct world *w, struct pdu *bad, const u8 *lec, bool read, const struct host_mr *but)
 {
 	static const char good[] = "must not be placed";
 	struct pdu *copy = malloc(sizeof(*copy));
@@ -124,7 +123,22 @@ static void refuses(struct world *w, struct pdu *bad, const u8 *lec, bool read, 
 	free(copy);
 	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 1);
 	world_expect_untouched(w, but);
+}
+
+static void refuses(struct world *w, struct pdu *bad, const u8 *lec, bool read, u32 first,
+		    const struct host_mr *but)
+{
+	says_so(w, bad, lec, read, but);
 	world_expect_flushed(w, first);
+}
+
+void world_refuses_too_long(struct world *w, struct pdu *bad, const struct host_mr *but)
+{
+	static const u8 lec[] = { 1, 2, 0x05 };
+
+	says_so(w, bad, lec, false, but);
+	expect_cqe(w->p->s.rcq, 0, WEFT_WC_LOC_LEN_ERR);
+	world_expect_flushed(w, 1);
 }
 
 void world_refuses_after(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code,

@@ -59,5 +59,7 @@ void world_refuses_read(struct world *w, struct pdu *bad, u8 code);
 /* The same with @first receives used and @but written before. */
 void world_refuses_after(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code,
 			 u32 first, const struct host_mr *but);
+/* A Send for the first receive, which fails. */
+void world_refuses_too_long(struct world *w, struct pdu *bad, const struct host_mr *but);
 
 #endif

@@ -230,8 +230,12 @@ static void rtr_read_without_ord(struct ctx *c)
 	hs_default(c, &h);
 	h.enh = (struct mpa_enh){ .a = true, .d = true, .ird = 16, .ord = 0 };
 	s = expect_accepted(c, &h);
-	if (!s->their_enh.d)
-		skip(c, "the peer does not offer a Read as RTR");
+	/* Who does not believe in a Read of a peer without ORD names other kinds. */
+	if (!s->their_enh.d) {
+		CHECK(c, s->their_enh.a && rtr_bits(s) & 6, "D, or A=1 and one of B and C",
+		      "A%d B%d C%d D0", s->their_enh.a, s->their_enh.b, s->their_enh.c);
+		return;
+	}
 	g = mk_read(s, hdr, SINK_STAG, 0, 0);
 	send_seg(s, &g);
 	expect_resp(s, 0, NULL);

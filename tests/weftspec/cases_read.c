@@ -208,6 +208,13 @@ static void copied_exactly(struct ctx *c)
 	      "it differs");
 }
 
+static uint16_t ird_of(const struct stream *s)
+{
+	if (!s->enhanced || s->their_enh.ird == MPA_NO_NEGOTIATION)
+		skip(s->c, "the peer's IRD is not known");
+	return s->their_enh.ird;
+}
+
 /*
  * The region goes away while its octets are on their way: what is copied says
  * how far the Response came.  s2 tells the reflector, for s is stuck.
@@ -227,7 +234,7 @@ static void revoked_midway(struct ctx *c)
 	r.size = big->len;
 	r.src_stag = big->stag;
 	r.src_to = big->addr;
-	for (int i = 0; i < 4; i++) /* more than TCP takes at once */
+	for (int i = ird_of(s) < 16 ? ird_of(s) : 16; i; i--) /* more than TCP takes at once */
 		put_read(s, &r);
 	shoot(s);
 	nap_ms(100);
@@ -245,13 +252,6 @@ static void revoked_midway(struct ctx *c)
 	      "k is %u; SinkTO %#llx size %u", got,
 	      (unsigned long long)get64(s->term.rdma + 4),
 	      get32(s->term.rdma + 12));
-}
-
-static uint16_t ird_of(const struct stream *s)
-{
-	if (!s->enhanced || s->their_enh.ird == MPA_NO_NEGOTIATION)
-		skip(s->c, "the peer's IRD is not known");
-	return s->their_enh.ird;
 }
 
 static void ird_served(struct ctx *c)

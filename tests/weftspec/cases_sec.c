@@ -273,8 +273,8 @@ static void survives_harm(struct ctx *c)
 #define SURVIVES(l, ph, harm) { "SEC-12", l, R, survives_harm, 0, 0, ph, harm }
 
 const struct wcase cases_sec[] = {
-	{ "SEC-02", "write", B, other_stream, N_ULP | N_INV, 0, 0, 0 },
-	{ "SEC-02", "read", B, other_stream, N_ULP | N_INV, 0, 1, 0 },
+	{ "SEC-02", "write", B, other_stream, N_ULP | N_INV | N_ONE, 0, 0, 0 },
+	{ "SEC-02", "read", B, other_stream, N_ULP | N_INV | N_ONE, 0, 1, 0 },
 	{ "SEC-02", "invalidate", B, other_stream_invalidates, N_ULP | N_INV, 0, 0, 0 },
 	{ "SEC-04", NULL, B, revoked_between, N_ULP, 0, 0, 0 },
 	{ "SEC-06", NULL, R, small_cq, N_ULP, 0, 0, 0 },

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 enum {
 	O_PEER = 256, O_LISTEN, O_EXEC, O_STRICT, O_DESTRUCTIVE, O_PROFILE,
 	O_JUNIT, O_TAP, O_PCAP, O_SEED, O_TIMEOUT, O_PATIENCE, O_LIST, O_CHECK,
-	O_REV, O_P2P, O_NO_CRC, O_REFLECTOR, O_COLOR, O_MARKDOWN, O_LEARN,
+	O_REV, O_P2P, O_NO_CRC, O_REFLECTOR, O_COLOR, O_MARKDOWN, O_LEARN, O_BY_HAND,
+	O_PD,
 };
 
 static const struct option long_opts[] = {
@@ -31,6 +33,7 @@ static const struct option long_opts[] = {
 	{ "p2p", 0, 0, O_P2P }, { "no-crc", 0, 0, O_NO_CRC },
 	{ "reflector", 1, 0, O_REFLECTOR }, { "color", 1, 0, O_COLOR },
 	{ "markdown", 0, 0, O_MARKDOWN }, { "learn", 1, 0, O_LEARN },
+	{ "by-hand", 0, 0, O_BY_HAND }, { "private-data", 1, 0, O_PD },
 	{ "jobs", 1, 0, 'j' }, { "verbose", 0, 0, 'v' },
 	{ "quiet", 0, 0, 'q' }, { "help", 0, 0, 'h' }, { 0 },
 };
@@ -51,7 +54,10 @@ static void usage(FILE *f)
 "  --profile FILE        known deviations of this peer\n"
 "  --learn FILE          write such a file from what was seen\n"
 "  --reflector none      do not use a reflector behind the peer\n"
+"  --private-data HEX    what ordinary Requests and Replies say; no reflector\n"
 "  --rev 1|2, --p2p, --no-crc   how ordinary connections are set up\n"
+"  --by-hand             the peer's QPs are connected by hand: see reflector.h;\n"
+"                        with --listen PORT the peer is to connect\n"
 "  --timeout SECONDS     for the peer's own time-outs (default 15)\n"
 "  --patience MS         for a reaction (default 2000)\n"
 "  --jobs N              quick cases at once (default 1)\n"
@@ -112,6 +118,18 @@ static int set_color(const char *s, struct options *o)
 	return 0;
 }
 
+static int set_private_data(const char *s, struct options *o)
+{
+	unsigned int octet;
+
+	for (o->pd_len = 0; isxdigit(s[0]) && isxdigit(s[1]) && o->pd_len < sizeof(o->pd); s += 2) {
+		sscanf(s, "%2x", &octet);
+		o->pd[o->pd_len++] = octet;
+	}
+	o->no_reflector = true;
+	return *s ? complain("not pairs of hexadecimal digits, or too many", s) : 0;
+}
+
 static int set_number(int opt, const char *s, struct options *o)
 {
 	long n;
@@ -162,6 +180,8 @@ static int set_option(int opt, char *arg, struct options *o)
 	case O_CHECK: o->check = true; break;
 	case O_P2P: o->p2p = true; break;
 	case O_NO_CRC: o->no_crc = true; break;
+	case O_PD: return set_private_data(arg, o);
+	case O_BY_HAND: o->by_hand = o->p2p = true; break;
 	case O_MARKDOWN: o->markdown = true; break;
 	case O_COLOR: return set_color(arg, o);
 	case O_REFLECTOR:
@@ -187,11 +207,13 @@ static int check_options(const struct options *o)
 		return 0;
 	if (!o->host && !o->exec)
 		return complain("no peer: --peer or --listen with --exec", NULL);
-	if (!o->exec != !o->listen)
+	if (o->by_hand && (o->exec || !o->host))
+		return complain("--by-hand goes with --peer, and without --exec", NULL);
+	if (!o->by_hand && !o->exec != !o->listen)
 		return complain("--listen and --exec go together", NULL);
 	if (o->listen && parse_number(o->listen, 0, 65535, &port))
 		return -1;
-	if (o->listen && !strcmp(o->listen, "0") && !strstr(o->exec, "{port}"))
+	if (o->exec && !strcmp(o->listen, "0") && !strstr(o->exec, "{port}"))
 		return complain("--listen 0 needs {port} in --exec", NULL);
 	if (o->pcap && (stat(o->pcap, &st) || !S_ISDIR(st.st_mode)))
 		return complain("not a folder", o->pcap);

@@ -36,14 +36,82 @@ void hs_v1(struct ctx *c, struct hs *h)
 	h->flags &= ~MPA_S;
 }
 
+static bool want_bytes(struct stream *s, size_t n, double end)
+{
+	while (s->k->rx_len < n) {
+		int left = (int)((end - now()) * 1000);
+
+		if (left <= 0 || s->k->state != CONN_UP)
+			return false;
+		conn_recv(s->k, left);
+	}
+	return true;
+}
+
+/* The tester's own QP, as its number says, is at its listener, or nowhere. */
+static uint32_t own_qpn(const struct stream *s)
+{
+	return s->c->role == ROLE_R ? 2 : (uint32_t)s->c->lport << 8 | (s->id & 0xff);
+}
+
+/* What modify_qp takes, and the table. */
+static struct stream *meet(struct ctx *c)
+{
+	uint8_t said[REFL_REQUEST_LEN + 8], heard[8 + REFL_TABLE_LEN];
+	struct dial d = { .host = c->o->host, .port = c->o->port,
+			  .timeout_ms = c->o->timeout_ms };
+	struct conn *k = conn_dial(&d);
+	struct stream *s;
+
+	if (!k)
+		unreachable(c, "connect: %s", strerror(errno));
+	s = stream_new(c, k);
+	s->hand.own_qpn = own_qpn(s);
+	s->hand.own_psn = rnd(c) & 0xffffff;
+	/* As one that was started to connect, the reflector says HELLO. */
+	if (c->role == ROLE_I)
+		c->refl_flags |= REFL_F_EARLY;
+	put32(put32(refl_request(c, said), s->hand.own_qpn), s->hand.own_psn);
+	conn_send(k, said, sizeof(said), c->o->timeout_ms);
+	if (!want_bytes(s, sizeof(heard), now() + c->o->timeout_ms / 1000.0))
+		unreachable(c, "the reflector does not say its QP");
+	memcpy(heard, k->rx, sizeof(heard));
+	s->hand.qpn = get32(heard);
+	s->hand.psn = get32(heard + 4);
+	refl_take_table(s, heard + 8, REFL_TABLE_LEN);
+	return s;
+}
+
+static struct stream *dial_by_hand(struct ctx *c)
+{
+	struct stream *s = meet(c);
+	char port[12];
+	struct conn *k;
+	struct dial d = { .host = c->o->host, .port = port,
+			  .timeout_ms = c->o->timeout_ms, .maxseg = c->maxseg,
+			  .rcvbuf = c->rcvbuf, .set_isn = c->set_isn,
+			  .isn = c->isn };
+
+	snprintf(port, sizeof(port), "%u", s->hand.qpn >> 8);
+	k = conn_dial(&d);
+	if (!k)
+		unreachable(c, "connect: %s", strerror(errno));
+	/* Where they met stays open, for as long as the case lasts. */
+	s->k = k;
+	return s;
+}
+
 struct stream *dial(struct ctx *c)
 {
 	struct dial d = { .host = c->o->host, .port = c->o->port,
 			  .timeout_ms = c->o->timeout_ms, .maxseg = c->maxseg,
 			  .rcvbuf = c->rcvbuf, .set_isn = c->set_isn,
 			  .isn = c->isn };
-	struct conn *k = conn_dial(&d);
+	struct conn *k;
 
+	if (c->o->by_hand)
+		return dial_by_hand(c);
+	k = conn_dial(&d);
 	if (!k && c->set_isn && (errno == EPERM || errno == EINVAL))
 		skip(c, "choosing the first sequence number takes CAP_NET_ADMIN");
 	if (!k)
@@ -51,16 +119,55 @@ struct stream *dial(struct ctx *c)
 	return stream_new(c, k);
 }
 
-/* Private data after the enhanced words: the caller's or REQUEST. */
-static uint8_t *frame_pd(struct ctx *c, uint8_t *p, const struct hs *h)
+/* The half of a PSN that a Request has, or a Reply. */
+static uint16_t half_of(uint32_t psn, bool in_request)
 {
+	return in_request ? psn >> 12 & 0xfff : psn & 0xfff;
+}
+
+/* What a device says in its Request or Reply whose QP is connected by hand. */
+static uint8_t *hand_words(const struct stream *s, uint8_t *p)
+{
+	p = put32(p, REFL_HAND_MAGIC);
+	*p++ = REFL_HAND_VERSION;
+	*p++ = REFL_HAND_RC;
+	*p++ = REFL_HAND_RTS;
+	*p++ = 0;
+	p = put32(p, s->hand.own_qpn);
+	p = put32(p, s->hand.qpn);
+	p = put16(p, half_of(s->hand.psn, s->c->role == ROLE_R));
+	return put16(p, half_of(s->hand.own_psn, s->c->role == ROLE_R));
+}
+
+/* The peer's frame proves that it knows both PSNs. Who asks late behind RTR has none to send by before RTS. */
+static bool hand_is_proven(const struct stream *s)
+{
+	const uint8_t *p = s->pd + (s->enhanced ? MPA_ENH : 0);
+	bool in_request = s->c->role == ROLE_I;
+	bool rts = p[6] & REFL_HAND_RTS;
+
+	return s->pd_len == (size_t)(p - s->pd) + REFL_HAND_LEN && get32(p) == REFL_HAND_MAGIC &&
+	       p[4] == REFL_HAND_VERSION && (in_request || rts) &&
+	       get32(p + 8) == s->hand.qpn && get32(p + 12) == s->hand.own_qpn &&
+	       get16(p + 16) == half_of(s->hand.own_psn, in_request) &&
+	       get16(p + 18) == (rts ? half_of(s->hand.psn, in_request) : 0);
+}
+
+/* Private data after the enhanced words: the caller's or REQUEST. */
+static uint8_t *frame_pd(struct stream *s, uint8_t *p, const struct hs *h)
+{
+	struct ctx *c = s->c;
+
 	if (h->no_pd)
 		return p;
 	if (h->pd) {
 		memcpy(p, h->pd, h->pd_len);
 		return p + h->pd_len;
 	}
-	return c->o->no_reflector ? p : refl_request(c, p);
+	if (c->o->by_hand)
+		return hand_words(s, p);
+	memcpy(p, c->o->pd, c->o->pd_len);
+	return c->o->no_reflector ? p + c->o->pd_len : refl_request(c, p);
 }
 
 static void frame_say(struct ctx *c, char dir, int id, const char *what,
@@ -90,7 +197,7 @@ void send_frame(struct stream *s, const struct hs *h)
 	/* Rev 1 has no S: then the bit is a reserved one and no words follow. */
 	if (f->flags & MPA_S && f->rev >= 2 && !h->no_pd)
 		p = mpa_enh_encode(p, &h->enh);
-	p = frame_pd(s->c, p, h);
+	p = frame_pd(s, p, h);
 	f->pd_len = h->pd_claim >= 0 ? h->pd_claim : p - buf - MPA_HEAD;
 	mpa_encode(buf, f);
 	len = p - buf;
@@ -107,18 +214,6 @@ void send_frame(struct stream *s, const struct hs *h)
 		shoot_cut(s, h->split, 50);
 	else
 		shoot(s);
-}
-
-static bool want_bytes(struct stream *s, size_t n, double end)
-{
-	while (s->k->rx_len < n) {
-		int left = (int)((end - now()) * 1000);
-
-		if (left <= 0 || s->k->state != CONN_UP)
-			return false;
-		conn_recv(s->k, left);
-	}
-	return true;
 }
 
 static enum reply no_frame(struct stream *s)
@@ -210,6 +305,8 @@ struct stream *open_hs(struct ctx *c, const struct hs *h)
 
 	if (how != REPLY_OK)
 		fail(c, "the Request is accepted", "%s", got[how]);
+	if (c->o->by_hand && !hand_is_proven(s))
+		fail(c, "a Reply that has the other halves of the PSNs", "it has not");
 	if (s->enhanced && s->their_enh.a && s->my_enh.a) {
 		send_rtr(s);
 		drain_rtr_answer(s);
@@ -270,22 +367,66 @@ void stop_peer(struct ctx *c)
 	c->lfd = -1;
 }
 
+static void need_request(struct stream *s)
+{
+	if (read_frame(s, s->c->o->timeout_ms) != REPLY_OK)
+		fail(s->c, "an MPA Request", "none came");
+}
+
+/* The QPs' numbers are right: it is no QP of a case before, which looks for one that had this port. */
+static bool hand_is_meant(const struct stream *s)
+{
+	const uint8_t *p = s->pd + (s->enhanced ? MPA_ENH : 0);
+
+	return s->pd_len == (size_t)(p - s->pd) + REFL_HAND_LEN && get32(p + 8) == s->hand.qpn &&
+	       get32(p + 12) == s->hand.own_qpn;
+}
+
+static struct stream *take_by_hand(struct ctx *c)
+{
+	struct stream *s = meet(c);
+	double end = now() + c->o->timeout_ms / 1000.0;
+
+	for (;;) {
+		struct conn *k = conn_accept(c->lfd, c->o->timeout_ms);
+
+		if (!k || now() > end)
+			unreachable(c, "QP %#x does not connect to %#x, which should be the higher",
+				    s->hand.qpn, s->hand.own_qpn);
+		s->k = k;
+		need_request(s);
+		if (hand_is_meant(s))
+			break;
+		/* Its memory goes with the case, which has it until the next comes. */
+		conn_rst(k);
+	}
+	if (!hand_is_proven(s)) {
+		const uint8_t *p = s->pd + (s->enhanced ? MPA_ENH : 0);
+
+		fail(c, "a Request that has the upper halves of the PSNs", "awaited %03x, sent %03x; they are %06x and %06x",
+		     get16(p + 16), get16(p + 18), s->hand.own_psn, s->hand.psn);
+	}
+	return s;
+}
+
 struct stream *take_another(struct ctx *c)
 {
-	struct conn *k = conn_accept(c->lfd, c->o->timeout_ms);
 	struct stream *s;
+	struct conn *k;
 
+	if (c->o->by_hand)
+		return take_by_hand(c);
+	k = conn_accept(c->lfd, c->o->timeout_ms);
 	if (!k)
 		unreachable(c, "the peer that was started does not connect");
 	s = stream_new(c, k);
-	if (read_frame(s, c->o->timeout_ms) != REPLY_OK)
-		fail(c, "an MPA Request", "none came");
+	need_request(s);
 	return s;
 }
 
 struct stream *take_request(struct ctx *c, const char *args)
 {
-	const char *port = strstr(c->o->exec, "{port}") ? "0" : c->o->listen;
+	const char *port = c->o->exec && strstr(c->o->exec, "{port}") ? "0" : c->o->listen;
 
 	if (c->lfd < 0) {
 		c->lfd = conn_listen(port, &c->lport, c->maxseg);
@@ -294,6 +435,8 @@ struct stream *take_request(struct ctx *c, const char *args)
 		if (strcmp(port, "0"))
 			c->lport = atoi(port);
 	}
+	if (c->o->by_hand)
+		return take_another(c);
 	if (*args && !strstr(c->o->exec, "{args}"))
 		skip(c, "--exec has no {args} to pass '%s' with", args);
 	start_peer(c, args);

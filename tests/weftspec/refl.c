@@ -23,17 +23,15 @@ static void read_regions(const uint8_t *p, size_t n, struct table *t)
 	}
 }
 
-void refl_read_table(struct stream *s)
+void refl_take_table(struct stream *s, const uint8_t *p, size_t len)
 {
-	size_t skip = s->enhanced ? MPA_ENH : 0;
-	const uint8_t *p = s->pd + skip;
 	size_t n;
 
-	if (s->c->o->no_reflector || s->pd_len < skip + REFL_TABLE_HEAD ||
+	if (s->c->o->no_reflector || len < REFL_TABLE_HEAD ||
 	    get32(p) != REFL_MAGIC_TABLE || get16(p + 4) != REFL_VERSION)
 		return;
 	n = get16(p + 6);
-	if (n < REFL_REGIONS || s->pd_len < skip + REFL_TABLE_HEAD + 16 * n)
+	if (n < REFL_REGIONS || len < REFL_TABLE_HEAD + 16 * n)
 		return;
 	s->t.caps = get32(p + 8);
 	s->t.recv_count = get16(p + 12);
@@ -44,9 +42,33 @@ void refl_read_table(struct stream *s)
 	s->t.valid = true;
 }
 
+void refl_read_table(struct stream *s)
+{
+	size_t skip = s->enhanced ? MPA_ENH : 0;
+
+	if (s->pd_len >= skip)
+		refl_take_table(s, s->pd + skip, s->pd_len - skip);
+}
+
 static bool is_send(const struct seg *g)
 {
 	return !g->tagged && (g->op == OP_SEND || g->op == OP_SEND_SE);
+}
+
+/* What a device keeps of the ORD for its own questions. */
+#define ASKS 2
+
+/* The device's question about the HELLO, if it can ask one, is no part of what the case begins. */
+static bool is_asked_about_it(struct stream *s)
+{
+	double end = now() + s->c->o->timeout_ms / 1000.0;
+
+	if (s->my_enh.ird < ASKS)
+		return true;
+	while (!s->hand.asks && now() < end && s->k->state == CONN_UP)
+		if (receive(s, 10) == RX_FPDU)
+			return false;
+	return s->hand.asks;
 }
 
 bool refl_take_hello(struct stream *s)
@@ -54,7 +76,7 @@ bool refl_take_hello(struct stream *s)
 	while (receive(s, s->c->o->timeout_ms) == RX_FPDU)
 		if (is_send(&s->m.s) && s->m.s.len >= 4 &&
 		    get32(s->m.s.data) == REFL_MAGIC_HELLO)
-			return true;
+			return !s->c->o->by_hand || is_asked_about_it(s);
 	return false;
 }
 

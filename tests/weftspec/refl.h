@@ -7,6 +7,8 @@
 
 uint8_t *refl_request(struct ctx *c, uint8_t *out);
 void refl_read_table(struct stream *s);
+/* The same of n octets at p. */
+void refl_take_table(struct stream *s, const uint8_t *p, size_t n);
 bool refl_take_hello(struct stream *s);
 
 struct cmd {

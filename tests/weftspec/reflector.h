@@ -58,6 +58,7 @@
 #define REFL_CAP_IMM    0x02
 #define REFL_CAP_BIND   0x04 /* BIND works */
 #define REFL_CAP_SRQ    0x08
+#define REFL_CAP_ONE_STREAM 0x10 /* what is bound is for that stream alone */
 
 enum refl_region {
 	REFL_RW, REFL_W, REFL_R, REFL_PD2, REFL_BIG, REFL_ALL, REFL_REGIONS
@@ -111,5 +112,19 @@ enum refl_op {
 #define REFL_EVENTS 250
 
 enum refl_event { REFL_EV_RECV = 1, REFL_EV_SEND, REFL_EV_CM, REFL_EV_ASYNC };
+
+/*
+ * By hand. Where no connection manager carries frames, the tester calls the reflector by TCP and says
+ * REQUEST, its QP number32 and its PSN32; it hears those of the reflector's QP, and TABLE. GIDs are the
+ * addresses of that connection, which lasts as long as the QP. The private data of the MPA frames is
+ * then the devices' own, REFL_HAND_LEN octets: magic, version8, type8 (RC), flags8, rnr_retry8, from32,
+ * to32, and of the PSN awaited and the PSN sent 12 bits each, in 16: the Request has the upper ones, the
+ * Reply the lower.
+ */
+#define REFL_HAND_MAGIC   0x77656674u
+#define REFL_HAND_VERSION 3
+#define REFL_HAND_RC      2
+#define REFL_HAND_RTS     0x01
+#define REFL_HAND_LEN     20
 
 #endif

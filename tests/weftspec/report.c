@@ -169,7 +169,7 @@ static void print_needs(unsigned int n)
 		{ N_ULP, "reflector" }, { N_ATOMIC, "atomics" },
 		{ N_IMM, "immediate" }, { N_INV, "invalidation" },
 		{ N_V2, "v2" }, { N_IRD, "ird" }, { N_RTR, "rtr" },
-		{ N_SRQ, "srq" },
+		{ N_SRQ, "srq" }, { N_ONE, "window" },
 	};
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -72,6 +72,8 @@ static void add_job(struct run *run, const struct wcase *w,
 
 static bool in_role(const struct options *o, enum role r)
 {
+	if (o->by_hand)
+		return r == (o->listen ? ROLE_I : ROLE_R);
 	return r == ROLE_R ? o->host != NULL : o->exec != NULL;
 }
 
@@ -112,6 +114,8 @@ static const char *reason_to_skip(const struct run *run, const struct job *j)
 		return "needs RFC 7306 Immediate Data";
 	if (n & N_INV && !(f->caps & REFL_CAP_BIND))
 		return "needs a remotely invalidatable region";
+	if (n & N_ONE && !(f->caps & REFL_CAP_ONE_STREAM))
+		return "needs a region that is for one stream alone";
 	if (n & N_SRQ && !(f->caps & REFL_CAP_SRQ))
 		return "needs a shared receive queue";
 	if (n & N_V2 && !f->v2)
@@ -419,7 +423,7 @@ static void learn_facts(struct run *run, struct ctx *c)
 enum probe run_probe(struct run *run, char *why, size_t size)
 {
 	static const struct wcase w = { .row = "probe" };
-	struct job j = { .w = &w, .role = run->o->host ? ROLE_R : ROLE_I };
+	struct job j = { .w = &w, .role = in_role(run->o, ROLE_R) ? ROLE_R : ROLE_I };
 	struct ctx c;
 
 	run->facts = alloc_shared(sizeof(*run->facts));

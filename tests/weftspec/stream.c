@@ -187,6 +187,40 @@ static enum rx log_end(struct stream *s)
 	return s->k->state == CONN_FIN ? RX_FIN : RX_RST;
 }
 
+/*
+ * By hand the peer's device asks, by Reads of no octets that no ULP has posted, whether all before has been
+ * taken in. Its first may be the RTR that was agreed on.
+ */
+static bool is_ask(const struct stream *s)
+{
+	const struct in *m = &s->m;
+	struct rreq r;
+
+	if (!s->c->o->by_hand || m->runt || m->s.tagged || m->s.op != OP_READ_REQ ||
+	    m->s.len < RDMA_READ_LEN)
+		return false;
+	if (s->nin == 1 && s->c->role == ROLE_I && s->my_enh.a && s->my_enh.d)
+		return false;
+	rreq_decode(m->s.data, &r);
+	return !r.size;
+}
+
+/* Beside what the case says, which is what a Terminate is about. */
+static void answer_ask(struct stream *s)
+{
+	struct offender off = s->off;
+	struct rreq r;
+	struct seg g;
+
+	rreq_decode(s->m.s.data, &r);
+	g = mk_resp(&r, 0, NULL, 0, true);
+	put_seg(s, &g, NULL);
+	if (s->out_len)
+		shoot(s);
+	s->off = off;
+	s->hand.asks++;
+}
+
 enum rx receive(struct stream *s, int ms)
 {
 	double end = now() + ms / 1000.0;
@@ -196,8 +230,15 @@ enum rx receive(struct stream *s, int ms)
 		int left = (int)((end - now()) * 1000);
 
 		if (n) {
+			bool asked;
+
 			decode_and_lint(s);
+			asked = is_ask(s);
+			if (asked)
+				answer_ask(s);
 			conn_take(s->k, n);
+			if (asked)
+				continue;
 			return RX_FPDU;
 		}
 		if (!conn_recv(s->k, left > 0 ? left : 0) &&

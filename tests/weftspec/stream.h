@@ -65,6 +65,8 @@ struct stream {
 	uint8_t pd[66000]; /* the peer's private data, enhanced words included */
 	size_t pd_len;
 	struct table t;
+	/* --by-hand; how often the peer's device has asked and was answered */
+	struct { uint32_t own_qpn, own_psn, qpn, psn, asks; } hand;
 	/* Full Operation */
 	bool crc;
 	struct fpdu_tx tx;

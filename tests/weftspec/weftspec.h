@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stddef.h>
 
+#include "mpa.h"
 #include "rows.h"
 #include "term.h"
 
@@ -22,6 +23,7 @@ const char *verdict_name(enum verdict v);
 #define N_IRD    0x20 /* the peer takes at least one Read Request */
 #define N_RTR    0x40 /* the peer as initiator asks for peer-to-peer */
 #define N_SRQ    0x80
+#define N_ONE    0x100 /* N_INV, and only the stream that it is bound to may use it */
 
 #define CASE_X     0x01 /* may bring a weak peer down */
 #define CASE_SLOW  0x02 /* waits for a time-out of the peer */
@@ -64,7 +66,9 @@ struct options {
 	int jobs;
 	uint32_t seed;
 	int rev;
-	bool p2p, no_crc, no_reflector;
+	bool p2p, no_crc, no_reflector, by_hand;
+	uint8_t pd[MPA_PD_MAX - MPA_ENH]; /* of ordinary frames, instead of a reflector's words */
+	size_t pd_len;
 	int color;
 };
 

@@ -154,7 +154,7 @@ struct weft_wr_atomic {
 	__aligned_u64 swap_add_mask;	/* FETCH_ADD: RFC 7306 §5.1.1 field boundaries */
 };
 
-/* Where a datagram goes. WEFT_FEATURE_UD. */
+/* Where a datagram goes. WEFT_FEATURE_ROCE_TYPES. */
 struct weft_wr_ud {
 	__u8 dgid[16];
 	__u32 qkey;			/* with the highest bit: the QP's own */
@@ -283,7 +283,7 @@ enum {
 	 */
 	WEFT_FEATURE_SRQ_KICK	= 1 << 7,
 	WEFT_FEATURE_NULL_MR	= 1 << 8,	/* reg_mr takes WEFT_REG_MR_NULL */
-	WEFT_FEATURE_UD		= 1 << 9,	/* QPs of type UD */
+	WEFT_FEATURE_ROCE_TYPES	= 1 << 9,	/* QPs of RoCE's types beside RC: UD, with its AHs, and UC */
 };
 
 struct weft_alloc_ucontext_req {

@@ -7,6 +7,7 @@
 clean_here() {
 	local dev driver bad=0
 	stop_faults
+	clean_users
 	kill_users
 	clean_rootless
 	[ ! -d /sys/module/weft_krefl ] || within 20 rmmod weft_krefl || stuck "weft_krefl cannot be unloaded"
@@ -30,6 +31,21 @@ stop_faults() {
 	for knob in /sys/kernel/debug/fail{slab,_page_alloc}/probability; do
 		[ ! -e "$knob" ] || echo 0 >"$knob"
 	done
+}
+
+# What a kernel user of a test that failed has left (users.sh) goes by force, or the device would stay in use.
+clean_users() {
+	local dir pid
+	[ -e /run/users ] || return 0
+	for dir in /run/mnt* /run/disk; do
+		! mountpoint -q "$dir" || umount -f -l "$dir" 2>/dev/null
+	done
+	[ ! -e "$USERS_ROOT/proc/fs/nfsd/threads" ] || bash "$WEFT_TOP/tests/lab/nfsd.sh" down
+	for dir in /proc/[0-9]*; do
+		pid=${dir#/proc/}
+		[ ! "$dir/root" -ef "$USERS_ROOT" ] || kill -9 "$pid" 2>/dev/null
+	done
+	return 0
 }
 
 # stuck REASON: and the kernel's log gets the stacks of all that sleep in it.
@@ -96,8 +112,21 @@ klog_since() {
 		END { if (!seen) printf "%sweft-lab: lost what it said since \"%s\"\n", all, mark }'
 }
 
+# Two smbdirect connections, of which one goes as the other comes, have slab caches of one size: Linux removes the
+# first's name from sysfs without the lock, says with a stack that the second's is there, and goes on without it.
+without_slabs_of_smbdirect() {
+	awk '
+		function give() { printf "%s", held; held = ""; lines = 0 }
+		/sysfs: cannot create duplicate filename .\/kernel\/slab\/:/ { give(); lines = 1 }
+		!lines { print; next }
+		{ held = held $0 "\n" }
+		/SLUB: Unable to add cache smbdirect_/ { held = ""; lines = 0 }
+		lines && ++lines > 80 { give() }
+		END { give() }'
+}
+
 # klog_faults: lines of a kernel log on stdin that no healthy run has. A program's own crash
 # ("traps: NAME[") is the program's.
 klog_faults() {
-	grep -vE '\] traps: [^ ]+\[[0-9]+\]' | grep -E 'BUG:|kernel BUG|WARNING:|Oops|Call Trace|KASAN|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU|sleeping function called|blocked for more than|soft lockup|hard LOCKUP|rcu.*(stall|detected)|refcount_t:|list_(add|del) corruption|general protection|unregister_netdevice: waiting|weft-lab: lost|memory leak|restrack:|[Ll]eaked|still held|Bad page|kernel panic'
+	without_slabs_of_smbdirect | grep -vE '\] traps: [^ ]+\[[0-9]+\]' | grep -E 'BUG:|kernel BUG|WARNING:|Oops|Call Trace|KASAN|possible (recursive|circular) locking|inconsistent lock state|suspicious RCU|sleeping function called|blocked for more than|soft lockup|hard LOCKUP|rcu.*(stall|detected)|refcount_t:|list_(add|del) corruption|general protection|unregister_netdevice: waiting|weft-lab: lost|memory leak|restrack:|[Ll]eaked|still held|Bad page|kernel panic'
 }

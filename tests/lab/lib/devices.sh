@@ -51,6 +51,9 @@ option() {
 	if is_rootless; then option_rootless "$@"; else echo "$3" >"/sys/class/infiniband/$1/weft/$2"; fi
 }
 
+# set_option_b OPTION VALUE: of b's device.
+set_option_b() { at b option "$DEV_B" "$1" "$2" || fail "no option $1=$2"; }
+
 # lose PERCENT: of what this machine sends; until the next pair().
 lose() { tc qdisc replace dev eth0 root netem loss "$1%"; }
 

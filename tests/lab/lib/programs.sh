@@ -24,7 +24,14 @@ finish_b() {
 	wait_for "${2:-20}" [ -s "$TEST_DIR/$1.rc" ] ||
 		fail "$1 on b does not end; $(tail -n 3 "$TEST_DIR/$1.log")"
 	read -r rc <"$TEST_DIR/$1.rc"
-	[ "$rc" = 0 ] || fail "$1 on b ended with $rc; $(words "$TEST_DIR/$1.log")"
+	[ "$rc" = 0 ] || rping_outran_itself "$rc" "$TEST_DIR/$1.log" ||
+		fail "$1 on b ended with $rc; $(words "$TEST_DIR/$1.log")"
+}
+
+# rping_outran_itself RC LOG: rping had the end of its connection, and then one of its threads destroyed the
+# event channel before the other had begun to wait on it again. The other ends the program with 255.
+rping_outran_itself() {
+	[ "$1" = 255 ] && grep -q 'DISCONNECT EVENT' "$2" && grep -q '^rdma_get_cm_event: Bad file descriptor' "$2"
 }
 
 # words LOG: how it begins and how it ends. What a program says of errors comes first where the rest
@@ -64,13 +71,15 @@ run() {
 	timeout -k 2 "${TIME:-100}" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	[ $rc = 0 ] && return
 	[ $rc = 124 ] && fail "$1 ran into its time-out; $(words "$log")"
+	rping_outran_itself $rc "$log" && return
 	fail "$1 ended with $rc; $(words "$log")"
 }
 
-# tap_run COMMAND [ARG...]: a program that prints TAP; its first failure is the reason.
+# tap_run COMMAND [ARG...]: a program that prints TAP, within the test's time; its first failure is the
+# reason.
 tap_run() {
 	local log=$TEST_DIR/$1.log rc=0
-	timeout -k 2 170 "$@" >"$log" 2>&1 </dev/null || rc=$?
+	timeout -k 2 $((${TEST_TIMEOUT:-180} - 10)) "$@" >"$log" 2>&1 </dev/null || rc=$?
 	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
 	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
 }
@@ -131,10 +140,13 @@ counted() {
 	echo "$all"
 }
 
+# came_early LOG: the client of LOG was refused, for its server did not listen yet. With -R perftest connects
+# twice, and listens anew in between; its client crashes of that (in librdmacm, on its way out). The errno that it
+# prints is any: the event has the reason, ECONNREFUSED. qperf's server tells its port before it listens there.
+came_early() { grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.|Event rejected' "$1"; }
+
 # excuse LOG: what others did that the client of LOG failed.
-# With -R perftest connects twice, and listens anew in between: a client whose second try comes
-# too early is refused, and crashes of that (in librdmacm, on its way out). The errno that it prints
-# is any: the event has the reason, ECONNREFUSED. siw connects within the call, and there errno has it.
+# It came too early; where siw connects, within the call, errno says so.
 # What comes while siw makes an accepted QP ready it reads with what comes next; and a program that
 # waits for the answer sends nothing next.
 # And a message that siw has given to TCP it calls failed, if the peer's FIN comes before it has looked
@@ -142,8 +154,9 @@ counted() {
 # And what a program posts siw sends from two threads at once, now and then: weft finds a bad CRC.
 excuse() {
 	local overslept
-	if grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.' "$1" ||
+	if came_early "$1" ||
 		{ [[ $DEV_A = siw* ]] && refused_at_once "$1"; }; then
+		[ "$WEFT_LINK" != lo ] || forget_their_crashes
 		echo "it came before the server's second listener"
 		return
 	fi
@@ -222,6 +235,11 @@ connected_or_over() { is_over "$1" || has_in_rts 2; }
 rping_pair() {
 	together 7174 rping -s -a "$1" "${@:3}" -- rping -c -a "$2" "${@:3}" -v
 }
+
+# verify_options PAIR: what weft-verify leaves out with siw. While siw sends, a Read of zero octets takes the
+# length and the STag of what was sent last, and ends the connection or brings too much (docs/siw-findings.md, 9).
+# One operation at a time fills siw's socket seldom: what TCP has no room for siw sends from two threads at once.
+verify_options() { [[ $1 != *siw* ]] || echo "-z -w 1"; }
 
 # end_if_unread PORT FILE: once a connection to PORT of this machine has had octets to be read for
 # ten seconds, programs that use RDMA are ended: 0. Once FILE is there: 1.

@@ -92,24 +92,41 @@ weft_memory() { grep -lsF 'memfd:uverbs' /proc/[0-9]*/maps; }
 # is_of_test PID
 is_of_test() { grep -qzxsF "TEST_DIR=$TEST_DIR" "/proc/$1/environ" 2>/dev/null; }
 
-# signal_those SIGNAL FILE PATTERN: processes of this test with the pattern in that file of theirs.
+# signal_those SIGNAL FILE PATTERN: processes of this test with the pattern in that file of theirs; in $signalled.
 signal_those() {
 	local dir pid
+	signalled=()
 	for dir in /proc/[0-9]*; do
 		pid=${dir#/proc/}
 		[ "$pid" != $$ ] && [ "$pid" != "$BASHPID" ] && is_of_test "$pid" || continue
-		grep -qsaE "$3" "$dir/$2" && kill -s "$1" "$pid" 2>/dev/null
+		grep -qsaE "$3" "$dir/$2" && kill -s "$1" "$pid" 2>/dev/null && signalled+=("$pid")
 	done
 	return 0
 }
 
+# Their files are closed once they are dead, all threads of them.
+are_dead() {
+	local pid stat threads
+	for pid; do
+		read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
+		threads=("/proc/$pid/task"/*)
+		[[ ${stat##*) } = [ZX]* && ${#threads[@]} = 1 ]] || return 1
+	done
+}
+
 kill_users() { signal_those KILL maps 'libweft-rootless'; }
 
-clean_here() { signal_those KILL cmdline .; }
+# A server that is about to die has its port still, and the next test wants it.
+clean_here() {
+	signal_those KILL cmdline .
+	wait_for 20 are_dead "${signalled[@]}" || { echo "a process that was killed does not end: ${signalled[*]}" && return 1; }
+}
 
 # --- what stands for the kernel's log: sanitizers' reports, and programs that died ---
 
 klog_mark() { rm -f "$HERE"/san/*; }
+# A program crashed as it is known to: no frame of ours is in the report.
+forget_their_crashes() { grep -LsF libweft "$HERE"/san/* | xargs -r rm -f; }
 
 klog_since() {
 	local rc status

@@ -18,6 +18,7 @@ tests() {
 		link-del-under-traffic-$(often 100 3)-times repeat $(often 100 3) link_del
 		netdev-removed-under-traffic-$(often 20 2)-times repeat $(often 20 2) netdev_removed
 		netdev-moved-to-another-netns-under-traffic repeat $(often 10 2) netdev_moved
+		listen-on-all-addresses-while-netdevs-go listens_while_netdevs_go $(often 30 5)
 		rmmod-under-traffic-$(often 20 2)-times repeat $(often 20 2) unload
 		netns-ends-with-everything-in-it repeat $(often 10 2) netns_ends
 	END
@@ -82,7 +83,7 @@ black_hole_killed() {
 something_connects() { grep -q "$hole_hex:.* 02 " /proc/net/tcp; }
 nothing_connects() { ! something_connects; }
 
-is_running() { [ -s "$TEST_DIR/client.log" ]; }
+is_running() { grep -qx running "$TEST_DIR/client.log"; }
 
 # traffic_to HOST [COMMAND...]: a client of a server at HOST; returns when data runs. $client is
 # its process.
@@ -92,7 +93,7 @@ traffic_to() {
 	: >"$TEST_DIR/client.log"
 	"$@" weft-churn -t 60 "$host" >"$TEST_DIR/client.log" 2>&1 </dev/null &
 	client=$!
-	wait_for 5 is_running || fail "no traffic; $(tail -n 1 "$TEST_DIR/client.log")"
+	wait_for 20 is_running || fail "no traffic; $(tail -n 1 "$TEST_DIR/client.log")"
 	pause 0.2
 	! is_over "$client" || fail "the client ended early; $(tail -n 1 "$TEST_DIR/client.log")"
 }
@@ -221,6 +222,24 @@ netns_ends() {
 	kill -9 $watch $waits
 	wait $watch $waits 2>/dev/null
 	true
+}
+
+# A device whose netdev has gone is no reason why nobody can listen by the others.
+listens_while_netdevs_go() {
+	local i listens longest=0
+	pair weft:weft
+	weft-churn -e >"$TEST_DIR/listens.log" 2>&1 </dev/null &
+	listens=$!
+	for ((i = 0; i < $1; i++)); do
+		ip link add d0 type dummy
+		ip link set d0 up
+		rdma link add weft9 type weft netdev d0 || fail "link add"
+		wait_active a weft9
+		soon ip link del d0
+		soon wait_for 5 no_device weft9
+	done
+	kill "$listens" 2>/dev/null
+	wait "$listens" && grep -q '^listened [1-9]' "$TEST_DIR/listens.log" || fail "$(tail -n 1 "$TEST_DIR/listens.log")"
 }
 
 # Nothing comes any more, and nobody says why: with data under way, and on an idle connection.

@@ -52,11 +52,18 @@ resets() {
 	sed -n 's/ were reset$//p' "$TEST_DIR/strangers.log"
 }
 
-# A client comes, is served, and goes: on a quiet host in a quarter of a second.
-ping_among_them() {
+# $ms: so long it takes that a client comes, is served, and goes: on a quiet host a quarter of a second.
+time_ping() {
 	local from=${EPOCHREALTIME/./}
 	TIME=20 run rping -c -a "$IP_B" -C 1
-	echo "rping took $(((${EPOCHREALTIME/./} - from) / 1000)) ms"
+	ms=$(((${EPOCHREALTIME/./} - from) / 1000))
+}
+
+# No more than a second longer than alone, on a host that has become twice as slow.
+ping_among_them() {
+	time_ping
+	echo "rping took $ms ms, alone $alone ms"
+	[ $ms -lt $((2 * alone + 1000)) ] || fail "rping had to wait"
 }
 
 # rping's backlog is 3, and a device has room for 1024 that are silent. No deadline helps.
@@ -66,6 +73,8 @@ silent_crowd() {
 	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
 	start_b server rping -s -P -a "$IP_B"
 	wait_listen_b 7174
+	time_ping
+	alone=$ms
 	crowd silent 400 2
 	ping_among_them
 	n=$(resets)
@@ -85,6 +94,8 @@ wordy_crowd() {
 	at b option "$DEV_B" close_timeout_ms 600000 || fail "no long time-out"
 	start_b server rping -s -P -a "$IP_B"
 	wait_listen_b 7174
+	time_ping
+	alone=$ms
 	crowd wordy 500 2
 	ping_among_them
 	n=$(resets)

@@ -1,16 +1,26 @@
 # shellcheck shell=bash
 # QPs that are connected by hand, as NCCL, Mooncake and libibverbs' own pingpongs do: what they promise
-# (weft-byhand, weft-handpeers), and the programs that Debian has. Only weft-run's devices take them.
+# (weft-byhand, weft-itself, weft-handpeers, weft-crowd), and the programs that Debian has. Only
+# weft-run's devices take them.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
 	cat <<-'END'
 		by-hand cases weft-byhand
 		by-hand-with-other-processes cases weft-handpeers
+		by-hand-with-itself cases weft-itself
+		by-hand-sixteen-processes-each-with-each crowd 16
+		by-hand-sixty-four-processes-each-with-each crowd 64
+		another-version-is-refused-by-name version
+		types-that-are-refused refused
 		ibv_rc_pingpong pingpong rc
 		ibv_rc_pingpong-sleeping pingpong rc -e
 		ibv_rc_pingpong-over-ipv6 pingpong_six rc
 		ibv_srq_pingpong pingpong srq -q 8
+		ibv_uc_pingpong pingpong uc
+		ib_write_bw-over-uc by_hand ib_write_bw -c UC
+		ib_send_bw-over-uc by_hand ib_send_bw -c UC
+		ib_send_lat-over-uc by_hand ib_send_lat -c UC
 		ib_write_lat-by-hand by_hand ib_write_lat
 		ib_write_bw-by-hand by_hand ib_write_bw
 		ib_write_bw-by-hand-both-ways by_hand ib_write_bw -b
@@ -29,15 +39,44 @@ tests() {
 	END
 }
 
-# The time that 512 QPs may take is for a machine that does nothing else.
+# 512 QPs take 0.2 s, of 1 s that they may; the limit is for a machine that has others to serve.
 cases() {
 	pair weft:weft
 	if [ "$1" = weft-handpeers ]; then
-		tap_run "$1" "$IP_A" "${CONNECT_MS:-20000}"
+		tap_run "$1" "$IP_A" "${CONNECT_MS:-3000}"
 		grep -m 1 '^# 512 QPs' "$TEST_DIR/$1.log"
 	else
 		tap_run "$1" "$IP_A"
 	fi
+}
+
+# So many processes have so many QPs each.
+crowd() {
+	pair weft:weft
+	tap_run weft-crowd "$IP_A" "$1"
+	grep -m 1 '^# ' "$TEST_DIR/weft-crowd.log"
+}
+
+# The end that connects says so, and the end that is called.
+version() {
+	local case
+	pair weft:weft
+	for case in "who-listens-in-the-peer's-place-is-found-out" strangers-are-turned-away; do
+		WEFT_TRACE=1 tap_run weft-handpeers "$IP_A" 0 "$case"
+		grep -q '^weft: a peer by hand speaks version 2; this is 3' "$TEST_DIR/weft-handpeers.log" ||
+			fail "$case: nothing is said of the version"
+	done
+}
+
+# What the device has not is refused, and the trace has a line of it.
+refused() {
+	local type
+	pair weft:weft
+	WEFT_TRACE=1 tap_run weft-byhand "$IP_A" xrc-raw-and-dc-qps-are-refused
+	for type in XRC_SEND RAW_PACKET DC; do
+		grep -q "^weft: a QP of type .*$type) is refused" "$TEST_DIR/weft-byhand.log" ||
+			fail "nothing is said of $type"
+	done
 }
 
 # The ends tell each other by port 18515.

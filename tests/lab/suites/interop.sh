@@ -33,6 +33,9 @@ tests() {
 				done
 			done
 		done
+		[ "$pair" = weft:siw ] || continue
+		echo "weft-siw-immediate-data-ends-in-a-terminate not_siws $pair 19765 qperf rc_rdma_write_lat"
+		echo "weft-siw-atomics-end-in-a-terminate not_siws $pair 18515 ib_atomic_bw"
 	done
 }
 
@@ -49,6 +52,39 @@ one_sided() {
 	connect_by "$@"
 	perftest_pair "ib_$4_bw" -s 60000 -n 100
 	agreed "$@"
+}
+
+# not_siws PAIR PORT qperf TEST|ib_atomic_bw: RFC 7306 is not negotiated, and siw has nothing of it. The
+# program fails soon, and others go on. In siw's Terminate Layer and EType have changed places
+# (docs/siw-findings.md, 4): weft takes its 0/2/06 for 2/0/06, and says so as vendor_err.
+not_siws() {
+	local server=("$3") client rc try
+	pair "$1"
+	case $3 in
+	qperf) client=(qperf "$IP_B" -cm 1 -to 60 -t 1 -m 8 "$4") ;;
+	ib_*) server+=(-R -F -d "$DEV_B") && client=("$3" -R -F -d "$DEV_A" -n 100 "$IP_B") ;;
+	esac
+	for try in {1..9}; do
+		# perftest's server has one client, qperf's serves all.
+		[ "$3" = qperf ] && [ "$try" -gt 1 ] || start_b server "${server[@]}"
+		wait_listen_b "$2"
+		rc=0
+		timeout -k 2 60 "${client[@]}" >"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
+		came_early "$TEST_DIR/client.log" || break
+		[ "$3" = qperf ] || end_server
+	done
+	[ $rc = 1 ] || fail "$3 ended with $rc, try $try; $(words "$TEST_DIR/client.log"); $(other_side)"
+	[ "$(count "$DEV_A" term_in_mpa_ird)" = 1 ] ||
+		fail "no Terminate for what it does not know; $(words "$TEST_DIR/client.log"); $(other_side)"
+	if [ "$3" = qperf ]; then
+		run qperf "$IP_B" quit
+		finish_b server
+		rm "$TEST_DIR/server.rc"
+	else
+		grep -qF 'syndrom 0x2006' "$TEST_DIR/client.log" || fail "$(words "$TEST_DIR/client.log")"
+		end_server
+	fi
+	rping_pair "$IP_B" "$IP_B" -C 5 -V
 }
 
 # Both ends may have the option, siw does as it is asked.
@@ -78,16 +114,15 @@ rootless_perftest() {
 }
 
 rootless_verify() {
-	local opts=(-p 7471)
-	# siw answers a zero-length Read behind another with a stale length: one at a time.
-	[[ $1 != *siw* ]] || opts+=(-w 1)
+	local opts failure
+	read -ra opts <<<"-p 7471 $(verify_options "$1")"
 	pair "$1"
 	# And it takes a trailer that TCP has cut for a false CRC (docs/siw-findings.md, 12). With messages
 	# of all sizes TCP cuts where it likes, and rootless has no say in it.
 	[[ $1 != *siw* ]] || set_crc "$1" 0
 	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
 	wait_listen_b 7471
-	run weft-verify "${opts[@]}" -m 2 "$IP_B"
+	failure=$(run weft-verify "${opts[@]}" -m 2 "$IP_B") || fail "${failure#FAIL: }; $(other_side)"
 	finish_b server
 }
 

@@ -7,9 +7,20 @@ PAIRS=${PAIRS:-weft:weft}
 # perftest gauges its clock before each size, by spinning, and a busy host lets it spin long.
 TEST_TIMEOUT=300
 
+# By rdma_cm, and where that can be by hand, too: all sizes, which take minutes, if HAND=full.
 tests() {
-	local p
+	local name way
 	[[ $PAIRS = *weft:weft* ]] || return 0
+	variants
+	[ "${KERNEL-}" = rootless ] || return 0
+	variants | while read -r name _ way; do
+		[[ $name != *-all-sizes || ${HAND-} = full ]] || continue
+		echo "$name-by-hand lines_by_hand $way"
+	done
+}
+
+variants() {
+	local p
 	for p in ib_write_bw ib_read_bw ib_send_bw; do
 		echo "$p-all-sizes lines 23 $p -a -n 20"
 		echo "$p-both-ways lines 1 $p -b -n 500"
@@ -46,9 +57,20 @@ tests() {
 # lines N PROGRAM [OPT...]: it ends well, having printed so many lines of figures. On a busy host
 # some of them are "inf".
 lines() {
-	local log=$TEST_DIR/$2.log n TIME=$((TEST_TIMEOUT - 20))
 	pair weft:weft
-	perftest_pair "${@:2}"
-	n=$(grep -cE '^ *[0-9]+ +[0-9]+ ' "$log")
+	TIME=$((TEST_TIMEOUT - 20)) perftest_pair "${@:2}"
+	has_lines "$1" "$TEST_DIR/$2.log"
+}
+
+# The ends tell each other by port 18515.
+lines_by_hand() {
+	pair weft:weft
+	TIME=$((TEST_TIMEOUT - 20)) together 18515 "${@:2}" -F -d "$DEV_B" -- "${@:2}" -F -d "$DEV_A" "$IP_B"
+	has_lines "$1" "$TEST_DIR/$2.log"
+}
+
+has_lines() {
+	local n
+	n=$(grep -cE '^ *[0-9]+ +[0-9]+ ' "$2")
 	[ "$n" = "$1" ] || fail "$n lines of figures, not $1"
 }

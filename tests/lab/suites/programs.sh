@@ -4,9 +4,9 @@
 
 PAIRS=${PAIRS:-weft:weft}
 
-# How long a hostile program goes on; an emulated machine is slow to no purpose.
-HOSTILE_SECONDS=60
-[[ ${KERNEL-} != @(stock|rootless) ]] || HOSTILE_SECONDS=20
+# How long a hostile program goes on; longer where make check-full alone comes.
+HOSTILE_SECONDS=20
+[[ ${KERNEL-} != 7.2* ]] || HOSTILE_SECONDS=60
 
 # Additions of each of twelve: four processes, by two ends of a connection and by the CPU.
 ATOMICS=${ATOMICS:-3000}
@@ -136,7 +136,7 @@ slow_peers() {
 	echo "$was" >$wmem
 	kb=$(sed -n 's/.*peers: \(.*\) KB each/\1/p' "$TEST_DIR/slow-peers.log")
 	echo "$kb KB each"
-	[[ $kb -gt 8 && $kb -lt 64 ]] || fail "$kb KB for each peer"
+	[[ $kb -gt 4 && $kb -lt 64 ]] || fail "$kb KB for each peer"
 }
 
 kernel_memory() { sed -n 's/^kernel //p' "$1/memory.stat"; }

@@ -30,9 +30,6 @@ tests() {
 		librspreload-under-a-program-of-sockets preloaded_sockets
 		librspreload-under-iperf preloaded_iperf
 		librspreload-under-nc preloaded_nc
-		fio-writes-and-reads fio_both
-		fi_pingpong-by-verbs fabric verbs msg
-		fi_pingpong-by-verbs-and-rxm fabric verbs;ofi_rxm rdm
 		open-mpi-of-two-ranks open_mpi 2
 		open-mpi-of-eight-ranks open_mpi 8
 		ports-are-of-the-range-asked-for ports_asked_for
@@ -331,19 +328,30 @@ preloaded_iperf() {
 	finish_b server
 }
 
+# nc waits by select(), and before rdma-core 63 librspreload's takes a number of its own for the program's if
+# it is the lower one (7ea19e136, "librdmacm: Fix select function"). So the client comes when the server is in
+# accept(), which has taken the program's number first: librspreload opens /dev/null for it, as for the listener's.
 # The server's input ends with the test.
 preloaded_nc() {
 	local way
 	way=$(preloaded)
 	pair weft:weft
 	head -c 3000000 /dev/urandom >"$TEST_DIR/sent"
-	# shellcheck disable=SC2016 # the inner shell's
-	start_b server bash -c 'exec >"$1" && shift && sleep 60 | "$@"' in "$TEST_DIR/received" $way nc.traditional \
-		-l -s "$IP_B" -p 7482
-	wait_listen_b 7482
+	# shellcheck disable=SC2016,SC2086 # the inner shell's; a list
+	start_b server bash -c "$(declare -f nulls)"'
+		sleep 60 | { me=$BASHPID && echo $me $(nulls $me) >"$2" && shift 2 && exec "$@"; } >"$1"' in \
+		"$TEST_DIR/received" "$TEST_DIR/server.pid" $way nc.traditional -l -s "$IP_B" -p 7482
+	wait_for 20 in_accept "$TEST_DIR/server.pid" || fail "the server does not accept"
 	# shellcheck disable=SC2016,SC2086
 	says 0: bash -c 'exec <"$1" && shift && exec "$@"' in "$TEST_DIR/sent" $way nc.traditional -q 1 "$IP_B" 7482
 	wait_for 20 cmp -s "$TEST_DIR/sent" "$TEST_DIR/received" || fail "not what was sent has come"
+}
+
+# nulls PID: how often it has /dev/null open. in_accept FILE: that has a process, and its nulls before it began.
+nulls() { find "/proc/$1/fd" -lname /dev/null 2>/dev/null | wc -l; }
+in_accept() {
+	local pid before
+	[ -s "$1" ] && read -r pid before <"$1" && [ "$(nulls "$pid")" = $((before + 2)) ]
 }
 
 # A program of plain sockets over rsockets: libc's calls as librspreload knows them.
@@ -395,36 +403,6 @@ preloaded_sockets() {
 	finish_b server
 }
 
-# fio's own way of two sides: who reads is the server, and the other's verb does it.
-fio_one() {
-	local verb=$1
-	start_b "fio-$verb" fio --name=b --ioengine=rdma --filename=x --port=8765 --bs=64k --size=16m --rw=read \
-		--iodepth=8
-	wait_listen_b 8765
-	run fio --name=a --ioengine=rdma --hostname="$IP_B" --port=8765 --verb="$verb" --bs=64k --size=16m \
-		--rw="$2" --iodepth=8
-	finish_b "fio-$verb"
-	grep -qE 'io=16.0MiB' "$TEST_DIR/fio.log" || fail "not 16 MiB; $(words "$TEST_DIR/fio.log")"
-}
-
-fio_both() {
-	pair weft:weft
-	fio_one write write
-	fio_one read write
-}
-
-# fabric PROVIDER KIND: libfabric's; -c looks at every byte. It takes no device on lo for itself, and
-# 127.0.0.1 for its server: so there is one device, on eth0, which then serves lo's addresses, too.
-fabric() {
-	pair weft:weft
-	export WEFT_NETDEVS=eth0
-	start_b server fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c
-	wait_listen_b 47592
-	run fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c "$IP_B"
-	finish_b server
-	grep -qE '^4k +50 +=50 ' "$TEST_DIR/fi_pingpong.log" || fail "no figures; $(words "$TEST_DIR/fi_pingpong.log")"
-}
-
 # open_mpi RANKS: over libfabric's verbs provider, and over nothing else.
 open_mpi() {
 	pair weft:weft
@@ -473,7 +451,7 @@ listener_killed() {
 	start_b server weft-churn -l -b "$IP_B"
 	wait_listen_b 7472
 	weft-churn -t 60 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	wait_for 5 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	wait_for 20 grep -qx running "$TEST_DIR/client.log" || fail "no traffic; $(words "$TEST_DIR/client.log")"
 	signal_those KILL cmdline '^weft-churn.-l'
 	wait_for 5 is_over $! || fail "the client does not see its server's end"
 	wait $!
@@ -493,7 +471,7 @@ stopped_peer() {
 	start_b server weft-churn -l -b "$IP_B"
 	wait_listen_b 7472
 	weft-churn -t 2 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	wait_for 5 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	wait_for 20 grep -qx running "$TEST_DIR/client.log" || fail "no traffic; $(words "$TEST_DIR/client.log")"
 	signal_those STOP cmdline '^weft-churn.-l'
 	wait_for 30 is_over $! || fail "the client waits for a peer that is stopped"
 	echo "ended after $((SECONDS - start)) s"

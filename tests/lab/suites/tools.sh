@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The programs of Debian's rdmacm-utils, ibverbs-utils and qperf, unmodified: those that iWARP
-# can serve do their work, the others are refused at once, in their own words. (perftest has
+# The programs of Debian's rdmacm-utils, ibverbs-utils, libfabric-bin and qperf, unmodified: those that
+# iWARP can serve do their work, the others are refused at once, in their own words. (perftest has
 # suites of its own: traffic, perftest.)
 
 PAIRS=${PAIRS:-weft:weft}
@@ -16,6 +16,10 @@ tests() {
 		rstream-nonblocking rstream_nonblocking
 		qperf-cm-1 qperf_cm
 		qperf-immediates-and-atomics qperf_rates
+		fio-writes-and-reads fio_writes_and_reads
+		fio-sends-and-posts-receives-late fio_sends
+		fi_pingpong-by-verbs fabric verbs msg
+		fi_pingpong-by-verbs-and-rxm fabric verbs;ofi_rxm rdm
 		udaddy-is-refused udaddy_is_refused
 		mckey-is-refused mckey_is_refused
 		ibv_rc_pingpong-without-rdma_cm-is-refused pingpong_is_refused
@@ -84,7 +88,6 @@ cmtime_connects() {
 # Neither side asks whether the other has receives posted, which ends an iWARP connection: messages
 # so large that the 1024 of the beginning last for the second, and not so large that what is left of
 # them then takes minutes. (Its RDMA Writes are with Immediate Data.)
-# Its server tells its port before it listens there: a client that is refused tries again.
 # In user mode programs may stand still while softirqs have work (docs/testing.md), past the 5 s that
 # qperf waits for its other side, and see nothing of what was carried both ways or read.
 qperf_cm() {
@@ -122,13 +125,26 @@ qperf_one() {
 	local try
 	for ((try = 1; try < 20; try++)); do
 		(run qperf "$IP_B" -cm 1 -to 60 -t 1 -m "$2" "$1") >"$TEST_DIR/try" && return
-		grep -q 'Event rejected' "$TEST_DIR/qperf.log" || break
+		came_early "$TEST_DIR/qperf.log" || break
 	done
 	fail "$(cat "$TEST_DIR/try")"
 }
 
 # figure_of TEST PATTERN: how the figure begins.
 figure_of() { grep -A 1 "^$1:" "$TEST_DIR/qperf.log" | grep -qE "(bw|latency) *= *$2"; }
+
+# fabric PROVIDER KIND: libfabric's; -c looks at every byte. It takes no device on lo for itself, and
+# 127.0.0.1 for its server: so weft-run has one device, on eth0, which then serves lo's addresses, too. Its own
+# port, 47592, is one that the system gives to clients, and taken for a minute after the end of each that had it.
+fabric() {
+	pair weft:weft
+	export WEFT_NETDEVS=eth0
+	start_b server fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c -B 7592
+	wait_listen_b 7592
+	run fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c -P 7592 "$IP_B"
+	finish_b server
+	grep -qE '^4k +50 +=50 ' "$TEST_DIR/fi_pingpong.log" || fail "no figures; $(words "$TEST_DIR/fi_pingpong.log")"
+}
 
 # refused PATTERN COMMAND [ARG...]: it fails soon, by itself, saying so; the kernel says nothing.
 # (ib_core's word on a virtio interface's speed, at any query of the port, and a busy host's on time are
@@ -178,4 +194,29 @@ pingpong_is_refused() {
 	refused "Couldn't read/write remote address" ibv_rc_pingpong -d "$DEV_A" -g 0 "$IP_B"
 	wait_for 10 [ -s "$TEST_DIR/server.rc" ] || fail "the server hangs"
 	grep -q 'Failed to modify QP to' "$TEST_DIR/server.log" || fail "the server did not say why"
+}
+
+# fio's own way of two sides: who reads is the server, and the other's verb does it.
+fio_one() {
+	local verb=$1 i=$2
+	start_b "fio-$verb$i" fio --name=b --ioengine=rdma --filename=x --port=8765 --bs=64k --size=16m --rw=read \
+		--iodepth=8
+	wait_listen_b 8765
+	run fio --name=a --ioengine=rdma --hostname="$IP_B" --port=8765 --verb="$verb" --bs=64k --size=16m \
+		--rw=write --iodepth=8
+	finish_b "fio-$verb$i"
+	grep -qE 'io=16.0MiB' "$TEST_DIR/fio.log" || fail "not 16 MiB; $(words "$TEST_DIR/fio.log")"
+}
+
+fio_writes_and_reads() {
+	pair weft:weft
+	fio_one write 1
+	fio_one read 1
+}
+
+# Receives come late there, and are waited for: without that three of four end in an error.
+fio_sends() {
+	local i
+	pair weft:weft
+	for i in 1 2 3 4; do fio_one send $i; done
 }

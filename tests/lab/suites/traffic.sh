@@ -1,35 +1,46 @@
 # shellcheck shell=bash
 # The programs that everybody runs first, over every pair of drivers and both usual MTUs.
+# MTUS: those of them that are wanted.
 
+MTUS=${MTUS:-1500 9000}
 PAIRS=${PAIRS:-weft:weft weft:siw siw:weft}
 
 tests() {
-	local pair program
+	local pair
 	for pair in $PAIRS; do
-		echo "rping-${pair/:/-}-mtu1500 rping $pair 1500"
-		[[ $pair = *siw* ]] || echo "rping-${pair/:/-}-to-an-ipv6-wildcard rping6 $pair 1500"
-		[[ $pair = *siw* ]] ||
-			echo "rping-${pair/:/-}-ipv4-to-an-ipv6-wildcard rping $pair 1500 :: $IP_B"
-		for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
-			# Not with siw. Its server writes first: MPA holds a responder back until the
-			# initiator's first FPDU, and siw, which has no peer-to-peer mode, sends none.
-			# The other way round, siw's sending thread waits minutes, now and then, for
-			# an emulated CPU on which both sides poll.
-			[[ $program != ib_write_lat || $pair != *siw* || $pair = siw:siw ]] || continue
-			echo "$program-${pair/:/-}-mtu1500 perftest $program $pair 1500"
-		done
-		# Atomics are weft's alone.
-		[[ $pair = *siw* ]] || for program in ib_atomic_bw ib_atomic_lat; do
-			echo "$program-${pair/:/-} perftest $program $pair 1500"
-		done
-		echo "rping-${pair/:/-}-mtu9000 rping $pair 9000"
-		for program in ib_write_bw ib_read_bw ib_send_bw; do
-			echo "$program-${pair/:/-}-mtu9000 perftest $program $pair 9000"
-		done
+		[[ $MTUS != *1500* ]] || usual "$pair"
+		[[ $MTUS != *9000* ]] || jumbo "$pair"
 	done
 	# Between two machines what came while the socket had an owner is seldom enough for it, and
 	# a program's socket has no owner but itself.
 	[[ ${KERNEL-} = @(stock|rootless) ]] || echo "no-peer-waits-for-a-window-that-is-open window"
+}
+
+usual() {
+	local pair=$1 program
+	echo "rping-${pair/:/-}-mtu1500 rping $pair 1500"
+	[[ $pair = *siw* ]] || echo "rping-${pair/:/-}-to-an-ipv6-wildcard rping6 $pair 1500"
+	[[ $pair = *siw* ]] || echo "rping-${pair/:/-}-ipv4-to-an-ipv6-wildcard rping $pair 1500 :: $IP_B"
+	for program in ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat; do
+		# Not with siw. Its server writes first: MPA holds a responder back until the
+		# initiator's first FPDU, and siw, which has no peer-to-peer mode, sends none.
+		# The other way round, siw's sending thread waits minutes, now and then, for
+		# an emulated CPU on which both sides poll.
+		[[ $program != ib_write_lat || $pair != *siw* || $pair = siw:siw ]] || continue
+		echo "$program-${pair/:/-}-mtu1500 perftest $program $pair 1500"
+	done
+	# Atomics are weft's alone.
+	[[ $pair = *siw* ]] || for program in ib_atomic_bw ib_atomic_lat; do
+		echo "$program-${pair/:/-} perftest $program $pair 1500"
+	done
+}
+
+jumbo() {
+	local pair=$1 program
+	echo "rping-${pair/:/-}-mtu9000 rping $pair 9000"
+	for program in ib_write_bw ib_read_bw ib_send_bw; do
+		echo "$program-${pair/:/-}-mtu9000 perftest $program $pair 9000"
+	done
 }
 
 # rping PAIR MTU [LISTEN CONNECT]: rping checks every byte that comes back (-V).

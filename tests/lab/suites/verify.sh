@@ -27,9 +27,8 @@ tests() {
 
 # verify PAIR MTU CRC LOSS
 verify() {
-	local opts=(-p 7471) kinds=()
-	# siw answers a zero-length Read behind another with a stale length: one at a time.
-	[[ $1 != *siw* ]] || opts+=(-w 1)
+	local opts kinds=()
+	read -ra opts <<<"-p 7471 $(verify_options "$1")"
 	# Immediate data is not siw's.
 	[[ $1 = *siw* ]] || kinds=(-k wrsi)
 	pair "$1" "$2"

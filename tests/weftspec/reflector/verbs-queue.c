@@ -27,7 +27,7 @@ static int post_recv(struct reflector_link *r, uint32_t slot)
 
 	if (l->s->srq && r->flags & REFL_F_SRQ)
 		return ibv_post_srq_recv(l->s->srq, &wr, &bad);
-	return ibv_post_recv(l->id->qp, &wr, &bad);
+	return ibv_post_recv(l->qp, &wr, &bad);
 }
 
 static void fill_operands(struct ibv_send_wr *wr, const struct reflector_wr *r)
@@ -86,7 +86,7 @@ static int post_send(struct reflector_link *l, const struct reflector_wr *r)
 	if (r->solicited)
 		wr.send_flags |= IBV_SEND_SOLICITED;
 	fill_operands(&wr, r);
-	return ibv_post_send(link_of(l)->id->qp, &wr, &bad);
+	return ibv_post_send(link_of(l)->qp, &wr, &bad);
 }
 
 /* A memory window of type 2. */
@@ -112,12 +112,17 @@ static int bind_region(struct reflector_link *r, enum refl_region region,
 	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE |
 					       IBV_ACCESS_REMOTE_READ;
 	*stag = wr.bind_mw.rkey;
-	return ibv_post_send(l->id->qp, &wr, &bad);
+	return ibv_post_send(l->qp, &wr, &bad);
 }
 
 static int disconnect(struct reflector_link *r)
 {
-	return rdma_disconnect(link_of(r)->id) ? errno : 0;
+	struct link *l = link_of(r);
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+
+	if (!l->id)
+		return ibv_modify_qp(l->qp, &a, IBV_QP_STATE);
+	return rdma_disconnect(l->id) ? errno : 0;
 }
 
 static void trace_command(uint16_t op, int err)
@@ -193,11 +198,11 @@ int create_queues(struct link *l)
 			 .max_send_sge = 1, .max_recv_sge = 1 } };
 
 	l->mute = l->ulp.flags & REFL_F_CQ;
-	l->ch = ibv_create_comp_channel(l->id->verbs);
+	l->ch = ibv_create_comp_channel(l->verbs);
 	if (!l->ch)
 		return -1;
 	fcntl(l->ch->fd, F_SETFL, O_NONBLOCK);
-	l->cq = ibv_create_cq(l->id->verbs, l->mute ? 4 : SQ_DEPTH + 64, NULL,
+	l->cq = ibv_create_cq(l->verbs, l->mute ? 4 : SQ_DEPTH + 64, NULL,
 			      l->ch, 0);
 	if (!l->cq || ibv_req_notify_cq(l->cq, 0))
 		return -1;
@@ -205,15 +210,21 @@ int create_queues(struct link *l)
 		return -1;
 	a.send_cq = a.recv_cq = l->cq;
 	a.srq = l->ulp.flags & REFL_F_SRQ ? l->s->srq : NULL;
-	return rdma_create_qp(l->id, l->s->pd, &a);
+	if (!l->id)
+		l->qp = ibv_create_qp(l->s->pd, &a);
+	else if (!rdma_create_qp(l->id, l->s->pd, &a))
+		l->qp = l->id->qp;
+	return l->qp ? 0 : -1;
 }
 
 void destroy_queues(struct link *l)
 {
 	if (l->mw)
 		ibv_dealloc_mw(l->mw);
-	if (l->id->qp)
+	if (l->qp && l->id)
 		rdma_destroy_qp(l->id);
+	else if (l->qp)
+		ibv_destroy_qp(l->qp);
 	if (l->cq)
 		ibv_destroy_cq(l->cq);
 	if (l->ch)

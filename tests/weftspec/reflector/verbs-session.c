@@ -86,7 +86,7 @@ static uint32_t caps_of(struct ibv_context *verbs)
 		caps |= REFL_CAP_ATOMIC;
 	if (a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A |
 				  IBV_DEVICE_MEM_WINDOW_TYPE_2B))
-		caps |= REFL_CAP_BIND;
+		caps |= REFL_CAP_BIND | REFL_CAP_ONE_STREAM;
 	if (a.max_srq > 0)
 		caps |= REFL_CAP_SRQ;
 	return caps;

@@ -52,9 +52,9 @@ static struct link *link_new(struct rdma_cm_id *id)
 	return NULL;
 }
 
-static int join_session(struct link *l, const struct reflector_request *q)
+int join_session(struct link *l, const struct reflector_request *q)
 {
-	l->s = session_get(l->id->verbs, q->cookie);
+	l->s = session_get(l->verbs, q->cookie);
 	if (!l->s)
 		return -1;
 	l->ulp.flags = q->flags;
@@ -81,6 +81,7 @@ static void on_request(struct rdma_cm_event *e)
 		rdma_destroy_id(e->id);
 		return;
 	}
+	l->verbs = e->id->verbs;
 	reflector_read_request(theirs->private_data, theirs->private_data_len,
 			       &q);
 	/* MPA Rev 1 names no depths: serve Reads there, too. */
@@ -111,6 +112,7 @@ static int on_route(struct link *l)
 				     .initiator_depth = want_ord,
 				     .private_data = pd };
 
+	l->verbs = l->id->verbs;
 	if (join_session(l, &q))
 		return -1;
 	p.private_data_len = reflector_write_private_data(&l->ulp, own_pd_len,
@@ -239,6 +241,15 @@ static int resolve_address(char *where, struct rdma_addrinfo **ai, int flags)
 	return rdma_getaddrinfo(*host ? host : NULL, port, &hint, ai);
 }
 
+static int serve_without_cm(char *where)
+{
+	char *host, *port;
+
+	if (split_address(where, &host, &port) || serve_by_hand(host, port))
+		return report_errno(where);
+	return 0;
+}
+
 static int listen_and_serve(char *where)
 {
 	struct rdma_addrinfo *ai;
@@ -278,6 +289,7 @@ static void usage(FILE *f)
 	fputs("usage: weft-reflector --listen [ADDR]:PORT\n"
 	      "       weft-reflector --connect HOST:PORT [--conns N] [--ird N]\n"
 	      "                      [--ord N] [--pd-len N]\n"
+	      "       weft-reflector --by-hand [ADDR]:PORT\n"
 	      "  --imm: the device speaks RFC 7306 Immediate Data; -v: tell\n", f);
 }
 
@@ -288,15 +300,16 @@ int main(int argc, char **argv)
 		{ "conns", 1, 0, 'n' }, { "ird", 1, 0, 'i' },
 		{ "ord", 1, 0, 'o' }, { "pd-len", 1, 0, 'p' },
 		{ "imm", 0, 0, 'm' }, { "verbose", 0, 0, 'v' },
-		{ "help", 0, 0, 'h' }, { 0 },
+		{ "by-hand", 1, 0, 'b' }, { "help", 0, 0, 'h' }, { 0 },
 	};
-	char *listen_at = NULL, *connect_to = NULL;
+	char *listen_at = NULL, *connect_to = NULL, *meet_at = NULL;
 	int opt, conns = 1;
 
 	while ((opt = getopt_long(argc, argv, "vh", opts, NULL)) != -1)
 		switch (opt) {
 		case 'l': listen_at = optarg; break;
 		case 'c': connect_to = optarg; break;
+		case 'b': meet_at = optarg; break;
 		case 'n': conns = atoi(optarg); break;
 		case 'i': want_ird = atoi(optarg); break;
 		case 'o': want_ord = atoi(optarg); break;
@@ -306,10 +319,12 @@ int main(int argc, char **argv)
 		case 'h': usage(stdout); return 0;
 		default: usage(stderr); return 2;
 		}
-	if (!listen_at == !connect_to) {
+	if (!!listen_at + !!connect_to + !!meet_at != 1) {
 		usage(stderr);
 		return 2;
 	}
+	if (meet_at)
+		return serve_without_cm(meet_at);
 	cm = rdma_create_event_channel();
 	if (!cm)
 		return report_errno("rdma_cm");

@@ -22,7 +22,9 @@ struct session {
 
 struct link {
 	struct reflector_link ulp;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id; /* NULL: connected by hand */
+	struct ibv_context *verbs;
+	struct ibv_qp *qp;
 	struct session *s;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq;
@@ -37,6 +39,12 @@ extern bool declares_imm, verbose;
 struct session *session_get(struct ibv_context *verbs, uint64_t cookie);
 int deregister_region(struct reflector_link *r, enum refl_region region);
 int register_and_forget(struct reflector_link *r, uint32_t count);
+
+/* verbs.c: memory, queues and receives, as the REQUEST has it. */
+int join_session(struct link *l, const struct reflector_request *q);
+
+/* verbs-hand.c: does not return, or -1 and errno. */
+int serve_by_hand(const char *host, const char *port);
 
 /* verbs-queue.c */
 extern const struct reflector_ops verbs_ops;

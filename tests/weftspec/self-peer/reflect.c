@@ -73,6 +73,8 @@ static int deregister(struct reflector_link *l, enum refl_region r)
 {
 	struct session *s = end_of(l)->s;
 
+	if (s->mr[r]->windows)
+		return EBUSY;
 	free_region(s, s->mr[r]);
 	s->mr[r] = NULL;
 	return 0;
@@ -82,17 +84,20 @@ static int bind_region(struct reflector_link *l, enum refl_region r, u32 seq, u3
 {
 	struct end *e = end_of(l);
 	struct session *s = e->s;
+	struct weft_wr_bind bind = {
+		.addr = (uintptr_t)reflector_region_start(l->s, r),
+		.length = reflector_region_len(l->s, r),
+		.access = WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_WRITE,
+	};
 
-	if (s->window)
+	if (s->window || !s->mr[r])
 		return EBUSY;
-	s->window = host_mr_new_fast(&s->host, PD_OWN,
-				     (uintptr_t)reflector_region_start(l->s, r),
-				     reflector_region_len(l->s, r));
-	use_arena(s, s->window, r);
-	host_mr_bind(s->window, e->qp, WEFT_ACCESS_REMOTE_READ |
-		     WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_LOCAL_WRITE);
-	*stag = s->window->r.stag;
-	return 0;
+	s->window = host_window_new(&s->host, PD_OWN, WEFT_REGION_WINDOW_2);
+	HOST_ASSERT(s->window);
+	randomize_stag(s->window);
+	bind.mw_stag = *stag = s->window->r.stag;
+	bind.mr_lkey = s->mr[r]->r.stag;
+	return weft_region_bind(&e->qp->core, &bind) == WEFT_GRANTED ? 0 : EACCES;
 }
 
 static int draw_stags(struct reflector_link *l, u32 count)
@@ -239,7 +244,8 @@ static struct session *session_new(u64 cookie)
 {
 	static const u32 access[REFL_REGIONS] = {
 		[REFL_RW] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
-			    WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_ATOMIC,
+			    WEFT_ACCESS_REMOTE_READ | WEFT_ACCESS_REMOTE_ATOMIC |
+			    WEFT_ACCESS_MW_BIND,
 		[REFL_W] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE,
 		[REFL_R] = WEFT_ACCESS_REMOTE_READ,
 		[REFL_PD2] = WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE |
@@ -255,7 +261,7 @@ static struct session *session_new(u64 cookie)
 		.front = s, .ops = &ops, .cookie = cookie,
 		.arena = malloc(reflector_arena_size(REFL_BIG_LEN, AREAS)),
 		.big_len = REFL_BIG_LEN, .areas = AREAS,
-		.max_links = HOST_QPS, .caps = REFL_CAP_BIND | REFL_CAP_SRQ |
+		.max_links = HOST_QPS, .caps = REFL_CAP_BIND | REFL_CAP_ONE_STREAM | REFL_CAP_SRQ |
 			(self_cfg.no_ext ? 0 : REFL_CAP_IMM | REFL_CAP_ATOMIC),
 	};
 	HOST_ASSERT(s->memory.arena);
@@ -272,11 +278,13 @@ static struct session *session_new(u64 cookie)
 static void session_free(struct session *s)
 {
 	reflector_remove_session(&sessions, &s->memory);
+	if (s->window) {
+		weft_region_unbind(NULL, &s->window->r);
+		host_mr_free(&s->host, s->window);
+	}
 	for (int r = 0; r < REFL_REGIONS; r++)
 		if (s->mr[r])
 			free_region(s, s->mr[r]);
-	if (s->window)
-		free_region(s, s->window);
 	if (s->srq)
 		host_srq_free(s->srq);
 	host_fini(&s->host);

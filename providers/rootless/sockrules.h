@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The rules of `weft-run --sockets=RULES`: which TCP connections go over iWARP. A line of the file is
+ *
+ *	VERDICT ROLE PORTS [ADDRESS[/BITS]] [OPTION...]
+ *
+ * and the first that matches decides; where none does, it is TCP. Read once, then constant: any thread.
+ */
+#ifndef RL_SOCKRULES_H
+#define RL_SOCKRULES_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+enum rl_role { RL_CONNECTS = 1, RL_ACCEPTS = 2 };
+
+struct rl_rule {
+	bool iwarp;			/* or TCP */
+	unsigned int roles;		/* of rl_role */
+	unsigned int min, max;		/* the port: the peer's to connect to, one's own to accept at */
+	struct in6_addr peer;		/* IPv4's are mapped */
+	unsigned int bits;		/* of them matter; 0: any */
+	bool only;			/* a client that does not begin MPA is refused */
+	unsigned int wait_ms;		/* how long who would speak first waits for the client */
+};
+
+struct rl_rules {
+	struct rl_rule *list;
+	size_t n;
+};
+
+/* NULL, or what is wrong with @text and in which *@line. @r is the caller's to free. */
+const char *rl_rules_parse(char *text, struct rl_rules *r, unsigned int *line);
+/* The same of a file; "all" is one rule, and no file. */
+const char *rl_rules_load(const char *name, struct rl_rules *r, unsigned int *line);
+void rl_rules_free(struct rl_rules *r);
+
+/* The rule for a connection with @peer, if that is to go over iWARP; or NULL. */
+const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role, unsigned int port,
+				    const struct sockaddr_storage *peer);
+
+/* The port of an address of IP; 0: it is none. */
+unsigned int rl_rules_port(const struct sockaddr_storage *a);
+
+#endif

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How much does weft do while a tasklet of others waits for its turn? It is counted in completions,
+ * which a kernel consumer is told of one by one where they are made. The first that is made in softirq
+ * schedules a tasklet on its CPU, and those that come before it runs have kept it waiting.
+ *
+ * The bounds are those of the driver alone. How fast it is, and whether this machine ran meanwhile,
+ * changes none of them: where the driver goes by the clock, a completion takes its time by the same.
+ */
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/ktime.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+
+#include "kmod.h"
+
+/* ---- tasklets that wait ---- */
+
+struct turn {
+	struct tasklet_struct tasklet;
+	bool waits;
+	u32 passed;
+};
+
+static DEFINE_PER_CPU(struct turn, turns);
+static atomic_t in_softirq;		/* completions that were made there */
+static atomic_t most;			/* and of those, before one turn */
+
+/* Of requests of all kinds: nobody looks at what is in it. */
+#define OCTETS		4096
+static u8 *octets;
+
+static void has_turn(struct tasklet_struct *tasklet)
+{
+	struct turn *t = from_tasklet(t, tasklet, tasklet);
+	int passed = t->passed, was = atomic_read(&most);
+
+	while (passed > was && !atomic_try_cmpxchg(&most, &was, passed))
+		;
+	t->waits = false;
+}
+
+/* What another CPU's softirq completed may be told to this one in an interrupt. */
+static void passes_by(void)
+{
+	struct turn *t = this_cpu_ptr(&turns);
+
+	if (!in_serving_softirq() || in_hardirq())
+		return;
+	atomic_inc(&in_softirq);
+	if (!t->waits) {
+		t->waits = true;
+		t->passed = 0;
+		tasklet_schedule(&t->tasklet);
+	}
+	t->passed++;
+}
+
+static int turns_begin(void)
+{
+	int cpu;
+
+	octets = kzalloc(OCTETS, GFP_KERNEL);
+	if (!octets)
+		return -ENOMEM;
+	atomic_set(&in_softirq, 0);
+	atomic_set(&most, 0);
+	for_each_possible_cpu(cpu)
+		tasklet_setup(&per_cpu_ptr(&turns, cpu)->tasklet, has_turn);
+	return 0;
+}
+
+/* At least @least completions were made in softirq, and no more than @limit before one turn. */
+static int turns_end(const char *what, u32 least, u32 limit)
+{
+	int cpu, in, passed;
+
+	for_each_possible_cpu(cpu)
+		tasklet_kill(&per_cpu_ptr(&turns, cpu)->tasklet);
+	kfree(octets);
+	in = atomic_read(&in_softirq);
+	passed = atomic_read(&most);
+	pr_info("weft_kmod: %s: %d of %d in softirq before one turn, %u may be\n", what, passed, in,
+		limit);
+	if (in < least)
+		return -ENODATA;
+	return passed > limit ? -EBUSY : 0;
+}
+
+/* ---- many requests of one kind ---- */
+
+struct lot {
+	struct ib_cqe cqe;
+	enum ib_wc_status status;	/* that of all */
+	u64 ns;				/* what each takes */
+	atomic_t left;
+	bool wrong;
+	struct completion done;
+};
+
+static void one_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct lot *l = container_of(wc->wr_cqe, struct lot, cqe);
+	u64 until = ktime_get_ns() + l->ns;
+
+	passes_by();
+	while (l->ns && ktime_get_ns() < until)
+		cpu_relax();
+	if (wc->status != l->status)
+		WRITE_ONCE(l->wrong, true);
+	if (atomic_dec_and_test(&l->left))
+		complete(&l->done);
+}
+
+static void lot_init(struct lot *l, enum ib_wc_status status, u32 n)
+{
+	memset(l, 0, sizeof(*l));
+	l->cqe.done = one_done;
+	l->status = status;
+	atomic_set(&l->left, n);
+	init_completion(&l->done);
+}
+
+static int lot_wait(struct lot *l)
+{
+	if (!wait_for_completion_timeout(&l->done, 12 * WAIT))
+		return -ETIME;
+	return READ_ONCE(l->wrong) ? -EIO : 0;
+}
+
+/* None is sent before all are posted. */
+static int post_sends(struct end *e, struct lot *l, enum ib_wr_opcode opcode, u32 len, u32 rkey,
+		      u32 n)
+{
+	struct ib_sge sge = {
+		.addr = (uintptr_t)octets,
+		.length = len,
+		.lkey = e->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &l->cqe,
+			.sg_list = &sge,
+			.num_sge = len ? 1 : 0,
+			.opcode = opcode,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.remote_addr = (uintptr_t)octets,
+		.rkey = rkey,
+	};
+	int rv = 0;
+
+	local_bh_disable();
+	while (n-- && !rv)
+		rv = ib_post_send(e->qp, &wr.wr, NULL);
+	local_bh_enable();
+	return rv;
+}
+
+static int post_recvs(struct end *e, struct lot *l, u32 n)
+{
+	struct ib_recv_wr wr = { .wr_cqe = &l->cqe };
+	int rv = 0;
+
+	while (n-- && !rv)
+		rv = ib_post_recv(e->qp, &wr, NULL);
+	return rv;
+}
+
+/* No region has it. */
+#define NO_RKEY		0x12345601
+
+/* What ends the connection of both: that of @e has no such region. */
+static int post_bad_write(struct end *e, struct lot *l)
+{
+	lot_init(l, IB_WC_SUCCESS, 1);
+	return post_sends(e, l, IB_WR_RDMA_WRITE, 1, NO_RKEY, 1);
+}
+
+/* ---- the deepest queues ---- */
+
+/* What a device may have at most. */
+#define DEEP		16384
+/* WEFT_FLUSH_PIECE (kernel/core/qp.h): what a run completes of a queue. */
+#define PIECE		256
+/*
+ * A connection's runs before one turn: those of its tasklet (ROUNDS_BH, kernel/conn_run.c), one that
+ * begins to flush and one that answers.
+ */
+#define RUNS		(4 + 2)
+/* So many Writes TCP takes, though its peer reads none. */
+#define BEHIND		4096
+
+static struct lot lots[4];
+
+/* In a row beside @p, with handlers that are called on this CPU, whichever that is. */
+static int pairs_connect(struct pair *q, u32 n, const struct pair *p, u32 depth)
+{
+	u32 i;
+	int rv = 0;
+
+	for (i = 0; i < n && !rv; i++)
+		rv = pair_connect_beside(&q[i], p, i, depth);
+	return rv;
+}
+
+/* @story, of @n connections beside @p of which it makes so many completions in softirq. */
+static int watch(const struct pair *p, const char *what, int (*story)(struct pair *q), u32 n, u32 depth,
+		 u32 least, u32 limit)
+{
+	struct pair *q = kcalloc(n, sizeof(*q), GFP_KERNEL);
+	int rv = q ? turns_begin() : -ENOMEM, judged;
+	u32 i;
+
+	if (rv)
+		goto out;
+	migrate_disable();
+	rv = pairs_connect(q, n, p, depth) ?: story(q);
+	for (i = 0; i < n; i++)
+		pair_close(&q[i]);
+	migrate_enable();
+	judged = turns_end(what, least, limit);
+	rv = rv ?: judged;
+out:
+	kfree(q);
+	return rv;
+}
+
+/* Of both ends, because of one Write to no region. */
+static int flush_receives(struct pair *q)
+{
+	lot_init(&lots[0], IB_WC_WR_FLUSH_ERR, DEEP);
+	lot_init(&lots[1], IB_WC_WR_FLUSH_ERR, DEEP);
+	return post_recvs(&q->c, &lots[0], DEEP) ?: post_recvs(&q->s, &lots[1], DEEP) ?:
+	       post_bad_write(&q->c, &lots[2]) ?: lot_wait(&lots[0]) ?: lot_wait(&lots[1]) ?:
+	       lot_wait(&lots[2]);
+}
+
+int a_deep_flush_keeps_no_softirq_waiting(struct pair *p)
+{
+	return watch(p, "receives", flush_receives, 1, DEEP, PIECE, 2 * RUNS * PIECE);
+}
+
+/* Of one end. The Reads wait behind a Send for which the peer has no receive. */
+static int flush_both(struct pair *q)
+{
+	lot_init(&lots[0], IB_WC_WR_FLUSH_ERR, DEEP);
+	lot_init(&lots[1], IB_WC_SUCCESS, 1);
+	lot_init(&lots[2], IB_WC_WR_FLUSH_ERR, DEEP - 1);
+	return post_recvs(&q->c, &lots[0], DEEP) ?:
+	       post_sends(&q->c, &lots[1], IB_WR_SEND, 0, 0, 1) ?:
+	       post_sends(&q->c, &lots[2], IB_WR_RDMA_READ, 1, NO_RKEY, DEEP - 1) ?:
+	       post_bad_write(&q->s, &lots[3]) ?: lot_wait(&lots[0]) ?: lot_wait(&lots[1]) ?:
+	       lot_wait(&lots[2]) ?: lot_wait(&lots[3]);
+}
+
+int a_deep_flush_of_both_queues_keeps_no_softirq_waiting(struct pair *p)
+{
+	return watch(p, "both queues", flush_both, 1, DEEP, PIECE, 2 * RUNS * PIECE);
+}
+
+/* TCP has taken so many FPDUs since there were @before. */
+static int wait_until_sent(struct ib_device *dev, u64 before, u32 n)
+{
+	const unsigned long until = jiffies + WAIT;
+	u64 now;
+	int rv;
+
+	for (;;) {
+		rv = device_counter(dev, "tx_fpdus", &now);
+		if (rv || now - before >= n)
+			return rv;
+		if (time_after(jiffies, until))
+			return -ETIME;
+		msleep(1);
+	}
+}
+
+/* Writes are sent, but there is a Read before them, which the peer answers when it has a receive. */
+static int complete_behind_read(struct pair *q)
+{
+	struct ib_device *dev = q->c.id->device;
+	u64 before;
+	int rv = device_counter(dev, "tx_fpdus", &before);
+
+	lot_init(&lots[0], IB_WC_SUCCESS, 2 + BEHIND);
+	lot_init(&lots[1], IB_WC_SUCCESS, 1);
+	return rv ?: post_sends(&q->c, &lots[0], IB_WR_SEND, 0, 0, 1) ?:
+	       post_sends(&q->c, &lots[0], IB_WR_RDMA_READ, 0, 0, 1) ?:
+	       post_sends(&q->c, &lots[0], IB_WR_RDMA_WRITE, 0, 0, BEHIND) ?:
+	       wait_until_sent(dev, before, 2 + BEHIND) ?: post_recvs(&q->s, &lots[1], 1) ?:
+	       lot_wait(&lots[0]) ?: lot_wait(&lots[1]);
+}
+
+int a_deep_queue_that_completes_keeps_no_softirq_waiting(struct pair *p)
+{
+	return watch(p, "behind a Read", complete_behind_read, 1, DEEP, PIECE, RUNS * PIECE);
+}
+
+/* ---- many connections ---- */
+
+#define CROWD		16
+#define TAKES_NS	(NSEC_PER_MSEC / 16)
+/*
+ * What all connections may send before one turn: WEFT_SOFTIRQ_FREE octets without a clock and, as each
+ * OCTETS take TAKES_NS, 16 times OCTETS in SHARE_NS (kernel/softirq.c). At the end of either a run has
+ * begun that sends a SLICE (kernel/core/send.c). And some of a request may have been sent before.
+ */
+#define CROWD_LIMIT	((128 + 256) * 1024 / OCTETS + 16 + 256 * 1024 / OCTETS + CROWD)
+
+static u32 crowd_rkey;
+
+static int send_at_once(struct pair *q)
+{
+	int i, rv = 0;
+
+	lot_init(&lots[0], IB_WC_SUCCESS, CROWD * DEPTH);
+	lots[0].ns = TAKES_NS;
+	local_bh_disable();
+	for (i = 0; i < CROWD && !rv; i++)
+		rv = post_sends(&q[i].c, &lots[0], IB_WR_RDMA_WRITE, OCTETS, crowd_rkey, DEPTH);
+	local_bh_enable();
+	return rv ?: lot_wait(&lots[0]);
+}
+
+int all_connections_have_one_share_of_softirq(struct pair *p)
+{
+	crowd_rkey = p->s.pd->unsafe_global_rkey;
+	return watch(p, "a crowd", send_at_once, CROWD, DEPTH, CROWD * DEPTH / 2, CROWD_LIMIT);
+}

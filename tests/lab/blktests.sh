@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs blktests on devices of weft, in user-mode Linux: the groups nvme (rdma), srp and rnbd.
+#   BLKTESTS=DIR tests/lab/blktests.sh
+# DIR is a checkout of blktests, which is copied and not changed.
+# Environment: PAIRS  siw:siw for siw's device instead
+#              TESTS  an extended regular expression for names, as nvme-010
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+[ -d "${BLKTESTS-}" ] || die "BLKTESTS is not the folder of a checkout of blktests"
+copy=$WEFT_BUILD/blktests
+
+prepare() {
+	rm -rf "$copy"
+	mkdir -p "$copy"
+	cp -r "$BLKTESTS/check" "$BLKTESTS/common" "$BLKTESTS/src" "$BLKTESTS/tests" "$copy/"
+	"$WEFT_TOP/scripts/blktests-use-weft.sh" "$copy"
+	# The only program of these groups that does not want an NVMe disk.
+	make -C "$copy/src" discontiguous-io
+}
+
+logged "$WEFT_BUILD/blktests.log" prepare
+USERS_ROOT=$("$WEFT_TOP/scripts/fetch-release-root.sh" trixie blktests)
+export USERS_ROOT BLKTESTS=$copy PAIRS=${PAIRS:-weft:weft} QUIET_LIMIT=${QUIET_LIMIT:-1000}
+# siw is the kernel's own.
+drivers=weft
+[ "$PAIRS" = weft:weft ] || drivers=
+DRIVERS=$drivers exec "$WEFT_TOP/tests/lab/run.sh" 7.2-users blktests

@@ -1,0 +1,266 @@
+# shellcheck shell=bash
+# The group quick of xfstests, which Linux's file systems are tested by: on NFS 4.2 over RDMA, weft to weft, and on
+# XFS, whose disk goes over RDMA. XFSTESTS is a folder of xfstests that has been built, USERS_ROOT has the programs
+# (tests/lab/xfstests.sh). A test here is a part of them: those whose numbers lie in one range, in one run of xfstests'
+# check. It fails if one of them fails that known() has not, by what the kernel says, and by what is left.
+# After all of them there is a line for each of xfstests' tests that passed; what was not run is told, and is none.
+# PAIRS tcp:tcp and loop:loop run the same without RDMA, siw:siw on siw's devices.
+# Environment: XFSTESTS_ONLY  an extended regular expression for others of quick, as generic/00. (those of JUDGED)
+#              XFSTESTS_LIMIT seconds that one of them may take (120)
+
+# shellcheck source-path=SCRIPTDIR source=../lib/users.sh
+. "${BASH_SOURCE[0]%/*}/../lib/users.sh"
+PAIRS=${PAIRS:-weft:weft}
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=7200
+WRITTEN='tmp mnt etc var'
+
+# How many numbers a part has.
+RANGE=50
+
+# Seconds that one of xfstests' tests may take.
+LIMIT=${XFSTESTS_LIMIT:-120}
+
+tests() {
+	local place group first
+	[ -n "${XFSTESTS-}" ] || return 0
+	places | while read -r place group; do
+		for first in $(chosen "$place" "$group" | sed 's,.*/0*\(.\),\1,' | awk '{print int($1 / '$RANGE') * '$RANGE'}' | uniq); do
+			printf '%s-%s-%03d part %s %s %d\n' "$place" "$group" "$first" "$place" "$group" "$first"
+		done
+	done
+}
+
+# PLACE GROUP
+places() {
+	[[ $PAIRS == loop* ]] || printf 'nfs generic\n'
+	[[ $PAIRS == tcp* ]] || printf 'nvme generic\n'
+}
+
+# Those that have been judged, in both places: they move data, and take a minute at most. Most of quick starts thousands of
+# programs, of which user mode does few a second.
+JUDGED='generic/(008|029|030|033|086|116|118|119|141|169|207|210|212|214|228|246)'
+
+# quick GROUP: xfstests' tests of it that are run.
+quick() {
+	awk -v group="$1" '/^[0-9].* quick( |$)/ { print group "/" $1 }' "$XFSTESTS/tests/$1/group.list" |
+		grep -xE "${XFSTESTS_ONLY:-$JUDGED}"
+}
+
+# chosen PLACE GROUP: those of them that are run there.
+chosen() { quick "$2" | grep -vxF "$(left_out | sed -nE "s/^($1|any) ([^ ]*) .*/\2/p")"; }
+
+# PLACE NAME REASON: what takes minutes in user mode, whose clock ticks a hundred times a second.
+left_out() {
+	cat <<-END
+		any generic/069 appends four octets three million times
+		any generic/075 has fsx do 22000 operations
+		any generic/091 has fsx do 60000 operations
+		any generic/112 has fsx do 22000 operations
+		any generic/391 starts a thousand programs
+		any generic/437 sleeps for a tick five thousand times
+		any generic/446 starts three thousand programs
+		nfs generic/538 starts programs by the blocks of the file system, which are large there
+		any generic/615 starts four thousand programs
+	END
+}
+
+# PLACE NAME REASON: what fails without RDMA, too.
+known() {
+	cat <<-END
+	END
+}
+
+HERE_OF_IT=/opt/xfstests
+
+# Once a machine.
+set_up() {
+	[ ! -e /run/xfstests ] || return 0
+	# What bash substitutes a process by: xfstests does.
+	[ -e /dev/fd ] || ln -s /proc/self/fd /dev/fd
+	# Programs of tests have / as a mount of their own.
+	mount --bind "$USERS_ROOT" "$USERS_ROOT" || fail "no root"
+	enter_users_root
+	mount --bind "$XFSTESTS" "$USERS_ROOT$HERE_OF_IT" || fail "no xfstests"
+	# generic/035 and 050 choose by a link there what is expected of them.
+	mount -t tmpfs -o mode=755 tests "$USERS_ROOT$HERE_OF_IT/tests/generic" &&
+		cp -a "$XFSTESTS/tests/generic/." "$USERS_ROOT$HERE_OF_IT/tests/generic" || fail "no tests of xfstests"
+	loads loop
+	mkdir -p /run/xfstests
+}
+
+# Each leaves $config: what check is told.
+up_nfs() {
+	local options=vers=4.2,proto=rdma,port=20049
+	[ "$PAIRS" != tcp:tcp ] || options=vers=4.2,proto=tcp
+	server up
+	server disks 1024 test scratch
+	[ "$PAIRS" != tcp:tcp ] || server tcp
+	loads nfs rpcrdma
+	config="FSTYP=nfs TEST_DEV=$IP_B:/test SCRATCH_DEV=$IP_B:/scratch"
+	config+=$'\n'"export NFS_MOUNT_OPTIONS='-o $options' TEST_FS_MOUNT_OPTS='-o $options'"
+}
+
+down_nfs() {
+	server down
+}
+
+server() { on_b bash "$WEFT_TOP/tests/lab/nfsd.sh" "$@" || fail "the server: $*"; }
+
+NQN=nqn.2026-01.weft:test
+target() { on_b bash "$WEFT_TOP/tests/lab/nvmet.sh" "$@" || fail "the target: $*"; }
+
+up_nvme() {
+	local addr way
+	addr=$(first_namespace)
+	way=transport=rdma,traddr=$addr,trsvcid=4420
+	[ "$PAIRS" != loop:loop ] || addr=loop way=transport=loop
+	target up "$addr" 2 1024
+	[ "$PAIRS" = loop:loop ] || load nvme_rdma || fail "no nvme_rdma"
+	loads xfs
+	echo "$way,nqn=$NQN,nr_io_queues=2" >/dev/nvme-fabrics ||
+		fail "no connection: $(dmesg | tail -n 2)"
+	wait_for 10 can_be_opened /dev/nvme0n1 && wait_for 10 can_be_opened /dev/nvme0n2 || fail "no disks"
+	there mkfs.xfs -q -f /dev/nvme0n1 || fail "no XFS"
+	config="FSTYP=xfs TEST_DEV=/dev/nvme0n1 SCRATCH_DEV=/dev/nvme0n2"
+}
+
+down_nvme() {
+	soon unplug /sys/class/nvme/nvme0
+	unloads nvme_rdma
+	target down
+	[ "$PAIRS" = loop:loop ] || devices_go
+}
+
+unplug() { echo 1 >"$1/delete_controller"; }
+
+# part PLACE GROUP FIRST
+part() {
+	local config names stuck
+	names=$(chosen "$1" "$2" | awk -F / '{n = $2 + 0} n >= '"$3"' && n < '"$3 + $RANGE")
+	[ -n "$names" ] || fail "no such tests"
+	[ "$PAIRS" = tcp:tcp ] || [ "$PAIRS" = loop:loop ] || pair "$PAIRS"
+	set_up
+	"up_$1"
+	mkdir -p /run/mnt /run/mnt-scratch
+	{
+		echo "export $config" && echo "export TEST_DIR=/run/mnt SCRATCH_MNT=/run/mnt-scratch"
+		echo "export RESULT_BASE=$TEST_DIR/results DIFF_LENGTH=20"
+	} >/run/xfstests/config
+	# shellcheck disable=SC2086 # a list
+	there env -i --chdir=$HERE_OF_IT PATH=/usr/sbin:/usr/bin HOME=/root TERM=dumb HOST_OPTIONS=/run/xfstests/config \
+		./check $names >"$TEST_DIR/check.log" 2>&1 </dev/null &
+	stuck=$(follow $! "$1")
+	# shellcheck disable=SC2086 # a list
+	verdicts "$1" $names >"$TEST_DIR/verdicts"
+	[ -z "$stuck" ] || fail "$stuck"
+	grep -q '^Ran: ' "$TEST_DIR/check.log" && ! grep -q '^Interrupted!' "$TEST_DIR/check.log" ||
+		fail "check did not come to its end: $(tail -n 2 "$TEST_DIR/check.log")"
+	! mountpoint -q /run/mnt-scratch || umount /run/mnt-scratch || fail "the scratch stays in use"
+	! mountpoint -q /run/mnt || umount /run/mnt || fail "the file system stays in use"
+	"down_$1"
+	! grep -q '^failed' "$TEST_DIR/verdicts" || fail "$(grep '^failed' "$TEST_DIR/verdicts" | cut -d ' ' -f 2- | paste -sd ,)"
+	grep -q '^passed' "$TEST_DIR/verdicts" || skip "none is run"
+}
+
+# follow CHECK PLACE: until xfstests' check is over. What of its tests takes longer than LIMIT is ended, and check goes
+# on with the next; one that cannot be ended is told. The run's log has a line for each that begins.
+follow() {
+	local lines name='' since=$SECONDS ended=''
+	: >"$TEST_DIR/ended"
+	while ! is_over "$1"; do
+		pause 1
+		mapfile -t lines <"$TEST_DIR/check.log"
+		[ ${#lines[@]} -gt 0 ] && [[ ${lines[-1]} =~ ^[a-z]+/[0-9]+ ]] || continue
+		if [ "${BASH_REMATCH[0]}" != "$name" ]; then
+			name=${BASH_REMATCH[0]} since=$SECONDS
+			echo "# $2/$name begins" >>"$SHARE/job.out"
+		elif [ "$ended" != "$name" ] && [ $((SECONDS - since)) -gt "$LIMIT" ]; then
+			ended=$name
+			echo "$name" >>"$TEST_DIR/ended"
+			end "$name"
+		elif [ $((SECONDS - since)) -gt $((LIMIT * 5)) ]; then
+			echo "$name cannot be ended: $(places_in "$name")"
+			return
+		fi
+	done
+}
+
+# end NAME: all that it has started, and what else is in its file systems; a frozen one goes on.
+end() {
+	there ps -eo pid=,ppid=,stat=,wchan=,args= >"$TEST_DIR/ps-${1/\//-}"
+	# Some end by themselves meanwhile.
+	processes_of "$1" | xargs -r kill -9 2>/dev/null
+	! mountpoint -q /run/mnt-scratch || within 10 there fsfreeze -u /run/mnt-scratch 2>/dev/null
+	within 10 there fuser -k -M -m /run/mnt /run/mnt-scratch >/dev/null 2>&1
+}
+
+processes_of() {
+	there ps -eo pid=,ppid=,args= | awk -v name="$1" '
+		{ parent[$1] = $2; if (index($0, "/tests/" name)) of[$1] = 1 }
+		END {
+			do {
+				more = 0
+				for (i in parent) if (!(i in of) && (parent[i] in of)) more = of[i] = 1
+			} while (more)
+			for (i in of) print i
+		}'
+}
+
+# Where in the kernel it and check are.
+places_in() {
+	there ps -eo comm=,stat=,wchan:30=,args= | awk -v name="$1" '
+		$2 ~ /^D/ || index($0, "/tests/" name) || / \.\/check / { print $1, $2, $3 }' | paste -sd ,
+}
+
+# verdicts PLACE NAME...: a line for each, passed|failed|known|not-run NAME [REASON], by what check's log has of it.
+verdicts() {
+	local place=$1 name word
+	shift
+	for name; do
+		word=$(verdict "$name")
+		[ "$word" != failed ] || ! known | grep -q "^$place $name " || word=known
+		echo "$word $name $(reason "$word" "$place" "$name")"
+	done | sed 's/ $//'
+}
+
+# Passed is what has a time at the end of its line and is not among the failures at the end.
+verdict() {
+	local line
+	line=$(grep -a -m 1 "^$1 " "$TEST_DIR/check.log")
+	if [[ $line == *'[not run]'* ]]; then
+		echo not-run
+	elif [[ $line =~ \ [0-9]+s$ ]] && ! sed -n 's/^Failures: //p' "$TEST_DIR/check.log" | tr ' ' '\n' | grep -qxF "$1"; then
+		echo passed
+	else
+		echo failed
+	fi
+}
+
+# reason WORD PLACE NAME
+reason() {
+	case $1 in
+	not-run) cat "$TEST_DIR/results/$3.notrun" ;;
+	known) known | sed -n "s,^$2 $3 ,,p" ;;
+	failed)
+		if ! grep -qa "^$3 " "$TEST_DIR/check.log"; then
+			echo "not begun"
+		elif grep -qxF "$3" "$TEST_DIR/ended"; then
+			echo "took more than $LIMIT s"
+		fi
+		;;
+	esac
+}
+
+# after FOLDER: of all parts.
+after() {
+	local file words place
+	words=$(for file in "$1"/*/verdicts; do
+		place=${file%/verdicts}
+		place=${place##*/}
+		sed "s/ / ${place%%-*}\//" "$file"
+	done)
+	echo "1..$(grep -c '^passed' <<<"$words")"
+	left_out | grep -wF "$(quick generic)" | sed 's,^\([a-z]*\) ,# left out: \1/,'
+	sed -n 's,^passed ,ok xfstests/,p; s/^known /# fails without RDMA, too: /p; s/^not-run /# not run: /p; s/^failed /# failed: /p' <<<"$words"
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Sockets of posted operations, by weft-socket.h's functions as programs have them. There are no hooks in the
+ * tests: what the header calls comes to the functions here.
+ */
+#ifndef SOCKETS_OPS_ENDS_H
+#define SOCKETS_OPS_ENDS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+int to_set(int fd, int level, int option, const void *value, socklen_t len);
+int to_get(int fd, int level, int option, void *value, socklen_t *len);
+int to_poll(struct pollfd *p, nfds_t n, int timeout);
+
+#define setsockopt to_set
+#define getsockopt to_get
+#define poll to_poll
+#include "../../providers/rootless/weft-socket.h"
+#undef setsockopt
+#undef getsockopt
+#undef poll
+
+#include "ends.h"
+#include "../../providers/rootless/ops.h"
+#include "../../providers/rootless/stream_option.h"
+
+/* Two connections: each end's is that beside it. */
+extern struct end e[4];
+
+/* Of each test: the first two are connected. */
+int setup(void **state);
+int cleanup(void **state);
+#define OVER_LO(name) cmocka_unit_test_setup_teardown(name, setup, cleanup)
+
+void upgrade(int i, uint8_t role, uint8_t flags, uint32_t depth);
+/* @i initiates, its neighbour responds, and both are open. */
+void open_deep(int i, uint32_t depth);
+void open_both(void);
+
+/* The next event of end @i, which comes soon. */
+struct weft_qevent take(int i);
+void expect_event(int i, uint8_t what, uint64_t ahandle, uint32_t length);
+void expect_failed(int i, uint8_t what, uint64_t ahandle, int error);
+void expect_none(int i);
+/* No more events, and that for this reason, however often it is asked. */
+void expect_end(int i, int why);
+bool is_readable(int fd, int timeout);
+
+/* Memory to put to and to get from, and to do it with. */
+extern uint8_t range[2][300000], local[2][300000];
+/* The octet at @p, which the peer may be writing: no event orders them. */
+uint8_t amid(const void *p);
+uint32_t registered(int i, void *p, size_t n, int access);
+
+#endif
