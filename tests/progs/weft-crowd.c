@@ -203,20 +203,18 @@ static int count_descriptors(void)
 	return n;
 }
 
+/* A connection's descriptor goes first, and its memory when no thread can be at it any more. */
 static void expect_nothing_left(int descriptors, size_t memory)
 {
 	long until = hand_now_ms() + WAIT_MS;
 	size_t now;
+	int open;
 
-	while (count_descriptors() > descriptors) {
+	while ((open = count_descriptors()) > descriptors ||
+	       (now = mallinfo2().uordblks) > memory + MEMORY_MORE) {
 		if (hand_now_ms() > until)
-			give_up("descriptors are left");
+			give_up(open > descriptors ? "descriptors are left" : "memory is left");
 		usleep(1000);
-	}
-	now = mallinfo2().uordblks;
-	if (now > memory + MEMORY_MORE) {
-		printf("# %zu octets are left\n", now - memory);
-		give_up("memory is left");
 	}
 }
 

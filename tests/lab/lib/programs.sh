@@ -80,7 +80,7 @@ run() {
 tap_run() {
 	local log=$TEST_DIR/$1.log rc=0
 	timeout -k 2 $((${TEST_TIMEOUT:-180} - 10)) "$@" >"$log" 2>&1 </dev/null || rc=$?
-	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
+	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")$(grep -m 1 ': FAIL ' "$log" | sed 's/^/; /')"
 	[ $rc = 0 ] || fail "$1 ended with $rc; $(tail -n 1 "$log")"
 }
 
