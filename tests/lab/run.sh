@@ -159,13 +159,13 @@ last_words() {
 }
 
 # Did machine b die of siw? iw_cm stops it where siw closes what is still being accepted
-# (docs/siw-findings.md), and weft was not there. Up to eight times a run such a test has another
+# (docs/siw-findings.md), and weft is not there any more. Up to eight times a run such a test has another
 # machine; among a hundred tests it was none to two, and three where the host was busy.
 died_of_siw() {
 	local b=$run/console-b.$boots
 	grep -aqs 'kernel BUG at drivers/infiniband/core/iwcm.c' "$b" &&
-		grep -aqE 'Modules linked in:.* siw\(' "$b" &&
-		! grep -aqE 'Modules linked in:.* weft\(' "$b" && [ $((siw_deaths += 1)) -le 8 ]
+		grep -aqE 'Modules linked in:[^[]* siw\(' "$b" &&
+		! grep -aqE 'Modules linked in:[^[]* weft\(' "$b" && [ $((siw_deaths += 1)) -le 8 ]
 }
 siw_deaths=0
 
