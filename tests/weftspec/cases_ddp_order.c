@@ -127,7 +127,7 @@ static void no_last(struct ctx *c)
 	send_seg(s, &g);
 	nap_ms(100);
 	conn_fin(s->k);
-	nap_ms(300);
+	wait_for_parting(observer);
 	CHECK(c, !count_received(observer, text, 12), "not delivered without L",
 	      "the receive completed well");
 }

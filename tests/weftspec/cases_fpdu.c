@@ -285,7 +285,7 @@ static void lost_midway(struct ctx *c)
 		conn_rst(s->k);
 	else
 		conn_fin(s->k);
-	nap_ms(300);
+	wait_for_parting(observer);
 	CHECK(c, !count_received(observer, text, 16), "the receive does not complete well",
 	      "it completed as if the message were whole");
 	expect_reconnect(c);

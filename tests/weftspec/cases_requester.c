@@ -124,12 +124,12 @@ static void write_before_immediate(struct ctx *c)
 	}
 }
 
-/* Requests of the peer until it is silent. */
+/* Requests of the peer until it is silent behind them. */
 static int count_requests(struct stream *s, uint32_t *ids)
 {
 	int n = 0;
 
-	while (receive(s, 600) == RX_FPDU)
+	while (receive(s, n ? 600 : s->c->o->patience_ms) == RX_FPDU)
 		if (s->m.s.op == OP_ATOMIC_REQ && s->m.s.len == ATOMIC_REQ_LEN && n < 8)
 			ids[n++] = get32(s->m.s.data + 4);
 	return n;

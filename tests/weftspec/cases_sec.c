@@ -203,7 +203,8 @@ static void half_open(struct ctx *c)
 static void slow_stream(struct ctx *c)
 {
 	struct stream *s, *t;
-	double t0, worst = 0;
+	double t0, took, worst = 0;
+	int slow = 0;
 
 	pair(c, &s, &t);
 	for (int i = 0; i < 30; i++) {
@@ -214,11 +215,14 @@ static void slow_stream(struct ctx *c)
 		shoot_each(s, 1, 0);
 		t0 = now();
 		expect_alive(t, "octet-sized segments on another stream");
-		worst = now() - t0 > worst ? now() - t0 : worst;
+		took = now() - t0;
+		slow += took >= 1.0;
+		worst = took > worst ? took : worst;
 	}
 	say(c, "- slowest Read beside them: %.1f ms", worst * 1e3);
-	CHECK(c, worst < 1.0, "Reads of another stream take no second",
-	      "one took %.1f s", worst);
+	/* A machine that had no time for one of them says nothing of the peer. */
+	CHECK(c, slow < 3, "Reads of another stream take no second",
+	      "%d of 30 did, one took %.1f s", slow, worst);
 	expect_alive(s, "octet-sized segments");
 }
 

@@ -129,7 +129,7 @@ static void first_wins_inval(struct ctx *c)
 	g.inval = 0x12345600;
 	put_seg(s, &g, NULL);
 	shoot(s);
-	if (wait_end(s, 300, NULL) == END_TERM)
+	if (wait_end(s, c->o->patience_ms, NULL) == END_TERM)
 		return; /* nothing can come second */
 	g = mk_send(s, TEXT8, 8);
 	g.op = 14;

@@ -15,12 +15,21 @@
 
 #define LOG_MAX (8u << 20) /* a capture larger than this helps nobody */
 
-double now(void)
+static double seconds_of(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+double now(void)
+{
+	static double began;
+
+	if (!began)
+		began = seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_MONOTONIC);
+	return began + seconds_of(CLOCK_MONOTONIC);
 }
 
 void nap_ms(int ms)

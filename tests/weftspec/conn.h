@@ -36,6 +36,7 @@ struct conn {
 	struct conn *next;
 };
 
+/* Seconds since 1970 as they were at first; no clock that is set moves them. */
 double now(void);
 void nap_ms(int ms);
 

@@ -27,7 +27,7 @@ static enum end after_terminate(struct stream *s)
 
 enum end wait_end(struct stream *s, int ms, unsigned int *other)
 {
-	double end = now() + ms / 1000.0;
+	double end = now() + (ms + s->c->o->timeout_ms) / 1000.0;
 	unsigned int dummy;
 
 	if (!other)
@@ -36,17 +36,16 @@ enum end wait_end(struct stream *s, int ms, unsigned int *other)
 	if (s->had_term) /* a sentinel came upon it */
 		return after_terminate(s);
 	for (;;) {
-		int left = (int)((end - now()) * 1000);
-		enum rx r = receive(s, left > 0 ? left : 0);
+		enum rx r = receive(s, ms);
 
 		if (r == RX_FPDU && s->had_term)
 			return after_terminate(s);
 		if (r == RX_FPDU)
 			(*other)++;
-		else if (r == RX_QUIET)
-			return END_QUIET;
-		else
+		else if (r != RX_QUIET)
 			return r == RX_FIN ? END_FIN : END_RST;
+		if (r == RX_QUIET || now() > end)
+			return END_QUIET;
 	}
 }
 

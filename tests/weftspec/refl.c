@@ -229,6 +229,25 @@ unsigned int wait_for_events(struct stream *s, struct event *e, unsigned int lea
 	return n;
 }
 
+static bool has_parted(struct stream *s)
+{
+	struct event e[REFL_EVENTS];
+	unsigned int n = read_events(s, e, REFL_EVENTS);
+
+	while (n)
+		if (e[--n].kind == REFL_EV_CM)
+			return true;
+	return false;
+}
+
+void wait_for_parting(struct stream *s)
+{
+	int most = s->c->o->by_hand ? 300 : s->c->o->patience_ms;
+
+	for (int ms = 0; ms < most && !has_parted(s); ms += 50)
+		nap_ms(50);
+}
+
 unsigned int count_received(struct stream *s, const void *head, size_t n)
 {
 	struct event e[REFL_EVENTS];

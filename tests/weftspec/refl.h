@@ -49,6 +49,8 @@ struct event {
 unsigned int read_events(struct stream *s, struct event *e, unsigned int max);
 /* The same, once at least so many are there or patience ends. */
 unsigned int wait_for_events(struct stream *s, struct event *e, unsigned int least);
+/* Until the ULP knows that a connection has ended, or patience ends; by hand, where it is not told, 300 ms. */
+void wait_for_parting(struct stream *s);
 /* Receives that completed well with this first octet string. */
 unsigned int count_received(struct stream *s, const void *head, size_t n);
 

@@ -265,7 +265,7 @@ static void finish_job(struct run *run, struct job *j, int status)
 static double time_limit(const struct run *run, const struct job *j)
 {
 	return (j->w->flags & CASE_SLOW ? 6 : 4) * run->o->timeout_ms / 1000.0 +
-	       60;
+	       240;
 }
 
 static void reap_jobs(struct run *run)

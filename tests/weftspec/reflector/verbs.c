@@ -15,6 +15,7 @@
 #include "verbs.h"
 
 #define LINKS_MAX 2048
+#define RESOLVE_MS 60000
 
 static struct link *links[LINKS_MAX];
 static struct rdma_event_channel *cm;
@@ -133,7 +134,7 @@ static void on_cm(struct rdma_cm_event *e)
 		on_request(e);
 		break;
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		ended = rdma_resolve_route(e->id, 5000) != 0;
+		ended = rdma_resolve_route(e->id, RESOLVE_MS) != 0;
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ended = on_route(l) != 0;
@@ -277,7 +278,7 @@ static int connect_all(char *where, int conns)
 		struct rdma_cm_id *id;
 
 		if (rdma_create_id(cm, &id, NULL, RDMA_PS_TCP) || !link_new(id) ||
-		    rdma_resolve_addr(id, NULL, ai->ai_dst_addr, 5000))
+		    rdma_resolve_addr(id, NULL, ai->ai_dst_addr, RESOLVE_MS))
 			return report_errno("connect");
 	}
 	poll_loop(false);

@@ -19,7 +19,8 @@ static void usage(FILE *f)
 	      "  --drive        be a reflector's other end: move data with the peer's, and end\n"
 	      "  --manner NAME  behave as hardware does: irdma, cxgb4, mpa1\n"
 	      "  --markers --p2p --no-crc --no-ext --rev N --ird N --ord N --pd-len N\n"
-	      "  --conns N      connections to open\n", f);
+	      "  --conns N      connections to open\n"
+	      "  --startup MS   how long it waits for a frame of start-up (1500)\n", f);
 }
 
 int main(int argc, char **argv)
@@ -32,6 +33,7 @@ int main(int argc, char **argv)
 		{ "ird", 1, 0, 'i' },
 		{ "ord", 1, 0, 'o' }, { "pd-len", 1, 0, 'd' },
 		{ "conns", 1, 0, 'n' }, { "rev", 1, 0, 'r' },
+		{ "startup", 1, 0, 's' },
 		{ "help", 0, 0, 'h' }, { 0 },
 	};
 	const char *listen_at = NULL, *connect_to = NULL;
@@ -63,6 +65,7 @@ int main(int argc, char **argv)
 		case 'd': self_cfg.pd_len = atoi(optarg); break;
 		case 'n': conns = atoi(optarg); break;
 		case 'r': self_cfg.rev = atoi(optarg); break;
+		case 's': self_cfg.startup_ms = atoi(optarg); break;
 		case 'h': usage(stdout); return 0;
 		default: usage(stderr); return 2;
 		}

@@ -10,6 +10,7 @@ peers=()
 trap 'kill "${peers[@]}" 2>/dev/null; rm -rf "$tmp"' EXIT
 n=0 bad=0
 quick="--seed 1 --timeout 4 --patience 1000 --color never"
+calm="--seed 1 --timeout 20 --patience 5000 --color never"
 
 verdict() { # verdict RC NAME
 	n=$((n + 1))
@@ -24,7 +25,7 @@ verdict() { # verdict RC NAME
 exits() {
 	local want=$1 text=$2 name=$3 rc=0
 	shift 3
-	timeout 60 "$@" >"$tmp/out" 2>&1 </dev/null || rc=$?
+	timeout 600 "$@" >"$tmp/out" 2>&1 </dev/null || rc=$?
 	[ $rc = "$want" ] && grep -qF -- "$text" "$tmp/out"
 	verdict $? "$name"
 }
@@ -96,10 +97,10 @@ verdict $? 'and-the-rest-judged-on-the-meaning'
 # What a profile of hardware says, the manner does.
 for manner in irdma cxgb4; do
 	set -- --profile "$(dirname "$0")/../profiles/$manner" --jobs 6 MPA-2 MPA-39 MPA-40 ENH-
-	start --manner $manner
-	exits 0 'known to the profile' "profile-of-$manner-as-responder" "$spec" $quick --p2p --peer "127.0.0.1:$port" "$@"
-	exits 0 'known to the profile' "profile-of-$manner-as-initiator" "$spec" $quick --listen 0 \
-		--exec "exec $peer --manner $manner --connect 127.0.0.1:{port} {args}" "$@"
+	start --manner $manner --startup 6000
+	exits 0 'known to the profile' "profile-of-$manner-as-responder" "$spec" $calm --p2p --peer "127.0.0.1:$port" "$@"
+	exits 0 'known to the profile' "profile-of-$manner-as-initiator" "$spec" $calm --listen 0 \
+		--exec "exec $peer --manner $manner --startup 6000 --connect 127.0.0.1:{port} {args}" "$@"
 done
 
 echo "1..$n"

@@ -10,7 +10,9 @@ shift
 spec=$bin/weftspec peer=$bin/weftspec-self-peer
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-quick="--seed 1 --timeout 4 --patience 500 --color never --allow-destructive"
+quick="--seed 1 --timeout 4 --patience 1000 --color never --allow-destructive"
+# Of a clean self-peer nothing is waited for in vain: the time that a crowd may take costs nothing.
+calm="--timeout 30 --patience 10000"
 workers=${WORKERS:-4}
 
 # run MODE FAULT OUT ARG...: weftspec against a fresh self-peer.
@@ -18,9 +20,10 @@ run() {
 	local mode=$1 fault=$2 out=$3 opts="" port pid rc=0 mine=""
 	shift 3
 	case $mode in m) opts=--markers ;; p) opts=--p2p ;; v) opts="--rev 1" mine="--rev 1" ;; n) opts=--no-crc ;; x) opts=--no-ext ;; esac
+	[ "$fault" != none ] || opts+=" --startup 6000"
 	if [ "$mode" = i ] || [ "$mode" = p ]; then
 		# shellcheck disable=SC2086 # words on purpose
-		timeout 120 "$spec" $quick --listen 0 --exec \
+		timeout 1200 "$spec" $quick --listen 0 --exec \
 			"exec $peer --fault $fault $opts --connect 127.0.0.1:{port} {args}" \
 			"$@" >"$out" 2>"$out.err"
 		return
@@ -28,13 +31,10 @@ run() {
 	# shellcheck disable=SC2086
 	"$peer" --fault "$fault" $opts --listen 127.0.0.1:0 >"$out.peer" 2>&1 &
 	pid=$!
-	for _ in {1..150}; do
-		grep -qs ready "$out.peer" && break
-		sleep 0.1
-	done
+	until grep -qs ready "$out.peer" || ! kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
 	port=$(sed -n "s/^ready //p" "$out.peer")
 	# shellcheck disable=SC2086
-	timeout 120 "$spec" $quick $mine --peer "127.0.0.1:$port" "$@" >"$out" 2>"$out.err" || rc=$?
+	timeout 1200 "$spec" $quick $mine --peer "127.0.0.1:$port" "$@" >"$out" 2>"$out.err" || rc=$?
 	kill "$pid" 2>/dev/null
 	wait "$pid" 2>/dev/null
 	return $rc
@@ -80,11 +80,11 @@ one_fault() {
 	done
 }
 
-# Nothing is waited for in vain here, so the time that the crowd may take costs nothing.
 clean() {
 	local mode=$1 only=()
 	case $mode in v) only=(ENH-06 ENH-05 MPA-18) ;; n) only=(MPA-11 MPA-12 RDM-1) ;; x) only=(RDM-05) ;; esac
-	if run "$mode" none "$tmp/clean.$mode" --timeout 15 --patience 3000 --jobs 2 "${only[@]}"; then
+	# shellcheck disable=SC2086 # words on purpose
+	if run "$mode" none "$tmp/clean.$mode" $calm --jobs 2 "${only[@]}"; then
 		echo "ok - clean@$mode"
 	else
 		echo "not ok - clean@$mode"
@@ -96,7 +96,8 @@ clean() {
 ask_again() {
 	local mode=$1 log=$tmp/clean.$1 row
 	for row in $(sed -n 's/^divergent *\([A-Z]*-[0-9]*\).*/\1/p' "$log" | sort -u); do
-		run "$mode" none "$log.again" --patience 3000 "$row"
+		# shellcheck disable=SC2086 # words on purpose
+		run "$mode" none "$log.again" $calm "$row"
 		grep -E "^[a-z]+ +${row}[@/]" "$log.again" >"$log.new" || continue
 		grep -vE "^[a-z]+ +${row}[@/]" "$log" >>"$log.new"
 		mv "$log.new" "$log"
