@@ -27,6 +27,18 @@
 static const char *addr;
 static long limit_ms;
 
+/* A peer is awaited for @timeout's and retry_cnt's time, and who has gone for a second at most. */
+static struct hand_setting waits_as_long_as(uint8_t timeout)
+{
+	struct hand_setting set = hand_usual;
+
+	set.timeout = timeout;
+	return set;
+}
+
+#define NINE_SECONDS	18
+#define HALF_A_MINUTE	20
+
 /* ---- another process ---- */
 
 struct child {
@@ -318,7 +330,7 @@ static int count_of(const char *path, bool folder)
 /* Once: what the library keeps for good is there. After that nothing more may be. */
 static bool killed_with_children(void)
 {
-	int round, fds = 0, maps = 0, n;
+	int round, fds = 0, maps = 0, n, m;
 	long until;
 
 	for (round = 0; round < 6; round++) {
@@ -332,12 +344,15 @@ static bool killed_with_children(void)
 			maps = count_of("/proc/self/maps", false);
 		}
 	}
-	/* Connections end in their own time. */
-	until = hand_now_ms() + 20000;
-	while ((n = count_of("/proc/self/fd", true)) > fds && hand_now_ms() < until)
+	/* Connections end in their own time, and their memory goes behind their descriptors. */
+	until = hand_now_ms() + 60000;
+	do {
 		usleep(1000);
-	printf("# %d descriptors, then %d; %d maps, then %d\n", fds, n, maps, count_of("/proc/self/maps", false));
-	return n <= fds && count_of("/proc/self/maps", false) <= maps + 2;
+		n = count_of("/proc/self/fd", true);
+		m = count_of("/proc/self/maps", false);
+	} while ((n > fds || m > maps + 2) && hand_now_ms() < until);
+	printf("# %d descriptors, then %d; %d maps, then %d\n", fds, n, maps, m);
+	return n <= fds && m <= maps + 2;
 }
 
 /* ---- many ---- */
@@ -347,10 +362,12 @@ static struct hand_name own_names[MANY], peers[MANY];
 
 static void make_many(struct hand_device *dev, struct ibv_cq *cq)
 {
+	/* How long it may take in all is limit_ms' to say. */
+	const struct hand_setting patient = waits_as_long_as(HALF_A_MINUTE);
 	int i;
 
 	for (i = 0; i < MANY; i++) {
-		hand_make(&many[i], dev, &hand_usual, cq);
+		hand_make(&many[i], dev, &patient, cq);
 		hand_tell(&many[i], &own_names[i]);
 	}
 }
@@ -723,6 +740,7 @@ static void listen_as(enum impostor who, struct hand_end *e)
 
 static bool impostors_are_found_out(void)
 {
+	const struct hand_setting patient = waits_as_long_as(NINE_SECONDS);
 	static struct hand_end e[IMPOSTORS];
 	struct hand_device dev;
 	struct child c;
@@ -732,7 +750,7 @@ static bool impostors_are_found_out(void)
 
 	hand_open(&dev, addr);
 	for (i = 0; i < IMPOSTORS; i++) {
-		hand_make(&e[i], &dev, &hand_usual, NULL);
+		hand_make(&e[i], &dev, i == RIGHT_WORDS ? &patient : &hand_usual, NULL);
 		listen_as(i, &e[i]);
 	}
 	c = begin(pose);
@@ -744,9 +762,9 @@ static bool impostors_are_found_out(void)
 	for (i = 0; i < IMPOSTORS && ok; i++) {
 		ok = hand_took(e[i].cq, 2, IBV_WC_RETRY_EXC_ERR) &&
 		     hand_took(e[i].cq, 1, IBV_WC_WR_FLUSH_ERR) && hand_now_ms() - begun < 15000;
-		/* Who is believed is a peer that has gone, and soon missed. */
-		if (!i)
-			ok = ok && hand_now_ms() - begun < 2500;
+		/* Who is believed is a peer that has gone, and soon missed: not believed, he would be awaited. */
+		if (i == RIGHT_WORDS)
+			ok = ok && hand_now_ms() - begun < 7500;
 		if (!ok)
 			printf("# of impostor %d, within %ld ms\n", i, hand_now_ms() - begun);
 	}
@@ -862,112 +880,110 @@ static bool is_answered(int fd)
 	       p[3] == 0x42;
 }
 
-static int asker;
-
-/* Says the rest of what is asked, once it may. */
-static void ask_late(int fd)
-{
-	uint8_t ask[64], word;
-	size_t len = make_ask(ask);
-
-	if (hear(fd, &word, 1))
-		say(asker, ask + 10, len - 10);
-}
-
 /*
- * The program destroys its QP with its last receive, and the peer asks meanwhile whether that has come.
- * @late: the question is not all there when the QP is destroyed.
+ * The program destroys its QP with its last receive, and the peer's question whether that has come is there, and
+ * not read.
  */
-static bool destroyed_while_asked(bool late)
+static bool destroyed_while_asked(void)
 {
 	static struct hand_end e;
 	struct hand_device dev;
 	uint8_t octets[64];
-	struct child c;
 	struct ibv_wc wc;
-	size_t len;
+	int fd;
 	bool ok;
 
 	hand_open(&dev, addr);
 	hand_make(&e, &dev, &hand_usual, NULL);
-	asker = speak(&e);
-	c = begin(ask_late);
+	fd = speak(&e);
 	hand_recv(&e, 1);
-	say(asker, octets, make_send(octets));
+	say(fd, octets, make_send(octets));
 	do
 		ok = ibv_poll_cq(e.cq, 1, &wc);
 	while (!ok);
 	ok = wc.status == IBV_WC_SUCCESS && wc.byte_len == 8;
-	len = make_ask(octets);
-	say(asker, octets, late ? 10 : len);
-	if (late)
-		say(c.fd, "", 1);
+	say(fd, octets, make_ask(octets));
 	hand_unmake(&e);
-	ok = is_answered(asker) && ok;
-	ok = end(&c, false) && ok;
-	close(asker);
+	ok = is_answered(fd) && ok;
+	close(fd);
 	hand_close(&dev);
 	return ok;
 }
 
-static bool destroy_hears_the_peer_out(void)
+/* Its one message has come, and it says when. */
+static bool takes_one(int fd, struct hand_device *dev, struct hand_end *e)
 {
-	int i;
-
-	for (i = 0; i < 20; i++)
-		if (!destroyed_while_asked(i % 2)) {
-			printf("# the question that came %s has no answer\n", i % 2 ? "late" : "in time");
-			return false;
-		}
-	return true;
-}
-
-/* Its one message has come, it says so, and is over; nothing is destroyed. */
-static void takes_one_and_exits(int fd)
-{
-	static struct hand_end e;
-	struct hand_device dev;
 	struct hand_name name;
 	struct ibv_wc wc;
 	long now;
 
-	hand_open(&dev, addr);
-	hand_make(&e, &dev, &hand_usual, NULL);
-	name = name_of_octets(dev.gid);
-	hand_ready(&e, &name);
-	hand_recv(&e, 1);
-	hand_tell(&e, &name);
+	hand_open(dev, addr);
+	hand_make(e, dev, &hand_usual, NULL);
+	name = name_of_octets(dev->gid);
+	hand_ready(e, &name);
+	hand_recv(e, 1);
+	hand_tell(e, &name);
 	say(fd, &name, sizeof(name));
-	while (!ibv_poll_cq(e.cq, 1, &wc))
+	while (!ibv_poll_cq(e->cq, 1, &wc))
 		;
 	now = hand_now_ms();
 	say(fd, &now, sizeof(now));
-	exit(wc.status != IBV_WC_SUCCESS);
+	return wc.status == IBV_WC_SUCCESS && wc.byte_len == 8;
 }
 
-/* The program listens for 200 ms. A round in which this one asked later than LATE_MS shows nothing; LATE_MAX may be so. */
+static void takes_one_and_destroys(int fd)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+	bool ok = takes_one(fd, &dev, &e);
+
+	hand_unmake(&e);
+	hand_close(&dev);
+	exit(!ok);
+}
+
+/* It is over with that; nothing is destroyed. */
+static void takes_one_and_exits(int fd)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+
+	exit(!takes_one(fd, &dev, &e));
+}
+
+/*
+ * The program listens for 200 ms, and each has that time anew. A round in which this one asked later than LATE_MS
+ * shows nothing; LATE_MAX may be so.
+ */
 #define LATE_MS		100
 #define LATE_MAX	5
 
-/* The peer asks when the program has said its last word. */
-static bool exit_hears_the_peer_out(void)
+/*
+ * The peer asks when the program, in a process of its own, has said its last word. Some of the question, @ahead
+ * octets, is there before.
+ */
+static bool hears_the_peer_out(void (*program)(int fd), size_t ahead)
 {
 	struct hand_name to;
-	uint8_t octets[64];
+	uint8_t octets[128];
 	struct child c;
+	size_t n, len;
 	int i, fd, late = 0;
 	bool ok = true, answered;
 	long last = 0, after;
 
 	for (i = 0; i < 10 && ok; i++) {
-		c = begin(takes_one_and_exits);
+		c = begin(program);
 		if (!hear(c.fd, &to, sizeof(to)))
 			return false;
 		fd = call(&to);
-		say(fd, octets, make_send(octets));
+		n = make_send(octets);
+		len = make_ask(octets + n);
+		say(fd, octets, n + ahead);
 		ok = hear(c.fd, &last, sizeof(last));
 		usleep(30000);
-		say(fd, octets, make_ask(octets));
+		/* Nobody may be there any more: then there is no answer. */
+		send(fd, octets + n + ahead, len - ahead, MSG_NOSIGNAL);
 		after = hand_now_ms() - last;
 		answered = ok && is_answered(fd);
 		if (ok && !answered)
@@ -980,6 +996,24 @@ static bool exit_hears_the_peer_out(void)
 		close(fd);
 	}
 	return ok;
+}
+
+static bool destroy_hears_the_peer_out(void)
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		if (!destroyed_while_asked()) {
+			printf("# the question that came in time has no answer\n");
+			return false;
+		}
+	/* Amid the question. */
+	return hears_the_peer_out(takes_one_and_destroys, 10);
+}
+
+static bool exit_hears_the_peer_out(void)
+{
+	return hears_the_peer_out(takes_one_and_exits, 0);
 }
 
 #define STOPPED 40
