@@ -10,7 +10,7 @@
 
 #include "byhand.h"
 
-#define TIMEOUT_MS 20000
+#define TIMEOUT_MS 60000
 
 const char *hand_program = "byhand";
 

@@ -94,10 +94,13 @@ static bool talk(void)
 static bool in_order(const char *order, bool b_first)
 {
 	bool a_rtr = false, b_rtr = false, done;
+	struct hand_setting patient = hand_usual;
 	int rv;
 
-	hand_make(b_first ? &b : &a, &dev, &hand_usual, NULL);
-	hand_make(b_first ? &a : &b, &dev, &hand_usual, NULL);
+	/* The first Send waits for all the steps behind it. */
+	patient.timeout = 20;
+	hand_make(b_first ? &b : &a, &dev, &patient, NULL);
+	hand_make(b_first ? &a : &b, &dev, &patient, NULL);
 	hand_tell(&a, &a_name);
 	hand_tell(&b, &b_name);
 	fill(&a, 1);
@@ -191,8 +194,8 @@ static bool absent_peer(void)
 	struct hand_name gone = nobody();
 	bool ok;
 
-	patient.timeout = 18;	/* a second and some, four times */
-	patient.retry_cnt = 3;
+	patient.timeout = 18;	/* a second and some, seven times */
+	patient.retry_cnt = 6;
 	hasty.timeout = 10;
 	hasty.retry_cnt = 0;
 	hand_make(&a, &dev, &patient, NULL);
