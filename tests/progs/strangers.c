@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A crowd of strangers before an iWARP listener, over plain TCP: each does one thing and then
- * nothing more, not even a close. Says when all of them are there, and SECONDS later how many
- * the listener's device has reset, in as many lines.
- *   strangers silent HOST PORT COUNT SECONDS	they say nothing
- *   strangers wordy HOST PORT COUNT SECONDS	an MPA Request with more private data than any
- *						program takes
+ * nothing more, not even a close. Says when all of them are there, and for each line on stdin how many
+ * the listener's device has reset by then, in as many lines. They leave at the end of stdin.
+ *   strangers silent HOST PORT COUNT	they say nothing
+ *   strangers wordy HOST PORT COUNT	an MPA Request with more private data than any
+ *					program takes
  */
 #include <errno.h>
 #include <netdb.h>
@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MANY 8000
@@ -48,14 +47,6 @@ static void say_too_much(int fd)
 
 	if (send(fd, request, sizeof(request), MSG_NOSIGNAL) != (ssize_t)sizeof(request))
 		fail("no Request");
-}
-
-static long now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* Of those not yet given up: has the peer reset it? A FIN is none, nor are octets. */
@@ -96,19 +87,20 @@ static void arrive(const char *host, const char *port, int count, bool wordy)
 
 int main(int argc, char **argv)
 {
-	bool wordy = argc == 6 && !strcmp(argv[1], "wordy");
+	bool wordy = argc == 5 && !strcmp(argv[1], "wordy");
 	int resets = 0;
-	long end;
+	char line[16];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc != 6 || (!wordy && strcmp(argv[1], "silent"))) {
-		fprintf(stderr, "usage: strangers silent|wordy HOST PORT COUNT SECONDS\n");
+	if (argc != 5 || (!wordy && strcmp(argv[1], "silent"))) {
+		fprintf(stderr, "usage: strangers silent|wordy HOST PORT COUNT\n");
 		return 2;
 	}
 	arrive(argv[2], argv[3], atoi(argv[4]), wordy);
 	printf("%d are there\n", n);
-	for (end = now_ms() + 1000 * atol(argv[5]); now_ms() < end; usleep(10000))
+	while (fgets(line, sizeof(line), stdin)) {
 		resets += count_resets();
-	printf("%d were reset\n", resets);
+		printf("%d were reset\n", resets);
+	}
 	return 0;
 }
