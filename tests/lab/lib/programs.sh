@@ -34,6 +34,19 @@ rping_outran_itself() {
 	[ "$1" = 255 ] && grep -q 'DISCONNECT EVENT' "$2" && grep -q '^rdma_get_cm_event: Bad file descriptor' "$2"
 }
 
+# end_programs WORD...: those that these words began are killed, on the machine it runs on, and dead when it
+# returns: nobody has their ports any more. In user mode it sees a's, too.
+end_programs() {
+	local dir argv pids=()
+	for dir in /proc/[0-9]*; do
+		argv=()
+		mapfile -d '' -t argv 2>/dev/null <"$dir/cmdline"
+		[ "${argv[*]:0:$#}" != "$*" ] || pids+=("${dir#/proc/}")
+	done
+	kill -9 "${pids[@]}" 2>/dev/null
+	wait_for 20 are_dead "${pids[@]}" || fail "a program that was killed does not end: ${pids[*]}"
+}
+
 # words LOG: how it begins and how it ends. What a program says of errors comes first where the rest
 # is buffered.
 words() {

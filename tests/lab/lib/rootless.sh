@@ -104,16 +104,6 @@ signal_those() {
 	return 0
 }
 
-# Their files are closed once they are dead, all threads of them.
-are_dead() {
-	local pid stat threads
-	for pid; do
-		read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
-		threads=("/proc/$pid/task"/*)
-		[[ ${stat##*) } = [ZX]* && ${#threads[@]} = 1 ]] || return 1
-	done
-}
-
 kill_users() { signal_those KILL maps 'libweft-rootless'; }
 
 # A server that is about to die has its port still, and the next test wants it.

@@ -23,6 +23,16 @@ is_over() {
 	! read -r stat 2>/dev/null </proc/"$1"/stat || [[ $stat == *") Z "* ]]
 }
 
+# Their files are closed once they are dead, all threads of them.
+are_dead() {
+	local pid stat threads
+	for pid; do
+		read -r stat 2>/dev/null <"/proc/$pid/stat" || continue
+		threads=("/proc/$pid/task"/*)
+		[[ ${stat##*) } = [ZX]* && ${#threads[@]} = 1 ]] || return 1
+	done
+}
+
 # within SECONDS COMMAND [ARG...]: as timeout(1), but also gives up on a command that sleeps in
 # the kernel where no signal reaches it.
 within() {
