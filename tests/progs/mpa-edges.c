@@ -29,7 +29,7 @@
 #define ENHANCED	4	/* IRD and ORD words */
 #define PATIENCE_MS	20000
 /* What a busy machine may add to a time-out; less than the time-out itself. */
-#define SLACK_MS	1500
+#define SLACK_MS	3000
 
 static const char *host, *port, *hole, *host6;
 static struct addrinfo *addr;
@@ -705,7 +705,6 @@ static void requests_go_with_their_listener(void)
 
 #define BACKLOG		4
 #define SILENT		64
-#define WATCH_MS	1000
 
 /* Connections to @port of this machine, that TCP has accepted, and that it keeps for us. */
 struct taken {
@@ -744,18 +743,18 @@ static int begin_to_dial(const struct sockaddr *to, socklen_t len)
 	return fd;
 }
 
-/* The most of them at any time. */
+/* The most of them at any time, until that is all of them. */
 static struct taken watch(unsigned int to)
 {
-	int64_t over = now_ms() + WATCH_MS;
+	int64_t over = now_ms() + PATIENCE_MS;
 	struct taken t, most = { 0 };
 
-	while (now_ms() < over) {
+	do {
+		usleep(1000);
 		t = count_taken(to);
 		most.ours = t.ours > most.ours ? t.ours : most.ours;
 		most.all = t.all > most.all ? t.all : most.all;
-		usleep(1000);
-	}
+	} while (most.ours < SILENT && now_ms() < over);
 	return most;
 }
 

@@ -205,11 +205,11 @@ hostile() {
 	echo "$rounds times 4 MB meanwhile"
 }
 
-# Deadlines are to pass within the patience of the test.
-short_timeouts() {
-	at "$1" option "$2" startup_timeout_ms 4000 || fail "no short time-out"
-	at "$1" option "$2" accept_timeout_ms 4000 || fail "no short time-out"
-	at "$1" option "$2" close_timeout_ms 2000 || fail "no short time-out"
+# timeouts a|b DEVICE SETUP CLOSE: deadlines are to pass within the patience of the test.
+timeouts() {
+	at "$1" option "$2" startup_timeout_ms "$3" || fail "no short time-out"
+	at "$1" option "$2" accept_timeout_ms "$3" || fail "no short time-out"
+	at "$1" option "$2" close_timeout_ms "$4" || fail "no short time-out"
 }
 
 # Of the counters, those that a host of programs has, too: by what it traces.
@@ -224,7 +224,7 @@ counters_of_garbage() {
 mpa_garbage() {
 	local name n opts=()
 	pair "$1"
-	short_timeouts b "$DEV_B"
+	timeouts b "$DEV_B" 4000 2000
 	start_b server rping -s -P -a "$IP_B"
 	wait_listen_b 7174
 	[ "$(at b count "$DEV_B" crc_errors)" = 0 ] || fail "CRC errors before there was garbage"
@@ -243,7 +243,7 @@ mpa_edges() {
 	local hole=10.7.0.99
 	pair "$1"
 	ip neigh replace $hole lladdr 02:00:00:00:00:99 dev eth0 nud permanent
-	short_timeouts a "$DEV_A"
+	timeouts a "$DEV_A" 8000 4000
 	# To disconnect is to say FIN and to await the peer's: what looks like RoCE fails its QP instead.
 	[ "$KERNEL" != rootless ] || option a device iwarp
 	tap_run mpa-edges "$IP_A" 7471 "$IP6_A" $hole
