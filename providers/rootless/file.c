@@ -106,7 +106,10 @@ static void count_references(void)
 			t.at[i]->refs++;
 }
 
-/* The threads that were reading are not in the child. */
+/* A hidden number comes or goes: for a moment the kernel has it, and the table does not. Both only grow. */
+static u32 moves_begun, moves_over;	/* atomic */
+
+/* The threads that were reading, or moving a number, are not in the child. */
 static void forked(void)
 {
 	int i;
@@ -116,6 +119,7 @@ static void forked(void)
 
 	for (i = 0; i < READERS; i++)
 		__atomic_store_n(&t.readers[i].n, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&moves_over, __atomic_load_n(&moves_begun, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	for (i = 0; i < t.top; i++) {
 		if (t.at[i] == HIDDEN)
 			t.at[i] = INHERITED;
@@ -406,9 +410,6 @@ static int copy_up(int fd)
 		rv = rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
 	return rv < 0 ? (int)rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : rv;
 }
-
-/* A hidden number comes or goes: for a moment the kernel has it, and the table does not. Both only grow. */
-static u32 moves_begun, moves_over;	/* atomic */
 
 static void move_begins(void)
 {

@@ -380,6 +380,9 @@ int rl_sock_wait_list(struct pollfd *p, nfds_t n, const struct timespec *t, cons
 #define WORD	(8 * (int)sizeof(unsigned long))
 /* Numbers that every table of the kernel's has. */
 #define FIRST_TABLE	64
+/* Looks at the list of numbers; behind the first ones each has a pause of 1 ms. */
+#define LOOKS		1000
+#define LOOKS_AT_ONCE	20
 
 static bool has(const fd_set *set, int fd)
 {
@@ -448,17 +451,21 @@ static int highest_number(void)
 /*
  * The kernel looks at no bits beyond its table of descriptors. Hidden ones make that larger than the program knows:
  * this is the size that it has for the program's own, as Linux makes it grow (64, 128, and twice as much each time).
+ * A thread that is about to hide a number may wait for a CPU.
  */
 static int size_of_table(void)
 {
-	int highest, size = 128, tries;
+	const struct timespec soon = { .tv_nsec = 1000000 };
+	int highest, size = 128, looks;
 	u32 moves = 0;
 
 	rl_fd_hidden_were_still(&moves);
-	for (tries = 0; tries < 100; tries++) {
+	for (looks = 0; looks < LOOKS; looks++) {
 		highest = highest_number();
 		if (rl_fd_hidden_were_still(&moves))
 			break;
+		if (looks >= LOOKS_AT_ONCE)
+			rl_raw(SYS_nanosleep, &soon, NULL);
 	}
 	if (highest < 0)
 		return FD_SETSIZE;
