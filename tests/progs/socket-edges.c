@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stddef.h>
@@ -108,7 +109,7 @@ static long ms_now(void)
 /* TCP has octets at @fd. It says so itself: no call of libc's takes them. */
 static bool has_arrived(int fd)
 {
-	long until = ms_now() + 10000;
+	long until = ms_now() + 20000;
 	int n = 0;
 
 	while (!n && ms_now() < until)
@@ -163,7 +164,7 @@ static char state_of(pid_t tid)
 /* It waits, and not for a lock that somebody has for a moment. */
 static bool sleeps(struct task *t)
 {
-	long until = ms_now() + 10000;
+	long until = ms_now() + 20000;
 	int n = 0;
 
 	while (n < 30 && !t->done && ms_now() < until) {
@@ -290,7 +291,7 @@ static bool sends_beside(bool (*other)(int fd))
 	stop = false;
 	NEED(begin_task(&taker, other, fd[0]) && begin_task(&reader, reads_slowly, fd[1]));
 	NEED(begin_task(&sender, sends_bulk, fd[0]));
-	ok = is_done_within(&sender, 15000);
+	ok = is_done_within(&sender, 90000);
 	stop = true;
 	if (!ok)
 		return say(__LINE__, "the sender sleeps on");
@@ -337,7 +338,7 @@ static bool two_readers(void)
 	for (i = 0; i < 200; i++) {
 		NEED(begin_task(&one, hears_a, fd[0]) && begin_task(&two, hears_a, fd[0]));
 		NEED(word(fd[1], i & 1 ? "aa" : "a") && (i & 1 || word(fd[1], "a")));
-		NEED(is_done_within(&one, 5000) && is_done_within(&two, 5000));
+		NEED(is_done_within(&one, 20000) && is_done_within(&two, 20000));
 		NEED(end_task(&one) && end_task(&two));
 	}
 	return close_pair(fd);
@@ -357,7 +358,7 @@ static bool shut_under_reader(void)
 	int fd[2];
 
 	NEED(connect_pair(fd) && begin_task(&reader, reads_the_end, fd[0]) && sleeps(&reader));
-	NEED(!shutdown(fd[0], SHUT_RD) && is_done_within(&reader, 5000) && end_task(&reader));
+	NEED(!shutdown(fd[0], SHUT_RD) && is_done_within(&reader, 20000) && end_task(&reader));
 	return close_pair(fd);
 }
 
@@ -376,16 +377,16 @@ static bool edge_behind_send(void)
 	NEED(connect_pair(fd));
 	fcntl(fd[0], F_SETFL, O_NONBLOCK);
 	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && word(fd[1], "first"));
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && recv(fd[0], c, 5, 0) == 5);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && recv(fd[0], c, 5, 0) == 5);
 	while (send(fd[0], big, sizeof(big), 0) > 0)
 		;
 	NEED(word(fd[1], "again"));
 	p = (struct pollfd){ .fd = fd[0], .events = POLLIN };
-	NEED(poll(&p, 1, 5000) == 1);
+	NEED(poll(&p, 1, 20000) == 1);
 	while (send(fd[0], big, sizeof(big), 0) > 0)
 		;
 	NEED(errno == EAGAIN);
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && ev.events & EPOLLIN);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events & EPOLLIN);
 	NEED(recv(fd[0], c, 5, 0) == 5 && !memcmp(c, "again", 5));
 	close(ep);
 	return close_pair(fd);
@@ -401,17 +402,17 @@ static bool told_of_both(void)
 	struct pollfd p;
 
 	NEED(connect_pair(fd) && !epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev));
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && ev.events == EPOLLOUT);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == EPOLLOUT);
 	NEED(word(fd[1], "a") && has_arrived(fd[0]));
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && ev.events == (EPOLLIN | EPOLLOUT) && hear(fd[0], "a"));
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == (EPOLLIN | EPOLLOUT) && hear(fd[0], "a"));
 	NEED(word(fd[1], "b") && has_arrived(fd[0]));
 	p = (struct pollfd){ .fd = fd[0], .events = POLLIN | POLLOUT };
-	NEED(poll(&p, 1, 5000) == 1 && p.revents == (POLLIN | POLLOUT) && hear(fd[0], "b"));
+	NEED(poll(&p, 1, 20000) == 1 && p.revents == (POLLIN | POLLOUT) && hear(fd[0], "b"));
 	/* By their other names. */
 	p.events = POLLRDNORM;
-	NEED(word(fd[1], "d") && poll(&p, 1, 5000) == 1 && p.revents == POLLRDNORM && hear(fd[0], "d"));
+	NEED(word(fd[1], "d") && poll(&p, 1, 20000) == 1 && p.revents == POLLRDNORM && hear(fd[0], "d"));
 	p.events = POLLWRNORM;
-	NEED(poll(&p, 1, 5000) == 1 && p.revents == POLLWRNORM);
+	NEED(poll(&p, 1, 20000) == 1 && p.revents == POLLWRNORM);
 	NEED(word(fd[1], "c") && has_arrived(fd[0]));
 	FD_ZERO(&in);
 	FD_ZERO(&out);
@@ -420,7 +421,7 @@ static bool told_of_both(void)
 	NEED(select(fd[0] + 1, &in, &out, NULL, &none) == 2 && FD_ISSET(fd[0], &in) && hear(fd[0], "c"));
 	NEED(word(fd[1], "d") && has_arrived(fd[0]));
 	ev.events = EPOLLIN | EPOLLOUT | EPOLLET | EPOLLONESHOT;
-	NEED(!epoll_ctl(ep, EPOLL_CTL_MOD, fd[0], &ev) && epoll_wait(ep, &ev, 1, 5000) == 1);
+	NEED(!epoll_ctl(ep, EPOLL_CTL_MOD, fd[0], &ev) && epoll_wait(ep, &ev, 1, 20000) == 1);
 	NEED(ev.events == (EPOLLIN | EPOLLOUT) && hear(fd[0], "d"));
 	close(ep);
 	return close_pair(fd);
@@ -434,12 +435,12 @@ static bool edges_of_ends(void)
 	char c[8];
 
 	NEED(connect_pair(fd) && !epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && word(fd[1], "octets"));
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && !epoll_wait(ep, &ev, 1, 50));
-	NEED(!shutdown(fd[0], SHUT_RD) && epoll_wait(ep, &ev, 1, 5000) == 1 && ev.events == EPOLLIN);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && !epoll_wait(ep, &ev, 1, 50));
+	NEED(!shutdown(fd[0], SHUT_RD) && epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == EPOLLIN);
 	NEED(close_pair(fd) && connect_pair(fd));
 	ev.events = EPOLLIN | EPOLLET;
 	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && !shutdown(fd[1], SHUT_WR));
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1);
 	for (i = 0; i < 3; i++)
 		NEED(recv(fd[0], c, sizeof(c), 0) == 0 && !epoll_wait(ep, &ev, 1, 50));
 	close(ep);
@@ -464,7 +465,7 @@ static bool edges_of_a_crowd(void)
 	for (i = 0; i < CROWD; i++)
 		NEED(word(fd[i][1], "a"));
 	for (; told < CROWD; told += n) {
-		n = epoll_wait(ep, ev, 2 * CROWD, 5000);
+		n = epoll_wait(ep, ev, 2 * CROWD, 20000);
 		NEED(n > 0);
 		for (i = 0; i < n; i++)
 			NEED(recv(fd[ev[i].data.fd][0], &c, 1, MSG_DONTWAIT) == 1);
@@ -483,14 +484,14 @@ static bool edges_of_both(int op)
 
 	NEED(connect_pair(fd));
 	if (op == EPOLL_CTL_MOD)
-		NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && epoll_wait(ep, &ev, 1, 5000) == 1);
+		NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && epoll_wait(ep, &ev, 1, 20000) == 1);
 	NEED(word(fd[1], "a") && has_arrived(fd[0]));
 	ev.events = EPOLLIN | EPOLLOUT | EPOLLET;
 	NEED(!epoll_ctl(ep, op, fd[0], &ev));
 	for (; told != (EPOLLIN | EPOLLOUT) && most; most--) {
 		struct epoll_event got[4];
 
-		NEED(epoll_wait(ep, got, 4, 5000) == 1);
+		NEED(epoll_wait(ep, got, 4, 20000) == 1);
 		told |= got[0].events;
 	}
 	NEED(told == (EPOLLIN | EPOLLOUT) && hear(fd[0], "a"));
@@ -536,7 +537,7 @@ static bool two_by_epoll(void)
 		NEED(word(one[1], "a") && word(two[1], "a"));
 		/* Both are told of, and there they are. */
 		for (n = 0; !i && n < 2; n++)
-			NEED(epoll_wait(shared_epoll, &ev, 1, 5000) == 1);
+			NEED(epoll_wait(shared_epoll, &ev, 1, 20000) == 1);
 		do
 			NEED(!ioctl(one[0], FIONREAD, &n));
 		while (!n);
@@ -547,7 +548,7 @@ static bool two_by_epoll(void)
 		if (i < 10)
 			NEED(sleeps(&a) && sleeps(&b));
 		NEED(ask_once(EPOLL_CTL_MOD, one[0]) && ask_once(EPOLL_CTL_MOD, two[0]));
-		NEED(is_done_within(&a, 5000) && is_done_within(&b, 5000) && end_task(&a) && end_task(&b));
+		NEED(is_done_within(&a, 20000) && is_done_within(&b, 20000) && end_task(&a) && end_task(&b));
 		NEED(hear(one[0], "a") && hear(two[0], "a"));
 	}
 	close(shared_epoll);
@@ -559,7 +560,7 @@ static bool waits_for_first(int fd)
 {
 	struct epoll_event ev = { 0 };
 
-	return epoll_wait(shared_epoll, &ev, 1, 10000) == 1 && ev.events == EPOLLIN && ev.data.fd == fd;
+	return epoll_wait(shared_epoll, &ev, 1, 40000) == 1 && ev.events == EPOLLIN && ev.data.fd == fd;
 }
 
 static bool first_under_waiter(void)
@@ -575,7 +576,7 @@ static bool first_under_waiter(void)
 	NEED(!epoll_ctl(shared_epoll, EPOLL_CTL_ADD, fd[0], &ev));
 	usleep(50000);
 	NEED(!a.done && !b.done && word(fd[1], "a"));
-	NEED(is_done_within(&a, 5000) && is_done_within(&b, 5000) && end_task(&a) && end_task(&b));
+	NEED(is_done_within(&a, 20000) && is_done_within(&b, 20000) && end_task(&a) && end_task(&b));
 	NEED(hear(fd[0], "a"));
 	close(shared_epoll);
 	return close_pair(fd);
@@ -608,13 +609,13 @@ static bool two_give_the_first(void)
 		NEED(connect_pair(fd[i]) && begin_task(&tasks[i], gives, fd[i][0]));
 	for (i = 0; i < 2000; i++) {
 		bool told[2] = { false, false };
-		long until = ms_now() + 5000;
+		long until = ms_now() + 20000;
 
 		shared_epoll = epoll_create1(0);
 		pthread_barrier_wait(&givers);
 		pthread_barrier_wait(&givers);
 		while (!(told[0] && told[1])) {
-			NEED(ms_now() < until && epoll_wait(shared_epoll, ev, 1, 5000) == 1);
+			NEED(ms_now() < until && epoll_wait(shared_epoll, ev, 1, 20000) == 1);
 			told[ev[0].data.fd == fd[1][0]] = true;
 		}
 		close(shared_epoll);
@@ -629,7 +630,7 @@ static bool is_told(int ep, unsigned int word)
 {
 	struct epoll_event ev = { 0 };
 
-	return epoll_wait(ep, &ev, 1, 5000) == 1 && ev.events == EPOLLIN && ev.data.u32 == word;
+	return epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == EPOLLIN && ev.data.u32 == word;
 }
 
 static bool out_and_in(unsigned int how)
@@ -652,7 +653,7 @@ static bool out_and_in(unsigned int how)
 	/* What it is asked for in between is another thing. */
 	NEED(!epoll_ctl(ep, EPOLL_CTL_DEL, fd[0], NULL));
 	ev.events = EPOLLOUT | how;
-	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && epoll_wait(ep, &none, 1, 5000) == 1);
+	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && epoll_wait(ep, &none, 1, 20000) == 1);
 	NEED(none.events == EPOLLOUT && !epoll_ctl(ep, EPOLL_CTL_DEL, fd[0], NULL));
 	ev.events = EPOLLIN | how;
 	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && !epoll_wait(ep, &none, 1, 50));
@@ -708,9 +709,9 @@ static bool epoll_without_numbers(void)
 	NEED(!rv || errno == ENOMEM);
 	NEED(!setrlimit(RLIMIT_NOFILE, &most));
 	NEED(!rv || !epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev));
-	NEED(word(fd[1], "ab") && epoll_wait(ep, &ev, 1, 5000) == 1);
+	NEED(word(fd[1], "ab") && epoll_wait(ep, &ev, 1, 20000) == 1);
 	/* One is left, wherever it is by now. */
-	NEED(hear(fd[0], "a") && epoll_wait(ep, &ev, 1, 5000) == 1);
+	NEED(hear(fd[0], "a") && epoll_wait(ep, &ev, 1, 20000) == 1);
 	NEED(hear(fd[0], "b") && epoll_ctl(fd[0], EPOLL_CTL_ADD, fd[1], &ev) < 0 && errno == EINVAL);
 	close(ep);
 	return close_pair(fd);
@@ -748,7 +749,7 @@ static bool added_while_judged(void)
 		NEED(begin_task(&adder, adds, fd[0]));
 		pthread_barrier_wait(&both);
 		NEED(recv(fd[0], &c, 1, MSG_PEEK) == 1 && end_task(&adder));
-		NEED(epoll_wait(shared_epoll, &ev, 1, 2000) == 1 && hear(fd[0], "a"));
+		NEED(epoll_wait(shared_epoll, &ev, 1, 20000) == 1 && hear(fd[0], "a"));
 		close(shared_epoll);
 		close_pair(fd);
 	}
@@ -815,16 +816,26 @@ static bool asked_while_they_go(void)
 
 static volatile int round_begun, round_done;
 
+/* The other thread comes in a moment, if it has a CPU. */
+static void spin(unsigned int *times)
+{
+	if (!(++*times % 4096))
+		sched_yield();
+}
+
 /* Behind the beginning of each round it takes what there is to the queue, a little later each time. */
 static bool looks_ahead(int fd)
 {
 	volatile unsigned int i;
+	unsigned int times = 0;
 	int at = 0;
 	char c;
 
 	while (!stop) {
-		if (round_begun == at)
+		if (round_begun == at) {
+			spin(&times);
 			continue;
+		}
 		at = round_begun;
 		for (i = 0; i < (unsigned int)(at * 7919) % 1500; i++)
 			;
@@ -837,6 +848,7 @@ static bool looks_ahead(int fd)
 /* An octet is there, wherever another thread has it at the moment. */
 static bool polled_while_moved(void)
 {
+	unsigned int times = 0;
 	struct task other;
 	struct pollfd p;
 	int fd[2], i, rv;
@@ -851,7 +863,7 @@ static bool polled_while_moved(void)
 		round_begun = i;
 		rv = poll(&p, 1, 0);
 		while (round_done != i)
-			;
+			spin(&times);
 		NEED(rv == 1 && hear(fd[0], "a"));
 	}
 	stop = true;
@@ -892,7 +904,7 @@ static bool closed_and_reused(void)
 	close(fd);
 	NEED(accept(listener, NULL, NULL) == fd);
 	NEED(begin_task(&second, says_second, b) && begin_task(&first, says_first, a));
-	NEED(is_done_within(&reader, 5000));
+	NEED(is_done_within(&reader, 20000));
 	NEED(result < 0 ? result_errno == EBADF : result == 5 && !memcmp(result_text, "first", 5));
 	NEED(hear(fd, "second") && end_task(&reader));
 	close(fd);
@@ -923,7 +935,7 @@ static bool closed_under_reader(void)
 	if (!reader.done) {
 		NEED(!pthread_getcpuclockid(reader.thread, &clock) && !clock_gettime(clock, &used));
 		NEED(!used.tv_sec && used.tv_nsec < 300000000);
-		NEED(word(fd[1], "octets") && is_done_within(&reader, 5000));
+		NEED(word(fd[1], "octets") && is_done_within(&reader, 20000));
 	}
 	NEED(end_task(&reader) && (result < 0 ? result_errno == EBADF : result == 6));
 	close(fd[1]);
@@ -981,7 +993,7 @@ static bool left_by_longjmp(void)
 		use_stack();
 	}
 	signal(SIGALRM, SIG_DFL);
-	alarm(60);
+	alarm(120);
 	NEED(begin_task(&peer, says_hello_and_ends, fd[1]));
 	NEED(hear(fd[0], "again") && word(fd[0], "AGAIN"));
 	close(fd[0]);
@@ -1031,7 +1043,7 @@ static bool pipe_signal(void)
 		while (send(fd[0], "x", 1, 0) == 1)
 			usleep(1000);
 	signal(SIGPIPE, SIG_DFL);
-	NEED(child_ended && begin_task(&other, forks, 0) && is_done_within(&other, 1000) && end_task(&other));
+	NEED(child_ended && begin_task(&other, forks, 0) && is_done_within(&other, 20000) && end_task(&other));
 	NEED(send(fd[0], "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
 	close(fd[0]);
 	return true;
@@ -1129,7 +1141,7 @@ static bool flags_of_vectors(void)
 
 	NEED(connect_pair(fd) && word(fd[1], "octets"));
 	p = (struct pollfd){ .fd = fd[0], .events = POLLIN };
-	NEED(poll(&p, 1, 5000) == 1);
+	NEED(poll(&p, 1, 20000) == 1);
 	n = preadv2(fd[0], &v, 1, -1, RWF_NOWAIT);
 	NEED(n == 6 || (n < 0 && errno == EOPNOTSUPP));
 	NEED(n == 6 ? !memcmp(c, "octets", 6) : hear(fd[0], "octets"));
@@ -1157,7 +1169,7 @@ static bool not_there(void)
 
 	NEED(gone != MAP_FAILED && connect_pair(fd) && word(fd[1], "a"));
 	p[0] = p[1] = (struct pollfd){ .fd = fd[0], .events = POLLIN };
-	NEED(poll(p, 1, 5000) == 1);
+	NEED(poll(p, 1, 20000) == 1);
 	NEED(recvmsg(fd[0], (struct msghdr *)gone, 0) < 0 && errno == EFAULT);
 	NEED(recvmsg(fd[0], &m, 0) < 0 && errno == EFAULT);
 	NEED(sendmsg(fd[0], (struct msghdr *)gone, 0) < 0 && errno == EFAULT);
@@ -1204,11 +1216,11 @@ static bool not_there_to_wait(void)
 	NEED(gone != MAP_FAILED && p != MAP_FAILED && in >= 0 && connect_pair(fd) && word(fd[1], "a"));
 	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev));
 	*p = (struct pollfd){ .fd = fd[0], .events = POLLIN };
-	NEED(poll(p, 1, 5000) == 1);
-	NEED(!mprotect(p, page, PROT_READ) && poll(p, 1, 5000) < 0 && errno == EFAULT);
-	NEED(epoll_wait(ep, (struct epoll_event *)gone, 1, 5000) < 0 && errno == EFAULT);
+	NEED(poll(p, 1, 20000) == 1);
+	NEED(!mprotect(p, page, PROT_READ) && poll(p, 1, 20000) < 0 && errno == EFAULT);
+	NEED(epoll_wait(ep, (struct epoll_event *)gone, 1, 20000) < 0 && errno == EFAULT);
 	/* It was not told, and is to be told once. */
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && epoll_wait(ep, &ev, 1, 0) == 0);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && epoll_wait(ep, &ev, 1, 0) == 0);
 	NEED(ioctl(fd[0], FIONREAD, gone) < 0 && errno == EFAULT);
 	NEED(sendfile(fd[0], in, (off_t *)gone, 1) < 0 && errno == EFAULT);
 	close(in);
@@ -1366,7 +1378,7 @@ static bool shut_for_reading_tells(void)
 	NEED(poll(&p, 1, 0) == 0 && epoll_wait(ep, &ev, 1, 0) == 0);
 	NEED(!shutdown(fd[0], SHUT_RD));
 	NEED(poll(&p, 1, 0) == 1 && p.revents == POLLRDHUP);
-	NEED(epoll_wait(ep, &ev, 1, 5000) == 1 && ev.events == EPOLLRDHUP);
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == EPOLLRDHUP);
 	NEED(!shutdown(fd[0], SHUT_WR));
 	NEED(poll(&p, 1, 0) == 1 && p.revents == (POLLRDHUP | POLLHUP));
 	close(ep);
@@ -1415,7 +1427,7 @@ static bool comes_over_the_mark(int client)
 	struct task t;
 
 	NEED(client >= 0 && fd >= 0 && begin_task(&t, asks_for_much, client));
-	NEED(poll(&p, 1, 5000) == 1 && recv_bulk(fd, 200, 0) && send_bulk(fd, 3 << 20) && end_task(&t));
+	NEED(poll(&p, 1, 20000) == 1 && recv_bulk(fd, 200, 0) && send_bulk(fd, 3 << 20) && end_task(&t));
 	close(client);
 	close(fd);
 	return true;
@@ -1585,7 +1597,7 @@ static bool run(const void *a_case)
 
 int main(int argc, char **argv)
 {
-	const struct cases all = { CASES(cases), .run = run, .seconds = 60, .stops = true };
+	const struct cases all = { CASES(cases), .run = run, .seconds = 120, .stops = true };
 
 	return !listen_at(argv[1]) || run_cases(&all, argc > 2 ? argv[2] : NULL);
 }

@@ -91,7 +91,7 @@ static int check(int fd, int orders)
 
 static int hear_the_end(int fd, int orders)
 {
-	struct timeval t = { .tv_sec = 10 };
+	struct timeval t = { .tv_sec = 60 };
 	char c;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
@@ -459,11 +459,21 @@ static __attribute__((noinline)) void use_stack(void)
 		all[i] = 0x55;
 }
 
-/* True: a handler has left recv(), and the stack has other contents since. */
+static void set_alarms(int how)
+{
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	pthread_sigmask(how, &alarms, NULL);
+}
+
+/* True: a handler has left recv(), and the stack has other contents since. They come to this thread alone. */
 static bool is_left(const struct peer *p)
 {
 	char c;
 
+	set_alarms(SIG_UNBLOCK);
 	if (!sigsetjmp(place, 1)) {
 		may_leave = true;
 		alarm(1);
@@ -492,15 +502,12 @@ static void *be_left_and_wait(void *p)
 
 static bool ends_behind_a_leave(void *(*run)(void *), bool cancels, struct peer *p)
 {
-	sigset_t alarms;
 	pthread_t t;
 	void *got;
 
 	set_handler(SIGALRM, leave, 0);
+	set_alarms(SIG_BLOCK);
 	NEED(!pthread_create(&t, NULL, run, p));
-	sigemptyset(&alarms);
-	sigaddset(&alarms, SIGALRM);
-	pthread_sigmask(SIG_BLOCK, &alarms, NULL);
 	while (cancels && !left)
 		usleep(1000);
 	NEED((!cancels || !pthread_cancel(t)) && !pthread_join(t, &got));

@@ -2,7 +2,8 @@
 /*
  * PORT [CASE]: which calls of TCP's wait, where O_NONBLOCK is changed by whoever has the socket; TAP.
  * PORT turns N: N turns of short messages on each of two connections, and how many calls they take is another's
- * to count: the client has both in one thread, as pgbench, and a server's process has one, as PostgreSQL's.
+ * to count: the client has both in one thread, as pgbench, and a server's process has one, as PostgreSQL's. Each
+ * says how many it has asked for.
  * PORT sleeping-turns N: the same, and the client waits in recv().
  * It knows nothing of iWARP: all is the same over TCP.
  */
@@ -21,6 +22,16 @@
 
 static const char *self;
 
+/* Calls of turns. */
+static long asked;
+#define ASK(call) (asked++, (call))
+
+static void tell_asked(void)
+{
+	printf("asked %ld\n", asked);
+	fflush(stdout);
+}
+
 /* ---- who waits ---- */
 
 static bool finds_nothing(int fd)
@@ -28,7 +39,7 @@ static bool finds_nothing(int fd)
 	char c;
 
 	errno = 0;
-	return recv(fd, &c, 1, 0) == -1 && errno == EAGAIN;
+	return ASK(recv(fd, &c, 1, 0)) == -1 && errno == EAGAIN;
 }
 
 struct peer {
@@ -248,10 +259,10 @@ static int turn_of_server(int ep, int fd)
 	char buf[64];
 	ssize_t n;
 
-	if (epoll_wait(ep, &ev, 1, -1) != 1)
+	if (ASK(epoll_wait(ep, &ev, 1, -1)) != 1)
 		return -1;
-	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
-		if (send(fd, buf, (size_t)n, MSG_NOSIGNAL) != n)
+	while ((n = ASK(recv(fd, buf, sizeof(buf), 0))) > 0)
+		if (ASK(send(fd, buf, (size_t)n, MSG_NOSIGNAL)) != n)
 			return -1;
 	return !n ? 0 : errno == EAGAIN ? 1 : -1;
 }
@@ -264,6 +275,7 @@ static bool serve(void)
 	NEED(fd >= 0 && ep >= 0 && set_by_fcntl(fd, true) && !epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
 	while ((rv = turn_of_server(ep, fd)) > 0)
 		;
+	tell_asked();
 	NEED(!rv);
 	return true;
 }
@@ -293,13 +305,13 @@ static bool turn_of_client(struct pollfd *p)
 	int left, i;
 
 	for (i = 0; i < CLIENTS; i++)
-		NEED(send(p[i].fd, "turn", MESSAGE, MSG_NOSIGNAL) == MESSAGE);
+		NEED(ASK(send(p[i].fd, "turn", MESSAGE, MSG_NOSIGNAL)) == MESSAGE);
 	for (left = CLIENTS; left;) {
-		NEED(ppoll(p, CLIENTS, NULL, NULL) > 0);
+		NEED(ASK(ppoll(p, CLIENTS, NULL, NULL)) > 0);
 		for (i = 0; i < CLIENTS; i++) {
 			if (!p[i].revents)
 				continue;
-			NEED(recv(p[i].fd, buf, sizeof(buf), 0) == MESSAGE && finds_nothing(p[i].fd));
+			NEED(ASK(recv(p[i].fd, buf, sizeof(buf), 0)) == MESSAGE && finds_nothing(p[i].fd));
 			left--;
 		}
 	}
@@ -322,6 +334,7 @@ static bool ask(int n, bool sleeps)
 	}
 	while (n--)
 		NEED(sleeps ? sleeping_turn(p) : turn_of_client(p));
+	tell_asked();
 	for (i = 0; i < CLIENTS; i++)
 		close(p[i].fd);
 	close(quiet[1]);
@@ -373,7 +386,7 @@ int main(int argc, char **argv)
 		return change_as_told(atoi(argv[3]));
 	if (!listen_at(argv[1]))
 		return 1;
-	alarm(60);
+	alarm(150);
 	if (argc > 3)
 		return !take_turns(atoi(argv[3]), !strcmp(argv[2], "sleeping-turns"));
 	return run_cases(&all, argc > 2 ? argv[2] : NULL);

@@ -54,12 +54,16 @@ workshop() {
 over() {
 	local port
 	workshop
-	for port in "$@"; do echo "iwarp both $port"; done >"$WORK/rules"
+	for port in "$@"; do echo "iwarp both $port${WAIT:+ wait=$WAIT}"; done >"$WORK/rules"
 }
 
+# The same where a server speaks first: it takes no client for a plain one that the host was too busy for. Who is
+# plain there speaks at once.
+over_and_waits() { WAIT=20000 over "$@"; }
+
 # Without what sanitizers want, which not every program of Debian's bears.
-plain() { timeout -k 2 60 ${AS_USER%% env LD_PRELOAD=*} "$@"; }
-iwarp() { timeout -k 2 60 $AS_USER "$WEFT_RUN" --sockets="$WORK/rules" "$@"; }
+plain() { timeout -k 2 150 ${AS_USER%% env LD_PRELOAD=*} "$@"; }
+iwarp() { timeout -k 2 150 $AS_USER "$WEFT_RUN" --sockets="$WORK/rules" "$@"; }
 # both NAME COMMAND...: by either, output in NAME.plain and NAME.iwarp; traces in NAME.iwarp.err.
 both() {
 	plain "${@:2}" >"$TEST_DIR/$1.plain" 2>"$TEST_DIR/$1.plain.err" || fail "$1 over TCP; $(words "$TEST_DIR/$1.plain.err")"
@@ -114,7 +118,7 @@ judged() {
 
 calls() {
 	local how=(plain)
-	over 7190
+	over_and_waits 7190
 	[ "$1" != iwarp ] || how=(iwarp)
 	[ "$1" != passed ] || { echo 'tcp both *' >"$WORK/rules" && how=(iwarp); }
 	"${how[@]}" "$WEFT_TOP/build/bin/socket-calls" 7190 >"$TEST_DIR/calls.log" 2>"$TEST_DIR/calls.err" ||
@@ -151,14 +155,16 @@ signals() {
 	[ "$1" != iwarp ] || goes_over "$TEST_DIR/signals.err"
 }
 
-# calls_of WAY HOW TURNS: system calls of all its processes, as strace counts them, into WAY.TURNS.
+# calls_of WAY HOW TURNS: system calls of all its processes, as strace counts them, into WAY.TURNS; what they have
+# asked for themselves into WAY.TURNS.asked.
 calls_of() {
 	local how= out=$TEST_DIR/$1.$3
 	[ "$1" = tcp ] || how="$WEFT_RUN --sockets=$WORK/rules"
 	touch "$out"
 	chmod 666 "$out"
-	timeout -k 2 60 $AS_USER strace -qfc -o "$out" $how "$WEFT_TOP/build/bin/socket-waits" 7189 "$2" "$3" \
+	timeout -k 2 150 $AS_USER strace -qfc -o "$out" $how "$WEFT_TOP/build/bin/socket-waits" 7189 "$2" "$3" \
 		>"$TEST_DIR/turns.log" 2>"$TEST_DIR/turns.err" || fail "$1: $(tail -n 2 "$TEST_DIR/turns.log")"
+	awk '$1 == "asked" {n += $2} END {print n + 0}' "$TEST_DIR/turns.log" >"$out.asked"
 	[ "$1" = tcp ] || goes_over "$TEST_DIR/turns.err"
 }
 
@@ -166,20 +172,22 @@ calls_of() {
 of_calls() { awk -v name="$2" '$NF == name {n = $4} END {print n + 0}' "$1"; }
 
 # A message is one call to send, and one to find nothing more; no call looks what the program has set, and who
-# waits is not woken by himself.
+# waits is not woken by himself. So the kernel has as many calls as the program asks for, by either way. How many
+# those are is the scheduler's to say: one wait may tell of two messages, or of one.
 few_calls() {
-	local way
-	local -A calls
+	local way calls asked
 	over 7189
 	for way in tcp iwarp; do
 		calls_of $way turns 100
 		calls_of $way turns 1100
-		calls[$way]=$(($(of_calls "$TEST_DIR/$way.1100" total) - $(of_calls "$TEST_DIR/$way.100" total)))
+		calls=$(($(of_calls "$TEST_DIR/$way.1100" total) - $(of_calls "$TEST_DIR/$way.100" total)))
+		asked=$(($(cat "$TEST_DIR/$way.1100.asked") - $(cat "$TEST_DIR/$way.100.asked")))
+		[ "$asked" -gt 10000 ] || fail "$asked calls were asked for"
+		[ "$calls" -ge $((asked / 2)) ] && [ "$calls" -le $((asked * 21 / 20)) ] ||
+			fail "$calls calls over $way, of $asked that were asked for"
 	done
-	[ "${calls[tcp]}" -gt 10000 ] || fail "${calls[tcp]} calls over TCP"
-	[ "${calls[iwarp]}" -le $((calls[tcp] * 21 / 20)) ] || fail "${calls[iwarp]} calls over iWARP, ${calls[tcp]} over TCP"
 	calls_of iwarp sleeping-turns 1000
-	[ "$(of_calls "$TEST_DIR/iwarp.1000" ppoll)" -gt 1000 ] || fail "nobody slept"
+	[ "$(of_calls "$TEST_DIR/iwarp.1000" ppoll)" -gt 500 ] || fail "nobody slept"
 	[ "$(of_calls "$TEST_DIR/iwarp.1000" read)" -lt 200 ] || fail "a bell is silenced that did not ring"
 }
 
@@ -232,7 +240,8 @@ rules_decide() {
 	[ "$(grep -ca 'goes over iWARP' "$TEST_DIR/answers.log")" = 1 ] || fail "$(cat "$TEST_DIR/answers.log")"
 }
 
-# To one that waits for a greeting: of either kind, over either.
+# To one that waits for a greeting: of either kind, over either. A plain client, of 127.0.0.1, hears it when the
+# server has waited as long as it does by default; one of iWARP's, of 127.0.0.2, is found on a busy host, too.
 speaks_first() {
 	local greet='
 import select, socket, sys
@@ -247,12 +256,14 @@ for i in range(4):
     assert c.recv(100) == b"QUIT\n"
     c.close()'
 	local hear='
-import socket
-s = socket.create_connection(("127.0.0.1", 7191))
+import os, socket
+own = "127.0.0.2" if "WEFT_SOCKETS" in os.environ else "127.0.0.1"
+s = socket.create_connection(("127.0.0.1", 7191), source_address=(own, 0))
 print(s.recv(100))
 s.sendall(b"QUIT\n")
 assert not s.recv(1)'
-	over 7191
+	workshop
+	printf 'iwarp accept 7191 127.0.0.2 wait=20000\niwarp both 7191\n' >"$WORK/rules"
 	serve greets 7191 python3 -c "$greet"
 	both heard python3 -c "$hear"
 	same "$TEST_DIR/heard.plain" "$TEST_DIR/heard.iwarp"
@@ -546,7 +557,7 @@ git_goes() {
 # no user but its own, who has a shell and a home here alone.
 ssh_goes() {
 	local op user home ssh
-	over 7290
+	over_and_waits 7290
 	user=$(plain id -un) home=$WORK/home
 	mkdir -p "$home/.ssh" "$home/tree/deep"
 	random_file "$home/file" $((MUCH * 5000001))
@@ -606,7 +617,7 @@ postgresql_goes() {
 	install -d -o 65534 -g 65534 "$WORK/db"
 	plain "$bin/initdb" -D "$WORK/db" -A trust -U weft -N >"$TEST_DIR/initdb" 2>&1 || fail "$(tail -n 3 "$TEST_DIR/initdb")"
 	serve postgres 7280 "$bin/postgres" -D "$WORK/db" -p 7280 -h 127.0.0.1 -k "$WORK" -F
-	wait_for 20 plain "$bin/pg_isready" -q -h 127.0.0.1 -p 7280 || fail "$(tail -n 3 "$TEST_DIR/postgres.log")"
+	wait_for 60 plain "$bin/pg_isready" -q -h 127.0.0.1 -p 7280 || fail "$(tail -n 3 "$TEST_DIR/postgres.log")"
 	iwarp "$bin/pgbench" -h 127.0.0.1 -p 7280 -U weft -i -s 1 -q postgres >"$TEST_DIR/init" 2>&1 || fail "$(tail -n 3 "$TEST_DIR/init")"
 	goes_over "$TEST_DIR/init"
 	for op in plain iwarp; do
