@@ -386,8 +386,11 @@ static void a_process_that_ends_sends_what_it_has_posted(void **state)
 	enum { LEN = 16 << 20 };
 	uint8_t *in = calloc(1, LEN);
 	int status;
-	pid_t pid = fork();
+	pid_t pid;
 
+	/* The peer is a process that may be busy. */
+	options()->close_ms = 60000;
+	pid = fork();
 	if (!pid) {
 		uint8_t *out = malloc(LEN);
 
