@@ -14,7 +14,7 @@ tests() {
 
 # calls MANNER PATTERN: the self-peer connects to the reflector, and says so in the end.
 calls() {
-	timeout -k 2 20 weftspec-self-peer --drive --manner "$1" --connect "$IP_B:7471" \
+	timeout -k 2 60 weftspec-self-peer --drive --manner "$1" --connect "$IP_B:7471" \
 		>"$TEST_DIR/call.log" 2>&1 </dev/null || true
 	grep -qE "$2" "$TEST_DIR/call.log" || fail "called by $1: $(words "$TEST_DIR/call.log")"
 }
@@ -22,12 +22,12 @@ calls() {
 # called MANNER: it listens, with the reflector on b to connect; until that has ended.
 called() {
 	local pid
-	timeout -k 2 30 weftspec-self-peer --drive --manner "$1" --listen "$IP_A:7475" \
+	timeout -k 2 120 weftspec-self-peer --drive --manner "$1" --listen "$IP_A:7475" \
 		>"$TEST_DIR/called.log" 2>&1 </dev/null &
 	pid=$!
-	wait_for 20 listening 7475 || fail "the self-peer does not listen"
+	wait_for 60 listening 7475 || fail "the self-peer does not listen"
 	start_b caller weft-reflector -v --connect "$IP_A:7475"
-	wait_for 25 test -s "$TEST_DIR/caller.rc" || fail "its caller does not end: $(words "$TEST_DIR/caller.log")"
+	wait_for 90 test -s "$TEST_DIR/caller.rc" || fail "its caller does not end: $(words "$TEST_DIR/caller.log")"
 	kill $pid 2>/dev/null || true
 	wait $pid || true
 }

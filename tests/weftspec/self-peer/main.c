@@ -58,7 +58,11 @@ int main(int argc, char **argv)
 		case 'm': self_cfg.markers = true; break;
 		case 'p': self_cfg.p2p = true; break;
 		case 'C': self_cfg.no_crc = true; break;
-		case 'D': self_cfg.drive = true; break;
+		case 'D':
+			self_cfg.drive = true;
+			/* The other end is a program, which comes to it when it can; no time is judged. */
+			self_cfg.startup_ms = 60000;
+			break;
 		case 'E': self_cfg.no_ext = true; break;
 		case 'i': self_cfg.ird = atoi(optarg); break;
 		case 'o': self_cfg.ord = atoi(optarg); break;
