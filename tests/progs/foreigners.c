@@ -23,7 +23,7 @@
 
 #define NOBODY		65534
 #define DEPTH		4
-#define PATIENCE_MS	10000
+#define PATIENCE_MS	60000
 
 static const char *host, *netns;
 static int port;

@@ -33,7 +33,8 @@
 #include "pair.h"
 
 #define MOST	2000	/* descriptors that are closed */
-#define PATIENCE 20	/* seconds, for one habit */
+#define PATIENCE 60	/* seconds, for one habit */
+#define A_CHILDS 20	/* and for what a child does of it, which would wait for ever */
 
 typedef void handler_fn(int);
 /* What signal() is in a program that is compiled for POSIX alone. */
@@ -159,7 +160,7 @@ static bool child_of_bare_call(void)
 	child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	if (child)
 		return ends_well(child);
-	alarm(2);
+	alarm(A_CHILDS);
 	close(events->fd);
 	fd = open("/proc/self/status", O_RDONLY);
 	_exit(!(fd == events->fd && read(fd, &c, 1) == 1));
@@ -306,7 +307,7 @@ static bool child_takes_over(void)
 	await_rounds(50);
 	child = fork();
 	if (!child) {
-		alarm(2);
+		alarm(A_CHILDS);
 		_exit(!ibv_alloc_pd(pair.client.id->verbs));
 	}
 	return ends_well(child);
@@ -337,7 +338,7 @@ static bool children_begin_anew(void)
 	for (i = 0; i < 50; i++) {
 		child = fork();
 		if (!child) {
-			alarm(2);
+			alarm(A_CHILDS);
 			_exit(!ask_of_nobody(open_rdma_cm()));
 		}
 		if (!ends_well(child))

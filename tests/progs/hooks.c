@@ -22,7 +22,7 @@
 #include "conn.h"
 
 #define DEPTH		4
-#define PATIENCE_MS	10000
+#define PATIENCE_MS	60000
 #define N(insns)	(sizeof(insns) / sizeof((insns)[0]))
 
 static const char *host, *port;

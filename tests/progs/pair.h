@@ -7,7 +7,7 @@
 
 #define PAIR_BUF	65536	/* octets */
 #define PAIR_DEPTH	8	/* sends and receives of a QP */
-#define PAIR_TIMEOUT_MS	5000
+#define PAIR_TIMEOUT_MS	20000
 
 struct pair {
 	struct conn client, server;

@@ -20,7 +20,7 @@
 
 #define WORDS		8
 #define DEPTH		16
-#define TIMEOUT		20000
+#define TIMEOUT		60000
 /* One in so many is by compare-and-swap, which may have to be tried again. */
 #define SWAP_EVERY	8
 #define MAX_PROCESSES	64

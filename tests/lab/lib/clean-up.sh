@@ -10,17 +10,17 @@ clean_here() {
 	clean_users
 	kill_users
 	clean_rootless
-	[ ! -d /sys/module/weft_krefl ] || within 20 rmmod weft_krefl || stuck "weft_krefl cannot be unloaded"
+	[ ! -d /sys/module/weft_krefl ] || within 60 rmmod weft_krefl || stuck "weft_krefl cannot be unloaded"
 	for dev in /sys/class/infiniband/*; do
 		[ -e "$dev" ] || continue
 		dev=${dev##*/}
 		no_objects "$dev" || bad=1
-		within 20 rdma link del "$dev" || { stuck "$dev cannot be deleted"; bad=1; }
+		within 60 rdma link del "$dev" || { stuck "$dev cannot be deleted"; bad=1; }
 	done
 	no_memory || bad=1
 	for driver in weft siw; do
 		[ -d /sys/module/$driver ] || continue
-		within 20 rmmod $driver || { stuck "$driver cannot be unloaded"; bad=1; }
+		within 60 rmmod $driver || { stuck "$driver cannot be unloaded"; bad=1; }
 	done
 	return $bad
 }
@@ -69,7 +69,7 @@ kill_users() {
 
 # Programs are dead: nothing but what the driver itself leaked can still be there.
 no_objects() {
-	local line tries=20
+	local line tries=300
 	while line=$(rdma resource show "$1" 2>/dev/null) && [[ $line =~ (qp|cm_id|mr|pd|cq|srq|ctx)\ [1-9] ]]; do
 		[ $((tries -= 1)) -gt 0 ] || {
 			echo "objects left: $line"
@@ -83,7 +83,7 @@ no_objects() {
 # the kernel keeps account (vm.sh), by kmalloc(); weft's own caches it looks at in rmmod. Only while
 # the module is loaded has the kernel a name for who did.
 no_memory() {
-	local tries=80
+	local tries=300
 	while weft_memory >/run/weft_memory; do
 		[ $((tries -= 1)) -gt 0 ] || {
 			echo "memory left: $(head -n 1 /run/weft_memory)"

@@ -80,7 +80,7 @@ in_rts() { rdma -j resource show qp link "$DEV_A" | grep -o '"state":"RTS"' | gr
 has_in_rts() { [ "$(in_rts)" = "$1" ]; }
 
 wait_active() {
-	at "$1" wait_for 20 port_is_active "$2" || fail "$2 on $1 does not become active"
+	at "$1" wait_for 60 port_is_active "$2" || fail "$2 on $1 does not become active"
 }
 
 # count DEVICE NAME: a counter of a device of this machine, of now: the core keeps values for 10 ms.

@@ -21,7 +21,7 @@ run_apart() {
 # finish_b NAME [SECONDS]: its exit status must be 0.
 finish_b() {
 	local rc
-	wait_for "${2:-20}" [ -s "$TEST_DIR/$1.rc" ] ||
+	wait_for "${2:-60}" [ -s "$TEST_DIR/$1.rc" ] ||
 		fail "$1 on b does not end; $(tail -n 3 "$TEST_DIR/$1.log")"
 	read -r rc <"$TEST_DIR/$1.rc"
 	[ "$rc" = 0 ] || rping_outran_itself "$rc" "$TEST_DIR/$1.log" ||
@@ -63,7 +63,7 @@ words() {
 # bound there (rootless alone). The kernel's table is
 # read, so that no connection is made.
 wait_listen_b() {
-	at b wait_for 20 listening "$1" || fail "nobody listens on port $1 of b"
+	at b wait_for 60 listening "$1" || fail "nobody listens on port $1 of b"
 }
 
 listening() {
@@ -127,7 +127,7 @@ together() {
 # In user mode all that uses RDMA ends, on a, too.
 end_server() {
 	at b kill_users
-	wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "the server on b cannot be ended"
+	wait_for 60 [ -s "$TEST_DIR/server.rc" ] || fail "the server on b cannot be ended"
 	rm -f "$TEST_DIR/server.rc" "$TEST_DIR/server.log" "$TEST_DIR/unread.rc"
 }
 

@@ -109,7 +109,7 @@ kill_users() { signal_those KILL maps 'libweft-rootless'; }
 # A server that is about to die has its port still, and the next test wants it.
 clean_here() {
 	signal_those KILL cmdline .
-	wait_for 20 are_dead "${signalled[@]}" || { echo "a process that was killed does not end: ${signalled[*]}" && return 1; }
+	wait_for 60 are_dead "${signalled[@]}" || { echo "a process that was killed does not end: ${signalled[*]}" && return 1; }
 }
 
 # --- what stands for the kernel's log: sanitizers' reports, and programs that died ---

@@ -44,7 +44,7 @@ tests() {
 says() {
 	local want=$1 rc=0
 	shift
-	timeout -k 2 20 "$@" >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
+	timeout -k 2 60 "$@" >"$TEST_DIR/said" 2>&1 </dev/null || rc=$?
 	[ "$rc" = "${want%%:*}" ] || fail "$* ended with $rc; $(words "$TEST_DIR/said")"
 	[ -z "${want#*:}" ] || grep -qE -- "${want#*:}" "$TEST_DIR/said" || fail "$* did not say ${want#*:}; $(words "$TEST_DIR/said")"
 }
@@ -153,7 +153,8 @@ faces_meet() {
 	done
 }
 
-# What comes first from a connection that begins: its MPA Request, depths, private data and all.
+# What comes first from a connection that begins: its MPA Request, depths, private data and all, and then a second
+# without a word.
 first_octets() {
 	pair weft:weft
 	option a device "$1"
@@ -161,16 +162,21 @@ first_octets() {
 import socket, sys
 s = socket.create_server(("127.0.0.2", 7174))
 c = s.accept()[0]
-c.settimeout(2)
 got = b""
-try:
-    while piece := c.recv(4096):
-        got += piece
-except TimeoutError:
-    pass
+def hear(n, seconds):
+    global got
+    c.settimeout(seconds)
+    try:
+        while len(got) < n and (piece := c.recv(n - len(got))):
+            got += piece
+    except TimeoutError:
+        pass
+hear(20, 60)
+hear(20 + int.from_bytes(got[18:20], "big"), 60)
+hear(4096, 1)
 print(got.hex())'
 	wait_listen_b 7174
-	timeout 20 rping -c -a "$IP_B" -C 1 >"$TEST_DIR/client-$1.log" 2>&1 || true
+	timeout 60 rping -c -a "$IP_B" -C 1 >"$TEST_DIR/client-$1.log" 2>&1 || true
 	finish_b "listener-$1"
 	mv "$TEST_DIR/listener-$1.log" "$TEST_DIR/octets-$1"
 }
@@ -339,12 +345,12 @@ preloaded_nc() {
 	head -c 3000000 /dev/urandom >"$TEST_DIR/sent"
 	# shellcheck disable=SC2016,SC2086 # the inner shell's; a list
 	start_b server bash -c "$(declare -f nulls)"'
-		sleep 60 | { me=$BASHPID && echo $me $(nulls $me) >"$2" && shift 2 && exec "$@"; } >"$1"' in \
+		sleep 150 | { me=$BASHPID && echo $me $(nulls $me) >"$2" && shift 2 && exec "$@"; } >"$1"' in \
 		"$TEST_DIR/received" "$TEST_DIR/server.pid" $way nc.traditional -l -s "$IP_B" -p 7482
-	wait_for 20 in_accept "$TEST_DIR/server.pid" || fail "the server does not accept"
+	wait_for 60 in_accept "$TEST_DIR/server.pid" || fail "the server does not accept"
 	# shellcheck disable=SC2016,SC2086
-	says 0: bash -c 'exec <"$1" && shift && exec "$@"' in "$TEST_DIR/sent" $way nc.traditional -q 1 "$IP_B" 7482
-	wait_for 20 cmp -s "$TEST_DIR/sent" "$TEST_DIR/received" || fail "not what was sent has come"
+	says 0: bash -c 'exec <"$1" && shift && exec "$@"' in "$TEST_DIR/sent" $way nc.traditional -q 3 "$IP_B" 7482
+	wait_for 60 cmp -s "$TEST_DIR/sent" "$TEST_DIR/received" || fail "not what was sent has come"
 }
 
 # nulls PID: how often it has /dev/null open. in_accept FILE: that has a process, and its nulls before it began.
@@ -436,7 +442,7 @@ ports_asked_for() {
 	start_b server rping -s -a "$IP_B" -C 100000
 	wait_listen_b 7174
 	rping -c -a "$IP_B" -C 100000 >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	wait_for 10 has_in_rts 1 || fail "no connection"
+	wait_for 60 has_in_rts 1 || fail "no connection"
 	# 5014 to 501D
 	grep -qE ' 0100007F:501[4-9A-D] 0200007F:1C06 01 ' /proc/net/tcp || fail "another port"
 	kill -9 $!
@@ -450,14 +456,14 @@ listener_killed() {
 	wait_listen_b 7174
 	start_b server weft-churn -l -b "$IP_B"
 	wait_listen_b 7472
-	weft-churn -t 60 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	wait_for 20 grep -qx running "$TEST_DIR/client.log" || fail "no traffic; $(words "$TEST_DIR/client.log")"
+	weft-churn -t 120 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	wait_for 60 grep -qx running "$TEST_DIR/client.log" || fail "no traffic; $(words "$TEST_DIR/client.log")"
 	signal_those KILL cmdline '^weft-churn.-l'
-	wait_for 5 is_over $! || fail "the client does not see its server's end"
+	wait_for 60 is_over $! || fail "the client does not see its server's end"
 	wait $!
 	[ $? = 3 ] || fail "the client did not see the end"
 	run rping -c -a "$IP_B" -C 3 -V
-	wait_for 5 nobody_listens 7472 || fail "its port is still taken"
+	wait_for 60 nobody_listens 7472 || fail "its port is still taken"
 }
 
 nobody_listens() { ! listening "$1"; }
@@ -471,8 +477,8 @@ stopped_peer() {
 	start_b server weft-churn -l -b "$IP_B"
 	wait_listen_b 7472
 	weft-churn -t 2 "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
-	wait_for 20 grep -qx running "$TEST_DIR/client.log" || fail "no traffic; $(words "$TEST_DIR/client.log")"
+	wait_for 60 grep -qx running "$TEST_DIR/client.log" || fail "no traffic; $(words "$TEST_DIR/client.log")"
 	signal_those STOP cmdline '^weft-churn.-l'
-	wait_for 30 is_over $! || fail "the client waits for a peer that is stopped"
+	wait_for 60 is_over $! || fail "the client waits for a peer that is stopped"
 	echo "ended after $((SECONDS - start)) s"
 }

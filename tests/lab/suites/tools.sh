@@ -38,6 +38,13 @@ devinfo() {
 	done
 }
 
+# Programs that post receives when they come to it, which a busy host puts off.
+patient_pair() {
+	pair weft:weft
+	option "$DEV_A" rnr_timeout_ms 30000 || fail "no long patience"
+	set_option_b rnr_timeout_ms 30000
+}
+
 pings() { grep -c 'ping data' "$TEST_DIR/client$1.log"; }
 has_pings() { [ "$(pings "$1")" -ge "$2" ]; }
 
@@ -51,10 +58,10 @@ rping_persistent() {
 	for ((i = 0; i < $1; i++)); do
 		rping -c -a "$IP_B" -S 500 -V -v >"$TEST_DIR/client$i.log" 2>&1 </dev/null &
 		clients+=($!)
-		wait_for 20 has_pings "$i" 1 || fail "client $i is not served"
+		wait_for 60 has_pings "$i" 1 || fail "client $i is not served"
 	done
 	for i in "${!clients[@]}"; do
-		wait_for 20 has_pings "$i" $(($(pings "$i") + 20)) || fail "client $i is not served any more"
+		wait_for 60 has_pings "$i" $(($(pings "$i") + 20)) || fail "client $i is not served any more"
 	done
 	kill -9 "${clients[@]}"
 	wait "${clients[@]}"
@@ -93,7 +100,7 @@ cmtime_connects() {
 qperf_cm() {
 	local test seen=rc_lat size=128K
 	[[ $KERNEL != stock ]] || size=64K seen='rc_.*'
-	pair weft:weft
+	patient_pair
 	start_b server qperf
 	wait_listen_b 19765
 	for test in rc_lat rc_bw rc_bi_bw rc_rdma_read_bw; do
@@ -109,7 +116,7 @@ qperf_cm() {
 # Of these qperf verifies what the words come to (ver_).
 qperf_rates() {
 	local test
-	pair weft:weft
+	patient_pair
 	start_b server qperf
 	wait_listen_b 19765
 	for test in rc_rdma_write_lat rc_rdma_write_poll_lat rc_fetch_add_mr rc_compare_swap_mr \
@@ -153,7 +160,7 @@ refused() {
 	local log=$TEST_DIR/$2.log rc=0
 	klog_mark refused
 	at b klog_mark refused
-	timeout -k 2 20 "${@:2}" >"$log" 2>&1 </dev/null || rc=$?
+	timeout -k 2 60 "${@:2}" >"$log" 2>&1 </dev/null || rc=$?
 	case $rc in
 	0) fail "$2 was not refused" ;;
 	124 | 137) fail "$2 hangs; $(tail -n 1 "$log")" ;;
@@ -192,7 +199,7 @@ pingpong_is_refused() {
 	start_b server env WEFT_DEVICE=iwarp ibv_rc_pingpong -d "$DEV_B" -g 0
 	wait_listen_b 18515
 	refused "Couldn't read/write remote address" ibv_rc_pingpong -d "$DEV_A" -g 0 "$IP_B"
-	wait_for 10 [ -s "$TEST_DIR/server.rc" ] || fail "the server hangs"
+	wait_for 60 [ -s "$TEST_DIR/server.rc" ] || fail "the server hangs"
 	grep -q 'Failed to modify QP to' "$TEST_DIR/server.log" || fail "the server did not say why"
 }
 
@@ -209,7 +216,7 @@ fio_one() {
 }
 
 fio_writes_and_reads() {
-	pair weft:weft
+	patient_pair
 	fio_one write 1
 	fio_one read 1
 }
@@ -217,6 +224,6 @@ fio_writes_and_reads() {
 # Receives come late there, and are waited for: without that three of four end in an error.
 fio_sends() {
 	local i
-	pair weft:weft
+	patient_pair
 	for i in 1 2 3 4; do fio_one send $i; done
 }
