@@ -266,8 +266,7 @@ static int only_a_solicited_send_wakes(struct pair *p)
 
 	/* It is armed for any, which stays in force: one more, and then for solicited. */
 	WRITE_ONCE(p->s.arm, IB_CQ_SOLICITED);
-	rv = sync_send(p);
-	msleep(50);
+	rv = sync_send(p) ?: armed_wait(&p->s);
 	op_init(&plain);
 	op_init(&solicited);
 	op_init(&s);
@@ -558,9 +557,7 @@ static int write_all(struct pair *p, const struct ib_mr *mr)
 
 static int is_told_of_an_error(struct pair *p)
 {
-	msleep(200);
-	return test_bit(IB_EVENT_QP_REQ_ERR, &p->c.qp_events) ||
-	       test_bit(IB_EVENT_QP_ACCESS_ERR, &p->c.qp_events) ? 0 : -ENOMSG;
+	return qp_event_wait(&p->c, IB_EVENT_QP_REQ_ERR, IB_EVENT_QP_ACCESS_ERR);
 }
 
 static int write_is_served(struct pair *p, const struct ib_mr *mr)
@@ -710,13 +707,8 @@ static int write_to_invalidated(struct pair *p, struct ib_mr *mr)
 	/* RFC 5040 §5.5: the Write itself completes; the Terminate comes later. */
 	if (!rv && !wait_for_completion_timeout(&w.done, WAIT))
 		rv = -ETIME;
-	msleep(200);
-	if (rv)
-		return rv;
-	if (dst[0] != first)
-		return -EILSEQ;
-	return test_bit(IB_EVENT_QP_REQ_ERR, &p->c.qp_events) ||
-	       test_bit(IB_EVENT_QP_ACCESS_ERR, &p->c.qp_events) ? 0 : -ENOMSG;
+	rv = rv ?: is_told_of_an_error(p);
+	return rv ?: dst[0] != first ? -EILSEQ : 0;
 }
 
 static int local_inv_ends_access(struct pair *p)
@@ -1136,8 +1128,7 @@ static int an_srq_user_is_told_of_the_last_entry(struct pair *p)
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	int rv = ib_modify_qp(p->s.qp, &attr, IB_QP_STATE);
 
-	msleep(100);
-	return rv ?: test_bit(IB_EVENT_QP_LAST_WQE_REACHED, &p->s.qp_events) ? 0 : -ENOMSG;
+	return rv ?: qp_event_wait(&p->s, IB_EVENT_QP_LAST_WQE_REACHED, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
 /* ib_core's unsafe global rkey, for which it has the device make a region of all memory. */

@@ -15,7 +15,9 @@
 
 #define DEPTH		64		/* work requests a queue, mostly */
 #define INLINE		512		/* octets of inline data that are asked for */
-#define WAIT		(5 * HZ)
+/* For what must come: a busy host may keep a machine for seconds. A parameter of the module. */
+extern unsigned int wait_ms;
+#define WAIT		msecs_to_jiffies(wait_ms)
 
 /*
  * A work request under way; its completion fills wc. Never on the stack: a case that
@@ -75,6 +77,10 @@ void pair_close(struct pair *p);
 void op_init(struct op *op);
 /* Waits for @op: 0 when it completed with @status, -ETIME or -EIO otherwise. */
 int op_wait(struct op *op, enum ib_wc_status status);
+/* Waits for one of @e's QP: 0 when it came, -ENOMSG otherwise. */
+int qp_event_wait(struct end *e, enum ib_event_type one, enum ib_event_type other);
+/* Until comp_handler has armed for what comes after the completions that it took. */
+int armed_wait(struct end *e);
 
 int post_send_buf(struct end *e, struct op *op, void *buf, u32 len, int flags);
 int post_recv_buf(struct end *e, struct op *op, void *buf, u32 len);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Two connected ends, and the work requests that every case posts. */
+#include <linux/delay.h>
 #include <linux/inet.h>
 #include <linux/module.h>
 #include <rdma/ib_cm.h>
@@ -12,6 +13,10 @@ MODULE_PARM_DESC(addr, "IPv4 address of the device to test, on this machine");
 
 static unsigned short port = 7999;
 module_param(port, ushort, 0444);
+
+unsigned int wait_ms = 60000;
+module_param(wait_ms, uint, 0444);
+MODULE_PARM_DESC(wait_ms, "how long a case waits for what must come");
 
 u16 pair_port(void)
 {
@@ -60,11 +65,36 @@ static void comp_handler(struct ib_cq *cq, void *context)
 	atomic_dec(&e->in_handler);
 }
 
+int armed_wait(struct end *e)
+{
+	const unsigned long until = jiffies + WAIT;
+
+	/* It completes before it arms. */
+	while (atomic_read(&e->in_handler)) {
+		if (time_after(jiffies, until))
+			return -ETIME;
+		msleep(1);
+	}
+	return 0;
+}
+
 static void qp_event(struct ib_event *ev, void *context)
 {
 	struct end *e = context;
 
 	set_bit(ev->event, &e->qp_events);
+}
+
+int qp_event_wait(struct end *e, enum ib_event_type one, enum ib_event_type other)
+{
+	const unsigned long until = jiffies + WAIT;
+
+	while (!test_bit(one, &e->qp_events) && !test_bit(other, &e->qp_events)) {
+		if (time_after(jiffies, until))
+			return -ENOMSG;
+		msleep(1);
+	}
+	return 0;
 }
 
 static void srq_event(struct ib_event *ev, void *context)
@@ -291,8 +321,8 @@ static int client_resolve(struct pair *p, struct sockaddr *sa)
 		p->c.id = NULL;
 		return rv;
 	}
-	rv = client_step(p, rdma_resolve_addr(p->c.id, NULL, sa, 5000));
-	return rv ?: client_step(p, rdma_resolve_route(p->c.id, 5000));
+	rv = client_step(p, rdma_resolve_addr(p->c.id, NULL, sa, wait_ms));
+	return rv ?: client_step(p, rdma_resolve_route(p->c.id, wait_ms));
 }
 
 static int client_connect(struct pair *p, struct sockaddr *sa)

@@ -124,7 +124,7 @@ static void lot_init(struct lot *l, enum ib_wc_status status, u32 n)
 
 static int lot_wait(struct lot *l)
 {
-	if (!wait_for_completion_timeout(&l->done, 12 * WAIT))
+	if (!wait_for_completion_timeout(&l->done, WAIT))
 		return -ETIME;
 	return READ_ONCE(l->wrong) ? -EIO : 0;
 }

@@ -106,7 +106,7 @@ chance() {
 	knobs times 50
 	knobs probability 1
 	klog_mark kmod
-	within 100 load weft_kmod addr="$IP_A" || rc=$?
+	within 150 load weft_kmod addr="$IP_A" wait_ms=5000 || rc=$?
 	knobs probability 0
 	[ $rc != 0 ] || rmmod weft_kmod
 	[ $rc != 124 ] || fail "weft_kmod does not end"
