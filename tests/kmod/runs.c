@@ -5,8 +5,8 @@
  * wait, or all that the network has brought. Of both kinds the longest is kept, and the one that
  * sent most, as weft's tracepoint tells. weft's share of one is
  *
- *   WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and one run
- *   of a connection that begins at the end of that: SLICE octets (kernel/core/send.c).
+ *   WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and at the end
+ *   of either one run of a connection that begins then: SLICE octets (kernel/core/send.c).
  *
  * So octets are judged by the speed that was seen here: how many go out in SHARE_NS. What NET_RX
  * receives is the network's share, and no part of weft's.
