@@ -12,7 +12,7 @@
 #              MTUS     for the suite traffic: see there
 #              VERIFY_MB, CHURN, FAULTS, CHANCES, WILD_SECONDS, SOAK_SECONDS for the suites of those names: see there
 #              TEST_TIMEOUT  seconds that one test may take (180)
-#              QUIET_LIMIT   seconds without output after which a run is dead (240)
+#              QUIET_LIMIT   seconds without output after which a run is dead (420)
 #              RELEASE_ROOT  for the suite release: see there
 #              USERS_ROOT    for suites of kernel users: see tests/lab/lib/users.sh
 #              BLKTESTS      for the suite blktests: see tests/lab/blktests.sh
@@ -102,8 +102,8 @@ end_machines() {
 trap end_machines EXIT
 trap 'exit 130' INT TERM
 
-# A run that prints nothing for so long is dead.
-quiet_limit=${QUIET_LIMIT:-240}
+# A run that prints nothing for so long is dead. A machine boots, and one test has 300 s in some suites.
+quiet_limit=${QUIET_LIMIT:-420}
 
 # One of the machines has stopped for good, and the other would wait for it.
 panicked() { tail -qc 4000 "$run"/console*."$boots" 2>/dev/null | grep -aq 'Kernel panic - not syncing'; }

@@ -50,7 +50,8 @@ one() {
 	for side in $kernels; do at "$side" klog_mark "$suite/$name"; done
 
 	limit=${TEST_TIMEOUT:-$(limit_of "$suite")}
-	timeout -k 5 "${limit:-180}" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1 || rc=$?
+	limit=${limit:-180}
+	LIMIT=$limit timeout -k 5 "$limit" bash "$lab/one-test.sh" "$suite" "$@" >"$TEST_DIR/out" 2>&1 || rc=$?
 	[ $rc != 77 ] || skipped=$(grep '^SKIP ' "$TEST_DIR/out")
 	if [ $rc != 0 ] && [ -z "$skipped" ]; then
 		bad=$(grep '^FAIL: ' "$TEST_DIR/out" | head -n 1)

@@ -94,6 +94,9 @@ vm_silent() {
 	done
 }
 
+# is_listening PATH: somebody accepts at that Unix socket. Its flags are __SO_ACCEPTCON.
+is_listening() { awk -v path="$1" '$4 == "00010000" && $8 == path {found = 1} END {exit !found}' /proc/net/unix; }
+
 vm_boot() {
 	local link a b socket
 	need qemu-system-x86_64 busybox cpio modprobe
@@ -105,7 +108,8 @@ vm_boot() {
 	vm_machine b "$link,server=on" &
 	b=$!
 	machines=("$b")
-	while [ ! -S "$socket/link" ] && kill -0 $b 2>/dev/null; do sleep 0.05; done
+	# Its file is there before b listens, and a would have no link for good.
+	until is_listening "$socket/link" || ! kill -0 $b 2>/dev/null; do sleep 0.05; done
 	vm_machine a "$link,server=off" &
 	a=$!
 	follow $a $b

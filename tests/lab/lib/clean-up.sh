@@ -69,9 +69,9 @@ kill_users() {
 
 # Programs are dead: nothing but what the driver itself leaked can still be there.
 no_objects() {
-	local line tries=300
+	local line end=$((SECONDS + 60))
 	while line=$(rdma resource show "$1" 2>/dev/null) && [[ $line =~ (qp|cm_id|mr|pd|cq|srq|ctx)\ [1-9] ]]; do
-		[ $((tries -= 1)) -gt 0 ] || {
+		[ $SECONDS -lt $end ] || {
 			echo "objects left: $line"
 			return 1
 		}
@@ -83,9 +83,9 @@ no_objects() {
 # the kernel keeps account (vm.sh), by kmalloc(); weft's own caches it looks at in rmmod. Only while
 # the module is loaded has the kernel a name for who did.
 no_memory() {
-	local tries=300
+	local end=$((SECONDS + 60))
 	while weft_memory >/run/weft_memory; do
-		[ $((tries -= 1)) -gt 0 ] || {
+		[ $SECONDS -lt $end ] || {
 			echo "memory left: $(head -n 1 /run/weft_memory)"
 			return 1
 		}

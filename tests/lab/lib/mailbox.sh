@@ -77,6 +77,6 @@ link_here() {
 
 # Until b answers.
 link_peer() {
-	[ "$WEFT_LINK" = netns ] || wait_for 120 [ -e "$SHARE/b.ready" ] || fail "machine b does not come up"
-	ping -q -c 1 -w 20 "$IP_B" >/dev/null || fail "no ping from a to b"
+	[ "$WEFT_LINK" = netns ] || wait_for 300 [ -e "$SHARE/b.ready" ] || fail "machine b does not come up"
+	ping -q -c 1 -w 60 "$IP_B" >/dev/null || fail "no ping from a to b"
 }
