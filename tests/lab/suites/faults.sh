@@ -9,6 +9,9 @@
 # Environment: FAULTS   how many are injected in turn (300)
 #              CHANCES  how many by chance (100)
 
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=300
+
 tests() {
 	[[ ${KERNEL-} == *debug ]] || return 0
 	cat <<-END
