@@ -25,7 +25,7 @@
 
 #define BUF		16384
 #define DEPTH		32
-#define TIMEOUT		5000
+#define TIMEOUT		60000	/* ms, for what must come */
 #define RIGHTS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define PIECES		32
 
@@ -134,11 +134,33 @@ static bool sync_ends(void)
 	return took(&t.c, 8) && took(&t.s, 7);
 }
 
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) ? IBV_QPS_UNKNOWN : attr.qp_state;
+}
+
+static bool becomes(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	int tries = TIMEOUT / 10;
+
+	while (state_of(qp) != state && --tries)
+		usleep(10000);
+	return tries;
+}
+
 /* Writes @len octets to @remote: has it arrived, or has the server refused it? */
 static bool write_goes(uint64_t remote, uint32_t rkey, uint32_t len)
 {
 	post(t.c.id->qp, 9, IBV_WR_RDMA_WRITE, len, remote, rkey);
-	return took(&t.c, 9) && sync_ends();
+	if (took(&t.c, 9) && sync_ends())
+		return true;
+	/* The refusal is on its way, and the caller may look who has heard of it. */
+	if (!becomes(t.c.id->qp, IBV_QPS_ERR))
+		fail("a refused Write does not end the connection");
+	return false;
 }
 
 static bool is_pattern(const uint8_t *p, uint32_t len)
@@ -778,23 +800,6 @@ static bool what_has_no_meaning_reads_as_zero(void)
 	       is_clear((void *)&attr.alt_ah_attr, sizeof(attr.alt_ah_attr));
 }
 
-static enum ibv_qp_state state_of(struct ibv_qp *qp)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) ? IBV_QPS_UNKNOWN : attr.qp_state;
-}
-
-static bool becomes(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-	int tries = TIMEOUT / 10;
-
-	while (state_of(qp) != state && --tries)
-		usleep(10000);
-	return tries;
-}
-
 static int move_to(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
@@ -844,7 +849,7 @@ static bool a_message_without_a_receive_ends_in_an_error(void)
 static bool a_late_accept_is_waited_for(void)
 {
 	close_pair();
-	t.late_ms = 1500;
+	t.late_ms = 4500;
 	open_pair(NULL);
 	t.late_ms = 0;
 	return sync_ends();
@@ -1093,13 +1098,13 @@ static bool a_chain_stops_at_its_bad_request(void)
 /* ---- rings that go ---- */
 
 static bool enough;
+static uintptr_t mapped;
 
 /* Maps and reads what the device has at any offset: the queue behind it may just be going. */
 static void *map_rings(void *arg)
 {
 	const struct ibv_context *ctx = arg;
 	const long page = sysconf(_SC_PAGESIZE);
-	uintptr_t mapped = 0;
 	long n;
 
 	for (n = 0; !__atomic_load_n(&enough, __ATOMIC_RELAXED); n++) {
@@ -1108,13 +1113,13 @@ static void *map_rings(void *arg)
 
 		if (p == MAP_FAILED)
 			continue;
-		mapped++;
+		__atomic_store_n(&mapped, mapped + 1, __ATOMIC_RELAXED);
 		(void)*p;
 		sched_yield();
 		(void)*p;
 		munmap((void *)p, page);
 	}
-	return (void *)mapped;
+	return NULL;
 }
 
 static bool rings_may_be_mapped_while_their_queues_go(void)
@@ -1122,20 +1127,21 @@ static bool rings_may_be_mapped_while_their_queues_go(void)
 	struct ibv_context *ctx = t.c.id->verbs;
 	struct ibv_cq *cq;
 	pthread_t mapper;
-	void *mapped;
 	bool ok = true;
 	int i;
 
 	enough = false;
+	mapped = 0;
 	if (pthread_create(&mapper, NULL, map_rings, ctx))
 		fail("no thread");
-	for (i = 0; i < 500 && ok; i++) {
+	/* The mapper may be late. */
+	for (i = 0; ok && (i < 500 || (i < 100000 && !__atomic_load_n(&mapped, __ATOMIC_RELAXED))); i++) {
 		cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
 		sched_yield();
 		ok = cq && !ibv_destroy_cq(cq);
 	}
 	__atomic_store_n(&enough, true, __ATOMIC_RELAXED);
-	pthread_join(mapper, &mapped);
+	pthread_join(mapper, NULL);
 	return ok && mapped && sync_ends();
 }
 

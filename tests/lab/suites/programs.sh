@@ -4,6 +4,10 @@
 
 PAIRS=${PAIRS:-weft:weft}
 
+# Fifty cases and more of one program, in a machine that may be emulated or checked.
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=300
+
 # How long a hostile program goes on; longer where make check-full alone comes.
 HOSTILE_SECONDS=20
 [[ ${KERNEL-} != 7.2* ]] || HOSTILE_SECONDS=60
@@ -47,7 +51,7 @@ tests() {
 # A program accepts later than any other step of the set-up may take.
 late_accept() {
 	pair "$1"
-	option "$DEV_A" startup_timeout_ms 1200 || fail "no short time-out"
+	option "$DEV_A" startup_timeout_ms 4000 || fail "no short time-out"
 	tap_run weft-verbs "$IP_A" a-late-accept-is-waited-for
 	grep -q '^ok' "$TEST_DIR/weft-verbs.log" || fail "no such case"
 }
@@ -58,6 +62,8 @@ verbs() {
 	local why in out
 	pair "$1"
 	[ -z "${2-}" ] || option "$DEV_A" device "$2"
+	# Longer than a receive of a busy host may be late, and not for ever: one case waits for the end.
+	option "$DEV_A" rnr_timeout_ms 5000 || fail "no patience for receives"
 	tap_run weft-verbs "$IP_A"
 	[ "$KERNEL$*" != "rootless$1" ] || return 0
 	for why in ddp_bounds rdmap_bounds rdmap_access; do
@@ -100,7 +106,7 @@ dmabufs() {
 # weft-run finds its own provider, and is no pair of this machine's devices.
 dmabufs_under_weft_run() {
 	local log=$TEST_DIR/weft-dmabuf.log
-	env -u IBV_DRIVERS timeout -k 2 170 "$WEFT_TOP/build/bin/weft-run" weft-dmabuf 127.0.0.1 >"$log" 2>&1 ||
+	env -u IBV_DRIVERS timeout -k 2 280 "$WEFT_TOP/build/bin/weft-run" weft-dmabuf 127.0.0.1 >"$log" 2>&1 ||
 		fail "$(grep -m 1 '^not ok' "$log" || tail -n 1 "$log")"
 }
 
@@ -156,7 +162,7 @@ stage_counts() {
 	wait_for 60 grep -q ready "$log" || fail "$(tail -n 1 "$log")"
 	before=$(kernel_memory $group)
 	echo >&9
-	wait_for 20 grew $group "$before" $((50 * 30000)) ||
+	wait_for 60 grew $group "$before" $((50 * 30000)) ||
 		fail "$(($(kernel_memory $group) - before)) octets are counted"
 	echo "$(($(kernel_memory $group) - before)) octets"
 	echo >&9
@@ -195,7 +201,7 @@ hostile() {
 	weft-hostile "${opts[@]}" -t "$2" "$1" "$IP_B" >"$TEST_DIR/weft-hostile.log" 2>&1 </dev/null &
 	pid=$!
 	# What clean_here looks for can be seen while it is there.
-	wait_for 20 weft_memory >"$TEST_DIR/memory" || fail "no ring is to be seen"
+	wait_for 60 weft_memory >"$TEST_DIR/memory" || fail "no ring is to be seen"
 	until is_over $pid; do
 		innocent "innocent$((rounds += 1))"
 	done
