@@ -23,7 +23,7 @@
 
 #define CONNECTIONS	48
 #define ROUNDS		20
-#define PATIENCE_MS	20000
+#define PATIENCE_MS	60000
 #define IRD		3
 #define ORD		5
 

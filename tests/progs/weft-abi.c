@@ -471,7 +471,7 @@ int main(int argc, char **argv)
 {
 	const char *addr = cases_begin(argc, argv, "weft-abi");
 
-	t.c.timeout_ms = 5000;
+	t.c.timeout_ms = 60000;
 	conn_resolve(&t.c, addr, "7477");
 	snprintf(t.path, sizeof(t.path), "/dev/infiniband/%s", t.c.id->verbs->device->dev_name);
 	cases_run(&cases, "");

@@ -29,7 +29,7 @@
 #define PAGE	4096
 #define BUF	(1 << 20)
 #define DEPTH	32
-#define TIMEOUT	5000
+#define TIMEOUT	60000	/* ms, for what must come */
 #define RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* Where nobody else gets memory, so that what is unmapped stays so. */
@@ -738,7 +738,7 @@ static bool sent_by_another(void)
 /* The handler returns, and the fault comes again: this time nobody takes it. */
 static bool by_a_handler_for_one(void)
 {
-	alarm(10);
+	alarm(60);
 	if (!a_page_goes())
 		return false;
 	set_action(count, SA_RESETHAND);
@@ -748,7 +748,7 @@ static bool by_a_handler_for_one(void)
 
 static bool within_its_handler(void)
 {
-	alarm(10);
+	alarm(60);
 	if (!a_page_goes())
 		return false;
 	set_action(fault_in_it, 0);

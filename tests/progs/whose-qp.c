@@ -24,7 +24,7 @@
 
 #define NOBODY		65534
 #define DEPTH		4
-#define PATIENCE_MS	10000
+#define PATIENCE_MS	60000
 #define UNKNOWN_QPN	0
 #define QPS		8
 #define APART		4096	/* what eight numbers of sixteen million are at least, one pair of them */
