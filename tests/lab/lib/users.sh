@@ -56,7 +56,7 @@ loads() {
 unloads() {
 	local module
 	for module; do
-		[ ! -d "/sys/module/$module" ] || wait_for 20 rmmod "$module" 2>/dev/null ||
+		[ ! -d "/sys/module/$module" ] || wait_for 60 rmmod "$module" 2>/dev/null ||
 			fail "$module cannot be unloaded: $(grep "^$module " /proc/modules)"
 	done
 }
@@ -70,8 +70,8 @@ in_first_namespace() { if [ "$WEFT_LINK" = netns ]; then "$@"; else on_b "$@"; f
 # often FULL ELSE: a number, by CHURN.
 often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
 
-# soon COMMAND...
-soon() { within 10 "$@" || fail "$* did not end soon and well ($?)"; }
+# soon COMMAND...: without waiting for a time-out of the disk's, which is 30 s.
+soon() { within 25 "$@" || fail "$* did not end soon and well ($?)"; }
 
 # --- what was agreed on ---
 
@@ -205,7 +205,7 @@ start_io() {
 }
 
 end_io() {
-	soon wait_for 10 is_over "$worker"
+	soon wait_for 25 is_over "$worker"
 	wait "$worker"
 }
 

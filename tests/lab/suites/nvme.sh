@@ -7,6 +7,9 @@
 . "${BASH_SOURCE[0]%/*}/../lib/users.sh"
 PAIRS=${PAIRS:-weft:weft}
 
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=300
+
 tests() {
 	local p
 	# The host's fast registrations, and the target's Sends with Invalidate, against siw's.
@@ -49,10 +52,11 @@ found_disk() {
 	return 1
 }
 
+# A machine that a busy host keeps for five seconds, the usual time, is not to lose its controller.
 plug_in() {
-	echo "transport=rdma,traddr=$addr,trsvcid=4420,nqn=$NQN,nr_io_queues=2" >/dev/nvme-fabrics ||
+	echo "transport=rdma,traddr=$addr,trsvcid=4420,nqn=$NQN,nr_io_queues=2,keep_alive_tmo=60" >/dev/nvme-fabrics ||
 		fail "no connection: $(dmesg | tail -n 2)"
-	disk_comes 10
+	disk_comes 60
 }
 
 plug_out() {
@@ -67,7 +71,7 @@ unplug() { echo 1 >"$1/delete_controller"; }
 take_down() {
 	plug_out
 	echo "unplugged"
-	rmmod nvme_rdma || fail "nvme_rdma cannot be unloaded"
+	unloads nvme_rdma
 	echo "the target goes"
 	target down
 	devices_go
@@ -122,7 +126,7 @@ second_controller() {
 	local c
 	in_group connect_to $DISCOVERY || fail "no second controller"
 	c=$(controller_of $DISCOVERY) || fail "the second controller is not there"
-	within 20 unplug "/sys/class/nvme/$c" || fail "the second controller does not go"
+	within 25 unplug "/sys/class/nvme/$c" || fail "the second controller does not go"
 }
 
 connect_to() { echo "transport=rdma,traddr=$addr,trsvcid=4420,nqn=$1,nr_io_queues=2" >/dev/nvme-fabrics; }
@@ -138,19 +142,21 @@ small_group() {
 	for i in a b; do head -c $((48 << 20)) /dev/urandom >/run/pattern.$i; done
 	rm -f /run/enough
 	in_group plug_in
-	disk_comes 10
+	disk_comes 60
 	ctrl=$(controller_of $NQN) || fail "no controller"
 	crc_is_on 2
 	in_group write_dirty &
 	writer=$!
-	for ((i = 0; i < $1; i++)); do
-		wait_for 20 has_dirty || fail "no dirty pages"
-		within 20 bash -c "echo 1 >/sys/class/nvme/$ctrl/reset_controller" || fail "reset $i is not over"
+	# Where each takes long fewer will do.
+	for ((i = 0; i < $1 && (i < 4 || SECONDS < TEST_TIMEOUT / 3); i++)); do
+		wait_for 60 has_dirty || fail "no dirty pages"
+		within 25 bash -c "echo 1 >/sys/class/nvme/$ctrl/reset_controller" || fail "reset $i is not over"
 		second_controller
 		! is_over $writer || fail "the writer ended early"
 	done
+	echo "$i resets"
 	touch /run/enough
-	wait_for 100 is_over $writer || fail "the writer does not end"
+	wait_for 150 is_over $writer || fail "the writer does not end"
 	wait $writer || fail "not everything can be written"
 	echo "the group's memory was full $(event max) times"
 	[ "$(event max)" -gt 0 ] || fail "the group always had memory"
