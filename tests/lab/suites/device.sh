@@ -48,8 +48,8 @@ dummy() {
 	ip link set "$1" up
 }
 
-# How long something may take that must not wait for anybody else.
-soon() { within 10 "$@" || fail "$* did not end soon and well ($?)"; }
+# How long something may take that must not wait for anybody else, on a busy host.
+soon() { within 30 "$@" || fail "$* did not end soon and well ($?)"; }
 
 # exclusive FUNCTION: what that leaves in the namespace c ends with it.
 exclusive() {
@@ -58,7 +58,7 @@ exclusive() {
 	rdma system set netns exclusive || fail "no exclusive mode"
 	("$1") || rc=1
 	ip netns del c
-	wait_for 10 no_devices || rc=1
+	wait_for 60 no_devices || rc=1
 	rdma system set netns shared || rc=1
 	[ $rc = 0 ] || fail "not in exclusive mode"
 }
@@ -75,7 +75,7 @@ exclusive_pair() {
 	rdma dev set "${D}8" netns c || { echo "the device does not move" && exit 1; }
 	[ "$(devices)" = 1 ] || { echo "both devices are still seen" && exit 1; }
 	ip netns exec c rping -s -a 10.8.0.2 -C 3 >"$TEST_DIR/server.log" 2>&1 </dev/null &
-	wait_for 20 ip netns exec c grep -q ":1C06 .* 0A " /proc/net/tcp || fail "no server"
+	wait_for 60 ip netns exec c grep -q ":1C06 .* 0A " /proc/net/tcp || fail "no server"
 	run rping -c -a 10.8.0.2 -C 3 -v
 }
 
@@ -90,14 +90,14 @@ exclusive_traffic() {
 	wait_active a "${D}7"
 	weft-churn -l -b 10.9.0.1 >"$TEST_DIR/server.log" 2>&1 </dev/null &
 	server=$!
-	wait_for 20 listening 7472 || fail "no server"
+	wait_for 60 listening 7472 || fail "no server"
 	weft-churn -t 60 10.9.0.1 >"$TEST_DIR/client.log" 2>&1 </dev/null &
 	client=$!
-	wait_for 20 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
+	wait_for 60 [ -s "$TEST_DIR/client.log" ] || fail "no traffic"
 	pause 0.5
 	! is_over $client || fail "the client ended early; $(tail -n 1 "$TEST_DIR/client.log")"
 	soon rdma dev set "${D}7" netns c
-	wait_for 5 is_over $client || fail "the client does not see the end"
+	wait_for 60 is_over $client || fail "the client does not see the end"
 	[ "$(devices)" = 0 ] || fail "the device is still seen"
 	ip netns exec c rdma link show "${D}7/1" || fail "the device is not where it should be"
 	kill -9 $server
@@ -107,7 +107,7 @@ exclusive_traffic() {
 	ip netns del home
 	wait_active a "${D}7"
 	rping -s -a 10.9.0.1 -C 3 >"$TEST_DIR/rping-server.log" 2>&1 </dev/null &
-	wait_for 20 listening 7174 || fail "no second server"
+	wait_for 60 listening 7174 || fail "no second server"
 	run rping -c -a 10.9.0.1 -C 3 -v
 	soon ip link del d0
 	gone "its netdev"
@@ -249,13 +249,7 @@ unload_with_devices() {
 	[ "$(devices)" = 0 ] || fail "a device is still there"
 }
 
-gone() {
-	local tries=50
-	while [ "$(devices)" != 0 ]; do
-		[ $((tries -= 1)) -gt 0 ] || fail "the device outlives $1"
-		sleep 0.1
-	done
-}
+gone() { wait_for 60 no_devices || fail "the device outlives $1"; }
 
 netdev_deleted() {
 	load "$D" || fail "$D does not load"
@@ -276,17 +270,15 @@ netns_ends() {
 	gone "its namespace"
 }
 
+is_down() { ! rdma link show "$1/1" | grep -q 'state ACTIVE'; }
+
 port_follows() {
 	load "$D" || fail "$D does not load"
 	dummy d0
 	add "$DEV" d0 || fail "link add"
 	wait_active a "$DEV"
 	ip link set d0 down
-	local tries=30
-	while rdma link show "$DEV/1" | grep -q 'state ACTIVE'; do
-		[ $((tries -= 1)) -gt 0 ] || fail "active with its netdev down"
-		sleep 0.1
-	done
+	wait_for 60 is_down "$DEV" || fail "active with its netdev down"
 	ip link set d0 up
 	wait_active a "$DEV"
 	rdma link del "$DEV"
@@ -318,6 +310,15 @@ visible() {
 	grep -q 'state:.*PORT_ACTIVE' "$TEST_DIR/devinfo" || fail "not active"
 }
 
+# opened_or_over PID: it has a device's file open, or has ended.
+opened_or_over() {
+	local fd
+	for fd in "/proc/$1/fd"/*; do
+		[[ $(readlink "$fd") != /dev/infiniband/uverbs* ]] || return 0
+	done
+	is_over "$1"
+}
+
 # A program that has the device open does not hold up its end (2025-12 on the list).
 link_del_with_open_fd() {
 	local pid
@@ -326,8 +327,8 @@ link_del_with_open_fd() {
 	wait_active a "$DEV"
 	ibv_asyncwatch -d "$DEV" >"$TEST_DIR/watch.log" 2>&1 &
 	pid=$!
-	sleep 1
-	kill -0 $pid || fail "ibv_asyncwatch ended: $(tail -n 1 "$TEST_DIR/watch.log")"
+	wait_for 60 opened_or_over $pid
+	! is_over $pid || fail "ibv_asyncwatch ended: $(tail -n 1 "$TEST_DIR/watch.log")"
 	soon rdma link del "$DEV"
 	kill $pid 2>/dev/null
 	[ "$(devices)" = 0 ] || fail "the device is still there"
@@ -335,11 +336,11 @@ link_del_with_open_fd() {
 
 unload_with_traffic() {
 	pair "$D:$D"
-	perftest_goes_on ib_write_bw -D 30 -s 65536
+	perftest_goes_on ib_write_bw -D 100 -s 65536
 	pause 2
 	! is_over "$client" || fail "no traffic; $(words "$TEST_DIR/client.log")"
 	# In user mode both devices are this machine's.
-	within 20 rmmod "$D" || fail "rmmod did not end soon and well"
+	within 30 rmmod "$D" || fail "rmmod did not end soon and well"
 }
 
 tracepoints() {
@@ -427,11 +428,11 @@ shown() {
 details() {
 	local n='[0-9]+' pid
 	pair weft:weft
-	start_b server rping -s -a "$IP_B" -S 100 -C 100000
+	start_b server rping -s -a "$IP_B" -S 100 -C 1000000
 	wait_listen_b 7174
-	rping -c -a "$IP_B" -S 100 -C 100000 >"$TEST_DIR/client.log" 2>&1 </dev/null &
+	rping -c -a "$IP_B" -S 100 -C 1000000 >"$TEST_DIR/client.log" 2>&1 </dev/null &
 	pid=$!
-	wait_for 20 pinging || fail "no pings"
+	wait_for 60 pinging || fail "no pings"
 	shown "$DEV_A" qp '"state":"RTS"' "\"pid\":$pid" '"type":"RC"' '"drv_crc":1' "\"drv_sq_slots\":[1-9]" \
 		"\"drv_sq_done\":[1-9]" "\"drv_sq_sent\":[1-9]" "\"drv_sq_taken\":[1-9]" "\"drv_rq_slots\":[1-9]" \
 		"\"drv_rq_taken\":[1-9]" "\"drv_reads_out\":$n" "\"drv_reads_in\":$n" '"drv_error":0'
@@ -445,7 +446,7 @@ details() {
 srq_details() {
 	pair weft:weft
 	perftest_goes_on ib_send_bw --use-srq -r 64 -D 60
-	wait_for 20 pinging || fail "no traffic; $(words "$TEST_DIR/client.log"); $(other_side)"
+	wait_for 60 pinging || fail "no traffic; $(words "$TEST_DIR/client.log"); $(other_side)"
 	shown "$DEV_B" srq '"type":"BASIC"' '"drv_id":1' '"drv_slots":64' '"drv_taken":[1-9]' '"drv_limit":0'
 	kill -9 "$client"
 }

@@ -47,6 +47,6 @@ lockdep_awake() {
 slabs_know() {
 	pair weft:weft
 	ibv_rc_pingpong -d "$DEV_A" -g 0 >"$TEST_DIR/pingpong.log" 2>&1 </dev/null &
-	wait_for 10 listening 18515 || fail "no ibv_rc_pingpong; $(tail -n 1 "$TEST_DIR/pingpong.log")"
+	wait_for 60 listening 18515 || fail "no ibv_rc_pingpong; $(tail -n 1 "$TEST_DIR/pingpong.log")"
 	weft_slabs || fail "the slabs keep no account"
 }
