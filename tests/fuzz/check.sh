@@ -16,7 +16,7 @@ result() {	# ok|"not ok", text
 replay() {
 	for f in regressions/"$1"-*; do
 		[ -e "$f" ] || continue
-		if "$build/$1" -timeout=10 "$f" >"$build/$1.log" 2>&1; then
+		if "$build/$1" -timeout=60 "$f" >"$build/$1.log" 2>&1; then
 			result ok "replay ${f#regressions/}"
 		else
 			sed 's/^/# /' "$build/$1.log" | tail -40
@@ -27,7 +27,7 @@ replay() {
 
 fuzz() {
 	mkdir -p "$build/corpus/$1" "$build/seed-corpus/$1"
-	"$build/$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=8192 \
+	"$build/$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len=8192 \
 		-print_final_stats=1 -artifact_prefix="regressions/$1-" \
 		"$build/corpus/$1" "$build/seed-corpus/$1" >"$build/$1.log" 2>&1
 	status=$?
