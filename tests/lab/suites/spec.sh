@@ -161,7 +161,7 @@ judge() {
 # ask LOG ARG...
 ask() {
 	local log=$1 pid n=0
-	weftspec --strict --allow-destructive --color never --seed 1 --patience 4000 \
+	weftspec --strict --allow-destructive --color never --seed 1 --patience 10000 \
 		--timeout 20 "${@:2}" >"$log" 2>&1 </dev/null &
 	pid=$!
 	until is_over $pid; do
