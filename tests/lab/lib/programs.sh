@@ -230,7 +230,7 @@ perftest_goes_on() {
 		wait_listen_b 18515
 		"$program" -d "$DEV_A" "$@" "$IP_B" >"$TEST_DIR/client.log" 2>&1 </dev/null &
 		client=$!
-		wait_for 20 connected_or_over "$client"
+		wait_for 60 connected_or_over "$client"
 		! is_over "$client" && has_in_rts 2 && return
 		if ! why=$(excuse "$TEST_DIR/client.log") || [ "$try" = 3 ]; then
 			fail "$program does not run; $(words "$TEST_DIR/client.log"); $(other_side)"

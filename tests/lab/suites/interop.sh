@@ -7,6 +7,10 @@
 # tracepoint tells, where there is a tracefs.
 # And a program without a driver, under weft-run (rootless), against a kernel's weft and siw.
 
+# Three programs, some tried again, in a machine that may be emulated.
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=300
+
 PAIRS=${PAIRS:-weft:siw siw:weft rootless:weft weft:rootless rootless:siw siw:rootless}
 
 tests() {
@@ -69,7 +73,7 @@ not_siws() {
 		[ "$3" = qperf ] && [ "$try" -gt 1 ] || start_b server "${server[@]}"
 		wait_listen_b "$2"
 		rc=0
-		timeout -k 2 60 "${client[@]}" >"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
+		timeout -k 2 120 "${client[@]}" >"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
 		came_early "$TEST_DIR/client.log" || break
 		[ "$3" = qperf ] || end_server
 	done

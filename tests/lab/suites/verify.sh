@@ -10,6 +10,10 @@
 
 PAIRS=${PAIRS:-weft:weft}
 
+# More than verify() gives the client.
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=300
+
 tests() {
 	local pair mtu crc loss losses='0 1'
 	# Segments that are lost are the host's TCP's to send again.
