@@ -1016,7 +1016,7 @@ static bool exit_hears_the_peer_out(void)
 	return hears_the_peer_out(takes_one_and_exits, 0);
 }
 
-#define STOPPED 40
+#define STOPPED 80
 
 /* Peers that never ask what became of their last Send, as if they had stopped. */
 static bool silent_peers_hold_up_no_destroy(void)
