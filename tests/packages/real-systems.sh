@@ -74,12 +74,10 @@ is_up() { [ "$(boots "$1")" -ge "$2" ]; }
 
 done_with() { [ -e "$1.rc" ]; }
 
-calls=0
 # begin SIDE SCRIPT: in the machine, with set -e; $call is where its answer comes. To set -e, "! COMMAND" is no
-# failure, and "no COMMAND" is one.
+# failure, and "no COMMAND" is one. A call's name is its moment, which no subshell gives twice.
 begin() {
-	calls=$((calls + 1))
-	call=$run/$1/share/$(printf %03d $calls)
+	call=$run/$1/share/${EPOCHREALTIME/./}
 	printf 'no() { ! "$@"; }\nset -x\n%s\n' "$2" >"$call.new-script"
 	mv "$call.new-script" "$call.sh"
 }
@@ -117,8 +115,6 @@ check() {
 	) >"$run/$name.log" 2>&1
 	rc=$?
 	set -e
-	# A subshell counted its calls for itself.
-	calls=$(find "$run"/[ab]/share -name '[0-9]*.sh' -printf '%f\n' | sed 's/^0*//; s/\.sh$//' | sort -n | tail -n 1)
 	if [ $rc = 0 ]; then
 		echo "ok $n - $name"
 	else
@@ -234,7 +230,7 @@ upgrade_with_an_open_device() {
 	on a "systemd-run --unit=client --property=LimitMEMLOCK=infinity --property=LogRateLimitIntervalSec=0 \
 		--remain-after-exit rping -c -a ${address[b]} -S 400 -V -v"
 	within 60 a has_pinged 10
-	on a 'systemctl kill --signal=STOP client'
+	on a 'systemctl freeze client'
 	on a 'id=/sys/module/weft/notes/.note.gnu.build-id
 		cp $id /root/id
 		export DEBIAN_FRONTEND=noninteractive
@@ -248,7 +244,7 @@ upgrade_with_an_open_device() {
 		systemctl show -p SubState client | grep -x SubState=running
 		rdma resource show qp | grep weft_eth0' 4500
 	before=$(pings)
-	on a 'systemctl kill --signal=CONT client'
+	on a 'systemctl thaw client'
 	within 60 a has_pinged $((before + 10))
 	on a 'systemctl stop client; systemctl reset-failed client 2>/dev/null || true'
 	on b 'systemctl stop server; systemctl reset-failed server 2>/dev/null || true'
