@@ -43,8 +43,9 @@ image() {
 
 # boot SIDE NETDEV
 boot() {
-	# An emulated CPU that waits for one of the host's is no lockup, for two minutes at least.
-	local accel=(-accel "tcg,thread=multi" -cpu max) patience=watchdog_thresh=60
+	# An emulated CPU that waits for one of the host's is no lockup for two minutes, and no stall of RCU for five.
+	local accel=(-accel "tcg,thread=multi" -cpu max)
+	local patience='watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300'
 	[ "$(vm_accel)" != kvm ] || accel=(-accel kvm -cpu host) patience=
 	qemu-system-x86_64 "${accel[@]}" -smp 2 -m 1536 -nodefaults -display none \
 		-kernel "$run/$1/vmlinuz" -initrd "$run/$1/initrd" \
