@@ -37,6 +37,7 @@ case "$1 $2" in
 	echo 1 >"/sys/class/infiniband/$3/weft/crc"
 	echo all >"/sys/class/infiniband/$3/weft/rtr"
 	mkdir "/sys/class/infiniband/$3/weft/mpa_revision" # nothing can be written there
+	[ ! -e "$M/stopped" ] || kill -TERM 0
 	;;
 'link del')
 	[ ! -e "$M/vanishes" ] || sed -i "/ $3 /d" "$M/devices"
@@ -78,7 +79,7 @@ n=0
 check() {
 	local rc
 	n=$((n + 1))
-	rm -rf "$m"/{devices,calls,vanishes,stays,no-module,netdev-*} /run/weft /etc/weft/* /sys/class/infiniband/*
+	rm -rf "$m"/{devices,calls,vanishes,stays,stopped,no-module,netdev-*} /run/weft /etc/weft/* /sys/class/infiniband/*
 	: >"$m/devices"
 	: >"$m/calls"
 	echo 0 >"$m/last"
@@ -106,6 +107,15 @@ add_loads_the_driver_and_names_the_device_for_its_interface() {
 	weft_link add eth0
 	is "$(head -n 1 "$m/calls")" 'modprobe -a weft ib_uverbs rdma_ucm'
 	is "$(names)" weft_eth0
+}
+
+# As systemd does it: all that has been started gets the signal.
+a_stop_while_it_starts_leaves_nothing_and_is_no_failure() {
+	: >"$m/stopped"
+	setsid -w sh "$WEFT_TOP/scripts/system/weft-link" add eth0
+	is "$(grep -c 'rdma link add' "$m/calls")" 1
+	is "$(names)" ''
+	is "$(ls /run/weft)" ''
 }
 
 del_removes_what_add_made() {
