@@ -224,14 +224,14 @@ has_pinged() { [ "$(pings)" -gt "$1" ]; }
 # A connection lives through it; dkms builds the new driver in the machine, and the old one goes on. The client
 # rests meanwhile: an emulated compiler needs all there is.
 upgrade_with_an_open_device() {
-	local before
+	local before client=/sys/fs/cgroup/system.slice/client.service
 	on a 'systemctl reset-failed server 2>/dev/null || true'
 	on b "systemd-run --unit=server --property=LimitMEMLOCK=infinity --remain-after-exit rping -s -a ${address[b]} -S 400 -V"
 	listening b 7174
 	on a "systemd-run --unit=client --property=LimitMEMLOCK=infinity --property=LogRateLimitIntervalSec=0 \
 		--remain-after-exit rping -c -a ${address[b]} -S 400 -V -v"
 	within 60 a has_pinged 10
-	on a 'systemctl freeze client'
+	on a "echo 1 >$client/cgroup.freeze"
 	on a 'id=/sys/module/weft/notes/.note.gnu.build-id
 		cp $id /root/id
 		export DEBIAN_FRONTEND=noninteractive
@@ -245,7 +245,7 @@ upgrade_with_an_open_device() {
 		systemctl show -p SubState client | grep -x SubState=running
 		rdma resource show qp | grep weft_eth0' 4500
 	before=$(pings)
-	on a 'systemctl thaw client'
+	on a "echo 0 >$client/cgroup.freeze"
 	within 60 a has_pinged $((before + 10))
 	on a 'systemctl stop client; systemctl reset-failed client 2>/dev/null || true'
 	on b 'systemctl stop server; systemctl reset-failed server 2>/dev/null || true'
