@@ -481,12 +481,11 @@ static uint64_t send_all_there_is(struct end *from, uint32_t seed)
 	}
 }
 
-/* It sends, and then does other things: TCP has not taken all, and no call comes. */
-static void what_was_sent_goes_out_without_a_call(void **state)
+/* The other end takes so many octets, and then the end, which comes behind them. */
+static void take_to_the_end(uint32_t seed, uint64_t sent)
 {
-	uint64_t sent = send_all_there_is(&e[0], 12), got = 0;
+	uint64_t got = 0;
 
-	assert_int_equal(rl_stream_shutdown(e[0].s, SHUT_WR), 0);
 	while (got < sent) {
 		ssize_t n = end_recv(&e[1], in, sizeof(in));
 
@@ -495,11 +494,19 @@ static void what_was_sent_goes_out_without_a_call(void **state)
 			continue;
 		}
 		assert_true(n > 0);
-		expect(in, n, 12, got);
+		expect(in, n, seed, got);
 		got += n;
 	}
-	/* And the end, which had to wait, too. */
 	assert_int_equal(end_recv_end(&e[1], NULL), 0);
+}
+
+/* It sends, and then does other things: TCP has not taken all, and no call comes. */
+static void what_was_sent_goes_out_without_a_call(void **state)
+{
+	uint64_t sent = send_all_there_is(&e[0], 12);
+
+	assert_int_equal(rl_stream_shutdown(e[0].s, SHUT_WR), 0);
+	take_to_the_end(12, sent);
 }
 
 /* ---- credit ---- */
@@ -633,46 +640,24 @@ static void shut_for_reading_is_the_end(void **state)
 /* The program is gone, and what it has sent is not. */
 static void what_was_sent_before_close_arrives(void **state)
 {
-	uint64_t sent = send_all_there_is(&e[0], 8), got = 0;
+	uint64_t sent = send_all_there_is(&e[0], 8);
 
 	assert_true(sent > 4096);
 	end_close(&e[0]);
-	while (got < sent) {
-		ssize_t n = end_recv(&e[1], in, sizeof(in));
-
-		if (n == -EAGAIN) {
-			end_await(&e[1], NULL, POLLIN);
-			continue;
-		}
-		assert_true(n > 0);
-		expect(in, n, 8, got);
-		got += n;
-	}
-	assert_int_equal(end_recv_end(&e[1], NULL), 0);
+	take_to_the_end(8, sent);
 }
 
 /* It reads when it likes: longer than a process would wait that ends. */
 static void what_was_sent_before_close_waits_for_its_reader(void **state)
 {
 	u32 before = options()->close_ms;
-	uint64_t sent, got = 0;
+	uint64_t sent;
 
 	options()->close_ms = 100;
 	sent = send_all_there_is(&e[0], 15);
 	end_close(&e[0]);
 	usleep(800000);
-	while (got < sent) {
-		ssize_t n = end_recv(&e[1], in, sizeof(in));
-
-		if (n == -EAGAIN) {
-			end_await(&e[1], NULL, POLLIN);
-			continue;
-		}
-		assert_true(n > 0);
-		expect(in, n, 15, got);
-		got += n;
-	}
-	assert_int_equal(end_recv_end(&e[1], NULL), 0);
+	take_to_the_end(15, sent);
 	options()->close_ms = before;
 }
 
@@ -897,7 +882,7 @@ static void a_child_may_have_what_its_parent_has_not_used(void **state)
 /* Its octets wait for a peer that has not read them, and the process goes. */
 static void leave(bool close_first)
 {
-	uint64_t got = 0, sent = 0;
+	uint64_t sent = 0;
 	u32 before = options()->close_ms;
 	int pipes[2], status;
 	pid_t pid;
@@ -927,18 +912,7 @@ static void leave(bool close_first)
 	end_await_phase(&e[1], NULL);
 	assert_int_equal(read(pipes[0], &sent, sizeof(sent)), sizeof(sent));
 	assert_true(sent > 4096);
-	while (got < sent) {
-		ssize_t n = end_recv(&e[1], in, sizeof(in));
-
-		if (n == -EAGAIN) {
-			end_await(&e[1], NULL, POLLIN);
-			continue;
-		}
-		assert_true(n > 0);
-		expect(in, n, 9, got);
-		got += n;
-	}
-	assert_int_equal(end_recv_end(&e[1], NULL), 0);
+	take_to_the_end(9, sent);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	options()->close_ms = before;

@@ -87,7 +87,7 @@ static const struct host_link_ops ops = {
 	.abort = on_abort,
 };
 
-/* Before what is read: a tester that takes all that is sent would keep the FIN behind it. */
+/* Is the FIN there? Who only reads for it sends on as long as the tester takes all. */
 static bool has_fin(const struct end *e)
 {
 	struct pollfd p = { .fd = e->fd, .events = POLLRDHUP };
