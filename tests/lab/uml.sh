@@ -5,12 +5,14 @@
 
 uml_boot() {
 	local cpus=() memory=1G pid pin=()
+	[[ $lab != 7.* ]] || memory=3G
 	# One CPU of the host is enough for one of its own: the kernel and its programs take turns, and
 	# where another CPU takes long to wake each turn costs that.
-	case $lab in
-		7.*) cpus=(ncpus=2) memory=3G ;;
-		*) pin=(taskset -c "$(last_cpu)") ;;
-	esac
+	if [[ $lab == 7.* ]] && [ -z "${ONE_CPU-}" ]; then
+		cpus=(ncpus=2)
+	else
+		pin=(taskset -c "$(last_cpu)")
+	fi
 	cp /proc/cpuinfo "$run/cpuinfo"
 	# ro: the root is the host's own files.
 	setsid "${pin[@]}" "$tree/linux" mem=$memory "${cpus[@]}" seccomp=on rootfstype=hostfs ro \

@@ -8,6 +8,7 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
+	siw_pairs file-tree-on-ext4-over-iser disk_tree ext4
 	[[ $PAIRS == *weft:weft* ]] || return 0
 	cat <<-END
 		file-tree-on-ext4-over-iser disk_tree ext4
@@ -23,8 +24,9 @@ IQN=iqn.2026-01.weft:test
 
 target() { on_b bash "$WEFT_TOP/tests/lab/lio.sh" "$@" || fail "the target: $*"; }
 
+# setup [PAIR]
 setup() {
-	pair=weft:weft
+	pair=${1:-weft:weft}
 	# Both know the first namespace alone.
 	addr=$(first_namespace)
 	pair "$pair"

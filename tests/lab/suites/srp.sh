@@ -7,6 +7,7 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
+	siw_pairs file-tree-on-ext4-over-srp disk_tree ext4
 	[[ $PAIRS == *weft:weft* ]] || return 0
 	cat <<-END
 		file-tree-on-ext4-over-srp disk_tree ext4
@@ -17,9 +18,10 @@ tests() {
 
 target() { on_b bash "$WEFT_TOP/tests/lab/lio.sh" "$@" || fail "the target: $*"; }
 
+# setup [PAIR]
 setup() {
 	local dev
-	pair=weft:weft
+	pair=${1:-weft:weft}
 	# The target knows the first namespace alone.
 	addr=$(first_namespace)
 	pair "$pair"
