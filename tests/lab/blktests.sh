@@ -3,6 +3,7 @@
 #   BLKTESTS=DIR tests/lab/blktests.sh
 # DIR is a checkout of blktests, which is copied and not changed.
 # Environment: PAIRS  siw:siw for siw's device instead
+#              LAB    7.2-users-debug for a kernel with KASAN and lockdep (7.2-users)
 #              TESTS  an extended regular expression for names, as nvme-010
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
@@ -25,4 +26,4 @@ export USERS_ROOT BLKTESTS=$copy PAIRS=${PAIRS:-weft:weft} QUIET_LIMIT=${QUIET_L
 # siw is the kernel's own.
 drivers=weft
 [ "$PAIRS" = weft:weft ] || drivers=
-DRIVERS=$drivers exec "$WEFT_TOP/tests/lab/run.sh" 7.2-users blktests
+DRIVERS=$drivers exec "$WEFT_TOP/tests/lab/run.sh" "${LAB:-7.2-users}" blktests
