@@ -451,6 +451,7 @@ struct weft_device *weft_device_create(struct net_device *nd)
 	dev = ib_alloc_device(weft_device, ibdev);
 	if (!dev)
 		return ERR_PTR(-ENOMEM);
+	init_tables(dev);
 	dev->counts = alloc_percpu(struct weft_counts);
 	if (!dev->counts) {
 		ib_dealloc_device(&dev->ibdev);
@@ -462,7 +463,6 @@ struct weft_device *weft_device_create(struct net_device *nd)
 	netdev_hold(nd, &dev->netdev_tracker, GFP_KERNEL);
 	RCU_INIT_POINTER(dev->netdev, nd);
 	init_options(dev);
-	init_tables(dev);
 	init_ibdev(&dev->ibdev, dev, nd);
 	rv = ib_device_set_netdev(&dev->ibdev, nd, WEFT_PORT);
 	if (rv) {
