@@ -16,6 +16,7 @@
 #              RELEASE_ROOT  for the suite release: see there
 #              USERS_ROOT    for suites of kernel users: see tests/lab/lib/users.sh
 #              BLKTESTS      for the suite blktests: see tests/lab/blktests.sh
+#              MEMORY        of user-mode Linux, as 6G (1G; Linux 7.2: 3G)
 #              ONE_CPU       not empty: user-mode Linux 7.2 has one CPU, not two; programs start twice as fast
 #              XFSTESTS, XFSTESTS_ONLY, XFSTESTS_LIMIT  for the suite xfstests: see tests/lab/xfstests.sh
 #              TESTS    for suites: an extended regular expression for names of tests

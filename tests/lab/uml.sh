@@ -15,7 +15,7 @@ uml_boot() {
 	fi
 	cp /proc/cpuinfo "$run/cpuinfo"
 	# ro: the root is the host's own files.
-	setsid "${pin[@]}" "$tree/linux" mem=$memory "${cpus[@]}" seccomp=on rootfstype=hostfs ro \
+	setsid "${pin[@]}" "$tree/linux" mem=${MEMORY:-$memory} "${cpus[@]}" seccomp=on rootfstype=hostfs ro \
 		init="$WEFT_TOP/tests/lab/machine.sh" con=null con0=fd:0,fd:1 quiet panic=-1 log_buf_len=4M kasan_multi_shot \
 		WEFT_LINK=netns WEFT_ROLE=a WEFT_TOP="$WEFT_TOP" WEFT_RUN="$run" \
 		</dev/null >"$run/console.$boots" 2>&1 &

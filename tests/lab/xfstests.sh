@@ -15,8 +15,8 @@
 	die "XFSTESTS is not the folder of an xfstests that has been built"
 XFSTESTS=$(realpath "$XFSTESTS")
 USERS_ROOT=$("$WEFT_TOP/scripts/fetch-release-root.sh" trixie xfstests)
-# xfstests starts programs, most of the time.
-export ONE_CPU=1
+# xfstests starts programs, most of the time. Its disks are in memory.
+export ONE_CPU=1 MEMORY=6G
 export USERS_ROOT XFSTESTS PAIRS=${PAIRS:-weft:weft} QUIET_LIMIT=${QUIET_LIMIT:-2000}
 # siw is the kernel's own.
 drivers=weft

@@ -15,6 +15,9 @@ PAIRS=${PAIRS:-weft:weft}
 TEST_TIMEOUT=7200
 WRITTEN='tmp mnt etc var'
 
+# Of each of the two disks. Some of quick's files have a gigabyte.
+DISK_MB=2560
+
 # How many numbers a part has.
 RANGE=50
 
@@ -94,7 +97,7 @@ up_nfs() {
 	local options=vers=4.2,proto=rdma,port=20049
 	[ "$PAIRS" != tcp:tcp ] || options=vers=4.2,proto=tcp
 	server up
-	server disks 1024 test scratch
+	server disks $DISK_MB test scratch
 	[ "$PAIRS" != tcp:tcp ] || server tcp
 	loads nfs rpcrdma
 	config="FSTYP=nfs TEST_DEV=$IP_B:/test SCRATCH_DEV=$IP_B:/scratch"
@@ -115,7 +118,7 @@ up_nvme() {
 	addr=$(first_namespace)
 	way=transport=rdma,traddr=$addr,trsvcid=4420
 	[ "$PAIRS" != loop:loop ] || addr=loop way=transport=loop
-	target up "$addr" 2 1024
+	target up "$addr" 2 $DISK_MB
 	[ "$PAIRS" = loop:loop ] || load nvme_rdma || fail "no nvme_rdma"
 	loads xfs
 	echo "$way,nqn=$NQN,nr_io_queues=2" >/dev/nvme-fabrics ||
