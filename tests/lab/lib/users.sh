@@ -67,13 +67,13 @@ first_namespace() { if [ "$WEFT_LINK" = netns ]; then echo "$IP_A"; else echo "$
 # in_first_namespace COMMAND [ARG...]: where the programs of such a server run.
 in_first_namespace() { if [ "$WEFT_LINK" = netns ]; then "$@"; else on_b "$@"; fi; }
 
-# siw_pairs NAME FUNCTION [ARG...]: the lines of a suite's tests() that have siw at one end, of a user that knows
-# the first namespace alone. In user mode that has one device, at which both its ends are.
-siw_pairs() {
+# with_siw 'PAIR...' NAME FUNCTION [ARG...]: the lines of a suite's tests() that have siw at one end, of a user that
+# knows the first namespace alone. In user mode that has one device, at which both its ends are.
+with_siw() {
 	local p
 	[ "${KERNEL-}" = stock ] || return 0
-	for p in weft:siw siw:weft; do
-		[[ $PAIRS != *$p* ]] || echo "$1-${p/:/-} ${*:2} $p"
+	for p in $1; do
+		[[ $PAIRS != *$p* ]] || echo "$2-${p/:/-} ${*:3} $p"
 	done
 }
 

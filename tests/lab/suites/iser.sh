@@ -8,7 +8,7 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
-	siw_pairs file-tree-on-ext4-over-iser disk_tree ext4
+	with_siw 'weft:siw siw:weft' file-tree-on-ext4-over-iser disk_tree ext4
 	[[ $PAIRS == *weft:weft* ]] || return 0
 	cat <<-END
 		file-tree-on-ext4-over-iser disk_tree ext4
