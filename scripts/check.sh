@@ -113,8 +113,11 @@ group_users_kasan() {
 }
 # Those of them that Debian 12's kernel has for its RDMA, on two machines: it has no SMB Direct and no RTRS.
 group_users_vm() {
-	USERS_ROOT=$(scripts/fetch-release-root.sh trixie users) PAIRS='weft:weft weft:siw siw:weft' \
-		TEST_TIMEOUT=500 QUIET_LIMIT=520 TESTS='file-tree-.*|link-del-.*|verified-mix-.*' tests/lab/run.sh vm nfs iser srp
+	local root
+	root=$(scripts/fetch-release-root.sh trixie users)
+	USERS_ROOT=$root PAIRS=weft:weft TEST_TIMEOUT=500 QUIET_LIMIT=520 \
+		TESTS='file-tree-.*|link-del-.*|verified-mix-.*' tests/lab/run.sh vm nfs iser srp || return
+	USERS_ROOT=$root PAIRS='weft:siw siw:weft' TEST_TIMEOUT=500 QUIET_LIMIT=520 tests/lab/run.sh vm iser srp
 }
 # An hour of all of it at once.
 group_soak() {

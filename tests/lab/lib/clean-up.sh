@@ -94,9 +94,18 @@ no_memory() {
 }
 
 # Fails if there is none.
-weft_memory() { grep -F '[weft]' /proc/vmallocinfo || weft_slabs; }
+weft_memory() {
+	[ -e /run/not_weft ] || : >/run/not_weft
+	named_weft | grep -vFf /run/not_weft
+}
 
-weft_slabs() { grep -hsE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces; }
+# Where another module lay before weft was loaded, what that has leaked has a name of weft's by now.
+remember_not_weft() { named_weft | grep -o '[^ ]* \[weft\]' >/run/not_weft || true; }
+
+named_weft() {
+	grep -F '[weft]' /proc/vmallocinfo
+	grep -hsE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces
+}
 
 # --- the kernel's log ---
 

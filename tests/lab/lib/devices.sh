@@ -15,7 +15,8 @@ load() {
 		modprobe -d "$MODULES" -a ib_uverbs rdma_ucm ${!deps} || return
 		echo >"/run/deps.$1"
 	fi
-	insmod "${!ko}" "${@:2}"
+	insmod "${!ko}" "${@:2}" || return
+	[ "$1" != weft ] || remember_not_weft
 }
 
 # pair A:B [MTU]: fresh devices, driver A on machine a and B on machine b: DEV_A and DEV_B, two
