@@ -157,7 +157,8 @@ if [ "${1:-}" = --full ]; then
 	groups+=(spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
 		users users_kasan users_vm soak packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
-	[ -z "${XFSTESTS-}" ] || groups+=(xfstests)
+	# All of its quick group takes hours.
+	[ -z "${XFSTESTS-}" ] || groups+=(xfstests) limit=18000
 fi
 [ $# = 0 ] || groups=("$@") workers=1
 
