@@ -16,8 +16,8 @@ prepare() {
 	mkdir -p "$copy"
 	cp -r "$BLKTESTS/check" "$BLKTESTS/common" "$BLKTESTS/src" "$BLKTESTS/tests" "$copy/"
 	"$WEFT_TOP/scripts/blktests-use-weft.sh" "$copy"
-	# The only program of these groups that does not want an NVMe disk.
-	make -C "$copy/src" discontiguous-io
+	# The programs of these groups that do not want an NVMe disk.
+	make -C "$copy/src" discontiguous-io nvme-delay-ioctl
 }
 
 logged "$WEFT_BUILD/blktests.log" prepare
