@@ -104,8 +104,11 @@ remember_not_weft() { named_weft | grep -o '[^ ]* \[weft\]' >/run/not_weft || tr
 
 named_weft() {
 	grep -F '[weft]' /proc/vmallocinfo
-	grep -hsE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces
+	weft_slabs
 }
+
+# Fails if there are none.
+weft_slabs() { grep -hsE '^ *[0-9]+ [^ ]+ \[weft\]' /sys/kernel/debug/slab/kmalloc-*/alloc_traces; }
 
 # --- the kernel's log ---
 
