@@ -7,8 +7,7 @@
 PAIRS=${PAIRS:-weft:weft}
 
 tests() {
-	# Not with siw's target: it listens at all addresses of IPv6, and siw tells a peer's IPv4 address as one of them,
-	# which rdma_cm refuses.
+	# Not with siw's target, which listens at all addresses of IPv6: siw refuses each connection that comes by IPv4.
 	with_siw siw:weft file-tree-on-ext4-over-srp disk_tree ext4
 	[[ $PAIRS == *weft:weft* ]] || return 0
 	cat <<-END

@@ -70,7 +70,6 @@ left_out() {
 known() {
 	cat <<-END
 		nfs generic/151 counts free blocks sooner than the server does
-		nfs generic/152 counts free blocks sooner than the server does
 		nfs generic/258 has a time before 1970, which is the present after an unmount
 	END
 }
