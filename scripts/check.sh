@@ -6,6 +6,7 @@
 #   check.sh [--full] [GROUP...]
 # Environment: BLKTESTS  a checkout of blktests: --full then has the group of that name, too
 #              XFSTESTS  a folder of xfstests that has been built: the same
+#              DIOD      a diod that has been built with RDMA: the group 9p
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -128,6 +129,12 @@ group_soak() {
 group_blktests() { tests/lab/blktests.sh; }
 # xfstests, where somebody gave it built: XFSTESTS.
 group_xfstests() { tests/lab/xfstests.sh; }
+# 9P, where somebody gave its server, built: DIOD.
+group_9p() {
+	DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-users 9p || return
+	PAIRS='weft:weft weft:siw siw:weft weft:rootless siw:rootless' TESTS='file-tree-.*' TEST_TIMEOUT=500 QUIET_LIMIT=520 \
+		tests/lab/run.sh vm 9p
+}
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
@@ -157,6 +164,7 @@ if [ "${1:-}" = --full ]; then
 	groups+=(spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
 		users users_kasan users_vm soak packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
+	[ -z "${DIOD-}" ] || groups+=(9p)
 	# All of its quick group takes hours.
 	[ -z "${XFSTESTS-}" ] || groups+=(xfstests) limit=18000
 fi

@@ -84,6 +84,7 @@ write_env() {
 	echo "RELEASE_ROOT='${RELEASE_ROOT-}'"
 	echo "USERS_ROOT='${USERS_ROOT-}'"
 	echo "BLKTESTS='${BLKTESTS-}'"
+	echo "DIOD='${DIOD-}'"
 	echo "XFSTESTS='${XFSTESTS-}'"
 	echo "XFSTESTS_ONLY='${XFSTESTS_ONLY-}'"
 	echo "XFSTESTS_LIMIT='${XFSTESTS_LIMIT-}'"

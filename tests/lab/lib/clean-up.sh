@@ -36,10 +36,10 @@ stop_faults() {
 # What a kernel user of a test that failed has left (users.sh) goes by force, or the device would stay in use.
 clean_users() {
 	local dir pid
-	[ -e /run/users ] || return 0
 	for dir in /run/mnt* /run/disk; do
 		! mountpoint -q "$dir" || umount -f -l "$dir" 2>/dev/null
 	done
+	[ -e /run/users ] || return 0
 	[ ! -e "$USERS_ROOT/proc/fs/nfsd/threads" ] || bash "$WEFT_TOP/tests/lab/nfsd.sh" down
 	for dir in /proc/[0-9]*; do
 		pid=${dir#/proc/}

@@ -1,0 +1,109 @@
+# shellcheck shell=bash
+# 9P over RDMA: the kernel's client on machine a, and diod, a server in user space, on b. CRC is on.
+# Debian's diod is built without RDMA, so that somebody has to give one: DIOD (docs/foreign-suites.md).
+# Where both are machines, siw may be at either end, and the server may run under weft-run.
+
+# shellcheck source-path=SCRIPTDIR source=../lib/users.sh
+. "${BASH_SOURCE[0]%/*}/../lib/users.sh"
+PAIRS=${PAIRS:-weft:weft}
+
+tests() {
+	local p to
+	[ -n "${DIOD-}" ] || return 0
+	with_siw 'weft:siw siw:weft weft:rootless siw:rootless' file-tree-over-9p file_tree
+	# siw's own tell whose a failure is.
+	for p in weft:weft siw:siw; do
+		[[ $PAIRS == *$p* ]] || continue
+		to=
+		[ $p = weft:weft ] || to=-${p/:/-}
+		cat <<-END
+			file-tree-over-9p$to file_tree $p
+			600-small-files-over-9p$to small_files $p 600
+			verified-mix-over-9p$to verified_mix $p
+		END
+	done
+}
+
+# The client knows the first namespace alone.
+server() { in_first_namespace bash "$WEFT_TOP/tests/lab/diod.sh" "$@" || fail "the server: $*"; }
+
+# setup PAIR
+setup() {
+	pair=$1
+	addr=$(first_namespace)
+	pair "$pair"
+	server up "${pair#*:}"
+	[ "$WEFT_LINK" = vm ] || kernel_loads
+	loads 9pnet_rdma 9p
+}
+
+# Only the module tells of CRC.
+tells_crc() { [[ $pair = *weft* ]]; }
+
+mount_9p() {
+	local user
+	read -r user <"$SHARE/diod.user"
+	mkdir -p /run/mnt
+	within 40 mount -t 9p "$addr" /run/mnt \
+		-o "trans=rdma,port=5640,version=9p2000.L,aname=/run/export,uname=$user,access=any,msize=65536" ||
+		fail "no mount: $(dmesg | tail -n 2)"
+}
+
+unmount() { within 20 umount -i /run/mnt || fail "umount ($?)"; }
+
+# Nothing that is read afterwards has been left here.
+mount_again() {
+	unmount
+	mount_9p
+}
+
+take_down() {
+	unmount
+	! tells_crc || no_crc_errors
+	server down
+	# Machines that are emulated have their files by 9P: the rest of it stays.
+	unloads 9pnet_rdma
+}
+
+# file_tree PAIR
+file_tree() {
+	setup "$1"
+	mount_9p
+	! tells_crc || crc_is_on 1
+	mkdir -p /run/tree
+	write_tree /run/tree || fail "no tree"
+	cp -r /run/tree/. /run/mnt/ || fail "cp"
+	mount_again
+	diff -r /run/tree /run/mnt >"$TEST_DIR/diff" 2>&1 || fail "the tree is not what was written"
+	rm -rf /run/tree
+	rm -r /run/mnt/* || fail "rm"
+	[ -z "$(ls -A /run/mnt)" ] || fail "the tree is still there"
+	take_down
+}
+
+# small_files PAIR N: of 1 to 4000 octets.
+small_files() {
+	local i
+	setup "$1"
+	mount_9p
+	mkdir -p /run/tree
+	for ((i = 0; i < $2; i++)); do
+		printf '%0*d' $((1 + i * 37 % 4000)) $i >"/run/tree/$i"
+	done
+	cp -r /run/tree /run/mnt/ || fail "cp"
+	mount_again
+	diff -r /run/tree /run/mnt/tree >"$TEST_DIR/diff" 2>&1 || fail "the files are not what was written"
+	rm -r /run/tree /run/mnt/tree || fail "rm"
+	take_down
+}
+
+# verified_mix PAIR: four jobs of fio write blocks of many sizes at random, and read them back: many requests are under way.
+verified_mix() {
+	setup "$1"
+	mount_9p
+	run fio --name=mix --directory=/run/mnt --rw=randrw --bsrange=512-256k --size=8M --numjobs=4 \
+		--ioengine=psync --thread --verify=crc32c --verify_fatal=1 --group_reporting
+	grep -q 'err= 0' "$TEST_DIR/fio.log" || fail "fio met an error"
+	rm /run/mnt/mix.*
+	take_down
+}
