@@ -7,7 +7,7 @@
 #                             a network, by which a failure is judged
 #              TESTS          an extended regular expression for names of parts, as nfs-generic-000
 #              XFSTESTS_ONLY  one for the tests themselves, as generic/00. (all of quick)
-#              XFSTESTS_LIMIT seconds that one of them may take (300); it is ended then, and the rest goes on
+#              XFSTESTS_LIMIT seconds that one of them may take (600); it is ended then, and the rest goes on
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
 
