@@ -123,7 +123,7 @@ void weft_conn_schedule_bh(struct weft_conn *conn)
 
 	spin_lock_irqsave(&conn->lock, flags);
 	if (!conn->dead)
-		weft_bh_queue(&conn->bh);
+		tasklet_schedule(&conn->bh);
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who runs what: the connection's lock in process context, TCP's callbacks, the bottom half.
+ * Who runs what: the connection's lock in process context, TCP's callbacks, the tasklet.
  * docs/locking.md follows a bit through them.
  */
 #include <linux/sched/signal.h>
@@ -10,10 +10,12 @@
 #include "softirq.h"
 #include "tcp.h"
 
-/* So long a process sends before it leaves the rest to the bottom half: in ksoftirqd, then. */
+/* So long a process sends before it leaves the rest to the tasklet: in ksoftirqd, then. */
 #define PROCESS_NS	NSEC_PER_MSEC
 /* So many octets are read in a run: what waited for a receive, or for memory, may be all of TCP's. */
 #define SLICE		(256 * 1024)
+/* Runs before the tasklet goes to the end of softirq's queue. */
+#define ROUNDS_BH	4
 
 /* ---- the send run ---- */
 
@@ -42,7 +44,7 @@ void weft_conn_tx(struct weft_conn *conn)
 	weft_conn_ran(conn);
 }
 
-/* ---- the bottom half, and owners ---- */
+/* ---- the tasklet, and owners ---- */
 
 /*
  * There is work and the socket has an owner. The last who came by weft_conn_lock()
@@ -108,15 +110,15 @@ static void run_once(struct weft_conn *conn)
 }
 
 /* The send side, in softirq, and the window. */
-static void run_bh(struct weft_bh *bh)
+static void run_bh(struct tasklet_struct *t)
 {
-	struct weft_conn *conn = bh_of(conn, bh, bh);
+	struct weft_conn *conn = from_tasklet(conn, t, bh);
 	bool owned, more;
 	u32 i;
 
 	bh_lock_sock(conn->sk);
 	owned = sock_owned_by_user(conn->sk);
-	for (i = 0; i < WEFT_BH_ROUNDS && !owned; i++)
+	for (i = 0; i < ROUNDS_BH && !owned; i++)
 		run_once(conn);
 	if (!owned)
 		open_window(conn);
@@ -156,7 +158,7 @@ void weft_conn_lock(struct weft_conn *conn)
 	lock_sock(conn->sk);
 }
 
-/* The bottom half then runs here at once, and not in ksoftirqd. */
+/* The tasklet then runs here at once, and not in ksoftirqd. */
 static void run_bh_here(struct weft_conn *conn)
 {
 	local_bh_disable();
@@ -181,7 +183,7 @@ static bool run_and_unlock(struct weft_conn *conn)
 	return test_bit(WEFT_CF_PENDING, &conn->flags);
 }
 
-/* Nobody takes the lock again whom others wait for: the bottom half goes on. */
+/* Nobody takes the lock again whom others wait for: the tasklet goes on. */
 static void unlock_in_turn(struct weft_conn *conn)
 {
 	release_sock(conn->sk);
@@ -282,5 +284,5 @@ const struct weft_sk_callbacks weft_conn_callbacks = {
 
 void weft_conn_run_init(struct weft_conn *conn)
 {
-	weft_bh_setup(&conn->bh, run_bh);
+	tasklet_setup(&conn->bh, run_bh);
 }

@@ -2,11 +2,11 @@
 /*
  * How long softirq sends before the kernel looks whether that is enough.
  *
- * In a pass over all softirqs the kernel runs ten works of a BH workqueue, or a list of tasklets to
- * its end, however long that takes, and NAPI hands over a lot at a time. So what TCP's callbacks and
- * the bottom halves send on a CPU has SHARE_NS together, all connections. Once that is used up all of
- * them put off what is due to the next pass, which the renewer opens. Between two passes the kernel
- * decides whether to go on at once or in ksoftirqd, which is scheduled, and charged, as a thread.
+ * A list of tasklets is run to its end, however long that takes, and NAPI hands over a lot at
+ * a time. So what TCP's callbacks and the tasklets send on a CPU has SHARE_NS together, all
+ * connections. Once that is used up all of them put off what is due to the tasklets' next
+ * pass, which the renewer opens. Between two passes the kernel decides whether to go on at
+ * once or in ksoftirqd, which is scheduled, and charged, as a thread.
  *
  * What is put off too early, because the time was used up over seconds, waits for a pass that
  * comes at once. Small messages pay for no clock: it is read once WEFT_SOFTIRQ_FREE octets
@@ -14,10 +14,10 @@
  *
  * Where a softirq can be preempted by another the figures may be off, and nothing else.
  */
+#include <linux/interrupt.h>
 #include <linux/ktime.h>
 #include <linux/percpu.h>
 
-#include "compat/bh.h"
 #include "softirq.h"
 
 #define SHARE_NS	NSEC_PER_MSEC
@@ -26,16 +26,16 @@
 #define REQUEST_OCTETS	64
 
 struct share {
-	struct weft_bh renewer;
+	struct tasklet_struct renewer;
 	u32 octets;			/* since the renewal; of those runs that were not timed */
 	u64 spent;			/* ns since, of those that were */
 };
 
 static DEFINE_PER_CPU(struct share, share);
 
-static void renew(struct weft_bh *bh)
+static void renew(struct tasklet_struct *t)
 {
-	struct share *s = bh_of(s, bh, renewer);
+	struct share *s = from_tasklet(s, t, renewer);
 
 	s->octets = 0;
 	s->spent = 0;
@@ -48,7 +48,7 @@ bool weft_softirq_has_time(void)
 	if (s->spent < SHARE_NS)
 		return true;
 	/* In front of whoever asks, in the next pass. */
-	weft_bh_queue_next(&s->renewer);
+	tasklet_schedule(&s->renewer);
 	return false;
 }
 
@@ -72,7 +72,7 @@ void weft_softirq_init(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		weft_bh_setup(&per_cpu_ptr(&share, cpu)->renewer, renew);
+		tasklet_setup(&per_cpu_ptr(&share, cpu)->renewer, renew);
 }
 
 void weft_softirq_exit(void)
@@ -80,5 +80,5 @@ void weft_softirq_exit(void)
 	int cpu;
 
 	for_each_possible_cpu(cpu)
-		weft_bh_flush(&per_cpu_ptr(&share, cpu)->renewer);
+		tasklet_kill(&per_cpu_ptr(&share, cpu)->renewer);
 }

@@ -9,7 +9,7 @@
 #define WEFT_SOFTIRQ_FREE	(128 * 1024)
 
 /*
- * Softirq. Has it time for a run on this CPU? If not, the caller puts it off to its bottom half,
+ * Softirq. Has it time for a run on this CPU? If not, the caller puts it off to its tasklet,
  * in the next pass of which there is.
  */
 bool weft_softirq_has_time(void);

@@ -105,33 +105,6 @@ def newest_interfaces(f):
         f[name].cut(r'kzalloc\(sizeof\((\*\w+)\), (\w+)\)', r'kzalloc_obj(\1, \2)')
 
 
-def bottom_halves(f):
-    """Works, as compat/bh.h has them for kernels with BH workqueues."""
-    compat = File('compat/bh.h')
-    flush = re.search(r'^/\*[^\n]*\*/\nstatic inline void weft_bh_flush\(.*?^\}\n', compat.text, re.M | re.S)
-    if not flush:
-        die('compat/bh.h has no weft_bh_flush()')
-    f['conn.h'].replace('#include "compat/bh.h"\n', '')
-    f['conn.h'].replace('#include <linux/mutex.h>\n', '#include <linux/mutex.h>\n#include <linux/workqueue.h>\n')
-    f['softirq.c'].replace('#include "compat/bh.h"\n', '')
-    f['softirq.c'].replace(', or a list of tasklets to\n * its end, however long that takes, and NAPI',
-                           ',\n * however long that takes, and NAPI')
-    f['softirq.h'].replace('#include <linux/types.h>\n',
-                           '#include <linux/bottom_half.h>\n#include <linux/types.h>\n#include <linux/workqueue.h>\n')
-    f['softirq.h'].cut(r'\n#endif\n\Z', '\n' + flush[0] + '\n#endif\n')
-    f['conn_run.c'].replace('bool owned, more;\n\tu32 i;\n', 'bool owned, more;\n')
-    f['conn_run.c'].replace('\tfor (i = 0; i < WEFT_BH_ROUNDS && !owned; i++)\n\t\trun_once(conn);\n'
-                            '\tif (!owned)\n\t\topen_window(conn);\n',
-                            '\tif (!owned) {\n\t\trun_once(conn);\n\t\topen_window(conn);\n\t}\n')
-    for name in ('conn.h', 'conn.c', 'conn_run.c', 'softirq.c'):
-        text = re.sub(r'\bstruct weft_bh\b', 'struct work_struct', f[name].text)
-        text = re.sub(r'\bbh_of\((\w+), ', r'container_of(bh, typeof(*\1), ', text)
-        text = re.sub(r'(container_of\(bh, typeof\(\*\w+\), )\w+, ', r'\1', text)
-        text = text.replace('weft_bh_setup(', 'INIT_WORK(')
-        text = text.replace('weft_bh_queue(', 'queue_work(system_bh_wq, ')
-        f[name].text = text.replace('weft_bh_queue_next(', 'queue_work(system_bh_highpri_wq, ')
-
-
 def without_user_space(f):
     f['proto/port.h'].cut(r'#ifdef __KERNEL__\n\n(.*?)\n#else .*?#endif\n#endif\n', r'\1\n#endif\n')
     f['proto/port.h'].cut(r"/\*\n \* The engine's only header.*?\*/\n", '''/*
@@ -235,7 +208,6 @@ def pages(f):
 def main():
     f = files()
     newest_interfaces(f)
-    bottom_halves(f)
     without_user_space(f)
     abi(f)
     pages(f)

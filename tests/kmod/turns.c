@@ -12,7 +12,6 @@
 #include <linux/ktime.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
-#include <linux/version.h>
 
 #include "kmod.h"
 
@@ -186,15 +185,10 @@ static int post_bad_write(struct end *e, struct lot *l)
 /* WEFT_FLUSH_PIECE (kernel/core/qp.h): what a run completes of a queue. */
 #define PIECE		256
 /*
- * A connection's runs before one turn: those of its bottom half, one that begins to flush and one that
- * answers. The bottom half is a work of one run, of which the kernel does ten in a pass, or before 6.9
- * a tasklet of four (WEFT_BH_ROUNDS, kernel/compat/bh.h).
+ * A connection's runs before one turn: those of its tasklet (ROUNDS_BH, kernel/conn_run.c), one that
+ * begins to flush and one that answers.
  */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-#define RUNS		(10 + 2)
-#else
 #define RUNS		(4 + 2)
-#endif
 /* So many Writes TCP takes, though its peer reads none. */
 #define BEHIND		4096
 
