@@ -9,7 +9,7 @@
 export=/run/export
 log=$SHARE/diod.server.log
 
-# It knows no way to be told that TCP is not wanted.
+# diod serves TCP, too, whatever it is told: where nobody asks.
 options=(-f -n -e "$export" -l 127.0.0.1:5641 -L "$log" -c /dev/null)
 
 up() {
