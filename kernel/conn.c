@@ -122,8 +122,12 @@ void weft_conn_schedule_bh(struct weft_conn *conn)
 	unsigned long flags;
 
 	spin_lock_irqsave(&conn->lock, flags);
-	if (!conn->dead)
-		tasklet_schedule(&conn->bh);
+	if (!conn->dead) {
+		/* Its own: run_bh() leaves. */
+		refcount_inc(&conn->users);
+		if (!weft_bh_queue(&conn->bh))
+			refcount_dec(&conn->users);
+	}
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 

@@ -3,14 +3,14 @@
  * One TCP connection of a device, or one listener: a host of core/link.h.
  *
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
- * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), softirq.c (softirq's time),
- * conn_run.c (the lock, TCP's callbacks, the tasklet: who runs what), conn_qp.c (the QP of a
+ * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), softirq.c (bottom halves, their time),
+ * conn_run.c (the lock, TCP's callbacks, the bottom half: who runs what), conn_qp.c (the QP of a
  * connection, doorbells), sock.c (TCP sockets), crowd.c (how many strangers may have),
  * conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
  * QP's core. Process context takes it with weft_conn_lock(); softirq has it in TCP's
- * callbacks, and the tasklet takes it with bh_lock_sock() unless a process owns the socket.
+ * callbacks, and the bottom half takes it with bh_lock_sock() unless a process owns the socket.
  * Work for the send side that arises elsewhere sets WEFT_CF_PENDING, a window to be opened
  * WEFT_CF_WINDOW; whoever has the lock next, or lets it go, sees to it. Steps of the link
  * are serial under conn->mutex, too: the worker has it, or a call of iw_cm. State and
@@ -22,11 +22,11 @@
 
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
-#include <linux/interrupt.h>
 #include <linux/kref.h>
 #include <linux/mutex.h>
 
 #include "core/link.h"
+#include "softirq.h"
 #include "weft.h"
 
 /* Bits of weft_conn.events: why the worker is to run. */
@@ -71,8 +71,8 @@ struct weft_conn {
 	struct kref ref;		/* the memory: its life; a request's or listener's name */
 	struct rcu_head rcu;		/* qp->conn is read under RCU */
 	atomic_t holders;		/* those in, or on their way into, weft_conn_lock() */
-	refcount_t users;		/* those who may touch the socket: its life, and
-					 * callers between weft_conn_enter() and _leave() */
+	refcount_t users;		/* those who may touch the socket: its life, callers between
+					 * weft_conn_enter() and _leave(), a bottom half that is due */
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
@@ -90,12 +90,12 @@ struct weft_conn {
 	unsigned long flags;		/* WEFT_CF_ */
 	unsigned long events;		/* WEFT_CEV_ */
 
-	spinlock_t lock;		/* a leaf, irqsave */
-	bool dead;			/* no work and no tasklet is scheduled any more */
+	spinlock_t lock;		/* irqsave; below the others */
+	bool dead;			/* neither worker nor bottom half is asked for any more */
 	bool hushed;			/* listener: iw_cm is told no more */
 
 	struct delayed_work work;	/* the worker */
-	struct tasklet_struct bh;	/* the send side when nobody's context offers itself */
+	struct weft_bh bh;		/* the send side when nobody's context offers itself */
 
 	/* socket lock */
 	struct weft_link link;		/* its QP is held */
@@ -109,7 +109,7 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* weft_conn_try_again(): not before, in ms; 0: no need */
-	bool in_turn;			/* others wait: the tasklet sends (news.c) */
+	bool in_turn;			/* others wait: the bottom half sends (news.c) */
 	u16 orq_room, irq_room;		/* entries of the link's arrays that are lent */
 	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
@@ -179,10 +179,10 @@ void weft_conn_try_again(struct weft_conn *conn);
 /* The deadline, or retry_at, makes the worker run again, unless something does before. Mutex. */
 void weft_conn_arm(struct weft_conn *conn);
 
-/* The tasklet is to run; any context. */
+/* The bottom half is to run; any context. */
 void weft_conn_schedule_bh(struct weft_conn *conn);
 
-/* The send side has work: the lock's owner runs it, or the tasklet. Any context. */
+/* The send side has work: the lock's owner runs it, or the bottom half. Any context. */
 void weft_conn_pend(struct weft_conn *conn);
 
 /* Milliseconds, for the link. */
@@ -233,7 +233,7 @@ void weft_conn_ran(struct weft_conn *conn);
 void weft_conn_lock(struct weft_conn *conn);
 void weft_conn_unlock(struct weft_conn *conn);
 
-/* The tasklet of a new connection. */
+/* The bottom half of a new connection. */
 void weft_conn_run_init(struct weft_conn *conn);
 
 /* TCP's callbacks of a connection or a listener. */

@@ -8,7 +8,7 @@
  * (under the mutex) has made the QP let go before, so that qp->conn leads here
  * no more. Then the worker, in weft_conn_finish(): nothing is scheduled any more (dead),
  * the callbacks are restored (which waits for running ones), those who came in
- * through qp->conn have left (users), the tasklet is over, the socket is
+ * through qp->conn have left, and a bottom half that was due (users), the socket is
  * closed without a timer, the connection is unlinked. The memory goes with the
  * last reference: a listener's provider_data has one, and a request's name in
  * iw_cm (cm_passive.c).
@@ -71,7 +71,6 @@ void weft_conn_finish(struct weft_conn *conn)
 	weft_conn_leave(conn);
 	wait_for_completion(&conn->idle);
 	weft_conn_linger_exit(conn);
-	tasklet_kill(&conn->bh);
 	if (conn->sock)
 		weft_sock_close(conn);
 	weft_sock_drop_spares(conn);

@@ -186,7 +186,7 @@ void weft_conn_kick(struct weft_qp *qp)
 
 void weft_conn_kick_any(struct weft_qp *qp)
 {
-	/* The tasklet then runs here at once, and not in ksoftirqd. */
+	/* The bottom half then runs here at once, and not in ksoftirqd. */
 	bool bh = !irqs_disabled();
 	struct weft_conn *conn;
 

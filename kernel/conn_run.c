@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who runs what: the connection's lock in process context, TCP's callbacks, the tasklet.
+ * Who runs what: the connection's lock in process context, TCP's callbacks, the bottom half.
  * docs/locking.md follows a bit through them.
  */
 #include <linux/sched/signal.h>
 #include <net/tcp.h>
 
 #include "conn.h"
-#include "softirq.h"
 #include "tcp.h"
 
-/* So long a process sends before it leaves the rest to the tasklet: in ksoftirqd, then. */
+/* So long a process sends before it leaves the rest to the bottom half: in ksoftirqd, then. */
 #define PROCESS_NS	NSEC_PER_MSEC
 /* So many octets are read in a run: what waited for a receive, or for memory, may be all of TCP's. */
 #define SLICE		(256 * 1024)
-/* Runs before the tasklet goes to the end of softirq's queue. */
+/* Runs of a bottom half before others have their turn. */
 #define ROUNDS_BH	4
 
 /* ---- the send run ---- */
@@ -44,7 +43,7 @@ void weft_conn_tx(struct weft_conn *conn)
 	weft_conn_ran(conn);
 }
 
-/* ---- the tasklet, and owners ---- */
+/* ---- the bottom half, and owners ---- */
 
 /*
  * There is work and the socket has an owner. The last who came by weft_conn_lock()
@@ -110,9 +109,9 @@ static void run_once(struct weft_conn *conn)
 }
 
 /* The send side, in softirq, and the window. */
-static void run_bh(struct tasklet_struct *t)
+static void run_bh(struct weft_bh *bh)
 {
-	struct weft_conn *conn = from_tasklet(conn, t, bh);
+	struct weft_conn *conn = container_of(bh, struct weft_conn, bh);
 	bool owned, more;
 	u32 i;
 
@@ -122,12 +121,14 @@ static void run_bh(struct tasklet_struct *t)
 		run_once(conn);
 	if (!owned)
 		open_window(conn);
+	weft_bh_over(bh);
 	more = has_work(conn);
 	if (more && owned)
 		leave_to_owner(conn);
 	bh_unlock_sock(conn->sk);
 	if (more && !owned)
 		weft_conn_schedule_bh(conn);
+	weft_conn_leave(conn);
 }
 
 /* There is work since a callback of TCP's: who does it? */
@@ -158,7 +159,7 @@ void weft_conn_lock(struct weft_conn *conn)
 	lock_sock(conn->sk);
 }
 
-/* The tasklet then runs here at once, and not in ksoftirqd. */
+/* The bottom half then runs here at once, and not in ksoftirqd. */
 static void run_bh_here(struct weft_conn *conn)
 {
 	local_bh_disable();
@@ -183,7 +184,7 @@ static bool run_and_unlock(struct weft_conn *conn)
 	return test_bit(WEFT_CF_PENDING, &conn->flags);
 }
 
-/* Nobody takes the lock again whom others wait for: the tasklet goes on. */
+/* Nobody takes the lock again whom others wait for: the bottom half goes on. */
 static void unlock_in_turn(struct weft_conn *conn)
 {
 	release_sock(conn->sk);
@@ -284,5 +285,5 @@ const struct weft_sk_callbacks weft_conn_callbacks = {
 
 void weft_conn_run_init(struct weft_conn *conn)
 {
-	tasklet_setup(&conn->bh, run_bh);
+	weft_bh_init(&conn->bh, run_bh);
 }

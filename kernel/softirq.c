@@ -1,23 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How long softirq sends before the kernel looks whether that is enough.
+ * Bottom halves, and how long softirq sends before the kernel looks whether that is enough.
  *
- * A list of tasklets is run to its end, however long that takes, and NAPI hands over a lot at
- * a time. So what TCP's callbacks and the tasklets send on a CPU has SHARE_NS together, all
- * connections. Once that is used up all of them put off what is due to the tasklets' next
- * pass, which the renewer opens. Between two passes the kernel decides whether to go on at
- * once or in ksoftirqd, which is scheduled, and charged, as a thread.
+ * The kernel works through its softirqs in passes: the network, then whatever has queued itself to run
+ * in softirq. It stops none of them that takes long. Between two passes it decides whether to go on at
+ * once or in ksoftirqd, which is scheduled, and charged, as a thread. So what TCP's callbacks and bottom
+ * halves send on a CPU has a share of SHARE_NS, all connections together, and a pass has one new share.
  *
- * What is put off too early, because the time was used up over seconds, waits for a pass that
- * comes at once. Small messages pay for no clock: it is read once WEFT_SOFTIRQ_FREE octets
+ * A CPU has one list of bottom halves that are due, and one sender, which runs them in the order in
+ * which they were queued. Who finds the share used up puts off to the list what is due. What the sender
+ * has no time for stays at the head of the list, and the sender asks for the opener. That one comes at
+ * the beginning of the next pass, and has the sender run with a new share, mostly in the pass after that.
+ *
+ * The opener does not renew the share itself: the network comes between the two, and could use up
+ * share after share, while nothing of the list is ever sent. Nor does the sender queue itself: the
+ * kernel would run it again in the same pass.
+ *
+ * What is put off too early, because the time was used up over seconds, waits for passes that
+ * come at once. Small messages pay for no clock: it is read once WEFT_SOFTIRQ_FREE octets
  * have gone out.
  *
- * Where a softirq can be preempted by another the figures may be off, and nothing else.
+ * A CPU that goes offline leaves its list to another, which runs it. There, and where a softirq can be
+ * preempted by another, the figures may be off, and nothing else.
  */
-#include <linux/interrupt.h>
+#include <linux/bitops.h>
 #include <linux/ktime.h>
 #include <linux/percpu.h>
+#include <linux/spinlock.h>
 
+#include "compat/bh.h"
 #include "softirq.h"
 
 #define SHARE_NS	NSEC_PER_MSEC
@@ -25,41 +36,42 @@
 #define RUN_OCTETS	64
 #define REQUEST_OCTETS	64
 
-struct share {
-	struct tasklet_struct renewer;
-	u32 octets;			/* since the renewal; of those runs that were not timed */
-	u64 spent;			/* ns since, of those that were */
+/* Of a bottom half's flags. */
+#define QUEUED		0
+
+struct softirq {
+	spinlock_t lock;		/* irqsave; the kernel's own queues are below */
+	struct list_head due;		/* lock: bottom halves, the next first */
+	bool asked;			/* lock: for the sender, or the opener; or it runs */
+	bool opened;			/* by the opener: the sender has a new share */
+	struct weft_bh_work sender;
+	struct weft_bh_work opener;
+	u32 octets;			/* of the share; of those runs that were not timed */
+	u64 spent;			/* ns of it, by those that were */
 };
 
-static DEFINE_PER_CPU(struct share, share);
+static DEFINE_PER_CPU(struct softirq, softirqs);
 
-static void renew(struct tasklet_struct *t)
+/* ---- the share ---- */
+
+static bool has_time(const struct softirq *s)
 {
-	struct share *s = from_tasklet(s, t, renewer);
-
-	s->octets = 0;
-	s->spent = 0;
+	return s->spent < SHARE_NS;
 }
 
 bool weft_softirq_has_time(void)
 {
-	struct share *s = this_cpu_ptr(&share);
-
-	if (s->spent < SHARE_NS)
-		return true;
-	/* In front of whoever asks, in the next pass. */
-	tasklet_schedule(&s->renewer);
-	return false;
+	return has_time(this_cpu_ptr(&softirqs));
 }
 
 u64 weft_softirq_begin(void)
 {
-	return this_cpu_ptr(&share)->octets < WEFT_SOFTIRQ_FREE ? 0 : ktime_get_ns();
+	return this_cpu_ptr(&softirqs)->octets < WEFT_SOFTIRQ_FREE ? 0 : ktime_get_ns();
 }
 
 void weft_softirq_end(u64 began, u32 octets, u32 requests)
 {
-	struct share *s = this_cpu_ptr(&share);
+	struct softirq *s = this_cpu_ptr(&softirqs);
 
 	if (began)
 		s->spent += ktime_get_ns() - began;
@@ -67,18 +79,100 @@ void weft_softirq_end(u64 began, u32 octets, u32 requests)
 		s->octets += octets + RUN_OCTETS + requests * REQUEST_OCTETS;
 }
 
+/* ---- bottom halves ---- */
+
+bool weft_bh_queue(struct weft_bh *bh)
+{
+	struct softirq *s = this_cpu_ptr(&softirqs);
+	unsigned long flags;
+
+	if (test_and_set_bit(QUEUED, &bh->flags))
+		return false;
+	spin_lock_irqsave(&s->lock, flags);
+	list_add_tail(&bh->node, &s->due);
+	if (!s->asked) {
+		s->asked = true;
+		if (has_time(s))
+			weft_bh_work_queue(&s->sender);
+		else
+			weft_bh_work_queue_first(&s->opener);
+	}
+	spin_unlock_irqrestore(&s->lock, flags);
+	return true;
+}
+
+static void open_share(struct weft_bh_work *work)
+{
+	struct softirq *s = weft_bh_work_owner(s, work, opener);
+
+	s->opened = true;
+	weft_bh_work_queue(&s->sender);
+}
+
+static void run_next(struct list_head *turns)
+{
+	struct weft_bh *bh = list_first_entry(turns, struct weft_bh, node);
+
+	list_del(&bh->node);
+	bh->run(bh);
+}
+
+void weft_bh_over(struct weft_bh *bh)
+{
+	/*
+	 * Ordered both ways, as in weft_bh_queue(): who queues it finds its node free, and who found it
+	 * queued has written before.
+	 */
+	test_and_clear_bit(QUEUED, &bh->flags);
+}
+
+/* Those that come meanwhile, or come again, have their turn in another pass. */
+static void send_in_turn(struct weft_bh_work *work)
+{
+	struct softirq *s = weft_bh_work_owner(s, work, sender);
+	LIST_HEAD(turns);
+
+	spin_lock_irq(&s->lock);
+	list_splice_init(&s->due, &turns);
+	spin_unlock_irq(&s->lock);
+	if (s->opened) {
+		s->opened = false;
+		s->octets = 0;
+		s->spent = 0;
+	}
+	while (!list_empty(&turns) && has_time(s))
+		run_next(&turns);
+	spin_lock_irq(&s->lock);
+	list_splice(&turns, &s->due);
+	s->asked = !list_empty(&s->due);
+	if (s->asked)
+		weft_bh_work_queue_first(&s->opener);
+	spin_unlock_irq(&s->lock);
+}
+
 void weft_softirq_init(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		tasklet_setup(&per_cpu_ptr(&share, cpu)->renewer, renew);
+	for_each_possible_cpu(cpu) {
+		struct softirq *s = per_cpu_ptr(&softirqs, cpu);
+
+		spin_lock_init(&s->lock);
+		INIT_LIST_HEAD(&s->due);
+		weft_bh_work_init(&s->sender, send_in_turn);
+		weft_bh_work_init(&s->opener, open_share);
+	}
 }
 
 void weft_softirq_exit(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		tasklet_kill(&per_cpu_ptr(&share, cpu)->renewer);
+	for_each_possible_cpu(cpu) {
+		struct softirq *s = per_cpu_ptr(&softirqs, cpu);
+
+		/* In this order: the one asks for the other, which has nothing to ask for. */
+		weft_bh_work_flush(&s->opener);
+		weft_bh_work_flush(&s->sender);
+	}
 }

@@ -27,7 +27,7 @@ cd "$WEFT_TOP"
 # cmocka's programs then print TAP, too.
 export CMOCKA_MESSAGE_OUTPUT=TAP
 
-group_engine() { make -C tests/engine check; }
+group_engine() { make -C tests/engine check && make -C tests/softirq check; }
 group_stacks() { make -C tests/stacks check; }
 group_provider() { make -C tests/provider check; }
 # By ASan and UBSan, then by TSan.

@@ -817,7 +817,7 @@ static int post_from_region(struct pair *q, const struct ib_mr *from, const stru
 }
 
 /*
- * The client sends in this thread and not in softirq: the tasklet that it asks for comes when the thread
+ * The client sends in this thread and not in softirq: its bottom half comes when the thread
  * has the socket, to close the connection, and leaves it the work. (ksoftirqd is not woken.) Softirq then
  * has what TCP was handed reach the server while TCP's call goes on, and the client holds the region.
  */

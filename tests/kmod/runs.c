@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * How long does softirq run, and how much does weft send meanwhile, before the kernel looks whether
- * that is enough? A run is what the kernel does of one kind of softirq in one go: all tasklets that
- * wait, or all that the network has brought. Of both kinds the longest is kept, and the one that
+ * that is enough? A run is what the kernel does of one kind of softirq in one go: the bottom halves
+ * that wait, or all that the network has brought. Of both kinds the longest is kept, and the one that
  * sent most, as weft's tracepoint tells. weft's share of one is
  *
  *   WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and at the end
@@ -35,7 +35,7 @@ module_param(longest_us, uint, 0444);
 module_param(longest_octets, uint, 0444);
 MODULE_PARM_DESC(longest_octets, "what the longest run sent");
 module_param(longest_kind, uint, 0444);
-MODULE_PARM_DESC(longest_kind, "3: NET_RX, 6: tasklets");
+MODULE_PARM_DESC(longest_kind, "3: NET_RX, 6: bottom halves");
 module_param(over_2ms, uint, 0444);
 static unsigned int most_octets, most_us;
 module_param(most_octets, uint, 0444);

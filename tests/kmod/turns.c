@@ -185,7 +185,7 @@ static int post_bad_write(struct end *e, struct lot *l)
 /* WEFT_FLUSH_PIECE (kernel/core/qp.h): what a run completes of a queue. */
 #define PIECE		256
 /*
- * A connection's runs before one turn: those of its tasklet (ROUNDS_BH, kernel/conn_run.c), one that
+ * A connection's runs before one turn: its bottom half's (ROUNDS_BH, kernel/conn_run.c), one that
  * begins to flush and one that answers.
  */
 #define RUNS		(4 + 2)

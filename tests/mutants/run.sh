@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Mutation test of kernel/proto, kernel/core and what weft-run decides: applies each fault of the file "list" to a
+# Mutation test of kernel/proto, kernel/core, kernel/softirq.c and what weft-run decides: applies each fault of the file "list" to a
 # copy of the tree and runs the test that is to find it; TAP. The copy is below build/, the
 # checkout stays as it is.
 #   run.sh [NAME...]     only these mutants
@@ -23,10 +23,10 @@ copy_tree() {
 	# Dates go along, so that a second run builds only what has changed; but objects of
 	# the last run's mutants are to be built anew.
 	cp -a "$top/kernel" "$work/kernel"
-	cp -a "$top/tests/engine" "$top/tests/stacks" "$top/tests/provider" "$work/tests/"
+	cp -a "$top/tests/engine" "$top/tests/stacks" "$top/tests/provider" "$top/tests/softirq" "$work/tests/"
 	cp -a "$top/providers" "$work/providers"
 	cp "$here/list" "$work/list"
-	touch "$work"/kernel/proto/* "$work"/kernel/core/* "$work"/providers/rootless/*
+	touch "$work"/kernel/softirq.c "$work"/kernel/proto/* "$work"/kernel/core/* "$work"/providers/rootless/*
 }
 
 build() {	# PROGRAM as group/name

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What runs in softirq on the CPU that asked for it, once however often it was asked for: a work of the
+ * BH workqueues, and before 6.9 a tasklet. See probe/bh_workqueue.c.
+ *
+ * weft_bh_work_init(w, run)	void run(struct weft_bh_work *w), which weft_bh_work_owner() finds the
+ *				owner by
+ * weft_bh_work_queue(w)	any context; @run may do it
+ * weft_bh_work_queue_first(w)	likewise, and it comes at the beginning of a pass over all softirqs
+ * weft_bh_work_flush(w)	process: @run is over, and nobody asks any more
+ */
+#ifndef WEFT_COMPAT_BH_H
+#define WEFT_COMPAT_BH_H
+
+#include "compat/have.h"
+
+#ifdef WEFT_HAVE_BH_WORKQUEUE
+
+#include <linux/workqueue.h>
+
+#define weft_bh_work work_struct
+#define weft_bh_work_owner(owner, w, field) container_of(w, typeof(*(owner)), field)
+#define weft_bh_work_init(w, run) INIT_WORK(w, run)
+#define weft_bh_work_queue(w) queue_work(system_bh_wq, w)
+#define weft_bh_work_queue_first(w) queue_work(system_bh_highpri_wq, w)
+#define weft_bh_work_flush(w) flush_work(w)
+
+#else
+
+#include <linux/interrupt.h>
+
+#define weft_bh_work tasklet_struct
+#define weft_bh_work_owner(owner, w, field) from_tasklet(owner, w, field)
+#define weft_bh_work_init(w, run) tasklet_setup(w, run)
+#define weft_bh_work_queue(w) tasklet_schedule(w)
+#define weft_bh_work_queue_first(w) tasklet_hi_schedule(w)
+#define weft_bh_work_flush(w) tasklet_kill(w)
+
+#endif
+
+#endif
