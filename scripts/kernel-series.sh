@@ -180,7 +180,7 @@ MPA revision 1, batches that end with segments, and the ways to end.'
 	commit 'RDMA/weft: Add sockets and who runs what
 
 The lock of a connection is its socket'\''s. TCP'\''s callbacks receive, the doorbell
-sends in the caller'\''s context, and what arises in softirq is sent by a tasklet
+sends in the caller'\''s context, and what arises in softirq is sent by a BH work
 whose time is bounded. tcp.c has every look into TCP.'
 	built 5
 	add $setup

@@ -105,6 +105,20 @@ def newest_interfaces(f):
         f[name].cut(r'kzalloc\(sizeof\((\*\w+)\), (\w+)\)', r'kzalloc_obj(\1, \2)')
 
 
+def bottom_halves(f):
+    """Works of the BH workqueues, as compat/bh.h has them."""
+    softirq = f['softirq.c']
+    softirq.replace('#include "compat/bh.h"\n', '')
+    softirq.replace('#include <linux/spinlock.h>\n', '#include <linux/spinlock.h>\n#include <linux/workqueue.h>\n')
+    softirq.replace('struct weft_bh_work ', 'struct work_struct ')
+    softirq.replace('weft_bh_work_owner(s, ', 'container_of(')
+    softirq.text = re.sub(r'(container_of\(work, )', r'\1struct softirq, ', softirq.text)
+    softirq.replace('weft_bh_work_init(', 'INIT_WORK(')
+    softirq.replace('weft_bh_work_queue(', 'queue_work(system_bh_wq, ')
+    softirq.replace('weft_bh_work_queue_first(', 'queue_work(system_bh_highpri_wq, ')
+    softirq.replace('weft_bh_work_flush(', 'flush_work(')
+
+
 def without_user_space(f):
     f['proto/port.h'].cut(r'#ifdef __KERNEL__\n\n(.*?)\n#else .*?#endif\n#endif\n', r'\1\n#endif\n')
     f['proto/port.h'].cut(r"/\*\n \* The engine's only header.*?\*/\n", '''/*
@@ -208,6 +222,7 @@ def pages(f):
 def main():
     f = files()
     newest_interfaces(f)
+    bottom_halves(f)
     without_user_space(f)
     abi(f)
     pages(f)
