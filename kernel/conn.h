@@ -10,7 +10,8 @@
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
  * QP's core. Process context takes it with weft_conn_lock(); softirq has it in TCP's
- * callbacks, and the bottom half takes it with bh_lock_sock() unless a process owns the socket.
+ * callbacks, and the bottom half takes it with bh_lock_sock() unless a process owns the socket; so does
+ * a kernel consumer that posts.
  * Work for the send side that arises elsewhere sets WEFT_CF_PENDING, a window to be opened
  * WEFT_CF_WINDOW; whoever has the lock next, or lets it go, sees to it. Steps of the link
  * are serial under conn->mutex, too: the worker has it, or a call of iw_cm. State and
@@ -109,7 +110,7 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* weft_conn_try_again(): not before, in ms; 0: no need */
-	bool in_turn;			/* others wait: the bottom half sends (news.c) */
+	bool in_turn;			/* others wait: it sends no more than one run (news.c) */
 	u16 orq_room, irq_room;		/* entries of the link's arrays that are lent */
 	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
@@ -232,6 +233,12 @@ void weft_conn_ran(struct weft_conn *conn);
 /* The connection's lock, in process context. Unlocking runs what became pending. */
 void weft_conn_lock(struct weft_conn *conn);
 void weft_conn_unlock(struct weft_conn *conn);
+
+/*
+ * What is pending is sent at once, unless somebody has the socket; the bottom half or that process does
+ * what is left. Process, where softirqs may run: one of the connection's users, or with its mutex.
+ */
+void weft_conn_run_here(struct weft_conn *conn);
 
 /* The bottom half of a new connection. */
 void weft_conn_run_init(struct weft_conn *conn);

@@ -186,22 +186,26 @@ void weft_conn_kick(struct weft_qp *qp)
 
 void weft_conn_kick_any(struct weft_qp *qp)
 {
-	/* The bottom half then runs here at once, and not in ksoftirqd. */
-	bool bh = !irqs_disabled();
+	bool here = !irqs_disabled() && !in_softirq();
 	struct weft_conn *conn;
 
-	if (bh)
+	/* Who may touch the socket keeps the CPU: its end waits for him. */
+	if (here)
 		local_bh_disable();
 	conn = weft_conn_enter(qp);
 	if (conn) {
-		weft_conn_pend(conn);
+		set_bit(WEFT_CF_PENDING, &conn->flags);
+		if (here)
+			weft_conn_run_here(conn);
+		else
+			weft_conn_schedule_bh(conn);
 		/* Pairs with weft_conn_release_qp(): one of us sees the other. */
 		smp_mb__after_atomic();
 		weft_conn_leave(conn);
 	}
 	if (!conn || rcu_access_pointer(qp->conn) != conn)
 		weft_conn_flush_later(qp);
-	if (bh)
+	if (here)
 		local_bh_enable();
 }
 

@@ -59,7 +59,7 @@ static void leave_to_owner(struct weft_conn *conn)
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 }
 
-/* In softirq, where what the peer then sends is read at once, and no backlog. */
+/* Where softirqs are off: what the peer then sends is read at once, and is no backlog. */
 static void open_window(struct weft_conn *conn)
 {
 	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && weft_tcp_window_is_stale(conn->sk))
@@ -108,11 +108,20 @@ static void run_once(struct weft_conn *conn)
 			 requests_of(qp) - requests);
 }
 
+/* There is work, and softirqs are off, under the socket's lock: who does it? */
+static void pass_on(struct weft_conn *conn)
+{
+	if (sock_owned_by_user(conn->sk))
+		leave_to_owner(conn);
+	else
+		weft_conn_schedule_bh(conn);
+}
+
 /* The send side, in softirq, and the window. */
 static void run_bh(struct weft_bh *bh)
 {
 	struct weft_conn *conn = container_of(bh, struct weft_conn, bh);
-	bool owned, more;
+	bool owned;
 	u32 i;
 
 	bh_lock_sock(conn->sk);
@@ -122,22 +131,36 @@ static void run_bh(struct weft_bh *bh)
 	if (!owned)
 		open_window(conn);
 	weft_bh_over(bh);
-	more = has_work(conn);
-	if (more && owned)
-		leave_to_owner(conn);
+	if (has_work(conn))
+		pass_on(conn);
 	bh_unlock_sock(conn->sk);
-	if (more && !owned)
-		weft_conn_schedule_bh(conn);
 	weft_conn_leave(conn);
 }
 
-/* There is work since a callback of TCP's: who does it? */
-static void pass_on(struct weft_conn *conn)
+static void run_now(struct weft_conn *conn)
 {
-	if (sock_owned_by_user(conn->sk))
-		leave_to_owner(conn);
-	else
+	bool owned = sock_owned_by_user(conn->sk);
+
+	if (!owned && test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
+		weft_conn_tx(conn);
+	if (!owned)
+		open_window(conn);
+	if (has_work(conn))
+		pass_on(conn);
+}
+
+/* One run, in the caller's own time: softirq's share is not asked for. Nobody waits for a run elsewhere. */
+void weft_conn_run_here(struct weft_conn *conn)
+{
+	local_bh_disable();
+	/* bh_lock_sock(), if nobody has it. */
+	if (spin_trylock(&conn->sk->sk_lock.slock)) {
+		run_now(conn);
+		bh_unlock_sock(conn->sk);
+	} else {
 		weft_conn_schedule_bh(conn);
+	}
+	local_bh_enable();
 }
 
 /*
@@ -159,14 +182,6 @@ void weft_conn_lock(struct weft_conn *conn)
 	lock_sock(conn->sk);
 }
 
-/* The bottom half then runs here at once, and not in ksoftirqd. */
-static void run_bh_here(struct weft_conn *conn)
-{
-	local_bh_disable();
-	weft_conn_schedule_bh(conn);
-	local_bh_enable();
-}
-
 /* Data that comes while we own the socket is received in release_sock(). True: there is more. */
 static bool run_and_unlock(struct weft_conn *conn)
 {
@@ -180,17 +195,17 @@ static bool run_and_unlock(struct weft_conn *conn)
 	if (atomic_dec_return(&conn->holders))
 		return false;
 	if (test_bit(WEFT_CF_WINDOW, &conn->flags))
-		run_bh_here(conn);
+		weft_conn_run_here(conn);
 	return test_bit(WEFT_CF_PENDING, &conn->flags);
 }
 
-/* Nobody takes the lock again whom others wait for: the bottom half goes on. */
+/* Nobody takes the lock again whom others wait for: after one run the bottom half goes on. */
 static void unlock_in_turn(struct weft_conn *conn)
 {
 	release_sock(conn->sk);
 	/* As in run_and_unlock(). */
 	if (!atomic_dec_return(&conn->holders) && has_work(conn))
-		run_bh_here(conn);
+		weft_conn_run_here(conn);
 }
 
 void weft_conn_unlock(struct weft_conn *conn)

@@ -6,8 +6,8 @@
  * the other. Nothing that is done in a turn waits for a peer, nor for a program: who holds the mutex in a
  * program's context may get no CPU, and what it needs may have to be reclaimed from its user. So a connection
  * whose mutex is taken, or that has no memory, leaves its turn to its own worker. The socket's lock is
- * nobody's in start-up but for who has the mutex: doorbells leave the run to the bottom half (conn_qp.c). What
- * there is to send when start-up is over is left to the bottom half, too.
+ * nobody's in start-up but for who has the mutex: doorbells do not own it (conn_qp.c). Of what there is to
+ * send when start-up is over a turn sends one run, and the bottom half the rest.
  *
  * All else that a connection does is its own worker's, beside all others.
  */

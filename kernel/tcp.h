@@ -67,7 +67,7 @@ u32 weft_tcp_segments_out(const struct sock *sk);
  */
 bool weft_tcp_window_is_stale(const struct sock *sk);
 
-/* Tells the peer of the window as it is: __tcp_send_ack(). In softirq, without a backlog. */
+/* Tells the peer of the window as it is: __tcp_send_ack(). Softirqs are off, and there is no backlog. */
 void weft_tcp_open_window(struct sock *sk);
 
 /* Urgent data stops tcp_read_sock() for ever; mirrors the test in tcp_recv_skb()'s callers. */

@@ -294,8 +294,9 @@ static inline struct net_device *weft_dev_netdev(struct weft_device *dev)
  */
 void weft_conn_kick(struct weft_qp *qp);
 
-/* The same from any context (kernel consumers; softirq, IRQs off): sets a
- * pending bit that runs in BH or in the lock owner's release.
+/*
+ * The same from any context (kernel consumers; softirq, IRQs off): at once where softirqs may run and
+ * no process has the socket, else by a pending bit in the bottom half or in the owner's release.
  */
 void weft_conn_kick_any(struct weft_qp *qp);
 
