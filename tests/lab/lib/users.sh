@@ -121,6 +121,44 @@ write_tree() {
 	done
 }
 
+# What a suite has mounted at /run/mnt. Its mount_again() sees to it that nothing is read that has been left here.
+
+# tree_comes_back [ARG...]: for mount_again().
+tree_comes_back() {
+	mkdir -p /run/tree
+	write_tree /run/tree || fail "no tree"
+	cp -r /run/tree/. /run/mnt/ || fail "cp"
+	mount_again "$@"
+	diff -r /run/tree /run/mnt >"$TEST_DIR/diff" 2>&1 || fail "the tree is not what was written"
+	rm -rf /run/tree
+	rm -r /run/mnt/* || fail "rm"
+	[ -z "$(ls -A /run/mnt)" ] || fail "the tree is still there"
+}
+
+# small_files_come_back N [ARG...]: of 1 to 4000 octets each; ARG for mount_again().
+small_files_come_back() {
+	local i before after
+	mkdir -p /run/tree
+	for ((i = 0; i < $1; i++)); do
+		printf '%0*d' $((1 + i * 37 % 4000)) $i >"/run/tree/$i"
+	done
+	before=${EPOCHREALTIME/./}
+	cp -r /run/tree /run/mnt/ || fail "cp"
+	after=${EPOCHREALTIME/./}
+	echo "$1 files took $(((after - before) / 1000)) ms"
+	mount_again "${@:2}"
+	diff -r /run/tree /run/mnt/tree >"$TEST_DIR/diff" 2>&1 || fail "the files are not what was written"
+	rm -r /run/tree /run/mnt/tree || fail "rm"
+}
+
+# mix_is_right DIRECT: what four threads write and read at once, past the page cache if DIRECT is 1.
+mix_is_right() {
+	run fio --name=mix --directory=/run/mnt --rw=randrw --bsrange=512-256k --size=8M --numjobs=4 \
+		--direct="$1" --ioengine=psync --thread --verify=crc32c --verify_fatal=1 --group_reporting
+	grep -q 'err= 0' "$TEST_DIR/fio.log" || fail "fio met an error"
+	rm /run/mnt/mix.*
+}
+
 # direct_octets_read_back SIZE...: past the page cache of what is mounted at /run/mnt.
 direct_octets_read_back() {
 	local size octets

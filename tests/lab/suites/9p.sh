@@ -70,30 +70,15 @@ file_tree() {
 	setup "$1"
 	mount_9p
 	! tells_crc || crc_is_on 1
-	mkdir -p /run/tree
-	write_tree /run/tree || fail "no tree"
-	cp -r /run/tree/. /run/mnt/ || fail "cp"
-	mount_again
-	diff -r /run/tree /run/mnt >"$TEST_DIR/diff" 2>&1 || fail "the tree is not what was written"
-	rm -rf /run/tree
-	rm -r /run/mnt/* || fail "rm"
-	[ -z "$(ls -A /run/mnt)" ] || fail "the tree is still there"
+	tree_comes_back
 	take_down
 }
 
 # small_files PAIR N: of 1 to 4000 octets.
 small_files() {
-	local i
 	setup "$1"
 	mount_9p
-	mkdir -p /run/tree
-	for ((i = 0; i < $2; i++)); do
-		printf '%0*d' $((1 + i * 37 % 4000)) $i >"/run/tree/$i"
-	done
-	cp -r /run/tree /run/mnt/ || fail "cp"
-	mount_again
-	diff -r /run/tree /run/mnt/tree >"$TEST_DIR/diff" 2>&1 || fail "the files are not what was written"
-	rm -r /run/tree /run/mnt/tree || fail "rm"
+	small_files_come_back "$2"
 	take_down
 }
 
@@ -101,9 +86,6 @@ small_files() {
 verified_mix() {
 	setup "$1"
 	mount_9p
-	run fio --name=mix --directory=/run/mnt --rw=randrw --bsrange=512-256k --size=8M --numjobs=4 \
-		--ioengine=psync --thread --verify=crc32c --verify_fatal=1 --group_reporting
-	grep -q 'err= 0' "$TEST_DIR/fio.log" || fail "fio met an error"
-	rm /run/mnt/mix.*
+	mix_is_right 0
 	take_down
 }

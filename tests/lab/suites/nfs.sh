@@ -73,30 +73,15 @@ file_tree() {
 	setup "$2"
 	mount_nfs "$1"
 	crc_is_on 1
-	mkdir -p /run/tree
-	write_tree /run/tree || fail "no tree"
-	cp -r /run/tree/. /run/mnt/ || fail "cp"
-	mount_again "$1"
-	diff -r /run/tree /run/mnt >"$TEST_DIR/diff" 2>&1 || fail "the tree is not what was written"
-	rm -rf /run/tree
-	rm -r /run/mnt/* || fail "rm"
-	[ -z "$(ls -A /run/mnt)" ] || fail "the tree is still there"
+	tree_comes_back "$1"
 	take_down
 }
 
 # small_files N: each of 1 to 4000 octets, some of whose contents travel inline, some by Reads.
 small_files() {
-	local i
 	setup
 	mount_nfs 4.2
-	mkdir -p /run/tree
-	for ((i = 0; i < $1; i++)); do
-		printf '%0*d' $((1 + i * 37 % 4000)) $i >"/run/tree/$i"
-	done
-	cp -r /run/tree /run/mnt/ || fail "cp"
-	mount_again 4.2
-	diff -r /run/tree /run/mnt/tree >"$TEST_DIR/diff" 2>&1 || fail "the files are not what was written"
-	rm -r /run/tree /run/mnt/tree || fail "rm"
+	small_files_come_back "$1" 4.2
 	take_down
 }
 
@@ -110,15 +95,10 @@ direct_io() {
 
 # Four jobs of fio write blocks of many sizes at random, by the page cache and past it, and read them back.
 verified_mix() {
-	local direct
 	setup
 	mount_nfs 4.2
-	for direct in 0 1; do
-		run fio --name=mix --directory=/run/mnt --rw=randrw --bsrange=512-256k --size=8M --numjobs=4 \
-			--direct=$direct --ioengine=psync --thread --verify=crc32c --verify_fatal=1 --group_reporting
-		grep -q 'err= 0' "$TEST_DIR/fio.log" || fail "fio met an error"
-		rm /run/mnt/mix.*
-	done
+	mix_is_right 0
+	mix_is_right 1
 	take_down
 }
 

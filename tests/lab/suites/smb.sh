@@ -56,13 +56,7 @@ file_tree() {
 	setup
 	mount_smb
 	crc_is_on 1
-	mkdir -p /run/tree
-	write_tree /run/tree || fail "no tree"
-	cp -r /run/tree/. /run/mnt/ || fail "cp"
-	mount_again
-	diff -r /run/tree /run/mnt >"$TEST_DIR/diff" 2>&1 || fail "the tree is not what was written"
-	rm -rf /run/tree
-	rm -r /run/mnt/* || fail "rm"
+	tree_comes_back
 	take_down
 }
 
@@ -73,20 +67,9 @@ file_tree() {
 # ends, and on a busy host (16 that want two CPUs) each of them waits for its turn: a file then took 40 to
 # 180 ms over weft, 70 to 140 over siw and 25 by SMB over TCP.
 small_files() {
-	local i before after
 	setup
 	mount_smb
-	mkdir -p /run/tree
-	for ((i = 0; i < $1; i++)); do
-		printf '%0*d' $((1 + i * 37 % 4000)) $i >"/run/tree/$i"
-	done
-	before=${EPOCHREALTIME/./}
-	cp -r /run/tree /run/mnt/ || fail "cp"
-	after=${EPOCHREALTIME/./}
-	echo "$1 files took $(((after - before) / 1000)) ms"
-	mount_again
-	diff -r /run/tree /run/mnt/tree >"$TEST_DIR/diff" 2>&1 || fail "the files are not what was written"
-	rm -r /run/tree /run/mnt/tree || fail "rm"
+	small_files_come_back "$1"
 	take_down
 }
 
