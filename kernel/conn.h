@@ -110,7 +110,7 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* weft_conn_try_again(): not before, in ms; 0: no need */
-	bool in_turn;			/* others wait: it sends no more than one run (news.c) */
+	bool in_turn;			/* others wait: the owner sends one run at most (news.c) */
 	u16 orq_room, irq_room;		/* entries of the link's arrays that are lent */
 	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */

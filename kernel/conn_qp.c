@@ -189,7 +189,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 	bool here = !irqs_disabled() && !in_softirq();
 	struct weft_conn *conn;
 
-	/* Who may touch the socket keeps the CPU: its end waits for him. */
+	/* A connection's end waits for its users: here none of them loses the CPU. */
 	if (here)
 		local_bh_disable();
 	conn = weft_conn_enter(qp);

@@ -171,7 +171,7 @@ void weft_softirq_exit(void)
 	for_each_possible_cpu(cpu) {
 		struct softirq *s = per_cpu_ptr(&softirqs, cpu);
 
-		/* In this order: the one asks for the other, which has nothing to ask for. */
+		/* The opener asks for the sender, which has nothing left to ask for. */
 		weft_bh_work_flush(&s->opener);
 		weft_bh_work_flush(&s->sender);
 	}

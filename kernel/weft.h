@@ -296,7 +296,7 @@ void weft_conn_kick(struct weft_qp *qp);
 
 /*
  * The same from any context (kernel consumers; softirq, IRQs off): at once where softirqs may run and
- * no process has the socket, else by a pending bit in the bottom half or in the owner's release.
+ * nobody has the socket, else by a pending bit in the bottom half or in the owner's release.
  */
 void weft_conn_kick_any(struct weft_qp *qp);
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Mutation test of kernel/proto, kernel/core, kernel/softirq.c and what weft-run decides: applies each fault of the file "list" to a
-# copy of the tree and runs the test that is to find it; TAP. The copy is below build/, the
-# checkout stays as it is.
+# Mutation test of kernel/proto, kernel/core, kernel/softirq.c and what weft-run decides: applies each
+# fault of the file "list" to a copy of the tree and runs the test that is to find it; TAP. The copy is
+# below build/, the checkout stays as it is.
 #   run.sh [NAME...]     only these mutants
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

@@ -157,8 +157,7 @@ bool queue_work(struct workqueue_struct *wq, struct work_struct *work);
 /* Passes go by until it is over. */
 bool flush_work(struct work_struct *work);
 
-#define from_tasklet(owner, t, field) container_of(t, __typeof__(*(owner)), field)
-#define typeof __typeof__
+#define from_tasklet(owner, t, field) container_of(t, typeof(*(owner)), field)
 void tasklet_setup(struct tasklet_struct *t, void (*func)(struct tasklet_struct *t));
 void tasklet_schedule(struct tasklet_struct *t);
 void tasklet_hi_schedule(struct tasklet_struct *t);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Who sends in softirq, in which order, and how long. */
-#include <stdio.h>
 #include <string.h>
 
 #include "model.h"
@@ -8,7 +7,7 @@
 
 /* That of kernel/softirq.c. */
 #define SHARE_NS	NSEC_PER_MSEC
-/* What a run takes here. It is more than what may be sent without a look at the clock. */
+/* What a run takes here, and sends: more than goes without a look at the clock. */
 #define RUN_NS		(100 * NSEC_PER_USEC)
 #define RUN_OCTETS	(2 * WEFT_SOFTIRQ_FREE)
 /* The first run of a share is not timed, and the last begins before the share is used up. */
@@ -21,7 +20,6 @@ struct conn {
 	struct weft_bh bh;
 	int work;			/* runs that it wants */
 	int runs;
-	int pass;			/* of its last run */
 };
 
 static struct conn conns[MANY];
@@ -46,7 +44,6 @@ static bool run_conn(struct conn *c)
 	runs_in_pass++;
 	c->runs++;
 	c->work--;
-	c->pass = pass_no;
 	return true;
 }
 
