@@ -25,8 +25,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "../../kernel/uapi/rdma/weft-abi.h"
-#include "sockrules.h"
+#include "kernel/uapi/rdma/weft-abi.h"
+#include "sockets/rules.h"
 
 #define LIBRARY		"libweft-rootless.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Big-endian fields, the cursor, and the CRC under all of it. */
-#include "../../providers/rootless/crc32c.h"
+#include "../../providers/rootless/process/crc32c.h"
 #include "rig.h"
 
 static void fields_are_big_endian(void **state)

@@ -26,7 +26,7 @@ copy_tree() {
 	cp -a "$top/tests/engine" "$top/tests/stacks" "$top/tests/provider" "$top/tests/softirq" "$work/tests/"
 	cp -a "$top/providers" "$work/providers"
 	cp "$here/list" "$work/list"
-	touch "$work"/kernel/softirq.c "$work"/kernel/proto/* "$work"/kernel/core/* "$work"/providers/rootless/*
+	touch "$work"/kernel/softirq.c "$work"/kernel/proto/* "$work"/kernel/core/* "$work"/providers/*/*/*
 }
 
 build() {	# PROGRAM as group/name

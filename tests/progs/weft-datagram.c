@@ -839,7 +839,7 @@ static bool go_while_datagrams_come(void)
 
 /* ---- strangers ---- */
 
-/* As weft's datagram.h has it. */
+/* As weft's roce/datagram.h has it. */
 struct words {
 	uint32_t magic;
 	uint8_t version, flags;

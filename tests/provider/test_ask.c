@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What rdma_cm's ids of datagrams say to each other: providers/rootless/cm_ask.c. */
+/* What rdma_cm's ids of datagrams say to each other: providers/rootless/cm/sidr.c. */
 #include <stdlib.h>
 
 #include "shared.h"
-#include "../../providers/rootless/cm_ask.h"
+#include "../../providers/rootless/cm/sidr.h"
 
 #define HEADER (RL_ASK_LEN - RL_ASK_DATA)
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What weft-run decides about QPs that are connected by hand: providers/rootless/hand.c. */
+/* What weft-run decides about QPs that are connected by hand: providers/rootless/roce/byhand.c. */
 #include "shared.h"
-#include "../../providers/rootless/hand.h"
+#include "../../providers/rootless/roce/byhand.h"
 
 #define A_QPN 0x123401
 #define B_QPN 0x123402

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "../../providers/rootless/hook.h"
-#include "../../providers/rootless/options.h"
-#include "../../providers/rootless/stream.h"
+#include "../../providers/rootless/process/hook.h"
+#include "../../providers/rootless/process/options.h"
+#include "../../providers/sockets/stream/stream.h"
 
 #define LARGE 65536
 

@@ -5,8 +5,8 @@
 #include <netinet/tcp.h>
 #include <time.h>
 
-#include "../../providers/rootless/guard.h"
-#include "../../providers/rootless/hook.h"
+#include "../../providers/rootless/process/guard.h"
+#include "../../providers/rootless/process/hook.h"
 #include "ends.h"
 
 /*

@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../providers/rootless/options.h"
-#include "../../providers/rootless/stream.h"
+#include "../../providers/rootless/process/options.h"
+#include "../../providers/sockets/stream/stream.h"
 
 /* What a test waits for comes in this time, or never. */
 #define SOON_MS 20000

@@ -17,14 +17,14 @@ int to_poll(struct pollfd *p, nfds_t n, int timeout);
 #define setsockopt to_set
 #define getsockopt to_get
 #define poll to_poll
-#include "../../providers/rootless/weft-socket.h"
+#include "../../providers/sockets/weft-socket.h"
 #undef setsockopt
 #undef getsockopt
 #undef poll
 
 #include "ends.h"
-#include "../../providers/rootless/ops.h"
-#include "../../providers/rootless/stream_option.h"
+#include "../../providers/sockets/operations/ops.h"
+#include "../../providers/sockets/stream/option.h"
 
 /* Two connections: each end's is that beside it. */
 extern struct end e[4];

@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "../../providers/rootless/stats.h"
-#include "../../providers/rootless/stream_conn.h"
+#include "../../providers/rootless/process/stats.h"
+#include "../../providers/sockets/stream/conn.h"
 #include "ends.h"
 
 /* The thread sanitizer makes all octets slow. */

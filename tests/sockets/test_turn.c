@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "../../providers/rootless/sock.h"
+#include "../../providers/sockets/overlay/sock.h"
 
 static void *do_nothing(void *arg)
 {

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "ends.h"
-#include "../../providers/rootless/stream_option.h"
+#include "../../providers/sockets/stream/option.h"
 
 static struct end e[2];
 

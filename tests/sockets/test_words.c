@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What ends of a stream say: providers/rootless/stream_words.c; and the queue of octets, octets.c. */
+/* What ends of a stream say: providers/sockets/stream/words.c; and the queue of octets, octets.c. */
 #include "ends.h"
-#include "../../providers/rootless/octets.h"
-#include "../../providers/rootless/stream_words.h"
+#include "../../providers/sockets/stream/octets.h"
+#include "../../providers/sockets/stream/words.h"
 
 static void terms_are_read_as_written(void **state)
 {

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The table of ids, and the events about them. */
+#include <stdlib.h>
+
+#include "id.h"
+#include "ud.h"
+
+/* What an event says. */
+struct note {
+	struct rdma_ucm_event_resp resp;
+	u64 child;			/* a request's serial; 0: it is none */
+};
+
+static pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+	pthread_mutex_t lock;
+	struct rl_cmid **at;		/* by handle */
+	u32 size, free_from;		/* no free place before free_from */
+	u64 serial;			/* atomic: the last that was given */
+} t = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void rl_cm_lock(void)
+{
+	pthread_mutex_lock(&cm_lock);
+}
+
+void rl_cm_unlock(void)
+{
+	pthread_mutex_unlock(&cm_lock);
+}
+
+void rl_cmid_table_lock(void)
+{
+	pthread_mutex_lock(&t.lock);
+}
+
+void rl_cmid_table_unlock(void)
+{
+	pthread_mutex_unlock(&t.lock);
+}
+
+/* ---- life ---- */
+
+struct rl_cmid *rl_cmid_new(u16 ps, u8 qp_type)
+{
+	struct rl_cmid *id = calloc(1, sizeof(*id));
+
+	if (!id)
+		return NULL;
+	id->refs = 1;
+	id->serial = __atomic_add_fetch(&t.serial, 1, __ATOMIC_RELAXED);
+	id->ps = ps;
+	id->qp_type = qp_type;
+	id->sock = -1;
+	return id;
+}
+
+void rl_cmid_get(struct rl_cmid *id)
+{
+	__atomic_fetch_add(&id->refs, 1, __ATOMIC_RELAXED);
+}
+
+void rl_cmid_put(struct rl_cmid *id)
+{
+	if (__atomic_sub_fetch(&id->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (id->chan)
+		rl_chan_put(id->chan);
+	free(id);
+}
+
+/* ---- handles ---- */
+
+static bool grow(void)
+{
+	u32 size = t.size ? t.size * 2 : 64;
+	struct rl_cmid **at = realloc(t.at, size * sizeof(*at));
+
+	if (!at)
+		return false;
+	memset(at + t.size, 0, (size - t.size) * sizeof(*at));
+	t.at = at;
+	t.size = size;
+	return true;
+}
+
+int rl_cmid_list(struct rl_cmid *id, struct rl_chan *chan)
+{
+	u32 i;
+
+	for (i = t.free_from; i < t.size && t.at[i]; i++)
+		;
+	if (i == t.size && !grow())
+		return -ENOMEM;
+	rl_cmid_get(id);
+	rl_chan_get(chan);
+	t.at[i] = id;
+	t.free_from = i + 1;
+	id->handle = i;
+	id->listed = true;
+	id->chan = chan;
+	return 0;
+}
+
+static void take_handle(struct rl_cmid *id)
+{
+	t.at[id->handle] = NULL;
+	if (id->handle < t.free_from)
+		t.free_from = id->handle;
+	id->listed = false;
+}
+
+u32 rl_cmid_unlist(struct rl_cmid *id)
+{
+	rl_cmid_table_lock();
+	take_handle(id);
+	rl_chan_drop(id->chan, id);
+	rl_cmid_table_unlock();
+	return id->reported;
+}
+
+struct rl_cmid *rl_cmid_find(struct rl_chan *chan, u32 handle, int *err)
+{
+	struct rl_cmid *id;
+
+	rl_cmid_table_lock();
+	id = handle < t.size ? t.at[handle] : NULL;
+	*err = !id ? -ENOENT : id->chan != chan ? -EINVAL : 0;
+	rl_cmid_table_unlock();
+	return *err ? NULL : id;
+}
+
+struct rl_cmid *rl_cmid_first(struct rl_chan *chan)
+{
+	struct rl_cmid *id = NULL;
+	u32 i;
+
+	rl_cmid_table_lock();
+	for (i = 0; i < t.size && !id; i++)
+		if (t.at[i] && t.at[i]->chan == chan)
+			id = t.at[i];
+	rl_cmid_table_unlock();
+	return id;
+}
+
+static void change_chan(struct rl_cmid *id, struct rl_chan *to)
+{
+	struct rl_chan *from = id->chan;
+
+	rl_chan_get(to);
+	id->chan = to;
+	rl_chan_move(from, to, id);
+	rl_joins_move_events(id, from, to);
+	rl_chan_put(from);
+}
+
+u32 rl_cmid_migrate(struct rl_cmid *id, struct rl_chan *to)
+{
+	u32 reported;
+
+	rl_cmid_table_lock();
+	reported = id->reported;
+	if (id->chan != to) {
+		change_chan(id, to);
+		rl_cm_move_requests(id, to);
+		if (id->desk)
+			rl_desk_move_requests(id, to);
+	}
+	rl_cmid_table_unlock();
+	return reported;
+}
+
+/* ---- events ---- */
+
+static void put_into_words(struct rdma_ucm_event_resp *r, const struct rl_cm_words *w)
+{
+	struct rdma_ucm_conn_param *p = &r->param.conn;
+
+	r->event = w->event;
+	r->status = w->status;
+	if (w->ud) {
+		r->param.ud = *w->ud;
+		return;
+	}
+	p->initiator_depth = w->initiator_depth;
+	p->responder_resources = w->responder_resources;
+	p->private_data_len = w->pd_len;
+	if (w->pd_len)
+		memcpy(p->private_data, w->pd, w->pd_len);
+}
+
+static struct rl_event *new_event(const void *owner, u32 *reported, const struct rl_cm_words *w)
+{
+	struct rl_event *e = rl_event_new(owner, sizeof(struct note));
+
+	if (!e)
+		return NULL;
+	e->reported = reported;
+	put_into_words(&((struct note *)e->data)->resp, w);
+	return e;
+}
+
+/* An event of @id's, about @child if that is a request. */
+static int say(struct rl_cmid *id, const struct rl_cmid *child, const struct rl_cm_words *w)
+{
+	struct rl_event *e = new_event(id, &id->reported, w);
+	struct note *n;
+
+	if (!e)
+		return -ENOMEM;
+	n = (struct note *)e->data;
+	n->resp.uid = id->uid;
+	n->resp.id = child ? child->handle : id->handle;
+	n->child = child ? child->serial : 0;
+	rl_chan_push(id->chan, e);
+	return 0;
+}
+
+int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_words *w)
+{
+	int rv = 0;
+
+	rl_cmid_table_lock();
+	if (id->listed && id->uid)
+		rv = say(id, NULL, w);
+	rl_cmid_table_unlock();
+	return rv;
+}
+
+static int say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w)
+{
+	struct rl_event *e = new_event(p, &p->reported, w);
+	struct note *n;
+
+	if (!e)
+		return -ENOMEM;
+	n = (struct note *)e->data;
+	n->resp.uid = p->uid;
+	n->resp.id = p->handle;
+	rl_chan_push(id->chan, e);
+	return 0;
+}
+
+int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w)
+{
+	int rv;
+
+	rl_cmid_table_lock();
+	rv = id->listed ? say_part(id, p, w) : 0;
+	rl_cmid_table_unlock();
+	return rv;
+}
+
+u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p)
+{
+	rl_cmid_table_lock();
+	rl_chan_drop(id->chan, p);
+	rl_cmid_table_unlock();
+	return p->reported;
+}
+
+int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
+			const struct rl_cm_words *w)
+{
+	int rv = rl_cmid_list(child, listener->chan);
+
+	if (rv)
+		return rv;
+	rv = say(listener, child, w);
+	if (rv) {
+		take_handle(child);
+		rl_cmid_put(child);
+	}
+	return rv;
+}
+
+/* The program has a request before it: another may wait. */
+static void request_was_taken(u32 handle, u64 serial)
+{
+	struct rl_cmid *id;
+
+	rl_cmid_table_lock();
+	id = handle < t.size ? t.at[handle] : NULL;
+	if (id && id->serial == serial)
+		rl_cm_request_taken(id);
+	rl_cmid_table_unlock();
+}
+
+int rl_cmid_take_event(struct rl_chan *chan, struct rdma_ucm_event_resp *resp)
+{
+	struct rl_event *e;
+	struct note *n;
+	int rv = rl_chan_take(chan, &e);
+
+	if (rv)
+		return rv;
+	n = (struct note *)e->data;
+	*resp = n->resp;
+	if (n->child)
+		request_was_taken(resp->id, n->child);
+	free(e);
+	return 0;
+}
+
+/* ---- ids and connections ---- */
+
+void rl_cmid_join(struct rl_cmid *id, struct rl_conn *c)
+{
+	rl_cmid_get(id);
+	rl_conn_get(c);
+	c->id = id;
+	rl_cmid_table_lock();
+	id->conn = c;
+	rl_cmid_table_unlock();
+}
+
+void rl_cmid_leave(struct rl_conn *c)
+{
+	struct rl_cmid *id = c->id;
+
+	if (!id)
+		return;
+	c->id = NULL;
+	rl_cmid_table_lock();
+	if (id->asking == RL_ASKING_PEER || id->asking == RL_ASKING_WAITING)
+		rl_cm_leave_listener(id);
+	id->conn = NULL;
+	rl_cmid_table_unlock();
+	rl_conn_put(c);
+	rl_cmid_put(id);
+}
+
+/* The id may get another connection meanwhile: see rl_cm_reconnect(). */
+struct rl_conn *rl_cmid_lock_conn(struct rl_cmid *id)
+{
+	struct rl_conn *c;
+
+	for (;;) {
+		rl_cmid_table_lock();
+		c = id->conn;
+		if (c)
+			rl_conn_get(c);
+		rl_cmid_table_unlock();
+		if (!c)
+			return NULL;
+		rl_conn_lock(c);
+		if (c->id == id)
+			return c;
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+}

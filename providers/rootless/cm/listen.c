@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Listeners: each connection that is accepted (accept.h) gets an id at once, as a request of the
+ * listener's. The backlog bounds how many may wait for the program; those behind them wait, in the order
+ * of their MPA Requests, until it has taken one. Strangers can have as many as they like that wait: a
+ * listener puts up with so many.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <infiniband/verbs.h>
+
+#include "host/accept.h"
+#include "cm.h"
+#include "id.h"
+#include "ud.h"
+#include "process/file.h"
+#include "process/raw.h"
+#include "host/verbs.h"
+
+/* For which the program has no room: those beyond are refused. */
+#define WAITING_MAX	256
+/* The kernel's, too: of those that ask for more, or do not say. */
+#define BACKLOG_MAX	1024
+/* The program's backlog is no measure of how many strangers may come at once. */
+#define TCP_QUEUE_MIN	128
+
+struct rl_listener {
+	struct rl_acceptor acceptor;	/* first: the references */
+	u16 ps;
+	u8 qp_type;
+
+	/* the table's lock */
+	struct rl_cmid *id;		/* NULL: it listens no more */
+	struct rl_cmid *requests;
+	u32 room;			/* requests that may yet wait for the program */
+	u32 waiting;			/* requests for which there is no room */
+	u64 turns;			/* that were given to them so far */
+};
+
+static struct rl_listener *listener_of(struct rl_acceptor *a)
+{
+	return container_of(a, struct rl_listener, acceptor);
+}
+
+/* ---- requests; with the table's lock ---- */
+
+static void enter_listener(struct rl_listener *l, struct rl_cmid *child)
+{
+	rl_watch_get(&l->acceptor.watch);
+	child->parent = l;
+	child->asking = RL_ASKING_PEER;
+	child->next = l->requests;
+	child->prev = &l->requests;
+	if (child->next)
+		child->next->prev = &child->next;
+	l->requests = child;
+}
+
+/* There is room for one more, and perhaps one that waits for it. */
+static void make_room(struct rl_listener *l)
+{
+	l->room++;
+	if (l->waiting)
+		rl_watch_poke(&l->acceptor.watch);
+}
+
+/* @child is counted no more as what it was. */
+static void stop_counting(struct rl_listener *l, const struct rl_cmid *child)
+{
+	if (child->asking == RL_ASKING_WAITING)
+		l->waiting--;
+	else if (child->asking == RL_ASKING_QUEUED)
+		make_room(l);
+}
+
+void rl_cm_leave_listener(struct rl_cmid *child)
+{
+	struct rl_listener *l = child->parent;
+
+	if (!l)
+		return;
+	child->parent = NULL;
+	*child->prev = child->next;
+	if (child->next)
+		child->next->prev = child->prev;
+	stop_counting(l, child);
+	child->asking = RL_ASKING_PROGRAM;
+	rl_watch_put(&l->acceptor.watch);
+}
+
+void rl_cm_request_taken(struct rl_cmid *child)
+{
+	if (child->parent && child->asking == RL_ASKING_QUEUED)
+		make_room(child->parent);
+	child->asking = RL_ASKING_PROGRAM;
+}
+
+void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
+{
+	struct rl_cmid *child;
+
+	if (!id->listener)
+		return;
+	for (child = id->listener->requests; child; child = child->next) {
+		if (child->asking != RL_ASKING_QUEUED)
+			continue;
+		rl_chan_get(to);
+		rl_chan_put(child->chan);
+		child->chan = to;
+	}
+}
+
+static int queue_request(struct rl_listener *l, struct rl_cmid *child, const struct rl_cm_words *w)
+{
+	int rv;
+
+	if (!l || !l->id)
+		return -ECONNABORTED;
+	/* Those that wait already come first. */
+	if (!l->room || (l->waiting && child->asking != RL_ASKING_WAITING))
+		return -ENOBUFS;
+	rv = rl_cmid_say_request(l->id, child, w);
+	if (rv)
+		return rv;
+	stop_counting(l, child);
+	child->asking = RL_ASKING_QUEUED;
+	l->room--;
+	return 0;
+}
+
+/* False: there are too many, or nobody listens. */
+static bool wait_for_room(struct rl_listener *l, struct rl_cmid *child)
+{
+	if (!l || !l->id)
+		return false;
+	if (child->asking == RL_ASKING_WAITING)
+		return true;
+	if (l->waiting >= WAITING_MAX)
+		return false;
+	stop_counting(l, child);
+	child->asking = RL_ASKING_WAITING;
+	child->turn = ++l->turns;
+	l->waiting++;
+	return true;
+}
+
+/* Of those that wait: referenced. NULL: none does. */
+static struct rl_cmid *first_in_line(struct rl_listener *l)
+{
+	struct rl_cmid *child, *first = NULL;
+
+	rl_cmid_table_lock();
+	for (child = l->requests; child; child = child->next)
+		if (child->asking == RL_ASKING_WAITING && (!first || child->turn < first->turn))
+			first = child;
+	if (first)
+		rl_cmid_get(first);
+	rl_cmid_table_unlock();
+	return first;
+}
+
+/* ---- what a connection tells ---- */
+
+static int ask_program(struct rl_conn *c)
+{
+	const struct weft_mpa_frame *f = &c->link.st.frame;
+	/* The program's depths follow from the peer's. RFC 5044 tells none. */
+	const struct rl_cm_words w = {
+		.event = RL_CM_CONNECT_REQUEST,
+		.initiator_depth = f->enhanced ? rl_cm_depth(f->ird) : RL_MAX_IRD,
+		.responder_resources = f->enhanced ? rl_cm_depth(f->ord) : RL_MAX_ORD,
+		.pd = c->link.st.pd,
+		.pd_len = f->pd_len,
+	};
+	int rv;
+
+	rl_cmid_table_lock();
+	rv = queue_request(c->id->parent, c->id, &w);
+	if (rv == -ENOBUFS && !wait_for_room(c->id->parent, c->id))
+		rv = -ECONNABORTED;
+	rl_cmid_table_unlock();
+	return rv;
+}
+
+void rl_cm_tell_request(struct rl_conn *c)
+{
+	int rv = c->id ? ask_program(c) : -ECONNABORTED;
+	struct weft_tcp_view v;
+
+	rl_acceptor_knows(c);
+	if (!rv)
+		weft_link_ulp_was_asked(&c->link);
+	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
+		return;
+	rl_cmid_leave(c);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+}
+
+static bool is_waiting(const struct rl_cmid *child)
+{
+	bool waits;
+
+	rl_cmid_table_lock();
+	waits = child->asking == RL_ASKING_WAITING;
+	rl_cmid_table_unlock();
+	return waits;
+}
+
+/* False: there is still no room, or nobody waits. */
+static bool ask_for_one(struct rl_listener *l)
+{
+	struct rl_cmid *child = first_in_line(l);
+	struct rl_conn *c = child ? rl_cmid_lock_conn(child) : NULL;
+	bool asked = false;
+
+	if (c) {
+		rl_cm_tell_request(c);
+		asked = !is_waiting(child);
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+	if (child)
+		rl_cmid_put(child);
+	return asked;
+}
+
+/* ---- accepting ---- */
+
+/* The id of a request on @c; NULL: no memory, or the listener has gone. */
+static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
+{
+	struct rl_cmid *child = rl_cmid_new(l->ps, l->qp_type);
+
+	if (!child)
+		return NULL;
+	rl_conn_names(c, &child->src, &child->dst);
+	child->dev = rl_device_of_address((struct sockaddr *)&child->src);
+	child->phase = RL_CM_REQUEST;
+	c->dev = child->dev;
+	rl_cmid_join(child, c);
+	rl_cmid_table_lock();
+	enter_listener(l, child);
+	rl_cmid_table_unlock();
+	return child;
+}
+
+static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
+{
+	struct rl_cmid *child = new_request(listener_of(a), c);
+	bool wanted = child && child->dev;
+
+	if (!wanted)
+		rl_cmid_leave(c);
+	if (child)
+		rl_cmid_put(child);
+	return wanted;
+}
+
+/* ---- the acceptor's calls ---- */
+
+static void timeout(struct rl_acceptor *a)
+{
+	while (ask_for_one(listener_of(a)))
+		;
+}
+
+static void release(struct rl_acceptor *a)
+{
+	rl_acceptor_fini(a);
+	free(listener_of(a));
+}
+
+static const struct rl_acceptor_ops listener_ops = {
+	.ulp = &rl_cm_ulp,
+	.adopt = adopt,
+	.timeout = timeout,
+	.release = release,
+};
+
+/* ---- the end of a listener ---- */
+
+/* Takes a request off the list: referenced, or NULL. */
+static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *asking)
+{
+	struct rl_cmid *child;
+
+	rl_cmid_table_lock();
+	child = l->requests;
+	if (child) {
+		rl_cmid_get(child);
+		*asking = child->asking;
+		rl_cm_leave_listener(child);
+	}
+	rl_cmid_table_unlock();
+	return child;
+}
+
+/* Those that the program has get a while, for perhaps it has forgotten them. */
+static void drop_or_orphan(struct rl_cmid *child, bool drop)
+{
+	struct rl_conn *c = rl_cmid_lock_conn(child);
+
+	if (!c)
+		return;
+	if (drop) {
+		rl_cmid_leave(c);
+		rl_conn_abandon(c);
+	} else {
+		weft_link_orphan(&c->link, rl_now_ms());
+	}
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
+static void drop_requests(struct rl_listener *l)
+{
+	enum rl_cm_asking asking;
+	struct rl_cmid *child;
+
+	while ((child = take_request(l, &asking))) {
+		if (asking == RL_ASKING_QUEUED)
+			rl_cm_destroy(child);
+		else
+			drop_or_orphan(child, asking != RL_ASKING_PROGRAM);
+		rl_cmid_put(child);
+	}
+}
+
+/* Nothing is accepted any more when this returns. */
+static void close_listener(struct rl_listener *l)
+{
+	rl_cmid_table_lock();
+	l->id = NULL;
+	rl_cmid_table_unlock();
+	rl_acceptor_stop(&l->acceptor);
+}
+
+void rl_cm_stop_listening(struct rl_cmid *id)
+{
+	struct rl_listener *l = id->listener;
+
+	id->listener = NULL;
+	close_listener(l);
+	drop_requests(l);
+	rl_watch_put(&l->acceptor.watch);
+}
+
+/* ---- the beginning ---- */
+
+static struct rl_listener *new_listener(struct rl_cmid *id, u32 backlog)
+{
+	struct rl_listener *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	rl_acceptor_init(&l->acceptor, &listener_ops);
+	l->ps = id->ps;
+	l->qp_type = id->qp_type;
+	l->room = backlog;
+	l->id = id;
+	return l;
+}
+
+static int start_listening(struct rl_listener *l, int fd, u32 backlog)
+{
+	int on = 1;
+
+	/* A later listener shall not mind what is left of this one's connections. */
+	rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	return rl_acceptor_start(&l->acceptor, fd, max_t(u32, backlog, TCP_QUEUE_MIN));
+}
+
+static int bind_to_any(struct rl_cmid *id)
+{
+	const struct sockaddr_storage any = { .ss_family = AF_INET };
+
+	return rl_cm_bind(id, &any);
+}
+
+static int listen_for_connections(struct rl_cmid *id, u32 backlog)
+{
+	struct rl_listener *l = new_listener(id, backlog);
+	int rv;
+
+	if (!l)
+		return -ENOMEM;
+	rv = start_listening(l, id->sock, backlog);
+	if (rv) {
+		rl_watch_put(&l->acceptor.watch);
+		return rv;
+	}
+	id->sock = -1;
+	id->listener = l;
+	return 0;
+}
+
+int rl_cm_listen(struct rl_cmid *id, u32 backlog)
+{
+	int rv = 0;
+
+	if (!backlog || backlog > BACKLOG_MAX)
+		backlog = BACKLOG_MAX;
+	if (id->phase == RL_CM_IDLE)
+		rv = bind_to_any(id);
+	if (rv)
+		return rv;
+	if (id->phase != RL_CM_BOUND)
+		return -EINVAL;
+	rv = id->qp_type == IBV_QPT_UD ? rl_desk_open(id, backlog) : listen_for_connections(id, backlog);
+	if (!rv)
+		id->phase = RL_CM_LISTEN;
+	return rv;
+}

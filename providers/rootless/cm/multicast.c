@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Multicast by rdma_cm. InfiniBand asks a manager for a group; here a group is an IP address, and to join
+ * it is to be told the address handle, the QP number and the qkey that all its senders have. A QP enters
+ * by attach_mcast, which librdmacm calls.
+ */
+#include <infiniband/ib.h>
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#include "sidr.h"
+#include "ud.h"
+#include "process/options.h"
+#include "roce/ud.h"
+
+struct rl_join {
+	struct rl_join *next;		/* of all */
+	struct rl_join *next_of_id;
+	struct rl_cmid *id;
+	struct rl_cm_part part;
+};
+
+/* rdma_cm's lock. */
+static struct {
+	struct rl_join *first;
+	u32 handle;			/* the last that was given */
+} all;
+
+static struct rl_join **find(u32 handle)
+{
+	struct rl_join **p;
+
+	for (p = &all.first; *p && (*p)->part.handle != handle; p = &(*p)->next)
+		;
+	return p;
+}
+
+static u32 new_handle(void)
+{
+	do
+		all.handle++;
+	while (*find(all.handle));
+	return all.handle;
+}
+
+static void link_join(struct rl_join *j)
+{
+	j->next = all.first;
+	all.first = j;
+	j->next_of_id = j->id->joins;
+	j->id->joins = j;
+}
+
+static void unlink_join(struct rl_join *j)
+{
+	struct rl_join **p = find(j->part.handle);
+
+	*p = j->next;
+	for (p = &j->id->joins; *p != j; p = &(*p)->next_of_id)
+		;
+	*p = j->next_of_id;
+}
+
+/* The events that the program took. */
+static u32 end(struct rl_join *j)
+{
+	u32 reported = rl_cmid_drop_part(j->id, &j->part);
+
+	unlink_join(j);
+	free(j);
+	return reported;
+}
+
+/* ---- joining ---- */
+
+static int check(const struct rl_cmid *id)
+{
+	if (!id->dev)
+		return -ENODEV;
+	/* An RNIC has no multicast. */
+	if (!rl_options()->roce)
+		return -EOPNOTSUPP;
+	if (id->qp_type != IBV_QPT_UD || (id->phase != RL_CM_BOUND && id->phase != RL_CM_ADDR))
+		return -EINVAL;
+	return 0;
+}
+
+static void gid_of_group(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN])
+{
+	if (a->ss_family == AF_IB)
+		memcpy(gid, &((const struct sockaddr_ib *)a)->sib_addr, RL_GID_LEN);
+	else
+		rl_gid_of_address(a, gid);
+}
+
+static int say_how(struct rl_join *j, const u8 gid[RL_GID_LEN])
+{
+	struct rdma_ucm_ud_param ud = { .qp_num = RL_GROUP_QPN, .qkey = RL_CM_QKEY };
+	const struct rl_cm_words w = { .event = RL_CM_MULTICAST_JOIN, .ud = &ud };
+
+	rl_cm_put_path(j->id, &ud.ah_attr);
+	memcpy(ud.ah_attr.grh.dgid, gid, sizeof(ud.ah_attr.grh.dgid));
+	return rl_cmid_say_part(j->id, &j->part, &w);
+}
+
+int rl_join_begin(struct rl_cmid *id, u64 uid, const struct sockaddr_storage *a, u32 *handle)
+{
+	u8 gid[RL_GID_LEN];
+	struct rl_join *j;
+	int rv = check(id);
+
+	if (rv)
+		return rv;
+	gid_of_group(a, gid);
+	if (!rl_gid_is_group(gid))
+		return -EINVAL;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	j->id = id;
+	j->part.uid = uid;
+	j->part.handle = new_handle();
+	link_join(j);
+	rv = say_how(j, gid);
+	if (rv)
+		end(j);
+	else
+		*handle = j->part.handle;
+	return rv;
+}
+
+/* ---- leaving ---- */
+
+int rl_join_end(struct rl_chan *chan, u32 handle, u32 *reported)
+{
+	struct rl_join *j = *find(handle);
+	int err;
+
+	if (!j)
+		return -ENOENT;
+	if (!rl_cmid_find(chan, j->id->handle, &err))
+		return err;
+	*reported = end(j);
+	return 0;
+}
+
+void rl_joins_end(struct rl_cmid *id)
+{
+	while (id->joins)
+		end(id->joins);
+}
+
+void rl_joins_move_events(struct rl_cmid *id, struct rl_chan *from, struct rl_chan *to)
+{
+	struct rl_join *j;
+
+	for (j = id->joins; j; j = j->next_of_id)
+		rl_chan_move(from, to, &j->part);
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who is asked for QPs: a listener of datagrams. Each question is a request of its program's, with an id of
+ * its own, and told once. Its peer asks until it has an answer: questions that were answered are remembered,
+ * and get the same answer again. What strangers can have is bounded: as many requests as the backlog says
+ * wait for the program, so many answers are remembered, and an answer is no longer than the question.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#include "sidr.h"
+#include "ud.h"
+#include "devices/device.h"
+#include "process/file.h"
+#include "roce/ip.h"
+#include "process/raw.h"
+#include "process/stats.h"
+#include "host/verbs.h"
+
+/* Datagrams that are read in one go. */
+#define ROUND		64
+#define ANSWERED_MAX	1024
+
+struct rl_question {
+	struct rl_question *next;
+	struct rl_desk *desk;
+	struct rl_cmid *child;		/* referenced; NULL: it was answered */
+	struct sockaddr_storage from;
+	u8 to[RL_GID_LEN];		/* which of our addresses was asked */
+	u64 number;
+	u8 answer[RL_ASK_LEN];
+};
+
+/* The oldest first. */
+struct queue {
+	struct rl_question *first, **last;
+	u32 n;
+};
+
+struct rl_desk {
+	struct rl_watch watch;		/* first: the references; one is the open socket's */
+
+	/* rdma_cm's lock */
+	struct rl_cmid *id;		/* NULL: it listens no more */
+	int fd;				/* hidden; -1: closed */
+	u16 ps, port;
+	bool six;
+	u32 backlog;
+	struct queue open, answered;
+};
+
+static struct rl_desk *desk_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_desk, watch);
+}
+
+/* ---- queues ---- */
+
+static void init_queue(struct queue *q)
+{
+	q->first = NULL;
+	q->last = &q->first;
+	q->n = 0;
+}
+
+static void append(struct queue *to, struct rl_question *q)
+{
+	q->next = NULL;
+	*to->last = q;
+	to->last = &q->next;
+	to->n++;
+}
+
+static void take(struct queue *from, struct rl_question *q)
+{
+	struct rl_question **p;
+
+	for (p = &from->first; *p != q; p = &(*p)->next)
+		;
+	*p = q->next;
+	if (!*p)
+		from->last = p;
+	from->n--;
+}
+
+static void forget_oldest(struct queue *answered)
+{
+	struct rl_question *q = answered->first;
+
+	take(answered, q);
+	free(q);
+}
+
+static struct rl_question *find(const struct queue *in, const struct sockaddr_storage *from, u64 number)
+{
+	struct rl_question *q;
+
+	for (q = in->first; q; q = q->next)
+		if (q->number == number && !memcmp(&q->from, from, sizeof(*from)))
+			return q;
+	return NULL;
+}
+
+/* ---- answers ---- */
+
+/* To whom it was asked by, from the address that was asked. What is lost is asked for again. */
+static void send_answer(const struct rl_desk *d, const struct rl_question *q)
+{
+	u8 control[RL_IP_CONTROL] __attribute__((aligned(8)));
+	struct sockaddr_storage to = q->from;
+	struct iovec iov = { (void *)q->answer, sizeof(q->answer) };
+	struct msghdr m = {
+		.msg_name = &to, .msg_namelen = rl_addr_len(&to),
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control,
+	};
+
+	rl_ip_put_source(&m, d->six, q->to, 0);
+	rl_raw(SYS_sendmsg, d->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Nobody is to be answered any more, and nobody asked. */
+static void close_if_idle(struct rl_desk *d)
+{
+	if (d->id || d->open.n)
+		return;
+	while (d->answered.n)
+		forget_oldest(&d->answered);
+	rl_thread_remove(d->fd);
+	rl_fd_close_hidden(d->fd);
+	d->fd = -1;
+	rl_watch_end(&d->watch);
+	rl_watch_put(&d->watch);
+}
+
+static void answer(struct rl_cmid *child, struct rl_ask *a)
+{
+	struct rl_question *q = child->question;
+	struct rl_desk *d = q->desk;
+
+	a->kind = RL_ASK_ANSWER;
+	a->ps = d->ps;
+	a->number = q->number;
+	rl_ask_write(q->answer, a);
+	send_answer(d, q);
+	child->phase = RL_CM_ANSWERED;
+	child->question = NULL;
+	q->child = NULL;
+	take(&d->open, q);
+	append(&d->answered, q);
+	if (d->answered.n > ANSWERED_MAX)
+		forget_oldest(&d->answered);
+	close_if_idle(d);
+	rl_cmid_put(child);
+}
+
+static bool is_datagrams(u32 qpn)
+{
+	struct rl_qp *qp = rl_qp_find(qpn);
+	bool yes = qp && qp->ud;
+
+	if (qp)
+		rl_qp_put(qp);
+	return yes;
+}
+
+int rl_desk_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_param *p)
+{
+	struct rl_ask a = { .status = RL_ASK_GRANTED, .qpn = p->qp_num, .len = p->private_data_len };
+
+	if (!p->valid || !is_datagrams(p->qp_num))
+		return -EINVAL;
+	a.qkey = p->qkey ? p->qkey : RL_CM_QKEY;
+	memcpy(a.data, p->private_data, a.len);
+	rl_cmid_table_lock();
+	child->uid = uid;
+	rl_cmid_table_unlock();
+	answer(child, &a);
+	return 0;
+}
+
+int rl_desk_reject(struct rl_cmid *child, const void *pd, u32 pd_len)
+{
+	struct rl_ask a = { .status = RL_ASK_REFUSED, .len = pd_len };
+
+	if (pd_len)
+		memcpy(a.data, pd, pd_len);
+	answer(child, &a);
+	return 0;
+}
+
+/* ---- questions ---- */
+
+/* The table's lock. */
+static u32 count_unseen(const struct rl_desk *d)
+{
+	const struct rl_question *q;
+	u32 n = 0;
+
+	for (q = d->open.first; q; q = q->next)
+		n += q->child->asking == RL_ASKING_QUEUED;
+	return n;
+}
+
+static int ask_program(struct rl_desk *d, struct rl_cmid *child, const struct rl_ask *a)
+{
+	struct rdma_ucm_ud_param ud = { .private_data_len = (u8)a->len };
+	const struct rl_cm_words w = { .event = RL_CM_CONNECT_REQUEST, .ud = &ud };
+	int rv = -ENOBUFS;
+
+	memcpy(ud.private_data, a->data, a->len);
+	rl_cmid_table_lock();
+	if (count_unseen(d) < d->backlog)
+		rv = rl_cmid_say_request(d->id, child, &w);
+	if (!rv)
+		child->asking = RL_ASKING_QUEUED;
+	rl_cmid_table_unlock();
+	return rv;
+}
+
+static void set_addresses(struct rl_cmid *child, const struct rl_desk *d, const struct rl_question *q,
+			  u32 ifindex)
+{
+	struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_scope_id = ifindex };
+	u8 from[RL_GID_LEN];
+
+	memcpy(&own.sin6_addr, q->to, sizeof(own.sin6_addr));
+	child->dev = rl_device_of_address((struct sockaddr *)&own);
+	if (!child->dev)
+		return;
+	rl_gid_of_address(&q->from, from);
+	rl_gid_to_address(child->dev, q->to, d->port, &child->src);
+	rl_gid_to_address(child->dev, from, rl_addr_port(&q->from), &child->dst);
+}
+
+static int make_request(struct rl_desk *d, struct rl_question *q, const struct rl_ask *a, u32 ifindex)
+{
+	struct rl_cmid *child = rl_cmid_new(d->ps, IBV_QPT_UD);
+	int rv;
+
+	if (!child)
+		return -ENOMEM;
+	child->phase = RL_CM_REQUEST;
+	set_addresses(child, d, q, ifindex);
+	rv = child->dev ? ask_program(d, child, a) : -ENODEV;
+	if (rv) {
+		rl_cmid_put(child);
+		return rv;
+	}
+	q->child = child;
+	child->question = q;
+	append(&d->open, q);
+	return 0;
+}
+
+static void take_new(struct rl_desk *d, const struct sockaddr_storage *from,
+		     const struct rl_ip_words *ip, const struct rl_ask *a)
+{
+	struct rl_question *q = d->id ? calloc(1, sizeof(*q)) : NULL;
+
+	if (q) {
+		q->desk = d;
+		q->from = *from;
+		q->number = a->number;
+		memcpy(q->to, ip->to, sizeof(q->to));
+	}
+	/* Who asks again may find room. */
+	if (!q || make_request(d, q, a, ip->ifindex)) {
+		rl_count(RL_DROP_DATAGRAMS, 1);
+		free(q);
+	}
+}
+
+static void take_question(struct rl_desk *d, const struct sockaddr_storage *from,
+			  const struct rl_ip_words *ip, const struct rl_ask *a)
+{
+	const struct rl_question *q = find(&d->answered, from, a->number);
+
+	if (q)
+		send_answer(d, q);
+	else if (!find(&d->open, from, a->number))
+		take_new(d, from, ip, a);
+}
+
+/* False: there is no more to read. */
+static bool read_one(struct rl_desk *d)
+{
+	u8 buf[RL_ASK_LEN + 1], control[RL_IP_ROOM] __attribute__((aligned(8)));
+	struct sockaddr_storage from = { 0 };
+	struct iovec iov = { buf, sizeof(buf) };
+	struct msghdr m = {
+		.msg_name = &from, .msg_namelen = sizeof(from),
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	struct rl_ip_words ip = { 0 };
+	struct rl_ask a;
+	long n = rl_raw(SYS_recvmsg, d->fd, &m, MSG_DONTWAIT);
+
+	if (n < 0)
+		return false;
+	rl_ip_read_control(&m, &ip);
+	if (rl_ask_read(buf, (u32)n, &a) && a.kind == RL_ASK_QUESTION && a.ps == d->ps)
+		take_question(d, &from, &ip, &a);
+	else
+		rl_count(RL_STRANGE_DATAGRAMS, 1);
+	return true;
+}
+
+/* ---- the progress thread's calls ---- */
+
+static void ready(struct rl_watch *w, u32 events)
+{
+	struct rl_desk *d = desk_of(w);
+	u32 i;
+
+	rl_cm_lock();
+	for (i = 0; i < ROUND && d->fd >= 0 && read_one(d); i++)
+		;
+	rl_cm_unlock();
+}
+
+static void timeout(struct rl_watch *w)
+{
+}
+
+static void revive(struct rl_watch *w)
+{
+	struct rl_desk *d = desk_of(w);
+
+	rl_cm_lock();
+	if (d->fd >= 0)
+		rl_thread_add(w, d->fd, EPOLLIN);
+	rl_cm_unlock();
+}
+
+static void release(struct rl_watch *w)
+{
+	free(desk_of(w));
+}
+
+static const struct rl_watch_ops desk_ops = {
+	.ready = ready,
+	.timeout = timeout,
+	.revive = revive,
+	.release = release,
+};
+
+/* ---- life ---- */
+
+int rl_desk_open(struct rl_cmid *id, u32 backlog)
+{
+	struct rl_desk *d = calloc(1, sizeof(*d));
+	int rv;
+
+	if (!d)
+		return -ENOMEM;
+	rl_watch_init(&d->watch, &desk_ops);
+	d->ps = id->ps;
+	d->port = rl_addr_port(&id->src);
+	d->six = id->src.ss_family == AF_INET6;
+	d->backlog = backlog;
+	init_queue(&d->open);
+	init_queue(&d->answered);
+	rl_ip_ask(id->sock, d->six);
+	d->fd = id->sock;
+	d->id = id;
+	rv = rl_watch_begin(&d->watch);
+	if (!rv)
+		rv = rl_thread_add(&d->watch, d->fd, EPOLLIN);
+	if (rv) {
+		rl_watch_end(&d->watch);
+		rl_watch_put(&d->watch);
+		return rv;
+	}
+	id->sock = -1;
+	id->desk = d;
+	return 0;
+}
+
+/* A request that the program has not seen; NULL: there is none. */
+static struct rl_cmid *first_unseen(struct rl_desk *d)
+{
+	struct rl_question *q;
+
+	rl_cmid_table_lock();
+	for (q = d->open.first; q && q->child->asking != RL_ASKING_QUEUED; q = q->next)
+		;
+	rl_cmid_table_unlock();
+	return q ? q->child : NULL;
+}
+
+void rl_desk_close(struct rl_cmid *id)
+{
+	struct rl_desk *d = id->desk;
+	struct rl_cmid *child;
+
+	id->desk = NULL;
+	while ((child = first_unseen(d)))
+		rl_cm_destroy(child);
+	d->id = NULL;
+	close_if_idle(d);
+}
+
+void rl_desk_move_requests(struct rl_cmid *id, struct rl_chan *to)
+{
+	struct rl_question *q;
+
+	for (q = id->desk->open.first; q; q = q->next)
+		if (q->child->asking == RL_ASKING_QUEUED) {
+			rl_chan_get(to);
+			rl_chan_put(q->child->chan);
+			q->child->chan = to;
+		}
+}

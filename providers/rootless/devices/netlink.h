@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the hooks of socket calls ask of a NETLINK_RDMA socket (a file whose operations have
+ * send). Each returns 0 or a length, or -errno. Any thread.
+ */
+#ifndef RL_NETLINK_H
+#define RL_NETLINK_H
+
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "process/file.h"
+
+/* The name that it binds itself to when @a has nl_pid 0 is the process's number. */
+int rl_netlink_bind(struct rl_file *f, const struct sockaddr *a, socklen_t len);
+/* What getsockname() says. */
+void rl_netlink_name(struct rl_file *f, struct sockaddr_nl *name);
+/* A message in pieces: in one piece to ops->send. */
+ssize_t rl_netlink_gather(struct rl_file *f, int fd, const struct iovec *iov, size_t n);
+
+#endif

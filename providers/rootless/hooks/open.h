@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the hooks open. Each returns an installed descriptor (file.h), or -errno. */
+#ifndef RL_OPEN_H
+#define RL_OPEN_H
+
+#include "devices/device.h"
+
+/* /dev/infiniband/uverbsN; @flags as of open(). */
+int rl_uverbs_open(const struct rl_device *d, int flags);
+/* /dev/infiniband/rdma_cm */
+int rl_ucm_open(int flags);
+/* socket(AF_NETLINK, @type, NETLINK_RDMA) */
+int rl_netlink_open(int type);
+
+#endif

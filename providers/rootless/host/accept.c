@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sys/socket.h>
+
+#include "accept.h"
+#include "process/file.h"
+#include "process/raw.h"
+
+/* Connections that are accepted in one go. */
+#define ACCEPT_ROUND	16
+#define STRANGERS_MAX	256
+/* When there was no memory or no descriptor to accept with. */
+#define ACCEPT_RETRY_MS	100
+
+static const struct rl_watch_ops acceptor_watch_ops;
+
+static struct rl_acceptor *acceptor_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_acceptor, watch);
+}
+
+/* ---- strangers ---- */
+
+static void enter(struct rl_acceptor *a, struct rl_conn *c)
+{
+	rl_watch_get(&a->watch);
+	rl_conn_get(c);
+	pthread_mutex_lock(&a->door);
+	c->acceptor = a;
+	c->next_stranger = NULL;
+	c->prev_stranger = a->last;
+	*a->last = c;
+	a->last = &c->next_stranger;
+	a->strangers++;
+	pthread_mutex_unlock(&a->door);
+}
+
+void rl_acceptor_knows(struct rl_conn *c)
+{
+	struct rl_acceptor *a = c->acceptor;
+
+	if (!a)
+		return;
+	c->acceptor = NULL;
+	pthread_mutex_lock(&a->door);
+	*c->prev_stranger = c->next_stranger;
+	if (c->next_stranger)
+		c->next_stranger->prev_stranger = c->prev_stranger;
+	else
+		a->last = c->prev_stranger;
+	a->strangers--;
+	pthread_mutex_unlock(&a->door);
+	rl_watch_put(&a->watch);
+	rl_conn_put(c);
+}
+
+/* The oldest, referenced; NULL: there are but @few. */
+static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
+{
+	struct rl_conn *c = NULL;
+
+	pthread_mutex_lock(&a->door);
+	if (a->strangers > few)
+		c = a->first;
+	if (c)
+		rl_conn_get(c);
+	pthread_mutex_unlock(&a->door);
+	return c;
+}
+
+/* For one more. */
+static void make_way(struct rl_acceptor *a)
+{
+	struct rl_conn *c = one_of_more_than(a, STRANGERS_MAX - 1);
+	struct weft_tcp_view v;
+
+	if (!c)
+		return;
+	rl_conn_lock(c);
+	if (c->acceptor == a) {
+		rl_conn_receive(c);
+		rl_conn_view(c, &v);
+		rl_conn_act(c, weft_link_evict(&c->link, &v, false));
+	}
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
+void rl_acceptor_drop_strangers(struct rl_acceptor *a)
+{
+	struct rl_conn *c;
+
+	while ((c = one_of_more_than(a, 0))) {
+		rl_conn_lock(c);
+		rl_acceptor_knows(c);
+		rl_conn_act(c, weft_link_kill(&c->link));
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+}
+
+/* ---- accepting; with the acceptor's lock ---- */
+
+static void adopt(struct rl_acceptor *a, int fd)
+{
+	struct rl_conn *c = rl_conn_new(NULL, false, fd, a->ops->ulp);
+
+	if (!c)
+		return;
+	rl_conn_configure(c);
+	enter(a, c);
+	if (a->ops->adopt(a, c)) {
+		weft_link_await_request(&c->link, rl_now_ms());
+		/* A Request that is there already has its turn behind those before it. */
+		rl_conn_watch(c);
+	} else {
+		rl_conn_abandon(c);
+	}
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
+/* 0: one was; -EAGAIN: there is none; other errors: not now. */
+static int accept_one(struct rl_acceptor *a)
+{
+	int fd;
+
+	do
+		fd = rl_raw(SYS_accept4, a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	while (fd == -ECONNABORTED || fd == -EINTR);
+	if (fd < 0)
+		return fd;
+	make_way(a);
+	adopt(a, fd);
+	return 0;
+}
+
+static void accept_some(struct rl_acceptor *a)
+{
+	int i, rv = 0;
+
+	for (i = 0; i < ACCEPT_ROUND && !rv; i++)
+		rv = accept_one(a);
+	if (rv && rv != -EAGAIN) {
+		rl_thread_modify(&a->watch, a->fd, 0);
+		rl_watch_set_deadline(&a->watch, rl_now_ms() + ACCEPT_RETRY_MS);
+	}
+}
+
+/* ---- the progress thread's calls ---- */
+
+static void ready(struct rl_watch *w, u32 events)
+{
+	struct rl_acceptor *a = acceptor_of(w);
+
+	pthread_mutex_lock(&a->lock);
+	if (a->fd >= 0)
+		accept_some(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* There is room again, or perhaps memory. */
+static void timeout(struct rl_watch *w)
+{
+	struct rl_acceptor *a = acceptor_of(w);
+
+	pthread_mutex_lock(&a->lock);
+	if (a->fd >= 0) {
+		rl_thread_modify(w, a->fd, EPOLLIN);
+		accept_some(a);
+	}
+	pthread_mutex_unlock(&a->lock);
+	if (a->ops->timeout)
+		a->ops->timeout(a);
+}
+
+static void revive(struct rl_watch *w)
+{
+	struct rl_acceptor *a = acceptor_of(w);
+
+	pthread_mutex_lock(&a->lock);
+	if (a->fd >= 0)
+		rl_thread_add(w, a->fd, EPOLLIN);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void release(struct rl_watch *w)
+{
+	struct rl_acceptor *a = acceptor_of(w);
+
+	a->ops->release(a);
+}
+
+static const struct rl_watch_ops acceptor_watch_ops = {
+	.revive = revive,
+	.ready = ready,
+	.timeout = timeout,
+	.release = release,
+};
+
+/* ---- life ---- */
+
+void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
+{
+	rl_watch_init(&a->watch, &acceptor_watch_ops);
+	a->ops = ops;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_mutex_init(&a->door, NULL);
+	a->fd = -1;
+	a->first = NULL;
+	a->last = &a->first;
+	a->strangers = 0;
+}
+
+void rl_acceptor_fini(struct rl_acceptor *a)
+{
+	pthread_mutex_destroy(&a->door);
+	pthread_mutex_destroy(&a->lock);
+}
+
+int rl_acceptor_start(struct rl_acceptor *a, int fd, u32 backlog)
+{
+	int rv = rl_raw(SYS_listen, fd, backlog);
+
+	if (rv)
+		return rv;
+	rv = rl_watch_begin(&a->watch);
+	if (rv)
+		return rv;
+	pthread_mutex_lock(&a->lock);
+	rv = rl_thread_add(&a->watch, fd, EPOLLIN);
+	if (!rv)
+		a->fd = fd;
+	pthread_mutex_unlock(&a->lock);
+	if (rv)
+		rl_watch_end(&a->watch);
+	return rv;
+}
+
+void rl_acceptor_stop(struct rl_acceptor *a)
+{
+	pthread_mutex_lock(&a->lock);
+	rl_thread_remove(a->fd);
+	/* A child of fork() may have the socket, too. */
+	rl_raw(SYS_shutdown, a->fd, SHUT_RDWR);
+	rl_fd_close_hidden(a->fd);
+	a->fd = -1;
+	pthread_mutex_unlock(&a->lock);
+	rl_watch_end(&a->watch);
+}

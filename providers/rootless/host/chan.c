@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Event channels. The eventfd has one count for each event in the list. Who wants an event takes a
+ * count first, in the kernel, which waits and restarts as it does for any read(); then the event.
+ * An event that is dropped takes a count with it if one is left: otherwise somebody has it in
+ * hand, finds nothing, and tries again.
+ */
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+
+#include "chan.h"
+#include "process/gate.h"
+#include "process/hook.h"
+#include "process/raw.h"
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 8
+#endif
+
+/* ---- counts ---- */
+
+static void give_counts(struct rl_chan *c, u64 n)
+{
+	if (n)
+		rl_raw(SYS_write, c->efd, &n, sizeof(n));
+}
+
+static void go_back(void *out)
+{
+	if (*(volatile bool *)out)
+		rl_gate_enter();
+}
+
+/*
+ * A count: 0 or -errno. By our name of the eventfd, which has the O_NONBLOCK of the program's: the
+ * number of that may be another file's by now. By libc's read(), which is a point of cancellation
+ * as the program's own call is.
+ */
+static int await_count(struct rl_chan *c)
+{
+	volatile bool out = false;
+	u64 one;
+	int rv;
+
+	pthread_cleanup_push(go_back, (void *)&out);
+	rl_gate_step_out(&out);
+	rv = RL_CALL(read, c->efd, &one, sizeof(one)) < 0 ? -errno : 0;
+	pthread_cleanup_pop(1);
+	return rv;
+}
+
+/*
+ * A count if there is one. An old kernel cannot tell without waiting: then one stays that stands
+ * for no event, and whoever gets it tries again.
+ */
+static void drop_count(struct rl_chan *c)
+{
+	u64 one;
+	struct iovec iov = { .iov_base = &one, .iov_len = sizeof(one) };
+
+	rl_raw(SYS_preadv2, c->efd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+}
+
+/* ---- the list; with the lock ---- */
+
+static void append(struct rl_chan *c, struct rl_event *e)
+{
+	e->next = NULL;
+	*c->last = e;
+	c->last = &e->next;
+}
+
+static struct rl_event *unlink_at(struct rl_chan *c, struct rl_event **at)
+{
+	struct rl_event *e = *at;
+
+	*at = e->next;
+	if (c->last == &e->next)
+		c->last = at;
+	return e;
+}
+
+/* The first, if it has at most @max octets; it counts as reported. */
+static struct rl_event *take_first(struct rl_chan *c, size_t max)
+{
+	struct rl_event *e;
+
+	if (!c->first || c->first->len > max)
+		return NULL;
+	e = unlink_at(c, &c->first);
+	if (e->reported)
+		++*e->reported;
+	return e;
+}
+
+/* All of @owner's, in order, chained. Their counts are given up. */
+static struct rl_event *take_all_of(struct rl_chan *c, const void *owner)
+{
+	struct rl_event *taken = NULL, **last = &taken, **at = &c->first;
+
+	while (*at) {
+		if ((*at)->owner != owner) {
+			at = &(*at)->next;
+			continue;
+		}
+		*last = unlink_at(c, at);
+		last = &(*last)->next;
+		drop_count(c);
+	}
+	*last = NULL;
+	return taken;
+}
+
+static struct rl_event *take_of_owner(struct rl_chan *c, const void *owner)
+{
+	struct rl_event *taken;
+
+	pthread_mutex_lock(&c->lock);
+	taken = take_all_of(c, owner);
+	pthread_mutex_unlock(&c->lock);
+	return taken;
+}
+
+static void free_chain(struct rl_event *e)
+{
+	struct rl_event *next;
+
+	for (; e; e = next) {
+		next = e->next;
+		free(e);
+	}
+}
+
+/* ---- life ---- */
+
+static struct rl_chan *chan_with(int efd)
+{
+	struct rl_chan *c = efd < 0 ? NULL : calloc(1, sizeof(*c));
+
+	if (!c) {
+		if (efd >= 0)
+			rl_fd_close_hidden(efd);
+		return NULL;
+	}
+	c->efd = efd;
+	c->refs = 1;
+	c->last = &c->first;
+	pthread_mutex_init(&c->lock, NULL);
+	return c;
+}
+
+struct rl_chan *rl_chan_new(int flags, int *fd)
+{
+	int how = EFD_SEMAPHORE | (flags & (EFD_CLOEXEC | EFD_NONBLOCK));
+	struct rl_chan *c;
+	int name;
+
+	*fd = rl_raw(SYS_eventfd2, 0, how);
+	if (*fd < 0)
+		return NULL;
+	name = rl_raw(SYS_dup, *fd);
+	c = chan_with(name < 0 ? name : rl_fd_hide(name));
+	if (!c)
+		rl_raw(SYS_close, *fd);
+	return c;
+}
+
+void rl_chan_get(struct rl_chan *c)
+{
+	__atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
+}
+
+void rl_chan_put(struct rl_chan *c)
+{
+	if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	free_chain(c->first);
+	rl_fd_close_hidden(c->efd);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* ---- events ---- */
+
+struct rl_event *rl_event_new(const void *owner, size_t len)
+{
+	struct rl_event *e = calloc(1, sizeof(*e) + len);
+
+	if (e) {
+		e->owner = owner;
+		e->len = len;
+	}
+	return e;
+}
+
+void rl_chan_push(struct rl_chan *c, struct rl_event *e)
+{
+	pthread_mutex_lock(&c->lock);
+	append(c, e);
+	give_counts(c, 1);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data, size_t len)
+{
+	struct rl_event *e = rl_event_new(owner, len);
+
+	if (!e)
+		return;
+	e->reported = reported;
+	memcpy(e->data, data, len);
+	rl_chan_push(c, e);
+}
+
+/* One of at most @max octets: 0; -EINVAL: the next one is longer. */
+static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
+{
+	bool longer = false;
+	int rv;
+
+	do {
+		rv = await_count(c);
+		if (rv)
+			return rv;
+		pthread_mutex_lock(&c->lock);
+		*e = take_first(c, max);
+		longer = !*e && c->first;
+		give_counts(c, longer);
+		pthread_mutex_unlock(&c->lock);
+	} while (!*e && !longer);
+	return longer ? -EINVAL : 0;
+}
+
+int rl_chan_take(struct rl_chan *c, struct rl_event **e)
+{
+	return take_up_to(c, SIZE_MAX, e);
+}
+
+ssize_t rl_chan_read(struct rl_chan *c, void *buf, size_t len)
+{
+	struct rl_event *e;
+	ssize_t rv = take_up_to(c, len, &e);
+
+	if (rv)
+		return rv;
+	memcpy(buf, e->data, e->len);
+	rv = e->len;
+	free(e);
+	return rv;
+}
+
+void rl_chan_drop(struct rl_chan *c, const void *owner)
+{
+	free_chain(take_of_owner(c, owner));
+}
+
+void rl_chan_move(struct rl_chan *c, struct rl_chan *to, const void *owner)
+{
+	struct rl_event *e = take_of_owner(c, owner), *next;
+
+	for (; e; e = next) {
+		next = e->next;
+		rl_chan_push(to, e);
+	}
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A connection's life, its lock, and the steps of its link. */
+#include <stdlib.h>
+
+#include "accept.h"
+#include "conn.h"
+#include "process/file.h"
+#include "process/guard.h"
+#include "process/options.h"
+#include "process/raw.h"
+#include "sockets/stream/conn.h"
+#include "verbs.h"
+
+/* What is due is done so often before the progress thread goes on with it. */
+#define ROUNDS 64
+
+static const struct rl_watch_ops conn_watch_ops;
+
+/* ---- life ---- */
+
+struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
+			    const struct rl_conn_ulp *ulp)
+{
+	struct rl_conn *c = calloc(1, sizeof(*c));
+
+	fd = rl_fd_hide(fd);
+	if (!c || fd < 0) {
+		if (fd >= 0)
+			rl_fd_close_hidden(fd);
+		free(c);
+		return NULL;
+	}
+	rl_watch_init(&c->watch, &conn_watch_ops);
+	pthread_mutex_init(&c->lock, NULL);
+	c->dev = dev;
+	c->ulp = ulp;
+	c->fd = fd;
+	c->connecting = initiator;
+	c->owner = getpid();
+	rl_conn_set_up_socket(c);
+	weft_link_init(&c->link, initiator);
+	pthread_mutex_lock(&c->lock);
+	if (!rl_watch_begin(&c->watch))
+		return c;
+	rl_conn_close(c);
+	pthread_mutex_unlock(&c->lock);
+	rl_conn_put(c);
+	return NULL;
+}
+
+static struct rl_conn *conn_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_conn, watch);
+}
+
+static void release(struct rl_watch *w)
+{
+	struct rl_conn *c = conn_of(w);
+	void *chunk;
+
+	while ((chunk = weft_stream_reclaim(&c->link.st, true)))
+		free(chunk);
+	free(weft_batch_reclaim(&c->link.batch, true));
+	rl_conn_drop_rest(c);
+	free(c->link.offer);
+	free(c->link.orq);
+	free(c->link.irq);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+/* ---- steps ---- */
+
+void rl_conn_base_cfg(struct weft_mpa_cfg *cfg)
+{
+	const struct rl_options *o = rl_options();
+
+	*cfg = (struct weft_mpa_cfg){
+		.rev = o->mpa_rev,
+		.crc = o->crc,
+		.markers = o->markers,
+		.p2p = o->rtr,
+		.rtr = o->rtr,
+		.ird = RL_MAX_IRD,
+		.ord = RL_MAX_ORD,
+	};
+}
+
+void rl_conn_configure(struct rl_conn *c)
+{
+	struct weft_link_cfg *cfg = &c->link.cfg;
+
+	rl_conn_base_cfg(&cfg->mpa);
+	cfg->startup_ms = rl_options()->startup_ms;
+	cfg->accept_ms = rl_options()->accept_ms;
+	cfg->close_ms = rl_options()->close_ms;
+	cfg->rnr_ms = rl_options()->rnr_ms;
+	cfg->pd_max = 255;
+	cfg->ext = rl_options()->extensions;
+	if (c->ulp->configure)
+		c->ulp->configure(c, cfg);
+}
+
+static void die(struct rl_conn *c)
+{
+	c->ulp->dead(c);
+	rl_acceptor_knows(c);
+	rl_conn_close(c);
+	rl_watch_end(&c->watch);
+}
+
+void rl_conn_act(struct rl_conn *c, u32 acts)
+{
+	if (acts & WEFT_ACT_RELEASE_QP)
+		rl_conn_release_qp(c);
+	if (acts & WEFT_ACT_FAILED)
+		c->ulp->failed(c);
+	if (acts & WEFT_ACT_CONNECTED)
+		c->ulp->connected(c);
+	if (acts & WEFT_ACT_RETRY)
+		c->ulp->reconnect(c);
+	if (acts & WEFT_ACT_ASK_ULP)
+		c->ulp->request(c);
+	if (acts & WEFT_ACT_ENDED)
+		c->ulp->ended(c);
+	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
+		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
+	if (acts & WEFT_ACT_DIE)
+		die(c);
+	if (acts & WEFT_ACT_AGAIN)
+		c->step_due = true;
+}
+
+struct step {
+	struct rl_conn *c;
+	struct weft_tcp_view view;
+	u32 acts;
+};
+
+/* It may send, from memory that goes away. */
+static void step_link(void *arg)
+{
+	struct step *s = arg;
+
+	s->acts = weft_link_step(&s->c->link, &s->view, rl_now_ms());
+}
+
+static void step(struct rl_conn *c)
+{
+	struct step s = { .c = c };
+
+	if (c->link.state == WEFT_LINK_DEAD)
+		return;
+	rl_conn_configure(c);
+	/* A FIN may be in the view whose octets have not been read. */
+	if (!c->connecting)
+		rl_conn_receive(c);
+	rl_conn_view(c, &s.view);
+	if (!rl_guard_run(step_link, &s)) {
+		rl_conn_break_off(c);
+		return;
+	}
+	/* What it has sent is nobody's hold: a dereg_mr would wait for the next run. */
+	if (c->link.qp)
+		weft_region_end_run(c->link.qp);
+	rl_conn_act(c, s.acts);
+}
+
+void rl_conn_abandon(struct rl_conn *c)
+{
+	c->id = NULL;
+	if (c->link.state < WEFT_LINK_OPEN)
+		rl_conn_act(c, weft_link_kill(&c->link));
+}
+
+/* ---- the lock ---- */
+
+void rl_conn_lock(struct rl_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+}
+
+static u64 earliest(u64 a, u64 b)
+{
+	return !a || (b && b < a) ? b : a;
+}
+
+static bool do_what_is_due(struct rl_conn *c)
+{
+	if (c->tx_due) {
+		c->tx_due = false;
+		rl_conn_tx(c);
+		return true;
+	}
+	if (c->step_due) {
+		c->step_due = false;
+		step(c);
+		return true;
+	}
+	return false;
+}
+
+void rl_conn_settle(struct rl_conn *c)
+{
+	u32 i;
+
+	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
+		;
+}
+
+void rl_conn_release(struct rl_conn *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rl_conn_unlock(struct rl_conn *c)
+{
+	u64 deadline;
+
+	rl_conn_settle(c);
+	if (c->stream)
+		rl_stream_news(c->stream);
+	if (c->qp)
+		rl_qp_tell_drained(c->qp);
+	if (c->watching)
+		rl_conn_place(c);
+	deadline = earliest(earliest(weft_link_next_step(&c->link), c->linger_until), c->answer_by);
+	if (c->tx_due || c->step_due || c->unread)
+		deadline = 1;
+	if (c->link.state == WEFT_LINK_DEAD)
+		deadline = 0;
+	if (deadline != READ_ONCE(c->watch.deadline))
+		rl_watch_set_deadline(&c->watch, deadline);
+	/* Whose time may just have been overwritten. */
+	if (unlikely(__atomic_load_n(&c->poked, __ATOMIC_SEQ_CST)))
+		rl_watch_poke(&c->watch);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rl_conn_poke(struct rl_conn *c)
+{
+	__atomic_store_n(&c->poked, true, __ATOMIC_SEQ_CST);
+	rl_watch_poke(&c->watch);
+}
+
+struct rl_conn *rl_conn_find(u32 key)
+{
+	struct rl_watch *w = rl_watch_find(key);
+
+	if (!w)
+		return NULL;
+	/* An event of long ago: its key is another's by now. */
+	if (w->ops != &conn_watch_ops) {
+		rl_watch_put(w);
+		return NULL;
+	}
+	rl_conn_lock(conn_of(w));
+	return conn_of(w);
+}
+
+/* ---- the progress thread's calls ---- */
+
+void rl_conn_watch(struct rl_conn *c)
+{
+	c->watching = true;
+}
+
+void rl_conn_look(struct rl_conn *c, u32 events)
+{
+	if (c->fd < 0)
+		return;
+	if (c->connecting) {
+		rl_conn_finish_connect(c);
+		return;
+	}
+	if (events & EPOLLOUT && c->full) {
+		c->full = false;
+		c->tx_due = true;
+	}
+	if (events & ~EPOLLOUT)
+		rl_conn_receive(c);
+	/* There may be nothing to read any more, and nothing else will come. */
+	if (events & (EPOLLERR | EPOLLHUP))
+		c->step_due = true;
+}
+
+static void ready(struct rl_watch *w, u32 events)
+{
+	struct rl_conn *c = conn_of(w);
+
+	rl_conn_lock(c);
+	rl_conn_look(c, events);
+	rl_conn_unlock(c);
+}
+
+static void timeout(struct rl_watch *w)
+{
+	struct rl_conn *c = conn_of(w);
+	u64 now = rl_now_ms(), next;
+
+	rl_conn_lock(c);
+	if (c->unread)
+		rl_conn_receive(c);
+	if (__atomic_exchange_n(&c->poked, false, __ATOMIC_SEQ_CST) ||
+	    (c->linger_until && c->linger_until <= now))
+		c->tx_due = true;
+	if (c->answer_by && c->answer_by <= now) {
+		c->tx_due |= c->answer_due;
+		c->answer_by = 0;
+	}
+	next = weft_link_next_step(&c->link);
+	if (next && next <= now)
+		c->step_due = true;
+	/* What waited for TCP's room, and no call of the program's has said since. */
+	if (c->stream)
+		rl_stream_push(c->stream);
+	rl_conn_unlock(c);
+}
+
+static void revive(struct rl_watch *w)
+{
+	struct rl_conn *c = conn_of(w);
+
+	rl_conn_lock(c);
+	c->owner = getpid();
+	if (c->place == RL_PLACE_THREAD)
+		c->place = RL_PLACE_NONE;
+	/* A stream stays its maker's, whose thread may move its octets. */
+	c->watching &= !c->stream;
+	rl_conn_unlock(c);
+}
+
+static const struct rl_watch_ops conn_watch_ops = {
+	.revive = revive,
+	.ready = ready,
+	.timeout = timeout,
+	.release = release,
+};
+
+/* ---- the end of the process ---- */
+
+static void answer(struct rl_watch *w)
+{
+	if (w->ops == &conn_watch_ops)
+		rl_conn_answer_now(conn_of(w));
+}
+
+static void hear_out(struct rl_watch *w)
+{
+	if (w->ops == &conn_watch_ops)
+		rl_conn_hear_out_now(conn_of(w));
+}
+
+__attribute__((destructor)) static void answer_before_exit(void)
+{
+	rl_thread_at_exit(answer);
+	rl_thread_at_exit(hear_out);
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A connection's socket: what TCP brings, what TCP takes, what TCP looks like. */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "conn.h"
+#include "process/file.h"
+#include "process/pool.h"
+#include "process/raw.h"
+#include "process/stats.h"
+#include "verbs.h"
+
+/* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
+ * other.
+ */
+enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };
+
+/* When TCP had no memory to send. */
+#define RETRY_MS 2
+/* Reads before others get the lock. */
+#define READS 16
+/* Uses of an MSS before TCP is asked again: the path's MTU may have changed. */
+#define MSS_USES 1024
+
+static void set_option(struct rl_conn *c, int level, int name, int value)
+{
+	rl_raw(SYS_setsockopt, c->fd, level, name, &value, sizeof(value));
+}
+
+void rl_conn_set_up_socket(struct rl_conn *c)
+{
+	set_option(c, IPPROTO_TCP, TCP_NODELAY, 1);
+	/* Urgent data is read in its place, where it is as wrong as any other. */
+	set_option(c, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
+/* ---- what TCP looks like ---- */
+
+static bool tcp_info(struct rl_conn *c, struct tcp_info *info)
+{
+	socklen_t len = sizeof(*info);
+
+	memset(info, 0, sizeof(*info));
+	return c->fd >= 0 && !rl_raw(SYS_getsockopt, c->fd, IPPROTO_TCP, TCP_INFO, info, &len);
+}
+
+/* Why TCP did not connect, as iw_cm has it. */
+static int connect_error(int err)
+{
+	return err == -EHOSTUNREACH || err == -ENETUNREACH ? -ETIMEDOUT : err;
+}
+
+void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v)
+{
+	struct tcp_info info;
+	bool known = tcp_info(c, &info);
+
+	v->connecting = c->connecting;
+	v->closed = c->reset || !known || (!c->connecting && info.tcpi_state == RL_TCP_CLOSE);
+	v->established = !v->closed && info.tcpi_state == RL_TCP_ESTABLISHED;
+	v->fin = c->fin;
+	v->delivered = known && info.tcpi_state == RL_TCP_FIN_WAIT2;
+	v->error = v->closed ? connect_error(c->error) : 0;
+	v->idle_ms = min_t(u32, info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
+	v->acked = info.tcpi_bytes_acked;
+}
+
+u32 rl_conn_mss(struct rl_conn *c)
+{
+	struct tcp_info info;
+
+	if (!c->mss || ++c->mss_uses > MSS_USES) {
+		c->mss_uses = 0;
+		c->mss = tcp_info(c, &info) ? info.tcpi_snd_mss : 0;
+		c->mss = max_t(u32, c->mss, WEFT_BATCH_SEG_MIN);
+	}
+	return c->mss;
+}
+
+void rl_conn_finish_connect(struct rl_conn *c)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+
+	rl_raw(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ERROR, &err, &len);
+	c->connecting = false;
+	c->reset = err;
+	c->error = -err;
+	c->step_due = true;
+}
+
+/* ---- what TCP brings ---- */
+
+static void no_more(struct rl_conn *c, long n)
+{
+	if (n == -EAGAIN || n == -EINTR)
+		return;
+	c->fin = !n || c->fin;
+	if (n) {
+		c->reset = true;
+		c->error = n;
+	}
+	c->step_due = true;
+}
+
+/* Gives @n octets to the link: how many it took. */
+static u32 give_to_link(struct rl_conn *c, const void *p, u32 n)
+{
+	struct weft_seg seg = { .p = p, .len = n };
+	struct weft_cur in;
+
+	weft_cur_init(&in, &seg, 1);
+	weft_link_rx(&c->link, &in);
+	return n - in.left;
+}
+
+/*
+ * Start-up's octets stay in TCP until the link has taken them: what is behind a Reply is for
+ * after the step.
+ */
+static void receive_startup(struct rl_conn *c, void *block)
+{
+	long n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+	u32 took;
+
+	if (n <= 0) {
+		no_more(c, n);
+		return;
+	}
+	took = give_to_link(c, block, n);
+	if (took) {
+		rl_raw(SYS_recvfrom, c->fd, block, took, MSG_TRUNC | MSG_DONTWAIT, NULL, NULL);
+		c->step_due = true;
+	}
+}
+
+/*
+ * A read that is not full has emptied TCP, but for a FIN or a reset behind it. Who polls comes
+ * back for that; the thread hears of it once, and so reads until there is nothing.
+ */
+static bool may_be_more(long n)
+{
+	return n == RL_POOL_BLOCK || (n > 0 && rl_thread_is_this());
+}
+
+/* The @n octets in @block. What the link leaves stays there, and the block with the connection. */
+static void give_block(struct rl_conn *c, void *block, u32 n)
+{
+	u32 took = give_to_link(c, block, n);
+
+	if (took == n)
+		return;
+	c->rest = block;
+	c->rest_off = took;
+	c->rest_len = n - took;
+}
+
+/* Offers the rest of the last read once more: has the link taken all of it? */
+static bool give_rest(struct rl_conn *c)
+{
+	u32 took;
+
+	if (!c->rest)
+		return true;
+	took = give_to_link(c, (u8 *)c->rest + c->rest_off, c->rest_len);
+	c->rest_off += took;
+	c->rest_len -= took;
+	if (c->rest_len)
+		return false;
+	rl_conn_drop_rest(c);
+	return true;
+}
+
+void rl_conn_drop_rest(struct rl_conn *c)
+{
+	if (c->rest)
+		rl_pool_give(c->rest);
+	c->rest = NULL;
+}
+
+static void receive_full(struct rl_conn *c, void *block)
+{
+	u32 fpdus = c->link.st.rx_fpdus;
+	long n;
+	int i;
+
+	c->unread = true;
+	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_waits(c); i++) {
+		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
+		if (n > 0)
+			give_block(c, block, n);
+		else
+			no_more(c, n);
+		c->unread = c->rest || may_be_more(n);
+	}
+	c->unread = c->unread && !rl_conn_waits(c);
+	rl_count(RL_RX_CALLS, i);
+	if (c->link.st.rx_fpdus != fpdus)
+		rl_count(RL_RX_FPDUS, c->link.st.rx_fpdus - fpdus);
+	if (c->link.qp)
+		weft_region_end_run(c->link.qp);
+}
+
+void rl_conn_receive(struct rl_conn *c)
+{
+	void *block;
+
+	/* Who asked has waited for a doorbell, and its program looks for more. The thread may look any time. */
+	c->tx_due |= c->answer_due && !rl_thread_is_this();
+	/* Without memory for the stage: soon again. A Send that waits: when there is a receive. */
+	if (!give_rest(c) || rl_conn_waits(c)) {
+		c->unread = !rl_conn_waits(c);
+		return;
+	}
+	c->unread = false;
+	if (c->fd < 0 || c->fin || c->reset || c->kept_off)
+		return;
+	block = rl_pool_take();
+	/* Without memory: soon again. */
+	c->unread = !block;
+	if (!block)
+		return;
+	if (c->link.mode == WEFT_MODE_STARTUP)
+		receive_startup(c, block);
+	else
+		receive_full(c, block);
+	if (block != c->rest)
+		rl_pool_give(block);
+}
+
+/* ---- what TCP takes ---- */
+
+static_assert(sizeof(struct weft_iov) == sizeof(struct iovec) &&
+	      offsetof(struct weft_iov, base) == offsetof(struct iovec, iov_base) &&
+	      offsetof(struct weft_iov, len) == offsetof(struct iovec, iov_len),
+	      "a batch's list is sendmsg()'s");
+
+s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+{
+	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = niov };
+	int how = MSG_DONTWAIT | MSG_NOSIGNAL;
+	long n;
+
+	if (c->fd < 0)
+		return -ECONNRESET;
+	how |= flags & WEFT_SEND_EOR ? MSG_EOR : flags & WEFT_SEND_MORE ? MSG_MORE : 0;
+	c->full = false;
+	/* Of one piece the kernel has no list to read. */
+	do
+		n = niov == 1 ? rl_raw(SYS_sendto, c->fd, iov->base, iov->len, how, NULL, 0)
+			      : rl_raw(SYS_sendmsg, c->fd, &m, how);
+	while (n == -EINTR);
+	rl_count(RL_TX_CALLS, 1);
+	if (n >= 0)
+		return n;
+	/* TCP has no memory, and may have nothing on its way whose acknowledgement would tell of room. */
+	if (n == -ENOBUFS || n == -ENOMEM)
+		c->linger_until = rl_now_ms() + RETRY_MS;
+	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
+		return 0;
+	c->vanished = n == -EFAULT;
+	/* What the peer said before it went is read first, by the step. */
+	c->step_due = true;
+	return n;
+}
+
+/* ---- waiting, and the end ---- */
+
+static enum rl_conn_place wanted_place(const struct rl_conn *c)
+{
+	if (c->fd < 0)
+		return RL_PLACE_NONE;
+	return c->qp && c->qp->rcq && c->link.mode == WEFT_MODE_FULL ? RL_PLACE_CQS : RL_PLACE_THREAD;
+}
+
+static u32 wanted_events(const struct rl_conn *c)
+{
+	if (c->connecting)
+		return EPOLLOUT;
+	return (c->fin || c->reset || rl_conn_waits(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
+	       (c->full ? EPOLLOUT : 0);
+}
+
+void rl_conn_leave_place(struct rl_conn *c)
+{
+	if (c->place == RL_PLACE_THREAD) {
+		rl_thread_remove(c->fd);
+	} else if (c->place == RL_PLACE_CQS) {
+		rl_cq_remove_conn(c->qp->scq, c);
+		if (c->qp->rcq != c->qp->scq)
+			rl_cq_remove_conn(c->qp->rcq, c);
+	}
+	c->place = RL_PLACE_NONE;
+}
+
+static int take_place(struct rl_conn *c, enum rl_conn_place place, u32 events)
+{
+	int rv;
+
+	/* By edges: what the link cannot take yet stays in TCP, and is no news. */
+	if (place == RL_PLACE_THREAD)
+		return rl_thread_add(&c->watch, c->fd, events | EPOLLET);
+	rv = rl_cq_add_conn(c->qp->rcq, c, events);
+	if (!rv && c->qp->scq != c->qp->rcq) {
+		rv = rl_cq_add_conn(c->qp->scq, c, events);
+		if (rv)
+			rl_cq_remove_conn(c->qp->rcq, c);
+	}
+	return rv;
+}
+
+static void change_events(struct rl_conn *c, u32 events)
+{
+	if (c->place == RL_PLACE_THREAD) {
+		rl_thread_modify(&c->watch, c->fd, events | EPOLLET);
+	} else {
+		rl_cq_modify_conn(c->qp->rcq, c, events);
+		if (c->qp->scq != c->qp->rcq)
+			rl_cq_modify_conn(c->qp->scq, c, events);
+	}
+}
+
+void rl_conn_place(struct rl_conn *c)
+{
+	enum rl_conn_place place = wanted_place(c);
+	u32 events = wanted_events(c);
+
+	if (place == c->place && events == c->waits_for)
+		return;
+	if (place == c->place && place != RL_PLACE_NONE) {
+		change_events(c, events);
+	} else {
+		rl_conn_leave_place(c);
+		/* Nobody would ever hear of it: then it is over. */
+		if (place != RL_PLACE_NONE && !take_place(c, place, events))
+			c->place = place;
+		else if (place != RL_PLACE_NONE)
+			c->reset = c->step_due = true;
+	}
+	c->waits_for = events;
+}
+
+void rl_conn_close(struct rl_conn *c)
+{
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	struct linger l = { .l_onoff = 1 };
+
+	if (c->fd < 0)
+		return;
+	rl_conn_leave_place(c);
+	/* RST; a child of fork() may have the socket, too, so that close() alone says nothing. */
+	if (!c->link.shut || !c->fin) {
+		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
+		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));
+	}
+	rl_fd_close_hidden(c->fd);
+	c->fd = -1;
+}
+
+/* ---- names ---- */
+
+static void unmap(struct sockaddr_storage *a)
+{
+	struct sockaddr_in6 *six = (void *)a;
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = six->sin6_port };
+
+	if (a->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		return;
+	memcpy(&four.sin_addr, &six->sin6_addr.s6_addr[12], sizeof(four.sin_addr));
+	memset(a, 0, sizeof(*a));
+	memcpy(a, &four, sizeof(four));
+}
+
+void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer)
+{
+	socklen_t len = sizeof(*own);
+
+	memset(own, 0, sizeof(*own));
+	memset(peer, 0, sizeof(*peer));
+	rl_raw(SYS_getsockname, fd, own, &len);
+	len = sizeof(*peer);
+	rl_raw(SYS_getpeername, fd, peer, &len);
+	unmap(own);
+	unmap(peer);
+}
+
+void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer)
+{
+	rl_socket_names(c->fd, own, peer);
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the core asks of its host (core/host.h). All are called under the connection's lock, or,
+ * without a connection, the QP's.
+ */
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include <infiniband/verbs.h>
+
+#include "kernel/core/atomic.h"
+#include "process/guard.h"
+#include "sockets/operations/ops.h"
+#include "process/pool.h"
+#include "process/stats.h"
+#include "verbs.h"
+
+static struct rl_conn *conn_of(struct weft_link *l)
+{
+	return container_of(l, struct rl_conn, link);
+}
+
+/* ---- regions ---- */
+
+struct weft_region *weft_host_region_find(struct weft_qpc *core, u32 stag)
+{
+	return rl_mr_find(stag);
+}
+
+void weft_host_region_hold(struct weft_region *r, u32 n)
+{
+	rl_mr_hold(r, n);
+}
+
+void weft_host_region_drop(struct weft_region *r)
+{
+	rl_mr_drop(r);
+}
+
+/* Only kernel consumers have fast regions, and all that follows. */
+u32 weft_host_region_holders(const struct weft_region *r)
+{
+	return 0;
+}
+
+void weft_host_try_again(struct weft_qpc *core)
+{
+	weft_host_kick(core);
+}
+
+bool weft_host_region_map(struct weft_region *r)
+{
+	return false;
+}
+
+bool weft_host_window_hold(struct weft_region *r)
+{
+	return rl_mr_hold_for_window(r);
+}
+
+void weft_host_window_drop(struct weft_region *r)
+{
+	rl_mr_drop_for_window(r);
+}
+
+bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
+{
+	return !len || rl_guard_readable(rl_mr_address(r, addr), len);
+}
+
+void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
+{
+	*got = len;
+	return rl_mr_address(r, addr);
+}
+
+bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
+{
+	u8 *to = rl_mr_address(r, addr);
+
+	while (len) {
+		u32 n;
+		const u8 *p = weft_cur_piece(from, len, &n);
+
+		if (!rl_guard_copy(to, p, n))
+			return false;
+		to += n;
+		len -= n;
+	}
+	return true;
+}
+
+struct atomic_run {
+	const struct weft_atomic_req *req;
+	u64 *word, *was;
+};
+
+static void run_atomic(void *arg)
+{
+	const struct atomic_run *run = arg;
+
+	*run->was = weft_atomic_run(run->req, run->word);
+}
+
+bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
+{
+	struct atomic_run run = { req, word, was };
+
+	return rl_guard_run(run_atomic, &run);
+}
+
+/* ---- receive entries and completions ---- */
+
+int weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
+{
+	struct rl_qp *qp = rl_qp_of(core);
+
+	return unlikely(qp->stream) ? rl_stream_pop(qp->stream, recv) : rl_srq_pop(qp, wait, recv);
+}
+
+void weft_host_srq_leave(struct weft_qpc *core)
+{
+	rl_srq_leave(rl_qp_of(core));
+}
+
+void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe *cqe)
+{
+	struct rl_qp *qp = rl_qp_of(core);
+
+	if (!unlikely(qp->stream))
+		rl_cq_complete(recv ? qp->rcq : qp->scq, cqe);
+	else if (qp->stream->ops)
+		rl_ops_complete(qp->stream, recv, cqe);
+	else if (recv)
+		rl_stream_complete(qp->stream, cqe);
+}
+
+/* ---- the connection ---- */
+
+/* Whoever called the core has the lock, and looks before letting go. */
+void weft_host_kick(struct weft_qpc *core)
+{
+	struct rl_conn *c = rl_qp_of(core)->conn;
+
+	if (c)
+		c->tx_due = true;
+}
+
+void weft_host_answer(struct weft_qpc *core)
+{
+	struct rl_conn *c = rl_qp_of(core)->conn;
+
+	if (c)
+		rl_conn_answer(c);
+}
+
+u8 *weft_host_chunk(struct weft_qpc *core)
+{
+	return malloc(WEFT_STAGE_CHUNK);
+}
+
+void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
+{
+	free(chunk);
+}
+
+void weft_host_wake(struct weft_link *l)
+{
+	conn_of(l)->step_due = true;
+}
+
+bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
+{
+	if (ord)
+		l->orq = calloc(ord, sizeof(*l->orq));
+	l->irq = calloc(irq_slots, sizeof(*l->irq));
+	return l->irq && (l->orq || !ord);
+}
+
+/*
+ * Where TCP's queue ends in its segment nobody tells. An FPDU is no longer than a segment, and where
+ * it lies in segments is a statistic. How much TCP takes it says when it is asked to.
+ *
+ * Of large segments one is enough for a call: on lo, calls of one segment moved 64 KB messages
+ * 1.45 times as fast as calls of three. A message of a stream is no longer than that, and goes in one
+ * call: cut to segments it took two, and 1.5 times the CPU time.
+ */
+#define LARGE_SEGMENT 16384
+
+void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
+{
+	struct rl_conn *c = conn_of(l);
+	u32 mss = rl_conn_mss(c);
+
+	*tail = (struct weft_tcp_tail){
+		.mss = mss,
+		.seg_off = mss > LARGE_SEGMENT && !c->stream ? 0 : WEFT_SEG_UNKNOWN,
+		.room = c->full ? 0 : RL_POOL_BLOCK * 4,
+	};
+}
+
+s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u32 len, u32 flags)
+{
+	return rl_conn_send(conn_of(l), iov, niov, flags);
+}
+
+/* What is left of a stream's octets is TCP's so soon, whoever calls. */
+#define STREAM_RETRY_MS 20
+
+/*
+ * The socket is asked anew each time, by change_events(): where memory was gone for a moment TCP
+ * took a part and is not full, and then nothing would come of having asked before.
+ */
+void weft_host_await_room(struct weft_link *l)
+{
+	struct rl_conn *c = conn_of(l);
+
+	c->full = true;
+	c->waits_for &= ~EPOLLOUT;
+	/* Nobody waits for a stream's socket but its program, which may have other things to do. */
+	if (c->stream)
+		c->linger_until = rl_now_ms() + STREAM_RETRY_MS;
+}
+
+void *weft_host_lend_batch(struct weft_link *l, u32 *size)
+{
+	void *mem = rl_pool_take();
+
+	*size = RL_POOL_BLOCK;
+	/* The progress thread tries again soon. */
+	if (!mem)
+		conn_of(l)->tx_due = true;
+	return mem;
+}
+
+void *weft_host_lend_rest(struct weft_link *l, u32 *size)
+{
+	return malloc(*size);
+}
+
+/* A rest is smaller than a block. */
+void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size)
+{
+	if (size == RL_POOL_BLOCK)
+		rl_pool_give(mem);
+	else
+		free(mem);
+}
+
+/* ---- events ---- */
+
+/* What the core found wrong, if it was that. */
+static void raise_error_event(struct rl_qp *qp)
+{
+	static const u32 events[] = {
+		[WEFT_FAULT_ACCESS]	= IBV_EVENT_QP_ACCESS_ERR,
+		[WEFT_FAULT_REQUEST]	= IBV_EVENT_QP_REQ_ERR,
+		[WEFT_FAULT_FATAL]	= IBV_EVENT_QP_FATAL,
+	};
+	enum weft_qp_fault fault = weft_qpc_fault(&qp->core);
+
+	if (fault != WEFT_FAULT_NONE)
+		rl_context_say(qp->ctx, &qp->o, events[fault], &qp->async_reported);
+}
+
+void weft_host_event(struct weft_qpc *core, enum weft_event ev)
+{
+	struct rl_qp *qp = rl_qp_of(core);
+
+	switch (ev) {
+	case WEFT_EV_TERM_SENT:
+		rl_stats_count_term(RL_TERM_OUT, &core->term_out);
+		break;
+	case WEFT_EV_TERM_RECEIVED:
+		rl_stats_count_term(RL_TERM_IN, &core->term_in);
+		break;
+	case WEFT_EV_FLUSHED:
+		/* The last of every way into error, and the only one common to all. */
+		if (!qp->stream)
+			raise_error_event(qp);
+		if (qp->srq)
+			rl_context_say(qp->ctx, &qp->o, IBV_EVENT_QP_LAST_WQE_REACHED,
+				       &qp->async_reported);
+		if (qp->conn)
+			qp->conn->step_due = true;
+		break;
+	case WEFT_EV_LOCAL_ERROR:
+	case WEFT_EV_RTS:
+		break;
+	}
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Memory regions: the table of STags of this process, and the memory behind them, which is the
+ * program's and not pinned (process/guard.h).
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include <infiniband/verbs.h>
+
+#include "process/raw.h"
+#include "verbs.h"
+
+#define BUCKETS 16384
+
+static struct bucket {
+	pthread_mutex_t lock;
+	struct rl_mr *first;
+} buckets[BUCKETS] = {
+	/* Not by a constructor: those of the program's libraries may run before ours. */
+	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
+};
+
+static u32 count;			/* atomic */
+static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
+
+static struct rl_mr *mr_of(const struct weft_region *r)
+{
+	return container_of(r, struct rl_mr, region);
+}
+
+/* ---- the table ---- */
+
+static struct bucket *bucket_of(u32 stag)
+{
+	return &buckets[(stag >> WEFT_STAG_KEY_BITS) % BUCKETS];
+}
+
+static struct rl_mr *find_in(const struct bucket *b, u32 stag)
+{
+	struct rl_mr *mr;
+
+	for (mr = b->first; mr; mr = mr->next)
+		if (!((mr->region.stag ^ stag) >> WEFT_STAG_KEY_BITS))
+			return mr;
+	return NULL;
+}
+
+struct weft_region *rl_mr_find(u32 stag)
+{
+	struct bucket *b = bucket_of(stag);
+	struct rl_mr *mr;
+
+	pthread_mutex_lock(&b->lock);
+	mr = find_in(b, stag);
+	if (mr)
+		__atomic_fetch_add(&mr->holders, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&b->lock);
+	return mr ? &mr->region : NULL;
+}
+
+void rl_mr_hold(struct weft_region *r, u32 n)
+{
+	__atomic_fetch_add(&mr_of(r)->holders, n, __ATOMIC_RELAXED);
+}
+
+void rl_mr_drop(struct weft_region *r)
+{
+	if (__atomic_sub_fetch(&mr_of(r)->holders, 1, __ATOMIC_ACQ_REL))
+		return;
+	pthread_mutex_lock(&release_lock);
+	mr_of(r)->released = true;
+	pthread_cond_broadcast(&released);
+	pthread_mutex_unlock(&release_lock);
+}
+
+void *rl_mr_address(const struct weft_region *r, u64 addr)
+{
+	return (void *)(uintptr_t)(mr_of(r)->start + (addr - r->base));
+}
+
+static bool insert(struct rl_mr *mr, u32 stag)
+{
+	struct bucket *b = bucket_of(stag);
+	bool free;
+
+	pthread_mutex_lock(&b->lock);
+	free = !find_in(b, stag);
+	if (free) {
+		mr->region.stag = stag;
+		mr->next = b->first;
+		b->first = mr;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return free;
+}
+
+static void remove_from_table(struct rl_mr *mr)
+{
+	struct bucket *b = bucket_of(mr->region.stag);
+	struct rl_mr **p;
+
+	pthread_mutex_lock(&b->lock);
+	for (p = &b->first; *p != mr; p = &(*p)->next)
+		;
+	*p = mr->next;
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* @mr is found where @old was, under its STag; whoever holds @old finds it invalid soon. */
+static void take_place(struct rl_mr *mr, struct rl_mr *old)
+{
+	struct bucket *b = bucket_of(old->region.stag);
+	struct rl_mr **p;
+
+	mr->region.stag = old->region.stag;
+	pthread_mutex_lock(&b->lock);
+	for (p = &b->first; *p != old; p = &(*p)->next)
+		;
+	mr->next = old->next;
+	*p = mr;
+	pthread_mutex_unlock(&b->lock);
+	old->replaced = true;
+}
+
+/* Gives @mr, complete but for this, its STag and lets others find it. */
+static int publish(struct rl_mr *mr)
+{
+	u32 random, stag;
+	int try;
+
+	for (try = 0; try < WEFT_STAG_TRIES; try++) {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return -EIO;
+		stag = weft_region_new_stag(mr->region.kind, random);
+		if (stag && insert(mr, stag))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+/* ---- life ---- */
+
+/*
+ * Is there memory at every page? Nothing keeps it there, but a mistake is told where it is made.
+ * Of what is there MS_ASYNC does nothing.
+ */
+static bool is_mapped(u64 start, u64 len)
+{
+	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
+
+	return !rl_raw(SYS_msync, start - in_page, len + in_page, MS_ASYNC);
+}
+
+static void free_mr(struct rl_mr *mr)
+{
+	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
+	rl_dmabuf_put(&mr->dmabuf);
+	free(mr);
+}
+
+/* One more of @kind, its @region but for the STag as given: 0, or -errno. */
+static int make(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
+		struct rl_mr **out)
+{
+	struct rl_mr *mr;
+
+	if (__atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) > RL_MAX_MR ||
+	    !(mr = calloc(1, sizeof(*mr)))) {
+		__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
+		return -ENOMEM;
+	}
+	mr->o.kind = kind;
+	mr->pd = pd;
+	mr->holders = 1;
+	mr->region = *region;
+	*out = mr;
+	return 0;
+}
+
+/* Lets it be found, or frees it. */
+static int finish(struct rl_mr *mr)
+{
+	int rv = publish(mr);
+
+	if (rv)
+		free_mr(mr);
+	else
+		mr->pd->o.users++;
+	return rv;
+}
+
+static struct weft_region of_program(const struct rl_pd *pd, u64 len, u64 iova, u32 access)
+{
+	return (struct weft_region){
+		.pd = pd->id,
+		.access = access & (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE |
+				    WEFT_ACCESS_MW_BIND),
+		.base = access & WEFT_ACCESS_ZERO_BASED ? 0 : iova,
+		.len = len,
+		.kind = WEFT_REGION_USER,
+		.valid = true,
+	};
+}
+
+/*
+ * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
+ * The whole address space at once is asked for from 0, with all octets but the last.
+ */
+static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+{
+	const struct weft_region region = of_program(pd, len, iova, access);
+	const u32 odp = access & IBV_ACCESS_ON_DEMAND ?
+			IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB : 0;
+	int rv = weft_region_check_request(start, len, iova, access & ~odp);
+
+	if (!rv && !odp && !is_mapped(start, len))
+		rv = -EFAULT;
+	rv = rv ?: make(pd, RL_MR, &region, out);
+	if (rv)
+		return rv;
+	(*out)->start = start;
+	(*out)->access = access;
+	return 0;
+}
+
+int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+{
+	return begin(pd, start, len, iova, access, out) ?: finish(*out);
+}
+
+int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **out)
+{
+	int rv = begin(pd, old->start, old->region.len, old->region.base, access, out);
+
+	if (rv)
+		return rv;
+	take_place(*out, old);
+	pd->o.users++;
+	return 0;
+}
+
+int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
+		     struct rl_mr **out)
+{
+	const struct weft_region region = of_program(pd, len, iova, access);
+	int rv = weft_region_check_request(offset, len, iova, access) ?:
+		 make(pd, RL_MR, &region, out);
+
+	if (rv)
+		return rv;
+	/* Who lets a peer write lets the local side write: seen to by the check. */
+	rv = rl_dmabuf_get(&(*out)->dmabuf, fd, offset, len, access & WEFT_ACCESS_LOCAL_WRITE,
+			   &(*out)->start);
+	if (rv) {
+		free_mr(*out);
+		return rv;
+	}
+	(*out)->access = access;
+	return finish(*out);
+}
+
+int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **out)
+{
+	const struct weft_region region = weft_region_null(pd->id);
+	int rv = make(pd, RL_MR, &region, out);
+
+	return rv ?: finish(*out);
+}
+
+int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
+{
+	const struct weft_region region = {
+		.pd = pd->id,
+		.kind = type == IBV_MW_TYPE_1 ? WEFT_REGION_WINDOW_1 : WEFT_REGION_WINDOW_2,
+	};
+	int rv = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? 0 : -EINVAL;
+
+	rv = rv ?: make(pd, RL_MW, &region, out);
+	return rv ?: finish(*out);
+}
+
+/*
+ * The program's octets in @sge will be wanted soon, to be written (@write) or read. Best effort: it
+ * says nothing of what cannot be had.
+ */
+int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write)
+{
+	struct weft_region *r = rl_mr_find(sge->lkey);
+	enum weft_denial d = weft_region_check(r, sge->lkey, pd, 0, sge->addr, sge->length,
+					       write ? WEFT_ACCESS_LOCAL_WRITE : 0);
+	u64 start, in_page;
+
+	if (d == WEFT_GRANTED && sge->length && r->kind == WEFT_REGION_USER) {
+		start = (uintptr_t)rl_mr_address(r, sge->addr);
+		in_page = start & (sysconf(_SC_PAGESIZE) - 1);
+		rl_raw(SYS_madvise, start - in_page, sge->length + in_page,
+		       write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	}
+	if (r)
+		rl_mr_drop(r);
+	if (d == WEFT_DENIED_ACCESS)
+		return -EPERM;
+	return d == WEFT_GRANTED ? 0 : -EINVAL;
+}
+
+/* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */
+static void await_release(struct rl_mr *mr)
+{
+	int old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	pthread_mutex_lock(&release_lock);
+	while (!mr->released)
+		pthread_cond_wait(&released, &release_lock);
+	pthread_mutex_unlock(&release_lock);
+	pthread_setcancelstate(old, NULL);
+}
+
+/* From here on who still holds it refuses it: its STag may be given to another. */
+void rl_mr_destroy(struct rl_mr *mr)
+{
+	weft_region_withdraw(&mr->region);
+	if (!mr->replaced)
+		remove_from_table(mr);
+	rl_mr_drop(&mr->region);
+	await_release(mr);
+	if (mr->o.kind == RL_MW)
+		weft_region_unbind(NULL, &mr->region);
+	mr->pd->o.users--;
+	free_mr(mr);
+}
+
+/* ---- windows ---- */
+
+bool rl_mr_close(struct rl_mr *mr)
+{
+	s32 none = 0;
+
+	return __atomic_compare_exchange_n(&mr->windows, &none, INT32_MIN, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+void rl_mr_open_again(struct rl_mr *mr)
+{
+	__atomic_store_n(&mr->windows, 0, __ATOMIC_SEQ_CST);
+}
+
+bool rl_mr_hold_for_window(struct weft_region *r)
+{
+	s32 *windows = &mr_of(r)->windows;
+	s32 n = __atomic_load_n(windows, __ATOMIC_RELAXED);
+
+	while (n >= 0)
+		if (__atomic_compare_exchange_n(windows, &n, n + 1, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+void rl_mr_drop_for_window(struct weft_region *r)
+{
+	__atomic_fetch_sub(&mr_of(r)->windows, 1, __ATOMIC_SEQ_CST);
+}
+
+static void unbind_in(struct bucket *b, struct weft_qpc *core)
+{
+	struct rl_mr *mr;
+
+	pthread_mutex_lock(&b->lock);
+	for (mr = b->first; mr; mr = mr->next)
+		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
+			weft_region_unbind(core, &mr->region);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void rl_mr_unbind_windows(struct weft_qpc *core)
+{
+	u32 i;
+
+	for (i = 0; i < BUCKETS && core->windows; i++)
+		unbind_in(&buckets[i], core);
+}

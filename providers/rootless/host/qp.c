@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Queue pairs: life, states, numbers. What flows through them is core/'s. */
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+
+#include <infiniband/verbs.h>
+
+#include "roce/byhand_conn.h"
+#include "process/options.h"
+#include "roce/port_group.h"
+#include "process/raw.h"
+#include "roce/ud.h"
+#include "verbs.h"
+
+#define BUCKETS 4096
+#define QPN_MAX 0xffffff
+
+/* By number. A leaf. */
+static struct {
+	pthread_mutex_t lock;
+	struct rl_qp *bucket[BUCKETS];
+	u32 count;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the table ---- */
+
+static struct rl_qp *find(u32 qpn)
+{
+	struct rl_qp *qp;
+
+	for (qp = table.bucket[qpn % BUCKETS]; qp; qp = qp->next)
+		if (qp->core.id == qpn)
+			return qp;
+	return NULL;
+}
+
+void rl_qp_get(struct rl_qp *qp)
+{
+	__atomic_fetch_add(&qp->refs, 1, __ATOMIC_RELAXED);
+}
+
+struct rl_qp *rl_qp_find(u32 qpn)
+{
+	struct rl_qp *qp;
+
+	pthread_mutex_lock(&table.lock);
+	qp = find(qpn);
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&table.lock);
+	return qp;
+}
+
+/* An RNIC's number tells nothing. A random one that is free; 0 and 1 are nobody's. */
+static u32 draw_number(void)
+{
+	u32 qpn;
+
+	do {
+		if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
+			return 0;
+		qpn &= QPN_MAX;
+	} while (qpn < 2 || find(qpn));
+	return qpn;
+}
+
+/* With the table's lock. */
+static int enlist(struct rl_qp *qp)
+{
+	if (!qp->core.id)
+		qp->core.id = draw_number();
+	if (!qp->core.id || table.count >= RL_MAX_QP)
+		return -ENOMEM;
+	table.count++;
+	qp->next = table.bucket[qp->core.id % BUCKETS];
+	table.bucket[qp->core.id % BUCKETS] = qp;
+	return 0;
+}
+
+/* On a RoCE device nobody knows yet how the QP will be connected: its number names a port. */
+static int number(struct rl_qp *qp)
+{
+	int rv = rl_options()->roce ? rl_port_group_take(&qp->core.id) : 0;
+
+	if (rv)
+		return rv;
+	pthread_mutex_lock(&table.lock);
+	rv = enlist(qp);
+	pthread_mutex_unlock(&table.lock);
+	if (rv && rl_options()->roce)
+		rl_port_group_give(qp->core.id);
+	return rv;
+}
+
+static void unnumber(struct rl_qp *qp)
+{
+	struct rl_qp **p;
+
+	pthread_mutex_lock(&table.lock);
+	for (p = &table.bucket[qp->core.id % BUCKETS]; *p != qp; p = &(*p)->next)
+		;
+	*p = qp->next;
+	table.count--;
+	pthread_mutex_unlock(&table.lock);
+}
+
+/* The first of bucket *@at or of a later one that uses @cq and is not in error, referenced. */
+static struct rl_qp *next_user(const struct rl_cq *cq, u32 *at)
+{
+	struct rl_qp *qp = NULL;
+
+	pthread_mutex_lock(&table.lock);
+	for (; *at < BUCKETS; ++*at) {
+		for (qp = table.bucket[*at]; qp; qp = qp->next)
+			if (weft_qpc_uses_cq(&qp->core, &cq->core) &&
+			    READ_ONCE(qp->core.state) != WEFT_QPS_ERROR)
+				break;
+		if (qp)
+			break;
+	}
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&table.lock);
+	return qp;
+}
+
+/* ---- states ---- */
+
+struct rl_conn *rl_qp_lock_core(struct rl_qp *qp)
+{
+	struct rl_conn *c;
+
+	for (;;) {
+		c = rl_conn_of_qp(qp);
+		if (c)
+			return c;
+		pthread_mutex_lock(&qp->lock);
+		if (!qp->conn)
+			return NULL;
+		pthread_mutex_unlock(&qp->lock);
+	}
+}
+
+void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c)
+{
+	if (c) {
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	} else {
+		pthread_mutex_unlock(&qp->lock);
+	}
+}
+
+void rl_qp_end_connection(struct rl_qp *qp)
+{
+	struct rl_conn *c;
+
+	while ((c = rl_conn_of_qp(qp))) {
+		struct weft_tcp_view v;
+
+		rl_conn_view(c, &v);
+		rl_conn_act(c, weft_link_forget(&c->link, &v, rl_now_ms()));
+		c->step_due = true;
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+}
+
+void rl_qp_reset(struct rl_qp *qp)
+{
+	rl_hand_stop_qp(qp);
+	rl_qp_hear_out(qp);
+	rl_qp_end_connection(qp);
+	memset(qp->sq.mem, 0, qp->sq.size);
+	if (qp->rq.mem)
+		memset(qp->rq.mem, 0, qp->rq.size);
+	pthread_mutex_lock(&qp->lock);
+	weft_qpc_reset(&qp->core);
+	pthread_mutex_unlock(&qp->lock);
+	memset(&qp->given, 0, sizeof(qp->given));
+}
+
+int rl_qp_move(struct rl_qp *qp, u32 to)
+{
+	struct rl_conn *c = rl_qp_lock_core(qp);
+	/* Whoever found it before it was destroyed: its rings and its context may be no more. */
+	enum weft_qp_move move = !c && qp->gone ? WEFT_QP_REFUSED : weft_qpc_move(&qp->core, to);
+
+	if (move == WEFT_QP_CLOSE)
+		weft_qpc_close(&qp->core);
+	else if (move == WEFT_QP_FAIL)
+		weft_qpc_error(&qp->core);
+	if (move == WEFT_QP_FAIL && !c)
+		rl_qp_flush(qp);
+	if (c && move != WEFT_QP_REFUSED)
+		c->tx_due = c->step_due = true;
+	rl_qp_unlock_core(qp, c);
+	if (move == WEFT_QP_RESET)
+		rl_qp_reset(qp);
+	return move == WEFT_QP_REFUSED ? -EINVAL : 0;
+}
+
+void rl_qp_fail_users(const struct rl_cq *cq)
+{
+	struct rl_qp *qp;
+	u32 at = 0;
+
+	while ((qp = next_user(cq, &at))) {
+		rl_qp_move(qp, WEFT_VS_ERR);
+		rl_qp_put(qp);
+	}
+}
+
+/* ---- life ---- */
+
+static void free_queues(struct rl_qp *qp)
+{
+	rl_ring_free(qp->ctx, &qp->sq);
+	rl_ring_free(qp->ctx, &qp->rq);
+	free(qp->core.sq.copy);
+	free(qp->core.sq.info);
+}
+
+static int alloc_queues(struct rl_qp *qp, const struct weft_sq_shape *sq,
+			const struct weft_rq_shape *rq)
+{
+	struct weft_sqq *q = &qp->core.sq;
+	int rv = rl_ring_alloc(qp->ctx, &qp->sq, sq->slots);
+
+	if (!rv && rq->slots)
+		rv = rl_ring_alloc(qp->ctx, &qp->rq, rq->slots);
+	q->copy = calloc(1, weft_sq_copy_size(sq->slots, sq->wqe_slots));
+	q->info = calloc(sq->slots, sizeof(*q->info));
+	if (!rv && q->copy && q->info)
+		return 0;
+	free_queues(qp);
+	return -ENOMEM;
+}
+
+static void init_core(struct rl_qp *qp, const struct rl_qp_attr *a, const struct weft_sq_shape *sq,
+		      const struct weft_rq_shape *rq)
+{
+	struct weft_qpc *c = &qp->core;
+
+	c->pd = a->pd->id;
+	c->recv_pd = a->srq ? a->srq->pd->id : c->pd;
+	c->srq = a->srq;
+	c->srq_tells = qp->ctx->features & WEFT_FEATURE_SRQ_KICK;
+	c->sig_all = a->sig_all;
+	c->scq = &a->scq->core;
+	c->rcq = &a->rcq->core;
+	weft_ringq_init(&c->sq.q, qp->sq.mem, sq->slots);
+	c->sq.max_slots = sq->wqe_slots;
+	weft_rqq_init(&c->rq, qp->rq.mem, rq->slots, a->rq.sge);
+	weft_qpc_init(c);
+	/* Of an RNIC nobody asks for more states than a connection makes. */
+	if (rl_options()->roce)
+		c->named = WEFT_VS_RESET;
+}
+
+static void count_uses(struct rl_qp *qp, int n)
+{
+	qp->pd->o.users += n;
+	qp->scq->o.users += n;
+	qp->rcq->o.users += n;
+	if (qp->srq)
+		qp->srq->o.users += n;
+}
+
+static struct rl_qp *make(struct rl_context *ctx, const struct rl_qp_attr *a)
+{
+	struct rl_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	qp->o.kind = RL_QP;
+	qp->ctx = ctx;
+	qp->pd = a->pd;
+	qp->scq = a->scq;
+	qp->rcq = a->rcq;
+	qp->srq = a->srq;
+	qp->type = a->type;
+	qp->sq_caps = a->sq;
+	qp->rq_caps = a->rq;
+	qp->refs = 1;
+	pthread_mutex_init(&qp->lock, NULL);
+	return qp;
+}
+
+static int name_and_begin(struct rl_qp *qp)
+{
+	int rv = number(qp);
+
+	if (rv || qp->type != IBV_QPT_UD)
+		return rv;
+	rv = rl_ud_begin(qp);
+	if (rv) {
+		unnumber(qp);
+		rl_port_group_give(qp->core.id);
+	}
+	return rv;
+}
+
+int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
+	      struct rl_qp **out)
+{
+	struct weft_sq_shape sq;
+	struct weft_rq_shape rq;
+	struct rl_qp *qp;
+	int rv;
+
+	if (a->srq)
+		a->rq = (struct weft_rq_caps){};
+	rv = weft_shape_sq(&a->sq, &sq) ?: weft_shape_rq(&a->rq, &rq);
+	if (rv)
+		return rv;
+	qp = make(ctx, a);
+	if (!qp)
+		return -ENOMEM;
+	rv = alloc_queues(qp, &sq, &rq);
+	if (!rv) {
+		init_core(qp, a, &sq, &rq);
+		rv = name_and_begin(qp);
+		if (rv)
+			free_queues(qp);
+	}
+	if (rv) {
+		free(qp);
+		return rv;
+	}
+	count_uses(qp, 1);
+	rl_ring_describe(&qp->sq, sq.slots, sq.wqe_slots, &resp->sq);
+	rl_ring_describe(&qp->rq, rq.slots, rq.stride, &resp->rq);
+	resp->qp_id = qp->core.id;
+	*out = qp;
+	return 0;
+}
+
+/* The last who looked at it: its queues and its handle have gone before. */
+void rl_qp_put(struct rl_qp *qp)
+{
+	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	pthread_mutex_destroy(&qp->lock);
+	free(qp->ud);
+	free(qp);
+}
+
+void rl_qp_destroy(struct rl_qp *qp)
+{
+	unnumber(qp);
+	pthread_mutex_lock(&qp->lock);
+	qp->gone = true;
+	pthread_mutex_unlock(&qp->lock);
+	rl_qp_hear_out(qp);
+	rl_qp_end_connection(qp);
+	/* From here on nobody touches the core: not by a connection, nor without one. */
+	rl_hand_end_qp(qp);
+	if (qp->ud)
+		rl_ud_end(qp);
+	if (qp->core.windows)
+		rl_mr_unbind_windows(&qp->core);
+	rl_context_forget(qp->ctx, &qp->o);
+	free_queues(qp);
+	count_uses(qp, -1);
+	if (rl_options()->roce)
+		rl_port_group_give(qp->core.id);
+	rl_qp_put(qp);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The options: WEFT_ variables of the environment, read once. And the trace that one turns on. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernel/core/rtr.h"
+#include "kernel/proto/mpa.h"
+#include "options.h"
+#include "raw.h"
+
+static struct rl_options opt = {
+	.crc = true,
+	.extensions = true,
+	.mpa_rev = 2,
+	.rtr = WEFT_RTR_ALL,
+	.startup_ms = 10000,
+	.accept_ms = 60000,
+	.close_ms = 5000,
+	.rnr_ms = 1000,
+};
+
+/* ---- stderr ---- */
+
+/* One write, so that lines of several threads and processes stay whole. */
+static void __attribute__((format(printf, 1, 0))) say(const char *fmt, va_list args)
+{
+	char line[512] = "weft: ";
+	size_t at = strlen(line);
+	int len = vsnprintf(line + at, sizeof(line) - at - 1, fmt, args);
+
+	if (len < 0)
+		return;
+	at += min_t(size_t, (size_t)len, sizeof(line) - at - 2);
+	line[at++] = '\n';
+	rl_raw(SYS_write, STDERR_FILENO, line, at);
+}
+
+void rl_complain(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	say(fmt, args);
+	va_end(args);
+}
+
+/* ---- values ---- */
+
+/* Each: does @s make sense? Then it is in *@v. */
+static bool parse_number(const char *s, char **end, u32 min, u32 max, u32 *v)
+{
+	unsigned long n;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	n = strtoul(s, end, 10);
+	if (errno || n < min || n > max)
+		return false;
+	*v = (u32)n;
+	return true;
+}
+
+static bool parse_ports(const char *s, u16 *min, u16 *max)
+{
+	char *end;
+	u32 a, b;
+
+	if (!parse_number(s, &end, 1, 65535, &a) || *end != '-')
+		return false;
+	if (!parse_number(end + 1, &end, a, 65535, &b) || *end)
+		return false;
+	*min = (u16)a;
+	*max = (u16)b;
+	return true;
+}
+
+/* ---- variables ---- */
+
+/* NULL: not set, or empty. */
+static const char *value_of(const char *name)
+{
+	const char *s = getenv(name);
+
+	return s && *s ? s : NULL;
+}
+
+static void read_number(const char *name, u32 min, u32 max, u32 *v)
+{
+	const char *s = value_of(name);
+	char *end;
+	u32 n;
+
+	if (!s)
+		return;
+	if (parse_number(s, &end, min, max, &n) && !*end)
+		*v = n;
+	else
+		rl_complain("%s=%s is ignored: it should be a number from %u to %u", name, s, min, max);
+}
+
+static void read_bool(const char *name, bool *v)
+{
+	u32 n = *v;
+
+	read_number(name, 0, 1, &n);
+	*v = n;
+}
+
+static void read_words(void)
+{
+	const char *ports = value_of("WEFT_PORTS"), *rtr = value_of("WEFT_RTR");
+	const char *netdevs = value_of("WEFT_NETDEVS"), *device = value_of("WEFT_DEVICE");
+	u8 bits = rtr ? weft_rtr_parse(rtr) : 0;
+
+	if (ports && !parse_ports(ports, &opt.port_min, &opt.port_max))
+		rl_complain("WEFT_PORTS=%s is ignored: it should be MIN-MAX", ports);
+	if (rtr && bits)
+		opt.rtr = bits;
+	else if (rtr)
+		rl_complain("WEFT_RTR=%s is ignored: it should be some of send, write, read", rtr);
+	opt.roce = !device || strcmp(device, "iwarp");
+	if (device && opt.roce && strcmp(device, "roce"))
+		rl_complain("WEFT_DEVICE=%s is ignored: it should be roce or iwarp", device);
+	/* The program may change its environment. */
+	if (netdevs)
+		opt.netdevs = strdup(netdevs);
+}
+
+static void read_all(void)
+{
+	u32 rev = opt.mpa_rev;
+	int saved = errno;
+
+	read_bool("WEFT_CRC", &opt.crc);
+	read_bool("WEFT_MARKERS", &opt.markers);
+	read_bool("WEFT_EXTENSIONS", &opt.extensions);
+	read_bool("WEFT_WITH_HARDWARE", &opt.with_hardware);
+	read_bool("WEFT_STATS", &opt.stats);
+	read_bool("WEFT_TRACE", &opt.trace);
+	read_number("WEFT_MPA_REVISION", 0, 2, &rev);
+	opt.mpa_rev = (u8)rev;
+	read_number("WEFT_STARTUP_TIMEOUT_MS", 1, 3600000, &opt.startup_ms);
+	read_number("WEFT_ACCEPT_TIMEOUT_MS", 1, 3600000, &opt.accept_ms);
+	read_number("WEFT_CLOSE_TIMEOUT_MS", 1, 3600000, &opt.close_ms);
+	read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
+	read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
+	read_words();
+	errno = saved;
+}
+
+const struct rl_options *rl_options(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_all);
+	return &opt;
+}
+
+void rl_trace(const char *fmt, ...)
+{
+	int saved = errno;
+	va_list args;
+
+	if (!rl_options()->trace)
+		return;
+	va_start(args, fmt);
+	say(fmt, args);
+	va_end(args);
+	errno = saved;
+}

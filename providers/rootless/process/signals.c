@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "gate.h"
+#include "guard.h"
+#include "raw.h"
+#include "signals.h"
+#include "sockets/overlay/sock.h"
+
+/* Of sigset_t, what the kernel knows: there is no more room in a handler's context. */
+typedef u64 mask_t;
+#define BIT_OF(sig) (1ull << ((sig) - 1))
+/* libc's own, below SIGRTMIN, are no program's to wait for. */
+#define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | BIT_OF(SIGTRAP) | \
+		    BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
+#define OTHERS (~NEVER_LATE)
+
+/* What sigaction() says of a signal, in words of the kernel's. */
+struct kernel_action {
+	void (*handler)(int sig);
+	unsigned long flags;
+	void (*restorer)(void);
+	mask_t mask;
+};
+
+/* A wish is never changed in its place: a handler may be about to read it. */
+#define WISHES 16
+
+struct wish {
+	void (*handler)(int sig);
+	int flags;
+	mask_t mask;
+};
+
+static struct {
+	struct wish at[WISHES];
+	u32 given;			/* atomic */
+	u32 now;			/* atomic: the place of the latest */
+} wishes[_NSIG];
+
+__thread bool rl_signal_is_late;
+static __thread siginfo_t late;
+static __thread mask_t late_mask;	/* of where it came */
+static __thread struct rl_signals seen;
+static __thread struct {
+	void (*end)(void *arg);
+	void *arg;
+} wait;
+
+static struct wish wish_of(int sig)
+{
+	return wishes[sig].at[__atomic_load_n(&wishes[sig].now, __ATOMIC_ACQUIRE)];
+}
+
+static void want(int sig, void (*handler)(int sig), int flags, mask_t mask)
+{
+	u32 at = __atomic_add_fetch(&wishes[sig].given, 1, __ATOMIC_RELAXED) % WISHES;
+
+	wishes[sig].at[at] = (struct wish){ .handler = handler, .flags = flags, .mask = mask };
+	__atomic_store_n(&wishes[sig].now, at, __ATOMIC_RELEASE);
+}
+
+/* ---- signals come ---- */
+
+static bool send_to_itself(const siginfo_t *info)
+{
+	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid), info->si_signo, info);
+}
+
+/*
+ * No other comes on top of this one, nor behind the handler until the thread is out: so one at a time is put off, and
+ * what comes meanwhile waits in the kernel.
+ */
+static void put_off(const siginfo_t *info, ucontext_t *c)
+{
+	mask_t mask;
+
+	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
+	if (rl_signal_is_late) {
+		/* A handler of a fault, amid a call of ours, has waited with another mask. */
+		send_to_itself(info);
+	} else {
+		late = *info;
+		late_mask = mask;
+		rl_signal_is_late = true;
+	}
+	mask |= OTHERS;
+	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
+}
+
+/* The mask that the handler has with the program's own action. */
+static void set_mask(int sig, const struct wish *w, const ucontext_t *c)
+{
+	mask_t mask;
+
+	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
+	mask |= w->mask | (w->flags & SA_NODEFER ? 0 : BIT_OF(sig));
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+}
+
+/* The kernel is not told of SA_RESETHAND: a signal may come twice until its handler runs. */
+static void reset(int sig)
+{
+	const struct kernel_action none = { .handler = SIG_DFL };
+
+	rl_raw(SYS_rt_sigaction, sig, &none, NULL, sizeof(none.mask));
+}
+
+/* Once: the handler may not come back, and then the wait is not there any more. */
+static void end_wait(void)
+{
+	void (*end)(void *arg) = wait.end;
+
+	wait.end = NULL;
+	if (end)
+		end(wait.arg);
+}
+
+/* The kernel blocks all others at its beginning. */
+static void on_signal(int sig, siginfo_t *info, void *ctx)
+{
+	struct wish w;
+
+	if (rl_gate_puts_off()) {
+		put_off(info, ctx);
+		return;
+	}
+	end_wait();
+	w = wish_of(sig);
+	if (w.flags & SA_RESETHAND)
+		reset(sig);
+	seen.all++;
+	seen.ending += !(w.flags & SA_RESTART);
+	set_mask(sig, &w, ctx);
+	if (w.flags & SA_SIGINFO)
+		((void (*)(int, siginfo_t *, void *))(void *)w.handler)(sig, info, ctx);
+	else
+		w.handler(sig);
+}
+
+#define OURS ((void (*)(int))(void *)on_signal)
+
+/* The kernel's queue has no room for it. */
+static void call_handler(siginfo_t *info, mask_t mask)
+{
+	struct kernel_action a;
+	ucontext_t here;
+
+	if (rl_raw(SYS_rt_sigaction, info->si_signo, NULL, &a, sizeof(a.mask)) || a.handler != OURS)
+		return;
+	getcontext(&here);
+	memcpy(&here.uc_sigmask, &mask, sizeof(mask));
+	on_signal(info->si_signo, info, &here);
+}
+
+/* The kernel calls the handler, with the mask and on the stack that the program asked for. */
+void rl_signal_let_come(void)
+{
+	siginfo_t info = late;
+	mask_t mask = late_mask;
+	int saved = errno;
+
+	rl_signal_is_late = false;
+	if (!send_to_itself(&info))
+		call_handler(&info, mask);
+	/* The guard may have unblocked faults since. */
+	rl_guard_mask_changed();
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	errno = saved;
+}
+
+/* The parent's comes to the parent. */
+void rl_signal_drop(void)
+{
+	rl_signal_is_late = false;
+	rl_guard_mask_changed();
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &late_mask, NULL, sizeof(late_mask));
+}
+
+/* ---- what the program wants ---- */
+
+static bool is_function(void (*handler)(int sig))
+{
+	return handler != SIG_DFL && handler != SIG_IGN;
+}
+
+bool rl_signal_is_ours(int sig)
+{
+	return unlikely(rl_sockets_on) && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
+}
+
+/* A child of vfork() takes handlers away in its parent's memory: so those are not noted. */
+void rl_signal_wanted(int sig, struct sigaction *new)
+{
+	mask_t mask;
+
+	if (!is_function(new->sa_handler))
+		return;
+	memcpy(&mask, &new->sa_mask, sizeof(mask));
+	/* As the program had it from a raw call. */
+	if (new->sa_sigaction != on_signal)
+		want(sig, new->sa_handler, new->sa_flags, mask);
+	mask = OTHERS;
+	memcpy(&new->sa_mask, &mask, sizeof(mask));
+	new->sa_sigaction = on_signal;
+	new->sa_flags = (new->sa_flags | SA_SIGINFO) & ~(int)SA_RESETHAND;
+}
+
+struct sigaction rl_signal_wish(int sig)
+{
+	struct wish w = wish_of(sig);
+	struct sigaction a = { .sa_handler = w.handler, .sa_flags = w.flags };
+
+	memcpy(&a.sa_mask, &w.mask, sizeof(w.mask));
+	return a;
+}
+
+void rl_signal_translate(struct sigaction *old, const struct sigaction *wish)
+{
+	const int own = SA_SIGINFO | (int)SA_RESETHAND;
+
+	if (old->sa_sigaction != on_signal)
+		return;
+	old->sa_handler = wish->sa_handler;
+	old->sa_mask = wish->sa_mask;
+	old->sa_flags = (old->sa_flags & ~own) | (wish->sa_flags & own);
+}
+
+void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *wish))(int sig)
+{
+	return old == OURS ? wish->sa_handler : old;
+}
+
+void rl_signal_changed(int sig)
+{
+	struct kernel_action a;
+	struct wish w = wish_of(sig);
+
+	if (rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) || !is_function(a.handler))
+		return;
+	if (a.handler == OURS) {
+		want(sig, w.handler, (w.flags & ~SA_RESTART) | (int)(a.flags & SA_RESTART), w.mask);
+		return;
+	}
+	want(sig, a.handler, (int)a.flags, a.mask);
+	a.handler = OURS;
+	a.mask = OTHERS;
+	a.flags = (a.flags | SA_SIGINFO) & ~(unsigned long)SA_RESETHAND;
+	rl_raw(SYS_rt_sigaction, sig, &a, NULL, sizeof(a.mask));
+}
+
+void rl_signals_begin(void)
+{
+	int sig;
+
+	for (sig = 1; sig < _NSIG; sig++)
+		if (rl_signal_is_ours(sig))
+			rl_signal_changed(sig);
+}
+
+/* ---- what TCP's calls go on behind ---- */
+
+struct rl_signals rl_signals_seen(void)
+{
+	return seen;
+}
+
+void rl_signal_ends(void (*end)(void *arg), void *arg)
+{
+	wait.end = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	wait.arg = arg;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	wait.end = end;
+}
+
+static void name_nothing(void *list)
+{
+	((struct pollfd *)list)->fd = INT_MAX;
+}
+
+void rl_signal_ends_poll(struct pollfd *list)
+{
+	rl_signal_ends(name_nothing, list);
+}
+
+/* Faults are no signals that end a wait. */
+static bool ends_waits(int sig)
+{
+	struct kernel_action a;
+
+	return !(BIT_OF(sig) & NEVER_LATE) && !rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
+		is_function(a.handler) && !(a.flags & SA_RESTART);
+}
+
+/* A handler that a raw system call has set was not seen: then any may have been it. */
+bool rl_signals_restart(const struct rl_signals *before)
+{
+	int sig;
+
+	if (seen.all != before->all)
+		return seen.ending == before->ending;
+	for (sig = 1; sig < _NSIG; sig++)
+		if (ends_waits(sig))
+			return false;
+	return true;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Counters of this process, by the driver's names. Atomic; nobody's lock. */
+#ifndef RL_STATS_H
+#define RL_STATS_H
+
+#include "kernel/proto/stream.h"
+
+enum rl_stat {
+	RL_RX_FPDUS, RL_RX_CALLS, RL_TX_FPDUS, RL_TX_CALLS, RL_DOORBELLS, RL_POLLS, RL_WAKES,
+	RL_TERM_IN, RL_TERM_OUT,
+	RL_RX_DATAGRAMS, RL_TX_DATAGRAMS,
+	RL_DROP_DATAGRAMS,		/* for want of a QP, its qkey, or a receive */
+	RL_STRANGE_DATAGRAMS,		/* no datagrams of a QP's */
+	RL_STATS
+};
+
+extern u64 rl_stats[RL_STATS];
+
+static inline void rl_count(enum rl_stat s, u64 n)
+{
+	__atomic_fetch_add(&rl_stats[s], n, __ATOMIC_RELAXED);
+}
+
+/* @s: RL_TERM_IN or RL_TERM_OUT. Told in the trace, too. */
+void rl_stats_count_term(enum rl_stat s, const struct weft_term *t);
+
+#endif

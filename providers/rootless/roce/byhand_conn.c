@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <infiniband/verbs.h>
+
+#include "host/accept.h"
+#include "byhand_conn.h"
+#include "process/options.h"
+#include "port_group.h"
+#include "process/raw.h"
+#include "host/verbs.h"
+
+struct rl_hand_qp {
+	struct rl_watch watch;		/* first: the references, and the time */
+	struct rl_qp *qp;		/* referenced */
+	const struct rl_device *dev;
+
+	/* the QP's lock */
+	struct rl_hand h;
+	struct rl_hand_path path;
+	u32 ord;
+	u32 turn;			/* of RTRs: what began before the last is nobody's */
+};
+
+static struct rl_hand_qp *hand_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_hand_qp, watch);
+}
+
+/* With the QP's lock, after each change of h. */
+static void set_clock(struct rl_hand_qp *q)
+{
+	rl_watch_set_deadline(&q->watch, rl_hand_next(&q->h));
+}
+
+/* ---- a connection and its QP ---- */
+
+/* @c tells @q from now on. */
+static void join(struct rl_conn *c, struct rl_hand_qp *q)
+{
+	rl_watch_get(&q->watch);
+	c->hand = q;
+	c->dev = q->dev;
+}
+
+static void leave(struct rl_conn *c)
+{
+	struct rl_hand_qp *q = c->hand;
+
+	if (!q)
+		return;
+	c->hand = NULL;
+	rl_watch_put(&q->watch);
+}
+
+/*
+ * Either end may send first: that is MPA's peer-to-peer mode, which needs revision 2. Asks are Reads, too.
+ */
+static void configure_mpa(struct weft_mpa_cfg *cfg)
+{
+	cfg->rev = 2;
+	cfg->p2p = true;
+	cfg->ird += WEFT_ASKS;
+	cfg->ord += WEFT_ASKS;
+}
+
+/* No ULP thinks before it answers. */
+static void configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
+{
+	configure_mpa(&cfg->mpa);
+	cfg->accept_ms = cfg->startup_ms / 2;
+	cfg->rnr_ms = c->rnr_ms;
+}
+
+/* The connection's lock: as much as modify_qp said, once it has, and no more than was agreed. */
+static void limit_ord(struct rl_hand_qp *q)
+{
+	struct weft_qpc *core = &q->qp->core;
+
+	pthread_mutex_lock(&q->qp->lock);
+	if (q->h.rts && q->ord < core->ord)
+		WRITE_ONCE(core->ord, q->ord);
+	pthread_mutex_unlock(&q->qp->lock);
+}
+
+static u32 write_own_words(const struct rl_hand_qp *q, u8 p[RL_HAND_WORDS_LEN])
+{
+	struct rl_hand_words w;
+
+	rl_hand_say(&q->h, &w);
+	rl_hand_write_words(p, &w);
+	return RL_HAND_WORDS_LEN;
+}
+
+static bool read_words(const u8 *pd, u32 len, struct rl_hand_words *w)
+{
+	u8 version = rl_hand_version(pd, len);
+
+	if (version && version != RL_HAND_VERSION)
+		rl_trace("a peer by hand speaks version %u; this is %u", version, RL_HAND_VERSION);
+	return rl_hand_read_words(pd, len, w);
+}
+
+static void gids_of(struct rl_conn *c, u8 own[16], u8 peer[16])
+{
+	struct sockaddr_storage a, b;
+
+	rl_conn_names(c, &a, &b);
+	rl_gid_of_address(&a, own);
+	rl_gid_of_address(&b, peer);
+}
+
+static enum rl_hand_verdict hear(struct rl_hand_qp *q, struct rl_conn *c, const u8 *pd, u32 pd_len)
+{
+	enum rl_hand_verdict v = RL_HAND_WRONG;
+	struct rl_hand_words w;
+	u8 own[16], peer[16];
+
+	if (!read_words(pd, pd_len, &w))
+		return v;
+	gids_of(c, own, peer);
+	pthread_mutex_lock(&q->qp->lock);
+	v = rl_hand_hear(&q->h, &w, own, peer, rl_now_ms());
+	if (v == RL_HAND_FITS)
+		c->rnr_ms = rl_hand_patience(&q->h, q->path.min_rnr_timer);
+	set_clock(q);
+	pthread_mutex_unlock(&q->qp->lock);
+	return v;
+}
+
+/* ---- connecting ---- */
+
+static int open_socket(const struct rl_hand_qp *q, const struct sockaddr_storage *own, socklen_t len)
+{
+	int fd = rl_raw(SYS_socket, own->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Ports that lead to other peers will do, of which there are none here. */
+	int late = !rl_hand_is_own(&q->h), tos = q->path.traffic_class, rv;
+	bool six = own->ss_family == AF_INET6;
+
+	if (fd < 0)
+		return fd;
+	rl_raw(SYS_setsockopt, fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &late, sizeof(late));
+	rl_raw(SYS_setsockopt, fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_TCLASS : IP_TOS, &tos,
+	       sizeof(tos));
+	rv = rl_raw(SYS_bind, fd, own, len);
+	if (!rv)
+		return fd;
+	rl_raw(SYS_close, fd);
+	return rv;
+}
+
+/*
+ * From the QP's own address to the port that the peer's number names: a socket, or -errno. Of a QP that
+ * is its own peer the socket connects to itself, which TCP has as a simultaneous open (RFC 9293 3.5).
+ */
+static int start_connecting(const struct rl_hand_qp *q)
+{
+	bool itself = rl_hand_is_own(&q->h);
+	struct sockaddr_storage own, peer;
+	socklen_t len = rl_gid_to_address(q->dev, q->h.own_gid, 0, &own);
+	int fd = open_socket(q, &own, len), rv = 0;
+
+	if (fd < 0)
+		return fd;
+	if (itself)
+		rv = rl_raw(SYS_getsockname, fd, &peer, &len);
+	else
+		len = rl_gid_to_address(q->dev, q->h.peer_gid, rl_qpn_port(q->h.peer_qpn), &peer);
+	if (!rv)
+		rv = rl_raw(SYS_connect, fd, &peer, len);
+	if (!rv || rv == -EINPROGRESS)
+		return fd;
+	rl_raw(SYS_close, fd);
+	return rv;
+}
+
+static struct weft_offer *make_offer(const struct rl_hand_qp *q)
+{
+	struct weft_offer *o = calloc(1, sizeof(*o));
+	u8 words[RL_HAND_WORDS_LEN];
+	struct weft_mpa_cfg cfg;
+
+	if (!o)
+		return NULL;
+	rl_conn_base_cfg(&cfg);
+	configure_mpa(&cfg);
+	weft_offer_init(o, &cfg, q->path.ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words,
+			write_own_words(q, words));
+	o->itself = rl_hand_is_own(&q->h);
+	return o;
+}
+
+static bool is_of_this_turn(struct rl_hand_qp *q, u32 turn)
+{
+	bool is;
+
+	pthread_mutex_lock(&q->qp->lock);
+	is = q->turn == turn && q->h.phase == RL_HAND_TRYING;
+	pthread_mutex_unlock(&q->qp->lock);
+	return is;
+}
+
+static void failed_to_begin(struct rl_hand_qp *q, u32 turn)
+{
+	pthread_mutex_lock(&q->qp->lock);
+	if (q->turn == turn)
+		rl_hand_failed(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&q->qp->lock);
+}
+
+/* @fd connects, and @offer is lent to the connection: false if there is none. */
+static bool begin(struct rl_hand_qp *q, int fd, struct weft_offer *offer, u32 turn)
+{
+	struct rl_conn *c = rl_conn_new(q->dev, true, fd, &rl_hand_ulp);
+	bool begun;
+
+	if (!c)
+		return false;
+	rl_conn_configure(c);
+	begun = !rl_conn_attach(c, q->qp);
+	if (begun && !is_of_this_turn(q, turn)) {
+		rl_conn_release_qp(c);
+		begun = false;
+	}
+	if (begun) {
+		weft_link_connect(&c->link, offer, rl_now_ms());
+		join(c, q);
+		rl_conn_watch(c);
+	} else {
+		rl_conn_act(c, weft_link_die(&c->link));
+	}
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+	return begun;
+}
+
+static void try_to_connect(struct rl_hand_qp *q)
+{
+	struct weft_offer *offer;
+	u32 turn;
+	int fd;
+
+	pthread_mutex_lock(&q->qp->lock);
+	turn = q->turn;
+	offer = q->qp->gone ? NULL : make_offer(q);
+	fd = offer ? start_connecting(q) : -ENOMEM;
+	pthread_mutex_unlock(&q->qp->lock);
+	if (fd >= 0 && begin(q, fd, offer, turn))
+		return;
+	free(offer);
+	failed_to_begin(q, turn);
+}
+
+/* ---- what is due ---- */
+
+/* The QP has no connection. Its lock. */
+static void give_up(struct rl_hand_qp *q)
+{
+	struct rl_qp *qp = q->qp;
+
+	if (qp->gone || qp->conn || qp->core.state != WEFT_QPS_IDLE)
+		return;
+	weft_qpc_give_up(&qp->core, WEFT_WC_RETRY_EXC_ERR);
+	rl_qp_flush(qp);
+}
+
+/* A connection is under way, and nothing has come of it yet: then that is over. */
+static void give_up_with(struct rl_hand_qp *q, struct rl_conn *c)
+{
+	rl_conn_act(c, weft_link_connect_failed(&c->link, -ETIMEDOUT));
+	pthread_mutex_lock(&q->qp->lock);
+	give_up(q);
+	pthread_mutex_unlock(&q->qp->lock);
+}
+
+static void give_up_somehow(struct rl_hand_qp *q)
+{
+	struct rl_conn *c = rl_conn_of_qp(q->qp);
+
+	if (c) {
+		if (c->hand == q && c->link.state < WEFT_LINK_OPEN)
+			give_up_with(q, c);
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+		return;
+	}
+	pthread_mutex_lock(&q->qp->lock);
+	give_up(q);
+	pthread_mutex_unlock(&q->qp->lock);
+}
+
+/* UC: nobody hears what is posted, and the program is not told. A connection may be under way. */
+static void lose(struct rl_hand_qp *q)
+{
+	struct rl_qp *qp = q->qp;
+	struct rl_conn *c = rl_qp_lock_core(qp);
+	bool more = false, failed = false;
+
+	if ((c || !qp->gone) && qp->core.state == WEFT_QPS_IDLE) {
+		more = weft_qpc_lose(&qp->core);
+		weft_region_end_run(&qp->core);
+		failed = qp->core.state != WEFT_QPS_IDLE;
+		rl_qp_flush(qp);
+	}
+	rl_qp_unlock_core(qp, c);
+	if (!more && !failed)
+		return;
+	pthread_mutex_lock(&qp->lock);
+	if (failed)
+		rl_hand_stop(&q->h);
+	else
+		rl_hand_posted(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+static void do_what_is_due(struct rl_hand_qp *q)
+{
+	enum rl_hand_act act;
+
+	pthread_mutex_lock(&q->qp->lock);
+	act = rl_hand_tick(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&q->qp->lock);
+	if (act == RL_HAND_CONNECT)
+		try_to_connect(q);
+	else if (act == RL_HAND_GIVE_UP)
+		give_up_somehow(q);
+	else if (act == RL_HAND_LOSE)
+		lose(q);
+}
+
+static void timeout(struct rl_watch *w)
+{
+	do_what_is_due(hand_of(w));
+}
+
+static void ready(struct rl_watch *w, u32 events)
+{
+}
+
+static void revive(struct rl_watch *w)
+{
+}
+
+static void release(struct rl_watch *w)
+{
+	struct rl_hand_qp *q = hand_of(w);
+
+	rl_qp_put(q->qp);
+	free(q);
+}
+
+static const struct rl_watch_ops hand_watch_ops = {
+	.ready = ready,
+	.timeout = timeout,
+	.revive = revive,
+	.release = release,
+};
+
+/* ---- what a connection tells ---- */
+
+static void failed(struct rl_conn *c)
+{
+	struct rl_hand_qp *q = c->hand;
+
+	if (!q)
+		return;
+	rl_trace("QP %#x: no connection yet: %d", q->h.own_qpn, c->link.status);
+	pthread_mutex_lock(&q->qp->lock);
+	rl_hand_failed(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&q->qp->lock);
+	leave(c);
+}
+
+static void connected(struct rl_conn *c)
+{
+	struct weft_offer *o = c->link.offer;
+	struct rl_hand_qp *q = c->hand;
+	struct weft_tcp_view v;
+
+	c->link.offer = NULL;
+	if (hear(q, c, o->pd, o->pd_len) == RL_HAND_FITS) {
+		rl_conn_configure(c);
+		c->qp->core.patient = c->link.cfg.rnr_ms;
+		limit_ord(q);
+	} else {
+		rl_conn_view(c, &v);
+		rl_conn_act(c, weft_link_withdraw(&c->link, -EPROTO, &v, rl_now_ms()));
+	}
+	free(o);
+}
+
+/* In a while, with a new connection. */
+static void reconnect(struct rl_conn *c)
+{
+	rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
+}
+
+static void ended(struct rl_conn *c)
+{
+	struct rl_hand_qp *q = c->hand;
+	bool used = c->link.st.initiator || c->link.st.rx_fpdus;
+	struct rl_qp *qp;
+
+	if (!q)
+		return;
+	qp = q->qp;
+	pthread_mutex_lock(&qp->lock);
+	if (qp->core.state != WEFT_QPS_IDLE)
+		rl_hand_stop(&q->h);
+	else
+		rl_hand_parted(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&qp->lock);
+	leave(c);
+}
+
+static void dead(struct rl_conn *c)
+{
+	leave(c);
+	free(c->link.offer);
+	c->link.offer = NULL;
+}
+
+/* ---- a Request ---- */
+
+/* The QP that the words are for, if it is by hand; its hand is referenced. */
+static struct rl_hand_qp *find_addressee(const struct weft_mpa_frame *f, const u8 *pd)
+{
+	struct rl_hand_qp *q = NULL;
+	struct rl_hand_words w;
+	struct rl_qp *qp;
+
+	if (!read_words(pd, f->pd_len, &w))
+		return NULL;
+	qp = rl_qp_find(w.to);
+	if (!qp)
+		return NULL;
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->gone)
+		q = qp->hand;
+	if (q)
+		rl_watch_get(&q->watch);
+	pthread_mutex_unlock(&qp->lock);
+	rl_qp_put(qp);
+	return q;
+}
+
+/* The Reply and Full Operation: 0 or -errno. */
+static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
+{
+	u8 words[RL_HAND_WORDS_LEN];
+	struct weft_tcp_view v;
+	u32 len, ird;
+	int rv;
+
+	rl_conn_configure(c);
+	rl_conn_view(c, &v);
+	pthread_mutex_lock(&q->qp->lock);
+	len = write_own_words(q, words);
+	ird = q->path.ird;
+	pthread_mutex_unlock(&q->qp->lock);
+	rv = rl_conn_attach(c, q->qp);
+	if (rv)
+		return rv;
+	rv = weft_link_accept(&c->link, ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words, len, &v,
+			      rl_now_ms());
+	if (!rv)
+		limit_ord(q);
+	return rv;
+}
+
+static void accept_failed(struct rl_conn *c, struct rl_hand_qp *q)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_release_qp(c);
+	pthread_mutex_lock(&q->qp->lock);
+	rl_hand_parted(&q->h, false, false, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&q->qp->lock);
+	leave(c);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+}
+
+/* What does not fit yet comes again, by itself. Until it has gone it is a stranger. */
+static void refuse(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+}
+
+static void request(struct rl_conn *c)
+{
+	const struct weft_mpa_frame *f = &c->link.st.frame;
+	struct rl_hand_qp *q = f->enhanced && f->p2p ? find_addressee(f, c->link.st.pd) : NULL;
+
+	if (!q || hear(q, c, c->link.st.pd, f->pd_len) != RL_HAND_FITS) {
+		refuse(c);
+	} else {
+		join(c, q);
+		if (accept_on(c, q))
+			accept_failed(c, q);
+		else
+			rl_acceptor_knows(c);
+		c->step_due = true;
+	}
+	if (q)
+		rl_watch_put(&q->watch);
+}
+
+const struct rl_conn_ulp rl_hand_ulp = {
+	.configure = configure,
+	.failed = failed,
+	.connected = connected,
+	.reconnect = reconnect,
+	.request = request,
+	.ended = ended,
+	.dead = dead,
+};
+
+/* ---- what modify_qp says ---- */
+
+static struct rl_hand_qp *new_hand(struct rl_qp *qp)
+{
+	struct rl_hand_qp *q = calloc(1, sizeof(*q));
+
+	if (!q)
+		return NULL;
+	rl_watch_init(&q->watch, &hand_watch_ops);
+	rl_qp_get(qp);
+	q->qp = qp;
+	q->dev = qp->ctx->dev;
+	if (!rl_watch_begin(&q->watch))
+		return q;
+	rl_watch_put(&q->watch);
+	return NULL;
+}
+
+int rl_hand_start_qp(struct rl_qp *qp, const struct rl_hand_path *path)
+{
+	struct rl_hand_qp *q = qp->hand ? qp->hand : new_hand(qp);
+	struct rl_hand h = {
+		.type = path->type,
+		.own_qpn = qp->core.id,
+		.peer_qpn = path->peer_qpn,
+		.rq_psn = path->rq_psn,
+	};
+
+	if (!q)
+		return -ENOMEM;
+	memcpy(h.own_gid, path->own_gid, sizeof(h.own_gid));
+	memcpy(h.peer_gid, path->peer_gid, sizeof(h.peer_gid));
+	pthread_mutex_lock(&qp->lock);
+	qp->hand = q;
+	q->path = *path;
+	q->h = h;
+	q->turn++;
+	rl_hand_start(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&qp->lock);
+	return 0;
+}
+
+void rl_hand_go_qp(struct rl_qp *qp, const struct rl_hand_sending *s)
+{
+	struct rl_hand_qp *q = qp->hand;
+	enum rl_hand_act act;
+	struct rl_conn *c;
+
+	pthread_mutex_lock(&qp->lock);
+	q->h.sq_psn = s->sq_psn;
+	q->h.timeout = s->timeout;
+	q->h.retry_cnt = s->retry_cnt;
+	q->h.rnr_retry = s->rnr_retry;
+	q->ord = s->ord;
+	act = rl_hand_go(&q->h, rl_now_ms());
+	set_clock(q);
+	pthread_mutex_unlock(&qp->lock);
+	if (act == RL_HAND_PART)
+		rl_qp_end_connection(qp);
+	c = rl_qp_lock_core(qp);
+	if (c)
+		limit_ord(q);
+	rl_qp_unlock_core(qp, c);
+	do_what_is_due(q);
+}
+
+void rl_hand_stop_qp(struct rl_qp *qp)
+{
+	struct rl_hand_qp *q = qp->hand;
+
+	if (!q)
+		return;
+	pthread_mutex_lock(&qp->lock);
+	rl_hand_stop(&q->h);
+	set_clock(q);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void rl_hand_end_qp(struct rl_qp *qp)
+{
+	struct rl_hand_qp *q;
+
+	pthread_mutex_lock(&qp->lock);
+	q = qp->hand;
+	qp->hand = NULL;
+	pthread_mutex_unlock(&qp->lock);
+	if (!q)
+		return;
+	rl_watch_end(&q->watch);
+	rl_watch_put(&q->watch);
+}
+
+void rl_hand_post(struct rl_qp *qp)
+{
+	struct rl_hand_qp *q;
+
+	pthread_mutex_lock(&qp->lock);
+	q = qp->gone ? NULL : qp->hand;
+	if (q && qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE &&
+	    weft_qpc_has_sends(&qp->core)) {
+		rl_hand_posted(&q->h, rl_now_ms());
+		set_clock(q);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}

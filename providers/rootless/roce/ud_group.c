@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Multicast: groups, and the QPs that are in them. A group is an IP multicast address. For each group and
+ * netdev a process has one UDP socket, which is bound to the group's address and the port of all groups, and
+ * shares them: each process that is in the group has its own copy. IP tells the network.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "kernel/core/ud.h"
+#include "datagram.h"
+#include "process/file.h"
+#include "port_group.h"
+#include "process/raw.h"
+#include "process/stats.h"
+#include "ud.h"
+
+/* Not in all headers: Linux 5.0, 4.20. */
+#ifndef SO_BINDTOIFINDEX
+#define SO_BINDTOIFINDEX 62
+#endif
+#ifndef IPV6_MULTICAST_ALL
+#define IPV6_MULTICAST_ALL 29
+#endif
+
+struct group {
+	struct group *next;
+	u8 gid[RL_GID_LEN];
+	u32 ifindex;
+	int fd;				/* hidden */
+	struct rl_ud_socket *socket;
+	struct rl_ud_member *members;
+	u32 nmembers;
+};
+
+/* A QP's place in a group. */
+struct rl_ud_member {
+	struct rl_ud_member *next;	/* the group's */
+	struct rl_ud_member *next_group; /* the QP's; the context's lock */
+	struct group *group;
+	struct rl_qp *qp;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct group *groups;		/* and their members */
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool is_v4(const u8 gid[RL_GID_LEN])
+{
+	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
+}
+
+bool rl_gid_is_group(const u8 gid[RL_GID_LEN])
+{
+	return is_v4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
+}
+
+/* ---- what came ---- */
+
+/* Referenced: how many. */
+static u32 members_of(const struct group *g, struct rl_qp *qps[RL_GROUP_MEMBERS])
+{
+	const struct rl_ud_member *m;
+	u32 n = 0;
+
+	pthread_mutex_lock(&all.lock);
+	for (m = g->members; m; m = m->next) {
+		rl_qp_get(m->qp);
+		qps[n++] = m->qp;
+	}
+	pthread_mutex_unlock(&all.lock);
+	return n;
+}
+
+/* The group stays for as long as its socket is read. */
+static void deliver(struct rl_ud_socket *s, const struct rl_datagram *d, const struct weft_ud_in *in)
+{
+	struct rl_qp *qps[RL_GROUP_MEMBERS];
+	u32 n, i;
+
+	if (d->to != RL_GROUP_QPN) {
+		rl_count(RL_STRANGE_DATAGRAMS, 1);
+		return;
+	}
+	n = members_of(rl_ud_socket_group(s), qps);
+	for (i = 0; i < n; i++) {
+		rl_ud_deliver(qps[i], d->qkey, in);
+		rl_qp_put(qps[i]);
+	}
+}
+
+/* ---- sockets ---- */
+
+static int set(int fd, int level, int option, int value)
+{
+	return rl_raw(SYS_setsockopt, fd, level, option, &value, sizeof(value));
+}
+
+static int join(const struct group *g)
+{
+	struct ipv6_mreq six = { .ipv6mr_interface = g->ifindex };
+	struct ip_mreqn four = { .imr_ifindex = (int)g->ifindex };
+
+	memcpy(&six.ipv6mr_multiaddr, g->gid, sizeof(six.ipv6mr_multiaddr));
+	memcpy(&four.imr_multiaddr, g->gid + 12, sizeof(four.imr_multiaddr));
+	return is_v4(g->gid) ?
+	       rl_raw(SYS_setsockopt, g->fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &four, sizeof(four)) :
+	       rl_raw(SYS_setsockopt, g->fd, IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP, &six, sizeof(six));
+}
+
+/*
+ * What others of this host are in is not ours. IPv6 does not look at the netdev, unless the socket is
+ * bound to it, which is everybody's right since Linux 5.7.
+ */
+static int bind_to_group(const struct group *g, const struct rl_device *dev)
+{
+	struct sockaddr_storage a;
+	socklen_t len = rl_gid_to_address(dev, g->gid, rl_qpn_port(RL_GROUP_QPN), &a);
+
+	set(g->fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	set(g->fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)g->ifindex);
+	if (is_v4(g->gid))
+		set(g->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	else
+		set(g->fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
+	return rl_raw(SYS_bind, g->fd, &a, len);
+}
+
+static int open_socket(struct group *g, const struct rl_device *dev)
+{
+	bool six = !is_v4(g->gid);
+	int fd = rl_raw(SYS_socket, six ? AF_INET6 : AF_INET,
+			SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rv;
+
+	if (fd < 0)
+		return fd;
+	g->fd = rl_fd_hide(fd);
+	if (g->fd < 0)
+		return g->fd;
+	rv = bind_to_group(g, dev);
+	if (!rv)
+		rv = join(g);
+	if (rv)
+		return rv;
+	g->socket = rl_ud_socket_new(g->fd, six, rl_qpn_port(RL_GROUP_QPN), deliver, g);
+	return g->socket ? 0 : -ENOMEM;
+}
+
+/* Nobody finds it any more. */
+static void close_group(struct group *g)
+{
+	if (g->socket)
+		rl_ud_socket_end(g->socket);
+	if (g->fd >= 0)
+		rl_fd_close_hidden(g->fd);
+	free(g);
+}
+
+/* ---- groups; with the lock ---- */
+
+static int open_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN], struct group **out)
+{
+	struct group *g = calloc(1, sizeof(*g));
+	int rv;
+
+	if (!g)
+		return -ENOMEM;
+	memcpy(g->gid, gid, sizeof(g->gid));
+	g->ifindex = dev->ifindex;
+	g->fd = -1;
+	rv = open_socket(g, dev);
+	if (rv) {
+		close_group(g);
+		return rv;
+	}
+	g->next = all.groups;
+	all.groups = g;
+	*out = g;
+	return 0;
+}
+
+static int find_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN], struct group **out)
+{
+	struct group *g;
+
+	for (g = all.groups; g; g = g->next)
+		if (g->ifindex == dev->ifindex && !memcmp(g->gid, gid, sizeof(g->gid)))
+			break;
+	*out = g;
+	return g ? 0 : open_group(dev, gid, out);
+}
+
+static void unlink_group(struct group *g)
+{
+	struct group **p;
+
+	for (p = &all.groups; *p != g; p = &(*p)->next)
+		;
+	*p = g->next;
+}
+
+/* Does any of the group receive where @cq's QPs do? */
+static bool serves_cq(const struct group *g, const struct rl_cq *cq)
+{
+	const struct rl_ud_member *m;
+
+	for (m = g->members; m && m->qp->rcq != cq; m = m->next)
+		;
+	return m;
+}
+
+static int enter(struct group *g, struct rl_ud_member *m, struct rl_qp *qp)
+{
+	int rv = g->nmembers < RL_GROUP_MEMBERS ? 0 : -ENOMEM;
+
+	if (!rv && !serves_cq(g, qp->rcq))
+		rv = rl_cq_add_socket(qp->rcq, g->socket);
+	if (rv)
+		return rv;
+	m->group = g;
+	m->qp = qp;
+	m->next = g->members;
+	g->members = m;
+	g->nmembers++;
+	return 0;
+}
+
+/* True: it was the last, and the group is closed by the caller, without the lock. */
+static bool leave(struct rl_ud_member *m)
+{
+	struct group *g = m->group;
+	struct rl_ud_member **p;
+
+	for (p = &g->members; *p != m; p = &(*p)->next)
+		;
+	*p = m->next;
+	g->nmembers--;
+	if (!serves_cq(g, m->qp->rcq))
+		rl_cq_remove_socket(m->qp->rcq, g->socket);
+	if (!g->members)
+		unlink_group(g);
+	return !g->members;
+}
+
+/* ---- for others ---- */
+
+/* Where @qp's membership hangs; it is NULL: there is none. */
+static struct rl_ud_member **membership(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
+{
+	struct rl_ud_member **p;
+
+	for (p = &qp->ud->groups; *p && memcmp((*p)->group->gid, gid, RL_GID_LEN);
+	     p = &(*p)->next_group)
+		;
+	return p;
+}
+
+static int enter_group_of(struct rl_qp *qp, const u8 gid[RL_GID_LEN], struct rl_ud_member *m)
+{
+	struct group *g, *empty = NULL;
+	int rv;
+
+	pthread_mutex_lock(&all.lock);
+	rv = find_group(qp->ctx->dev, gid, &g);
+	if (!rv)
+		rv = enter(g, m, qp);
+	if (rv && g && !g->members) {
+		unlink_group(g);
+		empty = g;
+	}
+	pthread_mutex_unlock(&all.lock);
+	if (empty)
+		close_group(empty);
+	return rv;
+}
+
+int rl_ud_attach(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
+{
+	struct rl_ud_member *m;
+	int rv;
+
+	if (!rl_gid_is_group(gid))
+		return -EINVAL;
+	if (*membership(qp, gid))
+		return 0;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	rv = enter_group_of(qp, gid, m);
+	if (rv) {
+		free(m);
+		return rv;
+	}
+	m->next_group = qp->ud->groups;
+	qp->ud->groups = m;
+	return 0;
+}
+
+static void detach(struct rl_ud_member **p)
+{
+	struct rl_ud_member *m = *p;
+	bool last;
+
+	*p = m->next_group;
+	pthread_mutex_lock(&all.lock);
+	last = leave(m);
+	pthread_mutex_unlock(&all.lock);
+	if (last)
+		close_group(m->group);
+	free(m);
+}
+
+int rl_ud_detach(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
+{
+	struct rl_ud_member **p = membership(qp, gid);
+
+	if (!*p)
+		return -EINVAL;
+	detach(p);
+	return 0;
+}
+
+void rl_ud_detach_all(struct rl_qp *qp)
+{
+	while (qp->ud->groups)
+		detach(&qp->ud->groups);
+}

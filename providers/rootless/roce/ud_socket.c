@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * UDP sockets of UD QPs. One serves the QPs of a port, of whatever CQs: each CQ's epoll waits for the
+ * sockets of its QPs, and whoever reads one serves them all.
+ */
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "kernel/core/ud.h"
+#include "datagram.h"
+#include "ip.h"
+#include "process/pool.h"
+#include "port_group.h"
+#include "process/raw.h"
+#include "process/stats.h"
+#include "ud.h"
+
+/* Datagrams read at a time. */
+#define BATCH		32
+#define PAYLOAD_MAX	4096
+/* One octet more than may come tells what is too long. */
+#define ROOM		(RL_DATAGRAM_HEADER + PAYLOAD_MAX + 1)
+/* What a burst may bring before it is read: as much as the host allows. */
+#define RECEIVE_BUFFER	(8 << 20)
+/* UDP's room for sending is not waited for. */
+#define RETRY_MS	1
+
+struct rl_ud_socket {
+	struct rl_watch watch;		/* first: the references */
+	struct rl_ud_socket *next;	/* the table's lock */
+	u16 port;
+	bool six;
+	rl_ud_deliver_fn *deliver;
+	void *group;			/* of a group's; constant */
+	pthread_mutex_t lock;		/* whoever reads */
+	int fd;				/* lock; the port group's; -1: no more */
+	struct rl_ud *uds;		/* the table's lock */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct rl_ud_socket *sockets;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct rl_ud_socket *socket_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_ud_socket, watch);
+}
+
+struct rl_watch *rl_ud_socket_watch(struct rl_ud_socket *s)
+{
+	return &s->watch;
+}
+
+int rl_ud_socket_fd(const struct rl_ud_socket *s)
+{
+	return READ_ONCE(s->fd);
+}
+
+bool rl_ud_socket_is_six(const struct rl_ud_socket *s)
+{
+	return s->six;
+}
+
+/* ---- what came ---- */
+
+struct slot {
+	struct sockaddr_storage from;
+	struct iovec iov;
+	u8 control[RL_IP_ROOM] __attribute__((aligned(8)));
+	u8 data[ROOM] __attribute__((aligned(8)));
+};
+
+struct batch {
+	struct mmsghdr msg[BATCH];
+	struct slot at[BATCH];
+};
+static_assert(sizeof(struct batch) <= RL_POOL_BLOCK, "one block");
+
+static void lay_out(struct batch *b)
+{
+	u32 i;
+
+	for (i = 0; i < BATCH; i++) {
+		struct slot *s = &b->at[i];
+
+		s->iov = (struct iovec){ s->data, sizeof(s->data) };
+		b->msg[i].msg_hdr = (struct msghdr){
+			.msg_name = &s->from, .msg_namelen = sizeof(s->from),
+			.msg_iov = &s->iov, .msg_iovlen = 1,
+			.msg_control = s->control, .msg_controllen = sizeof(s->control),
+		};
+	}
+}
+
+static u16 port_of(const struct sockaddr_storage *a)
+{
+	return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
+					      : ((const struct sockaddr_in *)a)->sin_port);
+}
+
+/* Its sender's number names the port that it came from, and nobody else's. */
+static bool is_honest(const struct rl_ud_socket *s, const struct rl_datagram *d,
+		      const struct sockaddr_storage *from)
+{
+	return rl_qpn_port(d->to) == s->port && rl_qpn_port(d->from) == port_of(from);
+}
+
+/*
+ * Of 127.0.0.0/8, which lo has as a whole, a GID table has the first address alone. A program that answers
+ * looks there for the address that it was reached by.
+ */
+static void name_loopback(u8 to[RL_GID_LEN])
+{
+	const struct in6_addr *a = (const struct in6_addr *)to;
+
+	if (IN6_IS_ADDR_V4MAPPED(a) && to[12] == IN_LOOPBACKNET)
+		memcpy(to + 12, (const u8 []){ IN_LOOPBACKNET, 0, 0, 1 }, 4);
+}
+
+void *rl_ud_socket_group(const struct rl_ud_socket *s)
+{
+	return s->group;
+}
+
+static void deliver_to_number(struct rl_ud_socket *s, const struct rl_datagram *d,
+			      const struct weft_ud_in *in)
+{
+	struct rl_qp *qp = rl_qp_find(d->to);
+
+	if (!qp || !qp->ud) {
+		rl_count(RL_DROP_DATAGRAMS, 1);
+	} else {
+		rl_ud_deliver(qp, d->qkey, in);
+	}
+	if (qp)
+		rl_qp_put(qp);
+}
+
+static void take(struct rl_ud_socket *s, struct mmsghdr *m, struct slot *slot)
+{
+	struct rl_ip_words ip = { .hop_limit = 64, .len = m->msg_len };
+	struct weft_ud_in in;
+	struct rl_datagram d;
+
+	if (m->msg_hdr.msg_flags & MSG_TRUNC || m->msg_len >= ROOM ||
+	    !rl_datagram_read(slot->data, m->msg_len, &d) || !is_honest(s, &d, &slot->from)) {
+		rl_count(RL_STRANGE_DATAGRAMS, 1);
+		return;
+	}
+	rl_gid_of_address(&slot->from, ip.from);
+	memcpy(ip.to, ip.from, sizeof(ip.to));
+	rl_ip_read_control(&m->msg_hdr, &ip);
+	name_loopback(ip.to);
+	in = (struct weft_ud_in){
+		.payload = slot->data + RL_DATAGRAM_HEADER,
+		.len = m->msg_len - RL_DATAGRAM_HEADER,
+		.src_qpn = d.from,
+		.imm = d.imm, .imm_data = d.imm_data,
+		.solicited = d.solicited,
+	};
+	rl_datagram_grh(in.grh, &ip);
+	s->deliver(s, &d, &in);
+}
+
+/* With the lock. */
+static bool read_some(struct rl_ud_socket *s, struct batch *b)
+{
+	long n, i;
+
+	lay_out(b);
+	n = rl_raw(SYS_recvmmsg, s->fd, b->msg, BATCH, MSG_DONTWAIT, NULL);
+	rl_count(RL_RX_CALLS, 1);
+	for (i = 0; i < n; i++)
+		take(s, &b->msg[i], &b->at[i]);
+	return n < BATCH;
+}
+
+bool rl_ud_socket_read(struct rl_ud_socket *s)
+{
+	struct batch *b;
+	bool all = true;
+
+	/* Somebody reads it already, and may leave some. */
+	if (pthread_mutex_trylock(&s->lock))
+		return false;
+	b = s->fd >= 0 ? rl_pool_take() : NULL;
+	if (b) {
+		all = read_some(s, b);
+		rl_pool_give(b);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
+/* ---- life ---- */
+
+static void ready(struct rl_watch *w, u32 events)
+{
+}
+
+/* Those that wait, referenced: how many. */
+static u32 waiting(struct rl_ud_socket *s, struct rl_qp *qps[RL_GROUP_QPS])
+{
+	struct rl_ud *ud;
+	u32 n = 0;
+
+	pthread_mutex_lock(&table.lock);
+	for (ud = s->uds; ud && n < RL_GROUP_QPS; ud = ud->next)
+		if (READ_ONCE(ud->waits)) {
+			rl_qp_get(ud->qp);
+			qps[n++] = ud->qp;
+		}
+	pthread_mutex_unlock(&table.lock);
+	return n;
+}
+
+static void timeout(struct rl_watch *w)
+{
+	struct rl_qp *qps[RL_GROUP_QPS];
+	u32 n = waiting(socket_of(w), qps), i;
+
+	for (i = 0; i < n; i++) {
+		rl_ud_go_on(qps[i]);
+		rl_qp_put(qps[i]);
+	}
+}
+
+/* A CQ's epoll, which waits for it, is its parent's, too. */
+static void revive(struct rl_watch *w)
+{
+}
+
+static void release(struct rl_watch *w)
+{
+	struct rl_ud_socket *s = socket_of(w);
+
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static const struct rl_watch_ops socket_ops = {
+	.ready = ready,
+	.timeout = timeout,
+	.revive = revive,
+	.release = release,
+};
+
+void rl_ud_socket_read_key(u32 key)
+{
+	struct rl_watch *w = rl_watch_find(key);
+
+	if (!w)
+		return;
+	if (w->ops == &socket_ops)
+		rl_ud_socket_read(socket_of(w));
+	rl_watch_put(w);
+}
+
+void rl_ud_socket_retry(struct rl_ud_socket *s)
+{
+	rl_watch_set_deadline(&s->watch, rl_now_ms() + RETRY_MS);
+}
+
+static void set(int fd, int level, int option, int value)
+{
+	rl_raw(SYS_setsockopt, fd, level, option, &value, sizeof(value));
+}
+
+/* What IP says of a datagram; and that none is too long for some link on its way. */
+static void set_options(const struct rl_ud_socket *s)
+{
+	set(s->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+	rl_ip_ask(s->fd, s->six);
+	set(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+	if (s->six)
+		set(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+}
+
+struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_fn *deliver,
+				      void *group)
+{
+	struct rl_ud_socket *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	rl_watch_init(&s->watch, &socket_ops);
+	pthread_mutex_init(&s->lock, NULL);
+	s->port = port;
+	s->fd = fd;
+	s->six = six;
+	s->deliver = deliver;
+	s->group = group;
+	if (rl_watch_begin(&s->watch)) {
+		rl_watch_put(&s->watch);
+		return NULL;
+	}
+	set_options(s);
+	return s;
+}
+
+static struct rl_ud_socket *open_socket(u32 qpn)
+{
+	bool six;
+	int fd = rl_port_group_udp(qpn, &six);
+
+	return rl_ud_socket_new(fd, six, rl_qpn_port(qpn), deliver_to_number, NULL);
+}
+
+/* Nobody finds it any more when this returns. With the table's lock. */
+static void close_socket(struct rl_ud_socket *s)
+{
+	struct rl_ud_socket **p;
+
+	for (p = &table.sockets; *p != s; p = &(*p)->next)
+		;
+	*p = s->next;
+	rl_watch_end(&s->watch);
+}
+
+static struct rl_ud_socket *find_socket(u32 qpn)
+{
+	struct rl_ud_socket *s;
+
+	for (s = table.sockets; s && s->port != rl_qpn_port(qpn); s = s->next)
+		;
+	if (s)
+		return s;
+	s = open_socket(qpn);
+	if (s) {
+		s->next = table.sockets;
+		table.sockets = s;
+	}
+	return s;
+}
+
+/* Of those of @s, and @ud is not among them, does any receive where @ud does? */
+static bool serves_cq(const struct rl_ud_socket *s, const struct rl_ud *ud)
+{
+	const struct rl_ud *other;
+
+	for (other = s->uds; other && other->qp->rcq != ud->qp->rcq; other = other->next)
+		;
+	return other;
+}
+
+int rl_ud_join_socket(struct rl_ud *ud)
+{
+	struct rl_ud_socket *s;
+	int rv = -ENOMEM;
+
+	pthread_mutex_lock(&table.lock);
+	s = find_socket(ud->qp->core.id);
+	if (s)
+		rv = serves_cq(s, ud) ? 0 : rl_cq_add_socket(ud->qp->rcq, s);
+	if (!rv) {
+		ud->socket = s;
+		ud->next = s->uds;
+		s->uds = ud;
+	} else if (s && !s->uds) {
+		close_socket(s);
+		rl_watch_put(&s->watch);
+	}
+	pthread_mutex_unlock(&table.lock);
+	return rv;
+}
+
+/* The table's lock is not to be had by who reads: he may be about to deliver. */
+static void stop_reading(struct rl_ud_socket *s)
+{
+	pthread_mutex_lock(&s->lock);
+	WRITE_ONCE(s->fd, -1);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void rl_ud_leave_socket(struct rl_ud *ud)
+{
+	struct rl_ud_socket *s = ud->socket;
+	struct rl_ud **p;
+	bool last;
+
+	pthread_mutex_lock(&table.lock);
+	for (p = &s->uds; *p != ud; p = &(*p)->next)
+		;
+	*p = ud->next;
+	if (!serves_cq(s, ud))
+		rl_cq_remove_socket(ud->qp->rcq, s);
+	last = !s->uds;
+	if (last)
+		close_socket(s);
+	pthread_mutex_unlock(&table.lock);
+	if (!last)
+		return;
+	stop_reading(s);
+	rl_watch_put(&s->watch);
+}
+
+void rl_ud_socket_end(struct rl_ud_socket *s)
+{
+	rl_watch_end(&s->watch);
+	stop_reading(s);
+	rl_watch_put(&s->watch);
+}

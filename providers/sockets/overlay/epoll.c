@@ -1,0 +1,942 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Epolls with sockets of ours. The program's epoll is the kernel's, and waits for all that it waits for;
+ * for ours it asks what the streams await, and has an address of ours in place of the program's word. An
+ * epoll without such sockets is not in the table of descriptors.
+ *
+ * What is looked at is the list of items that something has happened to: a call of the program's, or the
+ * kernel has named it, or it was ready when last told (without EPOLLET).
+ *
+ * What the program takes out it may put in again at once, as event loops do for each request: the kernel hears of
+ * it when it names the socket, and not before.
+ */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include "process/gate.h"
+#include "process/guard.h"
+#include "process/hook.h"
+#include "process/raw.h"
+#include "process/signals.h"
+#include "sock.h"
+#include "process/thread.h"
+
+#define NS		1000000000ull
+#define PLACES		(1 << 20)	/* numbers of descriptors */
+#define BATCH		64
+#define BEHAVIOUR	(EPOLLET | EPOLLONESHOT | EPOLLWAKEUP | EPOLLEXCLUSIVE)
+#define ASKED(ev)	((ev) & ~(u32)BEHAVIOUR)
+
+/* A descriptor in an epoll. */
+struct rl_item {
+	struct rl_epoll *ep;
+	struct rl_sock *sk;
+	int fd;
+	u32 id;				/* there was none with this one before */
+	struct epoll_event user;	/* what the program asked for */
+	u32 registered;			/* what the kernel was asked for */
+	u32 seen;			/* EPOLLET: told, and no reason since to tell it again */
+	u32 told_in;			/* the last call that has told of it */
+	bool spent;			/* EPOLLONESHOT: told */
+	bool named;			/* by the kernel, which may not do so again, and TCP was not looked at since */
+	bool is_out;			/* the program has taken it out, and the kernel has it still */
+	bool dirty;			/* in the list */
+	struct rl_item *next;		/* of the list */
+	struct rl_item *of_sock, **at_sock;	/* of the socket's */
+	struct rl_item *next_out, **at_out;	/* of those that are out */
+};
+
+struct rl_epoll {
+	struct rl_file file;
+	int fd;				/* a hidden name of it */
+	int number;			/* what the program called it as it became ours */
+	int bell;			/* hidden; in the epoll: wakes who waits in the kernel; -1: none */
+	struct rl_item **items;		/* by descriptor */
+	int n_items;
+	struct rl_item *first, **last;	/* dirty */
+	u32 n_dirty, waiters;		/* atomic: read without the lock */
+	pid_t maker;			/* a child has the same epoll, and its parent's sockets are in it */
+	bool ours_last;			/* atomic; of one who takes one event at a time: the kernel's is next */
+};
+
+static struct {
+	pthread_mutex_t lock;		/* of all here; leaf. Not held over calls of streams */
+	char *words;			/* PLACES addresses, and one: what the kernel calls ours */
+	struct rl_item *out;
+	u32 ids, calls;
+} g = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- words for the kernel ---- */
+
+/* No object of the program's lies there. */
+static bool have_words(void)
+{
+	void *p;
+
+	if (g.words)
+		return true;
+	p = mmap(NULL, PLACES + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	g.words = p == MAP_FAILED ? NULL : p;
+	return g.words;
+}
+
+static u64 word_of(int fd)
+{
+	return (u64)(uintptr_t)(g.words + fd);
+}
+
+/* The descriptor; PLACES: a bell; -1: the program's word. */
+static int fd_of(u64 word)
+{
+	u64 at = word - (u64)(uintptr_t)g.words;
+
+	return at <= PLACES ? (int)at : -1;
+}
+
+/* ---- items; with the lock ---- */
+
+static struct rl_item *item_at(const struct rl_epoll *ep, int fd)
+{
+	return fd >= 0 && fd < ep->n_items ? ep->items[fd] : NULL;
+}
+
+static void mark(struct rl_item *it)
+{
+	struct rl_epoll *ep = it->ep;
+
+	if (it->dirty)
+		return;
+	it->dirty = true;
+	it->next = NULL;
+	*ep->last = it;
+	ep->last = &it->next;
+	ep->n_dirty++;
+}
+
+static struct rl_item *unmark_first(struct rl_epoll *ep)
+{
+	struct rl_item *it = ep->first;
+
+	if (!it)
+		return NULL;
+	ep->first = it->next;
+	if (!ep->first)
+		ep->last = &ep->first;
+	it->dirty = false;
+	ep->n_dirty--;
+	return it;
+}
+
+static void unmark(struct rl_item *it)
+{
+	struct rl_item **at;
+
+	if (!it->dirty)
+		return;
+	for (at = &it->ep->first; *at != it; at = &(*at)->next)
+		;
+	*at = it->next;
+	if (!it->next)
+		it->ep->last = at;
+	it->dirty = false;
+	it->ep->n_dirty--;
+}
+
+static bool grow(struct rl_epoll *ep, int fd)
+{
+	int n = ep->n_items ?: 64;
+	struct rl_item **items;
+
+	if (fd < ep->n_items)
+		return true;
+	while (n <= fd)
+		n *= 2;
+	items = realloc(ep->items, (size_t)n * sizeof(*items));
+	if (!items)
+		return false;
+	memset(items + ep->n_items, 0, (size_t)(n - ep->n_items) * sizeof(*items));
+	ep->items = items;
+	ep->n_items = n;
+	return true;
+}
+
+static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
+{
+	struct rl_item *it = grow(ep, fd) ? calloc(1, sizeof(*it)) : NULL;
+
+	if (!it)
+		return NULL;
+	*it = (struct rl_item){ .ep = ep, .sk = sk, .fd = fd, .id = ++g.ids };
+	ep->items[fd] = it;
+	it->of_sock = sk->items;
+	it->at_sock = &sk->items;
+	if (it->of_sock)
+		it->of_sock->at_sock = &it->of_sock;
+	sk->items = it;
+	__atomic_store_n(&sk->has_items, 1, __ATOMIC_RELAXED);
+	return it;
+}
+
+static void go_out(struct rl_item *it)
+{
+	unmark(it);
+	it->is_out = true;
+	it->next_out = g.out;
+	it->at_out = &g.out;
+	if (it->next_out)
+		it->next_out->at_out = &it->next_out;
+	g.out = it;
+}
+
+static void come_in(struct rl_item *it)
+{
+	if (!it->is_out)
+		return;
+	it->is_out = false;
+	*it->at_out = it->next_out;
+	if (it->next_out)
+		it->next_out->at_out = it->at_out;
+}
+
+static void drop_item(struct rl_item *it)
+{
+	unmark(it);
+	come_in(it);
+	it->ep->items[it->fd] = NULL;
+	*it->at_sock = it->of_sock;
+	if (it->of_sock)
+		it->of_sock->at_sock = it->at_sock;
+	if (!it->sk->items)
+		__atomic_store_n(&it->sk->has_items, 0, __ATOMIC_RELAXED);
+	free(it);
+}
+
+static int tell_kernel(struct rl_epoll *ep, int op, int fd, u32 events, u64 word)
+{
+	struct epoll_event ev = { .events = events, .data.u64 = word };
+
+	return (int)rl_raw(SYS_epoll_ctl, ep->fd, op, fd, &ev);
+}
+
+/* One that is exclusive the kernel does not change, but takes anew; it takes no EPOLLRDHUP of such. */
+static int change(const struct rl_item *it, u32 events, u64 word)
+{
+	if (!(it->user.events & EPOLLEXCLUSIVE))
+		return tell_kernel(it->ep, EPOLL_CTL_MOD, it->fd, events, word);
+	tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+	return tell_kernel(it->ep, EPOLL_CTL_ADD, it->fd, (events & ~(u32)EPOLLRDHUP) | EPOLLEXCLUSIVE, word);
+}
+
+/* With EPOLLET the kernel is asked once for everything: it names what comes, and no more. */
+static void ask_kernel(struct rl_item *it, u32 awaits)
+{
+	u32 events = it->user.events & EPOLLET ? EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET : awaits;
+
+	if (it->spent)
+		events = EPOLLET;
+	if (events != it->registered && !change(it, events, word_of(it->fd)))
+		it->registered = events;
+}
+
+/* ---- epolls ---- */
+
+static void release(struct rl_file *f)
+{
+	struct rl_epoll *ep = container_of(f, struct rl_epoll, file);
+	int i;
+
+	pthread_mutex_lock(&g.lock);
+	for (i = 0; i < ep->n_items; i++)
+		if (ep->items[i])
+			drop_item(ep->items[i]);
+	pthread_mutex_unlock(&g.lock);
+	if (ep->bell >= 0)
+		rl_fd_close_hidden(ep->bell);
+	if (ep->fd >= 0)
+		rl_fd_close_hidden(ep->fd);
+	free(ep->items);
+	free(ep);
+}
+
+static const struct rl_file_ops epoll_ops = { .release = release, .is_shared = true };
+
+static struct rl_epoll *begin(int fd)
+{
+	struct rl_file *f = rl_sock_may(fd) ? rl_call_begin(fd) : NULL;
+
+	if (f && f->ops == &epoll_ops)
+		return container_of(f, struct rl_epoll, file);
+	if (f)
+		rl_call_end(f);
+	return NULL;
+}
+
+static void end(void *ep)
+{
+	rl_call_end(&((struct rl_epoll *)ep)->file);
+}
+
+static int hang_bell(struct rl_epoll *ep)
+{
+	long fd = rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	ep->bell = fd < 0 ? -1 : rl_fd_hide((int)fd);
+	return ep->bell < 0 ? -ENOMEM : tell_kernel(ep, EPOLL_CTL_ADD, ep->bell, EPOLLIN, word_of(PLACES));
+}
+
+/* 0 or -errno: of a number that is no epoll's, the kernel's. */
+static int fill(struct rl_epoll *ep, int fd)
+{
+	int rv;
+
+	if (!ep)
+		return -ENOMEM;
+	rl_file_init(&ep->file, &epoll_ops, 0);
+	ep->last = &ep->first;
+	ep->bell = -1;
+	ep->maker = rl_raw(SYS_getpid);
+	ep->number = fd;
+	ep->fd = rl_fd_copy_hidden(fd);
+	rv = ep->fd < 0 ? ep->fd : hang_bell(ep);
+	return rv ?: rl_fd_attach(fd, &ep->file) ? 0 : -ENOMEM;
+}
+
+/*
+ * The epoll @fd gets its first socket of ours. Of threads that come with one each at once the first makes it: a second
+ * epoll would take the place of one that has an item. NULL, and in *@got RL_SOCK_IS_PLAIN, if the kernel has something
+ * to say, or -ENOMEM: what nobody looks after would be told octets of TCP's alone.
+ */
+static struct rl_epoll *make(int fd, int *got)
+{
+	static pthread_mutex_t one_makes = PTHREAD_MUTEX_INITIALIZER;
+	struct rl_epoll *ep;
+	int rv = 0;
+
+	rl_gate_enter();
+	pthread_mutex_lock(&one_makes);
+	ep = begin(fd);
+	if (ep) {
+		/* It is inside by that. */
+		rl_gate_leave();
+	} else {
+		ep = have_words() ? calloc(1, sizeof(*ep)) : NULL;
+		rv = fill(ep, fd);
+	}
+	pthread_mutex_unlock(&one_makes);
+	if (!rv)
+		return ep;
+	if (ep)
+		rl_file_put(&ep->file);
+	rl_gate_leave();
+	*got = rv == -EBADF || rv == -EINVAL || rv == -EPERM ? RL_SOCK_IS_PLAIN : -ENOMEM;
+	return NULL;
+}
+
+/* ---- epoll_ctl ---- */
+
+static int add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const struct epoll_event *ev)
+{
+	struct rl_item *it;
+	int rv = tell_kernel(ep, EPOLL_CTL_ADD, fd, ev->events, word_of(fd));
+
+	if (rv)
+		return rv;
+	it = item_at(ep, fd);
+	if (it)
+		drop_item(it);
+	it = add_item(ep, sk, fd);
+	if (!it) {
+		tell_kernel(ep, EPOLL_CTL_DEL, fd, 0, 0);
+		return -ENOMEM;
+	}
+	it->user = *ev;
+	it->registered = ev->events;
+	mark(it);
+	return 0;
+}
+
+static int modify(struct rl_epoll *ep, struct rl_item *it, const struct epoll_event *ev)
+{
+	if ((ev->events | it->user.events) & EPOLLEXCLUSIVE)
+		return -EINVAL;
+	it->user = *ev;
+	it->seen = 0;
+	it->spent = false;
+	/* What the kernel knows to be ready it is to say again. */
+	if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW || ev->events & EPOLLET) {
+		it->registered = 0;
+		if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW &&
+		    !tell_kernel(ep, EPOLL_CTL_MOD, it->fd, ev->events, word_of(it->fd)))
+			it->registered = ev->events;
+	}
+	mark(it);
+	return 0;
+}
+
+/* The kernel cannot change one that is exclusive. The epoll of a child is its parent's, too. */
+static bool may_stay_behind(const struct rl_epoll *ep, const struct rl_item *it)
+{
+	return rl_sock_phase_of(it->sk) == RL_SOCK_STREAM && !(it->user.events & EPOLLEXCLUSIVE) &&
+	       ep->file.born == rl_fd_forks();
+}
+
+static int take_out(struct rl_epoll *ep, struct rl_item *it)
+{
+	int rv;
+
+	if (may_stay_behind(ep, it)) {
+		go_out(it);
+		return 0;
+	}
+	rv = tell_kernel(ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+	drop_item(it);
+	return rv;
+}
+
+/* The kernel is not to name it any more. */
+static void forget(struct rl_epoll *ep, struct rl_item *it)
+{
+	tell_kernel(ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+	drop_item(it);
+}
+
+/* Whoever looks at what it was before looks at another. */
+static int put_in_again(struct rl_epoll *ep, struct rl_item *it, const struct epoll_event *ev)
+{
+	come_in(it);
+	it->id = ++g.ids;
+	it->told_in = 0;
+	return modify(ep, it, ev);
+}
+
+/*
+ * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. One that has become plain is so before rl_epoll_leave(), behind
+ * which nobody would take an item away.
+ */
+static int control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, const struct epoll_event *ev)
+{
+	struct rl_item *it = item_at(ep, fd);
+
+	if (op == EPOLL_CTL_ADD && it && it->is_out) {
+		if (it->sk == sk && !(ev->events & EPOLLEXCLUSIVE))
+			return put_in_again(ep, it, ev);
+		forget(ep, it);
+	}
+	if (op == EPOLL_CTL_ADD && sk && rl_sock_phase_of(sk) == RL_SOCK_PLAIN)
+		return RL_SOCK_IS_PLAIN;
+	if (op == EPOLL_CTL_ADD && sk)
+		return add(ep, sk, fd, ev);
+	if (!it || it->sk != sk)
+		return RL_SOCK_IS_PLAIN;
+	if (it->is_out)
+		return -ENOENT;
+	if (op == EPOLL_CTL_MOD)
+		return modify(ep, it, ev);
+	return op == EPOLL_CTL_DEL ? take_out(ep, it) : RL_SOCK_IS_PLAIN;
+}
+
+/*
+ * What a child would take out of an epoll goes from its parent's. A handler that has interrupted one of us may
+ * fork, and finds the lock taken.
+ */
+void rl_epoll_before_fork(void)
+{
+	if (pthread_mutex_trylock(&g.lock))
+		return;
+	while (g.out)
+		forget(g.out->ep, g.out);
+	pthread_mutex_unlock(&g.lock);
+}
+
+/* Threads that wait in the kernel by numbers that were no epoll's of ours when they began. */
+#define STRANGERS	256
+static u32 strangers[STRANGERS];	/* atomic */
+
+static u32 *strangers_at(int fd)
+{
+	return &strangers[(u32)fd % STRANGERS];
+}
+
+static bool somebody_waits(const struct rl_epoll *ep)
+{
+	return __atomic_load_n(&ep->waiters, __ATOMIC_SEQ_CST) ||
+	       __atomic_load_n(strangers_at(ep->number), __ATOMIC_SEQ_CST);
+}
+
+/* Threads that wait in the kernel look again. With the lock. */
+static void wake_waiters(struct rl_epoll *ep)
+{
+	u64 one = 1;
+
+	if (somebody_waits(ep))
+		rl_raw(SYS_write, ep->bell, &one, sizeof(one));
+}
+
+static int control_of(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, const struct epoll_event *ev)
+{
+	int rv;
+
+	pthread_mutex_lock(&g.lock);
+	rv = control(ep, op, sk, fd, ev);
+	if (!rv && op != EPOLL_CTL_DEL)
+		wake_waiters(ep);
+	pthread_mutex_unlock(&g.lock);
+	return rv;
+}
+
+bool rl_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev, int *rv)
+{
+	struct rl_sock *sk = rl_sock_may(fd) ? rl_sock_begin_any(fd) : NULL;
+	struct rl_epoll *ep = sk && !rl_sock_is_kept(sk) ? begin(epfd) : NULL;
+	int got = RL_SOCK_IS_PLAIN;
+
+	if (sk && !ep && op == EPOLL_CTL_ADD && ev && !rl_sock_is_kept(sk))
+		ep = make(epfd, &got);
+	if (ep && (ev || op == EPOLL_CTL_DEL))
+		got = control_of(ep, op, sk, fd, ev);
+	if (ep)
+		end(ep);
+	if (sk)
+		rl_sock_end(sk);
+	if (got == RL_SOCK_IS_PLAIN)
+		return false;
+	*rv = (int)rl_hook_result(got);
+	return true;
+}
+
+/* ---- what happens to sockets ---- */
+
+void rl_epoll_stir(struct rl_sock *sk, u32 edges)
+{
+	struct rl_item *it;
+
+	if (!__atomic_load_n(&sk->has_items, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&g.lock);
+	for (it = sk->items; it; it = it->of_sock) {
+		if (it->is_out)
+			continue;
+		it->seen &= ~edges;
+		mark(it);
+		wake_waiters(it->ep);
+	}
+	pthread_mutex_unlock(&g.lock);
+}
+
+void rl_epoll_leave(struct rl_sock *sk, int fd, bool closes)
+{
+	struct rl_item *it, *next;
+
+	pthread_mutex_lock(&g.lock);
+	for (it = sk->items; it; it = next) {
+		next = it->of_sock;
+		if (fd >= 0 && it->fd != fd)
+			continue;
+		if (it->is_out || (closes && it->ep->maker == rl_raw(SYS_getpid)))
+			tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+		else if (!closes)
+			change(it, it->spent ? 0 : it->user.events, it->user.data.u64);
+		drop_item(it);
+	}
+	pthread_mutex_unlock(&g.lock);
+}
+
+/* ---- epoll_wait ---- */
+
+/* An item that is being looked at, without the lock. */
+struct look {
+	struct rl_sock *sk;		/* referenced */
+	int fd;
+	u32 id, events, kernel, call;
+	int ev;
+	unsigned int awaits;
+	bool named_later, moves, told;	/* what is in TCP the kernel will name, whatever is told */
+};
+
+/* With the lock. */
+static void look_begin(struct look *l, struct rl_item *it, u32 kernel, u32 call)
+{
+	const u32 how = it->user.events & (EPOLLET | EPOLLONESHOT);
+
+	*l = (struct look){
+		.sk = it->sk, .fd = it->fd, .id = it->id, .events = ASKED(it->user.events), .kernel = kernel,
+		.call = call, .named_later = how == EPOLLET, .moves = kernel || it->named,
+	};
+	it->named = false;
+	rl_file_get(&it->sk->file);
+}
+
+static void look_at(struct look *l)
+{
+	u32 phase = rl_sock_phase_of(l->sk);
+
+	if (phase == RL_SOCK_NEW || phase == RL_SOCK_PLAIN)
+		l->ev = (int)l->kernel;
+	else if (l->moves)
+		l->ev = rl_sock_poll(l->sk, l->fd, l->events, &l->awaits);
+	else if (l->named_later)
+		l->ev = rl_sock_glance(l->sk, l->fd, l->events, &l->awaits);
+	else
+		l->ev = rl_sock_look(l->sk, l->fd, l->events, &l->awaits);
+	/* What nobody can wait away. */
+	if (!l->ev)
+		l->ev = (int)(l->kernel & (EPOLLERR | EPOLLHUP));
+}
+
+/* What the program is to hear of @it; 0: nothing. With the lock. */
+static u32 news(struct rl_item *it, const struct look *l)
+{
+	bool is_edge = it->user.events & EPOLLET;
+	u32 ev = l->ev > 0 && !it->spent ? (u32)l->ev : 0;
+
+	if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW)
+		return ev;
+	/* Room of TCP's is no news of what the peer has said. */
+	if (is_edge && l->kernel)
+		it->seen &= l->kernel & ~(u32)EPOLLOUT ? 0 : ~(u32)(EPOLLOUT | EPOLLWRNORM);
+	if (is_edge && !(ev & ~it->seen))
+		ev = 0;
+	it->seen = is_edge && ev ? ev : it->seen & (u32)(l->ev > 0 ? l->ev : 0);
+	if (ev && it->user.events & EPOLLONESHOT)
+		it->spent = true;
+	if (ev && !is_edge && !it->spent)
+		mark(it);
+	else if (!it->spent && rl_sock_deadline(it->sk, l->events))
+		mark(it);
+	if (!ev || is_edge || it->spent)
+		ask_kernel(it, l->awaits);
+	return ev;
+}
+
+/* Returns whether *@out was filled. With the lock. */
+static bool look_end(struct rl_epoll *ep, struct look *l, struct epoll_event *out)
+{
+	struct rl_item *it = item_at(ep, l->fd);
+	u32 ev = it && it->id == l->id && !it->is_out && l->ev != RL_SOCK_IS_PLAIN ? news(it, l) : 0;
+
+	if (!ev)
+		return false;
+	*out = (struct epoll_event){ .events = ev, .data = it->user.data };
+	it->told_in = l->call;
+	return true;
+}
+
+/* The program was not reached: it is to be told by another call. With the lock. */
+static void take_back(struct rl_epoll *ep, const struct look *l)
+{
+	struct rl_item *it = item_at(ep, l->fd);
+
+	if (!l->told)
+		return;
+	it->seen = 0;
+	it->spent = false;
+	mark(it);
+}
+
+/*
+ * Looks at @n, of BATCH at most, and those that are ready come into @out, which is the program's: their number, or
+ * -EFAULT. Without the lock.
+ */
+static int look_all(struct rl_epoll *ep, struct look *l, int n, struct epoll_event *out)
+{
+	struct epoll_event own[BATCH];
+	int i, told = 0;
+
+	for (i = 0; i < n; i++)
+		look_at(&l[i]);
+	pthread_mutex_lock(&g.lock);
+	for (i = 0; i < n; i++) {
+		l[i].told = look_end(ep, &l[i], &own[told]);
+		told += l[i].told;
+	}
+	if (!rl_guard_copy(out, own, (size_t)told * sizeof(*own))) {
+		for (i = 0; i < n; i++)
+			take_back(ep, &l[i]);
+		told = -EFAULT;
+	}
+	pthread_mutex_unlock(&g.lock);
+	for (i = 0; i < n; i++)
+		rl_file_put(&l[i].sk->file);
+	return told;
+}
+
+/* Of those that were dirty at the beginning: an item may be so again at once. Or -EFAULT. */
+static int look_at_dirty(struct rl_epoll *ep, struct epoll_event *out, int max, u32 call)
+{
+	struct look l[BATCH];
+	struct rl_item *it;
+	u32 left = __atomic_load_n(&ep->n_dirty, __ATOMIC_RELAXED);
+	int n, told = 0, rv;
+
+	while (left && told < max) {
+		pthread_mutex_lock(&g.lock);
+		for (n = 0; left && n < BATCH && n < max - told; left--) {
+			it = unmark_first(ep);
+			if (!it)
+				left = 1;
+			else if (!it->spent)
+				look_begin(&l[n++], it, 0, call);
+			else
+				ask_kernel(it, 0);
+		}
+		pthread_mutex_unlock(&g.lock);
+		rv = look_all(ep, l, n, out + told);
+		if (rv < 0)
+			return told ? told : rv;
+		told += rv;
+	}
+	return told;
+}
+
+/* The kernel has named it, and another call looks. An edge it would not say twice. With the lock. */
+static void look_later(struct rl_item *it)
+{
+	it->named = true;
+	mark(it);
+}
+
+/* @n events of the kernel's, of which ours become the program's, or go. Returns how many are left. */
+static int translate(struct rl_epoll *ep, struct epoll_event *ev, int n, u32 call)
+{
+	struct look l[BATCH];
+	struct rl_item *it;
+	int i, k = 0, kept = 0, fd;
+	u64 count;
+
+	pthread_mutex_lock(&g.lock);
+	for (i = 0; i < n; i++) {
+		fd = fd_of(ev[i].data.u64);
+		it = fd >= 0 ? item_at(ep, fd) : NULL;
+		if (fd == PLACES)
+			rl_raw(SYS_read, ep->bell, &count, sizeof(count));
+		else if (fd < 0)
+			ev[kept++] = ev[i];
+		else if (it && it->is_out)
+			forget(ep, it);
+		else if (it && it->told_in == call && !(it->user.events & EPOLLET))
+			continue;
+		else if (it && it->told_in == call)
+			look_later(it);
+		else if (it && k < BATCH)
+			look_begin(&l[k++], it, ev[i].events, call);
+		else if (it) {
+			it->seen = 0;
+			look_later(it);
+		}
+	}
+	pthread_mutex_unlock(&g.lock);
+	k = look_all(ep, l, k, ev + kept);
+	return k < 0 && !kept ? k : kept + (k > 0 ? k : 0);
+}
+
+/* When time makes one ready: ms; 0: never. With the lock. */
+static u64 deadline_of(struct rl_epoll *ep)
+{
+	struct rl_item *it;
+	u64 at, first = 0;
+
+	for (it = ep->first; it; it = it->next) {
+		at = rl_sock_deadline(it->sk, it->user.events);
+		if (at && (!first || at < first))
+			first = at;
+	}
+	return first;
+}
+
+/* With the lock. */
+static bool has_ready(const struct rl_epoll *ep)
+{
+	const struct rl_item *it;
+
+	for (it = ep->first; it; it = it->next)
+		if (!it->spent && !rl_sock_deadline(it->sk, it->user.events))
+			return true;
+	return false;
+}
+
+static bool may_be_ready(struct rl_epoll *ep)
+{
+	bool ready;
+
+	pthread_mutex_lock(&g.lock);
+	ready = has_ready(ep);
+	pthread_mutex_unlock(&g.lock);
+	return ready;
+}
+
+/* What a call of the program's has asked for, and found. */
+struct patience {
+	u64 until;			/* ns; 0: for ever */
+	const sigset_t *mask;
+	u32 signals;			/* whose handlers had run before */
+};
+
+struct sleeper {
+	struct rl_epoll *ep;
+	volatile bool out;
+};
+
+static void wake(void *arg)
+{
+	struct sleeper *s = arg;
+
+	rl_signal_ends(NULL, NULL);
+	if (s->out)
+		rl_gate_enter();
+	s->out = false;
+	pthread_mutex_lock(&g.lock);
+	__atomic_fetch_sub(&s->ep->waiters, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&g.lock);
+}
+
+/* As epoll_pwait2(), which old kernels and old libcs do not have: rounded up to ms. */
+static int ms_of(const struct timespec *t)
+{
+	u64 ms;
+
+	if (!t)
+		return -1;
+	ms = (u64)t->tv_sec * 1000 + ((u64)t->tv_nsec + 999999) / 1000000;
+	return ms < 0x7fffffff ? (int)ms : 0x7fffffff;
+}
+
+/* If the thread is in the kernel already the next call finds the bell rung, and goes on. */
+static void ring(void *bell)
+{
+	u64 one = 1;
+
+	rl_raw(SYS_write, *(int *)bell, &one, sizeof(one));
+}
+
+/* A point of cancellation. */
+static int ask_epoll(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max, const struct patience *p,
+		     bool at_once)
+{
+	struct sleeper s = { .ep = ep };
+	struct timespec t = { 0 }, *left;
+	bool sleeps;
+	int rv = 0;
+
+	pthread_mutex_lock(&g.lock);
+	left = at_once || has_ready(ep) ? &t : rl_time_left(p->until, deadline_of(ep), &t);
+	__atomic_fetch_add(&ep->waiters, 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&g.lock);
+	sleeps = !left || left->tv_sec || left->tv_nsec;
+	pthread_cleanup_push(wake, &s);
+	if (sleeps)
+		rl_signal_ends(ring, &ep->bell);
+	rl_gate_step_out(&s.out);
+	if (sleeps && rl_signals_seen().all != p->signals)
+		rv = -EINTR;
+	else
+		rv = RL_CALL(epoll_pwait, epfd, ev, max, ms_of(left), p->mask);
+	rv = rv == -1 ? -errno : rv;
+	pthread_cleanup_pop(1);
+	return rv;
+}
+
+/* How many of @max places may go to ours before the kernel is asked. */
+static int share(const struct rl_epoll *ep, int max)
+{
+	return max > 1 ? max - max / 2 : !__atomic_load_n(&ep->ours_last, __ATOMIC_RELAXED);
+}
+
+static int wait_once(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max, const struct patience *p)
+{
+	u32 call = __atomic_add_fetch(&g.calls, 1, __ATOMIC_RELAXED);
+	int told = look_at_dirty(ep, ev, share(ep, max), call), rv;
+
+	__atomic_store_n(&ep->ours_last, told == max, __ATOMIC_RELAXED);
+	if (told < 0 || told == max)
+		return told;
+	rv = ask_epoll(ep, epfd, ev + told, max - told, p, told);
+	if (rv > 0)
+		rv = translate(ep, ev + told, rv, call);
+	return told ? told + (rv > 0 ? rv : 0) : rv;
+}
+
+/* The bell that woke this thread may have rung for several, and it has taken some: what is left is others'. */
+static void pass_on(struct rl_epoll *ep)
+{
+	if (!somebody_waits(ep))
+		return;
+	pthread_mutex_lock(&g.lock);
+	if (has_ready(ep))
+		wake_waiters(ep);
+	pthread_mutex_unlock(&g.lock);
+}
+
+static int wait_for_events(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max,
+			   const struct timespec *t, const sigset_t *mask)
+{
+	const struct patience p = {
+		.until = t ? rl_now_ns() + (u64)t->tv_sec * NS + (u64)t->tv_nsec : 0, .mask = mask,
+		.signals = rl_signals_seen().all,
+	};
+	bool is_last = t && !t->tv_sec && !t->tv_nsec;
+	int rv;
+
+	if (max <= 0)
+		return -EINVAL;
+	for (;;) {
+		rv = wait_once(ep, epfd, ev, max, &p);
+		if (rv > 0)
+			pass_on(ep);
+		if (rv || (is_last && !may_be_ready(ep)))
+			return rv;
+		is_last = p.until && rl_now_ns() >= p.until;
+	}
+}
+
+bool rl_epoll_wait(int epfd, struct epoll_event *ev, int max, const struct timespec *t,
+		   const sigset_t *mask, int *rv)
+{
+	struct rl_epoll *ep = begin(epfd);
+
+	if (!ep)
+		return false;
+	rl_guard_begin();
+	pthread_cleanup_push(end, ep);
+	*rv = (int)rl_hook_result(wait_for_events(ep, epfd, ev, max, t, mask));
+	pthread_cleanup_pop(1);
+	return true;
+}
+
+void rl_epoll_kernel_begin(int fd)
+{
+	if (unlikely(rl_sockets_on))
+		__atomic_fetch_add(strangers_at(fd), 1, __ATOMIC_SEQ_CST);
+}
+
+void rl_epoll_kernel_end(int fd)
+{
+	if (unlikely(rl_sockets_on))
+		__atomic_fetch_sub(strangers_at(fd), 1, __ATOMIC_SEQ_CST);
+}
+
+bool rl_epoll_translate(int fd, struct epoll_event *ev, int n, int *rv)
+{
+	struct rl_epoll *ep = begin(fd);
+
+	if (!ep)
+		return false;
+	rl_guard_begin();
+	*rv = (int)rl_hook_result(translate(ep, ev, n, __atomic_add_fetch(&g.calls, 1, __ATOMIC_RELAXED)));
+	end(ep);
+	return true;
+}
+
+bool rl_epoll_has_ready(int fd)
+{
+	struct rl_epoll *ep = begin(fd);
+	bool ready;
+
+	if (!ep)
+		return false;
+	ready = may_be_ready(ep);
+	end(ep);
+	return ready;
+}

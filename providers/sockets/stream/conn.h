@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A stream (stream.h) and its connection: how the socket becomes one (stream/start.c), and how octets become
+ * Sends and Sends octets (stream/qp.c). stream.c has the calls.
+ *
+ * A receive is made for each Send as it comes: its head goes to the stream, its octets where they are wanted,
+ * and what there is no room for there to the queue. So a message has no length that a receive would have
+ * to fit, and credit is octets alone.
+ *
+ * Locking: a stream's lock, then its connection's (conn.h), which guards what is said to be its.
+ */
+#ifndef RL_STREAM_CONN_H
+#define RL_STREAM_CONN_H
+
+#include "octets.h"
+#include "stream.h"
+#include "words.h"
+#include "host/verbs.h"
+
+/* Octets of a Send at most. */
+#define RL_STREAM_MESSAGE	(64 * 1024)
+/* Slots of the send ring: an entry of data, one that ends the stream, and one for credit. */
+#define RL_STREAM_SLOTS		32
+/* What came without iWARP, and is read ahead of MPA's first frame, at most. */
+#define RL_STREAM_BEFORE	(64 * 1024)
+
+struct rl_ops;
+
+struct rl_stream {
+	u32 refs;			/* atomic: the program's, the connection's */
+	struct rl_stream *next, **prev;	/* all: stream.c's lock */
+	u32 left_in;			/* the same: the process leaves, and has awaited it in this round */
+	pthread_mutex_t lock;
+
+	bool is_settled;		/* atomic: open, and of octets; the connection's lock is all that a call needs */
+
+	/* lock */
+	int fd;				/* hidden; -1: the connection has it */
+	u32 forks;			/* of the process that it belongs to: rl_fd_forks() */
+	enum rl_stream_role role;
+	struct rl_stream_options options;
+	struct rl_conn *conn;		/* NULL: MPA's exchange has not begun; referenced */
+	struct rl_ops *ops;		/* NULL: octets; constant */
+
+	/* the connection's lock; without one, the lock */
+	enum rl_stream_phase phase;
+	int error;			/* to be told once: a positive errno, or 0 */
+	bool begun;			/* MPA's first frame is next in TCP, or was read */
+	int low_mark;			/* SO_RCVLOWAT, as set last; 0: not at all */
+	bool closed;			/* by the program */
+	bool unheard;			/* and octets have come since */
+	bool over;			/* nothing comes any more, and nothing goes */
+	bool torn;			/* in the middle of a Send */
+	bool wrong;			/* the peer has said what makes no sense */
+	bool read_shut;
+	void (*changed)(void *arg, unsigned int events); /* who hears of news; NULL: nobody */
+	void *changed_arg;
+	unsigned int told;		/* what there was, and octets in all, when last told */
+	u32 told_octets;
+	bool told_stuck;
+
+	/* received */
+	struct rl_octets in;
+	struct rl_stream_credit peers;	/* what the peer may send: of our window */
+	u32 seen;			/* octets of the Send that is coming that have been counted */
+	u8 head[RL_STREAM_HEAD_LEN];
+	struct weft_sge want[WEFT_MAX_SGE]; /* where the program waits for octets */
+	u32 nwant, all_wanted, wanted;	/* how many octets that is, in all and still */
+	bool peer_fin;
+
+	/* sent */
+	struct rl_stream_credit own;
+	u8 own_head[RL_STREAM_HEAD_LEN];
+	u8 *kept;			/* octets of the program's that the ring's last entry names; NULL: none */
+	bool fin_due, fin_said;
+
+	/* the QP: the connection's lock */
+	struct rl_qp qp;
+	u8 ring[WEFT_RING_DATA + RL_STREAM_SLOTS * WEFT_SLOT_SIZE] __attribute__((aligned(64)));
+	u8 copy[(RL_STREAM_SLOTS + WEFT_SQ_MAX_SLOTS - 1) * WEFT_SLOT_SIZE] __attribute__((aligned(64)));
+	struct weft_wqe_info info[RL_STREAM_SLOTS];
+};
+
+void rl_stream_get(struct rl_stream *s);
+void rl_stream_put(struct rl_stream *s);
+
+/* Whoever lets go of the connection's lock, or without a connection of the stream's: has something changed? */
+void rl_stream_news(struct rl_stream *s);
+
+/*
+ * A call: the stream's lock, and MPA's exchange is as far as it can be: the connection's, too, if there is one.
+ * Or -EIO, and neither: it is another process's. One that has not begun belongs to whoever comes first.
+ */
+int rl_stream_begin(struct rl_stream *s);
+void rl_stream_end(struct rl_stream *s);
+
+/* ---- stream/start.c. The stream's lock, and not the connection's ---- */
+
+/* Goes on with MPA's exchange as far as TCP lets it. */
+void rl_stream_go_on(struct rl_stream *s);
+/* The program has closed, and there is a connection, whose lock the caller has. */
+void rl_stream_give_up(struct rl_stream *s);
+
+/* ---- stream/qp.c. The connection's lock ---- */
+
+void rl_stream_init_qp(struct rl_stream *s);
+
+/* The peer's terms are known. */
+void rl_stream_open(struct rl_stream *s, const struct rl_stream_terms *peers);
+
+/* Octets of a Send that is not whole yet are in the queue, too: it has all that has come. */
+void rl_stream_count(struct rl_stream *s);
+/* The first @n octets of the queue are the program's now. */
+void rl_stream_drop(struct rl_stream *s, u32 n);
+
+/*
+ * Takes in what TCP has, into @iov first, if the queue is empty, of which it returns how many octets are
+ * filled; then into the queue. Says what is due.
+ */
+size_t rl_stream_take_in(struct rl_stream *s, const struct iovec *iov, int n);
+
+/* All that was sent is TCP's, and more may be. */
+bool rl_stream_is_idle(const struct rl_stream *s);
+/* Tries to be idle, and says what is due. */
+void rl_stream_push(struct rl_stream *s);
+
+/*
+ * Sends up to @max octets of @iov, from octet @skip on, in one message: how many; 0: none now, or the
+ * stream is over; -EFAULT.
+ */
+ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_t skip, size_t max);
+
+/* The program has closed: all goes out, then FIN. */
+void rl_stream_finish(struct rl_stream *s);
+
+/* ---- and what host.c passes on of core/host.h ---- */
+
+int rl_stream_pop(struct rl_stream *s, struct weft_recv *recv);
+void rl_stream_complete(struct rl_stream *s, const struct weft_cqe *cqe);
+
+#endif

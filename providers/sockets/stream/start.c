@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a socket becomes a connection where it stands (RFC 5044, 7.1): what the peer has said before is read up
+ * to MPA's first frame, then that is the link's (core/start.c).
+ */
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "sockets/operations/ops.h"
+#include "process/raw.h"
+#include "conn.h"
+
+/* Without an end: the peer's program comes to it when it likes, as to a TCP connection. */
+#define ACCEPT_MS 0x7fffffff
+
+/*
+ * What was sent before close() waits for a program that reads when it likes, as in TCP: it is given up when so
+ * long nothing was read.
+ */
+#define CLOSE_MS 60000
+
+/* Octets that are looked at in one go. */
+#define LOOK 4096
+
+/* ---- what the connection tells ---- */
+
+/* One way of starting serves all: the options that are about QPs, RFC 7306 and Reads, are not asked for. */
+static void configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
+{
+	cfg->mpa.rev = max_t(u8, cfg->mpa.rev, 1);
+	cfg->mpa.p2p = false;
+	cfg->mpa.ird = cfg->mpa.ord = 0;
+	cfg->accept_ms = ACCEPT_MS;
+	cfg->rnr_ms = 0;
+	cfg->ext = false;
+	if (c->stream && c->stream->closed && !c->stream->unheard && c->stream->phase == RL_STREAM_OPEN)
+		cfg->close_ms = max_t(u32, cfg->close_ms, CLOSE_MS);
+	if (!c->stream || !c->stream->ops)
+		return;
+	cfg->mpa.ird = cfg->mpa.ord = RL_OPS_READS;
+	/* A Send waits for its receive as octets do in TCP for theirs. */
+	cfg->rnr_ms = ACCEPT_MS;
+}
+
+static void fail(struct rl_stream *s, int err)
+{
+	if (s->phase == RL_STREAM_FAILED)
+		return;
+	s->phase = RL_STREAM_FAILED;
+	s->over = true;
+	s->error = err;
+	if (s->ops)
+		rl_ops_end(s);
+}
+
+static void failed(struct rl_conn *c)
+{
+	if (c->stream)
+		fail(c->stream, -c->link.status);
+	/* Its last words, if there are any, are the progress thread's to say. */
+	rl_conn_watch(c);
+}
+
+static u32 write_own_terms(const struct rl_stream *s, u8 p[RL_STREAM_TERMS_LEN])
+{
+	const struct rl_stream_terms t = { .window = s->peers.window, .operations = s->ops };
+
+	rl_stream_write_terms(p, &t);
+	return RL_STREAM_TERMS_LEN;
+}
+
+/* The peer wants what this end wants. */
+static bool read_terms(const struct rl_stream *s, const u8 *p, u32 len, struct rl_stream_terms *t)
+{
+	return rl_stream_read_terms(p, len, t) && t->operations == !!s->ops;
+}
+
+static u32 reads_of(const struct rl_stream *s)
+{
+	return s->ops ? RL_OPS_READS : 0;
+}
+
+static void connected(struct rl_conn *c)
+{
+	struct weft_offer *o = c->link.offer;
+	struct rl_stream *s = c->stream;
+	struct rl_stream_terms terms;
+	struct weft_tcp_view v;
+
+	c->link.offer = NULL;
+	if (read_terms(s, o->pd, o->pd_len, &terms)) {
+		rl_stream_open(s, &terms);
+	} else {
+		rl_conn_view(c, &v);
+		rl_conn_act(c, weft_link_withdraw(&c->link, -EPROTO, &v, rl_now_ms()));
+	}
+	free(o);
+}
+
+/* The program has no other connection. */
+static void reconnect(struct rl_conn *c)
+{
+	rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
+}
+
+static void refuse(struct rl_conn *c)
+{
+	u8 terms[RL_STREAM_TERMS_LEN];
+	struct weft_tcp_view v;
+
+	fail(c->stream, EPROTO);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_reject(&c->link, terms, write_own_terms(c->stream, terms), &v,
+					rl_now_ms()));
+	rl_conn_watch(c);
+}
+
+static int accept_on(struct rl_conn *c)
+{
+	u8 terms[RL_STREAM_TERMS_LEN];
+	struct weft_tcp_view v;
+	int rv;
+
+	rl_conn_configure(c);
+	rl_conn_view(c, &v);
+	rv = rl_conn_attach(c, &c->stream->qp);
+	return rv ? rv : weft_link_accept(&c->link, reads_of(c->stream), reads_of(c->stream), terms,
+					  write_own_terms(c->stream, terms), &v, rl_now_ms());
+}
+
+static void request(struct rl_conn *c)
+{
+	struct rl_stream *s = c->stream;
+	struct rl_stream_terms terms;
+	struct weft_tcp_view v;
+	int rv;
+
+	c->step_due = true;
+	if (!read_terms(s, c->link.st.pd, c->link.st.frame.pd_len, &terms)) {
+		refuse(c);
+		return;
+	}
+	rv = accept_on(c);
+	if (!rv) {
+		rl_stream_open(s, &terms);
+		return;
+	}
+	rl_conn_release_qp(c);
+	fail(s, -rv);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+	rl_conn_watch(c);
+}
+
+/* Why it has ended; 0: the peer has said FIN behind a whole message, as a process does that ends. */
+static int end_error(const struct rl_stream *s, const struct rl_conn *c)
+{
+	const struct weft_qpc *qp = &s->qp.core;
+
+	if (s->peer_fin && s->fin_said)
+		return 0;
+	if (qp->error || qp->term_received || s->wrong)
+		return ECONNRESET;
+	if (c->reset)
+		return c->error ? -c->error : ECONNRESET;
+	return s->torn ? ECONNRESET : 0;
+}
+
+static void ended(struct rl_conn *c)
+{
+	struct rl_stream *s = c->stream;
+
+	if (s) {
+		s->over = true;
+		s->error = s->ops ? rl_ops_end_error(s, c) : end_error(s, c);
+		if (s->ops)
+			rl_ops_end(s);
+		/* What came after the close is lost, and our FIN is no word of that: RST, as TCP says. */
+		if (s->ops && s->closed && s->qp.core.error)
+			c->reset = c->step_due = true;
+	}
+	rl_conn_watch(c);
+}
+
+/* Why a responder's exchange ended; 0: the peer's program has asked, and closed at once. */
+static int start_error(const struct rl_conn *c)
+{
+	if (c->link.rx_event == WEFT_RX_ERROR)
+		return EPROTO;
+	return c->link.rx_event == WEFT_RX_STARTUP && c->fin && !c->reset ? 0 : ECONNRESET;
+}
+
+static void dead(struct rl_conn *c)
+{
+	struct rl_stream *s = c->stream;
+
+	if (!s)
+		return;
+	c->stream = NULL;
+	if (s->phase == RL_STREAM_STARTING)
+		fail(s, start_error(c));
+	s->over = true;
+	rl_stream_news(s);
+	rl_stream_put(s);
+}
+
+static const struct rl_conn_ulp rl_stream_ulp = {
+	.configure = configure,
+	.failed = failed,
+	.connected = connected,
+	.reconnect = reconnect,
+	.request = request,
+	.ended = ended,
+	.dead = dead,
+};
+
+/* ---- beginning ---- */
+
+/* The socket's descriptor becomes the connection's, which is returned locked; NULL: no memory. */
+static struct rl_conn *make_conn(struct rl_stream *s, bool initiator)
+{
+	struct rl_conn *c = rl_conn_new(NULL, initiator, s->fd, &rl_stream_ulp);
+
+	s->fd = -1;
+	if (!c) {
+		fail(s, ENOMEM);
+		return NULL;
+	}
+	c->connecting = false;
+	c->stream = s;
+	rl_stream_get(s);
+	s->conn = c;
+	rl_conn_configure(c);
+	return c;
+}
+
+static void begin_initiator(struct rl_stream *s)
+{
+	struct weft_offer *offer = calloc(1, sizeof(*offer));
+	struct rl_conn *c = offer ? make_conn(s, true) : NULL;
+	u8 terms[RL_STREAM_TERMS_LEN];
+
+	if (!c) {
+		free(offer);
+		fail(s, ENOMEM);
+		return;
+	}
+	/* There may be octets in TCP that are no Reply. */
+	c->kept_off = true;
+	weft_offer_init(offer, &c->link.cfg.mpa, reads_of(s), reads_of(s), terms, write_own_terms(s, terms));
+	rl_conn_attach(c, &s->qp);
+	weft_link_connect(&c->link, offer, rl_now_ms());
+	c->step_due = true;
+	rl_conn_unlock(c);
+}
+
+static void begin_responder(struct rl_stream *s)
+{
+	struct rl_conn *c = make_conn(s, false);
+
+	if (!c)
+		return;
+	weft_link_await_request(&c->link, rl_now_ms());
+	rl_conn_unlock(c);
+}
+
+/* An initiator says FIN: the peer's program is not to take it for a failure. */
+void rl_stream_give_up(struct rl_stream *s)
+{
+	struct rl_conn *c = s->conn;
+	struct weft_tcp_view v;
+
+	c->kept_off = false;
+	c->step_due = true;
+	rl_conn_view(c, &v);
+	rl_conn_act(c, c->link.st.initiator ? weft_link_withdraw(&c->link, -ECANCELED, &v, rl_now_ms()) :
+					      weft_link_kill(&c->link));
+}
+
+/* ---- what is before the first frame ---- */
+
+static bool awaits_reply(const struct rl_stream *s)
+{
+	return s->role == RL_STREAM_INITIATOR;
+}
+
+/* The first of @n octets that a frame may begin with; @n: none. Its key makes it one, whatever is behind. */
+static u32 find_frame(const u8 *p, u32 n, bool reply)
+{
+	u32 i;
+
+	for (i = 0; i < n && !weft_mpa_frame_need(p + i, min_t(u32, n - i, WEFT_MPA_KEY_LEN), reply); i++)
+		;
+	return i;
+}
+
+/* Octets of TCP go to the queue: how many, or -errno. */
+static long take_before(struct rl_stream *s, int fd, u32 n)
+{
+	struct iovec iov[2];
+	struct msghdr m = { .msg_iov = iov };
+	u32 room = RL_STREAM_BEFORE - min_t(u32, s->in.len, RL_STREAM_BEFORE);
+	long rv;
+
+	n = min_t(u32, n, room);
+	if (!n)
+		return -EAGAIN;
+	m.msg_iovlen = rl_octets_places(&s->in, n, iov);
+	rv = rl_raw(SYS_recvmsg, fd, &m, MSG_DONTWAIT);
+	if (rv > 0)
+		rl_octets_add(&s->in, rv);
+	return rv;
+}
+
+/*
+ * Part of a frame's key is there. Who waits for the rest polls the descriptor, which is readable already:
+ * TCP is told to say so with all of the key alone.
+ */
+static void set_low_mark(struct rl_stream *s, int fd, int octets)
+{
+	if (s->low_mark == octets || (octets == 1 && !s->low_mark))
+		return;
+	s->low_mark = octets;
+	rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &octets, sizeof(octets));
+}
+
+static bool has_ended(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+	struct timespec now = {};
+
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) > 0;
+}
+
+/* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */
+static int look(struct rl_stream *s, int fd)
+{
+	u8 p[LOOK];
+	long n = rl_raw(SYS_recvfrom, fd, p, sizeof(p), MSG_PEEK | MSG_DONTWAIT, NULL, NULL), rv;
+	u32 at;
+
+	if (n < 0)
+		return n;
+	if (!n)
+		return -ENODATA;
+	at = find_frame(p, n, awaits_reply(s));
+	if (!at && n >= WEFT_MPA_KEY_LEN)
+		return 1;
+	if (!at && !has_ended(fd)) {
+		set_low_mark(s, fd, WEFT_MPA_KEY_LEN);
+		return -EAGAIN;
+	}
+	if (!at)
+		at = n;
+	if (s->options.plain_allowed && !awaits_reply(s))
+		return -EPROTO;
+	rv = take_before(s, fd, at);
+	return rv < 0 ? rv : 0;
+}
+
+/* TCP is at its end, or broken, before there was a frame. */
+static void no_frame(struct rl_stream *s, int err)
+{
+	/* The link has a Request out, and judges. */
+	if (s->conn) {
+		s->begun = true;
+		return;
+	}
+	if (err == -EPROTO || (err == -ENODATA && s->options.plain_allowed))
+		s->phase = RL_STREAM_PLAIN;
+	else if (err == -ENODATA)
+		s->peer_fin = s->over = true;
+	else
+		fail(s, -err);
+	if ((s->over || s->phase == RL_STREAM_PLAIN) && s->ops)
+		rl_ops_end(s);
+}
+
+static void seek_frame(struct rl_stream *s)
+{
+	int fd = s->conn ? s->conn->fd : s->fd, rv = 0;
+
+	while (!rv)
+		rv = look(s, fd);
+	if (rv != -EAGAIN && rv != -EINTR)
+		set_low_mark(s, fd, 1);
+	if (rv > 0)
+		s->begun = true;
+	else if (rv != -EAGAIN && rv != -EINTR)
+		no_frame(s, rv);
+}
+
+/* ---- the role ---- */
+
+static int compare_names(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	int rv = (a->ss_family == AF_INET6) - (b->ss_family == AF_INET6);
+
+	if (!rv && a->ss_family == AF_INET6)
+		rv = memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+	else if (!rv)
+		rv = memcmp(&a4->sin_addr, &b4->sin_addr, sizeof(a4->sin_addr));
+	if (rv)
+		return rv;
+	/* The port stands in the same place in both. */
+	return memcmp(&a4->sin_port, &b4->sin_port, sizeof(a4->sin_port));
+}
+
+/* A rule that both ends know: the lower name initiates. */
+static enum rl_stream_role role_by_names(int fd)
+{
+	struct sockaddr_storage own = {}, peer = {};
+
+	rl_socket_names(fd, &own, &peer);
+	return compare_names(&own, &peer) < 0 ? RL_STREAM_INITIATOR : RL_STREAM_RESPONDER;
+}
+
+static bool is_starting(const struct rl_stream *s)
+{
+	return s->phase == RL_STREAM_STARTING && !s->over;
+}
+
+/* A connection may be in other hands meanwhile: what it guards is looked at with its lock. */
+void rl_stream_go_on(struct rl_stream *s)
+{
+	struct rl_conn *c;
+	bool goes_on;
+
+	/* Threads may be inside when the last name goes. */
+	if (s->closed)
+		return;
+	if (!s->conn && is_starting(s)) {
+		if (s->role == RL_STREAM_SYMMETRIC)
+			s->role = role_by_names(s->fd);
+		if (s->role == RL_STREAM_INITIATOR)
+			begin_initiator(s);
+	}
+	c = s->conn;
+	if (c)
+		rl_conn_lock(c);
+	if (!s->begun && is_starting(s))
+		seek_frame(s);
+	goes_on = s->begun && is_starting(s);
+	if (c)
+		rl_conn_unlock(c);
+	if (!goes_on)
+		return;
+	if (!c)
+		begin_responder(s);
+	c = s->conn;
+	if (!c)
+		return;
+	rl_conn_lock(c);
+	c->kept_off = false;
+	rl_conn_receive(c);
+	rl_conn_unlock(c);
+}
