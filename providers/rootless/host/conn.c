@@ -345,14 +345,14 @@ static void answer(struct rl_watch *w)
 		rl_conn_answer_now(conn_of(w));
 }
 
-static void hear_out(struct rl_watch *w)
+static void drain_acks(struct rl_watch *w)
 {
 	if (w->ops == &conn_watch_ops)
-		rl_conn_hear_out_now(conn_of(w));
+		rl_conn_drain_acks_now(conn_of(w));
 }
 
 __attribute__((destructor)) static void answer_before_exit(void)
 {
 	rl_thread_at_exit(answer);
-	rl_thread_at_exit(hear_out);
+	rl_thread_at_exit(drain_acks);
 }

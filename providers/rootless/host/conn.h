@@ -202,7 +202,7 @@ void rl_conn_tx(struct rl_conn *c);
 void rl_conn_answer(struct rl_conn *c);
 /* The process ends: what waits for a doorbell waits no longer. */
 void rl_conn_answer_now(struct rl_conn *c);
-/* The same, and as rl_qp_hear_out(); no lock is waited for longer than for the peer. */
-void rl_conn_hear_out_now(struct rl_conn *c);
+/* The same, and as rl_qp_drain_acks(); no lock is waited for longer than for the peer. */
+void rl_conn_drain_acks_now(struct rl_conn *c);
 
 #endif

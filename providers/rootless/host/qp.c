@@ -171,7 +171,7 @@ void rl_qp_end_connection(struct rl_qp *qp)
 void rl_qp_reset(struct rl_qp *qp)
 {
 	rl_hand_stop_qp(qp);
-	rl_qp_hear_out(qp);
+	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
 	memset(qp->sq.mem, 0, qp->sq.size);
 	if (qp->rq.mem)
@@ -354,7 +354,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
-	rl_qp_hear_out(qp);
+	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
 	/* From here on nobody touches the core: not by a connection, nor without one. */
 	rl_hand_end_qp(qp);

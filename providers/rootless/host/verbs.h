@@ -300,7 +300,7 @@ void rl_qp_tell_drained(struct rl_qp *qp);
  * Before it goes, or goes to ERR: what TCP has brought is read, and the peer's questions about that are
  * awaited, for a fifth of a second in any second, and answered. No lock.
  */
-void rl_qp_hear_out(struct rl_qp *qp);
+void rl_qp_drain_acks(struct rl_qp *qp);
 /* Its connection lets it go, and ends. */
 void rl_qp_end_connection(struct rl_qp *qp);
 /* The core's lock, and the connection, referenced; NULL, and there is none. Then it is let go. */

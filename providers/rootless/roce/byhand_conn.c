@@ -62,8 +62,8 @@ static void configure_mpa(struct weft_mpa_cfg *cfg)
 {
 	cfg->rev = 2;
 	cfg->p2p = true;
-	cfg->ird += WEFT_ASKS;
-	cfg->ord += WEFT_ASKS;
+	cfg->ird += WEFT_ACK_READS;
+	cfg->ord += WEFT_ACK_READS;
 }
 
 /* No ULP thinks before it answers. */
@@ -186,7 +186,7 @@ static struct weft_offer *make_offer(const struct rl_hand_qp *q)
 		return NULL;
 	rl_conn_base_cfg(&cfg);
 	configure_mpa(&cfg);
-	weft_offer_init(o, &cfg, q->path.ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words,
+	weft_offer_init(o, &cfg, q->path.ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words,
 			write_own_words(q, words));
 	o->itself = rl_hand_is_own(&q->h);
 	return o;
@@ -468,7 +468,7 @@ static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
 	rv = rl_conn_attach(c, q->qp);
 	if (rv)
 		return rv;
-	rv = weft_link_accept(&c->link, ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words, len, &v,
+	rv = weft_link_accept(&c->link, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words, len, &v,
 			      rl_now_ms());
 	if (!rv)
 		limit_ord(q);

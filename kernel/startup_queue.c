@@ -25,27 +25,27 @@ static struct list_head *turns_of(struct weft_conn *conn)
 	if (conn->gone || conn->link.mode != WEFT_MODE_STARTUP)
 		return NULL;
 	if (conn->link.st.initiator)
-		return &conn->dev->news;
-	return conn->listener ? &conn->listener->news : NULL;
+		return &conn->dev->startup_queue;
+	return conn->listener ? &conn->listener->startup_queue : NULL;
 }
 
 static void wake_reader(struct weft_conn *conn)
 {
 	if (conn->link.st.initiator)
-		queue_work(weft_news_wq, &conn->dev->news_work);
+		queue_work(weft_startup_wq, &conn->dev->startup_work);
 	else
 		weft_conn_wake_worker(conn->listener, WEFT_CEV_WAKE);
 }
 
-void weft_conn_has_news(struct weft_conn *conn)
+void weft_startup_enqueue(struct weft_conn *conn)
 {
 	struct list_head *turns;
 
 	spin_lock_bh(&conn->dev->conns_lock);
 	turns = turns_of(conn);
 	if (turns && !conn->unsettled) {
-		if (list_empty(&conn->news_node))
-			list_add_tail(&conn->news_node, turns);
+		if (list_empty(&conn->startup_node))
+			list_add_tail(&conn->startup_node, turns);
 		wake_reader(conn);
 	}
 	spin_unlock_bh(&conn->dev->conns_lock);
@@ -53,17 +53,17 @@ void weft_conn_has_news(struct weft_conn *conn)
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 }
 
-void weft_conn_settled(struct weft_conn *conn)
+void weft_startup_settled(struct weft_conn *conn)
 {
 	spin_lock_bh(&conn->dev->conns_lock);
 	conn->unsettled = false;
 	spin_unlock_bh(&conn->dev->conns_lock);
-	weft_conn_has_news(conn);
+	weft_startup_enqueue(conn);
 }
 
-void weft_conn_forget_news(struct weft_conn *conn)
+void weft_startup_dequeue(struct weft_conn *conn)
 {
-	list_del_init(&conn->news_node);
+	list_del_init(&conn->startup_node);
 }
 
 /* With a reference, or NULL. */
@@ -72,9 +72,9 @@ static struct weft_conn *next_turn(struct weft_device *dev, struct list_head *tu
 	struct weft_conn *conn;
 
 	spin_lock_bh(&dev->conns_lock);
-	conn = list_first_entry_or_null(turns, struct weft_conn, news_node);
+	conn = list_first_entry_or_null(turns, struct weft_conn, startup_node);
 	if (conn) {
-		list_del_init(&conn->news_node);
+		list_del_init(&conn->startup_node);
 		weft_conn_get(conn);
 	}
 	spin_unlock_bh(&dev->conns_lock);
@@ -129,13 +129,13 @@ static void take_turn(struct weft_conn *conn)
 }
 
 /* Strangers who send octet by octet must not keep it from what else a listener does. */
-void weft_conn_read_news(struct weft_conn *listener)
+void weft_startup_serve(struct weft_conn *listener)
 {
 	struct weft_conn *conn;
 	u32 n;
 
 	for (n = 0; n < TURNS; n++) {
-		conn = next_turn(listener->dev, &listener->news);
+		conn = next_turn(listener->dev, &listener->startup_queue);
 		if (!conn)
 			return;
 		take_turn(conn);
@@ -145,24 +145,24 @@ void weft_conn_read_news(struct weft_conn *listener)
 
 static void read_initiators(struct work_struct *work)
 {
-	struct weft_device *dev = container_of(work, struct weft_device, news_work);
+	struct weft_device *dev = container_of(work, struct weft_device, startup_work);
 	unsigned int noio = memalloc_noio_save();
 	struct weft_conn *conn;
 
-	while ((conn = next_turn(dev, &dev->news))) {
+	while ((conn = next_turn(dev, &dev->startup_queue))) {
 		take_turn(conn);
 		cond_resched();
 	}
 	memalloc_noio_restore(noio);
 }
 
-void weft_conn_news_init(struct weft_device *dev)
+void weft_startup_init(struct weft_device *dev)
 {
-	INIT_LIST_HEAD(&dev->news);
-	INIT_WORK(&dev->news_work, read_initiators);
+	INIT_LIST_HEAD(&dev->startup_queue);
+	INIT_WORK(&dev->startup_work, read_initiators);
 }
 
-void weft_conn_end_news(struct weft_device *dev)
+void weft_startup_stop(struct weft_device *dev)
 {
-	cancel_work_sync(&dev->news_work);
+	cancel_work_sync(&dev->startup_work);
 }
