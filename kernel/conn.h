@@ -315,12 +315,17 @@ void weft_sock_close(struct weft_conn *conn);
 void weft_startup_enqueue(struct weft_conn *conn);
 /* An initiator's first news: from now on it has turns. Of others as weft_startup_enqueue(). */
 void weft_startup_settled(struct weft_conn *conn);
-/* A listener's run: its children's turns. Mutex. */
-void weft_startup_serve(struct weft_conn *listener);
+/* The first of @turns, dev->startup_queue or a listener's: off it, with a reference; or NULL. */
+struct weft_conn *weft_startup_next(struct weft_device *dev, struct list_head *turns);
 /* No connection is left, and no news are looked at any more. Process context. */
 void weft_startup_stop(struct weft_device *dev);
 /* @conn has no turn any more; dev->conns_lock. */
 void weft_startup_dequeue(struct weft_conn *conn);
+
+/* ---- startup_turns.c ---- */
+
+/* A listener's run: its children's turns. Mutex. */
+void weft_startup_serve(struct weft_conn *listener);
 
 /* ---- conn_limits.c ---- */
 

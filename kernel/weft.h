@@ -7,8 +7,8 @@
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
  * (lookups), access.c (who asks), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
- * and sock.c (one connection: conn.h), conn_limits.c (half-open connections), startup_queue.c (start-up in
- * order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * and sock.c (one connection: conn.h), conn_limits.c (half-open connections), startup_queue.c and startup_turns.c
+ * (start-up in order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
