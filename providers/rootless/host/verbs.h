@@ -2,7 +2,7 @@
 /*
  * Verbs objects, as the kernel has them, and what the files of this host ask of each other.
  *
- * Files: uverbs.c (the command file: contexts, handles, events), commands.c (its commands, one by
+ * Files: context.c (handles, events), uverbs.c (the command file), commands.c (its commands, one by
  * one), mr.c, cq.c, srq.c, qp.c, host/qp_modify.c, ring.c.
  *
  * Locks. An object's fields that a command changes are guarded by its context's lock, unless a
@@ -20,6 +20,7 @@
 #include "kernel/core/shape.h"
 #include "chan.h"
 #include "conn.h"
+#include "context.h"
 #include "dmabuf.h"
 
 #define RL_MAX_QP	(64 * 1024)
@@ -49,36 +50,7 @@ int rl_ring_alloc(struct rl_context *ctx, struct rl_ring *r, u32 slots);
 void rl_ring_free(struct rl_context *ctx, struct rl_ring *r);
 void rl_ring_describe(const struct rl_ring *r, u32 slots, u32 stride, struct weft_ring_map *map);
 
-/* ---- objects ---- */
-
-enum rl_kind { RL_CONTEXT, RL_PD, RL_MR, RL_CQ, RL_QP, RL_SRQ, RL_MW, RL_KINDS };
-
-/* What a handle names. Its context's lock. */
-struct rl_object {
-	enum rl_kind kind;
-	u32 handle;
-	u32 users;			/* objects made of it: EBUSY */
-	u64 user_handle;		/* the program's name, in its events */
-	struct rl_chan *async;		/* where they come; NULL: where its context's do; referenced */
-};
-
-/* A table of handles, in chunks that stay where they are. */
-#define RL_CHUNK	1024
-#define RL_CHUNKS	2048
-
-/* A command file: one ibv_context. */
-struct rl_context {
-	struct rl_file file;
-	const struct rl_device *dev;
-	pthread_mutex_t lock;
-	bool ready;			/* GET_CONTEXT was called */
-	u64 features;			/* WEFT_FEATURE_ in force */
-	int memfd;			/* hidden: the rings; the program's descriptor is another name */
-	u64 end;			/* of the file */
-	struct rl_object **chunks[RL_CHUNKS]; /* by handle; written under the lock, read without */
-	u32 next_handle;
-	struct rl_chan *async;
-};
+/* ---- protection domains ---- */
 
 struct rl_pd {
 	struct rl_object o;
@@ -86,13 +58,6 @@ struct rl_pd {
 };
 
 /* ---- the command file (uverbs.c) ---- */
-
-/* The object that @handle names, if it is of @kind; else NULL. */
-struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 handle);
-/* Gives @o a handle: 0 or -ENOMEM. Context's lock. */
-int rl_object_add(struct rl_context *ctx, struct rl_object *o);
-/* The handle names @o from now on, or nothing (NULL). Context's lock. */
-void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
 
 /* The eventfd @fd of @c becomes the program's descriptor: @fd; or -errno, and it is closed. */
 int rl_chan_open(struct rl_chan *c, int fd);
@@ -358,14 +323,6 @@ void rl_qp_fail_users(const struct rl_cq *cq);
 struct rl_qp *rl_qp_find(u32 qpn);
 void rl_qp_get(struct rl_qp *qp);
 void rl_qp_put(struct rl_qp *qp);
-
-/*
- * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it was
- * read.
- */
-void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
-/* @o goes, and takes along what waits of such events. Once. */
-void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 
 static inline struct rl_qp *rl_qp_of(struct weft_qpc *core)
 {
