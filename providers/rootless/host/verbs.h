@@ -2,8 +2,7 @@
 /*
  * Verbs objects, as the kernel has them, and what the files of this host ask of each other.
  *
- * Files: context.c (handles, events), uverbs.c (the command file), commands.c (its commands, one by
- * one), mr.c, cq.c, srq.c, qp.c, host/qp_modify.c, ring.c.
+ * Files: context.c (handles, events), mr.c, cq.c, srq.c, qp.c, host/qp_modify.c, ring.c.
  *
  * Locks. An object's fields that a command changes are guarded by its context's lock, unless a
  * comment says otherwise. A QP's core is its connection's (conn.h); without one, the QP's own
@@ -56,32 +55,6 @@ struct rl_pd {
 	struct rl_object o;
 	u32 id;				/* never 0; unique in the process */
 };
-
-/* ---- the command file (uverbs.c) ---- */
-
-/* The eventfd @fd of @c becomes the program's descriptor: @fd; or -errno, and it is closed. */
-int rl_chan_open(struct rl_chan *c, int fd);
-/* The completion channel that @fd names, referenced, or NULL. */
-struct rl_chan *rl_chan_of_fd(int fd);
-
-/* A command: what came in, and where the answer goes. */
-struct rl_command {
-	u32 number;			/* IB_USER_VERBS_CMD_, extended ones with their flag */
-	const void *in;			/* the core's part, copied, and padded with zeros */
-	void *out;			/* zeroed, copied to the program afterwards */
-	struct ib_udata_in { const void *p; size_t len; } uhw_in;	/* the driver's part, copied */
-	struct ib_udata_out { void *p; size_t len; } uhw_out;		/* to be copied back */
-	size_t out_len;			/* octets of out that are copied back at most */
-};
-
-/* What is in force. (commands.c) */
-void rl_context_describe(const struct rl_context *ctx, struct weft_alloc_ucontext_resp *resp);
-/* Runs it: 0 or -errno. Context's lock. (commands.c) */
-int rl_command_run(struct rl_context *ctx, struct rl_command *c);
-/* Octets of the core's parts of command @number; false: no such command. */
-bool rl_command_sizes(u32 number, size_t *in, size_t *out);
-/* Ends all objects. Context's lock. */
-void rl_command_clean_up(struct rl_context *ctx);
 
 /* ---- memory (mr.c) ---- */
 
