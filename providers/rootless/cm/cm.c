@@ -12,7 +12,8 @@
 #include "ud.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 /* What an event has room for: a u8. */
 u8 rl_cm_depth(u16 d)

@@ -17,7 +17,8 @@
 #include "ud.h"
 #include "process/file.h"
 #include "process/raw.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 /* For which the program has no room: those beyond are refused. */
 #define WAITING_MAX	256

@@ -16,7 +16,7 @@
 #include "process/guard.h"
 #include "hooks/open.h"
 #include "process/options.h"
-#include "host/verbs.h"
+#include "host/limits.h"
 
 /* Ethernet has but the default partition. */
 #define WHOLE_PKEY 0xffff
