@@ -392,6 +392,14 @@ static struct rl_cmid *first_unseen(struct rl_desk *d)
 	return q ? q->child : NULL;
 }
 
+/* The program was not told of it yet. */
+static void drop_unseen(struct rl_cmid *child)
+{
+	rl_cmid_unlist(child);
+	rl_desk_reject(child, NULL, 0);
+	rl_cmid_put(child);
+}
+
 void rl_desk_close(struct rl_cmid *id)
 {
 	struct rl_desk *d = id->desk;
@@ -399,7 +407,7 @@ void rl_desk_close(struct rl_cmid *id)
 
 	id->desk = NULL;
 	while ((child = first_unseen(d)))
-		rl_cm_destroy(child);
+		drop_unseen(child);
 	d->id = NULL;
 	close_if_idle(d);
 }

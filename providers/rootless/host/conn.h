@@ -7,7 +7,7 @@
  * Files: conn.c (life, lock, steps), host/conn_io.c (the socket), host/conn_qp.c (its QP), accept.c (where it
  * was accepted), host.c (what core/host.h asks).
  *
- * Order of locks: rdma_cm's (cm.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
+ * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
  */
 #ifndef RL_CONN_H
@@ -30,7 +30,7 @@ struct rl_hand_qp;
 struct rl_stream;
 
 /*
- * Who is told what the link asked for: rdma_cm's id (cm.h), a QP that is connected by hand
+ * Who is told what the link asked for: rdma_cm's id (cm/tell.c), a QP that is connected by hand
  * (roce/byhand_conn.h), or a socket's stream (stream/conn.h). With the connection's lock, of which none lets go.
  */
 struct rl_conn_ulp {
