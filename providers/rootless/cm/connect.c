@@ -53,7 +53,7 @@ static int begin_connection(struct rl_cmid *id, const struct rl_device *dev, boo
 
 static int reconnect(struct rl_conn *old)
 {
-	struct rl_cmid *id = old->id;
+	struct rl_cmid *id = old->user;
 	struct rl_conn *heir;
 	int rv = begin_connection(id, old->dev, true, &heir);
 
@@ -74,7 +74,7 @@ static int reconnect(struct rl_conn *old)
 
 static void reconnect_or_fail(struct rl_conn *c)
 {
-	int rv = c->id ? reconnect(c) : -ECONNABORTED;
+	int rv = c->user ? reconnect(c) : -ECONNABORTED;
 
 	if (rv)
 		rl_conn_act(c, weft_link_connect_failed(&c->link, rv));

@@ -226,7 +226,7 @@ int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *
 void rl_cm_tell_failed(struct rl_conn *c);
 /* The connection is over: the id is told, and then no more. */
 void rl_cm_tell_ended(struct rl_conn *c);
-/* Nothing more is said or awaited; c->id may still be there, if a Request was not answered. */
+/* Nothing more is said or awaited; c->user may still be there, if a Request was not answered. */
 void rl_cm_tell_dead(struct rl_conn *c);
 
 /* ---- cm/connect.c, cm/answer.c, cm/end.c ---- */

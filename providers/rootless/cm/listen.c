@@ -100,17 +100,18 @@ static int ask_program(struct rl_conn *c)
 		.pd = c->link.st.pd,
 		.pd_len = f->pd_len,
 	};
+	struct rl_cmid *id = c->user;
 	int rv;
 
 	rl_cmid_table_lock();
-	rv = queue_request(parent_of(c->id), c->id, &w);
+	rv = queue_request(parent_of(id), id, &w);
 	rl_cmid_table_unlock();
 	return rv;
 }
 
 static void tell_request(struct rl_conn *c)
 {
-	int rv = c->id ? ask_program(c) : -ECONNABORTED;
+	int rv = c->user ? ask_program(c) : -ECONNABORTED;
 	struct weft_tcp_view v;
 
 	rl_acceptor_knows(c);

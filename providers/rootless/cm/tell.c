@@ -13,7 +13,7 @@ u8 rl_cm_depth(u16 d)
 
 int rl_cm_tell(struct rl_conn *c, struct rl_cm_words *w)
 {
-	return c->id ? rl_cmid_say(c->id, w) : 0;
+	return c->user ? rl_cmid_say(c->user, w) : 0;
 }
 
 int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
