@@ -53,6 +53,7 @@ struct rl_cmid *rl_cmid_new(u16 ps, u8 qp_type)
 	id->ps = ps;
 	id->qp_type = qp_type;
 	id->sock = -1;
+	INIT_LIST_HEAD(&id->joins);
 	return id;
 }
 

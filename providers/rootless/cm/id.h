@@ -23,10 +23,10 @@
 #include "host/chan.h"
 #include "host/conn.h"
 #include "devices/device.h"
+#include "process/list.h"
 
 struct rl_asker;
 struct rl_desk;
-struct rl_join;
 struct rl_listener;
 struct rl_question;
 struct rl_requests;
@@ -81,7 +81,7 @@ struct rl_cmid {
 	struct rl_asker *asker;		/* of datagrams (cm/ud.h): it asks its peer; */
 	struct rl_desk *desk;		/* it listens; */
 	struct rl_question *question;	/* it is a request that was not answered; */
-	struct rl_join *joins;		/* groups that it was told of */
+	struct list_head joins;		/* groups that it was told of */
 	u8 tos;
 	bool tos_set, reuseaddr, afonly;
 
@@ -93,7 +93,7 @@ struct rl_cmid {
 	struct rl_conn *conn;		/* referenced, as the id is by conn->id */
 	struct rl_requests *parent;	/* a request's, until it was answered; referenced */
 	enum rl_cm_asking asking;
-	struct rl_cmid *next, **prev;	/* of the parent's requests: the latest first */
+	struct list_head sibling;	/* in the parent's requests: the latest first */
 	u64 turn;			/* WAITING: who has the lowest is first */
 
 	u32 reported;			/* chan's lock: events that the program has taken */

@@ -50,7 +50,7 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 
 	if (!id->listener)
 		return;
-	for (child = id->listener->requests.first; child; child = child->next) {
+	list_for_each_entry(child, &id->listener->requests.ids, sibling) {
 		if (child->asking != RL_ASKING_QUEUED)
 			continue;
 		rl_chan_get(to);
@@ -220,7 +220,7 @@ static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *as
 	struct rl_cmid *child;
 
 	rl_cmid_table_lock();
-	child = l->requests.first;
+	child = list_first_entry_or_null(&l->requests.ids, struct rl_cmid, sibling);
 	if (child) {
 		rl_cmid_get(child);
 		*asking = child->asking;
@@ -299,8 +299,7 @@ static struct rl_listener *new_listener(struct rl_cmid *id, u32 backlog)
 	rl_acceptor_init(&l->acceptor, &listener_ops);
 	l->ps = id->ps;
 	l->qp_type = id->qp_type;
-	l->requests.room = backlog;
-	l->requests.watch = &l->acceptor.watch;
+	rl_requests_init(&l->requests, &l->acceptor.watch, backlog);
 	l->id = id;
 	return l;
 }

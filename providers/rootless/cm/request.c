@@ -5,16 +5,19 @@
 /* Beyond those the peer is refused. */
 #define WAITING_MAX	256
 
+void rl_requests_init(struct rl_requests *q, struct rl_watch *watch, u32 backlog)
+{
+	INIT_LIST_HEAD(&q->ids);
+	q->watch = watch;
+	q->room = backlog;
+}
+
 void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
 {
 	rl_watch_get(q->watch);
 	child->parent = q;
 	child->asking = RL_ASKING_PEER;
-	child->next = q->first;
-	child->prev = &q->first;
-	if (child->next)
-		child->next->prev = &child->next;
-	q->first = child;
+	list_add(&child->sibling, &q->ids);
 }
 
 /* There is room for one more, and perhaps one that waits for it. */
@@ -41,9 +44,7 @@ void rl_request_leave(struct rl_cmid *child)
 	if (!q)
 		return;
 	child->parent = NULL;
-	*child->prev = child->next;
-	if (child->next)
-		child->next->prev = child->prev;
+	list_del(&child->sibling);
 	stop_counting(q, child);
 	child->asking = RL_ASKING_PROGRAM;
 	rl_watch_put(q->watch);
@@ -85,7 +86,7 @@ struct rl_cmid *rl_request_first_waiting(const struct rl_requests *q)
 {
 	struct rl_cmid *child, *first = NULL;
 
-	for (child = q->first; child; child = child->next)
+	list_for_each_entry(child, &q->ids, sibling)
 		if (child->asking == RL_ASKING_WAITING && (!first || child->turn < first->turn))
 			first = child;
 	return first;

@@ -12,11 +12,14 @@
 
 struct rl_requests {
 	struct rl_watch *watch;		/* the listener's: each request has a reference */
-	struct rl_cmid *first;		/* the latest */
+	struct list_head ids;		/* the latest first */
 	u32 room;			/* requests that may yet wait for the program */
 	u32 waiting;			/* requests for which there is no room */
 	u64 turns;			/* that were given to them so far */
 };
+
+/* @watch is the listener's; @backlog may wait for the program. */
+void rl_requests_init(struct rl_requests *q, struct rl_watch *watch, u32 backlog);
 
 /* @child is one from now on, whose MPA Request is to come. */
 void rl_request_enter(struct rl_requests *q, struct rl_cmid *child);
