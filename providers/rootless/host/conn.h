@@ -7,7 +7,7 @@
  * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its QP),
  * doorbell.c and drain.c (who waits for what), accept.c (listeners), host.c (what core/host.h asks).
  *
- * Order of locks: rdma_cm's (cm.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
+ * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
  */
 #ifndef RL_CONN_H
