@@ -6,7 +6,7 @@
 #include "weft.h"
 
 /* An errno value. */
-static int check_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
+static int check_ah_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
 {
 	union ibv_gid gid;
 
@@ -20,7 +20,7 @@ static int check_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
 
 struct ibv_ah *weft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	int err = check_attr(pd->context, attr);
+	int err = check_ah_attr(pd->context, attr);
 	struct weft_ah *ah;
 
 	if (err) {

@@ -153,15 +153,6 @@ int weft_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-bool weft_cq_wants_kick(struct weft_cq *cq)
-{
-	if (to_weft_ctx(cq->vcq.cq.context)->features & WEFT_FEATURE_POLL_KICK)
-		return true;
-	return __atomic_load_n(&cq->posted, __ATOMIC_RELAXED) &&
-	       __atomic_exchange_n(&cq->posted, false, __ATOMIC_RELAXED) &&
-	       weft_uring_says_poll(&cq->ring);
-}
-
 static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 {
 	struct weft_uring *r = &cq->ring;
@@ -184,16 +175,6 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 	*kick = !n && weft_cq_wants_kick(cq);
 	weft_unlock(&cq->lock);
 	return n;
-}
-
-/* The kernel, or another host of the stack, moves bytes in our context. */
-void weft_cq_kick(struct weft_cq *cq)
-{
-	struct ibv_cq *ibcq = &cq->vcq.cq;
-	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, 1);
-
-	fill_attr_in_obj(cmd, WEFT_ATTR_CQ_KICK_HANDLE, ibcq->handle);
-	execute_ioctl(ibcq->context, cmd);
 }
 
 int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)

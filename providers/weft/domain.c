@@ -35,7 +35,7 @@ int weft_dealloc_td(struct ibv_td *ibtd)
 }
 
 /* What can be said of a parent domain, and makes sense: an errno value. */
-static int check_attr(struct ibv_context *ctx, const struct ibv_parent_domain_init_attr *attr)
+static int check_domain_attr(struct ibv_context *ctx, const struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
@@ -50,7 +50,7 @@ static int check_attr(struct ibv_context *ctx, const struct ibv_parent_domain_in
 struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *ctx,
 					struct ibv_parent_domain_init_attr *attr)
 {
-	int err = check_attr(ctx, attr);
+	int err = check_domain_attr(ctx, attr);
 	struct weft_pd *pd;
 
 	if (err) {

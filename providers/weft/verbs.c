@@ -8,6 +8,7 @@
 #include <infiniband/cmd_ioctl.h>
 
 #include "abi.h"
+#include "dm_mem.h"
 #include "weft.h"
 
 int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -205,7 +206,7 @@ int weft_dereg_mr(struct verbs_mr *vmr)
 
 	if (err)
 		return err;
-	weft_dm_region_gone(mr->dm);
+	weft_dm_mem_release(mr->dm);
 	free(mr);
 	return 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
- * queries; domain.c: parent and thread domains; dm.c; cq.c; cq_poll.c: polling an
- * extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast; post.c: posting by the plain verbs;
- * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
+ * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and queries; domain.c: parent
+ * and thread domains; dm.c, dm_mem.c: device memory; cq.c; cq_kick.c: a CQ that is polled in vain;
+ * cq_poll.c: polling an extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast;
+ * post.c: posting by the plain verbs; wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands
+ * in the rings.
  *
  * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock
- * and dm.c's memories_lock stand alone.
+ * and dm_mem.c's memories_lock stand alone.
  */
 #ifndef WEFT_PROVIDER_WEFT_H
 #define WEFT_PROVIDER_WEFT_H
@@ -165,8 +166,6 @@ struct ibv_dm *weft_import_dm(struct ibv_context *ctx, uint32_t handle);
 void weft_unimport_dm(struct ibv_dm *dm);
 struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
 			      unsigned int access);
-/* A region of @mem is no more; NULL: of none. */
-void weft_dm_region_gone(struct weft_dm_mem *mem);
 
 /* domain.c */
 struct ibv_td *weft_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
@@ -187,18 +186,18 @@ int weft_destroy_cq(struct ibv_cq *ibcq);
 int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 
+/* Drops the completions of a QP that is gone, or is empty again. */
+void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);
+
 /*
- * Nothing was found: does the kernel, or another host, wait to be told so? Then it is told, and the
- * caller looks again.
+ * cq_kick.c. Nothing was found: does the kernel, or another host, wait to be told so? Then it is
+ * told, and the caller looks again.
  */
 bool weft_cq_wants_kick(struct weft_cq *cq);
 void weft_cq_kick(struct weft_cq *cq);
 
 /* cq_poll.c: fills in the calls by which an extended CQ is polled, as far as @wc_flags ask. */
 void weft_cq_poll_init(struct weft_cq *cq, uint64_t wc_flags);
-
-/* Drops the completions of a QP that is gone, or is empty again. */
-void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);
 
 /* srq.c */
 struct ibv_srq *weft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
