@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Address handles: what of them a datagram's request says. The kernel has none. And multicast. */
+/*
+ * Address handles, which the kernel does not have: a datagram's request carries the address.
+ * Multicast.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -12,7 +15,7 @@ static int check_ah_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr
 
 	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_ROCE_TYPES))
 		return EOPNOTSUPP;
-	/* An address is a GID; where there is an LID there is none. */
+	/* A peer is addressed by its GID; there are no LIDs. */
 	if (!attr->is_global)
 		return EINVAL;
 	return ibv_query_gid(ctx, attr->port_num, attr->grh.sgid_index, &gid) ? EINVAL : 0;

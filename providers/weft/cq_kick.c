@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An empty CQ that is polled: the kernel may ask for a call, in which it makes progress. */
+/* Kicking an empty CQ: the kernel may ask its poller for a call, in which it makes progress. */
 #include "weft.h"
 
 bool weft_cq_wants_kick(struct weft_cq *cq)
@@ -11,7 +11,7 @@ bool weft_cq_wants_kick(struct weft_cq *cq)
 	       weft_uring_says_poll(&cq->ring);
 }
 
-/* The kernel, or another host of the stack, moves bytes in our context. */
+/* The kernel, or another host of the stack, sends and receives in the caller's context. */
 void weft_cq_kick(struct weft_cq *cq)
 {
 	struct ibv_cq *ibcq = &cq->vcq.cq;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Device memory, which is the host's: weft is software. It is the provider's alone, and regions of
- * it are regions of the program's memory. A handle means something to this process, and to
- * no other.
+ * Device memory is host memory: weft is software. Only the provider knows of it; to the kernel its
+ * regions are regions of the program's memory. A handle is valid in this process only.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "dm_mem.h"
 #include "weft.h"
 
-/* As of others: offsets and lengths of copies. */
+/* Of offsets and lengths of copies, as other drivers require. */
 #define ALIGN 4
 #define LOG_PAGE 12
 
@@ -91,7 +90,7 @@ struct ibv_dm *weft_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *
 	return dm_fill(dm, ctx, mem);
 }
 
-/* A region of it keeps it; other names do not, but then it stays where it is. */
+/* Fails while a region uses it. If it was imported, the memory stays until the last unimport. */
 int weft_free_dm(struct ibv_dm *ibdm)
 {
 	struct weft_dm *dm = to_weft_dm(ibdm);
@@ -138,7 +137,7 @@ struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t o
 		errno = EINVAL;
 		return NULL;
 	}
-	/* The kernel registers no region without octets: one octet, then, that nobody may write. */
+	/* The kernel refuses empty regions: register one octet, without the right to write. */
 	if (!len)
 		mr = weft_reg_mr(pd, mem->at, 1, (uintptr_t)mem->at, IBV_ACCESS_ZERO_BASED);
 	else
@@ -148,7 +147,10 @@ struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t o
 	mr->pd = pd;
 	mr->addr = NULL;
 	mr->length = len;
-	/* Not the program's memory: no rereg, and fork's ranges do not know it. */
+	/*
+	 * Not the program's memory: it cannot be reregistered, and ibv_fork_init() does not track
+	 * it.
+	 */
 	verbs_get_mr(mr)->mr_type = IBV_MR_TYPE_DMABUF_MR;
 	to_weft_mr(mr)->dm = mem;
 	weft_dm_mem_hold(mem);

@@ -10,7 +10,7 @@ static pthread_mutex_t memories_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct weft_dm_mem *memories;
 static uint32_t last_handle;
 
-/* Shared: a child of fork() has the device's memory, and no copy of it. */
+/* Shared, so that a child of fork() has the memory itself, not a copy. */
 static struct weft_dm_mem *mem_new(size_t length)
 {
 	struct weft_dm_mem *mem = calloc(1, sizeof(*mem));
@@ -52,7 +52,7 @@ static void mem_publish(struct weft_dm_mem *mem)
 	pthread_mutex_unlock(&memories_lock);
 }
 
-/* Memory without a name and without a region goes. memories_lock. */
+/* Frees memory that has neither users nor regions. memories_lock. */
 static void mem_drop(struct weft_dm_mem *mem)
 {
 	struct weft_dm_mem **p;

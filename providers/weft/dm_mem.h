@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The memories that stand for device memory, of all contexts of the process. */
+/* Device memories of all contexts of the process. */
 #ifndef WEFT_PROVIDER_DM_MEM_H
 #define WEFT_PROVIDER_DM_MEM_H
 
@@ -7,27 +7,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What one or more struct weft_dm name. Guarded by memories_lock. */
+/* Used by one or more struct weft_dm. Guarded by memories_lock. */
 struct weft_dm_mem {
 	struct weft_dm_mem *next;
 	uint32_t handle;
-	bool gone;			/* freed: no handle any more */
-	unsigned int dms;		/* that name it */
+	bool gone;			/* freed: the handle is no longer valid */
+	unsigned int dms;		/* that use it */
 	unsigned int regions;
 	uint8_t *at;
 	size_t length;
 };
 
-/* With a handle, and named once. NULL: out of memory. */
+/* With a handle and one user. NULL: out of memory. */
 struct weft_dm_mem *weft_dm_mem_create(size_t length);
-/* Named once more. NULL: no memory has that handle. */
+/* Adds a user. NULL: no memory has this handle. */
 struct weft_dm_mem *weft_dm_mem_open(uint32_t handle);
-/* Named once less. */
+/* Drops a user. */
 void weft_dm_mem_close(struct weft_dm_mem *mem);
-/* The same, and its handle is gone; EBUSY while a region keeps it. */
+/* Drops a user and invalidates the handle; EBUSY while a region uses it. */
 int weft_dm_mem_free(struct weft_dm_mem *mem);
 
-/* A region of @mem more, and less (NULL: of none). */
+/* Adds and drops a region; @mem may be NULL in the second. */
 void weft_dm_mem_hold(struct weft_dm_mem *mem);
 void weft_dm_mem_release(struct weft_dm_mem *mem);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queries, protection domains, memory regions: the kernel does it all. */
+/* Queries, protection domains and memory regions: all done by the kernel. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 }
 
 /*
- * The clock of timestamps: nanoseconds, of CLOCK_MONOTONIC. All of them in tv_nsec, as others
- * do, so that whoever adds tv_sec or leaves it out gets the same.
+ * The clock of timestamps: CLOCK_MONOTONIC, in nanoseconds. All in tv_nsec, as other drivers do, so
+ * that a program gets the same value with and without tv_sec.
  */
 int weft_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
@@ -113,7 +113,7 @@ struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_
 	return &mr->vmr.ibv_mr;
 }
 
-/* All addresses, and no memory. Start and length mean nothing. */
+/* Covers all addresses and has no memory. Start and length are ignored. */
 struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 {
 	struct weft_cmd_reg_mr cmd = { .flags = WEFT_REG_MR_NULL };
@@ -142,8 +142,8 @@ struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 }
 
 /*
- * The method itself: libibverbs' own call has one argument more from 54 on, under the same private ABI,
- * and the provider may be built in another release than the one that loads it.
+ * The ioctl itself: libibverbs' function has one more argument since 54, under the same private
+ * ABI, and the provider may be built in another release than the one that loads it.
  */
 static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 		      int access, struct ibv_mr *mr)
@@ -166,7 +166,7 @@ static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_
 	return err;
 }
 
-/* Its address is that in the dmabuf, as libibverbs has it. */
+/* Its address is the offset in the dmabuf, as in libibverbs. */
 struct ibv_mr *weft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				  int fd, int access)
 {
@@ -217,7 +217,7 @@ int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	return ibv_cmd_advise_mr(pd, advice, flags, sgl, num_sge);
 }
 
-/* ---- what another context has made ---- */
+/* ---- imported objects ---- */
 
 struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle)
 {
