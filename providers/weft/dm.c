@@ -147,10 +147,7 @@ struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t o
 	mr->pd = pd;
 	mr->addr = NULL;
 	mr->length = len;
-	/*
-	 * Not the program's memory: it cannot be reregistered, and ibv_fork_init() does not track
-	 * it.
-	 */
+	/* Not the program's memory: no rereg, and libibverbs does not track it for fork(). */
 	verbs_get_mr(mr)->mr_type = IBV_MR_TYPE_DMABUF_MR;
 	to_weft_mr(mr)->dm = mem;
 	weft_dm_mem_hold(mem);

@@ -35,7 +35,8 @@ int weft_dealloc_td(struct ibv_td *ibtd)
 }
 
 /* 0, or an errno value if @attr is unknown or invalid. */
-static int check_domain_attr(struct ibv_context *ctx, const struct ibv_parent_domain_init_attr *attr)
+static int check_domain_attr(struct ibv_context *ctx,
+			     const struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;

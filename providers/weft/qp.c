@@ -31,7 +31,8 @@ static int map_rings(struct weft_qp *qp, const struct weft_cmd_create_qp_resp *r
 	struct ibv_context *ctx = qp->vqp.qp.context;
 	int err;
 
-	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features, datagrams);
+	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features,
+			datagrams);
 	/* No receive ring: an SRQ serves, or the QP receives nothing. */
 	if (err || !resp->rq.slots)
 		return err;
@@ -84,7 +85,7 @@ static bool may_be_type(struct ibv_context *ctx, enum ibv_qp_type type)
 }
 
 /* A PD; the flags may be present but must be zero. */
-static bool asks_for_what_there_is(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+static bool is_supported(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -99,7 +100,7 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	struct weft_qp *qp;
 	int err;
 
-	if (!asks_for_what_there_is(ctx, attr)) {
+	if (!is_supported(ctx, attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

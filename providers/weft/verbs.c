@@ -22,7 +22,8 @@ int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_
 	err = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp, &resp_size);
 	if (err)
 		return err;
-	if (attr_size >= offsetof(struct ibv_device_attr_ex, max_dm_size) + sizeof(attr->max_dm_size))
+	if (attr_size >=
+	    offsetof(struct ibv_device_attr_ex, max_dm_size) + sizeof(attr->max_dm_size))
 		attr->max_dm_size = WEFT_MAX_DM;
 	ver = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
