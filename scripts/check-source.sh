@@ -112,7 +112,7 @@ verdict() {
 verdict tests-that-lessons-name-exist unknown_tests
 verdict every-lesson-has-its-line missing_lessons
 verdict every-mutant-changes-one-line worn_mutants
-verdict programs-of-the-readme-have-tests scripts/programs-table.sh --unknown
+verdict programs-in-compatibility-have-tests scripts/programs-table.sh --unknown
 verdict names-in-docs-exist scripts/check-names.py docs
 verdict names-in-comments-exist scripts/check-names.py comments
 verdict paths-that-are-named-exist scripts/check-names.py paths

@@ -26,7 +26,7 @@ u8 rl_cm_depth(u16 d)
 
 static int tell(struct rl_conn *c, struct rl_cm_words *w)
 {
-	return c->id ? rl_cmid_say(c->id, w) : 0;
+	return c->user ? rl_cmid_say(c->user, w) : 0;
 }
 
 static int tell_connected(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
@@ -120,7 +120,7 @@ static int begin_connection(struct rl_cmid *id, const struct rl_device *dev, boo
 
 static int reconnect(struct rl_conn *old)
 {
-	struct rl_cmid *id = old->id;
+	struct rl_cmid *id = old->user;
 	struct rl_conn *heir;
 	int rv = begin_connection(id, old->dev, true, &heir);
 
@@ -141,7 +141,7 @@ static int reconnect(struct rl_conn *old)
 
 void rl_cm_reconnect(struct rl_conn *c)
 {
-	int rv = c->id ? reconnect(c) : -ECONNABORTED;
+	int rv = c->user ? reconnect(c) : -ECONNABORTED;
 
 	if (rv)
 		rl_conn_act(c, weft_link_connect_failed(&c->link, rv));

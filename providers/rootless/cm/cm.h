@@ -27,7 +27,7 @@ void rl_cm_reconnect(struct rl_conn *c);
 void rl_cm_tell_request(struct rl_conn *c);
 /* The connection is over: the id is told, and then no more. */
 void rl_cm_tell_ended(struct rl_conn *c);
-/* Nothing more is said or awaited; c->id may still be there, if a Request was not answered. */
+/* Nothing more is said or awaited; c->user may still be there, if a Request was not answered. */
 void rl_cm_tell_dead(struct rl_conn *c);
 
 #endif

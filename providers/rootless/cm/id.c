@@ -309,7 +309,7 @@ void rl_cmid_join(struct rl_cmid *id, struct rl_conn *c)
 {
 	rl_cmid_get(id);
 	rl_conn_get(c);
-	c->id = id;
+	c->user = id;
 	rl_cmid_table_lock();
 	id->conn = c;
 	rl_cmid_table_unlock();
@@ -317,11 +317,11 @@ void rl_cmid_join(struct rl_cmid *id, struct rl_conn *c)
 
 void rl_cmid_leave(struct rl_conn *c)
 {
-	struct rl_cmid *id = c->id;
+	struct rl_cmid *id = c->user;
 
 	if (!id)
 		return;
-	c->id = NULL;
+	c->user = NULL;
 	rl_cmid_table_lock();
 	if (id->asking == RL_ASKING_PEER || id->asking == RL_ASKING_WAITING)
 		rl_cm_leave_listener(id);
@@ -345,7 +345,7 @@ struct rl_conn *rl_cmid_lock_conn(struct rl_cmid *id)
 		if (!c)
 			return NULL;
 		rl_conn_lock(c);
-		if (c->id == id)
+		if (c->user == id)
 			return c;
 		rl_conn_unlock(c);
 		rl_conn_put(c);

@@ -174,11 +174,12 @@ static int ask_program(struct rl_conn *c)
 		.pd = c->link.st.pd,
 		.pd_len = f->pd_len,
 	};
+	struct rl_cmid *id = c->user;
 	int rv;
 
 	rl_cmid_table_lock();
-	rv = queue_request(c->id->parent, c->id, &w);
-	if (rv == -ENOBUFS && !wait_for_room(c->id->parent, c->id))
+	rv = queue_request(id->parent, id, &w);
+	if (rv == -ENOBUFS && !wait_for_room(id->parent, id))
 		rv = -ECONNABORTED;
 	rl_cmid_table_unlock();
 	return rv;
@@ -186,7 +187,7 @@ static int ask_program(struct rl_conn *c)
 
 void rl_cm_tell_request(struct rl_conn *c)
 {
-	int rv = c->id ? ask_program(c) : -ECONNABORTED;
+	int rv = c->user ? ask_program(c) : -ECONNABORTED;
 	struct weft_tcp_view v;
 
 	rl_acceptor_knows(c);

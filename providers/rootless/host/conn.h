@@ -20,20 +20,22 @@
 #include "devices/device.h"
 #include "process/thread.h"
 
-struct rl_cmid;
 struct rl_qp;
 struct rl_cq;
 
 struct rl_acceptor;
 struct rl_conn;
-struct rl_hand_qp;
-struct rl_stream;
 
 /*
- * Who is told what the link asked for: rdma_cm's id (cm.h), a QP that is connected by hand
- * (roce/byhand_conn.h), or a socket's stream (stream/conn.h). With the connection's lock, of which none lets go.
+ * Who uses the connection: rdma_cm's id, a QP connected by hand, or a socket's stream. All calls hold
+ * the connection's lock and must not drop it.
  */
 struct rl_conn_ulp {
+	bool by_hand;			/* its QPs are connected by hand */
+	/* Only the thread that made it moves its octets after a fork(). */
+	bool stays_with_thread;
+	bool one_call;			/* messages go to TCP whole, whatever its segments */
+	u32 retry_ms;			/* when TCP has no room: retry then. 0: wait for the socket */
 	/* What it wants otherwise than the options say; NULL: nothing. */
 	void (*configure)(const struct rl_conn *c, struct weft_link_cfg *cfg);
 	/* The initiator's start-up has failed: link.status says why. The QP has gone. */
@@ -48,6 +50,10 @@ struct rl_conn_ulp {
 	void (*ended)(struct rl_conn *c);
 	/* Nothing more is said or awaited. */
 	void (*dead)(struct rl_conn *c);
+	/* All that was due is done, and the lock is about to be dropped. NULL. */
+	void (*settled)(struct rl_conn *c);
+	/* The connection's timer has fired. NULL. */
+	void (*tick)(struct rl_conn *c);
 };
 
 /* Who waits for the socket's events. */
@@ -65,9 +71,7 @@ struct rl_conn {
 	struct weft_link link;
 	const struct rl_device *dev;
 	const struct rl_conn_ulp *ulp;
-	struct rl_cmid *id;		/* who is told by rdma_cm; NULL: nobody */
-	struct rl_hand_qp *hand;	/* who is told of a connection by hand; NULL: nobody; referenced */
-	struct rl_stream *stream;	/* who is told of a socket's stream; NULL: nobody; referenced */
+	void *user;			/* the ULP's: its id, QP or stream; NULL: the ULP has let go */
 	bool kept_off;			/* what TCP has is not the link's yet: nothing is read */
 	u32 rnr_ms;			/* by hand: in the option's place */
 	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
@@ -116,7 +120,7 @@ static inline void rl_conn_put(struct rl_conn *c)
 }
 
 void rl_conn_lock(struct rl_conn *c);
-/* Does what is due, then lets go. Events may be told to c->id meanwhile. */
+/* Does what is due, then lets go. The ULP may be called meanwhile. */
 void rl_conn_unlock(struct rl_conn *c);
 /* Does what is due, and goes on with the lock. */
 void rl_conn_settle(struct rl_conn *c);

@@ -7,10 +7,8 @@
 
 #include "conn.h"
 #include "process/guard.h"
-#include "roce/byhand_conn.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "roce/ud.h"
 #include "verbs.h"
 
 /* ---- binding ---- */
@@ -21,7 +19,7 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp)
 
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone && !qp->conn && qp->core.state == WEFT_QPS_IDLE &&
-	    qp->core.by_hand == (c->ulp == &rl_hand_ulp)) {
+	    qp->core.by_hand == c->ulp->by_hand) {
 		rl_conn_get(c);
 		rl_qp_get(qp);
 		qp->conn = c;
@@ -363,18 +361,12 @@ void rl_conn_answer_now(struct rl_conn *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rl_qp_kick(struct rl_qp *qp)
+void rl_conn_ring_doorbell(struct rl_qp *qp)
 {
-	struct rl_conn *c = qp->ud ? NULL : rl_conn_of_qp(qp);
+	struct rl_conn *c = rl_conn_of_qp(qp);
 	struct rl_cq *cq = qp->rcq;
 	bool wait, receive;
 
-	if (unlikely(qp->ud)) {
-		rl_ud_kick(qp);
-		return;
-	}
-	if (unlikely(qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE))
-		rl_hand_post(qp);
 	if (c) {
 		receive = rl_conn_waits(c);
 		ring_doorbell(c);

@@ -22,7 +22,6 @@
 #include "process/options.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "roce/ud.h"
 #include "verbs.h"
 
 #define EVENTS 64
@@ -136,7 +135,7 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&cq->lock);
-	if (cq->nconns == 1 && !cq->nsockets && cq->last) {
+	if (cq->nconns == 1 && !cq->nsources && cq->last) {
 		c = cq->last;
 		rl_conn_get(c);
 	}
@@ -144,26 +143,37 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 	return c;
 }
 
-/* The same of UD's sockets, where there is no connection. */
-static struct rl_ud_socket *get_only_socket(struct rl_cq *cq)
+/* The only source, where there is no connection. */
+static struct rl_watch *get_only_source(struct rl_cq *cq)
 {
-	struct rl_ud_socket *s = NULL;
+	struct rl_watch *w = NULL;
 
 	pthread_mutex_lock(&cq->lock);
-	if (cq->nsockets == 1 && !cq->nconns && cq->socket) {
-		s = cq->socket;
-		rl_watch_get(rl_ud_socket_watch(s));
+	if (cq->nsources == 1 && !cq->nconns && cq->source) {
+		w = cq->source;
+		rl_watch_get(w);
 	}
 	pthread_mutex_unlock(&cq->lock);
-	return s;
+	return w;
 }
 
-static bool read_only_socket(struct rl_ud_socket *s)
+static bool read_source(struct rl_watch *w)
 {
-	bool all = rl_ud_socket_read(s);
+	bool all = !w->ops->read || w->ops->read(w);
 
-	rl_watch_put(rl_ud_socket_watch(s));
+	rl_watch_put(w);
 	return all;
+}
+
+static void look_at_key(struct rl_cq *cq, u32 key, u32 events)
+{
+	struct rl_conn *c = rl_conn_find(key);
+	struct rl_watch *w = !c && READ_ONCE(cq->nsources) ? rl_watch_find(key) : NULL;
+
+	if (c)
+		look_at(c, events);
+	else if (w)
+		read_source(w);
 }
 
 /* False: there may be more. */
@@ -172,27 +182,21 @@ static bool look_at_ready(struct rl_cq *cq)
 	struct epoll_event ev[EVENTS];
 	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
 
-	for (i = 0; i < n; i++) {
-		struct rl_conn *c = rl_conn_find(ev[i].data.u32);
-
-		if (c)
-			look_at(c, ev[i].events);
-		else if (READ_ONCE(cq->nsockets))
-			rl_ud_socket_read_key(ev[i].data.u32);
-	}
-	/* What a socket of UD's has left it is asked for once more. */
-	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsockets));
+	for (i = 0; i < n; i++)
+		look_at_key(cq, ev[i].data.u32, ev[i].events);
+	/* A source may have left some. */
+	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsources));
 }
 
 /* Under cq->progress. False: there may be more to do. */
 static bool move_octets(struct rl_cq *cq)
 {
-	struct rl_ud_socket *s = READ_ONCE(cq->nsockets) ? get_only_socket(cq) : NULL;
-	struct rl_conn *c = s ? NULL : get_only(cq);
+	struct rl_watch *source = READ_ONCE(cq->nsources) ? get_only_source(cq) : NULL;
+	struct rl_conn *c = source ? NULL : get_only(cq);
 	bool full;
 
-	if (s)
-		return read_only_socket(s);
+	if (source)
+		return read_source(source);
 	if (!c)
 		return look_at_ready(cq);
 	rl_conn_lock(c);
@@ -351,7 +355,7 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
 	if (o && o != cq && !READ_ONCE(o->polled) &&
 	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
-	     (READ_ONCE(o->nsockets) && READ_ONCE(o->socket) != READ_ONCE(cq->socket))))
+	     (READ_ONCE(o->nsources) && READ_ONCE(o->source) != READ_ONCE(cq->source))))
 		rl_watch_get(&o->watch);
 	else
 		o = NULL;
@@ -444,43 +448,41 @@ void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
 		rl_conn_put(c);
 }
 
-/* ---- UD's sockets ---- */
+/* ---- sources ---- */
 
-int rl_cq_add_socket(struct rl_cq *cq, struct rl_ud_socket *s)
+int rl_cq_add_source(struct rl_cq *cq, struct rl_watch *w, int fd)
 {
-	struct rl_watch *w = rl_ud_socket_watch(s);
 	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = w->key };
-	int rv = rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_ADD, rl_ud_socket_fd(s), &ev);
-	struct rl_ud_socket *old;
+	int rv = rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_ADD, fd, &ev);
+	struct rl_watch *old;
 
 	if (rv)
 		return rv;
 	rl_watch_get(w);
 	pthread_mutex_lock(&cq->lock);
-	WRITE_ONCE(cq->nsockets, cq->nsockets + 1);
-	old = cq->socket;
-	WRITE_ONCE(cq->socket, s);
+	WRITE_ONCE(cq->nsources, cq->nsources + 1);
+	old = cq->source;
+	WRITE_ONCE(cq->source, w);
 	pthread_mutex_unlock(&cq->lock);
 	if (old)
-		rl_watch_put(rl_ud_socket_watch(old));
+		rl_watch_put(old);
 	return 0;
 }
 
-void rl_cq_remove_socket(struct rl_cq *cq, struct rl_ud_socket *s)
+void rl_cq_remove_source(struct rl_cq *cq, struct rl_watch *w, int fd)
 {
 	struct epoll_event ev = { 0 };
 	bool was_last;
 
-	rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_DEL, rl_ud_socket_fd(s), &ev);
+	rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_DEL, fd, &ev);
 	pthread_mutex_lock(&cq->lock);
-	WRITE_ONCE(cq->nsockets, cq->nsockets - 1);
-	was_last = cq->socket == s;
+	WRITE_ONCE(cq->nsources, cq->nsources - 1);
+	was_last = cq->source == w;
 	if (was_last)
-		WRITE_ONCE(cq->socket, NULL);
+		WRITE_ONCE(cq->source, NULL);
 	pthread_mutex_unlock(&cq->lock);
-	/* Its caller has a reference of its own. */
 	if (was_last)
-		rl_watch_put(rl_ud_socket_watch(s));
+		rl_watch_put(w);
 }
 
 /* ---- life ---- */

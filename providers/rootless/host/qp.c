@@ -7,11 +7,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "roce/byhand_conn.h"
-#include "process/options.h"
-#include "roce/port_group.h"
 #include "process/raw.h"
-#include "roce/ud.h"
 #include "verbs.h"
 
 #define BUCKETS 4096
@@ -79,22 +75,22 @@ static int enlist(struct rl_qp *qp)
 	return 0;
 }
 
-/* On a RoCE device nobody knows yet how the QP will be connected: its number names a port. */
-static int number(struct rl_qp *qp)
+static int begin(struct rl_qp *qp)
 {
-	int rv = rl_options()->roce ? rl_port_group_take(&qp->core.id) : 0;
+	const struct rl_transport *t = qp->transport;
+	int rv = t->begin ? t->begin(qp) : 0;
 
 	if (rv)
 		return rv;
 	pthread_mutex_lock(&table.lock);
 	rv = enlist(qp);
 	pthread_mutex_unlock(&table.lock);
-	if (rv && rl_options()->roce)
-		rl_port_group_give(qp->core.id);
+	if (rv && t->end)
+		t->end(qp);
 	return rv;
 }
 
-static void unnumber(struct rl_qp *qp)
+static void delist(struct rl_qp *qp)
 {
 	struct rl_qp **p;
 
@@ -170,7 +166,8 @@ void rl_qp_end_connection(struct rl_qp *qp)
 
 void rl_qp_reset(struct rl_qp *qp)
 {
-	rl_hand_stop_qp(qp);
+	if (qp->transport->stop)
+		qp->transport->stop(qp);
 	rl_qp_hear_out(qp);
 	rl_qp_end_connection(qp);
 	memset(qp->sq.mem, 0, qp->sq.size);
@@ -212,6 +209,24 @@ void rl_qp_fail_users(const struct rl_cq *cq)
 		rl_qp_put(qp);
 	}
 }
+
+/* ---- who takes what it completes ---- */
+
+static void complete(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
+{
+	rl_cq_complete(recv ? qp->rcq : qp->scq, cqe);
+}
+
+static void report_fault(struct rl_qp *qp, u32 type)
+{
+	rl_context_say(qp->ctx, &qp->o, type, &qp->async_reported);
+}
+
+static const struct rl_consumer verbs_consumer = {
+	.pop = rl_srq_pop,
+	.complete = complete,
+	.fault = report_fault,
+};
 
 /* ---- life ---- */
 
@@ -255,9 +270,6 @@ static void init_core(struct rl_qp *qp, const struct rl_qp_attr *a, const struct
 	c->sq.max_slots = sq->wqe_slots;
 	weft_rqq_init(&c->rq, qp->rq.mem, rq->slots, a->rq.sge);
 	weft_qpc_init(c);
-	/* Of an RNIC nobody asks for more states than a connection makes. */
-	if (rl_options()->roce)
-		c->named = WEFT_VS_RESET;
 }
 
 static void count_uses(struct rl_qp *qp, int n)
@@ -282,25 +294,13 @@ static struct rl_qp *make(struct rl_context *ctx, const struct rl_qp_attr *a)
 	qp->rcq = a->rcq;
 	qp->srq = a->srq;
 	qp->type = a->type;
+	qp->transport = a->transport;
+	qp->consumer = &verbs_consumer;
 	qp->sq_caps = a->sq;
 	qp->rq_caps = a->rq;
 	qp->refs = 1;
 	pthread_mutex_init(&qp->lock, NULL);
 	return qp;
-}
-
-static int name_and_begin(struct rl_qp *qp)
-{
-	int rv = number(qp);
-
-	if (rv || qp->type != IBV_QPT_UD)
-		return rv;
-	rv = rl_ud_begin(qp);
-	if (rv) {
-		unnumber(qp);
-		rl_port_group_give(qp->core.id);
-	}
-	return rv;
 }
 
 int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
@@ -322,7 +322,7 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 	rv = alloc_queues(qp, &sq, &rq);
 	if (!rv) {
 		init_core(qp, a, &sq, &rq);
-		rv = name_and_begin(qp);
+		rv = begin(qp);
 		if (rv)
 			free_queues(qp);
 	}
@@ -350,22 +350,19 @@ void rl_qp_put(struct rl_qp *qp)
 
 void rl_qp_destroy(struct rl_qp *qp)
 {
-	unnumber(qp);
+	delist(qp);
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
 	rl_qp_hear_out(qp);
 	rl_qp_end_connection(qp);
 	/* From here on nobody touches the core: not by a connection, nor without one. */
-	rl_hand_end_qp(qp);
-	if (qp->ud)
-		rl_ud_end(qp);
+	if (qp->transport->end)
+		qp->transport->end(qp);
 	if (qp->core.windows)
 		rl_mr_unbind_windows(&qp->core);
 	rl_context_forget(qp->ctx, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);
-	if (rl_options()->roce)
-		rl_port_group_give(qp->core.id);
 	rl_qp_put(qp);
 }

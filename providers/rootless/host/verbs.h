@@ -2,8 +2,7 @@
 /*
  * Verbs objects, as the kernel has them, and what the files of this host ask of each other.
  *
- * Files: uverbs.c (the command file: contexts, handles, events), commands.c (its commands, one by
- * one), mr.c, cq.c, srq.c, qp.c, host/qp_modify.c, ring.c.
+ * Files: context.c (handles, events), mr.c, cq.c, srq.c, qp.c, host/qp_modify.c, ring.c.
  *
  * Locks. An object's fields that a command changes are guarded by its context's lock, unless a
  * comment says otherwise. A QP's core is its connection's (conn.h); without one, the QP's own
@@ -20,6 +19,7 @@
 #include "kernel/core/shape.h"
 #include "chan.h"
 #include "conn.h"
+#include "context.h"
 #include "dmabuf.h"
 
 #define RL_MAX_QP	(64 * 1024)
@@ -42,8 +42,6 @@ struct rl_ring {
 };
 
 struct rl_context;
-struct rl_stream;
-struct rl_ud_socket;
 
 /* @slots slots: 0 or -ENOMEM. Context's lock. */
 int rl_ring_alloc(struct rl_context *ctx, struct rl_ring *r, u32 slots);
@@ -51,74 +49,12 @@ int rl_ring_alloc(struct rl_context *ctx, struct rl_ring *r, u32 slots);
 void rl_ring_free(struct rl_context *ctx, struct rl_ring *r);
 void rl_ring_describe(const struct rl_ring *r, u32 slots, u32 stride, struct weft_ring_map *map);
 
-/* ---- objects ---- */
-
-enum rl_kind { RL_CONTEXT, RL_PD, RL_MR, RL_CQ, RL_QP, RL_SRQ, RL_MW, RL_KINDS };
-
-/* What a handle names. Its context's lock. */
-struct rl_object {
-	enum rl_kind kind;
-	u32 handle;
-	u32 users;			/* objects made of it: EBUSY */
-	u64 user_handle;		/* the program's name, in its events */
-	struct rl_chan *async;		/* where they come; NULL: where its context's do; referenced */
-};
-
-/* A table of handles, in chunks that stay where they are. */
-#define RL_CHUNK	1024
-#define RL_CHUNKS	2048
-
-/* A command file: one ibv_context. */
-struct rl_context {
-	struct rl_file file;
-	const struct rl_device *dev;
-	pthread_mutex_t lock;
-	bool ready;			/* GET_CONTEXT was called */
-	u64 features;			/* WEFT_FEATURE_ in force */
-	int memfd;			/* hidden: the rings; the program's descriptor is another name */
-	u64 end;			/* of the file */
-	struct rl_object **chunks[RL_CHUNKS]; /* by handle; written under the lock, read without */
-	u32 next_handle;
-	struct rl_chan *async;
-};
+/* ---- protection domains ---- */
 
 struct rl_pd {
 	struct rl_object o;
 	u32 id;				/* never 0; unique in the process */
 };
-
-/* ---- the command file (uverbs.c) ---- */
-
-/* The object that @handle names, if it is of @kind; else NULL. */
-struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 handle);
-/* Gives @o a handle: 0 or -ENOMEM. Context's lock. */
-int rl_object_add(struct rl_context *ctx, struct rl_object *o);
-/* The handle names @o from now on, or nothing (NULL). Context's lock. */
-void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
-
-/* The eventfd @fd of @c becomes the program's descriptor: @fd; or -errno, and it is closed. */
-int rl_chan_open(struct rl_chan *c, int fd);
-/* The completion channel that @fd names, referenced, or NULL. */
-struct rl_chan *rl_chan_of_fd(int fd);
-
-/* A command: what came in, and where the answer goes. */
-struct rl_command {
-	u32 number;			/* IB_USER_VERBS_CMD_, extended ones with their flag */
-	const void *in;			/* the core's part, copied, and padded with zeros */
-	void *out;			/* zeroed, copied to the program afterwards */
-	struct ib_udata_in { const void *p; size_t len; } uhw_in;	/* the driver's part, copied */
-	struct ib_udata_out { void *p; size_t len; } uhw_out;		/* to be copied back */
-	size_t out_len;			/* octets of out that are copied back at most */
-};
-
-/* What is in force. (commands.c) */
-void rl_context_describe(const struct rl_context *ctx, struct weft_alloc_ucontext_resp *resp);
-/* Runs it: 0 or -errno. Context's lock. (commands.c) */
-int rl_command_run(struct rl_context *ctx, struct rl_command *c);
-/* Octets of the core's parts of command @number; false: no such command. */
-bool rl_command_sizes(u32 number, size_t *in, size_t *out);
-/* Ends all objects. Context's lock. */
-void rl_command_clean_up(struct rl_context *ctx);
 
 /* ---- memory (mr.c) ---- */
 
@@ -188,8 +124,8 @@ struct rl_cq {
 	int epfd;			/* hidden: waits for their sockets */
 	pthread_mutex_t progress;	/* one at a time moves octets for the CQ */
 	u32 nconns;			/* lock */
-	u32 nsockets;			/* lock: UD's */
-	struct rl_ud_socket *socket;	/* lock: that which came last, if it is there; referenced */
+	u32 nsources;			/* lock: descriptors that several QPs receive by */
+	struct rl_watch *source;	/* lock: the last that was added, if it is there; referenced */
 	struct rl_conn *last;		/* lock; the connection that came last, if it is there; referenced */
 	u32 polls;			/* atomic: kicks so far */
 	u32 seen;			/* lock: polls when the progress thread last looked, */
@@ -219,9 +155,10 @@ void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);
 int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c);
-/* A UDP socket by which QPs of this CQ's receive comes, and goes. */
-int rl_cq_add_socket(struct rl_cq *cq, struct rl_ud_socket *s);
-void rl_cq_remove_socket(struct rl_cq *cq, struct rl_ud_socket *s);
+/* Whoever polls @cq reads @w's descriptor @fd, by which some of its QPs receive: 0 or -errno. */
+int rl_cq_add_source(struct rl_cq *cq, struct rl_watch *w, int fd);
+/* No more. The caller has a reference. */
+void rl_cq_remove_source(struct rl_cq *cq, struct rl_watch *w, int fd);
 
 /* ---- shared receive queues (srq.c) ---- */
 
@@ -250,6 +187,32 @@ void rl_srq_kick(struct rl_srq *srq);
 
 /* ---- queue pairs (qp.c) ---- */
 
+/* How a QP reaches its peer. Context's lock, but for kick(). */
+struct rl_transport {
+	/* A new QP, before others can find it; may set core.id. 0 or -errno. NULL: nothing to do. */
+	int (*begin)(struct rl_qp *qp);
+	/* The QP has left error or its life: it connects no more. Its connection goes on. NULL. */
+	void (*stop)(struct rl_qp *qp);
+	/* It is destroyed; its connection has gone. Nothing arrives once this returns. NULL. */
+	void (*end)(struct rl_qp *qp);
+	/* modify_qp: 0 or -errno. */
+	int (*modify)(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+	/* The doorbell. No lock. */
+	void (*kick)(struct rl_qp *qp);
+};
+
+/* rdma_cm connects the QP, and its connection moves its states. */
+extern const struct rl_transport rl_rnic_transport;
+
+/* Who takes what a QP receives and completes. The core's lock. */
+struct rl_consumer {
+	/* As weft_host_srq_pop(), for a QP whose core has an SRQ. */
+	int (*pop)(struct rl_qp *qp, bool wait, struct weft_recv *recv);
+	void (*complete)(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe);
+	/* The core found a fault: IB_EVENT_ number @type. */
+	void (*fault)(struct rl_qp *qp, u32 type);
+};
+
 struct rl_qp {
 	struct rl_object o;
 	struct rl_context *ctx;
@@ -257,8 +220,9 @@ struct rl_qp {
 	struct rl_cq *scq, *rcq;
 	struct rl_srq *srq;		/* NULL: it has its own receives */
 	u8 type;			/* IBV_QPT_ */
-	struct rl_ud *ud;		/* of a UD QP; else NULL; constant (ud.h) */
-	struct rl_stream *stream;	/* whose octets it moves; NULL: a program's QP; constant (stream.h) */
+	const struct rl_transport *transport;
+	const struct rl_consumer *consumer;
+	struct rl_ud *ud;		/* a UD QP's transport; else NULL; constant; freed with the QP */
 	struct rl_qp *next;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
@@ -280,6 +244,7 @@ struct rl_qp_attr {
 	struct rl_cq *scq, *rcq;
 	struct rl_srq *srq;
 	u8 type;
+	const struct rl_transport *transport;
 	struct weft_sq_caps sq;
 	struct weft_rq_caps rq;
 	bool sig_all;
@@ -308,9 +273,18 @@ struct rl_conn *rl_qp_lock_core(struct rl_qp *qp);
 void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c);
 /* modify_qp and query_qp: 0 or -errno. Context's lock. (host/qp_modify.c) */
 int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+/* modify_qp of a QP that rdma_cm connects. */
+int rl_qp_modify_rnic(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+/* The attributes that @in has become those that query_qp reports. */
+void rl_qp_keep_attributes(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
 void rl_qp_query(struct rl_qp *qp, struct ib_uverbs_query_qp_resp *r);
 /* The doorbell. */
-void rl_qp_kick(struct rl_qp *qp);
+static inline void rl_qp_kick(struct rl_qp *qp)
+{
+	qp->transport->kick(qp);
+}
+/* The doorbell of a QP that has connections. No lock. */
+void rl_conn_ring_doorbell(struct rl_qp *qp);
 /* Flushes all that was posted to a QP in error. The core's lock. */
 void rl_qp_flush(struct rl_qp *qp);
 /* A receive that it waited for is there: its connection goes on soon. With any connection's lock. */
@@ -322,14 +296,6 @@ void rl_qp_fail_users(const struct rl_cq *cq);
 struct rl_qp *rl_qp_find(u32 qpn);
 void rl_qp_get(struct rl_qp *qp);
 void rl_qp_put(struct rl_qp *qp);
-
-/*
- * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it was
- * read.
- */
-void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
-/* @o goes, and takes along what waits of such events. Once. */
-void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 
 static inline struct rl_qp *rl_qp_of(struct weft_qpc *core)
 {

@@ -20,11 +20,13 @@
 
 struct rl_watch;
 
-/* Both in the progress thread. @w is referenced meanwhile. */
+/* All but release() and read() in the progress thread. @w is referenced meanwhile. */
 struct rl_watch_ops {
 	void (*ready)(struct rl_watch *w, u32 events);	/* EPOLL bits */
 	void (*timeout)(struct rl_watch *w);		/* the deadline has passed; it is none now */
 	void (*revive)(struct rl_watch *w);		/* in a child: wait for the descriptor anew */
+	/* A CQ's poller: reads some of what has come. False: there may be more. NULL: not for CQs. */
+	bool (*read)(struct rl_watch *w);
 	void (*release)(struct rl_watch *w);		/* the last reference has gone; any thread */
 };
 
