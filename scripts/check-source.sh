@@ -25,7 +25,7 @@ exists() {
 	engine/* | stacks/* | provider/*) grep -qE "^	+[A-Za-z_]+\($name\)," tests/"$kind"/test_*.c ;;
 	fuzz/*) [ -e "tests/$1.c" ] ;;
 	kmod/*) grep -q "^	{ \"$name\"" tests/kmod/cases.c ;;
-	mpa-*/* | weft-*/*) grep -qE "^	.*[{(] ?\"$name\"" "tests/progs/$kind.c" ;;
+	mpa-*/* | weft-*/*) grep -qE "^	.*[{(] ?\"$name\"" tests/progs/*/"$kind".c ;;
 	source/*) grep -q "^verdict $name " "$0" ;;
 	*) grep -qx "$1" <<<"$lab" ;;
 	esac
