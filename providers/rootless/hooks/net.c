@@ -11,6 +11,7 @@
 #include "process/file.h"
 #include "process/guard.h"
 #include "process/hook.h"
+#include "hooks.h"
 #include "devices/netlink.h"
 #include "open.h"
 #include "process/raw.h"

@@ -14,6 +14,7 @@
 
 #include "alias.h"
 #include "process/hook.h"
+#include "hooks.h"
 #include "process/raw.h"
 #include "devices/tree.h"
 

@@ -6,9 +6,9 @@
 
 #include "gate.h"
 #include "guard.h"
+#include "options.h"
 #include "raw.h"
 #include "signals.h"
-#include "sockets/overlay/sock.h"
 
 /* Of sigset_t, what the kernel knows: there is no more room in a handler's context. */
 typedef u64 mask_t;
@@ -41,8 +41,7 @@ static struct {
 	u32 now;			/* atomic: the place of the latest */
 } wishes[_NSIG];
 
-__thread bool rl_signal_is_late;
-static __thread siginfo_t late;
+static __thread siginfo_t late;		/* put off: rl_gate_late */
 static __thread mask_t late_mask;	/* of where it came */
 static __thread struct rl_signals seen;
 static __thread struct {
@@ -65,6 +64,8 @@ static void want(int sig, void (*handler)(int sig), int flags, mask_t mask)
 
 /* ---- signals come ---- */
 
+static const struct rl_gate_late late_ops;
+
 static bool send_to_itself(const siginfo_t *info)
 {
 	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid), info->si_signo, info);
@@ -79,13 +80,13 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 	mask_t mask;
 
 	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
-	if (rl_signal_is_late) {
+	if (rl_gate_late) {
 		/* A handler of a fault, amid a call of ours, has waited with another mask. */
 		send_to_itself(info);
 	} else {
 		late = *info;
 		late_mask = mask;
-		rl_signal_is_late = true;
+		rl_gate_late = &late_ops;
 	}
 	mask |= OTHERS;
 	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
@@ -157,13 +158,13 @@ static void call_handler(siginfo_t *info, mask_t mask)
 }
 
 /* The kernel calls the handler, with the mask and on the stack that the program asked for. */
-void rl_signal_let_come(void)
+static void let_come(void)
 {
 	siginfo_t info = late;
 	mask_t mask = late_mask;
 	int saved = errno;
 
-	rl_signal_is_late = false;
+	rl_gate_late = NULL;
 	if (!send_to_itself(&info))
 		call_handler(&info, mask);
 	/* The guard may have unblocked faults since. */
@@ -173,12 +174,14 @@ void rl_signal_let_come(void)
 }
 
 /* The parent's comes to the parent. */
-void rl_signal_drop(void)
+static void drop(void)
 {
-	rl_signal_is_late = false;
+	rl_gate_late = NULL;
 	rl_guard_mask_changed();
 	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &late_mask, NULL, sizeof(late_mask));
 }
+
+static const struct rl_gate_late late_ops = { .run = let_come, .drop = drop };
 
 /* ---- what the program wants ---- */
 

@@ -44,19 +44,6 @@ static struct {
 
 static __thread bool is_progress;
 
-u64 rl_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-u64 rl_now_ms(void)
-{
-	return rl_now_ns() / 1000000;
-}
-
 /* ---- references ---- */
 
 void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops)
