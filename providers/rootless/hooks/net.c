@@ -13,7 +13,6 @@
 #include "process/hook.h"
 #include "hooks.h"
 #include "devices/netlink.h"
-#include "open.h"
 #include "process/raw.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
