@@ -6,6 +6,7 @@
 
 #include "gate.h"
 #include "guard.h"
+#include "latest.h"
 #include "options.h"
 #include "raw.h"
 #include "signals.h"
@@ -26,7 +27,6 @@ struct kernel_action {
 	mask_t mask;
 };
 
-/* A wish is never changed in its place: a handler may be about to read it. */
 #define WISHES 16
 
 struct wish {
@@ -37,8 +37,7 @@ struct wish {
 
 static struct {
 	struct wish at[WISHES];
-	u32 given;			/* atomic */
-	u32 now;			/* atomic: the place of the latest */
+	struct rl_latest latest;
 } wishes[_NSIG];
 
 static __thread siginfo_t late;		/* put off: rl_gate_late */
@@ -51,15 +50,15 @@ static __thread struct {
 
 static struct wish wish_of(int sig)
 {
-	return wishes[sig].at[__atomic_load_n(&wishes[sig].now, __ATOMIC_ACQUIRE)];
+	return wishes[sig].at[rl_latest_now(&wishes[sig].latest)];
 }
 
 static void want(int sig, void (*handler)(int sig), int flags, mask_t mask)
 {
-	u32 at = __atomic_add_fetch(&wishes[sig].given, 1, __ATOMIC_RELAXED) % WISHES;
+	u32 at = rl_latest_place(&wishes[sig].latest, WISHES);
 
 	wishes[sig].at[at] = (struct wish){ .handler = handler, .flags = flags, .mask = mask };
-	__atomic_store_n(&wishes[sig].now, at, __ATOMIC_RELEASE);
+	rl_latest_publish(&wishes[sig].latest, at);
 }
 
 /* ---- signals come ---- */
