@@ -11,6 +11,7 @@
 #include "host/chan.h"
 #include "process/thread.h"
 #include "ucm.h"
+#include "ucm_request.h"
 #include "ud.h"
 
 static const struct rl_file_ops ucm_ops;

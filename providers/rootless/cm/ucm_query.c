@@ -6,7 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "process/options.h"
-#include "ucm.h"
+#include "ucm_request.h"
 
 /* Ethernet has but the default partition. */
 #define WHOLE_PKEY 0xffff

@@ -17,6 +17,8 @@
 
 #define EVENTS 64
 #define SLICE_NS 100000
+/* Octets of sigset_t that the kernel knows. */
+#define MASK_SIZE 8
 /* A key is a place in the table, and above that how often the place was given. */
 #define PLACE_BITS 20
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
@@ -43,19 +45,6 @@ static struct {
 };
 
 static __thread bool is_progress;
-
-u64 rl_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-u64 rl_now_ms(void)
-{
-	return rl_now_ns() / 1000000;
-}
 
 /* ---- references ---- */
 
@@ -282,7 +271,7 @@ bool rl_thread_is_wanted(void)
 	struct timespec now = { 0 };
 	u64 next = READ_ONCE(t.next);
 
-	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms()) ||
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, MASK_SIZE) > 0 || (next && next <= rl_now_ms()) ||
 	       rl_gate_is_shut();
 }
 
@@ -399,7 +388,7 @@ static void *progress(void *arg)
 	ask_for_short_slices();
 	for (;;) {
 		ms = ms_to_next();
-		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
+		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, MASK_SIZE);
 		rl_gate_enter();
 		for (i = 0; i < n; i++)
 			run_event(&ev[i]);
@@ -421,9 +410,9 @@ static int spawn(void)
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, MASK_SIZE);
 	rv = pthread_create(&thread, NULL, progress, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, MASK_SIZE);
 	if (!rv)
 		pthread_detach(thread);
 	return -rv;
