@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 #include "../../../providers/rootless/process/crc32c.h"
 
 #define MANY	512
@@ -1136,7 +1137,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	int i, n = sizeof(cases) / sizeof(*cases), failed = 0;
+	int i, n = sizeof(cases) / sizeof(*cases);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	hand_program = "weft-handpeers";
@@ -1146,12 +1147,9 @@ int main(int argc, char **argv)
 	}
 	addr = argv[1];
 	limit_ms = atol(argv[2]);
-	printf("1..%d\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 4 && strcmp(argv[3], cases[i].name)) || cases[i].run();
-
-		printf("%sok %d - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
-	return failed ? 1 : 0;
+	verdict_only(argv[3]);
+	for (i = 0; i < n; i++)
+		if (verdict_wants(cases[i].name))
+			verdict_if(cases[i].name, cases[i].run());
+	return verdict_end();
 }

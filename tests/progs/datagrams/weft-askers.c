@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verdict.h"
+
 #define QUIET_MS	200	/* in which nothing is to happen */
 #define SOON_MS		20000
 #define QKEY		0x1234567u	/* rdma_cm's */
@@ -600,7 +602,7 @@ static const struct {
 int main(int argc, char **argv)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 	struct addrinfo *info;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -615,16 +617,18 @@ int main(int argc, char **argv)
 	active = rdma_create_event_channel();
 	if (!passive || !active)
 		die("rdma_create_event_channel");
-	printf("1..%u\n", n);
+	verdict_only(argv[2]);
 	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || cases[i].run();
+		bool ok;
 
+		if (!verdict_wants(cases[i].name))
+			continue;
+		ok = cases[i].run();
 		drop(&asker);
 		drop(&listener);
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
+		verdict_if(cases[i].name, ok);
 	}
 	rdma_destroy_event_channel(passive);
 	rdma_destroy_event_channel(active);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 
 #define GRH		40
 #define QKEY		0x11223344u
@@ -996,7 +997,7 @@ static bool run(unsigned int i)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 	struct ibv_port_attr port;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -1009,13 +1010,10 @@ int main(int argc, char **argv)
 	if (ibv_query_port(dev.ctx, 1, &port))
 		hand_fail("ibv_query_port");
 	mtu = 128u << port.active_mtu;
-	printf("1..%u\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || run(i);
-
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
+	verdict_only(argv[2]);
+	for (i = 0; i < n; i++)
+		if (verdict_wants(cases[i].name))
+			verdict_if(cases[i].name, run(i));
 	hand_close(&dev);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

@@ -85,5 +85,10 @@ int conn_poll(struct conn *c, struct ibv_wc *wc, int n, int timeout_ms);
 
 /* Disconnects and frees all but the listener and the event channel, and what is shared. */
 void conn_close(struct conn *c);
+/* A client's: frees the event channel, too. */
+void conn_end(struct conn *c);
+
+/* The type of the next event, which it acknowledges; -1 if none arrives in time. */
+int conn_next_event(struct rdma_event_channel *events, int timeout_ms);
 
 #endif
