@@ -3,10 +3,9 @@
 #ifndef RL_OPEN_H
 #define RL_OPEN_H
 
+#include "cm/ucm.h"
 #include "uverbs/uverbs.h"
 
-/* /dev/infiniband/rdma_cm */
-int rl_ucm_open(int flags);
 /* socket(AF_NETLINK, @type, NETLINK_RDMA) */
 int rl_netlink_open(int type);
 
