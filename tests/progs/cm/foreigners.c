@@ -52,7 +52,7 @@ static void go_abroad(const struct foreigner *f)
 		fail("setresuid: %s", strerror(errno));
 }
 
-/* rdma_cm takes the first device for loopback, and asks nobody. */
+/* rdma_cm uses the first device for loopback, without a check. */
 static void *connects(void *arg)
 {
 	struct foreigner *f = arg;

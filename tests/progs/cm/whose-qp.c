@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Whose QP may whom be connected to? rdma_cm takes a number for a QP, from anybody. The owner
- * is this process, as root; strangers run as nobody, and were begun before there was a file to
- * inherit. HOST is an address of this machine that a weft device has; rdma_cm listens on PORT
- * and the port behind it. TAP.
+ * Who may connect a QP? rdma_cm takes any number for a QP, from any user. The owner is this process,
+ * as root; other users run as nobody, and were forked before there was a file to inherit. HOST is an
+ * address of this machine that a weft device has; rdma_cm listens on PORT and PORT + 1. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +37,7 @@ static struct stranger {
 	int fd;
 } caller, taker;
 
-/* ---- the stranger, and what is said to him ---- */
+/* ---- the other user's process, and its commands ---- */
 
 struct question {
 	uint32_t qpn;
@@ -104,7 +103,7 @@ static int try_number(struct stranger *s, uint32_t qpn, int file)
 
 	tell(s->fd, qpn, file);
 	if (read(s->fd, &err, sizeof(err)) != sizeof(err))
-		fail("the stranger died");
+		fail("the other user's process died");
 	return err;
 }
 
@@ -192,11 +191,11 @@ static void end_server(pthread_t thread)
 	conn_close(&server);
 }
 
-/* A refusal is that of a number that is nobody's. */
+/* It is refused as an unused number is. */
 static const char *is_refused(int err)
 {
 	if (!err)
-		return "he is connected to it";
+		return "it is connected";
 	return err == EINVAL ? NULL : strerror(err);
 }
 
@@ -235,7 +234,7 @@ static void a_strangers_accept(void)
 
 	begin_owner(&c);
 	if (read(taker.fd, &listens, sizeof(listens)) != sizeof(listens))
-		fail("the stranger does not listen");
+		fail("the other user's process does not listen");
 	fd = tcp_send_request(&to);
 	why = is_refused(try_number(&taker, c.id->qp->qp_num, -1));
 	close(fd);
@@ -354,7 +353,7 @@ int main(int argc, char **argv)
 	numbers_at_random();
 	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
 	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
-	/* The last: from now on he has it. */
+	/* The last: from now on that process has the file. */
 	who_was_passed_the_file();
 	end_stranger(&caller);
 	end_stranger(&taker);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What multicast promises of UD QPs, all in this process, over the device whose GID 0 is ADDR, an IPv4
- * address. TAP on stdout. Only what strangers say knows weft.
+ * address. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -307,7 +307,7 @@ static bool strangers_are_not_heard(void)
 		hand_fail("no socket: %s", strerror(errno));
 	w[3] = htonl((uint32_t)ntohs(from.sin_port) << 8);
 	enter(&b, &group);
-	/* That is how the group is told; and what is not so is not heard. */
+	/* This header is valid for the group; any other is dropped. */
 	ok = send(fd, w, sizeof(w), 0) == sizeof(w) && hand_poll(b.cq, &wc, SOON_MS) && !wc.status;
 	post_recv(&b, b.qp, 2);
 	ok = ok && send(fd, w, sizeof(w) - 1, 0) > 0;

@@ -321,7 +321,7 @@ static int poll_once(struct conn *c, struct ibv_wc *wc, int n)
 	return got;
 }
 
-/* A device that goes takes its CQ's events along, if nobody has read them, and leaves EIO. */
+/* The removal of a device discards unread CQ events; reads then fail with EIO. */
 static void take_cq_event(struct conn *c)
 {
 	struct ibv_cq *cq;

@@ -74,7 +74,7 @@ void conn_connect(struct conn *c, const void *private_data, uint8_t len);
 void conn_pair(struct conn *client, struct conn *server, const char *host, const char *port,
 	       uint32_t depth, uint32_t max_inline);
 
-/* Registers memory; conn_close() lets go of it. */
+/* Registers memory; conn_close() deregisters it. */
 struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access);
 
 /*

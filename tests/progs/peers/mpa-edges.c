@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Moments of a connection's set-up and end that no peer's program hits by itself, made by a
- * plain TCP socket on the other side: the end that comes in one segment with the MPA
- * Reply, a FIN that never comes, one that comes long before the peer has read what it was sent,
- * requests that are on their way to a listener when it goes, and a crowd that never says what it
- * wants. And connects with a queue pair that nobody has, to an
- * address that nobody has, and from a port that TCP has given away. Both sides are this process:
- * HOST and HOST6 are addresses of this machine that a weft device has. TAP.
+ * Corner cases of a connection's set-up and end that no ordinary program reaches, with a plain TCP
+ * socket as the peer: an end in one segment with the MPA Reply, a FIN that never arrives, one that
+ * arrives long before the peer has read its data, requests in flight to a listener that is destroyed,
+ * and many half-open connections. And connects with an unknown queue pair, to an unused address, and
+ * from a port that TCP has in use. Both sides are this process: HOST and HOST6 are addresses of this
+ * machine that a weft device has. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -193,7 +192,7 @@ static void end_behind_the_reply(const char *name, enum end how)
 	pthread_join(thread, NULL);
 	close(r.fd);
 	conn_end(&c);
-	verdict(name, told ? NULL : "the ULP hears nothing");
+	verdict(name, told ? NULL : "the ULP gets no event");
 }
 
 static const char *disconnect(struct conn *c)
@@ -315,7 +314,7 @@ static void slow_peer_has_it_all(void)
 	verdict("slow-peer-has-it-all", why);
 }
 
-/* Nobody answers the SYN. */
+/* The SYN is not answered. */
 static void connect_to_a_black_hole(void)
 {
 	const char *why = NULL;
@@ -330,7 +329,7 @@ static void connect_to_a_black_hole(void)
 	type = conn_next_event(c.events, PATIENCE_MS);
 	took = now_ms() - took;
 	if (type != RDMA_CM_EVENT_UNREACHABLE)
-		why = type < 0 ? "the ULP hears nothing" : rdma_event_str(type);
+		why = type < 0 ? "the ULP gets no event" : rdma_event_str(type);
 	else if (took > limit)
 		why = "it takes longer than startup_timeout_ms";
 	conn_end(&c);
@@ -443,7 +442,7 @@ static const char *answers_with_tos(struct rdma_event_channel *events, const str
 	request(fd);
 	if (!tcp_is_readable(events->fd, PATIENCE_MS) || rdma_get_cm_event(events, &ev) ||
 	    ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		fail("no request is told");
+		fail("no request is reported");
 	id = ev->id;
 	rdma_ack_cm_event(ev);
 	if (rdma_reject(id, NULL, 0))
@@ -455,7 +454,7 @@ static const char *answers_with_tos(struct rdma_event_channel *events, const str
 	return why;
 }
 
-/* What a listener was told holds for those that it takes. */
+/* A listener's options hold for the connections that it accepts. */
 static void listeners_type_of_service(const char *name, const char *at)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
@@ -614,7 +613,7 @@ static void target_request(struct target *t)
 		request(t->fd[i]);
 }
 
-/* The listener goes, and with it those of its requests that it was told of. */
+/* The listener is destroyed, and with it the requests that it has reported. */
 static void target_close(struct target *t)
 {
 	rdma_destroy_id(t->id);
@@ -658,7 +657,7 @@ static void requests_go_with_their_listener(void)
 
 	for (i = 0; i < sizeof(after) / sizeof(after[0]) && !why; i++)
 		if (!requests_end(after[i]))
-			why = "a connection stays that nobody will answer";
+			why = "an unanswered connection stays";
 	verdict("requests-go-with-their-listener", why);
 }
 
@@ -764,10 +763,10 @@ static const char *crowd_comes(struct rdma_event_channel *events, const struct s
 	if (most.ours < SILENT)
 		return "not all are taken";
 	if (!served)
-		return "nobody is served beside the silent";
+		return "no peer is served beside the silent ones";
 	if (!reaped)
 		return "who says nothing stays";
-	return is_served(events, to, len) ? NULL : "nobody is served any more";
+	return is_served(events, to, len) ? NULL : "no peer is served any more";
 }
 
 static void the_silent_do_not_fill_the_backlog(void)
@@ -813,7 +812,7 @@ int main(int argc, char **argv)
 	if (argc != 5) {
 		fprintf(stderr, "mpa-edges HOST PORT HOST6 HOLE\n"
 			"mpa-edges -6 PORT   listens, for IPv6 alone\n"
-			"  HOLE is an address that has a neighbour's entry, and nobody behind it\n");
+			"  HOLE is an address with a neighbour entry and no host\n");
 		return 2;
 	}
 	host = argv[1];

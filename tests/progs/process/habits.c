@@ -183,7 +183,7 @@ static bool hears_by_epoll(void)
 	return epoll_wait(epfd, &ev, 1, PAIR_TIMEOUT_MS) == 1;
 }
 
-/* Listens, and goes on in the background. What it heard is told by @tell. */
+/* Listens, and continues in the background. It reports by @tell. */
 static void become_daemon(bool (*hears)(void), int tell)
 {
 	struct epoll_event ev = { .events = EPOLLIN };

@@ -518,7 +518,7 @@ static bool has_event(struct ibv_context *ctx, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1;
 }
 
-/* Its CQ is too small for all that is flushed: it is told so, and the other is not. */
+/* Its CQ is too small for the flushed completions: it gets an event, and the other does not. */
 static bool has_events_of_its_own(struct ibv_context *ctx, struct ibv_pd *pd)
 {
 	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);

@@ -125,7 +125,7 @@ static bool write_goes(uint64_t remote, uint32_t rkey, uint32_t len)
 	post(t.c.id->qp, 9, IBV_WR_RDMA_WRITE, len, remote, rkey);
 	if (took(&t.c, 9) && sync_ends())
 		return true;
-	/* The refusal is on its way, and the caller may look who has heard of it. */
+	/* The Terminate is in flight: wait, for the caller may check the state. */
 	if (!becomes(t.c.id->qp, IBV_QPS_ERR))
 		fail("a refused Write does not end the connection");
 	return false;
@@ -559,7 +559,7 @@ static bool a_region_that_has_gone_is_not_written(void)
 		sched_yield();
 	usleep(2000);
 	ok = !ibv_dereg_mr(mr);
-	/* Nobody refers to it any more, and the next Write is refused. */
+	/* No reference is left, and the next Write is refused. */
 	memset(t.to, 0, BUF);
 	pthread_join(writer, NULL);
 	return ok && is_clear(t.to, BUF) && is_pattern(&t, other, BUF);
@@ -1029,7 +1029,7 @@ static bool the_largest_queues_can_be_had(void)
 
 /* ---- chains ---- */
 
-/* What stands before it is posted; it and what follows are not. */
+/* The requests before it are posted; it and those after it are not. */
 static bool a_chain_stops_at_its_bad_request(void)
 {
 	struct ibv_recv_wr r[3] = {}, *bad_r = NULL;
