@@ -198,7 +198,7 @@ static bool is_as_filled(const uint8_t *p)
 	return true;
 }
 
-/* Who sends has to receive, or TCP takes nothing more. */
+/* It must receive while it sends, or TCP's buffers fill. */
 static bool bulk(void)
 {
 	uint8_t *mem = malloc(3 * BULK);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What UD QPs promise, as verbs and the InfiniBand specification have it, with both ends in this
- * process, over the device whose GID 0 is ADDR. TAP on stdout. Only what strangers say knows weft.
+ * process, over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 
 #define GRH		40
 #define QKEY		0x11223344u
@@ -244,7 +245,7 @@ static bool moved(uint32_t len)
 	return sent(&a) && received(&b, 0, &a, len, &wc);
 }
 
-/* ---- what stands before it ---- */
+/* ---- the GRH ---- */
 
 static uint16_t sum_of(const uint8_t *p, int n)
 {
@@ -514,7 +515,7 @@ static bool without_a_receive(void)
 	return sent(&a) && quiet(&b) && state_of(&b) == IBV_QPS_RTS && moved(9) && quiet(&b);
 }
 
-/* A number that is nobody's; a port that is nobody's; none. */
+/* An unused QPN; an unused port; port 0. */
 static bool to_nobody(void)
 {
 	static const uint32_t others[] = { 0xff, 0x000100, 0, 1, 0xffffff };
@@ -533,7 +534,7 @@ static bool to_nobody(void)
 
 /* ---- what fails ---- */
 
-/* The send that failed completes so, what is behind it is flushed, and RTS makes it go on. */
+/* The send completes in error, later ones are flushed, and a transition to RTS resumes the queue. */
 static bool fails_and_goes_on(struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	if (post(&a, wr))
@@ -837,7 +838,7 @@ static bool go_while_datagrams_come(void)
 	return moved(15);
 }
 
-/* ---- strangers ---- */
+/* ---- forged datagrams ---- */
 
 /* As weft's roce/datagram.h has it. */
 struct words {
@@ -914,7 +915,7 @@ static bool strangers(void)
 
 	for (i = 0; i < 4; i++)
 		post_recv(&b, i, SLOT);
-	/* That is how one is told; and who says that he is another is not heard. */
+	/* This header is valid; one with another source is dropped. */
 	say(fd, &w, sizeof(w));
 	ok = came((uint32_t)port << 8 | 7);
 	say(other, &w, sizeof(w));
@@ -996,7 +997,7 @@ static bool run(unsigned int i)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 	struct ibv_port_attr port;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -1009,13 +1010,10 @@ int main(int argc, char **argv)
 	if (ibv_query_port(dev.ctx, 1, &port))
 		hand_fail("ibv_query_port");
 	mtu = 128u << port.active_mtu;
-	printf("1..%u\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || run(i);
-
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
+	verdict_only(argv[2]);
+	for (i = 0; i < n; i++)
+		if (verdict_wants(cases[i].name))
+			verdict_if(cases[i].name, run(i));
 	hand_close(&dev);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

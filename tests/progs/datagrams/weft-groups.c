@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What multicast promises of UD QPs, all in this process, over the device whose GID 0 is ADDR, an IPv4
- * address. TAP on stdout. Only what strangers say knows weft.
+ * address. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 
 #define GRH		40
 #define QKEY		0x11223344u
@@ -306,7 +307,7 @@ static bool strangers_are_not_heard(void)
 		hand_fail("no socket: %s", strerror(errno));
 	w[3] = htonl((uint32_t)ntohs(from.sin_port) << 8);
 	enter(&b, &group);
-	/* That is how the group is told; and what is not so is not heard. */
+	/* This header is valid for the group; any other is dropped. */
 	ok = send(fd, w, sizeof(w), 0) == sizeof(w) && hand_poll(b.cq, &wc, SOON_MS) && !wc.status;
 	post_recv(&b, b.qp, 2);
 	ok = ok && send(fd, w, sizeof(w) - 1, 0) > 0;
@@ -349,7 +350,7 @@ static void name_group(union ibv_gid *gid, uint8_t last)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	hand_program = "weft-groups";
@@ -361,18 +362,17 @@ int main(int argc, char **argv)
 	hand_open(&dev, own);
 	name_group(&group, 1);
 	name_group(&other_group, 2);
-	printf("1..%u\n", n);
+	verdict_only(argv[2]);
 	for (i = 0; i < n; i++) {
-		bool ok = true;
+		bool ok;
 
-		if (argc != 3 || !strcmp(argv[2], cases[i].name)) {
-			open_ends();
-			ok = cases[i].run();
-			close_ends();
-		}
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
+		if (!verdict_wants(cases[i].name))
+			continue;
+		open_ends();
+		ok = cases[i].run();
+		close_ends();
+		verdict_if(cases[i].name, ok);
 	}
 	hand_close(&dev);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

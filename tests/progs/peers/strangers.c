@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A crowd of strangers before an iWARP listener, over plain TCP: each does one thing and then
- * nothing more, not even a close. Says when all of them are there, and for each line on stdin how many
- * the listener's device has reset by then, in as many lines. They leave at the end of stdin.
- *   strangers silent HOST PORT COUNT	they say nothing
+ * Many half-open connections to an iWARP listener, over plain TCP: each does one thing and then
+ * nothing more, not even a close. Reports when all exist, and for each line on stdin how many of them
+ * the listener's device has reset so far. They end at the end of stdin.
+ *   strangers silent HOST PORT COUNT	they send nothing
  *   strangers wordy HOST PORT COUNT	an MPA Request with more private data than any
  *					program takes
  */

@@ -266,7 +266,7 @@ static bool pipe_client(int fd)
 	return hear(fd, "x");
 }
 
-/* The client has closed: sooner or later a send says so. */
+/* The client has closed: sooner or later a send fails. */
 static bool pipe_server(int fd)
 {
 	int i;

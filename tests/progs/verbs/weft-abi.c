@@ -70,7 +70,7 @@ static int get_context(const void *more, size_t more_len, context_answer *a, siz
 	struct ib_uverbs_get_context in = {};
 	int err = command(IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof(in), more, more_len, a, len);
 
-	/* Its events are nobody's here. */
+	/* Its events are not read here. */
 	if (!err)
 		close(a->c.async_fd);
 	return err;
@@ -147,7 +147,7 @@ static int method(uint16_t object, uint16_t number, const struct ib_uverbs_attr 
 	return ioctl(t.fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
 }
 
-/* A doorbell: of what there is, and of a handle that names nothing. */
+/* A doorbell of an existing handle, and of an unknown one. */
 static bool rings(uint16_t object, uint16_t number, uint16_t id, uint32_t handle)
 {
 	const struct ib_uverbs_attr there = HANDLE(id, handle), nothing = HANDLE(id, 9999);
@@ -272,7 +272,7 @@ static bool the_device_says_whose_it_is(void)
 
 /* ---- rings ---- */
 
-/* A ring that nobody has used yet, with @flags, and room for @least entries of @stride slots. */
+/* A new ring, with @flags, and room for @least entries of @stride slots. */
 static bool is_ring(const struct weft_ring_map *m, uint32_t least, uint32_t stride, uint32_t flags)
 {
 	const struct weft_ring *ring;

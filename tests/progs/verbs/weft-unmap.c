@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Memory that goes away while it is registered: unmapped, made inaccessible, cut off with its
- * file. Where memory is not pinned (weft-run) that must end the connection that uses it, be told
- * to both of its ends, and be nothing to the program, to its other connections, and to what it
- * does about faults of its own. Each case has a connection of its own, both ends in this process,
+ * file. Where memory is not pinned (weft-run) that must end the connection that uses it, be reported
+ * to both ends, and affect neither the program, nor its other connections, nor its handlers of
+ * faults. Each case has a connection of its own, both ends in this process,
  * over the device that has ADDR. TAP on stdout.
  *   weft-unmap [-b] [-r ROUNDS] ADDR [CASE]
  *   weft-unmap -c CHILD ADDR    one program with a way of its own with signals: see children
@@ -32,7 +32,7 @@
 #define TIMEOUT	60000	/* ms, for what must come */
 #define RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* Where nobody else gets memory, so that what is unmapped stays so. */
+/* Where no allocator maps memory, so that unmapped memory stays so. */
 #define AREAS	0x200000000000UL
 
 struct area {
@@ -119,7 +119,7 @@ static void open_pair(struct pair *p)
 	p->c_told = p->s_told = false;
 }
 
-/* What the ends say that nobody has asked about yet is passed over. */
+/* Unread events of both ends are discarded. */
 static void close_pair(struct pair *p)
 {
 	conn_close(&p->c);
@@ -211,7 +211,7 @@ static bool goes_on(struct pair *p)
 	return done(&p->c, 4) && pattern_check(p->from.at, len, p->key) == len;
 }
 
-/* ---- both ends are told ---- */
+/* ---- both ends get an event ---- */
 
 static bool is_error(enum ibv_event_type type)
 {
@@ -327,7 +327,7 @@ static bool write_source(const struct how *h)
 	return source(IBV_WR_RDMA_WRITE, h);
 }
 
-/* What goes before it goes out: all but what is gone arrives. */
+/* Earlier requests are sent: all but the unmapped memory arrives. */
 static bool behind_others(const struct how *h)
 {
 	const uint32_t len = 100;
@@ -419,7 +419,7 @@ static void *steal(void *unused)
 	return NULL;
 }
 
-/* Half an FPDU may have gone out: then the peer is told by a reset, which is no event. */
+/* Half an FPDU may have been sent: then the peer gets a reset, without a Terminate. */
 static bool both_are_cut_off(void)
 {
 	bool *owner_told = thief.area == &t.from ? &t.c_told : &t.s_told;
@@ -735,7 +735,7 @@ static bool sent_by_another(void)
 	return false;
 }
 
-/* The handler returns, and the fault comes again: this time nobody takes it. */
+/* The handler returns, and the access faults again: now without a handler. */
 static bool by_a_handler_for_one(void)
 {
 	alarm(60);
