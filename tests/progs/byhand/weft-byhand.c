@@ -542,7 +542,7 @@ static bool waits_for_receive(void)
 	return ok;
 }
 
-/* A Send is retried rnr_retry times, then fails as RNR_RETRY_EXC. The requests before it complete. */
+/* A Send is retried rnr_retry times, then fails with IBV_WC_RNR_RETRY_EXC_ERR. The requests before it complete. */
 static bool receive_never_comes(void)
 {
 	struct hand_setting hasty = hand_usual;
