@@ -100,9 +100,10 @@ bool weft_limit_is_reached(struct weft_device *dev, enum weft_limit_kind kind)
 
 bool weft_limit_is_doubled(const struct weft_conn *conn)
 {
+	const struct weft_conn_limit *all = conn->dev->conn_limits;
 	enum weft_limit_kind kind = READ_ONCE(conn->limit_kind);
 
-	return kind != WEFT_LIMIT_NONE && READ_ONCE(conn->dev->conn_limits[kind].n) > 2 * most[kind];
+	return kind != WEFT_LIMIT_NONE && READ_ONCE(all[kind].n) > 2 * most[kind];
 }
 
 void weft_limits_init(struct weft_device *dev)

@@ -106,7 +106,8 @@ static_assert(sizeof(struct weft_irq_entry) <= 64, "what an idle connection cost
 /* ---- the QP ---- */
 
 enum weft_tx_kind {
-	WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM, WEFT_TXK_ACK_READ,
+	WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM,
+	WEFT_TXK_ACK_READ,
 };
 
 struct weft_qpc {

@@ -658,8 +658,8 @@ static void begin_ack_read(struct weft_qpc *qp)
 /* Not between the two messages of one work request. An RTR Read would take an ask's room. */
 static bool may_ask(const struct weft_qpc *qp)
 {
-	return qp->unacked && qp->ack_reads_out < qp->ack_reads_max && !qp->tx_second && !qp->rtr_read_out &&
-	       !qp->peer_fin;
+	return qp->unacked && qp->ack_reads_out < qp->ack_reads_max && !qp->tx_second &&
+	       !qp->rtr_read_out && !qp->peer_fin;
 }
 
 static bool ask_is_urgent(const struct weft_qpc *qp)
