@@ -4,6 +4,7 @@
  * versions, opcode, buffer model and queue number are judged by the stream.
  */
 #include "qp.h"
+#include "rx.h"
 
 /* ---- RDMA Write ---- */
 
