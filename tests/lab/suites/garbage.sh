@@ -19,8 +19,8 @@ tests() {
 		reset-while-connecting garbage reset 20
 	END
 	# siw's backlog would be full, and it would serve no other peer; under weft-run fewer fit.
-	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-strangers-do-not-pile-up wordy_crowd"
-	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-half-open-connections-do-not-pile-up wordy_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-half-open-connections-block-no-peer silent_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "counters-are-read-past-a-thousand-connections read_past"
 }
 

@@ -40,7 +40,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] ||
 		echo "scribbler-harms-only-itself hostile rings $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] ||
-		echo "random-calls-harm-nobody hostile calls $HOSTILE_SECONDS weft:weft"
+		echo "random-calls-harm-no-other-process hostile calls $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "requests-come-in-the-order-of-connects connect_order weft:weft"

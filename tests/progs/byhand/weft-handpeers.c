@@ -1126,13 +1126,13 @@ static const struct {
 	{ "peer-killed-at-each-step", killed_at_each_step },
 	{ "peer-killed-whose-child-lives", killed_with_children },
 	{ "many-qps-connect-in-time", connects_many },
-	{ "strangers-are-turned-away", strangers },
-	{ "who-listens-in-the-peer's-place-is-found-out", impostors_are_found_out },
-	{ "destroy-hears-the-peer-out", destroy_hears_the_peer_out },
+	{ "wrong-hellos-are-refused", strangers },
+	{ "a-listener-in-the-peer's-place-is-detected", impostors_are_found_out },
+	{ "destroy-drains-the-peer", destroy_hears_the_peer_out },
 	{ "silent-peers-hold-up-no-destroy", silent_peers_hold_up_no_destroy },
 	/* Behind one whose patience is spent: its children have their own. */
-	{ "exit-hears-the-peer-out", exit_hears_the_peer_out },
-	{ "peer-that-exits-has-said-what-it-took", exits_after_the_last },
+	{ "exit-drains-the-peer", exit_hears_the_peer_out },
+	{ "peer-that-exits-has-acknowledged-what-it-received", exits_after_the_last },
 };
 
 int main(int argc, char **argv)

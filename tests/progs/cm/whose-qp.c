@@ -222,7 +222,7 @@ static void a_strangers_connect(void)
 		conn_end(&c);
 	else
 		connect_it(&c);
-	verdict("a-stranger-does-not-connect-a-qp", why);
+	verdict("another-user-does-not-connect-a-qp", why);
 }
 
 static void a_strangers_accept(void)
@@ -242,7 +242,7 @@ static void a_strangers_accept(void)
 		conn_end(&c);
 	else
 		connect_it(&c);
-	verdict("a-stranger-does-not-accept-with-a-qp", why);
+	verdict("another-user-does-not-accept-with-a-qp", why);
 }
 
 /* By the device's open file the QP can be destroyed, too. */
@@ -259,7 +259,7 @@ static void who_was_passed_the_file(void)
 		fail("who was passed the file: %s", strerror(err));
 	conn_end(&c);
 	end_server(thread);
-	verdict("who-was-passed-the-device-connects-a-qp", NULL);
+	verdict("a-user-with-the-device-file-connects-a-qp", NULL);
 }
 
 /* @file behind as many others as the driver looks at in several pieces. */
@@ -332,7 +332,7 @@ static void numbers_at_random(void)
 	for (i = 0; i < QPS; i++)
 		ibv_destroy_qp(qp[i]);
 	conn_end(&c);
-	verdict("numbers-of-qps-are-not-to-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
+	verdict("qp-numbers-cannot-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
 }
 
 int main(int argc, char **argv)

@@ -583,20 +583,20 @@ static const struct {
 	bool (*run)(void);
 } cases[] = {
 	{ "the-answer-leads-to-the-qp", answer_leads_to_the_qp },
-	{ "the-longest-words", longest_words },
-	{ "a-refusal-is-told", refusal_is_told },
+	{ "the-longest-private-data", longest_words },
+	{ "a-rejection-is-reported", refusal_is_told },
 	{ "a-request-that-is-dropped-is-refused", dropped_request_is_refused },
-	{ "a-request-that-nobody-saw-is-refused", unseen_request_is_refused },
-	{ "where-nobody-listens-the-answer-comes-at-once", nobody_listens },
-	{ "a-qp-of-nobody-cannot-answer", qp_of_nobody_cannot_answer },
+	{ "an-unread-request-is-refused", unseen_request_is_refused },
+	{ "without-a-listener-the-rejection-is-immediate", nobody_listens },
+	{ "an-unknown-qp-cannot-answer", qp_of_nobody_cannot_answer },
 	{ "a-silent-peer-is-given-up", silent_peer_is_given_up },
-	{ "a-repeated-question-is-told-once", repeated_question_is_told_once },
-	{ "strangers-are-not-answered", strangers_are_not_answered },
+	{ "a-repeated-request-is-reported-once", repeated_question_is_told_once },
+	{ "invalid-requests-are-not-answered", strangers_are_not_answered },
 	{ "the-backlog-bounds-what-waits", backlog_bounds_what_waits },
 	{ "a-request-outlives-its-listener", request_outlives_its_listener },
 	{ "listeners-of-both-kinds-share-a-number", listeners_of_both_kinds_share_a_number },
 	{ "only-the-peer-is-heard", only_the_peer_is_heard },
-	{ "who-asks-may-go", asker_may_go },
+	{ "the-client-may-be-destroyed", asker_may_go },
 };
 
 int main(int argc, char **argv)
