@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# weft's own programs (tests/progs) over a pair: does a program that scribbles over its rings stay
-# the only one that suffers, does a stranger's nonsense. (weft-verify has a suite of its own.)
+# weft's own programs (tests/progs) over a pair. A program that scribbles over its rings, or a peer that
+# sends garbage, must harm no other process. (weft-verify has a suite of its own.)
 
 PAIRS=${PAIRS:-weft:weft}
 

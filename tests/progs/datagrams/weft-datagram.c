@@ -849,7 +849,7 @@ struct words {
 	uint8_t data[8];
 };
 
-static int open_stranger(uint16_t *port)
+static int open_udp(uint16_t *port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	socklen_t len = sizeof(in);
@@ -903,10 +903,10 @@ static void say_wrong(int fd, const struct words *right)
 	say(fd, large, 24 + 4096 + 1);
 }
 
-static bool strangers(void)
+static bool forged_datagrams(void)
 {
 	uint16_t port, other_port;
-	int fd = open_stranger(&port), other = open_stranger(&other_port), i;
+	int fd = open_udp(&port), other = open_udp(&other_port), i;
 	struct words w = {
 		.magic = htonl(0x77655544), .version = 1, .to = htonl(b.qp->qp_num),
 		.from = htonl((uint32_t)port << 8 | 7), .qkey = htonl(QKEY),
@@ -981,7 +981,7 @@ static const struct {
 	{ "a-datagram-to-itself", to_itself },
 	{ "a-solicited-event", solicited },
 	{ "qps-go-while-datagrams-come", go_while_datagrams_come },
-	{ "forged-datagrams-are-dropped", strangers },
+	{ "forged-datagrams-are-dropped", forged_datagrams },
 	{ "other-types-are-refused", other_types_are_refused },
 };
 

@@ -289,7 +289,7 @@ static bool other_addresses_are_no_groups(void)
 }
 
 /* The words of a datagram, as of one of a's QP that is not a. */
-static bool strangers_are_not_heard(void)
+static bool forged_datagrams(void)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET }, to = {
 		.sin_family = AF_INET, .sin_port = htons(GROUP_PORT),
@@ -337,7 +337,7 @@ static const struct {
 	{ "a-qp-is-once-in-a-group", a_qp_is_once_in_a_group },
 	{ "a-member-is-not-destroyed", a_member_is_not_destroyed },
 	{ "other-addresses-are-no-groups", other_addresses_are_no_groups },
-	{ "forged-datagrams-are-dropped", strangers_are_not_heard },
+	{ "forged-datagrams-are-dropped", forged_datagrams },
 };
 
 static void name_group(union ibv_gid *gid, uint8_t last)
