@@ -581,8 +581,6 @@ bool weft_rq_may_wait(const struct weft_qpc *qp);
 int weft_rq_await(struct weft_qpc *qp);
 /* rq.c: no receive is wanted any more. */
 void weft_rq_wait_over(struct weft_qpc *qp);
-/* rx.c: puts @len octets where this QP's own user may write. */
-bool weft_rx_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, struct weft_cur *from, u32 len);
 /* rq.c: judges the receive taken last, and sets recv_cap; false if its poster made it unusable. */
 bool weft_rq_judge(struct weft_qpc *qp);
 /* rq.c: copies @len octets into it, from its octet @at on; recv_cap has room for them. */

@@ -17,6 +17,7 @@
 
 #include "../proto/port.h"
 
+struct weft_cur;
 struct weft_qpc;
 struct weft_wr_bind;
 struct weft_wr_reg;
@@ -145,6 +146,10 @@ struct weft_region_hold {
  */
 struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag);
 void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
+
+/* Checks as weft_region_check() does, then copies @len octets from the cursor. */
+enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
+				   struct weft_cur *from, u32 len, u32 access);
 
 /*
  * A run of receiving or sending is over: nothing is held any more but what was got

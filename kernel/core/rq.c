@@ -80,7 +80,8 @@ bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len)
 			continue;
 		}
 		n = min_t(u32, len, s->length - at);
-		if (!weft_rx_place(qp, qp->recv_pd, s->lkey, s->addr + at, from, n))
+		if (weft_region_place(qp, qp->recv_pd, s->lkey, s->addr + at, from, n,
+				      WEFT_ACCESS_LOCAL_WRITE) != WEFT_GRANTED)
 			return false;
 		len -= n;
 		at = 0;

@@ -3,7 +3,8 @@
 #include "id.h"
 #include "ud.h"
 #include "process/options.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 #include "request.h"
 
 /* The Reply and Full Operation in one go. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The end of a connection, as the program asks for it. */
 #include "id.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 int rl_cm_disconnect(struct rl_cmid *id)
 {

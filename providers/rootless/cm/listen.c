@@ -15,7 +15,8 @@
 #include "ud.h"
 #include "process/file.h"
 #include "process/raw.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 /* The kernel's, too: of those that ask for more, or do not say. */
 #define BACKLOG_MAX	1024

@@ -17,7 +17,7 @@
 #include "roce/ip.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "host/verbs.h"
+#include "host/qp.h"
 
 /* Datagrams that are read in one go. */
 #define ROUND		64

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What a connection tells its id, and so the program. With the connection's lock. */
 #include "id.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 /* What an event has room for: a u8. */
 u8 rl_cm_depth(u16 d)

@@ -2,7 +2,8 @@
 /* What a QP is to be modified with. */
 #include <infiniband/verbs.h>
 
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 #include "process/options.h"
 #include "sidr.h"
 #include "ucm_request.h"

@@ -2,8 +2,11 @@
 /* A verbs context: its table of handles, and its asynchronous events. */
 #include <stdlib.h>
 
+#include <rdma/ib_user_verbs.h>
+
 #include "chan.h"
-#include "verbs.h"
+#include "context.h"
+#include "limits.h"
 
 static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 {

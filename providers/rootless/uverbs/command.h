@@ -6,7 +6,8 @@
 #ifndef RL_COMMAND_H
 #define RL_COMMAND_H
 
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 #include "process/guard.h"
 
 #define RL_CMD_MAX_IN	512		/* octets of a command's core part, and of a driver's */

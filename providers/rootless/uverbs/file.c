@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 #include "process/guard.h"
 #include "process/raw.h"
 #include "uverbs.h"
