@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The table of programs in README.md, from tests/programs and what `make check` and `make check-full` ran:
+# The table of programs in docs/compatibility.md, from tests/programs and what `make check` and `make check-full` ran:
 # the logs in build/check.
 #   programs-table.sh             prints it
-#   programs-table.sh --update    puts it into README.md, between its marks
-#   programs-table.sh --unknown   prints what tests/programs names and no suite has, or README.md has not
+#   programs-table.sh --update    puts it into docs/compatibility.md, between its marks
+#   programs-table.sh --unknown   prints what tests/programs names and no suite has, or docs/compatibility.md has not
 # Environment: LOGS  another folder with GROUP.log
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -31,7 +31,7 @@ unknown() {
 	all=$(plan)
 	rows | while IFS='|' read -r program connected group pattern; do
 		grep -qE "$pattern" <<<"$all" || echo "$program: $group has no $pattern"
-		grep -qF "| $program | $connected | " README.md || echo "$program: README.md has it otherwise"
+		grep -qF "| $program | $connected | " docs/compatibility.md || echo "$program: docs/compatibility.md has it otherwise"
 	done
 }
 
@@ -71,8 +71,8 @@ update() {
 		/^<!-- programs: end -->/ { skip = 0 }
 		!skip { print }
 		/^<!-- programs: begin/ { skip = 1; print ""; while ((getline line <table) > 0) print line; print "" }
-	' README.md >"$new"
-	cat "$new" >README.md
+	' docs/compatibility.md >"$new"
+	cat "$new" >docs/compatibility.md
 	rm "$new" "$new.table"
 }
 

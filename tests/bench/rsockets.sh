@@ -32,7 +32,7 @@ by() {
 	esac
 }
 
-# serve COMMAND...: by $way, in the background, at $port. Who does not listen has ended, or is ended.
+# serve COMMAND...: by $way, in the background, at $port. A server that does not listen is killed.
 serve() {
 	local rc=0 job
 	by "$way" "$@" >"$log.server" 2>&1 </dev/null &

@@ -88,7 +88,7 @@ static void rts_is_awaited_for_a_while(void **state)
 	assert_true(at > T0 && at <= T0 + 100);
 	assert_int_equal(rl_hand_tick(&a, at - 1), RL_HAND_NOTHING);
 	assert_int_equal(rl_hand_tick(&a, at), RL_HAND_CONNECT);
-	/* As the end that is asked does, and says so. */
+	/* The responder waits as long, and answers NOT_YET until then. */
 	a = begin(true);
 	go(&a, T0);
 	{
@@ -112,7 +112,7 @@ static void attempts_become_rare(void **state)
 		rl_hand_failed(&a, now);
 		pause = rl_hand_next(&a) - now;
 		assert_true(pause >= 1 && pause <= 1000 && pause >= last);
-		/* Who comes is found within a quarter of the time that it took. */
+		/* A late peer is found within a quarter of its delay. */
 		assert_true(pause <= 1 + (now - T0) / 4);
 		last = pause;
 		now += pause;
@@ -153,12 +153,12 @@ static void who_is_alone_hears_himself(void **state)
 		assert_int_equal(h.phase, RL_HAND_JOINED);
 		assert_int_equal(h.peer.rnr_retry, 7);
 	}
-	/* Nobody else is it, whatever he says. */
+	/* No other QP is accepted, whatever its hello. */
 	rl_hand_failed(&h, T0 + 100001);
 	assert_int_equal(hear(&h, &h, T0 + 100002), RL_HAND_WRONG);
 }
 
-/* Of UC nobody says how long a Send waits for a receive: for ever. */
+/* On UC a Send waits for a receive for ever. */
 static void a_uc_qp_waits_for_ever(void **state)
 {
 	struct rl_hand h = begin(true);
@@ -170,7 +170,7 @@ static void a_uc_qp_waits_for_ever(void **state)
 	assert_int_equal(w.rnr_retry, 7);
 }
 
-/* Of UC nobody hears that the peer is missed: who never came is waited for once, who has gone is not. */
+/* UC does not report a missing peer: one that never came is awaited once, one that has gone is not. */
 static void a_uc_qp_misses_nobody(void **state)
 {
 	struct rl_hand a, b;
@@ -279,7 +279,7 @@ static void strangers_do_not_fit(void **state)
 	assert_int_equal(rl_hand_hear(&b, &right, other, b.peer_gid, T0), RL_HAND_WRONG);
 	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, other, T0), RL_HAND_WRONG);
 	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, b.peer_gid, T0), RL_HAND_FITS);
-	/* Once it is there, nobody else comes. */
+	/* Once it is connected, no other is accepted. */
 	assert_int_equal(rl_hand_hear(&b, &right, b.own_gid, b.peer_gid, T0), RL_HAND_WRONG);
 	/* And the lower is not asked. */
 	rl_hand_say(&b, &right);
@@ -351,7 +351,7 @@ static void who_guesses_is_soon_believed_no_more(void **state)
 		now += 1000;
 	}
 	assert_int_equal(rl_hand_tick(&a, now - 999), RL_HAND_NOTHING);
-	/* Whose work waits is told in time. */
+	/* Pending work fails in time. */
 	assert_true(rl_hand_next(&a) == T0 + 3000);
 	assert_int_equal(rl_hand_tick(&a, T0 + 3000), RL_HAND_GIVE_UP);
 	/* The other end hears no Request, not even the right one; until RTR. */
@@ -366,7 +366,7 @@ static void who_guesses_is_soon_believed_no_more(void **state)
 	rl_hand_start(&b, T0);
 	go(&b, T0);
 	assert_int_equal(hear(&b, &other, T0), RL_HAND_FITS);
-	/* One that is joined hears nobody, and counts nobody. */
+	/* A connected QP accepts and counts no further hello. */
 	other.sq_psn ^= 1 << 12;
 	for (i = 0; i < 300; i++)
 		assert_int_equal(hear(&b, &other, T0), RL_HAND_WRONG);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Who sends in softirq, in which order, and how long. */
+/* Which connections send in softirq, in which order, and for how long. */
 #include <string.h>
 
 #include "model.h"
@@ -35,7 +35,7 @@ static void use_time(void)
 	weft_softirq_end(began, RUN_OCTETS, 0);
 }
 
-/* As a connection does it, wherever it is told to: true if there was time. */
+/* Runs a connection as the driver does, in any context; false if its time is up. */
 static bool run_conn(struct conn *c)
 {
 	if (!weft_softirq_has_time())
@@ -104,7 +104,7 @@ static int teardown(void **state)
 	others_go_on = false;
 	for (i = 0; i < MANY; i++)
 		conns[i].work = 0;
-	/* Nobody asks for another pass who has nothing to do. */
+	/* An idle connection raises no softirq. */
 	for (i = 0; model_is_raised(); i++) {
 		assert_true(i < 10);
 		pass();
@@ -181,7 +181,7 @@ static void who_queues_itself_runs_once_in_a_pass(void **state)
 		pass();
 		assert_in_range(runs_in_pass, 0, 1);
 	}
-	/* The opener takes a pass, where nobody else is there. */
+	/* With no other connection, the opener takes up to every second pass. */
 	assert_in_range(conns[0].runs, 10, 20);
 }
 

@@ -13,7 +13,6 @@
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
-#include "roce/datagram.h"
 #include "device.h"
 #include "process/gate.h"
 #include "process/options.h"
@@ -29,8 +28,6 @@
 
 #define MAC_LEN 6
 
-/* Of a datagram: IPv6's header, UDP's, and that of roce/datagram.h. */
-#define DATAGRAM_HEADERS (40 + 8 + RL_DATAGRAM_HEADER)
 /* Entries of the GID table that are the first address. */
 #define FIRST_GIDS 4
 
@@ -478,7 +475,7 @@ dev_t rl_device_cm_rdev(void)
 
 u8 rl_device_ib_mtu(const struct rl_device *d)
 {
-	u32 room = d->mtu - (rl_options()->roce ? min_t(u32, d->mtu, DATAGRAM_HEADERS) : 0);
+	u32 room = d->mtu - (rl_options()->roce ? min_t(u32, d->mtu, RL_DATAGRAM_HEADERS) : 0);
 	u8 number = 1;
 
 	while (number < 5 && room >= 256u << number)

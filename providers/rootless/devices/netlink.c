@@ -16,10 +16,10 @@
 #include "device.h"
 #include "process/file.h"
 #include "netlink.h"
-#include "hooks/open.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "process/res.h"
+#include "process/stats.h"
+#include "resource.h"
 
 /* All that lies on the program's stack, which may be small. */
 #define MAX_REQUEST 4096
@@ -303,21 +303,19 @@ static void put_count(struct answer *a, const char *name, u64 count)
 
 static int answer_resources(const struct request *r, const struct rl_device *d)
 {
-	struct rl_res_counts c;
 	struct answer a;
 	size_t nest;
 
-	rl_res_count(d->index, &c);
 	begin_nldev(r, &a);
 	put_handle(&a, d);
 	nest = begin_nest(&a, RDMA_NLDEV_ATTR_RES_SUMMARY);
-	put_count(&a, "pd", c.pd);
-	put_count(&a, "cq", c.cq);
-	put_count(&a, "qp", c.qp);
-	put_count(&a, "cm_id", c.cm_id);
-	put_count(&a, "mr", c.mr);
-	put_count(&a, "ctx", c.ctx);
-	put_count(&a, "srq", c.srq);
+	put_count(&a, "pd", rl_resource_count(d, RL_PD));
+	put_count(&a, "cq", rl_resource_count(d, RL_CQ));
+	put_count(&a, "qp", rl_resource_count(d, RL_QP));
+	put_count(&a, "cm_id", 0);
+	put_count(&a, "mr", rl_resource_count(d, RL_MR));
+	put_count(&a, "ctx", rl_resource_count(d, RL_CONTEXT));
+	put_count(&a, "srq", rl_resource_count(d, RL_SRQ));
 	end_nest(&a, nest);
 	return send_answer(r, &a);
 }
@@ -345,7 +343,7 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 		return -EOPNOTSUPP;
 	if (!r->has_port || r->port != RL_PORT)
 		return -EINVAL;
-	rl_stat_get(d->index, values, n);
+	rl_stat_get(values, n);
 	begin_nldev(r, &a);
 	put_handle(&a, d);
 	put_u32(&a, RDMA_NLDEV_ATTR_PORT_INDEX, RL_PORT);

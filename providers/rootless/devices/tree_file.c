@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "process/hook.h"
-#include "hooks/open.h"
 #include "process/raw.h"
 #include "tree.h"
 
@@ -85,7 +83,7 @@ int rl_node_open_text(const struct rl_node *n, int flags)
 	return fd;
 }
 
-int rl_node_open(const struct rl_node *n, int flags)
+int rl_node_open(const struct rl_node *n, int flags, rl_device_opener *open_device)
 {
 	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
 		return -EEXIST;
@@ -96,7 +94,7 @@ int rl_node_open(const struct rl_node *n, int flags)
 	if (S_ISLNK(n->mode))
 		return -ELOOP;
 	if (S_ISCHR(n->mode))
-		return n->dev ? rl_uverbs_open(n->dev, flags) : rl_ucm_open(flags);
+		return open_device(n->dev, flags);
 	return install(rl_node_open_text(n, flags), n);
 }
 

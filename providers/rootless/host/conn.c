@@ -8,8 +8,8 @@
 #include "process/guard.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "sockets/stream/conn.h"
-#include "verbs.h"
+#include "limits.h"
+#include "qp.h"
 
 /* What is due is done so often before the progress thread goes on with it. */
 #define ROUNDS 64
@@ -168,7 +168,7 @@ static void step(struct rl_conn *c)
 
 void rl_conn_abandon(struct rl_conn *c)
 {
-	c->id = NULL;
+	c->user = NULL;
 	if (c->link.state < WEFT_LINK_OPEN)
 		rl_conn_act(c, weft_link_kill(&c->link));
 }
@@ -218,8 +218,8 @@ void rl_conn_unlock(struct rl_conn *c)
 	u64 deadline;
 
 	rl_conn_settle(c);
-	if (c->stream)
-		rl_stream_news(c->stream);
+	if (unlikely(c->ulp->settled))
+		c->ulp->settled(c);
 	if (c->qp)
 		rl_qp_tell_drained(c->qp);
 	if (c->watching)
@@ -241,6 +241,11 @@ void rl_conn_poke(struct rl_conn *c)
 {
 	__atomic_store_n(&c->poked, true, __ATOMIC_SEQ_CST);
 	rl_watch_poke(&c->watch);
+}
+
+struct rl_conn *rl_conn_of_watch(struct rl_watch *w)
+{
+	return w->ops == &conn_watch_ops ? conn_of(w) : NULL;
 }
 
 struct rl_conn *rl_conn_find(u32 key)
@@ -311,9 +316,8 @@ static void timeout(struct rl_watch *w)
 	next = weft_link_next_step(&c->link);
 	if (next && next <= now)
 		c->step_due = true;
-	/* What waited for TCP's room, and no call of the program's has said since. */
-	if (c->stream)
-		rl_stream_push(c->stream);
+	if (c->ulp->tick)
+		c->ulp->tick(c);
 	rl_conn_unlock(c);
 }
 
@@ -325,8 +329,7 @@ static void revive(struct rl_watch *w)
 	c->owner = getpid();
 	if (c->place == RL_PLACE_THREAD)
 		c->place = RL_PLACE_NONE;
-	/* A stream stays its maker's, whose thread may move its octets. */
-	c->watching &= !c->stream;
+	c->watching &= !c->ulp->stays_with_thread;
 	rl_conn_unlock(c);
 }
 
@@ -336,23 +339,3 @@ static const struct rl_watch_ops conn_watch_ops = {
 	.timeout = timeout,
 	.release = release,
 };
-
-/* ---- the end of the process ---- */
-
-static void answer(struct rl_watch *w)
-{
-	if (w->ops == &conn_watch_ops)
-		rl_conn_answer_now(conn_of(w));
-}
-
-static void hear_out(struct rl_watch *w)
-{
-	if (w->ops == &conn_watch_ops)
-		rl_conn_hear_out_now(conn_of(w));
-}
-
-__attribute__((destructor)) static void answer_before_exit(void)
-{
-	rl_thread_at_exit(answer);
-	rl_thread_at_exit(hear_out);
-}

@@ -10,10 +10,10 @@
 
 #include "kernel/core/atomic.h"
 #include "process/guard.h"
-#include "sockets/operations/ops.h"
 #include "process/pool.h"
 #include "process/stats.h"
-#include "verbs.h"
+#include "conn.h"
+#include "qp.h"
 
 static struct rl_conn *conn_of(struct weft_link *l)
 {
@@ -115,7 +115,7 @@ int weft_host_srq_pop(struct weft_qpc *core, bool wait, struct weft_recv *recv)
 {
 	struct rl_qp *qp = rl_qp_of(core);
 
-	return unlikely(qp->stream) ? rl_stream_pop(qp->stream, recv) : rl_srq_pop(qp, wait, recv);
+	return qp->consumer->pop(qp, wait, recv);
 }
 
 void weft_host_srq_leave(struct weft_qpc *core)
@@ -127,12 +127,7 @@ void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe 
 {
 	struct rl_qp *qp = rl_qp_of(core);
 
-	if (!unlikely(qp->stream))
-		rl_cq_complete(recv ? qp->rcq : qp->scq, cqe);
-	else if (qp->stream->ops)
-		rl_ops_complete(qp->stream, recv, cqe);
-	else if (recv)
-		rl_stream_complete(qp->stream, cqe);
+	qp->consumer->complete(qp, recv, cqe);
 }
 
 /* ---- the connection ---- */
@@ -182,8 +177,8 @@ bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
  * it lies in segments is a statistic. How much TCP takes it says when it is asked to.
  *
  * Of large segments one is enough for a call: on lo, calls of one segment moved 64 KB messages
- * 1.45 times as fast as calls of three. A message of a stream is no longer than that, and goes in one
- * call: cut to segments it took two, and 1.5 times the CPU time.
+ * 1.45 times as fast as calls of three. An ULP's message that is no longer goes in one call:
+ * cut to segments it took two, and 1.5 times the CPU time.
  */
 #define LARGE_SEGMENT 16384
 
@@ -194,7 +189,7 @@ void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 
 	*tail = (struct weft_tcp_tail){
 		.mss = mss,
-		.seg_off = mss > LARGE_SEGMENT && !c->stream ? 0 : WEFT_SEG_UNKNOWN,
+		.seg_off = mss > LARGE_SEGMENT && !c->ulp->one_call ? 0 : WEFT_SEG_UNKNOWN,
 		.room = c->full ? 0 : RL_POOL_BLOCK * 4,
 	};
 }
@@ -203,9 +198,6 @@ s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u3
 {
 	return rl_conn_send(conn_of(l), iov, niov, flags);
 }
-
-/* What is left of a stream's octets is TCP's so soon, whoever calls. */
-#define STREAM_RETRY_MS 20
 
 /*
  * The socket is asked anew each time, by change_events(): where memory was gone for a moment TCP
@@ -217,9 +209,8 @@ void weft_host_await_room(struct weft_link *l)
 
 	c->full = true;
 	c->waits_for &= ~EPOLLOUT;
-	/* Nobody waits for a stream's socket but its program, which may have other things to do. */
-	if (c->stream)
-		c->linger_until = rl_now_ms() + STREAM_RETRY_MS;
+	if (c->ulp->retry_ms)
+		c->linger_until = rl_now_ms() + c->ulp->retry_ms;
 }
 
 void *weft_host_lend_batch(struct weft_link *l, u32 *size)
@@ -260,7 +251,7 @@ static void raise_error_event(struct rl_qp *qp)
 	enum weft_qp_fault fault = weft_qpc_fault(&qp->core);
 
 	if (fault != WEFT_FAULT_NONE)
-		rl_context_say(qp->ctx, &qp->o, events[fault], &qp->async_reported);
+		qp->consumer->fault(qp, events[fault]);
 }
 
 void weft_host_event(struct weft_qpc *core, enum weft_event ev)
@@ -276,8 +267,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		break;
 	case WEFT_EV_FLUSHED:
 		/* The last of every way into error, and the only one common to all. */
-		if (!qp->stream)
-			raise_error_event(qp);
+		raise_error_event(qp);
 		if (qp->srq)
 			rl_context_say(qp->ctx, &qp->o, IBV_EVENT_QP_LAST_WQE_REACHED,
 				       &qp->async_reported);

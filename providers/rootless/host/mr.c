@@ -10,7 +10,8 @@
 #include <infiniband/verbs.h>
 
 #include "process/raw.h"
-#include "verbs.h"
+#include "limits.h"
+#include "mr.h"
 
 #define BUCKETS 16384
 

@@ -6,9 +6,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "clock.h"
 #include "gate.h"
-#include "signals.h"
-#include "thread.h"
 
 /* A handler of the program's may have left by siglongjmp(), and will never be out. */
 #define PATIENCE_MS 2000
@@ -28,6 +27,8 @@ static struct {
 
 static bool heard;			/* atomic: fork() has our handlers */
 
+__thread const struct rl_gate_late *rl_gate_late;
+
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* outside */
 static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
@@ -39,12 +40,12 @@ static u32 *own_slot(void)
 	return &g.inside[hash >> (64 - SLOT_BITS)].n;
 }
 
-/* Behind the store after which none is put off. */
-static void let_signals_come(void)
+/* After the store from which on nothing is put off. */
+static void run_late(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(rl_signal_is_late) && !rl_gate_puts_off())
-		rl_signal_let_come();
+	if (unlikely(rl_gate_late) && !rl_gate_puts_off())
+		rl_gate_late->run();
 }
 
 /* ---- fork ---- */
@@ -81,7 +82,7 @@ static void open_again(void)
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
-	let_signals_come();
+	run_late();
 }
 
 /* Others that tried to enter may be counted. */
@@ -97,8 +98,8 @@ static void count_only_own(void)
 static void open_in_child(void)
 {
 	count_only_own();
-	if (rl_signal_is_late)
-		rl_signal_drop();
+	if (rl_gate_late)
+		rl_gate_late->drop();
 	open_again();
 }
 
@@ -180,7 +181,7 @@ void rl_gate_leave(void)
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;
-	let_signals_come();
+	run_late();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);

@@ -6,6 +6,7 @@
 #include "gate.h"
 #include "guard.h"
 #include "hook.h"
+#include "latest.h"
 #include "raw.h"
 
 #define PAGE 4096
@@ -18,16 +19,12 @@ static __thread bool faults_come;	/* SIGSEGV and SIGBUS are not blocked */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool begun;			/* atomic */
 
-/*
- * What the program asked for. An action is never changed in its place: a fault may be about to
- * read it, and a handler may ask for another.
- */
+/* What the program asked for. */
 #define ACTIONS 64
 
 static struct wish {
 	struct sigaction action[ACTIONS];
-	u32 given;			/* atomic */
-	u32 now;			/* atomic: the place of the latest */
+	struct rl_latest latest;
 } wishes[2];
 
 static struct wish *wish_of(int sig)
@@ -37,16 +34,16 @@ static struct wish *wish_of(int sig)
 
 static struct sigaction wanted(struct wish *w)
 {
-	return w->action[__atomic_load_n(&w->now, __ATOMIC_ACQUIRE)];
+	return w->action[rl_latest_now(&w->latest)];
 }
 
 /* Returns what was wanted before. */
 static struct sigaction want(struct wish *w, const struct sigaction *new)
 {
-	u32 at = __atomic_add_fetch(&w->given, 1, __ATOMIC_RELAXED) % ACTIONS;
+	u32 at = rl_latest_place(&w->latest, ACTIONS);
 
 	w->action[at] = *new;
-	return w->action[__atomic_exchange_n(&w->now, at, __ATOMIC_ACQ_REL)];
+	return w->action[rl_latest_publish(&w->latest, at)];
 }
 
 /* ---- faults ---- */

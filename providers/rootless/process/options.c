@@ -10,6 +10,8 @@
 #include "options.h"
 #include "raw.h"
 
+bool rl_sockets_on;
+
 static struct rl_options opt = {
 	.crc = true,
 	.extensions = true,

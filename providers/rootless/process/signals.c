@@ -6,9 +6,10 @@
 
 #include "gate.h"
 #include "guard.h"
+#include "latest.h"
+#include "options.h"
 #include "raw.h"
 #include "signals.h"
-#include "sockets/overlay/sock.h"
 
 /* Of sigset_t, what the kernel knows: there is no more room in a handler's context. */
 typedef u64 mask_t;
@@ -26,7 +27,6 @@ struct kernel_action {
 	mask_t mask;
 };
 
-/* A wish is never changed in its place: a handler may be about to read it. */
 #define WISHES 16
 
 struct wish {
@@ -37,12 +37,10 @@ struct wish {
 
 static struct {
 	struct wish at[WISHES];
-	u32 given;			/* atomic */
-	u32 now;			/* atomic: the place of the latest */
+	struct rl_latest latest;
 } wishes[_NSIG];
 
-__thread bool rl_signal_is_late;
-static __thread siginfo_t late;
+static __thread siginfo_t late;		/* put off: rl_gate_late */
 static __thread mask_t late_mask;	/* of where it came */
 static __thread struct rl_signals seen;
 static __thread struct {
@@ -52,18 +50,20 @@ static __thread struct {
 
 static struct wish wish_of(int sig)
 {
-	return wishes[sig].at[__atomic_load_n(&wishes[sig].now, __ATOMIC_ACQUIRE)];
+	return wishes[sig].at[rl_latest_now(&wishes[sig].latest)];
 }
 
 static void want(int sig, void (*handler)(int sig), int flags, mask_t mask)
 {
-	u32 at = __atomic_add_fetch(&wishes[sig].given, 1, __ATOMIC_RELAXED) % WISHES;
+	u32 at = rl_latest_place(&wishes[sig].latest, WISHES);
 
 	wishes[sig].at[at] = (struct wish){ .handler = handler, .flags = flags, .mask = mask };
-	__atomic_store_n(&wishes[sig].now, at, __ATOMIC_RELEASE);
+	rl_latest_publish(&wishes[sig].latest, at);
 }
 
 /* ---- signals come ---- */
+
+static const struct rl_gate_late late_ops;
 
 static bool send_to_itself(const siginfo_t *info)
 {
@@ -79,13 +79,13 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 	mask_t mask;
 
 	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
-	if (rl_signal_is_late) {
+	if (rl_gate_late) {
 		/* A handler of a fault, amid a call of ours, has waited with another mask. */
 		send_to_itself(info);
 	} else {
 		late = *info;
 		late_mask = mask;
-		rl_signal_is_late = true;
+		rl_gate_late = &late_ops;
 	}
 	mask |= OTHERS;
 	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
@@ -157,13 +157,13 @@ static void call_handler(siginfo_t *info, mask_t mask)
 }
 
 /* The kernel calls the handler, with the mask and on the stack that the program asked for. */
-void rl_signal_let_come(void)
+static void let_come(void)
 {
 	siginfo_t info = late;
 	mask_t mask = late_mask;
 	int saved = errno;
 
-	rl_signal_is_late = false;
+	rl_gate_late = NULL;
 	if (!send_to_itself(&info))
 		call_handler(&info, mask);
 	/* The guard may have unblocked faults since. */
@@ -173,12 +173,14 @@ void rl_signal_let_come(void)
 }
 
 /* The parent's comes to the parent. */
-void rl_signal_drop(void)
+static void drop(void)
 {
-	rl_signal_is_late = false;
+	rl_gate_late = NULL;
 	rl_guard_mask_changed();
 	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &late_mask, NULL, sizeof(late_mask));
 }
+
+static const struct rl_gate_late late_ops = { .run = let_come, .drop = drop };
 
 /* ---- what the program wants ---- */
 

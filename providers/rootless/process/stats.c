@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "options.h"
-#include "res.h"
 #include "stats.h"
 
 u64 rl_stats[RL_STATS];
@@ -19,7 +18,7 @@ static_assert(ARRAY_SIZE(rl_stat_names) == RL_STATS, "a name for each");
 
 const u32 rl_stat_count = RL_STATS;
 
-void rl_stat_get(u32 device, u64 *values, u32 n)
+void rl_stat_get(u64 *values, u32 n)
 {
 	u32 i;
 

@@ -17,6 +17,8 @@
 
 #define EVENTS 64
 #define SLICE_NS 100000
+/* Octets of sigset_t that the kernel knows. */
+#define MASK_SIZE 8
 /* A key is a place in the table, and above that how often the place was given. */
 #define PLACE_BITS 20
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
@@ -26,8 +28,8 @@ static struct {
 	struct rl_watch **at;		/* places, of which 0 is nobody's */
 	u32 *turn;			/* how often each was given, for the next key */
 	u32 size, free_from;
-	struct rl_watch *timed;		/* those with a deadline, in no order */
-	struct rl_watch *inherited;	/* a child's, that had one before the fork */
+	struct list_head timed;		/* those with a deadline, in no order */
+	struct list_head inherited;	/* a child's, that had one before the fork */
 	u64 next;			/* the earliest of them, or earlier; 0: none */
 
 	pthread_mutex_t start;
@@ -37,23 +39,12 @@ static struct {
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
+	.timed = LIST_HEAD_INIT(t.timed),
+	.inherited = LIST_HEAD_INIT(t.inherited),
 	.epfd = -1, .wake = -1,
 };
 
 static __thread bool is_progress;
-
-u64 rl_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
-u64 rl_now_ms(void)
-{
-	return rl_now_ns() / 1000000;
-}
 
 /* ---- references ---- */
 
@@ -123,19 +114,13 @@ static void stop_clock(struct rl_watch *w)
 	if (!w->deadline)
 		return;
 	WRITE_ONCE(w->deadline, 0);
-	*w->prev = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
+	list_del(&w->node);
 }
 
 static void start_clock(struct rl_watch *w, u64 ms)
 {
 	WRITE_ONCE(w->deadline, ms);
-	w->next = t.timed;
-	w->prev = &t.timed;
-	if (w->next)
-		w->next->prev = &w->next;
-	t.timed = w;
+	list_add(&w->node, &t.timed);
 }
 
 /* The clocks of what the child has not taken over are not to end in it. */
@@ -143,15 +128,8 @@ static void set_clocks_aside(void)
 {
 	struct rl_watch *w, *next;
 
-	for (w = t.timed; w; w = next) {
-		next = w->next;
-		w->next = t.inherited;
-		w->prev = &t.inherited;
-		if (w->next)
-			w->next->prev = &w->next;
-		t.inherited = w;
-	}
-	t.timed = NULL;
+	list_for_each_entry_safe(w, next, &t.timed, node)
+		list_move(&w->node, &t.inherited);
 	WRITE_ONCE(t.next, 0);
 }
 
@@ -160,7 +138,7 @@ static void restart_clocks(void)
 	struct rl_watch *w;
 	u64 ms;
 
-	while ((w = t.inherited)) {
+	while ((w = list_first_entry_or_null(&t.inherited, struct rl_watch, node))) {
 		ms = w->deadline;
 		stop_clock(w);
 		start_clock(w, ms);
@@ -293,7 +271,7 @@ bool rl_thread_is_wanted(void)
 	struct timespec now = { 0 };
 	u64 next = READ_ONCE(t.next);
 
-	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms()) ||
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, MASK_SIZE) > 0 || (next && next <= rl_now_ms()) ||
 	       rl_gate_is_shut();
 }
 
@@ -305,8 +283,7 @@ static u32 take_expired(struct rl_watch *due[EVENTS])
 	u32 n = 0;
 
 	pthread_mutex_lock(&t.lock);
-	for (w = t.timed; w; w = after) {
-		after = w->next;
+	list_for_each_entry_safe(w, after, &t.timed, node) {
 		if (n < EVENTS && w->deadline <= now) {
 			stop_clock(w);
 			rl_watch_get(w);
@@ -411,7 +388,7 @@ static void *progress(void *arg)
 	ask_for_short_slices();
 	for (;;) {
 		ms = ms_to_next();
-		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
+		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, MASK_SIZE);
 		rl_gate_enter();
 		for (i = 0; i < n; i++)
 			run_event(&ev[i]);
@@ -433,9 +410,9 @@ static int spawn(void)
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, MASK_SIZE);
 	rv = pthread_create(&thread, NULL, progress, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, MASK_SIZE);
 	if (!rv)
 		pthread_detach(thread);
 	return -rv;

@@ -15,16 +15,20 @@
 
 #include <sys/epoll.h>
 
+#include "clock.h"
 #include "file.h"
+#include "list.h"
 #include "port.h"
 
 struct rl_watch;
 
-/* Both in the progress thread. @w is referenced meanwhile. */
+/* All but release() and read() in the progress thread. @w is referenced meanwhile. */
 struct rl_watch_ops {
 	void (*ready)(struct rl_watch *w, u32 events);	/* EPOLL bits */
 	void (*timeout)(struct rl_watch *w);		/* the deadline has passed; it is none now */
 	void (*revive)(struct rl_watch *w);		/* in a child: wait for the descriptor anew */
+	/* A CQ's poller: reads some of what has come. False: there may be more. NULL: not for CQs. */
+	bool (*read)(struct rl_watch *w);
 	void (*release)(struct rl_watch *w);		/* the last reference has gone; any thread */
 };
 
@@ -34,7 +38,7 @@ struct rl_watch {
 	u32 refs;			/* atomic */
 	u32 key;			/* what epoll calls it; 0: not watched */
 	u64 deadline;			/* ms; 0: none */
-	struct rl_watch *next, **prev;	/* of those with a deadline */
+	struct list_head node;		/* in those with a deadline */
 };
 
 /* One reference. */
@@ -79,9 +83,5 @@ void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 
 /* The program uses @f: if it was opened before a fork(), life goes on here, in the child. */
 void rl_thread_revive(const struct rl_file *f);
-
-/* CLOCK_MONOTONIC. */
-u64 rl_now_ms(void);
-u64 rl_now_ns(void);
 
 #endif

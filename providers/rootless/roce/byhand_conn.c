@@ -10,7 +10,8 @@
 #include "process/options.h"
 #include "port_group.h"
 #include "process/raw.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 struct rl_hand_qp {
 	struct rl_watch watch;		/* first: the references, and the time */
@@ -41,17 +42,17 @@ static void set_clock(struct rl_hand_qp *q)
 static void join(struct rl_conn *c, struct rl_hand_qp *q)
 {
 	rl_watch_get(&q->watch);
-	c->hand = q;
+	c->user = q;
 	c->dev = q->dev;
 }
 
 static void leave(struct rl_conn *c)
 {
-	struct rl_hand_qp *q = c->hand;
+	struct rl_hand_qp *q = c->user;
 
 	if (!q)
 		return;
-	c->hand = NULL;
+	c->user = NULL;
 	rl_watch_put(&q->watch);
 }
 
@@ -281,7 +282,7 @@ static void give_up_somehow(struct rl_hand_qp *q)
 	struct rl_conn *c = rl_conn_of_qp(q->qp);
 
 	if (c) {
-		if (c->hand == q && c->link.state < WEFT_LINK_OPEN)
+		if (c->user == q && c->link.state < WEFT_LINK_OPEN)
 			give_up_with(q, c);
 		rl_conn_unlock(c);
 		rl_conn_put(c);
@@ -365,7 +366,7 @@ static const struct rl_watch_ops hand_watch_ops = {
 
 static void failed(struct rl_conn *c)
 {
-	struct rl_hand_qp *q = c->hand;
+	struct rl_hand_qp *q = c->user;
 
 	if (!q)
 		return;
@@ -380,7 +381,7 @@ static void failed(struct rl_conn *c)
 static void connected(struct rl_conn *c)
 {
 	struct weft_offer *o = c->link.offer;
-	struct rl_hand_qp *q = c->hand;
+	struct rl_hand_qp *q = c->user;
 	struct weft_tcp_view v;
 
 	c->link.offer = NULL;
@@ -403,7 +404,7 @@ static void reconnect(struct rl_conn *c)
 
 static void ended(struct rl_conn *c)
 {
-	struct rl_hand_qp *q = c->hand;
+	struct rl_hand_qp *q = c->user;
 	bool used = c->link.st.initiator || c->link.st.rx_fpdus;
 	struct rl_qp *qp;
 
@@ -518,6 +519,7 @@ static void request(struct rl_conn *c)
 }
 
 const struct rl_conn_ulp rl_hand_ulp = {
+	.by_hand = true,
 	.configure = configure,
 	.failed = failed,
 	.connected = connected,

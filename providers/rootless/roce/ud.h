@@ -15,7 +15,7 @@
 #define RL_UD_H
 
 #include "devices/device.h"
-#include "host/verbs.h"
+#include "host/qp.h"
 
 /* A UDP socket, and who receives by it. */
 struct rl_ud_socket;
@@ -93,10 +93,7 @@ bool rl_ud_socket_is_six(const struct rl_ud_socket *s);
 /* Calls rl_ud_go_on() for who waits, soon. */
 void rl_ud_socket_retry(struct rl_ud_socket *s);
 
-/* Reads some of what has come: false: there may be more. Any thread. */
-bool rl_ud_socket_read(struct rl_ud_socket *s);
-/* The same of that which the key of an event names, if it does. */
-void rl_ud_socket_read_key(u32 key);
+/* The watch by which a CQ reads it. */
 struct rl_watch *rl_ud_socket_watch(struct rl_ud_socket *s);
 
 #endif

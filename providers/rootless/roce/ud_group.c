@@ -216,7 +216,7 @@ static int enter(struct group *g, struct rl_ud_member *m, struct rl_qp *qp)
 	int rv = g->nmembers < RL_GROUP_MEMBERS ? 0 : -ENOMEM;
 
 	if (!rv && !serves_cq(g, qp->rcq))
-		rv = rl_cq_add_socket(qp->rcq, g->socket);
+		rv = rl_cq_add_source(qp->rcq, rl_ud_socket_watch(g->socket), g->fd);
 	if (rv)
 		return rv;
 	m->group = g;
@@ -238,7 +238,7 @@ static bool leave(struct rl_ud_member *m)
 	*p = m->next;
 	g->nmembers--;
 	if (!serves_cq(g, m->qp->rcq))
-		rl_cq_remove_socket(m->qp->rcq, g->socket);
+		rl_cq_remove_source(m->qp->rcq, rl_ud_socket_watch(g->socket), g->fd);
 	if (!g->members)
 		unlink_group(g);
 	return !g->members;

@@ -177,8 +177,9 @@ static bool read_some(struct rl_ud_socket *s, struct batch *b)
 	return n < BATCH;
 }
 
-bool rl_ud_socket_read(struct rl_ud_socket *s)
+static bool read_watched(struct rl_watch *w)
 {
+	struct rl_ud_socket *s = socket_of(w);
 	struct batch *b;
 	bool all = true;
 
@@ -245,18 +246,8 @@ static const struct rl_watch_ops socket_ops = {
 	.timeout = timeout,
 	.revive = revive,
 	.release = release,
+	.read = read_watched,
 };
-
-void rl_ud_socket_read_key(u32 key)
-{
-	struct rl_watch *w = rl_watch_find(key);
-
-	if (!w)
-		return;
-	if (w->ops == &socket_ops)
-		rl_ud_socket_read(socket_of(w));
-	rl_watch_put(w);
-}
 
 void rl_ud_socket_retry(struct rl_ud_socket *s)
 {
@@ -353,7 +344,7 @@ int rl_ud_join_socket(struct rl_ud *ud)
 	pthread_mutex_lock(&table.lock);
 	s = find_socket(ud->qp->core.id);
 	if (s)
-		rv = serves_cq(s, ud) ? 0 : rl_cq_add_socket(ud->qp->rcq, s);
+		rv = serves_cq(s, ud) ? 0 : rl_cq_add_source(ud->qp->rcq, &s->watch, s->fd);
 	if (!rv) {
 		ud->socket = s;
 		ud->next = s->uds;
@@ -385,7 +376,7 @@ void rl_ud_leave_socket(struct rl_ud *ud)
 		;
 	*p = ud->next;
 	if (!serves_cq(s, ud))
-		rl_cq_remove_socket(ud->qp->rcq, s);
+		rl_cq_remove_source(ud->qp->rcq, &s->watch, s->fd);
 	last = !s->uds;
 	if (last)
 		close_socket(s);

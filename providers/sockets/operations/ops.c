@@ -13,7 +13,7 @@
 #define DEPTH	128
 /* Octets that are copied as they are posted: they take the slots that WEFT_POST_IOV places take. */
 #define INLINE	256
-/* Beside those of commands.c, which count from 1. */
+/* Beside those of uverbs/cmd_pd.c, which count from 1. */
 #define OWN_PDS	0x80000000u
 
 /* ---- the bell ---- */

@@ -15,7 +15,8 @@
 #include "octets.h"
 #include "stream.h"
 #include "words.h"
-#include "host/verbs.h"
+#include "host/conn.h"
+#include "host/qp.h"
 
 /* Octets of a Send at most. */
 #define RL_STREAM_MESSAGE	(64 * 1024)

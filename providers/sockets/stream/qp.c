@@ -434,6 +434,39 @@ void rl_stream_finish(struct rl_stream *s)
 	s->conn->step_due = true;
 }
 
+/* ---- what the core completes ---- */
+
+static struct rl_stream *stream_of(struct rl_qp *qp)
+{
+	return container_of(qp, struct rl_stream, qp);
+}
+
+static int pop_of_qp(struct rl_qp *qp, bool wait, struct weft_recv *recv)
+{
+	return rl_stream_pop(stream_of(qp), recv);
+}
+
+static void complete_of_qp(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
+{
+	struct rl_stream *s = stream_of(qp);
+
+	if (s->ops)
+		rl_ops_complete(s, recv, cqe);
+	else if (recv)
+		rl_stream_complete(s, cqe);
+}
+
+/* The socket's error tells. */
+static void ignore_fault(struct rl_qp *qp, u32 type)
+{
+}
+
+static const struct rl_consumer consumer = {
+	.pop = pop_of_qp,
+	.complete = complete_of_qp,
+	.fault = ignore_fault,
+};
+
 /* ---- life ---- */
 
 void rl_stream_init_qp(struct rl_stream *s)
@@ -441,7 +474,7 @@ void rl_stream_init_qp(struct rl_stream *s)
 	struct weft_qpc *qp = &s->qp.core;
 
 	s->qp.refs = 1;
-	s->qp.stream = s;
+	s->qp.consumer = &consumer;
 	pthread_mutex_init(&s->qp.lock, NULL);
 	qp->dma = &memory.region;
 	qp->srq = true;

@@ -21,6 +21,9 @@
  */
 #define CLOSE_MS 60000
 
+/* When TCP has no room. Only the program waits for the socket, and it may have other things to do. */
+#define RETRY_MS 20
+
 /* Octets that are looked at in one go. */
 #define LOOK 4096
 
@@ -29,15 +32,17 @@
 /* One way of starting serves all: the options that are about QPs, RFC 7306 and Reads, are not asked for. */
 static void configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
+	const struct rl_stream *s = c->user;
+
 	cfg->mpa.rev = max_t(u8, cfg->mpa.rev, 1);
 	cfg->mpa.p2p = false;
 	cfg->mpa.ird = cfg->mpa.ord = 0;
 	cfg->accept_ms = ACCEPT_MS;
 	cfg->rnr_ms = 0;
 	cfg->ext = false;
-	if (c->stream && c->stream->closed && !c->stream->unheard && c->stream->phase == RL_STREAM_OPEN)
+	if (s && s->closed && !s->unheard && s->phase == RL_STREAM_OPEN)
 		cfg->close_ms = max_t(u32, cfg->close_ms, CLOSE_MS);
-	if (!c->stream || !c->stream->ops)
+	if (!s || !s->ops)
 		return;
 	cfg->mpa.ird = cfg->mpa.ord = RL_OPS_READS;
 	/* A Send waits for its receive as octets do in TCP for theirs. */
@@ -57,8 +62,8 @@ static void fail(struct rl_stream *s, int err)
 
 static void failed(struct rl_conn *c)
 {
-	if (c->stream)
-		fail(c->stream, -c->link.status);
+	if (c->user)
+		fail(c->user, -c->link.status);
 	/* Its last words, if there are any, are the progress thread's to say. */
 	rl_conn_watch(c);
 }
@@ -85,7 +90,7 @@ static u32 reads_of(const struct rl_stream *s)
 static void connected(struct rl_conn *c)
 {
 	struct weft_offer *o = c->link.offer;
-	struct rl_stream *s = c->stream;
+	struct rl_stream *s = c->user;
 	struct rl_stream_terms terms;
 	struct weft_tcp_view v;
 
@@ -110,29 +115,30 @@ static void refuse(struct rl_conn *c)
 	u8 terms[RL_STREAM_TERMS_LEN];
 	struct weft_tcp_view v;
 
-	fail(c->stream, EPROTO);
+	fail(c->user, EPROTO);
 	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, terms, write_own_terms(c->stream, terms), &v,
+	rl_conn_act(c, weft_link_reject(&c->link, terms, write_own_terms(c->user, terms), &v,
 					rl_now_ms()));
 	rl_conn_watch(c);
 }
 
 static int accept_on(struct rl_conn *c)
 {
+	struct rl_stream *s = c->user;
 	u8 terms[RL_STREAM_TERMS_LEN];
 	struct weft_tcp_view v;
 	int rv;
 
 	rl_conn_configure(c);
 	rl_conn_view(c, &v);
-	rv = rl_conn_attach(c, &c->stream->qp);
-	return rv ? rv : weft_link_accept(&c->link, reads_of(c->stream), reads_of(c->stream), terms,
-					  write_own_terms(c->stream, terms), &v, rl_now_ms());
+	rv = rl_conn_attach(c, &s->qp);
+	return rv ? rv : weft_link_accept(&c->link, reads_of(s), reads_of(s), terms,
+					  write_own_terms(s, terms), &v, rl_now_ms());
 }
 
 static void request(struct rl_conn *c)
 {
-	struct rl_stream *s = c->stream;
+	struct rl_stream *s = c->user;
 	struct rl_stream_terms terms;
 	struct weft_tcp_view v;
 	int rv;
@@ -170,7 +176,7 @@ static int end_error(const struct rl_stream *s, const struct rl_conn *c)
 
 static void ended(struct rl_conn *c)
 {
-	struct rl_stream *s = c->stream;
+	struct rl_stream *s = c->user;
 
 	if (s) {
 		s->over = true;
@@ -194,16 +200,29 @@ static int start_error(const struct rl_conn *c)
 
 static void dead(struct rl_conn *c)
 {
-	struct rl_stream *s = c->stream;
+	struct rl_stream *s = c->user;
 
 	if (!s)
 		return;
-	c->stream = NULL;
+	c->user = NULL;
 	if (s->phase == RL_STREAM_STARTING)
 		fail(s, start_error(c));
 	s->over = true;
 	rl_stream_news(s);
 	rl_stream_put(s);
+}
+
+static void settled(struct rl_conn *c)
+{
+	if (c->user)
+		rl_stream_news(c->user);
+}
+
+/* TCP may have room, and no call of the program's has come since. */
+static void tick(struct rl_conn *c)
+{
+	if (c->user)
+		rl_stream_push(c->user);
 }
 
 static const struct rl_conn_ulp rl_stream_ulp = {
@@ -214,6 +233,11 @@ static const struct rl_conn_ulp rl_stream_ulp = {
 	.request = request,
 	.ended = ended,
 	.dead = dead,
+	.settled = settled,
+	.tick = tick,
+	.stays_with_thread = true,
+	.one_call = true,
+	.retry_ms = RETRY_MS,
 };
 
 /* ---- beginning ---- */
@@ -229,7 +253,7 @@ static struct rl_conn *make_conn(struct rl_stream *s, bool initiator)
 		return NULL;
 	}
 	c->connecting = false;
-	c->stream = s;
+	c->user = s;
 	rl_stream_get(s);
 	s->conn = c;
 	rl_conn_configure(c);

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What strangers send to a listener over plain TCP. After each the listener still serves: an
+# Invalid input to a listener over plain TCP. After each the listener still serves: an
 # rping goes through. The fine print of the protocol is weftspec's; this is about staying up.
 
 PAIRS=${PAIRS:-weft:weft}
@@ -18,7 +18,7 @@ tests() {
 		request-then-random-bytes garbage request_then_random 10
 		reset-while-connecting garbage reset 20
 	END
-	# siw has its backlog of them, and then nobody else; a host of programs bears fewer.
+	# siw's backlog would be full, and it would serve no other peer; under weft-run fewer fit.
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-strangers-do-not-pile-up wordy_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "counters-are-read-past-a-thousand-connections read_past"
@@ -37,7 +37,7 @@ garbage() {
 	run rping -c -a "$IP_B" -C 3 -V
 }
 
-# crowd WHAT COUNT: strangers before b's port 7174; returns when they are there. They stay until crowd_leaves.
+# crowd WHAT COUNT: half-open connections to b's port 7174; returns when all exist. They stay until crowd_leaves.
 crowd() {
 	rm -f "$TEST_DIR/strangers.log" "$HERE/crowd"
 	mkfifo "$HERE/crowd"
@@ -74,7 +74,7 @@ were_reset() {
 	[[ $n -ge $1 && $n -le $2 ]] && [ "$(at b count "$DEV_B" evicted)" = "$n" ]
 }
 
-# Who came behind the crowd was served: there is nothing to come but what is on its way.
+# A peer that connected after the crowd was served, so no further reset is expected.
 expect_resets() {
 	wait_for 30 were_reset "$@" || fail "$n were reset, and the device counts $(at b count "$DEV_B" evicted)"
 }

@@ -58,7 +58,7 @@ crowd() {
 	grep -m 1 '^# ' "$TEST_DIR/weft-crowd.log"
 }
 
-# The end that connects says so, and the end that is called.
+# Both the connecting and the accepting end report a version mismatch.
 version() {
 	local case
 	pair weft:weft

@@ -12,7 +12,7 @@ tests() {
 	END
 }
 
-# calls MANNER PATTERN: the self-peer connects to the reflector, and says so in the end.
+# calls MANNER PATTERN: the self-peer connects to the reflector; its last line matches PATTERN.
 calls() {
 	timeout -k 2 60 weftspec-self-peer --drive --manner "$1" --connect "$IP_B:7471" \
 		>"$TEST_DIR/call.log" 2>&1 </dev/null || true

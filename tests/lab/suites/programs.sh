@@ -250,7 +250,7 @@ mpa_edges() {
 	pair "$1"
 	ip neigh replace $hole lladdr 02:00:00:00:00:99 dev eth0 nud permanent
 	timeouts a "$DEV_A" 8000 4000
-	# To disconnect is to say FIN and to await the peer's: what looks like RoCE fails its QP instead.
+	# Disconnecting sends a FIN and waits for the peer's; a device with the RoCE face fails its QP instead.
 	[ "$KERNEL" != rootless ] || option a device iwarp
 	tap_run mpa-edges "$IP_A" 7471 "$IP6_A" $hole
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A verbs context: its table of handles, and its asynchronous events. */
+#include <stdlib.h>
+
+#include <rdma/ib_user_verbs.h>
+
+#include "chan.h"
+#include "context.h"
+#include "limits.h"
+
+static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
+{
+	static const u32 most[RL_KINDS] = {
+		[RL_PD] = RL_MAX_PD, [RL_MR] = RL_MAX_MR, [RL_MW] = RL_MAX_MR, [RL_CQ] = RL_MAX_CQ,
+		[RL_QP] = RL_MAX_QP, [RL_SRQ] = RL_MAX_SRQ,
+	};
+
+	return rl_resource_count(ctx->dev, kind) >= most[kind];
+}
+
+/* ---- handles ---- */
+
+struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 handle)
+{
+	struct rl_object **chunk, *o;
+
+	if (handle >= RL_CHUNK * RL_CHUNKS)
+		return NULL;
+	chunk = __atomic_load_n(&ctx->chunks[handle / RL_CHUNK], __ATOMIC_ACQUIRE);
+	if (!chunk)
+		return NULL;
+	o = __atomic_load_n(&chunk[handle % RL_CHUNK], __ATOMIC_ACQUIRE);
+	return o && o->kind == kind ? o : NULL;
+}
+
+/* The first free one from where the last was given on. */
+static bool find_free(struct rl_context *ctx, u32 *handle)
+{
+	u32 n, h = ctx->next_handle;
+
+	for (n = 0; n < RL_CHUNK * RL_CHUNKS; n++, h++) {
+		struct rl_object **chunk = ctx->chunks[h / RL_CHUNK % RL_CHUNKS];
+
+		if (!chunk || !chunk[h % RL_CHUNK]) {
+			*handle = h % (RL_CHUNK * RL_CHUNKS);
+			return true;
+		}
+	}
+	return false;
+}
+
+int rl_object_add(struct rl_context *ctx, struct rl_object *o)
+{
+	struct rl_object **chunk;
+	u32 handle;
+
+	if (is_one_too_many(ctx, o->kind) || !find_free(ctx, &handle))
+		return -ENOMEM;
+	if (!ctx->chunks[handle / RL_CHUNK]) {
+		chunk = calloc(RL_CHUNK, sizeof(*chunk));
+		if (!chunk)
+			return -ENOMEM;
+		__atomic_store_n(&ctx->chunks[handle / RL_CHUNK], chunk, __ATOMIC_RELEASE);
+	}
+	o->handle = handle;
+	ctx->next_handle = handle + 1;
+	rl_object_replace(ctx, handle, o);
+	return 0;
+}
+
+void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o)
+{
+	struct rl_object **place = &ctx->chunks[handle / RL_CHUNK][handle % RL_CHUNK];
+
+	if (*place)
+		rl_resource_add(ctx->dev, (*place)->kind, -1);
+	if (o) {
+		rl_resource_add(ctx->dev, o->kind, 1);
+		o->handle = handle;
+	} else if (handle < ctx->next_handle) {
+		ctx->next_handle = handle;
+	}
+	__atomic_store_n(place, o, __ATOMIC_RELEASE);
+}
+
+/* ---- asynchronous events ---- */
+
+void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported)
+{
+	struct ib_uverbs_async_event_desc desc = { .element = o->user_handle, .event_type = type };
+
+	struct rl_chan *chan = o->async ?: ctx->async;
+
+	if (chan)
+		rl_chan_say(chan, o, reported, &desc, sizeof(desc));
+}
+
+void rl_context_forget(struct rl_context *ctx, struct rl_object *o)
+{
+	struct rl_chan *chan = o->async ?: ctx->async;
+
+	if (chan)
+		rl_chan_drop(chan, o);
+	if (o->async)
+		rl_chan_put(o->async);
+	o->async = NULL;
+}

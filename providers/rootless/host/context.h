@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A verbs context, as each open command file is one: its objects by handle, and the events about
+ * them.
+ */
+#ifndef RL_CONTEXT_H
+#define RL_CONTEXT_H
+
+#include <pthread.h>
+
+#include "devices/device.h"
+#include "devices/resource.h"
+#include "process/file.h"
+
+struct rl_chan;
+
+/* What a handle names. Its context's lock. */
+struct rl_object {
+	enum rl_kind kind;
+	u32 handle;
+	u32 users;			/* objects made of it: EBUSY */
+	u64 user_handle;		/* the program's name, in its events */
+	struct rl_chan *async;		/* where they come; NULL: where its context's do; referenced */
+};
+
+/* A table of handles, in chunks that stay where they are. */
+#define RL_CHUNK	1024
+#define RL_CHUNKS	2048
+
+/* A command file: one ibv_context. */
+struct rl_context {
+	struct rl_file file;
+	const struct rl_device *dev;
+	pthread_mutex_t lock;
+	bool ready;			/* GET_CONTEXT was called */
+	u64 features;			/* WEFT_FEATURE_ in force */
+	int memfd;			/* hidden: the rings; the program's descriptor is another name */
+	u64 end;			/* of the file */
+	struct rl_object **chunks[RL_CHUNKS]; /* by handle; written under the lock, read without */
+	u32 next_handle;
+	struct rl_chan *async;
+};
+
+/* The object that @handle names, if it is of @kind; else NULL. */
+struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 handle);
+/* Gives @o a handle: 0 or -ENOMEM. Context's lock. */
+int rl_object_add(struct rl_context *ctx, struct rl_object *o);
+/* The handle names @o from now on, or nothing (NULL). Context's lock. */
+void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
+
+/*
+ * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it was
+ * read.
+ */
+void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
+/* @o goes, and takes along what waits of such events. Once. */
+void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
+
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * QPs of a RoCE device. The program may connect them itself, by modify_qp, whose transitions are checked
+ * by the InfiniBand specification's table (roce/byhand.h). dest_qp_num 0, which is no QP's, says that
+ * rdma_cm connects the QP after all. A QP's number names a port (roce/port_group.h).
+ */
+#include "byhand_conn.h"
+#include "host/limits.h"
+#include "port_group.h"
+#include "transport.h"
+#include "ud.h"
+
+#define NUMBERS		0xffffff	/* QP numbers, PSNs */
+
+/* ---- attributes ---- */
+
+static bool address_is_sane(const struct rl_device *dev, const struct ib_uverbs_qp_dest *d)
+{
+	return d->is_global && d->sgid_index < dev->ngids && (!d->port_num || d->port_num == RL_PORT);
+}
+
+/* Is each that is given in its range? */
+static bool is_sane(const struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+{
+	const struct rl_device *dev = qp->ctx->dev;
+	u32 m = in->attr_mask;
+
+	return !(m & IBV_QP_PKEY_INDEX && in->pkey_index) &&
+	       !(m & IBV_QP_AV && !address_is_sane(dev, &in->dest)) &&
+	       !(m & IBV_QP_PATH_MTU &&
+		 (in->path_mtu < IBV_MTU_256 || in->path_mtu > rl_device_ib_mtu(dev))) &&
+	       !(m & IBV_QP_TIMEOUT && in->timeout > 31) &&
+	       !(m & IBV_QP_RETRY_CNT && in->retry_cnt > 7) &&
+	       !(m & IBV_QP_RNR_RETRY && in->rnr_retry > 7) &&
+	       !(m & IBV_QP_MIN_RNR_TIMER && in->min_rnr_timer > 31) &&
+	       !(m & IBV_QP_MAX_QP_RD_ATOMIC && in->max_rd_atomic > RL_MAX_ORD) &&
+	       !(m & IBV_QP_MAX_DEST_RD_ATOMIC && in->max_dest_rd_atomic > RL_MAX_IRD) &&
+	       !(m & IBV_QP_ALT_PATH);
+}
+
+/* ---- by hand ---- */
+
+static u32 verbs_state(struct rl_qp *qp)
+{
+	return weft_qpc_verbs_state(&qp->core);
+}
+
+/* What only the core needs, with its lock. */
+static void tell_core(struct rl_qp *qp, bool by_hand, u32 state)
+{
+	struct rl_conn *c = rl_qp_lock_core(qp);
+
+	qp->core.by_hand = by_hand;
+	/* UC promises nothing of the peer. */
+	qp->core.confirms = by_hand && qp->type == IBV_QPT_RC;
+	qp->core.denied = by_hand ? WEFT_ACCESS_REMOTE & ~qp->given.qp_access_flags : 0;
+	if (weft_qpc_verbs_state(&qp->core) != WEFT_VS_ERR)
+		WRITE_ONCE(qp->core.named, state);
+	weft_qpc_hold(&qp->core, by_hand && state != WEFT_VS_RTS);
+	qp->tell_drained = state == WEFT_VS_SQD && qp->given.en_sqd_async_notify;
+	rl_qp_tell_drained(qp);
+	rl_qp_unlock_core(qp, c);
+}
+
+static int become_able_to_receive(struct rl_qp *qp)
+{
+	const struct ib_uverbs_modify_qp *g = &qp->given;
+	struct rl_hand_path path = {
+		.type = qp->type,
+		.peer_qpn = g->dest_qp_num & NUMBERS,
+		.rq_psn = g->rq_psn & NUMBERS,
+		.traffic_class = g->dest.traffic_class,
+		.ird = g->max_dest_rd_atomic,
+		.min_rnr_timer = g->min_rnr_timer,
+	};
+	int rv;
+
+	memcpy(path.own_gid, qp->ctx->dev->gids[g->dest.sgid_index], sizeof(path.own_gid));
+	memcpy(path.peer_gid, g->dest.dgid, sizeof(path.peer_gid));
+	tell_core(qp, true, WEFT_VS_RTR);
+	rv = rl_hand_start_qp(qp, &path);
+	if (rv)
+		tell_core(qp, false, WEFT_VS_INIT);
+	return rv;
+}
+
+static void become_able_to_send(struct rl_qp *qp)
+{
+	const struct ib_uverbs_modify_qp *g = &qp->given;
+	const struct rl_hand_sending s = {
+		.sq_psn = g->sq_psn & NUMBERS,
+		.timeout = g->timeout,
+		.retry_cnt = g->retry_cnt,
+		.rnr_retry = g->rnr_retry,
+		.ord = g->max_rd_atomic,
+	};
+
+	rl_hand_go_qp(qp, &s);
+	tell_core(qp, true, WEFT_VS_RTS);
+}
+
+static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
+{
+	switch (to) {
+	case IBV_QPS_RTR:
+		return become_able_to_receive(qp);
+	case IBV_QPS_RTS:
+		if (from == IBV_QPS_RTR)
+			become_able_to_send(qp);
+		else
+			tell_core(qp, true, WEFT_VS_RTS);
+		/* What was posted in SQD waits from now on. */
+		rl_hand_post(qp);
+		return 0;
+	case IBV_QPS_SQD:
+		tell_core(qp, true, WEFT_VS_SQD);
+		return 0;
+	case IBV_QPS_RESET:
+		rl_qp_reset(qp);
+		return 0;
+	default:
+		rl_qp_hear_out(qp);
+		rl_hand_stop_qp(qp);
+		return rl_qp_move(qp, to);
+	}
+}
+
+/* ---- modify_qp ---- */
+
+static bool leads_to_cm(const struct ib_uverbs_modify_qp *in)
+{
+	return in->attr_mask & IBV_QP_STATE && in->qp_state == IBV_QPS_RTR &&
+	       in->attr_mask & IBV_QP_DEST_QPN && !in->dest_qp_num;
+}
+
+static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+{
+	u32 from = verbs_state(qp), to = in->attr_mask & IBV_QP_STATE ? in->qp_state : from;
+	bool by_hand = qp->core.by_hand || (to == IBV_QPS_RTR && qp->type != IBV_QPT_UD);
+	struct ib_uverbs_modify_qp before = qp->given;
+	int rv = 0;
+
+	if (in->attr_mask & IBV_QP_CUR_STATE && in->cur_qp_state != from)
+		return -EINVAL;
+	if (!rl_hand_may_modify(qp->type, from, to, in->attr_mask & ~IBV_QP_STATE) || !is_sane(qp, in))
+		return -EINVAL;
+	rl_qp_keep_attributes(qp, in);
+	if (to == IBV_QPS_SQD && to != from && !(in->attr_mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
+		qp->given.en_sqd_async_notify = 0;
+	if (qp->ud)
+		rl_ud_move(qp, from, to);
+	else
+		rv = by_hand ? move_by_hand(qp, from, to) : rl_qp_move(qp, to);
+	if (rv)
+		qp->given = before;
+	return rv;
+}
+
+/* A connection of rdma_cm's leads, once it is there; and before, once the program has said so. */
+static bool is_cms(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+{
+	bool connected = READ_ONCE(qp->core.state) != WEFT_QPS_IDLE && !qp->core.by_hand;
+
+	if (leads_to_cm(in))
+		qp->by_cm = true;
+	if (in->attr_mask & IBV_QP_STATE && in->qp_state == IBV_QPS_RESET)
+		qp->by_cm = false;
+	return qp->by_cm || connected;
+}
+
+static int modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+{
+	return is_cms(qp, in) ? rl_qp_modify_rnic(qp, in) : modify_roce(qp, in);
+}
+
+/* ---- the transports ---- */
+
+/* How the QP will be connected is not known yet. */
+static int begin(struct rl_qp *qp)
+{
+	qp->core.named = WEFT_VS_RESET;
+	return rl_port_group_take(&qp->core.id);
+}
+
+static void end_byhand(struct rl_qp *qp)
+{
+	rl_hand_end_qp(qp);
+	rl_port_group_give(qp->core.id);
+}
+
+static void kick_byhand(struct rl_qp *qp)
+{
+	if (unlikely(qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE))
+		rl_hand_post(qp);
+	rl_qp_ring_doorbell(qp);
+}
+
+static const struct rl_transport byhand_transport = {
+	.begin = begin,
+	.stop = rl_hand_stop_qp,
+	.end = end_byhand,
+	.modify = modify,
+	.kick = kick_byhand,
+};
+
+static int begin_ud(struct rl_qp *qp)
+{
+	int rv = begin(qp);
+
+	if (rv)
+		return rv;
+	rv = rl_ud_begin(qp);
+	if (rv)
+		rl_port_group_give(qp->core.id);
+	return rv;
+}
+
+static void end_ud(struct rl_qp *qp)
+{
+	rl_ud_end(qp);
+	rl_port_group_give(qp->core.id);
+}
+
+static const struct rl_transport ud_transport = {
+	.begin = begin_ud,
+	.end = end_ud,
+	.modify = modify,
+	.kick = rl_ud_kick,
+};
+
+const struct rl_transport *rl_roce_transport(u8 type)
+{
+	return type == IBV_QPT_UD ? &ud_transport : &byhand_transport;
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who may connect a QP? rdma_cm takes any number for a QP, from any user. The owner is this process,
+ * as root; other users run as nobody, and were forked before there was a file to inherit. HOST is an
+ * address of this machine that a weft device has; rdma_cm listens on PORT and PORT + 1. TAP.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "tcp.h"
+#include "verdict.h"
+
+#define NOBODY		65534
+#define DEPTH		4
+#define PATIENCE_MS	60000
+#define UNKNOWN_QPN	0
+#define QPS		8
+#define APART		4096	/* what eight numbers of sixteen million are at least, one pair of them */
+
+static const char *host;
+static char port[16], next_port[16];
+static struct conn server = { .timeout_ms = PATIENCE_MS };
+static struct stranger {
+	pid_t pid;
+	int fd;
+} caller, taker;
+
+/* ---- the other user's process, and its commands ---- */
+
+struct question {
+	uint32_t qpn;
+	char has_file;
+};
+
+static void tell(int to, uint32_t qpn, int file)
+{
+	struct question q = { qpn, file >= 0 };
+	char room[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { &q, sizeof(q) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (file >= 0) {
+		m.msg_control = room;
+		m.msg_controllen = sizeof(room);
+		*CMSG_FIRSTHDR(&m) = (struct cmsghdr){ CMSG_LEN(sizeof(int)), SOL_SOCKET,
+						       SCM_RIGHTS };
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &file, sizeof(int));
+	}
+	if (sendmsg(to, &m, 0) != sizeof(q))
+		fail("telling a number: %s", strerror(errno));
+}
+
+/* A number to try, and perhaps a file, which stays open. */
+static uint32_t hear(int from)
+{
+	char room[CMSG_SPACE(sizeof(int))];
+	struct question q;
+	struct iovec iov = { &q, sizeof(q) };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room,
+			    .msg_controllen = sizeof(room) };
+
+	if (recvmsg(from, &m, 0) != sizeof(q))
+		_exit(0);
+	if (q.has_file && !CMSG_FIRSTHDR(&m))
+		fail("no file");
+	return q.qpn;
+}
+
+static struct stranger begin_stranger(void (*work)(int fd))
+{
+	struct stranger s;
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+		fail("socketpair: %s", strerror(errno));
+	s.pid = fork();
+	s.fd = ends[!s.pid];
+	close(ends[!!s.pid]);
+	if (s.pid)
+		return s;
+	if (setgid(NOBODY) || setuid(NOBODY))
+		fail("setuid: %s", strerror(errno));
+	work(s.fd);
+	_exit(0);
+}
+
+/* What becomes of @qpn: the errno, or 0 if it is connected. */
+static int try_number(struct stranger *s, uint32_t qpn, int file)
+{
+	int err;
+
+	tell(s->fd, qpn, file);
+	if (read(s->fd, &err, sizeof(err)) != sizeof(err))
+		fail("the other user's process died");
+	return err;
+}
+
+static void end_stranger(struct stranger *s)
+{
+	kill(s->pid, SIGKILL);
+	waitpid(s->pid, NULL, 0);
+	close(s->fd);
+}
+
+static void answer(int to, int err)
+{
+	if (write(to, &err, sizeof(err)) != sizeof(err))
+		_exit(1);
+}
+
+static int connect_number(uint32_t qpn)
+{
+	struct conn c = { .timeout_ms = PATIENCE_MS };
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4,
+					 .qp_num = qpn };
+	int err = 0;
+
+	conn_resolve(&c, host, port);
+	if (rdma_connect(c.id, &param))
+		err = errno;
+	else if (conn_next_event(c.events, PATIENCE_MS) != RDMA_CM_EVENT_ESTABLISHED)
+		err = ECONNREFUSED;
+	rdma_destroy_id(c.id);
+	rdma_destroy_event_channel(c.events);
+	return err;
+}
+
+static void connects(int fd)
+{
+	for (;;)
+		answer(fd, connect_number(hear(fd)));
+}
+
+static void accepts(int fd)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
+	struct conn c = { .timeout_ms = PATIENCE_MS };
+
+	conn_listen(&c, host, next_port);
+	answer(fd, 0);
+	for (;;) {
+		param.qp_num = hear(fd);
+		conn_await_request(&c);
+		answer(fd, rdma_accept(c.id, &param) ? errno : 0);
+		rdma_destroy_id(c.id);
+	}
+}
+
+/* ---- the owner ---- */
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	conn_await_request(&server);
+	conn_make_qp(&server, DEPTH, DEPTH, 0);
+	conn_accept(&server, NULL, 0);
+	return NULL;
+}
+
+static pthread_t begin_server(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, serve, NULL))
+		fail("no thread");
+	return thread;
+}
+
+static void begin_owner(struct conn *c)
+{
+	*c = (struct conn){ .timeout_ms = PATIENCE_MS };
+	conn_resolve(c, host, port);
+	conn_make_qp(c, DEPTH, DEPTH, 0);
+}
+
+static void end_server(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+	conn_close(&server);
+}
+
+/* It is refused as an unused number is. */
+static const char *is_refused(int err)
+{
+	if (!err)
+		return "it is connected";
+	return err == EINVAL ? NULL : strerror(err);
+}
+
+/* The QP is as it was: its owner connects it. */
+static void connect_it(struct conn *c)
+{
+	pthread_t thread = begin_server();
+
+	conn_connect(c, NULL, 0);
+	conn_end(c);
+	end_server(thread);
+}
+
+static void a_strangers_connect(void)
+{
+	const char *why;
+	struct conn c;
+
+	begin_owner(&c);
+	why = is_refused(try_number(&caller, UNKNOWN_QPN, -1));
+	if (!why)
+		why = is_refused(try_number(&caller, c.id->qp->qp_num, -1));
+	if (why)
+		conn_end(&c);
+	else
+		connect_it(&c);
+	verdict("a-stranger-does-not-connect-a-qp", why);
+}
+
+static void a_strangers_accept(void)
+{
+	struct sockaddr_in to = tcp_address(host, atoi(next_port));
+	int fd, listens;
+	const char *why;
+	struct conn c;
+
+	begin_owner(&c);
+	if (read(taker.fd, &listens, sizeof(listens)) != sizeof(listens))
+		fail("the other user's process does not listen");
+	fd = tcp_send_request(&to);
+	why = is_refused(try_number(&taker, c.id->qp->qp_num, -1));
+	close(fd);
+	if (why)
+		conn_end(&c);
+	else
+		connect_it(&c);
+	verdict("a-stranger-does-not-accept-with-a-qp", why);
+}
+
+/* By the device's open file the QP can be destroyed, too. */
+static void who_was_passed_the_file(void)
+{
+	pthread_t thread;
+	struct conn c;
+	int err;
+
+	begin_owner(&c);
+	thread = begin_server();
+	err = try_number(&caller, c.id->qp->qp_num, c.id->verbs->cmd_fd);
+	if (err)
+		fail("who was passed the file: %s", strerror(err));
+	conn_end(&c);
+	end_server(thread);
+	verdict("who-was-passed-the-device-connects-a-qp", NULL);
+}
+
+/* @file behind as many others as the driver looks at in several pieces. */
+static void move_file_behind_others(int file)
+{
+	struct rlimit lim = { 8192, 8192 };
+	int fd;
+
+	if (setrlimit(RLIMIT_NOFILE, &lim) || fcntl(file, F_DUPFD, 5000) != 5000)
+		_exit(EMFILE);
+	close(file);
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd < 4999);
+	if (fd != 4999)
+		_exit(EMFILE);
+}
+
+/* ucma takes nothing of a child's by a file that was opened before: so by an id of its own. */
+static void a_childs_connect(const char *name, bool has_many_files)
+{
+	pthread_t thread;
+	struct conn c;
+	pid_t child;
+	int status;
+
+	begin_owner(&c);
+	thread = begin_server();
+	child = fork();
+	if (!child && has_many_files)
+		move_file_behind_others(c.id->verbs->cmd_fd);
+	if (!child)
+		_exit(connect_number(c.id->qp->qp_num));
+	waitpid(child, &status, 0);
+	if (status)
+		fail("the child's connect: %s", strerror(WEXITSTATUS(status)));
+	conn_end(&c);
+	end_server(thread);
+	verdict(name, NULL);
+}
+
+/* ---- numbers ---- */
+
+static int by_value(const void *a, const void *b)
+{
+	return (int)*(const uint32_t *)a - (int)*(const uint32_t *)b;
+}
+
+static void numbers_at_random(void)
+{
+	uint32_t number[QPS], near = 0;
+	struct ibv_qp *qp[QPS];
+	struct conn c;
+	int i;
+
+	begin_owner(&c);
+	for (i = 0; i < QPS; i++) {
+		struct ibv_qp_init_attr attr = { .send_cq = c.cq, .recv_cq = c.cq,
+						 .qp_type = IBV_QPT_RC,
+						 .cap = { 1, 1, 1, 1, 0 } };
+
+		qp[i] = ibv_create_qp(c.pd, &attr);
+		if (!qp[i])
+			fail("ibv_create_qp: %s", strerror(errno));
+		number[i] = qp[i]->qp_num;
+	}
+	qsort(number, QPS, sizeof(number[0]), by_value);
+	for (i = 1; i < QPS; i++)
+		near += number[i] - number[i - 1] < APART;
+	for (i = 0; i < QPS; i++)
+		ibv_destroy_qp(qp[i]);
+	conn_end(&c);
+	verdict("numbers-of-qps-are-not-to-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
+}
+
+int main(int argc, char **argv)
+{
+	conn_program = "whose-qp";
+	if (argc != 3) {
+		fprintf(stderr, "whose-qp HOST PORT\n");
+		return 2;
+	}
+	host = argv[1];
+	snprintf(port, sizeof(port), "%d", atoi(argv[2]));
+	snprintf(next_port, sizeof(next_port), "%d", atoi(argv[2]) + 1);
+	caller = begin_stranger(connects);
+	taker = begin_stranger(accepts);
+	conn_listen(&server, host, port);
+	a_strangers_connect();
+	a_strangers_accept();
+	numbers_at_random();
+	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
+	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
+	/* The last: from now on that process has the file. */
+	who_was_passed_the_file();
+	end_stranger(&caller);
+	end_stranger(&taker);
+	rdma_destroy_id(server.listener);
+	rdma_destroy_event_channel(server.events);
+	return verdict_end();
+}
