@@ -212,7 +212,7 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	conn->backlog = max(backlog, 1);
+	weft_backlog_init(&conn->backlog, max(backlog, 1), WEFT_CM_ASK_AGAIN_MS);
 	conn->user = weft_access_is_user();
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
