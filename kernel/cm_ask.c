@@ -23,7 +23,7 @@
 static DEFINE_XARRAY_ALLOC1(requests);
 static u32 next_request;
 
-static int list_request(struct weft_conn *conn)
+static int cm_list_request(struct weft_conn *conn)
 {
 	int err = xa_alloc_cyclic(&requests, &conn->request, conn, XA_LIMIT(1, U32_MAX),
 				  &next_request, GFP_KERNEL);
@@ -193,7 +193,7 @@ static int ask(struct weft_conn *conn)
 
 	if (!weft_backlog_may_report(&listener->backlog, weft_conn_now()))
 		return -EAGAIN;
-	err = list_request(conn);
+	err = cm_list_request(conn);
 	if (!err) {
 		err = tell_request(conn);
 		if (err)
