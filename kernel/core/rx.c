@@ -572,7 +572,7 @@ static void weigh(struct weft_qpc *qp, const struct weft_fpdu *f)
 	}
 }
 
-static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
+static void qpc_rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
 	case WEFT_OP_WRITE:
@@ -629,7 +629,7 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
 		case WEFT_RX_FPDU:
-			rx_fpdu(qp, &f);
+			qpc_rx_fpdu(qp, &f);
 			/* What waits for a region's end was taken in. */
 			if (unlikely(qp->rx_waits) && !qp->rx_ends)
 				weft_stream_keep(st, in, &before);

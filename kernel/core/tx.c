@@ -721,7 +721,7 @@ static enum weft_tx_result rest(struct weft_qpc *qp)
 	return WEFT_TX_FIN;
 }
 
-static bool has_said_all(const struct weft_qpc *qp)
+static bool tx_has_said_all(const struct weft_qpc *qp)
 {
 	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
 }
@@ -735,7 +735,7 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
 		sq_empty(qp);
 	/* A broken ring has ended it: the Terminate's run was asked for. */
-	if (has_said_all(qp))
+	if (tx_has_said_all(qp))
 		return WEFT_TX_IDLE;
 	return rest(qp);
 }
@@ -757,7 +757,7 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 			begin_terminate(qp);
 			return WEFT_TX_FPDU;
 		}
-		if (has_said_all(qp))
+		if (tx_has_said_all(qp))
 			return rest(qp);
 		if (qp->fin_out || qp->state == WEFT_QPS_IDLE)
 			return WEFT_TX_IDLE;

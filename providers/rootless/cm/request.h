@@ -9,13 +9,13 @@
 #define RL_CM_REQUEST_H
 
 #include "id.h"
+#include "kernel/core/backlog.h"
 
 struct rl_requests {
 	struct rl_watch *watch;		/* the listener's: each request has a reference */
 	struct list_head ids;		/* the latest first */
-	u32 room;			/* requests that may yet wait for the program */
-	u32 waiting;			/* requests for which there is no room */
-	u64 turns;			/* that were given to them so far */
+	struct weft_backlog backlog;	/* those that the program has */
+	struct weft_cap waiting;	/* requests for which there is no room */
 };
 
 /* @watch is the listener's; @backlog may wait for the program. */

@@ -7,7 +7,7 @@
 
 /* Connections that are accepted in one go. */
 #define ACCEPT_ROUND	16
-#define STRANGERS_MAX	256
+#define HALF_OPEN_MAX	256
 /* When there was no memory or no descriptor to accept with. */
 #define ACCEPT_RETRY_MS	100
 
@@ -30,7 +30,7 @@ static void enter(struct rl_acceptor *a, struct rl_conn *c)
 	c->prev_stranger = a->last;
 	*a->last = c;
 	a->last = &c->next_stranger;
-	a->strangers++;
+	a->half_open.n++;
 	pthread_mutex_unlock(&a->door);
 }
 
@@ -47,19 +47,19 @@ void rl_acceptor_knows(struct rl_conn *c)
 		c->next_stranger->prev_stranger = c->prev_stranger;
 	else
 		a->last = c->prev_stranger;
-	a->strangers--;
+	a->half_open.n--;
 	pthread_mutex_unlock(&a->door);
 	rl_watch_put(&a->watch);
 	rl_conn_put(c);
 }
 
-/* The oldest, referenced; NULL: there are but @few. */
-static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
+/* The oldest, referenced; NULL: there is none, or with @capped, fewer than the cap. */
+static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 {
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&a->door);
-	if (a->strangers > few)
+	if (!capped || weft_cap_is_reached(&a->half_open))
 		c = a->first;
 	if (c)
 		rl_conn_get(c);
@@ -70,7 +70,7 @@ static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
 /* For one more. */
 static void make_way(struct rl_acceptor *a)
 {
-	struct rl_conn *c = one_of_more_than(a, STRANGERS_MAX - 1);
+	struct rl_conn *c = oldest(a, true);
 	struct weft_tcp_view v;
 
 	if (!c)
@@ -89,7 +89,7 @@ void rl_acceptor_drop_strangers(struct rl_acceptor *a)
 {
 	struct rl_conn *c;
 
-	while ((c = one_of_more_than(a, 0))) {
+	while ((c = oldest(a, false))) {
 		rl_conn_lock(c);
 		rl_acceptor_knows(c);
 		rl_conn_act(c, weft_link_kill(&c->link));
@@ -208,7 +208,7 @@ void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
 	a->fd = -1;
 	a->first = NULL;
 	a->last = &a->first;
-	a->strangers = 0;
+	a->half_open = (struct weft_cap) { .most = HALF_OPEN_MAX };
 }
 
 void rl_acceptor_fini(struct rl_acceptor *a)

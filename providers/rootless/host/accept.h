@@ -11,6 +11,7 @@
 #define RL_ACCEPT_H
 
 #include "conn.h"
+#include "kernel/core/backlog.h"
 
 struct rl_acceptor;
 
@@ -32,7 +33,7 @@ struct rl_acceptor {
 
 	pthread_mutex_t door;		/* the strangers' */
 	struct rl_conn *first, **last;	/* the oldest first */
-	u32 strangers;
+	struct weft_cap half_open;
 };
 
 /* One reference. It does not listen yet. */
