@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "qp.h"
+#include "host.h"
+#include "qp_types.h"
+#include "region.h"
 
 /*
  * A window that has no QP is on its way from one to another, whose lock is not ours: what the first

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The receives of a QP, wherever they come from. */
-#include "qp.h"
+#include "host.h"
+#include "region.h"
+#include "rq.h"
+#include "verbs.h"
 
 int weft_rq_take(struct weft_qpc *qp)
 {

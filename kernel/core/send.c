@@ -3,7 +3,8 @@
  * The send run: batch after batch, each in one call of TCP, until there is nothing to
  * send, TCP is full, or others are to have the lock.
  */
-#include "link.h"
+#include "qp.h"
+#include "send.h"
 
 /* What one run sends at most, and what a call of TCP counts for at least. */
 #define SLICE (256 * 1024)
@@ -197,7 +198,7 @@ void weft_send_answers(struct weft_link *l)
 	struct weft_qpc *qp = l->qp;
 	bool held = qp->sq_held;
 
-	if (!qp->asks_max || !owes_answers_alone(qp))
+	if (!qp->ack_reads_max || !owes_answers_alone(qp))
 		return;
 	qp->sq_held = true;
 	weft_send_run(l);

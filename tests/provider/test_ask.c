@@ -57,7 +57,7 @@ static void assert_comes_as_it_went(const struct rl_sidr_msg *a)
 	assert_memory_equal(got.data, a->data, a->len);
 }
 
-static void words_come_as_they_went(void **state)
+static void a_hello_is_parsed_as_it_was_made(void **state)
 {
 	struct rl_sidr_msg a = answer();
 	uint32_t len;
@@ -85,7 +85,7 @@ static void all_have_one_length(void **state)
 		assert_int_equal(reads(p, len), len == RL_SIDR_LEN);
 }
 
-static void strangers_are_not_understood(void **state)
+static void invalid_hellos_are_not_parsed(void **state)
 {
 	struct rl_sidr_msg a = question(3);
 	uint8_t p[RL_SIDR_LEN];
@@ -165,9 +165,9 @@ static void patience_grows_and_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_come_as_they_went),
+		cmocka_unit_test(a_hello_is_parsed_as_it_was_made),
 		cmocka_unit_test(all_have_one_length),
-		cmocka_unit_test(strangers_are_not_understood),
+		cmocka_unit_test(invalid_hellos_are_not_parsed),
 		cmocka_unit_test(what_contradicts_itself_is_not_understood),
 		cmocka_unit_test(random_octets_are_read_within_bounds),
 		cmocka_unit_test(patience_grows_and_ends),

@@ -10,17 +10,9 @@
 /* Sends the Reply and enters Full Operation at once. */
 static int send_reply(struct rl_conn *c, struct rl_qp *qp, const struct rdma_ucm_conn_param *p)
 {
-	struct weft_tcp_view v;
-	int rv;
-
-	rl_conn_configure(c);
 	rl_conn_receive(c);
-	rl_conn_view(c, &v);
-	rv = rl_conn_attach(c, qp);
-	if (rv)
-		return rv;
-	return weft_link_accept(&c->link, p->responder_resources, p->initiator_depth,
-				p->private_data, p->private_data_len, &v, rl_now_ms());
+	return rl_conn_accept(c, qp, p->responder_resources, p->initiator_depth, p->private_data,
+			      p->private_data_len);
 }
 
 static int answer_accept(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
@@ -41,12 +33,9 @@ static int answer_accept(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 /* Accepting failed: the peer gets a rejection if it still waits. */
 static void answer_accept_failed(struct rl_conn *c)
 {
-	struct weft_tcp_view v;
-
 	rl_conn_release_qp(c);
 	rl_cmid_leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+	rl_conn_accept_failed(c);
 }
 
 /* Only an id with a uid gets events; 0 takes the uid back. */
@@ -100,13 +89,11 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 int rl_cm_refuse(struct rl_conn *c, const void *pd, u32 pd_len)
 {
 	bool waits = c->link.state == WEFT_LINK_REQUESTED;
-	struct weft_tcp_view v;
 
 	rl_cmid_leave(c);
 	if (!waits)
 		return -ECONNRESET;
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, pd, pd_len, &v, rl_now_ms()));
+	rl_conn_reject(c, pd, pd_len);
 	return 0;
 }
 

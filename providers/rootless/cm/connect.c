@@ -26,16 +26,13 @@ static void connect_report_done(struct rl_conn *c)
 {
 	enum rl_cm_event event = rl_options()->roce ? RL_CM_CONNECT_RESPONSE : RL_CM_ESTABLISHED;
 	struct weft_offer *o = c->link.offer;
-	struct weft_tcp_view v;
 	int rv;
 
 	c->link.offer = NULL;
 	rv = rl_cm_report_established(c, event, o->pd, o->pd_len);
 	free(o);
-	if (!rv)
-		return;
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_withdraw(&c->link, rv, &v, rl_now_ms()));
+	if (rv)
+		rl_conn_withdraw(c, rv);
 }
 
 /* ---- connecting ---- */

@@ -111,7 +111,6 @@ static int listener_ask_program(struct rl_conn *c)
 static void listener_report_request(struct rl_conn *c)
 {
 	int rv = c->user ? listener_ask_program(c) : -ECONNABORTED;
-	struct weft_tcp_view v;
 
 	rl_acceptor_knows(c);
 	if (!rv)
@@ -119,8 +118,7 @@ static void listener_report_request(struct rl_conn *c)
 	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
 		return;
 	rl_cmid_leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+	rl_conn_reject(c, NULL, 0);
 }
 
 static bool is_waiting(const struct rl_cmid *child)
