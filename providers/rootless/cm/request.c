@@ -2,7 +2,7 @@
 #include "process/thread.h"
 #include "request.h"
 
-/* Beyond those the peer is refused. */
+/* The peers of further requests are refused. */
 #define WAITING_MAX	256
 
 void rl_requests_init(struct rl_requests *q, struct rl_watch *watch, u32 backlog)
@@ -21,7 +21,7 @@ void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
 	list_add(&child->sibling, &q->ids);
 }
 
-/* There is room for one more, and perhaps one that waits for it. */
+/* There is room for one more, perhaps for one that waits. */
 static void make_room(struct rl_requests *q)
 {
 	weft_backlog_answered(&q->backlog);
@@ -29,7 +29,7 @@ static void make_room(struct rl_requests *q)
 		rl_watch_poke(q->watch);
 }
 
-/* @child is counted no more as what it was. */
+/* Undoes the counting of @child in its state. */
 static void stop_counting(struct rl_requests *q, const struct rl_cmid *child)
 {
 	if (child->request_state == RL_REQUEST_WAITING)

@@ -10,16 +10,16 @@
 #include "raw.h"
 
 #define PAGE 4096
-/* Of sigset_t, what the kernel knows. */
+/* Octets of sigset_t that the kernel knows. */
 #define MASK_SIZE 8
 
-static __thread sigjmp_buf *guarded;	/* where a fault of this thread's goes on */
+static __thread sigjmp_buf *guarded;	/* where this thread continues after a fault */
 static __thread bool faults_come;	/* SIGSEGV and SIGBUS are not blocked */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool begun;			/* atomic */
 
-/* What the program asked for. */
+/* What the program asked for with sigaction(). */
 #define ACTIONS 64
 
 static struct wish {
@@ -37,7 +37,7 @@ static struct sigaction wanted(struct wish *w)
 	return w->action[rl_latest_now(&w->latest)];
 }
 
-/* Returns what was wanted before. */
+/* Returns the previous action. */
 static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction *new)
 {
 	u32 at = rl_latest_place(&w->latest, ACTIONS);
@@ -53,7 +53,7 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_flags & SA_SIGINFO || (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
 }
 
-/* As the kernel would have called it. */
+/* As the kernel would call it. */
 static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
 {
 	sigset_t mask = a->sa_mask, old;
@@ -86,7 +86,7 @@ static void on_fault(int sig, siginfo_t *info, void *ctx)
 	if (is_handler(&a))
 		run_handler(&a, sig, info, ctx);
 	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
-		/* The instruction is run once more, or the signal sent, and that is the end. */
+		/* Running the instruction again, or raising the signal, then ends the process. */
 		next_sigaction(sig, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	if (info->si_code <= 0 && a.sa_handler == SIG_DFL)
 		raise(sig);
@@ -137,7 +137,7 @@ void rl_guard_mask_changed(void)
 	faults_come = false;
 }
 
-/* A thread may block all signals; a fault that is blocked ends the process. */
+/* A thread may block all signals; a fault whose signal is blocked ends the process. */
 static void let_faults_come(void)
 {
 	sigset_t faults;
@@ -149,7 +149,7 @@ static void let_faults_come(void)
 	faults_come = true;
 }
 
-/* Guards may be inside each other: a fault goes to the innermost. */
+/* Guards nest: a fault goes to the innermost. */
 #define UNDER_GUARD(what) ({						\
 	sigjmp_buf here_, *outer_ = guarded;				\
 	bool ok_ = (faults_come ? (void)0 : let_faults_come(),		\
@@ -169,7 +169,7 @@ bool rl_guard_copy(void *dst, const void *src, size_t n)
 	return !n || UNDER_GUARD(memcpy(dst, src, n));
 }
 
-/* One octet a page. */
+/* Reads one octet of each page. */
 static noinline void touch(const volatile char *p, size_t n)
 {
 	size_t i;

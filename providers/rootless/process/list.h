@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Doubly linked lists, by the names of the Linux kernel's. A list is a ring: the head, then one node
- * inside each entry. A node that is in no list is not to be deleted, unless it was initialised.
+ * Doubly linked lists, with the names of the Linux kernel's. A list is a ring: the head, then a
+ * node inside each entry. A node that is in no list must not be deleted, unless it was initialised.
  */
 #ifndef RL_LIST_H
 #define RL_LIST_H
@@ -25,7 +25,7 @@ static inline bool list_empty(const struct list_head *head)
 	return head->next == head;
 }
 
-/* Puts @node behind @at. */
+/* Inserts @node after @at. */
 static inline void list_add(struct list_head *node, struct list_head *at)
 {
 	node->next = at->next;
@@ -34,7 +34,7 @@ static inline void list_add(struct list_head *node, struct list_head *at)
 	at->next = node;
 }
 
-/* Puts @node before @at: at the end of the list whose head that is. */
+/* Inserts @node before @at: at the end of the list if @at is its head. */
 static inline void list_add_tail(struct list_head *node, struct list_head *at)
 {
 	list_add(node, at->prev);
@@ -46,7 +46,7 @@ static inline void list_del(struct list_head *node)
 	node->next->prev = node->prev;
 }
 
-/* @node is in no list then, and may be deleted again. */
+/* @node may be deleted again afterwards. */
 static inline void list_del_init(struct list_head *node)
 {
 	list_del(node);
