@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-# prepare RELEASE ROOT: what stands at /weft in the root.
+# prepare RELEASE ROOT: fills /weft in the root.
 prepare() {
 	local out=$WEFT_BUILD/releases/$1 version source
 	# shellcheck disable=SC2016 # dpkg-query's own

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # No machine: tests run on this host, under weft-run. Sourced by run.sh; uses its $run.
-# With namespaces of their own, if those can be had: no port meets the host's, lo has the MTU that
-# a test asks for, eth0 is a hole, and no process outlives the run. Without, lo is the host's.
+# With namespaces of their own, if possible: ports do not clash with the host's, lo has the MTU that a
+# test asks for, packets to eth0 are lost, and no process outlives the run. Without, lo is the host's.
 # Environment: SAN  sanitizers that the library is built with ("address,undefined", or "thread")
 # shellcheck disable=SC2154
 

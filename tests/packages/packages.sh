@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The Debian packages, each release's in a root folder of that release: what lintian says of them, what
-# they hold, what installing them, updates of rdma-core and their purge do. TAP.
+# The Debian packages, each release's in a root folder of that release: lintian, their content, their
+# installation, updates of rdma-core, and their purge. TAP.
 #   packages.sh RELEASE...     bookworm, trixie
-# The roots have no network, and what happens in them is thrown away.
+# The roots have no network, and changes in them are discarded.
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 
 # --- in the root ---

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# A machine whose "driver" is rootless: none is loaded, and its programs begin under weft-run, as
-# a user without rights. They are found in $ROOTLESS first, which is in every machine's PATH and
-# there while such a pair() is. See lib.sh.
+# A machine whose "driver" is rootless: none is loaded, and its programs run under weft-run as an
+# unprivileged user. They are found in $ROOTLESS first, a folder in every machine's PATH that exists
+# as long as such a pair(). See lib.sh.
 
 ROOTLESS=/run/rootless
 
