@@ -6,9 +6,8 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "clock.h"
 #include "gate.h"
-#include "signals.h"
-#include "thread.h"
 
 /* A handler of the program's may have left by siglongjmp(), and will never be out. */
 #define PATIENCE_MS 2000
@@ -28,6 +27,8 @@ static struct {
 
 static bool heard;			/* atomic: fork() has our handlers */
 
+__thread const struct rl_gate_late *rl_gate_late;
+
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* outside */
 static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
@@ -39,12 +40,12 @@ static u32 *own_slot(void)
 	return &g.inside[hash >> (64 - SLOT_BITS)].n;
 }
 
-/* Behind the store after which none is put off. */
-static void let_signals_come(void)
+/* After the store from which on nothing is put off. */
+static void run_late(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(rl_signal_is_late) && !rl_gate_puts_off())
-		rl_signal_let_come();
+	if (unlikely(rl_gate_late) && !rl_gate_puts_off())
+		rl_gate_late->run();
 }
 
 /* ---- fork ---- */
@@ -58,7 +59,7 @@ static u32 count_inside(void)
 	return n;
 }
 
-static void shut(void)
+static void gate_shut(void)
 {
 	u64 until;
 
@@ -81,7 +82,7 @@ static void open_again(void)
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
-	let_signals_come();
+	run_late();
 }
 
 /* Others that tried to enter may be counted. */
@@ -97,8 +98,8 @@ static void count_only_own(void)
 static void open_in_child(void)
 {
 	count_only_own();
-	if (rl_signal_is_late)
-		rl_signal_drop();
+	if (rl_gate_late)
+		rl_gate_late->drop();
 	open_again();
 }
 
@@ -114,15 +115,15 @@ void rl_gate_forked(void)
  * As late as can be: of the handlers that run before a fork() the last comes first, and whoever is
  * inside may need what an allocator's handler locks.
  */
-static void handle_forks(void)
+static void gate_handle_forks(void)
 {
-	pthread_atfork(shut, open_again, open_in_child);
+	pthread_atfork(gate_shut, open_again, open_in_child);
 	__atomic_store_n(&heard, true, __ATOMIC_RELEASE);
 }
 
 /* ---- in and out ---- */
 
-static void go_in(void)
+static void gate_go_in(void)
 {
 	u32 *n = own_slot();
 	u64 until = 0;
@@ -141,7 +142,7 @@ static void go_in(void)
 	}
 }
 
-static void go_out(void)
+static void gate_go_out(void)
 {
 	__atomic_fetch_sub(own_slot(), 1, __ATOMIC_SEQ_CST);
 }
@@ -164,8 +165,8 @@ void rl_gate_enter(void)
 	cancel_state = state;
 	cancel_type = type;
 	if (unlikely(!__atomic_load_n(&heard, __ATOMIC_ACQUIRE)))
-		pthread_once(&once, handle_forks);
-	go_in();
+		pthread_once(&once, gate_handle_forks);
+	gate_go_in();
 }
 
 void rl_gate_leave(void)
@@ -176,11 +177,11 @@ void rl_gate_leave(void)
 		depth--;
 		return;
 	}
-	go_out();
+	gate_go_out();
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;
-	let_signals_come();
+	run_late();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);

@@ -36,6 +36,16 @@ bool rl_gate_is_shut(void);
 /* This is a child of a fork() that called no handler. */
 void rl_gate_forked(void);
 
+/*
+ * What this thread does once it is outside: a signal was put off (process/signals.h). NULL: nothing.
+ * A child of fork() drops it instead.
+ */
+struct rl_gate_late {
+	void (*run)(void);		/* it may not come back */
+	void (*drop)(void);
+};
+extern __thread const struct rl_gate_late *rl_gate_late;
+
 /* pthread_once() that a child finds done or not begun. */
 void rl_gate_once(pthread_once_t *once, void (*init)(void));
 

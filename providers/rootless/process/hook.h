@@ -28,9 +28,17 @@ struct rl_next {
  * call has to do.
  */
 void *rl_real_find(struct rl_next *n);
+
+static inline void *rl_real(struct rl_next *n)
+{
+	void *f = __atomic_load_n(&n->f, __ATOMIC_ACQUIRE);
+
+	return likely(f) ? f : rl_real_find(n);
+}
+
 #define RL_REAL(f) ({ \
 	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
-	(__typeof__(&f))rl_real_find(&next_); })
+	(__typeof__(&f))rl_real(&next_); })
 
 /* The next function's result, or the system call's where there is no function. */
 #define RL_CALL(f, ...) ({							\
@@ -46,14 +54,5 @@ static inline ssize_t rl_hook_result(ssize_t rv)
 	errno = (int)-rv;
 	return -1;
 }
-
-/* Does @m carry a stream's descriptor, which is not to come to another process? */
-struct msghdr;
-bool rl_sock_hands_over(const struct msghdr *m);
-/* Copies @m. False: it is not there, which the kernel is to say. */
-bool rl_sock_read_message(struct msghdr *copy, const struct msghdr *m);
-
-/* Is @fd ours, with a mode of its own? Then what stat says of it. */
-int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev);
 
 #endif

@@ -27,6 +27,9 @@ struct rl_options {
 /* Read once, when first asked for. A value that makes no sense is told on stderr and ignored. */
 const struct rl_options *rl_options(void);
 
+/* Does the program run with --sockets? Constant once the library is loaded. */
+extern bool rl_sockets_on;
+
 /* One line on stderr. */
 void rl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

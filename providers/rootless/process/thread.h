@@ -15,6 +15,7 @@
 
 #include <sys/epoll.h>
 
+#include "clock.h"
 #include "file.h"
 #include "list.h"
 #include "port.h"
@@ -82,9 +83,5 @@ void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 
 /* The program uses @f: if it was opened before a fork(), life goes on here, in the child. */
 void rl_thread_revive(const struct rl_file *f);
-
-/* CLOCK_MONOTONIC. */
-u64 rl_now_ms(void);
-u64 rl_now_ns(void);
 
 #endif

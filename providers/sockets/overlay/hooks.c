@@ -14,6 +14,7 @@
 
 #include "hooks/alias.h"
 #include "process/hook.h"
+#include "hooks/hooks.h"
 #include "process/raw.h"
 #include "sock.h"
 #include "sockets/stream/option.h"

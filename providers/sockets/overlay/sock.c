@@ -29,7 +29,6 @@ struct rl_claims {
 	u32 used, refs;			/* this process's; atomic refs */
 };
 
-bool rl_sockets_on;
 static struct rl_rules rules;
 static struct {
 	pthread_mutex_t lock;		/* of the list; leaf */

@@ -26,6 +26,7 @@
 #include <sys/uio.h>
 
 #include "process/file.h"
+#include "process/options.h"
 #include "sockets/rules.h"
 #include "sockets/stream/stream.h"
 
@@ -69,9 +70,6 @@ static inline u32 rl_sock_phase_of(const struct rl_sock *sk)
 {
 	return __atomic_load_n(&sk->phase, __ATOMIC_ACQUIRE);
 }
-
-/* Does the program run with --sockets? Constant once the library is loaded. */
-extern bool rl_sockets_on;
 
 /* Might @fd be for the functions below? One load without --sockets, two with it. Any context. */
 static inline bool rl_sock_may(int fd)
