@@ -20,7 +20,7 @@ rootless_build() {
 	weft_run=$out/bin/weft-run
 }
 
-# The user of the programs: nobody if that user can read the checkout, else root without capabilities.
+# The user of the programs: 65534 if that user can read the checkout, else root without capabilities.
 rootless_user() {
 	as_user='setpriv --no-new-privs --inh-caps=-all --bounding-set=-all'
 	[ "$(id -u)" = 0 ] || return 0

@@ -101,7 +101,7 @@ provider_is_loaded() {
 	mv /tmp/weft.driver /etc/libibverbs.d/
 }
 
-# From the package alone, as the user nobody.
+# From the package alone, as user 65534.
 rootless_runs() {
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs) server
 	"${as[@]}" weft-run --check

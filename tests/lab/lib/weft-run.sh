@@ -7,7 +7,7 @@ ROOTLESS=/run/rootless
 
 is_rootless() { [ -d $ROOTLESS ]; }
 
-# An unprivileged user: nobody if that user can read the checkout, else root without capabilities.
+# An unprivileged user: 65534 if that user can read the checkout, else root without capabilities.
 user_without_rights() {
 	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
 	if $nobody test -r "$WEFT_TOP/build/lib/libweft-rootless.so"; then

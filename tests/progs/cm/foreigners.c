@@ -31,7 +31,7 @@ static int port;
 /* ---- the foreigner ---- */
 
 struct foreigner {
-	bool root;			/* else nobody, without privileges */
+	bool root;			/* else user 65534, without privileges */
 	uint32_t qpn;
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
