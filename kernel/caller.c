@@ -106,8 +106,7 @@ bool weft_caller_is_outside(struct weft_device *dev)
 	struct net_device *nd = weft_dev_netdev(dev);
 	bool outside = nd && is_outside(dev, dev_net(nd));
 
-	if (nd)
-		dev_put(nd);
+	dev_put(nd);
 	return outside;
 }
 
