@@ -140,6 +140,9 @@ group_9p() {
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
+# Static analysis. clang-tidy takes as long as the two others five times over.
+group_lint() { scripts/lint.sh --tap gcc cocci; }
+group_lint_full() { scripts/lint.sh --tap tidy; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
@@ -159,11 +162,11 @@ fi
 
 # Two groups run at a time, and who is through takes the next: so the long ones come first. The user-mode
 # kernel takes long to build the first time.
-groups=(kasan vm rootless fuzz build spec sockets stacks engine provider boot) workers=2
+groups=(kasan vm rootless fuzz build lint spec sockets stacks engine provider boot) workers=2
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	groups+=(spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
+	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
 		users users_kasan users_vm soak packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${DIOD-}" ] || groups+=(9p)
