@@ -143,6 +143,9 @@ group_9p() {
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
+# Static analysis. clang-tidy takes as long as the two others five times over.
+group_lint() { scripts/lint.sh --tap gcc cocci; }
+group_lint_full() { scripts/lint.sh --tap tidy; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
@@ -162,12 +165,12 @@ fi
 
 # Two groups run at a time; a worker that is done takes the next one, so the long ones come first. A third
 # worker runs those of `light`, which mostly wait. The user-mode kernel takes long to build the first time.
-groups=(kasan vm rootless fuzz build rootless_waits spec sockets stacks engine provider boot) workers=2
+groups=(kasan vm rootless fuzz build lint rootless_waits spec sockets stacks engine provider boot) workers=2
 light=' rootless_waits spec sockets stacks engine provider boot '
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	groups+=(spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
+	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
 		users users_kasan users_vm soak packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${DIOD-}" ] || groups+=(9p)
