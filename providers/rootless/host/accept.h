@@ -31,7 +31,7 @@ struct rl_acceptor {
 	int fd;				/* lock; hidden; -1: it listens no more */
 
 	pthread_mutex_t door;		/* the strangers' */
-	struct rl_conn *first, **last;	/* the oldest first */
+	struct list_head list;		/* the oldest first */
 	u32 strangers;
 };
 
