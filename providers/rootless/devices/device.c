@@ -63,7 +63,7 @@ static bool is_ip(const struct ifaddrs *i)
 /* ---- which netdevs, and in what order ---- */
 
 /* What WEFT_NETDEVS says: its place among the names; -1: it is not wanted. */
-static int wanted_place(const char *netdev)
+static int device_wanted_place(const char *netdev)
 {
 	const char *s = rl_options()->netdevs;
 	size_t len;
@@ -98,7 +98,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- what a device is called ---- */
 
-static bool is_zero(const u8 *p, size_t len)
+static bool guid_is_zero(const u8 *p, size_t len)
 {
 	while (len && !*p)
 		p++, len--;
@@ -114,7 +114,7 @@ static bool read_mac(const struct ifaddrs *i, const char *netdev, u8 mac[MAC_LEN
 		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET || !is_of(i, netdev))
 			continue;
 		ll = (const struct sockaddr_ll *)i->ifa_addr;
-		if (ll->sll_halen != MAC_LEN || is_zero(ll->sll_addr, MAC_LEN))
+		if (ll->sll_halen != MAC_LEN || guid_is_zero(ll->sll_addr, MAC_LEN))
 			return false;
 		memcpy(mac, ll->sll_addr, MAC_LEN);
 		return true;
@@ -249,7 +249,8 @@ static void add_addresses(struct rl_device *d, const struct ifaddrs *first, int 
 		if (first->ifa_addr->sa_family == AF_INET)
 			v4_gid(&((struct sockaddr_in *)first->ifa_addr)->sin_addr, gid);
 		else
-			memcpy(gid, &((struct sockaddr_in6 *)first->ifa_addr)->sin6_addr, RL_GID_LEN);
+			memcpy(gid, &((struct sockaddr_in6 *)first->ifa_addr)->sin6_addr,
+			       RL_GID_LEN);
 		if (!d->ngids)
 			add_gid(d, gid, FIRST_GIDS);
 		else if (memcmp(d->gids[rl_device_gid_index(d, gid)], gid, RL_GID_LEN))
@@ -305,7 +306,7 @@ static bool fill_candidate(struct candidate *c, const struct ifaddrs *i)
 		return false;
 	memcpy(c->dev.netdev, i->ifa_name, len);
 	c->is_loopback = i->ifa_flags & IFF_LOOPBACK;
-	c->place = wanted_place(c->dev.netdev);
+	c->place = device_wanted_place(c->dev.netdev);
 	c->dev.ifindex = if_nametoindex(c->dev.netdev);
 	return c->place >= 0 && c->dev.ifindex;
 }
@@ -321,7 +322,7 @@ static u32 collect(struct candidate *c, const struct ifaddrs *first)
 	return n;
 }
 
-static void append(const struct candidate *c)
+static void append_addr(const struct candidate *c)
 {
 	struct rl_device *d = &list.at[list.count];
 	u8 mac[MAC_LEN];
@@ -348,7 +349,7 @@ static void make_list(void)
 	n = collect(found, list.first);
 	qsort(found, n, sizeof(found[0]), compare);
 	for (i = 0; i < n; i++)
-		append(&found[i]);
+		append_addr(&found[i]);
 	errno = saved;
 }
 

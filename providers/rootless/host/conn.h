@@ -228,7 +228,7 @@ void rl_conn_answer_now(struct rl_conn *c);
 
 /* ---- drain.c ---- */
 
-/* The process ends: as rl_qp_hear_out(). Without the lock; none is waited for longer than the peer. */
-void rl_conn_hear_out_now(struct rl_conn *c);
+/* The process ends: as rl_qp_drain_acks(). Without the lock; none is waited for longer than the peer. */
+void rl_conn_drain_acks_now(struct rl_conn *c);
 
 #endif

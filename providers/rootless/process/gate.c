@@ -59,7 +59,7 @@ static u32 count_inside(void)
 	return n;
 }
 
-static void shut(void)
+static void gate_shut(void)
 {
 	u64 until;
 
@@ -115,15 +115,15 @@ void rl_gate_forked(void)
  * As late as can be: of the handlers that run before a fork() the last comes first, and whoever is
  * inside may need what an allocator's handler locks.
  */
-static void handle_forks(void)
+static void gate_handle_forks(void)
 {
-	pthread_atfork(shut, open_again, open_in_child);
+	pthread_atfork(gate_shut, open_again, open_in_child);
 	__atomic_store_n(&heard, true, __ATOMIC_RELEASE);
 }
 
 /* ---- in and out ---- */
 
-static void go_in(void)
+static void gate_go_in(void)
 {
 	u32 *n = own_slot();
 	u64 until = 0;
@@ -142,7 +142,7 @@ static void go_in(void)
 	}
 }
 
-static void go_out(void)
+static void gate_go_out(void)
 {
 	__atomic_fetch_sub(own_slot(), 1, __ATOMIC_SEQ_CST);
 }
@@ -165,8 +165,8 @@ void rl_gate_enter(void)
 	cancel_state = state;
 	cancel_type = type;
 	if (unlikely(!__atomic_load_n(&heard, __ATOMIC_ACQUIRE)))
-		pthread_once(&once, handle_forks);
-	go_in();
+		pthread_once(&once, gate_handle_forks);
+	gate_go_in();
 }
 
 void rl_gate_leave(void)
@@ -177,7 +177,7 @@ void rl_gate_leave(void)
 		depth--;
 		return;
 	}
-	go_out();
+	gate_go_out();
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;

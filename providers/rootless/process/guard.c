@@ -27,7 +27,7 @@ static struct wish {
 	struct rl_latest latest;
 } wishes[2];
 
-static struct wish *wish_of(int sig)
+static struct wish *guard_wanted_of(int sig)
 {
 	return &wishes[sig == SIGBUS];
 }
@@ -38,7 +38,7 @@ static struct sigaction wanted(struct wish *w)
 }
 
 /* Returns what was wanted before. */
-static struct sigaction want(struct wish *w, const struct sigaction *new)
+static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction *new)
 {
 	u32 at = rl_latest_place(&w->latest, ACTIONS);
 
@@ -59,7 +59,8 @@ static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, voi
 	sigset_t mask = a->sa_mask, old;
 
 	if (a->sa_flags & SA_RESETHAND)
-		want(wish_of(sig), &(struct sigaction){ .sa_handler = SIG_DFL });
+		guard_set_wanted(guard_wanted_of(sig),
+				 &(struct sigaction){ .sa_handler = SIG_DFL });
 	if (!(a->sa_flags & SA_NODEFER))
 		sigaddset(&mask, sig);
 	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, MASK_SIZE);
@@ -78,7 +79,7 @@ static int next_sigaction(int sig, const struct sigaction *new, struct sigaction
 
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
-	struct sigaction a = wanted(wish_of(sig));
+	struct sigaction a = wanted(guard_wanted_of(sig));
 
 	if (guarded && info->si_code > 0)
 		siglongjmp(*guarded, 1);
@@ -100,11 +101,11 @@ static void begin_for(int sig)
 
 	sigemptyset(&ours.sa_mask);
 	next_sigaction(sig, NULL, &old);
-	want(wish_of(sig), &old);
+	guard_set_wanted(guard_wanted_of(sig), &old);
 	next_sigaction(sig, &ours, NULL);
 }
 
-static void begin(void)
+static void guard_begin(void)
 {
 	begin_for(SIGSEGV);
 	begin_for(SIGBUS);
@@ -114,7 +115,7 @@ static void begin(void)
 void rl_guard_begin(void)
 {
 	if (unlikely(!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)))
-		rl_gate_once(&once, begin);
+		rl_gate_once(&once, guard_begin);
 }
 
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old)
@@ -123,7 +124,7 @@ bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old
 
 	if ((sig != SIGSEGV && sig != SIGBUS) || !__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
 		return false;
-	was = new ? want(wish_of(sig), new) : wanted(wish_of(sig));
+	was = new ? guard_set_wanted(guard_wanted_of(sig), new) : wanted(guard_wanted_of(sig));
 	if (old)
 		*old = was;
 	return true;

@@ -15,8 +15,8 @@
 typedef u64 mask_t;
 #define BIT_OF(sig) (1ull << ((sig) - 1))
 /* libc's own, below SIGRTMIN, are no program's to wait for. */
-#define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | BIT_OF(SIGTRAP) | \
-		    BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
+#define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | \
+		    BIT_OF(SIGTRAP) | BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
 #define OTHERS (~NEVER_LATE)
 
 /* What sigaction() says of a signal, in words of the kernel's. */
@@ -48,12 +48,12 @@ static __thread struct {
 	void *arg;
 } wait;
 
-static struct wish wish_of(int sig)
+static struct wish signal_wanted(int sig)
 {
 	return wishes[sig].at[rl_latest_now(&wishes[sig].latest)];
 }
 
-static void want(int sig, void (*handler)(int sig), int flags, mask_t mask)
+static void signal_set_wanted(int sig, void (*handler)(int sig), int flags, mask_t mask)
 {
 	u32 at = rl_latest_place(&wishes[sig].latest, WISHES);
 
@@ -67,7 +67,8 @@ static const struct rl_gate_late late_ops;
 
 static bool send_to_itself(const siginfo_t *info)
 {
-	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid), info->si_signo, info);
+	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid),
+		       info->si_signo, info);
 }
 
 /*
@@ -129,7 +130,7 @@ static void on_signal(int sig, siginfo_t *info, void *ctx)
 		return;
 	}
 	end_wait();
-	w = wish_of(sig);
+	w = signal_wanted(sig);
 	if (w.flags & SA_RESETHAND)
 		reset(sig);
 	seen.all++;
@@ -204,7 +205,7 @@ void rl_signal_wanted(int sig, struct sigaction *new)
 	memcpy(&mask, &new->sa_mask, sizeof(mask));
 	/* As the program had it from a raw call. */
 	if (new->sa_sigaction != on_signal)
-		want(sig, new->sa_handler, new->sa_flags, mask);
+		signal_set_wanted(sig, new->sa_handler, new->sa_flags, mask);
 	mask = OTHERS;
 	memcpy(&new->sa_mask, &mask, sizeof(mask));
 	new->sa_sigaction = on_signal;
@@ -213,7 +214,7 @@ void rl_signal_wanted(int sig, struct sigaction *new)
 
 struct sigaction rl_signal_wish(int sig)
 {
-	struct wish w = wish_of(sig);
+	struct wish w = signal_wanted(sig);
 	struct sigaction a = { .sa_handler = w.handler, .sa_flags = w.flags };
 
 	memcpy(&a.sa_mask, &w.mask, sizeof(w.mask));
@@ -239,15 +240,16 @@ void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *wish))(in
 void rl_signal_changed(int sig)
 {
 	struct kernel_action a;
-	struct wish w = wish_of(sig);
+	struct wish w = signal_wanted(sig);
 
 	if (rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) || !is_function(a.handler))
 		return;
 	if (a.handler == OURS) {
-		want(sig, w.handler, (w.flags & ~SA_RESTART) | (int)(a.flags & SA_RESTART), w.mask);
+		signal_set_wanted(sig, w.handler,
+				  (w.flags & ~SA_RESTART) | (int)(a.flags & SA_RESTART), w.mask);
 		return;
 	}
-	want(sig, a.handler, (int)a.flags, a.mask);
+	signal_set_wanted(sig, a.handler, (int)a.flags, a.mask);
 	a.handler = OURS;
 	a.mask = OTHERS;
 	a.flags = (a.flags | SA_SIGINFO) & ~(unsigned long)SA_RESETHAND;
@@ -294,7 +296,8 @@ static bool ends_waits(int sig)
 {
 	struct kernel_action a;
 
-	return !(BIT_OF(sig) & NEVER_LATE) && !rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
+	return !(BIT_OF(sig) & NEVER_LATE) &&
+		!rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
 		is_function(a.handler) && !(a.flags & SA_RESTART);
 }
 

@@ -102,7 +102,7 @@ static u32 free_place(void)
 	return grow_table() ? i ? i : 1 : 0;
 }
 
-static struct rl_watch *find(u32 key)
+static struct rl_watch *watch_find(u32 key)
 {
 	u32 place = key & PLACE_MASK;
 
@@ -194,7 +194,7 @@ struct rl_watch *rl_watch_find(u32 key)
 	struct rl_watch *w;
 
 	pthread_mutex_lock(&t.lock);
-	w = find(key);
+	w = watch_find(key);
 	if (w)
 		rl_watch_get(w);
 	pthread_mutex_unlock(&t.lock);
@@ -233,7 +233,7 @@ void rl_watch_poke(struct rl_watch *w)
 }
 
 /* A call in @w's name may be under way when that ends: what it asks for ends with the descriptor. */
-static int control(struct rl_watch *w, int op, int fd, u32 events)
+static int thread_epoll_ctl(struct rl_watch *w, int op, int fd, u32 events)
 {
 	struct epoll_event ev = { .events = events, .data.u32 = w ? READ_ONCE(w->key) : 0 };
 
@@ -242,20 +242,20 @@ static int control(struct rl_watch *w, int op, int fd, u32 events)
 
 int rl_thread_add(struct rl_watch *w, int fd, u32 events)
 {
-	int rv = control(w, EPOLL_CTL_ADD, fd, events);
+	int rv = thread_epoll_ctl(w, EPOLL_CTL_ADD, fd, events);
 
 	/* Asked by a child that takes over what it inherited, of what is its own. */
-	return rv == -EEXIST ? control(w, EPOLL_CTL_MOD, fd, events) : rv;
+	return rv == -EEXIST ? thread_epoll_ctl(w, EPOLL_CTL_MOD, fd, events) : rv;
 }
 
 int rl_thread_modify(struct rl_watch *w, int fd, u32 events)
 {
-	return control(w, EPOLL_CTL_MOD, fd, events);
+	return thread_epoll_ctl(w, EPOLL_CTL_MOD, fd, events);
 }
 
 void rl_thread_remove(int fd)
 {
-	control(NULL, EPOLL_CTL_DEL, fd, 0);
+	thread_epoll_ctl(NULL, EPOLL_CTL_DEL, fd, 0);
 }
 
 /* ---- the thread ---- */
@@ -271,8 +271,8 @@ bool rl_thread_is_wanted(void)
 	struct timespec now = { 0 };
 	u64 next = READ_ONCE(t.next);
 
-	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, MASK_SIZE) > 0 || (next && next <= rl_now_ms()) ||
-	       rl_gate_is_shut();
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, MASK_SIZE) > 0 ||
+	       (next && next <= rl_now_ms()) || rl_gate_is_shut();
 }
 
 /* Those whose time has come, referenced, their clocks stopped: how many. Others may be left. */
@@ -444,7 +444,7 @@ static int start_with_lock(void)
 	}
 	t.wake = wake;
 	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
-	rv = control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
+	rv = thread_epoll_ctl(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
 	if (rv)
 		stop_with_lock();
 	return rv;
@@ -453,7 +453,7 @@ static int start_with_lock(void)
 /* ---- fork ---- */
 
 /* Its epoll is the parent's, too: a child waits by one of its own. */
-static void in_child(void)
+static void thread_in_child(void)
 {
 	t.job = NULL;
 	if (t.epfd >= 0) {
@@ -463,9 +463,9 @@ static void in_child(void)
 	set_clocks_aside();
 }
 
-static void handle_forks(void)
+static void thread_handle_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, thread_in_child);
 }
 
 static int start_thread(void)
@@ -477,7 +477,7 @@ static int start_thread(void)
 		return 0;
 	pthread_mutex_lock(&t.start);
 	if (t.epfd < 0) {
-		pthread_once(&once, handle_forks);
+		pthread_once(&once, thread_handle_forks);
 		rv = start_with_lock();
 	}
 	pthread_mutex_unlock(&t.start);

@@ -63,8 +63,8 @@ static void configure_mpa(struct weft_mpa_cfg *cfg)
 {
 	cfg->rev = 2;
 	cfg->p2p = true;
-	cfg->ird += WEFT_ASKS;
-	cfg->ord += WEFT_ASKS;
+	cfg->ird += WEFT_ACK_READS;
+	cfg->ord += WEFT_ACK_READS;
 }
 
 /* No ULP thinks before it answers. */
@@ -187,7 +187,7 @@ static struct weft_offer *make_offer(const struct rl_hand_qp *q)
 		return NULL;
 	rl_conn_base_cfg(&cfg);
 	configure_mpa(&cfg);
-	weft_offer_init(o, &cfg, q->path.ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words,
+	weft_offer_init(o, &cfg, q->path.ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words,
 			write_own_words(q, words));
 	o->itself = rl_hand_is_own(&q->h);
 	return o;
@@ -461,7 +461,7 @@ static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
 	len = write_own_words(q, words);
 	ird = q->path.ird;
 	pthread_mutex_unlock(&q->qp->lock);
-	rv = rl_conn_accept(c, q->qp, ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words, len);
+	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words, len);
 	if (!rv)
 		limit_ord(q);
 	return rv;

@@ -13,7 +13,7 @@
 
 /* ---- the end ---- */
 
-static void destroy(struct rl_object *o)
+static void uverbs_destroy_object(struct rl_object *o)
 {
 	switch (o->kind) {
 	case RL_QP:
@@ -56,7 +56,7 @@ static void destroy_all(struct rl_context *ctx)
 			if (!o)
 				continue;
 			rl_object_replace(ctx, h, NULL);
-			destroy(o);
+			uverbs_destroy_object(o);
 		}
 }
 

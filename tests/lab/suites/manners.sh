@@ -7,8 +7,8 @@ tests() {
 		irdma-connects-and-moves-data moves_both_ways irdma
 		cxgb4-connects-and-moves-data moves_both_ways cxgb4
 		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1 mpa_revision=1
-		irdma-and-an-rtr-that-it-has-not refused_by irdma send caller REJECTED
-		cxgb4-and-an-rtr-that-it-has-not refused_by cxgb4 write caller CONNECT_ERROR
+		irdma-with-an-unsupported-rtr refused_by irdma send caller REJECTED
+		cxgb4-with-an-unsupported-rtr refused_by cxgb4 write caller CONNECT_ERROR
 	END
 }
 

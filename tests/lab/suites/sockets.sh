@@ -135,7 +135,7 @@ edges() {
 		fail "$(grep -m 1 '^not ok' "$TEST_DIR/edges.log"); $(grep -m 3 '^# line' "$TEST_DIR/edges.log"); $(tail -n 1 "$TEST_DIR/edges.log")"
 	[ "$1" = iwarp ] || return 0
 	goes_over "$TEST_DIR/edges.err"
-	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-reader-that-takes-its-time-behind-close \
+	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-slow-reader-after-close \
 		>"$TEST_DIR/slow.log" 2>"$TEST_DIR/slow.err" || fail "$(cat "$TEST_DIR/slow.log")"
 }
 

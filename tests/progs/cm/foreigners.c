@@ -130,7 +130,7 @@ static void a_foreigners_connect(void)
 	end_foreigner(&f);
 	conn_end(&c);
 	close(listener);
-	verdict("a-foreigners-connect-goes-nowhere", why);
+	verdict("a-connect-from-another-netns-is-refused", why);
 }
 
 static int dial(int of)
@@ -155,7 +155,7 @@ static void a_foreigners_listener(void)
 	else if (dial(port + 1) != ECONNREFUSED)
 		why = "it hears what is meant for us";
 	end_foreigner(&f);
-	verdict("a-foreigner-who-listens-everywhere-is-not-here", why);
+	verdict("a-wildcard-listener-of-another-netns-is-unreachable", why);
 }
 
 /* He sets up kernel consumers, and moves devices. */
@@ -170,7 +170,7 @@ static void an_administrators_listener(void)
 	if (err)
 		why = strerror(err);
 	end_foreigner(&f);
-	verdict("an-administrator-listens-from-anywhere", why);
+	verdict("root-listens-from-any-netns", why);
 }
 
 int main(int argc, char **argv)

@@ -196,7 +196,7 @@ static void both_tries_are_seen(void)
 	conn_end(&c);
 	close(listener);
 	close(count);
-	verdict("the-second-try-counts-for-the-cgroup", seen == 2 ? NULL : why);
+	verdict("the-cgroup-sees-the-second-connect", seen == 2 ? NULL : why);
 }
 
 /* ---- connections that somebody else has ---- */
@@ -250,7 +250,7 @@ static void what_a_sockmap_has(void)
 	rdma_destroy_id(c.listener);
 	rdma_destroy_event_channel(c.events);
 	close(map);
-	verdict("what-a-sockmap-has-is-refused", why);
+	verdict("a-socket-in-a-sockmap-is-refused", why);
 }
 
 static void join_cgroup(const char *path)

@@ -510,7 +510,7 @@ static const struct test tests[] = {
 	{ "msn-0", msn, 0, 0, THEY, start_up },
 	{ "message-offset-of-a-first-segment", message_offset, 4, 5, THEY, start_up },
 	{ "write-to-no-stag", tagged, OP_WRITE, OP_WRITE, THEY, start_up },
-	{ "read-response-unasked", tagged, OP_READ_RESP, OP_READ_RESP, THEY, start_up },
+	{ "unsolicited-read-response", tagged, OP_READ_RESP, OP_READ_RESP, THEY, start_up },
 	{ "tagged-send", tagged, OP_SEND, OP_SEND, THEY, start_up },
 	{ "read-request-too-short", read_request, 0, 27, THEY, start_up },
 	{ "read-request-of-garbage", read_request, 28, 28, THEY, start_up },

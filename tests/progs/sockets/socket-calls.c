@@ -820,7 +820,7 @@ static const struct a_case {
 	{ "flags", flags_server, flags_client },
 	{ "half-closed", half_server, half_client },
 	{ "broken-pipe", pipe_server, pipe_client },
-	{ "what-was-sent-arrives-behind-close", close_server, close_client },
+	{ "data-sent-before-close-arrives", close_server, close_client },
 	{ "timeouts", time_server, time_client },
 	{ "signals", signal_server, signal_client },
 	{ "poll-and-select", poll_server, poll_client },

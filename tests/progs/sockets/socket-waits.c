@@ -365,11 +365,11 @@ static const struct a_case {
 	const char *name;
 	bool (*run)(void);
 } cases[] = {
-	{ "no-call-waits-behind-fcntl", follows_fcntl },
-	{ "no-call-waits-behind-ioctl", follows_ioctl },
-	{ "no-call-waits-behind-fcntl-of-a-copy", follows_copy },
-	{ "no-call-waits-behind-fcntl-of-a-child", follows_child },
-	{ "no-call-waits-behind-fcntl-of-another-program", follows_program },
+	{ "no-call-waits-after-fcntl", follows_fcntl },
+	{ "no-call-waits-after-ioctl", follows_ioctl },
+	{ "no-call-waits-after-fcntl-of-a-copy", follows_copy },
+	{ "no-call-waits-after-fcntl-of-a-child", follows_child },
+	{ "no-call-waits-after-fcntl-of-another-program", follows_program },
 };
 
 static bool run(const void *a_case)
