@@ -26,10 +26,7 @@ static void enter(struct rl_acceptor *a, struct rl_conn *c)
 	rl_conn_get(c);
 	pthread_mutex_lock(&a->door);
 	c->acceptor = a;
-	c->next_stranger = NULL;
-	c->prev_stranger = a->last;
-	*a->last = c;
-	a->last = &c->next_stranger;
+	list_add_tail(&c->stranger, &a->list);
 	a->half_open.n++;
 	pthread_mutex_unlock(&a->door);
 }
@@ -42,11 +39,7 @@ void rl_acceptor_knows(struct rl_conn *c)
 		return;
 	c->acceptor = NULL;
 	pthread_mutex_lock(&a->door);
-	*c->prev_stranger = c->next_stranger;
-	if (c->next_stranger)
-		c->next_stranger->prev_stranger = c->prev_stranger;
-	else
-		a->last = c->prev_stranger;
+	list_del(&c->stranger);
 	a->half_open.n--;
 	pthread_mutex_unlock(&a->door);
 	rl_watch_put(&a->watch);
@@ -59,8 +52,8 @@ static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&a->door);
-	if (!capped || weft_cap_is_reached(&a->half_open))
-		c = a->first;
+	if (!list_empty(&a->list) && (!capped || weft_cap_is_reached(&a->half_open)))
+		c = list_first_entry(&a->list, struct rl_conn, stranger);
 	if (c)
 		rl_conn_get(c);
 	pthread_mutex_unlock(&a->door);
@@ -206,8 +199,7 @@ void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_mutex_init(&a->door, NULL);
 	a->fd = -1;
-	a->first = NULL;
-	a->last = &a->first;
+	INIT_LIST_HEAD(&a->list);
 	a->half_open = (struct weft_cap) { .most = HALF_OPEN_MAX };
 }
 

@@ -32,7 +32,7 @@ struct rl_acceptor {
 	int fd;				/* lock; hidden; -1: it listens no more */
 
 	pthread_mutex_t door;		/* the strangers' */
-	struct rl_conn *first, **last;	/* the oldest first */
+	struct list_head list;		/* the oldest first */
 	struct weft_cap half_open;
 };
 

@@ -18,6 +18,7 @@
 
 #include "kernel/core/link.h"
 #include "devices/device.h"
+#include "process/list.h"
 #include "process/thread.h"
 
 struct rl_qp;
@@ -75,7 +76,7 @@ struct rl_conn {
 	bool kept_off;			/* what TCP has is not the link's yet: nothing is read */
 	u32 rnr_ms;			/* by hand: in the option's place */
 	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
-	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
+	struct list_head stranger;	/* the acceptor's door */
 	struct rl_qp *qp;		/* whose core link.qp is; referenced */
 	int fd;				/* hidden; -1: released */
 	int error;			/* why TCP ended or did not connect: 0 - errno, or 0 */

@@ -63,7 +63,7 @@ struct rl_qp {
 	const struct rl_consumer *consumer;
 	struct rl_ud *ud;		/* a UD QP's transport; else NULL; constant; freed with the QP */
 	struct rl_hand_qp *hand;	/* lock; NULL: it was not connected by hand yet; referenced */
-	struct rl_qp *next;		/* in the table of numbers */
+	struct hlist_node node;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
