@@ -6,58 +6,20 @@
  * preloaded libraries want to see the program's calls.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "devices/netlink.h"
+#include "devices/tree.h"
 #include "process/file.h"
 #include "process/hook.h"
-#include "devices/netlink.h"
 #include "process/raw.h"
-#include "sockets/overlay/sock.h"
-#include "sockets/stream/option.h"
-#include "devices/tree.h"
-
-/*
- * dlsym() may allocate, and the program's allocator may open and read a file: that call must not
- * look for a function in its turn.
- */
-static __thread bool is_looking __attribute__((tls_model("initial-exec")));
-
-void *rl_real_find(struct rl_next *n)
-{
-	void *f = __atomic_load_n(&n->f, __ATOMIC_ACQUIRE);
-	int saved = errno;
-
-	if (likely(f) || is_looking)
-		return f;
-	is_looking = true;
-	f = dlsym(RTLD_NEXT, n->name);
-	is_looking = false;
-	errno = saved;
-	__atomic_store_n(&n->f, f, __ATOMIC_RELEASE);
-	return f;
-}
-
-/*
- * A signal handler may call write() or close(), but dlsym() must not be called in one: it takes the
- * loader's lock, and may allocate.
- */
-__attribute__((constructor)) static void find_all(void)
-{
-	extern struct rl_next __start_rl_nexts[], __stop_rl_nexts[];
-	struct rl_next *n;
-
-	for (n = __start_rl_nexts; n < __stop_rl_nexts; n++)
-		rl_real_find(n);
-}
 
 /* ---- read and write ---- */
 
@@ -134,24 +96,16 @@ static ssize_t run(struct rl_file *f, int fd, const struct iovec *iov, int n, ve
 RL_HOOK ssize_t read(int fd, void *buf, size_t len)
 {
 	const struct iovec v = { .iov_base = buf, .iov_len = len };
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, reads);
 
-	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, 0, &rv))
-		return rv;
-	f = begin_if(fd, reads);
 	return f ? run(f, fd, &v, 1, read_vector) : RL_CALL(read, fd, buf, len);
 }
 
 RL_HOOK ssize_t write(int fd, const void *buf, size_t len)
 {
 	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, writes);
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, 0, &rv))
-		return rv;
-	f = begin_if(fd, writes);
 	return f ? run(f, fd, &v, 1, write_vector) : RL_CALL(write, fd, buf, len);
 }
 
@@ -166,20 +120,10 @@ RL_HOOK ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 	return read(fd, buf, len);
 }
 
-/* Of more pieces recvmsg() says EMSGSIZE, and readv() EINVAL: the kernel does. */
-static bool may_be_vector(int n)
-{
-	return n >= 0 && n <= IOV_MAX;
-}
-
 RL_HOOK ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, reads);
 
-	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
-		return rv;
-	f = begin_if(fd, reads);
 	return f ? run(f, fd, iov, n, read_vector) : RL_CALL(readv, fd, iov, n);
 }
 
@@ -193,12 +137,8 @@ static ssize_t gather(struct rl_file *f, int fd, const struct iovec *iov, int n)
 
 RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, writes);
 
-	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_send(fd, iov, (size_t)n, 0, &rv))
-		return rv;
-	f = begin_if(fd, writes);
 	if (f && f->ops->send)
 		return gather(f, fd, iov, n);
 	return f ? run(f, fd, iov, n, write_vector) : RL_CALL(writev, fd, iov, n);
@@ -211,23 +151,16 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 	struct rl_file *f;
 	va_list args;
 	void *arg;
-	int rv, n;
+	int rv;
 
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (rl_sock_may(fd) && request == FIONREAD && arg && rl_sock_inq(fd, &n))
-		return (int)rl_hook_result(rl_option_copy(arg, &n, sizeof(n)) ? 0 : -EFAULT);
-	/* As F_SETFD. */
-	if (request == FIONCLEX && rl_sock_is_bound(fd))
-		return 0;
 	f = rl_call_begin(fd);
 	rv = f && f->ops->ioctl ? (int)rl_hook_result(f->ops->ioctl(f, fd, request, arg))
 				: RL_CALL(ioctl, fd, request, arg);
 	if (f)
 		rl_call_end(f);
-	if (request == FIONBIO)
-		rl_sock_flags_changed(fd);
 	return rv;
 }
 
@@ -291,8 +224,7 @@ RL_HOOK int __fxstat64(int version, int fd, struct stat64 *st)
 
 static void forget(int fd)
 {
-	if (rl_sock_may(fd))
-		rl_sock_leaves(fd);
+	rl_fd_leave(fd);
 	rl_fd_forget(fd);
 }
 
@@ -358,10 +290,8 @@ static int copied(int from, int to)
 {
 	int saved = errno;
 
-	if (to >= 0 && to != from) {
+	if (to >= 0 && to != from)
 		rl_fd_copy(from, to);
-		rl_sock_copied(from, to);
-	}
 	errno = saved;
 	return to;
 }
@@ -376,8 +306,8 @@ static void leaves_number(int from, int to, int flags)
 {
 	int saved = errno;
 
-	if (from != to && rl_sock_may(to) && !(flags & ~O_CLOEXEC) && rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
-		rl_sock_leaves(to);
+	if (from != to && rl_fd_is_used(to) && !(flags & ~O_CLOEXEC) && rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
+		rl_fd_leave(to);
 	errno = saved;
 }
 
@@ -427,11 +357,7 @@ RL_HOOK int fcntl(int fd, int command, ...)
 	va_start(args, command);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (command == F_SETFD && rl_sock_is_bound(fd))
-		arg = (void *)((uintptr_t)arg | FD_CLOEXEC);
 	rv = RL_CALL(fcntl, fd, command, arg);
-	if (command == F_SETFL)
-		rl_sock_flags_changed(fd);
 	return makes_copy(command) ? copied(fd, rv) : rv;
 }
 

@@ -9,7 +9,7 @@
 #include "process/pool.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "verbs.h"
+#include "ulp.h"
 
 /* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
  * other.

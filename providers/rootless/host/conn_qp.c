@@ -9,7 +9,7 @@
 #include "process/guard.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "verbs.h"
+#include "ulp.h"
 
 /* ---- binding ---- */
 

@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "process/raw.h"
-#include "verbs.h"
+#include "ulp.h"
 
 #define BUCKETS 16384
 

@@ -15,9 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "file.h"
-#include "gate.h"
-#include "raw.h"
+#include "api.h"
 
 /*
  * Linux's own limit of descriptors, unless the administrator raised it (fs.nr_open). Pages of the
@@ -49,19 +47,6 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- files ---- */
-
-void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
-{
-	f->ops = ops;
-	f->rdev = rdev;
-	f->refs = 1;
-	f->born = t.forks;
-}
-
-void rl_file_get(struct rl_file *f)
-{
-	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
-}
 
 void rl_file_put(struct rl_file *f)
 {
@@ -357,6 +342,17 @@ void rl_call_end(struct rl_file *f)
 	errno = saved;
 }
 
+void rl_fd_leave(int fd)
+{
+	struct rl_file *f = rl_call_begin(fd);
+
+	if (!f)
+		return;
+	if (f->ops->leave && !is_borrowed())
+		f->ops->leave(f, fd);
+	rl_call_end(f);
+}
+
 void rl_fd_forget(int fd)
 {
 	if (!look(fd) || is_borrowed())
@@ -372,11 +368,18 @@ void rl_fd_copy(int from, int to)
 
 	if (!look(from) && !look(to))
 		return;
-	if (!has_place(to) || is_borrowed())
-		return;
 	rl_gate_enter();
 	f = rl_fd_get(from);
-	replace(to, f);
+	if (has_place(to) && !is_borrowed()) {
+		if (f)
+			rl_file_get(f);
+		replace(to, f);
+	}
+	/* A child of vfork() has descriptors of its own. */
+	if (f && f->ops->copied)
+		f->ops->copied(f, to);
+	if (f)
+		rl_file_put(f);
 	rl_gate_leave();
 }
 
@@ -450,17 +453,6 @@ int rl_fd_copy_hidden(int fd)
 	move_begins();
 	rv = copy_hidden(fd);
 	move_is_over();
-	return rv;
-}
-
-int rl_fd_hide(int fd)
-{
-	int rv;
-
-	if (is_mark(look(fd)))
-		return fd;
-	rv = rl_fd_copy_hidden(fd);
-	rl_raw(SYS_close, fd);
 	return rv;
 }
 

@@ -20,6 +20,7 @@
 #include <sys/uio.h>
 
 #include "port.h"
+#include "raw.h"
 
 struct rl_file;
 
@@ -33,6 +34,10 @@ struct rl_file_ops {
 	int (*ioctl)(struct rl_file *f, int fd, unsigned long request, void *arg);
 	/* A message of a NETLINK_RDMA socket, in one piece. */
 	ssize_t (*send)(struct rl_file *f, int fd, const void *buf, size_t len);
+	/* NULL: nothing. @fd is about to be closed, or to name another file. */
+	void (*leave)(struct rl_file *f, int fd);
+	/* NULL: nothing. @fd is a copy, and names @f too. */
+	void (*copied)(struct rl_file *f, int fd);
 	/* The last descriptor has gone: frees @f. Not with any lock. */
 	void (*release)(struct rl_file *f);
 	/*
@@ -50,9 +55,18 @@ struct rl_file {
 	u32 born;			/* after how many forks */
 };
 
+/* How many forks this process comes from. */
+u32 rl_fd_forks(void);
+
 /* One reference: that of the descriptor to come. */
-void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev);
-void rl_file_get(struct rl_file *f);
+static inline void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
+{
+	*f = (struct rl_file){ .ops = ops, .rdev = rdev, .refs = 1, .born = rl_fd_forks() };
+}
+static inline void rl_file_get(struct rl_file *f)
+{
+	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
+}
 void rl_file_put(struct rl_file *f);
 
 /*
@@ -62,8 +76,6 @@ void rl_file_put(struct rl_file *f);
 bool rl_file_is_inherited(const struct rl_file *f);
 /* Is there any such that the progress thread moves? One load. */
 bool rl_fd_have_inherited(void);
-/* How many forks this process comes from. */
-u32 rl_fd_forks(void);
 /* All that was inherited is this process's from now on. */
 void rl_fd_adopt(void);
 
@@ -92,28 +104,39 @@ struct rl_file *rl_fd_get(int fd);
 struct rl_file *rl_call_begin(int fd);
 void rl_call_end(struct rl_file *f);
 
-/* @fd is about to be closed: it names nothing any more. */
+/* @fd is about to be closed, or to name another file: its file's leave() is called. */
+void rl_fd_leave(int fd);
+/* @fd names nothing any more. */
 void rl_fd_forget(int fd);
 /* No number names @f any more, to which the caller has a reference. */
 void rl_fd_forget_all(struct rl_file *f);
 /* @fd, if it names @f (one load), or another number that does; -1: there is none. */
 int rl_fd_name_of(const struct rl_file *f, int fd);
 
-/* @to names what @from names, or nothing: after a dup. */
+/* @to names what @from names, whose copied() is called, or nothing: after a dup. */
 void rl_fd_copy(int from, int to);
 
 /* The first number from @from on that is ours or hidden; -1: there is none. */
 int rl_fd_next(int from);
 
-/*
- * Moves a descriptor of the library's own out of the program's way: the new number, close on
- * exec, which it stays if it is hidden already. Or -errno, and @fd is closed.
- */
-int rl_fd_hide(int fd);
-/* The same of a copy, which never has a low number: that may be what another thread is about to close. */
-int rl_fd_copy_hidden(int fd);
 /* Is @fd the library's own? Then the program's close() must not reach it. */
 bool rl_fd_is_hidden(int fd);
+/*
+ * A descriptor of the library's own, out of the program's way: a copy of @fd, close on exec, which never has a low
+ * number: that may be what another thread is about to close. Or -errno.
+ */
+int rl_fd_copy_hidden(int fd);
+/* The same, and @fd is closed, whatever happens. One that is hidden already stays it. */
+static inline int rl_fd_hide(int fd)
+{
+	int rv;
+
+	if (rl_fd_is_hidden(fd))
+		return fd;
+	rv = rl_fd_copy_hidden(fd);
+	rl_raw(SYS_close, fd);
+	return rv;
+}
 /*
  * Between two calls with the same *@moves: has every number that /proc/self/fd names and the library hid been hidden all
  * the time? The first call's answer means nothing.

@@ -6,9 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "gate.h"
-#include "signals.h"
-#include "thread.h"
+#include "api.h"
 
 /* A handler of the program's may have left by siglongjmp(), and will never be out. */
 #define PATIENCE_MS 2000
@@ -31,6 +29,7 @@ static bool heard;			/* atomic: fork() has our handlers */
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* outside */
 static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
+static __thread void (*late)(bool is_child);	/* NULL: nothing was put off */
 
 static u32 *own_slot(void)
 {
@@ -39,12 +38,26 @@ static u32 *own_slot(void)
 	return &g.inside[hash >> (64 - SLOT_BITS)].n;
 }
 
-/* Behind the store after which none is put off. */
-static void let_signals_come(void)
+/* It may not return. */
+static void run_late(bool is_child)
+{
+	void (*f)(bool is_child) = late;
+
+	late = NULL;
+	f(is_child);
+}
+
+static bool puts_off(void)
+{
+	return depth || forks;
+}
+
+/* After the store from which on nothing is put off. */
+static void call_late(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(rl_signal_is_late) && !rl_gate_puts_off())
-		rl_signal_let_come();
+	if (unlikely(late) && !puts_off())
+		run_late(false);
 }
 
 /* ---- fork ---- */
@@ -81,7 +94,7 @@ static void open_again(void)
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
-	let_signals_come();
+	call_late();
 }
 
 /* Others that tried to enter may be counted. */
@@ -97,8 +110,8 @@ static void count_only_own(void)
 static void open_in_child(void)
 {
 	count_only_own();
-	if (rl_signal_is_late)
-		rl_signal_drop();
+	if (late)
+		run_late(true);
 	open_again();
 }
 
@@ -180,7 +193,7 @@ void rl_gate_leave(void)
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;
-	let_signals_come();
+	call_late();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);
@@ -201,9 +214,12 @@ bool rl_gate_is_inside(void)
 	return depth;
 }
 
-bool rl_gate_puts_off(void)
+bool rl_gate_call_late(void (*f)(bool is_child))
 {
-	return depth || forks;
+	if (!puts_off())
+		return false;
+	late = f;
+	return true;
 }
 
 bool rl_gate_is_shut(void)

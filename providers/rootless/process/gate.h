@@ -8,8 +8,8 @@
  * nobody inside waits for the program, or for a thread that is outside. Who is inside is not
  * cancelled.
  *
- * Any thread. Entries nest. Signals of a program of sockets wait until the thread is out (process/signals.h); another
- * program's handler may enter that interrupted somebody inside.
+ * Any thread. Entries nest. A program's handler may enter that interrupted somebody inside; --sockets puts its
+ * handlers off instead (rl_gate_call_late()).
  */
 #ifndef RL_GATE_H
 #define RL_GATE_H
@@ -29,8 +29,11 @@ void rl_gate_step_out(volatile bool *out);
 
 /* Is the calling thread inside? */
 bool rl_gate_is_inside(void);
-/* Or in a fork(), whose handlers are? Then a signal waits. */
-bool rl_gate_puts_off(void);
+/*
+ * Where the calling thread is inside, or in fork(): @late is called once it is out, or first thing in the child. False:
+ * it is outside, and nothing is called. For handlers of signals.
+ */
+bool rl_gate_call_late(void (*late)(bool is_child));
 /* Does a fork() wait? Who is inside for long asks. */
 bool rl_gate_is_shut(void);
 /* This is a child of a fork() that called no handler. */

@@ -14,10 +14,13 @@
 
 #include "file.h"
 
-/* What the program can see of this library, which is compiled with -fvisibility=hidden. */
+/* The program sees it: both libraries are compiled with -fvisibility=hidden. */
 #define RL_HOOK __attribute__((visibility("default")))
 
-/* A place for the next function of a name, filled when the library is loaded, or first used. */
+/*
+ * A place for the next function of a name, filled when the library is loaded, or first used. Each library has its
+ * own places, and its own hooks/next.c.
+ */
 struct rl_next {
 	void *f;
 	const char *name;
@@ -31,6 +34,12 @@ void *rl_real_find(struct rl_next *n);
 #define RL_REAL(f) ({ \
 	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
 	(__typeof__(&f))rl_real_find(&next_); })
+
+/* The next function's result; or ENOSYS and @instead, which no caller but an allocator that dlsym() calls sees. */
+#define RL_PASS_OR(instead, f, ...) ({						\
+	__typeof__(&f) real_ = RL_REAL(f);					\
+	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, (instead)); })
+#define RL_PASS(f, ...) RL_PASS_OR(-1, f, __VA_ARGS__)
 
 /* The next function's result, or the system call's where there is no function. */
 #define RL_CALL(f, ...) ({							\
@@ -46,12 +55,6 @@ static inline ssize_t rl_hook_result(ssize_t rv)
 	errno = (int)-rv;
 	return -1;
 }
-
-/* Does @m carry a stream's descriptor, which is not to come to another process? */
-struct msghdr;
-bool rl_sock_hands_over(const struct msghdr *m);
-/* Copies @m. False: it is not there, which the kernel is to say. */
-bool rl_sock_read_message(struct msghdr *copy, const struct msghdr *m);
 
 /* Is @fd ours, with a mode of its own? Then what stat says of it. */
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev);

@@ -7,7 +7,7 @@
 
 #include "kernel/core/rtr.h"
 #include "kernel/proto/mpa.h"
-#include "options.h"
+#include "api.h"
 #include "raw.h"
 
 static struct rl_options opt = {

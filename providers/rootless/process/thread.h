@@ -14,6 +14,7 @@
 #define RL_THREAD_H
 
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "file.h"
 #include "port.h"
@@ -40,9 +41,19 @@ struct rl_watch {
 };
 
 /* One reference. */
-void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops);
-void rl_watch_get(struct rl_watch *w);
-void rl_watch_put(struct rl_watch *w);
+static inline void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops)
+{
+	*w = (struct rl_watch){ .ops = ops, .refs = 1 };
+}
+static inline void rl_watch_get(struct rl_watch *w)
+{
+	__atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+}
+static inline void rl_watch_put(struct rl_watch *w)
+{
+	if (__atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		w->ops->release(w);
+}
 
 /*
  * Gives @w a key, under which a descriptor can be waited for: 0 or -ENOMEM. The table has a
@@ -58,6 +69,9 @@ struct rl_watch *rl_watch_find(u32 key);
 int rl_thread_add(struct rl_watch *w, int fd, u32 events);
 int rl_thread_modify(struct rl_watch *w, int fd, u32 events);
 void rl_thread_remove(int fd);
+/* rl_watch_begin() and rl_thread_add(), both or neither: 0 or -errno. Then the other way round. */
+int rl_thread_watch(struct rl_watch *w, int fd, u32 events);
+void rl_thread_end_watch(struct rl_watch *w, int fd);
 
 /* timeout() is called at @ms of rl_now_ms(), or never (0). Replaces what was asked before. */
 void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
@@ -83,7 +97,16 @@ void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 void rl_thread_revive(const struct rl_file *f);
 
 /* CLOCK_MONOTONIC. */
-u64 rl_now_ms(void);
-u64 rl_now_ns(void);
+static inline u64 rl_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+static inline u64 rl_now_ms(void)
+{
+	return rl_now_ns() / 1000000;
+}
 
 #endif

@@ -162,7 +162,7 @@ bool rl_ops_init(struct rl_stream *s, u32 depth)
 	o->pd.id = OWN_PDS | __atomic_add_fetch(&pds, 1, __ATOMIC_RELAXED);
 	qp->pd = qp->recv_pd = o->pd.id;
 	qp->srq = false;
-	weft_qpc_init(qp);
+	rl_ulp_init_qp(&s->qp);
 	qp->in_order = true;
 	return true;
 }
@@ -445,7 +445,7 @@ void rl_ops_move(struct rl_stream *s)
 		rl_conn_tx(c);
 	/* A deregistration waits for whoever has the region in hand. */
 	else if (c->link.qp)
-		weft_region_end_run(c->link.qp);
+		rl_ulp_end_run(&s->qp);
 }
 
 unsigned int rl_ops_events(const struct rl_stream *s)
@@ -521,22 +521,6 @@ bool rl_ops_is_quiet(const struct rl_stream *s)
 	return !is_open(s) || (weft_send_is_done(&s->conn->link) && q->idx == q->ring->user_idx);
 }
 
-/* Nothing is received any more: the peer hears so with what it sends. */
-static void forget_receives(struct rl_stream *s)
-{
-	struct weft_qpc *qp = &s->qp.core;
-	const struct weft_sge none = {};
-
-	qp->rq.q.slots = 0;
-	if (qp->recv_active)
-		weft_rq_divert(qp, &none, 1);
-	if (!qp->rx_waits)
-		return;
-	qp->rx_overdue = true;
-	weft_link_rx_resume(&s->conn->link);
-	weft_region_end_run(qp);
-}
-
 void rl_ops_finish(struct rl_stream *s)
 {
 	if (s->closed)
@@ -547,10 +531,10 @@ void rl_ops_finish(struct rl_stream *s)
 	rl_octets_drop(&s->in, s->in.len);
 	if (!is_open(s) || !s->conn->link.qp)
 		return;
-	forget_receives(s);
+	rl_ulp_drop_receives(s->conn);
 	/* What is posted yet names memory that may be another's soon. */
 	if (rl_ops_is_quiet(s))
-		weft_qpc_close(&s->qp.core);
+		rl_ulp_end(&s->qp, true);
 	else
 		rl_conn_break_off(s->conn);
 	s->conn->step_due = true;
@@ -575,8 +559,7 @@ void rl_ops_end(struct rl_stream *s)
 	if (s->ops->why)
 		return;
 	/* What was posted before there was a connection. */
-	weft_qpc_error(&s->qp.core);
-	rl_qp_flush(&s->qp);
+	rl_ulp_flush(&s->qp);
 	s->ops->why = s->phase == RL_STREAM_PLAIN ? EPROTO : s->error ? s->error : ENOTCONN;
 	toll(s->ops);
 }

@@ -20,7 +20,7 @@
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
-#include "process/signals.h"
+#include "signals.h"
 #include "sock.h"
 #include "process/thread.h"
 
@@ -261,7 +261,12 @@ static void release(struct rl_file *f)
 	free(ep);
 }
 
-static const struct rl_file_ops epoll_ops = { .release = release, .is_shared = true };
+static void leave(struct rl_file *f, int fd)
+{
+	rl_turn_reap(__builtin_frame_address(0));
+}
+
+static const struct rl_file_ops epoll_ops = { .leave = leave, .release = release, .is_shared = true };
 
 static struct rl_epoll *begin(int fd)
 {

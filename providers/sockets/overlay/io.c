@@ -13,7 +13,7 @@
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
-#include "process/signals.h"
+#include "signals.h"
 #include "sock.h"
 #include "process/thread.h"
 

@@ -8,19 +8,18 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "hooks/wait.h"
 #include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
-#include "process/signals.h"
+#include "signals.h"
 #include "sock.h"
 #include "process/thread.h"
 
 #define NS		1000000000ull
 #define SMALL		32
-#define LONG_LIST	256
 
 /* An entry of the program's. */
 struct seen {
@@ -47,22 +46,11 @@ struct wait {
 	struct seen s_own[SMALL];
 };
 
-/* The kernel refuses more than there may be descriptors. */
-bool rl_list_may_be_read(const struct pollfd *p, nfds_t n)
-{
-	struct rlimit most;
-
-	if (!n || (n > LONG_LIST && (getrlimit(RLIMIT_NOFILE, &most) || n > most.rlim_cur)))
-		return false;
-	rl_guard_begin();
-	return rl_guard_readable(p, n * sizeof(*p));
-}
-
 bool rl_sock_in_list(const struct pollfd *p, nfds_t n)
 {
 	nfds_t i;
 
-	if (likely(!rl_sockets_on) || !rl_list_may_be_read(p, n))
+	if (unlikely(!rl_sockets_on) || !rl_list_may_be_read(p, n))
 		return false;
 	for (i = 0; i < n; i++)
 		if (rl_fd_is_used(p[i].fd))
@@ -338,14 +326,10 @@ static int prepare(struct wait *w, struct pollfd *p, nfds_t n, const struct time
 	w->n = n;
 	w->q = w->q_own;
 	w->s = w->s_own;
-	w->until = 0;
-	w->bell = NULL;
-	w->crowded = false;
 	if (t && (t->tv_sec < 0 || t->tv_nsec < 0 || (u64)t->tv_nsec >= NS))
 		return -EINVAL;
 	if (t && (u64)t->tv_sec < UINT64_MAX / NS / 4)
 		w->until = rl_now_ns() + (u64)t->tv_sec * NS + (u64)t->tv_nsec;
-	memset(w->s_own, 0, sizeof(w->s_own));
 	if (n <= SMALL)
 		return 0;
 	w->s = n < INT_MAX / 256 ? calloc(n + 1, sizeof(*w->s) + sizeof(*w->q)) : NULL;
@@ -363,21 +347,22 @@ static void finish(void *arg)
 
 int rl_sock_wait_list(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask)
 {
-	struct wait w;
-	int rv = prepare(&w, p, n, t);
+	struct wait w = { .frame = __builtin_frame_address(0), .signals = rl_signals_seen().all };
+	int rv;
 
-	w.frame = __builtin_frame_address(0);
-	w.signals = rl_signals_seen().all;
 	rl_turn_reap(w.frame);
+	rv = prepare(&w, p, n, t);
+	if (rv)
+		return (int)rl_hook_result(rv);
 	pthread_cleanup_push(finish, &w);
-	rv = rv ?: wait_all(&w, mask);
+	rv = wait_all(&w, mask);
 	pthread_cleanup_pop(1);
 	return (int)rl_hook_result(rv);
 }
 
 /* ---- select: sets of any size are the program's affair ---- */
 
-#define WORD	(8 * (int)sizeof(unsigned long))
+#define WORD	RL_SET_WORD
 /* Numbers that every table of the kernel's has. */
 #define FIRST_TABLE	64
 /* Looks at the list of numbers; behind the first ones each has a pause of 1 ms. */
@@ -397,11 +382,6 @@ static void put(fd_set *set, int fd, bool on)
 		return;
 	word = (unsigned long *)set + fd / WORD;
 	*word = on ? *word | bit : *word & ~bit;
-}
-
-static size_t octets_of(int n)
-{
-	return ((size_t)n + WORD - 1) / WORD * sizeof(unsigned long);
 }
 
 struct listed {
@@ -474,12 +454,6 @@ static int size_of_table(void)
 	return highest < FIRST_TABLE ? FIRST_TABLE : size;
 }
 
-bool rl_set_may_be_read(const fd_set *set, int n)
-{
-	rl_guard_begin();
-	return !set || rl_guard_readable(set, octets_of(n));
-}
-
 static bool may_be_read(int n, const fd_set *in, const fd_set *out, const fd_set *except)
 {
 	return rl_set_may_be_read(in, n) && rl_set_may_be_read(out, n) && rl_set_may_be_read(except, n);
@@ -489,7 +463,7 @@ bool rl_sock_in_sets(int *n, const fd_set *in, const fd_set *out, const fd_set *
 {
 	int fd;
 
-	if (likely(!rl_sockets_on) || *n <= 0)
+	if (unlikely(!rl_sockets_on) || *n <= 0)
 		return false;
 	if (*n > FD_SETSIZE || !may_be_read(*n, in, out, except))
 		*n = min_t(int, *n, size_of_table());
@@ -565,17 +539,17 @@ struct sets {
 static bool take_set(fd_set **own, void *room, const fd_set *set, int n)
 {
 	*own = set ? room : NULL;
-	return !set || rl_guard_copy(room, set, octets_of(n));
+	return !set || rl_guard_copy(room, set, rl_set_size(n));
 }
 
 static bool give_set(fd_set *set, const fd_set *own, int n)
 {
-	return !set || rl_guard_copy(set, own, octets_of(n));
+	return !set || rl_guard_copy(set, own, rl_set_size(n));
 }
 
 static struct sets *new_sets(int n)
 {
-	size_t words = 3 * octets_of(n) + sizeof(struct sets);
+	size_t words = 3 * rl_set_size(n) + sizeof(struct sets);
 	struct sets *s = calloc(1, words + ((size_t)n + 1) * sizeof(*s->p));
 
 	if (s)
@@ -607,8 +581,8 @@ static int wait_copies(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *e
 	int rv;
 
 	rl_guard_begin();
-	if (!take_set(&s->in, room, in, n) || !take_set(&s->out, room + octets_of(n), out, n) ||
-	    !take_set(&s->except, room + 2 * octets_of(n), except, n))
+	if (!take_set(&s->in, room, in, n) || !take_set(&s->out, room + rl_set_size(n), out, n) ||
+	    !take_set(&s->except, room + 2 * rl_set_size(n), except, n))
 		return (int)rl_hook_result(-EFAULT);
 	n = meant(s, n);
 	rv = wait_sets(s->p, list_of_sets(s->p, n, s->in, s->out, s->except), s->in, s->out, s->except, t, mask);

@@ -15,7 +15,7 @@
 #include "process/hook.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "process/signals.h"
+#include "signals.h"
 #include "sock.h"
 #include "process/thread.h"
 
@@ -166,8 +166,6 @@ static void release(struct rl_file *f)
 	free(sk);
 }
 
-static const struct rl_file_ops sock_ops = { .release = release, .is_shared = true };
-
 struct rl_sock *rl_sock_begin_any(int fd)
 {
 	struct rl_file *f = rl_call_begin(fd);
@@ -262,14 +260,16 @@ static int kill_sock(struct rl_sock *sk, int why)
 {
 	sk->why = -why;
 	set_phase(sk, RL_SOCK_DEAD);
-	rl_trace("sockets: no stream: %s", strerror(sk->why));
+	if (rl_options()->trace)
+		rl_complain("sockets: no stream: %s", strerror(sk->why));
 	return why;
 }
 
 /* With sk->lock, if others know of it. */
 static void go_over(struct rl_sock *sk, int fd, const char *why)
 {
-	rl_trace("sockets: descriptor %d goes over iWARP, %s", fd, why);
+	if (rl_options()->trace)
+		rl_complain("sockets: descriptor %d goes over iWARP, %s", fd, why);
 	rl_stream_tell(sk->stream, rl_sock_changed, sk);
 	__atomic_store_n(&sk->own_fd, rl_stream_fd(sk->stream), __ATOMIC_RELAXED);
 	/* A client that has been asked may be plain yet. */
@@ -336,7 +336,7 @@ static int decide_fresh(struct rl_sock *sk, int fd, bool speaks)
 }
 
 /*
- * With sk->lock, without which @fd does not leave it (rl_sock_leaves()): a number that was closed under the
+ * With sk->lock, without which @fd does not leave it (leave()): a number that was closed under the
  * caller may be another file's by now.
  */
 static int decide_locked(struct rl_sock *sk, int fd, bool speaks)
@@ -740,49 +740,61 @@ static void end_for_sleeper(struct rl_sock *sk)
 		rl_stream_shutdown(sk->stream, SHUT_RDWR);
 }
 
-void rl_sock_leaves(int fd)
+/* Without sk->lock @fd does not leave the table. */
+static void leave(struct rl_file *f, int fd)
 {
-	struct rl_sock *sk;
+	struct rl_sock *sk = container_of(f, struct rl_sock, file);
+	bool locked;
 
 	rl_turn_reap(__builtin_frame_address(0));
-	sk = rl_sock_begin_any(fd);
-	if (!sk)
-		return;
-	if (!rl_fd_is_borrowed()) {
-		bool locked = rl_sock_step_begin(sk);
+	locked = rl_sock_step_begin(sk);
+	if (sk->has_items)
+		rl_epoll_leave(sk, fd, true);
+	rl_fd_forget(fd);
+	end_for_sleeper(sk);
+	/*
+	 * The kernel wakes nobody, and whoever waits by this number would wait for another's octets. What was
+	 * posted, and ranges, do not wait for who sleeps.
+	 */
+	if (takes_back(sk) || locked)
+		rl_sock_changed(sk, 0);
+	if (locked)
+		pthread_mutex_unlock(&sk->lock);
+}
 
-		if (sk->has_items)
-			rl_epoll_leave(sk, fd, true);
-		rl_fd_forget(fd);
-		end_for_sleeper(sk);
-		/*
-		 * The kernel wakes nobody, and whoever waits by this number would wait for another's octets. What was
-		 * posted, and ranges, do not wait for who sleeps.
-		 */
-		if (takes_back(sk) || locked)
-			rl_sock_changed(sk, 0);
-		if (locked)
-			pthread_mutex_unlock(&sk->lock);
+static bool is_bound(const struct rl_sock *sk)
+{
+	switch (rl_sock_phase_of(sk)) {
+	case RL_SOCK_NEW:
+	case RL_SOCK_PLAIN:
+	case RL_SOCK_FRESH:
+		return false;
+	case RL_SOCK_STREAM:
+		return __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST);
 	}
-	rl_sock_end(sk);
+	return true;
 }
 
 bool rl_sock_is_bound(int fd)
 {
-	struct rl_sock *sk = rl_sock_may(fd) ? rl_sock_begin(fd) : NULL;
-	bool is_bound = sk && rl_sock_phase_of(sk) != RL_SOCK_FRESH &&
-		(rl_sock_phase_of(sk) != RL_SOCK_STREAM || __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST));
+	struct rl_sock *sk = rl_sock_may(fd) ? rl_sock_begin_any(fd) : NULL;
+	bool is = sk && is_bound(sk);
 
 	if (sk)
 		rl_sock_end(sk);
-	return is_bound;
+	return is;
 }
 
-void rl_sock_copied(int from, int to)
+/* No other program is to find the FPDUs of a stream. */
+static void copied(struct rl_file *f, int fd)
 {
-	if (rl_sock_is_bound(from))
-		bind_to_process(to);
+	if (is_bound(container_of(f, struct rl_sock, file)))
+		bind_to_process(fd);
 }
+
+static const struct rl_file_ops sock_ops = {
+	.leave = leave, .copied = copied, .release = release, .is_shared = true,
+};
 
 /* ---- the process ---- */
 

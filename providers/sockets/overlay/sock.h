@@ -70,13 +70,13 @@ static inline u32 rl_sock_phase_of(const struct rl_sock *sk)
 	return __atomic_load_n(&sk->phase, __ATOMIC_ACQUIRE);
 }
 
-/* Does the program run with --sockets? Constant once the library is loaded. */
+/* Are there rules? Constant once the library is loaded. */
 extern bool rl_sockets_on;
 
-/* Might @fd be for the functions below? One load without --sockets, two with it. Any context. */
+/* Might @fd be for the functions below? Any context. */
 static inline bool rl_sock_may(int fd)
 {
-	return unlikely(rl_sockets_on) && rl_fd_is_used(fd);
+	return likely(rl_sockets_on) && rl_fd_is_used(fd);
 }
 
 /* What rl_sock_decide() and others say of one that is the kernel's now. */
@@ -183,10 +183,6 @@ void rl_sock_found(int fd);
 /* Another process is to get it: false, and it may not. */
 bool rl_sock_goes_out(int fd);
 void rl_sock_listens(int fd);
-/* @fd is about to be closed, or to be another file's: it is none of ours from now on. */
-void rl_sock_leaves(int fd);
-/* After @from was dup()ed to @to: no other program is to find the FPDUs of a stream. */
-void rl_sock_copied(int from, int to);
 /* Is it one whose octets no other process may have? */
 bool rl_sock_is_bound(int fd);
 
@@ -211,11 +207,8 @@ bool rl_sock_refuses(int fd, int level, int option);
 
 /* ---- waiting: overlay/poll.c and overlay/epoll.c; outside the gate ---- */
 
-/* May a list of poll()'s be looked at? If not the kernel has something to say. */
-bool rl_list_may_be_read(const struct pollfd *p, nfds_t n);
 /* Is one of them ours? */
 bool rl_sock_in_list(const struct pollfd *p, nfds_t n);
-bool rl_set_may_be_read(const fd_set *set, int n);
 /* Is one of them ours? And *@n is at most what the program can mean. */
 bool rl_sock_in_sets(int *n, const fd_set *in, const fd_set *out, const fd_set *except);
 int rl_sock_wait_list(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask);

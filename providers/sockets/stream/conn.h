@@ -15,7 +15,7 @@
 #include "octets.h"
 #include "stream.h"
 #include "words.h"
-#include "host/verbs.h"
+#include "host/ulp.h"
 
 /* Octets of a Send at most. */
 #define RL_STREAM_MESSAGE	(64 * 1024)

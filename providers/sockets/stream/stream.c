@@ -803,10 +803,10 @@ static struct rl_stream *next_leaving(const struct leaving *l)
 	return s;
 }
 
-static void await_all(bool ends)
+static void await_all(bool ends, bool amid)
 {
 	const struct leaving l = {
-		.ends = ends, .amid = rl_gate_is_inside() && !rl_thread_is_this(),
+		.ends = ends, .amid = amid,
 		.until = rl_now_ms() + rl_options()->close_ms,
 		.round = __atomic_add_fetch(&all.rounds, 1, __ATOMIC_RELAXED),
 	};
@@ -818,18 +818,24 @@ static void await_all(bool ends)
 
 void rl_stream_exit(void)
 {
-	await_all(true);
+	await_all(true, rl_gate_is_inside());
+}
+
+/* By the progress thread, which is in no call of ours. */
+static void await_before_exit(void)
+{
+	await_all(true, false);
 }
 
 static void await_before_exec(void)
 {
-	await_all(false);
+	await_all(false, false);
 }
 
 void rl_stream_leave(bool ends)
 {
 	if (__atomic_load_n(&all.first, __ATOMIC_RELAXED))
-		rl_thread_do(ends ? rl_stream_exit : await_before_exec, rl_now_ms() + rl_options()->close_ms);
+		rl_thread_do(ends ? await_before_exit : await_before_exec, rl_now_ms() + rl_options()->close_ms);
 }
 
 __attribute__((destructor)) static void end_streams(void)

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "gate.h"
-#include "guard.h"
-#include "raw.h"
+#include "process/gate.h"
+#include "process/guard.h"
+#include "process/raw.h"
 #include "signals.h"
-#include "sockets/overlay/sock.h"
+#include "sock.h"
 
 /* Of sigset_t, what the kernel knows: there is no more room in a handler's context. */
 typedef u64 mask_t;
@@ -41,7 +41,7 @@ static struct {
 	u32 now;			/* atomic: the place of the latest */
 } wishes[_NSIG];
 
-__thread bool rl_signal_is_late;
+static __thread bool is_late;		/* late was put off */
 static __thread siginfo_t late;
 static __thread mask_t late_mask;	/* of where it came */
 static __thread struct rl_signals seen;
@@ -79,13 +79,13 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 	mask_t mask;
 
 	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
-	if (rl_signal_is_late) {
+	if (is_late) {
 		/* A handler of a fault, amid a call of ours, has waited with another mask. */
 		send_to_itself(info);
 	} else {
 		late = *info;
 		late_mask = mask;
-		rl_signal_is_late = true;
+		is_late = true;
 	}
 	mask |= OTHERS;
 	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
@@ -119,12 +119,14 @@ static void end_wait(void)
 		end(wait.arg);
 }
 
+static void come_late(bool is_child);
+
 /* The kernel blocks all others at its beginning. */
 static void on_signal(int sig, siginfo_t *info, void *ctx)
 {
 	struct wish w;
 
-	if (rl_gate_puts_off()) {
+	if (rl_gate_call_late(come_late)) {
 		put_off(info, ctx);
 		return;
 	}
@@ -157,13 +159,13 @@ static void call_handler(siginfo_t *info, mask_t mask)
 }
 
 /* The kernel calls the handler, with the mask and on the stack that the program asked for. */
-void rl_signal_let_come(void)
+static void let_come(void)
 {
 	siginfo_t info = late;
 	mask_t mask = late_mask;
 	int saved = errno;
 
-	rl_signal_is_late = false;
+	is_late = false;
 	if (!send_to_itself(&info))
 		call_handler(&info, mask);
 	/* The guard may have unblocked faults since. */
@@ -173,11 +175,19 @@ void rl_signal_let_come(void)
 }
 
 /* The parent's comes to the parent. */
-void rl_signal_drop(void)
+static void drop(void)
 {
-	rl_signal_is_late = false;
+	is_late = false;
 	rl_guard_mask_changed();
 	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &late_mask, NULL, sizeof(late_mask));
+}
+
+static void come_late(bool is_child)
+{
+	if (is_child)
+		drop();
+	else
+		let_come();
 }
 
 /* ---- what the program wants ---- */

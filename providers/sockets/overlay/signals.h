@@ -12,7 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "port.h"
+#include "process/port.h"
 
 /* Is @sig's handler called through ours? Without --sockets none is. */
 bool rl_signal_is_ours(int sig);
@@ -28,13 +28,6 @@ void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *wish))(in
 void rl_signal_changed(int sig);
 /* Handlers that were there first. */
 void rl_signals_begin(void);
-
-/* The thread leaves the gate: was a signal put off? */
-extern __thread bool rl_signal_is_late;
-/* It comes now. Its handler may not come back. */
-void rl_signal_let_come(void);
-/* In a child: what was put off in the parent is none of its own. */
-void rl_signal_drop(void);
 
 /* Handlers that have run in this thread, and those of them that end a wait of TCP's. */
 struct rl_signals {
