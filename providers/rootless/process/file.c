@@ -141,7 +141,7 @@ static volatile u32 *new_mark(void)
 static void start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
-	t.mark = new_mark();
+	__atomic_store_n(&t.mark, new_mark(), __ATOMIC_RELEASE);
 	pthread_atfork(NULL, NULL, in_child);
 }
 
@@ -458,10 +458,14 @@ int rl_fd_copy_hidden(int fd)
 
 u32 rl_fd_forks(void)
 {
-	pthread_once(&once, start);
-	/* The child of a bare system call fork(): nobody has told us yet. */
-	if (unlikely(t.mark && !*t.mark))
-		is_borrowed();
+	volatile u32 *mark = __atomic_load_n(&t.mark, __ATOMIC_ACQUIRE);
+
+	if (unlikely(!mark || !*mark)) {
+		pthread_once(&once, start);
+		/* The child of a bare system call fork(): no handler has run. */
+		if (t.mark && !*t.mark)
+			is_borrowed();
+	}
 	return __atomic_load_n(&t.forks, __ATOMIC_RELAXED);
 }
 
