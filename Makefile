@@ -1,6 +1,6 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo demo-rootless demo-vm check check-full check-mutants bench bench-quick bench-native \
+.PHONY: help demo demo-rootless demo-vm test check check-full check-mutants bench bench-quick bench-native \
 	modules provider rootless rdma-core-series kernel-series weftspec deb deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
@@ -8,6 +8,7 @@ help:
 	@echo 'make demo         both of these, one after the other'
 	@echo 'make demo-rootless   RDMA programs on this host under weft-run, beside TCP: a minute'
 	@echo 'make demo-vm      two virtual machines, the driver on both, the usual RDMA programs between them'
+	@echo 'make test         engine, stacks, provider, softirq, sockets: a minute, no root; T=name: one test'
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
@@ -40,6 +41,10 @@ demo-rootless:
 
 demo-vm: deps
 	@tests/demo-vm.sh
+
+# Without deps: it says what is missing.
+test:
+	@scripts/test.sh $(if $(T),'$(T)')
 
 check: deps
 	@scripts/check.sh

@@ -25,7 +25,7 @@ exists() {
 	engine/* | stacks/* | provider/*) grep -qE "^	+[A-Za-z_]+\($name\)," tests/"$kind"/test_*.c ;;
 	fuzz/*) [ -e "tests/$1.c" ] ;;
 	kmod/*) grep -q "^	{ \"$name\"" tests/kmod/cases.c ;;
-	mpa-*/* | weft-*/*) grep -qE "^	.*[{(] ?\"$name\"" "tests/progs/$kind.c" ;;
+	mpa-*/* | weft-*/*) grep -qE "^	.*[{(] ?\"$name\"" tests/progs/*/"$kind".c ;;
 	source/*) grep -q "^verdict $name " "$0" ;;
 	*) grep -qx "$1" <<<"$lab" ;;
 	esac
@@ -95,6 +95,24 @@ fits_linux() {
 	rm -r "$to"
 }
 
+# --- can a person read it? ---
+
+# Folders and files that are done, for each of these verdicts; the others follow.
+narrow='providers/weft'
+plain='README.md docs providers/weft providers/rootless/weft-run.1 providers/sockets/weft_socket.7 scripts/check-english.py scripts/structure.py scripts/c_source.py'
+own_statics='providers/weft'
+no_circles='kernel/proto providers/weft'
+
+# lines_over_100 FOLDER...: tabs count as 8.
+lines_over_100() {
+	git ls-files -co --exclude-standard -- "$@" | grep '\.[ch]$' | while read -r file; do
+		[ ! -e "$file" ] || expand "$file" | awk -v f="$file" 'length > 100 {print f ":" NR ": " length " columns"}'
+	done
+}
+
+# rooms FILE: its map of rooms, if it has one.
+rooms() { ! grep -qs '^```rooms' "$1" || scripts/structure.py --rooms "$1"; }
+
 n=0
 # verdict NAME COMMAND [ARG...]: ok if the command says nothing, of its own trouble neither.
 verdict() {
@@ -125,4 +143,12 @@ verdict nobody-spins-for-another in_driver 'cpu_relax\('
 verdict all-of-the-interface-has-a-host without_host
 verdict no-plain-u64-in-the-abi grep -nE '^	__(u|s)64 ' kernel/uapi/rdma/*.h
 verdict the-driver-can-be-adapted-for-linux fits_linux
+# shellcheck disable=SC2086 # lists
+{
+	verdict lines-are-within-100-columns lines_over_100 $narrow
+	verdict english-is-plain scripts/check-english.py $plain
+	verdict statics-have-names-of-their-own scripts/structure.py --shared-statics $own_statics
+	verdict no-circles-of-files scripts/structure.py --no-cross $no_circles
+}
+verdict rooms-keep-their-direction rooms providers/rootless/README.md
 echo "1..$n"

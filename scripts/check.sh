@@ -9,6 +9,8 @@
 #              DIOD      a diod that has been built with RDMA: the group 9p
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../tests/lab/rootless.sh
+. "$WEFT_TOP/tests/lab/rootless.sh"
 
 out=$WEFT_BUILD/check
 # What only a kernel can show, and programs as a driver meets them.
@@ -67,8 +69,8 @@ group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftes
 # The same tests, and more, of programs without a kernel module: on this host, under weft-run. Then
 # part of them with ASan and UBSan in its library.
 group_rootless() {
-	VERIFY_MB=256 tests/lab/run.sh rootless traffic programs tools garbage churn perftest spec manners verify \
-		rootless hand datagram sockets ranks pyverbs || return
+	# shellcheck disable=SC2086 # a list
+	VERIFY_MB=256 tests/lab/run.sh rootless $rootless_suites || return
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram sockets
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'

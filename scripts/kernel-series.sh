@@ -15,9 +15,9 @@ driver=drivers/infiniband/sw/weft
 # --- what is in which patch: files of the driver ---
 
 protocol='proto/bytes proto/ddp proto/err proto/mpa proto/rdmap proto/stream'
-queues='core/atomic core/cq core/qp core/region core/ring core/rq core/rqq core/rx core/shape core/sq core/tx
-	core/verbs core/wqe'
-links='core/batch core/end core/linger core/link core/rtr core/send core/start'
+queues='core/atomic core/cq core/qp core/qp_types core/region core/region_types core/ring core/rq core/rqq core/rx
+	core/shape core/sq core/srq core/tx core/verbs core/wqe'
+links='core/batch core/end core/linger core/link core/link_rx core/link_types core/rtr core/send core/start'
 sockets='caller conn conn_life conn_qp conn_run conn_rx conn_tx crowd linger sock softirq tcp trace'
 setup='cm cm_active cm_ask cm_passive news'
 verbs='cq cq_verbs dmabuf host mr post qp ring_mem srq tables ucontext'

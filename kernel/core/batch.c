@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "batch.h"
+#include "host.h"
+#include "region.h"
 
 /* Room kept behind a batch, so that a Terminate can always be appended. */
 #define SPARE 128

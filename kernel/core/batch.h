@@ -19,7 +19,7 @@
 #ifndef WEFT_CORE_BATCH_H
 #define WEFT_CORE_BATCH_H
 
-#include "qp.h"
+#include "tx.h"
 
 /* The smallest segments FPDUs are cut for: one of the 128-octet ULPDUs of RFC 5044 §4.5. */
 #define WEFT_BATCH_SEG_MIN	144

@@ -3,7 +3,10 @@
  * Full Operation as far as its end is concerned, and what follows it: FIN both ways,
  * errors, Terminates, time.
  */
-#include "link.h"
+#include "end.h"
+#include "link_rx.h"
+#include "qp.h"
+#include "send.h"
 
 /* So many close_ms may an end without a QP last, while the peer takes what is left. */
 #define CLOSING_TIMES 12

@@ -11,12 +11,12 @@
 
 #include "../proto/stream.h"
 #include "../uapi/rdma/weft-abi.h"
-#include "region.h"
 
 struct weft_iov;
 struct weft_link;
 struct weft_qpc;
 struct weft_recv;
+struct weft_region;
 
 /*
  * Looks up an STag by its index, whatever its key byte, and holds what it finds, so

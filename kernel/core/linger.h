@@ -24,7 +24,7 @@
 #ifndef WEFT_CORE_LINGER_H
 #define WEFT_CORE_LINGER_H
 
-#include "qp.h"
+#include "qp_types.h"
 
 /* The longest that a post waits while its program neither polls nor posts on. */
 #define WEFT_LINGER_NS	(200 * 1000)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "qp.h"
+#include "host.h"
+#include "qp_types.h"
+#include "region.h"
 
 /*
  * A window that has no QP is on its way from one to another, whose lock is not ours: what the first
@@ -141,6 +143,31 @@ void weft_region_end_run(struct weft_qpc *qp)
 		weft_host_region_drop(was.region);
 	else if (was.uses > 1)
 		weft_host_region_hold(was.region, was.uses - 1);
+}
+
+/* Granted: into the memory behind @to of @r, if it is there. */
+static bool put_octets(struct weft_region *r, u64 to, struct weft_cur *from, u32 len)
+{
+	struct weft_region *memory = weft_region_memory(r, &to);
+
+	if (unlikely(memory->kind == WEFT_REGION_NULL)) {
+		weft_cur_skip(from, len);
+		return true;
+	}
+	return weft_host_place(memory, to, from, len);
+}
+
+enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
+				   struct weft_cur *from, u32 len, u32 access)
+{
+	struct weft_region *r = weft_region_get(qp, pd, stag);
+	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len, access);
+
+	if (d == WEFT_GRANTED && !put_octets(r, to, from, len))
+		d = WEFT_DENIED_GONE;
+	if (r)
+		weft_region_put(qp, r);
+	return d;
 }
 
 /* ---- registering and invalidating ---- */

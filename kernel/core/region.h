@@ -2,95 +2,21 @@
 /*
  * What an STag stands for, whether an access is allowed, how long a region is
  * held, and who may register and invalidate it. The table of STags, the
- * references and the pages are the host's; the judgement is here.
- *
- * Locking: the fields of a region in the table are constant, but for those of a
- * fast region or window: stag, qp, access, base, len, valid, memory, start. They
- * change under the lock of the QP that registers, binds or invalidates it. A window
- * belongs to one QP from the bind on, and changes while none of its FPDUs uses it. A
- * fast region is for all QPs of its PD: it changes while nobody else holds it. Who
- * is to bind a window, or to take a fast region out of use, is decided by an exchange
- * of qp. A host takes any region out of use for good by weft_region_withdraw().
+ * references and the pages are the host's; the judgement is here. region_types.h has the fields
+ * and their locks.
  */
 #ifndef WEFT_CORE_REGION_H
 #define WEFT_CORE_REGION_H
 
-#include "../proto/port.h"
+#include "region_types.h"
 
+struct weft_cur;
 struct weft_qpc;
 struct weft_wr_bind;
 struct weft_wr_reg;
 
-/* The same bits as IB_ACCESS_*, which are uABI. */
-enum {
-	WEFT_ACCESS_LOCAL_WRITE	  = 1 << 0,
-	WEFT_ACCESS_REMOTE_WRITE  = 1 << 1,
-	WEFT_ACCESS_REMOTE_READ	  = 1 << 2,
-	WEFT_ACCESS_REMOTE_ATOMIC = 1 << 3,
-	WEFT_ACCESS_MW_BIND	  = 1 << 4,
-	WEFT_ACCESS_ZERO_BASED	  = 1 << 5,
-	/* Relaxed ordering and the like may be ignored. */
-	WEFT_ACCESS_OPTIONAL	  = 0x3FF00000,
-	WEFT_ACCESS_REMOTE	  = WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_READ |
-				    WEFT_ACCESS_REMOTE_ATOMIC,
-};
-
-enum weft_region_kind {
-	WEFT_REGION_USER,		/* reg_user_mr: never remotely invalidated */
-	WEFT_REGION_FAST,		/* alloc_mr, REG_MR */
-	WEFT_REGION_WINDOW_1,		/* memory window, type 1: bound anew while it is bound */
-	WEFT_REGION_WINDOW_2,		/* type 2B: bound once, then invalidated */
-	WEFT_REGION_NULL,		/* no memory: what is placed is dropped, and zeros are
-					 * read; base 0, len ~0, WEFT_ACCESS_LOCAL_WRITE and
-					 * nothing else */
-	WEFT_REGION_DMA,		/* the kernel's all-memory region: base 0, len ~0,
-					 * WEFT_ACCESS_LOCAL_WRITE and nothing else */
-};
-
-struct weft_region {
-	u32 stag;			/* all 32 bits, key byte included */
-	u32 pd;				/* protection domain */
-	u32 qp;				/* of a window, the only QP that may use or invalidate
-					 * it; of a fast region, the one that registered it. 0:
-					 * none, or it is being invalidated */
-	u32 access;			/* WEFT_ACCESS_ */
-	u64 base;			/* first TO */
-	u64 len;
-	u8 kind;			/* enum weft_region_kind */
-	bool valid;			/* false: invalidated, or not registered yet */
-	bool gone;			/* out of use for good: weft_region_withdraw() */
-	struct weft_region *memory;	/* a bound window's: the region that has its octets */
-	u64 start;			/* and where in that they begin, as a TO */
-};
-
 /* A null region as @pd's, but for its STag. */
 struct weft_region weft_region_null(u32 pd);
-
-static inline bool weft_region_is_window(const struct weft_region *r)
-{
-	return unlikely(r->kind == WEFT_REGION_WINDOW_1 || r->kind == WEFT_REGION_WINDOW_2);
-}
-
-/* The region that has the memory of @r, in use, and in *@addr the place in it. */
-static inline struct weft_region *weft_region_memory(struct weft_region *r, u64 *addr)
-{
-	if (likely(!r->memory))
-		return r;
-	*addr = *addr - r->base + r->start;
-	return r->memory;
-}
-
-enum weft_denial {
-	WEFT_GRANTED,
-	WEFT_DENIED_STAG,		/* no such STag, or not valid, or wrong key byte */
-	WEFT_DENIED_ASSOC,		/* another PD's, or another QP's window */
-	WEFT_DENIED_ACCESS,		/* rights */
-	WEFT_DENIED_WRAP,		/* addr + len exceeds 64 bits */
-	WEFT_DENIED_BOUNDS,
-	WEFT_DENIED_GONE,		/* granted, but the memory is not there: weft_host_is_there() */
-	WEFT_DENIED_SHARED,		/* to register: others hold it, and weft_host_try_again()
-					 * was called */
-};
 
 /*
  * May QP @qp of @pd use @len bytes at @addr of @r (NULL: none found) as
@@ -131,12 +57,6 @@ void weft_region_withdraw(struct weft_region *r);
 
 /* ---- in use. Lock: the connection's, as in qp.h ---- */
 
-/* Most FPDUs of a run use one region: it is held once for all of them. */
-struct weft_region_hold {
-	struct weft_region *region;	/* held once, by whom it was found; NULL: none */
-	u32 uses;			/* got and not yet put, beyond that */
-};
-
 /*
  * The region that @stag names, to be put once used, or NULL. The key byte is not
  * compared: weft_region_check() does. A region may be kept from its check to the last
@@ -145,6 +65,10 @@ struct weft_region_hold {
  */
 struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag);
 void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
+
+/* Checks as weft_region_check() does, then copies @len octets from the cursor. */
+enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
+				   struct weft_cur *from, u32 len, u32 access);
 
 /*
  * A run of receiving or sending is over: nothing is held any more but what was got

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The receives of a QP, wherever they come from. */
-#include "qp.h"
+#include "host.h"
+#include "region.h"
+#include "rq.h"
+#include "verbs.h"
 
 int weft_rq_take(struct weft_qpc *qp)
 {
@@ -80,7 +82,8 @@ bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len)
 			continue;
 		}
 		n = min_t(u32, len, s->length - at);
-		if (!weft_rx_place(qp, qp->recv_pd, s->lkey, s->addr + at, from, n))
+		if (weft_region_place(qp, qp->recv_pd, s->lkey, s->addr + at, from, n,
+				      WEFT_ACCESS_LOCAL_WRITE) != WEFT_GRANTED)
 			return false;
 		len -= n;
 		at = 0;

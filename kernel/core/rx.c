@@ -4,25 +4,13 @@
  * versions, opcode, buffer model and queue number are judged by the stream.
  */
 #include "qp.h"
-
-/* Granted: into the memory behind @to of @r, if it is there. */
-static bool put_octets(struct weft_region *r, u64 to, struct weft_cur *from, u32 len)
-{
-	struct weft_region *memory = weft_region_memory(r, &to);
-
-	if (unlikely(memory->kind == WEFT_REGION_NULL)) {
-		weft_cur_skip(from, len);
-		return true;
-	}
-	return weft_host_place(memory, to, from, len);
-}
+#include "rx.h"
 
 /* ---- RDMA Write ---- */
 
 static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	const struct weft_ddp_hdr *h = &f->ddp;
-	struct weft_region *r;
 	enum weft_denial d;
 
 	if (qp->write_over) {
@@ -38,13 +26,8 @@ static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, weft_denial_ddp(WEFT_DENIED_ACCESS), f);
 		return;
 	}
-	r = weft_region_get(qp, qp->pd, h->stag);
-	d = weft_region_check(r, h->stag, qp->pd, qp->id, h->to, f->payload_len,
+	d = weft_region_place(qp, qp->pd, h->stag, h->to, &f->payload, f->payload_len,
 			      WEFT_ACCESS_REMOTE_WRITE);
-	if (d == WEFT_GRANTED && !put_octets(r, h->to, &f->payload, f->payload_len))
-		d = WEFT_DENIED_GONE;
-	if (r)
-		weft_region_put(qp, r);
 	if (d != WEFT_GRANTED)
 		weft_qpc_fail(qp, weft_denial_ddp(d), f);
 }
@@ -125,18 +108,6 @@ static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct wef
 	if (f->ddp.last && e->got + f->payload_len != size)
 		return WEFT_E_DDP_BOUNDS;
 	return WEFT_OK;
-}
-
-bool weft_rx_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, struct weft_cur *from, u32 len)
-{
-	struct weft_region *r = weft_region_get(qp, pd, stag);
-	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len,
-					       WEFT_ACCESS_LOCAL_WRITE);
-	bool placed = d == WEFT_GRANTED && put_octets(r, to, from, len);
-
-	if (r)
-		weft_region_put(qp, r);
-	return placed;
 }
 
 static void oldest_is_over(struct weft_qpc *qp)
@@ -277,7 +248,8 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 		return;
 	}
 	if (f->payload_len &&
-	    !weft_rx_place(qp, qp->pd, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len)) {
+	    weft_region_place(qp, qp->pd, f->ddp.stag, f->ddp.to, &f->payload, f->payload_len,
+			      WEFT_ACCESS_LOCAL_WRITE) != WEFT_GRANTED) {
 		/* The sink was taken away under the Read by its own user. */
 		request_done(qp, e, WEFT_WC_LOC_PROT_ERR);
 		return;
@@ -314,7 +286,8 @@ static bool place_word(struct weft_qpc *qp, const struct weft_sq_wqe *w, u64 wor
 
 	weft_cur_init(&from, &seg, 1);
 	weft_wqe_sink(w, &stag, &to);
-	return weft_rx_place(qp, qp->pd, stag, to, &from, sizeof(word));
+	return weft_region_place(qp, qp->pd, stag, to, &from, sizeof(word),
+				 WEFT_ACCESS_LOCAL_WRITE) == WEFT_GRANTED;
 }
 
 static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)

@@ -3,7 +3,8 @@
  * The send run: batch after batch, each in one call of TCP, until there is nothing to
  * send, TCP is full, or others are to have the lock.
  */
-#include "link.h"
+#include "qp.h"
+#include "send.h"
 
 /* What one run sends at most, and what a call of TCP counts for at least. */
 #define SLICE (256 * 1024)

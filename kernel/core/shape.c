@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "qp.h"
+#include "rqq.h"
 #include "shape.h"
+#include "wqe.h"
 
 u32 weft_shape_sq_wqes(u32 slots, u32 wqe_slots)
 {

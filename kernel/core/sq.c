@@ -3,7 +3,11 @@
  * The send queue: three positions run through one ring, head (q.idx, oldest
  * entry not completed) <= next (being sent) <= pulled (copied) <= the user's.
  */
-#include "qp.h"
+#include "host.h"
+#include "region.h"
+#include "sq.h"
+#include "verbs.h"
+#include "wqe.h"
 
 static const u8 wc_opcode[WEFT_WR_NR] = {
 	[WEFT_WR_WRITE]		= WEFT_WCO_WRITE,

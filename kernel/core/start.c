@@ -3,7 +3,9 @@
  * Start-up, RFC 5044 §7.1 and RFC 6581: the initiator's Request and what the Reply to it
  * means; the responder's Request, the ULP's answer, its Reply.
  */
-#include "link.h"
+#include "end.h"
+#include "qp.h"
+#include "start.h"
 
 /* What a frame's receiver does next, beside 0 and errors. */
 enum { VERDICT_WAIT = 1, VERDICT_RETRY, VERDICT_RETRY_V1 };

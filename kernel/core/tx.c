@@ -5,6 +5,7 @@
  */
 #include "atomic.h"
 #include "qp.h"
+#include "tx.h"
 
 /* What choose() and its helpers found. */
 enum pick {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "region.h"
+#include "rq.h"
+#include "sq.h"
 #include "ud.h"
+#include "wqe.h"
 
 /* ---- sending ---- */
 

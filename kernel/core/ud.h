@@ -9,7 +9,7 @@
 #ifndef WEFT_CORE_UD_H
 #define WEFT_CORE_UD_H
 
-#include "qp.h"
+#include "tx.h"
 
 /* What stands before a datagram where it is received: a header of InfiniBand's. */
 #define WEFT_GRH_LEN 40

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What verbs see of a QP: its state, the moves that modify_qp allows, the event of an error. */
-#include "qp.h"
-
+#include "verbs.h"
 
 /* The connection leads; before it comes, and after a reset, the verbs do. */
 enum weft_verbs_state weft_qpc_verbs_state(const struct weft_qpc *qp)

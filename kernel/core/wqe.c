@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include "qp.h"
+#include "wqe.h"
 
 /* What an opcode may carry. Complete for every WEFT_WR_; a zero entry is refused. */
 struct wqe_kind {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The verbs commands with the driver's parts of weft-abi.h behind them. */
+/* The verbs commands, each followed by the driver's part from weft-abi.h. */
 #ifndef WEFT_PROVIDER_ABI_H
 #define WEFT_PROVIDER_ABI_H
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Address handles: what of them a datagram's request says. The kernel has none. And multicast. */
+/*
+ * Address handles, which the kernel does not have: a datagram's request carries the address.
+ * Multicast.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "weft.h"
 
 /* An errno value. */
-static int check_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
+static int check_ah_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
 {
 	union ibv_gid gid;
 
 	if (!(to_weft_ctx(ctx)->features & WEFT_FEATURE_ROCE_TYPES))
 		return EOPNOTSUPP;
-	/* An address is a GID; where there is an LID there is none. */
+	/* A peer is addressed by its GID; there are no LIDs. */
 	if (!attr->is_global)
 		return EINVAL;
 	return ibv_query_gid(ctx, attr->port_num, attr->grh.sgid_index, &gid) ? EINVAL : 0;
@@ -20,7 +23,7 @@ static int check_attr(struct ibv_context *ctx, const struct ibv_ah_attr *attr)
 
 struct ibv_ah *weft_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
-	int err = check_attr(pd->context, attr);
+	int err = check_ah_attr(pd->context, attr);
 	struct weft_ah *ah;
 
 	if (err) {

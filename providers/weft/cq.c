@@ -59,8 +59,8 @@ struct ibv_cq *weft_create_cq(struct ibv_context *ctx, int entries,
 }
 
 /*
- * An errno value. IGNORE_OVERRUN is refused: the kernel does not overwrite what nobody has
- * polled, so a full CQ can only lose, and say so.
+ * An errno value. IGNORE_OVERRUN is refused: the kernel does not overwrite completions that were
+ * not polled, so a full CQ drops new ones and reports an overflow.
  */
 static int check_cq_ex(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex *attr)
 {
@@ -70,7 +70,7 @@ static int check_cq_ex(struct ibv_context *ctx, const struct ibv_cq_init_attr_ex
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	    attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED)
 		return EOPNOTSUPP;
-	/* Only a parent domain says anything of a CQ. */
+	/* Only a parent domain has settings for a CQ. */
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    (!attr->parent_domain || !to_weft_pd(attr->parent_domain)->of))
 		return EINVAL;
@@ -113,9 +113,9 @@ struct ibv_cq_ex *weft_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 }
 
 /*
- * The kernel moves to its new ring what was not yet consumed, and the arm word.
- * Nobody may consume or arm meanwhile. It has let go of the old ring when it
- * answers; so if the new one cannot be mapped the CQ is lost, and polls fail.
+ * The kernel moves completions that were not consumed, and the arm word, to the new ring; polling
+ * and arming are locked out meanwhile. It frees the old ring before it answers, so if the new one
+ * cannot be mapped the CQ is lost and polls fail.
  */
 int weft_resize_cq(struct ibv_cq *ibcq, int entries)
 {
@@ -146,20 +146,11 @@ int weft_destroy_cq(struct ibv_cq *ibcq)
 	struct weft_cq *cq = to_weft_cq(ibcq);
 	int err = ibv_cmd_destroy_cq(ibcq);
 
-	/* EBUSY while a QP uses it: then all stays as it is. */
+	/* EBUSY while a QP uses it: nothing has changed. */
 	if (err)
 		return err;
 	free_cq(cq);
 	return 0;
-}
-
-bool weft_cq_wants_kick(struct weft_cq *cq)
-{
-	if (to_weft_ctx(cq->vcq.cq.context)->features & WEFT_FEATURE_POLL_KICK)
-		return true;
-	return __atomic_load_n(&cq->posted, __ATOMIC_RELAXED) &&
-	       __atomic_exchange_n(&cq->posted, false, __ATOMIC_RELAXED) &&
-	       weft_uring_says_poll(&cq->ring);
 }
 
 static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
@@ -178,22 +169,15 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 		weft_cqe_decode(weft_uring_slot(r, r->idx++), &wc[n++]);
 	if (n)
 		weft_uring_release(r);
-	/* What was published before the CQ died is taken first: look again behind the flag. */
+	/*
+	 * Completions published before the overflow are still delivered: check again after the
+	 * flag.
+	 */
 	else if (num > 0 && weft_uring_overflown(r) && !weft_uring_filled(r))
 		n = -EIO;
 	*kick = !n && weft_cq_wants_kick(cq);
 	weft_unlock(&cq->lock);
 	return n;
-}
-
-/* The kernel, or another host of the stack, moves bytes in our context. */
-void weft_cq_kick(struct weft_cq *cq)
-{
-	struct ibv_cq *ibcq = &cq->vcq.cq;
-	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, 1);
-
-	fill_attr_in_obj(cmd, WEFT_ATTR_CQ_KICK_HANDLE, ibcq->handle);
-	execute_ioctl(ibcq->context, cmd);
 }
 
 int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
@@ -213,7 +197,7 @@ int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	struct weft_cq *cq = to_weft_cq(ibcq);
 	int err = 0;
 
-	/* The lock keeps the ring where it is, against a resize. */
+	/* Under the lock no resize replaces the ring. */
 	weft_lock(&cq->lock);
 	if (cq->ring.slots)
 		weft_uring_arm(&cq->ring, solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT);

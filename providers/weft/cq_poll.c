@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Polling an extended CQ. start_poll takes the CQ's lock, end_poll gives it back. Each completion
- * is copied, and its slot given back, before it is read: a program may post in its place at once.
- * Between the two it may not destroy a QP of the CQ, nor ask for its next event: both want the lock.
+ * Polling an extended CQ. start_poll takes the CQ's lock, end_poll drops it. Each completion is
+ * copied and its slot is returned before it is read, so that the program may post at once. Between
+ * the two calls the program must not destroy a QP of the CQ or arm the CQ: both take the lock.
  */
 #include <errno.h>
 #include <time.h>
@@ -16,7 +16,7 @@ static struct weft_cq *to_cq(struct ibv_cq_ex *ex)
 	return container_of(ex, struct weft_cq, vcq.cq_ex);
 }
 
-/* The oldest completion becomes the one that is read: 0, ENOENT or EIO. */
+/* Makes the oldest completion the current one: 0, ENOENT or EIO. */
 static int take(struct weft_cq *cq)
 {
 	struct weft_uring *r = &cq->ring;
@@ -25,7 +25,7 @@ static int take(struct weft_cq *cq)
 
 	if (!r->slots)
 		return EIO;
-	/* The flag first: what was published before the CQ died is taken. */
+	/* The flag first: completions published before the overflow are still delivered. */
 	dead = weft_uring_overflown(r);
 	if (!weft_uring_filled(r))
 		return dead ? EIO : ENOENT;
@@ -87,7 +87,7 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 	return wc_of(ex).wc_flags;
 }
 
-/* Shares its place with the rkey that the peer invalidated; wc_flags says which it is. */
+/* A union with the rkey that the peer invalidated; wc_flags tells them apart. */
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
 	return wc_of(ex).imm_data;
@@ -145,7 +145,7 @@ static int64_t now(clockid_t clock)
 	return t.tv_sec * NS + t.tv_nsec;
 }
 
-/* Both clocks are slewed alike; they part only where the time of day is set. */
+/* Both clocks are slewed alike; they diverge only when the time of day is set. */
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
 	int64_t age = now(CLOCK_MONOTONIC) - (int64_t)to_cq(ex)->cqe.timestamp;

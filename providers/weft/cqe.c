@@ -3,7 +3,7 @@
 
 #include "wqe.h"
 
-/* Beside each number of the ABI: is there one in verbs, and which. */
+/* The verbs opcode for a number of the ABI, if there is one. */
 struct wc_opcode {
 	bool known;
 	enum ibv_wc_opcode ibv;
@@ -49,7 +49,7 @@ static enum ibv_wc_status status_of(uint8_t status)
 	return status < WEFT_WC_NR ? wc_statuses[status] : IBV_WC_GENERAL_ERR;
 }
 
-/* As mlx5 has it of RoCE v2, and UCX reads it: over UDP, over IPv4 or IPv6. */
+/* As mlx5 reports RoCE v2, and UCX expects: over UDP, over IPv4 or IPv6. */
 #define SL_UDP	0x8
 #define SL_IPV6	0x1
 #define SL_IPV4	0x2
@@ -96,7 +96,7 @@ void weft_cq_clean(struct weft_uring *cq, uint32_t qp_num)
 	uint32_t from = cq->idx + n;
 	uint32_t to = from;
 
-	/* Kept entries move towards the newest: the ones behind are the kernel's to fill. */
+	/* Kept entries move towards the newest: the slots after that belong to the kernel. */
 	while (n--) {
 		const struct weft_cqe *cqe = weft_uring_slot(cq, --from);
 

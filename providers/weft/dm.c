@@ -1,39 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Device memory, which is the host's: weft is software. It is the provider's alone, and regions of
- * it are regions of the program's memory. A handle means something to this process, and to
- * no other.
+ * Device memory is host memory: weft is software. Only the provider knows of it; to the kernel its
+ * regions are regions of the program's memory. A handle is valid in this process only.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "dm_mem.h"
 #include "weft.h"
 
-/* As of others: offsets and lengths of copies. */
+/* Of offsets and lengths of copies, as other drivers require. */
 #define ALIGN 4
 #define LOG_PAGE 12
-
-/* What one or more struct weft_dm name. Guarded by memories_lock. */
-struct weft_dm_mem {
-	struct weft_dm_mem *next;
-	uint32_t handle;
-	bool gone;			/* freed: no handle any more */
-	unsigned int dms;		/* that name it */
-	unsigned int regions;
-	uint8_t *at;
-	size_t length;
-};
 
 struct weft_dm {
 	struct ibv_dm dm;
 	struct weft_dm_mem *mem;
 };
-
-static pthread_mutex_t memories_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct weft_dm_mem *memories;
-static uint32_t last_handle;
 
 static struct weft_dm *to_weft_dm(struct ibv_dm *dm)
 {
@@ -74,61 +58,6 @@ static int copy_from(void *to, struct ibv_dm *dm, uint64_t off, size_t len)
 
 /* ---- life ---- */
 
-/* Shared: a child of fork() has the device's memory, and no copy of it. */
-static struct weft_dm_mem *mem_new(size_t length)
-{
-	struct weft_dm_mem *mem = calloc(1, sizeof(*mem));
-
-	if (!mem)
-		return NULL;
-	mem->length = length;
-	mem->at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (mem->at != MAP_FAILED)
-		return mem;
-	free(mem);
-	return NULL;
-}
-
-static void mem_free(struct weft_dm_mem *mem)
-{
-	munmap(mem->at, mem->length);
-	free(mem);
-}
-
-/* memories_lock. */
-static struct weft_dm_mem *mem_find(uint32_t handle)
-{
-	struct weft_dm_mem *mem = memories;
-
-	while (mem && (mem->gone || mem->handle != handle))
-		mem = mem->next;
-	return mem;
-}
-
-static void mem_publish(struct weft_dm_mem *mem)
-{
-	pthread_mutex_lock(&memories_lock);
-	do
-		mem->handle = ++last_handle;
-	while (mem_find(mem->handle));
-	mem->next = memories;
-	memories = mem;
-	pthread_mutex_unlock(&memories_lock);
-}
-
-/* Memory without a name and without a region goes. memories_lock. */
-static void mem_drop(struct weft_dm_mem *mem)
-{
-	struct weft_dm_mem **p;
-
-	if (mem->dms || mem->regions)
-		return;
-	for (p = &memories; *p != mem; p = &(*p)->next)
-		;
-	*p = mem->next;
-	mem_free(mem);
-}
-
 static struct ibv_dm *dm_fill(struct weft_dm *dm, struct ibv_context *ctx, struct weft_dm_mem *mem)
 {
 	dm->mem = mem;
@@ -152,33 +81,23 @@ struct ibv_dm *weft_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *
 		return NULL;
 	}
 	dm = calloc(1, sizeof(*dm));
-	mem = dm ? mem_new(attr->length) : NULL;
+	mem = dm ? weft_dm_mem_create(attr->length) : NULL;
 	if (!mem) {
 		free(dm);
 		errno = ENOMEM;
 		return NULL;
 	}
-	mem->dms = 1;
-	mem_publish(mem);
 	return dm_fill(dm, ctx, mem);
 }
 
-/* A region of it keeps it; other names do not, but then it stays where it is. */
+/* Fails while a region uses it. If it was imported, the memory stays until the last unimport. */
 int weft_free_dm(struct ibv_dm *ibdm)
 {
 	struct weft_dm *dm = to_weft_dm(ibdm);
-	bool busy;
+	int err = weft_dm_mem_free(dm->mem);
 
-	pthread_mutex_lock(&memories_lock);
-	busy = dm->mem->regions;
-	if (!busy) {
-		dm->mem->gone = true;
-		dm->mem->dms--;
-		mem_drop(dm->mem);
-	}
-	pthread_mutex_unlock(&memories_lock);
-	if (busy)
-		return EBUSY;
+	if (err)
+		return err;
 	free(dm);
 	return 0;
 }
@@ -190,11 +109,7 @@ struct ibv_dm *weft_import_dm(struct ibv_context *ctx, uint32_t handle)
 
 	if (!dm)
 		return NULL;
-	pthread_mutex_lock(&memories_lock);
-	mem = mem_find(handle);
-	if (mem)
-		mem->dms++;
-	pthread_mutex_unlock(&memories_lock);
+	mem = weft_dm_mem_open(handle);
 	if (mem)
 		return dm_fill(dm, ctx, mem);
 	free(dm);
@@ -206,22 +121,11 @@ void weft_unimport_dm(struct ibv_dm *ibdm)
 {
 	struct weft_dm *dm = to_weft_dm(ibdm);
 
-	pthread_mutex_lock(&memories_lock);
-	dm->mem->dms--;
-	mem_drop(dm->mem);
-	pthread_mutex_unlock(&memories_lock);
+	weft_dm_mem_close(dm->mem);
 	free(dm);
 }
 
 /* ---- regions ---- */
-
-static void count_region(struct weft_dm_mem *mem, int n)
-{
-	pthread_mutex_lock(&memories_lock);
-	mem->regions += n;
-	mem_drop(mem);
-	pthread_mutex_unlock(&memories_lock);
-}
 
 struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t off, size_t len,
 			      unsigned int access)
@@ -233,7 +137,7 @@ struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t o
 		errno = EINVAL;
 		return NULL;
 	}
-	/* The kernel registers no region without octets: one octet, then, that nobody may write. */
+	/* The kernel refuses empty regions: register one octet, without the right to write. */
 	if (!len)
 		mr = weft_reg_mr(pd, mem->at, 1, (uintptr_t)mem->at, IBV_ACCESS_ZERO_BASED);
 	else
@@ -243,15 +147,9 @@ struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t o
 	mr->pd = pd;
 	mr->addr = NULL;
 	mr->length = len;
-	/* Not the program's memory: no rereg, and fork's ranges do not know it. */
+	/* Not the program's memory: no rereg, and libibverbs does not track it for fork(). */
 	verbs_get_mr(mr)->mr_type = IBV_MR_TYPE_DMABUF_MR;
 	to_weft_mr(mr)->dm = mem;
-	count_region(mem, 1);
+	weft_dm_mem_hold(mem);
 	return mr;
-}
-
-void weft_dm_region_gone(struct weft_dm_mem *mem)
-{
-	if (mem)
-		count_region(mem, -1);
 }

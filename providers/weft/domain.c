@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Thread domains, and parent domains that name one: the program's promise that one thread at a
- * time uses what is made of them, whose locks are then left out. The kernel knows neither. A parent
+ * Thread domains, and parent domains with one: the program promises that one thread at a time uses
+ * the objects created in it, so their locks are not taken. The kernel knows neither. A parent
  * domain's allocators are not called: rings are the kernel's memory.
  */
 #include <errno.h>
@@ -34,8 +34,9 @@ int weft_dealloc_td(struct ibv_td *ibtd)
 	return 0;
 }
 
-/* What can be said of a parent domain, and makes sense: an errno value. */
-static int check_attr(struct ibv_context *ctx, const struct ibv_parent_domain_init_attr *attr)
+/* 0, or an errno value if @attr is unknown or invalid. */
+static int check_domain_attr(struct ibv_context *ctx,
+			     const struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 			       IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
@@ -50,7 +51,7 @@ static int check_attr(struct ibv_context *ctx, const struct ibv_parent_domain_in
 struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *ctx,
 					struct ibv_parent_domain_init_attr *attr)
 {
-	int err = check_attr(ctx, attr);
+	int err = check_domain_attr(ctx, attr);
 	struct weft_pd *pd;
 
 	if (err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A lock that is left out where the program promises that one thread at a time calls. */
+/* A lock that is not taken if the program promises that one thread at a time calls. */
 #ifndef WEFT_PROVIDER_LOCK_H
 #define WEFT_PROVIDER_LOCK_H
 

@@ -30,7 +30,7 @@ static int take_answer(struct weft_context *ctx, const struct weft_alloc_ucontex
 	return 0;
 }
 
-/* Features offered, and what is in force. */
+/* Offers features; the answer has those in force. */
 static int get_context(struct weft_context *ctx)
 {
 	struct weft_get_context cmd = { .features = WEFT_FEATURES };
@@ -44,7 +44,7 @@ static int get_context(struct weft_context *ctx)
 	return take_answer(ctx, &resp.drv_payload);
 }
 
-/* Of a context that another has made, and whose file this one shares. */
+/* For an imported context, which shares another's file. */
 static int query_context(struct weft_context *ctx)
 {
 	DECLARE_COMMAND_BUFFER(driver, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, 1);
@@ -62,7 +62,7 @@ static struct verbs_context *new_context(struct ibv_device *ibdev, int cmd_fd,
 	struct weft_context *ctx;
 	int err;
 
-	/* The id goes into every ioctl, and the kernel compares it. */
+	/* The id is part of every ioctl, and the kernel checks it. */
 	ctx = verbs_init_and_alloc_context(ibdev, cmd_fd, ctx, vctx,
 					   to_weft_dev(ibdev)->driver_id);
 	if (!ctx)
@@ -107,16 +107,15 @@ static void weft_uninit_device(struct verbs_device *vdev)
 }
 
 /*
- * Only driver ids: names say nothing about who made the device, and udev
- * renames software devices. Upstream will assign a number of its own, beside
- * which the private one stays valid.
+ * Match by driver id only: a name does not identify the driver, and udev renames software devices.
+ * Upstream will assign another id; the private one stays valid.
  */
 static const struct verbs_match_ent weft_matches[] = {
 	VERBS_DRIVER_ID(WEFT_DRIVER_ID),
 	{},
 };
 
-/* In the order of the type. */
+/* In the order of struct verbs_context_ops. */
 static const struct verbs_context_ops weft_ctx_ops = {
 	.advise_mr = weft_advise_mr,
 	.alloc_dm = weft_alloc_dm,

@@ -38,7 +38,7 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	if (err)
 		*bad_wr = wr;
 
-	/* Outside the lock: the kernel may send for a while in our context. */
+	/* Without the lock: the kernel may send for a while in this context. */
 	kick_err = kick ? weft_kick_qp(qp) : 0;
 	if (kick_err && !err) {
 		/* The device is gone: none of these will ever complete. */
@@ -98,7 +98,7 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	if (err)
 		*bad_wr = wr;
 
-	/* Set when nobody takes receives any more: the kernel flushes them. */
+	/* Set once the QP takes no more receives: the kernel flushes these. */
 	kick_err = kick ? weft_kick_qp(qp) : 0;
 	if (kick_err && !err) {
 		*bad_wr = first;

@@ -31,14 +31,15 @@ static int map_rings(struct weft_qp *qp, const struct weft_cmd_create_qp_resp *r
 	struct ibv_context *ctx = qp->vqp.qp.context;
 	int err;
 
-	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features, datagrams);
+	err = set_up_sq(&qp->sq, ctx->cmd_fd, &resp->sq, cap, to_weft_ctx(ctx)->features,
+			datagrams);
 	/* No receive ring: an SRQ serves, or the QP receives nothing. */
 	if (err || !resp->rq.slots)
 		return err;
 	return weft_rq_set_up(&qp->rq, ctx->cmd_fd, &resp->rq, cap->max_recv_sge);
 }
 
-/* Everything that belongs to the user's side; the kernel's QP is gone already. */
+/* Frees the user's side; the kernel's QP is gone already. */
 static void free_qp(struct weft_qp *qp)
 {
 	weft_uring_unmap(&qp->sq.ring);
@@ -56,7 +57,7 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	struct ibv_qp_init_attr_ex plain = *attr;
 	int err;
 
-	/* There are none, and this command has no place for them. */
+	/* Not supported, and the command has no field for them. */
 	plain.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	pthread_mutex_lock(&to_weft_ctx(ctx)->qp_mutex);
 	err = ibv_cmd_create_qp_ex(ctx, &qp->vqp, &plain, &cmd.ibv_cmd, sizeof(cmd),
@@ -73,15 +74,18 @@ static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
 	return err;
 }
 
-/* A device that has more types than one says itself which; of XRC_RECV there is no domain to ask with. */
+/*
+ * A device with more types than RC checks the type itself; but XRC_RECV cannot be passed on: there
+ * are no XRC domains.
+ */
 static bool may_be_type(struct ibv_context *ctx, enum ibv_qp_type type)
 {
 	return type == IBV_QPT_RC ||
 	       (type != IBV_QPT_XRC_RECV && to_weft_ctx(ctx)->features & WEFT_FEATURE_ROCE_TYPES);
 }
 
-/* A PD; of flags there may be a word, but none in it. */
-static bool asks_for_what_there_is(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+/* A PD; the flags may be present but must be zero. */
+static bool is_supported(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -96,7 +100,7 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	struct weft_qp *qp;
 	int err;
 
-	if (!asks_for_what_there_is(ctx, attr)) {
+	if (!is_supported(ctx, attr)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
@@ -160,7 +164,7 @@ static void set_reset(struct weft_qp *qp, bool reset)
 	weft_unlock(&qp->sq_lock);
 }
 
-/* The kernel starts again from cleared rings, and so do we. */
+/* The kernel has cleared its rings: start from slot 0, too. */
 static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_modify_qp cmd = {};
@@ -172,7 +176,7 @@ static int reset_qp(struct weft_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (!err) {
 		qp->sq.ring.idx = 0;
 		qp->rq.ring.idx = 0;
-		/* An RNIC's QP in RESET takes work for the connection to come, as RDMA verbs have it. */
+		/* In RESET an RNIC's QP accepts work for the next connection, as RDMA verbs do. */
 		qp->reset = qp->vqp.qp.context->device->transport_type == IBV_TRANSPORT_IB;
 		forget_completions(qp);
 	}

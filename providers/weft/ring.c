@@ -13,7 +13,7 @@ void weft_uring_init(struct weft_uring *r, void *mem, uint32_t slots)
 	r->size = 0;
 }
 
-/* Slot arithmetic relies on these; a kernel that answers otherwise speaks another ABI. */
+/* Slot arithmetic relies on these; any other answer is of another ABI. */
 static bool map_is_sane(const struct weft_ring_map *map)
 {
 	return map->slots && !(map->slots & (map->slots - 1)) &&
@@ -46,11 +46,11 @@ void weft_uring_arm(struct weft_uring *r, uint32_t how)
 {
 	uint32_t old = __atomic_load_n(&r->ring->arm, __ATOMIC_RELAXED);
 
-	/* Asking for solicited completions does not take back "any completion". */
+	/* A request for solicited completions does not cancel one for any completion. */
 	while (old < how &&
 	       !__atomic_compare_exchange_n(&r->ring->arm, &old, how, true, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED))
 		;
-	/* Pairs with the kernel's: CQE published, full barrier, arm looked at. */
+	/* Pairs with the kernel's: publish the CQE, full barrier, read arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

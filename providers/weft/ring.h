@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A ring shared with the kernel, seen from the user's side. Knows nothing of
- * verbs, so that the tests can drive it without a device.
+ * A ring shared with the kernel: the user's side. It does not depend on verbs, so that tests can
+ * drive it without a device.
  *
- * The barriers are named in pairs with those of the kernel's side
- * (docs/abi.md has the whole protocol):
+ * Each barrier pairs with one on the kernel's side (docs/abi.md has the whole protocol):
  *   user_idx  release here, acquire there: entries before the index;
  *   kern_idx  release there, acquire here: the same the other way;
  *   sleep     full barrier on both sides between one's own store (user_idx
@@ -30,10 +29,10 @@ struct weft_uring {
 	size_t size;		/* of the mapping */
 };
 
-/* Lays a view over @mem, which holds a ring of @slots slots. */
+/* Initialises @r for the ring of @slots slots in @mem. */
 void weft_uring_init(struct weft_uring *r, void *mem, uint32_t slots);
 
-/* Maps what the kernel answered; an errno value if that makes no sense. */
+/* Maps the ring that the kernel described; an errno value if the description is invalid. */
 int weft_uring_map(struct weft_uring *r, int fd, const struct weft_ring_map *map);
 void weft_uring_unmap(struct weft_uring *r);
 
@@ -62,12 +61,12 @@ static inline uint32_t weft_uring_filled(const struct weft_uring *r)
 static inline bool weft_uring_publish(struct weft_uring *r)
 {
 	__atomic_store_n(&r->ring->user_idx, r->idx, __ATOMIC_RELEASE);
-	/* Pairs with the kernel's: KICK set, full barrier, user_idx looked at again. */
+	/* Pairs with the kernel's: set KICK, full barrier, read user_idx again. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&r->ring->flags, __ATOMIC_RELAXED) & WEFT_RING_KICK;
 }
 
-/* Consumer: gives everything before idx back. */
+/* Consumer: returns everything before idx to the kernel. */
 static inline void weft_uring_release(struct weft_uring *r)
 {
 	__atomic_store_n(&r->ring->user_idx, r->idx, __ATOMIC_RELEASE);
@@ -75,19 +74,19 @@ static inline void weft_uring_release(struct weft_uring *r)
 
 static inline bool weft_uring_overflown(const struct weft_uring *r)
 {
-	/* Acquire: the entries published before it are seen by whoever sees the flag. */
+	/* Acquire: if the flag is seen, so are the entries published before it. */
 	return __atomic_load_n(&r->ring->flags, __ATOMIC_ACQUIRE) & WEFT_RING_OVERFLOW;
 }
 
-/* Consumer: does the kernel want to be told when nothing is left? */
+/* Consumer: does the kernel want a kick when the ring is empty? */
 static inline bool weft_uring_says_poll(const struct weft_uring *r)
 {
 	return __atomic_load_n(&r->ring->flags, __ATOMIC_RELAXED) & WEFT_RING_POLL;
 }
 
 /*
- * Consumer: asks for an event, WEFT_ARM_*. What came before is not announced:
- * the caller polls again afterwards.
+ * Consumer: asks for an event, WEFT_ARM_*. Completions that are in the ring already raise none: the
+ * caller polls again afterwards.
  */
 void weft_uring_arm(struct weft_uring *r, uint32_t how);
 

@@ -52,7 +52,7 @@ free_srq:
 	return NULL;
 }
 
-/* modify_srq's own command brings no answer that could name the new ring. */
+/* The command of modify_srq has no answer that could describe the new ring. */
 static int cmd_resize_srq(struct ibv_srq *ibsrq, uint32_t max_wr,
 			  struct weft_modify_srq_resp *resp)
 {
@@ -65,9 +65,9 @@ static int cmd_resize_srq(struct ibv_srq *ibsrq, uint32_t max_wr,
 }
 
 /*
- * The kernel moves to its new ring what no QP has taken yet; nobody may post
- * meanwhile. It has let go of the old ring when it answers; so if the new one
- * cannot be mapped the SRQ is lost, and posts fail.
+ * The kernel moves receives that no QP has taken to the new ring; posting is locked out meanwhile.
+ * It frees the old ring before it answers, so if the new one cannot be mapped the SRQ is lost and
+ * posts fail.
  */
 static int resize_srq(struct weft_srq *srq, uint32_t max_wr)
 {
@@ -116,7 +116,7 @@ int weft_destroy_srq(struct ibv_srq *ibsrq)
 	struct weft_srq *srq = to_weft_srq(ibsrq);
 	int err = ibv_cmd_destroy_srq(ibsrq);
 
-	/* EBUSY while a QP uses it: then all stays as it is. */
+	/* EBUSY while a QP uses it: nothing has changed. */
 	if (err)
 		return err;
 	weft_uring_unmap(&srq->rq.ring);

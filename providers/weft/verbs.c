@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queries, protection domains, memory regions: the kernel does it all. */
+/* Queries, protection domains and memory regions: all done by the kernel. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <infiniband/cmd_ioctl.h>
 
 #include "abi.h"
+#include "dm_mem.h"
 #include "weft.h"
 
 int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -21,7 +22,8 @@ int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_
 	err = ibv_cmd_query_device_any(ctx, input, attr, attr_size, &resp, &resp_size);
 	if (err)
 		return err;
-	if (attr_size >= offsetof(struct ibv_device_attr_ex, max_dm_size) + sizeof(attr->max_dm_size))
+	if (attr_size >=
+	    offsetof(struct ibv_device_attr_ex, max_dm_size) + sizeof(attr->max_dm_size))
 		attr->max_dm_size = WEFT_MAX_DM;
 	ver = resp.base.fw_ver;
 	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
@@ -38,8 +40,8 @@ int weft_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr 
 }
 
 /*
- * The clock of timestamps: nanoseconds, of CLOCK_MONOTONIC. All of them in tv_nsec, as others
- * do, so that whoever adds tv_sec or leaves it out gets the same.
+ * The clock of timestamps: CLOCK_MONOTONIC, in nanoseconds. All in tv_nsec, as other drivers do, so
+ * that a program gets the same value with and without tv_sec.
  */
 int weft_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values)
 {
@@ -112,7 +114,7 @@ struct ibv_mr *weft_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_
 	return &mr->vmr.ibv_mr;
 }
 
-/* All addresses, and no memory. Start and length mean nothing. */
+/* Covers all addresses and has no memory. Start and length are ignored. */
 struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 {
 	struct weft_cmd_reg_mr cmd = { .flags = WEFT_REG_MR_NULL };
@@ -141,8 +143,8 @@ struct ibv_mr *weft_alloc_null_mr(struct ibv_pd *pd)
 }
 
 /*
- * The method itself: libibverbs' own call has one argument more from 54 on, under the same private ABI,
- * and the provider may be built in another release than the one that loads it.
+ * The ioctl itself: libibverbs' function has one more argument since 54, under the same private
+ * ABI, and the provider may be built in another release than the one that loads it.
  */
 static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 		      int access, struct ibv_mr *mr)
@@ -165,7 +167,7 @@ static int reg_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_
 	return err;
 }
 
-/* Its address is that in the dmabuf, as libibverbs has it. */
+/* Its address is the offset in the dmabuf, as in libibverbs. */
 struct ibv_mr *weft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
 				  int fd, int access)
 {
@@ -205,7 +207,7 @@ int weft_dereg_mr(struct verbs_mr *vmr)
 
 	if (err)
 		return err;
-	weft_dm_region_gone(mr->dm);
+	weft_dm_mem_release(mr->dm);
 	free(mr);
 	return 0;
 }
@@ -216,7 +218,7 @@ int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	return ibv_cmd_advise_mr(pd, advice, flags, sgl, num_sge);
 }
 
-/* ---- what another context has made ---- */
+/* ---- imported objects ---- */
 
 struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and
- * queries; domain.c: parent and thread domains; dm.c; cq.c; cq_poll.c: polling an
- * extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast; post.c: posting by the plain verbs;
- * wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: what stands in the rings.
+ * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and queries; domain.c:
+ * parent and thread domains; dm.c, dm_mem.c: device memory; cq.c; cq_kick.c: kicking an empty CQ;
+ * cq_poll.c: polling an extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast;
+ * post.c: posting by the plain verbs; wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: rings and
+ * entries.
  *
- * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock
- * and dm.c's memories_lock stand alone.
+ * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock and dm_mem.c's
+ * memories_lock are taken alone.
  */
 #ifndef WEFT_PROVIDER_WEFT_H
 #define WEFT_PROVIDER_WEFT_H
@@ -20,7 +21,7 @@
 #include "lock.h"
 #include "wqe.h"
 
-/* What this provider can make use of; the kernel answers with what both have. */
+/* What this provider supports; the kernel's answer has what both support. */
 #define WEFT_FEATURES (WEFT_FEATURE_IMM | WEFT_FEATURE_ATOMICS | WEFT_FEATURE_MW | \
 		       WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_RESIZE | WEFT_FEATURE_POLL_KICK | \
 		       WEFT_FEATURE_LINGER | WEFT_FEATURE_NULL_MR | WEFT_FEATURE_SRQ_KICK | \
@@ -28,7 +29,7 @@
 
 struct weft_device {
 	struct verbs_device vdev;
-	uint32_t driver_id;		/* under which the kernel's driver was matched */
+	uint32_t driver_id;		/* by which the device was matched */
 };
 
 struct weft_context {
@@ -36,9 +37,8 @@ struct weft_context {
 	uint64_t features;		/* WEFT_FEATURE_ in force */
 	uint32_t max_inline;
 	/*
-	 * Held from the kernel's destruction of a QP until its completions are
-	 * out of the CQs, and while one is created: so a new QP that was given
-	 * the same number does not lose completions.
+	 * Held while the kernel destroys a QP and its completions are removed from the CQs, and
+	 * while a QP is created: a new QP with the same number must not lose completions.
 	 */
 	pthread_mutex_t qp_mutex;
 };
@@ -48,11 +48,11 @@ struct weft_td {
 	atomic_uint users;		/* parent domains */
 };
 
-/* A protection domain; or a parent domain, which is one that says how it is to be used. */
+/* A protection domain or a parent domain. */
 struct weft_pd {
 	struct ibv_pd pd;
 	struct weft_pd *of;		/* a parent domain's protection domain; else NULL */
-	struct weft_td *td;		/* and whose threads use it; NULL: anybody's */
+	struct weft_td *td;		/* its thread domain; NULL: any thread may use it */
 	atomic_uint users;		/* parent domains of this one */
 };
 
@@ -60,15 +60,15 @@ struct weft_dm_mem;
 
 struct weft_mr {
 	struct verbs_mr vmr;
-	struct weft_dm_mem *dm;		/* a region of it; NULL: of the program's memory */
+	struct weft_dm_mem *dm;		/* whose region it is; NULL: of the program's memory */
 };
 
 struct weft_cq {
 	struct verbs_cq vcq;
 	struct weft_lock lock;
 	struct weft_uring ring;		/* lock */
-	bool posted;			/* atomic; to a QP that completes here, and no doorbell rang */
-	struct weft_cqe cqe;		/* lock; from start_poll to end_poll, what is being read */
+	bool posted;			/* atomic; to a QP of this CQ, without a doorbell */
+	struct weft_cqe cqe;		/* lock; from start_poll to end_poll: the current one */
 };
 
 struct weft_srq {
@@ -86,13 +86,13 @@ struct weft_qp {
 	struct weft_sq_head wr_head;	/* the request being built */
 	struct weft_wr_atomic wr_atomic;
 	uint32_t wr_at;			/* where its entry begins */
-	uint32_t wr_first;		/* where wr_abort goes back to */
+	uint32_t wr_first;		/* what wr_abort restores */
 	int wr_err;			/* the first error since wr_start */
 
 	struct weft_lock rq_lock;
 	struct weft_rq rq;		/* rq_lock; no ring when an SRQ serves */
 
-	bool reset;			/* both locks: by modify_qp, and nothing is taken until the next */
+	bool reset;			/* both locks; nothing may be posted until modify_qp */
 };
 
 static inline struct weft_device *to_weft_dev(struct ibv_device *dev)
@@ -151,7 +151,7 @@ int weft_dereg_mr(struct verbs_mr *vmr);
 int weft_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sgl, uint32_t num_sge);
 
-/* Under the handle of an object of the context whose file this one shares. */
+/* By the handle of an object of another context that shares this one's file. */
 struct ibv_pd *weft_import_pd(struct ibv_context *ctx, uint32_t handle);
 void weft_unimport_pd(struct ibv_pd *pd);
 struct ibv_mr *weft_import_mr(struct ibv_pd *pd, uint32_t handle);
@@ -165,8 +165,6 @@ struct ibv_dm *weft_import_dm(struct ibv_context *ctx, uint32_t handle);
 void weft_unimport_dm(struct ibv_dm *dm);
 struct ibv_mr *weft_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off, size_t len,
 			      unsigned int access);
-/* A region of @mem is no more; NULL: of none. */
-void weft_dm_region_gone(struct weft_dm_mem *mem);
 
 /* domain.c */
 struct ibv_td *weft_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *attr);
@@ -175,7 +173,7 @@ struct ibv_pd *weft_alloc_parent_domain(struct ibv_context *ctx,
 					struct ibv_parent_domain_init_attr *attr);
 /* Of a parent domain: 0, or EBUSY. */
 int weft_dealloc_parent_domain(struct weft_pd *pd);
-/* Has the program promised that one thread at a time uses what is made of @pd? */
+/* Has the program promised that one thread at a time uses the objects of @pd? */
 bool weft_pd_is_one_threads(struct ibv_pd *pd);
 
 /* cq.c */
@@ -187,18 +185,18 @@ int weft_destroy_cq(struct ibv_cq *ibcq);
 int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 
+/* Drops the completions of a QP that was destroyed or reset. */
+void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);
+
 /*
- * Nothing was found: does the kernel, or another host, wait to be told so? Then it is told, and the
- * caller looks again.
+ * cq_kick.c. The CQ was empty: does the kernel, or another host, want a kick? Then the caller kicks
+ * it, without the lock, and polls again.
  */
 bool weft_cq_wants_kick(struct weft_cq *cq);
 void weft_cq_kick(struct weft_cq *cq);
 
-/* cq_poll.c: fills in the calls by which an extended CQ is polled, as far as @wc_flags ask. */
+/* cq_poll.c: sets the functions that poll an extended CQ and read the fields in @wc_flags. */
 void weft_cq_poll_init(struct weft_cq *cq, uint64_t wc_flags);
-
-/* Drops the completions of a QP that is gone, or is empty again. */
-void weft_cq_forget_qp(struct weft_cq *cq, uint32_t qp_num);
 
 /* srq.c */
 struct ibv_srq *weft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
@@ -229,10 +227,10 @@ int weft_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t li
 int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
-/* The doorbell: tells a sleeping kernel that a ring of @qp has grown. */
+/* The doorbell: wakes a sleeping kernel after a ring of @qp was filled. */
 int weft_kick_qp(struct weft_qp *qp);
 
-/* Hands over what stands in the send ring. True if the kernel must be kicked. sq_lock. */
+/* Publishes the entries of the send ring. True if the kernel must be kicked. sq_lock. */
 static inline bool weft_sq_publish(struct weft_qp *qp)
 {
 	struct weft_cq *cq = to_weft_cq(qp->vqp.qp.send_cq);
@@ -243,7 +241,7 @@ static inline bool weft_sq_publish(struct weft_qp *qp)
 	return kick;
 }
 
-/* wr.c: fills the ibv_wr_* calls in; EOPNOTSUPP if @ops asks for more than there is. */
+/* wr.c: sets the ibv_wr_* functions; EOPNOTSUPP if @ops has an unsupported one. */
 int weft_wr_init(struct weft_qp *qp, uint64_t ops);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define HEAD_SIZE offsetof(struct weft_sq_wqe, data)
 
-/* struct ibv_sge goes into the ring as it is. */
+/* struct ibv_sge is copied to the ring unchanged. */
 static_assert(sizeof(struct ibv_sge) == sizeof(struct weft_sge), "SGE size");
 static_assert(offsetof(struct ibv_sge, addr) == offsetof(struct weft_sge, addr), "SGE addr");
 static_assert(offsetof(struct ibv_sge, length) == offsetof(struct weft_sge, length), "SGE length");
@@ -17,7 +17,7 @@ static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct weft_sge, lkey),
 static_assert(!offsetof(struct weft_ah, ah), "one is the other");
 static_assert(HEAD_SIZE + sizeof(struct weft_wr_ud) == WEFT_SLOT_SIZE, "it fills the first slot");
 
-/* Where an entry's data stand. */
+/* The offset of an entry's data. */
 static size_t data_at(const struct weft_sq *sq)
 {
 	return sq->datagrams ? WEFT_SLOT_SIZE : HEAD_SIZE;
@@ -38,7 +38,7 @@ static int reserve(const struct weft_sq *sq, size_t bytes, uint32_t *nslots)
 	return *nslots > weft_uring_room(&sq->ring) ? ENOMEM : 0;
 }
 
-/* An entry's first half never wraps: a slot lies in one piece. */
+/* An entry's first half never wraps: a slot is contiguous. */
 static void put_head(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t nslots,
 		     uint32_t num_sge)
 {
@@ -137,7 +137,7 @@ int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct weft_wr_atomic *op, const struct ibv_sge *sge)
 {
-	/* Verbs have no masks: a second slot would hold them. */
+	/* Without masks, which verbs do not have, it fits one slot. */
 	size_t len = offsetof(struct weft_wr_atomic, compare_mask);
 	uint32_t nslots;
 	int err = reserve(sq, sizeof(*sge) + len, &nslots);
@@ -154,7 +154,7 @@ int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info)
 {
-	/* An unbinding names no region. */
+	/* Unbinding: no region. */
 	const struct weft_wr_bind bind = {
 		.addr = info->addr,
 		.length = info->length,
@@ -343,7 +343,7 @@ int weft_rq_add_wr(struct weft_rq *rq, const struct ibv_recv_wr *wr)
 	w->wr_id = wr->wr_id;
 	w->num_sge = wr->num_sge;
 	w->reserved = 0;
-	/* The stride divides the ring: an entry lies in one piece. */
+	/* The stride divides the ring: an entry is contiguous. */
 	if (wr->num_sge)
 		memcpy(w->data, wr->sg_list, wr->num_sge * sizeof(*wr->sg_list));
 	rq->ring.idx += rq->stride;

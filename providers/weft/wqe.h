@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Work requests into ring entries, ring entries into work completions. Needs
- * only the public verbs header, so that the tests can drive it without a device.
+ * Encodes work requests into ring entries, decodes ring entries into work completions. Needs only
+ * the public verbs header, so that tests can drive it without a device.
  */
 #ifndef WEFT_PROVIDER_WQE_H
 #define WEFT_PROVIDER_WQE_H
@@ -12,7 +12,7 @@
 
 #include "ring.h"
 
-/* A send queue. Lock: the owner's, around every function. */
+/* A send queue. The owner locks around every function. */
 struct weft_sq {
 	struct weft_uring ring;
 	uint64_t features;	/* WEFT_FEATURE_ in force */
@@ -54,34 +54,33 @@ struct weft_sq_head {
 	uint32_t rkey;
 	uint8_t opcode;		/* WEFT_WR_ */
 	uint8_t flags;		/* WEFT_WR_ */
-	struct weft_wr_ud ud;	/* of a UD QP's: where it goes */
+	struct weft_wr_ud ud;	/* of a UD QP: the destination */
 };
 
-/* Where a datagram goes, by @ah, to QP @qpn. */
+/* A datagram's destination: QP @qpn at @ah. */
 struct weft_wr_ud weft_ah_address(const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 
 /*
- * Each appends one entry at sq->ring.idx and moves that on; nothing is
- * published. Returns 0, ENOMEM when the ring is full, EINVAL for what cannot be
- * expressed; then nothing was moved.
+ * Each appends one entry at sq->ring.idx and advances it, without publishing. Returns 0, ENOMEM if
+ * the ring is full, EINVAL if the request cannot be encoded; on error idx is unchanged.
  */
 int weft_sq_add_none(struct weft_sq *sq, const struct weft_sq_head *h);
 int weft_sq_add_sges(struct weft_sq *sq, const struct weft_sq_head *h, const struct ibv_sge *sgl,
 		     size_t num_sge);
 int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct ibv_data_buf *bufs, size_t num_buf);
-/* Of @op the operands, not the masks. */
+/* Takes the operands of @op, not the masks. */
 int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct weft_wr_atomic *op, const struct ibv_sge *sge);
 
 /* The window becomes @rkey. */
 int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t rkey,
 		     const struct ibv_mw_bind_info *info);
-/* A window of type 2: of @rkey the low 8 bits count, and @mw is told. EINVAL of another type. */
+/* For a type 2 window, else EINVAL: takes the low 8 bits of @rkey and updates @mw. */
 int weft_sq_add_bind_2(struct weft_sq *sq, const struct weft_sq_head *h, struct ibv_mw *mw,
 		       uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* The entry at @idx, appended before, goes to @to. */
+/* Sets the destination of the entry at @idx, which was appended before. */
 void weft_sq_readdress(struct weft_sq *sq, uint32_t idx, const struct weft_wr_ud *to);
 
 /* IBV_SEND_* as WEFT_WR_ flags. */
@@ -91,7 +90,7 @@ uint8_t weft_wr_flags(unsigned int send_flags);
 int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr);
 int weft_rq_add_wr(struct weft_rq *rq, const struct ibv_recv_wr *wr);
 
-/* What a completion says, whatever bytes stand in it. */
+/* Decodes a completion; safe for any bytes. */
 void weft_cqe_decode(const struct weft_cqe *cqe, struct ibv_wc *wc);
 
 /*

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posting by ibv_wr_*: wr_start takes the send queue's lock; each builder notes
- * the request's head; the setter of its data, or the builder of a request
- * without data, appends it to the ring; wr_complete publishes them all, or
- * none if anything failed.
+ * Posting by ibv_wr_*: wr_start takes the send queue's lock; each builder stores the request's
+ * head; the setter of its data, or the builder of a request without data, appends it to the ring;
+ * wr_complete publishes all of them, or none if any failed.
  */
 #include <endian.h>
 #include <errno.h>
@@ -21,7 +20,7 @@ static struct weft_qp *to_qp(struct ibv_qp_ex *ex)
 	return container_of(ex, struct weft_qp, vqp.qp_ex);
 }
 
-/* The first error is the one that wr_complete returns. */
+/* wr_complete returns the first error. */
 static void note(struct weft_qp *qp, int err)
 {
 	if (!qp->wr_err)
@@ -175,7 +174,7 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, 1, &sge);
 }
 
-/* Before its data or behind them. */
+/* May be called before or after the data is set. */
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct weft_qp *qp = to_qp(ex);

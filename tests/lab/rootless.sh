@@ -5,6 +5,9 @@
 # Environment: SAN  sanitizers that the library is built with ("address,undefined", or "thread")
 # shellcheck disable=SC2154
 
+# shellcheck disable=SC2034 # for check.sh and test.sh
+rootless_suites='traffic programs tools garbage churn perftest spec manners verify rootless hand datagram sockets ranks pyverbs'
+
 rootless_build() {
 	local out=$WEFT_BUILD
 	[ -z "${SAN-}" ] || {

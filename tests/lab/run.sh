@@ -19,6 +19,7 @@
 #              MEMORY        of user-mode Linux, as 6G (1G; Linux 7.2: 3G)
 #              ONE_CPU       not empty: user-mode Linux 7.2 has one CPU, not two; programs start twice as fast
 #              XFSTESTS, XFSTESTS_ONLY, XFSTESTS_LIMIT  for the suite xfstests: see tests/lab/xfstests.sh
+#              PROGRAMS  those of tests/progs that the tests need (all); WEFTSPEC= if they need no weftspec
 #              TESTS    for suites: an extended regular expression for names of tests
 # Everything of a run is kept in build/lab/LAB.NAME/ (the folder's name is printed).
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
@@ -224,8 +225,8 @@ case " $drivers $lab " in
 	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" >&2
 	;;
 esac
-with_lock programs make -s -C "$WEFT_TOP/tests/progs" >&2
-with_lock weftspec make -s -C "$WEFT_TOP/tests/weftspec" >&2
+with_lock programs make -s "-j$(nproc)" -C "$WEFT_TOP/tests/progs" ${PROGRAMS+"PROGS=$PROGRAMS"} >&2
+[ -z "${WEFTSPEC-yes}" ] || with_lock weftspec make -s "-j$(nproc)" -C "$WEFT_TOP/tests/weftspec" >&2
 run=$WEFT_BUILD/lab/$lab${SAN:+-san}.$name
 [ "$lab" != rootless ] || share=$run
 rm -rf "$run"

@@ -15,6 +15,10 @@ lab=$(cd "$(dirname "$0")" && pwd)
 if [ "$1" = --plan ]; then
 	shift
 	for suite; do
+		[ -e "$lab/suites/$suite.sh" ] || {
+			echo "no suite is called $suite" >&2
+			exit 1
+		}
 		# shellcheck disable=SC1090 # a suite
 		(. "$lab/suites/$suite.sh" && tests) | while read -r name rest; do
 			[[ ! $name =~ ^(${TESTS:-.*})$ ]] || echo "$suite $name $rest"

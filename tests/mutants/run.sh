@@ -36,7 +36,7 @@ build() {	# PROGRAM as group/name
 
 # Fails on a failed test, a sanitizer's report, a hang; leaves the output in run.log.
 run() {	# PROGRAM TEST
-	ASAN_OPTIONS=detect_leaks=0 STACKS_ONLY=$2 CMOCKA_MESSAGE_OUTPUT=stdout \
+	ASAN_OPTIONS=detect_leaks=0 TEST_ONLY=$2 CMOCKA_MESSAGE_OUTPUT=stdout \
 		timeout -k 5 120 "$work/$1" >"$work/run.log" 2>&1
 }
 
@@ -100,4 +100,5 @@ while IFS= read -r line; do
 	wanted "$name" "$@" && try "$name" "$file" "$program" "$test" "${script#	}"
 done <"$work/list"
 echo "1..$n"
+[ $n != 0 ] || { echo "no mutant is called $*" >&2 && bad=1; }
 exit $bad

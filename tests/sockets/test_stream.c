@@ -985,6 +985,5 @@ int main(void)
 	};
 
 	descriptors = count_descriptors();
-	cmocka_set_test_filter(getenv("SOCKETS_ONLY"));
 	return cmocka_run_group_tests_name("sockets: streams", tests, NULL, NULL);
 }

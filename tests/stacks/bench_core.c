@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../../kernel/core/rx.h"
 #include "side.h"
 
 #define BATCH 32

@@ -51,9 +51,6 @@ static inline void expect_state(const struct side *s, enum weft_qp_state state)
 	assert_int_equal(s->qp->core.state, state);
 }
 
-/* STACKS_ONLY names one test of a program (tests/mutants/run.sh). */
-#define RUN_TESTS(name, tests)							\
-	(cmocka_set_test_filter(getenv("STACKS_ONLY")),				\
-	 cmocka_run_group_tests_name(name, tests, NULL, NULL))
+#define RUN_TESTS(name, tests) cmocka_run_group_tests_name(name, tests, NULL, NULL)
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "id.h"
-#include "ud.h"
+#include "request.h"
 
 /* What an event says. */
 struct note {
@@ -53,6 +53,7 @@ struct rl_cmid *rl_cmid_new(u16 ps, u8 qp_type)
 	id->ps = ps;
 	id->qp_type = qp_type;
 	id->sock = -1;
+	INIT_LIST_HEAD(&id->joins);
 	return id;
 }
 
@@ -142,33 +143,6 @@ struct rl_cmid *rl_cmid_first(struct rl_chan *chan)
 			id = t.at[i];
 	rl_cmid_table_unlock();
 	return id;
-}
-
-static void change_chan(struct rl_cmid *id, struct rl_chan *to)
-{
-	struct rl_chan *from = id->chan;
-
-	rl_chan_get(to);
-	id->chan = to;
-	rl_chan_move(from, to, id);
-	rl_joins_move_events(id, from, to);
-	rl_chan_put(from);
-}
-
-u32 rl_cmid_migrate(struct rl_cmid *id, struct rl_chan *to)
-{
-	u32 reported;
-
-	rl_cmid_table_lock();
-	reported = id->reported;
-	if (id->chan != to) {
-		change_chan(id, to);
-		rl_cm_move_requests(id, to);
-		if (id->desk)
-			rl_desk_move_requests(id, to);
-	}
-	rl_cmid_table_unlock();
-	return reported;
 }
 
 /* ---- events ---- */
@@ -283,7 +257,7 @@ static void request_was_taken(u32 handle, u64 serial)
 	rl_cmid_table_lock();
 	id = handle < t.size ? t.at[handle] : NULL;
 	if (id && id->serial == serial)
-		rl_cm_request_taken(id);
+		rl_request_taken(id);
 	rl_cmid_table_unlock();
 }
 
@@ -324,14 +298,14 @@ void rl_cmid_leave(struct rl_conn *c)
 	c->user = NULL;
 	rl_cmid_table_lock();
 	if (id->asking == RL_ASKING_PEER || id->asking == RL_ASKING_WAITING)
-		rl_cm_leave_listener(id);
+		rl_request_leave(id);
 	id->conn = NULL;
 	rl_cmid_table_unlock();
 	rl_conn_put(c);
 	rl_cmid_put(id);
 }
 
-/* The id may get another connection meanwhile: see rl_cm_reconnect(). */
+/* The id may get another connection meanwhile: see reconnect() of connect.c. */
 struct rl_conn *rl_cmid_lock_conn(struct rl_cmid *id)
 {
 	struct rl_conn *c;

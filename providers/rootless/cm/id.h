@@ -2,8 +2,13 @@
 /*
  * rdma_cm's ids, between ucm.c, which decodes commands, and those who carry them out.
  *
- * Files: cm/id.c (ids, their handles, what they are told), cm/addr.c (addresses, sockets),
- * cm/listen.c (listeners, requests), cm.c (connections), cm/ud.h (datagrams), ucm.c (the command file).
+ * Files, those below first: cm/addr.c (addresses), cm/path.c (GIDs), cm/request.c (a listener's
+ * requests), cm/id.c (ids, their handles, what they are told), cm/socket.c, cm/resolve.c, cm/tell.c
+ * (what connections tell), cm/connect.c (the active side), cm/answer.c (the passive), cm/end.c,
+ * cm/listen.c (listeners), cm/ud.h (datagrams), cm/destroy.c, cm/migrate.c, ucm.c (the command file).
+ *
+ * What a connection tells is told with its lock: none of these functions takes rdma_cm's lock, or
+ * drops the connection's.
  *
  * Locking: every command has rdma_cm's lock, rl_cm_lock(). A connection tells its id without it;
  * what that needs is guarded by the table's lock of cm/id.c. Order: rdma_cm's, a listener's, a
@@ -18,12 +23,13 @@
 #include "host/chan.h"
 #include "host/conn.h"
 #include "devices/device.h"
+#include "process/list.h"
 
 struct rl_asker;
 struct rl_desk;
-struct rl_join;
 struct rl_listener;
 struct rl_question;
+struct rl_requests;
 
 /* rdma_cm's numbers, enum rdma_cm_event_type. */
 enum rl_cm_event {
@@ -75,7 +81,7 @@ struct rl_cmid {
 	struct rl_asker *asker;		/* of datagrams (cm/ud.h): it asks its peer; */
 	struct rl_desk *desk;		/* it listens; */
 	struct rl_question *question;	/* it is a request that was not answered; */
-	struct rl_join *joins;		/* groups that it was told of */
+	struct list_head joins;		/* groups that it was told of */
 	u8 tos;
 	bool tos_set, reuseaddr, afonly;
 
@@ -85,13 +91,19 @@ struct rl_cmid {
 	u64 uid;			/* 0: the program has not named it, and is not told */
 	struct rl_chan *chan;		/* referenced */
 	struct rl_conn *conn;		/* referenced, as the id is by conn->id */
-	struct rl_listener *parent;	/* a request's, until it was answered; referenced */
+	struct rl_requests *parent;	/* a request's, until it was answered; referenced */
 	enum rl_cm_asking asking;
-	struct rl_cmid *next, **prev;	/* of the parent's requests: the latest first */
+	struct list_head sibling;	/* in the parent's requests: the latest first */
 	u64 turn;			/* WAITING: who has the lowest is first */
 
 	u32 reported;			/* chan's lock: events that the program has taken */
 };
+
+/* Of datagrams: its port is UDP's. */
+static inline bool rl_cmid_is_ud(const struct rl_cmid *id)
+{
+	return id->ps == RDMA_PS_UDP;
+}
 
 void rl_cm_lock(void);
 void rl_cm_unlock(void);
@@ -118,8 +130,6 @@ u32 rl_cmid_unlist(struct rl_cmid *id);
 struct rl_cmid *rl_cmid_find(struct rl_chan *chan, u32 handle, int *err);
 /* Any of @chan's ids; NULL: there is none. rdma_cm's lock. */
 struct rl_cmid *rl_cmid_first(struct rl_chan *chan);
-/* It is @to's from now on: the events that the program took. rdma_cm's lock. */
-u32 rl_cmid_migrate(struct rl_cmid *id, struct rl_chan *to);
 
 /* What is said with an event. */
 struct rl_cm_words {
@@ -166,45 +176,75 @@ bool rl_addr_is_group(const struct sockaddr_storage *a);
 /* Octets of an AF_INET or AF_INET6 address; 0 of others. */
 u32 rl_addr_len(const struct sockaddr_storage *a);
 u16 rl_addr_port(const struct sockaddr_storage *a);
+void rl_addr_set_port(struct sockaddr_storage *a, u16 port);
 
+/* ---- cm/path.c ---- */
+
+/* GIDs (zeros: none is known), and an address handle's path. */
+void rl_cm_gids(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LEN]);
+void rl_cm_put_path(const struct rl_cmid *id, struct ib_uverbs_ah_attr *ah);
+
+/* ---- cm/socket.c ---- */
+
+/* Has a device here its port space? */
+bool rl_cm_is_served(const struct rl_cmid *id);
 int rl_cm_bind(struct rl_cmid *id, const struct sockaddr_storage *a);
+/* The id gets the address, a port, and a socket, unless it was bound before. */
+int rl_cm_take_source(struct rl_cmid *id, const struct sockaddr_storage *local);
+int rl_cm_set_reuseaddr(struct rl_cmid *id, bool on);
+int rl_cm_set_afonly(struct rl_cmid *id, bool on);
+void rl_cm_set_tos(struct rl_cmid *id, u8 tos);
+/* A socket from @id that connects to its peer; @any_port: not with the id's port. Or -errno. */
+int rl_cm_start_connecting(struct rl_cmid *id, bool any_port);
+/* The id's own socket is not needed any more. */
+void rl_cm_drop_socket(struct rl_cmid *id);
+
+/* ---- cm/resolve.c ---- */
+
 /* @src may have family 0: it is not given. */
 int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
 		       const struct sockaddr_storage *dst);
 int rl_cm_resolve_route(struct rl_cmid *id);
-int rl_cm_set_reuseaddr(struct rl_cmid *id, bool on);
-int rl_cm_set_afonly(struct rl_cmid *id, bool on);
-void rl_cm_set_tos(struct rl_cmid *id, u8 tos);
-
-/* A socket from @id that connects to its peer; @any_port: not with the id's port. Or -errno. */
-int rl_cm_start_connecting(struct rl_cmid *id, bool any_port);
-/* Which path leads from @id to its peer: GIDs (zeros: none is known), and an address handle's. */
-void rl_cm_gids(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LEN]);
-void rl_cm_put_path(const struct rl_cmid *id, struct ib_uverbs_ah_attr *ah);
-/* The id's own socket is not needed any more. */
-void rl_cm_drop_socket(struct rl_cmid *id);
 
 /* ---- cm/listen.c ---- */
 
 int rl_cm_listen(struct rl_cmid *id, u32 backlog);
 /* Requests that the program has not seen are dropped. */
 void rl_cm_stop_listening(struct rl_cmid *id);
-/* A request is one no more. Table's lock. */
-void rl_cm_leave_listener(struct rl_cmid *child);
-/* The program has the event of a request. Table's lock. */
-void rl_cm_request_taken(struct rl_cmid *child);
 /* Those that wait for the program change to the channel of their listener, @id. Table's lock. */
 void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to);
 
-/* ---- cm.c ---- */
+/* ---- cm/tell.c: with the connection's lock, which it does not drop; takes the table's ---- */
+
+/* What the ULP gets to see of a depth. */
+u8 rl_cm_depth(u16 d);
+/* 0 or -ENOMEM; nothing if the id has gone. */
+int rl_cm_tell(struct rl_conn *c, struct rl_cm_words *w);
+/* The connection is in Full Operation. */
+int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len);
+/* Start-up has failed: link.status says why. The id is told no more. */
+void rl_cm_tell_failed(struct rl_conn *c);
+/* The connection is over: the id is told, and then no more. */
+void rl_cm_tell_ended(struct rl_conn *c);
+/* Nothing more is said or awaited; c->user may still be there, if a Request was not answered. */
+void rl_cm_tell_dead(struct rl_conn *c);
+
+/* ---- cm/connect.c, cm/answer.c, cm/end.c ---- */
 
 int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p);
 int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *p);
 int rl_cm_reject(struct rl_cmid *id, const void *pd, u32 pd_len);
+/* A Request is answered so, if it still waits; the id is told no more. Connection's lock. */
+int rl_cm_refuse(struct rl_conn *c, const void *pd, u32 pd_len);
 int rl_cm_disconnect(struct rl_cmid *id);
+/* @id, if it has a connection, has none any more. */
+void rl_cm_end_connection(struct rl_cmid *id);
+
+/* ---- cm/destroy.c, cm/migrate.c ---- */
+
 /* The id is no more: the events that the program took. */
 u32 rl_cm_destroy(struct rl_cmid *id);
-/* What the ULP gets to see of a depth. */
-u8 rl_cm_depth(u16 d);
+/* It is @to's from now on: the events that the program took. rdma_cm's lock. */
+u32 rl_cmid_migrate(struct rl_cmid *id, struct rl_chan *to);
 
 #endif

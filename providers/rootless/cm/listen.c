@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Listeners: each connection that is accepted (accept.h) gets an id at once, as a request of the
- * listener's. The backlog bounds how many may wait for the program; those behind them wait, in the order
- * of their MPA Requests, until it has taken one. Strangers can have as many as they like that wait: a
- * listener puts up with so many.
+ * listener's (request.h).
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -12,15 +10,14 @@
 #include <infiniband/verbs.h>
 
 #include "host/accept.h"
-#include "cm.h"
 #include "id.h"
+#include "request.h"
 #include "ud.h"
 #include "process/file.h"
 #include "process/raw.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
-/* For which the program has no room: those beyond are refused. */
-#define WAITING_MAX	256
 /* The kernel's, too: of those that ask for more, or do not say. */
 #define BACKLOG_MAX	1024
 /* The program's backlog is no measure of how many strangers may come at once. */
@@ -33,10 +30,7 @@ struct rl_listener {
 
 	/* the table's lock */
 	struct rl_cmid *id;		/* NULL: it listens no more */
-	struct rl_cmid *requests;
-	u32 room;			/* requests that may yet wait for the program */
-	u32 waiting;			/* requests for which there is no room */
-	u64 turns;			/* that were given to them so far */
+	struct rl_requests requests;
 };
 
 static struct rl_listener *listener_of(struct rl_acceptor *a)
@@ -44,58 +38,12 @@ static struct rl_listener *listener_of(struct rl_acceptor *a)
 	return container_of(a, struct rl_listener, acceptor);
 }
 
+static struct rl_listener *parent_of(const struct rl_cmid *child)
+{
+	return child->parent ? container_of(child->parent, struct rl_listener, requests) : NULL;
+}
+
 /* ---- requests; with the table's lock ---- */
-
-static void enter_listener(struct rl_listener *l, struct rl_cmid *child)
-{
-	rl_watch_get(&l->acceptor.watch);
-	child->parent = l;
-	child->asking = RL_ASKING_PEER;
-	child->next = l->requests;
-	child->prev = &l->requests;
-	if (child->next)
-		child->next->prev = &child->next;
-	l->requests = child;
-}
-
-/* There is room for one more, and perhaps one that waits for it. */
-static void make_room(struct rl_listener *l)
-{
-	l->room++;
-	if (l->waiting)
-		rl_watch_poke(&l->acceptor.watch);
-}
-
-/* @child is counted no more as what it was. */
-static void stop_counting(struct rl_listener *l, const struct rl_cmid *child)
-{
-	if (child->asking == RL_ASKING_WAITING)
-		l->waiting--;
-	else if (child->asking == RL_ASKING_QUEUED)
-		make_room(l);
-}
-
-void rl_cm_leave_listener(struct rl_cmid *child)
-{
-	struct rl_listener *l = child->parent;
-
-	if (!l)
-		return;
-	child->parent = NULL;
-	*child->prev = child->next;
-	if (child->next)
-		child->next->prev = child->prev;
-	stop_counting(l, child);
-	child->asking = RL_ASKING_PROGRAM;
-	rl_watch_put(&l->acceptor.watch);
-}
-
-void rl_cm_request_taken(struct rl_cmid *child)
-{
-	if (child->parent && child->asking == RL_ASKING_QUEUED)
-		make_room(child->parent);
-	child->asking = RL_ASKING_PROGRAM;
-}
 
 void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 {
@@ -103,7 +51,7 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 
 	if (!id->listener)
 		return;
-	for (child = id->listener->requests; child; child = child->next) {
+	list_for_each_entry(child, &id->listener->requests.ids, sibling) {
 		if (child->asking != RL_ASKING_QUEUED)
 			continue;
 		rl_chan_get(to);
@@ -118,43 +66,22 @@ static int queue_request(struct rl_listener *l, struct rl_cmid *child, const str
 
 	if (!l || !l->id)
 		return -ECONNABORTED;
-	/* Those that wait already come first. */
-	if (!l->room || (l->waiting && child->asking != RL_ASKING_WAITING))
-		return -ENOBUFS;
+	if (!rl_request_has_room(&l->requests, child))
+		return rl_request_wait(&l->requests, child) ? -ENOBUFS : -ECONNABORTED;
 	rv = rl_cmid_say_request(l->id, child, w);
 	if (rv)
 		return rv;
-	stop_counting(l, child);
-	child->asking = RL_ASKING_QUEUED;
-	l->room--;
+	rl_request_queued(&l->requests, child);
 	return 0;
-}
-
-/* False: there are too many, or nobody listens. */
-static bool wait_for_room(struct rl_listener *l, struct rl_cmid *child)
-{
-	if (!l || !l->id)
-		return false;
-	if (child->asking == RL_ASKING_WAITING)
-		return true;
-	if (l->waiting >= WAITING_MAX)
-		return false;
-	stop_counting(l, child);
-	child->asking = RL_ASKING_WAITING;
-	child->turn = ++l->turns;
-	l->waiting++;
-	return true;
 }
 
 /* Of those that wait: referenced. NULL: none does. */
 static struct rl_cmid *first_in_line(struct rl_listener *l)
 {
-	struct rl_cmid *child, *first = NULL;
+	struct rl_cmid *first;
 
 	rl_cmid_table_lock();
-	for (child = l->requests; child; child = child->next)
-		if (child->asking == RL_ASKING_WAITING && (!first || child->turn < first->turn))
-			first = child;
+	first = rl_request_first_waiting(&l->requests);
 	if (first)
 		rl_cmid_get(first);
 	rl_cmid_table_unlock();
@@ -178,14 +105,12 @@ static int ask_program(struct rl_conn *c)
 	int rv;
 
 	rl_cmid_table_lock();
-	rv = queue_request(id->parent, id, &w);
-	if (rv == -ENOBUFS && !wait_for_room(id->parent, id))
-		rv = -ECONNABORTED;
+	rv = queue_request(parent_of(id), id, &w);
 	rl_cmid_table_unlock();
 	return rv;
 }
 
-void rl_cm_tell_request(struct rl_conn *c)
+static void tell_request(struct rl_conn *c)
 {
 	int rv = c->user ? ask_program(c) : -ECONNABORTED;
 	struct weft_tcp_view v;
@@ -218,7 +143,7 @@ static bool ask_for_one(struct rl_listener *l)
 	bool asked = false;
 
 	if (c) {
-		rl_cm_tell_request(c);
+		tell_request(c);
 		asked = !is_waiting(child);
 		rl_conn_unlock(c);
 		rl_conn_put(c);
@@ -243,7 +168,7 @@ static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
 	c->dev = child->dev;
 	rl_cmid_join(child, c);
 	rl_cmid_table_lock();
-	enter_listener(l, child);
+	rl_request_enter(&l->requests, child);
 	rl_cmid_table_unlock();
 	return child;
 }
@@ -274,8 +199,15 @@ static void release(struct rl_acceptor *a)
 	free(listener_of(a));
 }
 
+static const struct rl_conn_ulp passive_ulp = {
+	.failed = rl_cm_tell_failed,
+	.request = tell_request,
+	.ended = rl_cm_tell_ended,
+	.dead = rl_cm_tell_dead,
+};
+
 static const struct rl_acceptor_ops listener_ops = {
-	.ulp = &rl_cm_ulp,
+	.ulp = &passive_ulp,
 	.adopt = adopt,
 	.timeout = timeout,
 	.release = release,
@@ -289,11 +221,11 @@ static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *as
 	struct rl_cmid *child;
 
 	rl_cmid_table_lock();
-	child = l->requests;
+	child = list_first_entry_or_null(&l->requests.ids, struct rl_cmid, sibling);
 	if (child) {
 		rl_cmid_get(child);
 		*asking = child->asking;
-		rl_cm_leave_listener(child);
+		rl_request_leave(child);
 	}
 	rl_cmid_table_unlock();
 	return child;
@@ -316,6 +248,14 @@ static void drop_or_orphan(struct rl_cmid *child, bool drop)
 	rl_conn_put(c);
 }
 
+/* The program was not told of it yet. */
+static void drop_unseen(struct rl_cmid *child)
+{
+	rl_cmid_unlist(child);
+	rl_cm_end_connection(child);
+	rl_cmid_put(child);
+}
+
 static void drop_requests(struct rl_listener *l)
 {
 	enum rl_cm_asking asking;
@@ -323,7 +263,7 @@ static void drop_requests(struct rl_listener *l)
 
 	while ((child = take_request(l, &asking))) {
 		if (asking == RL_ASKING_QUEUED)
-			rl_cm_destroy(child);
+			drop_unseen(child);
 		else
 			drop_or_orphan(child, asking != RL_ASKING_PROGRAM);
 		rl_cmid_put(child);
@@ -360,7 +300,7 @@ static struct rl_listener *new_listener(struct rl_cmid *id, u32 backlog)
 	rl_acceptor_init(&l->acceptor, &listener_ops);
 	l->ps = id->ps;
 	l->qp_type = id->qp_type;
-	l->room = backlog;
+	rl_requests_init(&l->requests, &l->acceptor.watch, backlog);
 	l->id = id;
 	return l;
 }
@@ -410,7 +350,8 @@ int rl_cm_listen(struct rl_cmid *id, u32 backlog)
 		return rv;
 	if (id->phase != RL_CM_BOUND)
 		return -EINVAL;
-	rv = id->qp_type == IBV_QPT_UD ? rl_desk_open(id, backlog) : listen_for_connections(id, backlog);
+	rv = id->qp_type == IBV_QPT_UD ? rl_desk_open(id, backlog) :
+					 listen_for_connections(id, backlog);
 	if (!rv)
 		id->phase = RL_CM_LISTEN;
 	return rv;

@@ -15,51 +15,33 @@
 #include "roce/ud.h"
 
 struct rl_join {
-	struct rl_join *next;		/* of all */
-	struct rl_join *next_of_id;
+	struct list_head of_all, of_id;
 	struct rl_cmid *id;
 	struct rl_cm_part part;
 };
 
 /* rdma_cm's lock. */
 static struct {
-	struct rl_join *first;
+	struct list_head joins;
 	u32 handle;			/* the last that was given */
-} all;
+} all = { .joins = LIST_HEAD_INIT(all.joins) };
 
-static struct rl_join **find(u32 handle)
+static struct rl_join *find(u32 handle)
 {
-	struct rl_join **p;
+	struct rl_join *j;
 
-	for (p = &all.first; *p && (*p)->part.handle != handle; p = &(*p)->next)
-		;
-	return p;
+	list_for_each_entry(j, &all.joins, of_all)
+		if (j->part.handle == handle)
+			return j;
+	return NULL;
 }
 
 static u32 new_handle(void)
 {
 	do
 		all.handle++;
-	while (*find(all.handle));
+	while (find(all.handle));
 	return all.handle;
-}
-
-static void link_join(struct rl_join *j)
-{
-	j->next = all.first;
-	all.first = j;
-	j->next_of_id = j->id->joins;
-	j->id->joins = j;
-}
-
-static void unlink_join(struct rl_join *j)
-{
-	struct rl_join **p = find(j->part.handle);
-
-	*p = j->next;
-	for (p = &j->id->joins; *p != j; p = &(*p)->next_of_id)
-		;
-	*p = j->next_of_id;
 }
 
 /* The events that the program took. */
@@ -67,7 +49,8 @@ static u32 end(struct rl_join *j)
 {
 	u32 reported = rl_cmid_drop_part(j->id, &j->part);
 
-	unlink_join(j);
+	list_del(&j->of_all);
+	list_del(&j->of_id);
 	free(j);
 	return reported;
 }
@@ -121,7 +104,8 @@ int rl_join_begin(struct rl_cmid *id, u64 uid, const struct sockaddr_storage *a,
 	j->id = id;
 	j->part.uid = uid;
 	j->part.handle = new_handle();
-	link_join(j);
+	list_add(&j->of_all, &all.joins);
+	list_add(&j->of_id, &id->joins);
 	rv = say_how(j, gid);
 	if (rv)
 		end(j);
@@ -134,7 +118,7 @@ int rl_join_begin(struct rl_cmid *id, u64 uid, const struct sockaddr_storage *a,
 
 int rl_join_end(struct rl_chan *chan, u32 handle, u32 *reported)
 {
-	struct rl_join *j = *find(handle);
+	struct rl_join *j = find(handle);
 	int err;
 
 	if (!j)
@@ -147,14 +131,16 @@ int rl_join_end(struct rl_chan *chan, u32 handle, u32 *reported)
 
 void rl_joins_end(struct rl_cmid *id)
 {
-	while (id->joins)
-		end(id->joins);
+	struct rl_join *j, *after;
+
+	list_for_each_entry_safe(j, after, &id->joins, of_id)
+		end(j);
 }
 
 void rl_joins_move_events(struct rl_cmid *id, struct rl_chan *from, struct rl_chan *to)
 {
 	struct rl_join *j;
 
-	for (j = id->joins; j; j = j->next_of_id)
+	list_for_each_entry(j, &id->joins, of_id)
 		rl_chan_move(from, to, &j->part);
 }

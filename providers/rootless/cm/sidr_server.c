@@ -17,14 +17,14 @@
 #include "roce/ip.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "host/verbs.h"
+#include "host/qp.h"
 
 /* Datagrams that are read in one go. */
 #define ROUND		64
 #define ANSWERED_MAX	1024
 
 struct rl_question {
-	struct rl_question *next;
+	struct list_head node;
 	struct rl_desk *desk;
 	struct rl_cmid *child;		/* referenced; NULL: it was answered */
 	struct sockaddr_storage from;
@@ -35,7 +35,7 @@ struct rl_question {
 
 /* The oldest first. */
 struct queue {
-	struct rl_question *first, **last;
+	struct list_head list;
 	u32 n;
 };
 
@@ -60,34 +60,25 @@ static struct rl_desk *desk_of(struct rl_watch *w)
 
 static void init_queue(struct queue *q)
 {
-	q->first = NULL;
-	q->last = &q->first;
+	INIT_LIST_HEAD(&q->list);
 	q->n = 0;
 }
 
 static void append(struct queue *to, struct rl_question *q)
 {
-	q->next = NULL;
-	*to->last = q;
-	to->last = &q->next;
+	list_add_tail(&q->node, &to->list);
 	to->n++;
 }
 
 static void take(struct queue *from, struct rl_question *q)
 {
-	struct rl_question **p;
-
-	for (p = &from->first; *p != q; p = &(*p)->next)
-		;
-	*p = q->next;
-	if (!*p)
-		from->last = p;
+	list_del(&q->node);
 	from->n--;
 }
 
 static void forget_oldest(struct queue *answered)
 {
-	struct rl_question *q = answered->first;
+	struct rl_question *q = list_first_entry(&answered->list, struct rl_question, node);
 
 	take(answered, q);
 	free(q);
@@ -97,7 +88,7 @@ static struct rl_question *find(const struct queue *in, const struct sockaddr_st
 {
 	struct rl_question *q;
 
-	for (q = in->first; q; q = q->next)
+	list_for_each_entry(q, &in->list, node)
 		if (q->number == number && !memcmp(&q->from, from, sizeof(*from)))
 			return q;
 	return NULL;
@@ -199,7 +190,7 @@ static u32 count_unseen(const struct rl_desk *d)
 	const struct rl_question *q;
 	u32 n = 0;
 
-	for (q = d->open.first; q; q = q->next)
+	list_for_each_entry(q, &d->open.list, node)
 		n += q->child->asking == RL_ASKING_QUEUED;
 	return n;
 }
@@ -383,13 +374,26 @@ int rl_desk_open(struct rl_cmid *id, u32 backlog)
 /* A request that the program has not seen; NULL: there is none. */
 static struct rl_cmid *first_unseen(struct rl_desk *d)
 {
+	struct rl_cmid *child = NULL;
 	struct rl_question *q;
 
 	rl_cmid_table_lock();
-	for (q = d->open.first; q && q->child->asking != RL_ASKING_QUEUED; q = q->next)
-		;
+	list_for_each_entry(q, &d->open.list, node) {
+		if (q->child->asking == RL_ASKING_QUEUED) {
+			child = q->child;
+			break;
+		}
+	}
 	rl_cmid_table_unlock();
-	return q ? q->child : NULL;
+	return child;
+}
+
+/* The program was not told of it yet. */
+static void drop_unseen(struct rl_cmid *child)
+{
+	rl_cmid_unlist(child);
+	rl_desk_reject(child, NULL, 0);
+	rl_cmid_put(child);
 }
 
 void rl_desk_close(struct rl_cmid *id)
@@ -399,7 +403,7 @@ void rl_desk_close(struct rl_cmid *id)
 
 	id->desk = NULL;
 	while ((child = first_unseen(d)))
-		rl_cm_destroy(child);
+		drop_unseen(child);
 	d->id = NULL;
 	close_if_idle(d);
 }
@@ -408,7 +412,7 @@ void rl_desk_move_requests(struct rl_cmid *id, struct rl_chan *to)
 {
 	struct rl_question *q;
 
-	for (q = id->desk->open.first; q; q = q->next)
+	list_for_each_entry(q, &id->desk->open.list, node)
 		if (q->child->asking == RL_ASKING_QUEUED) {
 			rl_chan_get(to);
 			rl_chan_put(q->child->chan);

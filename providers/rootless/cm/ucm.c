@@ -3,78 +3,21 @@
  * /dev/infiniband/rdma_cm: each open file is an event channel, and takes commands by write(), as
  * <rdma_user_cm.h> has them. A command is copied once, padded with zeros, and then judged.
  */
-#include <endian.h>
 #include <infiniband/ib.h>
-#include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "sidr.h"
-#include "id.h"
+#include "host/chan.h"
+#include "process/thread.h"
+#include "ucm.h"
 #include "ud.h"
-#include "process/guard.h"
-#include "hooks/open.h"
-#include "process/options.h"
-#include "host/verbs.h"
-
-/* Ethernet has but the default partition. */
-#define WHOLE_PKEY 0xffff
-/* Of path records: a selector, and 4.096 us << 18, as the kernel has it. */
-#define EXACTLY 2
-#define LIFE_TIME 18
-
-struct ucm_file {
-	struct rl_file file;
-	struct rl_chan *chan;
-};
-
-/* A command: what came in, and where the answer goes. */
-struct request {
-	struct ucm_file *f;
-	u16 out;			/* octets that the program has room for */
-	union {
-		struct rdma_ucm_create_id create_id;
-		struct rdma_ucm_destroy_id destroy_id;
-		struct rdma_ucm_bind_ip bind_ip;
-		struct rdma_ucm_bind bind;
-		struct rdma_ucm_resolve_ip resolve_ip;
-		struct rdma_ucm_resolve_addr resolve_addr;
-		struct rdma_ucm_resolve_route resolve_route;
-		struct rdma_ucm_query query;
-		struct rdma_ucm_connect connect;
-		struct rdma_ucm_listen listen;
-		struct rdma_ucm_accept accept;
-		struct rdma_ucm_reject reject;
-		struct rdma_ucm_disconnect disconnect;
-		struct rdma_ucm_init_qp_attr init_qp_attr;
-		struct rdma_ucm_get_event get_event;
-		struct rdma_ucm_set_option set_option;
-		struct rdma_ucm_notify notify;
-		struct rdma_ucm_join_ip_mcast join_ip_mcast;
-		struct rdma_ucm_join_mcast join_mcast;
-		struct rdma_ucm_migrate_id migrate_id;
-	} in;
-};
 
 static const struct rl_file_ops ucm_ops;
 
-static struct ucm_file *ucm_file_of(struct rl_file *f)
+static struct rl_ucm_file *ucm_file_of(struct rl_file *f)
 {
-	return container_of(f, struct ucm_file, file);
-}
-
-/* Older programs have room for less than all of the answer. */
-static int answer(const struct request *r, u64 where, const void *p, size_t len)
-{
-	size_t room = min_t(size_t, len, r->out);
-
-	return rl_guard_copy((void *)(uintptr_t)where, p, room) ? 0 : -EFAULT;
-}
-
-static struct rl_cmid *find(const struct request *r, u32 handle, int *err)
-{
-	return rl_cmid_find(r->f->chan, handle, err);
+	return container_of(f, struct rl_ucm_file, file);
 }
 
 /* ---- addresses ---- */
@@ -117,7 +60,7 @@ static int qp_type_of(const struct rdma_ucm_create_id *in)
 	}
 }
 
-static int create_id(struct request *r)
+static int create_id(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_create_id *in = &r->in.create_id;
 	struct rdma_ucm_create_id_resp resp;
@@ -137,27 +80,27 @@ static int create_id(struct request *r)
 	rl_cmid_put(id);
 	if (rv)
 		return rv;
-	rv = answer(r, in->response, &resp, sizeof(resp));
+	rv = rl_ucm_answer(r, in->response, &resp, sizeof(resp));
 	if (rv)
 		rl_cm_destroy(id);
 	return rv;
 }
 
-static int destroy_id(struct request *r)
+static int destroy_id(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_destroy_id *in = &r->in.destroy_id;
 	struct rdma_ucm_destroy_id_resp resp;
 	struct rl_cmid *id;
 	int err;
 
-	id = find(r, in->id, &err);
+	id = rl_ucm_find(r, in->id, &err);
 	if (!id)
 		return err;
 	resp.events_reported = rl_cm_destroy(id);
-	return answer(r, in->response, &resp, sizeof(resp));
+	return rl_ucm_answer(r, in->response, &resp, sizeof(resp));
 }
 
-static int migrate_from(struct request *r, struct rl_file *from)
+static int migrate_from(struct rl_ucm_request *r, struct rl_file *from)
 {
 	const struct rdma_ucm_migrate_id *in = &r->in.migrate_id;
 	struct rdma_ucm_migrate_resp resp;
@@ -170,20 +113,20 @@ static int migrate_from(struct request *r, struct rl_file *from)
 	if (!id)
 		return err;
 	resp.events_reported = rl_cmid_migrate(id, r->f->chan);
-	return answer(r, in->response, &resp, sizeof(resp));
+	return rl_ucm_answer(r, in->response, &resp, sizeof(resp));
 }
 
 /* ---- addresses, routes ---- */
 
-static int bind_id(struct request *r, u32 handle, const struct sockaddr_storage *a)
+static int bind_id(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *a)
 {
 	int err;
-	struct rl_cmid *id = find(r, handle, &err);
+	struct rl_cmid *id = rl_ucm_find(r, handle, &err);
 
 	return id ? rl_cm_bind(id, a) : err;
 }
 
-static int bind_ip(struct request *r)
+static int bind_ip(struct rl_ucm_request *r)
 {
 	struct sockaddr_storage a;
 	int rv = take_old_address(&a, &r->in.bind_ip.addr);
@@ -191,7 +134,7 @@ static int bind_ip(struct request *r)
 	return rv ? rv : bind_id(r, r->in.bind_ip.id, &a);
 }
 
-static int bind_any_family(struct request *r)
+static int bind_any_family(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_bind *in = &r->in.bind;
 	struct sockaddr_storage a;
@@ -200,11 +143,11 @@ static int bind_any_family(struct request *r)
 	return rv ? rv : bind_id(r, in->id, &a);
 }
 
-static int resolve(struct request *r, u32 handle, const struct sockaddr_storage *src,
+static int resolve(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *src,
 		   const struct sockaddr_storage *dst)
 {
 	int err;
-	struct rl_cmid *id = find(r, handle, &err);
+	struct rl_cmid *id = rl_ucm_find(r, handle, &err);
 
 	if (!id)
 		return err;
@@ -213,7 +156,7 @@ static int resolve(struct request *r, u32 handle, const struct sockaddr_storage 
 	return rl_cm_resolve_addr(id, src, dst);
 }
 
-static int resolve_ip(struct request *r)
+static int resolve_ip(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_resolve_ip *in = &r->in.resolve_ip;
 	struct sockaddr_storage src = { 0 }, dst;
@@ -224,7 +167,7 @@ static int resolve_ip(struct request *r)
 	return rv ? rv : resolve(r, in->id, &src, &dst);
 }
 
-static int resolve_addr(struct request *r)
+static int resolve_addr(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_resolve_addr *in = &r->in.resolve_addr;
 	struct sockaddr_storage src = { 0 }, dst;
@@ -235,242 +178,17 @@ static int resolve_addr(struct request *r)
 	return rv ? rv : resolve(r, in->id, &src, &dst);
 }
 
-static int resolve_route(struct request *r)
+static int resolve_route(struct rl_ucm_request *r)
 {
 	int err;
-	struct rl_cmid *id = find(r, r->in.resolve_route.id, &err);
+	struct rl_cmid *id = rl_ucm_find(r, r->in.resolve_route.id, &err);
 
 	return id ? rl_cm_resolve_route(id) : err;
 }
 
-/* ---- queries ---- */
-
-static u64 guid_of(const struct rl_device *d)
-{
-	u64 guid;
-
-	memcpy(&guid, d->guid, sizeof(guid));
-	return guid;
-}
-
-/* iWARP has no path records; of a RoCE device there is one, once the route is known. */
-static bool has_path(const struct rl_cmid *id)
-{
-	return rl_options()->roce && id->dev && id->phase >= RL_CM_ROUTE && id->phase != RL_CM_LISTEN;
-}
-
-static int query_route(struct request *r)
-{
-	const struct rdma_ucm_query *in = &r->in.query;
-	struct rdma_ucm_query_route_resp resp = { 0 };
-	struct ib_user_path_rec *path = &resp.ib_route[0];
-	struct rl_cmid *id;
-	int err;
-
-	id = find(r, in->id, &err);
-	if (!id)
-		return err;
-	memcpy(&resp.src_addr, &id->src, sizeof(resp.src_addr));
-	memcpy(&resp.dst_addr, &id->dst, sizeof(resp.dst_addr));
-	if (id->dev) {
-		resp.node_guid = guid_of(id->dev);
-		resp.ibdev_index = id->dev->index;
-		resp.port_num = RL_PORT;
-		path->pkey = rl_options()->roce ? htobe16(WHOLE_PKEY) : 0;
-		rl_cm_gids(id, path->sgid, path->dgid);
-	}
-	if (has_path(id)) {
-		resp.num_paths = 1;
-		path->reversible = 1;
-		path->numb_path = 1;
-		path->mtu = rl_device_ib_mtu(id->dev);
-		path->hop_limit = RL_HOP_LIMIT;
-		path->traffic_class = id->tos;
-		path->mtu_selector = path->rate_selector = path->packet_life_time_selector = EXACTLY;
-		path->rate = IBV_RATE_10_GBPS;
-		path->packet_life_time = LIFE_TIME;
-	}
-	return answer(r, in->response, &resp, sizeof(resp));
-}
-
-static void describe_device(struct rdma_ucm_query_addr_resp *resp, const struct rl_device *d)
-{
-	if (!d)
-		return;
-	resp->node_guid = guid_of(d);
-	resp->port_num = RL_PORT;
-	resp->pkey = htobe16(WHOLE_PKEY);
-	resp->ibdev_index = d->index;
-}
-
-static int query_addr(struct request *r, const struct rl_cmid *id)
-{
-	struct rdma_ucm_query_addr_resp resp = { 0 };
-
-	if (r->out < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
-		return -ENOSPC;
-	resp.src_size = rl_addr_len(&id->src);
-	resp.dst_size = rl_addr_len(&id->dst);
-	memcpy(&resp.src_addr, &id->src, resp.src_size);
-	memcpy(&resp.dst_addr, &id->dst, resp.dst_size);
-	describe_device(&resp, id->dev);
-	return answer(r, r->in.query.response, &resp, sizeof(resp));
-}
-
-static void put_path(struct ib_path_rec_data *data, const struct rl_cmid *id)
-{
-	struct ibv_path_record *p = (struct ibv_path_record *)data->path_rec;
-
-	static_assert(sizeof(data->path_rec) == sizeof(*p), "it is one");
-	data->flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
-	rl_cm_gids(id, p->sgid.raw, p->dgid.raw);
-	p->flowlabel_hoplimit = htobe32(RL_HOP_LIMIT);
-	p->tclass = id->tos;
-	p->reversible_numpath = 1 << 7 | 1;
-	p->pkey = htobe16(WHOLE_PKEY);
-	p->mtu = EXACTLY << 6 | rl_device_ib_mtu(id->dev);
-	p->rate = EXACTLY << 6 | IBV_RATE_10_GBPS;
-	p->packetlifetime = EXACTLY << 6 | LIFE_TIME;
-}
-
-static int query_path(struct request *r, const struct rl_cmid *id)
-{
-	struct {
-		struct rdma_ucm_query_path_resp resp;
-		struct ib_path_rec_data path;
-	} out = { 0 };
-
-	if (r->out < sizeof(out.resp))
-		return -ENOSPC;
-	if (has_path(id) && r->out >= sizeof(out)) {
-		out.resp.num_paths = 1;
-		put_path(&out.path, id);
-	}
-	return answer(r, r->in.query.response, &out, sizeof(out));
-}
-
-static void name_as_ib(struct sockaddr_ib *ib, const struct rl_cmid *id,
-		       const struct sockaddr_storage *a, const u8 *gid)
-{
-	ib->sib_family = AF_IB;
-	ib->sib_pkey = htobe16(WHOLE_PKEY);
-	memcpy(&ib->sib_addr, gid, sizeof(ib->sib_addr));
-	ib->sib_sid = htobe64((u64)id->ps << 16 | rl_addr_port(a));
-	ib->sib_sid_mask = htobe64(UINT64_MAX);
-}
-
-static int query_gid(struct request *r, const struct rl_cmid *id)
-{
-	struct rdma_ucm_query_addr_resp resp = { 0 };
-	u8 sgid[RL_GID_LEN], dgid[RL_GID_LEN];
-
-	if (r->out < offsetof(struct rdma_ucm_query_addr_resp, ibdev_index))
-		return -ENOSPC;
-	rl_cm_gids(id, sgid, dgid);
-	resp.src_size = sizeof(struct sockaddr_ib);
-	resp.dst_size = sizeof(struct sockaddr_ib);
-	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, sgid);
-	name_as_ib((struct sockaddr_ib *)&resp.dst_addr, id, &id->dst, dgid);
-	describe_device(&resp, id->dev);
-	return answer(r, r->in.query.response, &resp, sizeof(resp));
-}
-
-static int query(struct request *r)
-{
-	int err;
-	struct rl_cmid *id = find(r, r->in.query.id, &err);
-
-	if (!id)
-		return err;
-	switch (r->in.query.option) {
-	case RDMA_USER_CM_QUERY_ADDR:
-		return query_addr(r, id);
-	case RDMA_USER_CM_QUERY_PATH:
-		return query_path(r, id);
-	case RDMA_USER_CM_QUERY_GID:
-		return query_gid(r, id);
-	default:
-		return -ENOSYS;
-	}
-}
-
-/*
- * What librdmacm, or the program, modifies its QP by. It decides nothing: the connection makes a QP
- * able to receive and to send, and before one a QP gets no rights. An RNIC's is as the kernel's iw_cm
- * has it.
- */
-static int init_rnic_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_qp_attr *a)
-{
-	a->qp_attr_mask = IBV_QP_PORT;
-	if (id->phase < RL_CM_CONNECT) {
-		a->qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-	} else if (state == IBV_QPS_INIT || state == IBV_QPS_RTR) {
-		a->qp_attr_mask |= IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-		a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	} else if (state != IBV_QPS_RTS) {
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/*
- * A RoCE device's QP goes through the states of one that is connected by hand. That it is not is
- * told by dest_qp_num 0, which is no QP's. Once it is connected there is nothing to modify.
- */
-static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_qp_attr *a)
-{
-	a->qp_attr_mask = IBV_QP_PORT;
-	a->path_mtu = rl_device_ib_mtu(id->dev);
-	a->max_rd_atomic = RL_MAX_ORD;
-	a->max_dest_rd_atomic = RL_MAX_IRD;
-	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	rl_cm_put_path(id, &a->ah_attr);
-	if (id->phase == RL_CM_CONNECT || id->phase == RL_CM_ANSWERED)
-		return 0;
-	if (state == IBV_QPS_INIT) {
-		a->qp_attr_mask |= IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
-		if (id->phase < RL_CM_CONNECT)
-			a->qp_access_flags = 0;
-	} else if (state == IBV_QPS_RTR) {
-		a->qp_attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	} else if (state != IBV_QPS_RTS) {
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/* Of datagrams: the program moves its QP on itself. */
-static int init_ud_attr(struct ib_uverbs_qp_attr *a)
-{
-	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
-	a->qkey = RL_CM_QKEY;
-	return 0;
-}
-
-static int init_qp_attr(struct request *r)
-{
-	const struct rdma_ucm_init_qp_attr *in = &r->in.init_qp_attr;
-	struct ib_uverbs_qp_attr resp = { .qp_state = in->qp_state, .port_num = RL_PORT };
-	struct rl_cmid *id;
-	int err;
-
-	id = find(r, in->id, &err);
-	if (!id)
-		return err;
-	if (!id->dev || in->qp_state > IBV_QPS_ERR)
-		return -EINVAL;
-	if (id->qp_type == IBV_QPT_UD)
-		err = init_ud_attr(&resp);
-	else
-		err = rl_options()->roce ? init_roce_attr(id, in->qp_state, &resp) :
-					   init_rnic_attr(id, in->qp_state, &resp);
-	return err ? err : answer(r, in->response, &resp, sizeof(resp));
-}
-
 /* ---- connections ---- */
 
-static int connect_id(struct request *r)
+static int connect_id(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_connect *in = &r->in.connect;
 	struct rl_cmid *id;
@@ -478,28 +196,28 @@ static int connect_id(struct request *r)
 
 	if (!in->conn_param.valid)
 		return -EINVAL;
-	id = find(r, in->id, &err);
+	id = rl_ucm_find(r, in->id, &err);
 	return id ? rl_cm_connect(id, &in->conn_param) : err;
 }
 
-static int listen_id(struct request *r)
+static int listen_id(struct rl_ucm_request *r)
 {
 	int err;
-	struct rl_cmid *id = find(r, r->in.listen.id, &err);
+	struct rl_cmid *id = rl_ucm_find(r, r->in.listen.id, &err);
 
 	return id ? rl_cm_listen(id, r->in.listen.backlog) : err;
 }
 
-static int accept_id(struct request *r)
+static int accept_id(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_accept *in = &r->in.accept;
 	int err;
-	struct rl_cmid *id = find(r, in->id, &err);
+	struct rl_cmid *id = rl_ucm_find(r, in->id, &err);
 
 	return id ? rl_cm_accept(id, in->uid, &in->conn_param) : err;
 }
 
-static int reject_id(struct request *r)
+static int reject_id(struct rl_ucm_request *r)
 {
 	/* By the program; by its vendor's options. */
 	enum { UNSAID = 0, BY_CONSUMER = 28, BY_VENDOR = 35 };
@@ -509,23 +227,23 @@ static int reject_id(struct request *r)
 
 	if (in->reason != UNSAID && in->reason != BY_CONSUMER && in->reason != BY_VENDOR)
 		return -EINVAL;
-	id = find(r, in->id, &err);
+	id = rl_ucm_find(r, in->id, &err);
 	return id ? rl_cm_reject(id, in->private_data, in->private_data_len) : err;
 }
 
-static int disconnect_id(struct request *r)
+static int disconnect_id(struct rl_ucm_request *r)
 {
 	int err;
-	struct rl_cmid *id = find(r, r->in.disconnect.id, &err);
+	struct rl_cmid *id = rl_ucm_find(r, r->in.disconnect.id, &err);
 
 	return id ? rl_cm_disconnect(id) : err;
 }
 
 /* iWARP connects without the program's help: there is nothing to tell. */
-static int notify(struct request *r)
+static int notify(struct rl_ucm_request *r)
 {
 	int err;
-	struct rl_cmid *id = find(r, r->in.notify.id, &err);
+	struct rl_cmid *id = rl_ucm_find(r, r->in.notify.id, &err);
 
 	if (!id)
 		return err;
@@ -534,7 +252,7 @@ static int notify(struct request *r)
 
 /* ---- multicast ---- */
 
-static int join_group(struct request *r, u32 handle, u64 uid, u64 response,
+static int join_group(struct rl_ucm_request *r, u32 handle, u64 uid, u64 response,
 		      const struct sockaddr_storage *group)
 {
 	struct rdma_ucm_create_id_resp resp;
@@ -542,19 +260,19 @@ static int join_group(struct request *r, u32 handle, u64 uid, u64 response,
 	u32 reported;
 	int rv;
 
-	id = find(r, handle, &rv);
+	id = rl_ucm_find(r, handle, &rv);
 	if (!id)
 		return rv;
 	rv = rl_join_begin(id, uid, group, &resp.id);
 	if (rv)
 		return rv;
-	rv = answer(r, response, &resp, sizeof(resp));
+	rv = rl_ucm_answer(r, response, &resp, sizeof(resp));
 	if (rv)
 		rl_join_end(r->f->chan, resp.id, &reported);
 	return rv;
 }
 
-static int join_ip_mcast(struct request *r)
+static int join_ip_mcast(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_join_ip_mcast *in = &r->in.join_ip_mcast;
 	struct sockaddr_storage a;
@@ -564,7 +282,7 @@ static int join_ip_mcast(struct request *r)
 }
 
 /* Who only sends is told the same: to be in a group is another matter. */
-static int join_mcast(struct request *r)
+static int join_mcast(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_join_mcast *in = &r->in.join_mcast;
 	struct sockaddr_storage a;
@@ -574,13 +292,13 @@ static int join_mcast(struct request *r)
 	return rv ? rv : join_group(r, in->id, in->uid, in->response, &a);
 }
 
-static int leave_mcast(struct request *r)
+static int leave_mcast(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_destroy_id *in = &r->in.destroy_id;
 	struct rdma_ucm_destroy_id_resp resp;
 	int rv = rl_join_end(r->f->chan, in->id, &resp.events_reported);
 
-	return rv ? rv : answer(r, in->response, &resp, sizeof(resp));
+	return rv ? rv : rl_ucm_answer(r, in->response, &resp, sizeof(resp));
 }
 
 /* ---- options ---- */
@@ -611,11 +329,11 @@ static int set_id_option(struct rl_cmid *id, const struct rdma_ucm_set_option *i
 	}
 }
 
-static int set_option(struct request *r)
+static int set_option(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_set_option *in = &r->in.set_option;
 	int err;
-	struct rl_cmid *id = find(r, in->id, &err);
+	struct rl_cmid *id = rl_ucm_find(r, in->id, &err);
 
 	if (!id)
 		return err;
@@ -628,16 +346,16 @@ static int set_option(struct request *r)
 
 /* ---- without rdma_cm's lock ---- */
 
-static int get_event(struct request *r)
+static int get_event(struct rl_ucm_request *r)
 {
 	struct rdma_ucm_event_resp resp;
 	int rv = rl_cmid_take_event(r->f->chan, &resp);
 
-	return rv ? rv : answer(r, r->in.get_event.response, &resp, sizeof(resp));
+	return rv ? rv : rl_ucm_answer(r, r->in.get_event.response, &resp, sizeof(resp));
 }
 
 /* The file that the id comes from may be let go by this: not with the lock. */
-static int migrate_id(struct request *r)
+static int migrate_id(struct rl_ucm_request *r)
 {
 	struct rl_file *from = rl_fd_get((int)r->in.migrate_id.fd);
 	int rv;
@@ -654,7 +372,7 @@ static int migrate_id(struct request *r)
 /* ---- the file ---- */
 
 struct command {
-	int (*run)(struct request *r);	/* NULL: there is no such command */
+	int (*run)(struct rl_ucm_request *r);	/* NULL: there is no such command */
 	u16 in, out;			/* octets at least */
 	bool alone;			/* without rdma_cm's lock */
 };
@@ -672,14 +390,14 @@ static const struct command commands[] = {
 	[RDMA_USER_CM_CMD_BIND_IP] = { bind_ip, IN_TO(bind_ip, id) },
 	[RDMA_USER_CM_CMD_RESOLVE_IP] = { resolve_ip, IN(resolve_ip) },
 	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = { resolve_route, IN(resolve_route) },
-	[RDMA_USER_CM_CMD_QUERY_ROUTE] = { query_route, IN_TO(query, id),
+	[RDMA_USER_CM_CMD_QUERY_ROUTE] = { rl_ucm_query_route, IN_TO(query, id),
 					   OUT_BEFORE(query_route_resp, ibdev_index) },
 	[RDMA_USER_CM_CMD_CONNECT] = { connect_id, IN_TO(connect, reserved) },
 	[RDMA_USER_CM_CMD_LISTEN] = { listen_id, IN(listen) },
 	[RDMA_USER_CM_CMD_ACCEPT] = { accept_id, IN_TO(accept, reserved) },
 	[RDMA_USER_CM_CMD_REJECT] = { reject_id, IN(reject) },
 	[RDMA_USER_CM_CMD_DISCONNECT] = { disconnect_id, IN(disconnect) },
-	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = { init_qp_attr, IN(init_qp_attr),
+	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = { rl_ucm_init_qp_attr, IN(init_qp_attr),
 					    .out = sizeof(struct ib_uverbs_qp_attr) },
 	[RDMA_USER_CM_CMD_GET_EVENT] = { get_event, IN(get_event),
 					 OUT_BEFORE(event_resp, reserved), .alone = true },
@@ -690,13 +408,13 @@ static const struct command commands[] = {
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] = { leave_mcast, IN(destroy_id), OUT(destroy_id_resp) },
 	[RDMA_USER_CM_CMD_MIGRATE_ID] = { migrate_id, IN(migrate_id), OUT(migrate_resp),
 					  .alone = true },
-	[RDMA_USER_CM_CMD_QUERY] = { query, IN(query) },
+	[RDMA_USER_CM_CMD_QUERY] = { rl_ucm_query, IN(query) },
 	[RDMA_USER_CM_CMD_BIND] = { bind_any_family, IN(bind) },
 	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = { resolve_addr, IN(resolve_addr) },
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = { join_mcast, IN(join_mcast), OUT(create_id_resp) },
 };
 
-static int run(const struct command *cmd, struct request *r)
+static int run(const struct command *cmd, struct rl_ucm_request *r)
 {
 	int rv;
 
@@ -710,7 +428,7 @@ static int run(const struct command *cmd, struct request *r)
 
 static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 {
-	struct request r = { .f = ucm_file_of(f) };
+	struct rl_ucm_request r = { .f = ucm_file_of(f) };
 	struct rdma_ucm_cmd_hdr h;
 	const struct command *cmd;
 	int rv;
@@ -744,7 +462,7 @@ static ssize_t ucm_read(struct rl_file *f, int fd, void *buf, size_t len)
 
 static void ucm_release(struct rl_file *f)
 {
-	struct ucm_file *u = ucm_file_of(f);
+	struct rl_ucm_file *u = ucm_file_of(f);
 	struct rl_cmid *id;
 
 	rl_cm_lock();
@@ -764,7 +482,7 @@ static const struct rl_file_ops ucm_ops = {
 
 int rl_ucm_open(int flags)
 {
-	struct ucm_file *f = calloc(1, sizeof(*f));
+	struct rl_ucm_file *f = calloc(1, sizeof(*f));
 	int fd;
 
 	if (!f)

@@ -3,12 +3,9 @@
 #ifndef RL_OPEN_H
 #define RL_OPEN_H
 
-#include "devices/device.h"
+#include "cm/ucm.h"
+#include "uverbs/uverbs.h"
 
-/* /dev/infiniband/uverbsN; @flags as of open(). */
-int rl_uverbs_open(const struct rl_device *d, int flags);
-/* /dev/infiniband/rdma_cm */
-int rl_ucm_open(int flags);
 /* socket(AF_NETLINK, @type, NETLINK_RDMA) */
 int rl_netlink_open(int type);
 

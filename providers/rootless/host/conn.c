@@ -8,6 +8,7 @@
 #include "process/guard.h"
 #include "process/options.h"
 #include "process/raw.h"
+#include "limits.h"
 #include "ulp.h"
 
 /* What is due is done so often before the progress thread goes on with it. */
@@ -234,6 +235,11 @@ void rl_conn_poke(struct rl_conn *c)
 	rl_watch_poke(&c->watch);
 }
 
+struct rl_conn *rl_conn_of_watch(struct rl_watch *w)
+{
+	return w->ops == &conn_watch_ops ? conn_of(w) : NULL;
+}
+
 struct rl_conn *rl_conn_find(u32 key)
 {
 	struct rl_watch *w = rl_watch_find(key);
@@ -320,23 +326,3 @@ static const struct rl_watch_ops conn_watch_ops = {
 	.timeout = timeout,
 	.release = release,
 };
-
-/* ---- the end of the process ---- */
-
-static void answer(struct rl_watch *w)
-{
-	if (w->ops == &conn_watch_ops)
-		rl_conn_answer_now(conn_of(w));
-}
-
-static void hear_out(struct rl_watch *w)
-{
-	if (w->ops == &conn_watch_ops)
-		rl_conn_hear_out_now(conn_of(w));
-}
-
-__attribute__((destructor)) static void answer_before_exit(void)
-{
-	rl_thread_at_exit(answer);
-	rl_thread_at_exit(hear_out);
-}

@@ -4,10 +4,10 @@
  * guards the link and with it the attached QP's core. Whoever lets the lock go does first what
  * became due meanwhile: sends, and steps of the link.
  *
- * Files: conn.c (life, lock, steps), host/conn_io.c (the socket), host/conn_qp.c (its QP), accept.c (where it
- * was accepted), host.c (what core/host.h asks).
+ * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its QP),
+ * doorbell.c and drain.c (who waits for what), accept.c (listeners), host.c (what core/host.h asks).
  *
- * Order of locks: rdma_cm's (cm.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
+ * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
  */
 #ifndef RL_CONN_H
@@ -133,6 +133,8 @@ static inline void rl_conn_release(struct rl_conn *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* The connection that @w watches, or NULL. No lock. */
+struct rl_conn *rl_conn_of_watch(struct rl_watch *w);
 /* The connection that the key of an event names, locked and referenced; NULL if it is gone. */
 struct rl_conn *rl_conn_find(u32 key);
 
@@ -164,7 +166,7 @@ void rl_conn_look(struct rl_conn *c, u32 events);
  */
 void rl_conn_abandon(struct rl_conn *c);
 
-/* ---- host/conn_io.c ---- */
+/* ---- conn_io.c ---- */
 
 /* Options of a new socket. */
 void rl_conn_set_up_socket(struct rl_conn *c);
@@ -173,10 +175,7 @@ void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */
 void rl_conn_receive(struct rl_conn *c);
 /* A Send waits for a receive: until there is one nothing is read. */
-static inline bool rl_conn_waits(const struct rl_conn *c)
-{
-	return c->link.qp && c->link.qp->rx_waits;
-}
+bool rl_conn_waits(const struct rl_conn *c);
 /* Forgets what the link had no memory for. */
 void rl_conn_drop_rest(struct rl_conn *c);
 /* connect() is over, well or not. */
@@ -194,7 +193,7 @@ void rl_conn_leave_place(struct rl_conn *c);
 void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 
-/* ---- host/conn_qp.c ---- */
+/* ---- conn_qp.c ---- */
 
 /*
  * Binds @qp, which is referenced: 0, or -EBUSY if it has a connection, is not in IDLE, or is connected
@@ -205,17 +204,29 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp);
 void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir);
 /* Lets the QP go, if there is one. */
 void rl_conn_release_qp(struct rl_conn *c);
-/* The connection of @qp, locked and referenced; NULL if there is none. No lock of either. */
-struct rl_conn *rl_conn_of_qp(struct rl_qp *qp);
+
+/* ---- conn_tx.c ---- */
+
 /* Users' memory went away in the middle of sending from it: TCP is reset. */
 void rl_conn_break_off(struct rl_conn *c);
 /* One run of the send side. */
 void rl_conn_tx(struct rl_conn *c);
-/* The peer asks: it is answered when the lock is let go, or where that is soon with the next doorbell. */
+
+/* ---- qp_lock.c. No lock of either ---- */
+
+/* The connection of @qp, locked and referenced; NULL if there is none. */
+struct rl_conn *rl_conn_of_qp(struct rl_qp *qp);
+
+/* ---- doorbell.c ---- */
+
+/* The peer asks: it is answered when the lock is dropped, or, if that is soon, with the next doorbell. */
 void rl_conn_answer(struct rl_conn *c);
-/* The process ends: what waits for a doorbell waits no longer. */
+/* The process ends: what waits for a doorbell waits no longer. Without the lock. */
 void rl_conn_answer_now(struct rl_conn *c);
-/* The same, and as rl_qp_hear_out(); no lock is waited for longer than for the peer. */
+
+/* ---- drain.c ---- */
+
+/* The process ends: as rl_qp_hear_out(). Without the lock; none is waited for longer than the peer. */
 void rl_conn_hear_out_now(struct rl_conn *c);
 
 #endif

@@ -9,6 +9,7 @@
 #include "process/pool.h"
 #include "process/raw.h"
 #include "process/stats.h"
+#include "limits.h"
 #include "ulp.h"
 
 /* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
@@ -22,6 +23,11 @@ enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };
 #define READS 16
 /* Uses of an MSS before TCP is asked again: the path's MTU may have changed. */
 #define MSS_USES 1024
+
+bool rl_conn_waits(const struct rl_conn *c)
+{
+	return c->link.qp && c->link.qp->rx_waits;
+}
 
 static void set_option(struct rl_conn *c, int level, int name, int value)
 {

@@ -2,9 +2,12 @@
 /* A verbs context: its table of handles, its asynchronous events, and how many objects a device has. */
 #include <stdlib.h>
 
+#include <rdma/ib_user_verbs.h>
+
 #include "chan.h"
+#include "context.h"
+#include "limits.h"
 #include "process/res.h"
-#include "verbs.h"
 
 /* What there is, by device and kind. Atomic. */
 #define MAX_DEVICES 64

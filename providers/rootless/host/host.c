@@ -12,7 +12,8 @@
 #include "process/guard.h"
 #include "process/pool.h"
 #include "process/stats.h"
-#include "verbs.h"
+#include "conn.h"
+#include "qp.h"
 
 static struct rl_conn *conn_of(struct weft_link *l)
 {

@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "process/raw.h"
+#include "limits.h"
 #include "ulp.h"
 
 #define BUCKETS 16384

@@ -1,153 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Queue pairs: life, states, numbers. What flows through them is core/'s. */
-#include <poll.h>
+/* QPs: life and states. */
 #include <stdlib.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 
-#include <infiniband/verbs.h>
-
-#include "process/raw.h"
-#include "verbs.h"
-
-#define BUCKETS 4096
-#define QPN_MAX 0xffffff
-
-/* By number. A leaf. */
-static struct {
-	pthread_mutex_t lock;
-	struct rl_qp *bucket[BUCKETS];
-	u32 count;
-} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-/* ---- the table ---- */
-
-static struct rl_qp *find(u32 qpn)
-{
-	struct rl_qp *qp;
-
-	for (qp = table.bucket[qpn % BUCKETS]; qp; qp = qp->next)
-		if (qp->core.id == qpn)
-			return qp;
-	return NULL;
-}
-
-void rl_qp_get(struct rl_qp *qp)
-{
-	__atomic_fetch_add(&qp->refs, 1, __ATOMIC_RELAXED);
-}
-
-struct rl_qp *rl_qp_find(u32 qpn)
-{
-	struct rl_qp *qp;
-
-	pthread_mutex_lock(&table.lock);
-	qp = find(qpn);
-	if (qp)
-		rl_qp_get(qp);
-	pthread_mutex_unlock(&table.lock);
-	return qp;
-}
-
-/* An RNIC's number tells nothing. A random one that is free; 0 and 1 are nobody's. */
-static u32 draw_number(void)
-{
-	u32 qpn;
-
-	do {
-		if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
-			return 0;
-		qpn &= QPN_MAX;
-	} while (qpn < 2 || find(qpn));
-	return qpn;
-}
-
-/* With the table's lock. */
-static int enlist(struct rl_qp *qp)
-{
-	if (!qp->core.id)
-		qp->core.id = draw_number();
-	if (!qp->core.id || table.count >= RL_MAX_QP)
-		return -ENOMEM;
-	table.count++;
-	qp->next = table.bucket[qp->core.id % BUCKETS];
-	table.bucket[qp->core.id % BUCKETS] = qp;
-	return 0;
-}
-
-static int begin(struct rl_qp *qp)
-{
-	const struct rl_transport *t = qp->transport;
-	int rv = t->begin ? t->begin(qp) : 0;
-
-	if (rv)
-		return rv;
-	pthread_mutex_lock(&table.lock);
-	rv = enlist(qp);
-	pthread_mutex_unlock(&table.lock);
-	if (rv && t->end)
-		t->end(qp);
-	return rv;
-}
-
-static void delist(struct rl_qp *qp)
-{
-	struct rl_qp **p;
-
-	pthread_mutex_lock(&table.lock);
-	for (p = &table.bucket[qp->core.id % BUCKETS]; *p != qp; p = &(*p)->next)
-		;
-	*p = qp->next;
-	table.count--;
-	pthread_mutex_unlock(&table.lock);
-}
-
-/* The first of bucket *@at or of a later one that uses @cq and is not in error, referenced. */
-static struct rl_qp *next_user(const struct rl_cq *cq, u32 *at)
-{
-	struct rl_qp *qp = NULL;
-
-	pthread_mutex_lock(&table.lock);
-	for (; *at < BUCKETS; ++*at) {
-		for (qp = table.bucket[*at]; qp; qp = qp->next)
-			if (weft_qpc_uses_cq(&qp->core, &cq->core) &&
-			    READ_ONCE(qp->core.state) != WEFT_QPS_ERROR)
-				break;
-		if (qp)
-			break;
-	}
-	if (qp)
-		rl_qp_get(qp);
-	pthread_mutex_unlock(&table.lock);
-	return qp;
-}
+#include "conn.h"
+#include "qp.h"
 
 /* ---- states ---- */
-
-struct rl_conn *rl_qp_lock_core(struct rl_qp *qp)
-{
-	struct rl_conn *c;
-
-	for (;;) {
-		c = rl_conn_of_qp(qp);
-		if (c)
-			return c;
-		pthread_mutex_lock(&qp->lock);
-		if (!qp->conn)
-			return NULL;
-		pthread_mutex_unlock(&qp->lock);
-	}
-}
-
-void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c)
-{
-	if (c) {
-		rl_conn_unlock(c);
-		rl_conn_put(c);
-	} else {
-		pthread_mutex_unlock(&qp->lock);
-	}
-}
 
 void rl_qp_end_connection(struct rl_qp *qp)
 {
@@ -204,7 +62,7 @@ void rl_qp_fail_users(const struct rl_cq *cq)
 	struct rl_qp *qp;
 	u32 at = 0;
 
-	while ((qp = next_user(cq, &at))) {
+	while ((qp = rl_qp_next_user(cq, &at))) {
 		rl_qp_move(qp, WEFT_VS_ERR);
 		rl_qp_put(qp);
 	}
@@ -281,6 +139,19 @@ static void count_uses(struct rl_qp *qp, int n)
 		qp->srq->o.users += n;
 }
 
+static int begin(struct rl_qp *qp)
+{
+	const struct rl_transport *t = qp->transport;
+	int rv = t->begin ? t->begin(qp) : 0;
+
+	if (rv)
+		return rv;
+	rv = rl_qp_enlist(qp);
+	if (rv && t->end)
+		t->end(qp);
+	return rv;
+}
+
 static struct rl_qp *make(struct rl_context *ctx, const struct rl_qp_attr *a)
 {
 	struct rl_qp *qp = calloc(1, sizeof(*qp));
@@ -338,19 +209,9 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 	return 0;
 }
 
-/* The last who looked at it: its queues and its handle have gone before. */
-void rl_qp_put(struct rl_qp *qp)
-{
-	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
-		return;
-	pthread_mutex_destroy(&qp->lock);
-	free(qp->ud);
-	free(qp);
-}
-
 void rl_qp_destroy(struct rl_qp *qp)
 {
-	delist(qp);
+	rl_qp_delist(qp);
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);

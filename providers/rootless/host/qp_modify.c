@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* modify_qp and query_qp. What a change of state means is the transport's. */
-#include "verbs.h"
+#include "limits.h"
+#include "qp.h"
 
 /* Bits behind those of plain verbs. */
 #define MASK		(2u * IBV_QP_DEST_QPN - 1)
@@ -33,14 +34,6 @@ void rl_qp_keep_attributes(struct rl_qp *qp, const struct ib_uverbs_modify_qp *i
 
 /* ---- modify_qp ---- */
 
-void rl_qp_tell_drained(struct rl_qp *qp)
-{
-	if (likely(!qp->tell_drained) || !weft_qpc_is_drained(&qp->core))
-		return;
-	qp->tell_drained = false;
-	rl_context_say(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
-}
-
 int rl_qp_modify_rnic(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 {
 	int rv = in->attr_mask & IBV_QP_STATE ? rl_qp_move(qp, in->qp_state) : 0;
@@ -61,7 +54,7 @@ int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 
 const struct rl_transport rl_rnic_transport = {
 	.modify = rl_qp_modify_rnic,
-	.kick = rl_conn_ring_doorbell,
+	.kick = rl_qp_ring_doorbell,
 };
 
 /* ---- query_qp ---- */

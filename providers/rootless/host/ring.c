@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "process/raw.h"
-#include "verbs.h"
+#include "kernel/core/ring.h"
+#include "context.h"
+#include "ring.h"
 
 static u64 whole_pages(u64 size)
 {

@@ -7,7 +7,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "verbs.h"
+#include "qp.h"
 
 static void say_limit(struct rl_srq *srq)
 {

@@ -9,7 +9,9 @@
 #define RL_ULP_H
 
 #include "process/api.h"
-#include "verbs.h"
+#include "conn.h"
+#include "mr.h"
+#include "qp.h"
 
 RL_API(rl_conn_new);
 RL_API(rl_conn_unlock);

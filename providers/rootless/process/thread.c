@@ -23,8 +23,8 @@ static struct {
 	struct rl_watch **at;		/* places, of which 0 is nobody's */
 	u32 *turn;			/* how often each was given, for the next key */
 	u32 size, free_from;
-	struct rl_watch *timed;		/* those with a deadline, in no order */
-	struct rl_watch *inherited;	/* a child's, that had one before the fork */
+	struct list_head timed;		/* those with a deadline, in no order */
+	struct list_head inherited;	/* a child's, that had one before the fork */
 	u64 next;			/* the earliest of them, or earlier; 0: none */
 
 	pthread_mutex_t start;
@@ -34,6 +34,8 @@ static struct {
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
+	.timed = LIST_HEAD_INIT(t.timed),
+	.inherited = LIST_HEAD_INIT(t.inherited),
 	.epfd = -1, .wake = -1,
 };
 
@@ -87,19 +89,13 @@ static void stop_clock(struct rl_watch *w)
 	if (!w->deadline)
 		return;
 	WRITE_ONCE(w->deadline, 0);
-	*w->prev = w->next;
-	if (w->next)
-		w->next->prev = w->prev;
+	list_del(&w->node);
 }
 
 static void start_clock(struct rl_watch *w, u64 ms)
 {
 	WRITE_ONCE(w->deadline, ms);
-	w->next = t.timed;
-	w->prev = &t.timed;
-	if (w->next)
-		w->next->prev = &w->next;
-	t.timed = w;
+	list_add(&w->node, &t.timed);
 }
 
 /* The clocks of what the child has not taken over are not to end in it. */
@@ -107,15 +103,8 @@ static void set_clocks_aside(void)
 {
 	struct rl_watch *w, *next;
 
-	for (w = t.timed; w; w = next) {
-		next = w->next;
-		w->next = t.inherited;
-		w->prev = &t.inherited;
-		if (w->next)
-			w->next->prev = &w->next;
-		t.inherited = w;
-	}
-	t.timed = NULL;
+	list_for_each_entry_safe(w, next, &t.timed, node)
+		list_move(&w->node, &t.inherited);
 	WRITE_ONCE(t.next, 0);
 }
 
@@ -124,7 +113,7 @@ static void restart_clocks(void)
 	struct rl_watch *w;
 	u64 ms;
 
-	while ((w = t.inherited)) {
+	while ((w = list_first_entry_or_null(&t.inherited, struct rl_watch, node))) {
 		ms = w->deadline;
 		stop_clock(w);
 		start_clock(w, ms);
@@ -287,8 +276,7 @@ static u32 take_expired(struct rl_watch *due[EVENTS])
 	u32 n = 0;
 
 	pthread_mutex_lock(&t.lock);
-	for (w = t.timed; w; w = after) {
-		after = w->next;
+	list_for_each_entry_safe(w, after, &t.timed, node) {
 		if (n < EVENTS && w->deadline <= now) {
 			stop_clock(w);
 			rl_watch_get(w);

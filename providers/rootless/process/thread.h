@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "file.h"
+#include "list.h"
 #include "port.h"
 
 struct rl_watch;
@@ -37,7 +38,7 @@ struct rl_watch {
 	u32 refs;			/* atomic */
 	u32 key;			/* what epoll calls it; 0: not watched */
 	u64 deadline;			/* ms; 0: none */
-	struct rl_watch *next, **prev;	/* of those with a deadline */
+	struct list_head node;		/* in those with a deadline */
 };
 
 /* One reference. */

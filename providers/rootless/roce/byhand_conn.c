@@ -10,7 +10,8 @@
 #include "process/options.h"
 #include "port_group.h"
 #include "process/raw.h"
-#include "host/verbs.h"
+#include "host/limits.h"
+#include "host/qp.h"
 
 struct rl_hand_qp {
 	struct rl_watch watch;		/* first: the references, and the time */

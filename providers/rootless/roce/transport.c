@@ -5,6 +5,7 @@
  * rdma_cm connects the QP after all. A QP's number names a port (roce/port_group.h).
  */
 #include "byhand_conn.h"
+#include "host/limits.h"
 #include "port_group.h"
 #include "transport.h"
 #include "ud.h"
@@ -191,7 +192,7 @@ static void kick_byhand(struct rl_qp *qp)
 {
 	if (unlikely(qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE))
 		rl_hand_post(qp);
-	rl_conn_ring_doorbell(qp);
+	rl_qp_ring_doorbell(qp);
 }
 
 static const struct rl_transport byhand_transport = {

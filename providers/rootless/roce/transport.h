@@ -3,7 +3,7 @@
 #ifndef RL_ROCE_TRANSPORT_H
 #define RL_ROCE_TRANSPORT_H
 
-#include "host/verbs.h"
+#include "host/qp.h"
 
 /* Of a QP of @type: IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD. */
 const struct rl_transport *rl_roce_transport(u8 type);

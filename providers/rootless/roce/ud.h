@@ -15,7 +15,7 @@
 #define RL_UD_H
 
 #include "devices/device.h"
-#include "host/verbs.h"
+#include "host/qp.h"
 
 /* A UDP socket, and who receives by it. */
 struct rl_ud_socket;

@@ -13,7 +13,7 @@
 #define DEPTH	128
 /* Octets that are copied as they are posted: they take the slots that WEFT_POST_IOV places take. */
 #define INLINE	256
-/* Beside those of commands.c, which count from 1. */
+/* Beside those of uverbs/cmd_pd.c, which count from 1. */
 #define OWN_PDS	0x80000000u
 
 /* ---- the bell ---- */
@@ -385,6 +385,12 @@ static int post_receive(struct rl_stream *s, const struct weft_operation *op, co
 	return 0;
 }
 
+/* A message waits in TCP for a receive. */
+static bool waits(const struct rl_stream *s)
+{
+	return s->conn && s->conn->link.qp && s->qp.core.rx_waits;
+}
+
 /* The doorbell. What is posted before Full Operation waits for that. */
 static void kick(struct rl_stream *s)
 {
@@ -407,7 +413,7 @@ static int post(struct rl_stream *s, const struct weft_operation *op, const stru
 	if (rv)
 		return rv;
 	++*owed;
-	if (op->what != WEFT_POST_RECV || (s->conn && rl_conn_waits(s->conn)))
+	if (op->what != WEFT_POST_RECV || waits(s))
 		kick(s);
 	return 0;
 }
@@ -439,7 +445,7 @@ void rl_ops_move(struct rl_stream *s)
 
 	rl_conn_receive(c);
 	/* What TCP has waits for a receive, and its end behind that: the link looks for it. */
-	if (rl_conn_waits(c))
+	if (waits(s))
 		c->step_due = true;
 	if (c->link.qp && has_more(s))
 		rl_conn_tx(c);
@@ -469,7 +475,7 @@ unsigned int rl_ops_events(const struct rl_stream *s)
 unsigned int rl_ops_awaits(const struct rl_stream *s)
 {
 	/* What waits in TCP for a receive is no news. */
-	return (rl_conn_waits(s->conn) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
+	return (waits(s) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
 }
 
 void rl_ops_serve(struct rl_stream *s)

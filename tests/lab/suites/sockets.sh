@@ -98,12 +98,12 @@ judged() {
 	workshop
 	if [ "$2" = listen ]; then
 		echo 'iwarp accept 7197 only' >"$WORK/rules"
-		serve echo 7197 python3 "$WEFT_TOP/tests/progs/echo.py" listen 7197
+		serve echo 7197 python3 "$WEFT_TOP/tests/progs/sockets/echo.py" listen 7197
 		where=(--peer 127.0.0.1:7197)
 	else
 		echo 'iwarp connect *' >"$WORK/rules"
 		where=(--listen 0 --exec "exec $AS_USER $WEFT_RUN --sockets=$WORK/rules python3 \
-			$WEFT_TOP/tests/progs/echo.py connect {port}")
+			$WEFT_TOP/tests/progs/sockets/echo.py connect {port}")
 	fi
 	"$WEFT_TOP/build/bin/weftspec" --strict --allow-destructive --color never --seed 1 --jobs 4 --patience 4000 --timeout 12 \
 		--private-data 776566530100000000100000 --profile "$WEFT_TOP/tests/weftspec/profiles/socket" \

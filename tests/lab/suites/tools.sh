@@ -95,7 +95,7 @@ cmtime_connects() {
 # Neither side asks whether the other has receives posted, which ends an iWARP connection: messages
 # so large that the 1024 of the beginning last for the second, and not so large that what is left of
 # them then takes minutes. (Its RDMA Writes are with Immediate Data.)
-# In user mode programs may stand still while softirqs have work (docs/testing.md), past the 5 s that
+# In user mode programs may stand still while softirqs have work (docs/testing-groups.md), past the 5 s that
 # qperf waits for its other side, and see nothing of what was carried both ways or read.
 qperf_cm() {
 	local test seen=rc_lat size=128K

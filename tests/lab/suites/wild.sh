@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Calls at random on all that programs can call of a device, by several users at once, while devices
-# come and go and allocations fail (tests/progs/wild.c). The kernel's log stays clean, nothing is
+# come and go and allocations fail (tests/progs/hostile/wild.c). The kernel's log stays clean, nothing is
 # left, and it works afterwards. Only where memory faults and locks out of order are found.
 # Environment: WILD_SECONDS  how long (60)
 

@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../providers/rootless/process/crc32c.h"
+#include "../../../providers/rootless/process/crc32c.h"
 #include "pattern.h"
 
 #define KEY_REQ "MPA ID Req Frame"

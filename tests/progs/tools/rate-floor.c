@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../kmod/kping.h"
+#include "../../kmod/kping.h"
 #include "conn.h"
 #include "rate.h"
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
-#include "../../providers/rootless/process/crc32c.h"
+#include "../../../providers/rootless/process/crc32c.h"
 
 #define MANY	512
 #define SILENT	400	/* more than any port puts up with */

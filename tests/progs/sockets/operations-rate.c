@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../providers/sockets/weft-socket.h"
+#include "../../../providers/sockets/weft-socket.h"
 
 #define LARGE	65536
 #define DEPTH	16

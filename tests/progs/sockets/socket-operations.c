@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../providers/sockets/weft-socket.h"
+#include "../../../providers/sockets/weft-socket.h"
 
 #define BULK	(8u << 20)
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Octets that a connection receives. Lock: as in link.h. */
+#ifndef WEFT_CORE_LINK_RX_H
+#define WEFT_CORE_LINK_RX_H
+
+#include "link_types.h"
+
+/*
+ * Octets from the peer, in Full Operation in any context. What is left of @in is behind
+ * a Reply and is to be offered again behind weft_link_step(); or weft_host_chunk() had no
+ * memory for it; or it waits for a receive, see weft_link_rx_resume().
+ */
+void weft_link_rx(struct weft_link *l, struct weft_cur *in);
+
+/* The host has octets that it cannot read: they are not missed silently. */
+void weft_link_rx_unreadable(struct weft_link *l);
+
+/*
+ * A Send that waits for a receive may go on, after a doorbell: true if it does. What waits
+ * behind it is to be read then.
+ */
+bool weft_link_rx_resume(struct weft_link *l);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The send run of a connection. Lock: as in link.h. */
+#ifndef WEFT_CORE_SEND_H
+#define WEFT_CORE_SEND_H
+
+#include "link_types.h"
+
+/* One run of the send side: a slice at most; weft_host_kick() asks for the next. */
+void weft_send_run(struct weft_link *l);
+
+/* A Terminate still due is put behind what is in hand. */
+void weft_send_last_words(struct weft_link *l);
+
+/*
+ * The QP goes, and the connection: the peer, which asks whether all has been taken in, hears it before,
+ * if nothing but that is to be said.
+ */
+void weft_send_answers(struct weft_link *l);
+
+/*
+ * Users' memory went away under weft_send_run(), which the host had to leave in the middle: the
+ * QP fails, nothing more is said, and the host is asked to step. It has reset TCP's connection.
+ */
+void weft_send_break_off(struct weft_link *l);
+
+/* Is there nothing left that TCP has not taken? */
+static inline bool weft_send_is_done(const struct weft_link *l)
+{
+	return l->broken || weft_batch_is_sent(&l->batch);
+}
+
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The active side, between core/link.h, which decides, and the program, which is told once that a
+ * connection is there, or why not.
+ */
+#include <stdlib.h>
+
+#include <infiniband/verbs.h>
+
+#include "id.h"
+#include "ud.h"
+#include "process/options.h"
+#include "process/raw.h"
+#include "host/limits.h"
+#include "host/qp.h"
+
+static const struct rl_conn_ulp active_ulp;
+
+/* ---- what a connection tells; with its lock ---- */
+
+/*
+ * Of an RNIC that is all. Of a RoCE device the program, or librdmacm for it, is to move its QP on, and
+ * says then that it is ready: the QP has moved by itself, and nobody waits for that.
+ */
+static void tell_connected(struct rl_conn *c)
+{
+	enum rl_cm_event event = rl_options()->roce ? RL_CM_CONNECT_RESPONSE : RL_CM_ESTABLISHED;
+	struct weft_offer *o = c->link.offer;
+	struct weft_tcp_view v;
+	int rv;
+
+	c->link.offer = NULL;
+	rv = rl_cm_tell_established(c, event, o->pd, o->pd_len);
+	free(o);
+	if (!rv)
+		return;
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_withdraw(&c->link, rv, &v, rl_now_ms()));
+}
+
+/* ---- connecting ---- */
+
+/* A locked connection that begins, with a reference; or -errno. */
+static int begin_connection(struct rl_cmid *id, const struct rl_device *dev, bool any_port,
+			    struct rl_conn **c)
+{
+	int fd = rl_cm_start_connecting(id, any_port);
+
+	if (fd < 0)
+		return fd;
+	*c = rl_conn_new(dev, true, fd, &active_ulp);
+	return *c ? 0 : -ENOMEM;
+}
+
+static int reconnect(struct rl_conn *old)
+{
+	struct rl_cmid *id = old->user;
+	struct rl_conn *heir;
+	int rv = begin_connection(id, old->dev, true, &heir);
+
+	if (rv)
+		return rv;
+	rl_cmid_get(id);
+	rl_cmid_leave(old);
+	rl_cmid_join(id, heir);
+	rl_cmid_put(id);
+	rl_conn_configure(heir);
+	rl_conn_hand_over(old, heir);
+	rl_conn_watch(heir);
+	rl_conn_unlock(heir);
+	rl_conn_put(heir);
+	rl_conn_act(old, WEFT_ACT_DIE);
+	return 0;
+}
+
+static void reconnect_or_fail(struct rl_conn *c)
+{
+	int rv = c->user ? reconnect(c) : -ECONNABORTED;
+
+	if (rv)
+		rl_conn_act(c, weft_link_connect_failed(&c->link, rv));
+}
+
+static int make_offer(const struct rdma_ucm_conn_param *p, struct weft_offer **offer)
+{
+	struct weft_offer *o = calloc(1, sizeof(*o));
+	struct weft_mpa_cfg cfg;
+	int rv;
+
+	if (!o)
+		return -ENOMEM;
+	rl_conn_base_cfg(&cfg);
+	rv = weft_offer_init(o, &cfg, p->responder_resources, p->initiator_depth, p->private_data,
+			     p->private_data_len);
+	if (rv)
+		free(o);
+	else
+		*offer = o;
+	return rv;
+}
+
+/* The connection has @offer if it begins, else the caller. */
+static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *offer, bool any_port)
+{
+	struct rl_conn *c;
+	int rv = begin_connection(id, id->dev, any_port, &c);
+
+	if (rv)
+		return rv;
+	rl_conn_configure(c);
+	rv = rl_conn_attach(c, qp);
+	if (rv) {
+		rl_conn_act(c, weft_link_die(&c->link));
+		/* TCP may have connected; and the id has a name of the same socket. */
+		rl_cm_drop_socket(id);
+	} else {
+		weft_link_connect(&c->link, offer, rl_now_ms());
+		rl_cmid_join(id, c);
+		rl_conn_watch(c);
+	}
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+	return rv;
+}
+
+/*
+ * The port may have a connection to this peer already, or one that is still closing: then another
+ * will do.
+ */
+static int connect_qp_somehow(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *offer)
+{
+	int rv = connect_qp(id, qp, offer, false);
+
+	if (rv == -EADDRNOTAVAIL || rv == -EADDRINUSE)
+		rv = connect_qp(id, qp, offer, true);
+	if (rv)
+		free(offer);
+	return rv;
+}
+
+static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+{
+	int rv = rl_asker_begin(id, p);
+
+	if (!rv)
+		id->phase = RL_CM_CONNECT;
+	return rv;
+}
+
+int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+{
+	struct weft_offer *offer;
+	struct rl_qp *qp;
+	int rv;
+
+	if (id->phase != RL_CM_ROUTE)
+		return -EINVAL;
+	if (id->qp_type == IBV_QPT_UD)
+		return connect_datagrams(id, p);
+	qp = rl_qp_find(p->qp_num);
+	if (!qp)
+		return -EINVAL;
+	rv = make_offer(p, &offer);
+	if (!rv)
+		rv = connect_qp_somehow(id, qp, offer);
+	rl_qp_put(qp);
+	if (rv)
+		return rv;
+	id->phase = RL_CM_CONNECT;
+	rl_cm_drop_socket(id);
+	return 0;
+}
+
+static const struct rl_conn_ulp active_ulp = {
+	.failed = rl_cm_tell_failed,
+	.connected = tell_connected,
+	.reconnect = reconnect_or_fail,
+	.ended = rl_cm_tell_ended,
+	.dead = rl_cm_tell_dead,
+};

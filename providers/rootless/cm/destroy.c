@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The end of an id, with all that it has. */
+#include "id.h"
+#include "ud.h"
+#include "request.h"
+
+u32 rl_cm_destroy(struct rl_cmid *id)
+{
+	u32 reported = rl_cmid_unlist(id);
+
+	if (id->listener)
+		rl_cm_stop_listening(id);
+	if (id->desk)
+		rl_desk_close(id);
+	if (id->asker)
+		rl_asker_end(id);
+	if (id->question)
+		rl_desk_reject(id, NULL, 0);
+	rl_joins_end(id);
+	rl_cmid_table_lock();
+	rl_request_leave(id);
+	rl_cmid_table_unlock();
+	rl_cm_end_connection(id);
+	rl_cm_drop_socket(id);
+	rl_cmid_put(id);
+	return reported;
+}

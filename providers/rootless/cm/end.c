@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The end of a connection, as the program asks for it. */
+#include "id.h"
+#include "host/limits.h"
+#include "host/qp.h"
+
+int rl_cm_disconnect(struct rl_cmid *id)
+{
+	struct rl_conn *c;
+
+	if (id->phase != RL_CM_CONNECT && id->phase != RL_CM_REQUEST && id->phase != RL_CM_ANSWERED)
+		return -EINVAL;
+	c = rl_cmid_lock_conn(id);
+	if (!c)
+		return 0;
+	if (c->link.state == WEFT_LINK_OPEN &&
+	    weft_qpc_move(c->link.qp, WEFT_VS_SQD) == WEFT_QP_CLOSE) {
+		weft_qpc_close(c->link.qp);
+		c->tx_due = true;
+		c->step_due = true;
+	}
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+	return 0;
+}
+
+/* Nobody has said yet that an open connection is to end: then it ends abruptly. */
+static void fail_open_qp(struct rl_conn *c)
+{
+	if (weft_qpc_verbs_state(c->link.qp) != WEFT_VS_RTS || c->link.peer_fin)
+		return;
+	weft_qpc_error(c->link.qp);
+	c->step_due = true;
+}
+
+static void end_in_state(struct rl_conn *c)
+{
+	switch (c->link.state) {
+	case WEFT_LINK_REQUESTED:
+		rl_cm_refuse(c, NULL, 0);
+		break;
+	case WEFT_LINK_OPEN:
+		rl_cmid_leave(c);
+		fail_open_qp(c);
+		break;
+	default:
+		rl_cmid_leave(c);
+		rl_conn_abandon(c);
+		break;
+	}
+}
+
+void rl_cm_end_connection(struct rl_cmid *id)
+{
+	struct rl_conn *c = rl_cmid_lock_conn(id);
+
+	if (!c)
+		return;
+	end_in_state(c);
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}

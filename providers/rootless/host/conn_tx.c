@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The send side of a connection, in the caller's context. */
+#include "conn.h"
+#include "process/guard.h"
+#include "process/stats.h"
+#include "ulp.h"
+
+/*
+ * The program's own time: there is nobody whom a long flush keeps waiting. It may post on meanwhile,
+ * and rings then, since the rings say that they sleep.
+ */
+void rl_qp_flush(struct rl_qp *qp)
+{
+	u32 pieces = (qp->core.sq.q.slots + qp->core.rq.q.slots) / WEFT_FLUSH_PIECE + 2;
+
+	while (pieces-- && weft_qpc_flush(&qp->core))
+		;
+}
+
+/* The time is up: was lingering worth it? */
+static void judge_lingering(struct rl_conn *c)
+{
+	if (!c->linger_until || rl_now_ms() < c->linger_until)
+		return;
+	c->linger_until = 0;
+	if (!c->qp || !c->qp->core.linger)
+		return;
+	if (weft_linger_is_worth_it(&c->link.linger, &c->qp->core))
+		c->linger_until = rl_now_ms() + 1;
+	else
+		rl_cq_linger_over(c->qp->scq, c->qp);
+}
+
+static void run(void *arg)
+{
+	struct rl_conn *c = arg;
+
+	weft_send_run(&c->link);
+}
+
+/* Memory that was looked at a moment ago is gone: no Terminate can follow half an FPDU. */
+void rl_conn_break_off(struct rl_conn *c)
+{
+	c->reset = true;
+	c->error = -EFAULT;
+	weft_send_break_off(&c->link);
+}
+
+void rl_conn_tx(struct rl_conn *c)
+{
+	u32 fpdus = c->link.batch.fpdus;
+
+	c->answer_due = false;
+	judge_lingering(c);
+	if (!rl_guard_run(run, c) || c->vanished)
+		rl_conn_break_off(c);
+	if (c->link.batch.fpdus != fpdus)
+		rl_count(RL_TX_FPDUS, c->link.batch.fpdus - fpdus);
+	/* The doorbell may have told of a receive. */
+	if (unlikely(rl_conn_waits(c)) && weft_link_rx_resume(&c->link))
+		rl_conn_receive(c);
+	if (c->link.qp)
+		weft_region_end_run(c->link.qp);
+}
+
+void rl_qp_tell_drained(struct rl_qp *qp)
+{
+	if (likely(!qp->tell_drained) || !weft_qpc_is_drained(&qp->core))
+		return;
+	qp->tell_drained = false;
+	rl_context_say(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
+}

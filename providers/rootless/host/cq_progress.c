@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Who moves octets for a CQ.
+ *
+ * The sockets of a CQ's connections are in an epoll of the CQ's own. Whoever polls the CQ and
+ * finds nothing looks there and works in its own context (rl_cq_kick()); for whoever sleeps, or
+ * never polls, the progress thread waits for that epoll. So that the two do not fight over every
+ * packet, there is a lease: while the CQ is polled busily the progress thread looks away, and makes
+ * sure every LEASE_MS that it still is. A poll that finds the CQ armed hands the lease back at
+ * once: its program is about to sleep.
+ *
+ * A poll works for another CQ, too, that nobody polls: a program that waits at one CQ while it is
+ * the target of one-sided operations at another would otherwise keep the CPU from the thread that
+ * serves it.
+ */
+#include "conn.h"
+#include "cq.h"
+#include "process/options.h"
+#include "process/raw.h"
+#include "process/stats.h"
+#include "qp.h"
+
+#define EVENTS 64
+#define LEASE_MS 2
+/* Polls in a lease's time that are busy polling: one in 20 us. */
+#define BUSY_POLLS 100
+
+/* ---- moving octets ---- */
+
+static void look_at(struct rl_conn *c, u32 events)
+{
+	rl_conn_look(c, events);
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
+/* The only connection: its socket is asked, and nobody else. */
+static struct rl_conn *get_only(struct rl_cq *cq)
+{
+	struct rl_conn *c = NULL;
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->nconns == 1 && !cq->nsources && cq->last) {
+		c = cq->last;
+		rl_conn_get(c);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return c;
+}
+
+/* The only source, where there is no connection. */
+static struct rl_watch *get_only_source(struct rl_cq *cq)
+{
+	struct rl_watch *w = NULL;
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->nsources == 1 && !cq->nconns && cq->source) {
+		w = cq->source;
+		rl_watch_get(w);
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return w;
+}
+
+static bool read_source(struct rl_watch *w)
+{
+	bool all = !w->ops->read || w->ops->read(w);
+
+	rl_watch_put(w);
+	return all;
+}
+
+static void look_at_key(struct rl_cq *cq, u32 key, u32 events)
+{
+	struct rl_conn *c = rl_conn_find(key);
+	struct rl_watch *w = !c && READ_ONCE(cq->nsources) ? rl_watch_find(key) : NULL;
+
+	if (c)
+		look_at(c, events);
+	else if (w)
+		read_source(w);
+}
+
+/* False: there may be more. */
+static bool look_at_ready(struct rl_cq *cq)
+{
+	struct epoll_event ev[EVENTS];
+	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
+
+	for (i = 0; i < n; i++)
+		look_at_key(cq, ev[i].data.u32, ev[i].events);
+	/* A source may have left some. */
+	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsources));
+}
+
+/* Under cq->progress. False: there may be more to do. */
+static bool move_octets(struct rl_cq *cq)
+{
+	struct rl_watch *source = READ_ONCE(cq->nsources) ? get_only_source(cq) : NULL;
+	struct rl_conn *c = source ? NULL : get_only(cq);
+	bool full;
+
+	if (source)
+		return read_source(source);
+	if (!c)
+		return look_at_ready(cq);
+	rl_conn_lock(c);
+	/* TCP says when it has room worth a call; every poll would fill a little of it. */
+	full = c->full;
+	/* It may have gone elsewhere meanwhile. */
+	look_at(c, c->place == RL_PLACE_CQS && !full ? EPOLLIN : 0);
+	return full ? look_at_ready(cq) : true;
+}
+
+/* ---- the lease ---- */
+
+/*
+ * Those who poll have the lease, or give it back if the CQ is armed. What the thread waits for
+ * changes under the lock, too: else a lease that is given back just when it is taken would leave
+ * the thread looking away.
+ */
+static void note_poll(struct rl_cq *cq)
+{
+	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
+	if (!READ_ONCE(cq->leased) || !rl_cq_is_armed(cq))
+		return;
+	pthread_mutex_lock(&cq->lock);
+	if (cq->leased)
+		rl_cq_let_thread_look(cq);
+	WRITE_ONCE(cq->leased, false);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+static bool is_busy(u32 polls, u64 ns)
+{
+	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
+}
+
+/*
+ * Is the CQ polled busily, by somebody who will go on? Then he has the lease. By the rate of polls
+ * since this was asked last, a lease's time ago or longer; until then as it was found then.
+ */
+static bool lease(struct rl_cq *cq)
+{
+	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED);
+	u64 now = rl_now_ns(), time = now - cq->seen_at;
+	bool busy;
+
+	pthread_mutex_lock(&cq->lock);
+	if (time >= LEASE_MS * 1000000 / 2) {
+		u32 looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
+
+		WRITE_ONCE(cq->polled, is_busy(polls - cq->seen, time));
+		cq->busy = is_busy(polls - cq->seen + looks, time);
+		cq->seen = polls;
+		cq->seen_at = now;
+	}
+	busy = cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
+	if (busy != cq->leased)
+		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
+	WRITE_ONCE(cq->leased, busy);
+	pthread_mutex_unlock(&cq->lock);
+	return busy;
+}
+
+/*
+ * Nobody polls the CQ or waits for it: its program is the target of one-sided operations, or busy.
+ * Who would rather spend a CPU than wait for the thread to wake (--spin) has it look on for a while.
+ */
+static void look_on(struct rl_cq *cq)
+{
+	u64 until = rl_now_ns() + rl_options()->spin_us * 1000ull;
+	u32 polls = READ_ONCE(cq->polls);
+
+	while (rl_cq_is_left_alone(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
+	       !rl_thread_is_wanted())
+		move_octets(cq);
+}
+
+/*
+ * A program may arm the CQ between our look at it and the lease: then it polls once more, and
+ * finds that it has the lease to give back. @leased: it had the lease, and nothing is known to be
+ * ready; if it has it no more, the thread will hear.
+ */
+static void look_or_lease(struct rl_cq *cq, bool leased)
+{
+	if (lease(cq)) {
+		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
+		return;
+	}
+	if (leased)
+		return;
+	pthread_mutex_lock(&cq->progress);
+	/* An edge tells of all that is ready; who comes next in the thread gets his turn first. */
+	if (!move_octets(cq))
+		rl_cq_let_thread_look(cq);
+	if (rl_options()->spin_us)
+		look_on(cq);
+	pthread_mutex_unlock(&cq->progress);
+}
+
+void rl_cq_look(struct rl_cq *cq)
+{
+	rl_count(RL_WAKES, 1);
+	look_or_lease(cq, false);
+}
+
+void rl_cq_renew_lease(struct rl_cq *cq)
+{
+	if (READ_ONCE(cq->leased))
+		look_or_lease(cq, true);
+}
+
+/* ---- all CQs ---- */
+
+static struct {
+	pthread_mutex_t lock;		/* a leaf */
+	struct rl_cq *first, *turn;	/* whose turn it is to be helped; NULL: the first's */
+	u32 count;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void rl_cq_enlist(struct rl_cq *cq)
+{
+	pthread_mutex_lock(&all.lock);
+	cq->next = all.first;
+	cq->prev = &all.first;
+	if (cq->next)
+		cq->next->prev = &cq->next;
+	all.first = cq;
+	WRITE_ONCE(all.count, all.count + 1);
+	pthread_mutex_unlock(&all.lock);
+}
+
+void rl_cq_delist(struct rl_cq *cq)
+{
+	pthread_mutex_lock(&all.lock);
+	if (cq->prev) {
+		*cq->prev = cq->next;
+		if (cq->next)
+			cq->next->prev = cq->prev;
+		if (all.turn == cq)
+			all.turn = cq->next;
+		cq->prev = NULL;
+		WRITE_ONCE(all.count, all.count - 1);
+	}
+	pthread_mutex_unlock(&all.lock);
+}
+
+/* The next in turn, referenced, if it can use help of who polls @cq; else NULL. */
+static struct rl_cq *next_to_help(const struct rl_cq *cq)
+{
+	struct rl_cq *o;
+
+	pthread_mutex_lock(&all.lock);
+	o = all.turn ? all.turn : all.first;
+	all.turn = o ? o->next : NULL;
+	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
+	if (o && o != cq && !READ_ONCE(o->polled) &&
+	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
+	     (READ_ONCE(o->nsources) && READ_ONCE(o->source) != READ_ONCE(cq->source))))
+		rl_watch_get(&o->watch);
+	else
+		o = NULL;
+	pthread_mutex_unlock(&all.lock);
+	return o;
+}
+
+static void help_another(const struct rl_cq *cq)
+{
+	struct rl_cq *o = READ_ONCE(all.count) > 1 ? next_to_help(cq) : NULL;
+
+	if (!o)
+		return;
+	if (!pthread_mutex_trylock(&o->progress)) {
+		move_octets(o);
+		pthread_mutex_unlock(&o->progress);
+	}
+	rl_cq_looked(o);
+	rl_watch_put(&o->watch);
+}
+
+static struct rl_qp *get_lingerer(struct rl_cq *cq)
+{
+	struct rl_qp *qp;
+
+	/* Most polls: who begins to linger just now is found by the next. */
+	if (!READ_ONCE(cq->lingerer))
+		return NULL;
+	pthread_mutex_lock(&cq->lock);
+	qp = cq->lingerer;
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&cq->lock);
+	return qp;
+}
+
+void rl_cq_kick(struct rl_cq *cq)
+{
+	struct rl_qp *lingerer = get_lingerer(cq);
+
+	rl_count(RL_POLLS, 1);
+	if (lingerer) {
+		rl_qp_kick(lingerer);
+		rl_qp_put(lingerer);
+	}
+	if (!pthread_mutex_trylock(&cq->progress)) {
+		move_octets(cq);
+		pthread_mutex_unlock(&cq->progress);
+	}
+	help_another(cq);
+	note_poll(cq);
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What a CQ holds: completions, who lingers, and the descriptors by which its QPs receive. */
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "conn.h"
+#include "cq.h"
+#include "process/raw.h"
+
+/* ---- completing ---- */
+
+static void say_completion(struct rl_cq *cq)
+{
+	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->o.user_handle };
+
+	if (cq->chan)
+		rl_chan_say(cq->chan, &cq->o, &cq->comp_reported, &desc, sizeof(desc));
+}
+
+/* The QPs' locks are not ours to take here: we are inside one of them. */
+static void overflowed(struct rl_cq *cq)
+{
+	rl_context_say(cq->ctx, &cq->o, IBV_EVENT_CQ_ERR, &cq->async_reported);
+	rl_watch_poke(&cq->watch);
+}
+
+void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
+{
+	enum weft_cq_push pushed;
+	struct weft_cqe stamped;
+
+	pthread_mutex_lock(&cq->lock);
+	/* Under the lock: no completion is older than the one before it. */
+	if (cq->stamps) {
+		stamped = *e;
+		stamped.timestamp = rl_now_ns();
+		stamped.flags |= WEFT_CQE_TIMESTAMP;
+		e = &stamped;
+	}
+	pushed = weft_cqc_push(&cq->core, e);
+	pthread_mutex_unlock(&cq->lock);
+	if (pushed == WEFT_CQ_WAKE)
+		say_completion(cq);
+	else if (pushed == WEFT_CQ_OVERFLOW)
+		overflowed(cq);
+}
+
+/* ---- lingering ---- */
+
+static bool is_armed(const struct rl_cq *cq)
+{
+	return READ_ONCE(cq->core.q.ring->arm) != WEFT_ARM_NONE;
+}
+
+/* Without the lock a resize may unmap the ring meanwhile. */
+bool rl_cq_is_armed(struct rl_cq *cq)
+{
+	bool armed;
+
+	pthread_mutex_lock(&cq->lock);
+	armed = is_armed(cq);
+	pthread_mutex_unlock(&cq->lock);
+	return armed;
+}
+
+bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
+{
+	bool ok;
+
+	pthread_mutex_lock(&cq->lock);
+	ok = !cq->lingerer && !is_armed(cq);
+	if (ok)
+		WRITE_ONCE(cq->lingerer, qp);
+	pthread_mutex_unlock(&cq->lock);
+	return ok;
+}
+
+void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp)
+{
+	pthread_mutex_lock(&cq->lock);
+	if (cq->lingerer == qp)
+		WRITE_ONCE(cq->lingerer, NULL);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+/* ---- who looks ---- */
+
+bool rl_cq_is_left_alone(struct rl_cq *cq)
+{
+	return READ_ONCE(cq->nconns) == 1 && !READ_ONCE(cq->polled) && !rl_cq_is_armed(cq);
+}
+
+void rl_cq_looked(struct rl_cq *cq)
+{
+	__atomic_fetch_add(&cq->looks, 1, __ATOMIC_RELAXED);
+}
+
+void rl_cq_let_thread_look(struct rl_cq *cq)
+{
+	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLET);
+}
+
+/* ---- connections ---- */
+
+static int control(struct rl_cq *cq, int op, struct rl_conn *c, u32 events)
+{
+	struct epoll_event ev = { .events = events, .data.u32 = c->watch.key };
+
+	return rl_raw(SYS_epoll_ctl, cq->epfd, op, c->fd, &ev);
+}
+
+int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
+{
+	int rv = control(cq, EPOLL_CTL_ADD, c, events);
+	struct rl_conn *old;
+
+	if (rv)
+		return rv;
+	rl_watch_get(&c->watch);
+	pthread_mutex_lock(&cq->lock);
+	WRITE_ONCE(cq->nconns, cq->nconns + 1);
+	old = cq->last;
+	WRITE_ONCE(cq->last, c);
+	pthread_mutex_unlock(&cq->lock);
+	if (old)
+		rl_watch_put(&old->watch);
+	return 0;
+}
+
+/*
+ * Linux says nothing of room that TCP has by now if it has said something of the socket that
+ * nobody fetched by epoll_wait(), as who knows the only socket does not: so the thread looks anew.
+ */
+void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
+{
+	control(cq, EPOLL_CTL_MOD, c, events);
+	if (events & EPOLLOUT && !READ_ONCE(cq->leased))
+		rl_cq_let_thread_look(cq);
+}
+
+void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
+{
+	bool was_last;
+
+	control(cq, EPOLL_CTL_DEL, c, 0);
+	pthread_mutex_lock(&cq->lock);
+	WRITE_ONCE(cq->nconns, cq->nconns - 1);
+	was_last = cq->last == c;
+	if (was_last)
+		WRITE_ONCE(cq->last, NULL);
+	pthread_mutex_unlock(&cq->lock);
+	/* Its caller has a reference of its own. */
+	if (was_last)
+		rl_watch_put(&c->watch);
+}
+
+/* ---- sources ---- */
+
+int rl_cq_add_source(struct rl_cq *cq, struct rl_watch *w, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u32 = w->key };
+	int rv = rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_ADD, fd, &ev);
+	struct rl_watch *old;
+
+	if (rv)
+		return rv;
+	rl_watch_get(w);
+	pthread_mutex_lock(&cq->lock);
+	WRITE_ONCE(cq->nsources, cq->nsources + 1);
+	old = cq->source;
+	WRITE_ONCE(cq->source, w);
+	pthread_mutex_unlock(&cq->lock);
+	if (old)
+		rl_watch_put(old);
+	return 0;
+}
+
+void rl_cq_remove_source(struct rl_cq *cq, struct rl_watch *w, int fd)
+{
+	struct epoll_event ev = { 0 };
+	bool was_last;
+
+	rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_DEL, fd, &ev);
+	pthread_mutex_lock(&cq->lock);
+	WRITE_ONCE(cq->nsources, cq->nsources - 1);
+	was_last = cq->source == w;
+	if (was_last)
+		WRITE_ONCE(cq->source, NULL);
+	pthread_mutex_unlock(&cq->lock);
+	if (was_last)
+		rl_watch_put(w);
+}

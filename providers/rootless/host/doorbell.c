@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The doorbell: the send side runs in its caller's context, which may wait there for the answer. */
+#include <unistd.h>
+
+#include "conn.h"
+#include "process/stats.h"
+#include "qp.h"
+
+/* Doorbells between two looks at what has come in. */
+#define LOOK_EACH 8
+
+static void ring_doorbell(struct rl_conn *c)
+{
+	struct weft_linger *l = &c->link.linger;
+	struct rl_qp *qp = c->qp;
+
+	/* It is about a receive: how fast those come tells nothing of Sends. */
+	if (rl_conn_waits(c)) {
+		rl_conn_tx(c);
+		return;
+	}
+	if (weft_linger_doorbell_begins(l, &qp->core, rl_now_ns()) && rl_cq_linger(qp->scq, qp)) {
+		weft_linger_start(l, &qp->core);
+		c->linger_until = rl_now_ms() + 1;
+	}
+	rl_count(RL_DOORBELLS, 1);
+	rl_conn_tx(c);
+	weft_linger_doorbell_ends(l, rl_now_ns());
+	/* A program that posts and posts may leave the progress thread no CPU to place what comes in. */
+	if (!(++c->doorbells % LOOK_EACH))
+		rl_conn_receive(c);
+}
+
+/* ---- the answer ---- */
+
+/*
+ * A program that waits for an RDMA Write looks at its memory, and calls nobody who could place it.
+ * The progress thread would, but where every CPU is spun on, Linux lets it in only with the next
+ * tick. So where this side and the peer have spoken by turns, the doorbell waits for the answer.
+ * It does not for a program that sleeps on the CQ, or polls it, or has other connections there.
+ */
+#define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
+#define TURNS		16	/* by which a dialogue is known */
+#define ANSWER_MS	2	/* a program that has its message may compute instead */
+#define TURNS_LOST	16	/* more than that, after an answer that did not come */
+
+/* FPDUs of the peer's program. */
+static u32 said_by_peer(const struct rl_conn *c)
+{
+	return c->link.st.rx_fpdus - (c->link.qp ? c->link.qp->asides : 0);
+}
+
+/* A doorbell has rung: is an answer to be expected? Connection's lock. */
+static bool expects_answer(struct rl_conn *c)
+{
+	u32 said = said_by_peer(c);
+
+	if (said == c->heard)
+		c->turns = min_t(s32, c->turns, 0);
+	else
+		c->turns++;
+	c->by_turns = said == c->heard ? 0 : c->by_turns + 1;
+	c->heard = said;
+	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
+	       rl_cq_is_left_alone(c->qp->rcq) && rl_cq_is_left_alone(c->qp->scq);
+}
+
+/* Reads once; true: something whole has come, or the connection is no more. */
+static bool look_for_answer(struct rl_conn *c)
+{
+	bool over;
+
+	rl_conn_lock(c);
+	rl_conn_receive(c);
+	over = !c->qp || said_by_peer(c) != c->heard;
+	if (over)
+		weft_linger_answered(&c->link.linger);
+	rl_conn_unlock(c);
+	return over;
+}
+
+static void no_answer_came(struct rl_conn *c)
+{
+	rl_conn_lock(c);
+	c->turns = -TURNS_LOST;
+	rl_conn_unlock(c);
+}
+
+static void await_answer(struct rl_conn *c, struct rl_cq *cq)
+{
+	u64 until = rl_now_ns() + ANSWER_NS;
+
+	for (rl_cq_looked(cq); !look_for_answer(c); rl_cq_looked(cq))
+		if (rl_now_ns() > until) {
+			no_answer_came(c);
+			return;
+		}
+}
+
+/*
+ * In a dialogue the doorbell rings soon, whoever reads, and takes the answer along: that saves a call of
+ * TCP a message. Who reads once more before it has rung sends the answer (rl_conn_receive()).
+ */
+void rl_conn_answer(struct rl_conn *c)
+{
+	if (c->by_turns < TURNS) {
+		c->tx_due = true;
+		return;
+	}
+	c->answer_due = true;
+	if (c->answer_by)
+		return;
+	c->answer_by = rl_now_ms() + ANSWER_MS;
+}
+
+void rl_conn_answer_now(struct rl_conn *c)
+{
+	if (pthread_mutex_trylock(&c->lock))
+		return;
+	if (c->answer_due && c->qp && c->owner == getpid())
+		rl_conn_tx(c);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void rl_qp_ring_doorbell(struct rl_qp *qp)
+{
+	struct rl_conn *c = rl_conn_of_qp(qp);
+	struct rl_cq *cq = qp->rcq;
+	bool wait, receive;
+
+	if (c) {
+		receive = rl_conn_waits(c);
+		ring_doorbell(c);
+		wait = !receive && c->qp && expects_answer(c);
+		/* Behind the lock the QP may be destroyed, and its CQ. */
+		if (wait)
+			rl_watch_get(&cq->watch);
+		rl_conn_unlock(c);
+		if (wait) {
+			await_answer(c, cq);
+			rl_watch_put(&cq->watch);
+		}
+		rl_conn_put(c);
+		return;
+	}
+	pthread_mutex_lock(&qp->lock);
+	/* Of one that is being destroyed the rings are gone, or will be. */
+	if (!qp->conn && !qp->gone)
+		rl_qp_flush(qp);
+	pthread_mutex_unlock(&qp->lock);
+}

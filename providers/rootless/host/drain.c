@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The last acknowledgement Reads of a peer whose QP was connected by hand: a program may destroy its QP, or
+ * exit, as soon as it has what it waited for. The peer asks whether its Writes were placed; it must be answered.
+ */
+#include <poll.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conn.h"
+#include "process/file.h"
+#include "process/raw.h"
+#include "qp.h"
+
+/*
+ * Peers that are to ask yet are waited for so long in any such time, all QPs of the process together: a
+ * program may end thousands whose peers have stopped.
+ */
+#define HEAR_OUT_MS	200
+#define HEAR_OUT_EACH	1000
+/* Another thread may have read it meanwhile. */
+#define LOOK_AGAIN_MS	2
+
+static struct {
+	u64 began, spent;		/* ms; threads that come at once may spend a little more */
+	u32 forks;			/* rl_fd_forks() then: a child has not spent what its parent has */
+} hearing;
+
+static bool has_patience(void)
+{
+	u32 forks = rl_fd_forks();
+	u64 now = rl_now_ms();
+
+	if (now - __atomic_load_n(&hearing.began, __ATOMIC_RELAXED) >= HEAR_OUT_EACH ||
+	    __atomic_load_n(&hearing.forks, __ATOMIC_RELAXED) != forks) {
+		__atomic_store_n(&hearing.forks, forks, __ATOMIC_RELAXED);
+		__atomic_store_n(&hearing.began, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&hearing.spent, 0, __ATOMIC_RELAXED);
+	}
+	return __atomic_load_n(&hearing.spent, __ATOMIC_RELAXED) < HEAR_OUT_MS;
+}
+
+/* @fd was the connection's a moment ago; -1: nobody knows. False: no longer. */
+static bool await_octets(int fd)
+{
+	struct timespec soon = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	u64 from = rl_now_ms();
+
+	if (!has_patience())
+		return false;
+	rl_raw(SYS_ppoll, &p, 1, &soon, NULL, 0);
+	__atomic_fetch_add(&hearing.spent, max_t(u64, rl_now_ms() - from, 1), __ATOMIC_RELAXED);
+	return true;
+}
+
+/* Takes in what has come, and answers: is there more to wait for? */
+static bool hear_out(struct rl_conn *c)
+{
+	if (!c->qp || c->link.mode != WEFT_MODE_FULL || !c->qp->core.by_hand)
+		return false;
+	rl_conn_receive(c);
+	/* There are only so many questions at a time: those before are answered. */
+	weft_send_answers(&c->link);
+	return weft_qpc_is_in_question(&c->qp->core) && !c->fin && !c->reset;
+}
+
+void rl_qp_hear_out(struct rl_qp *qp)
+{
+	struct rl_conn *c;
+	bool waits = true;
+	int fd;
+
+	while (waits && (c = rl_conn_of_qp(qp))) {
+		waits = hear_out(c);
+		fd = c->fd;
+		rl_conn_unlock(c);
+		waits = waits && await_octets(fd);
+		rl_conn_put(c);
+	}
+}
+
+void rl_conn_hear_out_now(struct rl_conn *c)
+{
+	bool waits;
+	int fd;
+
+	if (c->owner != getpid())
+		return;
+	do {
+		fd = -1;
+		/* The progress thread has it, or the call that a handler of a signal cut short. */
+		waits = pthread_mutex_trylock(&c->lock);
+		if (!waits) {
+			waits = hear_out(c);
+			fd = c->fd;
+			pthread_mutex_unlock(&c->lock);
+		}
+	} while (waits && await_octets(fd));
+}
+
+/* ---- the end of the process ---- */
+
+static void answer_now(struct rl_watch *w)
+{
+	struct rl_conn *c = rl_conn_of_watch(w);
+
+	if (c)
+		rl_conn_answer_now(c);
+}
+
+static void drain_now(struct rl_watch *w)
+{
+	struct rl_conn *c = rl_conn_of_watch(w);
+
+	if (c)
+		rl_conn_hear_out_now(c);
+}
+
+__attribute__((destructor)) static void answer_before_exit(void)
+{
+	rl_thread_at_exit(answer_now);
+	rl_thread_at_exit(drain_now);
+}

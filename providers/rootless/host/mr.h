@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Protection domains, memory regions and windows. */
+#ifndef RL_MR_H
+#define RL_MR_H
+
+#include "kernel/core/qp.h"
+#include "context.h"
+#include "dmabuf.h"
+
+struct rl_pd {
+	struct rl_object o;
+	u32 id;				/* never 0; unique in the process */
+};
+
+struct rl_mr {
+	struct rl_object o;
+	struct rl_pd *pd;
+	struct weft_region region;
+	u64 start;			/* where region.base lies */
+	struct rl_dmabuf dmabuf;	/* whose memory that is, if it is one's */
+	u32 access;			/* IB_ACCESS_ as asked for */
+	u32 holders;			/* atomic; the table's is one */
+	bool released;			/* the last has let go */
+	bool replaced;			/* by rl_mr_change() */
+	s32 windows;			/* atomic; bound to it; negative: it is going */
+	struct rl_mr *next;		/* in the table */
+};
+
+/* Makes and publishes a region: 0, or -errno. */
+int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **mr);
+/*
+ * One of the same memory, of @pd, with @access, takes the place of @old, its STag included: peers were
+ * told that. @old is to be destroyed. 0, or -errno and nothing has changed.
+ */
+int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **mr);
+/* One of @len octets from @offset of a dmabuf, which is the program's descriptor @fd. */
+int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
+		     struct rl_mr **mr);
+/* A memory window is one, too, whose memory is another's: 0, or -errno. */
+int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
+/* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */
+bool rl_mr_close(struct rl_mr *mr);
+/* It goes on after all. */
+void rl_mr_open_again(struct rl_mr *mr);
+/* One of no memory. */
+int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **mr);
+/* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
+void rl_mr_destroy(struct rl_mr *mr);
+/* The QP of @core goes: windows that are bound over it are bound no more. */
+void rl_mr_unbind_windows(struct weft_qpc *core);
+/* 0 or -errno: @sge is not in a region of @pd's, or not to be written. */
+int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write);
+/* What core/host.h asks. */
+struct weft_region *rl_mr_find(u32 stag);
+void rl_mr_hold(struct weft_region *r, u32 n);
+void rl_mr_drop(struct weft_region *r);
+bool rl_mr_hold_for_window(struct weft_region *r);
+void rl_mr_drop_for_window(struct weft_region *r);
+void *rl_mr_address(const struct weft_region *r, u64 addr);
+
+#endif

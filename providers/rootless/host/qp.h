@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Queue pairs. qp_table.c: their numbers and references; qp.c: life and states; qp_modify.c: modify_qp and
+ * query_qp; doorbell.c and drain.c: when the caller moves octets.
+ *
+ * Locks. What a command changes is guarded by its context's lock, unless a comment says otherwise. A QP's
+ * core is guarded by its connection's lock (conn.h); without a connection, by the QP's own.
+ * Order: context, CQ's progress, connection, QP, SRQ, CQ, channel.
+ */
+#ifndef RL_QP_H
+#define RL_QP_H
+
+#include <pthread.h>
+#include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "kernel/core/qp.h"
+#include "kernel/core/shape.h"
+#include "cq.h"
+#include "mr.h"
+#include "ring.h"
+#include "srq.h"
+
+struct rl_conn;
+struct rl_hand_qp;
+struct rl_qp;
+struct rl_ud;
+
+/* How a QP reaches its peer. Context's lock, but for kick(). NULL: nothing to do, if it may be. */
+struct rl_transport {
+	/* A new QP, before others can find it; may set core.id: 0 or -errno. May be NULL. */
+	int (*begin)(struct rl_qp *qp);
+	/* RESET, or destruction: the QP makes no new connection. The present one goes on. May be NULL. */
+	void (*stop)(struct rl_qp *qp);
+	/* It is destroyed; its connection has gone. Nothing arrives once this returns. May be NULL. */
+	void (*end)(struct rl_qp *qp);
+	/* modify_qp: 0 or -errno. */
+	int (*modify)(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+	/* The doorbell. No lock. */
+	void (*kick)(struct rl_qp *qp);
+};
+
+/* rdma_cm connects the QP, and its connection moves its states. */
+extern const struct rl_transport rl_rnic_transport;
+
+/* Who takes what a QP receives and completes. The core's lock. */
+struct rl_consumer {
+	/* As weft_host_srq_pop(), for a QP whose core has an SRQ. */
+	int (*pop)(struct rl_qp *qp, bool wait, struct weft_recv *recv);
+	void (*complete)(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe);
+	/* The core found a fault: IB_EVENT_ number @type. */
+	void (*fault)(struct rl_qp *qp, u32 type);
+};
+
+struct rl_qp {
+	struct rl_object o;
+	struct rl_context *ctx;
+	struct rl_pd *pd;
+	struct rl_cq *scq, *rcq;
+	struct rl_srq *srq;		/* NULL: it has its own receives */
+	u8 type;			/* IBV_QPT_ */
+	const struct rl_transport *transport;
+	const struct rl_consumer *consumer;
+	struct rl_ud *ud;		/* a UD QP's transport; else NULL; constant; freed with the QP */
+	struct rl_hand_qp *hand;	/* lock; NULL: it was not connected by hand yet; referenced */
+	struct rl_qp *next;		/* in the table of numbers */
+	u32 refs;			/* atomic */
+	pthread_mutex_t lock;		/* conn, and without one the core */
+	struct rl_conn *conn;		/* referenced */
+	bool gone;			/* lock: it is being destroyed */
+	struct weft_qpc core;
+	struct rl_ring sq, rq;
+	struct weft_sq_caps sq_caps;
+	struct weft_rq_caps rq_caps;
+	struct ib_uverbs_modify_qp given; /* what modify_qp was given so far */
+	bool by_cm;			/* rdma_cm connects it, as modify_qp was told */
+	bool tell_drained;		/* the core's lock: SQ_DRAINED is due */
+	u32 async_reported;		/* the channel's lock */
+};
+
+struct rl_qp_attr {
+	struct rl_pd *pd;
+	struct rl_cq *scq, *rcq;
+	struct rl_srq *srq;
+	u8 type;
+	const struct rl_transport *transport;
+	struct weft_sq_caps sq;
+	struct weft_rq_caps rq;
+	bool sig_all;
+};
+
+static inline struct rl_qp *rl_qp_of(struct weft_qpc *core)
+{
+	return container_of(core, struct rl_qp, core);
+}
+
+/* ---- qp_table.c. Any thread; leaf locks only ---- */
+
+/* A QP by its number, in this process; referenced, or NULL. */
+struct rl_qp *rl_qp_find(u32 qpn);
+void rl_qp_get(struct rl_qp *qp);
+void rl_qp_put(struct rl_qp *qp);
+/* Others find it from now on; it gets a number if it has none: 0 or -ENOMEM. */
+int rl_qp_enlist(struct rl_qp *qp);
+void rl_qp_delist(struct rl_qp *qp);
+/* The first of bucket *@at or of a later one that uses @cq and is not in error, referenced; NULL. */
+struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
+
+/* ---- qp.c ---- */
+
+/* *@a's caps become what is granted: 0 or -errno. */
+int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
+	      struct rl_qp **qp);
+/* Ends its connection; nobody uses it any more when this returns. */
+void rl_qp_destroy(struct rl_qp *qp);
+/* modify_qp's state, of a QP that is not connected by hand: 0 or -EINVAL. */
+int rl_qp_move(struct rl_qp *qp, u32 to);
+/* To RESET, from any state. A QP connected by hand completes nothing more. */
+void rl_qp_reset(struct rl_qp *qp);
+/* Its connection lets it go, and ends. */
+void rl_qp_end_connection(struct rl_qp *qp);
+/* Moves the QPs that use @cq to error: one of its entries was lost. */
+void rl_qp_fail_users(const struct rl_cq *cq);
+
+/* ---- qp_modify.c. Context's lock ---- */
+
+/* 0 or -errno. */
+int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+/* The same of a QP that rdma_cm connects. */
+int rl_qp_modify_rnic(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+/* query_qp reports the attributes of @in from now on. */
+void rl_qp_keep_attributes(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+void rl_qp_query(struct rl_qp *qp, struct ib_uverbs_query_qp_resp *r);
+
+/* ---- qp_lock.c ---- */
+
+/* The core's lock, and the connection, referenced; NULL: there is none. Then dropped. */
+struct rl_conn *rl_qp_lock_core(struct rl_qp *qp);
+void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c);
+/* A receive that it waited for is there: its connection goes on soon. With any connection's lock. */
+void rl_qp_poke(struct rl_qp *qp);
+
+/* ---- conn_tx.c ---- */
+
+/* Flushes all that was posted to a QP in error. The core's lock. */
+void rl_qp_flush(struct rl_qp *qp);
+/* If SQ_DRAINED is due and nothing is being sent any more, the program is told. The core's lock. */
+void rl_qp_tell_drained(struct rl_qp *qp);
+
+/* ---- doorbell.c ---- */
+
+/* The doorbell of a QP that has connections. No lock. */
+void rl_qp_ring_doorbell(struct rl_qp *qp);
+/* The doorbell of any QP. */
+static inline void rl_qp_kick(struct rl_qp *qp)
+{
+	qp->transport->kick(qp);
+}
+
+/* ---- drain.c ---- */
+
+/*
+ * Before the QP is destroyed or goes to ERR: reads what TCP has brought, and waits, for 200 ms in any
+ * second, until the peer's acknowledgement Reads about that have been answered. No lock.
+ */
+void rl_qp_hear_out(struct rl_qp *qp);
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The QPs of this process, by number, and their references. */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "limits.h"
+#include "qp.h"
+
+#define BUCKETS 4096
+#define QPN_MAX 0xffffff
+
+/* By number. A leaf. */
+static struct {
+	pthread_mutex_t lock;
+	struct rl_qp *bucket[BUCKETS];
+	u32 count;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct rl_qp *find(u32 qpn)
+{
+	struct rl_qp *qp;
+
+	for (qp = table.bucket[qpn % BUCKETS]; qp; qp = qp->next)
+		if (qp->core.id == qpn)
+			return qp;
+	return NULL;
+}
+
+void rl_qp_get(struct rl_qp *qp)
+{
+	__atomic_fetch_add(&qp->refs, 1, __ATOMIC_RELAXED);
+}
+
+/* The last who looked at it: its queues and its handle have gone before. */
+void rl_qp_put(struct rl_qp *qp)
+{
+	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	pthread_mutex_destroy(&qp->lock);
+	free(qp->ud);
+	free(qp);
+}
+
+struct rl_qp *rl_qp_find(u32 qpn)
+{
+	struct rl_qp *qp;
+
+	pthread_mutex_lock(&table.lock);
+	qp = find(qpn);
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&table.lock);
+	return qp;
+}
+
+/* An RNIC's number tells nothing. A random one that is free; 0 and 1 are nobody's. */
+static u32 draw_number(void)
+{
+	u32 qpn;
+
+	do {
+		if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
+			return 0;
+		qpn &= QPN_MAX;
+	} while (qpn < 2 || find(qpn));
+	return qpn;
+}
+
+/* With the table's lock. */
+static int enter(struct rl_qp *qp)
+{
+	if (!qp->core.id)
+		qp->core.id = draw_number();
+	if (!qp->core.id || table.count >= RL_MAX_QP)
+		return -ENOMEM;
+	table.count++;
+	qp->next = table.bucket[qp->core.id % BUCKETS];
+	table.bucket[qp->core.id % BUCKETS] = qp;
+	return 0;
+}
+
+int rl_qp_enlist(struct rl_qp *qp)
+{
+	int rv;
+
+	pthread_mutex_lock(&table.lock);
+	rv = enter(qp);
+	pthread_mutex_unlock(&table.lock);
+	return rv;
+}
+
+void rl_qp_delist(struct rl_qp *qp)
+{
+	struct rl_qp **p;
+
+	pthread_mutex_lock(&table.lock);
+	for (p = &table.bucket[qp->core.id % BUCKETS]; *p != qp; p = &(*p)->next)
+		;
+	*p = qp->next;
+	table.count--;
+	pthread_mutex_unlock(&table.lock);
+}
+
+struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at)
+{
+	struct rl_qp *qp = NULL;
+
+	pthread_mutex_lock(&table.lock);
+	for (; *at < BUCKETS; ++*at) {
+		for (qp = table.bucket[*at]; qp; qp = qp->next)
+			if (weft_qpc_uses_cq(&qp->core, &cq->core) &&
+			    READ_ONCE(qp->core.state) != WEFT_QPS_ERROR)
+				break;
+		if (qp)
+			break;
+	}
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&table.lock);
+	return qp;
+}

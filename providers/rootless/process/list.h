@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Doubly linked lists, by the names of the Linux kernel's. A list is a ring: the head, then one node
+ * inside each entry. A node that is in no list is not to be deleted, unless it was initialised.
+ */
+#ifndef RL_LIST_H
+#define RL_LIST_H
+
+#include "port.h"
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define LIST_HEAD_INIT(name) { &(name), &(name) }
+
+static inline void INIT_LIST_HEAD(struct list_head *head)
+{
+	head->next = head;
+	head->prev = head;
+}
+
+static inline bool list_empty(const struct list_head *head)
+{
+	return head->next == head;
+}
+
+/* Puts @node behind @at. */
+static inline void list_add(struct list_head *node, struct list_head *at)
+{
+	node->next = at->next;
+	node->prev = at;
+	at->next->prev = node;
+	at->next = node;
+}
+
+/* Puts @node before @at: at the end of the list whose head that is. */
+static inline void list_add_tail(struct list_head *node, struct list_head *at)
+{
+	list_add(node, at->prev);
+}
+
+static inline void list_del(struct list_head *node)
+{
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+}
+
+/* @node is in no list then, and may be deleted again. */
+static inline void list_del_init(struct list_head *node)
+{
+	list_del(node);
+	INIT_LIST_HEAD(node);
+}
+
+static inline void list_move(struct list_head *node, struct list_head *to)
+{
+	list_del(node);
+	list_add(node, to);
+}
+
+static inline void list_move_tail(struct list_head *node, struct list_head *to)
+{
+	list_del(node);
+	list_add_tail(node, to);
+}
+
+#define list_entry(node, type, member) container_of(node, type, member)
+
+#define list_first_entry(head, type, member) list_entry((head)->next, type, member)
+
+#define list_first_entry_or_null(head, type, member) \
+	(list_empty(head) ? NULL : list_first_entry(head, type, member))
+
+#define list_next_entry(pos, member) list_entry((pos)->member.next, __typeof__(*(pos)), member)
+
+/* @pos is each entry in turn. */
+#define list_for_each_entry(pos, head, member)					\
+	for (pos = list_first_entry(head, __typeof__(*pos), member);		\
+	     &pos->member != (head);						\
+	     pos = list_next_entry(pos, member))
+
+/* The same; @pos may be deleted. */
+#define list_for_each_entry_safe(pos, after, head, member)			\
+	for (pos = list_first_entry(head, __typeof__(*pos), member),		\
+	     after = list_next_entry(pos, member);				\
+	     &pos->member != (head);						\
+	     pos = after, after = list_next_entry(after, member))
+
+#endif

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The command file, /dev/infiniband/uverbsN: how it is opened, and what it frees in the end. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "host/limits.h"
+#include "host/qp.h"
+#include "process/guard.h"
+#include "process/raw.h"
+#include "uverbs.h"
+
+/* ---- the end ---- */
+
+static void destroy(struct rl_object *o)
+{
+	switch (o->kind) {
+	case RL_QP:
+		rl_qp_destroy(container_of(o, struct rl_qp, o));
+		break;
+	case RL_SRQ:
+		rl_srq_destroy(container_of(o, struct rl_srq, o));
+		break;
+	case RL_CQ:
+		rl_cq_stop(container_of(o, struct rl_cq, o));
+		rl_cq_destroy(container_of(o, struct rl_cq, o));
+		break;
+	case RL_MW:
+	case RL_MR:
+		rl_mr_destroy(container_of(o, struct rl_mr, o));
+		break;
+	case RL_PD:
+		free(container_of(o, struct rl_pd, o));
+		break;
+	case RL_CONTEXT:
+	case RL_KINDS:
+		break;
+	}
+}
+
+/* What is made of others goes before them. Context's lock. */
+static void destroy_all(struct rl_context *ctx)
+{
+	static const enum rl_kind order[] = { RL_QP, RL_SRQ, RL_CQ, RL_MW, RL_MR, RL_PD };
+	struct rl_object *o;
+	u32 i, h;
+
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		for (h = 0; h < RL_CHUNK * RL_CHUNKS; h++) {
+			if (!ctx->chunks[h / RL_CHUNK]) {
+				h |= RL_CHUNK - 1;
+				continue;
+			}
+			o = rl_object_find(ctx, order[i], h);
+			if (!o)
+				continue;
+			rl_object_replace(ctx, h, NULL);
+			destroy(o);
+		}
+}
+
+static void uverbs_release(struct rl_file *f)
+{
+	struct rl_context *ctx = rl_context_of(f);
+	u32 i;
+
+	pthread_mutex_lock(&ctx->lock);
+	destroy_all(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	rl_context_count(ctx, RL_CONTEXT, -1);
+	if (ctx->async)
+		rl_chan_put(ctx->async);
+	rl_fd_close_hidden(ctx->memfd);
+	for (i = 0; i < RL_CHUNKS; i++)
+		free(ctx->chunks[i]);
+	pthread_mutex_destroy(&ctx->lock);
+	free(ctx);
+}
+
+static const struct rl_file_ops uverbs_ops = {
+	.write = rl_uverbs_write,
+	.ioctl = rl_uverbs_ioctl,
+	.release = uverbs_release,
+	.mode = S_IFCHR | 0666,
+};
+
+/* ---- the beginning ---- */
+
+/*
+ * The rings' memory has two descriptors: the program's, and ours. It is named as the file of whose
+ * mappings they seem to be.
+ */
+static int open_memory(struct rl_context *ctx, int flags)
+{
+	int fd = rl_raw(SYS_memfd_create, "uverbs", flags & O_CLOEXEC ? MFD_CLOEXEC : 0), own;
+
+	if (fd < 0)
+		return fd;
+	own = rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+	ctx->memfd = own < 0 ? own : rl_fd_hide(own);
+	if (ctx->memfd >= 0)
+		return fd;
+	rl_raw(SYS_close, fd);
+	return ctx->memfd;
+}
+
+int rl_uverbs_open(const struct rl_device *d, int flags)
+{
+	struct rl_context *ctx = calloc(1, sizeof(*ctx));
+	int fd;
+
+	if (!ctx)
+		return -ENOMEM;
+	fd = open_memory(ctx, flags);
+	if (fd < 0) {
+		free(ctx);
+		return fd;
+	}
+	rl_guard_begin();
+	ctx->dev = d;
+	rl_context_count(ctx, RL_CONTEXT, 1);
+	pthread_mutex_init(&ctx->lock, NULL);
+	rl_file_init(&ctx->file, &uverbs_ops, rl_device_uverbs_rdev(d));
+	return rl_fd_install(fd, &ctx->file);
+}
