@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 
 #include "process/hook.h"
+#include "sockets/overlay/flags.h"
+#include "sockets/overlay/io.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
 
@@ -23,7 +25,7 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (rl_sock_may(fd) && request == FIONREAD && arg && rl_sock_inq(fd, &n))
+	if (rl_sock_is_candidate(fd) && request == FIONREAD && arg && rl_sock_inq(fd, &n))
 		return (int)rl_hook_result(rl_option_copy(arg, &n, sizeof(n)) ? 0 : -EFAULT);
 	/* As F_SETFD. */
 	if (request == FIONCLEX && rl_sock_is_bound(fd))
@@ -93,7 +95,7 @@ RL_HOOK FILE *fdopen(int fd, const char *mode)
 {
 	FILE *f;
 
-	if (!rl_sock_may(fd))
+	if (!rl_sock_is_candidate(fd))
 		return RL_REAL(fdopen)(fd, mode);
 	f = fopencookie((void *)(intptr_t)fd, mode, cookie_ops);
 	/* For fileno(). */
@@ -119,7 +121,7 @@ int __dprintf_chk(int fd, int flag, const char *fmt, ...);
 
 RL_HOOK int vdprintf(int fd, const char *fmt, va_list args)
 {
-	return rl_sock_may(fd) ? print_to(fd, fmt, args) : RL_PASS(vdprintf, fd, fmt, args);
+	return rl_sock_is_candidate(fd) ? print_to(fd, fmt, args) : RL_PASS(vdprintf, fd, fmt, args);
 }
 
 RL_HOOK int dprintf(int fd, const char *fmt, ...)
@@ -135,7 +137,7 @@ RL_HOOK int dprintf(int fd, const char *fmt, ...)
 
 RL_HOOK int __vdprintf_chk(int fd, int flag, const char *fmt, va_list args)
 {
-	return rl_sock_may(fd) ? print_to(fd, fmt, args) : RL_PASS(__vdprintf_chk, fd, flag, fmt, args);
+	return rl_sock_is_candidate(fd) ? print_to(fd, fmt, args) : RL_PASS(__vdprintf_chk, fd, flag, fmt, args);
 }
 
 RL_HOOK int __dprintf_chk(int fd, int flag, const char *fmt, ...)

@@ -11,6 +11,9 @@
 #include "hooks/alias.h"
 #include "process/guard.h"
 #include "process/hook.h"
+#include "sockets/overlay/connect.h"
+#include "sockets/overlay/flags.h"
+#include "sockets/overlay/io.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
 
@@ -27,7 +30,7 @@ RL_HOOK ssize_t read(int fd, void *buf, size_t len)
 {
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, 0, &rv))
+	if (rl_sock_is_candidate(fd) && rl_sock_recv_one(fd, buf, len, 0, &rv))
 		return rv;
 	return RL_CALL(read, fd, buf, len);
 }
@@ -36,7 +39,7 @@ RL_HOOK ssize_t write(int fd, const void *buf, size_t len)
 {
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, 0, &rv))
+	if (rl_sock_is_candidate(fd) && rl_sock_send_one(fd, buf, len, 0, &rv))
 		return rv;
 	return RL_CALL(write, fd, buf, len);
 }
@@ -58,7 +61,7 @@ RL_HOOK ssize_t readv(int fd, const struct iovec *iov, int n)
 {
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
+	if (rl_sock_is_candidate(fd) && may_be_vector(n) && rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
 		return rv;
 	return RL_CALL(readv, fd, iov, n);
 }
@@ -67,7 +70,7 @@ RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 {
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_send(fd, iov, (size_t)n, 0, &rv))
+	if (rl_sock_is_candidate(fd) && may_be_vector(n) && rl_sock_send(fd, iov, (size_t)n, 0, &rv))
 		return rv;
 	return RL_CALL(writev, fd, iov, n);
 }
@@ -129,7 +132,7 @@ RL_HOOK ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 	ssize_t rv;
 
 	if (likely(rl_sockets_on) && read_message(&own, m)) {
-		if (rl_sock_may(fd) && rl_sock_send(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
+		if (rl_sock_is_candidate(fd) && rl_sock_send(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
 			return rv;
 		if (hands_over(&own))
 			return rl_hook_result(-EOPNOTSUPP);
@@ -152,7 +155,7 @@ RL_HOOK ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 	struct msghdr own;
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && read_message(&own, m) &&
+	if (rl_sock_is_candidate(fd) && read_message(&own, m) &&
 	    rl_sock_recv(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
 		return rv < 0 || tell_nothing(m) ? rv : rl_hook_result(-EFAULT);
 	rv = RL_CALL(recvmsg, fd, m, flags);
@@ -168,7 +171,7 @@ RL_HOOK ssize_t sendto(int fd, const void *buf, size_t len, int flags, const str
 {
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, flags, &rv))
+	if (rl_sock_is_candidate(fd) && rl_sock_send_one(fd, buf, len, flags, &rv))
 		return rv;
 	return RL_CALL(sendto, fd, buf, len, flags, a, a_len);
 }
@@ -178,7 +181,7 @@ RL_HOOK ssize_t send(int fd, const void *buf, size_t len, int flags)
 	__typeof__(&send) real;
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, flags, &rv))
+	if (rl_sock_is_candidate(fd) && rl_sock_send_one(fd, buf, len, flags, &rv))
 		return rv;
 	real = RL_REAL(send);
 	return real ? real(fd, buf, len, flags)
@@ -191,12 +194,12 @@ RL_HOOK ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockad
 	socklen_t room = 0;
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && a && !rl_option_copy(&room, a_len, sizeof(room)))
+	if (rl_sock_is_candidate(fd) && a && !rl_option_copy(&room, a_len, sizeof(room)))
 		return rl_hook_result(-EFAULT);
 	if ((int)room < 0)
 		return rl_hook_result(-EINVAL);
 	room = 0;
-	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, flags, &rv)) {
+	if (rl_sock_is_candidate(fd) && rl_sock_recv_one(fd, buf, len, flags, &rv)) {
 		if (rv >= 0 && a && !rl_option_copy(a_len, &room, sizeof(room)))
 			return rl_hook_result(-EFAULT);
 		return rv;
@@ -217,7 +220,7 @@ RL_HOOK ssize_t recv(int fd, void *buf, size_t len, int flags)
 	__typeof__(&recv) real;
 	ssize_t rv;
 
-	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, flags, &rv))
+	if (rl_sock_is_candidate(fd) && rl_sock_recv_one(fd, buf, len, flags, &rv))
 		return rv;
 	real = RL_REAL(recv);
 	return real ? real(fd, buf, len, flags)
@@ -265,14 +268,14 @@ static bool any_hands_over(const struct mmsghdr *m, unsigned int n)
 
 RL_HOOK int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags)
 {
-	return rl_sock_may(fd) || (unlikely(rl_sockets_on) && any_hands_over(m, n)) ?
+	return rl_sock_is_candidate(fd) || (unlikely(rl_sockets_on) && any_hands_over(m, n)) ?
 		each_message(fd, m, n, flags, true) : RL_CALL(sendmmsg, fd, m, n, flags);
 }
 
 /* The time is looked at between messages only, as the kernel does. */
 RL_HOOK int recvmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags, struct timespec *t)
 {
-	return rl_sock_may(fd) ? each_message(fd, m, n, flags, false)
+	return rl_sock_is_candidate(fd) ? each_message(fd, m, n, flags, false)
 			       : RL_CALL(recvmmsg, fd, m, n, flags, t);
 }
 
@@ -293,7 +296,7 @@ static bool has_no_flags(int fd)
 
 RL_HOOK ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
-	if (at != -1 || !rl_sock_may(fd))
+	if (at != -1 || !rl_sock_is_candidate(fd))
 		return RL_PASS(preadv2, fd, iov, n, at, flags);
 	return !flags ? readv(fd, iov, n) : has_no_flags(fd) ? rl_hook_result(-EOPNOTSUPP)
 							    : RL_PASS(preadv2, fd, iov, n, at, flags);
@@ -301,7 +304,7 @@ RL_HOOK ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int fl
 
 RL_HOOK ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
-	if (at != -1 || !rl_sock_may(fd))
+	if (at != -1 || !rl_sock_is_candidate(fd))
 		return RL_PASS(pwritev2, fd, iov, n, at, flags);
 	return !flags ? writev(fd, iov, n) : has_no_flags(fd) ? rl_hook_result(-EOPNOTSUPP)
 							     : RL_PASS(pwritev2, fd, iov, n, at, flags);
@@ -322,7 +325,7 @@ RL_HOOK ssize_t sendfile(int fd, int in, off_t *at, size_t len)
 	ssize_t rv;
 
 	/* What is not there the kernel refuses. */
-	if (rl_sock_may(fd) && (!at || rl_option_copy(&own, at, sizeof(own))) &&
+	if (rl_sock_is_candidate(fd) && (!at || rl_option_copy(&own, at, sizeof(own))) &&
 	    rl_sock_sendfile(fd, in, at ? &own : NULL, len, &rv))
 		return tell_place(at, own, rv);
 	if (rl_sock_is_bound(in))
@@ -336,7 +339,7 @@ RL_ALIAS(sendfile, sendfile64);
 RL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t len, unsigned int flags)
 {
 	struct rl_sock *sk;
-	int end = rl_sock_may(in) ? in : rl_sock_may(out) ? out : -1;
+	int end = rl_sock_is_candidate(in) ? in : rl_sock_is_candidate(out) ? out : -1;
 
 	sk = end < 0 ? NULL : rl_sock_begin(end);
 	if (!sk)

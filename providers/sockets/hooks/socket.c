@@ -6,6 +6,9 @@
 
 #include "process/hook.h"
 #include "process/raw.h"
+#include "sockets/overlay/connect.h"
+#include "sockets/overlay/io.h"
+#include "sockets/overlay/mode.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
 
@@ -23,7 +26,7 @@ RL_HOOK int connect(int fd, const struct sockaddr *a, socklen_t len)
 {
 	const struct rl_rule *rule;
 
-	if (!rl_sock_may(fd))
+	if (!rl_sock_is_candidate(fd))
 		return RL_CALL(connect, fd, a, len);
 	rule = rl_sock_rule_to(fd, a, len);
 	return rl_sock_connected(fd, rule, RL_CALL(connect, fd, a, len));
@@ -31,7 +34,7 @@ RL_HOOK int connect(int fd, const struct sockaddr *a, socklen_t len)
 
 RL_HOOK int listen(int fd, int backlog)
 {
-	if (rl_sock_may(fd))
+	if (rl_sock_is_candidate(fd))
 		rl_sock_listens(fd);
 	return RL_CALL(listen, fd, backlog);
 }
@@ -68,7 +71,7 @@ RL_HOOK int shutdown(int fd, int how)
 	int rv;
 
 	/* What is no way to shut it the kernel refuses. */
-	if (rl_sock_may(fd) && is_known && rl_sock_shutdown(fd, how, &rv))
+	if (rl_sock_is_candidate(fd) && is_known && rl_sock_shutdown(fd, how, &rv))
 		return rv;
 	return RL_CALL(shutdown, fd, how);
 }
@@ -95,7 +98,7 @@ RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *le
 
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_get_mode(fd, option, value, len));
-	if (rl_sock_may(fd) && level == SOL_SOCKET && option == SO_ERROR && has_room(len) &&
+	if (rl_sock_is_candidate(fd) && level == SOL_SOCKET && option == SO_ERROR && has_room(len) &&
 	    rl_sock_error(fd, &error))
 		return tell_error(error, value, len);
 	return RL_CALL(getsockopt, fd, level, option, value, len);
@@ -105,7 +108,7 @@ RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen
 {
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_set_mode(fd, option, value, len));
-	if (rl_sock_may(fd) && rl_sock_refuses(fd, level, option))
+	if (rl_sock_is_candidate(fd) && rl_sock_refuses(fd, level, option))
 		return (int)rl_hook_result(-ENOPROTOOPT);
 	return RL_CALL(setsockopt, fd, level, option, value, len);
 }

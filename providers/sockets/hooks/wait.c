@@ -6,6 +6,9 @@
 
 #include "process/hook.h"
 #include "process/thread.h"
+#include "sockets/overlay/epoll.h"
+#include "sockets/overlay/io.h"
+#include "sockets/overlay/poll.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
 
@@ -100,14 +103,14 @@ RL_HOOK int epoll_ctl(int fd, int op, int of, struct epoll_event *ev)
 	int rv;
 
 	/* What is not there the kernel refuses. */
-	if (rl_sock_may(of) && rl_epoll_ctl(fd, op, of, rl_option_copy(&own, ev, sizeof(own)) ? &own : NULL, &rv))
+	if (rl_sock_is_candidate(of) && rl_epoll_ctl(fd, op, of, rl_option_copy(&own, ev, sizeof(own)) ? &own : NULL, &rv))
 		return rv;
 	return RL_PASS(epoll_ctl, fd, op, of, ev);
 }
 
 static bool wait_epoll(int fd, struct epoll_event *ev, int n, const struct timespec *t, const sigset_t *mask, int *rv)
 {
-	return rl_sock_may(fd) && rl_epoll_wait(fd, ev, n, t, mask, rv);
+	return rl_sock_is_candidate(fd) && rl_epoll_wait(fd, ev, n, t, mask, rv);
 }
 
 /* When a wait ends that is the kernel's, and may become ours. */
@@ -122,7 +125,7 @@ static int go_on(int fd, struct epoll_event *ev, int n, int got, u64 until, cons
 	struct timespec left;
 	int rv;
 
-	if (got <= 0 || !rl_sock_may(fd) || !rl_epoll_translate(fd, ev, got, &rv))
+	if (got <= 0 || !rl_sock_is_candidate(fd) || !rl_epoll_translate(fd, ev, got, &rv))
 		return got;
 	if (!rv)
 		wait_epoll(fd, ev, n, rl_time_left(until, 0, &left), mask, &rv);

@@ -9,14 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "epoll.h"
+#include "events.h"
 #include "hooks/wait.h"
+#include "io.h"
+#include "poll.h"
 #include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
+#include "process/thread.h"
 #include "signals.h"
 #include "sock.h"
-#include "process/thread.h"
+#include "waiter.h"
 
 #define NS		1000000000ull
 #define SMALL		32
@@ -26,17 +31,17 @@ struct seen {
 	struct rl_sock *sk;		/* referenced, and inside the gate; or NULL */
 	bool is_epoll;			/* an epoll with sockets of ours */
 	unsigned int ev;		/* what the stream says */
-	struct rl_turn turn;
+	struct rl_waiter waiter;
 };
 
 struct wait {
 	struct pollfd *p;		/* the program's */
 	nfds_t n, n_all;
-	struct pollfd *q;		/* the kernel's: room for the bell, too */
-	struct pollfd *bell;		/* where it is; NULL: nowhere */
+	struct pollfd *q;		/* the kernel's: room for the eventfd, too */
+	struct pollfd *eventfd;		/* where it is; NULL: nowhere */
 	bool crowded;			/* the kernel takes no more than the program's */
 	bool is_last;			/* its time is over */
-	bool unheard;			/* there is no bell, or no place for it */
+	bool unheard;			/* there is no eventfd, or no room for it */
 	struct seen *s;
 	u64 until, deadline;		/* ns, ms; 0: none */
 	const void *frame;		/* of the call */
@@ -75,8 +80,8 @@ static void look_at(struct wait *w, nfds_t i)
 		s->ev = POLLIN;
 	if (!s->sk)
 		goto out;
-	rl_turn_begin(s->sk, &s->turn);
-	ev = rl_sock_look(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
+	rl_waiter_begin(s->sk, &s->waiter);
+	ev = rl_sock_poll_tcp(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	if (ev == RL_SOCK_IS_PLAIN) {
 		rl_sock_end(s->sk);
 		s->sk = NULL;
@@ -97,17 +102,17 @@ static void look(struct wait *w)
 
 	w->ready = 0;
 	w->deadline = 0;
-	w->bell = NULL;
+	w->eventfd = NULL;
 	w->unheard = false;
 	w->n_all = w->n;
 	for (i = 0; i < w->n; i++)
 		look_at(w, i);
 }
 
-/* ---- the bell ---- */
+/* ---- the eventfd of this thread ---- */
 
 /* Behind the rest. As many as there may be descriptors the kernel takes: then where the program has none. */
-static struct pollfd *place_of_bell(const struct wait *w)
+static struct pollfd *place_of_eventfd(const struct wait *w)
 {
 	nfds_t i;
 
@@ -120,24 +125,24 @@ static struct pollfd *place_of_bell(const struct wait *w)
 }
 
 /* false: something has changed since. */
-static bool hang_bell(struct wait *w)
+static bool add_eventfd(struct wait *w)
 {
 	struct seen *s;
-	int bell;
+	int fd;
 
 	for (s = w->s; s < w->s + w->n; s++) {
-		bell = s->sk && !w->ready ? rl_turn_sleep(s->sk, &s->turn, w->frame) : -1;
-		if (bell == -EAGAIN)
+		fd = s->sk && !w->ready ? rl_waiter_sleep(s->sk, &s->waiter, w->frame) : -1;
+		if (fd == -EAGAIN)
 			return false;
-		w->unheard |= bell == -EMFILE;
-		if (bell < 0)
+		w->unheard |= fd == -EMFILE;
+		if (fd < 0)
 			continue;
-		w->bell = place_of_bell(w);
-		w->unheard |= !w->bell;
-		if (w->bell)
-			*w->bell = (struct pollfd){ .fd = bell, .events = POLLIN };
+		w->eventfd = place_of_eventfd(w);
+		w->unheard |= !w->eventfd;
+		if (w->eventfd)
+			*w->eventfd = (struct pollfd){ .fd = fd, .events = POLLIN };
 	}
-	w->n_all = w->n + (w->bell == &w->q[w->n]);
+	w->n_all = w->n + (w->eventfd == &w->q[w->n]);
 	return true;
 }
 
@@ -148,7 +153,7 @@ static void get_up(struct wait *w)
 
 	for (s = w->s; s < w->s + w->n; s++)
 		if (s->sk)
-			rl_turn_wake(&s->turn);
+			rl_waiter_wake(&s->waiter);
 }
 
 static void let_go(struct wait *w)
@@ -162,9 +167,9 @@ static void let_go(struct wait *w)
 		rl_sock_end(s->sk);
 		s->sk = NULL;
 	}
-	if (w->bell && w->bell->revents)
-		rl_turn_silence(w->bell->fd);
-	w->bell = NULL;
+	if (w->eventfd && w->eventfd->revents)
+		rl_waiter_clear(w->eventfd->fd);
+	w->eventfd = NULL;
 }
 
 /* ---- one wait of the kernel's ---- */
@@ -243,7 +248,7 @@ static unsigned int say(const struct wait *w, nfds_t i)
 	if (kernel)
 		ev = rl_sock_poll(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	else
-		ev = rl_sock_glance(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
+		ev = rl_sock_poll_cached(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	return ev == RL_SOCK_IS_PLAIN ? 0 : ev ? (unsigned int)ev : kernel & POLLNVAL;
 }
 
@@ -270,7 +275,7 @@ static int count(struct wait *w)
 }
 
 /* How many are ready; -EAGAIN: once more; or another -errno. */
-static int turn(struct wait *w, const sigset_t *mask)
+static int wait_once(struct wait *w, const sigset_t *mask)
 {
 	struct step_out o = { .w = w };
 	struct timespec t, *left;
@@ -279,7 +284,7 @@ static int turn(struct wait *w, const sigset_t *mask)
 
 	look(w);
 	left = rl_time_left(w->until, w->deadline, &t);
-	sleeps = hang_bell(w) && !w->ready && !w->is_last;
+	sleeps = add_eventfd(w) && !w->ready && !w->is_last;
 	if (!sleeps) {
 		t = (struct timespec){ 0 };
 		left = &t;
@@ -296,7 +301,7 @@ static int turn(struct wait *w, const sigset_t *mask)
 	get_up(w);
 	n = rv ? 0 : count(w);
 	/* Once more without it. */
-	if (rv == -EINVAL && w->bell == &w->q[w->n]) {
+	if (rv == -EINVAL && w->eventfd == &w->q[w->n]) {
 		w->crowded = true;
 		rv = -EAGAIN;
 	}
@@ -315,7 +320,7 @@ static int wait_all(struct wait *w, const sigset_t *mask)
 
 	do {
 		w->is_last = is_late(w);
-		rv = turn(w, mask);
+		rv = wait_once(w, mask);
 	} while (rv == -EAGAIN);
 	return rv;
 }
@@ -350,7 +355,7 @@ int rl_sock_wait_list(struct pollfd *p, nfds_t n, const struct timespec *t, cons
 	struct wait w = { .frame = __builtin_frame_address(0), .signals = rl_signals_seen().all };
 	int rv;
 
-	rl_turn_reap(w.frame);
+	rl_waiter_reap(w.frame);
 	rv = prepare(&w, p, n, t);
 	if (rv)
 		return (int)rl_hook_result(rv);

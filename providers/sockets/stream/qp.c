@@ -169,7 +169,7 @@ static bool judge(struct rl_stream *s, u32 len)
 	    (s->peer_fin && (len > RL_STREAM_HEAD_LEN || h.fin)))
 		return false;
 	s->peer_fin |= h.fin;
-	return rl_stream_hear_limit(&s->own, h.limit);
+	return rl_stream_take_limit(&s->own, h.limit);
 }
 
 void rl_stream_complete(struct rl_stream *s, const struct weft_cqe *cqe)
