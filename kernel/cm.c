@@ -184,7 +184,7 @@ static void leave_and_act(struct weft_conn *conn, const struct weft_cm_view *v, 
 		weft_qp_drop(qp);
 	if (conn->link.state != v->from) {
 		trace_weft_conn(conn, v->from);
-		weft_crowd_sort(conn);
+		weft_limit_update(conn);
 	}
 	carry_out(conn, acts);
 }
@@ -249,7 +249,7 @@ void weft_cm_settle(struct weft_conn *conn)
 	 */
 	weft_conn_get(conn);
 	mutex_unlock(&conn->mutex);
-	weft_conn_settled(conn);
+	weft_startup_settled(conn);
 	weft_conn_put(conn);
 }
 
@@ -277,12 +277,12 @@ static void evict(struct weft_conn *conn)
 
 	weft_cm_begin(conn, &v);
 	weft_cm_read(conn, &v);
-	acts = weft_link_evict(&conn->link, &v.tcp, weft_crowd_is_twice_too_large(conn));
+	acts = weft_link_evict(&conn->link, &v.tcp, weft_limit_is_doubled(conn));
 	if (acts & WEFT_ACT_DIE)
 		weft_count(conn, WEFT_CNT_EVICTED, 1);
 	weft_cm_end(conn, &v, acts);
 	if (!is_dead(conn))
-		weft_crowd_stay(conn);
+		weft_limit_stay(conn);
 }
 
 static void run_listener(struct weft_conn *conn, unsigned long events)

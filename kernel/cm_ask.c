@@ -125,17 +125,17 @@ void weft_cm_join_listener(struct weft_conn *conn, struct weft_conn *listener)
 void weft_cm_leave_listener(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->listener;
-	bool has_news;
+	bool is_queued;
 
 	if (!listener)
 		return;
 	spin_lock_bh(&conn->dev->conns_lock);
 	conn->listener = NULL;
 	list_del_init(&conn->turn);
-	has_news = !list_empty(&conn->news_node);
-	list_del_init(&conn->news_node);
+	is_queued = !list_empty(&conn->startup_node);
+	list_del_init(&conn->startup_node);
 	spin_unlock_bh(&conn->dev->conns_lock);
-	if (has_news)
+	if (is_queued)
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	atomic_dec(&listener->children);
 	wake_up_all(&weft_conns_gone);
@@ -204,10 +204,10 @@ static int ask(struct weft_conn *conn)
 /* False: there are too many, or it has waited long enough. */
 static bool wait_for_turn(struct weft_conn *conn)
 {
-	if (weft_crowd_is_full(conn->dev, WEFT_CROWD_WAITING) ||
+	if (weft_limit_is_reached(conn->dev, WEFT_LIMIT_WAITING) ||
 	    !weft_link_ulp_is_full(&conn->link, weft_conn_now()))
 		return false;
-	weft_crowd_sort(conn);
+	weft_limit_update(conn);
 	weft_conn_wake_worker(conn->listener, WEFT_CEV_WAKE);
 	return true;
 }
@@ -217,7 +217,7 @@ static void was_asked(struct weft_conn *conn, int err)
 	if (!err) {
 		weft_link_ulp_was_asked(&conn->link);
 		weft_cm_leave_listener(conn);
-		weft_crowd_sort(conn);
+		weft_limit_update(conn);
 	} else if (err == -ECONNABORTED || !wait_for_turn(conn)) {
 		weft_cm_kill(conn);
 	}

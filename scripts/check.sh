@@ -75,7 +75,7 @@ group_rootless() {
 }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
 sanitized+='|calls-.*|posted-.*|.*rule.*|server-speaks-.*|only-.*|option-.*|used-.*|edges-.*|waits-.*|turns-take.*|python-asyncio|iperf3'
-sanitized+='|interface|by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|questions-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+sanitized+='|interface|by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|sidr-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
@@ -85,7 +85,7 @@ group_rootless_full() {
 	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }
 socket_programs='python-.*|redis|iperf3|nginx-.*|git-.*|ssh-.*|postgresql-.*'
-races='by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|questions-.*|groups|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
+races='by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|sidr-.*|groups|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
 # And with the rdma-core of later releases, in a root folder of each; then of one of them over the driver.
 group_releases() { tests/lab/releases.sh trixie sid && tests/lab/releases.sh --driver trixie; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.

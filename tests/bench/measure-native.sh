@@ -23,8 +23,8 @@ wrapped=$PATH plain=${PATH#*:}
 # shellcheck source-path=SCRIPTDIR source=figures.sh
 . "$WEFT_TOP/tests/bench/figures.sh"
 
-# What is measured: ROUNDS DRIVER-LIST MTU-LIST CELL FUNCTION [ARG...]. perftest is told how many
-# messages: about as many as take a second.
+# What is measured: ROUNDS DRIVER-LIST MTU-LIST CELL FUNCTION [ARG...]. perftest sends as
+# many messages as take about a second.
 cells() {
 	cat <<-END
 		99 rootless,rootless+crc 65536,1500 write_bw_64K bw write 65536 25000

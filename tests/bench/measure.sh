@@ -239,8 +239,8 @@ mapped() {
 # figures.sh: what a program and its connections take, and of that the rings.
 memory_of() { echo "$(in_use) $(mapped "$1")"; }
 
-# A connection is counted with both its ends: half of it is one. Pages that a CPU keeps for itself
-# are not free by MemFree: it is told to keep few, or tens of megabytes come and go unseen.
+# The memory of one end is half of what a connection takes. Pages on a CPU's own list do not count in
+# MemFree: the lists are kept short, or they hide tens of megabytes.
 idle() {
 	local both queues keep=/proc/sys/vm/percpu_pagelist_high_fraction
 	echo 100000 >$keep

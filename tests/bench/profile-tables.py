@@ -3,9 +3,9 @@
 
 DIR has what tests/bench/profile.sh left: perf's samples as text, the guest's kallsyms and the
 memory map of its process. perf names the guest kernel's functions by itself. A module's code
-lies in the guest's memory, a file to perf, of which it tells the offset: the map says where
-the guest has that page, and kallsyms what is there. With FUNCTION, only samples count that it
-is in the call chain of.
+lies in the guest's memory, which is a file to perf; perf prints an offset in it. The map gives the
+guest's address of that page, and kallsyms the function. With FUNCTION, only samples whose call
+chain contains it count.
 """
 import bisect
 import collections

@@ -21,7 +21,7 @@ preload=$(echo /usr/lib/*/rsocket/librspreload.so)
 [ -e "$preload" ] || fail "librdmacm has no librspreload.so"
 pg=$(echo /usr/lib/postgresql/*/bin)
 
-# by WAY COMMAND...: time runs out outside of what is preloaded.
+# by WAY COMMAND...: timeout runs without the preloaded library.
 by() {
 	local way=$1
 	shift
@@ -32,7 +32,7 @@ by() {
 	esac
 }
 
-# serve COMMAND...: by $way, in the background, at $port. Who does not listen has ended, or is ended.
+# serve COMMAND...: by $way, in the background, at $port. A server that does not listen is killed.
 serve() {
 	local rc=0 job
 	by "$way" "$@" >"$log.server" 2>&1 </dev/null &

@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
-/* The helpers are no part of what is fuzzed: no coverage, no checks, full speed. */
+/* The helpers are not fuzzed: no coverage, no checks, full speed. */
 #define FUZZ_HELPER							\
 	__attribute__((no_sanitize("address", "undefined", "coverage"), __noinline__, unused))
 

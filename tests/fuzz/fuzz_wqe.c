@@ -6,9 +6,9 @@
  * The input is a script (wqe_script.h): octet 0 chooses the set-up, then come
  * steps of one octet and their operands. Some scribble raw octets over rings
  * and indices, some post what a sane user would, some let the stacks run, some
- * say raw or nearly right octets as the peer. Whatever happens: regions that
- * nobody may write keep their octets, no region is held between runs, each run
- * ends, and after the connection's end every queue is flushed. Regions, rings
+ * say raw or nearly right octets as the peer. In every case read-only
+ * regions keep their octets, no region is held between runs, each run ends,
+ * and after the connection's end every queue is flushed. Regions, rings
  * and copies are heap blocks of their sizes, so a step beyond one shows.
  */
 #include "script.h"
@@ -462,7 +462,7 @@ static void check_end(struct end *e)
 	c = &e->s.qp->core;
 	host_assert_quiet(&e->s.host);
 	FUZZ_ASSERT(as_filled(e->mr[WQE_FOREIGN]));
-	/* Nobody has the right to write there, not even locally. */
+	/* Read-only, locally too. */
 	FUZZ_ASSERT(as_filled(e->mr[WQE_READABLE]));
 	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_1]->r);
 	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_2]->r);

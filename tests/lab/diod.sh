@@ -1,15 +1,15 @@
 #!/bin/bash
 # diod, a 9P server in user space that takes connections of rdma_cm, on the machine it runs on:
 #   diod.sh up [rootless] | down
-# DIOD is the program. It exports /run/export, a folder in memory. rootless has it run under weft-run, as a user
-# without rights, who is the only one then that it takes. $SHARE/diod.user is whose name it runs by.
+# DIOD is the program. It exports /run/export, a folder in memory. rootless runs it under weft-run as an
+# unprivileged user; it then serves only that user, whose name is in $SHARE/diod.user.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 export=/run/export
 log=$SHARE/diod.server.log
 
-# diod serves TCP, too, whatever it is told: where nobody asks.
+# diod always serves TCP, too: at a port without clients.
 options=(-f -n -e "$export" -l 127.0.0.1:5641 -L "$log" -c /dev/null)
 
 up() {

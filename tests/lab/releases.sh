@@ -42,7 +42,7 @@ check() {
 	fi
 }
 
-# Each runs as nobody, if that can be.
+# Each runs as the user nobody, if possible.
 as_nobody=(setpriv --no-new-privs)
 there() { timeout -k 2 30 chroot "$root" "${as_nobody[@]}" /weft/bin/weft-run "$@"; }
 here() { timeout -k 2 30 "${as_nobody[@]}" "$WEFT_BUILD/bin/weft-run" "$@"; }

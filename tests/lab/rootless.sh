@@ -17,7 +17,7 @@ rootless_build() {
 	weft_run=$out/bin/weft-run
 }
 
-# How the programs begin. nobody must reach the checkout; else it is root, without its capabilities.
+# The user of the programs: nobody if that user can read the checkout, else root without capabilities.
 rootless_user() {
 	as_user='setpriv --no-new-privs --inh-caps=-all --bounding-set=-all'
 	[ "$(id -u)" = 0 ] || return 0
@@ -55,8 +55,8 @@ rootless_programs() {
 	for name in $(rootless_names); do ln -sf ../begin "$run/bin/$name"; done
 }
 
-# Programs leak as they please. What goes in and out of their memory is theirs to order, by
-# completions; and no library of theirs is built with the thread sanitizer.
+# Programs may leak. Completions order the accesses to their buffers, which TSan does not see; and
+# their libraries are not built with the thread sanitizer.
 rootless_sanitizers() {
 	local options=print_stacktrace=1:log_path=$run/san/log
 	sanitized=
@@ -85,8 +85,8 @@ rootless_namespaces() {
 	echo "# no namespace can be had: lo and its MTU ($(cat /sys/class/net/lo/mtu)) are the host's"
 }
 
-# The first process of the namespaces. Nobody is at the other end of eth0: what is sent there is
-# lost, which is what tests of a peer that is silent want.
+# The first process of the namespaces. eth0 leads nowhere: packets sent there are lost, as tests of a
+# silent peer need.
 rootless_first() {
 	cat <<-'END'
 		make_eth0() {

@@ -63,7 +63,7 @@ prepare_kernel() {
 	esac
 }
 
-# What the machines are told; read by tests/lab/machine.sh.
+# The environment of the machines; read by tests/lab/machine.sh.
 write_env() {
 	local driver ko consumer=
 	echo "MODULES='$modules'"

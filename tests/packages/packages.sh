@@ -86,7 +86,7 @@ driver_is_built() {
 		grep '/iw_cm\.ko' /tmp/loads
 		grep '/ib_uverbs\.ko' /tmp/loads
 		grep '/rdma_ucm\.ko' /tmp/loads
-		# By the key that the firmware is told of.
+		# With the key that is enrolled in the firmware.
 		modinfo -k "$kernel" -F signer weft | grep .
 	done
 }
@@ -101,7 +101,7 @@ provider_is_loaded() {
 	mv /tmp/weft.driver /etc/libibverbs.d/
 }
 
-# From the package alone, as nobody.
+# From the package alone, as the user nobody.
 rootless_runs() {
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs) server
 	"${as[@]}" weft-run --check

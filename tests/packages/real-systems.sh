@@ -143,7 +143,7 @@ service_makes_the_device() {
 	device_is_up
 }
 
-# Also that nobody has renamed it.
+# And it has kept its name.
 device_is_up() {
 	local side
 	for side in a b; do

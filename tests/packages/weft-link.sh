@@ -67,7 +67,7 @@ rename() {
 	mv "/sys/class/infiniband/$1" "/sys/class/infiniband/$2"
 }
 is() { [ "$1" = "$2" ] || { echo "'$1' is not '$2'" && false; }; }
-# says_no TEXT ARG...: it fails, and says so.
+# says_no TEXT ARG...: it fails, and its message has TEXT.
 says_no() {
 	local said text=$1
 	shift

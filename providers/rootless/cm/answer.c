@@ -10,20 +10,12 @@
 /* The Reply and Full Operation in one go. */
 static int send_reply(struct rl_conn *c, struct rl_qp *qp, const struct rdma_ucm_conn_param *p)
 {
-	struct weft_tcp_view v;
-	int rv;
-
-	rl_conn_configure(c);
 	rl_conn_receive(c);
-	rl_conn_view(c, &v);
-	rv = rl_conn_attach(c, qp);
-	if (rv)
-		return rv;
-	return weft_link_accept(&c->link, p->responder_resources, p->initiator_depth,
-				p->private_data, p->private_data_len, &v, rl_now_ms());
+	return rl_conn_accept(c, qp, p->responder_resources, p->initiator_depth, p->private_data,
+			      p->private_data_len);
 }
 
-static int accept_on(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
+static int answer_accept(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 {
 	struct rl_qp *qp;
 	int rv = -EINVAL;
@@ -39,14 +31,11 @@ static int accept_on(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 }
 
 /* The program could not accept: the peer is told if it still waits. */
-static void accept_failed(struct rl_conn *c)
+static void answer_accept_failed(struct rl_conn *c)
 {
-	struct weft_tcp_view v;
-
 	rl_conn_release_qp(c);
 	rl_cmid_leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+	rl_conn_accept_failed(c);
 }
 
 /* A name makes the program hear of @id: 0 takes it back. */
@@ -58,7 +47,7 @@ static void set_uid(struct rl_cmid *id, u64 uid)
 }
 
 /* The request's connection, locked and referenced: it is answered now. NULL: it has gone. */
-static struct rl_conn *take_request(struct rl_cmid *id)
+static struct rl_conn *answer_take_request(struct rl_cmid *id)
 {
 	id->phase = RL_CM_ANSWERED;
 	rl_cmid_table_lock();
@@ -77,16 +66,16 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 		return 0;
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
-	if (id->question)
-		return rl_desk_accept(id, uid, p);
-	c = take_request(id);
+	if (id->sidr_request)
+		return rl_sidr_server_accept(id, uid, p);
+	c = answer_take_request(id);
 	if (!c)
 		return -ECONNRESET;
 	set_uid(id, uid);
-	rv = accept_on(c, p);
+	rv = answer_accept(c, p);
 	if (rv) {
 		set_uid(id, 0);
-		accept_failed(c);
+		answer_accept_failed(c);
 	}
 	c->step_due = true;
 	rl_conn_unlock(c);
@@ -97,13 +86,11 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 int rl_cm_refuse(struct rl_conn *c, const void *pd, u32 pd_len)
 {
 	bool waits = c->link.state == WEFT_LINK_REQUESTED;
-	struct weft_tcp_view v;
 
 	rl_cmid_leave(c);
 	if (!waits)
 		return -ECONNRESET;
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, pd, pd_len, &v, rl_now_ms()));
+	rl_conn_reject(c, pd, pd_len);
 	return 0;
 }
 
@@ -114,9 +101,9 @@ int rl_cm_reject(struct rl_cmid *id, const void *pd, u32 pd_len)
 
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
-	if (id->question)
-		return rl_desk_reject(id, pd, pd_len);
-	c = take_request(id);
+	if (id->sidr_request)
+		return rl_sidr_server_reject(id, pd, pd_len);
+	c = answer_take_request(id);
 	if (!c)
 		return -ECONNRESET;
 	rv = rl_cm_refuse(c, pd, pd_len);

@@ -26,16 +26,13 @@ static void tell_connected(struct rl_conn *c)
 {
 	enum rl_cm_event event = rl_options()->roce ? RL_CM_CONNECT_RESPONSE : RL_CM_ESTABLISHED;
 	struct weft_offer *o = c->link.offer;
-	struct weft_tcp_view v;
 	int rv;
 
 	c->link.offer = NULL;
 	rv = rl_cm_tell_established(c, event, o->pd, o->pd_len);
 	free(o);
-	if (!rv)
-		return;
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_withdraw(&c->link, rv, &v, rl_now_ms()));
+	if (rv)
+		rl_conn_withdraw(c, rv);
 }
 
 /* ---- connecting ---- */
@@ -52,7 +49,7 @@ static int begin_connection(struct rl_cmid *id, const struct rl_device *dev, boo
 	return *c ? 0 : -ENOMEM;
 }
 
-static int reconnect(struct rl_conn *old)
+static int connect_again(struct rl_conn *old)
 {
 	struct rl_cmid *id = old->user;
 	struct rl_conn *heir;
@@ -75,13 +72,13 @@ static int reconnect(struct rl_conn *old)
 
 static void reconnect_or_fail(struct rl_conn *c)
 {
-	int rv = c->user ? reconnect(c) : -ECONNABORTED;
+	int rv = c->user ? connect_again(c) : -ECONNABORTED;
 
 	if (rv)
 		rl_conn_act(c, weft_link_connect_failed(&c->link, rv));
 }
 
-static int make_offer(const struct rdma_ucm_conn_param *p, struct weft_offer **offer)
+static int connect_make_offer(const struct rdma_ucm_conn_param *p, struct weft_offer **offer)
 {
 	struct weft_offer *o = calloc(1, sizeof(*o));
 	struct weft_mpa_cfg cfg;
@@ -140,7 +137,7 @@ static int connect_qp_somehow(struct rl_cmid *id, struct rl_qp *qp, struct weft_
 
 static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 {
-	int rv = rl_asker_begin(id, p);
+	int rv = rl_sidr_client_begin(id, p);
 
 	if (!rv)
 		id->phase = RL_CM_CONNECT;
@@ -160,7 +157,7 @@ int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 	qp = rl_qp_find(p->qp_num);
 	if (!qp)
 		return -EINVAL;
-	rv = make_offer(p, &offer);
+	rv = connect_make_offer(p, &offer);
 	if (!rv)
 		rv = connect_qp_somehow(id, qp, offer);
 	rl_qp_put(qp);

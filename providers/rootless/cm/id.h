@@ -25,10 +25,10 @@
 #include "devices/device.h"
 #include "process/list.h"
 
-struct rl_asker;
-struct rl_desk;
+struct rl_sidr_client;
+struct rl_sidr_server;
 struct rl_listener;
-struct rl_question;
+struct rl_sidr_request;
 struct rl_requests;
 
 /* rdma_cm's numbers, enum rdma_cm_event_type. */
@@ -59,11 +59,11 @@ enum rl_cm_phase {
 };
 
 /* How far a request has come with its listener. */
-enum rl_cm_asking {
-	RL_ASKING_PEER,			/* the MPA Request is to come */
-	RL_ASKING_WAITING,		/* it is there, and the program has no room for it yet */
-	RL_ASKING_QUEUED,		/* the event waits for the program */
-	RL_ASKING_PROGRAM,		/* the program has the event */
+enum rl_request_state {
+	RL_REQUEST_STARTING,			/* the MPA Request is to come */
+	RL_REQUEST_WAITING,		/* it is there, and the program has no room for it yet */
+	RL_REQUEST_QUEUED,		/* the event waits for the program */
+	RL_REQUEST_TAKEN,		/* the program has the event */
 };
 
 struct rl_cmid {
@@ -78,9 +78,9 @@ struct rl_cmid {
 	const struct rl_device *dev;	/* NULL: none yet */
 	int sock;			/* hidden: bound to src; -1 */
 	struct rl_listener *listener;	/* LISTEN; referenced */
-	struct rl_asker *asker;		/* of datagrams (cm/ud.h): it asks its peer; */
-	struct rl_desk *desk;		/* it listens; */
-	struct rl_question *question;	/* it is a request that was not answered; */
+	struct rl_sidr_client *sidr_client;		/* of datagrams (cm/ud.h): it asks its peer; */
+	struct rl_sidr_server *sidr_server;		/* it listens; */
+	struct rl_sidr_request *sidr_request;	/* it is a request that was not answered; */
 	struct list_head joins;		/* groups that it was told of */
 	u8 tos;
 	bool tos_set, reuseaddr, afonly;
@@ -92,7 +92,7 @@ struct rl_cmid {
 	struct rl_chan *chan;		/* referenced */
 	struct rl_conn *conn;		/* referenced, as the id is by conn->id */
 	struct rl_requests *parent;	/* a request's, until it was answered; referenced */
-	enum rl_cm_asking asking;
+	enum rl_request_state request_state;
 	struct list_head sibling;	/* in the parent's requests: the latest first */
 	u64 turn;			/* WAITING: who has the lowest is first */
 
@@ -132,7 +132,7 @@ struct rl_cmid *rl_cmid_find(struct rl_chan *chan, u32 handle, int *err);
 struct rl_cmid *rl_cmid_first(struct rl_chan *chan);
 
 /* What is said with an event. */
-struct rl_cm_words {
+struct rl_cm_event_data {
 	enum rl_cm_event event;
 	int status;			/* 0 - errno */
 	u8 initiator_depth, responder_resources;
@@ -142,7 +142,7 @@ struct rl_cm_words {
 };
 
 /* The program is told, if it can be: 0 or -ENOMEM. */
-int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_words *w);
+int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_event_data *w);
 /* Something of an id's that has a name, a handle and events of its own. */
 struct rl_cm_part {
 	u64 uid;
@@ -151,12 +151,12 @@ struct rl_cm_part {
 };
 
 /* The same of @p. */
-int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w);
+int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_event_data *w);
 /* What waits of @p is dropped: the events that the program took. */
 u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p);
 /* The same of a request: @child gets its handle, and the listener is told. Table's lock. */
 int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
-			const struct rl_cm_words *w);
+			const struct rl_cm_event_data *w);
 /* GET_EVENT: waits as rl_chan_take() does. 0 or -errno. No lock. */
 int rl_cmid_take_event(struct rl_chan *chan, struct rdma_ucm_event_resp *resp);
 
@@ -219,7 +219,7 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to);
 /* What the ULP gets to see of a depth. */
 u8 rl_cm_depth(u16 d);
 /* 0 or -ENOMEM; nothing if the id has gone. */
-int rl_cm_tell(struct rl_conn *c, struct rl_cm_words *w);
+int rl_cm_tell(struct rl_conn *c, struct rl_cm_event_data *w);
 /* The connection is in Full Operation. */
 int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len);
 /* Start-up has failed: link.status says why. The id is told no more. */

@@ -52,7 +52,7 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 	if (!id->listener)
 		return;
 	list_for_each_entry(child, &id->listener->requests.ids, sibling) {
-		if (child->asking != RL_ASKING_QUEUED)
+		if (child->request_state != RL_REQUEST_QUEUED)
 			continue;
 		rl_chan_get(to);
 		rl_chan_put(child->chan);
@@ -60,7 +60,8 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 	}
 }
 
-static int queue_request(struct rl_listener *l, struct rl_cmid *child, const struct rl_cm_words *w)
+static int queue_request(struct rl_listener *l, struct rl_cmid *child,
+			 const struct rl_cm_event_data *w)
 {
 	int rv;
 
@@ -90,11 +91,11 @@ static struct rl_cmid *first_in_line(struct rl_listener *l)
 
 /* ---- what a connection tells ---- */
 
-static int ask_program(struct rl_conn *c)
+static int listener_ask_program(struct rl_conn *c)
 {
 	const struct weft_mpa_frame *f = &c->link.st.frame;
 	/* The program's depths follow from the peer's. RFC 5044 tells none. */
-	const struct rl_cm_words w = {
+	const struct rl_cm_event_data w = {
 		.event = RL_CM_CONNECT_REQUEST,
 		.initiator_depth = f->enhanced ? rl_cm_depth(f->ird) : RL_MAX_IRD,
 		.responder_resources = f->enhanced ? rl_cm_depth(f->ord) : RL_MAX_ORD,
@@ -112,8 +113,7 @@ static int ask_program(struct rl_conn *c)
 
 static void tell_request(struct rl_conn *c)
 {
-	int rv = c->user ? ask_program(c) : -ECONNABORTED;
-	struct weft_tcp_view v;
+	int rv = c->user ? listener_ask_program(c) : -ECONNABORTED;
 
 	rl_acceptor_knows(c);
 	if (!rv)
@@ -121,8 +121,7 @@ static void tell_request(struct rl_conn *c)
 	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
 		return;
 	rl_cmid_leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+	rl_conn_reject(c, NULL, 0);
 }
 
 static bool is_waiting(const struct rl_cmid *child)
@@ -130,7 +129,7 @@ static bool is_waiting(const struct rl_cmid *child)
 	bool waits;
 
 	rl_cmid_table_lock();
-	waits = child->asking == RL_ASKING_WAITING;
+	waits = child->request_state == RL_REQUEST_WAITING;
 	rl_cmid_table_unlock();
 	return waits;
 }
@@ -173,7 +172,7 @@ static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
 	return child;
 }
 
-static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
+static bool listener_adopt(struct rl_acceptor *a, struct rl_conn *c)
 {
 	struct rl_cmid *child = new_request(listener_of(a), c);
 	bool wanted = child && child->dev;
@@ -187,13 +186,13 @@ static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
 
 /* ---- the acceptor's calls ---- */
 
-static void timeout(struct rl_acceptor *a)
+static void listener_timeout(struct rl_acceptor *a)
 {
 	while (ask_for_one(listener_of(a)))
 		;
 }
 
-static void release(struct rl_acceptor *a)
+static void listener_release(struct rl_acceptor *a)
 {
 	rl_acceptor_fini(a);
 	free(listener_of(a));
@@ -208,15 +207,15 @@ static const struct rl_conn_ulp passive_ulp = {
 
 static const struct rl_acceptor_ops listener_ops = {
 	.ulp = &passive_ulp,
-	.adopt = adopt,
-	.timeout = timeout,
-	.release = release,
+	.adopt = listener_adopt,
+	.timeout = listener_timeout,
+	.release = listener_release,
 };
 
 /* ---- the end of a listener ---- */
 
 /* Takes a request off the list: referenced, or NULL. */
-static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *asking)
+static struct rl_cmid *listener_take_request(struct rl_listener *l, enum rl_request_state *state)
 {
 	struct rl_cmid *child;
 
@@ -224,7 +223,7 @@ static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *as
 	child = list_first_entry_or_null(&l->requests.ids, struct rl_cmid, sibling);
 	if (child) {
 		rl_cmid_get(child);
-		*asking = child->asking;
+		*state = child->request_state;
 		rl_request_leave(child);
 	}
 	rl_cmid_table_unlock();
@@ -249,7 +248,7 @@ static void drop_or_orphan(struct rl_cmid *child, bool drop)
 }
 
 /* The program was not told of it yet. */
-static void drop_unseen(struct rl_cmid *child)
+static void listener_drop_unseen(struct rl_cmid *child)
 {
 	rl_cmid_unlist(child);
 	rl_cm_end_connection(child);
@@ -258,14 +257,14 @@ static void drop_unseen(struct rl_cmid *child)
 
 static void drop_requests(struct rl_listener *l)
 {
-	enum rl_cm_asking asking;
+	enum rl_request_state state;
 	struct rl_cmid *child;
 
-	while ((child = take_request(l, &asking))) {
-		if (asking == RL_ASKING_QUEUED)
-			drop_unseen(child);
+	while ((child = listener_take_request(l, &state))) {
+		if (state == RL_REQUEST_QUEUED)
+			listener_drop_unseen(child);
 		else
-			drop_or_orphan(child, asking != RL_ASKING_PROGRAM);
+			drop_or_orphan(child, state != RL_REQUEST_TAKEN);
 		rl_cmid_put(child);
 	}
 }
@@ -350,7 +349,7 @@ int rl_cm_listen(struct rl_cmid *id, u32 backlog)
 		return rv;
 	if (id->phase != RL_CM_BOUND)
 		return -EINVAL;
-	rv = id->qp_type == IBV_QPT_UD ? rl_desk_open(id, backlog) :
+	rv = id->qp_type == IBV_QPT_UD ? rl_sidr_server_open(id, backlog) :
 					 listen_for_connections(id, backlog);
 	if (!rv)
 		id->phase = RL_CM_LISTEN;

@@ -16,7 +16,7 @@ void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
 {
 	rl_watch_get(q->watch);
 	child->parent = q;
-	child->asking = RL_ASKING_PEER;
+	child->request_state = RL_REQUEST_STARTING;
 	list_add(&child->sibling, &q->ids);
 }
 
@@ -31,9 +31,9 @@ static void make_room(struct rl_requests *q)
 /* @child is counted no more as what it was. */
 static void stop_counting(struct rl_requests *q, const struct rl_cmid *child)
 {
-	if (child->asking == RL_ASKING_WAITING)
+	if (child->request_state == RL_REQUEST_WAITING)
 		q->waiting--;
-	else if (child->asking == RL_ASKING_QUEUED)
+	else if (child->request_state == RL_REQUEST_QUEUED)
 		make_room(q);
 }
 
@@ -46,37 +46,37 @@ void rl_request_leave(struct rl_cmid *child)
 	child->parent = NULL;
 	list_del(&child->sibling);
 	stop_counting(q, child);
-	child->asking = RL_ASKING_PROGRAM;
+	child->request_state = RL_REQUEST_TAKEN;
 	rl_watch_put(q->watch);
 }
 
 void rl_request_taken(struct rl_cmid *child)
 {
-	if (child->parent && child->asking == RL_ASKING_QUEUED)
+	if (child->parent && child->request_state == RL_REQUEST_QUEUED)
 		make_room(child->parent);
-	child->asking = RL_ASKING_PROGRAM;
+	child->request_state = RL_REQUEST_TAKEN;
 }
 
 bool rl_request_has_room(const struct rl_requests *q, const struct rl_cmid *child)
 {
-	return q->room && (!q->waiting || child->asking == RL_ASKING_WAITING);
+	return q->room && (!q->waiting || child->request_state == RL_REQUEST_WAITING);
 }
 
 void rl_request_queued(struct rl_requests *q, struct rl_cmid *child)
 {
 	stop_counting(q, child);
-	child->asking = RL_ASKING_QUEUED;
+	child->request_state = RL_REQUEST_QUEUED;
 	q->room--;
 }
 
 bool rl_request_wait(struct rl_requests *q, struct rl_cmid *child)
 {
-	if (child->asking == RL_ASKING_WAITING)
+	if (child->request_state == RL_REQUEST_WAITING)
 		return true;
 	if (q->waiting >= WAITING_MAX)
 		return false;
 	stop_counting(q, child);
-	child->asking = RL_ASKING_WAITING;
+	child->request_state = RL_REQUEST_WAITING;
 	child->turn = ++q->turns;
 	q->waiting++;
 	return true;
@@ -87,7 +87,8 @@ struct rl_cmid *rl_request_first_waiting(const struct rl_requests *q)
 	struct rl_cmid *child, *first = NULL;
 
 	list_for_each_entry(child, &q->ids, sibling)
-		if (child->asking == RL_ASKING_WAITING && (!first || child->turn < first->turn))
+		if (child->request_state == RL_REQUEST_WAITING &&
+		    (!first || child->turn < first->turn))
 			first = child;
 	return first;
 }

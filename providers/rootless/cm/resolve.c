@@ -26,7 +26,7 @@ static int ask_route(const struct sockaddr_storage *src, const struct sockaddr_s
 	return rv;
 }
 
-static int resolve(struct rl_cmid *id)
+static int resolve_peer(struct rl_cmid *id)
 {
 	struct sockaddr_storage local;
 	const struct rl_device *dev;
@@ -65,13 +65,13 @@ static int bind_for_resolving(struct rl_cmid *id, const struct sockaddr_storage 
 int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
 		       const struct sockaddr_storage *dst)
 {
-	struct rl_cm_words w = { .event = RL_CM_ADDR_RESOLVED };
+	struct rl_cm_event_data w = { .event = RL_CM_ADDR_RESOLVED };
 	int rv = bind_for_resolving(id, src, dst);
 
 	if (rv)
 		return rv;
 	id->dst = *dst;
-	w.status = resolve(id);
+	w.status = resolve_peer(id);
 	if (w.status)
 		w.event = RL_CM_ADDR_ERROR;
 	else
@@ -81,7 +81,7 @@ int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
 
 int rl_cm_resolve_route(struct rl_cmid *id)
 {
-	const struct rl_cm_words w = { .event = RL_CM_ROUTE_RESOLVED };
+	const struct rl_cm_event_data w = { .event = RL_CM_ROUTE_RESOLVED };
 
 	if (id->phase != RL_CM_ADDR)
 		return -EINVAL;

@@ -10,43 +10,43 @@
  *	 8  the question's number, which its answer repeats
  *	28  private data
  */
-#ifndef RL_CM_ASK_H
-#define RL_CM_ASK_H
+#ifndef RL_SIDR_H
+#define RL_SIDR_H
 
 #include "kernel/proto/bytes.h"
 
-#define RL_ASK_DATA	256
-#define RL_ASK_LEN	(28 + RL_ASK_DATA)
+#define RL_SIDR_DATA	256
+#define RL_SIDR_LEN	(28 + RL_SIDR_DATA)
 
 /* The qkey of whoever does not name one: rdma_cm's. */
 #define RL_CM_QKEY	0x01234567
 
-enum rl_ask_kind {
-	RL_ASK_QUESTION = 1,
-	RL_ASK_ANSWER = 2,
+enum rl_sidr_kind {
+	RL_SIDR_REQUEST = 1,
+	RL_SIDR_REPLY = 2,
 };
 
 /* InfiniBand's statuses (12.11.3), which programs get to see. */
-enum rl_ask_status {
-	RL_ASK_GRANTED = 0,
-	RL_ASK_NOBODY = 1,		/* who listens, or in that port space */
-	RL_ASK_REFUSED = 2,
+enum rl_sidr_status {
+	RL_SIDR_VALID = 0,
+	RL_SIDR_UNSUPPORTED = 1,		/* who listens, or in that port space */
+	RL_SIDR_REJECTED = 2,
 };
 
-struct rl_ask {
+struct rl_sidr_msg {
 	u8 kind, status;
 	u16 ps;
 	u64 number;
 	u32 qpn, qkey;
 	u32 len;			/* of data: at most 255 */
-	u8 data[RL_ASK_DATA];
+	u8 data[RL_SIDR_DATA];
 };
 
-void rl_ask_write(u8 p[RL_ASK_LEN], const struct rl_ask *a);
+void rl_sidr_write(u8 p[RL_SIDR_LEN], const struct rl_sidr_msg *a);
 /* The @len octets of what came: false: nobody here says that. */
-bool rl_ask_read(const u8 *p, u32 len, struct rl_ask *a);
+bool rl_sidr_read(const u8 *p, u32 len, struct rl_sidr_msg *a);
 
 /* How long, in ms, the answer to a question is awaited that was asked for the @nth time (0: first). */
-u32 rl_ask_patience(u32 nth);
+u32 rl_sidr_timeout(u32 nth);
 
 #endif

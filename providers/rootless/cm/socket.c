@@ -36,16 +36,16 @@ bool rl_cm_is_served(const struct rl_cmid *id)
 
 /* ---- sockets ---- */
 
-static void set_option(int fd, int level, int name, int value)
+static void socket_set_option(int fd, int level, int name, int value)
 {
 	rl_raw(SYS_setsockopt, fd, level, name, &value, sizeof(value));
 }
 
 static void set_tos(int fd, int family, u8 tos)
 {
-	set_option(fd, IPPROTO_IP, IP_TOS, tos);
+	socket_set_option(fd, IPPROTO_IP, IP_TOS, tos);
 	if (family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
+		socket_set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, tos);
 }
 
 /*
@@ -58,38 +58,38 @@ static void set_segment_size(int fd, int family, u32 mtu)
 	u32 mss = (mtu - headers) & ~3u;
 
 	if (mtu > headers && mss >= MSS_MIN && mss <= MSS_MAX)
-		set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss);
+		socket_set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss);
 }
 
 /* What a listener's children inherit, too. */
 static void set_tcp_options(int fd, int family, const struct rl_cmid *id)
 {
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
-	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
+	socket_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
+	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
+	socket_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
 	if (id->dev)
 		set_segment_size(fd, family, id->dev->mtu);
 }
 
-static void set_options(int fd, int family, const struct rl_cmid *id)
+static void socket_set_options(int fd, int family, const struct rl_cmid *id)
 {
 	if (!rl_cmid_is_ud(id))
 		set_tcp_options(fd, family, id);
 	if (READ_ONCE(id->tos_set))
 		set_tos(fd, family, READ_ONCE(id->tos));
 	if (family == AF_INET6 && id->afonly)
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+		socket_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
 }
 
-static int open_socket(const struct rl_cmid *id, int family)
+static int socket_open(const struct rl_cmid *id, int family)
 {
 	int type = rl_cmid_is_ud(id) ? SOCK_DGRAM : SOCK_STREAM;
 	int fd = rl_raw(SYS_socket, family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd >= 0)
-		set_options(fd, family, id);
+		socket_set_options(fd, family, id);
 	return fd;
 }
 
@@ -129,11 +129,11 @@ static int bind_alone(int fd, const struct sockaddr_storage *a, const struct rl_
 {
 	int rv;
 
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR, id->reuseaddr);
+	socket_set_option(fd, SOL_SOCKET, SO_REUSEADDR, id->reuseaddr);
 	rv = bind_to(fd, a);
 	if (rv != -EADDRINUSE || id->reuseaddr || rl_cmid_is_ud(id) || !rl_addr_port(a))
 		return rv;
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	socket_set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	return bind_to(fd, a);
 }
 
@@ -165,9 +165,9 @@ void rl_cm_drop_socket(struct rl_cmid *id)
 
 /* ---- binding ---- */
 
-static int bind_id(struct rl_cmid *id, const struct sockaddr_storage *a)
+static int socket_bind(struct rl_cmid *id, const struct sockaddr_storage *a)
 {
-	int fd = open_socket(id, a->ss_family), rv;
+	int fd = socket_open(id, a->ss_family), rv;
 
 	if (fd < 0)
 		return fd;
@@ -193,7 +193,7 @@ int rl_cm_bind(struct rl_cmid *id, const struct sockaddr_storage *a)
 	if (!rl_addr_is_any(a))
 		dev = rl_device_of_address((const struct sockaddr *)a);
 	id->dev = dev;
-	rv = bind_id(id, a);
+	rv = socket_bind(id, a);
 	if (!rv && !dev && !rl_addr_is_any(a)) {
 		rl_cm_drop_socket(id);
 		rv = -ENODEV;
@@ -213,7 +213,7 @@ int rl_cm_set_reuseaddr(struct rl_cmid *id, bool on)
 		return -EINVAL;
 	id->reuseaddr = on;
 	if (id->sock >= 0)
-		set_option(id->sock, SOL_SOCKET, SO_REUSEADDR, on);
+		socket_set_option(id->sock, SOL_SOCKET, SO_REUSEADDR, on);
 	return 0;
 }
 
@@ -229,7 +229,7 @@ int rl_cm_set_afonly(struct rl_cmid *id, bool on)
 	if (id->phase == RL_CM_IDLE || a.ss_family != AF_INET6)
 		return 0;
 	rl_cm_drop_socket(id);
-	rv = bind_id(id, &a);
+	rv = socket_bind(id, &a);
 	if (rv)
 		id->phase = RL_CM_IDLE;
 	return rv;
@@ -249,16 +249,16 @@ void rl_cm_set_tos(struct rl_cmid *id, u8 tos)
 static int open_active(const struct rl_cmid *id, bool any_port, bool port_now)
 {
 	struct sockaddr_storage own = id->src;
-	int fd = open_socket(id, own.ss_family), rv;
+	int fd = socket_open(id, own.ss_family), rv;
 
 	if (fd < 0)
 		return fd;
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR, !rl_cmid_is_ud(id));
+	socket_set_option(fd, SOL_SOCKET, SO_REUSEADDR, !rl_cmid_is_ud(id));
 	if (any_port)
 		rl_addr_set_port(&own, 0);
 	/* Ports that lead to other peers will do, too. */
 	if (any_port && !port_now)
-		set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+		socket_set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
 	rv = bind_to(fd, &own);
 	if (!rv)
 		return fd;

@@ -12,14 +12,14 @@ u8 rl_cm_depth(u16 d)
 	return min_t(u16, d, 255);
 }
 
-int rl_cm_tell(struct rl_conn *c, struct rl_cm_words *w)
+int rl_cm_tell(struct rl_conn *c, struct rl_cm_event_data *w)
 {
 	return c->user ? rl_cmid_say(c->user, w) : 0;
 }
 
 int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
 {
-	struct rl_cm_words w = {
+	struct rl_cm_event_data w = {
 		.event = event,
 		.initiator_depth = rl_cm_depth(c->link.st.agreed.ird),
 		.responder_resources = rl_cm_depth(c->link.st.agreed.ord),
@@ -47,7 +47,7 @@ void rl_cm_tell_failed(struct rl_conn *c)
 {
 	const struct weft_link *l = &c->link;
 	bool refused = l->status == -ECONNREFUSED && l->rx_event == WEFT_RX_STARTUP;
-	struct rl_cm_words w = {
+	struct rl_cm_event_data w = {
 		.event = failure_event(l->status),
 		.status = l->status,
 		.pd = l->st.pd,
@@ -60,7 +60,7 @@ void rl_cm_tell_failed(struct rl_conn *c)
 
 void rl_cm_tell_ended(struct rl_conn *c)
 {
-	struct rl_cm_words w = { .event = RL_CM_DISCONNECTED };
+	struct rl_cm_event_data w = { .event = RL_CM_DISCONNECTED };
 
 	rl_cm_tell(c, &w);
 	rl_cmid_leave(c);

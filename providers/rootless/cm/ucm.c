@@ -11,6 +11,7 @@
 #include "host/chan.h"
 #include "process/thread.h"
 #include "ucm.h"
+#include "ucm_request.h"
 #include "ud.h"
 
 static const struct rl_file_ops ucm_ops;
@@ -118,7 +119,7 @@ static int migrate_from(struct rl_ucm_request *r, struct rl_file *from)
 
 /* ---- addresses, routes ---- */
 
-static int bind_id(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *a)
+static int ucm_bind_to(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *a)
 {
 	int err;
 	struct rl_cmid *id = rl_ucm_find(r, handle, &err);
@@ -131,7 +132,7 @@ static int bind_ip(struct rl_ucm_request *r)
 	struct sockaddr_storage a;
 	int rv = take_old_address(&a, &r->in.bind_ip.addr);
 
-	return rv ? rv : bind_id(r, r->in.bind_ip.id, &a);
+	return rv ? rv : ucm_bind_to(r, r->in.bind_ip.id, &a);
 }
 
 static int bind_any_family(struct rl_ucm_request *r)
@@ -140,11 +141,11 @@ static int bind_any_family(struct rl_ucm_request *r)
 	struct sockaddr_storage a;
 	int rv = in->reserved ? -EINVAL : take_address(&a, &in->addr, in->addr_size);
 
-	return rv ? rv : bind_id(r, in->id, &a);
+	return rv ? rv : ucm_bind_to(r, in->id, &a);
 }
 
-static int resolve(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *src,
-		   const struct sockaddr_storage *dst)
+static int ucm_resolve(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *src,
+		       const struct sockaddr_storage *dst)
 {
 	int err;
 	struct rl_cmid *id = rl_ucm_find(r, handle, &err);
@@ -164,7 +165,7 @@ static int resolve_ip(struct rl_ucm_request *r)
 
 	if (!rv && in->src_addr.sin6_family)
 		rv = take_old_address(&src, &in->src_addr);
-	return rv ? rv : resolve(r, in->id, &src, &dst);
+	return rv ? rv : ucm_resolve(r, in->id, &src, &dst);
 }
 
 static int resolve_addr(struct rl_ucm_request *r)
@@ -175,7 +176,7 @@ static int resolve_addr(struct rl_ucm_request *r)
 
 	if (!rv && in->src_size)
 		rv = take_address(&src, &in->src_addr, in->src_size);
-	return rv ? rv : resolve(r, in->id, &src, &dst);
+	return rv ? rv : ucm_resolve(r, in->id, &src, &dst);
 }
 
 static int resolve_route(struct rl_ucm_request *r)
@@ -329,7 +330,7 @@ static int set_id_option(struct rl_cmid *id, const struct rdma_ucm_set_option *i
 	}
 }
 
-static int set_option(struct rl_ucm_request *r)
+static int ucm_set_option(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_set_option *in = &r->in.set_option;
 	int err;
@@ -401,7 +402,7 @@ static const struct command commands[] = {
 					    .out = sizeof(struct ib_uverbs_qp_attr) },
 	[RDMA_USER_CM_CMD_GET_EVENT] = { get_event, IN(get_event),
 					 OUT_BEFORE(event_resp, reserved), .alone = true },
-	[RDMA_USER_CM_CMD_SET_OPTION] = { set_option, IN(set_option) },
+	[RDMA_USER_CM_CMD_SET_OPTION] = { ucm_set_option, IN(set_option) },
 	[RDMA_USER_CM_CMD_NOTIFY] = { notify, IN(notify) },
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = { join_ip_mcast, IN_TO(join_ip_mcast, id),
 					     OUT(create_id_resp) },
@@ -414,7 +415,7 @@ static const struct command commands[] = {
 	[RDMA_USER_CM_CMD_JOIN_MCAST] = { join_mcast, IN(join_mcast), OUT(create_id_resp) },
 };
 
-static int run(const struct command *cmd, struct rl_ucm_request *r)
+static int ucm_run(const struct command *cmd, struct rl_ucm_request *r)
 {
 	int rv;
 
@@ -450,7 +451,7 @@ static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	if (!rl_guard_copy(&r.in, (const u8 *)buf + sizeof(h), min_t(size_t, h.in, sizeof(r.in))))
 		return -EFAULT;
 	r.out = h.out;
-	rv = run(cmd, &r);
+	rv = ucm_run(cmd, &r);
 	return rv ? rv : (ssize_t)len;
 }
 

@@ -6,7 +6,7 @@
 #include "host/qp.h"
 #include "process/options.h"
 #include "sidr.h"
-#include "ucm.h"
+#include "ucm_request.h"
 
 /*
  * What librdmacm, or the program, modifies its QP by. It decides nothing: the connection makes a QP

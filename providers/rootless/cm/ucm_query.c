@@ -6,7 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "process/options.h"
-#include "ucm.h"
+#include "ucm_request.h"
 
 /* Ethernet has but the default partition. */
 #define WHOLE_PKEY 0xffff
@@ -65,7 +65,7 @@ int rl_ucm_query_route(struct rl_ucm_request *r)
 	return rl_ucm_answer(r, in->response, &resp, sizeof(resp));
 }
 
-static void describe_device(struct rdma_ucm_query_addr_resp *resp, const struct rl_device *d)
+static void query_put_device(struct rdma_ucm_query_addr_resp *resp, const struct rl_device *d)
 {
 	if (!d)
 		return;
@@ -85,7 +85,7 @@ static int query_addr(struct rl_ucm_request *r, const struct rl_cmid *id)
 	resp.dst_size = rl_addr_len(&id->dst);
 	memcpy(&resp.src_addr, &id->src, resp.src_size);
 	memcpy(&resp.dst_addr, &id->dst, resp.dst_size);
-	describe_device(&resp, id->dev);
+	query_put_device(&resp, id->dev);
 	return rl_ucm_answer(r, r->in.query.response, &resp, sizeof(resp));
 }
 
@@ -143,7 +143,7 @@ static int query_gid(struct rl_ucm_request *r, const struct rl_cmid *id)
 	resp.dst_size = sizeof(struct sockaddr_ib);
 	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, sgid);
 	name_as_ib((struct sockaddr_ib *)&resp.dst_addr, id, &id->dst, dgid);
-	describe_device(&resp, id->dev);
+	query_put_device(&resp, id->dev);
 	return rl_ucm_answer(r, r->in.query.response, &resp, sizeof(resp));
 }
 

@@ -15,22 +15,22 @@
 
 /*
  * @id asks its peer, from its socket: 0 or -errno. The program is told what became of it: ESTABLISHED, or
- * UNREACHABLE with -ETIMEDOUT or one of enum rl_ask_status.
+ * UNREACHABLE with -ETIMEDOUT or one of enum rl_sidr_status.
  */
-int rl_asker_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p);
+int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p);
 /* @id, which asks, does so no more. */
-void rl_asker_end(struct rl_cmid *id);
+void rl_sidr_client_end(struct rl_cmid *id);
 
 /* Questions that come to @id's socket are requests of its program's, @backlog at a time: 0 or -errno. */
-int rl_desk_open(struct rl_cmid *id, u32 backlog);
+int rl_sidr_server_open(struct rl_cmid *id, u32 backlog);
 /* And no more. Those that the program has may be answered still, and the port is taken until then. */
-void rl_desk_close(struct rl_cmid *id);
+void rl_sidr_server_close(struct rl_cmid *id);
 /* Those that wait for the program change to the channel of @id, which listens. Table's lock, too. */
-void rl_desk_move_requests(struct rl_cmid *id, struct rl_chan *to);
+void rl_sidr_server_move_requests(struct rl_cmid *id, struct rl_chan *to);
 
 /* @child is a request of a desk's: it is answered now, and its peer told as often as it asks. */
-int rl_desk_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_param *p);
-int rl_desk_reject(struct rl_cmid *child, const void *pd, u32 pd_len);
+int rl_sidr_server_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_param *p);
+int rl_sidr_server_reject(struct rl_cmid *child, const void *pd, u32 pd_len);
 
 /*
  * @id's program is told how to send to the group @a, an IPv4, IPv6 or InfiniBand address, and gets a handle

@@ -13,7 +13,6 @@
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
-#include "roce/datagram.h"
 #include "device.h"
 #include "process/gate.h"
 #include "process/options.h"
@@ -29,8 +28,6 @@
 
 #define MAC_LEN 6
 
-/* Of a datagram: IPv6's header, UDP's, and that of roce/datagram.h. */
-#define DATAGRAM_HEADERS (40 + 8 + RL_DATAGRAM_HEADER)
 /* Entries of the GID table that are the first address. */
 #define FIRST_GIDS 4
 
@@ -66,7 +63,7 @@ static bool is_ip(const struct ifaddrs *i)
 /* ---- which netdevs, and in what order ---- */
 
 /* What WEFT_NETDEVS says: its place among the names; -1: it is not wanted. */
-static int wanted_place(const char *netdev)
+static int device_wanted_place(const char *netdev)
 {
 	const char *s = rl_options()->netdevs;
 	size_t len;
@@ -101,7 +98,7 @@ static int compare(const void *a, const void *b)
 
 /* ---- what a device is called ---- */
 
-static bool is_zero(const u8 *p, size_t len)
+static bool guid_is_zero(const u8 *p, size_t len)
 {
 	while (len && !*p)
 		p++, len--;
@@ -117,7 +114,7 @@ static bool read_mac(const struct ifaddrs *i, const char *netdev, u8 mac[MAC_LEN
 		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET || !is_of(i, netdev))
 			continue;
 		ll = (const struct sockaddr_ll *)i->ifa_addr;
-		if (ll->sll_halen != MAC_LEN || is_zero(ll->sll_addr, MAC_LEN))
+		if (ll->sll_halen != MAC_LEN || guid_is_zero(ll->sll_addr, MAC_LEN))
 			return false;
 		memcpy(mac, ll->sll_addr, MAC_LEN);
 		return true;
@@ -252,7 +249,8 @@ static void add_addresses(struct rl_device *d, const struct ifaddrs *first, int 
 		if (first->ifa_addr->sa_family == AF_INET)
 			v4_gid(&((struct sockaddr_in *)first->ifa_addr)->sin_addr, gid);
 		else
-			memcpy(gid, &((struct sockaddr_in6 *)first->ifa_addr)->sin6_addr, RL_GID_LEN);
+			memcpy(gid, &((struct sockaddr_in6 *)first->ifa_addr)->sin6_addr,
+			       RL_GID_LEN);
 		if (!d->ngids)
 			add_gid(d, gid, FIRST_GIDS);
 		else if (memcmp(d->gids[rl_device_gid_index(d, gid)], gid, RL_GID_LEN))
@@ -308,7 +306,7 @@ static bool fill_candidate(struct candidate *c, const struct ifaddrs *i)
 		return false;
 	memcpy(c->dev.netdev, i->ifa_name, len);
 	c->is_loopback = i->ifa_flags & IFF_LOOPBACK;
-	c->place = wanted_place(c->dev.netdev);
+	c->place = device_wanted_place(c->dev.netdev);
 	c->dev.ifindex = if_nametoindex(c->dev.netdev);
 	return c->place >= 0 && c->dev.ifindex;
 }
@@ -324,7 +322,7 @@ static u32 collect(struct candidate *c, const struct ifaddrs *first)
 	return n;
 }
 
-static void append(const struct candidate *c)
+static void append_addr(const struct candidate *c)
 {
 	struct rl_device *d = &list.at[list.count];
 	u8 mac[MAC_LEN];
@@ -351,7 +349,7 @@ static void make_list(void)
 	n = collect(found, list.first);
 	qsort(found, n, sizeof(found[0]), compare);
 	for (i = 0; i < n; i++)
-		append(&found[i]);
+		append_addr(&found[i]);
 	errno = saved;
 }
 
@@ -478,7 +476,7 @@ dev_t rl_device_cm_rdev(void)
 
 u8 rl_device_ib_mtu(const struct rl_device *d)
 {
-	u32 room = d->mtu - (rl_options()->roce ? min_t(u32, d->mtu, DATAGRAM_HEADERS) : 0);
+	u32 room = d->mtu - (rl_options()->roce ? min_t(u32, d->mtu, RL_DATAGRAM_HEADERS) : 0);
 	u8 number = 1;
 
 	while (number < 5 && room >= 256u << number)

@@ -15,6 +15,8 @@
 #define RL_PORT 1			/* the only one of each device */
 #define RL_MAX_GIDS 64
 #define RL_GID_LEN 16
+/* Of a datagram: IPv6, UDP and roce/datagram.h. */
+#define RL_DATAGRAM_HEADERS (40 + 8 + 24)
 #define RL_HOP_LIMIT 64		/* of paths that rdma_cm tells of */
 
 struct rl_device {

@@ -16,10 +16,10 @@
 #include "device.h"
 #include "process/file.h"
 #include "netlink.h"
-#include "hooks/open.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "process/res.h"
+#include "process/stats.h"
+#include "resource.h"
 
 /* All that lies on the program's stack, which may be small. */
 #define MAX_REQUEST 4096
@@ -45,7 +45,7 @@ static struct netlink *to_netlink(struct rl_file *f)
 }
 
 /* Its name; if it has none yet, then from now on the process's number. */
-static u32 port_of(struct netlink *nl)
+static u32 netlink_port_of(struct netlink *nl)
 {
 	u32 port = 0, own = (u32)rl_raw(SYS_getpid);
 
@@ -68,7 +68,7 @@ static struct nlmsghdr *header_of(struct answer *a)
 	return (struct nlmsghdr *)a->buf;
 }
 
-static void put(struct answer *a, const void *p, size_t len)
+static void nl_put(struct answer *a, const void *p, size_t len)
 {
 	if (NLMSG_ALIGN(len) > sizeof(a->buf) - a->len) {
 		a->is_full = true;
@@ -83,8 +83,8 @@ static void put_attr(struct answer *a, u16 type, const void *p, size_t len)
 {
 	struct nlattr attr = { .nla_type = type, .nla_len = (u16)(NLA_HDRLEN + len) };
 
-	put(a, &attr, sizeof(attr));
-	put(a, p, len);
+	nl_put(a, &attr, sizeof(attr));
+	nl_put(a, p, len);
 }
 
 static void put_u8(struct answer *a, u16 type, u8 v)
@@ -139,20 +139,21 @@ static void begin_answer(const struct request *r, struct answer *a, u16 type, u1
 {
 	struct nlmsghdr h = {
 		.nlmsg_type = type, .nlmsg_flags = flags,
-		.nlmsg_seq = r->h.nlmsg_seq, .nlmsg_pid = port_of(r->nl),
+		.nlmsg_seq = r->h.nlmsg_seq, .nlmsg_pid = netlink_port_of(r->nl),
 	};
 
 	a->len = 0;
 	a->is_full = false;
-	put(a, &h, sizeof(h));
+	nl_put(a, &h, sizeof(h));
 }
 
-static int send_answer(const struct request *r, struct answer *a)
+static int netlink_send_answer(const struct request *r, struct answer *a)
 {
 	if (a->is_full)
 		return -EMSGSIZE;
 	header_of(a)->nlmsg_len = (u32)a->len;
-	if (rl_raw(SYS_sendto, r->nl->peer, a->buf, a->len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) < 0)
+	if (rl_raw(SYS_sendto, r->nl->peer, a->buf, a->len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL,
+		   0) < 0)
 		rl_trace("netlink: an answer is lost: the program has not read the others");
 	return 0;
 }
@@ -174,8 +175,8 @@ static void send_error(const struct request *r, int error)
 	struct answer a;
 
 	begin_answer(r, &a, NLMSG_ERROR, error ? NLM_F_CAPPED : 0);
-	put(&a, &e, sizeof(e));
-	send_answer(r, &a);
+	nl_put(&a, &e, sizeof(e));
+	netlink_send_answer(r, &a);
 }
 
 static void send_done(const struct request *r)
@@ -184,8 +185,8 @@ static void send_done(const struct request *r)
 	int error = 0;
 
 	begin_answer(r, &a, NLMSG_DONE, NLM_F_MULTI);
-	put(&a, &error, sizeof(error));
-	send_answer(r, &a);
+	nl_put(&a, &error, sizeof(error));
+	netlink_send_answer(r, &a);
 }
 
 static bool read_u32(const struct nlattr *attr, u32 *v)
@@ -273,7 +274,7 @@ static int answer_device(const struct request *r, const struct rl_device *d)
 	put_u8(&a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE,
 	       rl_options()->roce ? RDMA_NODE_IB_CA : RDMA_NODE_RNIC);
 	put_string(&a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, rl_options()->roce ? "roce" : "iw");
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 static int answer_port(const struct request *r, const struct rl_device *d)
@@ -289,7 +290,7 @@ static int answer_port(const struct request *r, const struct rl_device *d)
 	put_u8(&a, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, PHYS_LINK_UP);
 	put_u32(&a, RDMA_NLDEV_ATTR_NDEV_INDEX, d->ifindex);
 	put_string(&a, RDMA_NLDEV_ATTR_NDEV_NAME, d->netdev);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 static void put_count(struct answer *a, const char *name, u64 count)
@@ -303,23 +304,21 @@ static void put_count(struct answer *a, const char *name, u64 count)
 
 static int answer_resources(const struct request *r, const struct rl_device *d)
 {
-	struct rl_res_counts c;
 	struct answer a;
 	size_t nest;
 
-	rl_res_count(d->index, &c);
 	begin_nldev(r, &a);
 	put_handle(&a, d);
 	nest = begin_nest(&a, RDMA_NLDEV_ATTR_RES_SUMMARY);
-	put_count(&a, "pd", c.pd);
-	put_count(&a, "cq", c.cq);
-	put_count(&a, "qp", c.qp);
-	put_count(&a, "cm_id", c.cm_id);
-	put_count(&a, "mr", c.mr);
-	put_count(&a, "ctx", c.ctx);
-	put_count(&a, "srq", c.srq);
+	put_count(&a, "pd", rl_resource_count(d, RL_PD));
+	put_count(&a, "cq", rl_resource_count(d, RL_CQ));
+	put_count(&a, "qp", rl_resource_count(d, RL_QP));
+	put_count(&a, "cm_id", 0);
+	put_count(&a, "mr", rl_resource_count(d, RL_MR));
+	put_count(&a, "ctx", rl_resource_count(d, RL_CONTEXT));
+	put_count(&a, "srq", rl_resource_count(d, RL_SRQ));
 	end_nest(&a, nest);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 static void put_stat(struct answer *a, const char *name, u64 value)
@@ -345,7 +344,7 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 		return -EOPNOTSUPP;
 	if (!r->has_port || r->port != RL_PORT)
 		return -EINVAL;
-	rl_stat_get(d->index, values, n);
+	rl_stat_get(values, n);
 	begin_nldev(r, &a);
 	put_handle(&a, d);
 	put_u32(&a, RDMA_NLDEV_ATTR_PORT_INDEX, RL_PORT);
@@ -353,7 +352,7 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 	for (i = 0; i < n; i++)
 		put_stat(&a, rl_stat_names[i], values[i]);
 	end_nest(&a, nest);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 /* ---- commands: what is one for all devices ---- */
@@ -386,11 +385,12 @@ static int answer_chardev(const struct request *r)
 		put_handle(&a, d);
 	put_u64(&a, RDMA_NLDEV_ATTR_CHARDEV,
 		rdev_number(is_cm ? rl_device_cm_rdev() : rl_device_uverbs_rdev(d)));
-	put_u64(&a, RDMA_NLDEV_ATTR_CHARDEV_ABI, is_cm ? RDMA_USER_CM_ABI_VERSION : WEFT_ABI_VERSION);
+	put_u64(&a, RDMA_NLDEV_ATTR_CHARDEV_ABI,
+		is_cm ? RDMA_USER_CM_ABI_VERSION : WEFT_ABI_VERSION);
 	put_string(&a, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
 	if (!is_cm)
 		put_u32(&a, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, WEFT_DRIVER_ID);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 /* Shared among network namespaces, as the kernel's default is. Nothing is pinned: fork() copies. */
@@ -401,7 +401,7 @@ static int answer_system(const struct request *r)
 	begin_nldev(r, &a);
 	put_u8(&a, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
 	put_u8(&a, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 /* ---- which command ---- */
@@ -577,7 +577,7 @@ int rl_netlink_bind(struct rl_file *f, const struct sockaddr *a, socklen_t len)
 		return -EINVAL;
 	memcpy(&name, a, sizeof(name));
 	if (!name.nl_pid)
-		return port_of(nl) ? 0 : -EINVAL;
+		return netlink_port_of(nl) ? 0 : -EINVAL;
 	if (__atomic_compare_exchange_n(&nl->port, &old, name.nl_pid, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
 		return 0;

@@ -12,6 +12,8 @@
 
 #include "process/file.h"
 
+/* socket(AF_NETLINK, @type, NETLINK_RDMA): an installed descriptor (process/file.h), or -errno. */
+int rl_netlink_open(int type);
 /* The name that it binds itself to when @a has nl_pid 0 is the process's number. */
 int rl_netlink_bind(struct rl_file *f, const struct sockaddr *a, socklen_t len);
 /* What getsockname() says. */

@@ -50,7 +50,7 @@ static struct rl_node *find_child(const struct rl_node *dir, const char *name, s
 	return NULL;
 }
 
-static struct rl_node *add(struct rl_node *dir, const char *name, mode_t mode)
+static struct rl_node *tree_add(struct rl_node *dir, const char *name, mode_t mode)
 {
 	struct rl_node *n = dir ? calloc(1, sizeof(*n)) : NULL, **at;
 
@@ -72,7 +72,7 @@ static struct rl_node *add(struct rl_node *dir, const char *name, mode_t mode)
 
 static struct rl_node *add_dir(struct rl_node *dir, const char *name)
 {
-	return add(dir, name, S_IFDIR | 0755);
+	return tree_add(dir, name, S_IFDIR | 0755);
 }
 
 static struct rl_node *add_real(struct rl_node *dir, const char *name)
@@ -106,7 +106,7 @@ void add_text(struct rl_node *dir, const char *name, mode_t mode, const char *fm
 	if (vasprintf(&text, fmt, ap) < 0)
 		text = NULL;
 	va_end(ap);
-	n = text ? add(dir, name, mode) : NULL;
+	n = text ? tree_add(dir, name, mode) : NULL;
 	if (n)
 		n->text = text;
 	else
@@ -214,7 +214,7 @@ struct shelves {
 static void add_cdev(struct shelves *s, const char *name, dev_t rdev, const struct rl_device *d,
 		     const char *class)
 {
-	struct rl_node *n = add(s->dev, name, S_IFCHR | 0666);
+	struct rl_node *n = tree_add(s->dev, name, S_IFCHR | 0666);
 	char number[24];
 
 	if (n) {
@@ -252,8 +252,8 @@ static void hide_classes(struct rl_node *class)
 {
 	if (rl_options()->with_hardware)
 		return;
-	add(class, "infiniband_cm", 0);
-	add(class, "infiniband_mad", 0);
+	tree_add(class, "infiniband_cm", 0);
+	tree_add(class, "infiniband_mad", 0);
 }
 
 static void make_tree(void)
@@ -304,7 +304,7 @@ static int enter_link(struct walk *w, const struct rl_node *link, const char *be
 }
 
 /* One component: 0, RL_ELSEWHERE (and w->rest still begins with it), or -errno. */
-static int step(struct walk *w, size_t len, bool follow)
+static int tree_step(struct walk *w, size_t len, bool follow)
 {
 	const char *behind = w->rest + len;
 	const struct rl_node *child;
@@ -337,7 +337,7 @@ static int follow_name(struct walk *w, bool follow)
 		w->rest += strspn(w->rest, "/");
 		if (!*w->rest)
 			return w->at->real ? RL_ELSEWHERE : 0;
-		rv = step(w, strcspn(w->rest, "/"), follow);
+		rv = tree_step(w, strcspn(w->rest, "/"), follow);
 	}
 	return rv;
 }

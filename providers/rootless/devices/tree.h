@@ -53,8 +53,14 @@ void rl_node_stat(const struct rl_node *n, struct stat *st);
 
 /* ---- devices/tree_file.c ---- */
 
-/* Opens @n, with @flags as of open(): an installed descriptor, or -errno. */
-int rl_node_open(const struct rl_node *n, int flags);
+/* Opens the character device of @d; of NULL: rdma_cm's. */
+typedef int rl_device_opener(const struct rl_device *d, int flags);
+
+/*
+ * Opens @n, with @flags as of open(): an installed descriptor, or -errno. @open_device may be NULL if
+ * @flags has O_DIRECTORY.
+ */
+int rl_node_open(const struct rl_node *n, int flags, rl_device_opener *open_device);
 /* The text of file @n in a descriptor that is not installed, or -errno. */
 int rl_node_open_text(const struct rl_node *n, int flags);
 /* What @fd was opened as; NULL: it is no directory and no file of the tree. */

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "process/hook.h"
-#include "hooks/open.h"
 #include "process/raw.h"
 #include "tree.h"
 
@@ -17,7 +15,7 @@ struct tree_file {
 	const struct rl_node *node;
 };
 
-static void release(struct rl_file *f)
+static void tree_file_release(struct rl_file *f)
 {
 	free(container_of(f, struct tree_file, file));
 }
@@ -29,12 +27,12 @@ static ssize_t read_dir(struct rl_file *f, int fd, void *buf, size_t len)
 
 static const struct rl_file_ops dir_ops = {
 	.read = read_dir,
-	.release = release,
+	.release = tree_file_release,
 	.mode = S_IFDIR | 0755,
 };
 
 static const struct rl_file_ops text_ops = {
-	.release = release,
+	.release = tree_file_release,
 	.mode = S_IFREG | 0444,
 };
 
@@ -81,11 +79,12 @@ int rl_node_open_text(const struct rl_node *n, int flags)
 		return -ENOSPC;
 	}
 	rl_raw(SYS_fchmod, fd, 0444);
-	rl_raw(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+	rl_raw(SYS_fcntl, fd, F_ADD_SEALS,
+	       F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
 	return fd;
 }
 
-int rl_node_open(const struct rl_node *n, int flags)
+int rl_node_open(const struct rl_node *n, int flags, rl_device_opener *open_device)
 {
 	if ((flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
 		return -EEXIST;
@@ -96,7 +95,7 @@ int rl_node_open(const struct rl_node *n, int flags)
 	if (S_ISLNK(n->mode))
 		return -ELOOP;
 	if (S_ISCHR(n->mode))
-		return n->dev ? rl_uverbs_open(n->dev, flags) : rl_ucm_open(flags);
+		return open_device(n->dev, flags);
 	return install(rl_node_open_text(n, flags), n);
 }
 

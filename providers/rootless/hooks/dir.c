@@ -153,7 +153,7 @@ static void close_fd(int fd)
 
 static DIR *open_node(const struct rl_node *n)
 {
-	int fd = rl_node_open(n, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = rl_node_open(n, O_RDONLY | O_DIRECTORY | O_CLOEXEC, NULL);
 	DIR *dir;
 
 	if (fd < 0) {

@@ -19,6 +19,7 @@
 #include "devices/tree.h"
 #include "process/file.h"
 #include "process/hook.h"
+#include "hooks.h"
 #include "process/raw.h"
 
 /* ---- read and write ---- */

@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include "devices/netlink.h"
-#include "open.h"
 #include "process/file.h"
 #include "process/gate.h"
 #include "process/guard.h"

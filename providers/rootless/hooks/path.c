@@ -14,8 +14,11 @@
 
 #include "alias.h"
 #include "process/hook.h"
+#include "hooks.h"
+#include "cm/ucm.h"
 #include "process/raw.h"
 #include "devices/tree.h"
+#include "uverbs/uverbs.h"
 
 /* Not declared without _FORTIFY_SOURCE, or at all. */
 int __open_2(const char *path, int flags);
@@ -83,6 +86,11 @@ static void *no_function(void)
 
 #define CREAT_FLAGS (O_CREAT | O_WRONLY | O_TRUNC)
 
+static int open_device(const struct rl_device *d, int flags)
+{
+	return d ? rl_uverbs_open(d, flags) : rl_ucm_open(flags);
+}
+
 static long open_ours(int dir, const char *path, int flags, mode_t mode)
 {
 	bool creates = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
@@ -93,7 +101,7 @@ static long open_ours(int dir, const char *path, int flags, mode_t mode)
 		return rl_raw(SYS_openat, AT_FDCWD, place.real, flags, mode);
 	if (rv == -ENOENT && creates)
 		return -EACCES;
-	return rv ? rv : rl_node_open(place.node, flags);
+	return rv ? rv : rl_node_open(place.node, flags, open_device);
 }
 
 /* The third argument, if there is one. */

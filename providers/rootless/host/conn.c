@@ -133,6 +133,42 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->step_due = true;
 }
 
+int rl_conn_accept(struct rl_conn *c, struct rl_qp *qp, u32 ird, u32 ord, const void *pd,
+		   u32 pd_len)
+{
+	struct weft_tcp_view v;
+	int rv;
+
+	rl_conn_configure(c);
+	rl_conn_view(c, &v);
+	rv = rl_conn_attach(c, qp);
+	return rv ? rv : weft_link_accept(&c->link, ird, ord, pd, pd_len, &v, rl_now_ms());
+}
+
+void rl_conn_accept_failed(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+}
+
+void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_reject(&c->link, pd, pd_len, &v, rl_now_ms()));
+}
+
+void rl_conn_withdraw(struct rl_conn *c, int err)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_withdraw(&c->link, err, &v, rl_now_ms()));
+}
+
 struct step {
 	struct rl_conn *c;
 	struct weft_tcp_view view;

@@ -157,6 +157,16 @@ void rl_conn_base_cfg(struct weft_mpa_cfg *cfg);
 /* Does what the link asked for. */
 void rl_conn_act(struct rl_conn *c, u32 acts);
 
+/* In request(): binds @qp and begins Full Operation with @ird and @ord: 0 or -errno. */
+int rl_conn_accept(struct rl_conn *c, struct rl_qp *qp, u32 ird, u32 ord, const void *pd,
+		   u32 pd_len);
+/* That failed, and the ULP has let go: the peer is notified if it still waits. */
+void rl_conn_accept_failed(struct rl_conn *c);
+/* In request(): a Reply with R=1. */
+void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len);
+/* The initiator does not take the connection that its peer has accepted: failed() with @err. */
+void rl_conn_withdraw(struct rl_conn *c, int err);
+
 /* The socket has something to say: EPOLL bits. */
 void rl_conn_look(struct rl_conn *c, u32 events);
 
@@ -226,7 +236,7 @@ void rl_conn_answer_now(struct rl_conn *c);
 
 /* ---- drain.c ---- */
 
-/* The process ends: as rl_qp_hear_out(). Without the lock; none is waited for longer than the peer. */
-void rl_conn_hear_out_now(struct rl_conn *c);
+/* The process ends: as rl_qp_drain_acks(). Without the lock; none is waited for longer than the peer. */
+void rl_conn_drain_acks_now(struct rl_conn *c);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A verbs context: its table of handles, its asynchronous events, and how many objects a device has. */
+/* A verbs context: its table of handles, and its asynchronous events. */
 #include <stdlib.h>
 
 #include <rdma/ib_user_verbs.h>
@@ -7,11 +7,6 @@
 #include "chan.h"
 #include "context.h"
 #include "limits.h"
-#include "process/res.h"
-
-/* What there is, by device and kind. Atomic. */
-#define MAX_DEVICES 64
-static u32 objects[MAX_DEVICES][RL_KINDS];
 
 static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 {
@@ -20,24 +15,7 @@ static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 		[RL_QP] = RL_MAX_QP, [RL_SRQ] = RL_MAX_SRQ,
 	};
 
-	return ctx->dev->index < MAX_DEVICES &&
-	       READ_ONCE(objects[ctx->dev->index][kind]) >= most[kind];
-}
-
-void rl_context_count(const struct rl_context *ctx, u32 kind, int n)
-{
-	if (ctx->dev->index < MAX_DEVICES)
-		__atomic_fetch_add(&objects[ctx->dev->index][kind], n, __ATOMIC_RELAXED);
-}
-
-void rl_res_count(u32 device, struct rl_res_counts *out)
-{
-	const u32 *n = device < MAX_DEVICES ? objects[device] : (const u32[RL_KINDS]){ 0 };
-
-	*out = (struct rl_res_counts){
-		.ctx = n[RL_CONTEXT], .pd = n[RL_PD], .mr = n[RL_MR], .cq = n[RL_CQ],
-		.qp = n[RL_QP], .srq = n[RL_SRQ],
-	};
+	return rl_resource_count(ctx->dev, kind) >= most[kind];
 }
 
 /* ---- handles ---- */
@@ -95,9 +73,9 @@ void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o)
 	struct rl_object **place = &ctx->chunks[handle / RL_CHUNK][handle % RL_CHUNK];
 
 	if (*place)
-		rl_context_count(ctx, (*place)->kind, -1);
+		rl_resource_add(ctx->dev, (*place)->kind, -1);
 	if (o) {
-		rl_context_count(ctx, o->kind, 1);
+		rl_resource_add(ctx->dev, o->kind, 1);
 		o->handle = handle;
 	} else if (handle < ctx->next_handle) {
 		ctx->next_handle = handle;

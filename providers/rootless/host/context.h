@@ -9,11 +9,10 @@
 #include <pthread.h>
 
 #include "devices/device.h"
+#include "devices/resource.h"
 #include "process/file.h"
 
 struct rl_chan;
-
-enum rl_kind { RL_CONTEXT, RL_PD, RL_MR, RL_CQ, RL_QP, RL_SRQ, RL_MW, RL_KINDS };
 
 /* What a handle names. Its context's lock. */
 struct rl_object {
@@ -48,9 +47,6 @@ struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 
 int rl_object_add(struct rl_context *ctx, struct rl_object *o);
 /* The handle names @o from now on, or nothing (NULL). Context's lock. */
 void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
-
-/* There are @n more (or fewer) of enum rl_kind @kind on the context's device. */
-void rl_context_count(const struct rl_context *ctx, u32 kind, int n);
 
 /*
  * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it was

@@ -163,6 +163,6 @@ static inline void rl_qp_kick(struct rl_qp *qp)
  * Before the QP is destroyed or goes to ERR: reads what TCP has brought, and waits, for 200 ms in any
  * second, until the peer's acknowledgement Reads about that have been answered. No lock.
  */
-void rl_qp_hear_out(struct rl_qp *qp);
+void rl_qp_drain_acks(struct rl_qp *qp);
 
 #endif

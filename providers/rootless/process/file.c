@@ -104,7 +104,8 @@ static void forked(void)
 
 	for (i = 0; i < READERS; i++)
 		__atomic_store_n(&t.readers[i].n, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&moves_over, __atomic_load_n(&moves_begun, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&moves_over, __atomic_load_n(&moves_begun, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
 	for (i = 0; i < t.top; i++) {
 		if (t.at[i] == HIDDEN)
 			t.at[i] = INHERITED;
@@ -118,7 +119,7 @@ static void forked(void)
 }
 
 /* A handler of the program's may have come first, and closed something. */
-static void in_child(void)
+static void file_in_child(void)
 {
 	if (!t.mark || !*t.mark)
 		forked();
@@ -126,7 +127,8 @@ static void in_child(void)
 
 static volatile u32 *new_mark(void)
 {
-	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
 
 	if (mark == MAP_FAILED)
 		return NULL;
@@ -138,11 +140,11 @@ static volatile u32 *new_mark(void)
 	return mark;
 }
 
-static void start(void)
+static void file_table_start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
 	__atomic_store_n(&t.mark, new_mark(), __ATOMIC_RELEASE);
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, file_in_child);
 }
 
 /*
@@ -165,7 +167,7 @@ static bool has_place(int fd)
 	return fd >= 0 && fd < PLACES;
 }
 
-static struct rl_file *look(int fd)
+static struct rl_file *file_at(int fd)
 {
 	return has_place(fd) ? __atomic_load_n(&t.at[fd], __ATOMIC_SEQ_CST) : NULL;
 }
@@ -196,12 +198,12 @@ static void close_leftovers(void)
 	int fd;
 
 	for (fd = 0; fd < t.top; fd++) {
-		f = look(fd);
+		f = file_at(fd);
 		if (f && !is_mark(f) && rl_file_is_inherited(f))
 			return;
 	}
 	for (fd = 0; fd < t.top; fd++) {
-		if (look(fd) != INHERITED)
+		if (file_at(fd) != INHERITED)
 			continue;
 		__atomic_store_n(&t.at[fd], NULL, __ATOMIC_SEQ_CST);
 		rl_raw(SYS_close, fd);
@@ -209,7 +211,7 @@ static void close_leftovers(void)
 }
 
 /* @old has been taken out of the place of @fd. */
-static void let_go(int fd, struct rl_file *old)
+static void file_let_go(int fd, struct rl_file *old)
 {
 	bool inherited;
 
@@ -227,14 +229,14 @@ static void replace(int fd, struct rl_file *f)
 {
 	if (f)
 		raise_top(fd);
-	let_go(fd, __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST));
+	file_let_go(fd, __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST));
 }
 
 /* ---- descriptors of the program ---- */
 
 int rl_fd_install(int fd, struct rl_file *f)
 {
-	pthread_once(&once, start);
+	pthread_once(&once, file_table_start);
 	if (!has_place(fd) || is_borrowed()) {
 		rl_raw(SYS_close, fd);
 		rl_file_put(f);
@@ -246,7 +248,7 @@ int rl_fd_install(int fd, struct rl_file *f)
 
 bool rl_fd_attach(int fd, struct rl_file *f)
 {
-	pthread_once(&once, start);
+	pthread_once(&once, file_table_start);
 	if (!has_place(fd) || is_borrowed())
 		return false;
 	rl_file_get(f);
@@ -261,7 +263,7 @@ bool rl_fd_is_borrowed(void)
 
 bool rl_fd_is_used(int fd)
 {
-	return look(fd);
+	return file_at(fd);
 }
 
 void rl_fd_each(struct rl_file *f, void (*visit)(int fd))
@@ -269,7 +271,7 @@ void rl_fd_each(struct rl_file *f, void (*visit)(int fd))
 	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
 
 	for (fd = 0; fd < top; fd++)
-		if (look(fd) == f)
+		if (file_at(fd) == f)
 			visit(fd);
 }
 
@@ -283,8 +285,9 @@ void rl_fd_forget_all(struct rl_file *f)
 	rl_gate_enter();
 	for (fd = 0; fd < top; fd++) {
 		here = f;
-		if (__atomic_compare_exchange_n(&t.at[fd], &here, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-			let_go(fd, f);
+		if (__atomic_compare_exchange_n(&t.at[fd], &here, NULL, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			file_let_go(fd, f);
 	}
 	rl_gate_leave();
 }
@@ -293,25 +296,25 @@ int rl_fd_name_of(const struct rl_file *f, int fd)
 {
 	int top;
 
-	if (likely(look(fd) == f))
+	if (likely(file_at(fd) == f))
 		return fd;
 	top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE);
 	for (fd = 0; fd < top; fd++)
-		if (look(fd) == f)
+		if (file_at(fd) == f)
 			return fd;
 	return -1;
 }
 
 struct rl_file *rl_fd_get(int fd)
 {
-	struct rl_file *f = look(fd);
+	struct rl_file *f = file_at(fd);
 	u32 *readers;
 
 	if (likely(!f))
 		return NULL;
 	readers = &t.readers[fd % READERS].n;
 	__atomic_fetch_add(readers, 1, __ATOMIC_SEQ_CST);
-	f = look(fd);
+	f = file_at(fd);
 	if (is_mark(f))
 		f = NULL;
 	if (f)
@@ -324,7 +327,7 @@ struct rl_file *rl_call_begin(int fd)
 {
 	struct rl_file *f;
 
-	if (likely(!look(fd)))
+	if (likely(!file_at(fd)))
 		return NULL;
 	rl_gate_enter();
 	f = rl_fd_get(fd);
@@ -355,7 +358,7 @@ void rl_fd_leave(int fd)
 
 void rl_fd_forget(int fd)
 {
-	if (!look(fd) || is_borrowed())
+	if (!file_at(fd) || is_borrowed())
 		return;
 	rl_gate_enter();
 	replace(fd, NULL);
@@ -366,7 +369,7 @@ void rl_fd_copy(int from, int to)
 {
 	struct rl_file *f;
 
-	if (!look(from) && !look(to))
+	if (!file_at(from) && !file_at(to))
 		return;
 	rl_gate_enter();
 	f = rl_fd_get(from);
@@ -388,7 +391,7 @@ int rl_fd_next(int from)
 	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
 
 	for (fd = from < 0 ? 0 : from; fd < top; fd++)
-		if (look(fd))
+		if (file_at(fd))
 			return fd;
 	return -1;
 }
@@ -436,7 +439,7 @@ static int copy_hidden(int fd)
 {
 	int rv = copy_up(fd);
 
-	pthread_once(&once, start);
+	pthread_once(&once, file_table_start);
 	if (rv >= 0 && !has_place(rv)) {
 		rl_raw(SYS_close, rv);
 		return -EMFILE;
@@ -461,7 +464,7 @@ u32 rl_fd_forks(void)
 	volatile u32 *mark = __atomic_load_n(&t.mark, __ATOMIC_ACQUIRE);
 
 	if (unlikely(!mark || !*mark)) {
-		pthread_once(&once, start);
+		pthread_once(&once, file_table_start);
 		/* The child of a bare system call fork(): no handler has run. */
 		if (t.mark && !*t.mark)
 			is_borrowed();
@@ -471,7 +474,7 @@ u32 rl_fd_forks(void)
 
 bool rl_fd_is_hidden(int fd)
 {
-	return is_mark(look(fd));
+	return is_mark(file_at(fd));
 }
 
 void rl_fd_close_hidden(int fd)

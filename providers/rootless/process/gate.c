@@ -38,8 +38,13 @@ static u32 *own_slot(void)
 	return &g.inside[hash >> (64 - SLOT_BITS)].n;
 }
 
+static bool puts_off(void)
+{
+	return depth || forks;
+}
+
 /* It may not return. */
-static void run_late(bool is_child)
+static void call_late(bool is_child)
 {
 	void (*f)(bool is_child) = late;
 
@@ -47,17 +52,12 @@ static void run_late(bool is_child)
 	f(is_child);
 }
 
-static bool puts_off(void)
-{
-	return depth || forks;
-}
-
 /* After the store from which on nothing is put off. */
-static void call_late(void)
+static void run_late(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (unlikely(late) && !puts_off())
-		run_late(false);
+		call_late(false);
 }
 
 /* ---- fork ---- */
@@ -71,7 +71,7 @@ static u32 count_inside(void)
 	return n;
 }
 
-static void shut(void)
+static void gate_shut(void)
 {
 	u64 until;
 
@@ -94,7 +94,7 @@ static void open_again(void)
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
-	call_late();
+	run_late();
 }
 
 /* Others that tried to enter may be counted. */
@@ -111,7 +111,7 @@ static void open_in_child(void)
 {
 	count_only_own();
 	if (late)
-		run_late(true);
+		call_late(true);
 	open_again();
 }
 
@@ -127,15 +127,15 @@ void rl_gate_forked(void)
  * As late as can be: of the handlers that run before a fork() the last comes first, and whoever is
  * inside may need what an allocator's handler locks.
  */
-static void handle_forks(void)
+static void gate_handle_forks(void)
 {
-	pthread_atfork(shut, open_again, open_in_child);
+	pthread_atfork(gate_shut, open_again, open_in_child);
 	__atomic_store_n(&heard, true, __ATOMIC_RELEASE);
 }
 
 /* ---- in and out ---- */
 
-static void go_in(void)
+static void gate_go_in(void)
 {
 	u32 *n = own_slot();
 	u64 until = 0;
@@ -154,7 +154,7 @@ static void go_in(void)
 	}
 }
 
-static void go_out(void)
+static void gate_go_out(void)
 {
 	__atomic_fetch_sub(own_slot(), 1, __ATOMIC_SEQ_CST);
 }
@@ -177,8 +177,8 @@ void rl_gate_enter(void)
 	cancel_state = state;
 	cancel_type = type;
 	if (unlikely(!__atomic_load_n(&heard, __ATOMIC_ACQUIRE)))
-		pthread_once(&once, handle_forks);
-	go_in();
+		pthread_once(&once, gate_handle_forks);
+	gate_go_in();
 }
 
 void rl_gate_leave(void)
@@ -189,11 +189,11 @@ void rl_gate_leave(void)
 		depth--;
 		return;
 	}
-	go_out();
+	gate_go_out();
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;
-	call_late();
+	run_late();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);

@@ -5,6 +5,7 @@
 
 #include "api.h"
 #include "hook.h"
+#include "latest.h"
 #include "raw.h"
 
 #define PAGE 4096
@@ -17,35 +18,31 @@ static __thread bool faults_come;	/* SIGSEGV and SIGBUS are not blocked */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool begun;			/* atomic */
 
-/*
- * What the program asked for. An action is never changed in its place: a fault may be about to
- * read it, and a handler may ask for another.
- */
+/* What the program asked for. */
 #define ACTIONS 64
 
 static struct wish {
 	struct sigaction action[ACTIONS];
-	u32 given;			/* atomic */
-	u32 now;			/* atomic: the place of the latest */
+	struct rl_latest latest;
 } wishes[2];
 
-static struct wish *wish_of(int sig)
+static struct wish *guard_wanted_of(int sig)
 {
 	return &wishes[sig == SIGBUS];
 }
 
 static struct sigaction wanted(struct wish *w)
 {
-	return w->action[__atomic_load_n(&w->now, __ATOMIC_ACQUIRE)];
+	return w->action[rl_latest_now(&w->latest)];
 }
 
 /* Returns what was wanted before. */
-static struct sigaction want(struct wish *w, const struct sigaction *new)
+static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction *new)
 {
-	u32 at = __atomic_add_fetch(&w->given, 1, __ATOMIC_RELAXED) % ACTIONS;
+	u32 at = rl_latest_place(&w->latest, ACTIONS);
 
 	w->action[at] = *new;
-	return w->action[__atomic_exchange_n(&w->now, at, __ATOMIC_ACQ_REL)];
+	return w->action[rl_latest_publish(&w->latest, at)];
 }
 
 /* ---- faults ---- */
@@ -61,7 +58,8 @@ static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, voi
 	sigset_t mask = a->sa_mask, old;
 
 	if (a->sa_flags & SA_RESETHAND)
-		want(wish_of(sig), &(struct sigaction){ .sa_handler = SIG_DFL });
+		guard_set_wanted(guard_wanted_of(sig),
+				 &(struct sigaction){ .sa_handler = SIG_DFL });
 	if (!(a->sa_flags & SA_NODEFER))
 		sigaddset(&mask, sig);
 	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, MASK_SIZE);
@@ -80,7 +78,7 @@ static int next_sigaction(int sig, const struct sigaction *new, struct sigaction
 
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
-	struct sigaction a = wanted(wish_of(sig));
+	struct sigaction a = wanted(guard_wanted_of(sig));
 
 	if (guarded && info->si_code > 0)
 		siglongjmp(*guarded, 1);
@@ -102,11 +100,11 @@ static void begin_for(int sig)
 
 	sigemptyset(&ours.sa_mask);
 	next_sigaction(sig, NULL, &old);
-	want(wish_of(sig), &old);
+	guard_set_wanted(guard_wanted_of(sig), &old);
 	next_sigaction(sig, &ours, NULL);
 }
 
-static void begin(void)
+static void guard_begin(void)
 {
 	begin_for(SIGSEGV);
 	begin_for(SIGBUS);
@@ -116,7 +114,7 @@ static void begin(void)
 void rl_guard_begin(void)
 {
 	if (unlikely(!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)))
-		rl_gate_once(&once, begin);
+		rl_gate_once(&once, guard_begin);
 }
 
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old)
@@ -125,7 +123,7 @@ bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old
 
 	if ((sig != SIGSEGV && sig != SIGBUS) || !__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
 		return false;
-	was = new ? want(wish_of(sig), new) : wanted(wish_of(sig));
+	was = new ? guard_set_wanted(guard_wanted_of(sig), new) : wanted(guard_wanted_of(sig));
 	if (old)
 		*old = was;
 	return true;

@@ -19,7 +19,7 @@
 
 /*
  * A place for the next function of a name, filled when the library is loaded, or first used. Each library has its
- * own places, and its own hooks/next.c.
+ * own places.
  */
 struct rl_next {
 	void *f;
@@ -31,9 +31,17 @@ struct rl_next {
  * call has to do.
  */
 void *rl_real_find(struct rl_next *n);
+
+static inline void *rl_real(struct rl_next *n)
+{
+	void *f = __atomic_load_n(&n->f, __ATOMIC_ACQUIRE);
+
+	return likely(f) ? f : rl_real_find(n);
+}
+
 #define RL_REAL(f) ({ \
 	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
-	(__typeof__(&f))rl_real_find(&next_); })
+	(__typeof__(&f))rl_real(&next_); })
 
 /* The next function's result; or ENOSYS and @instead, which no caller but an allocator that dlsym() calls sees. */
 #define RL_PASS_OR(instead, f, ...) ({						\
@@ -55,8 +63,5 @@ static inline ssize_t rl_hook_result(ssize_t rv)
 	errno = (int)-rv;
 	return -1;
 }
-
-/* Is @fd ours, with a mode of its own? Then what stat says of it. */
-int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev);
 
 #endif

@@ -33,7 +33,8 @@ void rl_pool_give(void *block)
 {
 	void *none = NULL;
 
-	if (__atomic_compare_exchange_n(&spare, &none, block, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&spare, &none, block, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&pool.lock);
 	if (pool.n < KEPT) {

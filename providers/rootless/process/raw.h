@@ -19,7 +19,8 @@ static inline long rl_raw_call(long nr, long a, long b, long c, long d, long e, 
 	register long r9 __asm__("r9") = f;
 	long rv;
 
-	__asm__ volatile("syscall" : "=a"(rv) : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+	__asm__ volatile("syscall" : "=a"(rv)
+			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
 			 : "rcx", "r11", "memory");
 	return rv;
 }

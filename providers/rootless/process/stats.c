@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "options.h"
-#include "res.h"
 #include "stats.h"
 
 u64 rl_stats[RL_STATS];
@@ -19,7 +18,7 @@ static_assert(ARRAY_SIZE(rl_stat_names) == RL_STATS, "a name for each");
 
 const u32 rl_stat_count = RL_STATS;
 
-void rl_stat_get(u32 device, u64 *values, u32 n)
+void rl_stat_get(u64 *values, u32 n)
 {
 	u32 i;
 
@@ -30,12 +29,12 @@ void rl_stat_get(u32 device, u64 *values, u32 n)
 void rl_stats_count_term(enum rl_stat s, const struct weft_term *t)
 {
 	rl_count(s, 1);
-	rl_trace("Terminate %s: layer %u, etype %u, code %#x", s == RL_TERM_IN ? "received" : "sent",
-		 t->layer, t->etype, t->code);
+	rl_trace("Terminate %s: layer %u, etype %u, code %#x",
+		 s == RL_TERM_IN ? "received" : "sent", t->layer, t->etype, t->code);
 }
 
 /* Processes that moved nothing say nothing. */
-__attribute__((destructor)) static void tell(void)
+__attribute__((destructor)) static void stats_print(void)
 {
 	u32 i;
 

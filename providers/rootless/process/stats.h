@@ -21,6 +21,12 @@ static inline void rl_count(enum rl_stat s, u64 n)
 	__atomic_fetch_add(&rl_stats[s], n, __ATOMIC_RELAXED);
 }
 
+extern const char *const rl_stat_names[];
+extern const u32 rl_stat_count;
+
+/* The first @n of the values, in the order of the names. */
+void rl_stat_get(u64 *values, u32 n);
+
 /* @s: RL_TERM_IN or RL_TERM_OUT. Told in the trace, too. */
 void rl_stats_count_term(enum rl_stat s, const struct weft_term *t);
 

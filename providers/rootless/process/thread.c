@@ -14,6 +14,8 @@
 
 #define EVENTS 64
 #define SLICE_NS 100000
+/* Octets of sigset_t that the kernel knows. */
+#define MASK_SIZE 8
 /* A key is a place in the table, and above that how often the place was given. */
 #define PLACE_BITS 20
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
@@ -77,7 +79,7 @@ static u32 free_place(void)
 	return grow_table() ? i ? i : 1 : 0;
 }
 
-static struct rl_watch *find(u32 key)
+static struct rl_watch *watch_find(u32 key)
 {
 	u32 place = key & PLACE_MASK;
 
@@ -169,7 +171,7 @@ struct rl_watch *rl_watch_find(u32 key)
 	struct rl_watch *w;
 
 	pthread_mutex_lock(&t.lock);
-	w = find(key);
+	w = watch_find(key);
 	if (w)
 		rl_watch_get(w);
 	pthread_mutex_unlock(&t.lock);
@@ -208,7 +210,7 @@ void rl_watch_poke(struct rl_watch *w)
 }
 
 /* A call in @w's name may be under way when that ends: what it asks for ends with the descriptor. */
-static int control(struct rl_watch *w, int op, int fd, u32 events)
+static int thread_epoll_ctl(struct rl_watch *w, int op, int fd, u32 events)
 {
 	struct epoll_event ev = { .events = events, .data.u32 = w ? READ_ONCE(w->key) : 0 };
 
@@ -217,20 +219,20 @@ static int control(struct rl_watch *w, int op, int fd, u32 events)
 
 int rl_thread_add(struct rl_watch *w, int fd, u32 events)
 {
-	int rv = control(w, EPOLL_CTL_ADD, fd, events);
+	int rv = thread_epoll_ctl(w, EPOLL_CTL_ADD, fd, events);
 
 	/* Asked by a child that takes over what it inherited, of what is its own. */
-	return rv == -EEXIST ? control(w, EPOLL_CTL_MOD, fd, events) : rv;
+	return rv == -EEXIST ? thread_epoll_ctl(w, EPOLL_CTL_MOD, fd, events) : rv;
 }
 
 int rl_thread_modify(struct rl_watch *w, int fd, u32 events)
 {
-	return control(w, EPOLL_CTL_MOD, fd, events);
+	return thread_epoll_ctl(w, EPOLL_CTL_MOD, fd, events);
 }
 
 void rl_thread_remove(int fd)
 {
-	control(NULL, EPOLL_CTL_DEL, fd, 0);
+	thread_epoll_ctl(NULL, EPOLL_CTL_DEL, fd, 0);
 }
 
 int rl_thread_watch(struct rl_watch *w, int fd, u32 events)
@@ -264,8 +266,8 @@ bool rl_thread_is_wanted(void)
 	struct timespec now = { 0 };
 	u64 next = READ_ONCE(t.next);
 
-	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0 || (next && next <= rl_now_ms()) ||
-	       rl_gate_is_shut();
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, MASK_SIZE) > 0 ||
+	       (next && next <= rl_now_ms()) || rl_gate_is_shut();
 }
 
 /* Those whose time has come, referenced, their clocks stopped: how many. Others may be left. */
@@ -381,7 +383,7 @@ static void *progress(void *arg)
 	ask_for_short_slices();
 	for (;;) {
 		ms = ms_to_next();
-		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, 8);
+		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, MASK_SIZE);
 		rl_gate_enter();
 		for (i = 0; i < n; i++)
 			run_event(&ev[i]);
@@ -403,9 +405,9 @@ static int spawn(void)
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, MASK_SIZE);
 	rv = pthread_create(&thread, NULL, progress, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, MASK_SIZE);
 	if (!rv)
 		pthread_detach(thread);
 	return -rv;
@@ -437,7 +439,7 @@ static int start_with_lock(void)
 	}
 	t.wake = wake;
 	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
-	rv = control(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
+	rv = thread_epoll_ctl(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
 	if (rv)
 		stop_with_lock();
 	return rv;
@@ -446,7 +448,7 @@ static int start_with_lock(void)
 /* ---- fork ---- */
 
 /* Its epoll is the parent's, too: a child waits by one of its own. */
-static void in_child(void)
+static void thread_in_child(void)
 {
 	t.job = NULL;
 	if (t.epfd >= 0) {
@@ -456,9 +458,9 @@ static void in_child(void)
 	set_clocks_aside();
 }
 
-static void handle_forks(void)
+static void thread_handle_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, thread_in_child);
 }
 
 static int start_thread(void)
@@ -470,7 +472,7 @@ static int start_thread(void)
 		return 0;
 	pthread_mutex_lock(&t.start);
 	if (t.epfd < 0) {
-		pthread_once(&once, handle_forks);
+		pthread_once(&once, thread_handle_forks);
 		rv = start_with_lock();
 	}
 	pthread_mutex_unlock(&t.start);

@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "clock.h"
 #include "file.h"
 #include "list.h"
 #include "port.h"
@@ -96,18 +97,5 @@ void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 
 /* The program uses @f: if it was opened before a fork(), life goes on here, in the child. */
 void rl_thread_revive(const struct rl_file *f);
-
-/* CLOCK_MONOTONIC. */
-static inline u64 rl_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-static inline u64 rl_now_ms(void)
-{
-	return rl_now_ns() / 1000000;
-}
 
 #endif

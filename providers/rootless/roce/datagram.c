@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "kernel/proto/bytes.h"
 #include "datagram.h"
+#include "devices/device.h"
 
 #define MAGIC		0x77655544	/* "weUD" */
 #define VERSION		1
@@ -11,6 +12,8 @@
 #define UDP_HEADER	8
 #define IPV4_HEADER	20
 #define PROTOCOL_UDP	17
+
+static_assert(RL_DATAGRAM_HEADERS == 40 + 8 + RL_DATAGRAM_HEADER, "devices know its size");
 
 void rl_datagram_write(u8 p[RL_DATAGRAM_HEADER], const struct rl_datagram *d)
 {

@@ -4,6 +4,7 @@
 
 #include "channel.h"
 #include "process/options.h"
+#include "process/raw.h"
 #include "request.h"
 
 static int open_async(struct rl_context *ctx, u32 *fd)
@@ -91,7 +92,9 @@ int rl_ioctl_alloc_async(struct rl_context *ctx, struct rl_request *r)
 	if (fd < 0)
 		return fd;
 	rv = rl_attr_answer_number(r, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, fd);
-	if (rv)
-		close(fd);
+	if (rv) {
+		rl_fd_forget(fd);
+		rl_raw(SYS_close, fd);
+	}
 	return rv;
 }

@@ -51,7 +51,8 @@ static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create
 			in->qp_type == IBV_QPT_UD },
 		.rq = { in->max_recv_wr, in->max_recv_sge },
 		.type = in->qp_type,
-		.transport = rl_options()->roce ? rl_roce_transport(in->qp_type) : &rl_rnic_transport,
+		.transport = rl_options()->roce ? rl_roce_transport(in->qp_type) :
+						  &rl_rnic_transport,
 		.sig_all = in->sq_sig_all,
 	};
 	if (!is_type_of(ctx, in->qp_type))

@@ -13,7 +13,7 @@
 
 /* ---- the end ---- */
 
-static void destroy(struct rl_object *o)
+static void uverbs_destroy_object(struct rl_object *o)
 {
 	switch (o->kind) {
 	case RL_QP:
@@ -56,7 +56,7 @@ static void destroy_all(struct rl_context *ctx)
 			if (!o)
 				continue;
 			rl_object_replace(ctx, h, NULL);
-			destroy(o);
+			uverbs_destroy_object(o);
 		}
 }
 
@@ -68,7 +68,7 @@ static void uverbs_release(struct rl_file *f)
 	pthread_mutex_lock(&ctx->lock);
 	destroy_all(ctx);
 	pthread_mutex_unlock(&ctx->lock);
-	rl_context_count(ctx, RL_CONTEXT, -1);
+	rl_resource_add(ctx->dev, RL_CONTEXT, -1);
 	if (ctx->async)
 		rl_chan_put(ctx->async);
 	rl_fd_close_hidden(ctx->memfd);
@@ -119,7 +119,7 @@ int rl_uverbs_open(const struct rl_device *d, int flags)
 	}
 	rl_guard_begin();
 	ctx->dev = d;
-	rl_context_count(ctx, RL_CONTEXT, 1);
+	rl_resource_add(ctx->dev, RL_CONTEXT, 1);
 	pthread_mutex_init(&ctx->lock, NULL);
 	rl_file_init(&ctx->file, &uverbs_ops, rl_device_uverbs_rdev(d));
 	return rl_fd_install(fd, &ctx->file);

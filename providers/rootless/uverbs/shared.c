@@ -41,5 +41,7 @@ int rl_ioctl_create(struct rl_context *ctx, struct rl_request *r, rl_cmd_fn *run
 	else
 		rl_object_find(ctx, kind, *(const u32 *)c->out)->async = chan;
 	pthread_mutex_unlock(&ctx->lock);
-	return rv ?: rl_copy_out((void *)(uintptr_t)out->data, uhw_out, c->uhw_out.len);
+	if (rv || !out)
+		return rv;
+	return rl_copy_out((void *)(uintptr_t)out->data, uhw_out, c->uhw_out.len);
 }

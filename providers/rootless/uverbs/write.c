@@ -103,7 +103,7 @@ static int run_with_lock(struct rl_context *ctx, struct rl_command *c)
 	return rv;
 }
 
-static int run(struct rl_context *ctx, const struct call *call)
+static int write_run(struct rl_context *ctx, const struct call *call)
 {
 	u64 in[RL_CMD_MAX_IN / 8], out[RL_CMD_MAX_OUT / 8] = { 0 };
 	u64 uhw_in[RL_CMD_MAX_IN / 8], uhw_out[RL_CMD_MAX_OUT / 8] = { 0 };
@@ -195,7 +195,7 @@ ssize_t rl_uverbs_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	else
 		rv = hdr.in_words * 4u != len ? -EINVAL :
 		     split_plain(&call, p + sizeof(hdr), len - sizeof(hdr), hdr.out_words * 4u);
-	rv = rv ?: run(rl_context_of(f), &call);
+	rv = rv ?: write_run(rl_context_of(f), &call);
 	return rv ?: (ssize_t)len;
 }
 
@@ -211,5 +211,5 @@ int rl_ioctl_invoke_write(struct rl_context *ctx, struct rl_request *r)
 	call.uhw_in = rl_attr_input(rl_attr_find(r, UVERBS_ATTR_UHW_IN), &call.uhw_in_len);
 	call.out = rl_attr_output(rl_attr_find(r, UVERBS_ATTR_CORE_OUT), &call.out_len);
 	call.uhw_out = rl_attr_output(rl_attr_find(r, UVERBS_ATTR_UHW_OUT), &call.uhw_out_len);
-	return run(ctx, &call);
+	return write_run(ctx, &call);
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "process/gate.h"
-#include "process/guard.h"
+#include "process/api.h"
+#include "process/latest.h"
 #include "process/raw.h"
 #include "signals.h"
 #include "sock.h"
@@ -14,8 +14,8 @@
 typedef u64 mask_t;
 #define BIT_OF(sig) (1ull << ((sig) - 1))
 /* libc's own, below SIGRTMIN, are no program's to wait for. */
-#define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | BIT_OF(SIGTRAP) | \
-		    BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
+#define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | \
+		    BIT_OF(SIGTRAP) | BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
 #define OTHERS (~NEVER_LATE)
 
 /* What sigaction() says of a signal, in words of the kernel's. */
@@ -26,7 +26,6 @@ struct kernel_action {
 	mask_t mask;
 };
 
-/* A wish is never changed in its place: a handler may be about to read it. */
 #define WISHES 16
 
 struct wish {
@@ -37,8 +36,7 @@ struct wish {
 
 static struct {
 	struct wish at[WISHES];
-	u32 given;			/* atomic */
-	u32 now;			/* atomic: the place of the latest */
+	struct rl_latest latest;
 } wishes[_NSIG];
 
 static __thread bool is_late;		/* late was put off */
@@ -50,24 +48,25 @@ static __thread struct {
 	void *arg;
 } wait;
 
-static struct wish wish_of(int sig)
+static struct wish signal_wanted(int sig)
 {
-	return wishes[sig].at[__atomic_load_n(&wishes[sig].now, __ATOMIC_ACQUIRE)];
+	return wishes[sig].at[rl_latest_now(&wishes[sig].latest)];
 }
 
-static void want(int sig, void (*handler)(int sig), int flags, mask_t mask)
+static void signal_set_wanted(int sig, void (*handler)(int sig), int flags, mask_t mask)
 {
-	u32 at = __atomic_add_fetch(&wishes[sig].given, 1, __ATOMIC_RELAXED) % WISHES;
+	u32 at = rl_latest_place(&wishes[sig].latest, WISHES);
 
 	wishes[sig].at[at] = (struct wish){ .handler = handler, .flags = flags, .mask = mask };
-	__atomic_store_n(&wishes[sig].now, at, __ATOMIC_RELEASE);
+	rl_latest_publish(&wishes[sig].latest, at);
 }
 
 /* ---- signals come ---- */
 
 static bool send_to_itself(const siginfo_t *info)
 {
-	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid), info->si_signo, info);
+	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid),
+		       info->si_signo, info);
 }
 
 /*
@@ -131,7 +130,7 @@ static void on_signal(int sig, siginfo_t *info, void *ctx)
 		return;
 	}
 	end_wait();
-	w = wish_of(sig);
+	w = signal_wanted(sig);
 	if (w.flags & SA_RESETHAND)
 		reset(sig);
 	seen.all++;
@@ -199,7 +198,7 @@ static bool is_function(void (*handler)(int sig))
 
 bool rl_signal_is_ours(int sig)
 {
-	return unlikely(rl_sockets_on) && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
+	return rl_sockets_on && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
 }
 
 /* A child of vfork() takes handlers away in its parent's memory: so those are not noted. */
@@ -212,7 +211,7 @@ void rl_signal_wanted(int sig, struct sigaction *new)
 	memcpy(&mask, &new->sa_mask, sizeof(mask));
 	/* As the program had it from a raw call. */
 	if (new->sa_sigaction != on_signal)
-		want(sig, new->sa_handler, new->sa_flags, mask);
+		signal_set_wanted(sig, new->sa_handler, new->sa_flags, mask);
 	mask = OTHERS;
 	memcpy(&new->sa_mask, &mask, sizeof(mask));
 	new->sa_sigaction = on_signal;
@@ -221,7 +220,7 @@ void rl_signal_wanted(int sig, struct sigaction *new)
 
 struct sigaction rl_signal_wish(int sig)
 {
-	struct wish w = wish_of(sig);
+	struct wish w = signal_wanted(sig);
 	struct sigaction a = { .sa_handler = w.handler, .sa_flags = w.flags };
 
 	memcpy(&a.sa_mask, &w.mask, sizeof(w.mask));
@@ -247,15 +246,16 @@ void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *wish))(in
 void rl_signal_changed(int sig)
 {
 	struct kernel_action a;
-	struct wish w = wish_of(sig);
+	struct wish w = signal_wanted(sig);
 
 	if (rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) || !is_function(a.handler))
 		return;
 	if (a.handler == OURS) {
-		want(sig, w.handler, (w.flags & ~SA_RESTART) | (int)(a.flags & SA_RESTART), w.mask);
+		signal_set_wanted(sig, w.handler,
+				  (w.flags & ~SA_RESTART) | (int)(a.flags & SA_RESTART), w.mask);
 		return;
 	}
-	want(sig, a.handler, (int)a.flags, a.mask);
+	signal_set_wanted(sig, a.handler, (int)a.flags, a.mask);
 	a.handler = OURS;
 	a.mask = OTHERS;
 	a.flags = (a.flags | SA_SIGINFO) & ~(unsigned long)SA_RESETHAND;
@@ -302,7 +302,8 @@ static bool ends_waits(int sig)
 {
 	struct kernel_action a;
 
-	return !(BIT_OF(sig) & NEVER_LATE) && !rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
+	return !(BIT_OF(sig) & NEVER_LATE) &&
+		!rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
 		is_function(a.handler) && !(a.flags & SA_RESTART);
 }
 

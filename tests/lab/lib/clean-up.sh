@@ -124,8 +124,8 @@ klog_since() {
 		END { if (!seen) printf "%sweft-lab: lost what it said since \"%s\"\n", all, mark }'
 }
 
-# Two smbdirect connections, of which one goes as the other comes, have slab caches of one size: Linux removes the
-# first's name from sysfs without the lock, says with a stack that the second's is there, and goes on without it.
+# One smbdirect connection ends as another begins, and their slab caches have the same size: Linux removes the
+# first's name from sysfs without the lock, warns that the second's exists, and continues without it.
 without_slabs_of_smbdirect() {
 	awk '
 		function give() { printf "%s", held; held = ""; lines = 0 }

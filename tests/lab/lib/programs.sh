@@ -34,8 +34,8 @@ rping_outran_itself() {
 	[ "$1" = 255 ] && grep -q 'DISCONNECT EVENT' "$2" && grep -q '^rdma_get_cm_event: Bad file descriptor' "$2"
 }
 
-# end_programs WORD...: those that these words began are killed, on the machine it runs on, and dead when it
-# returns: nobody has their ports any more. In user mode it sees a's, too.
+# end_programs WORD...: kills the programs whose command line begins with these words, on the machine it
+# runs on. When it returns they are dead and their ports free. In user mode it also sees a's programs.
 end_programs() {
 	local dir argv pids=()
 	for dir in /proc/[0-9]*; do
@@ -158,8 +158,8 @@ counted() {
 # prints is any: the event has the reason, ECONNREFUSED. qperf's server tells its port before it listens there.
 came_early() { grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.|Event rejected' "$1"; }
 
-# excuse LOG: what others did that the client of LOG failed.
-# It came too early; where siw connects, within the call, errno says so.
+# excuse LOG: prints why the client of LOG failed, if that was not weft's fault.
+# The client came before its server; siw connects within the call, which sets errno.
 # What comes while siw makes an accepted QP ready it reads with what comes next; and a program that
 # waits for the answer sends nothing next.
 # And a message that siw has given to TCP it calls failed, if the peer's FIN comes before it has looked
@@ -186,8 +186,8 @@ excuse() {
 	[ "$overslept" = 0 ] && echo "siw left octets unread"
 }
 
-# How many bad CRCs weft on b has had of siw on a; nothing for other pairs. Under weft-run it says
-# so, and ends the connection, in the server's log.
+# How many bad CRCs weft on b has received from siw on a; prints nothing for other pairs. Under weft-run
+# the server's log has a line for each, and the connection ends.
 siw_garbled() {
 	[[ $DEV_A$DEV_B = siw*weft* ]] || return 0
 	if [ "$DEV_B" = weft_eth0 ]; then

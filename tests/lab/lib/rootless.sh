@@ -75,8 +75,8 @@ declare -A TERMS=(
 	[rdmap_version]='0, etype 2, code 0x5' [rdmap_opcode]='0, etype 2, code 0x6'
 )
 
-# count DEVICE term_in_NAME|term_out_NAME: by the traces of this side's programs, whose counters
-# nobody else sees.
+# count DEVICE term_in_NAME|term_out_NAME: from the traces of this side's programs; other processes
+# cannot see their counters.
 count() {
 	local way=received name=${2#term_in_} logs
 	[[ $2 != term_out_* ]] || { way=sent && name=${2#term_out_}; }

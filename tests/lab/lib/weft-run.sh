@@ -7,7 +7,7 @@ ROOTLESS=/run/rootless
 
 is_rootless() { [ -d $ROOTLESS ]; }
 
-# Who has no rights: nobody must reach the checkout; else it is root, without its capabilities.
+# An unprivileged user: nobody if that user can read the checkout, else root without capabilities.
 user_without_rights() {
 	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
 	if $nobody test -r "$WEFT_TOP/build/lib/libweft-rootless.so"; then

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What comes and goes leaves nothing behind, and goes soon: connections by the hundred, connects
-# that nobody answers, devices, netdevs, modules, programs and namespaces taken away under traffic.
-# That nothing is left is what the runner looks at after each test; each step has 10 s.
+# Whatever is set up and torn down leaves nothing behind, and ends soon: hundreds of connections,
+# unanswered connects, devices, netdevs, modules, programs and namespaces removed under traffic.
+# After each test the runner checks that nothing is left. The deadline of a step is 10 s.
 # Environment: CHURN  full: as often as a release asks; else a few times
 
 tests() {
@@ -55,7 +55,7 @@ connects() {
 	run weft-churn -n "$1" "$IP_B"
 }
 
-# An address that is known, and nobody has. TCP would go on for longer than a step may take.
+# An address with a neighbour entry and no host. TCP would retry for longer than a step may take.
 dig_hole() {
 	pair weft:weft
 	option "$DEV_A" startup_timeout_ms 60000
@@ -217,7 +217,7 @@ netns_ends() {
 	true
 }
 
-# A device whose netdev has gone is no reason why nobody can listen by the others.
+# A listener on all addresses works although one device has lost its netdev.
 listens_while_netdevs_go() {
 	local i listens longest=0
 	pair weft:weft
@@ -236,7 +236,7 @@ listens_while_netdevs_go() {
 	wait "$listens" && grep -q '^listened [1-9]' "$TEST_DIR/listens.log" || fail "$(tail -n 1 "$TEST_DIR/listens.log")"
 }
 
-# Nothing comes any more, and nobody says why: with data under way, and on an idle connection.
+# The peer falls silent without a FIN or RST: with data in flight, and on an idle connection.
 vanished() {
 	local idle
 	pair weft:weft

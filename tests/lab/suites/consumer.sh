@@ -53,8 +53,8 @@ bulk_share() {
 	rmmod weft_kruns
 	tc qdisc del dev lo root
 	[ $rc = 0 ] || fail "bulk-crowd ended with $rc"
-	# tests/kmod/runs.c says what may be sent in one go: without a clock, by the connection whose turn
-	# ends that, in a millisecond, and by the connection whose turn it then is.
+	# tests/kmod/runs.c has the limits of one burst: before the clock is read, by the connection that
+	# exhausts that limit, in a millisecond, and by the next connection.
 	# shellcheck disable=SC2154 # parameters of that module
 	limit=$((128 * 1024 + 256 * 1024 + octets_a_ms + 256 * 1024))
 	# shellcheck disable=SC2154

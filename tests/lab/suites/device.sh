@@ -414,7 +414,7 @@ statistic() {
 	[ $n -gt 60 ] || fail "only $n counters"
 }
 
-# shown DEVICE TYPE DETAIL...: each is in what is told of the device's objects of that type.
+# shown DEVICE TYPE DETAIL...: the dump of the device's objects of that type has each detail.
 shown() {
 	local detail log=$TEST_DIR/$2 scope=dev
 	case $2 in qp | cm_id) scope='link' ;; esac

@@ -121,7 +121,7 @@ chance() {
 
 runs_or_is_over() { is_over "$1" || ! has_in_rts 0; }
 
-# Whatever fails once there is a connection, no octet is wrong, and nobody waits for ever.
+# Allocations fail on an established connection: no octet is wrong, and no program hangs.
 verify_by_chance() {
 	local rc=0 client
 	rm -f "$TEST_DIR/server.rc"

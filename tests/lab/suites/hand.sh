@@ -58,11 +58,11 @@ crowd() {
 	grep -m 1 '^# ' "$TEST_DIR/weft-crowd.log"
 }
 
-# The end that connects says so, and the end that is called.
+# Both the connecting and the accepting end report a version mismatch.
 version() {
 	local case
 	pair weft:weft
-	for case in "who-listens-in-the-peer's-place-is-found-out" strangers-are-turned-away; do
+	for case in "a-listener-in-the-peer's-place-is-detected" wrong-hellos-are-refused; do
 		WEFT_TRACE=1 tap_run weft-handpeers "$IP_A" 0 "$case"
 		grep -q '^weft: a peer by hand speaks version 2; this is 3' "$TEST_DIR/weft-handpeers.log" ||
 			fail "$case: nothing is said of the version"

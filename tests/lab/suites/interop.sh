@@ -51,7 +51,7 @@ interop() {
 	agreed "$@"
 }
 
-# perftest's client does it alone; nobody looks at the octets.
+# perftest's client does it alone; the data is not verified.
 one_sided() {
 	connect_by "$@"
 	perftest_pair "ib_$4_bw" -s 60000 -n 100
@@ -60,7 +60,7 @@ one_sided() {
 
 # not_siws PAIR PORT qperf TEST|ib_atomic_bw: RFC 7306 is not negotiated, and siw has nothing of it. The
 # program fails soon, and others go on. In siw's Terminate Layer and EType have changed places
-# (docs/siw-findings.md, 4): weft takes its 0/2/06 for 2/0/06, and says so as vendor_err.
+# (docs/siw-findings.md, 4): weft reads its 0/2/06 as 2/0/06, in vendor_err.
 not_siws() {
 	local server=("$3") client rc try
 	pair "$1"

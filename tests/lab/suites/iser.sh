@@ -74,7 +74,7 @@ take_down() {
 }
 
 # link_del [again]: the device goes while programs read and write. If it comes again, they wait, and have
-# lost nothing. Else the session can be ended, and nobody waits for anybody.
+# lost nothing. Else the session can be ended, and nothing hangs.
 link_del() {
 	local worker
 	setup

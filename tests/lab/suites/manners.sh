@@ -7,12 +7,12 @@ tests() {
 		irdma-connects-and-moves-data moves_both_ways irdma
 		cxgb4-connects-and-moves-data moves_both_ways cxgb4
 		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1 mpa_revision=1
-		irdma-and-an-rtr-that-it-has-not refused_by irdma send caller REJECTED
-		cxgb4-and-an-rtr-that-it-has-not refused_by cxgb4 write caller CONNECT_ERROR
+		irdma-with-an-unsupported-rtr refused_by irdma send caller REJECTED
+		cxgb4-with-an-unsupported-rtr refused_by cxgb4 write caller CONNECT_ERROR
 	END
 }
 
-# calls MANNER PATTERN: the self-peer connects to the reflector, and says so in the end.
+# calls MANNER PATTERN: the self-peer connects to the reflector; its last line matches PATTERN.
 calls() {
 	timeout -k 2 60 weftspec-self-peer --drive --manner "$1" --connect "$IP_B:7471" \
 		>"$TEST_DIR/call.log" 2>&1 </dev/null || true

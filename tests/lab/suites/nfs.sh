@@ -161,7 +161,7 @@ many_mounts() {
 
 # --- what ends under a writer ---
 
-# A file that grows until it is told that there is enough; what it must hold grows beside.
+# A file that grows until /run/enough exists; a local copy of the expected content grows with it.
 start_writer() {
 	rm -f /run/enough
 	head -c 256k /dev/urandom >/run/block

@@ -77,7 +77,7 @@ take_down() {
 	devices_go
 }
 
-# The target's, while it serves. The client would try again for minutes, and is told to give up.
+# The target's device, while it serves. The client, which would retry for minutes, is disconnected.
 target_link_del() {
 	local worker
 	setup
@@ -89,7 +89,7 @@ target_link_del() {
 	take_down
 }
 
-# The device goes, and the disk with it: nobody waits for anybody.
+# The device is removed, and the disk with it: nothing hangs.
 link_del() {
 	local worker
 	setup
@@ -131,8 +131,8 @@ second_controller() {
 
 connect_to() { echo "transport=rdma,traddr=$addr,trsvcid=4420,nqn=$1,nr_io_queues=2" >/dev/nvme-fabrics; }
 
-# Writeback needs the connection, the connection memory, and memory the writeback. Nobody may wait
-# for that for 20 s, which the kernel's log would tell.
+# Writeback needs the connection, the connection memory, and memory the writeback. No task may wait
+# for that for 20 s; the kernel's log would report it.
 small_group() {
 	local i writer ctrl before
 	setup

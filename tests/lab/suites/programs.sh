@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# weft's own programs (tests/progs) over a pair: does a program that scribbles over its rings stay
-# the only one that suffers, does a stranger's nonsense. (weft-verify has a suite of its own.)
+# weft's own programs (tests/progs) over a pair. A program that scribbles over its rings, or a peer that
+# sends garbage, must harm no other process. (weft-verify has a suite of its own.)
 
 PAIRS=${PAIRS:-weft:weft}
 
@@ -40,7 +40,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] ||
 		echo "scribbler-harms-only-itself hostile rings $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] ||
-		echo "random-calls-harm-nobody hostile calls $HOSTILE_SECONDS weft:weft"
+		echo "random-calls-harm-no-other-process hostile calls $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "requests-come-in-the-order-of-connects connect_order weft:weft"
@@ -250,7 +250,7 @@ mpa_edges() {
 	pair "$1"
 	ip neigh replace $hole lladdr 02:00:00:00:00:99 dev eth0 nud permanent
 	timeouts a "$DEV_A" 8000 4000
-	# To disconnect is to say FIN and to await the peer's: what looks like RoCE fails its QP instead.
+	# Disconnecting sends a FIN and waits for the peer's; a device with the RoCE face fails its QP instead.
 	[ "$KERNEL" != rootless ] || option a device iwarp
 	tap_run mpa-edges "$IP_A" 7471 "$IP6_A" $hole
 }

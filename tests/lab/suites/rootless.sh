@@ -12,11 +12,11 @@ tests() {
 		devices-are-roce-unless-asked faces_shown
 		gids-are-the-addresses gids_shown
 		each-face-meets-the-other faces_meet
-		a-face-is-not-told-on-the-wire wire_of_faces
+		the-wire-does-not-show-the-face wire_of_faces
 		weft-run-refuses-what-it-would-not-reach refusals
 		weft-run-refuses-options-that-make-no-sense bad_options
 		weft-run-is-as-its-program status_of_program
-		check-tells-what-would-not-work check_tells
+		check-reports-what-would-not-work check_tells
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
 		habits-of-programs habits_go

@@ -57,8 +57,8 @@ over() {
 	for port in "$@"; do echo "iwarp both $port${WAIT:+ wait=$WAIT}"; done >"$WORK/rules"
 }
 
-# The same where a server speaks first: it takes no client for a plain one that the host was too busy for. Who is
-# plain there speaks at once.
+# The same where a server speaks first: a client that was slow because the host is busy must not be taken for a
+# plain one. Plain clients speak at once there.
 over_and_waits() { WAIT=20000 over "$@"; }
 
 # Without what sanitizers want, which not every program of Debian's bears.
@@ -135,7 +135,7 @@ edges() {
 		fail "$(grep -m 1 '^not ok' "$TEST_DIR/edges.log"); $(grep -m 3 '^# line' "$TEST_DIR/edges.log"); $(tail -n 1 "$TEST_DIR/edges.log")"
 	[ "$1" = iwarp ] || return 0
 	goes_over "$TEST_DIR/edges.err"
-	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-reader-that-takes-its-time-behind-close \
+	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-slow-reader-after-close \
 		>"$TEST_DIR/slow.log" 2>"$TEST_DIR/slow.err" || fail "$(cat "$TEST_DIR/slow.log")"
 }
 
@@ -171,9 +171,9 @@ calls_of() {
 # of_calls FILE NAME
 of_calls() { awk -v name="$2" '$NF == name {n = $4} END {print n + 0}' "$1"; }
 
-# A message is one call to send, and one to find nothing more; no call looks what the program has set, and who
-# waits is not woken by himself. So the kernel has as many calls as the program asks for, by either way. How many
-# those are is the scheduler's to say: one wait may tell of two messages, or of one.
+# A message costs one call to send, and one that finds nothing more. No call reads the socket's options, and a
+# waiter does not wake itself. So the kernel sees as many calls over iWARP as over TCP. Their number depends on the
+# scheduler: one wait may report two messages, or one.
 few_calls() {
 	local way calls asked
 	over 7189
@@ -311,7 +311,7 @@ assert not socket.create_connection(("127.0.0.1", 7199)).recv(1)' || fail "the c
 	finish_b gives-up
 }
 
-# Both say so behind words of TCP's: a socket of no rule, and one that a rule has left to its first use.
+# Both switch to iWARP after plain octets: a socket without a rule, and one whose rule defers to its first use.
 option_upgrades() {
 	local common='
 import select, socket, struct
@@ -371,7 +371,7 @@ upgrade(socket.create_server(('127.0.0.1', 7194)), 0)" 2>"$TEST_DIR/without" || 
 	grep -q 'Errno 92' "$TEST_DIR/without" || fail "$(tail -n 1 "$TEST_DIR/without")"
 }
 
-# operations [without]: what the program posts goes over iWARP, and without weft it is told so.
+# operations [without]: posted operations go over iWARP; without weft the program gets an error.
 operations() {
 	local how=(iwarp)
 	workshop
@@ -553,8 +553,8 @@ git_goes() {
 	goes_over "$TEST_DIR/clone.iwarp.err"
 }
 
-# OpenSSH's client and dropbear's server, whose processes have a connection each, and rsync by that. The server knows
-# no user but its own, who has a shell and a home here alone.
+# OpenSSH's client and dropbear's server, one process a connection, and rsync through them. The server's only user
+# has a shell and a home in this test.
 ssh_goes() {
 	local op user home ssh
 	over_and_waits 7290
@@ -589,8 +589,8 @@ ssh_goes() {
 	goes_over "$TEST_DIR/dropbear.log"
 }
 
-# rsync's receiver is two processes, which both use the connection. It goes over TCP if the rules say so, and
-# over iWARP it ends with an error, and no file that is another one.
+# rsync's receiver is two processes, which both use the connection. By a rule it goes over TCP; over iWARP it ends
+# with an error and leaves no damaged file.
 rsync_shares() {
 	local op
 	over 7270

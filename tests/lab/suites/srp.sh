@@ -70,7 +70,7 @@ take_down() {
 	devices_go
 }
 
-# The device goes, and the disk with it: nobody waits for anybody.
+# The device is removed, and the disk with it: nothing hangs.
 link_del() {
 	local worker
 	setup

@@ -203,7 +203,7 @@ pingpong_is_refused() {
 	grep -q 'Failed to modify QP to' "$TEST_DIR/server.log" || fail "the server did not say why"
 }
 
-# fio's own way of two sides: who reads is the server, and the other's verb does it.
+# fio with two sides: the reader is the server, and the writer's verb moves the data.
 fio_one() {
 	local verb=$1 i=$2
 	start_b "fio-$verb$i" fio --name=b --ioengine=rdma --filename=x --port=8765 --bs=64k --size=16m --rw=read \

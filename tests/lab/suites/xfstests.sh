@@ -3,7 +3,8 @@
 # XFS, whose disk goes over RDMA. XFSTESTS is a folder of xfstests that has been built, USERS_ROOT has the programs
 # (tests/lab/xfstests.sh). A test here is a part of them: those whose numbers lie in one range, in one run of xfstests'
 # check. It fails if one of them fails that known() has not, by what the kernel says, and by what is left.
-# After all of them there is a line for each of xfstests' tests that passed; what was not run is told, and is none.
+# After all of them there is a line for each of xfstests' tests that passed. Tests that were not run are reported, and
+# not counted.
 # PAIRS tcp:tcp and loop:loop run the same without RDMA, siw:siw on siw's devices.
 # Environment: XFSTESTS_ONLY  an extended regular expression for some of quick, as generic/00. (all)
 #              XFSTESTS_LIMIT seconds that one of them may take (600)
@@ -83,7 +84,7 @@ set_up() {
 	mkdir -p /run/xfstests
 }
 
-# Each leaves $config: what check is told.
+# Each leaves $config, the configuration of xfstests' check.
 up_nfs() {
 	local options=vers=4.2,proto=rdma,port=20049
 	[ "$PAIRS" != tcp:tcp ] || options=vers=4.2,proto=tcp
@@ -159,8 +160,8 @@ part() {
 	grep -q '^passed' "$TEST_DIR/verdicts" || skip "none is run"
 }
 
-# follow CHECK PLACE: until xfstests' check is over. What of its tests takes longer than LIMIT is ended, and check goes
-# on with the next; one that cannot be ended is told. The run's log has a line for each that begins.
+# follow CHECK PLACE: until xfstests' check is over. A test that takes longer than LIMIT is killed, and check continues
+# with the next; one that cannot be killed is reported. The run's log has a line for each test that begins.
 follow() {
 	local lines name='' since=$SECONDS ended=''
 	: >"$TEST_DIR/ended"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 
 #define TIMEOUT_MS 60000
 
@@ -272,7 +273,7 @@ bool hand_took(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
 int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *dev,
 		   const struct hand_case *cases, int n)
 {
-	int i, failed = 0;
+	int i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	hand_program = name;
@@ -281,13 +282,10 @@ int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *
 		return 2;
 	}
 	hand_open(dev, argv[1]);
-	printf("1..%d\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || cases[i].run();
-
-		printf("%sok %d - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
+	verdict_only(argv[2]);
+	for (i = 0; i < n; i++)
+		if (verdict_wants(cases[i].name))
+			verdict_if(cases[i].name, cases[i].run());
 	hand_close(dev);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

@@ -296,7 +296,7 @@ static bool came(struct ibv_cq *cq, uint64_t recv, int *others)
 
 #define TURNS 40
 
-/* They speak by turns, which delays the answers; and who has the last word to hear goes to ERR with it. */
+/* They take turns, which delays acknowledgements; the receiver of the last message goes to ERR with it. */
 static bool last_word_is_heard(void)
 {
 	int i, done = 0, others = 0;
@@ -542,7 +542,7 @@ static bool waits_for_receive(void)
 	return ok;
 }
 
-/* A Send has its retries, and fails with a name of its own. What was before it is done. */
+/* A Send is retried rnr_retry times, then fails (RNR retries exceeded). The requests before it complete. */
 static bool receive_never_comes(void)
 {
 	struct hand_setting hasty = hand_usual;
@@ -561,7 +561,7 @@ static bool receive_never_comes(void)
 	return ok;
 }
 
-/* A Write, a Send and a Write at once, and the Send's receive cannot be filled: what it is the Send is told. */
+/* A Write, a Send and a Write in one post. The Send's receive cannot be filled; the Send completes with why. */
 static bool receive_fails(uint32_t len, uint32_t lkey_change, enum ibv_wc_status its, enum ibv_wc_status ours)
 {
 	struct ibv_sge to = { (uintptr_t)b.buf + HAND_BUF, len, 0 }, from = { (uintptr_t)a.buf, 64, 0 };
@@ -595,7 +595,7 @@ static bool receives_fail(void)
 
 /* ---- what a completion says ---- */
 
-/* The peer's program calls nobody meanwhile. */
+/* The peer's program makes no calls meanwhile. */
 static bool done_is_there(void)
 {
 	bool ok;
@@ -676,7 +676,7 @@ static bool rereg(struct hand_end *e, int access)
 	return !ibv_rereg_mr(e->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, access);
 }
 
-/* The peer was told the key once. */
+/* The peer got the key once. */
 static bool rights_change(void)
 {
 	bool ok;
@@ -760,7 +760,7 @@ static bool sends_in_vain(struct hand_end *e, int n)
 	return ok && hand_state(e) == IBV_QPS_RTS;
 }
 
-/* Nobody tells an end of UC that there is no peer: not of one that comes late, nor of one that has gone. */
+/* UC does not report a missing peer, whether it is late or has gone. */
 static bool unmissed(bool lower)
 {
 	struct hand_setting uc = hand_usual;
@@ -831,17 +831,17 @@ static const struct hand_case cases[] = {
 	{ "both-ends-in-each-order", orders },
 	{ "an-end-that-stays-in-rtr-receives", receivers_only },
 	{ "peer-that-never-comes-is-given-up", absent_peer },
-	{ "without-time-out-nobody-is-given-up", endless_patience },
+	{ "without-time-out-no-peer-is-given-up", endless_patience },
 	{ "peer-that-is-destroyed-is-missed-by-a-send", peer_is_destroyed },
-	{ "last-word-is-heard-by-who-then-goes-to-error", last_words_are_heard },
+	{ "last-message-arrives-before-the-receiver-goes-to-error", last_words_are_heard },
 	{ "peer-that-is-reset-is-missed-by-a-send", peer_is_reset },
 	{ "peer-in-error-is-missed-by-a-send", peer_is_in_error },
 	{ "qps-are-used-again", used_again },
 	{ "reset-drops-what-was-posted", reset_drops },
 	{ "reset-takes-no-work-request", reset_takes_nothing },
 	{ "modify-qp-follows-the-table", table_is_checked },
-	{ "query-qp-tells-what-was-set", query_tells },
-	{ "sqd-holds-and-tells-when-drained", drains },
+	{ "query-qp-returns-what-was-set", query_tells },
+	{ "sqd-holds-and-reports-drained", drains },
 	{ "send-waits-for-a-receive", waits_for_receive },
 	{ "send-without-a-receive-is-given-up", receive_never_comes },
 	{ "receive-that-cannot-be-filled-fails-its-own-send", receives_fail },

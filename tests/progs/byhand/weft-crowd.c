@@ -23,7 +23,7 @@
 #define ROUNDS		3
 #define SEND_LEN	1000
 #define WRITE_AT	2048		/* in the half that others reach */
-#define LOAD		4		/* Writes under way to who is killed */
+#define LOAD		4		/* Writes in flight to the killed process */
 #define WAIT_MS		60000
 /* What malloc has more of after the whole life than after that of one QP. */
 #define MEMORY_MORE	(256 << 10)
@@ -172,7 +172,7 @@ static void end_swap(int peer, int round)
 		give_up("a QP with a dead peer is not in error");
 }
 
-/* Nobody sends before all have made room; who was missed once is so for good. */
+/* All post their receives before any sends: a peer that was given up stays so. */
 static void swap_all(int round, int many)
 {
 	int i;
@@ -289,7 +289,7 @@ static void run(void)
 	size_t memory;
 	long begun;
 
-	/* Who is on the way to a processor is not gone. */
+	/* A process that waits for a CPU is not dead. */
 	set.timeout = 20;
 	hand_open(&dev, getenv("CROWD_ADDR"));
 	live_once(&set);

@@ -19,15 +19,16 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 #include "../../../providers/rootless/process/crc32c.h"
 
 #define MANY	512
-#define SILENT	400	/* more than any port puts up with */
+#define SILENT	400	/* above the cap of half-open connections of a port */
 
 static const char *addr;
 static long limit_ms;
 
-/* A peer is awaited for @timeout's and retry_cnt's time, and who has gone for a second at most. */
+/* A peer is awaited as timeout and retry_cnt say, one that has gone for a second at most. */
 static struct hand_setting waits_as_long_as(uint8_t timeout)
 {
 	struct hand_setting set = hand_usual;
@@ -106,7 +107,7 @@ static void swap_names(int fd, const struct hand_end *e, struct hand_name *peer)
 		exit(0);
 }
 
-/* Goes as far as the step, says so, and then waits to be killed. */
+/* Goes as far as the step, reports it, and waits to be killed. */
 static void victim(int fd)
 {
 	struct hand_device dev;
@@ -344,7 +345,7 @@ static bool killed_with_children(void)
 			maps = count_of("/proc/self/maps", false);
 		}
 	}
-	/* Connections end in their own time, and their memory goes behind their descriptors. */
+	/* Connections end asynchronously, and their memory is freed after their descriptors. */
 	until = hand_now_ms() + 60000;
 	do {
 		usleep(1000);
@@ -449,7 +450,7 @@ static bool connects_many(void)
 	return end(&c, false) && ms >= 0 && ms <= limit_ms;
 }
 
-/* ---- strangers ---- */
+/* ---- connections that are no QP's ---- */
 
 #define WORDS		5
 #define REQUEST_LEN	(20 + 4 + 4 * WORDS)
@@ -488,7 +489,7 @@ static int dial_from(int behind, uint32_t qpn)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || connect(fd, (struct sockaddr *)&to, sizeof(to)))
-		hand_fail("nobody listens on port %u: %s", qpn >> 8, strerror(errno));
+		hand_fail("no listener on port %u: %s", qpn >> 8, strerror(errno));
 	return fd;
 }
 
@@ -497,7 +498,7 @@ static int dial(uint32_t qpn)
 	return dial_from(0, qpn);
 }
 
-/* It is told no, or cut off. */
+/* It is refused, or cut off. */
 static bool is_turned_away(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -511,7 +512,7 @@ static bool is_turned_away(int fd)
 }
 
 /* One of the words is another, by so much; or the address is. */
-static bool stranger_is_turned_away(const uint32_t right[WORDS], int which, uint32_t change, int behind)
+static bool hello_is_refused(const uint32_t right[WORDS], int which, uint32_t change, int behind)
 {
 	uint8_t request[REQUEST_LEN];
 	uint32_t words[WORDS];
@@ -527,7 +528,7 @@ static bool stranger_is_turned_away(const uint32_t right[WORDS], int which, uint
 	away = is_turned_away(fd);
 	close(fd);
 	if (!away)
-		printf("# the stranger with another word %d (%#x), %d addresses behind, was let in\n",
+		printf("# a hello whose word %d differs by %#x, %d addresses further, was accepted\n",
 		       which, change, behind);
 	return away;
 }
@@ -552,10 +553,10 @@ static bool wrong_words(const struct hand_name *e, const struct hand_name *peer)
 	uint32_t right[WORDS];
 
 	right_words(right, e, peer, true);
-	return stranger_is_turned_away(right, 0, 1, 0) && stranger_is_turned_away(right, 1, 1 << 24, 0) &&
-	       stranger_is_turned_away(right, 1, 1 << 16, 0) && stranger_is_turned_away(right, 2, 1, 0) &&
-	       stranger_is_turned_away(right, 3, 0x80, 0) && stranger_is_turned_away(right, 4, 1 << 16, 0) &&
-	       stranger_is_turned_away(right, 4, 1, 0) && stranger_is_turned_away(right, -1, 0, 1);
+	return hello_is_refused(right, 0, 1, 0) && hello_is_refused(right, 1, 1 << 24, 0) &&
+	       hello_is_refused(right, 1, 1 << 16, 0) && hello_is_refused(right, 2, 1, 0) &&
+	       hello_is_refused(right, 3, 0x80, 0) && hello_is_refused(right, 4, 1 << 16, 0) &&
+	       hello_is_refused(right, 4, 1, 0) && hello_is_refused(right, -1, 0, 1);
 }
 
 /* It knows all, and comes too late. */
@@ -564,7 +565,7 @@ static bool late_words(const struct hand_name *e, const struct hand_name *peer)
 	uint32_t right[WORDS];
 
 	right_words(right, e, peer, true);
-	return stranger_is_turned_away(right, -1, 0, 0);
+	return hello_is_refused(right, -1, 0, 0);
 }
 
 /* ---- those who say nothing ---- */
@@ -600,7 +601,7 @@ static bool are_cut_off(int count, long ms)
  * They do not keep the peer out; of too many the oldest are cut off, and in time all. What
  * connects from here is no peer's: it has its address, and not its words.
  */
-static bool strangers(void)
+static bool wrong_hellos(void)
 {
 	struct hand_device dev;
 	static struct hand_end e, friend;
@@ -697,7 +698,7 @@ static void answer_as(enum impostor who, int fd)
 	if (who == SAYS_GARBAGE)
 		memset(reply, 0x5a, sizeof(reply));
 	send(fd, reply, sizeof(reply), MSG_NOSIGNAL);
-	/* Whose words are believed is sent to: of the others nobody hears more. */
+	/* Only a peer whose hello is accepted is sent anything. */
 	if (recv(fd, &octet, 1, who == RIGHT_WORDS ? 0 : MSG_DONTWAIT) == 1 && who != RIGHT_WORDS)
 		exit(1);
 	if (who == RIGHT_WORDS)
@@ -728,7 +729,7 @@ static void listen_as(enum impostor who, struct hand_end *e)
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) || listen(fd, 64) ||
 	    getsockname(fd, (struct sockaddr *)&at, &len))
-		hand_fail("nobody can pose as a peer: %s", strerror(errno));
+		hand_fail("no socket to pose as a peer: %s", strerror(errno));
 	name.gid = e->dev->gid;
 	memcpy(name.gid.raw + 12, &at.sin_addr, 4);
 	name.qpn = (uint32_t)ntohs(at.sin_port) << 8 | 1;
@@ -762,7 +763,7 @@ static bool impostors_are_found_out(void)
 	for (i = 0; i < IMPOSTORS && ok; i++) {
 		ok = hand_took(e[i].cq, 2, IBV_WC_RETRY_EXC_ERR) &&
 		     hand_took(e[i].cq, 1, IBV_WC_WR_FLUSH_ERR) && hand_now_ms() - begun < 15000;
-		/* Who is believed is a peer that has gone, and soon missed: not believed, he would be awaited. */
+		/* A peer whose hello was accepted has gone, and is soon given up; any other is still awaited. */
 		if (i == RIGHT_WORDS)
 			ok = ok && hand_now_ms() - begun < 7500;
 		if (!ok)
@@ -982,7 +983,7 @@ static bool hears_the_peer_out(void (*program)(int fd), size_t ahead)
 		say(fd, octets, n + ahead);
 		ok = hear(c.fd, &last, sizeof(last));
 		usleep(30000);
-		/* Nobody may be there any more: then there is no answer. */
+		/* The port may have closed: then there is no answer. */
 		send(fd, octets + n + ahead, len - ahead, MSG_NOSIGNAL);
 		after = hand_now_ms() - last;
 		answered = ok && is_answered(fd);
@@ -1125,18 +1126,18 @@ static const struct {
 	{ "peer-killed-at-each-step", killed_at_each_step },
 	{ "peer-killed-whose-child-lives", killed_with_children },
 	{ "many-qps-connect-in-time", connects_many },
-	{ "strangers-are-turned-away", strangers },
-	{ "who-listens-in-the-peer's-place-is-found-out", impostors_are_found_out },
-	{ "destroy-hears-the-peer-out", destroy_hears_the_peer_out },
+	{ "wrong-hellos-are-refused", wrong_hellos },
+	{ "a-listener-in-the-peer's-place-is-detected", impostors_are_found_out },
+	{ "destroy-drains-the-peer", destroy_hears_the_peer_out },
 	{ "silent-peers-hold-up-no-destroy", silent_peers_hold_up_no_destroy },
 	/* Behind one whose patience is spent: its children have their own. */
-	{ "exit-hears-the-peer-out", exit_hears_the_peer_out },
-	{ "peer-that-exits-has-said-what-it-took", exits_after_the_last },
+	{ "exit-drains-the-peer", exit_hears_the_peer_out },
+	{ "peer-that-exits-has-acknowledged-what-it-received", exits_after_the_last },
 };
 
 int main(int argc, char **argv)
 {
-	int i, n = sizeof(cases) / sizeof(*cases), failed = 0;
+	int i, n = sizeof(cases) / sizeof(*cases);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	hand_program = "weft-handpeers";
@@ -1146,12 +1147,9 @@ int main(int argc, char **argv)
 	}
 	addr = argv[1];
 	limit_ms = atol(argv[2]);
-	printf("1..%d\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 4 && strcmp(argv[3], cases[i].name)) || cases[i].run();
-
-		printf("%sok %d - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
-	return failed ? 1 : 0;
+	verdict_only(argv[3]);
+	for (i = 0; i < n; i++)
+		if (verdict_wants(cases[i].name))
+			verdict_if(cases[i].name, cases[i].run());
+	return verdict_end();
 }

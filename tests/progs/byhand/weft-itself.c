@@ -198,7 +198,7 @@ static bool is_as_filled(const uint8_t *p)
 	return true;
 }
 
-/* Who sends has to receive, or TCP takes nothing more. */
+/* It must receive while it sends, or TCP's buffers fill. */
 static bool bulk(void)
 {
 	uint8_t *mem = malloc(3 * BULK);
@@ -499,7 +499,7 @@ static const struct hand_case cases[] = {
 	{ "sqd-holds-a-qp-with-itself", drains },
 	{ "wrong-key-to-itself-is-refused", wrong_keys },
 	{ "atomic-on-a-wrong-key-is-refused", wrong_atomic },
-	{ "wrong-local-key-is-nobody-else's-fault", wrong_local_key },
+	{ "wrong-local-key-fails-locally", wrong_local_key },
 	{ "message-to-itself-that-is-too-long-is-refused", message_too_long },
 	{ "receive-that-cannot-be-filled-fails-both", receive_that_cannot_be_filled },
 	{ "send-to-itself-without-a-receive-is-given-up", receive_never_comes },

@@ -19,7 +19,7 @@
 #define OUTSTANDING	4
 #define TIMEOUT_MS	60000
 
-/* Nobody looks at what is in it. */
+/* Its content is not checked. */
 static uint8_t mem[2][MSG] __attribute__((aligned(4096)));
 
 static struct ibv_mr *mr[2];		/* of each side's PD, which all its connections share */

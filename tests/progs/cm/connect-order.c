@@ -6,7 +6,7 @@
  *
  * With a BACKLOG below their number most are more than the listener takes at a time. They wait then: none
  * is refused or reset, the order stands, and each is as the peer asked for it, in revision 2 of MPA.
- * By revision 1 the depths of Reads would not be told.
+ * Revision 1 does not carry the depths of Reads.
  *
  * It stays on one CPU: what a process sends before and after it moves to another TCP may take
  * the other way round, for each CPU has its own queue. The driver's workers may run on any.

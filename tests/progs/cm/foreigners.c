@@ -6,7 +6,6 @@
  * its process's. TAP.
  */
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -20,6 +19,8 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "tcp.h"
+#include "verdict.h"
 
 #define NOBODY		65534
 #define DEPTH		4
@@ -27,24 +28,6 @@
 
 static const char *host, *netns;
 static int port;
-static int n_tests;
-
-static void verdict(const char *name, const char *why)
-{
-	n_tests++;
-	if (why)
-		printf("not ok %d - %s: %s\n", n_tests, name, why);
-	else
-		printf("ok %d - %s\n", n_tests, name);
-}
-
-static struct sockaddr_in address(const char *ip, int of)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(of) };
-
-	inet_pton(AF_INET, ip, &a.sin_addr);
-	return a;
-}
 
 /* ---- the foreigner ---- */
 
@@ -69,7 +52,7 @@ static void go_abroad(const struct foreigner *f)
 		fail("setresuid: %s", strerror(errno));
 }
 
-/* rdma_cm takes the first device for loopback, and asks nobody. */
+/* rdma_cm uses the first device for loopback, without a check. */
 static void *connects(void *arg)
 {
 	struct foreigner *f = arg;
@@ -89,7 +72,7 @@ static void *connects(void *arg)
 static void *listens(void *arg)
 {
 	struct foreigner *f = arg;
-	struct sockaddr_in any = address("0.0.0.0", port + 1 + f->root);
+	struct sockaddr_in any = tcp_address("0.0.0.0", port + 1 + f->root);
 
 	go_abroad(f);
 	f->events = rdma_create_event_channel();
@@ -118,12 +101,10 @@ static void end_foreigner(struct foreigner *f)
 
 static int listen_tcp(void)
 {
-	struct sockaddr_in own = address("127.0.0.1", port);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
+	struct sockaddr_in own = tcp_address("127.0.0.1", port);
+	int fd = tcp_listen(&own, sizeof(own), 1);
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || listen(fd, 1))
-		fail("listening: %s", strerror(errno));
+	fcntl(fd, F_SETFL, O_NONBLOCK);
 	return fd;
 }
 
@@ -147,15 +128,14 @@ static void a_foreigners_connect(void)
 	if (accept(listener, NULL, NULL) >= 0)
 		why = "it arrives at 127.0.0.1";
 	end_foreigner(&f);
-	conn_close(&c);
-	rdma_destroy_event_channel(c.events);
+	conn_end(&c);
 	close(listener);
-	verdict("a-foreigners-connect-goes-nowhere", why);
+	verdict("a-connect-from-another-netns-is-refused", why);
 }
 
 static int dial(int of)
 {
-	struct sockaddr_in to = address(host, of);
+	struct sockaddr_in to = tcp_address(host, of);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	int err = connect(fd, (struct sockaddr *)&to, sizeof(to)) ? errno : 0;
 
@@ -175,7 +155,7 @@ static void a_foreigners_listener(void)
 	else if (dial(port + 1) != ECONNREFUSED)
 		why = "it hears what is meant for us";
 	end_foreigner(&f);
-	verdict("a-foreigner-who-listens-everywhere-is-not-here", why);
+	verdict("a-wildcard-listener-of-another-netns-is-unreachable", why);
 }
 
 /* He sets up kernel consumers, and moves devices. */
@@ -190,7 +170,7 @@ static void an_administrators_listener(void)
 	if (err)
 		why = strerror(err);
 	end_foreigner(&f);
-	verdict("an-administrator-listens-from-anywhere", why);
+	verdict("root-listens-from-any-netns", why);
 }
 
 int main(int argc, char **argv)
@@ -206,6 +186,5 @@ int main(int argc, char **argv)
 	a_foreigners_connect();
 	a_foreigners_listener();
 	an_administrators_listener();
-	printf("1..%d\n", n_tests);
-	return 0;
+	return verdict_end();
 }

@@ -4,12 +4,10 @@
  * process moves to CGROUP, an empty one of version 2. HOST is an address of this machine that a
  * weft device has, PORT is free. TAP.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,24 +18,15 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "tcp.h"
+#include "verdict.h"
 
 #define DEPTH		4
 #define PATIENCE_MS	60000
 #define N(insns)	(sizeof(insns) / sizeof((insns)[0]))
 
 static const char *host, *port;
-static int cgroup, n_tests;
-
-static void verdict(const char *name, const char *why)
-{
-	n_tests++;
-	if (why)
-		printf("not ok %d - %s: %s\n", n_tests, name, why);
-	else
-		printf("ok %d - %s\n", n_tests, name);
-	/* The next one may be the machine's last. */
-	fflush(stdout);
-}
+static int cgroup;
 
 /* ---- BPF by hand ---- */
 
@@ -114,14 +103,6 @@ static void detach(int fd, enum bpf_attach_type where)
 
 /* ---- sockets are denied ---- */
 
-static struct sockaddr_in address(void)
-{
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(atoi(port)) };
-
-	inet_pton(AF_INET, host, &a.sin_addr);
-	return a;
-}
-
 static const char *is_denied(int rv)
 {
 	if (!rv)
@@ -143,15 +124,14 @@ static void no_connection(void)
 	prog = attach(BPF_PROG_TYPE_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_CREATE, deny, N(deny));
 	why = is_denied(rdma_connect(c.id, &param));
 	detach(prog, BPF_CGROUP_INET_SOCK_CREATE);
-	conn_close(&c);
-	rdma_destroy_event_channel(c.events);
+	conn_end(&c);
 	verdict("a-cgroup-without-sockets-has-no-connection", why);
 }
 
 static void no_listener(void)
 {
 	struct rdma_event_channel *events = rdma_create_event_channel();
-	struct sockaddr_in own = address();
+	struct sockaddr_in own = tcp_address(host, atoi(port));
 	struct rdma_cm_id *id;
 	const char *why;
 	int prog;
@@ -185,20 +165,11 @@ static void *hang_up_twice(void *arg)
 	return NULL;
 }
 
-static int listen_tcp(void)
-{
-	struct sockaddr_in own = address();
-	int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&own, sizeof(own)) || listen(fd, 4))
-		fail("listening: %s", strerror(errno));
-	return fd;
-}
-
 static void both_tries_are_seen(void)
 {
-	int count = make_map(BPF_MAP_TYPE_ARRAY, 8), listener = listen_tcp(), prog;
+	struct sockaddr_in own = tcp_address(host, atoi(port));
+	int count = make_map(BPF_MAP_TYPE_ARRAY, 8), prog;
+	int listener = tcp_listen(&own, sizeof(own), 4);
 	const struct bpf_insn count_it[] = {
 		ZERO_STACK(-4), MAP(1, count), COPY(2, 10), ADD(2, -4),
 		CALL(BPF_FUNC_map_lookup_elem), SKIP_IF(0, 0, 2), SET(1, 1), ADD_TO(0, 1),
@@ -206,7 +177,6 @@ static void both_tries_are_seen(void)
 	};
 	struct conn c = { .timeout_ms = PATIENCE_MS };
 	struct rdma_conn_param param = { .initiator_depth = 1 };
-	struct rdma_cm_event *ev;
 	pthread_t peer;
 	uint64_t seen;
 	char why[64];
@@ -217,48 +187,26 @@ static void both_tries_are_seen(void)
 		fail("no thread");
 	prog = attach(BPF_PROG_TYPE_CGROUP_SOCK_ADDR, BPF_CGROUP_INET4_CONNECT, count_it,
 		      N(count_it));
-	if (rdma_connect(c.id, &param) || rdma_get_cm_event(c.events, &ev))
+	if (rdma_connect(c.id, &param) || conn_next_event(c.events, PATIENCE_MS) < 0)
 		fail("rdma_connect: %s", strerror(errno));
-	rdma_ack_cm_event(ev);
 	pthread_join(peer, NULL);
 	detach(prog, BPF_CGROUP_INET4_CONNECT);
 	seen = value_of(count);
 	snprintf(why, sizeof(why), "%u connects were seen", (unsigned int)seen);
-	conn_close(&c);
-	rdma_destroy_event_channel(c.events);
+	conn_end(&c);
 	close(listener);
 	close(count);
-	verdict("the-second-try-counts-for-the-cgroup", seen == 2 ? NULL : why);
+	verdict("the-cgroup-sees-the-second-connect", seen == 2 ? NULL : why);
 }
 
 /* ---- connections that somebody else has ---- */
-
-static int request(void)
-{
-	static const uint8_t frame[20] = "MPA ID Req Frame\x40\x01";
-	struct sockaddr_in to = address();
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	/* It may be reset at once. */
-	if (fd < 0 || (connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno != ECONNRESET))
-		fail("connecting: %s", strerror(errno));
-	send(fd, frame, sizeof(frame), MSG_NOSIGNAL);
-	return fd;
-}
-
-static bool readable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, PATIENCE_MS) > 0;
-}
 
 /* The other side ends it, with no word. */
 static const char *is_ended(int fd)
 {
 	char octet;
 
-	if (!readable(fd))
+	if (!tcp_is_readable(fd, PATIENCE_MS))
 		return "it is not ended";
 	return recv(fd, &octet, 1, 0) > 0 ? "it is answered" : NULL;
 }
@@ -268,7 +216,7 @@ static const char *is_told(struct conn *c, int fd)
 	struct rdma_cm_event *ev;
 	struct rdma_cm_id *id;
 
-	if (!readable(c->events->fd) || rdma_get_cm_event(c->events, &ev))
+	if (!tcp_is_readable(c->events->fd, PATIENCE_MS) || rdma_get_cm_event(c->events, &ev))
 		return "nor is one that is ours";
 	id = ev->id;
 	rdma_ack_cm_event(ev);
@@ -280,6 +228,7 @@ static const char *is_told(struct conn *c, int fd)
 
 static void what_a_sockmap_has(void)
 {
+	struct sockaddr_in to = tcp_address(host, atoi(port));
 	int map = make_map(BPF_MAP_TYPE_SOCKMAP, 4), prog, fd;
 	const struct bpf_insn take_it[] = {
 		COPY(6, 1), LOAD_W(2, 1, offsetof(struct bpf_sock_ops, op)),
@@ -292,16 +241,16 @@ static void what_a_sockmap_has(void)
 
 	conn_listen(&c, host, port);
 	prog = attach(BPF_PROG_TYPE_SOCK_OPS, BPF_CGROUP_SOCK_OPS, take_it, N(take_it));
-	fd = request();
+	fd = tcp_send_request(&to);
 	why = is_ended(fd);
 	close(fd);
 	detach(prog, BPF_CGROUP_SOCK_OPS);
 	if (!why)
-		why = is_told(&c, request());
+		why = is_told(&c, tcp_send_request(&to));
 	rdma_destroy_id(c.listener);
 	rdma_destroy_event_channel(c.events);
 	close(map);
-	verdict("what-a-sockmap-has-is-refused", why);
+	verdict("a-socket-in-a-sockmap-is-refused", why);
 }
 
 static void join_cgroup(const char *path)
@@ -330,6 +279,5 @@ int main(int argc, char **argv)
 	no_listener();
 	both_tries_are_seen();
 	what_a_sockmap_has();
-	printf("1..%d\n", n_tests);
-	return 0;
+	return verdict_end();
 }

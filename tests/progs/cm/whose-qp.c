@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Whose QP may whom be connected to? rdma_cm takes a number for a QP, from anybody. The owner
- * is this process, as root; strangers run as nobody, and were begun before there was a file to
- * inherit. HOST is an address of this machine that a weft device has; rdma_cm listens on PORT
- * and the port behind it. TAP.
+ * Who may connect a QP? rdma_cm takes any number for a QP, from any user. The owner is this process,
+ * as root; other users run as nobody, and were forked before there was a file to inherit. HOST is an
+ * address of this machine that a weft device has; rdma_cm listens on PORT and PORT + 1. TAP.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -21,6 +19,8 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "tcp.h"
+#include "verdict.h"
 
 #define NOBODY		65534
 #define DEPTH		4
@@ -32,24 +32,12 @@
 static const char *host;
 static char port[16], next_port[16];
 static struct conn server = { .timeout_ms = PATIENCE_MS };
-static struct stranger {
+static struct other_user {
 	pid_t pid;
 	int fd;
 } caller, taker;
-static int n_tests;
 
-static void verdict(const char *name, const char *why)
-{
-	n_tests++;
-	if (why)
-		printf("not ok %d - %s: %s\n", n_tests, name, why);
-	else
-		printf("ok %d - %s\n", n_tests, name);
-	/* What a child would print once more. */
-	fflush(stdout);
-}
-
-/* ---- the stranger, and what is said to him ---- */
+/* ---- the other user's process, and its commands ---- */
 
 struct question {
 	uint32_t qpn;
@@ -90,9 +78,9 @@ static uint32_t hear(int from)
 	return q.qpn;
 }
 
-static struct stranger begin_stranger(void (*work)(int fd))
+static struct other_user begin_other_user(void (*work)(int fd))
 {
-	struct stranger s;
+	struct other_user s;
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
@@ -109,17 +97,17 @@ static struct stranger begin_stranger(void (*work)(int fd))
 }
 
 /* What becomes of @qpn: the errno, or 0 if it is connected. */
-static int try_number(struct stranger *s, uint32_t qpn, int file)
+static int try_number(struct other_user *s, uint32_t qpn, int file)
 {
 	int err;
 
 	tell(s->fd, qpn, file);
 	if (read(s->fd, &err, sizeof(err)) != sizeof(err))
-		fail("the stranger died");
+		fail("the other user's process died");
 	return err;
 }
 
-static void end_stranger(struct stranger *s)
+static void end_other_user(struct other_user *s)
 {
 	kill(s->pid, SIGKILL);
 	waitpid(s->pid, NULL, 0);
@@ -132,18 +120,6 @@ static void answer(int to, int err)
 		_exit(1);
 }
 
-static enum rdma_cm_event_type next_event(struct rdma_event_channel *events)
-{
-	struct rdma_cm_event *ev;
-	enum rdma_cm_event_type type;
-
-	if (rdma_get_cm_event(events, &ev))
-		fail("rdma_get_cm_event: %s", strerror(errno));
-	type = ev->event;
-	rdma_ack_cm_event(ev);
-	return type;
-}
-
 static int connect_number(uint32_t qpn)
 {
 	struct conn c = { .timeout_ms = PATIENCE_MS };
@@ -154,7 +130,7 @@ static int connect_number(uint32_t qpn)
 	conn_resolve(&c, host, port);
 	if (rdma_connect(c.id, &param))
 		err = errno;
-	else if (next_event(c.events) != RDMA_CM_EVENT_ESTABLISHED)
+	else if (conn_next_event(c.events, PATIENCE_MS) != RDMA_CM_EVENT_ESTABLISHED)
 		err = ECONNREFUSED;
 	rdma_destroy_id(c.id);
 	rdma_destroy_event_channel(c.events);
@@ -209,23 +185,17 @@ static void begin_owner(struct conn *c)
 	conn_make_qp(c, DEPTH, DEPTH, 0);
 }
 
-static void end_owner(struct conn *c)
-{
-	conn_close(c);
-	rdma_destroy_event_channel(c->events);
-}
-
 static void end_server(pthread_t thread)
 {
 	pthread_join(thread, NULL);
 	conn_close(&server);
 }
 
-/* A refusal is that of a number that is nobody's. */
+/* It is refused as an unused number is. */
 static const char *is_refused(int err)
 {
 	if (!err)
-		return "he is connected to it";
+		return "it is connected";
 	return err == EINVAL ? NULL : strerror(err);
 }
 
@@ -235,11 +205,11 @@ static void connect_it(struct conn *c)
 	pthread_t thread = begin_server();
 
 	conn_connect(c, NULL, 0);
-	end_owner(c);
+	conn_end(c);
 	end_server(thread);
 }
 
-static void a_strangers_connect(void)
+static void another_users_connect(void)
 {
 	const char *why;
 	struct conn c;
@@ -249,43 +219,30 @@ static void a_strangers_connect(void)
 	if (!why)
 		why = is_refused(try_number(&caller, c.id->qp->qp_num, -1));
 	if (why)
-		end_owner(&c);
+		conn_end(&c);
 	else
 		connect_it(&c);
-	verdict("a-stranger-does-not-connect-a-qp", why);
+	verdict("another-user-does-not-connect-a-qp", why);
 }
 
-/* A Request, by plain TCP. */
-static int dial_stranger(void)
+static void another_users_accept(void)
 {
-	static const uint8_t frame[20] = "MPA ID Req Frame\x40\x01";
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(atoi(next_port)) };
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	inet_pton(AF_INET, host, &to.sin_addr);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof(to)) ||
-	    send(fd, frame, sizeof(frame), MSG_NOSIGNAL) != sizeof(frame))
-		fail("no connection to the stranger: %s", strerror(errno));
-	return fd;
-}
-
-static void a_strangers_accept(void)
-{
+	struct sockaddr_in to = tcp_address(host, atoi(next_port));
 	int fd, listens;
 	const char *why;
 	struct conn c;
 
 	begin_owner(&c);
 	if (read(taker.fd, &listens, sizeof(listens)) != sizeof(listens))
-		fail("the stranger does not listen");
-	fd = dial_stranger();
+		fail("the other user's process does not listen");
+	fd = tcp_send_request(&to);
 	why = is_refused(try_number(&taker, c.id->qp->qp_num, -1));
 	close(fd);
 	if (why)
-		end_owner(&c);
+		conn_end(&c);
 	else
 		connect_it(&c);
-	verdict("a-stranger-does-not-accept-with-a-qp", why);
+	verdict("another-user-does-not-accept-with-a-qp", why);
 }
 
 /* By the device's open file the QP can be destroyed, too. */
@@ -300,9 +257,9 @@ static void who_was_passed_the_file(void)
 	err = try_number(&caller, c.id->qp->qp_num, c.id->verbs->cmd_fd);
 	if (err)
 		fail("who was passed the file: %s", strerror(err));
-	end_owner(&c);
+	conn_end(&c);
 	end_server(thread);
-	verdict("who-was-passed-the-device-connects-a-qp", NULL);
+	verdict("a-user-with-the-device-file-connects-a-qp", NULL);
 }
 
 /* @file behind as many others as the driver looks at in several pieces. */
@@ -339,7 +296,7 @@ static void a_childs_connect(const char *name, bool has_many_files)
 	waitpid(child, &status, 0);
 	if (status)
 		fail("the child's connect: %s", strerror(WEXITSTATUS(status)));
-	end_owner(&c);
+	conn_end(&c);
 	end_server(thread);
 	verdict(name, NULL);
 }
@@ -374,8 +331,8 @@ static void numbers_at_random(void)
 		near += number[i] - number[i - 1] < APART;
 	for (i = 0; i < QPS; i++)
 		ibv_destroy_qp(qp[i]);
-	end_owner(&c);
-	verdict("numbers-of-qps-are-not-to-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
+	conn_end(&c);
+	verdict("qp-numbers-cannot-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
 }
 
 int main(int argc, char **argv)
@@ -388,20 +345,19 @@ int main(int argc, char **argv)
 	host = argv[1];
 	snprintf(port, sizeof(port), "%d", atoi(argv[2]));
 	snprintf(next_port, sizeof(next_port), "%d", atoi(argv[2]) + 1);
-	caller = begin_stranger(connects);
-	taker = begin_stranger(accepts);
+	caller = begin_other_user(connects);
+	taker = begin_other_user(accepts);
 	conn_listen(&server, host, port);
-	a_strangers_connect();
-	a_strangers_accept();
+	another_users_connect();
+	another_users_accept();
 	numbers_at_random();
 	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
 	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
-	/* The last: from now on he has it. */
+	/* The last: from now on that process has the file. */
 	who_was_passed_the_file();
-	end_stranger(&caller);
-	end_stranger(&taker);
+	end_other_user(&caller);
+	end_other_user(&taker);
 	rdma_destroy_id(server.listener);
 	rdma_destroy_event_channel(server.events);
-	printf("1..%d\n", n_tests);
-	return 0;
+	return verdict_end();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What rdma_cm promises of ids of datagrams, with both ends in this process at ADDR, and strangers at a bare
- * socket. TAP on stdout. The strangers alone know what is said on the wire.
+ * What rdma_cm promises of ids of datagrams (SIDR), with both ends in this process at ADDR, and plain UDP
+ * sockets as other peers. TAP on stdout. Only these sockets know the wire format.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "verdict.h"
 
 #define QUIET_MS	200	/* in which nothing is to happen */
 #define SOON_MS		20000
@@ -59,7 +61,7 @@ static uint16_t port_of(const struct sockaddr_storage *a)
 					      : ((const struct sockaddr_in *)a)->sin_port);
 }
 
-/* A stranger's, at a port of its own. */
+/* A plain UDP socket, at a port of its own. */
 static int open_socket(uint16_t *own)
 {
 	int fd = socket(addr.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -319,7 +321,7 @@ static bool nobody_listens(void)
 	int fd = open_socket(&to);
 	bool ok;
 
-	/* The number stays ours, and a socket that is connected to itself hears nobody else. */
+	/* The number stays ours: a socket that is connected to itself receives from no other. */
 	if (connect(fd, at_port(to), addr_len))
 		die("connect");
 	ask(to, "");
@@ -363,7 +365,7 @@ static bool silent_peer_is_given_up(void)
 	return ok && n >= 3 && n <= 10;
 }
 
-/* Who repeats himself is told the same again, and the program nothing; in as many octets as he sent. */
+/* A repeated request gets the same reply, of the request's length, and causes no second event. */
 static bool repeated_question_is_told_once(void)
 {
 	uint8_t q[ASK_LEN], first[ASK_LEN + 1], again[ASK_LEN + 1];
@@ -395,7 +397,7 @@ static bool repeated_question_is_told_once(void)
 	return ok;
 }
 
-static bool strangers_are_not_answered(void)
+static bool invalid_requests_are_not_answered(void)
 {
 	uint8_t q[ASK_LEN + 1] = { 0 }, got[ASK_LEN + 1];
 	struct sockaddr_storage from;
@@ -420,7 +422,7 @@ static bool strangers_are_not_answered(void)
 	send_to(fd, q, ASK_LEN, port);
 	ok = !comes(passive, QUIET_MS) && receive(fd, got, sizeof(got), &from, 0) < 0;
 	close(fd);
-	/* Who speaks properly is heard. */
+	/* A valid request is answered. */
 	ask(port, "me");
 	ok = ok && next_is(passive, RDMA_CM_EVENT_CONNECT_REQUEST) && says("me");
 	if (ok) {
@@ -459,7 +461,7 @@ static void send_many(int fd, const uint8_t known[ASK_LEN])
 		die("no answer");
 }
 
-/* Of those that come too early, who asks again finds room. */
+/* Requests beyond the backlog are dropped; one that is repeated later is taken. */
 static bool backlog_bounds_what_waits(void)
 {
 	struct rdma_cm_id *child[40] = { 0 };
@@ -530,7 +532,7 @@ static bool only_the_peer_is_heard(void)
 	uint8_t q[ASK_LEN + 1], forged[ASK_LEN];
 	struct sockaddr_storage from;
 	uint16_t to, other;
-	int fd = open_socket(&to), stranger = open_socket(&other);
+	int fd = open_socket(&to), third = open_socket(&other);
 	bool ok;
 
 	ask(to, "");
@@ -538,7 +540,7 @@ static bool only_the_peer_is_heard(void)
 	memcpy(forged, q, ASK_LEN);
 	forged[5] = 2;
 	forged[19] = 9;
-	send_to(stranger, forged, ASK_LEN, port_of(&from));
+	send_to(third, forged, ASK_LEN, port_of(&from));
 	forged[15] ^= 1;
 	send_to(fd, forged, ASK_LEN, port_of(&from));
 	forged[15] ^= 1;
@@ -553,11 +555,11 @@ static bool only_the_peer_is_heard(void)
 	send_to(fd, forged, ASK_LEN, port_of(&from));
 	ok = ok && !comes(active, QUIET_MS);
 	close(fd);
-	close(stranger);
+	close(third);
 	return ok;
 }
 
-/* While it asks, and nobody hears any more of it. */
+/* While it asks; afterwards nothing is reported. */
 static bool asker_may_go(void)
 {
 	uint16_t to;
@@ -581,26 +583,26 @@ static const struct {
 	bool (*run)(void);
 } cases[] = {
 	{ "the-answer-leads-to-the-qp", answer_leads_to_the_qp },
-	{ "the-longest-words", longest_words },
-	{ "a-refusal-is-told", refusal_is_told },
+	{ "the-longest-private-data", longest_words },
+	{ "a-rejection-is-reported", refusal_is_told },
 	{ "a-request-that-is-dropped-is-refused", dropped_request_is_refused },
-	{ "a-request-that-nobody-saw-is-refused", unseen_request_is_refused },
-	{ "where-nobody-listens-the-answer-comes-at-once", nobody_listens },
-	{ "a-qp-of-nobody-cannot-answer", qp_of_nobody_cannot_answer },
+	{ "an-unread-request-is-refused", unseen_request_is_refused },
+	{ "without-a-listener-the-rejection-is-immediate", nobody_listens },
+	{ "an-unknown-qp-cannot-answer", qp_of_nobody_cannot_answer },
 	{ "a-silent-peer-is-given-up", silent_peer_is_given_up },
-	{ "a-repeated-question-is-told-once", repeated_question_is_told_once },
-	{ "strangers-are-not-answered", strangers_are_not_answered },
+	{ "a-repeated-request-is-reported-once", repeated_question_is_told_once },
+	{ "invalid-requests-are-not-answered", invalid_requests_are_not_answered },
 	{ "the-backlog-bounds-what-waits", backlog_bounds_what_waits },
 	{ "a-request-outlives-its-listener", request_outlives_its_listener },
 	{ "listeners-of-both-kinds-share-a-number", listeners_of_both_kinds_share_a_number },
 	{ "only-the-peer-is-heard", only_the_peer_is_heard },
-	{ "who-asks-may-go", asker_may_go },
+	{ "the-client-may-be-destroyed", asker_may_go },
 };
 
 int main(int argc, char **argv)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 	struct addrinfo *info;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -615,16 +617,18 @@ int main(int argc, char **argv)
 	active = rdma_create_event_channel();
 	if (!passive || !active)
 		die("rdma_create_event_channel");
-	printf("1..%u\n", n);
+	verdict_only(argv[2]);
 	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || cases[i].run();
+		bool ok;
 
+		if (!verdict_wants(cases[i].name))
+			continue;
+		ok = cases[i].run();
 		drop(&asker);
 		drop(&listener);
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
+		verdict_if(cases[i].name, ok);
 	}
 	rdma_destroy_event_channel(passive);
 	rdma_destroy_event_channel(active);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

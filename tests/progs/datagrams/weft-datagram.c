@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What UD QPs promise, as verbs and the InfiniBand specification have it, with both ends in this
- * process, over the device whose GID 0 is ADDR. TAP on stdout. Only what strangers say knows weft.
+ * process, over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 
 #define GRH		40
 #define QKEY		0x11223344u
@@ -244,7 +245,7 @@ static bool moved(uint32_t len)
 	return sent(&a) && received(&b, 0, &a, len, &wc);
 }
 
-/* ---- what stands before it ---- */
+/* ---- the GRH ---- */
 
 static uint16_t sum_of(const uint8_t *p, int n)
 {
@@ -514,7 +515,7 @@ static bool without_a_receive(void)
 	return sent(&a) && quiet(&b) && state_of(&b) == IBV_QPS_RTS && moved(9) && quiet(&b);
 }
 
-/* A number that is nobody's; a port that is nobody's; none. */
+/* An unused QPN; an unused port; port 0. */
 static bool to_nobody(void)
 {
 	static const uint32_t others[] = { 0xff, 0x000100, 0, 1, 0xffffff };
@@ -533,7 +534,7 @@ static bool to_nobody(void)
 
 /* ---- what fails ---- */
 
-/* The send that failed completes so, what is behind it is flushed, and RTS makes it go on. */
+/* The send completes in error, later ones are flushed, and a transition to RTS resumes the queue. */
 static bool fails_and_goes_on(struct ibv_send_wr *wr, enum ibv_wc_status status)
 {
 	if (post(&a, wr))
@@ -837,7 +838,7 @@ static bool go_while_datagrams_come(void)
 	return moved(15);
 }
 
-/* ---- strangers ---- */
+/* ---- forged datagrams ---- */
 
 /* As weft's roce/datagram.h has it. */
 struct words {
@@ -848,7 +849,7 @@ struct words {
 	uint8_t data[8];
 };
 
-static int open_stranger(uint16_t *port)
+static int open_udp(uint16_t *port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	socklen_t len = sizeof(in);
@@ -902,10 +903,10 @@ static void say_wrong(int fd, const struct words *right)
 	say(fd, large, 24 + 4096 + 1);
 }
 
-static bool strangers(void)
+static bool forged_datagrams(void)
 {
 	uint16_t port, other_port;
-	int fd = open_stranger(&port), other = open_stranger(&other_port), i;
+	int fd = open_udp(&port), other = open_udp(&other_port), i;
 	struct words w = {
 		.magic = htonl(0x77655544), .version = 1, .to = htonl(b.qp->qp_num),
 		.from = htonl((uint32_t)port << 8 | 7), .qkey = htonl(QKEY),
@@ -914,7 +915,7 @@ static bool strangers(void)
 
 	for (i = 0; i < 4; i++)
 		post_recv(&b, i, SLOT);
-	/* That is how one is told; and who says that he is another is not heard. */
+	/* This header is valid; one with another source is dropped. */
 	say(fd, &w, sizeof(w));
 	ok = came((uint32_t)port << 8 | 7);
 	say(other, &w, sizeof(w));
@@ -953,9 +954,9 @@ static const struct {
 	const char *name;
 	bool (*run)(void);
 } cases[] = {
-	{ "a-datagram-comes-behind-its-header", behind_its_header },
+	{ "a-datagram-follows-its-grh", behind_its_header },
 	{ "ipv6-has-its-own-header", by_ipv6 },
-	{ "the-header-tells-the-traffic-class", class_is_told },
+	{ "the-grh-has-the-traffic-class", class_is_told },
 	{ "an-answer-finds-its-way-by-the-completion", an_answer_finds_its_way },
 	{ "immediate-data", immediate },
 	{ "lengths-up-to-the-mtu", of_every_length },
@@ -965,22 +966,22 @@ static const struct {
 	{ "posted-by-ibv_wr", by_ibv_wr },
 	{ "a-wrong-key-is-dropped", keys },
 	{ "without-a-receive-it-is-dropped", without_a_receive },
-	{ "to-nobody-it-is-lost", to_nobody },
+	{ "without-a-receiver-it-is-lost", to_nobody },
 	{ "longer-than-the-mtu-fails", longer_than_the_mtu },
-	{ "memory-of-nobody-is-not-sent", from_memory_of_nobody },
+	{ "unregistered-memory-is-not-sent", from_memory_of_nobody },
 	{ "an-impossible-address-is-refused", by_an_impossible_address },
 	{ "other-operations-are-refused", other_operations_are_refused },
 	{ "a-short-receive-fails-the-receiver", into_a_short_receive },
-	{ "memory-of-nobody-is-not-written", into_memory_of_nobody },
+	{ "unregistered-memory-is-not-written", into_memory_of_nobody },
 	{ "states-are-those-of-the-table", states },
 	{ "drained-sends-wait", drained },
 	{ "an-error-flushes", in_error },
 	{ "the-key-may-change", another_key },
 	{ "an-srq-serves", shared_receives },
 	{ "a-datagram-to-itself", to_itself },
-	{ "an-event-for-what-asks-for-it", solicited },
+	{ "a-solicited-event", solicited },
 	{ "qps-go-while-datagrams-come", go_while_datagrams_come },
-	{ "strangers-are-not-heard", strangers },
+	{ "forged-datagrams-are-dropped", forged_datagrams },
 	{ "other-types-are-refused", other_types_are_refused },
 };
 
@@ -996,7 +997,7 @@ static bool run(unsigned int i)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 	struct ibv_port_attr port;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -1009,13 +1010,10 @@ int main(int argc, char **argv)
 	if (ibv_query_port(dev.ctx, 1, &port))
 		hand_fail("ibv_query_port");
 	mtu = 128u << port.active_mtu;
-	printf("1..%u\n", n);
-	for (i = 0; i < n; i++) {
-		bool ok = (argc == 3 && strcmp(argv[2], cases[i].name)) || run(i);
-
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
-	}
+	verdict_only(argv[2]);
+	for (i = 0; i < n; i++)
+		if (verdict_wants(cases[i].name))
+			verdict_if(cases[i].name, run(i));
 	hand_close(&dev);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

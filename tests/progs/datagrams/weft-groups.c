@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What multicast promises of UD QPs, all in this process, over the device whose GID 0 is ADDR, an IPv4
- * address. TAP on stdout. Only what strangers say knows weft.
+ * address. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "byhand.h"
+#include "verdict.h"
 
 #define GRH		40
 #define QKEY		0x11223344u
@@ -288,7 +289,7 @@ static bool other_addresses_are_no_groups(void)
 }
 
 /* The words of a datagram, as of one of a's QP that is not a. */
-static bool strangers_are_not_heard(void)
+static bool forged_datagrams(void)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET }, to = {
 		.sin_family = AF_INET, .sin_port = htons(GROUP_PORT),
@@ -306,7 +307,7 @@ static bool strangers_are_not_heard(void)
 		hand_fail("no socket: %s", strerror(errno));
 	w[3] = htonl((uint32_t)ntohs(from.sin_port) << 8);
 	enter(&b, &group);
-	/* That is how the group is told; and what is not so is not heard. */
+	/* This header is valid for the group; any other is dropped. */
 	ok = send(fd, w, sizeof(w), 0) == sizeof(w) && hand_poll(b.cq, &wc, SOON_MS) && !wc.status;
 	post_recv(&b, b.qp, 2);
 	ok = ok && send(fd, w, sizeof(w) - 1, 0) > 0;
@@ -329,14 +330,14 @@ static const struct {
 } cases[] = {
 	{ "each-member-has-a-copy", each_member_has_a_copy },
 	{ "members-of-one-cq-have-a-copy-each", members_of_one_cq_have_a_copy_each },
-	{ "a-member-hears-itself", member_hears_itself },
-	{ "who-is-in-no-group-hears-nothing", who_is_in_no_group_hears_nothing },
-	{ "who-has-left-hears-nothing", who_has_left_hears_nothing },
+	{ "a-member-receives-its-own-datagrams", member_hears_itself },
+	{ "a-qp-outside-the-group-receives-nothing", who_is_in_no_group_hears_nothing },
+	{ "a-qp-that-has-left-receives-nothing", who_has_left_hears_nothing },
 	{ "a-wrong-key-is-dropped", a_wrong_key_is_dropped },
 	{ "a-qp-is-once-in-a-group", a_qp_is_once_in_a_group },
 	{ "a-member-is-not-destroyed", a_member_is_not_destroyed },
 	{ "other-addresses-are-no-groups", other_addresses_are_no_groups },
-	{ "strangers-are-not-heard", strangers_are_not_heard },
+	{ "forged-datagrams-are-dropped", forged_datagrams },
 };
 
 static void name_group(union ibv_gid *gid, uint8_t last)
@@ -349,7 +350,7 @@ static void name_group(union ibv_gid *gid, uint8_t last)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	unsigned int i, n = sizeof(cases) / sizeof(cases[0]);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	hand_program = "weft-groups";
@@ -361,18 +362,17 @@ int main(int argc, char **argv)
 	hand_open(&dev, own);
 	name_group(&group, 1);
 	name_group(&other_group, 2);
-	printf("1..%u\n", n);
+	verdict_only(argv[2]);
 	for (i = 0; i < n; i++) {
-		bool ok = true;
+		bool ok;
 
-		if (argc != 3 || !strcmp(argv[2], cases[i].name)) {
-			open_ends();
-			ok = cases[i].run();
-			close_ends();
-		}
-		printf("%sok %u - %s\n", ok ? "" : "not ", i + 1, cases[i].name);
-		failed += !ok;
+		if (!verdict_wants(cases[i].name))
+			continue;
+		open_ends();
+		ok = cases[i].run();
+		close_ends();
+		verdict_if(cases[i].name, ok);
 	}
 	hand_close(&dev);
-	return failed ? 1 : 0;
+	return verdict_end();
 }

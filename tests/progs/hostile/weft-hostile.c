@@ -8,7 +8,7 @@
  *   calls  a thread makes random calls on the command fd (ioctls, weft's own
  *          methods among them, write() commands, mmap) while another posts.
  *
- * All that happens in child processes, of which each lives a few seconds and is
+ * All that happens in child processes; each lives a few seconds and is
  * killed in the midst of it. A child may crash: what it overwrites its own
  * provider believes. Asked for is that the kernel goes on (the caller looks at
  * its log, and at innocent programs meanwhile), and that the children got as far
@@ -145,7 +145,7 @@ static void keep_ring(void *at, size_t size, off_t off)
 	*r = (struct ring){ .at = at, .size = size, .off = off };
 }
 
-/* In the place of libc's, for the libraries, too. */
+/* Replaces libc's, for the libraries, too. */
 void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *at = (void *)syscall(SYS_mmap, addr, len, prot, flags, fd, off);

@@ -5,7 +5,7 @@
  * somebody else's.
  *
  * What would test iw_cm or rdma_ucm, and not the driver, is left out. A request is answered once, by
- * who took it. Ids are destroyed and moved at random only in files where nobody listens.
+ * the thread that took it. Ids are destroyed and moved at random only in files without a listener.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -56,7 +56,7 @@ static struct message message(uint16_t command, uint16_t flags)
 	} };
 }
 
-/* The answer's first message, or that of an error; what comes behind is dropped with the socket. */
+/* The answer's first message, or that of an error; later ones are dropped with the socket. */
 static bool say(struct message *m)
 {
 	static __thread uint8_t answer[16384];
@@ -79,7 +79,7 @@ static bool say(struct message *m)
 	fault_end();
 	if (n >= (ssize_t)sizeof(*hdr))
 		good = hdr->nlmsg_type != NLMSG_ERROR || !err->error;
-	/* The rest of a dump, or a dump that nobody reads to its end. */
+	/* The rest of a dump, or a dump that is not read to its end. */
 	while (good && m->hdr.nlmsg_flags & NLM_F_DUMP && once_in(2) &&
 	       recv(fd, answer, sizeof(answer), MSG_DONTWAIT) > 0)
 		;
@@ -207,7 +207,7 @@ static void rename_one(void)
 	struct message m = message(RDMA_NLDEV_CMD_SET, NLM_F_ACK);
 	char name[64];
 
-	/* Linux takes the slash, and then nobody can read its directory. */
+	/* Linux takes the slash, and then its directory cannot be read. */
 	do
 		any_name(name);
 	while (strchr(name, '/'));

@@ -256,7 +256,7 @@ static int by_write(int fd, const struct command *cmd)
 	return rv;
 }
 
-/* write() is refused to whom a file was passed by another user. */
+/* write() is refused on a file that another user passed. */
 static bool was_passed(int fd)
 {
 	int i;

@@ -223,9 +223,9 @@ static void take_file(void)
 static pthread_mutex_t forking = PTHREAD_MUTEX_INITIALIZER;
 
 /*
- * A child makes calls on what it was left, and ends while its parent uses it. User-mode Linux falls
- * over a fork that fails midway, as one does whose process is being killed: nobody ends in the midst
- * of one, and only a process without other threads, which might crash, forks.
+ * A child makes calls on inherited objects, and exits while its parent uses them. User-mode Linux crashes
+ * if a fork fails midway, as it does if its process is killed: no process is killed while it forks, and
+ * only a process without other threads, which might crash, forks.
  */
 static void fork_one(void)
 {
@@ -321,7 +321,7 @@ static void *run(void *arg)
 
 /* ---- lives ---- */
 
-/* Who does what, in how many threads of one process. */
+/* The tasks, and how many threads of a process each has. */
 static const struct life {
 	uid_t uid;
 	bool elsewhere;			/* in the other namespace */

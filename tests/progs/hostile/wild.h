@@ -189,7 +189,7 @@ bool ring_kick(uint8_t file, uint16_t object, uint32_t handle);
 /* Where a device is. */
 extern const char **addresses;
 extern int nr_addresses;
-/* A listener for a while, and who comes; a connection. */
+/* A listener for a while, and its requests; a connection. */
 void cm_serve(void);
 void cm_call(void);
 void cm_any(void);

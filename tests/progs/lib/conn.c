@@ -321,7 +321,7 @@ static int poll_once(struct conn *c, struct ibv_wc *wc, int n)
 	return got;
 }
 
-/* A device that goes takes its CQ's events along, if nobody has read them, and leaves EIO. */
+/* The removal of a device discards unread CQ events; reads then fail with EIO. */
 static void take_cq_event(struct conn *c)
 {
 	struct ibv_cq *cq;
@@ -405,4 +405,25 @@ void conn_close(struct conn *c)
 	if (rdma_destroy_id(c->id))
 		fail("rdma_destroy_id: %s", strerror(errno));
 	c->id = NULL;
+}
+
+void conn_end(struct conn *c)
+{
+	conn_close(c);
+	rdma_destroy_event_channel(c->events);
+}
+
+int conn_next_event(struct rdma_event_channel *events, int timeout_ms)
+{
+	struct pollfd p = { .fd = events->fd, .events = POLLIN };
+	struct rdma_cm_event *ev;
+	int type;
+
+	if (poll(&p, 1, timeout_ms) <= 0)
+		return -1;
+	if (rdma_get_cm_event(events, &ev))
+		fail("rdma_get_cm_event: %s", strerror(errno));
+	type = ev->event;
+	rdma_ack_cm_event(ev);
+	return type;
 }

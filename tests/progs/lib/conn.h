@@ -74,7 +74,7 @@ void conn_connect(struct conn *c, const void *private_data, uint8_t len);
 void conn_pair(struct conn *client, struct conn *server, const char *host, const char *port,
 	       uint32_t depth, uint32_t max_inline);
 
-/* Registers memory; conn_close() lets go of it. */
+/* Registers memory; conn_close() deregisters it. */
 struct ibv_mr *conn_reg(struct conn *c, void *buf, size_t len, int access);
 
 /*
@@ -85,5 +85,10 @@ int conn_poll(struct conn *c, struct ibv_wc *wc, int n, int timeout_ms);
 
 /* Disconnects and frees all but the listener and the event channel, and what is shared. */
 void conn_close(struct conn *c);
+/* A client's: frees the event channel, too. */
+void conn_end(struct conn *c);
+
+/* The type of the next event, which it acknowledges; -1 if none arrives in time. */
+int conn_next_event(struct rdma_event_channel *events, int timeout_ms);
 
 #endif

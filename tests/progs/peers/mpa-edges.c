@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Moments of a connection's set-up and end that no peer's program hits by itself, made by a
- * plain TCP socket on the other side: the end that comes in one segment with the MPA
- * Reply, a FIN that never comes, one that comes long before the peer has read what it was sent,
- * requests that are on their way to a listener when it goes, and a crowd that never says what it
- * wants. And connects with a queue pair that nobody has, to an
- * address that nobody has, and from a port that TCP has given away. Both sides are this process:
- * HOST and HOST6 are addresses of this machine that a weft device has. TAP.
+ * Corner cases of a connection's set-up and end that no ordinary program reaches, with a plain TCP
+ * socket as the peer: an end in one segment with the MPA Reply, a FIN that never arrives, one that
+ * arrives long before the peer has read its data, requests in flight to a listener that is destroyed,
+ * and many half-open connections. And connects with an unknown queue pair, to an unused address, and
+ * from a port that TCP has in use. Both sides are this process: HOST and HOST6 are addresses of this
+ * machine that a weft device has. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +23,8 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "tcp.h"
+#include "verdict.h"
 
 #define FRAME		20	/* key, flags, revision, length of private data */
 #define ENHANCED	4	/* IRD and ORD words */
@@ -33,16 +34,6 @@
 
 static const char *host, *port, *hole, *host6;
 static struct addrinfo *addr;
-static int n_tests;
-
-static void verdict(const char *name, const char *why)
-{
-	n_tests++;
-	if (why)
-		printf("not ok %d - %s: %s\n", n_tests, name, why);
-	else
-		printf("ok %d - %s\n", n_tests, name);
-}
 
 /* ---- the responder: a TCP socket that answers one Request and ends ---- */
 
@@ -109,31 +100,21 @@ static void *respond(void *arg)
 
 static int listen_tcp(const struct addrinfo *ai)
 {
-	int fd = socket(ai->ai_family, SOCK_STREAM, 0), on = 1;
+	int fd = tcp_listen(ai->ai_addr, ai->ai_addrlen, 1), on = 1;
 
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	/* For who wants to see how a connection began. */
 	setsockopt(fd, IPPROTO_TCP, TCP_SAVE_SYN, &on, sizeof(on));
-	if (fd < 0 || bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, 1))
-		fail("listening: %s", strerror(errno));
 	return fd;
 }
 
 /* ---- the initiator ---- */
-
-static bool readable(int fd, int ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, ms) > 0;
-}
 
 /* Reads until the other side ends it, by FIN or RST. */
 static bool they_end(int fd)
 {
 	uint8_t buf[64];
 
-	while (readable(fd, PATIENCE_MS))
+	while (tcp_is_readable(fd, PATIENCE_MS))
 		if (recv(fd, buf, sizeof(buf), 0) <= 0)
 			return true;
 	return false;
@@ -155,21 +136,6 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-/* The next thing that the ULP is told; -1 if it hears nothing. */
-static int next_event(struct conn *c)
-{
-	struct rdma_cm_event *ev;
-	int type;
-
-	if (!readable(c->events->fd, PATIENCE_MS))
-		return -1;
-	if (rdma_get_cm_event(c->events, &ev))
-		fail("rdma_get_cm_event: %s", strerror(errno));
-	type = ev->event;
-	rdma_ack_cm_event(ev);
-	return type;
-}
-
 static void begin(struct conn *c, const char *to)
 {
 	*c = (struct conn){ .timeout_ms = PATIENCE_MS };
@@ -183,12 +149,6 @@ static void connect_to(struct conn *c)
 
 	if (rdma_connect(c->id, &param))
 		fail("rdma_connect: %s", strerror(errno));
-}
-
-static void end_connection(struct conn *c)
-{
-	conn_close(c);
-	rdma_destroy_event_channel(c->events);
 }
 
 /* A time-out of the device. */
@@ -213,7 +173,7 @@ static bool told_of_the_end(struct conn *c)
 	int type;
 
 	do
-		type = next_event(c);
+		type = conn_next_event(c->events, PATIENCE_MS);
 	while (type == RDMA_CM_EVENT_ESTABLISHED);
 	return type >= 0;
 }
@@ -231,19 +191,19 @@ static void end_behind_the_reply(const char *name, enum end how)
 	told = told_of_the_end(&c);
 	pthread_join(thread, NULL);
 	close(r.fd);
-	end_connection(&c);
-	verdict(name, told ? NULL : "the ULP hears nothing");
+	conn_end(&c);
+	verdict(name, told ? NULL : "the ULP gets no event");
 }
 
 static const char *disconnect(struct conn *c)
 {
 	int64_t limit = option_ms(c, "close_timeout_ms"), took = now_ms();
 
-	if (next_event(c) != RDMA_CM_EVENT_ESTABLISHED)
+	if (conn_next_event(c->events, PATIENCE_MS) != RDMA_CM_EVENT_ESTABLISHED)
 		return "no connection";
 	if (rdma_disconnect(c->id))
 		return "rdma_disconnect fails";
-	if (next_event(c) != RDMA_CM_EVENT_DISCONNECTED)
+	if (conn_next_event(c->events, PATIENCE_MS) != RDMA_CM_EVENT_DISCONNECTED)
 		return "no end";
 	took = now_ms() - took;
 	if (took < limit / 2)
@@ -268,8 +228,8 @@ static void disconnect_without_their_fin(void)
 		why = "the connection stays half closed";
 	close(r.peer);
 	close(r.fd);
-	end_connection(&c);
-	verdict("disconnect-without-their-fin", why);
+	conn_end(&c);
+	verdict("disconnect-without-the-peers-fin", why);
 }
 
 /* ---- a peer that takes its time ---- */
@@ -298,7 +258,7 @@ static size_t sip(int fd, size_t len, bool *whole)
 	size_t had;
 
 	for (had = 0; had < len && n > 0; had += n > 0 ? n : 0)
-		n = readable(fd, PATIENCE_MS) ?
+		n = tcp_is_readable(fd, PATIENCE_MS) ?
 			recv(fd, buf, len - had < sizeof(buf) ? len - had : sizeof(buf), 0) : -1;
 	*whole = !n;
 	return had;
@@ -344,17 +304,17 @@ static void slow_peer_has_it_all(void)
 	begin(&c, host);
 	connect_to(&c);
 	pthread_join(thread, NULL);
-	if (next_event(&c) != RDMA_CM_EVENT_ESTABLISHED)
+	if (conn_next_event(c.events, PATIENCE_MS) != RDMA_CM_EVENT_ESTABLISHED)
 		fail("no connection");
 	post_bulk(&c, bulk);
 	why = drain_slowly(&c, r.peer, (int)option_ms(&c, "close_timeout_ms"));
 	close(r.peer);
 	close(r.fd);
-	end_connection(&c);
-	verdict("slow-peer-has-it-all", why);
+	conn_end(&c);
+	verdict("slow-peer-gets-all-data", why);
 }
 
-/* Nobody answers the SYN. */
+/* The SYN is not answered. */
 static void connect_to_a_black_hole(void)
 {
 	const char *why = NULL;
@@ -366,13 +326,13 @@ static void connect_to_a_black_hole(void)
 	limit = option_ms(&c, "startup_timeout_ms");
 	took = now_ms();
 	connect_to(&c);
-	type = next_event(&c);
+	type = conn_next_event(c.events, PATIENCE_MS);
 	took = now_ms() - took;
 	if (type != RDMA_CM_EVENT_UNREACHABLE)
-		why = type < 0 ? "the ULP hears nothing" : rdma_event_str(type);
+		why = type < 0 ? "the ULP gets no event" : rdma_event_str(type);
 	else if (took > limit)
 		why = "it takes longer than startup_timeout_ms";
-	end_connection(&c);
+	conn_end(&c);
 	verdict("connect-to-a-black-hole", why);
 }
 
@@ -409,7 +369,7 @@ static int seen_tos(const char *to)
 	seen = syn_tos(peer, ai->ai_family);
 	close(peer);
 	close(fd);
-	end_connection(&c);
+	conn_end(&c);
 	freeaddrinfo(ai);
 	return seen;
 }
@@ -480,21 +440,21 @@ static const char *answers_with_tos(struct rdma_event_channel *events, const str
 	if (fd < 0)
 		return "the handshake has another";
 	request(fd);
-	if (!readable(events->fd, PATIENCE_MS) || rdma_get_cm_event(events, &ev) ||
+	if (!tcp_is_readable(events->fd, PATIENCE_MS) || rdma_get_cm_event(events, &ev) ||
 	    ev->event != RDMA_CM_EVENT_CONNECT_REQUEST)
-		fail("no request is told");
+		fail("no request is reported");
 	id = ev->id;
 	rdma_ack_cm_event(ev);
 	if (rdma_reject(id, NULL, 0))
 		fail("rejecting: %s", strerror(errno));
 	rdma_destroy_id(id);
-	if (!readable(fd, PATIENCE_MS) || !get(fd, reply, sizeof(reply)))
+	if (!tcp_is_readable(fd, PATIENCE_MS) || !get(fd, reply, sizeof(reply)))
 		why = "the Reply has another";
 	close(fd);
 	return why;
 }
 
-/* What a listener was told holds for those that it takes. */
+/* A listener's options hold for the connections that it accepts. */
 static void listeners_type_of_service(const char *name, const char *at)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *ai;
@@ -581,7 +541,7 @@ static void port_in_use_to_that_peer(void)
 			why = "no Request comes";
 		close(peer);
 	}
-	end_connection(&c);
+	conn_end(&c);
 	close(other);
 	close(listener);
 	verdict("port-in-use-to-that-peer", why);
@@ -653,7 +613,7 @@ static void target_request(struct target *t)
 		request(t->fd[i]);
 }
 
-/* The listener goes, and with it those of its requests that it was told of. */
+/* The listener is destroyed, and with it the requests that it has reported. */
 static void target_close(struct target *t)
 {
 	rdma_destroy_id(t->id);
@@ -697,8 +657,8 @@ static void requests_go_with_their_listener(void)
 
 	for (i = 0; i < sizeof(after) / sizeof(after[0]) && !why; i++)
 		if (!requests_end(after[i]))
-			why = "a connection stays that nobody will answer";
-	verdict("requests-go-with-their-listener", why);
+			why = "an unanswered connection stays";
+	verdict("requests-end-with-their-listener", why);
 }
 
 /* ---- a crowd that never says what it wants ---- */
@@ -777,7 +737,7 @@ static bool is_served(struct rdma_event_channel *events, const struct sockaddr *
 	bool served;
 
 	request(fd);
-	served = next_event(&c) == RDMA_CM_EVENT_CONNECT_REQUEST;
+	served = conn_next_event(c.events, PATIENCE_MS) == RDMA_CM_EVENT_CONNECT_REQUEST;
 	close(fd);
 	return served;
 }
@@ -803,10 +763,10 @@ static const char *crowd_comes(struct rdma_event_channel *events, const struct s
 	if (most.ours < SILENT)
 		return "not all are taken";
 	if (!served)
-		return "nobody is served beside the silent";
+		return "no peer is served beside the silent ones";
 	if (!reaped)
 		return "who says nothing stays";
-	return is_served(events, to, len) ? NULL : "nobody is served any more";
+	return is_served(events, to, len) ? NULL : "no peer is served any more";
 }
 
 static void the_silent_do_not_fill_the_backlog(void)
@@ -823,7 +783,7 @@ static void the_silent_do_not_fill_the_backlog(void)
 	why = crowd_comes(events, (struct sockaddr *)&to, addr->ai_addrlen, atoi(port));
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(events);
-	verdict("the-silent-do-not-fill-the-backlog", why);
+	verdict("silent-half-open-connections-do-not-fill-the-backlog", why);
 }
 
 /* Until somebody ends us. */
@@ -852,7 +812,7 @@ int main(int argc, char **argv)
 	if (argc != 5) {
 		fprintf(stderr, "mpa-edges HOST PORT HOST6 HOLE\n"
 			"mpa-edges -6 PORT   listens, for IPv6 alone\n"
-			"  HOLE is an address that has a neighbour's entry, and nobody behind it\n");
+			"  HOLE is an address with a neighbour entry and no host\n");
 		return 2;
 	}
 	host = argv[1];
@@ -861,9 +821,8 @@ int main(int argc, char **argv)
 	hole = argv[4];
 	if (getaddrinfo(host, port, &hints, &addr))
 		fail("%s: no such address", host);
-	printf("1..13\n");
-	end_behind_the_reply("fin-behind-the-reply", FIN);
-	end_behind_the_reply("rst-behind-the-reply", RST);
+	end_behind_the_reply("fin-after-the-reply", FIN);
+	end_behind_the_reply("rst-after-the-reply", RST);
 	disconnect_without_their_fin();
 	slow_peer_has_it_all();
 	connect_to_a_black_hole();
@@ -876,5 +835,5 @@ int main(int argc, char **argv)
 	the_silent_do_not_fill_the_backlog();
 	requests_go_with_their_listener();
 	freeaddrinfo(addr);
-	return 0;
+	return verdict_end();
 }

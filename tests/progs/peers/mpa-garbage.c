@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a stranger can send to an iWARP listener over plain TCP: broken MPA
+ * Invalid input to an iWARP listener over plain TCP: broken MPA
  * requests, broken FPDUs, streams that stop at any byte, by FIN and by RST.
  * Needs no RDMA device and no library. TAP on stdout: where the listener has to
  * end the connection by itself, it must do so within the patience given; and at
@@ -33,7 +33,7 @@ enum { CRC_BIT = 0x40, ENHANCED_BIT = 0x10 };
 enum { TAGGED = 0x80, LAST = 0x40, DV1 = 0x01, RV1 = 0x40 };
 enum { OP_WRITE, OP_READ_REQ, OP_READ_RESP, OP_SEND, OP_TERM = 7 };
 
-/* Who ends the connection; with RST, if we do not answer their FIN; NOBODY: it stays. */
+/* The side that ends the connection; with RST, if we do not answer their FIN; NOBODY: it stays. */
 enum end { WE, THEY, THEY_RESET, NOBODY };
 
 /* Longer than the listener's device waits for a step of the set-up. */
@@ -395,7 +395,7 @@ static void message_offset(int fd, int mo)
 	put_segment(fd, &s);
 }
 
-/* Tagged with an STag that nobody gave out. */
+/* Tagged with an unknown STag. */
 static void tagged(int fd, int op)
 {
 	struct segment s = { .ddp = TAGGED | LAST | DV1, .rdmap = RV1 | op, .payload = 100 };
@@ -510,7 +510,7 @@ static const struct test tests[] = {
 	{ "msn-0", msn, 0, 0, THEY, start_up },
 	{ "message-offset-of-a-first-segment", message_offset, 4, 5, THEY, start_up },
 	{ "write-to-no-stag", tagged, OP_WRITE, OP_WRITE, THEY, start_up },
-	{ "read-response-unasked", tagged, OP_READ_RESP, OP_READ_RESP, THEY, start_up },
+	{ "unsolicited-read-response", tagged, OP_READ_RESP, OP_READ_RESP, THEY, start_up },
 	{ "tagged-send", tagged, OP_SEND, OP_SEND, THEY, start_up },
 	{ "read-request-too-short", read_request, 0, 27, THEY, start_up },
 	{ "read-request-of-garbage", read_request, 28, 28, THEY, start_up },
@@ -579,7 +579,7 @@ static void usage(void)
 		"  -S  seed (1)\n"
 		"  -r  do it all so often (1)\n"
 		"  -T  how long it may take to end a broken connection (20)\n"
-		"  -u  no urgent data: who reads a socket may be stopped by it, and not know\n");
+		"  -u  no urgent data: a reader of plain sockets may stop at it\n");
 	exit(2);
 }
 

@@ -123,12 +123,12 @@ static long free_kb(void)
 	while (f && kb < 0 && fgets(line, sizeof(line), f))
 		sscanf(line, "MemFree: %ld", &kb);
 	if (kb < 0)
-		fail("nobody says how much memory is free");
+		fail("/proc/meminfo has no MemFree");
 	fclose(f);
 	return kb;
 }
 
-/* What was there before goes first: the kernel frees some of it a while after its owner has gone. */
+/* Waits for earlier memory: the kernel frees some of it a while after its owner has exited. */
 static long settled_free_kb(void)
 {
 	long kb = free_kb(), was;
@@ -188,7 +188,7 @@ static void wait_for_line(const char *what)
 	printf("%s\n", what);
 	fflush(stdout);
 	if (!fgets(line, sizeof(line), stdin))
-		fail("nobody looks");
+		fail("end of stdin");
 }
 
 static unsigned int set_out(int argc, char **argv, char **host, char **port)

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "pair.h"
+#include "verdict.h"
 
 #define MOST	2000	/* descriptors that are closed */
 #define PATIENCE 60	/* seconds, for one habit */
@@ -182,7 +183,7 @@ static bool hears_by_epoll(void)
 	return epoll_wait(epfd, &ev, 1, PAIR_TIMEOUT_MS) == 1;
 }
 
-/* Listens, and goes on in the background. What it heard is told by @tell. */
+/* Listens, and continues in the background. It reports by @tell. */
 static void become_daemon(bool (*hears)(void), int tell)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -667,8 +668,8 @@ static const struct habit {
 } habits[] = {
 	{ "a-child-that-closes-all-ends-nothing", child_closes },
 	{ "a-child-of-the-bare-call-reads-what-it-opens", child_of_bare_call },
-	{ "a-daemon-that-polls-hears-of-connections", daemon_polls },
-	{ "a-daemon-that-epolls-hears-of-connections", daemon_epolls },
+	{ "a-daemon-that-polls-gets-connections", daemon_polls },
+	{ "a-daemon-that-epolls-gets-connections", daemon_epolls },
 	{ "a-child-that-asks-what-it-has-takes-nothing-over", child_asks },
 	{ "a-child-selects-by-a-set-that-is-not-there", child_has_no_set },
 	{ "a-child-of-busy-threads-takes-over", children_take_over },
@@ -684,7 +685,7 @@ static const struct habit {
 	{ "a-bad-pointer-with-a-handler-by-an-old-name", old_signal },
 	{ "a-handler-is-called-as-was-asked", handler_as_asked },
 	{ "signal-after-siginterrupt", interrupts },
-	{ "a-number-that-fclose-gave-back", streams },
+	{ "a-descriptor-that-fclose-released", streams },
 	{ "a-name-that-points-nowhere", points_nowhere },
 };
 
@@ -702,9 +703,8 @@ static bool try_habit(const struct habit *h)
 
 int main(int argc, char **argv)
 {
-	int n_failed = 0;
+	bool left_out = false;
 	unsigned int i;
-	bool well;
 
 	conn_program = "habits";
 	if (argc < 3 || argc > 4) {
@@ -714,11 +714,12 @@ int main(int argc, char **argv)
 	host = argv[1];
 	for (i = 0; i < HABITS; i++) {
 		snprintf(port, sizeof(port), "%u", (atoi(argv[2]) + i) % 65536);
-		well = (argc == 4 && !strcmp(argv[3], habits[i].name)) || try_habit(&habits[i]);
-		n_failed += !well;
-		printf("%sok %u - %s\n", well ? "" : "not ", i + 1, habits[i].name);
-		fflush(stdout);
+		if (argc == 4 && !strcmp(argv[3], habits[i].name))
+			left_out = true;
+		else
+			verdict_if(habits[i].name, try_habit(&habits[i]));
 	}
-	printf("1..%zu\n", HABITS);
-	return !!n_failed;
+	if (argc == 4 && !left_out)
+		fail("no habit is called %s", argv[3]);
+	return verdict_end();
 }

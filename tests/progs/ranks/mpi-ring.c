@@ -48,7 +48,7 @@ static void tell_all(unsigned char *buf, int len)
 			buf[i] = rank == of ? octet(of, len, i) : 0;
 		MPI_Bcast(buf, len, MPI_BYTE, of, MPI_COMM_WORLD);
 		for (i = 0; i < len; i++)
-			check(buf[i] == octet(of, len, i), "what was told to all", len);
+			check(buf[i] == octet(of, len, i), "a broadcast", len);
 	}
 }
 

@@ -83,7 +83,7 @@ static void messages(void)
 		}
 }
 
-/* A burst that nobody awaits yet, taken in another order than it was sent. */
+/* A burst without posted receives, received in another order than it was sent. */
 static void unexpected(void)
 {
 	int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks, i, len;

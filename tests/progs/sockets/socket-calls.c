@@ -266,7 +266,7 @@ static bool pipe_client(int fd)
 	return hear(fd, "x");
 }
 
-/* The client has closed: sooner or later a send says so. */
+/* The client has closed: sooner or later a send fails. */
 static bool pipe_server(int fd)
 {
 	int i;
@@ -820,7 +820,7 @@ static const struct a_case {
 	{ "flags", flags_server, flags_client },
 	{ "half-closed", half_server, half_client },
 	{ "broken-pipe", pipe_server, pipe_client },
-	{ "what-was-sent-arrives-behind-close", close_server, close_client },
+	{ "data-sent-before-close-arrives", close_server, close_client },
 	{ "timeouts", time_server, time_client },
 	{ "signals", signal_server, signal_client },
 	{ "poll-and-select", poll_server, poll_client },

@@ -106,7 +106,7 @@ static long ms_now(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* TCP has octets at @fd. It says so itself: no call of libc's takes them. */
+/* TCP has octets at @fd. A raw system call asks: libc's would take them. */
 static bool has_arrived(int fd)
 {
 	long until = ms_now() + 20000;
@@ -193,7 +193,7 @@ static int dial_with(int room)
 	return connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ? -1 : fd;
 }
 
-/* A client that is nobody's but the kernel's. */
+/* A client whose socket only the kernel holds. */
 static int dial_raw(void)
 {
 	int fd = (int)syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
@@ -344,7 +344,7 @@ static bool two_readers(void)
 	return close_pair(fd);
 }
 
-/* Who waits to read is told that another shuts the socket. */
+/* A blocked reader wakes if another thread shuts the socket. */
 static bool reads_the_end(int fd)
 {
 	char c;
@@ -392,7 +392,7 @@ static bool edge_behind_send(void)
 	return close_pair(fd);
 }
 
-/* A socket that can be written to, and has octets in TCP, is told to be both. */
+/* A writable socket with octets in TCP is reported as readable, too. */
 static bool told_of_both(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT };
@@ -506,7 +506,7 @@ static bool both_edges(void)
 
 static int shared_epoll;
 
-/* It uses nothing of what it is told of. */
+/* It ignores the events. */
 static bool waits_for_one(int fd)
 {
 	struct epoll_event ev;
@@ -535,7 +535,7 @@ static bool two_by_epoll(void)
 		struct epoll_event ev;
 
 		NEED(word(one[1], "a") && word(two[1], "a"));
-		/* Both are told of, and there they are. */
+		/* Both are reported, and stay readable. */
 		for (n = 0; !i && n < 2; n++)
 			NEED(epoll_wait(shared_epoll, &ev, 1, 20000) == 1);
 		do
@@ -555,7 +555,7 @@ static bool two_by_epoll(void)
 	return close_pair(one) && close_pair(two);
 }
 
-/* A thread waits at an epoll as another gives it its first socket, and is told of what it was given. */
+/* A thread waits at an epoll as another adds its first socket, and wakes for it. */
 static bool waits_for_first(int fd)
 {
 	struct epoll_event ev = { 0 };
@@ -625,7 +625,7 @@ static bool two_give_the_first(void)
 	return end_task(&tasks[0]) && end_task(&tasks[1]) && close_pair(fd[0]) && close_pair(fd[1]);
 }
 
-/* What is in the epoll @ep is told once, with @word. */
+/* The socket in the epoll @ep is reported once, with @word. */
 static bool is_told(int ep, unsigned int word)
 {
 	struct epoll_event ev = { 0 };
@@ -643,7 +643,7 @@ static bool out_and_in(unsigned int how)
 	NEED(!epoll_ctl(ep, EPOLL_CTL_DEL, fd[0], NULL));
 	NEED(epoll_ctl(ep, EPOLL_CTL_DEL, fd[0], NULL) && errno == ENOENT);
 	NEED(epoll_ctl(ep, EPOLL_CTL_MOD, fd[0], &ev) && errno == ENOENT);
-	/* Nothing is told of it while it is out, and all that there is once it is in. */
+	/* It is not reported while it is out, and with all its events once it is in. */
 	NEED(word(fd[1], "a") && !epoll_wait(ep, &none, 1, 100) && !epoll_wait(ep, &none, 1, 0));
 	ev.data.u32 = 2;
 	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && is_told(ep, 2));
@@ -756,7 +756,7 @@ static bool added_while_judged(void)
 	return true;
 }
 
-/* What is exclusive does not change, of a client of iWARP's and a plain one, and is told. */
+/* EPOLLEXCLUSIVE entries cannot be modified, and are reported, over iWARP and over TCP. */
 static bool exclusive(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLEXCLUSIVE, .data.u32 = 1 };
@@ -775,7 +775,7 @@ static bool exclusive(void)
 	return close_pair(fd) && close_pair(plain);
 }
 
-/* Silent clients, of which each goes when eight more have come. */
+/* Silent clients; each is closed when eight more have connected. */
 static bool come_and_go(int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLOUT };
@@ -892,7 +892,7 @@ static bool says_second(int fd)
 	return word(fd, "second");
 }
 
-/* What comes to the socket that has the number now is not read by who waits at the one that had it. */
+/* A reader of the old socket does not read octets of the new one with its number. */
 static bool closed_and_reused(void)
 {
 	struct task reader, first, second;
@@ -919,7 +919,7 @@ static void no_handler(int sig)
 	(void)sig;
 }
 
-/* A reader whose number is closed waits on, and does not spin; behind a signal he may be told. */
+/* A reader whose descriptor is closed keeps waiting without spinning; after a signal it may get EBADF. */
 static bool closed_under_reader(void)
 {
 	struct sigaction sa = { .sa_handler = no_handler, .sa_flags = SA_RESTART };
@@ -1151,7 +1151,7 @@ static bool flags_of_vectors(void)
 	return close_pair(fd);
 }
 
-/* What a call is told of, and is not there, or is no length. */
+/* Arguments that point nowhere, and lengths that are none. */
 static bool not_there(void)
 {
 	char *gone = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -1204,7 +1204,7 @@ static bool not_there(void)
 	return close_pair(fd);
 }
 
-/* Where a call is to tell what it has found, or to learn from what place. */
+/* The memory of results, and of time-outs. */
 static bool not_there_to_wait(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -1219,7 +1219,7 @@ static bool not_there_to_wait(void)
 	NEED(poll(p, 1, 20000) == 1);
 	NEED(!mprotect(p, page, PROT_READ) && poll(p, 1, 20000) < 0 && errno == EFAULT);
 	NEED(epoll_wait(ep, (struct epoll_event *)gone, 1, 20000) < 0 && errno == EFAULT);
-	/* It was not told, and is to be told once. */
+	/* The event was not delivered, and must be delivered once. */
 	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && epoll_wait(ep, &ev, 1, 0) == 0);
 	NEED(ioctl(fd[0], FIONREAD, gone) < 0 && errno == EFAULT);
 	NEED(sendfile(fd[0], in, (off_t *)gone, 1) < 0 && errno == EFAULT);
@@ -1231,7 +1231,7 @@ static bool not_there_to_wait(void)
 	return close_pair(fd);
 }
 
-/* There is something to read, and no place to tell what is told beside it. */
+/* There is something to read, and the memory of other results is not writable. */
 static bool not_writable(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -1280,7 +1280,7 @@ static bool select_beyond(void)
 	memset(set, 0, SHORT);
 	FD_SET(fd[0], set);
 	NEED(select(FD_SETSIZE, set, NULL, NULL, &t) == 1 && FD_ISSET(fd[0], set));
-	/* What stands behind it says nothing, and stays. */
+	/* The octets after the set mean nothing, and stay. */
 	set = (fd_set *)two;
 	memset(set, 0, SHORT);
 	FD_SET(fd[0], set);
@@ -1520,7 +1520,7 @@ static bool ends_by_underscore_exit(void) { return serve_and_end(by_underscore_e
 static bool ends_by_capital_exit(void) { return serve_and_end(by_capital_exit); }
 static bool ends_by_exec(void) { return serve_and_end(by_exec); }
 
-/* Who has closed waits for a peer that takes its time. */
+/* close() lingers for a slow peer. */
 static bool slow_reader(void)
 {
 	int small = 4096, fd[2];
@@ -1546,13 +1546,13 @@ static const struct a_case {
 } cases[] = {
 	{ "a-sender-beside-one-that-waits-by-epoll", beside_epoll },
 	{ "a-sender-beside-one-that-asks-how-much-there-is", beside_fionread },
-	{ "a-sender-that-has-no-number-for-a-bell", without_numbers },
+	{ "a-sender-without-a-descriptor-for-its-eventfd", without_numbers },
 	{ "two-readers-at-one-socket", two_readers },
 	{ "shut-for-reading-under-a-reader", shut_under_reader },
 	{ "an-edge-that-comes-with-a-send", edge_behind_send },
-	{ "told-to-be-read-and-written-to-at-once", told_of_both },
+	{ "reported-readable-and-writable-at-once", told_of_both },
 	{ "edges-of-ends", edges_of_ends },
-	{ "edges-of-a-crowd", edges_of_a_crowd },
+	{ "edges-of-many-sockets", edges_of_a_crowd },
 	{ "an-edge-to-read-beside-one-to-write", both_edges },
 	{ "two-become-ready-and-two-wait-by-epoll", two_by_epoll },
 	{ "an-epoll-that-gets-its-first-under-a-waiter", first_under_waiter },
@@ -1562,32 +1562,32 @@ static const struct a_case {
 	{ "out-of-an-epoll-and-in-again-by-edges", out_and_in_edges },
 	{ "out-of-an-epoll-and-in-again-for-once", out_and_in_once },
 	{ "out-of-an-epoll-over-fork", out_over_fork },
-	{ "given-to-an-epoll-that-has-no-number-for-a-bell", epoll_without_numbers },
-	{ "given-to-an-epoll-while-the-client-is-judged", added_while_judged },
+	{ "added-to-an-epoll-without-a-descriptor-for-its-eventfd", epoll_without_numbers },
+	{ "added-to-an-epoll-while-the-client-is-judged", added_while_judged },
 	{ "exclusive-in-an-epoll", exclusive },
 	{ "polled-while-another-thread-moves-an-octet", polled_while_moved },
-	{ "a-number-closed-and-given-again-under-a-reader", closed_and_reused },
-	{ "a-number-closed-under-a-reader", closed_under_reader },
+	{ "a-descriptor-reused-under-a-reader", closed_and_reused },
+	{ "a-descriptor-closed-under-a-reader", closed_under_reader },
 	{ "calls-left-by-siglongjmp", left_by_longjmp },
 	{ "a-handler-of-sigpipe-forks-and-leaves", pipe_signal },
 	{ "a-flag-that-another-program-takes-away", flag_taken_away },
 	{ "peeks", peeks },
 	{ "vectors-with-flags", flags_of_vectors },
-	{ "what-is-not-there", not_there },
-	{ "what-is-not-there-to-wait-and-to-tell", not_there_to_wait },
-	{ "what-is-not-to-be-written-to", not_writable },
-	{ "a-set-that-ends-before-its-number", select_beyond },
-	{ "a-set-that-ends-before-its-number-while-others-go", select_beyond_as_others_go },
+	{ "bad-pointers", not_there },
+	{ "bad-pointers-of-waits", not_there_to_wait },
+	{ "read-only-results", not_writable },
+	{ "an-fd-set-shorter-than-its-descriptor", select_beyond },
+	{ "an-fd-set-shorter-than-its-descriptor-while-others-close", select_beyond_as_others_go },
 	{ "a-poll-of-as-many-as-there-may-be", poll_full },
-	{ "what-makes-no-sense", senseless },
-	{ "shut-for-reading-tells", shut_for_reading_tells },
+	{ "invalid-arguments", senseless },
+	{ "shut-for-reading-is-reported", shut_for_reading_tells },
 	{ "a-low-mark-that-accept-passes-on", low_mark },
 	{ "sent-before-exit", ends_by_exit },
 	{ "sent-before-quick_exit", ends_by_quick_exit },
 	{ "sent-before-_exit", ends_by_underscore_exit },
 	{ "sent-before-_Exit", ends_by_capital_exit },
 	{ "sent-before-exec", ends_by_exec },
-	{ "a-reader-that-takes-its-time-behind-close", slow_reader },
+	{ "a-slow-reader-after-close", slow_reader },
 };
 
 static bool run(const void *a_case)

@@ -235,7 +235,7 @@ static bool mixed_client(int fd)
 
 /* ---- waiting ---- */
 
-/* An event that cannot be told is not taken. */
+/* An event that cannot be delivered is not taken. */
 static bool keeps_event(int fd)
 {
 	socklen_t *len = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -32,7 +32,7 @@ static void tell_asked(void)
 	fflush(stdout);
 }
 
-/* ---- who waits ---- */
+/* ---- the waiting thread ---- */
 
 static bool finds_nothing(int fd)
 {
@@ -47,7 +47,7 @@ struct peer {
 	int orders, fd;			/* a pipe to it; this end of the connection */
 };
 
-/* The other end, a process of its own: what it is told to say, it says. */
+/* The other end, a process of its own: it sends on command. */
 static bool repeat(int from, int to)
 {
 	char c;
@@ -104,7 +104,7 @@ static bool waits(struct peer *p)
 	return got;
 }
 
-/* ---- who says so ---- */
+/* ---- ways to set O_NONBLOCK ---- */
 
 static bool set_by_fcntl(int fd, bool on)
 {
@@ -180,7 +180,7 @@ static bool pass_on(int through, int fd)
 	return sendmsg(through, &m, 0) == 1;
 }
 
-/* What is executed: gets a socket, and changes its flags as it is told. */
+/* The executed program: inherits a socket, and changes its flags on command. */
 static int change_as_told(int through)
 {
 	struct iovec v = { .iov_base = (char[1]){ 0 }, .iov_len = 1 };
@@ -365,11 +365,11 @@ static const struct a_case {
 	const char *name;
 	bool (*run)(void);
 } cases[] = {
-	{ "no-call-waits-behind-fcntl", follows_fcntl },
-	{ "no-call-waits-behind-ioctl", follows_ioctl },
-	{ "no-call-waits-behind-fcntl-of-a-copy", follows_copy },
-	{ "no-call-waits-behind-fcntl-of-a-child", follows_child },
-	{ "no-call-waits-behind-fcntl-of-another-program", follows_program },
+	{ "no-call-waits-after-fcntl", follows_fcntl },
+	{ "no-call-waits-after-ioctl", follows_ioctl },
+	{ "no-call-waits-after-fcntl-of-a-copy", follows_copy },
+	{ "no-call-waits-after-fcntl-of-a-child", follows_child },
+	{ "no-call-waits-after-fcntl-of-another-program", follows_program },
 };
 
 static bool run(const void *a_case)

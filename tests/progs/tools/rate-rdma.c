@@ -414,7 +414,7 @@ static void check_peer(void)
 		fail("the peer has gone");
 }
 
-/* Who reads has its own count and waits for the server's report all the same. */
+/* The reader has its own count, and still waits for the server's report. */
 static void load(void)
 {
 	bool some, over = false;
@@ -465,7 +465,7 @@ static void serve_load(void)
 
 static struct {
 	uint32_t posted, signalled, received;
-	uint8_t turn;		/* the last octet of what is written */
+	uint8_t turn;		/* the last octet written */
 } ping;
 
 static bool ping_take(const struct ibv_wc *wc)

@@ -170,7 +170,7 @@ static uint32_t take_turn(void)
 	return i;
 }
 
-/* Whose turn it is next, of those whose state has changed to one of @events. */
+/* Queues the sockets that have one of @events. */
 static bool take_events(uint32_t events, int timeout_ms)
 {
 	struct epoll_event ev[BATCH];
@@ -212,7 +212,7 @@ static bool receive_some(struct sock *s)
 	return (size_t)n == t.len;
 }
 
-/* One operation for each of those whose turn it is, but for a batch at most. */
+/* One operation for each queued socket, up to a batch. */
 static void take_turns(bool (*some)(struct sock *s))
 {
 	uint32_t i;

@@ -70,7 +70,7 @@ static int get_context(const void *more, size_t more_len, context_answer *a, siz
 	struct ib_uverbs_get_context in = {};
 	int err = command(IB_USER_VERBS_CMD_GET_CONTEXT, &in, sizeof(in), more, more_len, a, len);
 
-	/* Its events are nobody's here. */
+	/* Its events are not read here. */
 	if (!err)
 		close(a->c.async_fd);
 	return err;
@@ -147,7 +147,7 @@ static int method(uint16_t object, uint16_t number, const struct ib_uverbs_attr 
 	return ioctl(t.fd, RDMA_VERBS_IOCTL, &cmd) ? errno : 0;
 }
 
-/* A doorbell: of what there is, and of a handle that names nothing. */
+/* A doorbell of an existing handle, and of an unknown one. */
 static bool rings(uint16_t object, uint16_t number, uint16_t id, uint32_t handle)
 {
 	const struct ib_uverbs_attr there = HANDLE(id, handle), nothing = HANDLE(id, 9999);
@@ -272,7 +272,7 @@ static bool the_device_says_whose_it_is(void)
 
 /* ---- rings ---- */
 
-/* A ring that nobody has used yet, with @flags, and room for @least entries of @stride slots. */
+/* A new ring, with @flags, and room for @least entries of @stride slots. */
 static bool is_ring(const struct weft_ring_map *m, uint32_t least, uint32_t stride, uint32_t flags)
 {
 	const struct weft_ring *ring;
@@ -445,23 +445,23 @@ static void close_file(void)
 
 static const struct a_case list[] = {
 	{ "an-answer-is-whole", an_answer_is_whole, NULL },
-	{ "in-force-is-what-both-have", in_force_is_what_both_have, NULL },
-	{ "who-offers-nothing-gets-nothing", who_offers_nothing_gets_nothing, NULL },
+	{ "features-in-force-are-those-of-both", in_force_is_what_both_have, NULL },
+	{ "a-provider-without-features-gets-none", who_offers_nothing_gets_nothing, NULL },
 	{ "a-short-answer-is-what-fits", a_short_answer_is_what_fits, NULL },
 	{ "a-longer-request-of-zeros-is-taken", a_longer_request_of_zeros_is_taken, NULL },
-	{ "a-request-for-what-nobody-knows-is-refused",
+	{ "an-unknown-request-is-refused",
 	  a_request_for_what_nobody_knows_is_refused, NULL },
 	{ "another-is-told-what-is-in-force", another_is_told_what_is_in_force, NULL },
 	{ "the-device-says-whose-it-is", the_device_says_whose_it_is, NULL },
 	{ "each-queue-has-its-ring", each_queue_has_its_ring, NULL },
 	{ "a-queue-pair-with-an-srq-has-one-ring", a_queue_pair_with_an_srq_has_one_ring, NULL },
 	{ "each-object-has-a-number", each_object_has_a_number, NULL },
-	{ "doorbells-ring-what-there-is", doorbells_ring_what_there_is, NULL },
+	{ "doorbells-ring-existing-handles", doorbells_ring_what_there_is, NULL },
 	{ "a-new-size-is-a-new-ring", a_new_size_is_a_new_ring, NULL },
-	{ "who-cannot-take-a-new-ring-gets-none", who_cannot_take_a_new_ring_gets_none, NULL },
-	{ "what-is-not-there-cannot-be-destroyed", what_is_not_there_cannot_be_destroyed, NULL },
+	{ "a-provider-without-new-rings-gets-none", who_cannot_take_a_new_ring_gets_none, NULL },
+	{ "an-unknown-object-cannot-be-destroyed", what_is_not_there_cannot_be_destroyed, NULL },
 	{ "a-region-is-what-was-asked-for", a_region_is_what_was_asked_for, NULL },
-	{ "who-does-not-know-null-regions-gets-none",
+	{ "a-provider-without-null-regions-gets-none",
 	  who_does_not_know_null_regions_gets_none, NULL },
 };
 

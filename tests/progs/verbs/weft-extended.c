@@ -15,12 +15,8 @@
 #include <unistd.h>
 
 #include "cases.h"
-#include "conn.h"
-#include "pattern.h"
+#include "ends.h"
 
-#define BUF		16384
-#define DEPTH		32
-#define TIMEOUT		60000	/* ms, for what must come */
 #define NS		1000000000ULL
 #define STAMPS		(IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 			 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
@@ -30,17 +26,12 @@
 			 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV | \
 			 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_BIND_MW)
 
-/* The client asks, the server serves and has the extended CQ. */
-static struct {
-	struct conn c, s;
-	const char *addr, *port;
-	uint8_t *from, *to;
-	struct ibv_mr *from_mr, *to_mr;
-	struct ibv_td *td;
-	struct ibv_pd *base;		/* of the server's parent domain */
-	struct ibv_cq_ex *cq;		/* the server's */
-	uint64_t key;
-} t;
+static struct ends t;
+/* What only the server has. */
+static struct ibv_mr *to_mr;
+static struct ibv_td *server_td;
+static struct ibv_pd *server_base;	/* of its parent domain */
+static struct ibv_cq_ex *ex_cq;
 
 /* How a case wants its connection. */
 struct setting {
@@ -63,9 +54,9 @@ static struct ibv_pd *make_domain(struct ibv_context *ctx)
 	struct ibv_td_init_attr attr = {};
 	struct ibv_pd *pd;
 
-	t.base = ibv_alloc_pd(ctx);
-	t.td = ibv_alloc_td(ctx, &attr);
-	pd = t.base && t.td ? parent_of(t.base, t.td) : NULL;
+	server_base = ibv_alloc_pd(ctx);
+	server_td = ibv_alloc_td(ctx, &attr);
+	pd = server_base && server_td ? parent_of(server_base, server_td) : NULL;
 	if (!pd)
 		fail("no parent domain: %s", strerror(errno));
 	return pd;
@@ -96,10 +87,10 @@ static void *serve(void *arg)
 	conn_await_request(s);
 	s->pd = set->domain ? make_domain(s->id->verbs) : ibv_alloc_pd(s->id->verbs);
 	s->comp = ibv_create_comp_channel(s->id->verbs);
-	t.cq = make_cq(s, set);
-	if (!s->pd || !s->comp || !t.cq)
+	ex_cq = make_cq(s, set);
+	if (!s->pd || !s->comp || !ex_cq)
 		fail("no extended CQ: %s", strerror(errno));
-	s->cq = ibv_cq_ex_to_cq(t.cq);
+	s->cq = ibv_cq_ex_to_cq(ex_cq);
 	conn_make_qp(s, DEPTH, DEPTH, 0);
 	conn_accept(s, NULL, 0);
 	return NULL;
@@ -107,34 +98,23 @@ static void *serve(void *arg)
 
 static void open_pair(const void *setting)
 {
-	pthread_t server;
-
-	if (pthread_create(&server, NULL, serve, (void *)setting))
-		fail("no thread");
-	conn_resolve(&t.c, t.addr, t.port);
-	conn_make_qp(&t.c, DEPTH, DEPTH, 0);
-	conn_connect(&t.c, NULL, 0);
-	pthread_join(server, NULL);
-	pattern_fill(t.from, BUF, ++t.key);
-	memset(t.to, 0, BUF);
-	t.from_mr = conn_reg(&t.c, t.from, BUF, IBV_ACCESS_LOCAL_WRITE);
-	t.to_mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	ends_open(&t, serve, setting);
+	to_mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 }
 
 static void close_pair(void)
 {
-	conn_close(&t.c);
-	conn_close(&t.s);
-	if (t.td && (ibv_dealloc_td(t.td) || ibv_dealloc_pd(t.base)))
+	ends_close(&t);
+	if (server_td && (ibv_dealloc_td(server_td) || ibv_dealloc_pd(server_base)))
 		fail("a domain is busy");
-	t.td = NULL;
+	server_td = NULL;
 }
 
 /* ---- requests and completions ---- */
 
 static void post_recvs(uint64_t first, unsigned int n)
 {
-	struct ibv_sge sge = { (uintptr_t)t.to, BUF, t.to_mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)t.to, BUF, to_mr->lkey };
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	for (wr.wr_id = first; n--; wr.wr_id++)
@@ -157,9 +137,7 @@ static void post_len(uint64_t id, enum ibv_wr_opcode opcode, uint32_t len, uint3
 
 static bool client_took(uint64_t id, enum ibv_wc_status status)
 {
-	struct ibv_wc wc;
-
-	return conn_poll(&t.c, &wc, 1, TIMEOUT) == 1 && wc.wr_id == id && wc.status == status;
+	return took_status(&t.c, id, status);
 }
 
 static uint64_t now(clockid_t clock)
@@ -177,7 +155,7 @@ static bool start_polling(void)
 	struct ibv_poll_cq_attr attr = {};
 	int rv;
 
-	while ((rv = ibv_start_poll(t.cq, &attr)) == ENOENT && now(CLOCK_MONOTONIC) < end)
+	while ((rv = ibv_start_poll(ex_cq, &attr)) == ENOENT && now(CLOCK_MONOTONIC) < end)
 		;
 	return !rv;
 }
@@ -195,16 +173,16 @@ static bool all_fields_are_read(void)
 {
 	bool ok = send_with_imm_comes();
 
-	ok = ok && t.cq->wr_id == 5 && t.cq->status == IBV_WC_SUCCESS &&
-	     ibv_wc_read_opcode(t.cq) == IBV_WC_RECV && ibv_wc_read_byte_len(t.cq) == 1000 &&
-	     ibv_wc_read_wc_flags(t.cq) == IBV_WC_WITH_IMM &&
-	     ibv_wc_read_imm_data(t.cq) == htobe32(0xa1b2c3d4) &&
-	     ibv_wc_read_qp_num(t.cq) == t.s.id->qp->qp_num && !ibv_wc_read_vendor_err(t.cq);
+	ok = ok && ex_cq->wr_id == 5 && ex_cq->status == IBV_WC_SUCCESS &&
+	     ibv_wc_read_opcode(ex_cq) == IBV_WC_RECV && ibv_wc_read_byte_len(ex_cq) == 1000 &&
+	     ibv_wc_read_wc_flags(ex_cq) == IBV_WC_WITH_IMM &&
+	     ibv_wc_read_imm_data(ex_cq) == htobe32(0xa1b2c3d4) &&
+	     ibv_wc_read_qp_num(ex_cq) == t.s.id->qp->qp_num && !ibv_wc_read_vendor_err(ex_cq);
 	/* What iWARP has not. */
-	ok = ok && !ibv_wc_read_src_qp(t.cq) && !ibv_wc_read_slid(t.cq) && !ibv_wc_read_sl(t.cq) &&
-	     !ibv_wc_read_dlid_path_bits(t.cq);
-	ok = ok && ibv_next_poll(t.cq) == ENOENT;
-	ibv_end_poll(t.cq);
+	ok = ok && !ibv_wc_read_src_qp(ex_cq) && !ibv_wc_read_slid(ex_cq) &&
+	     !ibv_wc_read_sl(ex_cq) && !ibv_wc_read_dlid_path_bits(ex_cq);
+	ok = ok && ibv_next_poll(ex_cq) == ENOENT;
+	ibv_end_poll(ex_cq);
 	return ok;
 }
 
@@ -213,12 +191,12 @@ static bool a_write_with_imm_is_one(void)
 	bool ok;
 
 	post_recvs(5, 1);
-	post_len(6, IBV_WR_RDMA_WRITE_WITH_IMM, 512, t.to_mr->rkey);
+	post_len(6, IBV_WR_RDMA_WRITE_WITH_IMM, 512, to_mr->rkey);
 	ok = client_took(6, IBV_WC_SUCCESS) && start_polling();
-	ok = ok && t.cq->wr_id == 5 && ibv_wc_read_opcode(t.cq) == IBV_WC_RECV_RDMA_WITH_IMM &&
-	     ibv_wc_read_wc_flags(t.cq) == IBV_WC_WITH_IMM;
-	ibv_end_poll(t.cq);
-	return ok && pattern_check(t.to, 512, t.key) == 512;
+	ok = ok && ex_cq->wr_id == 5 && ibv_wc_read_opcode(ex_cq) == IBV_WC_RECV_RDMA_WITH_IMM &&
+	     ibv_wc_read_wc_flags(ex_cq) == IBV_WC_WITH_IMM;
+	ibv_end_poll(ex_cq);
+	return ok && is_pattern(&t, t.to, 512);
 }
 
 /* More than the CQ holds, each posted again while the last is read. */
@@ -239,19 +217,19 @@ static bool a_batch_goes_on_for_ever(void)
 		if (!client_took(n - 1, IBV_WC_SUCCESS))
 			break;
 		post_len(n + 3, IBV_WR_SEND, 16, 0);
-		while ((rv = ibv_next_poll(t.cq)) == ENOENT && now(CLOCK_MONOTONIC) < end)
+		while ((rv = ibv_next_poll(ex_cq)) == ENOENT && now(CLOCK_MONOTONIC) < end)
 			usleep(100);
-		if (rv || t.cq->wr_id != n || t.cq->status != IBV_WC_SUCCESS)
+		if (rv || ex_cq->wr_id != n || ex_cq->status != IBV_WC_SUCCESS)
 			break;
 	}
-	ibv_end_poll(t.cq);
+	ibv_end_poll(ex_cq);
 	return n == 5 * DEPTH;
 }
 
 /* The server reads what it has no right to read. */
 static bool an_error_says_why(void)
 {
-	struct ibv_sge sge = { (uintptr_t)t.to, 16, t.to_mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)t.to, 16, to_mr->lkey };
 	struct ibv_send_wr wr = {
 		.wr_id = 5, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
 		.wr.rdma = { .remote_addr = (uintptr_t)t.from, .rkey = t.from_mr->rkey },
@@ -260,9 +238,9 @@ static bool an_error_says_why(void)
 
 	if (ibv_post_send(t.s.id->qp, &wr, &bad) || !start_polling())
 		return false;
-	ok = t.cq->wr_id == 5 && t.cq->status == IBV_WC_REM_ACCESS_ERR &&
-	     ibv_wc_read_vendor_err(t.cq);
-	ibv_end_poll(t.cq);
+	ok = ex_cq->wr_id == 5 && ex_cq->status == IBV_WC_REM_ACCESS_ERR &&
+	     ibv_wc_read_vendor_err(ex_cq);
+	ibv_end_poll(ex_cq);
 	return ok;
 }
 
@@ -280,7 +258,7 @@ static bool an_empty_queue_says_so(void)
 {
 	struct ibv_poll_cq_attr none = {}, odd = { .comp_mask = 1 };
 
-	return ibv_start_poll(t.cq, &none) == ENOENT && ibv_start_poll(t.cq, &odd) == EINVAL;
+	return ibv_start_poll(ex_cq, &none) == ENOENT && ibv_start_poll(ex_cq, &odd) == EINVAL;
 }
 
 /* ---- the time ---- */
@@ -311,11 +289,11 @@ static bool stamps_lie_between(void)
 	bool ok = send_with_imm_comes();
 
 	if (ok) {
-		ts = ibv_wc_read_completion_ts(t.cq);
+		ts = ibv_wc_read_completion_ts(ex_cq);
 		slack = now(CLOCK_MONOTONIC);
-		wts = ibv_wc_read_completion_wallclock_ns(t.cq);
+		wts = ibv_wc_read_completion_wallclock_ns(ex_cq);
 		slack = now(CLOCK_MONOTONIC) - slack + NS / 100;
-		ibv_end_poll(t.cq);
+		ibv_end_poll(ex_cq);
 	}
 	after = raw_clock();
 	ok = ok && raw <= ts && ts <= after && raw_to_ns(after - raw) < TIMEOUT * 1000000ULL;
@@ -334,8 +312,8 @@ static bool stamps_come_in_order(void)
 	for (n = 0; n < DEPTH / 2; n++, last = ts) {
 		if (!start_polling())
 			return false;
-		ts = ibv_wc_read_completion_ts(t.cq);
-		ibv_end_poll(t.cq);
+		ts = ibv_wc_read_completion_ts(ex_cq);
+		ibv_end_poll(ex_cq);
 		if (ts < last || !client_took(n, IBV_WC_SUCCESS))
 			return false;
 	}
@@ -359,7 +337,7 @@ static bool what_there_is_not_is_refused(void)
 	};
 	struct ibv_cq_init_attr_ex attr = { .cqe = 0 };
 
-	return ibv_modify_cq(ibv_cq_ex_to_cq(t.cq), &held_back) == EOPNOTSUPP &&
+	return ibv_modify_cq(ibv_cq_ex_to_cq(ex_cq), &held_back) == EOPNOTSUPP &&
 	       is_refused(IBV_WC_EX_WITH_CVLAN, 0, EOPNOTSUPP) &&
 	       is_refused(IBV_WC_EX_WITH_FLOW_TAG, 0, EOPNOTSUPP) &&
 	       is_refused(IBV_WC_EX_WITH_TM_INFO, 0, EOPNOTSUPP) &&
@@ -375,8 +353,8 @@ static bool data_go_and_come(void)
 	post_len(6, IBV_WR_SEND, BUF, 0);
 	if (!client_took(6, IBV_WC_SUCCESS) || !start_polling())
 		return false;
-	ibv_end_poll(t.cq);
-	return pattern_check(t.to, BUF, t.key) == BUF;
+	ibv_end_poll(ex_cq);
+	return is_pattern(&t, t.to, BUF);
 }
 
 static bool what_is_in_use_stays(void)
@@ -384,7 +362,7 @@ static bool what_is_in_use_stays(void)
 	struct ibv_td_init_attr odd = { .comp_mask = 1 };
 	struct ibv_pd *nested;
 
-	if (ibv_dealloc_td(t.td) != EBUSY || ibv_dealloc_pd(t.base) != EBUSY)
+	if (ibv_dealloc_td(server_td) != EBUSY || ibv_dealloc_pd(server_base) != EBUSY)
 		return false;
 	nested = parent_of(t.s.pd, NULL);
 	return !nested && errno == EINVAL && !ibv_alloc_td(t.s.id->verbs, &odd) &&
@@ -419,7 +397,7 @@ static bool locks_are_taken(bool by_post, bool by_poll)
 	locks = 0;
 	if (!start_polling())
 		return false;
-	ibv_end_poll(t.cq);
+	ibv_end_poll(ex_cq);
 	return !!posted == by_post && !!locks == by_poll;
 }
 
@@ -455,8 +433,8 @@ static bool write_arrives(uint64_t remote, uint32_t rkey, uint32_t len)
 	if (ibv_post_send(t.c.id->qp, &wr, &bad) || !client_took(9, IBV_WC_SUCCESS) ||
 	    !start_polling())
 		return false;
-	ok = t.cq->status == IBV_WC_SUCCESS;
-	ibv_end_poll(t.cq);
+	ok = ex_cq->status == IBV_WC_SUCCESS;
+	ibv_end_poll(ex_cq);
 	return ok;
 }
 
@@ -476,7 +454,7 @@ static bool device_memory_is_written(void)
 	bool ok = mr && mr->lkey && write_arrives(16, mr->rkey, 4096);
 
 	ok = ok && !ibv_memcpy_from_dm(t.to, dm, 80, 4096) &&
-	     pattern_check(t.to, 4096, t.key) == 4096;
+	     is_pattern(&t, t.to, 4096);
 	/* A region keeps it. */
 	ok = ok && ibv_free_dm(dm) == EBUSY;
 	return ok && !ibv_dereg_mr(mr) && !ibv_free_dm(dm);
@@ -540,7 +518,7 @@ static bool has_event(struct ibv_context *ctx, int timeout_ms)
 	return poll(&p, 1, timeout_ms) == 1;
 }
 
-/* Its CQ is too small for all that is flushed: it is told so, and the other is not. */
+/* Its CQ is too small for the flushed completions: it gets an event, and the other does not. */
 static bool has_events_of_its_own(struct ibv_context *ctx, struct ibv_pd *pd)
 {
 	struct ibv_cq *cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
@@ -571,12 +549,12 @@ static bool another_context_shares(void)
 {
 	struct ibv_context *ctx = ibv_import_device(dup(t.s.id->verbs->cmd_fd));
 	struct ibv_pd *pd = ctx ? ibv_import_pd(ctx, t.s.pd->handle) : NULL;
-	struct ibv_mr *mr = pd ? ibv_import_mr(pd, t.to_mr->handle) : NULL;
+	struct ibv_mr *mr = pd ? ibv_import_mr(pd, to_mr->handle) : NULL;
 	struct ibv_dm *dm = make_dm(64), *same = ctx && dm ? ibv_import_dm(ctx, dm->handle) : NULL;
 	uint32_t word = 0;
 	bool ok;
 
-	ok = mr && mr->rkey == t.to_mr->rkey && mr->length == t.to_mr->length &&
+	ok = mr && mr->rkey == to_mr->rkey && mr->length == to_mr->length &&
 	     !ibv_import_mr(pd, 12345678) && same && !ibv_import_dm(ctx, 12345678);
 	ok = ok && !ibv_memcpy_to_dm(dm, 8, t.from, 4) && !ibv_memcpy_from_dm(&word, same, 8, 4) &&
 	     !memcmp(&word, t.from, 4);
@@ -588,7 +566,7 @@ static bool another_context_shares(void)
 	ibv_unimport_mr(mr);
 	ibv_unimport_pd(pd);
 	return !ibv_free_dm(dm) && !ibv_close_device(ctx) && write_arrives((uintptr_t)t.to,
-									   t.to_mr->rkey, 512);
+									   to_mr->rkey, 512);
 }
 
 static bool post_null(struct ibv_qp *qp, uint64_t id, uint32_t lkey, bool send)
@@ -615,12 +593,12 @@ static bool a_null_region_takes_all_and_gives_zeros(void)
 	post_len(6, IBV_WR_SEND, 1000, 0);
 	ok = ok && client_took(6, IBV_WC_SUCCESS) && start_polling();
 	if (ok)
-		ibv_end_poll(t.cq);
+		ibv_end_poll(ex_cq);
 	post_recvs(7, 1);
 	ok = ok && post_null(t.c.id->qp, 8, out->lkey, true) && client_took(8, IBV_WC_SUCCESS) &&
 	     start_polling();
 	if (ok)
-		ibv_end_poll(t.cq);
+		ibv_end_poll(ex_cq);
 	for (i = 0; ok && i < BUF; i++)
 		ok = t.to[i] == (i < 1000 ? 0 : 0xff);
 	return ok && !ibv_dereg_mr(in) && !ibv_dereg_mr(out);
@@ -645,7 +623,7 @@ static bool ordering_may_be_relaxed(void)
 				     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RELAXED_ORDERING);
 
 	return write_arrives((uintptr_t)t.to, mr->rkey, BUF) &&
-	       pattern_check(t.to, BUF, t.key) == BUF;
+	       is_pattern(&t, t.to, BUF);
 }
 
 /* Advertised is what can be had. */
@@ -667,7 +645,7 @@ static bool all_memory_is_one_region(void)
 	soon.lkey = mr->lkey;
 	ok = !ibv_advise_mr(t.s.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &soon, 1);
 	ok = ok && write_arrives((uintptr_t)t.to, mr->rkey, BUF);
-	return !ibv_dereg_mr(mr) && ok && pattern_check(t.to, BUF, t.key) == BUF;
+	return !ibv_dereg_mr(mr) && ok && is_pattern(&t, t.to, BUF);
 }
 
 /* ---- what the device says of itself ---- */
@@ -822,59 +800,47 @@ static const struct setting domain = { .domain = true };
 static const struct a_case list[] = {
 	{ "all-fields-of-a-completion-are-read", all_fields_are_read,
 	  &standard },
-	{ "a-write-with-imm-tells-what-it-is", a_write_with_imm_is_one,
+	{ "a-write-with-imm-has-its-opcode", a_write_with_imm_is_one,
 	  &standard },
 	{ "a-batch-gives-its-places-back", a_batch_goes_on_for_ever, &plain },
 	{ "an-error-is-read-as-one", an_error_says_why, &plain },
-	{ "plain-polls-take-from-it-too", plain_polls_take_too, &stamps },
-	{ "an-empty-queue-says-so", an_empty_queue_says_so, &plain },
+	{ "plain-polls-work-too", plain_polls_take_too, &stamps },
+	{ "an-empty-queue-returns-enoent", an_empty_queue_says_so, &plain },
 	{ "a-timestamp-lies-between-the-clocks-readings", stamps_lie_between,
 	  &all_fields },
 	{ "timestamps-come-in-order", stamps_come_in_order, &stamps },
-	{ "what-there-is-not-is-refused", what_there_is_not_is_refused, &plain },
+	{ "unsupported-features-are-refused", what_there_is_not_is_refused, &plain },
 	{ "a-queue-of-one-thread-serves", data_go_and_come,
 	  &one_thread },
 	{ "a-parent-domain-serves", data_go_and_come, &domain },
 	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, &domain },
-	{ "who-promises-nothing-takes-locks", all_locks_are_taken, &plain },
+	{ "queues-without-promises-take-locks", all_locks_are_taken, &plain },
 	{ "polls-of-a-queue-of-one-thread-take-no-lock", its_polls_take_no_lock, &one_thread },
 	{ "a-domain-of-one-thread-takes-no-lock", no_lock_is_taken, &domain },
 	{ "device-memory-is-written", device_memory_is_written, &plain },
 	{ "device-memory-outlives-its-names", device_memory_outlives_its_names, &plain },
 	{ "device-memory-has-bounds", device_memory_has_bounds, &plain },
-	{ "another-context-shares-what-there-is", another_context_shares, &plain },
+	{ "another-context-shares-objects", another_context_shares, &plain },
 	{ "a-null-region-takes-all-and-gives-zeros",
 	  a_null_region_takes_all_and_gives_zeros, &plain },
-	{ "a-null-region-is-no-peers", a_null_region_is_no_peers, &plain },
+	{ "a-null-region-is-not-remotely-accessible", a_null_region_is_no_peers, &plain },
 	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, &plain },
-	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, &plain },
-	{ "the-device-says-what-is-so", the_device_says_what_is_so, &plain },
-	{ "limits-are-where-they-are-said", limits_are_where_they_are_said, &plain },
+	{ "all-memory-is-one-region-if-advertised", all_memory_is_one_region, &plain },
+	{ "device-attributes-are-true", the_device_says_what_is_so, &plain },
+	{ "limits-are-exact", limits_are_where_they_are_said, &plain },
 	{ "no-order-of-octets-is-promised", no_order_of_octets_is_promised, &plain },
-	{ "the-gid-is-told-by-every-way", the_gid_is_told_by_every_way, &plain },
+	{ "every-query-returns-the-same-gid", the_gid_is_told_by_every_way, &plain },
 	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, &plain },
 };
-
-static void *buffer(void)
-{
-	void *p = aligned_alloc(4096, BUF);
-
-	if (!p)
-		fail("no memory");
-	return p;
-}
 
 static const struct cases cases = CASES(open_pair, close_pair, list);
 
 int main(int argc, char **argv)
 {
-	t.addr = cases_begin(argc, argv, "weft-extended");
-	t.port = "7473";
-	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
+	const char *addr = cases_begin(argc, argv, "weft-extended");
+
 	t.s.ird = t.s.ord = 4;
-	t.from = buffer();
-	t.to = buffer();
-	conn_listen(&t.s, t.addr, t.port);
+	ends_init(&t, addr, "7473");
 	cases_run(&cases, "");
 	return cases_end();
 }

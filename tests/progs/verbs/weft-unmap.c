@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Memory that goes away while it is registered: unmapped, made inaccessible, cut off with its
- * file. Where memory is not pinned (weft-run) that must end the connection that uses it, be told
- * to both of its ends, and be nothing to the program, to its other connections, and to what it
- * does about faults of its own. Each case has a connection of its own, both ends in this process,
+ * file. Where memory is not pinned (weft-run) that must end the connection that uses it, be reported
+ * to both ends, and affect neither the program, nor its other connections, nor its handlers of
+ * faults. Each case has a connection of its own, both ends in this process,
  * over the device that has ADDR. TAP on stdout.
  *   weft-unmap [-b] [-r ROUNDS] ADDR [CASE]
  *   weft-unmap -c CHILD ADDR    one program with a way of its own with signals: see children
@@ -32,7 +32,7 @@
 #define TIMEOUT	60000	/* ms, for what must come */
 #define RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* Where nobody else gets memory, so that what is unmapped stays so. */
+/* Where no allocator maps memory, so that unmapped memory stays so. */
 #define AREAS	0x200000000000UL
 
 struct area {
@@ -119,7 +119,7 @@ static void open_pair(struct pair *p)
 	p->c_told = p->s_told = false;
 }
 
-/* What the ends say that nobody has asked about yet is passed over. */
+/* Unread events of both ends are discarded. */
 static void close_pair(struct pair *p)
 {
 	conn_close(&p->c);
@@ -211,7 +211,7 @@ static bool goes_on(struct pair *p)
 	return done(&p->c, 4) && pattern_check(p->from.at, len, p->key) == len;
 }
 
-/* ---- both ends are told ---- */
+/* ---- both ends get an event ---- */
 
 static bool is_error(enum ibv_event_type type)
 {
@@ -327,7 +327,7 @@ static bool write_source(const struct how *h)
 	return source(IBV_WR_RDMA_WRITE, h);
 }
 
-/* What goes before it goes out: all but what is gone arrives. */
+/* Earlier requests are sent: all but the unmapped memory arrives. */
 static bool behind_others(const struct how *h)
 {
 	const uint32_t len = 100;
@@ -419,7 +419,7 @@ static void *steal(void *unused)
 	return NULL;
 }
 
-/* Half an FPDU may have gone out: then the peer is told by a reset, which is no event. */
+/* Half an FPDU may have been sent: then the peer gets a reset, without a Terminate. */
 static bool both_are_cut_off(void)
 {
 	bool *owner_told = thief.area == &t.from ? &t.c_told : &t.s_told;
@@ -735,7 +735,7 @@ static bool sent_by_another(void)
 	return false;
 }
 
-/* The handler returns, and the fault comes again: this time nobody takes it. */
+/* The handler returns, and the access faults again: now without a handler. */
 static bool by_a_handler_for_one(void)
 {
 	alarm(60);
@@ -777,7 +777,7 @@ static const struct {
 	{ "a-handler-by-signal-before-verbs-sees-own-faults", signal_before, 0 },
 	{ "a-handler-by-sigaction-after-verbs-sees-own-faults", sigaction_after, 0 },
 	{ "a-handler-by-signal-after-verbs-sees-own-faults", signal_after, 0 },
-	{ "a-handler-may-mend-what-faulted", mended_by_its_handler, 0 },
+	{ "a-handler-may-fix-the-fault", mended_by_its_handler, 0 },
 	{ "memory-may-go-with-all-signals-blocked", with_all_signals_blocked, 0 },
 	{ "memory-may-go-within-a-handler-that-blocks-all", within_a_handler_that_blocks_all, 0 },
 	{ "a-fault-without-a-handler-is-deadly", without_a_handler, SIGSEGV },
@@ -868,7 +868,7 @@ static const struct {
 	{ "a-write-of-1-MB-unmapped-at-its-end", write_source, { UNMAP, BUF - PAGE, BUF } },
 	{ "a-write-of-what-is-inaccessible", write_source, { NO_ACCESS, PAGE, 3 * PAGE } },
 	{ "a-write-of-what-is-cut-off", write_source, { CUT_OFF, PAGE, 3 * PAGE } },
-	{ "what-stands-before-it-arrives", behind_others, { UNMAP, PAGE, 3 * PAGE } },
+	{ "earlier-data-arrives", behind_others, { UNMAP, PAGE, 3 * PAGE } },
 	{ "a-read-of-what-is-unmapped", read_source, { UNMAP, 0, 100 } },
 	{ "a-read-of-1-MB-unmapped-in-part", read_source, { UNMAP, BUF / 2, BUF } },
 	{ "a-read-of-what-is-inaccessible", read_source, { NO_ACCESS, PAGE, 3 * PAGE } },
@@ -877,7 +877,7 @@ static const struct {
 	{ "a-read-of-1-MB-into-what-is-unmapped-in-part", read_sink, { UNMAP, BUF / 2, BUF } },
 	{ "a-read-into-what-is-inaccessible", read_sink, { NO_ACCESS, PAGE, 3 * PAGE } },
 	{ "a-read-into-what-is-read-only", read_sink, { READ_ONLY, PAGE, 3 * PAGE } },
-	{ "an-inline-source-is-nobodys-any-more", inline_source, { UNMAP, 0, 64 } },
+	{ "an-inline-source-may-go-after-posting", inline_source, { UNMAP, 0, 64 } },
 	{ "sources-may-be-read-only", sources_that_are_read_only, { READ_ONLY, PAGE, 3 * PAGE } },
 	{ "unmapped-while-it-is-written-from", write_source_races, {} },
 	{ "unmapped-while-it-is-written-to", write_target_races, {} },

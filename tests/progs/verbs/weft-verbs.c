@@ -20,24 +20,15 @@
 #include <unistd.h>
 
 #include "cases.h"
-#include "conn.h"
+#include "ends.h"
 #include "pattern.h"
 
-#define BUF		16384
-#define DEPTH		32
-#define TIMEOUT		60000	/* ms, for what must come */
 #define RIGHTS		(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define PIECES		32
 
-/* The client asks, the server serves; buffers are the ends' own. */
-static struct {
-	struct conn c, s;
-	unsigned int late_ms;		/* the server accepts so late */
-	const char *addr, *port;
-	uint8_t *from, *to, *other;	/* client's; server's */
-	struct ibv_mr *from_mr;
-	uint64_t key;
-} t;
+static struct ends t;
+static uint8_t *other;			/* another buffer of the server's */
+static unsigned int late_ms;		/* the server accepts so late */
 
 /* ---- both ends of a connection ---- */
 
@@ -46,40 +37,24 @@ static void *serve(void *unused)
 	(void)unused;
 	conn_await_request(&t.s);
 	conn_make_qp(&t.s, DEPTH, DEPTH, 0);
-	usleep(t.late_ms * 1000);
+	usleep(late_ms * 1000);
 	conn_accept(&t.s, NULL, 0);
 	return NULL;
 }
 
 static void open_pair(const void *srq_wr)
 {
-	pthread_t server;
-
 	t.s.srq_wr = srq_wr ? *(const uint32_t *)srq_wr : 0;
-	if (pthread_create(&server, NULL, serve, NULL))
-		fail("no thread");
-	conn_resolve(&t.c, t.addr, t.port);
-	conn_make_qp(&t.c, DEPTH, DEPTH, 0);
-	conn_connect(&t.c, NULL, 0);
-	pthread_join(server, NULL);
-	pattern_fill(t.from, BUF, ++t.key);
-	memset(t.to, 0, BUF);
-	memset(t.other, 0, BUF);
-	t.from_mr = conn_reg(&t.c, t.from, BUF, IBV_ACCESS_LOCAL_WRITE);
+	ends_open(&t, serve, NULL);
+	memset(other, 0, BUF);
 }
 
 static void close_pair(void)
 {
-	conn_close(&t.c);
-	conn_close(&t.s);
+	ends_close(&t);
 }
 
 /* ---- work requests ---- */
-
-static struct ibv_sge sge_of(void *at, uint32_t len, const struct ibv_mr *mr)
-{
-	return (struct ibv_sge){ .addr = (uintptr_t)at, .length = len, .lkey = mr->lkey };
-}
 
 /* The server's: into @at of @mr, or no octets at all. */
 static void post_recv(uint64_t id, void *at, uint32_t len, const struct ibv_mr *mr)
@@ -119,13 +94,6 @@ static void post(struct ibv_qp *qp, uint64_t id, enum ibv_wr_opcode opcode, uint
 	post_wr(qp, &wr);
 }
 
-static bool took(struct conn *c, uint64_t id)
-{
-	struct ibv_wc wc = {};
-
-	return conn_poll(c, &wc, 1, TIMEOUT) == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == id;
-}
-
 /* An empty message there: all that the client did before it has been done. */
 static bool sync_ends(void)
 {
@@ -157,22 +125,10 @@ static bool write_goes(uint64_t remote, uint32_t rkey, uint32_t len)
 	post(t.c.id->qp, 9, IBV_WR_RDMA_WRITE, len, remote, rkey);
 	if (took(&t.c, 9) && sync_ends())
 		return true;
-	/* The refusal is on its way, and the caller may look who has heard of it. */
+	/* The Terminate is in flight: wait, for the caller may check the state. */
 	if (!becomes(t.c.id->qp, IBV_QPS_ERR))
 		fail("a refused Write does not end the connection");
 	return false;
-}
-
-static bool is_pattern(const uint8_t *p, uint32_t len)
-{
-	return pattern_check(p, len, t.key) == len;
-}
-
-static bool is_clear(const uint8_t *p, uint32_t len)
-{
-	while (len && !*p)
-		p++, len--;
-	return !len;
 }
 
 /* ---- memory registered anew ---- */
@@ -182,7 +138,7 @@ static bool a_right_that_is_given_can_be_used(void)
 	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE);
 
 	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, RIGHTS) &&
-	       write_goes((uintptr_t)t.to, mr->rkey, BUF) && is_pattern(t.to, BUF);
+	       write_goes((uintptr_t)t.to, mr->rkey, BUF) && is_pattern(&t, t.to, BUF);
 }
 
 static bool a_right_that_is_taken_is_gone(void)
@@ -199,8 +155,8 @@ static bool a_region_moves_to_other_memory(void)
 {
 	struct ibv_mr *mr = conn_reg(&t.s, t.to, 100, RIGHTS);
 
-	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, t.other, BUF, 0) &&
-	       write_goes((uintptr_t)t.other, mr->rkey, BUF) && is_pattern(t.other, BUF) &&
+	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, BUF, 0) &&
+	       write_goes((uintptr_t)other, mr->rkey, BUF) && is_pattern(&t, other, BUF) &&
 	       is_clear(t.to, BUF);
 }
 
@@ -210,9 +166,9 @@ static bool the_memory_it_had_is_out_of_reach(void)
 	uint32_t old = mr->rkey;
 
 	/* Under the new name by its bounds; under the old one, if that is another, by name. */
-	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, t.other, BUF, 0) &&
+	return !ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, BUF, 0) &&
 	       !write_goes((uintptr_t)t.to, old, BUF) && is_clear(t.to, BUF) &&
-	       is_clear(t.other, BUF);
+	       is_clear(other, BUF);
 }
 
 static bool what_fails_changes_nothing(void)
@@ -224,7 +180,7 @@ static bool what_fails_changes_nothing(void)
 	munmap(hole, BUF);
 	return ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, hole, BUF, 0) &&
 	       mr->rkey == old && write_goes((uintptr_t)t.to, mr->rkey, BUF) &&
-	       is_pattern(t.to, BUF);
+	       is_pattern(&t, t.to, BUF);
 }
 
 static bool a_region_of_another_pd_is_refused(void)
@@ -246,7 +202,7 @@ static bool a_zero_based_region_counts_from_its_start(void)
 	struct ibv_mr *mr = conn_reg(&t.s, t.to + 300, BUF - 300,
 				     RIGHTS | IBV_ACCESS_ZERO_BASED);
 
-	return write_goes(1000, mr->rkey, 5000) && is_pattern(t.to + 1300, 5000) &&
+	return write_goes(1000, mr->rkey, 5000) && is_pattern(&t, t.to + 1300, 5000) &&
 	       is_clear(t.to, 1300) && is_clear(t.to + 6300, BUF - 6300) &&
 	       !write_goes((uintptr_t)t.to + 300, mr->rkey, 1);
 }
@@ -278,18 +234,18 @@ static bool serves_at(uint64_t iova)
 	struct ibv_mr *mr = reg_iova(iova);
 	uint8_t last;
 
-	if (!write_goes(iova, mr->rkey, IOVA_LEN) || !is_pattern(t.to + AT, IOVA_LEN) ||
+	if (!write_goes(iova, mr->rkey, IOVA_LEN) || !is_pattern(&t, t.to + AT, IOVA_LEN) ||
 	    !is_clear(t.to, AT) || !is_clear(t.to + AT + IOVA_LEN, AT))
 		return false;
 	memset(t.from, 0, BUF);
 	post(t.c.id->qp, 1, IBV_WR_RDMA_READ, IOVA_LEN, iova, mr->rkey);
-	if (!took(&t.c, 1) || !is_pattern(t.from, IOVA_LEN) ||
+	if (!took(&t.c, 1) || !is_pattern(&t, t.from, IOVA_LEN) ||
 	    !is_clear(t.from + IOVA_LEN, BUF - IOVA_LEN))
 		return false;
 	last = t.to[AT + IOVA_LEN - 1] ^ 0xff;
 	t.from[0] = last;
 	return write_goes(iova + IOVA_LEN - 1, mr->rkey, 1) &&
-	       t.to[AT + IOVA_LEN - 1] == last && is_pattern(t.to + AT, IOVA_LEN - 1);
+	       t.to[AT + IOVA_LEN - 1] == last && is_pattern(&t, t.to + AT, IOVA_LEN - 1);
 }
 
 /* Nothing of @len octets at @remote of a region at @iova is written. */
@@ -348,7 +304,7 @@ static bool a_read_behind_its_end_is_refused(void)
 	pattern_fill(t.from, BUF, t.key);
 	post(t.c.id->qp, 2, IBV_WR_RDMA_READ, 100, IOVA + IOVA_LEN - 99, mr->rkey);
 	return conn_poll(&t.c, &wc, 1, TIMEOUT) == 1 && wc.wr_id == 2 &&
-	       wc.status == IBV_WC_REM_ACCESS_ERR && is_pattern(t.from, BUF);
+	       wc.status == IBV_WC_REM_ACCESS_ERR && is_pattern(&t, t.from, BUF);
 }
 
 static bool a_region_that_would_wrap_cannot_be_had(void)
@@ -436,7 +392,7 @@ static bool a_receive_scatters_to_32_pieces(void)
 	if (!took(&t.c, 1) || !took(&t.s, 2))
 		return false;
 	gather(wanted);
-	if (!is_pattern(wanted, len))
+	if (!is_pattern(&t, wanted, len))
 		return false;
 	/* What lies between them is as it was. */
 	for (i = 0; i < PIECES; i++)
@@ -450,7 +406,7 @@ static bool a_receive_scatters_to_32_pieces(void)
 static bool a_fence_waits_for_the_read(void)
 {
 	struct ibv_mr *from = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_REMOTE_READ);
-	struct ibv_mr *to = conn_reg(&t.s, t.other, BUF, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *to = conn_reg(&t.s, other, BUF, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_sge sge = sge_of(t.from, BUF, t.from_mr);
 	struct ibv_send_wr send = {
 		.wr_id = 2,
@@ -471,11 +427,11 @@ static bool a_fence_waits_for_the_read(void)
 	for (i = 0; i < 8; i++) {
 		pattern_fill(t.to, BUF, ++t.key);
 		memset(t.from, 0, BUF);
-		memset(t.other, 0, BUF);
-		post_recv(3, t.other, BUF, to);
+		memset(other, 0, BUF);
+		post_recv(3, other, BUF, to);
 		post_wr(t.c.id->qp, &read);
 		if (!took(&t.c, 1) || !took(&t.c, 2) || !took(&t.s, 3) ||
-		    !is_pattern(t.other, BUF))
+		    !is_pattern(&t, other, BUF))
 			return false;
 	}
 	return true;
@@ -579,7 +535,7 @@ static void *write_for_ever(void *arg)
 	uint32_t n;
 
 	for (n = 0;; n++) {
-		uintptr_t at = (uintptr_t)(n & 1 ? t.other : t.to);
+		uintptr_t at = (uintptr_t)(n & 1 ? other : t.to);
 
 		post(t.c.id->qp, n, IBV_WR_RDMA_WRITE, BUF, at, keys[n & 1]);
 		if (!took(&t.c, n))
@@ -590,7 +546,7 @@ static void *write_for_ever(void *arg)
 static bool a_region_that_has_gone_is_not_written(void)
 {
 	struct ibv_mr *mr = ibv_reg_mr(t.s.pd, t.to, BUF, RIGHTS);
-	uint32_t keys[2] = { 0, conn_reg(&t.s, t.other, BUF, RIGHTS)->rkey };
+	uint32_t keys[2] = { 0, conn_reg(&t.s, other, BUF, RIGHTS)->rkey };
 	pthread_t writer;
 	bool ok;
 
@@ -599,14 +555,14 @@ static bool a_region_that_has_gone_is_not_written(void)
 	keys[0] = mr->rkey;
 	if (pthread_create(&writer, NULL, write_for_ever, keys))
 		fail("no thread");
-	while (!is_pattern(t.other, BUF))
+	while (!is_pattern(&t, other, BUF))
 		sched_yield();
 	usleep(2000);
 	ok = !ibv_dereg_mr(mr);
-	/* Nobody refers to it any more, and the next Write is refused. */
+	/* No reference is left, and the next Write is refused. */
 	memset(t.to, 0, BUF);
 	pthread_join(writer, NULL);
-	return ok && is_clear(t.to, BUF) && is_pattern(t.other, BUF);
+	return ok && is_clear(t.to, BUF) && is_pattern(&t, other, BUF);
 }
 
 /* ---- events ---- */
@@ -718,7 +674,7 @@ static bool an_srq_serves(void)
 
 	post_recv(1, t.to, BUF, mr);
 	post(t.c.id->qp, 2, IBV_WR_SEND, BUF, 0, 0);
-	return took(&t.c, 2) && took(&t.s, 1) && is_pattern(t.to, BUF);
+	return took(&t.c, 2) && took(&t.s, 1) && is_pattern(&t, t.to, BUF);
 }
 
 static bool the_limit_is_told_once(void)
@@ -833,7 +789,7 @@ static bool a_late_receive_is_waited_for(void)
 	if (!took(&t.c, 1) || conn_poll(&t.s, &wc, 1, 100))
 		return false;
 	post_recv(2, t.to, BUF, mr);
-	return took(&t.s, 2) && is_pattern(t.to, BUF) && sync_ends();
+	return took(&t.s, 2) && is_pattern(&t, t.to, BUF) && sync_ends();
 }
 
 static bool a_message_without_a_receive_ends_in_an_error(void)
@@ -849,9 +805,9 @@ static bool a_message_without_a_receive_ends_in_an_error(void)
 static bool a_late_accept_is_waited_for(void)
 {
 	close_pair();
-	t.late_ms = 4500;
+	late_ms = 4500;
 	open_pair(NULL);
-	t.late_ms = 0;
+	late_ms = 0;
 	return sync_ends();
 }
 
@@ -1073,7 +1029,7 @@ static bool the_largest_queues_can_be_had(void)
 
 /* ---- chains ---- */
 
-/* What stands before it is posted; it and what follows are not. */
+/* The requests before it are posted; it and those after it are not. */
 static bool a_chain_stops_at_its_bad_request(void)
 {
 	struct ibv_recv_wr r[3] = {}, *bad_r = NULL;
@@ -1162,20 +1118,20 @@ static const struct a_case list[] = {
 	  a_region_is_reached_by_the_address_given, NULL },
 	{ "an-address-near-the-highest-serves", an_address_near_the_highest_serves, NULL },
 	{ "the-memorys-own-address-is-refused", the_memorys_own_address_is_refused, NULL },
-	{ "what-lies-before-the-address-is-refused",
+	{ "an-access-before-the-address-is-refused",
 	  what_lies_before_the_address_is_refused, NULL },
-	{ "what-lies-behind-its-end-is-refused", what_lies_behind_its_end_is_refused, NULL },
-	{ "what-lies-behind-a-high-end-is-refused",
+	{ "an-access-beyond-its-end-is-refused", what_lies_behind_its_end_is_refused, NULL },
+	{ "an-access-beyond-a-high-end-is-refused",
 	  what_lies_behind_a_high_end_is_refused, NULL },
 	{ "a-write-that-wraps-is-refused", a_write_that_wraps_is_refused, NULL },
-	{ "a-read-behind-its-end-is-refused", a_read_behind_its_end_is_refused, NULL },
+	{ "a-read-beyond-its-end-is-refused", a_read_behind_its_end_is_refused, NULL },
 	{ "a-region-that-would-wrap-cannot-be-had", a_region_that_would_wrap_cannot_be_had, NULL },
 	{ "a-send-gathers-32-pieces", a_send_gathers_32_pieces, NULL },
 	{ "a-write-gathers-32-pieces", a_write_gathers_32_pieces, NULL },
 	{ "a-receive-scatters-to-32-pieces", a_receive_scatters_to_32_pieces, NULL },
 	{ "a-fence-waits-for-the-read", a_fence_waits_for_the_read, NULL },
 	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes, NULL },
-	{ "an-error-wakes-who-waits-for-solicited",
+	{ "an-error-wakes-a-waiter-for-solicited",
 	  an_error_wakes_who_waits_for_solicited, NULL },
 	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, NULL },
 	{ "a-size-too-small-for-what-waits-is-refused",
@@ -1192,7 +1148,7 @@ static const struct a_case list[] = {
 	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, NULL },
 	{ "an-srq-serves", an_srq_serves, &with_srq },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, &with_srq },
-	{ "the-limit-is-told-once", the_limit_is_told_once, &with_srq },
+	{ "the-limit-is-reported-once", the_limit_is_told_once, &with_srq },
 	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, &with_srq },
 	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, &with_srq },
 	{ "receives-wait-in-the-new-ring", receives_wait_in_the_new_ring, &with_srq },
@@ -1210,27 +1166,15 @@ static const struct a_case list[] = {
 	  rings_may_be_mapped_while_their_queues_go, NULL },
 };
 
-static uint8_t *buffer(void)
-{
-	void *p = mmap(NULL, BUF, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		fail("no memory");
-	return p;
-}
-
 static const struct cases cases = CASES(open_pair, close_pair, list);
 
 int main(int argc, char **argv)
 {
-	t.addr = cases_begin(argc, argv, "weft-verbs");
-	t.port = "7472";
-	t.c.timeout_ms = t.s.timeout_ms = TIMEOUT;
+	const char *addr = cases_begin(argc, argv, "weft-verbs");
+
 	t.c.max_sge = t.s.max_recv_sge = PIECES;
-	t.from = buffer();
-	t.to = buffer();
-	t.other = buffer();
-	conn_listen(&t.s, t.addr, t.port);
+	other = ends_buffer();
+	ends_init(&t, addr, "7472");
 	cases_run(&cases, "");
 	return cases_end();
 }

@@ -13,11 +13,11 @@
  *   Read   a note READ_ME; the peer reads src[slot] into its sink[slot]
  *   Send   a note DATA, then the data
  *
- * If both ends know immediate data (-k i), every other Write says so by its immediate in place
+ * If both ends know immediate data (-k i), every other Write is announced by its immediate instead
  * of the note, and every other Send has some of its key as its immediate.
  *
  * The peer checks the bytes and answers with a note ACK, which frees the slot.
- * When all are answered a note END says so.
+ * A note END follows the last ACK.
  */
 #include <endian.h>
 #include <errno.h>
@@ -678,7 +678,7 @@ static void call(const char *host, const char *port)
 	read_hello();
 }
 
-/* Only now may the connection go: both lists are done, and the peer has been told. */
+/* Now the connection may end: both lists are done, and END was sent. */
 static bool done(void)
 {
 	return v.end_received && v.end_sent;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The next function of a hook's name. Linked into each library of hooks. */
-#define _GNU_SOURCE
+/* Linked into each library of hooks, which has its own next functions. */
 #include <dlfcn.h>
 
-#include "process/hook.h"
+#include "hook.h"
 
 /*
  * dlsym() may allocate, and the program's allocator may open and read a file: that call must not
