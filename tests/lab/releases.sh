@@ -16,7 +16,7 @@ prepare() {
 	WEFT_RDMA_CORE=$source "$WEFT_TOP/scripts/build-provider.sh" "$out"
 	mkdir -p "$out/bin"
 	cp "$WEFT_BUILD/bin/weft-run" "$out/bin/"
-	cp "$WEFT_BUILD/lib/libweft-rootless.so" "$out/lib/"
+	cp "$WEFT_BUILD"/lib/libweft-{rootless,sockets}.so "$out/lib/"
 }
 
 # In namespaces of their own: no port meets the host's, and nothing outlives the tests.

@@ -43,7 +43,7 @@ struct rl_conn_ulp {
 	void (*failed)(struct rl_conn *c);
 	/* It is in Full Operation: link.offer has the peer's private data, and is to be freed. */
 	void (*connected)(struct rl_conn *c);
-	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). */
+	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). NULL: there is no other, and it has failed. */
 	void (*reconnect)(struct rl_conn *c);
 	/* A Request has come, on a connection that was accepted. */
 	void (*request)(struct rl_conn *c);
@@ -120,13 +120,19 @@ static inline void rl_conn_put(struct rl_conn *c)
 	rl_watch_put(&c->watch);
 }
 
-void rl_conn_lock(struct rl_conn *c);
+static inline void rl_conn_lock(struct rl_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+}
 /* Does what is due, then lets go. The ULP may be called meanwhile. */
 void rl_conn_unlock(struct rl_conn *c);
 /* Does what is due, and goes on with the lock. */
 void rl_conn_settle(struct rl_conn *c);
 /* Lets go of one at which the caller has only looked. */
-void rl_conn_release(struct rl_conn *c);
+static inline void rl_conn_release(struct rl_conn *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
 
 /* The connection that @w watches, or NULL. No lock. */
 struct rl_conn *rl_conn_of_watch(struct rl_watch *w);
@@ -139,7 +145,10 @@ void rl_conn_poke(struct rl_conn *c);
 /* ---- all with the lock ---- */
 
 /* The progress thread looks after the socket: before this nobody does. */
-void rl_conn_watch(struct rl_conn *c);
+static inline void rl_conn_watch(struct rl_conn *c)
+{
+	c->watching = true;
+}
 
 /* What the options ask for, into link.cfg. */
 void rl_conn_configure(struct rl_conn *c);

@@ -11,7 +11,7 @@
 
 #include "process/raw.h"
 #include "limits.h"
-#include "mr.h"
+#include "ulp.h"
 
 #define BUCKETS 16384
 

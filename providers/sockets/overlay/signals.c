@@ -4,12 +4,11 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "gate.h"
-#include "guard.h"
-#include "latest.h"
-#include "options.h"
-#include "raw.h"
+#include "process/api.h"
+#include "process/latest.h"
+#include "process/raw.h"
 #include "signals.h"
+#include "sock.h"
 
 /* What the kernel knows of sigset_t: a handler's context has room for no more. */
 typedef u64 mask_t;
@@ -40,7 +39,8 @@ static struct {
 	struct rl_latest latest;
 } wishes[_NSIG];
 
-static __thread siginfo_t late;		/* deferred: rl_gate_late */
+static __thread bool is_late;		/* a signal is deferred: late */
+static __thread siginfo_t late;
 static __thread mask_t late_mask;	/* the mask of the interrupted code */
 static __thread struct rl_signals seen;
 static __thread struct {
@@ -63,8 +63,6 @@ static void signal_set_wanted(int sig, void (*handler)(int sig), int flags, mask
 
 /* ---- signals come ---- */
 
-static const struct rl_gate_late late_ops;
-
 static bool send_to_itself(const siginfo_t *info)
 {
 	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid),
@@ -80,13 +78,13 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 	mask_t mask;
 
 	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
-	if (rl_gate_late) {
+	if (is_late) {
 		/* A fault handler, in the middle of a call of ours, waited with another mask. */
 		send_to_itself(info);
 	} else {
 		late = *info;
 		late_mask = mask;
-		rl_gate_late = &late_ops;
+		is_late = true;
 	}
 	mask |= OTHERS;
 	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
@@ -120,12 +118,14 @@ static void end_wait(void)
 		end(wait.arg);
 }
 
+static void come_late(bool is_child);
+
 /* Entered with all other signals blocked. */
 static void on_signal(int sig, siginfo_t *info, void *ctx)
 {
 	struct wish w;
 
-	if (rl_gate_puts_off()) {
+	if (rl_gate_call_late(come_late)) {
 		put_off(info, ctx);
 		return;
 	}
@@ -164,7 +164,7 @@ static void let_come(void)
 	mask_t mask = late_mask;
 	int saved = errno;
 
-	rl_gate_late = NULL;
+	is_late = false;
 	if (!send_to_itself(&info))
 		call_handler(&info, mask);
 	/* The guard may have unblocked faults since. */
@@ -176,12 +176,18 @@ static void let_come(void)
 /* The parent's signal is delivered in the parent. */
 static void drop(void)
 {
-	rl_gate_late = NULL;
+	is_late = false;
 	rl_guard_mask_changed();
 	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &late_mask, NULL, sizeof(late_mask));
 }
 
-static const struct rl_gate_late late_ops = { .run = let_come, .drop = drop };
+static void come_late(bool is_child)
+{
+	if (is_child)
+		drop();
+	else
+		let_come();
+}
 
 /* ---- what the program wants ---- */
 
@@ -192,7 +198,7 @@ static bool is_function(void (*handler)(int sig))
 
 bool rl_signal_is_ours(int sig)
 {
-	return unlikely(rl_sockets_on) && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
+	return rl_sockets_on && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
 }
 
 /* A child of vfork() removes handlers in its parent's memory: removals are not noted. */
