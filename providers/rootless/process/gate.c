@@ -27,7 +27,7 @@ static struct {
 
 static bool heard;			/* atomic: our fork handlers are registered */
 
-__thread const struct rl_gate_late *rl_gate_late;
+__thread const struct rl_gate_deferred *rl_gate_deferred;
 
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* of this thread, outside the gate */
@@ -41,11 +41,11 @@ static u32 *own_slot(void)
 }
 
 /* After the store that ends the deferral of signals. */
-static void run_late(void)
+static void run_deferred(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(rl_gate_late) && !rl_gate_puts_off())
-		rl_gate_late->run();
+	if (unlikely(rl_gate_deferred) && !rl_gate_defers_signals())
+		rl_gate_deferred->run();
 }
 
 /* ---- fork ---- */
@@ -82,7 +82,7 @@ static void open_again(void)
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
-	run_late();
+	run_deferred();
 }
 
 /* Other threads that tried to enter may be counted. */
@@ -98,8 +98,8 @@ static void count_only_own(void)
 static void open_in_child(void)
 {
 	count_only_own();
-	if (rl_gate_late)
-		rl_gate_late->drop();
+	if (rl_gate_deferred)
+		rl_gate_deferred->drop();
 	open_again();
 }
 
@@ -184,7 +184,7 @@ void rl_gate_leave(void)
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;
-	run_late();
+	run_deferred();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);
@@ -205,7 +205,7 @@ bool rl_gate_is_inside(void)
 	return depth;
 }
 
-bool rl_gate_puts_off(void)
+bool rl_gate_defers_signals(void)
 {
 	return depth || forks;
 }

@@ -31,7 +31,7 @@ void rl_gate_step_out(volatile bool *out);
 /* Is the calling thread inside? */
 bool rl_gate_is_inside(void);
 /* Or within fork(), while its handlers run? Then signals are deferred. */
-bool rl_gate_puts_off(void);
+bool rl_gate_defers_signals(void);
 /* Does a fork() wait? A thread that stays inside for long checks this. */
 bool rl_gate_is_shut(void);
 /* This is a child of a fork() that ran no handler. */
@@ -41,11 +41,11 @@ void rl_gate_forked(void);
  * What this thread runs once it is outside: the signal that was deferred (process/signals.h). NULL:
  * nothing. A child of fork() drops it instead.
  */
-struct rl_gate_late {
+struct rl_gate_deferred {
 	void (*run)(void);		/* may not return */
 	void (*drop)(void);
 };
-extern __thread const struct rl_gate_late *rl_gate_late;
+extern __thread const struct rl_gate_deferred *rl_gate_deferred;
 
 /* pthread_once() that is never half done in a child. */
 void rl_gate_once(pthread_once_t *once, void (*init)(void));
