@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How many requests a listener's ULP gets, and how many connections may wait that no program has
- * taken. Pure decisions. Lock: the host's; functions of a const object also run without it.
+ * A listener's backlog, and caps on the connections that no program has taken. Pure decisions.
+ * Lock: the host's; functions of a const object also run without it.
  */
 #ifndef WEFT_CORE_BACKLOG_H
 #define WEFT_CORE_BACKLOG_H
@@ -46,7 +46,7 @@ struct weft_cap {
 bool weft_cap_is_reached(const struct weft_cap *c);
 /* May none enter? */
 bool weft_cap_is_full(const struct weft_cap *c);
-/* Are they so many that weft_link_evict() is told that it presses? */
+/* Are there twice as many as the cap: @pressed of weft_link_evict()? */
 bool weft_cap_is_doubled(const struct weft_cap *c);
 
 #endif
