@@ -407,7 +407,7 @@ static int post(struct rl_stream *s, const struct weft_operation *op, const stru
 	if (rv)
 		return rv;
 	++*owed;
-	if (op->what != WEFT_POST_RECV || (s->conn && rl_conn_waits(s->conn)))
+	if (op->what != WEFT_POST_RECV || (s->conn && rl_conn_awaits_receive(s->conn)))
 		kick(s);
 	return 0;
 }
@@ -439,7 +439,7 @@ void rl_ops_move(struct rl_stream *s)
 
 	rl_conn_receive(c);
 	/* What TCP has waits for a receive, and its end behind that: the link looks for it. */
-	if (rl_conn_waits(c))
+	if (rl_conn_awaits_receive(c))
 		c->step_due = true;
 	if (c->link.qp && has_more(s))
 		rl_conn_tx(c);
@@ -469,7 +469,7 @@ unsigned int rl_ops_events(const struct rl_stream *s)
 unsigned int rl_ops_awaits(const struct rl_stream *s)
 {
 	/* What waits in TCP for a receive is no news. */
-	return (rl_conn_waits(s->conn) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
+	return (rl_conn_awaits_receive(s->conn) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
 }
 
 void rl_ops_serve(struct rl_stream *s)
