@@ -20,28 +20,28 @@ static struct rl_acceptor *acceptor_of(struct rl_watch *w)
 
 /* ---- strangers ---- */
 
-static void enter(struct rl_acceptor *a, struct rl_conn *c)
+static void add_half_open(struct rl_acceptor *a, struct rl_conn *c)
 {
 	rl_watch_get(&a->watch);
 	rl_conn_get(c);
-	pthread_mutex_lock(&a->door);
+	pthread_mutex_lock(&a->half_open_lock);
 	c->acceptor = a;
-	list_add_tail(&c->stranger, &a->list);
-	a->half_open.n++;
-	pthread_mutex_unlock(&a->door);
+	list_add_tail(&c->half_open_node, &a->half_open);
+	a->half_open_cap.n++;
+	pthread_mutex_unlock(&a->half_open_lock);
 }
 
-void rl_acceptor_knows(struct rl_conn *c)
+void rl_acceptor_remove_half_open(struct rl_conn *c)
 {
 	struct rl_acceptor *a = c->acceptor;
 
 	if (!a)
 		return;
 	c->acceptor = NULL;
-	pthread_mutex_lock(&a->door);
-	list_del(&c->stranger);
-	a->half_open.n--;
-	pthread_mutex_unlock(&a->door);
+	pthread_mutex_lock(&a->half_open_lock);
+	list_del(&c->half_open_node);
+	a->half_open_cap.n--;
+	pthread_mutex_unlock(&a->half_open_lock);
 	rl_watch_put(&a->watch);
 	rl_conn_put(c);
 }
@@ -51,17 +51,17 @@ static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 {
 	struct rl_conn *c = NULL;
 
-	pthread_mutex_lock(&a->door);
-	if (!list_empty(&a->list) && (!capped || weft_cap_is_reached(&a->half_open)))
-		c = list_first_entry(&a->list, struct rl_conn, stranger);
+	pthread_mutex_lock(&a->half_open_lock);
+	if (!list_empty(&a->half_open) && (!capped || weft_cap_is_reached(&a->half_open_cap)))
+		c = list_first_entry(&a->half_open, struct rl_conn, half_open_node);
 	if (c)
 		rl_conn_get(c);
-	pthread_mutex_unlock(&a->door);
+	pthread_mutex_unlock(&a->half_open_lock);
 	return c;
 }
 
 /* For one more. */
-static void make_way(struct rl_acceptor *a)
+static void evict_oldest(struct rl_acceptor *a)
 {
 	struct rl_conn *c = oldest(a, true);
 	struct weft_tcp_view v;
@@ -78,13 +78,13 @@ static void make_way(struct rl_acceptor *a)
 	rl_conn_put(c);
 }
 
-void rl_acceptor_drop_strangers(struct rl_acceptor *a)
+void rl_acceptor_drop_half_open(struct rl_acceptor *a)
 {
 	struct rl_conn *c;
 
 	while ((c = oldest(a, false))) {
 		rl_conn_lock(c);
-		rl_acceptor_knows(c);
+		rl_acceptor_remove_half_open(c);
 		rl_conn_act(c, weft_link_kill(&c->link));
 		rl_conn_unlock(c);
 		rl_conn_put(c);
@@ -93,14 +93,14 @@ void rl_acceptor_drop_strangers(struct rl_acceptor *a)
 
 /* ---- accepting; with the acceptor's lock ---- */
 
-static void adopt(struct rl_acceptor *a, int fd)
+static void acceptor_adopt(struct rl_acceptor *a, int fd)
 {
 	struct rl_conn *c = rl_conn_new(NULL, false, fd, a->ops->ulp);
 
 	if (!c)
 		return;
 	rl_conn_configure(c);
-	enter(a, c);
+	add_half_open(a, c);
 	if (a->ops->adopt(a, c)) {
 		weft_link_await_request(&c->link, rl_now_ms());
 		/* A Request that is there already has its turn behind those before it. */
@@ -122,8 +122,8 @@ static int accept_one(struct rl_acceptor *a)
 	while (fd == -ECONNABORTED || fd == -EINTR);
 	if (fd < 0)
 		return fd;
-	make_way(a);
-	adopt(a, fd);
+	evict_oldest(a);
+	acceptor_adopt(a, fd);
 	return 0;
 }
 
@@ -141,7 +141,7 @@ static void accept_some(struct rl_acceptor *a)
 
 /* ---- the progress thread's calls ---- */
 
-static void ready(struct rl_watch *w, u32 events)
+static void acceptor_ready(struct rl_watch *w, u32 events)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -152,7 +152,7 @@ static void ready(struct rl_watch *w, u32 events)
 }
 
 /* There is room again, or perhaps memory. */
-static void timeout(struct rl_watch *w)
+static void acceptor_timeout(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -166,7 +166,7 @@ static void timeout(struct rl_watch *w)
 		a->ops->timeout(a);
 }
 
-static void revive(struct rl_watch *w)
+static void acceptor_revive(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -176,7 +176,7 @@ static void revive(struct rl_watch *w)
 	pthread_mutex_unlock(&a->lock);
 }
 
-static void release(struct rl_watch *w)
+static void acceptor_release(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -184,10 +184,10 @@ static void release(struct rl_watch *w)
 }
 
 static const struct rl_watch_ops acceptor_watch_ops = {
-	.revive = revive,
-	.ready = ready,
-	.timeout = timeout,
-	.release = release,
+	.revive = acceptor_revive,
+	.ready = acceptor_ready,
+	.timeout = acceptor_timeout,
+	.release = acceptor_release,
 };
 
 /* ---- life ---- */
@@ -197,15 +197,15 @@ void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
 	rl_watch_init(&a->watch, &acceptor_watch_ops);
 	a->ops = ops;
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_mutex_init(&a->door, NULL);
+	pthread_mutex_init(&a->half_open_lock, NULL);
 	a->fd = -1;
-	INIT_LIST_HEAD(&a->list);
-	a->half_open = (struct weft_cap) { .most = HALF_OPEN_MAX };
+	INIT_LIST_HEAD(&a->half_open);
+	a->half_open_cap = (struct weft_cap) { .most = HALF_OPEN_MAX };
 }
 
 void rl_acceptor_fini(struct rl_acceptor *a)
 {
-	pthread_mutex_destroy(&a->door);
+	pthread_mutex_destroy(&a->half_open_lock);
 	pthread_mutex_destroy(&a->lock);
 }
 

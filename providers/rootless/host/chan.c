@@ -26,7 +26,7 @@ static void give_counts(struct rl_chan *c, u64 n)
 		rl_raw(SYS_write, c->efd, &n, sizeof(n));
 }
 
-static void go_back(void *out)
+static void reenter_gate(void *out)
 {
 	if (*(volatile bool *)out)
 		rl_gate_enter();
@@ -43,7 +43,7 @@ static int await_count(struct rl_chan *c)
 	u64 one;
 	int rv;
 
-	pthread_cleanup_push(go_back, (void *)&out);
+	pthread_cleanup_push(reenter_gate, (void *)&out);
 	rl_gate_step_out(&out);
 	rv = RL_CALL(read, c->efd, &one, sizeof(one)) < 0 ? -errno : 0;
 	pthread_cleanup_pop(1);
@@ -170,7 +170,7 @@ void rl_chan_push(struct rl_chan *c, struct rl_event *e)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data, size_t len)
+void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data, size_t len)
 {
 	struct rl_event *e = rl_event_new(owner, len);
 

@@ -44,7 +44,7 @@ struct rl_event *rl_event_new(const void *owner, size_t len);
 /* Appends @e, which is the channel's then. */
 void rl_chan_push(struct rl_chan *c, struct rl_event *e);
 /* rl_event_new() and rl_chan_push(); an event there is no memory for is lost. */
-void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
+void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
 		 size_t len);
 
 /*

@@ -16,7 +16,7 @@ static struct {
 	u32 count;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct rl_qp *find(u32 qpn)
+static struct rl_qp *find_qp(u32 qpn)
 {
 	struct rl_qp *qp;
 
@@ -46,7 +46,7 @@ struct rl_qp *rl_qp_find(u32 qpn)
 	struct rl_qp *qp;
 
 	pthread_mutex_lock(&table.lock);
-	qp = find(qpn);
+	qp = find_qp(qpn);
 	if (qp)
 		rl_qp_get(qp);
 	pthread_mutex_unlock(&table.lock);
@@ -62,12 +62,12 @@ static u32 draw_number(void)
 		if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
 			return 0;
 		qpn &= QPN_MAX;
-	} while (qpn < 2 || find(qpn));
+	} while (qpn < 2 || find_qp(qpn));
 	return qpn;
 }
 
 /* With the table's lock. */
-static int enter(struct rl_qp *qp)
+static int insert_qp(struct rl_qp *qp)
 {
 	if (!qp->core.id)
 		qp->core.id = draw_number();
@@ -83,7 +83,7 @@ int rl_qp_enlist(struct rl_qp *qp)
 	int rv;
 
 	pthread_mutex_lock(&table.lock);
-	rv = enter(qp);
+	rv = insert_qp(qp);
 	pthread_mutex_unlock(&table.lock);
 	return rv;
 }
