@@ -8,7 +8,7 @@
 #include <sys/sendfile.h>
 #include <sys/uio.h>
 
-#include "hooks/alias.h"
+#include "process/alias.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "sockets/overlay/connect.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Lists and sets of poll() and select(), which are the program's, and may not be there. */
-#ifndef RL_WAIT_H
-#define RL_WAIT_H
+#ifndef RL_WAITLIST_H
+#define RL_WAITLIST_H
 
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 
-#include "process/guard.h"
+#include "guard.h"
 
 #define RL_LONG_LIST	256
 
