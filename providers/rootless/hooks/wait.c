@@ -14,7 +14,7 @@
 #include "process/hook.h"
 #include "process/raw.h"
 #include "process/thread.h"
-#include "process/user_lists.h"
+#include "process/waitlist.h"
 
 static void revive_for(int fd)
 {

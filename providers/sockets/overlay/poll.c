@@ -11,7 +11,7 @@
 
 #include "epoll.h"
 #include "events.h"
-#include "process/user_lists.h"
+#include "process/waitlist.h"
 #include "io.h"
 #include "poll.h"
 #include "process/gate.h"

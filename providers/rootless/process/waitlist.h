@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Lists and sets of poll() and select(), which are the program's, and may not be there. */
-#ifndef RL_USER_LISTS_H
-#define RL_USER_LISTS_H
+#ifndef RL_WAITLIST_H
+#define RL_WAITLIST_H
 
 #include <poll.h>
 #include <sys/resource.h>
