@@ -238,7 +238,7 @@ u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p)
 }
 
 int rl_cmid_report_request(struct rl_cmid *listener, struct rl_cmid *child,
-			const struct rl_cm_event_data *w)
+			   const struct rl_cm_event_data *w)
 {
 	int rv = rl_cmid_list(child, listener->chan);
 

@@ -157,7 +157,7 @@ int rl_cmid_report_part(struct rl_cmid *id, struct rl_cm_part *p, const struct r
 u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p);
 /* The same for a request: @child gets its handle, and the listener an event. Table's lock. */
 int rl_cmid_report_request(struct rl_cmid *listener, struct rl_cmid *child,
-			const struct rl_cm_event_data *w);
+			   const struct rl_cm_event_data *w);
 /* GET_EVENT: waits as rl_chan_take() does. 0 or -errno. No lock. */
 int rl_cmid_take_event(struct rl_chan *chan, struct rdma_ucm_event_resp *resp);
 

@@ -270,7 +270,7 @@ static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *fr
 }
 
 static void take_request(struct rl_sidr_server *d, const struct sockaddr_storage *from,
-			  const struct rl_ip_header *ip, const struct rl_sidr_msg *a)
+			 const struct rl_ip_header *ip, const struct rl_sidr_msg *a)
 {
 	const struct rl_sidr_request *q = queue_find(&d->answered, from, a->number);
 

@@ -74,7 +74,7 @@ int rl_ioctl_query_context(struct rl_context *ctx, struct rl_request *r)
 	return rl_attr_answer(r, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &vectors,
 			      sizeof(vectors)) ?:
 	       rl_attr_answer(r, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
-		      sizeof(core_support)) ?:
+			      sizeof(core_support)) ?:
 	       rl_attr_answer(r, WEFT_ATTR_QUERY_CONTEXT_RESP, &driver, sizeof(driver));
 }
 
