@@ -3,6 +3,7 @@
  * Registered memory is the program's and is not pinned: it may be unmapped at any time. What
  * touches it here touches it under guard: a fault ends the access, and not the program.
  *
+ * Only faults of this library's instructions, and of libraries that say so, end an access.
  * A fault of the program's own goes to the handler that it asked for, or has the effect that it
  * had: hooks/signal.c tells what the program asks for.
  */
@@ -16,7 +17,10 @@
 /* From now on. Once; any thread. */
 void rl_guard_begin(void);
 
-/* Copies @n octets. False: some of @dst or @src is not there; part may have been copied. */
+/* The library that has @inside calls the functions below, too. Before it does; one thread. */
+void rl_guard_add_text(void (*inside)(void));
+
+/* Copies @n octets, as rl_copy_in_order(). False: some of @dst or @src is not there; part may have been copied. */
 bool rl_guard_copy(void *dst, const void *src, size_t n);
 
 /* Can the @n octets at @p be read? */
