@@ -1,7 +1,7 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo demo-rootless demo-vm test check check-full check-mutants bench bench-quick bench-native \
-	modules provider rootless rdma-core-series kernel-series weftspec deb deps clean \
+.PHONY: help demo demo-rootless demo-vm test check check-full check-mutants lint coverage bench bench-quick \
+	bench-native modules provider rootless rdma-core-series kernel-series weftspec deb deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
 help:
@@ -12,6 +12,9 @@ help:
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
+	@echo 'make lint         clang-tidy, gcc -fanalyzer and coccinelle: each finding is fixed or explained'
+	@echo 'make coverage     build/coverage/index.html: lines and branches that the native tests reach;'
+	@echo '                  SUITES="tools datagram": and these suites of weft-run'
 	@echo 'make bench        weft, siw, rxe and TCP side by side: figures, ratios, goals met or missed'
 	@echo 'make bench-quick  the main rows of it, in some minutes'
 	@echo 'make bench-native weft-run and TCP side by side on this host: at most 10 minutes'
@@ -54,6 +57,12 @@ check-full: deps
 
 check-mutants: deps
 	tests/mutants/run.sh
+
+lint: deps
+	@scripts/lint.sh
+
+coverage: deps
+	@scripts/coverage.sh $(SUITES)
 
 # Asked for only when it is needed: it may have to fetch the headers.
 KDIR ?= $(shell echo $$(scripts/fetch-stock-kernel.sh)/usr/src/linux-headers-*-amd64)

@@ -174,7 +174,7 @@ static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_c
 	unsigned int noio;
 	int err;
 
-	if (!qp->core.kernel && weft_caller_is_outside(qp->dev))
+	if (!qp->core.kernel && weft_access_is_outside(qp->dev))
 		return -ENODEV;
 	offer = make_offer(qp->dev, p);
 	if (IS_ERR(offer))

@@ -13,12 +13,12 @@
 #define ACCEPT_RETRY_MS	100
 
 /* Did something come before our callbacks were there? */
-static bool has_news(const struct sock *sk)
+static bool is_readable(const struct sock *sk)
 {
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
 }
 
-static void discard(struct socket *sock)
+static void discard_socket(struct socket *sock)
 {
 	sock_no_linger(sock->sk);
 	sock_release(sock);
@@ -32,13 +32,13 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 
 	weft_conn_paid(before);
 	if (IS_ERR(conn)) {
-		discard(sock);
+		discard_socket(sock);
 		return;
 	}
 	weft_conn_join_parent(conn, listener);
 	weft_cm_join_listener(conn, listener);
 	if (!weft_sock_adopt(conn, listener, sock)) {
-		discard(sock);
+		discard_socket(sock);
 		weft_cm_leave_listener(conn);
 		weft_cm_give_up(conn);
 		weft_cm_settle(conn);
@@ -46,10 +46,10 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	}
 	weft_cm_configure(conn);
 	weft_link_await_request(&conn->link, weft_conn_now());
-	weft_crowd_sort(conn);
+	weft_limit_update(conn);
 	weft_conn_arm(conn);
-	if (has_news(conn->sk))
-		weft_conn_has_news(conn);
+	if (is_readable(conn->sk))
+		weft_startup_enqueue(conn);
 	/* Its worker may be done with it before this is over, which the mutex has to outlive. */
 	weft_conn_get(conn);
 	mutex_unlock(&conn->mutex);
@@ -62,7 +62,7 @@ static int accept_one(struct weft_conn *listener)
 	struct socket *sock;
 	int err;
 
-	if (weft_crowd_is_full(listener->dev, WEFT_CROWD_HALF_OPEN))
+	if (weft_limit_is_reached(listener->dev, WEFT_LIMIT_HALF_OPEN))
 		return -EBUSY;
 	do
 		err = kernel_accept(listener->sock, &sock, O_NONBLOCK);
@@ -75,7 +75,7 @@ static int accept_one(struct weft_conn *listener)
 /*
  * The backlog is the ULP's, and bounds the requests that it is told of. Those who have not yet said
  * what they want are taken as they come, so that the silent keep nobody out: their number is the
- * device's business (crowd.c), and each leaves within its deadline.
+ * device's business (conn_limits.c), and each leaves within its deadline.
  */
 void weft_cm_listening(struct weft_conn *conn)
 {
@@ -89,7 +89,7 @@ void weft_cm_listening(struct weft_conn *conn)
 	if (err != -EAGAIN)
 		weft_link_set_deadline(&conn->link, weft_conn_now(),
 				       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
-	weft_conn_read_news(conn);
+	weft_startup_serve(conn);
 	weft_cm_ask_waiting(conn);
 }
 
@@ -174,7 +174,7 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 	return err;
 }
 
-static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
+static void refuse_request(struct weft_conn *conn, const void *pd, u32 pd_len)
 {
 	struct weft_cm_view v;
 
@@ -194,7 +194,7 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 	if (conn->link.state != WEFT_LINK_REQUESTED)
 		err = -ECONNRESET;
 	else if (!weft_cm_ask_again(conn, len))
-		refuse(conn, pdata, len);
+		refuse_request(conn, pdata, len);
 	weft_unlock_noio(&conn->mutex, noio);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
@@ -207,13 +207,13 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 	struct weft_conn *conn;
 	int err;
 
-	if (!weft_caller_may_listen(dev))
+	if (!weft_access_may_listen(dev))
 		return -ENODEV;
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	conn->backlog = max(backlog, 1);
-	conn->user = weft_caller_is_user();
+	weft_backlog_init(&conn->backlog, max(backlog, 1), WEFT_CM_ASK_AGAIN_MS);
+	conn->user = weft_access_is_user();
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);

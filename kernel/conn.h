@@ -5,7 +5,7 @@
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
  * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), softirq.c (bottom halves, their time),
  * conn_run.c (the lock, TCP's callbacks, the bottom half: who runs what), conn_qp.c (the QP of a
- * connection, doorbells), sock.c (TCP sockets), crowd.c (how many strangers may have),
+ * connection, doorbells), sock.c (TCP sockets), conn_limits.c (how many strangers may have),
  * conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
@@ -77,10 +77,10 @@ struct weft_conn {
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
-	struct list_head news_node;	/* dev->conns_lock: it has some, and whose turn is next */
+	struct list_head startup_node;	/* dev->conns_lock */
 	bool unsettled;			/* dev->conns_lock: an initiator that has no turn yet */
-	struct list_head crowd_node;	/* the crowd's; dev->conns_lock, as the kind */
-	enum weft_crowd_kind crowd;	/* of strangers' connections, what this one is */
+	struct list_head limit_node;	/* dev->conn_limits; dev->conns_lock */
+	enum weft_limit_kind limit_kind;	/* dev->conns_lock */
 	bool gone;			/* unlinked, socket released: weft_conns_gone is woken */
 	struct mem_cgroup *payer;	/* of all its memory; held, or NULL */
 
@@ -110,7 +110,7 @@ struct weft_conn {
 	struct mutex mutex;
 	bool listening;			/* a listener: of the link only state and deadline count */
 	u64 retry_at;			/* weft_conn_try_again(): not before, in ms; 0: no need */
-	bool in_turn;			/* others wait: the owner sends one run at most (news.c) */
+	bool in_turn;			/* others wait: the owner sends one run at most */
 	u16 orq_room, irq_room;		/* entries of the link's arrays that are lent */
 	struct socket *spare[WEFT_SPARES]; /* a program's initiator in start-up */
 	struct iw_cm_id *id;		/* held; told of a CLOSE (or a failed CONNECT_REPLY) once */
@@ -124,11 +124,9 @@ struct weft_conn {
 
 	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
 	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
-	u32 place;			/* dev->conns_lock: the place's number, 0: none; the last given */
-	struct list_head news;		/* dev->conns_lock: a listener's children that have some */
-	u32 backlog;			/* listener: what its ULP takes before it answers */
-	atomic_t unanswered;		/* listener: what it has */
-	u64 ask_at;			/* listener: not before, in ms */
+	u64 place;			/* dev->conns_lock: of weft_backlog_place(), 0: none */
+	struct list_head startup_queue;	/* a listener's children; dev->conns_lock */
+	struct weft_backlog backlog;	/* listener; dev->conns_lock */
 };
 
 extern wait_queue_head_t weft_conns_gone;
@@ -309,30 +307,35 @@ void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes for good, no timer left; with RST unless both sides said FIN. */
 void weft_sock_close(struct weft_conn *conn);
 
-/* ---- news.c ---- */
+/* ---- startup_queue.c ---- */
 
 /* TCP has news of @conn. In start-up it has its turn, else it is woken. Any context. */
-void weft_conn_has_news(struct weft_conn *conn);
-/* An initiator's first news: from now on it has turns. Of others as weft_conn_has_news(). */
-void weft_conn_settled(struct weft_conn *conn);
-/* A listener's run: its children's turns. Mutex. */
-void weft_conn_read_news(struct weft_conn *listener);
+void weft_startup_enqueue(struct weft_conn *conn);
+/* An initiator's first news: from now on it has turns. Of others as weft_startup_enqueue(). */
+void weft_startup_settled(struct weft_conn *conn);
+/* The first of @turns, dev->startup_queue or a listener's: off it, with a reference; or NULL. */
+struct weft_conn *weft_startup_next(struct weft_device *dev, struct list_head *turns);
 /* No connection is left, and no news are looked at any more. Process context. */
-void weft_conn_end_news(struct weft_device *dev);
+void weft_startup_stop(struct weft_device *dev);
 /* @conn has no turn any more; dev->conns_lock. */
-void weft_conn_forget_news(struct weft_conn *conn);
+void weft_startup_dequeue(struct weft_conn *conn);
 
-/* ---- crowd.c ---- */
+/* ---- startup_turns.c ---- */
+
+/* A listener's run: its children's turns. Mutex. */
+void weft_startup_serve(struct weft_conn *listener);
+
+/* ---- conn_limits.c ---- */
 
 /* The link's state may have changed: @conn is counted where it belongs now. Mutex. */
-void weft_crowd_sort(struct weft_conn *conn);
+void weft_limit_update(struct weft_conn *conn);
 /* @conn was asked to go, and is alive. Mutex. */
-void weft_crowd_stay(struct weft_conn *conn);
+void weft_limit_stay(struct weft_conn *conn);
 /* @conn is no more; dev->conns_lock. */
-void weft_crowd_leave(struct weft_conn *conn);
+void weft_limit_leave(struct weft_conn *conn);
 /* So many wait to go that there should be no more for now. */
-bool weft_crowd_is_full(struct weft_device *dev, enum weft_crowd_kind kind);
-bool weft_crowd_is_twice_too_large(const struct weft_conn *conn);
+bool weft_limit_is_reached(struct weft_device *dev, enum weft_limit_kind kind);
+bool weft_limit_is_doubled(const struct weft_conn *conn);
 
 /* ---- conn_life.c ---- */
 

@@ -41,8 +41,8 @@ static void unlink_conn(struct weft_conn *conn)
 	}
 	WRITE_ONCE(conn->gone, true);
 	atomic_dec(&dev->num_cep);
-	weft_crowd_leave(conn);
-	weft_conn_forget_news(conn);
+	weft_limit_leave(conn);
+	weft_startup_dequeue(conn);
 	spin_unlock_bh(&dev->conns_lock);
 	/* The device may be gone now. */
 	wake_up_all(&weft_conns_gone);
@@ -115,10 +115,9 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	weft_conn_run_init(conn);
 	weft_conn_linger_init(conn);
 	atomic_set(&conn->children, 0);
-	atomic_set(&conn->unanswered, 0);
-	INIT_LIST_HEAD(&conn->crowd_node);
-	INIT_LIST_HEAD(&conn->news_node);
-	INIT_LIST_HEAD(&conn->news);
+	INIT_LIST_HEAD(&conn->limit_node);
+	INIT_LIST_HEAD(&conn->startup_node);
+	INIT_LIST_HEAD(&conn->startup_queue);
 	INIT_LIST_HEAD(&conn->turn);
 	INIT_LIST_HEAD(&conn->family);
 	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
@@ -162,7 +161,7 @@ void weft_conn_kill_all(struct weft_device *dev)
 	}
 	spin_unlock_bh(&dev->conns_lock);
 	wait_event(weft_conns_gone, none_left(dev));
-	weft_conn_end_news(dev);
+	weft_startup_stop(dev);
 }
 
 int weft_conn_init(void)

@@ -120,7 +120,7 @@ static void flush_now(struct weft_qp *qp)
 }
 
 /* The QP is there: destroy_qp waits for this. */
-static void fail(struct work_struct *work)
+static void fail_qp(struct work_struct *work)
 {
 	struct weft_qp *qp = container_of(work, struct weft_qp, fail);
 	unsigned int noio = weft_lock_noio(&qp->state_lock);
@@ -137,7 +137,7 @@ void weft_conn_error_later(struct weft_qp *qp)
 void weft_conn_qp_init(struct weft_qp *qp)
 {
 	INIT_WORK(&qp->flush, flush_posts);
-	INIT_WORK(&qp->fail, fail);
+	INIT_WORK(&qp->fail, fail_qp);
 }
 
 void weft_conn_qp_exit(struct weft_qp *qp)
@@ -148,7 +148,7 @@ void weft_conn_qp_exit(struct weft_qp *qp)
 }
 
 /*
- * In start-up there is nothing to send, and whoever's turn it is (news.c) must not wait for a program
+ * In start-up there is nothing to send, and whoever's turn it is (startup_turns.c) must not wait for a program
  * that gets no CPU.
  */
 static bool is_starting(const struct weft_conn *conn)
@@ -209,7 +209,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 		local_bh_enable();
 }
 
-/* In a program's context: no turn waits for who has the mutex (news.c). */
+/* In a program's context: no turn waits for who has the mutex (startup_turns.c). */
 static void lock_both(struct weft_conn *conn)
 {
 	mutex_lock(&conn->mutex);

@@ -251,7 +251,7 @@ static void data_ready(struct sock *sk)
 	if (!conn)
 		goto out;
 	if (conn->link.mode == WEFT_MODE_STARTUP) {
-		weft_conn_has_news(conn);
+		weft_startup_enqueue(conn);
 		goto out;
 	}
 	/* The queue logic is not entered twice: weft_conn_ran() reads it. */
@@ -272,7 +272,7 @@ static void state_change(struct sock *sk)
 	read_lock_bh(&sk->sk_callback_lock);
 	conn = conn_of(sk);
 	if (conn)
-		weft_conn_has_news(conn);
+		weft_startup_enqueue(conn);
 	read_unlock_bh(&sk->sk_callback_lock);
 }
 

@@ -420,8 +420,8 @@ static void init_tables(struct weft_device *dev)
 	ida_init(&dev->cq_ids);
 	ida_init(&dev->srq_ids);
 	INIT_LIST_HEAD(&dev->conns);
-	weft_crowd_init(dev);
-	weft_conn_news_init(dev);
+	weft_limits_init(dev);
+	weft_startup_init(dev);
 	spin_lock_init(&dev->conns_lock);
 }
 

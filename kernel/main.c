@@ -13,7 +13,7 @@ MODULE_DESCRIPTION("iWARP (RDMA over TCP) in software");
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_ALIAS_RDMA_LINK("weft");
 
-struct workqueue_struct *weft_wq, *weft_news_wq, *weft_scan_wq;
+struct workqueue_struct *weft_wq, *weft_startup_wq, *weft_scan_wq;
 
 /* Two links on one netdev at once: the second must see the first. */
 static DEFINE_MUTEX(newlink_lock);
@@ -115,8 +115,8 @@ static void destroy_queues(void)
 {
 	if (weft_scan_wq)
 		destroy_workqueue(weft_scan_wq);
-	if (weft_news_wq)
-		destroy_workqueue(weft_news_wq);
+	if (weft_startup_wq)
+		destroy_workqueue(weft_startup_wq);
 	if (weft_wq)
 		destroy_workqueue(weft_wq);
 }
@@ -125,9 +125,9 @@ static int __init make_queues(void)
 {
 	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	/* Workers may wait for programs, and be all that there may be: turns do not wait for them. */
-	weft_news_wq = alloc_workqueue("weft_news", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	weft_startup_wq = alloc_workqueue("weft_startup", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	weft_scan_wq = alloc_workqueue("weft_scan", WQ_UNBOUND, 1);
-	if (weft_wq && weft_news_wq && weft_scan_wq)
+	if (weft_wq && weft_startup_wq && weft_scan_wq)
 		return 0;
 	destroy_queues();
 	return -ENOMEM;

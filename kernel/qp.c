@@ -322,8 +322,7 @@ int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->max_dest_rd_atomic = qp->core.st ? qp->core.ird : qp->attr.max_dest_rd_atomic;
 	mutex_unlock(&qp->state_lock);
 	attr->path_mtu = nd ? ib_mtu_int_to_enum(READ_ONCE(nd->mtu)) : IB_MTU_256;
-	if (nd)
-		dev_put(nd);
+	dev_put(nd);
 	attr->port_num = WEFT_PORT;
 	attr->cap = qp->cap;
 	init->qp_type = IB_QPT_RC;

@@ -5,10 +5,10 @@
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
- * (lookups), caller.c (who asks), ring_mem.c (rings), post.c (kernel consumers' posts),
+ * (lookups), access.c (who asks), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
- * and sock.c (one connection: conn.h), crowd.c (how many of strangers), news.c (start-up in
- * order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
+ * and sock.c (one connection: conn.h), conn_limits.c (half-open connections), startup_queue.c and startup_turns.c
+ * (start-up in order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
  * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
  *
  * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
@@ -32,6 +32,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 
+#include "core/backlog.h"
 #include "core/qp.h"
 #include "dmabuf.h"
 #include "core/shape.h"
@@ -72,20 +73,20 @@ struct weft_counts {
 
 /*
  * Connections that no program of ours stands for: strangers can have as many as they like, and a
- * device puts up with so many (crowd.c).
+ * device puts up with so many (conn_limits.c).
  */
-enum weft_crowd_kind {
-	WEFT_CROWD_NONE,
-	WEFT_CROWD_HALF_OPEN,		/* accepted by TCP, the MPA Request is to come */
-	WEFT_CROWD_WAITING,		/* the Request is there, the ULP has no room for it yet */
-	WEFT_CROWD_REFUSED,		/* the Reply said no, the peer's FIN is to come */
-	WEFT_CROWD_ENDED,		/* the QP has gone, the peer's FIN is to come */
-	WEFT_CROWD_NR
+enum weft_limit_kind {
+	WEFT_LIMIT_NONE,
+	WEFT_LIMIT_HALF_OPEN,		/* accepted by TCP, the MPA Request is to come */
+	WEFT_LIMIT_WAITING,		/* the Request is there, the ULP has no room for it yet */
+	WEFT_LIMIT_REFUSED,		/* the Reply said no, the peer's FIN is to come */
+	WEFT_LIMIT_ENDED,		/* the QP has gone, the peer's FIN is to come */
+	WEFT_LIMIT_NR
 };
 
-struct weft_crowd {
+struct weft_conn_limit {
 	struct list_head oldest_first;	/* those that may be asked to go */
-	u32 n;				/* and those that have been asked, and are there yet */
+	struct weft_cap cap;		/* and those that have been asked, and are there yet */
 };
 
 struct weft_device {
@@ -111,9 +112,9 @@ struct weft_device {
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
 	struct weft_counts __percpu *counts;
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
-	struct weft_crowd crowds[WEFT_CROWD_NR]; /* conns_lock */
-	struct list_head news;		/* initiators in start-up with news; conns_lock */
-	struct work_struct news_work;	/* looks at them */
+	struct weft_conn_limit conn_limits[WEFT_LIMIT_NR]; /* conns_lock */
+	struct list_head startup_queue;	/* initiators; conns_lock */
+	struct work_struct startup_work;	/* looks at them */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -326,8 +327,8 @@ void weft_conn_flush_later(struct weft_qp *qp);
 void weft_cm_detach_qp(struct weft_qp *qp);
 
 /* A new device's. */
-void weft_crowd_init(struct weft_device *dev);
-void weft_conn_news_init(struct weft_device *dev);
+void weft_limits_init(struct weft_device *dev);
+void weft_startup_init(struct weft_device *dev);
 
 /* Device goes away (notifier, dellink): every connection and listener of @dev is
  * dead, its socket released, its timers stopped when this returns.
@@ -356,11 +357,11 @@ void weft_qp_own(struct weft_qp *qp);
 void weft_qp_disown(struct weft_qp *qp);
 
 /* A process asks, for its program or for a kernel consumer; else a kernel thread. */
-bool weft_caller_is_user(void);
+bool weft_access_is_user(void);
 /* That process is in another network namespace than @dev. */
-bool weft_caller_is_outside(struct weft_device *dev);
+bool weft_access_is_outside(struct weft_device *dev);
 /* Whoever asks may have a listener in the namespace of @dev. */
-bool weft_caller_may_listen(struct weft_device *dev);
+bool weft_access_may_listen(struct weft_device *dev);
 
 /*
  * Who holds a QP's state_lock, a connection's mutex, or a socket's lock does not reclaim memory
@@ -390,9 +391,9 @@ void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
 /*
  * Slow work of connections and QPs, at the same time as far as there are CPUs: where the order counts
- * there is a queue for it (news.c).
+ * there is a queue for it (startup_queue.c).
  */
-extern struct workqueue_struct *weft_wq, *weft_news_wq;
+extern struct workqueue_struct *weft_wq, *weft_startup_wq;
 
 /* For what looks at all QPs of a device, one CQ's overflow after the other. */
 extern struct workqueue_struct *weft_scan_wq;

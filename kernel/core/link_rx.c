@@ -8,7 +8,7 @@
  * A whole Request must stand alone: for a responder the stream makes an error
  * of what follows it. What follows a Reply waits for Full Operation.
  */
-static void rx_startup(struct weft_link *l, struct weft_cur *in)
+static void link_rx_startup(struct weft_link *l, struct weft_cur *in)
 {
 	struct weft_fpdu none;
 	enum weft_rx_event ev;
@@ -45,7 +45,7 @@ void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 {
 	switch (l->mode) {
 	case WEFT_MODE_STARTUP:
-		rx_startup(l, in);
+		link_rx_startup(l, in);
 		break;
 	case WEFT_MODE_FULL:
 		rx_full(l, in);

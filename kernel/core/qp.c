@@ -43,10 +43,10 @@ static void start_over(struct weft_qpc *qp)
 	qp->tx_unsent = false;
 	qp->tx_sq_turn = false;
 	qp->orq_head = qp->orq_count = 0;
-	qp->asks_max = qp->asks_out = 0;
-	qp->unasked = qp->unasked_len = 0;
+	qp->ack_reads_max = qp->ack_reads_out = 0;
+	qp->unacked = qp->unacked_len = 0;
 	qp->asides = 0;
-	qp->in_question = false;
+	qp->ack_pending = false;
 	qp->irq_head = qp->irq_count = 0;
 	qp->rtr_out = 0;
 	qp->rtr_await = qp->rtr_read_out = false;
@@ -82,8 +82,8 @@ void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
 	start_over(qp);
 	WRITE_ONCE(qp->st, st);
 	if (qp->confirms)
-		qp->asks_max = min_t(u32, ord, WEFT_ASKS);
-	WRITE_ONCE(qp->ord, ord - qp->asks_max);
+		qp->ack_reads_max = min_t(u32, ord, WEFT_ACK_READS);
+	WRITE_ONCE(qp->ord, ord - qp->ack_reads_max);
 	qp->orq = orq;
 	qp->orq_slots = ord;
 	WRITE_ONCE(qp->ird, ird);
@@ -108,7 +108,7 @@ static void enter_flushed(struct weft_qpc *qp, enum weft_qp_state state)
 {
 	WRITE_ONCE(qp->state, state);
 	qp->tx_kind = WEFT_TXK_NONE;
-	qp->orq_count = qp->asks_out = 0;
+	qp->orq_count = qp->ack_reads_out = 0;
 	qp->irq_count = 0;
 	if (qp->st)
 		weft_stream_stop(qp->st);
@@ -258,7 +258,7 @@ static void blame_sent(struct weft_qpc *qp)
 static void blame(struct weft_qpc *qp)
 {
 	blame_read(qp);
-	if (qp->asks_max)
+	if (qp->ack_reads_max)
 		blame_sent(qp);
 }
 
@@ -333,7 +333,7 @@ void weft_qpc_unplug(struct weft_qpc *qp)
 {
 	WRITE_ONCE(qp->state, WEFT_QPS_IDLE);
 	qp->tx_kind = WEFT_TXK_NONE;
-	qp->orq_count = qp->asks_out = 0;
+	qp->orq_count = qp->ack_reads_out = 0;
 	qp->irq_count = 0;
 	weft_stream_stop(qp->st);
 	weft_rq_wait_over(qp);
@@ -361,9 +361,9 @@ void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
 	enter_flushed(qp, WEFT_QPS_ERROR);
 }
 
-bool weft_qpc_is_in_question(const struct weft_qpc *qp)
+bool weft_qpc_is_ack_pending(const struct weft_qpc *qp)
 {
-	return qp->asks_max && qp->in_question && qp->state == WEFT_QPS_RTS && !qp->itself &&
+	return qp->ack_reads_max && qp->ack_pending && qp->state == WEFT_QPS_RTS && !qp->itself &&
 	       !qp->recv_active && !qp->rx_waits;
 }
 

@@ -91,7 +91,7 @@ void weft_qpc_give_up(struct weft_qpc *qp, u8 status);
  * The peer, which confirms, too, has said something and is to ask about it. An adapter would have
  * acknowledged it by now: who lets the QP go waits for the question a little.
  */
-bool weft_qpc_is_in_question(const struct weft_qpc *qp);
+bool weft_qpc_is_ack_pending(const struct weft_qpc *qp);
 
 /* No work request begins from here on; or they may again. */
 void weft_qpc_hold(struct weft_qpc *qp, bool on);

@@ -89,7 +89,7 @@ struct weft_orq_entry {
  * has taken in all before it (RFC 5040 §5.5), as that of any Read or atomic does. An ask goes out behind
  * all that there is to send, and amid much of it; it tells of all that was sent since the last one.
  */
-#define WEFT_ASKS	2		/* so many may be out */
+#define WEFT_ACK_READS	2		/* so many may be out */
 
 /* One of the peer's. MSNs are consecutive: the oldest has msn_in_read - irq_count. */
 struct weft_irq_entry {
@@ -106,7 +106,8 @@ static_assert(sizeof(struct weft_irq_entry) <= 64, "what an idle connection cost
 /* ---- the QP ---- */
 
 enum weft_tx_kind {
-	WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM, WEFT_TXK_ASK,
+	WEFT_TXK_NONE, WEFT_TXK_WQE, WEFT_TXK_RESPONSE, WEFT_TXK_RTR, WEFT_TXK_TERM,
+	WEFT_TXK_ACK_READ,
 };
 
 struct weft_qpc {
@@ -141,7 +142,7 @@ struct weft_qpc {
 	 */
 	bool by_hand;
 	bool confirms;			/* set before weft_qpc_start(): both ends know of asks, and have
-					 * room for WEFT_ASKS more Reads */
+					 * room for WEFT_ACK_READS more Reads */
 	bool in_order;			/* set before weft_qpc_start(): a Send's segments come as they were
 					 * cut, or it is an error: weft_rq_divert() */
 	bool sq_held;			/* no work request is begun: RTR, SQD */
@@ -171,9 +172,9 @@ struct weft_qpc {
 	bool tx_unsent_resp;		/* and of a Read Response among them */
 	bool tx_second;			/* the first message of a WQE with immediate data is out */
 	u32 msn_atomic;			/* of the next Atomic Response */
-	u32 asks_max;			/* 0: what TCP has is done */
-	u32 asks_out;			/* of orq_count */
-	u32 unasked, unasked_len;	/* work requests since the last ask, Read or atomic that only an
+	u32 ack_reads_max;			/* 0: what TCP has is done */
+	u32 ack_reads_out;			/* of orq_count */
+	u32 unacked, unacked_len;	/* work requests since the last ask, Read or atomic that only an
 					 * ask confirms, and their octets */
 	bool peer_fin;			/* peer's sending side is closed */
 	bool fin_out;			/* WEFT_TX_FIN was reported */
@@ -181,7 +182,7 @@ struct weft_qpc {
 	/* receive side */
 	bool rx_seen;			/* a first FPDU has come */
 	u32 asides;			/* FPDUs that were asks, or answers to them */
-	bool in_question;		/* the last Write or Send came whole, and no Request since */
+	bool ack_pending;		/* the last Write or Send came whole, and no Request since */
 	u32 msn_in_send, msn_in_read, msn_in_atomic; /* expected MSNs */
 	u32 write_len;			/* octets of the latest Write, since the last message on QN 0 */
 	bool write_over;		/* it is complete */

@@ -74,7 +74,7 @@ static void rx_request(struct weft_qpc *qp, const struct weft_fpdu *f, bool atom
 		weft_read_req_read(header, &e->read);
 	qp->irq_count++;
 	qp->msn_in_read++;
-	if (unlikely(qp->asks_max) && !atomic && !e->read.size) {
+	if (unlikely(qp->ack_reads_max) && !atomic && !e->read.size) {
 		qp->asides++;
 		weft_host_answer(qp);
 	} else {
@@ -130,7 +130,7 @@ static void reap_and_go_on(struct weft_qpc *qp)
 
 	weft_sq_reap(qp);
 	if (sq->next != sq->pulled || (full && weft_ringq_filled(&sq->q, sq->pulled)) ||
-	    qp->unasked || qp->state == WEFT_QPS_CLOSING)
+	    qp->unacked || qp->state == WEFT_QPS_CLOSING)
 		weft_host_kick(qp);
 }
 
@@ -146,7 +146,7 @@ static void request_over(struct weft_qpc *qp, const struct weft_orq_entry *e, u8
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, e->wqe);
 
-	if (unlikely(qp->asks_max))
+	if (unlikely(qp->ack_reads_max))
 		weft_sq_confirm(qp, e->wqe);
 	info->state = WEFT_WQE_DONE;
 	info->status = status;
@@ -186,7 +186,7 @@ static void rx_confirmation(struct weft_qpc *qp, const struct weft_orq_entry *e,
 	qp->asides++;
 	weft_sq_confirm(qp, e->wqe);
 	oldest_is_over(qp);
-	qp->asks_out--;
+	qp->ack_reads_out--;
 	reap_and_go_on(qp);
 }
 
@@ -215,7 +215,7 @@ static bool request_is_out(const struct weft_qpc *qp, bool atomic)
 		return false;
 	e = &qp->orq[qp->orq_head];
 	if (unlikely(e->ask))
-		return !atomic && (qp->tx_kind != WEFT_TXK_ASK || qp->orq_count > 1);
+		return !atomic && (qp->tx_kind != WEFT_TXK_ACK_READ || qp->orq_count > 1);
 	wqe = e->wqe;
 	return weft_sq_info_at(&qp->sq, wqe)->state == WEFT_WQE_AWAIT &&
 	       weft_wqe_is_atomic(weft_sq_wqe_at(&qp->sq, wqe)) == atomic;
@@ -561,18 +561,18 @@ static void weigh(struct weft_qpc *qp, const struct weft_fpdu *f)
 	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
 	case WEFT_OP_READ_REQ:
 	case WEFT_OP_ATOMIC_REQ:
-		qp->in_question = false;
+		qp->ack_pending = false;
 		break;
 	case WEFT_OP_READ_RESP:
 	case WEFT_OP_ATOMIC_RESP:
 		break;
 	default:
-		qp->in_question = f->ddp.last && !qp->rtr_await;
+		qp->ack_pending = f->ddp.last && !qp->rtr_await;
 		break;
 	}
 }
 
-static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
+static void qpc_rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
 	case WEFT_OP_WRITE:
@@ -607,7 +607,7 @@ static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 		weft_qpc_fail(qp, WEFT_E_RDMAP_OPCODE, f);
 		break;
 	}
-	if (qp->asks_max)
+	if (qp->ack_reads_max)
 		weigh(qp, f);
 	qp->rtr_await = false;
 	if (!qp->rx_seen) {
@@ -629,7 +629,7 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
 		case WEFT_RX_FPDU:
-			rx_fpdu(qp, &f);
+			qpc_rx_fpdu(qp, &f);
 			/* What waits for a region's end was taken in. */
 			if (unlikely(qp->rx_waits) && !qp->rx_ends)
 				weft_stream_keep(st, in, &before);

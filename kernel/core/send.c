@@ -198,7 +198,7 @@ void weft_send_answers(struct weft_link *l)
 	struct weft_qpc *qp = l->qp;
 	bool held = qp->sq_held;
 
-	if (!qp->asks_max || !owes_answers_alone(qp))
+	if (!qp->ack_reads_max || !owes_answers_alone(qp))
 		return;
 	qp->sq_held = true;
 	weft_send_run(l);

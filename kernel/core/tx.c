@@ -277,7 +277,7 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 /* Reads and atomics that are not answered, the RTR's among them, but no asks. */
 static u32 reads_out(const struct weft_qpc *qp)
 {
-	return qp->orq_count - qp->asks_out + qp->rtr_read_out;
+	return qp->orq_count - qp->ack_reads_out + qp->rtr_read_out;
 }
 
 /* The Request that comes next is outstanding from now on: that at sq.next, or an ask about all before. */
@@ -642,7 +642,7 @@ bool weft_qpc_lose(struct weft_qpc *qp)
 #define ASK_OCTETS	(256 * 1024)
 #define ASK_PART	4
 
-static void begin_ask(struct weft_qpc *qp)
+static void begin_ack_read(struct weft_qpc *qp)
 {
 	const struct weft_read_req none = {
 		.sink_stag = WEFT_STAG_NONE,
@@ -650,29 +650,29 @@ static void begin_ask(struct weft_qpc *qp)
 	};
 
 	list_as_out(qp, true);
-	qp->asks_out++;
-	qp->unasked = qp->unasked_len = 0;
-	begin_read_req(qp, WEFT_TXK_ASK, &none);
+	qp->ack_reads_out++;
+	qp->unacked = qp->unacked_len = 0;
+	begin_read_req(qp, WEFT_TXK_ACK_READ, &none);
 }
 
 /* Not between the two messages of one work request. An RTR Read would take an ask's room. */
 static bool may_ask(const struct weft_qpc *qp)
 {
-	return qp->unasked && qp->asks_out < qp->asks_max && !qp->tx_second && !qp->rtr_read_out &&
-	       !qp->peer_fin;
+	return qp->unacked && qp->ack_reads_out < qp->ack_reads_max && !qp->tx_second &&
+	       !qp->rtr_read_out && !qp->peer_fin;
 }
 
 static bool ask_is_urgent(const struct weft_qpc *qp)
 {
-	return (qp->unasked_len >= ASK_OCTETS || qp->unasked >= qp->sq.max_wqes / ASK_PART) &&
+	return (qp->unacked_len >= ASK_OCTETS || qp->unacked >= qp->sq.max_wqes / ASK_PART) &&
 	       may_ask(qp);
 }
 
 /* The entry before sq.next was sent. A Request's own Response tells of all before it. */
-static void note_unasked(struct weft_qpc *qp, bool request, u32 len)
+static void note_unacked(struct weft_qpc *qp, bool request, u32 len)
 {
-	qp->unasked = request ? 0 : qp->unasked + 1;
-	qp->unasked_len = request ? 0 : qp->unasked_len + min_t(u32, len, ASK_OCTETS);
+	qp->unacked = request ? 0 : qp->unacked + 1;
+	qp->unacked_len = request ? 0 : qp->unacked_len + min_t(u32, len, ASK_OCTETS);
 }
 
 /* ---- choosing and cutting ---- */
@@ -685,8 +685,8 @@ static enum pick choose(struct weft_qpc *qp)
 		begin_rtr(qp);
 		return PICK_MSG;
 	}
-	if (unlikely(qp->unasked) && ask_is_urgent(qp)) {
-		begin_ask(qp);
+	if (unlikely(qp->unacked) && ask_is_urgent(qp)) {
+		begin_ack_read(qp);
 		return PICK_MSG;
 	}
 	if (!qp->tx_sq_turn || qp->peer_fin)
@@ -695,8 +695,8 @@ static enum pick choose(struct weft_qpc *qp)
 		p = pick_wqe(qp);
 	if (p == PICK_NONE && qp->tx_sq_turn)
 		p = pick_response(qp);
-	if (p == PICK_NONE && unlikely(qp->unasked) && may_ask(qp)) {
-		begin_ask(qp);
+	if (p == PICK_NONE && unlikely(qp->unacked) && may_ask(qp)) {
+		begin_ack_read(qp);
 		p = PICK_MSG;
 	}
 	return p;
@@ -721,7 +721,7 @@ static enum weft_tx_result rest(struct weft_qpc *qp)
 	return WEFT_TX_FIN;
 }
 
-static bool has_said_all(const struct weft_qpc *qp)
+static bool tx_has_said_all(const struct weft_qpc *qp)
 {
 	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
 }
@@ -735,7 +735,7 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
 		sq_empty(qp);
 	/* A broken ring has ended it: the Terminate's run was asked for. */
-	if (has_said_all(qp))
+	if (tx_has_said_all(qp))
 		return WEFT_TX_IDLE;
 	return rest(qp);
 }
@@ -757,7 +757,7 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 			begin_terminate(qp);
 			return WEFT_TX_FPDU;
 		}
-		if (has_said_all(qp))
+		if (tx_has_said_all(qp))
 			return rest(qp);
 		if (qp->fin_out || qp->state == WEFT_QPS_IDLE)
 			return WEFT_TX_IDLE;
@@ -796,8 +796,8 @@ static void wqe_cut(struct weft_qpc *qp)
 	if (qp->tx_second)
 		return;
 	wqe_over(qp, request ? WEFT_WQE_AWAIT : WEFT_WQE_SENT, WEFT_WC_SUCCESS);
-	if (unlikely(qp->asks_max))
-		note_unasked(qp, request, qp->tx_msg.len);
+	if (unlikely(qp->ack_reads_max))
+		note_unacked(qp, request, qp->tx_msg.len);
 }
 
 /* The message's last FPDU was cut. */
@@ -816,7 +816,7 @@ static void message_cut(struct weft_qpc *qp)
 		WRITE_ONCE(qp->state, WEFT_QPS_ERROR);
 		break;
 	case WEFT_TXK_RTR:
-	case WEFT_TXK_ASK:
+	case WEFT_TXK_ACK_READ:
 	case WEFT_TXK_NONE:
 		break;
 	}
@@ -920,7 +920,7 @@ void weft_tx_sent(struct weft_qpc *qp)
 	u32 pos = sq->sent;
 
 	qp->tx_unsent = qp->tx_unsent_resp = false;
-	if (unlikely(qp->asks_max)) {
+	if (unlikely(qp->ack_reads_max)) {
 		sq->sent = sq->next;
 		return;
 	}

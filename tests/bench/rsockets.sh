@@ -21,7 +21,7 @@ preload=$(echo /usr/lib/*/rsocket/librspreload.so)
 [ -e "$preload" ] || fail "librdmacm has no librspreload.so"
 pg=$(echo /usr/lib/postgresql/*/bin)
 
-# by WAY COMMAND...: time runs out outside of what is preloaded.
+# by WAY COMMAND...: timeout runs without the preloaded library.
 by() {
 	local way=$1
 	shift

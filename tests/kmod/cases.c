@@ -1473,7 +1473,7 @@ static const struct {
 	{ "inline-send-is-copied-at-once", inline_send_is_copied_at_once },
 	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes },
 	{ "write-reaches-fast-region", write_reaches_fast_region },
-	{ "a-write-with-immediate-is-there-when-it-is-told",
+	{ "a-write-with-immediate-is-placed-when-it-completes",
 	  a_write_with_immediate_is_there_when_it_is_told },
 	{ "a-send-with-immediate-takes-one-receive", a_send_with_immediate_takes_one_receive },
 	{ "a-send-with-immediate-takes-one-of-an-srq",

@@ -171,7 +171,7 @@ static void a_uc_qp_waits_for_ever(void **state)
 }
 
 /* UC does not report a missing peer: one that never came is awaited once, one that has gone is not. */
-static void a_uc_qp_misses_nobody(void **state)
+static void a_uc_qp_reports_no_missing_peer(void **state)
 {
 	struct rl_hand a, b;
 
@@ -202,7 +202,7 @@ static void a_uc_qp_misses_nobody(void **state)
 
 /* ---- what fits ---- */
 
-static void words_come_as_they_went(void **state)
+static void a_hello_is_parsed_as_it_was_made(void **state)
 {
 	const struct rl_hand_words w = { IBV_QPT_UC, true, 5, 0x123456, 0xfedcba, 0xabc, 0x579 };
 	struct rl_hand_words got;
@@ -248,7 +248,7 @@ static void other_versions_are_known_by_name(void **state)
 	assert_int_equal(rl_hand_version(p, sizeof(p)), 0);
 }
 
-static void strangers_do_not_fit(void **state)
+static void other_qps_do_not_match(void **state)
 {
 	struct rl_hand a = begin(true), b = begin(false), was;
 	struct rl_hand_words right, w;
@@ -311,7 +311,7 @@ static void mirror_is_no_peer(void **state)
 }
 
 /* Each half of each PSN that both know is looked at, by one end or by the other. */
-static void each_bit_of_a_psn_is_proven(void **state)
+static void every_bit_of_a_psn_is_checked(void **state)
 {
 	struct rl_hand a, b;
 	int bit, of_a;
@@ -332,7 +332,7 @@ static void each_bit_of_a_psn_is_proven(void **state)
 }
 
 /* Half of a PSN can be guessed by who may try a few thousand times: he may three times. */
-static void who_guesses_is_soon_believed_no_more(void **state)
+static void guesses_are_soon_ignored(void **state)
 {
 	struct rl_hand a = begin(true), b = begin(false), other = make_end(false);
 	uint64_t now = T0;
@@ -392,7 +392,7 @@ static void who_may_not_send_is_heard_by_who_may(void **state)
 }
 
 /* Only its own attempt, never who connects to it. */
-static void who_is_its_own_peer_hears_nobody_else(void **state)
+static void a_qp_that_is_its_own_peer_accepts_no_other(void **state)
 {
 	struct rl_hand a = begin(true);
 
@@ -402,7 +402,7 @@ static void who_is_its_own_peer_hears_nobody_else(void **state)
 	assert_int_equal(hear(&a, &a, T0), RL_HAND_WRONG);
 }
 
-static void nobody_fits_before_rtr(void **state)
+static void no_peer_matches_before_rtr(void **state)
 {
 	struct rl_hand a = begin(true), b = make_end(false);
 
@@ -461,7 +461,7 @@ static void work_waits_as_long_as_said(void **state)
 	}
 }
 
-static void without_time_out_nobody_gives_up(void **state)
+static void without_time_out_no_peer_is_given_up(void **state)
 {
 	struct rl_hand b = begin(false);
 
@@ -472,7 +472,7 @@ static void without_time_out_nobody_gives_up(void **state)
 }
 
 /* After its tries, be they short; and without a time-out, or with a long one, after a second. */
-static void who_has_gone_is_given_up_soon(void **state)
+static void a_peer_that_has_gone_is_given_up_soon(void **state)
 {
 	static const struct {
 		u8 timeout, retry_cnt;
@@ -568,20 +568,20 @@ int main(void)
 		cmocka_unit_test(both_ends_may_be_one),
 		cmocka_unit_test(who_is_alone_hears_himself),
 		cmocka_unit_test(a_uc_qp_waits_for_ever),
-		cmocka_unit_test(a_uc_qp_misses_nobody),
-		cmocka_unit_test(words_come_as_they_went),
+		cmocka_unit_test(a_uc_qp_reports_no_missing_peer),
+		cmocka_unit_test(a_hello_is_parsed_as_it_was_made),
 		cmocka_unit_test(other_versions_are_known_by_name),
-		cmocka_unit_test(strangers_do_not_fit),
+		cmocka_unit_test(other_qps_do_not_match),
 		cmocka_unit_test(mirror_is_no_peer),
-		cmocka_unit_test(each_bit_of_a_psn_is_proven),
-		cmocka_unit_test(who_guesses_is_soon_believed_no_more),
+		cmocka_unit_test(every_bit_of_a_psn_is_checked),
+		cmocka_unit_test(guesses_are_soon_ignored),
 		cmocka_unit_test(who_may_not_send_is_heard_by_who_may),
-		cmocka_unit_test(who_is_its_own_peer_hears_nobody_else),
-		cmocka_unit_test(nobody_fits_before_rtr),
+		cmocka_unit_test(a_qp_that_is_its_own_peer_accepts_no_other),
+		cmocka_unit_test(no_peer_matches_before_rtr),
 		cmocka_unit_test(late_number_that_is_not_awaited_parts),
 		cmocka_unit_test(work_waits_as_long_as_said),
-		cmocka_unit_test(without_time_out_nobody_gives_up),
-		cmocka_unit_test(who_has_gone_is_given_up_soon),
+		cmocka_unit_test(without_time_out_no_peer_is_given_up),
+		cmocka_unit_test(a_peer_that_has_gone_is_given_up_soon),
 		cmocka_unit_test(connection_that_was_not_used_is_made_anew),
 		cmocka_unit_test(receiver_waits_as_the_sender_says),
 		cmocka_unit_test(table_of_modify_qp),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the provider writes into a send ring is what the kernel reads out of it. */
+/* The kernel reads from a send ring exactly what the provider wrote. */
 #include <endian.h>
 #include <errno.h>
 
@@ -338,7 +338,7 @@ static void refuse(struct weft_sq *sq, const struct ibv_send_wr *wr)
 	assert_int_equal(sq->ring.idx, before);
 }
 
-static void what_cannot_be_said_is_refused(void **state)
+static void what_a_wqe_cannot_express_is_refused(void **state)
 {
 	struct shared s;
 	struct weft_sq sq = sq_at(&s, 3);
@@ -453,7 +453,7 @@ int main(void)
 		cmocka_unit_test(atomics_carry_one_sge_then_operands),
 		cmocka_unit_test(a_bind_names_window_and_region),
 		cmocka_unit_test(flags_are_translated),
-		cmocka_unit_test(what_cannot_be_said_is_refused),
+		cmocka_unit_test(what_a_wqe_cannot_express_is_refused),
 		cmocka_unit_test(unknown_opcodes_are_refused),
 		cmocka_unit_test(features_not_in_force_are_refused),
 		cmocka_unit_test(full_ring_says_enomem_and_stays),

@@ -821,7 +821,7 @@ static void a_connection_that_is_heard_out_may_end(void **state)
 	assert_int_equal(pthread_create(&t, NULL, hold_and_end, e[0].s->conn), 0);
 	while (!__atomic_load_n(&is_held, __ATOMIC_RELAXED))
 		usleep(100);
-	rl_conn_hear_out_now(e[0].s->conn);
+	rl_conn_drain_acks_now(e[0].s->conn);
 	__atomic_store_n(&is_heard, true, __ATOMIC_RELAXED);
 	assert_int_equal(pthread_join(t, NULL), 0);
 	assert_int_equal(end_recv_end(&e[1], NULL), -ECONNRESET);

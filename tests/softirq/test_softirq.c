@@ -130,7 +130,7 @@ static void use_up_the_share(void)
 	assert_false(weft_softirq_has_time());
 }
 
-static void what_is_queued_runs_in_the_next_pass(void **state)
+static void a_queued_bottom_half_runs_in_the_next_pass(void **state)
 {
 	(void)state;
 	queue(&conns[0], 1);
@@ -139,7 +139,7 @@ static void what_is_queued_runs_in_the_next_pass(void **state)
 	assert_false(model_is_raised());
 }
 
-static void what_is_queued_twice_runs_once(void **state)
+static void a_bottom_half_queued_twice_runs_once(void **state)
 {
 	(void)state;
 	queue(&conns[0], 1);
@@ -161,7 +161,7 @@ static void comes_back_meanwhile(struct weft_bh *bh)
 	weft_bh_over(bh);
 }
 
-static void what_is_queued_while_it_runs_does_not_run_again(void **state)
+static void a_bottom_half_queued_while_it_runs_does_not_run_again(void **state)
 {
 	(void)state;
 	weft_bh_init(&conns[0].bh, comes_back_meanwhile);
@@ -171,7 +171,7 @@ static void what_is_queued_while_it_runs_does_not_run_again(void **state)
 	assert_false(model_is_raised());
 }
 
-static void who_queues_itself_runs_once_in_a_pass(void **state)
+static void a_bottom_half_that_requeues_itself_runs_once_in_a_pass(void **state)
 {
 	int i;
 
@@ -195,7 +195,7 @@ static void a_share_that_is_used_up_is_renewed_at_once(void **state)
 	assert_int_equal(conns[0].runs, 1);
 }
 
-static void what_was_put_off_goes_before_the_network(void **state)
+static void deferred_work_runs_before_the_network(void **state)
 {
 	int i;
 
@@ -237,13 +237,13 @@ static void all_have_their_turn(int n)
 	assert_true(conns[n - 1].runs >= 10);
 }
 
-static void few_have_their_turn(void **state)
+static void few_connections_all_run(void **state)
 {
 	(void)state;
 	all_have_their_turn(3);
 }
 
-static void many_have_their_turn(void **state)
+static void many_connections_all_run(void **state)
 {
 	(void)state;
 	all_have_their_turn(MANY);
@@ -320,7 +320,7 @@ static void other_works_and_posts(struct work_struct *work)
 	other_works(work);
 }
 
-static void who_posts_amid_works_gets_no_new_share(void **state)
+static void posting_from_another_work_gets_no_new_share(void **state)
 {
 	int i;
 
@@ -349,16 +349,16 @@ static void no_tasklet_of_others_waits_longer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_is_queued_runs_in_the_next_pass),
-		TEST(what_is_queued_twice_runs_once),
-		TEST(what_is_queued_while_it_runs_does_not_run_again),
-		TEST(who_queues_itself_runs_once_in_a_pass),
+		TEST(a_queued_bottom_half_runs_in_the_next_pass),
+		TEST(a_bottom_half_queued_twice_runs_once),
+		TEST(a_bottom_half_queued_while_it_runs_does_not_run_again),
+		TEST(a_bottom_half_that_requeues_itself_runs_once_in_a_pass),
 		TEST(a_share_that_is_used_up_is_renewed_at_once),
-		TEST(what_was_put_off_goes_before_the_network),
-		TEST(few_have_their_turn),
-		TEST(many_have_their_turn),
+		TEST(deferred_work_runs_before_the_network),
+		TEST(few_connections_all_run),
+		TEST(many_connections_all_run),
 		TEST(no_work_of_others_waits_longer),
-		TEST(who_posts_amid_works_gets_no_new_share),
+		TEST(posting_from_another_work_gets_no_new_share),
 		TEST(no_tasklet_of_others_waits_longer),
 	};
 

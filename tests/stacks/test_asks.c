@@ -144,16 +144,16 @@ static void few_asks_are_out_at_a_time(struct world *w)
 		post_write(w, i, SIG, 8);
 		peer_run(w->p);
 		peer_expect(w->p, P_T | P_L, P_WRITE);
-		if (i < WEFT_ASKS)
+		if (i < WEFT_ACK_READS)
 			expect_ask(w, i + 1);
 		peer_expect_silence(w->p);
 	}
-	for (i = 0; i < WEFT_ASKS; i++) {
+	for (i = 0; i < WEFT_ACK_READS; i++) {
 		answer(w);
 		expect_cqe(w->p->s.scq, i, WEFT_WC_SUCCESS);
 		expect_no_cqe(w->p->s.scq);
 		if (!i)
-			expect_ask(w, WEFT_ASKS + 1);
+			expect_ask(w, WEFT_ACK_READS + 1);
 		peer_expect_silence(w->p);
 	}
 	answer(w);
@@ -175,7 +175,7 @@ static void a_long_queue_is_asked_about_amid(struct world *w)
 		asks += d.rdmap == (P_READ_REQ | P_RV);
 		wqes += !asks;
 	}
-	assert_int_equal(asks, WEFT_ASKS);
+	assert_int_equal(asks, WEFT_ACK_READS);
 	assert_true(wqes <= w->p->s.qp->core.sq.max_wqes / 4);
 }
 
@@ -201,7 +201,7 @@ static void asks_take_no_place_of_reads(struct world *w)
 {
 	u32 i;
 
-	assert_int_equal(w->p->s.qp->core.ord, DEPTH - WEFT_ASKS);
+	assert_int_equal(w->p->s.qp->core.ord, DEPTH - WEFT_ACK_READS);
 	post_send(w, 100, SIG);
 	peer_run(w->p);
 	peer_expect(w->p, P_L, P_SEND);
@@ -209,7 +209,7 @@ static void asks_take_no_place_of_reads(struct world *w)
 	for (i = 0; i < DEPTH; i++)
 		side_read(&w->p->s, i, SIG, w->wonly, 0, 8, w->ronly, 0);
 	peer_run(w->p);
-	for (i = 0; i < DEPTH - WEFT_ASKS; i++)
+	for (i = 0; i < DEPTH - WEFT_ACK_READS; i++)
 		peer_expect(w->p, P_L, P_READ_REQ);
 	peer_expect_silence(w->p);
 	/* One that waits for its turn is behind a Send that does not. */
@@ -254,16 +254,16 @@ static void what_was_sent_is_asked_about_while_it_is_held(struct world *w)
 	struct weft_qpc *qp = &w->p->s.qp->core;
 	u32 i;
 
-	for (i = 0; i <= WEFT_ASKS; i++) {
+	for (i = 0; i <= WEFT_ACK_READS; i++) {
 		post_send(w, i, SIG);
 		peer_run(w->p);
 		peer_expect(w->p, P_L, P_SEND);
-		if (i < WEFT_ASKS)
+		if (i < WEFT_ACK_READS)
 			expect_ask(w, i + 1);
 	}
 	weft_qpc_hold(qp, true);
 	answer(w);
-	expect_ask(w, WEFT_ASKS + 1);
+	expect_ask(w, WEFT_ACK_READS + 1);
 }
 
 /* ---- what goes wrong ---- */
@@ -544,33 +544,33 @@ static void the_last_answer_comes_before_the_end(struct world *w)
 	assert_true(w->p->fin);
 }
 
-static bool is_in_question(struct world *w)
+static bool is_ack_pending(struct world *w)
 {
-	return weft_qpc_is_in_question(&w->p->s.qp->core);
+	return weft_qpc_is_ack_pending(&w->p->s.qp->core);
 }
 
 /* So long somebody is to be heard out. */
-static void what_was_said_is_in_question_until_the_peer_asks(struct world *w)
+static void what_was_said_is_ack_pending_until_the_peer_asks(struct world *w)
 {
-	assert_false(is_in_question(w));
+	assert_false(is_ack_pending(w));
 	peer_say(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, "one", 3));
-	assert_true(is_in_question(w));
+	assert_true(is_ack_pending(w));
 	peer_say(w->p, ask(1));
-	assert_false(is_in_question(w));
+	assert_false(is_ack_pending(w));
 	peer_expect(w->p, P_T | P_L, P_READ_RESP);
 	peer_say(w->p, p_send(P_SEND, true, 1, 0, "two", 3));
-	assert_true(is_in_question(w));
+	assert_true(is_ack_pending(w));
 	peer_say(w->p, p_read_req(2, 1, 0, 4, w->ronly->r.stag, WORLD_BASE));
-	assert_false(is_in_question(w));
+	assert_false(is_ack_pending(w));
 	/* What is not whole is none of it, nor what waits. */
 	peer_say(w->p, p_tagged(P_WRITE, false, w->rw->r.stag, WORLD_BASE, "thr", 3));
-	assert_false(is_in_question(w));
+	assert_false(is_ack_pending(w));
 	peer_say(w->p, p_send(P_SEND, false, 2, 0, "fou", 3));
-	assert_false(is_in_question(w));
+	assert_false(is_ack_pending(w));
 	peer_say(w->p, p_send(P_SEND, true, 2, 3, "r", 1));
-	assert_true(is_in_question(w));
+	assert_true(is_ack_pending(w));
 	peer_close(w->p);
-	assert_false(is_in_question(w));
+	assert_false(is_ack_pending(w));
 }
 
 /* ---- room for asks ---- */
@@ -717,7 +717,7 @@ int main(void)
 		CASE_ASKS(an_ask_is_answered),
 		CASE_ASKS(who_asks_behind_a_send_that_waits_waits),
 		CASE_ASKS(the_last_answer_comes_before_the_end),
-		CASE_ASKS(what_was_said_is_in_question_until_the_peer_asks),
+		CASE_ASKS(what_was_said_is_ack_pending_until_the_peer_asks),
 		cmocka_unit_test(where_there_is_no_room_tcp_is_believed),
 		cmocka_unit_test(who_does_not_confirm_asks_nothing),
 		cmocka_unit_test(a_write_that_is_done_is_there),

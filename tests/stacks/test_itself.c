@@ -114,7 +114,7 @@ static void no_frame_goes_out(struct alone *a)
 {
 	assert_int_equal(a->s.out.sent, 0);
 	assert_int_equal(a->s.link.acts, WEFT_ACT_CONNECTED | WEFT_ACT_AGAIN);
-	assert_int_equal(a->s.qp->core.ord, DEPTH - WEFT_ASKS);
+	assert_int_equal(a->s.qp->core.ord, DEPTH - WEFT_ACK_READS);
 }
 
 static void what_it_sends_it_receives(struct alone *a)

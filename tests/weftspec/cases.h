@@ -14,7 +14,7 @@
 #define B ROLE_B
 #define TEXT8 ((const uint8_t *)"weftspec")
 
-/* A mix of the peer's own messages, all kinds it can be told to send. */
+/* A mix of the peer's own messages, of all kinds that it can send on request. */
 void traffic(struct ctx *c, struct stream *s);
 /* traffic(), then the verdict of the case's own row from what was watched. */
 void watch(struct ctx *c);

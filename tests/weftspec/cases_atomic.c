@@ -293,7 +293,7 @@ static void counts_for_ird(struct ctx *c)
 		put_seg(s, &g, NULL);
 	}
 	shoot(s);
-	blame_nobody(s);
+	blame_none(s);
 	nap_ms(500);
 	EXPECT_END(s, TERM(DDP_NO_BUFFER), TOLERATE(DDP_BAD_MSN),
 		   TOLERATE(RDMAP_STREAM_CATASTROPHE));
@@ -303,7 +303,7 @@ static void counts_for_ird(struct ctx *c)
 #define ROUNDS 10000 /* of each stream */
 #define BATCH 4
 
-/* An initiator is told to open two. */
+/* The initiator opens two. */
 static int open_streams(struct ctx *c, struct stream **s)
 {
 	if (c->role == ROLE_I) {
@@ -451,7 +451,7 @@ static void not_run(struct ctx *c)
 	g = mk_atomic(s, h, &a);
 	put_seg(s, &g, c->w->a ? &bad : NULL);
 	if (c->w->a) {
-		blame_nobody(s);
+		blame_none(s);
 		shoot(s);
 		EXPECT_END(s, TERM(MPA_CRC));
 	} else {

@@ -111,7 +111,7 @@ static void ord_bounded(struct ctx *c)
 	      "ORD %u, IRD %ld", s->their_enh.ord, c->w->a);
 }
 
-/* a: our ORD.  A smaller IRD is told, not hidden. */
+/* a: our ORD.  A smaller IRD is reported, not hidden. */
 static void ird_told(struct ctx *c)
 {
 	struct stream *s;
@@ -230,7 +230,7 @@ static void rtr_read_without_ord(struct ctx *c)
 	hs_default(c, &h);
 	h.enh = (struct mpa_enh){ .a = true, .d = true, .ird = 16, .ord = 0 };
 	s = expect_accepted(c, &h);
-	/* Who does not believe in a Read of a peer without ORD names other kinds. */
+	/* A peer that expects no Read from one with ORD 0 offers other kinds. */
 	if (!s->their_enh.d) {
 		CHECK(c, s->their_enh.a && rtr_bits(s) & 6, "D, or A=1 and one of B and C",
 		      "A%d B%d C%d D0", s->their_enh.a, s->their_enh.b, s->their_enh.c);

@@ -237,7 +237,7 @@ static void runt_fpdu(struct ctx *c)
 	}
 	seg_encode(ulpdu, &g);
 	put_raw(s, ulpdu, c->w->a, NULL);
-	blame_nobody(s);
+	blame_none(s);
 	if (c->w->b & 2) {
 		g = mk_write(SINK_STAG, 0, NULL, 0);
 		put_seg(s, &g, NULL);

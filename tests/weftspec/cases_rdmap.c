@@ -34,7 +34,7 @@ static void rsv_ignored(struct ctx *c)
 	expect_alive(s, "RDMAP Rsv of all ones");
 }
 
-/* a: opcode nobody has. */
+/* a: an unassigned opcode. */
 static void reserved_opcode(struct ctx *c)
 {
 	static const uint32_t qn[16] = { [OP_ATOMIC_REQ] = QN_READ };
@@ -245,7 +245,7 @@ static void only_rdma(struct ctx *c)
 	for (int i = 0; i < 400; i++) /* the length it reads is 18245 */
 		put_bytes(s, text, sizeof(text) - 1);
 	put_bytes(s, pattern(65536), 65536);
-	blame_nobody(s);
+	blame_none(s);
 	shoot(s);
 	expect_any_end(s, "text instead of FPDUs");
 }
@@ -272,7 +272,7 @@ static void local_fault(struct ctx *c)
 	enum end e;
 
 	command(s, &k);
-	blame_nobody(s);
+	blame_none(s);
 	e = wait_end(s, c->o->patience_ms, &other);
 	CHECK(c, !other, "no message out of memory that is not the ULP's",
 	      "%s came", op_name(s->m.s.op));

@@ -239,7 +239,7 @@ static void revoked_midway(struct ctx *c)
 	shoot(s);
 	nap_ms(100);
 	command_wait(s2, &k);
-	blame_nobody(s);
+	blame_none(s);
 	while ((rx = receive(s, c->o->patience_ms)) == RX_FPDU && !s->had_term)
 		got = s->m.s.last ? 0 : got + s->m.s.len;
 	if (!s->had_term)
@@ -295,7 +295,7 @@ static void ird_exceeded(struct ctx *c)
 		put_read(s, &r);
 	}
 	shoot(s);
-	blame_nobody(s);
+	blame_none(s);
 	nap_ms(500);
 	EXPECT_END(s, TERM(DDP_NO_BUFFER), TOLERATE(DDP_BAD_MSN),
 		   TOLERATE(RDMAP_STREAM_CATASTROPHE));
@@ -332,7 +332,7 @@ static void wrong_place(struct ctx *c)
 	judge_end(s, e, c->w->a ? &mo : &msn, 1);
 }
 
-/* A Response that nobody asked for, into a region that could be written. */
+/* An unsolicited Response, into a writable region. */
 static void unsolicited(struct ctx *c)
 {
 	struct stream *s, *observer;

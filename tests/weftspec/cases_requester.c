@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The peer as the one who asks: its own Atomics and Immediates, RFC 7306 sections 5 and 6. */
+/* The peer as the initiator: its own Atomics and Immediates, RFC 7306 sections 5 and 6. */
 #include "cases.h"
 
 #define CELL 0x1000ull /* of the tester, at SINK_STAG */
@@ -17,7 +17,7 @@ static void next_message(struct stream *s)
 {
 	do {
 		if (receive(s, s->c->o->patience_ms) != RX_FPDU)
-			fail(s->c, "what the reflector was told to post",
+			fail(s->c, "the requests that the reflector posts",
 			     "the stream ended or stalled");
 		if (s->m.s.op == OP_READ_REQ && s->m.s.len >= RDMA_READ_LEN)
 			serve_read(s);
@@ -228,7 +228,7 @@ static void immediate_of_no_write(struct ctx *c)
 	enum end e;
 
 	command(s, &k);
-	blame_nobody(s);
+	blame_none(s);
 	e = wait_end(s, c->o->patience_ms, &other);
 	CHECK(c, !other, "neither the Write nor its Immediate", "%s came",
 	      op_name(s->m.s.op));

@@ -156,7 +156,7 @@ static void unknown_rev(struct ctx *c)
 	h.rev = c->w->a;
 	s = dial(c);
 	send_frame(s, &h);
-	expect_refused(s, "a revision nobody has");
+	expect_refused(s, "an unassigned revision");
 }
 
 static void rev0(struct ctx *c)

@@ -39,7 +39,7 @@ void serve_until(struct stream *s, uint32_t seq, bool done)
 {
 	for (;;) {
 		if (receive(s, s->c->o->timeout_ms) != RX_FPDU)
-			fail(s->c, "the peer does what the reflector was told",
+			fail(s->c, "the peer sends what the reflector posts",
 			     "the stream ended or stalled");
 		if (s->m.s.op == OP_READ_REQ && s->m.s.len >= RDMA_READ_LEN)
 			serve_read(s);

@@ -13,7 +13,7 @@
 
 #include "conn.h"
 
-#define LOG_MAX (8u << 20) /* a capture larger than this helps nobody */
+#define LOG_MAX (8u << 20) /* a larger capture does not help */
 
 static double seconds_of(clockid_t clock)
 {

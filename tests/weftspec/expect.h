@@ -26,9 +26,9 @@ struct want {
 #define TOLERATE_CLOSE { .close = true, .tolerated = true }
 
 /*
- * Reads until the peer ends the stream, or has been silent for ms: what was on
- * its way through a small window before may take longer.  All else that comes is
- * counted in *other.  After a Terminate it waits for the close, too.
+ * Reads until the peer ends the stream, or has been silent for ms; data that was already
+ * in flight through a small window may take longer.  Everything else is counted in
+ * *other.  After a Terminate it waits for the close, too.
  */
 enum end wait_end(struct stream *s, int ms, unsigned int *other);
 void judge_end(struct stream *s, enum end e, const struct want *w, size_t n);

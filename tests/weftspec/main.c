@@ -61,7 +61,7 @@ static void usage(FILE *f)
 "  --timeout SECONDS     for the peer's own time-outs (default 15)\n"
 "  --patience MS         for a reaction (default 2000)\n"
 "  --jobs N              quick cases at once (default 1)\n"
-"  --seed N              of what is drawn at random\n"
+"  --seed N              of the random numbers\n"
 "  --tap, --junit FILE, --pcap DIR, --markdown, --color auto|always|never\n"
 "  --list                the requirements and their cases\n"
 "  --check-table         has every requirement a case or a reason\n"

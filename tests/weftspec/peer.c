@@ -139,7 +139,7 @@ static uint8_t *hand_words(const struct stream *s, uint8_t *p)
 	return put16(p, half_of(s->hand.own_psn, s->c->role == ROLE_R));
 }
 
-/* The peer's frame proves that it knows both PSNs. Who asks late behind RTR has none to send by before RTS. */
+/* The peer's frame proves that it knows both PSNs. Before RTS its send PSN is 0. */
 static bool hand_is_proven(const struct stream *s)
 {
 	const uint8_t *p = s->pd + (s->enhanced ? MPA_ENH : 0);

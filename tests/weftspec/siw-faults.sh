@@ -3,7 +3,7 @@
 # Which of siw's faults does a peer have? One test for each of siw-faults.def, judged by what
 # weftspec printed about that peer (without --tap or --quiet): TAP.
 #   siw-faults.sh LOG...
-# A row that a fault needs and of which no case passed, be it skipped or not run, fails its test.
+# A fault's test fails if a row that it needs has no passed case, even if all were skipped or not run.
 set -u
 # grep ends each line, also the last one of a log that was cut off.
 grep -h '' -- "$@" | awk '

@@ -63,7 +63,7 @@ void blame_last(struct stream *s)
 	s->off_fixed = true;
 }
 
-void blame_nobody(struct stream *s)
+void blame_none(struct stream *s)
 {
 	s->off_fixed = true;
 	s->off.head_len = 0;

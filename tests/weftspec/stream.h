@@ -106,7 +106,8 @@ static inline void send_seg(struct stream *s, const struct seg *g)
 }
 /* Later FPDUs do not change what a Terminate must copy. */
 void blame_last(struct stream *s);
-void blame_nobody(struct stream *s);
+/* A Terminate must copy no header. */
+void blame_none(struct stream *s);
 
 enum rx receive(struct stream *s, int ms);
 

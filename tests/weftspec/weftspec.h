@@ -14,7 +14,7 @@
 enum verdict { V_NONE, V_PASS, V_DIVERGENT, V_SKIPPED, V_FAIL, V_CRASH };
 const char *verdict_name(enum verdict v);
 
-/* What a case needs of the peer; missing: the case is skipped, and says so. */
+/* What a case needs of the peer; missing: the case is reported as skipped. */
 #define N_ULP    0x01 /* the reflector */
 #define N_ATOMIC 0x02 /* RFC 7306 Atomics */
 #define N_IMM    0x04 /* RFC 7306 Immediate */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The passive side: a request is accepted or rejected. */
+/* The passive side: the program accepts or rejects a request. */
 #include "id.h"
 #include "ud.h"
 #include "process/options.h"
@@ -7,23 +7,15 @@
 #include "host/qp.h"
 #include "request.h"
 
-/* The Reply and Full Operation in one go. */
+/* Sends the Reply and enters Full Operation at once. */
 static int send_reply(struct rl_conn *c, struct rl_qp *qp, const struct rdma_ucm_conn_param *p)
 {
-	struct weft_tcp_view v;
-	int rv;
-
-	rl_conn_configure(c);
 	rl_conn_receive(c);
-	rl_conn_view(c, &v);
-	rv = rl_conn_attach(c, qp);
-	if (rv)
-		return rv;
-	return weft_link_accept(&c->link, p->responder_resources, p->initiator_depth,
-				p->private_data, p->private_data_len, &v, rl_now_ms());
+	return rl_conn_accept(c, qp, p->responder_resources, p->initiator_depth, p->private_data,
+			      p->private_data_len);
 }
 
-static int accept_on(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
+static int answer_accept(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 {
 	struct rl_qp *qp;
 	int rv = -EINVAL;
@@ -35,21 +27,18 @@ static int accept_on(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 		return -EINVAL;
 	rv = send_reply(c, qp, p);
 	rl_qp_put(qp);
-	return rv ? rv : rl_cm_tell_established(c, RL_CM_ESTABLISHED, NULL, 0);
+	return rv ? rv : rl_cm_report_established(c, RL_CM_ESTABLISHED, NULL, 0);
 }
 
-/* The program could not accept: the peer is told if it still waits. */
-static void accept_failed(struct rl_conn *c)
+/* Accepting failed: the peer gets a rejection if it still waits. */
+static void answer_accept_failed(struct rl_conn *c)
 {
-	struct weft_tcp_view v;
-
 	rl_conn_release_qp(c);
 	rl_cmid_leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+	rl_conn_accept_failed(c);
 }
 
-/* A name makes the program hear of @id: 0 takes it back. */
+/* Only an id with a uid gets events; 0 takes the uid back. */
 static void set_uid(struct rl_cmid *id, u64 uid)
 {
 	rl_cmid_table_lock();
@@ -57,8 +46,11 @@ static void set_uid(struct rl_cmid *id, u64 uid)
 	rl_cmid_table_unlock();
 }
 
-/* The request's connection, locked and referenced: it is answered now. NULL: it has gone. */
-static struct rl_conn *take_request(struct rl_cmid *id)
+/*
+ * The request counts as answered now. Its connection, locked and referenced; NULL: there is none
+ * any more.
+ */
+static struct rl_conn *answer_take_request(struct rl_cmid *id)
 {
 	id->phase = RL_CM_ANSWERED;
 	rl_cmid_table_lock();
@@ -72,21 +64,21 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 	struct rl_conn *c;
 	int rv;
 
-	/* It has seen CONNECT_RESPONSE. */
+	/* The program has seen CONNECT_RESPONSE, and needs nothing more. */
 	if (id->phase == RL_CM_CONNECT && !p->valid && rl_options()->roce)
 		return 0;
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
-	if (id->question)
-		return rl_desk_accept(id, uid, p);
-	c = take_request(id);
+	if (id->sidr_request)
+		return rl_sidr_server_accept(id, uid, p);
+	c = answer_take_request(id);
 	if (!c)
 		return -ECONNRESET;
 	set_uid(id, uid);
-	rv = accept_on(c, p);
+	rv = answer_accept(c, p);
 	if (rv) {
 		set_uid(id, 0);
-		accept_failed(c);
+		answer_accept_failed(c);
 	}
 	c->step_due = true;
 	rl_conn_unlock(c);
@@ -97,13 +89,11 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 int rl_cm_refuse(struct rl_conn *c, const void *pd, u32 pd_len)
 {
 	bool waits = c->link.state == WEFT_LINK_REQUESTED;
-	struct weft_tcp_view v;
 
 	rl_cmid_leave(c);
 	if (!waits)
 		return -ECONNRESET;
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, pd, pd_len, &v, rl_now_ms()));
+	rl_conn_reject(c, pd, pd_len);
 	return 0;
 }
 
@@ -114,9 +104,9 @@ int rl_cm_reject(struct rl_cmid *id, const void *pd, u32 pd_len)
 
 	if (id->phase != RL_CM_REQUEST)
 		return -EINVAL;
-	if (id->question)
-		return rl_desk_reject(id, pd, pd_len);
-	c = take_request(id);
+	if (id->sidr_request)
+		return rl_sidr_server_reject(id, pd, pd_len);
+	c = answer_take_request(id);
 	if (!c)
 		return -ECONNRESET;
 	rv = rl_cm_refuse(c, pd, pd_len);

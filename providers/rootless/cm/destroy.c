@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The end of an id, with all that it has. */
+/* Destroys an id and everything that it has. */
 #include "id.h"
 #include "ud.h"
 #include "request.h"
@@ -10,12 +10,12 @@ u32 rl_cm_destroy(struct rl_cmid *id)
 
 	if (id->listener)
 		rl_cm_stop_listening(id);
-	if (id->desk)
-		rl_desk_close(id);
-	if (id->asker)
-		rl_asker_end(id);
-	if (id->question)
-		rl_desk_reject(id, NULL, 0);
+	if (id->sidr_server)
+		rl_sidr_server_close(id);
+	if (id->sidr_client)
+		rl_sidr_client_end(id);
+	if (id->sidr_request)
+		rl_sidr_server_reject(id, NULL, 0);
 	rl_joins_end(id);
 	rl_cmid_table_lock();
 	rl_request_leave(id);

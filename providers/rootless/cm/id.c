@@ -5,10 +5,10 @@
 #include "id.h"
 #include "request.h"
 
-/* What an event says. */
+/* An event's data. */
 struct note {
 	struct rdma_ucm_event_resp resp;
-	u64 child;			/* a request's serial; 0: it is none */
+	u64 child;			/* a request's serial; 0: not a request */
 };
 
 static pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,7 +17,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct rl_cmid **at;		/* by handle */
 	u32 size, free_from;		/* no free place before free_from */
-	u64 serial;			/* atomic: the last that was given */
+	u64 serial;			/* atomic: the last one given */
 } t = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void rl_cm_lock(void)
@@ -73,7 +73,7 @@ void rl_cmid_put(struct rl_cmid *id)
 
 /* ---- handles ---- */
 
-static bool grow(void)
+static bool id_table_grow(void)
 {
 	u32 size = t.size ? t.size * 2 : 64;
 	struct rl_cmid **at = realloc(t.at, size * sizeof(*at));
@@ -92,7 +92,7 @@ int rl_cmid_list(struct rl_cmid *id, struct rl_chan *chan)
 
 	for (i = t.free_from; i < t.size && t.at[i]; i++)
 		;
-	if (i == t.size && !grow())
+	if (i == t.size && !id_table_grow())
 		return -ENOMEM;
 	rl_cmid_get(id);
 	rl_chan_get(chan);
@@ -147,7 +147,7 @@ struct rl_cmid *rl_cmid_first(struct rl_chan *chan)
 
 /* ---- events ---- */
 
-static void put_into_words(struct rdma_ucm_event_resp *r, const struct rl_cm_words *w)
+static void fill_response(struct rdma_ucm_event_resp *r, const struct rl_cm_event_data *w)
 {
 	struct rdma_ucm_conn_param *p = &r->param.conn;
 
@@ -164,19 +164,21 @@ static void put_into_words(struct rdma_ucm_event_resp *r, const struct rl_cm_wor
 		memcpy(p->private_data, w->pd, w->pd_len);
 }
 
-static struct rl_event *new_event(const void *owner, u32 *reported, const struct rl_cm_words *w)
+static struct rl_event *new_event(const void *owner, u32 *reported,
+				  const struct rl_cm_event_data *w)
 {
 	struct rl_event *e = rl_event_new(owner, sizeof(struct note));
 
 	if (!e)
 		return NULL;
 	e->reported = reported;
-	put_into_words(&((struct note *)e->data)->resp, w);
+	fill_response(&((struct note *)e->data)->resp, w);
 	return e;
 }
 
-/* An event of @id's, about @child if that is a request. */
-static int say(struct rl_cmid *id, const struct rl_cmid *child, const struct rl_cm_words *w)
+/* Pushes an event of @id; @child is the request that it is about, or NULL. */
+static int id_push_event(struct rl_cmid *id, const struct rl_cmid *child,
+			 const struct rl_cm_event_data *w)
 {
 	struct rl_event *e = new_event(id, &id->reported, w);
 	struct note *n;
@@ -191,18 +193,19 @@ static int say(struct rl_cmid *id, const struct rl_cmid *child, const struct rl_
 	return 0;
 }
 
-int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_words *w)
+int rl_cmid_report(struct rl_cmid *id, const struct rl_cm_event_data *w)
 {
 	int rv = 0;
 
 	rl_cmid_table_lock();
 	if (id->listed && id->uid)
-		rv = say(id, NULL, w);
+		rv = id_push_event(id, NULL, w);
 	rl_cmid_table_unlock();
 	return rv;
 }
 
-static int say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w)
+static int push_part_event(struct rl_cmid *id, struct rl_cm_part *p,
+			   const struct rl_cm_event_data *w)
 {
 	struct rl_event *e = new_event(p, &p->reported, w);
 	struct note *n;
@@ -216,12 +219,12 @@ static int say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm
 	return 0;
 }
 
-int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_words *w)
+int rl_cmid_report_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_event_data *w)
 {
 	int rv;
 
 	rl_cmid_table_lock();
-	rv = id->listed ? say_part(id, p, w) : 0;
+	rv = id->listed ? push_part_event(id, p, w) : 0;
 	rl_cmid_table_unlock();
 	return rv;
 }
@@ -234,14 +237,14 @@ u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p)
 	return p->reported;
 }
 
-int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
-			const struct rl_cm_words *w)
+int rl_cmid_report_request(struct rl_cmid *listener, struct rl_cmid *child,
+			const struct rl_cm_event_data *w)
 {
 	int rv = rl_cmid_list(child, listener->chan);
 
 	if (rv)
 		return rv;
-	rv = say(listener, child, w);
+	rv = id_push_event(listener, child, w);
 	if (rv) {
 		take_handle(child);
 		rl_cmid_put(child);
@@ -249,7 +252,7 @@ int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
 	return rv;
 }
 
-/* The program has a request before it: another may wait. */
+/* The program has read the event of a request: there is room for another. */
 static void request_was_taken(u32 handle, u64 serial)
 {
 	struct rl_cmid *id;
@@ -297,7 +300,7 @@ void rl_cmid_leave(struct rl_conn *c)
 		return;
 	c->user = NULL;
 	rl_cmid_table_lock();
-	if (id->asking == RL_ASKING_PEER || id->asking == RL_ASKING_WAITING)
+	if (id->request_state == RL_REQUEST_STARTING || id->request_state == RL_REQUEST_WAITING)
 		rl_request_leave(id);
 	id->conn = NULL;
 	rl_cmid_table_unlock();
@@ -305,7 +308,7 @@ void rl_cmid_leave(struct rl_conn *c)
 	rl_cmid_put(id);
 }
 
-/* The id may get another connection meanwhile: see reconnect() of connect.c. */
+/* reconnect() of connect.c may give the id another connection meanwhile. */
 struct rl_conn *rl_cmid_lock_conn(struct rl_cmid *id)
 {
 	struct rl_conn *c;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Listeners: each connection that is accepted (accept.h) gets an id at once, as a request of the
- * listener's (request.h).
- */
+/* Listeners. Each accepted connection (accept.h) gets an id at once, as a request (request.h). */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -18,9 +15,9 @@
 #include "host/limits.h"
 #include "host/qp.h"
 
-/* The kernel's, too: of those that ask for more, or do not say. */
+/* The kernel's limit; also the default. */
 #define BACKLOG_MAX	1024
-/* The program's backlog is no measure of how many strangers may come at once. */
+/* The program's backlog does not limit half-open connections. */
 #define TCP_QUEUE_MIN	128
 
 struct rl_listener {
@@ -29,7 +26,7 @@ struct rl_listener {
 	u8 qp_type;
 
 	/* the table's lock */
-	struct rl_cmid *id;		/* NULL: it listens no more */
+	struct rl_cmid *id;		/* NULL: it does not listen any more */
 	struct rl_requests requests;
 };
 
@@ -52,7 +49,7 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 	if (!id->listener)
 		return;
 	list_for_each_entry(child, &id->listener->requests.ids, sibling) {
-		if (child->asking != RL_ASKING_QUEUED)
+		if (child->request_state != RL_REQUEST_QUEUED)
 			continue;
 		rl_chan_get(to);
 		rl_chan_put(child->chan);
@@ -60,7 +57,8 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to)
 	}
 }
 
-static int queue_request(struct rl_listener *l, struct rl_cmid *child, const struct rl_cm_words *w)
+static int queue_request(struct rl_listener *l, struct rl_cmid *child,
+			 const struct rl_cm_event_data *w)
 {
 	int rv;
 
@@ -68,14 +66,14 @@ static int queue_request(struct rl_listener *l, struct rl_cmid *child, const str
 		return -ECONNABORTED;
 	if (!rl_request_has_room(&l->requests, child))
 		return rl_request_wait(&l->requests, child) ? -ENOBUFS : -ECONNABORTED;
-	rv = rl_cmid_say_request(l->id, child, w);
+	rv = rl_cmid_report_request(l->id, child, w);
 	if (rv)
 		return rv;
 	rl_request_queued(&l->requests, child);
 	return 0;
 }
 
-/* Of those that wait: referenced. NULL: none does. */
+/* The first waiting request, referenced. NULL: none. */
 static struct rl_cmid *first_in_line(struct rl_listener *l)
 {
 	struct rl_cmid *first;
@@ -90,11 +88,11 @@ static struct rl_cmid *first_in_line(struct rl_listener *l)
 
 /* ---- what a connection tells ---- */
 
-static int ask_program(struct rl_conn *c)
+static int listener_ask_program(struct rl_conn *c)
 {
 	const struct weft_mpa_frame *f = &c->link.st.frame;
-	/* The program's depths follow from the peer's. RFC 5044 tells none. */
-	const struct rl_cm_words w = {
+	/* The program's depths follow from the peer's. RFC 5044 carries none. */
+	const struct rl_cm_event_data w = {
 		.event = RL_CM_CONNECT_REQUEST,
 		.initiator_depth = f->enhanced ? rl_cm_depth(f->ird) : RL_MAX_IRD,
 		.responder_resources = f->enhanced ? rl_cm_depth(f->ord) : RL_MAX_ORD,
@@ -110,10 +108,9 @@ static int ask_program(struct rl_conn *c)
 	return rv;
 }
 
-static void tell_request(struct rl_conn *c)
+static void listener_report_request(struct rl_conn *c)
 {
-	int rv = c->user ? ask_program(c) : -ECONNABORTED;
-	struct weft_tcp_view v;
+	int rv = c->user ? listener_ask_program(c) : -ECONNABORTED;
 
 	rl_acceptor_knows(c);
 	if (!rv)
@@ -121,8 +118,7 @@ static void tell_request(struct rl_conn *c)
 	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
 		return;
 	rl_cmid_leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+	rl_conn_reject(c, NULL, 0);
 }
 
 static bool is_waiting(const struct rl_cmid *child)
@@ -130,12 +126,12 @@ static bool is_waiting(const struct rl_cmid *child)
 	bool waits;
 
 	rl_cmid_table_lock();
-	waits = child->asking == RL_ASKING_WAITING;
+	waits = child->request_state == RL_REQUEST_WAITING;
 	rl_cmid_table_unlock();
 	return waits;
 }
 
-/* False: there is still no room, or nobody waits. */
+/* False: there is still no room, or no request waits. */
 static bool ask_for_one(struct rl_listener *l)
 {
 	struct rl_cmid *child = first_in_line(l);
@@ -143,7 +139,7 @@ static bool ask_for_one(struct rl_listener *l)
 	bool asked = false;
 
 	if (c) {
-		tell_request(c);
+		listener_report_request(c);
 		asked = !is_waiting(child);
 		rl_conn_unlock(c);
 		rl_conn_put(c);
@@ -155,7 +151,7 @@ static bool ask_for_one(struct rl_listener *l)
 
 /* ---- accepting ---- */
 
-/* The id of a request on @c; NULL: no memory, or the listener has gone. */
+/* The id of a request on @c; NULL: out of memory, or the listener does not exist any more. */
 static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
 {
 	struct rl_cmid *child = rl_cmid_new(l->ps, l->qp_type);
@@ -173,7 +169,7 @@ static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
 	return child;
 }
 
-static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
+static bool listener_adopt(struct rl_acceptor *a, struct rl_conn *c)
 {
 	struct rl_cmid *child = new_request(listener_of(a), c);
 	bool wanted = child && child->dev;
@@ -187,36 +183,36 @@ static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
 
 /* ---- the acceptor's calls ---- */
 
-static void timeout(struct rl_acceptor *a)
+static void listener_timeout(struct rl_acceptor *a)
 {
 	while (ask_for_one(listener_of(a)))
 		;
 }
 
-static void release(struct rl_acceptor *a)
+static void listener_release(struct rl_acceptor *a)
 {
 	rl_acceptor_fini(a);
 	free(listener_of(a));
 }
 
 static const struct rl_conn_ulp passive_ulp = {
-	.failed = rl_cm_tell_failed,
-	.request = tell_request,
-	.ended = rl_cm_tell_ended,
-	.dead = rl_cm_tell_dead,
+	.failed = rl_cm_report_failed,
+	.request = listener_report_request,
+	.ended = rl_cm_report_ended,
+	.dead = rl_cm_report_dead,
 };
 
 static const struct rl_acceptor_ops listener_ops = {
 	.ulp = &passive_ulp,
-	.adopt = adopt,
-	.timeout = timeout,
-	.release = release,
+	.adopt = listener_adopt,
+	.timeout = listener_timeout,
+	.release = listener_release,
 };
 
 /* ---- the end of a listener ---- */
 
-/* Takes a request off the list: referenced, or NULL. */
-static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *asking)
+/* Removes a request from the list: referenced, or NULL. */
+static struct rl_cmid *listener_take_request(struct rl_listener *l, enum rl_request_state *state)
 {
 	struct rl_cmid *child;
 
@@ -224,14 +220,14 @@ static struct rl_cmid *take_request(struct rl_listener *l, enum rl_cm_asking *as
 	child = list_first_entry_or_null(&l->requests.ids, struct rl_cmid, sibling);
 	if (child) {
 		rl_cmid_get(child);
-		*asking = child->asking;
+		*state = child->request_state;
 		rl_request_leave(child);
 	}
 	rl_cmid_table_unlock();
 	return child;
 }
 
-/* Those that the program has get a while, for perhaps it has forgotten them. */
+/* Requests that the program has seen get a deadline, since it may have forgotten them. */
 static void drop_or_orphan(struct rl_cmid *child, bool drop)
 {
 	struct rl_conn *c = rl_cmid_lock_conn(child);
@@ -248,8 +244,8 @@ static void drop_or_orphan(struct rl_cmid *child, bool drop)
 	rl_conn_put(c);
 }
 
-/* The program was not told of it yet. */
-static void drop_unseen(struct rl_cmid *child)
+/* The program has not seen its event yet. */
+static void listener_drop_unseen(struct rl_cmid *child)
 {
 	rl_cmid_unlist(child);
 	rl_cm_end_connection(child);
@@ -258,14 +254,14 @@ static void drop_unseen(struct rl_cmid *child)
 
 static void drop_requests(struct rl_listener *l)
 {
-	enum rl_cm_asking asking;
+	enum rl_request_state state;
 	struct rl_cmid *child;
 
-	while ((child = take_request(l, &asking))) {
-		if (asking == RL_ASKING_QUEUED)
-			drop_unseen(child);
+	while ((child = listener_take_request(l, &state))) {
+		if (state == RL_REQUEST_QUEUED)
+			listener_drop_unseen(child);
 		else
-			drop_or_orphan(child, asking != RL_ASKING_PROGRAM);
+			drop_or_orphan(child, state != RL_REQUEST_TAKEN);
 		rl_cmid_put(child);
 	}
 }
@@ -309,7 +305,7 @@ static int start_listening(struct rl_listener *l, int fd, u32 backlog)
 {
 	int on = 1;
 
-	/* A later listener shall not mind what is left of this one's connections. */
+	/* Lets a later listener bind while this one's connections are still closing. */
 	rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	return rl_acceptor_start(&l->acceptor, fd, max_t(u32, backlog, TCP_QUEUE_MIN));
 }
@@ -350,7 +346,7 @@ int rl_cm_listen(struct rl_cmid *id, u32 backlog)
 		return rv;
 	if (id->phase != RL_CM_BOUND)
 		return -EINVAL;
-	rv = id->qp_type == IBV_QPT_UD ? rl_desk_open(id, backlog) :
+	rv = id->qp_type == IBV_QPT_UD ? rl_sidr_server_open(id, backlog) :
 					 listen_for_connections(id, backlog);
 	if (!rv)
 		id->phase = RL_CM_LISTEN;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An id, with all that it has, changes to another event channel. */
+/* Moves an id, with everything that it has, to another event channel. */
 #include "id.h"
 #include "ud.h"
 
@@ -23,8 +23,8 @@ u32 rl_cmid_migrate(struct rl_cmid *id, struct rl_chan *to)
 	if (id->chan != to) {
 		change_chan(id, to);
 		rl_cm_move_requests(id, to);
-		if (id->desk)
-			rl_desk_move_requests(id, to);
+		if (id->sidr_server)
+			rl_sidr_server_move_requests(id, to);
 	}
 	rl_cmid_table_unlock();
 	return reported;

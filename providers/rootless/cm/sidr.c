@@ -5,13 +5,13 @@
 #define VERSION		1
 #define QPN_MAX		0xffffff
 
-/* Twice as long each time. */
+/* Doubled each time. */
 #define PATIENCE_MS	200
 #define PATIENCE_MAX_MS	4000
 
-void rl_ask_write(u8 p[RL_ASK_LEN], const struct rl_ask *a)
+void rl_sidr_write(u8 p[RL_SIDR_LEN], const struct rl_sidr_msg *a)
 {
-	memset(p, 0, RL_ASK_LEN);
+	memset(p, 0, RL_SIDR_LEN);
 	weft_put32(p, MAGIC);
 	p[4] = VERSION;
 	p[5] = a->kind;
@@ -24,7 +24,7 @@ void rl_ask_write(u8 p[RL_ASK_LEN], const struct rl_ask *a)
 	memcpy(p + 28, a->data, a->len);
 }
 
-static bool is_zero(const u8 *p, u32 len)
+static bool sidr_is_zero(const u8 *p, u32 len)
 {
 	u8 all = 0;
 
@@ -33,23 +33,23 @@ static bool is_zero(const u8 *p, u32 len)
 	return !all;
 }
 
-/* A question has nothing of an answer, and what was not granted has no QP. */
-static bool is_consistent(const struct rl_ask *a)
+/* A request has none of a reply's fields, and only a valid reply has a QP. */
+static bool is_consistent(const struct rl_sidr_msg *a)
 {
-	if (a->kind != RL_ASK_QUESTION && a->kind != RL_ASK_ANSWER)
+	if (a->kind != RL_SIDR_REQUEST && a->kind != RL_SIDR_REPLY)
 		return false;
-	if (a->kind == RL_ASK_QUESTION && a->status)
+	if (a->kind == RL_SIDR_REQUEST && a->status)
 		return false;
-	if (a->kind == RL_ASK_QUESTION || a->status)
+	if (a->kind == RL_SIDR_REQUEST || a->status)
 		return !a->qpn && !a->qkey;
 	return a->qpn && a->qpn <= QPN_MAX;
 }
 
-bool rl_ask_read(const u8 *p, u32 len, struct rl_ask *a)
+bool rl_sidr_read(const u8 *p, u32 len, struct rl_sidr_msg *a)
 {
-	if (len != RL_ASK_LEN || weft_get32(p) != MAGIC || p[4] != VERSION)
+	if (len != RL_SIDR_LEN || weft_get32(p) != MAGIC || p[4] != VERSION)
 		return false;
-	*a = (struct rl_ask) {
+	*a = (struct rl_sidr_msg) {
 		.kind = p[5],
 		.ps = weft_get16(p + 6),
 		.number = weft_get64(p + 8),
@@ -60,10 +60,10 @@ bool rl_ask_read(const u8 *p, u32 len, struct rl_ask *a)
 	};
 	memcpy(a->data, p + 28, a->len);
 	return is_consistent(a) && !weft_get16(p + 26) &&
-	       is_zero(p + 28 + a->len, RL_ASK_DATA - a->len);
+	       sidr_is_zero(p + 28 + a->len, RL_SIDR_DATA - a->len);
 }
 
-u32 rl_ask_patience(u32 nth)
+u32 rl_sidr_timeout(u32 nth)
 {
 	return nth < 5 ? PATIENCE_MS << nth : PATIENCE_MAX_MS;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Who asks a peer's port for a QP: again and again, until there is an answer or the time is up. */
+/*
+ * Asks a peer's port for a QP, again and again, until there is a reply or the deadline has passed.
+ */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -10,34 +12,34 @@
 #include "process/raw.h"
 #include "process/stats.h"
 
-/* Datagrams that are read in one go. */
+/* Datagrams read in one go. */
 #define ROUND 16
 
-struct rl_asker {
+struct rl_sidr_client {
 	struct rl_watch watch;		/* first: the references */
 
 	/* rdma_cm's lock */
-	struct rl_cmid *id;		/* NULL: it asks no more; referenced */
-	int fd;				/* hidden; connected, so that nobody but the peer is heard */
+	struct rl_cmid *id;		/* NULL: it has ended; referenced */
+	int fd;				/* hidden; connected: receives from the peer only */
 	u64 number;
 	u64 deadline;			/* ms */
-	u32 times;			/* it has asked so far */
-	u8 question[RL_ASK_LEN];
+	u32 times;			/* requests sent so far */
+	u8 request[RL_SIDR_LEN];
 };
 
-static struct rl_asker *asker_of(struct rl_watch *w)
+static struct rl_sidr_client *client_of(struct rl_watch *w)
 {
-	return container_of(w, struct rl_asker, watch);
+	return container_of(w, struct rl_sidr_client, watch);
 }
 
 /* ---- what became of it ---- */
 
-static void stop(struct rl_asker *a)
+static void sidr_client_stop(struct rl_sidr_client *a)
 {
 	struct rl_cmid *id = a->id;
 
 	a->id = NULL;
-	id->asker = NULL;
+	id->sidr_client = NULL;
 	rl_thread_remove(a->fd);
 	rl_fd_close_hidden(a->fd);
 	rl_watch_end(&a->watch);
@@ -45,101 +47,102 @@ static void stop(struct rl_asker *a)
 	rl_cmid_put(id);
 }
 
-static void say(struct rl_asker *a, enum rl_cm_event event, int status,
-		const struct rdma_ucm_ud_param *ud)
+static void sidr_client_report(struct rl_sidr_client *a, enum rl_cm_event event, int status,
+			       const struct rdma_ucm_ud_param *ud)
 {
-	const struct rl_cm_words w = { .event = event, .status = status, .ud = ud };
+	const struct rl_cm_event_data w = { .event = event, .status = status, .ud = ud };
 
-	rl_cmid_say(a->id, &w);
-	stop(a);
+	rl_cmid_report(a->id, &w);
+	sidr_client_stop(a);
 }
 
-static void fail(struct rl_asker *a, int status)
+static void sidr_client_fail(struct rl_sidr_client *a, int status)
 {
-	say(a, RL_CM_UNREACHABLE, status, NULL);
+	sidr_client_report(a, RL_CM_UNREACHABLE, status, NULL);
 }
 
-static void take_answer(struct rl_asker *a, const struct rl_ask *answer)
+static void take_reply(struct rl_sidr_client *a, const struct rl_sidr_msg *answer)
 {
 	struct rdma_ucm_ud_param ud = { .private_data_len = (u8)answer->len };
 
 	memcpy(ud.private_data, answer->data, answer->len);
-	if (answer->status != RL_ASK_GRANTED) {
-		say(a, RL_CM_UNREACHABLE, answer->status, &ud);
+	if (answer->status != RL_SIDR_VALID) {
+		sidr_client_report(a, RL_CM_UNREACHABLE, answer->status, &ud);
 		return;
 	}
 	ud.qp_num = answer->qpn;
 	ud.qkey = answer->qkey;
 	rl_cm_put_path(a->id, &ud.ah_attr);
-	say(a, RL_CM_ESTABLISHED, 0, &ud);
+	sidr_client_report(a, RL_CM_ESTABLISHED, 0, &ud);
 }
 
 /* ---- asking ---- */
 
-static void ask(struct rl_asker *a)
+static void ask(struct rl_sidr_client *a)
 {
-	u64 now = rl_now_ms(), next = now + rl_ask_patience(a->times++);
+	u64 now = rl_now_ms(), next = now + rl_sidr_timeout(a->times++);
 
-	/* What cannot be sent now is lost on its way; but the peer's host may have said that nobody listens. */
-	if (rl_raw(SYS_sendto, a->fd, a->question, sizeof(a->question), MSG_DONTWAIT | MSG_NOSIGNAL,
+	/* A request that cannot be sent now counts as lost; but an ICMP error may have arrived. */
+	if (rl_raw(SYS_sendto, a->fd, a->request, sizeof(a->request), MSG_DONTWAIT | MSG_NOSIGNAL,
 		   NULL, 0) == -ECONNREFUSED)
-		fail(a, RL_ASK_NOBODY);
+		sidr_client_fail(a, RL_SIDR_UNSUPPORTED);
 	else
 		rl_watch_set_deadline(&a->watch, min_t(u64, next, a->deadline));
 }
 
-static bool fits(const struct rl_asker *a, const struct rl_ask *answer)
+static bool fits(const struct rl_sidr_client *a, const struct rl_sidr_msg *answer)
 {
-	return answer->kind == RL_ASK_ANSWER && answer->number == a->number && answer->ps == a->id->ps;
+	return answer->kind == RL_SIDR_REPLY && answer->number == a->number &&
+	       answer->ps == a->id->ps;
 }
 
-/* False: there is no more to read, or no need. */
-static bool read_one(struct rl_asker *a)
+/* False: no more to read, or no need to. */
+static bool sidr_client_read_one(struct rl_sidr_client *a)
 {
-	u8 buf[RL_ASK_LEN + 1];
-	struct rl_ask answer;
+	u8 buf[RL_SIDR_LEN + 1];
+	struct rl_sidr_msg answer;
 	long n = rl_raw(SYS_recvfrom, a->fd, buf, sizeof(buf), MSG_DONTWAIT, NULL, NULL);
 
 	if (n == -ECONNREFUSED)
-		fail(a, RL_ASK_NOBODY);
+		sidr_client_fail(a, RL_SIDR_UNSUPPORTED);
 	if (n < 0)
 		return false;
-	if (!rl_ask_read(buf, (u32)n, &answer) || !fits(a, &answer)) {
+	if (!rl_sidr_read(buf, (u32)n, &answer) || !fits(a, &answer)) {
 		rl_count(RL_STRANGE_DATAGRAMS, 1);
 		return true;
 	}
-	take_answer(a, &answer);
+	take_reply(a, &answer);
 	return false;
 }
 
 /* ---- the progress thread's calls ---- */
 
-static void ready(struct rl_watch *w, u32 events)
+static void sidr_client_ready(struct rl_watch *w, u32 events)
 {
-	struct rl_asker *a = asker_of(w);
+	struct rl_sidr_client *a = client_of(w);
 	u32 i;
 
 	rl_cm_lock();
-	for (i = 0; i < ROUND && a->id && read_one(a); i++)
+	for (i = 0; i < ROUND && a->id && sidr_client_read_one(a); i++)
 		;
 	rl_cm_unlock();
 }
 
-static void timeout(struct rl_watch *w)
+static void sidr_client_timeout(struct rl_watch *w)
 {
-	struct rl_asker *a = asker_of(w);
+	struct rl_sidr_client *a = client_of(w);
 
 	rl_cm_lock();
 	if (a->id && rl_now_ms() >= a->deadline)
-		fail(a, -ETIMEDOUT);
+		sidr_client_fail(a, -ETIMEDOUT);
 	else if (a->id)
 		ask(a);
 	rl_cm_unlock();
 }
 
-static void revive(struct rl_watch *w)
+static void sidr_client_revive(struct rl_watch *w)
 {
-	struct rl_asker *a = asker_of(w);
+	struct rl_sidr_client *a = client_of(w);
 
 	rl_cm_lock();
 	if (a->id)
@@ -147,36 +150,38 @@ static void revive(struct rl_watch *w)
 	rl_cm_unlock();
 }
 
-static void release(struct rl_watch *w)
+static void sidr_client_release(struct rl_watch *w)
 {
-	free(asker_of(w));
+	free(client_of(w));
 }
 
-static const struct rl_watch_ops asker_ops = {
-	.ready = ready,
-	.timeout = timeout,
-	.revive = revive,
-	.release = release,
+static const struct rl_watch_ops client_ops = {
+	.ready = sidr_client_ready,
+	.timeout = sidr_client_timeout,
+	.revive = sidr_client_revive,
+	.release = sidr_client_release,
 };
 
 /* ---- life ---- */
 
-/* Whoever does not see the question cannot guess its number. */
-static int put_question(struct rl_asker *a, const struct rl_cmid *id,
-			const struct rdma_ucm_conn_param *p)
+/* The number cannot be guessed without seeing the request. */
+static int write_request(struct rl_sidr_client *a, const struct rl_cmid *id,
+			 const struct rdma_ucm_conn_param *p)
 {
-	struct rl_ask q = { .kind = RL_ASK_QUESTION, .ps = id->ps, .len = p->private_data_len };
+	struct rl_sidr_msg q = {
+		.kind = RL_SIDR_REQUEST, .ps = id->ps, .len = p->private_data_len,
+	};
 
 	if (getrandom(&a->number, sizeof(a->number), 0) != sizeof(a->number))
 		return -EAGAIN;
 	q.number = a->number;
 	memcpy(q.data, p->private_data, q.len);
-	rl_ask_write(a->question, &q);
+	rl_sidr_write(a->request, &q);
 	return 0;
 }
 
-/* The id's socket is the asker's from now on. */
-static int start(struct rl_asker *a, struct rl_cmid *id)
+/* The client takes the id's socket over. */
+static int sidr_client_start(struct rl_sidr_client *a, struct rl_cmid *id)
 {
 	int rv = rl_raw(SYS_connect, id->sock, &id->dst, rl_addr_len(&id->dst));
 
@@ -190,31 +195,31 @@ static int start(struct rl_asker *a, struct rl_cmid *id)
 	return rv;
 }
 
-int rl_asker_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 {
-	struct rl_asker *a;
+	struct rl_sidr_client *a;
 	int rv;
 
-	/* Who would answer for all? */
+	/* A group cannot answer. */
 	if (rl_addr_is_group(&id->dst))
 		return -EINVAL;
-	/* There was no port for it. */
+	/* There was no port for the id. */
 	if (id->sock < 0)
 		return -EADDRINUSE;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	rl_watch_init(&a->watch, &asker_ops);
-	rv = put_question(a, id, p);
+	rl_watch_init(&a->watch, &client_ops);
+	rv = write_request(a, id, p);
 	if (!rv)
-		rv = start(a, id);
+		rv = sidr_client_start(a, id);
 	if (rv) {
 		rl_watch_put(&a->watch);
 		return rv;
 	}
 	a->fd = id->sock;
 	id->sock = -1;
-	id->asker = a;
+	id->sidr_client = a;
 	rl_cmid_get(id);
 	a->id = id;
 	a->deadline = rl_now_ms() + rl_options()->accept_ms;
@@ -222,7 +227,7 @@ int rl_asker_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 	return 0;
 }
 
-void rl_asker_end(struct rl_cmid *id)
+void rl_sidr_client_end(struct rl_cmid *id)
 {
-	stop(id->asker);
+	sidr_client_stop(id->sidr_client);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who is asked for QPs: a listener of datagrams. Each question is a request of its program's, with an id of
- * its own, and told once. Its peer asks until it has an answer: questions that were answered are remembered,
- * and get the same answer again. What strangers can have is bounded: as many requests as the backlog says
- * wait for the program, so many answers are remembered, and an answer is no longer than the question.
+ * A listener of datagrams. Each SIDR request becomes a request of the program, with an id of its
+ * own, and one event. The peer repeats it until it has a reply: answered requests are remembered,
+ * and get the same reply again. What peers can use up is capped: requests that the program has not
+ * seen, by its backlog; the remembered ones; and a reply is not longer than the request.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -19,18 +19,18 @@
 #include "process/stats.h"
 #include "host/qp.h"
 
-/* Datagrams that are read in one go. */
+/* Datagrams read in one go. */
 #define ROUND		64
 #define ANSWERED_MAX	1024
 
-struct rl_question {
+struct rl_sidr_request {
 	struct list_head node;
-	struct rl_desk *desk;
-	struct rl_cmid *child;		/* referenced; NULL: it was answered */
+	struct rl_sidr_server *server;
+	struct rl_cmid *child;		/* referenced; NULL: answered */
 	struct sockaddr_storage from;
-	u8 to[RL_GID_LEN];		/* which of our addresses was asked */
+	u8 to[RL_GID_LEN];		/* our address that the peer sent to */
 	u64 number;
-	u8 answer[RL_ASK_LEN];
+	u8 answer[RL_SIDR_LEN];
 };
 
 /* The oldest first. */
@@ -39,11 +39,11 @@ struct queue {
 	u32 n;
 };
 
-struct rl_desk {
+struct rl_sidr_server {
 	struct rl_watch watch;		/* first: the references; one is the open socket's */
 
 	/* rdma_cm's lock */
-	struct rl_cmid *id;		/* NULL: it listens no more */
+	struct rl_cmid *id;		/* NULL: it does not listen any more */
 	int fd;				/* hidden; -1: closed */
 	u16 ps, port;
 	bool six;
@@ -51,9 +51,9 @@ struct rl_desk {
 	struct queue open, answered;
 };
 
-static struct rl_desk *desk_of(struct rl_watch *w)
+static struct rl_sidr_server *server_of(struct rl_watch *w)
 {
-	return container_of(w, struct rl_desk, watch);
+	return container_of(w, struct rl_sidr_server, watch);
 }
 
 /* ---- queues ---- */
@@ -64,13 +64,13 @@ static void init_queue(struct queue *q)
 	q->n = 0;
 }
 
-static void append(struct queue *to, struct rl_question *q)
+static void queue_append(struct queue *to, struct rl_sidr_request *q)
 {
 	list_add_tail(&q->node, &to->list);
 	to->n++;
 }
 
-static void take(struct queue *from, struct rl_question *q)
+static void queue_take(struct queue *from, struct rl_sidr_request *q)
 {
 	list_del(&q->node);
 	from->n--;
@@ -78,15 +78,16 @@ static void take(struct queue *from, struct rl_question *q)
 
 static void forget_oldest(struct queue *answered)
 {
-	struct rl_question *q = list_first_entry(&answered->list, struct rl_question, node);
+	struct rl_sidr_request *q = list_first_entry(&answered->list, struct rl_sidr_request, node);
 
-	take(answered, q);
+	queue_take(answered, q);
 	free(q);
 }
 
-static struct rl_question *find(const struct queue *in, const struct sockaddr_storage *from, u64 number)
+static struct rl_sidr_request *queue_find(const struct queue *in,
+					  const struct sockaddr_storage *from, u64 number)
 {
-	struct rl_question *q;
+	struct rl_sidr_request *q;
 
 	list_for_each_entry(q, &in->list, node)
 		if (q->number == number && !memcmp(&q->from, from, sizeof(*from)))
@@ -96,8 +97,8 @@ static struct rl_question *find(const struct queue *in, const struct sockaddr_st
 
 /* ---- answers ---- */
 
-/* To whom it was asked by, from the address that was asked. What is lost is asked for again. */
-static void send_answer(const struct rl_desk *d, const struct rl_question *q)
+/* To the requester, from the address that it sent to. A lost reply is asked for again. */
+static void sidr_server_send_reply(const struct rl_sidr_server *d, const struct rl_sidr_request *q)
 {
 	u8 control[RL_IP_CONTROL] __attribute__((aligned(8)));
 	struct sockaddr_storage to = q->from;
@@ -112,8 +113,8 @@ static void send_answer(const struct rl_desk *d, const struct rl_question *q)
 	rl_raw(SYS_sendmsg, d->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Nobody is to be answered any more, and nobody asked. */
-static void close_if_idle(struct rl_desk *d)
+/* Closes the socket once no listener and no unanswered request is left. */
+static void close_if_idle(struct rl_sidr_server *d)
 {
 	if (d->id || d->open.n)
 		return;
@@ -126,21 +127,21 @@ static void close_if_idle(struct rl_desk *d)
 	rl_watch_put(&d->watch);
 }
 
-static void answer(struct rl_cmid *child, struct rl_ask *a)
+static void reply(struct rl_cmid *child, struct rl_sidr_msg *a)
 {
-	struct rl_question *q = child->question;
-	struct rl_desk *d = q->desk;
+	struct rl_sidr_request *q = child->sidr_request;
+	struct rl_sidr_server *d = q->server;
 
-	a->kind = RL_ASK_ANSWER;
+	a->kind = RL_SIDR_REPLY;
 	a->ps = d->ps;
 	a->number = q->number;
-	rl_ask_write(q->answer, a);
-	send_answer(d, q);
+	rl_sidr_write(q->answer, a);
+	sidr_server_send_reply(d, q);
 	child->phase = RL_CM_ANSWERED;
-	child->question = NULL;
+	child->sidr_request = NULL;
 	q->child = NULL;
-	take(&d->open, q);
-	append(&d->answered, q);
+	queue_take(&d->open, q);
+	queue_append(&d->answered, q);
 	if (d->answered.n > ANSWERED_MAX)
 		forget_oldest(&d->answered);
 	close_if_idle(d);
@@ -157,9 +158,11 @@ static bool is_datagrams(u32 qpn)
 	return yes;
 }
 
-int rl_desk_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_param *p)
+int rl_sidr_server_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_param *p)
 {
-	struct rl_ask a = { .status = RL_ASK_GRANTED, .qpn = p->qp_num, .len = p->private_data_len };
+	struct rl_sidr_msg a = {
+		.status = RL_SIDR_VALID, .qpn = p->qp_num, .len = p->private_data_len,
+	};
 
 	if (!p->valid || !is_datagrams(p->qp_num))
 		return -EINVAL;
@@ -168,51 +171,52 @@ int rl_desk_accept(struct rl_cmid *child, u64 uid, const struct rdma_ucm_conn_pa
 	rl_cmid_table_lock();
 	child->uid = uid;
 	rl_cmid_table_unlock();
-	answer(child, &a);
+	reply(child, &a);
 	return 0;
 }
 
-int rl_desk_reject(struct rl_cmid *child, const void *pd, u32 pd_len)
+int rl_sidr_server_reject(struct rl_cmid *child, const void *pd, u32 pd_len)
 {
-	struct rl_ask a = { .status = RL_ASK_REFUSED, .len = pd_len };
+	struct rl_sidr_msg a = { .status = RL_SIDR_REJECTED, .len = pd_len };
 
 	if (pd_len)
 		memcpy(a.data, pd, pd_len);
-	answer(child, &a);
+	reply(child, &a);
 	return 0;
 }
 
 /* ---- questions ---- */
 
 /* The table's lock. */
-static u32 count_unseen(const struct rl_desk *d)
+static u32 count_unseen(const struct rl_sidr_server *d)
 {
-	const struct rl_question *q;
+	const struct rl_sidr_request *q;
 	u32 n = 0;
 
 	list_for_each_entry(q, &d->open.list, node)
-		n += q->child->asking == RL_ASKING_QUEUED;
+		n += q->child->request_state == RL_REQUEST_QUEUED;
 	return n;
 }
 
-static int ask_program(struct rl_desk *d, struct rl_cmid *child, const struct rl_ask *a)
+static int sidr_server_ask_program(struct rl_sidr_server *d, struct rl_cmid *child,
+				   const struct rl_sidr_msg *a)
 {
 	struct rdma_ucm_ud_param ud = { .private_data_len = (u8)a->len };
-	const struct rl_cm_words w = { .event = RL_CM_CONNECT_REQUEST, .ud = &ud };
+	const struct rl_cm_event_data w = { .event = RL_CM_CONNECT_REQUEST, .ud = &ud };
 	int rv = -ENOBUFS;
 
 	memcpy(ud.private_data, a->data, a->len);
 	rl_cmid_table_lock();
 	if (count_unseen(d) < d->backlog)
-		rv = rl_cmid_say_request(d->id, child, &w);
+		rv = rl_cmid_report_request(d->id, child, &w);
 	if (!rv)
-		child->asking = RL_ASKING_QUEUED;
+		child->request_state = RL_REQUEST_QUEUED;
 	rl_cmid_table_unlock();
 	return rv;
 }
 
-static void set_addresses(struct rl_cmid *child, const struct rl_desk *d, const struct rl_question *q,
-			  u32 ifindex)
+static void set_addresses(struct rl_cmid *child, const struct rl_sidr_server *d,
+			  const struct rl_sidr_request *q, u32 ifindex)
 {
 	struct sockaddr_in6 own = { .sin6_family = AF_INET6, .sin6_scope_id = ifindex };
 	u8 from[RL_GID_LEN];
@@ -226,7 +230,8 @@ static void set_addresses(struct rl_cmid *child, const struct rl_desk *d, const 
 	rl_gid_to_address(child->dev, from, rl_addr_port(&q->from), &child->dst);
 }
 
-static int make_request(struct rl_desk *d, struct rl_question *q, const struct rl_ask *a, u32 ifindex)
+static int make_request(struct rl_sidr_server *d, struct rl_sidr_request *q,
+			const struct rl_sidr_msg *a, u32 ifindex)
 {
 	struct rl_cmid *child = rl_cmid_new(d->ps, IBV_QPT_UD);
 	int rv;
@@ -235,50 +240,50 @@ static int make_request(struct rl_desk *d, struct rl_question *q, const struct r
 		return -ENOMEM;
 	child->phase = RL_CM_REQUEST;
 	set_addresses(child, d, q, ifindex);
-	rv = child->dev ? ask_program(d, child, a) : -ENODEV;
+	rv = child->dev ? sidr_server_ask_program(d, child, a) : -ENODEV;
 	if (rv) {
 		rl_cmid_put(child);
 		return rv;
 	}
 	q->child = child;
-	child->question = q;
-	append(&d->open, q);
+	child->sidr_request = q;
+	queue_append(&d->open, q);
 	return 0;
 }
 
-static void take_new(struct rl_desk *d, const struct sockaddr_storage *from,
-		     const struct rl_ip_words *ip, const struct rl_ask *a)
+static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *from,
+		     const struct rl_ip_words *ip, const struct rl_sidr_msg *a)
 {
-	struct rl_question *q = d->id ? calloc(1, sizeof(*q)) : NULL;
+	struct rl_sidr_request *q = d->id ? calloc(1, sizeof(*q)) : NULL;
 
 	if (q) {
-		q->desk = d;
+		q->server = d;
 		q->from = *from;
 		q->number = a->number;
 		memcpy(q->to, ip->to, sizeof(q->to));
 	}
-	/* Who asks again may find room. */
+	/* A later repetition may find room. */
 	if (!q || make_request(d, q, a, ip->ifindex)) {
 		rl_count(RL_DROP_DATAGRAMS, 1);
 		free(q);
 	}
 }
 
-static void take_question(struct rl_desk *d, const struct sockaddr_storage *from,
-			  const struct rl_ip_words *ip, const struct rl_ask *a)
+static void take_request(struct rl_sidr_server *d, const struct sockaddr_storage *from,
+			  const struct rl_ip_words *ip, const struct rl_sidr_msg *a)
 {
-	const struct rl_question *q = find(&d->answered, from, a->number);
+	const struct rl_sidr_request *q = queue_find(&d->answered, from, a->number);
 
 	if (q)
-		send_answer(d, q);
-	else if (!find(&d->open, from, a->number))
+		sidr_server_send_reply(d, q);
+	else if (!queue_find(&d->open, from, a->number))
 		take_new(d, from, ip, a);
 }
 
-/* False: there is no more to read. */
-static bool read_one(struct rl_desk *d)
+/* False: no more to read. */
+static bool sidr_server_read_one(struct rl_sidr_server *d)
 {
-	u8 buf[RL_ASK_LEN + 1], control[RL_IP_ROOM] __attribute__((aligned(8)));
+	u8 buf[RL_SIDR_LEN + 1], control[RL_IP_ROOM] __attribute__((aligned(8)));
 	struct sockaddr_storage from = { 0 };
 	struct iovec iov = { buf, sizeof(buf) };
 	struct msghdr m = {
@@ -287,14 +292,14 @@ static bool read_one(struct rl_desk *d)
 		.msg_control = control, .msg_controllen = sizeof(control),
 	};
 	struct rl_ip_words ip = { 0 };
-	struct rl_ask a;
+	struct rl_sidr_msg a;
 	long n = rl_raw(SYS_recvmsg, d->fd, &m, MSG_DONTWAIT);
 
 	if (n < 0)
 		return false;
 	rl_ip_read_control(&m, &ip);
-	if (rl_ask_read(buf, (u32)n, &a) && a.kind == RL_ASK_QUESTION && a.ps == d->ps)
-		take_question(d, &from, &ip, &a);
+	if (rl_sidr_read(buf, (u32)n, &a) && a.kind == RL_SIDR_REQUEST && a.ps == d->ps)
+		take_request(d, &from, &ip, &a);
 	else
 		rl_count(RL_STRANGE_DATAGRAMS, 1);
 	return true;
@@ -302,24 +307,24 @@ static bool read_one(struct rl_desk *d)
 
 /* ---- the progress thread's calls ---- */
 
-static void ready(struct rl_watch *w, u32 events)
+static void sidr_server_ready(struct rl_watch *w, u32 events)
 {
-	struct rl_desk *d = desk_of(w);
+	struct rl_sidr_server *d = server_of(w);
 	u32 i;
 
 	rl_cm_lock();
-	for (i = 0; i < ROUND && d->fd >= 0 && read_one(d); i++)
+	for (i = 0; i < ROUND && d->fd >= 0 && sidr_server_read_one(d); i++)
 		;
 	rl_cm_unlock();
 }
 
-static void timeout(struct rl_watch *w)
+static void sidr_server_timeout(struct rl_watch *w)
 {
 }
 
-static void revive(struct rl_watch *w)
+static void sidr_server_revive(struct rl_watch *w)
 {
-	struct rl_desk *d = desk_of(w);
+	struct rl_sidr_server *d = server_of(w);
 
 	rl_cm_lock();
 	if (d->fd >= 0)
@@ -327,28 +332,28 @@ static void revive(struct rl_watch *w)
 	rl_cm_unlock();
 }
 
-static void release(struct rl_watch *w)
+static void sidr_server_release(struct rl_watch *w)
 {
-	free(desk_of(w));
+	free(server_of(w));
 }
 
-static const struct rl_watch_ops desk_ops = {
-	.ready = ready,
-	.timeout = timeout,
-	.revive = revive,
-	.release = release,
+static const struct rl_watch_ops server_ops = {
+	.ready = sidr_server_ready,
+	.timeout = sidr_server_timeout,
+	.revive = sidr_server_revive,
+	.release = sidr_server_release,
 };
 
 /* ---- life ---- */
 
-int rl_desk_open(struct rl_cmid *id, u32 backlog)
+int rl_sidr_server_open(struct rl_cmid *id, u32 backlog)
 {
-	struct rl_desk *d = calloc(1, sizeof(*d));
+	struct rl_sidr_server *d = calloc(1, sizeof(*d));
 	int rv;
 
 	if (!d)
 		return -ENOMEM;
-	rl_watch_init(&d->watch, &desk_ops);
+	rl_watch_init(&d->watch, &server_ops);
 	d->ps = id->ps;
 	d->port = rl_addr_port(&id->src);
 	d->six = id->src.ss_family == AF_INET6;
@@ -367,19 +372,19 @@ int rl_desk_open(struct rl_cmid *id, u32 backlog)
 		return rv;
 	}
 	id->sock = -1;
-	id->desk = d;
+	id->sidr_server = d;
 	return 0;
 }
 
-/* A request that the program has not seen; NULL: there is none. */
-static struct rl_cmid *first_unseen(struct rl_desk *d)
+/* A request that the program has not seen; NULL: none. */
+static struct rl_cmid *first_unseen(struct rl_sidr_server *d)
 {
 	struct rl_cmid *child = NULL;
-	struct rl_question *q;
+	struct rl_sidr_request *q;
 
 	rl_cmid_table_lock();
 	list_for_each_entry(q, &d->open.list, node) {
-		if (q->child->asking == RL_ASKING_QUEUED) {
+		if (q->child->request_state == RL_REQUEST_QUEUED) {
 			child = q->child;
 			break;
 		}
@@ -388,32 +393,32 @@ static struct rl_cmid *first_unseen(struct rl_desk *d)
 	return child;
 }
 
-/* The program was not told of it yet. */
-static void drop_unseen(struct rl_cmid *child)
+/* The program has not seen its event yet. */
+static void sidr_server_drop_unseen(struct rl_cmid *child)
 {
 	rl_cmid_unlist(child);
-	rl_desk_reject(child, NULL, 0);
+	rl_sidr_server_reject(child, NULL, 0);
 	rl_cmid_put(child);
 }
 
-void rl_desk_close(struct rl_cmid *id)
+void rl_sidr_server_close(struct rl_cmid *id)
 {
-	struct rl_desk *d = id->desk;
+	struct rl_sidr_server *d = id->sidr_server;
 	struct rl_cmid *child;
 
-	id->desk = NULL;
+	id->sidr_server = NULL;
 	while ((child = first_unseen(d)))
-		drop_unseen(child);
+		sidr_server_drop_unseen(child);
 	d->id = NULL;
 	close_if_idle(d);
 }
 
-void rl_desk_move_requests(struct rl_cmid *id, struct rl_chan *to)
+void rl_sidr_server_move_requests(struct rl_cmid *id, struct rl_chan *to)
 {
-	struct rl_question *q;
+	struct rl_sidr_request *q;
 
-	list_for_each_entry(q, &id->desk->open.list, node)
-		if (q->child->asking == RL_ASKING_QUEUED) {
+	list_for_each_entry(q, &id->sidr_server->open.list, node)
+		if (q->child->request_state == RL_REQUEST_QUEUED) {
 			rl_chan_get(to);
 			rl_chan_put(q->child->chan);
 			q->child->chan = to;

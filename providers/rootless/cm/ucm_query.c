@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a program asks of an id: addresses, GIDs and the path to the peer. */
+/* Queries of an id: addresses, GIDs and the path to the peer. */
 #include <endian.h>
 #include <infiniband/ib.h>
 #include <infiniband/sa.h>
@@ -8,9 +8,9 @@
 #include "process/options.h"
 #include "ucm_request.h"
 
-/* Ethernet has but the default partition. */
+/* Ethernet has only the default partition. */
 #define WHOLE_PKEY 0xffff
-/* Of path records: a selector, and 4.096 us << 18, as the kernel has it. */
+/* Of path records: a selector, and 4.096 us << 18, as in the kernel. */
 #define EXACTLY 2
 #define LIFE_TIME 18
 
@@ -22,7 +22,7 @@ static u64 guid_of(const struct rl_device *d)
 	return guid;
 }
 
-/* iWARP has no path records; of a RoCE device there is one, once the route is known. */
+/* iWARP has no path records; a RoCE device has one, once the route is known. */
 static bool has_path(const struct rl_cmid *id)
 {
 	return rl_options()->roce && id->dev && id->phase >= RL_CM_ROUTE &&
@@ -65,7 +65,7 @@ int rl_ucm_query_route(struct rl_ucm_request *r)
 	return rl_ucm_answer(r, in->response, &resp, sizeof(resp));
 }
 
-static void describe_device(struct rdma_ucm_query_addr_resp *resp, const struct rl_device *d)
+static void query_put_device(struct rdma_ucm_query_addr_resp *resp, const struct rl_device *d)
 {
 	if (!d)
 		return;
@@ -85,7 +85,7 @@ static int query_addr(struct rl_ucm_request *r, const struct rl_cmid *id)
 	resp.dst_size = rl_addr_len(&id->dst);
 	memcpy(&resp.src_addr, &id->src, resp.src_size);
 	memcpy(&resp.dst_addr, &id->dst, resp.dst_size);
-	describe_device(&resp, id->dev);
+	query_put_device(&resp, id->dev);
 	return rl_ucm_answer(r, r->in.query.response, &resp, sizeof(resp));
 }
 
@@ -143,7 +143,7 @@ static int query_gid(struct rl_ucm_request *r, const struct rl_cmid *id)
 	resp.dst_size = sizeof(struct sockaddr_ib);
 	name_as_ib((struct sockaddr_ib *)&resp.src_addr, id, &id->src, sgid);
 	name_as_ib((struct sockaddr_ib *)&resp.dst_addr, id, &id->dst, dgid);
-	describe_device(&resp, id->dev);
+	query_put_device(&resp, id->dev);
 	return rl_ucm_answer(r, r->in.query.response, &resp, sizeof(resp));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * NETLINK_RDMA sockets: one end of a socket pair, so that poll, MSG_PEEK and O_NONBLOCK are the
- * kernel's own. A message that the program sends is answered at once: the answers go into the
- * other end, which is hidden. Where they find no room they are lost, as netlink's are.
+ * NETLINK_RDMA sockets. Each is one end of a socket pair, so that poll, MSG_PEEK and O_NONBLOCK are
+ * the kernel's own. A message from the program is answered at once: the answers are written to the
+ * other end, which is hidden. Answers that do not fit are lost, as with netlink.
  */
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -21,9 +21,9 @@
 #include "process/stats.h"
 #include "resource.h"
 
-/* All that lies on the program's stack, which may be small. */
+/* All buffers on the program's stack, which may be small. */
 #define MAX_REQUEST 4096
-/* libmnl reads no more at a time. */
+/* libmnl reads at most this much at a time. */
 #define MAX_ANSWER 4096
 #define MAX_STATS 128
 
@@ -35,7 +35,7 @@
 
 struct netlink {
 	struct rl_file file;
-	int peer;			/* hidden: where answers are written */
+	int peer;			/* hidden: answers are written here */
 	u32 port;			/* nl_pid; atomic; 0: not bound */
 };
 
@@ -44,8 +44,8 @@ static struct netlink *to_netlink(struct rl_file *f)
 	return container_of(f, struct netlink, file);
 }
 
-/* Its name; if it has none yet, then from now on the process's number. */
-static u32 port_of(struct netlink *nl)
+/* Its name; an unnamed socket gets the process's number now. */
+static u32 netlink_port_of(struct netlink *nl)
 {
 	u32 port = 0, own = (u32)rl_raw(SYS_getpid);
 
@@ -68,7 +68,7 @@ static struct nlmsghdr *header_of(struct answer *a)
 	return (struct nlmsghdr *)a->buf;
 }
 
-static void put(struct answer *a, const void *p, size_t len)
+static void nl_put(struct answer *a, const void *p, size_t len)
 {
 	if (NLMSG_ALIGN(len) > sizeof(a->buf) - a->len) {
 		a->is_full = true;
@@ -83,8 +83,8 @@ static void put_attr(struct answer *a, u16 type, const void *p, size_t len)
 {
 	struct nlattr attr = { .nla_type = type, .nla_len = (u16)(NLA_HDRLEN + len) };
 
-	put(a, &attr, sizeof(attr));
-	put(a, p, len);
+	nl_put(a, &attr, sizeof(attr));
+	nl_put(a, p, len);
 }
 
 static void put_u8(struct answer *a, u16 type, u8 v)
@@ -107,7 +107,7 @@ static void put_string(struct answer *a, u16 type, const char *s)
 	put_attr(a, type, s, strlen(s) + 1);
 }
 
-/* Where the nest begins, for end_nest(). */
+/* The offset of the nest, for end_nest(). */
 static size_t begin_nest(struct answer *a, u16 type)
 {
 	size_t at = a->len;
@@ -126,33 +126,34 @@ static void end_nest(struct answer *a, size_t at)
 
 /* ---- requests ---- */
 
-/* A message that was asked for, and what its attributes say. */
+/* A request, and its attributes. */
 struct request {
 	struct netlink *nl;
 	struct nlmsghdr h;
 	bool has_index, has_port, has_stat;
 	u32 index, port;
-	char chardev[16];		/* "": none was named */
+	char chardev[16];		/* "": none */
 };
 
 static void begin_answer(const struct request *r, struct answer *a, u16 type, u16 flags)
 {
 	struct nlmsghdr h = {
 		.nlmsg_type = type, .nlmsg_flags = flags,
-		.nlmsg_seq = r->h.nlmsg_seq, .nlmsg_pid = port_of(r->nl),
+		.nlmsg_seq = r->h.nlmsg_seq, .nlmsg_pid = netlink_port_of(r->nl),
 	};
 
 	a->len = 0;
 	a->is_full = false;
-	put(a, &h, sizeof(h));
+	nl_put(a, &h, sizeof(h));
 }
 
-static int send_answer(const struct request *r, struct answer *a)
+static int netlink_send_answer(const struct request *r, struct answer *a)
 {
 	if (a->is_full)
 		return -EMSGSIZE;
 	header_of(a)->nlmsg_len = (u32)a->len;
-	if (rl_raw(SYS_sendto, r->nl->peer, a->buf, a->len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0) < 0)
+	if (rl_raw(SYS_sendto, r->nl->peer, a->buf, a->len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL,
+		   0) < 0)
 		rl_trace("netlink: an answer is lost: the program has not read the others");
 	return 0;
 }
@@ -167,15 +168,15 @@ static void begin_nldev(const struct request *r, struct answer *a)
 	begin_answer(r, a, r->h.nlmsg_type, is_dump(r) ? NLM_F_MULTI : 0);
 }
 
-/* With error 0 an acknowledgement. */
+/* Error 0 is an acknowledgement. */
 static void send_error(const struct request *r, int error)
 {
 	struct nlmsgerr e = { .error = error, .msg = r->h };
 	struct answer a;
 
 	begin_answer(r, &a, NLMSG_ERROR, error ? NLM_F_CAPPED : 0);
-	put(&a, &e, sizeof(e));
-	send_answer(r, &a);
+	nl_put(&a, &e, sizeof(e));
+	netlink_send_answer(r, &a);
 }
 
 static void send_done(const struct request *r)
@@ -184,8 +185,8 @@ static void send_done(const struct request *r)
 	int error = 0;
 
 	begin_answer(r, &a, NLMSG_DONE, NLM_F_MULTI);
-	put(&a, &error, sizeof(error));
-	send_answer(r, &a);
+	nl_put(&a, &error, sizeof(error));
+	netlink_send_answer(r, &a);
 }
 
 static bool read_u32(const struct nlattr *attr, u32 *v)
@@ -196,7 +197,7 @@ static bool read_u32(const struct nlattr *attr, u32 *v)
 	return true;
 }
 
-/* @s holds @room octets and is zeroed. */
+/* @s has room for @room octets, and is zeroed. */
 static bool read_string(const struct nlattr *attr, char *s, size_t room)
 {
 	size_t len = attr->nla_len - NLA_HDRLEN;
@@ -259,7 +260,7 @@ static void put_handle(struct answer *a, const struct rl_device *d)
 	put_string(a, RDMA_NLDEV_ATTR_DEV_NAME, d->name);
 }
 
-/* No firmware's version: there is none, and the kernel's driver tells none. */
+/* There is no firmware, and the kernel's driver reports no version of it. */
 static int answer_device(const struct request *r, const struct rl_device *d)
 {
 	struct answer a;
@@ -273,7 +274,7 @@ static int answer_device(const struct request *r, const struct rl_device *d)
 	put_u8(&a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE,
 	       rl_options()->roce ? RDMA_NODE_IB_CA : RDMA_NODE_RNIC);
 	put_string(&a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, rl_options()->roce ? "roce" : "iw");
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 static int answer_port(const struct request *r, const struct rl_device *d)
@@ -289,7 +290,7 @@ static int answer_port(const struct request *r, const struct rl_device *d)
 	put_u8(&a, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, PHYS_LINK_UP);
 	put_u32(&a, RDMA_NLDEV_ATTR_NDEV_INDEX, d->ifindex);
 	put_string(&a, RDMA_NLDEV_ATTR_NDEV_NAME, d->netdev);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 static void put_count(struct answer *a, const char *name, u64 count)
@@ -317,7 +318,7 @@ static int answer_resources(const struct request *r, const struct rl_device *d)
 	put_count(&a, "ctx", rl_resource_count(d, RL_CONTEXT));
 	put_count(&a, "srq", rl_resource_count(d, RL_SRQ));
 	end_nest(&a, nest);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 static void put_stat(struct answer *a, const char *name, u64 value)
@@ -329,7 +330,7 @@ static void put_stat(struct answer *a, const char *name, u64 value)
 	end_nest(a, nest);
 }
 
-/* A port's counters. Of single QPs or regions, for which STAT_RES and dumps ask, there are none. */
+/* A port's counters. There are none of single QPs or regions, for which STAT_RES and dumps ask. */
 static int answer_stats(const struct request *r, const struct rl_device *d)
 {
 	u32 n = min_t(u32, rl_stat_count, MAX_STATS), i;
@@ -351,12 +352,12 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 	for (i = 0; i < n; i++)
 		put_stat(&a, rl_stat_names[i], values[i]);
 	end_nest(&a, nest);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 /* ---- commands: what is one for all devices ---- */
 
-/* As the kernel encodes a device's number for user space. */
+/* The kernel's encoding of a device number for user space. */
 static u64 rdev_number(dev_t rdev)
 {
 	u32 ma = major(rdev), mi = minor(rdev);
@@ -384,14 +385,18 @@ static int answer_chardev(const struct request *r)
 		put_handle(&a, d);
 	put_u64(&a, RDMA_NLDEV_ATTR_CHARDEV,
 		rdev_number(is_cm ? rl_device_cm_rdev() : rl_device_uverbs_rdev(d)));
-	put_u64(&a, RDMA_NLDEV_ATTR_CHARDEV_ABI, is_cm ? RDMA_USER_CM_ABI_VERSION : WEFT_ABI_VERSION);
+	put_u64(&a, RDMA_NLDEV_ATTR_CHARDEV_ABI,
+		is_cm ? RDMA_USER_CM_ABI_VERSION : WEFT_ABI_VERSION);
 	put_string(&a, RDMA_NLDEV_ATTR_CHARDEV_NAME, name);
 	if (!is_cm)
 		put_u32(&a, RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID, WEFT_DRIVER_ID);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
-/* Shared among network namespaces, as the kernel's default is. Nothing is pinned: fork() copies. */
+/*
+ * Devices are shared among network namespaces, as by the kernel's default. Memory is not pinned:
+ * fork() copies.
+ */
 static int answer_system(const struct request *r)
 {
 	struct answer a;
@@ -399,14 +404,14 @@ static int answer_system(const struct request *r)
 	begin_nldev(r, &a);
 	put_u8(&a, RDMA_NLDEV_SYS_ATTR_NETNS_MODE, 1);
 	put_u8(&a, RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK, 1);
-	return send_answer(r, &a);
+	return netlink_send_answer(r, &a);
 }
 
 /* ---- which command ---- */
 
 struct command {
 	int (*whole)(const struct request *r);
-	/* NULL: objects of which a dump tells none */
+	/* NULL: objects that a dump does not list */
 	int (*device)(const struct request *r, const struct rl_device *d);
 	bool can_dump;
 	bool needs_index;		/* for a dump, too */
@@ -467,7 +472,7 @@ static const struct command *command_of(const struct request *r)
 		&commands[op] : NULL;
 }
 
-/* What ends a dump is its receipt, too. */
+/* The end of a dump is its acknowledgement, too. */
 static void answer_request(struct request *r, const u8 *attrs, size_t len)
 {
 	const struct command *c = command_of(r);
@@ -487,7 +492,7 @@ static void answer_request(struct request *r, const u8 *attrs, size_t len)
 
 /* ---- the socket ---- */
 
-/* Messages for the kernel's own use, and what asks for nothing, only get the wanted receipt. */
+/* Messages for the kernel's own use, and empty requests, only get their acknowledgement. */
 static void take_message(struct netlink *nl, const struct nlmsghdr *h)
 {
 	struct request r = { .nl = nl, .h = *h };
@@ -498,7 +503,7 @@ static void take_message(struct netlink *nl, const struct nlmsghdr *h)
 		send_error(&r, 0);
 }
 
-/* @p: aligned, and nobody else's. */
+/* @p: aligned, and private to the caller. */
 static void take_messages(struct netlink *nl, const u8 *p, size_t len)
 {
 	const struct nlmsghdr *h;
@@ -575,7 +580,7 @@ int rl_netlink_bind(struct rl_file *f, const struct sockaddr *a, socklen_t len)
 		return -EINVAL;
 	memcpy(&name, a, sizeof(name));
 	if (!name.nl_pid)
-		return port_of(nl) ? 0 : -EINVAL;
+		return netlink_port_of(nl) ? 0 : -EINVAL;
 	if (__atomic_compare_exchange_n(&nl->port, &old, name.nl_pid, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
 		return 0;
@@ -589,7 +594,7 @@ void rl_netlink_name(struct rl_file *f, struct sockaddr_nl *name)
 	name->nl_pid = __atomic_load_n(&to_netlink(f)->port, __ATOMIC_RELAXED);
 }
 
-/* @pair: the program's end, and the one to hide. */
+/* @pair: the program's end, and the hidden one. */
 static int install_pair(const int pair[2])
 {
 	struct netlink *nl = calloc(1, sizeof(*nl));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Opened directories and files of the tree. Each descriptor is a memfd: a file's has the text,
- * sealed; a directory's is empty, so that what the hooks miss says ENOTDIR and harms nothing.
+ * sealed; a directory's is empty, so that calls without a hook fail with ENOTDIR.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct tree_file {
 	const struct rl_node *node;
 };
 
-static void release(struct rl_file *f)
+static void tree_file_release(struct rl_file *f)
 {
 	free(container_of(f, struct tree_file, file));
 }
@@ -27,12 +27,12 @@ static ssize_t read_dir(struct rl_file *f, int fd, void *buf, size_t len)
 
 static const struct rl_file_ops dir_ops = {
 	.read = read_dir,
-	.release = release,
+	.release = tree_file_release,
 	.mode = S_IFDIR | 0755,
 };
 
 static const struct rl_file_ops text_ops = {
-	.release = release,
+	.release = tree_file_release,
 	.mode = S_IFREG | 0444,
 };
 
@@ -42,7 +42,7 @@ static int new_memfd(const struct rl_node *n, int flags)
 		      MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
 }
 
-/* @fd is @n's from now on: @fd, or -errno and it is closed. */
+/* Installs @fd as @n: @fd, or -errno and it is closed. */
 static int install(int fd, const struct rl_node *n)
 {
 	struct tree_file *t;
@@ -79,7 +79,8 @@ int rl_node_open_text(const struct rl_node *n, int flags)
 		return -ENOSPC;
 	}
 	rl_raw(SYS_fchmod, fd, 0444);
-	rl_raw(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+	rl_raw(SYS_fcntl, fd, F_ADD_SEALS,
+	       F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
 	return fd;
 }
 

@@ -7,7 +7,7 @@
 
 /* Connections that are accepted in one go. */
 #define ACCEPT_ROUND	16
-#define STRANGERS_MAX	256
+#define HALF_OPEN_MAX	256
 /* When there was no memory or no descriptor to accept with. */
 #define ACCEPT_RETRY_MS	100
 
@@ -26,11 +26,8 @@ static void enter(struct rl_acceptor *a, struct rl_conn *c)
 	rl_conn_get(c);
 	pthread_mutex_lock(&a->door);
 	c->acceptor = a;
-	c->next_stranger = NULL;
-	c->prev_stranger = a->last;
-	*a->last = c;
-	a->last = &c->next_stranger;
-	a->strangers++;
+	list_add_tail(&c->stranger, &a->list);
+	a->half_open.n++;
 	pthread_mutex_unlock(&a->door);
 }
 
@@ -42,25 +39,21 @@ void rl_acceptor_knows(struct rl_conn *c)
 		return;
 	c->acceptor = NULL;
 	pthread_mutex_lock(&a->door);
-	*c->prev_stranger = c->next_stranger;
-	if (c->next_stranger)
-		c->next_stranger->prev_stranger = c->prev_stranger;
-	else
-		a->last = c->prev_stranger;
-	a->strangers--;
+	list_del(&c->stranger);
+	a->half_open.n--;
 	pthread_mutex_unlock(&a->door);
 	rl_watch_put(&a->watch);
 	rl_conn_put(c);
 }
 
-/* The oldest, referenced; NULL: there are but @few. */
-static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
+/* The oldest, referenced; NULL: there is none, or with @capped, fewer than the cap. */
+static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 {
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&a->door);
-	if (a->strangers > few)
-		c = a->first;
+	if (!list_empty(&a->list) && (!capped || weft_cap_is_reached(&a->half_open)))
+		c = list_first_entry(&a->list, struct rl_conn, stranger);
 	if (c)
 		rl_conn_get(c);
 	pthread_mutex_unlock(&a->door);
@@ -70,7 +63,7 @@ static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
 /* For one more. */
 static void make_way(struct rl_acceptor *a)
 {
-	struct rl_conn *c = one_of_more_than(a, STRANGERS_MAX - 1);
+	struct rl_conn *c = oldest(a, true);
 	struct weft_tcp_view v;
 
 	if (!c)
@@ -89,7 +82,7 @@ void rl_acceptor_drop_strangers(struct rl_acceptor *a)
 {
 	struct rl_conn *c;
 
-	while ((c = one_of_more_than(a, 0))) {
+	while ((c = oldest(a, false))) {
 		rl_conn_lock(c);
 		rl_acceptor_knows(c);
 		rl_conn_act(c, weft_link_kill(&c->link));
@@ -206,9 +199,8 @@ void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_mutex_init(&a->door, NULL);
 	a->fd = -1;
-	a->first = NULL;
-	a->last = &a->first;
-	a->strangers = 0;
+	INIT_LIST_HEAD(&a->list);
+	a->half_open = (struct weft_cap) { .most = HALF_OPEN_MAX };
 }
 
 void rl_acceptor_fini(struct rl_acceptor *a)

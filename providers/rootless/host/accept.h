@@ -11,6 +11,7 @@
 #define RL_ACCEPT_H
 
 #include "conn.h"
+#include "kernel/core/backlog.h"
 
 struct rl_acceptor;
 
@@ -31,8 +32,8 @@ struct rl_acceptor {
 	int fd;				/* lock; hidden; -1: it listens no more */
 
 	pthread_mutex_t door;		/* the strangers' */
-	struct rl_conn *first, **last;	/* the oldest first */
-	u32 strangers;
+	struct list_head list;		/* the oldest first */
+	struct weft_cap half_open;
 };
 
 /* One reference. It does not listen yet. */

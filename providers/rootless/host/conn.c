@@ -9,7 +9,7 @@
 #include "process/options.h"
 #include "process/raw.h"
 #include "limits.h"
-#include "qp.h"
+#include "ulp.h"
 
 /* What is due is done so often before the progress thread goes on with it. */
 #define ROUNDS 64
@@ -117,8 +117,10 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->ulp->failed(c);
 	if (acts & WEFT_ACT_CONNECTED)
 		c->ulp->connected(c);
-	if (acts & WEFT_ACT_RETRY)
+	if (acts & WEFT_ACT_RETRY && c->ulp->reconnect)
 		c->ulp->reconnect(c);
+	else if (acts & WEFT_ACT_RETRY)
+		rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
 	if (acts & WEFT_ACT_ASK_ULP)
 		c->ulp->request(c);
 	if (acts & WEFT_ACT_ENDED)
@@ -129,6 +131,42 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		die(c);
 	if (acts & WEFT_ACT_AGAIN)
 		c->step_due = true;
+}
+
+int rl_conn_accept(struct rl_conn *c, struct rl_qp *qp, u32 ird, u32 ord, const void *pd,
+		   u32 pd_len)
+{
+	struct weft_tcp_view v;
+	int rv;
+
+	rl_conn_configure(c);
+	rl_conn_view(c, &v);
+	rv = rl_conn_attach(c, qp);
+	return rv ? rv : weft_link_accept(&c->link, ird, ord, pd, pd_len, &v, rl_now_ms());
+}
+
+void rl_conn_accept_failed(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+}
+
+void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_reject(&c->link, pd, pd_len, &v, rl_now_ms()));
+}
+
+void rl_conn_withdraw(struct rl_conn *c, int err)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_withdraw(&c->link, err, &v, rl_now_ms()));
 }
 
 struct step {
@@ -175,11 +213,6 @@ void rl_conn_abandon(struct rl_conn *c)
 
 /* ---- the lock ---- */
 
-void rl_conn_lock(struct rl_conn *c)
-{
-	pthread_mutex_lock(&c->lock);
-}
-
 static u64 earliest(u64 a, u64 b)
 {
 	return !a || (b && b < a) ? b : a;
@@ -206,11 +239,6 @@ void rl_conn_settle(struct rl_conn *c)
 
 	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
 		;
-}
-
-void rl_conn_release(struct rl_conn *c)
-{
-	pthread_mutex_unlock(&c->lock);
 }
 
 void rl_conn_unlock(struct rl_conn *c)
@@ -264,11 +292,6 @@ struct rl_conn *rl_conn_find(u32 key)
 }
 
 /* ---- the progress thread's calls ---- */
-
-void rl_conn_watch(struct rl_conn *c)
-{
-	c->watching = true;
-}
 
 void rl_conn_look(struct rl_conn *c, u32 events)
 {

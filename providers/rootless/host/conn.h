@@ -18,6 +18,7 @@
 
 #include "kernel/core/link.h"
 #include "devices/device.h"
+#include "process/list.h"
 #include "process/thread.h"
 
 struct rl_qp;
@@ -42,7 +43,7 @@ struct rl_conn_ulp {
 	void (*failed)(struct rl_conn *c);
 	/* It is in Full Operation: link.offer has the peer's private data, and is to be freed. */
 	void (*connected)(struct rl_conn *c);
-	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). */
+	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). NULL: there is no other, and it has failed. */
 	void (*reconnect)(struct rl_conn *c);
 	/* A Request has come, on a connection that was accepted. */
 	void (*request)(struct rl_conn *c);
@@ -75,7 +76,7 @@ struct rl_conn {
 	bool kept_off;			/* what TCP has is not the link's yet: nothing is read */
 	u32 rnr_ms;			/* by hand: in the option's place */
 	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
-	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
+	struct list_head stranger;	/* the acceptor's door */
 	struct rl_qp *qp;		/* whose core link.qp is; referenced */
 	int fd;				/* hidden; -1: released */
 	int error;			/* why TCP ended or did not connect: 0 - errno, or 0 */
@@ -119,13 +120,19 @@ static inline void rl_conn_put(struct rl_conn *c)
 	rl_watch_put(&c->watch);
 }
 
-void rl_conn_lock(struct rl_conn *c);
+static inline void rl_conn_lock(struct rl_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+}
 /* Does what is due, then lets go. The ULP may be called meanwhile. */
 void rl_conn_unlock(struct rl_conn *c);
 /* Does what is due, and goes on with the lock. */
 void rl_conn_settle(struct rl_conn *c);
 /* Lets go of one at which the caller has only looked. */
-void rl_conn_release(struct rl_conn *c);
+static inline void rl_conn_release(struct rl_conn *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
 
 /* The connection that @w watches, or NULL. No lock. */
 struct rl_conn *rl_conn_of_watch(struct rl_watch *w);
@@ -138,7 +145,10 @@ void rl_conn_poke(struct rl_conn *c);
 /* ---- all with the lock ---- */
 
 /* The progress thread looks after the socket: before this nobody does. */
-void rl_conn_watch(struct rl_conn *c);
+static inline void rl_conn_watch(struct rl_conn *c)
+{
+	c->watching = true;
+}
 
 /* What the options ask for, into link.cfg. */
 void rl_conn_configure(struct rl_conn *c);
@@ -147,6 +157,16 @@ void rl_conn_base_cfg(struct weft_mpa_cfg *cfg);
 
 /* Does what the link asked for. */
 void rl_conn_act(struct rl_conn *c, u32 acts);
+
+/* In request(): binds @qp and begins Full Operation with @ird and @ord: 0 or -errno. */
+int rl_conn_accept(struct rl_conn *c, struct rl_qp *qp, u32 ird, u32 ord, const void *pd,
+		   u32 pd_len);
+/* That failed, and the ULP has let go: the peer is notified if it still waits. */
+void rl_conn_accept_failed(struct rl_conn *c);
+/* In request(): a Reply with R=1. */
+void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len);
+/* The initiator does not take the connection that its peer has accepted: failed() with @err. */
+void rl_conn_withdraw(struct rl_conn *c, int err);
 
 /* The socket has something to say: EPOLL bits. */
 void rl_conn_look(struct rl_conn *c, u32 events);
@@ -217,7 +237,7 @@ void rl_conn_answer_now(struct rl_conn *c);
 
 /* ---- drain.c ---- */
 
-/* The process ends: as rl_qp_hear_out(). Without the lock; none is waited for longer than the peer. */
-void rl_conn_hear_out_now(struct rl_conn *c);
+/* The process ends: as rl_qp_drain_acks(). Without the lock; none is waited for longer than the peer. */
+void rl_conn_drain_acks_now(struct rl_conn *c);
 
 #endif

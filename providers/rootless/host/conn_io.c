@@ -10,7 +10,7 @@
 #include "process/raw.h"
 #include "process/stats.h"
 #include "limits.h"
-#include "qp.h"
+#include "ulp.h"
 
 /* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
  * other.

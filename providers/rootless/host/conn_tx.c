@@ -3,7 +3,7 @@
 #include "conn.h"
 #include "process/guard.h"
 #include "process/stats.h"
-#include "qp.h"
+#include "ulp.h"
 
 /*
  * The program's own time: there is nobody whom a long flush keeps waiting. It may post on meanwhile,

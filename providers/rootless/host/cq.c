@@ -72,6 +72,7 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 	cq->o.kind = RL_CQ;
 	cq->ctx = ctx;
 	cq->epfd = -1;
+	INIT_LIST_HEAD(&cq->node);
 	pthread_mutex_init(&cq->lock, NULL);
 	pthread_mutex_init(&cq->progress, NULL);
 	rl_watch_init(&cq->watch, &cq_watch_ops);

@@ -30,7 +30,7 @@ struct rl_cq {
 	u32 comp_reported;
 
 	/* progress: the connections whose QPs complete here */
-	struct rl_cq *next, **prev;	/* all CQs of the process: cq.c's lock */
+	struct list_head node;		/* all CQs of the process: cq_progress.c's lock */
 	struct rl_watch watch;
 	int epfd;			/* hidden: waits for their sockets */
 	pthread_mutex_t progress;	/* one at a time moves octets for the CQ */

@@ -215,18 +215,18 @@ void rl_cq_renew_lease(struct rl_cq *cq)
 
 static struct {
 	pthread_mutex_t lock;		/* a leaf */
-	struct rl_cq *first, *turn;	/* whose turn it is to be helped; NULL: the first's */
+	struct list_head cqs, *turn;	/* whose turn it is to be helped; the head: the first's */
 	u32 count;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} all = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.cqs = LIST_HEAD_INIT(all.cqs),
+	.turn = &all.cqs,
+};
 
 void rl_cq_enlist(struct rl_cq *cq)
 {
 	pthread_mutex_lock(&all.lock);
-	cq->next = all.first;
-	cq->prev = &all.first;
-	if (cq->next)
-		cq->next->prev = &cq->next;
-	all.first = cq;
+	list_add(&cq->node, &all.cqs);
 	WRITE_ONCE(all.count, all.count + 1);
 	pthread_mutex_unlock(&all.lock);
 }
@@ -234,13 +234,10 @@ void rl_cq_enlist(struct rl_cq *cq)
 void rl_cq_delist(struct rl_cq *cq)
 {
 	pthread_mutex_lock(&all.lock);
-	if (cq->prev) {
-		*cq->prev = cq->next;
-		if (cq->next)
-			cq->next->prev = cq->prev;
-		if (all.turn == cq)
-			all.turn = cq->next;
-		cq->prev = NULL;
+	if (!list_empty(&cq->node)) {
+		if (all.turn == &cq->node)
+			all.turn = cq->node.next;
+		list_del_init(&cq->node);
 		WRITE_ONCE(all.count, all.count - 1);
 	}
 	pthread_mutex_unlock(&all.lock);
@@ -249,11 +246,15 @@ void rl_cq_delist(struct rl_cq *cq)
 /* The next in turn, referenced, if it can use help of who polls @cq; else NULL. */
 static struct rl_cq *next_to_help(const struct rl_cq *cq)
 {
-	struct rl_cq *o;
+	struct rl_cq *o = NULL;
 
 	pthread_mutex_lock(&all.lock);
-	o = all.turn ? all.turn : all.first;
-	all.turn = o ? o->next : NULL;
+	if (all.turn == &all.cqs)
+		all.turn = all.cqs.next;
+	if (all.turn != &all.cqs) {
+		o = list_entry(all.turn, struct rl_cq, node);
+		all.turn = all.turn->next;
+	}
 	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
 	if (o && o != cq && !READ_ONCE(o->polled) &&
 	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||

@@ -56,24 +56,24 @@ static bool await_octets(int fd)
 }
 
 /* Takes in what has come, and answers: is there more to wait for? */
-static bool hear_out(struct rl_conn *c)
+static bool drain_acks(struct rl_conn *c)
 {
 	if (!c->qp || c->link.mode != WEFT_MODE_FULL || !c->qp->core.by_hand)
 		return false;
 	rl_conn_receive(c);
 	/* There are only so many questions at a time: those before are answered. */
 	weft_send_answers(&c->link);
-	return weft_qpc_is_in_question(&c->qp->core) && !c->fin && !c->reset;
+	return weft_qpc_is_ack_pending(&c->qp->core) && !c->fin && !c->reset;
 }
 
-void rl_qp_hear_out(struct rl_qp *qp)
+void rl_qp_drain_acks(struct rl_qp *qp)
 {
 	struct rl_conn *c;
 	bool waits = true;
 	int fd;
 
 	while (waits && (c = rl_conn_of_qp(qp))) {
-		waits = hear_out(c);
+		waits = drain_acks(c);
 		fd = c->fd;
 		rl_conn_unlock(c);
 		waits = waits && await_octets(fd);
@@ -81,7 +81,7 @@ void rl_qp_hear_out(struct rl_qp *qp)
 	}
 }
 
-void rl_conn_hear_out_now(struct rl_conn *c)
+void rl_conn_drain_acks_now(struct rl_conn *c)
 {
 	bool waits;
 	int fd;
@@ -93,7 +93,7 @@ void rl_conn_hear_out_now(struct rl_conn *c)
 		/* The progress thread has it, or the call that a handler of a signal cut short. */
 		waits = pthread_mutex_trylock(&c->lock);
 		if (!waits) {
-			waits = hear_out(c);
+			waits = drain_acks(c);
 			fd = c->fd;
 			pthread_mutex_unlock(&c->lock);
 		}
@@ -115,7 +115,7 @@ static void drain_now(struct rl_watch *w)
 	struct rl_conn *c = rl_conn_of_watch(w);
 
 	if (c)
-		rl_conn_hear_out_now(c);
+		rl_conn_drain_acks_now(c);
 }
 
 __attribute__((destructor)) static void answer_before_exit(void)

@@ -11,13 +11,13 @@
 
 #include "process/raw.h"
 #include "limits.h"
-#include "mr.h"
+#include "ulp.h"
 
 #define BUCKETS 16384
 
 static struct bucket {
 	pthread_mutex_t lock;
-	struct rl_mr *first;
+	struct hlist_head regions;
 } buckets[BUCKETS] = {
 	/* Not by a constructor: those of the program's libraries may run before ours. */
 	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
@@ -43,7 +43,7 @@ static struct rl_mr *find_in(const struct bucket *b, u32 stag)
 {
 	struct rl_mr *mr;
 
-	for (mr = b->first; mr; mr = mr->next)
+	hlist_for_each_entry(mr, &b->regions, node)
 		if (!((mr->region.stag ^ stag) >> WEFT_STAG_KEY_BITS))
 			return mr;
 	return NULL;
@@ -91,8 +91,7 @@ static bool insert(struct rl_mr *mr, u32 stag)
 	free = !find_in(b, stag);
 	if (free) {
 		mr->region.stag = stag;
-		mr->next = b->first;
-		b->first = mr;
+		hlist_add_head(&mr->node, &b->regions);
 	}
 	pthread_mutex_unlock(&b->lock);
 	return free;
@@ -101,12 +100,9 @@ static bool insert(struct rl_mr *mr, u32 stag)
 static void remove_from_table(struct rl_mr *mr)
 {
 	struct bucket *b = bucket_of(mr->region.stag);
-	struct rl_mr **p;
 
 	pthread_mutex_lock(&b->lock);
-	for (p = &b->first; *p != mr; p = &(*p)->next)
-		;
-	*p = mr->next;
+	hlist_del(&mr->node);
 	pthread_mutex_unlock(&b->lock);
 }
 
@@ -114,14 +110,11 @@ static void remove_from_table(struct rl_mr *mr)
 static void take_place(struct rl_mr *mr, struct rl_mr *old)
 {
 	struct bucket *b = bucket_of(old->region.stag);
-	struct rl_mr **p;
 
 	mr->region.stag = old->region.stag;
 	pthread_mutex_lock(&b->lock);
-	for (p = &b->first; *p != old; p = &(*p)->next)
-		;
-	mr->next = old->next;
-	*p = mr;
+	hlist_del(&old->node);
+	hlist_add_head(&mr->node, &b->regions);
 	pthread_mutex_unlock(&b->lock);
 	old->replaced = true;
 }
@@ -371,7 +364,7 @@ static void unbind_in(struct bucket *b, struct weft_qpc *core)
 	struct rl_mr *mr;
 
 	pthread_mutex_lock(&b->lock);
-	for (mr = b->first; mr; mr = mr->next)
+	hlist_for_each_entry(mr, &b->regions, node)
 		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
 			weft_region_unbind(core, &mr->region);
 	pthread_mutex_unlock(&b->lock);

@@ -26,7 +26,7 @@ void rl_qp_reset(struct rl_qp *qp)
 {
 	if (qp->transport->stop)
 		qp->transport->stop(qp);
-	rl_qp_hear_out(qp);
+	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
 	memset(qp->sq.mem, 0, qp->sq.size);
 	if (qp->rq.mem)
@@ -215,7 +215,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
-	rl_qp_hear_out(qp);
+	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
 	/* From here on nobody touches the core: not by a connection, nor without one. */
 	if (qp->transport->end)

@@ -63,7 +63,7 @@ struct rl_qp {
 	const struct rl_consumer *consumer;
 	struct rl_ud *ud;		/* a UD QP's transport; else NULL; constant; freed with the QP */
 	struct rl_hand_qp *hand;	/* lock; NULL: it was not connected by hand yet; referenced */
-	struct rl_qp *next;		/* in the table of numbers */
+	struct hlist_node node;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
@@ -163,6 +163,6 @@ static inline void rl_qp_kick(struct rl_qp *qp)
  * Before the QP is destroyed or goes to ERR: reads what TCP has brought, and waits, for 200 ms in any
  * second, until the peer's acknowledgement Reads about that have been answered. No lock.
  */
-void rl_qp_hear_out(struct rl_qp *qp);
+void rl_qp_drain_acks(struct rl_qp *qp);
 
 #endif

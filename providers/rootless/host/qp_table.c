@@ -12,7 +12,7 @@
 /* By number. A leaf. */
 static struct {
 	pthread_mutex_t lock;
-	struct rl_qp *bucket[BUCKETS];
+	struct hlist_head bucket[BUCKETS];
 	u32 count;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -20,7 +20,7 @@ static struct rl_qp *find(u32 qpn)
 {
 	struct rl_qp *qp;
 
-	for (qp = table.bucket[qpn % BUCKETS]; qp; qp = qp->next)
+	hlist_for_each_entry(qp, &table.bucket[qpn % BUCKETS], node)
 		if (qp->core.id == qpn)
 			return qp;
 	return NULL;
@@ -74,8 +74,7 @@ static int enter(struct rl_qp *qp)
 	if (!qp->core.id || table.count >= RL_MAX_QP)
 		return -ENOMEM;
 	table.count++;
-	qp->next = table.bucket[qp->core.id % BUCKETS];
-	table.bucket[qp->core.id % BUCKETS] = qp;
+	hlist_add_head(&qp->node, &table.bucket[qp->core.id % BUCKETS]);
 	return 0;
 }
 
@@ -91,12 +90,8 @@ int rl_qp_enlist(struct rl_qp *qp)
 
 void rl_qp_delist(struct rl_qp *qp)
 {
-	struct rl_qp **p;
-
 	pthread_mutex_lock(&table.lock);
-	for (p = &table.bucket[qp->core.id % BUCKETS]; *p != qp; p = &(*p)->next)
-		;
-	*p = qp->next;
+	hlist_del(&qp->node);
 	table.count--;
 	pthread_mutex_unlock(&table.lock);
 }
@@ -107,7 +102,7 @@ struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at)
 
 	pthread_mutex_lock(&table.lock);
 	for (; *at < BUCKETS; ++*at) {
-		for (qp = table.bucket[*at]; qp; qp = qp->next)
+		hlist_for_each_entry(qp, &table.bucket[*at], node)
 			if (weft_qpc_uses_cq(&qp->core, &cq->core) &&
 			    READ_ONCE(qp->core.state) != WEFT_QPS_ERROR)
 				break;

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The table of descriptors. A place holds NULL (a descriptor that is none of ours), the file
- * that the descriptor names, or the mark of a hidden one.
+ * The table of descriptors. An entry is NULL (not one of ours), the file that the descriptor names,
+ * or the mark of a hidden one.
  *
- * Whoever looks a file up counts himself among the readers first; whoever takes one out of the
- * table lets it go only after he has seen no readers. There is no lock, for a look-up may be
- * interrupted by a signal handler that looks up in its turn, and by fork(). One case is left: a
- * handler that closes one of ours waits for ever if it interrupted the few instructions of a
- * look-up.
+ * A look-up counts itself among the readers first; a thread that removes a file drops it only after
+ * it has seen no readers. There is no lock, because a look-up may be interrupted by fork(), or by a
+ * signal handler that looks up as well. One case is left: a handler that closes one of our
+ * descriptors waits forever if it interrupted the few instructions of a look-up.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,22 +14,20 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "file.h"
-#include "gate.h"
-#include "raw.h"
+#include "api.h"
 
 /*
  * Linux's own limit of descriptors, unless the administrator raised it (fs.nr_open). Pages of the
  * table that no descriptor reaches take no memory.
  */
 #define PLACES (1 << 20)
-/* Readers of different descriptors rarely meet in a cache line. */
+/* Readers of different descriptors rarely share a cache line. */
 #define READERS 64
 #define MARK_SIZE 4096
 
 static struct rl_file hidden_mark, inherited_mark;
 #define HIDDEN (&hidden_mark)
-/* A hidden one from before the last fork(). */
+/* One that was hidden before the last fork(). */
 #define INHERITED (&inherited_mark)
 
 static struct {
@@ -39,29 +36,16 @@ static struct {
 		u32 n;				/* atomic */
 	} __attribute__((aligned(64))) readers[READERS];
 	int top;				/* atomic: places from here on were never used */
-	pid_t pid;				/* whose descriptors these are */
+	pid_t pid;				/* the process that owns these descriptors */
 	volatile u32 *mark;			/* set; zero in a child with memory of its own */
-	u32 forks;				/* that this process comes from */
+	u32 forks;				/* forks between the first process and this one */
 	u32 oldest;				/* atomic: files born before are the parent's */
-	bool have_inherited;			/* atomic: there are some that the progress thread moves */
+	bool have_inherited;			/* atomic: the progress thread serves some */
 } t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- files ---- */
-
-void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
-{
-	f->ops = ops;
-	f->rdev = rdev;
-	f->refs = 1;
-	f->born = t.forks;
-}
-
-void rl_file_get(struct rl_file *f)
-{
-	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
-}
 
 void rl_file_put(struct rl_file *f)
 {
@@ -93,7 +77,7 @@ static bool is_mark(const struct rl_file *f)
 	return f == HIDDEN || f == INHERITED;
 }
 
-/* Who waited in a call is not in the child: descriptors alone have references there. */
+/* Threads that waited in a call are not in the child: only descriptors hold references there. */
 static void count_references(void)
 {
 	int i;
@@ -106,10 +90,13 @@ static void count_references(void)
 			t.at[i]->refs++;
 }
 
-/* A hidden number comes or goes: for a moment the kernel has it, and the table does not. Both only grow. */
+/*
+ * Counts changes of hidden numbers: during one the kernel has the number and the table has not.
+ * Both only grow.
+ */
 static u32 moves_begun, moves_over;	/* atomic */
 
-/* The threads that were reading, or moving a number, are not in the child. */
+/* Threads that were reading, or moving a number, do not exist in the child. */
 static void forked(void)
 {
 	int i;
@@ -119,7 +106,8 @@ static void forked(void)
 
 	for (i = 0; i < READERS; i++)
 		__atomic_store_n(&t.readers[i].n, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&moves_over, __atomic_load_n(&moves_begun, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&moves_over, __atomic_load_n(&moves_begun, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
 	for (i = 0; i < t.top; i++) {
 		if (t.at[i] == HIDDEN)
 			t.at[i] = INHERITED;
@@ -132,8 +120,8 @@ static void forked(void)
 		*t.mark = 1;
 }
 
-/* A handler of the program's may have come first, and closed something. */
-static void in_child(void)
+/* A fork handler of the program may have run first, and closed something. */
+static void file_in_child(void)
 {
 	if (!t.mark || !*t.mark)
 		forked();
@@ -141,7 +129,8 @@ static void in_child(void)
 
 static volatile u32 *new_mark(void)
 {
-	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u32 *mark = mmap(NULL, MARK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
 
 	if (mark == MAP_FAILED)
 		return NULL;
@@ -153,16 +142,16 @@ static volatile u32 *new_mark(void)
 	return mark;
 }
 
-static void start(void)
+static void file_table_start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
-	t.mark = new_mark();
-	pthread_atfork(NULL, NULL, in_child);
+	__atomic_store_n(&t.mark, new_mark(), __ATOMIC_RELEASE);
+	pthread_atfork(NULL, NULL, file_in_child);
 }
 
 /*
- * A child of vfork() has descriptors of its own, but this memory is its parent's. A child of a bare
- * system call fork(), or of _Fork(), has its own, and nobody has told us.
+ * A child of vfork() has its own descriptors but its parent's memory. A child of the bare system
+ * call fork(), or of _Fork(), has its own memory, and no handler has run.
  */
 static bool is_borrowed(void)
 {
@@ -180,7 +169,7 @@ static bool has_place(int fd)
 	return fd >= 0 && fd < PLACES;
 }
 
-static struct rl_file *look(int fd)
+static struct rl_file *file_at(int fd)
 {
 	return has_place(fd) ? __atomic_load_n(&t.at[fd], __ATOMIC_SEQ_CST) : NULL;
 }
@@ -202,8 +191,8 @@ static void raise_top(int fd)
 }
 
 /*
- * A child that has closed all that it inherited will never use what is hidden behind it, and the
- * sockets among it would stay open for as long as the child runs.
+ * A child that has closed everything it inherited will never use the hidden descriptors that belong
+ * to it; its sockets would stay open as long as the child runs.
  */
 static void close_leftovers(void)
 {
@@ -211,20 +200,20 @@ static void close_leftovers(void)
 	int fd;
 
 	for (fd = 0; fd < t.top; fd++) {
-		f = look(fd);
+		f = file_at(fd);
 		if (f && !is_mark(f) && rl_file_is_inherited(f))
 			return;
 	}
 	for (fd = 0; fd < t.top; fd++) {
-		if (look(fd) != INHERITED)
+		if (file_at(fd) != INHERITED)
 			continue;
 		__atomic_store_n(&t.at[fd], NULL, __ATOMIC_SEQ_CST);
 		rl_raw(SYS_close, fd);
 	}
 }
 
-/* @old has been taken out of the place of @fd. */
-static void let_go(int fd, struct rl_file *old)
+/* @old was removed from the entry of @fd. */
+static void file_let_go(int fd, struct rl_file *old)
 {
 	bool inherited;
 
@@ -237,19 +226,19 @@ static void let_go(int fd, struct rl_file *old)
 		close_leftovers();
 }
 
-/* Puts @f, with a reference, or HIDDEN or NULL into the place of @fd. */
+/* Sets the entry of @fd to @f, with a reference, or to HIDDEN or NULL. */
 static void replace(int fd, struct rl_file *f)
 {
 	if (f)
 		raise_top(fd);
-	let_go(fd, __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST));
+	file_let_go(fd, __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST));
 }
 
 /* ---- descriptors of the program ---- */
 
 int rl_fd_install(int fd, struct rl_file *f)
 {
-	pthread_once(&once, start);
+	pthread_once(&once, file_table_start);
 	if (!has_place(fd) || is_borrowed()) {
 		rl_raw(SYS_close, fd);
 		rl_file_put(f);
@@ -261,7 +250,7 @@ int rl_fd_install(int fd, struct rl_file *f)
 
 bool rl_fd_attach(int fd, struct rl_file *f)
 {
-	pthread_once(&once, start);
+	pthread_once(&once, file_table_start);
 	if (!has_place(fd) || is_borrowed())
 		return false;
 	rl_file_get(f);
@@ -276,7 +265,7 @@ bool rl_fd_is_borrowed(void)
 
 bool rl_fd_is_used(int fd)
 {
-	return look(fd);
+	return file_at(fd);
 }
 
 void rl_fd_each(struct rl_file *f, void (*visit)(int fd))
@@ -284,7 +273,7 @@ void rl_fd_each(struct rl_file *f, void (*visit)(int fd))
 	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
 
 	for (fd = 0; fd < top; fd++)
-		if (look(fd) == f)
+		if (file_at(fd) == f)
 			visit(fd);
 }
 
@@ -298,8 +287,9 @@ void rl_fd_forget_all(struct rl_file *f)
 	rl_gate_enter();
 	for (fd = 0; fd < top; fd++) {
 		here = f;
-		if (__atomic_compare_exchange_n(&t.at[fd], &here, NULL, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-			let_go(fd, f);
+		if (__atomic_compare_exchange_n(&t.at[fd], &here, NULL, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			file_let_go(fd, f);
 	}
 	rl_gate_leave();
 }
@@ -308,25 +298,25 @@ int rl_fd_name_of(const struct rl_file *f, int fd)
 {
 	int top;
 
-	if (likely(look(fd) == f))
+	if (likely(file_at(fd) == f))
 		return fd;
 	top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE);
 	for (fd = 0; fd < top; fd++)
-		if (look(fd) == f)
+		if (file_at(fd) == f)
 			return fd;
 	return -1;
 }
 
 struct rl_file *rl_fd_get(int fd)
 {
-	struct rl_file *f = look(fd);
+	struct rl_file *f = file_at(fd);
 	u32 *readers;
 
 	if (likely(!f))
 		return NULL;
 	readers = &t.readers[fd % READERS].n;
 	__atomic_fetch_add(readers, 1, __ATOMIC_SEQ_CST);
-	f = look(fd);
+	f = file_at(fd);
 	if (is_mark(f))
 		f = NULL;
 	if (f)
@@ -339,7 +329,7 @@ struct rl_file *rl_call_begin(int fd)
 {
 	struct rl_file *f;
 
-	if (likely(!look(fd)))
+	if (likely(!file_at(fd)))
 		return NULL;
 	rl_gate_enter();
 	f = rl_fd_get(fd);
@@ -357,9 +347,20 @@ void rl_call_end(struct rl_file *f)
 	errno = saved;
 }
 
+void rl_fd_leave(int fd)
+{
+	struct rl_file *f = rl_call_begin(fd);
+
+	if (!f)
+		return;
+	if (f->ops->leave && !is_borrowed())
+		f->ops->leave(f, fd);
+	rl_call_end(f);
+}
+
 void rl_fd_forget(int fd)
 {
-	if (!look(fd) || is_borrowed())
+	if (!file_at(fd) || is_borrowed())
 		return;
 	rl_gate_enter();
 	replace(fd, NULL);
@@ -370,13 +371,20 @@ void rl_fd_copy(int from, int to)
 {
 	struct rl_file *f;
 
-	if (!look(from) && !look(to))
-		return;
-	if (!has_place(to) || is_borrowed())
+	if (!file_at(from) && !file_at(to))
 		return;
 	rl_gate_enter();
 	f = rl_fd_get(from);
-	replace(to, f);
+	if (has_place(to) && !is_borrowed()) {
+		if (f)
+			rl_file_get(f);
+		replace(to, f);
+	}
+	/* A child of vfork() has descriptors of its own. */
+	if (f && f->ops->copied)
+		f->ops->copied(f, to);
+	if (f)
+		rl_file_put(f);
 	rl_gate_leave();
 }
 
@@ -385,14 +393,14 @@ int rl_fd_next(int from)
 	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
 
 	for (fd = from < 0 ? 0 : from; fd < top; fd++)
-		if (look(fd))
+		if (file_at(fd))
 			return fd;
 	return -1;
 }
 
 /* ---- hidden descriptors ---- */
 
-/* Programs that expect small numbers, or that select(), shall find those free. */
+/* Low numbers stay free for programs that expect small numbers, or that use select(). */
 static int high_number(void)
 {
 	struct rlimit lim;
@@ -433,7 +441,7 @@ static int copy_hidden(int fd)
 {
 	int rv = copy_up(fd);
 
-	pthread_once(&once, start);
+	pthread_once(&once, file_table_start);
 	if (rv >= 0 && !has_place(rv)) {
 		rl_raw(SYS_close, rv);
 		return -EMFILE;
@@ -453,29 +461,22 @@ int rl_fd_copy_hidden(int fd)
 	return rv;
 }
 
-int rl_fd_hide(int fd)
-{
-	int rv;
-
-	if (is_mark(look(fd)))
-		return fd;
-	rv = rl_fd_copy_hidden(fd);
-	rl_raw(SYS_close, fd);
-	return rv;
-}
-
 u32 rl_fd_forks(void)
 {
-	pthread_once(&once, start);
-	/* The child of a bare system call fork(): nobody has told us yet. */
-	if (unlikely(t.mark && !*t.mark))
-		is_borrowed();
+	volatile u32 *mark = __atomic_load_n(&t.mark, __ATOMIC_ACQUIRE);
+
+	if (unlikely(!mark || !*mark)) {
+		pthread_once(&once, file_table_start);
+		/* The child of a bare system call fork(): no handler has run. */
+		if (t.mark && !*t.mark)
+			is_borrowed();
+	}
 	return __atomic_load_n(&t.forks, __ATOMIC_RELAXED);
 }
 
 bool rl_fd_is_hidden(int fd)
 {
-	return is_mark(look(fd));
+	return is_mark(file_at(fd));
 }
 
 void rl_fd_close_hidden(int fd)

@@ -5,24 +5,23 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include "api.h"
 #include "copy.h"
-#include "gate.h"
-#include "guard.h"
 #include "hook.h"
 #include "latest.h"
 #include "raw.h"
 
 #define PAGE 4096
-/* Of sigset_t, what the kernel knows. */
+/* Octets of sigset_t that the kernel knows. */
 #define MASK_SIZE 8
 
-static __thread sigjmp_buf *guarded;	/* where a fault of this thread's goes on */
+static __thread sigjmp_buf *guarded;	/* where this thread continues after a fault */
 static __thread bool faults_come;	/* SIGSEGV and SIGBUS are not blocked */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool begun;			/* atomic */
 
-/* What the program asked for. */
+/* What the program asked for with sigaction(). */
 #define ACTIONS 64
 
 static struct wish {
@@ -30,7 +29,7 @@ static struct wish {
 	struct rl_latest latest;
 } wishes[2];
 
-static struct wish *wish_of(int sig)
+static struct wish *guard_wanted_of(int sig)
 {
 	return &wishes[sig == SIGBUS];
 }
@@ -40,8 +39,8 @@ static struct sigaction wanted(struct wish *w)
 	return w->action[rl_latest_now(&w->latest)];
 }
 
-/* Returns what was wanted before. */
-static struct sigaction want(struct wish *w, const struct sigaction *new)
+/* Returns the previous action. */
+static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction *new)
 {
 	u32 at = rl_latest_place(&w->latest, ACTIONS);
 
@@ -119,13 +118,14 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_flags & SA_SIGINFO || (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
 }
 
-/* As the kernel would have called it. */
+/* As the kernel would call it. */
 static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
 {
 	sigset_t mask = a->sa_mask, old;
 
 	if (a->sa_flags & SA_RESETHAND)
-		want(wish_of(sig), &(struct sigaction){ .sa_handler = SIG_DFL });
+		guard_set_wanted(guard_wanted_of(sig),
+				 &(struct sigaction){ .sa_handler = SIG_DFL });
 	if (!(a->sa_flags & SA_NODEFER))
 		sigaddset(&mask, sig);
 	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &mask, &old, MASK_SIZE);
@@ -144,14 +144,14 @@ static int next_sigaction(int sig, const struct sigaction *new, struct sigaction
 
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
-	struct sigaction a = wanted(wish_of(sig));
+	struct sigaction a = wanted(guard_wanted_of(sig));
 
 	if (info->si_code > 0 && is_guarded(ctx))
 		siglongjmp(*guarded, 1);
 	if (is_handler(&a))
 		run_handler(&a, sig, info, ctx);
 	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
-		/* The instruction is run once more, or the signal sent, and that is the end. */
+		/* Running the instruction again, or raising the signal, then ends the process. */
 		next_sigaction(sig, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	if (info->si_code <= 0 && a.sa_handler == SIG_DFL)
 		raise(sig);
@@ -166,11 +166,11 @@ static void begin_for(int sig)
 
 	sigemptyset(&ours.sa_mask);
 	next_sigaction(sig, NULL, &old);
-	want(wish_of(sig), &old);
+	guard_set_wanted(guard_wanted_of(sig), &old);
 	next_sigaction(sig, &ours, NULL);
 }
 
-static void begin(void)
+static void guard_begin(void)
 {
 	rl_guard_add_text(rl_guard_begin);
 	begin_for(SIGSEGV);
@@ -181,7 +181,7 @@ static void begin(void)
 void rl_guard_begin(void)
 {
 	if (unlikely(!__atomic_load_n(&begun, __ATOMIC_ACQUIRE)))
-		rl_gate_once(&once, begin);
+		rl_gate_once(&once, guard_begin);
 }
 
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old)
@@ -190,7 +190,7 @@ bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old
 
 	if ((sig != SIGSEGV && sig != SIGBUS) || !__atomic_load_n(&begun, __ATOMIC_ACQUIRE))
 		return false;
-	was = new ? want(wish_of(sig), new) : wanted(wish_of(sig));
+	was = new ? guard_set_wanted(guard_wanted_of(sig), new) : wanted(guard_wanted_of(sig));
 	if (old)
 		*old = was;
 	return true;
@@ -203,7 +203,7 @@ void rl_guard_mask_changed(void)
 	faults_come = false;
 }
 
-/* A thread may block all signals; a fault that is blocked ends the process. */
+/* A thread may block all signals; a fault whose signal is blocked ends the process. */
 static void let_faults_come(void)
 {
 	sigset_t faults;
@@ -215,7 +215,7 @@ static void let_faults_come(void)
 	faults_come = true;
 }
 
-/* Guards may be inside each other: a fault goes to the innermost. */
+/* Guards nest: a fault goes to the innermost. */
 #define UNDER_GUARD(what) ({						\
 	sigjmp_buf here_, *outer_ = guarded;				\
 	bool ok_ = (faults_come ? (void)0 : let_faults_come(),		\
@@ -235,7 +235,7 @@ bool rl_guard_copy(void *dst, const void *src, size_t n)
 	return !n || UNDER_GUARD(rl_copy_in_order(dst, src, n));
 }
 
-/* One octet a page. */
+/* Reads one octet of each page. */
 static noinline void touch(const volatile char *p, size_t n)
 {
 	size_t i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The options: WEFT_ variables of the environment, read once. And the trace that one turns on. */
+/* The options are WEFT_ variables of the environment, read once. One of them enables the trace. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,10 +7,8 @@
 
 #include "kernel/core/rtr.h"
 #include "kernel/proto/mpa.h"
-#include "options.h"
+#include "api.h"
 #include "raw.h"
-
-bool rl_sockets_on;
 
 static struct rl_options opt = {
 	.crc = true,
@@ -26,7 +24,7 @@ static struct rl_options opt = {
 /* ---- stderr ---- */
 
 /* One write, so that lines of several threads and processes stay whole. */
-static void __attribute__((format(printf, 1, 0))) say(const char *fmt, va_list args)
+static void __attribute__((format(printf, 1, 0))) option_print(const char *fmt, va_list args)
 {
 	char line[512] = "weft: ";
 	size_t at = strlen(line);
@@ -44,13 +42,13 @@ void rl_complain(const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	say(fmt, args);
+	option_print(fmt, args);
 	va_end(args);
 }
 
 /* ---- values ---- */
 
-/* Each: does @s make sense? Then it is in *@v. */
+/* Each: true if @s is valid, and its value is in *@v. */
 static bool parse_number(const char *s, char **end, u32 min, u32 max, u32 *v)
 {
 	unsigned long n;
@@ -82,16 +80,16 @@ static bool parse_ports(const char *s, u16 *min, u16 *max)
 /* ---- variables ---- */
 
 /* NULL: not set, or empty. */
-static const char *value_of(const char *name)
+static const char *option_value(const char *name)
 {
 	const char *s = getenv(name);
 
 	return s && *s ? s : NULL;
 }
 
-static void read_number(const char *name, u32 min, u32 max, u32 *v)
+static void option_read_number(const char *name, u32 min, u32 max, u32 *v)
 {
-	const char *s = value_of(name);
+	const char *s = option_value(name);
 	char *end;
 	u32 n;
 
@@ -100,21 +98,22 @@ static void read_number(const char *name, u32 min, u32 max, u32 *v)
 	if (parse_number(s, &end, min, max, &n) && !*end)
 		*v = n;
 	else
-		rl_complain("%s=%s is ignored: it should be a number from %u to %u", name, s, min, max);
+		rl_complain("%s=%s is ignored: it should be a number from %u to %u", name, s, min,
+			    max);
 }
 
 static void read_bool(const char *name, bool *v)
 {
 	u32 n = *v;
 
-	read_number(name, 0, 1, &n);
+	option_read_number(name, 0, 1, &n);
 	*v = n;
 }
 
-static void read_words(void)
+static void option_read_words(void)
 {
-	const char *ports = value_of("WEFT_PORTS"), *rtr = value_of("WEFT_RTR");
-	const char *netdevs = value_of("WEFT_NETDEVS"), *device = value_of("WEFT_DEVICE");
+	const char *ports = option_value("WEFT_PORTS"), *rtr = option_value("WEFT_RTR");
+	const char *netdevs = option_value("WEFT_NETDEVS"), *device = option_value("WEFT_DEVICE");
 	u8 bits = rtr ? weft_rtr_parse(rtr) : 0;
 
 	if (ports && !parse_ports(ports, &opt.port_min, &opt.port_max))
@@ -142,14 +141,14 @@ static void read_all(void)
 	read_bool("WEFT_WITH_HARDWARE", &opt.with_hardware);
 	read_bool("WEFT_STATS", &opt.stats);
 	read_bool("WEFT_TRACE", &opt.trace);
-	read_number("WEFT_MPA_REVISION", 0, 2, &rev);
+	option_read_number("WEFT_MPA_REVISION", 0, 2, &rev);
 	opt.mpa_rev = (u8)rev;
-	read_number("WEFT_STARTUP_TIMEOUT_MS", 1, 3600000, &opt.startup_ms);
-	read_number("WEFT_ACCEPT_TIMEOUT_MS", 1, 3600000, &opt.accept_ms);
-	read_number("WEFT_CLOSE_TIMEOUT_MS", 1, 3600000, &opt.close_ms);
-	read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
-	read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
-	read_words();
+	option_read_number("WEFT_STARTUP_TIMEOUT_MS", 1, 3600000, &opt.startup_ms);
+	option_read_number("WEFT_ACCEPT_TIMEOUT_MS", 1, 3600000, &opt.accept_ms);
+	option_read_number("WEFT_CLOSE_TIMEOUT_MS", 1, 3600000, &opt.close_ms);
+	option_read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
+	option_read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
+	option_read_words();
 	errno = saved;
 }
 
@@ -169,7 +168,7 @@ void rl_trace(const char *fmt, ...)
 	if (!rl_options()->trace)
 		return;
 	va_start(args, fmt);
-	say(fmt, args);
+	option_print(fmt, args);
 	va_end(args);
 	errno = saved;
 }

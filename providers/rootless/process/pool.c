@@ -13,7 +13,7 @@ static struct {
 	int n;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The one that most calls take and give back, each by one instruction. Atomic. */
+/* Most calls take this block and give it back, each with one instruction. Atomic. */
 static void *spare;
 
 void *rl_pool_take(void)
@@ -33,7 +33,8 @@ void rl_pool_give(void *block)
 {
 	void *none = NULL;
 
-	if (__atomic_compare_exchange_n(&spare, &none, block, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&spare, &none, block, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&pool.lock);
 	if (pool.n < KEPT) {

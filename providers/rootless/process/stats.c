@@ -29,12 +29,12 @@ void rl_stat_get(u64 *values, u32 n)
 void rl_stats_count_term(enum rl_stat s, const struct weft_term *t)
 {
 	rl_count(s, 1);
-	rl_trace("Terminate %s: layer %u, etype %u, code %#x", s == RL_TERM_IN ? "received" : "sent",
-		 t->layer, t->etype, t->code);
+	rl_trace("Terminate %s: layer %u, etype %u, code %#x",
+		 s == RL_TERM_IN ? "received" : "sent", t->layer, t->etype, t->code);
 }
 
-/* Processes that moved nothing say nothing. */
-__attribute__((destructor)) static void tell(void)
+/* Silent in a process that has moved nothing. */
+__attribute__((destructor)) static void stats_print(void)
 {
 	u32 i;
 

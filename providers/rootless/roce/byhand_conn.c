@@ -63,8 +63,8 @@ static void configure_mpa(struct weft_mpa_cfg *cfg)
 {
 	cfg->rev = 2;
 	cfg->p2p = true;
-	cfg->ird += WEFT_ASKS;
-	cfg->ord += WEFT_ASKS;
+	cfg->ird += WEFT_ACK_READS;
+	cfg->ord += WEFT_ACK_READS;
 }
 
 /* No ULP thinks before it answers. */
@@ -187,7 +187,7 @@ static struct weft_offer *make_offer(const struct rl_hand_qp *q)
 		return NULL;
 	rl_conn_base_cfg(&cfg);
 	configure_mpa(&cfg);
-	weft_offer_init(o, &cfg, q->path.ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words,
+	weft_offer_init(o, &cfg, q->path.ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words,
 			write_own_words(q, words));
 	o->itself = rl_hand_is_own(&q->h);
 	return o;
@@ -382,7 +382,6 @@ static void connected(struct rl_conn *c)
 {
 	struct weft_offer *o = c->link.offer;
 	struct rl_hand_qp *q = c->user;
-	struct weft_tcp_view v;
 
 	c->link.offer = NULL;
 	if (hear(q, c, o->pd, o->pd_len) == RL_HAND_FITS) {
@@ -390,8 +389,7 @@ static void connected(struct rl_conn *c)
 		c->qp->core.patient = c->link.cfg.rnr_ms;
 		limit_ord(q);
 	} else {
-		rl_conn_view(c, &v);
-		rl_conn_act(c, weft_link_withdraw(&c->link, -EPROTO, &v, rl_now_ms()));
+		rl_conn_withdraw(c, -EPROTO);
 	}
 	free(o);
 }
@@ -456,21 +454,14 @@ static struct rl_hand_qp *find_addressee(const struct weft_mpa_frame *f, const u
 static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
 {
 	u8 words[RL_HAND_WORDS_LEN];
-	struct weft_tcp_view v;
 	u32 len, ird;
 	int rv;
 
-	rl_conn_configure(c);
-	rl_conn_view(c, &v);
 	pthread_mutex_lock(&q->qp->lock);
 	len = write_own_words(q, words);
 	ird = q->path.ird;
 	pthread_mutex_unlock(&q->qp->lock);
-	rv = rl_conn_attach(c, q->qp);
-	if (rv)
-		return rv;
-	rv = weft_link_accept(&c->link, ird + WEFT_ASKS, RL_MAX_ORD + WEFT_ASKS, words, len, &v,
-			      rl_now_ms());
+	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words, len);
 	if (!rv)
 		limit_ord(q);
 	return rv;
@@ -478,25 +469,13 @@ static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
 
 static void accept_failed(struct rl_conn *c, struct rl_hand_qp *q)
 {
-	struct weft_tcp_view v;
-
 	rl_conn_release_qp(c);
 	pthread_mutex_lock(&q->qp->lock);
 	rl_hand_parted(&q->h, false, false, rl_now_ms());
 	set_clock(q);
 	pthread_mutex_unlock(&q->qp->lock);
 	leave(c);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
-}
-
-/* What does not fit yet comes again, by itself. Until it has gone it is a stranger. */
-static void refuse(struct rl_conn *c)
-{
-	struct weft_tcp_view v;
-
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, NULL, 0, &v, rl_now_ms()));
+	rl_conn_accept_failed(c);
 }
 
 static void request(struct rl_conn *c)
@@ -505,7 +484,8 @@ static void request(struct rl_conn *c)
 	struct rl_hand_qp *q = f->enhanced && f->p2p ? find_addressee(f, c->link.st.pd) : NULL;
 
 	if (!q || hear(q, c, c->link.st.pd, f->pd_len) != RL_HAND_FITS) {
-		refuse(c);
+		/* What does not fit yet comes again, by itself. Until it has gone it is a stranger. */
+		rl_conn_reject(c, NULL, 0);
 	} else {
 		join(c, q);
 		if (accept_on(c, q))

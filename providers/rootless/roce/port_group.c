@@ -21,7 +21,7 @@
 
 struct group {
 	struct rl_acceptor acceptor;	/* first: the references */
-	struct group *next;
+	struct list_head node;
 	u16 port;
 	bool six;
 	int tcp, udp;			/* hidden; tcp until the acceptor has it */
@@ -32,8 +32,8 @@ struct group {
 
 static struct {
 	pthread_mutex_t lock;
-	struct group *groups;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct list_head groups;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .groups = LIST_HEAD_INIT(all.groups) };
 
 /* ---- sockets ---- */
 
@@ -192,22 +192,25 @@ static const struct rl_acceptor_ops group_ops = {
 
 /* ---- groups; with the lock ---- */
 
-static struct group **find(u16 port)
+/* The group of a number that is taken. */
+static struct group *find(u16 port)
 {
-	struct group **p;
+	struct group *g;
 
-	for (p = &all.groups; *p && (*p)->port != port; p = &(*p)->next)
-		;
-	return p;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->port == port)
+			break;
+	return g;
 }
 
 static struct group *group_with_room(void)
 {
 	struct group *g;
 
-	for (g = all.groups; g && g->used == RL_GROUP_QPS; g = g->next)
-		;
-	return g;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->used < RL_GROUP_QPS)
+			return g;
+	return NULL;
 }
 
 static void close_group(struct group *g)
@@ -232,8 +235,7 @@ static int open_group(struct group **out)
 		close_group(g);
 		return rv;
 	}
-	g->next = all.groups;
-	all.groups = g;
+	list_add(&g->node, &all.groups);
 	*out = g;
 	return 0;
 }
@@ -266,16 +268,15 @@ int rl_port_group_take(u32 *qpn)
 
 void rl_port_group_give(u32 qpn)
 {
-	struct group **p, *g;
+	struct group *g;
 	bool last;
 
 	pthread_mutex_lock(&all.lock);
-	p = find(rl_qpn_port(qpn));
-	g = *p;
+	g = find(rl_qpn_port(qpn));
 	g->taken[(u8)qpn] = false;
 	last = !--g->used;
 	if (last)
-		*p = g->next;
+		list_del(&g->node);
 	pthread_mutex_unlock(&all.lock);
 	if (last)
 		close_group(g);
@@ -287,7 +288,7 @@ int rl_port_group_udp(u32 qpn, bool *six)
 	int fd;
 
 	pthread_mutex_lock(&all.lock);
-	g = *find(rl_qpn_port(qpn));
+	g = find(rl_qpn_port(qpn));
 	*six = g->six;
 	fd = g->udp;
 	pthread_mutex_unlock(&all.lock);

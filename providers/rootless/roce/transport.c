@@ -119,7 +119,7 @@ static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 		rl_qp_reset(qp);
 		return 0;
 	default:
-		rl_qp_hear_out(qp);
+		rl_qp_drain_acks(qp);
 		rl_hand_stop_qp(qp);
 		return rl_qp_move(qp, to);
 	}

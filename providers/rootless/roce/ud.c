@@ -333,6 +333,7 @@ int rl_ud_begin(struct rl_qp *qp)
 	if (!ud)
 		return -ENOMEM;
 	ud->qp = qp;
+	INIT_LIST_HEAD(&ud->groups);
 	qp->ud = ud;
 	qp->core.datagrams = true;
 	rv = rl_ud_join_socket(ud);

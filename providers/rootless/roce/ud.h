@@ -16,17 +16,17 @@
 
 #include "devices/device.h"
 #include "host/qp.h"
+#include "process/list.h"
 
 /* A UDP socket, and who receives by it. */
 struct rl_ud_socket;
-struct rl_ud_member;
 
 /* A UD QP's. Constant but for what says otherwise. */
 struct rl_ud {
 	struct rl_ud_socket *socket;
-	struct rl_ud *next;		/* of the socket's; the table's lock */
+	struct list_head node;		/* of the socket's; the table's lock */
 	struct rl_qp *qp;
-	struct rl_ud_member *groups;	/* that it is in; the context's lock */
+	struct list_head groups;	/* that it is in; the context's lock */
 	u32 qkey;			/* the QP's lock */
 	bool waits;			/* the QP's lock: UDP has no room, and is asked again soon */
 };

@@ -25,27 +25,27 @@
 #endif
 
 struct group {
-	struct group *next;
+	struct list_head node;
 	u8 gid[RL_GID_LEN];
 	u32 ifindex;
 	int fd;				/* hidden */
 	struct rl_ud_socket *socket;
-	struct rl_ud_member *members;
+	struct list_head members;
 	u32 nmembers;
 };
 
 /* A QP's place in a group. */
-struct rl_ud_member {
-	struct rl_ud_member *next;	/* the group's */
-	struct rl_ud_member *next_group; /* the QP's; the context's lock */
+struct member {
+	struct list_head node;		/* the group's */
+	struct list_head of_qp;		/* the context's lock */
 	struct group *group;
 	struct rl_qp *qp;
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct group *groups;		/* and their members */
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct list_head groups;	/* and their members */
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .groups = LIST_HEAD_INIT(all.groups) };
 
 static bool is_v4(const u8 gid[RL_GID_LEN])
 {
@@ -62,11 +62,11 @@ bool rl_gid_is_group(const u8 gid[RL_GID_LEN])
 /* Referenced: how many. */
 static u32 members_of(const struct group *g, struct rl_qp *qps[RL_GROUP_MEMBERS])
 {
-	const struct rl_ud_member *m;
+	const struct member *m;
 	u32 n = 0;
 
 	pthread_mutex_lock(&all.lock);
-	for (m = g->members; m; m = m->next) {
+	list_for_each_entry(m, &g->members, node) {
 		rl_qp_get(m->qp);
 		qps[n++] = m->qp;
 	}
@@ -170,13 +170,13 @@ static int open_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN], str
 	memcpy(g->gid, gid, sizeof(g->gid));
 	g->ifindex = dev->ifindex;
 	g->fd = -1;
+	INIT_LIST_HEAD(&g->members);
 	rv = open_socket(g, dev);
 	if (rv) {
 		close_group(g);
 		return rv;
 	}
-	g->next = all.groups;
-	all.groups = g;
+	list_add(&g->node, &all.groups);
 	*out = g;
 	return 0;
 }
@@ -185,33 +185,27 @@ static int find_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN], str
 {
 	struct group *g;
 
-	for (g = all.groups; g; g = g->next)
-		if (g->ifindex == dev->ifindex && !memcmp(g->gid, gid, sizeof(g->gid)))
-			break;
-	*out = g;
-	return g ? 0 : open_group(dev, gid, out);
-}
-
-static void unlink_group(struct group *g)
-{
-	struct group **p;
-
-	for (p = &all.groups; *p != g; p = &(*p)->next)
-		;
-	*p = g->next;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->ifindex == dev->ifindex && !memcmp(g->gid, gid, sizeof(g->gid))) {
+			*out = g;
+			return 0;
+		}
+	*out = NULL;
+	return open_group(dev, gid, out);
 }
 
 /* Does any of the group receive where @cq's QPs do? */
 static bool serves_cq(const struct group *g, const struct rl_cq *cq)
 {
-	const struct rl_ud_member *m;
+	const struct member *m;
 
-	for (m = g->members; m && m->qp->rcq != cq; m = m->next)
-		;
-	return m;
+	list_for_each_entry(m, &g->members, node)
+		if (m->qp->rcq == cq)
+			return true;
+	return false;
 }
 
-static int enter(struct group *g, struct rl_ud_member *m, struct rl_qp *qp)
+static int enter(struct group *g, struct member *m, struct rl_qp *qp)
 {
 	int rv = g->nmembers < RL_GROUP_MEMBERS ? 0 : -ENOMEM;
 
@@ -221,43 +215,40 @@ static int enter(struct group *g, struct rl_ud_member *m, struct rl_qp *qp)
 		return rv;
 	m->group = g;
 	m->qp = qp;
-	m->next = g->members;
-	g->members = m;
+	list_add(&m->node, &g->members);
 	g->nmembers++;
 	return 0;
 }
 
 /* True: it was the last, and the group is closed by the caller, without the lock. */
-static bool leave(struct rl_ud_member *m)
+static bool leave(struct member *m)
 {
 	struct group *g = m->group;
-	struct rl_ud_member **p;
+	bool last;
 
-	for (p = &g->members; *p != m; p = &(*p)->next)
-		;
-	*p = m->next;
+	list_del(&m->node);
 	g->nmembers--;
 	if (!serves_cq(g, m->qp->rcq))
 		rl_cq_remove_source(m->qp->rcq, rl_ud_socket_watch(g->socket), g->fd);
-	if (!g->members)
-		unlink_group(g);
-	return !g->members;
+	last = list_empty(&g->members);
+	if (last)
+		list_del(&g->node);
+	return last;
 }
 
 /* ---- for others ---- */
 
-/* Where @qp's membership hangs; it is NULL: there is none. */
-static struct rl_ud_member **membership(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
+static struct member *find_membership(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
 {
-	struct rl_ud_member **p;
+	struct member *m;
 
-	for (p = &qp->ud->groups; *p && memcmp((*p)->group->gid, gid, RL_GID_LEN);
-	     p = &(*p)->next_group)
-		;
-	return p;
+	list_for_each_entry(m, &qp->ud->groups, of_qp)
+		if (!memcmp(m->group->gid, gid, RL_GID_LEN))
+			return m;
+	return NULL;
 }
 
-static int enter_group_of(struct rl_qp *qp, const u8 gid[RL_GID_LEN], struct rl_ud_member *m)
+static int enter_group_of(struct rl_qp *qp, const u8 gid[RL_GID_LEN], struct member *m)
 {
 	struct group *g, *empty = NULL;
 	int rv;
@@ -266,8 +257,8 @@ static int enter_group_of(struct rl_qp *qp, const u8 gid[RL_GID_LEN], struct rl_
 	rv = find_group(qp->ctx->dev, gid, &g);
 	if (!rv)
 		rv = enter(g, m, qp);
-	if (rv && g && !g->members) {
-		unlink_group(g);
+	if (rv && g && list_empty(&g->members)) {
+		list_del(&g->node);
 		empty = g;
 	}
 	pthread_mutex_unlock(&all.lock);
@@ -278,12 +269,12 @@ static int enter_group_of(struct rl_qp *qp, const u8 gid[RL_GID_LEN], struct rl_
 
 int rl_ud_attach(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
 {
-	struct rl_ud_member *m;
+	struct member *m;
 	int rv;
 
 	if (!rl_gid_is_group(gid))
 		return -EINVAL;
-	if (*membership(qp, gid))
+	if (find_membership(qp, gid))
 		return 0;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -293,17 +284,15 @@ int rl_ud_attach(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
 		free(m);
 		return rv;
 	}
-	m->next_group = qp->ud->groups;
-	qp->ud->groups = m;
+	list_add(&m->of_qp, &qp->ud->groups);
 	return 0;
 }
 
-static void detach(struct rl_ud_member **p)
+static void detach(struct member *m)
 {
-	struct rl_ud_member *m = *p;
 	bool last;
 
-	*p = m->next_group;
+	list_del(&m->of_qp);
 	pthread_mutex_lock(&all.lock);
 	last = leave(m);
 	pthread_mutex_unlock(&all.lock);
@@ -314,16 +303,18 @@ static void detach(struct rl_ud_member **p)
 
 int rl_ud_detach(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
 {
-	struct rl_ud_member **p = membership(qp, gid);
+	struct member *m = find_membership(qp, gid);
 
-	if (!*p)
+	if (!m)
 		return -EINVAL;
-	detach(p);
+	detach(m);
 	return 0;
 }
 
 void rl_ud_detach_all(struct rl_qp *qp)
 {
-	while (qp->ud->groups)
-		detach(&qp->ud->groups);
+	struct member *m, *after;
+
+	list_for_each_entry_safe(m, after, &qp->ud->groups, of_qp)
+		detach(m);
 }

@@ -28,20 +28,20 @@
 
 struct rl_ud_socket {
 	struct rl_watch watch;		/* first: the references */
-	struct rl_ud_socket *next;	/* the table's lock */
+	struct list_head node;		/* the table's lock */
 	u16 port;
 	bool six;
 	rl_ud_deliver_fn *deliver;
 	void *group;			/* of a group's; constant */
 	pthread_mutex_t lock;		/* whoever reads */
 	int fd;				/* lock; the port group's; -1: no more */
-	struct rl_ud *uds;		/* the table's lock */
+	struct list_head uds;		/* the table's lock */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct rl_ud_socket *sockets;
-} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct list_head sockets;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER, .sockets = LIST_HEAD_INIT(table.sockets) };
 
 static struct rl_ud_socket *socket_of(struct rl_watch *w)
 {
@@ -208,8 +208,8 @@ static u32 waiting(struct rl_ud_socket *s, struct rl_qp *qps[RL_GROUP_QPS])
 	u32 n = 0;
 
 	pthread_mutex_lock(&table.lock);
-	for (ud = s->uds; ud && n < RL_GROUP_QPS; ud = ud->next)
-		if (READ_ONCE(ud->waits)) {
+	list_for_each_entry(ud, &s->uds, node)
+		if (READ_ONCE(ud->waits) && n < RL_GROUP_QPS) {
 			rl_qp_get(ud->qp);
 			qps[n++] = ud->qp;
 		}
@@ -283,6 +283,7 @@ struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_
 	s->six = six;
 	s->deliver = deliver;
 	s->group = group;
+	INIT_LIST_HEAD(&s->uds);
 	if (rl_watch_begin(&s->watch)) {
 		rl_watch_put(&s->watch);
 		return NULL;
@@ -302,11 +303,7 @@ static struct rl_ud_socket *open_socket(u32 qpn)
 /* Nobody finds it any more when this returns. With the table's lock. */
 static void close_socket(struct rl_ud_socket *s)
 {
-	struct rl_ud_socket **p;
-
-	for (p = &table.sockets; *p != s; p = &(*p)->next)
-		;
-	*p = s->next;
+	list_del(&s->node);
 	rl_watch_end(&s->watch);
 }
 
@@ -314,15 +311,12 @@ static struct rl_ud_socket *find_socket(u32 qpn)
 {
 	struct rl_ud_socket *s;
 
-	for (s = table.sockets; s && s->port != rl_qpn_port(qpn); s = s->next)
-		;
-	if (s)
-		return s;
+	list_for_each_entry(s, &table.sockets, node)
+		if (s->port == rl_qpn_port(qpn))
+			return s;
 	s = open_socket(qpn);
-	if (s) {
-		s->next = table.sockets;
-		table.sockets = s;
-	}
+	if (s)
+		list_add(&s->node, &table.sockets);
 	return s;
 }
 
@@ -331,9 +325,10 @@ static bool serves_cq(const struct rl_ud_socket *s, const struct rl_ud *ud)
 {
 	const struct rl_ud *other;
 
-	for (other = s->uds; other && other->qp->rcq != ud->qp->rcq; other = other->next)
-		;
-	return other;
+	list_for_each_entry(other, &s->uds, node)
+		if (other->qp->rcq == ud->qp->rcq)
+			return true;
+	return false;
 }
 
 int rl_ud_join_socket(struct rl_ud *ud)
@@ -347,9 +342,8 @@ int rl_ud_join_socket(struct rl_ud *ud)
 		rv = serves_cq(s, ud) ? 0 : rl_cq_add_source(ud->qp->rcq, &s->watch, s->fd);
 	if (!rv) {
 		ud->socket = s;
-		ud->next = s->uds;
-		s->uds = ud;
-	} else if (s && !s->uds) {
+		list_add(&ud->node, &s->uds);
+	} else if (s && list_empty(&s->uds)) {
 		close_socket(s);
 		rl_watch_put(&s->watch);
 	}
@@ -368,16 +362,13 @@ static void stop_reading(struct rl_ud_socket *s)
 void rl_ud_leave_socket(struct rl_ud *ud)
 {
 	struct rl_ud_socket *s = ud->socket;
-	struct rl_ud **p;
 	bool last;
 
 	pthread_mutex_lock(&table.lock);
-	for (p = &s->uds; *p != ud; p = &(*p)->next)
-		;
-	*p = ud->next;
+	list_del(&ud->node);
 	if (!serves_cq(s, ud))
 		rl_cq_remove_source(ud->qp->rcq, &s->watch, s->fd);
-	last = !s->uds;
+	last = list_empty(&s->uds);
 	if (last)
 		close_socket(s);
 	pthread_mutex_unlock(&table.lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A command comes by write(), or by an ioctl (INVOKE_WRITE) from newer libraries. Pointers are the
- * program's and may point anywhere: what they name is copied under guard.
+ * Commands arrive by write(), or by an ioctl (INVOKE_WRITE) from newer libraries. Their pointers
+ * may point anywhere: all of the program's memory is copied under guard.
  */
 #include "process/thread.h"
 #include "request.h"
@@ -16,7 +16,7 @@
 
 static const struct command {
 	u32 number;
-	size_t in, out;			/* octets of the core's parts, at least */
+	size_t in, out;			/* sizes of the core's parts, at least */
 	rl_cmd_fn *run;
 } commands[] = {
 	PLAIN(GET_CONTEXT, ib_uverbs_get_context, R(ib_uverbs_get_context_resp),
@@ -64,7 +64,7 @@ static const struct command *find_command(u32 number)
 	return NULL;
 }
 
-/* Octets of the core's parts of command @number; false: no such command. */
+/* Sizes of the core's parts of command @number; false: no such command. */
 static bool command_sizes(u32 number, size_t *in, size_t *out)
 {
 	const struct command *c = find_command(number);
@@ -85,7 +85,7 @@ static int run_command(struct rl_context *ctx, struct rl_command *c)
 
 /* ---- decoding ---- */
 
-/* A command as it came: pointers and lengths of the program's. */
+/* A command as it arrives: the program's pointers, and lengths. */
 struct call {
 	u32 number;
 	const void *in, *uhw_in;
@@ -103,7 +103,7 @@ static int run_with_lock(struct rl_context *ctx, struct rl_command *c)
 	return rv;
 }
 
-static int run(struct rl_context *ctx, const struct call *call)
+static int write_run(struct rl_context *ctx, const struct call *call)
 {
 	u64 in[RL_CMD_MAX_IN / 8], out[RL_CMD_MAX_OUT / 8] = { 0 };
 	u64 uhw_in[RL_CMD_MAX_IN / 8], uhw_out[RL_CMD_MAX_OUT / 8] = { 0 };
@@ -127,12 +127,12 @@ static int run(struct rl_context *ctx, const struct call *call)
 	     run_with_lock(ctx, &c);
 	if (rv)
 		return rv;
-	/* Newer structures may be longer than ours: the program asked for zeros there. */
+	/* Newer structures may be longer: the program expects zeros at the end. */
 	return rl_copy_out(call->out, out, min_t(size_t, call->out_len, sizeof(out))) ?:
 	       rl_copy_out(call->uhw_out, uhw_out, c.uhw_out.len);
 }
 
-/* The core's part, then the driver's; and so does the answer. */
+/* The request has the core's part, then the driver's; so has the answer. */
 static int split_plain(struct call *call, const u8 *p, size_t len, size_t out_len)
 {
 	size_t in_size, out_size;
@@ -195,7 +195,7 @@ ssize_t rl_uverbs_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	else
 		rv = hdr.in_words * 4u != len ? -EINVAL :
 		     split_plain(&call, p + sizeof(hdr), len - sizeof(hdr), hdr.out_words * 4u);
-	rv = rv ?: run(rl_context_of(f), &call);
+	rv = rv ?: write_run(rl_context_of(f), &call);
 	return rv ?: (ssize_t)len;
 }
 
@@ -211,5 +211,5 @@ int rl_ioctl_invoke_write(struct rl_context *ctx, struct rl_request *r)
 	call.uhw_in = rl_attr_input(rl_attr_find(r, UVERBS_ATTR_UHW_IN), &call.uhw_in_len);
 	call.out = rl_attr_output(rl_attr_find(r, UVERBS_ATTR_CORE_OUT), &call.out_len);
 	call.uhw_out = rl_attr_output(rl_attr_find(r, UVERBS_ATTR_UHW_OUT), &call.uhw_out_len);
-	return run(ctx, &call);
+	return write_run(ctx, &call);
 }

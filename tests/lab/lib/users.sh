@@ -159,7 +159,7 @@ mix_is_right() {
 	rm /run/mnt/mix.*
 }
 
-# direct_octets_read_back SIZE...: past the page cache of what is mounted at /run/mnt.
+# direct_octets_read_back SIZE...: with O_DIRECT, in the file system at /run/mnt.
 direct_octets_read_back() {
 	local size octets
 	for size; do

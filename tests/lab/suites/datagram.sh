@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Datagrams: UD QPs, what they promise (weft-datagram), and the programs that Debian has. Only weft-run's
-# devices have them.
+# Datagrams: the promises of UD QPs (weft-datagram), and Debian's programs over them. Only weft-run's devices
+# have UD QPs.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
@@ -16,17 +16,17 @@ tests() {
 		udaddy udaddy
 		udaddy-over-ipv6 udaddy_six
 		udaddy-sixteen-connections udaddy -c 16
-		questions-and-answers questions
+		sidr-requests-and-replies questions
 		groups groups
 		mckey mckey_two
-		mckey-unjoined-hears-nothing mckey_unjoined
+		mckey-unjoined-receives-nothing mckey_unjoined
 		port-of-groups-is-no-qps port_of_groups
 	END
 	# lo must not be the host's.
 	[ "${OWN_NET-yes}" = no ] || echo datagrams-where-there-is-no-ipv6 cases_v4
 	# lo has no route for IPv6's groups.
 	[ "${OWN_NET-yes}" = no ] || echo mckey-over-ipv6 mckey_six
-	[ "${OWN_NET-yes}" = no ] || echo mckey-hears-its-netdev-alone mckey_netdevs
+	[ "${OWN_NET-yes}" = no ] || echo mckey-receives-from-its-netdev-only mckey_netdevs
 }
 
 cases() {

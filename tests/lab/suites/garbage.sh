@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Invalid input to a listener over plain TCP. After each the listener still serves: an
-# rping goes through. The fine print of the protocol is weftspec's; this is about staying up.
+# rping succeeds. weftspec tests the protocol's details; this suite tests that the listener survives.
 
 PAIRS=${PAIRS:-weft:weft}
 D=${PAIRS%%:*}
@@ -19,8 +19,8 @@ tests() {
 		reset-while-connecting garbage reset 20
 	END
 	# siw's backlog would be full, and it would serve no other peer; under weft-run fewer fit.
-	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-strangers-do-not-pile-up wordy_crowd"
-	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-strangers-keep-nobody-out silent_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-half-open-connections-do-not-pile-up wordy_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-half-open-connections-block-no-peer silent_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "counters-are-read-past-a-thousand-connections read_past"
 }
 
@@ -39,19 +39,19 @@ garbage() {
 
 # crowd WHAT COUNT: half-open connections to b's port 7174; returns when all exist. They stay until crowd_leaves.
 crowd() {
-	rm -f "$TEST_DIR/strangers.log" "$HERE/crowd"
+	rm -f "$TEST_DIR/half-open.log" "$HERE/crowd"
 	mkfifo "$HERE/crowd"
 	exec 7<>"$HERE/crowd"
-	strangers "$1" "$IP_B" 7174 "$2" <"$HERE/crowd" >"$TEST_DIR/strangers.log" 2>&1 7>&- &
+	half-open "$1" "$IP_B" 7174 "$2" <"$HERE/crowd" >"$TEST_DIR/half-open.log" 2>&1 7>&- &
 	crowd=$!
-	wait_for 60 they_say 0 || fail "the strangers do not arrive"
+	wait_for 60 they_say 0 || fail "the half-open connections do not all exist"
 	[ "${said[0]}" = "$2 are there" ] || fail "${said[0]}"
 }
 
 # they_say LINES: more lines than that; all of them in $said.
 they_say() {
 	said=()
-	[ ! -e "$TEST_DIR/strangers.log" ] || mapfile -t said <"$TEST_DIR/strangers.log"
+	[ ! -e "$TEST_DIR/half-open.log" ] || mapfile -t said <"$TEST_DIR/half-open.log"
 	[ ${#said[@]} -gt "$1" ]
 }
 
@@ -61,15 +61,15 @@ nobody_is_there() { ! on_b grep -qE ':1C06 [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net
 # The device has room for others then.
 crowd_leaves() {
 	exec 7>&-
-	wait_for 60 is_over "$crowd" || fail "the strangers do not leave"
-	wait_for 60 nobody_is_there || fail "connections stay whose strangers have gone"
+	wait_for 60 is_over "$crowd" || fail "the half-open connections do not end"
+	wait_for 60 nobody_is_there || fail "connections stay after their peers have gone"
 }
 
 # were_reset LEAST MOST: so many of the crowd were by now, in $n, and the device has counted as many.
 were_reset() {
 	they_say 0
 	echo >&7
-	wait_for 30 they_say ${#said[@]} || fail "the strangers do not answer"
+	wait_for 30 they_say ${#said[@]} || fail "half-open gives no answer"
 	n=${said[-1]% were reset}
 	[[ $n -ge $1 && $n -le $2 ]] && [ "$(at b count "$DEV_B" evicted)" = "$n" ]
 }

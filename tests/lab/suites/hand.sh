@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# QPs that are connected by hand, as NCCL, Mooncake and libibverbs' own pingpongs do: what they promise
-# (weft-byhand, weft-itself, weft-handpeers, weft-crowd), and the programs that Debian has. Only
-# weft-run's devices take them.
+# QPs connected by hand, as by NCCL, Mooncake and libibverbs' pingpongs: their promises (weft-byhand,
+# weft-itself, weft-handpeers, weft-crowd), and Debian's programs over them. Only weft-run's devices
+# support them.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
@@ -62,7 +62,7 @@ crowd() {
 version() {
 	local case
 	pair weft:weft
-	for case in "who-listens-in-the-peer's-place-is-found-out" strangers-are-turned-away; do
+	for case in "a-listener-in-the-peer's-place-is-detected" wrong-hellos-are-refused; do
 		WEFT_TRACE=1 tap_run weft-handpeers "$IP_A" 0 "$case"
 		grep -q '^weft: a peer by hand speaks version 2; this is 3' "$TEST_DIR/weft-handpeers.log" ||
 			fail "$case: nothing is said of the version"

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# weft on b connects to, and is called by, what behaves as hardware does: weftspec's self-peer on a, with
-# the manners of irdma, of cxgb4, and of RNICs from before MPA revision 2. weft's reflector on b moves data.
+# weft on b connects to, and accepts from, a peer that behaves like hardware: weftspec's self-peer on a, with
+# the manners of irdma, cxgb4, and RNICs from before MPA revision 2. weft's reflector on b moves data.
 
 tests() {
 	cat <<-'END'
 		irdma-connects-and-moves-data moves_both_ways irdma
 		cxgb4-connects-and-moves-data moves_both_ways cxgb4
 		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1 mpa_revision=1
-		irdma-and-an-rtr-that-it-has-not refused_by irdma send caller REJECTED
-		cxgb4-and-an-rtr-that-it-has-not refused_by cxgb4 write caller CONNECT_ERROR
+		irdma-with-an-unsupported-rtr refused_by irdma send caller REJECTED
+		cxgb4-with-an-unsupported-rtr refused_by cxgb4 write caller CONNECT_ERROR
 	END
 }
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# weft's own programs (tests/progs) over a pair: does a program that scribbles over its rings stay
-# the only one that suffers, does a stranger's nonsense. (weft-verify has a suite of its own.)
+# weft's own programs (tests/progs) over a pair. A program that scribbles over its rings, or a peer that
+# sends garbage, must harm no other process. (weft-verify has a suite of its own.)
 
 PAIRS=${PAIRS:-weft:weft}
 
@@ -8,7 +8,7 @@ PAIRS=${PAIRS:-weft:weft}
 # shellcheck disable=SC2034 # read by suite.sh
 TEST_TIMEOUT=300
 
-# How long a hostile program goes on; longer where make check-full alone comes.
+# How long a hostile program runs; longer where only make check-full runs it.
 HOSTILE_SECONDS=20
 [[ ${KERNEL-} != 7.2* ]] || HOSTILE_SECONDS=60
 
@@ -40,7 +40,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] ||
 		echo "scribbler-harms-only-itself hostile rings $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] ||
-		echo "random-calls-harm-nobody hostile calls $HOSTILE_SECONDS weft:weft"
+		echo "random-calls-harm-no-other-process hostile calls $HOSTILE_SECONDS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-garbage mpa_garbage weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "mpa-edges mpa_edges weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "requests-come-in-the-order-of-connects connect_order weft:weft"

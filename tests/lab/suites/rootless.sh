@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What only weft-run has: devices that are seen by one program, what it refuses, where it runs, and
-# programs that do to their process what a kernel would not mind.
+# Features of weft-run alone: devices that only one program sees, its refusals, where it runs, and
+# programs that change their process in ways that do not affect a kernel driver.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
@@ -12,11 +12,11 @@ tests() {
 		devices-are-roce-unless-asked faces_shown
 		gids-are-the-addresses gids_shown
 		each-face-meets-the-other faces_meet
-		a-face-is-not-told-on-the-wire wire_of_faces
+		the-wire-does-not-show-the-face wire_of_faces
 		weft-run-refuses-what-it-would-not-reach refusals
 		weft-run-refuses-options-that-make-no-sense bad_options
 		weft-run-is-as-its-program status_of_program
-		check-tells-what-would-not-work check_tells
+		check-reports-what-would-not-work check_tells
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
 		habits-of-programs habits_go

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Programs of sockets, unmodified, over iWARP: weft-run --sockets. What they move is compared with what they
-# move over TCP, octet for octet, and their traces say that it went over iWARP.
-# Environment: SOCKETS_TIMES  how many times as much programs move, and ask for (1)
+# Unmodified socket programs over iWARP: weft-run --sockets. Their data is compared with the same over TCP,
+# octet by octet, and their traces show that it went over iWARP.
+# Environment: SOCKETS_TIMES  factor of the data and requests of each program (1)
 # shellcheck disable=SC2086 # AS_USER is a list
 
 MUCH=${SOCKETS_TIMES:-1}
@@ -135,7 +135,7 @@ edges() {
 		fail "$(grep -m 1 '^not ok' "$TEST_DIR/edges.log"); $(grep -m 3 '^# line' "$TEST_DIR/edges.log"); $(tail -n 1 "$TEST_DIR/edges.log")"
 	[ "$1" = iwarp ] || return 0
 	goes_over "$TEST_DIR/edges.err"
-	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-reader-that-takes-its-time-behind-close \
+	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-slow-reader-after-close \
 		>"$TEST_DIR/slow.log" 2>"$TEST_DIR/slow.err" || fail "$(cat "$TEST_DIR/slow.log")"
 }
 

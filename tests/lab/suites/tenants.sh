@@ -6,14 +6,14 @@ PAIRS=${PAIRS:-weft:weft}
 tests() {
 	[[ $PAIRS = *weft:weft* ]] || return 0
 	cat <<-'END'
-		strangers-connect-no-queue-pair whose_qp weft:weft
+		other-users-connect-no-queue-pair whose_qp weft:weft
 		foreigners foreigners weft:weft
 	END
 	# The mode cannot be changed while there is another namespace, and b is one in user mode,
 	# which has no BPF either.
 	[[ ${KERNEL-} != stock ]] || cat <<-'END'
 		foreigners-in-exclusive-mode exclusive weft:weft
-		cgroup-programs-are-asked hooks weft:weft
+		cgroup-bpf-programs-are-run hooks weft:weft
 	END
 }
 

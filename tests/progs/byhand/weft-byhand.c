@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What QPs connected by hand promise, as verbs and the InfiniBand specification have it, with both ends
- * in this process, over the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
+ * What verbs and the InfiniBand specification promise of QPs connected by hand, with both ends in
+ * this process, over the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <poll.h>
@@ -542,7 +542,7 @@ static bool waits_for_receive(void)
 	return ok;
 }
 
-/* A Send is retried rnr_retry times, then fails with IBV_WC_RNR_RETRY_EXC_ERR. The requests before it complete. */
+/* A Send is retried rnr_retry times, then fails (RNR retries exceeded). The requests before it complete. */
 static bool receive_never_comes(void)
 {
 	struct hand_setting hasty = hand_usual;
@@ -831,17 +831,17 @@ static const struct hand_case cases[] = {
 	{ "both-ends-in-each-order", orders },
 	{ "an-end-that-stays-in-rtr-receives", receivers_only },
 	{ "peer-that-never-comes-is-given-up", absent_peer },
-	{ "without-time-out-nobody-is-given-up", endless_patience },
+	{ "without-time-out-no-peer-is-given-up", endless_patience },
 	{ "peer-that-is-destroyed-is-missed-by-a-send", peer_is_destroyed },
-	{ "last-word-is-heard-by-who-then-goes-to-error", last_words_are_heard },
+	{ "last-message-arrives-before-the-receiver-goes-to-error", last_words_are_heard },
 	{ "peer-that-is-reset-is-missed-by-a-send", peer_is_reset },
 	{ "peer-in-error-is-missed-by-a-send", peer_is_in_error },
 	{ "qps-are-used-again", used_again },
 	{ "reset-drops-what-was-posted", reset_drops },
 	{ "reset-takes-no-work-request", reset_takes_nothing },
 	{ "modify-qp-follows-the-table", table_is_checked },
-	{ "query-qp-tells-what-was-set", query_tells },
-	{ "sqd-holds-and-tells-when-drained", drains },
+	{ "query-qp-returns-what-was-set", query_tells },
+	{ "sqd-holds-and-reports-drained", drains },
 	{ "send-waits-for-a-receive", waits_for_receive },
 	{ "send-without-a-receive-is-given-up", receive_never_comes },
 	{ "receive-that-cannot-be-filled-fails-its-own-send", receives_fail },

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * QPs connected by hand whose peers are other processes: that are killed at each step, that are many,
- * or that are none of RDMA's but connect to the port that a QP's number names (its upper 16 bits),
- * and say there what does not fit. Over the device whose GID 0 is ADDR. TAP on stdout.
+ * QPs connected by hand to other processes: peers that are killed at each step, many peers, and
+ * plain sockets that connect to the port in a QP's number (its upper 16 bits) and send a wrong
+ * hello. Over the device whose GID 0 is ADDR. TAP on stdout.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -512,7 +512,7 @@ static bool is_turned_away(int fd)
 }
 
 /* One of the words is another, by so much; or the address is. */
-static bool stranger_is_turned_away(const uint32_t right[WORDS], int which, uint32_t change, int behind)
+static bool hello_is_refused(const uint32_t right[WORDS], int which, uint32_t change, int behind)
 {
 	uint8_t request[REQUEST_LEN];
 	uint32_t words[WORDS];
@@ -553,10 +553,10 @@ static bool wrong_words(const struct hand_name *e, const struct hand_name *peer)
 	uint32_t right[WORDS];
 
 	right_words(right, e, peer, true);
-	return stranger_is_turned_away(right, 0, 1, 0) && stranger_is_turned_away(right, 1, 1 << 24, 0) &&
-	       stranger_is_turned_away(right, 1, 1 << 16, 0) && stranger_is_turned_away(right, 2, 1, 0) &&
-	       stranger_is_turned_away(right, 3, 0x80, 0) && stranger_is_turned_away(right, 4, 1 << 16, 0) &&
-	       stranger_is_turned_away(right, 4, 1, 0) && stranger_is_turned_away(right, -1, 0, 1);
+	return hello_is_refused(right, 0, 1, 0) && hello_is_refused(right, 1, 1 << 24, 0) &&
+	       hello_is_refused(right, 1, 1 << 16, 0) && hello_is_refused(right, 2, 1, 0) &&
+	       hello_is_refused(right, 3, 0x80, 0) && hello_is_refused(right, 4, 1 << 16, 0) &&
+	       hello_is_refused(right, 4, 1, 0) && hello_is_refused(right, -1, 0, 1);
 }
 
 /* It knows all, and comes too late. */
@@ -565,7 +565,7 @@ static bool late_words(const struct hand_name *e, const struct hand_name *peer)
 	uint32_t right[WORDS];
 
 	right_words(right, e, peer, true);
-	return stranger_is_turned_away(right, -1, 0, 0);
+	return hello_is_refused(right, -1, 0, 0);
 }
 
 /* ---- those who say nothing ---- */
@@ -601,7 +601,7 @@ static bool are_cut_off(int count, long ms)
  * They do not keep the peer out; of too many the oldest are cut off, and in time all. What
  * connects from here is no peer's: it has its address, and not its words.
  */
-static bool strangers(void)
+static bool wrong_hellos(void)
 {
 	struct hand_device dev;
 	static struct hand_end e, friend;
@@ -1126,13 +1126,13 @@ static const struct {
 	{ "peer-killed-at-each-step", killed_at_each_step },
 	{ "peer-killed-whose-child-lives", killed_with_children },
 	{ "many-qps-connect-in-time", connects_many },
-	{ "strangers-are-turned-away", strangers },
-	{ "who-listens-in-the-peer's-place-is-found-out", impostors_are_found_out },
-	{ "destroy-hears-the-peer-out", destroy_hears_the_peer_out },
+	{ "wrong-hellos-are-refused", wrong_hellos },
+	{ "a-listener-in-the-peer's-place-is-detected", impostors_are_found_out },
+	{ "destroy-drains-the-peer", destroy_hears_the_peer_out },
 	{ "silent-peers-hold-up-no-destroy", silent_peers_hold_up_no_destroy },
 	/* Behind one whose patience is spent: its children have their own. */
-	{ "exit-hears-the-peer-out", exit_hears_the_peer_out },
-	{ "peer-that-exits-has-said-what-it-took", exits_after_the_last },
+	{ "exit-drains-the-peer", exit_hears_the_peer_out },
+	{ "peer-that-exits-has-acknowledged-what-it-received", exits_after_the_last },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A QP that is connected to itself by hand: its own number, its own GID. What it sends it receives, what
- * it writes and reads is its own memory, and its errors are those of both ends. Over the device whose GID
- * 0 is ADDR. TAP on stdout. Nothing here knows weft.
+ * A QP that is connected by hand to itself: to its own number at its own GID. It receives its own
+ * Sends, its Writes and Reads access its own memory, and an error is reported for both ends. Over
+ * the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <poll.h>
@@ -499,7 +499,7 @@ static const struct hand_case cases[] = {
 	{ "sqd-holds-a-qp-with-itself", drains },
 	{ "wrong-key-to-itself-is-refused", wrong_keys },
 	{ "atomic-on-a-wrong-key-is-refused", wrong_atomic },
-	{ "wrong-local-key-is-nobody-else's-fault", wrong_local_key },
+	{ "wrong-local-key-fails-locally", wrong_local_key },
 	{ "message-to-itself-that-is-too-long-is-refused", message_too_long },
 	{ "receive-that-cannot-be-filled-fails-both", receive_that_cannot_be_filled },
 	{ "send-to-itself-without-a-receive-is-given-up", receive_never_comes },

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a user in another network namespace, NETNS, reaches through the device: not the
- * addresses of the device's own. HOST is one of them, 127.0.0.1 another; PORT and the two
- * behind it are free. The foreigner is a thread, so that the queue pair that it names is
- * its process's. TAP.
+ * What can a user in another network namespace, NETNS, reach through the device? Not its addresses.
+ * HOST is one of them, 127.0.0.1 another; PORT, PORT + 1 and PORT + 2 are free. The other user is a
+ * thread, so that the queue pair that it names belongs to its process. TAP.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +31,7 @@ static int port;
 /* ---- the foreigner ---- */
 
 struct foreigner {
-	bool root;			/* else nobody, without privileges */
+	bool root;			/* else user 65534, without privileges */
 	uint32_t qpn;
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;
@@ -130,7 +129,7 @@ static void a_foreigners_connect(void)
 	end_foreigner(&f);
 	conn_end(&c);
 	close(listener);
-	verdict("a-foreigners-connect-goes-nowhere", why);
+	verdict("a-connect-from-another-netns-is-refused", why);
 }
 
 static int dial(int of)
@@ -155,7 +154,7 @@ static void a_foreigners_listener(void)
 	else if (dial(port + 1) != ECONNREFUSED)
 		why = "it hears what is meant for us";
 	end_foreigner(&f);
-	verdict("a-foreigner-who-listens-everywhere-is-not-here", why);
+	verdict("a-wildcard-listener-of-another-netns-is-unreachable", why);
 }
 
 /* He sets up kernel consumers, and moves devices. */
@@ -170,7 +169,7 @@ static void an_administrators_listener(void)
 	if (err)
 		why = strerror(err);
 	end_foreigner(&f);
-	verdict("an-administrator-listens-from-anywhere", why);
+	verdict("root-listens-from-any-netns", why);
 }
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Do the BPF programs of a cgroup see a connection of a program in it as they see TCP's? This
- * process moves to CGROUP, an empty one of version 2. HOST is an address of this machine that a
- * weft device has, PORT is free. TAP.
+ * Do a cgroup's BPF programs see a program's iWARP connections as they see TCP's? This process
+ * moves to CGROUP, an empty one of version 2. HOST is an address of this machine that a weft device
+ * has, PORT is free. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -196,7 +196,7 @@ static void both_tries_are_seen(void)
 	conn_end(&c);
 	close(listener);
 	close(count);
-	verdict("the-second-try-counts-for-the-cgroup", seen == 2 ? NULL : why);
+	verdict("the-cgroup-sees-the-second-connect", seen == 2 ? NULL : why);
 }
 
 /* ---- connections that somebody else has ---- */
@@ -250,7 +250,7 @@ static void what_a_sockmap_has(void)
 	rdma_destroy_id(c.listener);
 	rdma_destroy_event_channel(c.events);
 	close(map);
-	verdict("what-a-sockmap-has-is-refused", why);
+	verdict("a-socket-in-a-sockmap-is-refused", why);
 }
 
 static void join_cgroup(const char *path)

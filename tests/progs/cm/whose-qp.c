@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Who may connect a QP? rdma_cm takes any number for a QP, from any user. The owner is this process,
- * as root; other users run as nobody, and were forked before there was a file to inherit. HOST is an
+ * as root; other users run as user 65534, and were forked before there was a file to inherit. HOST is an
  * address of this machine that a weft device has; rdma_cm listens on PORT and PORT + 1. TAP.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@
 static const char *host;
 static char port[16], next_port[16];
 static struct conn server = { .timeout_ms = PATIENCE_MS };
-static struct stranger {
+static struct other_user {
 	pid_t pid;
 	int fd;
 } caller, taker;
@@ -78,9 +78,9 @@ static uint32_t hear(int from)
 	return q.qpn;
 }
 
-static struct stranger begin_stranger(void (*work)(int fd))
+static struct other_user begin_other_user(void (*work)(int fd))
 {
-	struct stranger s;
+	struct other_user s;
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
@@ -97,7 +97,7 @@ static struct stranger begin_stranger(void (*work)(int fd))
 }
 
 /* What becomes of @qpn: the errno, or 0 if it is connected. */
-static int try_number(struct stranger *s, uint32_t qpn, int file)
+static int try_number(struct other_user *s, uint32_t qpn, int file)
 {
 	int err;
 
@@ -107,7 +107,7 @@ static int try_number(struct stranger *s, uint32_t qpn, int file)
 	return err;
 }
 
-static void end_stranger(struct stranger *s)
+static void end_other_user(struct other_user *s)
 {
 	kill(s->pid, SIGKILL);
 	waitpid(s->pid, NULL, 0);
@@ -209,7 +209,7 @@ static void connect_it(struct conn *c)
 	end_server(thread);
 }
 
-static void a_strangers_connect(void)
+static void another_users_connect(void)
 {
 	const char *why;
 	struct conn c;
@@ -222,10 +222,10 @@ static void a_strangers_connect(void)
 		conn_end(&c);
 	else
 		connect_it(&c);
-	verdict("a-stranger-does-not-connect-a-qp", why);
+	verdict("another-user-does-not-connect-a-qp", why);
 }
 
-static void a_strangers_accept(void)
+static void another_users_accept(void)
 {
 	struct sockaddr_in to = tcp_address(host, atoi(next_port));
 	int fd, listens;
@@ -242,7 +242,7 @@ static void a_strangers_accept(void)
 		conn_end(&c);
 	else
 		connect_it(&c);
-	verdict("a-stranger-does-not-accept-with-a-qp", why);
+	verdict("another-user-does-not-accept-with-a-qp", why);
 }
 
 /* By the device's open file the QP can be destroyed, too. */
@@ -259,7 +259,7 @@ static void who_was_passed_the_file(void)
 		fail("who was passed the file: %s", strerror(err));
 	conn_end(&c);
 	end_server(thread);
-	verdict("who-was-passed-the-device-connects-a-qp", NULL);
+	verdict("a-user-with-the-device-file-connects-a-qp", NULL);
 }
 
 /* @file behind as many others as the driver looks at in several pieces. */
@@ -332,7 +332,7 @@ static void numbers_at_random(void)
 	for (i = 0; i < QPS; i++)
 		ibv_destroy_qp(qp[i]);
 	conn_end(&c);
-	verdict("numbers-of-qps-are-not-to-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
+	verdict("qp-numbers-cannot-be-guessed", near > QPS / 2 ? "they are in a row" : NULL);
 }
 
 int main(int argc, char **argv)
@@ -345,18 +345,18 @@ int main(int argc, char **argv)
 	host = argv[1];
 	snprintf(port, sizeof(port), "%d", atoi(argv[2]));
 	snprintf(next_port, sizeof(next_port), "%d", atoi(argv[2]) + 1);
-	caller = begin_stranger(connects);
-	taker = begin_stranger(accepts);
+	caller = begin_other_user(connects);
+	taker = begin_other_user(accepts);
 	conn_listen(&server, host, port);
-	a_strangers_connect();
-	a_strangers_accept();
+	another_users_connect();
+	another_users_accept();
 	numbers_at_random();
 	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
 	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
 	/* The last: from now on that process has the file. */
 	who_was_passed_the_file();
-	end_stranger(&caller);
-	end_stranger(&taker);
+	end_other_user(&caller);
+	end_other_user(&taker);
 	rdma_destroy_id(server.listener);
 	rdma_destroy_event_channel(server.events);
 	return verdict_end();

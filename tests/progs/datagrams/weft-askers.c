@@ -245,8 +245,8 @@ static bool answer_leads_to_the_qp(void)
 	bool ok;
 
 	listen_with(4);
-	ask(port, "who is there?");
-	if (!next_is(passive, RDMA_CM_EVENT_CONNECT_REQUEST) || !says("who is there?"))
+	ask(port, "is anyone there?");
+	if (!next_is(passive, RDMA_CM_EVENT_CONNECT_REQUEST) || !says("is anyone there?"))
 		return false;
 	child = event->id;
 	ok = child->qp_type == IBV_QPT_UD && !accept_with(child, "it is me");
@@ -397,7 +397,7 @@ static bool repeated_question_is_told_once(void)
 	return ok;
 }
 
-static bool strangers_are_not_answered(void)
+static bool invalid_requests_are_not_answered(void)
 {
 	uint8_t q[ASK_LEN + 1] = { 0 }, got[ASK_LEN + 1];
 	struct sockaddr_storage from;
@@ -532,7 +532,7 @@ static bool only_the_peer_is_heard(void)
 	uint8_t q[ASK_LEN + 1], forged[ASK_LEN];
 	struct sockaddr_storage from;
 	uint16_t to, other;
-	int fd = open_socket(&to), stranger = open_socket(&other);
+	int fd = open_socket(&to), third = open_socket(&other);
 	bool ok;
 
 	ask(to, "");
@@ -540,7 +540,7 @@ static bool only_the_peer_is_heard(void)
 	memcpy(forged, q, ASK_LEN);
 	forged[5] = 2;
 	forged[19] = 9;
-	send_to(stranger, forged, ASK_LEN, port_of(&from));
+	send_to(third, forged, ASK_LEN, port_of(&from));
 	forged[15] ^= 1;
 	send_to(fd, forged, ASK_LEN, port_of(&from));
 	forged[15] ^= 1;
@@ -555,7 +555,7 @@ static bool only_the_peer_is_heard(void)
 	send_to(fd, forged, ASK_LEN, port_of(&from));
 	ok = ok && !comes(active, QUIET_MS);
 	close(fd);
-	close(stranger);
+	close(third);
 	return ok;
 }
 
@@ -583,20 +583,20 @@ static const struct {
 	bool (*run)(void);
 } cases[] = {
 	{ "the-answer-leads-to-the-qp", answer_leads_to_the_qp },
-	{ "the-longest-words", longest_words },
-	{ "a-refusal-is-told", refusal_is_told },
+	{ "the-longest-private-data", longest_words },
+	{ "a-rejection-is-reported", refusal_is_told },
 	{ "a-request-that-is-dropped-is-refused", dropped_request_is_refused },
-	{ "a-request-that-nobody-saw-is-refused", unseen_request_is_refused },
-	{ "where-nobody-listens-the-answer-comes-at-once", nobody_listens },
-	{ "a-qp-of-nobody-cannot-answer", qp_of_nobody_cannot_answer },
+	{ "an-unread-request-is-refused", unseen_request_is_refused },
+	{ "without-a-listener-the-rejection-is-immediate", nobody_listens },
+	{ "an-unknown-qp-cannot-answer", qp_of_nobody_cannot_answer },
 	{ "a-silent-peer-is-given-up", silent_peer_is_given_up },
-	{ "a-repeated-question-is-told-once", repeated_question_is_told_once },
-	{ "strangers-are-not-answered", strangers_are_not_answered },
+	{ "a-repeated-request-is-reported-once", repeated_question_is_told_once },
+	{ "invalid-requests-are-not-answered", invalid_requests_are_not_answered },
 	{ "the-backlog-bounds-what-waits", backlog_bounds_what_waits },
 	{ "a-request-outlives-its-listener", request_outlives_its_listener },
 	{ "listeners-of-both-kinds-share-a-number", listeners_of_both_kinds_share_a_number },
 	{ "only-the-peer-is-heard", only_the_peer_is_heard },
-	{ "who-asks-may-go", asker_may_go },
+	{ "the-client-may-be-destroyed", asker_may_go },
 };
 
 int main(int argc, char **argv)

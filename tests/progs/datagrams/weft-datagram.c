@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What UD QPs promise, as verbs and the InfiniBand specification have it, with both ends in this
- * process, over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
+ * What verbs and the InfiniBand specification promise of UD QPs, with both ends in this process,
+ * over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -849,7 +849,7 @@ struct words {
 	uint8_t data[8];
 };
 
-static int open_stranger(uint16_t *port)
+static int open_udp(uint16_t *port)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	socklen_t len = sizeof(in);
@@ -903,10 +903,10 @@ static void say_wrong(int fd, const struct words *right)
 	say(fd, large, 24 + 4096 + 1);
 }
 
-static bool strangers(void)
+static bool forged_datagrams(void)
 {
 	uint16_t port, other_port;
-	int fd = open_stranger(&port), other = open_stranger(&other_port), i;
+	int fd = open_udp(&port), other = open_udp(&other_port), i;
 	struct words w = {
 		.magic = htonl(0x77655544), .version = 1, .to = htonl(b.qp->qp_num),
 		.from = htonl((uint32_t)port << 8 | 7), .qkey = htonl(QKEY),
@@ -954,9 +954,9 @@ static const struct {
 	const char *name;
 	bool (*run)(void);
 } cases[] = {
-	{ "a-datagram-comes-behind-its-header", behind_its_header },
+	{ "a-datagram-follows-its-grh", behind_its_header },
 	{ "ipv6-has-its-own-header", by_ipv6 },
-	{ "the-header-tells-the-traffic-class", class_is_told },
+	{ "the-grh-has-the-traffic-class", class_is_told },
 	{ "an-answer-finds-its-way-by-the-completion", an_answer_finds_its_way },
 	{ "immediate-data", immediate },
 	{ "lengths-up-to-the-mtu", of_every_length },
@@ -966,22 +966,22 @@ static const struct {
 	{ "posted-by-ibv_wr", by_ibv_wr },
 	{ "a-wrong-key-is-dropped", keys },
 	{ "without-a-receive-it-is-dropped", without_a_receive },
-	{ "to-nobody-it-is-lost", to_nobody },
+	{ "without-a-receiver-it-is-lost", to_nobody },
 	{ "longer-than-the-mtu-fails", longer_than_the_mtu },
-	{ "memory-of-nobody-is-not-sent", from_memory_of_nobody },
+	{ "unregistered-memory-is-not-sent", from_memory_of_nobody },
 	{ "an-impossible-address-is-refused", by_an_impossible_address },
 	{ "other-operations-are-refused", other_operations_are_refused },
 	{ "a-short-receive-fails-the-receiver", into_a_short_receive },
-	{ "memory-of-nobody-is-not-written", into_memory_of_nobody },
+	{ "unregistered-memory-is-not-written", into_memory_of_nobody },
 	{ "states-are-those-of-the-table", states },
 	{ "drained-sends-wait", drained },
 	{ "an-error-flushes", in_error },
 	{ "the-key-may-change", another_key },
 	{ "an-srq-serves", shared_receives },
 	{ "a-datagram-to-itself", to_itself },
-	{ "an-event-for-what-asks-for-it", solicited },
+	{ "a-solicited-event", solicited },
 	{ "qps-go-while-datagrams-come", go_while_datagrams_come },
-	{ "strangers-are-not-heard", strangers },
+	{ "forged-datagrams-are-dropped", forged_datagrams },
 	{ "other-types-are-refused", other_types_are_refused },
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What multicast promises of UD QPs, all in this process, over the device whose GID 0 is ADDR, an IPv4
- * address. TAP on stdout. Only the forged datagrams know weft.
+ * What verbs promise of multicast on UD QPs, all in this process, over the device whose GID 0 is
+ * ADDR, an IPv4 address. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -289,7 +289,7 @@ static bool other_addresses_are_no_groups(void)
 }
 
 /* The words of a datagram, as of one of a's QP that is not a. */
-static bool strangers_are_not_heard(void)
+static bool forged_datagrams(void)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET }, to = {
 		.sin_family = AF_INET, .sin_port = htons(GROUP_PORT),
@@ -330,14 +330,14 @@ static const struct {
 } cases[] = {
 	{ "each-member-has-a-copy", each_member_has_a_copy },
 	{ "members-of-one-cq-have-a-copy-each", members_of_one_cq_have_a_copy_each },
-	{ "a-member-hears-itself", member_hears_itself },
-	{ "who-is-in-no-group-hears-nothing", who_is_in_no_group_hears_nothing },
-	{ "who-has-left-hears-nothing", who_has_left_hears_nothing },
+	{ "a-member-receives-its-own-datagrams", member_hears_itself },
+	{ "a-qp-outside-the-group-receives-nothing", who_is_in_no_group_hears_nothing },
+	{ "a-qp-that-has-left-receives-nothing", who_has_left_hears_nothing },
 	{ "a-wrong-key-is-dropped", a_wrong_key_is_dropped },
 	{ "a-qp-is-once-in-a-group", a_qp_is_once_in_a_group },
 	{ "a-member-is-not-destroyed", a_member_is_not_destroyed },
 	{ "other-addresses-are-no-groups", other_addresses_are_no_groups },
-	{ "strangers-are-not-heard", strangers_are_not_heard },
+	{ "forged-datagrams-are-dropped", forged_datagrams },
 };
 
 static void name_group(union ibv_gid *gid, uint8_t last)

@@ -229,7 +229,7 @@ static void disconnect_without_their_fin(void)
 	close(r.peer);
 	close(r.fd);
 	conn_end(&c);
-	verdict("disconnect-without-their-fin", why);
+	verdict("disconnect-without-the-peers-fin", why);
 }
 
 /* ---- a peer that takes its time ---- */
@@ -311,7 +311,7 @@ static void slow_peer_has_it_all(void)
 	close(r.peer);
 	close(r.fd);
 	conn_end(&c);
-	verdict("slow-peer-has-it-all", why);
+	verdict("slow-peer-gets-all-data", why);
 }
 
 /* The SYN is not answered. */
@@ -658,7 +658,7 @@ static void requests_go_with_their_listener(void)
 	for (i = 0; i < sizeof(after) / sizeof(after[0]) && !why; i++)
 		if (!requests_end(after[i]))
 			why = "an unanswered connection stays";
-	verdict("requests-go-with-their-listener", why);
+	verdict("requests-end-with-their-listener", why);
 }
 
 /* ---- a crowd that never says what it wants ---- */
@@ -783,7 +783,7 @@ static void the_silent_do_not_fill_the_backlog(void)
 	why = crowd_comes(events, (struct sockaddr *)&to, addr->ai_addrlen, atoi(port));
 	rdma_destroy_id(id);
 	rdma_destroy_event_channel(events);
-	verdict("the-silent-do-not-fill-the-backlog", why);
+	verdict("silent-half-open-connections-do-not-fill-the-backlog", why);
 }
 
 /* Until somebody ends us. */
@@ -821,8 +821,8 @@ int main(int argc, char **argv)
 	hole = argv[4];
 	if (getaddrinfo(host, port, &hints, &addr))
 		fail("%s: no such address", host);
-	end_behind_the_reply("fin-behind-the-reply", FIN);
-	end_behind_the_reply("rst-behind-the-reply", RST);
+	end_behind_the_reply("fin-after-the-reply", FIN);
+	end_behind_the_reply("rst-after-the-reply", RST);
 	disconnect_without_their_fin();
 	slow_peer_has_it_all();
 	connect_to_a_black_hole();

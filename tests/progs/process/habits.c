@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Habits of programs that a library in their process may be in the way of: fork(), threads that
- * are cancelled, handlers of faults, descriptors that libc closes. Each is a process of its own.
- * HOST is an address of this machine that an RDMA device has; ports from PORT on are used.
- * LEFT_OUT names a habit that is not tried. TAP.
+ * What programs do that a library in their process could break: fork(), cancelled threads, handlers
+ * of faults, descriptors that libc closes. Each test is a process of its own. HOST is an address of
+ * this machine that an RDMA device has; ports from PORT on are used. LEFT_OUT names a test to leave
+ * out. TAP.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -668,8 +668,8 @@ static const struct habit {
 } habits[] = {
 	{ "a-child-that-closes-all-ends-nothing", child_closes },
 	{ "a-child-of-the-bare-call-reads-what-it-opens", child_of_bare_call },
-	{ "a-daemon-that-polls-hears-of-connections", daemon_polls },
-	{ "a-daemon-that-epolls-hears-of-connections", daemon_epolls },
+	{ "a-daemon-that-polls-gets-connections", daemon_polls },
+	{ "a-daemon-that-epolls-gets-connections", daemon_epolls },
 	{ "a-child-that-asks-what-it-has-takes-nothing-over", child_asks },
 	{ "a-child-selects-by-a-set-that-is-not-there", child_has_no_set },
 	{ "a-child-of-busy-threads-takes-over", children_take_over },
@@ -685,7 +685,7 @@ static const struct habit {
 	{ "a-bad-pointer-with-a-handler-by-an-old-name", old_signal },
 	{ "a-handler-is-called-as-was-asked", handler_as_asked },
 	{ "signal-after-siginterrupt", interrupts },
-	{ "a-number-that-fclose-gave-back", streams },
+	{ "a-descriptor-that-fclose-released", streams },
 	{ "a-name-that-points-nowhere", points_nowhere },
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: what TCP's calls do, one case after the other, over connections of 127.0.0.1 to itself; TAP.
- * It knows nothing of iWARP: all cases pass over TCP, and under `weft-run --sockets`, too. In each a child
- * is the client. It has a connection of its own, and does what the parent's side of the case awaits.
+ * PORT [CASE]: what TCP's calls do, case by case, over connections of 127.0.0.1 to itself; TAP. It
+ * knows nothing of iWARP: all cases pass over TCP, and under `weft-run --sockets`. In each case a
+ * child is the client, with a connection of its own, and does what the parent's side expects.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -820,7 +820,7 @@ static const struct a_case {
 	{ "flags", flags_server, flags_client },
 	{ "half-closed", half_server, half_client },
 	{ "broken-pipe", pipe_server, pipe_client },
-	{ "what-was-sent-arrives-behind-close", close_server, close_client },
+	{ "data-sent-before-close-arrives", close_server, close_client },
 	{ "timeouts", time_server, time_client },
 	{ "signals", signal_server, signal_client },
 	{ "poll-and-select", poll_server, poll_client },

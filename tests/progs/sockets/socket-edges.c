@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: what TCP's calls do where threads share a socket, where a number is closed under a thread that
- * waits at it, and how a process may end; TAP. Both ends are in this process, or its child: the accepted one
- * is the case's, the other a thread's. It knows nothing of iWARP, as socket-calls.c.
+ * PORT [CASE]: what TCP's calls do if threads share a socket, if a descriptor is closed under a
+ * waiting thread, and how a process may end; TAP. Both ends are in this process, or its child: the
+ * accepted socket is the case's, the other a thread's. It knows nothing of iWARP, like
+ * socket-calls.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -1546,13 +1547,13 @@ static const struct a_case {
 } cases[] = {
 	{ "a-sender-beside-one-that-waits-by-epoll", beside_epoll },
 	{ "a-sender-beside-one-that-asks-how-much-there-is", beside_fionread },
-	{ "a-sender-that-has-no-number-for-a-bell", without_numbers },
+	{ "a-sender-without-a-descriptor-for-its-eventfd", without_numbers },
 	{ "two-readers-at-one-socket", two_readers },
 	{ "shut-for-reading-under-a-reader", shut_under_reader },
 	{ "an-edge-that-comes-with-a-send", edge_behind_send },
-	{ "told-to-be-read-and-written-to-at-once", told_of_both },
+	{ "reported-readable-and-writable-at-once", told_of_both },
 	{ "edges-of-ends", edges_of_ends },
-	{ "edges-of-a-crowd", edges_of_a_crowd },
+	{ "edges-of-many-sockets", edges_of_a_crowd },
 	{ "an-edge-to-read-beside-one-to-write", both_edges },
 	{ "two-become-ready-and-two-wait-by-epoll", two_by_epoll },
 	{ "an-epoll-that-gets-its-first-under-a-waiter", first_under_waiter },
@@ -1562,32 +1563,32 @@ static const struct a_case {
 	{ "out-of-an-epoll-and-in-again-by-edges", out_and_in_edges },
 	{ "out-of-an-epoll-and-in-again-for-once", out_and_in_once },
 	{ "out-of-an-epoll-over-fork", out_over_fork },
-	{ "given-to-an-epoll-that-has-no-number-for-a-bell", epoll_without_numbers },
-	{ "given-to-an-epoll-while-the-client-is-judged", added_while_judged },
+	{ "added-to-an-epoll-without-a-descriptor-for-its-eventfd", epoll_without_numbers },
+	{ "added-to-an-epoll-while-the-client-is-judged", added_while_judged },
 	{ "exclusive-in-an-epoll", exclusive },
 	{ "polled-while-another-thread-moves-an-octet", polled_while_moved },
-	{ "a-number-closed-and-given-again-under-a-reader", closed_and_reused },
-	{ "a-number-closed-under-a-reader", closed_under_reader },
+	{ "a-descriptor-reused-under-a-reader", closed_and_reused },
+	{ "a-descriptor-closed-under-a-reader", closed_under_reader },
 	{ "calls-left-by-siglongjmp", left_by_longjmp },
 	{ "a-handler-of-sigpipe-forks-and-leaves", pipe_signal },
 	{ "a-flag-that-another-program-takes-away", flag_taken_away },
 	{ "peeks", peeks },
 	{ "vectors-with-flags", flags_of_vectors },
-	{ "what-is-not-there", not_there },
-	{ "what-is-not-there-to-wait-and-to-tell", not_there_to_wait },
-	{ "what-is-not-to-be-written-to", not_writable },
-	{ "a-set-that-ends-before-its-number", select_beyond },
-	{ "a-set-that-ends-before-its-number-while-others-go", select_beyond_as_others_go },
+	{ "bad-pointers", not_there },
+	{ "bad-pointers-of-waits", not_there_to_wait },
+	{ "read-only-results", not_writable },
+	{ "an-fd-set-shorter-than-its-descriptor", select_beyond },
+	{ "an-fd-set-shorter-than-its-descriptor-while-others-close", select_beyond_as_others_go },
 	{ "a-poll-of-as-many-as-there-may-be", poll_full },
-	{ "what-makes-no-sense", senseless },
-	{ "shut-for-reading-tells", shut_for_reading_tells },
+	{ "invalid-arguments", senseless },
+	{ "shut-for-reading-is-reported", shut_for_reading_tells },
 	{ "a-low-mark-that-accept-passes-on", low_mark },
 	{ "sent-before-exit", ends_by_exit },
 	{ "sent-before-quick_exit", ends_by_quick_exit },
 	{ "sent-before-_exit", ends_by_underscore_exit },
 	{ "sent-before-_Exit", ends_by_capital_exit },
 	{ "sent-before-exec", ends_by_exec },
-	{ "a-reader-that-takes-its-time-behind-close", slow_reader },
+	{ "a-slow-reader-after-close", slow_reader },
 };
 
 static bool run(const void *a_case)

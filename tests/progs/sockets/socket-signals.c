@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: handlers of signals that send, receive and wait while their own thread does, or that leave a
- * call; TAP. It knows nothing of iWARP: all is the same over TCP.
+ * PORT [CASE]: signal handlers that send, receive and wait while their own thread does, or that
+ * leave a call by siglongjmp(); TAP. It knows nothing of iWARP: all cases pass over TCP.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -676,14 +676,15 @@ static const struct a_case {
 	const char *name;
 	bool (*run)(void);
 } cases[] = {
-	{ "sigaction-says-what-the-program-set", says_what_was_set },
+	{ "sigaction-returns-what-the-program-set", says_what_was_set },
 	{ "a-handler-sends-on-the-socket-that-it-interrupts", handler_sends_on_the_same },
 	{ "a-handler-sends-while-its-thread-is-in-epoll_wait", handler_sends_beside_epoll },
 	{ "a-handler-sends-while-its-process-ends", handler_sends_beside_exit },
 	{ "a-handler-leaves-send", handler_leaves_send },
 	{ "a-handler-that-leaves-send-leaves-its-thread-cancellable", stays_cancellable },
-	{ "a-thread-ends-behind-a-call-that-a-handler-left", thread_ends_behind_a_leave },
-	{ "a-thread-is-cancelled-behind-a-call-that-a-handler-left", thread_is_cancelled_behind_a_leave },
+	{ "a-thread-exits-after-a-handler-left-its-call", thread_ends_behind_a_leave },
+	{ "a-thread-is-cancelled-after-a-handler-left-its-call",
+	  thread_is_cancelled_behind_a_leave },
 	{ "a-signal-ends-recv-as-it-goes-to-sleep", recv_ends_as_it_begins },
 	{ "a-signal-ends-poll-as-it-goes-to-sleep", poll_ends_as_it_begins },
 	{ "a-signal-ends-select-as-it-goes-to-sleep", select_ends_as_it_begins },

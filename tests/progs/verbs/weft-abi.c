@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The interface between weft and its provider (rdma/weft-abi.h), as any provider may use it: an older
- * one, which knows less, and a newer one, which says more. Each case has a command file of its own, of
- * the device that has ADDR, and writes commands to it itself. TAP on stdout.
+ * The interface between weft and its provider (rdma/weft-abi.h), as used by an older provider,
+ * which knows less, and a newer one, which sends more. Each case opens the device that has ADDR and
+ * writes commands to it directly. TAP on stdout.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -445,23 +445,23 @@ static void close_file(void)
 
 static const struct a_case list[] = {
 	{ "an-answer-is-whole", an_answer_is_whole, NULL },
-	{ "in-force-is-what-both-have", in_force_is_what_both_have, NULL },
-	{ "who-offers-nothing-gets-nothing", who_offers_nothing_gets_nothing, NULL },
+	{ "features-in-force-are-those-of-both", in_force_is_what_both_have, NULL },
+	{ "a-provider-without-features-gets-none", who_offers_nothing_gets_nothing, NULL },
 	{ "a-short-answer-is-what-fits", a_short_answer_is_what_fits, NULL },
 	{ "a-longer-request-of-zeros-is-taken", a_longer_request_of_zeros_is_taken, NULL },
-	{ "a-request-for-what-nobody-knows-is-refused",
+	{ "an-unknown-request-is-refused",
 	  a_request_for_what_nobody_knows_is_refused, NULL },
 	{ "another-is-told-what-is-in-force", another_is_told_what_is_in_force, NULL },
 	{ "the-device-says-whose-it-is", the_device_says_whose_it_is, NULL },
 	{ "each-queue-has-its-ring", each_queue_has_its_ring, NULL },
 	{ "a-queue-pair-with-an-srq-has-one-ring", a_queue_pair_with_an_srq_has_one_ring, NULL },
 	{ "each-object-has-a-number", each_object_has_a_number, NULL },
-	{ "doorbells-ring-what-there-is", doorbells_ring_what_there_is, NULL },
+	{ "doorbells-ring-existing-handles", doorbells_ring_what_there_is, NULL },
 	{ "a-new-size-is-a-new-ring", a_new_size_is_a_new_ring, NULL },
-	{ "who-cannot-take-a-new-ring-gets-none", who_cannot_take_a_new_ring_gets_none, NULL },
-	{ "what-is-not-there-cannot-be-destroyed", what_is_not_there_cannot_be_destroyed, NULL },
+	{ "a-provider-without-new-rings-gets-none", who_cannot_take_a_new_ring_gets_none, NULL },
+	{ "an-unknown-object-cannot-be-destroyed", what_is_not_there_cannot_be_destroyed, NULL },
 	{ "a-region-is-what-was-asked-for", a_region_is_what_was_asked_for, NULL },
-	{ "who-does-not-know-null-regions-gets-none",
+	{ "a-provider-without-null-regions-gets-none",
 	  who_does_not_know_null_regions_gets_none, NULL },
 };
 

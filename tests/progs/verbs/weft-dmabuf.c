@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions of dmabufs, which udmabuf exports: a memfd under another name, so that this program sees
- * what the device makes of them. Each case has a connection of its own, both ends in this process,
- * over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ * Regions of dmabufs, which udmabuf exports from a memfd, so that this program can read what the
+ * device wrote. Each case has a connection of its own, both ends in this process, over the device
+ * that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -290,12 +290,12 @@ static const struct a_case list[] = {
 	{ "a-peer-adds-to-it", a_peer_adds_to_it, NULL },
 	{ "it-is-sent-and-received-into", it_is_sent_and_received_into, NULL },
 	{ "it-needs-no-descriptor", it_needs_no_descriptor, NULL },
-	{ "what-lies-before-it-is-refused", what_lies_before_it_is_refused, NULL },
-	{ "what-lies-behind-it-is-refused", what_lies_behind_it_is_refused, NULL },
+	{ "an-access-before-it-is-refused", what_lies_before_it_is_refused, NULL },
+	{ "an-access-beyond-it-is-refused", what_lies_behind_it_is_refused, NULL },
 	{ "a-region-that-is-read-is-not-written", a_region_that_is_read_is_not_written, NULL },
 	{ "a-region-that-has-gone-is-not-written", a_region_that_has_gone_is_not_written, NULL },
 	{ "what-is-beyond-its-end-cannot-be-had", what_is_beyond_its_end_cannot_be_had, NULL },
-	{ "what-is-no-dmabuf-is-refused", what_is_no_dmabuf_is_refused, NULL },
+	{ "other-files-are-refused", what_is_no_dmabuf_is_refused, NULL },
 	{ "what-such-a-region-cannot-be-is-refused", what_such_a_region_cannot_be_is_refused, NULL },
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the extended verbs promise: completion queues that are polled field by field and tell the
- * time, and domains that name a thread. Each case has a connection of its own, both ends in this
- * process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ * What the extended verbs promise: completion queues that are polled field by field and have time
+ * stamps, and parent domains of one thread. Each case has a connection of its own, both ends in
+ * this process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <endian.h>
 #include <errno.h>
@@ -800,36 +800,36 @@ static const struct setting domain = { .domain = true };
 static const struct a_case list[] = {
 	{ "all-fields-of-a-completion-are-read", all_fields_are_read,
 	  &standard },
-	{ "a-write-with-imm-tells-what-it-is", a_write_with_imm_is_one,
+	{ "a-write-with-imm-has-its-opcode", a_write_with_imm_is_one,
 	  &standard },
 	{ "a-batch-gives-its-places-back", a_batch_goes_on_for_ever, &plain },
 	{ "an-error-is-read-as-one", an_error_says_why, &plain },
-	{ "plain-polls-take-from-it-too", plain_polls_take_too, &stamps },
-	{ "an-empty-queue-says-so", an_empty_queue_says_so, &plain },
+	{ "plain-polls-work-too", plain_polls_take_too, &stamps },
+	{ "an-empty-queue-returns-enoent", an_empty_queue_says_so, &plain },
 	{ "a-timestamp-lies-between-the-clocks-readings", stamps_lie_between,
 	  &all_fields },
 	{ "timestamps-come-in-order", stamps_come_in_order, &stamps },
-	{ "what-there-is-not-is-refused", what_there_is_not_is_refused, &plain },
+	{ "unsupported-features-are-refused", what_there_is_not_is_refused, &plain },
 	{ "a-queue-of-one-thread-serves", data_go_and_come,
 	  &one_thread },
 	{ "a-parent-domain-serves", data_go_and_come, &domain },
 	{ "what-a-domain-is-made-of-stays", what_is_in_use_stays, &domain },
-	{ "who-promises-nothing-takes-locks", all_locks_are_taken, &plain },
+	{ "queues-without-promises-take-locks", all_locks_are_taken, &plain },
 	{ "polls-of-a-queue-of-one-thread-take-no-lock", its_polls_take_no_lock, &one_thread },
 	{ "a-domain-of-one-thread-takes-no-lock", no_lock_is_taken, &domain },
 	{ "device-memory-is-written", device_memory_is_written, &plain },
 	{ "device-memory-outlives-its-names", device_memory_outlives_its_names, &plain },
 	{ "device-memory-has-bounds", device_memory_has_bounds, &plain },
-	{ "another-context-shares-what-there-is", another_context_shares, &plain },
+	{ "another-context-shares-objects", another_context_shares, &plain },
 	{ "a-null-region-takes-all-and-gives-zeros",
 	  a_null_region_takes_all_and_gives_zeros, &plain },
-	{ "a-null-region-is-no-peers", a_null_region_is_no_peers, &plain },
+	{ "a-null-region-is-not-remotely-accessible", a_null_region_is_no_peers, &plain },
 	{ "ordering-may-be-relaxed", ordering_may_be_relaxed, &plain },
-	{ "all-memory-is-one-region-if-it-says-so", all_memory_is_one_region, &plain },
-	{ "the-device-says-what-is-so", the_device_says_what_is_so, &plain },
-	{ "limits-are-where-they-are-said", limits_are_where_they_are_said, &plain },
+	{ "all-memory-is-one-region-if-advertised", all_memory_is_one_region, &plain },
+	{ "device-attributes-are-true", the_device_says_what_is_so, &plain },
+	{ "limits-are-exact", limits_are_where_they_are_said, &plain },
 	{ "no-order-of-octets-is-promised", no_order_of_octets_is_promised, &plain },
-	{ "the-gid-is-told-by-every-way", the_gid_is_told_by_every_way, &plain },
+	{ "every-query-returns-the-same-gid", the_gid_is_told_by_every_way, &plain },
 	{ "a-qp-takes-every-operation", a_qp_takes_every_operation, &plain },
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Immediate data, atomics and memory windows, by verbs. Each case has a
- * connection of its own, both ends in this process, over the device that has
- * ADDR; each runs by ibv_post_send(), and again by ibv_wr_*. TAP on stdout.
- * Nothing here knows weft.
+ * Immediate data, atomics and memory windows. Each case has a connection of its own, both ends in
+ * this process, over the device that has ADDR, and runs twice: with ibv_post_send() and with
+ * ibv_wr_*. TAP on stdout. Nothing here knows weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -538,7 +537,7 @@ static bool a_window_that_goes_frees_its_region(void)
 static const uint32_t with_srq = DEPTH;
 
 static const struct a_case list[] = {
-	{ "a-write-with-immediate-is-there-when-it-is-told",
+	{ "a-write-with-immediate-is-placed-when-it-completes",
 	  a_write_with_immediate_is_there_when_it_is_told, NULL },
 	{ "a-write-with-immediate-takes-one-of-an-srq",
 	  a_write_with_immediate_is_there_when_it_is_told, &with_srq },
@@ -553,7 +552,7 @@ static const struct a_case list[] = {
 	{ "an-atomic-without-the-right-is-refused", an_atomic_without_the_right_is_refused, NULL },
 	{ "no-update-of-either-side-is-lost", no_update_of_either_side_is_lost, NULL },
 	{ "a-window-of-type-1-opens-a-part", a_window_of_type_1_opens_a_part, NULL },
-	{ "what-lies-beside-a-window-is-refused", what_lies_beside_a_window_is_refused, NULL },
+	{ "memory-outside-a-window-is-refused", what_lies_beside_a_window_is_refused, NULL },
 	{ "a-window-of-type-2-is-invalidated-here", a_window_of_type_2_is_invalidated_here, NULL },
 	{ "a-peer-invalidates-a-window", a_peer_invalidates_a_window, NULL },
 	{ "a-window-without-a-right-to-bind-fails", a_window_without_a_right_to_bind_fails, NULL },

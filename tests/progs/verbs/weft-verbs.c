@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What verbs promise of objects that change while they live: memory registered
- * anew, memory under another address, queues that get another size, events of a
- * shared receive queue, a queue pair that starts over, rings that are mapped
- * while their queue goes. And of requests: many pieces, fences, solicited
- * events. Each case has a connection of its own, both ends in this
- * process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ * What verbs promise of objects that change: reregistered memory, memory at another address,
+ * resized queues, events of a shared receive queue, a queue pair that is reset and used again,
+ * rings that are mapped while their queue is destroyed. And of requests: many SGEs, fences,
+ * solicited events. Each case has a connection of its own, both ends in this process, over the
+ * device that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -1118,20 +1117,20 @@ static const struct a_case list[] = {
 	  a_region_is_reached_by_the_address_given, NULL },
 	{ "an-address-near-the-highest-serves", an_address_near_the_highest_serves, NULL },
 	{ "the-memorys-own-address-is-refused", the_memorys_own_address_is_refused, NULL },
-	{ "what-lies-before-the-address-is-refused",
+	{ "an-access-before-the-address-is-refused",
 	  what_lies_before_the_address_is_refused, NULL },
-	{ "what-lies-behind-its-end-is-refused", what_lies_behind_its_end_is_refused, NULL },
-	{ "what-lies-behind-a-high-end-is-refused",
+	{ "an-access-beyond-its-end-is-refused", what_lies_behind_its_end_is_refused, NULL },
+	{ "an-access-beyond-a-high-end-is-refused",
 	  what_lies_behind_a_high_end_is_refused, NULL },
 	{ "a-write-that-wraps-is-refused", a_write_that_wraps_is_refused, NULL },
-	{ "a-read-behind-its-end-is-refused", a_read_behind_its_end_is_refused, NULL },
+	{ "a-read-beyond-its-end-is-refused", a_read_behind_its_end_is_refused, NULL },
 	{ "a-region-that-would-wrap-cannot-be-had", a_region_that_would_wrap_cannot_be_had, NULL },
 	{ "a-send-gathers-32-pieces", a_send_gathers_32_pieces, NULL },
 	{ "a-write-gathers-32-pieces", a_write_gathers_32_pieces, NULL },
 	{ "a-receive-scatters-to-32-pieces", a_receive_scatters_to_32_pieces, NULL },
 	{ "a-fence-waits-for-the-read", a_fence_waits_for_the_read, NULL },
 	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes, NULL },
-	{ "an-error-wakes-who-waits-for-solicited",
+	{ "an-error-wakes-a-waiter-for-solicited",
 	  an_error_wakes_who_waits_for_solicited, NULL },
 	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, NULL },
 	{ "a-size-too-small-for-what-waits-is-refused",
@@ -1148,7 +1147,7 @@ static const struct a_case list[] = {
 	{ "flags-of-a-queue-pair-are-none", flags_of_a_queue_pair_are_none, NULL },
 	{ "an-srq-serves", an_srq_serves, &with_srq },
 	{ "an-srqs-late-entry-is-waited-for", a_late_receive_is_waited_for, &with_srq },
-	{ "the-limit-is-told-once", the_limit_is_told_once, &with_srq },
+	{ "the-limit-is-reported-once", the_limit_is_told_once, &with_srq },
 	{ "a-limit-beyond-its-size-is-refused", a_limit_beyond_its_size_is_refused, &with_srq },
 	{ "an-error-is-the-last-of-its-entries", an_error_is_the_last_of_its_entries, &with_srq },
 	{ "receives-wait-in-the-new-ring", receives_wait_in_the_new_ring, &with_srq },

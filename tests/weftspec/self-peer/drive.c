@@ -6,9 +6,9 @@
 
 #define AMOUNT 60000u
 #define THEIR_AMOUNT 5000u
-#define BACK 100000u    /* where in our BIG, of what is read back */
-#define WRITTEN 200000u /* and of what the peer writes */
-#define AWAY 300000u    /* where in the peer's, of what it reads */
+#define BACK 100000u    /* offset in our BIG of the data read back */
+#define WRITTEN 200000u /* and of the data that the peer writes */
+#define AWAY 300000u    /* offset in the peer's of the data that it reads */
 #define MPA1_WORDS 8    /* IRD and ORD, in front of the ULP's own private data */
 
 enum wait { WAIT_SENT, WAIT_ACK, WAIT_DONE, WAIT_DATA };

@@ -12,7 +12,7 @@ size_t fpdu_in(struct fault_dir *d, const struct fpdu *f, uint8_t *dst);
 uint8_t *fault_memory(struct fault_dir *d, uint64_t to, size_t len);
 void fault_region(struct fault_dir *d, uint32_t *stag, uint64_t *base,
 		  uint64_t *len);
-/* The ULP is told of a receive that it never posted. */
+/* The ULP gets a completion of a receive that it never posted. */
 void fault_event(struct fault_dir *d);
 void fault_invalidate(struct fault_dir *d);
 uint8_t *fault_receive(struct fault_dir *d, size_t *room);

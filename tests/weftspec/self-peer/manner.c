@@ -77,7 +77,7 @@ static void irdma_reply(const struct mpa_enh *asked, struct mpa_enh *e)
 
 /* ---- cxgb4 ---- */
 
-/* A Write comes before a Read for it, but it sends Reads alone: its Terminate says so. */
+/* It prefers a Write to a Read, but sends Reads alone: its Terminate names the Write. */
 static void judge_rtr(struct mpa_enh *e)
 {
 	if (e->a && e->d && !e->c)

@@ -3,8 +3,8 @@
  * Many half-open connections to an iWARP listener, over plain TCP: each does one thing and then
  * nothing more, not even a close. Reports when all exist, and for each line on stdin how many of them
  * the listener's device has reset so far. They end at the end of stdin.
- *   strangers silent HOST PORT COUNT	they send nothing
- *   strangers wordy HOST PORT COUNT	an MPA Request with more private data than any
+ *   half-open silent HOST PORT COUNT	they send nothing
+ *   half-open wordy HOST PORT COUNT	an MPA Request with more private data than any
  *					program takes
  */
 #include <errno.h>
@@ -25,7 +25,7 @@ static int n;
 
 static void fail(const char *what)
 {
-	printf("strangers: FAIL %s: %s\n", what, strerror(errno));
+	printf("half-open: FAIL %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc != 5 || (!wordy && strcmp(argv[1], "silent"))) {
-		fprintf(stderr, "usage: strangers silent|wordy HOST PORT COUNT\n");
+		fprintf(stderr, "usage: half-open silent|wordy HOST PORT COUNT\n");
 		return 2;
 	}
 	arrive(argv[2], argv[3], atoi(argv[4]), wordy);

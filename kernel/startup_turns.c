@@ -19,68 +19,6 @@
 /* Of a listener's children, before it looks at what else there is. */
 #define TURNS	64
 
-/* conns_lock. The list that @conn has its turns by; NULL: none, or it is unlinked, which ends them. */
-static struct list_head *turns_of(struct weft_conn *conn)
-{
-	if (conn->gone || conn->link.mode != WEFT_MODE_STARTUP)
-		return NULL;
-	if (conn->link.st.initiator)
-		return &conn->dev->news;
-	return conn->listener ? &conn->listener->news : NULL;
-}
-
-static void wake_reader(struct weft_conn *conn)
-{
-	if (conn->link.st.initiator)
-		queue_work(weft_news_wq, &conn->dev->news_work);
-	else
-		weft_conn_wake_worker(conn->listener, WEFT_CEV_WAKE);
-}
-
-void weft_conn_has_news(struct weft_conn *conn)
-{
-	struct list_head *turns;
-
-	spin_lock_bh(&conn->dev->conns_lock);
-	turns = turns_of(conn);
-	if (turns && !conn->unsettled) {
-		if (list_empty(&conn->news_node))
-			list_add_tail(&conn->news_node, turns);
-		wake_reader(conn);
-	}
-	spin_unlock_bh(&conn->dev->conns_lock);
-	if (!turns)
-		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
-}
-
-void weft_conn_settled(struct weft_conn *conn)
-{
-	spin_lock_bh(&conn->dev->conns_lock);
-	conn->unsettled = false;
-	spin_unlock_bh(&conn->dev->conns_lock);
-	weft_conn_has_news(conn);
-}
-
-void weft_conn_forget_news(struct weft_conn *conn)
-{
-	list_del_init(&conn->news_node);
-}
-
-/* With a reference, or NULL. */
-static struct weft_conn *next_turn(struct weft_device *dev, struct list_head *turns)
-{
-	struct weft_conn *conn;
-
-	spin_lock_bh(&dev->conns_lock);
-	conn = list_first_entry_or_null(turns, struct weft_conn, news_node);
-	if (conn) {
-		list_del_init(&conn->news_node);
-		weft_conn_get(conn);
-	}
-	spin_unlock_bh(&dev->conns_lock);
-	return conn;
-}
-
 /* Is what comes next a turn's, or its worker's alone? */
 static bool is_for_a_turn(const struct weft_conn *conn)
 {
@@ -102,7 +40,7 @@ static bool has_memory(struct weft_conn *conn)
 }
 
 /* False: its worker goes on. */
-static bool step(struct weft_conn *conn)
+static bool startup_step(struct weft_conn *conn)
 {
 	bool more = true;
 
@@ -117,7 +55,7 @@ static void take_turn(struct weft_conn *conn)
 
 	if (mutex_trylock(&conn->mutex)) {
 		WRITE_ONCE(conn->in_turn, true);
-		done = has_memory(conn) && step(conn);
+		done = has_memory(conn) && startup_step(conn);
 		WRITE_ONCE(conn->in_turn, false);
 		if (done)
 			weft_conn_arm(conn);
@@ -129,13 +67,13 @@ static void take_turn(struct weft_conn *conn)
 }
 
 /* Strangers who send octet by octet must not keep it from what else a listener does. */
-void weft_conn_read_news(struct weft_conn *listener)
+void weft_startup_serve(struct weft_conn *listener)
 {
 	struct weft_conn *conn;
 	u32 n;
 
 	for (n = 0; n < TURNS; n++) {
-		conn = next_turn(listener->dev, &listener->news);
+		conn = weft_startup_next(listener->dev, &listener->startup_queue);
 		if (!conn)
 			return;
 		take_turn(conn);
@@ -145,24 +83,19 @@ void weft_conn_read_news(struct weft_conn *listener)
 
 static void read_initiators(struct work_struct *work)
 {
-	struct weft_device *dev = container_of(work, struct weft_device, news_work);
+	struct weft_device *dev = container_of(work, struct weft_device, startup_work);
 	unsigned int noio = memalloc_noio_save();
 	struct weft_conn *conn;
 
-	while ((conn = next_turn(dev, &dev->news))) {
+	while ((conn = weft_startup_next(dev, &dev->startup_queue))) {
 		take_turn(conn);
 		cond_resched();
 	}
 	memalloc_noio_restore(noio);
 }
 
-void weft_conn_news_init(struct weft_device *dev)
+void weft_startup_init(struct weft_device *dev)
 {
-	INIT_LIST_HEAD(&dev->news);
-	INIT_WORK(&dev->news_work, read_initiators);
-}
-
-void weft_conn_end_news(struct weft_device *dev)
-{
-	cancel_work_sync(&dev->news_work);
+	INIT_LIST_HEAD(&dev->startup_queue);
+	INIT_WORK(&dev->startup_work, read_initiators);
 }

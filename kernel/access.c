@@ -87,7 +87,7 @@ struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn)
 
 /* ---- from where ---- */
 
-bool weft_caller_is_user(void)
+bool weft_access_is_user(void)
 {
 	return caller_mm();
 }
@@ -101,13 +101,12 @@ static bool is_outside(const struct weft_device *dev, const struct net *of_netde
 	return shared ? !net_eq(net, of_netdev) : !rdma_dev_access_netns(&dev->ibdev, net);
 }
 
-bool weft_caller_is_outside(struct weft_device *dev)
+bool weft_access_is_outside(struct weft_device *dev)
 {
 	struct net_device *nd = weft_dev_netdev(dev);
 	bool outside = nd && is_outside(dev, dev_net(nd));
 
-	if (nd)
-		dev_put(nd);
+	dev_put(nd);
 	return outside;
 }
 
@@ -115,7 +114,7 @@ bool weft_caller_is_outside(struct weft_device *dev)
  * Who administers the namespace could enter it. They configure kernel consumers, and they move
  * devices: then rdma_cm listens, in their context, for whoever listens everywhere.
  */
-bool weft_caller_may_listen(struct weft_device *dev)
+bool weft_access_may_listen(struct weft_device *dev)
 {
 	const struct net_device *nd;
 	bool may;
@@ -123,7 +122,7 @@ bool weft_caller_may_listen(struct weft_device *dev)
 	/* A netdev is no device's any more before it goes to another namespace: weft_device_netdev_gone() waits. */
 	rcu_read_lock();
 	nd = rcu_dereference(dev->netdev);
-	may = !nd || !weft_caller_is_user() || !is_outside(dev, dev_net(nd)) ||
+	may = !nd || !weft_access_is_user() || !is_outside(dev, dev_net(nd)) ||
 	      ns_capable_noaudit(dev_net(nd)->user_ns, CAP_NET_ADMIN);
 	rcu_read_unlock();
 	return may;
