@@ -3,8 +3,9 @@
  * Registered memory belongs to the program and is not pinned: it may be unmapped at any time. The
  * library touches it under guard: a fault ends the access, not the program.
  *
- * A fault outside a guard goes to the handler that the program installed, or has its default
- * effect: hooks/signal.c passes on what the program asks for.
+ * Only faults of instructions of this library, and of the one that says so, end an access. Any other
+ * fault goes to the handler that the program installed, or has its default effect: hooks/signal.c
+ * passes on what the program asks for.
  */
 #ifndef RL_GUARD_H
 #define RL_GUARD_H
@@ -16,7 +17,13 @@
 /* Installs the handlers, once. Any thread. */
 void rl_guard_begin(void);
 
-/* Copies @n octets. False: part of @dst or @src is not mapped; some octets may have been copied. */
+/* The library that has @inside calls the functions below, too. Called before; one thread. */
+void rl_guard_add_text(void (*inside)(void));
+
+/*
+ * Copies @n octets, as rl_copy_in_order(). False: part of @dst or @src is not mapped; some octets
+ * may have been copied.
+ */
 bool rl_guard_copy(void *dst, const void *src, size_t n);
 
 /* Can the @n octets at @p be read? */
