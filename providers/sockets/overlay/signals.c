@@ -70,8 +70,8 @@ static bool send_to_itself(const siginfo_t *info)
 }
 
 /*
- * No other comes on top of this one, nor behind the handler until the thread is out: so one at a time is put off, and
- * what comes meanwhile waits in the kernel.
+ * No other comes on top of this one, nor behind the handler until the thread is out: so one at a
+ * time is put off, and what comes meanwhile waits in the kernel.
  */
 static void put_off(const siginfo_t *info, ucontext_t *c)
 {
