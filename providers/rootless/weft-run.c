@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with --sockets
- * libweft-sockets.so before it, which takes TCP sockets over. What the
- * program is must be looked at before: the loader ignores LD_PRELOAD without a word where it
- * does not apply.
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices; with --sockets,
+ * with libweft-sockets.so before it, which takes over TCP sockets. It checks the program first: the
+ * loader silently ignores LD_PRELOAD where it does not apply.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -103,7 +102,7 @@ enum { OPT_CHECK = SETTINGS, OPT_HELP, OPT_VERSION, OPTIONS };
 
 static const char usage[] =
 	"weft-run [OPTIONS] PROGRAM [ARGUMENTS]   run a program with RDMA devices of its own\n"
-	"weft-run --check [OPTIONS] [PROGRAM]     tell what would not work here, and why\n"
+	"weft-run --check [OPTIONS] [PROGRAM]     report what would not work here, and why\n"
 	"\n"
 	"  --device=roce|iwarp     what the devices look like (roce)\n"
 	"  --netdevs=NAME[,NAME]   devices for these network interfaces only\n"
@@ -112,14 +111,14 @@ static const char usage[] =
 	"  --extensions[=on|off]   immediate data and atomics, RFC 7306 (on)\n"
 	"  --mpa-revision=0|1|2    of the MPA Request (2)\n"
 	"  --rtr=KIND[,KIND]       send, write, read: ready-to-receive messages (all)\n"
-	"  --ports=MIN-MAX         TCP ports of those that did not ask for one\n"
+	"  --ports=MIN-MAX         TCP ports for listeners that did not ask for one\n"
 	"  --spin=US               how long to look for more before sleeping\n"
 	"  --startup-timeout=MS    longest step of a connection's set-up (10000)\n"
 	"  --accept-timeout=MS     how long a connect waits for the peer's program (60000)\n"
 	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
 	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
 	"  --stats                 figures on stderr when the program ends\n"
-	"  --trace                 what is done, on stderr\n"
+	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"
 	"  --with-hardware         show the kernel's RDMA devices, too\n"
 	"  --help, --version\n";
@@ -148,7 +147,7 @@ static bool is_range(const char *s, const struct setting *t)
 		parse_long(end + 1, &end, t, &max) && !*end && min <= max;
 }
 
-/* The program may go to another folder. */
+/* An absolute path: the program may change its working directory. */
 static const char *rules_of(const char *name)
 {
 	char path[PATH_MAX];
@@ -167,7 +166,7 @@ static const char *rules_of(const char *name)
 	return name;
 }
 
-/* @value as the variable has it; NULL: it makes no sense. */
+/* The variable's value for @value; NULL: @value is invalid. */
 static const char *variable_value(const struct setting *t, const char *value)
 {
 	switch (t->kind) {
@@ -198,7 +197,7 @@ static void apply(const struct setting *t, const char *arg)
 	set_variable(t->variable, value);
 }
 
-/* Returns whether to check only; optind is the program's place then. */
+/* Returns whether to check only. argv[optind] is the program then. */
 static bool parse(int argc, char **argv)
 {
 	struct option long_options[OPTIONS + 1] = {
@@ -254,7 +253,7 @@ static char *find_folder(void)
 	die(EXIT_REFUSED, "there is no " LIBRARY " in %s/lib/weft or %s/lib", self, self);
 }
 
-/* The loader's list is parted by colons and spaces, libibverbs' by colons and semicolons. */
+/* The loader splits its list at colons and spaces, libibverbs at colons and semicolons. */
 static void append_to(const char *variable, const char *name)
 {
 	const char *old = getenv(variable);
@@ -291,8 +290,8 @@ static bool wants_sockets(void)
 }
 
 /*
- * After all else that is preloaded: libasan must come first, and librspreload, which looks for the
- * next function as our hooks do, finds ours then. The hooks of sockets go on to the others.
+ * After other preloaded libraries: libasan must come first, and librspreload, which looks up the
+ * next function as our hooks do, must find ours. The hooks of sockets go on to the others.
  */
 static void set_environment(const char *folder)
 {
@@ -306,7 +305,7 @@ static void set_environment(const char *folder)
 	if (wants_sockets())
 		append_to("LD_PRELOAD", sockets);
 	append_to("LD_PRELOAD", library);
-	/* Where the old name of the variable is set, libibverbs does not look at the other. */
+	/* If the variable's old name is set, libibverbs ignores the new one. */
 	append_to(getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS",
 		  text("%s/" PROVIDER, folder));
 }
@@ -322,7 +321,7 @@ static bool may_run(const char *file, bool *denied)
 	return may;
 }
 
-/* As execvp() finds it; NULL: there is none. *@denied: one is there that may not be run. */
+/* As execvp() finds it; NULL: there is none. *@denied: there is one that may not be run. */
 static char *find_program(const char *name, bool *denied)
 {
 	const char *path = getenv("PATH"), *end;
@@ -342,7 +341,7 @@ static char *find_program(const char *name, bool *denied)
 	}
 }
 
-/* Does the kernel give a process of this file rights? The loader drops LD_PRELOAD then. */
+/* Does the kernel give a process of this file privileges? Then the loader drops LD_PRELOAD. */
 static const char *why_privileged(int fd)
 {
 	struct stat st;
@@ -392,7 +391,7 @@ static const char *why_wrong_elf(int fd, const ElfW(Ehdr) *eh)
 
 static const char *why_not(const char *file, bool in_script);
 
-/* What runs a script is looked at; what runs that is not. */
+/* A script's interpreter is checked, but not an interpreter's own. */
 static const char *why_wrong_script(char *line, bool in_script)
 {
 	char *interpreter = line + 2 + strspn(line + 2, " \t");
@@ -401,7 +400,7 @@ static const char *why_wrong_script(char *line, bool in_script)
 	return in_script || !*interpreter ? NULL : why_not(interpreter, true);
 }
 
-/* Why the library would not be in a process of @file; NULL: it would, as far as one can see. */
+/* Why the library would not be loaded into a process of @file; NULL: no reason found. */
 static const char *why_not(const char *file, bool in_script)
 {
 	union {
@@ -444,7 +443,7 @@ void report(bool ok, const char *fmt, ...)
 	all_well &= ok;
 }
 
-/* The private ABI stands in the name of the function that providers register with. */
+/* The name of the function that providers register with has the private ABI's number. */
 static int private_abi(void *libibverbs)
 {
 	char name[40];

@@ -8,7 +8,7 @@
 /* Connections that are accepted in one go. */
 #define ACCEPT_ROUND	16
 #define HALF_OPEN_MAX	256
-/* When there was no memory or no descriptor to accept with. */
+/* After a lack of memory or descriptors. */
 #define ACCEPT_RETRY_MS	100
 
 static const struct rl_watch_ops acceptor_watch_ops;
@@ -18,7 +18,7 @@ static struct rl_acceptor *acceptor_of(struct rl_watch *w)
 	return container_of(w, struct rl_acceptor, watch);
 }
 
-/* ---- strangers ---- */
+/* ---- half-open connections ---- */
 
 static void add_half_open(struct rl_acceptor *a, struct rl_conn *c)
 {
@@ -60,7 +60,7 @@ static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 	return c;
 }
 
-/* For one more. */
+/* Makes room for one more. */
 static void evict_oldest(struct rl_acceptor *a)
 {
 	struct rl_conn *c = oldest(a, true);
@@ -103,7 +103,7 @@ static void acceptor_adopt(struct rl_acceptor *a, int fd)
 	add_half_open(a, c);
 	if (a->ops->adopt(a, c)) {
 		weft_link_await_request(&c->link, rl_now_ms());
-		/* A Request that is there already has its turn behind those before it. */
+		/* The progress thread reads a Request that is already there. */
 		rl_conn_watch(c);
 	} else {
 		rl_conn_abandon(c);
@@ -112,7 +112,7 @@ static void acceptor_adopt(struct rl_acceptor *a, int fd)
 	rl_conn_put(c);
 }
 
-/* 0: one was; -EAGAIN: there is none; other errors: not now. */
+/* 0: accepted one; -EAGAIN: none is waiting; other errors: not now. */
 static int accept_one(struct rl_acceptor *a)
 {
 	int fd;
@@ -151,7 +151,7 @@ static void acceptor_ready(struct rl_watch *w, u32 events)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* There is room again, or perhaps memory. */
+/* There may be descriptors or memory again. */
 static void acceptor_timeout(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
@@ -232,7 +232,7 @@ void rl_acceptor_stop(struct rl_acceptor *a)
 {
 	pthread_mutex_lock(&a->lock);
 	rl_thread_remove(a->fd);
-	/* A child of fork() may have the socket, too. */
+	/* A child of fork() may hold the socket, too: closing would not stop it. */
 	rl_raw(SYS_shutdown, a->fd, SHUT_RDWR);
 	rl_fd_close_hidden(a->fd);
 	a->fd = -1;

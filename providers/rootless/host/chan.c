@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Event channels. The eventfd has one count for each event in the list. Who wants an event takes a
- * count first, in the kernel, which waits and restarts as it does for any read(); then the event.
- * An event that is dropped takes a count with it if one is left: otherwise somebody has it in
- * hand, finds nothing, and tries again.
+ * Event channels. The eventfd has one count for each event in the list. A reader takes a count
+ * first, in the kernel, which waits and restarts as it does for any read(); then the event.
+ * Dropping an event takes a count, too, if one is left: otherwise a reader has that count already,
+ * finds no event, and tries again.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -33,9 +33,9 @@ static void reenter_gate(void *out)
 }
 
 /*
- * A count: 0 or -errno. By our name of the eventfd, which has the O_NONBLOCK of the program's: the
- * number of that may be another file's by now. By libc's read(), which is a point of cancellation
- * as the program's own call is.
+ * Takes a count: 0 or -errno. From our descriptor of the eventfd, which shares O_NONBLOCK with the
+ * program's: the program's number may name another file by now. By libc's read(), which is a point
+ * of cancellation as the program's own call is.
  */
 static int await_count(struct rl_chan *c)
 {
@@ -51,8 +51,8 @@ static int await_count(struct rl_chan *c)
 }
 
 /*
- * A count if there is one. An old kernel cannot tell without waiting: then one stays that stands
- * for no event, and whoever gets it tries again.
+ * Takes a count if there is one. Old kernels cannot do that without waiting: there a count without
+ * an event stays, and the reader that gets it tries again.
  */
 static void drop_count(struct rl_chan *c)
 {
@@ -170,7 +170,8 @@ void rl_chan_push(struct rl_chan *c, struct rl_event *e)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data, size_t len)
+void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
+		    size_t len)
 {
 	struct rl_event *e = rl_event_new(owner, len);
 
@@ -181,7 +182,7 @@ void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const v
 	rl_chan_push(c, e);
 }
 
-/* One of at most @max octets: 0; -EINVAL: the next one is longer. */
+/* The oldest event: 0; -EINVAL: it is longer than @max octets. */
 static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 {
 	bool longer = false;

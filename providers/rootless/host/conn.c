@@ -11,7 +11,7 @@
 #include "limits.h"
 #include "ulp.h"
 
-/* What is due is done so often before the progress thread goes on with it. */
+/* After so many rounds of due work, the progress thread does the rest. */
 #define ROUNDS 64
 
 static const struct rl_watch_ops conn_watch_ops;
@@ -175,7 +175,7 @@ struct step {
 	u32 acts;
 };
 
-/* It may send, from memory that goes away. */
+/* It may send from memory that vanishes meanwhile. */
 static void step_link(void *arg)
 {
 	struct step *s = arg;
@@ -198,7 +198,7 @@ static void conn_step(struct rl_conn *c)
 		rl_conn_break_off(c);
 		return;
 	}
-	/* What it has sent is nobody's hold: a dereg_mr would wait for the next run. */
+	/* Drop the run's references: dereg_mr would wait for the next run. */
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 	rl_conn_act(c, s.acts);
@@ -259,7 +259,7 @@ void rl_conn_unlock(struct rl_conn *c)
 		deadline = 0;
 	if (deadline != READ_ONCE(c->watch.deadline))
 		rl_watch_set_deadline(&c->watch, deadline);
-	/* Whose time may just have been overwritten. */
+	/* The deadline of a concurrent poke may just have been overwritten. */
 	if (unlikely(__atomic_load_n(&c->poked, __ATOMIC_SEQ_CST)))
 		rl_watch_poke(&c->watch);
 	pthread_mutex_unlock(&c->lock);
@@ -282,7 +282,7 @@ struct rl_conn *rl_conn_find(u32 key)
 
 	if (!w)
 		return NULL;
-	/* An event of long ago: its key is another's by now. */
+	/* A late event: another watch has the key by now. */
 	if (w->ops != &conn_watch_ops) {
 		rl_watch_put(w);
 		return NULL;
@@ -307,7 +307,7 @@ void rl_conn_handle_events(struct rl_conn *c, u32 events)
 	}
 	if (events & ~EPOLLOUT)
 		rl_conn_receive(c);
-	/* There may be nothing to read any more, and nothing else will come. */
+	/* There may be nothing to read, and no further event. */
 	if (events & (EPOLLERR | EPOLLHUP))
 		c->step_due = true;
 }

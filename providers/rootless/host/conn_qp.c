@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A connection and its QP: binding, and letting go. */
+/* A connection and its QP: binding and release. */
 #include "conn.h"
 #include "qp.h"
 

@@ -6,8 +6,8 @@
 #include "ulp.h"
 
 /*
- * The program's own time: there is nobody whom a long flush keeps waiting. It may post on meanwhile,
- * and rings then, since the rings say that they sleep.
+ * It takes the program's own time: a long flush delays no one else. What is posted meanwhile rings
+ * the doorbell, since the rings are marked as asleep.
  */
 void rl_qp_flush(struct rl_qp *qp)
 {
@@ -17,7 +17,7 @@ void rl_qp_flush(struct rl_qp *qp)
 		;
 }
 
-/* The time is up: was lingering worth it? */
+/* At the deadline: was lingering worth it? */
 static void judge_lingering(struct rl_conn *c)
 {
 	if (!c->linger_until || rl_now_ms() < c->linger_until)
@@ -38,7 +38,7 @@ static void run_conn_sends(void *arg)
 	weft_send_run(&c->link);
 }
 
-/* Memory that was looked at a moment ago is gone: no Terminate can follow half an FPDU. */
+/* The memory vanished during the send: no Terminate can follow half an FPDU. */
 void rl_conn_break_off(struct rl_conn *c)
 {
 	c->reset = true;
@@ -56,7 +56,7 @@ void rl_conn_tx(struct rl_conn *c)
 		rl_conn_break_off(c);
 	if (c->link.batch.fpdus != fpdus)
 		rl_count(RL_TX_FPDUS, c->link.batch.fpdus - fpdus);
-	/* The doorbell may have told of a receive. */
+	/* The doorbell may be about a receive. */
 	if (unlikely(rl_conn_awaits_receive(c)) && weft_link_rx_resume(&c->link))
 		rl_conn_receive(c);
 	if (c->link.qp)

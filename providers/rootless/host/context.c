@@ -33,7 +33,7 @@ struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 
 	return o && o->kind == kind ? o : NULL;
 }
 
-/* The first free one from where the last was given on. */
+/* The first free handle after the last one that was given. */
 static bool find_free(struct rl_context *ctx, u32 *handle)
 {
 	u32 n, h = ctx->next_handle;

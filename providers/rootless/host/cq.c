@@ -96,7 +96,7 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 
 static struct weft_ring no_ring;
 
-/* The progress thread may be in a call of its own yet: that finds no connection, and this ring. */
+/* The progress thread may still be in a call: it finds no connection, and this ring. */
 void rl_cq_stop(struct rl_cq *cq)
 {
 	rl_cq_delist(cq);
@@ -117,7 +117,7 @@ void rl_cq_destroy(struct rl_cq *cq)
 	rl_watch_put(&cq->watch);
 }
 
-/* The program has been told of the new ring before it counts. */
+/* The response is filled in before the new ring takes effect. */
 int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp)
 {
 	struct weft_ring_move move = { .slots = entries };

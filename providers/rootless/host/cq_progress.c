@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who moves octets for a CQ.
+ * Which thread moves octets for a CQ.
  *
- * The sockets of a CQ's connections are in an epoll of the CQ's own. Whoever polls the CQ and
- * finds nothing looks there and works in its own context (rl_cq_kick()); for whoever sleeps, or
- * never polls, the progress thread waits for that epoll. So that the two do not fight over every
- * packet, there is a lease: while the CQ is polled busily the progress thread looks away, and makes
- * sure every LEASE_MS that it still is. A poll that finds the CQ armed hands the lease back at
- * once: its program is about to sleep.
+ * The sockets of a CQ's connections are in an epoll of the CQ's own. A poll that finds the CQ empty
+ * checks that epoll and works in its own context (rl_cq_kick()). For a program that sleeps or never
+ * polls, the progress thread waits for that epoll. A lease keeps the two from fighting over every
+ * packet: while the CQ is polled busily the progress thread looks away, and checks every LEASE_MS
+ * that it still is. A poll that finds the CQ armed returns the lease at once: its program is about
+ * to sleep.
  *
- * A poll works for another CQ, too, that nobody polls: a program that waits at one CQ while it is
+ * A poll also works for another CQ that is not polled: a program that waits at one CQ while it is
  * the target of one-sided operations at another would otherwise keep the CPU from the thread that
- * serves it.
+ * serves that one.
  */
 #include "conn.h"
 #include "cq.h"
@@ -22,7 +22,7 @@
 
 #define EVENTS 64
 #define LEASE_MS 2
-/* Polls in a lease's time that are busy polling: one in 20 us. */
+/* So many polls during a lease are busy polling: one in 20 us. */
 #define BUSY_POLLS 100
 
 /* ---- moving octets ---- */
@@ -34,7 +34,7 @@ static void handle_conn_events(struct rl_conn *c, u32 events)
 	rl_conn_put(c);
 }
 
-/* The only connection: its socket is asked, and nobody else. */
+/* The only connection: its socket is read without asking the epoll. */
 static struct rl_conn *get_only(struct rl_cq *cq)
 {
 	struct rl_conn *c = NULL;
@@ -48,7 +48,7 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 	return c;
 }
 
-/* The only source, where there is no connection. */
+/* The only source, if there is no connection. */
 static struct rl_watch *get_only_source(struct rl_cq *cq)
 {
 	struct rl_watch *w = NULL;
@@ -105,9 +105,9 @@ static bool move_octets(struct rl_cq *cq)
 	if (!c)
 		return poll_ready(cq);
 	rl_conn_lock(c);
-	/* TCP says when it has room worth a call; every poll would fill a little of it. */
+	/* The epoll reports room that is worth a call; every poll would fill a little of it. */
 	full = c->full;
-	/* It may have gone elsewhere meanwhile. */
+	/* Its poller may have changed meanwhile. */
 	handle_conn_events(c, c->poller == RL_POLLER_CQS && !full ? EPOLLIN : 0);
 	return full ? poll_ready(cq) : true;
 }
@@ -115,9 +115,8 @@ static bool move_octets(struct rl_cq *cq)
 /* ---- the lease ---- */
 
 /*
- * Those who poll have the lease, or give it back if the CQ is armed. What the thread waits for
- * changes under the lock, too: else a lease that is given back just when it is taken would leave
- * the thread looking away.
+ * Returns the lease if the CQ is armed. The thread's events change under the lock, too: otherwise
+ * a lease that is returned just as it is taken would leave the thread looking away.
  */
 static void note_poll(struct rl_cq *cq)
 {
@@ -137,8 +136,8 @@ static bool is_busy(u32 polls, u64 ns)
 }
 
 /*
- * Is the CQ polled busily, by somebody who will go on? Then he has the lease. By the rate of polls
- * since this was asked last, a lease's time ago or longer; until then as it was found then.
+ * Is the CQ polled busily? Then its pollers get the lease. Judged by the rate of polls since the
+ * last judgement, which stands for half a lease.
  */
 static bool lease(struct rl_cq *cq)
 {
@@ -164,8 +163,8 @@ static bool lease(struct rl_cq *cq)
 }
 
 /*
- * Nobody polls the CQ or waits for it: its program is the target of one-sided operations, or busy.
- * Who would rather spend a CPU than wait for the thread to wake (--spin) has it look on for a while.
+ * The CQ is neither polled nor waited for: its program is the target of one-sided operations, or
+ * busy. With --spin the thread looks on for a while instead of sleeping.
  */
 static void spin(struct rl_cq *cq)
 {
@@ -178,9 +177,9 @@ static void spin(struct rl_cq *cq)
 }
 
 /*
- * A program may arm the CQ between our look at it and the lease: then it polls once more, and
- * finds that it has the lease to give back. @leased: it had the lease, and nothing is known to be
- * ready; if it has it no more, the thread will hear.
+ * A program may arm the CQ between our check and the lease: then it polls once more, and returns
+ * the lease. @leased: it had the lease, and nothing is known to be ready. If the lease has ended,
+ * the thread gets an event.
  */
 static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
@@ -191,7 +190,7 @@ static void poll_or_lease(struct rl_cq *cq, bool leased)
 	if (leased)
 		return;
 	pthread_mutex_lock(&cq->progress);
-	/* An edge tells of all that is ready; who comes next in the thread gets his turn first. */
+	/* One edge stands for all that is ready: get another, after the thread's other work. */
 	if (!move_octets(cq))
 		rl_cq_rearm_thread(cq);
 	if (rl_options()->spin_us)
@@ -215,7 +214,7 @@ void rl_cq_renew_lease(struct rl_cq *cq)
 
 static struct {
 	pthread_mutex_t lock;		/* a leaf */
-	struct list_head cqs, *turn;	/* whose turn it is to be helped; the head: the first's */
+	struct list_head cqs, *turn;	/* the next to be helped; the head: the first */
 	u32 count;
 } all = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -243,7 +242,7 @@ void rl_cq_delist(struct rl_cq *cq)
 	pthread_mutex_unlock(&all.lock);
 }
 
-/* The next in turn, referenced, if it can use help of who polls @cq; else NULL. */
+/* The next in turn, referenced, if a poller of @cq can help it; else NULL. */
 static struct rl_cq *next_to_help(const struct rl_cq *cq)
 {
 	struct rl_cq *o = NULL;
@@ -255,7 +254,7 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 		o = list_entry(all.turn, struct rl_cq, node);
 		all.turn = all.turn->next;
 	}
-	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
+	/* Polls of a connection's send CQ serve its receive CQ anyway, and vice versa. */
 	if (o && o != cq && !READ_ONCE(o->polled) &&
 	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
 	     (READ_ONCE(o->nsources) && READ_ONCE(o->source) != READ_ONCE(cq->source))))
@@ -284,7 +283,7 @@ static struct rl_qp *get_lingerer(struct rl_cq *cq)
 {
 	struct rl_qp *qp;
 
-	/* Most polls: who begins to linger just now is found by the next. */
+	/* The common case. A QP that begins to linger now is found by the next poll. */
 	if (!READ_ONCE(cq->lingerer))
 		return NULL;
 	pthread_mutex_lock(&cq->lock);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a CQ holds: completions, who lingers, and the descriptors by which its QPs receive. */
+/* A CQ's completions, its lingering QP, and the descriptors by which its QPs receive. */
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
@@ -17,7 +17,7 @@ static void report_completion(struct rl_cq *cq)
 		rl_chan_report(cq->chan, &cq->o, &cq->comp_reported, &desc, sizeof(desc));
 }
 
-/* The QPs' locks are not ours to take here: we are inside one of them. */
+/* The caller may hold a QP's lock: the progress thread fails the QPs. */
 static void overflowed(struct rl_cq *cq)
 {
 	rl_context_report(cq->ctx, &cq->o, IBV_EVENT_CQ_ERR, &cq->async_reported);
@@ -83,7 +83,7 @@ void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-/* ---- who looks ---- */
+/* ---- polling ---- */
 
 bool rl_cq_is_unattended(struct rl_cq *cq)
 {
@@ -128,8 +128,8 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 }
 
 /*
- * Linux says nothing of room that TCP has by now if it has said something of the socket that
- * nobody fetched by epoll_wait(), as who knows the only socket does not: so the thread looks anew.
+ * Linux does not report TCP's room if an earlier event of the socket was not fetched by
+ * epoll_wait(), which a poller of the only connection never calls: so the thread looks again.
  */
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 {

@@ -8,7 +8,7 @@
 #include "process/file.h"
 #include "process/raw.h"
 
-/* Some exporters wait for a device, and a signal ends that. What is no dmabuf has no such call. */
+/* Some exporters wait for a device, which a signal interrupts. -ENOTTY: it is not a dmabuf. */
 static int sync_cpu(const struct rl_dmabuf *d, u64 what)
 {
 	struct dma_buf_sync s = { .flags = d->sync | what };
@@ -40,7 +40,7 @@ static void dmabuf_release(struct rl_dmabuf *d)
 	rl_fd_close_hidden(d->fd);
 }
 
-/* The kernel checks the bounds, and that a file that was opened to be read is not written. */
+/* The kernel checks the bounds, and that a read-only file is not written. */
 static long map(struct rl_dmabuf *d, u64 offset)
 {
 	int prot = PROT_READ | (d->sync & DMA_BUF_SYNC_WRITE ? PROT_WRITE : 0);

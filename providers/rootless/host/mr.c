@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions: the table of STags of this process, and the memory behind them, which is the
- * program's and not pinned (process/guard.h).
+ * Memory regions: the table of STags of this process, and their memory, which is the program's and
+ * not pinned (process/guard.h).
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ static struct bucket {
 	pthread_mutex_t lock;
 	struct hlist_head regions;
 } buckets[BUCKETS] = {
-	/* Not by a constructor: those of the program's libraries may run before ours. */
+	/* Not in a constructor: those of the program's libraries may run before ours. */
 	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
 };
 
@@ -107,7 +107,7 @@ static void remove_from_table(struct rl_mr *mr)
 	pthread_mutex_unlock(&b->lock);
 }
 
-/* @mr is found where @old was, under its STag; whoever holds @old finds it invalid soon. */
+/* @mr gets @old's STag. Holders of @old find it invalid soon. */
 static void replace_in_table(struct rl_mr *mr, struct rl_mr *old)
 {
 	struct bucket *b = bucket_of(old->region.stag);
@@ -120,7 +120,7 @@ static void replace_in_table(struct rl_mr *mr, struct rl_mr *old)
 	old->replaced = true;
 }
 
-/* Gives @mr, complete but for this, its STag and lets others find it. */
+/* Gives @mr, otherwise complete, its STag, and adds it to the table. */
 static int publish(struct rl_mr *mr)
 {
 	u32 random, stag;
@@ -145,7 +145,7 @@ static void free_mr(struct rl_mr *mr)
 	free(mr);
 }
 
-/* One more of @kind, its @region but for the STag as given: 0, or -errno. */
+/* A new one of @kind with a copy of @region, which has no STag yet: 0, or -errno. */
 static int alloc_mr(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
 		struct rl_mr **out)
 {
@@ -164,7 +164,7 @@ static int alloc_mr(struct rl_pd *pd, enum rl_kind kind, const struct weft_regio
 	return 0;
 }
 
-/* Lets it be found, or frees it. */
+/* Publishes it, or frees it. */
 static int finish_mr(struct rl_mr *mr)
 {
 	int rv = publish(mr);
@@ -190,8 +190,8 @@ static struct weft_region of_program(const struct rl_pd *pd, u64 len, u64 iova, 
 }
 
 /*
- * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
- * The whole address space at once is asked for from 0, with all octets but the last.
+ * No region is pinned, so any may be on demand; such a region need not be mapped yet. A request for
+ * the whole address space begins at 0 and has all octets but the last.
  */
 static int begin_mr(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
@@ -236,7 +236,7 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 
 	if (rv)
 		return rv;
-	/* Who lets a peer write lets the local side write: seen to by the check. */
+	/* The check has seen that remote write comes with local write. */
 	rv = rl_dmabuf_get(&(*out)->dmabuf, fd, offset, len, access & WEFT_ACCESS_LOCAL_WRITE,
 			   &(*out)->start);
 	if (rv) {
@@ -268,8 +268,8 @@ int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
 }
 
 /*
- * The program's octets in @sge will be wanted soon, to be written (@write) or read. Best effort: it
- * says nothing of what cannot be had.
+ * The program will soon write (@write) or read the octets of @sge. Best effort: pages that cannot
+ * be populated are not reported.
  */
 int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write)
 {
@@ -291,7 +291,7 @@ int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write)
 	return d == WEFT_GRANTED ? 0 : -EINVAL;
 }
 
-/* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */
+/* Not a point of cancellation: locks are held, and dereg_mr is not one with the kernel either. */
 static void await_release(struct rl_mr *mr)
 {
 	int old;
@@ -304,7 +304,7 @@ static void await_release(struct rl_mr *mr)
 	pthread_setcancelstate(old, NULL);
 }
 
-/* From here on who still holds it refuses it: its STag may be given to another. */
+/* From here on its holders find it invalid: another region may get its STag. */
 void rl_mr_destroy(struct rl_mr *mr)
 {
 	weft_region_withdraw(&mr->region);

@@ -40,7 +40,7 @@ void rl_qp_reset(struct rl_qp *qp)
 int rl_qp_move(struct rl_qp *qp, u32 to)
 {
 	struct rl_conn *c = rl_qp_lock_core(qp);
-	/* Whoever found it before it was destroyed: its rings and its context may be no more. */
+	/* The caller may have found it before it was destroyed: its rings may be gone. */
 	enum weft_qp_move move = !c && qp->gone ? WEFT_QP_REFUSED : weft_qpc_move(&qp->core, to);
 
 	if (move == WEFT_QP_CLOSE)
@@ -68,7 +68,7 @@ void rl_qp_fail_users(const struct rl_cq *cq)
 	}
 }
 
-/* ---- who takes what it completes ---- */
+/* ---- completions and faults ---- */
 
 static void complete(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
 {
@@ -217,7 +217,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
-	/* From here on nobody touches the core: not by a connection, nor without one. */
+	/* From here on the core is unused, with or without a connection. */
 	if (qp->transport->end)
 		qp->transport->end(qp);
 	if (qp->core.windows)

@@ -31,7 +31,7 @@ void rl_qp_get(struct rl_qp *qp)
 	__atomic_fetch_add(&qp->refs, 1, __ATOMIC_RELAXED);
 }
 
-/* The last who looked at it: its queues and its handle have gone before. */
+/* The last reference: its queues and its handle were freed before. */
 void rl_qp_put(struct rl_qp *qp)
 {
 	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
@@ -53,7 +53,7 @@ struct rl_qp *rl_qp_find(u32 qpn)
 	return qp;
 }
 
-/* An RNIC's number tells nothing. A random one that is free; 0 and 1 are nobody's. */
+/* An RNIC's number has no meaning: a random free one. 0 and 1 are reserved. */
 static u32 draw_number(void)
 {
 	u32 qpn;

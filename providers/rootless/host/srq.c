@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Shared receive queues. An entry that a QP has taken is that QP's, which completes or flushes
- * it; what waits here belongs to nobody.
+ * Shared receive queues. A QP that has taken an entry completes or flushes it. The entries here
+ * belong to no QP.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ static struct rl_qp *get_qp(struct weft_qpc *core)
 	return qp;
 }
 
-/* Its connection reads on, in the progress thread: the caller may have another's lock. */
+/* Its connection reads on, in the progress thread: the caller may hold another one's lock. */
 static void resume_qp(struct rl_qp *qp)
 {
 	if (!qp)
@@ -84,7 +84,7 @@ int rl_srq_arm(struct rl_srq *srq, u32 limit)
 	return armed ? 0 : -EINVAL;
 }
 
-/* The program has been told of the new ring before it counts. */
+/* The response is filled in before the new ring takes effect. */
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp)
 {
 	struct weft_rq_shape shape = { .stride = srq->core.rq.stride };

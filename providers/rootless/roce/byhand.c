@@ -4,35 +4,36 @@
 #include "byhand.h"
 
 /*
- * An end that is in RTR goes on to RTS, as a rule, and knows only then what it has to say: it waits so
- * long for that. An end that only receives may stay in RTR.
+ * An end in RTR usually enters RTS soon, and only then knows all of its hello: it waits so long for
+ * that. An end that only receives may stay in RTR.
  */
 #define GRACE_MS	50
-/* Between attempts: a part of the time that the peer was awaited so far. */
+/* Between attempts: a fraction of the time since RTR. */
 #define PAUSE_DIVISOR	4
 #define PAUSE_MIN_MS	1
 #define PAUSE_MAX_MS	1000
-/* TCP's handshake, lost once, takes longer than any packet of InfiniBand's. */
+/* A TCP handshake with one loss takes longer than any InfiniBand packet. */
 #define TIMEOUT_MIN_MS	3000
 /*
- * An end that has all it wants may go while work of the other is on its way, and the other, which has all
- * it wants, too, goes on to its end: on InfiniBand the retries last until then.
+ * An end that has its data may exit while work of the other is in flight. The other, which has its
+ * data, too, is about to end: on InfiniBand the retries last until then.
  */
 #define GONE_MAX_MS	1000
-/* rnr_retry: for ever. */
+/* rnr_retry without limit. */
 #define RNR_ENDLESS	7
 
 #define MAGIC		0x77656674	/* "weft" */
 #define FLAG_RTS	0x01
 
-/* Half of a PSN proves little to who may be asked often. */
+/* Half of a PSN can be guessed by an attacker with many tries. */
 #define BAD_PSNS_MAX	3
 
 /* ---- modify_qp ---- */
 
 #define INIT_MASK	(IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 #define RTR_MASK	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define RTS_MASK	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define RTS_MASK	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+			 IBV_QP_MAX_QP_RD_ATOMIC)
 #define PATHS		(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 #define OPTIONAL		(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | PATHS)
 
@@ -88,7 +89,7 @@ bool rl_byhand_may_modify(u32 type, u32 from, u32 to, u32 mask)
 	return false;
 }
 
-/* ---- words ---- */
+/* ---- the hello ---- */
 
 void rl_byhand_write_hello(u8 p[RL_BYHAND_HELLO_LEN], const struct rl_byhand_hello *w)
 {
@@ -124,9 +125,9 @@ bool rl_byhand_read_hello(const u8 *p, u32 len, struct rl_byhand_hello *w)
 	return true;
 }
 
-/* ---- who, and when ---- */
+/* ---- which end connects, and when ---- */
 
-/* By address, then by number: below 0 if this end is the lower. */
+/* By address, then by number: below 0 if this end is lower. */
 static int compare_ends(const struct rl_byhand *h)
 {
 	int gids = memcmp(h->own_gid, h->peer_gid, sizeof(h->own_gid));
@@ -141,13 +142,13 @@ bool rl_byhand_is_self(const struct rl_byhand *h)
 	return !compare_ends(h);
 }
 
-/* Who had the numbers and not the PSNs was no peer. Too often, and nobody is believed. */
+/* After too many hellos with wrong PSNs none is accepted. */
 static bool trusts_peer(const struct rl_byhand *h)
 {
 	return h->bad_psns < BAD_PSNS_MAX;
 }
 
-/* Who is its own peer has nobody to hear before it may send. */
+/* The lower end initiates. A QP that is its own peer does so once it may send. */
 static bool is_initiator(const struct rl_byhand *h)
 {
 	return rl_byhand_is_self(h) ? h->rts : compare_ends(h) < 0;
@@ -175,7 +176,7 @@ void rl_byhand_enter_rtr(struct rl_byhand *h, u64 now)
 	memset(&h->peer, 0, sizeof(h->peer));
 }
 
-/* Who is its own peer hears the Request that it says. */
+/* A QP that is its own peer receives its own Request. */
 static bool sends_request(const struct rl_byhand *h)
 {
 	return compare_ends(h) <= 0;
@@ -186,13 +187,16 @@ static bool receives_request(const struct rl_byhand *h)
 	return compare_ends(h) >= 0;
 }
 
-/* The Request says one half of each PSN, the Reply the other: who hears a Request cannot tell the Reply. */
+/*
+ * The Request has one half of each PSN, the Reply the other: a Request does not give the Reply
+ * away.
+ */
 static u16 psn_half(u32 psn, bool of_request)
 {
 	return of_request ? psn >> 12 & 0xfff : psn & 0xfff;
 }
 
-/* What the peer awaits is not what is sent: on InfiniBand all of it would be lost. */
+/* The peer expects another PSN than is sent: on InfiniBand all packets would be dropped. */
 static bool psn_mismatches(const struct rl_byhand *h, const struct rl_byhand_hello *peer)
 {
 	return h->rts && peer->awaited != psn_half(h->sq_psn, receives_request(h));
@@ -233,7 +237,7 @@ u64 rl_byhand_deadline(const struct rl_byhand *h)
 	return earlier(h->give_up_at, may_connect(h) ? h->connect_at : 0);
 }
 
-/* UC has no retries: who sends is not told whether somebody hears. */
+/* UC has no retries: the sender does not learn whether anything arrives. */
 static bool has_retries(const struct rl_byhand *h)
 {
 	return h->type != IBV_QPT_UC;
@@ -260,16 +264,13 @@ enum rl_byhand_act rl_byhand_tick(struct rl_byhand *h, u64 now)
 	return RL_BYHAND_CONNECT;
 }
 
-/*
- * 4.096 us * 2^timeout for each of the tries; 0 is for ever. Of a number of minutes no more than
- * milliseconds can tell.
- */
+/* 4.096 us * 2^timeout for each try; timeout 0 is for ever. */
 static u64 retries_ms(const struct rl_byhand *h)
 {
 	return (4096ull << h->timeout) / 1000 * (h->retry_cnt + 1) / 1000;
 }
 
-/* Not less than TCP needs. For who has gone nobody waits long, whatever the program says. */
+/* At least what TCP needs. Short if the peer has gone, whatever the program asks for. */
 static u64 timeout_ms(const struct rl_byhand *h)
 {
 	if (!has_retries(h))
@@ -281,8 +282,8 @@ static u64 timeout_ms(const struct rl_byhand *h)
 
 void rl_byhand_posted(struct rl_byhand *h, u64 now)
 {
-	bool waits = (h->phase == RL_BYHAND_UNCONNECTED || h->phase == RL_BYHAND_CONNECTING) && h->rts &&
-		     (h->timeout || !has_retries(h));
+	bool seeks = h->phase == RL_BYHAND_UNCONNECTED || h->phase == RL_BYHAND_CONNECTING;
+	bool waits = seeks && h->rts && (h->timeout || !has_retries(h));
 
 	if ((waits || h->phase == RL_BYHAND_GONE) && !h->give_up_at)
 		h->give_up_at = now + timeout_ms(h);
@@ -306,7 +307,7 @@ void rl_byhand_disconnected(struct rl_byhand *h, bool used, bool sends, u64 now)
 		rl_byhand_posted(h, now);
 }
 
-/* ---- what the ends say ---- */
+/* ---- exchanging hellos ---- */
 
 void rl_byhand_make_hello(const struct rl_byhand *h, struct rl_byhand_hello *w)
 {
@@ -329,12 +330,13 @@ static bool is_peer(const struct rl_byhand *h, const struct rl_byhand_hello *w, 
 	       !memcmp(peer, h->peer_gid, sizeof(h->peer_gid));
 }
 
-/* Each end's PSN must be the one that the other awaits, as far as they are known and said. */
+/* Each end's PSN must be the one that the other expects, as far as both are known. */
 static bool psns_fit(const struct rl_byhand *h, const struct rl_byhand_hello *w)
 {
 	if (rl_byhand_is_self(h) && h->rq_psn != h->sq_psn)
 		return false;
-	return !psn_mismatches(h, w) && (!w->rts || w->sent == psn_half(h->rq_psn, receives_request(h)));
+	return !psn_mismatches(h, w) &&
+	       (!w->rts || w->sent == psn_half(h->rq_psn, receives_request(h)));
 }
 
 static bool awaits_hello(const struct rl_byhand *h)
@@ -355,7 +357,7 @@ enum rl_byhand_verdict rl_byhand_receive_hello(struct rl_byhand *h, const struct
 		h->bad_psns++;
 		return RL_BYHAND_REJECT;
 	}
-	/* Of two who may not send yet neither can tell by a PSN who the other is. */
+	/* If neither end may send yet, no PSN authenticates the other. */
 	if (!knows_send_attr(h, now) || (!h->rts && !w->rts))
 		return RL_BYHAND_NOT_YET;
 	h->peer = *w;

@@ -22,7 +22,7 @@ struct rl_byhand_qp {
 	struct rl_byhand h;
 	struct rl_byhand_path path;
 	u32 ord;
-	u32 generation;			/* of RTRs: what began before the last is nobody's */
+	u32 generation;			/* RTRs so far: an attempt of an earlier one is void */
 };
 
 static struct rl_byhand_qp *byhand_qp_of(struct rl_watch *w)
@@ -30,7 +30,7 @@ static struct rl_byhand_qp *byhand_qp_of(struct rl_watch *w)
 	return container_of(w, struct rl_byhand_qp, watch);
 }
 
-/* With the QP's lock, after each change of h. */
+/* QP's lock, after each change of h. */
 static void set_deadline(struct rl_byhand_qp *q)
 {
 	rl_watch_set_deadline(&q->watch, rl_byhand_deadline(&q->h));
@@ -38,7 +38,7 @@ static void set_deadline(struct rl_byhand_qp *q)
 
 /* ---- a connection and its QP ---- */
 
-/* @c tells @q from now on. */
+/* @q is @c's user from now on. */
 static void byhand_join(struct rl_conn *c, struct rl_byhand_qp *q)
 {
 	rl_watch_get(&q->watch);
@@ -57,7 +57,8 @@ static void byhand_leave(struct rl_conn *c)
 }
 
 /*
- * Either end may send first: that is MPA's peer-to-peer mode, which needs revision 2. Asks are Reads, too.
+ * Either end may send first: MPA's peer-to-peer mode, which needs revision 2. Acknowledgement Reads
+ * count as Reads.
  */
 static void configure_mpa(struct weft_mpa_cfg *cfg)
 {
@@ -67,7 +68,7 @@ static void configure_mpa(struct weft_mpa_cfg *cfg)
 	cfg->ord += WEFT_ACK_READS;
 }
 
-/* No ULP thinks before it answers. */
+/* No ULP is asked before the Reply. */
 static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
 	configure_mpa(&cfg->mpa);
@@ -75,7 +76,7 @@ static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->rnr_ms = c->rnr_ms;
 }
 
-/* The connection's lock: as much as modify_qp said, once it has, and no more than was agreed. */
+/* modify_qp's limit, if it is below the negotiated one. Connection's lock. */
 static void limit_ord(struct rl_byhand_qp *q)
 {
 	struct weft_qpc *core = &q->qp->core;
@@ -100,7 +101,8 @@ static bool read_hello(const u8 *pd, u32 len, struct rl_byhand_hello *w)
 	u8 version = rl_byhand_hello_version(pd, len);
 
 	if (version && version != RL_BYHAND_VERSION)
-		rl_trace("a peer by hand speaks version %u; this is %u", version, RL_BYHAND_VERSION);
+		rl_trace("a peer connected by hand has version %u; this is %u", version,
+			 RL_BYHAND_VERSION);
 	return rl_byhand_read_hello(pd, len, w);
 }
 
@@ -113,7 +115,8 @@ static void gids_of(struct rl_conn *c, u8 own[16], u8 peer[16])
 	rl_gid_of_address(&b, peer);
 }
 
-static enum rl_byhand_verdict receive_hello(struct rl_byhand_qp *q, struct rl_conn *c, const u8 *pd, u32 pd_len)
+static enum rl_byhand_verdict receive_hello(struct rl_byhand_qp *q, struct rl_conn *c,
+					    const u8 *pd, u32 pd_len)
 {
 	enum rl_byhand_verdict v = RL_BYHAND_REJECT;
 	struct rl_byhand_hello w;
@@ -133,18 +136,19 @@ static enum rl_byhand_verdict receive_hello(struct rl_byhand_qp *q, struct rl_co
 
 /* ---- connecting ---- */
 
-static int open_byhand_socket(const struct rl_byhand_qp *q, const struct sockaddr_storage *own, socklen_t len)
+static int open_byhand_socket(const struct rl_byhand_qp *q, const struct sockaddr_storage *own,
+			      socklen_t len)
 {
 	int fd = rl_raw(SYS_socket, own->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Ports that lead to other peers will do, of which there are none here. */
+	/* The port may be shared with connections to other peers; a QP that is its own has none. */
 	int late = !rl_byhand_is_self(&q->h), tos = q->path.traffic_class, rv;
 	bool six = own->ss_family == AF_INET6;
 
 	if (fd < 0)
 		return fd;
 	rl_raw(SYS_setsockopt, fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &late, sizeof(late));
-	rl_raw(SYS_setsockopt, fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_TCLASS : IP_TOS, &tos,
-	       sizeof(tos));
+	rl_raw(SYS_setsockopt, fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_TCLASS : IP_TOS,
+	       &tos, sizeof(tos));
 	rv = rl_raw(SYS_bind, fd, own, len);
 	if (!rv)
 		return fd;
@@ -153,8 +157,8 @@ static int open_byhand_socket(const struct rl_byhand_qp *q, const struct sockadd
 }
 
 /*
- * From the QP's own address to the port that the peer's number names: a socket, or -errno. Of a QP that
- * is its own peer the socket connects to itself, which TCP has as a simultaneous open (RFC 9293 3.5).
+ * From the QP's own address to the port that the peer's number names: a socket, or -errno. For a QP
+ * that is its own peer the socket connects to itself: TCP's simultaneous open (RFC 9293 3.5).
  */
 static int start_connecting(const struct rl_byhand_qp *q)
 {
@@ -212,7 +216,7 @@ static void attempt_failed(struct rl_byhand_qp *q, u32 generation)
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
-/* @fd connects, and @offer is lent to the connection: false if there is none. */
+/* @fd connects, and the connection takes @offer. False: there is no connection. */
 static bool begin_attempt(struct rl_byhand_qp *q, int fd, struct weft_offer *offer, u32 generation)
 {
 	struct rl_conn *c = rl_conn_new(q->dev, true, fd, &rl_byhand_ulp);
@@ -268,7 +272,7 @@ static void byhand_fail_sends(struct rl_byhand_qp *q)
 	rl_qp_flush(qp);
 }
 
-/* A connection is under way, and nothing has come of it yet: then that is over. */
+/* The connection is not open yet. */
 static void fail_connecting(struct rl_byhand_qp *q, struct rl_conn *c)
 {
 	rl_conn_act(c, weft_link_connect_failed(&c->link, -ETIMEDOUT));
@@ -293,7 +297,7 @@ static void give_up(struct rl_byhand_qp *q)
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
-/* UC: nobody hears what is posted, and the program is not told. A connection may be under way. */
+/* UC: completes what is posted, unsent. A connection may be under way. */
 static void drop_sends(struct rl_byhand_qp *q)
 {
 	struct rl_qp *qp = q->qp;
@@ -362,7 +366,7 @@ static const struct rl_watch_ops byhand_watch_ops = {
 	.release = byhand_release,
 };
 
-/* ---- what a connection tells ---- */
+/* ---- the ULP's calls ---- */
 
 static void byhand_failed(struct rl_conn *c)
 {
@@ -394,7 +398,7 @@ static void byhand_connected(struct rl_conn *c)
 	free(o);
 }
 
-/* In a while, with a new connection. */
+/* The attempt has failed; the next one makes a new connection. */
 static void byhand_reconnect(struct rl_conn *c)
 {
 	rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
@@ -428,7 +432,7 @@ static void byhand_dead(struct rl_conn *c)
 
 /* ---- a Request ---- */
 
-/* The QP that the words are for, if it is by hand; its hand is referenced. */
+/* The hello's QP, referenced, if it is connected by hand. */
 static struct rl_byhand_qp *find_target(const struct weft_mpa_frame *f, const u8 *pd)
 {
 	struct rl_byhand_qp *q = NULL;
@@ -461,7 +465,8 @@ static int byhand_accept(struct rl_conn *c, struct rl_byhand_qp *q)
 	len = write_hello(q, hello);
 	ird = q->path.ird;
 	pthread_mutex_unlock(&q->qp->lock);
-	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, hello, len);
+	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, hello,
+			    len);
 	if (!rv)
 		limit_ord(q);
 	return rv;
@@ -484,7 +489,10 @@ static void byhand_request(struct rl_conn *c)
 	struct rl_byhand_qp *q = f->enhanced && f->p2p ? find_target(f, c->link.st.pd) : NULL;
 
 	if (!q || receive_hello(q, c, c->link.st.pd, f->pd_len) != RL_BYHAND_ACCEPT) {
-		/* What does not fit yet comes again, by itself. Until it has gone it is a stranger. */
+		/*
+		 * A peer that does not fit yet retries. The connection stays half-open until it
+		 * ends.
+		 */
 		rl_conn_reject(c, NULL, 0);
 	} else {
 		byhand_join(c, q);
@@ -509,7 +517,7 @@ const struct rl_conn_ulp rl_byhand_ulp = {
 	.dead = byhand_dead,
 };
 
-/* ---- what modify_qp says ---- */
+/* ---- modify_qp ---- */
 
 static struct rl_byhand_qp *new_byhand_qp(struct rl_qp *qp)
 {

@@ -27,7 +27,7 @@ void rl_datagram_write(u8 p[RL_DATAGRAM_HEADER], const struct rl_datagram *d)
 	weft_put32(p, d->imm ? d->imm_data : 0);
 }
 
-/* What nobody here says is not understood. */
+/* Unknown flags, or octets that must be 0, are errors. */
 bool rl_datagram_read(const u8 *p, u32 len, struct rl_datagram *d)
 {
 	u8 flags;

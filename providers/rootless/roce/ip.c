@@ -23,7 +23,7 @@ void rl_ip_enable_control(int fd, bool six)
 	enable(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
 }
 
-/* ---- what came ---- */
+/* ---- receiving ---- */
 
 static void note_number(struct rl_ip_header *ip, int level, int type, int number)
 {
@@ -75,7 +75,7 @@ void rl_ip_read_control(struct msghdr *m, struct rl_ip_header *ip)
 	}
 }
 
-/* ---- what goes ---- */
+/* ---- sending ---- */
 
 static void add_cmsg(struct msghdr *m, int level, int type, const void *p, size_t len)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which port a QP number names, and the sockets of the port. */
+/* The ports of QP numbers, and their sockets. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #include "process/raw.h"
 #include "ud.h"
 
-/* Peers that come at once: TCP asks those beyond to come again a second later. */
+/* TCP's backlog: a peer beyond it retries after a second. */
 #define TCP_QUEUE	4096
-/* Ports of the kernel's choice of which the other protocol's may be somebody's. */
+/* Tries at a port of the kernel's choice: UDP's port of that number may be in use. */
 #define TRIES		64
 
 struct group {
@@ -37,7 +37,7 @@ static struct {
 
 /* ---- sockets ---- */
 
-/* All addresses. */
+/* The wildcard address. */
 static socklen_t make_any(struct sockaddr_storage *a, bool six, u16 port)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)a;
@@ -62,7 +62,7 @@ static int open_one(bool six, int type)
 	return fd;
 }
 
-/* A socket on *@port, which becomes the kernel's choice if it is 0. */
+/* A socket on *@port. 0 becomes the kernel's choice. */
 static int open_bound(bool six, int type, u16 *port)
 {
 	int fd = open_one(six, type), rv;
@@ -78,11 +78,12 @@ static int open_bound(bool six, int type, u16 *port)
 		rl_raw(SYS_close, fd);
 		return rv;
 	}
-	*port = ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
+	*port = ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port :
+			    ((struct sockaddr_in *)&a)->sin_port);
 	return fd;
 }
 
-/* Both sockets on @port, or one of the kernel's choice (0). */
+/* Both sockets on @port; 0: of the kernel's choice. */
 static int open_pair(struct group *g, u16 port)
 {
 	int tcp = open_bound(g->six, SOCK_STREAM, &port), udp, rv;
@@ -125,7 +126,7 @@ static u32 random_u32(void)
 	return getrandom(&number, sizeof(number), 0) == sizeof(number) ? number : 0;
 }
 
-/* Those of the range, from a random one on: processes that begin together do not meet at each. */
+/* From a random port of the range on: processes that start together do not collide at each. */
 static int open_in_range(struct group *g, u32 min, u32 max)
 {
 	u32 n = max - min + 1, at = random_u32(), i;
@@ -153,7 +154,7 @@ static int open_sockets(struct group *g)
 	return o->port_min ? open_in_range(g, o->port_min, o->port_max) : open_anywhere(g);
 }
 
-/* Of one that listens, or not yet. */
+/* Whether it listens already or not. */
 static void close_sockets(struct group *g)
 {
 	if (g->acceptor.fd >= 0)
@@ -172,7 +173,7 @@ static struct group *group_of(struct rl_acceptor *a)
 	return container_of(a, struct group, acceptor);
 }
 
-/* Whose it is tells its Request. */
+/* Its Request will name the QP. */
 static bool port_group_adopt(struct rl_acceptor *a, struct rl_conn *c)
 {
 	return true;
@@ -228,7 +229,7 @@ static int open_port_group(struct group **out)
 		return -ENOMEM;
 	rl_acceptor_init(&g->acceptor, &group_ops);
 	g->tcp = g->udp = -1;
-	/* Who sees that a process listens does not know a QP's number. */
+	/* An open port must not give a QP's number away. */
 	g->from = (u8)random_u32();
 	rv = open_sockets(g);
 	if (rv) {
@@ -249,7 +250,7 @@ static u32 take_index(struct group *g)
 	return g->from++;
 }
 
-/* ---- for others ---- */
+/* ---- interface ---- */
 
 int rl_port_group_take(u32 *qpn)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * QPs of a RoCE device. The program may connect them itself, by modify_qp, whose transitions are checked
- * by the InfiniBand specification's table (roce/byhand.h). dest_qp_num 0, which is no QP's, says that
- * rdma_cm connects the QP after all. A QP's number names a port (roce/port_group.h).
+ * QPs of a RoCE device. The program may connect them itself, by modify_qp, whose transitions are
+ * checked against the InfiniBand specification's table (roce/byhand.h). dest_qp_num 0, which no QP
+ * has, leaves that to rdma_cm. A QP's number names a port (roce/port_group.h).
  */
 #include "byhand_conn.h"
 #include "host/limits.h"
@@ -16,10 +16,11 @@
 
 static bool dest_is_valid(const struct rl_device *dev, const struct ib_uverbs_qp_dest *d)
 {
-	return d->is_global && d->sgid_index < dev->ngids && (!d->port_num || d->port_num == RL_PORT);
+	return d->is_global && d->sgid_index < dev->ngids &&
+	       (!d->port_num || d->port_num == RL_PORT);
 }
 
-/* Is each that is given in its range? */
+/* Are all given attributes in range? */
 static bool attrs_are_valid(const struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 {
 	const struct rl_device *dev = qp->ctx->dev;
@@ -38,20 +39,20 @@ static bool attrs_are_valid(const struct rl_qp *qp, const struct ib_uverbs_modif
 	       !(m & IBV_QP_ALT_PATH);
 }
 
-/* ---- by hand ---- */
+/* ---- connected by hand ---- */
 
 static u32 verbs_state(struct rl_qp *qp)
 {
 	return weft_qpc_verbs_state(&qp->core);
 }
 
-/* What only the core needs, with its lock. */
+/* Takes the core's lock and updates the core. */
 static void update_core(struct rl_qp *qp, bool by_hand, u32 state)
 {
 	struct rl_conn *c = rl_qp_lock_core(qp);
 
 	qp->core.by_hand = by_hand;
-	/* UC promises nothing of the peer. */
+	/* UC does not wait for acknowledgements. */
 	qp->core.confirms = by_hand && qp->type == IBV_QPT_RC;
 	qp->core.denied = by_hand ? WEFT_ACCESS_REMOTE & ~qp->given.qp_access_flags : 0;
 	if (weft_qpc_verbs_state(&qp->core) != WEFT_VS_ERR)
@@ -109,7 +110,7 @@ static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 			enter_rts(qp);
 		else
 			update_core(qp, true, WEFT_VS_RTS);
-		/* What was posted in SQD waits from now on. */
+		/* Work requests posted in SQD have a deadline from now on. */
 		rl_byhand_qp_posted(qp);
 		return 0;
 	case IBV_QPS_SQD:
@@ -142,7 +143,8 @@ static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 
 	if (in->attr_mask & IBV_QP_CUR_STATE && in->cur_qp_state != from)
 		return -EINVAL;
-	if (!rl_byhand_may_modify(qp->type, from, to, in->attr_mask & ~IBV_QP_STATE) || !attrs_are_valid(qp, in))
+	if (!rl_byhand_may_modify(qp->type, from, to, in->attr_mask & ~IBV_QP_STATE) ||
+	    !attrs_are_valid(qp, in))
 		return -EINVAL;
 	rl_qp_keep_attributes(qp, in);
 	if (to == IBV_QPS_SQD && to != from && !(in->attr_mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
@@ -156,7 +158,7 @@ static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 	return rv;
 }
 
-/* A connection of rdma_cm's leads, once it is there; and before, once the program has said so. */
+/* rdma_cm owns the states once it has connected the QP, or modify_qp has left that to it. */
 static bool belongs_to_cm(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 {
 	bool connected = READ_ONCE(qp->core.state) != WEFT_QPS_IDLE && !qp->core.by_hand;
@@ -175,7 +177,7 @@ static int modify_by_owner(struct rl_qp *qp, const struct ib_uverbs_modify_qp *i
 
 /* ---- the transports ---- */
 
-/* How the QP will be connected is not known yet. */
+/* rdma_cm or modify_qp may connect it: not known yet. */
 static int roce_begin(struct rl_qp *qp)
 {
 	qp->core.named = WEFT_VS_RESET;

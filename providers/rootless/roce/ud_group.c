@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Multicast: groups, and the QPs that are in them. A group is an IP multicast address. For each group and
- * netdev a process has one UDP socket, which is bound to the group's address and the port of all groups, and
- * shares them: each process that is in the group has its own copy. IP tells the network.
+ * Multicast groups and their member QPs. A group is an IP multicast address. For each group and
+ * netdev a process has one UDP socket, bound to the group's address and the port of all groups with
+ * SO_REUSEADDR: each process in the group gets its own copy. IP informs the network.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ bool rl_gid_is_group(const u8 gid[RL_GID_LEN])
 	return group_is_v4(gid) ? gid[12] >> 4 == 0xe : gid[0] == 0xff;
 }
 
-/* ---- what came ---- */
+/* ---- receiving ---- */
 
 /* Referenced: how many. */
 static u32 members_of(const struct group *g, struct rl_qp *qps[RL_GROUP_MEMBERS])
@@ -74,8 +74,9 @@ static u32 members_of(const struct group *g, struct rl_qp *qps[RL_GROUP_MEMBERS]
 	return n;
 }
 
-/* The group stays for as long as its socket is read. */
-static void deliver(struct rl_ud_socket *s, const struct rl_datagram *d, const struct weft_ud_in *in)
+/* The group exists as long as its socket is read. */
+static void deliver(struct rl_ud_socket *s, const struct rl_datagram *d,
+		    const struct weft_ud_in *in)
 {
 	struct rl_qp *qps[RL_GROUP_MEMBERS];
 	u32 n, i;
@@ -111,8 +112,8 @@ static int join_ip_group(const struct group *g)
 }
 
 /*
- * What others of this host are in is not ours. IPv6 does not look at the netdev, unless the socket is
- * bound to it, which is everybody's right since Linux 5.7.
+ * Groups of other sockets of this host must not be received. IPv6 ignores the netdev unless the
+ * socket is bound to it, which needs no privilege since Linux 5.7.
  */
 static int bind_to_group(const struct group *g, const struct rl_device *dev)
 {
@@ -148,7 +149,7 @@ static int open_group_socket(struct group *g, const struct rl_device *dev)
 	return g->socket ? 0 : -ENOMEM;
 }
 
-/* Nobody finds it any more. */
+/* It is in no list. */
 static void close_mcast_group(struct group *g)
 {
 	if (g->socket)
@@ -160,7 +161,8 @@ static void close_mcast_group(struct group *g)
 
 /* ---- groups; with the lock ---- */
 
-static int open_mcast_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN], struct group **out)
+static int open_mcast_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN],
+			    struct group **out)
 {
 	struct group *g = calloc(1, sizeof(*g));
 	int rv;
@@ -194,7 +196,7 @@ static int find_group(const struct rl_device *dev, const u8 gid[RL_GID_LEN], str
 	return open_mcast_group(dev, gid, out);
 }
 
-/* Does any of the group receive where @cq's QPs do? */
+/* Does a member of the group receive at @cq? */
 static bool group_serves_cq(const struct group *g, const struct rl_cq *cq)
 {
 	const struct member *m;
@@ -220,7 +222,7 @@ static int add_member(struct group *g, struct member *m, struct rl_qp *qp)
 	return 0;
 }
 
-/* True: it was the last, and the group is closed by the caller, without the lock. */
+/* True: it was the last, and the caller closes the group, without the lock. */
 static bool remove_member(struct member *m)
 {
 	struct group *g = m->group;
@@ -236,7 +238,7 @@ static bool remove_member(struct member *m)
 	return last;
 }
 
-/* ---- for others ---- */
+/* ---- interface ---- */
 
 static struct member *find_membership(struct rl_qp *qp, const u8 gid[RL_GID_LEN])
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * UDP sockets of UD QPs. One serves the QPs of a port, of whatever CQs: each CQ's epoll waits for the
- * sockets of its QPs, and whoever reads one serves them all.
+ * UDP sockets of UD QPs. One serves all QPs of a port, whatever their CQs: each CQ's epoll waits
+ * for the sockets of its QPs, and reading a socket serves all of its QPs.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@
 /* Datagrams read at a time. */
 #define BATCH		32
 #define PAYLOAD_MAX	4096
-/* One octet more than may come tells what is too long. */
+/* One octet more than is allowed, to detect datagrams that are too long. */
 #define ROOM		(RL_DATAGRAM_HEADER + PAYLOAD_MAX + 1)
-/* What a burst may bring before it is read: as much as the host allows. */
+/* For bursts; the host may allow less. */
 #define RECEIVE_BUFFER	(8 << 20)
-/* UDP's room for sending is not waited for. */
+/* There is no waiting for UDP's room to send: retry. */
 #define RETRY_MS	1
 
 struct rl_ud_socket {
@@ -32,9 +32,9 @@ struct rl_ud_socket {
 	u16 port;
 	bool six;
 	rl_ud_deliver_fn *deliver;
-	void *group;			/* of a group's; constant */
-	pthread_mutex_t lock;		/* whoever reads */
-	int fd;				/* lock; the port group's; -1: no more */
+	void *group;			/* NULL: for a port's numbers; constant */
+	pthread_mutex_t lock;		/* held by the reader */
+	int fd;				/* lock; the port group's; -1: closed */
 	struct list_head uds;		/* the table's lock */
 };
 
@@ -63,7 +63,7 @@ bool rl_ud_socket_is_six(const struct rl_ud_socket *s)
 	return s->six;
 }
 
-/* ---- what came ---- */
+/* ---- receiving ---- */
 
 struct slot {
 	struct sockaddr_storage from;
@@ -100,7 +100,7 @@ static u16 sender_port(const struct sockaddr_storage *a)
 					      : ((const struct sockaddr_in *)a)->sin_port);
 }
 
-/* Its sender's number names the port that it came from, and nobody else's. */
+/* The sender's number must name the port that the datagram came from. */
 static bool ports_match(const struct rl_ud_socket *s, const struct rl_datagram *d,
 		      const struct sockaddr_storage *from)
 {
@@ -108,8 +108,8 @@ static bool ports_match(const struct rl_ud_socket *s, const struct rl_datagram *
 }
 
 /*
- * Of 127.0.0.0/8, which lo has as a whole, a GID table has the first address alone. A program that answers
- * looks there for the address that it was reached by.
+ * lo has all of 127.0.0.0/8, its GID table only the first address. A program that answers looks up
+ * there the address that the datagram was sent to.
  */
 static void name_loopback(u8 to[RL_GID_LEN])
 {
@@ -183,7 +183,7 @@ static bool read_watched(struct rl_watch *w)
 	struct batch *b;
 	bool all = true;
 
-	/* Somebody reads it already, and may leave some. */
+	/* Another thread is reading it, and may leave some. */
 	if (pthread_mutex_trylock(&s->lock))
 		return false;
 	b = s->fd >= 0 ? rl_pool_take() : NULL;
@@ -201,7 +201,7 @@ static void ud_socket_ready(struct rl_watch *w, u32 events)
 {
 }
 
-/* Those that wait, referenced: how many. */
+/* The QPs that wait, referenced: how many. */
 static u32 waiting(struct rl_ud_socket *s, struct rl_qp *qps[RL_GROUP_QPS])
 {
 	struct rl_ud *ud;
@@ -228,7 +228,7 @@ static void ud_socket_timeout(struct rl_watch *w)
 	}
 }
 
-/* A CQ's epoll, which waits for it, is its parent's, too. */
+/* The CQ's epoll that waits for it is shared with the parent. */
 static void ud_socket_revive(struct rl_watch *w)
 {
 }
@@ -259,7 +259,7 @@ static void set_socket_option(int fd, int level, int option, int value)
 	rl_raw(SYS_setsockopt, fd, level, option, &value, sizeof(value));
 }
 
-/* What IP says of a datagram; and that none is too long for some link on its way. */
+/* Control messages with IP's fields; and fragmentation on links with a small MTU. */
 static void set_ud_options(const struct rl_ud_socket *s)
 {
 	set_socket_option(s->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
@@ -300,7 +300,7 @@ static struct rl_ud_socket *open_ud_socket(u32 qpn)
 	return rl_ud_socket_new(fd, six, rl_qpn_port(qpn), deliver_to_number, NULL);
 }
 
-/* Nobody finds it any more when this returns. With the table's lock. */
+/* Removes it from the table. The table's lock. */
 static void close_socket(struct rl_ud_socket *s)
 {
 	list_del(&s->node);
@@ -320,7 +320,7 @@ static struct rl_ud_socket *find_socket(u32 qpn)
 	return s;
 }
 
-/* Of those of @s, and @ud is not among them, does any receive where @ud does? */
+/* Does a QP of @s, @ud's not being in its list, receive at the same CQ as @ud's? */
 static bool socket_serves_cq(const struct rl_ud_socket *s, const struct rl_ud *ud)
 {
 	const struct rl_ud *other;
@@ -351,7 +351,7 @@ int rl_ud_join_socket(struct rl_ud *ud)
 	return rv;
 }
 
-/* The table's lock is not to be had by who reads: he may be about to deliver. */
+/* Without the table's lock, which is taken inside the socket's. */
 static void stop_reading(struct rl_ud_socket *s)
 {
 	pthread_mutex_lock(&s->lock);
