@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices. What the
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with --sockets
+ * libweft-sockets.so before it, which takes TCP sockets over. What the
  * program is must be looked at before: the loader ignores LD_PRELOAD without a word where it
  * does not apply.
  */
@@ -29,6 +30,7 @@
 #include "sockets/rules.h"
 
 #define LIBRARY		"libweft-rootless.so"
+#define SOCKETS		"libweft-sockets.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
 #define MAX_PABI	500
 
@@ -60,7 +62,7 @@ char *text(const char *fmt, ...)
 	return s;
 }
 
-static void set(const char *name, const char *value)
+static void set_variable(const char *name, const char *value)
 {
 	if (setenv(name, value, 1))
 		die(EXIT_USAGE, "no memory");
@@ -122,7 +124,7 @@ static const char usage[] =
 	"  --with-hardware         show the kernel's RDMA devices, too\n"
 	"  --help, --version\n";
 
-static bool read_number(const char *s, char **end, const struct setting *t, long *value)
+static bool parse_long(const char *s, char **end, const struct setting *t, long *value)
 {
 	errno = 0;
 	*value = strtol(s, end, 10);
@@ -134,7 +136,7 @@ static bool is_number(const char *s, const struct setting *t)
 	char *end;
 	long value;
 
-	return read_number(s, &end, t, &value) && !*end;
+	return parse_long(s, &end, t, &value) && !*end;
 }
 
 static bool is_range(const char *s, const struct setting *t)
@@ -142,8 +144,8 @@ static bool is_range(const char *s, const struct setting *t)
 	long min, max;
 	char *end;
 
-	return read_number(s, &end, t, &min) && *end == '-' &&
-		read_number(end + 1, &end, t, &max) && !*end && min <= max;
+	return parse_long(s, &end, t, &min) && *end == '-' &&
+		parse_long(end + 1, &end, t, &max) && !*end && min <= max;
 }
 
 /* The program may go to another folder. */
@@ -166,7 +168,7 @@ static const char *rules_of(const char *name)
 }
 
 /* @value as the variable has it; NULL: it makes no sense. */
-static const char *value_of(const struct setting *t, const char *value)
+static const char *variable_value(const struct setting *t, const char *value)
 {
 	switch (t->kind) {
 	case SWITCH:
@@ -189,11 +191,11 @@ static const char *value_of(const struct setting *t, const char *value)
 
 static void apply(const struct setting *t, const char *arg)
 {
-	const char *value = value_of(t, arg);
+	const char *value = variable_value(t, arg);
 
 	if (!value)
 		die(EXIT_USAGE, "--%s=%s makes no sense; see --help", t->option, arg);
-	set(t->variable, value);
+	set_variable(t->variable, value);
 }
 
 /* Returns whether to check only; optind is the program's place then. */
@@ -257,19 +259,53 @@ static void append_to(const char *variable, const char *name)
 {
 	const char *old = getenv(variable);
 
-	set(variable, old && *old ? text("%s:%s", old, name) : name);
+	set_variable(variable, old && *old ? text("%s:%s", old, name) : name);
+}
+
+static bool is_name(const char *s, size_t len, const char *name)
+{
+	return strlen(name) == len && !memcmp(s, name, len);
+}
+
+/* Takes @name out of the loader's list: an outer weft-run may have put it there. */
+static void remove_preloaded(const char *name)
+{
+	const char *list = getenv("LD_PRELOAD"), *end;
+	char *rest = text("%s", "");
+
+	if (!list)
+		return;
+	for (; *list; list = end + !!*end) {
+		end = list + strcspn(list, ": ");
+		if (end > list && !is_name(list, (size_t)(end - list), name))
+			rest = text("%s%s%.*s", rest, *rest ? ":" : "", (int)(end - list), list);
+	}
+	set_variable("LD_PRELOAD", rest);
+}
+
+static bool wants_sockets(void)
+{
+	const char *rules = getenv("WEFT_SOCKETS");
+
+	return rules && *rules;
 }
 
 /*
- * Behind what else is preloaded: libasan must come first, and librspreload, which looks for the
- * next function as our hooks do, finds ours then.
+ * After all else that is preloaded: libasan must come first, and librspreload, which looks for the
+ * next function as our hooks do, finds ours then. The hooks of sockets go on to the others.
  */
 static void set_environment(const char *folder)
 {
+	const char *library = text("%s/" LIBRARY, folder), *sockets = text("%s/" SOCKETS, folder);
+
 	if (strpbrk(folder, ": ;"))
 		die(EXIT_REFUSED, "%s: the loader takes no such name (colon, semicolon or space)",
 		    folder);
-	append_to("LD_PRELOAD", text("%s/" LIBRARY, folder));
+	remove_preloaded(library);
+	remove_preloaded(sockets);
+	if (wants_sockets())
+		append_to("LD_PRELOAD", sockets);
+	append_to("LD_PRELOAD", library);
 	/* Where the old name of the variable is set, libibverbs does not look at the other. */
 	append_to(getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS",
 		  text("%s/" PROVIDER, folder));
@@ -396,7 +432,7 @@ static const char *why_not(const char *file, bool in_script)
 static bool all_well = true;
 
 static __attribute__((format(printf, 2, 3)))
-void tell(bool ok, const char *fmt, ...)
+void report(bool ok, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -428,14 +464,22 @@ static void check_provider(const char *folder, void *libibverbs)
 	char *file = text("%s/" PROVIDER "-rdmav%d.so", folder, abi);
 
 	if (!abi)
-		tell(false, "libibverbs has no interface for providers that weft-run knows");
+		report(false, "libibverbs has no interface for providers that weft-run knows");
 	else if (access(file, R_OK))
-		tell(false, "libibverbs has the private ABI %d, and there is no %s: "
+		report(false, "libibverbs has the private ABI %d, and there is no %s: "
 		     "build weft with this libibverbs", abi, file);
 	else if (!dlopen(file, RTLD_NOW))
-		tell(false, "the provider cannot be loaded: %s", dlerror());
+		report(false, "the provider cannot be loaded: %s", dlerror());
 	else
-		tell(true, "provider %s", file);
+		report(true, "provider %s", file);
+}
+
+static void check_library(const char *file)
+{
+	if (dlopen(file, RTLD_NOW))
+		report(true, "library %s", file);
+	else
+		report(false, "the library cannot be loaded: %s", dlerror());
 }
 
 static void check_libraries(const char *folder)
@@ -445,15 +489,14 @@ static void check_libraries(const char *folder)
 	if (verbs)
 		check_provider(folder, verbs);
 	else
-		tell(false, "libibverbs is not installed: %s", dlerror());
+		report(false, "libibverbs is not installed: %s", dlerror());
 	if (dlopen("librdmacm.so.1", RTLD_NOW))
-		tell(true, "librdmacm");
+		report(true, "librdmacm");
 	else
-		tell(false, "librdmacm is not installed: %s", dlerror());
-	if (dlopen(text("%s/" LIBRARY, folder), RTLD_NOW))
-		tell(true, "library %s/" LIBRARY, folder);
-	else
-		tell(false, "the library cannot be loaded: %s", dlerror());
+		report(false, "librdmacm is not installed: %s", dlerror());
+	check_library(text("%s/" LIBRARY, folder));
+	if (wants_sockets())
+		check_library(text("%s/" SOCKETS, folder));
 }
 
 static bool is_listed(const char *list, const char *name)
@@ -475,12 +518,12 @@ static void check_netdevs(void)
 	bool found = false;
 
 	if (getifaddrs(&all))
-		tell(false, "the network interfaces cannot be listed: %s", strerror(errno));
+		report(false, "the network interfaces cannot be listed: %s", strerror(errno));
 	for (a = all; a && !found; a = a->ifa_next)
 		found = a->ifa_addr && a->ifa_flags & IFF_UP &&
 			(a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6) &&
 			(!list || is_listed(list, a->ifa_name));
-	tell(found, found ? "network interface with an address" :
+	report(found, found ? "network interface with an address" :
 	     "no network interface%s is up and has an address: there will be no device",
 	     list ? " of those asked for" : "");
 	freeifaddrs(all);
@@ -489,14 +532,14 @@ static void check_netdevs(void)
 static void check_call(const char *name, int fd)
 {
 	if (fd >= 0)
-		tell(true, "%s", name);
+		report(true, "%s", name);
 	else
-		tell(false, "%s: %s; a sandbox (seccomp) may forbid it", name, strerror(errno));
+		report(false, "%s: %s; a sandbox (seccomp) may forbid it", name, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
 
-static int check(const char *folder, const char *file)
+static int run_checks(const char *folder, const char *file)
 {
 	const char *why = file ? why_not(file, false) : NULL;
 
@@ -506,7 +549,7 @@ static int check(const char *folder, const char *file)
 	check_call("eventfd", eventfd(0, EFD_CLOEXEC));
 	check_call("epoll", epoll_create1(EPOLL_CLOEXEC));
 	if (file)
-		tell(!why, "%s%s%s", file, why ? " " : "", why ? why : "");
+		report(!why, "%s%s%s", file, why ? " " : "", why ? why : "");
 	return !all_well;
 }
 
@@ -524,7 +567,7 @@ int main(int argc, char **argv)
 		die(denied ? EXIT_REFUSED : EXIT_NOT_FOUND, "%s: %s", name,
 		    denied ? "may not be run" : "there is no such program");
 	if (only_check)
-		return check(folder, file);
+		return run_checks(folder, file);
 	why = why_not(file, false);
 	if (why)
 		die(EXIT_REFUSED, "%s %s", file, why);

@@ -112,7 +112,7 @@ static void listener_report_request(struct rl_conn *c)
 {
 	int rv = c->user ? listener_ask_program(c) : -ECONNABORTED;
 
-	rl_acceptor_knows(c);
+	rl_acceptor_remove_half_open(c);
 	if (!rv)
 		weft_link_ulp_was_asked(&c->link);
 	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))

@@ -9,7 +9,8 @@ void rl_requests_init(struct rl_requests *q, struct rl_watch *watch, u32 backlog
 {
 	INIT_LIST_HEAD(&q->ids);
 	q->watch = watch;
-	q->room = backlog;
+	weft_backlog_init(&q->backlog, backlog, 0);
+	q->waiting = (struct weft_cap) { .most = WAITING_MAX };
 }
 
 void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
@@ -23,8 +24,8 @@ void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
 /* There is room for one more, perhaps for one that waits. */
 static void make_room(struct rl_requests *q)
 {
-	q->room++;
-	if (q->waiting)
+	weft_backlog_answered(&q->backlog);
+	if (q->waiting.n)
 		rl_watch_poke(q->watch);
 }
 
@@ -32,7 +33,7 @@ static void make_room(struct rl_requests *q)
 static void stop_counting(struct rl_requests *q, const struct rl_cmid *child)
 {
 	if (child->request_state == RL_REQUEST_WAITING)
-		q->waiting--;
+		q->waiting.n--;
 	else if (child->request_state == RL_REQUEST_QUEUED)
 		make_room(q);
 }
@@ -59,26 +60,27 @@ void rl_request_taken(struct rl_cmid *child)
 
 bool rl_request_has_room(const struct rl_requests *q, const struct rl_cmid *child)
 {
-	return q->room && (!q->waiting || child->request_state == RL_REQUEST_WAITING);
+	return weft_backlog_may_report(&q->backlog, 0) &&
+	       (!q->waiting.n || child->request_state == RL_REQUEST_WAITING);
 }
 
 void rl_request_queued(struct rl_requests *q, struct rl_cmid *child)
 {
 	stop_counting(q, child);
 	child->request_state = RL_REQUEST_QUEUED;
-	q->room--;
+	weft_backlog_report(&q->backlog);
 }
 
 bool rl_request_wait(struct rl_requests *q, struct rl_cmid *child)
 {
 	if (child->request_state == RL_REQUEST_WAITING)
 		return true;
-	if (q->waiting >= WAITING_MAX)
+	if (weft_cap_is_full(&q->waiting))
 		return false;
 	stop_counting(q, child);
 	child->request_state = RL_REQUEST_WAITING;
-	child->turn = ++q->turns;
-	q->waiting++;
+	child->turn = weft_backlog_place(&q->backlog);
+	q->waiting.n++;
 	return true;
 }
 

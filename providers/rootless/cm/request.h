@@ -9,13 +9,13 @@
 #define RL_CM_REQUEST_H
 
 #include "id.h"
+#include "kernel/core/backlog.h"
 
 struct rl_requests {
 	struct rl_watch *watch;		/* the listener's: each request has a reference */
 	struct list_head ids;		/* the latest first */
-	u32 room;			/* how many more may be queued */
-	u32 waiting;			/* requests beyond the backlog */
-	u64 turns;			/* given so far */
+	struct weft_backlog backlog;	/* requests that the program has */
+	struct weft_cap waiting;	/* requests beyond the backlog */
 };
 
 /* @watch is the listener's; @backlog requests may be queued. */

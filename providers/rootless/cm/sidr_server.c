@@ -252,7 +252,7 @@ static int make_request(struct rl_sidr_server *d, struct rl_sidr_request *q,
 }
 
 static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *from,
-		     const struct rl_ip_words *ip, const struct rl_sidr_msg *a)
+		     const struct rl_ip_header *ip, const struct rl_sidr_msg *a)
 {
 	struct rl_sidr_request *q = d->id ? calloc(1, sizeof(*q)) : NULL;
 
@@ -270,7 +270,7 @@ static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *fr
 }
 
 static void take_request(struct rl_sidr_server *d, const struct sockaddr_storage *from,
-			 const struct rl_ip_words *ip, const struct rl_sidr_msg *a)
+			 const struct rl_ip_header *ip, const struct rl_sidr_msg *a)
 {
 	const struct rl_sidr_request *q = queue_find(&d->answered, from, a->number);
 
@@ -291,7 +291,7 @@ static bool sidr_server_read_one(struct rl_sidr_server *d)
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control, .msg_controllen = sizeof(control),
 	};
-	struct rl_ip_words ip = { 0 };
+	struct rl_ip_header ip = { 0 };
 	struct rl_sidr_msg a;
 	long n = rl_raw(SYS_recvmsg, d->fd, &m, MSG_DONTWAIT);
 
@@ -360,7 +360,7 @@ int rl_sidr_server_open(struct rl_cmid *id, u32 backlog)
 	d->backlog = backlog;
 	init_queue(&d->open);
 	init_queue(&d->answered);
-	rl_ip_ask(id->sock, d->six);
+	rl_ip_enable_control(id->sock, d->six);
 	d->fd = id->sock;
 	d->id = id;
 	rv = rl_watch_begin(&d->watch);

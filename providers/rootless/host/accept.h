@@ -11,6 +11,7 @@
 #define RL_ACCEPT_H
 
 #include "conn.h"
+#include "kernel/core/backlog.h"
 
 struct rl_acceptor;
 
@@ -30,9 +31,9 @@ struct rl_acceptor {
 	pthread_mutex_t lock;
 	int fd;				/* lock; hidden; -1: it listens no more */
 
-	pthread_mutex_t door;		/* the strangers' */
-	struct rl_conn *first, **last;	/* the oldest first */
-	u32 strangers;
+	pthread_mutex_t half_open_lock;		/* the half-open connections' */
+	struct list_head half_open;		/* the oldest first */
+	struct weft_cap half_open_cap;
 };
 
 /* One reference. It does not listen yet. */
@@ -45,9 +46,9 @@ int rl_acceptor_start(struct rl_acceptor *a, int fd, u32 backlog);
 void rl_acceptor_stop(struct rl_acceptor *a);
 
 /* Those who are strangers still are abandoned; none has an owner's object. */
-void rl_acceptor_drop_strangers(struct rl_acceptor *a);
+void rl_acceptor_drop_half_open(struct rl_acceptor *a);
 
 /* @c is no stranger any more, if it was one. Its lock. */
-void rl_acceptor_knows(struct rl_conn *c);
+void rl_acceptor_remove_half_open(struct rl_conn *c);
 
 #endif

@@ -12,10 +12,11 @@
 #include <pthread.h>
 
 #include "process/file.h"
+#include "process/list.h"
 
 /* An event. What it says follows it. */
 struct rl_event {
-	struct rl_event *next;
+	struct list_head node;
 	const void *owner;		/* whose it is: rl_chan_drop(), rl_chan_move() */
 	u32 *reported;			/* counted up when it is taken, or NULL; channel's lock */
 	size_t len;			/* octets of data */
@@ -27,7 +28,7 @@ struct rl_chan {
 	int efd;			/* a hidden name of the eventfd */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;
-	struct rl_event *first, **last;
+	struct list_head events;	/* the oldest first */
 };
 
 /*
@@ -43,7 +44,7 @@ struct rl_event *rl_event_new(const void *owner, size_t len);
 /* Appends @e, which is the channel's then. */
 void rl_chan_push(struct rl_chan *c, struct rl_event *e);
 /* rl_event_new() and rl_chan_push(); an event there is no memory for is lost. */
-void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
+void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
 		 size_t len);
 
 /*

@@ -9,7 +9,7 @@
 #include "process/options.h"
 #include "process/raw.h"
 #include "limits.h"
-#include "qp.h"
+#include "ulp.h"
 
 /* What is due is done so often before the progress thread goes on with it. */
 #define ROUNDS 64
@@ -53,7 +53,7 @@ static struct rl_conn *conn_of(struct rl_watch *w)
 	return container_of(w, struct rl_conn, watch);
 }
 
-static void release(struct rl_watch *w)
+static void conn_release(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 	void *chunk;
@@ -101,10 +101,10 @@ void rl_conn_configure(struct rl_conn *c)
 		c->ulp->configure(c, cfg);
 }
 
-static void die(struct rl_conn *c)
+static void conn_die(struct rl_conn *c)
 {
 	c->ulp->dead(c);
-	rl_acceptor_knows(c);
+	rl_acceptor_remove_half_open(c);
 	rl_conn_close(c);
 	rl_watch_end(&c->watch);
 }
@@ -117,8 +117,10 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->ulp->failed(c);
 	if (acts & WEFT_ACT_CONNECTED)
 		c->ulp->connected(c);
-	if (acts & WEFT_ACT_RETRY)
+	if (acts & WEFT_ACT_RETRY && c->ulp->reconnect)
 		c->ulp->reconnect(c);
+	else if (acts & WEFT_ACT_RETRY)
+		rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
 	if (acts & WEFT_ACT_ASK_ULP)
 		c->ulp->request(c);
 	if (acts & WEFT_ACT_ENDED)
@@ -126,7 +128,7 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)
-		die(c);
+		conn_die(c);
 	if (acts & WEFT_ACT_AGAIN)
 		c->step_due = true;
 }
@@ -181,7 +183,7 @@ static void step_link(void *arg)
 	s->acts = weft_link_step(&s->c->link, &s->view, rl_now_ms());
 }
 
-static void step(struct rl_conn *c)
+static void conn_step(struct rl_conn *c)
 {
 	struct step s = { .c = c };
 
@@ -211,17 +213,12 @@ void rl_conn_abandon(struct rl_conn *c)
 
 /* ---- the lock ---- */
 
-void rl_conn_lock(struct rl_conn *c)
-{
-	pthread_mutex_lock(&c->lock);
-}
-
 static u64 earliest(u64 a, u64 b)
 {
 	return !a || (b && b < a) ? b : a;
 }
 
-static bool do_what_is_due(struct rl_conn *c)
+static bool run_one_due(struct rl_conn *c)
 {
 	if (c->tx_due) {
 		c->tx_due = false;
@@ -230,7 +227,7 @@ static bool do_what_is_due(struct rl_conn *c)
 	}
 	if (c->step_due) {
 		c->step_due = false;
-		step(c);
+		conn_step(c);
 		return true;
 	}
 	return false;
@@ -240,13 +237,8 @@ void rl_conn_settle(struct rl_conn *c)
 {
 	u32 i;
 
-	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
+	for (i = 0; i < ROUNDS && run_one_due(c); i++)
 		;
-}
-
-void rl_conn_release(struct rl_conn *c)
-{
-	pthread_mutex_unlock(&c->lock);
 }
 
 void rl_conn_unlock(struct rl_conn *c)
@@ -257,9 +249,9 @@ void rl_conn_unlock(struct rl_conn *c)
 	if (unlikely(c->ulp->settled))
 		c->ulp->settled(c);
 	if (c->qp)
-		rl_qp_tell_drained(c->qp);
+		rl_qp_report_drained(c->qp);
 	if (c->watching)
-		rl_conn_place(c);
+		rl_conn_update_poller(c);
 	deadline = earliest(earliest(weft_link_next_step(&c->link), c->linger_until), c->answer_by);
 	if (c->tx_due || c->step_due || c->unread)
 		deadline = 1;
@@ -301,12 +293,7 @@ struct rl_conn *rl_conn_find(u32 key)
 
 /* ---- the progress thread's calls ---- */
 
-void rl_conn_watch(struct rl_conn *c)
-{
-	c->watching = true;
-}
-
-void rl_conn_look(struct rl_conn *c, u32 events)
+void rl_conn_handle_events(struct rl_conn *c, u32 events)
 {
 	if (c->fd < 0)
 		return;
@@ -325,16 +312,16 @@ void rl_conn_look(struct rl_conn *c, u32 events)
 		c->step_due = true;
 }
 
-static void ready(struct rl_watch *w, u32 events)
+static void conn_ready(struct rl_watch *w, u32 events)
 {
 	struct rl_conn *c = conn_of(w);
 
 	rl_conn_lock(c);
-	rl_conn_look(c, events);
+	rl_conn_handle_events(c, events);
 	rl_conn_unlock(c);
 }
 
-static void timeout(struct rl_watch *w)
+static void conn_timeout(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 	u64 now = rl_now_ms(), next;
@@ -357,21 +344,21 @@ static void timeout(struct rl_watch *w)
 	rl_conn_unlock(c);
 }
 
-static void revive(struct rl_watch *w)
+static void conn_revive(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 
 	rl_conn_lock(c);
 	c->owner = getpid();
-	if (c->place == RL_PLACE_THREAD)
-		c->place = RL_PLACE_NONE;
+	if (c->poller == RL_POLLER_THREAD)
+		c->poller = RL_POLLER_NONE;
 	c->watching &= !c->ulp->stays_with_thread;
 	rl_conn_unlock(c);
 }
 
 static const struct rl_watch_ops conn_watch_ops = {
-	.revive = revive,
-	.ready = ready,
-	.timeout = timeout,
-	.release = release,
+	.revive = conn_revive,
+	.ready = conn_ready,
+	.timeout = conn_timeout,
+	.release = conn_release,
 };

@@ -18,6 +18,7 @@
 
 #include "kernel/core/link.h"
 #include "devices/device.h"
+#include "process/list.h"
 #include "process/thread.h"
 
 struct rl_qp;
@@ -42,7 +43,7 @@ struct rl_conn_ulp {
 	void (*failed)(struct rl_conn *c);
 	/* It is in Full Operation: link.offer has the peer's private data, and is to be freed. */
 	void (*connected)(struct rl_conn *c);
-	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). */
+	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). NULL: there is no other, and it has failed. */
 	void (*reconnect)(struct rl_conn *c);
 	/* A Request has come, on a connection that was accepted. */
 	void (*request)(struct rl_conn *c);
@@ -57,10 +58,10 @@ struct rl_conn_ulp {
 };
 
 /* Who waits for the socket's events. */
-enum rl_conn_place {
-	RL_PLACE_NONE,			/* nobody yet, or nobody any more */
-	RL_PLACE_THREAD,		/* the progress thread, for this connection alone */
-	RL_PLACE_CQS,			/* its QP's CQs: those who poll them, or the thread for them */
+enum rl_conn_poller {
+	RL_POLLER_NONE,			/* nobody yet, or nobody any more */
+	RL_POLLER_THREAD,		/* the progress thread, for this connection alone */
+	RL_POLLER_CQS,			/* its QP's CQs: those who poll them, or the thread for them */
 };
 
 struct rl_conn {
@@ -75,7 +76,7 @@ struct rl_conn {
 	bool kept_off;			/* what TCP has is not the link's yet: nothing is read */
 	u32 rnr_ms;			/* by hand: in the option's place */
 	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
-	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
+	struct list_head half_open_node;	/* the acceptor's door */
 	struct rl_qp *qp;		/* whose core link.qp is; referenced */
 	int fd;				/* hidden; -1: released */
 	int error;			/* why TCP ended or did not connect: 0 - errno, or 0 */
@@ -91,17 +92,17 @@ struct rl_conn {
 	u32 rest_off, rest_len;
 	bool poked;			/* atomic, without the lock: by rl_conn_poke() */
 	bool watching;			/* rl_conn_watch() was called */
-	enum rl_conn_place place;	/* where the socket is waited for, and for what */
-	u32 waits_for;
+	enum rl_conn_poller poller;	/* where the socket is waited for, and for what */
+	u32 events;
 	u64 linger_until;		/* ms: the send ring is to be looked at; 0: no lingering */
 	u32 mss, mss_uses;		/* as last asked for, and how often used since */
 	bool answer_due;		/* the peer asks, and hears with the next doorbell, or: */
 	u64 answer_by;			/* ms: by then; 0: nobody has set the time. It may pass idly */
 	s32 owner;			/* the process whose it is: a child may have the socket, too */
 	u32 doorbells;
-	u32 heard;			/* what the peer has said when the doorbell rang last */
-	s32 turns;			/* doorbells in turn with something heard, for the doorbell that waits */
-	u32 by_turns;			/* and however that went */
+	u32 rx_seen;			/* what the peer has said when the doorbell rang last */
+	s32 answered;			/* doorbells in turn with something heard, for the doorbell that waits */
+	u32 dialogue;			/* and however that went */
 };
 
 /*
@@ -119,13 +120,19 @@ static inline void rl_conn_put(struct rl_conn *c)
 	rl_watch_put(&c->watch);
 }
 
-void rl_conn_lock(struct rl_conn *c);
+static inline void rl_conn_lock(struct rl_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+}
 /* Does what is due, then lets go. The ULP may be called meanwhile. */
 void rl_conn_unlock(struct rl_conn *c);
 /* Does what is due, and goes on with the lock. */
 void rl_conn_settle(struct rl_conn *c);
 /* Lets go of one at which the caller has only looked. */
-void rl_conn_release(struct rl_conn *c);
+static inline void rl_conn_release(struct rl_conn *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
 
 /* The connection that @w watches, or NULL. No lock. */
 struct rl_conn *rl_conn_of_watch(struct rl_watch *w);
@@ -138,7 +145,10 @@ void rl_conn_poke(struct rl_conn *c);
 /* ---- all with the lock ---- */
 
 /* The progress thread looks after the socket: before this nobody does. */
-void rl_conn_watch(struct rl_conn *c);
+static inline void rl_conn_watch(struct rl_conn *c)
+{
+	c->watching = true;
+}
 
 /* What the options ask for, into link.cfg. */
 void rl_conn_configure(struct rl_conn *c);
@@ -159,7 +169,7 @@ void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len);
 void rl_conn_withdraw(struct rl_conn *c, int err);
 
 /* The socket has something to say: EPOLL bits. */
-void rl_conn_look(struct rl_conn *c, u32 events);
+void rl_conn_handle_events(struct rl_conn *c, u32 events);
 
 /*
  * Nobody is told anything any more. A connection before Full Operation dies; another goes on to
@@ -176,7 +186,7 @@ void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */
 void rl_conn_receive(struct rl_conn *c);
 /* A Send waits for a receive: until there is one nothing is read. */
-bool rl_conn_waits(const struct rl_conn *c);
+bool rl_conn_awaits_receive(const struct rl_conn *c);
 /* Forgets what the link had no memory for. */
 void rl_conn_drop_rest(struct rl_conn *c);
 /* connect() is over, well or not. */
@@ -187,9 +197,9 @@ u32 rl_conn_mss(struct rl_conn *c);
 /* Closes: with RST unless both sides have said FIN. */
 void rl_conn_close(struct rl_conn *c);
 /* Waits for what is to be waited for, where it is to be waited for. */
-void rl_conn_place(struct rl_conn *c);
+void rl_conn_update_poller(struct rl_conn *c);
 /* Waits nowhere. */
-void rl_conn_leave_place(struct rl_conn *c);
+void rl_conn_leave_poller(struct rl_conn *c);
 /* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
 void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);

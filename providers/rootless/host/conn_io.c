@@ -10,7 +10,7 @@
 #include "process/raw.h"
 #include "process/stats.h"
 #include "limits.h"
-#include "qp.h"
+#include "ulp.h"
 
 /* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
  * other.
@@ -24,21 +24,21 @@ enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };
 /* Uses of an MSS before TCP is asked again: the path's MTU may have changed. */
 #define MSS_USES 1024
 
-bool rl_conn_waits(const struct rl_conn *c)
+bool rl_conn_awaits_receive(const struct rl_conn *c)
 {
 	return c->link.qp && c->link.qp->rx_waits;
 }
 
-static void set_option(struct rl_conn *c, int level, int name, int value)
+static void set_conn_option(struct rl_conn *c, int level, int name, int value)
 {
 	rl_raw(SYS_setsockopt, c->fd, level, name, &value, sizeof(value));
 }
 
 void rl_conn_set_up_socket(struct rl_conn *c)
 {
-	set_option(c, IPPROTO_TCP, TCP_NODELAY, 1);
+	set_conn_option(c, IPPROTO_TCP, TCP_NODELAY, 1);
 	/* Urgent data is read in its place, where it is as wrong as any other. */
-	set_option(c, SOL_SOCKET, SO_OOBINLINE, 1);
+	set_conn_option(c, SOL_SOCKET, SO_OOBINLINE, 1);
 }
 
 /* ---- what TCP looks like ---- */
@@ -192,7 +192,7 @@ static void receive_full(struct rl_conn *c, void *block)
 	int i;
 
 	c->unread = true;
-	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_waits(c); i++) {
+	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_awaits_receive(c); i++) {
 		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
 		if (n > 0)
 			give_block(c, block, n);
@@ -200,7 +200,7 @@ static void receive_full(struct rl_conn *c, void *block)
 			no_more(c, n);
 		c->unread = c->rest || may_be_more(n);
 	}
-	c->unread = c->unread && !rl_conn_waits(c);
+	c->unread = c->unread && !rl_conn_awaits_receive(c);
 	rl_count(RL_RX_CALLS, i);
 	if (c->link.st.rx_fpdus != fpdus)
 		rl_count(RL_RX_FPDUS, c->link.st.rx_fpdus - fpdus);
@@ -215,8 +215,8 @@ void rl_conn_receive(struct rl_conn *c)
 	/* Who asked has waited for a doorbell, and its program looks for more. The thread may look any time. */
 	c->tx_due |= c->answer_due && !rl_thread_is_this();
 	/* Without memory for the stage: soon again. A Send that waits: when there is a receive. */
-	if (!give_rest(c) || rl_conn_waits(c)) {
-		c->unread = !rl_conn_waits(c);
+	if (!give_rest(c) || rl_conn_awaits_receive(c)) {
+		c->unread = !rl_conn_awaits_receive(c);
 		return;
 	}
 	c->unread = false;
@@ -273,39 +273,39 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 
 /* ---- waiting, and the end ---- */
 
-static enum rl_conn_place wanted_place(const struct rl_conn *c)
+static enum rl_conn_poller wanted_poller(const struct rl_conn *c)
 {
 	if (c->fd < 0)
-		return RL_PLACE_NONE;
-	return c->qp && c->qp->rcq && c->link.mode == WEFT_MODE_FULL ? RL_PLACE_CQS : RL_PLACE_THREAD;
+		return RL_POLLER_NONE;
+	return c->qp && c->qp->rcq && c->link.mode == WEFT_MODE_FULL ? RL_POLLER_CQS : RL_POLLER_THREAD;
 }
 
 static u32 wanted_events(const struct rl_conn *c)
 {
 	if (c->connecting)
 		return EPOLLOUT;
-	return (c->fin || c->reset || rl_conn_waits(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
+	return (c->fin || c->reset || rl_conn_awaits_receive(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
 	       (c->full ? EPOLLOUT : 0);
 }
 
-void rl_conn_leave_place(struct rl_conn *c)
+void rl_conn_leave_poller(struct rl_conn *c)
 {
-	if (c->place == RL_PLACE_THREAD) {
+	if (c->poller == RL_POLLER_THREAD) {
 		rl_thread_remove(c->fd);
-	} else if (c->place == RL_PLACE_CQS) {
+	} else if (c->poller == RL_POLLER_CQS) {
 		rl_cq_remove_conn(c->qp->scq, c);
 		if (c->qp->rcq != c->qp->scq)
 			rl_cq_remove_conn(c->qp->rcq, c);
 	}
-	c->place = RL_PLACE_NONE;
+	c->poller = RL_POLLER_NONE;
 }
 
-static int take_place(struct rl_conn *c, enum rl_conn_place place, u32 events)
+static int enter_poller(struct rl_conn *c, enum rl_conn_poller poller, u32 events)
 {
 	int rv;
 
 	/* By edges: what the link cannot take yet stays in TCP, and is no news. */
-	if (place == RL_PLACE_THREAD)
+	if (poller == RL_POLLER_THREAD)
 		return rl_thread_add(&c->watch, c->fd, events | EPOLLET);
 	rv = rl_cq_add_conn(c->qp->rcq, c, events);
 	if (!rv && c->qp->scq != c->qp->rcq) {
@@ -318,7 +318,7 @@ static int take_place(struct rl_conn *c, enum rl_conn_place place, u32 events)
 
 static void change_events(struct rl_conn *c, u32 events)
 {
-	if (c->place == RL_PLACE_THREAD) {
+	if (c->poller == RL_POLLER_THREAD) {
 		rl_thread_modify(&c->watch, c->fd, events | EPOLLET);
 	} else {
 		rl_cq_modify_conn(c->qp->rcq, c, events);
@@ -327,24 +327,24 @@ static void change_events(struct rl_conn *c, u32 events)
 	}
 }
 
-void rl_conn_place(struct rl_conn *c)
+void rl_conn_update_poller(struct rl_conn *c)
 {
-	enum rl_conn_place place = wanted_place(c);
+	enum rl_conn_poller poller = wanted_poller(c);
 	u32 events = wanted_events(c);
 
-	if (place == c->place && events == c->waits_for)
+	if (poller == c->poller && events == c->events)
 		return;
-	if (place == c->place && place != RL_PLACE_NONE) {
+	if (poller == c->poller && poller != RL_POLLER_NONE) {
 		change_events(c, events);
 	} else {
-		rl_conn_leave_place(c);
+		rl_conn_leave_poller(c);
 		/* Nobody would ever hear of it: then it is over. */
-		if (place != RL_PLACE_NONE && !take_place(c, place, events))
-			c->place = place;
-		else if (place != RL_PLACE_NONE)
+		if (poller != RL_POLLER_NONE && !enter_poller(c, poller, events))
+			c->poller = poller;
+		else if (poller != RL_POLLER_NONE)
 			c->reset = c->step_due = true;
 	}
-	c->waits_for = events;
+	c->events = events;
 }
 
 void rl_conn_close(struct rl_conn *c)
@@ -354,7 +354,7 @@ void rl_conn_close(struct rl_conn *c)
 
 	if (c->fd < 0)
 		return;
-	rl_conn_leave_place(c);
+	rl_conn_leave_poller(c);
 	/* RST; a child of fork() may have the socket, too, so that close() alone says nothing. */
 	if (!c->link.shut || !c->fin) {
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));

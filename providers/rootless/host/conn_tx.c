@@ -3,7 +3,7 @@
 #include "conn.h"
 #include "process/guard.h"
 #include "process/stats.h"
-#include "qp.h"
+#include "ulp.h"
 
 /*
  * The program's own time: there is nobody whom a long flush keeps waiting. It may post on meanwhile,
@@ -31,7 +31,7 @@ static void judge_lingering(struct rl_conn *c)
 		rl_cq_linger_over(c->qp->scq, c->qp);
 }
 
-static void run(void *arg)
+static void run_conn_sends(void *arg)
 {
 	struct rl_conn *c = arg;
 
@@ -52,21 +52,21 @@ void rl_conn_tx(struct rl_conn *c)
 
 	c->answer_due = false;
 	judge_lingering(c);
-	if (!rl_guard_run(run, c) || c->vanished)
+	if (!rl_guard_run(run_conn_sends, c) || c->vanished)
 		rl_conn_break_off(c);
 	if (c->link.batch.fpdus != fpdus)
 		rl_count(RL_TX_FPDUS, c->link.batch.fpdus - fpdus);
 	/* The doorbell may have told of a receive. */
-	if (unlikely(rl_conn_waits(c)) && weft_link_rx_resume(&c->link))
+	if (unlikely(rl_conn_awaits_receive(c)) && weft_link_rx_resume(&c->link))
 		rl_conn_receive(c);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }
 
-void rl_qp_tell_drained(struct rl_qp *qp)
+void rl_qp_report_drained(struct rl_qp *qp)
 {
-	if (likely(!qp->tell_drained) || !weft_qpc_is_drained(&qp->core))
+	if (likely(!qp->report_drained) || !weft_qpc_is_drained(&qp->core))
 		return;
-	qp->tell_drained = false;
-	rl_context_say(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
+	qp->report_drained = false;
+	rl_context_report(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
 }

@@ -52,7 +52,7 @@ void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
  * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it was
  * read.
  */
-void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
+void rl_context_report(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
 /* @o goes, and takes along what waits of such events. Once. */
 void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 

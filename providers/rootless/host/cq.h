@@ -30,7 +30,7 @@ struct rl_cq {
 	u32 comp_reported;
 
 	/* progress: the connections whose QPs complete here */
-	struct rl_cq *next, **prev;	/* all CQs of the process: cq.c's lock */
+	struct list_head node;		/* all CQs of the process: cq_progress.c's lock */
 	struct rl_watch watch;
 	int epfd;			/* hidden: waits for their sockets */
 	pthread_mutex_t progress;	/* one at a time moves octets for the CQ */
@@ -63,7 +63,7 @@ void rl_cq_kick(struct rl_cq *cq);
 void rl_cq_enlist(struct rl_cq *cq);
 void rl_cq_delist(struct rl_cq *cq);
 /* In the progress thread: a descriptor is ready; the lease is over. */
-void rl_cq_look(struct rl_cq *cq);
+void rl_cq_thread_poll(struct rl_cq *cq);
 void rl_cq_renew_lease(struct rl_cq *cq);
 
 /* ---- cq_queue.c ---- */
@@ -72,11 +72,11 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e);
 /* Does its program wait for an event? */
 bool rl_cq_is_armed(struct rl_cq *cq);
 /* Who does not poll the CQ has looked for what arrives. */
-void rl_cq_looked(struct rl_cq *cq);
+void rl_cq_note_look(struct rl_cq *cq);
 /* Has it one connection, and a program that neither polls it busily nor waits for an event? */
-bool rl_cq_is_left_alone(struct rl_cq *cq);
+bool rl_cq_is_unattended(struct rl_cq *cq);
 /* The progress thread looks at the CQ's descriptors anew, whatever it has seen. */
-void rl_cq_let_thread_look(struct rl_cq *cq);
+void rl_cq_rearm_thread(struct rl_cq *cq);
 /* May @qp linger? Then the CQ's program kicks the CQ for it. Connection's lock. */
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp);
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);

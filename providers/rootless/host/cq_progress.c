@@ -27,9 +27,9 @@
 
 /* ---- moving octets ---- */
 
-static void look_at(struct rl_conn *c, u32 events)
+static void handle_conn_events(struct rl_conn *c, u32 events)
 {
-	rl_conn_look(c, events);
+	rl_conn_handle_events(c, events);
 	rl_conn_unlock(c);
 	rl_conn_put(c);
 }
@@ -70,25 +70,25 @@ static bool read_source(struct rl_watch *w)
 	return all;
 }
 
-static void look_at_key(struct rl_cq *cq, u32 key, u32 events)
+static void handle_key_events(struct rl_cq *cq, u32 key, u32 events)
 {
 	struct rl_conn *c = rl_conn_find(key);
 	struct rl_watch *w = !c && READ_ONCE(cq->nsources) ? rl_watch_find(key) : NULL;
 
 	if (c)
-		look_at(c, events);
+		handle_conn_events(c, events);
 	else if (w)
 		read_source(w);
 }
 
 /* False: there may be more. */
-static bool look_at_ready(struct rl_cq *cq)
+static bool poll_ready(struct rl_cq *cq)
 {
 	struct epoll_event ev[EVENTS];
 	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
 
 	for (i = 0; i < n; i++)
-		look_at_key(cq, ev[i].data.u32, ev[i].events);
+		handle_key_events(cq, ev[i].data.u32, ev[i].events);
 	/* A source may have left some. */
 	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsources));
 }
@@ -103,13 +103,13 @@ static bool move_octets(struct rl_cq *cq)
 	if (source)
 		return read_source(source);
 	if (!c)
-		return look_at_ready(cq);
+		return poll_ready(cq);
 	rl_conn_lock(c);
 	/* TCP says when it has room worth a call; every poll would fill a little of it. */
 	full = c->full;
 	/* It may have gone elsewhere meanwhile. */
-	look_at(c, c->place == RL_PLACE_CQS && !full ? EPOLLIN : 0);
-	return full ? look_at_ready(cq) : true;
+	handle_conn_events(c, c->poller == RL_POLLER_CQS && !full ? EPOLLIN : 0);
+	return full ? poll_ready(cq) : true;
 }
 
 /* ---- the lease ---- */
@@ -126,7 +126,7 @@ static void note_poll(struct rl_cq *cq)
 		return;
 	pthread_mutex_lock(&cq->lock);
 	if (cq->leased)
-		rl_cq_let_thread_look(cq);
+		rl_cq_rearm_thread(cq);
 	WRITE_ONCE(cq->leased, false);
 	pthread_mutex_unlock(&cq->lock);
 }
@@ -167,12 +167,12 @@ static bool lease(struct rl_cq *cq)
  * Nobody polls the CQ or waits for it: its program is the target of one-sided operations, or busy.
  * Who would rather spend a CPU than wait for the thread to wake (--spin) has it look on for a while.
  */
-static void look_on(struct rl_cq *cq)
+static void spin(struct rl_cq *cq)
 {
 	u64 until = rl_now_ns() + rl_options()->spin_us * 1000ull;
 	u32 polls = READ_ONCE(cq->polls);
 
-	while (rl_cq_is_left_alone(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
+	while (rl_cq_is_unattended(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
 	       !rl_thread_is_wanted())
 		move_octets(cq);
 }
@@ -182,7 +182,7 @@ static void look_on(struct rl_cq *cq)
  * finds that it has the lease to give back. @leased: it had the lease, and nothing is known to be
  * ready; if it has it no more, the thread will hear.
  */
-static void look_or_lease(struct rl_cq *cq, bool leased)
+static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
 	if (lease(cq)) {
 		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
@@ -193,40 +193,40 @@ static void look_or_lease(struct rl_cq *cq, bool leased)
 	pthread_mutex_lock(&cq->progress);
 	/* An edge tells of all that is ready; who comes next in the thread gets his turn first. */
 	if (!move_octets(cq))
-		rl_cq_let_thread_look(cq);
+		rl_cq_rearm_thread(cq);
 	if (rl_options()->spin_us)
-		look_on(cq);
+		spin(cq);
 	pthread_mutex_unlock(&cq->progress);
 }
 
-void rl_cq_look(struct rl_cq *cq)
+void rl_cq_thread_poll(struct rl_cq *cq)
 {
 	rl_count(RL_WAKES, 1);
-	look_or_lease(cq, false);
+	poll_or_lease(cq, false);
 }
 
 void rl_cq_renew_lease(struct rl_cq *cq)
 {
 	if (READ_ONCE(cq->leased))
-		look_or_lease(cq, true);
+		poll_or_lease(cq, true);
 }
 
 /* ---- all CQs ---- */
 
 static struct {
 	pthread_mutex_t lock;		/* a leaf */
-	struct rl_cq *first, *turn;	/* whose turn it is to be helped; NULL: the first's */
+	struct list_head cqs, *turn;	/* whose turn it is to be helped; the head: the first's */
 	u32 count;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} all = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.cqs = LIST_HEAD_INIT(all.cqs),
+	.turn = &all.cqs,
+};
 
 void rl_cq_enlist(struct rl_cq *cq)
 {
 	pthread_mutex_lock(&all.lock);
-	cq->next = all.first;
-	cq->prev = &all.first;
-	if (cq->next)
-		cq->next->prev = &cq->next;
-	all.first = cq;
+	list_add(&cq->node, &all.cqs);
 	WRITE_ONCE(all.count, all.count + 1);
 	pthread_mutex_unlock(&all.lock);
 }
@@ -234,13 +234,10 @@ void rl_cq_enlist(struct rl_cq *cq)
 void rl_cq_delist(struct rl_cq *cq)
 {
 	pthread_mutex_lock(&all.lock);
-	if (cq->prev) {
-		*cq->prev = cq->next;
-		if (cq->next)
-			cq->next->prev = cq->prev;
-		if (all.turn == cq)
-			all.turn = cq->next;
-		cq->prev = NULL;
+	if (!list_empty(&cq->node)) {
+		if (all.turn == &cq->node)
+			all.turn = cq->node.next;
+		list_del_init(&cq->node);
 		WRITE_ONCE(all.count, all.count - 1);
 	}
 	pthread_mutex_unlock(&all.lock);
@@ -249,11 +246,15 @@ void rl_cq_delist(struct rl_cq *cq)
 /* The next in turn, referenced, if it can use help of who polls @cq; else NULL. */
 static struct rl_cq *next_to_help(const struct rl_cq *cq)
 {
-	struct rl_cq *o;
+	struct rl_cq *o = NULL;
 
 	pthread_mutex_lock(&all.lock);
-	o = all.turn ? all.turn : all.first;
-	all.turn = o ? o->next : NULL;
+	if (all.turn == &all.cqs)
+		all.turn = all.cqs.next;
+	if (all.turn != &all.cqs) {
+		o = list_entry(all.turn, struct rl_cq, node);
+		all.turn = all.turn->next;
+	}
 	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
 	if (o && o != cq && !READ_ONCE(o->polled) &&
 	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
@@ -275,7 +276,7 @@ static void help_another(const struct rl_cq *cq)
 		move_octets(o);
 		pthread_mutex_unlock(&o->progress);
 	}
-	rl_cq_looked(o);
+	rl_cq_note_look(o);
 	rl_watch_put(&o->watch);
 }
 

@@ -21,7 +21,7 @@ static int sync_cpu(const struct rl_dmabuf *d, u64 what)
 }
 
 /* A descriptor of our own: the program may close its. */
-static int hold(struct rl_dmabuf *d, int fd)
+static int dmabuf_hold(struct rl_dmabuf *d, int fd)
 {
 	int own = rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0), rv;
 
@@ -34,7 +34,7 @@ static int hold(struct rl_dmabuf *d, int fd)
 	return rv;
 }
 
-static void let_go(struct rl_dmabuf *d)
+static void dmabuf_release(struct rl_dmabuf *d)
 {
 	sync_cpu(d, DMA_BUF_SYNC_END);
 	rl_fd_close_hidden(d->fd);
@@ -56,12 +56,12 @@ int rl_dmabuf_get(struct rl_dmabuf *d, int fd, u64 offset, u64 len, bool write, 
 
 	d->sync = DMA_BUF_SYNC_READ | (write ? DMA_BUF_SYNC_WRITE : 0);
 	d->len = in_page + len;
-	rv = hold(d, fd);
+	rv = dmabuf_hold(d, fd);
 	if (rv)
 		return rv;
 	at = map(d, offset - in_page);
 	if (at < 0 && at > -4096) {
-		let_go(d);
+		dmabuf_release(d);
 		return at;
 	}
 	d->at = (void *)at;
@@ -74,5 +74,5 @@ void rl_dmabuf_put(struct rl_dmabuf *d)
 	if (!d->at)
 		return;
 	rl_raw(SYS_munmap, d->at, d->len);
-	let_go(d);
+	dmabuf_release(d);
 }

@@ -15,7 +15,7 @@ static void ring_doorbell(struct rl_conn *c)
 	struct rl_qp *qp = c->qp;
 
 	/* It is about a receive: how fast those come tells nothing of Sends. */
-	if (rl_conn_waits(c)) {
+	if (rl_conn_awaits_receive(c)) {
 		rl_conn_tx(c);
 		return;
 	}
@@ -40,12 +40,12 @@ static void ring_doorbell(struct rl_conn *c)
  * It does not for a program that sleeps on the CQ, or polls it, or has other connections there.
  */
 #define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
-#define TURNS		16	/* by which a dialogue is known */
+#define DIALOGUE_MIN		16	/* by which a dialogue is known */
 #define ANSWER_MS	2	/* a program that has its message may compute instead */
-#define TURNS_LOST	16	/* more than that, after an answer that did not come */
+#define ANSWERS_LOST	16	/* more than that, after an answer that did not come */
 
 /* FPDUs of the peer's program. */
-static u32 said_by_peer(const struct rl_conn *c)
+static u32 peer_fpdus(const struct rl_conn *c)
 {
 	return c->link.st.rx_fpdus - (c->link.qp ? c->link.qp->asides : 0);
 }
@@ -53,16 +53,16 @@ static u32 said_by_peer(const struct rl_conn *c)
 /* A doorbell has rung: is an answer to be expected? Connection's lock. */
 static bool expects_answer(struct rl_conn *c)
 {
-	u32 said = said_by_peer(c);
+	u32 said = peer_fpdus(c);
 
-	if (said == c->heard)
-		c->turns = min_t(s32, c->turns, 0);
+	if (said == c->rx_seen)
+		c->answered = min_t(s32, c->answered, 0);
 	else
-		c->turns++;
-	c->by_turns = said == c->heard ? 0 : c->by_turns + 1;
-	c->heard = said;
-	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
-	       rl_cq_is_left_alone(c->qp->rcq) && rl_cq_is_left_alone(c->qp->scq);
+		c->answered++;
+	c->dialogue = said == c->rx_seen ? 0 : c->dialogue + 1;
+	c->rx_seen = said;
+	return c->answered >= DIALOGUE_MIN && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
+	       rl_cq_is_unattended(c->qp->rcq) && rl_cq_is_unattended(c->qp->scq);
 }
 
 /* Reads once; true: something whole has come, or the connection is no more. */
@@ -72,7 +72,7 @@ static bool look_for_answer(struct rl_conn *c)
 
 	rl_conn_lock(c);
 	rl_conn_receive(c);
-	over = !c->qp || said_by_peer(c) != c->heard;
+	over = !c->qp || peer_fpdus(c) != c->rx_seen;
 	if (over)
 		weft_linger_answered(&c->link.linger);
 	rl_conn_unlock(c);
@@ -82,7 +82,7 @@ static bool look_for_answer(struct rl_conn *c)
 static void no_answer_came(struct rl_conn *c)
 {
 	rl_conn_lock(c);
-	c->turns = -TURNS_LOST;
+	c->answered = -ANSWERS_LOST;
 	rl_conn_unlock(c);
 }
 
@@ -90,7 +90,7 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 {
 	u64 until = rl_now_ns() + ANSWER_NS;
 
-	for (rl_cq_looked(cq); !look_for_answer(c); rl_cq_looked(cq))
+	for (rl_cq_note_look(cq); !look_for_answer(c); rl_cq_note_look(cq))
 		if (rl_now_ns() > until) {
 			no_answer_came(c);
 			return;
@@ -103,7 +103,7 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
  */
 void rl_conn_answer(struct rl_conn *c)
 {
-	if (c->by_turns < TURNS) {
+	if (c->dialogue < DIALOGUE_MIN) {
 		c->tx_due = true;
 		return;
 	}
@@ -129,7 +129,7 @@ void rl_qp_ring_doorbell(struct rl_qp *qp)
 	bool wait, receive;
 
 	if (c) {
-		receive = rl_conn_waits(c);
+		receive = rl_conn_awaits_receive(c);
 		ring_doorbell(c);
 		wait = !receive && c->qp && expects_answer(c);
 		/* Behind the lock the QP may be destroyed, and its CQ. */

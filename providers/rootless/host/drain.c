@@ -17,41 +17,41 @@
  * Peers that are to ask yet are waited for so long in any such time, all QPs of the process together: a
  * program may end thousands whose peers have stopped.
  */
-#define HEAR_OUT_MS	200
-#define HEAR_OUT_EACH	1000
+#define DRAIN_MS	200
+#define DRAIN_PERIOD_MS	1000
 /* Another thread may have read it meanwhile. */
-#define LOOK_AGAIN_MS	2
+#define POLL_MS	2
 
 static struct {
 	u64 began, spent;		/* ms; threads that come at once may spend a little more */
 	u32 forks;			/* rl_fd_forks() then: a child has not spent what its parent has */
-} hearing;
+} draining;
 
-static bool has_patience(void)
+static bool may_wait(void)
 {
 	u32 forks = rl_fd_forks();
 	u64 now = rl_now_ms();
 
-	if (now - __atomic_load_n(&hearing.began, __ATOMIC_RELAXED) >= HEAR_OUT_EACH ||
-	    __atomic_load_n(&hearing.forks, __ATOMIC_RELAXED) != forks) {
-		__atomic_store_n(&hearing.forks, forks, __ATOMIC_RELAXED);
-		__atomic_store_n(&hearing.began, now, __ATOMIC_RELAXED);
-		__atomic_store_n(&hearing.spent, 0, __ATOMIC_RELAXED);
+	if (now - __atomic_load_n(&draining.began, __ATOMIC_RELAXED) >= DRAIN_PERIOD_MS ||
+	    __atomic_load_n(&draining.forks, __ATOMIC_RELAXED) != forks) {
+		__atomic_store_n(&draining.forks, forks, __ATOMIC_RELAXED);
+		__atomic_store_n(&draining.began, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&draining.spent, 0, __ATOMIC_RELAXED);
 	}
-	return __atomic_load_n(&hearing.spent, __ATOMIC_RELAXED) < HEAR_OUT_MS;
+	return __atomic_load_n(&draining.spent, __ATOMIC_RELAXED) < DRAIN_MS;
 }
 
 /* @fd was the connection's a moment ago; -1: nobody knows. False: no longer. */
 static bool await_octets(int fd)
 {
-	struct timespec soon = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
+	struct timespec soon = { .tv_nsec = POLL_MS * 1000000 };
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	u64 from = rl_now_ms();
 
-	if (!has_patience())
+	if (!may_wait())
 		return false;
 	rl_raw(SYS_ppoll, &p, 1, &soon, NULL, 0);
-	__atomic_fetch_add(&hearing.spent, max_t(u64, rl_now_ms() - from, 1), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&draining.spent, max_t(u64, rl_now_ms() - from, 1), __ATOMIC_RELAXED);
 	return true;
 }
 

@@ -15,7 +15,7 @@
 #include "conn.h"
 #include "qp.h"
 
-static struct rl_conn *conn_of(struct weft_link *l)
+static struct rl_conn *conn_of_link(struct weft_link *l)
 {
 	return container_of(l, struct rl_conn, link);
 }
@@ -161,7 +161,7 @@ void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
 
 void weft_host_wake(struct weft_link *l)
 {
-	conn_of(l)->step_due = true;
+	conn_of_link(l)->step_due = true;
 }
 
 bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
@@ -184,7 +184,7 @@ bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
 
 void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 {
-	struct rl_conn *c = conn_of(l);
+	struct rl_conn *c = conn_of_link(l);
 	u32 mss = rl_conn_mss(c);
 
 	*tail = (struct weft_tcp_tail){
@@ -196,7 +196,7 @@ void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 
 s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u32 len, u32 flags)
 {
-	return rl_conn_send(conn_of(l), iov, niov, flags);
+	return rl_conn_send(conn_of_link(l), iov, niov, flags);
 }
 
 /*
@@ -205,10 +205,10 @@ s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u3
  */
 void weft_host_await_room(struct weft_link *l)
 {
-	struct rl_conn *c = conn_of(l);
+	struct rl_conn *c = conn_of_link(l);
 
 	c->full = true;
-	c->waits_for &= ~EPOLLOUT;
+	c->events &= ~EPOLLOUT;
 	if (c->ulp->retry_ms)
 		c->linger_until = rl_now_ms() + c->ulp->retry_ms;
 }
@@ -220,7 +220,7 @@ void *weft_host_lend_batch(struct weft_link *l, u32 *size)
 	*size = RL_POOL_BLOCK;
 	/* The progress thread tries again soon. */
 	if (!mem)
-		conn_of(l)->tx_due = true;
+		conn_of_link(l)->tx_due = true;
 	return mem;
 }
 
@@ -269,7 +269,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		/* The last of every way into error, and the only one common to all. */
 		raise_error_event(qp);
 		if (qp->srq)
-			rl_context_say(qp->ctx, &qp->o, IBV_EVENT_QP_LAST_WQE_REACHED,
+			rl_context_report(qp->ctx, &qp->o, IBV_EVENT_QP_LAST_WQE_REACHED,
 				       &qp->async_reported);
 		if (qp->conn)
 			qp->conn->step_due = true;

@@ -11,13 +11,13 @@
 
 #include "process/raw.h"
 #include "limits.h"
-#include "mr.h"
+#include "ulp.h"
 
 #define BUCKETS 16384
 
 static struct bucket {
 	pthread_mutex_t lock;
-	struct rl_mr *first;
+	struct hlist_head regions;
 } buckets[BUCKETS] = {
 	/* Not by a constructor: those of the program's libraries may run before ours. */
 	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
@@ -43,7 +43,7 @@ static struct rl_mr *find_in(const struct bucket *b, u32 stag)
 {
 	struct rl_mr *mr;
 
-	for (mr = b->first; mr; mr = mr->next)
+	hlist_for_each_entry(mr, &b->regions, node)
 		if (!((mr->region.stag ^ stag) >> WEFT_STAG_KEY_BITS))
 			return mr;
 	return NULL;
@@ -91,8 +91,7 @@ static bool insert(struct rl_mr *mr, u32 stag)
 	free = !find_in(b, stag);
 	if (free) {
 		mr->region.stag = stag;
-		mr->next = b->first;
-		b->first = mr;
+		hlist_add_head(&mr->node, &b->regions);
 	}
 	pthread_mutex_unlock(&b->lock);
 	return free;
@@ -101,27 +100,21 @@ static bool insert(struct rl_mr *mr, u32 stag)
 static void remove_from_table(struct rl_mr *mr)
 {
 	struct bucket *b = bucket_of(mr->region.stag);
-	struct rl_mr **p;
 
 	pthread_mutex_lock(&b->lock);
-	for (p = &b->first; *p != mr; p = &(*p)->next)
-		;
-	*p = mr->next;
+	hlist_del(&mr->node);
 	pthread_mutex_unlock(&b->lock);
 }
 
 /* @mr is found where @old was, under its STag; whoever holds @old finds it invalid soon. */
-static void take_place(struct rl_mr *mr, struct rl_mr *old)
+static void replace_in_table(struct rl_mr *mr, struct rl_mr *old)
 {
 	struct bucket *b = bucket_of(old->region.stag);
-	struct rl_mr **p;
 
 	mr->region.stag = old->region.stag;
 	pthread_mutex_lock(&b->lock);
-	for (p = &b->first; *p != old; p = &(*p)->next)
-		;
-	mr->next = old->next;
-	*p = mr;
+	hlist_del(&old->node);
+	hlist_add_head(&mr->node, &b->regions);
 	pthread_mutex_unlock(&b->lock);
 	old->replaced = true;
 }
@@ -163,7 +156,7 @@ static void free_mr(struct rl_mr *mr)
 }
 
 /* One more of @kind, its @region but for the STag as given: 0, or -errno. */
-static int make(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
+static int alloc_mr(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
 		struct rl_mr **out)
 {
 	struct rl_mr *mr;
@@ -182,7 +175,7 @@ static int make(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *r
 }
 
 /* Lets it be found, or frees it. */
-static int finish(struct rl_mr *mr)
+static int finish_mr(struct rl_mr *mr)
 {
 	int rv = publish(mr);
 
@@ -210,7 +203,7 @@ static struct weft_region of_program(const struct rl_pd *pd, u64 len, u64 iova, 
  * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
  * The whole address space at once is asked for from 0, with all octets but the last.
  */
-static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+static int begin_mr(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
 	const u32 odp = access & IBV_ACCESS_ON_DEMAND ?
@@ -219,7 +212,7 @@ static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, str
 
 	if (!rv && !odp && !is_mapped(start, len))
 		rv = -EFAULT;
-	rv = rv ?: make(pd, RL_MR, &region, out);
+	rv = rv ?: alloc_mr(pd, RL_MR, &region, out);
 	if (rv)
 		return rv;
 	(*out)->start = start;
@@ -229,16 +222,16 @@ static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, str
 
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
-	return begin(pd, start, len, iova, access, out) ?: finish(*out);
+	return begin_mr(pd, start, len, iova, access, out) ?: finish_mr(*out);
 }
 
 int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **out)
 {
-	int rv = begin(pd, old->start, old->region.len, old->region.base, access, out);
+	int rv = begin_mr(pd, old->start, old->region.len, old->region.base, access, out);
 
 	if (rv)
 		return rv;
-	take_place(*out, old);
+	replace_in_table(*out, old);
 	pd->o.users++;
 	return 0;
 }
@@ -248,7 +241,7 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
 	int rv = weft_region_check_request(offset, len, iova, access) ?:
-		 make(pd, RL_MR, &region, out);
+		 alloc_mr(pd, RL_MR, &region, out);
 
 	if (rv)
 		return rv;
@@ -260,15 +253,15 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 		return rv;
 	}
 	(*out)->access = access;
-	return finish(*out);
+	return finish_mr(*out);
 }
 
 int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **out)
 {
 	const struct weft_region region = weft_region_null(pd->id);
-	int rv = make(pd, RL_MR, &region, out);
+	int rv = alloc_mr(pd, RL_MR, &region, out);
 
-	return rv ?: finish(*out);
+	return rv ?: finish_mr(*out);
 }
 
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
@@ -279,8 +272,8 @@ int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
 	};
 	int rv = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? 0 : -EINVAL;
 
-	rv = rv ?: make(pd, RL_MW, &region, out);
-	return rv ?: finish(*out);
+	rv = rv ?: alloc_mr(pd, RL_MW, &region, out);
+	return rv ?: finish_mr(*out);
 }
 
 /*
@@ -371,7 +364,7 @@ static void unbind_in(struct bucket *b, struct weft_qpc *core)
 	struct rl_mr *mr;
 
 	pthread_mutex_lock(&b->lock);
-	for (mr = b->first; mr; mr = mr->next)
+	hlist_for_each_entry(mr, &b->regions, node)
 		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
 			weft_region_unbind(core, &mr->region);
 	pthread_mutex_unlock(&b->lock);

@@ -6,6 +6,7 @@
 #include "kernel/core/qp.h"
 #include "context.h"
 #include "dmabuf.h"
+#include "process/list.h"
 
 struct rl_pd {
 	struct rl_object o;
@@ -23,7 +24,7 @@ struct rl_mr {
 	bool released;			/* the last has let go */
 	bool replaced;			/* by rl_mr_change() */
 	s32 windows;			/* atomic; bound to it; negative: it is going */
-	struct rl_mr *next;		/* in the table */
+	struct hlist_node node;		/* in the table */
 };
 
 /* Makes and publishes a region: 0, or -errno. */

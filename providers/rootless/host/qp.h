@@ -22,7 +22,7 @@
 #include "srq.h"
 
 struct rl_conn;
-struct rl_hand_qp;
+struct rl_byhand_qp;
 struct rl_qp;
 struct rl_ud;
 
@@ -62,8 +62,8 @@ struct rl_qp {
 	const struct rl_transport *transport;
 	const struct rl_consumer *consumer;
 	struct rl_ud *ud;		/* a UD QP's transport; else NULL; constant; freed with the QP */
-	struct rl_hand_qp *hand;	/* lock; NULL: it was not connected by hand yet; referenced */
-	struct rl_qp *next;		/* in the table of numbers */
+	struct rl_byhand_qp *byhand;	/* lock; NULL: it was not connected by hand yet; referenced */
+	struct hlist_node node;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
@@ -74,7 +74,7 @@ struct rl_qp {
 	struct weft_rq_caps rq_caps;
 	struct ib_uverbs_modify_qp given; /* what modify_qp was given so far */
 	bool by_cm;			/* rdma_cm connects it, as modify_qp was told */
-	bool tell_drained;		/* the core's lock: SQ_DRAINED is due */
+	bool report_drained;		/* the core's lock: SQ_DRAINED is due */
 	u32 async_reported;		/* the channel's lock */
 };
 
@@ -145,7 +145,7 @@ void rl_qp_poke(struct rl_qp *qp);
 /* Flushes all that was posted to a QP in error. The core's lock. */
 void rl_qp_flush(struct rl_qp *qp);
 /* If SQ_DRAINED is due and nothing is being sent any more, the program is told. The core's lock. */
-void rl_qp_tell_drained(struct rl_qp *qp);
+void rl_qp_report_drained(struct rl_qp *qp);
 
 /* ---- doorbell.c ---- */
 

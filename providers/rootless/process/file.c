@@ -14,9 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "file.h"
-#include "gate.h"
-#include "raw.h"
+#include "api.h"
 
 /*
  * Linux's own limit of descriptors, unless the administrator raised it (fs.nr_open). Pages of the
@@ -48,19 +46,6 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- files ---- */
-
-void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
-{
-	f->ops = ops;
-	f->rdev = rdev;
-	f->refs = 1;
-	f->born = t.forks;
-}
-
-void rl_file_get(struct rl_file *f)
-{
-	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
-}
 
 void rl_file_put(struct rl_file *f)
 {
@@ -160,7 +145,7 @@ static volatile u32 *new_mark(void)
 static void file_table_start(void)
 {
 	t.pid = rl_raw(SYS_getpid);
-	t.mark = new_mark();
+	__atomic_store_n(&t.mark, new_mark(), __ATOMIC_RELEASE);
 	pthread_atfork(NULL, NULL, file_in_child);
 }
 
@@ -362,6 +347,17 @@ void rl_call_end(struct rl_file *f)
 	errno = saved;
 }
 
+void rl_fd_leave(int fd)
+{
+	struct rl_file *f = rl_call_begin(fd);
+
+	if (!f)
+		return;
+	if (f->ops->leave && !is_borrowed())
+		f->ops->leave(f, fd);
+	rl_call_end(f);
+}
+
 void rl_fd_forget(int fd)
 {
 	if (!file_at(fd) || is_borrowed())
@@ -377,11 +373,18 @@ void rl_fd_copy(int from, int to)
 
 	if (!file_at(from) && !file_at(to))
 		return;
-	if (!has_place(to) || is_borrowed())
-		return;
 	rl_gate_enter();
 	f = rl_fd_get(from);
-	replace(to, f);
+	if (has_place(to) && !is_borrowed()) {
+		if (f)
+			rl_file_get(f);
+		replace(to, f);
+	}
+	/* A child of vfork() has descriptors of its own. */
+	if (f && f->ops->copied)
+		f->ops->copied(f, to);
+	if (f)
+		rl_file_put(f);
 	rl_gate_leave();
 }
 
@@ -458,23 +461,16 @@ int rl_fd_copy_hidden(int fd)
 	return rv;
 }
 
-int rl_fd_hide(int fd)
-{
-	int rv;
-
-	if (is_mark(file_at(fd)))
-		return fd;
-	rv = rl_fd_copy_hidden(fd);
-	rl_raw(SYS_close, fd);
-	return rv;
-}
-
 u32 rl_fd_forks(void)
 {
-	pthread_once(&once, file_table_start);
-	/* A child of the bare system call fork(): no handler has run. */
-	if (unlikely(t.mark && !*t.mark))
-		is_borrowed();
+	volatile u32 *mark = __atomic_load_n(&t.mark, __ATOMIC_ACQUIRE);
+
+	if (unlikely(!mark || !*mark)) {
+		pthread_once(&once, file_table_start);
+		/* The child of a bare system call fork(): no handler has run. */
+		if (t.mark && !*t.mark)
+			is_borrowed();
+	}
 	return __atomic_load_n(&t.forks, __ATOMIC_RELAXED);
 }
 

@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 
 #include "port.h"
+#include "raw.h"
 
 struct rl_file;
 
@@ -32,6 +33,10 @@ struct rl_file_ops {
 	int (*ioctl)(struct rl_file *f, int fd, unsigned long request, void *arg);
 	/* A message of a NETLINK_RDMA socket, in one piece. */
 	ssize_t (*send)(struct rl_file *f, int fd, const void *buf, size_t len);
+	/* NULL: nothing. @fd is about to be closed, or to name another file. */
+	void (*leave)(struct rl_file *f, int fd);
+	/* NULL: nothing. @fd is a copy, and names @f too. */
+	void (*copied)(struct rl_file *f, int fd);
 	/* The last descriptor was closed: frees @f. Without any lock. */
 	void (*release)(struct rl_file *f);
 	/*
@@ -49,9 +54,18 @@ struct rl_file {
 	u32 born;			/* number of forks before it was opened */
 };
 
+/* How many forks lie between the first process and this one. */
+u32 rl_fd_forks(void);
+
 /* One reference, for the descriptor to be installed. */
-void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev);
-void rl_file_get(struct rl_file *f);
+static inline void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
+{
+	*f = (struct rl_file){ .ops = ops, .rdev = rdev, .refs = 1, .born = rl_fd_forks() };
+}
+static inline void rl_file_get(struct rl_file *f)
+{
+	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
+}
 void rl_file_put(struct rl_file *f);
 
 /*
@@ -61,8 +75,6 @@ void rl_file_put(struct rl_file *f);
 bool rl_file_is_inherited(const struct rl_file *f);
 /* Is there such a file that the progress thread serves? One load. */
 bool rl_fd_have_inherited(void);
-/* How many forks lie between the first process and this one. */
-u32 rl_fd_forks(void);
 /* This process takes over everything that it inherited. */
 void rl_fd_adopt(void);
 
@@ -91,30 +103,39 @@ struct rl_file *rl_fd_get(int fd);
 struct rl_file *rl_call_begin(int fd);
 void rl_call_end(struct rl_file *f);
 
-/* @fd is about to be closed: it names no file any more. */
+/* @fd is about to be closed, or to name another file: its file's leave() is called. */
+void rl_fd_leave(int fd);
+/* @fd names no file any more. */
 void rl_fd_forget(int fd);
 /* Removes every number that names @f; the caller has a reference. */
 void rl_fd_forget_all(struct rl_file *f);
 /* @fd, if it names @f (one load), or another number that does; -1: none. */
 int rl_fd_name_of(const struct rl_file *f, int fd);
 
-/* After a dup: @to names the file that @from names, or none. */
+/* After a dup: @to names the file that @from names, whose copied() is called, or none. */
 void rl_fd_copy(int from, int to);
 
 /* The first number from @from on that is ours or hidden; -1: none. */
 int rl_fd_next(int from);
 
-/*
- * Moves one of the library's own descriptors out of the program's way: the new number, close on
- * exec; the same number if it is hidden already. Or -errno, and @fd is closed.
- */
-int rl_fd_hide(int fd);
-/*
- * Hides a copy instead. A copy never gets a low number, which another thread may be about to close.
- */
-int rl_fd_copy_hidden(int fd);
 /* Is @fd the library's own? Then the program's close() must not reach it. */
 bool rl_fd_is_hidden(int fd);
+/*
+ * One of the library's own descriptors, out of the program's way: a copy of @fd, close on exec. It
+ * never gets a low number, which another thread may be about to close. Or -errno.
+ */
+int rl_fd_copy_hidden(int fd);
+/* The same, and @fd is closed in any case. A descriptor that is hidden already stays as it is. */
+static inline int rl_fd_hide(int fd)
+{
+	int rv;
+
+	if (rl_fd_is_hidden(fd))
+		return fd;
+	rv = rl_fd_copy_hidden(fd);
+	rl_raw(SYS_close, fd);
+	return rv;
+}
 /*
  * Between two calls with the same *@moves: was every number that /proc/self/fd lists and the
  * library owns hidden all the time? The first call's result is meaningless.

@@ -6,8 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "clock.h"
-#include "gate.h"
+#include "api.h"
 
 /* A signal handler may have left a call by siglongjmp(): that thread never leaves the gate. */
 #define PATIENCE_MS 2000
@@ -27,11 +26,10 @@ static struct {
 
 static bool heard;			/* atomic: our fork handlers are registered */
 
-__thread const struct rl_gate_deferred *rl_gate_deferred;
-
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* of this thread, outside the gate */
-static __thread u32 forks;		/* of this thread: a handler may fork in a fork */
+static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
+static __thread void (*late)(bool is_child);	/* NULL: no signal is deferred */
 
 static u32 *own_slot(void)
 {
@@ -40,12 +38,26 @@ static u32 *own_slot(void)
 	return &g.inside[hash >> (64 - SLOT_BITS)].n;
 }
 
+static bool puts_off(void)
+{
+	return depth || forks;
+}
+
+/* It may not return. */
+static void call_late(bool is_child)
+{
+	void (*f)(bool is_child) = late;
+
+	late = NULL;
+	f(is_child);
+}
+
 /* After the store that ends the deferral of signals. */
-static void run_deferred(void)
+static void run_late(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (unlikely(rl_gate_deferred) && !rl_gate_defers_signals())
-		rl_gate_deferred->run();
+	if (unlikely(late) && !puts_off())
+		call_late(false);
 }
 
 /* ---- fork ---- */
@@ -82,7 +94,7 @@ static void open_again(void)
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
-	run_deferred();
+	run_late();
 }
 
 /* Other threads that tried to enter may be counted. */
@@ -98,8 +110,8 @@ static void count_only_own(void)
 static void open_in_child(void)
 {
 	count_only_own();
-	if (rl_gate_deferred)
-		rl_gate_deferred->drop();
+	if (late)
+		call_late(true);
 	open_again();
 }
 
@@ -184,7 +196,7 @@ void rl_gate_leave(void)
 	pthread_setcancelstate(state, NULL);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	depth = 0;
-	run_deferred();
+	run_late();
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);
@@ -205,9 +217,12 @@ bool rl_gate_is_inside(void)
 	return depth;
 }
 
-bool rl_gate_defers_signals(void)
+bool rl_gate_call_late(void (*f)(bool is_child))
 {
-	return depth || forks;
+	if (!puts_off())
+		return false;
+	late = f;
+	return true;
 }
 
 bool rl_gate_is_shut(void)

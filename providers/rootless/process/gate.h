@@ -8,8 +8,8 @@
  * empty: a thread inside must not wait for the program or for a thread outside. A thread inside is
  * not cancelled.
  *
- * Any thread. Entries nest. Signals of a program that runs with --sockets are deferred until the
- * thread is outside (process/signals.h); any other handler may enter on top of a call inside.
+ * Any thread. Entries nest. A handler of the program may enter on top of a call inside; --sockets
+ * defers its program's handlers instead (rl_gate_call_late()).
  */
 #ifndef RL_GATE_H
 #define RL_GATE_H
@@ -30,22 +30,15 @@ void rl_gate_step_out(volatile bool *out);
 
 /* Is the calling thread inside? */
 bool rl_gate_is_inside(void);
-/* Or within fork(), while its handlers run? Then signals are deferred. */
-bool rl_gate_defers_signals(void);
+/*
+ * If the calling thread is inside, or in fork(): @late is called once it is outside, or first in
+ * the child. False: it is outside, and @late is not called. For signal handlers.
+ */
+bool rl_gate_call_late(void (*late)(bool is_child));
 /* Does a fork() wait? A thread that stays inside for long checks this. */
 bool rl_gate_is_shut(void);
 /* This is a child of a fork() that ran no handler. */
 void rl_gate_forked(void);
-
-/*
- * What this thread runs once it is outside: the signal that was deferred (process/signals.h). NULL:
- * nothing. A child of fork() drops it instead.
- */
-struct rl_gate_deferred {
-	void (*run)(void);		/* may not return */
-	void (*drop)(void);
-};
-extern __thread const struct rl_gate_deferred *rl_gate_deferred;
 
 /* pthread_once() that is never half done in a child. */
 void rl_gate_once(pthread_once_t *once, void (*init)(void));

@@ -3,8 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 
-#include "gate.h"
-#include "guard.h"
+#include "api.h"
 #include "hook.h"
 #include "latest.h"
 #include "raw.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Linked into each library of hooks, which has its own next functions. */
 #include <dlfcn.h>
 
 #include "hook.h"
@@ -30,7 +31,8 @@ void *rl_real_find(struct rl_next *n)
  */
 __attribute__((constructor)) static void find_all(void)
 {
-	extern struct rl_next __start_rl_nexts[], __stop_rl_nexts[];
+	extern struct rl_next __start_rl_nexts[] __attribute__((visibility("hidden")));
+	extern struct rl_next __stop_rl_nexts[] __attribute__((visibility("hidden")));
 	struct rl_next *n;
 
 	for (n = __start_rl_nexts; n < __stop_rl_nexts; n++)

@@ -14,10 +14,13 @@
 
 #include "file.h"
 
-/* Visible to the program: the library is compiled with -fvisibility=hidden. */
+/* The program sees it: both libraries are compiled with -fvisibility=hidden. */
 #define RL_HOOK __attribute__((visibility("default")))
 
-/* The next function of a name, found when the library is loaded, or on first use. */
+/*
+ * A place for the next function of a name, filled when the library is loaded, or first used. Each library has its
+ * own places.
+ */
 struct rl_next {
 	void *f;
 	const char *name;
@@ -40,7 +43,13 @@ static inline void *rl_real(struct rl_next *n)
 	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
 	(__typeof__(&f))rl_real(&next_); })
 
-/* The next function's result, or the system call's if there is no function. */
+/* The next function's result; or ENOSYS and @instead, which no caller but an allocator that dlsym() calls sees. */
+#define RL_PASS_OR(instead, f, ...) ({						\
+	__typeof__(&f) real_ = RL_REAL(f);					\
+	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, (instead)); })
+#define RL_PASS(f, ...) RL_PASS_OR(-1, f, __VA_ARGS__)
+
+/* The next function's result, or the system call's where there is no function. */
 #define RL_CALL(f, ...) ({							\
 	__typeof__(&f) real_ = RL_REAL(f);					\
 	real_ ? real_(__VA_ARGS__)						\

@@ -7,10 +7,8 @@
 
 #include "kernel/core/rtr.h"
 #include "kernel/proto/mpa.h"
-#include "options.h"
+#include "api.h"
 #include "raw.h"
-
-bool rl_sockets_on;
 
 static struct rl_options opt = {
 	.crc = true,

@@ -27,9 +27,6 @@ struct rl_options {
 /* Read on first use. An invalid value is reported on stderr and ignored. */
 const struct rl_options *rl_options(void);
 
-/* Does the program run with --sockets? Constant once the library is loaded. */
-extern bool rl_sockets_on;
-
 /* One line on stderr. */
 void rl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -8,12 +8,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
-#include "file.h"
-#include "gate.h"
+#include "api.h"
 #include "raw.h"
-#include "thread.h"
 
 #define EVENTS 64
 #define SLICE_NS 100000
@@ -45,26 +42,6 @@ static struct {
 };
 
 static __thread bool is_progress;
-
-/* ---- references ---- */
-
-void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops)
-{
-	memset(w, 0, sizeof(*w));
-	w->ops = ops;
-	w->refs = 1;
-}
-
-void rl_watch_get(struct rl_watch *w)
-{
-	__atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
-}
-
-void rl_watch_put(struct rl_watch *w)
-{
-	if (__atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) == 0)
-		w->ops->release(w);
-}
 
 /* ---- the table; with the lock ---- */
 
@@ -256,6 +233,24 @@ int rl_thread_modify(struct rl_watch *w, int fd, u32 events)
 void rl_thread_remove(int fd)
 {
 	thread_epoll_ctl(NULL, EPOLL_CTL_DEL, fd, 0);
+}
+
+int rl_thread_watch(struct rl_watch *w, int fd, u32 events)
+{
+	int rv = rl_watch_begin(w);
+
+	if (rv)
+		return rv;
+	rv = rl_thread_add(w, fd, events);
+	if (rv)
+		rl_watch_end(w);
+	return rv;
+}
+
+void rl_thread_end_watch(struct rl_watch *w, int fd)
+{
+	rl_thread_remove(fd);
+	rl_watch_end(w);
 }
 
 /* ---- the thread ---- */

@@ -15,6 +15,7 @@
 #define RL_THREAD_H
 
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "clock.h"
 #include "file.h"
@@ -46,9 +47,19 @@ struct rl_watch {
 };
 
 /* The caller gets one reference. */
-void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops);
-void rl_watch_get(struct rl_watch *w);
-void rl_watch_put(struct rl_watch *w);
+static inline void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops)
+{
+	*w = (struct rl_watch){ .ops = ops, .refs = 1 };
+}
+static inline void rl_watch_get(struct rl_watch *w)
+{
+	__atomic_fetch_add(&w->refs, 1, __ATOMIC_RELAXED);
+}
+static inline void rl_watch_put(struct rl_watch *w)
+{
+	if (__atomic_sub_fetch(&w->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		w->ops->release(w);
+}
 
 /*
  * Gives @w a key, so that it can wait for a descriptor: 0 or -ENOMEM. The table has a reference
@@ -64,6 +75,9 @@ struct rl_watch *rl_watch_find(u32 key);
 int rl_thread_add(struct rl_watch *w, int fd, u32 events);
 int rl_thread_modify(struct rl_watch *w, int fd, u32 events);
 void rl_thread_remove(int fd);
+/* rl_watch_begin() and rl_thread_add(), both or neither: 0 or -errno. Then the other way round. */
+int rl_thread_watch(struct rl_watch *w, int fd, u32 events);
+void rl_thread_end_watch(struct rl_watch *w, int fd);
 
 /* timeout() is called at @ms of rl_now_ms(), or never (0). Replaces the previous deadline. */
 void rl_watch_set_deadline(struct rl_watch *w, u64 ms);

@@ -27,7 +27,7 @@ void rl_datagram_write(u8 p[RL_DATAGRAM_HEADER], const struct rl_datagram *d);
 bool rl_datagram_read(const u8 *p, u32 len, struct rl_datagram *d);
 
 /* How IP carried it. */
-struct rl_ip_words {
+struct rl_ip_header {
 	u8 from[16], to[16];		/* IPv4 as mapped into IPv6 */
 	u8 traffic_class, hop_limit;
 	u32 ifindex;			/* by which it came in */
@@ -38,6 +38,6 @@ struct rl_ip_words {
  * As RoCE v2 has it: IPv6's header; or 20 octets of zeros, then IPv4's, whose checksum is good, so that
  * whoever makes an address handle of it can tell.
  */
-void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_words *ip);
+void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_header *ip);
 
 #endif

@@ -16,9 +16,9 @@
 #define RL_IP_ROOM	256
 
 /* Datagrams of @fd come with their control messages from now on. */
-void rl_ip_ask(int fd, bool six);
+void rl_ip_enable_control(int fd, bool six);
 /* What came with a datagram; of what did not, *@ip stays as it is. */
-void rl_ip_read_control(struct msghdr *m, struct rl_ip_words *ip);
+void rl_ip_read_control(struct msghdr *m, struct rl_ip_header *ip);
 
 /*
  * It goes from the address @gid (IPv4 as mapped into IPv6), from a socket of IPv6's if @six, by @ifindex (0:

@@ -21,7 +21,7 @@
 
 struct group {
 	struct rl_acceptor acceptor;	/* first: the references */
-	struct group *next;
+	struct list_head node;
 	u16 port;
 	bool six;
 	int tcp, udp;			/* hidden; tcp until the acceptor has it */
@@ -32,8 +32,8 @@ struct group {
 
 static struct {
 	pthread_mutex_t lock;
-	struct group *groups;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct list_head groups;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .groups = LIST_HEAD_INIT(all.groups) };
 
 /* ---- sockets ---- */
 
@@ -118,7 +118,7 @@ static bool has_six(void)
 	return fd >= 0;
 }
 
-static u32 draw(void)
+static u32 random_u32(void)
 {
 	u32 number;
 
@@ -128,7 +128,7 @@ static u32 draw(void)
 /* Those of the range, from a random one on: processes that begin together do not meet at each. */
 static int open_in_range(struct group *g, u32 min, u32 max)
 {
-	u32 n = max - min + 1, at = draw(), i;
+	u32 n = max - min + 1, at = random_u32(), i;
 	int rv = -EADDRINUSE;
 
 	for (i = 0; i < n && rv == -EADDRINUSE; i++)
@@ -158,7 +158,7 @@ static void close_sockets(struct group *g)
 {
 	if (g->acceptor.fd >= 0)
 		rl_acceptor_stop(&g->acceptor);
-	rl_acceptor_drop_strangers(&g->acceptor);
+	rl_acceptor_drop_half_open(&g->acceptor);
 	if (g->tcp >= 0)
 		rl_fd_close_hidden(g->tcp);
 	if (g->udp >= 0)
@@ -173,50 +173,53 @@ static struct group *group_of(struct rl_acceptor *a)
 }
 
 /* Whose it is tells its Request. */
-static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
+static bool port_group_adopt(struct rl_acceptor *a, struct rl_conn *c)
 {
 	return true;
 }
 
-static void release(struct rl_acceptor *a)
+static void port_group_release(struct rl_acceptor *a)
 {
 	rl_acceptor_fini(a);
 	free(group_of(a));
 }
 
 static const struct rl_acceptor_ops group_ops = {
-	.ulp = &rl_hand_ulp,
-	.adopt = adopt,
-	.release = release,
+	.ulp = &rl_byhand_ulp,
+	.adopt = port_group_adopt,
+	.release = port_group_release,
 };
 
 /* ---- groups; with the lock ---- */
 
-static struct group **find(u16 port)
+/* The group of a number that is taken. */
+static struct group *find_port_group(u16 port)
 {
-	struct group **p;
+	struct group *g;
 
-	for (p = &all.groups; *p && (*p)->port != port; p = &(*p)->next)
-		;
-	return p;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->port == port)
+			break;
+	return g;
 }
 
 static struct group *group_with_room(void)
 {
 	struct group *g;
 
-	for (g = all.groups; g && g->used == RL_GROUP_QPS; g = g->next)
-		;
-	return g;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->used < RL_GROUP_QPS)
+			return g;
+	return NULL;
 }
 
-static void close_group(struct group *g)
+static void close_port_group(struct group *g)
 {
 	close_sockets(g);
 	rl_watch_put(&g->acceptor.watch);
 }
 
-static int open_group(struct group **out)
+static int open_port_group(struct group **out)
 {
 	struct group *g = calloc(1, sizeof(*g));
 	int rv;
@@ -226,14 +229,13 @@ static int open_group(struct group **out)
 	rl_acceptor_init(&g->acceptor, &group_ops);
 	g->tcp = g->udp = -1;
 	/* Who sees that a process listens does not know a QP's number. */
-	g->from = (u8)draw();
+	g->from = (u8)random_u32();
 	rv = open_sockets(g);
 	if (rv) {
-		close_group(g);
+		close_port_group(g);
 		return rv;
 	}
-	g->next = all.groups;
-	all.groups = g;
+	list_add(&g->node, &all.groups);
 	*out = g;
 	return 0;
 }
@@ -257,7 +259,7 @@ int rl_port_group_take(u32 *qpn)
 	pthread_mutex_lock(&all.lock);
 	g = group_with_room();
 	if (!g)
-		rv = open_group(&g);
+		rv = open_port_group(&g);
 	if (!rv)
 		*qpn = (u32)g->port << 8 | take_index(g);
 	pthread_mutex_unlock(&all.lock);
@@ -266,19 +268,18 @@ int rl_port_group_take(u32 *qpn)
 
 void rl_port_group_give(u32 qpn)
 {
-	struct group **p, *g;
+	struct group *g;
 	bool last;
 
 	pthread_mutex_lock(&all.lock);
-	p = find(rl_qpn_port(qpn));
-	g = *p;
+	g = find_port_group(rl_qpn_port(qpn));
 	g->taken[(u8)qpn] = false;
 	last = !--g->used;
 	if (last)
-		*p = g->next;
+		list_del(&g->node);
 	pthread_mutex_unlock(&all.lock);
 	if (last)
-		close_group(g);
+		close_port_group(g);
 }
 
 int rl_port_group_udp(u32 qpn, bool *six)
@@ -287,7 +288,7 @@ int rl_port_group_udp(u32 qpn, bool *six)
 	int fd;
 
 	pthread_mutex_lock(&all.lock);
-	g = *find(rl_qpn_port(qpn));
+	g = find_port_group(rl_qpn_port(qpn));
 	*six = g->six;
 	fd = g->udp;
 	pthread_mutex_unlock(&all.lock);

@@ -43,7 +43,7 @@ static u32 mtu_of(const struct rl_qp *qp)
 }
 
 /* Is what its program wrote of the address possible? */
-static bool address_is_sane(const struct rl_qp *qp, const struct weft_wr_ud *to)
+static bool address_is_valid(const struct rl_qp *qp, const struct weft_wr_ud *to)
 {
 	return to->sgid_index < qp->ctx->dev->ngids && to->qpn >> 24 == 0;
 }
@@ -103,7 +103,7 @@ static void put_payload(struct parcel *p, struct msghdr *m)
 	m->msg_iovlen = 1 + p->out.npieces;
 }
 
-static void wrap(struct rl_qp *qp, struct parcel *p, struct msghdr *m)
+static void make_datagram(struct rl_qp *qp, struct parcel *p, struct msghdr *m)
 {
 	const struct weft_wr_ud *w = &p->out.to;
 	const struct rl_datagram d = {
@@ -156,14 +156,14 @@ static void fail_sends(struct rl_qp *qp)
 		;
 }
 
-static void fail(struct rl_qp *qp)
+static void fail_qp(struct rl_qp *qp)
 {
 	weft_qpc_error(&qp->core);
 	rl_qp_flush(qp);
 }
 
 /* Up to BATCH that can be sent are put together; *@bad is one that cannot, behind them. */
-static u32 fill(struct rl_qp *qp, struct batch *b, bool *bad)
+static u32 fill_batch(struct rl_qp *qp, struct batch *b, bool *bad)
 {
 	u32 n;
 
@@ -173,12 +173,12 @@ static u32 fill(struct rl_qp *qp, struct batch *b, bool *bad)
 
 		if (!weft_ud_next(&qp->core, mtu_of(qp), &p->out))
 			break;
-		if (p->out.status == WEFT_WC_SUCCESS && !address_is_sane(qp, &p->out.to))
+		if (p->out.status == WEFT_WC_SUCCESS && !address_is_valid(qp, &p->out.to))
 			p->out.status = WEFT_WC_LOC_QP_OP_ERR;
 		*bad = p->out.status != WEFT_WC_SUCCESS;
 		if (*bad)
 			break;
-		wrap(qp, p, &b->msg[n].msg_hdr);
+		make_datagram(qp, p, &b->msg[n].msg_hdr);
 	}
 	return n;
 }
@@ -193,7 +193,7 @@ static void undo(struct rl_qp *qp, struct batch *b, u32 from, u32 to)
 static bool send_batch(struct rl_qp *qp, struct batch *b)
 {
 	bool bad;
-	u32 n = fill(qp, b, &bad), done = 0, i;
+	u32 n = fill_batch(qp, b, &bad), done = 0, i;
 	u8 status = WEFT_WC_SUCCESS;
 
 	if (n)
@@ -209,14 +209,14 @@ static bool send_batch(struct rl_qp *qp, struct batch *b)
 	if (status != WEFT_WC_SUCCESS)
 		fail_sends(qp);
 	if (qp->core.sq.broken)
-		fail(qp);
+		fail_qp(qp);
 	qp->ud->waits = n && !done;
 	if (qp->ud->waits)
 		rl_ud_socket_retry(qp->ud->socket);
 	return n && done && status == WEFT_WC_SUCCESS;
 }
 
-static void send_all(struct rl_qp *qp)
+static void send_posted(struct rl_qp *qp)
 {
 	struct batch *b = rl_pool_take();
 
@@ -231,11 +231,11 @@ static void send_all(struct rl_qp *qp)
 	rl_pool_give(b);
 }
 
-static void go_on(struct rl_qp *qp)
+static void run_sends(struct rl_qp *qp)
 {
 	switch (weft_qpc_verbs_state(&qp->core)) {
 	case WEFT_VS_RTS:
-		send_all(qp);
+		send_posted(qp);
 		break;
 	case WEFT_VS_SQE:
 		while (weft_ud_flush_sends(&qp->core))
@@ -254,16 +254,16 @@ void rl_ud_kick(struct rl_qp *qp)
 	rl_count(RL_DOORBELLS, 1);
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone)
-		go_on(qp);
+		run_sends(qp);
 	pthread_mutex_unlock(&qp->lock);
 }
 
-void rl_ud_go_on(struct rl_qp *qp)
+void rl_ud_resume(struct rl_qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone && qp->ud->waits) {
 		qp->ud->waits = false;
-		go_on(qp);
+		run_sends(qp);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -278,7 +278,7 @@ static bool receives(const struct rl_qp *qp)
 			     state == WEFT_VS_SQE);
 }
 
-static enum weft_ud_fate take(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
+static enum weft_ud_fate receive_datagram(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
 {
 	enum weft_ud_fate fate = WEFT_UD_NO_RECEIVE;
 
@@ -287,14 +287,14 @@ static enum weft_ud_fate take(struct rl_qp *qp, u32 qkey, const struct weft_ud_i
 		fate = weft_ud_receive(&qp->core, in);
 	weft_region_end_run(&qp->core);
 	if (fate == WEFT_UD_BAD_RECEIVE)
-		fail(qp);
+		fail_qp(qp);
 	pthread_mutex_unlock(&qp->lock);
 	return fate;
 }
 
 void rl_ud_deliver(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
 {
-	rl_count(take(qp, qkey, in) == WEFT_UD_DELIVERED ? RL_RX_DATAGRAMS : RL_DROP_DATAGRAMS, 1);
+	rl_count(receive_datagram(qp, qkey, in) == WEFT_UD_DELIVERED ? RL_RX_DATAGRAMS : RL_DROP_DATAGRAMS, 1);
 }
 
 /* ---- life ---- */
@@ -317,12 +317,12 @@ void rl_ud_move(struct rl_qp *qp, u32 from, u32 to)
 	qp->ud->qkey = qp->given.qkey;
 	WRITE_ONCE(qp->core.named, to);
 	if (to == IBV_QPS_RTS)
-		go_on(qp);
+		run_sends(qp);
 	/* None is ever half sent. */
 	drained = to == IBV_QPS_SQD && from != to && qp->given.en_sqd_async_notify;
 	pthread_mutex_unlock(&qp->lock);
 	if (drained)
-		rl_context_say(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
+		rl_context_report(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
 }
 
 int rl_ud_begin(struct rl_qp *qp)
@@ -333,6 +333,7 @@ int rl_ud_begin(struct rl_qp *qp)
 	if (!ud)
 		return -ENOMEM;
 	ud->qp = qp;
+	INIT_LIST_HEAD(&ud->groups);
 	qp->ud = ud;
 	qp->core.datagrams = true;
 	rv = rl_ud_join_socket(ud);

@@ -16,17 +16,17 @@
 
 #include "devices/device.h"
 #include "host/qp.h"
+#include "process/list.h"
 
 /* A UDP socket, and who receives by it. */
 struct rl_ud_socket;
-struct rl_ud_member;
 
 /* A UD QP's. Constant but for what says otherwise. */
 struct rl_ud {
 	struct rl_ud_socket *socket;
-	struct rl_ud *next;		/* of the socket's; the table's lock */
+	struct list_head node;		/* of the socket's; the table's lock */
 	struct rl_qp *qp;
-	struct rl_ud_member *groups;	/* that it is in; the context's lock */
+	struct list_head groups;	/* that it is in; the context's lock */
 	u32 qkey;			/* the QP's lock */
 	bool waits;			/* the QP's lock: UDP has no room, and is asked again soon */
 };
@@ -46,7 +46,7 @@ struct rl_datagram;
 struct weft_ud_in;
 void rl_ud_deliver(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in);
 /* UDP may have room again. */
-void rl_ud_go_on(struct rl_qp *qp);
+void rl_ud_resume(struct rl_qp *qp);
 
 /* ---- roce/ud_group.c ---- */
 
@@ -90,7 +90,7 @@ void rl_ud_leave_socket(struct rl_ud *ud);
 int rl_ud_socket_fd(const struct rl_ud_socket *s);
 /* Is it IPv6's, that takes IPv4 as mapped into IPv6? */
 bool rl_ud_socket_is_six(const struct rl_ud_socket *s);
-/* Calls rl_ud_go_on() for who waits, soon. */
+/* Calls rl_ud_resume() for who waits, soon. */
 void rl_ud_socket_retry(struct rl_ud_socket *s);
 
 /* The watch by which a CQ reads it. */

@@ -155,7 +155,7 @@ int rl_cmd_destroy_qp(struct rl_context *ctx, struct rl_command *c)
 
 	if (!qp)
 		return -ENOENT;
-	if (qp->ud && qp->ud->groups)
+	if (qp->ud && !list_empty(&qp->ud->groups))
 		return -EBUSY;
 	rl_object_replace(ctx, in->qp_handle, NULL);
 	rl_qp_get(qp);

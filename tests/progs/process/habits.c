@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Habits of programs that a library in their process may be in the way of: fork(), threads that
- * are cancelled, handlers of faults, descriptors that libc closes. Each is a process of its own.
- * HOST is an address of this machine that an RDMA device has; ports from PORT on are used.
- * LEFT_OUT names a habit that is not tried. TAP.
+ * What programs do that a library in their process could break: fork(), cancelled threads, handlers
+ * of faults, descriptors that libc closes. Each test is a process of its own. HOST is an address of
+ * this machine that an RDMA device has; ports from PORT on are used. LEFT_OUT names a test to leave
+ * out. TAP.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -4,20 +4,19 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "gate.h"
-#include "guard.h"
-#include "latest.h"
-#include "options.h"
-#include "raw.h"
+#include "process/api.h"
+#include "process/latest.h"
+#include "process/raw.h"
 #include "signals.h"
+#include "sock.h"
 
 /* What the kernel knows of sigset_t: a handler's context has room for no more. */
 typedef u64 mask_t;
 #define BIT_OF(sig) (1ull << ((sig) - 1))
 /* libc uses 32 and 33, below SIGRTMIN, itself. */
-#define NEVER_DEFERRED (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | \
+#define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | \
 		    BIT_OF(SIGTRAP) | BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
-#define OTHERS (~NEVER_DEFERRED)
+#define OTHERS (~NEVER_LATE)
 
 /* The kernel's ABI of sigaction. */
 struct kernel_action {
@@ -40,8 +39,9 @@ static struct {
 	struct rl_latest latest;
 } wishes[_NSIG];
 
-static __thread siginfo_t deferred;		/* deferred: rl_gate_deferred */
-static __thread mask_t deferred_mask;	/* the mask of the interrupted code */
+static __thread bool is_late;		/* a signal is deferred: late */
+static __thread siginfo_t late;
+static __thread mask_t late_mask;	/* the mask of the interrupted code */
 static __thread struct rl_signals seen;
 static __thread struct {
 	void (*end)(void *arg);
@@ -63,8 +63,6 @@ static void signal_set_wanted(int sig, void (*handler)(int sig), int flags, mask
 
 /* ---- signals come ---- */
 
-static const struct rl_gate_deferred deferred_ops;
-
 static bool send_to_itself(const siginfo_t *info)
 {
 	return !rl_raw(SYS_rt_tgsigqueueinfo, rl_raw(SYS_getpid), rl_raw(SYS_gettid),
@@ -75,18 +73,18 @@ static bool send_to_itself(const siginfo_t *info)
  * No other signal is delivered until the thread is outside, neither now nor after the handler: so
  * one signal at a time is deferred, and later ones wait in the kernel.
  */
-static void defer(const siginfo_t *info, ucontext_t *c)
+static void put_off(const siginfo_t *info, ucontext_t *c)
 {
 	mask_t mask;
 
 	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
-	if (rl_gate_deferred) {
+	if (is_late) {
 		/* A fault handler, in the middle of a call of ours, waited with another mask. */
 		send_to_itself(info);
 	} else {
-		deferred = *info;
-		deferred_mask = mask;
-		rl_gate_deferred = &deferred_ops;
+		late = *info;
+		late_mask = mask;
+		is_late = true;
 	}
 	mask |= OTHERS;
 	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
@@ -120,13 +118,15 @@ static void end_wait(void)
 		end(wait.arg);
 }
 
+static void come_late(bool is_child);
+
 /* Entered with all other signals blocked. */
 static void on_signal(int sig, siginfo_t *info, void *ctx)
 {
 	struct wish w;
 
-	if (rl_gate_defers_signals()) {
-		defer(info, ctx);
+	if (rl_gate_call_late(come_late)) {
+		put_off(info, ctx);
 		return;
 	}
 	end_wait();
@@ -160,11 +160,11 @@ static void call_handler(siginfo_t *info, mask_t mask)
 /* The kernel calls the handler, with the mask and on the stack that the program asked for. */
 static void let_come(void)
 {
-	siginfo_t info = deferred;
-	mask_t mask = deferred_mask;
+	siginfo_t info = late;
+	mask_t mask = late_mask;
 	int saved = errno;
 
-	rl_gate_deferred = NULL;
+	is_late = false;
 	if (!send_to_itself(&info))
 		call_handler(&info, mask);
 	/* The guard may have unblocked faults since. */
@@ -176,12 +176,18 @@ static void let_come(void)
 /* The parent's signal is delivered in the parent. */
 static void drop(void)
 {
-	rl_gate_deferred = NULL;
+	is_late = false;
 	rl_guard_mask_changed();
-	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &deferred_mask, NULL, sizeof(deferred_mask));
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &late_mask, NULL, sizeof(late_mask));
 }
 
-static const struct rl_gate_deferred deferred_ops = { .run = let_come, .drop = drop };
+static void come_late(bool is_child)
+{
+	if (is_child)
+		drop();
+	else
+		let_come();
+}
 
 /* ---- what the program wants ---- */
 
@@ -192,7 +198,7 @@ static bool is_function(void (*handler)(int sig))
 
 bool rl_signal_is_ours(int sig)
 {
-	return unlikely(rl_sockets_on) && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_DEFERRED);
+	return rl_sockets_on && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
 }
 
 /* A child of vfork() removes handlers in its parent's memory: removals are not noted. */
@@ -296,7 +302,7 @@ static bool ends_waits(int sig)
 {
 	struct kernel_action a;
 
-	return !(BIT_OF(sig) & NEVER_DEFERRED) &&
+	return !(BIT_OF(sig) & NEVER_LATE) &&
 		!rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) &&
 		is_function(a.handler) && !(a.flags & SA_RESTART);
 }

@@ -13,7 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "port.h"
+#include "process/port.h"
 
 /* Is @sig's handler called through ours? Without --sockets none is. */
 bool rl_signal_is_ours(int sig);
