@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices. It checks the
- * program first: the loader silently ignores LD_PRELOAD where it does not apply.
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with --sockets
+ * libweft-sockets.so before it, which takes TCP sockets over. It checks the program first: the loader
+ * silently ignores LD_PRELOAD where it does not apply.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -28,6 +29,7 @@
 #include "sockets/rules.h"
 
 #define LIBRARY		"libweft-rootless.so"
+#define SOCKETS		"libweft-sockets.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
 #define MAX_PABI	500
 
@@ -259,16 +261,50 @@ static void append_to(const char *variable, const char *name)
 	set_variable(variable, old && *old ? text("%s:%s", old, name) : name);
 }
 
+static bool is_name(const char *s, size_t len, const char *name)
+{
+	return strlen(name) == len && !memcmp(s, name, len);
+}
+
+/* Takes @name out of the loader's list: an outer weft-run may have put it there. */
+static void remove_preloaded(const char *name)
+{
+	const char *list = getenv("LD_PRELOAD"), *end;
+	char *rest = text("%s", "");
+
+	if (!list)
+		return;
+	for (; *list; list = end + !!*end) {
+		end = list + strcspn(list, ": ");
+		if (end > list && !is_name(list, (size_t)(end - list), name))
+			rest = text("%s%s%.*s", rest, *rest ? ":" : "", (int)(end - list), list);
+	}
+	set_variable("LD_PRELOAD", rest);
+}
+
+static bool wants_sockets(void)
+{
+	const char *rules = getenv("WEFT_SOCKETS");
+
+	return rules && *rules;
+}
+
 /*
  * After other preloaded libraries: libasan must come first, and librspreload, which looks up the
- * next function as our hooks do, must find ours.
+ * next function as our hooks do, must find ours. The hooks of sockets call the others.
  */
 static void set_environment(const char *folder)
 {
+	const char *library = text("%s/" LIBRARY, folder), *sockets = text("%s/" SOCKETS, folder);
+
 	if (strpbrk(folder, ": ;"))
 		die(EXIT_REFUSED, "%s: the loader takes no such name (colon, semicolon or space)",
 		    folder);
-	append_to("LD_PRELOAD", text("%s/" LIBRARY, folder));
+	remove_preloaded(library);
+	remove_preloaded(sockets);
+	if (wants_sockets())
+		append_to("LD_PRELOAD", sockets);
+	append_to("LD_PRELOAD", library);
 	/* If the variable's old name is set, libibverbs ignores the new one. */
 	append_to(getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS",
 		  text("%s/" PROVIDER, folder));
@@ -437,6 +473,14 @@ static void check_provider(const char *folder, void *libibverbs)
 		report(true, "provider %s", file);
 }
 
+static void check_library(const char *file)
+{
+	if (dlopen(file, RTLD_NOW))
+		report(true, "library %s", file);
+	else
+		report(false, "the library cannot be loaded: %s", dlerror());
+}
+
 static void check_libraries(const char *folder)
 {
 	void *verbs = dlopen("libibverbs.so.1", RTLD_NOW);
@@ -449,10 +493,9 @@ static void check_libraries(const char *folder)
 		report(true, "librdmacm");
 	else
 		report(false, "librdmacm is not installed: %s", dlerror());
-	if (dlopen(text("%s/" LIBRARY, folder), RTLD_NOW))
-		report(true, "library %s/" LIBRARY, folder);
-	else
-		report(false, "the library cannot be loaded: %s", dlerror());
+	check_library(text("%s/" LIBRARY, folder));
+	if (wants_sockets())
+		check_library(text("%s/" SOCKETS, folder));
 }
 
 static bool is_listed(const char *list, const char *name)

@@ -223,11 +223,25 @@ void rl_rules_free(struct rl_rules *r)
 
 /* ---- matching ---- */
 
+struct rl_name rl_rules_name(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)a;
+	struct rl_name name = { .port = 0 };
+
+	if (a->ss_family == AF_INET) {
+		map_v4(&four->sin_addr, &name.address);
+		name.port = ntohs(four->sin_port);
+	} else if (a->ss_family == AF_INET6) {
+		name.address = six->sin6_addr;
+		name.port = ntohs(six->sin6_port);
+	}
+	return name;
+}
+
 unsigned int rl_rules_port(const struct sockaddr_storage *a)
 {
-	if (a->ss_family == AF_INET)
-		return ntohs(((const struct sockaddr_in *)a)->sin_port);
-	return a->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)a)->sin6_port) : 0;
+	return rl_rules_name(a).port;
 }
 
 static bool same_bits(const struct in6_addr *a, const struct in6_addr *b, unsigned int bits)
@@ -241,14 +255,10 @@ static bool same_bits(const struct in6_addr *a, const struct in6_addr *b, unsign
 const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role, unsigned int port,
 				    const struct sockaddr_storage *peer)
 {
+	const struct in6_addr a = rl_rules_name(peer).address;
 	const struct rl_rule *u;
-	struct in6_addr a;
 
-	if (peer->ss_family == AF_INET)
-		map_v4(&((const struct sockaddr_in *)peer)->sin_addr, &a);
-	else if (peer->ss_family == AF_INET6)
-		a = ((const struct sockaddr_in6 *)peer)->sin6_addr;
-	else
+	if (peer->ss_family != AF_INET && peer->ss_family != AF_INET6)
 		return NULL;
 	for (u = r->list; u < r->list + r->n; u++)
 		if (u->roles & role && port >= u->min && port <= u->max &&

@@ -37,7 +37,14 @@ const char *rl_rules_parse(char *text, struct rl_rules *r, unsigned int *line);
 const char *rl_rules_load(const char *name, struct rl_rules *r, unsigned int *line);
 void rl_rules_free(struct rl_rules *r);
 
-/* The rule for a connection with @peer, if that is to go over iWARP; or NULL. */
+/* An address of IP, IPv4's mapped, and its port; all zero: it is none. */
+struct rl_name {
+	struct in6_addr address;
+	unsigned int port;
+};
+struct rl_name rl_rules_name(const struct sockaddr_storage *a);
+
+/* The rule for a connection with @peer at @port, if that is to go over iWARP; or NULL. */
 const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role, unsigned int port,
 				    const struct sockaddr_storage *peer);
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "alias.h"
+#include "process/alias.h"
 #include "process/hook.h"
 #include "process/raw.h"
 #include "devices/tree.h"

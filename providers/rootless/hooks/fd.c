@@ -11,19 +11,16 @@
 #include <linux/close_range.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include "devices/netlink.h"
+#include "devices/tree.h"
 #include "process/file.h"
 #include "process/hook.h"
 #include "hooks.h"
-#include "devices/netlink.h"
 #include "process/raw.h"
-#include "sockets/overlay/sock.h"
-#include "sockets/stream/option.h"
-#include "devices/tree.h"
 
 /* ---- read and write ---- */
 
@@ -100,24 +97,16 @@ static ssize_t run(struct rl_file *f, int fd, const struct iovec *iov, int n, ve
 RL_HOOK ssize_t read(int fd, void *buf, size_t len)
 {
 	const struct iovec v = { .iov_base = buf, .iov_len = len };
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, reads);
 
-	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, 0, &rv))
-		return rv;
-	f = begin_if(fd, reads);
 	return f ? run(f, fd, &v, 1, read_vector) : RL_CALL(read, fd, buf, len);
 }
 
 RL_HOOK ssize_t write(int fd, const void *buf, size_t len)
 {
 	const struct iovec v = { .iov_base = (void *)buf, .iov_len = len };
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, writes);
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, 0, &rv))
-		return rv;
-	f = begin_if(fd, writes);
 	return f ? run(f, fd, &v, 1, write_vector) : RL_CALL(write, fd, buf, len);
 }
 
@@ -132,20 +121,10 @@ RL_HOOK ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 	return read(fd, buf, len);
 }
 
-/* Of more pieces recvmsg() says EMSGSIZE, and readv() EINVAL: the kernel does. */
-static bool may_be_vector(int n)
-{
-	return n >= 0 && n <= IOV_MAX;
-}
-
 RL_HOOK ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, reads);
 
-	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
-		return rv;
-	f = begin_if(fd, reads);
 	return f ? run(f, fd, iov, n, read_vector) : RL_CALL(readv, fd, iov, n);
 }
 
@@ -159,12 +138,8 @@ static ssize_t gather(struct rl_file *f, int fd, const struct iovec *iov, int n)
 
 RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 {
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = begin_if(fd, writes);
 
-	if (rl_sock_may(fd) && may_be_vector(n) && rl_sock_send(fd, iov, (size_t)n, 0, &rv))
-		return rv;
-	f = begin_if(fd, writes);
 	if (f && f->ops->send)
 		return gather(f, fd, iov, n);
 	return f ? run(f, fd, iov, n, write_vector) : RL_CALL(writev, fd, iov, n);
@@ -177,23 +152,16 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 	struct rl_file *f;
 	va_list args;
 	void *arg;
-	int rv, n;
+	int rv;
 
 	va_start(args, request);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (rl_sock_may(fd) && request == FIONREAD && arg && rl_sock_inq(fd, &n))
-		return (int)rl_hook_result(rl_option_copy(arg, &n, sizeof(n)) ? 0 : -EFAULT);
-	/* As F_SETFD. */
-	if (request == FIONCLEX && rl_sock_is_bound(fd))
-		return 0;
 	f = rl_call_begin(fd);
 	rv = f && f->ops->ioctl ? (int)rl_hook_result(f->ops->ioctl(f, fd, request, arg))
 				: RL_CALL(ioctl, fd, request, arg);
 	if (f)
 		rl_call_end(f);
-	if (request == FIONBIO)
-		rl_sock_flags_changed(fd);
 	return rv;
 }
 
@@ -257,8 +225,7 @@ RL_HOOK int __fxstat64(int version, int fd, struct stat64 *st)
 
 static void forget(int fd)
 {
-	if (rl_sock_may(fd))
-		rl_sock_leaves(fd);
+	rl_fd_leave(fd);
 	rl_fd_forget(fd);
 }
 
@@ -324,10 +291,8 @@ static int copied(int from, int to)
 {
 	int saved = errno;
 
-	if (to >= 0 && to != from) {
+	if (to >= 0 && to != from)
 		rl_fd_copy(from, to);
-		rl_sock_copied(from, to);
-	}
 	errno = saved;
 	return to;
 }
@@ -342,8 +307,8 @@ static void leaves_number(int from, int to, int flags)
 {
 	int saved = errno;
 
-	if (from != to && rl_sock_may(to) && !(flags & ~O_CLOEXEC) && rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
-		rl_sock_leaves(to);
+	if (from != to && rl_fd_is_used(to) && !(flags & ~O_CLOEXEC) && rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
+		rl_fd_leave(to);
 	errno = saved;
 }
 
@@ -393,11 +358,7 @@ RL_HOOK int fcntl(int fd, int command, ...)
 	va_start(args, command);
 	arg = va_arg(args, void *);
 	va_end(args);
-	if (command == F_SETFD && rl_sock_is_bound(fd))
-		arg = (void *)((uintptr_t)arg | FD_CLOEXEC);
 	rv = RL_CALL(fcntl, fd, command, arg);
-	if (command == F_SETFL)
-		rl_sock_flags_changed(fd);
 	return makes_copy(command) ? copied(fd, rv) : rv;
 }
 

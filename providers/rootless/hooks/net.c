@@ -2,20 +2,15 @@
 /*
  * Hooks of socket calls. A NETLINK_RDMA socket is one end of a pair here (netlink.c): what the
  * kernel does with it is right but for addresses, and for sends, which are answered.
- *
- * What goes over iWARP (sock.h) is asked for first.
  */
 #define _GNU_SOURCE
 #include <sys/socket.h>
 
+#include "devices/netlink.h"
 #include "process/file.h"
+#include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
-#include "hooks.h"
-#include "devices/netlink.h"
-#include "process/raw.h"
-#include "sockets/overlay/sock.h"
-#include "sockets/stream/option.h"
 
 static struct rl_file *get_netlink(int fd)
 {
@@ -36,14 +31,9 @@ static ssize_t finish(struct rl_file *f, ssize_t rv)
 
 RL_HOOK int socket(int domain, int type, int protocol)
 {
-	int fd;
-
 	if (domain == AF_NETLINK && protocol == NETLINK_RDMA)
 		return (int)rl_hook_result(rl_netlink_open(type));
-	fd = RL_CALL(socket, domain, type, protocol);
-	if (unlikely(rl_sockets_on))
-		rl_sock_made(fd, domain, type, protocol);
-	return fd;
+	return RL_CALL(socket, domain, type, protocol);
 }
 
 RL_HOOK int bind(int fd, const struct sockaddr *a, socklen_t len)
@@ -81,13 +71,8 @@ RL_HOOK int getsockname(int fd, struct sockaddr *a, socklen_t *len)
 /* Of netlink's own options none changes what is answered here. */
 RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
-	struct rl_file *f;
+	struct rl_file *f = level == SOL_NETLINK ? get_netlink(fd) : NULL;
 
-	if (unlikely(level == SOL_WEFT))
-		return (int)rl_hook_result(rl_sock_set_mode(fd, option, value, len));
-	if (rl_sock_may(fd) && rl_sock_refuses(fd, level, option))
-		return (int)rl_hook_result(-ENOPROTOOPT);
-	f = level == SOL_NETLINK ? get_netlink(fd) : NULL;
 	return f ? (int)finish(f, 0) : RL_CALL(setsockopt, fd, level, option, value, len);
 }
 
@@ -105,67 +90,10 @@ static ssize_t send_ours(struct rl_file *f, int fd, const struct msghdr *m)
 	return finish(f, rv ? rv : rl_netlink_gather(f, fd, m->msg_iov, m->msg_iovlen));
 }
 
-/* Descriptors that @m carries to another process, or has brought. @visit: false ends it. */
-static bool each_right(const struct msghdr *m, bool (*visit)(int fd))
-{
-	struct cmsghdr *c;
-	size_t i, n;
-	int fd;
-
-	if (!m->msg_control || !m->msg_controllen || !rl_guard_readable(m->msg_control, m->msg_controllen))
-		return true;
-	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR((struct msghdr *)m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			if (!visit(fd))
-				return false;
-		}
-	}
-	return true;
-}
-
-/* Nobody else could do anything with the FPDUs of a stream. */
-bool rl_sock_hands_over(const struct msghdr *m)
-{
-	return !each_right(m, rl_sock_goes_out);
-}
-
-static bool look_at_one(int fd)
-{
-	rl_sock_found(fd);
-	return true;
-}
-
-static void look_at_found(const struct msghdr *m)
-{
-	int saved = errno;
-
-	each_right(m, look_at_one);
-	errno = saved;
-}
-
-bool rl_sock_read_message(struct msghdr *copy, const struct msghdr *m)
-{
-	rl_guard_begin();
-	return rl_guard_copy(copy, m, sizeof(*copy));
-}
-
 RL_HOOK ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	struct msghdr own;
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = get_netlink(fd);
 
-	if (unlikely(rl_sockets_on) && rl_sock_read_message(&own, m)) {
-		if (rl_sock_may(fd) && rl_sock_send(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
-			return rv;
-		if (rl_sock_hands_over(&own))
-			return rl_hook_result(-EOPNOTSUPP);
-	}
-	f = get_netlink(fd);
 	return f ? send_ours(f, fd, m) : RL_CALL(sendmsg, fd, m, flags);
 }
 
@@ -176,12 +104,8 @@ RL_HOOK ssize_t sendto(int fd, const void *buf, size_t len, int flags, const str
 	struct msghdr m = {
 		.msg_name = (void *)a, .msg_namelen = a_len, .msg_iov = &iov, .msg_iovlen = 1,
 	};
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = get_netlink(fd);
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, flags, &rv))
-		return rv;
-	f = get_netlink(fd);
 	return f ? send_ours(f, fd, &m) : RL_CALL(sendto, fd, buf, len, flags, a, a_len);
 }
 
@@ -189,13 +113,9 @@ RL_HOOK ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
 	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
 	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct rl_file *f = get_netlink(fd);
 	__typeof__(&send) real;
-	struct rl_file *f;
-	ssize_t rv;
 
-	if (rl_sock_may(fd) && rl_sock_send_one(fd, buf, len, flags, &rv))
-		return rv;
-	f = get_netlink(fd);
 	if (f)
 		return send_ours(f, fd, &m);
 	real = RL_REAL(send);
@@ -223,21 +143,8 @@ static ssize_t recvfrom_ours(struct rl_file *f, int fd, void *buf, size_t len, i
 RL_HOOK ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *a,
 			 socklen_t *a_len)
 {
-	socklen_t room = 0;
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = get_netlink(fd);
 
-	if (rl_sock_may(fd) && a && !rl_option_copy(&room, a_len, sizeof(room)))
-		return rl_hook_result(-EFAULT);
-	if ((int)room < 0)
-		return rl_hook_result(-EINVAL);
-	room = 0;
-	if (rl_sock_may(fd) && rl_sock_recv_one(fd, buf, len, flags, &rv)) {
-		if (rv >= 0 && a && !rl_option_copy(a_len, &room, sizeof(room)))
-			return rl_hook_result(-EFAULT);
-		return rv;
-	}
-	f = get_netlink(fd);
 	return f ? recvfrom_ours(f, fd, buf, len, flags, a, a_len)
 		 : RL_CALL(recvfrom, fd, buf, len, flags, a, a_len);
 }
@@ -255,12 +162,24 @@ RL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int f
 	return recvfrom(fd, buf, len, flags, a, a_len);
 }
 
-/* What recvmsg() says beside the octets, at @m, which may not be there. */
+/* False: some of @to or @from is not there. */
+static bool copy(void *to, const void *from, size_t n)
+{
+	bool ok;
+
+	rl_gate_enter();
+	rl_guard_begin();
+	ok = rl_guard_copy(to, from, n);
+	rl_gate_leave();
+	return ok;
+}
+
+/* What recvmsg() says beside the octets. */
 static bool tell_message(struct msghdr *m, const struct msghdr *says)
 {
-	return rl_option_copy(&m->msg_namelen, &says->msg_namelen, sizeof(m->msg_namelen)) &&
-		rl_option_copy(&m->msg_controllen, &says->msg_controllen, sizeof(m->msg_controllen)) &&
-		rl_option_copy(&m->msg_flags, &says->msg_flags, sizeof(m->msg_flags));
+	return copy(&m->msg_namelen, &says->msg_namelen, sizeof(m->msg_namelen)) &&
+		copy(&m->msg_controllen, &says->msg_controllen, sizeof(m->msg_controllen)) &&
+		copy(&m->msg_flags, &says->msg_flags, sizeof(m->msg_flags));
 }
 
 static ssize_t recvmsg_ours(struct rl_file *f, int fd, struct msghdr *m, int flags)
@@ -272,7 +191,7 @@ static ssize_t recvmsg_ours(struct rl_file *f, int fd, struct msghdr *m, int fla
 	bool told;
 
 	rl_call_end(f);
-	if (!rl_sock_read_message(&own, m))
+	if (!copy(&own, m, sizeof(own)))
 		return rl_hook_result(-EFAULT);
 	name = own.msg_name;
 	room = own.msg_namelen;
@@ -281,25 +200,14 @@ static ssize_t recvmsg_ours(struct rl_file *f, int fd, struct msghdr *m, int fla
 	rv = RL_CALL(recvmsg, fd, &own, flags);
 	if (rv < 0)
 		return rv;
-	told = !name || rl_option_copy(name, &kernel_name, min_t(size_t, room, sizeof(kernel_name)));
+	told = !name || copy(name, &kernel_name, min_t(size_t, room, sizeof(kernel_name)));
 	own.msg_namelen = name ? sizeof(kernel_name) : room;
 	return told && tell_message(m, &own) ? rv : rl_hook_result(-EFAULT);
 }
 
 RL_HOOK ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
-	static const struct msghdr nothing;
-	struct msghdr own;
-	struct rl_file *f;
-	ssize_t rv;
+	struct rl_file *f = get_netlink(fd);
 
-	if (rl_sock_may(fd) && rl_sock_read_message(&own, m) &&
-	    rl_sock_recv(fd, own.msg_iov, own.msg_iovlen, flags, &rv)) {
-		return rv < 0 || tell_message(m, &nothing) ? rv : rl_hook_result(-EFAULT);
-	}
-	f = get_netlink(fd);
-	rv = f ? recvmsg_ours(f, fd, m, flags) : RL_CALL(recvmsg, fd, m, flags);
-	if (unlikely(rl_sockets_on) && rv >= 0)
-		look_at_found(m);
-	return rv;
+	return f ? recvmsg_ours(f, fd, m, flags) : RL_CALL(recvmsg, fd, m, flags);
 }

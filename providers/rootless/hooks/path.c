@@ -12,7 +12,7 @@
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include "alias.h"
+#include "process/alias.h"
 #include "process/hook.h"
 #include "hooks.h"
 #include "cm/ucm.h"

@@ -4,25 +4,17 @@
  * has signal() by many names, and none of them comes by sigaction(). What sets a thread's mask is
  * only told to the guard. A mask that a thread begins with (pthread_attr_setsigmask_np()) is not:
  * the guard unblocks faults before a thread's first access, whatever the mask.
- *
- * With --sockets all other handlers are called through one of ours (process/signals.h).
  */
 #include <signal.h>
 
 #include "process/guard.h"
 #include "process/hook.h"
-#include "process/signals.h"
 
 /* Not all are declared, and some are deprecated. */
 int __sigaction(int sig, const struct sigaction *new, struct sigaction *old);
 sighandler_t bsd_signal(int sig, sighandler_t handler);
 sighandler_t __sysv_signal(int sig, sighandler_t handler);
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-/* No allocator sets handlers while dlsym() looks for one: rl_real_find(). */
-#define PASS(f, instead, ...) ({ \
-	__typeof__(&f) real_ = RL_REAL(f); \
-	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, (instead)); })
 
 /* ---- sigaction ---- */
 
@@ -32,25 +24,16 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
  */
 RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	bool is_ours = rl_signal_is_ours(sig);
-	struct sigaction copy, wish;
-	int rv;
+	struct sigaction copy;
 
 	if (rl_guard_action(sig, new, old))
 		return 0;
-	if (is_ours)
-		wish = rl_signal_wish(sig);
 	if (new) {
 		copy = *new;
 		sigdelset(&copy.sa_mask, SIGSEGV);
 		sigdelset(&copy.sa_mask, SIGBUS);
-		if (is_ours)
-			rl_signal_wanted(sig, &copy);
 	}
-	rv = PASS(sigaction, -1, sig, new ? &copy : NULL, old);
-	if (!rv && old && is_ours)
-		rl_signal_translate(old, &wish);
-	return rv;
+	return RL_PASS(sigaction, sig, new ? &copy : NULL, old);
 }
 
 RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *old)
@@ -72,19 +55,11 @@ static bool set_handler(int sig, sighandler_t handler, int flags, sighandler_t *
 	return true;
 }
 
-/* libc's own @f sets @handler, and says what was there. */
-#define THROUGH(f, sig, handler) ({							\
-	bool is_ours_ = rl_signal_is_ours(sig);						\
-	struct sigaction wish_ = is_ours_ ? rl_signal_wish(sig) : (struct sigaction){ 0 };	\
-	sighandler_t rv_ = PASS(f, SIG_ERR, sig, handler);				\
-											\
-	is_ours_ ? rl_signal_changed(sig), rl_signal_handler(rv_, &wish_) : rv_; })
-
 RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
-	return set_handler(sig, handler, SA_RESTART, &old) ? old : THROUGH(signal, sig, handler);
+	return set_handler(sig, handler, SA_RESTART, &old) ? old : RL_PASS_OR(SIG_ERR, signal, sig, handler);
 }
 
 RL_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
@@ -103,7 +78,7 @@ RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 	sighandler_t old;
 
 	return set_handler(sig, handler, SA_RESETHAND | SA_NODEFER, &old) ?
-		old : THROUGH(__sysv_signal, sig, handler);
+		old : RL_PASS_OR(SIG_ERR, __sysv_signal, sig, handler);
 }
 
 RL_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
@@ -118,7 +93,7 @@ RL_HOOK sighandler_t sigset(int sig, sighandler_t handler)
 
 	rl_guard_mask_changed();
 	if (handler == SIG_HOLD || !set_handler(sig, handler, 0, &old))
-		return THROUGH(sigset, sig, handler);
+		return RL_PASS_OR(SIG_ERR, sigset, sig, handler);
 	return sigrelse(sig) ? SIG_ERR : old;
 }
 
@@ -126,20 +101,15 @@ RL_HOOK int sigignore(int sig)
 {
 	sighandler_t old;
 
-	return set_handler(sig, SIG_IGN, 0, &old) ? 0 : PASS(sigignore, -1, sig);
+	return set_handler(sig, SIG_IGN, 0, &old) ? 0 : RL_PASS(sigignore, sig);
 }
 
 RL_HOOK int siginterrupt(int sig, int interrupt)
 {
 	struct sigaction a;
-	int rv;
 
-	if (!rl_guard_action(sig, NULL, &a)) {
-		rv = PASS(siginterrupt, -1, sig, interrupt);
-		if (!rv && rl_signal_is_ours(sig))
-			rl_signal_changed(sig);
-		return rv;
-	}
+	if (!rl_guard_action(sig, NULL, &a))
+		return RL_PASS(siginterrupt, sig, interrupt);
 	a.sa_flags = interrupt ? a.sa_flags & ~SA_RESTART : a.sa_flags | SA_RESTART;
 	return sigaction(sig, &a, NULL);
 }
@@ -149,7 +119,7 @@ RL_HOOK int siginterrupt(int sig, int interrupt)
 RL_HOOK int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	rl_guard_mask_changed();
-	return PASS(sigprocmask, -1, how, set, old);
+	return RL_PASS(sigprocmask, how, set, old);
 }
 
 RL_HOOK int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)

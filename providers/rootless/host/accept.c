@@ -27,7 +27,7 @@ static void add_half_open(struct rl_acceptor *a, struct rl_conn *c)
 	pthread_mutex_lock(&a->half_open_lock);
 	c->acceptor = a;
 	list_add_tail(&c->half_open_node, &a->half_open);
-	a->half_open_count++;
+	a->half_open_cap.n++;
 	pthread_mutex_unlock(&a->half_open_lock);
 }
 
@@ -40,19 +40,19 @@ void rl_acceptor_remove_half_open(struct rl_conn *c)
 	c->acceptor = NULL;
 	pthread_mutex_lock(&a->half_open_lock);
 	list_del(&c->half_open_node);
-	a->half_open_count--;
+	a->half_open_cap.n--;
 	pthread_mutex_unlock(&a->half_open_lock);
 	rl_watch_put(&a->watch);
 	rl_conn_put(c);
 }
 
-/* The oldest, referenced; NULL: there are at most @few. */
-static struct rl_conn *oldest_of_more_than(struct rl_acceptor *a, u32 few)
+/* The oldest, referenced; NULL: there is none, or with @capped, fewer than the cap. */
+static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 {
 	struct rl_conn *c = NULL;
 
 	pthread_mutex_lock(&a->half_open_lock);
-	if (a->half_open_count > few)
+	if (!list_empty(&a->half_open) && (!capped || weft_cap_is_reached(&a->half_open_cap)))
 		c = list_first_entry(&a->half_open, struct rl_conn, half_open_node);
 	if (c)
 		rl_conn_get(c);
@@ -63,7 +63,7 @@ static struct rl_conn *oldest_of_more_than(struct rl_acceptor *a, u32 few)
 /* Makes room for one more. */
 static void evict_oldest(struct rl_acceptor *a)
 {
-	struct rl_conn *c = oldest_of_more_than(a, HALF_OPEN_MAX - 1);
+	struct rl_conn *c = oldest(a, true);
 	struct weft_tcp_view v;
 
 	if (!c)
@@ -82,7 +82,7 @@ void rl_acceptor_drop_half_open(struct rl_acceptor *a)
 {
 	struct rl_conn *c;
 
-	while ((c = oldest_of_more_than(a, 0))) {
+	while ((c = oldest(a, false))) {
 		rl_conn_lock(c);
 		rl_acceptor_remove_half_open(c);
 		rl_conn_act(c, weft_link_kill(&c->link));
@@ -200,7 +200,7 @@ void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
 	pthread_mutex_init(&a->half_open_lock, NULL);
 	a->fd = -1;
 	INIT_LIST_HEAD(&a->half_open);
-	a->half_open_count = 0;
+	a->half_open_cap = (struct weft_cap) { .most = HALF_OPEN_MAX };
 }
 
 void rl_acceptor_fini(struct rl_acceptor *a)

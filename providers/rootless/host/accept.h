@@ -11,6 +11,7 @@
 #define RL_ACCEPT_H
 
 #include "conn.h"
+#include "kernel/core/backlog.h"
 
 struct rl_acceptor;
 
@@ -32,7 +33,7 @@ struct rl_acceptor {
 
 	pthread_mutex_t half_open_lock;	/* of what follows */
 	struct list_head half_open;	/* the oldest first */
-	u32 half_open_count;
+	struct weft_cap half_open_cap;
 };
 
 /* One reference. It does not listen yet. */

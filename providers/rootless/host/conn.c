@@ -9,7 +9,7 @@
 #include "process/options.h"
 #include "process/raw.h"
 #include "limits.h"
-#include "qp.h"
+#include "ulp.h"
 
 /* After so many rounds of due work, the progress thread does the rest. */
 #define ROUNDS 64
@@ -117,8 +117,10 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->ulp->failed(c);
 	if (acts & WEFT_ACT_CONNECTED)
 		c->ulp->connected(c);
-	if (acts & WEFT_ACT_RETRY)
+	if (acts & WEFT_ACT_RETRY && c->ulp->reconnect)
 		c->ulp->reconnect(c);
+	else if (acts & WEFT_ACT_RETRY)
+		rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
 	if (acts & WEFT_ACT_ASK_ULP)
 		c->ulp->request(c);
 	if (acts & WEFT_ACT_ENDED)
@@ -211,11 +213,6 @@ void rl_conn_abandon(struct rl_conn *c)
 
 /* ---- the lock ---- */
 
-void rl_conn_lock(struct rl_conn *c)
-{
-	pthread_mutex_lock(&c->lock);
-}
-
 static u64 earliest(u64 a, u64 b)
 {
 	return !a || (b && b < a) ? b : a;
@@ -242,11 +239,6 @@ void rl_conn_settle(struct rl_conn *c)
 
 	for (i = 0; i < ROUNDS && run_one_due(c); i++)
 		;
-}
-
-void rl_conn_release(struct rl_conn *c)
-{
-	pthread_mutex_unlock(&c->lock);
 }
 
 void rl_conn_unlock(struct rl_conn *c)
@@ -300,11 +292,6 @@ struct rl_conn *rl_conn_find(u32 key)
 }
 
 /* ---- the progress thread's calls ---- */
-
-void rl_conn_watch(struct rl_conn *c)
-{
-	c->watching = true;
-}
 
 void rl_conn_handle_events(struct rl_conn *c, u32 events)
 {

@@ -43,7 +43,10 @@ struct rl_conn_ulp {
 	void (*failed)(struct rl_conn *c);
 	/* It is in Full Operation: link.offer has the peer's private data; free it. */
 	void (*connected)(struct rl_conn *c);
-	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). */
+	/*
+	 * Start-up begins anew: a new connection takes c's place, by weft_link_succeed(). NULL: there
+	 * is no other, and it has failed.
+	 */
 	void (*reconnect)(struct rl_conn *c);
 	/* A Request has arrived, on an accepted connection. */
 	void (*request)(struct rl_conn *c);
@@ -120,13 +123,19 @@ static inline void rl_conn_put(struct rl_conn *c)
 	rl_watch_put(&c->watch);
 }
 
-void rl_conn_lock(struct rl_conn *c);
+static inline void rl_conn_lock(struct rl_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+}
 /* Does what is due, then drops the lock. May call the ULP. */
 void rl_conn_unlock(struct rl_conn *c);
 /* Does what is due, and keeps the lock. */
 void rl_conn_settle(struct rl_conn *c);
 /* Drops the lock alone: the caller has changed nothing. */
-void rl_conn_release(struct rl_conn *c);
+static inline void rl_conn_release(struct rl_conn *c)
+{
+	pthread_mutex_unlock(&c->lock);
+}
 
 /* The connection that @w watches, or NULL. No lock. */
 struct rl_conn *rl_conn_of_watch(struct rl_watch *w);
@@ -139,7 +148,10 @@ void rl_conn_poke(struct rl_conn *c);
 /* ---- all with the lock ---- */
 
 /* From now on the socket's events are waited for. */
-void rl_conn_watch(struct rl_conn *c);
+static inline void rl_conn_watch(struct rl_conn *c)
+{
+	c->watching = true;
+}
 
 /* What the options ask for, into link.cfg. */
 void rl_conn_configure(struct rl_conn *c);

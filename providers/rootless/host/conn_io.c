@@ -10,7 +10,7 @@
 #include "process/raw.h"
 #include "process/stats.h"
 #include "limits.h"
-#include "qp.h"
+#include "ulp.h"
 
 /* TCP_INFO's states: libc's header and the kernel's exclude each other. */
 enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };

@@ -3,7 +3,7 @@
 #include "conn.h"
 #include "process/guard.h"
 #include "process/stats.h"
-#include "qp.h"
+#include "ulp.h"
 
 /*
  * It takes the program's own time: a long flush delays no one else. What is posted meanwhile rings

@@ -9,9 +9,10 @@
 
 #include <infiniband/verbs.h>
 
+#include "process/maps.h"
 #include "process/raw.h"
 #include "limits.h"
-#include "mr.h"
+#include "ulp.h"
 
 #define BUCKETS 16384
 
@@ -137,17 +138,6 @@ static int publish(struct rl_mr *mr)
 
 /* ---- life ---- */
 
-/*
- * Is every page mapped? Nothing keeps it so, but a program's mistake is reported where it is made.
- * MS_ASYNC has no effect on mapped pages.
- */
-static bool is_mapped(u64 start, u64 len)
-{
-	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
-
-	return !rl_raw(SYS_msync, start - in_page, len + in_page, MS_ASYNC);
-}
-
 static void free_mr(struct rl_mr *mr)
 {
 	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
@@ -210,7 +200,8 @@ static int begin_mr(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, 
 			IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB : 0;
 	int rv = weft_region_check_request(start, len, iova, access & ~odp);
 
-	if (!rv && !odp && !is_mapped(start, len))
+	/* Nothing keeps the memory there, but a mistake is reported where it is made. */
+	if (!rv && !odp && !rl_maps_allow(start, len, access & WEFT_ACCESS_LOCAL_WRITE))
 		rv = -EFAULT;
 	rv = rv ?: alloc_mr(pd, RL_MR, &region, out);
 	if (rv)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Hooks: functions of libc's names that the program finds first. A hook asks whether the call is
- * one for this library, and otherwise goes on to the next function of that name: libc's, or
- * another preloaded library's.
+ * Hooks: functions with libc's names that the program finds first. A hook checks whether the call
+ * is for this library, and otherwise calls the next function of that name: libc's, or another
+ * preloaded library's.
  */
 #ifndef RL_HOOK_H
 #define RL_HOOK_H
@@ -14,18 +14,21 @@
 
 #include "file.h"
 
-/* What the program can see of this library, which is compiled with -fvisibility=hidden. */
+/* The program sees it: both libraries are compiled with -fvisibility=hidden. */
 #define RL_HOOK __attribute__((visibility("default")))
 
-/* A place for the next function of a name, filled when the library is loaded, or first used. */
+/*
+ * A place for the next function of a name, filled when the library is loaded, or first used. Each library has its
+ * own places.
+ */
 struct rl_next {
 	void *f;
 	const char *name;
 };
 
 /*
- * The function of @n. NULL: there is none, or this thread is just looking for one: then a system
- * call has to do.
+ * The function of @n. NULL: there is none, or this thread is looking one up: then make the system
+ * call.
  */
 void *rl_real_find(struct rl_next *n);
 
@@ -40,13 +43,19 @@ static inline void *rl_real(struct rl_next *n)
 	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
 	(__typeof__(&f))rl_real(&next_); })
 
+/* The next function's result; or ENOSYS and @instead, which no caller but an allocator that dlsym() calls sees. */
+#define RL_PASS_OR(instead, f, ...) ({						\
+	__typeof__(&f) real_ = RL_REAL(f);					\
+	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, (instead)); })
+#define RL_PASS(f, ...) RL_PASS_OR(-1, f, __VA_ARGS__)
+
 /* The next function's result, or the system call's where there is no function. */
 #define RL_CALL(f, ...) ({							\
 	__typeof__(&f) real_ = RL_REAL(f);					\
 	real_ ? real_(__VA_ARGS__)						\
 	      : (__typeof__(f(__VA_ARGS__)))syscall(SYS_##f, __VA_ARGS__); })
 
-/* What a hook returns for @rv of ours, which may be -errno. */
+/* A hook's return value for our result @rv, which may be -errno. */
 static inline ssize_t rl_hook_result(ssize_t rv)
 {
 	if (rv >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Doubly linked lists, by the names of the Linux kernel's. A list is a ring: the head, then one node
- * inside each entry. A node that is in no list is not to be deleted, unless it was initialised. The
- * buckets of a hash table have a head of one pointer: struct hlist_head, which is empty if it is zero.
+ * Doubly linked lists, with the names of the Linux kernel's. A list is a ring: the head, then a
+ * node inside each entry. A node that is in no list must not be deleted, unless it was initialised.
+ * A hash table's buckets have a head of one pointer: struct hlist_head, which is empty if it is zero.
  */
 #ifndef RL_LIST_H
 #define RL_LIST_H
@@ -27,7 +27,7 @@ static inline bool list_empty(const struct list_head *head)
 	return head->next == head;
 }
 
-/* Puts @node behind @at. */
+/* Inserts @node after @at. */
 static inline void list_add(struct list_head *node, struct list_head *at)
 {
 	node->next = at->next;
@@ -36,7 +36,7 @@ static inline void list_add(struct list_head *node, struct list_head *at)
 	at->next = node;
 }
 
-/* Puts @node before @at: at the end of the list whose head that is. */
+/* Inserts @node before @at: at the end of the list if @at is its head. */
 static inline void list_add_tail(struct list_head *node, struct list_head *at)
 {
 	list_add(node, at->prev);
@@ -48,7 +48,7 @@ static inline void list_del(struct list_head *node)
 	node->next->prev = node->prev;
 }
 
-/* @node is in no list then, and may be deleted again. */
+/* @node may be deleted again afterwards. */
 static inline void list_del_init(struct list_head *node)
 {
 	list_del(node);

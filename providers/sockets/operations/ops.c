@@ -16,60 +16,60 @@
 /* Beside those of uverbs/cmd_pd.c, which count from 1. */
 #define OWN_PDS	0x80000000u
 
-/* ---- the bell ---- */
+/* ---- the event descriptor ---- */
 
 static int hidden(long fd)
 {
 	return fd < 0 ? (int)fd : rl_fd_hide((int)fd);
 }
 
-static int new_bell(unsigned int count)
+static int new_eventfd(unsigned int count)
 {
 	return hidden(rl_raw(SYS_eventfd2, count, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-static int hang(const struct rl_ops *o, int fd)
+static int add_to_epoll(const struct rl_ops *o, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
-	return (int)rl_raw(SYS_epoll_ctl, o->door, EPOLL_CTL_ADD, fd, &ev);
+	return (int)rl_raw(SYS_epoll_ctl, o->epfd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-static void take_down(struct rl_ops *o)
+static void close_eventfd(struct rl_ops *o)
 {
-	if (o->bell >= 0)
-		rl_fd_close_hidden(o->bell);
-	if (o->door >= 0)
-		rl_fd_close_hidden(o->door);
-	o->bell = o->door = -1;
+	if (o->eventfd >= 0)
+		rl_fd_close_hidden(o->eventfd);
+	if (o->epfd >= 0)
+		rl_fd_close_hidden(o->epfd);
+	o->eventfd = o->epfd = -1;
 }
 
-/* What the program reads of the bell itself would be missing here, and it would share its flags. */
-static int make_bell(struct rl_ops *o)
+/* The program gets the epoll: of the eventfd itself it could read the count away, and set the flags. */
+static int make_eventfd(struct rl_ops *o)
 {
 	int rv;
 
-	o->bell = new_bell(o->nevents != 0);
-	o->door = o->bell < 0 ? o->bell : hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC));
-	rv = o->door < 0 ? o->door : hang(o, o->bell);
+	o->eventfd = new_eventfd(o->nevents != 0);
+	o->epfd = o->eventfd < 0 ? o->eventfd : hidden(rl_raw(SYS_epoll_create1, EPOLL_CLOEXEC));
+	rv = o->epfd < 0 ? o->epfd : add_to_epoll(o, o->eventfd);
 	if (rv)
-		take_down(o);
+		close_eventfd(o);
 	return rv;
 }
 
-static void ring_bell(const struct rl_ops *o)
+static void set_event(const struct rl_ops *o)
 {
 	u64 one = 1;
 
-	if (o->bell >= 0)
-		rl_raw(SYS_write, o->bell, &one, sizeof(one));
+	if (o->eventfd >= 0)
+		rl_raw(SYS_write, o->eventfd, &one, sizeof(one));
 }
 
 /*
- * Nobody silences it: what has ended, has. One for all, and for good; a child, which may have closed its parent's,
- * has its own. -1: there is none.
+ * An eventfd that stays readable, one for all streams that have ended. A child, which may have closed its parent's, has
+ * its own. -1: there is none.
  */
-static int knell(void)
+static int ended_eventfd(void)
 {
 	static u64 own;			/* atomic: how many forks, and the descriptor; its number is less one */
 	u64 forks = (u64)rl_fd_forks() << 32, is = __atomic_load_n(&own, __ATOMIC_ACQUIRE);
@@ -77,7 +77,7 @@ static int knell(void)
 
 	if ((u32)is && is >> 32 == forks >> 32)
 		return (int)(u32)is - 1;
-	mine = new_bell(1);
+	mine = new_eventfd(1);
 	if (mine < 0 || __atomic_compare_exchange_n(&own, &is, forks | (u32)(mine + 1), false, __ATOMIC_ACQ_REL,
 						    __ATOMIC_ACQUIRE))
 		return mine;
@@ -85,21 +85,21 @@ static int knell(void)
 	return (int)(u32)is - 1;
 }
 
-/* The bell goes with the socket, and the program's names of the door may stay. */
-static void toll(const struct rl_ops *o)
+/* The eventfd is closed with the socket; the program's numbers of the epoll may stay open. */
+static void set_ended(const struct rl_ops *o)
 {
-	int fd = o->door < 0 ? -1 : knell();
+	int fd = o->epfd < 0 ? -1 : ended_eventfd();
 
 	if (fd >= 0)
-		hang(o, fd);
+		add_to_epoll(o, fd);
 }
 
-static void silence_bell(const struct rl_ops *o)
+static void clear_event(const struct rl_ops *o)
 {
 	u64 n;
 
-	if (o->bell >= 0)
-		rl_raw(SYS_read, o->bell, &n, sizeof(n));
+	if (o->eventfd >= 0)
+		rl_raw(SYS_read, o->eventfd, &n, sizeof(n));
 }
 
 /* ---- life ---- */
@@ -154,7 +154,7 @@ bool rl_ops_init(struct rl_stream *s, u32 depth)
 	s->ops = o;
 	if (!o)
 		return false;
-	o->bell = o->door = -1;
+	o->eventfd = o->epfd = -1;
 	o->depth = depth ? depth : DEPTH;
 	if (!lend_queues(o, qp))
 		return false;
@@ -162,7 +162,7 @@ bool rl_ops_init(struct rl_stream *s, u32 depth)
 	o->pd.id = OWN_PDS | __atomic_add_fetch(&pds, 1, __ATOMIC_RELAXED);
 	qp->pd = qp->recv_pd = o->pd.id;
 	qp->srq = false;
-	weft_qpc_init(qp);
+	rl_ulp_init_qp(&s->qp);
 	qp->in_order = true;
 	return true;
 }
@@ -171,7 +171,7 @@ void rl_ops_free(struct rl_ops *o)
 {
 	if (!o)
 		return;
-	take_down(o);
+	close_eventfd(o);
 	free(o->events);
 	free(o->memory);
 	free(o);
@@ -232,7 +232,7 @@ void rl_ops_complete(struct rl_stream *s, bool recv, const struct weft_cqe *cqe)
 	};
 	o->all_events++;
 	if (!o->nevents++)
-		ring_bell(o);
+		set_event(o);
 }
 
 static void drop_event(struct rl_ops *o)
@@ -271,7 +271,7 @@ static int take(struct rl_stream *s, struct weft_qevent *to, u32 max)
 		drop_event(o);
 	}
 	if (!o->nevents)
-		silence_bell(o);
+		clear_event(o);
 	return (int)n;
 }
 
@@ -385,6 +385,12 @@ static int post_receive(struct rl_stream *s, const struct weft_operation *op, co
 	return 0;
 }
 
+/* A message waits in TCP for a receive. */
+static bool waits(const struct rl_stream *s)
+{
+	return s->conn && s->conn->link.qp && s->qp.core.rx_waits;
+}
+
 /* The doorbell. What is posted before Full Operation waits for that. */
 static void kick(struct rl_stream *s)
 {
@@ -407,7 +413,7 @@ static int post(struct rl_stream *s, const struct weft_operation *op, const stru
 	if (rv)
 		return rv;
 	++*owed;
-	if (op->what != WEFT_POST_RECV || (s->conn && rl_conn_awaits_receive(s->conn)))
+	if (op->what != WEFT_POST_RECV || waits(s))
 		kick(s);
 	return 0;
 }
@@ -439,13 +445,13 @@ void rl_ops_move(struct rl_stream *s)
 
 	rl_conn_receive(c);
 	/* What TCP has waits for a receive, and its end behind that: the link looks for it. */
-	if (rl_conn_awaits_receive(c))
+	if (waits(s))
 		c->step_due = true;
 	if (c->link.qp && has_more(s))
 		rl_conn_tx(c);
 	/* A deregistration waits for whoever has the region in hand. */
 	else if (c->link.qp)
-		weft_region_end_run(c->link.qp);
+		rl_ulp_end_run(&s->qp);
 }
 
 unsigned int rl_ops_events(const struct rl_stream *s)
@@ -469,7 +475,7 @@ unsigned int rl_ops_events(const struct rl_stream *s)
 unsigned int rl_ops_awaits(const struct rl_stream *s)
 {
 	/* What waits in TCP for a receive is no news. */
-	return (rl_conn_awaits_receive(s->conn) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
+	return (waits(s) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
 }
 
 void rl_ops_serve(struct rl_stream *s)
@@ -481,18 +487,18 @@ void rl_ops_serve(struct rl_stream *s)
 		rl_ops_start(s);
 }
 
-int rl_ops_open_bell(struct rl_stream *s)
+int rl_ops_open_eventfd(struct rl_stream *s)
 {
 	int rv = rl_stream_begin(s);
 
 	if (rv)
 		return rv;
 	rl_ops_serve(s);
-	rv = s->ops->bell < 0 ? make_bell(s->ops) : 0;
+	rv = s->ops->eventfd < 0 ? make_eventfd(s->ops) : 0;
 	if (!rv && rl_ops_over(s))
-		toll(s->ops);
+		set_ended(s->ops);
 	if (!rv)
-		rv = (int)rl_raw(SYS_fcntl, s->ops->door, F_DUPFD_CLOEXEC, 0);
+		rv = (int)rl_raw(SYS_fcntl, s->ops->epfd, F_DUPFD_CLOEXEC, 0);
 	rl_stream_end(s);
 	return rv;
 }
@@ -521,36 +527,20 @@ bool rl_ops_is_quiet(const struct rl_stream *s)
 	return !is_open(s) || (weft_send_is_done(&s->conn->link) && q->idx == q->ring->user_idx);
 }
 
-/* Nothing is received any more: the peer hears so with what it sends. */
-static void forget_receives(struct rl_stream *s)
-{
-	struct weft_qpc *qp = &s->qp.core;
-	const struct weft_sge none = {};
-
-	qp->rq.q.slots = 0;
-	if (qp->recv_active)
-		weft_rq_divert(qp, &none, 1);
-	if (!qp->rx_waits)
-		return;
-	qp->rx_overdue = true;
-	weft_link_rx_resume(&s->conn->link);
-	weft_region_end_run(qp);
-}
-
 void rl_ops_finish(struct rl_stream *s)
 {
 	if (s->closed)
 		return;
 	s->closed = true;
 	rl_ops_stop(s);
-	toll(s->ops);
+	set_ended(s->ops);
 	rl_octets_drop(&s->in, s->in.len);
 	if (!is_open(s) || !s->conn->link.qp)
 		return;
-	forget_receives(s);
+	rl_ulp_drop_receives(s->conn);
 	/* What is posted yet names memory that may be another's soon. */
 	if (rl_ops_is_quiet(s))
-		weft_qpc_close(&s->qp.core);
+		rl_ulp_end(&s->qp, true);
 	else
 		rl_conn_break_off(s->conn);
 	s->conn->step_due = true;
@@ -575,8 +565,7 @@ void rl_ops_end(struct rl_stream *s)
 	if (s->ops->why)
 		return;
 	/* What was posted before there was a connection. */
-	weft_qpc_error(&s->qp.core);
-	rl_qp_flush(&s->qp);
+	rl_ulp_flush(&s->qp);
 	s->ops->why = s->phase == RL_STREAM_PLAIN ? EPROTO : s->error ? s->error : ENOTCONN;
-	toll(s->ops);
+	set_ended(s->ops);
 }

@@ -36,8 +36,8 @@ struct rl_ops {
 	bool opening;			/* the send queue's oldest is not the program's */
 	int why;			/* there is nothing but the events any more: a positive errno */
 	u32 all_events;			/* so far */
-	int bell;			/* an eventfd, hidden, that has a count while there is an event; -1: none yet */
-	int door;			/* an epoll that holds it, hidden: the program's have its names */
+	int eventfd;			/* hidden; it has a count while there is an event; -1: none yet */
+	int epfd;			/* hidden; an epoll that holds it: the program has other numbers of that */
 	bool served;			/* by the progress thread */
 
 	/* It goes on with MPA's exchange, too, and then ends. Under the stream's lock. */
@@ -62,8 +62,8 @@ int rl_ops_post(struct rl_stream *s, const struct weft_operation *op, const stru
  * first; or why there will be none.
  */
 int rl_ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max);
-/* A descriptor of the program's, of the door; or -errno. */
-int rl_ops_open_bell(struct rl_stream *s);
+/* A descriptor of the program\'s, a number of that epoll; or -errno. */
+int rl_ops_open_eventfd(struct rl_stream *s);
 
 /* Why nothing can be done any more: -errno; 0: something can. */
 int rl_ops_over(const struct rl_stream *s);

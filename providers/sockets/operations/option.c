@@ -91,7 +91,7 @@ static int get_descriptor(struct rl_stream *s, void *value, socklen_t *room)
 	if (*room < sizeof(fd))
 		return -EINVAL;
 	*room = sizeof(fd);
-	fd = rl_ops_open_bell(s);
+	fd = rl_ops_open_eventfd(s);
 	if (fd < 0)
 		return fd;
 	if (rl_option_copy(value, &fd, sizeof(fd)))

@@ -57,11 +57,8 @@ static bool begin(struct rl_ops_starter *z, int fd)
 	z->fd = rl_fd_copy_hidden(fd);
 	if (z->fd < 0)
 		return false;
-	if (!rl_watch_begin(&z->watch)) {
-		if (!rl_thread_add(&z->watch, z->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET))
-			return true;
-		rl_watch_end(&z->watch);
-	}
+	if (!rl_thread_watch(&z->watch, z->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET))
+		return true;
 	rl_fd_close_hidden(z->fd);
 	return false;
 }
@@ -88,8 +85,7 @@ void rl_ops_stop(struct rl_stream *s)
 	if (!z)
 		return;
 	s->ops->starter = NULL;
-	rl_thread_remove(z->fd);
+	rl_thread_end_watch(&z->watch, z->fd);
 	rl_fd_close_hidden(z->fd);
-	rl_watch_end(&z->watch);
 	rl_watch_put(&z->watch);
 }

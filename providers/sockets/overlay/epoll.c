@@ -16,13 +16,17 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
+#include "epoll.h"
+#include "events.h"
+#include "io.h"
 #include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
-#include "process/signals.h"
-#include "sock.h"
 #include "process/thread.h"
+#include "signals.h"
+#include "sock.h"
+#include "waiter.h"
 
 #define NS		1000000000ull
 #define PLACES		(1 << 20)	/* numbers of descriptors */
@@ -44,19 +48,19 @@ struct rl_item {
 	bool named;			/* by the kernel, which may not do so again, and TCP was not looked at since */
 	bool is_out;			/* the program has taken it out, and the kernel has it still */
 	bool dirty;			/* in the list */
-	struct rl_item *next;		/* of the list */
-	struct rl_item *of_sock, **at_sock;	/* of the socket's */
-	struct rl_item *next_out, **at_out;	/* of those that are out */
+	struct list_head of_dirty;	/* dirty: the epoll's list */
+	struct list_head of_sock;
+	struct list_head of_out;	/* is_out */
 };
 
 struct rl_epoll {
 	struct rl_file file;
 	int fd;				/* a hidden name of it */
 	int number;			/* what the program called it as it became ours */
-	int bell;			/* hidden; in the epoll: wakes who waits in the kernel; -1: none */
+	int eventfd;			/* hidden; in the epoll: wakes those who wait in the kernel; -1: none */
 	struct rl_item **items;		/* by descriptor */
 	int n_items;
-	struct rl_item *first, **last;	/* dirty */
+	struct list_head dirty;
 	u32 n_dirty, waiters;		/* atomic: read without the lock */
 	pid_t maker;			/* a child has the same epoll, and its parent's sockets are in it */
 	bool ours_last;			/* atomic; of one who takes one event at a time: the kernel's is next */
@@ -65,9 +69,9 @@ struct rl_epoll {
 static struct {
 	pthread_mutex_t lock;		/* of all here; leaf. Not held over calls of streams */
 	char *words;			/* PLACES addresses, and one: what the kernel calls ours */
-	struct rl_item *out;
+	struct list_head out;		/* items */
 	u32 ids, calls;
-} g = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} g = { .lock = PTHREAD_MUTEX_INITIALIZER, .out = LIST_HEAD_INIT(g.out) };
 
 /* ---- words for the kernel ---- */
 
@@ -88,7 +92,7 @@ static u64 word_of(int fd)
 	return (u64)(uintptr_t)(g.words + fd);
 }
 
-/* The descriptor; PLACES: a bell; -1: the program's word. */
+/* The descriptor; PLACES: an eventfd; -1: the program's word. */
 static int fd_of(u64 word)
 {
 	u64 at = word - (u64)(uintptr_t)g.words;
@@ -105,44 +109,29 @@ static struct rl_item *item_at(const struct rl_epoll *ep, int fd)
 
 static void mark(struct rl_item *it)
 {
-	struct rl_epoll *ep = it->ep;
-
 	if (it->dirty)
 		return;
 	it->dirty = true;
-	it->next = NULL;
-	*ep->last = it;
-	ep->last = &it->next;
-	ep->n_dirty++;
-}
-
-static struct rl_item *unmark_first(struct rl_epoll *ep)
-{
-	struct rl_item *it = ep->first;
-
-	if (!it)
-		return NULL;
-	ep->first = it->next;
-	if (!ep->first)
-		ep->last = &ep->first;
-	it->dirty = false;
-	ep->n_dirty--;
-	return it;
+	list_add_tail(&it->of_dirty, &it->ep->dirty);
+	it->ep->n_dirty++;
 }
 
 static void unmark(struct rl_item *it)
 {
-	struct rl_item **at;
-
 	if (!it->dirty)
 		return;
-	for (at = &it->ep->first; *at != it; at = &(*at)->next)
-		;
-	*at = it->next;
-	if (!it->next)
-		it->ep->last = at;
+	list_del(&it->of_dirty);
 	it->dirty = false;
 	it->ep->n_dirty--;
+}
+
+static struct rl_item *unmark_first(struct rl_epoll *ep)
+{
+	struct rl_item *it = list_first_entry_or_null(&ep->dirty, struct rl_item, of_dirty);
+
+	if (it)
+		unmark(it);
+	return it;
 }
 
 static bool grow(struct rl_epoll *ep, int fd)
@@ -171,11 +160,7 @@ static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
 		return NULL;
 	*it = (struct rl_item){ .ep = ep, .sk = sk, .fd = fd, .id = ++g.ids };
 	ep->items[fd] = it;
-	it->of_sock = sk->items;
-	it->at_sock = &sk->items;
-	if (it->of_sock)
-		it->of_sock->at_sock = &it->of_sock;
-	sk->items = it;
+	list_add(&it->of_sock, &sk->items);
 	__atomic_store_n(&sk->has_items, 1, __ATOMIC_RELAXED);
 	return it;
 }
@@ -184,11 +169,7 @@ static void go_out(struct rl_item *it)
 {
 	unmark(it);
 	it->is_out = true;
-	it->next_out = g.out;
-	it->at_out = &g.out;
-	if (it->next_out)
-		it->next_out->at_out = &it->next_out;
-	g.out = it;
+	list_add(&it->of_out, &g.out);
 }
 
 static void come_in(struct rl_item *it)
@@ -196,9 +177,7 @@ static void come_in(struct rl_item *it)
 	if (!it->is_out)
 		return;
 	it->is_out = false;
-	*it->at_out = it->next_out;
-	if (it->next_out)
-		it->next_out->at_out = it->at_out;
+	list_del(&it->of_out);
 }
 
 static void drop_item(struct rl_item *it)
@@ -206,10 +185,8 @@ static void drop_item(struct rl_item *it)
 	unmark(it);
 	come_in(it);
 	it->ep->items[it->fd] = NULL;
-	*it->at_sock = it->of_sock;
-	if (it->of_sock)
-		it->of_sock->at_sock = it->at_sock;
-	if (!it->sk->items)
+	list_del(&it->of_sock);
+	if (list_empty(&it->sk->items))
 		__atomic_store_n(&it->sk->has_items, 0, __ATOMIC_RELAXED);
 	free(it);
 }
@@ -253,19 +230,24 @@ static void release(struct rl_file *f)
 		if (ep->items[i])
 			drop_item(ep->items[i]);
 	pthread_mutex_unlock(&g.lock);
-	if (ep->bell >= 0)
-		rl_fd_close_hidden(ep->bell);
+	if (ep->eventfd >= 0)
+		rl_fd_close_hidden(ep->eventfd);
 	if (ep->fd >= 0)
 		rl_fd_close_hidden(ep->fd);
 	free(ep->items);
 	free(ep);
 }
 
-static const struct rl_file_ops epoll_ops = { .release = release, .is_shared = true };
+static void leave(struct rl_file *f, int fd)
+{
+	rl_waiter_reap(__builtin_frame_address(0));
+}
+
+static const struct rl_file_ops epoll_ops = { .leave = leave, .release = release, .is_shared = true };
 
 static struct rl_epoll *begin(int fd)
 {
-	struct rl_file *f = rl_sock_may(fd) ? rl_call_begin(fd) : NULL;
+	struct rl_file *f = rl_sock_is_candidate(fd) ? rl_call_begin(fd) : NULL;
 
 	if (f && f->ops == &epoll_ops)
 		return container_of(f, struct rl_epoll, file);
@@ -279,12 +261,12 @@ static void end(void *ep)
 	rl_call_end(&((struct rl_epoll *)ep)->file);
 }
 
-static int hang_bell(struct rl_epoll *ep)
+static int add_eventfd(struct rl_epoll *ep)
 {
 	long fd = rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-	ep->bell = fd < 0 ? -1 : rl_fd_hide((int)fd);
-	return ep->bell < 0 ? -ENOMEM : tell_kernel(ep, EPOLL_CTL_ADD, ep->bell, EPOLLIN, word_of(PLACES));
+	ep->eventfd = fd < 0 ? -1 : rl_fd_hide((int)fd);
+	return ep->eventfd < 0 ? -ENOMEM : tell_kernel(ep, EPOLL_CTL_ADD, ep->eventfd, EPOLLIN, word_of(PLACES));
 }
 
 /* 0 or -errno: of a number that is no epoll's, the kernel's. */
@@ -295,12 +277,12 @@ static int fill(struct rl_epoll *ep, int fd)
 	if (!ep)
 		return -ENOMEM;
 	rl_file_init(&ep->file, &epoll_ops, 0);
-	ep->last = &ep->first;
-	ep->bell = -1;
+	INIT_LIST_HEAD(&ep->dirty);
+	ep->eventfd = -1;
 	ep->maker = rl_raw(SYS_getpid);
 	ep->number = fd;
 	ep->fd = rl_fd_copy_hidden(fd);
-	rv = ep->fd < 0 ? ep->fd : hang_bell(ep);
+	rv = ep->fd < 0 ? ep->fd : add_eventfd(ep);
 	return rv ?: rl_fd_attach(fd, &ep->file) ? 0 : -ENOMEM;
 }
 
@@ -444,10 +426,12 @@ static int control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, cons
  */
 void rl_epoll_before_fork(void)
 {
+	struct rl_item *it, *next;
+
 	if (pthread_mutex_trylock(&g.lock))
 		return;
-	while (g.out)
-		forget(g.out->ep, g.out);
+	list_for_each_entry_safe(it, next, &g.out, of_out)
+		forget(it->ep, it);
 	pthread_mutex_unlock(&g.lock);
 }
 
@@ -472,7 +456,7 @@ static void wake_waiters(struct rl_epoll *ep)
 	u64 one = 1;
 
 	if (somebody_waits(ep))
-		rl_raw(SYS_write, ep->bell, &one, sizeof(one));
+		rl_raw(SYS_write, ep->eventfd, &one, sizeof(one));
 }
 
 static int control_of(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, const struct epoll_event *ev)
@@ -489,7 +473,7 @@ static int control_of(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, c
 
 bool rl_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev, int *rv)
 {
-	struct rl_sock *sk = rl_sock_may(fd) ? rl_sock_begin_any(fd) : NULL;
+	struct rl_sock *sk = rl_sock_is_candidate(fd) ? rl_sock_begin_any(fd) : NULL;
 	struct rl_epoll *ep = sk && !rl_sock_is_kept(sk) ? begin(epfd) : NULL;
 	int got = RL_SOCK_IS_PLAIN;
 
@@ -509,14 +493,14 @@ bool rl_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev, int *rv)
 
 /* ---- what happens to sockets ---- */
 
-void rl_epoll_stir(struct rl_sock *sk, u32 edges)
+void rl_epoll_mark_ready(struct rl_sock *sk, u32 edges)
 {
 	struct rl_item *it;
 
 	if (!__atomic_load_n(&sk->has_items, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&g.lock);
-	for (it = sk->items; it; it = it->of_sock) {
+	list_for_each_entry(it, &sk->items, of_sock) {
 		if (it->is_out)
 			continue;
 		it->seen &= ~edges;
@@ -531,8 +515,7 @@ void rl_epoll_leave(struct rl_sock *sk, int fd, bool closes)
 	struct rl_item *it, *next;
 
 	pthread_mutex_lock(&g.lock);
-	for (it = sk->items; it; it = next) {
-		next = it->of_sock;
+	list_for_each_entry_safe(it, next, &sk->items, of_sock) {
 		if (fd >= 0 && it->fd != fd)
 			continue;
 		if (it->is_out || (closes && it->ep->maker == rl_raw(SYS_getpid)))
@@ -578,9 +561,9 @@ static void look_at(struct look *l)
 	else if (l->moves)
 		l->ev = rl_sock_poll(l->sk, l->fd, l->events, &l->awaits);
 	else if (l->named_later)
-		l->ev = rl_sock_glance(l->sk, l->fd, l->events, &l->awaits);
+		l->ev = rl_sock_poll_cached(l->sk, l->fd, l->events, &l->awaits);
 	else
-		l->ev = rl_sock_look(l->sk, l->fd, l->events, &l->awaits);
+		l->ev = rl_sock_poll_tcp(l->sk, l->fd, l->events, &l->awaits);
 	/* What nobody can wait away. */
 	if (!l->ev)
 		l->ev = (int)(l->kernel & (EPOLLERR | EPOLLHUP));
@@ -711,7 +694,7 @@ static int translate(struct rl_epoll *ep, struct epoll_event *ev, int n, u32 cal
 		fd = fd_of(ev[i].data.u64);
 		it = fd >= 0 ? item_at(ep, fd) : NULL;
 		if (fd == PLACES)
-			rl_raw(SYS_read, ep->bell, &count, sizeof(count));
+			rl_raw(SYS_read, ep->eventfd, &count, sizeof(count));
 		else if (fd < 0)
 			ev[kept++] = ev[i];
 		else if (it && it->is_out)
@@ -738,7 +721,7 @@ static u64 deadline_of(struct rl_epoll *ep)
 	struct rl_item *it;
 	u64 at, first = 0;
 
-	for (it = ep->first; it; it = it->next) {
+	list_for_each_entry(it, &ep->dirty, of_dirty) {
 		at = rl_sock_deadline(it->sk, it->user.events);
 		if (at && (!first || at < first))
 			first = at;
@@ -751,7 +734,7 @@ static bool has_ready(const struct rl_epoll *ep)
 {
 	const struct rl_item *it;
 
-	for (it = ep->first; it; it = it->next)
+	list_for_each_entry(it, &ep->dirty, of_dirty)
 		if (!it->spent && !rl_sock_deadline(it->sk, it->user.events))
 			return true;
 	return false;
@@ -803,12 +786,12 @@ static int ms_of(const struct timespec *t)
 	return ms < 0x7fffffff ? (int)ms : 0x7fffffff;
 }
 
-/* If the thread is in the kernel already the next call finds the bell rung, and goes on. */
-static void ring(void *bell)
+/* If the thread is in the kernel already the next call finds the eventfd readable, and goes on. */
+static void wake_up(void *eventfd)
 {
 	u64 one = 1;
 
-	rl_raw(SYS_write, *(int *)bell, &one, sizeof(one));
+	rl_raw(SYS_write, *(int *)eventfd, &one, sizeof(one));
 }
 
 /* A point of cancellation. */
@@ -827,7 +810,7 @@ static int ask_epoll(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int 
 	sleeps = !left || left->tv_sec || left->tv_nsec;
 	pthread_cleanup_push(wake, &s);
 	if (sleeps)
-		rl_signal_ends(ring, &ep->bell);
+		rl_signal_ends(wake_up, &ep->eventfd);
 	rl_gate_step_out(&s.out);
 	if (sleeps && rl_signals_seen().all != p->signals)
 		rv = -EINTR;
@@ -858,7 +841,7 @@ static int wait_once(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int 
 	return told ? told + (rv > 0 ? rv : 0) : rv;
 }
 
-/* The bell that woke this thread may have rung for several, and it has taken some: what is left is others'. */
+/* The wake-up may have been for several threads, of which this one has taken some events: the others get the rest. */
 static void pass_on(struct rl_epoll *ep)
 {
 	if (!somebody_waits(ep))

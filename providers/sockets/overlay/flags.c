@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "flags.h"
 #include "process/raw.h"
 #include "sock.h"
 
@@ -28,7 +29,7 @@ void rl_sock_flags_begin(void)
 
 void rl_sock_flags_changed(int fd)
 {
-	if (rl_sock_may(fd) && changes)
+	if (rl_sock_is_candidate(fd) && changes)
 		__atomic_fetch_add(changes, 1, __ATOMIC_SEQ_CST);
 }
 

@@ -9,13 +9,18 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
+#include "epoll.h"
+#include "events.h"
+#include "flags.h"
+#include "io.h"
 #include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
-#include "process/signals.h"
-#include "sock.h"
 #include "process/thread.h"
+#include "signals.h"
+#include "sock.h"
+#include "waiter.h"
 
 #define NS		1000000000ull
 #define MOMENT		5000000l
@@ -36,8 +41,8 @@ struct rl_wait {
 	u64 cookie;			/* which socket @fd names, if it may become plain yet; 0: it may not */
 	const void *frame;		/* of the call */
 	bool is_own;			/* the list of pieces is this library's */
-	struct rl_turn turn;
-	int bell;
+	struct rl_waiter waiter;
+	int eventfd;
 	volatile bool out;
 	bool has_waited;
 	struct rl_signals before;	/* has_waited: those that the call need not tell of */
@@ -100,7 +105,7 @@ static void wake(void *arg)
 	rl_signal_ends(NULL, NULL);
 	if (w->out)
 		rl_gate_enter();
-	rl_turn_wake(&w->turn);
+	rl_waiter_wake(&w->waiter);
 }
 
 /* 0 or -errno. A point of cancellation. */
@@ -115,7 +120,7 @@ static int sleep_in(struct rl_wait *w, struct pollfd *p, const struct timespec *
 	if (rl_signals_seen().all != w->before.all)
 		rv = -EINTR;
 	else
-		rv = RL_CALL(ppoll, p, w->bell < 0 ? 1 : 2, t, NULL) < 0 ? -errno : 0;
+		rv = RL_CALL(ppoll, p, w->eventfd < 0 ? 1 : 2, t, NULL) < 0 ? -errno : 0;
 	rl_signal_ends(NULL, NULL);
 	pthread_cleanup_pop(0);
 	if (w->out)
@@ -134,7 +139,7 @@ static bool goes_on(struct rl_wait *w)
 }
 
 /* 0: try again. Or -errno: the program is not to wait any longer. */
-static int wait_turn(struct rl_wait *w)
+static int wait_once(struct rl_wait *w)
 {
 	u64 deadline = rl_sock_deadline(w->sk, w->events);
 	struct pollfd p[2] = { rl_sock_awaits(w->sk, w->fd, w->events) };
@@ -146,16 +151,16 @@ static int wait_turn(struct rl_wait *w)
 	w->has_waited = true;
 	if (w->until && left && rl_now_ns() >= w->until)
 		return -EAGAIN;
-	w->bell = rl_turn_sleep(w->sk, &w->turn, w->frame);
-	if (w->bell == -EAGAIN)
+	w->eventfd = rl_waiter_sleep(w->sk, &w->waiter, w->frame);
+	if (w->eventfd == -EAGAIN)
 		return 0;
-	if (w->bell == -EMFILE)
+	if (w->eventfd == -EMFILE)
 		left = rl_time_moment(left, &t);
-	p[1] = (struct pollfd){ .fd = w->bell, .events = POLLIN };
+	p[1] = (struct pollfd){ .fd = w->eventfd, .events = POLLIN };
 	rv = sleep_in(w, p, left);
-	rl_turn_wake(&w->turn);
-	if (w->bell >= 0 && p[1].revents)
-		rl_turn_silence(w->bell);
+	rl_waiter_wake(&w->waiter);
+	if (w->eventfd >= 0 && p[1].revents)
+		rl_waiter_clear(w->eventfd);
 	return rv == -EINTR && goes_on(w) ? 0 : rv;
 }
 
@@ -164,7 +169,7 @@ static int wait_for(struct rl_wait *w)
 {
 	if (!w->dontwait && !w->asked)
 		ask_patience(w);
-	return w->dontwait ? -EAGAIN : wait_turn(w);
+	return w->dontwait ? -EAGAIN : wait_once(w);
 }
 
 /* ---- parts of vectors ---- */
@@ -253,11 +258,11 @@ static ssize_t recv_step(struct rl_wait *w, const struct iovec *v, int n, int fl
 {
 	ssize_t rv;
 
-	rl_turn_begin(w->sk, &w->turn);
+	rl_waiter_begin(w->sk, &w->waiter);
 	rv = rl_sock_decide(w->sk, w->fd, false);
 	if (!rv)
 		rv = rl_sock_step(w->sk, w->fd, rl_stream_recv(w->sk->stream, v, n, flags & (MSG_PEEK | MSG_WAITALL)));
-	rl_epoll_stir(w->sk, is_short(v, n, rv) ? POLLIN : 0);
+	rl_epoll_mark_ready(w->sk, is_short(v, n, rv) ? POLLIN : 0);
 	return rv;
 }
 
@@ -324,12 +329,12 @@ static ssize_t send_step(struct rl_wait *w, const struct part *p, int flags)
 {
 	ssize_t rv;
 
-	rl_turn_begin(w->sk, &w->turn);
+	rl_waiter_begin(w->sk, &w->waiter);
 	rv = rl_sock_decide(w->sk, w->fd, true);
 	if (!rv)
 		rv = rl_sock_step(w->sk, w->fd,
 				  rl_stream_send(w->sk->stream, p->v, p->n, flags & MSG_MORE));
-	rl_epoll_stir(w->sk, is_short(p->v, p->n, rv) ? POLLOUT : 0);
+	rl_epoll_mark_ready(w->sk, is_short(p->v, p->n, rv) ? POLLOUT : 0);
 	return rv;
 }
 
@@ -383,7 +388,7 @@ static bool run(struct rl_wait *w, const struct iovec *iov, size_t n, int flags,
 
 	pthread_testcancel();
 	w->frame = __builtin_frame_address(0);
-	rl_turn_reap(w->frame);
+	rl_waiter_reap(w->frame);
 	w->sk = rl_sock_begin(w->fd);
 	if (!w->sk)
 		return false;
@@ -518,15 +523,15 @@ static int shut(struct rl_wait *w, int how)
 	int rv;
 
 	do {
-		rl_turn_begin(w->sk, &w->turn);
+		rl_waiter_begin(w->sk, &w->waiter);
 		rv = rl_sock_decide(w->sk, w->fd, true);
 		if (rv == -EAGAIN && rl_sock_give_up(w->sk, w->fd))
 			return 0;
 		if (!rv)
 			rv = (int)rl_sock_step(w->sk, w->fd, rl_stream_shutdown(w->sk->stream, how));
-		rl_epoll_stir(w->sk, 0);
+		rl_epoll_mark_ready(w->sk, 0);
 		if (rv == -EAGAIN)
-			rv = wait_turn(w) ?: -EAGAIN;
+			rv = wait_once(w) ?: -EAGAIN;
 		/* It does not end by signals: what has come is seen. */
 		if (rv == -EINTR)
 			w->before = rl_signals_seen();
@@ -539,7 +544,7 @@ bool rl_sock_shutdown(int fd, int how, int *rv)
 	struct rl_wait w = { .fd = fd, .events = POLLOUT, .frame = __builtin_frame_address(0) };
 	int got;
 
-	rl_turn_reap(w.frame);
+	rl_waiter_reap(w.frame);
 	w.sk = rl_sock_begin(fd);
 	if (!w.sk)
 		return false;

@@ -8,36 +8,40 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "epoll.h"
+#include "events.h"
+#include "process/waitlist.h"
+#include "io.h"
+#include "poll.h"
 #include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "process/raw.h"
-#include "process/signals.h"
-#include "sock.h"
 #include "process/thread.h"
+#include "signals.h"
+#include "sock.h"
+#include "waiter.h"
 
 #define NS		1000000000ull
 #define SMALL		32
-#define LONG_LIST	256
 
 /* An entry of the program's. */
 struct seen {
 	struct rl_sock *sk;		/* referenced, and inside the gate; or NULL */
 	bool is_epoll;			/* an epoll with sockets of ours */
 	unsigned int ev;		/* what the stream says */
-	struct rl_turn turn;
+	struct rl_waiter waiter;
 };
 
 struct wait {
 	struct pollfd *p;		/* the program's */
 	nfds_t n, n_all;
-	struct pollfd *q;		/* the kernel's: room for the bell, too */
-	struct pollfd *bell;		/* where it is; NULL: nowhere */
+	struct pollfd *q;		/* the kernel's: room for the eventfd, too */
+	struct pollfd *eventfd;		/* where it is; NULL: nowhere */
 	bool crowded;			/* the kernel takes no more than the program's */
 	bool is_last;			/* its time is over */
-	bool unheard;			/* there is no bell, or no place for it */
+	bool unheard;			/* there is no eventfd, or no room for it */
 	struct seen *s;
 	u64 until, deadline;		/* ns, ms; 0: none */
 	const void *frame;		/* of the call */
@@ -47,22 +51,11 @@ struct wait {
 	struct seen s_own[SMALL];
 };
 
-/* The kernel refuses more than there may be descriptors. */
-bool rl_list_may_be_read(const struct pollfd *p, nfds_t n)
-{
-	struct rlimit most;
-
-	if (!n || (n > LONG_LIST && (getrlimit(RLIMIT_NOFILE, &most) || n > most.rlim_cur)))
-		return false;
-	rl_guard_begin();
-	return rl_guard_readable(p, n * sizeof(*p));
-}
-
 bool rl_sock_in_list(const struct pollfd *p, nfds_t n)
 {
 	nfds_t i;
 
-	if (likely(!rl_sockets_on) || !rl_list_may_be_read(p, n))
+	if (unlikely(!rl_sockets_on) || !rl_list_may_be_read(p, n))
 		return false;
 	for (i = 0; i < n; i++)
 		if (rl_fd_is_used(p[i].fd))
@@ -87,8 +80,8 @@ static void look_at(struct wait *w, nfds_t i)
 		s->ev = POLLIN;
 	if (!s->sk)
 		goto out;
-	rl_turn_begin(s->sk, &s->turn);
-	ev = rl_sock_look(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
+	rl_waiter_begin(s->sk, &s->waiter);
+	ev = rl_sock_poll_tcp(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	if (ev == RL_SOCK_IS_PLAIN) {
 		rl_sock_end(s->sk);
 		s->sk = NULL;
@@ -109,17 +102,17 @@ static void look(struct wait *w)
 
 	w->ready = 0;
 	w->deadline = 0;
-	w->bell = NULL;
+	w->eventfd = NULL;
 	w->unheard = false;
 	w->n_all = w->n;
 	for (i = 0; i < w->n; i++)
 		look_at(w, i);
 }
 
-/* ---- the bell ---- */
+/* ---- the eventfd of this thread ---- */
 
 /* Behind the rest. As many as there may be descriptors the kernel takes: then where the program has none. */
-static struct pollfd *place_of_bell(const struct wait *w)
+static struct pollfd *place_of_eventfd(const struct wait *w)
 {
 	nfds_t i;
 
@@ -132,24 +125,24 @@ static struct pollfd *place_of_bell(const struct wait *w)
 }
 
 /* false: something has changed since. */
-static bool hang_bell(struct wait *w)
+static bool add_eventfd(struct wait *w)
 {
 	struct seen *s;
-	int bell;
+	int fd;
 
 	for (s = w->s; s < w->s + w->n; s++) {
-		bell = s->sk && !w->ready ? rl_turn_sleep(s->sk, &s->turn, w->frame) : -1;
-		if (bell == -EAGAIN)
+		fd = s->sk && !w->ready ? rl_waiter_sleep(s->sk, &s->waiter, w->frame) : -1;
+		if (fd == -EAGAIN)
 			return false;
-		w->unheard |= bell == -EMFILE;
-		if (bell < 0)
+		w->unheard |= fd == -EMFILE;
+		if (fd < 0)
 			continue;
-		w->bell = place_of_bell(w);
-		w->unheard |= !w->bell;
-		if (w->bell)
-			*w->bell = (struct pollfd){ .fd = bell, .events = POLLIN };
+		w->eventfd = place_of_eventfd(w);
+		w->unheard |= !w->eventfd;
+		if (w->eventfd)
+			*w->eventfd = (struct pollfd){ .fd = fd, .events = POLLIN };
 	}
-	w->n_all = w->n + (w->bell == &w->q[w->n]);
+	w->n_all = w->n + (w->eventfd == &w->q[w->n]);
 	return true;
 }
 
@@ -160,7 +153,7 @@ static void get_up(struct wait *w)
 
 	for (s = w->s; s < w->s + w->n; s++)
 		if (s->sk)
-			rl_turn_wake(&s->turn);
+			rl_waiter_wake(&s->waiter);
 }
 
 static void let_go(struct wait *w)
@@ -174,9 +167,9 @@ static void let_go(struct wait *w)
 		rl_sock_end(s->sk);
 		s->sk = NULL;
 	}
-	if (w->bell && w->bell->revents)
-		rl_turn_silence(w->bell->fd);
-	w->bell = NULL;
+	if (w->eventfd && w->eventfd->revents)
+		rl_waiter_clear(w->eventfd->fd);
+	w->eventfd = NULL;
 }
 
 /* ---- one wait of the kernel's ---- */
@@ -255,7 +248,7 @@ static unsigned int say(const struct wait *w, nfds_t i)
 	if (kernel)
 		ev = rl_sock_poll(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	else
-		ev = rl_sock_glance(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
+		ev = rl_sock_poll_cached(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	return ev == RL_SOCK_IS_PLAIN ? 0 : ev ? (unsigned int)ev : kernel & POLLNVAL;
 }
 
@@ -282,7 +275,7 @@ static int count(struct wait *w)
 }
 
 /* How many are ready; -EAGAIN: once more; or another -errno. */
-static int turn(struct wait *w, const sigset_t *mask)
+static int wait_once(struct wait *w, const sigset_t *mask)
 {
 	struct step_out o = { .w = w };
 	struct timespec t, *left;
@@ -291,7 +284,7 @@ static int turn(struct wait *w, const sigset_t *mask)
 
 	look(w);
 	left = rl_time_left(w->until, w->deadline, &t);
-	sleeps = hang_bell(w) && !w->ready && !w->is_last;
+	sleeps = add_eventfd(w) && !w->ready && !w->is_last;
 	if (!sleeps) {
 		t = (struct timespec){ 0 };
 		left = &t;
@@ -308,7 +301,7 @@ static int turn(struct wait *w, const sigset_t *mask)
 	get_up(w);
 	n = rv ? 0 : count(w);
 	/* Once more without it. */
-	if (rv == -EINVAL && w->bell == &w->q[w->n]) {
+	if (rv == -EINVAL && w->eventfd == &w->q[w->n]) {
 		w->crowded = true;
 		rv = -EAGAIN;
 	}
@@ -327,7 +320,7 @@ static int wait_all(struct wait *w, const sigset_t *mask)
 
 	do {
 		w->is_last = is_late(w);
-		rv = turn(w, mask);
+		rv = wait_once(w, mask);
 	} while (rv == -EAGAIN);
 	return rv;
 }
@@ -338,14 +331,10 @@ static int prepare(struct wait *w, struct pollfd *p, nfds_t n, const struct time
 	w->n = n;
 	w->q = w->q_own;
 	w->s = w->s_own;
-	w->until = 0;
-	w->bell = NULL;
-	w->crowded = false;
 	if (t && (t->tv_sec < 0 || t->tv_nsec < 0 || (u64)t->tv_nsec >= NS))
 		return -EINVAL;
 	if (t && (u64)t->tv_sec < UINT64_MAX / NS / 4)
 		w->until = rl_now_ns() + (u64)t->tv_sec * NS + (u64)t->tv_nsec;
-	memset(w->s_own, 0, sizeof(w->s_own));
 	if (n <= SMALL)
 		return 0;
 	w->s = n < INT_MAX / 256 ? calloc(n + 1, sizeof(*w->s) + sizeof(*w->q)) : NULL;
@@ -363,21 +352,22 @@ static void finish(void *arg)
 
 int rl_sock_wait_list(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *mask)
 {
-	struct wait w;
-	int rv = prepare(&w, p, n, t);
+	struct wait w = { .frame = __builtin_frame_address(0), .signals = rl_signals_seen().all };
+	int rv;
 
-	w.frame = __builtin_frame_address(0);
-	w.signals = rl_signals_seen().all;
-	rl_turn_reap(w.frame);
+	rl_waiter_reap(w.frame);
+	rv = prepare(&w, p, n, t);
+	if (rv)
+		return (int)rl_hook_result(rv);
 	pthread_cleanup_push(finish, &w);
-	rv = rv ?: wait_all(&w, mask);
+	rv = wait_all(&w, mask);
 	pthread_cleanup_pop(1);
 	return (int)rl_hook_result(rv);
 }
 
 /* ---- select: sets of any size are the program's affair ---- */
 
-#define WORD	(8 * (int)sizeof(unsigned long))
+#define WORD	RL_SET_WORD
 /* Numbers that every table of the kernel's has. */
 #define FIRST_TABLE	64
 /* Looks at the list of numbers; behind the first ones each has a pause of 1 ms. */
@@ -397,11 +387,6 @@ static void put(fd_set *set, int fd, bool on)
 		return;
 	word = (unsigned long *)set + fd / WORD;
 	*word = on ? *word | bit : *word & ~bit;
-}
-
-static size_t octets_of(int n)
-{
-	return ((size_t)n + WORD - 1) / WORD * sizeof(unsigned long);
 }
 
 struct listed {
@@ -474,12 +459,6 @@ static int size_of_table(void)
 	return highest < FIRST_TABLE ? FIRST_TABLE : size;
 }
 
-bool rl_set_may_be_read(const fd_set *set, int n)
-{
-	rl_guard_begin();
-	return !set || rl_guard_readable(set, octets_of(n));
-}
-
 static bool may_be_read(int n, const fd_set *in, const fd_set *out, const fd_set *except)
 {
 	return rl_set_may_be_read(in, n) && rl_set_may_be_read(out, n) && rl_set_may_be_read(except, n);
@@ -489,7 +468,7 @@ bool rl_sock_in_sets(int *n, const fd_set *in, const fd_set *out, const fd_set *
 {
 	int fd;
 
-	if (likely(!rl_sockets_on) || *n <= 0)
+	if (unlikely(!rl_sockets_on) || *n <= 0)
 		return false;
 	if (*n > FD_SETSIZE || !may_be_read(*n, in, out, except))
 		*n = min_t(int, *n, size_of_table());
@@ -565,17 +544,17 @@ struct sets {
 static bool take_set(fd_set **own, void *room, const fd_set *set, int n)
 {
 	*own = set ? room : NULL;
-	return !set || rl_guard_copy(room, set, octets_of(n));
+	return !set || rl_guard_copy(room, set, rl_set_size(n));
 }
 
 static bool give_set(fd_set *set, const fd_set *own, int n)
 {
-	return !set || rl_guard_copy(set, own, octets_of(n));
+	return !set || rl_guard_copy(set, own, rl_set_size(n));
 }
 
 static struct sets *new_sets(int n)
 {
-	size_t words = 3 * octets_of(n) + sizeof(struct sets);
+	size_t words = 3 * rl_set_size(n) + sizeof(struct sets);
 	struct sets *s = calloc(1, words + ((size_t)n + 1) * sizeof(*s->p));
 
 	if (s)
@@ -607,8 +586,8 @@ static int wait_copies(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *e
 	int rv;
 
 	rl_guard_begin();
-	if (!take_set(&s->in, room, in, n) || !take_set(&s->out, room + octets_of(n), out, n) ||
-	    !take_set(&s->except, room + 2 * octets_of(n), except, n))
+	if (!take_set(&s->in, room, in, n) || !take_set(&s->out, room + rl_set_size(n), out, n) ||
+	    !take_set(&s->except, room + 2 * rl_set_size(n), except, n))
 		return (int)rl_hook_result(-EFAULT);
 	n = meant(s, n);
 	rv = wait_sets(s->p, list_of_sets(s->p, n, s->in, s->out, s->except), s->in, s->out, s->except, t, mask);

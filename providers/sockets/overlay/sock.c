@@ -1,119 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Sockets that go over iWARP, from connect() or accept() on. What is accepted is not looked at before the
- * program uses it: a server may accept in one process, and serve in a child, or in a program that it
- * executes. Two processes that both have such a socket share a word, and the first that uses it wins.
- */
+/* Sockets that go over iWARP: their life and their phases. */
 #include <fcntl.h>
-#include <linux/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 
-#include "process/gate.h"
-#include "process/hook.h"
-#include "process/options.h"
+#include "claims.h"
+#include "epoll.h"
+#include "process/api.h"
 #include "process/raw.h"
-#include "process/signals.h"
 #include "sock.h"
-#include "process/thread.h"
-
-/* Descriptors that a program may get over an exec are among the first. */
-#define FOUND_MAX	256
-#define CLAIMS_SIZE	4096
-
-/* Words that processes share, one for each socket that was fresh at a fork(). */
-struct rl_claims {
-	u32 *words;			/* atomic */
-	u32 used, refs;			/* this process's; atomic refs */
-};
-
-static struct rl_rules rules;
-static struct {
-	pthread_mutex_t lock;		/* of the list; leaf */
-	struct rl_sock *fresh;
-	struct rl_claims *claims;	/* has room; of handlers of fork() alone */
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+#include "waiter.h"
 
 static const struct rl_file_ops sock_ops;
 
-/* Whoever waits looks again. */
-static void set_phase(struct rl_sock *sk, enum rl_sock_phase phase)
+/* Threads that wait look again. */
+void rl_sock_set_phase(struct rl_sock *sk, enum rl_sock_phase phase)
 {
 	__atomic_store_n(&sk->phase, phase, __ATOMIC_RELEASE);
 	rl_sock_changed(sk, POLLIN | POLLOUT);
 }
 
-/* ---- claims ---- */
-
-static void put_claims(struct rl_claims *c)
-{
-	if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL))
-		return;
-	munmap(c->words, CLAIMS_SIZE);
-	free(c);
-}
-
-static struct rl_claims *new_claims(void)
-{
-	struct rl_claims *c = calloc(1, sizeof(*c));
-	void *words = c ? mmap(NULL, CLAIMS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			       -1, 0) : MAP_FAILED;
-
-	if (words == MAP_FAILED) {
-		free(c);
-		return NULL;
-	}
-	*c = (struct rl_claims){ .words = words, .refs = 1 };
-	return c;
-}
-
-static void lend_word(struct rl_sock *sk)
-{
-	struct rl_claims *c = all.claims;
-
-	if (!c || c->used == CLAIMS_SIZE / sizeof(u32)) {
-		put_claims(c);
-		c = all.claims = new_claims();
-	}
-	if (!c)
-		return;
-	sk->claim = &c->words[c->used++];
-	sk->claims = c;
-	__atomic_fetch_add(&c->refs, 1, __ATOMIC_RELAXED);
-}
-
-/* Behind the gate's handler: nobody is inside. A socket that has a word is still nobody's. */
-static void before_fork(void)
-{
-	struct rl_sock *sk;
-
-	rl_epoll_before_fork();
-	for (sk = all.fresh; sk; sk = sk->next)
-		if (!sk->claim)
-			lend_word(sk);
-}
-
-/* The parent goes on with the words that are free. */
-static void in_child(void)
-{
-	put_claims(all.claims);
-	all.claims = NULL;
-	rl_turns_in_child();
-}
-
-static bool is_won(struct rl_sock *sk)
-{
-	u32 unused = 0;
-
-	return !sk->claim || __atomic_compare_exchange_n(sk->claim, &unused, 1, false,
-							 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
 /* ---- life ---- */
 
-static struct rl_sock *new_sock(enum rl_sock_phase phase, const struct rl_rule *rule)
+struct rl_sock *rl_sock_new(enum rl_sock_phase phase, const struct rl_rule *rule)
 {
 	struct rl_sock *sk = calloc(1, sizeof(*sk));
 
@@ -121,51 +30,28 @@ static struct rl_sock *new_sock(enum rl_sock_phase phase, const struct rl_rule *
 		return NULL;
 	rl_file_init(&sk->file, &sock_ops, 0);
 	pthread_mutex_init(&sk->lock, NULL);
-	pthread_mutex_init(&sk->bells, NULL);
+	pthread_mutex_init(&sk->sleepers_lock, NULL);
+	INIT_LIST_HEAD(&sk->sleepers);
+	INIT_LIST_HEAD(&sk->unused);
+	INIT_LIST_HEAD(&sk->items);
 	sk->own_fd = -1;
 	sk->phase = phase;
 	sk->rule = rule;
 	return sk;
 }
 
-static void link_fresh(struct rl_sock *sk)
-{
-	pthread_mutex_lock(&all.lock);
-	sk->next = all.fresh;
-	sk->prev = &all.fresh;
-	if (sk->next)
-		sk->next->prev = &sk->next;
-	all.fresh = sk;
-	pthread_mutex_unlock(&all.lock);
-}
-
-static void unlink_fresh(struct rl_sock *sk)
-{
-	pthread_mutex_lock(&all.lock);
-	if (sk->prev) {
-		*sk->prev = sk->next;
-		if (sk->next)
-			sk->next->prev = sk->prev;
-		sk->prev = NULL;
-	}
-	pthread_mutex_unlock(&all.lock);
-}
-
 static void release(struct rl_file *f)
 {
 	struct rl_sock *sk = container_of(f, struct rl_sock, file);
 
-	unlink_fresh(sk);
-	put_claims(sk->claims);
+	rl_claims_free(sk);
 	rl_epoll_leave(sk, -1, true);
 	if (sk->stream)
 		rl_stream_close(sk->stream);
-	pthread_mutex_destroy(&sk->bells);
+	pthread_mutex_destroy(&sk->sleepers_lock);
 	pthread_mutex_destroy(&sk->lock);
 	free(sk);
 }
-
-static const struct rl_file_ops sock_ops = { .release = release, .is_shared = true };
 
 struct rl_sock *rl_sock_begin_any(int fd)
 {
@@ -202,14 +88,14 @@ static void become_plain(struct rl_sock *sk)
 		rl_stream_close(sk->stream);
 		sk->stream = NULL;
 	}
-	set_phase(sk, RL_SOCK_PLAIN);
+	rl_sock_set_phase(sk, RL_SOCK_PLAIN);
 }
 
 /*
  * MPA's frames are no program's records: whoever waits is to hear of the first octet. A socket that turns out to
  * be plain gets back what it had.
  */
-static void take_low_mark(struct rl_sock *sk, int fd)
+void rl_sock_take_low_mark(struct rl_sock *sk, int fd)
 {
 	int mark = 0, one = 1;
 	socklen_t len = sizeof(mark);
@@ -225,7 +111,7 @@ static int leave_table(struct rl_sock *sk, int fd)
 	fd = rl_fd_name_of(&sk->file, fd);
 	if (sk->low_mark && fd >= 0)
 		rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &sk->low_mark, sizeof(sk->low_mark));
-	unlink_fresh(sk);
+	rl_claims_remove(sk);
 	rl_epoll_leave(sk, -1, false);
 	if (sk->stream)
 		__atomic_store_n(&sk->is_kept, true, __ATOMIC_RELEASE);
@@ -257,24 +143,26 @@ static void bind_all(struct rl_sock *sk)
 	rl_fd_each(&sk->file, bind_to_process);
 }
 
-static int kill_sock(struct rl_sock *sk, int why)
+int rl_sock_kill(struct rl_sock *sk, int why)
 {
 	sk->why = -why;
-	set_phase(sk, RL_SOCK_DEAD);
-	rl_trace("sockets: no stream: %s", strerror(sk->why));
+	rl_sock_set_phase(sk, RL_SOCK_DEAD);
+	if (rl_options()->trace)
+		rl_complain("sockets: no stream: %s", strerror(sk->why));
 	return why;
 }
 
 /* With sk->lock, if others know of it. */
-static void go_over(struct rl_sock *sk, int fd, const char *why)
+void rl_sock_go_over(struct rl_sock *sk, int fd, const char *why)
 {
-	rl_trace("sockets: descriptor %d goes over iWARP, %s", fd, why);
+	if (rl_options()->trace)
+		rl_complain("sockets: descriptor %d goes over iWARP, %s", fd, why);
 	rl_stream_tell(sk->stream, rl_sock_changed, sk);
 	__atomic_store_n(&sk->own_fd, rl_stream_fd(sk->stream), __ATOMIC_RELAXED);
 	/* A client that has been asked may be plain yet. */
 	if (rl_stream_has_begun(sk->stream))
 		bind_all(sk);
-	set_phase(sk, RL_SOCK_STREAM);
+	rl_sock_set_phase(sk, RL_SOCK_STREAM);
 }
 
 /* With sk->lock. TCP is connected, or never will be. */
@@ -283,18 +171,18 @@ static int start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 	struct rl_stream_options o = { .plain_allowed = role == RL_STREAM_RESPONDER };
 	int rv;
 
-	if (!is_won(sk))
-		return kill_sock(sk, -EIO);
+	if (!rl_claims_win(sk))
+		return rl_sock_kill(sk, -EIO);
 	if (role == RL_STREAM_INITIATOR)
-		take_low_mark(sk, fd);
+		rl_sock_take_low_mark(sk, fd);
 	rv = rl_stream_start(fd, role, &o, &sk->stream);
 	if (rv == -ENOTCONN || rv == -EPROTOTYPE) {
 		become_plain(sk);
 		return RL_SOCK_IS_PLAIN;
 	}
 	if (rv)
-		return kill_sock(sk, rv);
-	go_over(sk, fd, role == RL_STREAM_INITIATOR ? "connected" : "accepted");
+		return rl_sock_kill(sk, rv);
+	rl_sock_go_over(sk, fd, role == RL_STREAM_INITIATOR ? "connected" : "accepted");
 	return 0;
 }
 
@@ -328,14 +216,14 @@ static int decide_fresh(struct rl_sock *sk, int fd, bool speaks)
 		return start(sk, fd, RL_STREAM_RESPONDER);
 	if (n == -EAGAIN && (!speaks || sk->rule->only || rl_now_ms() < sk->deadline))
 		return -EAGAIN;
-	if (n == -EAGAIN && !is_won(sk))
-		return kill_sock(sk, -EIO);
+	if (n == -EAGAIN && !rl_claims_win(sk))
+		return rl_sock_kill(sk, -EIO);
 	become_plain(sk);
 	return RL_SOCK_IS_PLAIN;
 }
 
 /*
- * With sk->lock, without which @fd does not leave it (rl_sock_leaves()): a number that was closed under the
+ * With sk->lock, without which @fd does not leave it (leave()): a number that was closed under the
  * caller may be another file's by now.
  */
 static int decide_locked(struct rl_sock *sk, int fd, bool speaks)
@@ -371,7 +259,7 @@ int rl_sock_decide(struct rl_sock *sk, int fd, bool speaks)
 	if (rv == RL_SOCK_IS_PLAIN)
 		return leave_table(sk, fd);
 	if (rv != -EAGAIN)
-		unlink_fresh(sk);
+		rl_claims_remove(sk);
 	return rv;
 }
 
@@ -384,11 +272,11 @@ bool rl_sock_give_up(struct rl_sock *sk, int fd)
 	done = rl_sock_phase_of(sk) == RL_SOCK_FRESH && sk->rule->only && fd >= 0;
 	if (done) {
 		rl_raw(SYS_shutdown, fd, SHUT_RDWR);
-		kill_sock(sk, -ENOTCONN);
+		rl_sock_kill(sk, -ENOTCONN);
 	}
 	pthread_mutex_unlock(&sk->lock);
 	if (done)
-		unlink_fresh(sk);
+		rl_claims_remove(sk);
 	return done;
 }
 
@@ -408,7 +296,7 @@ static int refuse_plain(struct rl_sock *sk, int fd)
 	fd = rl_fd_name_of(&sk->file, fd);
 	if (fd >= 0)
 		rl_raw(SYS_shutdown, fd, SHUT_RDWR);
-	return kill_sock(sk, -ECONNRESET);
+	return rl_sock_kill(sk, -ECONNRESET);
 }
 
 /* With sk->lock. What became of the stream, if it is none. */
@@ -443,285 +331,7 @@ int rl_sock_step_end(struct rl_sock *sk, int fd, bool locked)
 	return rv == RL_SOCK_IS_PLAIN ? leave_table(sk, fd) : rv;
 }
 
-/* ---- what poll() says ---- */
-
-u64 rl_sock_deadline(const struct rl_sock *sk, unsigned int events)
-{
-	return events & POLLOUT && rl_sock_phase_of(sk) == RL_SOCK_FRESH && !sk->rule->only ? sk->deadline : 0;
-}
-
-static unsigned int with_aliases(unsigned int events)
-{
-	return events | (events & POLLRDNORM ? POLLIN : 0) | (events & POLLWRNORM ? POLLOUT : 0);
-}
-
-static int say(struct rl_sock *sk, bool moves, unsigned int events, unsigned int *awaits)
-{
-	unsigned int ev = rl_stream_look(sk->stream, moves, awaits);
-
-	if (ev & POLLOUT || (with_aliases(events) & POLLOUT && !__atomic_exchange_n(&sk->told, true, __ATOMIC_RELAXED)))
-		ev |= POLLOUT | POLLWRNORM;
-	if (ev & POLLIN)
-		ev |= POLLRDNORM;
-	ev &= events | POLLERR | POLLHUP;
-	if (ev)
-		*awaits = 0;
-	return (int)ev;
-}
-
-int rl_sock_poll(struct rl_sock *sk, int fd, unsigned int events, unsigned int *awaits)
-{
-	bool is_connecting = rl_sock_phase_of(sk) == RL_SOCK_CONNECTING;
-	int rv;
-
-	*awaits = is_connecting ? POLLOUT : POLLIN;
-	rv = rl_sock_decide(sk, fd, with_aliases(events) & POLLOUT);
-	if (!rv)
-		rv = (int)rl_sock_step(sk, fd, say(sk, true, events, awaits));
-	if (rv == -EAGAIN)
-		return 0;
-	if (rv < 0 && rv != RL_SOCK_IS_PLAIN)
-		return (int)((POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM) & events) | POLLERR | POLLHUP;
-	return rv;
-}
-
-int rl_sock_glance(struct rl_sock *sk, int fd, unsigned int events, unsigned int *awaits)
-{
-	if (!__atomic_load_n(&sk->is_open, __ATOMIC_ACQUIRE))
-		return rl_sock_poll(sk, fd, events, awaits);
-	return say(sk, false, events, awaits);
-}
-
-int rl_sock_look(struct rl_sock *sk, int fd, unsigned int events, unsigned int *awaits)
-{
-	const unsigned int hears = POLLIN | POLLRDNORM | POLLRDHUP;
-	int ev = rl_sock_glance(sk, fd, events, awaits), more;
-
-	if (ev <= 0 || (unsigned int)ev & hears || !(events & hears))
-		return ev;
-	more = rl_sock_poll(sk, fd, events, awaits);
-	return more < 0 ? more : ev | more;
-}
-
-/* ---- what to wait for ---- */
-
-int rl_sock_fd(const struct rl_sock *sk, int fd)
-{
-	int own = __atomic_load_n(&sk->own_fd, __ATOMIC_RELAXED);
-
-	return own < 0 ? rl_fd_name_of(&sk->file, fd) : own;
-}
-
-struct pollfd rl_sock_awaits(struct rl_sock *sk, int fd, unsigned int events)
-{
-	struct pollfd p = { .fd = rl_sock_fd(sk, fd), .events = POLLIN };
-	int awaits;
-
-	if (rl_sock_phase_of(sk) == RL_SOCK_CONNECTING) {
-		p.events = POLLOUT;
-	} else if (rl_sock_phase_of(sk) == RL_SOCK_STREAM) {
-		awaits = (int)rl_sock_step(sk, fd, rl_stream_awaits(sk->stream, events));
-		p.events = awaits < 0 ? POLLIN : (short)awaits;
-	}
-	return p;
-}
-
-/* ---- how sockets come, and go ---- */
-
-/* @sk is the table's from now on. False: there is no place for it. */
-static bool attach(int fd, struct rl_sock *sk)
-{
-	bool done;
-
-	if (!sk)
-		return false;
-	rl_gate_enter();
-	if (rl_sock_phase_of(sk) == RL_SOCK_FRESH)
-		link_fresh(sk);
-	done = rl_fd_attach(fd, &sk->file);
-	if (done && sk->stream) {
-		pthread_mutex_lock(&sk->lock);
-		go_over(sk, fd, "asked for");
-		pthread_mutex_unlock(&sk->lock);
-	}
-	rl_file_put(&sk->file);
-	rl_gate_leave();
-	return done;
-}
-
-/* The program asked for it, and the table has it for another reason. With sk->lock. */
-int rl_sock_take(struct rl_sock *sk, int fd, struct rl_stream *s)
-{
-	if (!is_won(sk)) {
-		rl_stream_close(s);
-		return kill_sock(sk, -EIO);
-	}
-	sk->stream = s;
-	go_over(sk, fd, "asked for");
-	unlink_fresh(sk);
-	return 0;
-}
-
-int rl_sock_adopt(int fd, struct rl_stream *s)
-{
-	static const struct rl_rule none;
-	struct rl_sock *sk = new_sock(RL_SOCK_STREAM, &none);
-
-	if (!sk) {
-		rl_stream_close(s);
-		return -ENOMEM;
-	}
-	sk->told = true;
-	sk->stream = s;
-	return attach(fd, sk) ? 0 : -EMFILE;
-}
-
-static bool is_tcp(int fd)
-{
-	int protocol = 0;
-	socklen_t len = sizeof(protocol);
-
-	return !rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
-		protocol == IPPROTO_TCP;
-}
-
-void rl_sock_made(int fd, int domain, int type, int protocol)
-{
-	bool may_be = (domain == AF_INET || domain == AF_INET6) && (type & 0xf) == SOCK_STREAM &&
-		(!protocol || protocol == IPPROTO_TCP);
-
-	if (fd >= 0 && may_be)
-		attach(fd, new_sock(RL_SOCK_NEW, NULL));
-}
-
-const struct rl_rule *rl_sock_rule_to(int fd, const struct sockaddr *a, socklen_t len)
-{
-	struct sockaddr_storage peer = { 0 };
-
-	if (!a || len < sizeof(struct sockaddr_in) || len > sizeof(peer))
-		return NULL;
-	memcpy(&peer, a, len);
-	if (peer.ss_family == AF_INET6 && len < sizeof(struct sockaddr_in6))
-		return NULL;
-	return rl_rules_find(&rules, RL_CONNECTS, rl_rules_port(&peer), &peer);
-}
-
-/* One that is connecting already is asked again by programs that do not poll. */
-static void note_connect(struct rl_sock *sk, int fd, const struct rl_rule *rule, bool done)
-{
-	u32 phase = rl_sock_phase_of(sk);
-
-	if (phase == RL_SOCK_NEW && !rule) {
-		rl_sock_make_plain(sk, fd);
-		return;
-	}
-	if (phase == RL_SOCK_NEW) {
-		pthread_mutex_lock(&sk->lock);
-		sk->rule = rule;
-		set_phase(sk, RL_SOCK_CONNECTING);
-		pthread_mutex_unlock(&sk->lock);
-	}
-	if (done) {
-		__atomic_store_n(&sk->told, true, __ATOMIC_RELAXED);
-		rl_sock_decide(sk, fd, true);
-		if (rl_sock_phase_of(sk) == RL_SOCK_STREAM)
-			rl_sock_step(sk, fd, rl_stream_poll(sk->stream));
-	}
-	rl_epoll_stir(sk, 0);
-}
-
-int rl_sock_connected(int fd, const struct rl_rule *rule, int rv)
-{
-	int saved = errno;
-	bool goes_on = rv && (errno == EINPROGRESS || errno == EINTR);
-	struct rl_sock *sk = !rv || goes_on ? rl_sock_begin_any(fd) : NULL;
-
-	if (sk) {
-		note_connect(sk, fd, rule, !rv);
-		rl_sock_end(sk);
-	}
-	errno = saved;
-	return rv;
-}
-
-static const struct rl_rule *rule_from(int fd, const struct sockaddr_storage *peer)
-{
-	struct sockaddr_storage own = { 0 };
-	socklen_t len = sizeof(own);
-
-	if (rl_raw(SYS_getsockname, fd, &own, &len) < 0)
-		return NULL;
-	return rl_rules_find(&rules, RL_ACCEPTS, rl_rules_port(&own), peer);
-}
-
-static void accepted(int fd, const struct sockaddr_storage *peer, bool strange)
-{
-	int saved = errno;
-	const struct rl_rule *rule = rule_from(fd, peer);
-	struct rl_sock *sk = rule && is_tcp(fd) ? new_sock(RL_SOCK_FRESH, rule) : NULL;
-
-	if (sk) {
-		sk->told = true;
-		sk->strange = strange;
-		sk->deadline = rl_now_ms() + rule->wait_ms;
-		take_low_mark(sk, fd);
-		attach(fd, sk);
-	}
-	errno = saved;
-}
-
-void rl_sock_accepted(int fd, const struct sockaddr_storage *peer)
-{
-	accepted(fd, peer, false);
-}
-
-/* Nobody has sent on it, and nothing that came was read. */
-static bool is_untouched(int fd)
-{
-	struct tcp_info i = { 0 };
-	socklen_t len = sizeof(i);
-	int queued = 0;
-
-	return !rl_raw(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &i, &len) && i.tcpi_state == 1 &&
-		rl_raw(SYS_ioctl, fd, FIONREAD, &queued) >= 0 && !i.tcpi_bytes_sent &&
-		i.tcpi_bytes_received == (u64)queued;
-}
-
-void rl_sock_found(int fd)
-{
-	struct sockaddr_storage peer = { 0 };
-	socklen_t len = sizeof(peer);
-
-	if (!rl_fd_is_used(fd) && !rl_raw(SYS_getpeername, fd, &peer, &len) && rule_from(fd, &peer) &&
-	    is_tcp(fd) && is_untouched(fd))
-		accepted(fd, &peer, true);
-}
-
-bool rl_sock_goes_out(int fd)
-{
-	struct rl_sock *sk = rl_sock_may(fd) ? rl_sock_begin_any(fd) : NULL;
-	bool may;
-
-	if (!sk)
-		return true;
-	may = rl_sock_phase_of(sk) != RL_SOCK_CONNECTING && rl_sock_phase_of(sk) != RL_SOCK_STREAM &&
-		rl_sock_phase_of(sk) != RL_SOCK_DEAD;
-	if (may)
-		__atomic_store_n(&sk->strange, true, __ATOMIC_RELAXED);
-	rl_sock_end(sk);
-	return may;
-}
-
-void rl_sock_listens(int fd)
-{
-	struct rl_sock *sk = rl_sock_begin_any(fd);
-
-	if (!sk)
-		return;
-	if (rl_sock_phase_of(sk) == RL_SOCK_NEW)
-		rl_sock_make_plain(sk, fd);
-	rl_sock_end(sk);
-}
+/* ---- numbers ---- */
 
 /* No number names it any more. With sk->lock, or it is open. */
 static bool takes_back(struct rl_sock *sk)
@@ -735,81 +345,62 @@ static bool takes_back(struct rl_sock *sk)
  */
 static void end_for_sleeper(struct rl_sock *sk)
 {
-	if (sk->stream && rl_turn_is_sleeping(sk) && rl_fd_name_of(&sk->file, -1) < 0)
+	if (sk->stream && rl_waiter_is_sleeping(sk) && rl_fd_name_of(&sk->file, -1) < 0)
 		rl_stream_shutdown(sk->stream, SHUT_RDWR);
 }
 
-void rl_sock_leaves(int fd)
+/* Without sk->lock @fd does not leave the table. */
+static void leave(struct rl_file *f, int fd)
 {
-	struct rl_sock *sk;
+	struct rl_sock *sk = container_of(f, struct rl_sock, file);
+	bool locked;
 
-	rl_turn_reap(__builtin_frame_address(0));
-	sk = rl_sock_begin_any(fd);
-	if (!sk)
-		return;
-	if (!rl_fd_is_borrowed()) {
-		bool locked = rl_sock_step_begin(sk);
+	rl_waiter_reap(__builtin_frame_address(0));
+	locked = rl_sock_step_begin(sk);
+	if (sk->has_items)
+		rl_epoll_leave(sk, fd, true);
+	rl_fd_forget(fd);
+	end_for_sleeper(sk);
+	/*
+	 * The kernel wakes nobody, and whoever waits by this number would wait for another's octets. What was
+	 * posted, and ranges, do not wait for who sleeps.
+	 */
+	if (takes_back(sk) || locked)
+		rl_sock_changed(sk, 0);
+	if (locked)
+		pthread_mutex_unlock(&sk->lock);
+}
 
-		if (sk->has_items)
-			rl_epoll_leave(sk, fd, true);
-		rl_fd_forget(fd);
-		end_for_sleeper(sk);
-		/*
-		 * The kernel wakes nobody, and whoever waits by this number would wait for another's octets. What was
-		 * posted, and ranges, do not wait for who sleeps.
-		 */
-		if (takes_back(sk) || locked)
-			rl_sock_changed(sk, 0);
-		if (locked)
-			pthread_mutex_unlock(&sk->lock);
+static bool is_bound(const struct rl_sock *sk)
+{
+	switch (rl_sock_phase_of(sk)) {
+	case RL_SOCK_NEW:
+	case RL_SOCK_PLAIN:
+	case RL_SOCK_FRESH:
+		return false;
+	case RL_SOCK_STREAM:
+		return __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST);
 	}
-	rl_sock_end(sk);
+	return true;
 }
 
 bool rl_sock_is_bound(int fd)
 {
-	struct rl_sock *sk = rl_sock_may(fd) ? rl_sock_begin(fd) : NULL;
-	bool is_bound = sk && rl_sock_phase_of(sk) != RL_SOCK_FRESH &&
-		(rl_sock_phase_of(sk) != RL_SOCK_STREAM || __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST));
+	struct rl_sock *sk = rl_sock_is_candidate(fd) ? rl_sock_begin_any(fd) : NULL;
+	bool is = sk && is_bound(sk);
 
 	if (sk)
 		rl_sock_end(sk);
-	return is_bound;
+	return is;
 }
 
-void rl_sock_copied(int from, int to)
+/* No other program is to find the FPDUs of a stream. */
+static void copied(struct rl_file *f, int fd)
 {
-	if (rl_sock_is_bound(from))
-		bind_to_process(to);
+	if (is_bound(container_of(f, struct rl_sock, file)))
+		bind_to_process(fd);
 }
 
-/* ---- the process ---- */
-
-__attribute__((constructor)) static void begin(void)
-{
-	const char *name = getenv("WEFT_SOCKETS"), *why;
-	unsigned int line;
-	int fd;
-
-	if (!name || !*name)
-		return;
-	why = rl_rules_load(name, &rules, &line);
-	if (why) {
-		rl_complain("WEFT_SOCKETS=%s is ignored: line %u: %s", name, line, why);
-		return;
-	}
-	/* Of the environment, which some programs empty. */
-	rl_options();
-	rl_sock_flags_begin();
-	pthread_atfork(before_fork, NULL, in_child);
-	rl_sockets_on = true;
-	rl_signals_begin();
-	for (fd = 0; fd < FOUND_MAX; fd++)
-		rl_sock_found(fd);
-}
-
-__attribute__((destructor)) static void finish(void)
-{
-	if (rl_sockets_on)
-		rl_stream_exit();
-}
+static const struct rl_file_ops sock_ops = {
+	.leave = leave, .copied = copied, .release = release, .is_shared = true,
+};

@@ -14,9 +14,9 @@
 
 #include "octets.h"
 #include "stream.h"
-#include "words.h"
-#include "host/conn.h"
-#include "host/qp.h"
+#include "hello.h"
+#include "host/ulp.h"
+#include "process/list.h"
 
 /* Octets of a Send at most. */
 #define RL_STREAM_MESSAGE	(64 * 1024)
@@ -29,7 +29,7 @@ struct rl_ops;
 
 struct rl_stream {
 	u32 refs;			/* atomic: the program's, the connection's */
-	struct rl_stream *next, **prev;	/* all: stream.c's lock */
+	struct list_head of_all;	/* stream.c's lock */
 	u32 left_in;			/* the same: the process leaves, and has awaited it in this round */
 	pthread_mutex_t lock;
 

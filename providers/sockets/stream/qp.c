@@ -149,7 +149,7 @@ static u32 divert(struct rl_stream *s, const struct iovec *iov, int n)
 	/* What is in the queue comes first. */
 	want(s, iov, s->in.len ? 0 : n);
 	if (qp->recv_active)
-		weft_rq_divert(qp, sge, aim(s, qp->recv_got, sge));
+		rl_ulp_divert(&s->qp, sge, aim(s, qp->recv_got, sge));
 	return filled;
 }
 
@@ -169,7 +169,7 @@ static bool judge(struct rl_stream *s, u32 len)
 	    (s->peer_fin && (len > RL_STREAM_HEAD_LEN || h.fin)))
 		return false;
 	s->peer_fin |= h.fin;
-	return rl_stream_hear_limit(&s->own, h.limit);
+	return rl_stream_take_limit(&s->own, h.limit);
 }
 
 void rl_stream_complete(struct rl_stream *s, const struct weft_cqe *cqe)
@@ -197,7 +197,7 @@ size_t rl_stream_take_in(struct rl_stream *s, const struct iovec *iov, int n)
 	rl_conn_receive(s->conn);
 	filled = divert(s, NULL, 0);
 	if (s->wrong)
-		weft_qpc_fail(&s->qp.core, WEFT_E_RDMAP_UNSPECIFIED, NULL);
+		rl_ulp_end(&s->qp, false);
 	rl_stream_push(s);
 	return filled;
 }
@@ -272,30 +272,16 @@ static void post_head(struct rl_stream *s, bool fin)
 }
 
 /* The program's memory goes back to it. */
-struct keeping {
-	struct rl_stream *s;
-	u32 room;
-	bool done;
-};
-
-static void keep(void *arg)
-{
-	struct keeping *k = arg;
-
-	k->done = weft_sq_keep(&k->s->qp.core, k->s->kept, k->room, 0);
-}
-
 static void keep_rest(struct rl_stream *s, u32 room)
 {
 	struct weft_qpc *qp = &s->qp.core;
-	struct keeping k = { .s = s, .room = room };
 
 	if (qp->state != WEFT_QPS_RTS || qp->sq.next == ring(s)->user_idx)
 		return;
 	/* What was kept before has gone: the stream was idle. */
 	free(s->kept);
 	s->kept = malloc(room);
-	if (s->kept && rl_guard_run(keep, &k) && k.done)
+	if (s->kept && rl_ulp_keep(&s->qp, s->kept, room))
 		return;
 	rl_conn_break_off(s->conn);
 }
@@ -430,7 +416,7 @@ void rl_stream_finish(struct rl_stream *s)
 	if (!s->fin_said)
 		post_head(s, true);
 	s->fin_said = true;
-	weft_qpc_close(&s->qp.core);
+	rl_ulp_end(&s->qp, true);
 	s->conn->step_due = true;
 }
 
@@ -482,7 +468,7 @@ void rl_stream_init_qp(struct rl_stream *s)
 	qp->sq.info = s->info;
 	qp->sq.max_slots = WEFT_SQ_MAX_SLOTS;
 	weft_ringq_init(&qp->sq.q, s->ring, RL_STREAM_SLOTS);
-	weft_qpc_init(qp);
+	rl_ulp_init_qp(&s->qp);
 	qp->in_order = true;
 }
 

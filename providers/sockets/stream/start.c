@@ -11,6 +11,7 @@
 #include "sockets/operations/ops.h"
 #include "process/raw.h"
 #include "conn.h"
+#include "sockets/rules.h"
 
 /* Without an end: the peer's program comes to it when it likes, as to a TCP connection. */
 #define ACCEPT_MS 0x7fffffff
@@ -68,12 +69,15 @@ static void failed(struct rl_conn *c)
 	rl_conn_watch(c);
 }
 
-static u32 write_own_terms(const struct rl_stream *s, u8 p[RL_STREAM_TERMS_LEN])
+/* Written to @p. */
+static struct rl_ulp_terms own_terms(const struct rl_stream *s, u8 p[RL_STREAM_TERMS_LEN])
 {
 	const struct rl_stream_terms t = { .window = s->peers.window, .operations = s->ops };
 
 	rl_stream_write_terms(p, &t);
-	return RL_STREAM_TERMS_LEN;
+	return (struct rl_ulp_terms){
+		.pd = p, .pd_len = RL_STREAM_TERMS_LEN, .reads = s->ops ? RL_OPS_READS : 0,
+	};
 }
 
 /* The peer wants what this end wants. */
@@ -82,82 +86,41 @@ static bool read_terms(const struct rl_stream *s, const u8 *p, u32 len, struct r
 	return rl_stream_read_terms(p, len, t) && t->operations == !!s->ops;
 }
 
-static u32 reads_of(const struct rl_stream *s)
-{
-	return s->ops ? RL_OPS_READS : 0;
-}
-
 static void connected(struct rl_conn *c)
 {
 	struct weft_offer *o = c->link.offer;
 	struct rl_stream *s = c->user;
 	struct rl_stream_terms terms;
-	struct weft_tcp_view v;
 
 	c->link.offer = NULL;
-	if (read_terms(s, o->pd, o->pd_len, &terms)) {
+	if (read_terms(s, o->pd, o->pd_len, &terms))
 		rl_stream_open(s, &terms);
-	} else {
-		rl_conn_view(c, &v);
-		rl_conn_act(c, weft_link_withdraw(&c->link, -EPROTO, &v, rl_now_ms()));
-	}
+	else
+		rl_ulp_withdraw(c, -EPROTO);
 	free(o);
-}
-
-/* The program has no other connection. */
-static void reconnect(struct rl_conn *c)
-{
-	rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
-}
-
-static void refuse(struct rl_conn *c)
-{
-	u8 terms[RL_STREAM_TERMS_LEN];
-	struct weft_tcp_view v;
-
-	fail(c->user, EPROTO);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_reject(&c->link, terms, write_own_terms(c->user, terms), &v,
-					rl_now_ms()));
-	rl_conn_watch(c);
-}
-
-static int accept_on(struct rl_conn *c)
-{
-	struct rl_stream *s = c->user;
-	u8 terms[RL_STREAM_TERMS_LEN];
-	struct weft_tcp_view v;
-	int rv;
-
-	rl_conn_configure(c);
-	rl_conn_view(c, &v);
-	rv = rl_conn_attach(c, &s->qp);
-	return rv ? rv : weft_link_accept(&c->link, reads_of(s), reads_of(s), terms,
-					  write_own_terms(s, terms), &v, rl_now_ms());
 }
 
 static void request(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
+	u8 own[RL_STREAM_TERMS_LEN];
+	const struct rl_ulp_terms t = own_terms(s, own);
 	struct rl_stream_terms terms;
-	struct weft_tcp_view v;
 	int rv;
 
 	c->step_due = true;
 	if (!read_terms(s, c->link.st.pd, c->link.st.frame.pd_len, &terms)) {
-		refuse(c);
+		fail(s, EPROTO);
+		rl_ulp_reject(c, &t);
 		return;
 	}
-	rv = accept_on(c);
+	rv = rl_ulp_accept(c, &s->qp, &t);
 	if (!rv) {
 		rl_stream_open(s, &terms);
 		return;
 	}
-	rl_conn_release_qp(c);
 	fail(s, -rv);
-	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_accept_failed(&c->link, &v, rl_now_ms()));
-	rl_conn_watch(c);
+	rl_ulp_reject(c, NULL);
 }
 
 /* Why it has ended; 0: the peer has said FIN behind a whole message, as a process does that ends. */
@@ -229,7 +192,6 @@ static const struct rl_conn_ulp rl_stream_ulp = {
 	.configure = configure,
 	.failed = failed,
 	.connected = connected,
-	.reconnect = reconnect,
 	.request = request,
 	.ended = ended,
 	.dead = dead,
@@ -256,7 +218,6 @@ static struct rl_conn *make_conn(struct rl_stream *s, bool initiator)
 	c->user = s;
 	rl_stream_get(s);
 	s->conn = c;
-	rl_conn_configure(c);
 	return c;
 }
 
@@ -264,7 +225,8 @@ static void begin_initiator(struct rl_stream *s)
 {
 	struct weft_offer *offer = calloc(1, sizeof(*offer));
 	struct rl_conn *c = offer ? make_conn(s, true) : NULL;
-	u8 terms[RL_STREAM_TERMS_LEN];
+	u8 own[RL_STREAM_TERMS_LEN];
+	const struct rl_ulp_terms t = own_terms(s, own);
 
 	if (!c) {
 		free(offer);
@@ -273,10 +235,7 @@ static void begin_initiator(struct rl_stream *s)
 	}
 	/* There may be octets in TCP that are no Reply. */
 	c->kept_off = true;
-	weft_offer_init(offer, &c->link.cfg.mpa, reads_of(s), reads_of(s), terms, write_own_terms(s, terms));
-	rl_conn_attach(c, &s->qp);
-	weft_link_connect(&c->link, offer, rl_now_ms());
-	c->step_due = true;
+	rl_ulp_start(c, &s->qp, offer, &t);
 	rl_conn_unlock(c);
 }
 
@@ -286,7 +245,7 @@ static void begin_responder(struct rl_stream *s)
 
 	if (!c)
 		return;
-	weft_link_await_request(&c->link, rl_now_ms());
+	rl_ulp_start(c, NULL, NULL, NULL);
 	rl_conn_unlock(c);
 }
 
@@ -294,13 +253,10 @@ static void begin_responder(struct rl_stream *s)
 void rl_stream_give_up(struct rl_stream *s)
 {
 	struct rl_conn *c = s->conn;
-	struct weft_tcp_view v;
 
 	c->kept_off = false;
 	c->step_due = true;
-	rl_conn_view(c, &v);
-	rl_conn_act(c, c->link.st.initiator ? weft_link_withdraw(&c->link, -ECANCELED, &v, rl_now_ms()) :
-					      weft_link_kill(&c->link));
+	rl_ulp_withdraw(c, -ECANCELED);
 }
 
 /* ---- what is before the first frame ---- */
@@ -418,29 +374,23 @@ static void seek_frame(struct rl_stream *s)
 
 /* ---- the role ---- */
 
-static int compare_names(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+/* The name that @call tells of @fd. */
+static struct rl_name name_by(long call, int fd)
 {
-	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-	int rv = (a->ss_family == AF_INET6) - (b->ss_family == AF_INET6);
+	struct sockaddr_storage a = {};
+	socklen_t len = sizeof(a);
 
-	if (!rv && a->ss_family == AF_INET6)
-		rv = memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
-	else if (!rv)
-		rv = memcmp(&a4->sin_addr, &b4->sin_addr, sizeof(a4->sin_addr));
-	if (rv)
-		return rv;
-	/* The port stands in the same place in both. */
-	return memcmp(&a4->sin_port, &b4->sin_port, sizeof(a4->sin_port));
+	rl_raw(call, fd, &a, &len);
+	return rl_rules_name(&a);
 }
 
 /* A rule that both ends know: the lower name initiates. */
 static enum rl_stream_role role_by_names(int fd)
 {
-	struct sockaddr_storage own = {}, peer = {};
+	const struct rl_name own = name_by(SYS_getsockname, fd), peer = name_by(SYS_getpeername, fd);
+	int rv = memcmp(&own.address, &peer.address, sizeof(own.address)) ?: (int)own.port - (int)peer.port;
 
-	rl_socket_names(fd, &own, &peer);
-	return compare_names(&own, &peer) < 0 ? RL_STREAM_INITIATOR : RL_STREAM_RESPONDER;
+	return rv < 0 ? RL_STREAM_INITIATOR : RL_STREAM_RESPONDER;
 }
 
 static bool is_starting(const struct rl_stream *s)

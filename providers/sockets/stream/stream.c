@@ -21,29 +21,23 @@
 /* All that there are, closed ones until their connections have ended. A leaf. */
 static struct {
 	pthread_mutex_t lock;
-	struct rl_stream *first;
+	struct list_head list;
 	u32 rounds;			/* atomic: of streams that a process leaves */
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .list = LIST_HEAD_INIT(all.list) };
 
 /* ---- life ---- */
 
 static void enlist(struct rl_stream *s)
 {
 	pthread_mutex_lock(&all.lock);
-	s->next = all.first;
-	s->prev = &all.first;
-	if (s->next)
-		s->next->prev = &s->next;
-	all.first = s;
+	list_add(&s->of_all, &all.list);
 	pthread_mutex_unlock(&all.lock);
 }
 
 static void unlist(struct rl_stream *s)
 {
 	pthread_mutex_lock(&all.lock);
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	list_del(&s->of_all);
 	pthread_mutex_unlock(&all.lock);
 }
 
@@ -784,29 +778,42 @@ static void await_done(struct rl_stream *s, const struct leaving *l)
 	}
 }
 
+/* With all.lock. Node by node: the head is not aligned as a stream is, which sanitizers report. */
+static struct rl_stream *find_leaving(u32 round)
+{
+	struct rl_stream *s;
+	struct list_head *at;
+
+	for (at = all.list.next; at != &all.list; at = at->next) {
+		s = list_entry(at, struct rl_stream, of_all);
+		if (s->left_in != round)
+			return s;
+	}
+	return NULL;
+}
+
 /* One that was not awaited yet in this round, referenced. */
 static struct rl_stream *next_leaving(const struct leaving *l)
 {
-	struct rl_stream *s = NULL;
+	struct rl_stream *found = NULL;
 
 	rl_gate_enter();
 	if (lock_until(&all.lock, l)) {
-		for (s = all.first; s && s->left_in == l->round; s = s->next)
-			;
-		if (s) {
-			s->left_in = l->round;
-			rl_stream_get(s);
+		found = find_leaving(l->round);
+		if (found) {
+			found->left_in = l->round;
+			rl_stream_get(found);
 		}
 		pthread_mutex_unlock(&all.lock);
 	}
 	rl_gate_leave();
-	return s;
+	return found;
 }
 
-static void await_all(bool ends)
+static void await_all(bool ends, bool amid)
 {
 	const struct leaving l = {
-		.ends = ends, .amid = rl_gate_is_inside() && !rl_thread_is_this(),
+		.ends = ends, .amid = amid,
 		.until = rl_now_ms() + rl_options()->close_ms,
 		.round = __atomic_add_fetch(&all.rounds, 1, __ATOMIC_RELAXED),
 	};
@@ -818,18 +825,25 @@ static void await_all(bool ends)
 
 void rl_stream_exit(void)
 {
-	await_all(true);
+	await_all(true, rl_gate_is_inside());
+}
+
+/* By the progress thread, which is in no call of ours. */
+static void await_before_exit(void)
+{
+	await_all(true, false);
 }
 
 static void await_before_exec(void)
 {
-	await_all(false);
+	await_all(false, false);
 }
 
 void rl_stream_leave(bool ends)
 {
-	if (__atomic_load_n(&all.first, __ATOMIC_RELAXED))
-		rl_thread_do(ends ? rl_stream_exit : await_before_exec, rl_now_ms() + rl_options()->close_ms);
+	/* Without the lock, which a call may have that was interrupted. */
+	if (__atomic_load_n(&all.list.next, __ATOMIC_RELAXED) != &all.list)
+		rl_thread_do(ends ? await_before_exit : await_before_exec, rl_now_ms() + rl_options()->close_ms);
 }
 
 __attribute__((destructor)) static void end_streams(void)

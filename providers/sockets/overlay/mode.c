@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "connect.h"
+#include "mode.h"
 #include "process/gate.h"
 #include "process/hook.h"
-#include "sockets/operations/ops.h"
 #include "process/raw.h"
 #include "sock.h"
+#include "sockets/operations/ops.h"
 #include "sockets/stream/option.h"
 
 /* One that accept() left to its first use becomes a stream where it stands. With sk->lock. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "kernel/proto/bytes.h"
-#include "words.h"
+#include "hello.h"
 
 #define MAGIC	0x77656653u		/* "wefS" */
 #define VERSION	1
@@ -45,7 +45,7 @@ bool rl_stream_read_head(const u8 p[RL_STREAM_HEAD_LEN], struct rl_stream_head *
 	return !(p[4] & ~HEAD_FIN) && are_zero(p + 5, 3);
 }
 
-bool rl_stream_hear_limit(struct rl_stream_credit *c, u32 limit)
+bool rl_stream_take_limit(struct rl_stream_credit *c, u32 limit)
 {
 	if (limit - c->sent > c->window || limit - c->sent < c->limit - c->sent)
 		return false;

@@ -13,7 +13,7 @@
 /* A child of vfork() has borrowed what its parent goes on with. */
 static void leave(bool ends)
 {
-	if (unlikely(rl_sockets_on) && !rl_fd_is_borrowed())
+	if (likely(rl_sockets_on) && !rl_fd_is_borrowed())
 		rl_stream_leave(ends);
 }
 
@@ -48,39 +48,34 @@ __attribute__((constructor)) static void hear_of_quick_exit(void)
 
 /* ---- exec ---- */
 
-/* No allocator executes while dlsym() looks for one: rl_real_find(). */
-#define PASS(f, ...) ({ \
-	__typeof__(&f) real_ = RL_REAL(f); \
-	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, -1); })
-
 RL_HOOK int execve(const char *path, char *const argv[], char *const envp[])
 {
 	leave(false);
-	return PASS(execve, path, argv, envp);
+	return RL_PASS(execve, path, argv, envp);
 }
 
 RL_HOOK int fexecve(int fd, char *const argv[], char *const envp[])
 {
 	leave(false);
-	return PASS(fexecve, fd, argv, envp);
+	return RL_PASS(fexecve, fd, argv, envp);
 }
 
 RL_HOOK int execv(const char *path, char *const argv[])
 {
 	leave(false);
-	return PASS(execv, path, argv);
+	return RL_PASS(execv, path, argv);
 }
 
 RL_HOOK int execvp(const char *file, char *const argv[])
 {
 	leave(false);
-	return PASS(execvp, file, argv);
+	return RL_PASS(execvp, file, argv);
 }
 
 RL_HOOK int execvpe(const char *file, char *const argv[], char *const envp[])
 {
 	leave(false);
-	return PASS(execvpe, file, argv, envp);
+	return RL_PASS(execvpe, file, argv, envp);
 }
 
 /* The arguments from @first on, as a vector on the caller's stack; what follows their NULL is next in @args. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What ends of a stream say: providers/sockets/stream/words.c; and the queue of octets, octets.c. */
+/* What ends of a stream say: providers/sockets/stream/hello.c; and the queue of octets, octets.c. */
 #include "ends.h"
 #include "../../providers/sockets/stream/octets.h"
-#include "../../providers/sockets/stream/words.h"
+#include "../../providers/sockets/stream/hello.h"
 
 static void terms_are_read_as_written(void **state)
 {
@@ -62,13 +62,13 @@ static void credit_grows_and_never_beyond_the_window(void **state)
 	struct rl_stream_credit c = { .window = 1000, .sent = 0xffffff00, .limit = 0xffffff80 };
 
 	assert_int_equal(rl_stream_credit(&c), 0x80);
-	assert_false(rl_stream_hear_limit(&c, 0xffffff7f));
-	assert_true(rl_stream_hear_limit(&c, 0xffffff80));
-	assert_true(rl_stream_hear_limit(&c, 0x100));
+	assert_false(rl_stream_take_limit(&c, 0xffffff7f));
+	assert_true(rl_stream_take_limit(&c, 0xffffff80));
+	assert_true(rl_stream_take_limit(&c, 0x100));
 	assert_int_equal(rl_stream_credit(&c), 0x200);
-	assert_false(rl_stream_hear_limit(&c, 0xffffff00 + 1001));
-	assert_true(rl_stream_hear_limit(&c, 0xffffff00 + 1000));
-	assert_false(rl_stream_hear_limit(&c, 0x100));
+	assert_false(rl_stream_take_limit(&c, 0xffffff00 + 1001));
+	assert_true(rl_stream_take_limit(&c, 0xffffff00 + 1000));
+	assert_false(rl_stream_take_limit(&c, 0x100));
 	assert_int_equal(rl_stream_credit(&c), 1000);
 }
 

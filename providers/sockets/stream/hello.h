@@ -3,8 +3,8 @@
  * What two ends of a stream say to each other: in the private data of MPA's Request and Reply, and in the
  * head of each Send. Each is judged as it is read. Pure functions; docs/sockets.md has the wire.
  */
-#ifndef RL_STREAM_WORDS_H
-#define RL_STREAM_WORDS_H
+#ifndef RL_STREAM_HELLO_H
+#define RL_STREAM_HELLO_H
 
 #include "process/port.h"
 
@@ -53,6 +53,6 @@ static inline u32 rl_stream_credit(const struct rl_stream_credit *c)
 }
 
 /* The peer has said @limit. False: it takes credit back, or gives more than its window. */
-bool rl_stream_hear_limit(struct rl_stream_credit *c, u32 limit);
+bool rl_stream_take_limit(struct rl_stream_credit *c, u32 limit);
 
 #endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "ulp.h"
+
+/* ---- start-up ---- */
+
+void rl_ulp_start(struct rl_conn *c, struct rl_qp *qp, struct weft_offer *o, const struct rl_ulp_terms *t)
+{
+	rl_conn_configure(c);
+	if (!c->link.st.initiator) {
+		weft_link_await_request(&c->link, rl_now_ms());
+		return;
+	}
+	weft_offer_init(o, &c->link.cfg.mpa, t->reads, t->reads, t->pd, t->pd_len);
+	rl_conn_attach(c, qp);
+	weft_link_connect(&c->link, o, rl_now_ms());
+	c->step_due = true;
+}
+
+int rl_ulp_accept(struct rl_conn *c, struct rl_qp *qp, const struct rl_ulp_terms *t)
+{
+	struct weft_tcp_view v;
+	int rv;
+
+	rl_conn_configure(c);
+	rl_conn_view(c, &v);
+	rv = rl_conn_attach(c, qp);
+	if (!rv)
+		rv = weft_link_accept(&c->link, t->reads, t->reads, t->pd, t->pd_len, &v, rl_now_ms());
+	if (rv)
+		rl_conn_release_qp(c);
+	return rv;
+}
+
+void rl_ulp_reject(struct rl_conn *c, const struct rl_ulp_terms *t)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, t ? weft_link_reject(&c->link, t->pd, t->pd_len, &v, rl_now_ms()) :
+			   weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+	rl_conn_watch(c);
+}
+
+void rl_ulp_withdraw(struct rl_conn *c, int err)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, c->link.st.initiator ? weft_link_withdraw(&c->link, err, &v, rl_now_ms()) :
+					      weft_link_kill(&c->link));
+}
+
+/* ---- the QP ---- */
+
+void rl_ulp_init_qp(struct rl_qp *qp)
+{
+	weft_qpc_init(&qp->core);
+}
+
+void rl_ulp_divert(struct rl_qp *qp, const struct weft_sge *sge, u32 n)
+{
+	weft_rq_divert(&qp->core, sge, n);
+}
+
+struct keeping {
+	struct rl_qp *qp;
+	void *mem;
+	u32 room;
+	bool done;
+};
+
+static void keep(void *arg)
+{
+	struct keeping *k = arg;
+
+	k->done = weft_sq_keep(&k->qp->core, k->mem, k->room, 0);
+}
+
+bool rl_ulp_keep(struct rl_qp *qp, void *mem, u32 room)
+{
+	struct keeping k = { .qp = qp, .mem = mem, .room = room };
+
+	return rl_guard_run(keep, &k) && k.done;
+}
+
+void rl_ulp_end(struct rl_qp *qp, bool well)
+{
+	if (well)
+		weft_qpc_close(&qp->core);
+	else
+		weft_qpc_fail(&qp->core, WEFT_E_RDMAP_UNSPECIFIED, NULL);
+}
+
+void rl_ulp_flush(struct rl_qp *qp)
+{
+	weft_qpc_error(&qp->core);
+	rl_qp_flush(qp);
+}
+
+void rl_ulp_end_run(struct rl_qp *qp)
+{
+	weft_region_end_run(&qp->core);
+}
+
+void rl_ulp_drop_receives(struct rl_conn *c)
+{
+	struct weft_qpc *qp = &c->qp->core;
+	const struct weft_sge none = {};
+
+	qp->rq.q.slots = 0;
+	if (qp->recv_active)
+		weft_rq_divert(qp, &none, 1);
+	if (!qp->rx_waits)
+		return;
+	qp->rx_overdue = true;
+	weft_link_rx_resume(&c->link);
+	weft_region_end_run(qp);
+}

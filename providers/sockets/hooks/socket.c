@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Hooks of calls that make, connect and configure sockets. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <sys/socket.h>
+
+#include "process/hook.h"
+#include "process/raw.h"
+#include "sockets/overlay/connect.h"
+#include "sockets/overlay/io.h"
+#include "sockets/overlay/mode.h"
+#include "sockets/overlay/sock.h"
+#include "sockets/stream/option.h"
+
+RL_HOOK int socket(int domain, int type, int protocol)
+{
+	int fd = RL_CALL(socket, domain, type, protocol);
+
+	if (likely(rl_sockets_on))
+		rl_sock_made(fd, domain, type, protocol);
+	return fd;
+}
+
+/* The rule is looked for before: the program may free the address. */
+RL_HOOK int connect(int fd, const struct sockaddr *a, socklen_t len)
+{
+	const struct rl_rule *rule;
+
+	if (!rl_sock_is_candidate(fd))
+		return RL_CALL(connect, fd, a, len);
+	rule = rl_sock_rule_to(fd, a, len);
+	return rl_sock_connected(fd, rule, RL_CALL(connect, fd, a, len));
+}
+
+RL_HOOK int listen(int fd, int backlog)
+{
+	if (rl_sock_is_candidate(fd))
+		rl_sock_listens(fd);
+	return RL_CALL(listen, fd, backlog);
+}
+
+/* Who is at the other end tells the kernel, whatever room the program has for it. */
+static int accepted(int fd)
+{
+	struct sockaddr_storage peer = { 0 };
+	socklen_t len = sizeof(peer);
+
+	if (fd >= 0 && !rl_raw(SYS_getpeername, fd, &peer, &len) &&
+	    (peer.ss_family == AF_INET || peer.ss_family == AF_INET6))
+		rl_sock_accepted(fd, &peer);
+	return fd;
+}
+
+RL_HOOK int accept(int fd, struct sockaddr *a, socklen_t *len)
+{
+	int rv = RL_CALL(accept, fd, a, len);
+
+	return likely(rl_sockets_on) ? accepted(rv) : rv;
+}
+
+RL_HOOK int accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
+{
+	int rv = RL_CALL(accept4, fd, a, len, flags);
+
+	return likely(rl_sockets_on) ? accepted(rv) : rv;
+}
+
+RL_HOOK int shutdown(int fd, int how)
+{
+	bool is_known = how == SHUT_RD || how == SHUT_WR || how == SHUT_RDWR;
+	int rv;
+
+	/* What is no way to shut it the kernel refuses. */
+	if (rl_sock_is_candidate(fd) && is_known && rl_sock_shutdown(fd, how, &rv))
+		return rv;
+	return RL_CALL(shutdown, fd, how);
+}
+
+/* Is there room for an int? What is not there the kernel refuses. */
+static bool has_room(const socklen_t *len)
+{
+	socklen_t room;
+
+	return rl_option_copy(&room, len, sizeof(room)) && room >= sizeof(int) && room <= INT_MAX;
+}
+
+static int tell_error(int error, void *value, socklen_t *len)
+{
+	const socklen_t size = sizeof(error);
+
+	return (int)rl_hook_result(rl_option_copy(value, &error, sizeof(error)) &&
+				   rl_option_copy(len, &size, sizeof(size)) ? 0 : -EFAULT);
+}
+
+RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+	int error;
+
+	if (unlikely(level == SOL_WEFT))
+		return (int)rl_hook_result(rl_sock_get_mode(fd, option, value, len));
+	if (rl_sock_is_candidate(fd) && level == SOL_SOCKET && option == SO_ERROR && has_room(len) &&
+	    rl_sock_error(fd, &error))
+		return tell_error(error, value, len);
+	return RL_CALL(getsockopt, fd, level, option, value, len);
+}
+
+RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
+{
+	if (unlikely(level == SOL_WEFT))
+		return (int)rl_hook_result(rl_sock_set_mode(fd, option, value, len));
+	if (rl_sock_is_candidate(fd) && rl_sock_refuses(fd, level, option))
+		return (int)rl_hook_result(-ENOPROTOOPT);
+	return RL_CALL(setsockopt, fd, level, option, value, len);
+}

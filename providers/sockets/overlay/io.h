@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Receiving and sending, and what else is asked of a connected socket. Outside the gate. Each returns
+ * whether the call was for a stream, and its result, with errno, in *@rv.
+ */
+#ifndef RL_IO_H
+#define RL_IO_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+
+#include "process/port.h"
+
+/* @iov is the program's, and may not be there. */
+bool rl_sock_recv(int fd, const struct iovec *iov, size_t n, int flags, ssize_t *rv);
+bool rl_sock_send(int fd, const struct iovec *iov, size_t n, int flags, ssize_t *rv);
+/* The same of one piece. */
+bool rl_sock_recv_one(int fd, void *buf, size_t len, int flags, ssize_t *rv);
+bool rl_sock_send_one(int fd, const void *buf, size_t len, int flags, ssize_t *rv);
+bool rl_sock_sendfile(int fd, int in, off_t *at, size_t len, ssize_t *rv);
+bool rl_sock_shutdown(int fd, int how, int *rv);
+bool rl_sock_inq(int fd, int *n);
+bool rl_sock_error(int fd, int *error);
+/* Is it an option that a stream cannot have? */
+bool rl_sock_refuses(int fd, int level, int option);
+
+/* The time until @until_ns or @deadline_ms, whichever comes first; NULL: both are 0, for ever. */
+struct timespec *rl_time_left(u64 until_ns, u64 deadline_ms, struct timespec *t);
+/* No wake-up can be had: @left, in @t, or a moment. */
+struct timespec *rl_time_moment(struct timespec *left, struct timespec *t);
+
+#endif
