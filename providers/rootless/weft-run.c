@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with --sockets
- * libweft-sockets.so before it, which takes TCP sockets over. It checks the program first: the loader
- * silently ignores LD_PRELOAD where it does not apply.
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with
+ * --sockets libweft-sockets.so before it, which takes TCP sockets over. It checks the program
+ * first: the loader silently ignores LD_PRELOAD where it does not apply.
  */
 #include <dlfcn.h>
 #include <elf.h>
