@@ -15,7 +15,7 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n
                    re.S | re.M)
 IDENTIFIER = re.compile(r'[A-Za-z_]\w*$')
 KEYWORDS = set('return else goto case sizeof do if while for switch default typeof __typeof__'.split())
-# What stands before a name that is a field's or a type's.
+# The token before the name of a field or of a type.
 NO_USE = ('.', '->', 'struct', 'union', 'enum')
 TYPES = set('const struct union enum unsigned signed static volatile register __thread inline extern'.split())
 

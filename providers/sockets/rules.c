@@ -29,7 +29,7 @@ static char *next_word(char **at)
 	return word;
 }
 
-static bool read_number(const char *s, char **end, unsigned int max, unsigned int *n)
+static bool rules_read_number(const char *s, char **end, unsigned int max, unsigned int *n)
 {
 	unsigned long v;
 
@@ -49,10 +49,10 @@ static bool read_ports(const char *s, struct rl_rule *u)
 	u->max = 65535;
 	if (!strcmp(s, "*"))
 		return true;
-	if (!read_number(s, &end, 65535, &u->min))
+	if (!rules_read_number(s, &end, 65535, &u->min))
 		return false;
 	u->max = u->min;
-	if (*end == '-' && !read_number(end + 1, &end, 65535, &u->max))
+	if (*end == '-' && !rules_read_number(end + 1, &end, 65535, &u->max))
 		return false;
 	return !*end && u->min && u->min <= u->max;
 }
@@ -85,7 +85,7 @@ static bool read_address(char *s, struct rl_rule *u)
 		*slash = '\0';
 	width = read_host(s, &u->peer);
 	bits = width;
-	if (!width || (slash && (!read_number(slash + 1, &end, width, &bits) || *end)))
+	if (!width || (slash && (!rules_read_number(slash + 1, &end, width, &bits) || *end)))
 		return false;
 	u->bits = 128 - width + bits;
 	return true;
@@ -97,7 +97,8 @@ static bool read_option(const char *s, struct rl_rule *u)
 
 	if (!strcmp(s, "only"))
 		return u->only = true;
-	return !strncmp(s, "wait=", 5) && read_number(s + 5, &end, 60000, &u->wait_ms) && !*end;
+	return !strncmp(s, "wait=", 5) && rules_read_number(s + 5, &end, 60000, &u->wait_ms) &&
+		!*end;
 }
 
 static const char *read_verdict(const char *s, struct rl_rule *u)
@@ -144,7 +145,7 @@ static const char *read_line(char *at, struct rl_rule *u)
 	return why ? why : read_rest(at, u);
 }
 
-static const char *add(struct rl_rules *r, char *line)
+static const char *rules_add(struct rl_rules *r, char *line)
 {
 	struct rl_rule *list;
 
@@ -168,7 +169,7 @@ const char *rl_rules_parse(char *text, struct rl_rules *r, unsigned int *line)
 		next = strchr(text, '\n');
 		if (next)
 			*next++ = '\0';
-		why = add(r, text);
+		why = rules_add(r, text);
 		if (why)
 			return why;
 	}

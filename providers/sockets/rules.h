@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The rules of `weft-run --sockets=RULES`: which TCP connections go over iWARP. A line of the file is
+ * The rules of `weft-run --sockets=RULES`: which TCP connections go over iWARP. A line of the file
+ * is
  *
  *	VERDICT ROLE PORTS [ADDRESS[/BITS]] [OPTION...]
  *
- * and the first that matches decides; where none does, it is TCP. Read once, then constant: any thread.
+ * and the first that matches decides; where none does, it is TCP. Read once, then constant: any
+ * thread.
  */
 #ifndef RL_SOCKRULES_H
 #define RL_SOCKRULES_H
@@ -19,7 +21,7 @@ enum rl_role { RL_CONNECTS = 1, RL_ACCEPTS = 2 };
 struct rl_rule {
 	bool iwarp;			/* or TCP */
 	unsigned int roles;		/* of rl_role */
-	unsigned int min, max;		/* the port: the peer's to connect to, one's own to accept at */
+	unsigned int min, max;		/* the port: the peer's to connect, the own to accept */
 	struct in6_addr peer;		/* IPv4's are mapped */
 	unsigned int bits;		/* of them matter; 0: any */
 	bool only;			/* a client that does not begin MPA is refused */

@@ -81,6 +81,17 @@ void rl_guard_add_text(void (*inside)(void))
 		dl_iterate_phdr(find_text, (void *)(uintptr_t)inside);
 }
 
+/*
+ * Under guard only code of the library touches the program's memory. A handler of the program that
+ * interrupts it may fault, too: that fault belongs to the program.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(RL_SANITIZED)
+/* Sanitizers copy in the library's stead. */
+static bool is_guarded(const ucontext_t *c)
+{
+	return guarded;
+}
+#else
 static uintptr_t instruction(const ucontext_t *c)
 {
 #if defined(__x86_64__)
@@ -92,15 +103,8 @@ static uintptr_t instruction(const ucontext_t *c)
 #endif
 }
 
-/*
- * Under guard only code of the library touches the program's memory. A handler of the program's that
- * interrupts it may have faults of its own: those are its program's. (Sanitizers copy in the library's stead.)
- */
 static bool is_guarded(const ucontext_t *c)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(RL_SANITIZED)
-	return guarded;
-#else
 	const uintptr_t at = instruction(c);
 	u32 i, n = __atomic_load_n(&ntexts, __ATOMIC_ACQUIRE);
 
@@ -108,8 +112,8 @@ static bool is_guarded(const ucontext_t *c)
 		if (at - texts[i].from < texts[i].to - texts[i].from)
 			return true;
 	return false;
-#endif
 }
+#endif
 
 /* ---- faults ---- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Hooks of calls that end a process, or its program, without a destructor: TCP would go on with what was sent,
- * and of a stream some of it may be in the library yet.
+ * Hooks of calls that end a process, or its program, without a destructor: TCP would go on with
+ * what was sent, and of a stream some of it may be in the library yet.
  */
 #include <alloca.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "sockets/overlay/sock.h"
 
 /* A child of vfork() has borrowed what its parent goes on with. */
-static void leave(bool ends)
+static void hook_leave(bool ends)
 {
 	if (likely(rl_sockets_on) && !rl_fd_is_borrowed())
 		rl_stream_leave(ends);
@@ -23,7 +23,7 @@ RL_HOOK void _exit(int status)
 {
 	__typeof__(&_exit) real = RL_REAL(_exit);
 
-	leave(true);
+	hook_leave(true);
 	if (real)
 		real(status);
 	for (;;)
@@ -37,7 +37,7 @@ RL_HOOK void _Exit(int status)
 
 static void leave_quickly(void)
 {
-	leave(true);
+	hook_leave(true);
 }
 
 /* The first that was registered is the last that is called. */
@@ -50,35 +50,38 @@ __attribute__((constructor)) static void hear_of_quick_exit(void)
 
 RL_HOOK int execve(const char *path, char *const argv[], char *const envp[])
 {
-	leave(false);
+	hook_leave(false);
 	return RL_PASS(execve, path, argv, envp);
 }
 
 RL_HOOK int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	leave(false);
+	hook_leave(false);
 	return RL_PASS(fexecve, fd, argv, envp);
 }
 
 RL_HOOK int execv(const char *path, char *const argv[])
 {
-	leave(false);
+	hook_leave(false);
 	return RL_PASS(execv, path, argv);
 }
 
 RL_HOOK int execvp(const char *file, char *const argv[])
 {
-	leave(false);
+	hook_leave(false);
 	return RL_PASS(execvp, file, argv);
 }
 
 RL_HOOK int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	leave(false);
+	hook_leave(false);
 	return RL_PASS(execvpe, file, argv, envp);
 }
 
-/* The arguments from @first on, as a vector on the caller's stack; what follows their NULL is next in @args. */
+/*
+ * The arguments from @first on, as a vector on the caller's stack; what follows their NULL is next
+ * in @args.
+ */
 #define ARGV_OF(first, args) ({ \
 	const char *arg_; \
 	char **argv_; \

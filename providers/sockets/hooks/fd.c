@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Hooks of other calls on descriptors. close() and dup() are weft-run's own, which ask the table of descriptors. */
+/*
+ * Hooks of other calls on descriptors. close() and dup() are weft-run's own, which ask the table of
+ * descriptors.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
@@ -121,7 +124,8 @@ int __dprintf_chk(int fd, int flag, const char *fmt, ...);
 
 RL_HOOK int vdprintf(int fd, const char *fmt, va_list args)
 {
-	return rl_sock_is_candidate(fd) ? print_to(fd, fmt, args) : RL_PASS(vdprintf, fd, fmt, args);
+	return rl_sock_is_candidate(fd) ? print_to(fd, fmt, args) :
+		RL_PASS(vdprintf, fd, fmt, args);
 }
 
 RL_HOOK int dprintf(int fd, const char *fmt, ...)
@@ -137,7 +141,8 @@ RL_HOOK int dprintf(int fd, const char *fmt, ...)
 
 RL_HOOK int __vdprintf_chk(int fd, int flag, const char *fmt, va_list args)
 {
-	return rl_sock_is_candidate(fd) ? print_to(fd, fmt, args) : RL_PASS(__vdprintf_chk, fd, flag, fmt, args);
+	return rl_sock_is_candidate(fd) ? print_to(fd, fmt, args) :
+		RL_PASS(__vdprintf_chk, fd, flag, fmt, args);
 }
 
 RL_HOOK int __dprintf_chk(int fd, int flag, const char *fmt, ...)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Hooks of calls that receive and send. What is no stream's goes on to the next hook: weft-run's own, which has
- * netlink, and libc.
+ * Hooks of calls that receive and send. What is no stream's goes on to the next hook: weft-run's
+ * own, which has netlink, and libc.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -61,7 +61,8 @@ RL_HOOK ssize_t readv(int fd, const struct iovec *iov, int n)
 {
 	ssize_t rv;
 
-	if (rl_sock_is_candidate(fd) && may_be_vector(n) && rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
+	if (rl_sock_is_candidate(fd) && may_be_vector(n) &&
+	    rl_sock_recv(fd, iov, (size_t)n, 0, &rv))
 		return rv;
 	return RL_CALL(readv, fd, iov, n);
 }
@@ -70,7 +71,8 @@ RL_HOOK ssize_t writev(int fd, const struct iovec *iov, int n)
 {
 	ssize_t rv;
 
-	if (rl_sock_is_candidate(fd) && may_be_vector(n) && rl_sock_send(fd, iov, (size_t)n, 0, &rv))
+	if (rl_sock_is_candidate(fd) && may_be_vector(n) &&
+	    rl_sock_send(fd, iov, (size_t)n, 0, &rv))
 		return rv;
 	return RL_CALL(writev, fd, iov, n);
 }
@@ -84,10 +86,12 @@ static bool each_right(const struct msghdr *m, bool (*visit)(int fd))
 	size_t i, n;
 	int fd;
 
-	if (!m->msg_control || !m->msg_controllen || !rl_guard_readable(m->msg_control, m->msg_controllen))
+	if (!m->msg_control || !m->msg_controllen ||
+	    !rl_guard_readable(m->msg_control, m->msg_controllen))
 		return true;
 	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR((struct msghdr *)m, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || c->cmsg_len < CMSG_LEN(0))
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+		    c->cmsg_len < CMSG_LEN(0))
 			continue;
 		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
 		for (i = 0; i < n; i++) {
@@ -99,7 +103,7 @@ static bool each_right(const struct msghdr *m, bool (*visit)(int fd))
 	return true;
 }
 
-/* Nobody else could do anything with the FPDUs of a stream. */
+/* Another process could not use the FPDUs of a stream. */
 static bool hands_over(const struct msghdr *m)
 {
 	return !each_right(m, rl_sock_goes_out);
@@ -119,7 +123,7 @@ static void look_at_found(const struct msghdr *m)
 	errno = saved;
 }
 
-/* False: it is not there, which the kernel is to say. */
+/* False: it is not there, which the kernel reports. */
 static bool read_message(struct msghdr *copy, const struct msghdr *m)
 {
 	rl_guard_begin();
@@ -132,7 +136,8 @@ RL_HOOK ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 	ssize_t rv;
 
 	if (likely(rl_sockets_on) && read_message(&own, m)) {
-		if (rl_sock_is_candidate(fd) && rl_sock_send(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
+		if (rl_sock_is_candidate(fd) &&
+		    rl_sock_send(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
 			return rv;
 		if (hands_over(&own))
 			return rl_hook_result(-EOPNOTSUPP);
@@ -146,7 +151,8 @@ static bool tell_nothing(struct msghdr *m)
 	static const struct msghdr says;
 
 	return rl_option_copy(&m->msg_namelen, &says.msg_namelen, sizeof(m->msg_namelen)) &&
-		rl_option_copy(&m->msg_controllen, &says.msg_controllen, sizeof(m->msg_controllen)) &&
+		rl_option_copy(&m->msg_controllen, &says.msg_controllen,
+			       sizeof(m->msg_controllen)) &&
 		rl_option_copy(&m->msg_flags, &says.msg_flags, sizeof(m->msg_flags));
 }
 
@@ -243,7 +249,8 @@ static int each_message(int fd, struct mmsghdr *m, unsigned int n, int flags, bo
 	ssize_t rv;
 
 	for (i = 0; i < n && i < 1024; i++) {
-		rv = is_send ? sendmsg(fd, &m[i].msg_hdr, flags) : recvmsg(fd, &m[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		rv = is_send ? sendmsg(fd, &m[i].msg_hdr, flags) :
+			recvmsg(fd, &m[i].msg_hdr, flags & ~MSG_WAITFORONE);
 		len = (unsigned int)rv;
 		if (rv >= 0 && !rl_option_copy(&m[i].msg_len, &len, sizeof(len)))
 			rv = rl_hook_result(-EFAULT);
@@ -282,8 +289,8 @@ RL_HOOK int recvmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags, struc
 /* ---- files ---- */
 
 /*
- * At a place of -1 these are readv() and writev(), and at any other a socket has none. With flags, which the
- * kernel would look at, they are not for a stream.
+ * At a place of -1 these are readv() and writev(); a socket has no other place. A stream refuses
+ * flags, which the kernel would judge.
  */
 static bool has_no_flags(int fd)
 {
@@ -296,27 +303,36 @@ static bool has_no_flags(int fd)
 
 RL_HOOK ssize_t preadv2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
-	if (at != -1 || !rl_sock_is_candidate(fd))
-		return RL_PASS(preadv2, fd, iov, n, at, flags);
-	return !flags ? readv(fd, iov, n) : has_no_flags(fd) ? rl_hook_result(-EOPNOTSUPP)
-							    : RL_PASS(preadv2, fd, iov, n, at, flags);
+	bool may_be = at == -1 && rl_sock_is_candidate(fd);
+
+	if (may_be && !flags)
+		return readv(fd, iov, n);
+	if (may_be && has_no_flags(fd))
+		return rl_hook_result(-EOPNOTSUPP);
+	return RL_PASS(preadv2, fd, iov, n, at, flags);
 }
 
 RL_HOOK ssize_t pwritev2(int fd, const struct iovec *iov, int n, off_t at, int flags)
 {
-	if (at != -1 || !rl_sock_is_candidate(fd))
-		return RL_PASS(pwritev2, fd, iov, n, at, flags);
-	return !flags ? writev(fd, iov, n) : has_no_flags(fd) ? rl_hook_result(-EOPNOTSUPP)
-							     : RL_PASS(pwritev2, fd, iov, n, at, flags);
+	bool may_be = at == -1 && rl_sock_is_candidate(fd);
+
+	if (may_be && !flags)
+		return writev(fd, iov, n);
+	if (may_be && has_no_flags(fd))
+		return rl_hook_result(-EOPNOTSUPP);
+	return RL_PASS(pwritev2, fd, iov, n, at, flags);
 }
 
 RL_ALIAS(preadv2, preadv64v2);
 RL_ALIAS(pwritev2, pwritev64v2);
 
-/* Of a place that can be read the kernel, too, has sent before it finds that it cannot be written. */
+/*
+ * Of a place that can be read the kernel, too, has sent before it finds that it cannot be written.
+ */
 static ssize_t tell_place(off_t *at, off_t own, ssize_t rv)
 {
-	return !at || rv < 0 || rl_option_copy(at, &own, sizeof(own)) ? rv : rl_hook_result(-EFAULT);
+	return !at || rv < 0 || rl_option_copy(at, &own, sizeof(own)) ? rv :
+		rl_hook_result(-EFAULT);
 }
 
 RL_HOOK ssize_t sendfile(int fd, int in, off_t *at, size_t len)
@@ -336,7 +352,8 @@ RL_HOOK ssize_t sendfile(int fd, int in, off_t *at, size_t len)
 RL_ALIAS(sendfile, sendfile64);
 
 /* What comes of it is no octets of TCP's, which the kernel would move: programs go on without. */
-RL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t len, unsigned int flags)
+RL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t len,
+		       unsigned int flags)
 {
 	struct rl_sock *sk;
 	int end = rl_sock_is_candidate(in) ? in : rl_sock_is_candidate(out) ? out : -1;

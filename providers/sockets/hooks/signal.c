@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Hooks of calls that set handlers: all but those of faults are called through ours (overlay/signals.h). */
+/*
+ * Hooks of calls that set handlers: all but those of faults are called through ours
+ * (overlay/signals.h).
+ */
 #include <signal.h>
 
 #include "process/hook.h"
@@ -34,7 +37,7 @@ RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *
 	return sigaction(sig, new, old);
 }
 
-/* The next @f sets @handler, and returns what was there. */
+/* The next @f sets @handler, and returns the one before. */
 #define THROUGH(f, sig, handler) ({							\
 	bool is_ours_ = rl_signal_is_ours(sig);						\
 	struct sigaction wish_ = is_ours_ ? rl_signal_wish(sig) : (struct sigaction){ 0 };	\
@@ -57,7 +60,9 @@ RL_HOOK sighandler_t ssignal(int sig, sighandler_t handler)
 	return signal(sig, handler);
 }
 
-/* What a program calls by the name of signal() that was compiled for POSIX alone, as by -std=c99. */
+/*
+ * What a program calls by the name of signal() that was compiled for POSIX alone, as by -std=c99.
+ */
 RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
 	return THROUGH(__sysv_signal, sig, handler);

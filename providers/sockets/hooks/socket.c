@@ -39,8 +39,8 @@ RL_HOOK int listen(int fd, int backlog)
 	return RL_CALL(listen, fd, backlog);
 }
 
-/* Who is at the other end tells the kernel, whatever room the program has for it. */
-static int accepted(int fd)
+/* The peer's name is the kernel's: the program may have no room for it. */
+static int hook_accepted(int fd)
 {
 	struct sockaddr_storage peer = { 0 };
 	socklen_t len = sizeof(peer);
@@ -55,14 +55,14 @@ RL_HOOK int accept(int fd, struct sockaddr *a, socklen_t *len)
 {
 	int rv = RL_CALL(accept, fd, a, len);
 
-	return likely(rl_sockets_on) ? accepted(rv) : rv;
+	return likely(rl_sockets_on) ? hook_accepted(rv) : rv;
 }
 
 RL_HOOK int accept4(int fd, struct sockaddr *a, socklen_t *len, int flags)
 {
 	int rv = RL_CALL(accept4, fd, a, len, flags);
 
-	return likely(rl_sockets_on) ? accepted(rv) : rv;
+	return likely(rl_sockets_on) ? hook_accepted(rv) : rv;
 }
 
 RL_HOOK int shutdown(int fd, int how)
@@ -77,7 +77,7 @@ RL_HOOK int shutdown(int fd, int how)
 }
 
 /* Is there room for an int? What is not there the kernel refuses. */
-static bool has_room(const socklen_t *len)
+static bool hook_has_room(const socklen_t *len)
 {
 	socklen_t room;
 
@@ -98,7 +98,8 @@ RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *le
 
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_get_mode(fd, option, value, len));
-	if (rl_sock_is_candidate(fd) && level == SOL_SOCKET && option == SO_ERROR && has_room(len) &&
+	if (rl_sock_is_candidate(fd) && level == SOL_SOCKET && option == SO_ERROR &&
+	    hook_has_room(len) &&
 	    rl_sock_error(fd, &error))
 		return tell_error(error, value, len);
 	return RL_CALL(getsockopt, fd, level, option, value, len);

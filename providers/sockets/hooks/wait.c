@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Hooks of calls that wait for descriptors, of which some are sockets of ours (overlay/poll.c, overlay/epoll.c). */
+/* Hooks of calls that wait for descriptors: overlay/poll.c, overlay/epoll.c. */
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -72,7 +72,8 @@ static int select_sockets(int n, fd_set *in, fd_set *out, fd_set *except, struct
 		return (int)rl_hook_result(-EFAULT);
 	if (v.tv_sec < 0 || v.tv_usec < 0)
 		return (int)rl_hook_result(-EINVAL);
-	s = (struct timespec){ .tv_sec = v.tv_sec + v.tv_usec / 1000000, .tv_nsec = v.tv_usec % 1000000 * 1000 };
+	s = (struct timespec){ .tv_sec = v.tv_sec + v.tv_usec / 1000000,
+			      .tv_nsec = v.tv_usec % 1000000 * 1000 };
 	rv = rl_sock_wait_sets(n, in, out, except, t ? &s : NULL, NULL, &left);
 	saved = errno;
 	v = (struct timeval){ .tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000 };
@@ -103,24 +104,27 @@ RL_HOOK int epoll_ctl(int fd, int op, int of, struct epoll_event *ev)
 	int rv;
 
 	/* What is not there the kernel refuses. */
-	if (rl_sock_is_candidate(of) && rl_epoll_ctl(fd, op, of, rl_option_copy(&own, ev, sizeof(own)) ? &own : NULL, &rv))
+	if (rl_sock_is_candidate(of) &&
+	    rl_epoll_ctl(fd, op, of, rl_option_copy(&own, ev, sizeof(own)) ? &own : NULL, &rv))
 		return rv;
 	return RL_PASS(epoll_ctl, fd, op, of, ev);
 }
 
-static bool wait_epoll(int fd, struct epoll_event *ev, int n, const struct timespec *t, const sigset_t *mask, int *rv)
+static bool wait_epoll(int fd, struct epoll_event *ev, int n, const struct timespec *t,
+		       const sigset_t *mask, int *rv)
 {
 	return rl_sock_is_candidate(fd) && rl_epoll_wait(fd, ev, n, t, mask, rv);
 }
 
 /* When a wait ends that is the kernel's, and may become ours. */
-static u64 end_of(const struct timespec *t)
+static u64 hook_end_of(const struct timespec *t)
 {
 	return rl_sockets_on && t ? rl_now_ns() + (u64)t->tv_sec * 1000000000 + (u64)t->tv_nsec : 0;
 }
 
 /* The kernel has told of @got. If it was of sockets of ours alone the wait goes on. */
-static int go_on(int fd, struct epoll_event *ev, int n, int got, u64 until, const sigset_t *mask)
+static int hook_go_on(int fd, struct epoll_event *ev, int n, int got, u64 until,
+		      const sigset_t *mask)
 {
 	struct timespec left;
 	int rv;
@@ -135,13 +139,14 @@ static int go_on(int fd, struct epoll_event *ev, int n, int got, u64 until, cons
 /* A wait of libc's @f, by @t at most; @... are its arguments. */
 #define WAIT_EPOLL(f, t, mask, fd, ev, n, ...) ({				\
 	const struct timespec *t_ = (t);					\
-	u64 until_ = end_of(t_);						\
+	u64 until_ = hook_end_of(t_);						\
 	int rv_;								\
 										\
 	if (!wait_epoll(fd, ev, n, t_, mask, &rv_)) {				\
 		rl_epoll_kernel_begin(fd);					\
 		if (!wait_epoll(fd, ev, n, t_, mask, &rv_))			\
-			rv_ = go_on(fd, ev, n, RL_PASS(f, fd, ev, n, __VA_ARGS__), until_, mask);	\
+			rv_ = hook_go_on(fd, ev, n, RL_PASS(f, fd, ev, n, __VA_ARGS__),	\
+					 until_, mask);				\
 		rl_epoll_kernel_end(fd);					\
 	}									\
 	rv_; })

@@ -20,7 +20,7 @@ static u32 access_of(u32 access)
 	return bits;
 }
 
-static int make(struct rl_stream *s, struct weft_memory *m)
+static int range_make(struct rl_stream *s, struct weft_memory *m)
 {
 	struct rl_ops_range *r = calloc(1, sizeof(*r));
 	int rv = r ? 0 : -ENOMEM;
@@ -46,7 +46,7 @@ int rl_ops_register(struct rl_stream *s, struct weft_memory *m)
 		return rv;
 	rv = rl_ops_over(s);
 	if (!rv)
-		rv = make(s, m);
+		rv = range_make(s, m);
 	rl_stream_end(s);
 	return rv;
 }

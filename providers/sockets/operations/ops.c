@@ -44,7 +44,10 @@ static void close_eventfd(struct rl_ops *o)
 	o->eventfd = o->epfd = -1;
 }
 
-/* The program gets the epoll: of the eventfd itself it could read the count away, and set the flags. */
+/*
+ * The program gets the epoll: of the eventfd itself it could read the count away, and set the
+ * flags.
+ */
 static int make_eventfd(struct rl_ops *o)
 {
 	int rv;
@@ -66,19 +69,20 @@ static void set_event(const struct rl_ops *o)
 }
 
 /*
- * An eventfd that stays readable, one for all streams that have ended. A child, which may have closed its parent's, has
- * its own. -1: there is none.
+ * An eventfd that stays readable, one for all streams that have ended. A child, which may have
+ * closed its parent's, has its own. -1: there is none.
  */
 static int ended_eventfd(void)
 {
-	static u64 own;			/* atomic: how many forks, and the descriptor; its number is less one */
+	static u64 own;			/* atomic: forks, and the descriptor plus one */
 	u64 forks = (u64)rl_fd_forks() << 32, is = __atomic_load_n(&own, __ATOMIC_ACQUIRE);
 	int mine;
 
 	if ((u32)is && is >> 32 == forks >> 32)
 		return (int)(u32)is - 1;
 	mine = new_eventfd(1);
-	if (mine < 0 || __atomic_compare_exchange_n(&own, &is, forks | (u32)(mine + 1), false, __ATOMIC_ACQ_REL,
+	if (mine < 0 ||
+	    __atomic_compare_exchange_n(&own, &is, forks | (u32)(mine + 1), false, __ATOMIC_ACQ_REL,
 						    __ATOMIC_ACQUIRE))
 		return mine;
 	rl_fd_close_hidden(mine);
@@ -117,7 +121,8 @@ static bool lend_rings(struct rl_ops *o, struct weft_qpc *qp, const struct weft_
 		       const struct weft_rq_shape *rq)
 {
 	size_t of_sq = weft_ring_size(sq->slots), of_rq = weft_ring_size(rq->slots);
-	size_t of_copy = weft_sq_copy_size(sq->slots, sq->wqe_slots), of_info = sq->slots * sizeof(*qp->sq.info);
+	size_t of_copy = weft_sq_copy_size(sq->slots, sq->wqe_slots),
+		of_info = sq->slots * sizeof(*qp->sq.info);
 	size_t all = of_sq + of_rq + of_copy + of_info + 4 * 64;
 	u8 *p = o->memory = calloc(1, all);
 
@@ -208,8 +213,8 @@ static u8 what_of(u8 opcode)
 }
 
 /*
- * recv_got counts the octets of the Send that has come last; once it was delivered none of it is missing. So a
- * receive that fails with some has got a part.
+ * recv_got counts the octets of the Send that has come last; once it was delivered none of it is
+ * missing. So a receive that fails with some has got a part.
  */
 void rl_ops_complete(struct rl_stream *s, bool recv, const struct weft_cqe *cqe)
 {
@@ -242,7 +247,7 @@ static void drop_event(struct rl_ops *o)
 	o->nevents--;
 }
 
-static bool is_open(const struct rl_stream *s)
+static bool ops_is_open(const struct rl_stream *s)
 {
 	return s->phase == RL_STREAM_OPEN && !s->over;
 }
@@ -255,12 +260,12 @@ int rl_ops_over(const struct rl_stream *s)
 	return -s->ops->why;
 }
 
-static int take(struct rl_stream *s, struct weft_qevent *to, u32 max)
+static int ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max)
 {
 	struct rl_ops *o = s->ops;
 	u32 n;
 
-	if (!o->nevents && is_open(s))
+	if (!o->nevents && ops_is_open(s))
 		rl_ops_move(s);
 	if (!o->nevents)
 		/* poll() tells of octets, and so who waits for an event is to hear of them. */
@@ -281,7 +286,7 @@ int rl_ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max)
 
 	if (rv)
 		return rv;
-	rv = take(s, to, max);
+	rv = ops_take(s, to, max);
 	rl_stream_end(s);
 	return rv;
 }
@@ -294,12 +299,13 @@ static void put_slots(const struct weft_ringq *q, const void *entry, u32 n)
 	u32 at = q->ring->user_idx, i;
 
 	for (i = 0; i < n; i++)
-		memcpy(weft_ringq_slot(q, at + i), (const u8 *)entry + i * WEFT_SLOT_SIZE, WEFT_SLOT_SIZE);
+		memcpy(weft_ringq_slot(q, at + i), (const u8 *)entry + i * WEFT_SLOT_SIZE,
+		       WEFT_SLOT_SIZE);
 	smp_store_release(&q->ring->user_idx, at + n);
 }
 
 /* A ring of no slots has been taken away. */
-static bool has_room(const struct weft_ringq *q, u32 n)
+static bool ops_has_room(const struct weft_ringq *q, u32 n)
 {
 	return q->slots && q->slots - (q->ring->user_idx - q->idx) >= n;
 }
@@ -310,18 +316,19 @@ union entry {
 	u8 octets[WEFT_SQ_MAX_SLOTS * WEFT_SLOT_SIZE];
 };
 
-static u32 fill_sges(u8 *to, const struct iovec *iov, u32 n)
+static u32 ops_fill_sges(u8 *to, const struct iovec *iov, u32 n)
 {
 	struct weft_sge *sge = (struct weft_sge *)to;
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		sge[i] = (struct weft_sge){ .addr = (uintptr_t)iov[i].iov_base, .length = iov[i].iov_len };
+		sge[i] = (struct weft_sge){ .addr = (uintptr_t)iov[i].iov_base,
+					   .length = iov[i].iov_len };
 	return n;
 }
 
 /* The octets stand in the entry, and the program's memory is not needed any more. */
-static bool fill_inline(struct weft_sq_wqe *w, const struct iovec *iov, u32 n, u32 len)
+static bool ops_fill_inline(struct weft_sq_wqe *w, const struct iovec *iov, u32 n, u32 len)
 {
 	struct weft_sge *sge = (struct weft_sge *)w->data;
 	u8 *to = (u8 *)(sge + 1);
@@ -345,15 +352,18 @@ static bool fill_refs(struct weft_sq_wqe *w, const struct iovec *iov, u32 n)
 	for (i = 0; i < n && w->opcode != WEFT_WR_READ; i++)
 		if (iov[i].iov_len && !rl_guard_readable(iov[i].iov_base, iov[i].iov_len))
 			return false;
-	w->num_sge = fill_sges(w->data, iov, n);
+	w->num_sge = ops_fill_sges(w->data, iov, n);
 	w->nslots = weft_sq_wqe_slots(n, 0);
 	return true;
 }
 
-static int post_request(struct rl_stream *s, const struct weft_operation *op, const struct iovec *iov, u32 len)
+static int post_request(struct rl_stream *s, const struct weft_operation *op,
+			const struct iovec *iov, u32 len)
 {
 	static const u8 opcodes[] = {
-		[WEFT_POST_SEND] = WEFT_WR_SEND, [WEFT_POST_PUT] = WEFT_WR_WRITE, [WEFT_POST_GET] = WEFT_WR_READ,
+		[WEFT_POST_SEND] = WEFT_WR_SEND,
+		[WEFT_POST_PUT] = WEFT_WR_WRITE,
+		[WEFT_POST_GET] = WEFT_WR_READ,
 	};
 	const struct weft_ringq *q = &s->qp.core.sq.q;
 	union entry e = { .sq = {
@@ -365,22 +375,24 @@ static int post_request(struct rl_stream *s, const struct weft_operation *op, co
 	} };
 	bool is_short = op->what != WEFT_POST_GET && len && len <= INLINE;
 
-	if (is_short ? !fill_inline(&e.sq, iov, op->niov, len) : !fill_refs(&e.sq, iov, op->niov))
+	if (is_short ? !ops_fill_inline(&e.sq, iov, op->niov, len) :
+	    !fill_refs(&e.sq, iov, op->niov))
 		return -EFAULT;
-	if (!has_room(q, e.sq.nslots))
+	if (!ops_has_room(q, e.sq.nslots))
 		return -EAGAIN;
 	put_slots(q, &e, e.sq.nslots);
 	return 0;
 }
 
-static int post_receive(struct rl_stream *s, const struct weft_operation *op, const struct iovec *iov)
+static int post_receive(struct rl_stream *s, const struct weft_operation *op,
+			const struct iovec *iov)
 {
 	const struct weft_rqq *rq = &s->qp.core.rq;
 	union entry e = { .rq = { .wr_id = op->ahandle } };
 
-	if (!has_room(&rq->q, rq->stride))
+	if (!ops_has_room(&rq->q, rq->stride))
 		return -EAGAIN;
-	e.rq.num_sge = fill_sges(e.rq.data, iov, op->niov);
+	e.rq.num_sge = ops_fill_sges(e.rq.data, iov, op->niov);
 	put_slots(&rq->q, &e, rq->stride);
 	return 0;
 }
@@ -394,11 +406,11 @@ static bool waits(const struct rl_stream *s)
 /* The doorbell. What is posted before Full Operation waits for that. */
 static void kick(struct rl_stream *s)
 {
-	if (is_open(s) && s->conn->link.qp)
+	if (ops_is_open(s) && s->conn->link.qp)
 		rl_conn_tx(s->conn);
 }
 
-static int post(struct rl_stream *s, const struct weft_operation *op, const struct iovec *iov)
+static int ops_post(struct rl_stream *s, const struct weft_operation *op, const struct iovec *iov)
 {
 	u32 *owed = &s->ops->owed[op->what == WEFT_POST_RECV];
 	u64 len = 0;
@@ -409,7 +421,8 @@ static int post(struct rl_stream *s, const struct weft_operation *op, const stru
 	if (!rv && *owed >= s->ops->depth)
 		rv = -EAGAIN;
 	if (!rv)
-		rv = op->what == WEFT_POST_RECV ? post_receive(s, op, iov) : post_request(s, op, iov, len);
+		rv = op->what == WEFT_POST_RECV ? post_receive(s, op, iov) :
+			post_request(s, op, iov, len);
 	if (rv)
 		return rv;
 	++*owed;
@@ -424,7 +437,7 @@ int rl_ops_post(struct rl_stream *s, const struct weft_operation *op, const stru
 
 	if (rv)
 		return rv;
-	rv = post(s, op, iov);
+	rv = ops_post(s, op, iov);
 	rl_stream_end(s);
 	return rv;
 }
@@ -481,7 +494,7 @@ unsigned int rl_ops_awaits(const struct rl_stream *s)
 void rl_ops_serve(struct rl_stream *s)
 {
 	s->ops->served = true;
-	if (is_open(s))
+	if (ops_is_open(s))
 		rl_conn_watch(s->conn);
 	else if (s->phase == RL_STREAM_STARTING && !s->over)
 		rl_ops_start(s);
@@ -503,11 +516,15 @@ int rl_ops_open_eventfd(struct rl_stream *s)
 	return rv;
 }
 
-/* A responder may send once it has heard something (RFC 5044, 7.1.2): a put of nothing, if there is no more. */
+/*
+ * A responder may send once it has heard something (RFC 5044, 7.1.2): a put of nothing, if there is
+ * no more.
+ */
 void rl_ops_open(struct rl_stream *s)
 {
 	const struct weft_ringq *q = &s->qp.core.sq.q;
-	const union entry e = { .sq = { .opcode = WEFT_WR_WRITE, .flags = WEFT_WR_SIGNALED, .nslots = 1 } };
+	const union entry e = { .sq = { .opcode = WEFT_WR_WRITE, .flags = WEFT_WR_SIGNALED,
+				       .nslots = 1 } };
 
 	if (s->conn->link.st.initiator && q->idx == q->ring->user_idx) {
 		s->ops->opening = true;
@@ -524,7 +541,8 @@ bool rl_ops_is_quiet(const struct rl_stream *s)
 {
 	const struct weft_ringq *q = &s->qp.core.sq.q;
 
-	return !is_open(s) || (weft_send_is_done(&s->conn->link) && q->idx == q->ring->user_idx);
+	return !ops_is_open(s) ||
+		(weft_send_is_done(&s->conn->link) && q->idx == q->ring->user_idx);
 }
 
 void rl_ops_finish(struct rl_stream *s)
@@ -535,7 +553,7 @@ void rl_ops_finish(struct rl_stream *s)
 	rl_ops_stop(s);
 	set_ended(s->ops);
 	rl_octets_drop(&s->in, s->in.len);
-	if (!is_open(s) || !s->conn->link.qp)
+	if (!ops_is_open(s) || !s->conn->link.qp)
 		return;
 	rl_ulp_drop_receives(s->conn);
 	/* What is posted yet names memory that may be another's soon. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Posted operations in place of octets, over the connection of a stream (stream.h): sends and receives, puts to
- * and gets from ranges that the peer has registered, and a queue of their events. weft-socket.h is what
- * programs see of it, docs/socket-operations.md what goes over the wire. Each operation is one work request of
- * the QP: the core judges lengths, STags and offsets.
+ * Posted operations in place of octets, over the connection of a stream (stream.h): sends and
+ * receives, puts to and gets from ranges that the peer has registered, and a queue of their events.
+ * weft-socket.h is what programs see of it, docs/socket-operations.md what goes over the wire. Each
+ * operation is one work request of the QP: the core judges lengths, STags and offsets.
  *
- * What is posted names the program's memory by STag 0, which no peer can. A registered range is a region of
- * the stream's own protection domain, so that no other connection reaches it.
+ * What is posted names the program's memory by STag 0, which no peer can. A registered range is a
+ * region of the stream's own protection domain, so that no other connection reaches it.
  *
- * Octets move in calls, as a stream's do. Once a range is registered or the event descriptor asked for, the
- * progress thread moves them, too: a peer's put needs no call here.
+ * Octets move in calls, as a stream's do. Once a range is registered or the event descriptor asked
+ * for, the progress thread moves them, too: a peer's put needs no call here.
  *
  * Locking: the connection's lock, or without one the stream's, unless said otherwise.
  */
@@ -32,12 +32,12 @@ struct rl_ops {
 
 	struct weft_qevent *events;	/* a circle of 2 * depth */
 	u32 first, nevents;
-	u32 owed[2];			/* posted, and their events not dequeued: receives are [1] */
+	u32 owed[2];			/* posted, and not dequeued: receives are [1] */
 	bool opening;			/* the send queue's oldest is not the program's */
-	int why;			/* there is nothing but the events any more: a positive errno */
+	int why;			/* only events are left: a positive errno */
 	u32 all_events;			/* so far */
-	int eventfd;			/* hidden; it has a count while there is an event; -1: none yet */
-	int epfd;			/* hidden; an epoll that holds it: the program has other numbers of that */
+	int eventfd;			/* hidden; readable while there is an event; or -1 */
+	int epfd;			/* hidden; an epoll with it, which the program gets */
 	bool served;			/* by the progress thread */
 
 	/* It goes on with MPA's exchange, too, and then ends. Under the stream's lock. */
@@ -55,11 +55,14 @@ bool rl_ops_init(struct rl_stream *s, u32 depth);
 /* Nobody uses it. */
 void rl_ops_free(struct rl_ops *o);
 
-/* Calls; no lock. @iov is a copy. 0, or -EAGAIN: the queue is full; -EFAULT, or why the stream is over. */
+/*
+ * Calls; no lock. @iov is a copy. 0, or -EAGAIN: the queue is full; -EFAULT, or why the stream is
+ * over.
+ */
 int rl_ops_post(struct rl_stream *s, const struct weft_operation *op, const struct iovec *iov);
 /*
- * Copies the oldest events to @to, @max of them: how many; -EAGAIN; -EBUSY: octets from before are to be received
- * first; or why there will be none.
+ * Copies the oldest events to @to, @max of them: how many; -EAGAIN; -EBUSY: octets from before are
+ * to be received first; or why there will be none.
  */
 int rl_ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max);
 /* A descriptor of the program\'s, a number of that epoll; or -errno. */
@@ -99,7 +102,10 @@ int rl_ops_deregister(struct rl_stream *s, u32 key);
 /* All that are left. The stream's lock, and not the connection's. */
 void rl_ops_deregister_all(struct rl_stream *s);
 
-/* ---- operations/option.c: weft-socket.h's options but the first, of a descriptor's stream. No lock ---- */
+/*
+ * ---- operations/option.c: weft-socket.h's options but the first, of a descriptor's stream. No
+ * lock ----
+ */
 
 int rl_ops_set(struct rl_stream *s, int option, const void *value, socklen_t len);
 int rl_ops_get(struct rl_stream *s, int option, void *value, socklen_t *len);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* weft-socket.h's options of posted operations: what the program says is copied once, and judged. */
+/*
+ * weft-socket.h's options of posted operations: what the program says is copied once, and judged.
+ */
 #include "ops.h"
 #include "process/raw.h"
 #include "sockets/stream/option.h"
@@ -9,11 +11,12 @@ static_assert(sizeof(struct weft_operation) == 40 && sizeof(struct weft_qevent) 
 
 /* ---- posting ---- */
 
-static bool is_known(const struct weft_operation *op)
+static bool ops_option_is_known(const struct weft_operation *op)
 {
 	bool names_range = op->what == WEFT_POST_PUT || op->what == WEFT_POST_GET;
 
-	if (op->size != sizeof(*op) || op->what > WEFT_POST_GET || op->flags & ~WEFT_POST_FENCE || op->reserved)
+	if (op->size != sizeof(*op) || op->what > WEFT_POST_GET || op->flags & ~WEFT_POST_FENCE ||
+	    op->reserved)
 		return false;
 	if (op->what == WEFT_POST_RECV && op->flags)
 		return false;
@@ -44,7 +47,7 @@ static int set_operation(struct rl_stream *s, const void *value, socklen_t len)
 		return -EINVAL;
 	if (!rl_option_copy(&op, value, sizeof(op)))
 		return -EFAULT;
-	if (!is_known(&op))
+	if (!ops_option_is_known(&op))
 		return -EINVAL;
 	if (!rl_option_copy(iov, (const void *)(uintptr_t)op.iov, op.niov * sizeof(*iov)))
 		return -EFAULT;
@@ -68,7 +71,8 @@ int rl_ops_set(struct rl_stream *s, int option, const void *value, socklen_t len
 		return -ENOPROTOOPT;
 	if (!s->ops)
 		return -EOPNOTSUPP;
-	return option == WEFT_OPERATION ? set_operation(s, value, len) : set_deregistered(s, value, len);
+	return option == WEFT_OPERATION ? set_operation(s, value, len) :
+		set_deregistered(s, value, len);
 }
 
 /* ---- the rest ---- */
@@ -119,7 +123,7 @@ static int get_registered(struct rl_stream *s, void *value, socklen_t *room)
 	return -EFAULT;
 }
 
-static int get(struct rl_stream *s, int option, void *value, socklen_t *room)
+static int ops_option_get(struct rl_stream *s, int option, void *value, socklen_t *room)
 {
 	switch (option) {
 	case WEFT_QEVENTS:
@@ -140,9 +144,12 @@ int rl_ops_get(struct rl_stream *s, int option, void *value, socklen_t *len)
 		return -ENOPROTOOPT;
 	if (!s->ops)
 		return -EOPNOTSUPP;
-	/* What is told is taken: it cannot be told again if @len turns out to be no place to write to. */
+	/*
+	 * What is told is taken: it cannot be told again if @len turns out to be no place to write
+	 * to.
+	 */
 	if (!rl_option_copy(&room, len, sizeof(room)) || !rl_option_copy(len, &room, sizeof(room)))
 		return -EFAULT;
-	rv = get(s, option, value, &room);
+	rv = ops_option_get(s, option, value, &room);
 	return rv ?: rl_option_copy(len, &room, sizeof(room)) ? 0 : -EFAULT;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Both ends may wait at a descriptor of events and make no call: the progress thread goes on with MPA's exchange
- * in their place. It waits at a copy of the socket's descriptor, for the connection has the other.
+ * Both ends may wait at a descriptor of events and make no call: the progress thread goes on with
+ * MPA's exchange in their place. It waits at a copy of the socket's descriptor, for the connection
+ * has the other.
  */
 #include <stdlib.h>
 
@@ -20,7 +21,7 @@ static struct rl_ops_starter *starter_of(struct rl_watch *w)
 }
 
 /* A child of fork() says -EIO: it is its parent's to start. */
-static void ready(struct rl_watch *w, u32 events)
+static void starter_ready(struct rl_watch *w, u32 events)
 {
 	struct rl_stream *s = starter_of(w)->s;
 
@@ -36,7 +37,7 @@ static void nothing(struct rl_watch *w)
 }
 
 /* Nobody has a lock of the stream's, or he has a reference, too. */
-static void release(struct rl_watch *w)
+static void starter_release(struct rl_watch *w)
 {
 	struct rl_ops_starter *z = starter_of(w);
 
@@ -45,14 +46,14 @@ static void release(struct rl_watch *w)
 }
 
 static const struct rl_watch_ops starter_ops = {
-	.ready = ready,
+	.ready = starter_ready,
 	.timeout = nothing,
 	.revive = nothing,
-	.release = release,
+	.release = starter_release,
 };
 
 /* Its first event says what is in TCP already. */
-static bool begin(struct rl_ops_starter *z, int fd)
+static bool starter_begin(struct rl_ops_starter *z, int fd)
 {
 	z->fd = rl_fd_copy_hidden(fd);
 	if (z->fd < 0)
@@ -72,7 +73,7 @@ void rl_ops_start(struct rl_stream *s)
 	rl_watch_init(&z->watch, &starter_ops);
 	z->s = s;
 	rl_stream_get(s);
-	if (begin(z, s->conn ? s->conn->fd : s->fd))
+	if (starter_begin(z, s->conn ? s->conn->fd : s->fd))
 		s->ops->starter = z;
 	else
 		rl_watch_put(&z->watch);

@@ -34,7 +34,8 @@ static void put_claims(struct rl_claims *c)
 static struct rl_claims *new_claims(void)
 {
 	struct rl_claims *c = calloc(1, sizeof(*c));
-	void *words = c ? mmap(NULL, CLAIMS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+	void *words = c ?
+		mmap(NULL, CLAIMS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			       -1, 0) : MAP_FAILED;
 
 	if (words == MAP_FAILED) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How sockets get into the table: by socket(), accept(), another process, and the program's wish. What
- * is accepted is not looked at before the program uses it: a server may accept in one process, and
- * serve in a child, or in a program that it executes.
+ * How sockets get into the table: by socket(), accept(), another process, and the program's wish.
+ * What is accepted is not looked at before the program uses it: a server may accept in one process,
+ * and serve in a child, or in a program that it executes.
  */
 #include <linux/tcp.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static const struct rl_rule *rule_from(int fd, const struct sockaddr_storage *pe
 	return rl_rules_find(&rl_sock_rules, RL_ACCEPTS, rl_rules_port(&own), peer);
 }
 
-static void accepted(int fd, const struct sockaddr_storage *peer, bool strange)
+static void connect_accepted(int fd, const struct sockaddr_storage *peer, bool strange)
 {
 	int saved = errno;
 	const struct rl_rule *rule = rule_from(fd, peer);
@@ -160,7 +160,7 @@ static void accepted(int fd, const struct sockaddr_storage *peer, bool strange)
 
 void rl_sock_accepted(int fd, const struct sockaddr_storage *peer)
 {
-	accepted(fd, peer, false);
+	connect_accepted(fd, peer, false);
 }
 
 /* Nobody has sent on it, and nothing that came was read. */
@@ -180,9 +180,10 @@ void rl_sock_found(int fd)
 	struct sockaddr_storage peer = { 0 };
 	socklen_t len = sizeof(peer);
 
-	if (!rl_fd_is_used(fd) && !rl_raw(SYS_getpeername, fd, &peer, &len) && rule_from(fd, &peer) &&
+	if (!rl_fd_is_used(fd) && !rl_raw(SYS_getpeername, fd, &peer, &len) &&
+	    rule_from(fd, &peer) &&
 	    is_tcp(fd) && is_untouched(fd))
-		accepted(fd, &peer, true);
+		connect_accepted(fd, &peer, true);
 }
 
 bool rl_sock_goes_out(int fd)
@@ -192,7 +193,8 @@ bool rl_sock_goes_out(int fd)
 
 	if (!sk)
 		return true;
-	may = rl_sock_phase_of(sk) != RL_SOCK_CONNECTING && rl_sock_phase_of(sk) != RL_SOCK_STREAM &&
+	may = rl_sock_phase_of(sk) != RL_SOCK_CONNECTING &&
+		rl_sock_phase_of(sk) != RL_SOCK_STREAM &&
 		rl_sock_phase_of(sk) != RL_SOCK_DEAD;
 	if (may)
 		__atomic_store_n(&sk->strange, true, __ATOMIC_RELAXED);

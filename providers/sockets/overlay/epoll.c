@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Epolls with sockets of ours. The program's epoll is the kernel's, and waits for all that it waits for;
- * for ours it asks what the streams await, and has an address of ours in place of the program's word. An
- * epoll without such sockets is not in the table of descriptors.
+ * Epolls with sockets of ours. The program's epoll is the kernel's, and waits for all that it waits
+ * for; for ours it asks what the streams await, and has an address of ours in place of the
+ * program's word. An epoll without such sockets is not in the table of descriptors.
  *
- * What is looked at is the list of items that something has happened to: a call of the program's, or the
- * kernel has named it, or it was ready when last told (without EPOLLET).
+ * What is looked at is the list of items that something has happened to: a call of the program's,
+ * or the kernel has named it, or it was ready when last told (without EPOLLET).
  *
- * What the program takes out it may put in again at once, as event loops do for each request: the kernel hears of
- * it when it names the socket, and not before.
+ * What the program takes out it may put in again at once, as event loops do for each request: the
+ * kernel hears of it when it names the socket, and not before.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -45,8 +45,8 @@ struct rl_item {
 	u32 seen;			/* EPOLLET: told, and no reason since to tell it again */
 	u32 told_in;			/* the last call that has told of it */
 	bool spent;			/* EPOLLONESHOT: told */
-	bool named;			/* by the kernel, which may not do so again, and TCP was not looked at since */
-	bool is_out;			/* the program has taken it out, and the kernel has it still */
+	bool named;			/* by the kernel, maybe for good; TCP was not asked since */
+	bool is_out;			/* the program has removed it, the kernel still has it */
 	bool dirty;			/* in the list */
 	struct list_head of_dirty;	/* dirty: the epoll's list */
 	struct list_head of_sock;
@@ -57,13 +57,13 @@ struct rl_epoll {
 	struct rl_file file;
 	int fd;				/* a hidden name of it */
 	int number;			/* what the program called it as it became ours */
-	int eventfd;			/* hidden; in the epoll: wakes those who wait in the kernel; -1: none */
+	int eventfd;			/* hidden; in the epoll: wakes waiters; -1: none */
 	struct rl_item **items;		/* by descriptor */
 	int n_items;
 	struct list_head dirty;
 	u32 n_dirty, waiters;		/* atomic: read without the lock */
-	pid_t maker;			/* a child has the same epoll, and its parent's sockets are in it */
-	bool ours_last;			/* atomic; of one who takes one event at a time: the kernel's is next */
+	pid_t maker;			/* a child shares it with its parent's sockets */
+	bool ours_last;			/* atomic: one event per call: the kernel's is next */
 };
 
 static struct {
@@ -82,7 +82,8 @@ static bool have_words(void)
 
 	if (g.words)
 		return true;
-	p = mmap(NULL, PLACES + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p = mmap(NULL, PLACES + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		 -1, 0);
 	g.words = p == MAP_FAILED ? NULL : p;
 	return g.words;
 }
@@ -198,17 +199,18 @@ static int tell_kernel(struct rl_epoll *ep, int op, int fd, u32 events, u64 word
 	return (int)rl_raw(SYS_epoll_ctl, ep->fd, op, fd, &ev);
 }
 
-/* One that is exclusive the kernel does not change, but takes anew; it takes no EPOLLRDHUP of such. */
+/* The kernel does not change an exclusive one, and takes no EPOLLRDHUP for such. */
 static int change(const struct rl_item *it, u32 events, u64 word)
 {
 	if (!(it->user.events & EPOLLEXCLUSIVE))
 		return tell_kernel(it->ep, EPOLL_CTL_MOD, it->fd, events, word);
 	tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
-	return tell_kernel(it->ep, EPOLL_CTL_ADD, it->fd, (events & ~(u32)EPOLLRDHUP) | EPOLLEXCLUSIVE, word);
+	return tell_kernel(it->ep, EPOLL_CTL_ADD, it->fd,
+			   (events & ~(u32)EPOLLRDHUP) | EPOLLEXCLUSIVE, word);
 }
 
 /* With EPOLLET the kernel is asked once for everything: it names what comes, and no more. */
-static void ask_kernel(struct rl_item *it, u32 awaits)
+static void epoll_ask_kernel(struct rl_item *it, u32 awaits)
 {
 	u32 events = it->user.events & EPOLLET ? EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET : awaits;
 
@@ -220,7 +222,7 @@ static void ask_kernel(struct rl_item *it, u32 awaits)
 
 /* ---- epolls ---- */
 
-static void release(struct rl_file *f)
+static void epoll_release(struct rl_file *f)
 {
 	struct rl_epoll *ep = container_of(f, struct rl_epoll, file);
 	int i;
@@ -238,14 +240,16 @@ static void release(struct rl_file *f)
 	free(ep);
 }
 
-static void leave(struct rl_file *f, int fd)
+static void epoll_leave(struct rl_file *f, int fd)
 {
 	rl_waiter_reap(__builtin_frame_address(0));
 }
 
-static const struct rl_file_ops epoll_ops = { .leave = leave, .release = release, .is_shared = true };
+static const struct rl_file_ops epoll_ops = {
+	.leave = epoll_leave, .release = epoll_release, .is_shared = true,
+};
 
-static struct rl_epoll *begin(int fd)
+static struct rl_epoll *epoll_begin(int fd)
 {
 	struct rl_file *f = rl_sock_is_candidate(fd) ? rl_call_begin(fd) : NULL;
 
@@ -256,21 +260,22 @@ static struct rl_epoll *begin(int fd)
 	return NULL;
 }
 
-static void end(void *ep)
+static void epoll_end(void *ep)
 {
 	rl_call_end(&((struct rl_epoll *)ep)->file);
 }
 
-static int add_eventfd(struct rl_epoll *ep)
+static int epoll_add_eventfd(struct rl_epoll *ep)
 {
 	long fd = rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 
 	ep->eventfd = fd < 0 ? -1 : rl_fd_hide((int)fd);
-	return ep->eventfd < 0 ? -ENOMEM : tell_kernel(ep, EPOLL_CTL_ADD, ep->eventfd, EPOLLIN, word_of(PLACES));
+	return ep->eventfd < 0 ? -ENOMEM :
+		tell_kernel(ep, EPOLL_CTL_ADD, ep->eventfd, EPOLLIN, word_of(PLACES));
 }
 
 /* 0 or -errno: of a number that is no epoll's, the kernel's. */
-static int fill(struct rl_epoll *ep, int fd)
+static int epoll_fill(struct rl_epoll *ep, int fd)
 {
 	int rv;
 
@@ -282,16 +287,17 @@ static int fill(struct rl_epoll *ep, int fd)
 	ep->maker = rl_raw(SYS_getpid);
 	ep->number = fd;
 	ep->fd = rl_fd_copy_hidden(fd);
-	rv = ep->fd < 0 ? ep->fd : add_eventfd(ep);
+	rv = ep->fd < 0 ? ep->fd : epoll_add_eventfd(ep);
 	return rv ?: rl_fd_attach(fd, &ep->file) ? 0 : -ENOMEM;
 }
 
 /*
- * The epoll @fd gets its first socket of ours. Of threads that come with one each at once the first makes it: a second
- * epoll would take the place of one that has an item. NULL, and in *@got RL_SOCK_IS_PLAIN, if the kernel has something
- * to say, or -ENOMEM: what nobody looks after would be told octets of TCP's alone.
+ * The epoll @fd gets its first socket of ours. Of threads that come with one each at once the first
+ * makes it: a second epoll would take the place of one that has an item. NULL, and in *@got
+ * RL_SOCK_IS_PLAIN, if the kernel has something to say, or -ENOMEM: what nobody looks after would
+ * be told octets of TCP's alone.
  */
-static struct rl_epoll *make(int fd, int *got)
+static struct rl_epoll *epoll_make(int fd, int *got)
 {
 	static pthread_mutex_t one_makes = PTHREAD_MUTEX_INITIALIZER;
 	struct rl_epoll *ep;
@@ -299,13 +305,13 @@ static struct rl_epoll *make(int fd, int *got)
 
 	rl_gate_enter();
 	pthread_mutex_lock(&one_makes);
-	ep = begin(fd);
+	ep = epoll_begin(fd);
 	if (ep) {
 		/* It is inside by that. */
 		rl_gate_leave();
 	} else {
 		ep = have_words() ? calloc(1, sizeof(*ep)) : NULL;
-		rv = fill(ep, fd);
+		rv = epoll_fill(ep, fd);
 	}
 	pthread_mutex_unlock(&one_makes);
 	if (!rv)
@@ -319,7 +325,7 @@ static struct rl_epoll *make(int fd, int *got)
 
 /* ---- epoll_ctl ---- */
 
-static int add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const struct epoll_event *ev)
+static int epoll_add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const struct epoll_event *ev)
 {
 	struct rl_item *it;
 	int rv = tell_kernel(ep, EPOLL_CTL_ADD, fd, ev->events, word_of(fd));
@@ -340,7 +346,7 @@ static int add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const struct epo
 	return 0;
 }
 
-static int modify(struct rl_epoll *ep, struct rl_item *it, const struct epoll_event *ev)
+static int epoll_modify(struct rl_epoll *ep, struct rl_item *it, const struct epoll_event *ev)
 {
 	if ((ev->events | it->user.events) & EPOLLEXCLUSIVE)
 		return -EINVAL;
@@ -365,7 +371,7 @@ static bool may_stay_behind(const struct rl_epoll *ep, const struct rl_item *it)
 	       ep->file.born == rl_fd_forks();
 }
 
-static int take_out(struct rl_epoll *ep, struct rl_item *it)
+static int epoll_take_out(struct rl_epoll *ep, struct rl_item *it)
 {
 	int rv;
 
@@ -379,7 +385,7 @@ static int take_out(struct rl_epoll *ep, struct rl_item *it)
 }
 
 /* The kernel is not to name it any more. */
-static void forget(struct rl_epoll *ep, struct rl_item *it)
+static void epoll_forget(struct rl_epoll *ep, struct rl_item *it)
 {
 	tell_kernel(ep, EPOLL_CTL_DEL, it->fd, 0, 0);
 	drop_item(it);
@@ -391,38 +397,39 @@ static int put_in_again(struct rl_epoll *ep, struct rl_item *it, const struct ep
 	come_in(it);
 	it->id = ++g.ids;
 	it->told_in = 0;
-	return modify(ep, it, ev);
+	return epoll_modify(ep, it, ev);
 }
 
 /*
- * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. One that has become plain is so before rl_epoll_leave(), behind
- * which nobody would take an item away.
+ * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. One that has become plain is so before
+ * rl_epoll_leave(), behind which nobody would take an item away.
  */
-static int control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, const struct epoll_event *ev)
+static int epoll_control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd,
+			 const struct epoll_event *ev)
 {
 	struct rl_item *it = item_at(ep, fd);
 
 	if (op == EPOLL_CTL_ADD && it && it->is_out) {
 		if (it->sk == sk && !(ev->events & EPOLLEXCLUSIVE))
 			return put_in_again(ep, it, ev);
-		forget(ep, it);
+		epoll_forget(ep, it);
 	}
 	if (op == EPOLL_CTL_ADD && sk && rl_sock_phase_of(sk) == RL_SOCK_PLAIN)
 		return RL_SOCK_IS_PLAIN;
 	if (op == EPOLL_CTL_ADD && sk)
-		return add(ep, sk, fd, ev);
+		return epoll_add(ep, sk, fd, ev);
 	if (!it || it->sk != sk)
 		return RL_SOCK_IS_PLAIN;
 	if (it->is_out)
 		return -ENOENT;
 	if (op == EPOLL_CTL_MOD)
-		return modify(ep, it, ev);
-	return op == EPOLL_CTL_DEL ? take_out(ep, it) : RL_SOCK_IS_PLAIN;
+		return epoll_modify(ep, it, ev);
+	return op == EPOLL_CTL_DEL ? epoll_take_out(ep, it) : RL_SOCK_IS_PLAIN;
 }
 
 /*
- * What a child would take out of an epoll goes from its parent's. A handler that has interrupted one of us may
- * fork, and finds the lock taken.
+ * What a child would take out of an epoll goes from its parent's. A handler that has interrupted
+ * one of us may fork, and finds the lock taken.
  */
 void rl_epoll_before_fork(void)
 {
@@ -431,7 +438,7 @@ void rl_epoll_before_fork(void)
 	if (pthread_mutex_trylock(&g.lock))
 		return;
 	list_for_each_entry_safe(it, next, &g.out, of_out)
-		forget(it->ep, it);
+		epoll_forget(it->ep, it);
 	pthread_mutex_unlock(&g.lock);
 }
 
@@ -459,12 +466,13 @@ static void wake_waiters(struct rl_epoll *ep)
 		rl_raw(SYS_write, ep->eventfd, &one, sizeof(one));
 }
 
-static int control_of(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, const struct epoll_event *ev)
+static int control_of(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd,
+		      const struct epoll_event *ev)
 {
 	int rv;
 
 	pthread_mutex_lock(&g.lock);
-	rv = control(ep, op, sk, fd, ev);
+	rv = epoll_control(ep, op, sk, fd, ev);
 	if (!rv && op != EPOLL_CTL_DEL)
 		wake_waiters(ep);
 	pthread_mutex_unlock(&g.lock);
@@ -474,15 +482,15 @@ static int control_of(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd, c
 bool rl_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev, int *rv)
 {
 	struct rl_sock *sk = rl_sock_is_candidate(fd) ? rl_sock_begin_any(fd) : NULL;
-	struct rl_epoll *ep = sk && !rl_sock_is_kept(sk) ? begin(epfd) : NULL;
+	struct rl_epoll *ep = sk && !rl_sock_is_kept(sk) ? epoll_begin(epfd) : NULL;
 	int got = RL_SOCK_IS_PLAIN;
 
 	if (sk && !ep && op == EPOLL_CTL_ADD && ev && !rl_sock_is_kept(sk))
-		ep = make(epfd, &got);
+		ep = epoll_make(epfd, &got);
 	if (ep && (ev || op == EPOLL_CTL_DEL))
 		got = control_of(ep, op, sk, fd, ev);
 	if (ep)
-		end(ep);
+		epoll_end(ep);
 	if (sk)
 		rl_sock_end(sk);
 	if (got == RL_SOCK_IS_PLAIN)
@@ -545,14 +553,15 @@ static void look_begin(struct look *l, struct rl_item *it, u32 kernel, u32 call)
 	const u32 how = it->user.events & (EPOLLET | EPOLLONESHOT);
 
 	*l = (struct look){
-		.sk = it->sk, .fd = it->fd, .id = it->id, .events = ASKED(it->user.events), .kernel = kernel,
-		.call = call, .named_later = how == EPOLLET, .moves = kernel || it->named,
+		.sk = it->sk, .fd = it->fd, .id = it->id,
+		.events = ASKED(it->user.events), .kernel = kernel, .call = call,
+		 .named_later = how == EPOLLET, .moves = kernel || it->named,
 	};
 	it->named = false;
 	rl_file_get(&it->sk->file);
 }
 
-static void look_at(struct look *l)
+static void epoll_look_at(struct look *l)
 {
 	u32 phase = rl_sock_phase_of(l->sk);
 
@@ -590,7 +599,7 @@ static u32 news(struct rl_item *it, const struct look *l)
 	else if (!it->spent && rl_sock_deadline(it->sk, l->events))
 		mark(it);
 	if (!ev || is_edge || it->spent)
-		ask_kernel(it, l->awaits);
+		epoll_ask_kernel(it, l->awaits);
 	return ev;
 }
 
@@ -598,7 +607,8 @@ static u32 news(struct rl_item *it, const struct look *l)
 static bool look_end(struct rl_epoll *ep, struct look *l, struct epoll_event *out)
 {
 	struct rl_item *it = item_at(ep, l->fd);
-	u32 ev = it && it->id == l->id && !it->is_out && l->ev != RL_SOCK_IS_PLAIN ? news(it, l) : 0;
+	u32 ev = it && it->id == l->id && !it->is_out && l->ev != RL_SOCK_IS_PLAIN ? news(it, l) :
+		0;
 
 	if (!ev)
 		return false;
@@ -608,7 +618,7 @@ static bool look_end(struct rl_epoll *ep, struct look *l, struct epoll_event *ou
 }
 
 /* The program was not reached: it is to be told by another call. With the lock. */
-static void take_back(struct rl_epoll *ep, const struct look *l)
+static void epoll_take_back(struct rl_epoll *ep, const struct look *l)
 {
 	struct rl_item *it = item_at(ep, l->fd);
 
@@ -620,7 +630,8 @@ static void take_back(struct rl_epoll *ep, const struct look *l)
 }
 
 /*
- * Looks at @n, of BATCH at most, and those that are ready come into @out, which is the program's: their number, or
+ * Looks at @n, of BATCH at most, and those that are ready come into @out, which is the program's:
+ * their number, or
  * -EFAULT. Without the lock.
  */
 static int look_all(struct rl_epoll *ep, struct look *l, int n, struct epoll_event *out)
@@ -629,7 +640,7 @@ static int look_all(struct rl_epoll *ep, struct look *l, int n, struct epoll_eve
 	int i, told = 0;
 
 	for (i = 0; i < n; i++)
-		look_at(&l[i]);
+		epoll_look_at(&l[i]);
 	pthread_mutex_lock(&g.lock);
 	for (i = 0; i < n; i++) {
 		l[i].told = look_end(ep, &l[i], &own[told]);
@@ -637,7 +648,7 @@ static int look_all(struct rl_epoll *ep, struct look *l, int n, struct epoll_eve
 	}
 	if (!rl_guard_copy(out, own, (size_t)told * sizeof(*own))) {
 		for (i = 0; i < n; i++)
-			take_back(ep, &l[i]);
+			epoll_take_back(ep, &l[i]);
 		told = -EFAULT;
 	}
 	pthread_mutex_unlock(&g.lock);
@@ -663,7 +674,7 @@ static int look_at_dirty(struct rl_epoll *ep, struct epoll_event *out, int max, 
 			else if (!it->spent)
 				look_begin(&l[n++], it, 0, call);
 			else
-				ask_kernel(it, 0);
+				epoll_ask_kernel(it, 0);
 		}
 		pthread_mutex_unlock(&g.lock);
 		rv = look_all(ep, l, n, out + told);
@@ -674,14 +685,18 @@ static int look_at_dirty(struct rl_epoll *ep, struct epoll_event *out, int max, 
 	return told;
 }
 
-/* The kernel has named it, and another call looks. An edge it would not say twice. With the lock. */
+/*
+ * The kernel has named it, and another call looks. An edge it would not say twice. With the lock.
+ */
 static void look_later(struct rl_item *it)
 {
 	it->named = true;
 	mark(it);
 }
 
-/* @n events of the kernel's, of which ours become the program's, or go. Returns how many are left. */
+/*
+ * @n events of the kernel's, of which ours become the program's, or go. Returns how many are left.
+ */
 static int translate(struct rl_epoll *ep, struct epoll_event *ev, int n, u32 call)
 {
 	struct look l[BATCH];
@@ -698,7 +713,7 @@ static int translate(struct rl_epoll *ep, struct epoll_event *ev, int n, u32 cal
 		else if (fd < 0)
 			ev[kept++] = ev[i];
 		else if (it && it->is_out)
-			forget(ep, it);
+			epoll_forget(ep, it);
 		else if (it && it->told_in == call && !(it->user.events & EPOLLET))
 			continue;
 		else if (it && it->told_in == call)
@@ -762,7 +777,7 @@ struct sleeper {
 	volatile bool out;
 };
 
-static void wake(void *arg)
+static void epoll_wake(void *arg)
 {
 	struct sleeper *s = arg;
 
@@ -795,7 +810,8 @@ static void wake_up(void *eventfd)
 }
 
 /* A point of cancellation. */
-static int ask_epoll(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max, const struct patience *p,
+static int ask_epoll(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max,
+		     const struct patience *p,
 		     bool at_once)
 {
 	struct sleeper s = { .ep = ep };
@@ -808,7 +824,7 @@ static int ask_epoll(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int 
 	__atomic_fetch_add(&ep->waiters, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&g.lock);
 	sleeps = !left || left->tv_sec || left->tv_nsec;
-	pthread_cleanup_push(wake, &s);
+	pthread_cleanup_push(epoll_wake, &s);
 	if (sleeps)
 		rl_signal_ends(wake_up, &ep->eventfd);
 	rl_gate_step_out(&s.out);
@@ -827,7 +843,8 @@ static int share(const struct rl_epoll *ep, int max)
 	return max > 1 ? max - max / 2 : !__atomic_load_n(&ep->ours_last, __ATOMIC_RELAXED);
 }
 
-static int wait_once(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max, const struct patience *p)
+static int epoll_wait_once(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int max,
+			   const struct patience *p)
 {
 	u32 call = __atomic_add_fetch(&g.calls, 1, __ATOMIC_RELAXED);
 	int told = look_at_dirty(ep, ev, share(ep, max), call), rv;
@@ -841,8 +858,11 @@ static int wait_once(struct rl_epoll *ep, int epfd, struct epoll_event *ev, int 
 	return told ? told + (rv > 0 ? rv : 0) : rv;
 }
 
-/* The wake-up may have been for several threads, of which this one has taken some events: the others get the rest. */
-static void pass_on(struct rl_epoll *ep)
+/*
+ * The wake-up may have been for several threads, of which this one has taken some events: the
+ * others get the rest.
+ */
+static void epoll_pass_on(struct rl_epoll *ep)
 {
 	if (!somebody_waits(ep))
 		return;
@@ -865,9 +885,9 @@ static int wait_for_events(struct rl_epoll *ep, int epfd, struct epoll_event *ev
 	if (max <= 0)
 		return -EINVAL;
 	for (;;) {
-		rv = wait_once(ep, epfd, ev, max, &p);
+		rv = epoll_wait_once(ep, epfd, ev, max, &p);
 		if (rv > 0)
-			pass_on(ep);
+			epoll_pass_on(ep);
 		if (rv || (is_last && !may_be_ready(ep)))
 			return rv;
 		is_last = p.until && rl_now_ns() >= p.until;
@@ -877,12 +897,12 @@ static int wait_for_events(struct rl_epoll *ep, int epfd, struct epoll_event *ev
 bool rl_epoll_wait(int epfd, struct epoll_event *ev, int max, const struct timespec *t,
 		   const sigset_t *mask, int *rv)
 {
-	struct rl_epoll *ep = begin(epfd);
+	struct rl_epoll *ep = epoll_begin(epfd);
 
 	if (!ep)
 		return false;
 	rl_guard_begin();
-	pthread_cleanup_push(end, ep);
+	pthread_cleanup_push(epoll_end, ep);
 	*rv = (int)rl_hook_result(wait_for_events(ep, epfd, ev, max, t, mask));
 	pthread_cleanup_pop(1);
 	return true;
@@ -902,24 +922,25 @@ void rl_epoll_kernel_end(int fd)
 
 bool rl_epoll_translate(int fd, struct epoll_event *ev, int n, int *rv)
 {
-	struct rl_epoll *ep = begin(fd);
+	struct rl_epoll *ep = epoll_begin(fd);
 
 	if (!ep)
 		return false;
 	rl_guard_begin();
-	*rv = (int)rl_hook_result(translate(ep, ev, n, __atomic_add_fetch(&g.calls, 1, __ATOMIC_RELAXED)));
-	end(ep);
+	*rv = (int)rl_hook_result(translate(ep, ev, n,
+					      __atomic_add_fetch(&g.calls, 1, __ATOMIC_RELAXED)));
+	epoll_end(ep);
 	return true;
 }
 
 bool rl_epoll_has_ready(int fd)
 {
-	struct rl_epoll *ep = begin(fd);
+	struct rl_epoll *ep = epoll_begin(fd);
 	bool ready;
 
 	if (!ep)
 		return false;
 	ready = may_be_ready(ep);
-	end(ep);
+	epoll_end(ep);
 	return ready;
 }

@@ -15,12 +15,15 @@ bool rl_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev, int *rv);
 bool rl_epoll_wait(int epfd, struct epoll_event *ev, int max, const struct timespec *t,
 		   const sigset_t *mask, int *rv);
 /*
- * A wait at @fd, which has no socket of ours yet, is the kernel's. Another thread may add the first one
- * meanwhile: so rl_epoll_wait() is asked again after the beginning.
+ * A wait at @fd, which has no socket of ours yet, is the kernel's. Another thread may add the first
+ * one meanwhile: so rl_epoll_wait() is asked again after the beginning.
  */
 void rl_epoll_kernel_begin(int fd);
 void rl_epoll_kernel_end(int fd);
-/* Events of such a wait, if @fd is ours now: the program's are left, *@rv of them, or -1 with errno. */
+/*
+ * Events of such a wait, if @fd is ours now: the program's are left, *@rv of them, or -1 with
+ * errno.
+ */
 bool rl_epoll_translate(int fd, struct epoll_event *ev, int n, int *rv);
 /* For poll(): has the epoll @fd a socket of ours that is ready? */
 bool rl_epoll_has_ready(int fd);
@@ -33,8 +36,8 @@ void rl_epoll_mark_ready(struct rl_sock *sk, u32 edges);
 /* The kernel hears of all that was removed. */
 void rl_epoll_before_fork(void);
 /*
- * @fd of @sk is closed (@closes), or is the kernel's and registered as the program asked. -1: all its
- * numbers. Inside the gate.
+ * @fd of @sk is closed (@closes), or is the kernel's and registered as the program asked. -1: all
+ * its numbers. Inside the gate.
  */
 void rl_epoll_leave(struct rl_sock *sk, int fd, bool closes);
 

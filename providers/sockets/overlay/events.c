@@ -5,7 +5,8 @@
 
 u64 rl_sock_deadline(const struct rl_sock *sk, unsigned int events)
 {
-	return events & POLLOUT && rl_sock_phase_of(sk) == RL_SOCK_FRESH && !sk->rule->only ? sk->deadline : 0;
+	return events & POLLOUT && rl_sock_phase_of(sk) == RL_SOCK_FRESH && !sk->rule->only ?
+		sk->deadline : 0;
 }
 
 static unsigned int with_aliases(unsigned int events)
@@ -17,7 +18,9 @@ static int events_of(struct rl_sock *sk, bool moves, unsigned int events, unsign
 {
 	unsigned int ev = rl_stream_look(sk->stream, moves, awaits);
 
-	if (ev & POLLOUT || (with_aliases(events) & POLLOUT && !__atomic_exchange_n(&sk->told, true, __ATOMIC_RELAXED)))
+	if (ev & POLLOUT ||
+	    (with_aliases(events) & POLLOUT &&
+	     !__atomic_exchange_n(&sk->told, true, __ATOMIC_RELAXED)))
 		ev |= POLLOUT | POLLWRNORM;
 	if (ev & POLLIN)
 		ev |= POLLRDNORM;
@@ -39,7 +42,8 @@ int rl_sock_poll(struct rl_sock *sk, int fd, unsigned int events, unsigned int *
 	if (rv == -EAGAIN)
 		return 0;
 	if (rv < 0 && rv != RL_SOCK_IS_PLAIN)
-		return (int)((POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM) & events) | POLLERR | POLLHUP;
+		return (int)((POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM) & events) | POLLERR |
+			POLLHUP;
 	return rv;
 }
 

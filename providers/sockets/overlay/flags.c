@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * O_NONBLOCK of sockets that go over iWARP. It is the kernel's, of the open file that processes share, and a call
- * that finds nothing has to know it. It changes by hooks, of this process or of one that has forked from the
- * same: each change counts in memory that all of these share. What the kernel has said holds until the count
- * moves, and until the socket goes to a program that may not count.
+ * O_NONBLOCK of sockets that go over iWARP. It is the kernel's, of the open file that processes
+ * share, and a call that finds nothing has to know it. It changes by hooks, of this process or of
+ * one that has forked from the same: each change counts in memory that all of these share. What the
+ * kernel has said holds until the count moves, and until the socket goes to a program that may not
+ * count.
  *
- * A flag that is not set is asked for each time: who is about to sleep can spare the call, and is to hear of
- * programs that share the file and not the count.
+ * A flag that is not set is asked for each time: who is about to sleep can spare the call, and is
+ * to hear of programs that share the file and not the count.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -19,7 +20,8 @@ static u64 *changes;			/* atomic, shared with children; NULL: nothing is known *
 
 void rl_sock_flags_begin(void)
 {
-	void *p = mmap(NULL, sizeof(*changes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, sizeof(*changes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		     -1, 0);
 
 	if (p == MAP_FAILED)
 		return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Receiving and sending as TCP's calls do it: a stream's calls do not wait, and these do, or not, as the
- * program asked. Where TCP waits in the kernel this waits in ppoll(), for what the stream awaits.
+ * Receiving and sending as TCP's calls do it: a stream's calls do not wait, and these do, or not,
+ * as the program asked. Where TCP waits in the kernel this waits in ppoll(), for what the stream
+ * awaits.
  */
 #include <limits.h>
 #include <netinet/tcp.h>
@@ -38,7 +39,7 @@ struct rl_wait {
 	bool is_timed;			/* by SO_RCVTIMEO or SO_SNDTIMEO: no signal is waited out */
 	u64 until;			/* ns; 0: for ever, or not asked yet */
 	bool asked;			/* what the program has set */
-	u64 cookie;			/* which socket @fd names, if it may become plain yet; 0: it may not */
+	u64 cookie;			/* of the socket, if it may become plain yet; else 0 */
 	const void *frame;		/* of the call */
 	bool is_own;			/* the list of pieces is this library's */
 	struct rl_waiter waiter;
@@ -98,7 +99,7 @@ static void ask_patience(struct rl_wait *w)
 	w->until = rl_now_ns() + (u64)t.tv_sec * NS + (u64)t.tv_usec * 1000;
 }
 
-static void wake(void *arg)
+static void io_wake(void *arg)
 {
 	struct rl_wait *w = arg;
 
@@ -109,11 +110,11 @@ static void wake(void *arg)
 }
 
 /* 0 or -errno. A point of cancellation. */
-static int sleep_in(struct rl_wait *w, struct pollfd *p, const struct timespec *t)
+static int io_sleep_in(struct rl_wait *w, struct pollfd *p, const struct timespec *t)
 {
 	int rv;
 
-	pthread_cleanup_push(wake, w);
+	pthread_cleanup_push(io_wake, w);
 	rl_signal_ends_poll(p);
 	rl_gate_step_out(&w->out);
 	/* One that came while the thread was inside has run with the step. */
@@ -130,7 +131,7 @@ static int sleep_in(struct rl_wait *w, struct pollfd *p, const struct timespec *
 }
 
 /* Does the call go on? As TCP's do unless a handler was without SA_RESTART. */
-static bool goes_on(struct rl_wait *w)
+static bool io_goes_on(struct rl_wait *w)
 {
 	if (w->is_timed || !rl_signals_restart(&w->before))
 		return false;
@@ -139,7 +140,7 @@ static bool goes_on(struct rl_wait *w)
 }
 
 /* 0: try again. Or -errno: the program is not to wait any longer. */
-static int wait_once(struct rl_wait *w)
+static int io_wait_once(struct rl_wait *w)
 {
 	u64 deadline = rl_sock_deadline(w->sk, w->events);
 	struct pollfd p[2] = { rl_sock_awaits(w->sk, w->fd, w->events) };
@@ -157,11 +158,11 @@ static int wait_once(struct rl_wait *w)
 	if (w->eventfd == -EMFILE)
 		left = rl_time_moment(left, &t);
 	p[1] = (struct pollfd){ .fd = w->eventfd, .events = POLLIN };
-	rv = sleep_in(w, p, left);
+	rv = io_sleep_in(w, p, left);
 	rl_waiter_wake(&w->waiter);
 	if (w->eventfd >= 0 && p[1].revents)
 		rl_waiter_clear(w->eventfd);
-	return rv == -EINTR && goes_on(w) ? 0 : rv;
+	return rv == -EINTR && io_goes_on(w) ? 0 : rv;
 }
 
 /* The step @w has found nothing to do. 0: try again; or -errno. */
@@ -169,7 +170,7 @@ static int wait_for(struct rl_wait *w)
 {
 	if (!w->dontwait && !w->asked)
 		ask_patience(w);
-	return w->dontwait ? -EAGAIN : wait_once(w);
+	return w->dontwait ? -EAGAIN : io_wait_once(w);
 }
 
 /* ---- parts of vectors ---- */
@@ -237,7 +238,7 @@ static void part_take(struct part *p, size_t len)
 	}
 }
 
-static size_t total(const struct iovec *v, int n)
+static size_t io_total(const struct iovec *v, int n)
 {
 	size_t len = 0;
 
@@ -246,10 +247,13 @@ static size_t total(const struct iovec *v, int n)
 	return len;
 }
 
-/* Has a step moved less than it was given, and the rest may go later? The end of a half is for good. */
+/*
+ * Has a step moved less than it was given, and the rest may go later? The end of a half is for
+ * good.
+ */
 static bool is_short(const struct iovec *v, int n, ssize_t rv)
 {
-	return rv == -EAGAIN || (rv > 0 && (size_t)rv < total(v, n));
+	return rv == -EAGAIN || (rv > 0 && (size_t)rv < io_total(v, n));
 }
 
 /* ---- receive ---- */
@@ -261,7 +265,9 @@ static ssize_t recv_step(struct rl_wait *w, const struct iovec *v, int n, int fl
 	rl_waiter_begin(w->sk, &w->waiter);
 	rv = rl_sock_decide(w->sk, w->fd, false);
 	if (!rv)
-		rv = rl_sock_step(w->sk, w->fd, rl_stream_recv(w->sk->stream, v, n, flags & (MSG_PEEK | MSG_WAITALL)));
+		rv = rl_sock_step(w->sk, w->fd,
+				     rl_stream_recv(w->sk->stream, v, n,
+						    flags & (MSG_PEEK | MSG_WAITALL)));
 	rl_epoll_mark_ready(w->sk, is_short(v, n, rv) ? POLLIN : 0);
 	return rv;
 }
@@ -269,7 +275,7 @@ static ssize_t recv_step(struct rl_wait *w, const struct iovec *v, int n, int fl
 /* MSG_TRUNC: TCP drops the octets, and with MSG_PEEK says how many it would. */
 static ssize_t drop_step(struct rl_wait *w, const struct part *p, int flags)
 {
-	size_t len = total(p->v, p->n);
+	size_t len = io_total(p->v, p->n);
 	struct iovec v = { .iov_len = flags & MSG_PEEK ? 1 : len < PIECE ? len : PIECE };
 	ssize_t rv;
 
@@ -368,7 +374,8 @@ static void end_parts(void *p)
 	free(((struct part *)p)->heap);
 }
 
-static ssize_t run_parts(struct rl_wait *w, const struct iovec *iov, size_t n, int flags, parts_fn *op)
+static ssize_t run_parts(struct rl_wait *w, const struct iovec *iov, size_t n, int flags,
+			 parts_fn *op)
 {
 	struct part p;
 	ssize_t rv = part_begin(&p, iov, n, w->is_own);
@@ -382,7 +389,8 @@ static ssize_t run_parts(struct rl_wait *w, const struct iovec *iov, size_t n, i
 }
 
 /* Returns whether it was for the stream. */
-static bool run(struct rl_wait *w, const struct iovec *iov, size_t n, int flags, parts_fn *op, ssize_t *rv)
+static bool io_run(struct rl_wait *w, const struct iovec *iov, size_t n, int flags, parts_fn *op,
+		   ssize_t *rv)
 {
 	ssize_t got;
 
@@ -404,7 +412,7 @@ static bool run(struct rl_wait *w, const struct iovec *iov, size_t n, int flags,
 	return true;
 }
 
-static ssize_t refuse(struct rl_wait *w, struct part *p, int flags)
+static ssize_t io_refuse(struct rl_wait *w, struct part *p, int flags)
 {
 	int rv = rl_sock_decide(w->sk, w->fd, false);
 
@@ -418,7 +426,7 @@ static bool recv_from(struct rl_wait *w, const struct iovec *iov, size_t n, int 
 	/* Of TCP's own errors the kernel has a queue. */
 	if (flags & MSG_ERRQUEUE)
 		return false;
-	return run(w, iov, n, flags, flags & MSG_OOB ? refuse : recv_parts, rv);
+	return io_run(w, iov, n, flags, flags & MSG_OOB ? io_refuse : recv_parts, rv);
 }
 
 bool rl_sock_recv(int fd, const struct iovec *iov, size_t n, int flags, ssize_t *rv)
@@ -440,7 +448,7 @@ static bool send_to(struct rl_wait *w, const struct iovec *iov, size_t n, int fl
 {
 	w->events = POLLOUT;
 	w->dontwait = flags & MSG_DONTWAIT;
-	if (!run(w, iov, n, flags, flags & MSG_OOB ? refuse : send_parts, rv))
+	if (!io_run(w, iov, n, flags, flags & MSG_OOB ? io_refuse : send_parts, rv))
 		return false;
 	/* Outside the gate: the handler is the program's, which may fork, or not come back. */
 	if (*rv < 0 && errno == EPIPE && !(flags & MSG_NOSIGNAL)) {
@@ -515,8 +523,8 @@ bool rl_sock_sendfile(int fd, int in, off_t *at, size_t len, ssize_t *rv)
 /* ---- what else is asked of a socket ---- */
 
 /*
- * It waits for the client as a first send would, so that what is shut down is what the client speaks; but not
- * for one that nothing but iWARP may come from, and that is silent.
+ * It waits for the client as a first send would, so that what is shut down is what the client
+ * speaks; but not for one that nothing but iWARP may come from, and that is silent.
  */
 static int shut(struct rl_wait *w, int how)
 {
@@ -528,10 +536,11 @@ static int shut(struct rl_wait *w, int how)
 		if (rv == -EAGAIN && rl_sock_give_up(w->sk, w->fd))
 			return 0;
 		if (!rv)
-			rv = (int)rl_sock_step(w->sk, w->fd, rl_stream_shutdown(w->sk->stream, how));
+			rv = (int)rl_sock_step(w->sk, w->fd,
+						  rl_stream_shutdown(w->sk->stream, how));
 		rl_epoll_mark_ready(w->sk, 0);
 		if (rv == -EAGAIN)
-			rv = wait_once(w) ?: -EAGAIN;
+			rv = io_wait_once(w) ?: -EAGAIN;
 		/* It does not end by signals: what has come is seen. */
 		if (rv == -EINTR)
 			w->before = rl_signals_seen();
@@ -594,7 +603,8 @@ bool rl_sock_error(int fd, int *error)
 bool rl_sock_refuses(int fd, int level, int option)
 {
 	struct rl_sock *sk = rl_sock_begin(fd);
-	bool is_theirs = (level == SOL_SOCKET && (option == SO_RCVLOWAT || option == SO_ZEROCOPY)) ||
+	bool is_theirs = (level == SOL_SOCKET &&
+			  (option == SO_RCVLOWAT || option == SO_ZEROCOPY)) ||
 		(level == IPPROTO_TCP && option == TCP_ULP);
 
 	if (sk)

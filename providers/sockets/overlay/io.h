@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Receiving and sending, and what else is asked of a connected socket. Outside the gate. Each returns
- * whether the call was for a stream, and its result, with errno, in *@rv.
+ * Receiving and sending, and what else is asked of a connected socket. Outside the gate. Each
+ * returns whether the call was for a stream, and its result, with errno, in *@rv.
  */
 #ifndef RL_IO_H
 #define RL_IO_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* weft-socket.h: the program itself has a connected socket go over iWARP. No rule is asked. And what it posts. */
+/*
+ * weft-socket.h: the program itself has a connected socket go over iWARP. No rule is asked. And
+ * what it posts.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -24,7 +27,7 @@ static int upgrade(struct rl_sock *sk, int fd, int option, const void *value, so
 	return rv ?: rl_sock_take(sk, fd, s);
 }
 
-static int make(int fd, int option, const void *value, socklen_t len)
+static int mode_make(int fd, int option, const void *value, socklen_t len)
 {
 	struct rl_stream *s;
 	int rv = rl_stream_setsockopt(fd, option, value, len, &s);
@@ -44,7 +47,7 @@ static int call(struct rl_stream *s, bool sets, int option, void *value, socklen
 }
 
 /* It may turn out to be plain under the call, which has its events then. */
-static int step(struct rl_sock *sk, int fd, bool sets, int option, void *value, socklen_t *len)
+static int mode_step(struct rl_sock *sk, int fd, bool sets, int option, void *value, socklen_t *len)
 {
 	bool locked = rl_sock_step_begin(sk);
 	int rv = sk->stream ? call(sk->stream, sets, option, value, len) : -ENOPROTOOPT;
@@ -64,7 +67,7 @@ static int operate(int fd, bool sets, int option, void *value, socklen_t *len)
 	if (sk && rl_sock_is_kept(sk))
 		rv = call(sk->stream, sets, option, value, len);
 	else if (sk && rl_sock_phase_of(sk) == RL_SOCK_STREAM)
-		rv = step(sk, fd, sets, option, value, len);
+		rv = mode_step(sk, fd, sets, option, value, len);
 	if (sk)
 		rl_sock_end(sk);
 	return rv;
@@ -87,7 +90,7 @@ int rl_sock_set_mode(int fd, int option, const void *value, socklen_t len)
 		sk = NULL;
 	}
 	if (!sk)
-		return make(fd, option, value, len);
+		return mode_make(fd, option, value, len);
 	pthread_mutex_lock(&sk->lock);
 	rv = upgrade(sk, fd, option, value, len);
 	pthread_mutex_unlock(&sk->lock);
@@ -106,7 +109,8 @@ int rl_sock_get_mode(int fd, int option, void *value, socklen_t *len)
 		return operate(fd, false, option, value, len);
 	sk = rl_sock_begin(fd);
 	if (!sk)
-		return no_sock(fd) == -EBADF ? -EBADF : rl_stream_getsockopt(NULL, option, value, len);
+		return no_sock(fd) == -EBADF ? -EBADF :
+			rl_stream_getsockopt(NULL, option, value, len);
 	/* One that becomes plain meanwhile loses its stream. */
 	pthread_mutex_lock(&sk->lock);
 	rv = rl_stream_getsockopt(sk->stream, option, value, len);

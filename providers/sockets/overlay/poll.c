@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * poll() and select() where one of ours is among what is waited for. The kernel waits for what the
- * streams await; what they say of it is told the program; and if that is nothing, the rest of the time is
- * waited.
+ * streams await; what they say of it is told the program; and if that is nothing, the rest of the
+ * time is waited.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -65,7 +65,7 @@ bool rl_sock_in_list(const struct pollfd *p, nfds_t n)
 
 /* ---- what is ready ---- */
 
-static void look_at(struct wait *w, nfds_t i)
+static void poll_look_at(struct wait *w, nfds_t i)
 {
 	struct seen *s = &w->s[i];
 	unsigned int awaits;
@@ -96,7 +96,7 @@ out:
 	w->ready += !!s->ev;
 }
 
-static void look(struct wait *w)
+static void poll_look(struct wait *w)
 {
 	nfds_t i;
 
@@ -106,12 +106,15 @@ static void look(struct wait *w)
 	w->unheard = false;
 	w->n_all = w->n;
 	for (i = 0; i < w->n; i++)
-		look_at(w, i);
+		poll_look_at(w, i);
 }
 
 /* ---- the eventfd of this thread ---- */
 
-/* Behind the rest. As many as there may be descriptors the kernel takes: then where the program has none. */
+/*
+ * Behind the rest. As many as there may be descriptors the kernel takes: then where the program has
+ * none.
+ */
 static struct pollfd *place_of_eventfd(const struct wait *w)
 {
 	nfds_t i;
@@ -125,7 +128,7 @@ static struct pollfd *place_of_eventfd(const struct wait *w)
 }
 
 /* false: something has changed since. */
-static bool add_eventfd(struct wait *w)
+static bool poll_add_eventfd(struct wait *w)
 {
 	struct seen *s;
 	int fd;
@@ -156,7 +159,7 @@ static void get_up(struct wait *w)
 			rl_waiter_wake(&s->waiter);
 }
 
-static void let_go(struct wait *w)
+static void poll_let_go(struct wait *w)
 {
 	struct seen *s;
 
@@ -193,7 +196,7 @@ static void leave_gate(struct step_out *o)
 		rl_gate_step_out(&o->out);
 }
 
-static void go_back(struct step_out *o)
+static void poll_go_back(struct step_out *o)
 {
 	u32 n;
 
@@ -208,8 +211,8 @@ static void come_back(void *arg)
 	struct step_out *o = arg;
 
 	rl_signal_ends(NULL, NULL);
-	go_back(o);
-	let_go(o->w);
+	poll_go_back(o);
+	poll_let_go(o->w);
 }
 
 static bool is_interrupted(const struct wait *w)
@@ -217,8 +220,11 @@ static bool is_interrupted(const struct wait *w)
 	return rl_signals_seen().all != w->signals;
 }
 
-/* 0 or -errno. A handler that runs while the library looks ends the wait as one that the kernel has seen. */
-static int sleep_in(struct wait *w, const struct timespec *t, const sigset_t *mask)
+/*
+ * 0 or -errno. A handler that runs while the library looks ends the wait as one that the kernel has
+ * seen.
+ */
+static int poll_sleep_in(struct wait *w, const struct timespec *t, const sigset_t *mask)
 {
 	int rv;
 
@@ -230,8 +236,8 @@ static int sleep_in(struct wait *w, const struct timespec *t, const sigset_t *ma
 }
 
 /*
- * Of a stream the kernel has said only that it is worth a look. The last look of a wait is one that TCP could not have
- * missed: what another thread has taken from it meanwhile is in the queue.
+ * Of a stream the kernel has said only that it is worth a look. The last look of a wait is one that
+ * TCP could not have missed: what another thread has taken from it meanwhile is in the queue.
  */
 static unsigned int say(const struct wait *w, nfds_t i)
 {
@@ -248,7 +254,8 @@ static unsigned int say(const struct wait *w, nfds_t i)
 	if (kernel)
 		ev = rl_sock_poll(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
 	else
-		ev = rl_sock_poll_cached(s->sk, w->p[i].fd, (unsigned short)w->p[i].events, &awaits);
+		ev = rl_sock_poll_cached(s->sk, w->p[i].fd, (unsigned short)w->p[i].events,
+					    &awaits);
 	return ev == RL_SOCK_IS_PLAIN ? 0 : ev ? (unsigned int)ev : kernel & POLLNVAL;
 }
 
@@ -275,16 +282,16 @@ static int count(struct wait *w)
 }
 
 /* How many are ready; -EAGAIN: once more; or another -errno. */
-static int wait_once(struct wait *w, const sigset_t *mask)
+static int poll_wait_once(struct wait *w, const sigset_t *mask)
 {
 	struct step_out o = { .w = w };
 	struct timespec t, *left;
 	bool sleeps;
 	int rv, n;
 
-	look(w);
+	poll_look(w);
 	left = rl_time_left(w->until, w->deadline, &t);
-	sleeps = add_eventfd(w) && !w->ready && !w->is_last;
+	sleeps = poll_add_eventfd(w) && !w->ready && !w->is_last;
 	if (!sleeps) {
 		t = (struct timespec){ 0 };
 		left = &t;
@@ -295,9 +302,10 @@ static int wait_once(struct wait *w, const sigset_t *mask)
 	if (sleeps)
 		rl_signal_ends_poll(w->q);
 	leave_gate(&o);
-	rv = sleeps ? sleep_in(w, left, mask) : RL_CALL(ppoll, w->q, w->n_all, left, mask) < 0 ? -errno : 0;
+	rv = sleeps ? poll_sleep_in(w, left, mask) :
+		RL_CALL(ppoll, w->q, w->n_all, left, mask) < 0 ? -errno : 0;
 	pthread_cleanup_pop(0);
-	go_back(&o);
+	poll_go_back(&o);
 	get_up(w);
 	n = rv ? 0 : count(w);
 	/* Once more without it. */
@@ -305,7 +313,7 @@ static int wait_once(struct wait *w, const sigset_t *mask)
 		w->crowded = true;
 		rv = -EAGAIN;
 	}
-	let_go(w);
+	poll_let_go(w);
 	return rv ?: n ?: w->is_last ? 0 : -EAGAIN;
 }
 
@@ -320,7 +328,7 @@ static int wait_all(struct wait *w, const sigset_t *mask)
 
 	do {
 		w->is_last = is_late(w);
-		rv = wait_once(w, mask);
+		rv = poll_wait_once(w, mask);
 	} while (rv == -EAGAIN);
 	return rv;
 }
@@ -342,7 +350,7 @@ static int prepare(struct wait *w, struct pollfd *p, nfds_t n, const struct time
 	return w->s ? 0 : -ENOMEM;
 }
 
-static void finish(void *arg)
+static void poll_finish(void *arg)
 {
 	struct wait *w = arg;
 
@@ -359,7 +367,7 @@ int rl_sock_wait_list(struct pollfd *p, nfds_t n, const struct timespec *t, cons
 	rv = prepare(&w, p, n, t);
 	if (rv)
 		return (int)rl_hook_result(rv);
-	pthread_cleanup_push(finish, &w);
+	pthread_cleanup_push(poll_finish, &w);
 	rv = wait_all(&w, mask);
 	pthread_cleanup_pop(1);
 	return (int)rl_hook_result(rv);
@@ -422,7 +430,9 @@ static int highest_in(const u8 *list, long len, int most)
 static int highest_number(void)
 {
 	u8 list[4096] __attribute__((aligned(8)));
-	long dir = rl_raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), len;
+	long dir = rl_raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY |
+			  O_CLOEXEC),
+		len;
 	int highest = 0;
 
 	if (dir < 0)
@@ -434,9 +444,10 @@ static int highest_number(void)
 }
 
 /*
- * The kernel looks at no bits beyond its table of descriptors. Hidden ones make that larger than the program knows:
- * this is the size that it has for the program's own, as Linux makes it grow (64, 128, and twice as much each time).
- * A thread that is about to hide a number may wait for a CPU.
+ * The kernel looks at no bits beyond its table of descriptors. Hidden ones make that larger than
+ * the program knows: this is the size that it has for the program's own, as Linux makes it grow
+ * (64, 128, and twice as much each time). A thread that is about to hide a number may wait for a
+ * CPU.
  */
 static int size_of_table(void)
 {
@@ -461,7 +472,8 @@ static int size_of_table(void)
 
 static bool may_be_read(int n, const fd_set *in, const fd_set *out, const fd_set *except)
 {
-	return rl_set_may_be_read(in, n) && rl_set_may_be_read(out, n) && rl_set_may_be_read(except, n);
+	return rl_set_may_be_read(in, n) && rl_set_may_be_read(out, n) &&
+		rl_set_may_be_read(except, n);
 }
 
 bool rl_sock_in_sets(int *n, const fd_set *in, const fd_set *out, const fd_set *except)
@@ -563,7 +575,7 @@ static struct sets *new_sets(int n)
 }
 
 /* One more than the highest number in the sets. */
-static int end_of(const struct sets *s, int n)
+static int poll_end_of(const struct sets *s, int n)
 {
 	while (n && !has(s->in, n - 1) && !has(s->out, n - 1) && !has(s->except, n - 1))
 		n--;
@@ -573,13 +585,14 @@ static int end_of(const struct sets *s, int n)
 /* What stands behind the sets is none of the program's numbers, and is not to be written to. */
 static int meant(const struct sets *s, int n)
 {
-	n = end_of(s, n);
+	n = poll_end_of(s, n);
 	if (n <= FIRST_TABLE || is_programs(n - 1))
 		return n;
-	return end_of(s, min_t(int, n, size_of_table()));
+	return poll_end_of(s, min_t(int, n, size_of_table()));
 }
 
-static int wait_copies(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *t,
+static int wait_copies(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *except,
+		       const struct timespec *t,
 		       const sigset_t *mask)
 {
 	u8 *room = (u8 *)s->words;
@@ -590,8 +603,10 @@ static int wait_copies(struct sets *s, int n, fd_set *in, fd_set *out, fd_set *e
 	    !take_set(&s->except, room + 2 * rl_set_size(n), except, n))
 		return (int)rl_hook_result(-EFAULT);
 	n = meant(s, n);
-	rv = wait_sets(s->p, list_of_sets(s->p, n, s->in, s->out, s->except), s->in, s->out, s->except, t, mask);
-	if (rv >= 0 && !(give_set(in, s->in, n) && give_set(out, s->out, n) && give_set(except, s->except, n)))
+	rv = wait_sets(s->p, list_of_sets(s->p, n, s->in, s->out, s->except), s->in, s->out,
+			  s->except, t, mask);
+	if (rv >= 0 &&
+	    !(give_set(in, s->in, n) && give_set(out, s->out, n) && give_set(except, s->except, n)))
 		return (int)rl_hook_result(-EFAULT);
 	return rv;
 }

@@ -40,7 +40,7 @@ struct rl_sock *rl_sock_new(enum rl_sock_phase phase, const struct rl_rule *rule
 	return sk;
 }
 
-static void release(struct rl_file *f)
+static void sock_release(struct rl_file *f)
 {
 	struct rl_sock *sk = container_of(f, struct rl_sock, file);
 
@@ -92,8 +92,8 @@ static void become_plain(struct rl_sock *sk)
 }
 
 /*
- * MPA's frames are no program's records: whoever waits is to hear of the first octet. A socket that turns out to
- * be plain gets back what it had.
+ * MPA's frames are no program's records: whoever waits is to hear of the first octet. A socket that
+ * turns out to be plain gets back what it had.
  */
 void rl_sock_take_low_mark(struct rl_sock *sk, int fd)
 {
@@ -110,7 +110,8 @@ static int leave_table(struct rl_sock *sk, int fd)
 {
 	fd = rl_fd_name_of(&sk->file, fd);
 	if (sk->low_mark && fd >= 0)
-		rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &sk->low_mark, sizeof(sk->low_mark));
+		rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &sk->low_mark,
+		       sizeof(sk->low_mark));
 	rl_claims_remove(sk);
 	rl_epoll_leave(sk, -1, false);
 	if (sk->stream)
@@ -166,7 +167,7 @@ void rl_sock_go_over(struct rl_sock *sk, int fd, const char *why)
 }
 
 /* With sk->lock. TCP is connected, or never will be. */
-static int start(struct rl_sock *sk, int fd, enum rl_stream_role role)
+static int sock_start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 {
 	struct rl_stream_options o = { .plain_allowed = role == RL_STREAM_RESPONDER };
 	int rv;
@@ -186,7 +187,7 @@ static int start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 	return 0;
 }
 
-static unsigned int ask_kernel(int fd, short events)
+static unsigned int sock_ask_kernel(int fd, short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 
@@ -196,12 +197,12 @@ static unsigned int ask_kernel(int fd, short events)
 /* With sk->lock. What went wrong the kernel is to say. */
 static int decide_connecting(struct rl_sock *sk, int fd)
 {
-	unsigned int ev = ask_kernel(fd, POLLOUT);
+	unsigned int ev = sock_ask_kernel(fd, POLLOUT);
 
 	if (!ev)
 		return -EAGAIN;
 	if (!(ev & (POLLERR | POLLNVAL)))
-		return start(sk, fd, RL_STREAM_INITIATOR);
+		return sock_start(sk, fd, RL_STREAM_INITIATOR);
 	become_plain(sk);
 	return RL_SOCK_IS_PLAIN;
 }
@@ -213,7 +214,7 @@ static int decide_fresh(struct rl_sock *sk, int fd, bool speaks)
 	long n = rl_raw(SYS_recvfrom, fd, &first, 1, MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
 
 	if (n > 0)
-		return start(sk, fd, RL_STREAM_RESPONDER);
+		return sock_start(sk, fd, RL_STREAM_RESPONDER);
 	if (n == -EAGAIN && (!speaks || sk->rule->only || rl_now_ms() < sk->deadline))
 		return -EAGAIN;
 	if (n == -EAGAIN && !rl_claims_win(sk))
@@ -223,8 +224,8 @@ static int decide_fresh(struct rl_sock *sk, int fd, bool speaks)
 }
 
 /*
- * With sk->lock, without which @fd does not leave it (leave()): a number that was closed under the
- * caller may be another file's by now.
+ * With sk->lock, without which @fd does not leave it (sock_leave()): a number that was closed under
+ * the caller may be another file's by now.
  */
 static int decide_locked(struct rl_sock *sk, int fd, bool speaks)
 {
@@ -340,8 +341,8 @@ static bool takes_back(struct rl_sock *sk)
 }
 
 /*
- * The number was the last, and a call of this very thread keeps the socket: it may never come back (siglongjmp()).
- * The peer hears of the end now. With sk->lock, or it is open.
+ * The number was the last, and a call of this very thread keeps the socket: it may never come back
+ * (siglongjmp()). The peer hears of the end now. With sk->lock, or it is open.
  */
 static void end_for_sleeper(struct rl_sock *sk)
 {
@@ -350,7 +351,7 @@ static void end_for_sleeper(struct rl_sock *sk)
 }
 
 /* Without sk->lock @fd does not leave the table. */
-static void leave(struct rl_file *f, int fd)
+static void sock_leave(struct rl_file *f, int fd)
 {
 	struct rl_sock *sk = container_of(f, struct rl_sock, file);
 	bool locked;
@@ -362,8 +363,8 @@ static void leave(struct rl_file *f, int fd)
 	rl_fd_forget(fd);
 	end_for_sleeper(sk);
 	/*
-	 * The kernel wakes nobody, and whoever waits by this number would wait for another's octets. What was
-	 * posted, and ranges, do not wait for who sleeps.
+	 * The kernel wakes nobody, and whoever waits by this number would wait for another's
+	 * octets. What was posted, and ranges, do not wait for who sleeps.
 	 */
 	if (takes_back(sk) || locked)
 		rl_sock_changed(sk, 0);
@@ -395,12 +396,12 @@ bool rl_sock_is_bound(int fd)
 }
 
 /* No other program is to find the FPDUs of a stream. */
-static void copied(struct rl_file *f, int fd)
+static void sock_copied(struct rl_file *f, int fd)
 {
 	if (is_bound(container_of(f, struct rl_sock, file)))
 		bind_to_process(fd);
 }
 
 static const struct rl_file_ops sock_ops = {
-	.leave = leave, .copied = copied, .release = release, .is_shared = true,
+	.leave = sock_leave, .copied = sock_copied, .release = sock_release, .is_shared = true,
 };

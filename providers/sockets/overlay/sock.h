@@ -33,7 +33,7 @@ enum rl_sock_phase { RL_SOCK_NEW, RL_SOCK_CONNECTING, RL_SOCK_FRESH, RL_SOCK_STR
 
 struct rl_sock {
 	struct rl_file file;
-	pthread_mutex_t lock;		/* changes of the phase, and all calls while it may be plain */
+	pthread_mutex_t lock;		/* the phase, and all calls while it may be plain */
 	u32 phase;			/* atomic; of rl_sock_phase */
 	bool is_open;			/* atomic: it stays a stream */
 	bool is_kept;			/* atomic: plain, but has events of what was posted */
@@ -44,8 +44,8 @@ struct rl_sock {
 	u64 deadline;			/* FRESH: ms; a client that is silent until then is plain */
 	struct rl_stream *stream;
 	int own_fd;			/* atomic: the stream's hidden number of it; -1: none yet */
-	bool strange;			/* atomic: a program that may not count changes of flags has it */
-	u64 no_wait;			/* atomic: O_NONBLOCK was set at this count of changes; 0: not */
+	bool strange;			/* atomic: a program that may not count flags has it */
+	u64 no_wait;			/* atomic: O_NONBLOCK was set at this count; 0: not */
 	int low_mark;			/* SO_RCVLOWAT that a plain socket gets back; 0: as it is */
 
 	/* claims.c: FRESH */

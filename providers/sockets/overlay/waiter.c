@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Each change of a socket is counted (rl_sock_changed()). A thread that has found nothing sleeps only
- * if the count is still what it was before it looked, and the next change wakes it.
+ * Each change of a socket is counted (rl_sock_changed()). A thread that has found nothing sleeps
+ * only if the count is still what it was before it looked, and the next change wakes it.
  *
- * A signal handler may leave a sleep by siglongjmp(). So a sleeper is on the heap, and has the stack
- * frame of its call: one whose frame is gone is dropped.
+ * A signal handler may leave a sleep by siglongjmp(). So a sleeper is on the heap, and has the
+ * stack frame of its call: one whose frame is gone is dropped.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -21,8 +21,8 @@ struct rl_waiter {
 void rl_waiter_begin(const struct rl_sock *sk, struct rl_waiter *w);
 
 /*
- * The call with the stack frame @frame sleeps from now on, and holds a reference to @sk. Returns the
- * eventfd to poll beside the descriptor, or
+ * The call with the stack frame @frame sleeps from now on, and holds a reference to @sk. Returns
+ * the eventfd to poll beside the descriptor, or
  *  -1: there is no other thread;
  *  -EAGAIN: the socket has changed since rl_waiter_begin();
  *  -EMFILE: none is free, or another call of this thread uses it: the caller looks again soon.

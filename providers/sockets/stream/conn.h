@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A stream (stream.h) and its connection: how the socket becomes one (stream/start.c), and how octets become
- * Sends and Sends octets (stream/qp.c). stream.c has the calls.
+ * A stream (stream.h) and its connection: how the socket becomes one (stream/start.c), and how
+ * octets become Sends and Sends octets (stream/qp.c). stream.c has the calls.
  *
- * A receive is made for each Send as it comes: its head goes to the stream, its octets where they are wanted,
- * and what there is no room for there to the queue. So a message has no length that a receive would have
- * to fit, and credit is octets alone.
+ * A receive is made for each Send as it comes: its head goes to the stream, its octets where they
+ * are wanted, and what there is no room for there to the queue. So a message has no length that a
+ * receive would have to fit, and credit is octets alone.
  *
  * Locking: a stream's lock, then its connection's (conn.h), which guards what is said to be its.
  */
@@ -30,10 +30,10 @@ struct rl_ops;
 struct rl_stream {
 	u32 refs;			/* atomic: the program's, the connection's */
 	struct list_head of_all;	/* stream.c's lock */
-	u32 left_in;			/* the same: the process leaves, and has awaited it in this round */
+	u32 left_in;			/* the same: the last round that awaited it */
 	pthread_mutex_t lock;
 
-	bool is_settled;		/* atomic: open, and of octets; the connection's lock is all that a call needs */
+	bool is_settled;		/* atomic: open, of octets: conn's lock is enough */
 
 	/* lock */
 	int fd;				/* hidden; -1: the connection has it */
@@ -63,7 +63,7 @@ struct rl_stream {
 	/* received */
 	struct rl_octets in;
 	struct rl_stream_credit peers;	/* what the peer may send: of our window */
-	u32 seen;			/* octets of the Send that is coming that have been counted */
+	u32 seen;			/* octets of the current Send that are counted */
 	u8 head[RL_STREAM_HEAD_LEN];
 	struct weft_sge want[WEFT_MAX_SGE]; /* where the program waits for octets */
 	u32 nwant, all_wanted, wanted;	/* how many octets that is, in all and still */
@@ -72,25 +72,30 @@ struct rl_stream {
 	/* sent */
 	struct rl_stream_credit own;
 	u8 own_head[RL_STREAM_HEAD_LEN];
-	u8 *kept;			/* octets of the program's that the ring's last entry names; NULL: none */
+	u8 *kept;			/* copy of what the ring's last entry names; or NULL */
 	bool fin_due, fin_said;
 
 	/* the QP: the connection's lock */
 	struct rl_qp qp;
 	u8 ring[WEFT_RING_DATA + RL_STREAM_SLOTS * WEFT_SLOT_SIZE] __attribute__((aligned(64)));
-	u8 copy[(RL_STREAM_SLOTS + WEFT_SQ_MAX_SLOTS - 1) * WEFT_SLOT_SIZE] __attribute__((aligned(64)));
+	u8 copy[(RL_STREAM_SLOTS +
+		 WEFT_SQ_MAX_SLOTS - 1) * WEFT_SLOT_SIZE] __attribute__((aligned(64)));
 	struct weft_wqe_info info[RL_STREAM_SLOTS];
 };
 
 void rl_stream_get(struct rl_stream *s);
 void rl_stream_put(struct rl_stream *s);
 
-/* Whoever lets go of the connection's lock, or without a connection of the stream's: has something changed? */
+/*
+ * Whoever lets go of the connection's lock, or without a connection of the stream's: has something
+ * changed?
+ */
 void rl_stream_news(struct rl_stream *s);
 
 /*
- * A call: the stream's lock, and MPA's exchange is as far as it can be: the connection's, too, if there is one.
- * Or -EIO, and neither: it is another process's. One that has not begun belongs to whoever comes first.
+ * A call: the stream's lock, and MPA's exchange is as far as it can be: the connection's, too, if
+ * there is one. Or -EIO, and neither: it is another process's. One that has not begun belongs to
+ * whoever comes first.
  */
 int rl_stream_begin(struct rl_stream *s);
 void rl_stream_end(struct rl_stream *s);
@@ -115,8 +120,8 @@ void rl_stream_count(struct rl_stream *s);
 void rl_stream_drop(struct rl_stream *s, u32 n);
 
 /*
- * Takes in what TCP has, into @iov first, if the queue is empty, of which it returns how many octets are
- * filled; then into the queue. Says what is due.
+ * Takes in what TCP has, into @iov first, if the queue is empty, of which it returns how many
+ * octets are filled; then into the queue. Says what is due.
  */
 size_t rl_stream_take_in(struct rl_stream *s, const struct iovec *iov, int n);
 
@@ -126,8 +131,8 @@ bool rl_stream_is_idle(const struct rl_stream *s);
 void rl_stream_push(struct rl_stream *s);
 
 /*
- * Sends up to @max octets of @iov, from octet @skip on, in one message: how many; 0: none now, or the
- * stream is over; -EFAULT.
+ * Sends up to @max octets of @iov, from octet @skip on, in one message: how many; 0: none now, or
+ * the stream is over; -EFAULT.
  */
 ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_t skip, size_t max);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What two ends of a stream say to each other: in the private data of MPA's Request and Reply, and in the
- * head of each Send. Each is judged as it is read. Pure functions; docs/sockets.md has the wire.
+ * What two ends of a stream say to each other: in the private data of MPA's Request and Reply, and
+ * in the head of each Send. Each is judged as it is read. Pure functions; docs/sockets.md has the
+ * wire.
  */
 #ifndef RL_STREAM_HELLO_H
 #define RL_STREAM_HELLO_H
@@ -14,7 +15,7 @@
 #define RL_STREAM_WINDOW_MAX	(64 * 1024 * 1024)
 
 struct rl_stream_terms {
-	u32 window;			/* of the speaker: the peer may have so many octets on their way */
+	u32 window;			/* octets in flight that the sender accepts */
 	bool operations;		/* in place of octets */
 };
 
@@ -28,7 +29,7 @@ bool rl_stream_read_terms(const u8 *p, u32 len, struct rl_stream_terms *t);
 /* ---- the head of a Send ---- */
 
 struct rl_stream_head {
-	u32 limit;			/* octets that the hearer may have sent in all, modulo 2^32 */
+	u32 limit;			/* octets the receiver may send in all, modulo 2^32 */
 	bool fin;			/* the octets behind this head are the speaker's last */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A queue of octets in a ring of memory: what a stream has received and its program has not. Locking: its
- * owner's.
+ * A queue of octets in a ring of memory: what a stream has received and its program has not.
+ * Locking: its owner's.
  */
 #ifndef RL_OCTETS_H
 #define RL_OCTETS_H

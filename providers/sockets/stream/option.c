@@ -16,7 +16,7 @@ static const enum rl_stream_role roles[] = {
 };
 
 /* What it asks for is known, all of it. */
-static bool is_known(const struct weft_iwarp_mode *m, socklen_t len)
+static bool stream_option_is_known(const struct weft_iwarp_mode *m, socklen_t len)
 {
 	bool operations = m->flags & WEFT_IWARP_OPERATIONS;
 
@@ -37,7 +37,8 @@ bool rl_option_copy(void *to, const void *from, size_t n)
 	return ok;
 }
 
-int rl_stream_setsockopt(int fd, int option, const void *value, socklen_t len, struct rl_stream **out)
+int rl_stream_setsockopt(int fd, int option, const void *value, socklen_t len,
+			 struct rl_stream **out)
 {
 	struct weft_iwarp_mode m = {};
 	struct rl_stream_options o = {};
@@ -48,7 +49,7 @@ int rl_stream_setsockopt(int fd, int option, const void *value, socklen_t len, s
 		return -EINVAL;
 	if (!rl_option_copy(&m, value, sizeof(m)))
 		return -EFAULT;
-	if (!is_known(&m, len))
+	if (!stream_option_is_known(&m, len))
 		return -EINVAL;
 	o.plain_allowed = m.flags & WEFT_IWARP_OR_PLAIN;
 	o.window = m.window;
@@ -81,5 +82,6 @@ int rl_stream_getsockopt(struct rl_stream *s, int option, void *value, socklen_t
 	if (room < sizeof(state))
 		return -EINVAL;
 	room = sizeof(state);
-	return rl_option_copy(value, &state, sizeof(state)) && rl_option_copy(len, &room, sizeof(room)) ? 0 : -EFAULT;
+	return rl_option_copy(value, &state, sizeof(state)) &&
+		rl_option_copy(len, &room, sizeof(room)) ? 0 : -EFAULT;
 }

@@ -44,8 +44,8 @@ static u32 placed(const struct rl_stream *s)
 }
 
 /*
- * Octets that nobody will read: TCP would reset the connection at once. Here what was sent has the time of any
- * end, and no more.
+ * Octets that nobody will read: TCP would reset the connection at once. Here what was sent has the
+ * time of any end, and no more.
  */
 static void came_too_late(struct rl_stream *s)
 {
@@ -75,7 +75,7 @@ void rl_stream_count(struct rl_stream *s)
 		count_placed(s);
 }
 
-static u32 add_sge(struct weft_sge *sge, u32 n, const void *p, u32 len, u32 *left)
+static u32 stream_qp_add_sge(struct weft_sge *sge, u32 n, const void *p, u32 len, u32 *left)
 {
 	len = min_t(u32, len, *left);
 	if (!len)
@@ -95,23 +95,26 @@ static u32 add_wanted(const struct rl_stream *s, struct weft_sge *sge, u32 n, u3
 		u32 over = min_t(u32, skip, w->length);
 
 		skip -= over;
-		n = add_sge(sge, n, (const u8 *)(uintptr_t)w->addr + over, w->length - over, left);
+		n = stream_qp_add_sge(sge, n, (const u8 *)(uintptr_t)w->addr + over,
+					  w->length - over, left);
 	}
 	return n;
 }
 
-/* Where the Send goes of which @got octets are there; with no more room than the peer has credit. */
+/*
+ * Where the Send goes of which @got octets are there; with no more room than the peer has credit.
+ */
 static u32 aim(const struct rl_stream *s, u32 got, struct weft_sge *sge)
 {
 	u32 left = RL_STREAM_HEAD_LEN, credit = rl_stream_credit(&s->peers), n = 0;
 	struct iovec iov[2];
 
 	if (got < RL_STREAM_HEAD_LEN)
-		n = add_sge(sge, n, s->head + got, RL_STREAM_HEAD_LEN - got, &left);
+		n = stream_qp_add_sge(sge, n, s->head + got, RL_STREAM_HEAD_LEN - got, &left);
 	n = add_wanted(s, sge, n, &credit);
 	rl_octets_places(&s->in, min_t(u32, credit, rl_octets_room(&s->in)), iov);
-	n = add_sge(sge, n, iov[0].iov_base, iov[0].iov_len, &credit);
-	return add_sge(sge, n, iov[1].iov_base, iov[1].iov_len, &credit);
+	n = stream_qp_add_sge(sge, n, iov[0].iov_base, iov[0].iov_len, &credit);
+	return stream_qp_add_sge(sge, n, iov[1].iov_base, iov[1].iov_len, &credit);
 }
 
 int rl_stream_pop(struct rl_stream *s, struct weft_recv *recv)
@@ -132,12 +135,15 @@ static void want(struct rl_stream *s, const struct iovec *iov, int n)
 
 	s->nwant = 0;
 	for (i = 0; i < n && s->nwant < WEFT_MAX_SGE - 4; i++)
-		s->nwant = add_sge(s->want, s->nwant, iov[i].iov_base,
+		s->nwant = stream_qp_add_sge(s->want, s->nwant, iov[i].iov_base,
 				   min_t(size_t, iov[i].iov_len, RL_STREAM_WINDOW_MAX), &left);
 	s->all_wanted = s->wanted = RL_STREAM_WINDOW_MAX - left;
 }
 
-/* The Send that is coming is counted so far, and goes on where the @n places of @iov are, and then the queue's. */
+/*
+ * The Send that is coming is counted so far, and goes on where the @n places of @iov are, and then
+ * the queue's.
+ */
 static u32 divert(struct rl_stream *s, const struct iovec *iov, int n)
 {
 	struct weft_qpc *qp = &s->qp.core;
@@ -161,7 +167,7 @@ void rl_stream_drop(struct rl_stream *s, u32 n)
 		divert(s, NULL, 0);
 }
 
-static bool judge(struct rl_stream *s, u32 len)
+static bool stream_qp_judge(struct rl_stream *s, u32 len)
 {
 	struct rl_stream_head h;
 
@@ -179,7 +185,7 @@ void rl_stream_complete(struct rl_stream *s, const struct weft_cqe *cqe)
 		count_placed(s);
 	if (cqe->status != WEFT_WC_SUCCESS)
 		s->torn = true;
-	else if (cqe->opcode != WEFT_WCO_RECV || !judge(s, cqe->byte_len))
+	else if (cqe->opcode != WEFT_WCO_RECV || !stream_qp_judge(s, cqe->byte_len))
 		s->wrong = true;
 }
 
@@ -220,7 +226,7 @@ bool rl_stream_is_idle(const struct rl_stream *s)
 }
 
 /* A request of @w's slots. There is room. */
-static void post(struct rl_stream *s, const struct weft_sq_wqe *w)
+static void stream_qp_post(struct rl_stream *s, const struct weft_sq_wqe *w)
 {
 	struct weft_ring *r = ring(s);
 	const u8 *from = (const u8 *)w;
@@ -268,11 +274,11 @@ static void post_head(struct rl_stream *s, bool fin)
 	sges(&e)->length = RL_STREAM_HEAD_LEN;
 	write_head(s, (u8 *)(sges(&e) + 1), fin);
 	e.w.nslots = weft_sq_wqe_slots(1, RL_STREAM_HEAD_LEN);
-	post(s, &e.w);
+	stream_qp_post(s, &e.w);
 }
 
 /* The program's memory goes back to it. */
-static void keep_rest(struct rl_stream *s, u32 room)
+static void stream_qp_keep_rest(struct rl_stream *s, u32 room)
 {
 	struct weft_qpc *qp = &s->qp.core;
 
@@ -286,7 +292,7 @@ static void keep_rest(struct rl_stream *s, u32 room)
 	rl_conn_break_off(s->conn);
 }
 
-static void run(struct rl_stream *s)
+static void stream_qp_run(struct rl_stream *s)
 {
 	rl_conn_tx(s->conn);
 	if (!s->kept || !rl_stream_is_idle(s))
@@ -300,7 +306,7 @@ void rl_stream_push(struct rl_stream *s)
 	if (s->phase != RL_STREAM_OPEN || s->over || !s->conn->link.qp)
 		return;
 	if (!rl_stream_is_idle(s))
-		run(s);
+		stream_qp_run(s);
 	if (s->ops)
 		return;
 	if (!rl_stream_is_idle(s))
@@ -313,13 +319,13 @@ void rl_stream_push(struct rl_stream *s)
 	} else {
 		return;
 	}
-	run(s);
+	stream_qp_run(s);
 }
 
 /* ---- a message ---- */
 
 /* Copies @len octets of @iov from octet @skip on. */
-static bool gather(u8 *to, const struct iovec *iov, size_t skip, u32 len)
+static bool stream_qp_gather(u8 *to, const struct iovec *iov, size_t skip, u32 len)
 {
 	for (; len; iov++) {
 		u32 n;
@@ -338,12 +344,13 @@ static bool gather(u8 *to, const struct iovec *iov, size_t skip, u32 len)
 	return true;
 }
 
-static bool fill_inline(struct rl_stream *s, union entry *e, const struct iovec *iov, size_t skip,
+static bool stream_qp_fill_inline(struct rl_stream *s, union entry *e, const struct iovec *iov,
+				  size_t skip,
 			u32 len)
 {
 	u8 *to = (u8 *)(sges(e) + 1);
 
-	if (!gather(to + RL_STREAM_HEAD_LEN, iov, skip, len))
+	if (!stream_qp_gather(to + RL_STREAM_HEAD_LEN, iov, skip, len))
 		return false;
 	e->w.flags = WEFT_WR_INLINE;
 	sges(e)->length = RL_STREAM_HEAD_LEN + len;
@@ -353,10 +360,12 @@ static bool fill_inline(struct rl_stream *s, union entry *e, const struct iovec 
 }
 
 /* Refers to up to @max octets: how many; 0: they are not there. */
-static u32 fill_sges(struct rl_stream *s, union entry *e, const struct iovec *iov, int n, size_t skip,
+static u32 stream_qp_fill_sges(struct rl_stream *s, union entry *e, const struct iovec *iov, int n,
+			       size_t skip,
 		     u32 max)
 {
-	u32 left = RL_STREAM_HEAD_LEN, nsge = add_sge(sges(e), 0, s->own_head, RL_STREAM_HEAD_LEN, &left);
+	u32 left = RL_STREAM_HEAD_LEN,
+		nsge = stream_qp_add_sge(sges(e), 0, s->own_head, RL_STREAM_HEAD_LEN, &left);
 	int i;
 
 	left = max;
@@ -368,7 +377,7 @@ static u32 fill_sges(struct rl_stream *s, union entry *e, const struct iovec *io
 		skip -= over;
 		if (len && !rl_guard_readable(p, len))
 			break;
-		nsge = add_sge(sges(e), nsge, p, len, &left);
+		nsge = stream_qp_add_sge(sges(e), nsge, p, len, &left);
 	}
 	if (left == max)
 		return 0;
@@ -388,17 +397,17 @@ ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_
 	len = min_t(u32, len, RL_STREAM_MESSAGE);
 	begin_entry(&e);
 	if (RL_STREAM_HEAD_LEN + len <= WEFT_MAX_INLINE) {
-		if (!fill_inline(s, &e, iov, skip, len))
+		if (!stream_qp_fill_inline(s, &e, iov, skip, len))
 			return -EFAULT;
 	} else {
-		len = fill_sges(s, &e, iov, n, skip, len);
+		len = stream_qp_fill_sges(s, &e, iov, n, skip, len);
 		if (!len)
 			return -EFAULT;
 	}
 	s->own.sent += len;
-	post(s, &e.w);
-	run(s);
-	keep_rest(s, RL_STREAM_HEAD_LEN + len);
+	stream_qp_post(s, &e.w);
+	stream_qp_run(s);
+	stream_qp_keep_rest(s, RL_STREAM_HEAD_LEN + len);
 	return len;
 }
 

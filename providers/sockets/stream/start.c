@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a socket becomes a connection where it stands (RFC 5044, 7.1): what the peer has said before is read up
- * to MPA's first frame, then that is the link's (core/start.c).
+ * How a socket becomes a connection where it stands (RFC 5044, 7.1): what the peer has said before
+ * is read up to MPA's first frame, then that is the link's (core/start.c).
  */
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,12 +17,14 @@
 #define ACCEPT_MS 0x7fffffff
 
 /*
- * What was sent before close() waits for a program that reads when it likes, as in TCP: it is given up when so
- * long nothing was read.
+ * What was sent before close() waits for a program that reads when it likes, as in TCP: it is given
+ * up when so long nothing was read.
  */
 #define CLOSE_MS 60000
 
-/* When TCP has no room. Only the program waits for the socket, and it may have other things to do. */
+/*
+ * When TCP has no room. Only the program waits for the socket, and it may have other things to do.
+ */
 #define RETRY_MS 20
 
 /* Octets that are looked at in one go. */
@@ -30,8 +32,11 @@
 
 /* ---- what the connection tells ---- */
 
-/* One way of starting serves all: the options that are about QPs, RFC 7306 and Reads, are not asked for. */
-static void configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
+/*
+ * One way of starting serves all: the options that are about QPs, RFC 7306 and Reads, are not asked
+ * for.
+ */
+static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
 	const struct rl_stream *s = c->user;
 
@@ -50,7 +55,7 @@ static void configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->rnr_ms = ACCEPT_MS;
 }
 
-static void fail(struct rl_stream *s, int err)
+static void start_fail(struct rl_stream *s, int err)
 {
 	if (s->phase == RL_STREAM_FAILED)
 		return;
@@ -61,10 +66,10 @@ static void fail(struct rl_stream *s, int err)
 		rl_ops_end(s);
 }
 
-static void failed(struct rl_conn *c)
+static void start_failed(struct rl_conn *c)
 {
 	if (c->user)
-		fail(c->user, -c->link.status);
+		start_fail(c->user, -c->link.status);
 	/* Its last words, if there are any, are the progress thread's to say. */
 	rl_conn_watch(c);
 }
@@ -86,7 +91,7 @@ static bool read_terms(const struct rl_stream *s, const u8 *p, u32 len, struct r
 	return rl_stream_read_terms(p, len, t) && t->operations == !!s->ops;
 }
 
-static void connected(struct rl_conn *c)
+static void start_connected(struct rl_conn *c)
 {
 	struct weft_offer *o = c->link.offer;
 	struct rl_stream *s = c->user;
@@ -100,7 +105,7 @@ static void connected(struct rl_conn *c)
 	free(o);
 }
 
-static void request(struct rl_conn *c)
+static void start_request(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
 	u8 own[RL_STREAM_TERMS_LEN];
@@ -110,7 +115,7 @@ static void request(struct rl_conn *c)
 
 	c->step_due = true;
 	if (!read_terms(s, c->link.st.pd, c->link.st.frame.pd_len, &terms)) {
-		fail(s, EPROTO);
+		start_fail(s, EPROTO);
 		rl_ulp_reject(c, &t);
 		return;
 	}
@@ -119,11 +124,13 @@ static void request(struct rl_conn *c)
 		rl_stream_open(s, &terms);
 		return;
 	}
-	fail(s, -rv);
+	start_fail(s, -rv);
 	rl_ulp_reject(c, NULL);
 }
 
-/* Why it has ended; 0: the peer has said FIN behind a whole message, as a process does that ends. */
+/*
+ * Why it has ended; 0: the peer has said FIN behind a whole message, as a process does that ends.
+ */
 static int end_error(const struct rl_stream *s, const struct rl_conn *c)
 {
 	const struct weft_qpc *qp = &s->qp.core;
@@ -137,7 +144,7 @@ static int end_error(const struct rl_stream *s, const struct rl_conn *c)
 	return s->torn ? ECONNRESET : 0;
 }
 
-static void ended(struct rl_conn *c)
+static void start_ended(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
 
@@ -146,7 +153,10 @@ static void ended(struct rl_conn *c)
 		s->error = s->ops ? rl_ops_end_error(s, c) : end_error(s, c);
 		if (s->ops)
 			rl_ops_end(s);
-		/* What came after the close is lost, and our FIN is no word of that: RST, as TCP says. */
+		/*
+		 * What came after the close is lost, and our FIN is no word of that: RST, as TCP
+		 * says.
+		 */
 		if (s->ops && s->closed && s->qp.core.error)
 			c->reset = c->step_due = true;
 	}
@@ -161,7 +171,7 @@ static int start_error(const struct rl_conn *c)
 	return c->link.rx_event == WEFT_RX_STARTUP && c->fin && !c->reset ? 0 : ECONNRESET;
 }
 
-static void dead(struct rl_conn *c)
+static void start_dead(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
 
@@ -169,7 +179,7 @@ static void dead(struct rl_conn *c)
 		return;
 	c->user = NULL;
 	if (s->phase == RL_STREAM_STARTING)
-		fail(s, start_error(c));
+		start_fail(s, start_error(c));
 	s->over = true;
 	rl_stream_news(s);
 	rl_stream_put(s);
@@ -189,12 +199,12 @@ static void tick(struct rl_conn *c)
 }
 
 static const struct rl_conn_ulp rl_stream_ulp = {
-	.configure = configure,
-	.failed = failed,
-	.connected = connected,
-	.request = request,
-	.ended = ended,
-	.dead = dead,
+	.configure = start_configure,
+	.failed = start_failed,
+	.connected = start_connected,
+	.request = start_request,
+	.ended = start_ended,
+	.dead = start_dead,
 	.settled = settled,
 	.tick = tick,
 	.stays_with_thread = true,
@@ -211,7 +221,7 @@ static struct rl_conn *make_conn(struct rl_stream *s, bool initiator)
 
 	s->fd = -1;
 	if (!c) {
-		fail(s, ENOMEM);
+		start_fail(s, ENOMEM);
 		return NULL;
 	}
 	c->connecting = false;
@@ -230,7 +240,7 @@ static void begin_initiator(struct rl_stream *s)
 
 	if (!c) {
 		free(offer);
-		fail(s, ENOMEM);
+		start_fail(s, ENOMEM);
 		return;
 	}
 	/* There may be octets in TCP that are no Reply. */
@@ -266,12 +276,16 @@ static bool awaits_reply(const struct rl_stream *s)
 	return s->role == RL_STREAM_INITIATOR;
 }
 
-/* The first of @n octets that a frame may begin with; @n: none. Its key makes it one, whatever is behind. */
+/*
+ * The first of @n octets that a frame may begin with; @n: none. Its key makes it one, whatever is
+ * behind.
+ */
 static u32 find_frame(const u8 *p, u32 n, bool reply)
 {
 	u32 i;
 
-	for (i = 0; i < n && !weft_mpa_frame_need(p + i, min_t(u32, n - i, WEFT_MPA_KEY_LEN), reply); i++)
+	for (i = 0; i < n &&
+	     !weft_mpa_frame_need(p + i, min_t(u32, n - i, WEFT_MPA_KEY_LEN), reply); i++)
 		;
 	return i;
 }
@@ -295,8 +309,8 @@ static long take_before(struct rl_stream *s, int fd, u32 n)
 }
 
 /*
- * Part of a frame's key is there. Who waits for the rest polls the descriptor, which is readable already:
- * TCP is told to say so with all of the key alone.
+ * Part of a frame's key is there. Who waits for the rest polls the descriptor, which is readable
+ * already: TCP is told to say so with all of the key alone.
  */
 static void set_low_mark(struct rl_stream *s, int fd, int octets)
 {
@@ -315,7 +329,7 @@ static bool has_ended(int fd)
 }
 
 /* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */
-static int look(struct rl_stream *s, int fd)
+static int start_look(struct rl_stream *s, int fd)
 {
 	u8 p[LOOK];
 	long n = rl_raw(SYS_recvfrom, fd, p, sizeof(p), MSG_PEEK | MSG_DONTWAIT, NULL, NULL), rv;
@@ -353,7 +367,7 @@ static void no_frame(struct rl_stream *s, int err)
 	else if (err == -ENODATA)
 		s->peer_fin = s->over = true;
 	else
-		fail(s, -err);
+		start_fail(s, -err);
 	if ((s->over || s->phase == RL_STREAM_PLAIN) && s->ops)
 		rl_ops_end(s);
 }
@@ -363,7 +377,7 @@ static void seek_frame(struct rl_stream *s)
 	int fd = s->conn ? s->conn->fd : s->fd, rv = 0;
 
 	while (!rv)
-		rv = look(s, fd);
+		rv = start_look(s, fd);
 	if (rv != -EAGAIN && rv != -EINTR)
 		set_low_mark(s, fd, 1);
 	if (rv > 0)
@@ -387,13 +401,15 @@ static struct rl_name name_by(long call, int fd)
 /* A rule that both ends know: the lower name initiates. */
 static enum rl_stream_role role_by_names(int fd)
 {
-	const struct rl_name own = name_by(SYS_getsockname, fd), peer = name_by(SYS_getpeername, fd);
-	int rv = memcmp(&own.address, &peer.address, sizeof(own.address)) ?: (int)own.port - (int)peer.port;
+	const struct rl_name own = name_by(SYS_getsockname, fd),
+		peer = name_by(SYS_getpeername, fd);
+	int rv = memcmp(&own.address, &peer.address, sizeof(own.address)) ?:
+		(int)own.port - (int)peer.port;
 
 	return rv < 0 ? RL_STREAM_INITIATOR : RL_STREAM_RESPONDER;
 }
 
-static bool is_starting(const struct rl_stream *s)
+static bool start_is_starting(const struct rl_stream *s)
 {
 	return s->phase == RL_STREAM_STARTING && !s->over;
 }
@@ -407,7 +423,7 @@ void rl_stream_go_on(struct rl_stream *s)
 	/* Threads may be inside when the last name goes. */
 	if (s->closed)
 		return;
-	if (!s->conn && is_starting(s)) {
+	if (!s->conn && start_is_starting(s)) {
 		if (s->role == RL_STREAM_SYMMETRIC)
 			s->role = role_by_names(s->fd);
 		if (s->role == RL_STREAM_INITIATOR)
@@ -416,9 +432,9 @@ void rl_stream_go_on(struct rl_stream *s)
 	c = s->conn;
 	if (c)
 		rl_conn_lock(c);
-	if (!s->begun && is_starting(s))
+	if (!s->begun && start_is_starting(s))
 		seek_frame(s);
-	goes_on = s->begun && is_starting(s);
+	goes_on = s->begun && start_is_starting(s);
 	if (c)
 		rl_conn_unlock(c);
 	if (!goes_on)

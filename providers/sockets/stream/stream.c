@@ -34,7 +34,7 @@ static void enlist(struct rl_stream *s)
 	pthread_mutex_unlock(&all.lock);
 }
 
-static void unlist(struct rl_stream *s)
+static void stream_unlist(struct rl_stream *s)
 {
 	pthread_mutex_lock(&all.lock);
 	list_del(&s->of_all);
@@ -50,7 +50,7 @@ void rl_stream_put(struct rl_stream *s)
 {
 	if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	unlist(s);
+	stream_unlist(s);
 	if (s->fd >= 0)
 		rl_fd_close_hidden(s->fd);
 	if (s->conn)
@@ -79,7 +79,7 @@ static int check_socket(int fd)
 	return rv ? rv : rl_raw(SYS_getpeername, fd, &peer, &len);
 }
 
-static struct rl_stream *make(enum rl_stream_role role, const struct rl_stream_options *o)
+static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_stream_options *o)
 {
 	struct rl_stream *s = aligned_alloc(64, (sizeof(*s) + 63) & ~63ul);
 	u32 window = o && o->window ? o->window : WINDOW;
@@ -105,7 +105,7 @@ static struct rl_stream *make(enum rl_stream_role role, const struct rl_stream_o
 	return NULL;
 }
 
-static int start(int fd, enum rl_stream_role role, const struct rl_stream_options *o,
+static int stream_start(int fd, enum rl_stream_role role, const struct rl_stream_options *o,
 		 struct rl_stream **out)
 {
 	struct rl_stream *s;
@@ -113,7 +113,7 @@ static int start(int fd, enum rl_stream_role role, const struct rl_stream_option
 
 	if (rv)
 		return rv;
-	s = make(role, o);
+	s = stream_make(role, o);
 	if (!s)
 		return -ENOMEM;
 	rv = s->fd = rl_fd_copy_hidden(fd);
@@ -133,7 +133,7 @@ int rl_stream_start(int fd, enum rl_stream_role role, const struct rl_stream_opt
 
 	rl_gate_enter();
 	rl_guard_begin();
-	rv = start(fd, role, o, &s);
+	rv = stream_start(fd, role, o, &s);
 	if (!rv && role != RL_STREAM_RESPONDER) {
 		pthread_mutex_lock(&s->lock);
 		rl_stream_go_on(s);
@@ -147,7 +147,7 @@ int rl_stream_start(int fd, enum rl_stream_role role, const struct rl_stream_opt
 
 /* ---- what is told ---- */
 
-static bool is_open(const struct rl_stream *s)
+static bool stream_is_open(const struct rl_stream *s)
 {
 	return s->phase == RL_STREAM_OPEN && !s->over;
 }
@@ -165,7 +165,7 @@ static unsigned int events_now(struct rl_stream *s)
 	if (ends)
 		events |= POLLRDHUP;
 	if (s->over || s->phase == RL_STREAM_PLAIN || s->fin_due ||
-	    (is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own)))
+	    (stream_is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own)))
 		events |= POLLOUT;
 	if (s->over || (ends && s->fin_due))
 		events |= POLLHUP;
@@ -174,10 +174,14 @@ static unsigned int events_now(struct rl_stream *s)
 	return events;
 }
 
-/* What was said without iWARP has no room, and what it waits for is behind it: the program is to read. */
+/*
+ * What was said without iWARP has no room, and what it waits for is behind it: the program is to
+ * read.
+ */
 static bool is_stuck(const struct rl_stream *s)
 {
-	return s->phase == RL_STREAM_STARTING && !s->begun && !s->over && s->in.len >= RL_STREAM_BEFORE;
+	return s->phase == RL_STREAM_STARTING && !s->begun && !s->over &&
+		s->in.len >= RL_STREAM_BEFORE;
 }
 
 /* Octets that have come, or operations that are over, in all. */
@@ -206,7 +210,7 @@ void rl_stream_news(struct rl_stream *s)
 
 /* ---- a call ---- */
 
-static int begin(struct rl_stream *s)
+static int stream_begin(struct rl_stream *s)
 {
 	u32 forks;
 
@@ -234,7 +238,7 @@ static int begin(struct rl_stream *s)
 }
 
 /* The locks alone: MPA's exchange goes on with no call of ours but the program's. */
-static void hold(struct rl_stream *s)
+static void stream_hold(struct rl_stream *s)
 {
 	rl_gate_enter();
 	pthread_mutex_lock(&s->lock);
@@ -242,7 +246,7 @@ static void hold(struct rl_stream *s)
 		rl_conn_lock(s->conn);
 }
 
-static void end(struct rl_stream *s)
+static void stream_end(struct rl_stream *s)
 {
 	if (s->conn)
 		rl_conn_unlock(s->conn);
@@ -254,24 +258,25 @@ static void end(struct rl_stream *s)
 
 int rl_stream_begin(struct rl_stream *s)
 {
-	return begin(s);
+	return stream_begin(s);
 }
 
 void rl_stream_end(struct rl_stream *s)
 {
-	end(s);
+	stream_end(s);
 }
 
 /*
- * A call as begin() and end() have it, and what is between: how it began is what its end needs. The stream's own
- * lock guards what changes until it is open; from then on the connection's does.
+ * A call as stream_begin() and stream_end() have it, and what is between: how it began is what its
+ * end needs. The stream's own lock guards what changes until it is open; from then on the
+ * connection's does.
  */
 enum { BY_BOTH_LOCKS, BY_CONNECTION };
 
-static int enter(struct rl_stream *s)
+static int stream_enter(struct rl_stream *s)
 {
 	if (!__atomic_load_n(&s->is_settled, __ATOMIC_ACQUIRE))
-		return begin(s);
+		return stream_begin(s);
 	rl_gate_enter();
 	if (unlikely(s->forks != rl_fd_forks())) {
 		rl_gate_leave();
@@ -281,7 +286,7 @@ static int enter(struct rl_stream *s)
 	return BY_CONNECTION;
 }
 
-static void leave(struct rl_stream *s, int how)
+static void stream_leave(struct rl_stream *s, int how)
 {
 	if (how == BY_CONNECTION) {
 		rl_conn_unlock(s->conn);
@@ -290,14 +295,14 @@ static void leave(struct rl_stream *s, int how)
 	}
 	if (s->conn && s->phase == RL_STREAM_OPEN && !s->ops)
 		__atomic_store_n(&s->is_settled, true, __ATOMIC_RELEASE);
-	end(s);
+	stream_end(s);
 }
 
 /* The same of a call that has changed nothing. */
 static void look_away(struct rl_stream *s, int how)
 {
 	if (how != BY_CONNECTION) {
-		leave(s, how);
+		stream_leave(s, how);
 		return;
 	}
 	rl_conn_release(s->conn);
@@ -321,19 +326,19 @@ static int take_error(struct rl_stream *s)
 
 void rl_stream_tell(struct rl_stream *s, void (*changed)(void *arg, unsigned int events), void *arg)
 {
-	hold(s);
+	stream_hold(s);
 	s->changed = changed;
 	s->changed_arg = arg;
-	end(s);
+	stream_end(s);
 }
 
 int rl_stream_fd(struct rl_stream *s)
 {
 	int fd;
 
-	hold(s);
+	stream_hold(s);
 	fd = s->conn ? s->conn->fd : s->fd;
-	end(s);
+	stream_end(s);
 	return fd;
 }
 
@@ -341,10 +346,10 @@ enum rl_stream_phase rl_stream_phase(struct rl_stream *s)
 {
 	enum rl_stream_phase phase = RL_STREAM_FAILED;
 
-	if (begin(s))
+	if (stream_begin(s))
 		return phase;
 	phase = s->phase;
-	end(s);
+	stream_end(s);
 	return phase;
 }
 
@@ -352,16 +357,16 @@ bool rl_stream_has_begun(struct rl_stream *s)
 {
 	bool has_begun;
 
-	if (begin(s))
+	if (stream_begin(s))
 		return false;
 	has_begun = s->begun || !s->options.plain_allowed || s->role == RL_STREAM_INITIATOR;
-	end(s);
+	stream_end(s);
 	return has_begun;
 }
 
 /* ---- receiving ---- */
 
-static size_t total(const struct iovec *iov, int n)
+static size_t stream_total(const struct iovec *iov, int n)
 {
 	size_t sum = 0;
 
@@ -401,19 +406,21 @@ static ssize_t at_end(struct rl_stream *s)
 
 static ssize_t peek(struct rl_stream *s, const struct iovec *iov, int n, size_t max, bool all)
 {
-	if (s->in.len < max && is_open(s)) {
+	if (s->in.len < max && stream_is_open(s)) {
 		rl_stream_take_in(s, NULL, 0);
 		settle(s);
 	}
 	/* More may come: the peer has credit. */
-	if (all && s->in.len < max && is_open(s) && !s->error && !s->peer_fin && !s->read_shut &&
+	if (all && s->in.len < max && stream_is_open(s) && !s->error && !s->peer_fin &&
+	    !s->read_shut &&
 	    rl_stream_credit(&s->peers))
 		return -EAGAIN;
 	return s->in.len ? rl_octets_copy(&s->in, iov, n, max) : at_end(s);
 }
 
 /* There are octets from before the operations alone. */
-static ssize_t receive_before(struct rl_stream *s, const struct iovec *iov, int n, size_t max, int flags)
+static ssize_t receive_before(struct rl_stream *s, const struct iovec *iov, int n, size_t max,
+			      int flags)
 {
 	ssize_t rv;
 
@@ -444,13 +451,15 @@ static ssize_t receive(struct rl_stream *s, const struct iovec *iov, int n, size
 	done = take_queued(s, iov, n, max);
 	if (done < 0)
 		return done;
-	if (is_open(s) && (!done || (max - done >= WORTH && s->conn->unread))) {
+	if (stream_is_open(s) && (!done || (max - done >= WORTH && s->conn->unread))) {
 		done += rl_stream_take_in(s, rest, rest_of(iov, n, done, rest, WEFT_MAX_SGE));
 		settle(s);
-		/* A step that was due may have read the last octets, and found the end behind them. */
+		/*
+		 * A step that was due may have read the last octets, and found the end behind them.
+		 */
 		if (!done)
 			done = take_queued(s, iov, n, max);
-	} else if (is_open(s)) {
+	} else if (stream_is_open(s)) {
 		rl_stream_push(s);
 	}
 	return done ? done : at_end(s);
@@ -458,8 +467,8 @@ static ssize_t receive(struct rl_stream *s, const struct iovec *iov, int n, size
 
 ssize_t rl_stream_recv(struct rl_stream *s, const struct iovec *iov, int n, int flags)
 {
-	size_t max = total(iov, n);
-	int how = enter(s);
+	size_t max = stream_total(iov, n);
+	int how = stream_enter(s);
 	ssize_t rv;
 
 	if (how < 0)
@@ -472,7 +481,7 @@ ssize_t rl_stream_recv(struct rl_stream *s, const struct iovec *iov, int n, int 
 		rv = peek(s, iov, n, max, flags & MSG_WAITALL);
 	else
 		rv = receive(s, iov, n, max);
-	leave(s, how);
+	stream_leave(s, how);
 	return rv;
 }
 
@@ -480,14 +489,14 @@ size_t rl_stream_inq(struct rl_stream *s)
 {
 	size_t n;
 
-	if (begin(s))
+	if (stream_begin(s))
 		return 0;
-	if (is_open(s)) {
+	if (stream_is_open(s)) {
 		rl_stream_take_in(s, NULL, 0);
 		settle(s);
 	}
 	n = s->in.len;
-	end(s);
+	stream_end(s);
 	return n;
 }
 
@@ -505,17 +514,20 @@ static int no_send(struct rl_stream *s)
 	return s->phase == RL_STREAM_OPEN ? 0 : -EAGAIN;
 }
 
-/* Makes room: credit that has come, and TCP's. The peer may do the same, so what it has sent is taken in. */
+/*
+ * Makes room: credit that has come, and TCP's. The peer may do the same, so what it has sent is
+ * taken in.
+ */
 static bool may_go_on(struct rl_stream *s)
 {
 	if (rl_stream_is_idle(s) && rl_stream_credit(&s->own))
 		return true;
 	rl_stream_take_in(s, NULL, 0);
 	settle(s);
-	return is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own);
+	return stream_is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own);
 }
 
-static ssize_t send_all(struct rl_stream *s, const struct iovec *iov, int n, size_t max)
+static ssize_t stream_send_all(struct rl_stream *s, const struct iovec *iov, int n, size_t max)
 {
 	size_t done = 0;
 	ssize_t rv = 0;
@@ -536,16 +548,16 @@ static ssize_t send_all(struct rl_stream *s, const struct iovec *iov, int n, siz
 
 ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int flags)
 {
-	size_t max = total(iov, n);
-	int how = enter(s);
+	size_t max = stream_total(iov, n);
+	int how = stream_enter(s);
 	ssize_t rv;
 
 	if (how < 0)
 		return how;
 	rv = s->ops && s->phase != RL_STREAM_PLAIN ? -EOPNOTSUPP : no_send(s);
 	if (!rv && max)
-		rv = send_all(s, iov, n, max);
-	leave(s, how);
+		rv = stream_send_all(s, iov, n, max);
+	stream_leave(s, how);
 	return rv;
 }
 
@@ -560,32 +572,32 @@ static unsigned int awaited(struct rl_stream *s)
 {
 	unsigned int awaits = POLLIN;
 
-	if (is_open(s) && s->ops)
+	if (stream_is_open(s) && s->ops)
 		awaits = rl_ops_awaits(s);
 	else if (is_stuck(s))
 		awaits = 0;
 	/* What was taken of the program's is owed, whether it asks or not. */
-	else if (is_open(s) && s->conn->full)
+	else if (stream_is_open(s) && s->conn->full)
 		awaits |= POLLOUT;
 	return awaits;
 }
 
 unsigned int rl_stream_look(struct rl_stream *s, bool moves, unsigned int *awaits)
 {
-	int how = enter(s);
+	int how = stream_enter(s);
 	unsigned int events;
 
 	*awaits = POLLIN;
 	if (how < 0)
 		return POLLIN | POLLOUT | POLLERR;
-	if (moves && is_open(s)) {
+	if (moves && stream_is_open(s)) {
 		rl_stream_take_in(s, NULL, 0);
 		settle(s);
 	}
 	events = events_now(s);
 	*awaits = awaited(s);
 	if (moves)
-		leave(s, how);
+		stream_leave(s, how);
 	else
 		look_away(s, how);
 	return events;
@@ -608,7 +620,7 @@ unsigned int rl_stream_has(struct rl_stream *s)
 unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events)
 {
 	unsigned int awaits = POLLIN;
-	int how = enter(s);
+	int how = stream_enter(s);
 
 	if (how < 0)
 		return awaits;
@@ -621,16 +633,16 @@ int rl_stream_error(struct rl_stream *s)
 {
 	int err;
 
-	if (begin(s))
+	if (stream_begin(s))
 		return EIO;
 	err = take_error(s);
-	end(s);
+	stream_end(s);
 	return err;
 }
 
 int rl_stream_shutdown(struct rl_stream *s, int how)
 {
-	int rv = begin(s);
+	int rv = stream_begin(s);
 
 	if (rv)
 		return rv;
@@ -644,13 +656,13 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 		s->fin_due = true;
 	if (!rv)
 		rl_stream_push(s);
-	end(s);
+	stream_end(s);
 	return rv;
 }
 
 /* ---- the end ---- */
 
-static void finish(struct rl_stream *s)
+static void stream_finish(struct rl_stream *s)
 {
 	rl_stream_finish(s);
 	if (!s->conn)
@@ -666,10 +678,10 @@ bool rl_stream_take_back(struct rl_stream *s)
 
 	if (!does)
 		return false;
-	hold(s);
+	stream_hold(s);
 	if (!s->closed)
-		finish(s);
-	end(s);
+		stream_finish(s);
+	stream_end(s);
 	pthread_mutex_lock(&s->lock);
 	rl_ops_deregister_all(s);
 	pthread_mutex_unlock(&s->lock);
@@ -679,12 +691,12 @@ bool rl_stream_take_back(struct rl_stream *s)
 void rl_stream_close(struct rl_stream *s)
 {
 	rl_gate_enter();
-	hold(s);
+	stream_hold(s);
 	s->changed = NULL;
 	/* What another process has is its to end. */
 	if (s->forks == rl_fd_forks())
-		finish(s);
-	end(s);
+		stream_finish(s);
+	stream_end(s);
 	/* Nobody else makes calls any more. */
 	if (s->ops && s->forks == rl_fd_forks())
 		rl_ops_deregister_all(s);
@@ -693,8 +705,8 @@ void rl_stream_close(struct rl_stream *s)
 }
 
 /*
- * A process ends, and its sockets with it. TCP would send RST for what it has unread, which may be credit,
- * and forget what it has not sent.
+ * A process ends, and its sockets with it. TCP would send RST for what it has unread, which may be
+ * credit, and forget what it has not sent.
  */
 static bool has_arrived(struct rl_conn *c)
 {
@@ -711,7 +723,8 @@ static bool has_taken_all(struct rl_stream *s)
 {
 	int left = 0;
 
-	return s->over || (rl_stream_is_idle(s) && !rl_raw(SYS_ioctl, s->conn->fd, SIOCOUTQ, &left) && !left);
+	return s->over ||
+		(rl_stream_is_idle(s) && !rl_raw(SYS_ioctl, s->conn->fd, SIOCOUTQ, &left) && !left);
 }
 
 static void wait_a_little(void)
@@ -749,7 +762,7 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 	if (s->conn && s->phase == RL_STREAM_OPEN && lock_until(&s->conn->lock, l)) {
 		/* What is posted has its time to go out. */
 		if (l->ends && !s->closed && (!s->ops || rl_ops_is_quiet(s)))
-			finish(s);
+			stream_finish(s);
 		rl_conn_receive(s->conn);
 		s->conn->step_due = s->conn->tx_due = true;
 		rl_conn_unlock(s->conn);
@@ -843,7 +856,8 @@ void rl_stream_leave(bool ends)
 {
 	/* Without the lock, which a call may have that was interrupted. */
 	if (__atomic_load_n(&all.list.next, __ATOMIC_RELAXED) != &all.list)
-		rl_thread_do(ends ? await_before_exit : await_before_exec, rl_now_ms() + rl_options()->close_ms);
+		rl_thread_do(ends ? await_before_exit : await_before_exec, rl_now_ms() +
+			     rl_options()->close_ms);
 }
 
 __attribute__((destructor)) static void end_streams(void)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A TCP socket that carries an RDMA connection, and over that a stream of octets: what send, recv, poll
- * and shutdown mean for TCP they mean here. docs/sockets.md has the wire.
+ * A TCP socket that carries an RDMA connection, and over that a stream of octets: what send, recv,
+ * poll and shutdown mean for TCP they mean here. docs/sockets.md has the wire.
  *
- * The descriptor stays the program's, and stays the TCP socket: names, options, TCP_INFO are its own. Its
- * octets are FPDUs, so nobody but these functions may read it, write it or shut it down.
+ * The descriptor stays the program's, and stays the TCP socket: names, options, TCP_INFO are its
+ * own. Its octets are FPDUs, so nobody but these functions may read it, write it or shut it down.
  *
  * No call blocks, whatever O_NONBLOCK says: who is to wait polls the descriptor for
- * rl_stream_awaits(), and asks again. Nothing is done between calls: MPA's exchange goes on as they come.
- * Once a stream is closed the progress thread brings it to its end.
+ * rl_stream_awaits(), and asks again. Nothing is done between calls: MPA's exchange goes on as they
+ * come. Once a stream is closed the progress thread brings it to its end.
  *
- * Any thread; each call locks the stream, and enters the gate (process/gate.h). A stream belongs to the process
- * that has made the first call but rl_stream_start() for an RL_STREAM_RESPONDER of octets: the child of a fork()
- * gets -EIO of all others, and its rl_stream_close() lets the peer know nothing.
+ * Any thread; each call locks the stream, and enters the gate (process/gate.h). A stream belongs to
+ * the process that has made the first call but rl_stream_start() for an RL_STREAM_RESPONDER of
+ * octets: the child of a fork() gets -EIO of all others, and its rl_stream_close() lets the peer
+ * know nothing.
  */
 #ifndef RL_STREAM_H
 #define RL_STREAM_H
@@ -28,8 +29,8 @@ enum rl_stream_role {
 	RL_STREAM_INITIATOR,		/* sends MPA's Request */
 	RL_STREAM_RESPONDER,		/* awaits it */
 	/*
-	 * Both ends say so, at any time: the one whose address and port are the lower is the initiator.
-	 * Not through NAT, where each end knows other names.
+	 * Both ends say so, at any time: the one whose address and port are the lower is the
+	 * initiator. Not through NAT, where each end knows other names.
 	 */
 	RL_STREAM_SYMMETRIC,
 };
@@ -37,14 +38,15 @@ enum rl_stream_role {
 struct rl_stream_options {
 	/*
 	 * Responder: a peer whose first octets are no Request is left alone, and the phase is
-	 * RL_STREAM_PLAIN. Else what comes before the Request is the end of what the peer has said without
-	 * iWARP, and is received first.
+	 * RL_STREAM_PLAIN. Else what comes before the Request is the end of what the peer has said
+	 * without iWARP, and is received first.
 	 */
 	bool plain_allowed;
-	u32 window;			/* octets that the peer may have on their way; 0: the default */
+	u32 window;			/* octets the peer may have in flight; 0: default */
 	/*
-	 * Posted operations (ops.h) in place of octets, as both ends have to want. What came before them is
-	 * received first, and then rl_stream_recv(), as send and shutdown, says -EOPNOTSUPP.
+	 * Posted operations (ops.h) in place of octets, as both ends have to want. What came before
+	 * them is received first, and then rl_stream_recv(), as send and shutdown, says
+	 * -EOPNOTSUPP.
 	 */
 	bool operations;
 	u32 depth;			/* of theirs; 0: the default */
@@ -54,8 +56,8 @@ enum rl_stream_phase {
 	RL_STREAM_STARTING,
 	RL_STREAM_OPEN,			/* or over: as recv and send tell */
 	/*
-	 * The peer has begun without iWARP, and nothing of that was read: rl_stream_close() leaves the
-	 * descriptor a plain TCP socket with all its octets. The other calls say -EPROTO.
+	 * The peer has begun without iWARP, and nothing of that was read: rl_stream_close() leaves
+	 * the descriptor a plain TCP socket with all its octets. The other calls say -EPROTO.
 	 */
 	RL_STREAM_PLAIN,
 	/* The exchange has failed: TCP is reset, and rl_stream_error() says why. */
@@ -63,36 +65,44 @@ enum rl_stream_phase {
 };
 
 /*
- * The connected TCP socket @fd becomes a stream: 0; -ENOTCONN, -EPROTOTYPE, -EMFILE, -ENOMEM, and it stays
- * what it is. The stream has a descriptor of its own: @fd may be closed before it is.
+ * The connected TCP socket @fd becomes a stream: 0; -ENOTCONN, -EPROTOTYPE, -EMFILE, -ENOMEM, and
+ * it stays what it is. The stream has a descriptor of its own: @fd may be closed before it is.
  */
 int rl_stream_start(int fd, enum rl_stream_role role, const struct rl_stream_options *o,
 		    struct rl_stream **out);
 
 enum rl_stream_phase rl_stream_phase(struct rl_stream *s);
-/* Has an octet been read, or sent, or may one be? Before that another program could go on with the socket. */
+/*
+ * Has an octet been read, or sent, or may one be? Before that another program could go on with the
+ * socket.
+ */
 bool rl_stream_has_begun(struct rl_stream *s);
 
 /*
- * Whoever moves its octets, the progress thread, too: @changed hears of what rl_stream_poll() would say now
- * and would not have before, and of octets (POLLIN). It is called with the stream's locks, and may take
- * leaves alone. Not behind rl_stream_close().
+ * Whoever moves its octets, the progress thread, too: @changed hears of what rl_stream_poll() would
+ * say now and would not have before, and of octets (POLLIN). It is called with the stream's locks,
+ * and may take leaves alone. Not behind rl_stream_close().
  */
-void rl_stream_tell(struct rl_stream *s, void (*changed)(void *arg, unsigned int events), void *arg);
+void rl_stream_tell(struct rl_stream *s, void (*changed)(void *arg, unsigned int events),
+		    void *arg);
 
-/* The descriptor of its own, the same for its life: to poll, and to ask. -1: it has none any more. */
+/*
+ * The descriptor of its own, the same for its life: to poll, and to ask. -1: it has none any more.
+ */
 int rl_stream_fd(struct rl_stream *s);
 
 /*
- * @flags: MSG_PEEK, and with it MSG_WAITALL: -EAGAIN if not all are there, and more may come. Octets; 0: the peer has ended its half, or ours was shut down; or
+ * @flags: MSG_PEEK, and with it MSG_WAITALL: -EAGAIN if not all are there, and more may come.
+ * Octets; 0: the peer has ended its half, or ours was shut down; or
  * -EAGAIN, -ECONNRESET and what else TCP's calls say. -EFAULT: nothing is lost with small buffers; one
  * into which octets were to go straight ends the connection.
  */
 ssize_t rl_stream_recv(struct rl_stream *s, const struct iovec *iov, int n, int flags);
 
 /*
- * @flags: MSG_MORE, a hint. Octets that are on their way, and none of @iov is read any more; -EAGAIN
- * without credit, while TCP is full, and before the exchange is over; -EPIPE, and no signal.
+ * @flags: MSG_MORE, a hint. Octets that are on their way, and none of @iov is read any more;
+ * -EAGAIN without credit, while TCP is full, and before the exchange is over; -EPIPE, and no
+ * signal.
  */
 ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int flags);
 
@@ -103,8 +113,9 @@ int rl_stream_shutdown(struct rl_stream *s, int how);
 void rl_stream_close(struct rl_stream *s);
 
 /*
- * The last name of @s is closed, and calls may be under way that wait: what is posted, and ranges, are the program's
- * again, and from now on the calls say -ENOTCONN. False: it carries octets, which wait for those calls.
+ * The last name of @s is closed, and calls may be under way that wait: what is posted, and ranges,
+ * are the program's again, and from now on the calls say -ENOTCONN. False: it carries octets, which
+ * wait for those calls.
  */
 bool rl_stream_take_back(struct rl_stream *s);
 
@@ -113,15 +124,17 @@ unsigned int rl_stream_poll(struct rl_stream *s);
 /* Was it to have operations in place of octets? No lock. */
 bool rl_stream_has_operations(const struct rl_stream *s);
 
-/* The same, and TCP is not asked: of one that is open, whose descriptor the caller polls for more. */
+/*
+ * The same, and TCP is not asked: of one that is open, whose descriptor the caller polls for more.
+ */
 unsigned int rl_stream_has(struct rl_stream *s);
 /* Either, and in *@awaits what rl_stream_awaits() would say then. */
 unsigned int rl_stream_look(struct rl_stream *s, bool moves, unsigned int *awaits);
 
 /*
- * POLLIN and POLLOUT to wait for on the descriptor, level-triggered, so that rl_stream_poll() may come to
- * say one of @events. Only behind an rl_stream_poll() or rl_stream_has()
- * that did not, or -EAGAIN.
+ * POLLIN and POLLOUT to wait for on the descriptor, level-triggered, so that rl_stream_poll() may
+ * come to say one of @events. Only behind an rl_stream_poll() or rl_stream_has() that did not, or
+ * -EAGAIN.
  */
 unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events);
 
@@ -133,8 +146,8 @@ int rl_stream_error(struct rl_stream *s);
 /* A process ends: what was sent goes to the peer's TCP, for WEFT_CLOSE_TIMEOUT_MS at most. */
 void rl_stream_exit(void);
 /*
- * The same, where the caller may be a handler that has interrupted anything: the progress thread does it. Not
- * @ends: exec() follows, which may fail, and nothing is closed here.
+ * The same, where the caller may be a handler that has interrupted anything: the progress thread
+ * does it. Not @ends: exec() follows, which may fail, and nothing is closed here.
  */
 void rl_stream_leave(bool ends);
 
