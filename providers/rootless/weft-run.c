@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices; with --sockets,
- * with libweft-sockets.so before it, which takes over TCP sockets. It checks the program first: the
- * loader silently ignores LD_PRELOAD where it does not apply.
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with
+ * --sockets libweft-sockets.so before it, which takes TCP sockets over. It checks the program
+ * first: the loader silently ignores LD_PRELOAD where it does not apply.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -291,7 +291,7 @@ static bool wants_sockets(void)
 
 /*
  * After other preloaded libraries: libasan must come first, and librspreload, which looks up the
- * next function as our hooks do, must find ours. The hooks of sockets go on to the others.
+ * next function as our hooks do, must find ours. The hooks of sockets call the others.
  */
 static void set_environment(const char *folder)
 {

@@ -44,8 +44,8 @@ struct rl_conn_ulp {
 	/* It is in Full Operation: link.offer has the peer's private data; free it. */
 	void (*connected)(struct rl_conn *c);
 	/*
-	 * It is to begin anew: a new connection takes c's place, by weft_link_succeed(). NULL: there
-	 * is no other, and it has failed.
+	 * Start-up begins anew: a new connection takes c's place, by weft_link_succeed(). NULL:
+	 * there is no other, and it has failed.
 	 */
 	void (*reconnect)(struct rl_conn *c);
 	/* A Request has arrived, on an accepted connection. */

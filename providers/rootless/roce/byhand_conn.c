@@ -398,12 +398,6 @@ static void byhand_connected(struct rl_conn *c)
 	free(o);
 }
 
-/* The attempt has failed; the next one makes a new connection. */
-static void byhand_reconnect(struct rl_conn *c)
-{
-	rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
-}
-
 static void byhand_ended(struct rl_conn *c)
 {
 	struct rl_byhand_qp *q = c->user;
@@ -511,7 +505,6 @@ const struct rl_conn_ulp rl_byhand_ulp = {
 	.configure = byhand_configure,
 	.failed = byhand_failed,
 	.connected = byhand_connected,
-	.reconnect = byhand_reconnect,
 	.request = byhand_request,
 	.ended = byhand_ended,
 	.dead = byhand_dead,

@@ -36,7 +36,7 @@ struct rl_ip_header {
 
 /*
  * As in RoCE v2: IPv6's header, or 20 octets of zeros, then IPv4's with a good checksum, by which
- * ibv_init_ah_from_wc() tells them apart.
+ * libibverbs tells them apart.
  */
 void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_header *ip);
 
