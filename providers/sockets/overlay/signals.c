@@ -18,7 +18,7 @@ typedef u64 mask_t;
 		    BIT_OF(SIGTRAP) | BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
 #define OTHERS (~NEVER_LATE)
 
-/* What sigaction() says of a signal, in words of the kernel's. */
+/* An action in the kernel's ABI. */
 struct kernel_action {
 	void (*handler)(int sig);
 	unsigned long flags;
