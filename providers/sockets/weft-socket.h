@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * For programs: one socket of theirs goes over iWARP from now on, under `weft-run --sockets`. Elsewhere
- * setsockopt() of this level is ENOPROTOOPT, and the socket stays what it is.
+ * For programs: one socket of theirs goes over iWARP from now on, under `weft-run --sockets`.
+ * Elsewhere setsockopt() of this level is ENOPROTOOPT, and the socket stays what it is.
  *
  *	struct weft_iwarp_mode m = { .size = sizeof(m), .role = WEFT_IWARP_INITIATOR };
  *
  *	if (setsockopt(fd, SOL_WEFT, WEFT_IWARP_MODE, &m, sizeof(m)))
  *		...
  *
- * The socket is a connected TCP socket. The ends agree as they go on to use theirs; until then send() and
- * recv() say EAGAIN, or wait if the socket blocks. What TCP has brought before is received first.
+ * The socket is a connected TCP socket. The ends agree as they go on to use theirs; until then
+ * send() and recv() say EAGAIN, or wait if the socket blocks. What TCP has brought before is
+ * received first.
  *
- * With WEFT_IWARP_OPERATIONS, which both ends ask for, the socket carries no octets but operations: the
- * functions below. The man page has all of it.
+ * With WEFT_IWARP_OPERATIONS, which both ends ask for, the socket carries no octets but operations:
+ * the functions below. The man page has all of it.
  */
 #ifndef WEFT_SOCKET_H
 #define WEFT_SOCKET_H
@@ -38,7 +39,7 @@
 
 /* struct weft_iwarp_mode.role */
 enum {
-	WEFT_IWARP_INITIATOR	= 0,	/* says so first; the peer is the responder */
+	WEFT_IWARP_INITIATOR	= 0,	/* sends MPA's Request; the peer is the responder */
 	WEFT_IWARP_RESPONDER	= 1,
 	/* Both ends say this, at any time. Not through NAT. */
 	WEFT_IWARP_SYMMETRIC	= 2,
@@ -47,8 +48,9 @@ enum {
 /* struct weft_iwarp_mode.flags */
 enum {
 	/*
-	 * Responder: a peer that begins with anything else has a plain socket, of which nothing was read.
-	 * Without it, what it says is what came before the switch, and iWARP is awaited behind that.
+	 * Responder: if the peer begins with anything else the socket is plain, and nothing was
+	 * read. Without this flag such octets were sent before the switch, and iWARP is awaited
+	 * after them.
 	 */
 	WEFT_IWARP_OR_PLAIN	= 1,
 	/* Posted operations in place of a stream of octets. Either end, and then both. */
@@ -62,8 +64,8 @@ struct weft_iwarp_mode {
 	uint16_t reserved;		/* 0 */
 	uint32_t window;		/* octets that the peer may have on their way; 0: 1 MiB */
 	/*
-	 * WEFT_IWARP_OPERATIONS: so many receives, and so many others, may be posted whose events were not
-	 * dequeued, 16384 at most; 0: 128.
+	 * WEFT_IWARP_OPERATIONS: how many receives, and how many others, may be posted before their
+	 * events are dequeued: 16384 at most; 0: 128.
 	 */
 	uint32_t depth;
 };
@@ -89,7 +91,7 @@ enum {
 
 /* struct weft_operation.flags */
 enum {
-	WEFT_POST_FENCE		= 1,	/* not before all gets posted earlier are complete; not of a receive */
+	WEFT_POST_FENCE		= 1,	/* after all earlier gets are complete; not for a receive */
 };
 
 /* Places that a send, receive or put is gathered from, or scattered to, at most; a get has one. */
@@ -100,7 +102,7 @@ struct weft_operation {
 	uint8_t what;			/* WEFT_POST_SEND, ... */
 	uint8_t flags;			/* WEFT_POST_FENCE */
 	uint16_t niov;
-	uint64_t iov;			/* struct iovec *: read at once, what it names until the event */
+	uint64_t iov;			/* struct iovec *: read now, its memory until the event */
 	uint64_t ahandle;		/* of the event */
 	uint64_t offset;		/* put, get: in the peer's range; else 0 */
 	uint32_t key;			/* put, get: which that is; else 0 */
@@ -129,10 +131,14 @@ struct weft_memory {
 	uint32_t reserved;		/* 0 */
 };
 
-/* The peer of @fd may put to, or get from, @length octets at @addr, which it knows by *@key, from 0 on. */
+/*
+ * The peer of @fd may put to, or get from, @length octets at @addr, which it knows by *@key, from 0
+ * on.
+ */
 static inline int weft_mregister(int fd, void *addr, size_t length, int access, uint32_t *key)
 {
-	struct weft_memory m = { .size = sizeof(m), .access = (uint32_t)access, .addr = (uintptr_t)addr,
+	struct weft_memory m = { .size = sizeof(m), .access = (uint32_t)access,
+				.addr = (uintptr_t)addr,
 				 .length = length, .key = 0, .reserved = 0 };
 	socklen_t len = sizeof(m);
 
@@ -149,10 +155,12 @@ static inline int weft_mderegister(int fd, uint32_t key)
 }
 
 /* 0, and there will be an event; or -1, and nothing was posted: EAGAIN if the queue is full. */
-static inline int weft_post(int fd, int what, const struct iovec *iov, int n, uint32_t key, uint64_t offset,
+static inline int weft_post(int fd, int what, const struct iovec *iov, int n, uint32_t key,
+			    uint64_t offset,
 			    int flags, uint64_t ahandle)
 {
-	struct weft_operation op = { .size = sizeof(op), .what = (uint8_t)what, .flags = (uint8_t)flags,
+	struct weft_operation op = { .size = sizeof(op), .what = (uint8_t)what,
+				    .flags = (uint8_t)flags,
 				     .niov = (uint16_t)n, .iov = (uintptr_t)iov, .ahandle = ahandle,
 				     .offset = offset, .key = key, .reserved = 0 };
 
@@ -173,7 +181,8 @@ static inline int weft_recvv(int fd, const struct iovec *iov, int n, int flags, 
 	return weft_post(fd, WEFT_POST_RECV, iov, n, 0, 0, flags, ahandle);
 }
 
-static inline int weft_putv(int fd, const struct iovec *iov, int n, uint32_t key, uint64_t offset, int flags,
+static inline int weft_putv(int fd, const struct iovec *iov, int n, uint32_t key, uint64_t offset,
+			    int flags,
 			    uint64_t ahandle)
 {
 	return weft_post(fd, WEFT_POST_PUT, iov, n, key, offset, flags, ahandle);
@@ -193,7 +202,8 @@ static inline int weft_recv(int fd, void *buf, size_t length, int flags, uint64_
 	return weft_recvv(fd, &v, 1, flags, ahandle);
 }
 
-static inline int weft_put(int fd, const void *buf, size_t length, uint32_t key, uint64_t offset, int flags,
+static inline int weft_put(int fd, const void *buf, size_t length, uint32_t key, uint64_t offset,
+			   int flags,
 			   uint64_t ahandle)
 {
 	struct iovec v = { (void *)(uintptr_t)buf, length };
@@ -201,7 +211,8 @@ static inline int weft_put(int fd, const void *buf, size_t length, uint32_t key,
 	return weft_putv(fd, &v, 1, key, offset, flags, ahandle);
 }
 
-static inline int weft_get(int fd, void *buf, size_t length, uint32_t key, uint64_t offset, int flags,
+static inline int weft_get(int fd, void *buf, size_t length, uint32_t key, uint64_t offset,
+			   int flags,
 			   uint64_t ahandle)
 {
 	struct iovec v = { buf, length };
@@ -209,7 +220,7 @@ static inline int weft_get(int fd, void *buf, size_t length, uint32_t key, uint6
 	return weft_post(fd, WEFT_POST_GET, &v, length ? 1 : 0, key, offset, flags, ahandle);
 }
 
-/* Readable while there is an event. The caller's, who closes it. */
+/* Readable while there is an event. The caller closes it. */
 static inline int weft_qfd(int fd)
 {
 	socklen_t len = sizeof(int);
@@ -232,9 +243,9 @@ static inline int weft_qnow(int fd, struct weft_qevent *ev, int n)
 /* Strict ISO C has no clock. */
 #ifdef CLOCK_MONOTONIC
 /*
- * Up to @n events, the oldest first: how many; 0: none within @timeout ms (-1: for ever); or -1: there will be
- * none any more, and errno says why the connection ended; or EINTR; or EBUSY: what the peer said before iWARP is
- * to be received first.
+ * Up to @n events, the oldest first: how many; 0: none within @timeout ms (-1: for ever); or -1:
+ * there will be none any more, and errno says why the connection ended; or EINTR; or EBUSY: what
+ * the peer said before iWARP is to be received first.
  */
 static inline int weft_qdequeue(int fd, struct weft_qevent *ev, int n, int timeout)
 {
@@ -252,7 +263,8 @@ static inline int weft_qdequeue(int fd, struct weft_qevent *ev, int n, int timeo
 			return got;
 		if (timeout > 0) {
 			clock_gettime(CLOCK_MONOTONIC, &now);
-			left -= (int)((now.tv_sec - end.tv_sec) * 1000 + (now.tv_nsec - end.tv_nsec) / 1000000);
+			left -= (int)((now.tv_sec - end.tv_sec) * 1000 +
+				      (now.tv_nsec - end.tv_nsec) / 1000000);
 		}
 		if (!timeout || (timeout > 0 && left <= 0))
 			return 0;

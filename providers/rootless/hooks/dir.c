@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Hooks of calls that list directories. A DIR of the tree's is a struct rl_dir, with all the
- * names in it from the start; libc's own is told from it by the first eight octets.
+ * Hooks of calls that list directories. A DIR of the tree's is a struct rl_dir, which has all the
+ * names from the start; its first eight octets tell it from libc's.
  */
 #include <dirent.h>
 #include <errno.h>

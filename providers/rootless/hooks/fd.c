@@ -307,7 +307,8 @@ static void leaves_number(int from, int to, int flags)
 {
 	int saved = errno;
 
-	if (from != to && rl_fd_is_used(to) && !(flags & ~O_CLOEXEC) && rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
+	if (from != to && rl_fd_is_used(to) && !(flags & ~O_CLOEXEC) &&
+	    rl_raw(SYS_fcntl, from, F_GETFD) >= 0)
 		rl_fd_leave(to);
 	errno = saved;
 }

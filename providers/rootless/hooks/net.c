@@ -80,7 +80,9 @@ RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen
 
 static int check_destination(const struct sockaddr *a, socklen_t len)
 {
-	return !a || (len >= sizeof(struct sockaddr_nl) && a->sa_family == AF_NETLINK) ? 0 : -EINVAL;
+	if (!a || (len >= sizeof(struct sockaddr_nl) && a->sa_family == AF_NETLINK))
+		return 0;
+	return -EINVAL;
 }
 
 static ssize_t send_ours(struct rl_file *f, int fd, const struct msghdr *m)

@@ -259,7 +259,8 @@ static long stat_ours(int dir, const char *path, int flags, struct stat *st)
 	int rv = find(dir, path, !(flags & AT_SYMLINK_NOFOLLOW), &place);
 
 	if (rv == RL_ELSEWHERE)
-		return rl_raw(SYS_newfstatat, AT_FDCWD, place.real, st, flags & AT_SYMLINK_NOFOLLOW);
+		return rl_raw(SYS_newfstatat, AT_FDCWD, place.real, st,
+			      flags & AT_SYMLINK_NOFOLLOW);
 	if (!rv)
 		rl_node_stat(place.node, st);
 	return rv;

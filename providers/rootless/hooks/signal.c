@@ -59,7 +59,8 @@ RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
-	return set_handler(sig, handler, SA_RESTART, &old) ? old : RL_PASS_OR(SIG_ERR, signal, sig, handler);
+	return set_handler(sig, handler, SA_RESTART, &old) ? old :
+	       RL_PASS_OR(SIG_ERR, signal, sig, handler);
 }
 
 RL_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
@@ -72,7 +73,7 @@ RL_HOOK sighandler_t ssignal(int sig, sighandler_t handler)
 	return signal(sig, handler);
 }
 
-/* What a program calls by the name of signal() that was compiled for POSIX alone, as by -std=c99. */
+/* signal() of a program compiled for POSIX alone, as with -std=c99. */
 RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
 	sighandler_t old;

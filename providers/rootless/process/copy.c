@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libc's memcpy() stores a block's tail first. Programs poll the last octet of what a peer writes, and
- * the guard has to know the instructions that touch a program's memory (guard.c): so the library has a
- * copy of its own. It is the library's memcpy(), too (--wrap).
+ * libc's memcpy() stores a block's tail first, and programs poll the last octet of what a peer
+ * writes. And the guard must know the instructions that touch a program's memory (guard.c). So the
+ * library copies by itself; that is its memcpy(), too (--wrap).
  */
 #include "copy.h"
 
@@ -85,7 +85,8 @@ void *__wrap_memcpy(void *restrict dst, const void *restrict src, size_t n)
 	const u8 *from = src;
 
 	if (n >= 2 * BLOCK) {
-		block_t tail = *(const block_t *)(from + n - BLOCK), before = *(const block_t *)(from + n - 2 * BLOCK);
+		block_t tail = *(const block_t *)(from + n - BLOCK);
+		block_t before = *(const block_t *)(from + n - 2 * BLOCK);
 		size_t blocks = n / (4 * BLOCK) * (4 * BLOCK), i;
 
 		copy_blocks(to, from, blocks);

@@ -6,8 +6,8 @@
 #include "port.h"
 
 /*
- * Copies @n octets, which do not overlap, in ascending order. Whoever sees the last aligned 8 octets of
- * @dst, or an octet behind them, sees all before them; and all of an earlier call.
+ * Copies @n octets, which do not overlap, in ascending order. A reader who sees the last aligned 8
+ * octets of @dst, or an octet after them, sees all octets before them, and all of earlier calls.
  */
 void rl_copy_in_order(void *dst, const void *src, size_t n);
 

@@ -66,7 +66,8 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *inside)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		const uintptr_t from = info->dlpi_addr + p->p_vaddr;
 
-		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || (uintptr_t)inside - from >= p->p_memsz)
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) ||
+		    (uintptr_t)inside - from >= p->p_memsz)
 			continue;
 		texts[ntexts] = (struct text){ from, from + p->p_memsz };
 		__atomic_store_n(&ntexts, ntexts + 1, __ATOMIC_RELEASE);

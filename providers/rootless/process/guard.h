@@ -3,8 +3,8 @@
  * Registered memory belongs to the program and is not pinned: it may be unmapped at any time. The
  * library touches it under guard: a fault ends the access, not the program.
  *
- * Only faults of instructions of this library, and of the one that says so, end an access. Any other
- * fault goes to the handler that the program installed, or has its default effect: hooks/signal.c
+ * Only a fault of an instruction of this library, or of one that was added, ends an access. Any
+ * other goes to the handler that the program installed, or has its default effect: hooks/signal.c
  * passes on what the program asks for.
  */
 #ifndef RL_GUARD_H

@@ -26,7 +26,7 @@ struct mapping {
 	bool readable, writable;
 };
 
-/* @from is where the next mapping has to begin; it moves on. False: it does not, or may not be used so. */
+/* @m must cover *@from, which moves to its end. False: it does not, or lacks a right. */
 static bool covers(const struct mapping *m, u64 *from, bool write)
 {
 	if (m->from > *from || !m->readable || (write && !m->writable))

@@ -268,7 +268,7 @@ static int ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max)
 	if (!o->nevents && ops_is_open(s))
 		rl_ops_move(s);
 	if (!o->nevents)
-		/* poll() tells of octets, and so who waits for an event is to hear of them. */
+		/* poll() reports the octets, so a wait for events must end with an error. */
 		return rl_ops_over(s) ?: s->in.len ? -EBUSY : -EAGAIN;
 	for (n = 0; n < max && o->nevents; n++) {
 		if (!rl_guard_copy(to + n, &o->events[o->first], sizeof(*to)))
@@ -574,7 +574,7 @@ int rl_ops_end_error(const struct rl_stream *s, const struct rl_conn *c)
 		return t->layer < 2 && t->etype == 1 ? EACCES : ECONNRESET;
 	if (c->reset)
 		return c->error ? -c->error : ECONNRESET;
-	/* Without a FIN that was read there may be a message that nobody has. */
+	/* Without the peer's FIN there may be a message that was not read. */
 	return s->torn || !c->fin ? ECONNRESET : 0;
 }
 

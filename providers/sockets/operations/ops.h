@@ -52,7 +52,7 @@ struct rl_ops {
 
 /* @s, whose QP is initialised, carries operations: false: no memory. No lock. */
 bool rl_ops_init(struct rl_stream *s, u32 depth);
-/* Nobody uses it. */
+/* No thread uses it. */
 void rl_ops_free(struct rl_ops *o);
 
 /*

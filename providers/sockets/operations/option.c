@@ -145,8 +145,7 @@ int rl_ops_get(struct rl_stream *s, int option, void *value, socklen_t *len)
 	if (!s->ops)
 		return -EOPNOTSUPP;
 	/*
-	 * What is told is taken: it cannot be told again if @len turns out to be no place to write
-	 * to.
+	 * Events that are copied are gone: whether @len can be written to must be known before.
 	 */
 	if (!rl_option_copy(&room, len, sizeof(room)) || !rl_option_copy(len, &room, sizeof(room)))
 		return -EFAULT;

@@ -36,7 +36,7 @@ static void nothing(struct rl_watch *w)
 {
 }
 
-/* Nobody has a lock of the stream's, or he has a reference, too. */
+/* Any thread that holds a lock of the stream has a reference, too. */
 static void starter_release(struct rl_watch *w)
 {
 	struct rl_ops_starter *z = starter_of(w);

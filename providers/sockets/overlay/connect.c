@@ -163,7 +163,7 @@ void rl_sock_accepted(int fd, const struct sockaddr_storage *peer)
 	connect_accepted(fd, peer, false);
 }
 
-/* Nobody has sent on it, and nothing that came was read. */
+/* Nothing was sent on it, and nothing was read. */
 static bool is_untouched(int fd)
 {
 	struct tcp_info i = { 0 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Epolls with sockets of ours. The program's epoll is the kernel's, and waits for all that it waits
- * for; for ours it asks what the streams await, and has an address of ours in place of the
- * program's word. An epoll without such sockets is not in the table of descriptors.
+ * Epolls with sockets of ours. The program's epoll is the kernel's. For our sockets it waits for
+ * what the streams await, with an address of ours as user data instead of the program's. An epoll
+ * without such sockets is not in the table of descriptors.
  *
- * What is looked at is the list of items that something has happened to: a call of the program's,
- * or the kernel has named it, or it was ready when last told (without EPOLLET).
+ * A wait looks at the items in the list: those that a call of the program has changed, that the
+ * kernel has named, or that were ready when last reported (without EPOLLET).
  *
- * What the program takes out it may put in again at once, as event loops do for each request: the
- * kernel hears of it when it names the socket, and not before.
+ * Event loops remove a socket and add it again for each request. So a removed item stays in the
+ * kernel's epoll until the kernel names it.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -292,10 +292,9 @@ static int epoll_fill(struct rl_epoll *ep, int fd)
 }
 
 /*
- * The epoll @fd gets its first socket of ours. Of threads that come with one each at once the first
- * makes it: a second epoll would take the place of one that has an item. NULL, and in *@got
- * RL_SOCK_IS_PLAIN, if the kernel has something to say, or -ENOMEM: what nobody looks after would
- * be told octets of TCP's alone.
+ * The epoll @fd gets its first socket of ours. If threads add one each at once, the first makes the
+ * epoll: a second one would replace it, and its items. NULL, and in *@got RL_SOCK_IS_PLAIN if the
+ * kernel refuses the call, or -ENOMEM: the kernel alone would report octets of FPDUs.
  */
 static struct rl_epoll *epoll_make(int fd, int *got)
 {
@@ -353,7 +352,7 @@ static int epoll_modify(struct rl_epoll *ep, struct rl_item *it, const struct ep
 	it->user = *ev;
 	it->seen = 0;
 	it->spent = false;
-	/* What the kernel knows to be ready it is to say again. */
+	/* The kernel reports again what it knows to be ready. */
 	if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW || ev->events & EPOLLET) {
 		it->registered = 0;
 		if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW &&
@@ -401,8 +400,8 @@ static int put_in_again(struct rl_epoll *ep, struct rl_item *it, const struct ep
 }
 
 /*
- * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. One that has become plain is so before
- * rl_epoll_leave(), behind which nobody would take an item away.
+ * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. A socket is plain before rl_epoll_leave()
+ * runs: an item that was added later would stay.
  */
 static int epoll_control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd,
 			 const struct epoll_event *ev)
@@ -544,7 +543,8 @@ struct look {
 	u32 id, events, kernel, call;
 	int ev;
 	unsigned int awaits;
-	bool named_later, moves, told;	/* what is in TCP the kernel will name, whatever is told */
+	bool named_later;		/* the kernel will name what is in TCP */
+	bool moves, told;
 };
 
 /* With the lock. */
@@ -573,12 +573,12 @@ static void epoll_look_at(struct look *l)
 		l->ev = rl_sock_poll_cached(l->sk, l->fd, l->events, &l->awaits);
 	else
 		l->ev = rl_sock_poll_tcp(l->sk, l->fd, l->events, &l->awaits);
-	/* What nobody can wait away. */
+	/* Errors are always reported. */
 	if (!l->ev)
 		l->ev = (int)(l->kernel & (EPOLLERR | EPOLLHUP));
 }
 
-/* What the program is to hear of @it; 0: nothing. With the lock. */
+/* Events of @it for the program; 0: none. With the lock. */
 static u32 news(struct rl_item *it, const struct look *l)
 {
 	bool is_edge = it->user.events & EPOLLET;
@@ -617,7 +617,7 @@ static bool look_end(struct rl_epoll *ep, struct look *l, struct epoll_event *ou
 	return true;
 }
 
-/* The program was not reached: it is to be told by another call. With the lock. */
+/* The event did not reach the program: another call reports it. With the lock. */
 static void epoll_take_back(struct rl_epoll *ep, const struct look *l)
 {
 	struct rl_item *it = item_at(ep, l->fd);

@@ -14,8 +14,8 @@ int rl_sock_poll(struct rl_sock *sk, int fd, unsigned int events, unsigned int *
 /* The same without a system call, if the caller asks the kernel for *@awaits next. */
 int rl_sock_poll_cached(struct rl_sock *sk, int fd, unsigned int events, unsigned int *awaits);
 /*
- * The same; but if it is ready for something else than octets of the peer, which the caller asks
- * for, too, TCP is asked for these: nobody waits for them.
+ * The same; but if the socket is ready, and not for octets of the peer, which the caller wants,
+ * too, TCP is asked for these: the caller will not wait.
  */
 int rl_sock_poll_tcp(struct rl_sock *sk, int fd, unsigned int events, unsigned int *awaits);
 /* When a wait for @events ends at the latest, in ms; 0: never. */

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * O_NONBLOCK of sockets that go over iWARP. It is the kernel's, of the open file that processes
- * share, and a call that finds nothing has to know it. It changes by hooks, of this process or of
- * one that has forked from the same: each change counts in memory that all of these share. What the
- * kernel has said holds until the count moves, and until the socket goes to a program that may not
- * count.
+ * O_NONBLOCK of sockets that go over iWARP. The kernel has it, in the open file that processes
+ * share, and a call that finds nothing must know it. Hooks see changes, here and in forked
+ * processes, and count them in memory that these processes share. The kernel's answer holds until
+ * the count changes, or the socket is sent to a program that may not count.
  *
- * A flag that is not set is asked for each time: who is about to sleep can spare the call, and is
- * to hear of programs that share the file and not the count.
+ * If the flag is not set the kernel is asked each time: a thread that is about to sleep can afford
+ * the call, and programs that share the file but not the count are noticed.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

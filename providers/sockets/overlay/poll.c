@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * poll() and select() where one of ours is among what is waited for. The kernel waits for what the
- * streams await; what they say of it is told the program; and if that is nothing, the rest of the
- * time is waited.
+ * poll() and select() of lists with a socket of ours. The kernel waits for what the streams await;
+ * the streams' answers are reported to the program; if there are none, the wait goes on.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -426,7 +425,7 @@ static int highest_in(const u8 *list, long len, int most)
 	return most;
 }
 
-/* Of all that the program has; -1: nobody says. */
+/* The program's highest number; -1: unknown. */
 static int highest_number(void)
 {
 	u8 list[4096] __attribute__((aligned(8)));
@@ -582,7 +581,7 @@ static int poll_end_of(const struct sets *s, int n)
 	return n;
 }
 
-/* What stands behind the sets is none of the program's numbers, and is not to be written to. */
+/* The bits after the program's numbers are not part of its sets, and must not be written. */
 static int meant(const struct sets *s, int n)
 {
 	n = poll_end_of(s, n);

@@ -92,8 +92,8 @@ static void become_plain(struct rl_sock *sk)
 }
 
 /*
- * MPA's frames are no program's records: whoever waits is to hear of the first octet. A socket that
- * turns out to be plain gets back what it had.
+ * A wait must end with the first octet of MPA's frame. A socket that turns out to be plain gets its
+ * mark back.
  */
 void rl_sock_take_low_mark(struct rl_sock *sk, int fd)
 {
@@ -194,7 +194,7 @@ static unsigned int sock_ask_kernel(int fd, short events)
 	return rl_raw(SYS_poll, &p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
 }
 
-/* With sk->lock. What went wrong the kernel is to say. */
+/* With sk->lock. If connect() has failed the kernel reports why. */
 static int decide_connecting(struct rl_sock *sk, int fd)
 {
 	unsigned int ev = sock_ask_kernel(fd, POLLOUT);
@@ -281,7 +281,7 @@ bool rl_sock_give_up(struct rl_sock *sk, int fd)
 	return done;
 }
 
-/* Until MPA's exchange is through nobody else is to find the stream gone. */
+/* Until MPA's exchange is over a call may free the stream: others wait for the lock. */
 bool rl_sock_step_begin(struct rl_sock *sk)
 {
 	if (likely(__atomic_load_n(&sk->is_open, __ATOMIC_ACQUIRE)))
@@ -363,8 +363,8 @@ static void sock_leave(struct rl_file *f, int fd)
 	rl_fd_forget(fd);
 	end_for_sleeper(sk);
 	/*
-	 * The kernel wakes nobody, and whoever waits by this number would wait for another's
-	 * octets. What was posted, and ranges, do not wait for who sleeps.
+	 * The kernel wakes no thread, and a thread that waits by this number would wait for another
+	 * file. Posted memory and ranges are given back now, although a thread sleeps.
 	 */
 	if (takes_back(sk) || locked)
 		rl_sock_changed(sk, 0);

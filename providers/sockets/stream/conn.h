@@ -45,16 +45,16 @@ struct rl_stream {
 
 	/* the connection's lock; without one, the lock */
 	enum rl_stream_phase phase;
-	int error;			/* to be told once: a positive errno, or 0 */
+	int error;			/* to be reported once: a positive errno, or 0 */
 	bool begun;			/* MPA's first frame is next in TCP, or was read */
 	int low_mark;			/* SO_RCVLOWAT, as set last; 0: not at all */
 	bool closed;			/* by the program */
 	bool unheard;			/* and octets have come since */
-	bool over;			/* nothing comes any more, and nothing goes */
+	bool over;			/* nothing is received or sent any more */
 	bool torn;			/* in the middle of a Send */
-	bool wrong;			/* the peer has said what makes no sense */
+	bool wrong;			/* the peer broke the protocol */
 	bool read_shut;
-	void (*changed)(void *arg, unsigned int events); /* who hears of news; NULL: nobody */
+	void (*changed)(void *arg, unsigned int events); /* on news; NULL: none */
 	void *changed_arg;
 	unsigned int told;		/* what there was, and octets in all, when last told */
 	u32 told_octets;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What two ends of a stream say to each other: in the private data of MPA's Request and Reply, and
+ * What two ends of a stream tell each other: in the private data of MPA's Request and Reply, and
  * in the head of each Send. Each is judged as it is read. Pure functions; docs/sockets.md has the
  * wire.
  */
@@ -23,7 +23,7 @@ struct rl_stream_terms {
 #define RL_STREAM_TERMS_LEN	12
 
 void rl_stream_write_terms(u8 p[RL_STREAM_TERMS_LEN], const struct rl_stream_terms *t);
-/* False: these are none, or of a version that nobody here knows, or no such window is possible. */
+/* False: no terms, another version, or a window out of range. */
 bool rl_stream_read_terms(const u8 *p, u32 len, struct rl_stream_terms *t);
 
 /* ---- the head of a Send ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * weft-socket.h's options of a socket, for who has the table of descriptors. As stream.h says of
- * calls.
+ * weft-socket.h's options of a socket. The caller has the table of descriptors. Calls as in
+ * stream.h.
  */
 #ifndef RL_STREAM_OPTION_H
 #define RL_STREAM_OPTION_H

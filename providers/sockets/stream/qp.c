@@ -44,8 +44,8 @@ static u32 placed(const struct rl_stream *s)
 }
 
 /*
- * Octets that nobody will read: TCP would reset the connection at once. Here what was sent has the
- * time of any end, and no more.
+ * Octets arrived after close(): TCP would reset the connection at once. Here what was sent keeps
+ * the close time-out, and no more.
  */
 static void came_too_late(struct rl_stream *s)
 {

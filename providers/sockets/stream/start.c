@@ -269,7 +269,7 @@ void rl_stream_give_up(struct rl_stream *s)
 	rl_ulp_withdraw(c, -ECANCELED);
 }
 
-/* ---- what is before the first frame ---- */
+/* ---- octets before the first frame ---- */
 
 static bool awaits_reply(const struct rl_stream *s)
 {
@@ -309,8 +309,8 @@ static long take_before(struct rl_stream *s, int fd, u32 n)
 }
 
 /*
- * Part of a frame's key is there. Who waits for the rest polls the descriptor, which is readable
- * already: TCP is told to say so with all of the key alone.
+ * Part of a frame's key is there. The descriptor would be readable already while a caller waits for
+ * the rest: by SO_RCVLOWAT it becomes so with the whole key.
  */
 static void set_low_mark(struct rl_stream *s, int fd, int octets)
 {

@@ -145,14 +145,14 @@ int rl_stream_start(int fd, enum rl_stream_role role, const struct rl_stream_opt
 	return rv;
 }
 
-/* ---- what is told ---- */
+/* ---- news ---- */
 
 static bool stream_is_open(const struct rl_stream *s)
 {
 	return s->phase == RL_STREAM_OPEN && !s->over;
 }
 
-/* What poll() says of what is here. */
+/* POLL bits, without asking TCP. */
 static unsigned int events_now(struct rl_stream *s)
 {
 	unsigned int events = 0;
@@ -190,7 +190,7 @@ static u32 all_news(const struct rl_stream *s)
 	return s->in.added + (s->ops ? s->ops->all_events : 0);
 }
 
-/* Who waits has looked before, and sleeps since. What of it is there twice is no harm. */
+/* Waiters looked before they slept. Duplicate wake-ups are harmless. */
 void rl_stream_news(struct rl_stream *s)
 {
 	unsigned int events, news;
@@ -697,7 +697,7 @@ void rl_stream_close(struct rl_stream *s)
 	if (s->forks == rl_fd_forks())
 		stream_finish(s);
 	stream_end(s);
-	/* Nobody else makes calls any more. */
+	/* No other thread makes calls any more. */
 	if (s->ops && s->forks == rl_fd_forks())
 		rl_ops_deregister_all(s);
 	rl_stream_put(s);
@@ -752,7 +752,7 @@ static bool lock_until(pthread_mutex_t *lock, const struct leaving *l)
 	return true;
 }
 
-/* Closes, if it ends; true: the peer's TCP has all, or nobody can tell. */
+/* Closes, if it ends; true: the peer's TCP has all, or that is unknown. */
 static bool is_done(struct rl_stream *s, const struct leaving *l)
 {
 	bool done = true;
@@ -760,7 +760,7 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 	if (s->forks != rl_fd_forks() || !lock_until(&s->lock, l))
 		return true;
 	if (s->conn && s->phase == RL_STREAM_OPEN && lock_until(&s->conn->lock, l)) {
-		/* What is posted has its time to go out. */
+		/* Posted operations are sent first. */
 		if (l->ends && !s->closed && (!s->ops || rl_ops_is_quiet(s)))
 			stream_finish(s);
 		rl_conn_receive(s->conn);

@@ -4,9 +4,9 @@
  * poll and shutdown mean for TCP they mean here. docs/sockets.md has the wire.
  *
  * The descriptor stays the program's, and stays the TCP socket: names, options, TCP_INFO are its
- * own. Its octets are FPDUs, so nobody but these functions may read it, write it or shut it down.
+ * own. Its octets are FPDUs, so only these functions may read it, write it or shut it down.
  *
- * No call blocks, whatever O_NONBLOCK says: who is to wait polls the descriptor for
+ * No call blocks, whatever O_NONBLOCK says: a caller that waits polls the descriptor for
  * rl_stream_awaits(), and asks again. Nothing is done between calls: MPA's exchange goes on as they
  * come. Once a stream is closed the progress thread brings it to its end.
  *
@@ -29,8 +29,8 @@ enum rl_stream_role {
 	RL_STREAM_INITIATOR,		/* sends MPA's Request */
 	RL_STREAM_RESPONDER,		/* awaits it */
 	/*
-	 * Both ends say so, at any time: the one whose address and port are the lower is the
-	 * initiator. Not through NAT, where each end knows other names.
+	 * Both ends choose this: the end with the lower address and port is the initiator. Not
+	 * through NAT, where each end sees other addresses.
 	 */
 	RL_STREAM_SYMMETRIC,
 };
@@ -38,8 +38,8 @@ enum rl_stream_role {
 struct rl_stream_options {
 	/*
 	 * Responder: a peer whose first octets are no Request is left alone, and the phase is
-	 * RL_STREAM_PLAIN. Else what comes before the Request is the end of what the peer has said
-	 * without iWARP, and is received first.
+	 * RL_STREAM_PLAIN. Else octets before the Request are the end of the peer's plain stream,
+	 * and are received first.
 	 */
 	bool plain_allowed;
 	u32 window;			/* octets the peer may have in flight; 0: default */
@@ -93,9 +93,9 @@ int rl_stream_fd(struct rl_stream *s);
 
 /*
  * @flags: MSG_PEEK, and with it MSG_WAITALL: -EAGAIN if not all are there, and more may come.
- * Octets; 0: the peer has ended its half, or ours was shut down; or
- * -EAGAIN, -ECONNRESET and what else TCP's calls say. -EFAULT: nothing is lost with small buffers; one
- * into which octets were to go straight ends the connection.
+ * Octets; 0: the peer has ended its half, or ours was shut down; or -EAGAIN, -ECONNRESET and other
+ * errors of TCP's calls. -EFAULT: nothing is lost with small buffers; a buffer into which octets
+ * were to go straight ends the connection.
  */
 ssize_t rl_stream_recv(struct rl_stream *s, const struct iovec *iov, int n, int flags);
 
