@@ -109,13 +109,40 @@ bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 	return true;
 }
 
+/*
+ * Programs poll the last octets of what a peer writes. memcpy() may store them first; here the last
+ * aligned 8 octets, and what follows them, are stored after all others.
+ */
+static void copy_tail_last(void *to, struct weft_cur *from, u32 n)
+{
+	u32 tail = min_t(u32, n, (uintptr_t)(to + n) % sizeof(u64) + sizeof(u64)), i = 0;
+	u8 octets[2 * sizeof(u64) - 1], *end = to + n - tail;
+	u64 word;
+
+	weft_cur_copy(from, to, n - tail);
+	weft_cur_copy(from, octets, tail);
+	smp_wmb();
+	if (tail >= sizeof(u64) && (uintptr_t)end % sizeof(u64) == 0) {
+		memcpy(&word, octets, sizeof(word));
+		WRITE_ONCE(*(u64 *)end, word);
+		i = sizeof(u64);
+	}
+	for (; i < tail; i++)
+		WRITE_ONCE(end[i], octets[i]);
+}
+
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
+	/* After what was placed before. */
+	smp_wmb();
 	while (len) {
 		u32 n;
 		void *p = weft_mr_piece(r, addr, len, &n);
 
-		weft_cur_copy(from, p, n);
+		if (n < len)
+			weft_cur_copy(from, p, n);
+		else
+			copy_tail_last(p, from, n);
 		flush_dcache_page(is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p));
 		addr += n;
 		len -= n;
