@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who asks. iw_cm says nothing of the user of an id: what it calls for a program and what it
- * calls for a kernel consumer look the same. So it is the running task that is judged, and the
- * QP that it names.
+ * Access control. iw_cm does not name the user of an id: its calls for a program and for a kernel
+ * consumer look the same. So the running task is checked, and the QP that it names.
  *
  * A program's call runs in its own context, and nowhere else. A kernel consumer's runs in a
  * kernel thread most of the time; some connect in the process that mounts, or listen in the
@@ -17,16 +16,16 @@
 
 #include "weft.h"
 
-/* A stranger who looks holds the QP meanwhile: some hundred microseconds. */
+/* The search holds the QP: some hundred microseconds. */
 #define FILES_LOOKED_AT	8192
 
-/* The memory of the process that asks; NULL in a kernel thread. */
+/* The mm of the calling process; NULL in a kernel thread. */
 static struct mm_struct *caller_mm(void)
 {
 	return current->flags & PF_KTHREAD ? NULL : current->mm;
 }
 
-/* ---- whose QP it is ---- */
+/* ---- owner of a QP ---- */
 
 void weft_qp_own(struct weft_qp *qp)
 {
@@ -63,8 +62,8 @@ static bool caller_has_file_of(const struct weft_qp *qp)
 }
 
 /*
- * A kernel consumer's QP that a process made is that process's, too: nobody else's rdma_cm id
- * gets it. What a kernel thread made only kernel threads may connect.
+ * A kernel consumer's QP belongs to the process that created it: no rdma_cm id of another process
+ * gets it. A QP created by a kernel thread may be connected by kernel threads only.
  */
 static bool is_callers(const struct weft_qp *qp)
 {
@@ -85,7 +84,7 @@ struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn)
 	return NULL;
 }
 
-/* ---- from where ---- */
+/* ---- namespaces ---- */
 
 bool weft_access_is_user(void)
 {
@@ -111,8 +110,8 @@ bool weft_access_is_outside(struct weft_device *dev)
 }
 
 /*
- * Who administers the namespace could enter it. They configure kernel consumers, and they move
- * devices: then rdma_cm listens, in their context, for whoever listens everywhere.
+ * The namespace's administrator could enter it. Administrators configure kernel consumers, and move
+ * devices: rdma_cm then listens, in their context, for each wildcard listener.
  */
 bool weft_access_may_listen(struct weft_device *dev)
 {

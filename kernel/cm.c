@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connection set-up and tear-down between core/link.h, which decides, and iw_cm, which is
- * told: what both roles share, and the worker. cm_active.c and cm_passive.c have the roles.
+ * Connection set-up and tear-down between core/link.h, which decides, and iw_cm, which gets
+ * the events: the code that both roles share, and the worker. cm_active.c and cm_passive.c have the roles.
  *
- * Everything here holds the connection's mutex, so that iw_cm is told in
+ * Everything here holds the connection's mutex, so that iw_cm gets events in
  * order: a CONNECT_REPLY or ESTABLISHED once, then at most a DISCONNECT, then
  * one CLOSE, which gives the id back. iw_cm answers a breach with BUG().
  */
@@ -174,7 +174,7 @@ static void leave_and_act(struct weft_conn *conn, const struct weft_cm_view *v, 
 	struct weft_qp *qp = NULL;
 
 	weft_conn_ran(conn);
-	/* Programs expect that nothing comes any more once they are told. */
+	/* Programs expect no more completions after the DISCONNECT event. */
 	if (acts & WEFT_ACT_DISCONNECTED)
 		weft_conn_flush_all(weft_conn_qp(conn));
 	if (acts & WEFT_ACT_RELEASE_QP)

@@ -8,7 +8,7 @@
 
 #include "conn.h"
 
-/* A ULP that has its backlog of requests is told of another so often. */
+/* A ULP whose backlog is full gets another request so often. */
 #define WEFT_CM_ASK_AGAIN_MS	10
 
 /* iw_cm_event counts private data in a u8. */
@@ -24,8 +24,8 @@ struct weft_cm_view {
 };
 
 /*
- * Around whatever is asked of @conn's link: takes the socket lock and fills *@v; then acts
- * on the answer (WEFT_ACT_), without the lock, and steps on if it says so.
+ * Around each call of @conn's link: takes the socket lock and fills *@v; then carries out the
+ * actions returned (WEFT_ACT_), without the lock, and steps again for WEFT_ACT_AGAIN.
  */
 void weft_cm_begin(struct weft_conn *conn, struct weft_cm_view *v) __acquires(&conn->link);
 void weft_cm_end(struct weft_conn *conn, const struct weft_cm_view *v, u32 acts)
@@ -40,7 +40,7 @@ bool weft_cm_step_once(struct weft_conn *conn);
 void weft_cm_step(struct weft_conn *conn);
 /* The first step of death (conn_life.c), whatever the state. */
 void weft_cm_kill(struct weft_conn *conn);
-/* The same for a connection that has no QP and tells nobody. No socket lock. */
+/* The same for a connection without a QP, and without an event. No socket lock. */
 void weft_cm_give_up(struct weft_conn *conn);
 /* Lets the QP go, if there is one. */
 void weft_cm_drop_qp(struct weft_conn *conn);
@@ -52,7 +52,7 @@ void weft_cm_work(struct work_struct *work);
 /* An event for @id; 0, or -ENOMEM: iw_cm did not take it. */
 int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_type type,
 		 int status, const u8 *pd, u32 pd_len);
-/* The connection's id is told nothing more. */
+/* The connection's id gets no more events. */
 void weft_cm_put_id(struct weft_conn *conn);
 
 /* What the device's options ask for. */

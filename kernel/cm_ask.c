@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Requests on their way to the ULP: in which order, and what becomes of those that it has no room for.
- * Under the connection's mutex, as cm.c says.
+ * Requests on their way to the ULP: their order, and those that it has no room for. Under the
+ * connection's mutex, as in cm.c.
  *
- * A listener's backlog is how many requests its ULP takes that it has not answered yet. Nobody tells when
- * it has room again, so beyond the backlog one is told every WEFT_CM_ASK_AGAIN_MS and at each answer. iw_cm
- * says so when it is full itself. When its user is, it answers the request with a reject of no
- * words, from its own workqueue: the request takes its old place then. In all it waits for startup_ms.
+ * A listener's backlog is the number of unanswered requests that its ULP takes (core/backlog.h). The ULP
+ * does not report when it has room again, so beyond the backlog one request is reported every
+ * WEFT_CM_ASK_AGAIN_MS and at each answer. iw_cm returns an error when it is full itself. When its user
+ * is full, iw_cm rejects the request without private data, from its own workqueue: the request then
+ * returns to its old place. A request waits for startup_ms in all.
  */
 #include <linux/sched.h>
 
@@ -15,10 +16,9 @@
 /* ---- the table ---- */
 
 /*
- * Requests that the ULP has before it, under the names that iw_cm knows them by
- * (provider_data), each with a reference. iw_cm may drop a request and tell
- * nobody, when its listener is destroyed and when it has no memory: so it gets
- * no pointer, and a request that ends takes itself off the table.
+ * Requests that the ULP has, by the number that iw_cm gets for each (provider_data), each with a
+ * reference. iw_cm may drop a request silently, when its listener is destroyed or memory is
+ * short: so it gets no pointer, and a request that ends removes itself from the table.
  */
 static DEFINE_XARRAY_ALLOC1(requests);
 static u32 next_request;
@@ -143,7 +143,7 @@ void weft_cm_leave_listener(struct weft_conn *conn)
 	weft_conn_put(listener);
 }
 
-/* Back to where it was. False: nobody listens any more. */
+/* Back to its old place. False: the listener is closed. */
 static bool rejoin_listener(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->parent;
@@ -268,7 +268,7 @@ void weft_cm_ask_waiting(struct weft_conn *listener)
 		weft_link_set_deadline(&listener->link, now, at > now ? at - now : 0);
 }
 
-/* A ULP that rejects is a program, or has words. */
+/* A ULP that rejects does so in a program's context, or with private data. */
 static bool was_not_heard(const struct weft_conn *conn, u8 len)
 {
 	return conn->beyond && !len && current->flags & PF_WQ_WORKER;

@@ -73,9 +73,9 @@ static int accept_one(struct weft_conn *listener)
 }
 
 /*
- * The backlog is the ULP's, and bounds the requests that it is told of. Those who have not yet said
- * what they want are taken as they come, so that the silent keep nobody out: their number is the
- * device's business (conn_limits.c), and each leaves within its deadline.
+ * The backlog is the ULP's, and bounds the requests that it gets. Half-open connections are accepted
+ * as they arrive, so that silent peers do not keep others out: the device caps them (conn_limits.c),
+ * and each ends at its deadline.
  */
 void weft_cm_listening(struct weft_conn *conn)
 {
@@ -85,7 +85,7 @@ void weft_cm_listening(struct weft_conn *conn)
 	conn->link.deadline = 0;
 	for (n = 0; n < ACCEPT_ROUND && !err; n++)
 		err = accept_one(conn);
-	/* More may wait, or there was no memory, and nobody will tell us again. */
+	/* More may wait, or there was no memory: no callback will follow. */
 	if (err != -EAGAIN)
 		weft_link_set_deadline(&conn->link, weft_conn_now(),
 				       err && err != -EBUSY ? ACCEPT_RETRY_MS : 0);
@@ -127,7 +127,7 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 	return 0;
 }
 
-/* The ULP could not accept: the peer is told if it still waits. */
+/* The ULP could not accept: a peer that still waits is rejected. */
 static void accept_failed(struct weft_conn *conn)
 {
 	struct weft_cm_view v;
@@ -240,8 +240,8 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	err = create_listener(to_weft_dev(id->device), id, backlog);
 	memalloc_noio_restore(noio);
 	/*
-	 * Who listens everywhere is made to listen by every device, or else by none. One that is not the
-	 * caller's, or whose netdev has gone, has nobody who could come.
+	 * A wildcard listener fails unless it listens on every device. A device that is not the
+	 * caller's, or whose netdev is gone, can get no connection: success.
 	 */
 	return err == -ENODEV && weft_sock_is_wildcard(&id->local_addr) ? 0 : err;
 }

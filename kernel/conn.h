@@ -5,7 +5,7 @@
  * Files, each above those before it: conn.c (references, scheduling), conn_rx.c (what TCP
  * brings), conn_tx.c (what TCP takes), linger.c (lingering's timer), softirq.c (bottom halves, their time),
  * conn_run.c (the lock, TCP's callbacks, the bottom half: who runs what), conn_qp.c (the QP of a
- * connection, doorbells), sock.c (TCP sockets), conn_limits.c (how many strangers may have),
+ * connection, doorbells), sock.c (TCP sockets), conn_limits.c (caps on half-open connections),
  * conn_life.c (birth, death). cm.c and its parts stand above all.
  *
  * Locks. The socket's lock is the connection's: it guards the link and with it the attached
@@ -13,7 +13,7 @@
  * callbacks, and the bottom half takes it with bh_lock_sock() unless a process owns the socket; so does
  * a kernel consumer that posts.
  * Work for the send side that arises elsewhere sets WEFT_CF_PENDING, a window to be opened
- * WEFT_CF_WINDOW; whoever has the lock next, or lets it go, sees to it. Steps of the link
+ * WEFT_CF_WINDOW; the next owner of the lock, or the one that drops it, does it. Steps of the link
  * are serial under conn->mutex, too: the worker has it, or a call of iw_cm. State and
  * deadline are the mutex's; softirq looks at the link's mode and QP. Order: qp->state_lock,
  * conn->mutex, socket, sk_callback_lock, conn->lock.
@@ -37,7 +37,7 @@ enum {
 	WEFT_CEV_RETRY,			/* weft_conn_try_again() */
 	WEFT_CEV_RECONNECT,		/* the peer is to be asked in another way */
 	WEFT_CEV_ORPHAN,		/* the listener that it came by has gone */
-	WEFT_CEV_EVICT,			/* strangers have too many like it */
+	WEFT_CEV_EVICT,			/* its kind has reached its cap: conn_limits.c */
 };
 
 /* Bits of weft_conn.flags. */
@@ -93,10 +93,10 @@ struct weft_conn {
 
 	spinlock_t lock;		/* irqsave; below the others */
 	bool dead;			/* neither worker nor bottom half is asked for any more */
-	bool hushed;			/* listener: iw_cm is told no more */
+	bool hushed;			/* listener: iw_cm gets no more events */
 
 	struct delayed_work work;	/* the worker */
-	struct weft_bh bh;		/* the send side when nobody's context offers itself */
+	struct weft_bh bh;		/* the send side, unless a process runs it */
 
 	/* socket lock */
 	struct weft_link link;		/* its QP is held */
@@ -117,12 +117,12 @@ struct weft_conn {
 	struct weft_conn *listener;	/* responder that the ULP has not heard of; referenced */
 	struct weft_conn *parent;	/* the same, to the end of the memory; referenced */
 	u32 request;			/* responder: what iw_cm calls it */
-	bool beyond;			/* iw_cm was told though the ULP had its backlog of them */
+	bool beyond;			/* reported though the ULP had its backlog of requests */
 	atomic_t children;		/* listener: those whose listener it is */
 	struct list_head family;	/* dev->conns_lock: whose parent it is, or a place there */
 	u32 heads;			/* dev->conns_lock: how many they are */
 
-	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
+	/* listener and children: the queue of Requests for the ULP. cm_ask.c */
 	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
 	u64 place;			/* dev->conns_lock: of weft_backlog_place(), 0: none */
 	struct list_head startup_queue;	/* a listener's children; dev->conns_lock */
@@ -248,7 +248,7 @@ extern const struct weft_sk_callbacks weft_conn_callbacks;
 
 /* A new connection's. No lock. */
 void weft_conn_linger_init(struct weft_conn *conn);
-/* The timer is stopped; nobody starts it any more. Process context, no lock. */
+/* Stops the timer; it is not started any more. Process context, no lock. */
 void weft_conn_linger_exit(struct weft_conn *conn);
 /* Around the doorbell's run; the end is without the lock. */
 void weft_conn_linger_doorbell_begins(struct weft_conn *conn);
@@ -262,7 +262,7 @@ void weft_conn_linger_stop(struct weft_conn *conn);
 
 /* Binds @qp to @conn: -EBUSY if it has a connection. Socket lock, qp->state_lock. */
 int weft_conn_attach(struct weft_conn *conn, struct weft_qp *qp);
-/* Passes the QP on to @heir, whose socket nobody else knows yet. Both mutexes. */
+/* Passes the QP on to @heir, whose socket is not published yet. Both mutexes. */
 void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir);
 /* Flushes what is posted to a QP in error, to its end. Process context; the core's lock. */
 void weft_conn_flush_all(struct weft_qp *qp);
@@ -285,9 +285,9 @@ int weft_sock_make_spares(struct weft_conn *conn, int family, const struct iw_cm
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old);
 void weft_sock_drop_spares(struct weft_conn *conn);
 /*
- * The socket, which nobody else knows yet, is a kernel consumer's that connects: memory may be
- * reclaimed by writing over it. It may use the reserve for that, and is not denied packets that
- * came into the reserve. A consumer that listens serves others, who are to have none of it.
+ * The socket, not yet published, is a kernel consumer's that connects: memory may be reclaimed by
+ * writing over it. It may use the reserve for that, and gets packets that were received into the
+ * reserve. A consumer that listens serves other hosts, which must not use it.
  */
 void weft_sock_serve_reclaim(struct weft_conn *conn);
 bool weft_sock_serves_reclaim(const struct weft_conn *conn);
@@ -309,15 +309,15 @@ void weft_sock_close(struct weft_conn *conn);
 
 /* ---- startup_queue.c ---- */
 
-/* TCP has news of @conn. In start-up it has its turn, else it is woken. Any context. */
+/* TCP's state or octets have changed. In start-up @conn is queued, else woken. Any context. */
 void weft_startup_enqueue(struct weft_conn *conn);
-/* An initiator's first news: from now on it has turns. Of others as weft_startup_enqueue(). */
+/* An initiator may be queued from now on. For others as weft_startup_enqueue(). */
 void weft_startup_settled(struct weft_conn *conn);
 /* The first of @turns, dev->startup_queue or a listener's: off it, with a reference; or NULL. */
 struct weft_conn *weft_startup_next(struct weft_device *dev, struct list_head *turns);
-/* No connection is left, and no news are looked at any more. Process context. */
+/* No connection is left: stops the work. Process context. */
 void weft_startup_stop(struct weft_device *dev);
-/* @conn has no turn any more; dev->conns_lock. */
+/* Takes @conn off its queue; dev->conns_lock. */
 void weft_startup_dequeue(struct weft_conn *conn);
 
 /* ---- startup_turns.c ---- */
@@ -329,11 +329,11 @@ void weft_startup_serve(struct weft_conn *listener);
 
 /* The link's state may have changed: @conn is counted where it belongs now. Mutex. */
 void weft_limit_update(struct weft_conn *conn);
-/* @conn was asked to go, and is alive. Mutex. */
+/* @conn was not evicted: lists it again. Mutex. */
 void weft_limit_stay(struct weft_conn *conn);
 /* @conn is no more; dev->conns_lock. */
 void weft_limit_leave(struct weft_conn *conn);
-/* So many wait to go that there should be no more for now. */
+/* Must no more of @kind be accepted for now? */
 bool weft_limit_is_reached(struct weft_device *dev, enum weft_limit_kind kind);
 bool weft_limit_is_doubled(const struct weft_conn *conn);
 

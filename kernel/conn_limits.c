@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How many connections of strangers a device puts up with. No program of ours has asked for them, or
- * knows of them any more: nothing else bounds their number. When there is one too many the oldest
- * is asked to go, and core/link.h decides whether it may (weft_link_evict()).
+ * Caps on a device's connections that no program has: half-open ones, requests beyond the backlog,
+ * refused and ended ones. Nothing else bounds them. At the cap the oldest is woken to be evicted,
+ * and weft_link_evict() decides whether it is.
  */
 #include "conn.h"
 

@@ -41,8 +41,8 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
 }
 
 /*
- * To flush all that there may be. A user that posts on meanwhile rings, for its rings say that they
- * sleep: who does not is not served without end.
+ * Enough to flush both full queues. A user that goes on posting must ring, since its rings have KICK
+ * set: one that does not ring is not served forever.
  */
 static u32 flush_pieces(const struct weft_qp *qp)
 {
@@ -209,7 +209,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 		local_bh_enable();
 }
 
-/* In a program's context: no turn waits for who has the mutex (startup_turns.c). */
+/* In a program's context: no turn waits for the mutex's owner (startup_turns.c). */
 static void lock_both(struct weft_conn *conn)
 {
 	mutex_lock(&conn->mutex);

@@ -66,7 +66,7 @@ static void open_window(struct weft_conn *conn)
 		weft_tcp_open_window(conn->sk);
 }
 
-/* What whoever lets the lock go has to look at. */
+/* Work for the thread that drops the lock. */
 static bool has_work(const struct weft_conn *conn)
 {
 	return READ_ONCE(conn->flags) & (BIT(WEFT_CF_PENDING) | BIT(WEFT_CF_WINDOW));
@@ -108,7 +108,7 @@ static void run_once(struct weft_conn *conn)
 			 requests_of(qp) - requests);
 }
 
-/* There is work, and softirqs are off, under the socket's lock: who does it? */
+/* Leaves work to the owner or the bottom half. Softirqs are off, the socket's lock is held. */
 static void pass_on(struct weft_conn *conn)
 {
 	if (sock_owned_by_user(conn->sk))
@@ -149,11 +149,11 @@ static void run_now(struct weft_conn *conn)
 		pass_on(conn);
 }
 
-/* One run, in the caller's own time: softirq's share is not asked for. Nobody waits for a run elsewhere. */
+/* One run, on the caller's account, not softirq's. If the lock is taken, the bottom half runs. */
 void weft_conn_run_here(struct weft_conn *conn)
 {
 	local_bh_disable();
-	/* bh_lock_sock(), if nobody has it. */
+	/* bh_lock_sock(), if it is free. */
 	if (spin_trylock(&conn->sk->sk_lock.slock)) {
 		run_now(conn);
 		bh_unlock_sock(conn->sk);
@@ -189,7 +189,7 @@ static bool run_and_unlock(struct weft_conn *conn)
 		weft_conn_tx(conn);
 	release_sock(conn->sk);
 	/*
-	 * Who waits for the lock runs it, and is not kept waiting by us. The barrier
+	 * A waiter for the lock does the rest, and does not wait for us. The barrier
 	 * in here pairs with that in leave_to_owner().
 	 */
 	if (atomic_dec_return(&conn->holders))
@@ -199,7 +199,7 @@ static bool run_and_unlock(struct weft_conn *conn)
 	return test_bit(WEFT_CF_PENDING, &conn->flags);
 }
 
-/* Nobody takes the lock again whom others wait for: after one run the bottom half goes on. */
+/* Other connections wait for this turn: after one run the bottom half continues. */
 static void unlock_in_turn(struct weft_conn *conn)
 {
 	release_sock(conn->sk);
@@ -232,7 +232,7 @@ void weft_conn_unlock(struct weft_conn *conn)
 
 /*
  * sk_callback_lock is held throughout: restoring the callbacks waits for them.
- * A child that nobody accepted yet has its listener's callbacks and no conn; a sockmap
+ * A child not yet accepted has its listener's callbacks and no conn; a sockmap
  * may have it.
  */
 static struct weft_conn *conn_of(struct sock *sk)
@@ -254,7 +254,7 @@ static void data_ready(struct sock *sk)
 		weft_startup_enqueue(conn);
 		goto out;
 	}
-	/* The queue logic is not entered twice: weft_conn_ran() reads it. */
+	/* The queue logic must not be re-entered: weft_conn_ran() reads the octets. */
 	if (conn->sending) {
 		conn->unread = true;
 		goto out;

@@ -108,8 +108,8 @@ static void cq_overflowed(struct weft_cq *cq)
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&ev, cq->ibcq.cq_context);
 	/*
-	 * The QPs' locks are not ours to take here: we are inside one of them. And all QPs are looked at,
-	 * which nobody who connects, or reclaims memory, is to wait for.
+	 * The QPs' locks cannot be taken here: one of them is held. And the scan of all QPs must not
+	 * delay connecting or reclaim.
 	 */
 	queue_work(weft_scan_wq, &cq->overflow);
 }

@@ -55,7 +55,7 @@ static int resize_respond(const struct weft_ring_mem *ring, u32 entries, struct 
 	return ib_copy_to_udata(udata, &resp, sizeof(resp));
 }
 
-/* Users' CQs; the user has been told of the new ring before it counts. */
+/* Users' CQs; the response reaches the user before the new ring is in use. */
 int weft_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 {
 	struct weft_cq *cq = to_weft_cq(ibcq);

@@ -14,7 +14,7 @@
 			[WEFT_CNT_TERM_OUT + TERM_NTH(e)] = { .name = "term_out_" n }
 
 /*
- * `rdma statistic` has one page for all of them, of which some 360 octets are free: a counter
+ * `rdma statistic` has one page for all of them, with some 360 octets left: a counter
  * costs 24, and its name.
  */
 static const struct rdma_stat_desc weft_counter_names[] = {

@@ -183,7 +183,7 @@ void weft_host_kick(struct weft_qpc *core)
 		weft_conn_flush_later(qp);
 }
 
-/* Nobody asks a QP of the driver's. */
+/* QPs of the driver do not confirm: no acknowledgement Reads arrive. */
 void weft_host_answer(struct weft_qpc *core)
 {
 	weft_host_kick(core);

@@ -27,7 +27,7 @@ static struct weft_device *dev_of_netdev(struct net_device *nd)
 
 /*
  * The netdev may have gone, or moved to another namespace, before the notifier
- * could find the new device: then nobody else takes it down.
+ * could find the new device: then this check must remove it.
  */
 static int netdev_still_there(struct net_device *nd, struct net *net)
 {

@@ -66,7 +66,7 @@ static struct weft_mr *mr_new(struct ib_pd *ibpd, u8 kind, u32 access)
 	return mr;
 }
 
-/* Nobody holds @mr, and nobody can find it. */
+/* @mr is not held, and no lookup finds it. */
 static void mr_free(struct weft_mr *mr)
 {
 	atomic_dec(&to_weft_dev(mr->ibmr.device)->num_mr);
@@ -90,7 +90,7 @@ static struct ib_mr *mr_finish(struct weft_mr *mr)
 	return ERR_PTR(rv);
 }
 
-/* Takes @mr out of use and waits until nobody holds it. */
+/* Takes @mr out of use and waits for its last holder. */
 static void mr_withdraw(struct weft_mr *mr)
 {
 	struct weft_device *dev = to_weft_dev(mr->ibmr.device);
@@ -300,8 +300,8 @@ struct ib_mr *weft_reg_dmabuf_mr_udata(struct ib_pd *ibpd, u64 offset, u64 len, 
 /* ---- registered anew ---- */
 
 /*
- * A region of its own, with an STag of its own, which the core puts in the
- * place of @ibmr before it deregisters that: if this fails, nothing has changed.
+ * A new region with a new STag, which the core uses instead of @ibmr before it
+ * deregisters that: if this fails, nothing has changed.
  */
 struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 len, u64 iova,
 				 int access, struct ib_pd *pd, struct ib_udata *udata)

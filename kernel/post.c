@@ -46,7 +46,7 @@ static void ring_put(const struct weft_ringq *q, u32 pos, u32 off, const void *p
 	}
 }
 
-/* Shows the entries up to @posted to the queue logic: true if it must be told. */
+/* Publishes the entries up to @posted: true if the queue logic must be kicked. */
 static bool ring_publish(const struct weft_ringq *q, u32 posted)
 {
 	/* Pairs with the acquire in weft_ringq_filled(). */
@@ -294,7 +294,7 @@ static int post_one_recv(const struct weft_rqq *rq, u32 *posted, const struct ib
 	return 0;
 }
 
-/* Posts a chain: 0, or the error with *@bad; *@kick: the queue logic must be told. */
+/* Posts a chain: 0, or the error with *@bad; *@kick: the queue logic must be kicked. */
 static int post_recvs(const struct weft_rqq *rq, u32 *posted, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad, bool *kick)
 {

@@ -19,9 +19,9 @@ bool weft_udata_has(struct ib_udata *udata, u64 feature)
 }
 
 /*
- * A user's rings count for its memory cgroup. vmalloc_user(), whose memory
- * remap_vmalloc_range() would map, cannot be told so: see map_pages(). Nobody
- * is told in the log that there is no memory: a user could say it at will.
+ * A user's rings are accounted to its memory cgroup. vmalloc_user(), whose memory
+ * remap_vmalloc_range() would map, cannot do that: see map_pages(). A failure is
+ * not logged: a user could fill the log.
  */
 struct weft_ring_mem *weft_ring_mem_alloc(struct ib_udata *udata, u32 slots)
 {

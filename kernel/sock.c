@@ -154,7 +154,7 @@ static int ask_hooks(struct sock *sk)
 	if (err)
 		return err;
 	security_sk_clone(his->sk, sk);
-	/* Nobody else knows it: its lock is taken under ours, and nothing is reclaimed under it. */
+	/* It is not published: its lock is taken under ours, and nothing is reclaimed under it. */
 	set_lock_class(his->sk);
 	sock_release(his);
 	return 0;
@@ -299,7 +299,7 @@ static int bind_to(struct weft_conn *conn, struct sockaddr_storage *a)
 	return kernel_bind(conn->sock, (void *)a, address_len(a));
 }
 
-/* The ULP's backlog is no measure of how many strangers may come at once. */
+/* The ULP's backlog does not limit how many peers may connect at once. */
 #define TCP_QUEUE_MIN	128
 
 /* One socket serves a wildcard listen on this device; others have their own. */

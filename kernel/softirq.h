@@ -38,8 +38,8 @@ void weft_bh_over(struct weft_bh *bh);
 bool weft_softirq_has_time(void);
 
 /*
- * Softirq. Around a run; the end is told what the beginning said, the octets sent, and the work
- * requests looked at.
+ * Softirq. Around a run; the end gets the beginning's return value, the octets sent, and the work
+ * requests handled.
  */
 u64 weft_softirq_begin(void);
 void weft_softirq_end(u64 began, u32 octets, u32 requests);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Shared receive queues. An entry that a QP has taken is that QP's, which
- * completes or flushes it; what waits here belongs to nobody.
+ * Shared receive queues. An entry belongs to no QP until one takes it, which then
+ * completes or flushes it.
  */
 #include "verbs.h"
 
@@ -135,7 +135,7 @@ int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct 
 	return 0;
 }
 
-/* Puts *@ring in the place of the SRQ's, and the SRQ's in *@ring. */
+/* Swaps *@ring and the SRQ's ring. */
 static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 slots)
 {
 	struct weft_ring_move move = { .mem = (*ring)->mem, .slots = slots };
@@ -158,7 +158,7 @@ static int srq_replace(struct weft_srq *srq, struct weft_ring_mem **ring, u32 sl
 	return rv;
 }
 
-/* A user, behind @attrs, has been told of the new ring before it counts. */
+/* The response in @attrs reaches the user before the new ring is in use. */
 static int srq_resize(struct weft_srq *srq, u32 max_wr, struct uverbs_attr_bundle *attrs)
 {
 	struct weft_rq_shape shape = { .stride = srq->core.rq.stride };

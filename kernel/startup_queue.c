@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Connections in start-up whose turn is to come (startup_turns.c): the queues of them. */
+/* The queues of connections in start-up that have something to read. startup_turns.c serves them. */
 #include "conn.h"
 
 /* conns_lock. The list that @conn has its turns by; NULL: none, or it is unlinked, which ends them. */

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections in start-up have their turns in the order in which TCP brought something. Programs number
- * their connections as the requests come, and count on the order in which the peer called connect: so
- * the Requests of a device go out one after the other, and those to a listener are looked at one after
- * the other. Nothing that is done in a turn waits for a peer, nor for a program: who holds the mutex in a
- * program's context may get no CPU, and what it needs may have to be reclaimed from its user. So a connection
- * whose mutex is taken, or that has no memory, leaves its turn to its own worker. The socket's lock is
- * nobody's in start-up but for who has the mutex: doorbells do not own it (conn_qp.c). Of what there is to
- * send when start-up is over a turn sends one run, and the bottom half the rest.
+ * Connections in start-up are served in the order in which TCP queued them. Programs number their
+ * connections as the requests arrive, and rely on the order in which the peer called connect: so a
+ * device sends its Requests one by one, and a listener handles those to it one by one. A turn must not
+ * wait for a peer, nor for a program: an owner of the mutex in a program's context may get no CPU, and
+ * memory may have to be reclaimed from its user. So a connection whose mutex is taken, or that has no
+ * memory, is left to its own worker. In start-up only the mutex's owner takes the socket's lock:
+ * doorbells do not (conn_qp.c). When start-up ends a turn sends one run, and the bottom half the rest.
  *
- * All else that a connection does is its own worker's, beside all others.
+ * Everything else runs in the connection's own worker, in parallel with others.
  */
 #include <linux/sched/mm.h>
 
@@ -19,14 +18,14 @@
 /* Of a listener's children, before it looks at what else there is. */
 #define TURNS	64
 
-/* Is what comes next a turn's, or its worker's alone? */
+/* May a turn do the next step? Otherwise its worker does. */
 static bool is_for_a_turn(const struct weft_conn *conn)
 {
 	return conn->link.mode == WEFT_MODE_STARTUP && conn->link.state != WEFT_LINK_DEAD &&
 	       !test_bit(WEFT_CEV_RECONNECT, &conn->events);
 }
 
-/* For the Request. What its user may have is reclaimed from him, by the worker if need be. */
+/* For the Request. Only the worker may reclaim memory from its user. */
 static bool has_memory(struct weft_conn *conn)
 {
 	bool has;
@@ -66,7 +65,7 @@ static void take_turn(struct weft_conn *conn)
 	weft_conn_put(conn);
 }
 
-/* Strangers who send octet by octet must not keep it from what else a listener does. */
+/* Peers that send octet by octet must not keep the listener from its other work. */
 void weft_startup_serve(struct weft_conn *listener)
 {
 	struct weft_conn *conn;

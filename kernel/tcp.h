@@ -51,7 +51,7 @@ bool weft_tcp_is_drained(const struct sock *sk);
 /*
  * What the peer has acknowledged of our octets, and how long ago it was last heard, in ms.
  * Mirrors tcp_get_info() (tcpi_bytes_acked, tcpi_last_ack_recv), which takes the socket's
- * lock. Without it a slow peer cannot be told from one that is gone, and loses what TCP has.
+ * lock. Without it a slow peer looks like one that is gone, and loses the octets that TCP has.
  */
 void weft_tcp_acked(const struct sock *sk, u64 *octets, u32 *idle_ms);
 
@@ -61,7 +61,7 @@ void weft_tcp_acked(const struct sock *sk, u64 *octets, u32 *idle_ms);
 u32 weft_tcp_segments_out(const struct sock *sk);
 
 /*
- * Has the peer been told of less than half of the window there is? Mirrors
+ * Is the window that was advertised less than half of the real one? Mirrors
  * __tcp_select_window(), whose answer is wrong while TCP works off its backlog: see tcp.c.
  * Without it such a peer waits for its own probe, 200 ms and more.
  */

@@ -91,7 +91,7 @@ int weft_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 
 /*
  * From now on a poll that finds @cq empty kicks @qp: false if it already does that for
- * another, or if nobody polls it.
+ * another, or if its program does not poll.
  */
 bool weft_cq_linger(struct weft_cq *cq, struct weft_qp *qp);
 void weft_cq_linger_over(struct weft_cq *cq, struct weft_qp *qp);
@@ -105,7 +105,7 @@ void weft_cq_purge(struct weft_cq *cq, struct weft_qp *qp);
 
 /* A CQ whose ring, user and cpu are set, of @entries. */
 void weft_cq_init(struct weft_cq *cq, u32 entries);
-/* Puts *@ring in the place of the CQ's, and the CQ's in *@ring. 0, or as weft_ringq_move(). Sleeps. */
+/* Swaps *@ring and the CQ's ring. 0, or as weft_ringq_move(). Sleeps. */
 int weft_cq_replace_ring(struct weft_cq *cq, struct weft_ring_mem **ring, u32 entries);
 
 /* ---- qp.c ---- */
@@ -171,7 +171,7 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 /* The region that @stag names, held, or NULL. Any context. */
 int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int weft_dealloc_mw(struct ib_mw *ibmw);
-/* @qp goes: windows that are bound over it are bound no more. Nobody else touches its core. */
+/* @qp is destroyed: unbinds the windows bound over it. No other thread touches its core. */
 void weft_mr_unbind_windows(struct weft_qp *qp);
 struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag);
 void weft_mr_drop(struct weft_mr *mr);

@@ -5,7 +5,7 @@
  * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
  * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
  * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
- * (lookups), access.c (who asks), ring_mem.c (rings), post.c (kernel consumers' posts),
+ * (lookups), access.c (access control), ring_mem.c (rings), post.c (kernel consumers' posts),
  * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
  * and sock.c (one connection: conn.h), conn_limits.c (half-open connections), startup_queue.c and startup_turns.c
  * (start-up in order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
@@ -72,8 +72,7 @@ struct weft_counts {
 };
 
 /*
- * Connections that no program of ours stands for: strangers can have as many as they like, and a
- * device puts up with so many (conn_limits.c).
+ * Connections that no program has, by kind. A device caps each kind (conn_limits.c).
  */
 enum weft_limit_kind {
 	WEFT_LIMIT_NONE,
@@ -191,7 +190,7 @@ struct weft_qp {
 	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */
 	struct mm_struct *owner;	/* of the process that made it; NULL: a kernel thread did */
-	struct work_struct flush;	/* of what is posted in ERROR without a conn */
+	struct work_struct flush;	/* of requests posted in ERROR without a conn */
 	atomic_t flush_left;		/* how often it may ask for itself yet */
 	struct work_struct fail;	/* to ERROR */
 	struct ib_qp_attr attr;		/* as last set */
@@ -218,9 +217,9 @@ struct weft_pages {
  * Holders are counted; dereg waits for the last: the run of a QP, which ends soon.
  *
  * A consumer may map a fast region's next memory while the peer can still reach
- * the region under its old STag: core/rw.c does, and posts LOCAL_INV and REG_MR
- * behind that. So map_mr_sg() fills pages of their own, which REG_MR puts in force,
- * once nobody else holds the region.
+ * the region under its old STag: core/rw.c does, and then posts LOCAL_INV and
+ * REG_MR. So map_mr_sg() fills separate pages, which REG_MR puts in force once no
+ * other QP holds the region.
  */
 struct weft_mr {
 	struct ib_mr ibmr;
@@ -297,7 +296,7 @@ void weft_conn_kick(struct weft_qp *qp);
 
 /*
  * The same from any context (kernel consumers; softirq, IRQs off): at once where softirqs may run and
- * nobody has the socket, else by a pending bit in the bottom half or in the owner's release.
+ * the socket is free, else by a pending bit, in the bottom half or in the owner's release.
  */
 void weft_conn_kick_any(struct weft_qp *qp);
 
@@ -319,8 +318,8 @@ void weft_conn_qp_exit(struct weft_qp *qp);
 /* Flushes @qp soon, which has no connection or is losing it. Any context. */
 void weft_conn_flush_later(struct weft_qp *qp);
 
-/* destroy_qp: closes, detaches the connection from @qp and waits until nobody
- * uses the QP through it. Bounded; process context, with or without state_lock.
+/* destroy_qp: closes, detaches the connection from @qp and waits for the last
+ * user of the QP through it. Bounded; process context, with or without state_lock.
  * The core is then in ERROR, or IDLE if it never ran. Once the last reference
  * has gone, destroy_qp says weft_conn_qp_exit(), without state_lock.
  */

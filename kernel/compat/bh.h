@@ -7,7 +7,7 @@
  *				owner by
  * weft_bh_work_queue(w)	any context; @run may do it
  * weft_bh_work_queue_first(w)	likewise, and it comes at the beginning of a pass over all softirqs
- * weft_bh_work_flush(w)	process: @run is over, and nobody asks any more
+ * weft_bh_work_flush(w)	process: @run is over, and not queued any more
  */
 #ifndef WEFT_COMPAT_BH_H
 #define WEFT_COMPAT_BH_H

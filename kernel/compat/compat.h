@@ -79,7 +79,7 @@ struct ib_dmah;
 #define WEFT_OP_RESIZE_CQ .resize_cq = weft_resize_cq_int
 #endif
 
-/* Without it nobody calls weft_fill_res_srq(). */
+/* Without it weft_fill_res_srq() is not called. */
 #ifdef WEFT_HAVE_FILL_RES_SRQ
 #define WEFT_OP_FILL_RES_SRQ .fill_res_srq_entry = weft_fill_res_srq,
 #else

@@ -17,7 +17,7 @@
 
 /*
  * What is attached: RFC 5040 Fig. 10. A local catastrophic error carries no
- * header in DDP either: §4.8 ("Terminated DDP Header") says so and outweighs
+ * header in DDP either: §4.8 ("Terminated DDP Header") outweighs
  * the figure's row for DDP. A Remote Operation error carries no RDMAP header:
  * there the figure outweighs §7.1.
  */

@@ -362,7 +362,7 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
 	case WEFT_AWAIT_REPLY:
 		return rx_startup(st, in);
 	case WEFT_AWAIT_START:
-		/* What is behind a Reply is FPDUs and waits for the start; a Request stands alone. */
+		/* FPDUs after a Reply wait for the start; a Request stands alone. */
 		return st->initiator || !in->left ? WEFT_RX_MORE : fail(st, WEFT_E_MPA_STARTUP);
 	case WEFT_RX_DEAD:
 		break;

@@ -42,8 +42,8 @@ enum weft_rx_event {
 struct weft_fpdu {
 	struct weft_ddp_hdr ddp;
 	/*
-	 * The ULPDU's first bytes, for a Terminate: the DDP header, and of what
-	 * is untagged and no Send all that fits behind it.
+	 * The ULPDU's first bytes, for a Terminate: the DDP header; of untagged
+	 * messages other than Sends, also the octets after it that fit.
 	 */
 	u8 raw[WEFT_HEAD_MAX - 2];
 	u8 raw_len;

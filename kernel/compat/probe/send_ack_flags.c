@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* 6.15: __tcp_send_ack() is told which flags of the header to set (AccECN). */
+/* 6.15: __tcp_send_ack() takes the header flags to set (AccECN). */
 #include <net/tcp.h>
 
 void weft_probe(struct sock *sk)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * 6.2, and stable kernels since: sockets that send in softirq say so, else TCP would use
- * the interrupted task's page fragment. Before, sk_allocation alone told.
+ * 6.2, and stable kernels since: sockets that send in softirq clear this flag, else TCP
+ * would use the interrupted task's page fragment. Before, sk_allocation alone decided.
  */
 #include <net/sock.h>
 

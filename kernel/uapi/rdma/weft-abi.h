@@ -18,7 +18,7 @@
 /* The clock of completions' timestamps: nanoseconds. */
 #define WEFT_CLOCK_KHZ		1000000
 
-/* Of the device's attributes: 24 bits, as an OUI, but nobody's. "wft" */
+/* Of the device's attributes: 24 bits, as an OUI, but unassigned. "wft" */
 #define WEFT_VENDOR_ID		0x776674
 
 /*
@@ -26,7 +26,7 @@
  *
  * Each queue is one mmap of the command fd: struct weft_ring, then its entries
  * from WEFT_RING_DATA on. Indices run freely, modulo 2^32; entry i stands in
- * slot i & (slots - 1). One line belongs to each side: nobody writes the
+ * slot i & (slots - 1). Each side has a cache line, and never writes the
  * other's. The kernel keeps private copies of its own indices and never reads
  * them back; it reads a user index once and refuses what is out of range.
  */
@@ -55,7 +55,7 @@ enum {
 enum {
 	/*
 	 * SQ, RQ, SRQ: after user_idx was moved, and a full barrier, the user
-	 * looks at this flag; if it is set the kernel is asleep and must be told
+	 * looks at this flag; if it is set the kernel is asleep and must be kicked
 	 * with WEFT_METHOD_QP_KICK, for an SRQ WEFT_METHOD_SRQ_KICK. The kernel sets it, full barrier, and looks
 	 * at user_idx again before it sleeps.
 	 */
@@ -273,7 +273,7 @@ enum {
 	WEFT_FEATURE_POLL_KICK	= 1 << 5,
 	/*
 	 * The user heeds WEFT_RING_POLL. So the kernel may leave a send ring
-	 * without WEFT_RING_KICK and look at it when it is told by the poll, or
+	 * without WEFT_RING_KICK and look at it when a poll kicks, or
 	 * after a short time by itself.
 	 */
 	WEFT_FEATURE_LINGER	= 1 << 6,
