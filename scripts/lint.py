@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Static analysis; scripts/lint.sh calls it.
 
-    lint.py [--kernel-source FOLDER] tidy|gcc|cocci...
+    lint.py [--kernel-source FOLDER] [-j N] [--under FOLDER] tidy|gcc|cocci...
 
 tidy and gcc look at providers/, kernel/core and kernel/proto as user space compiles them, cocci at
 kernel/ by the scripts of a kernel's source. What they find is compared with scripts/lint-accepted:
@@ -12,7 +12,8 @@ kernel/ by the scripts of a kernel's source. What they find is compared with scr
 
 FILE is a file's name without folders, so that entries outlive moves. An entry that nothing matches is
 stale, which is an error, too. The last line is "N findings, N explained, N new". Results are kept in
-build/lint by the content of what was analysed.
+build/lint by the content of what was analysed. --under looks at the sources of one folder alone, and
+then no entry is stale. -j says how many tools run at a time.
 """
 import argparse
 import concurrent.futures
@@ -138,17 +139,19 @@ def source_line(path, line):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('--kernel-source')
+    p.add_argument('-j', type=int, default=os.cpu_count())
+    p.add_argument('--under', default='')
     p.add_argument('tools', nargs='+', choices=['tidy', 'gcc', 'cocci'])
     a = p.parse_args()
     os.makedirs(os.path.join(TOP, CACHE), exist_ok=True)
     jobs = [(tool, args) for name, tool in (('tidy', tidy), ('gcc', gcc)) if name in a.tools
-            for args in user_sources()]
+            for args in user_sources() if args[0].startswith(a.under)]
     if 'cocci' in a.tools:
         paths = sorted(glob.glob(os.path.join(TOP, 'kernel/**/*.[ch]'), recursive=True))
         sources = [open(q, encoding='utf-8').read() for q in paths if not q.endswith(('have.h', '.mod.c'))]
         jobs += [(cocci, (s, sources)) for s in
                  sorted(glob.glob(a.kernel_source + '/scripts/coccinelle/*/*.cocci')) if can_run(s)]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(a.j) as pool:
         found = {f for each in pool.map(lambda j: list(j[0](*j[1])), jobs) for f in each}
     known, matched, new = accepted(), set(), 0
     for check, path, line, text in sorted(found):
@@ -160,7 +163,7 @@ def main():
             print('%s:%d: %s\n\t%s %s: %s' % (path, line, text, *entry))
     kinds = {'cocci-': 'cocci', 'gcc-': 'gcc', '': 'tidy'}
     stale = [e for e in known - matched
-             if next(t for k, t in kinds.items() if e[0].startswith(k)) in a.tools]
+             if not a.under and next(t for k, t in kinds.items() if e[0].startswith(k)) in a.tools]
     for entry in sorted(stale):
         print('stale: %s %s: %s' % entry)
     print('%d findings, %d explained, %d new' % (len(found), len(found) - new, new))
