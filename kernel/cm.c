@@ -21,7 +21,7 @@
 /* ---- telling iw_cm ---- */
 
 /* What the ULP gets to see of a depth: iw_cm_event has a u8. */
-static u8 depth(u16 d)
+static u8 cm_depth(u16 d)
 {
 	if (d == WEFT_MPA_NO_NEGOTIATION)
 		return WEFT_MAX_IRD;
@@ -46,11 +46,11 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 
 		ev.provider_data = (void *)(unsigned long)conn->request;
 		/* The ULP's depths follow from the peer's. RFC 5044 tells none. */
-		ev.ird = open ? WEFT_MAX_IRD : depth(conn->link.st.frame.ird);
-		ev.ord = open ? WEFT_MAX_ORD : depth(conn->link.st.frame.ord);
+		ev.ird = open ? WEFT_MAX_IRD : cm_depth(conn->link.st.frame.ird);
+		ev.ord = open ? WEFT_MAX_ORD : cm_depth(conn->link.st.frame.ord);
 	} else if (!status) {
-		ev.ird = depth(conn->link.st.agreed.ird);
-		ev.ord = depth(conn->link.st.agreed.ord);
+		ev.ird = cm_depth(conn->link.st.agreed.ird);
+		ev.ord = cm_depth(conn->link.st.agreed.ord);
 	}
 	if (!status && type != IW_CM_EVENT_CLOSE)
 		weft_sock_names(conn, &ev.local_addr, &ev.remote_addr);
@@ -98,7 +98,7 @@ void weft_cm_configure(struct weft_conn *conn)
 }
 
 /* Why TCP did not connect, as iw_cm has it. */
-static int connect_error(struct sock *sk)
+static int cm_connect_error(struct sock *sk)
 {
 	int err = sock_error(sk);
 
@@ -114,7 +114,7 @@ static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 	v->closed = sk->sk_state == TCP_CLOSE;
 	v->fin = sk->sk_shutdown & RCV_SHUTDOWN;
 	v->delivered = sk->sk_state == TCP_FIN_WAIT2;
-	v->error = v->closed ? connect_error(sk) : 0;
+	v->error = v->closed ? cm_connect_error(sk) : 0;
 	weft_tcp_acked(sk, &v->acked, &v->idle_ms);
 }
 
@@ -340,7 +340,7 @@ void weft_cm_work(struct work_struct *work)
 /* ---- destroy_qp ---- */
 
 /* Ends what binds @conn to @qp, and tells iw_cm. */
-static void forget(struct weft_conn *conn, struct weft_qp *qp)
+static void forget_qp(struct weft_conn *conn, struct weft_qp *qp)
 {
 	unsigned int noio = weft_lock_noio(&conn->mutex);
 	struct weft_cm_view v;
@@ -357,7 +357,7 @@ void weft_cm_detach_qp(struct weft_qp *qp)
 	struct weft_conn *conn;
 
 	while ((conn = weft_conn_enter(qp))) {
-		forget(conn, qp);
+		forget_qp(conn, qp);
 		weft_conn_leave(conn);
 	}
 }

@@ -8,6 +8,9 @@
 
 #include "conn.h"
 
+/* A ULP that has its backlog of requests is told of another so often. */
+#define WEFT_CM_ASK_AGAIN_MS	10
+
 /* iw_cm_event counts private data in a u8. */
 #define WEFT_CM_PD_MAX	255
 

@@ -4,15 +4,13 @@
  * Under the connection's mutex, as cm.c says.
  *
  * A listener's backlog is how many requests its ULP takes that it has not answered yet. Nobody tells when
- * it has room again, so beyond the backlog one is told every ASK_AGAIN_MS and at each answer. iw_cm
+ * it has room again, so beyond the backlog one is told every WEFT_CM_ASK_AGAIN_MS and at each answer. iw_cm
  * says so when it is full itself. When its user is, it answers the request with a reject of no
  * words, from its own workqueue: the request takes its old place then. In all it waits for startup_ms.
  */
 #include <linux/sched.h>
 
 #include "cm.h"
-
-#define ASK_AGAIN_MS	10
 
 /* ---- the table ---- */
 
@@ -25,7 +23,7 @@
 static DEFINE_XARRAY_ALLOC1(requests);
 static u32 next_request;
 
-static int list_request(struct weft_conn *conn)
+static int cm_list_request(struct weft_conn *conn)
 {
 	int err = xa_alloc_cyclic(&requests, &conn->request, conn, XA_LIMIT(1, U32_MAX),
 				  &next_request, GFP_KERNEL);
@@ -33,7 +31,9 @@ static int list_request(struct weft_conn *conn)
 	if (err < 0)
 		return err;
 	weft_conn_get(conn);
-	conn->beyond = atomic_inc_return(&conn->parent->unanswered) > (int)conn->parent->backlog;
+	spin_lock_bh(&conn->dev->conns_lock);
+	conn->beyond = weft_backlog_report(&conn->parent->backlog);
+	spin_unlock_bh(&conn->dev->conns_lock);
 	return 0;
 }
 
@@ -42,8 +42,9 @@ static void was_answered(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->parent;
 
-	if (atomic_dec_return(&listener->unanswered) < (int)listener->backlog)
-		WRITE_ONCE(listener->ask_at, 0);
+	spin_lock_bh(&listener->dev->conns_lock);
+	weft_backlog_answered(&listener->backlog);
+	spin_unlock_bh(&listener->dev->conns_lock);
 	if (!list_empty(&listener->turn))
 		weft_conn_wake_worker(listener, WEFT_CEV_WAKE);
 }
@@ -69,7 +70,7 @@ void weft_cm_withdraw_request(struct weft_conn *conn)
 
 static bool comes_before(const struct weft_conn *a, const struct weft_conn *b)
 {
-	return (s32)(a->place - b->place) < 0;
+	return a->place < b->place;
 }
 
 /* conns_lock. Behind the others, but for one that had its turn before. */
@@ -78,7 +79,7 @@ static void take_place(struct weft_conn *conn, struct weft_conn *listener)
 	struct weft_conn *before;
 
 	if (!conn->place)
-		conn->place = ++listener->place;
+		conn->place = weft_backlog_place(&listener->backlog);
 	list_for_each_entry_reverse(before, &listener->turn, turn)
 		if (comes_before(before, conn))
 			break;
@@ -163,7 +164,9 @@ static bool rejoin_listener(struct weft_conn *conn)
 
 static void pause_asking(struct weft_conn *listener)
 {
-	WRITE_ONCE(listener->ask_at, weft_conn_now() + ASK_AGAIN_MS);
+	spin_lock_bh(&listener->dev->conns_lock);
+	weft_backlog_pause(&listener->backlog, weft_conn_now());
+	spin_unlock_bh(&listener->dev->conns_lock);
 }
 
 /* The listener's id is there as long as it is not hushed. */
@@ -188,9 +191,9 @@ static int ask(struct weft_conn *conn)
 	struct weft_conn *listener = conn->listener;
 	int err;
 
-	if (weft_conn_now() < READ_ONCE(listener->ask_at))
+	if (!weft_backlog_may_report(&listener->backlog, weft_conn_now()))
 		return -EAGAIN;
-	err = list_request(conn);
+	err = cm_list_request(conn);
 	if (!err) {
 		err = tell_request(conn);
 		if (err)
@@ -260,7 +263,7 @@ void weft_cm_ask_waiting(struct weft_conn *listener)
 		weft_conn_put(conn);
 	} while (asked);
 	now = weft_conn_now();
-	at = READ_ONCE(listener->ask_at);
+	at = READ_ONCE(listener->backlog.retry_at);
 	if (!listener->link.deadline || listener->link.deadline > at)
 		weft_link_set_deadline(&listener->link, now, at > now ? at - now : 0);
 }

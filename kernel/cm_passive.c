@@ -18,7 +18,7 @@ static bool is_readable(const struct sock *sk)
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
 }
 
-static void discard(struct socket *sock)
+static void discard_socket(struct socket *sock)
 {
 	sock_no_linger(sock->sk);
 	sock_release(sock);
@@ -32,13 +32,13 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 
 	weft_conn_paid(before);
 	if (IS_ERR(conn)) {
-		discard(sock);
+		discard_socket(sock);
 		return;
 	}
 	weft_conn_join_parent(conn, listener);
 	weft_cm_join_listener(conn, listener);
 	if (!weft_sock_adopt(conn, listener, sock)) {
-		discard(sock);
+		discard_socket(sock);
 		weft_cm_leave_listener(conn);
 		weft_cm_give_up(conn);
 		weft_cm_settle(conn);
@@ -174,7 +174,7 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 	return err;
 }
 
-static void refuse(struct weft_conn *conn, const void *pd, u32 pd_len)
+static void refuse_request(struct weft_conn *conn, const void *pd, u32 pd_len)
 {
 	struct weft_cm_view v;
 
@@ -194,7 +194,7 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 	if (conn->link.state != WEFT_LINK_REQUESTED)
 		err = -ECONNRESET;
 	else if (!weft_cm_ask_again(conn, len))
-		refuse(conn, pdata, len);
+		refuse_request(conn, pdata, len);
 	weft_unlock_noio(&conn->mutex, noio);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
@@ -212,7 +212,7 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 	conn = weft_conn_new(dev, WEFT_CONN_LISTENER, weft_cm_work);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
-	conn->backlog = max(backlog, 1);
+	weft_backlog_init(&conn->backlog, max(backlog, 1), WEFT_CM_ASK_AGAIN_MS);
 	conn->user = weft_access_is_user();
 	err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)

@@ -124,11 +124,9 @@ struct weft_conn {
 
 	/* listener and children: whose Request the ULP is to hear of. cm_ask.c */
 	struct list_head turn;		/* dev->conns_lock: a listener's queue, or a place in it */
-	u32 place;			/* dev->conns_lock: the place's number, 0: none; the last given */
+	u64 place;			/* dev->conns_lock: of weft_backlog_place(), 0: none */
 	struct list_head startup_queue;	/* a listener's children; dev->conns_lock */
-	u32 backlog;			/* listener: what its ULP takes before it answers */
-	atomic_t unanswered;		/* listener: what it has */
-	u64 ask_at;			/* listener: not before, in ms */
+	struct weft_backlog backlog;	/* listener; dev->conns_lock */
 };
 
 extern wait_queue_head_t weft_conns_gone;

@@ -115,7 +115,6 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	weft_conn_run_init(conn);
 	weft_conn_linger_init(conn);
 	atomic_set(&conn->children, 0);
-	atomic_set(&conn->unanswered, 0);
 	INIT_LIST_HEAD(&conn->limit_node);
 	INIT_LIST_HEAD(&conn->startup_node);
 	INIT_LIST_HEAD(&conn->startup_queue);

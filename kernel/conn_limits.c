@@ -7,18 +7,13 @@
 #include "conn.h"
 
 /* Each has a socket: some 5 KB with what the stack has of it. */
-static const u32 most[] = {
-	[WEFT_LIMIT_HALF_OPEN]	= 1024,
-	[WEFT_LIMIT_WAITING]	= 1024,
-	[WEFT_LIMIT_REFUSED]	= 128,
-	[WEFT_LIMIT_ENDED]	= 1024,
+static const struct weft_cap caps[] = {
+	[WEFT_LIMIT_HALF_OPEN]	= { .most = 1024, .leaving = 64 },
+	[WEFT_LIMIT_WAITING]	= { .most = 1024 },
+	[WEFT_LIMIT_REFUSED]	= { .most = 128 },
+	[WEFT_LIMIT_ENDED]	= { .most = 1024 },
 };
-static_assert(ARRAY_SIZE(most) == WEFT_LIMIT_NR);
-
-/* So many more may be on their way out. */
-static const u32 leaving[WEFT_LIMIT_NR] = {
-	[WEFT_LIMIT_HALF_OPEN]	= 64,
-};
+static_assert(ARRAY_SIZE(caps) == WEFT_LIMIT_NR);
 
 static enum weft_limit_kind kind_of(const struct weft_conn *conn)
 {
@@ -55,9 +50,9 @@ static void enter(struct weft_conn *conn, enum weft_limit_kind kind)
 	conn->limit_kind = kind;
 	if (kind == WEFT_LIMIT_NONE)
 		return;
-	if (c->n >= most[kind])
+	if (weft_cap_is_reached(&c->cap))
 		evict_oldest(c);
-	c->n++;
+	c->cap.n++;
 	list_add_tail(&conn->limit_node, &c->oldest_first);
 }
 
@@ -77,7 +72,7 @@ void weft_limit_leave(struct weft_conn *conn)
 	if (conn->limit_kind == WEFT_LIMIT_NONE)
 		return;
 	list_del_init(&conn->limit_node);
-	conn->dev->conn_limits[conn->limit_kind].n--;
+	conn->dev->conn_limits[conn->limit_kind].cap.n--;
 	conn->limit_kind = WEFT_LIMIT_NONE;
 }
 
@@ -95,21 +90,22 @@ void weft_limit_update(struct weft_conn *conn)
 
 bool weft_limit_is_reached(struct weft_device *dev, enum weft_limit_kind kind)
 {
-	return READ_ONCE(dev->conn_limits[kind].n) >= most[kind] + leaving[kind];
+	return weft_cap_is_full(&dev->conn_limits[kind].cap);
 }
 
 bool weft_limit_is_doubled(const struct weft_conn *conn)
 {
-	const struct weft_conn_limit *all = conn->dev->conn_limits;
 	enum weft_limit_kind kind = READ_ONCE(conn->limit_kind);
 
-	return kind != WEFT_LIMIT_NONE && READ_ONCE(all[kind].n) > 2 * most[kind];
+	return kind != WEFT_LIMIT_NONE && weft_cap_is_doubled(&conn->dev->conn_limits[kind].cap);
 }
 
 void weft_limits_init(struct weft_device *dev)
 {
 	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(dev->conn_limits); i++)
+	for (i = 0; i < ARRAY_SIZE(dev->conn_limits); i++) {
 		INIT_LIST_HEAD(&dev->conn_limits[i].oldest_first);
+		dev->conn_limits[i].cap = caps[i];
+	}
 }

@@ -120,7 +120,7 @@ static void flush_now(struct weft_qp *qp)
 }
 
 /* The QP is there: destroy_qp waits for this. */
-static void fail(struct work_struct *work)
+static void fail_qp(struct work_struct *work)
 {
 	struct weft_qp *qp = container_of(work, struct weft_qp, fail);
 	unsigned int noio = weft_lock_noio(&qp->state_lock);
@@ -137,7 +137,7 @@ void weft_conn_error_later(struct weft_qp *qp)
 void weft_conn_qp_init(struct weft_qp *qp)
 {
 	INIT_WORK(&qp->flush, flush_posts);
-	INIT_WORK(&qp->fail, fail);
+	INIT_WORK(&qp->fail, fail_qp);
 }
 
 void weft_conn_qp_exit(struct weft_qp *qp)

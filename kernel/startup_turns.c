@@ -40,7 +40,7 @@ static bool has_memory(struct weft_conn *conn)
 }
 
 /* False: its worker goes on. */
-static bool step(struct weft_conn *conn)
+static bool startup_step(struct weft_conn *conn)
 {
 	bool more = true;
 
@@ -55,7 +55,7 @@ static void take_turn(struct weft_conn *conn)
 
 	if (mutex_trylock(&conn->mutex)) {
 		WRITE_ONCE(conn->in_turn, true);
-		done = has_memory(conn) && step(conn);
+		done = has_memory(conn) && startup_step(conn);
 		WRITE_ONCE(conn->in_turn, false);
 		if (done)
 			weft_conn_arm(conn);

@@ -32,6 +32,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 
+#include "core/backlog.h"
 #include "core/qp.h"
 #include "dmabuf.h"
 #include "core/shape.h"
@@ -85,7 +86,7 @@ enum weft_limit_kind {
 
 struct weft_conn_limit {
 	struct list_head oldest_first;	/* those that may be asked to go */
-	u32 n;				/* and those that have been asked, and are there yet */
+	struct weft_cap cap;		/* and those that have been asked, and are there yet */
 };
 
 struct weft_device {

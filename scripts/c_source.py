@@ -15,6 +15,8 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n
                    re.S | re.M)
 IDENTIFIER = re.compile(r'[A-Za-z_]\w*$')
 KEYWORDS = set('return else goto case sizeof do if while for switch default typeof __typeof__'.split())
+# The token before the name of a field or of a type.
+NO_USE = ('.', '->', 'struct', 'union', 'enum')
 TYPES = set('const struct union enum unsigned signed static volatile register __thread inline extern'.split())
 
 
@@ -109,7 +111,7 @@ class Source:
                         and (words[k - 1] in ('{', '}', ';', '(', ',') or words[k - 1] in TYPES)):
                     local.add(words[i])
         for i, (t, line) in enumerate(item):
-            if IDENTIFIER.match(t) and t not in local and (i == 0 or words[i - 1] not in ('.', '->')):
+            if IDENTIFIER.match(t) and t not in local and (i == 0 or words[i - 1] not in NO_USE):
                 self.uses.setdefault(t, line)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The test runner behind `make check` and, with --full, `make check-full`.
-# Runs the groups below, two at a time, counts their TAP, compares each with its floor in
+# Runs the groups below, two or three at a time, counts their TAP, compares each with its floor in
 # tests/floors, and ends with one line: "N passed, N failed, N skipped". Fails on a failed
 # test, a skipped one, or a group below its floor.
 #   check.sh [--full] [GROUP...]
@@ -34,7 +34,7 @@ group_stacks() { make -C tests/stacks check; }
 group_provider() { make -C tests/provider check; }
 # By ASan and UBSan, then by TSan.
 group_sockets() { make -C tests/sockets check && make -C tests/sockets races; }
-group_fuzz() { make -C tests/fuzz check; }
+group_fuzz() { make "-j$(nproc)" -C tests/fuzz check; }
 group_fuzz_long() { make -C tests/fuzz check FUZZ_SECONDS=600; }
 group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/weftspec check; }
 
@@ -70,9 +70,12 @@ group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftes
 # part of them with ASan and UBSan in its library.
 group_rootless() {
 	# shellcheck disable=SC2086 # a list
-	VERIFY_MB=256 tests/lab/run.sh rootless $rootless_suites || return
+	VERIFY_MB=256 tests/lab/run.sh rootless $rootless_busy || return
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram sockets
 }
+# Those whose tests mostly wait, for peers and for time-outs.
+# shellcheck disable=SC2086 # a list
+group_rootless_waits() { tests/lab/run.sh rootless $rootless_waiting; }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
 sanitized+='|calls-.*|posted-.*|.*rule.*|server-speaks-.*|only-.*|option-.*|used-.*|edges-.*|waits-.*|turns-take.*|python-asyncio|iperf3'
 sanitized+='|interface|by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|sidr-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
@@ -140,6 +143,9 @@ group_9p() {
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
+# Static analysis. clang-tidy takes as long as the two others five times over.
+group_lint() { scripts/lint.sh --tap gcc cocci; }
+group_lint_full() { scripts/lint.sh --tap tidy; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
@@ -157,20 +163,21 @@ if [ "${1:-}" = --group ]; then
 	exit
 fi
 
-# Two groups run at a time, and who is through takes the next: so the long ones come first. The user-mode
-# kernel takes long to build the first time.
-groups=(kasan vm rootless fuzz build spec sockets stacks engine provider boot) workers=2
+# Two groups run at a time; a worker that is done takes the next one, so the long ones come first. A third
+# worker runs those of `light`, which mostly wait. The user-mode kernel takes long to build the first time.
+groups=(kasan vm rootless fuzz build lint rootless_waits spec sockets stacks engine provider boot) workers=2
+light=' rootless_waits spec sockets stacks engine provider boot '
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	groups+=(spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
+	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
 		users users_kasan users_vm soak packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${DIOD-}" ] || groups+=(9p)
 	# All of its quick group takes hours.
 	[ -z "${XFSTESTS-}" ] || groups+=(xfstests) limit=18000
 fi
-[ $# = 0 ] || groups=("$@") workers=1
+[ $# = 0 ] || groups=("$@") workers=1 light=
 
 # --- running and counting ---
 
@@ -196,17 +203,21 @@ run_group() {
 	say "$name: $passed passed, $failed failed, $skipped skipped ($((SECONDS - start)) s)"
 }
 
+# take_group QUEUE: prints the queue's first group, and removes it.
 take_group() {
 	(
 		flock 8
-		head -n 1 "$out/queue"
-		sed -i 1d "$out/queue"
-	) 8>"$out/queue.lock"
+		head -n 1 "$out/$1"
+		sed -i 1d "$out/$1"
+	) 8>"$out/$1.lock"
 }
 
+# work QUEUE...: one queue after the other.
 work() {
-	local group
-	while group=$(take_group) && [ -n "$group" ]; do run_group "$group"; done
+	local queue group
+	for queue; do
+		while group=$(take_group "$queue") && [ -n "$group" ]; do run_group "$group"; done
+	done
 }
 
 # However this script ends, nothing of it goes on. Its status stays what it was: what there is
@@ -249,7 +260,12 @@ trap stop_groups EXIT
 trap 'exit 130' INT TERM
 exec 3>&2
 export WEFT_SAY=3
-printf '%s\n' "${groups[@]}" >"$out/queue"
-for ((worker = 0; worker < workers; worker++)); do work & done
+touch "$out/queue" "$out/light"
+for group in "${groups[@]}"; do
+	case $light in *" $group "*) echo "$group" >>"$out/light" ;; *) echo "$group" >>"$out/queue" ;; esac
+done
+# At the end the two help with what is left of the third's.
+for ((worker = 0; worker < workers; worker++)); do work queue light & done
+[ -z "$light" ] || work light &
 wait
 summary

@@ -3,7 +3,7 @@
 #include "host.h"
 #include "region.h"
 
-/* Room kept behind a batch, so that a Terminate can always be appended. */
+/* Room kept at the end of a batch, so that a Terminate can always be appended. */
 #define SPARE 128
 
 /* What is shorter is copied in less time than it is referred to. */
@@ -76,7 +76,7 @@ static void close_span(struct weft_batch *b, u32 end)
 	b->span = end;
 }
 
-/* The next @n octets of the FPDU in @e are those at @mem. False: no room to say so. */
+/* The next @n octets of the FPDU in @e are those at @mem. False: no room to list them. */
 static bool refer(struct weft_batch *b, const struct weft_emit *e, void *mem, u32 n)
 {
 	if (b->niov + 3 > ARRAY_SIZE(b->refs->iov))
@@ -146,7 +146,7 @@ void weft_batch_taken(struct weft_batch *b, struct weft_qpc *qp, u32 taken)
 	b->off += taken;
 }
 
-/* Aligned for what stands behind the octets. */
+/* Aligned for the list that follows the octets. */
 u32 weft_batch_rest_size(const struct weft_batch *b)
 {
 	u32 size = (u32)(((b->end - b->off + SPARE + 7) & ~7u) + sizeof(*b->d));

@@ -91,7 +91,7 @@ void weft_batch_limit(struct weft_batch *b, u32 octets);
 enum weft_tx_result weft_batch_fill(struct weft_batch *b, struct weft_qpc *qp);
 
 /*
- * The QP is about to go: appends its Terminate, if one is due, behind what waits. Room
+ * The QP is about to go: appends its Terminate, if one is due, after the octets that wait. Room
  * was kept for it. False: there is none.
  */
 bool weft_batch_append_terminate(struct weft_batch *b, struct weft_qpc *qp);

@@ -21,7 +21,7 @@ void weft_cqc_say_poll(struct weft_cqc *cq, bool poll)
 	write_flags(cq);
 }
 
-/* Is the armed consumer to be told of @e? Clears the arm word if so. */
+/* Must @e wake the armed consumer? Clears the arm word if so. */
 static bool cq_fires(struct weft_cqc *cq, const struct weft_cqe *e)
 {
 	u32 arm = READ_ONCE(cq->q.ring->arm);
@@ -29,7 +29,7 @@ static bool cq_fires(struct weft_cqc *cq, const struct weft_cqe *e)
 
 	if (arm == WEFT_ARM_NONE || (arm == WEFT_ARM_SOLICITED && !solicited))
 		return false;
-	/* The exchange decides: a consumer that armed anew meanwhile is told too. */
+	/* The exchange decides: a consumer that has armed again meanwhile is woken, too. */
 	return xchg(&cq->q.ring->arm, WEFT_ARM_NONE) != WEFT_ARM_NONE;
 }
 

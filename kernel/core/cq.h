@@ -17,7 +17,7 @@ struct weft_cqc {
 
 enum weft_cq_push {
 	WEFT_CQ_QUIET,			/* published */
-	WEFT_CQ_WAKE,			/* published, and the armed consumer is to be told */
+	WEFT_CQ_WAKE,			/* published; wake the armed consumer */
 	WEFT_CQ_OVERFLOW,		/* no room: first time; the host reports the CQ error
 					 * and moves its QPs to error */
 	WEFT_CQ_DEAD,			/* no room, known already */
@@ -47,7 +47,7 @@ bool weft_cqc_poll(struct weft_cqc *cq, struct weft_cqe *e);
 bool weft_cqc_arm(struct weft_cqc *cq, u32 how);
 
 /*
- * Kernel consumers: removes the entries for which @gone says so; the others stay
+ * Kernel consumers: removes the entries for which @gone returns true; the others stay
  * in order. Not for a ring that a user can write to.
  */
 void weft_cqc_purge(struct weft_cqc *cq, bool (*gone)(const struct weft_cqe *e, const void *arg),

@@ -48,7 +48,7 @@ u32 weft_link_shut(struct weft_link *l)
 u32 weft_link_start_closing(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
 {
 	l->state = WEFT_LINK_CLOSING;
-	/* A QP has its last words before: weft_link_release_qp() discards from then on. */
+	/* A QP's Terminate was appended before: weft_link_release_qp() discards from then on. */
 	if (l->mode == WEFT_MODE_STARTUP)
 		l->mode = WEFT_MODE_DISCARD;
 	l->closing_times = CLOSING_TIMES - 1;
@@ -62,10 +62,10 @@ bool weft_link_is_late(const struct weft_link *l)
 }
 
 /*
- * RFC 5040 §7.2, RFC 5041 §6.2: what is in hand goes out, then FIN; what comes
- * is read and dropped until the peer's FIN, for a close with unread data would
- * make TCP send RST, and lose our last words. What TCP still has may be requests
- * that are complete, so a slow peer has time; but nobody waits for it any more.
+ * RFC 5040 §7.2, RFC 5041 §6.2: the batch in hand is sent, then FIN. Octets that
+ * arrive before the peer's FIN are read and dropped: a close with unread data would
+ * make TCP send RST, and lose our Terminate. TCP may still hold requests that have
+ * completed, so a slow peer has time, although no caller waits for it any more.
  */
 u32 weft_link_step_closing(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			   u64 now)
@@ -129,8 +129,8 @@ static bool end_is_unread(const struct weft_link *l, const struct weft_tcp_view 
 }
 
 /*
- * A Send that waits for a receive has its time; what is behind it waits, too. Then it is taken in
- * as if nobody had any patience: an error, unless there is a receive now. A region ends soon.
+ * A Send may wait for a receive until rnr_deadline, and the octets after it wait, too. Then it is
+ * an error, unless there is a receive now. A wait for a region's end is short and has no deadline.
  */
 static u32 mind_waiting_send(struct weft_link *l, u64 now)
 {
@@ -158,7 +158,7 @@ static void tell_qp(struct weft_link *l, const struct weft_tcp_view *tcp)
 		weft_qpc_peer_fin(l->qp);
 }
 
-/* A QP by hand is not told, and not asked what it still has to say: nobody hears it. */
+/* A QP by hand does not learn of the end: its pending requests stay for the next connection. */
 static bool ends_without_qp(const struct weft_link *l, const struct weft_tcp_view *tcp)
 {
 	return l->qp->by_hand && !in_error(l->qp) &&

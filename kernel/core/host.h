@@ -98,8 +98,8 @@ void weft_host_srq_leave(struct weft_qpc *qp);
 void weft_host_kick(struct weft_qpc *qp);
 
 /*
- * An ask of the peer's (qp.h) is to be answered: as weft_host_kick(), or with what is to be sent next,
- * if that is known to come soon.
+ * An acknowledgement Read of the peer's (qp_types.h) is to be answered: as weft_host_kick(), or along
+ * with the next message, if that is known to follow soon.
  */
 void weft_host_answer(struct weft_qpc *qp);
 
@@ -119,7 +119,7 @@ bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots);
 struct weft_tcp_tail {
 	u32 mss;			/* octets of a segment, at least WEFT_BATCH_SEG_MIN */
 	u32 seg_off;			/* in the segment that the next octet continues; or: */
-#define WEFT_SEG_UNKNOWN (~0u)		/* nobody knows, and FPDUs are cut as if it mattered not */
+#define WEFT_SEG_UNKNOWN (~0u)		/* FPDUs are cut without regard to segments */
 	u32 room;			/* octets that TCP takes now, more or less; 0: none */
 };
 void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail);
@@ -148,7 +148,7 @@ void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size);
 
 /*
  * Memory for what a slow peer has TCP leave of a batch: *@size octets or more, what it is then,
- * given back as above; NULL: the batch's is kept. Whoever sends pays for it.
+ * given back as above; NULL: the batch's is kept. The sender pays for it.
  */
 void *weft_host_lend_rest(struct weft_link *l, u32 *size);
 

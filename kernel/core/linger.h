@@ -57,8 +57,8 @@ static inline void weft_linger_answered(struct weft_linger *l)
 void weft_linger_start(struct weft_linger *l, struct weft_qpc *qp);
 
 /*
- * The time is up. True: lingering is worth it, and the timer is to run once more.
- * False: @qp lingers no more, and its CQ is to say so.
+ * The timer has expired. True: lingering is worth it, and the timer is to run once more.
+ * False: @qp lingers no more, and its CQ's ring must not ask for polls any more.
  */
 bool weft_linger_is_worth_it(struct weft_linger *l, struct weft_qpc *qp);
 

@@ -33,7 +33,7 @@ u64 weft_link_next_step(const struct weft_link *l);
 /* Acts on what has come, what is said, what TCP looks like, and on time. */
 u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
-/* The device goes away: no words to the peer any more. */
+/* The device is removed: nothing more is sent to the peer. */
 u32 weft_link_kill(struct weft_link *l);
 
 /*
@@ -47,9 +47,9 @@ u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool p
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /*
- * Lets the QP go: its last words are said, octets are discarded from now on. It is flushed if
- * it ever ran, or weft_host_kick() has asked for the rest of that; one by hand that is not in error
- * is unplugged. It lingers no more, by the host.
+ * Releases the QP: its Terminate is sent, octets are discarded from now on. It is flushed if it ever
+ * ran, or weft_host_kick() has asked for the rest of the flush; a QP by hand that is not in error is
+ * unplugged. The host ends its lingering.
  */
 void weft_link_release_qp(struct weft_link *l);
 

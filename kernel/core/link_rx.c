@@ -8,7 +8,7 @@
  * A whole Request must stand alone: for a responder the stream makes an error
  * of what follows it. What follows a Reply waits for Full Operation.
  */
-static void rx_startup(struct weft_link *l, struct weft_cur *in)
+static void link_rx_startup(struct weft_link *l, struct weft_cur *in)
 {
 	struct weft_fpdu none;
 	enum weft_rx_event ev;
@@ -22,7 +22,7 @@ static void rx_startup(struct weft_link *l, struct weft_cur *in)
 		weft_cur_skip(in, in->left);
 }
 
-/* The worker then looks at TCP's end, which had to wait for what lay before it. */
+/* The worker then looks at TCP's end, which had to wait for the octets before it. */
 static void fed_again(struct weft_link *l)
 {
 	l->starved = false;
@@ -36,7 +36,7 @@ static void rx_full(struct weft_link *l, struct weft_cur *in)
 		l->starved = true;
 	else if (unlikely(l->starved))
 		fed_again(l);
-	/* The step sets the time for it. Who waits for a region's end has asked to be run again. */
+	/* The step sets the deadline. A wait for a region's end has asked for a run by itself. */
 	if (unlikely(l->qp->rx_waits) && !l->qp->rx_ends && !l->rnr_deadline)
 		weft_host_wake(l);
 }
@@ -45,7 +45,7 @@ void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 {
 	switch (l->mode) {
 	case WEFT_MODE_STARTUP:
-		rx_startup(l, in);
+		link_rx_startup(l, in);
 		break;
 	case WEFT_MODE_FULL:
 		rx_full(l, in);
@@ -61,7 +61,7 @@ bool weft_link_rx_resume(struct weft_link *l)
 	if (!l->qp || !weft_qpc_rx_resume(l->qp))
 		return false;
 	WRITE_ONCE(l->rnr_deadline, 0);
-	/* To look at TCP's end, or to set the time anew; else what is read now does that. */
+	/* To look at TCP's end, or to set the deadline again; otherwise the next read does that. */
 	if (!l->starved)
 		weft_host_wake(l);
 	return true;

@@ -6,9 +6,9 @@
 #include "link_types.h"
 
 /*
- * Octets from the peer, in Full Operation in any context. What is left of @in is behind
- * a Reply and is to be offered again behind weft_link_step(); or weft_host_chunk() had no
- * memory for it; or it waits for a receive, see weft_link_rx_resume().
+ * Octets from the peer, in Full Operation in any context. Octets left in @in follow
+ * a Reply and are to be offered again after weft_link_step(); or weft_host_chunk() had no
+ * memory for them; or they wait for a receive, see weft_link_rx_resume().
  */
 void weft_link_rx(struct weft_link *l, struct weft_cur *in);
 

@@ -27,7 +27,7 @@ enum weft_link_mode {
 /* What the host is to do, in the order of the bits. */
 enum {
 	/* Initiator: start-up has failed, l->status says why: 0 - errno. The QP goes. With
-	 * -ECONNREFUSED the peer's words are in l->st.pd, l->st.frame.pd_len octets.
+	 * -ECONNREFUSED the peer's private data is in l->st.pd, l->st.frame.pd_len octets.
 	 */
 	WEFT_ACT_FAILED		= 1 << 0,
 	/* Initiator: in Full Operation; the peer's private data is in l->offer. */
@@ -42,15 +42,15 @@ enum {
 	WEFT_ACT_ASK_ULP	= 1 << 3,
 	/* The peer's FIN has come. Once, and only before WEFT_ACT_ENDED. */
 	WEFT_ACT_DISCONNECTED	= 1 << 4,
-	/* The connection of a QP is over: the QP goes, the ULP is told. Once. */
+	/* The connection of a QP has ended: the QP is released, the ULP notified. Once. */
 	WEFT_ACT_ENDED		= 1 << 5,
-	/* TCP's sending side is to be closed, behind what it has taken. Once. */
+	/* TCP's sending side is to be closed after the octets that it has taken. Once. */
 	WEFT_ACT_SHUT		= 1 << 6,
 	/* Nothing more is said or awaited: TCP's connection is released, by RST unless both
 	 * sides have said FIN.
 	 */
 	WEFT_ACT_DIE		= 1 << 7,
-	/* weft_link_step() is to be called once more, behind what TCP has brought. */
+	/* weft_link_step() is to be called once more, after TCP's octets have been read. */
 	WEFT_ACT_AGAIN		= 1 << 8,
 };
 
@@ -63,12 +63,12 @@ enum {
 /* What TCP looks like. */
 struct weft_tcp_view {
 	bool connecting;		/* the handshake is under way */
-	bool established;		/* and nobody has closed */
+	bool established;		/* and neither side has closed */
 	bool fin;			/* the peer's FIN has come */
 	bool closed;			/* there is no connection any more */
 	bool delivered;			/* the peer has acknowledged all octets, and our FIN */
 	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
-	u32 idle_ms;			/* since the peer was heard last, be it an acknowledgement */
+	u32 idle_ms;			/* since the last segment from the peer, pure ACKs included */
 	u64 acked;			/* octets that it has acknowledged */
 };
 
@@ -78,7 +78,7 @@ struct weft_link_cfg {
 	u32 startup_ms;			/* for each side's part of start-up; but: */
 	u32 accept_ms;			/* for the Reply, which waits for the peer's ULP */
 	u32 close_ms;			/* for an end, without a sign of the peer */
-	u32 rnr_ms;			/* so long may a Send wait for a receive; 0: not at all */
+	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not wait */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
 	bool ext;			/* RFC 7306: Immediate Data, atomics */
 };
@@ -117,7 +117,7 @@ struct weft_link {
 	struct weft_offer *offer;	/* lent to an initiator */
 	struct weft_orq_entry *orq;	/* lent by weft_host_lend_depths() */
 	struct weft_irq_entry *irq;
-	u64 ask_until;			/* responder: a ULP that is full is asked so long; 0: it is not */
+	u64 ask_until;			/* responder: a full ULP is retried until then; 0: it is not full */
 	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
 
 	/* the end */

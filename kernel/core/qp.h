@@ -35,7 +35,7 @@ enum weft_err weft_denial_ddp(enum weft_denial d);
 enum weft_err weft_denial_rdmap(enum weft_denial d);
 
 /*
- * A connection is there: @st has been started. @orq has @ord entries (NULL if 0), some for asks,
+ * A connection is there: @st has been started. @orq has @ord entries (NULL if 0), some for acknowledgement Reads,
  * @irq has irq_slots >= ird, and at least 1. IDLE -> RTS. Peer-to-peer initiators send the
  * RTR first. The caller runs the send side afterwards.
  */
@@ -72,9 +72,9 @@ void weft_qpc_error(struct weft_qpc *qp);
 void weft_qpc_peer_fin(struct weft_qpc *qp);
 
 /*
- * The connection of a QP by hand is gone, which concerns nobody until something is to be sent:
- * RTS -> IDLE, and all that was posted stays so. What it had begun to send or to receive can only
- * be given up, or flushed. Whoever posts a work request kicks.
+ * A QP connected by hand has lost its connection, which does not matter before the next send:
+ * RTS -> IDLE, and posted requests stay posted. A message that was being sent or received can only
+ * be given up, or flushed. The next post kicks.
  */
 void weft_qpc_unplug(struct weft_qpc *qp);
 
@@ -88,22 +88,22 @@ bool weft_qpc_has_sends(const struct weft_qpc *qp);
 void weft_qpc_give_up(struct weft_qpc *qp, u8 status);
 
 /*
- * The peer, which confirms, too, has said something and is to ask about it. An adapter would have
- * acknowledged it by now: who lets the QP go waits for the question a little.
+ * The peer, which confirms, too, has sent a Write or Send and will send an acknowledgement Read for
+ * it. An adapter would have acknowledged it by now: before a QP is released, wait briefly for it.
  */
 bool weft_qpc_is_ack_pending(const struct weft_qpc *qp);
 
 /* No work request begins from here on; or they may again. */
 void weft_qpc_hold(struct weft_qpc *qp, bool on);
-/* Held, and of those that had begun none is left. */
+/* Held, and all requests that had begun have completed. */
 bool weft_qpc_is_drained(const struct weft_qpc *qp);
 
 /* Back to IDLE with empty queues. The host has cleared the rings' memory. */
 void weft_qpc_reset(struct weft_qpc *qp);
 
 /*
- * In ERROR or TERM: completes a piece of what is posted, with FLUSH_ERR, in order. True:
- * there may be more, and it is to be called again soon; weft_send_run() does that, too.
+ * In ERROR or TERM: completes some posted requests with FLUSH_ERR, in order. True: there may be
+ * more, and the host calls again soon; weft_send_run() calls it, too.
  */
 bool weft_qpc_flush(struct weft_qpc *qp);
 

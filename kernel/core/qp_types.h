@@ -16,7 +16,7 @@ enum weft_qp_state {
 	WEFT_QPS_RTS,
 	WEFT_QPS_CLOSING,		/* what is posted goes out, then FIN */
 	WEFT_QPS_TERM,			/* being flushed; the Terminate is still to go out */
-	WEFT_QPS_ERROR,			/* being flushed; what is posted is, too, on the next kick */
+	WEFT_QPS_ERROR,			/* being flushed; new posts are flushed on the next kick */
 };
 
 /* A QP's state as verbs show it: enum ib_qp_state's numbers, which are uABI. */
@@ -76,20 +76,21 @@ static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
 
 /* One of ours, in the order of sending: RFC 5040 §5.2, RFC 7306 §5.2.1 (6). */
 struct weft_orq_entry {
-	u32 wqe;			/* ring position of its WQE, which names the sink; of an ask,
-					 * behind the last that it is about */
+	u32 wqe;			/* ring position of its WQE, which names the sink; of an
+					 * acknowledgement Read, after the last WQE that it covers */
 	u32 msn;			/* an atomic's Request Identifier, too */
 	u32 got;			/* octets of a Read's response */
 	bool ask;
 };
 
 /*
- * Asks. On InfiniBand a completed Write or Send of RC is with the peer; TCP's word says only that it
- * is on its way. A QP that confirms asks: an RDMA Read of no octets, whose Response proves that the peer
- * has taken in all before it (RFC 5040 §5.5), as that of any Read or atomic does. An ask goes out behind
- * all that there is to send, and amid much of it; it tells of all that was sent since the last one.
+ * Acknowledgement Reads. On InfiniBand a completed Write or Send of RC has reached the peer; TCP's
+ * acknowledgement does not prove that. A QP that confirms therefore sends RDMA Reads of no octets:
+ * the Response proves that the peer has placed everything before the Request (RFC 5040 §5.5), as the
+ * Response to any Read or atomic does. One is sent when nothing else is left to send, and now and
+ * then amid a long stream.
  */
-#define WEFT_ACK_READS	2		/* so many may be out */
+#define WEFT_ACK_READS	2		/* outstanding at most */
 
 /* One of the peer's. MSNs are consecutive: the oldest has msn_in_read - irq_count. */
 struct weft_irq_entry {
@@ -118,13 +119,13 @@ struct weft_qpc {
 	bool datagrams;			/* a UD QP: ud.h, and no connection ever */
 	struct weft_region *dma;	/* a kernel consumer's: all memory, by STag 0; or NULL */
 	struct weft_region_hold hold;	/* none between runs */
-	/* Taken out of use, held, and waited for until nobody else holds them; or NULL: */
+	/* Invalidated and held, until no other QP holds them; or NULL: */
 	struct weft_region *tx_ends;	/* LOCAL_INV's, at sq.next */
 	bool tx_inv_begun;		/* that LOCAL_INV has taken it out of use */
 	struct weft_region *rx_ends;	/* what came in, all of it, waits, and so rx_waits */
 	u32 windows;			/* no more than these are bound over this QP */
 	bool srq;			/* receives come from weft_host_srq_pop() */
-	bool srq_tells;			/* whoever posts to it heeds WEFT_RING_KICK */
+	bool srq_tells;			/* its posters heed WEFT_RING_KICK */
 	struct weft_qpc *srq_next, **srq_prev; /* SRQ's lock: listed there; srq_prev NULL: not */
 	enum weft_qp_state state;
 	struct weft_stream *st;		/* the connection's; NULL while there is none */
@@ -133,7 +134,7 @@ struct weft_qpc {
 	struct weft_rqq rq;
 	bool sig_all;			/* every WQE is signalled */
 	const struct weft_cqc *scq, *rcq; /* whose overflow ends the QP; else not looked at */
-	enum weft_verbs_state named;	/* INIT, RTR, or behind a reset RESET: what verbs show in IDLE */
+	enum weft_verbs_state named;	/* INIT, RTR, or RESET after a reset: what verbs show in IDLE */
 
 	/*
 	 * By hand: modify_qp connects, as on InfiniBand. named leads in RTS, too, as RTR, RTS or SQD,
@@ -141,8 +142,8 @@ struct weft_qpc {
 	 * kernel consumers alone have fast regions: no such QP registers, or waits for a region's end.
 	 */
 	bool by_hand;
-	bool confirms;			/* set before weft_qpc_start(): both ends know of asks, and have
-					 * room for WEFT_ACK_READS more Reads */
+	bool confirms;			/* set before weft_qpc_start(): both ends send acknowledgement
+					 * Reads, and have room for WEFT_ACK_READS of them */
 	bool in_order;			/* set before weft_qpc_start(): a Send's segments come as they were
 					 * cut, or it is an error: weft_rq_divert() */
 	bool sq_held;			/* no work request is begun: RTR, SQD */
@@ -150,7 +151,7 @@ struct weft_qpc {
 	u32 denied;			/* WEFT_ACCESS_REMOTE_ that peers do not have over this QP */
 
 	/* connection limits; arrays lent by the host at start */
-	u32 ord, ird;			/* ord: without asks */
+	u32 ord, ird;			/* ord: without acknowledgement Reads */
 	struct weft_orq_entry *orq;	/* orq_slots entries */
 	u32 orq_slots;
 	u32 orq_head, orq_count;	/* a circle: head < orq_slots */
@@ -172,17 +173,17 @@ struct weft_qpc {
 	bool tx_unsent_resp;		/* and of a Read Response among them */
 	bool tx_second;			/* the first message of a WQE with immediate data is out */
 	u32 msn_atomic;			/* of the next Atomic Response */
-	u32 ack_reads_max;			/* 0: what TCP has is done */
+	u32 ack_reads_max;			/* 0: a request is done once TCP has it */
 	u32 ack_reads_out;			/* of orq_count */
-	u32 unacked, unacked_len;	/* work requests since the last ask, Read or atomic that only an
-					 * ask confirms, and their octets */
+	u32 unacked, unacked_len;	/* requests, and their octets, that no Read or atomic
+					 * sent since will confirm */
 	bool peer_fin;			/* peer's sending side is closed */
 	bool fin_out;			/* WEFT_TX_FIN was reported */
 
 	/* receive side */
 	bool rx_seen;			/* a first FPDU has come */
-	u32 asides;			/* FPDUs that were asks, or answers to them */
-	bool ack_pending;		/* the last Write or Send came whole, and no Request since */
+	u32 asides;			/* FPDUs that were acknowledgement Reads, or their Responses */
+	bool ack_pending;		/* the last Write or Send is complete, no Request since */
 	u32 msn_in_send, msn_in_read, msn_in_atomic; /* expected MSNs */
 	u32 write_len;			/* octets of the latest Write, since the last message on QN 0 */
 	bool write_over;		/* it is complete */

@@ -79,14 +79,14 @@ u32 weft_region_new_stag(enum weft_region_kind kind, u32 random)
 void weft_region_withdraw(struct weft_region *r)
 {
 	WRITE_ONCE(r->gone, true);
-	/* Pairs with that of fast_register(): of the two who comes second makes it invalid. */
+	/* Pairs with that of fast_register(): the later of the two makes it invalid. */
 	smp_mb();
 	WRITE_ONCE(r->valid, false);
 }
 
 /* ---- in use ---- */
 
-/* Once its host takes it out of use, nobody new finds a region by way of the hold. */
+/* A region that its host has withdrawn is not found by way of the hold any more. */
 static bool is_held(const struct weft_region_hold *hold, u32 stag)
 {
 	return hold->region && READ_ONCE(hold->region->stag) == stag &&
@@ -145,7 +145,7 @@ void weft_region_end_run(struct weft_qpc *qp)
 		weft_host_region_hold(was.region, was.uses - 1);
 }
 
-/* Granted: into the memory behind @to of @r, if it is there. */
+/* Granted: into the memory at @to of @r, if it is there. */
 static bool put_octets(struct weft_region *r, u64 to, struct weft_cur *from, u32 len)
 {
 	struct weft_region *memory = weft_region_memory(r, &to);
@@ -177,13 +177,12 @@ static bool is_shared(const struct weft_region *r)
 {
 	u32 holders = weft_host_region_holders(r);
 
-	/* Read behind that, an acquire: if the table's hold was dropped, it is gone. */
+	/* Read after that acquire: if the table's hold was dropped, gone is set. */
 	return holders > (READ_ONCE(r->gone) ? 1 : 2);
 }
 
 /*
- * Does nobody but @qp, once, hold the region? If so nobody new uses it, either, as long as it is not
- * valid.
+ * Is @qp's the only hold of the region? Then no other QP can begin to use it while it is not valid.
  */
 static bool is_alone_with(struct weft_qpc *qp, const struct weft_region *r)
 {
@@ -204,7 +203,7 @@ static bool is_alone_with(struct weft_qpc *qp, const struct weft_region *r)
 static enum weft_denial may_invalidate(const struct weft_qpc *qp, const struct weft_region *r,
 				       u32 stag, u32 owner, bool peer)
 {
-	/* Pairs with the release of whoever made it valid. */
+	/* Pairs with the release that made it valid. */
 	if (!smp_load_acquire(&r->valid) || r->stag != stag)
 		return WEFT_DENIED_STAG;
 	if (!is_for(r, qp->pd, qp->id))
@@ -292,7 +291,7 @@ static enum weft_denial fast_register(struct weft_qpc *qp, struct weft_region *r
 	WRITE_ONCE(r->stag, reg->stag);
 	WRITE_ONCE(r->qp, qp->id);
 	r->access = reg->access;
-	/* Pairs with the acquire of whoever checks an access, over any QP of the PD. */
+	/* Pairs with the acquire of weft_region_check(), over any QP of the PD. */
 	smp_store_release(&r->valid, true);
 	/* Pairs with that of weft_region_withdraw(). */
 	smp_mb();

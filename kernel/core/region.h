@@ -95,7 +95,7 @@ static inline bool weft_region_has_ended(struct weft_qpc *qp, struct weft_region
 	return likely(!*ends) || weft_region_try_end(qp, ends);
 }
 
-/* The QP is in error: it waits for nobody to let go. weft_rq_wait_over() follows, for rx_waits. */
+/* The QP is in error: it does not wait for other QPs. weft_rq_wait_over() follows, for rx_waits. */
 void weft_region_forget_ends(struct weft_qpc *qp);
 
 /*
@@ -106,8 +106,8 @@ void weft_region_forget_ends(struct weft_qpc *qp);
 enum weft_denial weft_region_bind(struct weft_qpc *qp, const struct weft_wr_bind *bind);
 
 /*
- * The host's, for a window of @qp that goes, or whose QP goes: it is bound no more. The lock of
- * @qp; a window that nobody finds any more needs none, and then @qp is NULL.
+ * For the host: unbinds a window that is freed, or whose QP @qp is. Lock: @qp's. A window that has
+ * left the host's table needs no lock, and @qp is NULL then.
  */
 void weft_region_unbind(struct weft_qpc *qp, struct weft_region *window);
 

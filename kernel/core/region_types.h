@@ -6,9 +6,9 @@
  * fast region or window: stag, qp, access, base, len, valid, memory, start. They
  * change under the lock of the QP that registers, binds or invalidates it. A window
  * belongs to one QP from the bind on, and changes while none of its FPDUs uses it. A
- * fast region is for all QPs of its PD: it changes while nobody else holds it. Who
- * is to bind a window, or to take a fast region out of use, is decided by an exchange
- * of qp. A host takes any region out of use for good by weft_region_withdraw().
+ * fast region is for all QPs of its PD: it changes while no other QP holds it. An
+ * exchange of qp decides which QP binds a window, or takes a fast region out of use. A
+ * host takes any region out of use for good by weft_region_withdraw().
  */
 #ifndef WEFT_CORE_REGION_TYPES_H
 #define WEFT_CORE_REGION_TYPES_H
@@ -85,7 +85,7 @@ enum weft_denial {
 
 /* Most FPDUs of a run use one region: it is held once for all of them. */
 struct weft_region_hold {
-	struct weft_region *region;	/* held once, by whom it was found; NULL: none */
+	struct weft_region *region;	/* held once, by the lookup; NULL: none */
 	u32 uses;			/* got and not yet put, beyond that */
 };
 

@@ -26,7 +26,7 @@ static int take_or_sleep(struct weft_rqq *rq, struct weft_recv *recv)
 
 	if (!r) {
 		weft_ringq_sleep(&rq->q);
-		/* Posted before its poster could see that it is to kick. */
+		/* An entry posted before the poster saw KICK. */
 		r = weft_rqq_pop(rq, recv);
 	}
 	if (r)
@@ -96,7 +96,7 @@ void weft_rq_divert(struct weft_qpc *qp, const struct weft_sge *sge, u32 n)
 	struct weft_recv *r = &qp->recv;
 	u32 got = qp->recv_got;
 
-	/* What is placed is told from what is to come by its length alone. */
+	/* The length alone separates octets already placed from those to come. */
 	r->sge[0] = (struct weft_sge){ .length = got };
 	memcpy(r->sge + 1, sge, n * sizeof(*sge));
 	r->num_sge = n + 1;
@@ -130,7 +130,7 @@ bool weft_rq_flush(struct weft_qpc *qp, u32 most)
 	if (qp->recv_active || qp->recv_ahead > 0)
 		weft_rq_fail(qp, WEFT_WC_FLUSH_ERR);
 	qp->recv_ahead = 0;
-	/* What waits in an SRQ belongs to nobody yet and stays there. */
+	/* Entries of an SRQ belong to no QP yet and stay there. */
 	if (qp->srq || !qp->rq.q.slots)
 		return false;
 	for (n = 0; n < most && weft_rqq_pop(&qp->rq, &qp->recv) > 0; n++)

@@ -9,7 +9,7 @@
 int weft_rq_take(struct weft_qpc *qp);
 /* May a Send wait for a receive? Somebody has to be able to post one. */
 bool weft_rq_may_wait(const struct weft_qpc *qp);
-/* The same, but if there is none, rx_waits, and who posts one kicks. May be repeated. */
+/* The same, but if there is none, sets rx_waits, and the next post kicks. May be repeated. */
 int weft_rq_await(struct weft_qpc *qp);
 /* No receive is wanted any more. */
 void weft_rq_wait_over(struct weft_qpc *qp);
@@ -18,9 +18,9 @@ bool weft_rq_judge(struct weft_qpc *qp);
 /* Copies @len octets into it, from its octet @at on; recv_cap has room for them. */
 bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len);
 /*
- * The host's, whose QP is in_order: a Send is being received, of which recv_got octets are placed and
- * in order. What is to come of it goes to @sge, @n <= WEFT_MAX_SGE - 1 of them, and no more of the receive's
- * own memory is written.
+ * For the host of a QP that is in_order: a Send is being received, and its first recv_got octets are
+ * placed. The rest goes to @sge, @n <= WEFT_MAX_SGE - 1 of them, and the receive's own memory is not
+ * written any more.
  */
 void weft_rq_divert(struct weft_qpc *qp, const struct weft_sge *sge, u32 n);
 /* Completes up to @most with FLUSH_ERR. True: so many. */

@@ -100,7 +100,7 @@ static enum weft_err read_resp_check(const struct weft_qpc *qp, const struct wef
 			return WEFT_E_DDP_WRAP;
 		if (off > size || f->payload_len > size - off)
 			return WEFT_E_DDP_BOUNDS;
-		/* More octets than asked for: some come twice. */
+		/* More octets than the Read's size: some arrive twice. */
 		if (f->payload_len > size - e->got)
 			return WEFT_E_DDP_BOUNDS;
 	}
@@ -120,8 +120,8 @@ static void oldest_is_over(struct weft_qpc *qp)
 }
 
 /*
- * A gate may have opened: ORD, a fence, a close that waited, one for asks; or a queue was full, which
- * matters if the ring holds more already: else whoever posts rings.
+ * A gate may have opened: ORD, a fence, a close that waited, an acknowledgement Read; or a queue was
+ * full, which matters if the ring holds more already: else the next post rings.
  */
 static void reap_and_go_on(struct weft_qpc *qp)
 {
@@ -134,7 +134,7 @@ static void reap_and_go_on(struct weft_qpc *qp)
 		weft_host_kick(qp);
 }
 
-/* Taken out of use: what has come in is told, and what comes taken in, once rx_ends has ended. */
+/* Until rx_ends has ended the message is not completed, and later octets wait. */
 static void wait_for_end(struct weft_qpc *qp, bool read)
 {
 	qp->rx_waits = true;
@@ -175,7 +175,7 @@ static void request_done(struct weft_qpc *qp, const struct weft_orq_entry *e, u8
 		request_over(qp, e, status);
 }
 
-/* The peer has taken in all that an ask is about. */
+/* The peer has placed everything that an acknowledgement Read covers. */
 static void rx_confirmation(struct weft_qpc *qp, const struct weft_orq_entry *e,
 			    const struct weft_fpdu *f)
 {
@@ -242,7 +242,7 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 	}
 	err = read_resp_check(qp, e, f);
 	if (err) {
-		/* The peer answers something else: what the Read wanted cannot be told. */
+		/* The Response does not fit the Request: the result of the Read is unknown. */
 		weft_sq_spoil(qp, e->wqe, WEFT_WC_REM_OP_ERR);
 		weft_qpc_fail(qp, err, f);
 		return;
@@ -309,7 +309,7 @@ static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
 
 /* ---- Send ---- */
 
-/* The message is not wrong. The peer is told which it was: his own request of it has failed, too. */
+/* The message is valid. The Terminate names it, since the peer's request for it fails, too. */
 static void recv_fails(struct weft_qpc *qp, u8 status, const struct weft_fpdu *f)
 {
 	weft_rq_fail(qp, status);
@@ -319,7 +319,7 @@ static void recv_fails(struct weft_qpc *qp, u8 status, const struct weft_fpdu *f
 
 /*
  * A receive, which may have been taken by weft_qpc_rx_resume(): 1, 0 none, -1 broken. If there is
- * none and the QP is patient, whoever posts one says so.
+ * none and the QP is patient, the next post kicks.
  */
 static int recv_take(struct weft_qpc *qp)
 {
@@ -555,7 +555,7 @@ static void rx_terminate(struct weft_qpc *qp, struct weft_fpdu *f)
 
 /* ---- one FPDU, and all of them ---- */
 
-/* A Read or atomic asks, too. The RTR is nobody's work request. */
+/* A Read or atomic acknowledges, too. The RTR belongs to no work request. */
 static void weigh(struct weft_qpc *qp, const struct weft_fpdu *f)
 {
 	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
@@ -572,7 +572,7 @@ static void weigh(struct weft_qpc *qp, const struct weft_fpdu *f)
 	}
 }
 
-static void rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
+static void qpc_rx_fpdu(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
 	case WEFT_OP_WRITE:
@@ -629,7 +629,7 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
 		case WEFT_RX_FPDU:
-			rx_fpdu(qp, &f);
+			qpc_rx_fpdu(qp, &f);
 			/* What waits for a region's end was taken in. */
 			if (unlikely(qp->rx_waits) && !qp->rx_ends)
 				weft_stream_keep(st, in, &before);
@@ -652,7 +652,7 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 	}
 }
 
-/* What came in before it waited for a region's end: it is told now, if that has ended. */
+/* Completes the message that waited for a region's end, if that has ended. */
 static void tell_behind_end(struct weft_qpc *qp)
 {
 	if (!weft_region_has_ended(qp, &qp->rx_ends))
@@ -678,7 +678,7 @@ bool weft_qpc_rx_resume(struct weft_qpc *qp)
 		qp->recv_ahead = weft_rq_await(qp);
 	if (qp->rx_waits)
 		return false;
-	/* The segment may lie in the stage, with nothing behind it in TCP. */
+	/* The segment may lie in the stage, with nothing after it in TCP. */
 	weft_cur_init(&none, NULL, 0);
 	weft_qpc_rx(qp, &none);
 	return true;

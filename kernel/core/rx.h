@@ -6,16 +6,16 @@
 #include "qp_types.h"
 
 /*
- * Takes all bytes of @in in Full Operation, but for those that weft_host_chunk() had no
- * memory for, and a Send that waits for a receive with all behind it, or what is behind one that
- * waits for a region's end. Afterwards the host runs the send side if weft_host_kick() was called,
- * and looks at qp->state.
+ * Takes all octets of @in in Full Operation. Exceptions: octets that weft_host_chunk() had no memory
+ * for; a Send that waits for a receive, and all octets after it; octets after a message that waits
+ * for a region's end. Afterwards the host runs the send side if weft_host_kick() was called, and
+ * looks at qp->state.
  */
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
 
 /*
  * A Send waits for a receive, and there may be one now, or rx_overdue was set; or a region may
- * have ended: true if it goes on. What the host has kept back since is to be offered then.
+ * have ended: true if it goes on. The host then offers the octets that it has kept back.
  */
 bool weft_qpc_rx_resume(struct weft_qpc *qp);
 

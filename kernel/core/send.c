@@ -55,7 +55,7 @@ static void give_memory_back(struct weft_link *l)
 		keep_rest(l);
 }
 
-/* TCP has no connection any more: what it did not take fails, behind what it has brought. */
+/* TCP has no connection any more: unsent requests fail, once TCP's received octets are read. */
 static void refused(struct weft_link *l)
 {
 	l->broken = true;
@@ -128,7 +128,7 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 	return on;
 }
 
-/* All is said that is to be said: the host is told once, and weft_link_step() closes. */
+/* Everything is sent: wakes the host once, and weft_link_step() closes. */
 static void tell_done(struct weft_link *l)
 {
 	/* Before start-up is over there is no QP either, and more to say. */
@@ -150,7 +150,7 @@ void weft_send_run(struct weft_link *l)
 		weft_sq_reap(l->qp);
 		if (weft_qpc_flush(l->qp))
 			weft_host_kick(l->qp);
-		/* Others may wait for it, whether or not TCP has room for what is behind. */
+		/* Other QPs may wait for it, whether or not TCP has room for the next FPDU. */
 		weft_region_has_ended(l->qp, &l->qp->tx_ends);
 	}
 	on = !l->broken && hand_over(l, false);

@@ -8,18 +8,18 @@
 /* One run of the send side: a slice at most; weft_host_kick() asks for the next. */
 void weft_send_run(struct weft_link *l);
 
-/* A Terminate still due is put behind what is in hand. */
+/* Appends a Terminate that is still due to the batch in hand. */
 void weft_send_last_words(struct weft_link *l);
 
 /*
- * The QP goes, and the connection: the peer, which asks whether all has been taken in, hears it before,
- * if nothing but that is to be said.
+ * Before the QP and the connection go: answers the peer's acknowledgement Reads, if no other answer
+ * is due.
  */
 void weft_send_answers(struct weft_link *l);
 
 /*
  * Users' memory went away under weft_send_run(), which the host had to leave in the middle: the
- * QP fails, nothing more is said, and the host is asked to step. It has reset TCP's connection.
+ * QP fails, nothing more is sent, and the host is woken to step. It has reset TCP's connection.
  */
 void weft_send_break_off(struct weft_link *l);
 

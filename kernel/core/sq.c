@@ -42,7 +42,7 @@ int weft_sq_pull(struct weft_qpc *qp)
 	info = weft_sq_info_at(sq, sq->pulled);
 	if (filled > 0)
 		weft_ringq_copy(&sq->q, sq->pulled, w, 1);
-	/* Without a believable length the entries behind cannot be found. */
+	/* Without a plausible length the next entries cannot be found. */
 	if (filled < 0 || !w->nslots || w->nslots > (u32)filled || w->nslots > sq->max_slots) {
 		sq->broken = true;
 		return -1;
@@ -133,7 +133,7 @@ static void sq_complete(struct weft_qpc *qp, u8 status)
 	if (status != WEFT_WC_SUCCESS)
 		cqe.vendor_err = weft_qpc_vendor_err(qp);
 	sq->held--;
-	/* The slots first: who polls the completion may fill them at once. */
+	/* The slots first: the poller of the completion may fill them at once. */
 	weft_ringq_free(&sq->q, info->nslots);
 	if (report)
 		weft_host_complete(qp, false, &cqe);
@@ -206,7 +206,7 @@ bool weft_sq_flush(struct weft_qpc *qp, u32 most)
 		sq->failed |= status != WEFT_WC_SUCCESS;
 		sq_complete(qp, status);
 	}
-	/* What waits for the next piece is nobody's to send or to reap. */
+	/* Entries left for the next piece are neither sent nor reaped. */
 	sq->next = sq->sent = sq->q.idx;
 	return n == most;
 }

@@ -19,9 +19,9 @@ static inline struct weft_wqe_info *weft_sq_info_at(const struct weft_sqq *sq, u
 /* Copies and judges the next entry of the ring: 1, 0 (none, or full), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
 /*
- * The host's, once a run of sending is over: what is left of the Send or Write that is being sent, or
- * is to be sent next, with SGEs, is copied to @mem of @lkey, and its own memory is read no more. There is no
- * other behind it. Under guard. False: @room is too little, or the connection is ending.
+ * For the host, after a send run: copies the rest of the last Send or Write, which has SGEs and is
+ * being sent or is next, to @mem of @lkey. Its own memory is not read any more. Under guard. False:
+ * @room is too small, or the connection is ending.
  */
 bool weft_sq_keep(struct weft_qpc *qp, void *mem, u32 room, u32 lkey);
 /* No entry is pulled before one completes. */

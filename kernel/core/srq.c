@@ -51,7 +51,7 @@ static void unlist(struct weft_srqc *srq, struct weft_qpc *qp)
 	else
 		srq->last = qp->srq_prev;
 	qp->srq_prev = NULL;
-	/* Nobody is to be told of entries any more. */
+	/* No QP waits: a post need not kick any more. */
 	if (!srq->first)
 		weft_ringq_wake(&srq->rq.q);
 }
@@ -63,7 +63,7 @@ struct weft_qpc *weft_srqc_turn(const struct weft_srqc *srq)
 	if (!srq->first)
 		return NULL;
 	filled = weft_ringq_filled(&srq->rq.q, srq->rq.q.idx);
-	/* Of a broken ring the first is told that it is. */
+	/* The first must learn that the ring is broken. */
 	return filled < 0 || (u32)filled >= srq->rq.stride ? srq->first : NULL;
 }
 
@@ -79,7 +79,7 @@ int weft_srqc_take(struct weft_srqc *srq, struct weft_qpc *qp, bool wait, struct
 	if (!got && wait) {
 		list(srq, qp);
 		weft_ringq_sleep(&srq->rq.q);
-		/* Posted before its poster could see that it is to kick. */
+		/* An entry posted before the poster saw KICK. */
 		if (turn)
 			got = weft_srqc_pop(srq, recv, &news->low);
 	}

@@ -27,18 +27,18 @@ static inline u32 weft_srqc_size(const struct weft_srqc *srq)
 int weft_srqc_pop(struct weft_srqc *srq, struct weft_recv *recv, bool *low);
 
 /*
- * What is to be done once the SRQ's lock was dropped: the limit event, and a doorbell for a QP
- * that waits, as there is an entry for it. The host holds that before it drops the lock.
+ * What the host does after dropping the SRQ's lock: it raises the limit event, and rings the
+ * doorbell of a waiting QP that has an entry now. It holds that QP before it drops the lock.
  */
 struct weft_srq_news {
 	bool low;
-	struct weft_qpc *turn;		/* NULL: nobody's */
+	struct weft_qpc *turn;		/* or NULL */
 };
 
 /*
- * Takes the oldest entry for @qp: as weft_rqq_pop(). With @wait a QP that gets none is listed,
- * whoever posts one is asked to kick, and entries are for the QPs listed, one by one: @qp keeps
- * its place until it has got one, or weft_srqc_leave().
+ * Takes the oldest entry for @qp: as weft_rqq_pop(). With @wait a QP that gets none is listed, and
+ * the next post kicks. Listed QPs get entries in order: @qp keeps its place until it has got one,
+ * or weft_srqc_leave().
  */
 int weft_srqc_take(struct weft_srqc *srq, struct weft_qpc *qp, bool wait, struct weft_recv *recv,
 		   struct weft_srq_news *news);

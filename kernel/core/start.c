@@ -152,15 +152,15 @@ static int judge_reply(struct weft_link *l)
 	begin_full(l, &agreed);
 	if (!err)
 		return 0;
-	/* RFC 6581 §9.1, §9.2: these two are told with a Terminate. */
+	/* RFC 6581 §9.1, §9.2: these two errors send a Terminate. */
 	weft_qpc_fail(l->qp, err, NULL);
 	return -EPROTO;
 }
 
 /*
  * RFC 6581 §10: a peer of RFC 5044 may close on an enhanced Request, or answer
- * with revision 1: it is asked again, in its own words. A RST says nothing of the Request: the peer
- * has no room, or is a driver that goes away. Revision 1 would cost the ULP its peer-to-peer mode.
+ * with revision 1: retry with revision 1. A RST says nothing about the Request: the peer has no room,
+ * or is a driver being removed. Revision 1 would cost the ULP its peer-to-peer mode.
  */
 static int judge_end(const struct weft_link *l, const struct weft_tcp_view *tcp)
 {
@@ -210,10 +210,10 @@ static u32 await_reply(struct weft_link *l, const struct weft_tcp_view *tcp, boo
 	if (!r) {
 		l->state = WEFT_LINK_OPEN;
 		l->deadline = 0;
-		/* What came behind the Reply: FPDUs, or a FIN or RST already. */
+		/* The Reply may be followed by FPDUs, a FIN or a RST. */
 		return WEFT_ACT_CONNECTED | WEFT_ACT_AGAIN;
 	}
-	/* With words to say, or politely: RFC 5044 §7.1.2 (3). Else RST. */
+	/* A Terminate is due, or a graceful close: RFC 5044 §7.1.2 (3). Else RST. */
 	if (r == -ECONNREFUSED || l->qp->state == WEFT_QPS_TERM)
 		return weft_link_withdraw(l, r, tcp, now);
 	return weft_link_connect_failed(l, r);
@@ -225,13 +225,13 @@ static int connect_error(const struct weft_link *l, const struct weft_tcp_view *
 		return tcp->error ? tcp->error : -ECONNRESET;
 	if (l->qp->state != WEFT_QPS_IDLE)
 		return -ECONNABORTED;
-	/* Who looks late finds that TCP was in time. */
+	/* A late step: TCP did connect in time. */
 	return timeout && tcp->connecting ? -ETIMEDOUT : 0;
 }
 
 /*
- * What this end sends it receives. There is nobody to agree with, and what a frame would say is known
- * here: the private data, too.
+ * This end receives what it sends. No frames are exchanged: all values that they would carry are
+ * known here, private data included.
  */
 static u32 meet_oneself(struct weft_link *l)
 {
@@ -386,7 +386,7 @@ u32 weft_link_step_startup(struct weft_link *l, const struct weft_tcp_view *tcp,
 	case WEFT_LINK_AWAIT_REQUEST:
 		return await_request(l, tcp, timeout, now);
 	default:
-		/* The ULP thinks; a peer that goes away or cannot wait is dropped. */
+		/* The ULP has not answered yet; a peer that closes meanwhile is dropped. */
 		return timeout || !peer_waits(l, tcp) ? weft_link_die(l) : 0;
 	}
 }

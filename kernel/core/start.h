@@ -18,14 +18,14 @@ int weft_offer_init(struct weft_offer *o, const struct weft_mpa_cfg *cfg, u32 ir
 void weft_link_connect(struct weft_link *l, struct weft_offer *o, u64 now);
 
 /* WEFT_ACT_RETRY: @heir, new, with a TCP connection that begins, takes @l's place.
- * @l is dead. The lock is @l's: nobody else knows @heir.
+ * @l is dead. The lock is @l's: no other thread knows @heir.
  */
 void weft_link_succeed(struct weft_link *l, struct weft_link *heir, u64 now);
 
 /* The host could not go on with an initiator's start-up: @status is 0 - errno. */
 u32 weft_link_connect_failed(struct weft_link *l, int status);
 
-/* Connected, but the ULP could not be told: it is told of a failure, @status, instead. */
+/* Connected, but the event could not be queued: the ULP gets a failure, @status, instead. */
 u32 weft_link_withdraw(struct weft_link *l, int status, const struct weft_tcp_view *tcp, u64 now);
 
 /* TCP has accepted a connection: the Request is to come. */
@@ -40,7 +40,7 @@ void weft_link_await_request(struct weft_link *l, u64 now);
 int weft_link_accept(struct weft_link *l, u32 ird, u32 ord, const void *pd, u32 pd_len,
 		     const struct weft_tcp_view *tcp, u64 now);
 
-/* The ULP could not accept, or be told that it has: the peer hears it if it still waits. */
+/* The accept failed, or its event could not be queued: a peer that still waits is rejected. */
 u32 weft_link_accept_failed(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /* The ULP rejects a Request, with at most 255 octets: a Reply with R=1. Nothing once the
@@ -50,15 +50,15 @@ u32 weft_link_reject(struct weft_link *l, const void *pd, u32 pd_len,
 		     const struct weft_tcp_view *tcp, u64 now);
 
 /*
- * The ULP has no room for a Request (WEFT_ACT_ASK_ULP): it waits, and the host asks again now and then.
+ * The ULP has no room for a Request (WEFT_ACT_ASK_ULP): the Request waits, and the host retries.
  * False once it has waited for startup_ms: then weft_link_reject().
  */
 bool weft_link_ulp_is_full(struct weft_link *l, u64 now);
 
-/* It has room, and may think. */
+/* The ULP has the Request, and may take its time. */
 void weft_link_ulp_was_asked(struct weft_link *l);
 
-/* The listener has gone, and perhaps the Request with it: the ULP gets a while. */
+/* The listener is closed. The ULP may have forgotten the Request: it gets a deadline. */
 void weft_link_orphan(struct weft_link *l, u64 now);
 
 u32 weft_link_step_startup(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,

@@ -182,8 +182,8 @@ static enum pick pick_oldest_response(struct weft_qpc *qp)
 }
 
 /*
- * Who is its own peer answers its oldest Request, and the next once the Response has come back: an error of
- * that one is to find what went before it done.
+ * A QP that is its own peer answers one Request at a time, the next after the Response has arrived:
+ * an error in one must find those before it done.
  */
 static bool may_answer(const struct weft_qpc *qp)
 {
@@ -196,7 +196,7 @@ static enum pick pick_response(struct weft_qpc *qp)
 	return qp->irq_count && may_answer(qp) ? pick_oldest_response(qp) : PICK_NONE;
 }
 
-/* Granted: is the memory behind it there? */
+/* Granted: is the memory there? */
 static bool is_there(struct weft_region *r, u64 to, u32 len)
 {
 	struct weft_region *memory = weft_region_memory(r, &to);
@@ -237,7 +237,7 @@ static enum weft_denial gather_response(struct weft_qpc *qp, struct weft_txd *d)
 
 /* ---- work requests ---- */
 
-/* Marks the entry at sq.next as over with @status and goes to the one behind it. */
+/* Marks the entry at sq.next as done with @status and advances. */
 static void wqe_over(struct weft_qpc *qp, u8 state, u8 status)
 {
 	struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, qp->sq.next);
@@ -274,13 +274,13 @@ static enum weft_denial local_access(struct weft_qpc *qp, u32 lkey, u64 addr, u3
 	return d;
 }
 
-/* Reads and atomics that are not answered, the RTR's among them, but no asks. */
+/* Unanswered Reads and atomics, the RTR Read included, acknowledgement Reads not. */
 static u32 reads_out(const struct weft_qpc *qp)
 {
 	return qp->orq_count - qp->ack_reads_out + qp->rtr_read_out;
 }
 
-/* The Request that comes next is outstanding from now on: that at sq.next, or an ask about all before. */
+/* The next Request is outstanding from now on: that at sq.next, or an acknowledgement Read. */
 static void list_as_out(struct weft_qpc *qp, bool ask)
 {
 	qp->orq[(qp->orq_head + qp->orq_count++) % qp->orq_slots] = (struct weft_orq_entry) {
@@ -398,7 +398,7 @@ static enum pick pick_send_imm(struct weft_qpc *qp, const struct weft_sq_wqe *w,
 	return pick_imm(qp, (u64)WEFT_IMM_OF_SEND << 32 | (u32)w->imm, false);
 }
 
-/* Done once nobody uses the region any more: it is begun once, and may take several calls. */
+/* Done once no QP uses the region. It begins once, and may take several calls. */
 static enum weft_denial local_inv(struct weft_qpc *qp, u32 stag)
 {
 	enum weft_denial d = WEFT_GRANTED;
@@ -439,13 +439,13 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	if (d != WEFT_GRANTED)
 		return wqe_fails(qp, local_status(w, d));
 	wqe_over(qp, WEFT_WQE_DONE, WEFT_WC_SUCCESS);
-	/* Its slots may be filled anew once it is reaped: weft_tx_sent() starts behind it. */
+	/* Its slots may be filled again once it is reaped: weft_tx_sent() starts after it. */
 	qp->sq.sent = qp->sq.next;
 	weft_sq_reap(qp);
 	return PICK_AGAIN;
 }
 
-/* Does the ring hold nothing more? Asks for a kick before it says so, unless it lingers. */
+/* Is the ring empty? Sets KICK and looks again, unless the QP lingers. */
 static enum pick sq_empty(struct weft_qpc *qp)
 {
 	int r = weft_sq_pull(qp);
@@ -489,7 +489,7 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	/* The read fence: every Read before it is complete. */
 	if (w->flags & WEFT_WR_FENCE && reads_out(qp))
 		return PICK_NONE;
-	/* What waits for a receive has all behind it wait. To oneself answers would be there, too. */
+	/* A Send that waits for a receive blocks all after it: to itself, answers, too. */
 	if (unlikely(qp->itself) && takes_receive(w) && qp->orq_count)
 		return PICK_NONE;
 	qp->sge = 0;
@@ -583,9 +583,9 @@ static enum weft_denial gather_wqe(struct weft_qpc *qp, struct weft_txd *d)
 	return gather_sges(qp, w, d);
 }
 
-/* ---- sending to nobody ---- */
+/* ---- UC without a connection ---- */
 
-/* The verdict on a work request of UC's that nobody is to hear. */
+/* The status of a UC work request that is not sent. */
 static u8 lost_status(struct weft_qpc *qp, u32 pos)
 {
 	const struct weft_wqe_info *info = weft_sq_info_at(&qp->sq, pos);
@@ -636,9 +636,9 @@ bool weft_qpc_lose(struct weft_qpc *qp)
 	return !qp->sq_held;
 }
 
-/* ---- asks ---- */
+/* ---- acknowledgement Reads ---- */
 
-/* So many octets, or this part of the queue, are enough for an ask amid more that is to be sent. */
+/* After so many octets, or this part of the queue, one is sent amid a stream. */
 #define ASK_OCTETS	(256 * 1024)
 #define ASK_PART	4
 
@@ -655,7 +655,7 @@ static void begin_ack_read(struct weft_qpc *qp)
 	begin_read_req(qp, WEFT_TXK_ACK_READ, &none);
 }
 
-/* Not between the two messages of one work request. An RTR Read would take an ask's room. */
+/* Not between the two messages of one work request. An RTR Read would take its room. */
 static bool may_ask(const struct weft_qpc *qp)
 {
 	return qp->unacked && qp->ack_reads_out < qp->ack_reads_max && !qp->tx_second &&
@@ -721,7 +721,7 @@ static enum weft_tx_result rest(struct weft_qpc *qp)
 	return WEFT_TX_FIN;
 }
 
-static bool has_said_all(const struct weft_qpc *qp)
+static bool tx_has_said_all(const struct weft_qpc *qp)
 {
 	return qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM;
 }
@@ -735,7 +735,7 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
 		sq_empty(qp);
 	/* A broken ring has ended it: the Terminate's run was asked for. */
-	if (has_said_all(qp))
+	if (tx_has_said_all(qp))
 		return WEFT_TX_IDLE;
 	return rest(qp);
 }
@@ -757,7 +757,7 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 			begin_terminate(qp);
 			return WEFT_TX_FPDU;
 		}
-		if (has_said_all(qp))
+		if (tx_has_said_all(qp))
 			return rest(qp);
 		if (qp->fin_out || qp->state == WEFT_QPS_IDLE)
 			return WEFT_TX_IDLE;
@@ -772,7 +772,7 @@ static enum weft_tx_result next_message(struct weft_qpc *qp)
 			weft_host_kick(qp);
 			return WEFT_TX_IDLE;
 		case PICK_NONE:
-			/* A FIN, or a flush, only behind what was handed out. */
+			/* A FIN, or a flush, only after the FPDUs handed out. */
 			if (qp->tx_unsent && (qp->peer_fin || qp->state == WEFT_QPS_CLOSING)) {
 				weft_host_kick(qp);
 				return WEFT_TX_IDLE;

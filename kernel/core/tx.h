@@ -54,8 +54,8 @@ static inline bool weft_tx_amid(const struct weft_qpc *qp)
 }
 
 /*
- * IDLE, by hand, UC: what was posted is done as if it had been sent, and nobody has it. What could not have
- * been sent fails, and all behind it. True: there may be more.
+ * IDLE, by hand, UC: posted requests complete as if they had been sent, and are lost. A request that
+ * could not have been sent fails, as do all after it. True: there may be more.
  */
 bool weft_qpc_lose(struct weft_qpc *qp);
 

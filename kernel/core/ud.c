@@ -118,7 +118,7 @@ void weft_ud_resume(struct weft_qpc *qp)
 
 /* ---- receiving ---- */
 
-static enum weft_ud_fate refuse(struct weft_qpc *qp, u8 status)
+static enum weft_ud_fate ud_refuse(struct weft_qpc *qp, u8 status)
 {
 	weft_rq_fail(qp, status);
 	return WEFT_UD_BAD_RECEIVE;
@@ -148,11 +148,11 @@ enum weft_ud_fate weft_ud_receive(struct weft_qpc *qp, const struct weft_ud_in *
 	if (r <= 0)
 		return r ? WEFT_UD_BAD_RECEIVE : WEFT_UD_NO_RECEIVE;
 	if (!weft_rq_judge(qp))
-		return refuse(qp, WEFT_WC_LOC_QP_OP_ERR);
+		return ud_refuse(qp, WEFT_WC_LOC_QP_OP_ERR);
 	if (qp->recv_cap < sizeof(in->grh) + in->len)
-		return refuse(qp, WEFT_WC_LOC_LEN_ERR);
+		return ud_refuse(qp, WEFT_WC_LOC_LEN_ERR);
 	if (!place(qp, in))
-		return refuse(qp, WEFT_WC_LOC_PROT_ERR);
+		return ud_refuse(qp, WEFT_WC_LOC_PROT_ERR);
 	qp->recv_got = sizeof(in->grh) + in->len;
 	if (in->grh[0] >> 4 != 6)
 		e.flags |= WEFT_CQE_IPV4;

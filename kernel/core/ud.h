@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Datagrams of a UD QP: which goes out next, and where one goes that has come in. The QP is a
+ * Datagrams of a UD QP: which is sent next, and where a received one is placed. The QP is a
  * weft_qpc with datagrams set that never leaves IDLE but for ERROR; its states are the host's. Not
  * in the driver.
  *
@@ -11,7 +11,7 @@
 
 #include "tx.h"
 
-/* What stands before a datagram where it is received: a header of InfiniBand's. */
+/* The receive buffer begins with InfiniBand's GRH, then the datagram. */
 #define WEFT_GRH_LEN 40
 
 /* A datagram to send. */
@@ -28,21 +28,20 @@ struct weft_ud_out {
 };
 
 /*
- * The next that was posted: true, and it is *@o's. False: there is none, and whoever posts one kicks;
- * or the queue is full of those not done; or its ring is broken (qp->sq.broken). None is longer than
- * @mtu.
+ * Puts the next datagram posted into *@o. False: there is none, and the next post kicks; or the
+ * queue is full of pending ones; or its ring is broken (qp->sq.broken). None is longer than @mtu.
  */
 bool weft_ud_next(struct weft_qpc *qp, u32 mtu, struct weft_ud_out *o);
 
 /* @o, the oldest that is not done, completes with @status. */
 void weft_ud_done(struct weft_qpc *qp, struct weft_ud_out *o, u8 status);
 
-/* It was not sent, nor any behind it: they come again. */
+/* Neither @o nor any after it was sent: weft_ud_next() returns them again. */
 void weft_ud_undo(struct weft_qpc *qp, struct weft_ud_out *o);
 
 /* All that is posted completes as flushed: a piece of it. True: there may be more. */
 bool weft_ud_flush_sends(struct weft_qpc *qp);
-/* Sends go on behind such a flush. */
+/* Sending continues after such a flush. */
 void weft_ud_resume(struct weft_qpc *qp);
 
 /* A datagram that has come in. */

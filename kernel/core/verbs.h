@@ -34,8 +34,8 @@ enum weft_qp_fault {
 };
 
 /*
- * By a Terminate received, or else by our own error. For WEFT_EV_FLUSHED, which
- * comes once a connection and behind either of them.
+ * By a Terminate received, or else by our own error. For WEFT_EV_FLUSHED, which is raised once a
+ * connection, after either of them.
  */
 enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp);
 

@@ -59,6 +59,7 @@ typedef int64_t s64;
 #define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define smp_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 #define cmpxchg(p, was, v) ({						\
 	__typeof__(*(p)) cmpxchg_was = (was);				\

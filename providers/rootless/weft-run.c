@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with --sockets
- * libweft-sockets.so before it, which takes TCP sockets over. What the
- * program is must be looked at before: the loader ignores LD_PRELOAD without a word where it
- * does not apply.
+ * weft-run: starts a program with libweft-rootless.so, which has the RDMA devices, and with
+ * --sockets libweft-sockets.so before it, which takes TCP sockets over. It checks the program
+ * first: the loader silently ignores LD_PRELOAD where it does not apply.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -62,7 +61,7 @@ char *text(const char *fmt, ...)
 	return s;
 }
 
-static void set(const char *name, const char *value)
+static void set_variable(const char *name, const char *value)
 {
 	if (setenv(name, value, 1))
 		die(EXIT_USAGE, "no memory");
@@ -103,7 +102,7 @@ enum { OPT_CHECK = SETTINGS, OPT_HELP, OPT_VERSION, OPTIONS };
 
 static const char usage[] =
 	"weft-run [OPTIONS] PROGRAM [ARGUMENTS]   run a program with RDMA devices of its own\n"
-	"weft-run --check [OPTIONS] [PROGRAM]     tell what would not work here, and why\n"
+	"weft-run --check [OPTIONS] [PROGRAM]     report what would not work here, and why\n"
 	"\n"
 	"  --device=roce|iwarp     what the devices look like (roce)\n"
 	"  --netdevs=NAME[,NAME]   devices for these network interfaces only\n"
@@ -112,19 +111,19 @@ static const char usage[] =
 	"  --extensions[=on|off]   immediate data and atomics, RFC 7306 (on)\n"
 	"  --mpa-revision=0|1|2    of the MPA Request (2)\n"
 	"  --rtr=KIND[,KIND]       send, write, read: ready-to-receive messages (all)\n"
-	"  --ports=MIN-MAX         TCP ports of those that did not ask for one\n"
+	"  --ports=MIN-MAX         TCP ports for listeners that did not ask for one\n"
 	"  --spin=US               how long to look for more before sleeping\n"
 	"  --startup-timeout=MS    longest step of a connection's set-up (10000)\n"
 	"  --accept-timeout=MS     how long a connect waits for the peer's program (60000)\n"
 	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
 	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
 	"  --stats                 figures on stderr when the program ends\n"
-	"  --trace                 what is done, on stderr\n"
+	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"
 	"  --with-hardware         show the kernel's RDMA devices, too\n"
 	"  --help, --version\n";
 
-static bool read_number(const char *s, char **end, const struct setting *t, long *value)
+static bool parse_long(const char *s, char **end, const struct setting *t, long *value)
 {
 	errno = 0;
 	*value = strtol(s, end, 10);
@@ -136,7 +135,7 @@ static bool is_number(const char *s, const struct setting *t)
 	char *end;
 	long value;
 
-	return read_number(s, &end, t, &value) && !*end;
+	return parse_long(s, &end, t, &value) && !*end;
 }
 
 static bool is_range(const char *s, const struct setting *t)
@@ -144,11 +143,11 @@ static bool is_range(const char *s, const struct setting *t)
 	long min, max;
 	char *end;
 
-	return read_number(s, &end, t, &min) && *end == '-' &&
-		read_number(end + 1, &end, t, &max) && !*end && min <= max;
+	return parse_long(s, &end, t, &min) && *end == '-' &&
+		parse_long(end + 1, &end, t, &max) && !*end && min <= max;
 }
 
-/* The program may go to another folder. */
+/* An absolute path: the program may change its working directory. */
 static const char *rules_of(const char *name)
 {
 	char path[PATH_MAX];
@@ -167,8 +166,8 @@ static const char *rules_of(const char *name)
 	return name;
 }
 
-/* @value as the variable has it; NULL: it makes no sense. */
-static const char *value_of(const struct setting *t, const char *value)
+/* The variable's value for @value; NULL: @value is invalid. */
+static const char *variable_value(const struct setting *t, const char *value)
 {
 	switch (t->kind) {
 	case SWITCH:
@@ -191,14 +190,14 @@ static const char *value_of(const struct setting *t, const char *value)
 
 static void apply(const struct setting *t, const char *arg)
 {
-	const char *value = value_of(t, arg);
+	const char *value = variable_value(t, arg);
 
 	if (!value)
 		die(EXIT_USAGE, "--%s=%s makes no sense; see --help", t->option, arg);
-	set(t->variable, value);
+	set_variable(t->variable, value);
 }
 
-/* Returns whether to check only; optind is the program's place then. */
+/* Returns whether to check only. argv[optind] is the program then. */
 static bool parse(int argc, char **argv)
 {
 	struct option long_options[OPTIONS + 1] = {
@@ -254,12 +253,12 @@ static char *find_folder(void)
 	die(EXIT_REFUSED, "there is no " LIBRARY " in %s/lib/weft or %s/lib", self, self);
 }
 
-/* The loader's list is parted by colons and spaces, libibverbs' by colons and semicolons. */
+/* The loader splits its list at colons and spaces, libibverbs at colons and semicolons. */
 static void append_to(const char *variable, const char *name)
 {
 	const char *old = getenv(variable);
 
-	set(variable, old && *old ? text("%s:%s", old, name) : name);
+	set_variable(variable, old && *old ? text("%s:%s", old, name) : name);
 }
 
 static bool is_name(const char *s, size_t len, const char *name)
@@ -280,7 +279,7 @@ static void remove_preloaded(const char *name)
 		if (end > list && !is_name(list, (size_t)(end - list), name))
 			rest = text("%s%s%.*s", rest, *rest ? ":" : "", (int)(end - list), list);
 	}
-	set("LD_PRELOAD", rest);
+	set_variable("LD_PRELOAD", rest);
 }
 
 static bool wants_sockets(void)
@@ -291,8 +290,8 @@ static bool wants_sockets(void)
 }
 
 /*
- * After all else that is preloaded: libasan must come first, and librspreload, which looks for the
- * next function as our hooks do, finds ours then. The hooks of sockets go on to the others.
+ * After other preloaded libraries: libasan must come first, and librspreload, which looks up the
+ * next function as our hooks do, must find ours. The hooks of sockets call the others.
  */
 static void set_environment(const char *folder)
 {
@@ -306,7 +305,7 @@ static void set_environment(const char *folder)
 	if (wants_sockets())
 		append_to("LD_PRELOAD", sockets);
 	append_to("LD_PRELOAD", library);
-	/* Where the old name of the variable is set, libibverbs does not look at the other. */
+	/* If the variable's old name is set, libibverbs ignores the new one. */
 	append_to(getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS",
 		  text("%s/" PROVIDER, folder));
 }
@@ -322,7 +321,7 @@ static bool may_run(const char *file, bool *denied)
 	return may;
 }
 
-/* As execvp() finds it; NULL: there is none. *@denied: one is there that may not be run. */
+/* As execvp() finds it; NULL: there is none. *@denied: there is one that may not be run. */
 static char *find_program(const char *name, bool *denied)
 {
 	const char *path = getenv("PATH"), *end;
@@ -342,7 +341,7 @@ static char *find_program(const char *name, bool *denied)
 	}
 }
 
-/* Does the kernel give a process of this file rights? The loader drops LD_PRELOAD then. */
+/* Does the kernel give a process of this file privileges? Then the loader drops LD_PRELOAD. */
 static const char *why_privileged(int fd)
 {
 	struct stat st;
@@ -392,7 +391,7 @@ static const char *why_wrong_elf(int fd, const ElfW(Ehdr) *eh)
 
 static const char *why_not(const char *file, bool in_script);
 
-/* What runs a script is looked at; what runs that is not. */
+/* A script's interpreter is checked, but not an interpreter's own. */
 static const char *why_wrong_script(char *line, bool in_script)
 {
 	char *interpreter = line + 2 + strspn(line + 2, " \t");
@@ -401,7 +400,7 @@ static const char *why_wrong_script(char *line, bool in_script)
 	return in_script || !*interpreter ? NULL : why_not(interpreter, true);
 }
 
-/* Why the library would not be in a process of @file; NULL: it would, as far as one can see. */
+/* Why the library would not be loaded into a process of @file; NULL: no reason found. */
 static const char *why_not(const char *file, bool in_script)
 {
 	union {
@@ -432,7 +431,7 @@ static const char *why_not(const char *file, bool in_script)
 static bool all_well = true;
 
 static __attribute__((format(printf, 2, 3)))
-void tell(bool ok, const char *fmt, ...)
+void report(bool ok, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -444,7 +443,7 @@ void tell(bool ok, const char *fmt, ...)
 	all_well &= ok;
 }
 
-/* The private ABI stands in the name of the function that providers register with. */
+/* The name of the function that providers register with has the private ABI's number. */
 static int private_abi(void *libibverbs)
 {
 	char name[40];
@@ -464,22 +463,22 @@ static void check_provider(const char *folder, void *libibverbs)
 	char *file = text("%s/" PROVIDER "-rdmav%d.so", folder, abi);
 
 	if (!abi)
-		tell(false, "libibverbs has no interface for providers that weft-run knows");
+		report(false, "libibverbs has no interface for providers that weft-run knows");
 	else if (access(file, R_OK))
-		tell(false, "libibverbs has the private ABI %d, and there is no %s: "
+		report(false, "libibverbs has the private ABI %d, and there is no %s: "
 		     "build weft with this libibverbs", abi, file);
 	else if (!dlopen(file, RTLD_NOW))
-		tell(false, "the provider cannot be loaded: %s", dlerror());
+		report(false, "the provider cannot be loaded: %s", dlerror());
 	else
-		tell(true, "provider %s", file);
+		report(true, "provider %s", file);
 }
 
 static void check_library(const char *file)
 {
 	if (dlopen(file, RTLD_NOW))
-		tell(true, "library %s", file);
+		report(true, "library %s", file);
 	else
-		tell(false, "the library cannot be loaded: %s", dlerror());
+		report(false, "the library cannot be loaded: %s", dlerror());
 }
 
 static void check_libraries(const char *folder)
@@ -489,11 +488,11 @@ static void check_libraries(const char *folder)
 	if (verbs)
 		check_provider(folder, verbs);
 	else
-		tell(false, "libibverbs is not installed: %s", dlerror());
+		report(false, "libibverbs is not installed: %s", dlerror());
 	if (dlopen("librdmacm.so.1", RTLD_NOW))
-		tell(true, "librdmacm");
+		report(true, "librdmacm");
 	else
-		tell(false, "librdmacm is not installed: %s", dlerror());
+		report(false, "librdmacm is not installed: %s", dlerror());
 	check_library(text("%s/" LIBRARY, folder));
 	if (wants_sockets())
 		check_library(text("%s/" SOCKETS, folder));
@@ -518,12 +517,12 @@ static void check_netdevs(void)
 	bool found = false;
 
 	if (getifaddrs(&all))
-		tell(false, "the network interfaces cannot be listed: %s", strerror(errno));
+		report(false, "the network interfaces cannot be listed: %s", strerror(errno));
 	for (a = all; a && !found; a = a->ifa_next)
 		found = a->ifa_addr && a->ifa_flags & IFF_UP &&
 			(a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6) &&
 			(!list || is_listed(list, a->ifa_name));
-	tell(found, found ? "network interface with an address" :
+	report(found, found ? "network interface with an address" :
 	     "no network interface%s is up and has an address: there will be no device",
 	     list ? " of those asked for" : "");
 	freeifaddrs(all);
@@ -532,14 +531,14 @@ static void check_netdevs(void)
 static void check_call(const char *name, int fd)
 {
 	if (fd >= 0)
-		tell(true, "%s", name);
+		report(true, "%s", name);
 	else
-		tell(false, "%s: %s; a sandbox (seccomp) may forbid it", name, strerror(errno));
+		report(false, "%s: %s; a sandbox (seccomp) may forbid it", name, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 }
 
-static int check(const char *folder, const char *file)
+static int run_checks(const char *folder, const char *file)
 {
 	const char *why = file ? why_not(file, false) : NULL;
 
@@ -549,7 +548,7 @@ static int check(const char *folder, const char *file)
 	check_call("eventfd", eventfd(0, EFD_CLOEXEC));
 	check_call("epoll", epoll_create1(EPOLL_CLOEXEC));
 	if (file)
-		tell(!why, "%s%s%s", file, why ? " " : "", why ? why : "");
+		report(!why, "%s%s%s", file, why ? " " : "", why ? why : "");
 	return !all_well;
 }
 
@@ -567,7 +566,7 @@ int main(int argc, char **argv)
 		die(denied ? EXIT_REFUSED : EXIT_NOT_FOUND, "%s: %s", name,
 		    denied ? "may not be run" : "there is no such program");
 	if (only_check)
-		return check(folder, file);
+		return run_checks(folder, file);
 	why = why_not(file, false);
 	if (why)
 		die(EXIT_REFUSED, "%s %s", file, why);

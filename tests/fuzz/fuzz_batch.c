@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Batches of any work, cut for any segments, of which TCP takes any part.
+ * Batches of any work, cut for segments of any size; TCP takes any part of them.
  *
  * The input is a script: set-up, then rounds of posts, a batch, and how much of it TCP
  * takes each time. The other end is a second stream, so every octet is judged. Users'
- * memory is written anew after each call of TCP: an FPDU must carry what stood there when
- * its batch was filled, whenever TCP takes it. And no FPDU crosses a segment.
+ * memory is overwritten after each call of TCP: an FPDU must carry the content of the time
+ * when its batch was filled, whenever TCP takes it. And no FPDU crosses a segment.
  */
 #include "script.h"
 #include "../../kernel/core/batch.h"

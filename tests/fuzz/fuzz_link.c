@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A connection to which anything happens in any order: octets cut anywhere, FIN, RST,
- * time, a ULP that answers, closes, destroys its QP, a TCP that takes what it likes.
+ * A connection with any events in any order: octets cut anywhere, FIN, RST, time, a ULP
+ * that answers, closes or destroys its QP, a TCP that takes any part of a batch.
  *
  * The input is a script: four octets of set-up, then steps of one octet and their
  * operands. The host of tests/stacks asserts after each step what core/link.h promises

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A peer that says anything, to a stream of any kind, in any cut.
+ * A peer that sends anything, to a stream of any kind, in any cut.
  *
  * Octet 0 chooses the stream, octet 1 how the rest arrives, the rest is what
  * the peer sends. The same octets are delivered whole and cut, and both must

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Writes the seed corpora: seeds DIR makes DIR/fuzz_rx/, DIR/fuzz_mpa/ and so on, full
- * of what real peers say, for the fuzzers to start from.
+ * of messages of real peers, for the fuzzers to start from.
  */
 #include <stdio.h>
 #include <stdlib.h>

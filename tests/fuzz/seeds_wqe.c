@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* First scripts for fuzz_wqe: each kind of work between two sane ends, and said by hand. */
+/* First scripts for fuzz_wqe: each kind of work between two correct ends, and by a scripted peer. */
 #include <string.h>
 #include "seeds.h"
 #include "wqe_script.h"

@@ -3,10 +3,10 @@
 # on_b runs a command on b. In QEMU b is another machine, in user-mode Linux a namespace.
 # Sourced by machine.sh and one-test.sh. Names in capitals come from /run/weft/env.
 #
-# An emulated machine takes a tenth of a second and more to start a program. What runs often
-# keeps to what bash has built in.
+# An emulated machine takes a tenth of a second and more to start a program. Code that runs often
+# uses bash's builtins only.
 #
-# The third kind of place has no machine at all: lib/rootless.sh.
+# The third kind of lab has no machine at all: lib/rootless.sh.
 
 HERE=${HERE:-/run} SHARE=${SHARE:-/run/weft}
 IP_A=10.7.0.1 IP_B=10.7.0.2

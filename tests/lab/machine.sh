@@ -7,7 +7,7 @@
 # (vm: the peer is another machine; netns: it is a namespace of this one), WEFT_ACCEL (vm only: kvm,
 # or tcg if the machine is emulated), WEFT_RUN (netns only: the host's folder for this run). That folder is /run/weft in here, the only place
 # that is shared with the host, and holds:
-#   env      what the host says: paths of modules and provider, which tests
+#   env      from the host: paths of modules and provider, which tests
 #   job      the command that role a runs
 #   req/ ..  the mailbox of on_b (lib/mailbox.sh)
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -1,6 +1,6 @@
 #!/bin/bash
 # An NVMe target over RDMA, on the machine it runs on: nvmet.sh up ADDRESS [DISKS MB] | down
-# With `loop` for the address no network is between: the host of the same machine finds it.
+# With `loop` for the address there is no network: the NVMe host on the same machine finds it.
 # Its namespaces are ramdisks: one of 192 MB, or DISKS of MB each.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

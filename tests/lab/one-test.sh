@@ -7,6 +7,6 @@ shift
 . "$lab/lib.sh"
 # shellcheck disable=SC1090 # a suite
 . "$lab/suites/$suite.sh"
-# What this run gives it: the environment counts for more than the suite's own line.
+# The run's time limit: the environment overrides the suite's own line.
 [ -z "${LIMIT-}" ] || TEST_TIMEOUT=$LIMIT
 "$@"

@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
 
-# prepare RELEASE ROOT: what stands at /weft in the root.
+# prepare RELEASE ROOT: fills /weft in the root.
 prepare() {
 	local out=$WEFT_BUILD/releases/$1 version source
 	# shellcheck disable=SC2016 # dpkg-query's own
@@ -42,7 +42,7 @@ check() {
 	fi
 }
 
-# Each runs as the user nobody, if possible.
+# Each runs as user 65534, if possible.
 as_nobody=(setpriv --no-new-privs)
 there() { timeout -k 2 30 chroot "$root" "${as_nobody[@]}" /weft/bin/weft-run "$@"; }
 here() { timeout -k 2 30 "${as_nobody[@]}" "$WEFT_BUILD/bin/weft-run" "$@"; }

@@ -1,12 +1,15 @@
 # shellcheck shell=bash
 # No machine: tests run on this host, under weft-run. Sourced by run.sh; uses its $run.
-# With namespaces of their own, if those can be had: no port meets the host's, lo has the MTU that
-# a test asks for, eth0 is a hole, and no process outlives the run. Without, lo is the host's.
+# With namespaces of their own, if possible: ports do not clash with the host's, lo has the MTU that a
+# test asks for, packets to eth0 are lost, and no process outlives the run. Without, lo is the host's.
 # Environment: SAN  sanitizers that the library is built with ("address,undefined", or "thread")
 # shellcheck disable=SC2154
 
-# shellcheck disable=SC2034 # for check.sh and test.sh
-rootless_suites='traffic programs tools garbage churn perftest spec manners verify rootless hand datagram sockets ranks pyverbs'
+# The suites that run here, for check.sh and test.sh.
+rootless_busy='traffic programs tools churn perftest verify rootless sockets ranks pyverbs'
+rootless_waiting='garbage spec manners hand datagram'
+# shellcheck disable=SC2034
+rootless_suites="$rootless_busy $rootless_waiting"
 
 rootless_build() {
 	local out=$WEFT_BUILD
@@ -17,7 +20,7 @@ rootless_build() {
 	weft_run=$out/bin/weft-run
 }
 
-# The user of the programs: nobody if that user can read the checkout, else root without capabilities.
+# The user of the programs: 65534 if that user can read the checkout, else root without capabilities.
 rootless_user() {
 	as_user='setpriv --no-new-privs --inh-caps=-all --bounding-set=-all'
 	[ "$(id -u)" = 0 ] || return 0
@@ -111,12 +114,17 @@ rootless_boot() {
 	rootless_sanitizers
 	rootless_programs
 	rootless_namespaces >>"$run/job.out"
-	[ -n "$namespaces" ] || own=no
+	if [ -z "$namespaces" ]; then
+		own=no
+		# Two runs at once would meet at lo's ports.
+		exec 8>"$WEFT_CACHE/lock/lo"
+		flock 8
+	fi
 	rootless_first >"$run/first"
 	# shellcheck disable=SC2086 # lists
 	(set -a && . "$run/env" && exec env HERE="$run" SHARE="$run" WEFT_LINK=lo OWN_NET=$own \
 		WEFT_TOP="$WEFT_TOP" WEFT_TRACE=1 AS_USER="$as_user $sanitized" WEFT_RUN="$weft_run" \
 		PATH="$run/bin:$PATH" setsid $namespaces bash "$run/first") \
-		</dev/null >>"$run/job.out" 2>&1 &
+		</dev/null >>"$run/job.out" 2>&1 8>&- &
 	follow $!
 }

@@ -2,7 +2,7 @@
 # Runs tests of suites on machine a: suite.sh FILE, each line of the file being one test,
 # "SUITE NAME FUNCTION [ARG...]". TAP without a plan on stdout.
 #   suite.sh --plan SUITE...       prints such lines; also works on the host
-#   suite.sh --after RUN SUITE...  on the host, after all: what a suite says of its logs in RUN
+#   suite.sh --after RUN SUITE...  on the host, after all tests: a suite's checks of its logs in RUN
 #
 # A suite is a file suites/SUITE.sh with a function `tests` that prints one test a line,
 # "NAME FUNCTION [ARG...]", and those functions. A test fails by `fail REASON`, by a failing

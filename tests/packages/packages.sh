@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The Debian packages, each release's in a root folder of that release: what lintian says of them, what
-# they hold, what installing them, updates of rdma-core and their purge do. TAP.
+# The Debian packages, each release's in a root folder of that release: lintian, their content, their
+# installation, updates of rdma-core, and their purge. TAP.
 #   packages.sh RELEASE...     bookworm, trixie
-# The roots have no network, and what happens in them is thrown away.
+# The roots have no network, and changes in them are discarded.
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 
 # --- in the root ---
@@ -101,7 +101,7 @@ provider_is_loaded() {
 	mv /tmp/weft.driver /etc/libibverbs.d/
 }
 
-# From the package alone, as the user nobody.
+# From the package alone, as user 65534.
 rootless_runs() {
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs) server
 	"${as[@]}" weft-run --check

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What rdma_cm's ids of datagrams say to each other: providers/rootless/cm/sidr.c. */
+/* SIDR messages of rdma_cm's ids of datagrams: providers/rootless/cm/sidr.c. */
 #include <stdlib.h>
 
 #include "shared.h"

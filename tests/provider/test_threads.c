@@ -3,8 +3,8 @@
  * The provider in one thread, the kernel's queue logic in another: no entry may
  * be lost, and no wake-up. One entry is under way at a time, so that nothing
  * but its own wake-up can save it: without the full barrier between one's own
- * store and the load of the other's word a test stands still within seconds on
- * a machine with two CPUs, and its time-out fails it. (Tried, by taking the
+ * store and the load of the other's word a test hangs within seconds on a
+ * machine with two CPUs, and times out. (Tried, by taking the
  * barrier out of weft_uring_publish(). On x86 the exchange of the arm word is a
  * full barrier by itself.)
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the provider writes into a send ring is what the kernel reads out of it. */
+/* The kernel reads from a send ring exactly what the provider wrote. */
 #include <endian.h>
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The passive side: a request is accepted or rejected. */
+/* The passive side: the program accepts or rejects a request. */
 #include "id.h"
 #include "ud.h"
 #include "process/options.h"
@@ -7,7 +7,7 @@
 #include "host/qp.h"
 #include "request.h"
 
-/* The Reply and Full Operation in one go. */
+/* Sends the Reply and enters Full Operation at once. */
 static int send_reply(struct rl_conn *c, struct rl_qp *qp, const struct rdma_ucm_conn_param *p)
 {
 	rl_conn_receive(c);
@@ -27,10 +27,10 @@ static int answer_accept(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 		return -EINVAL;
 	rv = send_reply(c, qp, p);
 	rl_qp_put(qp);
-	return rv ? rv : rl_cm_tell_established(c, RL_CM_ESTABLISHED, NULL, 0);
+	return rv ? rv : rl_cm_report_established(c, RL_CM_ESTABLISHED, NULL, 0);
 }
 
-/* The program could not accept: the peer is told if it still waits. */
+/* Accepting failed: the peer gets a rejection if it still waits. */
 static void answer_accept_failed(struct rl_conn *c)
 {
 	rl_conn_release_qp(c);
@@ -38,7 +38,7 @@ static void answer_accept_failed(struct rl_conn *c)
 	rl_conn_accept_failed(c);
 }
 
-/* A name makes the program hear of @id: 0 takes it back. */
+/* Only an id with a uid gets events; 0 takes the uid back. */
 static void set_uid(struct rl_cmid *id, u64 uid)
 {
 	rl_cmid_table_lock();
@@ -46,7 +46,10 @@ static void set_uid(struct rl_cmid *id, u64 uid)
 	rl_cmid_table_unlock();
 }
 
-/* The request's connection, locked and referenced: it is answered now. NULL: it has gone. */
+/*
+ * The request counts as answered now. Its connection, locked and referenced; NULL: there is none
+ * any more.
+ */
 static struct rl_conn *answer_take_request(struct rl_cmid *id)
 {
 	id->phase = RL_CM_ANSWERED;
@@ -61,7 +64,7 @@ int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *
 	struct rl_conn *c;
 	int rv;
 
-	/* It has seen CONNECT_RESPONSE. */
+	/* The program has seen CONNECT_RESPONSE, and needs nothing more. */
 	if (id->phase == RL_CM_CONNECT && !p->valid && rl_options()->roce)
 		return 0;
 	if (id->phase != RL_CM_REQUEST)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The active side, between core/link.h, which decides, and the program, which is told once that a
- * connection is there, or why not.
+ * The active side: core/link.h decides, and the program gets one event: the connection is
+ * established, or why not.
  */
 #include <stdlib.h>
 
@@ -19,17 +19,17 @@ static const struct rl_conn_ulp active_ulp;
 /* ---- what a connection tells; with its lock ---- */
 
 /*
- * Of an RNIC that is all. Of a RoCE device the program, or librdmacm for it, is to move its QP on, and
- * says then that it is ready: the QP has moved by itself, and nobody waits for that.
+ * For an RNIC this is all. For a RoCE device the program, or librdmacm for it, modifies its QP and
+ * then reports that it is ready: the QP has moved by itself, and does not wait for that.
  */
-static void tell_connected(struct rl_conn *c)
+static void connect_report_done(struct rl_conn *c)
 {
 	enum rl_cm_event event = rl_options()->roce ? RL_CM_CONNECT_RESPONSE : RL_CM_ESTABLISHED;
 	struct weft_offer *o = c->link.offer;
 	int rv;
 
 	c->link.offer = NULL;
-	rv = rl_cm_tell_established(c, event, o->pd, o->pd_len);
+	rv = rl_cm_report_established(c, event, o->pd, o->pd_len);
 	free(o);
 	if (rv)
 		rl_conn_withdraw(c, rv);
@@ -37,7 +37,7 @@ static void tell_connected(struct rl_conn *c)
 
 /* ---- connecting ---- */
 
-/* A locked connection that begins, with a reference; or -errno. */
+/* A new connection, locked, with a reference; or -errno. */
 static int begin_connection(struct rl_cmid *id, const struct rl_device *dev, bool any_port,
 			    struct rl_conn **c)
 {
@@ -70,7 +70,7 @@ static int connect_again(struct rl_conn *old)
 	return 0;
 }
 
-static void reconnect_or_fail(struct rl_conn *c)
+static void connect_retry(struct rl_conn *c)
 {
 	int rv = c->user ? connect_again(c) : -ECONNABORTED;
 
@@ -96,7 +96,7 @@ static int connect_make_offer(const struct rdma_ucm_conn_param *p, struct weft_o
 	return rv;
 }
 
-/* The connection has @offer if it begins, else the caller. */
+/* Takes @offer over if it succeeds. */
 static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *offer, bool any_port)
 {
 	struct rl_conn *c;
@@ -108,7 +108,7 @@ static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *o
 	rv = rl_conn_attach(c, qp);
 	if (rv) {
 		rl_conn_act(c, weft_link_die(&c->link));
-		/* TCP may have connected; and the id has a name of the same socket. */
+		/* TCP may have connected, and the id has another descriptor of the same socket. */
 		rl_cm_drop_socket(id);
 	} else {
 		weft_link_connect(&c->link, offer, rl_now_ms());
@@ -122,7 +122,7 @@ static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *o
 
 /*
  * The port may have a connection to this peer already, or one that is still closing: then another
- * will do.
+ * port is used.
  */
 static int connect_qp_somehow(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *offer)
 {
@@ -169,9 +169,9 @@ int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 }
 
 static const struct rl_conn_ulp active_ulp = {
-	.failed = rl_cm_tell_failed,
-	.connected = tell_connected,
-	.reconnect = reconnect_or_fail,
-	.ended = rl_cm_tell_ended,
-	.dead = rl_cm_tell_dead,
+	.failed = rl_cm_report_failed,
+	.connected = connect_report_done,
+	.reconnect = connect_retry,
+	.ended = rl_cm_report_ended,
+	.dead = rl_cm_report_dead,
 };

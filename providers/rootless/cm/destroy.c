@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The end of an id, with all that it has. */
+/* Destroys an id and everything that it has. */
 #include "id.h"
 #include "ud.h"
 #include "request.h"

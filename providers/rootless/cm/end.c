@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The end of a connection, as the program asks for it. */
+/* Ends a connection at the program's request. */
 #include "id.h"
 #include "host/limits.h"
 #include "host/qp.h"
@@ -24,7 +24,7 @@ int rl_cm_disconnect(struct rl_cmid *id)
 	return 0;
 }
 
-/* Nobody has said yet that an open connection is to end: then it ends abruptly. */
+/* An open connection that neither end has closed yet ends abruptly. */
 static void fail_open_qp(struct rl_conn *c)
 {
 	if (weft_qpc_verbs_state(c->link.qp) != WEFT_VS_RTS || c->link.peer_fin)

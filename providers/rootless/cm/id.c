@@ -5,10 +5,10 @@
 #include "id.h"
 #include "request.h"
 
-/* What an event says. */
+/* An event's data. */
 struct note {
 	struct rdma_ucm_event_resp resp;
-	u64 child;			/* a request's serial; 0: it is none */
+	u64 child;			/* a request's serial; 0: not a request */
 };
 
 static pthread_mutex_t cm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,7 +17,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct rl_cmid **at;		/* by handle */
 	u32 size, free_from;		/* no free place before free_from */
-	u64 serial;			/* atomic: the last that was given */
+	u64 serial;			/* atomic: the last one given */
 } t = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void rl_cm_lock(void)
@@ -176,7 +176,7 @@ static struct rl_event *new_event(const void *owner, u32 *reported,
 	return e;
 }
 
-/* An event of @id's, about @child if that is a request. */
+/* Pushes an event of @id; @child is the request that it is about, or NULL. */
 static int id_push_event(struct rl_cmid *id, const struct rl_cmid *child,
 			 const struct rl_cm_event_data *w)
 {
@@ -193,7 +193,7 @@ static int id_push_event(struct rl_cmid *id, const struct rl_cmid *child,
 	return 0;
 }
 
-int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_event_data *w)
+int rl_cmid_report(struct rl_cmid *id, const struct rl_cm_event_data *w)
 {
 	int rv = 0;
 
@@ -204,7 +204,8 @@ int rl_cmid_say(struct rl_cmid *id, const struct rl_cm_event_data *w)
 	return rv;
 }
 
-static int say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_event_data *w)
+static int push_part_event(struct rl_cmid *id, struct rl_cm_part *p,
+			   const struct rl_cm_event_data *w)
 {
 	struct rl_event *e = new_event(p, &p->reported, w);
 	struct note *n;
@@ -218,12 +219,12 @@ static int say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm
 	return 0;
 }
 
-int rl_cmid_say_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_event_data *w)
+int rl_cmid_report_part(struct rl_cmid *id, struct rl_cm_part *p, const struct rl_cm_event_data *w)
 {
 	int rv;
 
 	rl_cmid_table_lock();
-	rv = id->listed ? say_part(id, p, w) : 0;
+	rv = id->listed ? push_part_event(id, p, w) : 0;
 	rl_cmid_table_unlock();
 	return rv;
 }
@@ -236,8 +237,8 @@ u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p)
 	return p->reported;
 }
 
-int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
-			const struct rl_cm_event_data *w)
+int rl_cmid_report_request(struct rl_cmid *listener, struct rl_cmid *child,
+			   const struct rl_cm_event_data *w)
 {
 	int rv = rl_cmid_list(child, listener->chan);
 
@@ -251,7 +252,7 @@ int rl_cmid_say_request(struct rl_cmid *listener, struct rl_cmid *child,
 	return rv;
 }
 
-/* The program has a request before it: another may wait. */
+/* The program has read the event of a request: there is room for another. */
 static void request_was_taken(u32 handle, u64 serial)
 {
 	struct rl_cmid *id;
@@ -307,7 +308,7 @@ void rl_cmid_leave(struct rl_conn *c)
 	rl_cmid_put(id);
 }
 
-/* The id may get another connection meanwhile: see reconnect() of connect.c. */
+/* reconnect() of connect.c may give the id another connection meanwhile. */
 struct rl_conn *rl_cmid_lock_conn(struct rl_cmid *id)
 {
 	struct rl_conn *c;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Listeners: each connection that is accepted (accept.h) gets an id at once, as a request of the
- * listener's (request.h).
- */
+/* Listeners. Each accepted connection (accept.h) gets an id at once, as a request (request.h). */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -18,9 +15,9 @@
 #include "host/limits.h"
 #include "host/qp.h"
 
-/* The kernel's, too: of those that ask for more, or do not say. */
+/* The kernel's limit; also the default. */
 #define BACKLOG_MAX	1024
-/* The program's backlog is no measure of how many strangers may come at once. */
+/* The program's backlog does not limit half-open connections. */
 #define TCP_QUEUE_MIN	128
 
 struct rl_listener {
@@ -29,7 +26,7 @@ struct rl_listener {
 	u8 qp_type;
 
 	/* the table's lock */
-	struct rl_cmid *id;		/* NULL: it listens no more */
+	struct rl_cmid *id;		/* NULL: it does not listen any more */
 	struct rl_requests requests;
 };
 
@@ -69,14 +66,14 @@ static int queue_request(struct rl_listener *l, struct rl_cmid *child,
 		return -ECONNABORTED;
 	if (!rl_request_has_room(&l->requests, child))
 		return rl_request_wait(&l->requests, child) ? -ENOBUFS : -ECONNABORTED;
-	rv = rl_cmid_say_request(l->id, child, w);
+	rv = rl_cmid_report_request(l->id, child, w);
 	if (rv)
 		return rv;
 	rl_request_queued(&l->requests, child);
 	return 0;
 }
 
-/* Of those that wait: referenced. NULL: none does. */
+/* The first waiting request, referenced. NULL: none. */
 static struct rl_cmid *first_in_line(struct rl_listener *l)
 {
 	struct rl_cmid *first;
@@ -94,7 +91,7 @@ static struct rl_cmid *first_in_line(struct rl_listener *l)
 static int listener_ask_program(struct rl_conn *c)
 {
 	const struct weft_mpa_frame *f = &c->link.st.frame;
-	/* The program's depths follow from the peer's. RFC 5044 tells none. */
+	/* The program's depths follow from the peer's. RFC 5044 carries none. */
 	const struct rl_cm_event_data w = {
 		.event = RL_CM_CONNECT_REQUEST,
 		.initiator_depth = f->enhanced ? rl_cm_depth(f->ird) : RL_MAX_IRD,
@@ -111,11 +108,11 @@ static int listener_ask_program(struct rl_conn *c)
 	return rv;
 }
 
-static void tell_request(struct rl_conn *c)
+static void listener_report_request(struct rl_conn *c)
 {
 	int rv = c->user ? listener_ask_program(c) : -ECONNABORTED;
 
-	rl_acceptor_knows(c);
+	rl_acceptor_remove_half_open(c);
 	if (!rv)
 		weft_link_ulp_was_asked(&c->link);
 	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
@@ -134,7 +131,7 @@ static bool is_waiting(const struct rl_cmid *child)
 	return waits;
 }
 
-/* False: there is still no room, or nobody waits. */
+/* False: there is still no room, or no request waits. */
 static bool ask_for_one(struct rl_listener *l)
 {
 	struct rl_cmid *child = first_in_line(l);
@@ -142,7 +139,7 @@ static bool ask_for_one(struct rl_listener *l)
 	bool asked = false;
 
 	if (c) {
-		tell_request(c);
+		listener_report_request(c);
 		asked = !is_waiting(child);
 		rl_conn_unlock(c);
 		rl_conn_put(c);
@@ -154,7 +151,7 @@ static bool ask_for_one(struct rl_listener *l)
 
 /* ---- accepting ---- */
 
-/* The id of a request on @c; NULL: no memory, or the listener has gone. */
+/* The id of a request on @c; NULL: out of memory, or the listener does not exist any more. */
 static struct rl_cmid *new_request(struct rl_listener *l, struct rl_conn *c)
 {
 	struct rl_cmid *child = rl_cmid_new(l->ps, l->qp_type);
@@ -199,10 +196,10 @@ static void listener_release(struct rl_acceptor *a)
 }
 
 static const struct rl_conn_ulp passive_ulp = {
-	.failed = rl_cm_tell_failed,
-	.request = tell_request,
-	.ended = rl_cm_tell_ended,
-	.dead = rl_cm_tell_dead,
+	.failed = rl_cm_report_failed,
+	.request = listener_report_request,
+	.ended = rl_cm_report_ended,
+	.dead = rl_cm_report_dead,
 };
 
 static const struct rl_acceptor_ops listener_ops = {
@@ -214,7 +211,7 @@ static const struct rl_acceptor_ops listener_ops = {
 
 /* ---- the end of a listener ---- */
 
-/* Takes a request off the list: referenced, or NULL. */
+/* Removes a request from the list: referenced, or NULL. */
 static struct rl_cmid *listener_take_request(struct rl_listener *l, enum rl_request_state *state)
 {
 	struct rl_cmid *child;
@@ -230,7 +227,7 @@ static struct rl_cmid *listener_take_request(struct rl_listener *l, enum rl_requ
 	return child;
 }
 
-/* Those that the program has get a while, for perhaps it has forgotten them. */
+/* Requests that the program has seen get a deadline, since it may have forgotten them. */
 static void drop_or_orphan(struct rl_cmid *child, bool drop)
 {
 	struct rl_conn *c = rl_cmid_lock_conn(child);
@@ -247,7 +244,7 @@ static void drop_or_orphan(struct rl_cmid *child, bool drop)
 	rl_conn_put(c);
 }
 
-/* The program was not told of it yet. */
+/* The program has not seen its event yet. */
 static void listener_drop_unseen(struct rl_cmid *child)
 {
 	rl_cmid_unlist(child);
@@ -308,7 +305,7 @@ static int start_listening(struct rl_listener *l, int fd, u32 backlog)
 {
 	int on = 1;
 
-	/* A later listener shall not mind what is left of this one's connections. */
+	/* Lets a later listener bind while this one's connections are still closing. */
 	rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	return rl_acceptor_start(&l->acceptor, fd, max_t(u32, backlog, TCP_QUEUE_MIN));
 }

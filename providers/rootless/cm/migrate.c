@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* An id, with all that it has, changes to another event channel. */
+/* Moves an id, with everything that it has, to another event channel. */
 #include "id.h"
 #include "ud.h"
 

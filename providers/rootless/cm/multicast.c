@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Multicast by rdma_cm. InfiniBand asks a manager for a group; here a group is an IP address, and to join
- * it is to be told the address handle, the QP number and the qkey that all its senders have. A QP enters
- * by attach_mcast, which librdmacm calls.
+ * Multicast by rdma_cm. InfiniBand asks a manager for a group. Here a group is an IP address, and a
+ * join returns the address handle, the QP number and the qkey that all senders to the group use. A
+ * QP enters the group by attach_mcast, which librdmacm calls.
  */
 #include <infiniband/ib.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ struct rl_join {
 /* rdma_cm's lock. */
 static struct {
 	struct list_head joins;
-	u32 handle;			/* the last that was given */
+	u32 handle;			/* the last one given */
 } all = { .joins = LIST_HEAD_INIT(all.joins) };
 
 static struct rl_join *join_find(u32 handle)
@@ -44,7 +44,7 @@ static u32 new_handle(void)
 	return all.handle;
 }
 
-/* The events that the program took. */
+/* The number of events that the program has read. */
 static u32 join_end(struct rl_join *j)
 {
 	u32 reported = rl_cmid_drop_part(j->id, &j->part);
@@ -77,14 +77,14 @@ static void gid_of_group(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN])
 		rl_gid_of_address(a, gid);
 }
 
-static int say_how(struct rl_join *j, const u8 gid[RL_GID_LEN])
+static int report_path(struct rl_join *j, const u8 gid[RL_GID_LEN])
 {
 	struct rdma_ucm_ud_param ud = { .qp_num = RL_GROUP_QPN, .qkey = RL_CM_QKEY };
 	const struct rl_cm_event_data w = { .event = RL_CM_MULTICAST_JOIN, .ud = &ud };
 
 	rl_cm_put_path(j->id, &ud.ah_attr);
 	memcpy(ud.ah_attr.grh.dgid, gid, sizeof(ud.ah_attr.grh.dgid));
-	return rl_cmid_say_part(j->id, &j->part, &w);
+	return rl_cmid_report_part(j->id, &j->part, &w);
 }
 
 int rl_join_begin(struct rl_cmid *id, u64 uid, const struct sockaddr_storage *a, u32 *handle)
@@ -106,7 +106,7 @@ int rl_join_begin(struct rl_cmid *id, u64 uid, const struct sockaddr_storage *a,
 	j->part.handle = new_handle();
 	list_add(&j->of_all, &all.joins);
 	list_add(&j->of_id, &id->joins);
-	rv = say_how(j, gid);
+	rv = report_path(j, gid);
 	if (rv)
 		join_end(j);
 	else

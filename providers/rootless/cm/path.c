@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which path leads from an id to its peer. */
+/* The path from an id to its peer. */
 #include "id.h"
 #include "process/options.h"
 
@@ -7,7 +7,7 @@ void rl_cm_gids(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LE
 {
 	memset(sgid, 0, RL_GID_LEN);
 	memset(dgid, 0, RL_GID_LEN);
-	/* An RNIC's peers have none. */
+	/* An RNIC's peers have no GIDs. */
 	if (id->dev && !rl_options()->roce)
 		memcpy(sgid, id->dev->gids[0], RL_GID_LEN);
 	if (!rl_options()->roce)

@@ -2,14 +2,15 @@
 #include "process/thread.h"
 #include "request.h"
 
-/* Beyond those the peer is refused. */
+/* The peers of further requests are refused. */
 #define WAITING_MAX	256
 
 void rl_requests_init(struct rl_requests *q, struct rl_watch *watch, u32 backlog)
 {
 	INIT_LIST_HEAD(&q->ids);
 	q->watch = watch;
-	q->room = backlog;
+	weft_backlog_init(&q->backlog, backlog, 0);
+	q->waiting = (struct weft_cap) { .most = WAITING_MAX };
 }
 
 void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
@@ -20,19 +21,19 @@ void rl_request_enter(struct rl_requests *q, struct rl_cmid *child)
 	list_add(&child->sibling, &q->ids);
 }
 
-/* There is room for one more, and perhaps one that waits for it. */
+/* There is room for one more, perhaps for one that waits. */
 static void make_room(struct rl_requests *q)
 {
-	q->room++;
-	if (q->waiting)
+	weft_backlog_answered(&q->backlog);
+	if (q->waiting.n)
 		rl_watch_poke(q->watch);
 }
 
-/* @child is counted no more as what it was. */
+/* Undoes the counting of @child in its state. */
 static void stop_counting(struct rl_requests *q, const struct rl_cmid *child)
 {
 	if (child->request_state == RL_REQUEST_WAITING)
-		q->waiting--;
+		q->waiting.n--;
 	else if (child->request_state == RL_REQUEST_QUEUED)
 		make_room(q);
 }
@@ -59,26 +60,27 @@ void rl_request_taken(struct rl_cmid *child)
 
 bool rl_request_has_room(const struct rl_requests *q, const struct rl_cmid *child)
 {
-	return q->room && (!q->waiting || child->request_state == RL_REQUEST_WAITING);
+	return weft_backlog_may_report(&q->backlog, 0) &&
+	       (!q->waiting.n || child->request_state == RL_REQUEST_WAITING);
 }
 
 void rl_request_queued(struct rl_requests *q, struct rl_cmid *child)
 {
 	stop_counting(q, child);
 	child->request_state = RL_REQUEST_QUEUED;
-	q->room--;
+	weft_backlog_report(&q->backlog);
 }
 
 bool rl_request_wait(struct rl_requests *q, struct rl_cmid *child)
 {
 	if (child->request_state == RL_REQUEST_WAITING)
 		return true;
-	if (q->waiting >= WAITING_MAX)
+	if (weft_cap_is_full(&q->waiting))
 		return false;
 	stop_counting(q, child);
 	child->request_state = RL_REQUEST_WAITING;
-	child->turn = ++q->turns;
-	q->waiting++;
+	child->turn = weft_backlog_place(&q->backlog);
+	q->waiting.n++;
 	return true;
 }
 

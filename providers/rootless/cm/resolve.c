@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Resolving: which device leads to a peer, and from which address. */
+/* Resolves a peer's address to a device and a source address. */
 #include "id.h"
 #include "process/raw.h"
 
-/* The source address by which the kernel would send to @dst: a UDP socket sends nothing for it. */
+/*
+ * The source address that the kernel would use to send to @dst. Connecting a UDP socket sends
+ * nothing.
+ */
 static int ask_route(const struct sockaddr_storage *src, const struct sockaddr_storage *dst,
 		     struct sockaddr_storage *local)
 {
@@ -34,7 +37,7 @@ static int resolve_peer(struct rl_cmid *id)
 
 	if (!rl_cm_is_served(id))
 		return -ENODEV;
-	/* A group is on the netdev that the id is bound to, whatever route there is. */
+	/* A group is reached by the netdev that the id is bound to, whatever the routes. */
 	if (rl_cmid_is_ud(id) && id->dev && rl_addr_is_group(&id->dst))
 		return 0;
 	rv = ask_route(&id->src, &id->dst, &local);
@@ -47,7 +50,7 @@ static int resolve_peer(struct rl_cmid *id)
 	return rl_cm_take_source(id, &local);
 }
 
-/* Of an id that is bound already the source stays what it is. */
+/* The source of a bound id does not change. */
 static int bind_for_resolving(struct rl_cmid *id, const struct sockaddr_storage *src,
 			      const struct sockaddr_storage *dst)
 {
@@ -76,7 +79,7 @@ int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
 		w.event = RL_CM_ADDR_ERROR;
 	else
 		id->phase = RL_CM_ADDR;
-	return rl_cmid_say(id, &w);
+	return rl_cmid_report(id, &w);
 }
 
 int rl_cm_resolve_route(struct rl_cmid *id)
@@ -86,5 +89,5 @@ int rl_cm_resolve_route(struct rl_cmid *id)
 	if (id->phase != RL_CM_ADDR)
 		return -EINVAL;
 	id->phase = RL_CM_ROUTE;
-	return rl_cmid_say(id, &w);
+	return rl_cmid_report(id, &w);
 }

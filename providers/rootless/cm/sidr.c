@@ -5,7 +5,7 @@
 #define VERSION		1
 #define QPN_MAX		0xffffff
 
-/* Twice as long each time. */
+/* Doubled each time. */
 #define PATIENCE_MS	200
 #define PATIENCE_MAX_MS	4000
 
@@ -33,7 +33,7 @@ static bool sidr_is_zero(const u8 *p, u32 len)
 	return !all;
 }
 
-/* A question has nothing of an answer, and what was not granted has no QP. */
+/* A request has none of a reply's fields, and only a valid reply has a QP. */
 static bool is_consistent(const struct rl_sidr_msg *a)
 {
 	if (a->kind != RL_SIDR_REQUEST && a->kind != RL_SIDR_REPLY)

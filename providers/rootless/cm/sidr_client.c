@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Who asks a peer's port for a QP: again and again, until there is an answer or the time is up. */
+/*
+ * Asks a peer's port for a QP, again and again, until there is a reply or the deadline has passed.
+ */
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -10,18 +12,18 @@
 #include "process/raw.h"
 #include "process/stats.h"
 
-/* Datagrams that are read in one go. */
+/* Datagrams read in one go. */
 #define ROUND 16
 
 struct rl_sidr_client {
 	struct rl_watch watch;		/* first: the references */
 
 	/* rdma_cm's lock */
-	struct rl_cmid *id;		/* NULL: it asks no more; referenced */
-	int fd;				/* hidden; connected, so that nobody but the peer is heard */
+	struct rl_cmid *id;		/* NULL: it has ended; referenced */
+	int fd;				/* hidden; connected: receives from the peer only */
 	u64 number;
 	u64 deadline;			/* ms */
-	u32 times;			/* it has asked so far */
+	u32 times;			/* requests sent so far */
 	u8 request[RL_SIDR_LEN];
 };
 
@@ -50,7 +52,7 @@ static void sidr_client_report(struct rl_sidr_client *a, enum rl_cm_event event,
 {
 	const struct rl_cm_event_data w = { .event = event, .status = status, .ud = ud };
 
-	rl_cmid_say(a->id, &w);
+	rl_cmid_report(a->id, &w);
 	sidr_client_stop(a);
 }
 
@@ -80,7 +82,7 @@ static void ask(struct rl_sidr_client *a)
 {
 	u64 now = rl_now_ms(), next = now + rl_sidr_timeout(a->times++);
 
-	/* What cannot be sent now is lost on its way; but the peer's host may have said that nobody listens. */
+	/* A request that cannot be sent now counts as lost; but an ICMP error may have arrived. */
 	if (rl_raw(SYS_sendto, a->fd, a->request, sizeof(a->request), MSG_DONTWAIT | MSG_NOSIGNAL,
 		   NULL, 0) == -ECONNREFUSED)
 		sidr_client_fail(a, RL_SIDR_UNSUPPORTED);
@@ -94,7 +96,7 @@ static bool fits(const struct rl_sidr_client *a, const struct rl_sidr_msg *answe
 	       answer->ps == a->id->ps;
 }
 
-/* False: there is no more to read, or no need. */
+/* False: no more to read, or no need to. */
 static bool sidr_client_read_one(struct rl_sidr_client *a)
 {
 	u8 buf[RL_SIDR_LEN + 1];
@@ -162,7 +164,7 @@ static const struct rl_watch_ops client_ops = {
 
 /* ---- life ---- */
 
-/* Whoever does not see the question cannot guess its number. */
+/* The number cannot be guessed without seeing the request. */
 static int write_request(struct rl_sidr_client *a, const struct rl_cmid *id,
 			 const struct rdma_ucm_conn_param *p)
 {
@@ -178,7 +180,7 @@ static int write_request(struct rl_sidr_client *a, const struct rl_cmid *id,
 	return 0;
 }
 
-/* The id's socket is the asker's from now on. */
+/* The client takes the id's socket over. */
 static int sidr_client_start(struct rl_sidr_client *a, struct rl_cmid *id)
 {
 	int rv = rl_raw(SYS_connect, id->sock, &id->dst, rl_addr_len(&id->dst));
@@ -198,10 +200,10 @@ int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p
 	struct rl_sidr_client *a;
 	int rv;
 
-	/* Who would answer for all? */
+	/* A group cannot answer. */
 	if (rl_addr_is_group(&id->dst))
 		return -EINVAL;
-	/* There was no port for it. */
+	/* There was no port for the id. */
 	if (id->sock < 0)
 		return -EADDRINUSE;
 	a = calloc(1, sizeof(*a));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who is asked for QPs: a listener of datagrams. Each question is a request of its program's, with an id of
- * its own, and told once. Its peer asks until it has an answer: questions that were answered are remembered,
- * and get the same answer again. What strangers can have is bounded: as many requests as the backlog says
- * wait for the program, so many answers are remembered, and an answer is no longer than the question.
+ * A listener of datagrams. Each SIDR request becomes a request of the program, with an id of its
+ * own, and one event. The peer repeats it until it has a reply: answered requests are remembered,
+ * and get the same reply again. What peers can use up is capped: requests that the program has not
+ * seen, by its backlog; the remembered ones; and a reply is not longer than the request.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -19,16 +19,16 @@
 #include "process/stats.h"
 #include "host/qp.h"
 
-/* Datagrams that are read in one go. */
+/* Datagrams read in one go. */
 #define ROUND		64
 #define ANSWERED_MAX	1024
 
 struct rl_sidr_request {
 	struct list_head node;
 	struct rl_sidr_server *server;
-	struct rl_cmid *child;		/* referenced; NULL: it was answered */
+	struct rl_cmid *child;		/* referenced; NULL: answered */
 	struct sockaddr_storage from;
-	u8 to[RL_GID_LEN];		/* which of our addresses was asked */
+	u8 to[RL_GID_LEN];		/* our address that the peer sent to */
 	u64 number;
 	u8 answer[RL_SIDR_LEN];
 };
@@ -43,7 +43,7 @@ struct rl_sidr_server {
 	struct rl_watch watch;		/* first: the references; one is the open socket's */
 
 	/* rdma_cm's lock */
-	struct rl_cmid *id;		/* NULL: it listens no more */
+	struct rl_cmid *id;		/* NULL: it does not listen any more */
 	int fd;				/* hidden; -1: closed */
 	u16 ps, port;
 	bool six;
@@ -97,7 +97,7 @@ static struct rl_sidr_request *queue_find(const struct queue *in,
 
 /* ---- answers ---- */
 
-/* To whom it was asked by, from the address that was asked. What is lost is asked for again. */
+/* To the requester, from the address that it sent to. A lost reply is asked for again. */
 static void sidr_server_send_reply(const struct rl_sidr_server *d, const struct rl_sidr_request *q)
 {
 	u8 control[RL_IP_CONTROL] __attribute__((aligned(8)));
@@ -113,7 +113,7 @@ static void sidr_server_send_reply(const struct rl_sidr_server *d, const struct 
 	rl_raw(SYS_sendmsg, d->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Nobody is to be answered any more, and nobody asked. */
+/* Closes the socket once no listener and no unanswered request is left. */
 static void close_if_idle(struct rl_sidr_server *d)
 {
 	if (d->id || d->open.n)
@@ -208,7 +208,7 @@ static int sidr_server_ask_program(struct rl_sidr_server *d, struct rl_cmid *chi
 	memcpy(ud.private_data, a->data, a->len);
 	rl_cmid_table_lock();
 	if (count_unseen(d) < d->backlog)
-		rv = rl_cmid_say_request(d->id, child, &w);
+		rv = rl_cmid_report_request(d->id, child, &w);
 	if (!rv)
 		child->request_state = RL_REQUEST_QUEUED;
 	rl_cmid_table_unlock();
@@ -252,7 +252,7 @@ static int make_request(struct rl_sidr_server *d, struct rl_sidr_request *q,
 }
 
 static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *from,
-		     const struct rl_ip_words *ip, const struct rl_sidr_msg *a)
+		     const struct rl_ip_header *ip, const struct rl_sidr_msg *a)
 {
 	struct rl_sidr_request *q = d->id ? calloc(1, sizeof(*q)) : NULL;
 
@@ -262,7 +262,7 @@ static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *fr
 		q->number = a->number;
 		memcpy(q->to, ip->to, sizeof(q->to));
 	}
-	/* Who asks again may find room. */
+	/* A later repetition may find room. */
 	if (!q || make_request(d, q, a, ip->ifindex)) {
 		rl_count(RL_DROP_DATAGRAMS, 1);
 		free(q);
@@ -270,7 +270,7 @@ static void take_new(struct rl_sidr_server *d, const struct sockaddr_storage *fr
 }
 
 static void take_request(struct rl_sidr_server *d, const struct sockaddr_storage *from,
-			  const struct rl_ip_words *ip, const struct rl_sidr_msg *a)
+			 const struct rl_ip_header *ip, const struct rl_sidr_msg *a)
 {
 	const struct rl_sidr_request *q = queue_find(&d->answered, from, a->number);
 
@@ -280,7 +280,7 @@ static void take_request(struct rl_sidr_server *d, const struct sockaddr_storage
 		take_new(d, from, ip, a);
 }
 
-/* False: there is no more to read. */
+/* False: no more to read. */
 static bool sidr_server_read_one(struct rl_sidr_server *d)
 {
 	u8 buf[RL_SIDR_LEN + 1], control[RL_IP_ROOM] __attribute__((aligned(8)));
@@ -291,7 +291,7 @@ static bool sidr_server_read_one(struct rl_sidr_server *d)
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control, .msg_controllen = sizeof(control),
 	};
-	struct rl_ip_words ip = { 0 };
+	struct rl_ip_header ip = { 0 };
 	struct rl_sidr_msg a;
 	long n = rl_raw(SYS_recvmsg, d->fd, &m, MSG_DONTWAIT);
 
@@ -360,7 +360,7 @@ int rl_sidr_server_open(struct rl_cmid *id, u32 backlog)
 	d->backlog = backlog;
 	init_queue(&d->open);
 	init_queue(&d->answered);
-	rl_ip_ask(id->sock, d->six);
+	rl_ip_enable_control(id->sock, d->six);
 	d->fd = id->sock;
 	d->id = id;
 	rv = rl_watch_begin(&d->watch);
@@ -376,7 +376,7 @@ int rl_sidr_server_open(struct rl_cmid *id, u32 backlog)
 	return 0;
 }
 
-/* A request that the program has not seen; NULL: there is none. */
+/* A request that the program has not seen; NULL: none. */
 static struct rl_cmid *first_unseen(struct rl_sidr_server *d)
 {
 	struct rl_cmid *child = NULL;
@@ -393,7 +393,7 @@ static struct rl_cmid *first_unseen(struct rl_sidr_server *d)
 	return child;
 }
 
-/* The program was not told of it yet. */
+/* The program has not seen its event yet. */
 static void sidr_server_drop_unseen(struct rl_cmid *child)
 {
 	rl_cmid_unlist(child);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The sockets of ids: TCP's, or UDP's of an id of datagrams. An id has its port from the moment it is
- * bound, and so its socket.
+ * The sockets of ids: TCP's, or UDP's if the id is for datagrams. A bound id has a socket, which
+ * holds its port.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -12,13 +12,13 @@
 #include "process/options.h"
 #include "process/raw.h"
 
-/* A peer that fell silent is given up after about two minutes, as by the driver. */
+/* A silent peer is given up after about two minutes, as by the driver. */
 #define KEEP_IDLE_S	60
 #define KEEP_INTERVAL_S	10
 #define KEEP_COUNT	6
 #define USER_TIMEOUT_MS	120000
 
-/* What TCP_MAXSEG takes. */
+/* The range of TCP_MAXSEG. */
 #define MSS_MIN		88
 #define MSS_MAX		32767
 #define TCP_HEADER	20
@@ -26,8 +26,8 @@
 #define IPV6_HEADER	40
 
 /*
- * An RNIC has connections alone. IPoIB's port space is InfiniBand's: its qkey is that of a group which no
- * Ethernet has.
+ * An RNIC has no datagrams. IPoIB's port space is InfiniBand's: its qkey belongs to a group that
+ * Ethernet does not have.
  */
 bool rl_cm_is_served(const struct rl_cmid *id)
 {
@@ -49,8 +49,8 @@ static void set_tos(int fd, int family, u8 tos)
 }
 
 /*
- * FPDUs are multiples of four octets: with such segments they can fill them. A larger MTU than TCP
- * lets us ask for is left as it is.
+ * FPDUs are multiples of four octets, and can fill segments of such a size. Larger ones than
+ * TCP_MAXSEG allows are left alone.
  */
 static void set_segment_size(int fd, int family, u32 mtu)
 {
@@ -61,7 +61,7 @@ static void set_segment_size(int fd, int family, u32 mtu)
 		socket_set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss);
 }
 
-/* What a listener's children inherit, too. */
+/* Accepted sockets inherit these. */
 static void set_tcp_options(int fd, int family, const struct rl_cmid *id)
 {
 	socket_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -98,7 +98,7 @@ static int bind_as_is(int fd, const struct sockaddr_storage *a)
 	return rl_raw(SYS_bind, fd, a, rl_addr_len(a));
 }
 
-/* A port of the range that the options ask for: each time another is tried first. */
+/* A port of the range that the options give: starts with another one each time. */
 static int bind_in_range(int fd, struct sockaddr_storage a, u32 min, u32 max)
 {
 	static u32 turn;
@@ -122,8 +122,9 @@ static int bind_to(int fd, const struct sockaddr_storage *a)
 }
 
 /*
- * For this id alone, unless it wants to share. rdma_cm does not look at connections of the past,
- * so TCP is asked strictly first, and then without them. UDP has none, and would share with anybody.
+ * For this id alone, unless it shares its address. rdma_cm ignores connections that have ended, so
+ * the strict bind is tried first, then one that ignores them. UDP has none, and would share with
+ * any socket.
  */
 static int bind_alone(int fd, const struct sockaddr_storage *a, const struct rl_cmid *id)
 {
@@ -137,7 +138,7 @@ static int bind_alone(int fd, const struct sockaddr_storage *a, const struct rl_
 	return bind_to(fd, a);
 }
 
-/* @fd becomes the id's socket, and its address the id's; closed if that fails. */
+/* Makes @fd the id's socket and its address the id's; closes it on failure. */
 static int keep_socket(struct rl_cmid *id, int fd)
 {
 	struct sockaddr_storage a = { 0 };
@@ -217,7 +218,7 @@ int rl_cm_set_reuseaddr(struct rl_cmid *id, bool on)
 	return 0;
 }
 
-/* A socket learns it before it is bound. */
+/* The option has to be set before bind(). */
 int rl_cm_set_afonly(struct rl_cmid *id, bool on)
 {
 	struct sockaddr_storage a = id->src;
@@ -256,7 +257,7 @@ static int open_active(const struct rl_cmid *id, bool any_port, bool port_now)
 	socket_set_option(fd, SOL_SOCKET, SO_REUSEADDR, !rl_cmid_is_ud(id));
 	if (any_port)
 		rl_addr_set_port(&own, 0);
-	/* Ports that lead to other peers will do, too. */
+	/* Ports with connections to other peers will do, too. */
 	if (any_port && !port_now)
 		socket_set_option(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
 	rv = bind_to(fd, &own);
@@ -286,7 +287,6 @@ int rl_cm_start_connecting(struct rl_cmid *id, bool any_port)
 	return rv;
 }
 
-/* The id gets the address, a port, and a socket, unless it was bound before. */
 int rl_cm_take_source(struct rl_cmid *id, const struct sockaddr_storage *local)
 {
 	u16 port = id->sock < 0 ? 0 : rl_addr_port(&id->src);

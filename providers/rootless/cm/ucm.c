@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * /dev/infiniband/rdma_cm: each open file is an event channel, and takes commands by write(), as
- * <rdma_user_cm.h> has them. A command is copied once, padded with zeros, and then judged.
+ * /dev/infiniband/rdma_cm: each open file is an event channel, and takes commands by write(), as in
+ * <rdma_user_cm.h>. A command is copied once, padded with zeros, and then checked.
  */
 #include <infiniband/ib.h>
 #include <infiniband/verbs.h>
@@ -23,7 +23,7 @@ static struct rl_ucm_file *ucm_file_of(struct rl_file *f)
 
 /* ---- addresses ---- */
 
-/* @len octets of an address, which are all of it: 0 or -EINVAL. */
+/* Copies an address of exactly @len octets: 0 or -EINVAL. */
 static int take_address(struct sockaddr_storage *a, const void *p, size_t len)
 {
 	memset(a, 0, sizeof(*a));
@@ -35,7 +35,7 @@ static int take_address(struct sockaddr_storage *a, const void *p, size_t len)
 	return rl_addr_len(a) && rl_addr_len(a) == len ? 0 : -EINVAL;
 }
 
-/* The same of the room for an IPv6 address that the older commands have. */
+/* The same from a sockaddr_in6, which older commands have for any family. */
 static int take_old_address(struct sockaddr_storage *a, const struct sockaddr_in6 *six)
 {
 	const struct sockaddr_storage family = { .ss_family = six->sin6_family };
@@ -45,7 +45,7 @@ static int take_old_address(struct sockaddr_storage *a, const struct sockaddr_in
 
 /* ---- ids ---- */
 
-/* The type of QP that goes with a port space: that of libibverbs, or -EINVAL. */
+/* The QP type of a port space, as in libibverbs; or -EINVAL. */
 static int qp_type_of(const struct rdma_ucm_create_id *in)
 {
 	switch (in->ps) {
@@ -220,7 +220,7 @@ static int accept_id(struct rl_ucm_request *r)
 
 static int reject_id(struct rl_ucm_request *r)
 {
-	/* By the program; by its vendor's options. */
+	/* Reasons: the program, and its vendor's options. */
 	enum { UNSAID = 0, BY_CONSUMER = 28, BY_VENDOR = 35 };
 	const struct rdma_ucm_reject *in = &r->in.reject;
 	struct rl_cmid *id;
@@ -240,7 +240,7 @@ static int disconnect_id(struct rl_ucm_request *r)
 	return id ? rl_cm_disconnect(id) : err;
 }
 
-/* iWARP connects without the program's help: there is nothing to tell. */
+/* iWARP connects without the program's help: nothing to do. */
 static int notify(struct rl_ucm_request *r)
 {
 	int err;
@@ -282,7 +282,7 @@ static int join_ip_mcast(struct rl_ucm_request *r)
 	return rv ? rv : join_group(r, in->id, in->uid, in->response, &a);
 }
 
-/* Who only sends is told the same: to be in a group is another matter. */
+/* A send-only member gets the same: entering the group is separate. */
 static int join_mcast(struct rl_ucm_request *r)
 {
 	const struct rdma_ucm_join_mcast *in = &r->in.join_mcast;
@@ -325,7 +325,7 @@ static int set_id_option(struct rl_cmid *id, const struct rdma_ucm_set_option *i
 	case RDMA_OPTION_ID_AFONLY:
 		return rl_cm_set_afonly(id, number);
 	default:
-		/* TCP has its own time-outs. */
+		/* TCP has time-outs of its own. */
 		return id->qp_type == IBV_QPT_RC ? 0 : -EINVAL;
 	}
 }
@@ -355,7 +355,7 @@ static int get_event(struct rl_ucm_request *r)
 	return rv ? rv : rl_ucm_answer(r, r->in.get_event.response, &resp, sizeof(resp));
 }
 
-/* The file that the id comes from may be let go by this: not with the lock. */
+/* May release the file that the id comes from: not with the lock. */
 static int migrate_id(struct rl_ucm_request *r)
 {
 	struct rl_file *from = rl_fd_get((int)r->in.migrate_id.fd);
@@ -373,13 +373,13 @@ static int migrate_id(struct rl_ucm_request *r)
 /* ---- the file ---- */
 
 struct command {
-	int (*run)(struct rl_ucm_request *r);	/* NULL: there is no such command */
-	u16 in, out;			/* octets at least */
+	int (*run)(struct rl_ucm_request *r);	/* NULL: no such command */
+	u16 in, out;			/* minimum sizes */
 	bool alone;			/* without rdma_cm's lock */
 };
 
 #define IN(type) .in = sizeof(struct rdma_ucm_##type)
-/* What newer libraries have behind it may be missing. */
+/* Fields of newer libraries may be missing at the end. */
 #define IN_TO(type, last) .in = offsetof(struct rdma_ucm_##type, last) + \
 				sizeof(((struct rdma_ucm_##type *)0)->last)
 #define OUT(type) .out = sizeof(struct rdma_ucm_##type)
@@ -455,7 +455,7 @@ static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	return rv ? rv : (ssize_t)len;
 }
 
-/* Events are asked for by a command. */
+/* Events are read by a command. */
 static ssize_t ucm_read(struct rl_file *f, int fd, void *buf, size_t len)
 {
 	return -EINVAL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a QP is to be modified with. */
+/* The attributes that a program modifies its QP with. */
 #include <infiniband/verbs.h>
 
 #include "host/limits.h"
@@ -9,9 +9,9 @@
 #include "ucm_request.h"
 
 /*
- * What librdmacm, or the program, modifies its QP by. It decides nothing: the connection makes a QP
- * able to receive and to send, and before one a QP gets no rights. An RNIC's is as the kernel's iw_cm
- * has it.
+ * librdmacm, or the program, modifies its QP by these. They decide nothing: the connection enables
+ * a QP to receive and to send, and an unconnected QP gets no rights. An RNIC's are those of the
+ * kernel's iw_cm.
  */
 static int init_rnic_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_qp_attr *a)
 {
@@ -28,8 +28,8 @@ static int init_rnic_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_
 }
 
 /*
- * A RoCE device's QP goes through the states of one that is connected by hand. That it is not is
- * told by dest_qp_num 0, which is no QP's. Once it is connected there is nothing to modify.
+ * A RoCE device's QP goes through the states of one that is connected by hand; dest_qp_num 0, which
+ * is reserved, marks it as rdma_cm's. Once it is connected there is nothing to modify.
  */
 static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_qp_attr *a)
 {
@@ -54,7 +54,7 @@ static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_
 	return 0;
 }
 
-/* Of datagrams: the program moves its QP on itself. */
+/* For datagrams: the program moves its QP itself. */
 static int init_ud_attr(struct ib_uverbs_qp_attr *a)
 {
 	a->qp_attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;

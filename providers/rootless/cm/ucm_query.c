@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a program asks of an id: addresses, GIDs and the path to the peer. */
+/* Queries of an id: addresses, GIDs and the path to the peer. */
 #include <endian.h>
 #include <infiniband/ib.h>
 #include <infiniband/sa.h>
@@ -8,9 +8,9 @@
 #include "process/options.h"
 #include "ucm_request.h"
 
-/* Ethernet has but the default partition. */
+/* Ethernet has only the default partition. */
 #define WHOLE_PKEY 0xffff
-/* Of path records: a selector, and 4.096 us << 18, as the kernel has it. */
+/* Of path records: a selector, and 4.096 us << 18, as in the kernel. */
 #define EXACTLY 2
 #define LIFE_TIME 18
 
@@ -22,7 +22,7 @@ static u64 guid_of(const struct rl_device *d)
 	return guid;
 }
 
-/* iWARP has no path records; of a RoCE device there is one, once the route is known. */
+/* iWARP has no path records; a RoCE device has one, once the route is known. */
 static bool has_path(const struct rl_cmid *id)
 {
 	return rl_options()->roce && id->dev && id->phase >= RL_CM_ROUTE &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The commands of rdma_cm as they come: ucm.c decodes them. */
+/* Commands of rdma_cm, as ucm.c decodes them. */
 #ifndef RL_UCM_REQUEST_H
 #define RL_UCM_REQUEST_H
 
@@ -12,10 +12,10 @@ struct rl_ucm_file {
 	struct rl_chan *chan;
 };
 
-/* A command: what came in, and where the answer goes. */
+/* A command: its input, and where its answer goes. */
 struct rl_ucm_request {
 	struct rl_ucm_file *f;
-	u16 out;			/* octets that the program has room for */
+	u16 out;			/* octets of room for the answer */
 	union {
 		struct rdma_ucm_create_id create_id;
 		struct rdma_ucm_destroy_id destroy_id;
@@ -40,7 +40,7 @@ struct rl_ucm_request {
 	} in;
 };
 
-/* Older programs have room for less than all of the answer. */
+/* Older programs have room for part of the answer. */
 static inline int rl_ucm_answer(const struct rl_ucm_request *r, u64 where, const void *p,
 				size_t len)
 {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * The list of devices, made from the netdevs that getifaddrs() tells of, and whose address an
- * address is.
- */
+/* The list of devices, made from getifaddrs(), and the look-up of an address's device. */
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
@@ -18,30 +15,30 @@
 #include "process/options.h"
 #include "process/raw.h"
 
-/* uverbs' character devices: 192 and on, of those that the kernel reserved. */
+/* Character devices of uverbs: from 192 on, of those that the kernel reserved. */
 #define DEVICES 64
 #define UVERBS_MAJOR 231
 #define UVERBS_MINOR 192
-/* misc's major number; rdma_cm has no minor number of its own, and 58 is customary. */
+/* misc's major number; rdma_cm's minor number is dynamic, and 58 is customary. */
 #define CM_MAJOR 10
 #define CM_MINOR 58
 
 #define MAC_LEN 6
 
-/* Entries of the GID table that are the first address. */
+/* The first address fills this many entries of the GID table. */
 #define FIRST_GIDS 4
 
 static struct {
 	pthread_once_t once;
 	struct rl_device at[DEVICES];
 	u32 count;
-	struct ifaddrs *first;		/* as they were when the list was made; NULL: unknown */
+	struct ifaddrs *first;		/* when the list was made; NULL: unknown */
 	const struct rl_device *loopback;	/* NULL: not in the list */
 } list = { .once = PTHREAD_ONCE_INIT };
 
 /* ---- one entry of getifaddrs() ---- */
 
-/* An IPv4 address may have a label, NETDEV:WORD, in place of the netdev's name. */
+/* An IPv4 address may have a label, NETDEV:WORD, instead of the netdev's name. */
 static size_t netdev_len(const struct ifaddrs *i)
 {
 	return strcspn(i->ifa_name, ":");
@@ -62,7 +59,7 @@ static bool is_ip(const struct ifaddrs *i)
 
 /* ---- which netdevs, and in what order ---- */
 
-/* What WEFT_NETDEVS says: its place among the names; -1: it is not wanted. */
+/* Its index in WEFT_NETDEVS; -1: not listed. */
 static int device_wanted_place(const char *netdev)
 {
 	const char *s = rl_options()->netdevs;
@@ -80,11 +77,11 @@ static int device_wanted_place(const char *netdev)
 
 struct candidate {
 	struct rl_device dev;
-	int place;			/* in WEFT_NETDEVS */
+	int place;			/* index in WEFT_NETDEVS */
 	bool is_loopback;
 };
 
-/* As WEFT_NETDEVS says, or real ones first: many programs take the first device. */
+/* In the order of WEFT_NETDEVS, or real netdevs first: many programs take the first device. */
 static int compare(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
@@ -105,7 +102,7 @@ static bool guid_is_zero(const u8 *p, size_t len)
 	return !len;
 }
 
-/* False: there is none, as of lo, tun, and what is no Ethernet. */
+/* False: there is none, as for lo, tun, and other netdevs that are not Ethernet. */
 static bool read_mac(const struct ifaddrs *i, const char *netdev, u8 mac[MAC_LEN])
 {
 	const struct sockaddr_ll *ll;
@@ -122,7 +119,7 @@ static bool read_mac(const struct ifaddrs *i, const char *netdev, u8 mac[MAC_LEN
 	return false;
 }
 
-/* A locally administered one; the same for the same name and number. */
+/* A locally administered MAC; the same for the same name and number. */
 static void make_mac(const struct rl_device *d, u32 salt, u8 mac[MAC_LEN])
 {
 	u32 hash = 2166136261u ^ salt, i;
@@ -137,7 +134,7 @@ static void make_mac(const struct rl_device *d, u32 salt, u8 mac[MAC_LEN])
 		mac[2 + i] = (u8)(hash >> 8 * i);
 }
 
-/* EUI-64 of the MAC (RFC 4291, appendix A), as iWARP devices have it. */
+/* EUI-64 of the MAC (RFC 4291, appendix A), as usual for iWARP devices. */
 static void set_names(struct rl_device *d, const u8 mac[MAC_LEN])
 {
 	memcpy(d->guid, mac, 3);
@@ -157,7 +154,7 @@ static bool is_taken(const struct rl_device *d)
 	return false;
 }
 
-/* A VLAN, a bond's slave has the MAC of another netdev. */
+/* VLANs and slaves of a bond share another netdev's MAC. */
 static void name_uniquely(struct rl_device *d, const struct ifaddrs *first, u8 mac[MAC_LEN])
 {
 	u32 salt = 0;
@@ -220,7 +217,7 @@ u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN])
 	return 0;
 }
 
-/* IPv4 before IPv6, and what holds on one link only last. */
+/* IPv4 before IPv6, and link-local addresses last. */
 static int rank(const struct sockaddr *a)
 {
 	if (a->sa_family == AF_INET)
@@ -235,9 +232,9 @@ static void add_gid(struct rl_device *d, const u8 gid[RL_GID_LEN], u32 times)
 }
 
 /*
- * Programs are told an index by hand, and habits differ: on hardware 0 and 1 are an IPv6 address, 2
- * and 3 the first IPv4 one, each as two types; rxe has that at 1; and many take 0. So it is there at
- * all of them, and the other addresses follow.
+ * Users give programs a GID index, and habits differ: on hardware 0 and 1 are an IPv6 address, 2
+ * and 3 the first IPv4 one, each with two types; rxe has that at 1; and many use 0. So the first
+ * address is at all of these, and the others follow.
  */
 static void add_addresses(struct rl_device *d, const struct ifaddrs *first, int of_rank)
 {
@@ -296,7 +293,7 @@ static struct candidate *find_candidate(struct candidate *c, u32 n, const struct
 	return NULL;
 }
 
-/* False: it is not for the list. */
+/* False: not for the list. */
 static bool fill_candidate(struct candidate *c, const struct ifaddrs *i)
 {
 	size_t len = netdev_len(i);
@@ -366,7 +363,7 @@ const struct rl_device *rl_device_at(u32 index)
 
 /* ---- whose address ---- */
 
-/* IPv4, also when it is written as IPv6. */
+/* IPv4, also if mapped into IPv6. */
 static bool read_v4(const struct sockaddr *a, struct in_addr *v4)
 {
 	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)a;
@@ -381,7 +378,7 @@ static bool read_v4(const struct sockaddr *a, struct in_addr *v4)
 	return true;
 }
 
-/* A link-local address without a scope is the first such. */
+/* A link-local address without a scope matches the first such. */
 static bool is_same_v6(const struct sockaddr *a, const struct sockaddr *b)
 {
 	const struct sockaddr_in6 *x = (const struct sockaddr_in6 *)a;
@@ -422,7 +419,7 @@ static const struct rl_device *search(const struct ifaddrs *i, const struct sock
 	return NULL;
 }
 
-/* Addresses come and go after the list is made. */
+/* Addresses change after the list is made. */
 static const struct rl_device *search_anew(const struct sockaddr *a)
 {
 	const struct rl_device *d;
@@ -449,7 +446,7 @@ static bool is_loopback(const struct sockaddr *a)
 	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
-/* Without a device on lo another serves its addresses, as with the kernel's rdma_cm. */
+/* If lo has no device, another one serves its addresses, as with the kernel's rdma_cm. */
 const struct rl_device *rl_device_of_address(const struct sockaddr *a)
 {
 	const struct rl_device *d;

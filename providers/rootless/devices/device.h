@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The devices: one for each netdev that is up and has an address. The list is made when it is
- * first asked for, and constant then.
+ * The devices: one for each netdev that is up and has an address. The list is made on first use,
+ * and is then constant.
  */
 #ifndef RL_DEVICE_H
 #define RL_DEVICE_H
@@ -15,19 +15,19 @@
 #define RL_PORT 1			/* the only one of each device */
 #define RL_MAX_GIDS 64
 #define RL_GID_LEN 16
-/* Of a datagram: IPv6, UDP and roce/datagram.h. */
+/* Headers of a datagram: IPv6, UDP and roce/datagram.h. */
 #define RL_DATAGRAM_HEADERS (40 + 8 + 24)
-#define RL_HOP_LIMIT 64		/* of paths that rdma_cm tells of */
+#define RL_HOP_LIMIT 64		/* of paths that rdma_cm reports */
 
 struct rl_device {
 	u32 index;			/* in the list; NETLINK_RDMA's number, uverbsN's N */
 	char name[32];			/* weft_ and the netdev's name */
 	char netdev[IFNAMSIZ];
 	unsigned int ifindex;
-	u8 guid[8];			/* node_guid, as on the wire; no two devices have the same */
+	u8 guid[8];			/* node_guid, as on the wire; unique */
 	/*
-	 * What peers address. Of a RoCE device: the netdev's addresses, IPv4 as mapped into IPv6. Of an
-	 * RNIC one: the netdev's MAC, then zeros.
+	 * The addresses for peers. A RoCE device: the netdev's addresses, IPv4 mapped into IPv6. An
+	 * RNIC: the netdev's MAC, then zeros.
 	 */
 	u8 gids[RL_MAX_GIDS][RL_GID_LEN];
 	u32 ngids;			/* at least 1 */
@@ -35,26 +35,29 @@ struct rl_device {
 };
 
 u32 rl_device_count(void);
-/* NULL behind the last. */
+/* NULL after the last. */
 const struct rl_device *rl_device_at(u32 index);
-/* Whose netdev has this address; NULL if there is none. The port is not looked at. */
+/* The device whose netdev has this address; NULL: none. The port is ignored. */
 const struct rl_device *rl_device_of_address(const struct sockaddr *a);
 
 /* The character devices of uverbsN and of rdma_cm. */
 dev_t rl_device_uverbs_rdev(const struct rl_device *d);
 dev_t rl_device_cm_rdev(void);
 
-/* An IP address as a GID; zeros of another family's. */
+/* An IP address as a GID; zeros for other families. */
 void rl_gid_of_address(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN]);
-/* The IP address that a GID of a RoCE device's peer is, and @port: as @d reaches it. Its length. */
+/*
+ * Converts a GID of a RoCE device's peer, and @port, to the address by which @d reaches it: its
+ * length.
+ */
 socklen_t rl_gid_to_address(const struct rl_device *d, const u8 gid[RL_GID_LEN], u16 port,
 			    struct sockaddr_storage *a);
 /* The first entry of @d's table that is @gid; 0 if there is none. */
 u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN]);
 
 /*
- * port.h's enum ib_mtu number: 1 (256) to 5 (4096), the largest that fits into the netdev's MTU; on
- * a RoCE device behind all headers of a datagram.
+ * Number of enum ib_mtu: 1 (256) to 5 (4096), the largest that fits into the netdev's MTU; on a
+ * RoCE device, after all headers of a datagram.
  */
 u8 rl_device_ib_mtu(const struct rl_device *d);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * NETLINK_RDMA sockets: one end of a socket pair, so that poll, MSG_PEEK and O_NONBLOCK are the
- * kernel's own. A message that the program sends is answered at once: the answers go into the
- * other end, which is hidden. Where they find no room they are lost, as netlink's are.
+ * NETLINK_RDMA sockets. Each is one end of a socket pair, so that poll, MSG_PEEK and O_NONBLOCK are
+ * the kernel's own. A message from the program is answered at once: the answers are written to the
+ * other end, which is hidden. Answers that do not fit are lost, as with netlink.
  */
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
@@ -21,9 +21,9 @@
 #include "process/stats.h"
 #include "resource.h"
 
-/* All that lies on the program's stack, which may be small. */
+/* All buffers on the program's stack, which may be small. */
 #define MAX_REQUEST 4096
-/* libmnl reads no more at a time. */
+/* libmnl reads at most this much at a time. */
 #define MAX_ANSWER 4096
 #define MAX_STATS 128
 
@@ -35,7 +35,7 @@
 
 struct netlink {
 	struct rl_file file;
-	int peer;			/* hidden: where answers are written */
+	int peer;			/* hidden: answers are written here */
 	u32 port;			/* nl_pid; atomic; 0: not bound */
 };
 
@@ -44,7 +44,7 @@ static struct netlink *to_netlink(struct rl_file *f)
 	return container_of(f, struct netlink, file);
 }
 
-/* Its name; if it has none yet, then from now on the process's number. */
+/* Its name; an unnamed socket gets the process's number now. */
 static u32 netlink_port_of(struct netlink *nl)
 {
 	u32 port = 0, own = (u32)rl_raw(SYS_getpid);
@@ -107,7 +107,7 @@ static void put_string(struct answer *a, u16 type, const char *s)
 	put_attr(a, type, s, strlen(s) + 1);
 }
 
-/* Where the nest begins, for end_nest(). */
+/* The offset of the nest, for end_nest(). */
 static size_t begin_nest(struct answer *a, u16 type)
 {
 	size_t at = a->len;
@@ -126,13 +126,13 @@ static void end_nest(struct answer *a, size_t at)
 
 /* ---- requests ---- */
 
-/* A message that was asked for, and what its attributes say. */
+/* A request, and its attributes. */
 struct request {
 	struct netlink *nl;
 	struct nlmsghdr h;
 	bool has_index, has_port, has_stat;
 	u32 index, port;
-	char chardev[16];		/* "": none was named */
+	char chardev[16];		/* "": none */
 };
 
 static void begin_answer(const struct request *r, struct answer *a, u16 type, u16 flags)
@@ -168,7 +168,7 @@ static void begin_nldev(const struct request *r, struct answer *a)
 	begin_answer(r, a, r->h.nlmsg_type, is_dump(r) ? NLM_F_MULTI : 0);
 }
 
-/* With error 0 an acknowledgement. */
+/* Error 0 is an acknowledgement. */
 static void send_error(const struct request *r, int error)
 {
 	struct nlmsgerr e = { .error = error, .msg = r->h };
@@ -197,7 +197,7 @@ static bool read_u32(const struct nlattr *attr, u32 *v)
 	return true;
 }
 
-/* @s holds @room octets and is zeroed. */
+/* @s has room for @room octets, and is zeroed. */
 static bool read_string(const struct nlattr *attr, char *s, size_t room)
 {
 	size_t len = attr->nla_len - NLA_HDRLEN;
@@ -260,7 +260,7 @@ static void put_handle(struct answer *a, const struct rl_device *d)
 	put_string(a, RDMA_NLDEV_ATTR_DEV_NAME, d->name);
 }
 
-/* No firmware's version: there is none, and the kernel's driver tells none. */
+/* There is no firmware, and the kernel's driver reports no version of it. */
 static int answer_device(const struct request *r, const struct rl_device *d)
 {
 	struct answer a;
@@ -330,7 +330,7 @@ static void put_stat(struct answer *a, const char *name, u64 value)
 	end_nest(a, nest);
 }
 
-/* A port's counters. Of single QPs or regions, for which STAT_RES and dumps ask, there are none. */
+/* A port's counters. There are none of single QPs or regions, for which STAT_RES and dumps ask. */
 static int answer_stats(const struct request *r, const struct rl_device *d)
 {
 	u32 n = min_t(u32, rl_stat_count, MAX_STATS), i;
@@ -357,7 +357,7 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 
 /* ---- commands: what is one for all devices ---- */
 
-/* As the kernel encodes a device's number for user space. */
+/* The kernel's encoding of a device number for user space. */
 static u64 rdev_number(dev_t rdev)
 {
 	u32 ma = major(rdev), mi = minor(rdev);
@@ -393,7 +393,10 @@ static int answer_chardev(const struct request *r)
 	return netlink_send_answer(r, &a);
 }
 
-/* Shared among network namespaces, as the kernel's default is. Nothing is pinned: fork() copies. */
+/*
+ * Devices are shared among network namespaces, as by the kernel's default. Memory is not pinned:
+ * fork() copies.
+ */
 static int answer_system(const struct request *r)
 {
 	struct answer a;
@@ -408,7 +411,7 @@ static int answer_system(const struct request *r)
 
 struct command {
 	int (*whole)(const struct request *r);
-	/* NULL: objects of which a dump tells none */
+	/* NULL: objects that a dump does not list */
 	int (*device)(const struct request *r, const struct rl_device *d);
 	bool can_dump;
 	bool needs_index;		/* for a dump, too */
@@ -469,7 +472,7 @@ static const struct command *command_of(const struct request *r)
 		&commands[op] : NULL;
 }
 
-/* What ends a dump is its receipt, too. */
+/* The end of a dump is its acknowledgement, too. */
 static void answer_request(struct request *r, const u8 *attrs, size_t len)
 {
 	const struct command *c = command_of(r);
@@ -489,7 +492,7 @@ static void answer_request(struct request *r, const u8 *attrs, size_t len)
 
 /* ---- the socket ---- */
 
-/* Messages for the kernel's own use, and what asks for nothing, only get the wanted receipt. */
+/* Messages for the kernel's own use, and empty requests, only get their acknowledgement. */
 static void take_message(struct netlink *nl, const struct nlmsghdr *h)
 {
 	struct request r = { .nl = nl, .h = *h };
@@ -500,7 +503,7 @@ static void take_message(struct netlink *nl, const struct nlmsghdr *h)
 		send_error(&r, 0);
 }
 
-/* @p: aligned, and nobody else's. */
+/* @p: aligned, and private to the caller. */
 static void take_messages(struct netlink *nl, const u8 *p, size_t len)
 {
 	const struct nlmsghdr *h;
@@ -591,7 +594,7 @@ void rl_netlink_name(struct rl_file *f, struct sockaddr_nl *name)
 	name->nl_pid = __atomic_load_n(&to_netlink(f)->port, __ATOMIC_RELAXED);
 }
 
-/* @pair: the program's end, and the one to hide. */
+/* @pair: the program's end, and the hidden one. */
 static int install_pair(const int pair[2])
 {
 	struct netlink *nl = calloc(1, sizeof(*nl));

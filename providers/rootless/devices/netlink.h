@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the hooks of socket calls ask of a NETLINK_RDMA socket (a file whose operations have
- * send). Each returns 0 or a length, or -errno. Any thread.
+ * What hooks of socket calls do with a NETLINK_RDMA socket (a file whose operations have send).
+ * Each returns 0 or a length, or -errno. Any thread.
  */
 #ifndef RL_NETLINK_H
 #define RL_NETLINK_H
@@ -14,11 +14,11 @@
 
 /* socket(AF_NETLINK, @type, NETLINK_RDMA): an installed descriptor (process/file.h), or -errno. */
 int rl_netlink_open(int type);
-/* The name that it binds itself to when @a has nl_pid 0 is the process's number. */
+/* Binds it to the address @a; nl_pid 0 stands for the process's number. */
 int rl_netlink_bind(struct rl_file *f, const struct sockaddr *a, socklen_t len);
-/* What getsockname() says. */
+/* The result of getsockname(). */
 void rl_netlink_name(struct rl_file *f, struct sockaddr_nl *name);
-/* A message in pieces: in one piece to ops->send. */
+/* Passes a message in pieces to ops->send in one piece. */
 ssize_t rl_netlink_gather(struct rl_file *f, int fd, const struct iovec *iov, size_t n);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "resource.h"
 
-#define MAX_DEVICES 64			/* those beyond are not counted */
+#define MAX_DEVICES 64			/* devices from here on are not counted */
 
 static u32 objects[MAX_DEVICES][RL_KINDS]; /* atomic */
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The tree: how names are followed in it, and what stands in it. The texts are those that the
- * kernel gives for the driver's devices. These have no parent; but programs look below one for a
- * device's netdev, so there is a "device" with that and nothing else.
+ * The tree: following names in it, and its contents. The texts are those that the kernel has for
+ * the driver's devices. Those have no parent; but programs look for a device's netdev below one, so
+ * there is a "device" with the netdev and nothing else.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #define CM_ABI		4	/* of rdma_cm's */
 #define MAX_LINKS	8
 #define LOWEST_ADDRESS	4096
-/* Names nobody else: the kernel numbers its file systems from 1. */
+/* Of no other file system: the kernel numbers its own from 1. */
 #define TREE_DEV	makedev(0, 0xfffff)
 
 static struct {
@@ -84,7 +84,7 @@ static struct rl_node *add_real(struct rl_node *dir, const char *name)
 	return n;
 }
 
-/* A directory that may have the hardware's entries, too. */
+/* A directory that may have the hardware's entries as well. */
 static struct rl_node *add_class(struct rl_node *dir, const char *name)
 {
 	struct rl_node *n = add_dir(dir, name);
@@ -94,7 +94,7 @@ static struct rl_node *add_class(struct rl_node *dir, const char *name)
 	return n;
 }
 
-/* A file or link; one there is no memory for is missing. */
+/* A file or link. Out of memory: it is missing. */
 static __attribute__((format(printf, 4, 5)))
 void add_text(struct rl_node *dir, const char *name, mode_t mode, const char *fmt, ...)
 {
@@ -138,7 +138,7 @@ static void fill_gids(struct rl_node *port, const struct rl_device *d)
 			 be16(g), be16(g + 2), be16(g + 4), be16(g + 6),
 			 be16(g + 8), be16(g + 10), be16(g + 12), be16(g + 14));
 		add_file(ndevs, name, "%s\n", d->netdev);
-		/* The other is the kernel's name of the type of every GID that is not RoCE v2's. */
+		/* The other one is the kernel's name for all GID types but RoCE v2's. */
 		add_file(types, name, rl_options()->roce ? "RoCE v2\n" : "IB/RoCE v1\n");
 	}
 }
@@ -158,7 +158,7 @@ static void fill_port(struct rl_node *port, const struct rl_device *d)
 	fill_gids(port, d);
 }
 
-/* weft(4)'s options, as they hold for this process. */
+/* weft(4)'s options, with their values in this process. */
 static void fill_options(struct rl_node *dir)
 {
 	const struct rl_options *o = rl_options();
@@ -206,7 +206,7 @@ static void fill_uverbs(struct rl_node *dir, const struct rl_device *d, dev_t rd
 	add_file(dir, "ibdev", "%s\n", d->name);
 }
 
-/* The directories that devices are entered in. */
+/* Directories with an entry for each device. */
 struct shelves {
 	struct rl_node *infiniband, *verbs, *sys_char, *dev, *dev_char;
 };
@@ -247,7 +247,7 @@ static void add_cm(struct shelves *s, struct rl_node *misc)
 	add_cdev(s, "rdma_cm", rdev, NULL, "misc");
 }
 
-/* Classes of hardware that the devices here have no part in. */
+/* Other classes of hardware, of which these devices have none. */
 static void hide_classes(struct rl_node *class)
 {
 	if (rl_options()->with_hardware)
@@ -281,12 +281,12 @@ static void make_tree(void)
 
 struct walk {
 	const struct rl_node *at;
-	char *rest;			/* what is still to be followed, inside buf */
+	char *rest;			/* rest to follow, inside buf */
 	char buf[PATH_MAX];
 	u32 links;
 };
 
-/* What follows in place of the link that w->rest began with: its text, then what is behind it. */
+/* Replaces the link that w->rest began with by its text. */
 static int enter_link(struct walk *w, const struct rl_node *link, const char *behind)
 {
 	char text[PATH_MAX];
@@ -342,7 +342,7 @@ static int follow_name(struct walk *w, bool follow)
 	return rv;
 }
 
-/* The kernel's name of what w->rest says, below w->at. */
+/* The kernel's name for w->rest, below w->at. */
 static int name_elsewhere(const struct walk *w, struct rl_place *place)
 {
 	int len = rl_node_path(w->at, place->real, sizeof(place->real));
@@ -379,10 +379,10 @@ int rl_tree_find(const struct rl_node *from, const char *path, bool follow,
 	return rv;
 }
 
-/* Each way into the tree has one of these names in it. */
+/* Each path into the tree contains one of these names. */
 bool rl_tree_may_have(const char *path)
 {
-	/* What points nowhere is the kernel's to refuse. */
+	/* The kernel refuses an invalid pointer. */
 	if ((uintptr_t)path < LOWEST_ADDRESS || path[0] != '/')
 		return false;
 	while (path[0] == '/' && path[1] == '/')

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What stands in /sys and /dev for the devices: a tree of names in memory. Nothing of it is on
- * disk; hooks/path.c and hooks/dir.c show it to the program.
+ * The devices' entries in /sys and /dev: a tree of names in memory, which hooks/path.c and
+ * hooks/dir.c show to the program.
  *
- * The tree is made when it is first asked for, and constant then. Any thread, no lock.
+ * The tree is made on first use, and is then constant. Any thread, no lock.
  */
 #ifndef RL_TREE_H
 #define RL_TREE_H
@@ -19,30 +19,32 @@ struct rl_node {
 	const char *name;
 	const struct rl_node *parent;	/* the root's is the root */
 	struct rl_node *child, *next;	/* the first child; the next of the same parent */
-	mode_t mode;			/* as stat's; 0: nothing is here, whatever is really there */
-	bool real;			/* a directory of the kernel's that has ours below it */
-	bool merged;			/* the kernel's names count, too, behind ours */
-	const char *text;		/* a file's, or where a link leads */
-	const struct rl_device *dev;	/* a character device: whose; NULL: rdma_cm's */
+	mode_t mode;			/* st_mode; 0: hides the kernel's entry */
+	bool real;			/* a kernel directory with entries of ours below */
+	bool merged;			/* the kernel's entries count, too, after ours */
+	const char *text;		/* a file's text, or a link's target */
+	const struct rl_device *dev;	/* of a character device; NULL: rdma_cm's */
 	dev_t rdev;
 	ino_t ino;
 };
 
-/* Where a name leads. */
+/* The target of a name. */
 struct rl_place {
 	const struct rl_node *node;
-	char real[PATH_MAX];		/* if it leads elsewhere: the kernel's name for it */
+	char real[PATH_MAX];		/* if outside the tree: the kernel's name for it */
 };
 
 #define RL_ELSEWHERE 1
 
-/* Can @path lead into the tree, from the root? Quick, and makes nothing. NULL cannot. */
+/*
+ * Can @path lead into the tree, from the root? Quick, and does not make the tree. False for NULL.
+ */
 bool rl_tree_may_have(const char *path);
 
 /*
- * Follows @path from directory @from, or from the root (NULL, or @path is absolute); @follow: a
- * link at its end, too. 0 and place->node, or RL_ELSEWHERE and place->real (place->node is then
- * the directory of that name, if it has ours below it, or NULL), or -errno.
+ * Follows @path from directory @from, or from the root (NULL, or @path is absolute); @follow: also
+ * a link at its end. 0 and place->node, or RL_ELSEWHERE and place->real (place->node is then the
+ * directory of that name, if it has entries of ours below it, or NULL), or -errno.
  */
 int rl_tree_find(const struct rl_node *from, const char *path, bool follow,
 		 struct rl_place *place);
@@ -53,17 +55,17 @@ void rl_node_stat(const struct rl_node *n, struct stat *st);
 
 /* ---- devices/tree_file.c ---- */
 
-/* Opens the character device of @d; of NULL: rdma_cm's. */
+/* Opens the character device of @d; NULL: of rdma_cm. */
 typedef int rl_device_opener(const struct rl_device *d, int flags);
 
 /*
- * Opens @n, with @flags as of open(): an installed descriptor, or -errno. @open_device may be NULL if
- * @flags has O_DIRECTORY.
+ * Opens @n, with @flags as of open(): an installed descriptor, or -errno. @open_device may be NULL
+ * if @flags has O_DIRECTORY.
  */
 int rl_node_open(const struct rl_node *n, int flags, rl_device_opener *open_device);
-/* The text of file @n in a descriptor that is not installed, or -errno. */
+/* A descriptor, not installed, with the text of file @n; or -errno. */
 int rl_node_open_text(const struct rl_node *n, int flags);
-/* What @fd was opened as; NULL: it is no directory and no file of the tree. */
+/* The node that @fd was opened as; NULL: no directory or file of the tree. */
 const struct rl_node *rl_node_of_fd(int fd);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Opened directories and files of the tree. Each descriptor is a memfd: a file's has the text,
- * sealed; a directory's is empty, so that what the hooks miss says ENOTDIR and harms nothing.
+ * sealed; a directory's is empty, so that calls without a hook fail with ENOTDIR.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static int new_memfd(const struct rl_node *n, int flags)
 		      MFD_ALLOW_SEALING | (flags & O_CLOEXEC ? MFD_CLOEXEC : 0));
 }
 
-/* @fd is @n's from now on: @fd, or -errno and it is closed. */
+/* Installs @fd as @n: @fd, or -errno and it is closed. */
 static int install(int fd, const struct rl_node *n)
 {
 	struct tree_file *t;

@@ -7,8 +7,8 @@
 
 /* Connections that are accepted in one go. */
 #define ACCEPT_ROUND	16
-#define STRANGERS_MAX	256
-/* When there was no memory or no descriptor to accept with. */
+#define HALF_OPEN_MAX	256
+/* After a lack of memory or descriptors. */
 #define ACCEPT_RETRY_MS	100
 
 static const struct rl_watch_ops acceptor_watch_ops;
@@ -18,59 +18,52 @@ static struct rl_acceptor *acceptor_of(struct rl_watch *w)
 	return container_of(w, struct rl_acceptor, watch);
 }
 
-/* ---- strangers ---- */
+/* ---- half-open connections ---- */
 
-static void enter(struct rl_acceptor *a, struct rl_conn *c)
+static void add_half_open(struct rl_acceptor *a, struct rl_conn *c)
 {
 	rl_watch_get(&a->watch);
 	rl_conn_get(c);
-	pthread_mutex_lock(&a->door);
+	pthread_mutex_lock(&a->half_open_lock);
 	c->acceptor = a;
-	c->next_stranger = NULL;
-	c->prev_stranger = a->last;
-	*a->last = c;
-	a->last = &c->next_stranger;
-	a->strangers++;
-	pthread_mutex_unlock(&a->door);
+	list_add_tail(&c->half_open_node, &a->half_open);
+	a->half_open_cap.n++;
+	pthread_mutex_unlock(&a->half_open_lock);
 }
 
-void rl_acceptor_knows(struct rl_conn *c)
+void rl_acceptor_remove_half_open(struct rl_conn *c)
 {
 	struct rl_acceptor *a = c->acceptor;
 
 	if (!a)
 		return;
 	c->acceptor = NULL;
-	pthread_mutex_lock(&a->door);
-	*c->prev_stranger = c->next_stranger;
-	if (c->next_stranger)
-		c->next_stranger->prev_stranger = c->prev_stranger;
-	else
-		a->last = c->prev_stranger;
-	a->strangers--;
-	pthread_mutex_unlock(&a->door);
+	pthread_mutex_lock(&a->half_open_lock);
+	list_del(&c->half_open_node);
+	a->half_open_cap.n--;
+	pthread_mutex_unlock(&a->half_open_lock);
 	rl_watch_put(&a->watch);
 	rl_conn_put(c);
 }
 
-/* The oldest, referenced; NULL: there are but @few. */
-static struct rl_conn *one_of_more_than(struct rl_acceptor *a, u32 few)
+/* The oldest, referenced; NULL: there is none, or with @capped, fewer than the cap. */
+static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 {
 	struct rl_conn *c = NULL;
 
-	pthread_mutex_lock(&a->door);
-	if (a->strangers > few)
-		c = a->first;
+	pthread_mutex_lock(&a->half_open_lock);
+	if (!list_empty(&a->half_open) && (!capped || weft_cap_is_reached(&a->half_open_cap)))
+		c = list_first_entry(&a->half_open, struct rl_conn, half_open_node);
 	if (c)
 		rl_conn_get(c);
-	pthread_mutex_unlock(&a->door);
+	pthread_mutex_unlock(&a->half_open_lock);
 	return c;
 }
 
-/* For one more. */
-static void make_way(struct rl_acceptor *a)
+/* Makes room for one more. */
+static void evict_oldest(struct rl_acceptor *a)
 {
-	struct rl_conn *c = one_of_more_than(a, STRANGERS_MAX - 1);
+	struct rl_conn *c = oldest(a, true);
 	struct weft_tcp_view v;
 
 	if (!c)
@@ -85,13 +78,13 @@ static void make_way(struct rl_acceptor *a)
 	rl_conn_put(c);
 }
 
-void rl_acceptor_drop_strangers(struct rl_acceptor *a)
+void rl_acceptor_drop_half_open(struct rl_acceptor *a)
 {
 	struct rl_conn *c;
 
-	while ((c = one_of_more_than(a, 0))) {
+	while ((c = oldest(a, false))) {
 		rl_conn_lock(c);
-		rl_acceptor_knows(c);
+		rl_acceptor_remove_half_open(c);
 		rl_conn_act(c, weft_link_kill(&c->link));
 		rl_conn_unlock(c);
 		rl_conn_put(c);
@@ -100,17 +93,17 @@ void rl_acceptor_drop_strangers(struct rl_acceptor *a)
 
 /* ---- accepting; with the acceptor's lock ---- */
 
-static void adopt(struct rl_acceptor *a, int fd)
+static void acceptor_adopt(struct rl_acceptor *a, int fd)
 {
 	struct rl_conn *c = rl_conn_new(NULL, false, fd, a->ops->ulp);
 
 	if (!c)
 		return;
 	rl_conn_configure(c);
-	enter(a, c);
+	add_half_open(a, c);
 	if (a->ops->adopt(a, c)) {
 		weft_link_await_request(&c->link, rl_now_ms());
-		/* A Request that is there already has its turn behind those before it. */
+		/* The progress thread reads a Request that is already there. */
 		rl_conn_watch(c);
 	} else {
 		rl_conn_abandon(c);
@@ -119,7 +112,7 @@ static void adopt(struct rl_acceptor *a, int fd)
 	rl_conn_put(c);
 }
 
-/* 0: one was; -EAGAIN: there is none; other errors: not now. */
+/* 0: accepted one; -EAGAIN: none is waiting; other errors: not now. */
 static int accept_one(struct rl_acceptor *a)
 {
 	int fd;
@@ -129,8 +122,8 @@ static int accept_one(struct rl_acceptor *a)
 	while (fd == -ECONNABORTED || fd == -EINTR);
 	if (fd < 0)
 		return fd;
-	make_way(a);
-	adopt(a, fd);
+	evict_oldest(a);
+	acceptor_adopt(a, fd);
 	return 0;
 }
 
@@ -148,7 +141,7 @@ static void accept_some(struct rl_acceptor *a)
 
 /* ---- the progress thread's calls ---- */
 
-static void ready(struct rl_watch *w, u32 events)
+static void acceptor_ready(struct rl_watch *w, u32 events)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -158,8 +151,8 @@ static void ready(struct rl_watch *w, u32 events)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* There is room again, or perhaps memory. */
-static void timeout(struct rl_watch *w)
+/* There may be descriptors or memory again. */
+static void acceptor_timeout(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -173,7 +166,7 @@ static void timeout(struct rl_watch *w)
 		a->ops->timeout(a);
 }
 
-static void revive(struct rl_watch *w)
+static void acceptor_revive(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -183,7 +176,7 @@ static void revive(struct rl_watch *w)
 	pthread_mutex_unlock(&a->lock);
 }
 
-static void release(struct rl_watch *w)
+static void acceptor_release(struct rl_watch *w)
 {
 	struct rl_acceptor *a = acceptor_of(w);
 
@@ -191,10 +184,10 @@ static void release(struct rl_watch *w)
 }
 
 static const struct rl_watch_ops acceptor_watch_ops = {
-	.revive = revive,
-	.ready = ready,
-	.timeout = timeout,
-	.release = release,
+	.revive = acceptor_revive,
+	.ready = acceptor_ready,
+	.timeout = acceptor_timeout,
+	.release = acceptor_release,
 };
 
 /* ---- life ---- */
@@ -204,16 +197,15 @@ void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops)
 	rl_watch_init(&a->watch, &acceptor_watch_ops);
 	a->ops = ops;
 	pthread_mutex_init(&a->lock, NULL);
-	pthread_mutex_init(&a->door, NULL);
+	pthread_mutex_init(&a->half_open_lock, NULL);
 	a->fd = -1;
-	a->first = NULL;
-	a->last = &a->first;
-	a->strangers = 0;
+	INIT_LIST_HEAD(&a->half_open);
+	a->half_open_cap = (struct weft_cap) { .most = HALF_OPEN_MAX };
 }
 
 void rl_acceptor_fini(struct rl_acceptor *a)
 {
-	pthread_mutex_destroy(&a->door);
+	pthread_mutex_destroy(&a->half_open_lock);
 	pthread_mutex_destroy(&a->lock);
 }
 
@@ -240,7 +232,7 @@ void rl_acceptor_stop(struct rl_acceptor *a)
 {
 	pthread_mutex_lock(&a->lock);
 	rl_thread_remove(a->fd);
-	/* A child of fork() may have the socket, too. */
+	/* A child of fork() may hold the socket, too: closing would not stop it. */
 	rl_raw(SYS_shutdown, a->fd, SHUT_RDWR);
 	rl_fd_close_hidden(a->fd);
 	a->fd = -1;

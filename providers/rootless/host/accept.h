@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sockets that listen, whoever wants the connections: rdma_cm's listeners (cm/listen.c), and the ports that
- * QP numbers name (roce/port_group.c). Until its owner knows what to do with it, whoever connects is a
- * stranger. Strangers can have as many connections as they like: an acceptor puts up with so many, and
- * then asks the oldest to go.
+ * Listening sockets: rdma_cm's listeners (cm/listen.c) and the ports of QP numbers
+ * (roce/port_group.c). A connection is half-open until its owner knows what to do with it.
+ * Half-open connections are capped: beyond the cap, the oldest is evicted.
  *
- * Inside the owner's object, first. Order of locks: an acceptor's, a connection's, the strangers'.
+ * An acceptor is the first member of its owner's object. Order of locks: an acceptor's, a
+ * connection's, half_open_lock.
  */
 #ifndef RL_ACCEPT_H
 #define RL_ACCEPT_H
 
 #include "conn.h"
+#include "kernel/core/backlog.h"
 
 struct rl_acceptor;
 
 struct rl_acceptor_ops {
 	const struct rl_conn_ulp *ulp;	/* of the connections */
-	/* @c is new, locked, and awaits its Request; false: it is not wanted, and is abandoned. */
+	/* @c is new, locked, and awaits its Request. False: it is to be abandoned. */
 	bool (*adopt)(struct rl_acceptor *a, struct rl_conn *c);
-	/* It was poked, or there is room again. No lock. NULL: nothing. */
+	/* It was poked, or accepting may work again. No lock. May be NULL. */
 	void (*timeout)(struct rl_acceptor *a);
 	void (*release)(struct rl_acceptor *a);
 };
@@ -28,26 +29,29 @@ struct rl_acceptor {
 	const struct rl_acceptor_ops *ops;
 
 	pthread_mutex_t lock;
-	int fd;				/* lock; hidden; -1: it listens no more */
+	int fd;				/* lock; hidden; -1: it does not listen */
 
-	pthread_mutex_t door;		/* the strangers' */
-	struct rl_conn *first, **last;	/* the oldest first */
-	u32 strangers;
+	pthread_mutex_t half_open_lock;	/* of what follows */
+	struct list_head half_open;	/* the oldest first */
+	struct weft_cap half_open_cap;
 };
 
 /* One reference. It does not listen yet. */
 void rl_acceptor_init(struct rl_acceptor *a, const struct rl_acceptor_ops *ops);
 /* Frees what init made. */
 void rl_acceptor_fini(struct rl_acceptor *a);
-/* Listens on the bound, hidden, non-blocking socket @fd: 0, or -errno, and @fd is the caller's still. */
+/*
+ * Listens on the bound, hidden, non-blocking socket @fd: 0, or -errno, and the caller still owns
+ * @fd.
+ */
 int rl_acceptor_start(struct rl_acceptor *a, int fd, u32 backlog);
 /* Closes the socket. Nothing is accepted any more when this returns. */
 void rl_acceptor_stop(struct rl_acceptor *a);
 
-/* Those who are strangers still are abandoned; none has an owner's object. */
-void rl_acceptor_drop_strangers(struct rl_acceptor *a);
+/* Kills all that are still half-open. The owner has no object for any of them. */
+void rl_acceptor_drop_half_open(struct rl_acceptor *a);
 
-/* @c is no stranger any more, if it was one. Its lock. */
-void rl_acceptor_knows(struct rl_conn *c);
+/* @c is no longer half-open, if it was. Its lock. */
+void rl_acceptor_remove_half_open(struct rl_conn *c);
 
 #endif

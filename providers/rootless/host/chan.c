@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Event channels. The eventfd has one count for each event in the list. Who wants an event takes a
- * count first, in the kernel, which waits and restarts as it does for any read(); then the event.
- * An event that is dropped takes a count with it if one is left: otherwise somebody has it in
- * hand, finds nothing, and tries again.
+ * Event channels. The eventfd has one count for each event in the list. A reader takes a count
+ * first, in the kernel, which waits and restarts as it does for any read(); then the event.
+ * Dropping an event takes a count, too, if one is left: otherwise a reader has that count already,
+ * finds no event, and tries again.
  */
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -26,16 +26,16 @@ static void give_counts(struct rl_chan *c, u64 n)
 		rl_raw(SYS_write, c->efd, &n, sizeof(n));
 }
 
-static void go_back(void *out)
+static void reenter_gate(void *out)
 {
 	if (*(volatile bool *)out)
 		rl_gate_enter();
 }
 
 /*
- * A count: 0 or -errno. By our name of the eventfd, which has the O_NONBLOCK of the program's: the
- * number of that may be another file's by now. By libc's read(), which is a point of cancellation
- * as the program's own call is.
+ * Takes a count: 0 or -errno. From our descriptor of the eventfd, which shares O_NONBLOCK with the
+ * program's: the program's number may name another file by now. By libc's read(), which is a point
+ * of cancellation as the program's own call is.
  */
 static int await_count(struct rl_chan *c)
 {
@@ -43,7 +43,7 @@ static int await_count(struct rl_chan *c)
 	u64 one;
 	int rv;
 
-	pthread_cleanup_push(go_back, (void *)&out);
+	pthread_cleanup_push(reenter_gate, (void *)&out);
 	rl_gate_step_out(&out);
 	rv = RL_CALL(read, c->efd, &one, sizeof(one)) < 0 ? -errno : 0;
 	pthread_cleanup_pop(1);
@@ -51,8 +51,8 @@ static int await_count(struct rl_chan *c)
 }
 
 /*
- * A count if there is one. An old kernel cannot tell without waiting: then one stays that stands
- * for no event, and whoever gets it tries again.
+ * Takes a count if there is one. Old kernels cannot do that without waiting: there a count without
+ * an event stays, and the reader that gets it tries again.
  */
 static void drop_count(struct rl_chan *c)
 {
@@ -62,74 +62,42 @@ static void drop_count(struct rl_chan *c)
 	rl_raw(SYS_preadv2, c->efd, &iov, 1, -1L, -1L, RWF_NOWAIT);
 }
 
-/* ---- the list; with the lock ---- */
+/* ---- the list ---- */
 
-static void append(struct rl_chan *c, struct rl_event *e)
-{
-	e->next = NULL;
-	*c->last = e;
-	c->last = &e->next;
-}
-
-static struct rl_event *unlink_at(struct rl_chan *c, struct rl_event **at)
-{
-	struct rl_event *e = *at;
-
-	*at = e->next;
-	if (c->last == &e->next)
-		c->last = at;
-	return e;
-}
-
-/* The first, if it has at most @max octets; it counts as reported. */
+/* The first, if it has at most @max octets; it counts as reported. With the lock. */
 static struct rl_event *take_first(struct rl_chan *c, size_t max)
 {
-	struct rl_event *e;
+	struct rl_event *e = list_first_entry_or_null(&c->events, struct rl_event, node);
 
-	if (!c->first || c->first->len > max)
+	if (!e || e->len > max)
 		return NULL;
-	e = unlink_at(c, &c->first);
+	list_del(&e->node);
 	if (e->reported)
 		++*e->reported;
 	return e;
 }
 
-/* All of @owner's, in order, chained. Their counts are given up. */
-static struct rl_event *take_all_of(struct rl_chan *c, const void *owner)
+/* Moves all of @owner's to @taken, in order. Their counts are given up. */
+static void take_all_of(struct rl_chan *c, const void *owner, struct list_head *taken)
 {
-	struct rl_event *taken = NULL, **last = &taken, **at = &c->first;
-
-	while (*at) {
-		if ((*at)->owner != owner) {
-			at = &(*at)->next;
-			continue;
-		}
-		*last = unlink_at(c, at);
-		last = &(*last)->next;
-		drop_count(c);
-	}
-	*last = NULL;
-	return taken;
-}
-
-static struct rl_event *take_of_owner(struct rl_chan *c, const void *owner)
-{
-	struct rl_event *taken;
+	struct rl_event *e, *after;
 
 	pthread_mutex_lock(&c->lock);
-	taken = take_all_of(c, owner);
+	list_for_each_entry_safe(e, after, &c->events, node) {
+		if (e->owner != owner)
+			continue;
+		list_move_tail(&e->node, taken);
+		drop_count(c);
+	}
 	pthread_mutex_unlock(&c->lock);
-	return taken;
 }
 
-static void free_chain(struct rl_event *e)
+static void free_events(struct list_head *events)
 {
-	struct rl_event *next;
+	struct rl_event *e, *after;
 
-	for (; e; e = next) {
-		next = e->next;
+	list_for_each_entry_safe(e, after, events, node)
 		free(e);
-	}
 }
 
 /* ---- life ---- */
@@ -145,7 +113,7 @@ static struct rl_chan *chan_with(int efd)
 	}
 	c->efd = efd;
 	c->refs = 1;
-	c->last = &c->first;
+	INIT_LIST_HEAD(&c->events);
 	pthread_mutex_init(&c->lock, NULL);
 	return c;
 }
@@ -175,7 +143,7 @@ void rl_chan_put(struct rl_chan *c)
 {
 	if (__atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	free_chain(c->first);
+	free_events(&c->events);
 	rl_fd_close_hidden(c->efd);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -197,12 +165,13 @@ struct rl_event *rl_event_new(const void *owner, size_t len)
 void rl_chan_push(struct rl_chan *c, struct rl_event *e)
 {
 	pthread_mutex_lock(&c->lock);
-	append(c, e);
+	list_add_tail(&e->node, &c->events);
 	give_counts(c, 1);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data, size_t len)
+void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
+		    size_t len)
 {
 	struct rl_event *e = rl_event_new(owner, len);
 
@@ -213,7 +182,7 @@ void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void
 	rl_chan_push(c, e);
 }
 
-/* One of at most @max octets: 0; -EINVAL: the next one is longer. */
+/* The oldest event: 0; -EINVAL: it is longer than @max octets. */
 static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 {
 	bool longer = false;
@@ -225,7 +194,7 @@ static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 			return rv;
 		pthread_mutex_lock(&c->lock);
 		*e = take_first(c, max);
-		longer = !*e && c->first;
+		longer = !*e && !list_empty(&c->events);
 		give_counts(c, longer);
 		pthread_mutex_unlock(&c->lock);
 	} while (!*e && !longer);
@@ -252,15 +221,18 @@ ssize_t rl_chan_read(struct rl_chan *c, void *buf, size_t len)
 
 void rl_chan_drop(struct rl_chan *c, const void *owner)
 {
-	free_chain(take_of_owner(c, owner));
+	LIST_HEAD(taken);
+
+	take_all_of(c, owner, &taken);
+	free_events(&taken);
 }
 
 void rl_chan_move(struct rl_chan *c, struct rl_chan *to, const void *owner)
 {
-	struct rl_event *e = take_of_owner(c, owner), *next;
+	struct rl_event *e, *after;
+	LIST_HEAD(taken);
 
-	for (; e; e = next) {
-		next = e->next;
+	take_all_of(c, owner, &taken);
+	list_for_each_entry_safe(e, after, &taken, node)
 		rl_chan_push(to, e);
-	}
 }

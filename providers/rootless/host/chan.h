@@ -2,7 +2,7 @@
 /*
  * Event channels: completion channels, asynchronous events, rdma_cm's. The descriptor is an
  * eventfd that counts the events, so poll, epoll (edges, too), select and O_NONBLOCK are the
- * kernel's own; what an event says waits in a list here.
+ * kernel's own. The events' data waits in a list here.
  *
  * Locking: each channel's own, a leaf. Any thread.
  */
@@ -12,22 +12,23 @@
 #include <pthread.h>
 
 #include "process/file.h"
+#include "process/list.h"
 
-/* An event. What it says follows it. */
+/* An event, followed by its data. */
 struct rl_event {
-	struct rl_event *next;
-	const void *owner;		/* whose it is: rl_chan_drop(), rl_chan_move() */
+	struct list_head node;
+	const void *owner;		/* for rl_chan_drop() and rl_chan_move() */
 	u32 *reported;			/* counted up when it is taken, or NULL; channel's lock */
 	size_t len;			/* octets of data */
 	u8 data[] __attribute__((aligned(8)));
 };
 
 struct rl_chan {
-	struct rl_file *file;		/* whose channel this is; NULL once that has gone */
+	struct rl_file *file;		/* the channel's owner; NULL once that is closed */
 	int efd;			/* a hidden name of the eventfd */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;
-	struct rl_event *first, **last;
+	struct list_head events;	/* the oldest first */
 };
 
 /*
@@ -40,11 +41,11 @@ void rl_chan_put(struct rl_chan *c);
 
 /* An event with room for @len octets at ->data, zeroed; NULL: no memory. free() it. */
 struct rl_event *rl_event_new(const void *owner, size_t len);
-/* Appends @e, which is the channel's then. */
+/* Appends @e, which the channel owns from now on. */
 void rl_chan_push(struct rl_chan *c, struct rl_event *e);
-/* rl_event_new() and rl_chan_push(); an event there is no memory for is lost. */
-void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
-		 size_t len);
+/* rl_event_new() and rl_chan_push(). Without memory the event is lost. */
+void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const void *data,
+		    size_t len);
 
 /*
  * Takes the oldest event; waits for one, unless the program's descriptors of the channel have
@@ -52,12 +53,12 @@ void rl_chan_say(struct rl_chan *c, const void *owner, u32 *reported, const void
  */
 int rl_chan_take(struct rl_chan *c, struct rl_event **e);
 
-/* Removes what waits of @owner's. */
+/* Removes @owner's events. */
 void rl_chan_drop(struct rl_chan *c, const void *owner);
-/* Moves it to @to, in order. */
+/* Moves them to @to, in order. */
 void rl_chan_move(struct rl_chan *c, struct rl_chan *to, const void *owner);
 
-/* read() of a channel: one event of exactly @want octets into @buf, or -EINVAL if @len is less. */
+/* read() of a channel: one event into @buf, or -EINVAL if it is longer than @len. */
 ssize_t rl_chan_read(struct rl_chan *c, void *buf, size_t len);
 
 #endif

@@ -11,7 +11,7 @@
 #include "limits.h"
 #include "ulp.h"
 
-/* What is due is done so often before the progress thread goes on with it. */
+/* After so many rounds of due work, the progress thread does the rest. */
 #define ROUNDS 64
 
 static const struct rl_watch_ops conn_watch_ops;
@@ -53,7 +53,7 @@ static struct rl_conn *conn_of(struct rl_watch *w)
 	return container_of(w, struct rl_conn, watch);
 }
 
-static void release(struct rl_watch *w)
+static void conn_release(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 	void *chunk;
@@ -101,10 +101,10 @@ void rl_conn_configure(struct rl_conn *c)
 		c->ulp->configure(c, cfg);
 }
 
-static void die(struct rl_conn *c)
+static void conn_die(struct rl_conn *c)
 {
 	c->ulp->dead(c);
-	rl_acceptor_knows(c);
+	rl_acceptor_remove_half_open(c);
 	rl_conn_close(c);
 	rl_watch_end(&c->watch);
 }
@@ -128,7 +128,7 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)
-		die(c);
+		conn_die(c);
 	if (acts & WEFT_ACT_AGAIN)
 		c->step_due = true;
 }
@@ -175,7 +175,7 @@ struct step {
 	u32 acts;
 };
 
-/* It may send, from memory that goes away. */
+/* It may send from memory that vanishes meanwhile. */
 static void step_link(void *arg)
 {
 	struct step *s = arg;
@@ -183,7 +183,7 @@ static void step_link(void *arg)
 	s->acts = weft_link_step(&s->c->link, &s->view, rl_now_ms());
 }
 
-static void step(struct rl_conn *c)
+static void conn_step(struct rl_conn *c)
 {
 	struct step s = { .c = c };
 
@@ -198,7 +198,7 @@ static void step(struct rl_conn *c)
 		rl_conn_break_off(c);
 		return;
 	}
-	/* What it has sent is nobody's hold: a dereg_mr would wait for the next run. */
+	/* Drop the run's references: dereg_mr would wait for the next run. */
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 	rl_conn_act(c, s.acts);
@@ -218,7 +218,7 @@ static u64 earliest(u64 a, u64 b)
 	return !a || (b && b < a) ? b : a;
 }
 
-static bool do_what_is_due(struct rl_conn *c)
+static bool run_one_due(struct rl_conn *c)
 {
 	if (c->tx_due) {
 		c->tx_due = false;
@@ -227,7 +227,7 @@ static bool do_what_is_due(struct rl_conn *c)
 	}
 	if (c->step_due) {
 		c->step_due = false;
-		step(c);
+		conn_step(c);
 		return true;
 	}
 	return false;
@@ -237,7 +237,7 @@ void rl_conn_settle(struct rl_conn *c)
 {
 	u32 i;
 
-	for (i = 0; i < ROUNDS && do_what_is_due(c); i++)
+	for (i = 0; i < ROUNDS && run_one_due(c); i++)
 		;
 }
 
@@ -249,9 +249,9 @@ void rl_conn_unlock(struct rl_conn *c)
 	if (unlikely(c->ulp->settled))
 		c->ulp->settled(c);
 	if (c->qp)
-		rl_qp_tell_drained(c->qp);
+		rl_qp_report_drained(c->qp);
 	if (c->watching)
-		rl_conn_place(c);
+		rl_conn_update_poller(c);
 	deadline = earliest(earliest(weft_link_next_step(&c->link), c->linger_until), c->answer_by);
 	if (c->tx_due || c->step_due || c->unread)
 		deadline = 1;
@@ -259,7 +259,7 @@ void rl_conn_unlock(struct rl_conn *c)
 		deadline = 0;
 	if (deadline != READ_ONCE(c->watch.deadline))
 		rl_watch_set_deadline(&c->watch, deadline);
-	/* Whose time may just have been overwritten. */
+	/* The deadline of a concurrent poke may just have been overwritten. */
 	if (unlikely(__atomic_load_n(&c->poked, __ATOMIC_SEQ_CST)))
 		rl_watch_poke(&c->watch);
 	pthread_mutex_unlock(&c->lock);
@@ -282,7 +282,7 @@ struct rl_conn *rl_conn_find(u32 key)
 
 	if (!w)
 		return NULL;
-	/* An event of long ago: its key is another's by now. */
+	/* A late event: another watch has the key by now. */
 	if (w->ops != &conn_watch_ops) {
 		rl_watch_put(w);
 		return NULL;
@@ -293,7 +293,7 @@ struct rl_conn *rl_conn_find(u32 key)
 
 /* ---- the progress thread's calls ---- */
 
-void rl_conn_look(struct rl_conn *c, u32 events)
+void rl_conn_handle_events(struct rl_conn *c, u32 events)
 {
 	if (c->fd < 0)
 		return;
@@ -307,21 +307,21 @@ void rl_conn_look(struct rl_conn *c, u32 events)
 	}
 	if (events & ~EPOLLOUT)
 		rl_conn_receive(c);
-	/* There may be nothing to read any more, and nothing else will come. */
+	/* There may be nothing to read, and no further event. */
 	if (events & (EPOLLERR | EPOLLHUP))
 		c->step_due = true;
 }
 
-static void ready(struct rl_watch *w, u32 events)
+static void conn_ready(struct rl_watch *w, u32 events)
 {
 	struct rl_conn *c = conn_of(w);
 
 	rl_conn_lock(c);
-	rl_conn_look(c, events);
+	rl_conn_handle_events(c, events);
 	rl_conn_unlock(c);
 }
 
-static void timeout(struct rl_watch *w)
+static void conn_timeout(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 	u64 now = rl_now_ms(), next;
@@ -344,21 +344,21 @@ static void timeout(struct rl_watch *w)
 	rl_conn_unlock(c);
 }
 
-static void revive(struct rl_watch *w)
+static void conn_revive(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 
 	rl_conn_lock(c);
 	c->owner = getpid();
-	if (c->place == RL_PLACE_THREAD)
-		c->place = RL_PLACE_NONE;
+	if (c->poller == RL_POLLER_THREAD)
+		c->poller = RL_POLLER_NONE;
 	c->watching &= !c->ulp->stays_with_thread;
 	rl_conn_unlock(c);
 }
 
 static const struct rl_watch_ops conn_watch_ops = {
-	.revive = revive,
-	.ready = ready,
-	.timeout = timeout,
-	.release = release,
+	.revive = conn_revive,
+	.ready = conn_ready,
+	.timeout = conn_timeout,
+	.release = conn_release,
 };

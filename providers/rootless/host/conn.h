@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * One TCP connection: a host of core/link.h, as kernel/conn.h is. The lock of the connection
- * guards the link and with it the attached QP's core. Whoever lets the lock go does first what
- * became due meanwhile: sends, and steps of the link.
+ * guards the link and with it the attached QP's core. Before the lock is dropped, due work is
+ * done: sends, and steps of the link.
  *
- * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its QP),
- * doorbell.c and drain.c (who waits for what), accept.c (listeners), host.c (what core/host.h asks).
+ * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its
+ * QP), doorbell.c and drain.c (waiting for the peer), accept.c (listeners), host.c (core/host.h).
  *
  * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
@@ -18,6 +18,7 @@
 
 #include "kernel/core/link.h"
 #include "devices/device.h"
+#include "process/list.h"
 #include "process/thread.h"
 
 struct rl_qp;
@@ -27,7 +28,7 @@ struct rl_acceptor;
 struct rl_conn;
 
 /*
- * Who uses the connection: rdma_cm's id, a QP connected by hand, or a socket's stream. All calls hold
+ * The connection's ULP: rdma_cm's id, a QP connected by hand, or a socket's stream. All calls hold
  * the connection's lock and must not drop it.
  */
 struct rl_conn_ulp {
@@ -35,32 +36,35 @@ struct rl_conn_ulp {
 	/* Only the thread that made it moves its octets after a fork(). */
 	bool stays_with_thread;
 	bool one_call;			/* messages go to TCP whole, whatever its segments */
-	u32 retry_ms;			/* when TCP has no room: retry then. 0: wait for the socket */
-	/* What it wants otherwise than the options say; NULL: nothing. */
+	u32 retry_ms;			/* TCP is full: retry after this. 0: wait for the socket */
+	/* Changes what the options ask for. May be NULL. */
 	void (*configure)(const struct rl_conn *c, struct weft_link_cfg *cfg);
-	/* The initiator's start-up has failed: link.status says why. The QP has gone. */
+	/* The initiator's start-up has failed, for link.status. The QP is released. */
 	void (*failed)(struct rl_conn *c);
-	/* It is in Full Operation: link.offer has the peer's private data, and is to be freed. */
+	/* It is in Full Operation: link.offer has the peer's private data; free it. */
 	void (*connected)(struct rl_conn *c);
-	/* It is to begin anew: a new connection takes c's place, by weft_link_succeed(). NULL: there is no other, and it has failed. */
+	/*
+	 * Start-up begins anew: a new connection takes c's place, by weft_link_succeed(). NULL:
+	 * there is no other, and it has failed.
+	 */
 	void (*reconnect)(struct rl_conn *c);
-	/* A Request has come, on a connection that was accepted. */
+	/* A Request has arrived, on an accepted connection. */
 	void (*request)(struct rl_conn *c);
-	/* The connection is over. Once. The QP has gone. */
+	/* The connection has ended. Once. The QP is released. */
 	void (*ended)(struct rl_conn *c);
-	/* Nothing more is said or awaited. */
+	/* Nothing more is sent or received. */
 	void (*dead)(struct rl_conn *c);
-	/* All that was due is done, and the lock is about to be dropped. NULL. */
+	/* All that was due is done, and the lock is about to be dropped. May be NULL. */
 	void (*settled)(struct rl_conn *c);
-	/* The connection's timer has fired. NULL. */
+	/* The connection's timer has fired. May be NULL. */
 	void (*tick)(struct rl_conn *c);
 };
 
-/* Who waits for the socket's events. */
-enum rl_conn_place {
-	RL_PLACE_NONE,			/* nobody yet, or nobody any more */
-	RL_PLACE_THREAD,		/* the progress thread, for this connection alone */
-	RL_PLACE_CQS,			/* its QP's CQs: those who poll them, or the thread for them */
+/* Where the socket's events are waited for. */
+enum rl_conn_poller {
+	RL_POLLER_NONE,			/* not yet, or no longer */
+	RL_POLLER_THREAD,		/* the progress thread, for this connection alone */
+	RL_POLLER_CQS,			/* its QP's CQs: their pollers, or the thread for them */
 };
 
 struct rl_conn {
@@ -71,37 +75,37 @@ struct rl_conn {
 	struct weft_link link;
 	const struct rl_device *dev;
 	const struct rl_conn_ulp *ulp;
-	void *user;			/* the ULP's: its id, QP or stream; NULL: the ULP has let go */
-	bool kept_off;			/* what TCP has is not the link's yet: nothing is read */
-	u32 rnr_ms;			/* by hand: in the option's place */
-	struct rl_acceptor *acceptor;	/* it is a stranger of; NULL: of none. Referenced */
-	struct rl_conn *next_stranger, **prev_stranger; /* the acceptor's door */
-	struct rl_qp *qp;		/* whose core link.qp is; referenced */
+	void *user;			/* the ULP's id, QP or stream; NULL: released */
+	bool kept_off;			/* do not read: what TCP has is not for the link yet */
+	u32 rnr_ms;			/* by hand: overrides the option */
+	struct rl_acceptor *acceptor;	/* it is half-open there; else NULL. Referenced */
+	struct list_head half_open_node;	/* acceptor's half_open_lock */
+	struct rl_qp *qp;		/* link.qp is its core; referenced */
 	int fd;				/* hidden; -1: released */
-	int error;			/* why TCP ended or did not connect: 0 - errno, or 0 */
+	int error;			/* why TCP ended or did not connect: -errno, or 0 */
 	bool connecting;		/* connect() is under way */
 	bool fin;			/* the peer's has been read */
 	bool reset;			/* TCP is over */
-	bool tx_due, step_due;		/* before the lock is let go */
+	bool tx_due, step_due;		/* before the lock is dropped */
 	bool full;			/* TCP takes nothing now */
-	bool vanished;			/* memory that TCP was to read from */
-	bool unread;			/* TCP has more: others were to have the lock */
+	bool vanished;			/* memory that TCP was to read was unmapped */
+	bool unread;			/* TCP has more, which is read after others had the lock */
 	void *rest;			/* a block of the pool with octets that the link had no
 					 * memory for; NULL: none */
 	u32 rest_off, rest_len;
-	bool poked;			/* atomic, without the lock: by rl_conn_poke() */
+	bool poked;			/* atomic, without the lock: rl_conn_poke() was called */
 	bool watching;			/* rl_conn_watch() was called */
-	enum rl_conn_place place;	/* where the socket is waited for, and for what */
-	u32 waits_for;
-	u64 linger_until;		/* ms: the send ring is to be looked at; 0: no lingering */
-	u32 mss, mss_uses;		/* as last asked for, and how often used since */
-	bool answer_due;		/* the peer asks, and hears with the next doorbell, or: */
-	u64 answer_by;			/* ms: by then; 0: nobody has set the time. It may pass idly */
-	s32 owner;			/* the process whose it is: a child may have the socket, too */
+	enum rl_conn_poller poller;	/* where events are waited for */
+	u32 events;
+	u64 linger_until;		/* ms: look at the send ring then; 0: no lingering */
+	u32 mss, mss_uses;		/* as last queried, and uses since */
+	bool answer_due;		/* an acknowledgement: with the next doorbell, or */
+	u64 answer_by;			/* ms: then; 0: no deadline. May pass without effect */
+	s32 owner;			/* its process; a child may hold the socket, too */
 	u32 doorbells;
-	u32 heard;			/* what the peer has said when the doorbell rang last */
-	s32 turns;			/* doorbells in turn with something heard, for the doorbell that waits */
-	u32 by_turns;			/* and however that went */
+	u32 rx_seen;			/* the peer's FPDUs at the last doorbell */
+	s32 answered;			/* doorbells in a row with new FPDUs; < 0: missed one */
+	u32 dialogue;			/* the same, without that penalty */
 };
 
 /*
@@ -123,11 +127,11 @@ static inline void rl_conn_lock(struct rl_conn *c)
 {
 	pthread_mutex_lock(&c->lock);
 }
-/* Does what is due, then lets go. The ULP may be called meanwhile. */
+/* Does what is due, then drops the lock. May call the ULP. */
 void rl_conn_unlock(struct rl_conn *c);
-/* Does what is due, and goes on with the lock. */
+/* Does what is due, and keeps the lock. */
 void rl_conn_settle(struct rl_conn *c);
-/* Lets go of one at which the caller has only looked. */
+/* Drops the lock alone: the caller has changed nothing. */
 static inline void rl_conn_release(struct rl_conn *c)
 {
 	pthread_mutex_unlock(&c->lock);
@@ -135,15 +139,15 @@ static inline void rl_conn_release(struct rl_conn *c)
 
 /* The connection that @w watches, or NULL. No lock. */
 struct rl_conn *rl_conn_of_watch(struct rl_watch *w);
-/* The connection that the key of an event names, locked and referenced; NULL if it is gone. */
+/* The connection of an event's key, locked and referenced; NULL if it is gone. */
 struct rl_conn *rl_conn_find(u32 key);
 
-/* Without the lock: the progress thread runs the send side, and what waits for a receive goes on. */
+/* Without the lock: the progress thread runs the send side, and retries what awaited a receive. */
 void rl_conn_poke(struct rl_conn *c);
 
 /* ---- all with the lock ---- */
 
-/* The progress thread looks after the socket: before this nobody does. */
+/* From now on the socket's events are waited for. */
 static inline void rl_conn_watch(struct rl_conn *c)
 {
 	c->watching = true;
@@ -167,12 +171,12 @@ void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len);
 /* The initiator does not take the connection that its peer has accepted: failed() with @err. */
 void rl_conn_withdraw(struct rl_conn *c, int err);
 
-/* The socket has something to say: EPOLL bits. */
-void rl_conn_look(struct rl_conn *c, u32 events);
+/* The socket is ready: EPOLL bits. */
+void rl_conn_handle_events(struct rl_conn *c, u32 events);
 
 /*
- * Nobody is told anything any more. A connection before Full Operation dies; another goes on to
- * its end.
+ * Detaches the ULP, which gets no more calls about it. Before Full Operation the connection dies;
+ * after that it goes on to its end.
  */
 void rl_conn_abandon(struct rl_conn *c);
 
@@ -180,25 +184,25 @@ void rl_conn_abandon(struct rl_conn *c);
 
 /* Options of a new socket. */
 void rl_conn_set_up_socket(struct rl_conn *c);
-/* What TCP looks like. */
+/* TCP's state. */
 void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */
 void rl_conn_receive(struct rl_conn *c);
-/* A Send waits for a receive: until there is one nothing is read. */
-bool rl_conn_waits(const struct rl_conn *c);
-/* Forgets what the link had no memory for. */
+/* A Send waits for a receive: nothing is read until one is posted. */
+bool rl_conn_awaits_receive(const struct rl_conn *c);
+/* Frees the octets that the link had no memory for. */
 void rl_conn_drop_rest(struct rl_conn *c);
-/* connect() is over, well or not. */
+/* connect() has succeeded or failed. */
 void rl_conn_finish_connect(struct rl_conn *c);
-/* What core/host.h asks. */
+/* For core/host.h. */
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
 u32 rl_conn_mss(struct rl_conn *c);
-/* Closes: with RST unless both sides have said FIN. */
+/* Closes: with RST unless both sides have sent FIN. */
 void rl_conn_close(struct rl_conn *c);
-/* Waits for what is to be waited for, where it is to be waited for. */
-void rl_conn_place(struct rl_conn *c);
-/* Waits nowhere. */
-void rl_conn_leave_place(struct rl_conn *c);
+/* Registers the events that are wanted now, where they are wanted. */
+void rl_conn_update_poller(struct rl_conn *c);
+/* Unregisters. */
+void rl_conn_leave_poller(struct rl_conn *c);
 /* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
 void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);
@@ -206,18 +210,18 @@ void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct socka
 /* ---- conn_qp.c ---- */
 
 /*
- * Binds @qp, which is referenced: 0, or -EBUSY if it has a connection, is not in IDLE, or is connected
- * by hand and @c is not, or the other way round.
+ * Binds @qp, which is referenced: 0, or -EBUSY if it has a connection, is not in IDLE, or is
+ * connected by hand and @c is not, or the other way round.
  */
 int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp);
-/* Passes the QP on to @heir, which nobody else knows yet. */
+/* Passes the QP on to @heir, which no other thread knows yet. */
 void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir);
-/* Lets the QP go, if there is one. */
+/* Releases the QP, if there is one. */
 void rl_conn_release_qp(struct rl_conn *c);
 
 /* ---- conn_tx.c ---- */
 
-/* Users' memory went away in the middle of sending from it: TCP is reset. */
+/* The program's memory vanished while it was sent: resets TCP. */
 void rl_conn_break_off(struct rl_conn *c);
 /* One run of the send side. */
 void rl_conn_tx(struct rl_conn *c);
@@ -229,14 +233,17 @@ struct rl_conn *rl_conn_of_qp(struct rl_qp *qp);
 
 /* ---- doorbell.c ---- */
 
-/* The peer asks: it is answered when the lock is dropped, or, if that is soon, with the next doorbell. */
+/*
+ * The peer wants an acknowledgement: it is sent when the lock is dropped or, in a dialogue, with
+ * the next doorbell.
+ */
 void rl_conn_answer(struct rl_conn *c);
-/* The process ends: what waits for a doorbell waits no longer. Without the lock. */
+/* The process ends: sends what waits for a doorbell. Without the lock. */
 void rl_conn_answer_now(struct rl_conn *c);
 
 /* ---- drain.c ---- */
 
-/* The process ends: as rl_qp_drain_acks(). Without the lock; none is waited for longer than the peer. */
+/* The process ends: as rl_qp_drain_acks(), but never blocks on the lock. Without the lock. */
 void rl_conn_drain_acks_now(struct rl_conn *c);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A connection's socket: what TCP brings, what TCP takes, what TCP looks like. */
+/* A connection's socket: receiving, sending, TCP's state, and where events are waited for. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,36 +12,34 @@
 #include "limits.h"
 #include "ulp.h"
 
-/* The numbers of TCP's states, as TCP_INFO tells them: libc's header and the kernel's exclude each
- * other.
- */
+/* TCP_INFO's states: libc's header and the kernel's exclude each other. */
 enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };
 
 /* When TCP had no memory to send. */
 #define RETRY_MS 2
 /* Reads before others get the lock. */
 #define READS 16
-/* Uses of an MSS before TCP is asked again: the path's MTU may have changed. */
+/* Uses of an MSS before it is queried again: the path's MTU may have changed. */
 #define MSS_USES 1024
 
-bool rl_conn_waits(const struct rl_conn *c)
+bool rl_conn_awaits_receive(const struct rl_conn *c)
 {
 	return c->link.qp && c->link.qp->rx_waits;
 }
 
-static void set_option(struct rl_conn *c, int level, int name, int value)
+static void set_conn_option(struct rl_conn *c, int level, int name, int value)
 {
 	rl_raw(SYS_setsockopt, c->fd, level, name, &value, sizeof(value));
 }
 
 void rl_conn_set_up_socket(struct rl_conn *c)
 {
-	set_option(c, IPPROTO_TCP, TCP_NODELAY, 1);
-	/* Urgent data is read in its place, where it is as wrong as any other. */
-	set_option(c, SOL_SOCKET, SO_OOBINLINE, 1);
+	set_conn_option(c, IPPROTO_TCP, TCP_NODELAY, 1);
+	/* Urgent data is read in line, and is as wrong there as any other octet. */
+	set_conn_option(c, SOL_SOCKET, SO_OOBINLINE, 1);
 }
 
-/* ---- what TCP looks like ---- */
+/* ---- TCP's state ---- */
 
 static bool tcp_info(struct rl_conn *c, struct tcp_info *info)
 {
@@ -51,7 +49,7 @@ static bool tcp_info(struct rl_conn *c, struct tcp_info *info)
 	return c->fd >= 0 && !rl_raw(SYS_getsockopt, c->fd, IPPROTO_TCP, TCP_INFO, info, &len);
 }
 
-/* Why TCP did not connect, as iw_cm has it. */
+/* Why TCP did not connect, as iw_cm reports it. */
 static int connect_error(int err)
 {
 	return err == -EHOSTUNREACH || err == -ENETUNREACH ? -ETIMEDOUT : err;
@@ -96,7 +94,7 @@ void rl_conn_finish_connect(struct rl_conn *c)
 	c->step_due = true;
 }
 
-/* ---- what TCP brings ---- */
+/* ---- receiving ---- */
 
 static void no_more(struct rl_conn *c, long n)
 {
@@ -122,12 +120,13 @@ static u32 give_to_link(struct rl_conn *c, const void *p, u32 n)
 }
 
 /*
- * Start-up's octets stay in TCP until the link has taken them: what is behind a Reply is for
- * after the step.
+ * Octets of start-up stay in TCP until the link has taken them: those that follow a Reply must wait
+ * for the step.
  */
 static void receive_startup(struct rl_conn *c, void *block)
 {
-	long n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+	long n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_PEEK | MSG_DONTWAIT, NULL,
+			NULL);
 	u32 took;
 
 	if (n <= 0) {
@@ -142,15 +141,15 @@ static void receive_startup(struct rl_conn *c, void *block)
 }
 
 /*
- * A read that is not full has emptied TCP, but for a FIN or a reset behind it. Who polls comes
- * back for that; the thread hears of it once, and so reads until there is nothing.
+ * A read that is not full has emptied TCP, but for a FIN or a reset. A poller returns for those;
+ * the thread gets one edge, and must read until there is nothing.
  */
 static bool may_be_more(long n)
 {
 	return n == RL_POOL_BLOCK || (n > 0 && rl_thread_is_this());
 }
 
-/* The @n octets in @block. What the link leaves stays there, and the block with the connection. */
+/* The @n octets in @block. If the link leaves some, the connection keeps the block. */
 static void give_block(struct rl_conn *c, void *block, u32 n)
 {
 	u32 took = give_to_link(c, block, n);
@@ -162,7 +161,7 @@ static void give_block(struct rl_conn *c, void *block, u32 n)
 	c->rest_len = n - took;
 }
 
-/* Offers the rest of the last read once more: has the link taken all of it? */
+/* Offers the link the rest of the last read again. True: it has taken all of it. */
 static bool give_rest(struct rl_conn *c)
 {
 	u32 took;
@@ -192,7 +191,7 @@ static void receive_full(struct rl_conn *c, void *block)
 	int i;
 
 	c->unread = true;
-	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_waits(c); i++) {
+	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_awaits_receive(c); i++) {
 		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
 		if (n > 0)
 			give_block(c, block, n);
@@ -200,7 +199,7 @@ static void receive_full(struct rl_conn *c, void *block)
 			no_more(c, n);
 		c->unread = c->rest || may_be_more(n);
 	}
-	c->unread = c->unread && !rl_conn_waits(c);
+	c->unread = c->unread && !rl_conn_awaits_receive(c);
 	rl_count(RL_RX_CALLS, i);
 	if (c->link.st.rx_fpdus != fpdus)
 		rl_count(RL_RX_FPDUS, c->link.st.rx_fpdus - fpdus);
@@ -212,11 +211,11 @@ void rl_conn_receive(struct rl_conn *c)
 {
 	void *block;
 
-	/* Who asked has waited for a doorbell, and its program looks for more. The thread may look any time. */
+	/* A poll before the doorbell: send the acknowledgement. The thread may read at any time. */
 	c->tx_due |= c->answer_due && !rl_thread_is_this();
-	/* Without memory for the stage: soon again. A Send that waits: when there is a receive. */
-	if (!give_rest(c) || rl_conn_waits(c)) {
-		c->unread = !rl_conn_waits(c);
+	/* Without memory for the stage: soon again. A Send that waits: once a receive is posted. */
+	if (!give_rest(c) || rl_conn_awaits_receive(c)) {
+		c->unread = !rl_conn_awaits_receive(c);
 		return;
 	}
 	c->unread = false;
@@ -235,7 +234,7 @@ void rl_conn_receive(struct rl_conn *c)
 		rl_pool_give(block);
 }
 
-/* ---- what TCP takes ---- */
+/* ---- sending ---- */
 
 static_assert(sizeof(struct weft_iov) == sizeof(struct iovec) &&
 	      offsetof(struct weft_iov, base) == offsetof(struct iovec, iov_base) &&
@@ -252,7 +251,7 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 		return -ECONNRESET;
 	how |= flags & WEFT_SEND_EOR ? MSG_EOR : flags & WEFT_SEND_MORE ? MSG_MORE : 0;
 	c->full = false;
-	/* Of one piece the kernel has no list to read. */
+	/* For one piece the kernel need not read a list. */
 	do
 		n = niov == 1 ? rl_raw(SYS_sendto, c->fd, iov->base, iov->len, how, NULL, 0)
 			      : rl_raw(SYS_sendmsg, c->fd, &m, how);
@@ -260,52 +259,53 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	rl_count(RL_TX_CALLS, 1);
 	if (n >= 0)
 		return n;
-	/* TCP has no memory, and may have nothing on its way whose acknowledgement would tell of room. */
+	/* TCP has no memory, and may have nothing in flight whose acknowledgement would wake us. */
 	if (n == -ENOBUFS || n == -ENOMEM)
 		c->linger_until = rl_now_ms() + RETRY_MS;
 	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
 		return 0;
 	c->vanished = n == -EFAULT;
-	/* What the peer said before it went is read first, by the step. */
+	/* The step reads first what the peer sent before it closed. */
 	c->step_due = true;
 	return n;
 }
 
 /* ---- waiting, and the end ---- */
 
-static enum rl_conn_place wanted_place(const struct rl_conn *c)
+static enum rl_conn_poller wanted_poller(const struct rl_conn *c)
 {
 	if (c->fd < 0)
-		return RL_PLACE_NONE;
-	return c->qp && c->qp->rcq && c->link.mode == WEFT_MODE_FULL ? RL_PLACE_CQS : RL_PLACE_THREAD;
+		return RL_POLLER_NONE;
+	return c->qp && c->qp->rcq && c->link.mode == WEFT_MODE_FULL ? RL_POLLER_CQS :
+								       RL_POLLER_THREAD;
 }
 
 static u32 wanted_events(const struct rl_conn *c)
 {
 	if (c->connecting)
 		return EPOLLOUT;
-	return (c->fin || c->reset || rl_conn_waits(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
+	return (c->fin || c->reset || rl_conn_awaits_receive(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
 	       (c->full ? EPOLLOUT : 0);
 }
 
-void rl_conn_leave_place(struct rl_conn *c)
+void rl_conn_leave_poller(struct rl_conn *c)
 {
-	if (c->place == RL_PLACE_THREAD) {
+	if (c->poller == RL_POLLER_THREAD) {
 		rl_thread_remove(c->fd);
-	} else if (c->place == RL_PLACE_CQS) {
+	} else if (c->poller == RL_POLLER_CQS) {
 		rl_cq_remove_conn(c->qp->scq, c);
 		if (c->qp->rcq != c->qp->scq)
 			rl_cq_remove_conn(c->qp->rcq, c);
 	}
-	c->place = RL_PLACE_NONE;
+	c->poller = RL_POLLER_NONE;
 }
 
-static int take_place(struct rl_conn *c, enum rl_conn_place place, u32 events)
+static int enter_poller(struct rl_conn *c, enum rl_conn_poller poller, u32 events)
 {
 	int rv;
 
-	/* By edges: what the link cannot take yet stays in TCP, and is no news. */
-	if (place == RL_PLACE_THREAD)
+	/* By edges: what the link cannot take yet stays in TCP, and must not wake again. */
+	if (poller == RL_POLLER_THREAD)
 		return rl_thread_add(&c->watch, c->fd, events | EPOLLET);
 	rv = rl_cq_add_conn(c->qp->rcq, c, events);
 	if (!rv && c->qp->scq != c->qp->rcq) {
@@ -318,7 +318,7 @@ static int take_place(struct rl_conn *c, enum rl_conn_place place, u32 events)
 
 static void change_events(struct rl_conn *c, u32 events)
 {
-	if (c->place == RL_PLACE_THREAD) {
+	if (c->poller == RL_POLLER_THREAD) {
 		rl_thread_modify(&c->watch, c->fd, events | EPOLLET);
 	} else {
 		rl_cq_modify_conn(c->qp->rcq, c, events);
@@ -327,24 +327,24 @@ static void change_events(struct rl_conn *c, u32 events)
 	}
 }
 
-void rl_conn_place(struct rl_conn *c)
+void rl_conn_update_poller(struct rl_conn *c)
 {
-	enum rl_conn_place place = wanted_place(c);
+	enum rl_conn_poller poller = wanted_poller(c);
 	u32 events = wanted_events(c);
 
-	if (place == c->place && events == c->waits_for)
+	if (poller == c->poller && events == c->events)
 		return;
-	if (place == c->place && place != RL_PLACE_NONE) {
+	if (poller == c->poller && poller != RL_POLLER_NONE) {
 		change_events(c, events);
 	} else {
-		rl_conn_leave_place(c);
-		/* Nobody would ever hear of it: then it is over. */
-		if (place != RL_PLACE_NONE && !take_place(c, place, events))
-			c->place = place;
-		else if (place != RL_PLACE_NONE)
+		rl_conn_leave_poller(c);
+		/* Without events the connection would hang: end it. */
+		if (poller != RL_POLLER_NONE && !enter_poller(c, poller, events))
+			c->poller = poller;
+		else if (poller != RL_POLLER_NONE)
 			c->reset = c->step_due = true;
 	}
-	c->waits_for = events;
+	c->events = events;
 }
 
 void rl_conn_close(struct rl_conn *c)
@@ -354,8 +354,8 @@ void rl_conn_close(struct rl_conn *c)
 
 	if (c->fd < 0)
 		return;
-	rl_conn_leave_place(c);
-	/* RST; a child of fork() may have the socket, too, so that close() alone says nothing. */
+	rl_conn_leave_poller(c);
+	/* RST: a child of fork() may hold the socket, too, so that close() sends nothing. */
 	if (!c->link.shut || !c->fin) {
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
 		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A connection and its QP: binding, and letting go. */
+/* A connection and its QP: binding and release. */
 #include "conn.h"
 #include "qp.h"
 
@@ -56,7 +56,7 @@ void rl_conn_release_qp(struct rl_conn *c)
 	weft_link_release_qp(&c->link);
 	rl_qp_flush(qp);
 	weft_region_end_run(&qp->core);
-	rl_conn_leave_place(c);
+	rl_conn_leave_poller(c);
 	c->qp = NULL;
 	pthread_mutex_lock(&qp->lock);
 	qp->conn = NULL;

@@ -6,8 +6,8 @@
 #include "ulp.h"
 
 /*
- * The program's own time: there is nobody whom a long flush keeps waiting. It may post on meanwhile,
- * and rings then, since the rings say that they sleep.
+ * It takes the program's own time: a long flush delays no one else. What is posted meanwhile rings
+ * the doorbell, since the rings are marked as asleep.
  */
 void rl_qp_flush(struct rl_qp *qp)
 {
@@ -17,7 +17,7 @@ void rl_qp_flush(struct rl_qp *qp)
 		;
 }
 
-/* The time is up: was lingering worth it? */
+/* At the deadline: was lingering worth it? */
 static void judge_lingering(struct rl_conn *c)
 {
 	if (!c->linger_until || rl_now_ms() < c->linger_until)
@@ -31,14 +31,14 @@ static void judge_lingering(struct rl_conn *c)
 		rl_cq_linger_over(c->qp->scq, c->qp);
 }
 
-static void run(void *arg)
+static void run_conn_sends(void *arg)
 {
 	struct rl_conn *c = arg;
 
 	weft_send_run(&c->link);
 }
 
-/* Memory that was looked at a moment ago is gone: no Terminate can follow half an FPDU. */
+/* The memory vanished during the send: no Terminate can follow half an FPDU. */
 void rl_conn_break_off(struct rl_conn *c)
 {
 	c->reset = true;
@@ -52,21 +52,21 @@ void rl_conn_tx(struct rl_conn *c)
 
 	c->answer_due = false;
 	judge_lingering(c);
-	if (!rl_guard_run(run, c) || c->vanished)
+	if (!rl_guard_run(run_conn_sends, c) || c->vanished)
 		rl_conn_break_off(c);
 	if (c->link.batch.fpdus != fpdus)
 		rl_count(RL_TX_FPDUS, c->link.batch.fpdus - fpdus);
-	/* The doorbell may have told of a receive. */
-	if (unlikely(rl_conn_waits(c)) && weft_link_rx_resume(&c->link))
+	/* The doorbell may be about a receive. */
+	if (unlikely(rl_conn_awaits_receive(c)) && weft_link_rx_resume(&c->link))
 		rl_conn_receive(c);
 	if (c->link.qp)
 		weft_region_end_run(c->link.qp);
 }
 
-void rl_qp_tell_drained(struct rl_qp *qp)
+void rl_qp_report_drained(struct rl_qp *qp)
 {
-	if (likely(!qp->tell_drained) || !weft_qpc_is_drained(&qp->core))
+	if (likely(!qp->report_drained) || !weft_qpc_is_drained(&qp->core))
 		return;
-	qp->tell_drained = false;
-	rl_context_say(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
+	qp->report_drained = false;
+	rl_context_report(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
 }

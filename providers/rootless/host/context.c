@@ -33,7 +33,7 @@ struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 
 	return o && o->kind == kind ? o : NULL;
 }
 
-/* The first free one from where the last was given on. */
+/* The first free handle after the last one that was given. */
 static bool find_free(struct rl_context *ctx, u32 *handle)
 {
 	u32 n, h = ctx->next_handle;
@@ -85,14 +85,14 @@ void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o)
 
 /* ---- asynchronous events ---- */
 
-void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported)
+void rl_context_report(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported)
 {
 	struct ib_uverbs_async_event_desc desc = { .element = o->user_handle, .event_type = type };
 
 	struct rl_chan *chan = o->async ?: ctx->async;
 
 	if (chan)
-		rl_chan_say(chan, o, reported, &desc, sizeof(desc));
+		rl_chan_report(chan, o, reported, &desc, sizeof(desc));
 }
 
 void rl_context_forget(struct rl_context *ctx, struct rl_object *o)

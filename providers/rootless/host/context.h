@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A verbs context, as each open command file is one: its objects by handle, and the events about
+ * A verbs context, one for each open command file: its objects by handle, and the events about
  * them.
  */
 #ifndef RL_CONTEXT_H
@@ -14,13 +14,13 @@
 
 struct rl_chan;
 
-/* What a handle names. Its context's lock. */
+/* The object of a handle. Its context's lock. */
 struct rl_object {
 	enum rl_kind kind;
 	u32 handle;
-	u32 users;			/* objects made of it: EBUSY */
-	u64 user_handle;		/* the program's name, in its events */
-	struct rl_chan *async;		/* where they come; NULL: where its context's do; referenced */
+	u32 users;			/* objects that use it: EBUSY */
+	u64 user_handle;		/* the program's, for events */
+	struct rl_chan *async;		/* for its events; NULL: its context's; referenced */
 };
 
 /* A table of handles, in chunks that stay where they are. */
@@ -34,7 +34,7 @@ struct rl_context {
 	pthread_mutex_t lock;
 	bool ready;			/* GET_CONTEXT was called */
 	u64 features;			/* WEFT_FEATURE_ in force */
-	int memfd;			/* hidden: the rings; the program's descriptor is another name */
+	int memfd;			/* hidden: the rings; the program has its own descriptor */
 	u64 end;			/* of the file */
 	struct rl_object **chunks[RL_CHUNKS]; /* by handle; written under the lock, read without */
 	u32 next_handle;
@@ -49,11 +49,10 @@ int rl_object_add(struct rl_context *ctx, struct rl_object *o);
 void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
 
 /*
- * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it was
- * read.
+ * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it is read.
  */
-void rl_context_say(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
-/* @o goes, and takes along what waits of such events. Once. */
+void rl_context_report(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
+/* @o is being freed: drops its pending events. Once. */
 void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 
 #endif

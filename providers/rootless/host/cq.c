@@ -12,12 +12,12 @@ static struct rl_cq *cq_of(struct rl_watch *w)
 	return container_of(w, struct rl_cq, watch);
 }
 
-static void ready(struct rl_watch *w, u32 events)
+static void cq_ready(struct rl_watch *w, u32 events)
 {
-	rl_cq_look(cq_of(w));
+	rl_cq_thread_poll(cq_of(w));
 }
 
-static void timeout(struct rl_watch *w)
+static void cq_timeout(struct rl_watch *w)
 {
 	struct rl_cq *cq = cq_of(w);
 
@@ -26,7 +26,7 @@ static void timeout(struct rl_watch *w)
 	rl_cq_renew_lease(cq);
 }
 
-static void release(struct rl_watch *w)
+static void cq_release(struct rl_watch *w)
 {
 	struct rl_cq *cq = cq_of(w);
 
@@ -39,16 +39,16 @@ static void release(struct rl_watch *w)
 	free(cq);
 }
 
-static void revive(struct rl_watch *w)
+static void cq_revive(struct rl_watch *w)
 {
 	rl_thread_add(w, cq_of(w)->epfd, EPOLLIN | EPOLLET);
 }
 
 static const struct rl_watch_ops cq_watch_ops = {
-	.revive = revive,
-	.ready = ready,
-	.timeout = timeout,
-	.release = release,
+	.revive = cq_revive,
+	.ready = cq_ready,
+	.timeout = cq_timeout,
+	.release = cq_release,
 };
 
 static int start_watching(struct rl_cq *cq)
@@ -72,6 +72,7 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 	cq->o.kind = RL_CQ;
 	cq->ctx = ctx;
 	cq->epfd = -1;
+	INIT_LIST_HEAD(&cq->node);
 	pthread_mutex_init(&cq->lock, NULL);
 	pthread_mutex_init(&cq->progress, NULL);
 	rl_watch_init(&cq->watch, &cq_watch_ops);
@@ -95,7 +96,7 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 
 static struct weft_ring no_ring;
 
-/* The progress thread may be in a call of its own yet: that finds no connection, and this ring. */
+/* The progress thread may still be in a call: it finds no connection, and this ring. */
 void rl_cq_stop(struct rl_cq *cq)
 {
 	rl_cq_delist(cq);
@@ -116,7 +117,7 @@ void rl_cq_destroy(struct rl_cq *cq)
 	rl_watch_put(&cq->watch);
 }
 
-/* The program has been told of the new ring before it counts. */
+/* The response is filled in before the new ring takes effect. */
 int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp)
 {
 	struct weft_ring_move move = { .slots = entries };

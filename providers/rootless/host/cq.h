@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues. cq_queue.c: what is completed and who belongs to a CQ; cq_progress.c: who moves octets
- * for it; cq.c: its life.
+ * Completion queues. cq_queue.c: completions, and the connections and sources of a CQ;
+ * cq_progress.c: which thread moves octets for it; cq.c: its life.
  */
 #ifndef RL_CQ_H
 #define RL_CQ_H
@@ -21,37 +21,37 @@ struct rl_cq {
 	struct rl_object o;
 	struct rl_context *ctx;
 	struct rl_chan *chan;		/* its completion channel; NULL: none; referenced */
-	bool stamps;			/* completions tell their time; constant */
+	bool stamps;			/* completions have a timestamp; constant */
 	pthread_mutex_t lock;
 	struct weft_cqc core;		/* lock */
 	struct rl_ring ring;		/* lock */
-	struct rl_qp *lingerer;		/* lock; the QP whose send ring a poll looks at */
+	struct rl_qp *lingerer;		/* lock; a poll looks at its send ring */
 	u32 async_reported;		/* the channel's lock: events that the program has read */
 	u32 comp_reported;
 
 	/* progress: the connections whose QPs complete here */
-	struct rl_cq *next, **prev;	/* all CQs of the process: cq.c's lock */
+	struct list_head node;		/* all CQs of the process: cq_progress.c's lock */
 	struct rl_watch watch;
 	int epfd;			/* hidden: waits for their sockets */
-	pthread_mutex_t progress;	/* one at a time moves octets for the CQ */
+	pthread_mutex_t progress;	/* held by the thread that moves octets for the CQ */
 	u32 nconns;			/* lock */
-	u32 nsources;			/* lock: descriptors that several QPs receive by */
-	struct rl_watch *source;	/* lock: the last that was added, if it is there; referenced */
-	struct rl_conn *last;		/* lock; the connection that came last, if it is there; referenced */
+	u32 nsources;			/* lock: descriptors shared by several QPs */
+	struct rl_watch *source;	/* lock: the latest, unless removed; referenced */
+	struct rl_conn *last;		/* lock; the latest, unless removed; referenced */
 	u32 polls;			/* atomic: kicks so far */
-	u32 seen;			/* lock: polls when the progress thread last looked, */
-	u64 seen_at;			/* ns, and when that was */
-	u32 looks;			/* atomic: by doorbells and polls of others, since then */
-	bool polled, busy;		/* lock: and what it then thought of that, without and with looks */
-	bool leased;			/* lock: to those who poll; the progress thread looks away */
+	u32 seen;			/* lock: polls when the progress thread last looked */
+	u64 seen_at;			/* ns: when that was */
+	u32 looks;			/* atomic: by doorbells and polls of other CQs since then */
+	bool polled, busy;		/* lock: polled busily then, without and with looks */
+	bool leased;			/* lock: to its pollers; the progress thread looks away */
 };
 
 /* ---- cq.c ---- */
 
 int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct rl_cq **cq);
-/* No QP uses it: no more events of it wait or arrive. */
+/* No QP uses it any more. Drops its events; no further ones are added. */
 void rl_cq_stop(struct rl_cq *cq);
-/* Once it has been stopped. */
+/* After rl_cq_stop(). */
 void rl_cq_destroy(struct rl_cq *cq);
 int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp);
 
@@ -59,24 +59,24 @@ int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp
 
 /* poll_cq found nothing: moves octets in the caller's context. */
 void rl_cq_kick(struct rl_cq *cq);
-/* Those who poll one CQ help others, from now on this one, too. */
+/* From now on pollers of other CQs help this one, too. */
 void rl_cq_enlist(struct rl_cq *cq);
 void rl_cq_delist(struct rl_cq *cq);
-/* In the progress thread: a descriptor is ready; the lease is over. */
-void rl_cq_look(struct rl_cq *cq);
+/* In the progress thread: a descriptor is ready; the lease has ended. */
+void rl_cq_thread_poll(struct rl_cq *cq);
 void rl_cq_renew_lease(struct rl_cq *cq);
 
 /* ---- cq_queue.c ---- */
 
 void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e);
-/* Does its program wait for an event? */
+/* Does the program wait for an event? */
 bool rl_cq_is_armed(struct rl_cq *cq);
-/* Who does not poll the CQ has looked for what arrives. */
-void rl_cq_looked(struct rl_cq *cq);
-/* Has it one connection, and a program that neither polls it busily nor waits for an event? */
-bool rl_cq_is_left_alone(struct rl_cq *cq);
-/* The progress thread looks at the CQ's descriptors anew, whatever it has seen. */
-void rl_cq_let_thread_look(struct rl_cq *cq);
+/* A doorbell or another CQ's poller has moved its octets. */
+void rl_cq_note_look(struct rl_cq *cq);
+/* One connection, and the program neither polls busily nor waits for an event. */
+bool rl_cq_is_unattended(struct rl_cq *cq);
+/* The progress thread gets the CQ's ready descriptors again, even those it has seen. */
+void rl_cq_rearm_thread(struct rl_cq *cq);
 /* May @qp linger? Then the CQ's program kicks the CQ for it. Connection's lock. */
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp);
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);
@@ -86,7 +86,7 @@ void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c);
 /* Whoever polls @cq reads @w's descriptor @fd, by which some of its QPs receive: 0 or -errno. */
 int rl_cq_add_source(struct rl_cq *cq, struct rl_watch *w, int fd);
-/* No more. The caller has a reference. */
+/* The caller has a reference. */
 void rl_cq_remove_source(struct rl_cq *cq, struct rl_watch *w, int fd);
 
 #endif

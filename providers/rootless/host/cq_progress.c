@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who moves octets for a CQ.
+ * Which thread moves octets for a CQ.
  *
- * The sockets of a CQ's connections are in an epoll of the CQ's own. Whoever polls the CQ and
- * finds nothing looks there and works in its own context (rl_cq_kick()); for whoever sleeps, or
- * never polls, the progress thread waits for that epoll. So that the two do not fight over every
- * packet, there is a lease: while the CQ is polled busily the progress thread looks away, and makes
- * sure every LEASE_MS that it still is. A poll that finds the CQ armed hands the lease back at
- * once: its program is about to sleep.
+ * The sockets of a CQ's connections are in an epoll of the CQ's own. A poll that finds the CQ empty
+ * checks that epoll and works in its own context (rl_cq_kick()). For a program that sleeps or never
+ * polls, the progress thread waits for that epoll. A lease keeps the two from fighting over every
+ * packet: while the CQ is polled busily the progress thread looks away, and checks every LEASE_MS
+ * that it still is. A poll that finds the CQ armed returns the lease at once: its program is about
+ * to sleep.
  *
- * A poll works for another CQ, too, that nobody polls: a program that waits at one CQ while it is
+ * A poll also works for another CQ that is not polled: a program that waits at one CQ while it is
  * the target of one-sided operations at another would otherwise keep the CPU from the thread that
- * serves it.
+ * serves that one.
  */
 #include "conn.h"
 #include "cq.h"
@@ -22,19 +22,19 @@
 
 #define EVENTS 64
 #define LEASE_MS 2
-/* Polls in a lease's time that are busy polling: one in 20 us. */
+/* So many polls during a lease are busy polling: one in 20 us. */
 #define BUSY_POLLS 100
 
 /* ---- moving octets ---- */
 
-static void look_at(struct rl_conn *c, u32 events)
+static void handle_conn_events(struct rl_conn *c, u32 events)
 {
-	rl_conn_look(c, events);
+	rl_conn_handle_events(c, events);
 	rl_conn_unlock(c);
 	rl_conn_put(c);
 }
 
-/* The only connection: its socket is asked, and nobody else. */
+/* The only connection: its socket is read without asking the epoll. */
 static struct rl_conn *get_only(struct rl_cq *cq)
 {
 	struct rl_conn *c = NULL;
@@ -48,7 +48,7 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 	return c;
 }
 
-/* The only source, where there is no connection. */
+/* The only source, if there is no connection. */
 static struct rl_watch *get_only_source(struct rl_cq *cq)
 {
 	struct rl_watch *w = NULL;
@@ -70,25 +70,25 @@ static bool read_source(struct rl_watch *w)
 	return all;
 }
 
-static void look_at_key(struct rl_cq *cq, u32 key, u32 events)
+static void handle_key_events(struct rl_cq *cq, u32 key, u32 events)
 {
 	struct rl_conn *c = rl_conn_find(key);
 	struct rl_watch *w = !c && READ_ONCE(cq->nsources) ? rl_watch_find(key) : NULL;
 
 	if (c)
-		look_at(c, events);
+		handle_conn_events(c, events);
 	else if (w)
 		read_source(w);
 }
 
 /* False: there may be more. */
-static bool look_at_ready(struct rl_cq *cq)
+static bool poll_ready(struct rl_cq *cq)
 {
 	struct epoll_event ev[EVENTS];
 	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
 
 	for (i = 0; i < n; i++)
-		look_at_key(cq, ev[i].data.u32, ev[i].events);
+		handle_key_events(cq, ev[i].data.u32, ev[i].events);
 	/* A source may have left some. */
 	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsources));
 }
@@ -103,21 +103,20 @@ static bool move_octets(struct rl_cq *cq)
 	if (source)
 		return read_source(source);
 	if (!c)
-		return look_at_ready(cq);
+		return poll_ready(cq);
 	rl_conn_lock(c);
-	/* TCP says when it has room worth a call; every poll would fill a little of it. */
+	/* The epoll reports room that is worth a call; every poll would fill a little of it. */
 	full = c->full;
-	/* It may have gone elsewhere meanwhile. */
-	look_at(c, c->place == RL_PLACE_CQS && !full ? EPOLLIN : 0);
-	return full ? look_at_ready(cq) : true;
+	/* Its poller may have changed meanwhile. */
+	handle_conn_events(c, c->poller == RL_POLLER_CQS && !full ? EPOLLIN : 0);
+	return full ? poll_ready(cq) : true;
 }
 
 /* ---- the lease ---- */
 
 /*
- * Those who poll have the lease, or give it back if the CQ is armed. What the thread waits for
- * changes under the lock, too: else a lease that is given back just when it is taken would leave
- * the thread looking away.
+ * Returns the lease if the CQ is armed. The thread's events change under the lock, too: otherwise
+ * a lease that is returned just as it is taken would leave the thread looking away.
  */
 static void note_poll(struct rl_cq *cq)
 {
@@ -126,7 +125,7 @@ static void note_poll(struct rl_cq *cq)
 		return;
 	pthread_mutex_lock(&cq->lock);
 	if (cq->leased)
-		rl_cq_let_thread_look(cq);
+		rl_cq_rearm_thread(cq);
 	WRITE_ONCE(cq->leased, false);
 	pthread_mutex_unlock(&cq->lock);
 }
@@ -137,8 +136,8 @@ static bool is_busy(u32 polls, u64 ns)
 }
 
 /*
- * Is the CQ polled busily, by somebody who will go on? Then he has the lease. By the rate of polls
- * since this was asked last, a lease's time ago or longer; until then as it was found then.
+ * Is the CQ polled busily? Then its pollers get the lease. Judged by the rate of polls since the
+ * last judgement, which stands for half a lease.
  */
 static bool lease(struct rl_cq *cq)
 {
@@ -164,25 +163,25 @@ static bool lease(struct rl_cq *cq)
 }
 
 /*
- * Nobody polls the CQ or waits for it: its program is the target of one-sided operations, or busy.
- * Who would rather spend a CPU than wait for the thread to wake (--spin) has it look on for a while.
+ * The CQ is neither polled nor waited for: its program is the target of one-sided operations, or
+ * busy. With --spin the thread looks on for a while instead of sleeping.
  */
-static void look_on(struct rl_cq *cq)
+static void spin(struct rl_cq *cq)
 {
 	u64 until = rl_now_ns() + rl_options()->spin_us * 1000ull;
 	u32 polls = READ_ONCE(cq->polls);
 
-	while (rl_cq_is_left_alone(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
+	while (rl_cq_is_unattended(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
 	       !rl_thread_is_wanted())
 		move_octets(cq);
 }
 
 /*
- * A program may arm the CQ between our look at it and the lease: then it polls once more, and
- * finds that it has the lease to give back. @leased: it had the lease, and nothing is known to be
- * ready; if it has it no more, the thread will hear.
+ * A program may arm the CQ between our check and the lease: then it polls once more, and returns
+ * the lease. @leased: it had the lease, and nothing is known to be ready. If the lease has ended,
+ * the thread gets an event.
  */
-static void look_or_lease(struct rl_cq *cq, bool leased)
+static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
 	if (lease(cq)) {
 		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
@@ -191,42 +190,42 @@ static void look_or_lease(struct rl_cq *cq, bool leased)
 	if (leased)
 		return;
 	pthread_mutex_lock(&cq->progress);
-	/* An edge tells of all that is ready; who comes next in the thread gets his turn first. */
+	/* One edge stands for all that is ready: get another, after the thread's other work. */
 	if (!move_octets(cq))
-		rl_cq_let_thread_look(cq);
+		rl_cq_rearm_thread(cq);
 	if (rl_options()->spin_us)
-		look_on(cq);
+		spin(cq);
 	pthread_mutex_unlock(&cq->progress);
 }
 
-void rl_cq_look(struct rl_cq *cq)
+void rl_cq_thread_poll(struct rl_cq *cq)
 {
 	rl_count(RL_WAKES, 1);
-	look_or_lease(cq, false);
+	poll_or_lease(cq, false);
 }
 
 void rl_cq_renew_lease(struct rl_cq *cq)
 {
 	if (READ_ONCE(cq->leased))
-		look_or_lease(cq, true);
+		poll_or_lease(cq, true);
 }
 
 /* ---- all CQs ---- */
 
 static struct {
 	pthread_mutex_t lock;		/* a leaf */
-	struct rl_cq *first, *turn;	/* whose turn it is to be helped; NULL: the first's */
+	struct list_head cqs, *turn;	/* the next to be helped; the head: the first */
 	u32 count;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} all = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.cqs = LIST_HEAD_INIT(all.cqs),
+	.turn = &all.cqs,
+};
 
 void rl_cq_enlist(struct rl_cq *cq)
 {
 	pthread_mutex_lock(&all.lock);
-	cq->next = all.first;
-	cq->prev = &all.first;
-	if (cq->next)
-		cq->next->prev = &cq->next;
-	all.first = cq;
+	list_add(&cq->node, &all.cqs);
 	WRITE_ONCE(all.count, all.count + 1);
 	pthread_mutex_unlock(&all.lock);
 }
@@ -234,27 +233,28 @@ void rl_cq_enlist(struct rl_cq *cq)
 void rl_cq_delist(struct rl_cq *cq)
 {
 	pthread_mutex_lock(&all.lock);
-	if (cq->prev) {
-		*cq->prev = cq->next;
-		if (cq->next)
-			cq->next->prev = cq->prev;
-		if (all.turn == cq)
-			all.turn = cq->next;
-		cq->prev = NULL;
+	if (!list_empty(&cq->node)) {
+		if (all.turn == &cq->node)
+			all.turn = cq->node.next;
+		list_del_init(&cq->node);
 		WRITE_ONCE(all.count, all.count - 1);
 	}
 	pthread_mutex_unlock(&all.lock);
 }
 
-/* The next in turn, referenced, if it can use help of who polls @cq; else NULL. */
+/* The next in turn, referenced, if a poller of @cq can help it; else NULL. */
 static struct rl_cq *next_to_help(const struct rl_cq *cq)
 {
-	struct rl_cq *o;
+	struct rl_cq *o = NULL;
 
 	pthread_mutex_lock(&all.lock);
-	o = all.turn ? all.turn : all.first;
-	all.turn = o ? o->next : NULL;
-	/* The send CQ and the receive CQ of one connection are served by each other's polls. */
+	if (all.turn == &all.cqs)
+		all.turn = all.cqs.next;
+	if (all.turn != &all.cqs) {
+		o = list_entry(all.turn, struct rl_cq, node);
+		all.turn = all.turn->next;
+	}
+	/* Polls of a connection's send CQ serve its receive CQ anyway, and vice versa. */
 	if (o && o != cq && !READ_ONCE(o->polled) &&
 	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
 	     (READ_ONCE(o->nsources) && READ_ONCE(o->source) != READ_ONCE(cq->source))))
@@ -275,7 +275,7 @@ static void help_another(const struct rl_cq *cq)
 		move_octets(o);
 		pthread_mutex_unlock(&o->progress);
 	}
-	rl_cq_looked(o);
+	rl_cq_note_look(o);
 	rl_watch_put(&o->watch);
 }
 
@@ -283,7 +283,7 @@ static struct rl_qp *get_lingerer(struct rl_cq *cq)
 {
 	struct rl_qp *qp;
 
-	/* Most polls: who begins to linger just now is found by the next. */
+	/* The common case. A QP that begins to linger now is found by the next poll. */
 	if (!READ_ONCE(cq->lingerer))
 		return NULL;
 	pthread_mutex_lock(&cq->lock);

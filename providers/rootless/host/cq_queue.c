@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a CQ holds: completions, who lingers, and the descriptors by which its QPs receive. */
+/* A CQ's completions, its lingering QP, and the descriptors by which its QPs receive. */
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
@@ -9,18 +9,18 @@
 
 /* ---- completing ---- */
 
-static void say_completion(struct rl_cq *cq)
+static void report_completion(struct rl_cq *cq)
 {
 	struct ib_uverbs_comp_event_desc desc = { .cq_handle = cq->o.user_handle };
 
 	if (cq->chan)
-		rl_chan_say(cq->chan, &cq->o, &cq->comp_reported, &desc, sizeof(desc));
+		rl_chan_report(cq->chan, &cq->o, &cq->comp_reported, &desc, sizeof(desc));
 }
 
-/* The QPs' locks are not ours to take here: we are inside one of them. */
+/* The caller may hold a QP's lock: the progress thread fails the QPs. */
 static void overflowed(struct rl_cq *cq)
 {
-	rl_context_say(cq->ctx, &cq->o, IBV_EVENT_CQ_ERR, &cq->async_reported);
+	rl_context_report(cq->ctx, &cq->o, IBV_EVENT_CQ_ERR, &cq->async_reported);
 	rl_watch_poke(&cq->watch);
 }
 
@@ -40,7 +40,7 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 	pushed = weft_cqc_push(&cq->core, e);
 	pthread_mutex_unlock(&cq->lock);
 	if (pushed == WEFT_CQ_WAKE)
-		say_completion(cq);
+		report_completion(cq);
 	else if (pushed == WEFT_CQ_OVERFLOW)
 		overflowed(cq);
 }
@@ -83,26 +83,26 @@ void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-/* ---- who looks ---- */
+/* ---- polling ---- */
 
-bool rl_cq_is_left_alone(struct rl_cq *cq)
+bool rl_cq_is_unattended(struct rl_cq *cq)
 {
 	return READ_ONCE(cq->nconns) == 1 && !READ_ONCE(cq->polled) && !rl_cq_is_armed(cq);
 }
 
-void rl_cq_looked(struct rl_cq *cq)
+void rl_cq_note_look(struct rl_cq *cq)
 {
 	__atomic_fetch_add(&cq->looks, 1, __ATOMIC_RELAXED);
 }
 
-void rl_cq_let_thread_look(struct rl_cq *cq)
+void rl_cq_rearm_thread(struct rl_cq *cq)
 {
 	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLET);
 }
 
 /* ---- connections ---- */
 
-static int control(struct rl_cq *cq, int op, struct rl_conn *c, u32 events)
+static int cq_epoll_ctl(struct rl_cq *cq, int op, struct rl_conn *c, u32 events)
 {
 	struct epoll_event ev = { .events = events, .data.u32 = c->watch.key };
 
@@ -111,7 +111,7 @@ static int control(struct rl_cq *cq, int op, struct rl_conn *c, u32 events)
 
 int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 {
-	int rv = control(cq, EPOLL_CTL_ADD, c, events);
+	int rv = cq_epoll_ctl(cq, EPOLL_CTL_ADD, c, events);
 	struct rl_conn *old;
 
 	if (rv)
@@ -128,21 +128,21 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 }
 
 /*
- * Linux says nothing of room that TCP has by now if it has said something of the socket that
- * nobody fetched by epoll_wait(), as who knows the only socket does not: so the thread looks anew.
+ * Linux does not report TCP's room if an earlier event of the socket was not fetched by
+ * epoll_wait(), which a poller of the only connection never calls: so the thread looks again.
  */
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 {
-	control(cq, EPOLL_CTL_MOD, c, events);
+	cq_epoll_ctl(cq, EPOLL_CTL_MOD, c, events);
 	if (events & EPOLLOUT && !READ_ONCE(cq->leased))
-		rl_cq_let_thread_look(cq);
+		rl_cq_rearm_thread(cq);
 }
 
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
 {
 	bool was_last;
 
-	control(cq, EPOLL_CTL_DEL, c, 0);
+	cq_epoll_ctl(cq, EPOLL_CTL_DEL, c, 0);
 	pthread_mutex_lock(&cq->lock);
 	WRITE_ONCE(cq->nconns, cq->nconns - 1);
 	was_last = cq->last == c;

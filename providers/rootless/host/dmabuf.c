@@ -8,7 +8,7 @@
 #include "process/file.h"
 #include "process/raw.h"
 
-/* Some exporters wait for a device, and a signal ends that. What is no dmabuf has no such call. */
+/* Some exporters wait for a device, which a signal interrupts. -ENOTTY: it is not a dmabuf. */
 static int sync_cpu(const struct rl_dmabuf *d, u64 what)
 {
 	struct dma_buf_sync s = { .flags = d->sync | what };
@@ -21,7 +21,7 @@ static int sync_cpu(const struct rl_dmabuf *d, u64 what)
 }
 
 /* A descriptor of our own: the program may close its. */
-static int hold(struct rl_dmabuf *d, int fd)
+static int dmabuf_hold(struct rl_dmabuf *d, int fd)
 {
 	int own = rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0), rv;
 
@@ -34,13 +34,13 @@ static int hold(struct rl_dmabuf *d, int fd)
 	return rv;
 }
 
-static void let_go(struct rl_dmabuf *d)
+static void dmabuf_release(struct rl_dmabuf *d)
 {
 	sync_cpu(d, DMA_BUF_SYNC_END);
 	rl_fd_close_hidden(d->fd);
 }
 
-/* The kernel checks the bounds, and that a file that was opened to be read is not written. */
+/* The kernel checks the bounds, and that a read-only file is not written. */
 static long map(struct rl_dmabuf *d, u64 offset)
 {
 	int prot = PROT_READ | (d->sync & DMA_BUF_SYNC_WRITE ? PROT_WRITE : 0);
@@ -56,12 +56,12 @@ int rl_dmabuf_get(struct rl_dmabuf *d, int fd, u64 offset, u64 len, bool write, 
 
 	d->sync = DMA_BUF_SYNC_READ | (write ? DMA_BUF_SYNC_WRITE : 0);
 	d->len = in_page + len;
-	rv = hold(d, fd);
+	rv = dmabuf_hold(d, fd);
 	if (rv)
 		return rv;
 	at = map(d, offset - in_page);
 	if (at < 0 && at > -4096) {
-		let_go(d);
+		dmabuf_release(d);
 		return at;
 	}
 	d->at = (void *)at;
@@ -74,5 +74,5 @@ void rl_dmabuf_put(struct rl_dmabuf *d)
 	if (!d->at)
 		return;
 	rl_raw(SYS_munmap, d->at, d->len);
-	let_go(d);
+	dmabuf_release(d);
 }

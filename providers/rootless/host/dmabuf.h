@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The memory of a dmabuf, mapped for this process and held for the CPU. */
+/* The memory of a dmabuf, mapped in this process and held for the CPU. */
 #ifndef RL_DMABUF_H
 #define RL_DMABUF_H
 
@@ -9,12 +9,12 @@ struct rl_dmabuf {
 	int fd;				/* hidden */
 	void *at;			/* the mapping: whole pages; NULL: none */
 	size_t len;
-	u64 sync;			/* DMA_BUF_SYNC_READ, _WRITE: what it is held for */
+	u64 sync;			/* DMA_BUF_SYNC_READ, _WRITE: the access it is held for */
 };
 
 /*
- * Holds @len octets from @offset of the dmabuf that the program's @fd is, to be read and, if @write,
- * written until rl_dmabuf_put(). 0, with their address in *@start, or -errno, with nothing held.
+ * Holds @len octets from @offset of the dmabuf @fd, for reading and, if @write, writing, until
+ * rl_dmabuf_put(). 0, with their address in *@start, or -errno, with nothing held.
  */
 int rl_dmabuf_get(struct rl_dmabuf *d, int fd, u64 offset, u64 len, bool write, u64 *start);
 /* Nothing if nothing is held. */

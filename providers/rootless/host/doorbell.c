@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The doorbell: the send side runs in its caller's context, which may wait there for the answer. */
+/* The doorbell: the send side runs in the caller's context, which may wait there for the answer. */
 #include <unistd.h>
 
 #include "conn.h"
 #include "process/stats.h"
 #include "qp.h"
 
-/* Doorbells between two looks at what has come in. */
+/* Doorbells between two reads of the socket. */
 #define LOOK_EACH 8
 
 static void ring_doorbell(struct rl_conn *c)
@@ -14,8 +14,8 @@ static void ring_doorbell(struct rl_conn *c)
 	struct weft_linger *l = &c->link.linger;
 	struct rl_qp *qp = c->qp;
 
-	/* It is about a receive: how fast those come tells nothing of Sends. */
-	if (rl_conn_waits(c)) {
+	/* It is about a receive: the rate of those says nothing about Sends. */
+	if (rl_conn_awaits_receive(c)) {
 		rl_conn_tx(c);
 		return;
 	}
@@ -26,7 +26,7 @@ static void ring_doorbell(struct rl_conn *c)
 	rl_count(RL_DOORBELLS, 1);
 	rl_conn_tx(c);
 	weft_linger_doorbell_ends(l, rl_now_ns());
-	/* A program that posts and posts may leave the progress thread no CPU to place what comes in. */
+	/* A program that only posts may leave the progress thread no CPU to receive. */
 	if (!(++c->doorbells % LOOK_EACH))
 		rl_conn_receive(c);
 }
@@ -34,45 +34,46 @@ static void ring_doorbell(struct rl_conn *c)
 /* ---- the answer ---- */
 
 /*
- * A program that waits for an RDMA Write looks at its memory, and calls nobody who could place it.
- * The progress thread would, but where every CPU is spun on, Linux lets it in only with the next
- * tick. So where this side and the peer have spoken by turns, the doorbell waits for the answer.
- * It does not for a program that sleeps on the CQ, or polls it, or has other connections there.
+ * A program that waits for an RDMA Write spins on its memory, and makes no call that could place
+ * it. The progress thread would, but where every CPU is busy, Linux runs it only at the next tick.
+ * So if both sides have sent in turn, the doorbell waits for the answer. It does not for a program
+ * that sleeps on the CQ, polls it, or has other connections there.
  */
 #define ANSWER_NS	2000000	/* longer than a tick: the peer may have to wait for one */
-#define TURNS		16	/* by which a dialogue is known */
+#define DIALOGUE_MIN	16	/* answered doorbells in a row that make a dialogue */
 #define ANSWER_MS	2	/* a program that has its message may compute instead */
-#define TURNS_LOST	16	/* more than that, after an answer that did not come */
+#define ANSWERS_LOST	16	/* so many more, after a missing answer */
 
 /* FPDUs of the peer's program. */
-static u32 said_by_peer(const struct rl_conn *c)
+static u32 peer_fpdus(const struct rl_conn *c)
 {
 	return c->link.st.rx_fpdus - (c->link.qp ? c->link.qp->asides : 0);
 }
 
-/* A doorbell has rung: is an answer to be expected? Connection's lock. */
+/* A doorbell has rung: should it wait for an answer? Connection's lock. */
 static bool expects_answer(struct rl_conn *c)
 {
-	u32 said = said_by_peer(c);
+	u32 said = peer_fpdus(c);
 
-	if (said == c->heard)
-		c->turns = min_t(s32, c->turns, 0);
+	if (said == c->rx_seen)
+		c->answered = min_t(s32, c->answered, 0);
 	else
-		c->turns++;
-	c->by_turns = said == c->heard ? 0 : c->by_turns + 1;
-	c->heard = said;
-	return c->turns >= TURNS && c->link.mode == WEFT_MODE_FULL && !c->qp->core.linger &&
-	       rl_cq_is_left_alone(c->qp->rcq) && rl_cq_is_left_alone(c->qp->scq);
+		c->answered++;
+	c->dialogue = said == c->rx_seen ? 0 : c->dialogue + 1;
+	c->rx_seen = said;
+	return c->answered >= DIALOGUE_MIN && c->link.mode == WEFT_MODE_FULL &&
+	       !c->qp->core.linger &&
+	       rl_cq_is_unattended(c->qp->rcq) && rl_cq_is_unattended(c->qp->scq);
 }
 
-/* Reads once; true: something whole has come, or the connection is no more. */
+/* Reads once; true: an FPDU has arrived, or the connection has ended. */
 static bool look_for_answer(struct rl_conn *c)
 {
 	bool over;
 
 	rl_conn_lock(c);
 	rl_conn_receive(c);
-	over = !c->qp || said_by_peer(c) != c->heard;
+	over = !c->qp || peer_fpdus(c) != c->rx_seen;
 	if (over)
 		weft_linger_answered(&c->link.linger);
 	rl_conn_unlock(c);
@@ -82,7 +83,7 @@ static bool look_for_answer(struct rl_conn *c)
 static void no_answer_came(struct rl_conn *c)
 {
 	rl_conn_lock(c);
-	c->turns = -TURNS_LOST;
+	c->answered = -ANSWERS_LOST;
 	rl_conn_unlock(c);
 }
 
@@ -90,7 +91,7 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 {
 	u64 until = rl_now_ns() + ANSWER_NS;
 
-	for (rl_cq_looked(cq); !look_for_answer(c); rl_cq_looked(cq))
+	for (rl_cq_note_look(cq); !look_for_answer(c); rl_cq_note_look(cq))
 		if (rl_now_ns() > until) {
 			no_answer_came(c);
 			return;
@@ -98,12 +99,12 @@ static void await_answer(struct rl_conn *c, struct rl_cq *cq)
 }
 
 /*
- * In a dialogue the doorbell rings soon, whoever reads, and takes the answer along: that saves a call of
- * TCP a message. Who reads once more before it has rung sends the answer (rl_conn_receive()).
+ * In a dialogue the next doorbell rings soon, and sends the acknowledgement along: that saves a
+ * call of TCP a message. A poll that comes first sends it, too (rl_conn_receive()).
  */
 void rl_conn_answer(struct rl_conn *c)
 {
-	if (c->by_turns < TURNS) {
+	if (c->dialogue < DIALOGUE_MIN) {
 		c->tx_due = true;
 		return;
 	}
@@ -129,10 +130,10 @@ void rl_qp_ring_doorbell(struct rl_qp *qp)
 	bool wait, receive;
 
 	if (c) {
-		receive = rl_conn_waits(c);
+		receive = rl_conn_awaits_receive(c);
 		ring_doorbell(c);
 		wait = !receive && c->qp && expects_answer(c);
-		/* Behind the lock the QP may be destroyed, and its CQ. */
+		/* Once the lock is dropped, the QP and its CQ may be destroyed. */
 		if (wait)
 			rl_watch_get(&cq->watch);
 		rl_conn_unlock(c);
@@ -144,7 +145,7 @@ void rl_qp_ring_doorbell(struct rl_qp *qp)
 		return;
 	}
 	pthread_mutex_lock(&qp->lock);
-	/* Of one that is being destroyed the rings are gone, or will be. */
+	/* The rings of a QP that is being destroyed may be gone. */
 	if (!qp->conn && !qp->gone)
 		rl_qp_flush(qp);
 	pthread_mutex_unlock(&qp->lock);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The last acknowledgement Reads of a peer whose QP was connected by hand: a program may destroy its QP, or
- * exit, as soon as it has what it waited for. The peer asks whether its Writes were placed; it must be answered.
+ * The last acknowledgement Reads of a peer whose QP was connected by hand. A program may destroy
+ * its QP, or exit, as soon as it has the data. The peer still has to learn that its Writes were
+ * placed.
  */
 #include <poll.h>
 #include <sys/syscall.h>
@@ -14,54 +15,54 @@
 #include "qp.h"
 
 /*
- * Peers that are to ask yet are waited for so long in any such time, all QPs of the process together: a
- * program may end thousands whose peers have stopped.
+ * All QPs of the process together wait at most DRAIN_MS in a DRAIN_PERIOD_MS: a program may end
+ * thousands whose peers have stopped.
  */
-#define HEAR_OUT_MS	200
-#define HEAR_OUT_EACH	1000
+#define DRAIN_MS	200
+#define DRAIN_PERIOD_MS	1000
 /* Another thread may have read it meanwhile. */
-#define LOOK_AGAIN_MS	2
+#define POLL_MS	2
 
 static struct {
-	u64 began, spent;		/* ms; threads that come at once may spend a little more */
-	u32 forks;			/* rl_fd_forks() then: a child has not spent what its parent has */
-} hearing;
+	u64 began, spent;		/* ms; concurrent threads may spend a little more */
+	u32 forks;			/* rl_fd_forks() then: a child begins anew */
+} draining;
 
-static bool has_patience(void)
+static bool may_wait(void)
 {
 	u32 forks = rl_fd_forks();
 	u64 now = rl_now_ms();
 
-	if (now - __atomic_load_n(&hearing.began, __ATOMIC_RELAXED) >= HEAR_OUT_EACH ||
-	    __atomic_load_n(&hearing.forks, __ATOMIC_RELAXED) != forks) {
-		__atomic_store_n(&hearing.forks, forks, __ATOMIC_RELAXED);
-		__atomic_store_n(&hearing.began, now, __ATOMIC_RELAXED);
-		__atomic_store_n(&hearing.spent, 0, __ATOMIC_RELAXED);
+	if (now - __atomic_load_n(&draining.began, __ATOMIC_RELAXED) >= DRAIN_PERIOD_MS ||
+	    __atomic_load_n(&draining.forks, __ATOMIC_RELAXED) != forks) {
+		__atomic_store_n(&draining.forks, forks, __ATOMIC_RELAXED);
+		__atomic_store_n(&draining.began, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&draining.spent, 0, __ATOMIC_RELAXED);
 	}
-	return __atomic_load_n(&hearing.spent, __ATOMIC_RELAXED) < HEAR_OUT_MS;
+	return __atomic_load_n(&draining.spent, __ATOMIC_RELAXED) < DRAIN_MS;
 }
 
-/* @fd was the connection's a moment ago; -1: nobody knows. False: no longer. */
+/* @fd was the connection's a moment ago, or is -1. False: the time is used up. */
 static bool await_octets(int fd)
 {
-	struct timespec soon = { .tv_nsec = LOOK_AGAIN_MS * 1000000 };
+	struct timespec soon = { .tv_nsec = POLL_MS * 1000000 };
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	u64 from = rl_now_ms();
 
-	if (!has_patience())
+	if (!may_wait())
 		return false;
 	rl_raw(SYS_ppoll, &p, 1, &soon, NULL, 0);
-	__atomic_fetch_add(&hearing.spent, max_t(u64, rl_now_ms() - from, 1), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&draining.spent, max_t(u64, rl_now_ms() - from, 1), __ATOMIC_RELAXED);
 	return true;
 }
 
-/* Takes in what has come, and answers: is there more to wait for? */
+/* Reads and answers. True: the peer has more to acknowledge. */
 static bool drain_acks(struct rl_conn *c)
 {
 	if (!c->qp || c->link.mode != WEFT_MODE_FULL || !c->qp->core.by_hand)
 		return false;
 	rl_conn_receive(c);
-	/* There are only so many questions at a time: those before are answered. */
+	/* Outstanding Reads are limited: answer the earlier ones first. */
 	weft_send_answers(&c->link);
 	return weft_qpc_is_ack_pending(&c->qp->core) && !c->fin && !c->reset;
 }
@@ -90,7 +91,7 @@ void rl_conn_drain_acks_now(struct rl_conn *c)
 		return;
 	do {
 		fd = -1;
-		/* The progress thread has it, or the call that a handler of a signal cut short. */
+		/* The progress thread holds it, or the call that a signal handler interrupted. */
 		waits = pthread_mutex_trylock(&c->lock);
 		if (!waits) {
 			waits = drain_acks(c);

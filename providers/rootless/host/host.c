@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the core asks of its host (core/host.h). All are called under the connection's lock, or,
- * without a connection, the QP's.
+ * What the core needs of its host (core/host.h). The caller holds the connection's lock or, without
+ * a connection, the QP's.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@
 #include "conn.h"
 #include "qp.h"
 
-static struct rl_conn *conn_of(struct weft_link *l)
+static struct rl_conn *conn_of_link(struct weft_link *l)
 {
 	return container_of(l, struct rl_conn, link);
 }
@@ -37,7 +37,7 @@ void weft_host_region_drop(struct weft_region *r)
 	rl_mr_drop(r);
 }
 
-/* Only kernel consumers have fast regions, and all that follows. */
+/* Only kernel consumers have fast regions. */
 u32 weft_host_region_holders(const struct weft_region *r)
 {
 	return 0;
@@ -132,7 +132,7 @@ void weft_host_complete(struct weft_qpc *core, bool recv, const struct weft_cqe 
 
 /* ---- the connection ---- */
 
-/* Whoever called the core has the lock, and looks before letting go. */
+/* The core's caller checks this before it drops the lock. */
 void weft_host_kick(struct weft_qpc *core)
 {
 	struct rl_conn *c = rl_qp_of(core)->conn;
@@ -161,7 +161,7 @@ void weft_host_chunk_free(struct weft_qpc *core, u8 *chunk)
 
 void weft_host_wake(struct weft_link *l)
 {
-	conn_of(l)->step_due = true;
+	conn_of_link(l)->step_due = true;
 }
 
 bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
@@ -173,18 +173,18 @@ bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
 }
 
 /*
- * Where TCP's queue ends in its segment nobody tells. An FPDU is no longer than a segment, and where
- * it lies in segments is a statistic. How much TCP takes it says when it is asked to.
+ * Linux does not report how full the last segment in TCP's queue is. An FPDU is no longer than a
+ * segment; its alignment to segments is only a statistic. TCP's room is known after a send.
  *
- * Of large segments one is enough for a call: on lo, calls of one segment moved 64 KB messages
- * 1.45 times as fast as calls of three. An ULP's message that is no longer goes in one call:
- * cut to segments it took two, and 1.5 times the CPU time.
+ * One large segment is enough for a call: on lo, calls of one segment moved 64 KB messages 1.45
+ * times as fast as calls of three. A stream's message of that size goes in one call: cut to
+ * segments it took two, and 1.5 times the CPU time.
  */
 #define LARGE_SEGMENT 16384
 
 void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 {
-	struct rl_conn *c = conn_of(l);
+	struct rl_conn *c = conn_of_link(l);
 	u32 mss = rl_conn_mss(c);
 
 	*tail = (struct weft_tcp_tail){
@@ -196,19 +196,19 @@ void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 
 s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u32 len, u32 flags)
 {
-	return rl_conn_send(conn_of(l), iov, niov, flags);
+	return rl_conn_send(conn_of_link(l), iov, niov, flags);
 }
 
 /*
- * The socket is asked anew each time, by change_events(): where memory was gone for a moment TCP
- * took a part and is not full, and then nothing would come of having asked before.
+ * EPOLLOUT is requested anew each time (change_events()): if TCP lacked memory for a moment it took
+ * a part and is not full, and an earlier request would bring no event.
  */
 void weft_host_await_room(struct weft_link *l)
 {
-	struct rl_conn *c = conn_of(l);
+	struct rl_conn *c = conn_of_link(l);
 
 	c->full = true;
-	c->waits_for &= ~EPOLLOUT;
+	c->events &= ~EPOLLOUT;
 	if (c->ulp->retry_ms)
 		c->linger_until = rl_now_ms() + c->ulp->retry_ms;
 }
@@ -218,9 +218,9 @@ void *weft_host_lend_batch(struct weft_link *l, u32 *size)
 	void *mem = rl_pool_take();
 
 	*size = RL_POOL_BLOCK;
-	/* The progress thread tries again soon. */
+	/* The progress thread retries soon. */
 	if (!mem)
-		conn_of(l)->tx_due = true;
+		conn_of_link(l)->tx_due = true;
 	return mem;
 }
 
@@ -240,7 +240,7 @@ void weft_host_reclaim_batch(struct weft_link *l, void *mem, u32 size)
 
 /* ---- events ---- */
 
-/* What the core found wrong, if it was that. */
+/* If the core has found a fault. */
 static void raise_error_event(struct rl_qp *qp)
 {
 	static const u32 events[] = {
@@ -266,10 +266,10 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		rl_stats_count_term(RL_TERM_IN, &core->term_in);
 		break;
 	case WEFT_EV_FLUSHED:
-		/* The last of every way into error, and the only one common to all. */
+		/* Every way into error ends here. */
 		raise_error_event(qp);
 		if (qp->srq)
-			rl_context_say(qp->ctx, &qp->o, IBV_EVENT_QP_LAST_WQE_REACHED,
+			rl_context_report(qp->ctx, &qp->o, IBV_EVENT_QP_LAST_WQE_REACHED,
 				       &qp->async_reported);
 		if (qp->conn)
 			qp->conn->step_due = true;

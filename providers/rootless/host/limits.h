@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a device of this host grants. */
+/* Limits and features of this host's devices. */
 #ifndef RL_LIMITS_H
 #define RL_LIMITS_H
 

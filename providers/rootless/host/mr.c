@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory regions: the table of STags of this process, and the memory behind them, which is the
- * program's and not pinned (process/guard.h).
+ * Memory regions: the table of STags of this process, and their memory, which is the program's and
+ * not pinned (process/guard.h).
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "process/maps.h"
 #include "process/raw.h"
 #include "limits.h"
 #include "ulp.h"
@@ -17,9 +18,9 @@
 
 static struct bucket {
 	pthread_mutex_t lock;
-	struct rl_mr *first;
+	struct hlist_head regions;
 } buckets[BUCKETS] = {
-	/* Not by a constructor: those of the program's libraries may run before ours. */
+	/* Not in a constructor: those of the program's libraries may run before ours. */
 	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
 };
 
@@ -43,7 +44,7 @@ static struct rl_mr *find_in(const struct bucket *b, u32 stag)
 {
 	struct rl_mr *mr;
 
-	for (mr = b->first; mr; mr = mr->next)
+	hlist_for_each_entry(mr, &b->regions, node)
 		if (!((mr->region.stag ^ stag) >> WEFT_STAG_KEY_BITS))
 			return mr;
 	return NULL;
@@ -91,8 +92,7 @@ static bool insert(struct rl_mr *mr, u32 stag)
 	free = !find_in(b, stag);
 	if (free) {
 		mr->region.stag = stag;
-		mr->next = b->first;
-		b->first = mr;
+		hlist_add_head(&mr->node, &b->regions);
 	}
 	pthread_mutex_unlock(&b->lock);
 	return free;
@@ -101,32 +101,26 @@ static bool insert(struct rl_mr *mr, u32 stag)
 static void remove_from_table(struct rl_mr *mr)
 {
 	struct bucket *b = bucket_of(mr->region.stag);
-	struct rl_mr **p;
 
 	pthread_mutex_lock(&b->lock);
-	for (p = &b->first; *p != mr; p = &(*p)->next)
-		;
-	*p = mr->next;
+	hlist_del(&mr->node);
 	pthread_mutex_unlock(&b->lock);
 }
 
-/* @mr is found where @old was, under its STag; whoever holds @old finds it invalid soon. */
-static void take_place(struct rl_mr *mr, struct rl_mr *old)
+/* @mr gets @old's STag. Holders of @old find it invalid soon. */
+static void replace_in_table(struct rl_mr *mr, struct rl_mr *old)
 {
 	struct bucket *b = bucket_of(old->region.stag);
-	struct rl_mr **p;
 
 	mr->region.stag = old->region.stag;
 	pthread_mutex_lock(&b->lock);
-	for (p = &b->first; *p != old; p = &(*p)->next)
-		;
-	mr->next = old->next;
-	*p = mr;
+	hlist_del(&old->node);
+	hlist_add_head(&mr->node, &b->regions);
 	pthread_mutex_unlock(&b->lock);
 	old->replaced = true;
 }
 
-/* Gives @mr, complete but for this, its STag and lets others find it. */
+/* Gives @mr, otherwise complete, its STag, and adds it to the table. */
 static int publish(struct rl_mr *mr)
 {
 	u32 random, stag;
@@ -144,17 +138,6 @@ static int publish(struct rl_mr *mr)
 
 /* ---- life ---- */
 
-/*
- * Is there memory at every page? Nothing keeps it there, but a mistake is told where it is made.
- * Of what is there MS_ASYNC does nothing.
- */
-static bool is_mapped(u64 start, u64 len)
-{
-	u64 in_page = start & (sysconf(_SC_PAGESIZE) - 1);
-
-	return !rl_raw(SYS_msync, start - in_page, len + in_page, MS_ASYNC);
-}
-
 static void free_mr(struct rl_mr *mr)
 {
 	__atomic_fetch_sub(&count, 1, __ATOMIC_RELAXED);
@@ -162,8 +145,8 @@ static void free_mr(struct rl_mr *mr)
 	free(mr);
 }
 
-/* One more of @kind, its @region but for the STag as given: 0, or -errno. */
-static int make(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
+/* A new one of @kind with a copy of @region, which has no STag yet: 0, or -errno. */
+static int alloc_mr(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *region,
 		struct rl_mr **out)
 {
 	struct rl_mr *mr;
@@ -181,8 +164,8 @@ static int make(struct rl_pd *pd, enum rl_kind kind, const struct weft_region *r
 	return 0;
 }
 
-/* Lets it be found, or frees it. */
-static int finish(struct rl_mr *mr)
+/* Publishes it, or frees it. */
+static int finish_mr(struct rl_mr *mr)
 {
 	int rv = publish(mr);
 
@@ -207,19 +190,20 @@ static struct weft_region of_program(const struct rl_pd *pd, u64 len, u64 iova, 
 }
 
 /*
- * No region is pinned, so any may be on demand; of such a one nothing needs to be there yet.
- * The whole address space at once is asked for from 0, with all octets but the last.
+ * No region is pinned, so any may be on demand; such a region need not be mapped yet. A request for
+ * the whole address space begins at 0 and has all octets but the last.
  */
-static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
+static int begin_mr(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
 	const u32 odp = access & IBV_ACCESS_ON_DEMAND ?
 			IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB : 0;
 	int rv = weft_region_check_request(start, len, iova, access & ~odp);
 
-	if (!rv && !odp && !is_mapped(start, len))
+	/* Nothing keeps the memory there, but a mistake is reported where it is made. */
+	if (!rv && !odp && !rl_maps_allow(start, len, access & WEFT_ACCESS_LOCAL_WRITE))
 		rv = -EFAULT;
-	rv = rv ?: make(pd, RL_MR, &region, out);
+	rv = rv ?: alloc_mr(pd, RL_MR, &region, out);
 	if (rv)
 		return rv;
 	(*out)->start = start;
@@ -229,16 +213,16 @@ static int begin(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, str
 
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **out)
 {
-	return begin(pd, start, len, iova, access, out) ?: finish(*out);
+	return begin_mr(pd, start, len, iova, access, out) ?: finish_mr(*out);
 }
 
 int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **out)
 {
-	int rv = begin(pd, old->start, old->region.len, old->region.base, access, out);
+	int rv = begin_mr(pd, old->start, old->region.len, old->region.base, access, out);
 
 	if (rv)
 		return rv;
-	take_place(*out, old);
+	replace_in_table(*out, old);
 	pd->o.users++;
 	return 0;
 }
@@ -248,11 +232,11 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
 	int rv = weft_region_check_request(offset, len, iova, access) ?:
-		 make(pd, RL_MR, &region, out);
+		 alloc_mr(pd, RL_MR, &region, out);
 
 	if (rv)
 		return rv;
-	/* Who lets a peer write lets the local side write: seen to by the check. */
+	/* The check has seen that remote write comes with local write. */
 	rv = rl_dmabuf_get(&(*out)->dmabuf, fd, offset, len, access & WEFT_ACCESS_LOCAL_WRITE,
 			   &(*out)->start);
 	if (rv) {
@@ -260,15 +244,15 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 		return rv;
 	}
 	(*out)->access = access;
-	return finish(*out);
+	return finish_mr(*out);
 }
 
 int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **out)
 {
 	const struct weft_region region = weft_region_null(pd->id);
-	int rv = make(pd, RL_MR, &region, out);
+	int rv = alloc_mr(pd, RL_MR, &region, out);
 
-	return rv ?: finish(*out);
+	return rv ?: finish_mr(*out);
 }
 
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
@@ -279,13 +263,13 @@ int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **out)
 	};
 	int rv = type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? 0 : -EINVAL;
 
-	rv = rv ?: make(pd, RL_MW, &region, out);
-	return rv ?: finish(*out);
+	rv = rv ?: alloc_mr(pd, RL_MW, &region, out);
+	return rv ?: finish_mr(*out);
 }
 
 /*
- * The program's octets in @sge will be wanted soon, to be written (@write) or read. Best effort: it
- * says nothing of what cannot be had.
+ * The program will soon write (@write) or read the octets of @sge. Best effort: pages that cannot
+ * be populated are not reported.
  */
 int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write)
 {
@@ -307,7 +291,7 @@ int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write)
 	return d == WEFT_GRANTED ? 0 : -EINVAL;
 }
 
-/* Not a point of cancellation: locks are held, and dereg_mr is none with the kernel. */
+/* Not a point of cancellation: locks are held, and dereg_mr is not one with the kernel either. */
 static void await_release(struct rl_mr *mr)
 {
 	int old;
@@ -320,7 +304,7 @@ static void await_release(struct rl_mr *mr)
 	pthread_setcancelstate(old, NULL);
 }
 
-/* From here on who still holds it refuses it: its STag may be given to another. */
+/* From here on its holders find it invalid: another region may get its STag. */
 void rl_mr_destroy(struct rl_mr *mr)
 {
 	weft_region_withdraw(&mr->region);
@@ -371,7 +355,7 @@ static void unbind_in(struct bucket *b, struct weft_qpc *core)
 	struct rl_mr *mr;
 
 	pthread_mutex_lock(&b->lock);
-	for (mr = b->first; mr; mr = mr->next)
+	hlist_for_each_entry(mr, &b->regions, node)
 		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
 			weft_region_unbind(core, &mr->region);
 	pthread_mutex_unlock(&b->lock);

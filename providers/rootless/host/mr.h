@@ -6,6 +6,7 @@
 #include "kernel/core/qp.h"
 #include "context.h"
 #include "dmabuf.h"
+#include "process/list.h"
 
 struct rl_pd {
 	struct rl_object o;
@@ -16,41 +17,41 @@ struct rl_mr {
 	struct rl_object o;
 	struct rl_pd *pd;
 	struct weft_region region;
-	u64 start;			/* where region.base lies */
-	struct rl_dmabuf dmabuf;	/* whose memory that is, if it is one's */
+	u64 start;			/* the address of region.base */
+	struct rl_dmabuf dmabuf;	/* if that is a dmabuf's memory */
 	u32 access;			/* IB_ACCESS_ as asked for */
 	u32 holders;			/* atomic; the table's is one */
-	bool released;			/* the last has let go */
+	bool released;			/* the last holder has dropped it */
 	bool replaced;			/* by rl_mr_change() */
-	s32 windows;			/* atomic; bound to it; negative: it is going */
-	struct rl_mr *next;		/* in the table */
+	s32 windows;			/* atomic; bound to it; negative: being destroyed */
+	struct hlist_node node;		/* in the table */
 };
 
 /* Makes and publishes a region: 0, or -errno. */
 int rl_mr_new(struct rl_pd *pd, u64 start, u64 len, u64 iova, u32 access, struct rl_mr **mr);
 /*
- * One of the same memory, of @pd, with @access, takes the place of @old, its STag included: peers were
- * told that. @old is to be destroyed. 0, or -errno and nothing has changed.
+ * A region of the same memory, with @pd and @access, replaces @old and keeps its STag, which peers
+ * know. The caller destroys @old. 0, or -errno and nothing has changed.
  */
 int rl_mr_change(struct rl_mr *old, struct rl_pd *pd, u32 access, struct rl_mr **mr);
-/* One of @len octets from @offset of a dmabuf, which is the program's descriptor @fd. */
+/* A region of @len octets from @offset of the dmabuf @fd. */
 int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u32 access,
 		     struct rl_mr **mr);
-/* A memory window is one, too, whose memory is another's: 0, or -errno. */
+/* A memory window: a region of another one's memory. 0, or -errno. */
 int rl_mw_new(struct rl_pd *pd, u8 type, struct rl_mr **mw);
-/* Before rl_mr_destroy(): false, and it goes on, if a window is bound to it. */
+/* Before rl_mr_destroy(): false, with no effect, if a window is bound to it. */
 bool rl_mr_close(struct rl_mr *mr);
-/* It goes on after all. */
+/* Undoes rl_mr_close(). */
 void rl_mr_open_again(struct rl_mr *mr);
-/* One of no memory. */
+/* A null region: it has no memory. */
 int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
 void rl_mr_destroy(struct rl_mr *mr);
-/* The QP of @core goes: windows that are bound over it are bound no more. */
+/* The QP of @core is being destroyed: unbinds the windows that were bound over it. */
 void rl_mr_unbind_windows(struct weft_qpc *core);
-/* 0 or -errno: @sge is not in a region of @pd's, or not to be written. */
+/* 0, or -errno: @sge is not in a region of @pd's, or must not be written. */
 int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write);
-/* What core/host.h asks. */
+/* For core/host.h. */
 struct weft_region *rl_mr_find(u32 stag);
 void rl_mr_hold(struct weft_region *r, u32 n);
 void rl_mr_drop(struct weft_region *r);

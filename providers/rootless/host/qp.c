@@ -40,7 +40,7 @@ void rl_qp_reset(struct rl_qp *qp)
 int rl_qp_move(struct rl_qp *qp, u32 to)
 {
 	struct rl_conn *c = rl_qp_lock_core(qp);
-	/* Whoever found it before it was destroyed: its rings and its context may be no more. */
+	/* The caller may have found it before it was destroyed: its rings may be gone. */
 	enum weft_qp_move move = !c && qp->gone ? WEFT_QP_REFUSED : weft_qpc_move(&qp->core, to);
 
 	if (move == WEFT_QP_CLOSE)
@@ -68,7 +68,7 @@ void rl_qp_fail_users(const struct rl_cq *cq)
 	}
 }
 
-/* ---- who takes what it completes ---- */
+/* ---- completions and faults ---- */
 
 static void complete(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
 {
@@ -77,7 +77,7 @@ static void complete(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
 
 static void report_fault(struct rl_qp *qp, u32 type)
 {
-	rl_context_say(qp->ctx, &qp->o, type, &qp->async_reported);
+	rl_context_report(qp->ctx, &qp->o, type, &qp->async_reported);
 }
 
 static const struct rl_consumer verbs_consumer = {
@@ -139,7 +139,7 @@ static void count_uses(struct rl_qp *qp, int n)
 		qp->srq->o.users += n;
 }
 
-static int begin(struct rl_qp *qp)
+static int begin_qp(struct rl_qp *qp)
 {
 	const struct rl_transport *t = qp->transport;
 	int rv = t->begin ? t->begin(qp) : 0;
@@ -152,7 +152,7 @@ static int begin(struct rl_qp *qp)
 	return rv;
 }
 
-static struct rl_qp *make(struct rl_context *ctx, const struct rl_qp_attr *a)
+static struct rl_qp *alloc_qp(struct rl_context *ctx, const struct rl_qp_attr *a)
 {
 	struct rl_qp *qp = calloc(1, sizeof(*qp));
 
@@ -187,13 +187,13 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 	rv = weft_shape_sq(&a->sq, &sq) ?: weft_shape_rq(&a->rq, &rq);
 	if (rv)
 		return rv;
-	qp = make(ctx, a);
+	qp = alloc_qp(ctx, a);
 	if (!qp)
 		return -ENOMEM;
 	rv = alloc_queues(qp, &sq, &rq);
 	if (!rv) {
 		init_core(qp, a, &sq, &rq);
-		rv = begin(qp);
+		rv = begin_qp(qp);
 		if (rv)
 			free_queues(qp);
 	}
@@ -217,7 +217,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
-	/* From here on nobody touches the core: not by a connection, nor without one. */
+	/* From here on the core is unused, with or without a connection. */
 	if (qp->transport->end)
 		qp->transport->end(qp);
 	if (qp->core.windows)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Queue pairs. qp_table.c: their numbers and references; qp.c: life and states; qp_modify.c: modify_qp and
- * query_qp; doorbell.c and drain.c: when the caller moves octets.
+ * Queue pairs. qp_table.c: their numbers and references; qp.c: life and states; qp_modify.c:
+ * modify_qp and query_qp; doorbell.c and drain.c: when the caller moves octets.
  *
- * Locks. What a command changes is guarded by its context's lock, unless a comment says otherwise. A QP's
- * core is guarded by its connection's lock (conn.h); without a connection, by the QP's own.
+ * Locks. The context's lock guards what commands change, unless a comment names another. The
+ * connection's lock (conn.h) guards a QP's core; without a connection, the QP's own lock does.
  * Order: context, CQ's progress, connection, QP, SRQ, CQ, channel.
  */
 #ifndef RL_QP_H
@@ -22,17 +22,17 @@
 #include "srq.h"
 
 struct rl_conn;
-struct rl_hand_qp;
+struct rl_byhand_qp;
 struct rl_qp;
 struct rl_ud;
 
-/* How a QP reaches its peer. Context's lock, but for kick(). NULL: nothing to do, if it may be. */
+/* How a QP reaches its peer. Context's lock, except for kick(). */
 struct rl_transport {
 	/* A new QP, before others can find it; may set core.id: 0 or -errno. May be NULL. */
 	int (*begin)(struct rl_qp *qp);
-	/* RESET, or destruction: the QP makes no new connection. The present one goes on. May be NULL. */
+	/* RESET, or destruction: make no new connection. The present one goes on. May be NULL. */
 	void (*stop)(struct rl_qp *qp);
-	/* It is destroyed; its connection has gone. Nothing arrives once this returns. May be NULL. */
+	/* Destruction, after its connection. Nothing arrives once this returns. May be NULL. */
 	void (*end)(struct rl_qp *qp);
 	/* modify_qp: 0 or -errno. */
 	int (*modify)(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
@@ -40,15 +40,15 @@ struct rl_transport {
 	void (*kick)(struct rl_qp *qp);
 };
 
-/* rdma_cm connects the QP, and its connection moves its states. */
+/* rdma_cm connects the QP, and the connection changes its states. */
 extern const struct rl_transport rl_rnic_transport;
 
-/* Who takes what a QP receives and completes. The core's lock. */
+/* Takes a QP's completions, and lends it an SRQ's receives. The core's lock. */
 struct rl_consumer {
 	/* As weft_host_srq_pop(), for a QP whose core has an SRQ. */
 	int (*pop)(struct rl_qp *qp, bool wait, struct weft_recv *recv);
 	void (*complete)(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe);
-	/* The core found a fault: IB_EVENT_ number @type. */
+	/* The core has found a fault: IB_EVENT_ number @type. */
 	void (*fault)(struct rl_qp *qp, u32 type);
 };
 
@@ -61,9 +61,9 @@ struct rl_qp {
 	u8 type;			/* IBV_QPT_ */
 	const struct rl_transport *transport;
 	const struct rl_consumer *consumer;
-	struct rl_ud *ud;		/* a UD QP's transport; else NULL; constant; freed with the QP */
-	struct rl_hand_qp *hand;	/* lock; NULL: it was not connected by hand yet; referenced */
-	struct rl_qp *next;		/* in the table of numbers */
+	struct rl_ud *ud;		/* a UD QP's; else NULL; constant; freed with the QP */
+	struct rl_byhand_qp *byhand;	/* lock; NULL: not connected by hand yet; referenced */
+	struct hlist_node node;		/* in the table of numbers */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
@@ -72,9 +72,9 @@ struct rl_qp {
 	struct rl_ring sq, rq;
 	struct weft_sq_caps sq_caps;
 	struct weft_rq_caps rq_caps;
-	struct ib_uverbs_modify_qp given; /* what modify_qp was given so far */
-	bool by_cm;			/* rdma_cm connects it, as modify_qp was told */
-	bool tell_drained;		/* the core's lock: SQ_DRAINED is due */
+	struct ib_uverbs_modify_qp given; /* modify_qp's attributes so far */
+	bool by_cm;			/* modify_qp has left the connection to rdma_cm */
+	bool report_drained;		/* the core's lock: SQ_DRAINED is due */
 	u32 async_reported;		/* the channel's lock */
 };
 
@@ -100,10 +100,10 @@ static inline struct rl_qp *rl_qp_of(struct weft_qpc *core)
 struct rl_qp *rl_qp_find(u32 qpn);
 void rl_qp_get(struct rl_qp *qp);
 void rl_qp_put(struct rl_qp *qp);
-/* Others find it from now on; it gets a number if it has none: 0 or -ENOMEM. */
+/* Adds it to the table, with a new number if it has none: 0 or -ENOMEM. */
 int rl_qp_enlist(struct rl_qp *qp);
 void rl_qp_delist(struct rl_qp *qp);
-/* The first of bucket *@at or of a later one that uses @cq and is not in error, referenced; NULL. */
+/* From bucket *@at on: the first QP that uses @cq and is not in error; referenced, or NULL. */
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 
 /* ---- qp.c ---- */
@@ -111,13 +111,13 @@ struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 /* *@a's caps become what is granted: 0 or -errno. */
 int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
 	      struct rl_qp **qp);
-/* Ends its connection; nobody uses it any more when this returns. */
+/* Ends its connection. When this returns the QP is unused. */
 void rl_qp_destroy(struct rl_qp *qp);
 /* modify_qp's state, of a QP that is not connected by hand: 0 or -EINVAL. */
 int rl_qp_move(struct rl_qp *qp, u32 to);
 /* To RESET, from any state. A QP connected by hand completes nothing more. */
 void rl_qp_reset(struct rl_qp *qp);
-/* Its connection lets it go, and ends. */
+/* Its connection releases it, and ends. */
 void rl_qp_end_connection(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */
 void rl_qp_fail_users(const struct rl_cq *cq);
@@ -126,7 +126,7 @@ void rl_qp_fail_users(const struct rl_cq *cq);
 
 /* 0 or -errno. */
 int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
-/* The same of a QP that rdma_cm connects. */
+/* The same for a QP that rdma_cm connects. */
 int rl_qp_modify_rnic(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
 /* query_qp reports the attributes of @in from now on. */
 void rl_qp_keep_attributes(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
@@ -134,22 +134,22 @@ void rl_qp_query(struct rl_qp *qp, struct ib_uverbs_query_qp_resp *r);
 
 /* ---- qp_lock.c ---- */
 
-/* The core's lock, and the connection, referenced; NULL: there is none. Then dropped. */
+/* Takes the core's lock: the connection, referenced, or NULL. rl_qp_unlock_core() drops both. */
 struct rl_conn *rl_qp_lock_core(struct rl_qp *qp);
 void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c);
-/* A receive that it waited for is there: its connection goes on soon. With any connection's lock. */
+/* A receive that it waited for was posted: its connection retries soon. Any lock may be held. */
 void rl_qp_poke(struct rl_qp *qp);
 
 /* ---- conn_tx.c ---- */
 
 /* Flushes all that was posted to a QP in error. The core's lock. */
 void rl_qp_flush(struct rl_qp *qp);
-/* If SQ_DRAINED is due and nothing is being sent any more, the program is told. The core's lock. */
-void rl_qp_tell_drained(struct rl_qp *qp);
+/* Reports SQ_DRAINED if it is due and nothing is being sent any more. The core's lock. */
+void rl_qp_report_drained(struct rl_qp *qp);
 
 /* ---- doorbell.c ---- */
 
-/* The doorbell of a QP that has connections. No lock. */
+/* The doorbell of a QP that uses connections. No lock. */
 void rl_qp_ring_doorbell(struct rl_qp *qp);
 /* The doorbell of any QP. */
 static inline void rl_qp_kick(struct rl_qp *qp)
@@ -160,8 +160,8 @@ static inline void rl_qp_kick(struct rl_qp *qp)
 /* ---- drain.c ---- */
 
 /*
- * Before the QP is destroyed or goes to ERR: reads what TCP has brought, and waits, for 200 ms in any
- * second, until the peer's acknowledgement Reads about that have been answered. No lock.
+ * Before the QP is destroyed or enters ERR: reads what has arrived, and waits, for 200 ms in any
+ * second, until the peer's acknowledgement Reads about that were answered. No lock.
  */
 void rl_qp_drain_acks(struct rl_qp *qp);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* From a QP to the lock of its connection, which may come and go meanwhile. */
+/* From a QP to the lock of its connection, which may change meanwhile. */
 #include "conn.h"
 #include "qp.h"
 

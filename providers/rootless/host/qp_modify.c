@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* modify_qp and query_qp. What a change of state means is the transport's. */
+/* modify_qp and query_qp. The transport carries out changes of state. */
 #include "limits.h"
 #include "qp.h"
 
-/* Bits behind those of plain verbs. */
+/* The bits of plain verbs: up to IBV_QP_DEST_QPN. */
 #define MASK		(2u * IBV_QP_DEST_QPN - 1)
 
 #define ATTR(bit, field) \

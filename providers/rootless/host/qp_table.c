@@ -12,15 +12,15 @@
 /* By number. A leaf. */
 static struct {
 	pthread_mutex_t lock;
-	struct rl_qp *bucket[BUCKETS];
+	struct hlist_head bucket[BUCKETS];
 	u32 count;
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct rl_qp *find(u32 qpn)
+static struct rl_qp *find_qp(u32 qpn)
 {
 	struct rl_qp *qp;
 
-	for (qp = table.bucket[qpn % BUCKETS]; qp; qp = qp->next)
+	hlist_for_each_entry(qp, &table.bucket[qpn % BUCKETS], node)
 		if (qp->core.id == qpn)
 			return qp;
 	return NULL;
@@ -31,7 +31,7 @@ void rl_qp_get(struct rl_qp *qp)
 	__atomic_fetch_add(&qp->refs, 1, __ATOMIC_RELAXED);
 }
 
-/* The last who looked at it: its queues and its handle have gone before. */
+/* The last reference: its queues and its handle were freed before. */
 void rl_qp_put(struct rl_qp *qp)
 {
 	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
@@ -46,14 +46,14 @@ struct rl_qp *rl_qp_find(u32 qpn)
 	struct rl_qp *qp;
 
 	pthread_mutex_lock(&table.lock);
-	qp = find(qpn);
+	qp = find_qp(qpn);
 	if (qp)
 		rl_qp_get(qp);
 	pthread_mutex_unlock(&table.lock);
 	return qp;
 }
 
-/* An RNIC's number tells nothing. A random one that is free; 0 and 1 are nobody's. */
+/* An RNIC's number has no meaning: a random free one. 0 and 1 are reserved. */
 static u32 draw_number(void)
 {
 	u32 qpn;
@@ -62,20 +62,19 @@ static u32 draw_number(void)
 		if (getrandom(&qpn, sizeof(qpn), 0) != sizeof(qpn))
 			return 0;
 		qpn &= QPN_MAX;
-	} while (qpn < 2 || find(qpn));
+	} while (qpn < 2 || find_qp(qpn));
 	return qpn;
 }
 
 /* With the table's lock. */
-static int enter(struct rl_qp *qp)
+static int insert_qp(struct rl_qp *qp)
 {
 	if (!qp->core.id)
 		qp->core.id = draw_number();
 	if (!qp->core.id || table.count >= RL_MAX_QP)
 		return -ENOMEM;
 	table.count++;
-	qp->next = table.bucket[qp->core.id % BUCKETS];
-	table.bucket[qp->core.id % BUCKETS] = qp;
+	hlist_add_head(&qp->node, &table.bucket[qp->core.id % BUCKETS]);
 	return 0;
 }
 
@@ -84,19 +83,15 @@ int rl_qp_enlist(struct rl_qp *qp)
 	int rv;
 
 	pthread_mutex_lock(&table.lock);
-	rv = enter(qp);
+	rv = insert_qp(qp);
 	pthread_mutex_unlock(&table.lock);
 	return rv;
 }
 
 void rl_qp_delist(struct rl_qp *qp)
 {
-	struct rl_qp **p;
-
 	pthread_mutex_lock(&table.lock);
-	for (p = &table.bucket[qp->core.id % BUCKETS]; *p != qp; p = &(*p)->next)
-		;
-	*p = qp->next;
+	hlist_del(&qp->node);
 	table.count--;
 	pthread_mutex_unlock(&table.lock);
 }
@@ -107,7 +102,7 @@ struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at)
 
 	pthread_mutex_lock(&table.lock);
 	for (; *at < BUCKETS; ++*at) {
-		for (qp = table.bucket[*at]; qp; qp = qp->next)
+		hlist_for_each_entry(qp, &table.bucket[*at], node)
 			if (weft_qpc_uses_cq(&qp->core, &cq->core) &&
 			    READ_ONCE(qp->core.state) != WEFT_QPS_ERROR)
 				break;

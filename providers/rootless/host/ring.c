@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Rings: places in the command file's memory. A place is given once, so that an old mapping of
- * the program's never shows it a newer ring; its memory goes back when the ring does.
+ * Rings: ranges of the command file's memory. A range is used once, so that an old mapping of the
+ * program's never shows a newer ring. Its memory is freed with the ring.
  */
 #include <fcntl.h>
 #include <linux/falloc.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Shared receive queues. An entry that a QP has taken is that QP's, which completes or flushes
- * it; what waits here belongs to nobody.
+ * Shared receive queues. A QP that has taken an entry completes or flushes it. The entries here
+ * belong to no QP.
  */
 #include <stdlib.h>
 
@@ -9,12 +9,12 @@
 
 #include "qp.h"
 
-static void say_limit(struct rl_srq *srq)
+static void report_limit(struct rl_srq *srq)
 {
-	rl_context_say(srq->ctx, &srq->o, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->async_reported);
+	rl_context_report(srq->ctx, &srq->o, IBV_EVENT_SRQ_LIMIT_REACHED, &srq->async_reported);
 }
 
-static struct rl_qp *get(struct weft_qpc *core)
+static struct rl_qp *get_qp(struct weft_qpc *core)
 {
 	struct rl_qp *qp = core ? rl_qp_of(core) : NULL;
 
@@ -23,8 +23,8 @@ static struct rl_qp *get(struct weft_qpc *core)
 	return qp;
 }
 
-/* Its connection reads on, in the progress thread: the caller may have another's lock. */
-static void give_turn(struct rl_qp *qp)
+/* Its connection reads on, in the progress thread: the caller may hold another one's lock. */
+static void resume_qp(struct rl_qp *qp)
 {
 	if (!qp)
 		return;
@@ -41,11 +41,11 @@ int rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
 
 	pthread_mutex_lock(&srq->lock);
 	got = weft_srqc_take(&srq->core, &qp->core, wait, recv, &news);
-	turn = get(news.turn);
+	turn = get_qp(news.turn);
 	pthread_mutex_unlock(&srq->lock);
-	give_turn(turn);
+	resume_qp(turn);
 	if (news.low)
-		say_limit(srq);
+		report_limit(srq);
 	return got;
 }
 
@@ -57,9 +57,9 @@ void rl_srq_leave(struct rl_qp *qp)
 
 	pthread_mutex_lock(&srq->lock);
 	weft_srqc_leave(&srq->core, &qp->core, &news);
-	turn = get(news.turn);
+	turn = get_qp(news.turn);
 	pthread_mutex_unlock(&srq->lock);
-	give_turn(turn);
+	resume_qp(turn);
 }
 
 void rl_srq_kick(struct rl_srq *srq)
@@ -67,9 +67,9 @@ void rl_srq_kick(struct rl_srq *srq)
 	struct rl_qp *turn;
 
 	pthread_mutex_lock(&srq->lock);
-	turn = get(weft_srqc_turn(&srq->core));
+	turn = get_qp(weft_srqc_turn(&srq->core));
 	pthread_mutex_unlock(&srq->lock);
-	give_turn(turn);
+	resume_qp(turn);
 }
 
 int rl_srq_arm(struct rl_srq *srq, u32 limit)
@@ -80,11 +80,11 @@ int rl_srq_arm(struct rl_srq *srq, u32 limit)
 	armed = weft_srqc_arm(&srq->core, limit, &low);
 	pthread_mutex_unlock(&srq->lock);
 	if (low)
-		say_limit(srq);
+		report_limit(srq);
 	return armed ? 0 : -EINVAL;
 }
 
-/* The program has been told of the new ring before it counts. */
+/* The response is filled in before the new ring takes effect. */
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp)
 {
 	struct weft_rq_shape shape = { .stride = srq->core.rq.stride };

@@ -27,10 +27,10 @@ int rl_srq_new(struct rl_pd *pd, struct rl_context *ctx, struct weft_rq_caps *ca
 void rl_srq_destroy(struct rl_srq *srq);
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp);
 int rl_srq_arm(struct rl_srq *srq, u32 limit);
-/* What core/host.h asks of @qp's SRQ. Connection's lock. */
+/* For core/host.h. Connection's lock. */
 int rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv);
 void rl_srq_leave(struct rl_qp *qp);
-/* The doorbell: the QP that waits first may go on. */
+/* The doorbell: the first QP that waits may go on. */
 void rl_srq_kick(struct rl_srq *srq);
 
 #endif

@@ -3,7 +3,8 @@
 
 /* ---- start-up ---- */
 
-void rl_ulp_start(struct rl_conn *c, struct rl_qp *qp, struct weft_offer *o, const struct rl_ulp_terms *t)
+void rl_ulp_start(struct rl_conn *c, struct rl_qp *qp, struct weft_offer *o,
+		  const struct rl_ulp_terms *t)
 {
 	rl_conn_configure(c);
 	if (!c->link.st.initiator) {
@@ -18,14 +19,8 @@ void rl_ulp_start(struct rl_conn *c, struct rl_qp *qp, struct weft_offer *o, con
 
 int rl_ulp_accept(struct rl_conn *c, struct rl_qp *qp, const struct rl_ulp_terms *t)
 {
-	struct weft_tcp_view v;
-	int rv;
+	int rv = rl_conn_accept(c, qp, t->reads, t->reads, t->pd, t->pd_len);
 
-	rl_conn_configure(c);
-	rl_conn_view(c, &v);
-	rv = rl_conn_attach(c, qp);
-	if (!rv)
-		rv = weft_link_accept(&c->link, t->reads, t->reads, t->pd, t->pd_len, &v, rl_now_ms());
 	if (rv)
 		rl_conn_release_qp(c);
 	return rv;
@@ -33,21 +28,19 @@ int rl_ulp_accept(struct rl_conn *c, struct rl_qp *qp, const struct rl_ulp_terms
 
 void rl_ulp_reject(struct rl_conn *c, const struct rl_ulp_terms *t)
 {
-	struct weft_tcp_view v;
-
-	rl_conn_view(c, &v);
-	rl_conn_act(c, t ? weft_link_reject(&c->link, t->pd, t->pd_len, &v, rl_now_ms()) :
-			   weft_link_accept_failed(&c->link, &v, rl_now_ms()));
+	if (t)
+		rl_conn_reject(c, t->pd, t->pd_len);
+	else
+		rl_conn_accept_failed(c);
 	rl_conn_watch(c);
 }
 
 void rl_ulp_withdraw(struct rl_conn *c, int err)
 {
-	struct weft_tcp_view v;
-
-	rl_conn_view(c, &v);
-	rl_conn_act(c, c->link.st.initiator ? weft_link_withdraw(&c->link, err, &v, rl_now_ms()) :
-					      weft_link_kill(&c->link));
+	if (c->link.st.initiator)
+		rl_conn_withdraw(c, err);
+	else
+		rl_conn_act(c, weft_link_kill(&c->link));
 }
 
 /* ---- the QP ---- */

@@ -44,6 +44,7 @@ RL_API(rl_gate_leave);
 RL_API(rl_gate_step_out);
 
 /* The program's memory */
+RL_API(rl_guard_add_text);
 RL_API(rl_guard_begin);
 RL_API(rl_guard_copy);
 RL_API(rl_guard_mask_changed);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* CRC32c: the x86 instruction where the CPU has it, else slicing by eight. */
+/* CRC32c by the x86 instruction if the CPU has it, else by slicing by eight. */
 #include "crc32c.h"
 
 #define POLY 0x82F63B78u	/* 0x1EDC6F41 reflected */
 
-/* slice[k][b]: what octet b does to the CRC when k more octets follow it. */
+/* slice[k][b]: the effect of octet b on the CRC when k more octets follow it. */
 static u32 slice[8][256];
 
 static bool have_hw;
@@ -51,8 +51,8 @@ static u32 slicing(u32 crc, const void *src, size_t len)
 #include <nmmintrin.h>
 
 /*
- * The instruction takes three cycles but one can start in each: three streams
- * side by side, joined by moving the earlier ones over the octets that follow.
+ * The instruction takes three cycles, but one can start in each: three streams run side by side,
+ * and are joined by moving the earlier ones over the octets that follow.
  */
 #define LONG	1024
 #define SHORT	128
@@ -70,8 +70,8 @@ static u32 shift_over(const struct shift *s, u32 crc)
 }
 
 /*
- * The image of each octet is that of @n zero octets after it. CRCs are linear: those of more bits
- * than one come from others. Each process that the library is preloaded into does this.
+ * Maps each octet to its CRC after @n zero octets. CRCs are linear: those of values with several
+ * bits follow from others. Each process that the library is preloaded into computes this.
  */
 static void init_shift(struct shift *s, size_t n)
 {
@@ -144,14 +144,14 @@ u32 crc32c_hw(u32 crc, const void *p, size_t len)
 }
 #endif
 
-/* The program's constructors may run before ours would, and need the tables already. */
+/* The program's constructors may run before ours, and need the tables. */
 static void init(void)
 {
 	static bool done;
 
 	if (likely(__atomic_load_n(&done, __ATOMIC_ACQUIRE)))
 		return;
-	/* Threads that come here at the same time write the same. */
+	/* Threads that do this at the same time write the same values. */
 	init_slices();
 	init_hw();
 	__atomic_store_n(&done, true, __ATOMIC_RELEASE);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The table of descriptors. A place holds NULL (a descriptor that is none of ours), the file
- * that the descriptor names, or the mark of a hidden one.
+ * The table of descriptors. An entry is NULL (not one of ours), the file that the descriptor names,
+ * or the mark of a hidden one.
  *
- * Whoever looks a file up counts himself among the readers first; whoever takes one out of the
- * table lets it go only after he has seen no readers. There is no lock, for a look-up may be
- * interrupted by a signal handler that looks up in its turn, and by fork(). One case is left: a
- * handler that closes one of ours waits for ever if it interrupted the few instructions of a
- * look-up.
+ * A look-up counts itself among the readers first; a thread that removes a file drops it only after
+ * it has seen no readers. There is no lock, because a look-up may be interrupted by fork(), or by a
+ * signal handler that looks up as well. One case is left: a handler that closes one of our
+ * descriptors waits forever if it interrupted the few instructions of a look-up.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,13 +21,13 @@
  * table that no descriptor reaches take no memory.
  */
 #define PLACES (1 << 20)
-/* Readers of different descriptors rarely meet in a cache line. */
+/* Readers of different descriptors rarely share a cache line. */
 #define READERS 64
 #define MARK_SIZE 4096
 
 static struct rl_file hidden_mark, inherited_mark;
 #define HIDDEN (&hidden_mark)
-/* A hidden one from before the last fork(). */
+/* One that was hidden before the last fork(). */
 #define INHERITED (&inherited_mark)
 
 static struct {
@@ -37,11 +36,11 @@ static struct {
 		u32 n;				/* atomic */
 	} __attribute__((aligned(64))) readers[READERS];
 	int top;				/* atomic: places from here on were never used */
-	pid_t pid;				/* whose descriptors these are */
+	pid_t pid;				/* the process that owns these descriptors */
 	volatile u32 *mark;			/* set; zero in a child with memory of its own */
-	u32 forks;				/* that this process comes from */
+	u32 forks;				/* forks between the first process and this one */
 	u32 oldest;				/* atomic: files born before are the parent's */
-	bool have_inherited;			/* atomic: there are some that the progress thread moves */
+	bool have_inherited;			/* atomic: the progress thread serves some */
 } t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -78,7 +77,7 @@ static bool is_mark(const struct rl_file *f)
 	return f == HIDDEN || f == INHERITED;
 }
 
-/* Who waited in a call is not in the child: descriptors alone have references there. */
+/* Threads that waited in a call are not in the child: only descriptors hold references there. */
 static void count_references(void)
 {
 	int i;
@@ -91,10 +90,13 @@ static void count_references(void)
 			t.at[i]->refs++;
 }
 
-/* A hidden number comes or goes: for a moment the kernel has it, and the table does not. Both only grow. */
+/*
+ * Counts changes of hidden numbers: during one the kernel has the number and the table has not.
+ * Both only grow.
+ */
 static u32 moves_begun, moves_over;	/* atomic */
 
-/* The threads that were reading, or moving a number, are not in the child. */
+/* Threads that were reading, or moving a number, do not exist in the child. */
 static void forked(void)
 {
 	int i;
@@ -118,7 +120,7 @@ static void forked(void)
 		*t.mark = 1;
 }
 
-/* A handler of the program's may have come first, and closed something. */
+/* A fork handler of the program may have run first, and closed something. */
 static void file_in_child(void)
 {
 	if (!t.mark || !*t.mark)
@@ -148,8 +150,8 @@ static void file_table_start(void)
 }
 
 /*
- * A child of vfork() has descriptors of its own, but this memory is its parent's. A child of a bare
- * system call fork(), or of _Fork(), has its own, and nobody has told us.
+ * A child of vfork() has its own descriptors but its parent's memory. A child of the bare system
+ * call fork(), or of _Fork(), has its own memory, and no handler has run.
  */
 static bool is_borrowed(void)
 {
@@ -189,8 +191,8 @@ static void raise_top(int fd)
 }
 
 /*
- * A child that has closed all that it inherited will never use what is hidden behind it, and the
- * sockets among it would stay open for as long as the child runs.
+ * A child that has closed everything it inherited will never use the hidden descriptors that belong
+ * to it; its sockets would stay open as long as the child runs.
  */
 static void close_leftovers(void)
 {
@@ -210,7 +212,7 @@ static void close_leftovers(void)
 	}
 }
 
-/* @old has been taken out of the place of @fd. */
+/* @old was removed from the entry of @fd. */
 static void file_let_go(int fd, struct rl_file *old)
 {
 	bool inherited;
@@ -224,7 +226,7 @@ static void file_let_go(int fd, struct rl_file *old)
 		close_leftovers();
 }
 
-/* Puts @f, with a reference, or HIDDEN or NULL into the place of @fd. */
+/* Sets the entry of @fd to @f, with a reference, or to HIDDEN or NULL. */
 static void replace(int fd, struct rl_file *f)
 {
 	if (f)
@@ -398,7 +400,7 @@ int rl_fd_next(int from)
 
 /* ---- hidden descriptors ---- */
 
-/* Programs that expect small numbers, or that select(), shall find those free. */
+/* Low numbers stay free for programs that expect small numbers, or that use select(). */
 static int high_number(void)
 {
 	struct rlimit lim;

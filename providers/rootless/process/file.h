@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Descriptors that answer as the kernel's RDMA files would.
+ * Descriptors that behave like the kernel's RDMA files.
  *
- * Each is a real descriptor (a memfd, an eventfd, a socket), so that poll, dup, fork and exec
- * are the kernel's own. What is more is a struct rl_file: the open file that one or more
- * descriptors name. hooks/fd.c and hooks/net.c look the descriptor up and ask the file's operations
- * first.
+ * Each is a real descriptor (a memfd, an eventfd, a socket), so that poll, dup, fork and exec are
+ * the kernel's own. struct rl_file adds the rest: the open file that one or more descriptors name.
+ * hooks/fd.c and hooks/net.c look the descriptor up and call the file's operations first.
  *
  * Descriptors that the library needs for itself are hidden: the program cannot close them.
  *
- * No lock: a look-up counts itself, and whoever takes a file out of the table waits for the count.
- * Any thread.
+ * No lock: a look-up counts itself, and a thread that removes a file waits for the count. Any
+ * thread.
  */
 #ifndef RL_FILE_H
 #define RL_FILE_H
@@ -25,8 +24,8 @@
 struct rl_file;
 
 /*
- * Each is a system call on descriptor @fd, which names @f: what it returns, or -errno. NULL: the
- * kernel does it, on the real descriptor.
+ * Each is a system call on descriptor @fd, which names @f: its result, or -errno. NULL: the kernel
+ * does it, on the real descriptor.
  */
 struct rl_file_ops {
 	ssize_t (*read)(struct rl_file *f, int fd, void *buf, size_t len);
@@ -38,27 +37,27 @@ struct rl_file_ops {
 	void (*leave)(struct rl_file *f, int fd);
 	/* NULL: nothing. @fd is a copy, and names @f too. */
 	void (*copied)(struct rl_file *f, int fd);
-	/* The last descriptor has gone: frees @f. Not with any lock. */
+	/* The last descriptor was closed: frees @f. Without any lock. */
 	void (*release)(struct rl_file *f);
 	/*
-	 * A socket of the kernel's, which each process that has it may go on with or close: it wants no
-	 * progress thread.
+	 * A kernel socket, which each process that has it may use or close: it needs no progress
+	 * thread.
 	 */
 	bool is_shared;
-	mode_t mode;			/* what stat says, with rdev; 0: as the kernel says */
+	mode_t mode;			/* st_mode that stat reports, with rdev; 0: the kernel's */
 };
 
 struct rl_file {
 	const struct rl_file_ops *ops;
 	dev_t rdev;
 	u32 refs;			/* descriptors, and calls under way; atomic */
-	u32 born;			/* after how many forks */
+	u32 born;			/* number of forks before it was opened */
 };
 
-/* How many forks this process comes from. */
+/* How many forks lie between the first process and this one. */
 u32 rl_fd_forks(void);
 
-/* One reference: that of the descriptor to come. */
+/* One reference, for the descriptor to be installed. */
 static inline void rl_file_init(struct rl_file *f, const struct rl_file_ops *ops, dev_t rdev)
 {
 	*f = (struct rl_file){ .ops = ops, .rdev = rdev, .refs = 1, .born = rl_fd_forks() };
@@ -70,19 +69,19 @@ static inline void rl_file_get(struct rl_file *f)
 void rl_file_put(struct rl_file *f);
 
 /*
- * Was @f opened before a fork() of which this is the child, and not used in the child yet? Then it
- * is the other process's: letting it go here does nothing.
+ * Was @f opened before a fork() that created this process, and not used here yet? Then it belongs
+ * to the other process: releasing it here does nothing.
  */
 bool rl_file_is_inherited(const struct rl_file *f);
-/* Is there any such that the progress thread moves? One load. */
+/* Is there such a file that the progress thread serves? One load. */
 bool rl_fd_have_inherited(void);
-/* All that was inherited is this process's from now on. */
+/* This process takes over everything that it inherited. */
 void rl_fd_adopt(void);
 
-/* @fd names @f from now on, and has the caller's reference: @fd; or -EMFILE, both given back. */
+/* @fd names @f from now on, with the caller's reference: @fd; or -EMFILE, and both are released. */
 int rl_fd_install(int fd, struct rl_file *f);
 
-/* @fd names @f from now on, with a reference of its own; false: it cannot, and stays as it is. */
+/* @fd names @f from now on, with a reference of its own. False: it cannot, and nothing changed. */
 bool rl_fd_attach(int fd, struct rl_file *f);
 
 /* Is the caller a child of vfork(), whose memory is its parent's? */
@@ -91,42 +90,42 @@ bool rl_fd_is_borrowed(void);
 /* Is @fd ours, or hidden? One load. */
 bool rl_fd_is_used(int fd);
 
-/* Each number that names @f now. */
+/* Calls @visit for each number that names @f now. */
 void rl_fd_each(struct rl_file *f, void (*visit)(int fd));
 
-/* The file that @fd names, referenced; NULL if it is none of ours: one load. */
+/* The file that @fd names, referenced; NULL if @fd is not ours: one load. */
 struct rl_file *rl_fd_get(int fd);
 
 /*
- * A call of the program's on @fd: as rl_fd_get(), and the caller is inside the gate (process/gate.h) until
- * rl_call_end(), which leaves errno as it is.
+ * The program's call on @fd begins: as rl_fd_get(), and the caller is inside the gate
+ * (process/gate.h) until rl_call_end(), which preserves errno.
  */
 struct rl_file *rl_call_begin(int fd);
 void rl_call_end(struct rl_file *f);
 
 /* @fd is about to be closed, or to name another file: its file's leave() is called. */
 void rl_fd_leave(int fd);
-/* @fd names nothing any more. */
+/* @fd names no file any more. */
 void rl_fd_forget(int fd);
-/* No number names @f any more, to which the caller has a reference. */
+/* Removes every number that names @f; the caller has a reference. */
 void rl_fd_forget_all(struct rl_file *f);
-/* @fd, if it names @f (one load), or another number that does; -1: there is none. */
+/* @fd, if it names @f (one load), or another number that does; -1: none. */
 int rl_fd_name_of(const struct rl_file *f, int fd);
 
-/* @to names what @from names, whose copied() is called, or nothing: after a dup. */
+/* After a dup: @to names the file that @from names, whose copied() is called, or none. */
 void rl_fd_copy(int from, int to);
 
-/* The first number from @from on that is ours or hidden; -1: there is none. */
+/* The first number from @from on that is ours or hidden; -1: none. */
 int rl_fd_next(int from);
 
 /* Is @fd the library's own? Then the program's close() must not reach it. */
 bool rl_fd_is_hidden(int fd);
 /*
- * A descriptor of the library's own, out of the program's way: a copy of @fd, close on exec, which never has a low
- * number: that may be what another thread is about to close. Or -errno.
+ * One of the library's own descriptors, out of the program's way: a copy of @fd, close on exec. It
+ * never gets a low number, which another thread may be about to close. Or -errno.
  */
 int rl_fd_copy_hidden(int fd);
-/* The same, and @fd is closed, whatever happens. One that is hidden already stays it. */
+/* The same, and @fd is closed in any case. A descriptor that is hidden already stays as it is. */
 static inline int rl_fd_hide(int fd)
 {
 	int rv;
@@ -138,11 +137,11 @@ static inline int rl_fd_hide(int fd)
 	return rv;
 }
 /*
- * Between two calls with the same *@moves: has every number that /proc/self/fd names and the library hid been hidden all
- * the time? The first call's answer means nothing.
+ * Between two calls with the same *@moves: was every number that /proc/self/fd lists and the
+ * library owns hidden all the time? The first call's result is meaningless.
  */
 bool rl_fd_hidden_were_still(u32 *moves);
-/* Closes a hidden one. */
+/* Closes a hidden descriptor. */
 void rl_fd_close_hidden(int fd);
 
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The gate. Who enters counts himself first, and then looks if the gate is shut; fork() shuts it
- * first, and then looks who is counted.
+ * An entering thread counts itself first and then checks whether the gate is shut; fork() shuts the
+ * gate first and then reads the counts.
  */
 #include <pthread.h>
 #include <sched.h>
 
 #include "api.h"
 
-/* A handler of the program's may have left by siglongjmp(), and will never be out. */
+/* A signal handler may have left a call by siglongjmp(): that thread never leaves the gate. */
 #define PATIENCE_MS 2000
-/* And a handler of the program's for fork(), older than ours, may wait for one who wants to go in. */
+/* An older fork handler of the program may wait for a thread that wants to enter. */
 #define SHUT_MS 5000
-/* Threads rarely meet in a cache line. */
+/* Threads rarely share a cache line. */
 #define SLOT_BITS 6
 #define SLOTS (1 << SLOT_BITS)
 
@@ -24,12 +24,12 @@ static struct {
 	pthread_mutex_t forking;		/* one at a time */
 } g = { .forking = PTHREAD_MUTEX_INITIALIZER };
 
-static bool heard;			/* atomic: fork() has our handlers */
+static bool heard;			/* atomic: our fork handlers are registered */
 
 static __thread u32 depth;		/* entries of this thread */
-static __thread int cancel_state, cancel_type;	/* outside */
+static __thread int cancel_state, cancel_type;	/* of this thread, outside the gate */
 static __thread u32 forks;		/* of this thread: a signal handler may fork in a fork */
-static __thread void (*late)(bool is_child);	/* NULL: nothing was put off */
+static __thread void (*late)(bool is_child);	/* NULL: no signal is deferred */
 
 static u32 *own_slot(void)
 {
@@ -52,7 +52,7 @@ static void call_late(bool is_child)
 	f(is_child);
 }
 
-/* After the store from which on nothing is put off. */
+/* After the store that ends the deferral of signals. */
 static void run_late(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -90,14 +90,14 @@ static void open_again(void)
 		forks -= !!forks;
 		return;
 	}
-	/* First: a signal handler that finds it shut waits for us, unless we are who forks. */
+	/* First: a signal handler that finds the gate shut waits, except in the forking thread. */
 	__atomic_store_n(&g.shut, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&g.forking);
 	forks = 0;
 	run_late();
 }
 
-/* Others that tried to enter may be counted. */
+/* Other threads that tried to enter may be counted. */
 static void count_only_own(void)
 {
 	u32 i;
@@ -124,8 +124,8 @@ void rl_gate_forked(void)
 }
 
 /*
- * As late as can be: of the handlers that run before a fork() the last comes first, and whoever is
- * inside may need what an allocator's handler locks.
+ * Registered as late as possible: handlers run before fork() in reverse order, and a thread inside
+ * may need a lock that an allocator's handler takes.
  */
 static void gate_handle_forks(void)
 {
@@ -142,7 +142,7 @@ static void gate_go_in(void)
 
 	for (;;) {
 		__atomic_fetch_add(n, 1, __ATOMIC_SEQ_CST);
-		/* Who forks has handlers of the program's that may call us. */
+		/* The forking thread's other handlers may call us. */
 		if (likely(!__atomic_load_n(&g.shut, __ATOMIC_SEQ_CST)) || forks)
 			return;
 		if (until && rl_now_ms() >= until)
@@ -168,10 +168,13 @@ void rl_gate_enter(void)
 		depth++;
 		return;
 	}
-	/* First: a handler that came behind the next might never come back, and the thread would stay so. */
+	/*
+	 * First: a signal handler that ran after the next line might never return, and would leave
+	 * the thread uncancellable.
+	 */
 	depth = 1;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	/* glibc looks at the type alone when a cancellation comes that was sent before this. */
+	/* glibc checks only the type when it delivers a cancellation that was sent before this. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	cancel_state = state;
@@ -197,13 +200,13 @@ void rl_gate_leave(void)
 	if (type == PTHREAD_CANCEL_DEFERRED)
 		return;
 	pthread_setcanceltype(type, NULL);
-	/* glibc does not look what the thread has missed. */
+	/* glibc does not deliver a cancellation that the thread has missed. */
 	pthread_testcancel();
 }
 
 void rl_gate_step_out(volatile bool *out)
 {
-	/* Before: to leave may be where the thread is cancelled. */
+	/* Before leaving, where the thread may be cancelled. */
 	*out = depth == 1;
 	if (*out)
 		rl_gate_leave();

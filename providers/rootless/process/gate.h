@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who is at work in the library, so that fork() finds nobody there: its child has but the thread
- * that forked, and is to find no lock held, and nothing half done, by another.
+ * Keeps fork() out while a thread is in the library: the child has only the forking thread, and
+ * must find no lock held and no change half made by another.
  *
- * A call on a descriptor of ours is inside the gate, and the progress thread is but for its wait.
- * All locks of the library are taken inside. fork() shuts the gate and waits until all are out: so
- * nobody inside waits for the program, or for a thread that is outside. Who is inside is not
- * cancelled.
+ * A call on one of our descriptors is inside the gate; so is the progress thread, except while it
+ * waits. All locks of the library are taken inside. fork() shuts the gate and waits until it is
+ * empty: a thread inside must not wait for the program or for a thread outside. A thread inside is
+ * not cancelled.
  *
- * Any thread. Entries nest. A program's handler may enter that interrupted somebody inside; --sockets puts its
- * handlers off instead (rl_gate_call_late()).
+ * Any thread. Entries nest. A handler of the program may enter on top of a call inside; --sockets
+ * defers its program's handlers instead (rl_gate_call_late()).
  */
 #ifndef RL_GATE_H
 #define RL_GATE_H
@@ -22,24 +22,25 @@ void rl_gate_enter(void);
 void rl_gate_leave(void);
 
 /*
- * The caller is about to wait for what may never come: he is outside until rl_gate_enter(), and may
- * be cancelled, from now on. *@out false: he stays inside, for so does a call that he has interrupted.
+ * The caller is about to wait for something that may never happen: it is outside, and may be
+ * cancelled, until rl_gate_enter(). *@out false: it stays inside, because it interrupted a call
+ * that is.
  */
 void rl_gate_step_out(volatile bool *out);
 
 /* Is the calling thread inside? */
 bool rl_gate_is_inside(void);
 /*
- * Where the calling thread is inside, or in fork(): @late is called once it is out, or first thing in the child. False:
- * it is outside, and nothing is called. For handlers of signals.
+ * If the calling thread is inside, or in fork(): @late is called once it is outside, or first in
+ * the child. False: it is outside, and @late is not called. For signal handlers.
  */
 bool rl_gate_call_late(void (*late)(bool is_child));
-/* Does a fork() wait? Who is inside for long asks. */
+/* Does a fork() wait? A thread that stays inside for long checks this. */
 bool rl_gate_is_shut(void);
-/* This is a child of a fork() that called no handler. */
+/* This is a child of a fork() that ran no handler. */
 void rl_gate_forked(void);
 
-/* pthread_once() that a child finds done or not begun. */
+/* pthread_once() that is never half done in a child. */
 void rl_gate_once(pthread_once_t *once, void (*init)(void));
 
 #endif

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <ucontext.h>
 
 #include "api.h"
+#include "copy.h"
 #include "hook.h"
 #include "latest.h"
 #include "raw.h"
 
 #define PAGE 4096
-/* Of sigset_t, what the kernel knows. */
+/* Octets of sigset_t that the kernel knows. */
 #define MASK_SIZE 8
 
-static __thread sigjmp_buf *guarded;	/* where a fault of this thread's goes on */
+static __thread sigjmp_buf *guarded;	/* where this thread continues after a fault */
 static __thread bool faults_come;	/* SIGSEGV and SIGBUS are not blocked */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool begun;			/* atomic */
 
-/* What the program asked for. */
+/* What the program asked for with sigaction(). */
 #define ACTIONS 64
 
 static struct wish {
@@ -36,7 +39,7 @@ static struct sigaction wanted(struct wish *w)
 	return w->action[rl_latest_now(&w->latest)];
 }
 
-/* Returns what was wanted before. */
+/* Returns the previous action. */
 static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction *new)
 {
 	u32 at = rl_latest_place(&w->latest, ACTIONS);
@@ -45,6 +48,73 @@ static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction 
 	return w->action[rl_latest_publish(&w->latest, at)];
 }
 
+/* ---- whose fault it is ---- */
+
+/* Executable segments of this library, and of libraries over it. */
+#define TEXTS 2
+
+static struct text {
+	uintptr_t from, to;
+} texts[TEXTS];
+static u32 ntexts;			/* atomic */
+
+static int find_text(struct dl_phdr_info *info, size_t size, void *inside)
+{
+	u32 i;
+
+	for (i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		const uintptr_t from = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || (uintptr_t)inside - from >= p->p_memsz)
+			continue;
+		texts[ntexts] = (struct text){ from, from + p->p_memsz };
+		__atomic_store_n(&ntexts, ntexts + 1, __ATOMIC_RELEASE);
+		return 1;
+	}
+	return 0;
+}
+
+void rl_guard_add_text(void (*inside)(void))
+{
+	if (ntexts < TEXTS)
+		dl_iterate_phdr(find_text, (void *)(uintptr_t)inside);
+}
+
+/*
+ * Under guard only code of the library touches the program's memory. A handler of the program that
+ * interrupts it may fault, too: that fault belongs to the program.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(RL_SANITIZED)
+/* Sanitizers copy in the library's stead. */
+static bool is_guarded(const ucontext_t *c)
+{
+	return guarded;
+}
+#else
+static uintptr_t instruction(const ucontext_t *c)
+{
+#if defined(__x86_64__)
+	return c->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return c->uc_mcontext.pc;
+#else
+#error "where does this machine's context have the program counter?"
+#endif
+}
+
+static bool is_guarded(const ucontext_t *c)
+{
+	const uintptr_t at = instruction(c);
+	u32 i, n = __atomic_load_n(&ntexts, __ATOMIC_ACQUIRE);
+
+	for (i = 0; guarded && i < n; i++)
+		if (at - texts[i].from < texts[i].to - texts[i].from)
+			return true;
+	return false;
+}
+#endif
+
 /* ---- faults ---- */
 
 static bool is_handler(const struct sigaction *a)
@@ -52,7 +122,7 @@ static bool is_handler(const struct sigaction *a)
 	return a->sa_flags & SA_SIGINFO || (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN);
 }
 
-/* As the kernel would have called it. */
+/* As the kernel would call it. */
 static void run_handler(const struct sigaction *a, int sig, siginfo_t *info, void *ctx)
 {
 	sigset_t mask = a->sa_mask, old;
@@ -80,12 +150,12 @@ static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	struct sigaction a = wanted(guard_wanted_of(sig));
 
-	if (guarded && info->si_code > 0)
+	if (info->si_code > 0 && is_guarded(ctx))
 		siglongjmp(*guarded, 1);
 	if (is_handler(&a))
 		run_handler(&a, sig, info, ctx);
 	else if (a.sa_handler == SIG_DFL || info->si_code > 0)
-		/* The instruction is run once more, or the signal sent, and that is the end. */
+		/* Running the instruction again, or raising the signal, then ends the process. */
 		next_sigaction(sig, &(struct sigaction){ .sa_handler = SIG_DFL }, NULL);
 	if (info->si_code <= 0 && a.sa_handler == SIG_DFL)
 		raise(sig);
@@ -106,6 +176,7 @@ static void begin_for(int sig)
 
 static void guard_begin(void)
 {
+	rl_guard_add_text(rl_guard_begin);
 	begin_for(SIGSEGV);
 	begin_for(SIGBUS);
 	__atomic_store_n(&begun, true, __ATOMIC_RELEASE);
@@ -136,7 +207,7 @@ void rl_guard_mask_changed(void)
 	faults_come = false;
 }
 
-/* A thread may block all signals; a fault that is blocked ends the process. */
+/* A thread may block all signals; a fault whose signal is blocked ends the process. */
 static void let_faults_come(void)
 {
 	sigset_t faults;
@@ -148,7 +219,7 @@ static void let_faults_come(void)
 	faults_come = true;
 }
 
-/* Guards may be inside each other: a fault goes to the innermost. */
+/* Guards nest: a fault goes to the innermost. */
 #define UNDER_GUARD(what) ({						\
 	sigjmp_buf here_, *outer_ = guarded;				\
 	bool ok_ = (faults_come ? (void)0 : let_faults_come(),		\
@@ -165,10 +236,10 @@ static void let_faults_come(void)
 
 bool rl_guard_copy(void *dst, const void *src, size_t n)
 {
-	return !n || UNDER_GUARD(memcpy(dst, src, n));
+	return !n || UNDER_GUARD(rl_copy_in_order(dst, src, n));
 }
 
-/* One octet a page. */
+/* Reads one octet of each page. */
 static noinline void touch(const volatile char *p, size_t n)
 {
 	size_t i;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Registered memory is the program's and is not pinned: it may be unmapped at any time. What
- * touches it here touches it under guard: a fault ends the access, and not the program.
+ * Registered memory belongs to the program and is not pinned: it may be unmapped at any time. The
+ * library touches it under guard: a fault ends the access, not the program.
  *
- * A fault of the program's own goes to the handler that it asked for, or has the effect that it
- * had: hooks/signal.c tells what the program asks for.
+ * Only faults of instructions of this library, and of the one that says so, end an access. Any other
+ * fault goes to the handler that the program installed, or has its default effect: hooks/signal.c
+ * passes on what the program asks for.
  */
 #ifndef RL_GUARD_H
 #define RL_GUARD_H
@@ -13,25 +14,34 @@
 
 #include "port.h"
 
-/* From now on. Once; any thread. */
+/* Installs the handlers, once. Any thread. */
 void rl_guard_begin(void);
 
-/* Copies @n octets. False: some of @dst or @src is not there; part may have been copied. */
+/* The library that has @inside calls the functions below, too. Called before; one thread. */
+void rl_guard_add_text(void (*inside)(void));
+
+/*
+ * Copies @n octets, as rl_copy_in_order(). False: part of @dst or @src is not mapped; some octets
+ * may have been copied.
+ */
 bool rl_guard_copy(void *dst, const void *src, size_t n);
 
 /* Can the @n octets at @p be read? */
 bool rl_guard_readable(const void *p, size_t n);
 
-/* Calls @fn, which may be left in the middle: then false. What it holds is the caller's to sort. */
+/* Calls @fn. False: a fault left it in the middle, and the caller has to clean up after it. */
 bool rl_guard_run(void (*fn)(void *arg), void *arg);
 
 /*
- * As sigaction(), of SIGSEGV and SIGBUS once the guard has begun. False: it is the kernel's to do.
- * No lock: a handler may call it.
+ * As sigaction(), for SIGSEGV and SIGBUS once the guard is installed. False: pass the call to the
+ * kernel. No lock: a handler may call it.
  */
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old);
 
-/* This thread's mask has changed: SIGSEGV and SIGBUS may be blocked, and a fault would be death. */
+/*
+ * This thread's mask has changed: SIGSEGV and SIGBUS may be blocked, and a fault would end the
+ * process.
+ */
 void rl_guard_mask_changed(void);
 
 #endif

@@ -6,7 +6,7 @@
 
 /*
  * dlsym() may allocate, and the program's allocator may open and read a file: that call must not
- * look for a function in its turn.
+ * look up a function in turn.
  */
 static __thread bool is_looking __attribute__((tls_model("initial-exec")));
 
@@ -26,8 +26,8 @@ void *rl_real_find(struct rl_next *n)
 }
 
 /*
- * A signal handler may call write() or close(), but dlsym() must not be called in one: it takes the
- * loader's lock, and may allocate.
+ * A signal handler may call write() or close(), but must not call dlsym(), which takes the loader's
+ * lock and may allocate.
  */
 __attribute__((constructor)) static void find_all(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Hooks: functions of libc's names that the program finds first. A hook asks whether the call is
- * one for this library, and otherwise goes on to the next function of that name: libc's, or
- * another preloaded library's.
+ * Hooks: functions with libc's names that the program finds first. A hook checks whether the call
+ * is for this library, and otherwise calls the next function of that name: libc's, or another
+ * preloaded library's.
  */
 #ifndef RL_HOOK_H
 #define RL_HOOK_H
@@ -27,8 +27,8 @@ struct rl_next {
 };
 
 /*
- * The function of @n. NULL: there is none, or this thread is just looking for one: then a system
- * call has to do.
+ * The function of @n. NULL: there is none, or this thread is looking one up: then make the system
+ * call.
  */
 void *rl_real_find(struct rl_next *n);
 
@@ -55,7 +55,7 @@ static inline void *rl_real(struct rl_next *n)
 	real_ ? real_(__VA_ARGS__)						\
 	      : (__typeof__(f(__VA_ARGS__)))syscall(SYS_##f, __VA_ARGS__); })
 
-/* What a hook returns for @rv of ours, which may be -errno. */
+/* A hook's return value for our result @rv, which may be -errno. */
 static inline ssize_t rl_hook_result(ssize_t rv)
 {
 	if (rv >= 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Doubly linked lists, by the names of the Linux kernel's. A list is a ring: the head, then one node
- * inside each entry. A node that is in no list is not to be deleted, unless it was initialised.
+ * Doubly linked lists, with the names of the Linux kernel's. A list is a ring: the head, then a
+ * node inside each entry. A node that is in no list must not be deleted, unless it was initialised.
+ * A hash table's buckets have a head of one pointer: struct hlist_head, which is empty if it is zero.
  */
 #ifndef RL_LIST_H
 #define RL_LIST_H
@@ -13,6 +14,7 @@ struct list_head {
 };
 
 #define LIST_HEAD_INIT(name) { &(name), &(name) }
+#define LIST_HEAD(name) struct list_head name = LIST_HEAD_INIT(name)
 
 static inline void INIT_LIST_HEAD(struct list_head *head)
 {
@@ -25,7 +27,7 @@ static inline bool list_empty(const struct list_head *head)
 	return head->next == head;
 }
 
-/* Puts @node behind @at. */
+/* Inserts @node after @at. */
 static inline void list_add(struct list_head *node, struct list_head *at)
 {
 	node->next = at->next;
@@ -34,7 +36,7 @@ static inline void list_add(struct list_head *node, struct list_head *at)
 	at->next = node;
 }
 
-/* Puts @node before @at: at the end of the list whose head that is. */
+/* Inserts @node before @at: at the end of the list if @at is its head. */
 static inline void list_add_tail(struct list_head *node, struct list_head *at)
 {
 	list_add(node, at->prev);
@@ -46,7 +48,7 @@ static inline void list_del(struct list_head *node)
 	node->next->prev = node->prev;
 }
 
-/* @node is in no list then, and may be deleted again. */
+/* @node may be deleted again afterwards. */
 static inline void list_del_init(struct list_head *node)
 {
 	list_del(node);
@@ -86,5 +88,40 @@ static inline void list_move_tail(struct list_head *node, struct list_head *to)
 	     after = list_next_entry(pos, member);				\
 	     &pos->member != (head);						\
 	     pos = after, after = list_next_entry(after, member))
+
+/* ---- buckets ---- */
+
+struct hlist_node {
+	struct hlist_node *next, **pprev;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+static inline void hlist_add_head(struct hlist_node *node, struct hlist_head *head)
+{
+	node->next = head->first;
+	node->pprev = &head->first;
+	if (node->next)
+		node->next->pprev = &node->next;
+	head->first = node;
+}
+
+static inline void hlist_del(struct hlist_node *node)
+{
+	*node->pprev = node->next;
+	if (node->next)
+		node->next->pprev = node->pprev;
+}
+
+#define hlist_entry_or_null(node, type, member) \
+	((node) ? container_of(node, type, member) : NULL)
+
+/* @pos is each entry in turn, and NULL after the last. */
+#define hlist_for_each_entry(pos, head, member)					\
+	for (pos = hlist_entry_or_null((head)->first, __typeof__(*pos), member); \
+	     pos;								\
+	     pos = hlist_entry_or_null(pos->member.next, __typeof__(*pos), member))
 
 #endif

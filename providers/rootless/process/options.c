@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The options: WEFT_ variables of the environment, read once. And the trace that one turns on. */
+/* The options are WEFT_ variables of the environment, read once. One of them enables the trace. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ void rl_complain(const char *fmt, ...)
 
 /* ---- values ---- */
 
-/* Each: does @s make sense? Then it is in *@v. */
+/* Each: true if @s is valid, and its value is in *@v. */
 static bool parse_number(const char *s, char **end, u32 min, u32 max, u32 *v)
 {
 	unsigned long n;

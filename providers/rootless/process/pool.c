@@ -13,7 +13,7 @@ static struct {
 	int n;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The one that most calls take and give back, each by one instruction. Atomic. */
+/* Most calls take this block and give it back, each with one instruction. Atomic. */
 static void *spare;
 
 void *rl_pool_take(void)

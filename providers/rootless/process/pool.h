@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Large blocks for a moment: what is received is read into one, a batch is built in one. A few
- * are kept, warm, for whoever is next. Locking: a leaf of its own.
+ * Large blocks for short use: to receive into, to build a batch in. A few are kept, warm in the
+ * cache. Its lock is a leaf.
  */
 #ifndef RL_POOL_H
 #define RL_POOL_H

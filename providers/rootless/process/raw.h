@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * System calls as the kernel has them. The library's own calls go this way, so that its hooks
- * never meet themselves. Each returns what the kernel returned, or -errno; errno stays.
+ * The kernel's system calls. The library makes its own calls this way, so that it never calls its
+ * hooks. Each returns the kernel's result, or -errno; errno is preserved.
  */
 #ifndef RL_RAW_H
 #define RL_RAW_H
@@ -10,7 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Here and not in libc: a short message is a handful of calls, and each function on its way is cold by then. */
+/*
+ * Inline instead of in libc: a short message takes a handful of calls, and each function on the way
+ * would be cold in the cache.
+ */
 #ifdef __x86_64__
 static inline long rl_raw_call(long nr, long a, long b, long c, long d, long e, long f)
 {

@@ -33,7 +33,7 @@ void rl_stats_count_term(enum rl_stat s, const struct weft_term *t)
 		 s == RL_TERM_IN ? "received" : "sent", t->layer, t->etype, t->code);
 }
 
-/* Processes that moved nothing say nothing. */
+/* Silent in a process that has moved nothing. */
 __attribute__((destructor)) static void stats_print(void)
 {
 	u32 i;

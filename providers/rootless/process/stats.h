@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counters of this process, by the driver's names. Atomic; nobody's lock. */
+/* Counters of this process, with the driver's names. Atomic; no lock. */
 #ifndef RL_STATS_H
 #define RL_STATS_H
 
@@ -9,8 +9,8 @@ enum rl_stat {
 	RL_RX_FPDUS, RL_RX_CALLS, RL_TX_FPDUS, RL_TX_CALLS, RL_DOORBELLS, RL_POLLS, RL_WAKES,
 	RL_TERM_IN, RL_TERM_OUT,
 	RL_RX_DATAGRAMS, RL_TX_DATAGRAMS,
-	RL_DROP_DATAGRAMS,		/* for want of a QP, its qkey, or a receive */
-	RL_STRANGE_DATAGRAMS,		/* no datagrams of a QP's */
+	RL_DROP_DATAGRAMS,		/* no such QP, wrong qkey, or no receive */
+	RL_STRANGE_DATAGRAMS,		/* not in the format of QPs' datagrams */
 	RL_STATS
 };
 
@@ -27,7 +27,7 @@ extern const u32 rl_stat_count;
 /* The first @n of the values, in the order of the names. */
 void rl_stat_get(u64 *values, u32 n);
 
-/* @s: RL_TERM_IN or RL_TERM_OUT. Told in the trace, too. */
+/* @s: RL_TERM_IN or RL_TERM_OUT. Also writes to the trace. */
 void rl_stats_count_term(enum rl_stat s, const struct weft_term *t);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The progress thread, and the table of what it watches. epoll is given a key, never a pointer:
- * what it reports late may have ended.
+ * The progress thread, and the table of watches. epoll is given a key, never a pointer: a watch may
+ * have ended before epoll reports it.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -16,23 +16,23 @@
 #define SLICE_NS 100000
 /* Octets of sigset_t that the kernel knows. */
 #define MASK_SIZE 8
-/* A key is a place in the table, and above that how often the place was given. */
+/* A key is an index of the table, with a generation number above it. */
 #define PLACE_BITS 20
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
 
 static struct {
 	pthread_mutex_t lock;		/* the table, the deadlines */
-	struct rl_watch **at;		/* places, of which 0 is nobody's */
-	u32 *turn;			/* how often each was given, for the next key */
+	struct rl_watch **at;		/* by index; 0 is reserved */
+	u32 *turn;			/* generation of each, for the next key */
 	u32 size, free_from;
 	struct list_head timed;		/* those with a deadline, in no order */
-	struct list_head inherited;	/* a child's, that had one before the fork */
-	u64 next;			/* the earliest of them, or earlier; 0: none */
+	struct list_head inherited;	/* in a child: those that had a deadline before the fork */
+	u64 next;			/* the earliest of them, or an earlier time; 0: none */
 
 	pthread_mutex_t start;
 	int epfd, wake;			/* hidden; -1: there is no thread */
 	void (*job)(void);		/* atomic: rl_thread_do()'s; NULL: it is done */
-	bool orphaned;			/* atomic: a child, whose watches nobody waits for */
+	bool orphaned;			/* atomic: in a child: no thread waits for watches */
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
@@ -100,7 +100,7 @@ static void start_clock(struct rl_watch *w, u64 ms)
 	list_add(&w->node, &t.timed);
 }
 
-/* The clocks of what the child has not taken over are not to end in it. */
+/* Deadlines of watches that the child has not taken over must not expire in it. */
 static void set_clocks_aside(void)
 {
 	struct rl_watch *w, *next;
@@ -209,7 +209,7 @@ void rl_watch_poke(struct rl_watch *w)
 	rl_watch_set_deadline(w, 1);
 }
 
-/* A call in @w's name may be under way when that ends: what it asks for ends with the descriptor. */
+/* @w may end during a call in its name; closing the descriptor then undoes the call. */
 static int thread_epoll_ctl(struct rl_watch *w, int op, int fd, u32 events)
 {
 	struct epoll_event ev = { .events = events, .data.u32 = w ? READ_ONCE(w->key) : 0 };
@@ -221,7 +221,7 @@ int rl_thread_add(struct rl_watch *w, int fd, u32 events)
 {
 	int rv = thread_epoll_ctl(w, EPOLL_CTL_ADD, fd, events);
 
-	/* Asked by a child that takes over what it inherited, of what is its own. */
+	/* A child that takes over what it inherited may ask again for its own descriptor. */
 	return rv == -EEXIST ? thread_epoll_ctl(w, EPOLL_CTL_MOD, fd, events) : rv;
 }
 
@@ -270,7 +270,9 @@ bool rl_thread_is_wanted(void)
 	       (next && next <= rl_now_ms()) || rl_gate_is_shut();
 }
 
-/* Those whose time has come, referenced, their clocks stopped: how many. Others may be left. */
+/*
+ * Watches whose deadline has passed, referenced, their clocks stopped: how many. More may be left.
+ */
 static u32 take_expired(struct rl_watch *due[EVENTS])
 {
 	u64 now = rl_now_ms(), next = 0;
@@ -292,7 +294,7 @@ static u32 take_expired(struct rl_watch *due[EVENTS])
 	return n;
 }
 
-/* One that ends by the callback of another before it has its own yet, and makes nothing of it. */
+/* A watch may be ended by another's callback before its own runs, and then ignores the call. */
 static void run_deadlines(void)
 {
 	struct rl_watch *due[EVENTS];
@@ -304,7 +306,10 @@ static void run_deadlines(void)
 	}
 }
 
-/* Outside the gate: a fork() may come, so no lock. Who makes it earlier wakes the thread. */
+/*
+ * Outside the gate: a fork() may happen, so no lock. A caller that sets an earlier deadline wakes
+ * the thread.
+ */
 static int ms_to_next(void)
 {
 	u64 next = READ_ONCE(t.next), now;
@@ -332,8 +337,8 @@ static void run_event(const struct epoll_event *ev)
 }
 
 /*
- * What the thread does is short, and a program may spin until it is done: with a short slice the
- * scheduler (from Linux 6.12 on) lets it in at once, even where every CPU is spun on.
+ * The thread's work is short, and a program may spin until it is done. With a short slice the
+ * scheduler (from Linux 6.12 on) runs the thread at once, even if every CPU is spinning.
  */
 static void ask_for_short_slices(void)
 {
@@ -395,7 +400,10 @@ static void *progress(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's: it may count on which thread gets them. Faults come to who made them. */
+/*
+ * The program may rely on which thread gets a signal, so this one takes none. Faults are delivered
+ * to the thread that caused them.
+ */
 static int spawn(void)
 {
 	sigset_t all, old;
@@ -447,7 +455,7 @@ static int start_with_lock(void)
 
 /* ---- fork ---- */
 
-/* Its epoll is the parent's, too: a child waits by one of its own. */
+/* The epoll is shared with the parent: a child waits on one of its own. */
 static void thread_in_child(void)
 {
 	t.job = NULL;
@@ -479,7 +487,7 @@ static int start_thread(void)
 	return rv;
 }
 
-/* The next watch from place *@at on, referenced; NULL: there are no more. */
+/* The next watch from index *@at on, referenced; NULL: no more. */
 static struct rl_watch *watch_from(u32 *at)
 {
 	struct rl_watch *w = NULL;
@@ -493,7 +501,10 @@ static struct rl_watch *watch_from(u32 *at)
 	return w;
 }
 
-/* A handler of a signal may end the process amid a call of ours: no lock is waited for. */
+/*
+ * A signal handler may end the process in the middle of a call of ours: takes no lock that it would
+ * wait for.
+ */
 void rl_thread_at_exit(void (*look)(struct rl_watch *w))
 {
 	struct rl_watch *w;

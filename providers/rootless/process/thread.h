@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The progress thread: it waits for descriptors and for time, and calls whoever asked. It begins
- * with the first who asks, and takes no signal of the program's.
+ * The progress thread waits for descriptors and deadlines, and calls the watches. It starts with
+ * the first watch, and takes none of the program's signals.
  *
- * A child of fork() has no such thread. It gets one with its first call on a descriptor of ours
- * that it has inherited (rl_thread_revive()), and then everything that it has inherited goes on in
- * the child. Until then nothing of that is touched, even if the child opens a device of its own. As with
- * the kernel's RDMA, one of the two processes uses what both have.
+ * A child of fork() has no such thread. It gets one with its first call on one of our descriptors
+ * that it inherited (rl_thread_revive()); then everything that it inherited continues in the child.
+ * Until then nothing inherited is touched, even if the child opens a device of its own. As with the
+ * kernel's RDMA, one of the two processes uses what both have.
  *
- * Inside the gate (process/gate.h). Locking: leaves of its own. A callback runs without any lock; it may call everything here.
+ * Inside the gate (process/gate.h). Its locks are leaves. Callbacks run without any lock, and may
+ * call every function here.
  */
 #ifndef RL_THREAD_H
 #define RL_THREAD_H
@@ -23,26 +24,29 @@
 
 struct rl_watch;
 
-/* All but release() and read() in the progress thread. @w is referenced meanwhile. */
+/* The progress thread calls all of them but release() and read(), with a reference to @w. */
 struct rl_watch_ops {
 	void (*ready)(struct rl_watch *w, u32 events);	/* EPOLL bits */
-	void (*timeout)(struct rl_watch *w);		/* the deadline has passed; it is none now */
-	void (*revive)(struct rl_watch *w);		/* in a child: wait for the descriptor anew */
-	/* A CQ's poller: reads some of what has come. False: there may be more. NULL: not for CQs. */
+	void (*timeout)(struct rl_watch *w);		/* the deadline has passed; it is cleared */
+	void (*revive)(struct rl_watch *w);		/* in a child: wait for it again */
+	/*
+	 * Called by a CQ's poller: reads some of what has arrived. False: there may be more. NULL:
+	 * not for CQs.
+	 */
 	bool (*read)(struct rl_watch *w);
-	void (*release)(struct rl_watch *w);		/* the last reference has gone; any thread */
+	void (*release)(struct rl_watch *w);		/* no reference is left; any thread */
 };
 
-/* Inside whatever watches. */
+/* Embedded in the object that watches. */
 struct rl_watch {
 	const struct rl_watch_ops *ops;
 	u32 refs;			/* atomic */
-	u32 key;			/* what epoll calls it; 0: not watched */
+	u32 key;			/* epoll's data; 0: not watched */
 	u64 deadline;			/* ms; 0: none */
 	struct list_head node;		/* in those with a deadline */
 };
 
-/* One reference. */
+/* The caller gets one reference. */
 static inline void rl_watch_init(struct rl_watch *w, const struct rl_watch_ops *ops)
 {
 	*w = (struct rl_watch){ .ops = ops, .refs = 1 };
@@ -58,8 +62,8 @@ static inline void rl_watch_put(struct rl_watch *w)
 }
 
 /*
- * Gives @w a key, under which a descriptor can be waited for: 0 or -ENOMEM. The table has a
- * reference until rl_watch_end(), which stops the deadline, too; a call may be under way yet.
+ * Gives @w a key, so that it can wait for a descriptor: 0 or -ENOMEM. The table has a reference
+ * until rl_watch_end(), which also clears the deadline; a callback may still be running.
  */
 int rl_watch_begin(struct rl_watch *w);
 void rl_watch_end(struct rl_watch *w);
@@ -67,7 +71,7 @@ void rl_watch_end(struct rl_watch *w);
 /* The watch that @key names, referenced; NULL if it has ended. */
 struct rl_watch *rl_watch_find(u32 key);
 
-/* The progress thread waits for @events of @fd in @w's name (EPOLLET, EPOLLONESHOT allowed). */
+/* The progress thread waits for @events of @fd for @w (EPOLLET, EPOLLONESHOT allowed). */
 int rl_thread_add(struct rl_watch *w, int fd, u32 events);
 int rl_thread_modify(struct rl_watch *w, int fd, u32 events);
 void rl_thread_remove(int fd);
@@ -75,27 +79,30 @@ void rl_thread_remove(int fd);
 int rl_thread_watch(struct rl_watch *w, int fd, u32 events);
 void rl_thread_end_watch(struct rl_watch *w, int fd);
 
-/* timeout() is called at @ms of rl_now_ms(), or never (0). Replaces what was asked before. */
+/* timeout() is called at @ms of rl_now_ms(), or never (0). Replaces the previous deadline. */
 void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
-/* timeout() is called as soon as may be. */
+/* timeout() is called as soon as possible. */
 void rl_watch_poke(struct rl_watch *w);
 
 /* Is the caller the progress thread? */
 bool rl_thread_is_this(void);
 
-/* Does something else wait for the progress thread? It asks that itself, before it goes on. */
+/* Does anything else wait for the progress thread? It checks this itself before it continues. */
 bool rl_thread_is_wanted(void);
 
 /*
- * The progress thread calls @job, of which @until (ms) is the end at most. Any context but its own: nothing is
- * locked or allocated here. Without a thread nobody does.
+ * The progress thread calls @job; returns when that is done, at @until (ms) at the latest. From any
+ * other thread, in any context: takes no lock and allocates nothing. Does nothing if there is no
+ * such thread.
  */
 void rl_thread_do(void (*job)(void), u64 until);
 
-/* The process ends: @look at each watch. What a child inherited is among them. */
+/* The process ends: calls @look for each watch, including those that a child inherited. */
 void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 
-/* The program uses @f: if it was opened before a fork(), life goes on here, in the child. */
+/*
+ * The program uses @f: if it was opened before a fork(), this process takes over what it inherited.
+ */
 void rl_thread_revive(const struct rl_file *f);
 
 #endif

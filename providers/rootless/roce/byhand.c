@@ -4,47 +4,48 @@
 #include "byhand.h"
 
 /*
- * An end that is in RTR goes on to RTS, as a rule, and knows only then what it has to say: it waits so
- * long for that. An end that only receives may stay in RTR.
+ * An end in RTR usually enters RTS soon, and only then knows all of its hello: it waits so long for
+ * that. An end that only receives may stay in RTR.
  */
 #define GRACE_MS	50
-/* Between attempts: a part of the time that the peer was awaited so far. */
-#define PAUSE_PART	4
+/* Between attempts: a fraction of the time since RTR. */
+#define PAUSE_DIVISOR	4
 #define PAUSE_MIN_MS	1
 #define PAUSE_MAX_MS	1000
-/* TCP's handshake, lost once, takes longer than any packet of InfiniBand's. */
-#define PATIENCE_MIN_MS	3000
+/* A TCP handshake with one loss takes longer than any InfiniBand packet. */
+#define TIMEOUT_MIN_MS	3000
 /*
- * An end that has all it wants may go while work of the other is on its way, and the other, which has all
- * it wants, too, goes on to its end: on InfiniBand the retries last until then.
+ * An end that has its data may exit while work of the other is in flight. The other, which has its
+ * data, too, is about to end: on InfiniBand the retries last until then.
  */
 #define GONE_MAX_MS	1000
-/* rnr_retry: for ever. */
+/* rnr_retry without limit. */
 #define RNR_ENDLESS	7
 
 #define MAGIC		0x77656674	/* "weft" */
 #define FLAG_RTS	0x01
 
-/* Half of a PSN proves little to who may be asked often. */
-#define LIES_MAX	3
+/* Half of a PSN can be guessed by an attacker with many tries. */
+#define BAD_PSNS_MAX	3
 
 /* ---- modify_qp ---- */
 
 #define INIT_MASK	(IBV_QP_PKEY_INDEX | IBV_QP_PORT)
 #define RTR_MASK	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define RTS_MASK	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
+#define RTS_MASK	(IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | \
+			 IBV_QP_MAX_QP_RD_ATOMIC)
 #define PATHS		(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
-#define GO_ON		(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | PATHS)
+#define OPTIONAL		(IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | PATHS)
 
 #define RC		(1 << IBV_QPT_RC)
 #define UC		(1 << IBV_QPT_UC)
 #define UD		(1 << IBV_QPT_UD)
 
-static const struct step {
+static const struct transition {
 	u8 from, to;
 	u8 types;
 	u32 required, optional;
-} steps[] = {
+} transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, RC | UC, INIT_MASK | IBV_QP_ACCESS_FLAGS, 0 },
 	{ IBV_QPS_RESET, IBV_QPS_INIT, UD, INIT_MASK | IBV_QP_QKEY, 0 },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, RC | UC, 0, INIT_MASK | IBV_QP_ACCESS_FLAGS },
@@ -55,15 +56,15 @@ static const struct step {
 	{ IBV_QPS_INIT, IBV_QPS_RTR, UC, RTR_MASK,
 	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
 	{ IBV_QPS_INIT, IBV_QPS_RTR, UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, RC, RTS_MASK | IBV_QP_SQ_PSN, GO_ON | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, UC, IBV_QP_SQ_PSN, GO_ON },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, RC, RTS_MASK | IBV_QP_SQ_PSN, OPTIONAL | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, UC, IBV_QP_SQ_PSN, OPTIONAL },
 	{ IBV_QPS_RTR, IBV_QPS_RTS, UD, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, RC, 0, GO_ON | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, UC, 0, GO_ON },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, RC, 0, OPTIONAL | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, UC, 0, OPTIONAL },
 	{ IBV_QPS_RTS, IBV_QPS_RTS, UD, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
 	{ IBV_QPS_RTS, IBV_QPS_SQD, RC | UC | UD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, RC, 0, GO_ON | IBV_QP_MIN_RNR_TIMER },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, UC, 0, GO_ON },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, RC, 0, OPTIONAL | IBV_QP_MIN_RNR_TIMER },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, UC, 0, OPTIONAL },
 	{ IBV_QPS_SQD, IBV_QPS_RTS, UD, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
 	{ IBV_QPS_SQD, IBV_QPS_SQD, RC, 0,
 	  RTS_MASK | IBV_QP_PORT | IBV_QP_AV | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_ALT_PATH |
@@ -75,25 +76,25 @@ static const struct step {
 	{ IBV_QPS_SQE, IBV_QPS_RTS, UD, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
 };
 
-bool rl_hand_may_modify(u32 type, u32 from, u32 to, u32 mask)
+bool rl_byhand_may_modify(u32 type, u32 from, u32 to, u32 mask)
 {
-	const struct step *s;
+	const struct transition *s;
 
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return !mask;
-	for (s = steps; s < steps + ARRAY_SIZE(steps); s++)
+	for (s = transitions; s < transitions + ARRAY_SIZE(transitions); s++)
 		if (s->from == from && s->to == to && s->types & 1u << type)
 			return (mask & s->required) == s->required &&
 			       !(mask & ~(s->required | s->optional));
 	return false;
 }
 
-/* ---- words ---- */
+/* ---- the hello ---- */
 
-void rl_hand_write_words(u8 p[RL_HAND_WORDS_LEN], const struct rl_hand_words *w)
+void rl_byhand_write_hello(u8 p[RL_BYHAND_HELLO_LEN], const struct rl_byhand_hello *w)
 {
 	p = weft_put32(p, MAGIC);
-	*p++ = RL_HAND_VERSION;
+	*p++ = RL_BYHAND_VERSION;
 	*p++ = w->type;
 	*p++ = w->rts ? FLAG_RTS : 0;
 	*p++ = w->rnr_retry;
@@ -103,16 +104,16 @@ void rl_hand_write_words(u8 p[RL_HAND_WORDS_LEN], const struct rl_hand_words *w)
 	weft_put16(p, w->sent);
 }
 
-u8 rl_hand_version(const u8 *p, u32 len)
+u8 rl_byhand_hello_version(const u8 *p, u32 len)
 {
 	return len > 4 && weft_get32(p) == MAGIC ? p[4] : 0;
 }
 
-bool rl_hand_read_words(const u8 *p, u32 len, struct rl_hand_words *w)
+bool rl_byhand_read_hello(const u8 *p, u32 len, struct rl_byhand_hello *w)
 {
-	if (len != RL_HAND_WORDS_LEN || rl_hand_version(p, len) != RL_HAND_VERSION)
+	if (len != RL_BYHAND_HELLO_LEN || rl_byhand_hello_version(p, len) != RL_BYHAND_VERSION)
 		return false;
-	*w = (struct rl_hand_words){
+	*w = (struct rl_byhand_hello){
 		.type = p[5],
 		.rts = p[6] & FLAG_RTS,
 		.rnr_retry = p[7],
@@ -124,10 +125,10 @@ bool rl_hand_read_words(const u8 *p, u32 len, struct rl_hand_words *w)
 	return true;
 }
 
-/* ---- who, and when ---- */
+/* ---- which end connects, and when ---- */
 
-/* By address, then by number: below 0 if this end is the lower. */
-static int compare_ends(const struct rl_hand *h)
+/* By address, then by number: below 0 if this end is lower. */
+static int compare_ends(const struct rl_byhand *h)
 {
 	int gids = memcmp(h->own_gid, h->peer_gid, sizeof(h->own_gid));
 
@@ -136,192 +137,192 @@ static int compare_ends(const struct rl_hand *h)
 	return h->own_qpn < h->peer_qpn ? -1 : 1;
 }
 
-bool rl_hand_is_own(const struct rl_hand *h)
+bool rl_byhand_is_self(const struct rl_byhand *h)
 {
 	return !compare_ends(h);
 }
 
-/* Who had the numbers and not the PSNs was no peer. Too often, and nobody is believed. */
-static bool believes(const struct rl_hand *h)
+/* After too many hellos with wrong PSNs none is accepted. */
+static bool trusts_peer(const struct rl_byhand *h)
 {
-	return h->lies < LIES_MAX;
+	return h->bad_psns < BAD_PSNS_MAX;
 }
 
-/* Who is its own peer has nobody to hear before it may send. */
-static bool initiates(const struct rl_hand *h)
+/* The lower end initiates. A QP that is its own peer does so once it may send. */
+static bool is_initiator(const struct rl_byhand *h)
 {
-	return rl_hand_is_own(h) ? h->rts : compare_ends(h) < 0;
+	return rl_byhand_is_self(h) ? h->rts : compare_ends(h) < 0;
 }
 
-static bool tries(const struct rl_hand *h)
+static bool may_connect(const struct rl_byhand *h)
 {
-	return h->phase == RL_HAND_APART && initiates(h) && believes(h);
+	return h->phase == RL_BYHAND_UNCONNECTED && is_initiator(h) && trusts_peer(h);
 }
 
-static bool knows_all(const struct rl_hand *h, u64 now)
+static bool knows_send_attr(const struct rl_byhand *h, u64 now)
 {
 	return h->rts || now >= h->since + GRACE_MS;
 }
 
-void rl_hand_start(struct rl_hand *h, u64 now)
+void rl_byhand_enter_rtr(struct rl_byhand *h, u64 now)
 {
-	h->phase = RL_HAND_APART;
+	h->phase = RL_BYHAND_UNCONNECTED;
 	h->rts = false;
 	h->since = now;
-	h->try_at = now + GRACE_MS;
+	h->connect_at = now + GRACE_MS;
 	h->give_up_at = 0;
-	h->lies = 0;
-	h->missed = false;
+	h->bad_psns = 0;
+	h->timed_out = false;
 	memset(&h->peer, 0, sizeof(h->peer));
 }
 
-/* Who is its own peer hears the Request that it says. */
-static bool says_request(const struct rl_hand *h)
+/* A QP that is its own peer receives its own Request. */
+static bool sends_request(const struct rl_byhand *h)
 {
 	return compare_ends(h) <= 0;
 }
 
-static bool hears_request(const struct rl_hand *h)
+static bool receives_request(const struct rl_byhand *h)
 {
 	return compare_ends(h) >= 0;
 }
 
-/* The Request says one half of each PSN, the Reply the other: who hears a Request cannot tell the Reply. */
-static u16 half(u32 psn, bool of_request)
+/*
+ * The Request has one half of each PSN, the Reply the other: a Request does not give the Reply
+ * away.
+ */
+static u16 psn_half(u32 psn, bool of_request)
 {
 	return of_request ? psn >> 12 & 0xfff : psn & 0xfff;
 }
 
-/* What the peer awaits is not what is sent: on InfiniBand all of it would be lost. */
-static bool is_not_awaited(const struct rl_hand *h, const struct rl_hand_words *peer)
+/* The peer expects another PSN than is sent: on InfiniBand all packets would be dropped. */
+static bool psn_mismatches(const struct rl_byhand *h, const struct rl_byhand_hello *peer)
 {
-	return h->rts && peer->awaited != half(h->sq_psn, hears_request(h));
+	return h->rts && peer->awaited != psn_half(h->sq_psn, receives_request(h));
 }
 
-static void separate(struct rl_hand *h, u64 now)
+static void disconnect(struct rl_byhand *h, u64 now)
 {
-	u64 pause = (now - h->since) / PAUSE_PART;
+	u64 pause = (now - h->since) / PAUSE_DIVISOR;
 
-	h->phase = RL_HAND_APART;
-	h->try_at = now + min_t(u64, max_t(u64, pause, PAUSE_MIN_MS), PAUSE_MAX_MS);
+	h->phase = RL_BYHAND_UNCONNECTED;
+	h->connect_at = now + min_t(u64, max_t(u64, pause, PAUSE_MIN_MS), PAUSE_MAX_MS);
 }
 
-enum rl_hand_act rl_hand_go(struct rl_hand *h, u64 now)
+enum rl_byhand_act rl_byhand_enter_rts(struct rl_byhand *h, u64 now)
 {
 	h->rts = true;
-	h->try_at = min_t(u64, h->try_at, now);
-	if (h->phase != RL_HAND_JOINED || !is_not_awaited(h, &h->peer))
-		return RL_HAND_NOTHING;
-	separate(h, now);
-	return RL_HAND_PART;
+	h->connect_at = min_t(u64, h->connect_at, now);
+	if (h->phase != RL_BYHAND_CONNECTED || !psn_mismatches(h, &h->peer))
+		return RL_BYHAND_NOTHING;
+	disconnect(h, now);
+	return RL_BYHAND_DISCONNECT;
 }
 
-void rl_hand_stop(struct rl_hand *h)
+void rl_byhand_stop(struct rl_byhand *h)
 {
-	h->phase = RL_HAND_OFF;
+	h->phase = RL_BYHAND_OFF;
 	h->rts = false;
 	h->give_up_at = 0;
 }
 
-static u64 sooner(u64 a, u64 b)
+static u64 earlier(u64 a, u64 b)
 {
 	return !a || (b && b < a) ? b : a;
 }
 
-u64 rl_hand_next(const struct rl_hand *h)
+u64 rl_byhand_deadline(const struct rl_byhand *h)
 {
-	return sooner(h->give_up_at, tries(h) ? h->try_at : 0);
+	return earlier(h->give_up_at, may_connect(h) ? h->connect_at : 0);
 }
 
-/* UC has no retries: who sends is not told whether somebody hears. */
-static bool is_told(const struct rl_hand *h)
+/* UC has no retries: the sender does not learn whether anything arrives. */
+static bool has_retries(const struct rl_byhand *h)
 {
 	return h->type != IBV_QPT_UC;
 }
 
-static enum rl_hand_act miss_peer(struct rl_hand *h)
+static enum rl_byhand_act time_out(struct rl_byhand *h)
 {
-	if (is_told(h)) {
-		rl_hand_stop(h);
-		return RL_HAND_GIVE_UP;
+	if (has_retries(h)) {
+		rl_byhand_stop(h);
+		return RL_BYHAND_GIVE_UP;
 	}
-	h->missed = true;
+	h->timed_out = true;
 	h->give_up_at = 0;
-	return RL_HAND_LOSE;
+	return RL_BYHAND_DROP_SENDS;
 }
 
-enum rl_hand_act rl_hand_tick(struct rl_hand *h, u64 now)
+enum rl_byhand_act rl_byhand_tick(struct rl_byhand *h, u64 now)
 {
 	if (h->give_up_at && now >= h->give_up_at)
-		return miss_peer(h);
-	if (!tries(h) || now < h->try_at)
-		return RL_HAND_NOTHING;
-	h->phase = RL_HAND_TRYING;
-	return RL_HAND_CONNECT;
+		return time_out(h);
+	if (!may_connect(h) || now < h->connect_at)
+		return RL_BYHAND_NOTHING;
+	h->phase = RL_BYHAND_CONNECTING;
+	return RL_BYHAND_CONNECT;
 }
 
-/*
- * 4.096 us * 2^timeout for each of the tries; 0 is for ever. Of a number of minutes no more than
- * milliseconds can tell.
- */
-static u64 tries_ms(const struct rl_hand *h)
+/* 4.096 us * 2^timeout for each try; timeout 0 is for ever. */
+static u64 retries_ms(const struct rl_byhand *h)
 {
 	return (4096ull << h->timeout) / 1000 * (h->retry_cnt + 1) / 1000;
 }
 
-/* Not less than TCP needs. For who has gone nobody waits long, whatever the program says. */
-static u64 patience_ms(const struct rl_hand *h)
+/* At least what TCP needs. Short if the peer has gone, whatever the program asks for. */
+static u64 timeout_ms(const struct rl_byhand *h)
 {
-	if (!is_told(h))
-		return h->missed || h->phase == RL_HAND_GONE ? 0 : PATIENCE_MIN_MS;
-	if (h->phase != RL_HAND_GONE)
-		return max_t(u64, tries_ms(h), PATIENCE_MIN_MS);
-	return h->timeout ? min_t(u64, tries_ms(h), GONE_MAX_MS) : GONE_MAX_MS;
+	if (!has_retries(h))
+		return h->timed_out || h->phase == RL_BYHAND_GONE ? 0 : TIMEOUT_MIN_MS;
+	if (h->phase != RL_BYHAND_GONE)
+		return max_t(u64, retries_ms(h), TIMEOUT_MIN_MS);
+	return h->timeout ? min_t(u64, retries_ms(h), GONE_MAX_MS) : GONE_MAX_MS;
 }
 
-void rl_hand_posted(struct rl_hand *h, u64 now)
+void rl_byhand_posted(struct rl_byhand *h, u64 now)
 {
-	bool waits = (h->phase == RL_HAND_APART || h->phase == RL_HAND_TRYING) && h->rts &&
-		     (h->timeout || !is_told(h));
+	bool seeks = h->phase == RL_BYHAND_UNCONNECTED || h->phase == RL_BYHAND_CONNECTING;
+	bool waits = seeks && h->rts && (h->timeout || !has_retries(h));
 
-	if ((waits || h->phase == RL_HAND_GONE) && !h->give_up_at)
-		h->give_up_at = now + patience_ms(h);
+	if ((waits || h->phase == RL_BYHAND_GONE) && !h->give_up_at)
+		h->give_up_at = now + timeout_ms(h);
 }
 
-void rl_hand_failed(struct rl_hand *h, u64 now)
+void rl_byhand_connect_failed(struct rl_byhand *h, u64 now)
 {
-	if (h->phase == RL_HAND_TRYING)
-		separate(h, now);
+	if (h->phase == RL_BYHAND_CONNECTING)
+		disconnect(h, now);
 }
 
-void rl_hand_parted(struct rl_hand *h, bool used, bool sends, u64 now)
+void rl_byhand_disconnected(struct rl_byhand *h, bool used, bool sends, u64 now)
 {
-	if (h->phase != RL_HAND_JOINED)
+	if (h->phase != RL_BYHAND_CONNECTED)
 		return;
 	if (used)
-		h->phase = RL_HAND_GONE;
+		h->phase = RL_BYHAND_GONE;
 	else
-		separate(h, now);
+		disconnect(h, now);
 	if (sends)
-		rl_hand_posted(h, now);
+		rl_byhand_posted(h, now);
 }
 
-/* ---- what the ends say ---- */
+/* ---- exchanging hellos ---- */
 
-void rl_hand_say(const struct rl_hand *h, struct rl_hand_words *w)
+void rl_byhand_make_hello(const struct rl_byhand *h, struct rl_byhand_hello *w)
 {
-	*w = (struct rl_hand_words){
+	*w = (struct rl_byhand_hello){
 		.type = h->type,
 		.rts = h->rts,
 		.rnr_retry = h->rts && h->type == IBV_QPT_RC ? h->rnr_retry : RNR_ENDLESS,
 		.from = h->own_qpn,
 		.to = h->peer_qpn,
-		.awaited = half(h->rq_psn, says_request(h)),
-		.sent = h->rts ? half(h->sq_psn, says_request(h)) : 0,
+		.awaited = psn_half(h->rq_psn, sends_request(h)),
+		.sent = h->rts ? psn_half(h->sq_psn, sends_request(h)) : 0,
 	};
 }
 
-static bool is_the_peer(const struct rl_hand *h, const struct rl_hand_words *w, const u8 own[16],
+static bool is_peer(const struct rl_byhand *h, const struct rl_byhand_hello *w, const u8 own[16],
 			const u8 peer[16])
 {
 	return w->type == h->type && w->from == h->peer_qpn && w->to == h->own_qpn &&
@@ -329,40 +330,41 @@ static bool is_the_peer(const struct rl_hand *h, const struct rl_hand_words *w, 
 	       !memcmp(peer, h->peer_gid, sizeof(h->peer_gid));
 }
 
-/* Each end's PSN must be the one that the other awaits, as far as they are known and said. */
-static bool psns_fit(const struct rl_hand *h, const struct rl_hand_words *w)
+/* Each end's PSN must be the one that the other expects, as far as both are known. */
+static bool psns_fit(const struct rl_byhand *h, const struct rl_byhand_hello *w)
 {
-	if (rl_hand_is_own(h) && h->rq_psn != h->sq_psn)
+	if (rl_byhand_is_self(h) && h->rq_psn != h->sq_psn)
 		return false;
-	return !is_not_awaited(h, w) && (!w->rts || w->sent == half(h->rq_psn, hears_request(h)));
+	return !psn_mismatches(h, w) &&
+	       (!w->rts || w->sent == psn_half(h->rq_psn, receives_request(h)));
 }
 
-static bool is_listening(const struct rl_hand *h)
+static bool awaits_hello(const struct rl_byhand *h)
 {
-	if (h->phase == RL_HAND_APART)
-		return !initiates(h) && !rl_hand_is_own(h) && believes(h);
-	return h->phase == RL_HAND_TRYING;
+	if (h->phase == RL_BYHAND_UNCONNECTED)
+		return !is_initiator(h) && !rl_byhand_is_self(h) && trusts_peer(h);
+	return h->phase == RL_BYHAND_CONNECTING;
 }
 
-enum rl_hand_verdict rl_hand_hear(struct rl_hand *h, const struct rl_hand_words *w,
+enum rl_byhand_verdict rl_byhand_receive_hello(struct rl_byhand *h, const struct rl_byhand_hello *w,
 				  const u8 own[16], const u8 peer[16], u64 now)
 {
-	if (h->phase == RL_HAND_OFF)
-		return RL_HAND_NOT_YET;
-	if (!is_listening(h) || !is_the_peer(h, w, own, peer))
-		return RL_HAND_WRONG;
+	if (h->phase == RL_BYHAND_OFF)
+		return RL_BYHAND_NOT_YET;
+	if (!awaits_hello(h) || !is_peer(h, w, own, peer))
+		return RL_BYHAND_REJECT;
 	if (!psns_fit(h, w)) {
-		h->lies++;
-		return RL_HAND_WRONG;
+		h->bad_psns++;
+		return RL_BYHAND_REJECT;
 	}
-	/* Of two who may not send yet neither can tell by a PSN who the other is. */
-	if (!knows_all(h, now) || (!h->rts && !w->rts))
-		return RL_HAND_NOT_YET;
+	/* If neither end may send yet, no PSN authenticates the other. */
+	if (!knows_send_attr(h, now) || (!h->rts && !w->rts))
+		return RL_BYHAND_NOT_YET;
 	h->peer = *w;
-	h->phase = RL_HAND_JOINED;
+	h->phase = RL_BYHAND_CONNECTED;
 	h->give_up_at = 0;
-	h->missed = false;
-	return RL_HAND_FITS;
+	h->timed_out = false;
+	return RL_BYHAND_ACCEPT;
 }
 
 /* InfiniBand's encoding of the RNR NAK timer, in units of 10 us. */
@@ -371,7 +373,7 @@ static const u16 rnr_times[32] = {
 	1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
-u32 rl_hand_patience(const struct rl_hand *h, u8 min_rnr_timer)
+u32 rl_byhand_rnr_timeout(const struct rl_byhand *h, u8 min_rnr_timer)
 {
 	u32 time = rnr_times[min_rnr_timer & 31];
 

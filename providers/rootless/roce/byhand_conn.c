@@ -13,42 +13,42 @@
 #include "host/limits.h"
 #include "host/qp.h"
 
-struct rl_hand_qp {
+struct rl_byhand_qp {
 	struct rl_watch watch;		/* first: the references, and the time */
 	struct rl_qp *qp;		/* referenced */
 	const struct rl_device *dev;
 
 	/* the QP's lock */
-	struct rl_hand h;
-	struct rl_hand_path path;
+	struct rl_byhand h;
+	struct rl_byhand_path path;
 	u32 ord;
-	u32 turn;			/* of RTRs: what began before the last is nobody's */
+	u32 generation;			/* RTRs so far: an attempt of an earlier one is void */
 };
 
-static struct rl_hand_qp *hand_of(struct rl_watch *w)
+static struct rl_byhand_qp *byhand_qp_of(struct rl_watch *w)
 {
-	return container_of(w, struct rl_hand_qp, watch);
+	return container_of(w, struct rl_byhand_qp, watch);
 }
 
-/* With the QP's lock, after each change of h. */
-static void set_clock(struct rl_hand_qp *q)
+/* QP's lock, after each change of h. */
+static void set_deadline(struct rl_byhand_qp *q)
 {
-	rl_watch_set_deadline(&q->watch, rl_hand_next(&q->h));
+	rl_watch_set_deadline(&q->watch, rl_byhand_deadline(&q->h));
 }
 
 /* ---- a connection and its QP ---- */
 
-/* @c tells @q from now on. */
-static void join(struct rl_conn *c, struct rl_hand_qp *q)
+/* @q is @c's user from now on. */
+static void byhand_join(struct rl_conn *c, struct rl_byhand_qp *q)
 {
 	rl_watch_get(&q->watch);
 	c->user = q;
 	c->dev = q->dev;
 }
 
-static void leave(struct rl_conn *c)
+static void byhand_leave(struct rl_conn *c)
 {
-	struct rl_hand_qp *q = c->user;
+	struct rl_byhand_qp *q = c->user;
 
 	if (!q)
 		return;
@@ -57,7 +57,8 @@ static void leave(struct rl_conn *c)
 }
 
 /*
- * Either end may send first: that is MPA's peer-to-peer mode, which needs revision 2. Asks are Reads, too.
+ * Either end may send first: MPA's peer-to-peer mode, which needs revision 2. Acknowledgement Reads
+ * count as Reads.
  */
 static void configure_mpa(struct weft_mpa_cfg *cfg)
 {
@@ -67,16 +68,16 @@ static void configure_mpa(struct weft_mpa_cfg *cfg)
 	cfg->ord += WEFT_ACK_READS;
 }
 
-/* No ULP thinks before it answers. */
-static void configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
+/* No ULP is asked before the Reply. */
+static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
 	configure_mpa(&cfg->mpa);
 	cfg->accept_ms = cfg->startup_ms / 2;
 	cfg->rnr_ms = c->rnr_ms;
 }
 
-/* The connection's lock: as much as modify_qp said, once it has, and no more than was agreed. */
-static void limit_ord(struct rl_hand_qp *q)
+/* modify_qp's limit, if it is below the negotiated one. Connection's lock. */
+static void limit_ord(struct rl_byhand_qp *q)
 {
 	struct weft_qpc *core = &q->qp->core;
 
@@ -86,22 +87,23 @@ static void limit_ord(struct rl_hand_qp *q)
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
-static u32 write_own_words(const struct rl_hand_qp *q, u8 p[RL_HAND_WORDS_LEN])
+static u32 write_hello(const struct rl_byhand_qp *q, u8 p[RL_BYHAND_HELLO_LEN])
 {
-	struct rl_hand_words w;
+	struct rl_byhand_hello w;
 
-	rl_hand_say(&q->h, &w);
-	rl_hand_write_words(p, &w);
-	return RL_HAND_WORDS_LEN;
+	rl_byhand_make_hello(&q->h, &w);
+	rl_byhand_write_hello(p, &w);
+	return RL_BYHAND_HELLO_LEN;
 }
 
-static bool read_words(const u8 *pd, u32 len, struct rl_hand_words *w)
+static bool read_hello(const u8 *pd, u32 len, struct rl_byhand_hello *w)
 {
-	u8 version = rl_hand_version(pd, len);
+	u8 version = rl_byhand_hello_version(pd, len);
 
-	if (version && version != RL_HAND_VERSION)
-		rl_trace("a peer by hand speaks version %u; this is %u", version, RL_HAND_VERSION);
-	return rl_hand_read_words(pd, len, w);
+	if (version && version != RL_BYHAND_VERSION)
+		rl_trace("a peer connected by hand has version %u; this is %u", version,
+			 RL_BYHAND_VERSION);
+	return rl_byhand_read_hello(pd, len, w);
 }
 
 static void gids_of(struct rl_conn *c, u8 own[16], u8 peer[16])
@@ -113,38 +115,40 @@ static void gids_of(struct rl_conn *c, u8 own[16], u8 peer[16])
 	rl_gid_of_address(&b, peer);
 }
 
-static enum rl_hand_verdict hear(struct rl_hand_qp *q, struct rl_conn *c, const u8 *pd, u32 pd_len)
+static enum rl_byhand_verdict receive_hello(struct rl_byhand_qp *q, struct rl_conn *c,
+					    const u8 *pd, u32 pd_len)
 {
-	enum rl_hand_verdict v = RL_HAND_WRONG;
-	struct rl_hand_words w;
+	enum rl_byhand_verdict v = RL_BYHAND_REJECT;
+	struct rl_byhand_hello w;
 	u8 own[16], peer[16];
 
-	if (!read_words(pd, pd_len, &w))
+	if (!read_hello(pd, pd_len, &w))
 		return v;
 	gids_of(c, own, peer);
 	pthread_mutex_lock(&q->qp->lock);
-	v = rl_hand_hear(&q->h, &w, own, peer, rl_now_ms());
-	if (v == RL_HAND_FITS)
-		c->rnr_ms = rl_hand_patience(&q->h, q->path.min_rnr_timer);
-	set_clock(q);
+	v = rl_byhand_receive_hello(&q->h, &w, own, peer, rl_now_ms());
+	if (v == RL_BYHAND_ACCEPT)
+		c->rnr_ms = rl_byhand_rnr_timeout(&q->h, q->path.min_rnr_timer);
+	set_deadline(q);
 	pthread_mutex_unlock(&q->qp->lock);
 	return v;
 }
 
 /* ---- connecting ---- */
 
-static int open_socket(const struct rl_hand_qp *q, const struct sockaddr_storage *own, socklen_t len)
+static int open_byhand_socket(const struct rl_byhand_qp *q, const struct sockaddr_storage *own,
+			      socklen_t len)
 {
 	int fd = rl_raw(SYS_socket, own->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Ports that lead to other peers will do, of which there are none here. */
-	int late = !rl_hand_is_own(&q->h), tos = q->path.traffic_class, rv;
+	/* The port may be shared with connections to other peers; a QP that is its own has none. */
+	int late = !rl_byhand_is_self(&q->h), tos = q->path.traffic_class, rv;
 	bool six = own->ss_family == AF_INET6;
 
 	if (fd < 0)
 		return fd;
 	rl_raw(SYS_setsockopt, fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &late, sizeof(late));
-	rl_raw(SYS_setsockopt, fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_TCLASS : IP_TOS, &tos,
-	       sizeof(tos));
+	rl_raw(SYS_setsockopt, fd, six ? IPPROTO_IPV6 : IPPROTO_IP, six ? IPV6_TCLASS : IP_TOS,
+	       &tos, sizeof(tos));
 	rv = rl_raw(SYS_bind, fd, own, len);
 	if (!rv)
 		return fd;
@@ -153,15 +157,15 @@ static int open_socket(const struct rl_hand_qp *q, const struct sockaddr_storage
 }
 
 /*
- * From the QP's own address to the port that the peer's number names: a socket, or -errno. Of a QP that
- * is its own peer the socket connects to itself, which TCP has as a simultaneous open (RFC 9293 3.5).
+ * From the QP's own address to the port that the peer's number names: a socket, or -errno. For a QP
+ * that is its own peer the socket connects to itself: TCP's simultaneous open (RFC 9293 3.5).
  */
-static int start_connecting(const struct rl_hand_qp *q)
+static int start_connecting(const struct rl_byhand_qp *q)
 {
-	bool itself = rl_hand_is_own(&q->h);
+	bool itself = rl_byhand_is_self(&q->h);
 	struct sockaddr_storage own, peer;
 	socklen_t len = rl_gid_to_address(q->dev, q->h.own_gid, 0, &own);
-	int fd = open_socket(q, &own, len), rv = 0;
+	int fd = open_byhand_socket(q, &own, len), rv = 0;
 
 	if (fd < 0)
 		return fd;
@@ -177,58 +181,58 @@ static int start_connecting(const struct rl_hand_qp *q)
 	return rv;
 }
 
-static struct weft_offer *make_offer(const struct rl_hand_qp *q)
+static struct weft_offer *make_byhand_offer(const struct rl_byhand_qp *q)
 {
 	struct weft_offer *o = calloc(1, sizeof(*o));
-	u8 words[RL_HAND_WORDS_LEN];
+	u8 hello[RL_BYHAND_HELLO_LEN];
 	struct weft_mpa_cfg cfg;
 
 	if (!o)
 		return NULL;
 	rl_conn_base_cfg(&cfg);
 	configure_mpa(&cfg);
-	weft_offer_init(o, &cfg, q->path.ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words,
-			write_own_words(q, words));
-	o->itself = rl_hand_is_own(&q->h);
+	weft_offer_init(o, &cfg, q->path.ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, hello,
+			write_hello(q, hello));
+	o->itself = rl_byhand_is_self(&q->h);
 	return o;
 }
 
-static bool is_of_this_turn(struct rl_hand_qp *q, u32 turn)
+static bool is_current(struct rl_byhand_qp *q, u32 generation)
 {
 	bool is;
 
 	pthread_mutex_lock(&q->qp->lock);
-	is = q->turn == turn && q->h.phase == RL_HAND_TRYING;
+	is = q->generation == generation && q->h.phase == RL_BYHAND_CONNECTING;
 	pthread_mutex_unlock(&q->qp->lock);
 	return is;
 }
 
-static void failed_to_begin(struct rl_hand_qp *q, u32 turn)
+static void attempt_failed(struct rl_byhand_qp *q, u32 generation)
 {
 	pthread_mutex_lock(&q->qp->lock);
-	if (q->turn == turn)
-		rl_hand_failed(&q->h, rl_now_ms());
-	set_clock(q);
+	if (q->generation == generation)
+		rl_byhand_connect_failed(&q->h, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
-/* @fd connects, and @offer is lent to the connection: false if there is none. */
-static bool begin(struct rl_hand_qp *q, int fd, struct weft_offer *offer, u32 turn)
+/* @fd connects, and the connection takes @offer. False: there is no connection. */
+static bool begin_attempt(struct rl_byhand_qp *q, int fd, struct weft_offer *offer, u32 generation)
 {
-	struct rl_conn *c = rl_conn_new(q->dev, true, fd, &rl_hand_ulp);
+	struct rl_conn *c = rl_conn_new(q->dev, true, fd, &rl_byhand_ulp);
 	bool begun;
 
 	if (!c)
 		return false;
 	rl_conn_configure(c);
 	begun = !rl_conn_attach(c, q->qp);
-	if (begun && !is_of_this_turn(q, turn)) {
+	if (begun && !is_current(q, generation)) {
 		rl_conn_release_qp(c);
 		begun = false;
 	}
 	if (begun) {
 		weft_link_connect(&c->link, offer, rl_now_ms());
-		join(c, q);
+		byhand_join(c, q);
 		rl_conn_watch(c);
 	} else {
 		rl_conn_act(c, weft_link_die(&c->link));
@@ -238,27 +242,27 @@ static bool begin(struct rl_hand_qp *q, int fd, struct weft_offer *offer, u32 tu
 	return begun;
 }
 
-static void try_to_connect(struct rl_hand_qp *q)
+static void try_to_connect(struct rl_byhand_qp *q)
 {
 	struct weft_offer *offer;
-	u32 turn;
+	u32 generation;
 	int fd;
 
 	pthread_mutex_lock(&q->qp->lock);
-	turn = q->turn;
-	offer = q->qp->gone ? NULL : make_offer(q);
+	generation = q->generation;
+	offer = q->qp->gone ? NULL : make_byhand_offer(q);
 	fd = offer ? start_connecting(q) : -ENOMEM;
 	pthread_mutex_unlock(&q->qp->lock);
-	if (fd >= 0 && begin(q, fd, offer, turn))
+	if (fd >= 0 && begin_attempt(q, fd, offer, generation))
 		return;
 	free(offer);
-	failed_to_begin(q, turn);
+	attempt_failed(q, generation);
 }
 
 /* ---- what is due ---- */
 
 /* The QP has no connection. Its lock. */
-static void give_up(struct rl_hand_qp *q)
+static void byhand_fail_sends(struct rl_byhand_qp *q)
 {
 	struct rl_qp *qp = q->qp;
 
@@ -268,33 +272,33 @@ static void give_up(struct rl_hand_qp *q)
 	rl_qp_flush(qp);
 }
 
-/* A connection is under way, and nothing has come of it yet: then that is over. */
-static void give_up_with(struct rl_hand_qp *q, struct rl_conn *c)
+/* The connection is not open yet. */
+static void fail_connecting(struct rl_byhand_qp *q, struct rl_conn *c)
 {
 	rl_conn_act(c, weft_link_connect_failed(&c->link, -ETIMEDOUT));
 	pthread_mutex_lock(&q->qp->lock);
-	give_up(q);
+	byhand_fail_sends(q);
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
-static void give_up_somehow(struct rl_hand_qp *q)
+static void give_up(struct rl_byhand_qp *q)
 {
 	struct rl_conn *c = rl_conn_of_qp(q->qp);
 
 	if (c) {
 		if (c->user == q && c->link.state < WEFT_LINK_OPEN)
-			give_up_with(q, c);
+			fail_connecting(q, c);
 		rl_conn_unlock(c);
 		rl_conn_put(c);
 		return;
 	}
 	pthread_mutex_lock(&q->qp->lock);
-	give_up(q);
+	byhand_fail_sends(q);
 	pthread_mutex_unlock(&q->qp->lock);
 }
 
-/* UC: nobody hears what is posted, and the program is not told. A connection may be under way. */
-static void lose(struct rl_hand_qp *q)
+/* UC: completes what is posted, unsent. A connection may be under way. */
+static void drop_sends(struct rl_byhand_qp *q)
 {
 	struct rl_qp *qp = q->qp;
 	struct rl_conn *c = rl_qp_lock_core(qp);
@@ -311,80 +315,80 @@ static void lose(struct rl_hand_qp *q)
 		return;
 	pthread_mutex_lock(&qp->lock);
 	if (failed)
-		rl_hand_stop(&q->h);
+		rl_byhand_stop(&q->h);
 	else
-		rl_hand_posted(&q->h, rl_now_ms());
-	set_clock(q);
+		rl_byhand_posted(&q->h, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&qp->lock);
 }
 
-static void do_what_is_due(struct rl_hand_qp *q)
+static void byhand_run_due(struct rl_byhand_qp *q)
 {
-	enum rl_hand_act act;
+	enum rl_byhand_act act;
 
 	pthread_mutex_lock(&q->qp->lock);
-	act = rl_hand_tick(&q->h, rl_now_ms());
-	set_clock(q);
+	act = rl_byhand_tick(&q->h, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&q->qp->lock);
-	if (act == RL_HAND_CONNECT)
+	if (act == RL_BYHAND_CONNECT)
 		try_to_connect(q);
-	else if (act == RL_HAND_GIVE_UP)
-		give_up_somehow(q);
-	else if (act == RL_HAND_LOSE)
-		lose(q);
+	else if (act == RL_BYHAND_GIVE_UP)
+		give_up(q);
+	else if (act == RL_BYHAND_DROP_SENDS)
+		drop_sends(q);
 }
 
-static void timeout(struct rl_watch *w)
+static void byhand_timeout(struct rl_watch *w)
 {
-	do_what_is_due(hand_of(w));
+	byhand_run_due(byhand_qp_of(w));
 }
 
-static void ready(struct rl_watch *w, u32 events)
-{
-}
-
-static void revive(struct rl_watch *w)
+static void byhand_ready(struct rl_watch *w, u32 events)
 {
 }
 
-static void release(struct rl_watch *w)
+static void byhand_revive(struct rl_watch *w)
 {
-	struct rl_hand_qp *q = hand_of(w);
+}
+
+static void byhand_release(struct rl_watch *w)
+{
+	struct rl_byhand_qp *q = byhand_qp_of(w);
 
 	rl_qp_put(q->qp);
 	free(q);
 }
 
-static const struct rl_watch_ops hand_watch_ops = {
-	.ready = ready,
-	.timeout = timeout,
-	.revive = revive,
-	.release = release,
+static const struct rl_watch_ops byhand_watch_ops = {
+	.ready = byhand_ready,
+	.timeout = byhand_timeout,
+	.revive = byhand_revive,
+	.release = byhand_release,
 };
 
-/* ---- what a connection tells ---- */
+/* ---- the ULP's calls ---- */
 
-static void failed(struct rl_conn *c)
+static void byhand_failed(struct rl_conn *c)
 {
-	struct rl_hand_qp *q = c->user;
+	struct rl_byhand_qp *q = c->user;
 
 	if (!q)
 		return;
 	rl_trace("QP %#x: no connection yet: %d", q->h.own_qpn, c->link.status);
 	pthread_mutex_lock(&q->qp->lock);
-	rl_hand_failed(&q->h, rl_now_ms());
-	set_clock(q);
+	rl_byhand_connect_failed(&q->h, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&q->qp->lock);
-	leave(c);
+	byhand_leave(c);
 }
 
-static void connected(struct rl_conn *c)
+static void byhand_connected(struct rl_conn *c)
 {
 	struct weft_offer *o = c->link.offer;
-	struct rl_hand_qp *q = c->user;
+	struct rl_byhand_qp *q = c->user;
 
 	c->link.offer = NULL;
-	if (hear(q, c, o->pd, o->pd_len) == RL_HAND_FITS) {
+	if (receive_hello(q, c, o->pd, o->pd_len) == RL_BYHAND_ACCEPT) {
 		rl_conn_configure(c);
 		c->qp->core.patient = c->link.cfg.rnr_ms;
 		limit_ord(q);
@@ -394,15 +398,9 @@ static void connected(struct rl_conn *c)
 	free(o);
 }
 
-/* In a while, with a new connection. */
-static void reconnect(struct rl_conn *c)
+static void byhand_ended(struct rl_conn *c)
 {
-	rl_conn_act(c, weft_link_connect_failed(&c->link, -ECONNRESET));
-}
-
-static void ended(struct rl_conn *c)
-{
-	struct rl_hand_qp *q = c->user;
+	struct rl_byhand_qp *q = c->user;
 	bool used = c->link.st.initiator || c->link.st.rx_fpdus;
 	struct rl_qp *qp;
 
@@ -411,38 +409,38 @@ static void ended(struct rl_conn *c)
 	qp = q->qp;
 	pthread_mutex_lock(&qp->lock);
 	if (qp->core.state != WEFT_QPS_IDLE)
-		rl_hand_stop(&q->h);
+		rl_byhand_stop(&q->h);
 	else
-		rl_hand_parted(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
-	set_clock(q);
+		rl_byhand_disconnected(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&qp->lock);
-	leave(c);
+	byhand_leave(c);
 }
 
-static void dead(struct rl_conn *c)
+static void byhand_dead(struct rl_conn *c)
 {
-	leave(c);
+	byhand_leave(c);
 	free(c->link.offer);
 	c->link.offer = NULL;
 }
 
 /* ---- a Request ---- */
 
-/* The QP that the words are for, if it is by hand; its hand is referenced. */
-static struct rl_hand_qp *find_addressee(const struct weft_mpa_frame *f, const u8 *pd)
+/* The hello's QP, referenced, if it is connected by hand. */
+static struct rl_byhand_qp *find_target(const struct weft_mpa_frame *f, const u8 *pd)
 {
-	struct rl_hand_qp *q = NULL;
-	struct rl_hand_words w;
+	struct rl_byhand_qp *q = NULL;
+	struct rl_byhand_hello w;
 	struct rl_qp *qp;
 
-	if (!read_words(pd, f->pd_len, &w))
+	if (!read_hello(pd, f->pd_len, &w))
 		return NULL;
 	qp = rl_qp_find(w.to);
 	if (!qp)
 		return NULL;
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone)
-		q = qp->hand;
+		q = qp->byhand;
 	if (q)
 		rl_watch_get(&q->watch);
 	pthread_mutex_unlock(&qp->lock);
@@ -451,73 +449,76 @@ static struct rl_hand_qp *find_addressee(const struct weft_mpa_frame *f, const u
 }
 
 /* The Reply and Full Operation: 0 or -errno. */
-static int accept_on(struct rl_conn *c, struct rl_hand_qp *q)
+static int byhand_accept(struct rl_conn *c, struct rl_byhand_qp *q)
 {
-	u8 words[RL_HAND_WORDS_LEN];
+	u8 hello[RL_BYHAND_HELLO_LEN];
 	u32 len, ird;
 	int rv;
 
 	pthread_mutex_lock(&q->qp->lock);
-	len = write_own_words(q, words);
+	len = write_hello(q, hello);
 	ird = q->path.ird;
 	pthread_mutex_unlock(&q->qp->lock);
-	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, words, len);
+	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, hello,
+			    len);
 	if (!rv)
 		limit_ord(q);
 	return rv;
 }
 
-static void accept_failed(struct rl_conn *c, struct rl_hand_qp *q)
+static void byhand_accept_failed(struct rl_conn *c, struct rl_byhand_qp *q)
 {
 	rl_conn_release_qp(c);
 	pthread_mutex_lock(&q->qp->lock);
-	rl_hand_parted(&q->h, false, false, rl_now_ms());
-	set_clock(q);
+	rl_byhand_disconnected(&q->h, false, false, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&q->qp->lock);
-	leave(c);
+	byhand_leave(c);
 	rl_conn_accept_failed(c);
 }
 
-static void request(struct rl_conn *c)
+static void byhand_request(struct rl_conn *c)
 {
 	const struct weft_mpa_frame *f = &c->link.st.frame;
-	struct rl_hand_qp *q = f->enhanced && f->p2p ? find_addressee(f, c->link.st.pd) : NULL;
+	struct rl_byhand_qp *q = f->enhanced && f->p2p ? find_target(f, c->link.st.pd) : NULL;
 
-	if (!q || hear(q, c, c->link.st.pd, f->pd_len) != RL_HAND_FITS) {
-		/* What does not fit yet comes again, by itself. Until it has gone it is a stranger. */
+	if (!q || receive_hello(q, c, c->link.st.pd, f->pd_len) != RL_BYHAND_ACCEPT) {
+		/*
+		 * A peer that does not fit yet retries. The connection stays half-open until it
+		 * ends.
+		 */
 		rl_conn_reject(c, NULL, 0);
 	} else {
-		join(c, q);
-		if (accept_on(c, q))
-			accept_failed(c, q);
+		byhand_join(c, q);
+		if (byhand_accept(c, q))
+			byhand_accept_failed(c, q);
 		else
-			rl_acceptor_knows(c);
+			rl_acceptor_remove_half_open(c);
 		c->step_due = true;
 	}
 	if (q)
 		rl_watch_put(&q->watch);
 }
 
-const struct rl_conn_ulp rl_hand_ulp = {
+const struct rl_conn_ulp rl_byhand_ulp = {
 	.by_hand = true,
-	.configure = configure,
-	.failed = failed,
-	.connected = connected,
-	.reconnect = reconnect,
-	.request = request,
-	.ended = ended,
-	.dead = dead,
+	.configure = byhand_configure,
+	.failed = byhand_failed,
+	.connected = byhand_connected,
+	.request = byhand_request,
+	.ended = byhand_ended,
+	.dead = byhand_dead,
 };
 
-/* ---- what modify_qp says ---- */
+/* ---- modify_qp ---- */
 
-static struct rl_hand_qp *new_hand(struct rl_qp *qp)
+static struct rl_byhand_qp *new_byhand_qp(struct rl_qp *qp)
 {
-	struct rl_hand_qp *q = calloc(1, sizeof(*q));
+	struct rl_byhand_qp *q = calloc(1, sizeof(*q));
 
 	if (!q)
 		return NULL;
-	rl_watch_init(&q->watch, &hand_watch_ops);
+	rl_watch_init(&q->watch, &byhand_watch_ops);
 	rl_qp_get(qp);
 	q->qp = qp;
 	q->dev = qp->ctx->dev;
@@ -527,10 +528,10 @@ static struct rl_hand_qp *new_hand(struct rl_qp *qp)
 	return NULL;
 }
 
-int rl_hand_start_qp(struct rl_qp *qp, const struct rl_hand_path *path)
+int rl_byhand_qp_rtr(struct rl_qp *qp, const struct rl_byhand_path *path)
 {
-	struct rl_hand_qp *q = qp->hand ? qp->hand : new_hand(qp);
-	struct rl_hand h = {
+	struct rl_byhand_qp *q = qp->byhand ? qp->byhand : new_byhand_qp(qp);
+	struct rl_byhand h = {
 		.type = path->type,
 		.own_qpn = qp->core.id,
 		.peer_qpn = path->peer_qpn,
@@ -542,20 +543,20 @@ int rl_hand_start_qp(struct rl_qp *qp, const struct rl_hand_path *path)
 	memcpy(h.own_gid, path->own_gid, sizeof(h.own_gid));
 	memcpy(h.peer_gid, path->peer_gid, sizeof(h.peer_gid));
 	pthread_mutex_lock(&qp->lock);
-	qp->hand = q;
+	qp->byhand = q;
 	q->path = *path;
 	q->h = h;
-	q->turn++;
-	rl_hand_start(&q->h, rl_now_ms());
-	set_clock(q);
+	q->generation++;
+	rl_byhand_enter_rtr(&q->h, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&qp->lock);
 	return 0;
 }
 
-void rl_hand_go_qp(struct rl_qp *qp, const struct rl_hand_sending *s)
+void rl_byhand_qp_rts(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
 {
-	struct rl_hand_qp *q = qp->hand;
-	enum rl_hand_act act;
+	struct rl_byhand_qp *q = qp->byhand;
+	enum rl_byhand_act act;
 	struct rl_conn *c;
 
 	pthread_mutex_lock(&qp->lock);
@@ -564,37 +565,37 @@ void rl_hand_go_qp(struct rl_qp *qp, const struct rl_hand_sending *s)
 	q->h.retry_cnt = s->retry_cnt;
 	q->h.rnr_retry = s->rnr_retry;
 	q->ord = s->ord;
-	act = rl_hand_go(&q->h, rl_now_ms());
-	set_clock(q);
+	act = rl_byhand_enter_rts(&q->h, rl_now_ms());
+	set_deadline(q);
 	pthread_mutex_unlock(&qp->lock);
-	if (act == RL_HAND_PART)
+	if (act == RL_BYHAND_DISCONNECT)
 		rl_qp_end_connection(qp);
 	c = rl_qp_lock_core(qp);
 	if (c)
 		limit_ord(q);
 	rl_qp_unlock_core(qp, c);
-	do_what_is_due(q);
+	byhand_run_due(q);
 }
 
-void rl_hand_stop_qp(struct rl_qp *qp)
+void rl_byhand_qp_stop(struct rl_qp *qp)
 {
-	struct rl_hand_qp *q = qp->hand;
+	struct rl_byhand_qp *q = qp->byhand;
 
 	if (!q)
 		return;
 	pthread_mutex_lock(&qp->lock);
-	rl_hand_stop(&q->h);
-	set_clock(q);
+	rl_byhand_stop(&q->h);
+	set_deadline(q);
 	pthread_mutex_unlock(&qp->lock);
 }
 
-void rl_hand_end_qp(struct rl_qp *qp)
+void rl_byhand_qp_destroy(struct rl_qp *qp)
 {
-	struct rl_hand_qp *q;
+	struct rl_byhand_qp *q;
 
 	pthread_mutex_lock(&qp->lock);
-	q = qp->hand;
-	qp->hand = NULL;
+	q = qp->byhand;
+	qp->byhand = NULL;
 	pthread_mutex_unlock(&qp->lock);
 	if (!q)
 		return;
@@ -602,16 +603,16 @@ void rl_hand_end_qp(struct rl_qp *qp)
 	rl_watch_put(&q->watch);
 }
 
-void rl_hand_post(struct rl_qp *qp)
+void rl_byhand_qp_posted(struct rl_qp *qp)
 {
-	struct rl_hand_qp *q;
+	struct rl_byhand_qp *q;
 
 	pthread_mutex_lock(&qp->lock);
-	q = qp->gone ? NULL : qp->hand;
+	q = qp->gone ? NULL : qp->byhand;
 	if (q && qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE &&
 	    weft_qpc_has_sends(&qp->core)) {
-		rl_hand_posted(&q->h, rl_now_ms());
-		set_clock(q);
+		rl_byhand_posted(&q->h, rl_now_ms());
+		set_deadline(q);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }

@@ -27,7 +27,7 @@ void rl_datagram_write(u8 p[RL_DATAGRAM_HEADER], const struct rl_datagram *d)
 	weft_put32(p, d->imm ? d->imm_data : 0);
 }
 
-/* What nobody here says is not understood. */
+/* Unknown flags, or octets that must be 0, are errors. */
 bool rl_datagram_read(const u8 *p, u32 len, struct rl_datagram *d)
 {
 	u8 flags;
@@ -49,7 +49,7 @@ bool rl_datagram_read(const u8 *p, u32 len, struct rl_datagram *d)
 
 /* ---- the header before it ---- */
 
-static bool is_v4(const u8 a[16])
+static bool is_mapped_v4(const u8 a[16])
 {
 	static const u8 prefix[12] = { [10] = 0xff, 0xff };
 
@@ -67,7 +67,7 @@ static u16 checksum(const u8 h[IPV4_HEADER])
 	return (u16)~(sum + (sum >> 16));
 }
 
-static void write_v4(u8 *h, const struct rl_ip_words *ip)
+static void write_v4(u8 *h, const struct rl_ip_header *ip)
 {
 	memset(h, 0, IPV4_HEADER);
 	h[0] = 4 << 4 | IPV4_HEADER / 4;
@@ -80,10 +80,10 @@ static void write_v4(u8 *h, const struct rl_ip_words *ip)
 	weft_put16(h + 10, checksum(h));
 }
 
-void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_words *ip)
+void rl_datagram_grh(u8 grh[WEFT_GRH_LEN], const struct rl_ip_header *ip)
 {
 	memset(grh, 0, WEFT_GRH_LEN);
-	if (is_v4(ip->from)) {
+	if (is_mapped_v4(ip->from)) {
 		write_v4(grh + WEFT_GRH_LEN - IPV4_HEADER, ip);
 		return;
 	}

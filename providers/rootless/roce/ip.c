@@ -3,29 +3,29 @@
 #include "ip.h"
 #include "process/raw.h"
 
-static void set(int fd, int level, int option)
+static void enable(int fd, int level, int option)
 {
 	int on = 1;
 
 	rl_raw(SYS_setsockopt, fd, level, option, &on, sizeof(on));
 }
 
-void rl_ip_ask(int fd, bool six)
+void rl_ip_enable_control(int fd, bool six)
 {
-	set(fd, IPPROTO_IP, IP_RECVTOS);
-	set(fd, IPPROTO_IP, IP_RECVTTL);
+	enable(fd, IPPROTO_IP, IP_RECVTOS);
+	enable(fd, IPPROTO_IP, IP_RECVTTL);
 	if (!six) {
-		set(fd, IPPROTO_IP, IP_PKTINFO);
+		enable(fd, IPPROTO_IP, IP_PKTINFO);
 		return;
 	}
-	set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO);
-	set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
-	set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
+	enable(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO);
+	enable(fd, IPPROTO_IPV6, IPV6_RECVTCLASS);
+	enable(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT);
 }
 
-/* ---- what came ---- */
+/* ---- receiving ---- */
 
-static void note_number(struct rl_ip_words *ip, int level, int type, int number)
+static void note_number(struct rl_ip_header *ip, int level, int type, int number)
 {
 	if ((level == IPPROTO_IP && type == IP_TTL) ||
 	    (level == IPPROTO_IPV6 && type == IPV6_HOPLIMIT))
@@ -34,7 +34,7 @@ static void note_number(struct rl_ip_words *ip, int level, int type, int number)
 		ip->traffic_class = (u8)number;
 }
 
-static void note_v4(struct rl_ip_words *ip, const struct cmsghdr *c)
+static void note_v4(struct rl_ip_header *ip, const struct cmsghdr *c)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	struct sockaddr_storage as = { 0 };
@@ -47,7 +47,7 @@ static void note_v4(struct rl_ip_words *ip, const struct cmsghdr *c)
 	ip->ifindex = (u32)info.ipi_ifindex;
 }
 
-static void note_v6(struct rl_ip_words *ip, const struct cmsghdr *c)
+static void note_v6(struct rl_ip_header *ip, const struct cmsghdr *c)
 {
 	struct in6_pktinfo info;
 
@@ -56,7 +56,7 @@ static void note_v6(struct rl_ip_words *ip, const struct cmsghdr *c)
 	ip->ifindex = info.ipi6_ifindex;
 }
 
-void rl_ip_read_control(struct msghdr *m, struct rl_ip_words *ip)
+void rl_ip_read_control(struct msghdr *m, struct rl_ip_header *ip)
 {
 	struct cmsghdr *c;
 	int number;
@@ -75,9 +75,9 @@ void rl_ip_read_control(struct msghdr *m, struct rl_ip_words *ip)
 	}
 }
 
-/* ---- what goes ---- */
+/* ---- sending ---- */
 
-static void add(struct msghdr *m, int level, int type, const void *p, size_t len)
+static void add_cmsg(struct msghdr *m, int level, int type, const void *p, size_t len)
 {
 	struct cmsghdr *c = (struct cmsghdr *)((u8 *)m->msg_control + m->msg_controllen);
 
@@ -96,12 +96,12 @@ void rl_ip_put_source(struct msghdr *m, bool six, const u8 gid[16], u32 ifindex)
 	memcpy(&info6.ipi6_addr, gid, sizeof(info6.ipi6_addr));
 	memcpy(&info4.ipi_spec_dst, gid + 12, sizeof(info4.ipi_spec_dst));
 	if (six)
-		add(m, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
+		add_cmsg(m, IPPROTO_IPV6, IPV6_PKTINFO, &info6, sizeof(info6));
 	else
-		add(m, IPPROTO_IP, IP_PKTINFO, &info4, sizeof(info4));
+		add_cmsg(m, IPPROTO_IP, IP_PKTINFO, &info4, sizeof(info4));
 }
 
 void rl_ip_put_number(struct msghdr *m, int level, int type, int number)
 {
-	add(m, level, type, &number, sizeof(number));
+	add_cmsg(m, level, type, &number, sizeof(number));
 }

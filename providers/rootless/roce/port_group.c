@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Which port a QP number names, and the sockets of the port. */
+/* The ports of QP numbers, and their sockets. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 #include "process/raw.h"
 #include "ud.h"
 
-/* Peers that come at once: TCP asks those beyond to come again a second later. */
+/* TCP's backlog: a peer beyond it retries after a second. */
 #define TCP_QUEUE	4096
-/* Ports of the kernel's choice of which the other protocol's may be somebody's. */
+/* Tries at a port of the kernel's choice: UDP's port of that number may be in use. */
 #define TRIES		64
 
 struct group {
 	struct rl_acceptor acceptor;	/* first: the references */
-	struct group *next;
+	struct list_head node;
 	u16 port;
 	bool six;
 	int tcp, udp;			/* hidden; tcp until the acceptor has it */
@@ -32,12 +32,12 @@ struct group {
 
 static struct {
 	pthread_mutex_t lock;
-	struct group *groups;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct list_head groups;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .groups = LIST_HEAD_INIT(all.groups) };
 
 /* ---- sockets ---- */
 
-/* All addresses. */
+/* The wildcard address. */
 static socklen_t make_any(struct sockaddr_storage *a, bool six, u16 port)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)a;
@@ -62,7 +62,7 @@ static int open_one(bool six, int type)
 	return fd;
 }
 
-/* A socket on *@port, which becomes the kernel's choice if it is 0. */
+/* A socket on *@port. 0 becomes the kernel's choice. */
 static int open_bound(bool six, int type, u16 *port)
 {
 	int fd = open_one(six, type), rv;
@@ -78,11 +78,12 @@ static int open_bound(bool six, int type, u16 *port)
 		rl_raw(SYS_close, fd);
 		return rv;
 	}
-	*port = ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
+	*port = ntohs(six ? ((struct sockaddr_in6 *)&a)->sin6_port :
+			    ((struct sockaddr_in *)&a)->sin_port);
 	return fd;
 }
 
-/* Both sockets on @port, or one of the kernel's choice (0). */
+/* Both sockets on @port; 0: of the kernel's choice. */
 static int open_pair(struct group *g, u16 port)
 {
 	int tcp = open_bound(g->six, SOCK_STREAM, &port), udp, rv;
@@ -118,17 +119,17 @@ static bool has_six(void)
 	return fd >= 0;
 }
 
-static u32 draw(void)
+static u32 random_u32(void)
 {
 	u32 number;
 
 	return getrandom(&number, sizeof(number), 0) == sizeof(number) ? number : 0;
 }
 
-/* Those of the range, from a random one on: processes that begin together do not meet at each. */
+/* From a random port of the range on: processes that start together do not collide at each. */
 static int open_in_range(struct group *g, u32 min, u32 max)
 {
-	u32 n = max - min + 1, at = draw(), i;
+	u32 n = max - min + 1, at = random_u32(), i;
 	int rv = -EADDRINUSE;
 
 	for (i = 0; i < n && rv == -EADDRINUSE; i++)
@@ -153,12 +154,12 @@ static int open_sockets(struct group *g)
 	return o->port_min ? open_in_range(g, o->port_min, o->port_max) : open_anywhere(g);
 }
 
-/* Of one that listens, or not yet. */
+/* Whether it listens already or not. */
 static void close_sockets(struct group *g)
 {
 	if (g->acceptor.fd >= 0)
 		rl_acceptor_stop(&g->acceptor);
-	rl_acceptor_drop_strangers(&g->acceptor);
+	rl_acceptor_drop_half_open(&g->acceptor);
 	if (g->tcp >= 0)
 		rl_fd_close_hidden(g->tcp);
 	if (g->udp >= 0)
@@ -172,51 +173,54 @@ static struct group *group_of(struct rl_acceptor *a)
 	return container_of(a, struct group, acceptor);
 }
 
-/* Whose it is tells its Request. */
-static bool adopt(struct rl_acceptor *a, struct rl_conn *c)
+/* Its Request will name the QP. */
+static bool port_group_adopt(struct rl_acceptor *a, struct rl_conn *c)
 {
 	return true;
 }
 
-static void release(struct rl_acceptor *a)
+static void port_group_release(struct rl_acceptor *a)
 {
 	rl_acceptor_fini(a);
 	free(group_of(a));
 }
 
 static const struct rl_acceptor_ops group_ops = {
-	.ulp = &rl_hand_ulp,
-	.adopt = adopt,
-	.release = release,
+	.ulp = &rl_byhand_ulp,
+	.adopt = port_group_adopt,
+	.release = port_group_release,
 };
 
 /* ---- groups; with the lock ---- */
 
-static struct group **find(u16 port)
+/* The group of a number that is taken. */
+static struct group *find_port_group(u16 port)
 {
-	struct group **p;
+	struct group *g;
 
-	for (p = &all.groups; *p && (*p)->port != port; p = &(*p)->next)
-		;
-	return p;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->port == port)
+			break;
+	return g;
 }
 
 static struct group *group_with_room(void)
 {
 	struct group *g;
 
-	for (g = all.groups; g && g->used == RL_GROUP_QPS; g = g->next)
-		;
-	return g;
+	list_for_each_entry(g, &all.groups, node)
+		if (g->used < RL_GROUP_QPS)
+			return g;
+	return NULL;
 }
 
-static void close_group(struct group *g)
+static void close_port_group(struct group *g)
 {
 	close_sockets(g);
 	rl_watch_put(&g->acceptor.watch);
 }
 
-static int open_group(struct group **out)
+static int open_port_group(struct group **out)
 {
 	struct group *g = calloc(1, sizeof(*g));
 	int rv;
@@ -225,15 +229,14 @@ static int open_group(struct group **out)
 		return -ENOMEM;
 	rl_acceptor_init(&g->acceptor, &group_ops);
 	g->tcp = g->udp = -1;
-	/* Who sees that a process listens does not know a QP's number. */
-	g->from = (u8)draw();
+	/* An open port must not give a QP's number away. */
+	g->from = (u8)random_u32();
 	rv = open_sockets(g);
 	if (rv) {
-		close_group(g);
+		close_port_group(g);
 		return rv;
 	}
-	g->next = all.groups;
-	all.groups = g;
+	list_add(&g->node, &all.groups);
 	*out = g;
 	return 0;
 }
@@ -247,7 +250,7 @@ static u32 take_index(struct group *g)
 	return g->from++;
 }
 
-/* ---- for others ---- */
+/* ---- interface ---- */
 
 int rl_port_group_take(u32 *qpn)
 {
@@ -257,7 +260,7 @@ int rl_port_group_take(u32 *qpn)
 	pthread_mutex_lock(&all.lock);
 	g = group_with_room();
 	if (!g)
-		rv = open_group(&g);
+		rv = open_port_group(&g);
 	if (!rv)
 		*qpn = (u32)g->port << 8 | take_index(g);
 	pthread_mutex_unlock(&all.lock);
@@ -266,19 +269,18 @@ int rl_port_group_take(u32 *qpn)
 
 void rl_port_group_give(u32 qpn)
 {
-	struct group **p, *g;
+	struct group *g;
 	bool last;
 
 	pthread_mutex_lock(&all.lock);
-	p = find(rl_qpn_port(qpn));
-	g = *p;
+	g = find_port_group(rl_qpn_port(qpn));
 	g->taken[(u8)qpn] = false;
 	last = !--g->used;
 	if (last)
-		*p = g->next;
+		list_del(&g->node);
 	pthread_mutex_unlock(&all.lock);
 	if (last)
-		close_group(g);
+		close_port_group(g);
 }
 
 int rl_port_group_udp(u32 qpn, bool *six)
@@ -287,7 +289,7 @@ int rl_port_group_udp(u32 qpn, bool *six)
 	int fd;
 
 	pthread_mutex_lock(&all.lock);
-	g = *find(rl_qpn_port(qpn));
+	g = find_port_group(rl_qpn_port(qpn));
 	*six = g->six;
 	fd = g->udp;
 	pthread_mutex_unlock(&all.lock);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * QP numbers that name ports. A number is 24 bits: a port of 16 and an index of 8, so that whoever
- * knows a QP's address and number can reach it, and no daemon is needed. A group is one port number
- * with its 256 QPs: a TCP socket that listens, for connections made by hand, and a UDP socket, for UD.
- * Both are bound to all addresses of both families (to IPv4's alone where there is no IPv6); the port is
- * one that --ports allows, or the kernel's choice. A group opens with its first QP and closes behind
- * its last.
+ * QP numbers that name ports. A number has 24 bits: a port of 16 and an index of 8, so that a peer
+ * needs only a QP's address and number to reach it, and no daemon. A group is one port with its 256
+ * QPs: a listening TCP socket, for connections made by hand, and a UDP socket, for UD. Both are
+ * bound to all addresses of both families (IPv4's alone if there is no IPv6). The port is one that
+ * --ports allows, or the kernel's choice. A group opens with its first QP and closes after its
+ * last.
  *
  * Any thread; a leaf lock of its own.
  */
@@ -22,18 +22,18 @@ static inline u16 rl_qpn_port(u32 qpn)
 }
 
 /*
- * A number that no QP of this process has, for a QP of any type: 0, or -errno (-EADDRINUSE: no port
- * is free of those allowed). A number that was given back is the last of its group to be taken again.
+ * A free number for a QP of any type: 0, or -errno (-EADDRINUSE: all allowed ports are in use). A
+ * number that was given back is the last of its group to be taken again.
  */
 int rl_port_group_take(u32 *qpn);
 
-/* @qpn is no QP's any more. Whoever waits for its UDP socket stops before. */
+/* @qpn is free again. Its UDP socket must not be waited for any more. */
 void rl_port_group_give(u32 qpn);
 
 /*
- * The UDP socket of a number that is taken: hidden, non-blocking, the group's own, and the same for all
- * numbers of one port. Its source port is the number's. An IPv6 socket that takes IPv4, too, as
- * mapped into IPv6, if *@six; else an IPv4 one.
+ * The UDP socket of a number that is taken: hidden, non-blocking, owned by the group, and shared by
+ * all numbers of one port, which is its source port. If *@six it is an IPv6 socket that carries
+ * IPv4, too, as mapped into IPv6; else an IPv4 one.
  */
 int rl_port_group_udp(u32 qpn, bool *six);
 

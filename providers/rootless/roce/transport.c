@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * QPs of a RoCE device. The program may connect them itself, by modify_qp, whose transitions are checked
- * by the InfiniBand specification's table (roce/byhand.h). dest_qp_num 0, which is no QP's, says that
- * rdma_cm connects the QP after all. A QP's number names a port (roce/port_group.h).
+ * QPs of a RoCE device. The program may connect them itself, by modify_qp, whose transitions are
+ * checked against the InfiniBand specification's table (roce/byhand.h). dest_qp_num 0, which no QP
+ * has, leaves that to rdma_cm. A QP's number names a port (roce/port_group.h).
  */
 #include "byhand_conn.h"
 #include "host/limits.h"
@@ -14,19 +14,20 @@
 
 /* ---- attributes ---- */
 
-static bool address_is_sane(const struct rl_device *dev, const struct ib_uverbs_qp_dest *d)
+static bool dest_is_valid(const struct rl_device *dev, const struct ib_uverbs_qp_dest *d)
 {
-	return d->is_global && d->sgid_index < dev->ngids && (!d->port_num || d->port_num == RL_PORT);
+	return d->is_global && d->sgid_index < dev->ngids &&
+	       (!d->port_num || d->port_num == RL_PORT);
 }
 
-/* Is each that is given in its range? */
-static bool is_sane(const struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+/* Are all given attributes in range? */
+static bool attrs_are_valid(const struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 {
 	const struct rl_device *dev = qp->ctx->dev;
 	u32 m = in->attr_mask;
 
 	return !(m & IBV_QP_PKEY_INDEX && in->pkey_index) &&
-	       !(m & IBV_QP_AV && !address_is_sane(dev, &in->dest)) &&
+	       !(m & IBV_QP_AV && !dest_is_valid(dev, &in->dest)) &&
 	       !(m & IBV_QP_PATH_MTU &&
 		 (in->path_mtu < IBV_MTU_256 || in->path_mtu > rl_device_ib_mtu(dev))) &&
 	       !(m & IBV_QP_TIMEOUT && in->timeout > 31) &&
@@ -38,34 +39,34 @@ static bool is_sane(const struct rl_qp *qp, const struct ib_uverbs_modify_qp *in
 	       !(m & IBV_QP_ALT_PATH);
 }
 
-/* ---- by hand ---- */
+/* ---- connected by hand ---- */
 
 static u32 verbs_state(struct rl_qp *qp)
 {
 	return weft_qpc_verbs_state(&qp->core);
 }
 
-/* What only the core needs, with its lock. */
-static void tell_core(struct rl_qp *qp, bool by_hand, u32 state)
+/* Takes the core's lock and updates the core. */
+static void update_core(struct rl_qp *qp, bool by_hand, u32 state)
 {
 	struct rl_conn *c = rl_qp_lock_core(qp);
 
 	qp->core.by_hand = by_hand;
-	/* UC promises nothing of the peer. */
+	/* UC does not wait for acknowledgements. */
 	qp->core.confirms = by_hand && qp->type == IBV_QPT_RC;
 	qp->core.denied = by_hand ? WEFT_ACCESS_REMOTE & ~qp->given.qp_access_flags : 0;
 	if (weft_qpc_verbs_state(&qp->core) != WEFT_VS_ERR)
 		WRITE_ONCE(qp->core.named, state);
 	weft_qpc_hold(&qp->core, by_hand && state != WEFT_VS_RTS);
-	qp->tell_drained = state == WEFT_VS_SQD && qp->given.en_sqd_async_notify;
-	rl_qp_tell_drained(qp);
+	qp->report_drained = state == WEFT_VS_SQD && qp->given.en_sqd_async_notify;
+	rl_qp_report_drained(qp);
 	rl_qp_unlock_core(qp, c);
 }
 
-static int become_able_to_receive(struct rl_qp *qp)
+static int enter_rtr(struct rl_qp *qp)
 {
 	const struct ib_uverbs_modify_qp *g = &qp->given;
-	struct rl_hand_path path = {
+	struct rl_byhand_path path = {
 		.type = qp->type,
 		.peer_qpn = g->dest_qp_num & NUMBERS,
 		.rq_psn = g->rq_psn & NUMBERS,
@@ -77,17 +78,17 @@ static int become_able_to_receive(struct rl_qp *qp)
 
 	memcpy(path.own_gid, qp->ctx->dev->gids[g->dest.sgid_index], sizeof(path.own_gid));
 	memcpy(path.peer_gid, g->dest.dgid, sizeof(path.peer_gid));
-	tell_core(qp, true, WEFT_VS_RTR);
-	rv = rl_hand_start_qp(qp, &path);
+	update_core(qp, true, WEFT_VS_RTR);
+	rv = rl_byhand_qp_rtr(qp, &path);
 	if (rv)
-		tell_core(qp, false, WEFT_VS_INIT);
+		update_core(qp, false, WEFT_VS_INIT);
 	return rv;
 }
 
-static void become_able_to_send(struct rl_qp *qp)
+static void enter_rts(struct rl_qp *qp)
 {
 	const struct ib_uverbs_modify_qp *g = &qp->given;
-	const struct rl_hand_sending s = {
+	const struct rl_byhand_send_attr s = {
 		.sq_psn = g->sq_psn & NUMBERS,
 		.timeout = g->timeout,
 		.retry_cnt = g->retry_cnt,
@@ -95,39 +96,39 @@ static void become_able_to_send(struct rl_qp *qp)
 		.ord = g->max_rd_atomic,
 	};
 
-	rl_hand_go_qp(qp, &s);
-	tell_core(qp, true, WEFT_VS_RTS);
+	rl_byhand_qp_rts(qp, &s);
+	update_core(qp, true, WEFT_VS_RTS);
 }
 
 static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 {
 	switch (to) {
 	case IBV_QPS_RTR:
-		return become_able_to_receive(qp);
+		return enter_rtr(qp);
 	case IBV_QPS_RTS:
 		if (from == IBV_QPS_RTR)
-			become_able_to_send(qp);
+			enter_rts(qp);
 		else
-			tell_core(qp, true, WEFT_VS_RTS);
-		/* What was posted in SQD waits from now on. */
-		rl_hand_post(qp);
+			update_core(qp, true, WEFT_VS_RTS);
+		/* Work requests posted in SQD have a deadline from now on. */
+		rl_byhand_qp_posted(qp);
 		return 0;
 	case IBV_QPS_SQD:
-		tell_core(qp, true, WEFT_VS_SQD);
+		update_core(qp, true, WEFT_VS_SQD);
 		return 0;
 	case IBV_QPS_RESET:
 		rl_qp_reset(qp);
 		return 0;
 	default:
 		rl_qp_drain_acks(qp);
-		rl_hand_stop_qp(qp);
+		rl_byhand_qp_stop(qp);
 		return rl_qp_move(qp, to);
 	}
 }
 
 /* ---- modify_qp ---- */
 
-static bool leads_to_cm(const struct ib_uverbs_modify_qp *in)
+static bool chooses_cm(const struct ib_uverbs_modify_qp *in)
 {
 	return in->attr_mask & IBV_QP_STATE && in->qp_state == IBV_QPS_RTR &&
 	       in->attr_mask & IBV_QP_DEST_QPN && !in->dest_qp_num;
@@ -142,7 +143,8 @@ static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 
 	if (in->attr_mask & IBV_QP_CUR_STATE && in->cur_qp_state != from)
 		return -EINVAL;
-	if (!rl_hand_may_modify(qp->type, from, to, in->attr_mask & ~IBV_QP_STATE) || !is_sane(qp, in))
+	if (!rl_byhand_may_modify(qp->type, from, to, in->attr_mask & ~IBV_QP_STATE) ||
+	    !attrs_are_valid(qp, in))
 		return -EINVAL;
 	rl_qp_keep_attributes(qp, in);
 	if (to == IBV_QPS_SQD && to != from && !(in->attr_mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
@@ -156,27 +158,27 @@ static int modify_roce(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 	return rv;
 }
 
-/* A connection of rdma_cm's leads, once it is there; and before, once the program has said so. */
-static bool is_cms(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+/* rdma_cm owns the states once it has connected the QP, or modify_qp has left that to it. */
+static bool belongs_to_cm(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 {
 	bool connected = READ_ONCE(qp->core.state) != WEFT_QPS_IDLE && !qp->core.by_hand;
 
-	if (leads_to_cm(in))
+	if (chooses_cm(in))
 		qp->by_cm = true;
 	if (in->attr_mask & IBV_QP_STATE && in->qp_state == IBV_QPS_RESET)
 		qp->by_cm = false;
 	return qp->by_cm || connected;
 }
 
-static int modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
+static int modify_by_owner(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 {
-	return is_cms(qp, in) ? rl_qp_modify_rnic(qp, in) : modify_roce(qp, in);
+	return belongs_to_cm(qp, in) ? rl_qp_modify_rnic(qp, in) : modify_roce(qp, in);
 }
 
 /* ---- the transports ---- */
 
-/* How the QP will be connected is not known yet. */
-static int begin(struct rl_qp *qp)
+/* rdma_cm or modify_qp may connect it: not known yet. */
+static int roce_begin(struct rl_qp *qp)
 {
 	qp->core.named = WEFT_VS_RESET;
 	return rl_port_group_take(&qp->core.id);
@@ -184,28 +186,28 @@ static int begin(struct rl_qp *qp)
 
 static void end_byhand(struct rl_qp *qp)
 {
-	rl_hand_end_qp(qp);
+	rl_byhand_qp_destroy(qp);
 	rl_port_group_give(qp->core.id);
 }
 
 static void kick_byhand(struct rl_qp *qp)
 {
 	if (unlikely(qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE))
-		rl_hand_post(qp);
+		rl_byhand_qp_posted(qp);
 	rl_qp_ring_doorbell(qp);
 }
 
 static const struct rl_transport byhand_transport = {
-	.begin = begin,
-	.stop = rl_hand_stop_qp,
+	.begin = roce_begin,
+	.stop = rl_byhand_qp_stop,
 	.end = end_byhand,
-	.modify = modify,
+	.modify = modify_by_owner,
 	.kick = kick_byhand,
 };
 
 static int begin_ud(struct rl_qp *qp)
 {
-	int rv = begin(qp);
+	int rv = roce_begin(qp);
 
 	if (rv)
 		return rv;
@@ -224,7 +226,7 @@ static void end_ud(struct rl_qp *qp)
 static const struct rl_transport ud_transport = {
 	.begin = begin_ud,
 	.end = end_ud,
-	.modify = modify,
+	.modify = modify_by_owner,
 	.kick = rl_ud_kick,
 };
 

@@ -5,7 +5,7 @@
 
 #include "host/qp.h"
 
-/* Of a QP of @type: IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD. */
+/* For a QP of @type: IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD. */
 const struct rl_transport *rl_roce_transport(u8 type);
 
 #endif

@@ -16,13 +16,13 @@
 #include "process/stats.h"
 #include "ud.h"
 
-/* Of a request: with this bit its qkey is the QP's own (InfiniBand, 10.2.5). */
+/* A request's qkey with this bit stands for the QP's own (InfiniBand, 10.2.5). */
 #define QKEY_OF_QP	(1u << 31)
 #define BATCH		16
 
 /* ---- one datagram ---- */
 
-/* What the system call that sends many wants of one. */
+/* One datagram for sendmmsg(). */
 struct parcel {
 	struct weft_ud_out out;
 	u8 header[RL_DATAGRAM_HEADER];
@@ -42,8 +42,8 @@ static u32 mtu_of(const struct rl_qp *qp)
 	return 128u << rl_device_ib_mtu(qp->ctx->dev);
 }
 
-/* Is what its program wrote of the address possible? */
-static bool address_is_sane(const struct rl_qp *qp, const struct weft_wr_ud *to)
+/* Is the address in the work request valid? */
+static bool address_is_valid(const struct rl_qp *qp, const struct weft_wr_ud *to)
 {
 	return to->sgid_index < qp->ctx->dev->ngids && to->qpn >> 24 == 0;
 }
@@ -52,7 +52,10 @@ static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
 			     struct sockaddr_storage *to)
 {
 	socklen_t len = rl_gid_to_address(qp->ctx->dev, w->dgid, rl_qpn_port(w->qpn), to);
-	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons(rl_qpn_port(w->qpn)) };
+	struct sockaddr_in6 six = {
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(rl_qpn_port(w->qpn)),
+	};
 
 	if (to->ss_family == AF_INET6 || !rl_ud_socket_is_six(qp->ud->socket))
 		return len;
@@ -61,18 +64,19 @@ static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
 	return sizeof(six);
 }
 
-/* From the address that the handle named, not from that which the route would choose. */
+/* From the address of the handle, not the one that the route would choose. */
 static void put_source(const struct rl_qp *qp, const struct weft_wr_ud *w, struct msghdr *m)
 {
 	const u8 *gid = qp->ctx->dev->gids[w->sgid_index];
-	bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid), group = rl_gid_is_group(w->dgid);
+	bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
+	bool group = rl_gid_is_group(w->dgid);
 
 	rl_ip_put_source(m, rl_ud_socket_is_six(qp->ud->socket), gid,
 			 group ? qp->ctx->dev->ifindex : 0);
 	if (w->traffic_class)
 		rl_ip_put_number(m, four ? IPPROTO_IP : IPPROTO_IPV6, four ? IP_TOS : IPV6_TCLASS,
 				 w->traffic_class);
-	/* Where no hop is named IP's default for groups is one: it stays on the link. */
+	/* IP's default for groups is one hop: without a hop limit it stays on the link. */
 	if (group && w->hop_limit)
 		rl_ip_put_number(m, four ? IPPROTO_IP : IPPROTO_IPV6, four ? IP_TTL : IPV6_HOPLIMIT,
 				 w->hop_limit);
@@ -95,7 +99,8 @@ static void put_payload(struct parcel *p, struct msghdr *m)
 		}
 		memory = weft_region_memory(piece->region, &addr);
 		p->iov[1 + i] = (struct iovec){
-			memory->kind == WEFT_REGION_NULL ? (void *)zeros : rl_mr_address(memory, addr),
+			memory->kind == WEFT_REGION_NULL ? (void *)zeros :
+							   rl_mr_address(memory, addr),
 			piece->len,
 		};
 	}
@@ -103,7 +108,7 @@ static void put_payload(struct parcel *p, struct msghdr *m)
 	m->msg_iovlen = 1 + p->out.npieces;
 }
 
-static void wrap(struct rl_qp *qp, struct parcel *p, struct msghdr *m)
+static void make_datagram(struct rl_qp *qp, struct parcel *p, struct msghdr *m)
 {
 	const struct weft_wr_ud *w = &p->out.to;
 	const struct rl_datagram d = {
@@ -130,8 +135,8 @@ static bool is_full(long rv)
 }
 
 /*
- * @n datagrams: how many are done. What does not reach its peer for want of a route is lost on its
- * way, as any may be; memory that vanished is its program's fault.
+ * Sends @n datagrams: how many are done. One without a route counts as lost on the way; memory that
+ * vanished is the program's fault.
  */
 static u32 send_some(struct rl_qp *qp, struct batch *b, u32 n, u8 *status)
 {
@@ -148,7 +153,7 @@ static u32 send_some(struct rl_qp *qp, struct batch *b, u32 n, u8 *status)
 	return rv > 0 ? (u32)rv : is_full(rv) ? 0 : 1;
 }
 
-/* The queue has failed: what is behind is flushed until the program says RTS again. */
+/* The queue has failed: later requests are flushed until the program sets RTS again. */
 static void fail_sends(struct rl_qp *qp)
 {
 	WRITE_ONCE(qp->core.named, WEFT_VS_SQE);
@@ -156,14 +161,14 @@ static void fail_sends(struct rl_qp *qp)
 		;
 }
 
-static void fail(struct rl_qp *qp)
+static void fail_qp(struct rl_qp *qp)
 {
 	weft_qpc_error(&qp->core);
 	rl_qp_flush(qp);
 }
 
-/* Up to BATCH that can be sent are put together; *@bad is one that cannot, behind them. */
-static u32 fill(struct rl_qp *qp, struct batch *b, bool *bad)
+/* Prepares up to BATCH datagrams. *@bad: the request after them is invalid. */
+static u32 fill_batch(struct rl_qp *qp, struct batch *b, bool *bad)
 {
 	u32 n;
 
@@ -173,12 +178,12 @@ static u32 fill(struct rl_qp *qp, struct batch *b, bool *bad)
 
 		if (!weft_ud_next(&qp->core, mtu_of(qp), &p->out))
 			break;
-		if (p->out.status == WEFT_WC_SUCCESS && !address_is_sane(qp, &p->out.to))
+		if (p->out.status == WEFT_WC_SUCCESS && !address_is_valid(qp, &p->out.to))
 			p->out.status = WEFT_WC_LOC_QP_OP_ERR;
 		*bad = p->out.status != WEFT_WC_SUCCESS;
 		if (*bad)
 			break;
-		wrap(qp, p, &b->msg[n].msg_hdr);
+		make_datagram(qp, p, &b->msg[n].msg_hdr);
 	}
 	return n;
 }
@@ -189,11 +194,11 @@ static void undo(struct rl_qp *qp, struct batch *b, u32 from, u32 to)
 		weft_ud_undo(&qp->core, &b->at[to].out);
 }
 
-/* False: there is nothing more to do now. */
+/* False: there is no more to do now. */
 static bool send_batch(struct rl_qp *qp, struct batch *b)
 {
 	bool bad;
-	u32 n = fill(qp, b, &bad), done = 0, i;
+	u32 n = fill_batch(qp, b, &bad), done = 0, i;
 	u8 status = WEFT_WC_SUCCESS;
 
 	if (n)
@@ -209,14 +214,14 @@ static bool send_batch(struct rl_qp *qp, struct batch *b)
 	if (status != WEFT_WC_SUCCESS)
 		fail_sends(qp);
 	if (qp->core.sq.broken)
-		fail(qp);
+		fail_qp(qp);
 	qp->ud->waits = n && !done;
 	if (qp->ud->waits)
 		rl_ud_socket_retry(qp->ud->socket);
 	return n && done && status == WEFT_WC_SUCCESS;
 }
 
-static void send_all(struct rl_qp *qp)
+static void send_posted(struct rl_qp *qp)
 {
 	struct batch *b = rl_pool_take();
 
@@ -231,11 +236,11 @@ static void send_all(struct rl_qp *qp)
 	rl_pool_give(b);
 }
 
-static void go_on(struct rl_qp *qp)
+static void run_sends(struct rl_qp *qp)
 {
 	switch (weft_qpc_verbs_state(&qp->core)) {
 	case WEFT_VS_RTS:
-		send_all(qp);
+		send_posted(qp);
 		break;
 	case WEFT_VS_SQE:
 		while (weft_ud_flush_sends(&qp->core))
@@ -254,16 +259,16 @@ void rl_ud_kick(struct rl_qp *qp)
 	rl_count(RL_DOORBELLS, 1);
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone)
-		go_on(qp);
+		run_sends(qp);
 	pthread_mutex_unlock(&qp->lock);
 }
 
-void rl_ud_go_on(struct rl_qp *qp)
+void rl_ud_resume(struct rl_qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->gone && qp->ud->waits) {
 		qp->ud->waits = false;
-		go_on(qp);
+		run_sends(qp);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -278,7 +283,7 @@ static bool receives(const struct rl_qp *qp)
 			     state == WEFT_VS_SQE);
 }
 
-static enum weft_ud_fate take(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
+static enum weft_ud_fate receive_datagram(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
 {
 	enum weft_ud_fate fate = WEFT_UD_NO_RECEIVE;
 
@@ -287,14 +292,16 @@ static enum weft_ud_fate take(struct rl_qp *qp, u32 qkey, const struct weft_ud_i
 		fate = weft_ud_receive(&qp->core, in);
 	weft_region_end_run(&qp->core);
 	if (fate == WEFT_UD_BAD_RECEIVE)
-		fail(qp);
+		fail_qp(qp);
 	pthread_mutex_unlock(&qp->lock);
 	return fate;
 }
 
 void rl_ud_deliver(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
 {
-	rl_count(take(qp, qkey, in) == WEFT_UD_DELIVERED ? RL_RX_DATAGRAMS : RL_DROP_DATAGRAMS, 1);
+	enum weft_ud_fate fate = receive_datagram(qp, qkey, in);
+
+	rl_count(fate == WEFT_UD_DELIVERED ? RL_RX_DATAGRAMS : RL_DROP_DATAGRAMS, 1);
 }
 
 /* ---- life ---- */
@@ -317,12 +324,12 @@ void rl_ud_move(struct rl_qp *qp, u32 from, u32 to)
 	qp->ud->qkey = qp->given.qkey;
 	WRITE_ONCE(qp->core.named, to);
 	if (to == IBV_QPS_RTS)
-		go_on(qp);
-	/* None is ever half sent. */
+		run_sends(qp);
+	/* No datagram is ever half sent. */
 	drained = to == IBV_QPS_SQD && from != to && qp->given.en_sqd_async_notify;
 	pthread_mutex_unlock(&qp->lock);
 	if (drained)
-		rl_context_say(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
+		rl_context_report(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
 }
 
 int rl_ud_begin(struct rl_qp *qp)
@@ -333,6 +340,7 @@ int rl_ud_begin(struct rl_qp *qp)
 	if (!ud)
 		return -ENOMEM;
 	ud->qp = qp;
+	INIT_LIST_HEAD(&ud->groups);
 	qp->ud = ud;
 	qp->core.datagrams = true;
 	rv = rl_ud_join_socket(ud);

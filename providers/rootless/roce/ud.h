@@ -1,58 +1,58 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * UD QPs: datagrams over the UDP sockets of the QPs' numbers (roce/port_group.h). Posting sends in the
- * caller's context; who polls a CQ, or the progress thread, reads the sockets of the QPs that receive
- * there. What is sent may be lost, and nobody says so.
+ * UD QPs: datagrams over the UDP sockets of the QPs' numbers (roce/port_group.h). Posting sends in
+ * the caller's context. Sockets are read by the CQ's poller or by the progress thread. Loss is not
+ * reported.
  *
- * Files: ud.c (QPs, sending), roce/ud_socket.c (sockets, receiving), roce/ud_group.c (multicast), roce/datagram.c (the
- * wire).
+ * Files: ud.c (QPs, sending), ud_socket.c (sockets, receiving), ud_group.c (multicast), datagram.c
+ * (the wire).
  *
- * Locks. The QP's own guards its core. A socket's is held while it is read, outside the QPs'. Order:
- * context, CQ's progress, a socket's, QP, SRQ, CQ, channel; the tables' of roce/ud_socket.c and roce/ud_group.c are
- * leaves but for a CQ's.
+ * Locks. The QP's own guards its core. A socket's is held while it is read, outside the QPs'.
+ * Order: context, CQ's progress, socket, QP, SRQ, CQ, channel. The table locks of ud_socket.c and
+ * ud_group.c are leaves, except that a CQ's lock is taken inside.
  */
 #ifndef RL_UD_H
 #define RL_UD_H
 
 #include "devices/device.h"
 #include "host/qp.h"
+#include "process/list.h"
 
-/* A UDP socket, and who receives by it. */
+/* A UDP socket and the QPs that receive by it. */
 struct rl_ud_socket;
-struct rl_ud_member;
 
-/* A UD QP's. Constant but for what says otherwise. */
+/* A UD QP's part. Constant unless a lock is named. */
 struct rl_ud {
 	struct rl_ud_socket *socket;
-	struct rl_ud *next;		/* of the socket's; the table's lock */
+	struct list_head node;		/* of the socket's; the table's lock */
 	struct rl_qp *qp;
-	struct rl_ud_member *groups;	/* that it is in; the context's lock */
+	struct list_head groups;	/* its memberships; the context's lock */
 	u32 qkey;			/* the QP's lock */
-	bool waits;			/* the QP's lock: UDP has no room, and is asked again soon */
+	bool waits;			/* the QP's lock: UDP is full; a retry is due soon */
 };
 
-/* @qp, new and with a number, is one: 0 or -errno. */
+/* Makes @qp, new and with a number, a UD QP: 0 or -errno. */
 int rl_ud_begin(struct rl_qp *qp);
-/* It is being destroyed: nothing comes any more when this returns. */
+/* It is being destroyed: nothing is delivered any more when this returns. */
 void rl_ud_end(struct rl_qp *qp);
 
-/* modify_qp, once that was allowed. Context's lock. */
+/* modify_qp, after its checks. Context's lock. */
 void rl_ud_move(struct rl_qp *qp, u32 from, u32 to);
 /* The doorbell. */
 void rl_ud_kick(struct rl_qp *qp);
 
-/* What has come in for @qp. The socket's lock. */
+/* A datagram for @qp has arrived. The socket's lock. */
 struct rl_datagram;
 struct weft_ud_in;
 void rl_ud_deliver(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in);
-/* UDP may have room again. */
-void rl_ud_go_on(struct rl_qp *qp);
+/* Retries: UDP may have room again. */
+void rl_ud_resume(struct rl_qp *qp);
 
 /* ---- roce/ud_group.c ---- */
 
 /*
- * The QP of a multicast group, and so the UDP port of all groups: who sends to a group knows no more of
- * it than its GID. No QP has a number of that port.
+ * The QP number of all multicast groups, and so their UDP port: a sender knows only a group's GID.
+ * No QP has a number of that port.
  */
 #define RL_GROUP_QPN	0xffffff
 /* QPs of one process in one group on one netdev. */
@@ -61,39 +61,42 @@ void rl_ud_go_on(struct rl_qp *qp);
 /* Is it a group's: an IP multicast address, IPv4's as mapped into IPv6? */
 bool rl_gid_is_group(const u8 gid[RL_GID_LEN]);
 /*
- * attach_mcast and detach_mcast: @qp, which is a UD QP, receives what is sent to the group on its device's
- * netdev, if it has the QP's qkey; its own datagrams, too. 0 or -errno. Context's lock.
+ * attach_mcast and detach_mcast: the UD QP @qp receives datagrams to the group that arrive on its
+ * device's netdev and have its qkey, its own included. 0 or -errno. Context's lock.
  */
 int rl_ud_attach(struct rl_qp *qp, const u8 gid[RL_GID_LEN]);
 int rl_ud_detach(struct rl_qp *qp, const u8 gid[RL_GID_LEN]);
-/* From all groups. */
+/* Detaches from all groups. */
 void rl_ud_detach_all(struct rl_qp *qp);
 
 /* ---- roce/ud_socket.c ---- */
 
-/* What has come in at a socket. The socket's lock. */
+/* Takes a datagram that has arrived at a socket. The socket's lock. */
 typedef void rl_ud_deliver_fn(struct rl_ud_socket *s, const struct rl_datagram *d,
 			      const struct weft_ud_in *in);
 
-/* One that reads @fd, which is bound to @port and stays its caller's; @group's, or NULL. NULL: no memory. */
+/*
+ * Reads @fd, which is bound to @port and still owned by the caller; for @group, or NULL. Returns
+ * NULL without memory.
+ */
 struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_fn *deliver,
 				      void *group);
-/* Nobody reads it any more when this returns. */
+/* The socket is not read any more when this returns. */
 void rl_ud_socket_end(struct rl_ud_socket *s);
 void *rl_ud_socket_group(const struct rl_ud_socket *s);
 
-/* The socket of @ud's QP, which receives by it from now on: 0 or -errno. */
+/* @ud's QP receives by the socket of its number from now on: 0 or -errno. */
 int rl_ud_join_socket(struct rl_ud *ud);
-/* And no more. */
+/* Undoes that. */
 void rl_ud_leave_socket(struct rl_ud *ud);
 
 int rl_ud_socket_fd(const struct rl_ud_socket *s);
-/* Is it IPv6's, that takes IPv4 as mapped into IPv6? */
+/* An IPv6 socket, which carries IPv4 as mapped into IPv6. */
 bool rl_ud_socket_is_six(const struct rl_ud_socket *s);
-/* Calls rl_ud_go_on() for who waits, soon. */
+/* Soon calls rl_ud_resume() for the QPs that wait. */
 void rl_ud_socket_retry(struct rl_ud_socket *s);
 
-/* The watch by which a CQ reads it. */
+/* For rl_cq_add_source(). */
 struct rl_watch *rl_ud_socket_watch(struct rl_ud_socket *s);
 
 #endif

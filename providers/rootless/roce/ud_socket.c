@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * UDP sockets of UD QPs. One serves the QPs of a port, of whatever CQs: each CQ's epoll waits for the
- * sockets of its QPs, and whoever reads one serves them all.
+ * UDP sockets of UD QPs. One serves all QPs of a port, whatever their CQs: each CQ's epoll waits
+ * for the sockets of its QPs, and reading a socket serves all of its QPs.
  */
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -19,29 +19,29 @@
 /* Datagrams read at a time. */
 #define BATCH		32
 #define PAYLOAD_MAX	4096
-/* One octet more than may come tells what is too long. */
+/* One octet more than is allowed, to detect datagrams that are too long. */
 #define ROOM		(RL_DATAGRAM_HEADER + PAYLOAD_MAX + 1)
-/* What a burst may bring before it is read: as much as the host allows. */
+/* For bursts; the host may allow less. */
 #define RECEIVE_BUFFER	(8 << 20)
-/* UDP's room for sending is not waited for. */
+/* There is no waiting for UDP's room to send: retry. */
 #define RETRY_MS	1
 
 struct rl_ud_socket {
 	struct rl_watch watch;		/* first: the references */
-	struct rl_ud_socket *next;	/* the table's lock */
+	struct list_head node;		/* the table's lock */
 	u16 port;
 	bool six;
 	rl_ud_deliver_fn *deliver;
-	void *group;			/* of a group's; constant */
-	pthread_mutex_t lock;		/* whoever reads */
-	int fd;				/* lock; the port group's; -1: no more */
-	struct rl_ud *uds;		/* the table's lock */
+	void *group;			/* NULL: for a port's numbers; constant */
+	pthread_mutex_t lock;		/* held by the reader */
+	int fd;				/* lock; the port group's; -1: closed */
+	struct list_head uds;		/* the table's lock */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct rl_ud_socket *sockets;
-} table = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	struct list_head sockets;
+} table = { .lock = PTHREAD_MUTEX_INITIALIZER, .sockets = LIST_HEAD_INIT(table.sockets) };
 
 static struct rl_ud_socket *socket_of(struct rl_watch *w)
 {
@@ -63,7 +63,7 @@ bool rl_ud_socket_is_six(const struct rl_ud_socket *s)
 	return s->six;
 }
 
-/* ---- what came ---- */
+/* ---- receiving ---- */
 
 struct slot {
 	struct sockaddr_storage from;
@@ -94,22 +94,22 @@ static void lay_out(struct batch *b)
 	}
 }
 
-static u16 port_of(const struct sockaddr_storage *a)
+static u16 sender_port(const struct sockaddr_storage *a)
 {
 	return ntohs(a->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)a)->sin6_port
 					      : ((const struct sockaddr_in *)a)->sin_port);
 }
 
-/* Its sender's number names the port that it came from, and nobody else's. */
-static bool is_honest(const struct rl_ud_socket *s, const struct rl_datagram *d,
+/* The sender's number must name the port that the datagram came from. */
+static bool ports_match(const struct rl_ud_socket *s, const struct rl_datagram *d,
 		      const struct sockaddr_storage *from)
 {
-	return rl_qpn_port(d->to) == s->port && rl_qpn_port(d->from) == port_of(from);
+	return rl_qpn_port(d->to) == s->port && rl_qpn_port(d->from) == sender_port(from);
 }
 
 /*
- * Of 127.0.0.0/8, which lo has as a whole, a GID table has the first address alone. A program that answers
- * looks there for the address that it was reached by.
+ * lo has all of 127.0.0.0/8, its GID table only the first address. A program that answers looks up
+ * there the address that the datagram was sent to.
  */
 static void name_loopback(u8 to[RL_GID_LEN])
 {
@@ -138,14 +138,14 @@ static void deliver_to_number(struct rl_ud_socket *s, const struct rl_datagram *
 		rl_qp_put(qp);
 }
 
-static void take(struct rl_ud_socket *s, struct mmsghdr *m, struct slot *slot)
+static void take_datagram(struct rl_ud_socket *s, struct mmsghdr *m, struct slot *slot)
 {
-	struct rl_ip_words ip = { .hop_limit = 64, .len = m->msg_len };
+	struct rl_ip_header ip = { .hop_limit = 64, .len = m->msg_len };
 	struct weft_ud_in in;
 	struct rl_datagram d;
 
 	if (m->msg_hdr.msg_flags & MSG_TRUNC || m->msg_len >= ROOM ||
-	    !rl_datagram_read(slot->data, m->msg_len, &d) || !is_honest(s, &d, &slot->from)) {
+	    !rl_datagram_read(slot->data, m->msg_len, &d) || !ports_match(s, &d, &slot->from)) {
 		rl_count(RL_STRANGE_DATAGRAMS, 1);
 		return;
 	}
@@ -173,7 +173,7 @@ static bool read_some(struct rl_ud_socket *s, struct batch *b)
 	n = rl_raw(SYS_recvmmsg, s->fd, b->msg, BATCH, MSG_DONTWAIT, NULL);
 	rl_count(RL_RX_CALLS, 1);
 	for (i = 0; i < n; i++)
-		take(s, &b->msg[i], &b->at[i]);
+		take_datagram(s, &b->msg[i], &b->at[i]);
 	return n < BATCH;
 }
 
@@ -183,7 +183,7 @@ static bool read_watched(struct rl_watch *w)
 	struct batch *b;
 	bool all = true;
 
-	/* Somebody reads it already, and may leave some. */
+	/* Another thread is reading it, and may leave some. */
 	if (pthread_mutex_trylock(&s->lock))
 		return false;
 	b = s->fd >= 0 ? rl_pool_take() : NULL;
@@ -197,19 +197,19 @@ static bool read_watched(struct rl_watch *w)
 
 /* ---- life ---- */
 
-static void ready(struct rl_watch *w, u32 events)
+static void ud_socket_ready(struct rl_watch *w, u32 events)
 {
 }
 
-/* Those that wait, referenced: how many. */
+/* The QPs that wait, referenced: how many. */
 static u32 waiting(struct rl_ud_socket *s, struct rl_qp *qps[RL_GROUP_QPS])
 {
 	struct rl_ud *ud;
 	u32 n = 0;
 
 	pthread_mutex_lock(&table.lock);
-	for (ud = s->uds; ud && n < RL_GROUP_QPS; ud = ud->next)
-		if (READ_ONCE(ud->waits)) {
+	list_for_each_entry(ud, &s->uds, node)
+		if (READ_ONCE(ud->waits) && n < RL_GROUP_QPS) {
 			rl_qp_get(ud->qp);
 			qps[n++] = ud->qp;
 		}
@@ -217,23 +217,23 @@ static u32 waiting(struct rl_ud_socket *s, struct rl_qp *qps[RL_GROUP_QPS])
 	return n;
 }
 
-static void timeout(struct rl_watch *w)
+static void ud_socket_timeout(struct rl_watch *w)
 {
 	struct rl_qp *qps[RL_GROUP_QPS];
 	u32 n = waiting(socket_of(w), qps), i;
 
 	for (i = 0; i < n; i++) {
-		rl_ud_go_on(qps[i]);
+		rl_ud_resume(qps[i]);
 		rl_qp_put(qps[i]);
 	}
 }
 
-/* A CQ's epoll, which waits for it, is its parent's, too. */
-static void revive(struct rl_watch *w)
+/* The CQ's epoll that waits for it is shared with the parent. */
+static void ud_socket_revive(struct rl_watch *w)
 {
 }
 
-static void release(struct rl_watch *w)
+static void ud_socket_release(struct rl_watch *w)
 {
 	struct rl_ud_socket *s = socket_of(w);
 
@@ -242,10 +242,10 @@ static void release(struct rl_watch *w)
 }
 
 static const struct rl_watch_ops socket_ops = {
-	.ready = ready,
-	.timeout = timeout,
-	.revive = revive,
-	.release = release,
+	.ready = ud_socket_ready,
+	.timeout = ud_socket_timeout,
+	.revive = ud_socket_revive,
+	.release = ud_socket_release,
 	.read = read_watched,
 };
 
@@ -254,19 +254,19 @@ void rl_ud_socket_retry(struct rl_ud_socket *s)
 	rl_watch_set_deadline(&s->watch, rl_now_ms() + RETRY_MS);
 }
 
-static void set(int fd, int level, int option, int value)
+static void set_socket_option(int fd, int level, int option, int value)
 {
 	rl_raw(SYS_setsockopt, fd, level, option, &value, sizeof(value));
 }
 
-/* What IP says of a datagram; and that none is too long for some link on its way. */
-static void set_options(const struct rl_ud_socket *s)
+/* Control messages with IP's fields; and fragmentation on links with a small MTU. */
+static void set_ud_options(const struct rl_ud_socket *s)
 {
-	set(s->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
-	rl_ip_ask(s->fd, s->six);
-	set(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
+	set_socket_option(s->fd, SOL_SOCKET, SO_RCVBUF, RECEIVE_BUFFER);
+	rl_ip_enable_control(s->fd, s->six);
+	set_socket_option(s->fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT);
 	if (s->six)
-		set(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
+		set_socket_option(s->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DONT);
 }
 
 struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_fn *deliver,
@@ -283,15 +283,16 @@ struct rl_ud_socket *rl_ud_socket_new(int fd, bool six, u16 port, rl_ud_deliver_
 	s->six = six;
 	s->deliver = deliver;
 	s->group = group;
+	INIT_LIST_HEAD(&s->uds);
 	if (rl_watch_begin(&s->watch)) {
 		rl_watch_put(&s->watch);
 		return NULL;
 	}
-	set_options(s);
+	set_ud_options(s);
 	return s;
 }
 
-static struct rl_ud_socket *open_socket(u32 qpn)
+static struct rl_ud_socket *open_ud_socket(u32 qpn)
 {
 	bool six;
 	int fd = rl_port_group_udp(qpn, &six);
@@ -299,14 +300,10 @@ static struct rl_ud_socket *open_socket(u32 qpn)
 	return rl_ud_socket_new(fd, six, rl_qpn_port(qpn), deliver_to_number, NULL);
 }
 
-/* Nobody finds it any more when this returns. With the table's lock. */
+/* Removes it from the table. The table's lock. */
 static void close_socket(struct rl_ud_socket *s)
 {
-	struct rl_ud_socket **p;
-
-	for (p = &table.sockets; *p != s; p = &(*p)->next)
-		;
-	*p = s->next;
+	list_del(&s->node);
 	rl_watch_end(&s->watch);
 }
 
@@ -314,26 +311,24 @@ static struct rl_ud_socket *find_socket(u32 qpn)
 {
 	struct rl_ud_socket *s;
 
-	for (s = table.sockets; s && s->port != rl_qpn_port(qpn); s = s->next)
-		;
+	list_for_each_entry(s, &table.sockets, node)
+		if (s->port == rl_qpn_port(qpn))
+			return s;
+	s = open_ud_socket(qpn);
 	if (s)
-		return s;
-	s = open_socket(qpn);
-	if (s) {
-		s->next = table.sockets;
-		table.sockets = s;
-	}
+		list_add(&s->node, &table.sockets);
 	return s;
 }
 
-/* Of those of @s, and @ud is not among them, does any receive where @ud does? */
-static bool serves_cq(const struct rl_ud_socket *s, const struct rl_ud *ud)
+/* Does a QP of @s, @ud's not being in its list, receive at the same CQ as @ud's? */
+static bool socket_serves_cq(const struct rl_ud_socket *s, const struct rl_ud *ud)
 {
 	const struct rl_ud *other;
 
-	for (other = s->uds; other && other->qp->rcq != ud->qp->rcq; other = other->next)
-		;
-	return other;
+	list_for_each_entry(other, &s->uds, node)
+		if (other->qp->rcq == ud->qp->rcq)
+			return true;
+	return false;
 }
 
 int rl_ud_join_socket(struct rl_ud *ud)
@@ -344,12 +339,11 @@ int rl_ud_join_socket(struct rl_ud *ud)
 	pthread_mutex_lock(&table.lock);
 	s = find_socket(ud->qp->core.id);
 	if (s)
-		rv = serves_cq(s, ud) ? 0 : rl_cq_add_source(ud->qp->rcq, &s->watch, s->fd);
+		rv = socket_serves_cq(s, ud) ? 0 : rl_cq_add_source(ud->qp->rcq, &s->watch, s->fd);
 	if (!rv) {
 		ud->socket = s;
-		ud->next = s->uds;
-		s->uds = ud;
-	} else if (s && !s->uds) {
+		list_add(&ud->node, &s->uds);
+	} else if (s && list_empty(&s->uds)) {
 		close_socket(s);
 		rl_watch_put(&s->watch);
 	}
@@ -357,7 +351,7 @@ int rl_ud_join_socket(struct rl_ud *ud)
 	return rv;
 }
 
-/* The table's lock is not to be had by who reads: he may be about to deliver. */
+/* Without the table's lock, which is taken inside the socket's. */
 static void stop_reading(struct rl_ud_socket *s)
 {
 	pthread_mutex_lock(&s->lock);
@@ -368,16 +362,13 @@ static void stop_reading(struct rl_ud_socket *s)
 void rl_ud_leave_socket(struct rl_ud *ud)
 {
 	struct rl_ud_socket *s = ud->socket;
-	struct rl_ud **p;
 	bool last;
 
 	pthread_mutex_lock(&table.lock);
-	for (p = &s->uds; *p != ud; p = &(*p)->next)
-		;
-	*p = ud->next;
-	if (!serves_cq(s, ud))
+	list_del(&ud->node);
+	if (!socket_serves_cq(s, ud))
 		rl_cq_remove_source(ud->qp->rcq, &s->watch, s->fd);
-	last = !s->uds;
+	last = list_empty(&s->uds);
 	if (last)
 		close_socket(s);
 	pthread_mutex_unlock(&table.lock);

@@ -5,7 +5,7 @@
 
 #include "host/chan.h"
 
-/* The eventfd @fd of @c becomes the program's descriptor: @fd; or -errno, and it is closed. */
+/* Makes the eventfd @fd of @c the program's descriptor: @fd; or -errno, and it is closed. */
 int rl_chan_open(struct rl_chan *c, int fd);
 /* The completion channel that @fd names, referenced, or NULL. */
 struct rl_chan *rl_chan_of_fd(int fd);

@@ -74,11 +74,11 @@ int rl_ioctl_query_context(struct rl_context *ctx, struct rl_request *r)
 	return rl_attr_answer(r, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &vectors,
 			      sizeof(vectors)) ?:
 	       rl_attr_answer(r, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
-		      sizeof(core_support)) ?:
+			      sizeof(core_support)) ?:
 	       rl_attr_answer(r, WEFT_ATTR_QUERY_CONTEXT_RESP, &driver, sizeof(driver));
 }
 
-/* For the events of what the other makes: see rl_ioctl_create(). */
+/* For events of objects made by rl_ioctl_create(). */
 int rl_ioctl_alloc_async(struct rl_context *ctx, struct rl_request *r)
 {
 	struct rl_chan *chan;

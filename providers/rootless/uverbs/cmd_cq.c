@@ -22,7 +22,7 @@ int rl_cmd_create_comp_channel(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
-/* What the plain command and the extended one have in common. */
+/* The plain command and the extended one. */
 static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle, u32 cqe,
 		   s32 channel, bool stamps, struct ib_uverbs_create_cq_resp *resp)
 {

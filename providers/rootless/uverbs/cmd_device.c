@@ -37,7 +37,7 @@ static void describe_device(const struct rl_device *d, struct ib_uverbs_query_de
 	r->phys_port_cnt = 1;
 }
 
-/* On demand by nature (process/guard.h): whoever moves octets finds the page, or faults it in. */
+/* All regions are on demand (process/guard.h): a page is faulted in when octets are moved. */
 static void describe_odp(struct ib_uverbs_odp_caps *caps)
 {
 	caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
@@ -87,7 +87,7 @@ int rl_cmd_query_port(struct rl_context *ctx, struct rl_command *c)
 	r->state = IBV_PORT_ACTIVE;
 	r->phys_state = 5;		/* LinkUp */
 	r->active_width = 2;		/* 4X */
-	r->active_speed = 4;		/* QDR: nobody knows */
+	r->active_speed = 4;		/* QDR: the real speed is unknown */
 	r->link_layer = IBV_LINK_LAYER_ETHERNET;
 	return 0;
 }
@@ -107,7 +107,7 @@ static struct ib_uverbs_gid_entry gid_entry(const struct rl_device *d, u32 index
 	return e;
 }
 
-/* To room for @size octets: a newer program's entry is longer, and zero there. */
+/* Copies to @size octets: a newer program's entry is longer, and the rest zero. */
 static int copy_gid(void *to, size_t size, const struct rl_device *d, u32 index)
 {
 	const struct ib_uverbs_gid_entry e = gid_entry(d, index);
@@ -130,7 +130,7 @@ int rl_ioctl_query_gid_entry(struct rl_context *ctx, struct rl_request *r)
 			ctx->dev, index);
 }
 
-/* All of them, or none: there is no asking for the next. */
+/* All of them, or none: a program cannot ask for the rest. */
 int rl_ioctl_query_gid_table(struct rl_context *ctx, struct rl_request *r)
 {
 	const struct ib_uverbs_attr *size = rl_attr_find(r, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE);

@@ -2,7 +2,9 @@
 /* Memory regions and windows. */
 #include "request.h"
 
-/* What the driver's part may ask for: the rest of it is zero. (It is padded with zeros, too.) */
+/*
+ * Clears the flag in the driver's part: the rest of that has to be zero. (It is padded with zeros.)
+ */
 static bool wants_null_mr(const struct rl_context *ctx, struct rl_command *c)
 {
 	struct weft_reg_mr_req *req = (void *)c->uhw_in.p;
@@ -22,7 +24,7 @@ int rl_cmd_reg_mr(struct rl_context *ctx, struct rl_command *c)
 	struct rl_mr *mr;
 	int rv;
 
-	/* The place in the page must be the same by both addresses. */
+	/* Both addresses must have the same offset in their page. */
 	if (!pd || !rl_cmd_is_zero(c) || (in->start ^ in->hca_va) & 4095)
 		return -EINVAL;
 	rv = null ? rl_mr_new_null(pd, &mr) :
@@ -39,7 +41,7 @@ int rl_cmd_reg_mr(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
-/* A region of its own in the place of the old one. That of other memory has an STag of its own. */
+/* A new region replaces the old one; if its memory is other memory, it gets a new STag. */
 int rl_cmd_rereg_mr(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_rereg_mr *in = c->in;
@@ -149,7 +151,7 @@ int rl_ioctl_query_mr(struct rl_context *ctx, struct rl_request *r)
 
 /* ---- regions of dmabufs ---- */
 
-/* What the core lets such a region be for. */
+/* The access that ib_core allows for such a region. */
 #define DMABUF_ACCESS	(IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_WRITE | \
 			 IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_ATOMIC | \
 			 IB_UVERBS_ACCESS_RELAXED_ORDERING)
@@ -165,7 +167,7 @@ static int new_dmabuf_mr(struct rl_context *ctx, struct rl_request *r, struct rl
 
 	if (!pd)
 		return -ENOENT;
-	/* The place in the page must be the same by both addresses. */
+	/* Both addresses must have the same offset in their page. */
 	if (access & ~DMABUF_ACCESS || (offset ^ iova) & 4095)
 		return -EINVAL;
 	rv = rl_mr_new_dmabuf(pd, (s32)rl_attr_word(r, UVERBS_ATTR_REG_DMABUF_MR_FD), offset,
@@ -211,11 +213,11 @@ static int advise(struct rl_context *ctx, u32 pd_handle, const struct weft_sge *
 	if (o)
 		pd = container_of(o, struct rl_pd, o)->id;
 	pthread_mutex_unlock(&ctx->lock);
-	/* Without the lock: to read gigabytes in may take its time. */
+	/* Without the lock: reading gigabytes in may take long. */
 	return o ? rl_mr_advise(pd, sge, write) : -ENOENT;
 }
 
-/* What is asked not to fault is left alone: it is there or is not. */
+/* NO_FAULT does nothing: a page is present or not. */
 int rl_ioctl_advise_mr(struct rl_context *ctx, struct rl_request *r)
 {
 	const struct ib_uverbs_attr *pd = rl_attr_find(r, UVERBS_ATTR_ADVISE_MR_PD_HANDLE);

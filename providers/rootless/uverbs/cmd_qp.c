@@ -5,7 +5,7 @@
 #include "roce/transport.h"
 #include "roce/ud.h"
 
-/* The plain command's request has the extended one's fields behind its first. */
+/* The extended command's request begins with the plain one's fields, less its first. */
 static_assert(offsetof(struct ib_uverbs_create_qp, driver_data) -
 	      offsetof(struct ib_uverbs_create_qp, user_handle) ==
 	      offsetof(struct ib_uverbs_ex_create_qp, comp_mask), "one request for both");
@@ -28,7 +28,7 @@ static const char *name_of_type(u32 type)
 	}
 }
 
-/* An RNIC's QPs are RC. What asks for more than a RoCE device here has is refused by name. */
+/* An RNIC has RC alone. Types that the device lacks are refused by name. */
 static bool is_type_of(const struct rl_context *ctx, u32 type)
 {
 	bool more = ctx->features & WEFT_FEATURE_ROCE_TYPES;
@@ -155,7 +155,7 @@ int rl_cmd_destroy_qp(struct rl_context *ctx, struct rl_command *c)
 
 	if (!qp)
 		return -ENOENT;
-	if (qp->ud && qp->ud->groups)
+	if (qp->ud && !list_empty(&qp->ud->groups))
 		return -EBUSY;
 	rl_object_replace(ctx, in->qp_handle, NULL);
 	rl_qp_get(qp);

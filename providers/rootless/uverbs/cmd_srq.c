@@ -31,7 +31,7 @@ int rl_cmd_create_srq(struct rl_context *ctx, struct rl_command *c)
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }
 
-/* A new size is asked for by WEFT_METHOD_SRQ_RESIZE. */
+/* WEFT_METHOD_SRQ_RESIZE changes the size. */
 int rl_cmd_modify_srq(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_modify_srq *in = c->in;

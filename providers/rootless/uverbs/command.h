@@ -13,14 +13,14 @@
 #define RL_CMD_MAX_IN	512		/* octets of a command's core part, and of a driver's */
 #define RL_CMD_MAX_OUT	512
 
-/* A command: what came in, and where the answer goes. */
+/* A command: its input, and where its answer goes. */
 struct rl_command {
 	u32 number;			/* IB_USER_VERBS_CMD_, extended ones with their flag */
 	const void *in;			/* the core's part, copied, and padded with zeros */
 	void *out;			/* zeroed, copied to the program afterwards */
 	struct ib_udata_in { const void *p; size_t len; } uhw_in; /* the driver's part, copied */
 	struct ib_udata_out { void *p; size_t len; } uhw_out;	/* to be copied back */
-	size_t out_len;			/* octets of out that are copied back at most */
+	size_t out_len;			/* octets of out to copy back at most */
 };
 
 /* Each runs with the context's lock: 0 or -errno. */
@@ -70,7 +70,7 @@ static inline struct rl_mr *rl_find_mr(struct rl_context *ctx, u32 handle)
 
 /* ---- the driver's part ---- */
 
-/* Beyond the @known octets of a driver's part, it must be zero. */
+/* The driver's part must be zero beyond its @known octets. */
 static inline bool rl_cmd_is_zero_from(const struct rl_command *c, size_t known)
 {
 	const u8 *p = c->uhw_in.p;
@@ -98,7 +98,7 @@ static inline int rl_cmd_answer_driver(struct rl_command *c, const void *resp, s
 
 /* ---- the program's memory ---- */
 
-/* Copies what is there, at most what there is room for; the rest is zero. */
+/* Copies as many octets as fit; the rest is zero. */
 static inline int rl_copy_in(void *to, size_t room, const void *from, size_t len)
 {
 	memset(to, 0, room);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The command file, /dev/infiniband/uverbsN: how it is opened, and what it frees in the end. */
+/* The command file, /dev/infiniband/uverbsN: opening it, and freeing all that it has. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -39,7 +39,7 @@ static void uverbs_destroy_object(struct rl_object *o)
 	}
 }
 
-/* What is made of others goes before them. Context's lock. */
+/* Objects are destroyed before those they are made of. Context's lock. */
 static void destroy_all(struct rl_context *ctx)
 {
 	static const enum rl_kind order[] = { RL_QP, RL_SRQ, RL_CQ, RL_MW, RL_MR, RL_PD };
@@ -88,8 +88,8 @@ static const struct rl_file_ops uverbs_ops = {
 /* ---- the beginning ---- */
 
 /*
- * The rings' memory has two descriptors: the program's, and ours. It is named as the file of whose
- * mappings they seem to be.
+ * The rings' memory has two descriptors: the program's and ours. It has the name of the file that
+ * the program believes it maps.
  */
 static int open_memory(struct rl_context *ctx, int flags)
 {

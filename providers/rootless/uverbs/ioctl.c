@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What ioctls ask for beyond INVOKE_WRITE is mostly answered as a kernel does that has only the
- * commands, and libibverbs then uses those.
+ * Most ioctls but INVOKE_WRITE are answered as by a kernel that has only the commands: libibverbs
+ * then uses these.
  */
 #include "process/thread.h"
 #include "request.h"
@@ -50,7 +50,7 @@ int rl_uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)
 	const struct method *m;
 	int rv;
 
-	/* isatty() is no use of the device. */
+	/* isatty() does not use the device. */
 	if (number != RDMA_VERBS_IOCTL)
 		return -ENOTTY;
 	rl_thread_revive(f);

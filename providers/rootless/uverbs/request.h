@@ -17,23 +17,23 @@ struct rl_request {
 	struct ib_uverbs_attr *at;	/* the program's, of which attr is a copy */
 };
 
-/* NULL: there is none. */
+/* NULL: no such attribute. */
 struct ib_uverbs_attr *rl_attr_find(struct rl_request *r, u16 id);
-/* 0 if there is none. */
+/* 0 if there is no such attribute. */
 u32 rl_attr_word(struct rl_request *r, u16 id);
 u64 rl_attr_number(struct rl_request *r, u16 id);
-/* Short input stands in the attribute itself. */
+/* Short input is in the attribute itself. */
 const void *rl_attr_input(const struct ib_uverbs_attr *a, size_t *len);
 void *rl_attr_output(const struct ib_uverbs_attr *a, size_t *len);
-/* Copies *@from to what the attribute names; there need not be one. */
+/* Copies *@from to the attribute's memory, if there is such an attribute. */
 int rl_attr_answer(struct rl_request *r, u16 id, const void *from, size_t len);
-/* A new descriptor's number, or handle, stands in the attribute itself. */
+/* A new descriptor's number, or a handle, goes into the attribute itself. */
 int rl_attr_answer_number(struct rl_request *r, u16 id, s64 number);
 
 /*
- * Runs command @c by @run, whose answer begins with the new object's handle, and whose request came
- * as attributes: events of the object go to the channel of attribute @events. Libraries ask this
- * way if another process opened the command file; otherwise they are told to use the command.
+ * Runs command @c by @run. Its answer begins with the new object's handle, and its request came as
+ * attributes: events of the object go to the channel of attribute @events. Libraries ask this way
+ * if another process opened the command file; otherwise the error makes them use the command.
  */
 int rl_ioctl_create(struct rl_context *ctx, struct rl_request *r, rl_cmd_fn *run,
 		    struct rl_command *c, enum rl_kind kind, u16 events);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Objects that are made through a command file that another process opened, too. */
+/* Objects made through a command file that another process opened. */
 #include "channel.h"
 #include "request.h"
 
-/* The channel that was asked for, referenced; NULL: none, or that of the context itself. */
+/* The channel of attribute @id, referenced; NULL: none, or the context's own. */
 static struct rl_chan *own_events(struct rl_context *ctx, struct rl_request *r, u16 id)
 {
 	const struct ib_uverbs_attr *a = rl_attr_find(r, id);

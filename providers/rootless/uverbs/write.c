@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A command comes by write(), or by an ioctl (INVOKE_WRITE) from newer libraries. Pointers are the
- * program's and may point anywhere: what they name is copied under guard.
+ * Commands arrive by write(), or by an ioctl (INVOKE_WRITE) from newer libraries. Their pointers
+ * may point anywhere: all of the program's memory is copied under guard.
  */
 #include "process/thread.h"
 #include "request.h"
@@ -16,7 +16,7 @@
 
 static const struct command {
 	u32 number;
-	size_t in, out;			/* octets of the core's parts, at least */
+	size_t in, out;			/* sizes of the core's parts, at least */
 	rl_cmd_fn *run;
 } commands[] = {
 	PLAIN(GET_CONTEXT, ib_uverbs_get_context, R(ib_uverbs_get_context_resp),
@@ -64,7 +64,7 @@ static const struct command *find_command(u32 number)
 	return NULL;
 }
 
-/* Octets of the core's parts of command @number; false: no such command. */
+/* Sizes of the core's parts of command @number; false: no such command. */
 static bool command_sizes(u32 number, size_t *in, size_t *out)
 {
 	const struct command *c = find_command(number);
@@ -85,7 +85,7 @@ static int run_command(struct rl_context *ctx, struct rl_command *c)
 
 /* ---- decoding ---- */
 
-/* A command as it came: pointers and lengths of the program's. */
+/* A command as it arrives: the program's pointers, and lengths. */
 struct call {
 	u32 number;
 	const void *in, *uhw_in;
@@ -127,12 +127,12 @@ static int write_run(struct rl_context *ctx, const struct call *call)
 	     run_with_lock(ctx, &c);
 	if (rv)
 		return rv;
-	/* Newer structures may be longer than ours: the program asked for zeros there. */
+	/* Newer structures may be longer: the program expects zeros at the end. */
 	return rl_copy_out(call->out, out, min_t(size_t, call->out_len, sizeof(out))) ?:
 	       rl_copy_out(call->uhw_out, uhw_out, c.uhw_out.len);
 }
 
-/* The core's part, then the driver's; and so does the answer. */
+/* The request has the core's part, then the driver's; so has the answer. */
 static int split_plain(struct call *call, const u8 *p, size_t len, size_t out_len)
 {
 	size_t in_size, out_size;

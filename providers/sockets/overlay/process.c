@@ -45,6 +45,7 @@ __attribute__((constructor)) static void begin(void)
 	}
 	/* Of the environment, which some programs empty. */
 	rl_options();
+	rl_guard_add_text(before_fork);
 	rl_sock_flags_begin();
 	pthread_atfork(before_fork, NULL, after_fork);
 	rl_sockets_on = true;

@@ -10,15 +10,15 @@
 #include "signals.h"
 #include "sock.h"
 
-/* Of sigset_t, what the kernel knows: there is no more room in a handler's context. */
+/* What the kernel knows of sigset_t: a handler's context has room for no more. */
 typedef u64 mask_t;
 #define BIT_OF(sig) (1ull << ((sig) - 1))
-/* libc's own, below SIGRTMIN, are no program's to wait for. */
+/* libc uses 32 and 33, below SIGRTMIN, itself. */
 #define NEVER_LATE (BIT_OF(SIGSEGV) | BIT_OF(SIGBUS) | BIT_OF(SIGFPE) | BIT_OF(SIGILL) | \
 		    BIT_OF(SIGTRAP) | BIT_OF(SIGSYS) | BIT_OF(SIGABRT) | BIT_OF(32) | BIT_OF(33))
 #define OTHERS (~NEVER_LATE)
 
-/* An action in the kernel's ABI. */
+/* The kernel's ABI of sigaction. */
 struct kernel_action {
 	void (*handler)(int sig);
 	unsigned long flags;
@@ -39,9 +39,9 @@ static struct {
 	struct rl_latest latest;
 } wishes[_NSIG];
 
-static __thread bool is_late;		/* late was put off */
+static __thread bool is_late;		/* a signal is deferred: late */
 static __thread siginfo_t late;
-static __thread mask_t late_mask;	/* of where it came */
+static __thread mask_t late_mask;	/* the mask of the interrupted code */
 static __thread struct rl_signals seen;
 static __thread struct {
 	void (*end)(void *arg);
@@ -70,8 +70,8 @@ static bool send_to_itself(const siginfo_t *info)
 }
 
 /*
- * No other comes on top of this one, nor behind the handler until the thread is out: so one at a
- * time is put off, and what comes meanwhile waits in the kernel.
+ * No other signal is delivered until the thread is outside, neither now nor after the handler: so
+ * one signal at a time is deferred, and later ones wait in the kernel.
  */
 static void put_off(const siginfo_t *info, ucontext_t *c)
 {
@@ -79,7 +79,7 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 
 	memcpy(&mask, &c->uc_sigmask, sizeof(mask));
 	if (is_late) {
-		/* A handler of a fault, amid a call of ours, has waited with another mask. */
+		/* A fault handler, in the middle of a call of ours, waited with another mask. */
 		send_to_itself(info);
 	} else {
 		late = *info;
@@ -90,7 +90,7 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 	memcpy(&c->uc_sigmask, &mask, sizeof(mask));
 }
 
-/* The mask that the handler has with the program's own action. */
+/* The mask with which the program's own action would run the handler. */
 static void set_mask(int sig, const struct wish *w, const ucontext_t *c)
 {
 	mask_t mask;
@@ -100,7 +100,7 @@ static void set_mask(int sig, const struct wish *w, const ucontext_t *c)
 	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
-/* The kernel is not told of SA_RESETHAND: a signal may come twice until its handler runs. */
+/* The kernel does not know of SA_RESETHAND: a signal may arrive twice before its handler runs. */
 static void reset(int sig)
 {
 	const struct kernel_action none = { .handler = SIG_DFL };
@@ -108,7 +108,7 @@ static void reset(int sig)
 	rl_raw(SYS_rt_sigaction, sig, &none, NULL, sizeof(none.mask));
 }
 
-/* Once: the handler may not come back, and then the wait is not there any more. */
+/* Once: the handler may not return, and then the wait does not exist any more. */
 static void end_wait(void)
 {
 	void (*end)(void *arg) = wait.end;
@@ -120,7 +120,7 @@ static void end_wait(void)
 
 static void come_late(bool is_child);
 
-/* The kernel blocks all others at its beginning. */
+/* Entered with all other signals blocked. */
 static void on_signal(int sig, siginfo_t *info, void *ctx)
 {
 	struct wish w;
@@ -144,7 +144,7 @@ static void on_signal(int sig, siginfo_t *info, void *ctx)
 
 #define OURS ((void (*)(int))(void *)on_signal)
 
-/* The kernel's queue has no room for it. */
+/* For when the kernel's queue is full. */
 static void call_handler(siginfo_t *info, mask_t mask)
 {
 	struct kernel_action a;
@@ -173,7 +173,7 @@ static void let_come(void)
 	errno = saved;
 }
 
-/* The parent's comes to the parent. */
+/* The parent's signal is delivered in the parent. */
 static void drop(void)
 {
 	is_late = false;
@@ -201,7 +201,7 @@ bool rl_signal_is_ours(int sig)
 	return rl_sockets_on && sig > 0 && sig < _NSIG && !(BIT_OF(sig) & NEVER_LATE);
 }
 
-/* A child of vfork() takes handlers away in its parent's memory: so those are not noted. */
+/* A child of vfork() removes handlers in its parent's memory: removals are not noted. */
 void rl_signal_wanted(int sig, struct sigaction *new)
 {
 	mask_t mask;
@@ -209,7 +209,7 @@ void rl_signal_wanted(int sig, struct sigaction *new)
 	if (!is_function(new->sa_handler))
 		return;
 	memcpy(&mask, &new->sa_mask, sizeof(mask));
-	/* As the program had it from a raw call. */
+	/* The program may have got it from a raw system call. */
 	if (new->sa_sigaction != on_signal)
 		signal_set_wanted(sig, new->sa_handler, new->sa_flags, mask);
 	mask = OTHERS;
@@ -297,7 +297,7 @@ void rl_signal_ends_poll(struct pollfd *list)
 	rl_signal_ends(name_nothing, list);
 }
 
-/* Faults are no signals that end a wait. */
+/* Faults do not end waits. */
 static bool ends_waits(int sig)
 {
 	struct kernel_action a;
@@ -307,7 +307,7 @@ static bool ends_waits(int sig)
 		is_function(a.handler) && !(a.flags & SA_RESTART);
 }
 
-/* A handler that a raw system call has set was not seen: then any may have been it. */
+/* A handler that was set by a raw system call was not seen: any of them may have run. */
 bool rl_signals_restart(const struct rl_signals *before)
 {
 	int sig;

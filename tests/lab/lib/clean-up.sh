@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# After a test: what it left behind is taken away or found, and the log of the kernel is read.
+# After a test: removes or reports what it left behind, and reads the kernel's log.
 # See lib.sh.
 
-# What a test may have left behind, on the machine it runs on: programs, devices, drivers.
-# Fails if something cannot be taken away, which is how leaked references show.
+# Removes programs, devices and drivers that a test left on the machine it runs on. Fails if one cannot
+# be removed, which is how leaked references show.
 clean_here() {
 	local dev driver bad=0
 	stop_faults

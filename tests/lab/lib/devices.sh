@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Drivers, devices, their options and counters, what the network loses. See lib.sh.
+# Drivers, devices, their options and counters, and packet loss. See lib.sh.
 
 # load MODULE [PARAMETER...]: on the machine it runs on. weft, weft_kmod and siw are files of
 # their own (KO_x, and DEPS_x what they need), the rest is the kernel's.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Memory that the kernel does not get: failslab and fail_page_alloc. See lib.sh; stop_faults() is
-# clean-up.sh's.
+# Failing allocations in the kernel: failslab and fail_page_alloc. See lib.sh; stop_faults() is in
+# clean-up.sh.
 
 knob() { echo "$3" >"/sys/kernel/debug/$1/$2" || fail "no $1/$2"; }
 
@@ -10,7 +10,7 @@ knobs() {
 	for what in failslab fail_page_alloc; do knob $what "$1" "$2"; done
 }
 
-# Faults that may sleep, too; nothing is said of each, since the log is what the test reads.
+# Also allocations that may sleep. They are not logged, because the test reads the log.
 # allow_faults TASK_FILTER TIMES
 allow_faults() {
 	knobs verbose 0

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Programs of a test: servers on b, clients on a, and what of others is tried again. See lib.sh.
+# Programs of a test: servers on b, clients on a, and retries for faults of others. See lib.sh.
 
 # start_b NAME COMMAND [ARG...]: in the background on b, output in NAME.log of the test.
 start_b() {

@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# The place without a machine: a and b are this host, and the devices a process's own
-# (providers/rootless). What mailbox.sh, devices.sh and clean-up.sh do elsewhere, by the same names.
-# See lib.sh.
+# The lab without a machine: a and b are this host, and devices belong to a process
+# (providers/rootless). Has the functions of mailbox.sh, devices.sh and clean-up.sh. See lib.sh.
 #
-# Programs that use RDMA are found in $HERE/bin first (tests/lab/rootless.sh), where each begins
-# as a user without rights, under weft-run, with the options of its side: $PLACE, a or b.
+# Programs that use RDMA are found in $HERE/bin first (tests/lab/rootless.sh), which runs each as an
+# unprivileged user under weft-run, with the options of its side: $PLACE, a or b.
 
 export PLACE=${PLACE:-a}
 IP_A=127.0.0.1 IP_B=127.0.0.2

@@ -6,8 +6,8 @@
 exec 8<>"$HERE/tick"
 pause() { read -rt "$1" <&8 || true; }
 
-# wait_for SECONDS COMMAND [ARG...]: until the command succeeds; fails after that time. A suite whose machine is
-# busy with much else sets PATIENCE, by which the time is multiplied.
+# wait_for SECONDS COMMAND [ARG...]: until the command succeeds; fails after that time. A suite that keeps its
+# machine busy sets PATIENCE, a factor of that time.
 wait_for() {
 	local end=$((SECONDS + $1 * ${PATIENCE:-1}))
 	shift

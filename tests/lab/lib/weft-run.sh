@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# A machine whose "driver" is rootless: none is loaded, and its programs begin under weft-run, as
-# a user without rights. They are found in $ROOTLESS first, which is in every machine's PATH and
-# there while such a pair() is. See lib.sh.
+# A machine whose "driver" is rootless: none is loaded, and its programs run under weft-run as an
+# unprivileged user. They are found in $ROOTLESS first, a folder in every machine's PATH that exists
+# as long as such a pair(). See lib.sh.
 
 ROOTLESS=/run/rootless
 
 is_rootless() { [ -d $ROOTLESS ]; }
 
-# An unprivileged user: nobody if that user can read the checkout, else root without capabilities.
+# An unprivileged user: 65534 if that user can read the checkout, else root without capabilities.
 user_without_rights() {
 	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
 	if $nobody test -r "$WEFT_TOP/build/lib/libweft-rootless.so"; then

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # 9P over RDMA: the kernel's client on machine a, and diod, a server in user space, on b. CRC is on.
-# Debian's diod is built without RDMA, so that somebody has to give one: DIOD (docs/foreign-suites.md).
-# Where both are machines, siw may be at either end, and the server may run under weft-run.
+# Debian's diod is built without RDMA; DIOD names one that has it (docs/foreign-suites.md).
+# On two machines siw may be at either end, and the server may run under weft-run.
 
 # shellcheck source-path=SCRIPTDIR source=../lib/users.sh
 . "${BASH_SOURCE[0]%/*}/../lib/users.sh"

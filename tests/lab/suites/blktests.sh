@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# The groups nvme (over rdma), srp and rnbd of blktests, which Linux's block layer is tested by: target and
-# host on machine a, with one device. BLKTESTS is a checkout that knows USE_WEFT (tests/lab/blktests.sh makes
-# it), USERS_ROOT has the programs. PAIRS siw:siw runs them on siw's device.
+# The groups nvme (over rdma), srp and rnbd of blktests, the tests of Linux's block layer: target and host on
+# machine a, with one device. BLKTESTS is a checkout that knows USE_WEFT (tests/lab/blktests.sh makes it),
+# USERS_ROOT has the programs. PAIRS siw:siw runs them on siw's device.
 
 # shellcheck source-path=SCRIPTDIR source=../lib/users.sh
 . "${BASH_SOURCE[0]%/*}/../lib/users.sh"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # A kernel consumer: tests/kmod has both ends of its connections in one module, over machine
-# a's device. Loading it runs its cases. And what the rest of the kernel notices of weft.
+# a's device. Loading it runs its cases. And weft's effect on the rest of the kernel.
 
 PAIRS=${PAIRS:-weft:weft}
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Datagrams: UD QPs, what they promise (weft-datagram), and the programs that Debian has. Only weft-run's
-# devices have them.
+# Datagrams: the promises of UD QPs (weft-datagram), and Debian's programs over them. Only weft-run's devices
+# have UD QPs.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# A device's life: made, shown, taken away under load, with its netdev, with its module.
-# D is the driver; the first one of PAIRS, so that siw can stand in.
+# A device's life: created, shown, removed under load, with its netdev, with its module.
+# D is the driver: the first one of PAIRS, so that siw can be tested instead.
 
 PAIRS=${PAIRS:-weft:weft}
 D=${PAIRS%%:*}

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# Memory runs out in the kernel (failslab and fail_page_alloc): weft-faults lives through a
-# connection again and again. In turn, each allocation of its own calls fails, whoever makes it
-# (/proc/thread-self/fail-nth). By chance, those fail that weft asks for or TCP for it, in workers,
-# in softirq and for consumers in the kernel, too. No report, no leak, and it works again afterwards.
-# Other workers are left alone: where one's allocation fails for a connection request, rdma_ucm
-# destroys the request's id inside that id's own handler and waits for itself for ever.
-# Only kernels with fault injection have something to test.
+# Memory runs out in the kernel (failslab and fail_page_alloc): weft-faults sets up and ends a
+# connection again and again. In turn, each allocation in its system calls fails
+# (/proc/thread-self/fail-nth). By chance, allocations of weft and of TCP for weft fail, also in
+# workers, in softirq and for consumers in the kernel. No report, no leak, and it works afterwards.
+# Other workers are exempt: if one's allocation for a connection request fails, rdma_ucm destroys
+# the request's id inside that id's own handler, which then waits for itself for ever.
+# Needs a kernel with fault injection.
 # Environment: FAULTS   how many are injected in turn (300)
 #              CHANCES  how many by chance (100)
 

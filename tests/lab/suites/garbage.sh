@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Invalid input to a listener over plain TCP. After each the listener still serves: an
-# rping goes through. The fine print of the protocol is weftspec's; this is about staying up.
+# rping succeeds. weftspec tests the protocol's details; this suite tests that the listener survives.
 
 PAIRS=${PAIRS:-weft:weft}
 D=${PAIRS%%:*}

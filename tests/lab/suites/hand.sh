@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# QPs that are connected by hand, as NCCL, Mooncake and libibverbs' own pingpongs do: what they promise
-# (weft-byhand, weft-itself, weft-handpeers, weft-crowd), and the programs that Debian has. Only
-# weft-run's devices take them.
+# QPs connected by hand, as by NCCL, Mooncake and libibverbs' pingpongs: their promises (weft-byhand,
+# weft-itself, weft-handpeers, weft-crowd), and Debian's programs over them. Only weft-run's devices
+# support them.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0

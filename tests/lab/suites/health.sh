@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Is the lab itself able to see what it is there to see? Runs last in a boot.
+# Does the lab itself detect faults? Runs last in a boot.
 
 PAIRS=${PAIRS:-weft:weft}
 

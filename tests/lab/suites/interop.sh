@@ -3,8 +3,8 @@
 # Sends, Reads and Writes by rping, whose server does the Reads and Writes, and which compares
 # every byte that came back.
 # siw uses the CRC if it is asked to: weft's option decides. Which revision siw begins with can
-# only be chosen where the lab builds it (scripts/build-module.sh). What the two agreed on, weft's
-# tracepoint tells, where there is a tracefs.
+# only be chosen where the lab builds it (scripts/build-module.sh). weft's tracepoint
+# shows what the two agreed on, where there is a tracefs.
 # And a program without a driver, under weft-run (rootless), against a kernel's weft and siw.
 
 # Three programs, some tried again, in a machine that may be emulated.

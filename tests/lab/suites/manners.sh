@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# weft on b connects to, and is called by, what behaves as hardware does: weftspec's self-peer on a, with
-# the manners of irdma, of cxgb4, and of RNICs from before MPA revision 2. weft's reflector on b moves data.
+# weft on b connects to, and accepts from, a peer that behaves like hardware: weftspec's self-peer on a, with
+# the manners of irdma, cxgb4, and RNICs from before MPA revision 2. weft's reflector on b moves data.
 
 tests() {
 	cat <<-'END'

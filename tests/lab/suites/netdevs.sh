@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Every kind of netdev that a device can stand on, with data over it, and other soft
-# drivers beside it. (dummy and veth are everywhere in device and churn.)
+# Every kind of netdev that a device can use, with data over it, and other software RDMA drivers beside
+# it. (The suites device and churn use dummy and veth.)
 
 PAIRS=${PAIRS:-weft:weft}
 

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# perftest, Debian's, unmodified, in all the ways that users run it. Most of these poll: where two
-# programs share one CPU they measure the scheduler, so they run where there are two.
+# Debian's perftest, unmodified, in all the ways that users run it. Most of these poll: on one CPU two
+# programs would measure the scheduler, so they run only where there are two.
 
 PAIRS=${PAIRS:-weft:weft}
 
-# perftest gauges its clock before each size, by spinning, and a busy host lets it spin long.
+# perftest calibrates its clock before each size by spinning, which takes long on a busy host.
 TEST_TIMEOUT=300
 
 # By rdma_cm, and where that can be by hand, too: all sizes, which take minutes, if HAND=full.

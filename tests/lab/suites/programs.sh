@@ -8,7 +8,7 @@ PAIRS=${PAIRS:-weft:weft}
 # shellcheck disable=SC2034 # read by suite.sh
 TEST_TIMEOUT=300
 
-# How long a hostile program goes on; longer where make check-full alone comes.
+# How long a hostile program runs; longer where only make check-full runs it.
 HOSTILE_SECONDS=20
 [[ ${KERNEL-} != 7.2* ]] || HOSTILE_SECONDS=60
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# rdma-core's own tests, written with pyverbs, as they come with Debian's python3-pyverbs: a test for
-# each of their files. None is changed. What is skipped or fails must stand in argued() with a reason.
-# They take the first address of the netdev below device/net, and connect to it from itself.
+# rdma-core's own tests, written with pyverbs, unchanged from Debian's python3-pyverbs: a test for each
+# of their files. A skipped or failed test must be in argued(), with a reason.
+# They connect the first address of the netdev below device/net to itself.
 
 PAIRS=${PAIRS:-weft:weft}
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Programs of many ranks: Open MPI, MPICH and OpenSHMEM over UCX, and gloo. They connect their QPs by hand, and
-# may take no other way than weft's: no shared memory, no TCP.
+# must use weft only: no shared memory, no TCP.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0

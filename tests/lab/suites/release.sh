@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The driver and the programs of a later release of Debian: what Debian 12's perftest cannot do yet, and
+# The driver and the programs of a later release of Debian: features that Debian 12's perftest lacks, and
 # the two releases with each other. `tests/lab/releases.sh --driver RELEASE` prepares it.
 # Environment: RELEASE_ROOT  a root folder of that release
 

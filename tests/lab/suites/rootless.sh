@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What only weft-run has: devices that are seen by one program, what it refuses, where it runs, and
-# programs that do to their process what a kernel would not mind.
+# Features of weft-run alone: devices that only one program sees, its refusals, where it runs, and
+# programs that change their process in ways that do not affect a kernel driver.
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0

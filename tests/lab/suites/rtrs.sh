@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# RNBD over RTRS, a block device of machine b on a: RTRS moves all by Writes with immediate data. Only
-# user-mode kernels have it, Debian's do not. CRC is on.
+# RNBD over RTRS, a block device of machine b on a: RTRS moves everything by Writes with immediate data. Only
+# the user-mode kernels have it, Debian's do not. CRC is on.
 # Environment: CHURN  full: 20 maps and unmaps under I/O, else 3
 
 # shellcheck source-path=SCRIPTDIR source=../lib/users.sh

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# All of it at once, on a user-mode kernel that has all kernel users of RDMA: patterns that are verified, disks and
-# trees of kernel users by turns, programs that are killed, devices that get other names and go with their
-# netdevs, over a network that loses, reorders, doubles and spoils. Data is right, the kernel's log stays clean,
-# memory stays bounded, and nothing is left.
+# Everything at once, on a user-mode kernel with all kernel users of RDMA: verified patterns, disks and trees of
+# kernel users in turn, killed programs, devices that are renamed and removed with their netdevs, over a network
+# that loses, reorders, duplicates and corrupts packets. Data is right, the kernel's log stays clean, memory stays
+# bounded, and nothing is left.
 # Environment: USERS_ROOT    see lib/users.sh
-#              SOAK_SECONDS  how long (60); what has been begun then comes to its end
+#              SOAK_SECONDS  how long (60); work in progress is then finished
 
 suites=${BASH_SOURCE[0]%/*}
 # shellcheck source-path=SCRIPTDIR source=../lib/users.sh

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Programs of sockets, unmodified, over iWARP: weft-run --sockets. What they move is compared with what they
-# move over TCP, octet for octet, and their traces say that it went over iWARP.
-# Environment: SOCKETS_TIMES  how many times as much programs move, and ask for (1)
+# Unmodified socket programs over iWARP: weft-run --sockets. Their data is compared with the same over TCP,
+# octet by octet, and their traces show that it went over iWARP.
+# Environment: SOCKETS_TIMES  factor of the data and requests of each program (1)
 # shellcheck disable=SC2086 # AS_USER is a list
 
 MUCH=${SOCKETS_TIMES:-1}

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The programs of Debian's rdmacm-utils, ibverbs-utils, libfabric-bin and qperf, unmodified: those that
-# iWARP can serve do their work, the others are refused at once, in their own words. (perftest has
-# suites of its own: traffic, perftest.)
+# iWARP supports work, the others fail at once with their own error message. (perftest is in the suites
+# traffic and perftest.)
 
 PAIRS=${PAIRS:-weft:weft}
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The programs that everybody runs first, over every pair of drivers and both usual MTUs.
-# MTUS: those of them that are wanted.
+# The programs that users run first, over every pair of drivers and both usual MTUs.
+# MTUS: one of them, or both.
 
 MTUS=${MTUS:-1500 9000}
 PAIRS=${PAIRS:-weft:weft weft:siw siw:weft}

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Does every byte arrive? weft-verify moves seeded patterns by Write, Read and Send, both ways at
-# once, every byte checked by the other side, buffers overwritten at their completion: with CRC
-# and without, at both usual MTUs, and where the network loses a segment in a hundred.
+# once. The other side checks every byte, and buffers are overwritten at their completion: with CRC
+# and without, at both usual MTUs, and over a network that loses 1 % of the segments.
 # Environment: VERIFY_MB  how much, each time (4)
 #
 # Over siw it fails now and then (siw answers zero-length Reads wrongly; one failure, a flush

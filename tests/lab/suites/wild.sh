@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Calls at random on all that programs can call of a device, by several users at once, while devices
-# come and go and allocations fail (tests/progs/hostile/wild.c). The kernel's log stays clean, nothing is
-# left, and it works afterwards. Only where memory faults and locks out of order are found.
+# Random calls of everything that a program can call on a device, by several users at once, while devices
+# are added and removed and allocations fail (tests/progs/hostile/wild.c). The kernel's log stays clean,
+# nothing is left, and it works afterwards. Only on kernels with KASAN and lockdep.
 # Environment: WILD_SECONDS  how long (60)
 
 TEST_TIMEOUT=300

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# The group quick of xfstests, which Linux's file systems are tested by: on NFS 4.2 over RDMA, weft to weft, and on
-# XFS, whose disk goes over RDMA. XFSTESTS is a folder of xfstests that has been built, USERS_ROOT has the programs
-# (tests/lab/xfstests.sh). A test here is a part of them: those whose numbers lie in one range, in one run of xfstests'
-# check. It fails if one of them fails that known() has not, by what the kernel says, and by what is left.
+# The group quick of xfstests, the tests of Linux's file systems: on NFS 4.2 over RDMA, weft to weft, and on XFS on
+# a disk over RDMA. XFSTESTS is a built folder of xfstests, USERS_ROOT has the programs (tests/lab/xfstests.sh). A
+# test here is a range of their numbers, in one run of xfstests' check. It fails if one of them fails that is not in
+# known(), by the kernel's log, and by what is left.
 # After all of them there is a line for each of xfstests' tests that passed. Tests that were not run are reported, and
 # not counted.
 # PAIRS tcp:tcp and loop:loop run the same without RDMA, siw:siw on siw's devices.

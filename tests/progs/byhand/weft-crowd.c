@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * COUNT processes, each of which has a QP with each, itself among them, connected by hand: they tell each
- * other by shared memory, and swap data of which every octet is looked at. Then two of them are killed, one
- * at rest and one under load. The others find that out, go on with each other, and in the end have
- * nothing left: no descriptor, no memory. Over the device whose GID 0 is ADDR. TAP on stdout.
+ * COUNT processes, each with a QP connected by hand to every process, itself included. They
+ * exchange names through shared memory, and data that is verified octet by octet. Then two of them
+ * are killed, one idle and one under load. The others detect that, continue among themselves, and
+ * leak neither descriptors nor memory. Over the device whose GID 0 is ADDR. TAP on stdout.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * QPs connected by hand whose peers are other processes: that are killed at each step, that are many,
- * or that are none of RDMA's but connect to the port that a QP's number names (its upper 16 bits),
- * and say there what does not fit. Over the device whose GID 0 is ADDR. TAP on stdout.
+ * QPs connected by hand to other processes: peers that are killed at each step, many peers, and
+ * plain sockets that connect to the port in a QP's number (its upper 16 bits) and send a wrong
+ * hello. Over the device whose GID 0 is ADDR. TAP on stdout.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A QP that is connected to itself by hand: its own number, its own GID. What it sends it receives, what
- * it writes and reads is its own memory, and its errors are those of both ends. Over the device whose GID
- * 0 is ADDR. TAP on stdout. Nothing here knows weft.
+ * A QP that is connected by hand to itself: to its own number at its own GID. It receives its own
+ * Sends, its Writes and Reads access its own memory, and an error is reported for both ends. Over
+ * the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
  *
  *   bulk-crowd ADDR [CONNECTIONS [SECONDS]]     both ends in this process, over the device of ADDR
  *
- * Says how many octets went. Each connection must have moved some.
+ * Prints the number of octets moved. Each connection must have moved some.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Are requests told in the order in which the peer called connect? perftest, for one,
- * numbers its connections as the requests come, on both sides. HOST is an address of this
- * machine that an RDMA device has; both sides are this process.
+ * Are requests reported in the order in which the peer called connect? perftest, for one, numbers
+ * its connections in that order on both sides. HOST is an address of this machine that an RDMA
+ * device has; both sides are this process.
  *
- * With a BACKLOG below their number most are more than the listener takes at a time. They wait then: none
- * is refused or reset, the order stands, and each is as the peer asked for it, in revision 2 of MPA.
- * Revision 1 does not carry the depths of Reads.
+ * A BACKLOG below their number is less than what arrives at once. The rest must wait: none is
+ * refused or reset, the order stays, and each has the depths that the peer asked for, in revision 2
+ * of MPA. Revision 1 does not carry the depths of Reads.
  *
- * It stays on one CPU: what a process sends before and after it moves to another TCP may take
- * the other way round, for each CPU has its own queue. The driver's workers may run on any.
+ * It stays on one CPU: each CPU has its own queue, and packets of a process that moves to another
+ * CPU may overtake each other. The driver's workers may run on any.
  */
 #define _GNU_SOURCE
 #include <netdb.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The deepest queues, flushed because of a peer. First each end has all its receives posted when
- * one Write to no region ends the connection. Then one end has its send queue full of Reads, too,
- * which wait behind a Send for which the peer has no receive, until the peer gives that up. All of
- * them come back in order. In another story nothing fails: a queue full of Writes is done, but for
- * a Read before them, and completes when the Response comes.
+ * The deepest queues, flushed by a peer's error. First each end has all its receives posted when a
+ * Write to an unknown region ends the connection. Then one end also has its send queue full of
+ * Reads, behind a Send without a receive, until the peer gives that up. All of them are flushed in
+ * order. In another test nothing fails: a full queue of Writes behind a Read completes when the
+ * Response arrives.
  *
  *   deep-flush ADDR ROUNDS [done]   both ends in this process, over the device that has ADDR; done: the
- *                                   last story alone, for a device that waits long for receives
+ *                                   last test alone, for a device that waits long for receives
  */
 #include <stdio.h>
 #include <stdlib.h>

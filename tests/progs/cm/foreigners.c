@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a user in another network namespace, NETNS, reaches through the device: not the
- * addresses of the device's own. HOST is one of them, 127.0.0.1 another; PORT and the two
- * behind it are free. The foreigner is a thread, so that the queue pair that it names is
- * its process's. TAP.
+ * What can a user in another network namespace, NETNS, reach through the device? Not its addresses.
+ * HOST is one of them, 127.0.0.1 another; PORT, PORT + 1 and PORT + 2 are free. The other user is a
+ * thread, so that the queue pair that it names belongs to its process. TAP.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +31,7 @@ static int port;
 /* ---- the foreigner ---- */
 
 struct foreigner {
-	bool root;			/* else nobody, without privileges */
+	bool root;			/* else user 65534, without privileges */
 	uint32_t qpn;
 	struct rdma_event_channel *events;
 	struct rdma_cm_id *id;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Do the BPF programs of a cgroup see a connection of a program in it as they see TCP's? This
- * process moves to CGROUP, an empty one of version 2. HOST is an address of this machine that a
- * weft device has, PORT is free. TAP.
+ * Do a cgroup's BPF programs see a program's iWARP connections as they see TCP's? This process
+ * moves to CGROUP, an empty one of version 2. HOST is an address of this machine that a weft device
+ * has, PORT is free. TAP.
  */
 #include <errno.h>
 #include <fcntl.h>

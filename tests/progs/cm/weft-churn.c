@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections that come and go, for tests of what they leave behind:
+ * Connections that are set up and ended again and again, for tests of what they leave behind:
  *   weft-churn -l -b ADDR          serves one connection after another, for ever
  *   weft-churn -n N HOST           N times: connect, one message, disconnect
  *   weft-churn -x N HOST           N times: begin to connect, and destroy at once
- *   weft-churn -t SECONDS HOST     Writes without pause; ends with 3 if the
+ *   weft-churn -t SECONDS HOST     Writes without pause; exit status 3 if the
  *                                  connection ends first
- *   weft-churn -e                  listens on all addresses and no more, again and
- *                                  again until SIGTERM: no listen may be refused. Says
- *                                  "listening" when it has listened once
- * -p PORT is for all. Prints what took longest, or how often. Nothing here knows weft.
+ *   weft-churn -e                  listens on all addresses again and again until
+ *                                  SIGTERM: no listen may be refused. Prints
+ *                                  "listening" after the first
+ * -p PORT is for all. Prints the longest time, or how often. Nothing here knows weft.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Who may connect a QP? rdma_cm takes any number for a QP, from any user. The owner is this process,
- * as root; other users run as nobody, and were forked before there was a file to inherit. HOST is an
+ * as root; other users run as user 65534, and were forked before there was a file to inherit. HOST is an
  * address of this machine that a weft device has; rdma_cm listens on PORT and PORT + 1. TAP.
  */
 #include <errno.h>

@@ -245,8 +245,8 @@ static bool answer_leads_to_the_qp(void)
 	bool ok;
 
 	listen_with(4);
-	ask(port, "who is there?");
-	if (!next_is(passive, RDMA_CM_EVENT_CONNECT_REQUEST) || !says("who is there?"))
+	ask(port, "is anyone there?");
+	if (!next_is(passive, RDMA_CM_EVENT_CONNECT_REQUEST) || !says("is anyone there?"))
 		return false;
 	child = event->id;
 	ok = child->qp_type == IBV_QPT_UD && !accept_with(child, "it is me");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What UD QPs promise, as verbs and the InfiniBand specification have it, with both ends in this
- * process, over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
+ * What verbs and the InfiniBand specification promise of UD QPs, with both ends in this process,
+ * over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>

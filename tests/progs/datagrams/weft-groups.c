@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What multicast promises of UD QPs, all in this process, over the device whose GID 0 is ADDR, an IPv4
- * address. TAP on stdout. Only the forged datagrams know weft.
+ * What verbs promise of multicast on UD QPs, all in this process, over the device whose GID 0 is
+ * ADDR, an IPv4 address. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>

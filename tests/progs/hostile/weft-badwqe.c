@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What can a program do to the kernel with the rings that it shares with it?
- * For each case: a new connection to a partner that answers every message, one
- * message there and back, then the rings are spoilt and the doorbell rung. Asked
- * for is an error completion, a QP in error, or that all goes on: never a hang,
+ * What can a program do to the kernel through the rings that they share? Each case opens a
+ * connection to a partner that echoes messages, exchanges one message, corrupts the rings and rings
+ * the doorbell. The result must be an error completion, a QP in error, or no effect: never a hang,
  * and the objects can be destroyed. TAP on stdout.
  *
- * The rings are found among the process's mappings by what stands in them;
- * nothing is taken from the provider but the ABI header.
+ * The rings are found among the process's mappings by their content; only the ABI header is used,
+ * not the provider.
  */
 #include <errno.h>
 #include <getopt.h>

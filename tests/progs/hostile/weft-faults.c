@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory runs out in the kernel: the life of a connection and of all that it
- * needs, both ends in one process over the device that has ADDR, with one
- * allocation after another failing (/proc/thread-self/fail-nth, so each path
- * has its turn), until none is left to fail.
+ * Memory runs out in the kernel: sets up and ends a connection, both ends in one process over the
+ * device that has ADDR, with one allocation after another failing (/proc/thread-self/fail-nth, so
+ * each path is tried), until none is left to fail.
  *   weft-faults [-n INJECTIONS] ADDR
- *   weft-faults -l LIVES ADDR           what fails is somebody else's choice
- * A process for each life, so that what it leaves behind is the kernel's to
- * free. Any step may fail; none may hang. Ends with the number of faults.
+ *   weft-faults -l LIVES ADDR           the caller has set up what fails
+ * Each run is a process of its own, so that the kernel frees its objects. Any step may fail; none
+ * may hang. Prints the number of faults at the end.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A user that wishes the kernel ill, for as long as it is asked to:
+ * A user that attacks the kernel, for a given time:
  *
  *   rings  a thread scribbles over every ring that is or was mapped (indices,
  *          flags, fields of entries) while another posts by verbs, rings the
@@ -8,12 +8,11 @@
  *   calls  a thread makes random calls on the command fd (ioctls, weft's own
  *          methods among them, write() commands, mmap) while another posts.
  *
- * All that happens in child processes; each lives a few seconds and is
- * killed in the midst of it. A child may crash: what it overwrites its own
- * provider believes. Asked for is that the kernel goes on (the caller looks at
- * its log, and at innocent programs meanwhile), and that the children got as far
- * as they should: connections, posts, calls that were taken.
- * The partner (-l) answers messages, and has memory to be written and read.
+ * This happens in child processes; each lives a few seconds and is killed in the midst of it. A
+ * child may crash, because its provider trusts the corrupted rings. The kernel must survive (the
+ * caller checks its log, and other programs meanwhile), and the children must have got far enough:
+ * connections, posts, accepted calls. The partner (-l) answers messages, and has memory to be
+ * written and read.
  */
 #define _GNU_SOURCE
 #include <errno.h>

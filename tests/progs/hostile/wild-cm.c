@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rdma_cm at random, past librdmacm: wild.c. Threads that call and serve go the whole way to a
- * connection and send over it; others make any call on the same ids, or with QP numbers that are
- * somebody else's.
+ * rdma_cm at random, without librdmacm: see wild.c. Threads that connect and listen go all the way
+ * to a connection and send over it; others make any call on the same ids, or with QP numbers of
+ * other processes.
  *
- * What would test iw_cm or rdma_ucm, and not the driver, is left out. A request is answered once, by
- * the thread that took it. Ids are destroyed and moved at random only in files without a listener.
+ * Calls that would test iw_cm or rdma_ucm, and not the driver, are left out. A request is answered
+ * once, by the thread that took it. Ids are destroyed and moved at random only in files without a
+ * listener.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Verbs at random, past libibverbs: wild.c. Each command goes by write() or by the method that
- * takes write commands; queues have methods of their own, too. What is made is kept in a table that
- * all threads of a process use and destroy, without a lock: what a thread believes may be over.
+ * Verbs at random, without libibverbs: see wild.c. Each command goes by write() or by the method
+ * that takes write commands; queues also have methods of their own. All threads of a process use
+ * and destroy the objects of one table, without a lock: a thread's view may be stale.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

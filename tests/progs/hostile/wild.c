@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls at random on all that a program can call of a weft device: verbs, by write() and by ioctl(),
- * with weft's own parts and methods; rings that are scribbled over while doorbells ring; rdma_cm;
- * RDMA's netlink; files of sysfs. Several processes of several users do it at once, with threads
- * that share what they have; each lives a few seconds, forks, passes files to others, and is killed
- * or closes what it has in some order. Devices come and go meanwhile.
+ * Random calls of everything that a program can call on a weft device: verbs, by write() and by
+ * ioctl(), with weft's own parts and methods; rings that are scribbled over while doorbells ring;
+ * rdma_cm; RDMA's netlink; files of sysfs. Several processes of several users do it at once, with
+ * threads that share their objects; each lives a few seconds, forks, passes files to others, and is
+ * killed or closes its objects in some order. Devices are added and removed meanwhile.
  *
- * What harms the kernel its log tells. This program tells how far it came: each thing that a program
- * can have, or do, must have been had or done once.
+ * Harm to the kernel shows in its log. This program reports coverage: each object and call must
+ * have been had or made once.
  *
- * A life's calls follow from its seed, as far as threads and the others allow: `-1 SLOT:SEED` lives
- * that one alone.
+ * A life's calls follow from its seed, as far as threads and other processes allow: `-1 SLOT:SEED`
+ * repeats that one alone.
  */
 #define _GNU_SOURCE
 #include <errno.h>

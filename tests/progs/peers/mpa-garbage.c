@@ -33,8 +33,8 @@ enum { CRC_BIT = 0x40, ENHANCED_BIT = 0x10 };
 enum { TAGGED = 0x80, LAST = 0x40, DV1 = 0x01, RV1 = 0x40 };
 enum { OP_WRITE, OP_READ_REQ, OP_READ_RESP, OP_SEND, OP_TERM = 7 };
 
-/* The side that ends the connection; with RST, if we do not answer their FIN; NOBODY: it stays. */
-enum end { WE, THEY, THEY_RESET, NOBODY };
+/* The side that ends the connection; with RST, if we do not answer their FIN; NEITHER: it stays. */
+enum end { WE, THEY, THEY_RESET, NEITHER };
 
 /* Longer than the listener's device waits for a step of the set-up. */
 #define IDLE_MS	6000
@@ -132,7 +132,7 @@ static bool they_reset(int fd)
 	return poll(&p, 1, g.patience_ms) > 0 && p.revents & (POLLERR | POLLHUP);
 }
 
-static bool nobody_ends(int fd)
+static bool connection_stays(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
@@ -522,7 +522,7 @@ static const struct test tests[] = {
 	{ "no-fin-after-theirs", bad_crc, 0, 0, THEY_RESET, start_up },
 	{ "silent-after-a-peer-to-peer-reply", say_nothing, 0, 0, THEY, start_up_peer_to_peer },
 	{ "part-of-a-peer-to-peer-fpdu", part_of_fpdu, 1, 1, THEY, start_up_peer_to_peer },
-	{ "idle-after-a-peer-to-peer-set-up", ready_to_receive, 0, 0, NOBODY,
+	{ "idle-after-a-peer-to-peer-set-up", ready_to_receive, 0, 0, NEITHER,
 	  start_up_peer_to_peer },
 	{ "random-ulpdu", random_ulpdu, 100, 120, WE, start_up },
 };
@@ -540,7 +540,7 @@ static const char *one(const struct test *t, int arg)
 		return "a good request is not answered";
 	}
 	t->send(fd, arg);
-	if (t->end == NOBODY && !nobody_ends(fd))
+	if (t->end == NEITHER && !connection_stays(fd))
 		why = "the connection does not stay";
 	else if ((t->end == THEY || t->end == THEY_RESET) && !they_end(fd))
 		why = "the connection stays";

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Peers that stop, many of them, and what memory that takes of this machine:
- *   slow-peers HOST PORT N      they read nothing of what they are sent
+ * Many peers that stop, and how much memory they take on this machine:
+ *   slow-peers HOST PORT N      they do not read what they are sent
  *   slow-peers -s HOST PORT N   they send half a message, and no more
- * They are plain TCP sockets. Both ends are this process: HOST is an address of this machine that
- * a weft device without CRC has. Says how many KB a peer takes. To be looked at before and behind
- * that, -s waits for a line each time.
+ * They are plain TCP sockets. Both ends are this process: HOST is an address of this machine that a
+ * weft device without CRC has. Prints how many KB a peer takes. With -s it waits for a line on
+ * stdin before and after, so that the caller can take a measurement.
  */
 #include <errno.h>
 #include <netdb.h>

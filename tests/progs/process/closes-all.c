@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * As daemons do: closes every descriptor that it does not know, first one after the other, then
- * by close_range(). What a library has opened behind its back is to go on: devices are listed,
- * the connection between both ends, which are this process, carries data and ends. HOST is an
- * address of this machine that an RDMA device has. TAP.
+ * Closes all descriptors that it does not know, as daemons do: one by one, then by close_range().
+ * The library's hidden descriptors must survive: devices are listed, and the connection, both of
+ * whose ends are in this process, carries data and ends. HOST is an address of this machine that an
+ * RDMA device has. TAP.
  */
 #define _GNU_SOURCE
 #include <stdio.h>

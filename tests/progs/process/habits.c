@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Habits of programs that a library in their process may be in the way of: fork(), threads that
- * are cancelled, handlers of faults, descriptors that libc closes. Each is a process of its own.
- * HOST is an address of this machine that an RDMA device has; ports from PORT on are used.
- * LEFT_OUT names a habit that is not tried. TAP.
+ * What programs do that a library in their process could break: fork(), cancelled threads, handlers
+ * of faults, descriptors that libc closes. Each test is a process of its own. HOST is an address of
+ * this machine that an RDMA device has; ports from PORT on are used. LEFT_OUT names a test to leave
+ * out. TAP.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -662,6 +663,145 @@ static bool points_nowhere(void)
 
 /* ---- one after the other ---- */
 
+/* ---- memory as the program sees it ---- */
+
+static sigjmp_buf own_fault;
+static volatile sig_atomic_t in_own_fault, samples;
+static volatile char *nowhere;
+
+static void on_own_fault(int sig)
+{
+	(void)sig;
+	if (in_own_fault)
+		siglongjmp(own_fault, 1);
+	signal(SIGSEGV, SIG_DFL);
+}
+
+/* As samplers and collectors do: looks at memory that may not be there. */
+static void take_sample(int sig)
+{
+	(void)sig;
+	if (!sigsetjmp(own_fault, 1)) {
+		in_own_fault = 1;
+		*nowhere = 1;
+	}
+	in_own_fault = 0;
+	samples++;
+}
+
+#define BIG	(1 << 20)
+
+static bool handler_recovers(void)
+{
+	struct sigaction fault = { .sa_handler = on_own_fault, .sa_flags = SA_NODEFER };
+	struct sigaction clock = { .sa_handler = take_sample, .sa_flags = SA_RESTART };
+	static uint8_t from[BIG], to[BIG];
+	struct ibv_mr *from_mr, *to_mr;
+	sigset_t mask;
+
+	nowhere = no_memory();
+	pair_open(&pair, host, port);
+	from_mr = conn_reg(&pair.client, from, BIG, 0);
+	to_mr = conn_reg(&pair.server, to, BIG, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	sigaction(SIGSEGV, &fault, NULL);
+	sigaction(SIGALRM, &clock, NULL);
+	setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 1000 }, { 0, 1000 } }, NULL);
+	while (samples < 1000) {
+		struct ibv_sge sge = { (uintptr_t)from, BIG, from_mr->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { (uintptr_t)to, to_mr->rkey },
+		}, *bad;
+		struct ibv_wc wc;
+
+		if (ibv_post_send(pair.client.id->qp, &wr, &bad) ||
+		    conn_poll(&pair.client, &wc, 1, PAIR_TIMEOUT_MS) != 1 || wc.status)
+			return false;
+	}
+	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	return !sigismember(&mask, SIGALRM) && !sigismember(&mask, SIGSEGV);
+}
+
+static bool registers(struct ibv_pd *pd, void *p, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, p, 3 * 4096, access);
+
+	if (mr)
+		ibv_dereg_mr(mr);
+	else if (errno != EFAULT)
+		fail("ibv_reg_mr: %s", strerror(errno));
+	return mr;
+}
+
+static bool rights_as_mapped(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(open_device());
+	uint8_t *p = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int write = IBV_ACCESS_LOCAL_WRITE, remote = write | IBV_ACCESS_REMOTE_WRITE;
+	bool ok = registers(pd, p, remote) && registers(pd, p, 0);
+
+	mprotect(p + 4096, 4096, PROT_READ);
+	ok = ok && !registers(pd, p, write) && !registers(pd, p, remote) && registers(pd, p, 0);
+	mprotect(p + 2 * 4096, 4096, PROT_NONE);
+	ok = ok && !registers(pd, p, 0);
+	munmap(p + 2 * 4096, 4096);
+	return ok && !registers(pd, p, 0);
+}
+
+#define WRITE_LEN	1000
+#define WRITES		3000
+
+/* The buffer's last octets, as a program that polls them sees them. */
+static void *await_last_octet(void *torn)
+{
+	volatile uint8_t *to = pair.to;
+	unsigned int i, k;
+
+	for (i = 1; i <= WRITES; i++) {
+		while (to[WRITE_LEN - 1] != (uint8_t)(i | 1))
+			;
+		for (k = 0; k < WRITE_LEN; k++)
+			if (to[k] != (uint8_t)(i | 1)) {
+				++*(unsigned int *)torn;
+				break;
+			}
+		memset(pair.to, 0, WRITE_LEN);
+		__atomic_store_n(&pair.to[WRITE_LEN], (uint8_t)i, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static bool last_octet_is_last(void)
+{
+	unsigned int torn = 0, i;
+	pthread_t thread;
+
+	pair_open(&pair, host, port);
+	memset(pair.to, 0, sizeof(pair.to));
+	if (pthread_create(&thread, NULL, await_last_octet, &torn))
+		fail("no thread");
+	for (i = 1; i <= WRITES; i++) {
+		struct ibv_sge sge = { (uintptr_t)pair.from, WRITE_LEN, pair.from_mr->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { (uintptr_t)pair.to, pair.to_mr->rkey },
+		}, *bad;
+		struct ibv_wc wc;
+
+		memset(pair.from, (uint8_t)(i | 1), WRITE_LEN);
+		if (ibv_post_send(pair.client.id->qp, &wr, &bad) ||
+		    conn_poll(&pair.client, &wc, 1, PAIR_TIMEOUT_MS) != 1 || wc.status)
+			fail("a Write failed");
+		while (__atomic_load_n(&pair.to[WRITE_LEN], __ATOMIC_ACQUIRE) != (uint8_t)i)
+			conn_poll(&pair.server, &wc, 1, 0);
+	}
+	pthread_join(thread, NULL);
+	return !torn;
+}
+
 static const struct habit {
 	const char *name;
 	bool (*is_well)(void);
@@ -684,6 +824,9 @@ static const struct habit {
 	{ "a-bad-pointer-in-a-thread-born-with-all-blocked", born_blocked },
 	{ "a-bad-pointer-with-a-handler-by-an-old-name", old_signal },
 	{ "a-handler-is-called-as-was-asked", handler_as_asked },
+	{ "a-handler-recovers-from-its-own-fault", handler_recovers },
+	{ "memory-is-registered-with-the-rights-that-it-has", rights_as_mapped },
+	{ "the-last-octet-of-a-write-comes-last", last_octet_is_last },
 	{ "signal-after-siginterrupt", interrupts },
 	{ "a-descriptor-that-fclose-released", streams },
 	{ "a-name-that-points-nowhere", points_nowhere },

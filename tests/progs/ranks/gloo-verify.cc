@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * gloo's collectives, by one of its transports, between processes that this one begins:
+ * gloo's collectives, over one of its transports, between processes that this one starts:
  *
  *   gloo-verify ibverbs DEVICE RANKS FOLDER
  *   gloo-verify tcp ADDRESS RANKS FOLDER
  *
- * Ranks meet by files in the folder. Each prints what every collective left in its memory, as one number a
- * line, to FOLDER/rank-N; both transports have to print the same. What can be told without gloo is looked at.
+ * Ranks meet through files in the folder. Each writes the result of every collective, one number a
+ * line, to FOLDER/rank-N; both transports must give the same. Results that are known without gloo
+ * are checked.
  */
 #include <gloo/allgather_ring.h>
 #include <gloo/allreduce_bcube.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An MPI program: its ranks pass messages of many sizes around a ring and to everybody, and look at
- * every octet. Rank 0 says how many took part.
+ * An MPI program: its ranks pass messages of many sizes around a ring and broadcast them, and
+ * verify every octet. Rank 0 prints the number of ranks.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An MPI program that looks at every octet that moves: messages between all pairs of ranks, of every length
- * at which a transport may do otherwise; collectives; and one-sided access, with fences and with locks.
+ * An MPI program that verifies every octet: messages between all pairs of ranks, of every length at
+ * which a transport may change its protocol; collectives; and one-sided access, with fences and
+ * with locks.
  *
  *   mpi-verify [-p]     -p: a ping-pong of 8 octets between ranks 0 and 1, in microseconds one way
  *
- * Rank 0 says "N ranks, N checks". Whoever finds a wrong octet ends all.
+ * Rank 0 prints "N ranks, N checks". A rank that finds a wrong octet aborts all.
  */
 #include <mpi.h>
 #include <stdio.h>

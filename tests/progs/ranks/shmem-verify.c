@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An OpenSHMEM program that looks at every octet that moves: puts, gets, words that are waited for,
- * atomics, broadcasts and sums. Process 0 says "N processes, N checks". Whoever finds a wrong octet ends all.
+ * An OpenSHMEM program that verifies every octet: puts, gets, waits for words, atomics, broadcasts
+ * and sums. Process 0 prints "N processes, N checks". A process that finds a wrong octet aborts
+ * all.
  */
 #include <shmem.h>
 #include <stdio.h>

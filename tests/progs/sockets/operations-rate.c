@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * tcp|send|put [ROUNDS [LARGE]]: two processes at 127.0.0.1 that spin. Half a round trip of 4 octets in us, and
- * a stream of 64 KB pieces in 10^6 octets a second: by TCP's calls, by weft-socket.h's sends, or its puts.
+ * tcp|send|put [ROUNDS [LARGE]]: two processes at 127.0.0.1 that spin. Prints half a round trip of
+ * 4 octets in us, and the rate of a stream of 64 KB pieces in 10^6 octets a second: over TCP's
+ * calls, or over weft-socket.h's sends or puts.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

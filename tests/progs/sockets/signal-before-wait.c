@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A library that stands before libc, and behind what is preloaded: what that asks the kernel to wait for comes by
- * here. The signal of signal_before_wait comes once, when such a call is about to wait and does not yet.
+ * A library between the preloaded library and libc: the blocking calls of the former pass through
+ * it. It raises the signal of signal_before_wait once, when such a call is about to block.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

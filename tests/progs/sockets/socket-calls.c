@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: what TCP's calls do, one case after the other, over connections of 127.0.0.1 to itself; TAP.
- * It knows nothing of iWARP: all cases pass over TCP, and under `weft-run --sockets`, too. In each a child
- * is the client. It has a connection of its own, and does what the parent's side of the case awaits.
+ * PORT [CASE]: what TCP's calls do, case by case, over connections of 127.0.0.1 to itself; TAP. It
+ * knows nothing of iWARP: all cases pass over TCP, and under `weft-run --sockets`. In each case a
+ * child is the client, with a connection of its own, and does what the parent's side expects.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

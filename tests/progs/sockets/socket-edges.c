@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: what TCP's calls do where threads share a socket, where a number is closed under a thread that
- * waits at it, and how a process may end; TAP. Both ends are in this process, or its child: the accepted one
- * is the case's, the other a thread's. It knows nothing of iWARP, as socket-calls.c.
+ * PORT [CASE]: what TCP's calls do if threads share a socket, if a descriptor is closed under a
+ * waiting thread, and how a process may end; TAP. Both ends are in this process, or its child: the
+ * accepted socket is the case's, the other a thread's. It knows nothing of iWARP, like
+ * socket-calls.c.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

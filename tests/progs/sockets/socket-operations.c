@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: weft-socket.h's posted operations as a program has them, one case after the other, over
- * connections of 127.0.0.1 to itself under `weft-run --sockets`; TAP. In each a child is the client. "without":
- * what a program finds where there is no weft.
+ * PORT [CASE]: weft-socket.h's posted operations, case by case, over connections of 127.0.0.1 to
+ * itself under `weft-run --sockets`; TAP. In each case a child is the client. The case "without"
+ * tests a program that runs without weft.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: handlers of signals that send, receive and wait while their own thread does, or that leave a
- * call; TAP. It knows nothing of iWARP: all is the same over TCP.
+ * PORT [CASE]: signal handlers that send, receive and wait while their own thread does, or that
+ * leave a call by siglongjmp(); TAP. It knows nothing of iWARP: all cases pass over TCP.
  */
 #define _GNU_SOURCE
 #include <poll.h>

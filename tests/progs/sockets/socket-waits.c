@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * PORT [CASE]: which calls of TCP's wait, where O_NONBLOCK is changed by whoever has the socket; TAP.
- * PORT turns N: N turns of short messages on each of two connections, and how many calls they take is another's
- * to count: the client has both in one thread, as pgbench, and a server's process has one, as PostgreSQL's. Each
- * says how many it has asked for.
- * PORT sleeping-turns N: the same, and the client waits in recv().
- * It knows nothing of iWARP: all is the same over TCP.
+ * PORT [CASE]: which of TCP's calls block, if any holder of the socket may change O_NONBLOCK; TAP.
+ * PORT turns N: N round trips of short messages on each of two connections, whose system calls the
+ * caller counts: the client has both in one thread, like pgbench, and each has a server process,
+ * like PostgreSQL's. Each process prints how many calls it made.
+ * PORT sleeping-turns N: the same, and the client blocks in recv().
+ * It knows nothing of iWARP: all cases pass over TCP.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What does it cost to enter the driver? The doorbell is an ioctl method
- * (WEFT_METHOD_QP_KICK); the other way would be the write() command that
- * posts sends, here with none. Both on a QP that is not connected, where either
- * does next to nothing, beside a system call that does nothing.
+ * What does it cost to enter the driver? Times the doorbell, an ioctl method (WEFT_METHOD_QP_KICK),
+ * and the alternative, the write() command that posts sends, here without any. Both act on a QP
+ * that is not connected and do next to nothing. A null system call is timed beside them.
  *
  *   doorbell-cost [CALLS]        ns a call, the best of ten rounds
  */

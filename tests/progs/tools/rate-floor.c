@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ping-pong, and a stream, over what weft_kping offers (tests/kmod/ping.c): a system
- * call, TCP, and a page to spin on. What a driver over TCP takes longer is its own.
+ * Ping-pong, and a stream, over weft_kping (tests/kmod/ping.c): a system call, TCP, and a page to
+ * spin on. Any time beyond that is the driver's.
  */
 #include <errno.h>
 #include <fcntl.h>

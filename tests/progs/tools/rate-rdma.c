@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * By verbs. All connections share one CQ, and one buffer to send from and one to
- * receive into, as a benchmark over sockets would.
+ * Rates over verbs. All connections share one CQ, one send buffer and one receive buffer, as a
+ * benchmark over sockets would.
  *
- * iWARP has no "receiver not ready": a Send that finds no receive posted ends
- * the connection. So the client has no more than `depth` operations under way
- * that the server has not answered for, and the server answers for each chunk of
- * them by an empty Send. Writes tell the receiver nothing: an empty Send after
- * each chunk does. The server's report is the only message to the client that
- * has octets. Reads need none of this; the client counts what it has read.
+ * iWARP has no "receiver not ready": a Send without a posted receive ends the connection. So the
+ * client has at most `depth` unacknowledged operations, and the server acknowledges each chunk of
+ * them with an empty Send. Writes are not reported to the receiver: an empty Send after each chunk
+ * is. The server's report is the only message to the client that has octets. Reads need none of
+ * this; the client counts what it has read.
  */
 #include <endian.h>
 #include <errno.h>

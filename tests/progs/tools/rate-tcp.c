@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * By TCP sockets, as a program without RDMA would do it: non-blocking, edge
- * triggered epoll, which is slept in or spun on, no delay, buffers of the
- * kernel's default size.
+ * Rates over TCP sockets, as a program without RDMA would use them: non-blocking, edge-triggered
+ * epoll that sleeps or spins, TCP_NODELAY, buffers of the kernel's default size.
  */
 #define _GNU_SOURCE
 #include <errno.h>

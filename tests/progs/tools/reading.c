@@ -2,7 +2,7 @@
 /*
  * How long does it take to read a small file, such as a counter in sysfs?
  *   reading FILE	prints the shortest of 50 times, in us
- * The kernel answers for a counter from its cache for 10 ms: there is a pause before each reading.
+ * The kernel caches a counter for 10 ms: there is a pause before each reading.
  */
 #include <fcntl.h>
 #include <stdint.h>

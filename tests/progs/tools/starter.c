@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Starts what others ask for: starter PORT. Each connection is a shell of its own, any number at
- * once. Only for the lab, whose machines cannot be reached from outside.
+ * Starts commands: starter PORT. Each connection is a shell of its own, any number at once. Only
+ * for the lab, whose machines cannot be reached from outside.
  */
 #include <arpa/inet.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 /*
  * Two tun netdevs joined to each other, one here and one in another network namespace:
  *   tunnel NAME NETNS-FILE
- * Both are called NAME. They go with this program.
+ * Both are called NAME. They exist as long as this program.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How fast is it? Two of these measure rates, latencies and connection set-up
- * over any verbs devices, and over plain TCP sockets with the same traffic. One
- * thread at each end. Rates are what the receiver counted between two looks at
- * its own clock, so that nothing is counted that lies in a buffer on the way.
+ * How fast is it? Two of these measure rates, latencies and connection set-up over any verbs
+ * devices, and over plain TCP sockets with the same traffic, with one thread at each end. Rates are
+ * what the receiver counted between two readings of its own clock, so that data in buffers on the
+ * way does not count.
  */
 #include <endian.h>
 #include <getopt.h>

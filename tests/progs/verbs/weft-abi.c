@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The interface between weft and its provider (rdma/weft-abi.h), as any provider may use it: an older
- * one, which knows less, and a newer one, which says more. Each case has a command file of its own, of
- * the device that has ADDR, and writes commands to it itself. TAP on stdout.
+ * The interface between weft and its provider (rdma/weft-abi.h), as used by an older provider,
+ * which knows less, and a newer one, which sends more. Each case opens the device that has ADDR and
+ * writes commands to it directly. TAP on stdout.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * No update is lost: processes add to eight words of memory that they share. Each has a
- * connection of its own, over the device that has ADDR, and adds by fetch-and-add and by
- * compare-and-swap from both of its ends, while a thread adds by the CPU's instructions. The
- * words' sum must be what all have added. TAP on stdout. Nothing here knows weft.
+ * No update is lost: processes add to eight words of shared memory. Each has a connection of its
+ * own, over the device that has ADDR, and adds by fetch-and-add and by compare-and-swap from both
+ * ends, while a thread adds with the CPU's instructions. The words' sum must be the sum of all
+ * additions. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions of dmabufs, which udmabuf exports: a memfd under another name, so that this program sees
- * what the device makes of them. Each case has a connection of its own, both ends in this process,
- * over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ * Regions of dmabufs, which udmabuf exports from a memfd, so that this program can read what the
+ * device wrote. Each case has a connection of its own, both ends in this process, over the device
+ * that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the extended verbs promise: completion queues that are polled field by field and tell the
- * time, and domains that name a thread. Each case has a connection of its own, both ends in this
- * process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ * What the extended verbs promise: completion queues that are polled field by field and have time
+ * stamps, and parent domains of one thread. Each case has a connection of its own, both ends in
+ * this process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <endian.h>
 #include <errno.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Immediate data, atomics and memory windows, by verbs. Each case has a
- * connection of its own, both ends in this process, over the device that has
- * ADDR; each runs by ibv_post_send(), and again by ibv_wr_*. TAP on stdout.
- * Nothing here knows weft.
+ * Immediate data, atomics and memory windows. Each case has a connection of its own, both ends in
+ * this process, over the device that has ADDR, and runs twice: with ibv_post_send() and with
+ * ibv_wr_*. TAP on stdout. Nothing here knows weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What verbs promise of objects that change while they live: memory registered
- * anew, memory under another address, queues that get another size, events of a
- * shared receive queue, a queue pair that starts over, rings that are mapped
- * while their queue goes. And of requests: many pieces, fences, solicited
- * events. Each case has a connection of its own, both ends in this
- * process, over the device that has ADDR. TAP on stdout. Nothing here knows weft.
+ * What verbs promise of objects that change: reregistered memory, memory at another address,
+ * resized queues, events of a shared receive queue, a queue pair that is reset and used again,
+ * rings that are mapped while their queue is destroyed. And of requests: many SGEs, fences,
+ * solicited events. Each case has a connection of its own, both ends in this process, over the
+ * device that has ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <fcntl.h>

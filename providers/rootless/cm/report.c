@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What a connection tells its id, and so the program. With the connection's lock. */
+/* Reports of a connection to its id, and so to the program. With the connection's lock. */
 #include "id.h"
 #include "host/limits.h"
 #include "host/qp.h"
 
-/* What an event has room for: a u8. */
+/* An event has room for a u8. */
 u8 rl_cm_depth(u16 d)
 {
 	if (d == WEFT_MPA_NO_NEGOTIATION)
@@ -12,12 +12,12 @@ u8 rl_cm_depth(u16 d)
 	return min_t(u16, d, 255);
 }
 
-int rl_cm_tell(struct rl_conn *c, struct rl_cm_event_data *w)
+int rl_cm_report(struct rl_conn *c, struct rl_cm_event_data *w)
 {
-	return c->user ? rl_cmid_say(c->user, w) : 0;
+	return c->user ? rl_cmid_report(c->user, w) : 0;
 }
 
-int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
+int rl_cm_report_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
 {
 	struct rl_cm_event_data w = {
 		.event = event,
@@ -27,7 +27,7 @@ int rl_cm_tell_established(struct rl_conn *c, enum rl_cm_event event, const u8 *
 		.pd_len = pd_len,
 	};
 
-	return rl_cm_tell(c, &w);
+	return rl_cm_report(c, &w);
 }
 
 static enum rl_cm_event failure_event(int status)
@@ -43,7 +43,7 @@ static enum rl_cm_event failure_event(int status)
 	}
 }
 
-void rl_cm_tell_failed(struct rl_conn *c)
+void rl_cm_report_failed(struct rl_conn *c)
 {
 	const struct weft_link *l = &c->link;
 	bool refused = l->status == -ECONNREFUSED && l->rx_event == WEFT_RX_STARTUP;
@@ -54,20 +54,20 @@ void rl_cm_tell_failed(struct rl_conn *c)
 		.pd_len = refused ? l->st.frame.pd_len : 0,
 	};
 
-	rl_cm_tell(c, &w);
+	rl_cm_report(c, &w);
 	rl_cmid_leave(c);
 }
 
-void rl_cm_tell_ended(struct rl_conn *c)
+void rl_cm_report_ended(struct rl_conn *c)
 {
 	struct rl_cm_event_data w = { .event = RL_CM_DISCONNECTED };
 
-	rl_cm_tell(c, &w);
+	rl_cm_report(c, &w);
 	rl_cmid_leave(c);
 }
 
-/* If a Request is not answered yet, the program learns it from its answer. */
-void rl_cm_tell_dead(struct rl_conn *c)
+/* The program learns of an unanswered Request when it answers. */
+void rl_cm_report_dead(struct rl_conn *c)
 {
 	rl_cmid_leave(c);
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * libc's memcpy() stores a block's tail first. Programs poll the last octet of what a peer writes, and
+ * the guard has to know the instructions that touch a program's memory (guard.c): so the library has a
+ * copy of its own. It is the library's memcpy(), too (--wrap).
+ */
+#include "copy.h"
+
+/* A store is not moved before another one by the compiler. */
+#define IN_ORDER() __asm__ volatile("" ::: "memory")
+
+typedef u64 word_t __attribute__((aligned(1), may_alias));
+typedef u64 block_t __attribute__((vector_size(16), aligned(1), may_alias));
+
+#define BLOCK	sizeof(block_t)
+#define WORD	sizeof(word_t)
+
+static inline void copy_octets(u8 *to, const u8 *from, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		to[i] = from[i];
+		IN_ORDER();
+	}
+}
+
+static inline void copy_words(u8 *to, const u8 *from, size_t n)
+{
+	for (; n; n -= WORD, to += WORD, from += WORD) {
+		*(word_t *)to = *(const word_t *)from;
+		IN_ORDER();
+	}
+}
+
+static inline void copy_blocks(u8 *to, const u8 *from, size_t n)
+{
+	for (; n; n -= 4 * BLOCK, to += 4 * BLOCK, from += 4 * BLOCK) {
+		const block_t *f = (const block_t *)from;
+		block_t a = f[0], b = f[1], c = f[2], d = f[3];
+		block_t *t = (block_t *)to;
+
+		t[0] = a;
+		IN_ORDER();
+		t[1] = b;
+		IN_ORDER();
+		t[2] = c;
+		IN_ORDER();
+		t[3] = d;
+		IN_ORDER();
+	}
+}
+
+void rl_copy_in_order(void *dst, const void *src, size_t n)
+{
+	u8 *to = dst;
+	const u8 *from = src;
+	size_t head = min_t(size_t, -(uintptr_t)to % WORD, n), blocks, words, last;
+
+	smp_wmb();
+	copy_octets(to, from, head);
+	to += head;
+	from += head;
+	n -= head;
+	last = n < WORD ? 0 : WORD;
+	blocks = (n - last) / (4 * BLOCK) * (4 * BLOCK);
+	copy_blocks(to, from, blocks);
+	to += blocks;
+	from += blocks;
+	n -= blocks;
+	words = n / WORD * WORD - last;
+	copy_words(to, from, words);
+	to += words;
+	from += words;
+	n -= words;
+	smp_wmb();
+	copy_words(to, from, last);
+	copy_octets(to + last, from + last, n - last);
+}
+
+/* Without an order. Octets that two stores both write are the same. */
+void *__wrap_memcpy(void *restrict dst, const void *restrict src, size_t n)
+{
+	u8 *to = dst;
+	const u8 *from = src;
+
+	if (n >= 2 * BLOCK) {
+		block_t tail = *(const block_t *)(from + n - BLOCK), before = *(const block_t *)(from + n - 2 * BLOCK);
+		size_t blocks = n / (4 * BLOCK) * (4 * BLOCK), i;
+
+		copy_blocks(to, from, blocks);
+		for (i = blocks; i + 2 * BLOCK < n; i += BLOCK) {
+			*(block_t *)(to + i) = *(const block_t *)(from + i);
+			IN_ORDER();
+		}
+		*(block_t *)(to + n - 2 * BLOCK) = before;
+		*(block_t *)(to + n - BLOCK) = tail;
+	} else if (n >= BLOCK) {
+		block_t head = *(const block_t *)from, tail = *(const block_t *)(from + n - BLOCK);
+
+		*(block_t *)to = head;
+		*(block_t *)(to + n - BLOCK) = tail;
+	} else if (n >= WORD) {
+		u64 head = *(const word_t *)from, tail = *(const word_t *)(from + n - WORD);
+
+		*(word_t *)to = head;
+		*(word_t *)(to + n - WORD) = tail;
+	} else {
+		copy_octets(to, from, n);
+	}
+	return dst;
+}
