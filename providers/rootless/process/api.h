@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What libweft-rootless.so has for libweft-sockets.so: these functions of process/, and those of host/ulp.h. All others
- * are hidden. Whoever defines one includes this.
+ * The functions of process/ that libweft-rootless.so exports to libweft-sockets.so, beside those of
+ * host/ulp.h. All others are hidden. A file that defines one includes this.
  */
 #ifndef RL_API_H
 #define RL_API_H

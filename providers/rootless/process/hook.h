@@ -18,8 +18,8 @@
 #define RL_HOOK __attribute__((visibility("default")))
 
 /*
- * A place for the next function of a name, filled when the library is loaded, or first used. Each library has its
- * own places.
+ * The next function of a name, found when the library is loaded, or on first use. Each library has
+ * its own.
  */
 struct rl_next {
 	void *f;
@@ -43,7 +43,10 @@ static inline void *rl_real(struct rl_next *n)
 	static struct rl_next next_ __attribute__((section("rl_nexts"), used)) = { NULL, #f }; \
 	(__typeof__(&f))rl_real(&next_); })
 
-/* The next function's result; or ENOSYS and @instead, which no caller but an allocator that dlsym() calls sees. */
+/*
+ * The next function's result; or ENOSYS and @instead, which only an allocator that dlsym() calls
+ * gets to see.
+ */
 #define RL_PASS_OR(instead, f, ...) ({						\
 	__typeof__(&f) real_ = RL_REAL(f);					\
 	real_ ? real_(__VA_ARGS__) : (errno = ENOSYS, (instead)); })

@@ -2,7 +2,7 @@
 /*
  * Doubly linked lists, with the names of the Linux kernel's. A list is a ring: the head, then a
  * node inside each entry. A node that is in no list must not be deleted, unless it was initialised.
- * A hash table's buckets have a head of one pointer: struct hlist_head, which is empty if it is zero.
+ * The buckets of a hash table are struct hlist_head: one pointer, empty if zero.
  */
 #ifndef RL_LIST_H
 #define RL_LIST_H

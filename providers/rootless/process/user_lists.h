@@ -11,7 +11,10 @@
 
 #define RL_LONG_LIST	256
 
-/* May it be read? If not the kernel reports why: it refuses more entries than there may be descriptors. */
+/*
+ * Can it be read? If not, the kernel returns the error: it refuses more entries than there may be
+ * descriptors.
+ */
 static inline bool rl_list_may_be_read(const struct pollfd *p, nfds_t n)
 {
 	struct rlimit most;
