@@ -2,7 +2,7 @@
 /*
  * libc's memcpy() stores a block's tail first, and programs poll the last octet of what a peer
  * writes. And the guard must know the instructions that touch a program's memory (guard.c). So the
- * library copies by itself; that is its memcpy(), too (--wrap).
+ * library copies by itself; these are its memcpy() and memmove(), too (--wrap).
  */
 #include "copy.h"
 
@@ -79,7 +79,7 @@ void rl_copy_in_order(void *dst, const void *src, size_t n)
 }
 
 /* Without an order. Octets that two stores both write are the same. */
-void *__wrap_memcpy(void *restrict dst, const void *restrict src, size_t n)
+void *__wrap_memcpy(void *dst, const void *src, size_t n)
 {
 	u8 *to = dst;
 	const u8 *from = src;
@@ -108,6 +108,25 @@ void *__wrap_memcpy(void *restrict dst, const void *restrict src, size_t n)
 		*(word_t *)(to + n - WORD) = tail;
 	} else {
 		copy_octets(to, from, n);
+	}
+	return dst;
+}
+
+void *__wrap_memmove(void *dst, const void *src, size_t n)
+{
+	u8 *to = dst;
+	const u8 *from = src;
+
+	/* Upwards nothing is overwritten before it was read, unless @dst begins within @src. */
+	if ((uintptr_t)to - (uintptr_t)from >= n)
+		return __wrap_memcpy(dst, src, n);
+	for (; n >= WORD; n -= WORD) {
+		*(word_t *)(to + n - WORD) = *(const word_t *)(from + n - WORD);
+		IN_ORDER();
+	}
+	while (n--) {
+		to[n] = from[n];
+		IN_ORDER();
 	}
 	return dst;
 }
