@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* How weft-run copies a program's memory, and what it may do with it: process/copy.c, process/maps.c. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "shared.h"
+#include "../../providers/rootless/process/copy.h"
+#include "../../providers/rootless/process/maps.h"
+
+#define LONGEST	300
+#define STARTS	18	/* every alignment, and more */
+#define ROOM	1200
+
+void *__wrap_memcpy(void *dst, const void *src, size_t n);
+void *__wrap_memmove(void *dst, const void *src, size_t n);
+
+static void fill(uint8_t *p)
+{
+	int i;
+
+	for (i = 0; i < ROOM; i++)
+		p[i] = (uint8_t)rand();
+}
+
+static void each_length_and_alignment_is_copied(void **state)
+{
+	uint8_t from[ROOM], want[ROOM], got[ROOM];
+	size_t n, to, at;
+
+	fill(from);
+	for (n = 0; n < LONGEST; n++)
+		for (to = 0; to < STARTS; to++)
+			for (at = 0; at < STARTS; at++) {
+				memset(want, 0xaa, sizeof(want));
+				memcpy(want + to, from + at, n);
+				memset(got, 0xaa, sizeof(got));
+				rl_copy_in_order(got + to, from + at, n);
+				assert_memory_equal(got, want, ROOM);
+				memset(got, 0xaa, sizeof(got));
+				__wrap_memcpy(got + to, from + at, n);
+				assert_memory_equal(got, want, ROOM);
+			}
+}
+
+static void octets_that_overlap_are_moved(void **state)
+{
+	uint8_t want[ROOM], got[ROOM];
+	size_t n, to, at;
+
+	for (n = 0; n < LONGEST; n++)
+		for (to = 0; to < STARTS; to++)
+			for (at = 0; at < STARTS; at++) {
+				fill(want);
+				memcpy(got, want, ROOM);
+				memmove(want + 200 + to * 3, want + 200 + at * 3, n);
+				__wrap_memmove(got + 200 + to * 3, got + 200 + at * 3, n);
+				assert_memory_equal(got, want, ROOM);
+			}
+}
+
+static void rights_are_those_of_each_page(void **state)
+{
+	const size_t page = 4096;
+	uint8_t *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const u64 at = (uintptr_t)p;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_true(rl_maps_allow(at, 4 * page, true));
+	assert_true(rl_maps_allow(at + 1, 1, true));
+	assert_true(rl_maps_allow(at, 0, true));
+	assert_int_equal(mprotect(p + page, page, PROT_READ), 0);
+	assert_true(rl_maps_allow(at, 4 * page, false));
+	assert_false(rl_maps_allow(at, 4 * page, true));
+	assert_true(rl_maps_allow(at, page, true));
+	assert_false(rl_maps_allow(at, page + 1, true));
+	assert_true(rl_maps_allow(at + 2 * page, 2 * page, true));
+	assert_int_equal(mprotect(p + 2 * page, page, PROT_NONE), 0);
+	assert_true(rl_maps_allow(at, 2 * page, false));
+	assert_false(rl_maps_allow(at, 2 * page + 1, false));
+	assert_int_equal(munmap(p + 2 * page, page), 0);
+	assert_false(rl_maps_allow(at + 2 * page, 1, false));
+	assert_true(rl_maps_allow(at + 3 * page, page, true));
+	munmap(p, 4 * page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_length_and_alignment_is_copied),
+		cmocka_unit_test(octets_that_overlap_are_moved),
+		cmocka_unit_test(rights_are_those_of_each_page),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
