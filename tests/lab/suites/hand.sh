@@ -64,7 +64,7 @@ version() {
 	pair weft:weft
 	for case in "a-listener-in-the-peer's-place-is-detected" wrong-hellos-are-refused; do
 		WEFT_TRACE=1 tap_run weft-handpeers "$IP_A" 0 "$case"
-		grep -q '^weft: a peer by hand speaks version 2; this is 3' "$TEST_DIR/weft-handpeers.log" ||
+		grep -q '^weft: a peer connected by hand has version 2; this is 3' "$TEST_DIR/weft-handpeers.log" ||
 			fail "$case: nothing is said of the version"
 	done
 }
