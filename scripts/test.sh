@@ -121,7 +121,7 @@ find_tests() {
 	*/*) found=$(select_tests "${1%/*}/*${1##*/}*" <<<"$all") ;;
 	*) found=$(select_tests "*$1*" <<<"$all") ;;
 	esac
-	[ -n "$found" ] || die "no test is called $1; names are in tests/*/test_*.c and tests/lab/suites/*.sh"
+	[ -n "$found" ] || die "no test is called $1; names are in tests/*/test_*.c and tests/lab/suites/*.sh; tests that need a kernel: tests/lab/run.sh LAB SUITE"
 	echo "$found"
 }
 
