@@ -139,7 +139,8 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 		u32 n;
 		void *p = weft_mr_piece(r, addr, len, &n);
 
-		if (n < len)
+		/* The last aligned 8 octets may end this piece, and a few more begin the next. */
+		if (n < len && len - n >= sizeof(u64))
 			weft_cur_copy(from, p, n);
 		else
 			copy_tail_last(p, from, n);

@@ -62,6 +62,13 @@ void rl_copy_in_order(void *dst, const void *src, size_t n)
 	to += head;
 	from += head;
 	n -= head;
+	/* A store that crosses a cache line is seen in halves: blocks are aligned. */
+	if ((uintptr_t)to % BLOCK && n >= 2 * WORD) {
+		copy_words(to, from, WORD);
+		to += WORD;
+		from += WORD;
+		n -= WORD;
+	}
 	last = n < WORD ? 0 : WORD;
 	blocks = (n - last) / (4 * BLOCK) * (4 * BLOCK);
 	copy_blocks(to, from, blocks);
@@ -75,7 +82,12 @@ void rl_copy_in_order(void *dst, const void *src, size_t n)
 	n -= words;
 	smp_wmb();
 	copy_words(to, from, last);
-	copy_octets(to + last, from + last, n - last);
+	if (n == last)
+		return;
+	smp_wmb();
+	copy_octets(to + last, from + last, n - last - 1);
+	smp_wmb();
+	copy_octets(to + n - 1, from + n - 1, 1);
 }
 
 /* Without an order. Octets that two stores both write are the same. */

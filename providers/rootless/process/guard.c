@@ -58,11 +58,12 @@ static struct text {
 } texts[TEXTS];
 static u32 ntexts;			/* atomic */
 
+/* Called under the loader's lock. */
 static int find_text(struct dl_phdr_info *info, size_t size, void *inside)
 {
 	u32 i;
 
-	for (i = 0; i < info->dlpi_phnum; i++) {
+	for (i = 0; i < info->dlpi_phnum && ntexts < TEXTS; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		const uintptr_t from = info->dlpi_addr + p->p_vaddr;
 
@@ -78,8 +79,7 @@ static int find_text(struct dl_phdr_info *info, size_t size, void *inside)
 
 void rl_guard_add_text(void (*inside)(void))
 {
-	if (ntexts < TEXTS)
-		dl_iterate_phdr(find_text, (void *)(uintptr_t)inside);
+	dl_iterate_phdr(find_text, (void *)(uintptr_t)inside);
 }
 
 /*
@@ -92,27 +92,32 @@ static bool is_guarded(const ucontext_t *c)
 {
 	return guarded;
 }
-#else
-static uintptr_t instruction(const ucontext_t *c)
-{
+#elif defined(__x86_64__) || defined(__aarch64__)
 #if defined(__x86_64__)
-	return c->uc_mcontext.gregs[REG_RIP];
-#elif defined(__aarch64__)
-	return c->uc_mcontext.pc;
+#define PC(c)	((uintptr_t)(c)->uc_mcontext.gregs[REG_RIP])
+#define SP(c)	((uintptr_t)(c)->uc_mcontext.gregs[REG_RSP])
 #else
-#error "where does this machine's context have the program counter?"
+#define PC(c)	((uintptr_t)(c)->uc_mcontext.pc)
+#define SP(c)	((uintptr_t)(c)->uc_mcontext.sp)
 #endif
-}
 
+/* A handler may have left guarded code by siglongjmp(): then the guard's frame is no longer there. */
 static bool is_guarded(const ucontext_t *c)
 {
-	const uintptr_t at = instruction(c);
 	u32 i, n = __atomic_load_n(&ntexts, __ATOMIC_ACQUIRE);
 
-	for (i = 0; guarded && i < n; i++)
-		if (at - texts[i].from < texts[i].to - texts[i].from)
+	if (!guarded || (uintptr_t)guarded < SP(c))
+		return false;
+	for (i = 0; i < n; i++)
+		if (PC(c) - texts[i].from < texts[i].to - texts[i].from)
 			return true;
 	return false;
+}
+#else
+/* Of other machines the context is not known: a fault of a program's handler may be mistaken. */
+static bool is_guarded(const ucontext_t *c)
+{
+	return guarded;
 }
 #endif
 

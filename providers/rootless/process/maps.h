@@ -7,7 +7,8 @@
 
 /*
  * Is each page of the @len octets from @start mapped for reading, and with @write for writing?
- * Touches none of them. Without /proc: are they mapped at all? Any thread.
+ * Touches none of them. Where the list cannot be read, or is very long: are they mapped at all?
+ * Any thread.
  */
 bool rl_maps_allow(u64 start, u64 len, bool write);
 
