@@ -101,7 +101,7 @@ static bool is_guarded(const ucontext_t *c)
 #define SP(c)	((uintptr_t)(c)->uc_mcontext.sp)
 #endif
 
-/* A handler may have left guarded code by siglongjmp(): then the guard's frame is no longer there. */
+/* The context of other machines is not known: a handler's own fault may be mistaken. */
 static bool is_guarded(const ucontext_t *c)
 {
 	u32 i, n = __atomic_load_n(&ntexts, __ATOMIC_ACQUIRE);

@@ -20,7 +20,7 @@ struct query {
 #define VMA_READABLE	1
 #define VMA_WRITABLE	2
 
-/* Lines of the text that are read for one answer: 100 000 mappings would take a fifth of a second. */
+/* Lines read for one answer: a text of 100 000 mappings would take a fifth of a second. */
 #define LINES_MAX	2000
 
 /* A mapping, of those by ascending address. */
