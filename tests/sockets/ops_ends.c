@@ -40,7 +40,7 @@ int to_set(int fd, int level, int option, const void *value, socklen_t len)
 
 	assert_int_equal(level, SOL_WEFT);
 	if (option == WEFT_IWARP_MODE) {
-		int rv = rl_stream_setsockopt(fd, option, value, len, &end->s);
+		int rv = rl_stream_setsockopt(fd, option, value, len, &rl_ops_of_stream, &end->s);
 
 		if (!rv)
 			rl_stream_tell(end->s, changed, NULL);

@@ -492,13 +492,13 @@ static void what_is_not_known_is_refused(void **state)
 	uint32_t key;
 
 	let_guard_catch();
-	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, &m, sizeof(m), &e[0].s), -EINVAL);
+	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, &m, sizeof(m), &rl_ops_of_stream, &e[0].s), -EINVAL);
 	m.flags = WEFT_IWARP_OPERATIONS;
 	m.depth = 16385;
-	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, &m, sizeof(m), &e[0].s), -EINVAL);
+	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, &m, sizeof(m), &rl_ops_of_stream, &e[0].s), -EINVAL);
 	m.depth = 1;
 	m.window = 65536;
-	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, &m, sizeof(m), &e[0].s), -EINVAL);
+	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, &m, sizeof(m), &rl_ops_of_stream, &e[0].s), -EINVAL);
 	open_both();
 	op = good;
 	op.size--;

@@ -528,7 +528,7 @@ static int set_mode(int i, uint8_t role, uint8_t flags)
 {
 	struct weft_iwarp_mode m = { .size = sizeof(m), .role = role, .flags = flags };
 
-	return rl_stream_setsockopt(e[i].fd, WEFT_IWARP_MODE, &m, sizeof(m), &e[i].s);
+	return rl_stream_setsockopt(e[i].fd, WEFT_IWARP_MODE, &m, sizeof(m), NULL, &e[i].s);
 }
 
 static int mode_of(int i)
@@ -580,7 +580,7 @@ static void the_option_may_leave_a_plain_socket(void **state)
 
 static void expect_no_option(const struct weft_iwarp_mode *m, socklen_t len, int why)
 {
-	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, m, len, &e[0].s), why);
+	assert_int_equal(rl_stream_setsockopt(e[0].fd, WEFT_IWARP_MODE, m, len, NULL, &e[0].s), why);
 	assert_null(e[0].s);
 }
 
@@ -612,16 +612,16 @@ static void what_the_option_does_not_know_is_refused(void **state)
 	m = good;
 	m.depth = 1;
 	expect_no_option(&m, sizeof(m), -EINVAL);
-	assert_int_equal(rl_stream_setsockopt(e[0].fd, 2, &good, sizeof(good), &e[0].s), -ENOPROTOOPT);
+	assert_int_equal(rl_stream_setsockopt(e[0].fd, 2, &good, sizeof(good), NULL, &e[0].s), -ENOPROTOOPT);
 	assert_int_equal(rl_stream_getsockopt(NULL, 2, &n, &len), -ENOPROTOOPT);
 	assert_int_equal(rl_stream_getsockopt(NULL, WEFT_IWARP_MODE, &n, &len), -EINVAL);
 	assert_int_equal(recv(e[1].fd, &c, 1, MSG_DONTWAIT), -1);
 	/* Neither UDP nor what is not connected. */
 	other = socket(AF_INET, SOCK_DGRAM, 0);
-	assert_int_equal(rl_stream_setsockopt(other, WEFT_IWARP_MODE, &good, sizeof(good), &e[0].s), -EPROTOTYPE);
+	assert_int_equal(rl_stream_setsockopt(other, WEFT_IWARP_MODE, &good, sizeof(good), NULL, &e[0].s), -EPROTOTYPE);
 	close(other);
 	other = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(rl_stream_setsockopt(other, WEFT_IWARP_MODE, &good, sizeof(good), &e[0].s), -ENOTCONN);
+	assert_int_equal(rl_stream_setsockopt(other, WEFT_IWARP_MODE, &good, sizeof(good), NULL, &e[0].s), -ENOTCONN);
 	close(other);
 	assert_null(e[0].s);
 }

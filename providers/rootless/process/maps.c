@@ -44,7 +44,7 @@ enum answer { NO, YES, UNKNOWN };
 
 static bool no_query;			/* atomic: this Linux has none */
 
-static enum answer ask(int fd, u64 from, u64 end, bool write)
+static enum answer maps_ask(int fd, u64 from, u64 end, bool write)
 {
 	while (from < end && !READ_ONCE(no_query)) {
 		struct query q = { .size = sizeof(q), .address = from };
@@ -123,7 +123,7 @@ static bool read_mapping(struct text *t, struct mapping *m)
 	return true;
 }
 
-static enum answer read_all(int fd, u64 from, u64 end, bool write)
+static enum answer maps_read_all(int fd, u64 from, u64 end, bool write)
 {
 	struct text t = { .fd = fd };
 	struct mapping m;
@@ -168,9 +168,9 @@ bool rl_maps_allow(u64 start, u64 len, bool write)
 	fd = open_maps();
 	if (fd < 0)
 		return true;
-	a = ask(fd, start, start + len, write);
+	a = maps_ask(fd, start, start + len, write);
 	if (a == UNKNOWN)
-		a = read_all(fd, start, start + len, write);
+		a = maps_read_all(fd, start, start + len, write);
 	rl_raw(SYS_close, fd);
 	return a != NO;
 }

@@ -7,7 +7,7 @@
 #include "process/hook.h"
 #include "process/thread.h"
 #include "sockets/overlay/epoll.h"
-#include "sockets/overlay/io.h"
+#include "sockets/overlay/waiter.h"
 #include "sockets/overlay/poll.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"

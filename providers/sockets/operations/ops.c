@@ -16,6 +16,8 @@
 /* Beside those of uverbs/cmd_pd.c, which count from 1. */
 #define OWN_PDS	0x80000000u
 
+static void ops_move(struct rl_stream *s);
+
 /* ---- the event descriptor ---- */
 
 static int hidden(long fd)
@@ -150,7 +152,7 @@ static bool lend_queues(struct rl_ops *o, struct weft_qpc *qp)
 	return o->events && lend_rings(o, qp, &sq_shape, &rq_shape);
 }
 
-bool rl_ops_init(struct rl_stream *s, u32 depth)
+static bool ops_init(struct rl_stream *s, u32 depth)
 {
 	static u32 pds;
 	struct weft_qpc *qp = &s->qp.core;
@@ -172,7 +174,7 @@ bool rl_ops_init(struct rl_stream *s, u32 depth)
 	return true;
 }
 
-void rl_ops_free(struct rl_ops *o)
+static void ops_free(struct rl_ops *o)
 {
 	if (!o)
 		return;
@@ -216,7 +218,7 @@ static u8 what_of(u8 opcode)
  * recv_got counts the octets of the Send that has come last; once it was delivered none of it is
  * missing. So a receive that fails with some has got a part.
  */
-void rl_ops_complete(struct rl_stream *s, bool recv, const struct weft_cqe *cqe)
+static void ops_complete(struct rl_stream *s, bool recv, const struct weft_cqe *cqe)
 {
 	struct rl_ops *o = s->ops;
 	struct weft_qpc *qp = &s->qp.core;
@@ -266,7 +268,7 @@ static int ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max)
 	u32 n;
 
 	if (!o->nevents && ops_is_open(s))
-		rl_ops_move(s);
+		ops_move(s);
 	if (!o->nevents)
 		/* poll() reports the octets, so a wait for events must end with an error. */
 		return rl_ops_over(s) ?: s->in.len ? -EBUSY : -EAGAIN;
@@ -452,7 +454,7 @@ static bool has_more(const struct rl_stream *s)
 	return !weft_send_is_done(&s->conn->link) || sq->next != sq->q.ring->user_idx;
 }
 
-void rl_ops_move(struct rl_stream *s)
+static void ops_move(struct rl_stream *s)
 {
 	struct rl_conn *c = s->conn;
 
@@ -467,7 +469,7 @@ void rl_ops_move(struct rl_stream *s)
 		rl_ulp_end_run(&s->qp);
 }
 
-unsigned int rl_ops_events(const struct rl_stream *s)
+static unsigned int ops_events(const struct rl_stream *s)
 {
 	const struct rl_ops *o = s->ops;
 	unsigned int events = 0;
@@ -485,7 +487,7 @@ unsigned int rl_ops_events(const struct rl_stream *s)
 	return events;
 }
 
-unsigned int rl_ops_awaits(const struct rl_stream *s)
+static unsigned int ops_awaits(const struct rl_stream *s)
 {
 	/* What waits in TCP for a receive is no news. */
 	return (waits(s) ? 0 : POLLIN) | (s->conn->full ? POLLOUT : 0);
@@ -520,7 +522,7 @@ int rl_ops_open_eventfd(struct rl_stream *s)
  * A responder may send once it has heard something (RFC 5044, 7.1.2): a put of nothing, if there is
  * no more.
  */
-void rl_ops_open(struct rl_stream *s)
+static void ops_open(struct rl_stream *s)
 {
 	const struct weft_ringq *q = &s->qp.core.sq.q;
 	const union entry e = { .sq = { .opcode = WEFT_WR_WRITE, .flags = WEFT_WR_SIGNALED,
@@ -537,7 +539,7 @@ void rl_ops_open(struct rl_stream *s)
 
 /* ---- the end ---- */
 
-bool rl_ops_is_quiet(const struct rl_stream *s)
+static bool ops_is_quiet(const struct rl_stream *s)
 {
 	const struct weft_ringq *q = &s->qp.core.sq.q;
 
@@ -545,7 +547,7 @@ bool rl_ops_is_quiet(const struct rl_stream *s)
 		(weft_send_is_done(&s->conn->link) && q->idx == q->ring->user_idx);
 }
 
-void rl_ops_finish(struct rl_stream *s)
+static void ops_finish(struct rl_stream *s)
 {
 	if (s->closed)
 		return;
@@ -557,14 +559,14 @@ void rl_ops_finish(struct rl_stream *s)
 		return;
 	rl_ulp_drop_receives(s->conn);
 	/* What is posted yet names memory that may be another's soon. */
-	if (rl_ops_is_quiet(s))
+	if (ops_is_quiet(s))
 		rl_ulp_end(&s->qp, true);
 	else
 		rl_conn_break_off(s->conn);
 	s->conn->step_due = true;
 }
 
-int rl_ops_end_error(const struct rl_stream *s, const struct rl_conn *c)
+static int ops_end_error(const struct rl_stream *s, const struct rl_conn *c)
 {
 	const struct weft_qpc *qp = &s->qp.core;
 	const struct weft_term *t = qp->term_received ? &qp->term_in : &qp->term_out;
@@ -578,7 +580,7 @@ int rl_ops_end_error(const struct rl_stream *s, const struct rl_conn *c)
 	return s->torn || !c->fin ? ECONNRESET : 0;
 }
 
-void rl_ops_end(struct rl_stream *s)
+static void ops_end(struct rl_stream *s)
 {
 	if (s->ops->why)
 		return;
@@ -587,3 +589,25 @@ void rl_ops_end(struct rl_stream *s)
 	s->ops->why = s->phase == RL_STREAM_PLAIN ? EPROTO : s->error ? s->error : ENOTCONN;
 	set_ended(s->ops);
 }
+
+static u32 ops_all_events(const struct rl_stream *s)
+{
+	return s->ops->all_events;
+}
+
+const struct rl_stream_operations rl_ops_of_stream = {
+	.reads = RL_OPS_READS,
+	.init = ops_init,
+	.free = ops_free,
+	.deregister_all = rl_ops_deregister_all,
+	.open = ops_open,
+	.move = ops_move,
+	.is_quiet = ops_is_quiet,
+	.all_events = ops_all_events,
+	.events = ops_events,
+	.awaits = ops_awaits,
+	.finish = ops_finish,
+	.end_error = ops_end_error,
+	.end = ops_end,
+	.complete = ops_complete,
+};

@@ -50,10 +50,8 @@ struct rl_ops {
 
 /* ---- ops.c ---- */
 
-/* @s, whose QP is initialised, carries operations: false: no memory. No lock. */
-bool rl_ops_init(struct rl_stream *s, u32 depth);
-/* No thread uses it. */
-void rl_ops_free(struct rl_ops *o);
+/* For rl_stream_setsockopt(). */
+extern const struct rl_stream_operations rl_ops_of_stream;
 
 /*
  * Calls; no lock. @iov is a copy. 0, or -EAGAIN: the queue is full; -EFAULT, or why the stream is
@@ -76,23 +74,6 @@ void rl_ops_serve(struct rl_stream *s);
 void rl_ops_start(struct rl_stream *s);
 /* No longer. The stream's lock. */
 void rl_ops_stop(struct rl_stream *s);
-/* Full Operation begins. */
-void rl_ops_open(struct rl_stream *s);
-/* What poll() says, and what to wait for at the descriptor, as rl_stream_awaits(). */
-unsigned int rl_ops_events(const struct rl_stream *s);
-unsigned int rl_ops_awaits(const struct rl_stream *s);
-/* Takes in what TCP has, and sends what it has room for. */
-void rl_ops_move(struct rl_stream *s);
-/* All that was posted to be sent is TCP's, or answered. */
-bool rl_ops_is_quiet(const struct rl_stream *s);
-/* The program has closed, and its memory is not touched any more, but for ranges. Once. */
-void rl_ops_finish(struct rl_stream *s);
-/* Why the connection has ended; 0: the peer has closed it. */
-int rl_ops_end_error(const struct rl_stream *s, const struct rl_conn *c);
-/* It is over, and s->error set, or plain: what was posted is flushed. */
-void rl_ops_end(struct rl_stream *s);
-/* weft_host_complete() */
-void rl_ops_complete(struct rl_stream *s, bool recv, const struct weft_cqe *cqe);
 
 /* ---- operations/memory.c ---- */
 

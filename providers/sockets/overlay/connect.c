@@ -115,7 +115,7 @@ static void note_connect(struct rl_sock *sk, int fd, const struct rl_rule *rule,
 		if (rl_sock_phase_of(sk) == RL_SOCK_STREAM)
 			rl_sock_step(sk, fd, rl_stream_poll(sk->stream));
 	}
-	rl_epoll_mark_ready(sk, 0);
+	rl_sock_mark_ready(sk, 0);
 }
 
 int rl_sock_connected(int fd, const struct rl_rule *rule, int rv)

@@ -18,7 +18,6 @@
 
 #include "epoll.h"
 #include "events.h"
-#include "io.h"
 #include "process/gate.h"
 #include "process/guard.h"
 #include "process/hook.h"
@@ -153,6 +152,8 @@ static bool grow(struct rl_epoll *ep, int fd)
 	return true;
 }
 
+static const struct rl_sock_watcher epoll_watcher;
+
 static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
 {
 	struct rl_item *it = grow(ep, fd) ? calloc(1, sizeof(*it)) : NULL;
@@ -162,7 +163,8 @@ static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
 	*it = (struct rl_item){ .ep = ep, .sk = sk, .fd = fd, .id = ++g.ids };
 	ep->items[fd] = it;
 	list_add(&it->of_sock, &sk->items);
-	__atomic_store_n(&sk->has_items, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&sk->watcher, &epoll_watcher, __ATOMIC_RELEASE);
+	__atomic_store_n(&sk->has_items, 1, __ATOMIC_RELEASE);
 	return it;
 }
 
@@ -400,7 +402,7 @@ static int put_in_again(struct rl_epoll *ep, struct rl_item *it, const struct ep
 }
 
 /*
- * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. A socket is plain before rl_epoll_leave()
+ * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. A socket is plain before watcher_leave()
  * runs: an item that was added later would stay.
  */
 static int epoll_control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd,
@@ -500,12 +502,10 @@ bool rl_epoll_ctl(int epfd, int op, int fd, struct epoll_event *ev, int *rv)
 
 /* ---- what happens to sockets ---- */
 
-void rl_epoll_mark_ready(struct rl_sock *sk, u32 edges)
+static void watcher_mark_ready(struct rl_sock *sk, u32 edges)
 {
 	struct rl_item *it;
 
-	if (!__atomic_load_n(&sk->has_items, __ATOMIC_RELAXED))
-		return;
 	pthread_mutex_lock(&g.lock);
 	list_for_each_entry(it, &sk->items, of_sock) {
 		if (it->is_out)
@@ -517,7 +517,7 @@ void rl_epoll_mark_ready(struct rl_sock *sk, u32 edges)
 	pthread_mutex_unlock(&g.lock);
 }
 
-void rl_epoll_leave(struct rl_sock *sk, int fd, bool closes)
+static void watcher_leave(struct rl_sock *sk, int fd, bool closes)
 {
 	struct rl_item *it, *next;
 
@@ -533,6 +533,11 @@ void rl_epoll_leave(struct rl_sock *sk, int fd, bool closes)
 	}
 	pthread_mutex_unlock(&g.lock);
 }
+
+static const struct rl_sock_watcher epoll_watcher = {
+	.mark_ready = watcher_mark_ready,
+	.leave = watcher_leave,
+};
 
 /* ---- epoll_wait ---- */
 

@@ -28,17 +28,7 @@ bool rl_epoll_translate(int fd, struct epoll_event *ev, int n, int *rv);
 /* For poll(): has the epoll @fd a socket of ours that is ready? */
 bool rl_epoll_has_ready(int fd);
 
-/*
- * @sk may be ready, or there is something to ask of the kernel; @edges are to be reported again.
- * Inside the gate. Any lock but its own.
- */
-void rl_epoll_mark_ready(struct rl_sock *sk, u32 edges);
 /* The kernel hears of all that was removed. */
 void rl_epoll_before_fork(void);
-/*
- * @fd of @sk is closed (@closes), or is the kernel's and registered as the program asked. -1: all
- * its numbers. Inside the gate.
- */
-void rl_epoll_leave(struct rl_sock *sk, int fd, bool closes);
 
 #endif

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-#include "epoll.h"
 #include "events.h"
 #include "flags.h"
 #include "io.h"
@@ -24,7 +23,6 @@
 #include "waiter.h"
 
 #define NS		1000000000ull
-#define MOMENT		5000000l
 #define PIECE		65536
 /* Of Linux's calls; the most that one of them moves, too. */
 #define MOST		0x7ffff000u
@@ -48,27 +46,6 @@ struct rl_wait {
 	bool has_waited;
 	struct rl_signals before;	/* has_waited: those that the call need not tell of */
 };
-
-struct timespec *rl_time_left(u64 until_ns, u64 deadline_ms, struct timespec *t)
-{
-	u64 until = until_ns, now;
-
-	if (deadline_ms && (!until || deadline_ms * 1000000 < until))
-		until = deadline_ms * 1000000;
-	if (!until)
-		return NULL;
-	now = rl_now_ns();
-	until = until > now ? until - now : 0;
-	*t = (struct timespec){ .tv_sec = (time_t)(until / NS), .tv_nsec = (long)(until % NS) };
-	return t;
-}
-
-struct timespec *rl_time_moment(struct timespec *left, struct timespec *t)
-{
-	if (!left || left->tv_sec || left->tv_nsec > MOMENT)
-		*t = (struct timespec){ .tv_nsec = MOMENT };
-	return t;
-}
 
 static u64 cookie_of(int fd)
 {
@@ -268,7 +245,7 @@ static ssize_t recv_step(struct rl_wait *w, const struct iovec *v, int n, int fl
 		rv = rl_sock_step(w->sk, w->fd,
 				     rl_stream_recv(w->sk->stream, v, n,
 						    flags & (MSG_PEEK | MSG_WAITALL)));
-	rl_epoll_mark_ready(w->sk, is_short(v, n, rv) ? POLLIN : 0);
+	rl_sock_mark_ready(w->sk, is_short(v, n, rv) ? POLLIN : 0);
 	return rv;
 }
 
@@ -340,7 +317,7 @@ static ssize_t send_step(struct rl_wait *w, const struct part *p, int flags)
 	if (!rv)
 		rv = rl_sock_step(w->sk, w->fd,
 				  rl_stream_send(w->sk->stream, p->v, p->n, flags & MSG_MORE));
-	rl_epoll_mark_ready(w->sk, is_short(p->v, p->n, rv) ? POLLOUT : 0);
+	rl_sock_mark_ready(w->sk, is_short(p->v, p->n, rv) ? POLLOUT : 0);
 	return rv;
 }
 
@@ -538,7 +515,7 @@ static int shut(struct rl_wait *w, int how)
 		if (!rv)
 			rv = (int)rl_sock_step(w->sk, w->fd,
 						  rl_stream_shutdown(w->sk->stream, how));
-		rl_epoll_mark_ready(w->sk, 0);
+		rl_sock_mark_ready(w->sk, 0);
 		if (rv == -EAGAIN)
 			rv = io_wait_once(w) ?: -EAGAIN;
 		/* It does not end by signals: what has come is seen. */

@@ -25,9 +25,4 @@ bool rl_sock_error(int fd, int *error);
 /* Is it an option that a stream cannot have? */
 bool rl_sock_refuses(int fd, int level, int option);
 
-/* The time until @until_ns or @deadline_ms, whichever comes first; NULL: both are 0, for ever. */
-struct timespec *rl_time_left(u64 until_ns, u64 deadline_ms, struct timespec *t);
-/* No wake-up can be had: @left, in @t, or a moment. */
-struct timespec *rl_time_moment(struct timespec *left, struct timespec *t);
-
 #endif

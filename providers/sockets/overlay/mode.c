@@ -23,14 +23,14 @@ static int upgrade(struct rl_sock *sk, int fd, int option, const void *value, so
 
 	if (rl_sock_phase_of(sk) != RL_SOCK_FRESH)
 		return rl_sock_phase_of(sk) == RL_SOCK_NEW ? -ENOTCONN : -EALREADY;
-	rv = rl_stream_setsockopt(fd, option, value, len, &s);
+	rv = rl_stream_setsockopt(fd, option, value, len, &rl_ops_of_stream, &s);
 	return rv ?: rl_sock_take(sk, fd, s);
 }
 
 static int mode_make(int fd, int option, const void *value, socklen_t len)
 {
 	struct rl_stream *s;
-	int rv = rl_stream_setsockopt(fd, option, value, len, &s);
+	int rv = rl_stream_setsockopt(fd, option, value, len, &rl_ops_of_stream, &s);
 
 	return rv ?: rl_sock_adopt(fd, s);
 }

@@ -54,7 +54,7 @@ __attribute__((constructor)) static void begin(void)
 		rl_sock_found(fd);
 }
 
-__attribute__((destructor)) static void finish(void)
+__attribute__((destructor)) static void unload(void)
 {
 	if (rl_sockets_on)
 		rl_stream_exit();

@@ -45,7 +45,7 @@ static void sock_release(struct rl_file *f)
 	struct rl_sock *sk = container_of(f, struct rl_sock, file);
 
 	rl_claims_free(sk);
-	rl_epoll_leave(sk, -1, true);
+	rl_sock_leave_epolls(sk, -1, true);
 	if (sk->stream)
 		rl_stream_close(sk->stream);
 	pthread_mutex_destroy(&sk->sleepers_lock);
@@ -113,7 +113,7 @@ static int leave_table(struct rl_sock *sk, int fd)
 		rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &sk->low_mark,
 		       sizeof(sk->low_mark));
 	rl_claims_remove(sk);
-	rl_epoll_leave(sk, -1, false);
+	rl_sock_leave_epolls(sk, -1, false);
 	if (sk->stream)
 		__atomic_store_n(&sk->is_kept, true, __ATOMIC_RELEASE);
 	else
@@ -359,7 +359,7 @@ static void sock_leave(struct rl_file *f, int fd)
 	rl_waiter_reap(__builtin_frame_address(0));
 	locked = rl_sock_step_begin(sk);
 	if (sk->has_items)
-		rl_epoll_leave(sk, fd, true);
+		rl_sock_leave_epolls(sk, fd, true);
 	rl_fd_forget(fd);
 	end_for_sleeper(sk);
 	/*

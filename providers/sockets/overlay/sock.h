@@ -58,10 +58,37 @@ struct rl_sock {
 	pthread_mutex_t sleepers_lock;	/* a leaf */
 	struct list_head sleepers;
 
-	/* epoll.c's lock */
+	const struct rl_sock_watcher *watcher; /* atomic; NULL: it was in no epoll yet */
+
+	/* the watcher's lock */
 	struct list_head items;
 	u32 has_items;			/* atomic */
 };
+
+/* The epolls that a socket is in (epoll.c). Inside the gate. Any lock but its own. */
+struct rl_sock_watcher {
+	/* @sk may be ready, or the kernel is to be asked; @edges are to be reported again. */
+	void (*mark_ready)(struct rl_sock *sk, u32 edges);
+	/*
+	 * @fd of @sk is closed (@closes), or is the kernel's and registered as the program asked.
+	 * -1: all its numbers.
+	 */
+	void (*leave)(struct rl_sock *sk, int fd, bool closes);
+};
+
+static inline void rl_sock_mark_ready(struct rl_sock *sk, u32 edges)
+{
+	if (__atomic_load_n(&sk->has_items, __ATOMIC_ACQUIRE))
+		sk->watcher->mark_ready(sk, edges);
+}
+
+static inline void rl_sock_leave_epolls(struct rl_sock *sk, int fd, bool closes)
+{
+	const struct rl_sock_watcher *w = __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
+
+	if (w)
+		w->leave(sk, fd, closes);
+}
 
 static inline u32 rl_sock_phase_of(const struct rl_sock *sk)
 {

@@ -11,11 +11,13 @@
 #include <sys/eventfd.h>
 #include <sys/single_threaded.h>
 
-#include "epoll.h"
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
 #include "waiter.h"
+
+#define NS		1000000000ull
+#define MOMENT		5000000l
 
 struct rl_sleeper {
 	struct rl_sock *sk;		/* the call has the reference */
@@ -53,7 +55,7 @@ void rl_sock_changed(void *arg, unsigned int events)
 	__atomic_fetch_add(&sk->changes, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sk->n_sleepers, __ATOMIC_SEQ_CST))
 		wake_all(sk);
-	rl_epoll_mark_ready(sk, events);
+	rl_sock_mark_ready(sk, events);
 }
 
 /* ---- sleepers ---- */
@@ -215,4 +217,27 @@ void rl_waiter_clear(int eventfd)
 	u64 n;
 
 	rl_raw(SYS_read, eventfd, &n, sizeof(n));
+}
+
+/* ---- how long ---- */
+
+struct timespec *rl_time_left(u64 until_ns, u64 deadline_ms, struct timespec *t)
+{
+	u64 until = until_ns, now;
+
+	if (deadline_ms && (!until || deadline_ms * 1000000 < until))
+		until = deadline_ms * 1000000;
+	if (!until)
+		return NULL;
+	now = rl_now_ns();
+	until = until > now ? until - now : 0;
+	*t = (struct timespec){ .tv_sec = (time_t)(until / NS), .tv_nsec = (long)(until % NS) };
+	return t;
+}
+
+struct timespec *rl_time_moment(struct timespec *left, struct timespec *t)
+{
+	if (!left || left->tv_sec || left->tv_nsec > MOMENT)
+		*t = (struct timespec){ .tv_nsec = MOMENT };
+	return t;
 }

@@ -7,6 +7,8 @@
 #ifndef RL_WAITER_H
 #define RL_WAITER_H
 
+#include <time.h>
+
 #include "process/port.h"
 
 struct rl_sock;
@@ -41,5 +43,10 @@ void rl_waiters_in_child(void);
 
 /* The socket @sk has changed: POLL bits, as of rl_stream_tell(). Any lock but leaves. */
 void rl_sock_changed(void *sk, unsigned int events);
+
+/* The time until @until_ns or @deadline_ms, whichever comes first; NULL: both are 0, for ever. */
+struct timespec *rl_time_left(u64 until_ns, u64 deadline_ms, struct timespec *t);
+/* No wake-up can be had: @left, in @t, or a moment. */
+struct timespec *rl_time_moment(struct timespec *left, struct timespec *t);
 
 #endif

@@ -27,6 +27,39 @@
 
 struct rl_ops;
 
+/* What a stream carries in place of octets: operations/ops.c. */
+struct rl_stream_operations {
+	u32 reads;			/* that each end may have outstanding */
+	/* s->ops, of a stream whose QP is initialised. False: no memory. No lock. */
+	bool (*init)(struct rl_stream *s, u32 depth);
+	/* No thread uses it. */
+	void (*free)(struct rl_ops *o);
+	/* The stream's lock, and not the connection's: no range is registered any more. */
+	void (*deregister_all)(struct rl_stream *s);
+
+	/* The connection's lock, or without one the stream's. */
+
+	/* Full Operation begins. */
+	void (*open)(struct rl_stream *s);
+	/* Takes in what TCP has, and sends what it has room for. */
+	void (*move)(struct rl_stream *s);
+	/* All that was posted to be sent is TCP's, or answered. */
+	bool (*is_quiet)(const struct rl_stream *s);
+	/* Completed so far. */
+	u32 (*all_events)(const struct rl_stream *s);
+	/* What poll() says, and what to wait for at the descriptor, as rl_stream_awaits(). */
+	unsigned int (*events)(const struct rl_stream *s);
+	unsigned int (*awaits)(const struct rl_stream *s);
+	/* The program has closed, and its memory is not touched any more, but for ranges. Once. */
+	void (*finish)(struct rl_stream *s);
+	/* Why the connection has ended; 0: the peer has closed it. */
+	int (*end_error)(const struct rl_stream *s, const struct rl_conn *c);
+	/* It is over, and s->error set, or plain: what was posted is flushed. */
+	void (*end)(struct rl_stream *s);
+	/* As weft_host_complete(). */
+	void (*complete)(struct rl_stream *s, bool recv, const struct weft_cqe *cqe);
+};
+
 struct rl_stream {
 	u32 refs;			/* atomic: the program's, the connection's */
 	struct list_head of_all;	/* stream.c's lock */

@@ -38,7 +38,7 @@ bool rl_option_copy(void *to, const void *from, size_t n)
 }
 
 int rl_stream_setsockopt(int fd, int option, const void *value, socklen_t len,
-			 struct rl_stream **out)
+			 const struct rl_stream_operations *operations, struct rl_stream **out)
 {
 	struct weft_iwarp_mode m = {};
 	struct rl_stream_options o = {};
@@ -53,7 +53,7 @@ int rl_stream_setsockopt(int fd, int option, const void *value, socklen_t len,
 		return -EINVAL;
 	o.plain_allowed = m.flags & WEFT_IWARP_OR_PLAIN;
 	o.window = m.window;
-	o.operations = m.flags & WEFT_IWARP_OPERATIONS;
+	o.operations = m.flags & WEFT_IWARP_OPERATIONS ? operations : NULL;
 	o.depth = m.depth;
 	return rl_stream_start(fd, roles[m.role], &o, out);
 }

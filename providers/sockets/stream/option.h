@@ -16,11 +16,12 @@ bool rl_option_copy(void *to, const void *from, size_t n);
 
 /*
  * setsockopt(@fd, SOL_WEFT, @option, @value, @len) of a descriptor that is no stream's: 0, and the
- * stream in *@out; or -ENOPROTOOPT, -EINVAL, -EFAULT, or what rl_stream_start() says: it stays what
- * it is. Of a stream's, it is -EALREADY, which the caller knows.
+ * stream in *@out, which carries @operations if the program asks for them; or -ENOPROTOOPT,
+ * -EINVAL, -EFAULT, or what rl_stream_start() returns: the descriptor stays what it is. Of a
+ * stream's, it is -EALREADY, which the caller knows.
  */
 int rl_stream_setsockopt(int fd, int option, const void *value, socklen_t len,
-			 struct rl_stream **out);
+			 const struct rl_stream_operations *operations, struct rl_stream **out);
 
 /* getsockopt() of that level. @s: the descriptor's stream; NULL: it has none. 0 or -errno. */
 int rl_stream_getsockopt(struct rl_stream *s, int option, void *value, socklen_t *len);

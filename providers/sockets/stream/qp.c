@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "process/guard.h"
-#include "sockets/operations/ops.h"
 #include "process/options.h"
 #include "conn.h"
 
@@ -196,7 +195,7 @@ size_t rl_stream_take_in(struct rl_stream *s, const struct iovec *iov, int n)
 	if (s->over)
 		return 0;
 	if (s->ops) {
-		rl_ops_move(s);
+		s->options.operations->move(s);
 		return 0;
 	}
 	divert(s, iov, n);
@@ -220,7 +219,7 @@ bool rl_stream_is_idle(const struct rl_stream *s)
 	const struct weft_link *l = &s->conn->link;
 
 	if (s->ops)
-		return rl_ops_is_quiet(s);
+		return s->options.operations->is_quiet(s);
 	return l->qp && weft_stream_may_send(&l->st) && weft_send_is_done(l) &&
 	       ring(s)->kern_idx == ring(s)->user_idx;
 }
@@ -414,7 +413,7 @@ ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_
 void rl_stream_finish(struct rl_stream *s)
 {
 	if (s->ops) {
-		rl_ops_finish(s);
+		s->options.operations->finish(s);
 		return;
 	}
 	s->closed = true;
@@ -446,7 +445,7 @@ static void complete_of_qp(struct rl_qp *qp, bool recv, const struct weft_cqe *c
 	struct rl_stream *s = stream_of(qp);
 
 	if (s->ops)
-		rl_ops_complete(s, recv, cqe);
+		s->options.operations->complete(s, recv, cqe);
 	else if (recv)
 		rl_stream_complete(s, cqe);
 }
@@ -486,7 +485,7 @@ void rl_stream_open(struct rl_stream *s, const struct rl_stream_terms *peers)
 	s->own.window = s->own.limit = peers->window;
 	s->phase = RL_STREAM_OPEN;
 	if (s->ops) {
-		rl_ops_open(s);
+		s->options.operations->open(s);
 		return;
 	}
 	/* A responder may send once it has heard something (RFC 5044, 7.1.2). */

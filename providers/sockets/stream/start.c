@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "sockets/operations/ops.h"
 #include "process/raw.h"
 #include "conn.h"
 #include "sockets/rules.h"
@@ -50,7 +49,7 @@ static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 		cfg->close_ms = max_t(u32, cfg->close_ms, CLOSE_MS);
 	if (!s || !s->ops)
 		return;
-	cfg->mpa.ird = cfg->mpa.ord = RL_OPS_READS;
+	cfg->mpa.ird = cfg->mpa.ord = s->options.operations->reads;
 	/* A Send waits for its receive as octets do in TCP for theirs. */
 	cfg->rnr_ms = ACCEPT_MS;
 }
@@ -63,7 +62,7 @@ static void start_fail(struct rl_stream *s, int err)
 	s->over = true;
 	s->error = err;
 	if (s->ops)
-		rl_ops_end(s);
+		s->options.operations->end(s);
 }
 
 static void start_failed(struct rl_conn *c)
@@ -81,7 +80,8 @@ static struct rl_ulp_terms own_terms(const struct rl_stream *s, u8 p[RL_STREAM_T
 
 	rl_stream_write_terms(p, &t);
 	return (struct rl_ulp_terms){
-		.pd = p, .pd_len = RL_STREAM_TERMS_LEN, .reads = s->ops ? RL_OPS_READS : 0,
+		.pd = p, .pd_len = RL_STREAM_TERMS_LEN,
+		.reads = s->ops ? s->options.operations->reads : 0,
 	};
 }
 
@@ -150,9 +150,9 @@ static void start_ended(struct rl_conn *c)
 
 	if (s) {
 		s->over = true;
-		s->error = s->ops ? rl_ops_end_error(s, c) : end_error(s, c);
+		s->error = s->ops ? s->options.operations->end_error(s, c) : end_error(s, c);
 		if (s->ops)
-			rl_ops_end(s);
+			s->options.operations->end(s);
 		/*
 		 * What came after the close is lost, and our FIN is no word of that: RST, as TCP
 		 * says.
@@ -369,7 +369,7 @@ static void no_frame(struct rl_stream *s, int err)
 	else
 		start_fail(s, -err);
 	if ((s->over || s->phase == RL_STREAM_PLAIN) && s->ops)
-		rl_ops_end(s);
+		s->options.operations->end(s);
 }
 
 static void seek_frame(struct rl_stream *s)

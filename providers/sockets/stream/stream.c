@@ -9,7 +9,6 @@
 
 #include "process/gate.h"
 #include "process/guard.h"
-#include "sockets/operations/ops.h"
 #include "process/options.h"
 #include "process/raw.h"
 #include "conn.h"
@@ -56,7 +55,8 @@ void rl_stream_put(struct rl_stream *s)
 	if (s->conn)
 		rl_conn_put(s->conn);
 	rl_octets_fini(&s->in);
-	rl_ops_free(s->ops);
+	if (s->ops)
+		s->options.operations->free(s->ops);
 	free(s->kept);
 	pthread_mutex_destroy(&s->qp.lock);
 	pthread_mutex_destroy(&s->lock);
@@ -99,7 +99,7 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 	rl_stream_init_qp(s);
 	enlist(s);
 	if (rl_octets_init(&s->in, window + RL_STREAM_BEFORE) &&
-	    (!s->options.operations || rl_ops_init(s, s->options.depth)))
+	    (!s->options.operations || s->options.operations->init(s, s->options.depth)))
 		return s;
 	rl_stream_put(s);
 	return NULL;
@@ -159,7 +159,7 @@ static unsigned int events_now(struct rl_stream *s)
 	bool ends = s->peer_fin || s->read_shut || s->over;
 
 	if (s->ops && s->phase != RL_STREAM_PLAIN)
-		return rl_ops_events(s);
+		return s->options.operations->events(s);
 	if (s->in.len || ends || s->phase == RL_STREAM_PLAIN)
 		events |= POLLIN;
 	if (ends)
@@ -187,7 +187,7 @@ static bool is_stuck(const struct rl_stream *s)
 /* Octets that have come, or operations that are over, in all. */
 static u32 all_news(const struct rl_stream *s)
 {
-	return s->in.added + (s->ops ? s->ops->all_events : 0);
+	return s->in.added + (s->ops ? s->options.operations->all_events(s) : 0);
 }
 
 /* Waiters looked before they slept. Duplicate wake-ups are harmless. */
@@ -573,7 +573,7 @@ static unsigned int awaited(struct rl_stream *s)
 	unsigned int awaits = POLLIN;
 
 	if (stream_is_open(s) && s->ops)
-		awaits = rl_ops_awaits(s);
+		awaits = s->options.operations->awaits(s);
 	else if (is_stuck(s))
 		awaits = 0;
 	/* What was taken of the program's is owed, whether it asks or not. */
@@ -683,7 +683,7 @@ bool rl_stream_take_back(struct rl_stream *s)
 		stream_finish(s);
 	stream_end(s);
 	pthread_mutex_lock(&s->lock);
-	rl_ops_deregister_all(s);
+	s->options.operations->deregister_all(s);
 	pthread_mutex_unlock(&s->lock);
 	return true;
 }
@@ -699,7 +699,7 @@ void rl_stream_close(struct rl_stream *s)
 	stream_end(s);
 	/* No other thread makes calls any more. */
 	if (s->ops && s->forks == rl_fd_forks())
-		rl_ops_deregister_all(s);
+		s->options.operations->deregister_all(s);
 	rl_stream_put(s);
 	rl_gate_leave();
 }
@@ -761,7 +761,7 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 		return true;
 	if (s->conn && s->phase == RL_STREAM_OPEN && lock_until(&s->conn->lock, l)) {
 		/* Posted operations are sent first. */
-		if (l->ends && !s->closed && (!s->ops || rl_ops_is_quiet(s)))
+		if (l->ends && !s->closed && (!s->ops || s->options.operations->is_quiet(s)))
 			stream_finish(s);
 		rl_conn_receive(s->conn);
 		s->conn->step_due = s->conn->tx_due = true;

@@ -24,6 +24,7 @@
 #include "process/port.h"
 
 struct rl_stream;
+struct rl_stream_operations;
 
 enum rl_stream_role {
 	RL_STREAM_INITIATOR,		/* sends MPA's Request */
@@ -48,7 +49,7 @@ struct rl_stream_options {
 	 * them is received first, and then rl_stream_recv(), as send and shutdown, says
 	 * -EOPNOTSUPP.
 	 */
-	bool operations;
+	const struct rl_stream_operations *operations; /* NULL: octets */
 	u32 depth;			/* of theirs; 0: the default */
 };
 
