@@ -34,10 +34,10 @@ struct host {
 	struct weft_stream st;
 	struct weft_mpa_agreed start;	/* used at once after WEFT_RX_STARTUP when autostart */
 	bool autostart;
-	bool no_memory;			/* octets not consumed, in that case */
-	u32 left;			/* octets not taken, then */
-	u32 lent;			/* times a chunk was requested */
-	u32 lends;			/* times one was asked for */
+	bool no_memory;			/* lends nothing */
+	u32 left;			/* octets not consumed, in that case */
+	u32 lent;			/* chunks lent and not yet taken back */
+	u32 lends;			/* times a chunk was requested */
 	struct event *log;
 	u32 n;
 };

@@ -27,13 +27,13 @@ struct stage {
 	struct weft_irq_entry irq[1];
 	struct weft_stream st, peer;
 	struct weft_batch b;
-	u32 size;			/* TCP's model: octets in its last segment */
-	u32 mss, pos;			/* the current content of users' memory */
-	u8 gen;				/* what users' memory says now */
+	u32 size;			/* of the memory that is lent */
+	u32 mss, pos;			/* TCP's model: octets in its last segment */
+	u8 gen;				/* the current content of users' memory */
 	u8 *wire;
-	u32 len, judged;		/* the content that each FPDU must carry */
+	u32 len, judged;		/* octets on the wire; judged by the peer */
 	u32 fpdus;
-	u8 gen_of[MAX_FPDUS];		/* what each FPDU is to carry */
+	u8 gen_of[MAX_FPDUS];		/* the content that each FPDU must carry */
 };
 
 static inline u8 pattern(u8 gen, u32 off)

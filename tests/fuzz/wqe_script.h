@@ -7,8 +7,8 @@
 
 /* Octet 0. Octet 1: log2 of the send ring's slots, short WQEs, ORD, a short CQ, no RFC 7306. */
 enum {
-	WQE_LONE	= 0x01,		/* when there is one stack */
-	WQE_INITIATOR	= 0x02,		/* when alone */
+	WQE_LONE	= 0x01,		/* the script is the peer; else a stack is */
+	WQE_INITIATOR	= 0x02,		/* with WQE_LONE */
 	WQE_CRC		= 0x04,
 	WQE_MARKERS	= 0x08,
 	WQE_SMALL_MSS	= 0x10,
