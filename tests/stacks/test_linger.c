@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * When the doorbell may stay silent (core/linger.h): a clock, a ring's index, and
- * acknowledgements.
- */
+/* When the doorbell may stay silent (core/linger.h): a clock, a ring's index, and decisions. */
 #include "test.h"
 
 #define RUN 100u			/* ns that the doorbell's run takes */
