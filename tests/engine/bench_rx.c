@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Speed of the receive path in place: FPDUs a second without CRC, and with it
- * as a share of what the CRC alone does over the same octets. One core.
- * Goals: 10 M FPDUs/s without CRC, 90 % of the bare CRC rate with it.
+ * Speed of the receive path in place: FPDUs per second without CRC, and, with CRC, the share of
+ * the bare CRC's rate over the same octets. One core. Goals: 10 M FPDUs/s without CRC, 90 % of the
+ * bare CRC rate with it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static u32 make_batch(u8 *buf, u32 ulpdu_max, bool crc, u32 *fpdus)
 	return len;
 }
 
-/* Receives the batch once, in pieces of @piece octets; returns FPDUs seen. */
+/* Receives the batch once, in pieces of @piece octets; returns the number of FPDUs. */
 static u32 receive(struct weft_stream *st, const struct weft_seg *seg, u32 nseg)
 {
 	struct weft_fpdu f;
@@ -77,7 +77,7 @@ static double time_rx(struct weft_stream *st, const struct weft_seg *seg, u32 ns
 	return now() - start;
 }
 
-/* The same octets, FPDU by FPDU, through the CRC and nothing else. */
+/* The CRC alone over the same octets, FPDU by FPDU. */
 static double time_crc(const u8 *buf, u32 len, u32 wire, u32 repeat)
 {
 	double start = now();
@@ -95,7 +95,7 @@ struct result {
 	u32 len, fpdus;
 };
 
-/* The two take turns, so that a slow moment of the machine hits both. */
+/* Alternates the two, so that a slow phase of the machine affects both. */
 static struct result best(u8 *buf, u32 ulpdu, u32 piece, bool crc)
 {
 	struct weft_mpa_agreed agreed = { .rev = 1, .crc = crc };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Lets every cmocka program run some of its tests: TEST_ONLY="name pattern*". Linked with
- * --wrap=_cmocka_run_group_tests, so that the programs themselves need not know.
+ * Lets every cmocka program run a subset of its tests: TEST_ONLY="name pattern*". Linked with
+ * --wrap=_cmocka_run_group_tests, so the programs need no change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exit status if no test has such a name: a folder's other programs may have it (tap.awk). */
+/* Exit status if no test matches: another program of the folder may have it (tap.awk). */
 #define NONE_MATCHES 77
 
 int __real__cmocka_run_group_tests(const char *group, const struct CMUnitTest *tests, size_t n,

@@ -83,7 +83,7 @@ static void write_down(struct host *h, enum weft_rx_event ev, const struct weft_
 	}
 }
 
-/* One step of the host; false when the stream wants more bytes, or memory that there is not. */
+/* One step of the host; false when the stream wants more bytes, or memory that is not available. */
 static bool handle(struct host *h, enum weft_rx_event ev, const struct weft_fpdu *f)
 {
 	if (ev == WEFT_RX_MORE)
@@ -101,7 +101,7 @@ void host_deliver(struct host *h, const struct weft_seg *seg, u32 n)
 	struct weft_fpdu f;
 	struct weft_cur in;
 
-	/* Not zero: what the stream does not set must not look set. */
+	/* Not zero: a field that the stream does not set must not look set. */
 	memset(&f, 0xA5, sizeof(f));
 	f.raw_len = 0;
 	weft_cur_init(&in, seg, n);
@@ -260,7 +260,7 @@ void ref_free(struct ref_wire *w)
 	free(w->buf);
 }
 
-/* One octet of an FPDU, with the Marker that may stand before it. */
+/* One octet of an FPDU, preceded by a Marker if one is due. */
 static void ref_octet(struct ref_wire *w, u8 v, u32 *since_length)
 {
 	if (w->markers && w->pos % 512 == 0) {
@@ -278,7 +278,7 @@ static void ref_octet(struct ref_wire *w, u8 v, u32 *since_length)
 	++*since_length;
 }
 
-/* A Marker may stand between PAD and CRC, and is summed: write it with a dummy, step back. */
+/* A Marker may stand between PAD and CRC, and the CRC covers it: write a dummy CRC, step back. */
 static void ref_crc(struct ref_wire *w, u32 begin, u32 *since_length)
 {
 	u32 crc;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Joins the TAP of several cmocka programs into one numbered stream. A program
-# that ends badly without a "not ok" of its own (a sanitizer, a signal) is one;
-# status 77 is a program without a test that TEST_ONLY names (only.c).
+# that fails without a "not ok" of its own (a sanitizer, a signal) adds one;
+# status 77 means that no test of the program matches TEST_ONLY (only.c).
 function result(ok, text) {
 	print (ok ? "ok " : "not ok ") ++n " - " text
 	bad += !ok

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Big-endian fields, the cursor, and the CRC under all of it. */
+/* Big-endian fields, the cursor, and the CRC that all of it relies on. */
 #include "../../providers/rootless/process/crc32c.h"
 #include "rig.h"
 
@@ -29,7 +29,7 @@ static void only_the_crc_is_little_endian(void **state)
 	assert_int_equal(weft_get32_le(b), 0x83992352);
 }
 
-/* "abcdefgh" in pieces, empty ones before, between and behind. */
+/* "abcdefgh" in pieces, with empty ones before, between and after. */
 static const struct weft_seg pieces[] = {
 	{ NULL, 0 }, { (const u8 *)"abc", 3 }, { NULL, 0 }, { NULL, 0 },
 	{ (const u8 *)"d", 1 }, { (const u8 *)"efgh", 4 }, { NULL, 0 },

@@ -72,7 +72,7 @@ static void each_frame_is_read_as_it_was_meant(void **state)
 		assert_int_equal(weft_mpa_frame_read(p, r->len, r->f.reply, &f, &pd), WEFT_OK);
 		assert_memory_equal(&f, &r->f, sizeof(f));
 		assert_ptr_equal(pd, p + r->len - r->f.pd_len);
-		/* The other key, a byte short, a byte long. */
+		/* The wrong key, one byte too short, one byte too long. */
 		assert_int_equal(weft_mpa_frame_read(p, r->len, !r->f.reply, &f, &pd),
 				 WEFT_E_MPA_STARTUP);
 		assert_int_equal(weft_mpa_frame_read(p + 1, r->len - 1, r->f.reply, &f, &pd),
@@ -105,7 +105,7 @@ static void a_wrong_key_is_known_at_its_first_wrong_octet(void **state)
 			assert_int_equal(weft_mpa_frame_need(guarded(0, key, n), n, false),
 					 n > k ? 0 : 20);
 	}
-	/* A Reply's key where a Request is due: the tenth octet tells. */
+	/* A Reply's key where a Request is expected: the tenth octet shows it. */
 	assert_int_equal(weft_mpa_frame_need((const u8 *)REP_KEY, 9, false), 20);
 	assert_int_equal(weft_mpa_frame_need((const u8 *)REP_KEY, 10, false), 0);
 	assert_int_equal(weft_mpa_frame_need((const u8 *)"GET / HTTP/1.0\r\n", 1, false), 0);

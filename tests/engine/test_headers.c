@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* DDP and RDMAP headers, and the verdict on them (RFC 5040 Fig. 4, RFC 7306 Fig. 2). */
+/* DDP and RDMAP headers, and how they are judged (RFC 5040 Fig. 4, RFC 7306 Fig. 2). */
 #include "rig.h"
 
 static void tagged_header_has_its_exact_octets(void **state)
@@ -96,7 +96,7 @@ static bool figure_allows(u8 op, bool tagged, u32 qn, bool ext)
 	return f[0] == 'U' && qn == (u32)(f[1] - '0');
 }
 
-/* Order: DDP version, queue number, RDMAP version, opcode. */
+/* Order of the checks: DDP version, queue number, RDMAP version, opcode. */
 static enum weft_err verdict(const struct weft_ddp_hdr *h, bool ext)
 {
 	if (h->dv != 1 && h->tagged)

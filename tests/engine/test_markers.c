@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Markers (RFC 5044 §4.2 to §4.4), both ways, and the vectors of Fig. 5 and 6. */
+/* Markers (RFC 5044 §4.2 to §4.4) in both directions, and the vectors of Fig. 5 and 6. */
 #include "rig.h"
 
 static u8 ulpdu[70000];
@@ -10,7 +10,7 @@ static const u8 fig5[0x34] = {
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, [0x30] = 0x52, 0x23, 0x99, 0x83,
 };
 
-/* Fig. 6: the second one, behind 492 octets. */
+/* Fig. 6: the second one, after 492 octets. */
 static const u8 fig6[0x34] = {
 	0x00, 0x2a, 0x41, 0x43,
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
@@ -30,7 +30,7 @@ static void expect_figure(const struct event *e, u32 msn)
 	assert_memory_equal(e->data, zero, 24);
 }
 
-/* Fig. 5's stream up to Fig. 6: a first FPDU of 488 octets behind its Marker. */
+/* Fig. 5's stream up to Fig. 6: a first FPDU of 488 octets after its Marker. */
 static void figure_stream(struct ref_wire *w)
 {
 	u8 data[464] = { 0 };
@@ -111,7 +111,7 @@ static void figures_5_and_6_are_sent(void **state)
 	ref_free(&w);
 }
 
-/* Octets on the wire from @pos on for @plain octets of FPDU, counted one by one. */
+/* Octets on the wire from @pos for @plain octets of FPDU, counted one by one. */
 static u32 walk(u64 pos, u32 plain)
 {
 	u64 at = pos;
@@ -123,8 +123,8 @@ static u32 walk(u64 pos, u32 plain)
 }
 
 /*
- * A first FPDU that ends at @phase (mod 512). Any multiple of 4 but 4 itself:
- * the Marker that ends there is the next FPDU's.
+ * A first FPDU that ends at @phase (mod 512). Any multiple of 4 except 4 itself: the Marker that
+ * ends there belongs to the next FPDU.
  */
 static void fill_to(struct ref_wire *w, u32 phase)
 {
@@ -138,7 +138,7 @@ static void fill_to(struct ref_wire *w, u32 phase)
 	assert_int_equal(w->pos % 512, phase);
 }
 
-/* That one, then one of @len octets of ULPDU. */
+/* The same, then an FPDU of @len octets of ULPDU. */
 static void phased(struct ref_wire *w, u32 phase, u32 len)
 {
 	u8 data[2500];
@@ -148,7 +148,7 @@ static void phased(struct ref_wire *w, u32 phase, u32 len)
 	ref_fpdu(w, ulpdu, ulpdu_tagged(ulpdu, WEFT_OP_WRITE, 2, 7, true, data, len - 14));
 }
 
-/* Each Marker position within, before, behind PAD of an FPDU: 128 phases. */
+/* Each Marker position within, before and after PAD of an FPDU: 128 phases. */
 static void markers_are_stripped_at_any_phase(void **state)
 {
 	static const u32 lens[] = { 14, 17, 60, 506, 507, 508, 509, 510, 1015, 2003 };
@@ -209,7 +209,7 @@ static void reserved_and_the_low_pointer_bits_are_ignored(void **state)
 	ref_free(&w);
 }
 
-/* MPA-76: at each place a Marker can have in the second FPDU, before it too. */
+/* MPA-76: at each place a Marker can have in the second FPDU, and before it. */
 static void a_marker_that_points_elsewhere_is_a_marker_error(void **state)
 {
 	static const u16 adds[] = { 4, 0xFFFC, 512, 0x8000 };
@@ -278,7 +278,7 @@ static void each_damaged_octet_of_a_marked_stream_is_caught(void **state)
 	(void)state;
 	ref_init(&w, true, true);
 	phased(&w, 508, 700);
-	/* Its ULPDU_Length apart: with that damaged, the end is elsewhere. */
+	/* Except its ULPDU_Length: if that is damaged, the FPDU ends elsewhere. */
 	for (u32 k = 508 + 2; k < w.len; k++) {
 		w.buf[k] ^= 0x80;
 		expect_after_one(&w, &marked_agreed, WEFT_E_MPA_CRC);
@@ -287,7 +287,7 @@ static void each_damaged_octet_of_a_marked_stream_is_caught(void **state)
 	ref_free(&w);
 }
 
-/* FPDUPTR has 16 bits; an FPDU above 64768 passes 65535 with its Markers. */
+/* FPDUPTR has 16 bits; with Markers, an FPDU above 64768 octets exceeds 65535. */
 static void the_pointer_wraps_in_an_oversized_fpdu(void **state)
 {
 	struct ref_wire w;
@@ -308,7 +308,7 @@ static void the_pointer_wraps_in_an_oversized_fpdu(void **state)
 	ref_free(&w);
 }
 
-/* Everything emitted equals what the reference inserter writes, whatever came before. */
+/* All output equals the reference writer's, whatever was sent before. */
 /* MPA-70 to 74, SIW-32 */
 static void sent_markers_stand_where_the_reference_puts_them(void **state)
 {

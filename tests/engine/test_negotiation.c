@@ -120,7 +120,7 @@ static void a_revision_1_request_gets_a_plain_revision_1_reply(void **state)
 
 static void a_reply_echoes_nothing_of_the_request(void **state)	/* MPA-14, 15, 17, SIW-33 */
 {
-	/* M, C, R, S and all reserved bits; at revision 2 the enhanced words, too. */
+	/* M, C, R, S and all reserved bits; at revision 2 the enhanced words as well. */
 	u8 asked[24] = "MPA ID Req Frame" "\xFF\x01\x00\x00" "\x80\x04\x80\x04";
 	u8 out[WEFT_MPA_FRAME_MAX];
 
@@ -136,13 +136,13 @@ static void a_reply_echoes_nothing_of_the_request(void **state)	/* MPA-14, 15, 1
 		assert_int_equal(weft_mpa_frame_read(asked, 20 + asked[19], false, &req, &pd), WEFT_OK);
 		weft_mpa_reply(&r, &req, false, 0, &rep, &a);
 		weft_mpa_frame_write(&rep, NULL, out, sizeof(out));
-		/* This end wants no Markers and accepts: C, and S where it is known. */
+		/* This end wants no Markers and accepts: C, and S where the revision has it. */
 		assert_int_equal(out[16], rev == 2 ? 0x50 : 0x40);
 		assert_int_equal(out[17], rev);
 	}
 }
 
-/* Callers' structs come from the stack: what is not agreed must be zero, not left over. */
+/* Callers' structs are on the stack: a field that is not agreed must be zero, not uninitialized. */
 static void nothing_is_left_over_from_before(void **state)
 {
 	struct weft_mpa_cfg c = cfg(1, 4, 5);
@@ -253,7 +253,7 @@ static void a_reject_reaches_the_initiator_as_such(void **state)
 	(void)state;
 	assert_int_equal(s.rep_err, WEFT_OK);
 	assert_true(s.rep.reject);
-	/* RFC 6581 §9.1: the ORD it would have needed is told uncut. */
+	/* RFC 6581 §9.1: the Reply reports the ORD that it would have needed, uncut. */
 	assert_int_equal(s.rep.ord, 7);
 	s = set_up(&i, &r, false);
 	assert_false(s.rep.reject);
@@ -287,7 +287,7 @@ static const struct depth_row depths[] = {
 	{ NONE, NONE, 5, 6,		NONE, NONE,	NONE, NONE, 5, 6 },
 	/* responder does not negotiate its IRD: the initiator's ORD stays */
 	{ 4, 6, NONE, 4,		NONE, 4,	4, 6, NONE, 4 },
-	/* its ORD is bound by the initiator's IRD all the same ("MUST") */
+	/* its ORD is limited by the initiator's IRD all the same ("MUST") */
 	{ 4, 6, 6, NONE,		6, 4,		4, 6, 6, 4 },
 	{ NONE, NONE, NONE, NONE,	NONE, NONE,	NONE, NONE, NONE, NONE },
 };
@@ -351,7 +351,7 @@ static void an_ord_above_our_ird_is_insufficient_ird(void **state)
 		weft_mpa_request(&i, 0, &req);
 		assert_int_equal(weft_mpa_reply_check(&i, &req, &rep, &a, &retry), rows[n].err);
 		assert_false(retry);
-		/* The Terminate that tells it goes out as agreed. */
+		/* The Terminate that reports it is sent with the agreed settings. */
 		assert_true(a.crc && a.tx_markers && !a.rx_markers);
 		assert_int_equal(a.ird, 4);
 	}
@@ -426,7 +426,7 @@ static void an_offered_read_has_room_though_the_ord_was_0(void **state)
 	assert_int_equal(s.resp.ird, 1);
 	assert_int_equal(s.init.rtr, WEFT_RTR_READ);
 	assert_int_equal(s.init.ord, 1);
-	/* Without peer-to-peer 0 stays 0. */
+	/* Without peer-to-peer, 0 stays 0. */
 	i.p2p = false;
 	s = set_up(&i, &r, false);
 	assert_int_equal(s.resp.ird, 0);
@@ -496,10 +496,10 @@ static void the_connection_model_is_the_initiators(void **state)
 	assert_true(s.rep.p2p && s.init.p2p && s.resp.p2p);
 	assert_int_equal(s.init.rtr, WEFT_RTR_WRITE);
 	assert_int_equal(s.resp.rtr, WEFT_RTR_ALL);
-	/* A asked and not answered: no compatible connection model. */
+	/* A requested and not answered: no compatible connection model. */
 	weft_mpa_request(&i, 0, &req);
 	assert_int_equal(weft_mpa_reply_check(&i, &req, &rep, &a, &retry), WEFT_E_MPA_RTR);
-	/* Answered and not asked: a quirk of some peers, harmless. */
+	/* Answered but not requested: some peers do this, harmless. */
 	i.p2p = false;
 	rep.p2p = true;
 	rep.rtr = WEFT_RTR_WRITE;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Two engines back to back: frames negotiated, then messages of random kinds
- * and sizes both ways, cut at random room, delivered in random pieces. What
- * one end sends is what the other gets. The seed is printed; WEFT_SEED sets it.
+ * Two engines back to back: frames negotiated, then messages of random kinds and sizes in both
+ * directions, cut for random room, delivered in random pieces. Each end must receive what the
+ * other sent. The seed is printed; WEFT_SEED sets it.
  */
 #include "rig.h"
 
 enum { MAX_LEN = 40000, MESSAGES = 60 };
 
-/* One direction: octets on their way, and the messages that they carry. */
+/* One direction: octets in flight, and the messages that they carry. */
 struct pipe {
 	u8 *buf;
 	u32 len, got;
@@ -121,12 +121,12 @@ static void check_events(struct host *h, struct pipe *p)
 	}
 }
 
-/* Delivers up to @max of what is under way, in one to four pieces. */
+/* Delivers up to @max of the octets in flight, in one to four pieces. */
 static void deliver(struct host *h, struct pipe *p, u32 max)
 {
 	u32 n = min_t(u32, max, p->len - p->got), used = 0;
 	struct weft_seg seg[4];
-	u8 *copy = malloc(n + 1);	/* its own memory: overruns are seen */
+	u8 *copy = malloc(n + 1);	/* its own memory: the sanitizer sees overruns */
 
 	if (n)
 		memcpy(copy, p->buf + p->got, n);

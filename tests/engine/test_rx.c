@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Receiving in Full Operation: what is reported, what is refused, and in which order. */
+/* Receiving in Full Operation: which events are reported, which errors, and in which order. */
 #include "rig.h"
 
 static u8 ulpdu[70000];
@@ -107,7 +107,7 @@ static void pad_octets_matter_to_the_crc_only(void **state)
 	h = run(&w);
 	host_last(&h, 1, WEFT_RX_FPDU);
 	host_free(&h);
-	/* Changed behind the CRC's back it is damage: octet 25 is the first of PAD. */
+	/* Octet 25 is the first of PAD: changed after the CRC was computed, it is damage. */
 	w.buf[25] ^= 1;
 	h = run(&w);
 	assert_int_equal(host_last(&h, 1, WEFT_RX_ERROR)->err, WEFT_E_MPA_CRC);
@@ -122,7 +122,7 @@ static void each_damaged_bit_is_a_crc_error_and_nothing_else(void **state)
 	(void)state;
 	ref_init(&w, true, false);
 	ref_fpdu(&w, ulpdu, ulpdu_untagged(ulpdu, WEFT_OP_SEND, 0, 1, 0, true, "12345", 5));
-	/* From behind the length on; the CRC's own octets too. */
+	/* From the end of the length field on, the CRC's own octets included. */
 	for (u32 bit = 16; bit < w.len * 8; bit++) {
 		struct host h;
 		const struct event *e;
@@ -185,7 +185,7 @@ struct short_row {
 	u32 raw_len;
 };
 
-/* RFC 5044 knows no code for it; AMB-5. Exact lengths beside them are fine. */
+/* RFC 5044 has no code for it; AMB-5. Exact lengths next to them are fine. */
 static const struct short_row shorts[] = {
 	{ 0, 0, false, 0, WEFT_E_RDMAP_UNSPECIFIED, 0 },
 	{ 1, WEFT_OP_SEND, false, 0, WEFT_E_RDMAP_UNSPECIFIED, 1 },
@@ -243,7 +243,7 @@ static void a_ulpdu_shorter_than_its_headers_is_an_error_in_time(void **state)
 		assert_int_equal(e->raw_len, r->raw_len);
 		assert_memory_equal(e->raw, ulpdu, e->raw_len);
 		assert_int_equal(e->ulpdu_len, r->raw_len ? r->len : 0);
-		/* Its DDP header is there or, when it was cut, zero. */
+		/* Its DDP header is complete or, if it was cut, zero. */
 		assert_int_equal(e->ddp.dv, r->len >= (r->tagged ? 14 : 18));
 		host_free(&h);
 		ref_free(&w);
@@ -267,7 +267,7 @@ static void the_crc_is_judged_before_the_length(void **state)
 	}
 }
 
-/* A header that is at fault, and what the Terminate then needs of it. */
+/* A faulty header, and the fields of it that the Terminate needs. */
 struct fault_row {
 	u8 ctl, rdmap;
 	u32 qn;
@@ -398,7 +398,7 @@ static void a_partial_fpdu_waits_for_its_last_octet(void **state)
 	ref_free(&w);
 }
 
-/* In place means: the payload cursor points into the host's own pieces, and no chunk is asked. */
+/* In place: the payload cursor points into the host's pieces, and no chunk is requested. */
 static void a_whole_fpdu_is_reported_in_place(void **state)
 {
 	struct ref_wire w;

@@ -18,7 +18,7 @@ struct mulpdu_row {
 	u32 emss, plain, marked;
 };
 
-/* Computed by hand from the two formulas; below 134 (138) the floor of 128 holds. */
+/* Computed by hand from the two formulas; below 134 (138) the minimum of 128 applies. */
 static const struct mulpdu_row mulpdus[] = {
 	{ 0, 128, 128 }, { 1, 128, 128 }, { 88, 128, 128 }, { 128, 128, 128 },
 	{ 133, 128, 128 }, { 134, 128, 128 }, { 136, 130, 128 }, { 139, 130, 128 },
@@ -58,7 +58,7 @@ static void the_next_marker_is_a_multiple_of_512_away(void **state)
 	assert_int_equal(weft_mpa_to_marker(511), 1);
 }
 
-/* Walks octet by octet, as RFC 5044 §4.3 tells it. */
+/* Counts octet by octet, as RFC 5044 §4.3 describes it. */
 static u32 walked_len(u32 pos, u32 plain)
 {
 	u32 len = 0;

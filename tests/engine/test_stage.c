@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* FPDUs that come in parts: the stage and the chunks lent to it. */
+/* FPDUs that arrive in parts: the stage and the chunks lent to it. */
 #include "rig.h"
 
 static u8 ulpdu[70000], data[70000];
@@ -44,7 +44,7 @@ static void the_largest_fpdu_arrives_in_88_octet_pieces(void **state)
 		expect_write(&h.log[0], lens[i / 2]);
 		assert_int_equal(h.lends, DIV_ROUND_UP(w.len, WEFT_STAGE_CHUNK));
 		host_free(&h);
-		/* And whole: no chunk at all. */
+		/* And in one piece: no chunk at all. */
 		host_init(&h, true, i % 2 ? &crc_agreed : &plain_agreed);
 		host_bytes(&h, guarded(0, w.buf, w.len), w.len);
 		expect_write(host_last(&h, 1, WEFT_RX_FPDU), lens[i / 2]);
@@ -132,7 +132,7 @@ static void without_memory_octets_stay_until_there_is_some(void **state)
 		host_init(&h, true, &crc_agreed);
 		host_bytes(&h, w.buf, first);
 		h.no_memory = true;
-		/* Of what is no whole FPDU nothing is taken, however often it is offered. */
+		/* An incomplete FPDU is not consumed, however often it is offered. */
 		for (int again = 0; again < 3; again++) {
 			host_bytes(&h, w.buf + first, 9000 - first);
 			assert_int_equal(h.left, 9000 - first);
@@ -190,7 +190,7 @@ static void a_staged_payload_stays_until_the_next_call(void **state)
 	seg = (struct weft_seg){ w.buf + 10, w.len - 10 };
 	weft_cur_init(&in, &seg, 1);
 	assert_int_equal(weft_stream_rx(&st, &in, &f), WEFT_RX_FPDU);
-	/* It is in use: not to be taken back. */
+	/* The chunk is in use: it must not be reclaimed. */
 	assert_null(weft_stream_reclaim(&st, false));
 	c = f.payload;
 	weft_cur_copy(&c, out, 5);
@@ -214,7 +214,7 @@ static void only_unused_chunks_are_given_back_while_receiving(void **state)
 	write_of(&w, 30000);
 	write_of(&w, 30000);
 	host_init(&h, true, &crc_agreed);
-	/* One whole, then 5000 octets of the next: two chunks in use. */
+	/* A whole FPDU, then 5000 octets of the next: two chunks in use. */
 	host_bytes(&h, w.buf, 20000);
 	host_bytes(&h, w.buf + 20000, w.len / 2 - 20000);
 	host_bytes(&h, w.buf + w.len / 2, 5000);
@@ -226,7 +226,7 @@ static void only_unused_chunks_are_given_back_while_receiving(void **state)
 	host_bytes(&h, w.buf + w.len / 2 + 5000, w.len / 2 - 5000);
 	assert_int_equal(h.n, 2);
 	expect_write(&h.log[1], 30000);
-	/* After the end all of them, though one FPDU is half there. */
+	/* After the end, all chunks can be reclaimed, though half an FPDU is staged. */
 	host_bytes(&h, w.buf, 5000);
 	weft_stream_stop(&h.st);
 	for (; (chunk = weft_stream_reclaim(&h.st, false)); h.lent--)

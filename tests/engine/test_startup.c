@@ -113,7 +113,7 @@ static void an_incomplete_frame_waits(void **state)
 	host_free(&h);
 }
 
-/* MPA-23, MPA-40: PD_Length must match what came. */
+/* MPA-23, MPA-40: PD_Length must match the octets received. */
 static void a_request_with_bytes_behind_it_is_an_error(void **state)
 {
 	struct host h;
@@ -137,7 +137,7 @@ static void bytes_before_the_reply_is_out_are_an_error(void **state)
 	assert_int_equal(h.n, 1);
 	host_bytes(&h, "x", 1);
 	assert_int_equal(host_last(&h, 2, WEFT_RX_ERROR)->err, WEFT_E_MPA_STARTUP);
-	/* Too late to start. */
+	/* Starting is no longer allowed. */
 	weft_stream_start(&h.st, &plain_agreed);
 	assert_int_equal(h.st.rx_state, WEFT_RX_DEAD);
 	assert_false(weft_stream_may_terminate(&h.st));

@@ -3,8 +3,8 @@
 #include "rig.h"
 
 /*
- * By hand: the three first octets as sent for a Send that is at fault (tagged:
- * for a Write), the third again for a Read Request, and the name.
+ * Written by hand: the first three octets as sent for a faulty Send (tagged: Write), the third
+ * again for a Read Request, and the name.
  */
 struct term_row {
 	enum weft_err e;
@@ -69,13 +69,13 @@ static void each_code_leads_back_to_its_error(void **state)
 		assert_int_equal(weft_err_of_term(rows[i].layer_etype >> 4,
 						  rows[i].layer_etype & 0x0F, rows[i].code),
 				 rows[i].e);
-	/* And no other code to any. */
+	/* No other code maps to an error. */
 	for (u32 i = 0; i < 1 << 16; i++)
 		found += weft_err_of_term((u8)(i >> 12), i >> 8 & 0x0F, (u8)i) != WEFT_OK;
 	assert_int_equal(found, ARRAY_SIZE(rows));
 }
 
-/* @hdr: the offender's. Checks all octets of the Terminate's body. */
+/* @hdr: the offending message's header. Checks all octets of the Terminate's body. */
 static void exact(const struct term_row *r, const u8 *hdr, u32 hdr_len, u8 bits)
 {
 	u32 attached = bits & 0x20 ? 46 : bits & 0x40 ? weft_ddp_len(hdr[0]) : 0;
@@ -111,7 +111,7 @@ static void each_error_has_its_exact_terminate(void **state)	/* RDM-43, RDM-44, 
 		exact(&rows[i], guarded(0, write, 14), 14, rows[i].hdr);
 		exact(&rows[i], guarded(0, read, 46), 46, rows[i].hdr_read);
 		exact(&rows[i], guarded(0, read, 60), 60, rows[i].hdr_read);
-		/* A Read Request cut short, and a tagged segment that only looks like one. */
+		/* A truncated Read Request, and a tagged segment that only looks like one. */
 		exact(&rows[i], guarded(0, read, 45), 45, rows[i].hdr);
 		write[1] = 0x41;
 		exact(&rows[i], guarded(0, write, 60), 60, rows[i].hdr);
@@ -148,7 +148,7 @@ static void the_length_is_there_with_either_bit(void **state)
 	memset(d + 6, 0xC1, 14);
 	assert_ptr_equal(weft_term_write(out, &t), out + 20);
 	assert_memory_equal(out, d, 20);
-	/* Read: D alone skips the length and does not believe it. */
+	/* Read: D alone skips the length and does not trust it. */
 	weft_term_read(guarded(0, d, 20), 20, &t);
 	assert_int_equal(t.seg_len, 0);
 	assert_int_equal(t.hdr_len, 14);
@@ -213,7 +213,7 @@ static void a_terminate_may_be_longer_than_it_says(void **state)
 
 	(void)state;
 	memset(body, 0xFF, sizeof(body));
-	/* Untagged DDP, untagged header: 18; all bits set and Reserved too. */
+	/* Untagged DDP, untagged header: 18; all bits set, Reserved included. */
 	memcpy(body, "\x12\x05\xC0\x00\x00\x12\x41\x43", 8);
 	weft_term_read(guarded(0, body, 200), 200, &t);
 	assert_int_equal(t.hdr_len, 18);
@@ -226,7 +226,7 @@ static void a_terminate_may_be_longer_than_it_says(void **state)
 	body[6] = 0xC1;
 	weft_term_read(guarded(0, body, 200), 200, &t);
 	assert_int_equal(t.hdr_len, 14 + 28);
-	/* R without D: nothing to hang it on. */
+	/* R without D: ignored, since R needs the DDP header. */
 	body[2] = 0x20;
 	weft_term_read(guarded(0, body, 200), 200, &t);
 	assert_int_equal(t.hdr_len, 0);

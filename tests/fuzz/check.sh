@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# check.sh BUILD SECONDS TARGET...: replays what broke before, then fuzzes each
-# target; TAP. A reproducer stays in regressions/TARGET-<kind>-<hash>: give it
-# the name of what it shows and commit it with the fix.
+# check.sh BUILD SECONDS TARGET...: replays earlier failures, then fuzzes each
+# target; TAP. A reproducer stays in regressions/TARGET-<kind>-<hash>: name it
+# after the fault that it shows, and commit it with the fix.
 build=$1 seconds=$2
 shift 2
 n=0 bad=0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the fuzz targets share. */
+/* Shared by the fuzz targets. */
 #ifndef WEFT_FUZZ_H
 #define WEFT_FUZZ_H
 
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 #define FUZZ_HELPER							\
 	__attribute__((no_sanitize("address", "undefined", "coverage"), __noinline__, unused))
 
-/* Of a target's own loops: checked, but no coverage to be hunted for. */
+/* For a target's own loops: checked, but without coverage feedback. */
 #define FUZZ_HOST __attribute__((no_sanitize("coverage")))
 
 /* CRC32c, small and slow. */
@@ -45,7 +45,7 @@ FUZZ_HELPER static u64 fuzz_hash(u64 h, const void *src, size_t len)
 	return h;
 }
 
-/* Lengths of pieces: @cut 0 means one octet each, others a mix around it. */
+/* Lengths of pieces: one octet each if @cut is 0, else a mix around @cut. */
 FUZZ_HELPER static u32 fuzz_step(u32 *state, u32 cut)
 {
 	*state = *state * 1664525 + 1013904223;

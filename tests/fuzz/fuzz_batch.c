@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Batches of any work, cut for segments of any size; TCP takes any part of them.
+ * Batches of any work requests, cut for segments of any size; TCP takes any part of them.
  *
- * The input is a script: set-up, then rounds of posts, a batch, and how much of it TCP
- * takes each time. The other end is a second stream, so every octet is judged. Users'
- * memory is overwritten after each call of TCP: an FPDU must carry the content of the time
- * when its batch was filled, whenever TCP takes it. And no FPDU crosses a segment.
+ * The input is a script: set-up, then rounds of posts, a batch, and how much of it TCP takes each
+ * time. A second stream is the other end, so every octet is checked. Users' memory is overwritten
+ * after each call of TCP: an FPDU must carry the content at the time when its batch was filled,
+ * whenever TCP takes it. No FPDU may cross a segment's end.
  */
 #include "script.h"
 #include "../../kernel/core/batch.h"
@@ -29,11 +29,11 @@ struct stage {
 	struct weft_batch b;
 	u32 size;			/* of the memory that is lent */
 	u32 mss, pos;			/* TCP's model: octets in its last segment */
-	u8 gen;				/* what users' memory says now */
+	u8 gen;				/* the current content of users' memory */
 	u8 *wire;
 	u32 len, judged;		/* octets on the wire; judged by the peer */
 	u32 fpdus;
-	u8 gen_of[MAX_FPDUS];		/* what each FPDU is to carry */
+	u8 gen_of[MAX_FPDUS];		/* the content that each FPDU must carry */
 };
 
 static inline u8 pattern(u8 gen, u32 off)
@@ -88,7 +88,7 @@ static void post(struct stage *s, struct script *in)
 	};
 	u32 i, off = 0;
 
-	/* One after the other, so that the octets say where they are from: TO is the offset. */
+	/* One after the other, so that the octets show their origin: TO is the offset. */
 	for (i = 0; i < wr.num_sge; i++) {
 		u32 len = script_u16(in) % (REGION_LEN / 8 + 1);
 
@@ -115,7 +115,7 @@ static void put(struct stage *s, const struct weft_iov *iov, u32 niov, u32 n)
 	FUZZ_ASSERT(!n);
 }
 
-/* TCP takes some of what waits. */
+/* TCP takes some of the waiting octets. */
 static void send_some(struct stage *s, u32 n)
 {
 	u32 waits = s->b.end - s->b.off, niov;
@@ -171,7 +171,7 @@ static void judge_wire(struct stage *s)
 
 /* ---- rounds ---- */
 
-/* Notes the FPDUs of the batch just filled: their memory's generation, and segments. */
+/* Records the FPDUs of the batch just filled: their memory's generation, and segments. */
 static void note_fpdus(struct stage *s, u32 before)
 {
 	u32 i, n = s->b.fpdus - before;
@@ -181,16 +181,16 @@ static void note_fpdus(struct stage *s, u32 before)
 		s->gen_of[s->fpdus++] = s->gen;
 }
 
-/* No FPDU of the batch is cut by a segment's end, as TCP counts from its tail. */
+/* A segment's end, as TCP counts from its tail, never cuts an FPDU of the batch. */
 static void check_segments(struct stage *s)
 {
 	u32 off = 0, pos = s->b.fresh ? 0 : s->pos;
 
-	/* Markers make lengths depend on the stream's position: the peer judges those. */
+	/* With Markers, lengths depend on the stream's position: the peer checks those. */
 	if (s->st.agreed.tx_markers)
 		return;
 	while (off < s->b.end) {
-		/* The length field of an FPDU stands in the batch's memory, never in users'. */
+		/* An FPDU's length field is in the batch's memory, never in users'. */
 		u32 niov, i, at = off;
 		const struct weft_iov *iov = weft_batch_list(&s->b, &niov);
 		u32 len;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A connection with any events in any order: octets cut anywhere, FIN, RST, time, a ULP
- * that answers, closes or destroys its QP, a TCP that takes any part of a batch.
+ * A connection with any events in any order: octets cut anywhere, FIN, RST, time, a ULP that
+ * answers, closes or destroys its QP, a TCP that takes any part of a batch.
  *
- * The input is a script: four octets of set-up, then steps of one octet and their
- * operands. The host of tests/stacks asserts after each step what core/link.h promises
- * of actions. Here are asserted: states that have to end have a deadline, a run ends, and
- * once the connection is over every request is complete and nothing is held or lent.
+ * The input is a script: four octets of set-up, then steps of one octet and their operands. The
+ * host of tests/stacks asserts after each step what core/link.h promises of actions. This target
+ * asserts that states that must end have a deadline, that a run ends, and that once the connection
+ * is over every request is complete and nothing is held or lent.
  */
 #include "script.h"
 #include "../stacks/link.h"
@@ -29,7 +29,7 @@ struct stage {
 	struct host_link link;
 	u32 room;			/* octets that TCP still takes */
 	u64 taken, acked;
-	u32 sum;			/* of what was offered to TCP */
+	u32 sum;			/* of the octets offered to TCP */
 	bool aborted, shut;
 	u32 posted, completed;		/* signalled sends, and receives */
 };
@@ -41,7 +41,7 @@ static size_t take_octets(void *arg, const void *p, size_t len, u32 flags)
 	struct stage *s = arg;
 	u32 n = min_t(u32, (u32)len, s->room);
 
-	/* What may be taken may be read, to the last octet. */
+	/* Octets that may be taken must be readable, to the last one. */
 	FUZZ_ASSERT(!(flags & ~(u32)(WEFT_SEND_MORE | WEFT_SEND_EOR | WEFT_SEND_FRESH)));
 	s->sum ^= fuzz_crc32c(0, p, len);
 	s->room -= n;
@@ -114,7 +114,7 @@ static bool may_say(const struct stage *s)
 	return !s->link.rx_closed && !s->link.reset && !s->aborted;
 }
 
-/* @n octets, cut at @cut: the driver's host reads one skb's pieces, and the next. */
+/* @n octets, cut at @cut: the driver's host reads one skb's pieces, then the next. */
 static void say(struct stage *s, const u8 *p, u32 n, u8 cut)
 {
 	u32 first = n ? cut % n : 0, i;
@@ -122,7 +122,7 @@ static void say(struct stage *s, const u8 *p, u32 n, u8 cut)
 
 	for (i = 0; i < 2; i++) {
 		u32 len = i ? n - first : first;
-		/* A block of its own, so that one octet more shows. */
+		/* A block of its own, so that the sanitizer sees an overrun of one octet. */
 		u8 *block = malloc(len ? len : 1);
 
 		FUZZ_ASSERT(block);
@@ -147,7 +147,7 @@ static void say_frame(struct stage *s, struct script *in)
 	u32 n = weft_mpa_frame_write(&f, pd, out, sizeof(out)), more;
 	const u8 *behind;
 
-	/* What follows in one delivery: a Reply may have FPDUs behind it. */
+	/* The rest of the delivery: FPDUs may follow a Reply. */
 	more = script_octets(in, script_octet(in) & 31, &behind);
 	memcpy(out + n, behind, more);
 	say(s, out, n + more, script_octet(in));
@@ -163,7 +163,7 @@ static void say_fpdu(struct stage *s, struct script *in)
 	len = script_octets(in, len, &ulpdu);
 	weft_put16(out, (u16)len);
 	memcpy(out + 2, ulpdu, len);
-	/* A Write to where something is, more often than by chance. */
+	/* A Write to a registered region, more often than by chance. */
 	if (len >= 14 && out[2] & 0x80)
 		weft_put32(out + 4, s->mr->r.stag);
 	n = 2 + len + weft_mpa_pad(len);
@@ -209,7 +209,7 @@ static void destroy(struct stage *s)
 		host_link_forget(&s->link);
 }
 
-/* A step that the script takes itself, and the new TCP connection that it may ask for. */
+/* A step that the script takes itself, and the new TCP connection that the step may request. */
 static void take_step(struct stage *s)
 {
 	u32 acts;
@@ -220,7 +220,7 @@ static void take_step(struct stage *s)
 	FUZZ_ASSERT(!(acts & WEFT_ACT_FAILED) || s->link.core.status < 0);
 }
 
-/* ---- what always holds ---- */
+/* ---- invariants ---- */
 
 static void check_deadline(const struct stage *s)
 {
@@ -321,13 +321,13 @@ static void one_step(struct stage *s, struct script *in)
 	check_deadline(s);
 }
 
-/* Time alone ends a connection that has to end; the device's end ends any. */
+/* Time alone ends a connection that must end; removing the device ends any. */
 static void end_connection(struct stage *s)
 {
 	if (s->link.core.state != WEFT_LINK_DEAD)
 		host_link_abort(&s->link);
 	FUZZ_ASSERT(s->link.core.state == WEFT_LINK_DEAD && !s->link.core.qp);
-	/* What was posted without a connection is flushed once the user says ERROR. */
+	/* Work posted without a connection is flushed once the user moves the QP to ERROR. */
 	weft_qpc_error(&s->qp->core);
 	weft_qpc_flush(&s->qp->core);
 	poll_all(s);

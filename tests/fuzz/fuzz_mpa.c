@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connection set-up against any frame: what is read can be written again, and
- * what is agreed keeps the relations of RFC 6581 §9.1 and §9.2. Terminates,
- * the other thing that comes from a peer before anything is trusted, too.
+ * Connection set-up against any frame: a frame that was read can be written again, and the result
+ * of a negotiation keeps the relations of RFC 6581 §9.1 and §9.2. Also Terminates, the other input
+ * that a peer can send before it is trusted.
  *
  * Octets 0 to 9 configure this end, the rest is the peer's frame.
  */
@@ -34,7 +34,7 @@ static bool same_frame(const struct weft_mpa_frame *a, const struct weft_mpa_fra
 	       a->pd_len == b->pd_len;
 }
 
-/* Written and read again it says the same. */
+/* Written and read again, it is the same. */
 static void rewrite(const struct weft_mpa_frame *f, const u8 *pd)
 {
 	u8 *out = malloc(WEFT_MPA_FRAME_MAX);
@@ -130,7 +130,7 @@ static void as_frame(const struct weft_mpa_cfg *cfg, const u8 *p, u32 len, bool 
 	const u8 *pd;
 
 	FUZZ_ASSERT(!need || (need >= WEFT_MPA_FRAME_LEN && need <= WEFT_MPA_FRAME_MAX));
-	/* Once refused, refused with more; once known, known. */
+	/* Once refused, it stays refused with more octets; once known, it stays known. */
 	for (u32 n = 0; n < len && n < WEFT_MPA_FRAME_LEN; n++)
 		FUZZ_ASSERT(weft_mpa_frame_need(p, n, reply) || !need);
 	if (weft_mpa_frame_read(p, len, reply, &f, &pd)) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A peer that sends anything, to a stream of any kind, in any cut.
+ * A peer that sends anything, to a stream of any kind, cut anywhere.
  *
- * Octet 0 chooses the stream, octet 1 how the rest arrives, the rest is what
- * the peer sends. The same octets are delivered whole and cut, and both must
- * give the same events: the engine's answer may not depend on TCP.
+ * Octet 0 chooses the stream, octet 1 how the rest arrives, the rest is what the peer sends. The
+ * same octets are delivered whole and cut, and both must give the same events: the engine's answer
+ * must not depend on TCP.
  */
 #include <sanitizer/asan_interface.h>
 #include "fuzz.h"
@@ -20,7 +20,7 @@ enum {
 	NO_MEMORY	= 0x40,		/* from the second chunk on */
 };
 
-/* What a run came to: a sum over all events, to be compared. */
+/* The result of a run: a sum over all events, to be compared. */
 struct run {
 	struct weft_stream st;
 	u8 cfg;
@@ -67,7 +67,7 @@ static void on_startup(struct run *r)
 	weft_stream_start(&r->st, &a);
 }
 
-/* Copies the payload to its last octet: the sanitizer sees what is not ours. */
+/* Copies the payload to its last octet: the sanitizer sees reads beyond it. */
 static void add_payload(struct run *r, struct weft_cur c)
 {
 	static u8 copy[65536];
@@ -110,7 +110,7 @@ static void on_error(struct run *r, const struct weft_fpdu *f)
 	add(r, body, (size_t)(weft_term_write(body, &t) - body));
 }
 
-/* Without memory it asks again, and has taken nothing. */
+/* Without memory it asks again, and has consumed nothing. */
 static void ask_again(struct run *r, struct weft_cur *in)
 {
 	struct weft_fpdu f;
@@ -172,7 +172,7 @@ static void begin(struct run *r, u8 cfg)
 		weft_stream_start(&r->st, &a);
 }
 
-/* Chunks not in use come back at any time, the others at the end. */
+/* Chunks that are not in use are returned at any time, the others at the end. */
 static void take_back(struct run *r, bool all)
 {
 	u8 *chunk;
@@ -190,8 +190,8 @@ static void finish(struct run *r)
 }
 
 /*
- * A piece of @n octets with forbidden memory on both sides. Cheaper than a
- * malloc each: bytes often come one by one here.
+ * A piece of @n octets with poisoned memory on both sides. Cheaper than a malloc each: bytes often
+ * arrive one by one here.
  */
 FUZZ_HOST static u8 *piece(int slot, const u8 *p, u32 n)
 {
@@ -206,7 +206,7 @@ FUZZ_HOST static u8 *piece(int slot, const u8 *p, u32 n)
 	return at;
 }
 
-/* Each call gets three pieces, empty ones among them. */
+/* Each call gets three pieces, some of them empty. */
 FUZZ_HOST static void run_cut(struct run *r, u32 cut, const u8 *p, size_t len)
 {
 	u32 state = cut | 1;
@@ -248,7 +248,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	begin(&cut, data[0]);
 	run_cut(&cut, data[1], data + 2, size - 2);
 	finish(&cut);
-	/* Two exceptions: where memory ran out, and a Request's bytes that came too early. */
+	/* Two exceptions: where memory ran out, and a Request's bytes that arrived too early. */
 	if ((data[0] & NO_MEMORY) || (data[0] & (FROM_STARTUP | AS_INITIATOR)) == FROM_STARTUP)
 		return 0;
 	FUZZ_ASSERT(whole.events == cut.events);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A user that writes anything into its rings, and a peer that says anything to
- * a stack with memory registered.
+ * A user that writes anything into its rings, and a peer that sends anything to a stack with
+ * registered memory.
  *
- * The input is a script (wqe_script.h): octet 0 chooses the set-up, then come
- * steps of one octet and their operands. Some scribble raw octets over rings
- * and indices, some post what a sane user would, some let the stacks run, some
- * say raw or nearly right octets as the peer. In every case read-only
- * regions keep their octets, no region is held between runs, each run ends,
- * and after the connection's end every queue is flushed. Regions, rings
- * and copies are heap blocks of their sizes, so a step beyond one shows.
+ * The input is a script (wqe_script.h): octet 0 chooses the set-up, the rest is steps of one octet
+ * and their operands. Some write raw octets over rings and indices, some post what a sane user
+ * would, some let the stacks run, some send raw or nearly right octets as the peer. In every case
+ * read-only regions keep their octets, no region is held between runs, each run ends, and after
+ * the connection's end every queue is flushed. Regions, rings and copies are heap blocks of their
+ * exact sizes, so that the sanitizer sees an overrun.
  */
 #include "script.h"
 #include "wqe_script.h"
@@ -25,7 +24,7 @@ static u32 number(struct script *s)
 	return v << 24 | (u32)script_octet(s) << 16 | (u32)script_octet(s) << 8 | script_octet(s);
 }
 
-/* One end: regions in the order that both ends share. */
+/* One end; both ends have their regions in the same order. */
 struct end {
 	struct side s;
 	struct host_mr *mr[WQE_REGIONS];
@@ -171,7 +170,7 @@ static bool act(struct stage *st, u32 i)
 		return true;
 	}
 	if (!o->up) {
-		/* The script does not listen, but TCP acknowledges. */
+		/* The script does not read, but TCP acknowledges. */
 		bool any = wire_waiting(&e->s.out);
 
 		e->s.out.head = e->s.out.tail;
@@ -187,7 +186,7 @@ static bool act(struct stage *st, u32 i)
 	return true;
 }
 
-/* A turn for each end; false when neither had anything to do. */
+/* A turn for each end; false when neither had work. */
 static bool turn(struct stage *st)
 {
 	bool any = act(st, 0);
@@ -201,7 +200,7 @@ static void run(struct stage *st, u32 steps)
 		;
 }
 
-/* Every run ends: what a script can post is a few kilobytes. */
+/* Every run ends: a script can post only a few kilobytes. */
 static void run_out(struct stage *st)
 {
 	u32 steps = 0;
@@ -235,7 +234,7 @@ static void move_index(struct script *s, struct end *e, bool recv)
 	u32 how = script_octet(s), slots;
 	struct weft_ring *r = ring_of(e, recv, &slots);
 
-	/* Mostly a step that a user could take. */
+	/* Mostly by a step that a correct user could take. */
 	host_scribble_index(e->s.qp, recv, r->user_idx + (how == 255 ? number(s) : how & 15));
 }
 
@@ -341,7 +340,7 @@ static void say_segment(struct script *s, struct end *e)
 	say(e, f, weft_mpa_fpdu_len(n));
 }
 
-/* Somebody deregisters a region, or memory for the stage runs short. */
+/* Toggles a region's validity, or limits the memory for the stage. */
 static void change_region(struct script *s, struct end *e)
 {
 	u8 how = script_octet(s);
@@ -436,7 +435,10 @@ static void step(struct script *s, struct stage *st)
 	}
 }
 
-/* What waits for memory would wait for ever: no end is seen before that was read. */
+/*
+ * Without this, a wait for memory would last for ever: the stream's end is seen only after its
+ * octets are read.
+ */
 static void end_shortage(struct stage *st)
 {
 	u32 i;
@@ -451,7 +453,7 @@ static void end_shortage(struct stage *st)
 	}
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static void check_end(struct end *e)
 {
@@ -462,12 +464,12 @@ static void check_end(struct end *e)
 	c = &e->s.qp->core;
 	host_assert_quiet(&e->s.host);
 	FUZZ_ASSERT(as_filled(e->mr[WQE_FOREIGN]));
-	/* Read-only, locally too. */
+	/* Read-only, for local access too. */
 	FUZZ_ASSERT(as_filled(e->mr[WQE_READABLE]));
 	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_1]->r);
 	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_2]->r);
 	FUZZ_ASSERT(!e->mr[WQE_RW]->windows && !e->mr[WQE_LOCAL]->windows);
-	/* TERM: the reset came before the Terminate could be handed over. */
+	/* TERM: the reset arrived before the Terminate could be handed over. */
 	FUZZ_ASSERT(c->state >= WEFT_QPS_TERM || c->state == WEFT_QPS_IDLE);
 	if (c->state == WEFT_QPS_IDLE)
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* An input read as a script: octets and numbers, zeros once it has ended. */
+/* An input read as a script: octets and numbers, zeros after its end. */
 #ifndef WEFT_FUZZ_SCRIPT_H
 #define WEFT_FUZZ_SCRIPT_H
 
@@ -25,7 +25,7 @@ static inline u16 script_u16(struct script *s)
 	return (u16)(v << 8 | script_octet(s));
 }
 
-/* Up to @n octets of the script, where they stand; returns how many there are. */
+/* Up to @n octets of the script, in place; returns how many there are. */
 static inline u32 script_octets(struct script *s, u32 n, const u8 **p)
 {
 	*p = s->p;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Writes the seed corpora: seeds DIR makes DIR/fuzz_rx/, DIR/fuzz_mpa/ and so on, full
- * of messages of real peers, for the fuzzers to start from.
+ * Writes the seed corpora: seeds DIR makes DIR/fuzz_rx/, DIR/fuzz_mpa/ and so on, from messages of
+ * real peers, for the fuzzers to start from.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void save(const char *target, const char *name, u32 n, const u8 *p, u32 l
 	}
 }
 
-/* As fuzz_rx wants it: with CRC the field is 0 unless TRUE_CRC (0x20) is set. */
+/* In fuzz_rx's format: with CRC, the field is 0 unless TRUE_CRC (0x20) is set. */
 static u32 put_message(struct weft_stream *st, enum weft_opcode op, u32 msn, u32 len, u8 *out,
 		       bool true_crc)
 {

@@ -8,7 +8,7 @@
 /* Octet 0. Octet 1: log2 of the send ring's slots, short WQEs, ORD, a short CQ, no RFC 7306. */
 enum {
 	WQE_LONE	= 0x01,		/* the script is the peer; else a stack is */
-	WQE_INITIATOR	= 0x02,		/* when alone */
+	WQE_INITIATOR	= 0x02,		/* with WQE_LONE */
 	WQE_CRC		= 0x04,
 	WQE_MARKERS	= 0x08,
 	WQE_SMALL_MSS	= 0x10,
@@ -34,7 +34,7 @@ enum {
 	WQE_RUN_OUT,
 	WQE_SAY_RAW,			/* n, n octets */
 	WQE_SAY_SEGMENT,		/* region, DDP control, RDMAP control, offset, len */
-	WQE_CHANGE_REGION,		/* bit 0: which; bit 1: chunks there are, instead */
+	WQE_CHANGE_REGION,		/* bit 0: which; bit 1: limit the chunks instead */
 	WQE_POLL,
 	WQE_ARM,
 	WQE_CQ_INDEX,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a work request costs proto and core, without TCP and without a kernel:
- * posting, sending and completing, then receiving and completing, in CPU time.
+ * The CPU time that a work request costs in proto and core, without TCP and without a kernel:
+ * posting, sending and completing, then receiving and completing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* What the driver lends. */
+/* As much as the driver lends. */
 #define MEMORY (64 * 1024)
 
 static void receive(struct bench *b, const struct weft_iov *iov, u32 niov)
@@ -45,7 +45,7 @@ static void receive(struct bench *b, const struct weft_iov *iov, u32 niov)
 	weft_qpc_rx(&b->p.s[1].qp->core, &in);
 }
 
-/* One batch, taken whole; the peer reads it where it lies. False: there was nothing to send. */
+/* One batch, taken whole; the peer reads it in place. False: there was nothing to send. */
 static bool carry_batch(struct bench *b, u32 mss)
 {
 	struct weft_qpc *core = &b->p.s[0].qp->core;

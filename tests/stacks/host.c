@@ -39,7 +39,7 @@ void host_fini(struct host *h)
 			host_mr_free(h, &h->mr[i]);
 }
 
-/* How often QPs hold @mr between runs: they wait for its end, or amid a run. */
+/* Holds of QPs on @mr between runs: they wait for its invalidation, or are amid a run. */
 static u32 waits_or_amid(const struct host *h, const struct host_mr *mr)
 {
 	u32 i, n = 0;
@@ -143,7 +143,7 @@ u32 host_mr_uses(const struct host_mr *mr)
 	const struct host *h = mr->host;
 	u32 n = mr->holders, qps = min_t(u32, h->nqp, HOST_QPS), i;
 
-	/* Of those that there have been: an access of the bench asks, too. */
+	/* Only the QPs created so far: the bench calls this for every access. */
 	for (i = 0; i < qps; i++)
 		if (h->qp[i] && h->qp[i]->core.hold.region == &mr->r)
 			n += h->qp[i]->core.hold.uses - 1;
@@ -177,7 +177,7 @@ struct weft_region *weft_host_region_find(struct weft_qpc *qp, u32 stag)
 	return &mr->r;
 }
 
-/* A region of some host's table. */
+/* A region of any host's table. */
 static struct host_mr *held_mr(struct weft_region *r)
 {
 	struct host_mr *mr = to_host_mr(r);
@@ -209,13 +209,13 @@ void weft_host_region_drop(struct weft_region *r)
 
 	mr->holders--;
 	/*
-	 * Invalidated since it was found: nothing handed out before may still refer to it, unless
-	 * somebody waits for that.
+	 * Invalidated since the lookup: no earlier use may still refer to it, unless a QP waits
+	 * for those uses to end.
 	 */
 	HOST_ASSERT(r->valid || !mr->found_valid || !host_mr_uses(mr) || is_ending(mr));
 }
 
-/* The table's hold is not among ours. */
+/* The table's own reference is not counted in holders. */
 u32 weft_host_region_holders(const struct weft_region *r)
 {
 	return held_mr((struct weft_region *)r)->holders + !r->gone;
@@ -228,12 +228,12 @@ void weft_host_try_again(struct weft_qpc *core)
 
 bool weft_host_region_map(struct weft_region *r)
 {
-	/* By whoever registers it, and nobody else. */
+	/* Only the QP that registers it holds it. */
 	HOST_ASSERT(held_mr(r)->holders == 1);
 	return !to_host_mr(r)->unmapped;
 }
 
-/* Looked up, or behind a window that was. */
+/* Looked up, or the region of a window that was. */
 static bool is_in_use(const struct host_mr *mr)
 {
 	return mr->windows || host_mr_uses(mr);
@@ -281,7 +281,7 @@ bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 	return true;
 }
 
-/* Regions of every other pair of slots lie in pieces of PIECE octets. */
+/* Regions of every other pair of slots are split into pieces of PIECE octets. */
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
 	struct host_mr *mr = to_host_mr(r);
@@ -380,7 +380,7 @@ void host_srq_free(struct host_srq *srq)
 
 static void give_turn(struct weft_qpc *core)
 {
-	/* It waits: so it has a connection. */
+	/* It waits, so it must have a connection. */
 	HOST_ASSERT(!core || (core->rx_waits && core->st));
 	if (core)
 		to_host_qp(core)->kicked = true;

@@ -4,7 +4,7 @@
 
 #include "link.h"
 
-/* ---- what core asks of its host ---- */
+/* ---- what core requires of its host ---- */
 
 static struct host_link *to_host_link(struct weft_link *l)
 {
@@ -17,7 +17,7 @@ void weft_host_wake(struct weft_link *core)
 	to_host_link(core)->wakes++;
 }
 
-/* Blocks of exactly that size: one entry too many is the sanitizer's to see. */
+/* Blocks of exactly that size, so that the sanitizer sees an access beyond the last entry. */
 bool weft_host_lend_depths(struct weft_link *core, u32 ord, u32 irq_slots)
 {
 	struct host_link *l = to_host_link(core);
@@ -31,7 +31,10 @@ bool weft_host_lend_depths(struct weft_link *core, u32 ord, u32 irq_slots)
 	return true;
 }
 
-/* Tests that look between two batches: those of batch 1. Others get several every other run. */
+/*
+ * Links of batch 1 run one batch at a time, for tests that look between batches. The others do so
+ * every other run.
+ */
 static bool one_batch_a_run(const struct host_link *l)
 {
 	return l->cfg.batch == 1 || l->runs & 1;
@@ -48,7 +51,7 @@ void weft_host_tcp_tail(struct weft_link *core, struct weft_tcp_tail *tail)
 		tail->room = 1;
 }
 
-/* The flags of piece @i of @n: a segment begins before the first, ends behind the last. */
+/* The flags of piece @i of @n: a segment begins before the first, ends after the last. */
 static u32 flags_of(u32 flags, u32 i, u32 n)
 {
 	if (i)
@@ -87,7 +90,7 @@ void weft_host_await_room(struct weft_link *core)
 	to_host_link(core)->await_room = true;
 }
 
-/* From batch 16 on there is enough for payload to be referred to. */
+/* From batch 16 on the memory is large enough to refer to payload. */
 void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 {
 	struct host_link *l = to_host_link(core);
@@ -107,7 +110,7 @@ void *weft_host_lend_batch(struct weft_link *core, u32 *size)
 	return l->batch;
 }
 
-/* Exactly as much as is asked for, unless the test says otherwise. */
+/* Exactly as much as requested, unless the test sets rest_spare. */
 void *weft_host_lend_rest(struct weft_link *core, u32 *size)
 {
 	struct host_link *l = to_host_link(core);
@@ -148,22 +151,22 @@ static void check_acts(const struct host_link *l, u32 acts)
 	bool initiator = l->core.st.initiator;
 
 	HOST_ASSERT(!(l->acts & acts & ONCE));
-	/* Nothing comes behind the end; it comes with its state. */
+	/* No action follows the end; WEFT_ACT_DIE and the state DEAD go together. */
 	HOST_ASSERT(!acts || !(l->acts & WEFT_ACT_DIE));
 	HOST_ASSERT(!(told & WEFT_ACT_DIE) == (l->core.state != WEFT_LINK_DEAD));
-	/* Each role has its own. */
+	/* Each role has its own actions. */
 	HOST_ASSERT(!(acts & (initiator ? WEFT_ACT_ASK_ULP : WEFT_ACT_FAILED | WEFT_ACT_CONNECTED |
 			      WEFT_ACT_RETRY)));
-	/* Start-up fails, or there is something to end. */
+	/* Either start-up fails, or there is a connection to end. */
 	if (acts & (WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED))
 		HOST_ASSERT(told & (initiator ? WEFT_ACT_CONNECTED : WEFT_ACT_ASK_ULP) &&
 			    !(told & WEFT_ACT_FAILED));
 	if (acts & WEFT_ACT_DISCONNECTED)
 		HOST_ASSERT(!(l->acts & WEFT_ACT_ENDED) && l->rx_closed);
-	/* "The QP goes" while there is one, and in the states that have none then. */
+	/* The QP is released only while there is one, in a state that ends without it. */
 	if (acts & WEFT_ACT_RELEASE_QP)
 		HOST_ASSERT(l->core.qp && host_link_is_over(l));
-	/* FIN goes out behind the last octet. */
+	/* FIN is sent after the last octet. */
 	if (acts & WEFT_ACT_SHUT)
 		HOST_ASSERT(weft_send_is_done(&l->core));
 }
@@ -214,7 +217,7 @@ static u64 acked(const struct host_link *l)
 	return l->ops->acked ? l->ops->acked(l->arg) : l->written;
 }
 
-/* FIN both ways, and ours is through. */
+/* FIN in both directions, and ours is acknowledged. */
 static bool is_closed(const struct host_link *l)
 {
 	return l->reset || l->connect_error ||
@@ -240,7 +243,7 @@ static struct weft_tcp_view view(struct host_link *l)
 
 /* ---- octets that wait in TCP ---- */
 
-/* What is left of @in, behind those that wait already. */
+/* Keeps the rest of @in, after the octets that wait already. */
 static void leave_unread(struct host_link *l, struct weft_cur *in)
 {
 	u8 *all;
@@ -258,7 +261,7 @@ static void leave_unread(struct host_link *l, struct weft_cur *in)
 	weft_cur_copy(in, all, in->left);
 }
 
-/* In pieces, as they came in segments: no FPDU is whole in one of them. */
+/* In pieces, as the segments came: no FPDU is whole in one of them. */
 static void read_again(struct host_link *l)
 {
 	struct weft_cur in = { .left = 0 };
@@ -426,11 +429,11 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 			break;
 		l->step_due |= l->core.mode == WEFT_MODE_STARTUP;
 		weft_link_rx(&l->core, &in);
-		/* One step: the next is behind what TCP has brought. */
+		/* One step per delivery: the next one only after all of TCP's octets. */
 		if (!l->cfg.hold_steps && step_is_due(l))
 			host_link_step(l);
 		host_assert_quiet(l->qp->host);
-		/* Octets left in TCP can close its window for ever. */
+		/* Octets left in TCP could close its window for ever. */
 		HOST_ASSERT(!in.left || l->core.mode != WEFT_MODE_STARTUP ||
 			    l->core.state == WEFT_LINK_DEAD);
 	} while (in.left && !l->core.starved);

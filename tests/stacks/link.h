@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The host of a connection (core/link.h) over an abstract byte stream, with a
- * clock that stands still until it is set. Who has a wire or a socket gives some
- * functions and calls host_link_rx(), _fin(), _reset(), _tx(). After every step
- * the host asserts what core/link.h promises about actions and their order.
+ * The host of a connection (core/link.h) over an abstract byte stream, with a clock that stands
+ * still until it is set. The owner of a wire or a socket supplies some functions and calls
+ * host_link_rx(), _fin(), _reset(), _tx(). After every step the host asserts what core/link.h
+ * promises about actions and their order.
  */
 #ifndef STACKS_LINK_H
 #define STACKS_LINK_H
@@ -17,7 +17,7 @@ struct host_link_ops {
 	void (*tail)(void *arg, struct weft_tcp_tail *tail);
 	/* How many octets the peer has acknowledged; may be NULL: all. */
 	u64 (*acked)(void *arg);
-	/* Closes the sending side, behind everything written. */
+	/* Closes the sending side, after everything written. */
 	void (*shutdown)(void *arg);
 	/* Resets the connection. */
 	void (*abort)(void *arg);
@@ -27,19 +27,19 @@ struct host_link_cfg {
 	struct weft_mpa_cfg mpa;
 	u32 batch;			/* sizes the memory of a batch; 1: the least there is,
 					 * and one batch a run */
-	u32 startup_ms, close_ms;	/* 0: for ever */
+	u32 startup_ms, close_ms;	/* 0: no time-out */
 	u32 accept_ms;			/* 0: startup_ms */
 	u32 rnr_ms;			/* 0: a Send that finds no receive is an error at once */
-	u16 pd_max;			/* 0: the most there is */
+	u16 pd_max;			/* 0: the maximum */
 	bool ext;			/* RFC 7306 */
 	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
 	bool lean;			/* give the stage's chunks back after each receive run */
-	bool itself;			/* initiator: the wire leads back here */
+	bool itself;			/* initiator: the wire leads back to this end */
 	bool hold_connect;		/* initiator: TCP's handshake lasts until
 					 * host_link_connected() */
 	bool hold_accept;		/* responder: the ULP calls host_link_accept() */
-	bool hold_steps;		/* steps are the test's: host_link_step() */
-	bool reject;			/* responder: the ULP says no */
+	bool hold_steps;		/* the test takes steps itself: host_link_step() */
+	bool reject;			/* responder: the ULP rejects */
 	const void *pd;			/* private data of our frame */
 	u16 pd_len;
 };
@@ -54,29 +54,29 @@ struct host_link {
 	struct weft_orq_entry *orq;	/* lent: blocks of exactly their size */
 	struct weft_irq_entry *irq;
 	void *batch;
-	void *rest;			/* its memory while it moves to that of a rest */
+	void *rest;			/* its memory while the batch moves to that of a rest */
 	u32 batch_size, rest_size;
 
-	/* TCP, as we see it */
+	/* TCP, as seen from here */
 	bool connecting;
 	int connect_error;
 	bool tx_closed;			/* we have closed */
-	bool rx_closed;			/* FIN came */
+	bool rx_closed;			/* FIN was received */
 	bool reset;
 	u64 written;
-	u64 now, heard, acked;		/* ms; when the peer gave its last sign; its octets */
+	u64 now, heard, acked;		/* ms; time of the peer's last sign of life; its octets */
 
 	/* what is due */
 	bool step_due;
-	u32 wakes;			/* how often a step was asked for */
+	u32 wakes;			/* number of steps requested */
 	bool seen_closed;		/* the last step saw that TCP has no connection */
 	bool await_room;
 	u32 tails;			/* batches begun in this run */
-	u32 memory_fails;		/* so many times is no memory lent */
+	u32 memory_fails;		/* this many times no memory is lent */
 	bool rest_fails;		/* none for the rest of a batch */
-	u32 rests;			/* how often memory was lent for a rest */
-	bool refuses;			/* TCP says an error to all it is handed */
-	u8 *unread;			/* in TCP, for want of memory for the stage */
+	u32 rests;			/* number of times memory was lent for a rest */
+	bool refuses;			/* TCP returns an error for all data */
+	u8 *unread;			/* left in TCP, for want of memory for the stage */
 	u32 nunread;
 
 	/* what was done */
@@ -95,10 +95,10 @@ static inline bool host_link_is_over(const struct host_link *l)
 	return l->core.state == WEFT_LINK_CLOSING || l->core.state == WEFT_LINK_DEAD;
 }
 
-/* The initiator's Request goes out at once. @qp stays IDLE until agreement. */
+/* The initiator's Request is sent at once. @qp stays IDLE until agreement. */
 void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		    const struct host_link_cfg *cfg, const struct host_link_ops *ops, void *arg);
-/* @l, zeroed but for what host_link_init() sets, goes on for @old (WEFT_ACT_RETRY). */
+/* @l, zeroed except for what host_link_init() sets, takes over from @old (WEFT_ACT_RETRY). */
 void host_link_succeed(struct host_link *l, struct host_link *old);
 /* Takes back what was lent. */
 void host_link_fini(struct host_link *l);
@@ -108,8 +108,9 @@ void host_link_connected(struct host_link *l, int status);
 /* Responder with hold_accept: answers the Request. */
 void host_link_accept(struct host_link *l);
 
-/* Octets, FIN, RST from the peer. What there is no memory for waits for more of them, a step, or
- * for time to pass.
+/*
+ * Octets, FIN, RST from the peer. Octets without memory wait for more octets, for a step, or for
+ * time to pass.
  */
 void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg);
 void host_link_fin(struct host_link *l);
@@ -124,24 +125,24 @@ static inline bool host_link_waits_for_tcp(const struct host_link *l)
 	return l->await_room;
 }
 
-/* A run would do something; @room: TCP has some. */
+/* True if a run would do something; @room: TCP has room. */
 bool host_link_is_ready(const struct host_link *l, bool room);
-/* Steps that are due, and a send run. */
+/* Takes the steps that are due, then a send run. */
 void host_link_tx(struct host_link *l);
-/* The steps that are due. */
+/* Takes the steps that are due. */
 void host_link_take_steps(struct host_link *l);
-/* One step, due or not; what it asked for was done. */
+/* One step, due or not; returns the actions, which have been carried out. */
 u32 host_link_step(struct host_link *l);
 
-/* The host has too many like it: what core says to that. */
+/* The host has too many connections like it: returns what core decides. */
 u32 host_link_evict(struct host_link *l, bool pressed);
 
-/* The user closes gracefully; moves the QP to ERROR; destroys it. The device goes away. */
+/* The user closes gracefully; moves the QP to ERROR; destroys it. The device is removed. */
 void host_link_close(struct host_link *l);
 void host_link_error(struct host_link *l);
 void host_link_forget(struct host_link *l);
 void host_link_abort(struct host_link *l);
-/* The ULP could not be told that it is connected. */
+/* The connection could not be reported to the ULP. */
 void host_link_withdraw(struct host_link *l, int status);
 
 #endif

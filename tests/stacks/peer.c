@@ -273,7 +273,7 @@ struct peer *peer_new(const struct peer_cfg *c)
 	assert_true(host_link_is_full(&p->s.link));
 	assert_true(p->in_len >= 20 && p->in_len == 20 + get(p->in + 18, 2));
 	p->in_at = p->in_len;
-	/* What the stack says at once is not a part of its frame. */
+	/* What the stack sends at once does not belong to its frame. */
 	host_link_take_steps(&p->s.link);
 	listen_to(p);
 	return p;
@@ -294,7 +294,7 @@ void peer_free(struct peer *p)
 	free(p);
 }
 
-/* ---- reading what it said ---- */
+/* ---- reading what the stack sent ---- */
 
 static void read_header(struct pdu *d, const u8 *p)
 {

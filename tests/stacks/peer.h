@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A peer made of octets: one stack under test, and the test itself at the other
- * end of its wire. Segments are built and read here by hand, from the RFCs'
- * figures and with a CRC of its own: nothing of the engine is used, so that a
- * fault in it does not cancel itself out.
+ * A peer made of octets: one stack under test, and the test itself at the other end of its wire.
+ * Segments are built and read here by hand, from the RFCs' figures and with a separate CRC: no
+ * code of the engine is used, so that a fault in it does not cancel itself out.
  */
 #ifndef STACKS_PEER_H
 #define STACKS_PEER_H
 
 #include "test.h"
 
-/* RFC 5040 Fig. 4 opcodes, RFC 5041 §4 control bits, spelled out once more. */
+/* RFC 5040 Fig. 4 opcodes, RFC 5041 §4 control bits, defined here once more. */
 enum {
 	P_WRITE, P_READ_REQ, P_READ_RESP, P_SEND, P_SEND_INV, P_SEND_SE, P_SEND_SE_INV, P_TERM,
 	/* RFC 7306 Fig. 2 */
@@ -20,7 +19,7 @@ enum { P_T = 0x80, P_L = 0x40, P_DV = 0x01, P_RV = 0x40 };
 
 #define P_BODY 66000
 
-/* A DDP segment; every octet of it may be set wrong. */
+/* A DDP segment; any octet of it may be set wrong. */
 struct pdu {
 	u8 ddp;				/* T, L, Rsvd, DV */
 	u8 rdmap;			/* RV, Rsv, opcode */
@@ -48,7 +47,7 @@ struct peer {
 	enum wire_cut cut;
 	u8 *in;				/* what it sent, in Full Operation */
 	u32 in_len, in_cap, in_at;
-	bool fin;			/* and that it closed */
+	bool fin;			/* it has closed its side */
 	u8 out[1 << 18];		/* gathered, to be delivered together */
 	u32 out_len;
 };
@@ -60,21 +59,21 @@ struct peer_cfg {
 	u8 rtr;				/* WEFT_RTR_ kinds it asks for or offers: peer-to-peer */
 };
 
-/* The stack is in RTS; with CRC unless side.link.mpa.crc is off. */
+/* The stack reaches RTS; with CRC unless side.link.mpa.crc is off. */
 void peer_cfg_init(struct peer_cfg *c);
 struct peer *peer_new(const struct peer_cfg *c);
 struct peer *peer_new_plain(void);
 void peer_free(struct peer *p);
 
-/* Adds an FPDU to what is to be delivered; frees @d. The second form has a wrong CRC. */
+/* Adds an FPDU to the next delivery; frees @d. The second form has a wrong CRC. */
 void peer_add(struct peer *p, struct pdu *d);
 void peer_add_bad_crc(struct peer *p, struct pdu *d);
 void peer_add_raw(struct peer *p, const void *octets, u32 n);
-/* Delivers it, then lets the stack send until it rests. */
+/* Delivers the FPDUs added, then lets the stack send until it is idle. */
 void peer_flush(struct peer *p);
-/* Delivers octets without letting it send. */
+/* Delivers octets without letting the stack send. */
 void peer_deliver(struct peer *p);
-/* Lets the stack send, reading all it says. */
+/* Lets the stack send, and reads everything. */
 void peer_run(struct peer *p);
 void peer_close(struct peer *p);
 
@@ -88,14 +87,14 @@ const struct pdu *peer_expect(struct peer *p, u8 ddp, u8 rdmap);
 void peer_expect_silence(struct peer *p);
 
 /*
- * The last that the stack said is a Terminate with control @layer, @etype,
- * @code, and FIN. @offender: its headers were copied octet for octet, the Read
- * Request's too if @read; NULL: none were.
+ * The stack's last message is a Terminate with control @layer, @etype, @code, and FIN follows.
+ * @offender: its headers were copied octet for octet, the Read Request's too if @read; NULL: none
+ * were.
  */
 void peer_expect_terminate(struct peer *p, u8 layer, u8 etype, u8 code,
 			   const struct pdu *offender, bool read);
 
-/* A Read by the peer is answered with @len octets at @at of @mr: the stream lives. */
+/* A Read by the peer is answered with @len octets at @at of @mr: the stream still works. */
 void peer_expect_alive(struct peer *p, u32 read_msn, const struct host_mr *mr);
 
 #endif

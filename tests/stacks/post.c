@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "post.h"
 
-/* What a provider needs of a ring: none of it is shared with the core's code. */
+/* The parts of a ring that a provider needs: none of it is shared with the core's code. */
 struct producer {
 	struct weft_ring *ring;
 	u32 slots;
@@ -13,7 +13,7 @@ static void *slot_at(const struct producer *p, u32 idx)
 	return (u8 *)p->ring + WEFT_RING_DATA + (size_t)(idx & (p->slots - 1)) * WEFT_SLOT_SIZE;
 }
 
-/* Copies @n slots behind the producer index; false without room. */
+/* Copies @n slots at the producer index; false without room. */
 static bool produce(const struct producer *p, const void *from, u32 n)
 {
 	u32 used = *p->idx - smp_load_acquire(&p->ring->kern_idx);
@@ -31,7 +31,9 @@ static bool produce(const struct producer *p, const void *from, u32 n)
 
 static void ring_doorbell(struct host_qp *qp, const struct weft_ring *ring)
 {
-	/* Pairs with weft_ringq_sleep()'s: either we see KICK, or it sees our index. */
+	/*
+	 * Pairs with weft_ringq_sleep()'s: either the user sees KICK, or the stack sees the index.
+	 */
 	smp_mb();
 	if (!(READ_ONCE(ring->flags) & WEFT_RING_KICK))
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Seeded choices: the only source of chance in these tests (splitmix64). */
+/* Seeded choices: the only source of randomness in these tests (splitmix64). */
 #ifndef STACKS_RNG_H
 #define STACKS_RNG_H
 

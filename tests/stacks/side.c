@@ -245,7 +245,7 @@ void pair_drop(struct pair *p)
 	}
 }
 
-/* End @i sends, or takes what came from the other; false if there is nothing. */
+/* End @i sends, or reads what the other sent; false if there is nothing. */
 static bool act(struct pair *p, u32 i, bool send)
 {
 	struct side *s = &p->s[i];
@@ -259,7 +259,7 @@ static bool act(struct pair *p, u32 i, bool send)
 			pair_drop(p);
 		return true;
 	}
-	/* TCP's window shuts. */
+	/* TCP's window is closed. */
 	if (weft_link_is_behind(&s->link.core))
 		return false;
 	if (wire_waiting(in)) {

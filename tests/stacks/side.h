@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One end of a connection in a test: an RNIC with two CQs, a QP, its link and
- * the wire that it sends on. And two of them back to back, with a clock that
- * counts steps: each step one end does one thing, chosen by the seed.
+ * One end of a connection in a test: an RNIC with two CQs, a QP, its link and the wire that it
+ * sends on. And a pair of them back to back, with a clock that counts steps: in each step one end
+ * does one thing, chosen by the seed.
  */
 #ifndef STACKS_SIDE_H
 #define STACKS_SIDE_H
@@ -16,18 +16,18 @@
 
 struct side_cfg {
 	struct host_link_cfg link;
-	struct host_qp_attr qp;		/* what is 0 or NULL gets a usable value */
+	struct host_qp_attr qp;		/* 0 or NULL gets a usable value */
 	u32 cq_entries;
 	u32 mss, sndbuf;
 };
 
-/* The FPDUs on a wire, told from each other by their length fields alone. */
+/* The FPDUs on a wire, found by their length fields alone. */
 struct watch {
 	u64 pos;			/* octets of Full Operation */
 	u32 len;			/* octets of this FPDU so far, Markers included */
-	u32 field, field_len;		/* its ULPDU_Length, as far as it has come */
-	u32 left;			/* octets behind that, Markers not included */
-	u32 fpdus, aligned;		/* begun; and with a segment */
+	u32 field, field_len;		/* its ULPDU_Length, as far as it has arrived */
+	u32 left;			/* octets after that, Markers not included */
+	u32 fpdus, aligned;		/* begun; and begun with a segment */
 	u32 longest;			/* octets */
 };
 
@@ -41,12 +41,12 @@ struct side {
 	bool aborted;			/* it has reset the connection */
 };
 
-/* Defaults that most tests want: CRC on, no Markers, MSS 1460, roomy queues. */
+/* Defaults for most tests: CRC on, no Markers, MSS 1460, long queues. */
 void side_cfg_init(struct side_cfg *c);
 void side_init(struct side *s, bool initiator, const struct side_cfg *c);
 void side_fini(struct side *s);
 
-/* A send run would do something. */
+/* True if a send run would do something. */
 bool side_ready(const struct side *s);
 
 /* Short forms for posting. Each asserts that the ring had room. */
@@ -63,7 +63,7 @@ struct pair {
 	struct rng rng;
 	enum wire_cut cut;
 	u64 clock;			/* steps taken */
-	u64 limit;			/* steps after which a run counts as hung */
+	u64 limit;			/* a run with more steps counts as hung */
 };
 
 struct pair_cfg {
@@ -76,11 +76,11 @@ void pair_cfg_init(struct pair_cfg *c);
 void pair_init(struct pair *p, const struct pair_cfg *c);
 void pair_fini(struct pair *p);
 
-/* One step; false when nobody has anything to do. */
+/* One step; false when neither end has anything to do. */
 bool pair_step(struct pair *p);
-/* Steps until nobody has. */
+/* Steps until neither end has anything to do. */
 void pair_run(struct pair *p);
-/* The connection breaks: both ends see a reset, octets under way are lost. */
+/* The connection breaks: both ends see a reset, octets in flight are lost. */
 void pair_drop(struct pair *p);
 
 #endif

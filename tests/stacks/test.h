@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the test programs here share: cmocka, and reading completions. */
+/* Shared by the test programs here: cmocka, and reading completions. */
 #ifndef STACKS_TEST_H
 #define STACKS_TEST_H
 
@@ -14,7 +14,7 @@
 #define RW (WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_READ)
 #define BASE 0x100000000000ull		/* first TO of most regions */
 
-/* The next completion of @cq is for @wr_id with @status. */
+/* The next completion of @cq must be for @wr_id with @status. */
 static inline struct weft_cqe expect_cqe(struct host_cq *cq, u64 wr_id, u8 status)
 {
 	struct weft_cqe e;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * QPs that confirm (struct weft_qpc.confirms): what is sent is done once the peer has taken it in,
- * which asks find out.
+ * QPs that confirm (struct weft_qpc.confirms): a send completes once the peer has taken it in,
+ * which acknowledgement Reads ("asks" here) find out.
  */
 #include "world.h"
 
@@ -17,11 +17,11 @@ static void config(struct peer_cfg *c)
 	c->side.link.mpa.ird = c->side.link.mpa.ord = DEPTH;
 	c->side.link.ext = true;
 	c->side.qp.confirms = true;
-	/* Many work requests, of which a fourth is more than 20. */
+	/* Many work requests, a fourth of which is more than 20. */
 	c->side.qp.max_slots = 2;
 }
 
-/* Each case in each way of cutting. */
+/* Each case with each way of cutting. */
 static void run(void **state)
 {
 	asks_case fn = (asks_case)*state;
@@ -39,7 +39,7 @@ static void run(void **state)
 
 #define CASE_ASKS(fn) { #fn, run, NULL, NULL, (void *)(fn) }
 
-/* ---- what a case says and sees ---- */
+/* ---- what a case sends and expects ---- */
 
 static void post_write(struct world *w, u64 id, u8 flags, u32 len)
 {
@@ -51,7 +51,7 @@ static void post_send(struct world *w, u64 id, u8 flags)
 	side_send(&w->p->s, id, flags, w->rw, 0, 8);
 }
 
-/* The stack asks, by a Read of nothing. */
+/* The stack asks, by a Read of no octets. */
 static void expect_ask(struct world *w, u32 msn)
 {
 	const struct pdu *d = peer_expect(w->p, P_L, P_READ_REQ);
@@ -77,7 +77,7 @@ static u32 calls(struct world *w)
 
 /* ---- one ask ---- */
 
-/* And the ask costs no call of TCP. */
+/* The ask costs no extra call of TCP. */
 static void a_send_is_done_once_the_peer_says_so(struct world *w)
 {
 	u32 before = calls(w);
@@ -111,7 +111,7 @@ static void a_write_with_immediate_is_asked_about_once(struct world *w)
 	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
 }
 
-/* Of work that nobody hears of, the slots come back with it. */
+/* The slots of unsignalled work are freed by the same answer. */
 static void one_ask_is_about_all_before_it(struct world *w)
 {
 	struct weft_sqq *sq = &w->p->s.qp->core.sq;
@@ -133,12 +133,12 @@ static void one_ask_is_about_all_before_it(struct world *w)
 	assert_int_equal(sq->q.idx, sq->next);
 }
 
-/* A round trip brings one, however much is sent meanwhile. */
+/* One ask per round trip, however much is sent meanwhile. */
 static void few_asks_are_out_at_a_time(struct world *w)
 {
 	u32 i;
 
-	/* The first FPDU of a connection has the send side look by itself. */
+	/* The first FPDU of a connection makes the send side run by itself. */
 	peer_expect_alive(w->p, 1, w->ronly);
 	for (i = 0; i < 10; i++) {
 		post_write(w, i, SIG, 8);
@@ -162,7 +162,7 @@ static void few_asks_are_out_at_a_time(struct world *w)
 	peer_expect_silence(w->p);
 }
 
-/* A queue that fills up waits for nothing that is not asked. */
+/* The first ask goes out in the first quarter, so that a full queue waits for one under way. */
 static void a_long_queue_is_asked_about_amid(struct world *w)
 {
 	u32 slots = w->p->s.qp->core.sq.q.slots, i, asks = 0, wqes = 0;
@@ -179,7 +179,7 @@ static void a_long_queue_is_asked_about_amid(struct world *w)
 	assert_true(wqes <= w->p->s.qp->core.sq.max_wqes / 4);
 }
 
-/* ---- what Reads tell ---- */
+/* ---- program Reads as asks ---- */
 
 static void a_read_asks_by_itself(struct world *w)
 {
@@ -196,7 +196,7 @@ static void a_read_asks_by_itself(struct world *w)
 	peer_expect_silence(w->p);
 }
 
-/* A program may have all the Reads out that it may have. */
+/* The program may have as many Reads outstanding as it is allowed. */
 static void asks_take_no_place_of_reads(struct world *w)
 {
 	u32 i;
@@ -212,7 +212,7 @@ static void asks_take_no_place_of_reads(struct world *w)
 	for (i = 0; i < DEPTH - WEFT_ACK_READS; i++)
 		peer_expect(w->p, P_L, P_READ_REQ);
 	peer_expect_silence(w->p);
-	/* One that waits for its turn is behind a Send that does not. */
+	/* A Read that waits for its turn is behind a Send that does not. */
 	answer(w);
 	expect_cqe(w->p->s.scq, 100, WEFT_WC_SUCCESS);
 	peer_expect_silence(w->p);
@@ -222,7 +222,7 @@ static void asks_take_no_place_of_reads(struct world *w)
 	peer_expect_silence(w->p);
 }
 
-/* A fence is about Reads and atomics of the program's. */
+/* A fence applies to the program's Reads and atomics. */
 static void a_fence_does_not_wait_for_an_ask(struct world *w)
 {
 	post_send(w, 1, SIG);
@@ -268,7 +268,7 @@ static void what_was_sent_is_asked_about_while_it_is_held(struct world *w)
 
 /* ---- what goes wrong ---- */
 
-/* The oldest that the peer has not confirmed fails, be it one that nobody hears of; and all behind it. */
+/* The oldest unconfirmed request fails, even if it is unsignalled, and all after it are flushed. */
 static void what_is_not_confirmed_fails_with_the_connection(struct world *w)
 {
 	struct weft_qpc *qp = &w->p->s.qp->core;
@@ -300,7 +300,7 @@ static void what_is_not_confirmed_is_flushed(struct world *w)
 	expect_cqe(w->p->s.scq, 2, WEFT_WC_FLUSH_ERR);
 }
 
-/* RFC 5040 Fig. 10, with length and DDP header (M, D) of what it is about. */
+/* RFC 5040 Fig. 10, with length and DDP header (M, D) of the offending message. */
 static void say_terminate(struct world *w, u8 layer, u8 etype, u8 code, const struct pdu *about)
 {
 	u8 body[4 + 2 + 18] = { (u8)(layer << 4 | etype), code }, *p = body + 4;
@@ -323,7 +323,7 @@ static void say_terminate(struct world *w, u8 layer, u8 etype, u8 code, const st
 	peer_say(w->p, d);
 }
 
-/* What the peer had before is done, and what is behind is flushed. */
+/* Earlier work succeeds, later work is flushed. */
 static void a_write_that_the_peer_refuses_fails(struct world *w)
 {
 	struct pdu d;
@@ -387,7 +387,7 @@ static void a_send_whose_receive_cannot_be_filled_fails(struct world *w)
 	send_fails(w, 0, 0x07, WEFT_WC_REM_OP_ERR);
 }
 
-/* RFC 7306 has no code of its own for it; and a peer may find the region wrong first. */
+/* RFC 7306 has no code for misalignment; and a peer may reject the region first. */
 static void atomic_fails(struct world *w, u64 off, u8 etype, u8 code, u8 status)
 {
 	struct host_wr wr = {
@@ -419,7 +419,10 @@ static void an_atomic_that_is_aligned_is_a_valid_one(struct world *w)
 	atomic_fails(w, 8, 2, 0x07, WEFT_WC_REM_OP_ERR);
 }
 
-/* The peer's own trouble, which it says without a header: it stopped at the first that it did not take. */
+/*
+ * The peer's own fault, reported without a header: it stopped at the first request that it did not
+ * take.
+ */
 static void trouble_of_the_peers_fails_the_oldest(struct world *w)
 {
 	post_send(w, 1, SIG);
@@ -430,7 +433,7 @@ static void trouble_of_the_peers_fails_the_oldest(struct world *w)
 	expect_cqe(w->p->s.scq, 2, WEFT_WC_FLUSH_ERR);
 }
 
-/* A Read, too, that the peer has not answered. */
+/* This includes a Read that the peer has not answered. */
 static void trouble_of_the_peers_fails_a_read(struct world *w)
 {
 	side_read(&w->p->s, 1, SIG, w->rw, 0, 8, w->ronly, 0);
@@ -441,7 +444,7 @@ static void trouble_of_the_peers_fails_a_read(struct world *w)
 	expect_cqe(w->p->s.scq, 2, WEFT_WC_FLUSH_ERR);
 }
 
-/* A Terminate about an ask is about no work request. */
+/* A Terminate about an ask names no work request. */
 static void a_refused_ask_fails_nothing_by_name(struct world *w)
 {
 	struct pdu d;
@@ -504,7 +507,7 @@ static void an_ask_is_answered(struct world *w)
 	assert_int_equal(peer_expect(w->p, P_T | P_L, P_READ_RESP)->len, 0);
 	assert_int_equal(qp->answers, 1);
 	assert_int_equal(qp->core.asides, 1);
-	/* A Read of the peer's program's is none. */
+	/* A Read by the peer's program does not count as one. */
 	peer_expect_alive(w->p, 2, w->ronly);
 	assert_int_equal(qp->answers, 1);
 	assert_int_equal(qp->core.asides, 1);
@@ -528,14 +531,17 @@ static void who_asks_behind_a_send_that_waits_waits(struct world *w)
 	peer_expect(w->p, P_T | P_L, P_READ_RESP);
 }
 
-/* The QP is destroyed before anything was sent: the peer, which has its completion to get, hears it. */
+/*
+ * The QP is destroyed before anything was sent: the answer is still sent, as the peer needs it to
+ * complete its Send.
+ */
 static void the_last_answer_comes_before_the_end(struct world *w)
 {
 	peer_add(w->p, p_send(P_SEND, true, 1, 0, "the last", 8));
 	peer_add(w->p, ask(1));
 	peer_deliver(w->p);
 	expect_cqe(w->p->s.rcq, 0, WEFT_WC_SUCCESS);
-	/* What is posted is not sent any more. */
+	/* Work posted now is no longer sent. */
 	post_send(w, 1, SIG);
 	host_link_forget(&w->p->s.link);
 	peer_run(w->p);
@@ -549,7 +555,7 @@ static bool is_ack_pending(struct world *w)
 	return weft_qpc_is_ack_pending(&w->p->s.qp->core);
 }
 
-/* So long somebody is to be heard out. */
+/* Until then the QP must be kept, so that the peer's ask is answered. */
 static void what_was_said_is_ack_pending_until_the_peer_asks(struct world *w)
 {
 	assert_false(is_ack_pending(w));
@@ -562,7 +568,7 @@ static void what_was_said_is_ack_pending_until_the_peer_asks(struct world *w)
 	assert_true(is_ack_pending(w));
 	peer_say(w->p, p_read_req(2, 1, 0, 4, w->ronly->r.stag, WORLD_BASE));
 	assert_false(is_ack_pending(w));
-	/* What is not whole is none of it, nor what waits. */
+	/* An incomplete message does not count, nor does a waiting one. */
 	peer_say(w->p, p_tagged(P_WRITE, false, w->rw->r.stag, WORLD_BASE, "thr", 3));
 	assert_false(is_ack_pending(w));
 	peer_say(w->p, p_send(P_SEND, false, 2, 0, "fou", 3));
@@ -575,7 +581,7 @@ static void what_was_said_is_ack_pending_until_the_peer_asks(struct world *w)
 
 /* ---- room for asks ---- */
 
-/* A peer that has room for no Read cannot be asked: TCP's word has to do. */
+/* A peer with no room for Reads cannot be asked: TCP's acknowledgement has to do. */
 static void where_there_is_no_room_tcp_is_believed(void **state)
 {
 	struct peer_cfg c;
@@ -632,8 +638,8 @@ static bool has(const struct host_mr *mr, u32 place, u8 what)
 }
 
 /*
- * Whatever TCP does with the octets: a Write that is done is in the peer's memory. Each way, with a
- * send buffer of a few segments, and one Write in four signalled.
+ * Whatever TCP does with the octets: a completed Write is in the peer's memory. In both
+ * directions, with a send buffer of a few segments, and one Write in four signalled.
  */
 static void a_write_that_is_done_is_there(void **state)
 {

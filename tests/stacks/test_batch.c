@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A batch (core/batch.h) looked at without TCP: where its FPDUs end, what is referred
- * to and what is copied, what is left when TCP takes a part.
+ * A batch (core/batch.h) without TCP: where its FPDUs end, which payload is referred to and which
+ * is copied, what remains when TCP takes a part.
  */
 #include "world.h"
 
@@ -16,7 +16,7 @@ struct tray {
 	void *mem;
 	/* Every other pair of regions lies in pieces: slots 1, 4, 5 do not, 2 and 3 do. */
 	struct host_mr *mr[5];
-	u8 was[LEN + 4096];		/* what the batch says, as listed at first */
+	u8 was[LEN + 4096];		/* the batch's content, as listed at first */
 };
 
 static void tray_init(struct tray *t, bool crc, u32 memory)
@@ -28,7 +28,7 @@ static void tray_init(struct tray *t, bool crc, u32 memory)
 	peer_cfg_init(&c);
 	c.dut_initiates = true;
 	c.side.link.mpa.crc = crc;
-	/* 256 requests, however short they are. */
+	/* 256 requests, however short. */
 	c.side.qp.sq_slots = 256 * WEFT_SQ_MAX_SLOTS;
 	t->p = peer_new(&c);
 	t->qp = &t->p->s.qp->core;
@@ -36,7 +36,7 @@ static void tray_init(struct tray *t, bool crc, u32 memory)
 		t->mr[i] = host_mr_new(&t->p->s.host, PD, BASE, LEN, RW);
 		rng_fill(&t->p->rng, t->mr[i]->mem, LEN);
 	}
-	/* Of exactly that size: one octet too many is the sanitizer's to see. */
+	/* Of exactly that size, so that the sanitizer sees an overrun of one octet. */
 	t->mem = malloc(memory);
 	assert_non_null(t->mem);
 	weft_batch_lend(&t->b, t->mem, memory);
@@ -55,7 +55,7 @@ static void write_of(struct tray *t, u32 region, u32 off, u32 len)
 	side_write(&t->p->s, 1, SIG, t->mr[region], off, len, t->mr[0], 0);
 }
 
-/* Keeps what is listed; returns the number of its places. */
+/* Keeps the pieces listed; returns their number. */
 static u32 listed(struct tray *t)
 {
 	const struct weft_iov *iov;
@@ -76,7 +76,7 @@ static void take_octets(struct tray *t, u32 n)
 	host_assert_quiet(&t->p->s.host);
 }
 
-/* All of it goes; the peer reads it. */
+/* Everything is sent; the peer reads it. */
 static void send_all(struct tray *t)
 {
 	struct peer *p = t->p;
@@ -244,7 +244,7 @@ static void payload_is_copied_in_little_memory(void **state)
 	assert_int_equal(places(false, WEFT_BATCH_MEM_MIN, 0, 2000), 1);
 }
 
-/* More places than a batch can list: the rest is copied, and nothing is lost. */
+/* More pieces than a batch can list: the rest is copied, and nothing is lost. */
 static void many_places_are_listed_as_far_as_they_go(void **state)
 {
 	static struct pdu d;
@@ -270,7 +270,7 @@ static void many_places_are_listed_as_far_as_they_go(void **state)
 
 /* ---- TCP takes a part ---- */
 
-/* Posts a message of every kind of place; returns the octets that it becomes. */
+/* Posts a message with every kind of piece; returns its octets on the wire. */
 static u32 mixture(struct tray *t)
 {
 	struct host_wr wr = {
@@ -351,7 +351,7 @@ static void the_first_octets_left_are_the_right_ones(void **state)
 
 /* ---- broken off ---- */
 
-/* Memory of @region goes with the piece number @at: was there one? */
+/* Memory of @region is gone from piece number @at on: returns whether there was such a piece. */
 static bool broken_off(struct tray *t, u32 region, u32 at)
 {
 	jmp_buf here;
@@ -420,7 +420,7 @@ static void what_waited_for_tcp_is_broken_off(void **state)
 	tray_fini(&t);
 }
 
-/* Whatever stood in the memory before: nothing was cut into it. */
+/* Whatever the memory contained before: nothing was cut into it. */
 static void memory_just_lent_can_be_broken_off(void **state)
 {
 	struct tray t;
@@ -439,7 +439,7 @@ static void no_batch_can_be_broken_off(void **state)
 
 	tray_init(&t, false, LARGE);
 	assert_ptr_equal(weft_batch_reclaim(&t.b, true), t.mem);
-	/* It is another's by now. */
+	/* By now it belongs to another. */
 	memset(t.mem, 0x5A, LARGE);
 	weft_batch_break_off(&t.b, t.qp);
 	assert_true(weft_batch_is_sent(&t.b));
@@ -449,7 +449,7 @@ static void no_batch_can_be_broken_off(void **state)
 
 /* ---- the least memory ---- */
 
-/* The longest Terminate there is: the Read Request's headers come back. */
+/* The longest Terminate: it returns the Read Request's headers. */
 static void fail_with_headers(struct tray *t)
 {
 	u8 hdr[WEFT_DDP_UNTAGGED_LEN + WEFT_READ_REQ_LEN] = { P_L | P_DV, P_RV | P_READ_REQ };
@@ -475,7 +475,7 @@ static void a_terminate_fits_behind_every_batch(void **state)		/* RDM-50 */
 		assert_true(weft_batch_append_terminate(&t.b, t.qp));
 		assert_false(t.b.eor);
 		assert_true(t.b.end > n && t.b.end <= t.b.size);
-		/* Said once. */
+		/* Only once. */
 		assert_false(weft_batch_append_terminate(&t.b, t.qp));
 		send_all(&t);
 		while (fpdu(&t, &d) && d.rdmap != (P_RV | P_TERM))
@@ -497,14 +497,14 @@ static void a_batch_is_full_once_a_segment_would_not_fit(void **state)
 		write_of(&t, 0, 0, 4000);
 	weft_batch_begin(&t.b, 900, 0);
 	assert_int_equal(weft_batch_fill(&t.b, t.qp), WEFT_TX_FPDU);
-	/* Whole segments, and as many as there is memory for. */
+	/* Whole segments, and as many as fit the memory. */
 	assert_int_equal(t.b.end % 900, 0);
 	assert_int_equal(t.b.end / 900, (t.b.size - 128) / 900);
 	send_all(&t);
 	tray_fini(&t);
 }
 
-/* Short messages and long ones, none of which fits where the last left off. */
+/* Short messages and long ones, none of which fits where the previous one ended. */
 static void where_segments_are_unknown_none_ends_a_batch(void **state)
 {
 	struct tray t;
@@ -524,7 +524,7 @@ static void where_segments_are_unknown_none_ends_a_batch(void **state)
 	send_all(&t);
 	while ((n = fpdu(&t, &d))) {
 		assert_true(n <= MSS);
-		/* Cut for a whole segment, wherever it lies. */
+		/* Cut for a whole segment, wherever it starts. */
 		assert_true(d.ddp & P_L || n == MSS);
 		fpdus++;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * QPs that are connected by hand (struct weft_qpc.by_hand): the end of their connection is none of
- * theirs, their send queue may be held, peers may be denied what regions allow.
+ * QPs that are connected by hand (struct weft_qpc.by_hand): they outlive their connection, their
+ * send queue may be held, and peers may be denied rights that regions grant.
  */
 #include "world.h"
 
@@ -14,7 +14,7 @@ static struct weft_qpc *by_hand(struct world *w)
 	return qp;
 }
 
-/* The connection has gone, and the QP goes on without: nothing completes. */
+/* The connection has gone, the QP remains: nothing completes. */
 static void expect_unplugged(struct world *w)
 {
 	struct weft_qpc *qp = &w->p->s.qp->core;
@@ -25,7 +25,7 @@ static void expect_unplugged(struct world *w)
 	assert_int_equal(qp->state, WEFT_QPS_IDLE);
 	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_RTS);
 	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_FLUSHED), 0);
-	/* Who posts has to say so. */
+	/* Posting must ring the doorbell. */
 	assert_int_equal(qp->sq.q.ring->flags & WEFT_RING_KICK, WEFT_RING_KICK);
 	expect_no_cqe(w->p->s.scq);
 }
@@ -45,7 +45,7 @@ static void fin_is_none_of_its(struct world *w)
 	expect_unplugged(w);
 	expect_no_cqe(w->p->s.rcq);
 	assert_false(weft_qpc_has_sends(&w->p->s.qp->core));
-	/* What is sent now fails, and with it all. */
+	/* A Send posted now fails, and all after it are flushed. */
 	side_send(&w->p->s, 5, SIG, w->rw, 0, 8);
 	side_send(&w->p->s, 6, SIG, w->rw, 0, 8);
 	assert_true(weft_qpc_has_sends(&w->p->s.qp->core));
@@ -66,7 +66,7 @@ static void reset_is_none_of_its(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
-/* An unanswered Read fails; a Send behind it that is out is flushed, as nobody knows. */
+/* An unanswered Read fails; a Send after it is flushed, as its fate is unknown. */
 static void work_under_way_is_given_up(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
@@ -82,7 +82,7 @@ static void work_under_way_is_given_up(struct world *w)
 	expect_cqe(w->p->s.scq, 2, WEFT_WC_FLUSH_ERR);
 }
 
-/* What is done stays done. */
+/* Completed work is not affected. */
 static void work_that_is_done_is_not_given_up(struct world *w)
 {
 	by_hand(w);
@@ -99,7 +99,7 @@ static void work_that_is_done_is_not_given_up(struct world *w)
 
 /* ---- UC ---- */
 
-/* It is done as if it had gone out; the next of them is posted while the ring sleeps. */
+/* It completes as if it had been sent; the next one is posted while the ring sleeps. */
 static void what_uc_sends_to_nobody_is_done(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
@@ -125,7 +125,7 @@ static void what_uc_sends_to_nobody_is_done(struct world *w)
 	expect_no_cqe(w->p->s.scq);
 }
 
-/* Its own fault is told, whoever is there. */
+/* A fault of the request itself is reported, with or without a peer. */
 static void what_uc_may_not_send_fails(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
@@ -189,7 +189,7 @@ static void a_ring_of_uc_that_is_broken_is_found(struct world *w)
 	expect_no_cqe(w->p->s.scq);
 }
 
-/* A Send of which the end never comes has its receive: it is flushed, first. */
+/* A Send whose end never arrives holds its receive, which is flushed first. */
 static void a_receive_half_filled_is_flushed(struct world *w)
 {
 	by_hand(w);
@@ -201,7 +201,7 @@ static void a_receive_half_filled_is_flushed(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
-/* The peer's Terminate is about the QP, whoever connected it. */
+/* The peer's Terminate ends the QP, however it was connected. */
 static void terminate_ends_it(struct world *w)
 {
 	by_hand(w);
@@ -237,7 +237,7 @@ static void nothing_begins_while_it_is_held(struct world *w)
 	peer_run(w->p);
 	peer_expect_silence(w->p);
 	expect_no_cqe(w->p->s.scq);
-	/* The peer is answered all the same. */
+	/* The peer is still answered. */
 	peer_expect_alive(w->p, 1, w->ronly);
 	weft_qpc_hold(qp, false);
 	assert_false(weft_qpc_is_drained(qp));
@@ -247,7 +247,7 @@ static void nothing_begins_while_it_is_held(struct world *w)
 	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
 }
 
-/* A Read is under way until it is answered. */
+/* A Read is outstanding until it is answered. */
 static void it_is_drained_once_all_is_answered(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
@@ -294,7 +294,7 @@ static void an_atomic_is_denied(struct world *w)
 	assert_memory_equal(before, mr->mem, 8);
 }
 
-/* Denied is one right, not the others. */
+/* Only one right is denied, not the others. */
 static void what_is_not_denied_is_allowed(struct world *w)
 {
 	by_hand(w)->denied = WEFT_ACCESS_REMOTE_WRITE | WEFT_ACCESS_REMOTE_ATOMIC;

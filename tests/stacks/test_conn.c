@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How connections end: graceful close, half-close, resets; what is flushed, in
- * which order, and that nothing is posted into the void. QPs used again.
+ * How connections end: graceful close, half-close, resets; which work is flushed, in which order,
+ * and that no post is lost silently. QPs used again.
  */
 #include "world.h"
 
@@ -110,7 +110,7 @@ static void both_ends_may_close_at_once(void **state)
 	}
 }
 
-/* The gate holds FPDUs; who has none to send may go. */
+/* The gate holds FPDUs; a responder without any may close. */
 static void a_responder_may_close_before_the_first_fpdu(struct world *w)
 {
 	host_link_close(&w->p->s.link);
@@ -163,7 +163,7 @@ static void close_says_fin_once_and_nothing_behind_it(struct world *w)	/* RDM-60
 	world_expect_flushed(w, 0);
 }
 
-/* After our FIN the peer may still speak, until its own. */
+/* After our FIN the peer may still send, until its own. */
 static void what_comes_after_our_fin_is_still_taken(struct world *w)
 {
 	host_link_close(&w->p->s.link);
@@ -176,7 +176,7 @@ static void what_comes_after_our_fin_is_still_taken(struct world *w)
 	world_expect_flushed(w, 1);
 }
 
-/* There is no way left to say it: the QP may not wait to. */
+/* A Terminate can no longer be sent: the QP must not wait for it. */
 static void an_error_after_our_fin_is_not_told(struct world *w)
 {
 	host_link_close(&w->p->s.link);
@@ -322,7 +322,7 @@ static void a_reset_in_mid_message_leaves_no_holder(void **state)
 		pair_run(&t.p);
 		assert_int_equal(drain_cq(t.p.s[0].scq), 2);
 		assert_int_equal(drain_cq(t.p.s[1].scq), 1);
-		/* host_mr_free() asserts that nobody holds them. */
+		/* host_mr_free() asserts that no QP holds them. */
 		host_mr_free(&t.p.s[0].host, t.a);
 		host_mr_free(&t.p.s[1].host, t.b);
 		two_fini(&t);
@@ -354,7 +354,7 @@ static void a_qp_works_again_after_reset(void **state)
 	weft_qpc_reset(&s.qp->core);
 	expect_state(&s, WEFT_QPS_IDLE);
 	side_send(&s, 3, SIG, mr, 0, 8);
-	/* A provider that is asked for no doorbell would wait for ever. */
+	/* Without a doorbell request, a provider would wait for ever. */
 	assert_true(s.qp->kicked);
 	weft_qpc_error(&s.qp->core);
 	expect_cqe(s.scq, 3, WEFT_WC_FLUSH_ERR);
@@ -413,12 +413,12 @@ static void fpdus_start_segments(void **state)				/* MPA-80 */
 	assert_int_equal(drain_cq(p.s[0].scq), 200);
 	assert_true(p.s[0].seen.longest <= 1448);
 	assert_true(p.s[0].seen.aligned * 10 >= p.s[0].out.segments * 9);
-	/* And the segments are full: not more of them than the octets need, by a tenth. */
+	/* The segments are full: at most a tenth more of them than the octets need. */
 	assert_true((u64)p.s[0].out.segments * 1448 * 9 <= p.s[0].out.sent * 10 + 14480);
 	pair_fini(&p);
 }
 
-/* A region of no memory, known by its STag as @mr was. */
+/* A region without memory, with @mr's STag. */
 static void make_null(struct host_mr *mr)
 {
 	const u32 stag = mr->r.stag;
@@ -427,7 +427,7 @@ static void make_null(struct host_mr *mr)
 	mr->r.stag = stag;
 }
 
-/* Over several FPDUs, at any address; and nothing of it is the peer's. */
+/* Over several FPDUs, at any address; and the peer has no access to it. */
 static void a_null_region_drops_and_is_read_as_zeros(void **state)
 {
 	struct host_mr *from, *to, *in, *out;

@@ -59,7 +59,7 @@ static void armed_for_solicited_an_error_counts(void **state)
 	host_cq_free(cq);
 }
 
-/* Whoever arms and then polls loses nothing, at whichever point the entry comes. */
+/* Arming and then polling loses nothing, at whichever point the entry arrives. */
 static void an_entry_before_the_arming_is_found_by_polling_again(void **state)
 {
 	u32 at;
@@ -94,7 +94,7 @@ static void arming_tells_a_kernel_consumer_of_missed_entries(void **state)
 	assert_int_equal(e.wr_id, 5);
 	assert_false(weft_cqc_poll(&cq->core, &e));
 	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_NEXT));
-	/* The weaker wish does not undo the stronger. */
+	/* The weaker arming does not replace the stronger. */
 	assert_false(weft_cqc_arm(&cq->core, WEFT_ARM_SOLICITED));
 	assert_int_equal(push_entry(cq, 6, WEFT_WC_SUCCESS, 0), WEFT_CQ_WAKE);
 	host_cq_free(cq);
@@ -149,7 +149,7 @@ static void the_last_slot_is_used_and_the_next_entry_overflows(void **state)
 		assert_true(host_cq_poll(cq, &e));
 		assert_int_equal(e.wr_id, i);
 	}
-	/* One was lost, so nothing may look as if it came next. */
+	/* One was lost, so the next must not look as if it came in sequence. */
 	assert_int_equal(push_entry(cq, 5, WEFT_WC_SUCCESS, 0), WEFT_CQ_DEAD);
 	assert_false(host_cq_poll(cq, &e));
 	host_cq_free(cq);
@@ -164,7 +164,10 @@ static void a_scribbled_consumer_index_hurts_only_its_owner(void **state)
 		struct host_cq *cq = host_cq_new(4);
 
 		cq->ring->user_idx = wild[i];
-		/* The ring is a heap block of its size: a slot beside it would show. */
+		/*
+		 * The ring is a heap block of its exact size, so that the sanitizer sees an
+		 * overrun.
+		 */
 		for (n = 0; n < 20; n++)
 			push_entry(cq, n, WEFT_WC_SUCCESS, 0);
 		host_cq_free(cq);
@@ -236,7 +239,7 @@ static bool resize(struct host_cq *cq, u32 entries)
 	return true;
 }
 
-/* All sizes, from every place in the old ring, with 0 to all of its entries waiting. */
+/* All sizes, from every position in the old ring, with 0 to all of its entries waiting. */
 static void what_waits_moves_along_in_order(void **state)
 {
 	u32 start, waiting, to, i;
@@ -304,7 +307,7 @@ static void let_in(struct host_cq *cq, u32 from, u32 to)
 		assert_int_equal(push_entry(cq, i, WEFT_WC_SUCCESS, 0), WEFT_CQ_QUIET);
 }
 
-/* Below the lock only what came, or changed, since it was let go of. */
+/* Under the lock, only entries that arrived or changed since it was released are moved. */
 static void a_large_cq_goes_on_while_it_is_copied(void **state)
 {
 	struct weft_ring_move m = { .mem = calloc(1, weft_ring_size(2048)), .slots = 2048 };
@@ -334,7 +337,7 @@ static void a_large_cq_goes_on_while_it_is_copied(void **state)
 	host_cq_free(cq);
 }
 
-/* More come, each time, than are moved under the lock. */
+/* Each time, more entries arrive than are moved under the lock. */
 static void a_cq_that_never_stands_still_is_not_moved(void **state)
 {
 	struct weft_ring_move m = { .mem = calloc(1, weft_ring_size(4096)), .slots = 4096 };
@@ -397,14 +400,14 @@ static void a_dead_cq_stays_dead_whatever_is_said_of_polling(void **state)
 	host_cq_free(cq);
 }
 
-/* ---- entries of a QP that is no more ---- */
+/* ---- entries of a destroyed QP ---- */
 
 static bool is_of_qp(const struct weft_cqe *e, const void *qp_num)
 {
 	return e->qp_num == *(const u32 *)qp_num;
 }
 
-/* Every mix of two QPs' entries, from every place in the ring. */
+/* Every mix of two QPs' entries, from every position in the ring. */
 static void purged_entries_vanish_and_the_rest_stays_in_order(void **state)
 {
 	const u32 gone = 7;
@@ -501,12 +504,12 @@ static void on_error_only_the_popped_receive_is_flushed(void **state)
 	expect_cqe(s.w.p->s.rcq, 100, WEFT_WC_FLUSH_ERR);
 	expect_no_cqe(s.w.p->s.rcq);
 	assert_int_equal(host_qp_count_events(s.w.p->s.qp, WEFT_EV_FLUSHED), 1);
-	/* The others still wait for whoever comes. */
+	/* The others remain for any QP. */
 	assert_int_equal(s.srq->core.rq.q.idx, 1);
 	shared_fini(&s);
 }
 
-/* Two connections: each takes the next receive, and gives none back at its end. */
+/* Two connections: each takes the next receive, and returns none at its end. */
 static void connections_share_the_receives(void **state)		/* SEC-08 */
 {
 	struct peer *other;
@@ -518,7 +521,7 @@ static void connections_share_the_receives(void **state)		/* SEC-08 */
 	c.side.qp.srq = s.srq;
 	c.side.qp.rq_slots = 0;
 	other = peer_new(&c);
-	/* The same STag at the other host, so that an entry serves both. */
+	/* The same STag on the other host, so that an entry serves both. */
 	assert_int_equal(host_mr_new(&other->s.host, PD, BASE, 4096,
 				     WEFT_ACCESS_LOCAL_WRITE)->r.stag, s.w.inbox->r.stag);
 	peer_say(s.w.p, p_send(P_SEND, false, 1, 0, "a", 1));
@@ -618,7 +621,7 @@ static void a_limit_counts_receives_and_not_slots(void **state)
 	host_srq_free(srq);
 }
 
-/* The limit waits for a receive that is taken, whatever the user's index says meanwhile. */
+/* The limit event needs a receive that is taken, whatever the user's index is meanwhile. */
 static void a_pop_that_finds_nothing_raises_no_limit_event(void **state)
 {
 	struct host_srq *srq = host_srq_new(4, 1);
@@ -657,7 +660,7 @@ static void half_an_entry_is_none(void **state)
 	host_srq_free(srq);
 }
 
-/* Entries of three slots, in room for four. */
+/* Entries of three slots, in a ring of four. */
 static void receives_stand_a_stride_apart(void **state)
 {
 	struct host_srq *srq = host_srq_new(16, 8);
@@ -704,7 +707,7 @@ static void an_srqs_receives_move_along_in_order(void **state)
 	shared_fini(&s);
 }
 
-/* The user takes receives back behind our back: what waits would fit. */
+/* The user takes receives back behind the stack's back: those that wait would fit. */
 static void an_srq_is_not_moved_to_a_ring_below_its_limit(void **state)
 {
 	struct shared s;

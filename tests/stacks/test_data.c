@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every octet arrives, in its place and only there. Both ends run the same
- * random mix of Writes, Reads, Sends, immediate data and atomics at once; each buffer that a completion
- * gives back is overwritten within that very completion. Every byte's expected
- * value is known from the operation's number, so no copy of the data is kept.
+ * Every octet arrives at its place and only there. Both ends run the same random mix of Writes,
+ * Reads, Sends, immediate data and atomics at once; each buffer that a completion returns is
+ * overwritten within that very completion. Every byte's expected value follows from the
+ * operation's number, so no copy of the data is kept.
  */
 #include "test.h"
 
@@ -19,7 +19,7 @@ struct op {
 	u32 len;
 	u32 src, dst;			/* offsets in the arenas of source and sink */
 	bool signalled;
-	bool sink_done;			/* Read, Send: the sink's completion came */
+	bool sink_done;			/* Read, Send: the sink has its completion */
 };
 
 /* The operations that one end posts. */
@@ -31,7 +31,7 @@ struct flow {
 	struct host_mr *inbox;		/* the other end's receives */
 	struct op op[MAX_OPS];
 	u32 nops, posted, completed, received;
-	u32 send_of[MAX_OPS];		/* n-th that takes a receive is which operation */
+	u32 send_of[MAX_OPS];		/* operation that takes the n-th receive */
 	u32 nsends;
 	u64 salt;
 };
@@ -69,7 +69,7 @@ static bool brings_back(enum kind kind)
 	return kind == OP_READ || kind == OP_ADD;
 }
 
-/* What goes along with operation @op, or is added by it. */
+/* The immediate data of operation @op, or its summand. */
 static u32 number_of(const struct flow *f, u32 op)
 {
 	return (u32)(f->salt * (op + 3));
@@ -88,7 +88,7 @@ static void overwrite(u8 *p, u32 len)
 	memset(p, 0xDD, len);
 }
 
-/* A completion of the sending end: all up to it have their buffers back. */
+/* A completion of the sending end: buffers of all operations up to it are free. */
 static void on_send_cqe(struct host_qp *qp, bool recv, const struct weft_cqe *e, void *arg)
 {
 	struct flow *f = arg;
@@ -130,7 +130,7 @@ static void on_recv_cqe(struct host_qp *qp, bool recv, const struct weft_cqe *e,
 	overwrite(f->inbox->mem + f->op[op].dst, e->byte_len);
 }
 
-/* Plans @n operations, none of which shares memory with another. */
+/* Plans @n operations that do not share memory. */
 static void plan(struct flow *f, struct rng *rng, const u32 *sizes, u32 nsizes, u32 n)
 {
 	u32 i, at = GUARD;
@@ -224,7 +224,7 @@ static bool post_one(struct flow *f, struct rng *rng)
 	}
 	if (!host_post_send(f->from->qp, &wr))
 		return false;
-	/* Inline data is the stack's at once. */
+	/* The stack has copied inline data at once. */
 	if (wr.inline_data)
 		overwrite(f->src->mem + o->src, o->len);
 	f->posted++;
@@ -250,7 +250,7 @@ static void flow_init(struct flow *f, struct pair *p, u32 i)
 	to->rcq->arg = f;
 }
 
-/* Takes away again what was added. */
+/* Subtracts the summands again. */
 static void put_back(const struct flow *f, u32 op)
 {
 	u8 *at = f->dst->mem + f->op[op].dst;
@@ -259,7 +259,7 @@ static void put_back(const struct flow *f, u32 op)
 	memcpy(at, &word, sizeof(word));
 }
 
-/* Writes land without a completion there: looked at when all is over. */
+/* Writes have no completion at the sink: checked at the end. */
 static void check_sink(const struct flow *f)
 {
 	u32 i, at = 0;

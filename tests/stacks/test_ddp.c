@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a peer can do wrong in DDP (RFC 5041 §7), and what is right though it
- * looks odd. The numbers are rows of the conformance list.
+ * Faults of a peer in DDP (RFC 5041 §7), and unusual but valid segments. The numbers are rows of
+ * the conformance list.
  */
 #include "world.h"
 
@@ -220,7 +220,7 @@ static void stag_of_another_stream_is_refused(struct world *w)		/* SEC-02 */
 	world_refuses(w, write_to(w->fast, 0, 8), 1, 1, 0x02);
 }
 
-/* RFC 5040 §8.1: access is by PD. Only of a window it is by stream. */
+/* RFC 5040 §8.1: access is by PD. Only for windows it is by stream. */
 static void a_fast_region_is_for_all_streams_of_its_pd(struct world *w)
 {
 	w->fast->r.qp++;
@@ -294,7 +294,7 @@ static void write_without_the_right_is_refused(struct world *w)		/* DDP-39, SEC-
 	world_refuses(w, write_to(w->ronly, 0, 8), 0, 1, 0x02);
 }
 
-/* Whose it is has unmapped it: its own trouble, of which the peer is told at which Write it came. */
+/* The owner has unmapped it: the responder's own fault, and the Terminate names the Write. */
 static void a_write_into_memory_that_is_gone_places_nothing(struct world *w)
 {
 	struct pdu *first = write_to(w->rw, 0, 8), copy = *first;
@@ -309,7 +309,7 @@ static void a_write_into_memory_that_is_gone_places_nothing(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
-/* What is wrong with the Write itself is the peer's, and told. */
+/* A fault of the Write itself is the peer's, and is reported. */
 static void a_bad_write_into_memory_that_is_gone_is_refused_as_ever(struct world *w)
 {
 	w->rw->gone = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * However a connection ends, and in the middle of whatever: each work request
- * and each receive completes exactly once, in the order of posting, and none
- * with success behind one that failed. Work is posted before, while and after.
+ * However a connection ends, and at whatever moment: each work request and each receive completes
+ * exactly once, in the order of posting, and none succeeds after one that failed. Work is posted
+ * before, during and after the end.
  */
 #include "world.h"
 
@@ -133,11 +133,11 @@ static void end_it(struct story *s)
 		break;
 	case INDEX_JUMP:
 		host_scribble_index(qp, false, qp->sq_user + 100000);
-		/* A further post would put the index right again. */
+		/* A further post would correct the index. */
 		s->silent = true;
 		break;
 	case NO_RECEIVE:
-		/* More Sends than there will ever be receives. */
+		/* More Sends than there are receives. */
 		break;
 	default:
 		post_bad(s);
@@ -178,7 +178,7 @@ static void tell(struct story *s, u64 seed, enum ending ending)
 		s->mr[i] = host_mr_new(&s->p.s[i].host, PD, BASE, LEN, RW);
 	for (i = 0; i < (ending == NO_RECEIVE ? 4 : 40); i++)
 		post_recv(s, i & 1);
-	/* The connection stands before it ends. */
+	/* The connection is established before it ends. */
 	pair_run(&s->p);
 	when = rng_below(&s->rng, OPS);
 	for (i = 0; i < OPS; i++) {
@@ -196,7 +196,7 @@ static void check(struct story *s)
 	collect(s);
 	for (i = 0; i < 2; i++) {
 		expect_state(&s->p.s[i], WEFT_QPS_ERROR);
-		/* A ring that cannot be followed is not flushed to its end. */
+		/* A ring with an invalid index is not flushed to its end. */
 		if (s->ending != INDEX_JUMP || i)
 			assert_int_equal(s->done[i], s->posted[i]);
 		assert_int_equal(s->recv_done[i], s->received[i]);
@@ -225,7 +225,7 @@ static void stories(void **state)
 
 #define MANY (2 * WEFT_FLUSH_PIECE + 100)
 
-/* The deepest queues of small entries, of a stack that may send at once. */
+/* The deepest queues of small entries, on a stack that may send at once. */
 static void many_init(struct world *w)
 {
 	struct peer_cfg c;
@@ -274,7 +274,7 @@ static void a_long_flush_is_done_in_pieces(void **state)
 	w.p->s.qp->kicked = false;
 	weft_qpc_error(qp);
 	expect_piece(&w, 0, WEFT_FLUSH_PIECE);
-	/* It asks to go on; its end comes with the first piece. */
+	/* It asks for another run; the event comes with the first piece. */
 	assert_true(w.p->s.qp->kicked);
 	assert_int_equal(host_qp_count_events(w.p->s.qp, WEFT_EV_FLUSHED), 1);
 	assert_true(weft_qpc_flush(qp));
@@ -302,7 +302,7 @@ static void a_send_run_goes_on_with_the_flush(void **state)
 	world_fini(&w);
 }
 
-/* What is left of it when the QP goes is the host's, without a connection. */
+/* The host flushes the rest when the connection releases the QP. */
 static void a_flush_goes_on_without_its_connection(void **state)
 {
 	struct world w;
@@ -319,8 +319,8 @@ static void a_flush_goes_on_without_its_connection(void **state)
 }
 
 /*
- * Sends that are done wait behind a Read that is not: all are flushed, whatever
- * is sent between two pieces, and none succeeds because the Read was in another.
+ * Completed Sends wait behind an incomplete Read: all are flushed, whatever is sent between two
+ * pieces, and none succeeds because the Read was in another piece.
  */
 static void done_work_is_flushed_in_every_piece(void **state)
 {
@@ -340,7 +340,7 @@ static void done_work_is_flushed_in_every_piece(void **state)
 	world_fini(&w);
 }
 
-/* What comes in is read in softirq: no one message of a peer's completes a deep queue there. */
+/* Input is read in softirq: no single message of a peer's may complete a deep queue there. */
 static void done_work_completes_in_pieces(void **state)
 {
 	struct world w;

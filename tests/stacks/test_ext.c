@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * RFC 7306: Immediate Data and atomics, as one stack sends them, and as it takes them from a
+ * RFC 7306: Immediate Data and atomics, as one stack sends them, and as it receives them from a
  * peer that may be wrong.
  */
 #include "world.h"
@@ -25,7 +25,7 @@ static void set_word(struct host_mr *mr, u32 off, u64 word)
 	memcpy(mr->mem + off, &word, sizeof(word));
 }
 
-/* Memory for atomics of the peer. A TO says nothing of an address: its first one is odd. */
+/* Memory for the peer's atomics. A TO implies no address: the first TO here is odd. */
 static struct host_mr *counters(struct world *w, u32 pd, u32 access)
 {
 	struct host_mr *mr = host_mr_new(&w->p->s.host, pd, WORLD_BASE + 1, 64, access);
@@ -131,7 +131,7 @@ static void a_bad_write_with_immediate_says_neither(struct world *w)
 	peer_expect_terminate(w->p, 0, 0, 0, NULL, false);
 }
 
-/* A graceful close lets both messages out, and then only FIN. */
+/* A graceful close lets both messages be sent, then only FIN. */
 static void a_close_waits_for_the_second_message(struct world *w)
 {
 	struct host_wr wr = imm_wr(w, WEFT_WR_WRITE_IMM, 5);
@@ -185,7 +185,7 @@ static void immediate_data_without_a_write_has_no_length(struct world *w)	/* EXT
 	expect_cqe(w->p->s.rcq, 3, WEFT_WC_SUCCESS);
 }
 
-/* It takes a receive, as a Send does: so it waits for one, with the length of its Write. */
+/* It takes a receive, as a Send does: so it waits for one, and keeps its Write's length. */
 static void immediate_data_waits_for_a_receive(void **state)
 {
 	struct peer_cfg c;
@@ -350,7 +350,7 @@ static void an_atomic_request_says_what_was_posted(struct world *w)		/* EXT-06 *
 {
 	post_atomic(w, WEFT_WR_CMP_SWAP);
 	expect_atomic(w, p_atomic(1, CAS, 1, REMOTE, REMOTE_TO, 0x22, 0x44, 0x11, 0x33));
-	/* RFC 7306 §5.2.1: what an addition has no use for. */
+	/* RFC 7306 §5.2.1: fields that an addition does not use. */
 	post_atomic(w, WEFT_WR_FETCH_ADD);
 	expect_atomic(w, p_atomic(2, ADD, 2, REMOTE, REMOTE_TO, 0x22, 0x44, 0, ALL));
 	expect_no_cqe(w->p->s.scq);
@@ -639,7 +639,7 @@ static void atomics_run_in_their_turn_among_reads(struct world *w)		/* EXT-16 */
 	peer_expect_silence(w->p);
 }
 
-/* Without CRC a Response is in the batch by reference when the atomic's turn comes. */
+/* Without CRC a Response is in the batch by reference when the atomic is executed. */
 static void an_atomic_changes_nothing_that_a_read_before_it_asked_for(void **state)
 {
 	struct peer_cfg c;
@@ -661,7 +661,7 @@ static void an_atomic_changes_nothing_that_a_read_before_it_asked_for(void **sta
 	peer_free(p);
 }
 
-/* A Terminate for an atomic has its DDP header alone (RFC 7306 §8.1 (2)): EXT-14. */
+/* A Terminate about an atomic has only its DDP header (RFC 7306 §8.1 (2)): EXT-14. */
 static void refuses_atomic(struct world *w, struct pdu *bad, u8 etype, u8 code)
 {
 	struct pdu copy = *bad;
@@ -814,7 +814,7 @@ static void without_extensions_their_work_fails(struct world *w)
 
 /* ---- by themselves ---- */
 
-/* RFC 7306 §5.1.1, as its pseudocode goes. */
+/* RFC 7306 §5.1.1, like its pseudocode. */
 static u64 add_bit_by_bit(u64 was, u64 add, u64 mask)
 {
 	u64 out = 0, carry = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A fast region that its consumer registers and invalidates while other QPs use it on other CPUs, by
- * threads and luck: nobody uses it once its end was told, and who uses it sees all of one registration.
- * The linker puts a host of atomics in front of ours, which knows one region.
+ * A fast region that its consumer registers and invalidates while other QPs use it on other CPUs,
+ * by threads and chance: it is not used after its invalidation is reported, and each user sees all
+ * of one registration. The linker replaces the host by one with atomics, which has a single
+ * region.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +25,7 @@
 
 static struct weft_region region;
 static u32 holders;			/* the table's is one */
-static u32 registered;			/* how often: what a registration is told by */
+static u32 registered;			/* counts registrations, and identifies them */
 static bool consumers;			/* the memory is the consumer's again */
 static bool over;
 static bool in_table = true;
@@ -39,7 +40,7 @@ struct weft_region *__wrap_weft_host_region_find(struct weft_qpc *qp, u32 stag)
 {
 	u32 n = READ_ONCE(holders);
 
-	/* As the driver does: what nobody holds is on its way to be freed. */
+	/* As in the driver: a region without holders is about to be freed. */
 	do {
 		if (!READ_ONCE(in_table) || !n)
 			return NULL;
@@ -95,7 +96,7 @@ static void use(struct weft_region *r)
 	for (i = 0; i < 50; i++) {
 		if (READ_ONCE(consumers))
 			__atomic_add_fetch(&late, 1, __ATOMIC_RELAXED);
-		/* Others run meanwhile, on however few CPUs. */
+		/* Others run meanwhile, however few CPUs there are. */
 		if (i == 25 && uses % 8 == 0)
 			sched_yield();
 	}
@@ -180,7 +181,7 @@ static void begin(void)
 {
 	u32 i;
 
-	/* Who waits for what does not come would wait for ever. */
+	/* A lost wake-up would make a thread wait for ever. */
 	alarm(10 * SECONDS);
 	started = seconds();
 	over = consumers = false;
@@ -204,7 +205,7 @@ static void end(void)
 	assert_int_equal(torn, 0);
 }
 
-/* As RTRS' server has it: registered over one QP, invalidated over the next. */
+/* Like RTRS' server: registered over one QP, invalidated over the next. */
 static void nobody_uses_a_region_that_has_ended(void **state)
 {
 	u32 i, seen;
@@ -212,7 +213,7 @@ static void nobody_uses_a_region_that_has_ended(void **state)
 	begin();
 	for (i = 0; !is_enough(i); i++) {
 		register_over(&own[i % 2]);
-		/* Somebody comes to it, that the rest is worth something. */
+		/* Wait for a user, so that the rest of the round tests something. */
 		seen = READ_ONCE(uses);
 		while (READ_ONCE(uses) == seen)
 			sched_yield();
@@ -224,9 +225,9 @@ static void nobody_uses_a_region_that_has_ended(void **state)
 	print_message("# %u uses of %u registrations, %u waits\n", uses, registered, waits);
 }
 
-/* ---- and its deregistration beside all that ---- */
+/* ---- and its deregistration in parallel ---- */
 
-/* Registers it, ends that, registers it anew, until it is gone. */
+/* Registers it, invalidates it and registers it again, until it is gone. */
 static void *register_on(void *arg)
 {
 	struct weft_wr_reg wr = { .stag = INDEX, .access = RIGHT };
@@ -246,13 +247,13 @@ static void *register_on(void *arg)
 			return NULL;
 		while (!weft_region_has_ended(qp, &qp->tx_ends))
 			;
-		/* Nobody uses it until it is registered again. */
+		/* No QP uses it until it is registered again. */
 		if (READ_ONCE(inside))
 			__atomic_add_fetch(&late, 1, __ATOMIC_RELAXED);
 	}
 }
 
-/* What is left of it may then be freed. */
+/* Afterwards the region may be freed. */
 static void nobody_uses_a_region_that_is_deregistered_while_it_is_registered(void **state)
 {
 	pthread_t thread;

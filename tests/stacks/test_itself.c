@@ -12,12 +12,12 @@ struct alone {
 	struct side s;
 	struct rng rng;
 	enum wire_cut cut;
-	struct host_mr *mr, *far;	/* what is sent from, what others reach */
+	struct host_mr *mr, *far;	/* source of sends, target of remote access */
 };
 
 typedef void (*alone_case)(struct alone *a);
 
-/* The wire leads back. False: there is nothing to do. */
+/* The wire leads back. False: there was nothing to do. */
 static bool step(struct alone *a)
 {
 	struct side *s = &a->s;
@@ -131,7 +131,7 @@ static void what_it_sends_it_receives(struct alone *a)
 	assert_memory_equal(a->far->mem, a->mr->mem, LEN + 10);
 }
 
-/* More than the wire holds, both ways at once. */
+/* More than the wire holds, in both directions at once. */
 static void what_it_writes_it_reads(struct alone *a)
 {
 	u32 half = a->mr->r.len / 2;
@@ -148,7 +148,7 @@ static void what_it_writes_it_reads(struct alone *a)
 	assert_memory_equal(a->mr->mem + half, a->mr->mem, half);
 }
 
-/* A Send that waits has all behind it wait, but nothing before it: as an RNR NAK has it. */
+/* All work after a waiting Send waits too, but nothing before it, as with an RNR NAK. */
 static void a_send_that_waits_keeps_no_answer(struct alone *a)
 {
 	const struct host_wr with_imm = {
@@ -223,7 +223,7 @@ static void a_read_that_is_refused_fails(struct alone *a)
 	in_error(a);
 }
 
-/* Whichever run takes which. */
+/* Whichever run handles which. */
 static void what_went_before_a_refused_read_is_done(struct alone *a)
 {
 	struct host_wr wr = {
@@ -242,7 +242,7 @@ static void what_went_before_a_refused_read_is_done(struct alone *a)
 	in_error(a);
 }
 
-/* What is on its way is to blame for nothing, and comes too late. */
+/* Work in flight is not reported as the cause; it arrives too late. */
 static void an_error_of_its_own_blames_nothing_else(struct alone *a)
 {
 	struct host_wr wr = {
@@ -302,7 +302,7 @@ static void it_is_destroyed(struct alone *a)
 	assert_false(a->s.aborted);
 }
 
-/* Its next connection is to another. */
+/* Its next connection leads to another QP. */
 static void it_is_itself_no_more(struct alone *a)
 {
 	struct weft_qpc *qp = &a->s.qp->core;

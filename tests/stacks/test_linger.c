@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* When the doorbell may stay silent (core/linger.h): a clock, a ring's index, and answers. */
+/* When the doorbell may stay silent (core/linger.h): a clock, a ring's index, and decisions. */
 #include "test.h"
 
 #define RUN 100u			/* ns that the doorbell's run takes */
-#define STREAK 8u			/* quick doorbells that make a QP linger at first */
+#define STREAK 8u			/* quick doorbells before a QP first lingers */
 
 struct ringer {
 	struct side s;
@@ -41,7 +41,7 @@ static bool ring(struct ringer *r, u32 gap)
 	return linger;
 }
 
-/* How many quick doorbells it takes, at most @max. */
+/* The number of quick doorbells it takes, at most @max. */
 static u32 quick_ones(struct ringer *r, u32 max)
 {
 	u32 n = 1;
@@ -128,7 +128,7 @@ static void more_than_four_slots_for_a_call_are_worth_it(void **state)
 	post(&r, 5);
 	assert_true(weft_linger_is_worth_it(&r.l, r.qp));
 	assert_true(r.qp->linger);
-	/* The count begins anew. */
+	/* The count starts again. */
 	post(&r, 4);
 	assert_false(weft_linger_is_worth_it(&r.l, r.qp));
 	assert_false(r.qp->linger);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a connection comes and goes (core/link.h): every order of FIN, RST, close, error,
- * destruction and removal at both ends; start-up that fails; deadlines. link.c asserts
+ * How a connection starts and ends (core/link.h): every order of FIN, RST, close, error,
+ * destruction and device removal at both ends; start-up that fails; deadlines. link.c asserts
  * after each step that the actions keep their contract.
  */
 #include "world.h"
@@ -11,7 +11,7 @@
 #define LEN 40000u
 #define WRITES 3
 
-/* ---- two ends, and how they part ---- */
+/* ---- two ends, and how they disconnect ---- */
 
 struct parting {
 	struct pair p;
@@ -94,7 +94,7 @@ static void part_init(struct parting *t, u64 seed)
 				   (WRITES + n) * LEN);
 }
 
-/* Each request completes once and in order; what completed well has arrived unless lost. */
+/* Each request completes once and in order; a successful one has arrived unless it may be lost. */
 static void expect_completed(struct parting *t, u32 i, bool lost)
 {
 	bool failed = false;
@@ -114,7 +114,7 @@ static void expect_completed(struct parting *t, u32 i, bool lost)
 	expect_no_cqe(t->p.s[i].scq);
 }
 
-/* A peer that has an error, or no QP any more, drops what comes. */
+/* A peer that is in error, or has no QP any more, drops its input. */
 static bool may_be_lost(const struct order *o, u32 i)
 {
 	return o->broken || strpbrk(o->events, i ? "edt" : "EDT");
@@ -132,7 +132,7 @@ static void expect_over(struct parting *t, const struct order *o, u32 i)
 	assert_true(t->p.s[i].qp->core.state >= WEFT_QPS_TERM);
 	assert_int_equal(l->acts & (always | o->acts[i]), always | o->acts[i]);
 	assert_int_equal(host_qp_count_events(t->p.s[i].qp, WEFT_EV_FLUSHED), 1);
-	/* Who said FIN, and heard it, was not reset. */
+	/* An end that sent and received FIN was not reset. */
 	if (!o->broken)
 		assert_false(t->p.s[i].aborted);
 	expect_completed(t, i, may_be_lost(o, i));
@@ -164,7 +164,7 @@ static void orders(void **state)
 
 /* ---- one end alone, and time ---- */
 
-/* A side whose peer says what the test says; it acknowledges nothing unless it reads. */
+/* A side whose peer is the test; the peer acknowledges only the octets that it reads. */
 struct lone {
 	struct side s;
 	struct host_link *l;
@@ -215,7 +215,7 @@ static void reads(struct lone *t, u32 n)
 	t->s.out.head += min_t(u32, n, wire_waiting(&t->s.out));
 }
 
-/* Nothing happens before @ms, and then what is returned. */
+/* No action before @ms; returns the actions at @ms. */
 static u32 acts_at(struct lone *t, u64 ms)
 {
 	u32 before = t->l->acts;
@@ -267,7 +267,7 @@ static void tcp_has_two_fifths_of_start_up_to_connect(void **state)
 	lone_fini(&t);
 }
 
-/* Its worker had no CPU for that long, and finds the handshake over. */
+/* Its worker had no CPU for that long, and finds the handshake finished. */
 static void who_looks_late_finds_that_tcp_has_connected(void **state)
 {
 	struct side_cfg c;
@@ -360,7 +360,7 @@ static void a_full_ulp_is_asked_again_for_a_while(void **state)
 	hear(&t, request_v1, 20);
 	assert_true(weft_link_ulp_is_full(&t.l->core, 0));
 	host_link_set_time(t.l, 10);
-	/* Asking again gives it no more time, and no less. */
+	/* Asking again neither extends nor shortens the time. */
 	assert_true(weft_link_ulp_is_full(&t.l->core, 10));
 	assert_int_equal(acts_at(&t, STARTUP), WEFT_ACT_DIE);
 	lone_fini(&t);
@@ -379,7 +379,7 @@ static void a_ulp_that_had_no_room_may_think_once_it_has(void **state)
 	weft_link_ulp_was_asked(&t.l->core);
 	host_link_set_time(t.l, STARTUP);
 	assert_int_equal(t.l->core.state, WEFT_LINK_REQUESTED);
-	/* It was told, and was full all the same: the time is over. */
+	/* It was asked, and was still full: the time is over. */
 	assert_false(weft_link_ulp_is_full(&t.l->core, STARTUP));
 	lone_fini(&t);
 }
@@ -395,7 +395,7 @@ static void a_request_without_a_listener_waits_for_a_while(void **state)
 	hear(&t, request_v1, 20);
 	weft_link_orphan(&t.l->core, 0);
 	host_link_set_time(t.l, 10);
-	/* A second word does not give it more time. */
+	/* A second call does not extend the time. */
 	weft_link_orphan(&t.l->core, 10);
 	assert_int_equal(acts_at(&t, STARTUP), WEFT_ACT_DIE);
 	lone_fini(&t);
@@ -426,7 +426,7 @@ static void a_peer_that_goes_while_the_ulp_thinks_is_dropped(void **state)
 	}
 }
 
-/* ---- a crowd of strangers ---- */
+/* ---- too many half-open connections ---- */
 
 static void half_a_request_is_evicted(void **state)
 {
@@ -441,7 +441,7 @@ static void half_a_request_is_evicted(void **state)
 	lone_fini(&t);
 }
 
-/* Its octets have come; the step that looks at them has not. */
+/* Its octets have arrived; the step that reads them has not run. */
 static void a_whole_request_is_not_evicted(void **state)
 {
 	struct side_cfg c;
@@ -455,7 +455,7 @@ static void a_whole_request_is_not_evicted(void **state)
 	assert_int_equal(host_link_evict(t.l, false), 0);
 	host_link_step(t.l);
 	assert_int_equal(t.l->acts, WEFT_ACT_ASK_ULP);
-	/* Nor while the ULP has it before it, nor once it has said yes. */
+	/* Nor while the ULP decides, nor once it has accepted. */
 	assert_int_equal(host_link_evict(t.l, false), 0);
 	host_link_accept(t.l);
 	assert_int_equal(host_link_evict(t.l, false), 0);
@@ -474,14 +474,14 @@ static void a_refused_request_is_evicted(void **state)
 	hear(&t, request_v1, 20);
 	run(&t);
 	assert_int_equal(t.l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_ASK_ULP | WEFT_ACT_SHUT);
-	/* Not even the Reply has been read. */
+	/* The peer has not even read the Reply. */
 	assert_int_equal(t.s.out.sent, 20);
 	assert_int_equal(host_link_evict(t.l, false), WEFT_ACT_DIE);
 	assert_true(t.s.aborted);
 	lone_fini(&t);
 }
 
-/* The QP has gone, and what it said is with TCP yet. */
+/* The QP has gone, and TCP still holds its last octets. */
 static void what_the_peer_has_not_got_is_not_evicted(void **state)
 {
 	struct side_cfg c;
@@ -543,7 +543,7 @@ static void an_rtr_that_does_not_come_ends_the_connection(void **state)	/* ENH-2
 	accept_p2p(&t);
 	assert_int_equal(acts_at(&t, STARTUP) & ~WEFT_ACT_AGAIN, WEFT_ACT_ENDED | WEFT_ACT_SHUT);
 	expect_state(&t.s, WEFT_QPS_ERROR);
-	/* FIN is out; the peer's is awaited, but not for ever. */
+	/* FIN is sent; the peer's is awaited, but not for ever. */
 	assert_int_equal(acts_at(&t, STARTUP + CLOSE), WEFT_ACT_DIE);
 	lone_fini(&t);
 }
@@ -580,7 +580,7 @@ static void a_fin_in_place_of_the_rtr_is_a_fin(void **state)
 	lone_fini(&t);
 }
 
-/* The RTR is a Read, and its answer is under way when the peer's FIN comes. */
+/* The RTR is a Read, and its answer is in flight when the peer's FIN arrives. */
 static void a_fin_has_its_own_deadline_and_not_the_rtrs(void **state)
 {
 	/* Length 46, L DV, RV and opcode, QN 1, MSN 1; then sink, size 60000, source. */
@@ -604,7 +604,7 @@ static void a_fin_has_its_own_deadline_and_not_the_rtrs(void **state)
 	lone_fini(&t);
 }
 
-/* ---- the end has its time ---- */
+/* ---- the end is limited in time ---- */
 
 static void a_silent_peer_has_one_time_to_close(void **state)
 {
@@ -650,7 +650,7 @@ static void a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves(void **state)
 		run(&t);
 		assert_true(host_link_is_full(t.l));
 	}
-	/* Then it stops. The last sign was one ms before the deadline. */
+	/* Then it stops. The last sign of life was one ms before the deadline. */
 	assert_int_equal(acts_at(&t, 31 * CLOSE), WEFT_ACT_ENDED | WEFT_ACT_DIE);
 	lone_fini(&t);
 }
@@ -691,7 +691,7 @@ static void closing_without_a_qp_lasts_one_time_if_nothing_moves(void **state)
 	assert_int_equal(times, 1);
 }
 
-/* Where there are far too many whose peers take an octet now and then. */
+/* If far too many peers take an octet only now and then. */
 static void who_is_slow_to_take_the_rest_is_evicted_in_the_end(void **state)
 {
 	struct side_cfg c = cfg_v1();
@@ -727,9 +727,9 @@ static void a_peer_that_talks_and_takes_nothing_is_not_slow(void **state)
 	lone_fini(&t);
 }
 
-/* ---- start-up that goes another way ---- */
+/* ---- start-up that takes another course ---- */
 
-/* An initiator with an enhanced Request out, of 24 octets and "hello". */
+/* An initiator that has sent an enhanced Request, of 24 octets and "hello". */
 static void ask_p2p(struct lone *t, struct side_cfg *c)
 {
 	lone_cfg(c);
@@ -742,7 +742,7 @@ static void ask_p2p(struct lone *t, struct side_cfg *c)
 	assert_int_equal(t->s.out.buf[17], 2);
 }
 
-/* The same QP, on another connection, whose handshake is over. */
+/* The same QP, on another connection, whose handshake is finished. */
 static void succeed(struct lone *heir, struct lone *t, const struct side_cfg *c)
 {
 	assert_int_equal(t->l->acts & ~WEFT_ACT_AGAIN, WEFT_ACT_RETRY);
@@ -765,7 +765,7 @@ static void forget_heir(struct lone *heir)
 	side_fini(&heir->s);
 }
 
-/* What went out is a Request of revision 1. */
+/* A Request of revision 1 was sent. */
 static void expect_v1(struct lone *heir)
 {
 	assert_int_equal(heir->s.out.sent, 25);
@@ -790,7 +790,7 @@ static void a_peer_that_closes_on_an_enhanced_request_is_asked_again(void **stat
 	lone_fini(&t);
 }
 
-/* Revision 2 once more, with all that it offered; and then it is enough. */
+/* Revision 2 once more, with the same offer; then no further retry. */
 static void a_peer_that_resets_is_asked_the_same_once_more(void **state)
 {
 	struct lone t, heir;
@@ -827,7 +827,7 @@ static void a_peer_that_closes_the_second_time_is_asked_by_revision_1(void **sta
 	lone_fini(&t);
 }
 
-/* What comes in place of the Reply, and what is made of it. */
+/* An unexpected answer instead of the Reply, and the result. */
 static void startup_ends(const void *octets, u32 n, bool fin, u8 rev, u32 acts, int status)
 {
 	struct side_cfg c;
@@ -866,7 +866,7 @@ static void a_peer_that_closes_within_its_reply_is_not_asked_again(void **state)
 static void what_is_no_reply_is_a_protocol_error(void **state)		/* MPA-34 */
 {
 	startup_ends("GET / HTTP/1.1\r\n\r\n..", 20, false, 2, FAILED_AND_DEAD, -EPROTO);
-	/* And a FIN behind it changes nothing. */
+	/* A FIN after it makes no difference. */
 	startup_ends("GET / HTTP/1.1\r\n\r\n..", 20, true, 2, FAILED_AND_DEAD, -EPROTO);
 }
 
@@ -996,7 +996,7 @@ static void octets_behind_the_reply_are_fpdus(void **state)		/* MPA-33 */
 	lone_fini(&t);
 }
 
-/* Further octets come before the host has had the time for a step. */
+/* More octets arrive before the host could take a step. */
 static void octets_behind_the_reply_wait_for_the_step(void **state)
 {
 	const struct weft_seg reply = { reply_v1, 20 }, fpdu = { rtr_write, 20 };
@@ -1020,7 +1020,7 @@ static void octets_behind_the_reply_wait_for_the_step(void **state)
 	lone_fini(&t);
 }
 
-/* RFC 6581 §9.1, §9.2: a Terminate tells, and it is the last that is said. */
+/* RFC 6581 §9.1, §9.2: a Terminate reports it, and is the last message. */
 static void expect_last_words(const u8 *reply, u8 code)
 {
 	struct side_cfg c;
@@ -1151,7 +1151,7 @@ static void post_unbinds(struct lone *t, const struct host_mr *window, u32 n)
 	}
 }
 
-/* A program may post it as fast as it is done. */
+/* A program could post such work as fast as it completes. */
 static void a_run_of_work_that_sends_nothing_has_an_end(void **state)
 {
 	struct side_cfg c = cfg_v1();
@@ -1173,7 +1173,7 @@ static void a_run_of_work_that_sends_nothing_has_an_end(void **state)
 	lone_fini(&t);
 }
 
-/* Each Write is a call of TCP's: what is behind it waits until TCP has it. */
+/* Each Write is a call of TCP: the work after it waits until TCP has it. */
 static void a_run_of_small_batches_has_an_end(void **state)
 {
 	struct side_cfg c = cfg_v1();
@@ -1201,7 +1201,7 @@ static void a_run_of_small_batches_has_an_end(void **state)
 	lone_fini(&t);
 }
 
-/* TCP takes 1000 octets of a Write of 1200: 220 wait, in memory with @spare octets too many. */
+/* TCP takes 1000 octets of a Write of 1200: 220 wait, in memory with @spare spare octets. */
 static void write_too_much_lent(struct lone *t, u32 spare)
 {
 	struct side_cfg c = cfg_v1();
@@ -1215,7 +1215,7 @@ static void write_too_much_lent(struct lone *t, u32 spare)
 	run(t);
 	assert_true(host_link_waits_for_tcp(t->l));
 	assert_int_equal(t->l->core.batch.end - t->l->core.batch.off, 220);
-	/* From now on the rest is ours. */
+	/* From now on the memory of the rest belongs to the user again. */
 	memset(mr->mem, 0, 1200);
 }
 
@@ -1253,7 +1253,7 @@ static void what_tcp_left_and_refuses_then_fails(void **state)
 	lone_fini(&t);
 }
 
-/* TCP refuses a batch and shows no end. */
+/* TCP refuses a batch and reports no end. */
 static void what_tcp_refuses_fails(void **state)
 {
 	struct side_cfg c = cfg_v1();
@@ -1289,7 +1289,7 @@ static void what_tcp_left_has_memory_of_its_size(void **state)
 
 	write_too_much(&t);
 	assert_in_range(t.l->batch_size, 220, 220 + sizeof(struct weft_txd) + 256);
-	/* It goes, and in the same run the next batch has a batch's memory again. */
+	/* It is sent, and in the same run the next batch has a batch's memory again. */
 	post_another(&t);
 	reads(&t, 1000);
 	run(&t);
@@ -1339,7 +1339,7 @@ static void without_memory_for_what_tcp_left_the_batchs_is_kept(void **state)
 	lone_fini(&t);
 }
 
-/* Of a peer that takes nothing no octet waits here: TCP has what it had room for. */
+/* While the peer takes nothing, no octet waits here: all that TCP had room for is in TCP. */
 static void no_more_is_assembled_than_tcp_has_room_for(void **state)
 {
 	struct side_cfg c = cfg_v1();
@@ -1380,7 +1380,7 @@ static void a_cut_off_terminate_goes_out_behind_what_waits(void **state)	/* RDM-
 	side_write(&t.s, 1, SIG, mr, 0, 1200, mr, 0);
 	run(&t);
 	weft_qpc_fail(&t.s.qp->core, WEFT_E_RDMAP_LOCAL, NULL);
-	/* The QP goes before TCP has room. */
+	/* The QP is released before TCP has room. */
 	host_link_forget(t.l);
 	run(&t);
 	expect_state(&t.s, WEFT_QPS_ERROR);
@@ -1392,17 +1392,17 @@ static void a_cut_off_terminate_goes_out_behind_what_waits(void **state)	/* RDM-
 	lone_fini(&t);
 }
 
-/* ---- a run that was left ---- */
+/* ---- a run that was abandoned ---- */
 
 static jmp_buf outside;
 
-/* TCP meets memory that is gone, and the host leaves the run. */
+/* TCP touches memory that is gone, and the host abandons the run. */
 static size_t leave(void *arg, const void *p, size_t len, u32 flags)
 {
 	longjmp(outside, 1);
 }
 
-/* Runs @l with a TCP that is not to be called, or is left: was it? */
+/* Runs @l with a TCP whose first call abandons the run; returns whether it was called. */
 static bool left_run(struct host_link *l)
 {
 	const struct host_link_ops *was = l->ops;
@@ -1425,7 +1425,7 @@ static void break_off(struct host_link *l)
 	weft_region_end_run(&l->qp->core);
 }
 
-/* Its Writes are due, and there is room for them. */
+/* Its Writes are due, and TCP has room for them. */
 static void part_init_and_leave(struct parting *t, u64 seed)
 {
 	part_init(t, seed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Work that sends nothing: fast registration and invalidation by a kernel
- * consumer. The stage's memory. Turns between answers and own work.
+ * Work that sends nothing: fast registration and invalidation by a kernel consumer. The stage's
+ * memory. Alternation of answers and own work.
  */
 #include <unistd.h>
 
@@ -65,7 +65,7 @@ static void reg_mr_makes_a_region_usable_with_its_new_key(void **state)
 	assert_int_equal(expect_cqe(k.w.p->s.scq, 1, WEFT_WC_SUCCESS).opcode, WEFT_WCO_REG_MR);
 	peer_say(k.w.p, p_tagged(P_WRITE, true, stag, WORLD_BASE, "good", 4));
 	assert_memory_equal(k.mr->mem, "good", 4);
-	/* The key that it had before is a wrong one now. */
+	/* Its previous key is now wrong. */
 	write_refused(&k, stag ^ 0x33);
 	assert_memory_equal(k.mr->mem, "good", 4);
 	world_fini(&k.w);
@@ -118,7 +118,7 @@ static void a_user_region_cannot_be_invalidated(void **state)
 	world_fini(&k.w);
 }
 
-/* The Write's octets are copied before the region behind them goes. */
+/* The Write's octets are copied before their region is invalidated. */
 static void invalidate_waits_for_the_write_before_it(void **state)
 {
 	struct kernel k;
@@ -163,7 +163,7 @@ static void a_fenced_invalidate_waits_for_the_read_before_it(void **state)
 	world_fini(&k.w);
 }
 
-/* Its slots and its completion wait for the Read, though nothing else does. */
+/* Its slots and its completion wait for the Read, but nothing else does. */
 static void a_local_request_completes_behind_the_read_before_it(void **state)
 {
 	struct kernel k;
@@ -179,7 +179,7 @@ static void a_local_request_completes_behind_the_read_before_it(void **state)
 	world_fini(&k.w);
 }
 
-/* Whoever gets his completion may fill the slots at once, with other lengths. */
+/* On a completion, the user may refill the slots at once, with other lengths. */
 static void post_longer(struct host_qp *qp, bool recv, const struct weft_cqe *e, void *arg)
 {
 	struct kernel *k = arg;
@@ -210,7 +210,7 @@ static void slots_of_local_work_may_be_filled_within_the_run(void **state)
 	struct peer_cfg c;
 	struct kernel k;
 
-	/* A walk over stale entries would not end. */
+	/* A walk over stale entries would never end. */
 	alarm(30);
 	peer_cfg_init(&c);
 	c.dut_initiates = true;
@@ -266,7 +266,7 @@ static void without_memory_for_the_stage_octets_wait_in_tcp(void **state)
 	peer_say(w.p, p_tagged(P_WRITE, true, w.rw->r.stag, WORLD_BASE + 4, "efgh", 4));
 	world_expect_untouched(&w, NULL);
 	assert_int_equal(w.p->s.link.nunread, 2 * 24);
-	/* They are tried again, and nothing is lost by that. */
+	/* They are retried, and nothing is lost. */
 	host_link_set_time(&w.p->s.link, 1);
 	assert_int_equal(w.p->s.link.nunread, 2 * 24);
 	more_memory(&w);
@@ -335,7 +335,7 @@ static void memory_is_waited_for_no_longer_than_for_an_end(void **state)
 	init_limited(&w, 0);
 	w.p->s.link.core.cfg.close_ms = 1000;
 	say_write(&w);
-	/* As long as the peer lives it is no end. */
+	/* While the peer lives, the wait is not limited. */
 	host_link_set_time(&w.p->s.link, 5000);
 	peer_close(w.p);
 	host_link_set_time(&w.p->s.link, 5999);
@@ -361,13 +361,13 @@ static void the_longest_fpdu_goes_through_the_stage(void **state)	/* MPA-65, MPA
 		memset(fill, 'a' + i, sizeof(fill));
 		peer_say(w.p, p_tagged(P_WRITE, true, mr->r.stag, BASE, fill, sizeof(fill)));
 		assert_memory_equal(mr->mem, fill, sizeof(fill));
-		/* And most of it goes back at once. */
+		/* And most of it is returned at once. */
 		assert_in_range(w.p->s.qp->chunks, 0, 1);
 	}
 	world_fini(&w);
 }
 
-/* ---- turns ---- */
+/* ---- alternation ---- */
 
 static void answers_and_own_work_take_turns(struct world *w)
 {
@@ -396,7 +396,7 @@ static void a_blocked_queue_does_not_block_answers(struct world *w)
 {
 	u32 i;
 
-	/* More Reads than ORD, a fenced Send: nothing of ours can go. */
+	/* More Reads than ORD, a fenced Send: none of our work can be sent. */
 	for (i = 0; i < 9; i++)
 		side_read(&w->p->s, i, SIG, w->rw, 0, 8, w->rw, 0);
 	side_send(&w->p->s, 9, SIG | WEFT_WR_FENCE, w->rw, 0, 8);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a host needs that makes a stream of octets of Sends: a receive whose rest goes elsewhere, segments in
- * order, and a user's memory that is given back before all of it was sent.
+ * What a host needs to make a stream of octets from Sends: a receive whose rest is diverted,
+ * segments in order, and a user's memory that is returned before all of it was sent.
  */
 #include "world.h"
 
@@ -32,7 +32,7 @@ static void the_rest_of_a_send_goes_elsewhere(struct world *w)
 	weft_rq_divert(qp, sge, 2);
 	assert_int_equal(qp->recv_got, 5);
 	say(w, false, 5, "and");
-	/* Once more: what came meanwhile stays where it is. */
+	/* Diverted again: octets received meanwhile stay where they are. */
 	weft_rq_divert(qp, sge + 1, 1);
 	say(w, true, 8, "rest");
 	e = expect_cqe(w->p->s.rcq, 0, WEFT_WC_SUCCESS);
@@ -58,7 +58,7 @@ static void a_send_before_its_first_octet_is_diverted(struct world *w)
 	assert_int_equal(w->inbox->mem[0], world_octet(0));
 }
 
-/* There is no more room than it was given last. */
+/* The room is that of the last diversion. */
 static void what_does_not_fit_elsewhere_is_refused(struct world *w)
 {
 	struct weft_qpc *qp = in_order(w);
@@ -97,11 +97,11 @@ static void a_gap_is_refused_where_order_is_asked(struct world *w)
 
 struct sender {
 	struct world w;
-	u8 all[MESSAGE];		/* what is to arrive */
+	u8 all[MESSAGE];		/* the octets that must arrive */
 	struct host_mr *kept;
 };
 
-/* Room for a part of the message alone: TCP's, and a batch's. */
+/* Room for only a part of the message, both in TCP and in a batch. */
 static void begin(struct sender *s, u32 batch, bool crc)
 {
 	struct peer_cfg c;
@@ -135,7 +135,7 @@ static void post(struct sender *s)
 	side_post(&s->w.p->s, &wr);
 }
 
-/* Its user writes over all that it had posted. */
+/* The user overwrites everything posted. */
 static void scribble(struct sender *s)
 {
 	memset(s->w.rw->mem, 0xdd, WORLD_LEN);
@@ -178,7 +178,7 @@ static void run_sender(u32 batch, bool crc)
 	post(&s);
 	host_link_tx(&s.w.p->s.link);
 	qp = &s.w.p->s.qp->core;
-	/* It was not all in the batch, and has been cut within a piece. */
+	/* Not all of it was in the batch, and it was cut within a piece. */
 	assert_int_equal(qp->tx_kind, WEFT_TXK_WQE);
 	assert_int_not_equal(qp->sge_off, 0);
 	assert_false(keep(&s, MESSAGE - qp->tx_msg.done - 1));

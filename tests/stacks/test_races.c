@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The moments at which a wake-up could get lost, hit exactly. The header of a
- * ring lies on a page that is made read-only: the stack's next store to it
- * traps, and in the trap, before the store is done, the other side acts.
- * And entries that turn hostile as soon as they are copied (the linker puts
+ * Hits the moments at which a wake-up could get lost. The header of a ring is on a page that is
+ * made read-only: the stack's next store to it traps, and in the trap, before the store is done,
+ * the other side acts. Also entries that turn hostile as soon as they are copied (the linker puts
  * __wrap_weft_ringq_copy() in the copy's place).
  */
 #include <signal.h>
@@ -12,10 +11,10 @@
 #include "world.h"
 
 #define PAGE 4096u
-/* Payload that leaves no room for more in the least memory of a batch. */
+/* Payload that leaves no room for more in the minimum memory of a batch. */
 #define FULL 2900
 
-/* Two pages and more: the header ends the first one, the entries follow. */
+/* More than two pages: the header ends the first one, the entries follow. */
 struct trap {
 	u8 *mem;
 	size_t size;
@@ -88,14 +87,14 @@ static void post_unseen(void *arg)
 		abort();
 }
 
-/* One Send has gone out, and the stack is about to see that there is no other. */
+/* One Send is sent, and the stack is about to see that there is no other. */
 static void busy(struct world *w, struct trap *t)
 {
 	struct peer_cfg c;
 
 	peer_cfg_init(&c);
 	c.dut_initiates = true;
-	/* The Send fills the batch: the run ends before the stack has looked for more. */
+	/* The Send fills the batch: the run ends before the stack looks for more. */
 	c.side.link.batch = 1;
 	c.side.mss = FULL + 24;
 	world_init(w, &c, WIRE_WHOLE);
@@ -103,7 +102,7 @@ static void busy(struct world *w, struct trap *t)
 	side_send(&w->p->s, 1, SIG, w->rw, 0, FULL);
 	host_link_tx(&w->p->s.link);
 	expect_cqe(w->p->s.scq, 1, WEFT_WC_SUCCESS);
-	/* A stack at work asks for no doorbell. */
+	/* A running stack asks for no doorbell. */
 	assert_int_equal(t->ring->flags, 0);
 }
 
@@ -119,13 +118,13 @@ static void an_entry_posted_while_the_stack_falls_asleep_is_sent(void **state)
 	peer_expect(w.p, P_L, P_SEND);
 	peer_expect(w.p, P_L, P_SEND);
 	expect_cqe(w.p->s.scq, 2, WEFT_WC_SUCCESS);
-	/* And now it sleeps, and says so. */
+	/* Now it sleeps, and asks for a doorbell. */
 	assert_int_equal(t.ring->flags, WEFT_RING_KICK);
 	trap_fini(&t, &w.p->s.qp->core.sq.q);
 	world_fini(&w);
 }
 
-/* The host looks by itself for a while (core/linger.c): posts ring nothing. */
+/* The host polls by itself for a while (core/linger.c): posts ring no doorbell. */
 static void a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over(void **state)
 {
 	struct world w;
@@ -164,7 +163,7 @@ static void a_lingering_queue_is_asleep_once_it_is_flushed(void **state)
 	world_fini(&w);
 }
 
-/* A user's modify to ERROR: no send run follows, which would flush once more. */
+/* A user's modify to ERROR: no send run follows that would flush again. */
 static void an_entry_posted_while_the_queue_is_flushed_is_flushed(void **state)
 {
 	struct world w;
@@ -226,12 +225,12 @@ static void a_receive_posted_while_a_send_begins_to_wait_is_found(void **state)
 	}
 	trap_init(&t, &w.p->s.qp->core.rq.q);
 	trap_arm(&t, &t.ring->flags, post_receive_unseen, &w);
-	/* At once: no run of the send side comes by. */
+	/* At once: without a run of the send side. */
 	peer_add(w.p, p_send(P_SEND, true, NRECV + 1, 0, NULL, 8));
 	peer_deliver(w.p);
 	assert_int_equal(t.hits, 1);
 	expect_cqe(w.p->s.rcq, 50, WEFT_WC_SUCCESS);
-	/* And nobody is to ring for the next one. */
+	/* No doorbell is needed for the next one. */
 	assert_int_equal(t.ring->flags, 0);
 	trap_fini(&t, &w.p->s.qp->core.rq.q);
 	world_fini(&w);
@@ -249,7 +248,7 @@ static void arm_and_look(void *arg)
 
 	entry_was_there = slot->wr_id == 1;
 	host_cq_arm(cq, WEFT_ARM_NEXT);
-	/* Not published yet: the user goes to sleep. */
+	/* Not published yet: the user sleeps. */
 	if (host_cq_poll(cq, &e))
 		abort();
 }
@@ -265,7 +264,7 @@ static void a_cq_armed_while_an_entry_is_published_wakes(void **state)
 	trap_arm(&t, &t.ring->kern_idx, arm_and_look, cq);
 	assert_int_equal(weft_cqc_push(&cq->core, &e), WEFT_CQ_WAKE);
 	assert_int_equal(t.hits, 1);
-	/* The index announces an entry that is written. */
+	/* The entry that the index announces is written. */
 	assert_true(entry_was_there);
 	trap_fini(&t, &cq->core.q);
 	cq->ring = cq->core.q.ring;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a peer can do wrong in RDMAP (RFC 5040 §7) towards a stack that answers:
- * opcodes, Read Requests, remote invalidation, Terminates. Rows of the
- * conformance list in the comments.
+ * Faults of a peer in RDMAP (RFC 5040 §7) towards a stack that answers: opcodes, Read Requests,
+ * remote invalidation, Terminates. The comments name rows of the conformance list.
  */
 #include "world.h"
 
-#define SINK 0xFFFFFFFFu		/* the peer's sink: a name to us */
+#define SINK 0xFFFFFFFFu		/* the peer's sink: opaque to us */
 
 static struct pdu *read_of(const struct host_mr *mr, u64 off, u32 size)
 {
@@ -327,7 +326,7 @@ static void a_region_lost_in_mid_read_tells_where(struct world *w)	/* RDM-29 */
 	free(want);
 }
 
-/* The responder's own trouble, of which the peer is told at which Read it came. */
+/* The responder's own fault; the Terminate names the Read. */
 static void expect_gone(struct world *w)
 {
 	struct pdu *read = read_of(w->rw, 0, WORLD_LEN);
@@ -521,7 +520,7 @@ static struct pdu *terminate(u8 b0, u8 b1, u8 b2, u32 len)
 	return d;
 }
 
-/* Nothing is said any more, and the connection is closed from here too. */
+/* Nothing more is sent, and the connection is closed from this end too. */
 static void expect_obeyed(struct world *w)
 {
 	struct side *s = &w->p->s;
@@ -546,7 +545,7 @@ static void a_terminate_is_obeyed_and_not_answered(struct world *w)	/* RDM-52 */
 	assert_int_equal(w->p->s.qp->core.term_in.code, 5);
 }
 
-/* Any control octets, header bits that promise more than there is, 0 to 200 octets. */
+/* Any control octets, header bits that promise more than follows, 0 to 200 octets. */
 static void any_terminate_is_understood(struct world *w)		/* RDM-52 */
 {
 	static const u8 bits[] = { 0x00, 0x80, 0xC0, 0xE0, 0xFF };
@@ -612,7 +611,7 @@ static void terminate_goes_out_within_a_long_response(struct world *w)	/* RDM-50
 	peer_add(w->p, p);
 	peer_deliver(w->p);
 	peer_run(w->p);
-	/* Whole FPDUs of the first response, fewer than it has, then the Terminate. */
+	/* Whole FPDUs of the first response, but not all of them, then the Terminate. */
 	while (n < 2) {
 		assert_true(peer_next(w->p, &d));
 		assert_int_equal(d.rdmap, P_RV | P_READ_RESP);
@@ -622,7 +621,7 @@ static void terminate_goes_out_within_a_long_response(struct world *w)	/* RDM-50
 	peer_expect_terminate(w->p, 0, 2, 0x06, &bad, false);
 }
 
-/* TCP is full in the middle of an FPDU: that one is finished, then comes the Terminate. */
+/* TCP is full in the middle of an FPDU: that one is finished, then the Terminate follows. */
 static void terminate_follows_the_fpdu_that_tcp_cut(void **state)	/* RDM-50, SIW-26 */
 {
 	struct peer_cfg c;
@@ -644,7 +643,7 @@ static void terminate_follows_the_fpdu_that_tcp_cut(void **state)	/* RDM-50, SIW
 	peer_deliver(w.p);
 	host_link_tx(&w.p->s.link);
 	peer_run(w.p);
-	/* Of the 16 KB, what had been handed over, in whole FPDUs; then the Terminate. */
+	/* Of the 16 KB, the octets already handed over, in whole FPDUs; then the Terminate. */
 	while (peer_next(w.p, &d) && d.rdmap == (P_RV | P_READ_RESP))
 		n += d.len;
 	assert_in_range(n, 3000, 4 * WORLD_LEN - 1);

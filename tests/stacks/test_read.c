@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Reads that the stack posts: what goes out, what of the peer's Responses is
- * taken, and the order of completions around them.
+ * Reads that the stack posts: what is sent, which of the peer's Responses are accepted, and the
+ * order of completions around them.
  */
 #include "world.h"
 
@@ -83,7 +83,7 @@ static void response_segments_are_placed_in_any_order(struct world *w)	/* DDP-20
 	assert_memory_equal(w->wonly->mem, "0123456789abcdef", 16);
 }
 
-/* Some RNICs put a Send, or a Write, between two segments of a Response (lesson 30). */
+/* Some RNICs send a Send, or a Write, between two segments of a Response (lesson 30). */
 static void other_messages_may_stand_within_a_response(struct world *w)
 {
 	post_read(w, 7, 0, 16);
@@ -126,12 +126,12 @@ static void an_empty_read_completes_with_an_empty_response(struct world *w)
 	post_read(w, 7, 0, 0);
 	peer_run(w->p);
 	expect_request(w, 1);
-	/* RFC 5041 §5.2: STag and TO of an empty message are not judged. */
+	/* RFC 5041 §5.2: STag and TO of an empty message are not checked. */
 	peer_say(w->p, p_tagged(P_READ_RESP, true, 0, ~0ull, NULL, 0));
 	assert_int_equal(expect_cqe(w->p->s.scq, 7, WEFT_WC_SUCCESS).byte_len, 0);
 }
 
-/* @bad answers a Read of 16 octets at 0, of which @good are there already. */
+/* @bad answers a Read of 16 octets at 0, of which @good have arrived already. */
 static void refuses_response(struct world *w, struct pdu *bad, u8 code, u32 good)
 {
 	struct pdu *copy = malloc(sizeof(*copy));
@@ -238,7 +238,7 @@ static void a_sink_may_end_with_the_address_space(struct world *w)	/* DDP-35 */
 	assert_memory_equal(mr->mem, "0123456789abcdef", 16);
 }
 
-/* The Read is chosen, but its Request still waits for a segment with room for it. */
+/* The Read is taken up, but its Request still waits for a segment with room for it. */
 static void a_response_before_its_request_is_refused(struct world *w)
 {
 	struct pdu *bad = p_tagged(P_READ_RESP, true, 0, 0, NULL, 0), copy = *bad;
@@ -276,7 +276,7 @@ static void a_response_out_of_turn_is_refused(struct world *w)		/* RDM-20 */
 	world_expect_untouched(w, NULL);
 }
 
-/* The user took the sink away: nothing is placed, and the Read says so. */
+/* The user invalidated the sink: nothing is placed, and the Read fails. */
 static void a_sink_lost_under_a_read_fails_it(struct world *w)
 {
 	post_read(w, 7, 0, 16);
@@ -289,7 +289,7 @@ static void a_sink_lost_under_a_read_fails_it(struct world *w)
 	world_expect_untouched(w, NULL);
 }
 
-/* Its own user has unmapped it, before the Response or within it. */
+/* The user has unmapped it, before the Response or within it. */
 static void expect_sink_gone(struct world *w)
 {
 	peer_expect_terminate(w->p, 0, 0, 0x00, NULL, false);
@@ -357,7 +357,7 @@ static void read_with_invalidate_into_a_user_region_fails(struct world *w)
 	assert_true(w->rw->r.valid);
 }
 
-/* A Terminate with the headers of Read Request number @msn in it. */
+/* A Terminate with the headers of Read Request number @msn. */
 static void terminate_for(struct world *w, u8 etype, u8 code, u32 msn)
 {
 	u8 body[4 + 2 + 18 + 28] = { etype, code, 0xE0, 0, 0, 46, 0x41, 0x41 };
@@ -388,11 +388,11 @@ static void an_operation_error_for_a_read_fails_that_read(struct world *w)
 	peer_run(w->p);
 	terminate_for(w, 2, 0x07, 1);
 	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
-	/* It had gone out, but who knows what became of it behind that error. */
+	/* It was sent, but its fate after that error is unknown. */
 	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
 }
 
-/* The one before had its Response on its way, perhaps; the one behind was never looked at. */
+/* The Response to the one before may have been in flight; the one after was not processed. */
 static void a_terminate_for_a_later_read_fails_that_read(struct world *w)
 {
 	u32 i;
@@ -415,7 +415,7 @@ static void a_read_that_the_peer_has_no_room_for_says_so(struct world *w)
 	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_INV_REQ_ERR);
 }
 
-/* CRC errors, and errors of Sends, tell nothing of a Read. */
+/* CRC errors, and errors of Sends, are not about a Read. */
 static void a_terminate_about_something_else_flushes_the_read(struct world *w)
 {
 	post_read(w, 7, 0, 16);
@@ -573,7 +573,7 @@ static void unsignalled_work_completes_silently_in_order(struct world *w)
 	peer_say(w->p, response(w, true, 0, NULL, 16));
 	expect_cqe(w->p->s.scq, 3, WEFT_WC_SUCCESS);
 	expect_no_cqe(w->p->s.scq);
-	/* Its slots are free all the same. */
+	/* Its slots are free nevertheless. */
 	assert_int_equal(w->p->s.qp->core.sq.q.ring->kern_idx, 4);
 }
 
@@ -650,7 +650,7 @@ static void a_long_send_is_cut_as_ddp_asks(struct world *w)	/* DDP-01 to 04, 09,
 		assert_memory_equal(d.body, w->rw->mem + at, d.len);
 		at += d.len;
 		assert_int_equal(d.ddp, at == WORLD_LEN ? P_L | P_DV : P_DV);
-		/* MPA-54: with its framing no longer than a segment. */
+		/* MPA-54: no longer than a segment, framing included. */
 		assert_true(18 + d.len + 6 <= 1460);
 	}
 	assert_int_equal(at, WORLD_LEN);
@@ -658,8 +658,8 @@ static void a_long_send_is_cut_as_ddp_asks(struct world *w)	/* DDP-01 to 04, 09,
 }
 
 /*
- * A ring of 64 slots for 8 of the longest entries has room for more short ones. They
- * wait their turn behind a Read that is not done: a doorbell for them changes nothing.
+ * A ring of 64 slots for 8 of the longest entries has room for more short ones. They wait behind a
+ * Read that is not complete: a doorbell for them changes nothing.
  */
 static void a_queue_takes_no_more_than_it_was_made_for(void **state)
 {
@@ -672,7 +672,7 @@ static void a_queue_takes_no_more_than_it_was_made_for(void **state)
 	c.dut_initiates = true;
 	c.side.qp.sq_slots = 64;
 	world_init(&w, &c, WIRE_WHOLE);
-	/* The first FPDU of all asks for a run by itself. */
+	/* The first FPDU requests a run by itself. */
 	peer_say(w.p, p_send(P_SEND, true, 1, 0, NULL, 0));
 	post_read(&w, 0, 0, 8);
 	for (i = 1; i < 20; i++)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Regions: STag numbers, one hold for all FPDUs of a run, who may register a
- * region and who may invalidate it, what a user may ask for. What an access is
- * allowed is test_ddp's.
+ * Regions: STag numbers, one hold for all FPDUs of a run, who may register a region and who may
+ * invalidate it, which rights a user may request. Access checks are in test_ddp.
  */
 #include "test.h"
 
@@ -25,7 +24,7 @@ static void env_init(struct env *e)
 	e->foreign = host_qp_new(&e->host, &a);
 }
 
-/* Nothing is left behind: host_mr_free() asserts that nobody holds the region. */
+/* No holds are left: host_mr_free() asserts that. */
 static void env_fini(struct env *e)
 {
 	host_fini(&e->host);
@@ -99,7 +98,7 @@ static void one_hold_serves_a_whole_run(void **state)
 	env_fini(&e);
 }
 
-/* Its owner would wait for the end of a run that has nothing to do with it. */
+/* Its owner would wait for the end of an unrelated run. */
 static void a_region_of_another_pd_is_not_held_for_a_run(void **state)
 {
 	struct host_mr *mr, *own;
@@ -115,7 +114,7 @@ static void a_region_of_another_pd_is_not_held_for_a_run(void **state)
 			 WEFT_DENIED_ASSOC);
 	put(e.qp, mr);
 	assert_int_equal(mr->holders, 0);
-	/* And that of one's own stays. */
+	/* The QP's hold on its own region remains. */
 	assert_ptr_equal(e.qp->core.hold.region, &own->r);
 	assert_int_equal(own->finds, 1);
 	/* An SRQ's receives are of the SRQ's PD. */
@@ -137,7 +136,7 @@ static void a_run_that_held_nothing_ends(void **state)
 	env_fini(&e);
 }
 
-/* FPDUs that TCP has not taken yet outlast the run: each use holds by itself. */
+/* FPDUs that TCP has not taken yet outlast the run: each use has a hold of its own. */
 static void uses_that_outlast_their_run_hold_the_region(void **state)
 {
 	struct host_mr *mr;
@@ -161,7 +160,7 @@ static void uses_that_outlast_their_run_hold_the_region(void **state)
 	env_fini(&e);
 }
 
-/* A use of the last run is put in this one, which holds the region, too. */
+/* A use of the last run is put in this run, which holds the region, too. */
 static void a_late_put_and_a_new_hold_do_not_meet(void **state)
 {
 	struct host_mr *mr;
@@ -198,7 +197,7 @@ static void the_hold_goes_over_to_the_region_used_last(void **state)
 	get(e.qp, a);
 	assert_int_equal(host_mr_uses(a), 2);
 	assert_int_equal(host_mr_uses(b), 1);
-	/* The hold is a's: a put of b takes nothing off it. */
+	/* The hold is a's: a put of b does not release it. */
 	put(e.qp, b);
 	assert_int_equal(b->holders, 0);
 	assert_int_equal(host_mr_uses(a), 2);
@@ -211,7 +210,7 @@ static void the_hold_goes_over_to_the_region_used_last(void **state)
 	env_fini(&e);
 }
 
-/* Any number of uses goes with it: none, and several. */
+/* Whatever the number of uses when the hold passes on: none, one, several. */
 static void a_hold_that_goes_over_leaves_as_many_as_uses(void **state)
 {
 	struct host_mr *a, *b;
@@ -252,7 +251,7 @@ static void an_unknown_stag_leaves_the_hold_where_it_is(void **state)
 	env_fini(&e);
 }
 
-/* The table has the last word on a region that its host takes out of use. */
+/* The lookup in the table decides about a region that its host takes out of use. */
 static void a_held_region_that_is_gone_is_looked_up_again(void **state)
 {
 	struct host_mr *mr;
@@ -302,7 +301,7 @@ static void each_qp_holds_for_itself(void **state)
 	env_fini(&e);
 }
 
-/* It is part of no table, so that a hold or a drop of it would be wild. */
+/* It is in no table, so that holding or dropping it would access wild memory. */
 static void stag_0_is_all_memory_for_a_kernel_consumer_alone(void **state)
 {
 	struct weft_region dma = { .len = ~0ull, .valid = true, .access = WEFT_ACCESS_LOCAL_WRITE };
@@ -348,7 +347,7 @@ static void one_lookup_serves_all_writes_that_come_together(void **state)
 
 /* ---- invalidating ---- */
 
-/* To the end: nobody else may hold it. */
+/* To the end, which requires that no other QP holds it. */
 static enum weft_denial invalidate_stag(struct host_qp *qp, u32 stag, bool peer)
 {
 	struct weft_region **ends = &qp->core.tx_ends;
@@ -388,7 +387,7 @@ static void a_peer_invalidates_over_the_qp_alone_that_registered(void **state)
 	env_fini(&e);
 }
 
-/* As RTRS' server does, whose chunks go from QP to QP. */
+/* Like RTRS' server, whose chunks pass from QP to QP. */
 static void a_consumer_invalidates_over_any_qp_of_the_pd(void **state)
 {
 	struct host_mr *mr;
@@ -429,7 +428,7 @@ static void a_region_ends_when_others_have_let_go(void **state)
 	assert_int_equal(access_of(e.other, get(e.other, mr), stag), WEFT_GRANTED);
 	assert_int_equal(weft_region_invalidate(&e.qp->core, stag, false, ends), WEFT_GRANTED);
 	assert_ptr_equal(*ends, &mr->r);
-	/* Nothing new uses it. */
+	/* It is not used by anything new. */
 	assert_int_equal(access_of(e.other, &mr->r, stag), WEFT_DENIED_STAG);
 	assert_false(weft_region_has_ended(&e.qp->core, ends));
 	assert_true(e.qp->try_again);
@@ -462,7 +461,7 @@ static void ones_own_run_does_not_hold_up_its_end(void **state)
 	env_fini(&e);
 }
 
-/* Each would wait for the other. */
+/* Otherwise each would wait for the other. */
 static void of_two_that_invalidate_a_region_one_does(void **state)
 {
 	struct host_mr *mr;
@@ -476,7 +475,7 @@ static void of_two_that_invalidate_a_region_one_does(void **state)
 	qp = mr->r.qp;
 	assert_int_equal(weft_region_invalidate(&e.qp->core, stag, false, &e.qp->core.tx_ends),
 			 WEFT_GRANTED);
-	/* As the second may see it that looked while the first was about to say so. */
+	/* The second looked while the first was about to clear it. */
 	mr->r.valid = true;
 	assert_int_equal(weft_region_invalidate(&e.other->core, stag, false,
 						&e.other->core.tx_ends), WEFT_DENIED_STAG);
@@ -527,7 +526,7 @@ static void a_withdrawn_region_is_refused(void **state)
 	env_fini(&e);
 }
 
-/* As dereg_mr finds it that comes while REG_MR is in the queue. */
+/* As if dereg_mr arrived while REG_MR is in the queue. */
 static void a_withdrawn_region_is_not_registered(void **state)
 {
 	struct weft_wr_reg wr;
@@ -544,7 +543,7 @@ static void a_withdrawn_region_is_not_registered(void **state)
 	env_fini(&e);
 }
 
-/* Its memory would become another under those that use it. */
+/* Its memory would change under those that use it. */
 static void others_that_hold_a_withdrawn_region_are_waited_for(void **state)
 {
 	struct weft_region **ends;
@@ -571,9 +570,9 @@ static void others_that_hold_a_withdrawn_region_are_waited_for(void **state)
 	env_fini(&e);
 }
 
-/* ---- what is invalidated ---- */
+/* ---- what may be invalidated ---- */
 
-/* Numbers of QPs and of PDs may be equal: a region names both. */
+/* QP numbers and PD numbers may be equal: a region has both. */
 static void a_region_of_another_pd_is_not_invalidated(void **state)
 {
 	struct host_mr *mr;
@@ -624,7 +623,7 @@ static void a_wrong_key_or_an_unknown_stag_invalidates_nothing(void **state)
 	env_fini(&e);
 }
 
-/* The local DMA lkey is not in the table: it can be neither invalidated nor registered. */
+/* The local DMA lkey is not in the table: it can neither be invalidated nor registered. */
 static void stag_0_is_neither_invalidated_nor_registered(void **state)
 {
 	struct weft_region dma = { .pd = PD, .len = ~0ull, .valid = true };
@@ -705,7 +704,7 @@ static void what_may_not_be_registered_stays_as_it_is(void **state)
 	env_init(&e);
 	user = host_mr_new(&e.host, PD, BASE, 64, 0);
 	refused(e.qp, user, WEFT_DENIED_STAG);
-	/* Not for a user's region that is on its way out either. */
+	/* Not for a user's region that is being removed either. */
 	user->r.valid = false;
 	refused(e.qp, user, WEFT_DENIED_STAG);
 	fast = host_mr_new_fast(&e.host, PD, BASE, 64);
@@ -720,7 +719,7 @@ static void what_may_not_be_registered_stays_as_it_is(void **state)
 	env_fini(&e);
 }
 
-/* ---- what a user may ask for ---- */
+/* ---- what a user may request ---- */
 
 #define LAST (~0ull)			/* octet of the address space */
 
@@ -742,7 +741,7 @@ static void an_access_bit_that_is_not_known_is_not_supported(void **state)
 	for (bit = 0; bit < 32; bit++)
 		if (unknown >> bit & 1)
 			assert_int_equal(ask_access(1u << bit | RW), -EOPNOTSUPP);
-	/* Whatever else is wrong: the right is what a later version may know. */
+	/* Reported whatever else is wrong: a later version may support the right. */
 	assert_int_equal(ask_access(1u << 31 | WEFT_ACCESS_REMOTE_WRITE), -EOPNOTSUPP);
 	assert_int_equal(weft_region_check_request(BASE, 0, BASE, 1u << 6), -EOPNOTSUPP);
 }
@@ -801,7 +800,7 @@ static void an_iova_across_the_wrap_is_refused(void **state)
 	assert_int_equal(ask_range(BASE, 64, 0), 0);
 }
 
-/* Nobody has memory there; and what ends in front of it is as good as any. */
+/* No memory can be there; a region that ends just before it is valid. */
 static void no_region_is_asked_for_that_has_the_last_octet(void **state)
 {
 	assert_int_equal(ask_range(LAST - 15, 16, BASE), -EINVAL);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The rings between two threads, as between an application and the kernel: the
- * user posts and polls, the stack sends and completes. Both sleep when they
- * have nothing to do, and only the KICK flag and the arm word wake them. A
- * wake-up that is lost, or an entry seen before it is written, ends the test.
+ * The rings between two threads, as between an application and the kernel: the user posts and
+ * polls, the stack sends and completes. Both sleep when they have nothing to do, and only the KICK
+ * flag and the arm word wake them. A lost wake-up, or an entry seen before it is written, ends the
+ * test.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -14,7 +14,7 @@
 
 #define POSTS 60000u
 #define CQ_ENTRIES 64
-/* Payload that leaves no room for more in the least memory of a batch. */
+/* Payload that leaves no room for more in the minimum memory of a batch. */
 #define FULL 2900
 #define PATIENCE 60			/* seconds without a wake-up: one was lost */
 
@@ -114,7 +114,7 @@ static bool post(struct rings *r, struct user *u)
 	struct host_wr wr = { .wr_id = number, .opcode = WEFT_WR_SEND, .flags = SIG };
 	struct host_wqe w;
 
-	/* A completion for each post: the CQ must have room for them. */
+	/* Each post has a completion: the CQ must have room for them. */
 	if (u->posted == POSTS || u->posted - u->completed == CQ_ENTRIES ||
 	    u->posted - smp_load_acquire(&u->ring->kern_idx) == u->slots)
 		return false;
@@ -158,7 +158,7 @@ static void use(struct rings *r, struct user *u)
 			;
 		for (n = rng_below(&u->rng, 8); n && poll(r, u); n--)
 			;
-		/* Often awake when the completion comes, and at once with the next post. */
+		/* Often awake when the completion arrives, and at once with the next post. */
 		for (n = rng_below(&u->rng, 2000); n && !poll(r, u); n--)
 			;
 		if (poll(r, u) || post(r, u) || u->completed == POSTS)
@@ -186,8 +186,8 @@ static void init(struct rings *r, u32 slots)
 	c.cq_entries = CQ_ENTRIES;
 	c.link.mpa = (struct weft_mpa_cfg){ .rev = 1, .ird = 1, .ord = 1 };
 	/*
-	 * A Send that fills its batch: the completion goes out before the stack finds its
-	 * ring empty, so that the next post falls into the middle of its going to sleep.
+	 * A Send that fills its batch: the completion is published before the stack finds its ring
+	 * empty, so that the next post arrives while the stack goes to sleep.
 	 */
 	r->send_len = slots > 4 ? 8 : FULL;
 	c.link.batch = slots > 4 ? 8 : 1;

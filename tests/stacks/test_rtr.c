@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The names of RTR's kinds, as both hosts' options have them (core/rtr.h). */
+/* The names of the RTR's kinds in both hosts' options (core/rtr.h). */
 #include "../../kernel/core/rtr.h"
 #include "test.h"
 

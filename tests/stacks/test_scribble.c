@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A hostile user: one thread writes over the rings, octet by octet and at any
- * moment, while the other posts sane work and runs the stack. What the stack
- * reads twice, or believes, would show as a sanitizer's report, a region held
- * for ever, a run without end, or an octet where nobody may write.
+ * A hostile user: one thread writes over the rings, octet by octet and at any moment, while the
+ * other posts sane work and runs the stack. If the stack read something twice, or trusted it, this
+ * would show as a sanitizer's report, a region held for ever, an endless run, or an octet written
+ * where no access is allowed.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ static void set_right(const struct scribbler *s, struct weft_sq_wqe *w)
 	WRITE_ONCE(sge->lkey, s->lkey[0]);
 }
 
-/* The fields that make the most trouble, by their place in a slot. */
+/* The fields with the most effect, by their place in a slot. */
 static void spoil_slot(struct scribbler *s, u8 *slot)
 {
 	struct weft_sq_wqe *w = (void *)slot;
@@ -66,7 +66,7 @@ static void spoil_slot(struct scribbler *s, u8 *slot)
 		WRITE_ONCE(sge->addr, v & 0x800 ? v : WORLD_BASE);
 		break;
 	default:
-		/* Mostly make it right again, so that work goes on. */
+		/* Mostly correct it again, so that work goes on. */
 		set_right(s, w);
 		break;
 	}
@@ -121,7 +121,7 @@ static void *scribble(void *arg)
 			WRITE_ONCE(s->rq->ring->user_idx, v);
 		WRITE_ONCE(s->cq->arm, v & 7);
 		WRITE_ONCE(s->cq->user_idx, s->cq->kern_idx - !(v >> 8 & 0xFFFF) * v);
-		/* Not its lines, but it can write them. */
+		/* These lines are not the user's, but it can write them. */
 		WRITE_ONCE(s->sq->ring->kern_idx, v);
 		WRITE_ONCE(s->sq->ring->flags, v);
 		WRITE_ONCE(s->count, s->count + 1);
@@ -129,7 +129,7 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* One end of a fresh pair is at the scribbler's mercy; the other is sane. */
+/* The scribbler attacks one end of a fresh pair; the other is sane. */
 static void round_with(u64 seed, enum weft_qp_state *state, u32 *fpdus)
 {
 	struct scribbler s = { .rng = { seed } };
@@ -161,10 +161,10 @@ static void round_with(u64 seed, enum weft_qp_state *state, u32 *fpdus)
 		set_recv_right(&s, weft_ringq_slot(s.rq, i));
 	assert_int_equal(pthread_create(&t, NULL, scribble, &s), 0);
 	for (i = 0; i < RUNS; i++) {
-		/* On a busy machine the other thread may not have had its turn yet. */
+		/* On a busy machine the other thread may not have run yet. */
 		while (READ_ONCE(s.count) < i * SCRIBBLES)
 			sched_yield();
-		/* The index moves on whether or not there is room, as a bad user's may. */
+		/* The index advances with or without room, as a bad user's may. */
 		host_scribble_index(p.s[0].qp, false, s.sq->ring->user_idx + 1 + (i & 3));
 		host_scribble_index(p.s[0].qp, true, s.rq->ring->user_idx + 1);
 		for (n = 0; n < 4; n++)
@@ -195,7 +195,7 @@ static void a_scribbling_user_harms_nobody_else(void **arg)
 		ended += state != WEFT_QPS_RTS;
 	}
 	print_message("%u FPDUs, %u of %u rounds ended by an error\n", fpdus, ended, ROUNDS);
-	/* Work got done, and bad entries got through to the checks. */
+	/* Work was completed, and bad entries reached the checks. */
 	assert_true(fpdus > ROUNDS && ended > ROUNDS / 20);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What is granted to who asks for queues, and that the rings hold it. */
+/* The sizes granted for queues, and that the rings hold that many. */
 #include "test.h"
 
 #define LOTS 0xFFFFFFFFu
@@ -213,7 +213,7 @@ static void a_completion_queue_of_no_or_too_many_entries_is_refused(void **state
 
 /* ---- a queue pair of that shape ---- */
 
-/* All entries that were granted, of the longest kind, stand in the ring, and go out. */
+/* The ring holds all entries that were granted, of the longest kind, and they are sent. */
 static void a_qp_sends_and_receives_all_that_it_was_granted(void **state)
 {
 	struct weft_sq_caps sq = { 5, 20, 0, false };

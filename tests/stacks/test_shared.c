@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A fast region and two QPs of its PD, as a kernel consumer has them: one is the stack's, with a
- * peer; the run of the other is under way on another CPU, and holds the region.
+ * peer; the other's run is under way on another CPU, and holds the region.
  */
 #include "world.h"
 
@@ -45,7 +45,7 @@ static void run(void **state)
 
 /* ---- what happens in a case ---- */
 
-/* The other QP's run has come to the region, and may write. */
+/* The other QP's run has looked up the region, and may write. */
 static void hold(struct shared *s)
 {
 	s->other->amid_run = true;
@@ -99,7 +99,7 @@ static void received(struct shared *s, u64 wr_id, const char *text)
 	assert_memory_equal(s->w.inbox->mem + wr_id * RECV_LEN, text, strlen(text));
 }
 
-/* Invalid, but not told: nobody but the other QP uses the region, and it still. */
+/* Invalid, but not reported: only the other QP still uses the region. */
 static void expect_waits(struct shared *s)
 {
 	assert_false(s->mr->r.valid);
@@ -118,7 +118,7 @@ static void local_inv_waits_until_others_have_let_go(struct shared *s)
 	peer_run(s->w.p);
 	expect_waits(s);
 	peer_expect_silence(s->w.p);
-	/* Time alone does not do. */
+	/* Time alone does not end the wait. */
 	pass(s, 10);
 	expect_waits(s);
 	let_go(s);
@@ -129,7 +129,7 @@ static void local_inv_waits_until_others_have_let_go(struct shared *s)
 	assert_int_equal(s->mr->holders, 0);
 }
 
-/* Not as long as a peer that reads nothing likes. */
+/* A peer that reads nothing cannot delay it. */
 static void local_inv_lets_go_though_tcp_has_no_room(struct shared *s)
 {
 	u32 room = s->w.p->s.out.sndbuf;
@@ -191,7 +191,7 @@ static void a_peer_that_comes_too_late_is_refused(struct shared *s)
 	let_go(s);
 }
 
-/* What its flush leaves behind: a region that is taken out of use, and held by nobody. */
+/* Left after its flush: a region that is taken out of use and not held. */
 static void a_qp_that_ends_waits_for_nobody(struct shared *s)
 {
 	hold(s);
@@ -229,7 +229,7 @@ static void reg_mr_waits_until_others_have_let_go(struct shared *s)
 	let_go(s);
 	pass(s, 1);
 	done(s, 1);
-	/* A peer of the other QP names it, in vain. */
+	/* A peer of the other QP uses its STag, in vain. */
 	s->other->amid_run = true;
 	assert_ptr_equal(weft_region_get(&s->other->core, PD, s->stag), &s->mr->r);
 	post(s, 2, WEFT_WR_REG_MR);
@@ -251,7 +251,7 @@ static void a_send_with_invalidate_is_told_when_others_have_let_go(struct shared
 	peer_say(s->w.p, p_tagged(P_WRITE, true, s->w.rw->r.stag, WORLD_BASE, "behind", 6));
 	expect_waits(s);
 	world_expect_untouched(&s->w, s->w.inbox);
-	/* No time ends it, that of a Send without a receive neither. */
+	/* Time does not end the wait, nor does the limit for a Send without a receive. */
 	pass(s, RNR);
 	pass(s, 1);
 	pass(s, RNR + 1);
@@ -265,7 +265,7 @@ static void a_send_with_invalidate_is_told_when_others_have_let_go(struct shared
 	assert_int_equal(s->mr->holders, 0);
 }
 
-/* The host would offer them again and again. */
+/* Otherwise the host would offer them again and again. */
 static void octets_behind_a_send_with_invalidate_wake_nobody(struct shared *s)
 {
 	u32 wakes, i;

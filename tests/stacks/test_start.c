@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How connections begin: who may send first, peer-to-peer in both roles and all
- * three kinds, refusals.
+ * How connections begin: which end may send first, peer-to-peer in both roles and all three kinds,
+ * refusals.
  */
 #include "world.h"
 
-/* ---- who sends first ---- */
+/* ---- which end sends first ---- */
 
 static void a_responders_send_waits_for_the_first_fpdu(struct world *w)	/* MPA-30, SIW-41 */
 {
@@ -247,7 +247,7 @@ static void the_rtr_read_is_empty_and_first(void **state)		/* ENH-21 */
 		assert_int_equal(d->body[i], 0);
 	peer_expect(w.p, P_L, P_SEND);
 	peer_say(w.p, p_tagged(P_READ_RESP, true, 1, 0, NULL, 0));
-	/* The next Read is number 2, and its Response is told from the RTR's. */
+	/* The next Read is number 2, and its Response is distinguished from the RTR's. */
 	side_read(&w.p->s, 2, SIG, w.rw, 0, 4, w.ronly, 0);
 	peer_run(w.p);
 	assert_int_equal(peer_expect(w.p, P_L, P_READ_REQ)->msn, 2);
@@ -340,7 +340,7 @@ static void a_send_in_place_of_the_rtr_is_delivered(void **state)	/* ENH-30 */
 	world_fini(&w);
 }
 
-/* IRD is 0, and only Writes were offered: a Read is one too many, first or not. */
+/* IRD is 0, and only Writes were offered: a Read exceeds it, first or not. */
 static void an_rtr_read_that_was_not_offered_is_refused(void **state)
 {
 	struct pdu *d = p_read_req(1, 55, 66, 0, 0, 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What verbs see of a QP: its state, which moves it allows, which event ends it. */
+/* A QP's state, moves and events as seen by verbs. */
 #include "world.h"
 
-/* A QP without a connection that verbs show in @state. */
+/* A QP without a connection whose verbs state is @state. */
 static struct weft_qpc qp_in(enum weft_verbs_state state)
 {
 	struct weft_qpc qp = {};
@@ -74,7 +74,7 @@ static void init_and_rtr_are_names_that_stay_until_a_reset(void **state)
 	side_cfg_init(&c);
 	side_init(&s, false, &c);
 	qp = &s.qp->core;
-	/* A new one has the name that its first move would give it. */
+	/* A new QP shows the state that its first move would give it. */
 	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_INIT);
 	assert_int_equal(weft_qpc_move(qp, WEFT_VS_RESET), WEFT_QP_RESET);
 	weft_qpc_reset(qp);
@@ -97,7 +97,7 @@ static void expect_verbs(const struct side *s, enum weft_verbs_state state)
 	assert_int_equal(weft_qpc_verbs_state(&s->qp->core), state);
 }
 
-/* A name given before the connection is shown no more while it lives, nor after. */
+/* A state set before the connection is not shown while it lives, nor after. */
 static void a_connection_leads_what_verbs_show(void **state)
 {
 	struct pair_cfg c;
@@ -158,7 +158,7 @@ static void an_error_of_ours_names_its_event(void **state)
 		weft_qpc_fail(&p.s[0].qp->core, faults[i].error, NULL);
 		assert_int_equal(weft_qpc_fault(&p.s[0].qp->core), faults[i].fault);
 		assert_int_equal(host_qp_count_events(p.s[0].qp, WEFT_EV_FLUSHED), 1);
-		/* The peer hears of the same. */
+		/* The peer reports the same. */
 		pair_run(&p);
 		assert_int_equal(weft_qpc_fault(&p.s[1].qp->core), faults[i].fault);
 		assert_int_equal(host_qp_count_events(p.s[1].qp, WEFT_EV_FLUSHED), 1);
@@ -166,7 +166,7 @@ static void an_error_of_ours_names_its_event(void **state)
 	}
 }
 
-/* What the peer says counts, whatever it says, and before an error of our own. */
+/* The peer's Terminate counts, whatever its code, and before an error of our own. */
 static void a_terminate_received_names_its_event(void **state)
 {
 	u32 i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A Send that finds no receive waits for one, and all behind it (core/rx.c, rq.c); the time
- * that it has (core/end.c).
+ * A Send that finds no receive waits for one, with everything after it (core/rx.c, rq.c); the time
+ * limit of that wait (core/end.c).
  */
 #include "peer.h"
 #include "world.h"
@@ -29,7 +29,7 @@ static void end(struct waiter *w)
 	peer_free(w->p);
 }
 
-/* Each case in each way of cutting: in place, in the stage, with the stack's Markers. */
+/* Each case with each way of cutting: in place, in the stage, with the stack's Markers. */
 static void run(void **state)
 {
 	waiter_case fn = (waiter_case)*state;
@@ -49,7 +49,7 @@ static void run(void **state)
 
 #define CASE_WAITING(fn) { #fn, run, NULL, NULL, (void *)(fn) }
 
-/* ---- what a case says and sees ---- */
+/* ---- what a case sends and expects ---- */
 
 static void say_send(struct waiter *w, u32 msn, const char *text)
 {
@@ -106,7 +106,7 @@ static u32 flags(const struct waiter *w)
 	return w->p->s.qp->core.rq.q.ring->flags;
 }
 
-/* ---- a receive comes ---- */
+/* ---- a receive is posted ---- */
 
 static void a_send_waits_for_a_receive(struct waiter *w)
 {
@@ -114,7 +114,7 @@ static void a_send_waits_for_a_receive(struct waiter *w)
 	expect_nothing(w);
 	post(w, 1);
 	expect_received(w, 1, "late");
-	/* And the next, which finds one, does not. */
+	/* The next one finds a receive, and does not wait. */
 	post(w, 2);
 	say_send(w, 2, "in time");
 	expect_received(w, 2, "in time");
@@ -172,7 +172,7 @@ static void an_empty_send_waits(struct waiter *w)
 	expect_received(w, 1, "");
 }
 
-/* What the stack says goes out meanwhile. */
+/* The stack still sends meanwhile. */
 static void the_stack_sends_while_one_waits(struct waiter *w)
 {
 	say_send(w, 1, "wait");
@@ -192,7 +192,7 @@ static void a_broken_ring_is_found_by_the_doorbell(struct waiter *w)
 	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_LOCAL_ERROR), 1);
 }
 
-/* ---- none comes ---- */
+/* ---- no receive is posted ---- */
 
 static void its_time_ends_in_the_error_that_it_was(struct waiter *w)
 {
@@ -219,7 +219,7 @@ static void each_send_has_all_the_time(struct waiter *w)
 	expect_no_buffer(w, 2, "two");
 }
 
-/* A poster that rings no doorbell, as one that is stopped between the two. */
+/* A poster that rings no doorbell, like one that is stopped in between. */
 static void a_receive_without_a_doorbell_is_found_in_the_end(struct waiter *w)
 {
 	say_send(w, 1, "found");
@@ -227,7 +227,7 @@ static void a_receive_without_a_doorbell_is_found_in_the_end(struct waiter *w)
 	w->p->s.qp->kicked = false;
 	pass(w, RNR);
 	expect_received(w, 1, "found");
-	/* The next has its time again. */
+	/* The next one has the full time again. */
 	say_send(w, 2, "next");
 	expect_nothing(w);
 }
@@ -243,7 +243,7 @@ static void an_error_behind_it_waits(struct waiter *w)
 	peer_expect_terminate(w->p, 2, 0, 0x02, NULL, false);
 }
 
-/* ---- the end comes meanwhile ---- */
+/* ---- the connection ends meanwhile ---- */
 
 #define ENDS (WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED)
 
@@ -289,7 +289,7 @@ static void a_close_meanwhile_is_graceful(struct waiter *w)
 	assert_int_equal(w->p->s.link.acts & ENDS, WEFT_ACT_ENDED);
 }
 
-/* Nothing is left of it: what comes is discarded, and posts are flushed. */
+/* Nothing is left of it: input is discarded, and posts are flushed. */
 static void expect_forgotten(struct waiter *w)
 {
 	assert_false(w->p->s.qp->core.rx_waits);
@@ -326,7 +326,7 @@ static void removing_the_device_ends_it(struct waiter *w)
 	assert_false(w->p->s.qp->core.rx_waits);
 }
 
-/* ---- who does not wait ---- */
+/* ---- errors without waiting ---- */
 
 static void at_once(const struct peer_cfg *c)
 {
@@ -406,7 +406,7 @@ static void unshare(struct shared *t)
 	host_srq_free(t->srq);
 }
 
-/* Without letting anybody run behind it. */
+/* Delivers without a run of any QP afterwards. */
 static void deliver_to(struct shared *t, u32 i)
 {
 	peer_add(t->p[i], p_send(P_SEND, true, ++t->msn[i], 0, NULL, 0));
@@ -459,7 +459,7 @@ static void a_shared_queue_serves_in_the_order_of_waiting(void **state)
 		expect_shared(&t, order[n], n);
 		expect_none(&t, order[(n + 1) % QPS]);
 	}
-	/* Nobody waits: nobody is to ring. */
+	/* No QP waits: no doorbell is needed. */
 	assert_int_equal(t.srq->core.rq.q.ring->flags, 0);
 	n = t.srq->doorbells;
 	post_shared(&t, 7);
@@ -469,7 +469,7 @@ static void a_shared_queue_serves_in_the_order_of_waiting(void **state)
 	unshare(&t);
 }
 
-/* At once, though the QP is patient: nobody waits for what a broken ring will never have. */
+/* At once, though the QP is patient: a broken ring will never have a receive. */
 static void a_broken_shared_queue_ends_who_wants_of_it(void **state)
 {
 	struct shared t;
@@ -491,7 +491,7 @@ static void who_comes_later_gets_what_is_left(void **state)
 	deliver_to(&t, 0);
 	run_all(&t);
 	post_shared(&t, 1);
-	/* The entry is there; but another was promised it. */
+	/* There is an entry, but it is reserved for another QP. */
 	deliver_to(&t, 1);
 	expect_none(&t, 1);
 	run_all(&t);
@@ -503,7 +503,7 @@ static void who_comes_later_gets_what_is_left(void **state)
 	unshare(&t);
 }
 
-/* Receives of an SRQ are of its own protection domain, whatever that of the QP is. */
+/* Receives of an SRQ belong to its own protection domain, whatever the QP's is. */
 static void what_a_shared_queue_names_is_of_its_own_domain(void **state)
 {
 	static const u32 pds[] = { PD, OTHER_PD };
@@ -538,7 +538,7 @@ static void each_that_is_served_calls_the_next(void **state)
 	run_all(&t);
 	for (i = 0; i < QPS; i++)
 		post_shared(&t, i);
-	/* One doorbell wakes one. */
+	/* One doorbell wakes one QP. */
 	for (i = 0; i < QPS; i++)
 		assert_int_equal(t.p[i]->s.qp->kicked, !i);
 	run_all(&t);
@@ -556,7 +556,7 @@ static void who_ends_passes_its_turn_on(void **state)
 	deliver_to(&t, 1);
 	deliver_to(&t, 2);
 	run_all(&t);
-	/* In the middle: nothing changes for the others. */
+	/* The QP in the middle: nothing changes for the others. */
 	host_link_error(&t.p[1]->s.link);
 	post_shared(&t, 1);
 	host_link_forget(&t.p[0]->s.link);
@@ -645,7 +645,7 @@ static void two_ends_that_wait_for_each_other_end_by_time(void **state)
 	pair_fini(&p);
 }
 
-/* A receiver that is late with each receive, over TCP that holds little. */
+/* A receiver that posts each receive late, over TCP with a small buffer. */
 static void late_receives_lose_nothing(void **state)
 {
 	struct host_mr *mr[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Memory windows: what a bind allows a peer, and how that ends. */
+/* Memory windows: the access that a bind gives a peer, and how it ends. */
 #include "world.h"
 
 #define ATOMIC WEFT_ACCESS_REMOTE_ATOMIC
@@ -199,7 +199,7 @@ static void another_qp_has_no_use_of_a_window(struct world *w)
 					   WRITE), WEFT_DENIED_ASSOC);
 }
 
-/* As another QP may see one that its QP unbinds. */
+/* As another QP may see a window while its QP unbinds it. */
 static void a_window_between_two_qps_is_nobodys(struct world *w)
 {
 	struct panes p = panes_of(w);
@@ -449,7 +449,7 @@ static void a_window_that_goes_is_unbound(struct world *w)
 	refuses_write(w, p.two->r.stag, BASE + AT, 0x00);
 }
 
-/* Without CRC a Response is in the batch by reference when the bind's turn comes. */
+/* Without CRC a Response is in the batch by reference when the bind is executed. */
 static void a_bind_waits_for_responses_through_the_window(void **state)
 {
 	struct peer_cfg c;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Work requests that cannot be carried out, and users who scribble over their
- * rings: the right status, a Terminate without headers, everything flushed, and
- * nothing of the bad request on the wire.
+ * Invalid work requests, and users who scribble over their rings: the right status, a Terminate
+ * without headers, everything flushed, and nothing of the bad request on the wire.
  */
 #include "world.h"
 
@@ -14,7 +13,7 @@ static struct host_wr good_send(struct world *w, u64 wr_id)
 	};
 }
 
-/* Three Sends' worth of work, number 2 of it bad. */
+/* Work of three Sends, number 2 of which is bad. */
 static void one_good_goes_out(struct world *w)
 {
 	struct host_wr wr = good_send(w, 1);
@@ -39,7 +38,7 @@ static void expect_failed(struct world *w, u8 status)
 	world_expect_flushed(w, 0);
 }
 
-/* Posts @wr, encoded and then changed by @spoil if not NULL. */
+/* Posts @wr, encoded and then changed by @spoil if that is not NULL. */
 static void refuse_spoiled(struct world *w, struct host_wr *wr, u8 status,
 			   void (*spoil)(struct weft_sq_wqe *))
 {
@@ -68,7 +67,7 @@ static void refuse_opcode(struct world *w, u8 opcode)
 	refuse(w, &wr, WEFT_WC_LOC_QP_OP_ERR);
 }
 
-/* ---- what stands in the entry ---- */
+/* ---- the entry's content ---- */
 
 static void unknown_opcode(struct world *w)
 {
@@ -231,7 +230,7 @@ static void a_sum_that_wraps_32_bits(struct world *w)
 	refuse(w, &wr, WEFT_WC_LOC_LEN_ERR);
 }
 
-/* ---- the memory it names ---- */
+/* ---- the memory that it names ---- */
 
 static void refuse_sge(struct world *w, struct weft_sge sge)
 {
@@ -325,7 +324,7 @@ static void a_write_from_memory_that_is_gone(struct world *w)
 	refuse(w, &wr, WEFT_WC_LOC_PROT_ERR);
 }
 
-/* Work that sends nothing of it asks for no memory. */
+/* Work that sends none of its octets needs no memory. */
 static void a_send_of_no_octets_needs_no_memory(struct world *w)
 {
 	w->rw->gone = true;
@@ -336,8 +335,8 @@ static void a_send_of_no_octets_needs_no_memory(struct world *w)
 }
 
 /*
- * The octets in memory that is there are more than one FPDU's, and the second FPDU, of
- * the same batch, has some of the other memory.
+ * The accessible memory fills more than one FPDU, and the second FPDU, of the same batch, has some
+ * of the other memory.
  */
 #define THERE 2000
 
@@ -370,7 +369,7 @@ static void fpdus_before_memory_that_is_gone_go_out_whole(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
-/* The FPDU that waits for those before it is cut anew, and as if for the first time. */
+/* The FPDU that waits for those before it is cut again from the start. */
 static void memory_that_is_back_in_time_is_sent(struct world *w)
 {
 	static u8 got[THERE + WORLD_LEN];
@@ -412,7 +411,7 @@ static void local_invalidate_of_an_unknown_stag(struct world *w)
 	refuse(w, &wr, WEFT_WC_LOC_PROT_ERR);
 }
 
-/* ---- what is odd but right ---- */
+/* ---- unusual but valid ---- */
 
 static void an_empty_sge_names_no_memory(struct world *w)
 {
@@ -465,7 +464,7 @@ static void inline_of_512_octets_is_one_message(struct world *w)
 	assert_memory_equal(d->body, w->rw->mem, WEFT_MAX_INLINE);
 }
 
-/* A Send of @len octets at @data, in as many segments as it came. */
+/* A Send of @len octets at @data, in any number of segments. */
 static void expect_send(struct world *w, const u8 *data, u32 len)
 {
 	u32 at = 0;
@@ -540,9 +539,9 @@ static void a_queue_of_signalled_work_reports_all_of_it(void **state)
 	world_fini(&w);
 }
 
-/* ---- rings that cannot be followed ---- */
+/* ---- rings with invalid indices ---- */
 
-/* The QP is in error, cleanly; kicks and posts afterwards do no harm. */
+/* The QP is in error; kicks and posts afterwards are harmless. */
 static void expect_broken(struct world *w)
 {
 	u32 i;
@@ -623,8 +622,8 @@ static void nslots_above_the_queues_own_limit(void **state)
 }
 
 /*
- * The user's index of the send ring jumps by @by from where it was. The ring is
- * full of what were good entries, so that reading them again would show.
+ * The user's index of the send ring jumps by @by. The ring is full of entries that were good, so
+ * that reading them again would show.
  */
 static void jump(struct world *w, u32 by)
 {
@@ -655,7 +654,7 @@ static void index_jumps_half_the_numbers(struct world *w)
 	jump(w, 0x80000000);
 }
 
-/* Within the ring, but behind what the stack has copied already. */
+/* Within the ring, but before the slots that the stack has copied already. */
 static void index_goes_back_behind_a_waiting_entry(struct world *w)
 {
 	struct host_wr wr = good_send(w, 5);
@@ -668,7 +667,7 @@ static void index_goes_back_behind_a_waiting_entry(struct world *w)
 	peer_run(w->p);
 	peer_expect(w->p, P_L, P_READ_REQ);
 	host_scribble_index(w->p->s.qp, false, w->p->s.qp->sq_user - 2);
-	/* The answer lets the fenced Send out, and then the ring is looked at. */
+	/* The answer lets the fenced Send go, and then the ring is read. */
 	peer_say(w->p, p_tagged(P_READ_RESP, true, w->rw->r.stag, WORLD_BASE, NULL, 8));
 	peer_expect(w->p, P_L, P_SEND);
 	expect_broken(w);
@@ -700,7 +699,10 @@ static void an_entry_changed_after_its_copy_is_the_copy(struct world *w)	/* less
 
 /* ---- receives ---- */
 
-/* With NRECV good receives used up, the next is bad; it fails with @status, and its sender hears for which Send. */
+/*
+ * NRECV good receives are used up, the next is bad; it fails with @status, and the Terminate names
+ * the Send.
+ */
 static void refuse_recv(struct world *w, const struct weft_sge *sge, u32 num_sge, u8 status)
 {
 	struct pdu *bad = p_send(P_SEND, true, NRECV + 1, 0, "bad", 3), copy = *bad;

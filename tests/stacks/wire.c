@@ -23,7 +23,7 @@ void wire_fini(struct wire *w)
 	w->buf = NULL;
 }
 
-/* Segments are counted as a sender with full windows would cut them. */
+/* Counts segments as a sender with full windows would cut them. */
 static void count_segments(struct wire *w, u32 n, bool eor)
 {
 	while (n) {

@@ -114,7 +114,7 @@ static void says_so(struct world *w, struct pdu *bad, const u8 *lec, bool read, 
 	assert_non_null(copy);
 	*copy = *bad;
 	peer_add(w->p, bad);
-	/* A Read is judged in its turn to be answered, not when it comes in. */
+	/* A Read is checked when it is its turn to be answered, not on arrival. */
 	if (read)
 		peer_flush(w->p);
 	peer_add(w->p, p_tagged(P_WRITE, true, w->rw->r.stag, WORLD_BASE, good, sizeof(good)));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A stack among memory: regions of every kind with known contents, receives
- * posted, a peer made of octets. Each case runs with the peer's octets whole,
- * in random portions and one by one.
+ * A stack with memory: regions of every kind with known contents, posted receives, a peer made of
+ * octets. Each case runs with the peer's octets whole, in random portions and one by one.
  */
 #ifndef STACKS_WORLD_H
 #define STACKS_WORLD_H
@@ -22,12 +21,12 @@ struct world {
 };
 
 #define WORLD_LEN 4096
-/* Regions start at an odd place, so that "one before" is no special address. */
+/* Regions start at an odd address, so that "one before" is no special address. */
 #define WORLD_BASE (BASE + 100)
 
 typedef void (*world_case)(struct world *w);
 
-/* A cmocka test that runs @fn in each way of cutting. */
+/* A cmocka test that runs @fn with each way of cutting. */
 #define CASE(fn) { #fn, world_run, NULL, NULL, (void *)(fn) }
 void world_run(void **state);
 /* The same with the stack as initiator, so that it may send at once. */
@@ -42,24 +41,24 @@ void world_run_ext(void **state);
 void world_init(struct world *w, const struct peer_cfg *c, enum wire_cut cut);
 void world_fini(struct world *w);
 
-/* The octet that stands at @off of a region before anything is placed. */
+/* The octet at @off of a region before anything is placed. */
 u8 world_octet(u32 off);
 /* No region was written, except @but (may be NULL). */
 void world_expect_untouched(struct world *w, const struct host_mr *but);
-/* The QP is in ERROR and said so once; receives from number @first on are flushed. */
+/* The QP is in ERROR and reported it once; receives from number @first on are flushed. */
 void world_expect_flushed(struct world *w, u32 first);
 
 /*
- * @bad is answered by this Terminate, nothing is placed, and the good Write
- * right behind it is not placed either (DDP-38).
+ * @bad is answered by this Terminate, nothing is placed, and the good Write right after it is not
+ * placed either (DDP-38).
  */
 void world_refuses(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code);
-/* The same for a Read Request whose header comes back, too. */
+/* The same for a Read Request whose header is returned, too. */
 void world_refuses_read(struct world *w, struct pdu *bad, u8 code);
 /* The same with @first receives used and @but written before. */
 void world_refuses_after(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code,
 			 u32 first, const struct host_mr *but);
-/* A Send for the first receive, which fails. */
+/* A Send for the first receive, which must fail. */
 void world_refuses_too_long(struct world *w, struct pdu *bad, const struct host_mr *but);
 
 #endif
