@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connection set-up and tear-down between core/link.h, which decides, and iw_cm, which gets
- * the events: the code that both roles share, and the worker. cm_active.c and cm_passive.c have the roles.
+ * Connection set-up and tear-down, between core/link.h, which decides, and iw_cm, which gets the
+ * events. This file has the code that both roles share, and the worker; cm_active.c and
+ * cm_passive.c have the roles.
  *
- * Everything here holds the connection's mutex, so that iw_cm gets events in
- * order: a CONNECT_REPLY or ESTABLISHED once, then at most a DISCONNECT, then
- * one CLOSE, which gives the id back. iw_cm answers a breach with BUG().
+ * Everything here holds the connection's mutex, so that iw_cm gets events in order: one
+ * CONNECT_REPLY or ESTABLISHED, then at most one DISCONNECT, then one CLOSE, which drops the id.
+ * iw_cm answers a breach with BUG().
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -15,12 +16,12 @@
 #include "tcp.h"
 #include "trace.h"
 
-/* When TCP had no memory to send. */
+/* Retry after TCP had no memory to send. */
 #define RETRY_MS	2
 
-/* ---- telling iw_cm ---- */
+/* ---- events for iw_cm ---- */
 
-/* What the ULP gets to see of a depth: iw_cm_event has a u8. */
+/* The depth as reported to the ULP: iw_cm_event has a u8. */
 static u8 cm_depth(u16 d)
 {
 	if (d == WEFT_MPA_NO_NEGOTIATION)
@@ -36,7 +37,9 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 		.status = status,
 		.local_addr = id->local_addr,
 		.remote_addr = id->remote_addr,
-		/* Without a length iw_cm passes the pointer itself on, and ULPs look through it. */
+		/*
+		 * With a zero length iw_cm passes the pointer itself on, and ULPs dereference it.
+		 */
 		.private_data = pd_len ? (void *)pd : NULL,
 		.private_data_len = pd_len,
 	};
@@ -45,7 +48,7 @@ int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_t
 		bool open = !conn->link.st.frame.enhanced;
 
 		ev.provider_data = (void *)(unsigned long)conn->request;
-		/* The ULP's depths follow from the peer's. RFC 5044 tells none. */
+		/* Derives the ULP's depths from the peer's. RFC 5044 leaves this open. */
 		ev.ird = open ? WEFT_MAX_IRD : cm_depth(conn->link.st.frame.ird);
 		ev.ord = open ? WEFT_MAX_ORD : cm_depth(conn->link.st.frame.ord);
 	} else if (!status) {
@@ -66,7 +69,7 @@ void weft_cm_put_id(struct weft_conn *conn)
 		id->rem_ref(id);
 }
 
-/* ---- looking at the link, and acting on what it says ---- */
+/* ---- steps of the link, and their actions ---- */
 
 void weft_cm_base_cfg(const struct weft_device *dev, struct weft_mpa_cfg *cfg)
 {
@@ -97,7 +100,7 @@ void weft_cm_configure(struct weft_conn *conn)
 	cfg->ext = READ_ONCE(dev->extensions);
 }
 
-/* Why TCP did not connect, as iw_cm has it. */
+/* Why TCP did not connect, as an errno of iw_cm's. */
 static int cm_connect_error(struct sock *sk)
 {
 	int err = sock_error(sk);
@@ -124,7 +127,7 @@ static void carry_out_startup(struct weft_conn *conn, u32 acts)
 		weft_cm_tell_failed(conn);
 	if (acts & WEFT_ACT_CONNECTED)
 		weft_cm_tell_connected(conn);
-	/* Needs memory of whoever pays for it, so not in a turn. */
+	/* Allocates memory charged to its payer, so not in a turn. */
 	if (acts & WEFT_ACT_RETRY)
 		weft_conn_wake_worker(conn, WEFT_CEV_RECONNECT);
 	if (acts & WEFT_ACT_ASK_ULP)
@@ -140,7 +143,7 @@ static void carry_out(struct weft_conn *conn, u32 acts)
 	carry_out_startup(conn, acts);
 	if (acts & WEFT_ACT_DISCONNECTED)
 		weft_cm_tell(conn, conn->id, IW_CM_EVENT_DISCONNECT, 0, NULL, 0);
-	/* iw_cm lets the QP go as well. */
+	/* iw_cm drops its reference on the QP, too. */
 	if (acts & WEFT_ACT_ENDED) {
 		weft_cm_tell(conn, conn->id, IW_CM_EVENT_CLOSE, 0, NULL, 0);
 		weft_cm_put_id(conn);
@@ -160,7 +163,7 @@ void weft_cm_begin(struct weft_conn *conn, struct weft_cm_view *v)
 	v->from = conn->link.state;
 }
 
-/* TCP reports a FIN before the data that came with it was read. */
+/* TCP reports a FIN before the data in front of it has been read. */
 void weft_cm_read(struct weft_conn *conn, struct weft_cm_view *v)
 {
 	if (v->from == WEFT_LINK_CONNECTING)
@@ -244,8 +247,8 @@ void weft_cm_step(struct weft_conn *conn)
 void weft_cm_settle(struct weft_conn *conn)
 {
 	/*
-	 * The worker waits for the mutex, and may be done and gone before mutex_unlock()
-	 * has returned, which the mutex has to outlive.
+	 * The worker waits for the mutex, and may free the connection before mutex_unlock() has
+	 * returned. The mutex must outlive that.
 	 */
 	weft_conn_get(conn);
 	mutex_unlock(&conn->mutex);
@@ -269,7 +272,7 @@ static void send_again(struct weft_conn *conn)
 	weft_conn_unlock(conn);
 }
 
-/* What came meanwhile counts. */
+/* Includes events set meanwhile. */
 static void evict(struct weft_conn *conn)
 {
 	struct weft_cm_view v;
@@ -319,7 +322,7 @@ static void run_link(struct weft_conn *conn, unsigned long events)
 void weft_cm_work(struct work_struct *work)
 {
 	struct weft_conn *conn = container_of(work, struct weft_conn, work.work);
-	/* What is to be reclaimed may have to be written over this very connection. */
+	/* Reclaim may have to write over this very connection. */
 	unsigned int noio = memalloc_noio_save();
 	bool dead;
 
@@ -339,7 +342,7 @@ void weft_cm_work(struct work_struct *work)
 
 /* ---- destroy_qp ---- */
 
-/* Ends what binds @conn to @qp, and tells iw_cm. */
+/* Detaches @conn from @qp, and reports that to iw_cm. */
 static void forget_qp(struct weft_conn *conn, struct weft_qp *qp)
 {
 	unsigned int noio = weft_lock_noio(&conn->mutex);

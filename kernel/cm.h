@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What cm.c, cm_active.c, cm_passive.c and cm_ask.c share. All of it holds the
- * connection's mutex.
+ * Shared by cm.c, cm_active.c, cm_passive.c and cm_ask.c. The connection's mutex is held
+ * throughout.
  */
 #ifndef WEFT_CM_H
 #define WEFT_CM_H
 
 #include "conn.h"
 
-/* A ULP whose backlog is full gets another request so often. */
+/* While the ULP's backlog is full, report one more request this often. */
 #define WEFT_CM_ASK_AGAIN_MS	10
 
 /* iw_cm_event counts private data in a u8. */
@@ -16,7 +16,7 @@
 
 /* ---- cm.c ---- */
 
-/* What a step of the link looks at. */
+/* The input of a step of the link. */
 struct weft_cm_view {
 	struct weft_tcp_view tcp;
 	u64 now;
@@ -24,40 +24,43 @@ struct weft_cm_view {
 };
 
 /*
- * Around each call of @conn's link: takes the socket lock and fills *@v; then carries out the
- * actions returned (WEFT_ACT_), without the lock, and steps again for WEFT_ACT_AGAIN.
+ * Bracket each call of @conn's link. The first takes the socket lock and fills *@v. The second
+ * drops it, carries out the returned actions (WEFT_ACT_), and steps again for WEFT_ACT_AGAIN.
  */
 void weft_cm_begin(struct weft_conn *conn, struct weft_cm_view *v) __acquires(&conn->link);
 void weft_cm_end(struct weft_conn *conn, const struct weft_cm_view *v, u32 acts)
 	__releases(&conn->link);
 
-/* Between them: reads what has come, and looks again. */
+/* Between them: reads the octets that have arrived, and refreshes *@v. */
 void weft_cm_read(struct weft_conn *conn, struct weft_cm_view *v);
 
-/* True: there is more to do. */
+/* One step. True: more is left to do. */
 bool weft_cm_step_once(struct weft_conn *conn);
 /* Steps until there is nothing more to do. */
 void weft_cm_step(struct weft_conn *conn);
-/* The first step of death (conn_life.c), whatever the state. */
+/* The first step of teardown (conn_life.c), in any state. */
 void weft_cm_kill(struct weft_conn *conn);
-/* The same for a connection without a QP, and without an event. No socket lock. */
+/* The same for a connection that has no QP and gets no event. No socket lock. */
 void weft_cm_give_up(struct weft_conn *conn);
-/* Lets the QP go, if there is one. */
+/* Releases the QP, if there is one. */
 void weft_cm_drop_qp(struct weft_conn *conn);
-/* A new connection is set up, or DEAD: the worker takes over, in its turn. Unlocks. */
+/*
+ * A new connection is set up, or DEAD: unlocks, and leaves the rest to the worker, queued in
+ * order.
+ */
 void weft_cm_settle(struct weft_conn *conn);
 /* The worker of a connection and of a listener. */
 void weft_cm_work(struct work_struct *work);
 
-/* An event for @id; 0, or -ENOMEM: iw_cm did not take it. */
+/* Reports an event to @id: 0, or -ENOMEM if iw_cm did not take it. */
 int weft_cm_tell(struct weft_conn *conn, struct iw_cm_id *id, enum iw_cm_event_type type,
 		 int status, const u8 *pd, u32 pd_len);
 /* The connection's id gets no more events. */
 void weft_cm_put_id(struct weft_conn *conn);
 
-/* What the device's options ask for. */
+/* Fills @cfg from the device's options. */
 void weft_cm_base_cfg(const struct weft_device *dev, struct weft_mpa_cfg *cfg);
-/* The link has the device's options as they are now. */
+/* Copies the device's current options to the link. */
 void weft_cm_configure(struct weft_conn *conn);
 
 static inline bool weft_cm_family_ok(const struct iw_cm_id *id)
@@ -77,21 +80,29 @@ void weft_cm_listening(struct weft_conn *conn);
 
 /* ---- cm_ask.c: what the link says to a responder, and requests before the ULP ---- */
 
-/* Asks the ULP, or waits until it has room. */
+/* Reports the request to the ULP, or queues it while the ULP's backlog is full. */
 void weft_cm_ask_ulp(struct weft_conn *conn);
-/* A listener's run: those that wait are asked for, as many as there is room for. */
+/* A listener's run: reports waiting requests while the ULP's backlog has room. */
 void weft_cm_ask_waiting(struct weft_conn *listener);
-/* A reject of @len octets says no more than that the ULP had no room: it waits again. */
+/*
+ * Was a reject with @len octets of private data only a full backlog? Then the request waits again.
+ */
 bool weft_cm_ask_again(struct weft_conn *conn, u8 len);
 
-/* iw_cm's answer is there: the connection, with the table's reference, if it lives. No mutex. */
+/*
+ * iw_cm has answered: returns the connection with the table's reference, or NULL if it is gone. No
+ * mutex.
+ */
 struct weft_conn *weft_cm_take_request(const struct iw_cm_id *id);
-/* The ULP can answer no more, if it has not yet. */
+/* From now on the ULP can no longer answer. */
 void weft_cm_withdraw_request(struct weft_conn *conn);
 
-/* A responder of which the ULP has not heard belongs to its listener, */
+/*
+ * Binds a responder to its listener until the request is reported to the ULP. A bound responder
+ * ends with its listener.
+ */
 void weft_cm_join_listener(struct weft_conn *conn, struct weft_conn *listener);
-/* and then does no more. */
+/* Ends that binding. */
 void weft_cm_leave_listener(struct weft_conn *conn);
 
 #endif

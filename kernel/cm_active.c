@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The initiator: iw_connect, and what becomes of it. Under the connection's mutex, as
- * cm.c says.
+ * The initiator: iw_connect and its outcome. Runs under the connection's mutex, as cm.c explains.
  */
 #include <linux/slab.h>
 
 #include "cm.h"
 #include "trace.h"
 
-/* ---- what the link says ---- */
+/* ---- actions of the link ---- */
 
-/* The end of an initiator's start-up. */
+/* Ends an initiator's start-up. */
 void weft_cm_tell_failed(struct weft_conn *conn)
 {
 	const struct weft_link *l = &conn->link;
 	bool refused = l->status == -ECONNREFUSED && l->rx_event == WEFT_RX_STARTUP;
 	u32 pd_len = refused ? l->st.frame.pd_len : 0;
 
-	/* Without its copy of private data iw_cm would wait for ever. */
+	/* iw_cm would wait forever if it could not copy the private data. */
 	if (weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, l->status, l->st.pd, pd_len))
 		weft_cm_tell(conn, conn->id, IW_CM_EVENT_CONNECT_REPLY, l->status, NULL, 0);
 	weft_cm_put_id(conn);
@@ -38,7 +37,7 @@ void weft_cm_tell_connected(struct weft_conn *conn)
 	weft_cm_end(conn, &v, weft_link_withdraw(&conn->link, -ENOMEM, &v.tcp, v.now));
 }
 
-/* A new connection takes the place of @old. The worker has nothing of the user who asked. */
+/* Replaces @old with a new connection. The worker cannot act for the user who called connect. */
 static int reconnect(struct weft_conn *old)
 {
 	struct mem_cgroup *before = weft_conn_pays(old);
@@ -110,7 +109,7 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	int err;
 
 	conn->user = !qp->core.kernel;
-	/* Here, where it is reclaimed from whom it is for. */
+	/* Allocated here, so that reclaim hits the user whom it is for. */
 	if (!weft_host_lend_depths(&conn->link, offer->cfg.ord, max_t(u32, offer->cfg.ird, 1)))
 		return -ENOMEM;
 	err = open_sockets(conn, id);
@@ -135,7 +134,7 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	return 0;
 }
 
-/* The connection has @offer if it begins, else the caller. */
+/* Returns 0 if the connection began, and so owns @offer; else the caller still owns it. */
 static int connect_qp(struct weft_qp *qp, struct iw_cm_id *id, struct weft_offer *offer,
 		      bool any_port)
 {
@@ -154,8 +153,8 @@ static int connect_qp(struct weft_qp *qp, struct iw_cm_id *id, struct weft_offer
 }
 
 /*
- * rdma_cm knows of no connections but its own, and may choose a port that has one to this peer
- * already, or one that is still closing. The socket is bound to it: another then, any port.
+ * rdma_cm knows only its own connections, so it may choose a port that already has a connection to
+ * this peer, or one that is still closing. The socket is bound to it by then: use any other port.
  */
 static int connect_qp_somehow(struct weft_qp *qp, struct iw_cm_id *id, struct weft_offer *offer)
 {
@@ -185,7 +184,7 @@ static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_c
 	return err;
 }
 
-/* Never waits: rdma_cm holds locks that a destroy needs. */
+/* Must not wait: rdma_cm holds locks that destroy needs. */
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 {
 	struct weft_qp *qp;

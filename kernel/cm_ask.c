@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Requests on their way to the ULP: their order, and those that it has no room for. Under the
- * connection's mutex, as in cm.c.
+ * Requests for the ULP: their order, and those beyond its backlog. Under the connection's mutex,
+ * as in cm.c.
  *
- * A listener's backlog is the number of unanswered requests that its ULP takes (core/backlog.h). The ULP
- * does not report when it has room again, so beyond the backlog one request is reported every
- * WEFT_CM_ASK_AGAIN_MS and at each answer. iw_cm returns an error when it is full itself. When its user
- * is full, iw_cm rejects the request without private data, from its own workqueue: the request then
- * returns to its old place. A request waits for startup_ms in all.
+ * A listener's backlog is the number of unanswered requests that its ULP takes (core/backlog.h).
+ * The ULP does not report when it has room again, so beyond the backlog one request is reported
+ * every WEFT_CM_ASK_AGAIN_MS and at each answer. iw_cm returns an error when it is full itself.
+ * When its user is full, iw_cm rejects the request without private data, from its own workqueue:
+ * the request then returns to its old place. A request waits for startup_ms in all.
  */
 #include <linux/sched.h>
 
@@ -16,9 +16,10 @@
 /* ---- the table ---- */
 
 /*
- * Requests that the ULP has, by the number that iw_cm gets for each (provider_data), each with a
- * reference. iw_cm may drop a request silently, when its listener is destroyed or memory is
- * short: so it gets no pointer, and a request that ends removes itself from the table.
+ * The requests reported to the ULP, by the number that iw_cm gets for each (provider_data), each
+ * with a reference. iw_cm may drop a request silently, if its listener is destroyed or memory is
+ * short. So it gets a number instead of a pointer, and a request that ends removes itself from the
+ * table.
  */
 static DEFINE_XARRAY_ALLOC1(requests);
 static u32 next_request;
@@ -37,7 +38,7 @@ static int cm_list_request(struct weft_conn *conn)
 	return 0;
 }
 
-/* It is off the table: the ULP has room for another. */
+/* No longer in the table: the ULP has room for another. */
 static void was_answered(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->parent;
@@ -73,7 +74,7 @@ static bool comes_before(const struct weft_conn *a, const struct weft_conn *b)
 	return a->place < b->place;
 }
 
-/* conns_lock. Behind the others, but for one that had its turn before. */
+/* conns_lock. Queues @conn last, or at its old place if it has been reported before. */
 static void take_place(struct weft_conn *conn, struct weft_conn *listener)
 {
 	struct weft_conn *before;
@@ -143,14 +144,14 @@ void weft_cm_leave_listener(struct weft_conn *conn)
 	weft_conn_put(listener);
 }
 
-/* Back to its old place. False: the listener is closed. */
+/* Puts it back at its old place. False: the listener is closed. */
 static bool rejoin_listener(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->parent;
 	bool ok;
 
 	spin_lock_bh(&conn->dev->conns_lock);
-	/* Once it is hushed its children are looked for, with this lock. */
+	/* Once it is hushed, its children are looked up under this lock. */
 	ok = !READ_ONCE(listener->hushed) && !listener->gone;
 	if (ok) {
 		weft_cm_join_listener(conn, listener);
@@ -169,7 +170,7 @@ static void pause_asking(struct weft_conn *listener)
 	spin_unlock_bh(&listener->dev->conns_lock);
 }
 
-/* The listener's id is there as long as it is not hushed. */
+/* The listener's id exists until it is hushed. */
 static int tell_request(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->listener;
@@ -185,7 +186,7 @@ static int tell_request(struct weft_conn *conn)
 	return err;
 }
 
-/* 0: the ULP has it before it; -ECONNABORTED: there is none; else: not now. */
+/* 0: the ULP has the request; -ECONNABORTED: the listener is closed; else: retry later. */
 static int ask(struct weft_conn *conn)
 {
 	struct weft_conn *listener = conn->listener;
@@ -204,7 +205,7 @@ static int ask(struct weft_conn *conn)
 	return err;
 }
 
-/* False: there are too many, or it has waited long enough. */
+/* False: too many are waiting, or this one has timed out. */
 static bool wait_for_turn(struct weft_conn *conn)
 {
 	if (weft_limit_is_reached(conn->dev, WEFT_LIMIT_WAITING) ||
@@ -232,7 +233,7 @@ void weft_cm_ask_ulp(struct weft_conn *conn)
 	was_asked(conn, is_first(conn) ? ask(conn) : -EAGAIN);
 }
 
-/* @listener's first, if it is that yet. True: it had its turn. */
+/* Reports @conn's request, if @listener is still its listener. True: no error. */
 static bool ask_for(struct weft_conn *conn, struct weft_conn *listener)
 {
 	int err = 0;
@@ -268,7 +269,7 @@ void weft_cm_ask_waiting(struct weft_conn *listener)
 		weft_link_set_deadline(&listener->link, now, at > now ? at - now : 0);
 }
 
-/* A ULP that rejects does so in a program's context, or with private data. */
+/* If the ULP itself rejects, it does so in a program's context, or with private data. */
 static bool was_not_heard(const struct weft_conn *conn, u8 len)
 {
 	return conn->beyond && !len && current->flags & PF_WQ_WORKER;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The responder: listeners and their children, iw_accept and iw_reject. Under the
- * connection's mutex, as cm.c says.
+ * The responder: listeners and their children, iw_accept and iw_reject. Runs under the
+ * connection's mutex, as cm.c explains.
  */
 #include <net/tcp.h>
 
 #include "cm.h"
 
-/* Connections that a listener takes in one run. */
+/* Connections that a listener accepts in one run. */
 #define ACCEPT_ROUND	16
-/* When there was no memory to accept. */
+/* Retry after there was no memory to accept. */
 #define ACCEPT_RETRY_MS	100
 
-/* Did something come before our callbacks were there? */
+/* Did anything arrive before our callbacks were installed? */
 static bool is_readable(const struct sock *sk)
 {
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) || sk->sk_state != TCP_ESTABLISHED;
@@ -24,7 +24,7 @@ static void discard_socket(struct socket *sock)
 	sock_release(sock);
 }
 
-/* A connection that TCP has accepted. It has its turn once there is something to read. */
+/* A connection that TCP has accepted. It is served once there is something to read. */
 static void adopt(struct weft_conn *listener, struct socket *sock)
 {
 	struct mem_cgroup *before = weft_conn_pays(listener);
@@ -50,13 +50,15 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 	weft_conn_arm(conn);
 	if (is_readable(conn->sk))
 		weft_startup_enqueue(conn);
-	/* Its worker may be done with it before this is over, which the mutex has to outlive. */
+	/* Its worker may free it before this returns. The mutex must outlive that. */
 	weft_conn_get(conn);
 	mutex_unlock(&conn->mutex);
 	weft_conn_put(conn);
 }
 
-/* 0: one was; -EAGAIN: there is none; -EBUSY: too many are on their way out; else: no memory. */
+/*
+ * 0: accepted one; -EAGAIN: none is waiting; -EBUSY: too many are being evicted; else: no memory.
+ */
 static int accept_one(struct weft_conn *listener)
 {
 	struct socket *sock;
@@ -73,9 +75,9 @@ static int accept_one(struct weft_conn *listener)
 }
 
 /*
- * The backlog is the ULP's, and bounds the requests that it gets. Half-open connections are accepted
- * as they arrive, so that silent peers do not keep others out: the device caps them (conn_limits.c),
- * and each ends at its deadline.
+ * The backlog is the ULP's, and limits only the requests reported to it. Half-open connections are
+ * accepted as they arrive, so that silent peers do not keep others out. The device caps them
+ * (conn_limits.c), and each ends at its deadline.
  */
 void weft_cm_listening(struct weft_conn *conn)
 {
@@ -93,7 +95,7 @@ void weft_cm_listening(struct weft_conn *conn)
 	weft_cm_ask_waiting(conn);
 }
 
-/* The Reply and Full Operation, in one go under the socket's lock. */
+/* Sends the Reply and enters Full Operation, without dropping the socket's lock in between. */
 static int send_reply(struct weft_conn *conn, struct weft_qp *qp, const struct iw_cm_conn_param *p)
 {
 	struct weft_cm_view v;
@@ -127,7 +129,7 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 	return 0;
 }
 
-/* The ULP could not accept: a peer that still waits is rejected. */
+/* The ULP could not accept: rejects the peer if it still waits. */
 static void accept_failed(struct weft_conn *conn)
 {
 	struct weft_cm_view v;
@@ -201,7 +203,7 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 	return err;
 }
 
-/* The new listener's mutex is held from its beginning on. */
+/* The new listener's mutex has been held since it was created. */
 static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int backlog)
 {
 	struct weft_conn *conn;
@@ -240,15 +242,15 @@ int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 	err = create_listener(to_weft_dev(id->device), id, backlog);
 	memalloc_noio_restore(noio);
 	/*
-	 * A wildcard listener fails unless it listens on every device. A device that is not the
-	 * caller's, or whose netdev is gone, can get no connection: success.
+	 * A wildcard listen fails unless it succeeds on every device. A device that is not the
+	 * caller's, or whose netdev is gone, cannot get connections: report success.
 	 */
 	return err == -ENODEV && weft_sock_is_wildcard(&id->local_addr) ? 0 : err;
 }
 
 /*
- * @event to all whose parent @listener is, or to those only that the ULP has not heard of. In pieces:
- * none comes in addition, each goes to the list's end once it had its turn.
+ * Sets @event for all children of @listener, or only for those not reported to the ULP yet. Works
+ * in pieces: no child is added, and each moves to the list's end once it is woken.
  */
 static void wake_children(struct weft_conn *listener, int event, bool unheard_only)
 {

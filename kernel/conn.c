@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* References on a connection, and what makes it run: see conn.h, and conn_life.c for its life. */
+/* References on a connection, and scheduling of its runs: see conn.h. conn_life.c has its life. */
 #include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "conn.h"
 
-/* When there was no memory for the stage: kswapd, whom that has woken, gets to run. */
+/* Retry after the stage could not be allocated: gives kswapd, woken by that, time to run. */
 #define READ_AGAIN_MS 10
 
-/* Of its own, so that a connection that outlives the module is found. */
+/* A cache of our own, so that a connection that outlives the module is noticed. */
 static struct kmem_cache *conn_cache;
 
 int weft_conn_cache_init(void)
 {
-	/* Its address has room for the flags of sk_user_data. */
+	/* Aligned, so that its address has room for the flags of sk_user_data. */
 	conn_cache = KMEM_CACHE(weft_conn, SLAB_HWCACHE_ALIGN | SLAB_ACCOUNT);
 	return conn_cache ? 0 : -ENOMEM;
 }
@@ -24,7 +24,7 @@ void weft_conn_cache_exit(void)
 	kmem_cache_destroy(conn_cache);
 }
 
-/* ---- who pays ---- */
+/* ---- memory accounting ---- */
 
 struct mem_cgroup *weft_conn_pays(struct weft_conn *conn)
 {
@@ -83,7 +83,7 @@ struct weft_conn *weft_conn_enter(struct weft_qp *qp)
 	struct weft_conn *conn;
 
 	rcu_read_lock();
-	/* One that has been handed over, and ends, has an heir there by now. */
+	/* If its QP was handed over and it is ending, the QP has a new connection by now. */
 	do
 		conn = rcu_dereference(qp->conn);
 	while (conn && !refcount_inc_not_zero(&conn->users));
@@ -123,7 +123,7 @@ void weft_conn_schedule_bh(struct weft_conn *conn)
 
 	spin_lock_irqsave(&conn->lock, flags);
 	if (!conn->dead) {
-		/* Its own: run_bh() leaves. */
+		/* A reference for the bottom half: run_bh() calls weft_conn_leave(). */
 		refcount_inc(&conn->users);
 		if (!weft_bh_queue(&conn->bh))
 			refcount_dec(&conn->users);
@@ -137,13 +137,13 @@ void weft_conn_pend(struct weft_conn *conn)
 	weft_conn_schedule_bh(conn);
 }
 
-/* 0 is never. */
+/* 0 means never. */
 static u64 earliest(u64 a, u64 b)
 {
 	return a && b ? min(a, b) : a + b;
 }
 
-/* conn->lock. An earlier time than that of the timer counts; a worker that is to run now does. */
+/* conn->lock. Only moves the timer forward, and leaves a worker alone that is due now. */
 static void run_at(struct weft_conn *conn, unsigned long delay)
 {
 	struct timer_list *timer = &conn->work.timer;
@@ -154,7 +154,7 @@ static void run_at(struct weft_conn *conn, unsigned long delay)
 		queue_delayed_work(weft_wq, &conn->work, delay);
 }
 
-/* TCP's window is shut by then, and the peer silent, or more octets came and made us read before. */
+/* By then the window is closed and the peer silent, or newer octets have made us read already. */
 void weft_conn_read_later(struct weft_conn *conn)
 {
 	unsigned long flags;
@@ -165,7 +165,7 @@ void weft_conn_read_later(struct weft_conn *conn)
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 
-/* The worker that has a time for it takes the socket's lock then, and thus comes after us. */
+/* The worker whose timer this arms takes the socket's lock first, and so runs after us. */
 void weft_conn_try_again(struct weft_conn *conn)
 {
 	if (!READ_ONCE(conn->retry_at))

@@ -2,16 +2,15 @@
 /*
  * The life and death of a connection.
  *
- * A connection is linked to its device from birth to death, so that
- * weft_conn_kill_all() finds all, and its worker, one work item, is the only
- * one that ends it. Death has two steps. First: whoever makes the link DEAD
- * (under the mutex) has made the QP let go before, so that qp->conn leads here
- * no more. Then the worker, in weft_conn_finish(): nothing is scheduled any more (dead),
- * the callbacks are restored (which waits for running ones), those who came in
- * through qp->conn have left, and a bottom half that was due (users), the socket is
- * closed without a timer, the connection is unlinked. The memory goes with the
- * last reference: a listener's provider_data has one, and a request's name in
- * iw_cm (cm_passive.c).
+ * A connection is linked to its device from creation to teardown, so that weft_conn_kill_all()
+ * finds all of them. Only its worker, a single work item, ends it.
+ *
+ * Teardown has two steps. First, somebody makes the link DEAD under the mutex, after releasing the
+ * QP, so that qp->conn no longer leads here. Second, the worker calls weft_conn_finish(): it stops
+ * scheduling (dead), restores the callbacks, which waits for running ones, and waits for users
+ * that came through qp->conn and for a scheduled bottom half (users). Then it closes the socket
+ * without a timer and unlinks the connection. The memory is freed with the last reference; a
+ * listener's provider_data has one, and so has a request's number in iw_cm (cm_passive.c).
  */
 #include <linux/slab.h>
 
@@ -121,7 +120,7 @@ struct weft_conn *weft_conn_new(struct weft_device *dev, enum weft_conn_role rol
 	INIT_LIST_HEAD(&conn->turn);
 	INIT_LIST_HEAD(&conn->family);
 	weft_link_init(&conn->link, role == WEFT_CONN_INITIATOR);
-	/* Inside a listener's, or that of the connection it replaces. */
+	/* Taken inside a listener's mutex, or that of the connection it replaces. */
 	mutex_lock_nested(&conn->mutex, SINGLE_DEPTH_NESTING);
 	if (link_conn(conn))
 		return conn;
@@ -145,7 +144,7 @@ void weft_conn_kill_all(struct weft_device *dev)
 	struct weft_conn *conn;
 	u32 left;
 
-	/* None comes in addition; each goes to the list's end once it had its turn. */
+	/* No connection is added; each moves to the list's end once it is woken. */
 	spin_lock_bh(&dev->conns_lock);
 	for (left = atomic_read(&dev->num_cep); left; left--) {
 		conn = list_first_entry_or_null(&dev->conns, struct weft_conn, node);
@@ -180,7 +179,7 @@ void weft_conn_exit(void)
 	weft_softirq_exit();
 	weft_conn_tx_exit();
 	weft_tcp_exit();
-	/* Their memory is on its way. */
+	/* RCU may still have to free their memory. */
 	rcu_barrier();
 	weft_conn_cache_exit();
 }

@@ -6,7 +6,7 @@
  */
 #include "conn.h"
 
-/* Each has a socket: some 5 KB with what the stack has of it. */
+/* Each has a socket, and costs some 5 KB in all. */
 static const struct weft_cap caps[] = {
 	[WEFT_LIMIT_HALF_OPEN]	= { .most = 1024, .leaving = 64 },
 	[WEFT_LIMIT_WAITING]	= { .most = 1024 },
@@ -25,7 +25,7 @@ static enum weft_limit_kind kind_of(const struct weft_conn *conn)
 	case WEFT_LINK_CLOSING:
 		return conn->link.refused ? WEFT_LIMIT_REFUSED : WEFT_LIMIT_ENDED;
 	case WEFT_LINK_DEAD:
-		/* It counts until its socket is closed. */
+		/* Counts until its socket is closed. */
 		return conn->limit_kind;
 	default:
 		return WEFT_LIMIT_NONE;
@@ -56,7 +56,7 @@ static void enter(struct weft_conn *conn, enum weft_limit_kind kind)
 	list_add_tail(&conn->limit_node, &c->oldest_first);
 }
 
-/* It may go another time. */
+/* Not evicted this time; it may be later. */
 void weft_limit_stay(struct weft_conn *conn)
 {
 	struct weft_conn_limit *all = conn->dev->conn_limits;

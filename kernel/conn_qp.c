@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A QP and its connection: binding, letting go, doorbells, what modify_qp asks. */
+/* A QP and its connection: attach, release, doorbells, and modify_qp's requests. */
 #include "conn.h"
 
-/* Without one the core is the QP's: as its last connection has left it. state_lock. */
+/* Without a connection the core is the QP's, as the last connection left it. state_lock. */
 static bool has_conn(struct weft_qp *qp)
 {
 	if (rcu_access_pointer(qp->conn))
@@ -41,8 +41,8 @@ void weft_conn_hand_over(struct weft_conn *conn, struct weft_conn *heir)
 }
 
 /*
- * Enough to flush both full queues. A user that goes on posting must ring, since its rings have KICK
- * set: one that does not ring is not served forever.
+ * Enough to flush two full queues. A user that keeps posting must ring the doorbell, since KICK is
+ * set in its rings; without it we do not flush forever.
  */
 static u32 flush_pieces(const struct weft_qp *qp)
 {
@@ -68,11 +68,12 @@ struct weft_qp *weft_conn_release_qp(struct weft_conn *conn)
 	weft_conn_flush_all(qp);
 	weft_region_end_run(&qp->core);
 	weft_conn_ran(conn);
-	/* The core as we leave it; pairs with has_conn() and weft_conn_enter(). */
+	/* Publishes the core's state; pairs with has_conn() and weft_conn_enter(). */
 	smp_wmb();
 	RCU_INIT_POINTER(qp->conn, NULL);
-	/* A kick that came in while qp->conn still led here will find no QP; pairs
-	 * with weft_conn_kick_any().
+	/*
+	 * A kick that arrived while qp->conn still led here would find no QP; pairs with
+	 * weft_conn_kick_any().
 	 */
 	smp_mb();
 	if (test_bit(WEFT_CF_PENDING, &conn->flags))
@@ -95,7 +96,7 @@ static bool flush_unconnected(struct weft_qp *qp)
 	return more;
 }
 
-/* Others that wait for a worker have their turn between two pieces. */
+/* Lets other works run between two pieces. */
 static void flush_posts(struct work_struct *work)
 {
 	struct weft_qp *qp = container_of(work, struct weft_qp, flush);
@@ -110,7 +111,7 @@ void weft_conn_flush_later(struct weft_qp *qp)
 	queue_work(weft_wq, &qp->flush);
 }
 
-/* In the caller's own time. */
+/* On the caller's CPU time. */
 static void flush_now(struct weft_qp *qp)
 {
 	u32 pieces = flush_pieces(qp);
@@ -119,7 +120,7 @@ static void flush_now(struct weft_qp *qp)
 		cond_resched();
 }
 
-/* The QP is there: destroy_qp waits for this. */
+/* The QP still exists: destroy_qp waits for this. */
 static void fail_qp(struct work_struct *work)
 {
 	struct weft_qp *qp = container_of(work, struct weft_qp, fail);
@@ -143,12 +144,15 @@ void weft_conn_qp_init(struct weft_qp *qp)
 void weft_conn_qp_exit(struct weft_qp *qp)
 {
 	cancel_work_sync(&qp->fail);
-	/* A connection that was letting go may have asked for it to the last, and so may that. */
+	/*
+	 * A connection that was releasing the QP may have queued this one last time, and this one
+	 * the other.
+	 */
 	cancel_work_sync(&qp->flush);
 }
 
 /*
- * In start-up there is nothing to send, and whoever's turn it is (startup_turns.c) must not wait for a program
+ * In start-up there is nothing to send, and a turn (startup_turns.c) must not wait for a program
  * that gets no CPU.
  */
 static bool is_starting(const struct weft_conn *conn)
@@ -159,7 +163,7 @@ static bool is_starting(const struct weft_conn *conn)
 void weft_conn_kick(struct weft_qp *qp)
 {
 	struct weft_conn *conn = weft_conn_enter(qp);
-	/* TCP may reclaim for its memory cgroup, and the worker waits for the socket's lock. */
+	/* TCP may reclaim for its memory cgroup, while the worker waits for the socket's lock. */
 	unsigned int noio = memalloc_noio_save();
 	bool ours = false;
 
@@ -189,7 +193,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 	bool here = !irqs_disabled() && !in_softirq();
 	struct weft_conn *conn;
 
-	/* A connection's end waits for its users: here none of them loses the CPU. */
+	/* Teardown waits for users of the connection, so none of them may lose the CPU here. */
 	if (here)
 		local_bh_disable();
 	conn = weft_conn_enter(qp);
@@ -209,7 +213,7 @@ void weft_conn_kick_any(struct weft_qp *qp)
 		local_bh_enable();
 }
 
-/* In a program's context: no turn waits for the mutex's owner (startup_turns.c). */
+/* Runs in a program's context, so no turn may wait for the mutex (startup_turns.c). */
 static void lock_both(struct weft_conn *conn)
 {
 	mutex_lock(&conn->mutex);

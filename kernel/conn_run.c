@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who runs what: the connection's lock in process context, TCP's callbacks, the bottom half.
- * docs/locking.md follows a bit through them.
+ * The contexts in which a connection runs: process context with the lock, TCP's callbacks, the
+ * bottom half. docs/locking.md follows a bit through them.
  */
 #include <linux/sched/signal.h>
 #include <net/tcp.h>
@@ -9,11 +9,11 @@
 #include "conn.h"
 #include "tcp.h"
 
-/* So long a process sends before it leaves the rest to the bottom half: in ksoftirqd, then. */
+/* A process sends this long, then leaves the rest to the bottom half, in ksoftirqd. */
 #define PROCESS_NS	NSEC_PER_MSEC
-/* So many octets are read in a run: what waited for a receive, or for memory, may be all of TCP's. */
+/* Octets read in one run: after a wait for a receive or for memory, TCP may be full of them. */
 #define SLICE		(256 * 1024)
-/* Runs of a bottom half before others have their turn. */
+/* Runs of one bottom half before the next one runs. */
 #define ROUNDS_BH	4
 
 /* ---- the send run ---- */
@@ -26,7 +26,7 @@ void weft_conn_ran(struct weft_conn *conn)
 		weft_count(conn, WEFT_CNT_REQUESTS, qp->sq.taken - conn->seen.requests);
 		conn->seen.requests = qp->sq.taken;
 		weft_region_end_run(qp);
-		/* The doorbell may have told of a receive. */
+		/* The doorbell may have been for a receive. */
 		if (unlikely(qp->rx_waits) && weft_link_rx_resume(&conn->link))
 			conn->unread = true;
 	}
@@ -46,10 +46,10 @@ void weft_conn_tx(struct weft_conn *conn)
 /* ---- the bottom half, and owners ---- */
 
 /*
- * There is work and the socket has an owner. The last who came by weft_conn_lock()
- * looks at the bits after it let go: they were set before it is counted out of
- * holders, so it sees them. Others own sockets too (sock_diag for `ss -i`) and
- * know of no bit: then it is the worker's.
+ * There is work, and the socket has an owner. The last holder to leave weft_conn_lock() checks the
+ * bits after it has dropped the lock. They were set before it is subtracted from holders, so it
+ * sees them. Other owners of the socket (sock_diag for `ss -i`) do not check the bits: then the
+ * worker does the work.
  */
 static void leave_to_owner(struct weft_conn *conn)
 {
@@ -59,7 +59,9 @@ static void leave_to_owner(struct weft_conn *conn)
 		weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 }
 
-/* Where softirqs are off: what the peer then sends is read at once, and is no backlog. */
+/*
+ * With softirqs off: what the peer sends in reply is read at once and does not go to the backlog.
+ */
 static void open_window(struct weft_conn *conn)
 {
 	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && weft_tcp_window_is_stale(conn->sk))
@@ -72,7 +74,7 @@ static bool has_work(const struct weft_conn *conn)
 	return READ_ONCE(conn->flags) & (BIT(WEFT_CF_PENDING) | BIT(WEFT_CF_WINDOW));
 }
 
-/* A flush takes its time, and sends nothing. */
+/* A flush is slow and sends nothing. */
 static u32 octets_for_flush(const struct weft_qpc *qp)
 {
 	bool flushed = qp && (qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM);
@@ -80,19 +82,19 @@ static u32 octets_for_flush(const struct weft_qpc *qp)
 	return flushed ? WEFT_SOFTIRQ_FREE : 0;
 }
 
-/* Since the connection began: octets that went out, or that were read. */
+/* Octets sent and received since the connection began. */
 static u32 octets_of(const struct weft_conn *conn)
 {
 	return tcp_sk(conn->sk)->write_seq + tcp_sk(conn->sk)->copied_seq;
 }
 
-/* Likewise requests that were taken, and slots of those that were completed. */
+/* Likewise requests taken, and slots of completed ones. */
 static u32 requests_of(const struct weft_qpc *qp)
 {
 	return qp ? qp->sq.taken + qp->sq.q.idx : 0;
 }
 
-/* One run in softirq, if there is work, and time for it. */
+/* One run in softirq, if there is work and time for it. */
 static void run_once(struct weft_conn *conn)
 {
 	const struct weft_qpc *qp = conn->link.qp;
@@ -108,7 +110,10 @@ static void run_once(struct weft_conn *conn)
 			 requests_of(qp) - requests);
 }
 
-/* Leaves work to the owner or the bottom half. Softirqs are off, the socket's lock is held. */
+/*
+ * Leaves the work to the socket's owner or the bottom half. Softirqs are off, the socket's lock is
+ * held.
+ */
 static void pass_on(struct weft_conn *conn)
 {
 	if (sock_owned_by_user(conn->sk))
@@ -117,7 +122,7 @@ static void pass_on(struct weft_conn *conn)
 		weft_conn_schedule_bh(conn);
 }
 
-/* The send side, in softirq, and the window. */
+/* Runs the send side in softirq, and sends a window update. */
 static void run_bh(struct weft_bh *bh)
 {
 	struct weft_conn *conn = container_of(bh, struct weft_conn, bh);
@@ -149,11 +154,14 @@ static void run_now(struct weft_conn *conn)
 		pass_on(conn);
 }
 
-/* One run, on the caller's account, not softirq's. If the lock is taken, the bottom half runs. */
+/*
+ * One run, on the caller's CPU time instead of softirq's. If the lock is taken, the bottom half
+ * runs.
+ */
 void weft_conn_run_here(struct weft_conn *conn)
 {
 	local_bh_disable();
-	/* bh_lock_sock(), if it is free. */
+	/* bh_trylock_sock(), if there were one. */
 	if (spin_trylock(&conn->sk->sk_lock.slock)) {
 		run_now(conn);
 		bh_unlock_sock(conn->sk);
@@ -164,9 +172,8 @@ void weft_conn_run_here(struct weft_conn *conn)
 }
 
 /*
- * What arrived wants an answer: a Read Response, a Terminate. TCP has queued its
- * data and is done with it, so the answer goes out from here, and takes the
- * acknowledgement along.
+ * What arrived must be answered: a Read Response, a Terminate. TCP has queued its data and is done
+ * with it, so the answer is sent from here and carries the acknowledgement.
  */
 static void answer_peer(struct weft_conn *conn)
 {
@@ -182,15 +189,17 @@ void weft_conn_lock(struct weft_conn *conn)
 	lock_sock(conn->sk);
 }
 
-/* Data that comes while we own the socket is received in release_sock(). True: there is more. */
+/*
+ * release_sock() receives the data that arrives while we own the socket. True: more work is left.
+ */
 static bool run_and_unlock(struct weft_conn *conn)
 {
 	if (test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
 		weft_conn_tx(conn);
 	release_sock(conn->sk);
 	/*
-	 * A waiter for the lock does the rest, and does not wait for us. The barrier
-	 * in here pairs with that in leave_to_owner().
+	 * A waiter for the lock does the rest, and need not wait for us. The barrier in here pairs
+	 * with that in leave_to_owner().
 	 */
 	if (atomic_dec_return(&conn->holders))
 		return false;
@@ -199,7 +208,7 @@ static bool run_and_unlock(struct weft_conn *conn)
 	return test_bit(WEFT_CF_PENDING, &conn->flags);
 }
 
-/* Other connections wait for this turn: after one run the bottom half continues. */
+/* Other connections wait for this turn to end: after one run the bottom half continues. */
 static void unlock_in_turn(struct weft_conn *conn)
 {
 	release_sock(conn->sk);
@@ -231,9 +240,8 @@ void weft_conn_unlock(struct weft_conn *conn)
 /* ---- TCP's callbacks ---- */
 
 /*
- * sk_callback_lock is held throughout: restoring the callbacks waits for them.
- * A child not yet accepted has its listener's callbacks and no conn; a sockmap
- * may have it.
+ * sk_callback_lock is held throughout: restoring the callbacks waits for them. A child that is not
+ * accepted yet has its listener's callbacks and no conn; a sockmap may own it.
  */
 static struct weft_conn *conn_of(struct sock *sk)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What TCP brings: the octets of its receive queue, to the link. */
+/* Receiving: passes the octets of TCP's receive queue to the link. */
 #include <net/tcp.h>
 
 #include "tcp.h"
 #include "trace.h"
 
-/* Pieces of an skb listed at a time: linear part, 17 fragments, as much again. */
+/* Pieces of an skb listed at a time: the linear part, 17 fragments, and as many again. */
 #define SEGS 40
 
-/* Gives the pieces to the link; returns the octets left over. */
+/* Passes the pieces to the link; returns the number of octets left over. */
 static u32 give_to_link(struct weft_conn *conn, const struct weft_seg *seg, u32 nseg)
 {
 	struct weft_cur in;
@@ -49,7 +49,7 @@ static int read_skb(struct weft_conn *conn, struct sk_buff *skb, unsigned int of
 	return len;
 }
 
-/* tcp_read_sock()'s. It ends when count is 0. */
+/* The actor of tcp_read_sock(), which ends when count is 0. */
 static int recv_skb(read_descriptor_t *desc, struct sk_buff *skb, unsigned int off, size_t len)
 {
 	int used = read_skb(desc->arg.data, skb, off, len);
@@ -64,7 +64,7 @@ void weft_conn_receive(struct weft_conn *conn, size_t most)
 	u32 fpdus = conn->link.st.rx_fpdus;
 	int n = tcp_read_sock(conn->sk, &desc, recv_skb);
 
-	/* Urgent data would stop the reading for ever; iWARP has no use for it. */
+	/* Urgent data would stop tcp_read_sock() for good; iWARP does not use it. */
 	if (unlikely(weft_tcp_has_urgent_data(conn->sk)))
 		weft_link_rx_unreadable(&conn->link);
 	if (weft_tcp_window_is_stale(conn->sk))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What TCP takes, and the memory of batches.
+ * Sending to TCP, and the memory of batches.
  *
- * A batch's memory is a connection's only while something is in it: a CPU keeps what it
- * used last, warm, for whoever sends next. A CPU keeps two, as the peer's Read Response
- * may be sent, in softirq, while TCP has a process's batch in hand.
+ * A connection has memory for a batch only while the batch holds octets. Each CPU caches the
+ * memory that it used last, which is warm, for the next sender. It caches two: a peer's Read
+ * Response may be sent in softirq while TCP has a process's batch in hand.
  */
 #include <linux/mm.h>
 #include <linux/percpu.h>
@@ -12,18 +12,21 @@
 #include "tcp.h"
 #include "trace.h"
 
-/* A batch is assembled in so many pages if they can be had. */
+/* A batch is assembled in this many pages if they are available. */
 #define BATCH_ORDER 5
 #define BATCH_SIZE (PAGE_SIZE << BATCH_ORDER)
 static_assert(BATCH_SIZE >= WEFT_BATCH_REFER_FROM && PAGE_SIZE >= WEFT_BATCH_MEM_MIN);
 
 /* ---- the memory of batches ---- */
 
-/* For processes, and for softirqs. */
+/* One for processes, one for softirqs. */
 #define LEVELS 2
 
 struct kept {
-	/* BATCH_SIZE octets, or NULL. An exchange takes or gives: the CPU need not stay ours. */
+	/*
+	 * BATCH_SIZE octets, or NULL. xchg() takes or returns them, so the task may migrate
+	 * meanwhile.
+	 */
 	void *mem[LEVELS];
 };
 
@@ -51,7 +54,7 @@ void *weft_conn_lend_batch(struct weft_conn *conn, u32 *size)
 	return mem;
 }
 
-/* Whole pages, as many as it takes. */
+/* As many whole pages as needed. */
 void *weft_conn_lend_rest(struct weft_conn *conn, u32 *size)
 {
 	const gfp_t gfp = GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN | __GFP_NORETRY |
@@ -93,7 +96,7 @@ void weft_conn_tx_exit(void)
 
 /* ---- handing over ---- */
 
-/* Segments as TCP counts them, retransmitted ones too, against those begun here. */
+/* TCP's count of segments, retransmissions included, to compare with those begun here. */
 static void count_batch(struct weft_conn *conn, u32 len)
 {
 	const struct weft_batch *b = &conn->link.batch;
@@ -123,7 +126,7 @@ s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov,
 
 	if (flags & WEFT_SEND_FRESH)
 		weft_tcp_end_segment(conn->sk);
-	/* Start-up frames are none of a batch. */
+	/* Start-up frames do not belong to a batch. */
 	if (conn->link.mode != WEFT_MODE_STARTUP)
 		count_batch(conn, len);
 	conn->full = false;
@@ -131,6 +134,6 @@ s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov,
 	conn->sending = true;
 	n = weft_tcp_send(conn->sk, (const struct kvec *)iov, niov, len, how);
 	conn->sending = false;
-	/* After an error the state change that says why wakes the worker. */
+	/* After an error the state change that reports it wakes the worker. */
 	return n == -EAGAIN ? 0 : n;
 }

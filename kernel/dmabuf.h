@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The memory of a dmabuf, as the CPU sees it: the exporter maps it for the kernel. A device without
- * DMA has no use for what attaching to it gives, which are addresses on a bus.
+ * The memory of a dmabuf, as the exporter maps it for the CPU. weft does no DMA, so it does not
+ * attach: attaching would only yield bus addresses.
  */
 #ifndef WEFT_DMABUF_H
 #define WEFT_DMABUF_H
@@ -14,15 +14,15 @@ struct dma_buf;
 struct weft_dmabuf {
 	struct dma_buf *buf;		/* referenced; NULL: none */
 	struct iosys_map map;
-	enum dma_data_direction dir;	/* of the access that has begun */
+	enum dma_data_direction dir;	/* of the CPU access in progress */
 };
 
 /*
- * Holds @len octets from @offset of the dmabuf that @fd is, to be read and, if @write, written by the
- * CPU until weft_dmabuf_put(). 0, with their address in *@at, or -errno, with nothing held.
+ * Holds @len octets at @offset of the dmabuf @fd for reading and, if @write, writing by the CPU,
+ * until weft_dmabuf_put(). Returns 0 with their address in *@at, or -errno.
  */
 int weft_dmabuf_get(struct weft_dmabuf *d, int fd, u64 offset, u64 len, bool write, void **at);
-/* Nothing if nothing is held. */
+/* A no-op if nothing is held. */
 void weft_dmabuf_put(struct weft_dmabuf *d);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Lingering (core/linger.h) as this host does it: the timer, and what the CQ tells its
- * program. One QP of a CQ lingers at a time, and a kernel consumer's never.
+ * Lingering (core/linger.h) in the driver: the timer, and what the CQ reports to its program. Only
+ * one QP of a CQ lingers at a time, and never a kernel consumer's.
  */
 #include "compat/hrtimer.h"
 #include "conn.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The queues of connections in start-up that have something to read. startup_turns.c serves them. */
+/* Queues of connections in start-up that have octets to read. startup_turns.c serves them. */
 #include "conn.h"
 
-/* conns_lock. The list that @conn has its turns by; NULL: none, or it is unlinked, which ends them. */
+/* conns_lock. The queue that @conn belongs to. NULL: it has none, or it is unlinked. */
 static struct list_head *turns_of(struct weft_conn *conn)
 {
 	if (conn->gone || conn->link.mode != WEFT_MODE_STARTUP)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections in start-up are served in the order in which TCP queued them. Programs number their
- * connections as the requests arrive, and rely on the order in which the peer called connect: so a
- * device sends its Requests one by one, and a listener handles those to it one by one. A turn must not
- * wait for a peer, nor for a program: an owner of the mutex in a program's context may get no CPU, and
- * memory may have to be reclaimed from its user. So a connection whose mutex is taken, or that has no
- * memory, is left to its own worker. In start-up only the mutex's owner takes the socket's lock:
- * doorbells do not (conn_qp.c). When start-up ends a turn sends one run, and the bottom half the rest.
+ * Connections in start-up are served in the order in which TCP reported events. Programs number
+ * their connections as the requests arrive, and rely on the peer's order of connect calls. So a
+ * device sends its Requests one by one, and a listener handles the Requests that it receives one
+ * by one.
+ *
+ * A turn must not wait for a peer or a program: a program that owns the mutex may get no CPU, and
+ * allocating may have to reclaim from the connection's user. So a connection whose mutex is taken,
+ * or that has no memory, is left to its own worker. In start-up only the mutex's owner takes the
+ * socket's lock; doorbells do not (conn_qp.c). A turn that completes start-up sends one run, and
+ * the bottom half sends the rest.
  *
  * Everything else runs in the connection's own worker, in parallel with others.
  */
@@ -15,17 +18,17 @@
 #include "cm.h"
 #include "tcp.h"
 
-/* Of a listener's children, before it looks at what else there is. */
+/* Children that a listener serves before it does its other work. */
 #define TURNS	64
 
-/* May a turn do the next step? Otherwise its worker does. */
+/* May a turn do the next step? If not, the worker does. */
 static bool is_for_a_turn(const struct weft_conn *conn)
 {
 	return conn->link.mode == WEFT_MODE_STARTUP && conn->link.state != WEFT_LINK_DEAD &&
 	       !test_bit(WEFT_CEV_RECONNECT, &conn->events);
 }
 
-/* For the Request. Only the worker may reclaim memory from its user. */
+/* Memory for the Request. Only the worker may reclaim from its user. */
 static bool has_memory(struct weft_conn *conn)
 {
 	bool has;
@@ -38,7 +41,7 @@ static bool has_memory(struct weft_conn *conn)
 	return has;
 }
 
-/* False: its worker goes on. */
+/* False: the worker continues. */
 static bool startup_step(struct weft_conn *conn)
 {
 	bool more = true;

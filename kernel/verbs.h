@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The verbs side among itself: the operations that device.c lists for ib_core,
- * and what those files share. The core's rules hold for every operation: one
- * call at a time for the creation and destruction of an object, and destroy
- * returns when everything is freed.
+ * Shared by the files that implement verbs: the operations that device.c registers with ib_core,
+ * and their helpers. ib_core's rules hold for every operation: an object is created and destroyed
+ * by one call at a time, and destroy returns once everything is freed.
  */
 #ifndef WEFT_VERBS_H
 #define WEFT_VERBS_H
@@ -13,7 +12,7 @@
 
 #define WEFT_PORT		1
 
-/* What this driver does of struct weft_alloc_ucontext_req.features. */
+/* The features of struct weft_alloc_ucontext_req that this driver supports. */
 #define WEFT_FEATURES		((u64)(WEFT_FEATURE_LINGER | WEFT_FEATURE_RESIZE | \
 				       WEFT_FEATURE_MW | WEFT_FEATURE_TIMESTAMP | \
 				       WEFT_FEATURE_NULL_MR | WEFT_FEATURE_SRQ_KICK) | \
@@ -24,16 +23,16 @@
 
 /* ---- device.c ---- */
 
-/* Makes a device on @nd, not yet registered, or an ERR_PTR. */
+/* Creates an unregistered device on @nd, or returns an ERR_PTR. */
 struct weft_device *weft_device_create(struct net_device *nd);
 /* The port's state or address changed (notifier, rtnl held). */
 void weft_port_changed(struct weft_device *dev, struct net_device *nd);
 void weft_port_readdressed(struct weft_device *dev, struct net_device *nd);
 
-/* The netdev of @dev goes away: no connection lives on, and none is made. */
+/* The netdev of @dev is going away: ends all connections, and allows no new ones. */
 void weft_device_netdev_gone(struct weft_device *dev);
 
-/* A new object of a kind that is limited: 0 or -ENOMEM. */
+/* Counts a new object of a limited kind: 0, or -ENOMEM at the limit. */
 static inline int weft_account(atomic_t *count, int max)
 {
 	if (atomic_inc_return(count) <= max)
@@ -64,7 +63,7 @@ void weft_disassociate_ucontext(struct ib_ucontext *ibuc);
 int weft_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma);
 void weft_mmap_free(struct rdma_user_mmap_entry *entry);
 
-/* 0, or -EINVAL if our part of a command's input holds what we do not know. */
+/* 0, or -EINVAL if our part of a command's input has fields that we do not know. */
 int weft_udata_check_unknown(struct ib_udata *udata);
 
 /* Is @feature in force for the owner of @udata? Not for NULL. */
@@ -120,7 +119,7 @@ struct ib_qp *weft_iw_get_qp(struct ib_device *ibdev, int qpn);
 void weft_iw_add_ref(struct ib_qp *ibqp);
 void weft_iw_rem_ref(struct ib_qp *ibqp);
 
-/* The QPs of @dev one by one: the first whose number exceeds *@qpn, held; NULL at the end. */
+/* Iterates over the QPs of @dev: the first whose number exceeds *@qpn, held; NULL at the end. */
 struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn);
 
 /* ---- srq.c ---- */
@@ -132,10 +131,10 @@ int weft_resize_user_srq(struct ib_srq *ibsrq, u32 max_wr, struct uverbs_attr_bu
 int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 
-/* What core/host.h asks of @qp's SRQ, under the QP's connection's lock. */
+/* For core/host.h, under the QP's connection's lock. */
 int weft_srq_pop(struct weft_qp *qp, bool wait, struct weft_recv *recv);
 void weft_srq_leave(struct weft_qp *qp);
-/* The doorbell of @srq: the QP that waits first may go on. Any context. */
+/* The doorbell of @srq: wakes the first waiting QP. Any context. */
 void weft_srq_kick(struct weft_srq *srq);
 
 /* ---- post.c ---- */
@@ -171,7 +170,9 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 /* The region that @stag names, held, or NULL. Any context. */
 int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int weft_dealloc_mw(struct ib_mw *ibmw);
-/* @qp is destroyed: unbinds the windows bound over it. No other thread touches its core. */
+/*
+ * @qp is being destroyed: unbinds all windows bound through it. No other thread touches its core.
+ */
 void weft_mr_unbind_windows(struct weft_qp *qp);
 struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag);
 void weft_mr_drop(struct weft_mr *mr);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The driver's objects and what its files ask of each other.
+ * The driver's objects, and the functions that its files call in each other.
  *
- * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs,
- * counters), options.c (sysfs), restrack.c, ucontext.c (contexts, rings and their mmap, the
- * kick methods), cq.c, qp.c, srq.c, cq_verbs.c (verbs), tables.c
- * (lookups), access.c (access control), ring_mem.c (rings), post.c (kernel consumers' posts),
- * mr.c (STag table, pages), host.c (what core/host.h asks), conn*.c, linger.c, softirq.c
- * and sock.c (one connection: conn.h), conn_limits.c (half-open connections), startup_queue.c and startup_turns.c
- * (start-up in order), tcp.c (what is taken from inside TCP), cm*.c (iw_cm: connect,
- * listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the operations.
+ * Files: main.c (module, rdma link), device.c (ib_device, port, GID, PDs, counters), options.c
+ * (sysfs), restrack.c, ucontext.c (contexts, mmap of rings, the kick methods), cq.c, qp.c, srq.c,
+ * cq_verbs.c (verbs), tables.c (lookups), access.c (access control), ring_mem.c (rings), post.c
+ * (kernel consumers' posts), mr.c (STag table, pages), host.c (implements core/host.h), conn*.c,
+ * linger.c, softirq.c and sock.c (one connection: conn.h), conn_limits.c (half-open connections),
+ * startup_queue.c and startup_turns.c (start-up in order), tcp.c (calls into TCP's internals),
+ * cm*.c (iw_cm: connect, listen, accept, reject, close), trace.h (tracepoints). verbs.h lists the
+ * operations.
  *
- * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock.
- * qp->post_lock is a leaf for kernel consumers' posts.
+ * Locks, outer to inner (docs/locking.md): conn socket lock, SRQ lock, CQ lock. qp->post_lock is a
+ * leaf for kernel consumers' posts.
  */
 #ifndef WEFT_H
 #define WEFT_H
@@ -48,18 +48,19 @@
 struct weft_conn;
 
 /*
- * The counters of `rdma statistic`: names in device.c. Each CPU has its own, so that nothing
- * on the hot path is shared, or atomic, and whoever reads them looks at no connection.
+ * The counters of `rdma statistic`; device.c has their names. They are per CPU, so the hot path
+ * shares no cache line and needs no atomics, and readers do not touch connections.
  */
 enum weft_counter {
 	WEFT_CNT_RX_FPDUS, WEFT_CNT_RX_DROPPED,
 	WEFT_CNT_TX_FPDUS, WEFT_CNT_TX_CALLS, WEFT_CNT_TX_SEGS_ALIGNED, WEFT_CNT_TX_SEGS,
 	WEFT_CNT_REQUESTS, WEFT_CNT_DOORBELLS,
 	WEFT_CNT_CRC_ERRORS, WEFT_CNT_RX_NO_MEMORY, WEFT_CNT_EVICTED, WEFT_CNT_REGION_WAITS,
-	WEFT_CNT_CONN_NR,		/* those above */
+	WEFT_CNT_CONN_NR,		/* number of the counters above */
 
-	/* Terminates are rare: the device's from the beginning. By error, from
-	 * WEFT_E_MPA_CRC on, behind one place for those that say anything else.
+	/*
+	 * Terminates are rare, so these are counted per device. One counter for each error from
+	 * WEFT_E_MPA_CRC on, after one for all other errors.
 	 */
 	WEFT_TERMS = WEFT_E_NR - WEFT_E_MPA_CRC + 1,
 	WEFT_CNT_TERM_IN = WEFT_CNT_CONN_NR,
@@ -71,34 +72,32 @@ struct weft_counts {
 	u64 n[WEFT_CNT_CONN_NR];
 };
 
-/*
- * Connections that no program has, by kind. A device caps each kind (conn_limits.c).
- */
+/* Kinds of connections that no program holds. The device caps each kind (conn_limits.c). */
 enum weft_limit_kind {
 	WEFT_LIMIT_NONE,
-	WEFT_LIMIT_HALF_OPEN,		/* accepted by TCP, the MPA Request is to come */
-	WEFT_LIMIT_WAITING,		/* the Request is there, the ULP has no room for it yet */
-	WEFT_LIMIT_REFUSED,		/* the Reply said no, the peer's FIN is to come */
-	WEFT_LIMIT_ENDED,		/* the QP has gone, the peer's FIN is to come */
+	WEFT_LIMIT_HALF_OPEN,		/* accepted by TCP, waiting for the MPA Request */
+	WEFT_LIMIT_WAITING,		/* Request received, the ULP's backlog is full */
+	WEFT_LIMIT_REFUSED,		/* rejected by the Reply, waiting for the peer's FIN */
+	WEFT_LIMIT_ENDED,		/* the QP was released, waiting for the peer's FIN */
 	WEFT_LIMIT_NR
 };
 
 struct weft_conn_limit {
-	struct list_head oldest_first;	/* those that may be asked to go */
-	struct weft_cap cap;		/* and those that have been asked, and are there yet */
+	struct list_head oldest_first;	/* those that may be evicted */
+	struct weft_cap cap;		/* counts these, and those being evicted */
 };
 
 struct weft_device {
 	struct ib_device ibdev;
 	/*
-	 * Held, and with it the namespace that the sockets live in, until the last of
-	 * them is dead; then NULL. weft_dev_netdev() holds it once more.
+	 * Holds the namespace of the sockets, too, until the last socket is closed; then NULL.
+	 * weft_dev_netdev() takes another reference.
 	 */
 	struct net_device __rcu *netdev;
 	netdevice_tracker netdev_tracker;
 	int ifindex;
 	u8 mac[ETH_ALEN];		/* GID and node_guid come from it */
-	bool port_active;		/* last state told to the core (rtnl) */
+	bool port_active;		/* last state reported to ib_core (rtnl) */
 	u32 vendor_part_id;
 
 	struct xarray qps;		/* by number; its own lock */
@@ -113,7 +112,7 @@ struct weft_device {
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	struct weft_conn_limit conn_limits[WEFT_LIMIT_NR]; /* conns_lock */
 	struct list_head startup_queue;	/* initiators; conns_lock */
-	struct work_struct startup_work;	/* looks at them */
+	struct work_struct startup_work;	/* serves them */
 
 	/* options, set at run time */
 	bool crc, markers;
@@ -153,25 +152,26 @@ struct weft_ring_mem {
 struct weft_cq {
 	struct ib_cq ibcq;
 	struct weft_cqc core;		/* lock */
-	struct weft_ring_mem *ring;	/* lock: a user may have it replaced */
+	struct weft_ring_mem *ring;	/* lock: resizing replaces it */
 	spinlock_t lock;		/* kernel consumers poll from anywhere: irqsave; else bh */
-	struct mutex resize;		/* the old ring stays while it is copied; outside lock */
+	struct mutex resize;		/* the old ring is kept while it is copied; taken outside of
+					 * lock */
 	bool user;			/* whose it is */
-	bool stamps;			/* completions tell their time */
+	bool stamps;			/* completions have a timestamp */
 	u32 id;
-	atomic_t wakes;			/* calls of comp_handler due: one at a time */
-	unsigned int cpu;		/* kernel consumers: where they are made */
+	atomic_t wakes;			/* pending calls of comp_handler, made one at a time */
+	unsigned int cpu;		/* kernel consumers: the CPU that makes these calls */
 	struct __call_single_data csd;	/* while wakes is not 0 */
-	struct weft_qp *lingerer;	/* lock; the QP to be kicked when a poll finds nothing */
+	struct weft_qp *lingerer;	/* lock; the QP to kick when a poll finds the CQ empty */
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
 
 struct weft_srq {
 	struct ib_srq ibsrq;
 	struct weft_srqc core;		/* lock */
-	struct weft_ring_mem *ring;	/* lock, and of kernel consumers post_lock */
+	struct weft_ring_mem *ring;	/* lock; for kernel consumers post_lock, too */
 	spinlock_t lock;		/* irqsave: QPs take entries in softirq */
-	struct mutex resize;		/* the old ring stays while it is copied; outside the locks */
+	struct mutex resize;		/* taken outside of the locks */
 	bool user;			/* whose it is */
 	u32 id;
 	spinlock_t post_lock;		/* kernel consumers: the producer; outside lock */
@@ -183,16 +183,17 @@ struct weft_qp {
 	struct weft_qpc core;		/* conn's socket lock; before a conn: state_lock */
 	struct weft_device *dev;
 	struct weft_cq *scq, *rcq;
-	struct weft_srq *srq;		/* NULL: it has its own RQ */
+	struct weft_srq *srq;		/* NULL: the QP has its own RQ */
 	struct weft_ring_mem *sq_ring, *rq_ring;
 	bool may_linger;		/* its user polls as WEFT_FEATURE_LINGER demands */
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
-	struct weft_conn __rcu *conn;	/* NULL before and after; set under the conn's socket lock */
+	struct weft_conn __rcu *conn;	/* NULL while not connected; set under the conn's socket
+					 * lock */
 	bool gone;			/* state_lock: it is being destroyed and gets no connection */
-	struct mm_struct *owner;	/* of the process that made it; NULL: a kernel thread did */
-	struct work_struct flush;	/* of requests posted in ERROR without a conn */
-	atomic_t flush_left;		/* how often it may ask for itself yet */
-	struct work_struct fail;	/* to ERROR */
+	struct mm_struct *owner;	/* the creating process's; NULL: a kernel thread */
+	struct work_struct flush;	/* flushes requests posted in ERROR without a conn */
+	atomic_t flush_left;		/* how often it may still requeue itself */
+	struct work_struct fail;	/* moves the QP to ERROR */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
@@ -202,9 +203,9 @@ struct weft_qp {
 };
 
 /*
- * A region's memory: kernel addresses of blocks of 1 << shift octets, the first
- * octet at blocks[0] + first_off. Without blocks an address is a kernel address
- * (DMA regions).
+ * A region's memory: kernel addresses of blocks of 1 << shift octets; the first octet is at
+ * blocks[0] + first_off. Without blocks an address of the region is a kernel address (DMA
+ * regions).
  */
 struct weft_pages {
 	void **blocks;
@@ -214,19 +215,19 @@ struct weft_pages {
 };
 
 /*
- * Holders are counted; dereg waits for the last: the run of a QP, which ends soon.
+ * A region counts its holders. Deregistration waits for the last of them: a run of a QP, which
+ * ends soon.
  *
- * A consumer may map a fast region's next memory while the peer can still reach
- * the region under its old STag: core/rw.c does, and then posts LOCAL_INV and
- * REG_MR. So map_mr_sg() fills separate pages, which REG_MR puts in force once no
- * other QP holds the region.
+ * A consumer may map a fast region's next memory while the peer can still reach the region under
+ * its old STag: core/rw.c does, and then posts LOCAL_INV and REG_MR. So map_mr_sg() fills separate
+ * pages, which REG_MR puts in force once no other QP holds the region.
  */
 struct weft_mr {
 	struct ib_mr ibmr;
 	struct weft_region region;
 	struct ib_umem *umem;		/* user regions, */
 	struct weft_dmabuf dmabuf;	/* or this */
-	int access;			/* theirs, IB_ACCESS_ as asked for */
+	int access;			/* of user regions: the IB_ACCESS_ flags requested */
 	struct weft_pages pages;	/* in force */
 	struct weft_pages mapped;	/* fast regions: the next; nblocks 0: none */
 	atomic_t windows;		/* bound to it, or WEFT_MR_CLOSED */
@@ -235,7 +236,7 @@ struct weft_mr {
 	struct rcu_head rcu;
 };
 
-/* Deregistration is under way, and nothing is bound to the region any more. */
+/* Deregistration has begun, and no window can be bound to the region any more. */
 #define WEFT_MR_CLOSED	INT_MIN
 
 struct weft_mw {
@@ -286,51 +287,54 @@ static inline struct net_device *weft_dev_netdev(struct weft_device *dev)
 	return nd;
 }
 
-/* ---- asked of conn.c, conn_tx.c, cm.c by the verbs side ---- */
+/* ---- conn.c, conn_tx.c, cm.c: called by the verbs side ---- */
 
-/* The doorbell: runs the send side of @qp in the caller's context (process
- * context, takes the socket lock), or flushes new posts when the QP is in
- * error. Also right without a connection (does nothing, or flushes).
+/*
+ * The doorbell: runs the send side of @qp in the caller's context (process context, takes the
+ * socket lock), or flushes new posts if the QP is in error. May be called without a connection.
  */
 void weft_conn_kick(struct weft_qp *qp);
 
 /*
- * The same from any context (kernel consumers; softirq, IRQs off): at once where softirqs may run and
- * the socket is free, else by a pending bit, in the bottom half or in the owner's release.
+ * The same from any context (kernel consumers; softirq, IRQs off). Runs at once if softirqs are
+ * enabled and the socket is not owned, else sets a pending bit for the bottom half or the socket's
+ * owner.
  */
 void weft_conn_kick_any(struct weft_qp *qp);
 
 /*
- * modify_qp: RTS -> SQD or CLOSING (graceful: what is posted goes out, FIN) and
- * anything -> ERROR (flush now, close). Caller holds qp->state_lock.
- * Returns 0 also when no connection exists any more.
+ * modify_qp: RTS -> SQD or CLOSING (graceful: sends what is posted, then FIN) and anything ->
+ * ERROR (flushes now, closes). The caller holds qp->state_lock. Also returns 0 if there is no
+ * connection any more.
  */
 int weft_conn_close_graceful(struct weft_qp *qp);
 int weft_conn_error(struct weft_qp *qp);
-/* The latter soon, by a worker of @qp's own. Any context; the caller holds @qp. */
+/* weft_conn_error() in a worker of @qp. Any context; the caller holds @qp. */
 void weft_conn_error_later(struct weft_qp *qp);
 
-/* create_qp: prepares flush and fail. */
+/* create_qp: initializes the flush and fail works. */
 void weft_conn_qp_init(struct weft_qp *qp);
-/* Waits for those that run, and ends the others. */
+/* Cancels these works, and waits for running ones. */
 void weft_conn_qp_exit(struct weft_qp *qp);
 
-/* Flushes @qp soon, which has no connection or is losing it. Any context. */
+/* Schedules a flush of @qp, which has no connection or is losing it. Any context. */
 void weft_conn_flush_later(struct weft_qp *qp);
 
-/* destroy_qp: closes, detaches the connection from @qp and waits for the last
- * user of the QP through it. Bounded; process context, with or without state_lock.
- * The core is then in ERROR, or IDLE if it never ran. Once the last reference
- * has gone, destroy_qp says weft_conn_qp_exit(), without state_lock.
+/*
+ * destroy_qp: closes the connection, detaches it from @qp, and waits for its last user of the QP.
+ * Bounded; process context, with or without state_lock. The core is then in ERROR, or IDLE if it
+ * never ran. After the last reference is dropped, destroy_qp calls weft_conn_qp_exit() without
+ * state_lock.
  */
 void weft_cm_detach_qp(struct weft_qp *qp);
 
-/* A new device's. */
+/* Initialize a new device. */
 void weft_limits_init(struct weft_device *dev);
 void weft_startup_init(struct weft_device *dev);
 
-/* Device goes away (notifier, dellink): every connection and listener of @dev is
- * dead, its socket released, its timers stopped when this returns.
+/*
+ * The device is going away (notifier, dellink). On return every connection and listener of @dev is
+ * dead, with its socket released and its timers stopped.
  */
 void weft_conn_kill_all(struct weft_device *dev);
 
@@ -340,32 +344,32 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len);
 int weft_cm_create_listen(struct iw_cm_id *id, int backlog);
 int weft_cm_destroy_listen(struct iw_cm_id *id);
 int weft_conn_init(void);		/* module init */
-void weft_conn_exit(void);		/* after weft_wq has gone */
+void weft_conn_exit(void);		/* module exit, once weft_wq is destroyed */
 
-/* ---- asked of the verbs side by conn and cm ---- */
+/* ---- called in the verbs side by by conn and cm ---- */
 
 /* Looks a QP up by number and holds it: NULL if there is none. */
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
-/* The same for the QP that whoever asks would connect: NULL also if it is another's. */
+/* The same for a QP that the caller is to connect: NULL also if it belongs to another process. */
 struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 
-/* A new QP is the caller's, until it is no more. */
+/* Makes the calling process the owner of a new QP, until weft_qp_disown(). */
 void weft_qp_own(struct weft_qp *qp);
 void weft_qp_disown(struct weft_qp *qp);
 
-/* A process asks, for its program or for a kernel consumer; else a kernel thread. */
+/* Is the caller a process, for its program or a kernel consumer? Else it is a kernel thread. */
 bool weft_access_is_user(void);
-/* That process is in another network namespace than @dev. */
+/* Is the calling process in another network namespace than @dev? */
 bool weft_access_is_outside(struct weft_device *dev);
-/* Whoever asks may have a listener in the namespace of @dev. */
+/* May the caller listen in the namespace of @dev? */
 bool weft_access_may_listen(struct weft_device *dev);
 
 /*
- * Who holds a QP's state_lock, a connection's mutex, or a socket's lock does not reclaim memory
- * by I/O meanwhile. The worker waits for these locks, and what would be written may wait for the
- * worker, be it over this very connection.
+ * Holders of a QP's state_lock, a connection's mutex, or a socket's lock must not reclaim memory
+ * by I/O: that I/O may wait for the worker, even over this very connection, and the worker waits
+ * for these locks.
  */
 static inline unsigned int weft_lock_noio(struct mutex *m)
 {
@@ -382,19 +386,18 @@ static inline void weft_unlock_noio(struct mutex *m, unsigned int noio)
 }
 
 /*
- * The memory behind @addr of a held region: returns its kernel address and in
- * *@got how many octets lie there in one piece, at most @len. The range was
- * checked: never NULL.
+ * The memory at @addr of a held region: returns its kernel address, and in *@got how many octets
+ * are contiguous there, at most @len. The range has been checked: never NULL.
  */
 void *weft_mr_piece(struct weft_region *r, u64 addr, u32 len, u32 *got);
 
 /*
- * Slow work of connections and QPs, at the same time as far as there are CPUs: where the order counts
- * there is a queue for it (startup_queue.c).
+ * Slow work of connections and QPs. Works run in parallel on all CPUs; startup_queue.c has a queue
+ * for work whose order matters.
  */
 extern struct workqueue_struct *weft_wq, *weft_startup_wq;
 
-/* For what looks at all QPs of a device, one CQ's overflow after the other. */
+/* For scans of all QPs of a device: one CQ's overflow at a time. */
 extern struct workqueue_struct *weft_scan_wq;
 
 #endif

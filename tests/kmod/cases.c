@@ -14,7 +14,7 @@
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 
 static u8 *src, *dst, *other;		/* BUF octets each */
-static u8 seed;				/* of what src is filled with */
+static u8 seed;				/* seed of src's pattern */
 
 static u8 octet(u32 i)
 {
@@ -43,7 +43,7 @@ static int map_octets(struct ib_mr *mr, u8 *buf, u32 len)
 	return ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE) == 1 ? 0 : -EINVAL;
 }
 
-/* Registers what @mr is mapped to over @e's QP, under a new key, with the rights @access. */
+/* Registers @mr's mapped memory over @e's QP, under a new key, with the rights @access. */
 static int reg_mapped(struct end *e, struct ib_mr *mr, int access)
 {
 	struct ib_reg_wr wr = { .wr.opcode = IB_WR_REG_MR, .wr.send_flags = IB_SEND_SIGNALED };
@@ -102,7 +102,7 @@ static int rdma(struct end *e, struct op *op, enum ib_wr_opcode opcode, u64 loca
 	return rdma_len(e, op, opcode, local, BUF, lkey, to, rkey);
 }
 
-/* The client's Send that the server has received: everything before it is placed. */
+/* Waits for a Send of the client at the server: everything before it is then placed. */
 static int sync_send(struct pair *p)
 {
 	static struct op s, r;
@@ -133,7 +133,7 @@ static int send_carries_bytes(struct pair *p)
 	return r.wc.byte_len == BUF && !memcmp(src, dst, BUF) ? 0 : -EILSEQ;
 }
 
-/* The message has arrived: it is only its receive that is missing. */
+/* The message has arrived: only its receive is missing. */
 static int a_late_receive_is_waited_for(struct pair *p)
 {
 	static struct op s, r;
@@ -149,7 +149,7 @@ static int a_late_receive_is_waited_for(struct pair *p)
 	return r.wc.byte_len == BUF && !memcmp(src, dst, BUF) ? 0 : -EILSEQ;
 }
 
-/* Memory by its address, by pages of a region, and by its address again, in one message. */
+/* One message from memory by address, by a region's pages, and by address again. */
 static int gather(struct pair *p, struct ib_mr *mr)
 {
 	struct ib_sge sge[] = {
@@ -213,7 +213,10 @@ static int handlers_run_on_their_vectors_cpu(struct pair *p)
 	return 0;
 }
 
-/* Three pieces at odd places, as much as the QP takes, and gone when the call returns. */
+/*
+ * Three pieces at unaligned addresses, as much as the QP takes, and free again when the call
+ * returns.
+ */
 static int post_inline(struct pair *p, struct op *op, u8 *data, u32 len)
 {
 	struct ib_sge sge[] = {
@@ -264,7 +267,7 @@ static int only_a_solicited_send_wakes(struct pair *p)
 	static struct op s, plain, solicited;
 	int rv;
 
-	/* It is armed for any, which stays in force: one more, and then for solicited. */
+	/* It stays armed for any completion: one more, and then for solicited ones. */
 	WRITE_ONCE(p->s.arm, IB_CQ_SOLICITED);
 	rv = sync_send(p) ?: armed_wait(&p->s);
 	op_init(&plain);
@@ -311,7 +314,7 @@ static int write_reaches_fast_region(struct pair *p)
 
 #define IMM	0xA1B2C3D4
 
-/* Memory of the server that a peer may do anything to. */
+/* Memory of the server with all rights for peers. */
 static int everything_goes(struct end *e, struct ib_mr *mr)
 {
 	return map_octets(mr, dst, BUF) ?:
@@ -377,7 +380,7 @@ static int a_send_with_immediate_takes_one_receive(struct pair *p)
 	       memcmp(src, dst, 5000) ? -EILSEQ : op_wait(&s, IB_WC_SUCCESS) ?: sync_send(p);
 }
 
-/* @wr on the first word of dst, which is @was before and @is afterwards. */
+/* Runs @wr on the first word of dst, which is @was before and @is after it. */
 static int atomic(struct pair *p, struct ib_mr *mr, struct ib_atomic_wr wr, u64 was, u64 is)
 {
 	static struct op a;
@@ -457,7 +460,7 @@ static void free_pages_of(struct sg_table *table)
 	sg_free_table(table);
 }
 
-/* The page of src, or none, that page @i is to hold once three have been written. */
+/* The page of src expected in page @i once three have been written; or none. */
 static const u8 *page_of(u32 i)
 {
 	if (i == 0)
@@ -502,7 +505,7 @@ static int write_to_pages(struct pair *p, struct ib_mr *mr, struct sg_table *tab
 	       sync_send(p) ?: pages_hold_what_was_written(table);
 }
 
-/* What a region has no room for is not mapped, and what none has room for is not made. */
+/* A map beyond a region's size is refused, and so is a region beyond the device's limit. */
 static int pages_beyond_are_refused(struct pair *p, struct sg_table *table)
 {
 	u32 max = p->s.id->device->attrs.max_fast_reg_page_list_len;
@@ -549,7 +552,7 @@ static int write_all(struct pair *p, const struct ib_mr *mr)
 	int rv = rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
 		      mr->iova, mr->rkey);
 
-	/* A Write that is refused has completed all the same: the Terminate comes later. */
+	/* A refused Write has completed nevertheless: the Terminate arrives later. */
 	if (!rv && !wait_for_completion_timeout(&w.done, WAIT))
 		rv = -ETIME;
 	return rv;
@@ -594,7 +597,7 @@ static int read_is_refused(struct pair *p, const struct ib_mr *mr)
 	       memchr_inv(other, 0, BUF) ? -EILSEQ : 0;
 }
 
-/* A receive to it by its key: a local error of the server. */
+/* A receive into it by its key is a local error of the server. */
 static int receive_is_refused(struct pair *p, const struct ib_mr *mr)
 {
 	struct ib_sge sge = { .addr = mr->iova, .length = BUF, .lkey = mr->lkey };
@@ -607,7 +610,7 @@ static int receive_is_refused(struct pair *p, const struct ib_mr *mr)
 	memset(dst, 0, BUF);
 	rv = ib_post_recv(p->s.qp, &wr, NULL) ?: post_send_buf(&p->c, &s, src, BUF, 0) ?:
 	     op_wait(&r, IB_WC_LOC_PROT_ERR);
-	/* Sent or flushed, it is over before the case is. */
+	/* Sent or flushed, it completes before the case ends. */
 	if (!rv && !wait_for_completion_timeout(&s.done, WAIT))
 		rv = -ETIME;
 	return rv ?: memchr_inv(dst, 0, BUF) ? -EILSEQ : 0;
@@ -615,7 +618,7 @@ static int receive_is_refused(struct pair *p, const struct ib_mr *mr)
 
 typedef int (*use)(struct pair *p, const struct ib_mr *mr);
 
-/* dst under @rights alone: what @may does is served, and what @may_not does then is not. */
+/* dst with only @rights: @may is served, and after it @may_not is refused. */
 static int with_rights(struct pair *p, int rights, use may, use may_not)
 {
 	struct ib_mr *mr = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
@@ -664,7 +667,7 @@ static int write_to_remapped(struct pair *p, struct ib_mr *mr)
 	int rv = reg(&p->s, mr, dst);
 
 	to = mr->iova;
-	/* Elsewhere, and shorter: no block of it may be taken for one of the old. */
+	/* Other memory, and shorter: none of its blocks may be mistaken for an old one. */
 	rv = rv ?: map_octets(mr, other + 512, PAGE_SIZE);
 	rv = rv ?: rdma(&p->c, &w, IB_WR_RDMA_WRITE, (uintptr_t)src, p->c.pd->local_dma_lkey,
 			to, mr->rkey) ?:
@@ -757,7 +760,7 @@ static int a_fast_region_is_for_all_qps_of_its_pd(struct pair *p)
 /* ---- a region that ends while another QP uses it ---- */
 
 #define ROUNDS	20
-#define PIECE	8192			/* octets that go to TCP in one call */
+#define PIECE	8192			/* octets handed to TCP in one call */
 
 int device_counter(struct ib_device *dev, const char *name, u64 *n)
 {
@@ -777,10 +780,10 @@ int device_counter(struct ib_device *dev, const char *name, u64 *n)
 	return rv;
 }
 
-/* The octets of a region have been sent, and their server was told that it has ended. */
+/* The octets of a region were sent, and the server was notified that the region was invalidated. */
 static struct op written, sent, ended;
 
-/* Who is told has the memory. */
+/* The notified server may reuse the memory. */
 static void memory_is_ours(struct ib_cq *cq, struct ib_wc *wc)
 {
 	memset(src, 0xee, PIECE);
@@ -817,9 +820,10 @@ static int post_from_region(struct pair *q, const struct ib_mr *from, const stru
 }
 
 /*
- * The client sends in this thread and not in softirq: its bottom half comes when the thread
- * has the socket, to close the connection, and leaves it the work. (ksoftirqd is not woken.) Softirq then
- * has what TCP was handed reach the server while TCP's call goes on, and the client holds the region.
+ * The client sends in this thread instead of in softirq: its bottom half finds the socket owned by
+ * the thread, which closes the connection, and leaves it the work. (ksoftirqd is not woken.) Then
+ * softirq delivers the octets that TCP was handed to the server while TCP's call is still running,
+ * and the client holds the region.
  */
 static int send_in_this_thread(struct pair *q, const struct ib_mr *from, const struct ib_mr *to)
 {
@@ -971,7 +975,7 @@ static int drain_returns_after_all_completions(struct pair *p)
 	return 0;
 }
 
-/* 16 Writes of src and a Read to other are on their way when the QP is drained. */
+/* 16 Writes of src and a Read to other are in flight when the QP is drained. */
 static int drain_under_way(struct pair *p, struct ib_mr *mr)
 {
 	bool flushed = false;
@@ -989,7 +993,7 @@ static int drain_under_way(struct pair *p, struct ib_mr *mr)
 		if (!completion_done(&ops[i].done) ||
 		    (ops[i].wc.status != IB_WC_SUCCESS && ops[i].wc.status != IB_WC_WR_FLUSH_ERR))
 			return -EIO;
-		/* In order, and nothing is done behind what was not. */
+		/* In order; nothing succeeds after the first that failed. */
 		if ((i && ops[i].order != ops[i - 1].order + 1) ||
 		    (flushed && ops[i].wc.status == IB_WC_SUCCESS))
 			return -EBADMSG;
@@ -998,7 +1002,7 @@ static int drain_under_way(struct pair *p, struct ib_mr *mr)
 	return 0;
 }
 
-/* What has completed is the consumer's again: nobody reads src any more, nor writes other. */
+/* Memory of completed requests is the consumer's: src is no longer read, nor other written. */
 static int buffers_are_free(void)
 {
 	u32 i;
@@ -1131,7 +1135,7 @@ static int an_srq_user_is_told_of_the_last_entry(struct pair *p)
 	return rv ?: qp_event_wait(&p->s, IB_EVENT_QP_LAST_WQE_REACHED, IB_EVENT_QP_LAST_WQE_REACHED);
 }
 
-/* ib_core's unsafe global rkey, for which it has the device make a region of all memory. */
+/* ib_core's unsafe global rkey: it has the device make a region of all memory. */
 static int the_global_rkey_reaches_all_memory(struct pair *p)
 {
 	static struct op w, r;
@@ -1155,7 +1159,7 @@ static int no_private_data_is_no_pointer(struct pair *p)
 
 /* ---- whose QP it is ---- */
 
-/* What a kernel thread does: makes a QP beside the client's, and connects it by @id. */
+/* Runs in a kernel thread: creates a QP beside the client's, and connects it by @id. */
 struct by_thread {
 	struct work_struct work;
 	const struct end *beside;
@@ -1177,7 +1181,7 @@ static void make_qp(struct work_struct *work)
 	t->qp = ib_create_qp(t->beside->pd, &attr);
 }
 
-/* As ucma does, whose ids have no QP: by its number. */
+/* By the QP's number, as ucma does, whose ids have no QP. */
 static int connect_number(struct rdma_cm_id *id, const struct ib_qp *qp)
 {
 	struct rdma_conn_param param = { .initiator_depth = 1, .qp_num = qp->qp_num };
@@ -1200,7 +1204,7 @@ static void in_kernel_thread(struct by_thread *t, work_func_t what)
 	destroy_work_on_stack(&t->work);
 }
 
-/* This is a process, that of insmod, and so would be a program that guesses numbers. */
+/* This is a process (insmod), as would be a program that guesses QP numbers. */
 static int only_a_kernel_thread_connects_its_qp(struct pair *p)
 {
 	struct by_thread t = { .beside = &p->c };
@@ -1227,14 +1231,14 @@ static int only_a_kernel_thread_connects_its_qp(struct pair *p)
 
 /* ---- nobody waits for who is slow ---- */
 
-/* An initiator that gets no CPU in mid-connect: where it tells iw_cm that it goes on. */
+/* An initiator that gets no CPU in the middle of a connect, where it reports to iw_cm. */
 struct slow {
 	struct work_struct work;
 	struct iw_cm_id *id;
 	struct ib_qp *qp;
 	void (*add_ref)(struct iw_cm_id *id);
 	struct completion stopped, go_on;
-	bool in_vain;			/* nobody let it go on */
+	bool in_vain;			/* it was never released */
 	int status;
 };
 
@@ -1290,7 +1294,7 @@ static int slow_end(struct slow *s)
 	return s->in_vain ? -ETIME : s->status;
 }
 
-/* The server has its one connection and refuses this one, which is an answer. */
+/* The server already has its one connection and refuses this one; that counts as an answer. */
 static int is_answered(struct pair *q, struct by_thread *t)
 {
 	t->id = q->c.id;
@@ -1317,7 +1321,7 @@ static int while_one_is_slow(struct pair *q, struct by_thread *slow_one, struct 
 	return rv;
 }
 
-/* Requests go out in turn, but not behind one that cannot have its turn. */
+/* Requests are sent in order, but do not wait for one that cannot be sent. */
 static int who_is_slow_to_connect_keeps_nobody_waiting(struct pair *p)
 {
 	struct by_thread t[2] = { { .beside = &p->c }, { .beside = &p->c } };
@@ -1338,7 +1342,7 @@ static int who_is_slow_to_connect_keeps_nobody_waiting(struct pair *p)
 	return rv;
 }
 
-/* Its CQ, of one entry, gets more than that. */
+/* Its CQ has one entry and overflows. */
 static int overflow_cq_of(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -1366,7 +1370,7 @@ static int is_moved_to_error(struct ib_qp *qp)
 	return -ETIMEDOUT;
 }
 
-/* Each @qp: one that will be slow, one that shares its CQ; the same of another CQ. */
+/* Of @qp one will be slow and one shares its CQ; likewise for another CQ. */
 static int overflow_beside_slow(struct by_thread *qp)
 {
 	struct slow *s = kzalloc(sizeof(*s), GFP_KERNEL);
@@ -1379,7 +1383,7 @@ static int overflow_beside_slow(struct by_thread *qp)
 		rv = rv ?: overflow_cq_of(qp[1].qp) ?: overflow_cq_of(qp[3].qp) ?:
 			   is_moved_to_error(qp[2].qp);
 		ended = slow_end(s);
-		/* It was moved to error meanwhile, too. */
+		/* It, too, was moved to error meanwhile. */
 		rv = rv ?: ended == -ETIME ? ended : 0;
 	}
 	kfree(s);
@@ -1431,12 +1435,12 @@ static int send_to_client(struct pair *p)
 	       op_wait(&s, IB_WC_SUCCESS) ?: op_wait(&r, IB_WC_SUCCESS);
 }
 
-/* Who connects may be the one over whom memory is to be freed. */
+/* Memory may have to be freed over the connection that is being set up. */
 static int who_connects_hears_what_came_into_the_reserve(struct pair *p)
 {
 	int rv;
 
-	/* Who accepts sends behind the first message. */
+	/* The acceptor sends after the first message. */
 	rv = sync_send(p);
 	reserve_begin(pair_port());
 	rv = rv ?: send_to_client(p);
@@ -1444,7 +1448,7 @@ static int who_connects_hears_what_came_into_the_reserve(struct pair *p)
 	return rv ?: memcmp(src, dst, BUF) ? -EILSEQ : 0;
 }
 
-/* Lockdep says if what that waits for itself waited for reclaim anywhere. */
+/* Lockdep reports if anything this waits for has ever waited for reclaim. */
 static int reclaim_may_wait_for_a_qp(struct pair *p)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };

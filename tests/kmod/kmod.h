@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A kernel consumer of RDMA that tests what no user program can: two ends of
- * one connection in one module, both over rdma_cm, against any iWARP device.
- * Loading the module runs the cases; the kernel log has a line for each
- * ("weft_kmod: ok NAME" or "not ok NAME: why"), and insmod fails if one did.
+ * A kernel consumer of RDMA for tests that no user program can make: two ends of one connection in
+ * one module, both over rdma_cm, against any iWARP device. Loading the module runs the cases. The
+ * kernel log has a line for each ("weft_kmod: ok NAME" or "not ok NAME: why"), and insmod fails if
+ * a case did.
  */
 #ifndef WEFT_KMOD_H
 #define WEFT_KMOD_H
@@ -14,8 +14,11 @@
 #include <rdma/rdma_cm.h>
 
 #define DEPTH		64		/* work requests a queue, mostly */
-#define INLINE		512		/* octets of inline data that are asked for */
-/* For what must come: a busy host may keep a machine for seconds. A parameter of the module. */
+#define INLINE		512		/* inline data requested, in octets */
+/*
+ * Time-out for expected events: a busy host may stop a machine for seconds. A parameter of the
+ * module.
+ */
 extern unsigned int wait_ms;
 #define WAIT		msecs_to_jiffies(wait_ms)
 
@@ -35,20 +38,21 @@ struct end {
 	const char *name;
 	struct rdma_cm_id *id;
 	struct ib_pd *pd;
-	bool pd_lent;			/* it is the other end's, too, which frees it */
+	bool pd_lent;			/* shared with the other end, which frees it */
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	struct ib_srq *srq;
 	struct completion step;		/* rdma_cm has moved on */
-	int status;			/* what the last step said */
+	int status;			/* status of the last step */
 	atomic_t in_handler;		/* comp_handler under way */
 	bool reentered;			/* it was called twice at once */
 	atomic_t completions;
 	u32 vector;
-	enum ib_cq_notify_flags arm;	/* how comp_handler arms: for any or for solicited */
+	enum ib_cq_notify_flags arm;	/* how comp_handler arms: for any completion or for
+					 * solicited ones */
 	u32 depth;			/* work requests a queue; deep ones have no inline data */
 	u32 max_inline;			/* granted */
-	struct cpumask cpus;		/* on which comp_handler was called */
+	struct cpumask cpus;		/* CPU on which comp_handler was called */
 	unsigned long qp_events;	/* bits of enum ib_event_type */
 	unsigned long srq_events;
 };
@@ -60,14 +64,14 @@ struct pair {
 	bool use_srq;			/* of the server */
 	bool global_rkey;		/* the server's PD has one for all memory */
 	bool one_pd;			/* of both ends */
-	bool stale_private_data;	/* an event had a pointer to some, without a length */
+	bool stale_private_data;	/* an event had a pointer to private data, but no length */
 };
 
 /* pair.c */
 int pair_connect(struct pair *p, bool use_srq, bool global_rkey, bool one_pd);
 /*
- * Both ends' PD is that of @p's server, and their handlers are called on this CPU. There may be
- * others beside, each the @nth, and queues may be deeper.
+ * Both ends use the PD of @p's server, and their handlers are called on this CPU. There may be
+ * several, @nth is this one's number; queues may be deeper.
  */
 int pair_connect_beside(struct pair *q, const struct pair *p, u32 nth, u32 depth);
 /* Only the client's id, with a route to the server of another pair. */
@@ -77,19 +81,19 @@ void pair_close(struct pair *p);
 void op_init(struct op *op);
 /* Waits for @op: 0 when it completed with @status, -ETIME or -EIO otherwise. */
 int op_wait(struct op *op, enum ib_wc_status status);
-/* Waits for one of @e's QP: 0 when it came, -ENOMSG otherwise. */
+/* Waits for an event of @e's QP: 0 when it arrived, -ENOMSG otherwise. */
 int qp_event_wait(struct end *e, enum ib_event_type one, enum ib_event_type other);
-/* Until comp_handler has armed for what comes after the completions that it took. */
+/* Waits until comp_handler has armed again after the completions that it took. */
 int armed_wait(struct end *e);
 
 int post_send_buf(struct end *e, struct op *op, void *buf, u32 len, int flags);
 int post_recv_buf(struct end *e, struct op *op, void *buf, u32 len);
 
-/* The listener's. */
+/* The listener's port. */
 u16 pair_port(void);
 struct sockaddr_in pair_address(void);
 
-/* reserve.c: from the one to the other, packets of TCP's @port come from the memory reserve. */
+/* reserve.c: between begin and end packets for TCP's @port are taken from the memory reserve. */
 void reserve_begin(u16 port);
 void reserve_end(void);
 
@@ -101,7 +105,7 @@ int all_connections_have_one_share_of_softirq(struct pair *p);
 
 /* cases.c */
 int run_cases(void);
-/* As `rdma statistic` has it. */
+/* The value that `rdma statistic` prints. */
 int device_counter(struct ib_device *dev, const char *name, u64 *n);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Two connected ends, and the work requests that every case posts. */
+/* Two connected ends, and the work requests that all cases post. */
 #include <linux/delay.h>
 #include <linux/inet.h>
 #include <linux/module.h>
@@ -158,7 +158,7 @@ static int end_create_srq(struct end *e)
 
 #define ANY_VECTOR	U32_MAX
 
-/* The two ends on two CPUs, if there are, or as was asked for. */
+/* The two ends on two CPUs, if there are two, or as requested. */
 static u32 vector_of(const struct end *e)
 {
 	if (e->vector != ANY_VECTOR)
@@ -244,7 +244,10 @@ static int server_request(struct pair *p, struct rdma_cm_id *id)
 	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
 	int rv;
 
-	/* Where memory is short an initiator may try twice; what is refused here, the core destroys. */
+	/*
+	 * If memory is short an initiator may try twice; ib_core destroys the id that is refused
+	 * here.
+	 */
 	if (p->s.id)
 		return -EBUSY;
 	p->s.id = id;
@@ -265,8 +268,8 @@ static int server_request(struct pair *p, struct rdma_cm_id *id)
 }
 
 /*
- * Nobody here sends private data, and a pointer to some would be one to memory that is gone when
- * it is looked through: NFS and iSER look at the pointer alone.
+ * No end sends private data, so a pointer to some would lead to freed memory. NFS and iSER check
+ * only the pointer.
  */
 static void look_for_private_data(struct pair *p, const struct rdma_cm_event *ev)
 {
@@ -417,7 +420,7 @@ int pair_connect_beside(struct pair *q, const struct pair *p, u32 nth, u32 depth
 
 void pair_close(struct pair *p)
 {
-	/* First, so that no request comes that nobody would destroy. */
+	/* First, so that no request arrives that would not be destroyed. */
 	if (p->listener)
 		rdma_destroy_id(p->listener);
 	if (p->c.id)

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What does TCP itself cost a message? Two sockets of the kernel's on lo, and the
- * least that a program needs to send on one and see what came on the other: a
- * device whose ioctl sends, and a page with the octets that have come, to spin on.
- * No RNIC over TCP that is called for each message can do with less. It is
- * measured by "weft-rate -K".
+ * What does a message cost in TCP alone? Two kernel sockets on lo, and the least that a program
+ * needs to send on one and see data arrive on the other: a device whose ioctl sends, and a page
+ * with the count of received octets, to spin on. No software RNIC that is called for each message
+ * can cost less. "weft-rate -K" measures it.
  *
- * A message can be answered from the callback that it arrives in, as a Read
- * Response is. And write() sends data from the program's memory, which the callback
- * copies to where it stays: both ends' work on the CPU that asks, with the two copies
- * that there are without sending by reference.
+ * A message can be answered from the callback in which it arrives, as a Read Response is. And
+ * write() sends data from the program's memory, which the callback copies to its destination: the
+ * work of both ends on the caller's CPU, with the two copies needed without sending by reference.
  */
 #include <linux/in.h>
 #include <linux/miscdevice.h>
@@ -26,8 +24,8 @@ struct end {
 	struct socket *sock;
 	u32 *got;		/* octets */
 	bool answers;		/* from its callback */
-	u8 *sink;		/* what data is copied to, of... */
-	u32 size, at;		/* ... so many octets, 0 if it is not; and where the next one goes */
+	u8 *sink;		/* where data is copied to */
+	u32 size, at;		/* its size, 0 if data is not copied; and the next offset */
 	void (*saved)(struct sock *sk);
 };
 
@@ -59,7 +57,7 @@ static int say(struct end *e)
 	return n == KPING_OCTETS ? 0 : -EAGAIN;
 }
 
-/* A message from the program's memory. How many octets TCP took, or -errno. */
+/* Sends a message from the program's memory. Returns how many octets TCP took, or -errno. */
 static ssize_t ping_write_iter(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct msghdr msg = { .msg_flags = MSG_DONTWAIT | MSG_NOSIGNAL, .msg_iter = *from };

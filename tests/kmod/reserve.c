@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * As if memory were so short that a netdev had to take its packets from the reserve: those of one
- * TCP port are marked on their way up, before IP sees them. A socket that does nothing to make
- * room is denied them.
+ * Simulates a memory shortage in which a netdev takes its packets from the reserve: marks packets
+ * for one TCP port on their way up, before IP sees them. A socket that does not serve reclaim does
+ * not get them.
  */
 #include <linux/if_ether.h>
 #include <linux/ip.h>
@@ -15,7 +15,7 @@
 
 static __be16 from;
 
-/* A tap's view: the data begins with IP's header. */
+/* Seen from a tap, the data begins with IP's header. */
 static bool is_ours(const struct sk_buff *skb)
 {
 	const struct iphdr *ip = (const struct iphdr *)skb->data;
@@ -32,7 +32,7 @@ static bool is_ours(const struct sk_buff *skb)
 static int mark(struct sk_buff *skb, struct net_device *dev, struct packet_type *pt,
 		struct net_device *orig_dev)
 {
-	/* IP gets the very same one once we let it go. */
+	/* IP gets this same packet when we return. */
 	if (is_ours(skb))
 		skb->pfmemalloc = 1;
 	kfree_skb(skb);

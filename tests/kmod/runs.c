@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How long does softirq run, and how much does weft send meanwhile, before the kernel looks whether
- * that is enough? A run is what the kernel does of one kind of softirq in one go: the bottom halves
- * that wait, or all that the network has brought. Of both kinds the longest is kept, and the one that
- * sent most, as weft's tracepoint tells. weft's share of one is
+ * How long does softirq run, and how much does weft send, before the kernel checks whether to
+ * stop? A run is what the kernel processes of one kind of softirq at a time: the waiting bottom
+ * halves, or everything that the network has received. For both kinds this keeps the longest run,
+ * and the one that sent most, from weft's tracepoint. weft's share of one is
  *
- *   WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and at the end
- *   of either one run of a connection that begins then: SLICE octets (kernel/core/send.c).
+ * WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and after
+ * either one run of a connection that has just begun: SLICE octets (kernel/core/send.c).
  *
- * So octets are judged by the speed that was seen here: how many go out in SHARE_NS. What NET_RX
- * receives is the network's share, and no part of weft's.
+ * So octets are judged by the speed measured here: how many are sent in SHARE_NS. What NET_RX
+ * receives is the network's share, not weft's.
  *
- * Time is this CPU's. In user mode it is what the host gave to this kernel: a host that is busy
- * takes none of it. Elsewhere it is the clock's, and a host that took the CPU away has its part.
+ * Time is this CPU's. In user-mode Linux it is the CPU time that the host gave this kernel, so a
+ * busy host does not distort it. Elsewhere it is the clock's, and includes time that a host took
+ * away.
  *
- *   insmod weft_kruns.ko           while weft is loaded, which then stays until rmmod
- *   cat /sys/module/weft_kruns/parameters/NAME
+ * To use it: "insmod weft_kruns.ko" while weft is loaded, which then stays until rmmod; then "cat
+ * /sys/module/weft_kruns/parameters/NAME".
  */
 #include <linux/interrupt.h>
 #include <linux/ktime.h>
@@ -24,7 +25,7 @@
 #include <linux/smp.h>
 #include <linux/tracepoint.h>
 
-/* Runs that send less tell no speed. */
+/* Runs that send less are too short to measure the speed. */
 #define SPEED_FROM	(64 * 1024)
 
 static unsigned int runs, sending_runs;
@@ -46,7 +47,7 @@ module_param(octets_a_ms, uint, 0444);
 MODULE_PARM_DESC(octets_a_ms, "the highest speed of a run");
 
 struct run {
-	u64 since;			/* 0: none that counts */
+	u64 since;			/* 0: not measured */
 	u32 octets;
 };
 
@@ -55,8 +56,8 @@ static DEFINE_SPINLOCK(lock);
 
 #ifdef CONFIG_UML
 /*
- * This kernel is a process of its host, and each CPU a thread: its CPU time is the host's to tell, by
- * clock_gettime(), its call 228, of the thread's clock, which is 3.
+ * This kernel is a process of its host, and each CPU a thread. So its CPU time comes from the
+ * host: clock_gettime(), its call 228, of the thread's clock, which is 3.
  */
 static u64 cpu_time(void)
 {
@@ -174,7 +175,7 @@ static int __init runs_init(void)
 	int i, err;
 
 	for_each_kernel_tracepoint(look_at, NULL);
-	/* It is told of those that are loaded. */
+	/* It is also called for modules that are loaded already. */
 	err = register_tracepoint_module_notifier(&modules);
 	if (err)
 		return err;

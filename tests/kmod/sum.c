@@ -14,7 +14,7 @@
 #include <linux/slab.h>
 
 #define ROUNDS	50
-#define PIECES	500		/* of a round: about two milliseconds, octet by octet */
+#define PIECES	500		/* per round: about two milliseconds, octet by octet */
 
 static unsigned int piece = 1444;
 module_param(piece, uint, 0444);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How much does weft do while a tasklet of others waits for its turn? It is counted in completions,
- * which a kernel consumer is told of one by one where they are made. The first that is made in softirq
- * schedules a tasklet on its CPU, and those that come before it runs have kept it waiting.
+ * How much does weft do while another module's tasklet waits to run? The measure is completions,
+ * each of which is reported to a kernel consumer where it is generated. The first one in softirq
+ * schedules a tasklet on its CPU; those before the tasklet runs have delayed it.
  *
- * The bounds are those of the driver alone. How fast it is, and whether this machine ran meanwhile,
- * changes none of them: where the driver goes by the clock, a completion takes its time by the same.
+ * The bounds are the driver's alone. Neither its speed nor a pause of this machine changes them:
+ * where the driver goes by the clock, a completion is charged time by the same clock.
  */
 #include <linux/delay.h>
 #include <linux/interrupt.h>
@@ -24,10 +24,10 @@ struct turn {
 };
 
 static DEFINE_PER_CPU(struct turn, turns);
-static atomic_t in_softirq;		/* completions that were made there */
-static atomic_t most;			/* and of those, before one turn */
+static atomic_t in_softirq;		/* completions generated there */
+static atomic_t most;			/* the most of these before one run of the tasklet */
 
-/* Of requests of all kinds: nobody looks at what is in it. */
+/* For requests of all kinds: its contents do not matter. */
 #define OCTETS		4096
 static u8 *octets;
 
@@ -41,7 +41,7 @@ static void has_turn(struct tasklet_struct *tasklet)
 	t->waits = false;
 }
 
-/* What another CPU's softirq completed may be told to this one in an interrupt. */
+/* Completions of another CPU's softirq may be reported to this one in an interrupt. */
 static void passes_by(void)
 {
 	struct turn *t = this_cpu_ptr(&turns);
@@ -71,7 +71,10 @@ static int turns_begin(void)
 	return 0;
 }
 
-/* At least @least completions were made in softirq, and no more than @limit before one turn. */
+/*
+ * At least @least completions were generated in softirq, and at most @limit before one run of the
+ * tasklet.
+ */
 static int turns_end(const char *what, u32 least, u32 limit)
 {
 	int cpu, in, passed;
@@ -129,7 +132,7 @@ static int lot_wait(struct lot *l)
 	return READ_ONCE(l->wrong) ? -EIO : 0;
 }
 
-/* None is sent before all are posted. */
+/* Nothing is sent until all are posted. */
 static int post_sends(struct end *e, struct lot *l, enum ib_wr_opcode opcode, u32 len, u32 rkey,
 		      u32 n)
 {
@@ -168,10 +171,10 @@ static int post_recvs(struct end *e, struct lot *l, u32 n)
 	return rv;
 }
 
-/* No region has it. */
+/* No region has this key. */
 #define NO_RKEY		0x12345601
 
-/* What ends the connection of both: that of @e has no such region. */
+/* Ends the connection of both: @e has no such region. */
 static int post_bad_write(struct end *e, struct lot *l)
 {
 	lot_init(l, IB_WC_SUCCESS, 1);
@@ -180,21 +183,21 @@ static int post_bad_write(struct end *e, struct lot *l)
 
 /* ---- the deepest queues ---- */
 
-/* What a device may have at most. */
+/* The device's maximum. */
 #define DEEP		16384
-/* WEFT_FLUSH_PIECE (kernel/core/qp.h): what a run completes of a queue. */
+/* WEFT_FLUSH_PIECE (kernel/core/qp.h): completions of a queue per run. */
 #define PIECE		256
 /*
- * A connection's runs before one turn: its bottom half's (ROUNDS_BH, kernel/conn_run.c), one that
- * begins to flush and one that answers.
+ * A connection's runs before one run of the tasklet: its bottom half's (ROUNDS_BH,
+ * kernel/conn_run.c), one that begins to flush, and one that answers.
  */
 #define RUNS		(4 + 2)
-/* So many Writes TCP takes, though its peer reads none. */
+/* Writes that TCP takes although its peer reads none. */
 #define BEHIND		4096
 
 static struct lot lots[4];
 
-/* In a row beside @p, with handlers that are called on this CPU, whichever that is. */
+/* Connections beside @p, whose handlers are called on this CPU, whichever it is. */
 static int pairs_connect(struct pair *q, u32 n, const struct pair *p, u32 depth)
 {
 	u32 i;
@@ -206,9 +209,9 @@ static int pairs_connect(struct pair *q, u32 n, const struct pair *p, u32 depth)
 }
 
 /*
- * @story, of @n connections beside @p of which it makes so many completions in softirq. A process that
- * has a socket just then, which a busy host may hold up, makes them itself. They keep nobody waiting,
- * and the story is told again.
+ * Runs @story, with @n connections beside @p, which generates this many completions in softirq. If
+ * a process owns a socket at that moment, as on a busy host, the process generates them itself.
+ * They delay no tasklet, so the story is retried.
  */
 static int watch(const struct pair *p, const char *what, int (*story)(struct pair *q), u32 n, u32 depth,
 		 u32 least, u32 limit)
@@ -234,7 +237,7 @@ out:
 	return rv;
 }
 
-/* Of both ends, because of one Write to no region. */
+/* Completions of both ends, because of one Write to no region. */
 static int flush_receives(struct pair *q)
 {
 	lot_init(&lots[0], IB_WC_WR_FLUSH_ERR, DEEP);
@@ -249,7 +252,7 @@ int a_deep_flush_keeps_no_softirq_waiting(struct pair *p)
 	return watch(p, "receives", flush_receives, 1, DEEP, PIECE, 2 * RUNS * PIECE);
 }
 
-/* Of one end. The Reads wait behind a Send for which the peer has no receive. */
+/* Completions of one end. The Reads wait behind a Send for which the peer has no receive. */
 static int flush_both(struct pair *q)
 {
 	lot_init(&lots[0], IB_WC_WR_FLUSH_ERR, DEEP);
@@ -267,7 +270,7 @@ int a_deep_flush_of_both_queues_keeps_no_softirq_waiting(struct pair *p)
 	return watch(p, "both queues", flush_both, 1, DEEP, PIECE, 2 * RUNS * PIECE);
 }
 
-/* TCP has taken so many FPDUs since there were @before. */
+/* Waits until TCP has taken this many FPDUs since @before. */
 static int wait_until_sent(struct ib_device *dev, u64 before, u32 n)
 {
 	const unsigned long until = jiffies + WAIT;
@@ -284,7 +287,7 @@ static int wait_until_sent(struct ib_device *dev, u64 before, u32 n)
 	}
 }
 
-/* Writes are sent, but there is a Read before them, which the peer answers when it has a receive. */
+/* Writes are sent, but after a Read that the peer answers only when it has a receive. */
 static int complete_behind_read(struct pair *q)
 {
 	struct ib_device *dev = q->c.id->device;
@@ -310,9 +313,10 @@ int a_deep_queue_that_completes_keeps_no_softirq_waiting(struct pair *p)
 #define CROWD		16
 #define TAKES_NS	(NSEC_PER_MSEC / 16)
 /*
- * What all connections may send before one turn: WEFT_SOFTIRQ_FREE octets without a clock and, as each
- * OCTETS take TAKES_NS, 16 times OCTETS in SHARE_NS (kernel/softirq.c). At the end of either a run has
- * begun that sends a SLICE (kernel/core/send.c). And some of a request may have been sent before.
+ * The most that all connections may send before one run of the tasklet: WEFT_SOFTIRQ_FREE octets
+ * without a clock and, as each OCTETS take TAKES_NS, 16 times OCTETS in SHARE_NS
+ * (kernel/softirq.c). After either, one run may have begun, which sends a SLICE
+ * (kernel/core/send.c). And part of a request may have been sent before.
  */
 #define CROWD_LIMIT	((128 + 256) * 1024 / OCTETS + 16 + 256 * 1024 / OCTETS + CROWD)
 

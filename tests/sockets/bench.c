@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Streams beside plain TCP, over lo: half a round trip of 4 octets, and a stream of 64 KB writes. */
+/* Compares streams with plain TCP over lo: half a round trip of 4 octets, and 64 KB writes. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>

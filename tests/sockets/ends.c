@@ -10,9 +10,9 @@
 #include "ends.h"
 
 /*
- * The tests have no hooks: the next function of a name is libc's. It is not a sanitizer's, as under weft-run: the
- * thread sanitizer's sigaction() blocks all signals in a handler, and who leaves that by siglongjmp() has them
- * blocked for good.
+ * The tests have no hooks, so the next function of a name is libc's. Do not use a sanitizer's, as
+ * weft-run would: the thread sanitizer's sigaction() blocks all signals in a handler, and they
+ * stay blocked when the handler leaves by siglongjmp().
  */
 void *rl_real_find(struct rl_next *n)
 {
@@ -37,14 +37,14 @@ void let_guard_catch(void)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* Children are forked from amid threads. */
+/* The process is multi-threaded when it forks. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
 	return "die_after_fork=0:atexit_sleep_ms=0:report_thread_leaks=0";
 }
 
-/* options() changes what is constant in a program, while the connections of the test before end. */
+/* options() changes what is constant in a program, while connections of the previous test end. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -135,10 +135,13 @@ void end_reset(struct end *e)
 
 /* ---- waiting ---- */
 
-/* A thread that moves octets meanwhile is not heard by a descriptor: it is looked at again in a moment. */
+/*
+ * A thread that moves octets meanwhile does not make the descriptor ready, so poll again this
+ * often.
+ */
 #define MOMENT_MS 10
 
-/* For what either end awaits. */
+/* Waits for events of either end. */
 static void wait_for_both(struct end *a, struct end *b, unsigned int events)
 {
 	struct pollfd p[2] = { { .fd = -1 }, { .fd = -1 } };

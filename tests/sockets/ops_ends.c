@@ -26,7 +26,7 @@ static int result(int rv)
 
 static int news = -1;
 
-/* The progress thread moves octets, too. */
+/* Called by the progress thread, which moves octets, too. */
 static void changed(void *arg, unsigned int events)
 {
 	uint64_t one = 1;
@@ -55,7 +55,7 @@ int to_get(int fd, int level, int option, void *value, socklen_t *len)
 	return result(rl_ops_get(end_of(fd)->s, option, value, len));
 }
 
-/* Of one end; the others, whose threads these would be, go on. */
+/* Polls one end. The other ends, which would be other threads', make progress meanwhile. */
 int to_poll(struct pollfd *p, nfds_t n, int timeout)
 {
 	struct pollfd w[5] = { [4] = { news, POLLIN, 0 } };

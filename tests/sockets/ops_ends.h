@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Sockets of posted operations, by weft-socket.h's functions as programs have them. There are no hooks in the
- * tests: what the header calls comes to the functions here.
+ * Sockets with posted operations, used through weft-socket.h as programs use them. The tests have
+ * no hooks: the calls in the header are redirected to the functions here.
  */
 #ifndef SOCKETS_OPS_ENDS_H
 #define SOCKETS_OPS_ENDS_H
@@ -26,31 +26,31 @@ int to_poll(struct pollfd *p, nfds_t n, int timeout);
 #include "../../providers/sockets/operations/ops.h"
 #include "../../providers/sockets/stream/option.h"
 
-/* Two connections: each end's is that beside it. */
+/* Two connections: e[0] with e[1], e[2] with e[3]. */
 extern struct end e[4];
 
-/* Of each test: the first two are connected. */
+/* Around each test; connects the first two. */
 int setup(void **state);
 int cleanup(void **state);
 #define OVER_LO(name) cmocka_unit_test_setup_teardown(name, setup, cleanup)
 
 void upgrade(int i, uint8_t role, uint8_t flags, uint32_t depth);
-/* @i initiates, its neighbour responds, and both are open. */
+/* @i is the initiator, its neighbour the responder; both are open on return. */
 void open_deep(int i, uint32_t depth);
 void open_both(void);
 
-/* The next event of end @i, which comes soon. */
+/* The next event of end @i; fails if there is none in SOON_MS. */
 struct weft_qevent take(int i);
 void expect_event(int i, uint8_t what, uint64_t ahandle, uint32_t length);
 void expect_failed(int i, uint8_t what, uint64_t ahandle, int error);
 void expect_none(int i);
-/* No more events, and that for this reason, however often it is asked. */
+/* No more events, for this reason, in every call. */
 void expect_end(int i, int why);
 bool is_readable(int fd, int timeout);
 
-/* Memory to put to and to get from, and to do it with. */
+/* Targets of puts and gets, and local buffers. */
 extern uint8_t range[2][300000], local[2][300000];
-/* The octet at @p, which the peer may be writing: no event orders them. */
+/* Reads the octet at @p without synchronization: the peer may be writing it. */
 uint8_t amid(const void *p);
 uint32_t registered(int i, void *p, size_t n, int access);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What ends of a stream say: providers/sockets/stream/hello.c; and the queue of octets, octets.c. */
+/*
+ * The frames that the ends of a stream exchange (providers/sockets/stream/hello.c), and the queue
+ * of octets (octets.c).
+ */
 #include "ends.h"
 #include "../../providers/sockets/stream/octets.h"
 #include "../../providers/sockets/stream/hello.h"
@@ -15,7 +18,7 @@ static void terms_are_read_as_written(void **state)
 	assert_int_equal(got.window, t.window);
 }
 
-/* Each octet counts: another magic, version, or flag is another protocol. */
+/* Every octet is checked: another magic, version or flag is another protocol. */
 static void other_terms_are_refused(void **state)
 {
 	struct rl_stream_terms t = { .window = RL_STREAM_WINDOW_MIN }, got;
@@ -56,7 +59,7 @@ static void heads_are_read_as_written(void **state)
 	}
 }
 
-/* At the end of the numbers, too. */
+/* Also where the numbers wrap around. */
 static void credit_grows_and_never_beyond_the_window(void **state)
 {
 	struct rl_stream_credit c = { .window = 1000, .sent = 0xffffff00, .limit = 0xffffff80 };

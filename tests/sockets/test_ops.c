@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Posted operations between two sockets of one process: what each does, and what the peer may not. */
+/*
+ * Posted operations between two sockets of one process: their effects, and what peers may not do.
+ */
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -50,7 +52,7 @@ static void what_is_posted_before_the_ends_agree_follows(void **state)
 	assert_memory_equal(got[1], "from 0", 6);
 }
 
-/* @n octets from pieces of every size to pieces of others. */
+/* Sends @n octets in pieces of all sizes, and receives them in pieces of other sizes. */
 static void gather(size_t n)
 {
 	static uint8_t out[1 << 20], in[1 << 20];
@@ -97,7 +99,7 @@ static void messages_of_no_octets_are_messages(void **state)
 	expect_event(0, WEFT_POST_PUT, 3, 0);
 }
 
-/* More than TCP takes, to a peer that does not read: the calls return, and nothing is lost. */
+/* Sends more than TCP takes to a peer that does not read: the calls return, and nothing is lost. */
 static void posting_does_not_wait(void **state)
 {
 	enum { LEN = 8 << 20 };
@@ -122,7 +124,7 @@ static void posting_does_not_wait(void **state)
 	free(in);
 }
 
-/* A message waits for its receive, and what is behind it, too. */
+/* A message waits for its receive, and so do the messages after it. */
 static void a_send_waits_for_a_receive(void **state)
 {
 	char got[2][4] = {};
@@ -134,7 +136,7 @@ static void a_send_waits_for_a_receive(void **state)
 	expect_event(0, WEFT_POST_SEND, 2, 4);
 	assert_true(is_readable(e[1].fd, SOON_MS));
 	expect_none(1);
-	/* Whoever polls is not told of what nobody wants. */
+	/* poll() does not report a message without a receive. */
 	assert_false(rl_stream_poll(e[1].s) & POLLIN);
 	assert_false(rl_stream_awaits(e[1].s, POLLIN) & POLLIN);
 	assert_int_equal(weft_recv(e[1].fd, got[0], 4, 0, 3), 0);
@@ -209,7 +211,7 @@ static void puts_and_gets_go_both_ways(void **state)
 	assert_int_equal(range[1][49999] | range[1][250000] | range[0][99999], 0);
 }
 
-/* The target makes no call, and has no thread of its own in one. */
+/* The target makes no call, and no thread of its own is in one. */
 static void put_without_a_call(bool early)
 {
 	struct weft_qevent ev;
@@ -226,7 +228,7 @@ static void put_without_a_call(bool early)
 	memset(range[1], 0, sizeof(range[1]));
 	fill(local[0], sizeof(local[0]), 12, 0);
 	assert_int_equal(weft_put(e[0].fd, local[0], sizeof(local[0]), key, 0, 0, 1), 0);
-	/* A get of nothing: the peer has taken in all that was before it. */
+	/* An empty get completes once the peer has processed everything before it. */
 	assert_int_equal(weft_get(e[0].fd, NULL, 0, 0, 0, 0, 2), 0);
 	while (got < 2) {
 		struct pollfd p = { e[0].fd, 0, 0 };
@@ -263,7 +265,7 @@ static void events_come_in_the_order_of_posting(void **state)
 	key = registered(1, range[1], sizeof(range[1]), WEFT_MAY_PUT | WEFT_MAY_GET);
 	for (i = 0; i < 40; i++)
 		assert_int_equal(weft_recv(e[1].fd, got[i], 8, 0, i), 0);
-	/* A get takes a round trip, and what is behind it is through sooner. */
+	/* A get takes a round trip; operations after it complete sooner. */
 	for (i = 0; i < 40; i++) {
 		assert_int_equal(weft_get(e[0].fd, local[0], 100000, key, 0, 0, 3 * i), 0);
 		assert_int_equal(weft_send(e[0].fd, &i, sizeof(i), 0, 3 * i + 1), 0);
@@ -280,7 +282,7 @@ static void events_come_in_the_order_of_posting(void **state)
 	}
 }
 
-/* What a send says has come behind the put is there. */
+/* When a send after the put arrives, the put's data is in place. */
 static void a_send_tells_of_the_puts_before_it(void **state)
 {
 	uint32_t key;
@@ -301,7 +303,7 @@ static void a_send_tells_of_the_puts_before_it(void **state)
 	}
 }
 
-/* What was got goes on: without the fence the send might take what was there before. */
+/* Forwards the data of a get: without the fence the send might send the old data. */
 static void a_fence_waits_for_gets(void **state)
 {
 	uint32_t key;
@@ -330,8 +332,8 @@ struct denied {
 };
 
 /*
- * An error at both ends: the target's receive is flushed, and who asked is told no later than by an operation
- * that awaits its answer.
+ * Both ends get an error: the target's receive is flushed, and the initiator learns of it no later
+ * than in an operation that awaits an answer.
  */
 static void expect_denied(const struct denied *d)
 {
@@ -402,7 +404,7 @@ static void a_get_beyond_the_range_ends_both(void **state)
 	expect_denied(&(struct denied){ .offset = 1, .length = 4096, .access = WEFT_MAY_GET, .get = true });
 }
 
-/* It is in the same process, but for another socket's peer. */
+/* The key belongs to the same process, but to another connection. */
 static void a_range_is_for_one_socket(void **state)
 {
 	uint32_t key;
@@ -444,8 +446,8 @@ static void a_range_is_deregistered_once(void **state)
 }
 
 /*
- * In the middle of a put or a get: from the call's return on nothing touches the memory. The thread goes on with
- * puts while this one waits for a CPU: so there are many.
+ * Deregisters in the middle of a put or a get: nothing touches the memory once the call returns.
+ * The thread continues with puts while this one waits for a CPU, so there must be many.
  */
 static void deregister_in_use(bool get)
 {
@@ -479,13 +481,13 @@ static void deregister_in_use(bool get)
 		assert_int_equal(ev.what, WEFT_POST_PUT);
 		assert_int_equal(ev.ahandle, i);
 	}
-	/* It is not through with all. */
+	/* Some are still pending. */
 	assert_true(get || ev.error);
 	expect_end(0, EACCES);
 	expect_end(1, EACCES);
 	for (i = 0; i < LEN; i += 64)
 		assert_int_equal(mem[i], 9);
-	/* Nothing of what the memory was given to afterwards. */
+	/* No data of the memory's next use is sent. */
 	for (i = 0; get && i < LEN; i += 64)
 		assert_int_not_equal(own[i], 9);
 	munmap(mem, LEN);
@@ -515,7 +517,7 @@ static void a_full_queue_takes_no_more(void **state)
 		assert_int_equal(weft_recv(e[1].fd, c + i, 1, 0, i), 0);
 		assert_int_equal(weft_send(e[0].fd, "abcd" + i, 1, 0, i), 0);
 	}
-	/* They are through, but not dequeued. */
+	/* They have completed but were not dequeued. */
 	for (i = 0; i < 2; i++) {
 		assert_int_equal(weft_send(e[0].fd, "e", 1, 0, 4), -1);
 		assert_int_equal(errno, EAGAIN);
@@ -524,7 +526,7 @@ static void a_full_queue_takes_no_more(void **state)
 		assert_int_equal(weft_recv(e[1].fd, c + 4, 1, 0, 4), -1);
 		assert_int_equal(errno, EAGAIN);
 	}
-	/* Receives have places of their own. */
+	/* Receives have their own entries. */
 	assert_int_equal(weft_recv(e[0].fd, c + 5, 1, 0, 5), 0);
 	expect_event(0, WEFT_POST_SEND, 0, 1);
 	expect_event(1, WEFT_POST_RECV, 0, 1);
@@ -538,7 +540,7 @@ static void a_full_queue_takes_no_more(void **state)
 	assert_memory_equal(c, "abcde", 5);
 }
 
-/* Far more than the rings have places for, and of every length. */
+/* Far more than the rings have entries for, and of all lengths. */
 static void the_rings_go_round(void **state)
 {
 	static uint8_t in[8][5000];
@@ -583,7 +585,7 @@ static void each_socket_has_a_queue_of_its_own(void **state)
 	expect_event(0, WEFT_POST_SEND, 4, 4);
 }
 
-/* Both send and receive all the time, and nobody waits for the other. */
+/* Both send and receive all the time, and neither waits for the other. */
 static void both_ends_at_once(void **state)
 {
 	enum { N = 300 };
@@ -618,7 +620,7 @@ static void both_ends_at_once(void **state)
 
 /* ---- the descriptor ---- */
 
-/* Nobody makes a call at the end that waits. */
+/* The waiting end makes no call. */
 static void an_epoll_waits_at_the_descriptor(void **state)
 {
 	int ep = epoll_create1(0), q, q2;
@@ -639,13 +641,13 @@ static void an_epoll_waits_at_the_descriptor(void **state)
 	assert_false(is_readable(q, 0));
 	assert_int_equal(weft_send(e[0].fd, "two", 4, 0, 4), 0);
 	assert_true(is_readable(q, SOON_MS));
-	/* A second name of the same, which tells of what is there already. */
+	/* A second descriptor, readable at once since an event is waiting. */
 	q2 = weft_qfd(e[1].fd);
 	assert_true(is_readable(q2, 0));
 	close(q);
 	expect_event(1, WEFT_POST_RECV, 2, 4);
 	assert_false(is_readable(q2, 0));
-	/* The end is news that stays, behind the last event, too. */
+	/* The end keeps the descriptor readable, also after the last event. */
 	assert_int_equal(weft_recv(e[1].fd, got[0], 4, 0, 5), 0);
 	end_close(&e[0]);
 	assert_true(is_readable(q2, SOON_MS));
@@ -657,7 +659,7 @@ static void an_epoll_waits_at_the_descriptor(void **state)
 	close(ep);
 }
 
-/* It shares nothing with the library that a program could take, or change. */
+/* The program cannot take or change the library's own descriptor through it. */
 static void the_descriptor_cannot_be_read(void **state)
 {
 	uint64_t n = 1;
@@ -677,13 +679,13 @@ static void the_descriptor_cannot_be_read(void **state)
 	assert_true(is_readable(q, 0));
 	expect_event(0, WEFT_POST_SEND, 2, 1);
 	assert_false(is_readable(q, 0));
-	/* It says so when the socket is closed, for it tells of no event any more. */
+	/* It becomes readable when the socket is closed, since no event will follow. */
 	end_close(&e[0]);
 	assert_true(is_readable(q, 0));
 	close(q);
 }
 
-/* Nor to agree: each end sleeps at its descriptor from before on. */
+/* Nor is one needed for set-up: both ends sleep at their descriptors from before it on. */
 static void ends_that_wait_at_the_descriptor_agree(void **state)
 {
 	int q[2];
@@ -703,7 +705,7 @@ static void ends_that_wait_at_the_descriptor_agree(void **state)
 	close(q[1]);
 }
 
-/* The exchange never comes to its end. */
+/* The exchange never completes. */
 static void closed_while_the_thread_starts_it(void **state)
 {
 	int q, i;

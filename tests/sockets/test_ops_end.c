@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Where posted operations begin and end, octets beside them, and peers and programs that are hostile. */
+/*
+ * The beginning and end of posted operations, octets mixed with them, and hostile peers and
+ * programs.
+ */
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -14,7 +17,7 @@ static void octets_and_operations_do_not_mix(void **state)
 
 	assert_int_equal(send(e[0].fd, "before", 6, 0), 6);
 	open_both();
-	/* What the peer said without iWARP is received first, and nothing else ever. */
+	/* Octets that the peer sent before iWARP are received first, and none later. */
 	assert_true(rl_stream_poll(e[1].s) & POLLIN);
 	assert_int_equal(rl_stream_recv(e[1].s, &v, 1, MSG_PEEK), 6);
 	assert_int_equal(end_recv(&e[1], &c, 1), 1);
@@ -31,7 +34,10 @@ static void octets_and_operations_do_not_mix(void **state)
 	assert_int_equal(rl_stream_inq(e[0].s), 0);
 }
 
-/* Neither before the ends agree nor behind that: poll() tells of the octets, and the wait would spin. */
+/*
+ * Neither before the ends agree nor after: poll() would report the octets, and the wait would
+ * spin.
+ */
 static void octets_from_before_end_a_wait_for_events(void **state)
 {
 	struct weft_qevent ev;
@@ -46,7 +52,7 @@ static void octets_from_before_end_a_wait_for_events(void **state)
 	assert_int_equal(weft_recv(e[1].fd, &c, 1, 0, 1), 0);
 	assert_int_equal(weft_send(e[0].fd, "x", 1, 0, 2), 0);
 	expect_event(0, WEFT_POST_SEND, 2, 1);
-	/* Events are first. */
+	/* Events are returned first. */
 	assert_true(is_readable(e[1].fd, SOON_MS));
 	expect_event(1, WEFT_POST_RECV, 1, 1);
 	assert_int_equal(weft_qdequeue(e[1].fd, &ev, 1, -1), -1);
@@ -68,7 +74,7 @@ static void a_stream_of_octets_has_no_operations(void **state)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
-/* Either way round: who has posted is told. */
+/* Whichever end posts gets the error. */
 static void refuse(int asks)
 {
 	char c;
@@ -112,7 +118,10 @@ static void a_plain_client_is_left_alone(void **state)
 	assert_int_equal(recv(e[1].fd, got, 3, MSG_WAITALL), 3);
 }
 
-/* Who has posted is told, and who sleeps at the descriptor wakes, behind the stream, too. */
+/*
+ * The end that has posted gets the error, and a sleeper at its descriptor wakes, also after the
+ * stream's end.
+ */
 static void a_plain_client_ends_what_is_posted(void **state)
 {
 	char c;
@@ -170,7 +179,7 @@ static void a_close_brings_all_that_is_complete(void **state)
 	expect_end(1, ENOTCONN);
 }
 
-/* What was not complete is not lost silently, and not read any more. */
+/* Incomplete operations are reported, and their memory is no longer read. */
 static void a_close_amid_a_send_is_an_error_of_the_peer(void **state)
 {
 	enum { LEN = 64 << 20 };
@@ -188,7 +197,9 @@ static void a_close_amid_a_send_is_an_error_of_the_peer(void **state)
 	free(in);
 }
 
-/* In the middle of a message; what the peer has posted is the program's again. */
+/*
+ * Closes in the middle of a message; the buffers that the peer has posted are its program's again.
+ */
 static void a_close_takes_the_receives_back(void **state)
 {
 	enum { LEN = 64 << 20 };
@@ -203,7 +214,7 @@ static void a_close_takes_the_receives_back(void **state)
 		rl_stream_poll(e[1].s);
 	end_close(&e[1]);
 	memset(in, 9, LEN);
-	/* TCP may have taken all of it before the peer's word comes. */
+	/* TCP may have taken all of it before the peer's frame arrives. */
 	assert_int_equal(take(0).ahandle, 2);
 	expect_end(0, ECONNRESET);
 	for (i = 0; i < LEN; i += 64)
@@ -226,7 +237,7 @@ static void a_close_takes_ranges_back(void **state)
 	assert_int_equal(range[1][0], 9);
 }
 
-/* Threads may be in calls yet, as when a process ends, and the ring of receives has gone. */
+/* Threads may still be in calls, as when a process exits, while the ring of receives is gone. */
 static void nothing_is_posted_behind_the_close(void **state)
 {
 	uint32_t key;
@@ -247,7 +258,7 @@ static void nothing_is_posted_behind_the_close(void **state)
 	}
 }
 
-/* A thread that waits has the stream yet: its last name alone is closed. */
+/* A waiting thread still holds the stream: only its last descriptor was closed. */
 static void what_is_closed_under_a_waiter_is_taken_back(void **state)
 {
 	uint32_t key;
@@ -270,7 +281,7 @@ static void what_is_closed_under_a_waiter_is_taken_back(void **state)
 	assert_int_equal(weft_send(e[1].fd, "x", 1, 0, 2), -1);
 }
 
-/* Nor does the exchange begin behind the last close. */
+/* Nor does the exchange begin after the last close. */
 static void what_is_closed_early_never_opens(void **state)
 {
 	char word[5];
@@ -305,7 +316,7 @@ static void a_message_that_waits_survives_the_close(void **state)
 	end_close(&e[0]);
 	assert_true(is_readable(e[1].fd, SOON_MS));
 	expect_none(1);
-	/* As long as it likes: no end has such a time. */
+	/* As long as it likes: neither end has a time-out for that. */
 	usleep(100000);
 	expect_none(1);
 	assert_int_equal(weft_recv(e[1].fd, got, 2, 0, 2), 0);
@@ -314,7 +325,7 @@ static void a_message_that_waits_survives_the_close(void **state)
 	expect_end(1, ENOTCONN);
 }
 
-/* Behind what nobody receives. */
+/* After octets that are never received. */
 static void the_end_is_seen_behind_a_message_that_waits(void **state)
 {
 	open_both();
@@ -350,7 +361,7 @@ static void a_peer_that_dies_ends_what_is_posted(void **state)
 	free(in);
 }
 
-/* A process that is killed: TCP says FIN, in the middle of a message. */
+/* A killed process: TCP sends FIN in the middle of a message. */
 static void a_peer_that_is_killed_ends_what_is_posted(void **state)
 {
 	enum { LEN = 64 << 20 };
@@ -380,7 +391,7 @@ static void a_peer_that_is_killed_ends_what_is_posted(void **state)
 	free(in);
 }
 
-/* What it has not sent yet has its time. */
+/* Unsent data is sent until the time-out. */
 static void a_process_that_ends_sends_what_it_has_posted(void **state)
 {
 	enum { LEN = 16 << 20 };
@@ -388,7 +399,7 @@ static void a_process_that_ends_sends_what_it_has_posted(void **state)
 	int status;
 	pid_t pid;
 
-	/* The peer is a process that may be busy. */
+	/* The peer is a process, which may be busy. */
 	options()->close_ms = 60000;
 	pid = fork();
 	if (!pid) {
@@ -397,7 +408,7 @@ static void a_process_that_ends_sends_what_it_has_posted(void **state)
 		fill(out, LEN, 50, 0);
 		upgrade(0, WEFT_IWARP_INITIATOR, WEFT_IWARP_OPERATIONS, 0);
 		assert_int_equal(weft_send(e[0].fd, out, LEN, 0, 1), 0);
-		/* The exchange is over with the first event that waits. */
+		/* The exchange ends with the first waiting event. */
 		assert_int_equal(end_await_phase(&e[0], NULL), RL_STREAM_OPEN);
 		rl_stream_exit();
 		_exit(0);
@@ -414,7 +425,7 @@ static void a_process_that_ends_sends_what_it_has_posted(void **state)
 	free(in);
 }
 
-/* The parent's memory is not the child's, also before the ends have agreed. */
+/* The child has no access to the parent's memory, even before the ends have agreed. */
 static void what_is_posted_is_not_the_childs(void **state)
 {
 	int status;
@@ -572,12 +583,12 @@ static void what_is_not_known_is_refused(void **state)
 	len = 3;
 	assert_int_equal(to_get(e[0].fd, SOL_WEFT, WEFT_QFD, &key, &len), -1);
 	assert_int_equal(errno, EINVAL);
-	/* Nothing of all that was posted. */
+	/* None of the posted operations took effect. */
 	expect_none(0);
 	expect_none(1);
 }
 
-/* An event that cannot be told stays. */
+/* An event that cannot be returned is kept. */
 static void events_are_not_lost_to_a_bad_pointer(void **state)
 {
 	socklen_t len = sizeof(struct weft_qevent);
@@ -616,7 +627,7 @@ static void open_raw(void)
 	assert_int_equal(end_await_phase(&e[1], NULL), RL_STREAM_OPEN);
 }
 
-/* A tagged segment, the last, without CRC. */
+/* Writes a tagged segment with the Last flag, without CRC. */
 static void say_tagged(uint8_t opcode, uint32_t stag, uint64_t to, const char *octets)
 {
 	uint32_t len = strlen(octets), n = 2 + 14 + len;
@@ -632,7 +643,7 @@ static void say_tagged(uint8_t opcode, uint32_t stag, uint64_t to, const char *o
 	raw_say(&e[0], wire, ((n + 3) & ~3u) + 4);
 }
 
-/* An untagged one, of message 1, from its octet @mo on; the last if that is 0. */
+/* Writes an untagged one of message 1 at offset @mo, with the Last flag if @mo is 0. */
 static void say_untagged(uint8_t opcode, uint32_t qn, uint32_t mo, const void *octets, uint32_t len)
 {
 	uint32_t n = 2 + 18 + len;
@@ -664,7 +675,7 @@ static void expect_terminate(int why)
 	assert_int_equal(hear_opcode(), 7);
 }
 
-/* What local work names all memory by is nobody else's. */
+/* The key of local work, which covers all memory, is not valid for peers. */
 static void stag_0_is_not_the_peers(void **state)
 {
 	char c = 'a';
@@ -698,7 +709,7 @@ static void an_answer_that_nobody_asked_for_is_refused(void **state)
 	assert_int_equal(c, 'a');
 }
 
-/* The sink of a get is open to its answer alone, and to no octet beyond. */
+/* The sink of a get accepts only the get's Response, and no octet more. */
 static void an_answer_beyond_the_sink_is_refused(void **state)
 {
 	char sink[8] = "1234567";
@@ -744,7 +755,7 @@ static void operations_are_those_of_rdmap(void **state)
 		if (i == 2)
 			assert_memory_equal(wire + 20, "send", 4);
 	}
-	/* And a Send is what a receive waits for. */
+	/* And only a Send completes a receive. */
 	assert_int_equal(weft_recv(e[1].fd, &c, 1, 0, 4), 0);
 	say_untagged(3, 0, 0, "z", 1);
 	expect_event(1, WEFT_POST_PUT, 1, 3);

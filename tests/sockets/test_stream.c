@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A stream of octets over a connection: what send, recv, shutdown and close mean. */
+/* A stream of octets over a connection: the semantics of send, recv, shutdown and close. */
 #include <dirent.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include "../../providers/sockets/stream/conn.h"
 #include "ends.h"
 
-/* The thread sanitizer makes all octets slow. */
+/* The thread sanitizer makes copying slow. */
 #ifdef __SANITIZE_THREAD__
 #define MUCH	16
 #else
@@ -37,10 +37,13 @@ static int count_descriptors(void)
 	return n;
 }
 
-/* Before the first test. */
+/* Number before the first test. */
 static int descriptors;
 
-/* Once the connections of the tests before are at their end, and the thread has but its own two descriptors. */
+/*
+ * Once the connections of the previous tests have ended, the thread has only its own two
+ * descriptors.
+ */
 static int open_alone(void **state)
 {
 	int tries = 0;
@@ -59,7 +62,7 @@ static int open_with_crc(void **state)
 	return 0;
 }
 
-/* Each end asks the other for Markers: all goes through copies. */
+/* Each end requests Markers from the other: all octets are copied. */
 static int open_with_markers(void **state)
 {
 	options()->crc = options()->markers = true;
@@ -68,7 +71,7 @@ static int open_with_markers(void **state)
 	return 0;
 }
 
-/* Calls of sendmsg() that TCP has room for but a part of. */
+/* Calls of sendmsg() that TCP takes only in part. */
 static int open_narrow(void **state)
 {
 	int small = 4096, i;
@@ -86,7 +89,7 @@ static int open_narrow(void **state)
 	return 0;
 }
 
-/* As on Ethernet: a message is many FPDUs. */
+/* As on Ethernet: a message takes many FPDUs. */
 static int open_ethernet(void **state)
 {
 	options()->crc = false;
@@ -137,7 +140,7 @@ static int cut(struct iovec iov[3], uint8_t *p, size_t n)
 	return 3;
 }
 
-/* The program's memory is another's as soon as the call is over. */
+/* The program may reuse its memory as soon as the call has returned. */
 static ssize_t say_some(int i, struct flow *f, uint64_t most)
 {
 	size_t n = random_size();
@@ -202,7 +205,7 @@ static void a_little_at_a_time_arrives_through_small_buffers(void **state)
 	move((1 << 20) / MUCH);
 }
 
-/* Of one who reads in large pieces. */
+/* For a reader of large pieces. */
 static void a_long_stream_arrives_in_a_large_buffer(void **state)
 {
 	static uint8_t big[1 << 20];
@@ -254,7 +257,7 @@ static void a_peek_for_all_waits_for_all(void **state)
 		;
 	assert_int_equal(rl_stream_recv(e[1].s, &iov, 1, MSG_PEEK | MSG_WAITALL), 7);
 	assert_memory_equal(in, "abfirst", 7);
-	/* No more will come than there is: the end is there, or credit is none. */
+	/* No more octets will follow: the stream has ended, or the peer has no credit left. */
 	iov.iov_len = 8;
 	assert_int_equal(rl_stream_shutdown(e[0].s, SHUT_WR), 0);
 	while (!(rl_stream_poll(e[1].s) & POLLRDHUP))
@@ -262,7 +265,7 @@ static void a_peek_for_all_waits_for_all(void **state)
 	assert_int_equal(rl_stream_recv(e[1].s, &iov, 1, MSG_PEEK | MSG_WAITALL), 7);
 }
 
-/* Who peeks until a record is whole sees it become so. */
+/* A program that peeks until a record is complete sees it complete. */
 static void a_peek_for_more_finds_what_has_come(void **state)
 {
 	struct iovec iov = { in, 9 };
@@ -298,7 +301,7 @@ static void octets_go_straight_to_who_waits(void **state)
 	assert_memory_equal(e[1].s->in.mem, untouched, sizeof(untouched));
 }
 
-/* Its poll() has emptied TCP: a server of many sockets has one call of TCP a request. */
+/* Its poll() has emptied TCP: a server of many sockets makes one call to TCP per request. */
 static void what_a_poll_took_in_costs_no_more_calls(void **state)
 {
 	uint8_t buf[16384];
@@ -312,7 +315,7 @@ static void what_a_poll_took_in_costs_no_more_calls(void **state)
 	assert_int_equal(rl_stats[RL_RX_CALLS], calls);
 }
 
-/* Whatever step it is that reads: what there is goes to the queue. */
+/* Whichever step reads, the octets go to the queue. */
 static void step(void)
 {
 	rl_conn_lock(e[1].s->conn);
@@ -332,7 +335,7 @@ static void hear(void *arg, unsigned int events)
 	news++;
 }
 
-/* Octets are moved by whoever has the connection, and a thread that waits for them is another. */
+/* Octets are moved by the thread that holds the connection, while another thread waits for them. */
 static void who_waits_hears_of_what_others_move(void **state)
 {
 	struct pollfd p = { e[1].fd, POLLIN, 0 };
@@ -346,7 +349,7 @@ static void who_waits_hears_of_what_others_move(void **state)
 	assert_int_equal(heard, 0);
 	step();
 	assert_int_equal(heard, POLLIN);
-	/* There were some, and more are news, too; nothing is none. */
+	/* There were some; more are reported, too, but an empty read is not. */
 	end_send_all(&e[0], &e[1], "more", 4);
 	assert_int_equal(poll(&p, 1, SOON_MS), 1);
 	before = news;
@@ -363,7 +366,7 @@ static void who_waits_hears_of_what_others_move(void **state)
 		end_recv(&e[0], in, sizeof(in));
 		step();
 	}
-	/* And the end. */
+	/* And the end of the stream. */
 	heard = 0;
 	assert_int_equal(rl_stream_shutdown(e[0].s, SHUT_WR), 0);
 	while (!(heard & POLLRDHUP))
@@ -374,7 +377,7 @@ static void who_waits_hears_of_what_others_move(void **state)
 	assert_true(heard & POLLHUP);
 }
 
-/* As of a thread that waits to read while another shuts. */
+/* Like a thread that waits to read while another shuts down. */
 static void a_shutdown_is_news(void **state)
 {
 	rl_stream_tell(e[1].s, hear, &heard);
@@ -400,11 +403,14 @@ static void a_part_of_a_message_is_news(void **state)
 		rl_conn_unlock(e[1].s->conn);
 	}
 	assert_true(heard & POLLIN);
-	/* rl_stream_has() looks at no TCP, and says it. */
+	/* rl_stream_has() reports it without a look at TCP. */
 	assert_true(rl_stream_has(e[1].s) & POLLIN);
 }
 
-/* A message of many parts, each taken in by a step, and then received by a call with room for all, or for it alone. */
+/*
+ * A message of many parts, each queued by a step, then received by a call with room for all, or
+ * only for this part.
+ */
 static void hear_in_parts(bool no_more_room)
 {
 	uint64_t got = 0;
@@ -433,7 +439,7 @@ static void the_first_part_of_a_message_comes_first(void **state)
 	hear_in_parts(false);
 }
 
-/* The rest goes where the queue has its next octet then. */
+/* The rest then goes to the queue's next octet. */
 static void a_queue_may_be_emptied_in_mid_message(void **state)
 {
 	hear_in_parts(true);
@@ -450,7 +456,7 @@ void *__wrap_rl_pool_take(void)
 	return __atomic_load_n(&no_blocks, __ATOMIC_RELAXED) ? NULL : __real_rl_pool_take();
 }
 
-/* The program's memory is its own again, and what it has sent is not lost. */
+/* The program may reuse its memory, and its sent octets are not lost. */
 static void what_was_sent_without_memory_goes_out_later(void **state)
 {
 	fill(out, 60000, 11, 0);
@@ -481,7 +487,7 @@ static uint64_t send_all_there_is(struct end *from, uint32_t seed)
 	}
 }
 
-/* The other end takes so many octets, and then the end, which comes behind them. */
+/* The other end receives so many octets, and then the end of the stream. */
 static void take_to_the_end(uint32_t seed, uint64_t sent)
 {
 	uint64_t got = 0;
@@ -500,7 +506,7 @@ static void take_to_the_end(uint32_t seed, uint64_t sent)
 	assert_int_equal(end_recv_end(&e[1], NULL), 0);
 }
 
-/* It sends, and then does other things: TCP has not taken all, and no call comes. */
+/* It sends, then does other work: TCP has not taken everything, and no further call is made. */
 static void what_was_sent_goes_out_without_a_call(void **state)
 {
 	uint64_t sent = send_all_there_is(&e[0], 12);
@@ -515,7 +521,7 @@ static void who_does_not_read_stops_the_sender(void **state)
 {
 	uint64_t sent = 0, now, got = 0;
 
-	/* TCP moves what it has, and is never what is full in the end. */
+	/* TCP keeps moving its octets, so it is not TCP that is full in the end. */
 	do {
 		now = 0;
 		rl_stream_poll(e[1].s);
@@ -538,13 +544,13 @@ static void who_does_not_read_stops_the_sender(void **state)
 		expect(in, 65536, 4, got);
 		got += 65536;
 	}
-	/* And it goes on. */
+	/* And it continues. */
 	end_send_all(&e[0], &e[1], "more", 4);
 	end_recv_all(&e[1], &e[0], in, 4);
 	assert_memory_equal(in, "more", 4);
 }
 
-/* Both send before either reads: each takes in what the other's window lets it. */
+/* Both send before either reads: each queues what the other's window allows. */
 static void both_may_send_a_window_before_they_read(void **state)
 {
 	static uint8_t a[1 << 20];
@@ -608,7 +614,10 @@ static void what_one_side_shuts_the_other_may_still_say(void **state)
 	assert_int_equal(rl_stream_error(e[0].s), 0);
 }
 
-/* A window and more goes one way after the other way is shut: credit is no stream's octets. */
+/*
+ * More than a window is sent one way after the other way was shut down: credit does not count as
+ * octets of the stream.
+ */
 static void credit_flows_after_shutdown(void **state)
 {
 	uint64_t sent = 0, got = 0;
@@ -637,7 +646,7 @@ static void shut_for_reading_is_the_end(void **state)
 	end_recv_all(&e[1], &e[0], in, 5);
 }
 
-/* The program is gone, and what it has sent is not. */
+/* The program is gone, but its sent octets are not. */
 static void what_was_sent_before_close_arrives(void **state)
 {
 	uint64_t sent = send_all_there_is(&e[0], 8);
@@ -647,7 +656,7 @@ static void what_was_sent_before_close_arrives(void **state)
 	take_to_the_end(8, sent);
 }
 
-/* It reads when it likes: longer than a process would wait that ends. */
+/* It reads late: later than an exiting process would wait. */
 static void what_was_sent_before_close_waits_for_its_reader(void **state)
 {
 	u32 before = options()->close_ms;
@@ -673,7 +682,7 @@ static void who_sends_to_one_that_has_closed_is_told(void **state)
 	assert_true(rl_stream_poll(e[1].s) & POLLOUT);
 }
 
-/* In the middle of its octets, and not when the closed one is tired of waiting for a FIN. */
+/* In the middle of its octets, before the closed end times out waiting for a FIN. */
 static void who_sends_on_to_one_that_closes_is_told(void **state)
 {
 	ssize_t n;
@@ -685,7 +694,7 @@ static void who_sends_on_to_one_that_closes_is_told(void **state)
 	assert_true(n == -EPIPE || n == -ECONNRESET);
 }
 
-/* Each of its octets finds credit. */
+/* There is credit for each of its octets. */
 static void who_sends_little_to_one_that_has_closed_is_told(void **state)
 {
 	u32 before = options()->close_ms;
@@ -713,7 +722,7 @@ static void a_reset_is_an_error_once(void **state)
 	assert_int_equal(end_send(&e[1], "x", 1), -EPIPE);
 }
 
-/* As of a process that was killed: TCP's FIN is all. */
+/* As of a killed process: TCP's FIN is all that arrives. */
 static void a_fin_of_tcp_alone_ends_the_stream(void **state)
 {
 	end_send_all(&e[0], &e[1], "before", 6);
@@ -727,7 +736,7 @@ static void a_fin_of_tcp_alone_ends_the_stream(void **state)
 
 #define THREADS_TOTAL (4 << 20)
 
-/* One of two at an end: the other may take from TCP what it waits for, so it never waits long. */
+/* One of two threads at an end: the other may take its octets from TCP, so it never waits long. */
 static void yield_for(const struct end *end, unsigned int events)
 {
 	struct pollfd p = { end->fd, rl_stream_awaits(end->s, events), 0 };
@@ -758,7 +767,7 @@ static void *talk(void *arg)
 	return NULL;
 }
 
-/* NULL: all was right. */
+/* NULL: no error. */
 static void *listen_to(void *arg)
 {
 	int i = *(int *)arg;
@@ -798,7 +807,7 @@ static void threads_send_and_receive_at_once(void **state)
 
 static bool is_held, is_heard;		/* atomic */
 
-/* A thread in the middle of a connection that ends; all that it knows of the other comes by the lock. */
+/* A thread in the middle of a connection that ends; the threads synchronize only by the lock. */
 static void *hold_and_end(void *arg)
 {
 	struct rl_conn *c = arg;
@@ -813,7 +822,7 @@ static void *hold_and_end(void *arg)
 	return NULL;
 }
 
-/* The process ends as well, and waits for what is said yet, as long as its patience lasts. */
+/* The process exits, too, and waits for unsent octets until its time-out. */
 static void a_connection_that_is_heard_out_may_end(void **state)
 {
 	pthread_t t;
@@ -851,7 +860,7 @@ static void a_child_gets_an_error_and_harms_nothing(void **state)
 	assert_memory_equal(in, "ab", 2);
 }
 
-/* A server that forks for each connection: nothing of it was used before. */
+/* A server that forks for each connection, unused before. */
 static void a_child_may_have_what_its_parent_has_not_used(void **state)
 {
 	int status;
@@ -866,7 +875,7 @@ static void a_child_may_have_what_its_parent_has_not_used(void **state)
 		end_recv_all(&e[1], NULL, in, 4);
 		end_send_all(&e[1], NULL, in, 4);
 		end_close(&e[1]);
-		/* As exit() would: what was sent goes out. */
+		/* Like exit(): sent octets are transmitted. */
 		exit(0);
 	}
 	end_close(&e[1]);
@@ -879,7 +888,7 @@ static void a_child_may_have_what_its_parent_has_not_used(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* Its octets wait for a peer that has not read them, and the process goes. */
+/* Its octets wait for a peer that has not read them, and the process exits. */
 static void leave(bool close_first)
 {
 	uint64_t sent = 0;
@@ -888,7 +897,7 @@ static void leave(bool close_first)
 	pid_t pid;
 
 	assert_int_equal(pipe(pipes), 0);
-	/* The reader is a process that may be busy. */
+	/* The reader is a process, which may be busy. */
 	options()->close_ms = 60000;
 	ends_connect(e);
 	pid = fork();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How a connected socket becomes a stream, and what a peer cannot do to one: MPA's frames and FPDUs are
+ * How a connected socket becomes a stream, and attacks by its peer: MPA frames and FPDUs are
  * written here octet by octet.
  */
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ static int close_ends(void **state)
 
 #define KEY_REQ "MPA ID Req Frame"
 #define KEY_REP "MPA ID Rep Frame"
-/* No flag, revision 1, 12 octets of private data. */
+/* No flags, revision 1, 12 octets of private data. */
 #define REV_1 "\0\1\0\x0c"
 #define TERMS "wefS\1\0\0\0\0\x10\0\0"
 #define FRAME_LEN (20 + 12)
@@ -47,7 +47,7 @@ static void say_request(void)
 	raw_say(&e[0], KEY_REQ REV_1 TERMS, FRAME_LEN);
 }
 
-/* The stream is a responder; this end speaks to it as an initiator does. */
+/* The stream is a responder; this end acts as its initiator. */
 static void open_raw(void)
 {
 	uint8_t reply[FRAME_LEN];
@@ -60,11 +60,11 @@ static void open_raw(void)
 	assert_int_equal(end_await_phase(&e[1], NULL), RL_STREAM_OPEN);
 }
 
-/* A Send, the first, whole, which gives the whole window, but for what is said here. */
+/* The first Send, complete, granting the whole window, except for the fields set here. */
 struct message {
 	uint8_t opcode;
-	bool more;			/* segments of it are to come */
-	uint32_t before, mo;		/* messages, and octets of it */
+	bool more;			/* more segments follow */
+	uint32_t before, mo;		/* message number, and offset in the message */
 	int32_t credit;			/* beyond the window */
 	uint8_t flags[4];
 	bool headless;
@@ -75,7 +75,7 @@ struct message {
 
 static uint8_t wire[70000];
 
-/* An untagged segment of queue 0, without CRC. */
+/* Writes an untagged segment for queue 0, without CRC. */
 static uint32_t write_fpdu(uint8_t *p, const struct message *m)
 {
 	uint32_t head = m->headless ? 0 : 8, ulpdu = 18 + head + m->len, n = 2 + ulpdu;
@@ -100,7 +100,7 @@ static void say(struct message m)
 	raw_say(&e[0], wire, write_fpdu(wire, &m));
 }
 
-/* The next FPDU's opcode; its ULPDU is in wire. */
+/* Reads the next FPDU: returns its opcode; the ULPDU is in wire. */
 static uint8_t hear_fpdu(void)
 {
 	uint32_t n;
@@ -111,7 +111,7 @@ static uint8_t hear_fpdu(void)
 	return wire[3] & 15;
 }
 
-/* The stream has ended with an error, and the peer was told. */
+/* The stream has ended with an error, reported to the peer. */
 static void expect_refused(void)
 {
 	ssize_t rv;
@@ -125,7 +125,7 @@ static void expect_refused(void)
 		;
 }
 
-/* The same, where its program has other things to read first. */
+/* The same if the program has other octets to read first. */
 static void expect_refused_at_the_end(void)
 {
 	assert_true(end_await(&e[1], NULL, POLLHUP) & POLLERR);
@@ -175,7 +175,7 @@ static void on_one_port_an_iwarp_client_is_served_too(void **state)
 	assert_memory_equal(got, "hello", 5);
 }
 
-/* Both ways: what was on its way at the switch comes first. */
+/* In both directions octets in flight at the upgrade arrive first. */
 static void octets_before_the_switch_are_delivered_first(void **state)
 {
 	static uint8_t before[40000], got[40005];
@@ -201,7 +201,7 @@ static void hear(void *arg, unsigned int events)
 	*(unsigned int *)arg |= events;
 }
 
-/* More than is read ahead: the exchange goes on once the program has read. */
+/* More than is read ahead: the exchange continues once the program has read. */
 static void many_octets_before_the_switch_wait_in_tcp(void **state)
 {
 	static uint8_t before[200000], got[200000];
@@ -212,7 +212,10 @@ static void many_octets_before_the_switch_wait_in_tcp(void **state)
 	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
 	await_octets(64 * 1024);
 	assert_int_equal(rl_stream_phase(e[1].s), RL_STREAM_STARTING);
-	/* Who waits to send would be woken by them for nothing: it hears of the first that are read. */
+	/*
+	 * These octets would wake a waiting sender for nothing: only the first ones read are
+	 * reported.
+	 */
 	assert_int_equal(rl_stream_awaits(e[1].s, POLLOUT), 0);
 	rl_stream_tell(e[1].s, hear, &heard);
 	heard = 0;
@@ -235,7 +238,9 @@ static void a_frame_may_come_octet_by_octet(void **state)
 
 		raw_say(&e[0], frame + i, 1);
 		rl_stream_poll(e[1].s);
-		/* Who waits for the rest is not woken by what is there. */
+		/*
+		 * A thread that waits for the rest is not woken by octets that are already there.
+		 */
 		p.events = rl_stream_awaits(e[1].s, POLLIN);
 		if (i > 1 && i < 16)
 			assert_int_equal(poll(&p, 1, 0), 0);
@@ -246,7 +251,7 @@ static void a_frame_may_come_octet_by_octet(void **state)
 	assert_memory_equal(reply, "ab", 2);
 }
 
-/* It looked like the beginning of a frame, and was the end. */
+/* It looked like the beginning of a frame, but was the end of the octets. */
 static void part_of_a_key_and_fin_are_plain_octets(void **state)
 {
 	char got[9];
@@ -276,7 +281,10 @@ static void both_ends_at_once_agree_who_begins(void **state)
 	assert_memory_equal(got, "pong", 4);
 }
 
-/* MPA has no such start. Each takes the other's Request for what the peer said before, and waits. */
+/*
+ * MPA has no such start-up. Each end takes the other's Request for octets sent before it, and
+ * waits.
+ */
 static void two_initiators_do_not_meet(void **state)
 {
 	char got[FRAME_LEN];
@@ -310,7 +318,7 @@ static void an_initiator_hears_that_it_is_rejected(void **state)
 	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
 	assert_true(recv(e[1].fd, req, sizeof(req), 0) >= FRAME_LEN);
 	assert_memory_equal(req, KEY_REQ, 16);
-	/* R, and the revision and flags of what was asked. */
+	/* Rejected, with the revision and flags of the Request. */
 	memcpy(req, KEY_REP, 16);
 	req[16] |= 0x20;
 	raw_say(&e[1], req, 20 + (req[18] << 8 | req[19]));
@@ -356,7 +364,7 @@ static void a_request_of_no_right_length_is_an_error(void **state)
 	assert_true(end_recv_end(&e[1], NULL) < 0);
 }
 
-/* RFC 5044, 7.1.1: a Request stands alone until it is answered. */
+/* RFC 5044, 7.1.1: nothing follows a Request until it is answered. */
 static void octets_behind_a_request_are_an_error(void **state)
 {
 	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
@@ -365,7 +373,7 @@ static void octets_behind_a_request_are_an_error(void **state)
 	assert_int_equal(rl_stream_error(e[1].s), EPROTO);
 }
 
-/* More than any words of ours. */
+/* More private data than our frames have. */
 static void long_private_data_is_rejected(void **state)
 {
 	uint8_t frame[20 + 512] = KEY_REQ "\0\1\2\0", reply[FRAME_LEN];
@@ -388,7 +396,7 @@ static void spoil(uint8_t *p, uint32_t n, uint32_t times)
 	}
 }
 
-/* Whatever it takes the octets for, it comes to an end once the peer has gone. */
+/* Whatever it takes the octets for, it ends once the peer is gone. */
 static void expect_over(struct end *end)
 {
 	ssize_t rv;
@@ -450,7 +458,7 @@ static void an_initiator_that_closes_at_once_leaves_an_end(void **state)
 	assert_int_equal(end_recv_end(&e[1], NULL), 0);
 }
 
-/* A program that has nothing to say and shuts its half before it is open. */
+/* A program that sends nothing and shuts down its half before the stream is open. */
 static void a_half_may_be_shut_before_it_is_open(void **state)
 {
 	char got[3];
@@ -484,7 +492,7 @@ static void a_request_that_stops_midway_is_given_up(void **state)
 	assert_true(end_recv_end(&e[1], NULL) < 0);
 }
 
-/* Whole octets of a message that is not whole are TCP's to deliver, and no clean end follows them. */
+/* Octets of an incomplete message are delivered, and then no clean end is reported. */
 static void a_peer_that_dies_in_a_message_is_an_error(void **state)
 {
 	char got[10];
@@ -504,7 +512,7 @@ static void a_killed_process_ends_the_stream(void **state)
 	int status;
 	pid_t pid;
 
-	/* The other end is the child's from the beginning. */
+	/* The other end belongs to the child from the beginning. */
 	pid = fork();
 	if (!pid) {
 		close(e[1].fd);
@@ -584,7 +592,7 @@ static void expect_no_option(const struct weft_iwarp_mode *m, socklen_t len, int
 	assert_null(e[0].s);
 }
 
-/* And nothing has been said to the peer. */
+/* And nothing was sent to the peer. */
 static void what_the_option_does_not_know_is_refused(void **state)
 {
 	const struct weft_iwarp_mode good = { .size = sizeof(good) };
@@ -616,7 +624,7 @@ static void what_the_option_does_not_know_is_refused(void **state)
 	assert_int_equal(rl_stream_getsockopt(NULL, 2, &n, &len), -ENOPROTOOPT);
 	assert_int_equal(rl_stream_getsockopt(NULL, WEFT_IWARP_MODE, &n, &len), -EINVAL);
 	assert_int_equal(recv(e[1].fd, &c, 1, MSG_DONTWAIT), -1);
-	/* Neither UDP nor what is not connected. */
+	/* Neither UDP sockets nor unconnected ones. */
 	other = socket(AF_INET, SOCK_DGRAM, 0);
 	assert_int_equal(rl_stream_setsockopt(other, WEFT_IWARP_MODE, &good, sizeof(good), NULL, &e[0].s), -EPROTOTYPE);
 	close(other);
@@ -637,7 +645,7 @@ static void a_message_of_octets_is_taken(void **state)
 	say(MESSAGE(.len = 40, .mo = 68, .headless = true));
 	say(MESSAGE(.before = 1));
 	end_recv_all(&e[1], NULL, got, 100);
-	/* And the stream speaks, once it has heard something. */
+	/* And the stream answers once it has received something. */
 	end_send_all(&e[1], NULL, "yes", 3);
 	assert_int_equal(hear_fpdu(), 3);
 	assert_memory_equal(wire + 28, "yes", 3);
@@ -694,7 +702,7 @@ static void a_second_end_is_refused(void **state)
 	expect_refused_at_the_end();
 }
 
-/* A window is a window: not one octet more is taken. */
+/* Not one octet beyond the window is accepted. */
 static void octets_without_credit_are_refused(void **state)
 {
 	uint32_t left, n = 0;
@@ -719,7 +727,7 @@ static void segments_out_of_order_are_refused(void **state)
 
 static void writes_and_reads_find_no_memory(void **state)
 {
-	/* Tagged, last; a Write to STag 0, offset 4096. */
+	/* Tagged, Last flag; a Write to STag 0, offset 4096. */
 	static const uint8_t write[] = {
 		0, 14 + 4, 0xc1, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 'e', 'v', 'i', 'l', 0, 0, 0, 0,
 	};
@@ -736,7 +744,7 @@ static void immediate_data_is_refused(void **state)
 	expect_refused();
 }
 
-/* Anything may come: nothing breaks, and nothing is taken that is wrong. */
+/* Any input: nothing breaks, and nothing invalid is accepted. */
 static void octets_at_random_break_nothing(void **state)
 {
 	uint32_t round, i;

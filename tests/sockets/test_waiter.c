@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Waits of one thread, one of them in a signal handler that has interrupted the other. */
+/* Waits of one thread, one of them in a signal handler that interrupted the other. */
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static void init_sock(struct rl_sock *sk)
 	INIT_LIST_HEAD(&sk->sleepers);
 }
 
-/* As a wait does after its sleep. */
+/* Like a wait after it has slept. */
 static void finish_wait(struct rl_waiter *w, int eventfd)
 {
 	rl_waiter_wake(w);
