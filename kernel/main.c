@@ -124,9 +124,7 @@ static void destroy_queues(void)
 static int __init make_queues(void)
 {
 	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	/*
-	 * Workers may wait for programs until the workqueue is exhausted, so turns have their own.
-	 */
+	/* All workers of one queue may be waiting for programs, so turns have their own. */
 	weft_startup_wq = alloc_workqueue("weft_startup", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	weft_scan_wq = alloc_workqueue("weft_scan", WQ_UNBOUND, 1);
 	if (weft_wq && weft_startup_wq && weft_scan_wq)
