@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Access control. iw_cm does not name the user of an id: its calls for a program and for a kernel
- * consumer look the same. So the running task is checked, and the QP that it names.
+ * Access control. iw_cm does not name the user of an id: its calls look the same for a program and
+ * for a kernel consumer. So the running task is checked, and the QP that it names.
  *
- * A program's call runs in its own context, and nowhere else. A kernel consumer's runs in a
- * kernel thread most of the time; some connect in the process that mounts, or listen in the
- * one that configures them.
+ * A program's call always runs in the program's own context. A kernel consumer's mostly runs in a
+ * kernel thread; some consumers connect in the process that mounts, or listen in the one that
+ * configures them.
  */
 #include <linux/capability.h>
 #include <linux/file.h>
@@ -16,7 +16,7 @@
 
 #include "weft.h"
 
-/* The search holds the QP: some hundred microseconds. */
+/* The search holds the QP, for some hundred microseconds. */
 #define FILES_LOOKED_AT	8192
 
 /* The mm of the calling process; NULL in a kernel thread. */
@@ -41,8 +41,8 @@ void weft_qp_disown(struct weft_qp *qp)
 }
 
 /*
- * After fork(), or when it was passed: by that file the QP can be destroyed just as well. One number after the
- * other: a table of descriptors may be larger than anybody should walk through with its lock.
+ * A forked child, or a process that was passed the file: it could destroy the QP just as well.
+ * Descriptors are looked up one by one, since a table may be too large to walk under its lock.
  */
 static bool caller_has_file_of(const struct weft_qp *qp)
 {
@@ -91,7 +91,10 @@ bool weft_access_is_user(void)
 	return caller_mm();
 }
 
-/* In shared mode anybody opens the device, but its sockets are of the netdev's namespace. */
+/*
+ * In shared mode any process may open the device, but its sockets belong to the netdev's
+ * namespace.
+ */
 static bool is_outside(const struct weft_device *dev, const struct net *of_netdev)
 {
 	const struct net *net = current->nsproxy->net_ns;
@@ -110,15 +113,18 @@ bool weft_access_is_outside(struct weft_device *dev)
 }
 
 /*
- * The namespace's administrator could enter it. Administrators configure kernel consumers, and move
- * devices: rdma_cm then listens, in their context, for each wildcard listener.
+ * The namespace's administrator could enter it anyway. Administrators configure kernel consumers
+ * and move devices; rdma_cm then listens, in their context, for each wildcard listener.
  */
 bool weft_access_may_listen(struct weft_device *dev)
 {
 	const struct net_device *nd;
 	bool may;
 
-	/* A netdev is no device's any more before it goes to another namespace: weft_device_netdev_gone() waits. */
+	/*
+	 * A netdev loses its device before it moves to another namespace: weft_device_netdev_gone()
+	 * waits.
+	 */
 	rcu_read_lock();
 	nd = rcu_dereference(dev->netdev);
 	may = !nd || !weft_access_is_user() || !is_outside(dev, dev_net(nd)) ||

@@ -161,7 +161,7 @@ static void run_now(struct weft_conn *conn)
 void weft_conn_run_here(struct weft_conn *conn)
 {
 	local_bh_disable();
-	/* bh_trylock_sock(), if there were one. */
+	/* bh_lock_sock() without waiting. */
 	if (spin_trylock(&conn->sk->sk_lock.slock)) {
 		run_now(conn);
 		bh_unlock_sock(conn->sk);

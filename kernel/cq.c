@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues at work. A user's is a ring that it polls and arms without us; a
- * kernel consumer's is the same ring in private memory, with the QP of each
- * entry kept in the entry's reserved words.
+ * Completion queues at run time. A user's is a ring that it polls and arms without us. A kernel
+ * consumer's is the same ring in private memory, with the QP of each entry in the entry's reserved
+ * words.
  */
 #include "verbs.h"
 
@@ -30,8 +30,8 @@ static struct weft_qp *cqe_qp(const struct weft_cqe *e)
 /* ---- the lock ---- */
 
 /*
- * A kernel consumer may poll and arm with interrupts off, and from wherever it
- * likes. A user's CQ is the business of tasks and softirq alone.
+ * A kernel consumer may poll and arm in any context, also with interrupts off. A user's CQ is used
+ * only by tasks and softirq.
  */
 static unsigned long cq_lock(struct weft_cq *cq) __acquires(&cq->lock)
 {
@@ -52,7 +52,7 @@ static void cq_unlock(struct weft_cq *cq, unsigned long flags) __releases(&cq->l
 		spin_unlock_irqrestore(&cq->lock, flags);
 }
 
-/* Of one class each: lockdep knows nothing of cq->user. */
+/* A lock class for each kind: lockdep does not know of cq->user. */
 static void cq_lock_init(struct weft_cq *cq)
 {
 	if (cq->user)
@@ -64,9 +64,8 @@ static void cq_lock_init(struct weft_cq *cq)
 /* ---- completing ---- */
 
 /*
- * comp_handler runs without our lock, and never twice at once for a CQ: who
- * finds a call under way leaves it another to make. (It may poll, arm and post,
- * and so come back here.)
+ * comp_handler runs without our lock, and never twice at once for a CQ: if a call is running, it
+ * is made to repeat. (It may poll, arm and post, and so re-enter this function.)
  */
 static void cq_call(void *arg)
 {
@@ -80,9 +79,9 @@ static void cq_call(void *arg)
 }
 
 /*
- * A kernel consumer does its work where its handler was called, and chose the
- * vector for that. A user's handler wakes a thread, wherever that may run. On
- * PREEMPT_RT a handler may sleep for its locks: no hard interrupt calls it.
+ * A kernel consumer works on the CPU where its handler is called, and chose the vector for that. A
+ * user's handler wakes a thread, which may run anywhere. On PREEMPT_RT a handler may sleep for its
+ * locks, so do not call it in hard interrupts.
  */
 static bool is_called_here(const struct weft_cq *cq)
 {
@@ -108,8 +107,8 @@ static void cq_overflowed(struct weft_cq *cq)
 	if (cq->ibcq.event_handler)
 		cq->ibcq.event_handler(&ev, cq->ibcq.cq_context);
 	/*
-	 * The QPs' locks cannot be taken here: one of them is held. And the scan of all QPs must not
-	 * delay connecting or reclaim.
+	 * The QPs' locks cannot be taken here: one of them is held. And the scan of all QPs must
+	 * not delay connecting or reclaim.
 	 */
 	queue_work(weft_scan_wq, &cq->overflow);
 }
@@ -123,7 +122,7 @@ void weft_cq_complete(struct weft_cq *cq, struct weft_qp *qp, const struct weft_
 	if (!cq->user)
 		cqe_set_qp(&e, qp);
 	flags = cq_lock(cq);
-	/* Under the lock: no completion is older than the one before it. */
+	/* Under the lock, so that completions are in the order of time. */
 	if (cq->stamps) {
 		e.timestamp = ktime_get_ns();
 		e.flags |= WEFT_CQE_TIMESTAMP;
@@ -173,7 +172,7 @@ struct weft_qp *weft_cq_lingerer(struct weft_cq *cq)
 	unsigned long flags = cq_lock(cq);
 	struct weft_qp *qp = cq->lingerer;
 
-	/* It has a connection, which holds it. */
+	/* Its connection holds it. */
 	if (qp)
 		weft_qp_hold(qp);
 	cq_unlock(cq, flags);
@@ -238,7 +237,7 @@ int weft_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	unsigned long flags;
 	int got;
 
-	/* What stands in a user's ring is the user's word: not for us to follow. */
+	/* A user may write anything into its ring: follow no pointer there. */
 	if (cq->user)
 		return -EOPNOTSUPP;
 	flags = cq_lock(cq);

@@ -6,8 +6,8 @@
 #include "verbs.h"
 
 /*
- * An entry of the CQ was lost: its QPs are of no use any more. Here none of their locks is waited for:
- * others' CQs are next.
+ * An entry of the CQ was lost, so its QPs are unusable. Does not wait for any of their locks:
+ * other CQs are waiting.
  */
 static void move_qps_to_error(struct work_struct *work)
 {
@@ -24,7 +24,7 @@ static void move_qps_to_error(struct work_struct *work)
 	}
 }
 
-/* A CPU for each vector: as many as there may be. */
+/* One vector for each possible CPU. */
 static unsigned int vector_cpu(u32 vector)
 {
 	unsigned int cpu;
@@ -81,7 +81,7 @@ int weft_resize_cq_int(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	return weft_resize_cq(ibcq, cqe, udata);
 }
 
-/* The ring and, for a user, the answer that tells of it. */
+/* Allocates the ring and, for a user, writes the response that describes it. */
 static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
 {
 	int rv;
@@ -133,13 +133,13 @@ int weft_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return weft_create_cq_udata(ibcq, attr, attrs ? &attrs->driver_udata : NULL);
 }
 
-/* Its QPs are gone, and with them every call of its handler, but for one on another CPU. */
+/* Its QPs are gone, and so are all calls of its handler, except one on another CPU. */
 int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct weft_device *dev = to_weft_dev(ibcq->device);
 	struct weft_cq *cq = to_weft_cq(ibcq);
 
-	/* It may have been preempted there, by us. */
+	/* We may have preempted it there. */
 	while (atomic_read(&cq->wakes))
 		usleep_range(20, 100);
 	cancel_work_sync(&cq->overflow);

@@ -14,8 +14,8 @@
 			[WEFT_CNT_TERM_OUT + TERM_NTH(e)] = { .name = "term_out_" n }
 
 /*
- * `rdma statistic` has one page for all of them, with some 360 octets left: a counter
- * costs 24, and its name.
+ * `rdma statistic` puts all counters into one page with some 360 octets left; a counter costs 24
+ * and its name.
  */
 static const struct rdma_stat_desc weft_counter_names[] = {
 	[WEFT_CNT_RX_FPDUS]		= { .name = "rx_fpdus" },
@@ -143,7 +143,7 @@ static int weft_query_device(struct ib_device *ibdev, struct ib_device_attr *att
 	return 0;
 }
 
-/* What the netdev knows of its speed; many virtual ones know nothing. */
+/* The netdev's speed; many virtual ones do not know theirs. */
 static void port_speed(struct weft_device *dev, struct net_device *nd, struct ib_port_attr *attr)
 {
 	attr->active_speed = IB_SPEED_SDR;
@@ -275,8 +275,8 @@ static int weft_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 /* ---- life ---- */
 
 /*
- * From the notifier, with the rtnl; and when the device goes by itself: then the
- * notifier may have come too late to find it, and the netdev waits for us.
+ * Called from the notifier, with the rtnl, and when the device is removed by itself: the notifier
+ * may have been too late to find it, and the netdev waits for us.
  */
 void weft_device_netdev_gone(struct weft_device *dev)
 {
@@ -289,12 +289,12 @@ void weft_device_netdev_gone(struct weft_device *dev)
 	weft_conn_kill_all(dev);
 	if (!nd)
 		return;
-	/* Whoever read the pointer has its own hold by now. */
+	/* All readers of the pointer hold their own reference by now. */
 	synchronize_net();
 	netdev_put(nd, &dev->netdev_tracker);
 }
 
-/* The last one out: the core frees the device behind this. */
+/* The last connection: ib_core frees the device after this. */
 static void weft_dealloc_driver(struct ib_device *ibdev)
 {
 	struct weft_device *dev = to_weft_dev(ibdev);
@@ -380,7 +380,7 @@ static const struct ib_device_ops weft_device_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, weft_ucontext, ibuc),
 };
 
-/* The address that the GID is made of, if this kernel can do with what @nd has. */
+/* The address from which the GID is made, if this kernel supports the type that @nd has. */
 static int netdev_address(const struct net_device *nd, u8 *mac)
 {
 	if (nd->type != ARPHRD_ETHER && nd->type != ARPHRD_LOOPBACK && nd->type != ARPHRD_NONE)

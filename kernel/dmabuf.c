@@ -6,7 +6,7 @@
 #include "compat/compat.h"
 #include "dmabuf.h"
 
-/* What mmap() would ask of the file, and bounds. */
+/* Checks the file's access mode, as mmap() would, and the bounds. */
 static int check(const struct dma_buf *buf, u64 offset, u64 len, bool write)
 {
 	if (write && !(buf->file->f_mode & FMODE_WRITE))
@@ -16,7 +16,7 @@ static int check(const struct dma_buf *buf, u64 offset, u64 len, bool write)
 	return buf->ops->vmap ? 0 : -EOPNOTSUPP;
 }
 
-/* Memory behind a bus is not for memcpy(). */
+/* memcpy() must not be used on I/O memory. */
 static int map(struct weft_dmabuf *d)
 {
 	int rv = dma_buf_vmap_unlocked(d->buf, &d->map);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the core asks of its host (core/host.h). All are called under the connection's
- * socket lock, or, without a connection, the QP's state_lock.
+ * Implements core/host.h. All functions are called under the connection's socket lock or, without
+ * a connection, under the QP's state_lock.
  */
 #include <linux/slab.h>
 
@@ -50,8 +50,8 @@ u32 weft_host_region_holders(const struct weft_region *r)
 	const struct weft_mr *mr = container_of(r, const struct weft_mr, region);
 
 	/*
-	 * Pairs with the release of weft_mr_drop(). What the caller does behind this depends on no branch
-	 * that stands here.
+	 * Pairs with the release of weft_mr_drop(). The caller's later accesses depend on no branch
+	 * here.
 	 */
 	return atomic_read_acquire(&mr->holders.refs);
 }
@@ -70,7 +70,7 @@ bool weft_host_region_map(struct weft_region *r)
 {
 	struct weft_mr *mr = mr_of(r);
 
-	/* Not mapped anew: the memory that it had. */
+	/* It was not mapped again: keep its memory. */
 	if (mr->mapped.nblocks) {
 		swap(mr->pages, mr->mapped);
 		mr->mapped.nblocks = 0;
@@ -110,8 +110,8 @@ bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 }
 
 /*
- * Programs poll the last octets of what a peer writes. memcpy() may store them first; here the last
- * aligned 8 octets, and what follows them, are stored after all others.
+ * Programs poll the last octets of a peer's Write. memcpy() may store them first; so the last
+ * aligned 8 octets and those after them are stored after all others.
  */
 static void copy_tail_last(void *to, struct weft_cur *from, u32 n)
 {
@@ -133,7 +133,7 @@ static void copy_tail_last(void *to, struct weft_cur *from, u32 n)
 
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
-	/* After what was placed before. */
+	/* After everything placed earlier. */
 	smp_wmb();
 	while (len) {
 		u32 n;
@@ -177,7 +177,7 @@ void weft_host_kick(struct weft_qpc *core)
 	struct weft_qp *qp = qp_of(core);
 	struct weft_conn *conn = conn_of_qp(qp);
 
-	/* Whoever called the core has the lock, and looks before letting go. */
+	/* The core's caller has the lock, and checks the flag before it drops the lock. */
 	if (conn)
 		set_bit(WEFT_CF_PENDING, &conn->flags);
 	else
@@ -215,7 +215,7 @@ void weft_host_wake(struct weft_link *l)
 	weft_conn_wake_worker(to_weft_conn(l), WEFT_CEV_WAKE);
 }
 
-/* What would be reclaimed may have to be written over this very connection. */
+/* Reclaim may have to write over this very connection. */
 bool weft_host_lend_depths(struct weft_link *l, u32 ord, u32 irq_slots)
 {
 	const gfp_t gfp = GFP_NOIO | __GFP_ACCOUNT;
@@ -250,8 +250,8 @@ s32 weft_host_send(struct weft_link *l, const struct weft_iov *iov, u32 niov, u3
 }
 
 /*
- * write_space will come, if anything is on its way whose acknowledgement makes room. If
- * nothing is, TCP lacked memory: the worker tries again soon.
+ * write_space will be called if an acknowledgement is to make room. If nothing is in flight, TCP
+ * ran out of memory: the worker retries soon.
  */
 void weft_host_await_room(struct weft_link *l)
 {
@@ -308,7 +308,7 @@ static void raise_error_event(struct weft_qp *qp)
 		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
 }
 
-/* Of an SRQ that the QP takes nothing from any more. */
+/* For an SRQ from which the QP takes no more entries. */
 static void raise_last_wqe_event(struct weft_qp *qp)
 {
 	struct ib_event ev = {
@@ -336,7 +336,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		count_term(qp, WEFT_CNT_TERM_IN, &core->term_in);
 		break;
 	case WEFT_EV_FLUSHED:
-		/* The last of every way into error, and the only one common to all. */
+		/* All transitions to error end here, and only here. */
 		raise_error_event(qp);
 		raise_last_wqe_event(qp);
 		if (conn_of_qp(qp))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * weft: iWARP (RDMA over TCP) in software. The module, the devices that
- * `rdma link add` makes of netdevs, and what becomes of them when those go.
+ * weft: iWARP (RDMA over TCP) in software. The module, and the devices that `rdma link add`
+ * creates on netdevs, until those are removed.
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
@@ -15,7 +15,7 @@ MODULE_ALIAS_RDMA_LINK("weft");
 
 struct workqueue_struct *weft_wq, *weft_startup_wq, *weft_scan_wq;
 
-/* Two links on one netdev at once: the second must see the first. */
+/* If two links are added to one netdev at once, the second must see the first. */
 static DEFINE_MUTEX(newlink_lock);
 
 static struct weft_device *dev_of_netdev(struct net_device *nd)
@@ -124,7 +124,7 @@ static void destroy_queues(void)
 static int __init make_queues(void)
 {
 	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	/* Workers may wait for programs, and be all that there may be: turns do not wait for them. */
+	/* All workers of one queue may be waiting for programs, so turns have their own. */
 	weft_startup_wq = alloc_workqueue("weft_startup", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	weft_scan_wq = alloc_workqueue("weft_scan", WQ_UNBOUND, 1);
 	if (weft_wq && weft_startup_wq && weft_scan_wq)
@@ -161,10 +161,10 @@ static void __exit weft_exit(void)
 	rdma_link_unregister(&weft_link_ops);
 	ib_unregister_driver(WEFT_DRIVER_ID);
 	unregister_netdevice_notifier(&weft_netdev_nb);
-	/* A worker frees its connection after it has left the device. */
+	/* A worker frees its connection after that has left the device. */
 	destroy_queues();
 	weft_conn_exit();
-	/* Nothing of ours may run once the text is gone. */
+	/* No code of ours may run once the module's text is freed. */
 	rcu_barrier();
 }
 

@@ -10,7 +10,7 @@
 
 #include "verbs.h"
 
-/* A random STag's place is then seldom taken: WEFT_STAG_TRIES. */
+/* Large enough that a random STag is seldom taken: WEFT_STAG_TRIES. */
 static_assert(WEFT_MAX_MR * 8 <= WEFT_STAG_INDEX_MAX);
 
 static_assert((u32)WEFT_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
@@ -75,7 +75,7 @@ static void mr_free(struct weft_mr *mr)
 	if (mr->umem)
 		ib_umem_release(mr->umem);
 	weft_dmabuf_put(&mr->dmabuf);
-	/* A lookup may still be reading its count. */
+	/* A lookup may still be reading its reference count. */
 	kfree_rcu(mr, rcu);
 }
 
@@ -95,7 +95,7 @@ static void mr_withdraw(struct weft_mr *mr)
 {
 	struct weft_device *dev = to_weft_dev(mr->ibmr.device);
 
-	/* From here on who still holds it refuses it: its STag may be given to another. */
+	/* From here on remaining holders refuse it: its STag may be given to another region. */
 	weft_region_withdraw(&mr->region);
 	xa_erase(&dev->mrs, mr->ibmr.lkey >> WEFT_STAG_KEY_BITS);
 	weft_mr_drop(mr);
@@ -190,7 +190,7 @@ static int read_reg_mr(struct ib_udata *udata, bool *null)
 	return !*null || weft_udata_has(udata, WEFT_FEATURE_NULL_MR) ? 0 : -EINVAL;
 }
 
-/* What a program's region of @len octets answers to. */
+/* Sets the range and the rights of a program's region of @len octets. */
 static void mr_describe(struct weft_mr *mr, u64 len, u64 iova, int access)
 {
 	mr->access = access;
@@ -243,7 +243,7 @@ struct ib_mr *weft_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 len, u64 iova,
 
 /* ---- regions of dmabufs ---- */
 
-/* @len octets that follow each other at kernel address @at: in the largest blocks that there are. */
+/* Lists @len contiguous octets at kernel address @at, in the largest blocks possible. */
 static int mr_cut(struct weft_pages *pages, void *at, u64 len)
 {
 	int rv = alloc_blocks(pages, DIV_ROUND_UP_ULL(len, SZ_1G), GFP_KERNEL_ACCOUNT);
@@ -310,11 +310,11 @@ struct ib_mr *weft_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 l
 
 	if (atomic_read(&old->windows))
 		return ERR_PTR(-EBUSY);
-	/* A null region stays one, and one of a dmabuf what it is. */
+	/* A null region stays one, and a dmabuf's region keeps its dmabuf. */
 	if (!old->umem)
 		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_TRANS)) {
-		/* Pinned anew, since the rights may be others: by address, of the same process. */
+		/* Pinned again, since the rights may differ: by address, of the same process. */
 		if (old->umem->owning_mm != current->mm)
 			return ERR_PTR(-EPERM);
 		start = old->umem->address;
@@ -416,7 +416,7 @@ int weft_dealloc_mw(struct ib_mw *ibmw)
 	return 0;
 }
 
-/* A look that holds nothing: who ends another's region does not wait for it. */
+/* Looks without taking a reference: deregistration of another's region does not wait for it. */
 static bool may_be_window_of(struct weft_device *dev, unsigned long index, u32 qp)
 {
 	struct weft_mr *mr;

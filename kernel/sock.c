@@ -13,17 +13,16 @@
 #include "compat/net.h"
 #include "conn.h"
 
-/* A peer that fell silent is given up after about two minutes. */
+/* A silent peer is given up after about two minutes. */
 #define KEEP_IDLE_S	60
 #define KEEP_INTERVAL_S	10
 #define KEEP_COUNT	6
 #define USER_TIMEOUT_MS	120000
 
 /*
- * Locks of their own class: what may be held around a user's socket lock, and
- * around ours, differs. (sock_lock_init_class_and_name() would also take a
- * reference on this module for as long as the socket lives, and rmmod would
- * wait for it instead of closing it.)
+ * Locks of their own class: the locks held around a user's socket lock and around ours differ.
+ * (sock_lock_init_class_and_name() would also hold a reference on this module for the socket's
+ * life, and rmmod would wait for it instead of closing it.)
  */
 static void set_lock_class(struct sock *sk)
 {
@@ -69,7 +68,7 @@ static void set_tos(struct socket *sock, int family, const struct iw_cm_id *id)
 		set_option(sock, SOL_IPV6, IPV6_TCLASS, id->tos);
 }
 
-/* What a listener's children inherit, too. */
+/* Options that a listener's children inherit, too. */
 static void set_options(struct socket *sock, int family, const struct iw_cm_id *id, u32 mtu)
 {
 	struct sock *sk = sock->sk;
@@ -111,14 +110,14 @@ static bool hook(struct weft_conn *conn, struct socket *sock,
 	sk->sk_data_ready = weft_conn_callbacks.data_ready;
 	sk->sk_write_space = weft_conn_callbacks.write_space;
 	sk->sk_error_report = weft_conn_callbacks.error_report;
-	/* A child of this socket must not take itself for this connection. */
+	/* A child of this socket must not be taken for this connection. */
 	__rcu_assign_sk_user_data_with_flags(sk, conn, SK_USER_DATA_NOCOPY);
 out:
 	write_unlock_bh(&sk->sk_callback_lock);
 	return ours;
 }
 
-/* Sending happens in softirq: nothing may sleep, nor borrow from a task. */
+/* Sending runs in softirq, so it must not sleep or borrow from a task. */
 static void set_context(struct sock *sk)
 {
 	sk->sk_allocation = GFP_ATOMIC;
@@ -136,9 +135,9 @@ bool weft_sock_serves_reclaim(const struct weft_conn *conn)
 }
 
 /*
- * Is the caller allowed a socket, as LSMs and the programs of his cgroup have it? A kernel's
- * socket is not asked for, and his own would keep its namespace from ending: so he gets one
- * for a moment, and ours gets its label. Of his cgroups is whatever he makes.
+ * May the caller create a socket, according to LSMs and its cgroup's programs? They are not asked
+ * for kernel sockets, and a user socket would keep its namespace alive. So we create a user socket
+ * for a moment, and ours gets its label. Its cgroups are the caller's.
  */
 static int ask_hooks(struct sock *sk)
 {
@@ -302,7 +301,7 @@ static int bind_to(struct weft_conn *conn, struct sockaddr_storage *a)
 /* The ULP's backlog does not limit how many peers may connect at once. */
 #define TCP_QUEUE_MIN	128
 
-/* One socket serves a wildcard listen on this device; others have their own. */
+/* One socket serves a wildcard listen on this device; other devices have their own. */
 int weft_sock_listen(struct weft_conn *conn, const struct iw_cm_id *id, int backlog)
 {
 	struct sockaddr_storage own = id->local_addr;
@@ -366,8 +365,8 @@ static void put_ipv6(struct sockaddr_storage *a, const struct sock *sk, const st
 }
 
 /*
- * From the socket's fields, constant once connected: getname would take the
- * socket's lock and not look at WEFT_CF_PENDING afterwards.
+ * Reads the socket's fields, which are constant once connected: getname would take the socket's
+ * lock and not check WEFT_CF_PENDING afterwards.
  */
 void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
 		     struct sockaddr_storage *peer)
@@ -391,7 +390,7 @@ void weft_sock_names(struct weft_conn *conn, struct sockaddr_storage *own,
 void weft_sock_shutdown(struct weft_conn *conn)
 {
 	kernel_sock_shutdown(conn->sock, SHUT_WR);
-	/* What came in while that had the lock. */
+	/* Data that arrived while shutdown had the lock. */
 	weft_conn_lock(conn);
 	weft_conn_unlock(conn);
 }

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Bottom halves, and how long softirq sends before the kernel looks whether that is enough.
+ * Bottom halves, and a limit on the time that softirq sends before the kernel decides whether to
+ * go on.
  *
- * The kernel works through its softirqs in passes: the network, then whatever has queued itself to run
- * in softirq. It stops none of them that takes long. Between two passes it decides whether to go on at
- * once or in ksoftirqd, which is scheduled, and charged, as a thread. So what TCP's callbacks and bottom
- * halves send on a CPU has a share of SHARE_NS, all connections together, and a pass has one new share.
+ * The kernel processes softirqs in passes: the network, then whatever has queued itself to run in
+ * softirq. It never stops a handler that takes long. Between two passes it decides whether to
+ * continue at once or in ksoftirqd, which is scheduled and accounted as a thread. So sends by
+ * TCP's callbacks and bottom halves share SHARE_NS of time on each CPU, for all connections
+ * together, and each pass gets one new share.
  *
- * A CPU has one list of bottom halves that are due, and one sender, which runs them in the order in
- * which they were queued. Who finds the share used up puts off to the list what is due. What the sender
- * has no time for stays at the head of the list, and the sender asks for the opener. That one comes at
- * the beginning of the next pass, and has the sender run with a new share, mostly in the pass after that.
+ * Each CPU has one list of due bottom halves, and one sender, which runs them in the order in
+ * which they were queued. A run that finds the share used up is put on the list. If the sender
+ * runs out of time, the rest stays at the head of the list, and the sender queues the opener. The
+ * opener runs at the beginning of the next pass, and makes the sender run with a new share, mostly
+ * in the pass after that.
  *
- * The opener does not renew the share itself: the network comes between the two, and could use up
- * share after share, while nothing of the list is ever sent. Nor does the sender queue itself: the
- * kernel would run it again in the same pass.
+ * The opener does not renew the share itself: the network runs between the two, and could use up
+ * share after share while the list makes no progress. Nor does the sender queue itself: the kernel
+ * would run it again in the same pass.
  *
- * What is put off too early, because the time was used up over seconds, waits for passes that
- * come at once. Small messages pay for no clock: it is read once WEFT_SOFTIRQ_FREE octets
- * have gone out.
+ * A run that is deferred too early, because the time was used up over seconds, waits for passes
+ * that follow at once. Small messages do not pay for a clock: it is read once WEFT_SOFTIRQ_FREE
+ * octets have been sent.
  *
- * A CPU that goes offline leaves its list to another, which runs it. There, and where a softirq can be
- * preempted by another, the figures may be off, and nothing else.
+ * A CPU that goes offline leaves its list to another, which runs it. Then, and where one softirq
+ * can preempt another, only the figures may be off.
  */
 #include <linux/bitops.h>
 #include <linux/ktime.h>
@@ -32,7 +35,7 @@
 #include "softirq.h"
 
 #define SHARE_NS	NSEC_PER_MSEC
-/* What a run costs that sends next to nothing, and a work request in it. */
+/* The cost of a run that sends next to nothing, and of a work request in it. */
 #define RUN_OCTETS	64
 #define REQUEST_OCTETS	64
 
@@ -120,13 +123,13 @@ static void run_next(struct list_head *turns)
 void weft_bh_over(struct weft_bh *bh)
 {
 	/*
-	 * Ordered both ways, as in weft_bh_queue(): who queues it finds its node free, and who found it
-	 * queued has written before.
+	 * Ordered both ways, as in weft_bh_queue(): a queuer finds the node free, or it found it
+	 * queued, and then its writes come before.
 	 */
 	test_and_clear_bit(QUEUED, &bh->flags);
 }
 
-/* Those that come meanwhile, or come again, have their turn in another pass. */
+/* Those queued meanwhile, or again, run in another pass. */
 static void send_in_turn(struct weft_bh_work *work)
 {
 	struct softirq *s = weft_bh_work_owner(s, work, sender);
@@ -171,7 +174,7 @@ void weft_softirq_exit(void)
 	for_each_possible_cpu(cpu) {
 		struct softirq *s = per_cpu_ptr(&softirqs, cpu);
 
-		/* The opener asks for the sender, which has nothing left to ask for. */
+		/* The opener queues the sender, which then need not queue anything. */
 		weft_bh_work_flush(&s->opener);
 		weft_bh_work_flush(&s->sender);
 	}

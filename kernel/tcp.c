@@ -29,7 +29,10 @@ void weft_tcp_next_segment(struct sock *sk, u32 smallest, u32 *mss, u32 *off)
 {
 	struct sk_buff *tail = tcp_write_queue_tail(sk);
 
-	/* Else it would run out of fragments midway, and TCP begin a new skb where we do not. */
+	/*
+	 * Else TCP would run out of fragments midway, and begin a new skb where we do not expect
+	 * it.
+	 */
 	if (tail && skb_shinfo(tail)->nr_frags > MAX_SKB_FRAGS - CALL_FRAGS)
 		TCP_SKB_CB(tail)->eor = 1;
 	*mss = max_t(u32, tcp_sk(sk)->mss_cache, smallest);
@@ -58,7 +61,8 @@ bool weft_tcp_is_drained(const struct sock *sk)
 #define LEVELS 2
 
 struct frags {
-	local_lock_t lock;		/* inside of bh, which is no lock where softirqs are threads */
+	local_lock_t lock;		/* inside of bh, which is no lock where softirqs are
+					 * threads */
 	struct page_frag level[LEVELS];
 };
 
@@ -92,7 +96,10 @@ static void take_frag_back(struct sock *sk)
 {
 	struct page_frag *own = lock_frag(), old = sk->sk_frag;
 
-	/* What is of the reserve is not for the next: another's peer would drop it. */
+	/*
+	 * Memory from the reserve must not go to the next sender: a peer of another socket would
+	 * drop it.
+	 */
 	if (!old.page || !page_is_pfmemalloc(old.page))
 		swap(*own, old);
 	sk->sk_frag.page = NULL;
@@ -161,10 +168,10 @@ bool weft_tcp_has_urgent_data(const struct sock *sk)
 }
 
 /*
- * TCP has told the peer of less than half of the window that there is room for, or will have,
- * once its backlog is worked off. TCP tells what there is, "significantly" more, as we read; but
- * of what came while the socket had an owner TCP takes all for memory in use, until the last of
- * it is worked off, and by then everything has been read. The peer would wait for its own probe.
+ * TCP has advertised less than half of the window that there is room for, now or once its backlog
+ * is processed. TCP advertises a significantly larger window as we read. But it counts data that
+ * arrived while the socket was owned as memory in use until its backlog is empty, and by then
+ * everything has been read. The peer would wait for its own window probe.
  */
 bool weft_tcp_window_is_stale(const struct sock *sk)
 {

@@ -10,7 +10,10 @@
 
 /* ---- contexts ---- */
 
-/* A shorter request offers nothing in what it leaves out; a longer one must be zero there. */
+/*
+ * Fields beyond a shorter request count as 0; a longer request must be zero in fields we do not
+ * know.
+ */
 static int read_request(struct ib_udata *udata, struct weft_alloc_ucontext_req *req)
 {
 	size_t n = min(udata->inlen, sizeof(*req));
@@ -53,7 +56,7 @@ int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	return 0;
 }
 
-/* A program that was given another's command file asks what is in force there. */
+/* A program that was passed another's command file queries which features are in force. */
 int weft_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
 {
 	struct weft_alloc_ucontext_resp resp =

@@ -189,7 +189,8 @@ struct weft_qp {
 	struct mutex state_lock;	/* modify, connect, accept, destroy */
 	struct weft_conn __rcu *conn;	/* NULL while not connected; set under the conn's socket
 					 * lock */
-	bool gone;			/* state_lock: it is being destroyed and gets no connection */
+	bool gone;			/* state_lock: it is being destroyed and gets no
+					 * connection */
 	struct mm_struct *owner;	/* the creating process's; NULL: a kernel thread */
 	struct work_struct flush;	/* flushes requests posted in ERROR without a conn */
 	atomic_t flush_left;		/* how often it may still requeue itself */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What runs in softirq on the CPU that asked for it, once however often it was asked for: a work of the
- * BH workqueues, and before 6.9 a tasklet. See probe/bh_workqueue.c.
+ * Work that runs in softirq on the CPU that queued it, once however often it was queued: a work of
+ * the BH workqueues, and before 6.9 a tasklet. See probe/bh_workqueue.c.
  *
- * weft_bh_work_init(w, run)	void run(struct weft_bh_work *w), which weft_bh_work_owner() finds the
- *				owner by
- * weft_bh_work_queue(w)	any context; @run may do it
- * weft_bh_work_queue_first(w)	likewise, and it comes at the beginning of a pass over all softirqs
- * weft_bh_work_flush(w)	process: @run is over, and not queued any more
+ * weft_bh_work_init(w, run)	void run(struct weft_bh_work *w); weft_bh_work_owner() finds
+ *				the owner
+ * weft_bh_work_queue(w)	any context, also from @run
+ * weft_bh_work_queue_first(w)	likewise, but runs at the beginning of a pass over all softirqs
+ * weft_bh_work_flush(w)	process: waits until @run is over and not queued
  */
 #ifndef WEFT_COMPAT_BH_H
 #define WEFT_COMPAT_BH_H

@@ -12,8 +12,9 @@
 struct weft_backlog {
 	u32 size;			/* requests that the ULP takes before it answers one */
 	u32 unanswered;			/* requests that it has */
-	u32 retry_ms;			/* 0: it never gets more than size. Else it does not say when it
-					 * has room: beyond size it gets one every retry_ms */
+	u32 retry_ms;			/* 0: it never gets more than size. Else it does not say
+					 * when it has room: beyond size it gets one every
+					 * retry_ms */
 	u64 retry_at;			/* with retry_ms: no report before */
 	u64 places;			/* given to those that wait */
 };

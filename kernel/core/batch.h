@@ -51,12 +51,14 @@ struct weft_batch {
 	struct weft_txd *d;		/* behind them: the FPDU to be appended */
 
 	u32 off, end;			/* of the batch's octets, [off..end) are still to go */
-	u32 used;			/* of buf: less than end while users' memory is referred to */
+	u32 used;			/* of buf: less than end while users' memory is referred
+					 * to */
 	u32 span;			/* of buf: where what iov does not list yet begins */
 	u32 niov, nheld;		/* of refs; 0: the batch is in buf */
 	struct weft_iov whole;		/* the batch that is all in buf */
 	u32 mss;			/* segment size that this batch is cut for */
-	u32 seg_off;			/* octets in the segment being filled, or WEFT_SEG_UNKNOWN */
+	u32 seg_off;			/* octets in the segment being filled, or
+					 * WEFT_SEG_UNKNOWN */
 	bool fresh;			/* the batch begins a segment: TCP's last one is to end */
 	bool eor;			/* the batch ends a segment early: MSG_EOR */
 

@@ -30,8 +30,8 @@ void weft_host_region_hold(struct weft_region *r, u32 n);
 void weft_host_region_drop(struct weft_region *r);
 
 /*
- * How often the fast region @r is held, the table's hold until weft_region_withdraw() among them. An
- * acquire: what those did with it who have let go is done.
+ * How often the fast region @r is held, the table's hold until weft_region_withdraw() among them.
+ * An acquire: what those did with it who have let go is done.
  */
 u32 weft_host_region_holders(const struct weft_region *r);
 /* The QP waits for others to let a region go, which they do soon: weft_host_kick(), in a moment. */
@@ -85,8 +85,9 @@ void weft_host_chunk_free(struct weft_qpc *qp, u8 *chunk);
 void weft_host_complete(struct weft_qpc *qp, bool recv, const struct weft_cqe *cqe);
 
 /*
- * Take one entry from the QP's SRQ (1, 0 if there is none, -1 if its ring is broken); want none any
- * more. They use weft_srqc_take() and weft_srqc_leave() under the SRQ's lock, and do what those ask for.
+ * Take one entry from the QP's SRQ (1, 0 if there is none, -1 if its ring is broken); want none
+ * any more. They use weft_srqc_take() and weft_srqc_leave() under the SRQ's lock, and do what
+ * those ask for.
  */
 int weft_host_srq_pop(struct weft_qpc *qp, bool wait, struct weft_recv *recv);
 void weft_host_srq_leave(struct weft_qpc *qp);
@@ -98,8 +99,8 @@ void weft_host_srq_leave(struct weft_qpc *qp);
 void weft_host_kick(struct weft_qpc *qp);
 
 /*
- * An acknowledgement Read of the peer's (qp_types.h) is to be answered: as weft_host_kick(), or along
- * with the next message, if that is known to follow soon.
+ * An acknowledgement Read of the peer's (qp_types.h) is to be answered: as weft_host_kick(), or
+ * along with the next message, if that is known to follow soon.
  */
 void weft_host_answer(struct weft_qpc *qp);
 

@@ -55,7 +55,10 @@ u32 weft_link_kill(struct weft_link *l)
 	}
 }
 
-/* A Reply that says no is a courtesy: it is out, and a peer that lost it learns as much by the RST. */
+/*
+ * A rejecting Reply is a courtesy: it has been sent, and the RST tells a peer as much if it was
+ * lost.
+ */
 u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool pressed)
 {
 	bool had_time = pressed && weft_link_is_late(l);

@@ -37,9 +37,10 @@ u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now
 u32 weft_link_kill(struct weft_link *l);
 
 /*
- * The host has too many like this one. It dies if nothing is lost with it: the Request is not whole
- * yet; it was refused; or no QP is left, and the peer has all that was said. If they are twice too many
- * (@pressed), also if the peer is slow to take it. Else 0: it stays, and its deadline bounds it.
+ * The host has too many like this one. It dies if nothing is lost with it: the Request is not
+ * whole yet; it was refused; or no QP is left, and the peer has all that was said. If they are
+ * twice too many (@pressed), also if the peer is slow to take it. Else 0: it stays, and its
+ * deadline bounds it.
  */
 u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool pressed);
 
@@ -47,9 +48,9 @@ u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool p
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /*
- * Releases the QP: its Terminate is sent, octets are discarded from now on. It is flushed if it ever
- * ran, or weft_host_kick() has asked for the rest of the flush; a QP by hand that is not in error is
- * unplugged. The host ends its lingering.
+ * Releases the QP: its Terminate is sent, octets are discarded from now on. It is flushed if it
+ * ever ran, or weft_host_kick() has asked for the rest of the flush; a QP by hand that is not in
+ * error is unplugged. The host ends its lingering.
  */
 void weft_link_release_qp(struct weft_link *l);
 

@@ -68,7 +68,8 @@ struct weft_tcp_view {
 	bool closed;			/* there is no connection any more */
 	bool delivered;			/* the peer has acknowledged all octets, and our FIN */
 	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
-	u32 idle_ms;			/* since the last segment from the peer, pure ACKs included */
+	u32 idle_ms;			/* since the last segment from the peer, pure ACKs
+					 * included */
 	u64 acked;			/* octets that it has acknowledged */
 };
 
@@ -78,7 +79,8 @@ struct weft_link_cfg {
 	u32 startup_ms;			/* for each side's part of start-up; but: */
 	u32 accept_ms;			/* for the Reply, which waits for the peer's ULP */
 	u32 close_ms;			/* for an end, without a sign of the peer */
-	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not wait */
+	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not
+					 * wait */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
 	bool ext;			/* RFC 7306: Immediate Data, atomics */
 };
@@ -90,8 +92,8 @@ struct weft_offer {
 	bool itself;			/* TCP's connection has both its ends here: no frames */
 	struct weft_mpa_frame req;
 	u16 pd_len;
-	u8 pd[WEFT_MPA_PD_MAX];		/* ours; the peer's once its Reply was accepted. To itself the
-					 * same octets are both. */
+	u8 pd[WEFT_MPA_PD_MAX];		/* ours; the peer's once its Reply was accepted. To
+					 * itself the same octets are both. */
 };
 
 struct weft_link {
@@ -101,10 +103,12 @@ struct weft_link {
 	enum weft_link_state state;
 	enum weft_link_mode mode;
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
-	bool starved;			/* octets wait in TCP, as there is no memory for the stage */
+	bool starved;			/* octets wait in TCP, as there is no memory for the
+					 * stage */
 	int status;			/* with WEFT_ACT_FAILED */
 	u64 deadline;			/* of what the state awaits; 0: none */
-	u64 rnr_deadline;		/* of a Send that waits for a receive; 0: none, or not yet */
+	u64 rnr_deadline;		/* of a Send that waits for a receive; 0: none, or not
+					 * yet */
 
 	/* the send run */
 	struct weft_linger linger;
@@ -117,7 +121,8 @@ struct weft_link {
 	struct weft_offer *offer;	/* lent to an initiator */
 	struct weft_orq_entry *orq;	/* lent by weft_host_lend_depths() */
 	struct weft_irq_entry *irq;
-	u64 ask_until;			/* responder: a full ULP is retried until then; 0: it is not full */
+	u64 ask_until;			/* responder: a full ULP is retried until then; 0: it is
+					 * not full */
 	bool rtr_due;			/* responder: the deadline is for the initiator's RTR */
 
 	/* the end */

@@ -35,9 +35,9 @@ enum weft_err weft_denial_ddp(enum weft_denial d);
 enum weft_err weft_denial_rdmap(enum weft_denial d);
 
 /*
- * A connection is there: @st has been started. @orq has @ord entries (NULL if 0), some for acknowledgement Reads,
- * @irq has irq_slots >= ird, and at least 1. IDLE -> RTS. Peer-to-peer initiators send the
- * RTR first. The caller runs the send side afterwards.
+ * A connection is there: @st has been started. @orq has @ord entries (NULL if 0), some for
+ * acknowledgement Reads, @irq has irq_slots >= ird, and at least 1. IDLE -> RTS. Peer-to-peer
+ * initiators send the RTR first. The caller runs the send side afterwards.
  */
 void weft_qpc_start(struct weft_qpc *qp, struct weft_stream *st, u32 ord,
 		    struct weft_orq_entry *orq, u32 ird, struct weft_irq_entry *irq,

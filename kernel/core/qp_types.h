@@ -36,7 +36,8 @@ enum weft_verbs_state {
 enum weft_wqe_state {
 	WEFT_WQE_QUEUED,		/* copied and judged */
 	WEFT_WQE_SENDING,		/* some of it is cut into FPDUs */
-	WEFT_WQE_SENT,			/* all of it handed over; done at weft_tx_sent(), or confirmed */
+	WEFT_WQE_SENT,			/* all of it handed over; done at weft_tx_sent(), or
+					 * confirmed */
 	WEFT_WQE_AWAIT,			/* a Read or atomic: done when its response is complete */
 	WEFT_WQE_DONE,			/* completes when all before it have */
 };
@@ -77,7 +78,8 @@ static inline size_t weft_sq_copy_size(u32 slots, u32 max_slots)
 /* One of ours, in the order of sending: RFC 5040 §5.2, RFC 7306 §5.2.1 (6). */
 struct weft_orq_entry {
 	u32 wqe;			/* ring position of its WQE, which names the sink; of an
-					 * acknowledgement Read, after the last WQE that it covers */
+					 * acknowledgement Read, after the last WQE that it
+					 * covers */
 	u32 msn;			/* an atomic's Request Identifier, too */
 	u32 got;			/* octets of a Read's response */
 	bool ask;
@@ -86,9 +88,9 @@ struct weft_orq_entry {
 /*
  * Acknowledgement Reads. On InfiniBand a completed Write or Send of RC has reached the peer; TCP's
  * acknowledgement does not prove that. A QP that confirms therefore sends RDMA Reads of no octets:
- * the Response proves that the peer has placed everything before the Request (RFC 5040 §5.5), as the
- * Response to any Read or atomic does. One is sent when nothing else is left to send, and now and
- * then amid a long stream.
+ * the Response proves that the peer has placed everything before the Request (RFC 5040 §5.5), as
+ * the Response to any Read or atomic does. One is sent when nothing else is left to send, and now
+ * and then amid a long stream.
  */
 #define WEFT_ACK_READS	2		/* outstanding at most */
 
@@ -134,21 +136,25 @@ struct weft_qpc {
 	struct weft_rqq rq;
 	bool sig_all;			/* every WQE is signalled */
 	const struct weft_cqc *scq, *rcq; /* whose overflow ends the QP; else not looked at */
-	enum weft_verbs_state named;	/* INIT, RTR, or RESET after a reset: what verbs show in IDLE */
+	enum weft_verbs_state named;	/* INIT, RTR, or RESET after a reset: what verbs show in
+					 * IDLE */
 
 	/*
-	 * By hand: modify_qp connects, as on InfiniBand. named leads in RTS, too, as RTR, RTS or SQD,
-	 * and a connection is but a means: see weft_qpc_unplug(). Never so in the driver, whose
-	 * kernel consumers alone have fast regions: no such QP registers, or waits for a region's end.
+	 * By hand: modify_qp connects, as on InfiniBand. named leads in RTS, too, as RTR, RTS or
+	 * SQD, and a connection is but a means: see weft_qpc_unplug(). Never so in the driver,
+	 * whose kernel consumers alone have fast regions: no such QP registers, or waits for a
+	 * region's end.
 	 */
 	bool by_hand;
-	bool confirms;			/* set before weft_qpc_start(): both ends send acknowledgement
-					 * Reads, and have room for WEFT_ACK_READS of them */
-	bool in_order;			/* set before weft_qpc_start(): a Send's segments come as they were
-					 * cut, or it is an error: weft_rq_divert() */
+	bool confirms;			/* set before weft_qpc_start(): both ends send
+					 * acknowledgement Reads, and have room for
+					 * WEFT_ACK_READS of them */
+	bool in_order;			/* set before weft_qpc_start(): a Send's segments come as
+					 * they were cut, or it is an error: weft_rq_divert() */
 	bool sq_held;			/* no work request is begun: RTR, SQD */
 	bool itself;			/* connected to itself: what it sends it receives */
-	u32 denied;			/* WEFT_ACCESS_REMOTE_ that peers do not have over this QP */
+	u32 denied;			/* WEFT_ACCESS_REMOTE_ that peers do not have over this
+					 * QP */
 
 	/* connection limits; arrays lent by the host at start */
 	u32 ord, ird;			/* ord: without acknowledgement Reads */
@@ -168,7 +174,8 @@ struct weft_qpc {
 	bool rtr_await;			/* responder: the next FPDU may be the RTR */
 	u32 sge, sge_off;		/* of the WQE being sent */
 	u32 msn_send, msn_read;		/* next MSNs */
-	bool linger;			/* the host looks at the send ring by itself: no kick wanted */
+	bool linger;			/* the host looks at the send ring by itself: no kick
+					 * wanted */
 	bool tx_unsent;			/* FPDUs handed out since the last weft_tx_sent() */
 	bool tx_unsent_resp;		/* and of a Read Response among them */
 	bool tx_second;			/* the first message of a WQE with immediate data is out */
@@ -182,10 +189,12 @@ struct weft_qpc {
 
 	/* receive side */
 	bool rx_seen;			/* a first FPDU has come */
-	u32 asides;			/* FPDUs that were acknowledgement Reads, or their Responses */
+	u32 asides;			/* FPDUs that were acknowledgement Reads, or their
+					 * Responses */
 	bool ack_pending;		/* the last Write or Send is complete, no Request since */
 	u32 msn_in_send, msn_in_read, msn_in_atomic; /* expected MSNs */
-	u32 write_len;			/* octets of the latest Write, since the last message on QN 0 */
+	u32 write_len;			/* octets of the latest Write, since the last message on
+					 * QN 0 */
 	bool write_over;		/* it is complete */
 	bool imm_held;			/* what the next Send comes with is in imm */
 	u32 imm;

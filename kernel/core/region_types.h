@@ -78,7 +78,8 @@ enum weft_denial {
 	WEFT_DENIED_ACCESS,		/* rights */
 	WEFT_DENIED_WRAP,		/* addr + len exceeds 64 bits */
 	WEFT_DENIED_BOUNDS,
-	WEFT_DENIED_GONE,		/* granted, but the memory is not there: weft_host_is_there() */
+	WEFT_DENIED_GONE,		/* granted, but the memory is not there:
+					 * weft_host_is_there() */
 	WEFT_DENIED_SHARED,		/* to register: others hold it, and weft_host_try_again()
 					 * was called */
 };

@@ -18,9 +18,9 @@ bool weft_rq_judge(struct weft_qpc *qp);
 /* Copies @len octets into it, from its octet @at on; recv_cap has room for them. */
 bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len);
 /*
- * For the host of a QP that is in_order: a Send is being received, and its first recv_got octets are
- * placed. The rest goes to @sge, @n <= WEFT_MAX_SGE - 1 of them, and the receive's own memory is not
- * written any more.
+ * For the host of a QP that is in_order: a Send is being received, and its first recv_got octets
+ * are placed. The rest goes to @sge, @n <= WEFT_MAX_SGE - 1 of them, and the receive's own memory
+ * is not written any more.
  */
 void weft_rq_divert(struct weft_qpc *qp, const struct weft_sge *sge, u32 n);
 /* Completes up to @most with FLUSH_ERR. True: so many. */

@@ -120,8 +120,8 @@ static void oldest_is_over(struct weft_qpc *qp)
 }
 
 /*
- * A gate may have opened: ORD, a fence, a close that waited, an acknowledgement Read; or a queue was
- * full, which matters if the ring holds more already: else the next post rings.
+ * A gate may have opened: ORD, a fence, a close that waited, an acknowledgement Read; or a queue
+ * was full, which matters if the ring holds more already: else the next post rings.
  */
 static void reap_and_go_on(struct weft_qpc *qp)
 {

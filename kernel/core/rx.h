@@ -6,10 +6,10 @@
 #include "qp_types.h"
 
 /*
- * Takes all octets of @in in Full Operation. Exceptions: octets that weft_host_chunk() had no memory
- * for; a Send that waits for a receive, and all octets after it; octets after a message that waits
- * for a region's end. Afterwards the host runs the send side if weft_host_kick() was called, and
- * looks at qp->state.
+ * Takes all octets of @in in Full Operation. Exceptions: octets that weft_host_chunk() had no
+ * memory for; a Send that waits for a receive, and all octets after it; octets after a message
+ * that waits for a region's end. Afterwards the host runs the send side if weft_host_kick() was
+ * called, and looks at qp->state.
  */
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
 

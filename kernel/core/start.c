@@ -158,9 +158,9 @@ static int judge_reply(struct weft_link *l)
 }
 
 /*
- * RFC 6581 §10: a peer of RFC 5044 may close on an enhanced Request, or answer
- * with revision 1: retry with revision 1. A RST says nothing about the Request: the peer has no room,
- * or is a driver being removed. Revision 1 would cost the ULP its peer-to-peer mode.
+ * RFC 6581 §10: a peer of RFC 5044 may close on an enhanced Request, or answer with revision 1:
+ * retry with revision 1. A RST says nothing about the Request: the peer has no room, or is a
+ * driver being removed. Revision 1 would cost the ULP its peer-to-peer mode.
  */
 static int judge_end(const struct weft_link *l, const struct weft_tcp_view *tcp)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Start-up of a connection: the initiator's Request, the responder's Reply. Lock, @now: as in link.h. */
+/*
+ * Start-up of a connection: the initiator's Request, the responder's Reply. Lock, @now: as in
+ * link.h.
+ */
 #ifndef WEFT_CORE_START_H
 #define WEFT_CORE_START_H
 

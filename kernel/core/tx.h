@@ -25,7 +25,8 @@ struct weft_txd {
 enum weft_tx_result {
 	WEFT_TX_IDLE,			/* nothing to send now; KICK is set on the ring */
 	WEFT_TX_FPDU,			/* *d is to be sent; weft_tx_put() when copied */
-	WEFT_TX_NO_FIT,			/* @whole was asked for and the rest of the message is longer */
+	WEFT_TX_NO_FIT,			/* @whole was asked for and the rest of the message is
+					 * longer */
 	WEFT_TX_FIN,			/* all is said: close the sending side. Reported once */
 };
 
@@ -54,8 +55,8 @@ static inline bool weft_tx_amid(const struct weft_qpc *qp)
 }
 
 /*
- * IDLE, by hand, UC: posted requests complete as if they had been sent, and are lost. A request that
- * could not have been sent fails, as do all after it. True: there may be more.
+ * IDLE, by hand, UC: posted requests complete as if they had been sent, and are lost. A request
+ * that could not have been sent fails, as do all after it. True: there may be more.
  */
 bool weft_qpc_lose(struct weft_qpc *qp);
 

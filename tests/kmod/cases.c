@@ -1229,7 +1229,7 @@ static int only_a_kernel_thread_connects_its_qp(struct pair *p)
 	return rv;
 }
 
-/* ---- nobody waits for who is slow ---- */
+/* ---- a slow initiator delays no other ---- */
 
 /* An initiator that gets no CPU in the middle of a connect, where it reports to iw_cm. */
 struct slow {

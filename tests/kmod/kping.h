@@ -10,7 +10,7 @@
 #define KPING_OCTETS	8
 
 #define KPING_SAY(end)	_IO('w', (end))		/* 0 or 1 sends a message to the other */
-#define KPING_ANSWER	_IO('w', 2)		/* argument: whether 1 answers from its callback */
+#define KPING_ANSWER	_IO('w', 2)		/* argument: does 1 answer from its callback? */
 
 /* Most octets in a write(), which sends from 0 to 1; 1's callback copies them out. */
 #define KPING_WRITE_MAX	(1u << 20)

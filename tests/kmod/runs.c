@@ -5,8 +5,8 @@
  * halves, or everything that the network has received. For both kinds this keeps the longest run,
  * and the one that sent most, from weft's tracepoint. weft's share of one is
  *
- * WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and after
- * either one run of a connection that has just begun: SLICE octets (kernel/core/send.c).
+ *   WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and after
+ *   either one run of a connection that has just begun: SLICE octets (kernel/core/send.c).
  *
  * So octets are judged by the speed measured here: how many are sent in SHARE_NS. What NET_RX
  * receives is the network's share, not weft's.
@@ -15,8 +15,8 @@
  * busy host does not distort it. Elsewhere it is the clock's, and includes time that a host took
  * away.
  *
- * To use it: "insmod weft_kruns.ko" while weft is loaded, which then stays until rmmod; then "cat
- * /sys/module/weft_kruns/parameters/NAME".
+ *   insmod weft_kruns.ko           while weft is loaded, which then stays until rmmod
+ *   cat /sys/module/weft_kruns/parameters/NAME
  */
 #include <linux/interrupt.h>
 #include <linux/ktime.h>

@@ -54,10 +54,10 @@ enum {
 /* struct weft_ring.flags */
 enum {
 	/*
-	 * SQ, RQ, SRQ: after user_idx was moved, and a full barrier, the user
-	 * looks at this flag; if it is set the kernel is asleep and must be kicked
-	 * with WEFT_METHOD_QP_KICK, for an SRQ WEFT_METHOD_SRQ_KICK. The kernel sets it, full barrier, and looks
-	 * at user_idx again before it sleeps.
+	 * SQ, RQ, SRQ: after user_idx was moved, and a full barrier, the user looks at this flag;
+	 * if it is set the kernel is asleep and must be kicked with WEFT_METHOD_QP_KICK, for an SRQ
+	 * WEFT_METHOD_SRQ_KICK. The kernel sets it, full barrier, and looks at user_idx again
+	 * before it sleeps.
 	 */
 	WEFT_RING_KICK		= 1 << 0,
 	/* CQ: an entry was lost for want of room; the CQ is dead. */
@@ -206,7 +206,8 @@ struct weft_cqe {
 	__u32 inv_stag;			/* with WEFT_CQE_INV */
 	__aligned_u64 imm;		/* with WEFT_CQE_IMM: 8 octets */
 	__aligned_u64 timestamp;	/* with WEFT_CQE_TIMESTAMP: nanoseconds, CLOCK_MONOTONIC */
-	__u32 vendor_err;		/* a received or sent Terminate: layer<<12 | etype<<8 | code */
+	__u32 vendor_err;		/* a received or sent Terminate: layer<<12 | etype<<8 |
+					 * code */
 	__u32 src_qp;			/* with WEFT_CQE_GRH */
 	__u32 reserved[4];
 };
@@ -217,8 +218,10 @@ enum {
 	WEFT_CQE_IMM		= 1 << 1,
 	WEFT_CQE_TIMESTAMP	= 1 << 2,
 	WEFT_CQE_SOLICITED	= 1 << 3,
-	WEFT_CQE_GRH		= 1 << 4,	/* a datagram: byte_len counts 40 octets before it, too */
-	WEFT_CQE_IPV4		= 1 << 5,	/* of these the last 20 are IPv4's header, else all IPv6's */
+	WEFT_CQE_GRH		= 1 << 4,	/* a datagram: byte_len counts 40 octets before
+						 * it, too */
+	WEFT_CQE_IPV4		= 1 << 5,	/* of these the last 20 are IPv4's header, else
+						 * all IPv6's */
 };
 
 /* struct weft_cqe.status: the numbers are ABI, not those of enum ibv_wc_status */
@@ -233,7 +236,8 @@ enum {
 	WEFT_WC_REM_INV_REQ_ERR	= 7,
 	WEFT_WC_REM_ACCESS_ERR	= 8,
 	WEFT_WC_REM_OP_ERR	= 9,
-	WEFT_WC_RETRY_EXC_ERR	= 10,	/* of QPs connected by hand: the peer was never there, or is gone */
+	WEFT_WC_RETRY_EXC_ERR	= 10,	/* of QPs connected by hand: the peer was never there, or
+					 * is gone */
 	WEFT_WC_RNR_RETRY_EXC_ERR = 11,	/* and of those: it had no receive in time */
 	WEFT_WC_NR
 };
@@ -283,7 +287,8 @@ enum {
 	 */
 	WEFT_FEATURE_SRQ_KICK	= 1 << 7,
 	WEFT_FEATURE_NULL_MR	= 1 << 8,	/* reg_mr takes WEFT_REG_MR_NULL */
-	WEFT_FEATURE_ROCE_TYPES	= 1 << 9,	/* QPs of RoCE's types beside RC: UD, with its AHs, and UC */
+	WEFT_FEATURE_ROCE_TYPES	= 1 << 9,	/* QPs of RoCE's types beside RC: UD, with its
+						 * AHs, and UC */
 };
 
 struct weft_alloc_ucontext_req {

@@ -99,8 +99,8 @@ struct rl_conn {
 	u32 events;
 	u64 linger_until;		/* ms: look at the send ring then; 0: no lingering */
 	u32 mss, mss_uses;		/* as last queried, and uses since */
-	bool answer_due;		/* an acknowledgement: with the next doorbell, or */
-	u64 answer_by;			/* ms: then; 0: no deadline. May pass without effect */
+	bool answer_due;		/* send an acknowledgement with the next doorbell */
+	u64 answer_by;			/* or at this time in ms; 0: none. May pass without effect */
 	s32 owner;			/* its process; a child may hold the socket, too */
 	u32 doorbells;
 	u32 rx_seen;			/* the peer's FPDUs at the last doorbell */
@@ -164,7 +164,7 @@ void rl_conn_act(struct rl_conn *c, u32 acts);
 /* In request(): binds @qp and begins Full Operation with @ird and @ord: 0 or -errno. */
 int rl_conn_accept(struct rl_conn *c, struct rl_qp *qp, u32 ird, u32 ord, const void *pd,
 		   u32 pd_len);
-/* That failed, and the ULP has let go: the peer is notified if it still waits. */
+/* rl_conn_accept() failed and the ULP has let go of @c: rejects a peer that still waits. */
 void rl_conn_accept_failed(struct rl_conn *c);
 /* In request(): a Reply with R=1. */
 void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len);
