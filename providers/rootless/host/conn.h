@@ -100,7 +100,7 @@ struct rl_conn {
 	u64 linger_until;		/* ms: look at the send ring then; 0: no lingering */
 	u32 mss, mss_uses;		/* as last queried, and uses since */
 	bool answer_due;		/* send an acknowledgement with the next doorbell */
-	u64 answer_by;			/* or at this time in ms; 0: none. May pass without effect */
+	u64 answer_by;			/* or at this time, ms; 0: none. It may pass idly */
 	s32 owner;			/* its process; a child may hold the socket, too */
 	u32 doorbells;
 	u32 rx_seen;			/* the peer's FPDUs at the last doorbell */
