@@ -64,7 +64,7 @@ static int accept_one(struct weft_conn *listener)
 	struct socket *sock;
 	int err;
 
-	if (weft_limit_is_reached(listener->dev, WEFT_LIMIT_HALF_OPEN))
+	if (weft_limit_is_full(listener->dev, WEFT_LIMIT_HALF_OPEN))
 		return -EBUSY;
 	do
 		err = kernel_accept(listener->sock, &sock, O_NONBLOCK);

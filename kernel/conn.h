@@ -354,7 +354,7 @@ void weft_limit_stay(struct weft_conn *conn);
 /* @conn is gone: stops counting it. dev->conns_lock. */
 void weft_limit_leave(struct weft_conn *conn);
 /* Has @kind reached its cap, so that no more may be accepted for now? */
-bool weft_limit_is_reached(struct weft_device *dev, enum weft_limit_kind kind);
+bool weft_limit_is_full(struct weft_device *dev, enum weft_limit_kind kind);
 bool weft_limit_is_doubled(const struct weft_conn *conn);
 
 /* ---- conn_life.c ---- */

@@ -88,7 +88,7 @@ void weft_limit_update(struct weft_conn *conn)
 	spin_unlock_bh(&conn->dev->conns_lock);
 }
 
-bool weft_limit_is_reached(struct weft_device *dev, enum weft_limit_kind kind)
+bool weft_limit_is_full(struct weft_device *dev, enum weft_limit_kind kind)
 {
 	return weft_cap_is_full(&dev->conn_limits[kind].cap);
 }

@@ -123,8 +123,8 @@ static void run_next(struct list_head *turns)
 void weft_bh_over(struct weft_bh *bh)
 {
 	/*
-	 * Ordered both ways, as in weft_bh_queue(): a queuer finds the node free, or it found it
-	 * queued, and then its writes come before.
+	 * Ordered both ways, as in weft_bh_queue(): whoever queues it next finds the node free;
+	 * whoever found it queued made its writes visible before.
 	 */
 	test_and_clear_bit(QUEUED, &bh->flags);
 }

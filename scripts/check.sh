@@ -143,7 +143,7 @@ group_9p() {
 # Every kernel that weft is built for: no warning, and sparse finds nothing. And what the sources
 # tell by themselves.
 group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.sh; }
-# Static analysis. clang-tidy takes as long as the two others five times over.
+# Static analysis. clang-tidy takes the longest.
 group_lint() { scripts/lint.sh --tap gcc cocci; }
 group_lint_full() { scripts/lint.sh --tap tidy; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.

@@ -43,9 +43,9 @@ struct weft_cap {
 	u32 leaving;			/* so many more may be on their way out */
 };
 
-/* Must one go before another enters? weft_link_evict() decides whether it may. */
+/* Must one leave before another enters? weft_link_evict() decides whether it does. */
 bool weft_cap_is_reached(const struct weft_cap *c);
-/* May none enter? */
+/* Is the cap used up, and all that may be leaving, so that no other may enter? */
 bool weft_cap_is_full(const struct weft_cap *c);
 /* Are there twice as many as the cap: @pressed of weft_link_evict()? */
 bool weft_cap_is_doubled(const struct weft_cap *c);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* How weft-run copies a program's memory, and what it may do with it: process/copy.c, process/maps.c. */
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -40,6 +41,45 @@ static void each_length_and_alignment_is_copied(void **state)
 				__wrap_memcpy(got + to, from + at, n);
 				assert_memory_equal(got, want, ROOM);
 			}
+}
+
+static sigjmp_buf out_of_copy;
+
+static void on_fault(int sig)
+{
+	siglongjmp(out_of_copy, 1);
+}
+
+/*
+ * The copy begins in a page that cannot be written, and ends in one that can: there nothing may be
+ * stored, since it would be seen before the octets that faulted.
+ */
+static void nothing_is_stored_before_what_precedes_it(void **state)
+{
+	const size_t page = 4096;
+	uint8_t *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sigaction a = { .sa_handler = on_fault, .sa_flags = SA_NODEFER }, old[2];
+	volatile size_t before, after;
+	uint8_t from[ROOM];
+	size_t i;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	memset(from, 0xff, sizeof(from));
+	assert_int_equal(mprotect(p, page, PROT_READ), 0);
+	sigaction(SIGSEGV, &a, &old[0]);
+	sigaction(SIGBUS, &a, &old[1]);
+	for (before = 1; before < LONGEST; before += before < 80 ? 1 : 7)
+		for (after = 1; after < LONGEST; after++) {
+			if (!sigsetjmp(out_of_copy, 1)) {
+				rl_copy_in_order(p + page - before, from, before + after);
+				fail();
+			}
+			for (i = 0; i < after; i++)
+				assert_int_equal(p[page + i], 0);
+		}
+	sigaction(SIGSEGV, &old[0], NULL);
+	sigaction(SIGBUS, &old[1], NULL);
+	munmap(p, 2 * page);
 }
 
 static void octets_that_overlap_are_moved(void **state)
@@ -87,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_length_and_alignment_is_copied),
+		cmocka_unit_test(nothing_is_stored_before_what_precedes_it),
 		cmocka_unit_test(octets_that_overlap_are_moved),
 		cmocka_unit_test(rights_are_those_of_each_page),
 	};

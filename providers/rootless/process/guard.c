@@ -101,7 +101,7 @@ static bool is_guarded(const ucontext_t *c)
 #define SP(c)	((uintptr_t)(c)->uc_mcontext.sp)
 #endif
 
-/* The context of other machines is not known: a handler's own fault may be mistaken. */
+/* After a handler left guarded code by siglongjmp(), the guard's frame is gone. */
 static bool is_guarded(const ucontext_t *c)
 {
 	u32 i, n = __atomic_load_n(&ntexts, __ATOMIC_ACQUIRE);
@@ -114,7 +114,7 @@ static bool is_guarded(const ucontext_t *c)
 	return false;
 }
 #else
-/* Of other machines the context is not known: a fault of a program's handler may be mistaken. */
+/* The context of other machines is not known: a handler's own fault may be mistaken. */
 static bool is_guarded(const ucontext_t *c)
 {
 	return guarded;

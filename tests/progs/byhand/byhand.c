@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <poll.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -288,4 +289,17 @@ int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *
 			verdict_if(cases[i].name, cases[i].run());
 	hand_close(dev);
 	return verdict_end();
+}
+
+bool hand_reports_drained(const struct hand_device *d, const struct ibv_qp *qp)
+{
+	struct pollfd p = { .fd = d->ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event ev;
+	bool right;
+
+	if (poll(&p, 1, 10000) != 1 || ibv_get_async_event(d->ctx, &ev))
+		return false;
+	right = ev.event_type == IBV_EVENT_SQ_DRAINED && ev.element.qp == qp;
+	ibv_ack_async_event(&ev);
+	return right;
 }

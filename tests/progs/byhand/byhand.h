@@ -98,4 +98,7 @@ struct hand_case {
 int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *dev,
 		   const struct hand_case *cases, int n);
 
+/* The next asynchronous event says that @qp's send queue is drained. */
+bool hand_reports_drained(const struct hand_device *d, const struct ibv_qp *qp);
+
 #endif

@@ -481,19 +481,6 @@ static bool query_tells(void)
 
 /* ---- SQD ---- */
 
-static bool drained_event_comes(void)
-{
-	struct pollfd p = { .fd = dev.ctx->async_fd, .events = POLLIN };
-	struct ibv_async_event ev;
-	bool right;
-
-	if (poll(&p, 1, 10000) != 1 || ibv_get_async_event(dev.ctx, &ev))
-		return false;
-	right = ev.event_type == IBV_EVENT_SQ_DRAINED && ev.element.qp == a.qp;
-	ibv_ack_async_event(&ev);
-	return right;
-}
-
 /* A send queue that is drained sends nothing until it may again, and says when it is. */
 static bool drains(void)
 {
@@ -505,7 +492,7 @@ static bool drains(void)
 	ok = talk();
 	hand_rdma(&a, 1, IBV_WR_RDMA_READ, &b_name, HAND_BUF);
 	ok = ok && !ibv_modify_qp(a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
-	     drained_event_comes() && hand_took(a.cq, 1, IBV_WC_SUCCESS) &&
+	     hand_reports_drained(&dev, a.qp) && hand_took(a.cq, 1, IBV_WC_SUCCESS) &&
 	     hand_state(&a) == IBV_QPS_SQD;
 	fill(&a, 3);
 	hand_recv(&b, 2);

@@ -255,19 +255,6 @@ static bool unreliable(void)
 	return ok;
 }
 
-static bool drained_event_comes(void)
-{
-	struct pollfd p = { .fd = dev.ctx->async_fd, .events = POLLIN };
-	struct ibv_async_event ev;
-	bool right;
-
-	if (poll(&p, 1, 10000) != 1 || ibv_get_async_event(dev.ctx, &ev))
-		return false;
-	right = ev.event_type == IBV_EVENT_SQ_DRAINED && ev.element.qp == e.qp;
-	ibv_ack_async_event(&ev);
-	return right;
-}
-
 static bool drains(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
@@ -278,7 +265,7 @@ static bool drains(void)
 	ok = talk();
 	hand_rdma(&e, 1, IBV_WR_RDMA_READ, &name, HAND_BUF);
 	ok = ok && !ibv_modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
-	     drained_event_comes() && took(1);
+	     hand_reports_drained(&dev, e.qp) && took(1);
 	hand_recv(&e, 2);
 	hand_send(&e, 3, 100);
 	ok = ok && quiet() && !hand_to(&e, IBV_QPS_RTS) && took_both(2, 3, &wc);

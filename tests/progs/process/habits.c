@@ -751,7 +751,7 @@ static bool rights_as_mapped(void)
 }
 
 #define WRITE_LEN	1000
-#define WRITES		3000
+#define WRITES		500
 
 /* The buffer's last octets, as a program that polls them sees them. */
 static void *await_last_octet(void *torn)
