@@ -159,6 +159,7 @@ group_series() {
 group_build_sid() { scripts/check-build.sh 7.2-smp; }
 
 if [ "${1:-}" = --group ]; then
+	trap 'times >"$out/$2.times"' EXIT
 	"group_$2"
 	exit
 fi
@@ -198,9 +199,14 @@ run_group() {
 	read -r passed failed skipped < <(awk -f scripts/count-tap.awk "$log")
 	# It says that it failed, or died, and no test tells: that is one failure.
 	[ $rc = 0 ] || [ "$failed" -gt 0 ] || failed=1
-	echo "$name $passed $failed $skipped $((SECONDS - start))" >"$out/$name.count"
+	echo "$name $passed $failed $skipped $((SECONDS - start)) $(cpu_of "$name")" >"$out/$name.count"
 	[ "$failed" = 0 ] || grep '^not ok' "$log" >&2 || tail -n 15 "$log" >&2
 	say "$name: $passed passed, $failed failed, $skipped skipped ($((SECONDS - start)) s)"
+}
+
+# Seconds of CPU that a group's processes have used, as bash's times tells: 1m2.345s.
+cpu_of() {
+	awk -F '[ ms]+' '{ cpu += $1 * 60 + $2 + $3 * 60 + $4 } END { printf "%d", cpu }' "$out/$1.times" || echo 0
 }
 
 # take_group QUEUE: prints the queue's first group, and removes it.
@@ -236,17 +242,17 @@ stop_groups() {
 floor_of() { awk -v group="$1" '$1 == group {print $2}' tests/floors; }
 
 summary() {
-	local group passed failed skipped seconds floor note bad=0 total=(0 0 0)
-	printf '\n%-8s %7s %7s %7s %7s %7s\n' group passed failed skipped floor seconds
+	local group passed failed skipped seconds cpu floor note bad=0 total=(0 0 0)
+	printf '\n%-14s %7s %7s %7s %7s %7s %7s\n' group passed failed skipped floor seconds cpu
 	for group in "${groups[@]}"; do
-		read -r _ passed failed skipped seconds <"$out/$group.count" || {
-			passed=0 failed=1 skipped=0 seconds=0
+		read -r _ passed failed skipped seconds cpu <"$out/$group.count" || {
+			passed=0 failed=1 skipped=0 seconds=0 cpu=0
 		}
 		floor=$(floor_of "$group")
 		note=
 		[ "$passed" -ge "${floor:-1}" ] || { note='  below its floor' && bad=1; }
-		printf '%-8s %7d %7d %7d %7d %7d%s\n' \
-			"$group" "$passed" "$failed" "$skipped" "${floor:-1}" "$seconds" "$note"
+		printf '%-14s %7d %7d %7d %7d %7d %7d%s\n' \
+			"$group" "$passed" "$failed" "$skipped" "${floor:-1}" "$seconds" "$cpu" "$note"
 		total=($((total[0] + passed)) $((total[1] + failed)) $((total[2] + skipped)))
 	done
 	echo

@@ -152,8 +152,6 @@ static bool grow(struct rl_epoll *ep, int fd)
 	return true;
 }
 
-static const struct rl_sock_watcher epoll_watcher;
-
 static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
 {
 	struct rl_item *it = grow(ep, fd) ? calloc(1, sizeof(*it)) : NULL;
@@ -163,7 +161,6 @@ static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
 	*it = (struct rl_item){ .ep = ep, .sk = sk, .fd = fd, .id = ++g.ids };
 	ep->items[fd] = it;
 	list_add(&it->of_sock, &sk->items);
-	__atomic_store_n(&sk->watcher, &epoll_watcher, __ATOMIC_RELEASE);
 	__atomic_store_n(&sk->has_items, 1, __ATOMIC_RELEASE);
 	return it;
 }
@@ -326,6 +323,8 @@ static struct rl_epoll *epoll_make(int fd, int *got)
 
 /* ---- epoll_ctl ---- */
 
+static const struct rl_sock_watcher epoll_watcher;
+
 static int epoll_add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const struct epoll_event *ev)
 {
 	struct rl_item *it;
@@ -403,7 +402,8 @@ static int put_in_again(struct rl_epoll *ep, struct rl_item *it, const struct ep
 
 /*
  * With the lock. RL_SOCK_IS_PLAIN: it is the kernel's. A socket is plain before watcher_leave()
- * runs: an item that was added later would stay.
+ * runs: an item that was added later would stay. So an item is added only to a socket that is
+ * watched, and not plain since.
  */
 static int epoll_control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd,
 			 const struct epoll_event *ev)
@@ -415,6 +415,8 @@ static int epoll_control(struct rl_epoll *ep, int op, struct rl_sock *sk, int fd
 			return put_in_again(ep, it, ev);
 		epoll_forget(ep, it);
 	}
+	if (op == EPOLL_CTL_ADD && sk)
+		rl_sock_watch(sk, &epoll_watcher);
 	if (op == EPOLL_CTL_ADD && sk && rl_sock_phase_of(sk) == RL_SOCK_PLAIN)
 		return RL_SOCK_IS_PLAIN;
 	if (op == EPOLL_CTL_ADD && sk)

@@ -82,9 +82,23 @@ static inline void rl_sock_mark_ready(struct rl_sock *sk, u32 edges)
 		sk->watcher->mark_ready(sk, edges);
 }
 
+/*
+ * @w hears of @sk from now on. The caller looks at the phase after it: either it finds what the
+ * phase has become, or whoever changes the phase finds @w.
+ */
+static inline void rl_sock_watch(struct rl_sock *sk, const struct rl_sock_watcher *w)
+{
+	__atomic_store_n(&sk->watcher, w, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/* After a change of the phase, see rl_sock_watch(). */
 static inline void rl_sock_leave_epolls(struct rl_sock *sk, int fd, bool closes)
 {
-	const struct rl_sock_watcher *w = __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
+	const struct rl_sock_watcher *w;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	w = __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
 
 	if (w)
 		w->leave(sk, fd, closes);
