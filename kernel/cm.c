@@ -95,6 +95,7 @@ void weft_cm_configure(struct weft_conn *conn)
 	cfg->startup_ms = READ_ONCE(dev->startup_timeout_ms);
 	cfg->accept_ms = READ_ONCE(dev->accept_timeout_ms);
 	cfg->close_ms = READ_ONCE(dev->close_timeout_ms);
+	cfg->dead_ms = READ_ONCE(dev->dead_peer_timeout_ms);
 	cfg->rnr_ms = READ_ONCE(dev->rnr_timeout_ms);
 	cfg->pd_max = WEFT_CM_PD_MAX;
 	cfg->ext = READ_ONCE(dev->extensions);
@@ -111,6 +112,7 @@ static int cm_connect_error(struct sock *sk)
 static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 {
 	struct sock *sk = conn->sk;
+	struct weft_tcp_signs signs;
 
 	v->connecting = sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV;
 	v->established = sk->sk_state == TCP_ESTABLISHED;
@@ -118,7 +120,10 @@ static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 	v->fin = sk->sk_shutdown & RCV_SHUTDOWN;
 	v->delivered = sk->sk_state == TCP_FIN_WAIT2;
 	v->error = v->closed ? cm_connect_error(sk) : 0;
-	weft_tcp_acked(sk, &v->acked, &v->idle_ms);
+	signs = weft_tcp_signs(sk);
+	v->acked = signs.acked;
+	v->idle_ms = signs.idle_ms;
+	v->unanswered = signs.unanswered;
 }
 
 static void carry_out_startup(struct weft_conn *conn, u32 acts)
@@ -156,6 +161,7 @@ static void carry_out(struct weft_conn *conn, u32 acts)
 
 void weft_cm_begin(struct weft_conn *conn, struct weft_cm_view *v)
 {
+	weft_sock_set_keepalive(conn, READ_ONCE(conn->dev->dead_peer_timeout_ms));
 	weft_conn_lock(conn);
 	weft_cm_configure(conn);
 	view_tcp(conn, &v->tcp);

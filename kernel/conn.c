@@ -137,12 +137,6 @@ void weft_conn_pend(struct weft_conn *conn)
 	weft_conn_schedule_bh(conn);
 }
 
-/* 0 means never. */
-static u64 earliest(u64 a, u64 b)
-{
-	return a && b ? min(a, b) : a + b;
-}
-
 /* conn->lock. Only moves the timer forward, and leaves a worker alone that is due now. */
 static void run_at(struct weft_conn *conn, unsigned long delay)
 {
@@ -174,7 +168,7 @@ void weft_conn_try_again(struct weft_conn *conn)
 
 void weft_conn_arm(struct weft_conn *conn)
 {
-	u64 deadline = earliest(weft_link_next_step(&conn->link), conn->retry_at);
+	u64 deadline = weft_earlier(weft_link_next_step(&conn->link), conn->retry_at);
 	u64 now = weft_conn_now();
 	u32 ms = deadline > now ? deadline - now : 0;
 

@@ -112,6 +112,7 @@ struct weft_conn {
 	/* mutex */
 	struct mutex mutex;
 	bool listening;			/* a listener: link has state and deadline only */
+	u32 keepalive_ms;		/* what TCP's keepalives are set for; 0: none yet. Worker */
 	u64 retry_at;			/* weft_conn_try_again(): earliest retry, in ms; 0: none */
 	bool in_turn;			/* others wait in the queue: send one run at most */
 	u16 orq_room, irq_room;		/* entries lent to the link's arrays */
@@ -298,6 +299,8 @@ int weft_sock_make_spares(struct weft_conn *conn, int family, const struct iw_cm
 /* Takes over @old's spare sockets, and uses one as its own. */
 int weft_sock_open_spare(struct weft_conn *conn, struct weft_conn *old);
 void weft_sock_drop_spares(struct weft_conn *conn);
+/* TCP asks an idle peer often enough for @dead_ms (weft_alive_keepalive()). The worker. */
+void weft_sock_set_keepalive(struct weft_conn *conn, u32 dead_ms);
 /*
  * The unpublished socket belongs to a kernel consumer that connects, and reclaim may write pages
  * over it. So it may use the memory reserve, and accepts packets that were received from the

@@ -6,6 +6,7 @@
 #include <linux/module.h>
 #include <net/addrconf.h>
 
+#include "core/alive.h"
 #include "verbs.h"
 
 #define TERM_NTH(e)	(WEFT_E_##e - WEFT_E_MPA_CRC + 1)
@@ -405,6 +406,7 @@ static void init_options(struct weft_device *dev)
 	dev->startup_timeout_ms = 10000;
 	dev->accept_timeout_ms = 60000;
 	dev->close_timeout_ms = 5000;
+	dev->dead_peer_timeout_ms = WEFT_DEAD_MS;
 	dev->rnr_timeout_ms = 1000;
 }
 

@@ -10,6 +10,7 @@
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
+#include "core/alive.h"
 #include "core/rtr.h"
 #include "verbs.h"
 
@@ -165,6 +166,17 @@ static ssize_t close_timeout_ms_store(struct device *d, struct device_attribute 
 	return store_timeout(buf, n, &dev_of(d)->close_timeout_ms);
 }
 
+static ssize_t dead_peer_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->dead_peer_timeout_ms));
+}
+
+static ssize_t dead_peer_timeout_ms_store(struct device *d, struct device_attribute *a,
+					  const char *buf, size_t n)
+{
+	return store_ms(buf, n, &dev_of(d)->dead_peer_timeout_ms, WEFT_DEAD_MS_MIN);
+}
+
 static ssize_t rnr_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->rnr_timeout_ms));
@@ -184,6 +196,7 @@ static DEVICE_ATTR_RW(rtr);
 static DEVICE_ATTR_RW(startup_timeout_ms);
 static DEVICE_ATTR_RW(accept_timeout_ms);
 static DEVICE_ATTR_RW(close_timeout_ms);
+static DEVICE_ATTR_RW(dead_peer_timeout_ms);
 static DEVICE_ATTR_RW(rnr_timeout_ms);
 
 static struct attribute *weft_option_attrs[] = {
@@ -195,6 +208,7 @@ static struct attribute *weft_option_attrs[] = {
 	&dev_attr_startup_timeout_ms.attr,
 	&dev_attr_accept_timeout_ms.attr,
 	&dev_attr_close_timeout_ms.attr,
+	&dev_attr_dead_peer_timeout_ms.attr,
 	&dev_attr_rnr_timeout_ms.attr,
 	NULL,
 };

@@ -12,12 +12,7 @@
 
 #include "compat/net.h"
 #include "conn.h"
-
-/* A silent peer is given up after about two minutes. */
-#define KEEP_IDLE_S	60
-#define KEEP_INTERVAL_S	10
-#define KEEP_COUNT	6
-#define USER_TIMEOUT_MS	120000
+#include "core/alive.h"
 
 /*
  * Locks of their own class: the locks held around a user's socket lock and around ours differ.
@@ -75,11 +70,6 @@ static void set_options(struct socket *sock, int family, const struct iw_cm_id *
 
 	sock_set_reuseaddr(sk);
 	tcp_sock_set_nodelay(sk);
-	sock_set_keepalive(sk);
-	tcp_sock_set_keepidle(sk, KEEP_IDLE_S);
-	tcp_sock_set_keepintvl(sk, KEEP_INTERVAL_S);
-	tcp_sock_set_keepcnt(sk, KEEP_COUNT);
-	tcp_sock_set_user_timeout(sk, USER_TIMEOUT_MS);
 	set_tos(sock, family, id);
 	set_segment_size(sock, family, mtu);
 	if (family == AF_INET6 && id->afonly)
@@ -254,6 +244,20 @@ bool weft_sock_adopt(struct weft_conn *conn, struct weft_conn *listener, struct 
 	set_lock_class(sock->sk);
 	set_context(sock->sk);
 	return hook(conn, sock, &listener->saved);
+}
+
+void weft_sock_set_keepalive(struct weft_conn *conn, u32 dead_ms)
+{
+	struct weft_keepalive k;
+
+	if (conn->keepalive_ms == dead_ms)
+		return;
+	conn->keepalive_ms = dead_ms;
+	k = weft_alive_keepalive(dead_ms);
+	tcp_sock_set_keepidle(conn->sk, k.idle_s);
+	tcp_sock_set_keepintvl(conn->sk, k.interval_s);
+	tcp_sock_set_keepcnt(conn->sk, k.count);
+	sock_set_keepalive(conn->sk);
 }
 
 void weft_sock_unhook(struct weft_conn *conn)

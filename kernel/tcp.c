@@ -147,12 +147,18 @@ void weft_tcp_exit(void)
 
 /* ---- what became of it ---- */
 
-void weft_tcp_acked(const struct sock *sk, u64 *octets, u32 *idle_ms)
+struct weft_tcp_signs weft_tcp_signs(const struct sock *sk)
 {
+	const struct inet_connection_sock *icsk = inet_csk(sk);
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	*octets = tp->bytes_acked;
-	*idle_ms = jiffies_to_msecs(tcp_jiffies32 - tp->rcv_tstamp);
+	/* A segment that only carries data, in order, leaves rcv_tstamp as it is. */
+	return (struct weft_tcp_signs){
+		.acked = tp->bytes_acked,
+		.idle_ms = jiffies_to_msecs(min(tcp_jiffies32 - tp->rcv_tstamp,
+						tcp_jiffies32 - icsk->icsk_ack.lrcvtime)),
+		.unanswered = max(icsk->icsk_retransmits, icsk->icsk_probes_out),
+	};
 }
 
 u32 weft_tcp_segments_out(const struct sock *sk)

@@ -50,11 +50,18 @@ int weft_tcp_send(struct sock *sk, const struct kvec *iov, u32 niov, u32 len, in
 bool weft_tcp_is_drained(const struct sock *sk);
 
 /*
- * How many octets the peer has acknowledged, and the time in ms since its last segment. Mirrors
- * tcp_get_info() (tcpi_bytes_acked, tcpi_last_ack_recv), which takes the socket's lock. Without it
- * a slow peer looks dead, and the octets that TCP still holds for it are lost.
+ * What the peer has shown of itself: octets acknowledged, ms since its last segment, and what TCP
+ * has sent in vain since: retransmissions, window probes, keepalives. Mirrors tcp_get_info()
+ * (tcpi_bytes_acked, the later of tcpi_last_ack_recv and tcpi_last_data_recv, the larger of
+ * tcpi_retransmits and tcpi_probes), which takes the socket's lock. Without it a slow peer looks
+ * dead, and the octets that TCP still holds for it are lost.
  */
-void weft_tcp_acked(const struct sock *sk, u64 *octets, u32 *idle_ms);
+struct weft_tcp_signs {
+	u64 acked;
+	u32 idle_ms, unanswered;
+};
+
+struct weft_tcp_signs weft_tcp_signs(const struct sock *sk);
 
 /*
  * Data segments sent, including retransmissions, modulo 2^32: tcpi_data_segs_out. Only for

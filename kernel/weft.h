@@ -120,6 +120,7 @@ struct weft_device {
 	u8 mpa_rev;
 	u8 rtr;				/* WEFT_RTR_ bits */
 	unsigned int startup_timeout_ms, accept_timeout_ms, close_timeout_ms, rnr_timeout_ms;
+	unsigned int dead_peer_timeout_ms;
 };
 
 /* Any context. */

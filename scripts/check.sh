@@ -48,7 +48,7 @@ group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
-group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $devices $traffic $programs $changes manners health; }
+group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $devices $traffic $programs $changes manners dead health; }
 # shellcheck disable=SC2086
 group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
 # And where two CPUs race, under KASAN alone.
@@ -66,11 +66,13 @@ group_data() {
 }
 # perftest in all its variants; most of them poll, and two that poll want two CPUs.
 group_perftest() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-smp perftest; }
-# The same tests, and more, of programs without a kernel module: on this host, under weft-run. Then
-# part of them with ASan and UBSan in its library.
+# The same tests, and more, of programs without a kernel module: on this host, under weft-run; and part
+# of them with ASan and UBSan in its library.
 group_rootless() {
 	# shellcheck disable=SC2086 # a list
-	VERIFY_MB=256 tests/lab/run.sh rootless $rootless_busy || return
+	VERIFY_MB=256 tests/lab/run.sh rootless $rootless_busy
+}
+group_rootless_san() {
 	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram sockets
 }
 # Those whose tests mostly wait, for peers and for time-outs.
@@ -166,7 +168,7 @@ fi
 
 # Two groups run at a time; a worker that is done takes the next one, so the long ones come first. A third
 # worker runs those of `light`, which mostly wait. The user-mode kernel takes long to build the first time.
-groups=(kasan vm rootless fuzz build lint rootless_waits spec sockets stacks engine provider boot) workers=2
+groups=(kasan vm rootless rootless_san fuzz build lint rootless_waits spec sockets stacks engine provider boot) workers=2
 light=' rootless_waits spec sockets stacks engine provider boot '
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then

@@ -3,6 +3,7 @@
  * Full Operation as far as its end is concerned, and what follows it: FIN both ways,
  * errors, Terminates, time.
  */
+#include "alive.h"
 #include "end.h"
 #include "link_rx.h"
 #include "qp.h"
@@ -15,6 +16,7 @@ u32 weft_link_die(struct weft_link *l)
 {
 	l->state = WEFT_LINK_DEAD;
 	l->deadline = 0;
+	weft_alive_end(l);
 	return WEFT_ACT_DIE;
 }
 
@@ -177,6 +179,65 @@ static u32 go_on(struct weft_link *l, const struct weft_tcp_view *tcp, bool endi
 	return acts;
 }
 
+/* ---- held: a QP that has failed does not end the connection ---- */
+
+/* Neither end has begun to close. */
+static bool may_be_held(const struct weft_link *l)
+{
+	return l->cfg.hold_ms && !l->hung_up && !l->peer_fin && !l->shut && !l->broken;
+}
+
+static u32 let_qp_go(struct weft_link *l, u64 deadline)
+{
+	l->state = WEFT_LINK_HELD;
+	l->deadline = deadline;
+	return WEFT_ACT_QP_OVER | WEFT_ACT_AGAIN;
+}
+
+/*
+ * The user may be about to hang up, and then the FIN says enough. If not, a Terminate makes the
+ * peer's outstanding requests fail: this end does not answer them any more.
+ */
+static u32 hold_failed_qp(struct weft_link *l, bool timeout, u64 now)
+{
+	if (!timeout && l->qp->state != WEFT_QPS_TERM && !l->qp->term_received) {
+		if (!l->deadline)
+			weft_link_set_deadline(l, now, l->cfg.hold_ms);
+		return 0;
+	}
+	weft_qpc_tell_peer_of_error(l->qp);
+	return let_qp_go(l, 0);
+}
+
+u32 weft_link_hold_without_qp(struct weft_link *l, u64 now)
+{
+	if (!may_be_held(l) || l->qp->state == WEFT_QPS_CLOSING)
+		return 0;
+	if (in_error(l->qp))
+		return hold_failed_qp(l, true, now);
+	return let_qp_go(l, now + l->cfg.hold_ms);
+}
+
+/* InfiniBand's retries are over, where the QP is as InfiniBand's. */
+static u32 peer_is_dead(struct weft_link *l)
+{
+	l->status = -ETIMEDOUT;
+	if (l->qp && l->cfg.hold_ms && l->qp->state == WEFT_QPS_RTS)
+		weft_qpc_give_up(l->qp, WEFT_WC_RETRY_EXC_ERR);
+	return WEFT_ACT_ENDED | weft_link_die(l);
+}
+
+/* A QP that was destroyed says nothing: the FIN does, unless an end hangs up in time. */
+u32 weft_link_step_held(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout, u64 now)
+{
+	weft_send_run(l);
+	if (weft_alive_is_dead(l, tcp, now))
+		return peer_is_dead(l);
+	if (tcp->closed || tcp->fin || l->broken || timeout)
+		return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
+	return 0;
+}
+
 u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bool timeout,
 			u64 now)
 {
@@ -184,6 +245,8 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 	u32 acts = mind_waiting_send(l, now);
 	bool dying, ending, said, slow = false;
 
+	if (unlikely(weft_alive_is_dead(l, all, now)))
+		return acts | peer_is_dead(l);
 	if (unlikely(ends_without_qp(l, tcp)))
 		return acts | WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
 	tell_qp(l, tcp);
@@ -196,6 +259,8 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 			return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
 		timeout = false;
 	}
+	if (dying && may_be_held(l) && !tcp->fin && !tcp->closed)
+		return acts | hold_failed_qp(l, timeout, now);
 	if (timeout)
 		slow = peer_is_slow(l, tcp, now);
 	/* A QP in error waits no longer, slow as the peer may be. */

@@ -7,6 +7,13 @@
 
 u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			u64 now);
+u32 weft_link_step_held(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
+			u64 now);
+/*
+ * The QP is being destroyed, and neither end has begun to close: the connection is held.
+ * 0: it is not one to be held (cfg.hold_ms).
+ */
+u32 weft_link_hold_without_qp(struct weft_link *l, u64 now);
 u32 weft_link_step_closing(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			   u64 now);
 /* Without a QP: its first time did not do. */

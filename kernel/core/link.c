@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "alive.h"
 #include "link.h"
 
 void weft_link_init(struct weft_link *l, bool initiator)
@@ -19,9 +20,8 @@ static bool deadline_has_passed(struct weft_link *l, u64 now)
 
 u64 weft_link_next_step(const struct weft_link *l)
 {
-	u64 rnr = READ_ONCE(l->rnr_deadline);
-
-	return !l->deadline || (rnr && rnr < l->deadline) ? rnr : l->deadline;
+	return weft_earlier(weft_earlier(l->deadline, READ_ONCE(l->rnr_deadline)),
+			    READ_ONCE(l->alive_check));
 }
 
 u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
@@ -31,6 +31,8 @@ u32 weft_link_step(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now
 	switch (l->state) {
 	case WEFT_LINK_OPEN:
 		return weft_link_step_open(l, tcp, timeout, now);
+	case WEFT_LINK_HELD:
+		return weft_link_step_held(l, tcp, timeout, now);
 	case WEFT_LINK_CLOSING:
 		return weft_link_step_closing(l, tcp, timeout, now);
 	case WEFT_LINK_DEAD:
@@ -47,6 +49,7 @@ u32 weft_link_kill(struct weft_link *l)
 	case WEFT_LINK_AWAIT_REPLY:
 		return weft_link_connect_failed(l, -ENETDOWN);
 	case WEFT_LINK_OPEN:
+	case WEFT_LINK_HELD:
 		return WEFT_ACT_ENDED | weft_link_shut(l) | weft_link_die(l);
 	case WEFT_LINK_DEAD:
 		return 0;
@@ -75,9 +78,23 @@ u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool p
 
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
 {
-	if (l->state == WEFT_LINK_OPEN)
-		return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
-	return weft_link_connect_failed(l, -ECONNABORTED);
+	u32 acts;
+
+	if (l->state != WEFT_LINK_OPEN)
+		return weft_link_connect_failed(l, -ECONNABORTED);
+	acts = weft_link_hold_without_qp(l, now);
+	return acts ? acts : WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
+}
+
+u32 weft_link_hang_up(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
+{
+	bool failed = l->cfg.hold_ms && l->state == WEFT_LINK_OPEN &&
+		      (l->qp->state == WEFT_QPS_ERROR || l->qp->state == WEFT_QPS_TERM);
+
+	l->hung_up = true;
+	if (!failed && l->state != WEFT_LINK_HELD)
+		return 0;
+	return WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
 }
 
 void weft_link_release_qp(struct weft_link *l)
@@ -96,6 +113,7 @@ void weft_link_release_qp(struct weft_link *l)
 	l->told = false;
 	l->starved = false;
 	WRITE_ONCE(l->rnr_deadline, 0);
+	weft_alive_end(l);
 	l->qp = NULL;
 	/* The stream and the arrays are the connection's. */
 	WRITE_ONCE(qp->st, NULL);

@@ -12,8 +12,8 @@
  * passed. What the host is to do then comes back as WEFT_ACT_ bits.
  *
  * link_types.h has the fields. Files, each with its header and each calling only those before it:
- * send.c (the send run), link_rx.c (received octets), end.c (Full Operation and what follows it),
- * start.c (start-up), link.c (life, what the host asks for).
+ * send.c (the send run), link_rx.c (received octets), alive.c (is there still a peer?), end.c (Full
+ * Operation and what follows it), start.c (start-up), link.c (life, what the host asks for).
  */
 #ifndef WEFT_CORE_LINK_H
 #define WEFT_CORE_LINK_H
@@ -46,6 +46,12 @@ u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool p
 
 /* The QP is being destroyed: the connection lets it go. */
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
+
+/*
+ * The user disconnects: the connection is not held (cfg.hold_ms) from now on, and ends if its QP has
+ * failed. 0: weft_qpc_close() ends one whose QP is well.
+ */
+u32 weft_link_hang_up(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /*
  * Releases the QP: its Terminate is sent, octets are discarded from now on. It is flushed if it

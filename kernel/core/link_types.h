@@ -13,6 +13,7 @@ enum weft_link_state {
 	WEFT_LINK_AWAIT_REQUEST,	/* responder: the MPA Request */
 	WEFT_LINK_REQUESTED,		/* responder: the ULP's accept or reject */
 	WEFT_LINK_OPEN,			/* Full Operation: a QP is attached */
+	WEFT_LINK_HELD,			/* no QP any more, no FIN yet: cfg.hold_ms */
 	WEFT_LINK_CLOSING,		/* no QP any more: FIN out, the peer's FIN awaited */
 	WEFT_LINK_DEAD,			/* the host lets everything go */
 };
@@ -42,7 +43,9 @@ enum {
 	WEFT_ACT_ASK_ULP	= 1 << 3,
 	/* The peer's FIN has come. Once, and only before WEFT_ACT_ENDED. */
 	WEFT_ACT_DISCONNECTED	= 1 << 4,
-	/* The connection of a QP has ended: the QP is released, the ULP notified. Once. */
+	/* The connection of a QP has ended: the QP is released, if it is still there, the ULP
+	 * notified. Once.
+	 */
 	WEFT_ACT_ENDED		= 1 << 5,
 	/* TCP's sending side is to be closed after the octets that it has taken. Once. */
 	WEFT_ACT_SHUT		= 1 << 6,
@@ -52,13 +55,15 @@ enum {
 	WEFT_ACT_DIE		= 1 << 7,
 	/* weft_link_step() is to be called once more, after TCP's octets have been read. */
 	WEFT_ACT_AGAIN		= 1 << 8,
+	/* The QP is released, the connection is held: ENDED follows. Once. */
+	WEFT_ACT_QP_OVER	= 1 << 9,
 };
 
 /*
  * "The QP goes": before it lets the lock go the host calls weft_link_release_qp(). Before it
  * tells its ULP of an end it flushes the QP to the end: weft_qpc_flush().
  */
-#define WEFT_ACT_RELEASE_QP	(WEFT_ACT_FAILED | WEFT_ACT_ENDED)
+#define WEFT_ACT_RELEASE_QP	(WEFT_ACT_FAILED | WEFT_ACT_ENDED | WEFT_ACT_QP_OVER)
 
 /* What TCP looks like. */
 struct weft_tcp_view {
@@ -70,6 +75,7 @@ struct weft_tcp_view {
 	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
 	u32 idle_ms;			/* since the last segment from the peer, pure ACKs
 					 * included */
+	u32 unanswered;			/* probes and retransmissions since then */
 	u64 acked;			/* octets that it has acknowledged */
 };
 
@@ -79,6 +85,14 @@ struct weft_link_cfg {
 	u32 startup_ms;			/* for each side's part of start-up; but: */
 	u32 accept_ms;			/* for the Reply, which waits for the peer's ULP */
 	u32 close_ms;			/* for an end, without a sign of the peer */
+	u32 dead_ms;			/* a peer that TCP asks, and that is silent for so long, is
+					 * dead; 0: TCP alone decides
+					 */
+	u32 hold_ms;			/* 0: the connection ends with its QP, as an RNIC's. Else
+					 * it outlives the QP's error until either end hangs up
+					 * (weft_link_hang_up(), FIN); the peer's requests
+					 * fail after this time
+					 */
 	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not
 					 * wait */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
@@ -105,10 +119,12 @@ struct weft_link {
 	enum weft_rx_event rx_event;	/* of start-up: MORE, STARTUP, ERROR */
 	bool starved;			/* octets wait in TCP, as there is no memory for the
 					 * stage */
-	int status;			/* with WEFT_ACT_FAILED */
+	int status;			/* with WEFT_ACT_FAILED; -ETIMEDOUT with WEFT_ACT_ENDED: the
+					 * peer is dead */
 	u64 deadline;			/* of what the state awaits; 0: none */
 	u64 rnr_deadline;		/* of a Send that waits for a receive; 0: none, or not
 					 * yet */
+	u64 alive_check;		/* when the peer's signs are looked at; 0: not, or not yet */
 
 	/* the send run */
 	struct weft_linger linger;
@@ -129,6 +145,7 @@ struct weft_link {
 	bool refused;			/* responder: the Request was, and nothing else is owed */
 	bool peer_fin;			/* told to QP and host */
 	bool shut;			/* WEFT_ACT_SHUT was given */
+	bool hung_up;			/* the user has disconnected: it is held no longer */
 	u8 closing_times;		/* left to set the deadline anew */
 	u64 acked;			/* octets acknowledged when the deadline was set */
 };
@@ -137,6 +154,12 @@ struct weft_link {
 static inline bool weft_link_is_behind(const struct weft_link *l)
 {
 	return l->starved || (l->qp && l->qp->rx_waits);
+}
+
+/* The earlier of two times; 0: never. */
+static inline u64 weft_earlier(u64 a, u64 b)
+{
+	return !a || (b && b < a) ? b : a;
 }
 
 static inline void weft_link_set_deadline(struct weft_link *l, u64 now, u32 ms)

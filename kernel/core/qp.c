@@ -139,6 +139,8 @@ bool weft_qpc_flush(struct weft_qpc *qp)
 /* What a Terminate means for the Read whose Request it is about; SUCCESS: it is about none. */
 static u8 read_status(const struct weft_term *t)
 {
+	if (weft_qpc_peer_has_failed(t))
+		return WEFT_WC_RETRY_EXC_ERR;
 	if (t->layer == 0 && t->etype == 1)
 		return WEFT_WC_REM_ACCESS_ERR;
 	if (t->layer == 0 && t->etype == 2)
@@ -202,6 +204,9 @@ static bool is_said_by(const struct weft_term *t, enum weft_err e)
 /* What it means for a Write or Send, as InfiniBand has it; SUCCESS: it is about none. */
 static u8 sent_status(const struct weft_term *t)
 {
+	/* On InfiniBand it would not answer. */
+	if (weft_qpc_peer_has_failed(t))
+		return WEFT_WC_RETRY_EXC_ERR;
 	/* Its own trouble: a receive that cannot be filled, memory that is gone. */
 	if ((t->layer < 2 && t->etype == 0) || is_said_by(t, WEFT_E_RDMAP_STREAM) ||
 	    is_said_by(t, WEFT_E_RDMAP_GLOBAL))
@@ -325,6 +330,16 @@ void weft_qpc_error(struct weft_qpc *qp)
 	if (qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_TERM)
 		return;
 	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
+void weft_qpc_tell_peer_of_error(struct weft_qpc *qp)
+{
+	if (qp->state != WEFT_QPS_ERROR || qp->term_received)
+		return;
+	qp->fin_out = false;
+	weft_term_make(&qp->term_out, WEFT_E_RDMAP_STREAM, NULL, 0, 0);
+	weft_host_event(qp, WEFT_EV_TERM_SENT);
+	WRITE_ONCE(qp->state, WEFT_QPS_TERM);
 }
 
 /* ---- by hand ---- */

@@ -49,6 +49,12 @@ static inline bool weft_qpc_uses_cq(const struct weft_qpc *qp, const struct weft
 	return qp->scq == cq || qp->rcq == cq;
 }
 
+/*
+ * In ERROR for a reason of the user's: a Terminate for the peer is ready, ERROR -> TERM. Not if the
+ * peer has said its own. TCP's sending side is open yet, whatever WEFT_TX_FIN has said.
+ */
+void weft_qpc_tell_peer_of_error(struct weft_qpc *qp);
+
 /* Graceful close: RTS -> CLOSING. weft_tx_next() reports WEFT_TX_FIN when drained. */
 void weft_qpc_close(struct weft_qpc *qp);
 

@@ -3,6 +3,7 @@
  * Start-up, RFC 5044 §7.1 and RFC 6581: the initiator's Request and what the Reply to it
  * means; the responder's Request, the ULP's answer, its Reply.
  */
+#include "alive.h"
 #include "end.h"
 #include "qp.h"
 #include "start.h"
@@ -328,6 +329,7 @@ int weft_link_accept(struct weft_link *l, u32 ird, u32 ord, const void *pd, u32 
 	start_qp(l, &agreed);
 	l->state = WEFT_LINK_OPEN;
 	l->deadline = 0;
+	weft_alive_begin(l, now);
 	l->rtr_due = agreed.p2p;
 	if (l->rtr_due)
 		weft_link_set_deadline(l, now, l->cfg.startup_ms);

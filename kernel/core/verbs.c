@@ -64,10 +64,19 @@ static enum weft_qp_fault fault_of(u8 layer, u8 etype)
 	return WEFT_FAULT_FATAL;
 }
 
+bool weft_qpc_peer_has_failed(const struct weft_term *t)
+{
+	const struct weft_term_code *c = weft_err_term(WEFT_E_RDMAP_STREAM);
+
+	return !t->d && t->layer == c->layer && t->etype == c->etype && t->code == c->code;
+}
+
 enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp)
 {
 	const struct weft_term_code *own;
 
+	if (qp->term_received && weft_qpc_peer_has_failed(&qp->term_in))
+		return WEFT_FAULT_NONE;
 	if (qp->term_received)
 		return fault_of(qp->term_in.layer, qp->term_in.etype);
 	if (qp->error == WEFT_OK)

@@ -34,6 +34,12 @@ enum weft_qp_fault {
 };
 
 /*
+ * Does @t say only that the peer's QP has failed (weft_qpc_tell_peer_of_error())? On InfiniBand
+ * nothing would: it would not answer any more.
+ */
+bool weft_qpc_peer_has_failed(const struct weft_term *t);
+
+/*
  * By a Terminate received, or else by our own error. For WEFT_EV_FLUSHED, which is raised once a
  * connection, after either of them.
  */

@@ -89,6 +89,8 @@ static const struct setting {
 	{ "startup-timeout", "WEFT_STARTUP_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
 	{ "accept-timeout", "WEFT_ACCEPT_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
 	{ "close-timeout", "WEFT_CLOSE_TIMEOUT_MS", NUMBER, 100, 600000, required_argument },
+	{ "dead-peer-timeout", "WEFT_DEAD_PEER_TIMEOUT_MS", NUMBER, 3000, 600000,
+	  required_argument },
 	{ "rnr-timeout", "WEFT_RNR_TIMEOUT_MS", NUMBER, 0, 600000, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
@@ -116,6 +118,7 @@ static const char usage[] =
 	"  --startup-timeout=MS    longest step of a connection's set-up (10000)\n"
 	"  --accept-timeout=MS     how long a connect waits for the peer's program (60000)\n"
 	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
+	"  --dead-peer-timeout=MS  how long a peer's host may be silent (60000)\n"
 	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 report each step on stderr\n"

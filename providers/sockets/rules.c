@@ -11,7 +11,8 @@
 #include "rules.h"
 
 #define MAX_FILE	65536
-#define WAIT_MS		200
+/* One segment may be lost, or two: TCP repeats it after 200 and 600 ms at the earliest. */
+#define WAIT_MS		700
 #define BLANKS		" \t\r"
 
 /* ---- words ---- */

@@ -499,6 +499,43 @@ static void a_peer_that_has_gone_is_given_up_soon(void **state)
 	}
 }
 
+/* InfiniBand's retries are over by then. */
+static void requests_to_a_dead_peer_fail_at_once(void **state)
+{
+	struct rl_byhand a, b;
+
+	join(&a, &b);
+	rl_byhand_peer_is_dead(&a, true, T0);
+	assert_true(rl_byhand_deadline(&a) == T0);
+	assert_int_equal(rl_byhand_tick(&a, T0), RL_BYHAND_GIVE_UP);
+	rl_byhand_peer_is_dead(&b, false, T0);
+	assert_int_equal(rl_byhand_deadline(&b), 0);
+	assert_int_equal(hear(&b, &a, T0), RL_BYHAND_REJECT);
+	rl_byhand_posted(&b, T0 + 50);
+	assert_in_range(rl_byhand_deadline(&b), T0 + 50, T0 + 50 + 1000);
+}
+
+static void a_peer_may_be_silent_as_long_as_retries_take(void **state)
+{
+	struct rl_byhand a, b;
+
+	join(&a, &b);
+	a.timeout = 14;
+	a.retry_cnt = 7;
+	assert_int_equal(rl_byhand_dead_ms(&a, 60000), 3000);	/* 0.5 s: less than TCP needs */
+	a.timeout = 20;
+	assert_int_equal(rl_byhand_dead_ms(&a, 60000), 34359);
+	a.timeout = 31;
+	assert_int_equal(rl_byhand_dead_ms(&a, 60000), 70368744);
+	a.timeout = 0;
+	assert_int_equal(rl_byhand_dead_ms(&a, 60000), 60000);
+	a.timeout = 14;
+	a.rts = false;
+	assert_int_equal(rl_byhand_dead_ms(&a, 60000), 60000);
+	a.type = IBV_QPT_UC;
+	assert_int_equal(rl_byhand_dead_ms(&a, 60000), 3000);
+}
+
 static void connection_that_was_not_used_is_made_anew(void **state)
 {
 	struct rl_byhand a, b;
@@ -582,6 +619,8 @@ int main(void)
 		cmocka_unit_test(work_waits_as_long_as_said),
 		cmocka_unit_test(without_time_out_no_peer_is_given_up),
 		cmocka_unit_test(a_peer_that_has_gone_is_given_up_soon),
+		cmocka_unit_test(requests_to_a_dead_peer_fail_at_once),
+		cmocka_unit_test(a_peer_may_be_silent_as_long_as_retries_take),
 		cmocka_unit_test(connection_that_was_not_used_is_made_anew),
 		cmocka_unit_test(receiver_waits_as_the_sender_says),
 		cmocka_unit_test(table_of_modify_qp),

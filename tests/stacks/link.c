@@ -143,7 +143,8 @@ void weft_host_reclaim_batch(struct weft_link *core, void *mem, u32 size)
 /* ---- what core promises ---- */
 
 #define ONCE (WEFT_ACT_FAILED | WEFT_ACT_CONNECTED | WEFT_ACT_RETRY | WEFT_ACT_ASK_ULP | \
-	      WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED | WEFT_ACT_SHUT | WEFT_ACT_DIE)
+	      WEFT_ACT_DISCONNECTED | WEFT_ACT_ENDED | WEFT_ACT_SHUT | WEFT_ACT_DIE | \
+	      WEFT_ACT_QP_OVER)
 
 static void check_acts(const struct host_link *l, u32 acts)
 {
@@ -163,9 +164,12 @@ static void check_acts(const struct host_link *l, u32 acts)
 			    !(told & WEFT_ACT_FAILED));
 	if (acts & WEFT_ACT_DISCONNECTED)
 		HOST_ASSERT(!(l->acts & WEFT_ACT_ENDED) && l->rx_closed);
-	/* The QP is released only while there is one, in a state that ends without it. */
+	/* The QP is released only while there is one, in a state that ends without it, or is held. */
 	if (acts & WEFT_ACT_RELEASE_QP)
-		HOST_ASSERT(l->core.qp && host_link_is_over(l));
+		HOST_ASSERT(l->core.qp || (l->acts & WEFT_ACT_QP_OVER && acts & WEFT_ACT_ENDED));
+	if (acts & WEFT_ACT_RELEASE_QP)
+		HOST_ASSERT(host_link_is_over(l) || (acts & WEFT_ACT_QP_OVER));
+	HOST_ASSERT(l->core.state != WEFT_LINK_HELD || (l->cfg.hold_ms && !(told & WEFT_ACT_SHUT)));
 	/* FIN is sent after the last octet. */
 	if (acts & WEFT_ACT_SHUT)
 		HOST_ASSERT(weft_send_is_done(&l->core));
@@ -194,7 +198,7 @@ static void obey(struct host_link *l, u32 acts)
 	check_acts(l, acts);
 	l->acts |= acts;
 	l->last_acts = acts;
-	if (acts & WEFT_ACT_RELEASE_QP)
+	if (acts & WEFT_ACT_RELEASE_QP && l->core.qp)
 		weft_link_release_qp(&l->core);
 	if (acts & WEFT_ACT_RETRY && !l->cfg.hold_connect)
 		obey(l, weft_link_connect_failed(&l->core, -ECONNRESET));
@@ -237,6 +241,7 @@ static struct weft_tcp_view view(struct host_link *l)
 		.delivered = l->tx_closed && acked(l) == l->written,
 		.error = l->connect_error,
 		.idle_ms = (u32)(l->now - l->heard),
+		.unanswered = l->unanswered,
 		.acked = l->acked,
 	};
 }
@@ -332,6 +337,8 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		.accept_ms = cfg->accept_ms ? cfg->accept_ms : cfg->startup_ms ? cfg->startup_ms :
 			     for_ever,
 		.close_ms = cfg->close_ms ? cfg->close_ms : for_ever,
+		.dead_ms = cfg->dead_ms,
+		.hold_ms = cfg->hold_ms,
 		.rnr_ms = cfg->rnr_ms,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
 		.ext = cfg->ext,
@@ -495,6 +502,16 @@ void host_link_abort(struct host_link *l)
 	host_link_take_steps(l);
 }
 
+void host_link_hang_up(struct host_link *l)
+{
+	struct weft_tcp_view tcp = view(l);
+
+	obey(l, weft_link_hang_up(&l->core, &tcp, l->now));
+	if (l->core.state == WEFT_LINK_OPEN)
+		host_link_close(l);
+	host_link_take_steps(l);
+}
+
 u32 host_link_evict(struct host_link *l, bool pressed)
 {
 	struct weft_tcp_view tcp = view(l);
@@ -532,7 +549,7 @@ void host_link_tx(struct host_link *l)
 		l->qp->cq_error = false;
 		host_link_error(l);
 	}
-	if (l->core.qp || l->core.state == WEFT_LINK_CLOSING)
+	if (l->core.qp || l->core.state == WEFT_LINK_CLOSING || l->core.state == WEFT_LINK_HELD)
 		weft_send_run(&l->core);
 	if (weft_link_rx_resume(&l->core))
 		read_again(l);

@@ -28,6 +28,8 @@ struct host_link_cfg {
 	u32 batch;			/* sizes the memory of a batch; 1: the least there is,
 					 * and one batch a run */
 	u32 startup_ms, close_ms;	/* 0: no time-out */
+	u32 dead_ms;			/* 0: TCP alone decides */
+	u32 hold_ms;			/* 0: the connection ends with its QP */
 	u32 accept_ms;			/* 0: startup_ms */
 	u32 rnr_ms;			/* 0: a Send that finds no receive is an error at once */
 	u16 pd_max;			/* 0: the maximum */
@@ -64,6 +66,7 @@ struct host_link {
 	bool rx_closed;			/* FIN was received */
 	bool reset;
 	u64 written;
+	u32 unanswered;			/* probes and retransmissions since heard; the test sets it */
 	u64 now, heard, acked;		/* ms; time of the peer's last sign of life; its octets */
 
 	/* what is due */
@@ -142,6 +145,8 @@ void host_link_close(struct host_link *l);
 void host_link_error(struct host_link *l);
 void host_link_forget(struct host_link *l);
 void host_link_abort(struct host_link *l);
+/* The user disconnects, whatever has become of the QP. */
+void host_link_hang_up(struct host_link *l);
 /* The connection could not be reported to the ULP. */
 void host_link_withdraw(struct host_link *l, int status);
 

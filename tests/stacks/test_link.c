@@ -4,6 +4,7 @@
  * destruction and device removal at both ends; start-up that fails; deadlines. link.c asserts
  * after each step that the actions keep their contract.
  */
+#include "../../kernel/core/alive.h"
 #include "world.h"
 
 #define STARTUP 1000u			/* ms */
@@ -23,6 +24,7 @@ struct parting {
  *   d  the QP is destroyed	k  the device goes away
  *   t  an error with a Terminate
  *   x  the connection breaks	s  some steps		r  it runs until it rests
+ *   h  the user hangs up
  */
 struct order {
 	const char *events;
@@ -55,6 +57,9 @@ static void happen(struct parting *t, char c)
 		break;
 	case 't':
 		weft_qpc_fail(&t->p.s[i].qp->core, WEFT_E_RDMAP_LOCAL, NULL);
+		break;
+	case 'h':
+		host_link_hang_up(l);
 		break;
 	case 'x':
 		pair_drop(&t->p);
@@ -604,6 +609,414 @@ static void a_fin_has_its_own_deadline_and_not_the_rtrs(void **state)
 	lone_fini(&t);
 }
 
+/* ---- is there still a peer? ---- */
+
+/* A Write of @len is posted; TCP holds all of it, and the peer has read nothing. */
+static void burden(struct lone *t, u32 len)
+{
+	struct host_mr *mr = host_mr_new(&t->s.host, PD, BASE, len, RW);
+
+	side_write(&t->s, 1, SIG, mr, 0, len, mr, 0);
+	run(t);
+	assert_true(wire_waiting(&t->s.out) >= len);
+}
+
+#define DEAD 6000
+
+static void full_with_dead_ms(struct lone *t)
+{
+	struct side_cfg c = cfg_v1();
+
+	c.link.dead_ms = DEAD;
+	full_v1(t, true, &c);
+}
+
+static void expect_dead_peer(struct lone *t)
+{
+	assert_int_equal(t->l->core.status, -ETIMEDOUT);
+	assert_int_equal(t->l->core.state, WEFT_LINK_DEAD);
+	assert_int_equal(weft_link_next_step(&t->l->core), 0);
+	assert_true(t->s.aborted);
+	expect_state(&t->s, WEFT_QPS_ERROR);
+}
+
+static void a_peer_that_answers_no_probe_is_dead(void **state)
+{
+	struct lone t;
+
+	full_with_dead_ms(&t);
+	burden(&t, 1000);
+	t.l->unanswered = 2;
+	assert_int_equal(acts_at(&t, DEAD), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+static void a_peer_whose_one_answer_may_be_lost_is_not_dead(void **state)
+{
+	struct lone t;
+
+	full_with_dead_ms(&t);
+	t.l->unanswered = 1;
+	assert_int_equal(acts_at(&t, DEAD), 0);
+	t.l->unanswered = 2;
+	assert_int_equal(acts_at(&t, DEAD + DEAD / 4), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+/* Its TCP answers window probes, and takes nothing. */
+static void a_stopped_program_is_not_dead(void **state)
+{
+	struct lone t;
+	u32 i, steps;
+
+	full_with_dead_ms(&t);
+	burden(&t, 60000);
+	t.l->unanswered = 9;
+	steps = t.l->steps;
+	for (i = 1; i <= 200; i++) {
+		host_link_set_time(t.l, i * DEAD / 2);
+		run(&t);
+		assert_true(host_link_is_full(t.l));
+		t.l->heard = t.l->now;
+	}
+	assert_in_range(t.l->steps - steps, 100, 200);
+	host_link_set_time(t.l, 101 * DEAD);
+	run(&t);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+static void a_shorter_limit_counts_from_the_next_step(void **state)
+{
+	struct lone t;
+
+	full_with_dead_ms(&t);
+	t.l->unanswered = 2;
+	host_link_set_time(t.l, 10);
+	t.l->core.cfg.dead_ms = DEAD / 2;
+	host_link_step(t.l);
+	assert_int_equal(acts_at(&t, 10 + DEAD / 2), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+static void without_a_limit_tcp_alone_says_that_a_peer_is_dead(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	full_v1(&t, true, &c);
+	t.l->unanswered = 9;
+	assert_int_equal(weft_link_next_step(&t.l->core), 0);
+	host_link_set_time(t.l, 1000 * DEAD);
+	host_link_step(t.l);
+	assert_true(host_link_is_full(t.l));
+	lone_fini(&t);
+}
+
+/* RFC 5044 says nothing of it: what waits unread for a receive does not keep a dead peer. */
+static void a_send_that_waits_does_not_keep_a_dead_peer(void **state)
+{
+	/* Length 19, L DV, RV and Send, QN 0, MSN 1, MO 0, one octet, pad; no CRC. */
+	static const u8 send[28] = "\0\x13\x41\x43\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0x";
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	c.link.dead_ms = DEAD;
+	c.link.rnr_ms = 100 * DEAD;
+	full_v1(&t, false, &c);
+	hear(&t, send, 28);
+	run(&t);
+	assert_true(t.s.qp->core.rx_waits);
+	t.l->unanswered = 2;
+	assert_int_equal(acts_at(&t, DEAD), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+/* The first two probes go unanswered before the limit; TCP itself gives up after it. */
+static void keepalives_ask_twice_in_time(void **state)
+{
+	u32 ms;
+
+	for (ms = WEFT_DEAD_MS_MIN; ms <= 3600000; ms += 500) {
+		struct weft_keepalive k = weft_alive_keepalive(ms);
+
+		assert_true(k.idle_s >= 1 && k.interval_s >= 1);
+		assert_true((k.idle_s + k.interval_s) * 1000u <= ms);
+		assert_true((k.idle_s + k.interval_s * k.count) * 1000u > ms);
+	}
+	assert_int_equal(weft_alive_keepalive(0).idle_s, 32767);
+	assert_int_equal(weft_alive_keepalive(~0u).idle_s, 32767);
+}
+
+/* ---- connections that outlive their QPs ---- */
+
+#define HOLD 500
+
+static void held_pair_of(struct parting *t, u64 seed, u32 hold, u32 peers_hold)
+{
+	struct pair_cfg c;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.seed = seed;
+	for (i = 0; i < 2; i++) {
+		c.s[i].link.close_ms = CLOSE;
+		c.s[i].link.hold_ms = i ? peers_hold : hold;
+	}
+	pair_init(&t->p, &c);
+	for (i = 0; i < 2; i++)
+		t->mr[i] = host_mr_new(&t->p.s[i].host, PD, BASE, LEN, RW);
+	pair_run(&t->p);
+}
+
+static void held_pair(struct parting *t, u32 hold, u32 peers_hold)
+{
+	held_pair_of(t, 1, hold, peers_hold);
+}
+
+static void pass_time(struct parting *t, u64 ms)
+{
+	u32 i;
+
+	pair_run(&t->p);
+	for (i = 0; i < 2; i++)
+		host_link_set_time(&t->p.s[i].link, ms);
+	pair_run(&t->p);
+}
+
+static void expect_untold(struct parting *t)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		assert_int_equal(t->p.s[i].link.acts & (BYE | WEFT_ACT_ENDED | WEFT_ACT_DIE), 0);
+}
+
+/* Both have ended by FIN; a FIN in either direction was the first. */
+static void expect_ended(struct parting *t)
+{
+	const u32 all = WEFT_ACT_SHUT | WEFT_ACT_ENDED | WEFT_ACT_DIE;
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(t->p.s[i].link.acts & all, all);
+		assert_false(t->p.s[i].aborted);
+	}
+	pair_fini(&t->p);
+}
+
+static void a_failed_qp_is_held_until_its_user_hangs_up(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, HOLD, HOLD);
+	host_link_error(&t.p.s[0].link);
+	pass_time(&t, HOLD - 1);
+	expect_untold(&t);
+	expect_state(&t.p.s[1], WEFT_QPS_RTS);
+	host_link_hang_up(&t.p.s[0].link);
+	pair_run(&t.p);
+	expect_state(&t.p.s[1], WEFT_QPS_ERROR);
+	assert_false(t.p.s[1].qp->core.term_received);
+	expect_ended(&t);
+}
+
+/* Its outstanding requests would not be answered. */
+static void the_peer_of_a_held_qp_fails_in_time(void **state)
+{
+	struct parting t;
+	struct weft_cqe e;
+
+	held_pair(&t, HOLD, HOLD);
+	host_link_error(&t.p.s[1].link);
+	pass_time(&t, 1);
+	side_read(&t.p.s[0], 7, SIG, t.mr[0], 0, 100, t.mr[1], 0);
+	pass_time(&t, HOLD - 1);
+	expect_no_cqe(t.p.s[0].scq);
+	pass_time(&t, HOLD);
+	assert_true(host_cq_poll(t.p.s[0].scq, &e));
+	assert_int_equal(e.status, WEFT_WC_RETRY_EXC_ERR);
+	assert_int_equal(weft_qpc_fault(&t.p.s[0].qp->core), WEFT_FAULT_NONE);
+	pass_time(&t, 100 * HOLD);
+	expect_untold(&t);
+	assert_int_equal(t.p.s[1].link.core.state, WEFT_LINK_HELD);
+	assert_int_equal(t.p.s[0].link.core.state, WEFT_LINK_HELD);
+	/* Either may be the first. */
+	host_link_hang_up(&t.p.s[0].link);
+	pair_run(&t.p);
+	expect_ended(&t);
+}
+
+static void an_rnic_closes_at_the_terminate_of_a_held_qp(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, HOLD, 0);
+	host_link_error(&t.p.s[0].link);
+	pass_time(&t, HOLD - 1);
+	expect_untold(&t);
+	pass_time(&t, HOLD);
+	assert_true(t.p.s[1].qp->core.term_received);
+	expect_ended(&t);
+}
+
+static void an_rnics_close_ends_a_held_connection(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, 0, HOLD);
+	host_link_error(&t.p.s[0].link);
+	pair_run(&t.p);
+	expect_ended(&t);
+}
+
+static void a_protocol_error_does_not_end_a_held_connection(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, HOLD, HOLD);
+	weft_qpc_fail(&t.p.s[0].qp->core, WEFT_E_RDMAP_LOCAL, NULL);
+	pass_time(&t, 100 * HOLD);
+	assert_true(t.p.s[1].qp->core.term_received);
+	expect_untold(&t);
+	host_link_hang_up(&t.p.s[0].link);
+	pair_run(&t.p);
+	expect_ended(&t);
+}
+
+/* The user may be about to hang up. If not, the FIN is all that can be said without a QP. */
+static void a_destroyed_qp_is_held_for_a_time(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, HOLD, HOLD);
+	host_link_forget(&t.p.s[0].link);
+	pass_time(&t, HOLD - 1);
+	expect_untold(&t);
+	pass_time(&t, HOLD);
+	expect_ended(&t);
+	/* In error: with a Terminate. */
+	held_pair(&t, HOLD, HOLD);
+	host_link_error(&t.p.s[0].link);
+	pair_run(&t.p);
+	host_link_forget(&t.p.s[0].link);
+	pass_time(&t, 100 * HOLD);
+	assert_true(t.p.s[1].qp->core.term_received);
+	expect_untold(&t);
+	host_link_hang_up(&t.p.s[0].link);
+	pair_run(&t.p);
+	expect_ended(&t);
+}
+
+static void who_has_hung_up_is_not_held(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, HOLD, HOLD);
+	host_link_hang_up(&t.p.s[0].link);
+	host_link_error(&t.p.s[0].link);
+	pair_run(&t.p);
+	expect_ended(&t);
+}
+
+static void removal_of_the_device_ends_a_held_connection(void **state)
+{
+	struct parting t;
+
+	held_pair(&t, HOLD, HOLD);
+	host_link_forget(&t.p.s[0].link);
+	host_link_abort(&t.p.s[0].link);
+	assert_int_equal(t.p.s[0].link.acts & (WEFT_ACT_ENDED | WEFT_ACT_DIE),
+			 WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	pair_run(&t.p);
+	pair_fini(&t.p);
+}
+
+static void the_oldest_request_to_a_dead_peer_says_so(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct weft_cqe e;
+	struct lone t;
+
+	c.link.dead_ms = DEAD;
+	c.link.hold_ms = HOLD;
+	full_v1(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
+	side_read(&t.s, 1, SIG, mr, 0, 100, mr, 0);
+	side_read(&t.s, 2, SIG, mr, 0, 100, mr, 0);
+	run(&t);
+	t.l->unanswered = 2;
+	assert_int_equal(acts_at(&t, DEAD), WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	assert_true(host_cq_poll(t.s.scq, &e));
+	assert_int_equal(e.status, WEFT_WC_RETRY_EXC_ERR);
+	assert_true(host_cq_poll(t.s.scq, &e));
+	assert_int_equal(e.status, WEFT_WC_FLUSH_ERR);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+static void a_dead_peer_ends_a_held_connection(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	c.link.dead_ms = DEAD;
+	c.link.hold_ms = HOLD;
+	full_v1(&t, true, &c);
+	host_link_error(t.l);
+	host_link_set_time(t.l, HOLD);
+	host_link_set_time(t.l, 2 * HOLD);
+	run(&t);
+	assert_int_equal(t.l->core.state, WEFT_LINK_HELD);
+	t.l->unanswered = 2;
+	host_link_set_time(t.l, 2 * DEAD);
+	run(&t);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+/* Whatever happens to both: each request completes once, and once both have hung up it is over. */
+static void held_connections_end_somehow(void **state)
+{
+	static const char both[] = "edtcsrhEDTCSRH";
+	struct parting t;
+	u64 seed, now;
+	u32 i, n;
+
+	for (seed = 1; seed <= 2000; seed++) {
+		held_pair_of(&t, seed, seed & 1 ? HOLD : 0, seed & 2 ? HOLD : 0);
+		for (i = 0; i < 2; i++)
+			for (n = 0; n < WRITES; n++)
+				side_write(&t.p.s[i], n, SIG, t.mr[i], 0, 1000, t.mr[!i], 0);
+		for (now = 1, n = 0; n < 6; n++) {
+			char e = both[rng_below(&t.p.rng, sizeof(both) - 1)];
+
+			happen(&t, e);
+			now += rng_below(&t.p.rng, 2) * rng_below(&t.p.rng, HOLD);
+			pass_time(&t, now);
+		}
+		host_link_hang_up(&t.p.s[0].link);
+		host_link_hang_up(&t.p.s[1].link);
+		pass_time(&t, now += CLOSE + 1);
+		pass_time(&t, now + CLOSE + 1);
+		for (i = 0; i < 2; i++) {
+			struct weft_cqe e;
+
+			assert_int_equal(t.p.s[i].link.core.state, WEFT_LINK_DEAD);
+			assert_null(t.p.s[i].link.core.qp);
+			for (n = 0; host_cq_poll(t.p.s[i].scq, &e); n++)
+				assert_int_equal(e.wr_id, n);
+			assert_int_equal(n, WRITES);
+		}
+		pair_fini(&t.p);
+	}
+}
+
 /* ---- the end is limited in time ---- */
 
 static void a_silent_peer_has_one_time_to_close(void **state)
@@ -621,16 +1034,6 @@ static void a_silent_peer_has_one_time_to_close(void **state)
 	expect_state(&t.s, WEFT_QPS_ERROR);
 	assert_true(t.s.aborted);
 	lone_fini(&t);
-}
-
-/* A Write of @len is posted; TCP holds all of it, and the peer has read nothing. */
-static void burden(struct lone *t, u32 len)
-{
-	struct host_mr *mr = host_mr_new(&t->s.host, PD, BASE, len, RW);
-
-	side_write(&t->s, 1, SIG, mr, 0, len, mr, 0);
-	run(t);
-	assert_true(wire_waiting(&t->s.out) >= len);
 }
 
 static void a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves(void **state)
@@ -1559,6 +1962,24 @@ int main(void)
 		cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
 		cmocka_unit_test(who_is_slow_to_take_the_rest_is_evicted_in_the_end),
 		cmocka_unit_test(an_initiator_is_not_evicted),
+		cmocka_unit_test(a_failed_qp_is_held_until_its_user_hangs_up),
+		cmocka_unit_test(the_peer_of_a_held_qp_fails_in_time),
+		cmocka_unit_test(an_rnic_closes_at_the_terminate_of_a_held_qp),
+		cmocka_unit_test(an_rnics_close_ends_a_held_connection),
+		cmocka_unit_test(a_protocol_error_does_not_end_a_held_connection),
+		cmocka_unit_test(a_destroyed_qp_is_held_for_a_time),
+		cmocka_unit_test(who_has_hung_up_is_not_held),
+		cmocka_unit_test(removal_of_the_device_ends_a_held_connection),
+		cmocka_unit_test(the_oldest_request_to_a_dead_peer_says_so),
+		cmocka_unit_test(a_dead_peer_ends_a_held_connection),
+		cmocka_unit_test(held_connections_end_somehow),
+		cmocka_unit_test(a_peer_that_answers_no_probe_is_dead),
+		cmocka_unit_test(a_peer_whose_one_answer_may_be_lost_is_not_dead),
+		cmocka_unit_test(a_stopped_program_is_not_dead),
+		cmocka_unit_test(a_shorter_limit_counts_from_the_next_step),
+		cmocka_unit_test(without_a_limit_tcp_alone_says_that_a_peer_is_dead),
+		cmocka_unit_test(a_send_that_waits_does_not_keep_a_dead_peer),
+		cmocka_unit_test(keepalives_ask_twice_in_time),
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
 		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
 		cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),

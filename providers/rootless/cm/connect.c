@@ -169,6 +169,7 @@ int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
 }
 
 static const struct rl_conn_ulp active_ulp = {
+	.configure = rl_cm_configure,
 	.failed = rl_cm_report_failed,
 	.connected = connect_report_done,
 	.reconnect = connect_retry,

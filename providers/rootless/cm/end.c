@@ -3,6 +3,29 @@
 #include "id.h"
 #include "host/limits.h"
 #include "host/qp.h"
+#include "process/options.h"
+
+/* What InfiniBand's retries take at least. */
+#define HOLD_MS		500
+
+/*
+ * On a RoCE device DISCONNECTED means that an end has disconnected, or is gone: a QP that fails, or
+ * is destroyed, has no part in it.
+ */
+void rl_cm_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
+{
+	if (rl_options()->roce)
+		cfg->hold_ms = HOLD_MS;
+}
+
+static void end_hang_up(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_hang_up(&c->link, &v, rl_now_ms()));
+	c->step_due = true;
+}
 
 int rl_cm_disconnect(struct rl_cmid *id)
 {
@@ -13,11 +36,11 @@ int rl_cm_disconnect(struct rl_cmid *id)
 	c = rl_cmid_lock_conn(id);
 	if (!c)
 		return 0;
+	end_hang_up(c);
 	if (c->link.state == WEFT_LINK_OPEN &&
 	    weft_qpc_move(c->link.qp, WEFT_VS_SQD) == WEFT_QP_CLOSE) {
 		weft_qpc_close(c->link.qp);
 		c->tx_due = true;
-		c->step_due = true;
 	}
 	rl_conn_unlock(c);
 	rl_conn_put(c);
@@ -42,6 +65,11 @@ static void end_in_state(struct rl_conn *c)
 	case WEFT_LINK_OPEN:
 		rl_cmid_leave(c);
 		fail_open_qp(c);
+		end_hang_up(c);
+		break;
+	case WEFT_LINK_HELD:
+		rl_cmid_leave(c);
+		end_hang_up(c);
 		break;
 	default:
 		rl_cmid_leave(c);

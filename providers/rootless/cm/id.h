@@ -240,6 +240,8 @@ int rl_cm_reject(struct rl_cmid *id, const void *pd, u32 pd_len);
 /* Rejects a Request that still waits; @c reports to no id any more. Connection's lock. */
 int rl_cm_refuse(struct rl_conn *c, const void *pd, u32 pd_len);
 int rl_cm_disconnect(struct rl_cmid *id);
+/* A connection's ULP (struct rl_conn_ulp): how it ends on this face. */
+void rl_cm_configure(const struct rl_conn *c, struct weft_link_cfg *cfg);
 /* Ends @id's connection, if it has one. */
 void rl_cm_end_connection(struct rl_cmid *id);
 

@@ -196,6 +196,7 @@ static void listener_release(struct rl_acceptor *a)
 }
 
 static const struct rl_conn_ulp passive_ulp = {
+	.configure = rl_cm_configure,
 	.failed = rl_cm_report_failed,
 	.request = listener_report_request,
 	.ended = rl_cm_report_ended,

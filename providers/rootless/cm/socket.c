@@ -12,12 +12,6 @@
 #include "process/options.h"
 #include "process/raw.h"
 
-/* A silent peer is given up after about two minutes, as by the driver. */
-#define KEEP_IDLE_S	60
-#define KEEP_INTERVAL_S	10
-#define KEEP_COUNT	6
-#define USER_TIMEOUT_MS	120000
-
 /* The range of TCP_MAXSEG. */
 #define MSS_MIN		88
 #define MSS_MAX		32767
@@ -61,22 +55,11 @@ static void set_segment_size(int fd, int family, u32 mtu)
 		socket_set_option(fd, IPPROTO_TCP, TCP_MAXSEG, mss);
 }
 
-/* Accepted sockets inherit these. */
-static void set_tcp_options(int fd, int family, const struct rl_cmid *id)
-{
-	socket_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
-	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_S);
-	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_COUNT);
-	socket_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MS);
-	if (id->dev)
-		set_segment_size(fd, family, id->dev->mtu);
-}
-
 static void socket_set_options(int fd, int family, const struct rl_cmid *id)
 {
-	if (!rl_cmid_is_ud(id))
-		set_tcp_options(fd, family, id);
+	/* Accepted sockets inherit it. */
+	if (!rl_cmid_is_ud(id) && id->dev)
+		set_segment_size(fd, family, id->dev->mtu);
 	if (READ_ONCE(id->tos_set))
 		set_tos(fd, family, READ_ONCE(id->tos));
 	if (family == AF_INET6 && id->afonly)

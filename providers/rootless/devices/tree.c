@@ -173,6 +173,7 @@ static void fill_options(struct rl_node *dir)
 	add_file(dir, "startup_timeout_ms", "%u\n", o->startup_ms);
 	add_file(dir, "accept_timeout_ms", "%u\n", o->accept_ms);
 	add_file(dir, "close_timeout_ms", "%u\n", o->close_ms);
+	add_file(dir, "dead_peer_timeout_ms", "%u\n", o->dead_peer_ms);
 	add_file(dir, "rnr_timeout_ms", "%u\n", o->rnr_ms);
 }
 

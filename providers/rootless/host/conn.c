@@ -94,6 +94,7 @@ void rl_conn_configure(struct rl_conn *c)
 	cfg->startup_ms = rl_options()->startup_ms;
 	cfg->accept_ms = rl_options()->accept_ms;
 	cfg->close_ms = rl_options()->close_ms;
+	cfg->dead_ms = rl_options()->dead_peer_ms;
 	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;
 	cfg->ext = rl_options()->extensions;
@@ -190,6 +191,7 @@ static void conn_step(struct rl_conn *c)
 	if (c->link.state == WEFT_LINK_DEAD)
 		return;
 	rl_conn_configure(c);
+	rl_conn_set_keepalive(c);
 	/* A FIN may be in the view whose octets have not been read. */
 	if (!c->connecting)
 		rl_conn_receive(c);
@@ -212,11 +214,6 @@ void rl_conn_abandon(struct rl_conn *c)
 }
 
 /* ---- the lock ---- */
-
-static u64 earliest(u64 a, u64 b)
-{
-	return !a || (b && b < a) ? b : a;
-}
 
 static bool run_one_due(struct rl_conn *c)
 {
@@ -252,7 +249,8 @@ void rl_conn_unlock(struct rl_conn *c)
 		rl_qp_report_drained(c->qp);
 	if (c->watching)
 		rl_conn_update_poller(c);
-	deadline = earliest(earliest(weft_link_next_step(&c->link), c->linger_until), c->answer_by);
+	deadline = weft_earlier(weft_earlier(weft_link_next_step(&c->link), c->linger_until),
+				c->answer_by);
 	if (c->tx_due || c->step_due || c->unread)
 		deadline = 1;
 	if (c->link.state == WEFT_LINK_DEAD)

@@ -98,6 +98,7 @@ struct rl_conn {
 	enum rl_conn_poller poller;	/* where events are waited for */
 	u32 events;
 	u64 linger_until;		/* ms: look at the send ring then; 0: no lingering */
+	u32 keepalive_ms;		/* cfg.dead_ms that TCP's keepalives are set for */
 	u32 mss, mss_uses;		/* as last queried, and uses since */
 	bool answer_due;		/* send an acknowledgement with the next doorbell */
 	u64 answer_by;			/* or at this time, ms; 0: none. It may pass idly */
@@ -184,6 +185,8 @@ void rl_conn_abandon(struct rl_conn *c);
 
 /* Options of a new socket. */
 void rl_conn_set_up_socket(struct rl_conn *c);
+/* TCP asks an idle peer as cfg.dead_ms wants; with 0, as it was. Connection's lock. */
+void rl_conn_set_keepalive(struct rl_conn *c);
 /* TCP's state. */
 void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v);
 /* Reads all that TCP has, into the link. */

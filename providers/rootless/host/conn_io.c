@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "conn.h"
+#include "kernel/core/alive.h"
 #include "process/file.h"
 #include "process/pool.h"
 #include "process/raw.h"
@@ -39,6 +40,21 @@ void rl_conn_set_up_socket(struct rl_conn *c)
 	set_conn_option(c, SOL_SOCKET, SO_OOBINLINE, 1);
 }
 
+void rl_conn_set_keepalive(struct rl_conn *c)
+{
+	const u32 dead_ms = c->link.cfg.dead_ms;
+	struct weft_keepalive k;
+
+	if (c->keepalive_ms == dead_ms || c->fd < 0)
+		return;
+	c->keepalive_ms = dead_ms;
+	k = weft_alive_keepalive(dead_ms);
+	set_conn_option(c, IPPROTO_TCP, TCP_KEEPIDLE, k.idle_s);
+	set_conn_option(c, IPPROTO_TCP, TCP_KEEPINTVL, k.interval_s);
+	set_conn_option(c, IPPROTO_TCP, TCP_KEEPCNT, k.count);
+	set_conn_option(c, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
 /* ---- TCP's state ---- */
 
 static bool tcp_info(struct rl_conn *c, struct tcp_info *info)
@@ -67,6 +83,7 @@ void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v)
 	v->delivered = known && info.tcpi_state == RL_TCP_FIN_WAIT2;
 	v->error = v->closed ? connect_error(c->error) : 0;
 	v->idle_ms = min_t(u32, info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
+	v->unanswered = max_t(u32, info.tcpi_retransmits, info.tcpi_probes);
 	v->acked = info.tcpi_bytes_acked;
 }
 

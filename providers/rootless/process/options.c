@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernel/core/alive.h"
 #include "kernel/core/rtr.h"
 #include "kernel/proto/mpa.h"
 #include "api.h"
@@ -18,6 +19,7 @@ static struct rl_options opt = {
 	.startup_ms = 10000,
 	.accept_ms = 60000,
 	.close_ms = 5000,
+	.dead_peer_ms = WEFT_DEAD_MS,
 	.rnr_ms = 1000,
 };
 
@@ -146,6 +148,8 @@ static void read_all(void)
 	option_read_number("WEFT_STARTUP_TIMEOUT_MS", 1, 3600000, &opt.startup_ms);
 	option_read_number("WEFT_ACCEPT_TIMEOUT_MS", 1, 3600000, &opt.accept_ms);
 	option_read_number("WEFT_CLOSE_TIMEOUT_MS", 1, 3600000, &opt.close_ms);
+	option_read_number("WEFT_DEAD_PEER_TIMEOUT_MS", WEFT_DEAD_MS_MIN, 3600000,
+			   &opt.dead_peer_ms);
 	option_read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
 	option_read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
 	option_read_words();

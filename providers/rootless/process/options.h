@@ -12,6 +12,7 @@ struct rl_options {
 	u8 rtr;				/* WEFT_RTR: WEFT_RTR_ bits; as the driver's option rtr */
 	u32 startup_ms, close_ms;	/* WEFT_{STARTUP,CLOSE}_TIMEOUT_MS: 10000, 5000 */
 	u32 accept_ms;			/* WEFT_ACCEPT_TIMEOUT_MS=60000 */
+	u32 dead_peer_ms;		/* WEFT_DEAD_PEER_TIMEOUT_MS=60000 */
 	u32 rnr_ms;			/* WEFT_RNR_TIMEOUT_MS=1000; 0: do not wait */
 	u32 spin_us;			/* WEFT_SPIN_US: how long the progress thread polls on */
 	u16 port_min, port_max;		/* WEFT_PORTS=MIN-MAX: of listeners and connections without

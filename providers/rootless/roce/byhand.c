@@ -2,6 +2,7 @@
 #include <infiniband/verbs.h>
 
 #include "byhand.h"
+#include "kernel/core/link_types.h"
 
 /*
  * An end in RTR usually enters RTS soon, and only then knows all of its hello: it waits so long for
@@ -227,14 +228,9 @@ void rl_byhand_stop(struct rl_byhand *h)
 	h->give_up_at = 0;
 }
 
-static u64 earlier(u64 a, u64 b)
-{
-	return !a || (b && b < a) ? b : a;
-}
-
 u64 rl_byhand_deadline(const struct rl_byhand *h)
 {
-	return earlier(h->give_up_at, may_connect(h) ? h->connect_at : 0);
+	return weft_earlier(h->give_up_at, may_connect(h) ? h->connect_at : 0);
 }
 
 /* UC has no retries: the sender does not learn whether anything arrives. */
@@ -280,6 +276,13 @@ static u64 timeout_ms(const struct rl_byhand *h)
 	return h->timeout ? min_t(u64, retries_ms(h), GONE_MAX_MS) : GONE_MAX_MS;
 }
 
+u32 rl_byhand_dead_ms(const struct rl_byhand *h, u32 otherwise)
+{
+	if (!has_retries(h))
+		return TIMEOUT_MIN_MS;
+	return h->rts && h->timeout ? (u32)min_t(u64, timeout_ms(h), ~0u) : otherwise;
+}
+
 void rl_byhand_posted(struct rl_byhand *h, u64 now)
 {
 	bool seeks = h->phase == RL_BYHAND_UNCONNECTED || h->phase == RL_BYHAND_CONNECTING;
@@ -305,6 +308,13 @@ void rl_byhand_disconnected(struct rl_byhand *h, bool used, bool sends, u64 now)
 		disconnect(h, now);
 	if (sends)
 		rl_byhand_posted(h, now);
+}
+
+void rl_byhand_peer_is_dead(struct rl_byhand *h, bool sends, u64 now)
+{
+	h->phase = RL_BYHAND_GONE;
+	if (sends)
+		h->give_up_at = now;
 }
 
 /* ---- exchanging hellos ---- */

@@ -113,6 +113,14 @@ void rl_byhand_connect_failed(struct rl_byhand *h, u64 now);
  */
 void rl_byhand_disconnected(struct rl_byhand *h, bool used, bool sends, u64 now);
 
+/*
+ * How long a peer may be silent that TCP asks, in ms: as long as the retries would take. UC has
+ * none: what a connection needs. @otherwise if the program has set no time-out, or is not in RTS.
+ */
+u32 rl_byhand_dead_ms(const struct rl_byhand *h, u32 otherwise);
+/* CONNECTED: the peer has been silent so long. @sends: some requests have not completed. */
+void rl_byhand_peer_is_dead(struct rl_byhand *h, bool sends, u64 now);
+
 /* This end's hello. */
 void rl_byhand_make_hello(const struct rl_byhand *h, struct rl_byhand_hello *w);
 

@@ -71,9 +71,16 @@ static void configure_mpa(struct weft_mpa_cfg *cfg)
 /* No ULP is asked before the Reply. */
 static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
+	struct rl_byhand_qp *q = c->user;
+
 	configure_mpa(&cfg->mpa);
 	cfg->accept_ms = cfg->startup_ms / 2;
 	cfg->rnr_ms = c->rnr_ms;
+	if (!q)
+		return;
+	pthread_mutex_lock(&q->qp->lock);
+	cfg->dead_ms = rl_byhand_dead_ms(&q->h, cfg->dead_ms);
+	pthread_mutex_unlock(&q->qp->lock);
 }
 
 /* modify_qp's limit, if it is below the negotiated one. Connection's lock. */
@@ -410,6 +417,8 @@ static void byhand_ended(struct rl_conn *c)
 	pthread_mutex_lock(&qp->lock);
 	if (qp->core.state != WEFT_QPS_IDLE)
 		rl_byhand_stop(&q->h);
+	else if (c->link.status == -ETIMEDOUT)
+		rl_byhand_peer_is_dead(&q->h, weft_qpc_has_sends(&qp->core), rl_now_ms());
 	else
 		rl_byhand_disconnected(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
 	set_deadline(q);
@@ -571,8 +580,11 @@ void rl_byhand_qp_rts(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
 	if (act == RL_BYHAND_DISCONNECT)
 		rl_qp_end_connection(qp);
 	c = rl_qp_lock_core(qp);
-	if (c)
+	if (c) {
 		limit_ord(q);
+		/* How long the peer may be silent is known now. */
+		c->step_due = true;
+	}
 	rl_qp_unlock_core(qp, c);
 	byhand_run_due(q);
 }

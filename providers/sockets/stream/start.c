@@ -43,6 +43,8 @@ static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->mpa.p2p = false;
 	cfg->mpa.ird = cfg->mpa.ord = 0;
 	cfg->accept_ms = ACCEPT_MS;
+	/* The program's options of TCP decide. */
+	cfg->dead_ms = 0;
 	cfg->rnr_ms = 0;
 	cfg->ext = false;
 	if (s && s->closed && !s->unheard && s->phase == RL_STREAM_OPEN)

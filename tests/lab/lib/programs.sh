@@ -34,16 +34,24 @@ rping_outran_itself() {
 	[ "$1" = 255 ] && grep -q 'DISCONNECT EVENT' "$2" && grep -q '^rdma_get_cm_event: Bad file descriptor' "$2"
 }
 
-# end_programs WORD...: kills the programs whose command line begins with these words, on the machine it
-# runs on. When it returns they are dead and their ports free. In user mode it also sees a's programs.
-end_programs() {
-	local dir argv pids=()
+# signal_programs SIGNAL WORD...: to the programs whose command line begins with these words, on the machine
+# it runs on; in $pids. In user mode it also sees a's programs.
+signal_programs() {
+	local dir argv signal=$1
+	shift
+	pids=()
 	for dir in /proc/[0-9]*; do
 		argv=()
 		mapfile -d '' -t argv 2>/dev/null <"$dir/cmdline"
 		[ "${argv[*]:0:$#}" != "$*" ] || pids+=("${dir#/proc/}")
 	done
-	kill -9 "${pids[@]}" 2>/dev/null
+	kill -s "$signal" "${pids[@]}" 2>/dev/null
+}
+
+# end_programs WORD...: kills them. When it returns they are dead and their ports free.
+end_programs() {
+	local pids
+	signal_programs KILL "$@"
 	wait_for 20 are_dead "${pids[@]}" || fail "a program that was killed does not end: ${pids[*]}"
 }
 

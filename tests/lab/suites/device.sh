@@ -184,6 +184,7 @@ options() {
 		accept_timeout_ms:60000
 		close_timeout_ms:5000
 		crc:1
+		dead_peer_timeout_ms:60000
 		extensions:1
 		markers:0
 		mpa_revision:2
@@ -219,6 +220,10 @@ options() {
 		refuses $name "$range" 0 99 600001 4294967295 4294967296
 		refuses $name "$invalid" '' -1 soon 100ms
 	done
+	takes dead_peer_timeout_ms 3000
+	takes dead_peer_timeout_ms 600000
+	refuses dead_peer_timeout_ms "$range" 0 2999 600001 4294967296
+	refuses dead_peer_timeout_ms "$invalid" '' -1 soon 100ms
 	takes rnr_timeout_ms 0
 	takes rnr_timeout_ms 600000
 	takes rnr_timeout_ms 1234

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -755,6 +756,47 @@ static bool added_while_judged(void)
 		close_pair(fd);
 	}
 	return true;
+}
+
+/* Of connections from now on, or no longer of @fd: TCP does not see segments with data. */
+static bool lose_data(int fd, bool on)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 12),	/* TCP's header: its length */
+		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),
+		BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 2),
+		BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, ~0u),
+	};
+	struct sock_fprog prog = { sizeof(code) / sizeof(code[0]), code };
+
+	if (!on)
+		return !syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_DETACH_FILTER, &prog, sizeof(int));
+	return !syscall(SYS_setsockopt, fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static bool is_greeted(int fd)
+{
+	return hear(fd, "hello") && word(fd, "HELLO");
+}
+
+/* TCP repeats them after 200 and 600 ms: a server that speaks first waits for them. */
+static bool first_segment_is_lost(void)
+{
+	struct task client, server;
+	int fd[2];
+
+	NEED(lose_data(listener, true));
+	fd[1] = dial_with(0);
+	fd[0] = accept(listener, NULL, NULL);
+	NEED(fd[0] >= 0 && fd[1] >= 0 && lose_data(listener, false));
+	NEED(begin_task(&client, is_greeted, fd[1]) && begin_task(&server, greets, fd[0]));
+	usleep(300000);
+	NEED(lose_data(fd[0], false) && end_task(&server) && end_task(&client));
+	return close_pair(fd);
 }
 
 /* EPOLLEXCLUSIVE entries cannot be modified, and are reported, over iWARP and over TCP. */
@@ -1565,6 +1607,7 @@ static const struct a_case {
 	{ "out-of-an-epoll-over-fork", out_over_fork },
 	{ "added-to-an-epoll-without-a-descriptor-for-its-eventfd", epoll_without_numbers },
 	{ "added-to-an-epoll-while-the-client-is-judged", added_while_judged },
+	{ "server-speaks-first-and-the-clients-first-segment-is-lost-twice", first_segment_is_lost },
 	{ "exclusive-in-an-epoll", exclusive },
 	{ "polled-while-another-thread-moves-an-octet", polled_while_moved },
 	{ "a-descriptor-reused-under-a-reader", closed_and_reused },
