@@ -26,7 +26,6 @@ void rl_qp_reset(struct rl_qp *qp)
 {
 	if (qp->transport->stop)
 		qp->transport->stop(qp);
-	rl_qp_drain_acks(qp);
 	rl_qp_end_connection(qp);
 	memset(qp->sq.mem, 0, qp->sq.size);
 	if (qp->rq.mem)
@@ -209,13 +208,17 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 	return 0;
 }
 
-void rl_qp_destroy(struct rl_qp *qp)
+void rl_qp_leave(struct rl_qp *qp)
 {
 	rl_qp_delist(qp);
 	pthread_mutex_lock(&qp->lock);
 	qp->gone = true;
 	pthread_mutex_unlock(&qp->lock);
 	rl_qp_drain_acks(qp);
+}
+
+void rl_qp_destroy(struct rl_qp *qp)
+{
 	rl_qp_end_connection(qp);
 	/* From here on the core is unused, with or without a connection. */
 	if (qp->transport->end)

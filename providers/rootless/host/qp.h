@@ -111,7 +111,12 @@ struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 /* *@a's caps become what is granted: 0 or -errno. */
 int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
 	      struct rl_qp **qp);
-/* Ends its connection. When this returns the QP is unused. */
+/*
+ * The first half of destroying it: no number leads to it any more, and its peer is heard out
+ * (rl_qp_drain_acks()). No lock.
+ */
+void rl_qp_leave(struct rl_qp *qp);
+/* After that: ends its connection. When this returns the QP is unused. */
 void rl_qp_destroy(struct rl_qp *qp);
 /* modify_qp's state, of a QP that is not connected by hand: 0 or -EINVAL. */
 int rl_qp_move(struct rl_qp *qp, u32 to);

@@ -120,7 +120,6 @@ static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 		rl_qp_reset(qp);
 		return 0;
 	default:
-		rl_qp_drain_acks(qp);
 		rl_byhand_qp_stop(qp);
 		return rl_qp_move(qp, to);
 	}

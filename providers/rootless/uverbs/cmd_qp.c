@@ -76,6 +76,7 @@ static int make_qp(struct rl_context *ctx, struct rl_command *c,
 	qp->o.user_handle = in->user_handle;
 	rv = rl_object_add(ctx, &qp->o);
 	if (rv) {
+		rl_qp_leave(qp);
 		rl_qp_destroy(qp);
 		return rv;
 	}
@@ -125,10 +126,26 @@ int rl_cmd_query_qp(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
+/* Waits for the peer: meanwhile other threads may use the context, and destroy the QP. */
+static void without_lock(struct rl_context *ctx, struct rl_qp *qp, void (*wait)(struct rl_qp *qp))
+{
+	rl_qp_get(qp);
+	pthread_mutex_unlock(&ctx->lock);
+	wait(qp);
+	pthread_mutex_lock(&ctx->lock);
+	rl_qp_put(qp);
+}
+
 static int change_qp(struct rl_context *ctx, const struct ib_uverbs_modify_qp *in)
 {
 	struct rl_qp *qp = rl_find_qp(ctx, in->qp_handle);
+	bool ends = in->attr_mask & IBV_QP_STATE &&
+		    (in->qp_state == IBV_QPS_ERR || in->qp_state == IBV_QPS_RESET);
 
+	if (qp && ends) {
+		without_lock(ctx, qp, rl_qp_drain_acks);
+		qp = rl_find_qp(ctx, in->qp_handle);
+	}
 	return qp ? rl_qp_modify(qp, in) : -EINVAL;
 }
 
@@ -159,6 +176,7 @@ int rl_cmd_destroy_qp(struct rl_context *ctx, struct rl_command *c)
 		return -EBUSY;
 	rl_object_replace(ctx, in->qp_handle, NULL);
 	rl_qp_get(qp);
+	without_lock(ctx, qp, rl_qp_leave);
 	rl_qp_destroy(qp);
 	resp->events_reported = qp->async_reported;
 	rl_qp_put(qp);

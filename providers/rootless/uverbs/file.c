@@ -17,6 +17,7 @@ static void uverbs_destroy_object(struct rl_object *o)
 {
 	switch (o->kind) {
 	case RL_QP:
+		rl_qp_leave(container_of(o, struct rl_qp, o));
 		rl_qp_destroy(container_of(o, struct rl_qp, o));
 		break;
 	case RL_SRQ:

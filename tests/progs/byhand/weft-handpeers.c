@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1049,6 +1050,54 @@ static bool silent_peers_hold_up_no_destroy(void)
 	return ok && from < STOPPED * 100;
 }
 
+static volatile bool unmade;
+
+static void *unmakes(void *end)
+{
+	hand_unmake(end);
+	unmade = true;
+	return NULL;
+}
+
+/* While one thread waits for a silent peer in ibv_destroy_qp() others register memory. */
+static bool waiting_for_a_peer_holds_up_no_call(void)
+{
+	static struct hand_end e;
+	struct hand_device dev;
+	pthread_t thread;
+	uint8_t octets[64];
+	bool ok;
+	struct ibv_mr *mr;
+	long from, took, longest = 0, n = 0;
+	int fd;
+
+	hand_open(&dev, addr);
+	hand_make(&e, &dev, &hand_usual, NULL);
+	fd = speak(&e);
+	hand_recv(&e, 1);
+	say(fd, octets, make_send(octets));
+	ok = hand_took(e.cq, 1, IBV_WC_SUCCESS);
+	/* The time in which all of the process may wait is used anew. */
+	poll(NULL, 0, 1100);
+	unmade = false;
+	if (pthread_create(&thread, NULL, unmakes, &e))
+		hand_fail("no thread");
+	while (!unmade) {
+		from = hand_now_ms();
+		mr = ibv_reg_mr(dev.pd, octets, sizeof(octets), 0);
+		if (!mr || ibv_dereg_mr(mr))
+			hand_fail("no region");
+		took = hand_now_ms() - from;
+		longest = took > longest ? took : longest;
+		n++;
+	}
+	pthread_join(thread, NULL);
+	printf("# %ld registrations meanwhile, the longest took %ld ms\n", n, longest);
+	close(fd);
+	hand_close(&dev);
+	return ok && n > 10 && longest < 100;
+}
+
 /* ---- a peer that exits ---- */
 
 #define ROUNDS	51			/* the child has the last word to hear */
@@ -1130,6 +1179,7 @@ static const struct {
 	{ "a-listener-in-the-peer's-place-is-detected", impostors_are_found_out },
 	{ "destroy-drains-the-peer", destroy_hears_the_peer_out },
 	{ "silent-peers-hold-up-no-destroy", silent_peers_hold_up_no_destroy },
+	{ "waiting-for-a-peer-holds-up-no-call", waiting_for_a_peer_holds_up_no_call },
 	/* Behind one whose patience is spent: its children have their own. */
 	{ "exit-drains-the-peer", exit_hears_the_peer_out },
 	{ "peer-that-exits-has-acknowledged-what-it-received", exits_after_the_last },
