@@ -181,10 +181,18 @@ static u32 go_on(struct weft_link *l, const struct weft_tcp_view *tcp, bool endi
 
 /* ---- held: a QP that has failed does not end the connection ---- */
 
+/* The user has moved the QP to error, or the peer's user has; not the protocol. */
+static bool failed_by_user(const struct weft_qpc *qp)
+{
+	return qp->error == WEFT_OK &&
+	       (!qp->term_received || weft_qpc_peer_has_failed(&qp->term_in));
+}
+
 /* Neither end has begun to close. */
 static bool may_be_held(const struct weft_link *l)
 {
-	return l->cfg.hold_ms && !l->hung_up && !l->peer_fin && !l->shut && !l->broken;
+	return l->cfg.hold_ms && !l->hung_up && !l->peer_fin && !l->shut && !l->broken &&
+	       failed_by_user(l->qp);
 }
 
 static u32 let_qp_go(struct weft_link *l, u64 deadline)
@@ -200,7 +208,7 @@ static u32 let_qp_go(struct weft_link *l, u64 deadline)
  */
 static u32 hold_failed_qp(struct weft_link *l, bool timeout, u64 now)
 {
-	if (!timeout && l->qp->state != WEFT_QPS_TERM && !l->qp->term_received) {
+	if (!timeout && !l->qp->term_received) {
 		if (!l->deadline)
 			weft_link_set_deadline(l, now, l->cfg.hold_ms);
 		return 0;

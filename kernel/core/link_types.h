@@ -89,9 +89,9 @@ struct weft_link_cfg {
 					 * dead; 0: TCP alone decides
 					 */
 	u32 hold_ms;			/* 0: the connection ends with its QP, as an RNIC's. Else
-					 * it outlives the QP's error until either end hangs up
-					 * (weft_link_hang_up(), FIN); the peer's requests
-					 * fail after this time
+					 * it outlives an error by modify_qp until either end
+					 * hangs up (weft_link_hang_up(), FIN); the peer's
+					 * requests fail after this time
 					 */
 	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not
 					 * wait */
