@@ -22,6 +22,7 @@ tests() {
 		rules-that-make-no-sense bad_rules
 		first-rule-that-matches-decides rules_decide
 		server-speaks-first speaks_first
+		server-speaks-first-and-a-segment-is-lost-twice lost_twice
 		only-refuses-plain-clients only_refuses
 		only-gives-a-silent-client-up only_gives_up
 		option-upgrades-a-connection option_upgrades
@@ -270,6 +271,14 @@ assert not s.recv(1)'
 	both again python3 -c "$hear"
 	same "$TEST_DIR/again.plain" "$TEST_DIR/again.iwarp"
 	finish_b greets
+}
+
+# As root: some hosts let an administrator alone filter a socket.
+lost_twice() {
+	over 7198
+	timeout -k 2 60 "$WEFT_RUN" --sockets="$WORK/rules" "$WEFT_TOP/build/bin/socket-edges" 7198 \
+		server-speaks-first-and-the-clients-first-segment-is-lost-twice >"$TEST_DIR/edges.log" 2>&1 ||
+		fail "$(words "$TEST_DIR/edges.log")"
 }
 
 only_refuses() {

@@ -144,14 +144,25 @@ figure_of() { grep -A 1 "^$1:" "$TEST_DIR/qperf.log" | grep -qE "(bw|latency) *=
 # 127.0.0.1 for its server: so weft-run has one device, on eth0, which then serves lo's addresses, too. Its own
 # port, 47592, is one that the system gives to clients, and taken for a minute after the end of each that had it.
 fabric() {
+	local try
 	pair weft:weft
 	export WEFT_NETDEVS=eth0
-	start_b server fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c -B 7592
-	wait_listen_b 7592
-	run fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c -P 7592 "$IP_B"
+	for try in 1 2 3; do
+		start_b server fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c -B 7592
+		wait_listen_b 7592
+		run fi_pingpong -p "$1" -e "$2" -I 50 -S 4096 -c -P 7592 "$IP_B"
+		lost_its_end "$1" || break
+		echo "try $try: libfabric has destroyed its QP before it read the last completions"
+		end_server
+	done
 	finish_b server
 	grep -qE '^4k +50 +=50 ' "$TEST_DIR/fi_pingpong.log" || fail "no figures; $(words "$TEST_DIR/fi_pingpong.log")"
 }
+
+# lost_its_end PROVIDER: the client has ended well, and the server waits for the completion of the last message. On a busy
+# machine libfabric before 2.0 sees the event DISCONNECTED first, and then its rxm destroys the QP: libibverbs' providers
+# drop completions of a QP that is destroyed (docs/foreign-suites.md).
+lost_its_end() { [[ $1 = *ofi_rxm ]] && ! wait_for 20 [ -s "$TEST_DIR/server.rc" ]; }
 
 # refused PATTERN COMMAND [ARG...]: it fails soon, by itself, saying so; the kernel says nothing.
 # (ib_core's word on a virtio interface's speed, at any query of the port, and a busy host's on time are

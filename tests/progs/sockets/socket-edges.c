@@ -1607,7 +1607,6 @@ static const struct a_case {
 	{ "out-of-an-epoll-over-fork", out_over_fork },
 	{ "added-to-an-epoll-without-a-descriptor-for-its-eventfd", epoll_without_numbers },
 	{ "added-to-an-epoll-while-the-client-is-judged", added_while_judged },
-	{ "server-speaks-first-and-the-clients-first-segment-is-lost-twice", first_segment_is_lost },
 	{ "exclusive-in-an-epoll", exclusive },
 	{ "polled-while-another-thread-moves-an-octet", polled_while_moved },
 	{ "a-descriptor-reused-under-a-reader", closed_and_reused },
@@ -1639,9 +1638,17 @@ static bool run(const void *a_case)
 	return ((const struct a_case *)a_case)->run();
 }
 
+/* Some hosts let an administrator alone filter a socket: run by name. */
+static const struct a_case of_administrators[] = {
+	{ "server-speaks-first-and-the-clients-first-segment-is-lost-twice", first_segment_is_lost },
+};
+
 int main(int argc, char **argv)
 {
 	const struct cases all = { CASES(cases), .run = run, .seconds = 120, .stops = true };
+	const struct cases more = { CASES(of_administrators), .run = run, .seconds = 120 };
+	const char *name = argc > 2 ? argv[2] : NULL;
 
-	return !listen_at(argv[1]) || run_cases(&all, argc > 2 ? argv[2] : NULL);
+	return !listen_at(argv[1]) ||
+	       run_cases(name && !strcmp(name, of_administrators[0].name) ? &more : &all, name);
 }
