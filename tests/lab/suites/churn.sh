@@ -22,8 +22,6 @@ tests() {
 		rmmod-under-traffic-$(often 20 2)-times repeat $(often 20 2) unload
 		netns-ends-with-everything-in-it repeat $(often 10 2) netns_ends
 	END
-	# Takes its minutes.
-	[ "${CHURN:-}" != full ] || echo "vanished-peer-is-given-up vanished"
 }
 
 often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
@@ -236,26 +234,3 @@ listens_while_netdevs_go() {
 	wait "$listens" && grep -q '^listened [1-9]' "$TEST_DIR/listens.log" || fail "$(tail -n 1 "$TEST_DIR/listens.log")"
 }
 
-# The peer falls silent without a FIN or RST: with data in flight, and on an idle connection.
-vanished() {
-	local idle
-	pair weft:weft
-	perftest_goes_on ib_write_bw -D 300
-	start_b holder weft-rate -l -b "$IP_B"
-	wait_listen_b 7176
-	mkfifo "$TEST_DIR/hold"
-	weft-rate -I 1 "$IP_B" <"$TEST_DIR/hold" >"$TEST_DIR/idle.log" 2>&1 &
-	idle=$!
-	exec 7>"$TEST_DIR/hold"
-	wait_for 10 grep -q '^idle=1' "$TEST_DIR/idle.log" || fail "no idle connection"
-	wait_for 20 has_in_rts 3 || fail "not three connections, but $(in_rts)"
-	pause 2
-	{ lose 100 && at b lose 100; } || fail "netem cannot be had"
-	pause 90
-	has_in_rts 3 || fail "given up after 90 s already: $(in_rts) are left"
-	wait_for 120 has_in_rts 0 || fail "after 210 s $(in_rts) are left"
-	exec 7>&-
-	kill -9 "$idle" "$client"
-	wait "$idle" "$client" 2>/dev/null
-	true
-}

@@ -18,6 +18,7 @@ tests() {
 	[ "${KERNEL-}" = rootless ] || cat <<-'END'
 		link-goes-down link_down
 		way-becomes-a-black-hole black_hole
+		netem-loses-all loses_all
 	END
 }
 
@@ -134,6 +135,12 @@ black_hole() {
 	begin -s -s
 	trap 'ip route del blackhole "$IP_B/32" && on_b ip route del blackhole "$IP_A/32"' EXIT
 	{ ip route add blackhole "$IP_B/32" && on_b ip route add blackhole "$IP_A/32"; } || fail "no black hole"
+	expect_over
+}
+
+loses_all() {
+	begin -s -s
+	{ lose 100 && at b lose 100; } || fail "netem cannot be had"
 	expect_over
 }
 
