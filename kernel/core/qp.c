@@ -151,6 +151,11 @@ static u8 read_status(const struct weft_term *t)
 	return WEFT_WC_SUCCESS;
 }
 
+static bool names_no_message(const struct weft_term *t)
+{
+	return !t->d || weft_qpc_peer_has_failed(t);
+}
+
 /*
  * The outstanding Read that a Terminate is about: that with the MSN copied. It need not be the
  * oldest, whose Response may have been on its way. Without a header RDMAP means the oldest.
@@ -161,7 +166,7 @@ static const struct weft_orq_entry *blamed_read(const struct weft_qpc *qp)
 	struct weft_ddp_hdr h;
 	u32 i;
 
-	if (!t->d)
+	if (names_no_message(t))
 		return qp->orq_count && t->layer == 0 ? &qp->orq[qp->orq_head] : NULL;
 	weft_ddp_read(t->hdr, &h);
 	if (h.tagged || h.qn != WEFT_QN_READ_REQUEST)
@@ -231,10 +236,10 @@ static bool is_blamed(const struct weft_qpc *qp, u32 pos)
 
 	/* A Read or atomic that the peer names has been found before (blame_read()). */
 	if (info->state == WEFT_WQE_AWAIT)
-		return !t->d && t->etype == 0;
+		return names_no_message(t) && t->etype == 0;
 	if (info->state != WEFT_WQE_SENT && info->state != WEFT_WQE_QUEUED)
 		return false;
-	if (!t->d)
+	if (names_no_message(t))
 		return true;
 	weft_ddp_read(t->hdr, &h);
 	if (h.tagged)
@@ -334,10 +339,13 @@ void weft_qpc_error(struct weft_qpc *qp)
 
 void weft_qpc_tell_peer_of_error(struct weft_qpc *qp)
 {
+	static const u8 none[WEFT_DDP_UNTAGGED_LEN];
+
 	if (qp->state != WEFT_QPS_ERROR || qp->term_received)
 		return;
 	qp->fin_out = false;
-	weft_term_make(&qp->term_out, WEFT_E_RDMAP_STREAM, NULL, 0, 0);
+	/* No segment has such a header, or no octets: weft_qpc_peer_has_failed(). */
+	weft_term_make(&qp->term_out, WEFT_E_RDMAP_STREAM, none, sizeof(none), 0);
 	weft_host_event(qp, WEFT_EV_TERM_SENT);
 	WRITE_ONCE(qp->state, WEFT_QPS_TERM);
 }

@@ -68,7 +68,8 @@ bool weft_qpc_peer_has_failed(const struct weft_term *t)
 {
 	const struct weft_term_code *c = weft_err_term(WEFT_E_RDMAP_STREAM);
 
-	return !t->d && t->layer == c->layer && t->etype == c->etype && t->code == c->code;
+	return t->m && !t->seg_len && t->layer == c->layer && t->etype == c->etype &&
+	       t->code == c->code;
 }
 
 enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp)

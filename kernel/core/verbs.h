@@ -34,8 +34,8 @@ enum weft_qp_fault {
 };
 
 /*
- * Does @t say only that the peer's QP has failed (weft_qpc_tell_peer_of_error())? On InfiniBand
- * nothing would: it would not answer any more.
+ * Does @t say only that the peer's QP has failed (weft_qpc_tell_peer_of_error())? A Stream error of
+ * a segment without octets. On InfiniBand the peer would say nothing, and not answer any more.
  */
 bool weft_qpc_peer_has_failed(const struct weft_term *t);
 
