@@ -910,15 +910,25 @@ static void a_destroyed_qp_is_held_for_a_time(void **state)
 	expect_ended(&t);
 }
 
+/* What it had sent is on its way yet. */
 static void who_has_hung_up_is_not_held(void **state)
 {
-	struct parting t;
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct lone t;
 
-	held_pair(&t, HOLD, HOLD);
-	host_link_hang_up(&t.p.s[0].link);
-	host_link_error(&t.p.s[0].link);
-	pair_run(&t.p);
-	expect_ended(&t);
+	c.link.hold_ms = HOLD;
+	full_v1(&t, true, &c);
+	t.s.out.sndbuf = 1000;
+	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
+	side_write(&t.s, 1, SIG, mr, 0, LEN, mr, 0);
+	run(&t);
+	host_link_hang_up(t.l);
+	host_link_error(t.l);
+	run(&t);
+	assert_true(host_link_is_full(t.l));
+	assert_int_equal(acts_at(&t, CLOSE) & WEFT_ACT_ENDED, WEFT_ACT_ENDED);
+	lone_fini(&t);
 }
 
 static void removal_of_the_device_ends_a_held_connection(void **state)
