@@ -64,6 +64,11 @@ static enum weft_qp_fault fault_of(u8 layer, u8 etype)
 	return WEFT_FAULT_FATAL;
 }
 
+static bool has_lost_completion(const struct weft_qpc *qp)
+{
+	return READ_ONCE(qp->scq->overflow) || READ_ONCE(qp->rcq->overflow);
+}
+
 bool weft_qpc_peer_has_failed(const struct weft_term *t)
 {
 	const struct weft_term_code *c = weft_err_term(WEFT_E_RDMAP_STREAM);
@@ -81,7 +86,7 @@ enum weft_qp_fault weft_qpc_fault(const struct weft_qpc *qp)
 	if (qp->term_received)
 		return fault_of(qp->term_in.layer, qp->term_in.etype);
 	if (qp->error == WEFT_OK)
-		return WEFT_FAULT_NONE;
+		return has_lost_completion(qp) ? WEFT_FAULT_FATAL : WEFT_FAULT_NONE;
 	own = weft_err_term(qp->error);
 	return fault_of(own->layer, own->etype);
 }

@@ -30,7 +30,7 @@ enum weft_qp_fault {
 	WEFT_FAULT_NONE,		/* no error: closed, or asked to */
 	WEFT_FAULT_ACCESS,		/* remote protection (0/1) */
 	WEFT_FAULT_REQUEST,		/* remote operation (0/2), DDP (1/x) */
-	WEFT_FAULT_FATAL,		/* the others */
+	WEFT_FAULT_FATAL,		/* the others, and a CQ that has overflowed */
 };
 
 /*

@@ -20,6 +20,9 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "verbs-of-an-rnic verbs weft:weft iwarp"
 	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "limits limits weft:weft"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] ||
+		echo "messages-and-regions-of-gigabytes limits weft:weft the-longest-message-arrives the-end-of-a-large-region-is-reached"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "late-accept late_accept weft:weft"
 	[[ $PAIRS != *weft:weft* ]] || echo "extended-verbs extended weft:weft"
@@ -80,6 +83,17 @@ verbs() {
 ops() {
 	pair "$1"
 	tap_run weft-ops "$IP_A"
+}
+
+# limits PAIR [CASE...]
+limits() {
+	local name
+	pair "$1"
+	[ $# -gt 1 ] || tap_run weft-limits "$IP_A"
+	for name in "${@:2}"; do
+		tap_run weft-limits "$IP_A" "$name"
+		grep -q '^ok' "$TEST_DIR/weft-limits.log" || fail "no such case"
+	done
 }
 
 # atomics ADDS PAIR
