@@ -3,6 +3,7 @@
 #include "id.h"
 #include "host/limits.h"
 #include "host/qp.h"
+#include "process/options.h"
 
 /* An event has room for a u8. */
 u8 rl_cm_depth(u16 d)
@@ -43,13 +44,26 @@ static enum rl_cm_event failure_event(int status)
 	}
 }
 
+/* InfiniBand's reasons of a REJ (12.6.7.2). */
+#define REJ_INVALID_SERVICE_ID	8
+#define REJ_CONSUMER_DEFINED	28
+
+/* On a RoCE device the status of REJECTED is InfiniBand's reason: does no program listen there? */
+static int failure_status(const struct weft_link *l)
+{
+	if (!rl_options()->roce || failure_event(l->status) != RL_CM_REJECTED)
+		return l->status;
+	return l->status == -ECONNREFUSED && l->rx_event != WEFT_RX_STARTUP ?
+		REJ_INVALID_SERVICE_ID : REJ_CONSUMER_DEFINED;
+}
+
 void rl_cm_report_failed(struct rl_conn *c)
 {
 	const struct weft_link *l = &c->link;
 	bool refused = l->status == -ECONNREFUSED && l->rx_event == WEFT_RX_STARTUP;
 	struct rl_cm_event_data w = {
 		.event = failure_event(l->status),
-		.status = l->status,
+		.status = failure_status(l),
 		.pd = l->st.pd,
 		.pd_len = refused ? l->st.frame.pd_len : 0,
 	};

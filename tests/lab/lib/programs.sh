@@ -163,8 +163,8 @@ counted() {
 
 # came_early LOG: the client of LOG was refused, for its server did not listen yet. With -R perftest connects
 # twice, and listens anew in between; its client crashes of that (in librdmacm, on its way out). The errno that it
-# prints is any: the event has the reason, ECONNREFUSED. qperf's server tells its port before it listens there.
-came_early() { grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: -111\.|Event rejected' "$1"; }
+# prints is any: the event has the reason, ECONNREFUSED, or InfiniBand's 8. qperf's server tells its port before it listens there.
+came_early() { grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: (-111|8)\.|Event rejected' "$1"; }
 
 # excuse LOG: prints why the client of LOG failed, if that was not weft's fault.
 # The client came before its server; siw connects within the call, which sets errno.

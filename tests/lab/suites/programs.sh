@@ -20,6 +20,8 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "verbs verbs weft:weft"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "verbs-of-an-rnic verbs weft:weft iwarp"
 	[[ $PAIRS != *weft:weft* ]] || echo "immediates-atomics-windows ops weft:weft"
+	[[ $PAIRS != *weft:weft* ]] || echo "events-of-an-rnic faces weft:weft iwarp"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "events-of-a-roce-device faces weft:weft roce"
 	[[ $PAIRS != *weft:weft* ]] || echo "limits limits weft:weft"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] ||
 		echo "messages-and-regions-of-gigabytes limits weft:weft the-longest-message-arrives the-end-of-a-large-region-is-reached"
@@ -83,6 +85,13 @@ verbs() {
 ops() {
 	pair "$1"
 	tap_run weft-ops "$IP_A"
+}
+
+# faces PAIR FACE
+faces() {
+	pair "$1"
+	[ "$KERNEL" != rootless ] || option "$DEV_A" device "$2"
+	tap_run weft-faces "$IP_A" "$2"
 }
 
 # limits PAIR [CASE...]
