@@ -89,7 +89,7 @@ static void post_read(struct conn *c, const struct ibv_mr *own, const struct ibv
 		fail("post_send: %s", strerror(errno));
 }
 
-/* The peer's request ends, and neither end is told more than its face tells. */
+/* The peer's request ends, and neither end sees more events than its face has. */
 static bool qp_fails(void)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
