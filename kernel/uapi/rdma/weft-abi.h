@@ -26,9 +26,10 @@
  *
  * Each queue is one mmap of the command fd: struct weft_ring, then its entries
  * from WEFT_RING_DATA on. Indices run freely, modulo 2^32; entry i stands in
- * slot i & (slots - 1). Each side has a cache line, and never writes the
- * other's. The kernel keeps private copies of its own indices and never reads
- * them back; it reads a user index once and refuses what is out of range.
+ * slot i & (slots - 1). Each side has a cache line. Of the user's the kernel
+ * writes one field: it clears arm. It keeps private copies of its own indices
+ * and never reads them back; it reads a user index once and refuses what is
+ * out of range.
  */
 #define WEFT_RING_DATA		256
 #define WEFT_SLOT_SIZE		64
@@ -236,8 +237,8 @@ enum {
 	WEFT_WC_REM_INV_REQ_ERR	= 7,
 	WEFT_WC_REM_ACCESS_ERR	= 8,
 	WEFT_WC_REM_OP_ERR	= 9,
-	WEFT_WC_RETRY_EXC_ERR	= 10,	/* of QPs connected by hand: the peer was never there, or
-					 * is gone */
+	WEFT_WC_RETRY_EXC_ERR	= 10,	/* the peer was never there, has failed, or is gone: of QPs
+					 * that look like InfiniBand's */
 	WEFT_WC_RNR_RETRY_EXC_ERR = 11,	/* and of those: it had no receive in time */
 	WEFT_WC_NR
 };

@@ -9,8 +9,8 @@
 #define HOLD_MS		500
 
 /*
- * On a RoCE device DISCONNECTED means that an end has disconnected, or is gone: a QP that fails, or
- * is destroyed, has no part in it.
+ * On a RoCE device DISCONNECTED means that an end has disconnected, or is gone. A QP that fails has
+ * no part in it; one that is destroyed, after this time.
  */
 void rl_cm_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
