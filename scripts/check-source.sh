@@ -98,8 +98,8 @@ fits_linux() {
 # --- can a person read it? ---
 
 # Folders and files that are done, for each of these verdicts; the others follow.
-narrow='providers'
-plain='README.md docs kernel providers tests/bench tests/engine tests/fuzz tests/lab tests/mutants tests/packages tests/progs tests/provider tests/softirq tests/sockets tests/stacks tests/weftspec scripts/check-english.py scripts/structure.py scripts/c_source.py'
+narrow='kernel providers'
+plain='README.md docs kernel providers tests/bench tests/engine tests/fuzz tests/kmod tests/lab tests/mutants tests/packages tests/progs tests/provider tests/softirq tests/sockets tests/stacks tests/weftspec scripts/check-english.py scripts/structure.py scripts/c_source.py'
 trees=('kernel/**' 'providers/rootless/**' 'providers/sockets/**' providers/weft)
 
 # lines_over_100 FOLDER...: tabs count as 8.

@@ -1322,7 +1322,7 @@ static int while_one_is_slow(struct pair *q, struct by_thread *slow_one, struct 
 }
 
 /* Requests are sent in order, but do not wait for one that cannot be sent. */
-static int who_is_slow_to_connect_keeps_nobody_waiting(struct pair *p)
+static int a_slow_initiator_delays_no_other(struct pair *p)
 {
 	struct by_thread t[2] = { { .beside = &p->c }, { .beside = &p->c } };
 	struct pair *q = kzalloc(sizeof(*q), GFP_KERNEL);
@@ -1508,8 +1508,7 @@ static const struct {
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
-	{ "who-is-slow-to-connect-keeps-nobody-waiting",
-	  who_is_slow_to_connect_keeps_nobody_waiting },
+	{ "a-slow-initiator-delays-no-other", a_slow_initiator_delays_no_other },
 	{ "an-overflow-waits-for-no-other-cqs-qps", an_overflow_waits_for_no_other_cqs_qps },
 	{ "who-connects-hears-what-came-into-the-reserve",
 	  who_connects_hears_what_came_into_the_reserve },
