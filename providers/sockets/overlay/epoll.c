@@ -601,9 +601,7 @@ static u32 news(struct rl_item *it, const struct look *l)
 	it->seen = is_edge && ev ? ev : it->seen & (u32)(l->ev > 0 ? l->ev : 0);
 	if (ev && it->user.events & EPOLLONESHOT)
 		it->spent = true;
-	if (ev && !is_edge && !it->spent)
-		mark(it);
-	else if (!it->spent && rl_sock_deadline(it->sk, l->events))
+	if (!it->spent && ((ev && !is_edge) || rl_sock_deadline(it->sk, l->events)))
 		mark(it);
 	if (!ev || is_edge || it->spent)
 		epoll_ask_kernel(it, l->awaits);
