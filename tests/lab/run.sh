@@ -222,7 +222,7 @@ fi
 case " $drivers $lab " in
 *' weft '* | *' rootless '* | *' vm '*)
 	"$WEFT_TOP/scripts/build-provider.sh" >&2
-	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" >&2
+	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" ${ROOTLESS_CFLAGS+"CFLAGS=$ROOTLESS_CFLAGS"} >&2
 	;;
 esac
 with_lock programs make -s "-j$(nproc)" -C "$WEFT_TOP/tests/progs" ${PROGRAMS+"PROGS=$PROGRAMS"} >&2
