@@ -138,7 +138,7 @@ verdict the-driver-prints-nothing in_driver \
 	'(pr|dev|ibdev|netdev|net)_(emerg|alert|crit|err|warn|notice|info)[a-z_]*\(|printk[a-z_]*\('
 verdict no-bug in_driver 'BUG(_ON)?\(|panic\('
 verdict no-threads-parameters-or-debugfs in_driver 'kthread_[a-z_]*\(|module_param|debugfs_'
-verdict nobody-spins-for-another in_driver 'cpu_relax\('
+verdict no-busy-wait in_driver 'cpu_relax\('
 verdict all-of-the-interface-has-a-host without_host
 verdict no-plain-u64-in-the-abi grep -nE '^	__(u|s)64 ' kernel/uapi/rdma/*.h
 verdict the-driver-can-be-adapted-for-linux fits_linux

@@ -463,10 +463,10 @@ listener_killed() {
 	wait $!
 	[ $? = 3 ] || fail "the client did not see the end"
 	run rping -c -a "$IP_B" -C 3 -V
-	wait_for 60 nobody_listens 7472 || fail "its port is still taken"
+	wait_for 60 port_is_free 7472 || fail "its port is still taken"
 }
 
-nobody_listens() { ! listening "$1"; }
+port_is_free() { ! listening "$1"; }
 
 # A peer that is stopped answers nothing; whoever disconnects is done within the time of a close.
 stopped_peer() {
