@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lines and branches that the native tests reach: build/coverage/index.html, and a line a folder.
 #   coverage.sh [SUITE...]   suites of tests/lab under weft-run as well; all: every one that runs there
-# Tests run in a copy of the checkout, build/coverage/tree, so that no other build changes.
+# What is killed does not count. Tests run in a copy, build/coverage/tree, so that no other build changes.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need gcc gcovr rsync

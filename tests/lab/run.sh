@@ -90,6 +90,7 @@ write_env() {
 	echo "XFSTESTS_ONLY='${XFSTESTS_ONLY-}'"
 	echo "XFSTESTS_LIMIT='${XFSTESTS_LIMIT-}'"
 	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
+	echo "COVERED='${ROOTLESS_CFLAGS-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
 	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
 	# The first is there for programs that begin under weft-run (lib/weft-run.sh).
