@@ -20,6 +20,7 @@ tests() {
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
 		habits-of-programs habits_go
+		files-of-devices-by-every-call files_called
 		memory-that-goes-away memory_goes 1
 		memory-that-goes-away-without-crc memory_goes 0
 		memory-that-goes-away-from-busy-pollers memory_goes 0 -b
@@ -254,6 +255,12 @@ closes_all() {
 	pair weft:weft
 	run closes-all "$IP_A" 7471
 	! grep '^not ok' "$TEST_DIR/closes-all.log" || fail "$(grep '^not ok' "$TEST_DIR/closes-all.log")"
+}
+
+files_called() {
+	pair weft:weft
+	run weft-files
+	! grep '^not ok' "$TEST_DIR/weft-files.log" || fail "$(grep '^not ok' "$TEST_DIR/weft-files.log")"
 }
 
 # The address sanitizer takes the stack of a thread that is cancelled for one in use, and the thread
