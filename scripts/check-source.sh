@@ -44,13 +44,14 @@ missing_lessons() {
 	comm -3 <(seq 32 | sort) <(sed -n 's/^| \([0-9]*\) |.*`.*/\1/p' $lessons | sort)
 }
 
-# --- does every mutant still change one line? (Whether it is found is make check-mutants'.) ---
+# --- does every mutant still change one line, and its test exist? (make check-mutants runs it.) ---
 
 worn_mutants() {
-	local line name file n=0
+	local line name file program test n=0
 	while IFS= read -r line; do
 		case $line in '' | '#'*) continue ;; esac
-		read -r name file _ <<<"$line"
+		read -r name file program test <<<"$line"
+		grep -qw "$test" "tests/${program%/*}"/*.c || echo "$name: $program has no $test"
 		IFS= read -r line
 		[ "$(sed "${line#	}" "kernel/$file" | diff "kernel/$file" - | grep -c '^>')" = 1 ] ||
 			echo "$name"
