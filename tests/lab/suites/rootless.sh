@@ -9,6 +9,7 @@ tests() {
 		devices-of-the-netdevs-asked-for netdevs_asked_for
 		without-weft-run-there-is-no-device nothing_outside
 		rdma-tool-shows-them rdma_tool
+		rdma-tool-counts-objects objects_counted
 		devices-are-roce-unless-asked faces_shown
 		gids-are-the-addresses gids_shown
 		each-face-meets-the-other faces_meet
@@ -95,6 +96,13 @@ rdma_tool() {
 	run_says '0:^link weft_lo/1 state ACTIVE .*netdev lo' rdma link show
 	run_says '0:weft_lo: node_type (ca|rnic)' rdma dev show
 	run_says '0:"rx_fpdus":0' rdma -j statistic show link weft_lo/1
+}
+
+# A process sees its own objects alone: weft-files counts some.
+objects_counted() {
+	pair weft:weft
+	run_says '0:^netns shared' rdma system show
+	run_says '0:: weft_lo: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0' rdma resource show
 }
 
 # --- the two faces: --device ---

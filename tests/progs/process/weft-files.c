@@ -326,6 +326,66 @@ static bool netlink_refuses(void)
 	return ok;
 }
 
+static const struct nlattr *next(const struct nlattr *a)
+{
+	return (const void *)((const char *)a + NLA_ALIGN(a->nla_len));
+}
+
+/* The attribute of @type between @a and @end, or NULL. */
+static const struct nlattr *find(const struct nlattr *a, const void *end, int type)
+{
+	while (a < (const struct nlattr *)end && a->nla_len && (a->nla_type & NLA_TYPE_MASK) != type)
+		a = next(a);
+	return a < (const struct nlattr *)end && a->nla_len ? a : NULL;
+}
+
+/* What RES_GET of device 0 says of @name; -1: nothing. */
+static long count_of(const char *name)
+{
+	struct {
+		struct nlmsghdr hdr;
+		struct nlattr attr;
+		uint32_t index;
+	} m = { dump(), { 8, RDMA_NLDEV_ATTR_DEV_INDEX }, 0 };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+	const struct nlattr *list, *entry, *word;
+	uint8_t answer[16384];
+	long count = -1;
+	ssize_t n;
+
+	m.hdr.nlmsg_len = sizeof(m);
+	m.hdr.nlmsg_flags = NLM_F_REQUEST;
+	m.hdr.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_RES_GET);
+	n = send(fd, &m, sizeof(m), 0) == sizeof(m) ? recv(fd, answer, sizeof(answer), 0) : 0;
+	close(fd);
+	if (n <= (ssize_t)sizeof(m.hdr))
+		return -1;
+	list = find((void *)(answer + sizeof(m.hdr)), answer + n, RDMA_NLDEV_ATTR_RES_SUMMARY);
+	for (entry = list ? list + 1 : NULL; entry && entry < next(list); entry = next(entry)) {
+		word = find(entry + 1, next(entry), RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME);
+		if (!word || strcmp((const char *)(word + 1), name))
+			continue;
+		word = find(entry + 1, next(entry), RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR);
+		if (word)
+			memcpy(&count, word + 1, sizeof(count));
+	}
+	return count;
+}
+
+static bool netlink_counts(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = ibv_open_device(list[0]);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *other = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 4, NULL, NULL, 0);
+	bool ok = count_of("pd") == 2 && count_of("cq") == 1 && count_of("ctx") == 1;
+
+	ok = ok && !ibv_dealloc_pd(other) && count_of("pd") == 1;
+	ok = ok && !ibv_destroy_cq(cq) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx);
+	ibv_free_device_list(list);
+	return ok && !count_of("pd") && !count_of("cq") && !count_of("ctx");
+}
+
 static const struct {
 	const char *name;
 	bool (*is_well)(void);
@@ -344,6 +404,7 @@ static const struct {
 	{ "a-copy-by-dup3-is-the-device", a_copy_is_the_device },
 	{ "a-netlink-request-in-pieces", netlink_in_pieces },
 	{ "netlink-refuses-what-is-no-request", netlink_refuses },
+	{ "netlink-counts-open-objects", netlink_counts },
 	{ "the-library-survives-closefrom", closefrom_leaves_the_library },
 };
 
