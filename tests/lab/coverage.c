@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * In weft-run's libraries as scripts/coverage.sh builds them: a process that ends by _exit() or
- * SIGTERM writes its counters, too. libgcov writes those of one library, and only at exit().
+ * In weft-run's libraries as scripts/coverage.sh builds them: a process that ends by _exit(),
+ * exec or SIGTERM writes its counters, too. libgcov writes those of one library, and only at exit().
  */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -41,6 +43,18 @@ EXPORTED void _Exit(int status)
 {
 	_exit(status);
 }
+
+#define EXEC(name, params, ...)							\
+	EXPORTED int name params						\
+	{									\
+		coverage_dump_all();						\
+		return ((int (*) params)dlsym(RTLD_NEXT, #name))(__VA_ARGS__);	\
+	}
+
+EXEC(execv, (const char *path, char *const argv[]), path, argv)
+EXEC(execvp, (const char *file, char *const argv[]), file, argv)
+EXEC(execve, (const char *path, char *const argv[], char *const envp[]), path, argv, envp)
+EXEC(execvpe, (const char *file, char *const argv[], char *const envp[]), file, argv, envp)
 
 static void coverage_terminated(int sig)
 {
