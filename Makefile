@@ -14,7 +14,7 @@ help:
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
 	@echo 'make lint         clang-tidy, gcc -fanalyzer and coccinelle: each finding is fixed or explained'
 	@echo 'make coverage     build/coverage/index.html: lines and branches that the native tests reach;'
-	@echo '                  SUITES="tools datagram": and these suites of weft-run'
+	@echo '                  SUITES="tools datagram": and these suites of weft-run; all: each of them'
 	@echo 'make bench        weft, siw, rxe and TCP side by side: figures, ratios, goals met or missed'
 	@echo 'make bench-quick  the main rows of it, in some minutes'
 	@echo 'make bench-native weft-run and TCP side by side on this host: at most 10 minutes'

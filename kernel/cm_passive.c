@@ -288,8 +288,8 @@ int weft_cm_destroy_listen(struct iw_cm_id *id)
 	spin_unlock_irq(&conn->lock);
 	weft_cm_give_up(conn);
 	weft_cm_settle(conn);
-	if (!READ_ONCE(conn->gone))
-		wake_children(conn, WEFT_CEV_KILL, true);
+	/* Also if the worker has already ended the listener: its children are still in start-up. */
+	wake_children(conn, WEFT_CEV_KILL, true);
 	wait_event(weft_conns_gone, READ_ONCE(conn->gone) && !atomic_read(&conn->children));
 	wake_children(conn, WEFT_CEV_ORPHAN, false);
 	weft_cm_put_id(conn);

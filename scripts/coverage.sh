@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Lines and branches that the native tests reach: build/coverage/index.html, and a line a folder.
-#   coverage.sh [SUITE...]   the suites of tests/lab that also run under weft-run; without a name, none
-# Tests run in a copy of the checkout, build/coverage/tree, so that no other build changes.
+#   coverage.sh [SUITE...]   suites of tests/lab under weft-run as well; all: every one that runs there
+# What is killed does not count. Tests run in a copy, build/coverage/tree, so that no other build changes.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need gcc gcovr rsync
 
 out=$WEFT_BUILD/coverage
 tree=$out/tree
-flags='-O1 -g --coverage'
-folders=(kernel/proto kernel/core providers/rootless providers/sockets)
+# Threads count, too.
+flags='-O1 -g --coverage -fprofile-update=atomic'
+folders=(kernel/proto kernel/core providers/rootless providers/sockets providers/weft)
 
 mkdir -p "$tree"
 # Its build/ stays, but for what was counted.
@@ -30,30 +31,60 @@ for name in engine stacks provider softirq sockets; do suite $name || true; done
 
 if [ $# -gt 0 ]; then
 	say "coverage: $* under weft-run"
-	# Programs under weft-run may be another user's: only there may they write what they counted.
-	counted=$out/counted
-	rm -rf "$counted"
-	mkdir -p "$counted"
-	chmod 1777 "$counted"
-	mkdir -p "$tree/build"
-	[ ! -d "$WEFT_BUILD/provider" ] || cp -a "$WEFT_BUILD"/{lib,etc} "$tree/build/"
-	if ! make -C "$tree" rootless CFLAGS="$flags" CAN_JOIN= >"$out/rootless.log" 2>&1 ||
-		! GCOV_PREFIX=$counted "$tree/tests/lab/run.sh" rootless "$@" >>"$out/rootless.log" 2>&1; then
+	# shellcheck source=../tests/lab/rootless.sh disable=SC2154
+	[ "$*" != all ] || {
+		. "$WEFT_TOP/tests/lab/rootless.sh"
+		# shellcheck disable=SC2086 # a list
+		set -- $rootless_suites
+	}
+	make -C "$tree" rootless CFLAGS="$flags" >"$out/rootless.log" 2>&1 ||
+		die "coverage: weft-run was not built: $out/rootless.log"
+	# Programs run as other users, who may write to files that exist.
+	find "$tree/build/rootless" -name '*.gcno' | while read -r notes; do
+		install -m 666 /dev/null "${notes%.gcno}.gcda"
+	done
+	ROOTLESS_CFLAGS=$flags "$tree/tests/lab/run.sh" rootless "$@" >>"$out/rootless.log" 2>&1 ||
 		say "coverage: a suite failed: $out/rootless.log"
-	fi
-	rsync -r --no-links --include='*/' --include='*.gcda' --exclude='*' "$counted$tree/build/" "$tree/build/"
+	find "$tree/build/rootless" -name '*.gcda' -empty -delete
 	grep '^not ok' "$out/rootless.log" >&2 || true
 fi
 
-# gcovr_of ARG...: of the folders above; a source is compiled for several tests, which are added up.
-gcovr_of() {
-	local filters=() folder
-	for folder in "${folders[@]}"; do filters+=(--filter "$tree/$folder/"); done
-	gcovr -r "$tree" "${filters[@]}" --exclude-throw-branches --exclude-unreachable-branches \
-		--gcov-ignore-parse-errors "$@" "$tree/build"
+# apart FILE...: gcovr fails if a header has two functions of one name, of which each program has one.
+apart() {
+	python3 - "$@" <<-'END'
+		import json, sys
+		seen = {}
+		for name in sys.argv[1:]:
+		    data = json.load(open(name))
+		    for file in data['files']:
+		        for f in file['functions']:
+		            key = file['file'], f['name']
+		            if seen.setdefault(key, f['lineno']) != f['lineno']:
+		                f['name'] += ':%d' % f['lineno']
+		    json.dump(data, open(name, 'w'))
+	END
 }
 
-gcovr_of --html-details "$out/index.html" --json-summary "$out/summary.json" >"$out/gcovr.log" 2>&1 || {
+# A source is compiled for several tests, which are added up. gcovr has to know where the compiler ran,
+# and leaves files where it runs itself.
+gcovr_all() {
+	local filters=() added=() folder from
+	for folder in "${folders[@]}"; do filters+=(--filter "$tree/$folder/"); done
+	for from in tests/{engine,stacks,provider,softirq,sockets} providers/rootless; do
+		folder=$tree/build/${from#providers/}
+		[ -d "$folder" ] || continue
+		added+=(--add-tracefile "$out/gcovr/${from##*/}.json")
+		gcovr -r "$tree" "${filters[@]}" --exclude-throw-branches --exclude-unreachable-branches \
+			--gcov-ignore-parse-errors --object-directory "$tree/$from" \
+			--json "$out/gcovr/${from##*/}.json" "$folder" || return
+	done
+	apart "$out"/gcovr/*.json
+	gcovr -r "$tree" "${added[@]}" --html-details "$out/index.html" --json-summary "$out/summary.json"
+}
+
+rm -rf "$out/gcovr"
+mkdir "$out/gcovr"
+(cd "$out/gcovr" && gcovr_all) >"$out/gcovr.log" 2>&1 || {
 	tail "$out/gcovr.log" >&2
 	die 'gcovr failed'
 }

@@ -188,7 +188,7 @@ whose time is bounded. tcp.c has every look into TCP.'
 	commit 'RDMA/weft: Add connection management
 
 The calls of the iwarp connection manager, both roles, and the order in which
-strangers are served.'
+connections in start-up are served.'
 	built 6
 	add $verbs
 	commit 'RDMA/weft: Add verbs

@@ -69,17 +69,25 @@ def cached(key, command):
     return said
 
 
+def build_flags():
+    """What build-provider.sh found out about this machine's libibverbs."""
+    with open(os.path.join(TOP, 'build/provider/build/CMakeCache.txt'), encoding='utf-8') as f:
+        return re.search(r'^CMAKE_C_FLAGS:STRING=(.*)$', f.read(), re.M)[1].split()
+
+
 def user_sources():
     for pattern in ('kernel/proto/*.c', 'kernel/core/*.c', 'providers/rootless/**/*.c',
                     'providers/sockets/**/*.c'):
         for path in sorted(glob.glob(os.path.join(TOP, pattern), recursive=True)):
             yield os.path.relpath(path, TOP), USER
+    provider = PROVIDER + build_flags()
     for path in sorted(glob.glob(os.path.join(TOP, 'providers/weft/*.c'))):
-        yield os.path.relpath(path, TOP), PROVIDER
+        yield os.path.relpath(path, TOP), provider
 
 
 def tidy(path, flags):
-    said = cached([run(['gcc', '-E', '-P'] + flags + [path]), open(os.path.join(TOP, path)).read()],
+    said = cached([run(['gcc', '-E', '-P', '-D__clang_analyzer__'] + flags + [path]),
+                   open(os.path.join(TOP, path)).read()],
                   ['clang-tidy', '--quiet', '--checks=' + ','.join(TIDY), path, '--'] + flags)
     for m in FOUND.finditer(said):
         check = re.search(r' \[([\w.,-]+)\]$', m['text'])

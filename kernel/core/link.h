@@ -48,8 +48,8 @@ u32 weft_link_evict(struct weft_link *l, const struct weft_tcp_view *tcp, bool p
 u32 weft_link_forget(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 
 /*
- * The user disconnects: the connection is not held (cfg.hold_ms) from now on, and ends if its QP has
- * failed. 0: weft_qpc_close() ends one whose QP is well.
+ * The user disconnects: the connection is not held (cfg.hold_ms) from now on, and ends if its QP
+ * has failed. 0: weft_qpc_close() ends one whose QP is well.
  */
 u32 weft_link_hang_up(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 

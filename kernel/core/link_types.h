@@ -124,7 +124,8 @@ struct weft_link {
 	u64 deadline;			/* of what the state awaits; 0: none */
 	u64 rnr_deadline;		/* of a Send that waits for a receive; 0: none, or not
 					 * yet */
-	u64 alive_check;		/* when the peer's signs are looked at; 0: not, or not yet */
+	u64 alive_check;		/* when the peer's signs are looked at; 0: not, or not
+					 * yet */
 
 	/* the send run */
 	struct weft_linger linger;

@@ -63,7 +63,8 @@ typedef int64_t s64;
 #define xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 #define cmpxchg(p, was, v) ({						\
 	__typeof__(*(p)) cmpxchg_was = (was);				\
-	__atomic_compare_exchange_n(p, &cmpxchg_was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+	__atomic_compare_exchange_n(p, &cmpxchg_was, v, false,		\
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);	\
 	cmpxchg_was; })
 #define try_cmpxchg64(p, was, v) \
 	__atomic_compare_exchange_n(p, was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)

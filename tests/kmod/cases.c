@@ -873,7 +873,7 @@ static int end_until_one_waits(struct pair *p, struct pair *q, struct ib_mr *fro
 	return rv ?: now == before ? -ENODATA : 0;
 }
 
-static int who_ends_a_region_waits_for_who_uses_it(struct pair *p)
+static int ending_a_region_waits_for_its_users(struct pair *p)
 {
 	struct ib_mr *from = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
 	struct ib_mr *to = ib_alloc_mr(p->s.pd, IB_MR_TYPE_MEM_REG, BUF / PAGE_SIZE + 1);
@@ -1322,7 +1322,7 @@ static int while_one_is_slow(struct pair *q, struct by_thread *slow_one, struct 
 }
 
 /* Requests are sent in order, but do not wait for one that cannot be sent. */
-static int who_is_slow_to_connect_keeps_nobody_waiting(struct pair *p)
+static int a_slow_initiator_delays_no_other(struct pair *p)
 {
 	struct by_thread t[2] = { { .beside = &p->c }, { .beside = &p->c } };
 	struct pair *q = kzalloc(sizeof(*q), GFP_KERNEL);
@@ -1436,7 +1436,7 @@ static int send_to_client(struct pair *p)
 }
 
 /* Memory may have to be freed over the connection that is being set up. */
-static int who_connects_hears_what_came_into_the_reserve(struct pair *p)
+static int a_connecting_qp_reads_what_is_in_the_reserve(struct pair *p)
 {
 	int rv;
 
@@ -1495,7 +1495,7 @@ static const struct {
 	{ "local-inv-ends-access", local_inv_ends_access },
 	{ "a-fast-region-is-for-all-qps-of-its-pd", a_fast_region_is_for_all_qps_of_its_pd,
 	  .one_pd = true },
-	{ "who-ends-a-region-waits-for-who-uses-it", who_ends_a_region_waits_for_who_uses_it,
+	{ "ending-a-region-waits-for-its-users", ending_a_region_waits_for_its_users,
 	  .one_pd = true },
 	{ "read-with-inv-invalidates-its-sink", read_with_inv_invalidates_its_sink },
 	{ "send-with-inv-invalidates-the-peers-region",
@@ -1508,11 +1508,10 @@ static const struct {
 	{ "no-private-data-is-no-pointer", no_private_data_is_no_pointer },
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
-	{ "who-is-slow-to-connect-keeps-nobody-waiting",
-	  who_is_slow_to_connect_keeps_nobody_waiting },
+	{ "a-slow-initiator-delays-no-other", a_slow_initiator_delays_no_other },
 	{ "an-overflow-waits-for-no-other-cqs-qps", an_overflow_waits_for_no_other_cqs_qps },
-	{ "who-connects-hears-what-came-into-the-reserve",
-	  who_connects_hears_what_came_into_the_reserve },
+	{ "a-connecting-qp-reads-what-is-in-the-reserve",
+	  a_connecting_qp_reads_what_is_in_the_reserve },
 	{ "reclaim-may-wait-for-a-qp", reclaim_may_wait_for_a_qp },
 	{ "a-deep-flush-keeps-no-softirq-waiting", a_deep_flush_keeps_no_softirq_waiting },
 	{ "a-deep-flush-of-both-queues-keeps-no-softirq-waiting",

@@ -90,6 +90,7 @@ write_env() {
 	echo "XFSTESTS_ONLY='${XFSTESTS_ONLY-}'"
 	echo "XFSTESTS_LIMIT='${XFSTESTS_LIMIT-}'"
 	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
+	echo "COVERED='${ROOTLESS_CFLAGS-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
 	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
 	# The first is there for programs that begin under weft-run (lib/weft-run.sh).
@@ -222,7 +223,7 @@ fi
 case " $drivers $lab " in
 *' weft '* | *' rootless '* | *' vm '*)
 	"$WEFT_TOP/scripts/build-provider.sh" >&2
-	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" >&2
+	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" ${ROOTLESS_CFLAGS+"CFLAGS=$ROOTLESS_CFLAGS"} >&2
 	;;
 esac
 with_lock programs make -s "-j$(nproc)" -C "$WEFT_TOP/tests/progs" ${PROGRAMS+"PROGS=$PROGRAMS"} >&2

@@ -133,7 +133,7 @@ static void both_ends_may_be_one(void **state)
 }
 
 /* It connects with RTS, and hears what it says: its PSNs have to be one. */
-static void who_is_alone_hears_himself(void **state)
+static void a_qp_connected_to_itself_accepts_itself(void **state)
 {
 	struct rl_byhand h = make_end(true);
 	uint32_t wrong;
@@ -376,7 +376,7 @@ static void guesses_are_soon_ignored(void **state)
 }
 
 /* Before RTS an end says no PSN, and anybody knows its QPN: of two such ends neither is believed. */
-static void who_may_not_send_is_heard_by_who_may(void **state)
+static void an_end_before_rts_connects_to_one_in_rts(void **state)
 {
 	struct rl_byhand a = begin(true), b = begin(false);
 	uint64_t late = T0 + 60000;
@@ -603,7 +603,7 @@ int main(void)
 		cmocka_unit_test(rts_is_awaited_for_a_while),
 		cmocka_unit_test(attempts_become_rare),
 		cmocka_unit_test(both_ends_may_be_one),
-		cmocka_unit_test(who_is_alone_hears_himself),
+		cmocka_unit_test(a_qp_connected_to_itself_accepts_itself),
 		cmocka_unit_test(a_uc_qp_waits_for_ever),
 		cmocka_unit_test(a_uc_qp_reports_no_missing_peer),
 		cmocka_unit_test(a_hello_is_parsed_as_it_was_made),
@@ -612,7 +612,7 @@ int main(void)
 		cmocka_unit_test(mirror_is_no_peer),
 		cmocka_unit_test(every_bit_of_a_psn_is_checked),
 		cmocka_unit_test(guesses_are_soon_ignored),
-		cmocka_unit_test(who_may_not_send_is_heard_by_who_may),
+		cmocka_unit_test(an_end_before_rts_connects_to_one_in_rts),
 		cmocka_unit_test(a_qp_that_is_its_own_peer_accepts_no_other),
 		cmocka_unit_test(no_peer_matches_before_rtr),
 		cmocka_unit_test(late_number_that_is_not_awaited_parts),

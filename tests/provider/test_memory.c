@@ -98,29 +98,63 @@ static void octets_that_overlap_are_moved(void **state)
 			}
 }
 
-static void rights_are_those_of_each_page(void **state)
+/* The same before Linux 6.11, which has no query: by the text. */
+#define rl_maps_allow allowed_by_text
+#include "../../providers/rootless/process/maps.c"
+#undef rl_maps_allow
+
+static void check_rights(bool (*allow)(u64 start, u64 len, bool write))
 {
 	const size_t page = 4096;
 	uint8_t *p = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const u64 at = (uintptr_t)p;
 
 	assert_ptr_not_equal(p, MAP_FAILED);
-	assert_true(rl_maps_allow(at, 4 * page, true));
-	assert_true(rl_maps_allow(at + 1, 1, true));
-	assert_true(rl_maps_allow(at, 0, true));
+	assert_true(allow(at, 4 * page, true));
+	assert_true(allow(at + 1, 1, true));
+	assert_true(allow(at, 0, true));
 	assert_int_equal(mprotect(p + page, page, PROT_READ), 0);
-	assert_true(rl_maps_allow(at, 4 * page, false));
-	assert_false(rl_maps_allow(at, 4 * page, true));
-	assert_true(rl_maps_allow(at, page, true));
-	assert_false(rl_maps_allow(at, page + 1, true));
-	assert_true(rl_maps_allow(at + 2 * page, 2 * page, true));
+	assert_true(allow(at, 4 * page, false));
+	assert_false(allow(at, 4 * page, true));
+	assert_true(allow(at, page, true));
+	assert_false(allow(at, page + 1, true));
+	assert_true(allow(at + 2 * page, 2 * page, true));
 	assert_int_equal(mprotect(p + 2 * page, page, PROT_NONE), 0);
-	assert_true(rl_maps_allow(at, 2 * page, false));
-	assert_false(rl_maps_allow(at, 2 * page + 1, false));
+	assert_true(allow(at, 2 * page, false));
+	assert_false(allow(at, 2 * page + 1, false));
 	assert_int_equal(munmap(p + 2 * page, page), 0);
-	assert_false(rl_maps_allow(at + 2 * page, 1, false));
-	assert_true(rl_maps_allow(at + 3 * page, page, true));
+	assert_false(allow(at + 2 * page, 1, false));
+	assert_true(allow(at + 3 * page, page, true));
 	munmap(p, 4 * page);
+}
+
+static void rights_are_those_of_each_page(void **state)
+{
+	check_rights(rl_maps_allow);
+}
+
+static void rights_are_the_same_without_the_query(void **state)
+{
+	no_query = true;
+	check_rights(allowed_by_text);
+}
+
+/* A search has an end: beyond it memory is taken for what the program says. */
+static void a_text_of_many_mappings_is_not_read_to_its_end(void **state)
+{
+	const size_t page = 4096, n = 2 * LINES_MAX;
+	uint8_t *p = mmap(NULL, n * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const u64 at = (uintptr_t)p;
+	size_t i;
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	for (i = 0; i < n; i += 2)
+		assert_int_equal(mprotect(p + i * page, page, PROT_READ | PROT_WRITE), 0);
+	no_query = true;
+	assert_true(allowed_by_text(at, page, true));
+	assert_false(allowed_by_text(at + page, page, true));
+	assert_true(allowed_by_text(at + (n - 1) * page, page, true));
+	munmap(p, n * page);
 }
 
 int main(void)
@@ -130,6 +164,8 @@ int main(void)
 		cmocka_unit_test(nothing_is_stored_before_what_precedes_it),
 		cmocka_unit_test(octets_that_overlap_are_moved),
 		cmocka_unit_test(rights_are_those_of_each_page),
+		cmocka_unit_test(rights_are_the_same_without_the_query),
+		cmocka_unit_test(a_text_of_many_mappings_is_not_read_to_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,7 +294,7 @@ static void what_is_closed_early_never_opens(void **state)
 	assert_int_equal(recv(e[1].fd, word, 5, MSG_DONTWAIT | MSG_PEEK), 5);
 }
 
-static void a_message_that_nobody_receives_is_an_error(void **state)
+static void an_unreceived_message_is_an_error(void **state)
 {
 	open_both();
 	assert_int_equal(weft_send(e[0].fd, "x", 1, 0, 1), 0);
@@ -699,7 +699,7 @@ static void a_read_of_stag_0_is_refused(void **state)
 	expect_terminate(EACCES);
 }
 
-static void an_answer_that_nobody_asked_for_is_refused(void **state)
+static void an_unsolicited_response_is_refused(void **state)
 {
 	char c = 'a';
 
@@ -781,7 +781,7 @@ int main(void)
 		OVER_LO(nothing_is_posted_behind_the_close),
 		OVER_LO(what_is_closed_under_a_waiter_is_taken_back),
 		OVER_LO(what_is_closed_early_never_opens),
-		OVER_LO(a_message_that_nobody_receives_is_an_error),
+		OVER_LO(an_unreceived_message_is_an_error),
 		OVER_LO(a_message_that_waits_survives_the_close),
 		OVER_LO(the_end_is_seen_behind_a_message_that_waits),
 		OVER_LO(a_peer_that_dies_ends_what_is_posted),
@@ -793,7 +793,7 @@ int main(void)
 		OVER_LO(events_are_not_lost_to_a_bad_pointer),
 		OVER_LO(stag_0_is_not_the_peers),
 		OVER_LO(a_read_of_stag_0_is_refused),
-		OVER_LO(an_answer_that_nobody_asked_for_is_refused),
+		OVER_LO(an_unsolicited_response_is_refused),
 		OVER_LO(an_answer_beyond_the_sink_is_refused),
 		OVER_LO(a_message_that_begins_amid_is_refused),
 		OVER_LO(operations_are_those_of_rdmap),

@@ -281,7 +281,7 @@ static void a_peek_for_more_finds_what_has_come(void **state)
 }
 
 /* The queue's memory is not even touched. */
-static void octets_go_straight_to_who_waits(void **state)
+static void octets_go_straight_to_the_waiting_reader(void **state)
 {
 	static const uint8_t untouched[4096];
 	uint64_t got = 0;
@@ -336,7 +336,7 @@ static void hear(void *arg, unsigned int events)
 }
 
 /* Octets are moved by the thread that holds the connection, while another thread waits for them. */
-static void who_waits_hears_of_what_others_move(void **state)
+static void a_waiter_is_woken_by_what_others_move(void **state)
 {
 	struct pollfd p = { e[1].fd, POLLIN, 0 };
 	unsigned int before;
@@ -517,7 +517,7 @@ static void what_was_sent_goes_out_without_a_call(void **state)
 
 /* ---- credit ---- */
 
-static void who_does_not_read_stops_the_sender(void **state)
+static void a_slow_reader_stops_the_sender(void **state)
 {
 	uint64_t sent = 0, now, got = 0;
 
@@ -670,7 +670,7 @@ static void what_was_sent_before_close_waits_for_its_reader(void **state)
 	options()->close_ms = before;
 }
 
-static void who_sends_to_one_that_has_closed_is_told(void **state)
+static void a_send_to_a_closed_end_fails(void **state)
 {
 	ssize_t n;
 
@@ -683,7 +683,7 @@ static void who_sends_to_one_that_has_closed_is_told(void **state)
 }
 
 /* In the middle of its octets, before the closed end times out waiting for a FIN. */
-static void who_sends_on_to_one_that_closes_is_told(void **state)
+static void sending_on_to_a_closing_end_fails(void **state)
 {
 	ssize_t n;
 
@@ -695,7 +695,7 @@ static void who_sends_on_to_one_that_closes_is_told(void **state)
 }
 
 /* There is credit for each of its octets. */
-static void who_sends_little_to_one_that_has_closed_is_told(void **state)
+static void a_small_send_to_a_closed_end_fails(void **state)
 {
 	u32 before = options()->close_ms;
 	ssize_t n;
@@ -959,17 +959,17 @@ int main(void)
 		CASE(a_peek_takes_nothing),
 		CASE(a_peek_for_more_finds_what_has_come),
 		CASE(a_peek_for_all_waits_for_all),
-		CASE(who_waits_hears_of_what_others_move),
+		CASE(a_waiter_is_woken_by_what_others_move),
 		CASE(a_shutdown_is_news),
 		CASE_ETHERNET(a_part_of_a_message_is_news),
-		CASE(octets_go_straight_to_who_waits),
+		CASE(octets_go_straight_to_the_waiting_reader),
 		CASE_ALONE(what_a_poll_took_in_costs_no_more_calls),
 		CASE_ETHERNET(the_first_part_of_a_message_comes_first),
 		CASE_NARROW(the_first_part_of_a_message_comes_first),
 		CASE_ETHERNET(a_queue_may_be_emptied_in_mid_message),
 		CASE(what_was_sent_without_memory_goes_out_later),
 		CASE_NARROW(what_was_sent_goes_out_without_a_call),
-		CASE(who_does_not_read_stops_the_sender),
+		CASE(a_slow_reader_stops_the_sender),
 		CASE(both_may_send_a_window_before_they_read),
 		CASE(a_bad_buffer_loses_nothing),
 		CASE(what_one_side_shuts_the_other_may_still_say),
@@ -979,9 +979,9 @@ int main(void)
 		CASE_CRC(what_was_sent_before_close_arrives),
 		CASE_NARROW(what_was_sent_before_close_arrives),
 		CASE_NARROW(what_was_sent_before_close_waits_for_its_reader),
-		CASE(who_sends_to_one_that_has_closed_is_told),
-		CASE(who_sends_on_to_one_that_closes_is_told),
-		CASE(who_sends_little_to_one_that_has_closed_is_told),
+		CASE(a_send_to_a_closed_end_fails),
+		CASE(sending_on_to_a_closing_end_fails),
+		CASE(a_small_send_to_a_closed_end_fails),
 		CASE(a_reset_is_an_error_once),
 		CASE(a_fin_of_tcp_alone_ends_the_stream),
 		CASE(threads_send_and_receive_at_once),

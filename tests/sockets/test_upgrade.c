@@ -268,7 +268,7 @@ static void part_of_a_key_and_fin_are_plain_octets(void **state)
 
 /* ---- both ends ---- */
 
-static void both_ends_at_once_agree_who_begins(void **state)
+static void both_ends_at_once_agree_on_an_initiator(void **state)
 {
 	char got[4];
 
@@ -779,7 +779,7 @@ int main(void)
 		CASE(many_octets_before_the_switch_wait_in_tcp),
 		CASE(a_frame_may_come_octet_by_octet),
 		CASE(part_of_a_key_and_fin_are_plain_octets),
-		CASE(both_ends_at_once_agree_who_begins),
+		CASE(both_ends_at_once_agree_on_an_initiator),
 		CASE(two_initiators_do_not_meet),
 		CASE(other_terms_are_rejected),
 		CASE(an_initiator_hears_that_it_is_rejected),

@@ -459,7 +459,7 @@ static void a_refused_ask_fails_nothing_by_name(struct world *w)
 
 /* ---- a peer that lies ---- */
 
-static void an_answer_that_nobody_asked_for_is_refused(struct world *w)
+static void an_unsolicited_response_is_refused(struct world *w)
 {
 	struct pdu *d = no_octets(), copy = *d;
 
@@ -513,7 +513,7 @@ static void an_ask_is_answered(struct world *w)
 	assert_int_equal(qp->core.asides, 1);
 }
 
-static void who_asks_behind_a_send_that_waits_waits(struct world *w)
+static void a_read_after_a_send_that_waits_waits(struct world *w)
 {
 	u32 i;
 
@@ -598,7 +598,7 @@ static void where_there_is_no_room_tcp_is_believed(void **state)
 	world_fini(&w);
 }
 
-static void who_does_not_confirm_asks_nothing(void **state)
+static void a_qp_that_does_not_confirm_sends_no_reads(void **state)
 {
 	struct peer_cfg c;
 	struct world w;
@@ -717,15 +717,15 @@ int main(void)
 		CASE_ASKS(trouble_of_the_peers_fails_the_oldest),
 		CASE_ASKS(trouble_of_the_peers_fails_a_read),
 		CASE_ASKS(a_refused_ask_fails_nothing_by_name),
-		CASE_ASKS(an_answer_that_nobody_asked_for_is_refused),
+		CASE_ASKS(an_unsolicited_response_is_refused),
 		CASE_ASKS(an_answer_with_octets_is_refused),
 		CASE_ASKS(an_atomic_answer_is_none),
 		CASE_ASKS(an_ask_is_answered),
-		CASE_ASKS(who_asks_behind_a_send_that_waits_waits),
+		CASE_ASKS(a_read_after_a_send_that_waits_waits),
 		CASE_ASKS(the_last_answer_comes_before_the_end),
 		CASE_ASKS(what_was_said_is_ack_pending_until_the_peer_asks),
 		cmocka_unit_test(where_there_is_no_room_tcp_is_believed),
-		cmocka_unit_test(who_does_not_confirm_asks_nothing),
+		cmocka_unit_test(a_qp_that_does_not_confirm_sends_no_reads),
 		cmocka_unit_test(a_write_that_is_done_is_there),
 	};
 

@@ -100,7 +100,7 @@ static void work_that_is_done_is_not_given_up(struct world *w)
 /* ---- UC ---- */
 
 /* It completes as if it had been sent; the next one is posted while the ring sleeps. */
-static void what_uc_sends_to_nobody_is_done(struct world *w)
+static void uc_sends_complete_without_a_peer(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
 	u32 i;
@@ -145,7 +145,7 @@ static void what_uc_may_not_send_fails(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
-static void uc_ends_its_windows_though_nobody_is_there(struct world *w)
+static void uc_ends_its_windows_without_a_peer(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
 	const struct host_wr wr = {
@@ -165,7 +165,7 @@ static void uc_ends_its_windows_though_nobody_is_there(struct world *w)
 	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_ERR);
 }
 
-static void uc_reads_nothing_of_nobody(struct world *w)
+static void uc_reads_nothing_without_a_peer(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
 
@@ -311,10 +311,10 @@ int main(void)
 		CASE(reset_is_none_of_its),
 		CASE_INITIATOR(work_under_way_is_given_up),
 		CASE_INITIATOR(work_that_is_done_is_not_given_up),
-		CASE(what_uc_sends_to_nobody_is_done),
+		CASE(uc_sends_complete_without_a_peer),
 		CASE(what_uc_may_not_send_fails),
-		CASE(uc_reads_nothing_of_nobody),
-		CASE(uc_ends_its_windows_though_nobody_is_there),
+		CASE(uc_reads_nothing_without_a_peer),
+		CASE(uc_ends_its_windows_without_a_peer),
 		CASE(a_ring_of_uc_that_is_broken_is_found),
 		CASE(a_receive_half_filled_is_flushed),
 		CASE(terminate_ends_it),

@@ -16,7 +16,7 @@ static enum weft_cq_push push_entry(struct host_cq *cq, u64 wr_id, u8 status, u1
 
 /* ---- arming ---- */
 
-static void an_unarmed_cq_wakes_nobody(void **state)
+static void an_unarmed_cq_wakes_no_waiter(void **state)
 {
 	struct host_cq *cq = host_cq_new(8);
 
@@ -781,7 +781,7 @@ static void a_failed_receive_says_no_length(struct world *w)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_unarmed_cq_wakes_nobody),
+		cmocka_unit_test(an_unarmed_cq_wakes_no_waiter),
 		cmocka_unit_test(armed_for_next_it_wakes_once),
 		cmocka_unit_test(armed_for_solicited_it_waits_for_one),
 		cmocka_unit_test(armed_for_solicited_an_error_counts),

@@ -206,7 +206,7 @@ static void end(void)
 }
 
 /* Like RTRS' server: registered over one QP, invalidated over the next. */
-static void nobody_uses_a_region_that_has_ended(void **state)
+static void a_region_that_has_ended_is_not_used(void **state)
 {
 	u32 i, seen;
 
@@ -254,7 +254,7 @@ static void *register_on(void *arg)
 }
 
 /* Afterwards the region may be freed. */
-static void nobody_uses_a_region_that_is_deregistered_while_it_is_registered(void **state)
+static void a_region_deregistered_while_registered_is_not_used(void **state)
 {
 	pthread_t thread;
 	u32 i, seen;
@@ -283,8 +283,8 @@ static void nobody_uses_a_region_that_is_deregistered_while_it_is_registered(voi
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_uses_a_region_that_has_ended),
-		cmocka_unit_test(nobody_uses_a_region_that_is_deregistered_while_it_is_registered),
+		cmocka_unit_test(a_region_that_has_ended_is_not_used),
+		cmocka_unit_test(a_region_deregistered_while_registered_is_not_used),
 	};
 
 	return cmocka_run_group_tests_name("stacks: a region's holders", tests, NULL, NULL);

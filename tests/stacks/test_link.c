@@ -273,7 +273,7 @@ static void tcp_has_two_fifths_of_start_up_to_connect(void **state)
 }
 
 /* Its worker had no CPU for that long, and finds the handshake finished. */
-static void who_looks_late_finds_that_tcp_has_connected(void **state)
+static void a_late_look_finds_tcp_connected(void **state)
 {
 	struct side_cfg c;
 	struct lone t;
@@ -911,7 +911,7 @@ static void a_destroyed_qp_is_held_for_a_time(void **state)
 }
 
 /* What it had sent is on its way yet. */
-static void who_has_hung_up_is_not_held(void **state)
+static void a_link_that_hung_up_is_not_held(void **state)
 {
 	struct side_cfg c = cfg_v1();
 	struct host_mr *mr;
@@ -1103,7 +1103,7 @@ static void closing_without_a_qp_lasts_one_time_if_nothing_moves(void **state)
 }
 
 /* If far too many peers take an octet only now and then. */
-static void who_is_slow_to_take_the_rest_is_evicted_in_the_end(void **state)
+static void a_peer_slow_to_take_the_rest_is_evicted(void **state)
 {
 	struct side_cfg c = cfg_v1();
 	struct lone t;
@@ -1955,7 +1955,7 @@ int main(void)
 		ORDER(a_device_goes_away_behind_the_qp, "sdsk", true, 0, 0),
 		ORDER(a_qp_destroyed_behind_a_reset, "sxd", true, 0, 0),
 		cmocka_unit_test(tcp_has_two_fifths_of_start_up_to_connect),
-		cmocka_unit_test(who_looks_late_finds_that_tcp_has_connected),
+		cmocka_unit_test(a_late_look_finds_tcp_connected),
 		cmocka_unit_test(why_tcp_did_not_connect_is_told),
 		cmocka_unit_test(the_reply_has_the_time_of_an_accept),
 		cmocka_unit_test(the_request_has_half_of_start_up_to_come),
@@ -1968,7 +1968,7 @@ int main(void)
 		cmocka_unit_test(a_whole_request_is_not_evicted),
 		cmocka_unit_test(a_refused_request_is_evicted),
 		cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
-		cmocka_unit_test(who_is_slow_to_take_the_rest_is_evicted_in_the_end),
+		cmocka_unit_test(a_peer_slow_to_take_the_rest_is_evicted),
 		cmocka_unit_test(an_initiator_is_not_evicted),
 		cmocka_unit_test(a_failed_qp_is_held_until_its_user_hangs_up),
 		cmocka_unit_test(the_peer_of_a_held_qp_fails_in_time),
@@ -1976,7 +1976,7 @@ int main(void)
 		cmocka_unit_test(an_rnics_close_ends_a_held_connection),
 		cmocka_unit_test(an_error_of_the_protocol_ends_any_connection),
 		cmocka_unit_test(a_destroyed_qp_is_held_for_a_time),
-		cmocka_unit_test(who_has_hung_up_is_not_held),
+		cmocka_unit_test(a_link_that_hung_up_is_not_held),
 		cmocka_unit_test(removal_of_the_device_ends_a_held_connection),
 		cmocka_unit_test(the_oldest_request_to_a_dead_peer_says_so),
 		cmocka_unit_test(a_dead_peer_ends_a_held_connection),

@@ -758,7 +758,7 @@ static void optional_access_bits_are_ignored(void **state)
 	}
 }
 
-static void whom_a_peer_may_write_to_must_let_us_write_too(void **state)	/* RFC 5040 8.1.1 */
+static void remote_write_requires_local_write(void **state)	/* RFC 5040 8.1.1 */
 {
 	static const u32 needs[] = {
 		WEFT_ACCESS_REMOTE_WRITE, WEFT_ACCESS_REMOTE_ATOMIC, WEFT_ACCESS_REMOTE,
@@ -847,7 +847,7 @@ int main(void)
 		cmocka_unit_test(what_may_not_be_registered_stays_as_it_is),
 		cmocka_unit_test(an_access_bit_that_is_not_known_is_not_supported),
 		cmocka_unit_test(optional_access_bits_are_ignored),
-		cmocka_unit_test(whom_a_peer_may_write_to_must_let_us_write_too),
+		cmocka_unit_test(remote_write_requires_local_write),
 		cmocka_unit_test(a_region_of_no_octets_is_refused),
 		cmocka_unit_test(a_start_across_the_wrap_is_refused),
 		cmocka_unit_test(an_iova_across_the_wrap_is_refused),

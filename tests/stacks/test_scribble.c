@@ -185,7 +185,7 @@ static void round_with(u64 seed, enum weft_qp_state *state, u32 *fpdus)
 	pair_fini(&p);
 }
 
-static void a_scribbling_user_harms_nobody_else(void **arg)
+static void a_scribbling_user_harms_no_other(void **arg)
 {
 	u32 i, ended = 0, fpdus = 0;
 	enum weft_qp_state state;
@@ -202,7 +202,7 @@ static void a_scribbling_user_harms_nobody_else(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_scribbling_user_harms_nobody_else),
+		cmocka_unit_test(a_scribbling_user_harms_no_other),
 	};
 
 	return RUN_TESTS("stacks: a hostile user", tests);

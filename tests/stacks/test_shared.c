@@ -148,7 +148,7 @@ static void local_inv_lets_go_though_tcp_has_no_room(struct shared *s)
 	expect_cqe(s->w.p->s.scq, 2, WEFT_WC_LOC_PROT_ERR);
 }
 
-static void local_inv_that_nobody_holds_up_is_done_at_once(struct shared *s)
+static void local_inv_of_an_unheld_region_is_done_at_once(struct shared *s)
 {
 	post(s, 1, WEFT_WR_LOCAL_INV);
 	done(s, 1);
@@ -192,7 +192,7 @@ static void a_peer_that_comes_too_late_is_refused(struct shared *s)
 }
 
 /* Left after its flush: a region that is taken out of use and not held. */
-static void a_qp_that_ends_waits_for_nobody(struct shared *s)
+static void a_qp_that_ends_waits_for_no_holder(struct shared *s)
 {
 	hold(s);
 	post(s, 1, WEFT_WR_LOCAL_INV);
@@ -266,7 +266,7 @@ static void a_send_with_invalidate_is_told_when_others_have_let_go(struct shared
 }
 
 /* Otherwise the host would offer them again and again. */
-static void octets_behind_a_send_with_invalidate_wake_nobody(struct shared *s)
+static void octets_after_a_send_with_invalidate_do_not_wake(struct shared *s)
 {
 	u32 wakes, i;
 
@@ -285,7 +285,7 @@ static void octets_behind_a_send_with_invalidate_wake_nobody(struct shared *s)
 	received(s, 1, "behind");
 }
 
-static void a_send_with_invalidate_that_nobody_holds_up_is_told_at_once(struct shared *s)
+static void send_inv_of_an_unheld_region_is_reported_at_once(struct shared *s)
 {
 	say_send(s, P_SEND_INV, 1, "invalid");
 	received(s, 0, "invalid");
@@ -377,16 +377,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE_SHARED(local_inv_waits_until_others_have_let_go),
 		CASE_SHARED(local_inv_lets_go_though_tcp_has_no_room),
-		CASE_SHARED(local_inv_that_nobody_holds_up_is_done_at_once),
+		CASE_SHARED(local_inv_of_an_unheld_region_is_done_at_once),
 		CASE_SHARED(local_inv_goes_over_a_qp_that_did_not_register),
 		CASE_SHARED(the_peer_is_answered_while_local_inv_waits),
 		CASE_SHARED(a_peer_that_comes_too_late_is_refused),
-		CASE_SHARED(a_qp_that_ends_waits_for_nobody),
+		CASE_SHARED(a_qp_that_ends_waits_for_no_holder),
 		CASE_SHARED(a_close_waits_for_local_inv),
 		CASE_SHARED(reg_mr_waits_until_others_have_let_go),
 		CASE_SHARED(a_send_with_invalidate_is_told_when_others_have_let_go),
-		CASE_SHARED(octets_behind_a_send_with_invalidate_wake_nobody),
-		CASE_SHARED(a_send_with_invalidate_that_nobody_holds_up_is_told_at_once),
+		CASE_SHARED(octets_after_a_send_with_invalidate_do_not_wake),
+		CASE_SHARED(send_inv_of_an_unheld_region_is_reported_at_once),
 		CASE_SHARED(a_peer_does_not_invalidate_what_another_qp_registered),
 		CASE_SHARED(the_end_is_seen_behind_a_send_with_invalidate),
 		CASE_SHARED(a_qp_that_ends_flushes_a_send_with_invalidate),

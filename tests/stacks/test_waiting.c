@@ -470,7 +470,7 @@ static void a_shared_queue_serves_in_the_order_of_waiting(void **state)
 }
 
 /* At once, though the QP is patient: a broken ring will never have a receive. */
-static void a_broken_shared_queue_ends_who_wants_of_it(void **state)
+static void a_broken_shared_queue_ends_a_waiting_qp(void **state)
 {
 	struct shared t;
 
@@ -483,7 +483,7 @@ static void a_broken_shared_queue_ends_who_wants_of_it(void **state)
 	unshare(&t);
 }
 
-static void who_comes_later_gets_what_is_left(void **state)
+static void a_later_qp_gets_what_is_left(void **state)
 {
 	struct shared t;
 
@@ -547,7 +547,7 @@ static void each_that_is_served_calls_the_next(void **state)
 	unshare(&t);
 }
 
-static void who_ends_passes_its_turn_on(void **state)
+static void a_qp_that_ends_passes_its_turn_on(void **state)
 {
 	struct shared t;
 
@@ -600,7 +600,7 @@ static void a_resized_shared_queue_still_asks_for_the_doorbell(void **state)
 	unshare(&t);
 }
 
-static void where_nobody_would_ring_it_is_an_error_at_once(void **state)
+static void a_silent_shared_queue_is_an_error_at_once(void **state)
 {
 	struct peer_cfg c;
 
@@ -700,14 +700,14 @@ int main(void)
 		cmocka_unit_test(where_no_receive_can_be_posted_it_is_an_error_at_once),
 		CASE_WAITING(a_wrong_msn_is_an_error_at_once),
 		cmocka_unit_test(a_shared_queue_serves_in_the_order_of_waiting),
-		cmocka_unit_test(a_broken_shared_queue_ends_who_wants_of_it),
+		cmocka_unit_test(a_broken_shared_queue_ends_a_waiting_qp),
 		cmocka_unit_test(what_a_shared_queue_names_is_of_its_own_domain),
-		cmocka_unit_test(who_comes_later_gets_what_is_left),
+		cmocka_unit_test(a_later_qp_gets_what_is_left),
 		cmocka_unit_test(each_that_is_served_calls_the_next),
-		cmocka_unit_test(who_ends_passes_its_turn_on),
+		cmocka_unit_test(a_qp_that_ends_passes_its_turn_on),
 		cmocka_unit_test(time_that_ends_for_one_goes_on_for_others),
 		cmocka_unit_test(a_resized_shared_queue_still_asks_for_the_doorbell),
-		cmocka_unit_test(where_nobody_would_ring_it_is_an_error_at_once),
+		cmocka_unit_test(a_silent_shared_queue_is_an_error_at_once),
 		cmocka_unit_test(two_ends_that_wait_for_each_other_end_by_time),
 		cmocka_unit_test(late_receives_lose_nothing),
 	};

@@ -112,7 +112,7 @@ static size_t begin_nest(struct answer *a, u16 type)
 {
 	size_t at = a->len;
 
-	put_attr(a, type | NLA_F_NESTED, NULL, 0);
+	put_attr(a, type | NLA_F_NESTED, "", 0);
 	return at;
 }
 

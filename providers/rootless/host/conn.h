@@ -76,7 +76,7 @@ struct rl_conn {
 	const struct rl_device *dev;
 	const struct rl_conn_ulp *ulp;
 	void *user;			/* the ULP's id, QP or stream; NULL: released */
-	bool kept_off;			/* do not read: what TCP has is not for the link yet */
+	bool read_paused;		/* do not read: what TCP has is not for the link yet */
 	u32 rnr_ms;			/* by hand: overrides the option */
 	struct rl_acceptor *acceptor;	/* it is half-open there; else NULL. Referenced */
 	struct list_head half_open_node;	/* acceptor's half_open_lock */

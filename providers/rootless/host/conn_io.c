@@ -236,7 +236,7 @@ void rl_conn_receive(struct rl_conn *c)
 		return;
 	}
 	c->unread = false;
-	if (c->fd < 0 || c->fin || c->reset || c->kept_off)
+	if (c->fd < 0 || c->fin || c->reset || c->read_paused)
 		return;
 	block = rl_pool_take();
 	/* Without memory: soon again. */

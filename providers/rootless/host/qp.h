@@ -112,8 +112,8 @@ struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_qp_resp *resp,
 	      struct rl_qp **qp);
 /*
- * The first half of destroying it: no number leads to it any more, and its peer is drained
- * (rl_qp_drain_acks()). No lock.
+ * The first half of destroying it: no number leads to it any more, and its acknowledgements are
+ * drained (rl_qp_drain_acks()). No lock.
  */
 void rl_qp_leave(struct rl_qp *qp);
 /* After that: ends its connection. When this returns the QP is unused. */

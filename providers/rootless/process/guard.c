@@ -24,23 +24,23 @@ static bool begun;			/* atomic */
 /* What the program asked for with sigaction(). */
 #define ACTIONS 64
 
-static struct wish {
+static struct guard_actions {
 	struct sigaction action[ACTIONS];
 	struct rl_latest latest;
-} wishes[2];
+} guard_actions[2];
 
-static struct wish *guard_wanted_of(int sig)
+static struct guard_actions *guard_wanted_of(int sig)
 {
-	return &wishes[sig == SIGBUS];
+	return &guard_actions[sig == SIGBUS];
 }
 
-static struct sigaction wanted(struct wish *w)
+static struct sigaction wanted(struct guard_actions *w)
 {
 	return w->action[rl_latest_now(&w->latest)];
 }
 
 /* Returns the previous action. */
-static struct sigaction guard_set_wanted(struct wish *w, const struct sigaction *new)
+static struct sigaction guard_set_wanted(struct guard_actions *w, const struct sigaction *new)
 {
 	u32 at = rl_latest_place(&w->latest, ACTIONS);
 

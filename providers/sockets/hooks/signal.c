@@ -16,19 +16,19 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
 
 RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
-	struct sigaction copy, wish;
+	struct sigaction copy, requested;
 	int rv;
 
 	if (!rl_signal_is_ours(sig))
 		return RL_PASS(sigaction, sig, new, old);
-	wish = rl_signal_wish(sig);
+	requested = rl_signal_requested(sig);
 	if (new) {
 		copy = *new;
 		rl_signal_wanted(sig, &copy);
 	}
 	rv = RL_PASS(sigaction, sig, new ? &copy : NULL, old);
 	if (!rv && old)
-		rl_signal_translate(old, &wish);
+		rl_signal_translate(old, &requested);
 	return rv;
 }
 
@@ -40,10 +40,11 @@ RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *
 /* The next @f sets @handler, and returns the one before. */
 #define THROUGH(f, sig, handler) ({							\
 	bool is_ours_ = rl_signal_is_ours(sig);						\
-	struct sigaction wish_ = is_ours_ ? rl_signal_wish(sig) : (struct sigaction){ 0 };	\
+	struct sigaction requested_ = is_ours_ ? rl_signal_requested(sig)		\
+					       : (struct sigaction){ 0 };		\
 	sighandler_t rv_ = RL_PASS_OR(SIG_ERR, f, sig, handler);			\
 											\
-	is_ours_ ? rl_signal_changed(sig), rl_signal_handler(rv_, &wish_) : rv_; })
+	is_ours_ ? rl_signal_changed(sig), rl_signal_handler(rv_, &requested_) : rv_; })
 
 RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * How sockets get into the table: by socket(), accept(), another process, and the program's wish.
- * What is accepted is not looked at before the program uses it: a server may accept in one process,
- * and serve in a child, or in a program that it executes.
+ * How sockets get into the table: by socket(), accept(), another process, or at the program's
+ * request. What is accepted is not looked at before the program uses it: a server may accept in
+ * one process, and serve in a child, or in a program that it executes.
  */
 #include <linux/tcp.h>
 #include <string.h>

@@ -446,18 +446,18 @@ void rl_epoll_before_fork(void)
 }
 
 /* Threads that wait in the kernel by numbers that were no epoll's of ours when they began. */
-#define STRANGERS	256
-static u32 strangers[STRANGERS];	/* atomic */
+#define KERNEL_WAITERS	256
+static u32 kernel_waiters[KERNEL_WAITERS];	/* atomic */
 
-static u32 *strangers_at(int fd)
+static u32 *kernel_waiters_at(int fd)
 {
-	return &strangers[(u32)fd % STRANGERS];
+	return &kernel_waiters[(u32)fd % KERNEL_WAITERS];
 }
 
-static bool somebody_waits(const struct rl_epoll *ep)
+static bool has_waiters(const struct rl_epoll *ep)
 {
 	return __atomic_load_n(&ep->waiters, __ATOMIC_SEQ_CST) ||
-	       __atomic_load_n(strangers_at(ep->number), __ATOMIC_SEQ_CST);
+	       __atomic_load_n(kernel_waiters_at(ep->number), __ATOMIC_SEQ_CST);
 }
 
 /* Threads that wait in the kernel look again. With the lock. */
@@ -465,7 +465,7 @@ static void wake_waiters(struct rl_epoll *ep)
 {
 	u64 one = 1;
 
-	if (somebody_waits(ep))
+	if (has_waiters(ep))
 		rl_raw(SYS_write, ep->eventfd, &one, sizeof(one));
 }
 
@@ -601,9 +601,7 @@ static u32 news(struct rl_item *it, const struct look *l)
 	it->seen = is_edge && ev ? ev : it->seen & (u32)(l->ev > 0 ? l->ev : 0);
 	if (ev && it->user.events & EPOLLONESHOT)
 		it->spent = true;
-	if (ev && !is_edge && !it->spent)
-		mark(it);
-	else if (!it->spent && rl_sock_deadline(it->sk, l->events))
+	if (!it->spent && ((ev && !is_edge) || rl_sock_deadline(it->sk, l->events)))
 		mark(it);
 	if (!ev || is_edge || it->spent)
 		epoll_ask_kernel(it, l->awaits);
@@ -871,7 +869,7 @@ static int epoll_wait_once(struct rl_epoll *ep, int epfd, struct epoll_event *ev
  */
 static void epoll_pass_on(struct rl_epoll *ep)
 {
-	if (!somebody_waits(ep))
+	if (!has_waiters(ep))
 		return;
 	pthread_mutex_lock(&g.lock);
 	if (has_ready(ep))
@@ -918,13 +916,13 @@ bool rl_epoll_wait(int epfd, struct epoll_event *ev, int max, const struct times
 void rl_epoll_kernel_begin(int fd)
 {
 	if (unlikely(rl_sockets_on))
-		__atomic_fetch_add(strangers_at(fd), 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(kernel_waiters_at(fd), 1, __ATOMIC_SEQ_CST);
 }
 
 void rl_epoll_kernel_end(int fd)
 {
 	if (unlikely(rl_sockets_on))
-		__atomic_fetch_sub(strangers_at(fd), 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_sub(kernel_waiters_at(fd), 1, __ATOMIC_SEQ_CST);
 }
 
 bool rl_epoll_translate(int fd, struct epoll_event *ev, int n, int *rv)

@@ -26,18 +26,18 @@ struct kernel_action {
 	mask_t mask;
 };
 
-#define WISHES 16
+#define ACTIONS 16
 
-struct wish {
+struct signal_action {
 	void (*handler)(int sig);
 	int flags;
 	mask_t mask;
 };
 
 static struct {
-	struct wish at[WISHES];
+	struct signal_action at[ACTIONS];
 	struct rl_latest latest;
-} wishes[_NSIG];
+} signal_actions[_NSIG];
 
 static __thread bool is_late;		/* a signal is deferred: late */
 static __thread siginfo_t late;
@@ -48,17 +48,19 @@ static __thread struct {
 	void *arg;
 } wait;
 
-static struct wish signal_wanted(int sig)
+static struct signal_action signal_wanted(int sig)
 {
-	return wishes[sig].at[rl_latest_now(&wishes[sig].latest)];
+	return signal_actions[sig].at[rl_latest_now(&signal_actions[sig].latest)];
 }
 
 static void signal_set_wanted(int sig, void (*handler)(int sig), int flags, mask_t mask)
 {
-	u32 at = rl_latest_place(&wishes[sig].latest, WISHES);
+	u32 at = rl_latest_place(&signal_actions[sig].latest, ACTIONS);
 
-	wishes[sig].at[at] = (struct wish){ .handler = handler, .flags = flags, .mask = mask };
-	rl_latest_publish(&wishes[sig].latest, at);
+	signal_actions[sig].at[at] = (struct signal_action){
+		.handler = handler, .flags = flags, .mask = mask,
+	};
+	rl_latest_publish(&signal_actions[sig].latest, at);
 }
 
 /* ---- signals come ---- */
@@ -91,7 +93,7 @@ static void put_off(const siginfo_t *info, ucontext_t *c)
 }
 
 /* The mask with which the program's own action would run the handler. */
-static void set_mask(int sig, const struct wish *w, const ucontext_t *c)
+static void set_mask(int sig, const struct signal_action *w, const ucontext_t *c)
 {
 	mask_t mask;
 
@@ -123,7 +125,7 @@ static void come_late(bool is_child);
 /* Entered with all other signals blocked. */
 static void on_signal(int sig, siginfo_t *info, void *ctx)
 {
-	struct wish w;
+	struct signal_action w;
 
 	if (rl_gate_call_late(come_late)) {
 		put_off(info, ctx);
@@ -218,35 +220,35 @@ void rl_signal_wanted(int sig, struct sigaction *new)
 	new->sa_flags = (new->sa_flags | SA_SIGINFO) & ~(int)SA_RESETHAND;
 }
 
-struct sigaction rl_signal_wish(int sig)
+struct sigaction rl_signal_requested(int sig)
 {
-	struct wish w = signal_wanted(sig);
+	struct signal_action w = signal_wanted(sig);
 	struct sigaction a = { .sa_handler = w.handler, .sa_flags = w.flags };
 
 	memcpy(&a.sa_mask, &w.mask, sizeof(w.mask));
 	return a;
 }
 
-void rl_signal_translate(struct sigaction *old, const struct sigaction *wish)
+void rl_signal_translate(struct sigaction *old, const struct sigaction *requested)
 {
 	const int own = SA_SIGINFO | (int)SA_RESETHAND;
 
 	if (old->sa_sigaction != on_signal)
 		return;
-	old->sa_handler = wish->sa_handler;
-	old->sa_mask = wish->sa_mask;
-	old->sa_flags = (old->sa_flags & ~own) | (wish->sa_flags & own);
+	old->sa_handler = requested->sa_handler;
+	old->sa_mask = requested->sa_mask;
+	old->sa_flags = (old->sa_flags & ~own) | (requested->sa_flags & own);
 }
 
-void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *wish))(int sig)
+void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *requested))(int sig)
 {
-	return old == OURS ? wish->sa_handler : old;
+	return old == OURS ? requested->sa_handler : old;
 }
 
 void rl_signal_changed(int sig)
 {
 	struct kernel_action a;
-	struct wish w = signal_wanted(sig);
+	struct signal_action w = signal_wanted(sig);
 
 	if (rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) || !is_function(a.handler))
 		return;

@@ -21,10 +21,10 @@ bool rl_signal_is_ours(int sig);
 /* The program asks for @new, which is changed to what the kernel is given. */
 void rl_signal_wanted(int sig, struct sigaction *new);
 /* What the program asked for before. */
-struct sigaction rl_signal_wish(int sig);
-/* Translates @old, the kernel's, to the program's, which is @wish if our handler is installed. */
-void rl_signal_translate(struct sigaction *old, const struct sigaction *wish);
-void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *wish))(int sig);
+struct sigaction rl_signal_requested(int sig);
+/* Translates @old, the kernel's, to the program's: @requested if our handler is installed. */
+void rl_signal_translate(struct sigaction *old, const struct sigaction *requested);
+void (*rl_signal_handler(void (*old)(int sig), const struct sigaction *requested))(int sig);
 /* libc has changed @sig's action itself. */
 void rl_signal_changed(int sig);
 /* Takes over handlers that were installed before. */

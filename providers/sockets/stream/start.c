@@ -246,7 +246,7 @@ static void begin_initiator(struct rl_stream *s)
 		return;
 	}
 	/* There may be octets in TCP that are no Reply. */
-	c->kept_off = true;
+	c->read_paused = true;
 	rl_ulp_start(c, &s->qp, offer, &t);
 	rl_conn_unlock(c);
 }
@@ -266,7 +266,7 @@ void rl_stream_give_up(struct rl_stream *s)
 {
 	struct rl_conn *c = s->conn;
 
-	c->kept_off = false;
+	c->read_paused = false;
 	c->step_due = true;
 	rl_ulp_withdraw(c, -ECANCELED);
 }
@@ -447,7 +447,7 @@ void rl_stream_go_on(struct rl_stream *s)
 	if (!c)
 		return;
 	rl_conn_lock(c);
-	c->kept_off = false;
+	c->read_paused = false;
 	rl_conn_receive(c);
 	rl_conn_unlock(c);
 }

@@ -103,10 +103,22 @@ signal_those() {
 	return 0
 }
 
-kill_users() { signal_those KILL maps 'libweft-rootless'; }
+# scripts/coverage.sh: what ends by SIGTERM writes what it counted (tests/lab/coverage.c).
+end_covered() {
+	local late=$((SECONDS + 3))
+	[ -n "${COVERED-}" ] || return 0
+	signal_those TERM maps 'libweft-rootless'
+	until are_dead "${signalled[@]}" || [ $SECONDS -gt $late ]; do sleep 0.1; done
+}
+
+kill_users() {
+	end_covered
+	signal_those KILL maps 'libweft-rootless'
+}
 
 # A server that is about to die has its port still, and the next test wants it.
 clean_here() {
+	end_covered
 	signal_those KILL cmdline .
 	wait_for 60 are_dead "${signalled[@]}" || { echo "a process that was killed does not end: ${signalled[*]}" && return 1; }
 }

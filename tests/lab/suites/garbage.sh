@@ -56,13 +56,13 @@ they_say() {
 }
 
 # Connections to 7174 that stand, or that the peer has closed.
-nobody_is_there() { ! on_b grep -qE ':1C06 [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net/tcp; }
+no_connection_is_left() { ! on_b grep -qE ':1C06 [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net/tcp; }
 
 # The device has room for others then.
 crowd_leaves() {
 	exec 7>&-
 	wait_for 60 is_over "$crowd" || fail "the half-open connections do not end"
-	wait_for 60 nobody_is_there || fail "connections stay after their peers have gone"
+	wait_for 60 no_connection_is_left || fail "connections stay after their peers have gone"
 }
 
 # were_reset LEAST MOST: so many of the crowd were by now, in $n, and the device has counted as many.

@@ -9,6 +9,7 @@ tests() {
 		devices-of-the-netdevs-asked-for netdevs_asked_for
 		without-weft-run-there-is-no-device nothing_outside
 		rdma-tool-shows-them rdma_tool
+		rdma-tool-counts-objects objects_counted
 		devices-are-roce-unless-asked faces_shown
 		gids-are-the-addresses gids_shown
 		each-face-meets-the-other faces_meet
@@ -20,6 +21,7 @@ tests() {
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
 		habits-of-programs habits_go
+		files-of-devices-by-every-call files_called
 		memory-that-goes-away memory_goes 1
 		memory-that-goes-away-without-crc memory_goes 0
 		memory-that-goes-away-from-busy-pollers memory_goes 0 -b
@@ -94,6 +96,13 @@ rdma_tool() {
 	run_says '0:^link weft_lo/1 state ACTIVE .*netdev lo' rdma link show
 	run_says '0:weft_lo: node_type (ca|rnic)' rdma dev show
 	run_says '0:"rx_fpdus":0' rdma -j statistic show link weft_lo/1
+}
+
+# A process sees its own objects alone: weft-files counts some.
+objects_counted() {
+	pair weft:weft
+	run_says '0:^netns shared' rdma system show
+	run_says '0:: weft_lo: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0' rdma resource show
 }
 
 # --- the two faces: --device ---
@@ -254,6 +263,12 @@ closes_all() {
 	pair weft:weft
 	run closes-all "$IP_A" 7471
 	! grep '^not ok' "$TEST_DIR/closes-all.log" || fail "$(grep '^not ok' "$TEST_DIR/closes-all.log")"
+}
+
+files_called() {
+	pair weft:weft
+	run weft-files
+	! grep '^not ok' "$TEST_DIR/weft-files.log" || fail "$(grep '^not ok' "$TEST_DIR/weft-files.log")"
 }
 
 # The address sanitizer takes the stack of a thread that is cancelled for one in use, and the thread
@@ -463,10 +478,10 @@ listener_killed() {
 	wait $!
 	[ $? = 3 ] || fail "the client did not see the end"
 	run rping -c -a "$IP_B" -C 3 -V
-	wait_for 60 nobody_listens 7472 || fail "its port is still taken"
+	wait_for 60 port_is_free 7472 || fail "its port is still taken"
 }
 
-nobody_listens() { ! listening "$1"; }
+port_is_free() { ! listening "$1"; }
 
 # A peer that is stopped answers nothing; whoever disconnects is done within the time of a close.
 stopped_peer() {

@@ -774,7 +774,7 @@ static bool unmissed(bool lower)
 	return ok;
 }
 
-static bool uc_misses_nobody(void)
+static bool uc_does_not_miss_a_dead_peer(void)
 {
 	return unmissed(true) && unmissed(false);
 }
@@ -839,7 +839,7 @@ static const struct hand_case cases[] = {
 	{ "region-whose-rights-change-keeps-its-key", rights_change },
 	{ "depth-of-one-carries-many-reads", depths },
 	{ "uc-qps-write-and-send", unreliable },
-	{ "uc-qp-does-not-miss-its-peer", uc_misses_nobody },
+	{ "uc-qp-does-not-miss-its-peer", uc_does_not_miss_a_dead_peer },
 	{ "xrc-raw-and-dc-qps-are-refused", types_are_refused },
 };
 

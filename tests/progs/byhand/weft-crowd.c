@@ -396,10 +396,10 @@ int main(int argc, char **argv)
 	       common->ms);
 	ok = kill_one(AT_REST) && ok;
 	__atomic_store_n(&common->dead[0], 1, __ATOMIC_SEQ_CST);
-	ok = is_told(2, wait_here(&common->loaded, count - 2), "who-dies-at-rest-is-missed") && ok;
+	ok = is_told(2, wait_here(&common->loaded, count - 2), "an-end-that-dies-at-rest-is-missed") && ok;
 	ok = kill_one(AT_WORK) && ok;
 	__atomic_store_n(&common->dead[1], 1, __ATOMIC_SEQ_CST);
-	ok = is_told(3, wait_here(&common->arrived[12], count - 2), "who-dies-under-load-is-missed") && ok;
+	ok = is_told(3, wait_here(&common->arrived[12], count - 2), "an-end-that-dies-under-load-is-missed") && ok;
 	ok = is_told(4, all_end_well(), "nothing-is-left") && ok;
 	return ok ? 0 : 1;
 }

@@ -246,7 +246,7 @@ static void another_users_accept(void)
 }
 
 /* By the device's open file the QP can be destroyed, too. */
-static void who_was_passed_the_file(void)
+static void try_with_the_device_file(void)
 {
 	pthread_t thread;
 	struct conn c;
@@ -354,7 +354,7 @@ int main(int argc, char **argv)
 	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
 	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
 	/* The last: from now on that process has the file. */
-	who_was_passed_the_file();
+	try_with_the_device_file();
 	end_other_user(&caller);
 	end_other_user(&taker);
 	rdma_destroy_id(server.listener);

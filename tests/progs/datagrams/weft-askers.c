@@ -23,7 +23,7 @@
 #define QKEY		0x1234567u	/* rdma_cm's */
 #define ASK_LEN		284
 #define REFUSED		2
-#define NOBODY		1
+#define NO_LISTENER	1
 
 static struct sockaddr_storage addr;
 static socklen_t addr_len;
@@ -315,7 +315,7 @@ static bool unseen_request_is_refused(void)
 	return fails_with(REFUSED);
 }
 
-static bool nobody_listens(void)
+static bool without_a_listener(void)
 {
 	uint16_t to;
 	int fd = open_socket(&to);
@@ -325,12 +325,12 @@ static bool nobody_listens(void)
 	if (connect(fd, at_port(to), addr_len))
 		die("connect");
 	ask(to, "");
-	ok = fails_with(NOBODY);
+	ok = fails_with(NO_LISTENER);
 	close(fd);
 	return ok;
 }
 
-static bool qp_of_nobody_cannot_answer(void)
+static bool an_unknown_qp_cannot_answer(void)
 {
 	struct rdma_conn_param p = { .qp_num = 0xfffff0 };
 	struct rdma_cm_id *child;
@@ -587,8 +587,8 @@ static const struct {
 	{ "a-rejection-is-reported", refusal_is_told },
 	{ "a-request-that-is-dropped-is-refused", dropped_request_is_refused },
 	{ "an-unread-request-is-refused", unseen_request_is_refused },
-	{ "without-a-listener-the-rejection-is-immediate", nobody_listens },
-	{ "an-unknown-qp-cannot-answer", qp_of_nobody_cannot_answer },
+	{ "without-a-listener-the-rejection-is-immediate", without_a_listener },
+	{ "an-unknown-qp-cannot-answer", an_unknown_qp_cannot_answer },
 	{ "a-silent-peer-is-given-up", silent_peer_is_given_up },
 	{ "a-repeated-request-is-reported-once", repeated_question_is_told_once },
 	{ "invalid-requests-are-not-answered", invalid_requests_are_not_answered },

@@ -516,7 +516,7 @@ static bool without_a_receive(void)
 }
 
 /* An unused QPN; an unused port; port 0. */
-static bool to_nobody(void)
+static bool to_unused_numbers(void)
 {
 	static const uint32_t others[] = { 0xff, 0x000100, 0, 1, 0xffffff };
 	unsigned int i;
@@ -552,7 +552,7 @@ static bool longer_than_the_mtu(void)
 	return fails_and_goes_on(&wr, IBV_WC_LOC_LEN_ERR);
 }
 
-static bool from_memory_of_nobody(void)
+static bool from_unregistered_memory(void)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = request(&a, &sge, to_b, b.qp->qp_num, 8);
@@ -625,7 +625,7 @@ static bool into_a_short_receive(void)
 	return receiver_fails(IBV_WC_LOC_LEN_ERR);
 }
 
-static bool into_memory_of_nobody(void)
+static bool into_unregistered_memory(void)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)slot(&b, 0), .length = SLOT,
 			       .lkey = b.mr->lkey ^ 0x5a00 };
@@ -966,13 +966,13 @@ static const struct {
 	{ "posted-by-ibv_wr", by_ibv_wr },
 	{ "a-wrong-key-is-dropped", keys },
 	{ "without-a-receive-it-is-dropped", without_a_receive },
-	{ "without-a-receiver-it-is-lost", to_nobody },
+	{ "without-a-receiver-it-is-lost", to_unused_numbers },
 	{ "longer-than-the-mtu-fails", longer_than_the_mtu },
-	{ "unregistered-memory-is-not-sent", from_memory_of_nobody },
+	{ "unregistered-memory-is-not-sent", from_unregistered_memory },
 	{ "an-impossible-address-is-refused", by_an_impossible_address },
 	{ "other-operations-are-refused", other_operations_are_refused },
 	{ "a-short-receive-fails-the-receiver", into_a_short_receive },
-	{ "unregistered-memory-is-not-written", into_memory_of_nobody },
+	{ "unregistered-memory-is-not-written", into_unregistered_memory },
 	{ "states-are-those-of-the-table", states },
 	{ "drained-sends-wait", drained },
 	{ "an-error-flushes", in_error },

@@ -214,7 +214,7 @@ static bool member_hears_itself(void)
 	return ok;
 }
 
-static bool who_is_in_no_group_hears_nothing(void)
+static bool a_non_member_receives_nothing(void)
 {
 	bool ok;
 
@@ -225,7 +225,7 @@ static bool who_is_in_no_group_hears_nothing(void)
 	return ok;
 }
 
-static bool who_has_left_hears_nothing(void)
+static bool a_former_member_receives_nothing(void)
 {
 	bool ok;
 
@@ -331,8 +331,8 @@ static const struct {
 	{ "each-member-has-a-copy", each_member_has_a_copy },
 	{ "members-of-one-cq-have-a-copy-each", members_of_one_cq_have_a_copy_each },
 	{ "a-member-receives-its-own-datagrams", member_hears_itself },
-	{ "a-qp-outside-the-group-receives-nothing", who_is_in_no_group_hears_nothing },
-	{ "a-qp-that-has-left-receives-nothing", who_has_left_hears_nothing },
+	{ "a-qp-outside-the-group-receives-nothing", a_non_member_receives_nothing },
+	{ "a-qp-that-has-left-receives-nothing", a_former_member_receives_nothing },
 	{ "a-wrong-key-is-dropped", a_wrong_key_is_dropped },
 	{ "a-qp-is-once-in-a-group", a_qp_is_once_in_a_group },
 	{ "a-member-is-not-destroyed", a_member_is_not_destroyed },

@@ -80,7 +80,7 @@ static int count_entries(const char *path)
  * DESTROY_ID, which takes rdma_cm's locks, of a number that no id has: it changes nothing. The
  * kernel's header and librdmacm's exclude each other.
  */
-static bool ask_of_nobody(int fd)
+static bool destroy_unknown_id(int fd)
 {
 	struct {
 		uint32_t command;
@@ -294,7 +294,7 @@ static bool data_goes_on(void)
 
 static void *ask_for_ever(void *fd)
 {
-	for (; ask_of_nobody((int)(intptr_t)fd); __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED))
+	for (; destroy_unknown_id((int)(intptr_t)fd); __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED))
 		;
 	return NULL;
 }
@@ -341,7 +341,7 @@ static bool children_begin_anew(void)
 		child = fork();
 		if (!child) {
 			alarm(A_CHILDS);
-			_exit(!ask_of_nobody(open_rdma_cm()));
+			_exit(!destroy_unknown_id(open_rdma_cm()));
 		}
 		if (!ends_well(child))
 			return false;
@@ -484,7 +484,7 @@ static bool cancels_at_any_time(void)
 		await_rounds(10);
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
-		if (!ask_of_nobody(fd))
+		if (!destroy_unknown_id(fd))
 			return false;
 	}
 	return !close(fd);
@@ -502,7 +502,7 @@ static bool child_of_waiter(void)
 	child = fork();
 	if (child)
 		return ends_well(child);
-	ask_of_nobody(events->fd);
+	destroy_unknown_id(events->fd);
 	before = count_entries("/proc/self/fd");
 	close(events->fd);
 	_exit(count_entries("/proc/self/fd") != before - 2);
@@ -512,7 +512,7 @@ static bool child_of_waiter(void)
 
 static sem_t forks, asked;
 
-static void await_who_asks(void)
+static void await_querying_thread(void)
 {
 	sem_post(&forks);
 	sem_wait(&asked);
@@ -529,14 +529,14 @@ static void *ask_in_a_fork(void *ctx)
 }
 
 /* It was there before the library's handlers, and so runs behind them, as an allocator's does. */
-static bool handler_awaits_who_asks(void)
+static bool handler_awaits_querying_thread(void)
 {
 	pthread_t asker;
 	pid_t child;
 
 	sem_init(&forks, 0, 0);
 	sem_init(&asked, 0, 0);
-	pthread_atfork(await_who_asks, NULL, NULL);
+	pthread_atfork(await_querying_thread, NULL, NULL);
 	asker = begin_thread(ask_in_a_fork, open_device());
 	child = fork();
 	if (!child)
@@ -816,7 +816,7 @@ static const struct habit {
 	{ "a-child-of-busy-threads-begins-anew", children_begin_anew },
 	{ "busy-threads-while-others-are-started", others_are_started },
 	{ "a-child-of-a-thread-that-waits-closes-all", child_of_waiter },
-	{ "a-handler-for-fork-awaits-a-thread-that-asks", handler_awaits_who_asks },
+	{ "a-handler-for-fork-awaits-a-thread-that-asks", handler_awaits_querying_thread },
 	{ "threads-that-wait-for-events-are-cancelled", cancels },
 	{ "a-thread-that-is-cancelled-leaves-nothing", leaves_nothing },
 	{ "a-thread-is-cancelled-at-any-time", cancels_at_any_time },

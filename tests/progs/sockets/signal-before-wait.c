@@ -47,7 +47,7 @@ int ppoll(struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *
 int epoll_pwait(int fd, struct epoll_event *ev, int n, int ms, const sigset_t *mask)
 	__attribute__((alias("own_epoll_pwait")));
 
-bool somebody_waits_for_us(void)
+bool waits_are_hooked(void)
 {
 	return dlsym(RTLD_DEFAULT, "ppoll") != (void *)own_ppoll;
 }

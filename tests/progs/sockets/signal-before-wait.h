@@ -8,6 +8,6 @@
 extern volatile int signal_before_wait;
 
 /* Is there a library between the program's calls and the kernel's? */
-bool somebody_waits_for_us(void);
+bool waits_are_hooked(void);
 
 #endif

@@ -5,6 +5,7 @@
  * child is the client, with a connection of its own, and does what the parent's side expects.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -670,6 +671,72 @@ static bool stdio_server(int fd)
 	return dprintf(fd, "HELLO %d\n", 1) == 8;
 }
 
+/* What a compiler makes of calls with _FORTIFY_SOURCE. */
+#define CHECKED(type, name, ...) \
+	type (*name)(__VA_ARGS__) = (__typeof__(name))dlsym(RTLD_DEFAULT, "__" #name)
+
+static bool checked_client(int fd)
+{
+	CHECKED(int, dprintf_chk, int fd, int flag, const char *fmt, ...);
+
+	NEED(dprintf_chk(fd, 1, "HELLO %d", 12) == 8);
+	NEED(hear(fd, "1") && sendto(fd, "more", 4, MSG_NOSIGNAL, NULL, 0) == 4);
+	return hear(fd, "2");
+}
+
+static bool checked_server(int fd)
+{
+	CHECKED(ssize_t, read_chk, int fd, void *buf, size_t len, size_t room);
+	CHECKED(ssize_t, recv_chk, int fd, void *buf, size_t len, size_t room, int flags);
+	CHECKED(ssize_t, recvfrom_chk, int fd, void *buf, size_t len, size_t room, int flags,
+		struct sockaddr *a, socklen_t *a_len);
+	CHECKED(int, poll_chk, struct pollfd *p, nfds_t n, int ms, size_t room);
+	CHECKED(int, ppoll_chk, struct pollfd *p, nfds_t n, const struct timespec *t,
+		const sigset_t *mask, size_t room);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	const struct timespec t = { .tv_sec = 10 };
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	char buf[8] = "";
+
+	NEED(recv_chk(fd, buf, 2, sizeof(buf), MSG_WAITALL) == 2 && !memcmp(buf, "HE", 2));
+	/* A connected socket has no other peer to name. */
+	NEED(recvfrom_chk(fd, buf, 4, sizeof(buf), MSG_WAITALL, (struct sockaddr *)&from, &len) == 4);
+	NEED(!memcmp(buf, "LLO ", 4) && !len);
+	NEED(read_chk(fd, buf, 1, sizeof(buf)) == 1 && hear(fd, "2") && word(fd, "1"));
+	NEED(poll_chk(&p, 1, 10000, sizeof(p)) == 1 && p.revents == POLLIN);
+	NEED(ppoll_chk(&p, 1, &t, NULL, sizeof(p)) == 1 && p.revents == POLLIN);
+	return hear(fd, "more") && word(fd, "2");
+}
+
+/* With a signal mask, and times in nanoseconds. */
+static bool masked_client(int fd)
+{
+	NEED(hear(fd, "1") && word(fd, "x"));
+	return hear(fd, "2");
+}
+
+static bool masked_server(int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	const struct timespec soon = { .tv_nsec = 1000 }, late = { .tv_sec = 10 };
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+	sigset_t none;
+	fd_set in;
+
+	sigemptyset(&none);
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) && !pselect(fd + 1, &in, NULL, NULL, &soon, &none));
+	NEED(!epoll_pwait(ep, &ev, 1, 0, &none) && !epoll_pwait2(ep, &ev, 1, &soon, &none));
+	NEED(word(fd, "1"));
+	FD_SET(fd, &in);
+	NEED(pselect(fd + 1, &in, NULL, NULL, &late, &none) == 1 && FD_ISSET(fd, &in));
+	NEED(epoll_pwait(ep, &ev, 1, 10000, &none) == 1 && ev.events == EPOLLIN);
+	NEED(epoll_pwait2(ep, &ev, 1, &late, &none) == 1 && ev.events == EPOLLIN);
+	return hear(fd, "x") && word(fd, "2") && !close(ep);
+}
+
 static bool file_client(int fd)
 {
 	NEED(recv_bulk(fd, 0, 300000));
@@ -834,6 +901,8 @@ static const struct a_case {
 	{ "exec-goes-on-to-serve-a-plain-client", plain_server, plain_client },
 	{ "names-and-options", names_server, names_client },
 	{ "stdio", stdio_server, stdio_client },
+	{ "calls-of-a-hardened-program", checked_server, checked_client },
+	{ "waits-with-a-signal-mask", masked_server, masked_client },
 	{ "sendfile", file_server, file_client },
 	{ "connect-without-waiting", later_server, later_client },
 	{ "refused", echo_server, refused_client },

@@ -342,7 +342,7 @@ static bool goes_on_behind_sa_restart(void)
 /* Where the kernel itself is called it is asleep in a second. */
 static void alarm_at_its_wait(void)
 {
-	if (somebody_waits_for_us())
+	if (waits_are_hooked())
 		signal_before_wait = SIGALRM;
 	else
 		alarm(1);

@@ -208,7 +208,7 @@ static bool in_force_is_what_both_have(void)
 	return true;
 }
 
-static bool who_offers_nothing_gets_nothing(void)
+static bool a_program_that_offers_nothing_gets_nothing(void)
 {
 	context_answer a;
 
@@ -240,7 +240,7 @@ static bool a_longer_request_of_zeros_is_taken(void)
 	return !get_context(&req, sizeof(req), &a, sizeof(a)) && a.d.features;
 }
 
-static bool a_request_for_what_nobody_knows_is_refused(void)
+static bool a_request_for_unknown_features_is_refused(void)
 {
 	const struct longer_context req = { .req.features = ~0ULL, .more = { 0, 1 } };
 	context_answer a;
@@ -359,7 +359,7 @@ static bool a_new_size_is_a_new_ring(void)
 	       resp.srq.offset != srq.d.srq.offset && is_ring(&resp.srq, 500, resp.srq.stride, 0);
 }
 
-static bool who_cannot_take_a_new_ring_gets_none(void)
+static bool a_program_without_resize_gets_no_new_ring(void)
 {
 	struct weft_modify_srq_resp resp;
 	resize_answer a;
@@ -421,7 +421,7 @@ static bool a_region_is_what_was_asked_for(void)
 	       reg_mr(&reserved, sizeof(reserved.req)) == EINVAL;
 }
 
-static bool who_does_not_know_null_regions_gets_none(void)
+static bool a_program_without_null_regions_gets_none(void)
 {
 	const struct weft_reg_mr_req null = { .flags = WEFT_REG_MR_NULL };
 
@@ -446,11 +446,11 @@ static void close_file(void)
 static const struct a_case list[] = {
 	{ "an-answer-is-whole", an_answer_is_whole, NULL },
 	{ "features-in-force-are-those-of-both", in_force_is_what_both_have, NULL },
-	{ "a-provider-without-features-gets-none", who_offers_nothing_gets_nothing, NULL },
+	{ "a-provider-without-features-gets-none", a_program_that_offers_nothing_gets_nothing, NULL },
 	{ "a-short-answer-is-what-fits", a_short_answer_is_what_fits, NULL },
 	{ "a-longer-request-of-zeros-is-taken", a_longer_request_of_zeros_is_taken, NULL },
 	{ "an-unknown-request-is-refused",
-	  a_request_for_what_nobody_knows_is_refused, NULL },
+	  a_request_for_unknown_features_is_refused, NULL },
 	{ "another-is-told-what-is-in-force", another_is_told_what_is_in_force, NULL },
 	{ "the-device-says-whose-it-is", the_device_says_whose_it_is, NULL },
 	{ "each-queue-has-its-ring", each_queue_has_its_ring, NULL },
@@ -458,11 +458,11 @@ static const struct a_case list[] = {
 	{ "each-object-has-a-number", each_object_has_a_number, NULL },
 	{ "doorbells-ring-existing-handles", doorbells_ring_what_there_is, NULL },
 	{ "a-new-size-is-a-new-ring", a_new_size_is_a_new_ring, NULL },
-	{ "a-provider-without-new-rings-gets-none", who_cannot_take_a_new_ring_gets_none, NULL },
+	{ "a-provider-without-new-rings-gets-none", a_program_without_resize_gets_no_new_ring, NULL },
 	{ "an-unknown-object-cannot-be-destroyed", what_is_not_there_cannot_be_destroyed, NULL },
 	{ "a-region-is-what-was-asked-for", a_region_is_what_was_asked_for, NULL },
 	{ "a-provider-without-null-regions-gets-none",
-	  who_does_not_know_null_regions_gets_none, NULL },
+	  a_program_without_null_regions_gets_none, NULL },
 };
 
 static const struct cases cases = CASES(open_file, close_file, list);

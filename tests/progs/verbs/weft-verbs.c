@@ -646,7 +646,7 @@ static bool only_a_solicited_send_wakes(void)
 	return send_arrives(21, IBV_SEND_SOLICITED) && !event_comes(200);
 }
 
-static bool an_error_wakes_who_waits_for_solicited(void)
+static bool an_error_wakes_a_waiter_for_solicited(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
@@ -1131,7 +1131,7 @@ static const struct a_case list[] = {
 	{ "a-fence-waits-for-the-read", a_fence_waits_for_the_read, NULL },
 	{ "only-a-solicited-send-wakes", only_a_solicited_send_wakes, NULL },
 	{ "an-error-wakes-a-waiter-for-solicited",
-	  an_error_wakes_who_waits_for_solicited, NULL },
+	  an_error_wakes_a_waiter_for_solicited, NULL },
 	{ "completions-wait-in-the-new-ring", completions_wait_in_the_new_ring, NULL },
 	{ "a-size-too-small-for-what-waits-is-refused",
 	  a_size_too_small_for_what_waits_is_refused, NULL },

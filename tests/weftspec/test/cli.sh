@@ -44,7 +44,7 @@ exits 2 'no peer' 'no-arguments' "$spec"
 exits 2 'not HOST:PORT' 'peer-without-port' "$spec" --peer foo
 exits 2 'not a number' 'peer-with-odd-port' "$spec" --peer foo:99999
 exits 2 'needs brackets' 'ipv6-without-brackets' "$spec" --peer ::1:7471
-exits 2 'cannot be reached' 'nobody-listens' "$spec" --peer 127.0.0.1:1
+exits 2 'cannot be reached' 'no-listener' "$spec" --peer 127.0.0.1:1
 exits 2 'cannot be reached' 'initiator-that-never-comes' \
 	"$spec" --timeout 1 --listen 0 --exec 'true {port}' MPA-03
 exits 2 'needs {port}' 'any-port-without-place-for-it' "$spec" --listen 0 --exec true
