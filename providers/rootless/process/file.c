@@ -468,11 +468,29 @@ static int copy_up(int fd, const struct rlimit *lim)
 	return rv < 0 ? (int)rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : rv;
 }
 
+static bool has_above(const struct rlimit *lim)
+{
+	return lim->rlim_max > lim->rlim_cur && lim->rlim_cur < PLACES;
+}
+
+static bool above_failed;	/* atomic: the last attempt at it */
+
+bool rl_fd_has_above(void)
+{
+	const struct rlimit lim = nofile_limit();
+
+	return has_above(&lim) && !__atomic_load_n(&above_failed, __ATOMIC_RELAXED);
+}
+
 static int copy_above(int fd, const struct rlimit *lim)
 {
-	if (lim->rlim_max <= lim->rlim_cur || lim->rlim_cur >= PLACES)
+	int rv;
+
+	if (!has_above(lim))
 		return -EMFILE;
-	return rl_fd_copy_above(fd, (int)lim->rlim_cur, PLACES);
+	rv = rl_fd_copy_above(fd, (int)lim->rlim_cur, PLACES);
+	__atomic_store_n(&above_failed, rv < 0, __ATOMIC_RELAXED);
+	return rv;
 }
 
 /* Above the limit if the share is taken or the program has used all numbers below it. */

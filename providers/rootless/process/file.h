@@ -147,6 +147,8 @@ static inline int rl_fd_hide(int fd)
 bool rl_fd_hidden_were_still(u32 *moves);
 /* An eighth of the soft limit. */
 u32 rl_fd_share(void);
+/* Will further hidden descriptors lie above it? */
+bool rl_fd_has_above(void);
 /* Is @fd below the soft limit? Then the program has one descriptor less. */
 bool rl_fd_is_charged(int fd);
 /* Closes a hidden descriptor. */

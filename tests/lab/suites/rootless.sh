@@ -19,6 +19,7 @@ tests() {
 		check-reports-what-would-not-work check_tells
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
+		few-descriptors few_descriptors
 		habits-of-programs habits_go
 		memory-that-goes-away memory_goes 1
 		memory-that-goes-away-without-crc memory_goes 0
@@ -254,6 +255,14 @@ closes_all() {
 	pair weft:weft
 	run closes-all "$IP_A" 7471
 	! grep '^not ok' "$TEST_DIR/closes-all.log" || fail "$(grep '^not ok' "$TEST_DIR/closes-all.log")"
+}
+
+# The thread sanitizer has descriptors of its own, and takes a child with its parent's memory amiss.
+few_descriptors() {
+	[ "${SAN-}" != thread ] || skip "the thread sanitizer"
+	pair weft:weft
+	run few-descriptors "$IP_A" 7471
+	! grep '^not ok' "$TEST_DIR/few-descriptors.log" || fail "$(grep -m 1 '^not ok' "$TEST_DIR/few-descriptors.log"); $(grep -m 3 '^#' "$TEST_DIR/few-descriptors.log")"
 }
 
 # The address sanitizer takes the stack of a thread that is cancelled for one in use, and the thread
