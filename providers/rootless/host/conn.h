@@ -112,6 +112,8 @@ struct rl_conn {
 	u32 mss, mss_uses;		/* as last queried, and uses since */
 	bool answer_due;		/* send an acknowledgement with the next doorbell */
 	u64 answer_by;			/* or at this time, ms; 0: none. It may pass idly */
+	bool left;			/* the kernel ends it: no RST */
+	u32 leave_ms;			/* the last wait for it */
 	s32 owner;			/* its process; a child may hold the socket, too */
 	u32 doorbells;
 	u32 rx_seen;			/* the peer's FPDUs at the last doorbell */
