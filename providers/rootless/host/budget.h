@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What peers can make the process hold: connections that no program has. They are silent
- * (half-open, or refused until the peer has closed) or unread (requests whose events the program
- * has not read).
+ * (half-open; or refused or ended, until the peer has closed) or unread (requests whose events the
+ * program has not read).
  *
  * Those with a number below the soft limit (process/file.h) are together at most rl_fd_share().
  * Then the oldest silent one is evicted for the next; while there is none, the next waits in TCP's
@@ -28,7 +28,7 @@ void rl_budget_enter(struct rl_conn *c);
 void rl_budget_unread(struct rl_conn *c);
 /* A program has @c, or it is dead. */
 void rl_budget_leave(struct rl_conn *c);
-/* Evicts @c if it is half-open, or refused: true if it did. */
+/* Evicts @c if it is half-open or refused, or has ended and its peer has all: true if it did. */
 bool rl_budget_evict(struct rl_conn *c);
 
 #endif

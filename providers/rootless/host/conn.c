@@ -128,6 +128,9 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->ulp->request(c);
 	if (acts & WEFT_ACT_ENDED)
 		c->ulp->ended(c);
+	/* The peer may keep its end. */
+	if (acts & WEFT_ACT_ENDED && c->link.state == WEFT_LINK_CLOSING && c->fd >= 0)
+		rl_budget_enter(c);
 	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)

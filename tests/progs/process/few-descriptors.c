@@ -259,6 +259,56 @@ static bool unread_requests(void)
 	return ok;
 }
 
+/* Accepts each request, and ends the connection at once: how many. */
+static int serve_and_end(int n)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
+	struct rdma_cm_event *e;
+	int served = 0;
+
+	while (served < n && tcp_is_readable(events->fd, SOON_MS) &&
+	       !rdma_get_cm_event(events, &e)) {
+		struct rdma_cm_id *id = e->id;
+		bool is_request = e->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+
+		rdma_ack_cm_event(e);
+		if (!is_request)
+			continue;
+		if (!attr.send_cq)
+			attr.send_cq = attr.recv_cq = ibv_create_cq(id->verbs, 8, NULL, NULL, 0);
+		if (!attr.send_cq || rdma_create_qp(id, NULL, &attr) || rdma_accept(id, &param)) {
+			printf("# not accepted: %s\n", strerror(errno));
+			return served;
+		}
+		rdma_disconnect(id);
+		rdma_destroy_qp(id);
+		rdma_destroy_id(id);
+		served++;
+		if (open_own(OWN - 10) < OWN - 10) {
+			printf("# too few descriptors after %d\n", served);
+			return served;
+		}
+	}
+	return served;
+}
+
+/* The program has ended them, and their peers keep their ends. */
+static bool ended_connections(void)
+{
+	struct peers p = new_peers(host, port, true);
+	bool ok;
+
+	limit_to(LIMIT, LIMIT);
+	start_listener();
+	ok = write(p.go, "", 1) == 1 && serve_and_end(PEERS) == PEERS;
+	peers_leave(&p);
+	return ok;
+}
+
 /* The QP's number names its port. */
 static bool silent_peers_by_hand(void)
 {
@@ -294,6 +344,7 @@ static const struct {
 	{ "a-limit-that-is-raised-later", raised_limit },
 	{ "silent-peers-of-a-listener-leave-descriptors", silent_peers },
 	{ "unread-requests-leave-descriptors", unread_requests },
+	{ "ended-connections-leave-descriptors", ended_connections },
 	{ "silent-peers-of-a-qp-by-hand-leave-descriptors", silent_peers_by_hand },
 };
 
