@@ -1,6 +1,6 @@
 # weft. `make help` says what there is.
 
-.PHONY: help demo demo-rootless demo-vm test check check-full check-mutants lint coverage bench bench-quick \
+.PHONY: help demo demo-rootless demo-vm test check check-full check-mutants soak-rootless lint coverage bench bench-quick \
 	bench-native modules provider rootless rdma-core-series kernel-series weftspec deb deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
@@ -12,6 +12,7 @@ help:
 	@echo 'make check        all tests that a change must pass'
 	@echo 'make check-full   those, and the ones on an SMP debug kernel of Debian sid'
 	@echo 'make check-mutants   one-line faults in the engine and the queue logic: each must fail its test'
+	@echo 'make soak-rootless   an hour (SOAK_SECONDS) of weft-run servers under all that peers do'
 	@echo 'make lint         clang-tidy, gcc -fanalyzer and coccinelle: each finding is fixed or explained'
 	@echo 'make coverage     build/coverage/index.html: lines and branches that the native tests reach;'
 	@echo '                  SUITES="tools datagram": and these suites of weft-run; all: each of them'
@@ -57,6 +58,9 @@ check-full: deps
 
 check-mutants: deps
 	tests/mutants/run.sh
+
+soak-rootless: deps
+	@scripts/check.sh soak_rootless
 
 lint: deps
 	@scripts/lint.sh

@@ -132,6 +132,10 @@ group_soak() {
 	USERS_ROOT=$(scripts/fetch-release-root.sh trixie users) DRIVERS=weft PAIRS=weft:weft SOAK_SECONDS=3600 \
 		TEST_TIMEOUT=4800 QUIET_LIMIT=4900 tests/lab/run.sh 7.2-users soak
 }
+# An hour of weft-run's servers, and of all that their peers do.
+group_soak_rootless() {
+	SOAK_SECONDS=${SOAK_SECONDS:-3600} TEST_TIMEOUT=4800 QUIET_LIMIT=4900 tests/lab/run.sh rootless soak_rootless
+}
 # blktests, where somebody gave a checkout of it: BLKTESTS.
 group_blktests() { tests/lab/blktests.sh; }
 # xfstests, where somebody gave it built: XFSTESTS.
@@ -174,7 +178,7 @@ limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
-		users users_kasan users_vm soak packages systems series) limit=5400
+		users users_kasan users_vm soak soak_rootless packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${DIOD-}" ] || groups+=(9p)
 	# All of its quick group takes hours.

@@ -64,9 +64,15 @@ static enum weft_qp_fault fault_of(u8 layer, u8 etype)
 	return WEFT_FAULT_FATAL;
 }
 
+/* The queue pair of a stream has no CQ. */
+static bool has_overflowed(const struct weft_cqc *cq)
+{
+	return cq && READ_ONCE(cq->overflow);
+}
+
 static bool has_lost_completion(const struct weft_qpc *qp)
 {
-	return READ_ONCE(qp->scq->overflow) || READ_ONCE(qp->rcq->overflow);
+	return has_overflowed(qp->scq) || has_overflowed(qp->rcq);
 }
 
 bool weft_qpc_peer_has_failed(const struct weft_term *t)

@@ -35,7 +35,7 @@ rootless_user() {
 # A program by each of these names, in a folder that comes first in PATH.
 rootless_names() {
 	local file
-	for file in "$WEFT_BUILD"/bin/{weft-*,mpa-edges,connect-order,closes-all,habits,gloo-verify} /usr/bin/ib_* /usr/bin/ibv_*; do
+	for file in "$WEFT_BUILD"/bin/{weft-*,mpa-edges,connect-order,closes-all,few-descriptors,habits,gloo-verify} /usr/bin/ib_* /usr/bin/ibv_*; do
 		echo "${file##*/}"
 	done | grep -vxE 'weft-run|weftspec'
 	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey rdma_server \

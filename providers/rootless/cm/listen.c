@@ -7,6 +7,7 @@
 #include <infiniband/verbs.h>
 
 #include "host/accept.h"
+#include "host/budget.h"
 #include "id.h"
 #include "request.h"
 #include "ud.h"
@@ -112,11 +113,14 @@ static void listener_report_request(struct rl_conn *c)
 {
 	int rv = c->user ? listener_ask_program(c) : -ECONNABORTED;
 
-	rl_acceptor_remove_half_open(c);
 	if (!rv)
 		weft_link_ulp_was_asked(&c->link);
-	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms())))
+	if (!rv || (rv == -ENOBUFS && weft_link_ulp_is_full(&c->link, rl_now_ms()))) {
+		rl_acceptor_remove_half_open(c);
+		rl_budget_unread(c);
 		return;
+	}
+	/* It stays half-open until it ends. */
 	rl_cmid_leave(c);
 	rl_conn_reject(c, NULL, 0);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "host/budget.h"
 #include "process/thread.h"
 #include "request.h"
 
@@ -56,6 +57,8 @@ void rl_request_taken(struct rl_cmid *child)
 	if (child->parent && child->request_state == RL_REQUEST_QUEUED)
 		make_room(child->parent);
 	child->request_state = RL_REQUEST_TAKEN;
+	if (child->conn)
+		rl_budget_leave(child->conn);
 }
 
 bool rl_request_has_room(const struct rl_requests *q, const struct rl_cmid *child)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "accept.h"
+#include "budget.h"
 #include "process/file.h"
 #include "process/raw.h"
 
@@ -64,16 +66,12 @@ static struct rl_conn *oldest(struct rl_acceptor *a, bool capped)
 static void evict_oldest(struct rl_acceptor *a)
 {
 	struct rl_conn *c = oldest(a, true);
-	struct weft_tcp_view v;
 
 	if (!c)
 		return;
 	rl_conn_lock(c);
-	if (c->acceptor == a) {
-		rl_conn_receive(c);
-		rl_conn_view(c, &v);
-		rl_conn_act(c, weft_link_evict(&c->link, &v, false));
-	}
+	if (c->acceptor == a)
+		rl_budget_evict(c);
 	rl_conn_unlock(c);
 	rl_conn_put(c);
 }
@@ -101,6 +99,7 @@ static void acceptor_adopt(struct rl_acceptor *a, int fd)
 		return;
 	rl_conn_configure(c);
 	add_half_open(a, c);
+	rl_budget_enter(c);
 	if (a->ops->adopt(a, c)) {
 		weft_link_await_request(&c->link, rl_now_ms());
 		/* The progress thread reads a Request that is already there. */
@@ -112,14 +111,36 @@ static void acceptor_adopt(struct rl_acceptor *a, int fd)
 	rl_conn_put(c);
 }
 
+static bool has_peer_waiting(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct timespec now = {};
+
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) > 0;
+}
+
+/* 0: there is room; -EAGAIN: none wants it; -EMFILE: peers have to wait. */
+static int make_room_for(struct rl_acceptor *a)
+{
+	if (likely(!rl_budget_is_spent()))
+		return 0;
+	if (!has_peer_waiting(a->fd))
+		return -EAGAIN;
+	return rl_budget_make_room() ? 0 : -EMFILE;
+}
+
 /* 0: accepted one; -EAGAIN: none is waiting; other errors: not now. */
 static int accept_one(struct rl_acceptor *a)
 {
-	int fd;
+	int fd = make_room_for(a);
 
+	if (fd)
+		return fd;
 	do
 		fd = rl_raw(SYS_accept4, a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	while (fd == -ECONNABORTED || fd == -EINTR);
+	if (fd >= 0)
+		fd = rl_fd_hide(fd);
 	if (fd < 0)
 		return fd;
 	evict_oldest(a);

@@ -2,7 +2,8 @@
 /*
  * Listening sockets: rdma_cm's listeners (cm/listen.c) and the ports of QP numbers
  * (roce/port_group.c). A connection is half-open until its owner knows what to do with it.
- * Half-open connections are capped: beyond the cap, the oldest is evicted.
+ * Half-open connections are capped: beyond the cap, the oldest is evicted. All acceptors' together
+ * have a share of the process's descriptors: budget.h.
  *
  * An acceptor is the first member of its owner's object. Order of locks: an acceptor's, a
  * connection's, half_open_lock.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "accept.h"
+#include "budget.h"
 #include "conn.h"
 #include "process/file.h"
 #include "process/guard.h"
@@ -106,6 +107,7 @@ static void conn_die(struct rl_conn *c)
 {
 	c->ulp->dead(c);
 	rl_acceptor_remove_half_open(c);
+	rl_budget_leave(c);
 	rl_conn_close(c);
 	rl_watch_end(&c->watch);
 }
@@ -126,6 +128,9 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 		c->ulp->request(c);
 	if (acts & WEFT_ACT_ENDED)
 		c->ulp->ended(c);
+	/* The peer may keep its end. */
+	if (acts & WEFT_ACT_ENDED && c->link.state == WEFT_LINK_CLOSING && c->fd >= 0)
+		rl_budget_enter(c);
 	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)
@@ -158,6 +163,9 @@ void rl_conn_reject(struct rl_conn *c, const void *pd, u32 pd_len)
 {
 	struct weft_tcp_view v;
 
+	/* The peer may keep its end. */
+	if (!c->link.st.initiator && c->fd >= 0)
+		rl_budget_enter(c);
 	rl_conn_view(c, &v);
 	rl_conn_act(c, weft_link_reject(&c->link, pd, pd_len, &v, rl_now_ms()));
 }

@@ -5,7 +5,8 @@
  * done: sends, and steps of the link.
  *
  * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its
- * QP), doorbell.c and drain.c (waiting for the peer), accept.c (listeners), host.c (core/host.h).
+ * QP), doorbell.c and drain.c (waiting for the peer), accept.c (listeners), budget.c (connections
+ * that no program has), host.c (core/host.h).
  *
  * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
@@ -60,6 +61,12 @@ struct rl_conn_ulp {
 	void (*tick)(struct rl_conn *c);
 };
 
+/* Whose it is: budget.h. */
+enum rl_claim {
+	RL_CLAIM_NONE,			/* a program's, or dead */
+	RL_CLAIM_SILENT, RL_CLAIM_UNREAD,
+};
+
 /* Where the socket's events are waited for. */
 enum rl_conn_poller {
 	RL_POLLER_NONE,			/* not yet, or no longer */
@@ -80,6 +87,9 @@ struct rl_conn {
 	u32 rnr_ms;			/* by hand: overrides the option */
 	struct rl_acceptor *acceptor;	/* it is half-open there; else NULL. Referenced */
 	struct list_head half_open_node;	/* acceptor's half_open_lock */
+	struct list_head claim_node;	/* budget.c's lock */
+	enum rl_claim claim;		/* the same */
+	bool charged;			/* the same: it counts with those below the soft limit */
 	struct rl_qp *qp;		/* link.qp is its core; referenced */
 	int fd;				/* hidden; -1: released */
 	int error;			/* why TCP ended or did not connect: -errno, or 0 */
@@ -102,6 +112,8 @@ struct rl_conn {
 	u32 mss, mss_uses;		/* as last queried, and uses since */
 	bool answer_due;		/* send an acknowledgement with the next doorbell */
 	u64 answer_by;			/* or at this time, ms; 0: none. It may pass idly */
+	bool left;			/* the kernel ends it: no RST */
+	u32 leave_ms;			/* the last wait for it */
 	s32 owner;			/* its process; a child may hold the socket, too */
 	u32 doorbells;
 	u32 rx_seen;			/* the peer's FPDUs at the last doorbell */

@@ -373,7 +373,7 @@ void rl_conn_close(struct rl_conn *c)
 		return;
 	rl_conn_leave_poller(c);
 	/* RST: a child of fork() may hold the socket, too, so that close() sends nothing. */
-	if (!c->link.shut || !c->fin) {
+	if (!c->left && (!c->link.shut || !c->fin)) {
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
 		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));
 	}

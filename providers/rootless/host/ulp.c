@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <sys/ioctl.h>
+
+#include "process/raw.h"
 #include "ulp.h"
+
+/* Between looks at a connection that is to be left to the kernel. */
+#define LEAVE_MS_MAX 1000
 
 /* ---- start-up ---- */
 
@@ -82,6 +88,44 @@ void rl_ulp_end(struct rl_qp *qp, bool well)
 		weft_qpc_close(&qp->core);
 	else
 		weft_qpc_fail(&qp->core, WEFT_E_RDMAP_UNSPECIFIED, NULL);
+}
+
+/* close() of a socket that lingers would block, or reset it. */
+static bool close_lingers(const struct rl_conn *c)
+{
+	struct linger l = {};
+	socklen_t len = sizeof(l);
+
+	rl_raw(SYS_getsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, &len);
+	return l.l_onoff;
+}
+
+/* Unread octets would make close() reset the connection. */
+static bool has_unread(const struct rl_conn *c)
+{
+	int n = 0;
+
+	return c->unread || c->rest || rl_raw(SYS_ioctl, c->fd, FIONREAD, &n) || n;
+}
+
+void rl_ulp_leave(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	if (c->link.state != WEFT_LINK_OPEN || !c->link.shut || c->fin || c->reset ||
+	    c->owner != getpid())
+		return;
+	rl_conn_view(c, &v);
+	if (v.delivered && !has_unread(c) && !close_lingers(c)) {
+		c->left = true;
+		rl_conn_act(c, weft_link_kill(&c->link));
+		return;
+	}
+	/* An acknowledgement wakes no poller. */
+	if (c->answer_by)
+		return;
+	c->leave_ms = min_t(u32, max_t(u32, 2 * c->leave_ms, 1), LEAVE_MS_MAX);
+	c->answer_by = rl_now_ms() + c->leave_ms;
 }
 
 void rl_ulp_flush(struct rl_qp *qp)

@@ -72,6 +72,13 @@ RL_API(rl_ulp_keep);
  */
 void rl_ulp_end(struct rl_qp *qp, bool well);
 RL_API(rl_ulp_end);
+/*
+ * The ULP has ended the QP well, and awaits nothing more. Once the peer's TCP has all that was
+ * sent, FIN included, the socket is closed: the kernel awaits the peer's FIN, as after any close().
+ * Called each time that something may have changed.
+ */
+void rl_ulp_leave(struct rl_conn *c);
+RL_API(rl_ulp_leave);
 /* What is posted to a QP that will have no connection, or has had one, is completed in error. */
 void rl_ulp_flush(struct rl_qp *qp);
 RL_API(rl_ulp_flush);

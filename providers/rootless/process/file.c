@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "above.h"
 #include "api.h"
 
 /*
@@ -41,6 +42,8 @@ static struct {
 	u32 forks;				/* forks between the first process and this one */
 	u32 oldest;				/* atomic: files born before are the parent's */
 	bool have_inherited;			/* atomic: the progress thread serves some */
+	u64 limit;				/* atomic: the soft limit that charged is for */
+	int charged;				/* atomic: hidden ones below it */
 } t;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -190,6 +193,13 @@ static void raise_top(int fd)
 		;
 }
 
+/* @n more hidden descriptors have the number @fd. */
+static void count_charged(int fd, int n)
+{
+	if (n && (u64)fd < __atomic_load_n(&t.limit, __ATOMIC_RELAXED))
+		__atomic_fetch_add(&t.charged, n, __ATOMIC_RELAXED);
+}
+
 /*
  * A child that has closed everything it inherited will never use the hidden descriptors that belong
  * to it; its sockets would stay open as long as the child runs.
@@ -208,6 +218,7 @@ static void close_leftovers(void)
 		if (file_at(fd) != INHERITED)
 			continue;
 		__atomic_store_n(&t.at[fd], NULL, __ATOMIC_SEQ_CST);
+		count_charged(fd, -1);
 		rl_raw(SYS_close, fd);
 	}
 }
@@ -229,9 +240,13 @@ static void file_let_go(int fd, struct rl_file *old)
 /* Sets the entry of @fd to @f, with a reference, or to HIDDEN or NULL. */
 static void replace(int fd, struct rl_file *f)
 {
+	struct rl_file *old;
+
 	if (f)
 		raise_top(fd);
-	file_let_go(fd, __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST));
+	old = __atomic_exchange_n(&t.at[fd], f, __ATOMIC_SEQ_CST);
+	count_charged(fd, is_mark(f) - is_mark(old));
+	file_let_go(fd, old);
 }
 
 /* ---- descriptors of the program ---- */
@@ -400,23 +415,95 @@ int rl_fd_next(int from)
 
 /* ---- hidden descriptors ---- */
 
-/* Low numbers stay free for programs that expect small numbers, or that use select(). */
-static int high_number(void)
-{
-	struct rlimit lim;
+/*
+ * Hidden descriptors take this share of the numbers that the soft limit allows. Further ones get
+ * numbers at or above it, up to the hard limit.
+ */
+#define SHARE 8
 
-	if (rl_raw(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &lim) < 0)
-		return 0;
-	return lim.rlim_cur / 2 < 4096 ? (int)(lim.rlim_cur / 2) : 4096;
+static struct rlimit nofile_limit(void)
+{
+	struct rlimit lim = {};
+
+	rl_raw(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &lim);
+	return lim;
 }
 
-static int copy_up(int fd)
+/* The program has changed its limit. Threads that hide descriptors meanwhile may be missed. */
+static void recount_charged(u64 limit)
 {
-	int from, rv = -EMFILE;
+	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), n = 0, fd;
 
-	for (from = high_number(); rv < 0 && from > 2; from /= 2)
+	__atomic_store_n(&t.limit, limit, __ATOMIC_RELAXED);
+	for (fd = 0; fd < top && (u64)fd < limit; fd++)
+		n += is_mark(file_at(fd));
+	__atomic_store_n(&t.charged, n, __ATOMIC_RELAXED);
+}
+
+static bool share_is_taken(const struct rlimit *lim)
+{
+	if (unlikely(lim->rlim_cur != __atomic_load_n(&t.limit, __ATOMIC_RELAXED)))
+		recount_charged(lim->rlim_cur);
+	return (u64)max_t(int, __atomic_load_n(&t.charged, __ATOMIC_RELAXED), 0) >=
+	       lim->rlim_cur / SHARE;
+}
+
+u32 rl_fd_share(void)
+{
+	return (u32)min_t(u64, nofile_limit().rlim_cur / SHARE, PLACES);
+}
+
+bool rl_fd_is_charged(int fd)
+{
+	return (u64)fd < nofile_limit().rlim_cur;
+}
+
+/* Low numbers stay free for programs that expect small numbers, or that use select(). */
+static int copy_up(int fd, const struct rlimit *lim)
+{
+	int from = (int)min_t(u64, lim->rlim_cur / 2, 4096), rv = -EMFILE;
+
+	for (; rv < 0 && from > 2; from /= 2)
 		rv = rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from);
 	return rv < 0 ? (int)rl_raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0) : rv;
+}
+
+static bool has_above(const struct rlimit *lim)
+{
+	return lim->rlim_max > lim->rlim_cur && lim->rlim_cur < PLACES;
+}
+
+static bool above_failed;	/* atomic: the last attempt at it */
+
+bool rl_fd_has_above(void)
+{
+	const struct rlimit lim = nofile_limit();
+
+	return has_above(&lim) && !__atomic_load_n(&above_failed, __ATOMIC_RELAXED);
+}
+
+static int copy_above(int fd, const struct rlimit *lim)
+{
+	int rv;
+
+	if (!has_above(lim))
+		return -EMFILE;
+	rv = rl_fd_copy_above(fd, (int)lim->rlim_cur, PLACES);
+	__atomic_store_n(&above_failed, rv < 0, __ATOMIC_RELAXED);
+	return rv;
+}
+
+/* Above the limit if the share is taken or the program has used all numbers below it. */
+static int copy_away(int fd)
+{
+	const struct rlimit lim = nofile_limit();
+	int rv = share_is_taken(&lim) ? copy_above(fd, &lim) : -EMFILE;
+
+	if (rv == -EBADF)
+		return rv;
+	if (rv < 0)
+		rv = copy_up(fd, &lim);
+	return rv == -EMFILE ? copy_above(fd, &lim) : rv;
 }
 
 static void move_begins(void)
@@ -439,7 +526,7 @@ bool rl_fd_hidden_were_still(u32 *moves)
 
 static int copy_hidden(int fd)
 {
-	int rv = copy_up(fd);
+	int rv = copy_away(fd);
 
 	pthread_once(&once, file_table_start);
 	if (rv >= 0 && !has_place(rv)) {

@@ -123,6 +123,10 @@ bool rl_fd_is_hidden(int fd);
 /*
  * One of the library's own descriptors, out of the program's way: a copy of @fd, close on exec. It
  * never gets a low number, which another thread may be about to close. Or -errno.
+ *
+ * They take at most rl_fd_share() of the numbers that RLIMIT_NOFILE's soft limit allows the
+ * program. Further ones lie above it, up to the hard limit; where that is as low, or no child can
+ * be had, the numbers below are all there are.
  */
 int rl_fd_copy_hidden(int fd);
 /* The same, and @fd is closed in any case. A descriptor that is hidden already stays as it is. */
@@ -141,6 +145,12 @@ static inline int rl_fd_hide(int fd)
  * library owns hidden all the time? The first call's result is meaningless.
  */
 bool rl_fd_hidden_were_still(u32 *moves);
+/* An eighth of the soft limit. */
+u32 rl_fd_share(void);
+/* Will further hidden descriptors lie above it? */
+bool rl_fd_has_above(void);
+/* Is @fd below the soft limit? Then the program has one descriptor less. */
+bool rl_fd_is_charged(int fd);
 /* Closes a hidden descriptor. */
 void rl_fd_close_hidden(int fd);
 

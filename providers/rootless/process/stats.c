@@ -12,6 +12,7 @@ const char *const rl_stat_names[] = {
 	[RL_WAKES] = "wakes", [RL_TERM_IN] = "term_in", [RL_TERM_OUT] = "term_out",
 	[RL_RX_DATAGRAMS] = "rx_datagrams", [RL_TX_DATAGRAMS] = "tx_datagrams",
 	[RL_DROP_DATAGRAMS] = "dropped_datagrams", [RL_STRANGE_DATAGRAMS] = "strange_datagrams",
+	[RL_EVICTED] = "evicted",
 };
 
 static_assert(ARRAY_SIZE(rl_stat_names) == RL_STATS, "a name for each");

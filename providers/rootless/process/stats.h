@@ -11,6 +11,7 @@ enum rl_stat {
 	RL_RX_DATAGRAMS, RL_TX_DATAGRAMS,
 	RL_DROP_DATAGRAMS,		/* no such QP, wrong qkey, or no receive */
 	RL_STRANGE_DATAGRAMS,		/* not in the format of QPs' datagrams */
+	RL_EVICTED,			/* silent connections that gave way to others */
 	RL_STATS
 };
 

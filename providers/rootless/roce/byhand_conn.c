@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "host/accept.h"
+#include "host/budget.h"
 #include "byhand_conn.h"
 #include "process/options.h"
 #include "port_group.h"
@@ -486,6 +487,13 @@ static void byhand_accept_failed(struct rl_conn *c, struct rl_byhand_qp *q)
 	rl_conn_accept_failed(c);
 }
 
+/* No peer can take it away now. */
+static void byhand_has(struct rl_conn *c)
+{
+	rl_acceptor_remove_half_open(c);
+	rl_budget_leave(c);
+}
+
 static void byhand_request(struct rl_conn *c)
 {
 	const struct weft_mpa_frame *f = &c->link.st.frame;
@@ -502,7 +510,7 @@ static void byhand_request(struct rl_conn *c)
 		if (byhand_accept(c, q))
 			byhand_accept_failed(c, q);
 		else
-			rl_acceptor_remove_half_open(c);
+			byhand_has(c);
 		c->step_due = true;
 	}
 	if (q)

@@ -189,8 +189,13 @@ static void start_dead(struct rl_conn *c)
 
 static void settled(struct rl_conn *c)
 {
-	if (c->user)
-		rl_stream_news(c->user);
+	struct rl_stream *s = c->user;
+
+	if (!s)
+		return;
+	rl_stream_news(s);
+	if (s->closed && s->fin_said && !s->ops)
+		rl_ulp_leave(c);
 }
 
 /* TCP may have room, and no call of the program's has come since. */

@@ -20,6 +20,7 @@ tests() {
 		check-reports-what-would-not-work check_tells
 		read-only-root-with-empty-dev-and-sys read_only_root
 		all-descriptors-closed closes_all
+		few-descriptors few_descriptors
 		habits-of-programs habits_go
 		files-of-devices-by-every-call files_called
 		memory-that-goes-away memory_goes 1
@@ -269,6 +270,14 @@ files_called() {
 	pair weft:weft
 	run weft-files
 	! grep '^not ok' "$TEST_DIR/weft-files.log" || fail "$(grep '^not ok' "$TEST_DIR/weft-files.log")"
+}
+
+# The thread sanitizer has descriptors of its own, and takes a child with its parent's memory amiss.
+few_descriptors() {
+	[ "${SAN-}" != thread ] || skip "the thread sanitizer"
+	pair weft:weft
+	run few-descriptors "$IP_A" 7471
+	! grep '^not ok' "$TEST_DIR/few-descriptors.log" || fail "$(grep -m 1 '^not ok' "$TEST_DIR/few-descriptors.log"); $(grep -m 3 '^#' "$TEST_DIR/few-descriptors.log")"
 }
 
 # The address sanitizer takes the stack of a thread that is cancelled for one in use, and the thread

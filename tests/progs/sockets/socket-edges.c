@@ -1581,6 +1581,55 @@ static bool slow_reader(void)
 	return true;
 }
 
+/* Those of the library, too: without a hook. */
+static int count_descriptors(void)
+{
+	int dir = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY), n = -3;
+	long len, at;
+	char b[4096];
+
+	while ((len = syscall(SYS_getdents64, dir, b, sizeof(b))) > 0)
+		for (at = 0; at < len; at += *(unsigned short *)(b + at + 16))
+			n++;
+	syscall(SYS_close, dir);
+	return n;
+}
+
+static bool comes_down_to(int most)
+{
+	int i;
+
+	for (i = 0; i < 2000 && count_descriptors() > most; i++)
+		usleep(10000);
+	if (count_descriptors() <= most)
+		return true;
+	printf("# %d descriptors, more than %d\n", count_descriptors(), most);
+	return false;
+}
+
+/* Its peers keep their ends, and have read nothing. Later they read all, and the end. */
+static bool closed_before_peers(void)
+{
+	enum { MANY = 50 };
+	int fd[MANY][2], i, before, all;
+	char c;
+
+	NEED(connect_pair(fd[0]) && word(fd[0][1], "a") && hear(fd[0][0], "a"));
+	before = count_descriptors();
+	for (i = 1; i < MANY; i++)
+		NEED(connect_pair(fd[i]) && word(fd[i][1], "a") && hear(fd[i][0], "a"));
+	all = count_descriptors();
+	for (i = 0; i < MANY; i++)
+		NEED(word(fd[i][0], "b") && !close(fd[i][0]));
+	/* Half of what the connections had, but for one. */
+	NEED(comes_down_to(all - (all - before) / 2));
+	for (i = 0; i < MANY; i++) {
+		NEED(hear(fd[i][1], "b") && recv(fd[i][1], &c, 1, 0) == 0);
+		NEED(!close(fd[i][1]));
+	}
+	return comes_down_to(before);
+}
+
 /* ---- cases ---- */
 
 static const struct a_case {
@@ -1631,6 +1680,7 @@ static const struct a_case {
 	{ "sent-before-_Exit", ends_by_capital_exit },
 	{ "sent-before-exec", ends_by_exec },
 	{ "a-slow-reader-after-close", slow_reader },
+	{ "closed-before-its-peers-takes-no-descriptor", closed_before_peers },
 };
 
 static bool run(const void *a_case)

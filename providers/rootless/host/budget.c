@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "budget.h"
+#include "process/file.h"
+#include "process/stats.h"
+
+/* Above the limit, too, each takes memory of the kernel's and of ours. */
+#define CLAIMS_MAX	1024
+/* Silent ones that are tried: a Request may just have arrived. */
+#define LOOKS		16
+
+static struct {
+	pthread_mutex_t lock;
+	struct list_head silent;	/* the oldest first */
+	struct list_head unread;
+	u32 n, charged;			/* all; those below the soft limit */
+} budget = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.silent = LIST_HEAD_INIT(budget.silent),
+	.unread = LIST_HEAD_INIT(budget.unread),
+};
+
+/* ---- claims ---- */
+
+void rl_budget_enter(struct rl_conn *c)
+{
+	bool charged = rl_fd_is_charged(c->fd);
+
+	pthread_mutex_lock(&budget.lock);
+	if (c->claim == RL_CLAIM_NONE) {
+		c->charged = charged;
+		budget.n++;
+		budget.charged += charged;
+	} else {
+		list_del(&c->claim_node);
+	}
+	list_add_tail(&c->claim_node, &budget.silent);
+	c->claim = RL_CLAIM_SILENT;
+	pthread_mutex_unlock(&budget.lock);
+}
+
+void rl_budget_unread(struct rl_conn *c)
+{
+	pthread_mutex_lock(&budget.lock);
+	if (c->claim == RL_CLAIM_SILENT) {
+		list_move(&c->claim_node, &budget.unread);
+		c->claim = RL_CLAIM_UNREAD;
+	}
+	pthread_mutex_unlock(&budget.lock);
+}
+
+void rl_budget_leave(struct rl_conn *c)
+{
+	pthread_mutex_lock(&budget.lock);
+	if (c->claim != RL_CLAIM_NONE) {
+		list_del(&c->claim_node);
+		budget.n--;
+		budget.charged -= c->charged;
+		c->claim = RL_CLAIM_NONE;
+	}
+	pthread_mutex_unlock(&budget.lock);
+}
+
+/* ---- eviction ---- */
+
+bool rl_budget_evict(struct rl_conn *c)
+{
+	struct weft_tcp_view v;
+
+	rl_conn_receive(c);
+	rl_conn_view(c, &v);
+	rl_conn_act(c, weft_link_evict(&c->link, &v, false));
+	if (c->link.state != WEFT_LINK_DEAD)
+		return false;
+	rl_count(RL_EVICTED, 1);
+	return true;
+}
+
+/* The silent connection at place @i, referenced; NULL: there are fewer. */
+static struct rl_conn *silent_at(u32 i)
+{
+	struct rl_conn *c, *found = NULL;
+
+	pthread_mutex_lock(&budget.lock);
+	list_for_each_entry(c, &budget.silent, claim_node) {
+		if (i--)
+			continue;
+		rl_conn_get(c);
+		found = c;
+		break;
+	}
+	pthread_mutex_unlock(&budget.lock);
+	return found;
+}
+
+bool rl_budget_make_room(void)
+{
+	bool gone = false;
+	struct rl_conn *c;
+	u32 i;
+
+	for (i = 0; i < LOOKS && !gone && (c = silent_at(i)); i++) {
+		rl_conn_lock(c);
+		if (c->claim == RL_CLAIM_SILENT)
+			gone = rl_budget_evict(c);
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+	return gone;
+}
+
+bool rl_budget_is_spent(void)
+{
+	u32 charged = READ_ONCE(budget.charged);
+
+	return READ_ONCE(budget.n) >= CLAIMS_MAX ||
+	       (charged && charged >= rl_fd_share() && !rl_fd_has_above());
+}
