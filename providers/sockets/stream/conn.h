@@ -12,6 +12,7 @@
 #ifndef RL_STREAM_CONN_H
 #define RL_STREAM_CONN_H
 
+#include "early.h"
 #include "octets.h"
 #include "stream.h"
 #include "hello.h"
@@ -106,7 +107,14 @@ struct rl_stream {
 	struct rl_stream_credit own;
 	u8 own_head[RL_STREAM_HEAD_LEN];
 	u8 *kept;			/* copy of what the ring's last entry names; or NULL */
+	struct rl_early early;		/* precedes all else that is to be sent */
 	bool fin_due, fin_said;
+	/*
+	 * Octets or an end wait for the stream to open, or for what waits before them: with or
+	 * without calls of the program. Until then the progress thread watches the socket.
+	 */
+	bool debt, debt_watched;
+	bool finished;			/* the end of one that is closed is posted */
 
 	/* the QP: the connection's lock */
 	struct rl_qp qp;
@@ -137,6 +145,8 @@ void rl_stream_end(struct rl_stream *s);
 
 /* Goes on with MPA's exchange as far as TCP lets it. */
 void rl_stream_go_on(struct rl_stream *s);
+/* The same of an initiator, by what TCP has. The connection's lock is enough. */
+void rl_stream_seek_reply(struct rl_stream *s);
 /* The program has closed, and there is a connection, whose lock the caller has. */
 void rl_stream_give_up(struct rl_stream *s);
 
@@ -168,6 +178,15 @@ void rl_stream_push(struct rl_stream *s);
  * the stream is over; -EFAULT.
  */
 ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_t skip, size_t max);
+
+/* Sends wait for the peer's program, which has not used its end yet. */
+bool rl_stream_is_early(const struct rl_stream *s);
+/* May one that is early take octets? */
+bool rl_stream_has_early_room(struct rl_stream *s);
+/* Keeps up to @max octets of @iov for a stream that is early: how many; -EAGAIN: it is full. */
+ssize_t rl_stream_say_early(struct rl_stream *s, const struct iovec *iov, size_t max);
+/* Something waits, see debt: pushes, and has the socket watched as long as it does. */
+void rl_stream_pay(struct rl_stream *s);
 
 /* The program has closed: all goes out, then FIN. */
 void rl_stream_finish(struct rl_stream *s);

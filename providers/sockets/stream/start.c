@@ -49,6 +49,8 @@ static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->ext = false;
 	if (s && s->closed && !s->unheard && s->phase == RL_STREAM_OPEN)
 		cfg->close_ms = max_t(u32, cfg->close_ms, CLOSE_MS);
+	if (s && s->closed)
+		cfg->accept_ms = CLOSE_MS;
 	if (!s || !s->ops)
 		return;
 	cfg->mpa.ird = cfg->mpa.ord = s->options.operations->reads;
@@ -189,8 +191,40 @@ static void start_dead(struct rl_conn *c)
 
 static void settled(struct rl_conn *c)
 {
-	if (c->user)
-		rl_stream_news(c->user);
+	struct rl_stream *s = c->user;
+
+	if (!s)
+		return;
+	if (unlikely(s->debt || s->debt_watched))
+		rl_stream_pay(s);
+	rl_stream_news(s);
+}
+
+static void seek_frame(struct rl_stream *s);
+
+static bool start_is_starting(const struct rl_stream *s)
+{
+	return s->phase == RL_STREAM_STARTING && !s->over;
+}
+
+void rl_stream_seek_reply(struct rl_stream *s)
+{
+	if (!start_is_starting(s))
+		return;
+	if (!s->begun)
+		seek_frame(s);
+	/* Nothing is read any more: the exchange is not to wait for that. */
+	if (s->closed)
+		rl_octets_drop(&s->in, s->in.len);
+	if (s->begun)
+		s->conn->kept_off = false;
+}
+
+/* The socket has news, and no call of the program's has come since. */
+static void readable(struct rl_conn *c)
+{
+	if (c->kept_off && c->user)
+		rl_stream_seek_reply(c->user);
 }
 
 /* TCP may have room, and no call of the program's has come since. */
@@ -209,6 +243,7 @@ static const struct rl_conn_ulp rl_stream_ulp = {
 	.dead = start_dead,
 	.settled = settled,
 	.tick = tick,
+	.readable = readable,
 	.stays_with_thread = true,
 	.one_call = true,
 	.retry_ms = RETRY_MS,
@@ -261,11 +296,18 @@ static void begin_responder(struct rl_stream *s)
 	rl_conn_unlock(c);
 }
 
-/* An initiator says FIN: the peer's program is not to take it for a failure. */
+/*
+ * An initiator says FIN: the peer's program is not to take it for a failure. What was sent waits
+ * for the Reply, as it would in TCP for the peer's program to accept.
+ */
 void rl_stream_give_up(struct rl_stream *s)
 {
 	struct rl_conn *c = s->conn;
 
+	if (s->debt && !s->over) {
+		weft_link_set_deadline(&c->link, rl_now_ms(), CLOSE_MS);
+		return;
+	}
 	c->kept_off = false;
 	c->step_due = true;
 	rl_ulp_withdraw(c, -ECANCELED);
@@ -409,11 +451,6 @@ static enum rl_stream_role role_by_names(int fd)
 		(int)own.port - (int)peer.port;
 
 	return rv < 0 ? RL_STREAM_INITIATOR : RL_STREAM_RESPONDER;
-}
-
-static bool start_is_starting(const struct rl_stream *s)
-{
-	return s->phase == RL_STREAM_STARTING && !s->over;
 }
 
 /* A connection may be in other hands meanwhile: what it guards is looked at with its lock. */

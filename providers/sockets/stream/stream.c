@@ -57,6 +57,7 @@ void rl_stream_put(struct rl_stream *s)
 	rl_octets_fini(&s->in);
 	if (s->ops)
 		s->options.operations->free(s->ops);
+	rl_early_free(&s->early);
 	free(s->kept);
 	pthread_mutex_destroy(&s->qp.lock);
 	pthread_mutex_destroy(&s->lock);
@@ -152,6 +153,15 @@ static bool stream_is_open(const struct rl_stream *s)
 	return s->phase == RL_STREAM_OPEN && !s->over;
 }
 
+/* Octets may be sent, or kept until they may be. */
+static bool may_speak(struct rl_stream *s)
+{
+	if (rl_stream_is_early(s))
+		return rl_stream_has_early_room(s);
+	return stream_is_open(s) && rl_stream_is_idle(s) && !s->early.len &&
+		rl_stream_credit(&s->own);
+}
+
 /* POLL bits, without asking TCP. */
 static unsigned int events_now(struct rl_stream *s)
 {
@@ -164,8 +174,7 @@ static unsigned int events_now(struct rl_stream *s)
 		events |= POLLIN;
 	if (ends)
 		events |= POLLRDHUP;
-	if (s->over || s->phase == RL_STREAM_PLAIN || s->fin_due ||
-	    (stream_is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own)))
+	if (s->over || s->phase == RL_STREAM_PLAIN || s->fin_due || may_speak(s))
 		events |= POLLOUT;
 	if (s->over || (ends && s->fin_due))
 		events |= POLLHUP;
@@ -520,11 +529,12 @@ static int no_send(struct rl_stream *s)
  */
 static bool may_go_on(struct rl_stream *s)
 {
-	if (rl_stream_is_idle(s) && rl_stream_credit(&s->own))
+	if (rl_stream_is_idle(s) && !s->early.len && rl_stream_credit(&s->own))
 		return true;
 	rl_stream_take_in(s, NULL, 0);
 	settle(s);
-	return stream_is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own);
+	return stream_is_open(s) && rl_stream_is_idle(s) && !s->early.len &&
+		rl_stream_credit(&s->own);
 }
 
 static ssize_t stream_send_all(struct rl_stream *s, const struct iovec *iov, int n, size_t max)
@@ -542,6 +552,8 @@ static ssize_t stream_send_all(struct rl_stream *s, const struct iovec *iov, int
 		return done;
 	if (rv < 0)
 		return rv;
+	if (rl_stream_is_early(s))
+		return rl_stream_say_early(s, iov, max);
 	rv = no_send(s);
 	return rv ? rv : -EAGAIN;
 }
@@ -555,7 +567,9 @@ ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int 
 	if (how < 0)
 		return how;
 	rv = s->ops && s->phase != RL_STREAM_PLAIN ? -EOPNOTSUPP : no_send(s);
-	if (!rv && max)
+	if (rv == -EAGAIN && rl_stream_is_early(s))
+		rv = max ? rl_stream_say_early(s, iov, max) : 0;
+	else if (!rv && max)
 		rv = stream_send_all(s, iov, n, max);
 	stream_leave(s, how);
 	return rv;
@@ -654,6 +668,7 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 		s->read_shut = true;
 	if (!rv && how != SHUT_RD)
 		s->fin_due = true;
+	s->debt |= !rv && rl_stream_is_early(s);
 	if (!rv)
 		rl_stream_push(s);
 	stream_end(s);
@@ -724,7 +739,8 @@ static bool has_taken_all(struct rl_stream *s)
 	int left = 0;
 
 	return s->over ||
-		(rl_stream_is_idle(s) && !rl_raw(SYS_ioctl, s->conn->fd, SIOCOUTQ, &left) && !left);
+		(rl_stream_is_idle(s) && !s->debt &&
+		 !rl_raw(SYS_ioctl, s->conn->fd, SIOCOUTQ, &left) && !left);
 }
 
 static void wait_a_little(void)
@@ -752,6 +768,13 @@ static bool lock_until(pthread_mutex_t *lock, const struct leaving *l)
 	return true;
 }
 
+/* It has something to send, now or once the peer's program accepts. */
+static bool may_owe(const struct rl_stream *s)
+{
+	return s->conn && (s->phase == RL_STREAM_OPEN ||
+			   (s->phase == RL_STREAM_STARTING && s->debt));
+}
+
 /* Closes, if it ends; true: the peer's TCP has all, or that is unknown. */
 static bool is_done(struct rl_stream *s, const struct leaving *l)
 {
@@ -759,10 +782,11 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 
 	if (s->forks != rl_fd_forks() || !lock_until(&s->lock, l))
 		return true;
-	if (s->conn && s->phase == RL_STREAM_OPEN && lock_until(&s->conn->lock, l)) {
+	if (may_owe(s) && lock_until(&s->conn->lock, l)) {
 		/* Posted operations are sent first. */
 		if (l->ends && !s->closed && (!s->ops || s->options.operations->is_quiet(s)))
 			stream_finish(s);
+		rl_stream_seek_reply(s);
 		rl_conn_receive(s->conn);
 		s->conn->step_due = s->conn->tx_due = true;
 		rl_conn_unlock(s->conn);

@@ -1520,6 +1520,150 @@ static void by_exec(void)
 	execlp("true", "true", (char *)NULL);
 }
 
+/* ---- octets sent before the other program has used its end ---- */
+
+static bool ended(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, 0) == 0;
+}
+
+static bool sent_before_accept(void)
+{
+	int client = dial(), fd;
+
+	NEED(client >= 0 && word(client, "one") && word(client, "two"));
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && hear(fd, "onetwo") && word(fd, "three") && hear(client, "three"));
+	close(client);
+	NEED(ended(fd));
+	close(fd);
+	return true;
+}
+
+/* The server reads its second connection first. */
+static bool sent_and_read_in_another_order(void)
+{
+	int a = dial(), b = dial(), fd[2];
+
+	NEED(a >= 0 && b >= 0 && word(a, "one") && word(b, "two"));
+	fd[0] = accept(listener, NULL, NULL);
+	fd[1] = accept(listener, NULL, NULL);
+	NEED(hear(fd[1], "two") && hear(fd[0], "one"));
+	close(a);
+	close(b);
+	close(fd[0]);
+	close(fd[1]);
+	return true;
+}
+
+static bool sent_and_closed_before_accept(void)
+{
+	int client = dial(), fd;
+
+	NEED(client >= 0 && send_bulk(client, 15000) && !close(client));
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && recv_bulk(fd, 15000, 0) && ended(fd));
+	close(fd);
+	return true;
+}
+
+static bool sent_and_shut_before_accept(void)
+{
+	int client = dial(), fd;
+
+	NEED(client >= 0 && word(client, "all") && !shutdown(client, SHUT_WR));
+	NEED(send(client, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && hear(fd, "all") && ended(fd) && word(fd, "answer") && hear(client, "answer"));
+	close(fd);
+	NEED(ended(client));
+	close(client);
+	return true;
+}
+
+static bool sends_and_leaves(void (*end)(void))
+{
+	int fd, status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		fd = dial();
+		if (fd < 0 || !send_bulk(fd, 15000))
+			_exit(1);
+		end();
+		_exit(1);
+	}
+	fd = accept(listener, NULL, NULL);
+	/* The process ends meanwhile, or waits. */
+	usleep(200000);
+	NEED(fd >= 0 && recv_bulk(fd, 15000, 0) && ended(fd));
+	NEED(waitpid(pid, &status, 0) == pid && !status);
+	close(fd);
+	return true;
+}
+
+static bool sent_before_accept_and_exit(void) { return sends_and_leaves(by_exit); }
+static bool sent_before_accept_and_exec(void) { return sends_and_leaves(by_exec); }
+
+static unsigned int asked(int fd, short events, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return poll(&p, 1, ms) > 0 ? (unsigned short)p.revents : 0;
+}
+
+/* As much as there is room for, and what did not fit after it. */
+static bool filled_before_accept(void)
+{
+	int client = dial(), fd;
+	struct task t;
+	size_t sent;
+
+	NEED(client >= 0 && asked(client, POLLOUT, 0) == POLLOUT);
+	sent = send_some(client);
+	NEED(sent >= 16384 && sent <= 64u << 20 && asked(client, POLLOUT, 0) == 0);
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && recv_bulk(fd, sent, 0) && asked(client, POLLOUT, 20000) == POLLOUT);
+	NEED(begin_task(&t, greets, client) && hear(fd, "hello") && word(fd, "HELLO") && end_task(&t));
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* More than there is room for: the sender waits, and its octets stay in order. */
+static bool says_much(int fd)
+{
+	return send_bulk(fd, 8 << 20) && !shutdown(fd, SHUT_WR);
+}
+
+static bool overfilled_before_accept(void)
+{
+	int client = dial(), fd;
+	struct task t;
+
+	NEED(client >= 0 && begin_task(&t, says_much, client) && sleeps(&t));
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && recv_bulk(fd, 8 << 20, 0) && ended(fd) && end_task(&t));
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* A server's words to a client that is asleep. */
+static bool sent_to_an_idle_client(void)
+{
+	int client = dial(), fd = accept(listener, NULL, NULL);
+
+	NEED(client >= 0 && fd >= 0 && word(fd, "220 ") && word(fd, "hello") && !shutdown(fd, SHUT_WR));
+	NEED(hear(client, "220 hello") && ended(client) && word(client, "QUIT"));
+	close(client);
+	NEED(hear(fd, "QUIT") && ended(fd));
+	close(fd);
+	return true;
+}
+
 /* Octets that TCP has not taken when the process ends. */
 static bool serve_and_end(void (*end)(void))
 {
@@ -1625,6 +1769,15 @@ static const struct a_case {
 	{ "invalid-arguments", senseless },
 	{ "shut-for-reading-is-reported", shut_for_reading_tells },
 	{ "a-low-mark-that-accept-passes-on", low_mark },
+	{ "sent-before-accept", sent_before_accept },
+	{ "sent-on-two-connections-and-read-in-another-order", sent_and_read_in_another_order },
+	{ "sent-and-closed-before-accept", sent_and_closed_before_accept },
+	{ "sent-and-shut-before-accept", sent_and_shut_before_accept },
+	{ "sent-before-accept-and-exit", sent_before_accept_and_exit },
+	{ "sent-before-accept-and-exec", sent_before_accept_and_exec },
+	{ "sent-before-accept-until-it-is-full", filled_before_accept },
+	{ "sent-before-accept-beyond-what-fits", overfilled_before_accept },
+	{ "sent-to-a-client-that-is-idle", sent_to_an_idle_client },
 	{ "sent-before-exit", ends_by_exit },
 	{ "sent-before-quick_exit", ends_by_quick_exit },
 	{ "sent-before-_exit", ends_by_underscore_exit },
