@@ -169,7 +169,10 @@ void rl_sock_go_over(struct rl_sock *sk, int fd, const char *why)
 /* With sk->lock. TCP is connected, or never will be. */
 static int sock_start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 {
-	struct rl_stream_options o = { .plain_allowed = role == RL_STREAM_RESPONDER };
+	struct rl_stream_options o = {
+		.plain_allowed = role == RL_STREAM_RESPONDER,
+		.window = sk->rule->window_kib * 1024,
+	};
 	int rv;
 
 	if (!rl_claims_win(sk))

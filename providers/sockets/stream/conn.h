@@ -113,7 +113,15 @@ struct rl_stream {
 	 * Octets or an end wait for the stream to open, or for what waits before them: with or
 	 * without calls of the program. Until then the progress thread watches the socket.
 	 */
-	bool debt, debt_watched;
+	union {
+		struct {
+			bool debt, debt_watched;
+			bool fat;	/* the queue of octets had, or has, many pages */
+		};
+		u32 chores;		/* any of them */
+	};
+	u64 trim_at;			/* ms: they are given back if nothing has moved; 0: unset */
+	u32 trim_added, trim_len;	/* of the queue, when that was set */
 	bool finished;			/* the end of one that is closed is posted */
 
 	/* the QP: the connection's lock */
@@ -187,6 +195,8 @@ bool rl_stream_has_early_room(struct rl_stream *s);
 ssize_t rl_stream_say_early(struct rl_stream *s, const struct iovec *iov, size_t max);
 /* Something waits, see debt: pushes, and has the socket watched as long as it does. */
 void rl_stream_pay(struct rl_stream *s);
+/* Gives pages of the queue back, if their time has come. */
+void rl_stream_trim(struct rl_stream *s);
 
 /* The program has closed: all goes out, then FIN. */
 void rl_stream_finish(struct rl_stream *s);

@@ -62,9 +62,12 @@ static void count_placed(struct rl_stream *s)
 	s->seen += n;
 	s->peers.sent += n;
 	s->wanted -= direct;
-	if (!s->closed)
+	if (!s->closed) {
 		rl_octets_add(&s->in, n - direct);
-	else if (n)
+		if (rl_octets_is_fat(&s->in))
+			s->fat = true;
+	}
+	if (s->closed && n)
 		came_too_late(s);
 }
 
@@ -158,8 +161,23 @@ static u32 divert(struct rl_stream *s, const struct iovec *iov, int n)
 	return filled;
 }
 
+void rl_stream_trim(struct rl_stream *s)
+{
+	if (!s->fat || !s->trim_at || rl_now_ms() < s->trim_at)
+		return;
+	s->trim_at = 0;
+	rl_stream_count(s);
+	if (s->in.added != s->trim_added || s->in.len != s->trim_len)
+		return;
+	rl_octets_trim(&s->in);
+	s->fat = false;
+}
+
 void rl_stream_drop(struct rl_stream *s, u32 n)
 {
+	/* One that was trimmed has the pages that it kept for these octets. */
+	if (rl_octets_is_fat(&s->in))
+		s->fat = true;
 	rl_octets_drop(&s->in, n);
 	/* The queue may begin elsewhere now, and anybody may receive the rest of a Send. */
 	if (s->qp.core.recv_active)
@@ -530,6 +548,9 @@ void rl_stream_finish(struct rl_stream *s)
 		return;
 	divert(s, NULL, 0);
 	rl_octets_drop(&s->in, s->in.len);
+	if (s->fat)
+		rl_octets_trim(&s->in);
+	s->fat = false;
 	if (s->early.len)
 		s->debt = true;
 	else

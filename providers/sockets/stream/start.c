@@ -26,6 +26,9 @@
  */
 #define RETRY_MS 20
 
+/* A queue that nothing moves for this time, and for less than twice of it, gives its pages back. */
+#define IDLE_MS 100
+
 /* Octets that are looked at in one go. */
 #define LOOK 4096
 
@@ -189,14 +192,34 @@ static void start_dead(struct rl_conn *c)
 	rl_stream_put(s);
 }
 
+/* The connection's timer also serves retries: a tick may be early. */
+static void plan_trim(struct rl_stream *s)
+{
+	if (!s->trim_at) {
+		s->trim_at = rl_now_ms() + IDLE_MS;
+		s->trim_added = s->in.added;
+		s->trim_len = s->in.len;
+	}
+	if (!s->conn->linger_until)
+		s->conn->linger_until = s->trim_at;
+}
+
+static void do_chores(struct rl_stream *s)
+{
+	if (s->debt || s->debt_watched)
+		rl_stream_pay(s);
+	if (s->fat)
+		plan_trim(s);
+}
+
 static void settled(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
 
 	if (!s)
 		return;
-	if (unlikely(s->debt || s->debt_watched))
-		rl_stream_pay(s);
+	if (unlikely(s->chores))
+		do_chores(s);
 	rl_stream_news(s);
 }
 
@@ -230,8 +253,10 @@ static void readable(struct rl_conn *c)
 /* TCP may have room, and no call of the program's has come since. */
 static void tick(struct rl_conn *c)
 {
-	if (c->user)
-		rl_stream_push(c->user);
+	if (!c->user)
+		return;
+	rl_stream_push(c->user);
+	rl_stream_trim(c->user);
 }
 
 static const struct rl_conn_ulp rl_stream_ulp = {

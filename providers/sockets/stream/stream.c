@@ -156,10 +156,9 @@ static bool stream_is_open(const struct rl_stream *s)
 /* Octets may be sent, or kept until they may be. */
 static bool may_speak(struct rl_stream *s)
 {
-	if (rl_stream_is_early(s))
-		return rl_stream_has_early_room(s);
-	return stream_is_open(s) && rl_stream_is_idle(s) && !s->early.len &&
-		rl_stream_credit(&s->own);
+	if (likely(stream_is_open(s) && rl_stream_is_idle(s)))
+		return rl_stream_credit(&s->own) && !s->early.len;
+	return rl_stream_is_early(s) && rl_stream_has_early_room(s);
 }
 
 /* POLL bits, without asking TCP. */
