@@ -271,3 +271,13 @@ const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role,
 			return u->iwarp ? u : NULL;
 	return NULL;
 }
+
+bool rl_rules_may_accept(const struct rl_rules *r, unsigned int port)
+{
+	const struct rl_rule *u;
+
+	for (u = r->list; u < r->list + r->n; u++)
+		if (u->iwarp && u->roles & RL_ACCEPTS && port >= u->min && port <= u->max)
+			return true;
+	return false;
+}

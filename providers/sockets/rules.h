@@ -55,6 +55,9 @@ struct rl_name rl_rules_name(const struct sockaddr_storage *a);
 const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role, unsigned int port,
 				    const struct sockaddr_storage *peer);
 
+/* Is there a rule by which some peer's connection to @port, accepted, goes over iWARP? */
+bool rl_rules_may_accept(const struct rl_rules *r, unsigned int port);
+
 /* The port of an address of IP; 0: it is none. */
 unsigned int rl_rules_port(const struct sockaddr_storage *a);
 

@@ -9,6 +9,7 @@
 #include "sockets/overlay/connect.h"
 #include "sockets/overlay/io.h"
 #include "sockets/overlay/mode.h"
+#include "sockets/overlay/options.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
 
@@ -94,7 +95,7 @@ static int tell_error(int error, void *value, socklen_t *len)
 
 RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
 {
-	int error;
+	int error, rv;
 
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_get_mode(fd, option, value, len));
@@ -102,14 +103,20 @@ RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *le
 	    hook_has_room(len) &&
 	    rl_sock_error(fd, &error))
 		return tell_error(error, value, len);
+	if (rl_sock_is_candidate(fd) && rl_sock_has_option(level, option) &&
+	    rl_sock_get_option(fd, level, option, value, len, &rv))
+		return rv;
 	return RL_CALL(getsockopt, fd, level, option, value, len);
 }
 
 RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
+	int rv;
+
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_set_mode(fd, option, value, len));
-	if (rl_sock_is_candidate(fd) && rl_sock_refuses(fd, level, option))
-		return (int)rl_hook_result(-ENOPROTOOPT);
+	if (likely(rl_sockets_on) && unlikely(rl_sock_has_option(level, option)) &&
+	    rl_sock_set_option(fd, level, option, value, len, &rv))
+		return rv;
 	return RL_CALL(setsockopt, fd, level, option, value, len);
 }

@@ -11,6 +11,7 @@
 #include "claims.h"
 #include "connect.h"
 #include "epoll.h"
+#include "options.h"
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
@@ -153,6 +154,7 @@ static void connect_accepted(int fd, const struct sockaddr_storage *peer, bool s
 		sk->strange = strange;
 		sk->deadline = rl_now_ms() + rule->wait_ms;
 		rl_sock_take_low_mark(sk, fd);
+		rl_sock_inherit_options(sk, fd);
 		attach(fd, sk);
 	}
 	errno = saved;

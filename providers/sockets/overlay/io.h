@@ -22,7 +22,5 @@ bool rl_sock_sendfile(int fd, int in, off_t *at, size_t len, ssize_t *rv);
 bool rl_sock_shutdown(int fd, int how, int *rv);
 bool rl_sock_inq(int fd, int *n);
 bool rl_sock_error(int fd, int *error);
-/* Is it an option that a stream cannot have? */
-bool rl_sock_refuses(int fd, int level, int option);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "claims.h"
 #include "epoll.h"
+#include "options.h"
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
@@ -102,16 +103,15 @@ void rl_sock_take_low_mark(struct rl_sock *sk, int fd)
 
 	rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &mark, &len);
 	if (mark > 1 && !rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one)))
-		sk->low_mark = mark;
+		sk->options.low_mark = mark;
 }
 
 /* Without it. The caller has a reference. */
 static int leave_table(struct rl_sock *sk, int fd)
 {
 	fd = rl_fd_name_of(&sk->file, fd);
-	if (sk->low_mark && fd >= 0)
-		rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &sk->low_mark,
-		       sizeof(sk->low_mark));
+	if (fd >= 0)
+		rl_sock_return_options(sk, fd);
 	rl_claims_remove(sk);
 	rl_sock_leave_epolls(sk, -1, false);
 	if (sk->stream)
@@ -158,6 +158,7 @@ void rl_sock_go_over(struct rl_sock *sk, int fd, const char *why)
 {
 	if (rl_options()->trace)
 		rl_complain("sockets: descriptor %d goes over iWARP, %s", fd, why);
+	rl_sock_take_options(sk, fd);
 	rl_stream_tell(sk->stream, rl_sock_changed, sk);
 	__atomic_store_n(&sk->own_fd, rl_stream_fd(sk->stream), __ATOMIC_RELAXED);
 	/* A client that has been asked may be plain yet. */
@@ -172,6 +173,7 @@ static int sock_start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 	struct rl_stream_options o = {
 		.plain_allowed = role == RL_STREAM_RESPONDER,
 		.window = sk->rule->window_kib * 1024,
+		.frame_ms = sk->rule->wait_ms,
 	};
 	int rv;
 
@@ -319,6 +321,7 @@ static int look_at_phase(struct rl_sock *sk, int fd)
 	}
 	if (!sk->is_bound && rl_stream_has_begun(sk->stream))
 		bind_all(sk);
+	__atomic_store_n(&sk->frame_by, rl_stream_frame_by(sk->stream), __ATOMIC_RELAXED);
 	if (phase != RL_STREAM_STARTING)
 		__atomic_store_n(&sk->is_open, true, __ATOMIC_RELEASE);
 	return 0;

@@ -81,7 +81,9 @@ struct rl_stream {
 	enum rl_stream_phase phase;
 	int error;			/* to be reported once: a positive errno, or 0 */
 	bool begun;			/* MPA's first frame is next in TCP, or was read */
-	int low_mark;			/* SO_RCVLOWAT, as set last; 0: not at all */
+	int low_mark;			/* the socket's SO_RCVLOWAT, as set last; 0: not at all */
+	u64 frame_by;			/* ms: a partial key is no Request's then; 0: none is there */
+	u32 least;			/* octets that are reported: the program's SO_RCVLOWAT */
 	bool closed;			/* by the program */
 	bool unheard;			/* and octets have come since */
 	bool over;			/* nothing is received or sent any more */

@@ -397,6 +397,19 @@ static bool has_ended(int fd)
 	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) > 0;
 }
 
+/* A client whose first octets are a key's by chance waits for an answer to them. */
+static bool is_late_frame(struct rl_stream *s)
+{
+	u64 now;
+
+	if (!s->options.plain_allowed || awaits_reply(s) || !s->options.frame_ms)
+		return false;
+	now = rl_now_ms();
+	if (!s->frame_by)
+		s->frame_by = now + s->options.frame_ms;
+	return now >= s->frame_by;
+}
+
 /* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */
 static int start_look(struct rl_stream *s, int fd)
 {
@@ -411,7 +424,7 @@ static int start_look(struct rl_stream *s, int fd)
 	at = find_frame(p, n, awaits_reply(s));
 	if (!at && n >= WEFT_MPA_KEY_LEN)
 		return 1;
-	if (!at && !has_ended(fd)) {
+	if (!at && !has_ended(fd) && !is_late_frame(s)) {
 		set_low_mark(s, fd, WEFT_MPA_KEY_LEN);
 		return -EAGAIN;
 	}
@@ -447,8 +460,10 @@ static void seek_frame(struct rl_stream *s)
 
 	while (!rv)
 		rv = start_look(s, fd);
-	if (rv != -EAGAIN && rv != -EINTR)
+	if (rv != -EAGAIN && rv != -EINTR) {
 		set_low_mark(s, fd, 1);
+		s->frame_by = 0;
+	}
 	if (rv > 0)
 		s->begun = true;
 	else if (rv != -EAGAIN && rv != -EINTR)

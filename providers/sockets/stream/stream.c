@@ -92,6 +92,7 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 	s->refs = 1;
 	s->fd = -1;
 	s->role = role;
+	s->least = 1;
 	if (o)
 		s->options = *o;
 	s->peers = (struct rl_stream_credit){ .window = window, .limit = window };
@@ -169,7 +170,7 @@ static unsigned int events_now(struct rl_stream *s)
 
 	if (s->ops && s->phase != RL_STREAM_PLAIN)
 		return s->options.operations->events(s);
-	if (s->in.len || ends || s->phase == RL_STREAM_PLAIN)
+	if (s->in.len >= s->least || ends || s->phase == RL_STREAM_PLAIN)
 		events |= POLLIN;
 	if (ends)
 		events |= POLLRDHUP;
@@ -370,6 +371,24 @@ bool rl_stream_has_begun(struct rl_stream *s)
 	has_begun = s->begun || !s->options.plain_allowed || s->role == RL_STREAM_INITIATOR;
 	stream_end(s);
 	return has_begun;
+}
+
+u64 rl_stream_frame_by(struct rl_stream *s)
+{
+	u64 by;
+
+	stream_hold(s);
+	by = s->frame_by;
+	stream_end(s);
+	return by;
+}
+
+/* No more than half of what the peer may send: TCP gives its queue room for the double, too. */
+void rl_stream_set_low_mark(struct rl_stream *s, u32 octets)
+{
+	stream_hold(s);
+	s->least = max_t(u32, 1, min_t(u32, octets, s->peers.window / 2));
+	stream_end(s);
 }
 
 /* ---- receiving ---- */

@@ -51,6 +51,7 @@ struct rl_stream_options {
 	 */
 	const struct rl_stream_operations *operations; /* NULL: octets */
 	u32 depth;			/* of theirs; 0: the default */
+	u32 frame_ms;			/* plain_allowed: how long a Request's key may be partial */
 };
 
 enum rl_stream_phase {
@@ -138,6 +139,11 @@ unsigned int rl_stream_look(struct rl_stream *s, bool moves, unsigned int *await
  * -EAGAIN.
  */
 unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events);
+
+/* ms: rl_stream_poll() then finds that the peer is plain, if it is silent until then; 0: none. */
+u64 rl_stream_frame_by(struct rl_stream *s);
+/* SO_RCVLOWAT: rl_stream_poll() says POLLIN for so many octets, or an end. */
+void rl_stream_set_low_mark(struct rl_stream *s, u32 octets);
 
 /* Octets that rl_stream_recv() has now: FIONREAD. */
 size_t rl_stream_inq(struct rl_stream *s);

@@ -1520,6 +1520,170 @@ static void by_exec(void)
 	execlp("true", "true", (char *)NULL);
 }
 
+/* ---- options ---- */
+
+static int option_of(int fd, int level, int option)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, level, option, &v, &len) ? -1 : v;
+}
+
+static bool set_to(int fd, int level, int option, int v)
+{
+	return !setsockopt(fd, level, option, &v, sizeof(v));
+}
+
+static bool says_bulk(int fd)
+{
+	return send_bulk(fd, BULK);
+}
+
+/* The program's cork is not that of the messages that give the peer credit. */
+static bool corked_reader(void)
+{
+	long begin;
+	struct task t;
+	int fd[2];
+
+	NEED(connect_pair(fd) && set_to(fd[0], IPPROTO_TCP, TCP_CORK, 1));
+	NEED(option_of(fd[0], IPPROTO_TCP, TCP_CORK) == 1);
+	begin = ms_now();
+	NEED(begin_task(&t, says_bulk, fd[1]) && recv_bulk(fd[0], BULK, 0) && end_task(&t));
+	/* A corked message waits for 200 ms, and there would be some hundred. */
+	NEED(ms_now() - begin < 4000);
+	NEED(set_to(fd[0], IPPROTO_TCP, TCP_CORK, 0) && !option_of(fd[0], IPPROTO_TCP, TCP_CORK));
+	return close_pair(fd);
+}
+
+static bool corks_of_listener_and_client(void)
+{
+	int client = socket(AF_INET, SOCK_STREAM, 0), fd, i;
+	struct timespec t0, t1;
+
+	NEED(set_to(listener, IPPROTO_TCP, TCP_CORK, 1) && set_to(client, IPPROTO_TCP, TCP_CORK, 1));
+	NEED(!connect(client, (struct sockaddr *)&addr, sizeof(addr)));
+	fd = accept(listener, NULL, NULL);
+	NEED(set_to(listener, IPPROTO_TCP, TCP_CORK, 0) && fd >= 0);
+	NEED(option_of(fd, IPPROTO_TCP, TCP_CORK) == 1 && option_of(client, IPPROTO_TCP, TCP_CORK) == 1);
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	for (i = 0; i < 5; i++) {
+		/* Without the cork; TCP sends what it had kept then. */
+		NEED(word(client, "ping") && set_to(client, IPPROTO_TCP, TCP_CORK, 0) && hear(fd, "ping"));
+		NEED(word(fd, "pong") && set_to(fd, IPPROTO_TCP, TCP_CORK, 0) && hear(client, "pong"));
+		NEED(set_to(client, IPPROTO_TCP, TCP_CORK, 1) && set_to(fd, IPPROTO_TCP, TCP_CORK, 1));
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	NEED(t1.tv_sec - t0.tv_sec < 2);
+	close(client);
+	close(fd);
+	return true;
+}
+
+static bool nodelay_is_kept(void)
+{
+	int fd[2];
+
+	NEED(connect_pair(fd) && !option_of(fd[0], IPPROTO_TCP, TCP_NODELAY));
+	NEED(set_to(fd[0], IPPROTO_TCP, TCP_NODELAY, 7) && option_of(fd[0], IPPROTO_TCP, TCP_NODELAY) == 1);
+	NEED(set_to(fd[0], IPPROTO_TCP, TCP_NODELAY, 0) && !option_of(fd[0], IPPROTO_TCP, TCP_NODELAY));
+	NEED(word(fd[0], "abc") && hear(fd[1], "abc"));
+	NEED(setsockopt(fd[0], IPPROTO_TCP, TCP_NODELAY, "x", 1) == -1 && errno == EINVAL);
+	return close_pair(fd);
+}
+
+/* Either it is refused, or there are notifications: of a socket, and of one that is accepted. */
+static bool zerocopy_is_honest(void)
+{
+	char control[256];
+	struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0), accepted;
+	bool has = set_to(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
+	bool passes_on = set_to(listener, SOL_SOCKET, SO_ZEROCOPY, 1);
+	struct pollfd p = { .fd = fd };
+
+	NEED(!connect(fd, (struct sockaddr *)&addr, sizeof(addr)) && (has || errno == ENOPROTOOPT));
+	accepted = accept(listener, NULL, NULL);
+	NEED(send(fd, "abc", 3, MSG_ZEROCOPY) == 3 && hear(accepted, "abc"));
+	NEED((option_of(fd, SOL_SOCKET, SO_ZEROCOPY) == 1) == has);
+	NEED((option_of(accepted, SOL_SOCKET, SO_ZEROCOPY) == 1) == passes_on);
+	NEED(!has || (poll(&p, 1, 5000) == 1 && recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) == 0));
+	NEED(!passes_on || set_to(listener, SOL_SOCKET, SO_ZEROCOPY, 0));
+	close(fd);
+	close(accepted);
+	return true;
+}
+
+static bool says_it_in_two(int fd)
+{
+	return word(fd, "abc") && !usleep(300000) && word(fd, "defghij");
+}
+
+/* A blocking recv(), and poll(), wait for as many octets as accept() passed on, or were set. */
+static bool low_mark_is_waited_for(void)
+{
+	struct pollfd p = { .events = POLLIN };
+	char buf[32];
+	int client, fd;
+	struct task t;
+
+	NEED(set_to(listener, SOL_SOCKET, SO_RCVLOWAT, 10));
+	client = dial();
+	fd = accept(listener, NULL, NULL);
+	NEED(set_to(listener, SOL_SOCKET, SO_RCVLOWAT, 1) && option_of(fd, SOL_SOCKET, SO_RCVLOWAT) == 10);
+	NEED(begin_task(&t, says_it_in_two, client) && recv(fd, buf, sizeof(buf), 0) == 10 && end_task(&t));
+	NEED(option_of(fd, SOL_SOCKET, SO_RCVLOWAT) == 10);
+	NEED(begin_task(&t, says_it_in_two, client));
+	p.fd = fd;
+	NEED(poll(&p, 1, 20000) == 1 && p.revents == POLLIN && recv(fd, buf, sizeof(buf), MSG_DONTWAIT) == 10);
+	NEED(end_task(&t) && word(client, "abc") && !poll(&p, 1, 100));
+	NEED(set_to(fd, SOL_SOCKET, SO_RCVLOWAT, 3) && poll(&p, 1, 20000) == 1 && hear(fd, "abc"));
+	NEED(set_to(fd, SOL_SOCKET, SO_RCVLOWAT, 9) && word(client, "xy"));
+	/* Fewer octets, and the end. */
+	close(client);
+	NEED(poll(&p, 1, 20000) == 1 && recv(fd, buf, sizeof(buf), 0) == 2);
+	close(fd);
+	return true;
+}
+
+/* A plain client whose octets begin as MPA's Request does. */
+static bool begins_like_a_request(void)
+{
+	int client = dial_raw(), fd = accept(listener, NULL, NULL);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char buf[8];
+
+	NEED(client >= 0 && fd >= 0 && syscall(SYS_sendto, client, "M", 1, 0, NULL, 0) == 1);
+	NEED(poll(&p, 1, 40000) == 1 && recv(fd, buf, sizeof(buf), 0) == 1 && word(fd, "answer"));
+	NEED(syscall(SYS_recvfrom, client, buf, 6, MSG_WAITALL, NULL, NULL) == 6);
+	close(client);
+	close(fd);
+	/* The same of a blocking recv(). */
+	client = dial_raw();
+	fd = accept(listener, NULL, NULL);
+	NEED(syscall(SYS_sendto, client, "MP", 2, 0, NULL, 0) == 2 && recv(fd, buf, sizeof(buf), 0) == 2);
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* By epoll, whose waiter hears of it when the time is over. */
+static bool begins_like_a_request_by_epoll(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int ep = epoll_create1(0), client = dial_raw(), fd = accept(listener, NULL, NULL);
+	char c;
+
+	NEED(fd >= 0 && !epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	NEED(syscall(SYS_sendto, client, "M", 1, 0, NULL, 0) == 1);
+	NEED(epoll_wait(ep, &ev, 1, 40000) == 1 && recv(fd, &c, 1, 0) == 1 && c == 'M');
+	close(ep);
+	close(client);
+	close(fd);
+	return true;
+}
+
 /* ---- octets sent before the other program has used its end ---- */
 
 static bool ended(int fd)
@@ -1769,6 +1933,13 @@ static const struct a_case {
 	{ "invalid-arguments", senseless },
 	{ "shut-for-reading-is-reported", shut_for_reading_tells },
 	{ "a-low-mark-that-accept-passes-on", low_mark },
+	{ "corked-while-it-receives", corked_reader },
+	{ "corks-of-a-listener-and-before-connect", corks_of_listener_and_client },
+	{ "nodelay-is-what-was-set", nodelay_is_kept },
+	{ "zerocopy-is-refused-or-notifies", zerocopy_is_honest },
+	{ "a-low-mark-is-waited-for", low_mark_is_waited_for },
+	{ "a-plain-client-that-begins-like-a-request", begins_like_a_request },
+	{ "a-plain-client-that-begins-like-a-request-by-epoll", begins_like_a_request_by_epoll },
 	{ "sent-before-accept", sent_before_accept },
 	{ "sent-on-two-connections-and-read-in-another-order", sent_and_read_in_another_order },
 	{ "sent-and-closed-before-accept", sent_and_closed_before_accept },
