@@ -15,6 +15,7 @@
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
+#include "sockets/stream/option.h"
 #include "waiter.h"
 
 /* @sk is the table's from now on. False: there is no place for it. */
@@ -127,6 +128,37 @@ int rl_sock_connected(int fd, const struct rl_rule *rule, int rv)
 
 	if (sk) {
 		note_connect(sk, fd, rule, !rv);
+		rl_sock_end(sk);
+	}
+	errno = saved;
+	return rv;
+}
+
+bool rl_sock_is_none(const struct sockaddr *a, socklen_t len)
+{
+	sa_family_t family;
+
+	return a && len >= sizeof(family) && len <= sizeof(struct sockaddr_storage) &&
+		rl_option_copy(&family, &a->sa_family, sizeof(family)) && family == AF_UNSPEC;
+}
+
+/* It may connect again, and has the options that it had. */
+int rl_sock_connect_to_none(int fd, const struct sockaddr *a, socklen_t len,
+			    int (*call)(int fd, const struct sockaddr *a, socklen_t len))
+{
+	struct rl_sock *sk = rl_sock_begin_any(fd);
+	bool left = sk && rl_sock_disconnect(sk, fd);
+	int rv, saved;
+
+	if (sk)
+		rl_sock_end(sk);
+	rv = call(fd, a, len);
+	saved = errno;
+	if (left)
+		rl_sock_made(fd, AF_INET, SOCK_STREAM, 0);
+	sk = left ? rl_sock_begin_any(fd) : NULL;
+	if (sk) {
+		rl_sock_inherit_options(sk, fd);
 		rl_sock_end(sk);
 	}
 	errno = saved;

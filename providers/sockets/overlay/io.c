@@ -583,3 +583,16 @@ bool rl_sock_error(int fd, int *error)
 	*error = (int)got;
 	return got > 0;
 }
+
+bool rl_sock_peer(int fd, struct sockaddr_in6 *peer)
+{
+	struct rl_sock *sk = rl_sock_begin(fd);
+	bool is_known = false;
+
+	if (!sk)
+		return false;
+	if (rl_sock_phase_of(sk) == RL_SOCK_STREAM)
+		is_known = rl_sock_step(sk, fd, rl_stream_half_peer(sk->stream, peer)) == 1;
+	rl_sock_end(sk);
+	return is_known;
+}

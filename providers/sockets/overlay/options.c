@@ -6,6 +6,7 @@
 
 #include "connect.h"
 #include "options.h"
+#include "process/clock.h"
 #include "process/gate.h"
 #include "process/hook.h"
 #include "process/raw.h"
@@ -230,13 +231,63 @@ void rl_sock_take_options(struct rl_sock *sk, int fd)
 		rl_stream_set_low_mark(sk->stream, (u32)sk->options.low_mark);
 }
 
-void rl_sock_return_options(struct rl_sock *sk, int fd)
+void rl_sock_return_options(struct rl_sock *sk, int fd, bool all)
 {
 	const struct kept *k;
 
-	if (sk->options.nodelay || sk->options.cork || sk->options.linger.l_onoff)
-		for (k = all_kept; k < all_kept + N_KEPT - 1; k++)
+	if (all || sk->options.nodelay || sk->options.cork || sk->options.linger.l_onoff)
+		for (k = all_kept; k < all_kept + N_KEPT - 1; k++) {
 			set_kernels(fd, k, own_value(sk, k));
+			note_plain(k);
+		}
 	if (sk->options.low_mark)
 		set_kernels(fd, &all_kept[N_KEPT - 1], &sk->options.low_mark);
+}
+
+/* ---- SO_LINGER ---- */
+
+/* With sk->lock. */
+static bool begin_linger(struct rl_sock *sk, u64 *until)
+{
+	const struct linger *l = &sk->options.linger;
+	u32 most = INT_MAX / 1000;
+
+	if (!l->l_onoff || !sk->stream || rl_stream_has_operations(sk->stream))
+		return false;
+	if (!l->l_linger) {
+		rl_stream_reset_at_close(sk->stream);
+		return false;
+	}
+	rl_stream_get(sk->stream);
+	*until = rl_now_ms() + 1000ull * ((u32)l->l_linger < most ? (u32)l->l_linger : most);
+	return true;
+}
+
+struct rl_stream *rl_sock_begin_linger(int fd, u64 *until)
+{
+	struct rl_sock *sk = rl_sock_begin(fd);
+	struct rl_stream *s = NULL;
+
+	if (!sk)
+		return NULL;
+	if (sk->options.linger.l_onoff) {
+		pthread_mutex_lock(&sk->lock);
+		if (begin_linger(sk, until))
+			s = sk->stream;
+		pthread_mutex_unlock(&sk->lock);
+	}
+	rl_sock_end(sk);
+	return s;
+}
+
+void rl_sock_linger(struct rl_stream *s, u64 until)
+{
+	const struct timespec soon = { .tv_nsec = 1000000 };
+	int saved = errno;
+
+	while (rl_stream_lingers(s) && rl_now_ms() < until)
+		if (rl_raw(SYS_ppoll, NULL, 0, &soon, NULL, 0) == -EINTR)
+			break;
+	rl_stream_let_go(s);
+	errno = saved;
 }

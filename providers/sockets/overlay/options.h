@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "process/port.h"
+
 struct rl_sock;
+struct rl_stream;
 
 /* Is the option one of these, or one that a stream cannot have? */
 bool rl_sock_has_option(int level, int option);
@@ -22,7 +25,15 @@ bool rl_sock_get_option(int fd, int level, int option, void *value, socklen_t *l
 void rl_sock_inherit_options(struct rl_sock *sk, int fd);
 /* The kernel's are those of the stream's connection from now on. With sk->lock. */
 void rl_sock_take_options(struct rl_sock *sk, int fd);
-/* It has become plain: the kernel gets them back. */
-void rl_sock_return_options(struct rl_sock *sk, int fd);
+/* It has become plain: the kernel gets those back that are set, or with @all each. */
+void rl_sock_return_options(struct rl_sock *sk, int fd, bool all);
+
+/*
+ * @fd is about to be closed. SO_LINGER without time: it will be reset. With time: a stream, for
+ * rl_sock_linger() after the close; else NULL.
+ */
+struct rl_stream *rl_sock_begin_linger(int fd, u64 *until);
+/* Waits until the peer's TCP has everything, a signal arrives, or the time is over. */
+void rl_sock_linger(struct rl_stream *s, u64 until);
 
 #endif

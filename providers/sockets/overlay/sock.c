@@ -111,7 +111,7 @@ static int leave_table(struct rl_sock *sk, int fd)
 {
 	fd = rl_fd_name_of(&sk->file, fd);
 	if (fd >= 0)
-		rl_sock_return_options(sk, fd);
+		rl_sock_return_options(sk, fd, false);
 	rl_claims_remove(sk);
 	rl_sock_leave_epolls(sk, -1, false);
 	if (sk->stream)
@@ -127,6 +127,33 @@ int rl_sock_make_plain(struct rl_sock *sk, int fd)
 	become_plain(sk);
 	pthread_mutex_unlock(&sk->lock);
 	return leave_table(sk, fd);
+}
+
+/*
+ * Its connection was reset, and the kernel has the socket as before connect(). Streams with
+ * operations have their own end.
+ */
+bool rl_sock_disconnect(struct rl_sock *sk, int fd)
+{
+	u32 phase;
+	bool had_stream;
+
+	pthread_mutex_lock(&sk->lock);
+	phase = rl_sock_phase_of(sk);
+	had_stream = sk->stream;
+	if (phase == RL_SOCK_NEW || phase == RL_SOCK_PLAIN || phase == RL_SOCK_DEAD ||
+	    (had_stream && rl_stream_has_operations(sk->stream))) {
+		pthread_mutex_unlock(&sk->lock);
+		return false;
+	}
+	if (had_stream)
+		rl_stream_reset_at_close(sk->stream);
+	become_plain(sk);
+	pthread_mutex_unlock(&sk->lock);
+	leave_table(sk, fd);
+	if (had_stream)
+		rl_sock_return_options(sk, fd, true);
+	return true;
 }
 
 /* What a program executes finds it closed, and no FPDUs. */

@@ -145,6 +145,11 @@ void rl_sock_end(void *sk);
 int rl_sock_decide(struct rl_sock *sk, int fd, bool speaks);
 /* It leaves the table: returns RL_SOCK_IS_PLAIN. */
 int rl_sock_make_plain(struct rl_sock *sk, int fd);
+/*
+ * connect() to no address follows: a stream is reset, and @sk leaves the table. False: the kernel
+ * does it alone.
+ */
+bool rl_sock_disconnect(struct rl_sock *sk, int fd);
 /* It was accepted, only iWARP clients are welcome, and none has sent: shuts it down. */
 bool rl_sock_give_up(struct rl_sock *sk, int fd);
 

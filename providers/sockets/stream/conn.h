@@ -12,6 +12,8 @@
 #ifndef RL_STREAM_CONN_H
 #define RL_STREAM_CONN_H
 
+#include <netinet/in.h>
+
 #include "early.h"
 #include "octets.h"
 #include "stream.h"
@@ -82,13 +84,20 @@ struct rl_stream {
 	int error;			/* to be reported once: a positive errno, or 0 */
 	bool begun;			/* MPA's first frame is next in TCP, or was read */
 	int low_mark;			/* the socket's SO_RCVLOWAT, as set last; 0: not at all */
-	u64 frame_by;			/* ms: a partial key is no Request's then; 0: none is there */
+	u64 frame_by;			/* ms: a partial key is none then; 0: there is none */
 	u32 least;			/* octets that are reported: the program's SO_RCVLOWAT */
 	bool closed;			/* by the program */
 	bool unheard;			/* and octets have come since */
 	bool over;			/* nothing is received or sent any more */
 	bool torn;			/* in the middle of a Send */
 	bool wrong;			/* the peer broke the protocol */
+	/*
+	 * over, because the peer has closed, and the program has not shut its half: as in TCP's
+	 * CLOSE_WAIT a send succeeds once, and the peer's answer to that is an error.
+	 */
+	bool half;
+	bool resets;			/* at close(), as SO_LINGER without time wants it */
+	struct sockaddr_in6 peer;	/* its name, or the beginning of it: an IPv4 address */
 	bool read_shut;
 	void (*changed)(void *arg, unsigned int events); /* on news; NULL: none */
 	void *changed_arg;
@@ -134,7 +143,6 @@ struct rl_stream {
 	struct weft_wqe_info info[RL_STREAM_SLOTS];
 };
 
-void rl_stream_get(struct rl_stream *s);
 void rl_stream_put(struct rl_stream *s);
 
 /*

@@ -158,6 +158,7 @@ static void start_ended(struct rl_conn *c)
 	if (s) {
 		s->over = true;
 		s->error = s->ops ? s->options.operations->end_error(s, c) : end_error(s, c);
+		s->half = !s->error && !s->closed && !s->fin_due && !s->ops;
 		if (s->ops)
 			s->options.operations->end(s);
 		/*

@@ -65,10 +65,9 @@ void rl_stream_put(struct rl_stream *s)
 }
 
 /* A connected TCP socket: 0, or why it is none. */
-static int check_socket(int fd)
+static int check_socket(int fd, struct sockaddr_in6 *peer)
 {
 	int type = 0, protocol = 0, rv;
-	struct sockaddr_storage peer;
 	socklen_t len = sizeof(type);
 
 	rv = rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len);
@@ -76,8 +75,8 @@ static int check_socket(int fd)
 		rv = rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len);
 	if (!rv && (type != SOCK_STREAM || protocol != IPPROTO_TCP))
 		return -EPROTOTYPE;
-	len = sizeof(peer);
-	return rv ? rv : rl_raw(SYS_getpeername, fd, &peer, &len);
+	len = sizeof(*peer);
+	return rv ? rv : rl_raw(SYS_getpeername, fd, peer, &len);
 }
 
 static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_stream_options *o)
@@ -110,14 +109,16 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 static int stream_start(int fd, enum rl_stream_role role, const struct rl_stream_options *o,
 		 struct rl_stream **out)
 {
+	struct sockaddr_in6 peer = {};
 	struct rl_stream *s;
-	int rv = check_socket(fd);
+	int rv = check_socket(fd, &peer);
 
 	if (rv)
 		return rv;
 	s = stream_make(role, o);
 	if (!s)
 		return -ENOMEM;
+	s->peer = peer;
 	rv = s->fd = rl_fd_copy_hidden(fd);
 	if (rv < 0) {
 		rl_stream_put(s);
@@ -176,7 +177,7 @@ static unsigned int events_now(struct rl_stream *s)
 		events |= POLLRDHUP;
 	if (s->over || s->phase == RL_STREAM_PLAIN || s->fin_due || may_speak(s))
 		events |= POLLOUT;
-	if (s->over || (ends && s->fin_due))
+	if ((s->over && !s->half) || (ends && s->fin_due))
 		events |= POLLHUP;
 	if (s->error)
 		events |= POLLERR;
@@ -424,7 +425,8 @@ static int rest_of(const struct iovec *iov, int n, size_t done, struct iovec *re
 /* Nothing is left to read: why. */
 static ssize_t at_end(struct rl_stream *s)
 {
-	if (s->error)
+	/* That of a send after the peer's end is not the reader's. */
+	if (s->error && s->error != EPIPE)
 		return -take_error(s);
 	if (s->phase == RL_STREAM_PLAIN)
 		return -EPROTO;
@@ -576,6 +578,16 @@ static ssize_t stream_send_all(struct rl_stream *s, const struct iovec *iov, int
 	return rv ? rv : -EAGAIN;
 }
 
+/* The peer has closed: it would drop them, and reset the connection. */
+static ssize_t send_to_closed(struct rl_stream *s, size_t max)
+{
+	if (max) {
+		s->half = false;
+		s->error = EPIPE;
+	}
+	return min_t(size_t, max, 1u << 30);
+}
+
 ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int flags)
 {
 	size_t max = stream_total(iov, n);
@@ -585,7 +597,9 @@ ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int 
 	if (how < 0)
 		return how;
 	rv = s->ops && s->phase != RL_STREAM_PLAIN ? -EOPNOTSUPP : no_send(s);
-	if (rv == -EAGAIN && rl_stream_is_early(s))
+	if (s->half && rv == -EPIPE)
+		rv = send_to_closed(s, max);
+	else if (rv == -EAGAIN && rl_stream_is_early(s))
 		rv = max ? rl_stream_say_early(s, iov, max) : 0;
 	else if (!rv && max)
 		rv = stream_send_all(s, iov, n, max);
@@ -678,7 +692,7 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 
 	if (rv)
 		return rv;
-	if (s->over || s->phase == RL_STREAM_PLAIN)
+	if ((s->over && !s->half) || s->phase == RL_STREAM_PLAIN)
 		rv = -ENOTCONN;
 	else if (s->ops)
 		rv = -EOPNOTSUPP;
@@ -686,6 +700,7 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 		s->read_shut = true;
 	if (!rv && how != SHUT_RD)
 		s->fin_due = true;
+	s->half &= !s->fin_due;
 	s->debt |= !rv && rl_stream_is_early(s);
 	if (!rv)
 		rl_stream_push(s);
@@ -697,6 +712,12 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 
 static void stream_finish(struct rl_stream *s)
 {
+	if (s->resets && s->conn && !s->ops) {
+		s->closed = true;
+		s->conn->reset = s->conn->step_due = true;
+		rl_conn_watch(s->conn);
+		return;
+	}
 	rl_stream_finish(s);
 	if (!s->conn)
 		return;
@@ -749,6 +770,41 @@ static bool has_arrived(struct rl_conn *c)
 		return true;
 	rl_conn_view(c, &v);
 	return v.delivered || v.closed;
+}
+
+void rl_stream_reset_at_close(struct rl_stream *s)
+{
+	stream_hold(s);
+	s->resets = true;
+	stream_end(s);
+}
+
+bool rl_stream_lingers(struct rl_stream *s)
+{
+	bool lingers;
+
+	stream_hold(s);
+	lingers = s->closed && s->conn && !has_arrived(s->conn);
+	stream_end(s);
+	return lingers;
+}
+
+void rl_stream_let_go(struct rl_stream *s)
+{
+	rl_gate_enter();
+	rl_stream_put(s);
+	rl_gate_leave();
+}
+
+bool rl_stream_half_peer(struct rl_stream *s, struct sockaddr_in6 *peer)
+{
+	bool is_half;
+
+	stream_hold(s);
+	is_half = s->half;
+	*peer = s->peer;
+	stream_end(s);
+	return is_half;
 }
 
 /* Of one that is not closed: TCP has all that was sent, and the peer's, too. */

@@ -18,6 +18,7 @@
 #ifndef RL_STREAM_H
 #define RL_STREAM_H
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/uio.h>
 
@@ -144,6 +145,16 @@ unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events);
 u64 rl_stream_frame_by(struct rl_stream *s);
 /* SO_RCVLOWAT: rl_stream_poll() says POLLIN for so many octets, or an end. */
 void rl_stream_set_low_mark(struct rl_stream *s, u32 octets);
+
+/* rl_stream_close() resets the connection, and loses what TCP has. */
+void rl_stream_reset_at_close(struct rl_stream *s);
+/* A reference beyond rl_stream_close(), and its end. */
+void rl_stream_get(struct rl_stream *s);
+void rl_stream_let_go(struct rl_stream *s);
+/* With such a reference: it is closed, and the peer's TCP has not everything yet. */
+bool rl_stream_lingers(struct rl_stream *s);
+/* The peer has closed, and the program's half is open: who it was. TCP has forgotten. */
+bool rl_stream_half_peer(struct rl_stream *s, struct sockaddr_in6 *peer);
 
 /* Octets that rl_stream_recv() has now: FIONREAD. */
 size_t rl_stream_inq(struct rl_stream *s);

@@ -1522,6 +1522,13 @@ static void by_exec(void)
 
 /* ---- options ---- */
 
+static bool ended(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, 0) == 0;
+}
+
 static int option_of(int fd, int level, int option)
 {
 	int v = -1;
@@ -1684,14 +1691,178 @@ static bool begins_like_a_request_by_epoll(void)
 	return true;
 }
 
-/* ---- octets sent before the other program has used its end ---- */
+/* ---- ends ---- */
 
-static bool ended(int fd)
+static unsigned int asked_until(int fd, short events, unsigned int want)
 {
+	long until = ms_now() + 20000;
+	struct pollfd p = { .fd = fd, .events = events };
+
+	do {
+		p.revents = 0;
+		poll(&p, 1, 10);
+	} while (((unsigned int)p.revents & want) != want && ms_now() < until);
+	return (unsigned short)p.revents;
+}
+
+/* A pair of which the client has said a word and closed. */
+static bool client_has_closed(int fd[2])
+{
+	NEED(connect_pair(fd) && word(fd[1], "req"));
+	close(fd[1]);
+	return hear(fd[0], "req") && ended(fd[0]);
+}
+
+static volatile sig_atomic_t n_pipes;
+
+static void count_pipe(int sig)
+{
+	(void)sig;
+	n_pipes++;
+}
+
+/* TCP's CLOSE_WAIT: it takes the first write, and learns by the answer that nobody reads it. */
+static bool written_after_the_peers_close(void)
+{
+	const unsigned int open = POLLIN | POLLOUT | POLLRDHUP;
+	struct sockaddr_in peer = { 0 };
+	socklen_t len = sizeof(peer);
+	int fd[2];
+
+	n_pipes = 0;
+	signal(SIGPIPE, count_pipe);
+	NEED(client_has_closed(fd) && asked_until(fd[0], (short)open, open) == open);
+	NEED(!getpeername(fd[0], (struct sockaddr *)&peer, &len) && len == sizeof(peer));
+	NEED(peer.sin_family == AF_INET && peer.sin_addr.s_addr == addr.sin_addr.s_addr && peer.sin_port);
+	NEED(write(fd[0], "answer", 6) == 6 && !n_pipes);
+	NEED(asked_until(fd[0], (short)open, POLLHUP | POLLERR) == (open | POLLHUP | POLLERR));
+	NEED(ended(fd[0]) && write(fd[0], "x", 1) == -1 && errno == EPIPE && n_pipes == 1);
+	NEED(getpeername(fd[0], (struct sockaddr *)&peer, &len) == -1 && errno == ENOTCONN);
+	signal(SIGPIPE, SIG_DFL);
+	close(fd[0]);
+	return true;
+}
+
+static bool shut_after_the_peers_close(void)
+{
+	int fd[2], how;
+
+	for (how = SHUT_RD; how <= SHUT_RDWR; how++) {
+		NEED(client_has_closed(fd) && asked_until(fd[0], POLLOUT, POLLOUT) == POLLOUT);
+		NEED(!shutdown(fd[0], how));
+		NEED(how == SHUT_RD || (send(fd[0], "x", 1, MSG_NOSIGNAL) == -1 && errno == EPIPE));
+		NEED(how == SHUT_RD || asked_until(fd[0], 0, POLLHUP) == POLLHUP);
+		close(fd[0]);
+	}
+	return true;
+}
+
+/* close() waits for a reader, and no longer than for its time. */
+static bool close_lingers(void)
+{
+	struct linger l = { 1, 20 };
+	int small = 4096, fd[2], status;
+	size_t sent;
+	long begin;
+	pid_t pid;
+
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	pid = fork();
+	if (!pid) {
+		fd[0] = accept(listener, NULL, NULL);
+		if (!hear(fd[0], "hello"))
+			_exit(1);
+		usleep(500000);
+		_exit(!(recv_bulk(fd[0], 200000, 0) && ended(fd[0])));
+	}
+	fd[1] = dial();
+	small = 1 << 20;
+	NEED(set_to(fd[1], SOL_SOCKET, SO_SNDBUF, small) && word(fd[1], "hello"));
+	NEED(!setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)) && send_bulk(fd[1], 200000));
+	begin = ms_now();
+	NEED(!close(fd[1]) && ms_now() - begin > 100 && ms_now() - begin < 15000);
+	NEED(waitpid(pid, &status, 0) == pid && !status);
+	/* Its time. */
+	NEED(connect_pair(fd));
+	l.l_linger = 1;
+	NEED(!setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	sent = send_some(fd[1]);
+	begin = ms_now();
+	NEED(sent && !close(fd[1]) && ms_now() - begin >= 900 && ms_now() - begin < 15000);
+	NEED(recv_bulk(fd[0], sent, 0) && ended(fd[0]));
+	close(fd[0]);
+	small = 131072;
+	return set_to(listener, SOL_SOCKET, SO_RCVBUF, small);
+}
+
+/* Without time it resets. */
+static bool close_resets(void)
+{
+	struct linger l = { 1, 0 };
+	char c;
+	int fd[2];
+
+	NEED(connect_pair(fd) && !setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	NEED(!close(fd[1]) && recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
+	close(fd[0]);
+	return true;
+}
+
+/* connect() to no address resets, and the socket may connect again. */
+static bool disconnected(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(peer);
+	int fd[2], round;
 	char c;
 
-	return recv(fd, &c, 1, 0) == 0;
+	NEED(connect_pair(fd));
+	for (round = 0; round < 3; round++) {
+		NEED(!connect(fd[1], &none, sizeof(none)));
+		NEED(recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
+		NEED(getpeername(fd[1], (struct sockaddr *)&peer, &len) == -1 && errno == ENOTCONN);
+		NEED(send(fd[1], "x", 1, MSG_NOSIGNAL) == -1 && errno == ECONNRESET);
+		close(fd[0]);
+		NEED(!connect(fd[1], (struct sockaddr *)&addr, sizeof(addr)));
+		fd[0] = accept(listener, NULL, NULL);
+		NEED(fd[0] >= 0 && word(fd[1], "hello") && hear(fd[0], "hello") && word(fd[0], "HELLO"));
+		NEED(hear(fd[1], "HELLO"));
+	}
+	return close_pair(fd);
 }
+
+static bool says_it_in_three(int fd)
+{
+	return word(fd, "a") && !usleep(400000) && word(fd, "b");
+}
+
+/* recvmmsg() looks at its time after each message. */
+static bool messages_in_time(void)
+{
+	struct timespec t = { 0, 2000000000 };
+	struct mmsghdr m[3] = { 0 };
+	struct iovec v[3];
+	char buf[3][4];
+	struct task task;
+	int fd[2], i;
+
+	NEED(connect_pair(fd));
+	for (i = 0; i < 3; i++) {
+		v[i] = (struct iovec){ buf[i], sizeof(buf[i]) };
+		m[i].msg_hdr.msg_iov = &v[i];
+		m[i].msg_hdr.msg_iovlen = 1;
+	}
+	NEED(recvmmsg(fd[0], m, 3, MSG_DONTWAIT, &t) == -1 && errno == EINVAL);
+	t = (struct timespec){ 0, 200000000 };
+	NEED(begin_task(&task, says_it_in_three, fd[1]) && recvmmsg(fd[0], m, 3, 0, &t) == 2);
+	NEED(!t.tv_sec && !t.tv_nsec && end_task(&task) && m[1].msg_len == 1 && buf[1][0] == 'b');
+	t = (struct timespec){ 100, 0 };
+	NEED(word(fd[1], "c") && recvmmsg(fd[0], m, 1, 0, &t) == 1 && t.tv_sec >= 90 && t.tv_sec < 100);
+	return close_pair(fd);
+}
+
+/* ---- octets sent before the other program has used its end ---- */
 
 static bool sent_before_accept(void)
 {
@@ -1940,6 +2111,12 @@ static const struct a_case {
 	{ "a-low-mark-is-waited-for", low_mark_is_waited_for },
 	{ "a-plain-client-that-begins-like-a-request", begins_like_a_request },
 	{ "a-plain-client-that-begins-like-a-request-by-epoll", begins_like_a_request_by_epoll },
+	{ "written-after-the-peers-close", written_after_the_peers_close },
+	{ "shut-after-the-peers-close", shut_after_the_peers_close },
+	{ "close-waits-as-so-linger-says", close_lingers },
+	{ "close-resets-as-so-linger-says", close_resets },
+	{ "connected-to-no-address-and-again", disconnected },
+	{ "messages-received-in-time", messages_in_time },
 	{ "sent-before-accept", sent_before_accept },
 	{ "sent-on-two-connections-and-read-in-another-order", sent_and_read_in_another_order },
 	{ "sent-and-closed-before-accept", sent_and_closed_before_accept },
