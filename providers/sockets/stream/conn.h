@@ -92,8 +92,8 @@ struct rl_stream {
 	bool torn;			/* in the middle of a Send */
 	bool wrong;			/* the peer broke the protocol */
 	/*
-	 * over, because the peer has closed, and the program has not shut its half: as in TCP's
-	 * CLOSE_WAIT a send succeeds once, and the peer's answer to that is an error.
+	 * over, because the peer has closed, and the program has not shut its half: as with
+	 * TCP a send succeeds once, and the peer's answer to that is an error.
 	 */
 	bool half;
 	bool resets;			/* at close(), as SO_LINGER without time wants it */

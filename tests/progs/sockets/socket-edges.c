@@ -1721,7 +1721,7 @@ static void count_pipe(int sig)
 	n_pipes++;
 }
 
-/* TCP's CLOSE_WAIT: it takes the first write, and learns by the answer that nobody reads it. */
+/* TCP takes the first write, and learns by the answer that nobody reads it. */
 static bool written_after_the_peers_close(void)
 {
 	const unsigned int open = POLLIN | POLLOUT | POLLRDHUP;
