@@ -673,9 +673,11 @@ static void what_was_sent_before_close_waits_for_its_reader(void **state)
 /* As in TCP, whose first octets after the peer's end bring its answer. */
 static void who_sends_to_one_that_has_closed_is_told(void **state)
 {
+	struct sockaddr_in6 peer;
+
 	end_close(&e[0]);
 	assert_int_equal(end_recv_end(&e[1], NULL), 0);
-	while (!e[1].s->over) {
+	while (!rl_stream_half_peer(e[1].s, &peer)) {
 		rl_stream_poll(e[1].s);
 		usleep(100);
 	}

@@ -287,7 +287,7 @@ RL_HOOK int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags)
 /* Longer than any wait. */
 #define YEARS		3000000000ll
 
-/* The time is looked at between messages only, as the kernel does; what is left is told. */
+/* The time is looked at between messages only, as the kernel does, and reports what is left. */
 static int receive_in_time(int fd, struct mmsghdr *m, unsigned int n, int flags,
 			   struct timespec *t)
 {

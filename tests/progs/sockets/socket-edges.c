@@ -1721,7 +1721,7 @@ static void count_pipe(int sig)
 	n_pipes++;
 }
 
-/* TCP takes the first write, and learns by the answer that nobody reads it. */
+/* TCP takes the first write; the answer to it is an error. */
 static bool written_after_the_peers_close(void)
 {
 	const unsigned int open = POLLIN | POLLOUT | POLLRDHUP;
