@@ -31,7 +31,7 @@ tests() {
 		posted-operations operations
 		posted-operations-without-weft operations without
 		used-in-two-processes two_processes
-		weftspec-judges-a-server judged 94 listen
+		weftspec-judges-a-server judged 95 listen
 		weftspec-judges-a-client judged 27 connect
 		python-http-urllib-and-curl python_http
 		python-asyncio python_asyncio
