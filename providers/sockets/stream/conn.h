@@ -127,12 +127,14 @@ struct rl_stream {
 	union {
 		struct {
 			bool debt, debt_watched;
+			bool awaits_open; /* an initiator: the peer may wait for its first Send */
 			bool fat;	/* the queue of octets had, or has, many pages */
 		};
 		u32 chores;		/* any of them */
 	};
+	u64 open_by;			/* ms: until then no thread watches one that awaits_open */
 	u64 trim_at;			/* ms: they are given back if nothing has moved; 0: unset */
-	u32 trim_added, trim_len;	/* of the queue, when that was set */
+	u32 trim_seen, trim_len;	/* received in all, and queued, when that was set */
 	bool finished;			/* the end of one that is closed is posted */
 
 	/* the QP: the connection's lock */

@@ -167,7 +167,7 @@ void rl_stream_trim(struct rl_stream *s)
 		return;
 	s->trim_at = 0;
 	rl_stream_count(s);
-	if (s->in.added != s->trim_added || s->in.len != s->trim_len)
+	if (s->peers.sent != s->trim_seen || s->in.len != s->trim_len)
 		return;
 	rl_octets_trim(&s->in);
 	s->fat = false;
@@ -419,7 +419,12 @@ void rl_stream_pay(struct rl_stream *s)
 	bool waits;
 
 	rl_stream_push(s);
-	waits = s->debt && !s->over;
+	if (s->awaits_open && (s->phase != RL_STREAM_STARTING || s->over)) {
+		s->awaits_open = false;
+		if (s->conn->linger_until == s->open_by)
+			s->conn->linger_until = 0;
+	}
+	waits = (s->debt || (s->awaits_open && rl_now_ms() >= s->open_by)) && !s->over;
 	if (waits && !s->debt_watched)
 		rl_conn_watch(s->conn);
 	/* The progress thread sees to those that are closed, or have ended, anyhow. */

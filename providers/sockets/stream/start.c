@@ -29,6 +29,12 @@
 /* A queue that nothing moves for this time, and for less than twice of it, gives its pages back. */
 #define IDLE_MS 100
 
+/*
+ * An initiator's program mostly calls before this time. From then on the progress thread waits for
+ * the Reply: a responder may not send before it has heard of that.
+ */
+#define OPEN_MS 20
+
 /* Octets that are looked at in one go. */
 #define LOOK 4096
 
@@ -198,7 +204,7 @@ static void plan_trim(struct rl_stream *s)
 {
 	if (!s->trim_at) {
 		s->trim_at = rl_now_ms() + IDLE_MS;
-		s->trim_added = s->in.added;
+		s->trim_seen = s->peers.sent;
 		s->trim_len = s->in.len;
 	}
 	if (!s->conn->linger_until)
@@ -207,8 +213,10 @@ static void plan_trim(struct rl_stream *s)
 
 static void do_chores(struct rl_stream *s)
 {
-	if (s->debt || s->debt_watched)
+	if (s->debt || s->debt_watched || s->awaits_open)
 		rl_stream_pay(s);
+	if (s->awaits_open && !s->debt_watched && !s->conn->linger_until)
+		s->conn->linger_until = s->open_by;
 	if (s->fat)
 		plan_trim(s);
 }
@@ -308,6 +316,8 @@ static void begin_initiator(struct rl_stream *s)
 	}
 	/* There may be octets in TCP that are no Reply. */
 	c->kept_off = true;
+	s->awaits_open = !s->ops;
+	s->open_by = rl_now_ms() + OPEN_MS;
 	rl_ulp_start(c, &s->qp, offer, &t);
 	rl_conn_unlock(c);
 }

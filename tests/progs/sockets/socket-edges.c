@@ -1986,6 +1986,28 @@ static bool overfilled_before_accept(void)
 	return true;
 }
 
+/* A server that speaks and ends, while its client does something else. */
+static bool sent_by_one_that_ends_to_an_idle_client(void)
+{
+	int client, status;
+	long begin;
+	pid_t pid = fork();
+
+	if (!pid) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0 || !word(fd, "220 hello"))
+			_exit(1);
+		exit(0);
+	}
+	client = dial();
+	begin = ms_now();
+	NEED(client >= 0 && waitpid(pid, &status, 0) == pid && !status && ms_now() - begin < 4000);
+	NEED(hear(client, "220 hello") && ended(client));
+	close(client);
+	return true;
+}
+
 /* A server's words to a client that is asleep. */
 static bool sent_to_an_idle_client(void)
 {
@@ -2126,6 +2148,7 @@ static const struct a_case {
 	{ "sent-before-accept-until-it-is-full", filled_before_accept },
 	{ "sent-before-accept-beyond-what-fits", overfilled_before_accept },
 	{ "sent-to-a-client-that-is-idle", sent_to_an_idle_client },
+	{ "sent-by-one-that-ends-to-a-client-that-is-idle", sent_by_one_that_ends_to_an_idle_client },
 	{ "sent-before-exit", ends_by_exit },
 	{ "sent-before-quick_exit", ends_by_quick_exit },
 	{ "sent-before-_exit", ends_by_underscore_exit },
