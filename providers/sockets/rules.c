@@ -98,6 +98,9 @@ static bool read_option(const char *s, struct rl_rule *u)
 
 	if (!strcmp(s, "only"))
 		return u->only = true;
+	if (!strncmp(s, "window=", 7))
+		return rules_read_number(s + 7, &end, RL_RULE_WINDOW_MAX, &u->window_kib) &&
+			!*end && u->window_kib >= RL_RULE_WINDOW_MIN;
 	return !strncmp(s, "wait=", 5) && rules_read_number(s + 5, &end, 60000, &u->wait_ms) &&
 		!*end;
 }
@@ -132,7 +135,7 @@ static const char *read_rest(char *at, struct rl_rule *u)
 		return "ports come third: N, MIN-MAX or *";
 	for (; (word = next_word(&at)); is_first = false)
 		if (!read_option(word, u) && !(is_first && read_address(word, u)))
-			return "behind the ports come an address, only, and wait=MS, or nothing";
+			return "an address, only, wait=MS and window=KIB may follow the ports";
 	return NULL;
 }
 
@@ -267,4 +270,14 @@ const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role,
 		    same_bits(&u->peer, &a, u->bits))
 			return u->iwarp ? u : NULL;
 	return NULL;
+}
+
+bool rl_rules_may_accept(const struct rl_rules *r, unsigned int port)
+{
+	const struct rl_rule *u;
+
+	for (u = r->list; u < r->list + r->n; u++)
+		if (u->iwarp && u->roles & RL_ACCEPTS && port >= u->min && port <= u->max)
+			return true;
+	return false;
 }

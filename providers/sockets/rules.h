@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+/* Of a window: stream/hello.h has the same, in octets. */
+#define RL_RULE_WINDOW_MIN	16
+#define RL_RULE_WINDOW_MAX	65536
+
 enum rl_role { RL_CONNECTS = 1, RL_ACCEPTS = 2 };
 
 struct rl_rule {
@@ -26,6 +30,7 @@ struct rl_rule {
 	unsigned int bits;		/* of them matter; 0: any */
 	bool only;			/* a client that does not begin MPA is refused */
 	unsigned int wait_ms;		/* how long who would speak first waits for the client */
+	unsigned int window_kib;	/* received and unread octets at most; 0: the default */
 };
 
 struct rl_rules {
@@ -49,6 +54,9 @@ struct rl_name rl_rules_name(const struct sockaddr_storage *a);
 /* The rule for a connection with @peer at @port, if that is to go over iWARP; or NULL. */
 const struct rl_rule *rl_rules_find(const struct rl_rules *r, enum rl_role role, unsigned int port,
 				    const struct sockaddr_storage *peer);
+
+/* Is there a rule by which some peer's connection to @port, accepted, goes over iWARP? */
+bool rl_rules_may_accept(const struct rl_rules *r, unsigned int port);
 
 /* The port of an address of IP; 0: it is none. */
 unsigned int rl_rules_port(const struct sockaddr_storage *a);

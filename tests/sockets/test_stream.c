@@ -670,15 +670,21 @@ static void what_was_sent_before_close_waits_for_its_reader(void **state)
 	options()->close_ms = before;
 }
 
+/* As in TCP, whose first octets after the peer's end bring its answer. */
 static void a_send_to_a_closed_end_fails(void **state)
 {
-	ssize_t n;
+	struct sockaddr_in6 peer;
 
 	end_close(&e[0]);
 	assert_int_equal(end_recv_end(&e[1], NULL), 0);
-	end_await(&e[1], NULL, POLLHUP);
-	n = end_send(&e[1], "x", 1);
-	assert_int_equal(n, -EPIPE);
+	while (!rl_stream_half_peer(e[1].s, &peer)) {
+		rl_stream_poll(e[1].s);
+		usleep(100);
+	}
+	assert_int_equal(rl_stream_poll(e[1].s), POLLIN | POLLOUT | POLLRDHUP);
+	assert_int_equal(end_send(&e[1], "x", 1), 1);
+	assert_int_equal(rl_stream_poll(e[1].s), POLLIN | POLLOUT | POLLRDHUP | POLLHUP | POLLERR);
+	assert_int_equal(end_send(&e[1], "x", 1), -EPIPE);
 	assert_true(rl_stream_poll(e[1].s) & POLLOUT);
 }
 
@@ -939,6 +945,65 @@ static void what_was_sent_before_close_and_exit_arrives(void **state)
 	leave(true);
 }
 
+/* ---- memory ---- */
+
+static size_t resident_pages(const struct rl_octets *o)
+{
+	static uint8_t map[(1 << 20) / 4096 + 17];
+	size_t n = o->size / 4096, i, found = 0;
+
+	assert_true(n <= sizeof(map));
+	assert_int_equal(mincore(o->mem, o->size, map), 0);
+	for (i = 0; i < n; i++)
+		found += map[i] & 1;
+	return found;
+}
+
+static void await_pages(const struct rl_octets *o, size_t most)
+{
+	int tries = 0;
+
+	while (resident_pages(o) > most) {
+		assert_true(++tries < SOON_MS);
+		usleep(1000);
+	}
+}
+
+/* Nothing but the thread's timer gives them back, and octets that are unread stay. */
+static void an_idle_queue_gives_its_pages_back(void **state)
+{
+	static uint8_t buf[300000];
+	struct rl_octets *o = &e[1].s->in;
+	size_t left;
+	int round;
+
+	for (round = 0; round < 8; round++) {
+		left = round % 2 ? 0 : 10;
+		fill(buf, sizeof(buf), 5, 0);
+		end_send_all(&e[0], &e[1], buf, sizeof(buf));
+		while (rl_stream_inq(e[1].s) < sizeof(buf))
+			usleep(100);
+		end_recv_all(&e[1], &e[0], buf, sizeof(buf) - left);
+		await_pages(o, left ? 2 : 0);
+		if (left)
+			end_recv_all(&e[1], &e[0], buf + sizeof(buf) - left, left);
+		expect(buf, sizeof(buf), 5, 0);
+	}
+	/* The end of the queue's memory, and its beginning. */
+	for (round = 0; round < 6; round++) {
+		end_send_all(&e[0], &e[1], buf, sizeof(buf));
+		while (rl_stream_inq(e[1].s) < sizeof(buf))
+			usleep(100);
+		end_recv_all(&e[1], &e[0], buf, sizeof(buf) - 5000);
+		await_pages(o, 3);
+		end_send_all(&e[0], &e[1], buf, 5000);
+		end_recv_all(&e[1], &e[0], buf + sizeof(buf) - 5000, 5000);
+		expect(buf, sizeof(buf), 5, 0);
+		end_recv_all(&e[1], &e[0], buf, 5000);
+	}
+}
+
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, open_ends, close_ends)
 #define CASE_ALONE(fn) cmocka_unit_test_setup_teardown(fn, open_alone, close_ends)
 #define CASE_CRC(fn) { #fn "_with_crc", fn, open_with_crc, close_ends, NULL }
@@ -988,6 +1053,7 @@ int main(void)
 		CASE_CRC(threads_send_and_receive_at_once),
 		CASE(a_connection_that_is_heard_out_may_end),
 		CASE(a_child_gets_an_error_and_harms_nothing),
+		CASE(an_idle_queue_gives_its_pages_back),
 		cmocka_unit_test_teardown(what_was_sent_before_exit_arrives, close_ends),
 		cmocka_unit_test_teardown(what_was_sent_before_close_and_exit_arrives, close_ends),
 		cmocka_unit_test_teardown(a_child_may_have_what_its_parent_has_not_used, close_ends),

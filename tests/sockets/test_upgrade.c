@@ -5,6 +5,8 @@
  */
 #include <sys/wait.h>
 
+#include "../../providers/sockets/stream/early.h"
+#include "../../providers/sockets/stream/hello.h"
 #include "ends.h"
 #include "../../providers/sockets/stream/option.h"
 
@@ -464,13 +466,88 @@ static void a_half_may_be_shut_before_it_is_open(void **state)
 	char got[3];
 
 	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
-	assert_int_equal(end_send(&e[0], "x", 1), -EAGAIN);
 	assert_int_equal(rl_stream_shutdown(e[0].s, SHUT_WR), 0);
 	assert_int_equal(end_send(&e[0], "x", 1), -EPIPE);
 	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
 	assert_int_equal(end_recv_end(&e[1], &e[0]), 0);
 	end_send_all(&e[1], &e[0], "yes", 3);
 	end_recv_all(&e[0], &e[1], got, 3);
+}
+
+/* ---- octets sent before the stream is open ---- */
+
+static uint8_t early[3 << 20];
+
+/* As many as @e takes, of early[]. */
+static size_t send_early(struct end *e)
+{
+	size_t sent = 0;
+	ssize_t rv;
+
+	fill(early, sizeof(early), 9, 0);
+	while ((rv = end_send(e, early + sent, 5000)) > 0)
+		sent += rv;
+	assert_int_equal(rv, -EAGAIN);
+	assert_int_equal(rl_stream_poll(e->s) & POLLOUT, 0);
+	return sent;
+}
+
+/* They take many windows, and the end is behind them. No call of the sender's moves them. */
+static void octets_sent_early_arrive_after_close(void **state)
+{
+	const struct rl_stream_options narrow = { .window = RL_STREAM_WINDOW_MIN };
+	int size = 100000;
+	size_t sent;
+
+	assert_int_equal(setsockopt(e[0].fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
+	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
+	sent = send_early(&e[0]);
+	assert_int_equal(sent, 200000);
+	end_close(&e[0]);
+	end_start(&e[1], RL_STREAM_RESPONDER, &narrow);
+	end_recv_all(&e[1], NULL, early, sent);
+	expect(early, sent, 9, 0);
+	assert_int_equal(end_recv_end(&e[1], NULL), 0);
+}
+
+/* SO_SNDBUF counts up to a limit. */
+static void octets_sent_early_are_bounded(void **state)
+{
+	int size = 1 << 30;
+
+	assert_int_equal(setsockopt(e[0].fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)), 0);
+	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
+	assert_int_equal(send_early(&e[0]), RL_EARLY_MAX);
+	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
+	end_recv_all(&e[1], &e[0], early, RL_EARLY_MAX);
+	expect(early, RL_EARLY_MAX, 9, 0);
+}
+
+/* A peer that answers without iWARP, or not at all. */
+static void octets_sent_early_to_a_plain_peer_are_an_error(void **state)
+{
+	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
+	assert_int_equal(end_send(&e[0], "hello", 5), 5);
+	raw_say(&e[1], "220 hello", 9);
+	end_close(&e[1]);
+	assert_int_equal(end_await_phase(&e[0], NULL), RL_STREAM_FAILED);
+	assert_int_equal(end_send(&e[0], "x", 1), -ECONNRESET);
+	assert_int_equal(end_send(&e[0], "x", 1), -EPIPE);
+}
+
+/* The responder's, whose peer has not said yet that it is ready. */
+static void octets_of_a_responder_wait_for_the_peer(void **state)
+{
+	char got[5];
+
+	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
+	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
+	assert_int_equal(end_await_phase(&e[1], NULL), RL_STREAM_OPEN);
+	assert_int_equal(end_send(&e[1], "hello", 5), 5);
+	end_close(&e[1]);
+	end_recv_all(&e[0], NULL, got, 5);
+	assert_memory_equal(got, "hello", 5);
+	assert_int_equal(end_recv_end(&e[0], NULL), 0);
 }
 
 static void a_peer_that_dies_in_the_exchange_is_an_error(void **state)
@@ -792,6 +869,10 @@ int main(void)
 		CASE(a_reply_at_random_breaks_nothing),
 		CASE(an_initiator_that_closes_at_once_leaves_an_end),
 		CASE(a_half_may_be_shut_before_it_is_open),
+		CASE(octets_sent_early_arrive_after_close),
+		CASE(octets_sent_early_are_bounded),
+		CASE(octets_sent_early_to_a_plain_peer_are_an_error),
+		CASE(octets_of_a_responder_wait_for_the_peer),
 		CASE(a_peer_that_dies_in_the_exchange_is_an_error),
 		CASE(a_request_that_stops_midway_is_given_up),
 		CASE(a_peer_that_dies_in_a_message_is_an_error),

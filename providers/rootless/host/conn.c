@@ -311,6 +311,8 @@ void rl_conn_handle_events(struct rl_conn *c, u32 events)
 		c->full = false;
 		c->tx_due = true;
 	}
+	if (events & ~EPOLLOUT && c->ulp->readable)
+		c->ulp->readable(c);
 	if (events & ~EPOLLOUT)
 		rl_conn_receive(c);
 	/* There may be nothing to read, and no further event. */

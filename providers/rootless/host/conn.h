@@ -57,6 +57,8 @@ struct rl_conn_ulp {
 	void (*dead)(struct rl_conn *c);
 	/* All that was due is done, and the lock is about to be dropped. May be NULL. */
 	void (*settled)(struct rl_conn *c);
+	/* The socket has news, which are not read yet. May be NULL. */
+	void (*readable)(struct rl_conn *c);
 	/* The connection's timer has fired. May be NULL. */
 	void (*tick)(struct rl_conn *c);
 };

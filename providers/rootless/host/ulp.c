@@ -49,6 +49,12 @@ void rl_ulp_withdraw(struct rl_conn *c, int err)
 		rl_conn_act(c, weft_link_kill(&c->link));
 }
 
+void rl_ulp_unwatch(struct rl_conn *c)
+{
+	c->watching = false;
+	rl_conn_leave_poller(c);
+}
+
 /* ---- the QP ---- */
 
 void rl_ulp_init_qp(struct rl_qp *qp)

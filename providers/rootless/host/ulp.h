@@ -52,6 +52,10 @@ RL_API(rl_ulp_reject);
 void rl_ulp_withdraw(struct rl_conn *c, int err);
 RL_API(rl_ulp_withdraw);
 
+/* Undoes rl_conn_watch(). */
+void rl_ulp_unwatch(struct rl_conn *c);
+RL_API(rl_ulp_unwatch);
+
 /* ---- the QP ---- */
 
 /* Once its rings are there. Without a connection. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Hooks of other calls on descriptors. close() and dup() are weft-run's own, which ask the table of
- * descriptors.
+ * Hooks of other calls on descriptors. dup() is weft-run's own, which asks the table of
+ * descriptors; and so does its close(), which this one calls.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,8 +14,22 @@
 #include "process/hook.h"
 #include "sockets/overlay/flags.h"
 #include "sockets/overlay/io.h"
+#include "sockets/overlay/options.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
+
+/* ---- close ---- */
+
+RL_HOOK int close(int fd)
+{
+	u64 until;
+	struct rl_stream *s = rl_sock_is_candidate(fd) ? rl_sock_begin_linger(fd, &until) : NULL;
+	int rv = RL_CALL(close, fd);
+
+	if (unlikely(s))
+		rl_sock_linger(s, until);
+	return rv;
+}
 
 /* ---- ioctl and fcntl ---- */
 

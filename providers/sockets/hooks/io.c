@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "process/alias.h"
+#include "process/clock.h"
 #include "process/guard.h"
 #include "process/hook.h"
 #include "sockets/overlay/connect.h"
@@ -243,7 +244,8 @@ RL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t len, size_t room, int flags
 /* ---- many messages ---- */
 
 /* The kernel's own loop: an error behind the first message is the next call's. */
-static int each_message(int fd, struct mmsghdr *m, unsigned int n, int flags, bool is_send)
+static int each_message(int fd, struct mmsghdr *m, unsigned int n, int flags, bool is_send,
+			u64 until)
 {
 	unsigned int i, len;
 	ssize_t rv;
@@ -258,6 +260,8 @@ static int each_message(int fd, struct mmsghdr *m, unsigned int n, int flags, bo
 			return i ? (int)i : -1;
 		if (!is_send && flags & MSG_WAITFORONE)
 			flags |= MSG_DONTWAIT;
+		if (until && rl_now_ns() >= until)
+			return (int)i + 1;
 	}
 	return (int)i;
 }
@@ -276,14 +280,40 @@ static bool any_hands_over(const struct mmsghdr *m, unsigned int n)
 RL_HOOK int sendmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags)
 {
 	return rl_sock_is_candidate(fd) || (unlikely(rl_sockets_on) && any_hands_over(m, n)) ?
-		each_message(fd, m, n, flags, true) : RL_CALL(sendmmsg, fd, m, n, flags);
+		each_message(fd, m, n, flags, true, 0) : RL_CALL(sendmmsg, fd, m, n, flags);
 }
 
-/* The time is looked at between messages only, as the kernel does. */
+#define NS		1000000000ull
+/* Longer than any wait. */
+#define YEARS		3000000000ll
+
+/* The time is looked at between messages only, as the kernel does, and reports what is left. */
+static int receive_in_time(int fd, struct mmsghdr *m, unsigned int n, int flags,
+			   struct timespec *t)
+{
+	struct timespec own;
+	u64 until, now;
+	int rv;
+
+	if (!rl_option_copy(&own, t, sizeof(own)))
+		return (int)rl_hook_result(-EFAULT);
+	if (own.tv_sec < 0 || own.tv_nsec < 0 || (u64)own.tv_nsec >= NS)
+		return (int)rl_hook_result(-EINVAL);
+	until = rl_now_ns() + (own.tv_sec < YEARS ? (u64)own.tv_sec : YEARS) * NS +
+		(u64)own.tv_nsec;
+	rv = each_message(fd, m, n, flags, false, until);
+	now = rl_now_ns();
+	now = now < until ? until - now : 0;
+	own = (struct timespec){ .tv_sec = (time_t)(now / NS), .tv_nsec = (long)(now % NS) };
+	return rv > 0 && !rl_option_copy(t, &own, sizeof(own)) ? (int)rl_hook_result(-EFAULT) : rv;
+}
+
 RL_HOOK int recvmmsg(int fd, struct mmsghdr *m, unsigned int n, int flags, struct timespec *t)
 {
-	return rl_sock_is_candidate(fd) ? each_message(fd, m, n, flags, false)
-			       : RL_CALL(recvmmsg, fd, m, n, flags, t);
+	if (!rl_sock_is_candidate(fd))
+		return RL_CALL(recvmmsg, fd, m, n, flags, t);
+	return t ? receive_in_time(fd, m, n, flags, t) :
+		each_message(fd, m, n, flags, false, 0);
 }
 
 /* ---- files ---- */

@@ -9,6 +9,7 @@
 #include "sockets/overlay/connect.h"
 #include "sockets/overlay/io.h"
 #include "sockets/overlay/mode.h"
+#include "sockets/overlay/options.h"
 #include "sockets/overlay/sock.h"
 #include "sockets/stream/option.h"
 
@@ -28,8 +29,28 @@ RL_HOOK int connect(int fd, const struct sockaddr *a, socklen_t len)
 
 	if (!rl_sock_is_candidate(fd))
 		return RL_CALL(connect, fd, a, len);
+	if (unlikely(rl_sock_is_none(a, len)))
+		return rl_sock_connect_to_none(fd, a, len, RL_REAL(connect));
 	rule = rl_sock_rule_to(fd, a, len);
 	return rl_sock_connected(fd, rule, RL_CALL(connect, fd, a, len));
+}
+
+/* Of a connection that both ends have left TCP says ENOTCONN. */
+RL_HOOK int getpeername(int fd, struct sockaddr *a, socklen_t *len)
+{
+	int rv = RL_CALL(getpeername, fd, a, len);
+	struct sockaddr_in6 peer;
+	socklen_t room, own;
+
+	if (rv >= 0 || errno != ENOTCONN || !rl_sock_is_candidate(fd) || !rl_sock_peer(fd, &peer))
+		return rv;
+	own = peer.sin6_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(peer);
+	if (!rl_option_copy(&room, len, sizeof(room)))
+		return (int)rl_hook_result(-EFAULT);
+	if ((int)room < 0)
+		return (int)rl_hook_result(-EINVAL);
+	return (int)rl_hook_result(rl_option_copy(a, &peer, room < own ? room : own) &&
+				   rl_option_copy(len, &own, sizeof(own)) ? 0 : -EFAULT);
 }
 
 RL_HOOK int listen(int fd, int backlog)
@@ -94,7 +115,7 @@ static int tell_error(int error, void *value, socklen_t *len)
 
 RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
 {
-	int error;
+	int error, rv;
 
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_get_mode(fd, option, value, len));
@@ -102,14 +123,20 @@ RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *le
 	    hook_has_room(len) &&
 	    rl_sock_error(fd, &error))
 		return tell_error(error, value, len);
+	if (rl_sock_is_candidate(fd) && rl_sock_has_option(level, option) &&
+	    rl_sock_get_option(fd, level, option, value, len, &rv))
+		return rv;
 	return RL_CALL(getsockopt, fd, level, option, value, len);
 }
 
 RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
 {
+	int rv;
+
 	if (unlikely(level == SOL_WEFT))
 		return (int)rl_hook_result(rl_sock_set_mode(fd, option, value, len));
-	if (rl_sock_is_candidate(fd) && rl_sock_refuses(fd, level, option))
-		return (int)rl_hook_result(-ENOPROTOOPT);
+	if (likely(rl_sockets_on) && unlikely(rl_sock_has_option(level, option)) &&
+	    rl_sock_set_option(fd, level, option, value, len, &rv))
+		return rv;
 	return RL_CALL(setsockopt, fd, level, option, value, len);
 }

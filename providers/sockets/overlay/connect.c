@@ -11,9 +11,11 @@
 #include "claims.h"
 #include "connect.h"
 #include "epoll.h"
+#include "options.h"
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
+#include "sockets/stream/option.h"
 #include "waiter.h"
 
 /* @sk is the table's from now on. False: there is no place for it. */
@@ -132,6 +134,37 @@ int rl_sock_connected(int fd, const struct rl_rule *rule, int rv)
 	return rv;
 }
 
+bool rl_sock_is_none(const struct sockaddr *a, socklen_t len)
+{
+	sa_family_t family;
+
+	return a && len >= sizeof(family) && len <= sizeof(struct sockaddr_storage) &&
+		rl_option_copy(&family, &a->sa_family, sizeof(family)) && family == AF_UNSPEC;
+}
+
+/* It may connect again, and has the options that it had. */
+int rl_sock_connect_to_none(int fd, const struct sockaddr *a, socklen_t len,
+			    int (*call)(int fd, const struct sockaddr *a, socklen_t len))
+{
+	struct rl_sock *sk = rl_sock_begin_any(fd);
+	bool left = sk && rl_sock_disconnect(sk, fd);
+	int rv, saved;
+
+	if (sk)
+		rl_sock_end(sk);
+	rv = call(fd, a, len);
+	saved = errno;
+	if (left)
+		rl_sock_made(fd, AF_INET, SOCK_STREAM, 0);
+	sk = left ? rl_sock_begin_any(fd) : NULL;
+	if (sk) {
+		rl_sock_inherit_options(sk, fd);
+		rl_sock_end(sk);
+	}
+	errno = saved;
+	return rv;
+}
+
 static const struct rl_rule *rule_from(int fd, const struct sockaddr_storage *peer)
 {
 	struct sockaddr_storage own = { 0 };
@@ -153,6 +186,7 @@ static void connect_accepted(int fd, const struct sockaddr_storage *peer, bool s
 		sk->strange = strange;
 		sk->deadline = rl_now_ms() + rule->wait_ms;
 		rl_sock_take_low_mark(sk, fd);
+		rl_sock_inherit_options(sk, fd);
 		attach(fd, sk);
 	}
 	errno = saved;

@@ -17,6 +17,10 @@ extern struct rl_rules rl_sock_rules;
 void rl_sock_made(int fd, int domain, int type, int protocol);
 /* The rule for connect() to @a; NULL: it is TCP's. */
 const struct rl_rule *rl_sock_rule_to(int fd, const struct sockaddr *a, socklen_t len);
+/* connect() to no address, which the kernel does by @call. */
+int rl_sock_connect_to_none(int fd, const struct sockaddr *a, socklen_t len,
+			    int (*call)(int fd, const struct sockaddr *a, socklen_t len));
+bool rl_sock_is_none(const struct sockaddr *a, socklen_t len);
 /* connect() has returned @rv, with errno: returns what the program gets. */
 int rl_sock_connected(int fd, const struct rl_rule *rule, int rv);
 void rl_sock_accepted(int fd, const struct sockaddr_storage *peer);

@@ -5,8 +5,11 @@
 
 u64 rl_sock_deadline(const struct rl_sock *sk, unsigned int events)
 {
-	return events & POLLOUT && rl_sock_phase_of(sk) == RL_SOCK_FRESH && !sk->rule->only ?
-		sk->deadline : 0;
+	u32 phase = rl_sock_phase_of(sk);
+
+	if (phase == RL_SOCK_STREAM)
+		return __atomic_load_n(&sk->frame_by, __ATOMIC_RELAXED);
+	return events & POLLOUT && phase == RL_SOCK_FRESH && !sk->rule->only ? sk->deadline : 0;
 }
 
 static unsigned int with_aliases(unsigned int events)

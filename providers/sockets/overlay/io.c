@@ -5,7 +5,6 @@
  * awaits.
  */
 #include <limits.h>
-#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -288,10 +287,19 @@ static ssize_t take_some(struct rl_wait *w, const struct part *p, int flags)
 	return rv > 0 ? rv : why;
 }
 
+/* How many octets a call waits for that may wait. */
+static ssize_t least_of(const struct rl_sock *sk, int flags)
+{
+	int mark = __atomic_load_n(&sk->options.low_mark, __ATOMIC_RELAXED);
+
+	if (flags & MSG_PEEK)
+		return 0;
+	return flags & MSG_WAITALL ? SSIZE_MAX : mark;
+}
+
 static ssize_t recv_parts(struct rl_wait *w, struct part *p, int flags)
 {
-	ssize_t done = 0, rv;
-	bool all = flags & MSG_WAITALL && !(flags & MSG_PEEK);
+	ssize_t done = 0, rv, least = least_of(w->sk, flags);
 
 	part_take(p, 0);
 	while (p->n) {
@@ -300,7 +308,7 @@ static ssize_t recv_parts(struct rl_wait *w, struct part *p, int flags)
 			done += rv;
 			part_take(p, (size_t)rv);
 		}
-		if (rv <= 0 || !all || !p->n)
+		if (rv <= 0 || done >= least || !p->n)
 			return done ? done : rv;
 	}
 	return done;
@@ -576,15 +584,15 @@ bool rl_sock_error(int fd, int *error)
 	return got > 0;
 }
 
-/* Those who take TCP's octets for the program's. kTLS is asked for by what does without it. */
-bool rl_sock_refuses(int fd, int level, int option)
+bool rl_sock_peer(int fd, struct sockaddr_in6 *peer)
 {
 	struct rl_sock *sk = rl_sock_begin(fd);
-	bool is_theirs = (level == SOL_SOCKET &&
-			  (option == SO_RCVLOWAT || option == SO_ZEROCOPY)) ||
-		(level == IPPROTO_TCP && option == TCP_ULP);
+	bool is_known = false;
 
-	if (sk)
-		rl_sock_end(sk);
-	return sk && is_theirs;
+	if (!sk)
+		return false;
+	if (rl_sock_phase_of(sk) == RL_SOCK_STREAM)
+		is_known = rl_sock_step(sk, fd, rl_stream_half_peer(sk->stream, peer)) == 1;
+	rl_sock_end(sk);
+	return is_known;
 }

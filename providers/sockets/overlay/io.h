@@ -6,6 +6,7 @@
 #ifndef RL_IO_H
 #define RL_IO_H
 
+#include <netinet/in.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -22,7 +23,7 @@ bool rl_sock_sendfile(int fd, int in, off_t *at, size_t len, ssize_t *rv);
 bool rl_sock_shutdown(int fd, int how, int *rv);
 bool rl_sock_inq(int fd, int *n);
 bool rl_sock_error(int fd, int *error);
-/* Is it an option that a stream cannot have? */
-bool rl_sock_refuses(int fd, int level, int option);
+/* The kernel has forgotten the peer, which has closed: the name, as getpeername() has it. */
+bool rl_sock_peer(int fd, struct sockaddr_in6 *peer);
 
 #endif

@@ -159,6 +159,15 @@ static void call_handler(siginfo_t *info, mask_t mask)
 	on_signal(info->si_signo, info, &here);
 }
 
+/*
+ * Realtime signals keep their order: the kernel would put it after those of its number that have
+ * arrived since. A stack of its own for the handler is more important.
+ */
+static bool must_precede(int sig)
+{
+	return sig >= SIGRTMIN && !(signal_wanted(sig).flags & SA_ONSTACK);
+}
+
 /* The kernel calls the handler, with the mask and on the stack that the program asked for. */
 static void let_come(void)
 {
@@ -167,7 +176,7 @@ static void let_come(void)
 	int saved = errno;
 
 	is_late = false;
-	if (!send_to_itself(&info))
+	if (must_precede(info.si_signo) || !send_to_itself(&info))
 		call_handler(&info, mask);
 	/* The guard may have unblocked faults since. */
 	rl_guard_mask_changed();

@@ -6,6 +6,7 @@
 
 #include "claims.h"
 #include "epoll.h"
+#include "options.h"
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
@@ -102,16 +103,15 @@ void rl_sock_take_low_mark(struct rl_sock *sk, int fd)
 
 	rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &mark, &len);
 	if (mark > 1 && !rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one)))
-		sk->low_mark = mark;
+		sk->options.low_mark = mark;
 }
 
 /* Without it. The caller has a reference. */
 static int leave_table(struct rl_sock *sk, int fd)
 {
 	fd = rl_fd_name_of(&sk->file, fd);
-	if (sk->low_mark && fd >= 0)
-		rl_raw(SYS_setsockopt, fd, SOL_SOCKET, SO_RCVLOWAT, &sk->low_mark,
-		       sizeof(sk->low_mark));
+	if (fd >= 0)
+		rl_sock_return_options(sk, fd, false);
 	rl_claims_remove(sk);
 	rl_sock_leave_epolls(sk, -1, false);
 	if (sk->stream)
@@ -127,6 +127,33 @@ int rl_sock_make_plain(struct rl_sock *sk, int fd)
 	become_plain(sk);
 	pthread_mutex_unlock(&sk->lock);
 	return leave_table(sk, fd);
+}
+
+/*
+ * Its connection was reset, and the kernel has the socket as before connect(). Streams with
+ * operations have their own end.
+ */
+bool rl_sock_disconnect(struct rl_sock *sk, int fd)
+{
+	u32 phase;
+	bool had_stream;
+
+	pthread_mutex_lock(&sk->lock);
+	phase = rl_sock_phase_of(sk);
+	had_stream = sk->stream;
+	if (phase == RL_SOCK_NEW || phase == RL_SOCK_PLAIN || phase == RL_SOCK_DEAD ||
+	    (had_stream && rl_stream_has_operations(sk->stream))) {
+		pthread_mutex_unlock(&sk->lock);
+		return false;
+	}
+	if (had_stream)
+		rl_stream_reset_at_close(sk->stream);
+	become_plain(sk);
+	pthread_mutex_unlock(&sk->lock);
+	leave_table(sk, fd);
+	if (had_stream)
+		rl_sock_return_options(sk, fd, true);
+	return true;
 }
 
 /* What a program executes finds it closed, and no FPDUs. */
@@ -158,6 +185,7 @@ void rl_sock_go_over(struct rl_sock *sk, int fd, const char *why)
 {
 	if (rl_options()->trace)
 		rl_complain("sockets: descriptor %d goes over iWARP, %s", fd, why);
+	rl_sock_take_options(sk, fd);
 	rl_stream_tell(sk->stream, rl_sock_changed, sk);
 	__atomic_store_n(&sk->own_fd, rl_stream_fd(sk->stream), __ATOMIC_RELAXED);
 	/* A client that has been asked may be plain yet. */
@@ -169,7 +197,11 @@ void rl_sock_go_over(struct rl_sock *sk, int fd, const char *why)
 /* With sk->lock. TCP is connected, or never will be. */
 static int sock_start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 {
-	struct rl_stream_options o = { .plain_allowed = role == RL_STREAM_RESPONDER };
+	struct rl_stream_options o = {
+		.plain_allowed = role == RL_STREAM_RESPONDER,
+		.window = sk->rule->window_kib * 1024,
+		.frame_ms = sk->rule->wait_ms,
+	};
 	int rv;
 
 	if (!rl_claims_win(sk))
@@ -316,6 +348,7 @@ static int look_at_phase(struct rl_sock *sk, int fd)
 	}
 	if (!sk->is_bound && rl_stream_has_begun(sk->stream))
 		bind_all(sk);
+	__atomic_store_n(&sk->frame_by, rl_stream_frame_by(sk->stream), __ATOMIC_RELAXED);
 	if (phase != RL_STREAM_STARTING)
 		__atomic_store_n(&sk->is_open, true, __ATOMIC_RELEASE);
 	return 0;

@@ -20,6 +20,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "process/file.h"
 #include "process/list.h"
@@ -30,6 +31,12 @@ struct rl_claims;
 
 enum rl_sock_phase { RL_SOCK_NEW, RL_SOCK_CONNECTING, RL_SOCK_FRESH, RL_SOCK_STREAM, RL_SOCK_PLAIN,
 		     RL_SOCK_DEAD };
+
+struct rl_sock_options {
+	int nodelay, cork;
+	struct linger linger;
+	int low_mark;			/* SO_RCVLOWAT; 0: 1, and the kernel has it */
+};
 
 struct rl_sock {
 	struct rl_file file;
@@ -46,7 +53,8 @@ struct rl_sock {
 	int own_fd;			/* atomic: the stream's hidden number of it; -1: none yet */
 	bool strange;			/* atomic: a program that may not count flags has it */
 	u64 no_wait;			/* atomic: O_NONBLOCK was set at this count; 0: not */
-	int low_mark;			/* SO_RCVLOWAT that a plain socket gets back; 0: as it is */
+	struct rl_sock_options options;	/* what the program has set: options.h */
+	u64 frame_by;			/* atomic: ms; part of a Request is a plain client's then */
 
 	/* claims.c: FRESH */
 	struct list_head unused;	/* the list's lock */
@@ -137,6 +145,11 @@ void rl_sock_end(void *sk);
 int rl_sock_decide(struct rl_sock *sk, int fd, bool speaks);
 /* It leaves the table: returns RL_SOCK_IS_PLAIN. */
 int rl_sock_make_plain(struct rl_sock *sk, int fd);
+/*
+ * connect() to no address follows: a stream is reset, and @sk leaves the table. False: the kernel
+ * does it alone.
+ */
+bool rl_sock_disconnect(struct rl_sock *sk, int fd);
 /* It was accepted, only iWARP clients are welcome, and none has sent: shuts it down. */
 bool rl_sock_give_up(struct rl_sock *sk, int fd);
 

@@ -12,6 +12,9 @@
 #ifndef RL_STREAM_CONN_H
 #define RL_STREAM_CONN_H
 
+#include <netinet/in.h>
+
+#include "early.h"
 #include "octets.h"
 #include "stream.h"
 #include "hello.h"
@@ -80,12 +83,21 @@ struct rl_stream {
 	enum rl_stream_phase phase;
 	int error;			/* to be reported once: a positive errno, or 0 */
 	bool begun;			/* MPA's first frame is next in TCP, or was read */
-	int low_mark;			/* SO_RCVLOWAT, as set last; 0: not at all */
+	int low_mark;			/* the socket's SO_RCVLOWAT, as set last; 0: not at all */
+	u64 frame_by;			/* ms: a partial key is none then; 0: there is none */
+	u32 least;			/* octets that are reported: the program's SO_RCVLOWAT */
 	bool closed;			/* by the program */
 	bool unheard;			/* and octets have come since */
 	bool over;			/* nothing is received or sent any more */
 	bool torn;			/* in the middle of a Send */
 	bool wrong;			/* the peer broke the protocol */
+	/*
+	 * over, because the peer has closed, and the program has not shut its half: as with
+	 * TCP a send succeeds once, and the peer's answer to that is an error.
+	 */
+	bool half;
+	bool resets;			/* at close(), as SO_LINGER without time wants it */
+	struct sockaddr_in6 peer;	/* its name, or the beginning of it: an IPv4 address */
 	bool read_shut;
 	void (*changed)(void *arg, unsigned int events); /* on news; NULL: none */
 	void *changed_arg;
@@ -106,7 +118,24 @@ struct rl_stream {
 	struct rl_stream_credit own;
 	u8 own_head[RL_STREAM_HEAD_LEN];
 	u8 *kept;			/* copy of what the ring's last entry names; or NULL */
+	struct rl_early early;		/* precedes all else that is to be sent */
 	bool fin_due, fin_said;
+	/*
+	 * Octets or an end wait for the stream to open, or for what waits before them: with or
+	 * without calls of the program. Until then the progress thread watches the socket.
+	 */
+	union {
+		struct {
+			bool debt, debt_watched;
+			bool awaits_open; /* an initiator: the peer may wait for its first Send */
+			bool fat;	/* the queue of octets had, or has, many pages */
+		};
+		u32 chores;		/* any of them */
+	};
+	u64 open_by;			/* ms: until then no thread watches one that awaits_open */
+	u64 trim_at;			/* ms: they are given back if nothing has moved; 0: unset */
+	u32 trim_seen, trim_len;	/* received in all, and queued, when that was set */
+	bool finished;			/* the end of one that is closed is posted */
 
 	/* the QP: the connection's lock */
 	struct rl_qp qp;
@@ -116,7 +145,6 @@ struct rl_stream {
 	struct weft_wqe_info info[RL_STREAM_SLOTS];
 };
 
-void rl_stream_get(struct rl_stream *s);
 void rl_stream_put(struct rl_stream *s);
 
 /*
@@ -137,6 +165,8 @@ void rl_stream_end(struct rl_stream *s);
 
 /* Goes on with MPA's exchange as far as TCP lets it. */
 void rl_stream_go_on(struct rl_stream *s);
+/* The same of an initiator, by what TCP has. The connection's lock is enough. */
+void rl_stream_seek_reply(struct rl_stream *s);
 /* The program has closed, and there is a connection, whose lock the caller has. */
 void rl_stream_give_up(struct rl_stream *s);
 
@@ -168,6 +198,17 @@ void rl_stream_push(struct rl_stream *s);
  * the stream is over; -EFAULT.
  */
 ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_t skip, size_t max);
+
+/* Sends wait for the peer's program, which has not used its end yet. */
+bool rl_stream_is_early(const struct rl_stream *s);
+/* May one that is early take octets? */
+bool rl_stream_has_early_room(struct rl_stream *s);
+/* Keeps up to @max octets of @iov for a stream that is early: how many; -EAGAIN: it is full. */
+ssize_t rl_stream_say_early(struct rl_stream *s, const struct iovec *iov, size_t max);
+/* Something waits, see debt: pushes, and has the socket watched as long as it does. */
+void rl_stream_pay(struct rl_stream *s);
+/* Gives pages of the queue back, if their time has come. */
+void rl_stream_trim(struct rl_stream *s);
 
 /* The program has closed: all goes out, then FIN. */
 void rl_stream_finish(struct rl_stream *s);

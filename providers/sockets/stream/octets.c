@@ -80,3 +80,26 @@ void rl_octets_drop(struct rl_octets *o, u32 len)
 	if (!o->len)
 		o->from = 0;
 }
+
+/* Whole pages of [@at, @end). */
+static void trim_pages(const struct rl_octets *o, u32 at, u32 end)
+{
+	const u32 page = 4096;
+
+	at = (at + page - 1) & ~(page - 1);
+	end &= ~(page - 1);
+	if (at < end)
+		madvise(o->mem + at, end - at, MADV_DONTNEED);
+}
+
+void rl_octets_trim(struct rl_octets *o)
+{
+	u32 end = o->from + o->len;
+
+	if (end > o->size) {
+		trim_pages(o, end - o->size, o->from);
+		return;
+	}
+	trim_pages(o, 0, o->from);
+	trim_pages(o, end, o->size);
+}

@@ -11,6 +11,9 @@
 
 #include "process/port.h"
 
+/* Of an idle queue's memory, what stays. */
+#define RL_OCTETS_KEPT	4096
+
 struct rl_octets {
 	u8 *mem;
 	u32 size;
@@ -38,5 +41,13 @@ void rl_octets_add(struct rl_octets *o, u32 len);
 ssize_t rl_octets_copy(const struct rl_octets *o, const struct iovec *to, int n, size_t max);
 /* Drops the first @len octets. */
 void rl_octets_drop(struct rl_octets *o, u32 len);
+
+/* Does it have more pages than it may keep while nothing happens? */
+static inline bool rl_octets_is_fat(const struct rl_octets *o)
+{
+	return o->from + o->len > RL_OCTETS_KEPT;
+}
+/* Pages without octets of the queue are the kernel's again. */
+void rl_octets_trim(struct rl_octets *o);
 
 #endif

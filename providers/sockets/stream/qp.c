@@ -62,9 +62,12 @@ static void count_placed(struct rl_stream *s)
 	s->seen += n;
 	s->peers.sent += n;
 	s->wanted -= direct;
-	if (!s->closed)
+	if (!s->closed) {
 		rl_octets_add(&s->in, n - direct);
-	else if (n)
+		if (rl_octets_is_fat(&s->in))
+			s->fat = true;
+	}
+	if (s->closed && n)
 		came_too_late(s);
 }
 
@@ -158,8 +161,23 @@ static u32 divert(struct rl_stream *s, const struct iovec *iov, int n)
 	return filled;
 }
 
+void rl_stream_trim(struct rl_stream *s)
+{
+	if (!s->fat || !s->trim_at || rl_now_ms() < s->trim_at)
+		return;
+	s->trim_at = 0;
+	rl_stream_count(s);
+	if (s->peers.sent != s->trim_seen || s->in.len != s->trim_len)
+		return;
+	rl_octets_trim(&s->in);
+	s->fat = false;
+}
+
 void rl_stream_drop(struct rl_stream *s, u32 n)
 {
+	/* One that was trimmed has the pages that it kept for these octets. */
+	if (rl_octets_is_fat(&s->in))
+		s->fat = true;
 	rl_octets_drop(&s->in, n);
 	/* The queue may begin elsewhere now, and anybody may receive the rest of a Send. */
 	if (s->qp.core.recv_active)
@@ -300,6 +318,78 @@ static void stream_qp_run(struct rl_stream *s)
 	s->kept = NULL;
 }
 
+/* ---- what was sent before the stream was open ---- */
+
+bool rl_stream_is_early(const struct rl_stream *s)
+{
+	if (s->ops || s->over || !s->conn || s->closed)
+		return false;
+	if (s->phase == RL_STREAM_STARTING)
+		return s->role == RL_STREAM_INITIATOR;
+	return s->phase == RL_STREAM_OPEN && s->conn->link.qp &&
+		!weft_stream_may_send(&s->conn->link.st);
+}
+
+bool rl_stream_has_early_room(struct rl_stream *s)
+{
+	return rl_early_room(&s->early, s->conn->fd, 1);
+}
+
+static void post_early(struct rl_stream *s)
+{
+	struct rl_early *y = &s->early;
+	u32 len = min_t(u32, rl_stream_credit(&s->own), RL_STREAM_MESSAGE), n;
+	u32 left = RL_STREAM_HEAD_LEN;
+	union entry e;
+
+	len = min_t(u32, len, y->len);
+	if (!len)
+		return;
+	begin_entry(&e);
+	n = stream_qp_add_sge(sges(&e), 0, s->own_head, RL_STREAM_HEAD_LEN, &left);
+	left = len;
+	n = stream_qp_add_sge(sges(&e), n, y->mem + y->from, len, &left);
+	e.w.num_sge = n;
+	e.w.nslots = weft_sq_wqe_slots(n, 0);
+	write_head(s, s->own_head, false);
+	s->own.sent += len;
+	y->from += len;
+	y->len -= len;
+	stream_qp_post(s, &e.w);
+}
+
+/* The last words of one that is closed, and then FIN. */
+static void post_end(struct rl_stream *s)
+{
+	if (!s->fin_said)
+		post_head(s, true);
+	s->fin_said = s->finished = true;
+	rl_ulp_end(&s->qp, true);
+	s->conn->step_due = true;
+}
+
+/* True: what waited is sent, or posted. */
+static bool pay_early(struct rl_stream *s)
+{
+	while (s->early.len && rl_stream_is_idle(s) && rl_stream_credit(&s->own)) {
+		post_early(s);
+		stream_qp_run(s);
+	}
+	if (s->early.len || !rl_stream_is_idle(s))
+		return false;
+	rl_early_free(&s->early);
+	return true;
+}
+
+static void pay_debt(struct rl_stream *s)
+{
+	if (!pay_early(s))
+		return;
+	if (s->closed && !s->finished)
+		post_end(s);
+	s->debt = s->fin_due && !s->fin_said;
+}
+
 void rl_stream_push(struct rl_stream *s)
 {
 	if (s->phase != RL_STREAM_OPEN || s->over || !s->conn->link.qp)
@@ -310,15 +400,38 @@ void rl_stream_push(struct rl_stream *s)
 		return;
 	if (!rl_stream_is_idle(s))
 		return;
-	if (s->fin_due && !s->fin_said) {
+	if (unlikely(s->debt))
+		pay_debt(s);
+	if (s->fin_due && !s->fin_said && !s->early.len) {
 		s->fin_said = true;
+		s->debt = false;
 		post_head(s, true);
-	} else if (credit_is_due(s)) {
+	} else if (credit_is_due(s) && rl_stream_is_idle(s)) {
 		post_head(s, false);
 	} else {
 		return;
 	}
 	stream_qp_run(s);
+}
+
+void rl_stream_pay(struct rl_stream *s)
+{
+	bool waits;
+
+	rl_stream_push(s);
+	if (s->awaits_open && (s->phase != RL_STREAM_STARTING || s->over)) {
+		s->awaits_open = false;
+		if (s->conn->linger_until == s->open_by)
+			s->conn->linger_until = 0;
+	}
+	waits = (s->debt || (s->awaits_open && rl_now_ms() >= s->open_by)) && !s->over;
+	if (waits && !s->debt_watched)
+		rl_conn_watch(s->conn);
+	/* The progress thread sees to those that are closed, or have ended, anyhow. */
+	else if (!waits && s->debt_watched && !s->closed && !s->over)
+		rl_ulp_unwatch(s->conn);
+	s->debt_watched = waits;
+	s->debt &= waits;
 }
 
 /* ---- a message ---- */
@@ -410,6 +523,23 @@ ssize_t rl_stream_say(struct rl_stream *s, const struct iovec *iov, int n, size_
 	return len;
 }
 
+ssize_t rl_stream_say_early(struct rl_stream *s, const struct iovec *iov, size_t max)
+{
+	u32 len = rl_early_room(&s->early, s->conn->fd, max);
+	u8 *to;
+
+	if (!len)
+		return -EAGAIN;
+	to = rl_early_place(&s->early, len);
+	if (!to)
+		return -ENOMEM;
+	if (!stream_qp_gather(to, iov, 0, len))
+		return -EFAULT;
+	s->early.len += len;
+	s->debt = true;
+	return len;
+}
+
 void rl_stream_finish(struct rl_stream *s)
 {
 	if (s->ops) {
@@ -417,15 +547,19 @@ void rl_stream_finish(struct rl_stream *s)
 		return;
 	}
 	s->closed = true;
-	if (s->phase != RL_STREAM_OPEN || s->over || !s->conn->link.qp)
+	if (s->over || !s->conn || (s->phase != RL_STREAM_OPEN && !s->early.len))
+		return;
+	if (s->phase == RL_STREAM_OPEN && !s->conn->link.qp)
 		return;
 	divert(s, NULL, 0);
 	rl_octets_drop(&s->in, s->in.len);
-	if (!s->fin_said)
-		post_head(s, true);
-	s->fin_said = true;
-	rl_ulp_end(&s->qp, true);
-	s->conn->step_due = true;
+	if (s->fat)
+		rl_octets_trim(&s->in);
+	s->fat = false;
+	if (s->early.len)
+		s->debt = true;
+	else
+		post_end(s);
 }
 
 /* ---- what the core completes ---- */
@@ -492,5 +626,6 @@ void rl_stream_open(struct rl_stream *s, const struct rl_stream_terms *peers)
 	if (!s->conn->link.st.initiator)
 		return;
 	post_head(s, false);
+	post_early(s);
 	s->conn->tx_due = true;
 }

@@ -26,6 +26,15 @@
  */
 #define RETRY_MS 20
 
+/* A queue that nothing moves for this time, and for less than twice of it, gives its pages back. */
+#define IDLE_MS 100
+
+/*
+ * An initiator's program mostly calls before this time. From then on the progress thread waits for
+ * the Reply: a responder may not send before it has heard of that.
+ */
+#define OPEN_MS 20
+
 /* Octets that are looked at in one go. */
 #define LOOK 4096
 
@@ -49,6 +58,8 @@ static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->ext = false;
 	if (s && s->closed && !s->unheard && s->phase == RL_STREAM_OPEN)
 		cfg->close_ms = max_t(u32, cfg->close_ms, CLOSE_MS);
+	if (s && s->closed)
+		cfg->accept_ms = CLOSE_MS;
 	if (!s || !s->ops)
 		return;
 	cfg->mpa.ird = cfg->mpa.ord = s->options.operations->reads;
@@ -153,6 +164,7 @@ static void start_ended(struct rl_conn *c)
 	if (s) {
 		s->over = true;
 		s->error = s->ops ? s->options.operations->end_error(s, c) : end_error(s, c);
+		s->half = !s->error && !s->closed && !s->fin_due && !s->ops;
 		if (s->ops)
 			s->options.operations->end(s);
 		/*
@@ -187,22 +199,75 @@ static void start_dead(struct rl_conn *c)
 	rl_stream_put(s);
 }
 
+/* The connection's timer also serves retries: a tick may be early. */
+static void plan_trim(struct rl_stream *s)
+{
+	if (!s->trim_at) {
+		s->trim_at = rl_now_ms() + IDLE_MS;
+		s->trim_seen = s->peers.sent;
+		s->trim_len = s->in.len;
+	}
+	if (!s->conn->linger_until)
+		s->conn->linger_until = s->trim_at;
+}
+
+static void do_chores(struct rl_stream *s)
+{
+	if (s->debt || s->debt_watched || s->awaits_open)
+		rl_stream_pay(s);
+	if (s->awaits_open && !s->debt_watched && !s->conn->linger_until)
+		s->conn->linger_until = s->open_by;
+	if (s->fat)
+		plan_trim(s);
+}
+
 static void settled(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
 
 	if (!s)
 		return;
+	if (unlikely(s->chores))
+		do_chores(s);
 	rl_stream_news(s);
 	if (s->closed && s->fin_said && !s->ops)
 		rl_ulp_leave(c);
 }
 
+static void seek_frame(struct rl_stream *s);
+
+static bool start_is_starting(const struct rl_stream *s)
+{
+	return s->phase == RL_STREAM_STARTING && !s->over;
+}
+
+void rl_stream_seek_reply(struct rl_stream *s)
+{
+	if (!start_is_starting(s))
+		return;
+	if (!s->begun)
+		seek_frame(s);
+	/* Nothing is read any more: the exchange is not to wait for that. */
+	if (s->closed)
+		rl_octets_drop(&s->in, s->in.len);
+	if (s->begun)
+		s->conn->read_paused = false;
+}
+
+/* The socket has news, and no call of the program's has come since. */
+static void readable(struct rl_conn *c)
+{
+	if (c->read_paused && c->user)
+		rl_stream_seek_reply(c->user);
+}
+
 /* TCP may have room, and no call of the program's has come since. */
 static void tick(struct rl_conn *c)
 {
-	if (c->user)
-		rl_stream_push(c->user);
+	if (!c->user)
+		return;
+	rl_stream_push(c->user);
+	rl_stream_trim(c->user);
 }
 
 static const struct rl_conn_ulp rl_stream_ulp = {
@@ -214,6 +279,7 @@ static const struct rl_conn_ulp rl_stream_ulp = {
 	.dead = start_dead,
 	.settled = settled,
 	.tick = tick,
+	.readable = readable,
 	.stays_with_thread = true,
 	.one_call = true,
 	.retry_ms = RETRY_MS,
@@ -252,6 +318,8 @@ static void begin_initiator(struct rl_stream *s)
 	}
 	/* There may be octets in TCP that are no Reply. */
 	c->read_paused = true;
+	s->awaits_open = !s->ops;
+	s->open_by = rl_now_ms() + OPEN_MS;
 	rl_ulp_start(c, &s->qp, offer, &t);
 	rl_conn_unlock(c);
 }
@@ -266,11 +334,18 @@ static void begin_responder(struct rl_stream *s)
 	rl_conn_unlock(c);
 }
 
-/* An initiator says FIN: the peer's program is not to take it for a failure. */
+/*
+ * An initiator says FIN: the peer's program is not to take it for a failure. What was sent waits
+ * for the Reply, as it would in TCP for the peer's program to accept.
+ */
 void rl_stream_give_up(struct rl_stream *s)
 {
 	struct rl_conn *c = s->conn;
 
+	if (s->debt && !s->over) {
+		weft_link_set_deadline(&c->link, rl_now_ms(), CLOSE_MS);
+		return;
+	}
 	c->read_paused = false;
 	c->step_due = true;
 	rl_ulp_withdraw(c, -ECANCELED);
@@ -335,6 +410,19 @@ static bool has_ended(int fd)
 	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) > 0;
 }
 
+/* A client whose first octets are a key's by chance waits for an answer to them. */
+static bool is_late_frame(struct rl_stream *s)
+{
+	u64 now;
+
+	if (!s->options.plain_allowed || awaits_reply(s) || !s->options.frame_ms)
+		return false;
+	now = rl_now_ms();
+	if (!s->frame_by)
+		s->frame_by = now + s->options.frame_ms;
+	return now >= s->frame_by;
+}
+
 /* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */
 static int start_look(struct rl_stream *s, int fd)
 {
@@ -349,7 +437,7 @@ static int start_look(struct rl_stream *s, int fd)
 	at = find_frame(p, n, awaits_reply(s));
 	if (!at && n >= WEFT_MPA_KEY_LEN)
 		return 1;
-	if (!at && !has_ended(fd)) {
+	if (!at && !has_ended(fd) && !is_late_frame(s)) {
 		set_low_mark(s, fd, WEFT_MPA_KEY_LEN);
 		return -EAGAIN;
 	}
@@ -385,8 +473,10 @@ static void seek_frame(struct rl_stream *s)
 
 	while (!rv)
 		rv = start_look(s, fd);
-	if (rv != -EAGAIN && rv != -EINTR)
+	if (rv != -EAGAIN && rv != -EINTR) {
 		set_low_mark(s, fd, 1);
+		s->frame_by = 0;
+	}
 	if (rv > 0)
 		s->begun = true;
 	else if (rv != -EAGAIN && rv != -EINTR)
@@ -414,11 +504,6 @@ static enum rl_stream_role role_by_names(int fd)
 		(int)own.port - (int)peer.port;
 
 	return rv < 0 ? RL_STREAM_INITIATOR : RL_STREAM_RESPONDER;
-}
-
-static bool start_is_starting(const struct rl_stream *s)
-{
-	return s->phase == RL_STREAM_STARTING && !s->over;
 }
 
 /* A connection may be in other hands meanwhile: what it guards is looked at with its lock. */

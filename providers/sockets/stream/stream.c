@@ -57,6 +57,7 @@ void rl_stream_put(struct rl_stream *s)
 	rl_octets_fini(&s->in);
 	if (s->ops)
 		s->options.operations->free(s->ops);
+	rl_early_free(&s->early);
 	free(s->kept);
 	pthread_mutex_destroy(&s->qp.lock);
 	pthread_mutex_destroy(&s->lock);
@@ -64,10 +65,9 @@ void rl_stream_put(struct rl_stream *s)
 }
 
 /* A connected TCP socket: 0, or why it is none. */
-static int check_socket(int fd)
+static int check_socket(int fd, struct sockaddr_in6 *peer)
 {
 	int type = 0, protocol = 0, rv;
-	struct sockaddr_storage peer;
 	socklen_t len = sizeof(type);
 
 	rv = rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &len);
@@ -75,8 +75,8 @@ static int check_socket(int fd)
 		rv = rl_raw(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len);
 	if (!rv && (type != SOCK_STREAM || protocol != IPPROTO_TCP))
 		return -EPROTOTYPE;
-	len = sizeof(peer);
-	return rv ? rv : rl_raw(SYS_getpeername, fd, &peer, &len);
+	len = sizeof(*peer);
+	return rv ? rv : rl_raw(SYS_getpeername, fd, peer, &len);
 }
 
 static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_stream_options *o)
@@ -91,6 +91,7 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 	s->refs = 1;
 	s->fd = -1;
 	s->role = role;
+	s->least = 1;
 	if (o)
 		s->options = *o;
 	s->peers = (struct rl_stream_credit){ .window = window, .limit = window };
@@ -108,14 +109,16 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 static int stream_start(int fd, enum rl_stream_role role, const struct rl_stream_options *o,
 		 struct rl_stream **out)
 {
+	struct sockaddr_in6 peer = {};
 	struct rl_stream *s;
-	int rv = check_socket(fd);
+	int rv = check_socket(fd, &peer);
 
 	if (rv)
 		return rv;
 	s = stream_make(role, o);
 	if (!s)
 		return -ENOMEM;
+	s->peer = peer;
 	rv = s->fd = rl_fd_copy_hidden(fd);
 	if (rv < 0) {
 		rl_stream_put(s);
@@ -152,6 +155,14 @@ static bool stream_is_open(const struct rl_stream *s)
 	return s->phase == RL_STREAM_OPEN && !s->over;
 }
 
+/* Octets may be sent, or kept until they may be. */
+static bool may_speak(struct rl_stream *s)
+{
+	if (likely(stream_is_open(s) && rl_stream_is_idle(s)))
+		return rl_stream_credit(&s->own) && !s->early.len;
+	return rl_stream_is_early(s) && rl_stream_has_early_room(s);
+}
+
 /* POLL bits, without asking TCP. */
 static unsigned int events_now(struct rl_stream *s)
 {
@@ -160,14 +171,13 @@ static unsigned int events_now(struct rl_stream *s)
 
 	if (s->ops && s->phase != RL_STREAM_PLAIN)
 		return s->options.operations->events(s);
-	if (s->in.len || ends || s->phase == RL_STREAM_PLAIN)
+	if (s->in.len >= s->least || ends || s->phase == RL_STREAM_PLAIN)
 		events |= POLLIN;
 	if (ends)
 		events |= POLLRDHUP;
-	if (s->over || s->phase == RL_STREAM_PLAIN || s->fin_due ||
-	    (stream_is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own)))
+	if (s->over || s->phase == RL_STREAM_PLAIN || s->fin_due || may_speak(s))
 		events |= POLLOUT;
-	if (s->over || (ends && s->fin_due))
+	if ((s->over && !s->half) || (ends && s->fin_due))
 		events |= POLLHUP;
 	if (s->error)
 		events |= POLLERR;
@@ -364,6 +374,24 @@ bool rl_stream_has_begun(struct rl_stream *s)
 	return has_begun;
 }
 
+u64 rl_stream_frame_by(struct rl_stream *s)
+{
+	u64 by;
+
+	stream_hold(s);
+	by = s->frame_by;
+	stream_end(s);
+	return by;
+}
+
+/* No more than half of what the peer may send: TCP gives its queue room for the double, too. */
+void rl_stream_set_low_mark(struct rl_stream *s, u32 octets)
+{
+	stream_hold(s);
+	s->least = max_t(u32, 1, min_t(u32, octets, s->peers.window / 2));
+	stream_end(s);
+}
+
 /* ---- receiving ---- */
 
 static size_t stream_total(const struct iovec *iov, int n)
@@ -397,7 +425,8 @@ static int rest_of(const struct iovec *iov, int n, size_t done, struct iovec *re
 /* Nothing is left to read: why. */
 static ssize_t at_end(struct rl_stream *s)
 {
-	if (s->error)
+	/* That of a send after the peer's end is not the reader's. */
+	if (s->error && s->error != EPIPE)
 		return -take_error(s);
 	if (s->phase == RL_STREAM_PLAIN)
 		return -EPROTO;
@@ -520,11 +549,12 @@ static int no_send(struct rl_stream *s)
  */
 static bool may_go_on(struct rl_stream *s)
 {
-	if (rl_stream_is_idle(s) && rl_stream_credit(&s->own))
+	if (rl_stream_is_idle(s) && !s->early.len && rl_stream_credit(&s->own))
 		return true;
 	rl_stream_take_in(s, NULL, 0);
 	settle(s);
-	return stream_is_open(s) && rl_stream_is_idle(s) && rl_stream_credit(&s->own);
+	return stream_is_open(s) && rl_stream_is_idle(s) && !s->early.len &&
+		rl_stream_credit(&s->own);
 }
 
 static ssize_t stream_send_all(struct rl_stream *s, const struct iovec *iov, int n, size_t max)
@@ -542,8 +572,20 @@ static ssize_t stream_send_all(struct rl_stream *s, const struct iovec *iov, int
 		return done;
 	if (rv < 0)
 		return rv;
+	if (rl_stream_is_early(s))
+		return rl_stream_say_early(s, iov, max);
 	rv = no_send(s);
 	return rv ? rv : -EAGAIN;
+}
+
+/* The peer has closed: it would drop them, and reset the connection. */
+static ssize_t send_to_closed(struct rl_stream *s, size_t max)
+{
+	if (max) {
+		s->half = false;
+		s->error = EPIPE;
+	}
+	return min_t(size_t, max, 1u << 30);
 }
 
 ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int flags)
@@ -555,7 +597,11 @@ ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int 
 	if (how < 0)
 		return how;
 	rv = s->ops && s->phase != RL_STREAM_PLAIN ? -EOPNOTSUPP : no_send(s);
-	if (!rv && max)
+	if (s->half && rv == -EPIPE)
+		rv = send_to_closed(s, max);
+	else if (rv == -EAGAIN && rl_stream_is_early(s))
+		rv = max ? rl_stream_say_early(s, iov, max) : 0;
+	else if (!rv && max)
 		rv = stream_send_all(s, iov, n, max);
 	stream_leave(s, how);
 	return rv;
@@ -646,7 +692,7 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 
 	if (rv)
 		return rv;
-	if (s->over || s->phase == RL_STREAM_PLAIN)
+	if ((s->over && !s->half) || s->phase == RL_STREAM_PLAIN)
 		rv = -ENOTCONN;
 	else if (s->ops)
 		rv = -EOPNOTSUPP;
@@ -654,6 +700,8 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 		s->read_shut = true;
 	if (!rv && how != SHUT_RD)
 		s->fin_due = true;
+	s->half &= !s->fin_due;
+	s->debt |= !rv && rl_stream_is_early(s);
 	if (!rv)
 		rl_stream_push(s);
 	stream_end(s);
@@ -664,6 +712,12 @@ int rl_stream_shutdown(struct rl_stream *s, int how)
 
 static void stream_finish(struct rl_stream *s)
 {
+	if (s->resets && s->conn && !s->ops) {
+		s->closed = true;
+		s->conn->reset = s->conn->step_due = true;
+		rl_conn_watch(s->conn);
+		return;
+	}
 	rl_stream_finish(s);
 	if (!s->conn)
 		return;
@@ -718,13 +772,49 @@ static bool has_arrived(struct rl_conn *c)
 	return v.delivered || v.closed;
 }
 
+void rl_stream_reset_at_close(struct rl_stream *s)
+{
+	stream_hold(s);
+	s->resets = true;
+	stream_end(s);
+}
+
+bool rl_stream_lingers(struct rl_stream *s)
+{
+	bool lingers;
+
+	stream_hold(s);
+	lingers = s->closed && s->conn && !has_arrived(s->conn);
+	stream_end(s);
+	return lingers;
+}
+
+void rl_stream_let_go(struct rl_stream *s)
+{
+	rl_gate_enter();
+	rl_stream_put(s);
+	rl_gate_leave();
+}
+
+bool rl_stream_half_peer(struct rl_stream *s, struct sockaddr_in6 *peer)
+{
+	bool is_half;
+
+	stream_hold(s);
+	is_half = s->half;
+	*peer = s->peer;
+	stream_end(s);
+	return is_half;
+}
+
 /* Of one that is not closed: TCP has all that was sent, and the peer's, too. */
 static bool has_taken_all(struct rl_stream *s)
 {
 	int left = 0;
 
 	return s->over ||
-		(rl_stream_is_idle(s) && !rl_raw(SYS_ioctl, s->conn->fd, SIOCOUTQ, &left) && !left);
+		(rl_stream_is_idle(s) && !s->debt &&
+		 !rl_raw(SYS_ioctl, s->conn->fd, SIOCOUTQ, &left) && !left);
 }
 
 static void wait_a_little(void)
@@ -752,6 +842,13 @@ static bool lock_until(pthread_mutex_t *lock, const struct leaving *l)
 	return true;
 }
 
+/* It has something to send, now or once the peer's program accepts. */
+static bool may_owe(const struct rl_stream *s)
+{
+	return s->conn && (s->phase == RL_STREAM_OPEN ||
+			   (s->phase == RL_STREAM_STARTING && s->debt));
+}
+
 /* Closes, if it ends; true: the peer's TCP has all, or that is unknown. */
 static bool is_done(struct rl_stream *s, const struct leaving *l)
 {
@@ -759,10 +856,11 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 
 	if (s->forks != rl_fd_forks() || !lock_until(&s->lock, l))
 		return true;
-	if (s->conn && s->phase == RL_STREAM_OPEN && lock_until(&s->conn->lock, l)) {
+	if (may_owe(s) && lock_until(&s->conn->lock, l)) {
 		/* Posted operations are sent first. */
 		if (l->ends && !s->closed && (!s->ops || s->options.operations->is_quiet(s)))
 			stream_finish(s);
+		rl_stream_seek_reply(s);
 		rl_conn_receive(s->conn);
 		s->conn->step_due = s->conn->tx_due = true;
 		rl_conn_unlock(s->conn);

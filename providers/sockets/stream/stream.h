@@ -18,6 +18,7 @@
 #ifndef RL_STREAM_H
 #define RL_STREAM_H
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/uio.h>
 
@@ -51,6 +52,7 @@ struct rl_stream_options {
 	 */
 	const struct rl_stream_operations *operations; /* NULL: octets */
 	u32 depth;			/* of theirs; 0: the default */
+	u32 frame_ms;			/* plain_allowed: how long a Request's key may be partial */
 };
 
 enum rl_stream_phase {
@@ -138,6 +140,21 @@ unsigned int rl_stream_look(struct rl_stream *s, bool moves, unsigned int *await
  * -EAGAIN.
  */
 unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events);
+
+/* ms: rl_stream_poll() then finds that the peer is plain, if it is silent until then; 0: none. */
+u64 rl_stream_frame_by(struct rl_stream *s);
+/* SO_RCVLOWAT: rl_stream_poll() says POLLIN for so many octets, or an end. */
+void rl_stream_set_low_mark(struct rl_stream *s, u32 octets);
+
+/* rl_stream_close() resets the connection, and loses what TCP has. */
+void rl_stream_reset_at_close(struct rl_stream *s);
+/* A reference beyond rl_stream_close(), and its end. */
+void rl_stream_get(struct rl_stream *s);
+void rl_stream_let_go(struct rl_stream *s);
+/* With such a reference: it is closed, and the peer's TCP has not everything yet. */
+bool rl_stream_lingers(struct rl_stream *s);
+/* The peer has closed, and the program's half is open: who it was. TCP has forgotten. */
+bool rl_stream_half_peer(struct rl_stream *s, struct sockaddr_in6 *peer);
 
 /* Octets that rl_stream_recv() has now: FIONREAD. */
 size_t rl_stream_inq(struct rl_stream *s);

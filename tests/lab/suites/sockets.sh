@@ -19,6 +19,8 @@ tests() {
 		signals-over-tcp signals plain
 		signals-over-iwarp signals iwarp
 		turns-take-no-more-calls-than-over-tcp few_calls
+		idle-connections-keep-16-kib idle_memory
+		a-peer-that-is-not-read-costs-the-window unread_memory
 		rules-that-make-no-sense bad_rules
 		first-rule-that-matches-decides rules_decide
 		server-speaks-first speaks_first
@@ -29,7 +31,7 @@ tests() {
 		posted-operations operations
 		posted-operations-without-weft operations without
 		used-in-two-processes two_processes
-		weftspec-judges-a-server judged 94 listen
+		weftspec-judges-a-server judged 95 listen
 		weftspec-judges-a-client judged 27 connect
 		python-http-urllib-and-curl python_http
 		python-asyncio python_asyncio
@@ -192,6 +194,75 @@ few_calls() {
 	[ "$(of_calls "$TEST_DIR/iwarp.1000" read)" -lt 200 ] || fail "a bell is silenced that did not ring"
 }
 
+# memory HOW N SIZE: KiB that a connection costs a server that has received SIZE octets on each of N, and reads them
+# (HOW is read) or leaves all but the first unread. It waits until the figure is that of 16 KiB, or 10 s.
+MEMORY='
+import fcntl, os, signal, socket, sys, termios, time
+how, n, size, fine = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+def rss():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1])
+l = socket.create_server(("127.0.0.1", 7191), backlog=n)
+pid = os.fork()
+if not pid:
+    l.close()
+    ends = [socket.create_connection(("127.0.0.1", 7191)) for i in range(n)]
+    data = bytes(size)
+    for s in ends:
+        s.sendall(b"h")
+        assert s.recv(1) == b"H"
+    for i in range(100 if how == "unread" else 0):
+        for s in ends:
+            s.setblocking(False)
+            try:
+                s.send(data)
+            except BlockingIOError:
+                pass
+        time.sleep(.02)
+    for s in ends if how == "read" else []:
+        s.sendall(data)
+    time.sleep(20)
+    os._exit(0)
+ends = []
+for i in range(n):
+    ends.append(l.accept()[0])
+for c in ends:
+    assert c.recv(1) == b"h"
+    c.sendall(b"H")
+before = rss()
+if how == "read":
+    for c in ends:
+        time.sleep(.002)
+        left = size
+        while left:
+            left -= len(c.recv(min(left, 10000)))
+else:
+    until = time.time() + 3
+    while time.time() < until:
+        for c in ends:
+            fcntl.ioctl(c, termios.FIONREAD, b"    ")
+        time.sleep(.02)
+until = time.time() + 10
+while (rss() - before) / n > fine and time.time() < until:
+    time.sleep(.05)
+os.kill(pid, signal.SIGKILL)
+print("%.1f KiB a connection" % ((rss() - before) / n))
+sys.exit((rss() - before) / n > fine)'
+
+# A queue of received octets gives its pages back.
+idle_memory() {
+	over 7191
+	iwarp python3 -c "$MEMORY" read 50 1000000 16 >"$TEST_DIR/idle" 2>"$TEST_DIR/idle.err" || fail "$(cat "$TEST_DIR/idle")"
+	goes_over "$TEST_DIR/idle.err"
+}
+
+# What a peer sends and the program does not read: the window of the rule, and 64 KiB.
+unread_memory() {
+	workshop
+	echo 'iwarp both 7191 window=64' >"$WORK/rules"
+	iwarp python3 -c "$MEMORY" unread 50 400000 144 >"$TEST_DIR/unread" 2>"$TEST_DIR/unread.err" || fail "$(cat "$TEST_DIR/unread")"
+	goes_over "$TEST_DIR/unread.err"
+}
+
 # refused LINES: weft-run says where.
 refused() {
 	local rc=0
@@ -210,9 +281,10 @@ bad_rules() {
 	refused 'iwarp both 80 10.0.0.0/33' 1
 	refused 'iwarp both 80 10.0.0.1 10.0.0.2' 1
 	refused 'iwarp accept 80 wait=ever' 1
+	refused 'iwarp accept 80 window=15' 1
 	rm "$WORK/rules"
 	! iwarp true 2>"$TEST_DIR/none" || fail "rules that are not there"
-	printf '\n# none\niwarp both 1-80 ::1/64 only wait=10 # fine\ntcp connect *\n' >"$WORK/rules"
+	printf '\n# none\niwarp both 1-80 ::1/64 only wait=10 window=16 # fine\ntcp connect *\n' >"$WORK/rules"
 	iwarp true
 }
 

@@ -1520,6 +1520,507 @@ static void by_exec(void)
 	execlp("true", "true", (char *)NULL);
 }
 
+/* ---- options ---- */
+
+static bool ended(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, 0) == 0;
+}
+
+static int option_of(int fd, int level, int option)
+{
+	int v = -1;
+	socklen_t len = sizeof(v);
+
+	return getsockopt(fd, level, option, &v, &len) ? -1 : v;
+}
+
+static bool set_to(int fd, int level, int option, int v)
+{
+	return !setsockopt(fd, level, option, &v, sizeof(v));
+}
+
+static bool says_bulk(int fd)
+{
+	return send_bulk(fd, BULK);
+}
+
+/* The program's cork is not that of the messages that give the peer credit. */
+static bool corked_reader(void)
+{
+	long begin;
+	struct task t;
+	int fd[2];
+
+	NEED(connect_pair(fd) && set_to(fd[0], IPPROTO_TCP, TCP_CORK, 1));
+	NEED(option_of(fd[0], IPPROTO_TCP, TCP_CORK) == 1);
+	begin = ms_now();
+	NEED(begin_task(&t, says_bulk, fd[1]) && recv_bulk(fd[0], BULK, 0) && end_task(&t));
+	/* A corked message waits for 200 ms, and there would be some hundred. */
+	NEED(ms_now() - begin < 4000);
+	NEED(set_to(fd[0], IPPROTO_TCP, TCP_CORK, 0) && !option_of(fd[0], IPPROTO_TCP, TCP_CORK));
+	return close_pair(fd);
+}
+
+static bool corks_of_listener_and_client(void)
+{
+	int client = socket(AF_INET, SOCK_STREAM, 0), fd, i;
+	struct timespec t0, t1;
+
+	NEED(set_to(listener, IPPROTO_TCP, TCP_CORK, 1) && set_to(client, IPPROTO_TCP, TCP_CORK, 1));
+	NEED(!connect(client, (struct sockaddr *)&addr, sizeof(addr)));
+	fd = accept(listener, NULL, NULL);
+	NEED(set_to(listener, IPPROTO_TCP, TCP_CORK, 0) && fd >= 0);
+	NEED(option_of(fd, IPPROTO_TCP, TCP_CORK) == 1 && option_of(client, IPPROTO_TCP, TCP_CORK) == 1);
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	for (i = 0; i < 5; i++) {
+		/* Without the cork; TCP sends what it had kept then. */
+		NEED(word(client, "ping") && set_to(client, IPPROTO_TCP, TCP_CORK, 0) && hear(fd, "ping"));
+		NEED(word(fd, "pong") && set_to(fd, IPPROTO_TCP, TCP_CORK, 0) && hear(client, "pong"));
+		NEED(set_to(client, IPPROTO_TCP, TCP_CORK, 1) && set_to(fd, IPPROTO_TCP, TCP_CORK, 1));
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	NEED(t1.tv_sec - t0.tv_sec < 2);
+	close(client);
+	close(fd);
+	return true;
+}
+
+static bool nodelay_is_kept(void)
+{
+	int fd[2];
+
+	NEED(connect_pair(fd) && !option_of(fd[0], IPPROTO_TCP, TCP_NODELAY));
+	NEED(set_to(fd[0], IPPROTO_TCP, TCP_NODELAY, 7) && option_of(fd[0], IPPROTO_TCP, TCP_NODELAY) == 1);
+	NEED(set_to(fd[0], IPPROTO_TCP, TCP_NODELAY, 0) && !option_of(fd[0], IPPROTO_TCP, TCP_NODELAY));
+	NEED(word(fd[0], "abc") && hear(fd[1], "abc"));
+	NEED(setsockopt(fd[0], IPPROTO_TCP, TCP_NODELAY, "x", 1) == -1 && errno == EINVAL);
+	return close_pair(fd);
+}
+
+/* Either it is refused, or there are notifications: of a socket, and of one that is accepted. */
+static bool zerocopy_is_honest(void)
+{
+	char control[256];
+	struct msghdr m = { .msg_control = control, .msg_controllen = sizeof(control) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0), accepted;
+	bool has = set_to(fd, SOL_SOCKET, SO_ZEROCOPY, 1);
+	bool passes_on = set_to(listener, SOL_SOCKET, SO_ZEROCOPY, 1);
+	struct pollfd p = { .fd = fd };
+
+	NEED(!connect(fd, (struct sockaddr *)&addr, sizeof(addr)) && (has || errno == ENOPROTOOPT));
+	accepted = accept(listener, NULL, NULL);
+	NEED(send(fd, "abc", 3, MSG_ZEROCOPY) == 3 && hear(accepted, "abc"));
+	NEED((option_of(fd, SOL_SOCKET, SO_ZEROCOPY) == 1) == has);
+	NEED((option_of(accepted, SOL_SOCKET, SO_ZEROCOPY) == 1) == passes_on);
+	NEED(!has || (poll(&p, 1, 5000) == 1 && recvmsg(fd, &m, MSG_ERRQUEUE | MSG_DONTWAIT) == 0));
+	NEED(!passes_on || set_to(listener, SOL_SOCKET, SO_ZEROCOPY, 0));
+	close(fd);
+	close(accepted);
+	return true;
+}
+
+static bool says_it_in_two(int fd)
+{
+	return word(fd, "abc") && !usleep(300000) && word(fd, "defghij");
+}
+
+/* A blocking recv(), and poll(), wait for as many octets as accept() passed on, or were set. */
+static bool low_mark_is_waited_for(void)
+{
+	struct pollfd p = { .events = POLLIN };
+	char buf[32];
+	int client, fd;
+	struct task t;
+
+	NEED(set_to(listener, SOL_SOCKET, SO_RCVLOWAT, 10));
+	client = dial();
+	fd = accept(listener, NULL, NULL);
+	NEED(set_to(listener, SOL_SOCKET, SO_RCVLOWAT, 1) && option_of(fd, SOL_SOCKET, SO_RCVLOWAT) == 10);
+	NEED(begin_task(&t, says_it_in_two, client) && recv(fd, buf, sizeof(buf), 0) == 10 && end_task(&t));
+	NEED(option_of(fd, SOL_SOCKET, SO_RCVLOWAT) == 10);
+	NEED(begin_task(&t, says_it_in_two, client));
+	p.fd = fd;
+	NEED(poll(&p, 1, 20000) == 1 && p.revents == POLLIN && recv(fd, buf, sizeof(buf), MSG_DONTWAIT) == 10);
+	NEED(end_task(&t) && word(client, "abc") && !poll(&p, 1, 100));
+	NEED(set_to(fd, SOL_SOCKET, SO_RCVLOWAT, 3) && poll(&p, 1, 20000) == 1 && hear(fd, "abc"));
+	NEED(set_to(fd, SOL_SOCKET, SO_RCVLOWAT, 9) && word(client, "xy"));
+	/* Fewer octets, and the end. */
+	close(client);
+	NEED(poll(&p, 1, 20000) == 1 && recv(fd, buf, sizeof(buf), 0) == 2);
+	close(fd);
+	return true;
+}
+
+/* A plain client whose octets begin as MPA's Request does. */
+static bool begins_like_a_request(void)
+{
+	int client = dial_raw(), fd = accept(listener, NULL, NULL);
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char buf[8];
+
+	NEED(client >= 0 && fd >= 0 && syscall(SYS_sendto, client, "M", 1, 0, NULL, 0) == 1);
+	NEED(poll(&p, 1, 40000) == 1 && recv(fd, buf, sizeof(buf), 0) == 1 && word(fd, "answer"));
+	NEED(syscall(SYS_recvfrom, client, buf, 6, MSG_WAITALL, NULL, NULL) == 6);
+	close(client);
+	close(fd);
+	/* The same of a blocking recv(). */
+	client = dial_raw();
+	fd = accept(listener, NULL, NULL);
+	NEED(syscall(SYS_sendto, client, "MP", 2, 0, NULL, 0) == 2 && recv(fd, buf, sizeof(buf), 0) == 2);
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* By epoll, whose waiter hears of it when the time is over. */
+static bool begins_like_a_request_by_epoll(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+	int ep = epoll_create1(0), client = dial_raw(), fd = accept(listener, NULL, NULL);
+	char c;
+
+	NEED(fd >= 0 && !epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev));
+	NEED(syscall(SYS_sendto, client, "M", 1, 0, NULL, 0) == 1);
+	NEED(epoll_wait(ep, &ev, 1, 40000) == 1 && recv(fd, &c, 1, 0) == 1 && c == 'M');
+	close(ep);
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* ---- ends ---- */
+
+static unsigned int asked_until(int fd, short events, unsigned int want)
+{
+	long until = ms_now() + 20000;
+	struct pollfd p = { .fd = fd, .events = events };
+
+	do {
+		p.revents = 0;
+		poll(&p, 1, 10);
+	} while (((unsigned int)p.revents & want) != want && ms_now() < until);
+	return (unsigned short)p.revents;
+}
+
+/* A pair of which the client has said a word and closed. */
+static bool client_has_closed(int fd[2])
+{
+	NEED(connect_pair(fd) && word(fd[1], "req"));
+	close(fd[1]);
+	return hear(fd[0], "req") && ended(fd[0]);
+}
+
+static volatile sig_atomic_t n_pipes;
+
+static void count_pipe(int sig)
+{
+	(void)sig;
+	n_pipes++;
+}
+
+/* TCP takes the first write; the answer to it is an error. */
+static bool written_after_the_peers_close(void)
+{
+	const unsigned int open = POLLIN | POLLOUT | POLLRDHUP;
+	struct sockaddr_in peer = { 0 };
+	socklen_t len = sizeof(peer);
+	int fd[2];
+
+	n_pipes = 0;
+	signal(SIGPIPE, count_pipe);
+	NEED(client_has_closed(fd) && asked_until(fd[0], (short)open, open) == open);
+	NEED(!getpeername(fd[0], (struct sockaddr *)&peer, &len) && len == sizeof(peer));
+	NEED(peer.sin_family == AF_INET && peer.sin_addr.s_addr == addr.sin_addr.s_addr && peer.sin_port);
+	NEED(write(fd[0], "answer", 6) == 6 && !n_pipes);
+	NEED(asked_until(fd[0], (short)open, POLLHUP | POLLERR) == (open | POLLHUP | POLLERR));
+	NEED(ended(fd[0]) && write(fd[0], "x", 1) == -1 && errno == EPIPE && n_pipes == 1);
+	NEED(getpeername(fd[0], (struct sockaddr *)&peer, &len) == -1 && errno == ENOTCONN);
+	signal(SIGPIPE, SIG_DFL);
+	close(fd[0]);
+	return true;
+}
+
+static bool shut_after_the_peers_close(void)
+{
+	int fd[2], how;
+
+	for (how = SHUT_RD; how <= SHUT_RDWR; how++) {
+		NEED(client_has_closed(fd) && asked_until(fd[0], POLLOUT, POLLOUT) == POLLOUT);
+		NEED(!shutdown(fd[0], how));
+		NEED(how == SHUT_RD || (send(fd[0], "x", 1, MSG_NOSIGNAL) == -1 && errno == EPIPE));
+		NEED(how == SHUT_RD || asked_until(fd[0], 0, POLLHUP) == POLLHUP);
+		close(fd[0]);
+	}
+	return true;
+}
+
+/* close() waits for a reader, and no longer than for its time. */
+static bool close_lingers(void)
+{
+	struct linger l = { 1, 20 };
+	int small = 4096, fd[2], status;
+	size_t sent;
+	long begin;
+	pid_t pid;
+
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	pid = fork();
+	if (!pid) {
+		fd[0] = accept(listener, NULL, NULL);
+		if (!hear(fd[0], "hello"))
+			_exit(1);
+		usleep(500000);
+		_exit(!(recv_bulk(fd[0], 200000, 0) && ended(fd[0])));
+	}
+	fd[1] = dial();
+	small = 1 << 20;
+	NEED(set_to(fd[1], SOL_SOCKET, SO_SNDBUF, small) && word(fd[1], "hello"));
+	NEED(!setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)) && send_bulk(fd[1], 200000));
+	begin = ms_now();
+	NEED(!close(fd[1]) && ms_now() - begin > 100 && ms_now() - begin < 15000);
+	NEED(waitpid(pid, &status, 0) == pid && !status);
+	/* Its time. */
+	NEED(connect_pair(fd));
+	l.l_linger = 1;
+	NEED(!setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	sent = send_some(fd[1]);
+	begin = ms_now();
+	NEED(sent && !close(fd[1]) && ms_now() - begin >= 900 && ms_now() - begin < 15000);
+	NEED(recv_bulk(fd[0], sent, 0) && ended(fd[0]));
+	close(fd[0]);
+	small = 131072;
+	return set_to(listener, SOL_SOCKET, SO_RCVBUF, small);
+}
+
+/* Without time it resets. */
+static bool close_resets(void)
+{
+	struct linger l = { 1, 0 };
+	char c;
+	int fd[2];
+
+	NEED(connect_pair(fd) && !setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	NEED(!close(fd[1]) && recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
+	close(fd[0]);
+	return true;
+}
+
+/* connect() to no address resets, and the socket may connect again. */
+static bool disconnected(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in peer;
+	socklen_t len = sizeof(peer);
+	int fd[2], round;
+	char c;
+
+	NEED(connect_pair(fd));
+	for (round = 0; round < 3; round++) {
+		NEED(!connect(fd[1], &none, sizeof(none)));
+		NEED(recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
+		NEED(getpeername(fd[1], (struct sockaddr *)&peer, &len) == -1 && errno == ENOTCONN);
+		NEED(send(fd[1], "x", 1, MSG_NOSIGNAL) == -1 && errno == ECONNRESET);
+		close(fd[0]);
+		NEED(!connect(fd[1], (struct sockaddr *)&addr, sizeof(addr)));
+		fd[0] = accept(listener, NULL, NULL);
+		NEED(fd[0] >= 0 && word(fd[1], "hello") && hear(fd[0], "hello") && word(fd[0], "HELLO"));
+		NEED(hear(fd[1], "HELLO"));
+	}
+	return close_pair(fd);
+}
+
+static bool says_it_in_three(int fd)
+{
+	return word(fd, "a") && !usleep(400000) && word(fd, "b");
+}
+
+/* recvmmsg() looks at its time after each message. */
+static bool messages_in_time(void)
+{
+	struct timespec t = { 0, 2000000000 };
+	struct mmsghdr m[3] = { 0 };
+	struct iovec v[3];
+	char buf[3][4];
+	struct task task;
+	int fd[2], i;
+
+	NEED(connect_pair(fd));
+	for (i = 0; i < 3; i++) {
+		v[i] = (struct iovec){ buf[i], sizeof(buf[i]) };
+		m[i].msg_hdr.msg_iov = &v[i];
+		m[i].msg_hdr.msg_iovlen = 1;
+	}
+	NEED(recvmmsg(fd[0], m, 3, MSG_DONTWAIT, &t) == -1 && errno == EINVAL);
+	t = (struct timespec){ 0, 200000000 };
+	NEED(begin_task(&task, says_it_in_three, fd[1]) && recvmmsg(fd[0], m, 3, 0, &t) == 2);
+	NEED(!t.tv_sec && !t.tv_nsec && end_task(&task) && m[1].msg_len == 1 && buf[1][0] == 'b');
+	t = (struct timespec){ 100, 0 };
+	NEED(word(fd[1], "c") && recvmmsg(fd[0], m, 1, 0, &t) == 1 && t.tv_sec >= 90 && t.tv_sec < 100);
+	return close_pair(fd);
+}
+
+/* ---- octets sent before the other program has used its end ---- */
+
+static bool sent_before_accept(void)
+{
+	int client = dial(), fd;
+
+	NEED(client >= 0 && word(client, "one") && word(client, "two"));
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && hear(fd, "onetwo") && word(fd, "three") && hear(client, "three"));
+	close(client);
+	NEED(ended(fd));
+	close(fd);
+	return true;
+}
+
+/* The server reads its second connection first. */
+static bool sent_and_read_in_another_order(void)
+{
+	int a = dial(), b = dial(), fd[2];
+
+	NEED(a >= 0 && b >= 0 && word(a, "one") && word(b, "two"));
+	fd[0] = accept(listener, NULL, NULL);
+	fd[1] = accept(listener, NULL, NULL);
+	NEED(hear(fd[1], "two") && hear(fd[0], "one"));
+	close(a);
+	close(b);
+	close(fd[0]);
+	close(fd[1]);
+	return true;
+}
+
+static bool sent_and_closed_before_accept(void)
+{
+	int client = dial(), fd;
+
+	NEED(client >= 0 && send_bulk(client, 15000) && !close(client));
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && recv_bulk(fd, 15000, 0) && ended(fd));
+	close(fd);
+	return true;
+}
+
+static bool sent_and_shut_before_accept(void)
+{
+	int client = dial(), fd;
+
+	NEED(client >= 0 && word(client, "all") && !shutdown(client, SHUT_WR));
+	NEED(send(client, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && hear(fd, "all") && ended(fd) && word(fd, "answer") && hear(client, "answer"));
+	close(fd);
+	NEED(ended(client));
+	close(client);
+	return true;
+}
+
+static bool sends_and_leaves(void (*end)(void))
+{
+	int fd, status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		fd = dial();
+		if (fd < 0 || !send_bulk(fd, 15000))
+			_exit(1);
+		end();
+		_exit(1);
+	}
+	fd = accept(listener, NULL, NULL);
+	/* The process ends meanwhile, or waits. */
+	usleep(200000);
+	NEED(fd >= 0 && recv_bulk(fd, 15000, 0) && ended(fd));
+	NEED(waitpid(pid, &status, 0) == pid && !status);
+	close(fd);
+	return true;
+}
+
+static bool sent_before_accept_and_exit(void) { return sends_and_leaves(by_exit); }
+static bool sent_before_accept_and_exec(void) { return sends_and_leaves(by_exec); }
+
+static unsigned int asked(int fd, short events, int ms)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	return poll(&p, 1, ms) > 0 ? (unsigned short)p.revents : 0;
+}
+
+/* As much as there is room for, and what did not fit after it. */
+static bool filled_before_accept(void)
+{
+	int client = dial(), fd;
+	struct task t;
+	size_t sent;
+
+	NEED(client >= 0 && asked(client, POLLOUT, 0) == POLLOUT);
+	sent = send_some(client);
+	NEED(sent >= 16384 && sent <= 64u << 20 && asked(client, POLLOUT, 0) == 0);
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && recv_bulk(fd, sent, 0) && asked(client, POLLOUT, 20000) == POLLOUT);
+	NEED(begin_task(&t, greets, client) && hear(fd, "hello") && word(fd, "HELLO") && end_task(&t));
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* More than there is room for: the sender waits, and its octets stay in order. */
+static bool says_much(int fd)
+{
+	return send_bulk(fd, 8 << 20) && !shutdown(fd, SHUT_WR);
+}
+
+static bool overfilled_before_accept(void)
+{
+	int client = dial(), fd;
+	struct task t;
+
+	NEED(client >= 0 && begin_task(&t, says_much, client) && sleeps(&t));
+	fd = accept(listener, NULL, NULL);
+	NEED(fd >= 0 && recv_bulk(fd, 8 << 20, 0) && ended(fd) && end_task(&t));
+	close(client);
+	close(fd);
+	return true;
+}
+
+/* A server that speaks and ends, while its client does something else. */
+static bool sent_by_one_that_ends_to_an_idle_client(void)
+{
+	int client, status;
+	long begin;
+	pid_t pid = fork();
+
+	if (!pid) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0 || !word(fd, "220 hello"))
+			_exit(1);
+		exit(0);
+	}
+	client = dial();
+	begin = ms_now();
+	NEED(client >= 0 && waitpid(pid, &status, 0) == pid && !status && ms_now() - begin < 4000);
+	NEED(hear(client, "220 hello") && ended(client));
+	close(client);
+	return true;
+}
+
+/* A server's words to a client that is asleep. */
+static bool sent_to_an_idle_client(void)
+{
+	int client = dial(), fd = accept(listener, NULL, NULL);
+
+	NEED(client >= 0 && fd >= 0 && word(fd, "220 ") && word(fd, "hello") && !shutdown(fd, SHUT_WR));
+	NEED(hear(client, "220 hello") && ended(client) && word(client, "QUIT"));
+	close(client);
+	NEED(hear(fd, "QUIT") && ended(fd));
+	close(fd);
+	return true;
+}
+
 /* Octets that TCP has not taken when the process ends. */
 static bool serve_and_end(void (*end)(void))
 {
@@ -1674,6 +2175,29 @@ static const struct a_case {
 	{ "invalid-arguments", senseless },
 	{ "shut-for-reading-is-reported", shut_for_reading_tells },
 	{ "a-low-mark-that-accept-passes-on", low_mark },
+	{ "corked-while-it-receives", corked_reader },
+	{ "corks-of-a-listener-and-before-connect", corks_of_listener_and_client },
+	{ "nodelay-is-what-was-set", nodelay_is_kept },
+	{ "zerocopy-is-refused-or-notifies", zerocopy_is_honest },
+	{ "a-low-mark-is-waited-for", low_mark_is_waited_for },
+	{ "a-plain-client-that-begins-like-a-request", begins_like_a_request },
+	{ "a-plain-client-that-begins-like-a-request-by-epoll", begins_like_a_request_by_epoll },
+	{ "written-after-the-peers-close", written_after_the_peers_close },
+	{ "shut-after-the-peers-close", shut_after_the_peers_close },
+	{ "close-waits-as-so-linger-says", close_lingers },
+	{ "close-resets-as-so-linger-says", close_resets },
+	{ "connected-to-no-address-and-again", disconnected },
+	{ "messages-received-in-time", messages_in_time },
+	{ "sent-before-accept", sent_before_accept },
+	{ "sent-on-two-connections-and-read-in-another-order", sent_and_read_in_another_order },
+	{ "sent-and-closed-before-accept", sent_and_closed_before_accept },
+	{ "sent-and-shut-before-accept", sent_and_shut_before_accept },
+	{ "sent-before-accept-and-exit", sent_before_accept_and_exit },
+	{ "sent-before-accept-and-exec", sent_before_accept_and_exec },
+	{ "sent-before-accept-until-it-is-full", filled_before_accept },
+	{ "sent-before-accept-beyond-what-fits", overfilled_before_accept },
+	{ "sent-to-a-client-that-is-idle", sent_to_an_idle_client },
+	{ "sent-by-one-that-ends-to-a-client-that-is-idle", sent_by_one_that_ends_to_an_idle_client },
 	{ "sent-before-exit", ends_by_exit },
 	{ "sent-before-quick_exit", ends_by_quick_exit },
 	{ "sent-before-_exit", ends_by_underscore_exit },

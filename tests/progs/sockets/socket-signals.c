@@ -670,6 +670,43 @@ static bool two_at_once_block_nothing(void)
 	return end_peer(&p);
 }
 
+static volatile int next_value;
+
+static void in_order(int sig, siginfo_t *info, void *ctx)
+{
+	wrong |= info->si_value.sival_int != next_value;
+	next_value = info->si_value.sival_int + 1;
+}
+
+#define VALUES 50000
+
+/* To the thread itself, whose own queue has an order. */
+static void *send_values(void *to)
+{
+	union sigval v;
+	int rv = 0;
+
+	for (v.sival_int = 0; v.sival_int < VALUES && (!rv || rv == EAGAIN); v.sival_int++)
+		while ((rv = pthread_sigqueue(*(pthread_t *)to, SIGRTMIN + 3, v)) == EAGAIN)
+			;
+	return NULL;
+}
+
+/* One may be deferred while others of its number queue in the kernel. */
+static bool queued_signals_keep_their_order(void)
+{
+	struct sigaction a = { .sa_sigaction = in_order, .sa_flags = SA_RESTART | SA_SIGINFO };
+	pthread_t self = pthread_self(), t;
+	struct peer p;
+
+	NEED(begin_peer(&p, check) && !sigaction(SIGRTMIN + 3, &a, NULL));
+	NEED(!pthread_create(&t, NULL, send_values, &self));
+	while (next_value < VALUES && !wrong)
+		NEED(send(p.fd, "mm", 2, 0) == 2);
+	NEED(next_value == VALUES && !wrong && !pthread_join(t, NULL));
+	return end_peer(&p);
+}
+
 /* ---- cases ---- */
 
 static const struct a_case {
@@ -692,6 +729,7 @@ static const struct a_case {
 	{ "a-handler-sleeps-as-recv-goes-to-sleep", goes_on_behind_a_call_of_a_handler },
 	{ "queued-signals-come-once-beside-send", queued_signals_come_once },
 	{ "queued-signals-come-once-to-a-full-queue", come_once_to_a_full_queue },
+	{ "queued-signals-keep-their-order", queued_signals_keep_their_order },
 	{ "two-signals-at-once-block-nothing", two_at_once_block_nothing },
 	{ "a-wait-that-a-handler-left-does-not-keep-a-closed-socket", left_and_closed },
 	{ "a-handler-of-one-use-ends-recv", handler_of_one_use },
