@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -23,11 +24,19 @@ static void coverage_dump_own(void)
 }
 
 #ifndef RL_USES_API
+static pid_t coverage_process;
+
+static void coverage_note_process(void)
+{
+	coverage_process = (pid_t)syscall(SYS_getpid);
+}
+
+/* A child of vfork() has its parent's counters. */
 static void coverage_dump_all(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2 && coverage_process == syscall(SYS_getpid); i++)
 		if (rl_coverage_dumps[i])
 			rl_coverage_dumps[i]();
 }
@@ -63,15 +72,17 @@ static void coverage_terminated(int sig)
 	raise(sig);
 }
 
-static void coverage_await_sigterm(void)
+static void coverage_await_end(void)
 {
 	struct sigaction old, own = { .sa_handler = coverage_terminated };
 
+	coverage_note_process();
+	pthread_atfork(NULL, NULL, coverage_note_process);
 	if (!sigaction(SIGTERM, NULL, &old) && old.sa_handler == SIG_DFL)
 		sigaction(SIGTERM, &own, NULL);
 }
 #else
-static void coverage_await_sigterm(void)
+static void coverage_await_end(void)
 {
 }
 #endif
@@ -83,5 +94,5 @@ __attribute__((constructor)) static void coverage_begin(void)
 	while (i < 1 && rl_coverage_dumps[i])
 		i++;
 	rl_coverage_dumps[i] = coverage_dump_own;
-	coverage_await_sigterm();
+	coverage_await_end();
 }
