@@ -573,15 +573,16 @@ bool rl_sock_inq(int fd, int *n)
 bool rl_sock_error(int fd, int *error)
 {
 	struct rl_sock *sk = rl_sock_begin(fd);
-	ssize_t got = 0;
+	ssize_t got = -1;
 
 	if (!sk)
 		return false;
+	/* TCP's own errors become the stream's. */
 	if (rl_sock_phase_of(sk) == RL_SOCK_STREAM)
 		got = rl_sock_step(sk, fd, rl_stream_error(sk->stream));
 	rl_sock_end(sk);
 	*error = (int)got;
-	return got > 0;
+	return got >= 0;
 }
 
 bool rl_sock_peer(int fd, struct sockaddr_in6 *peer)

@@ -74,14 +74,26 @@ static void start_fail(struct rl_stream *s, int err)
 	s->phase = RL_STREAM_FAILED;
 	s->over = true;
 	s->error = err;
+	s->half = !err && !s->closed && !s->fin_due && !s->ops;
 	if (s->ops)
 		s->options.operations->end(s);
+}
+
+/*
+ * The peer's program has closed its end unused: the octets that are read end, as from TCP. The
+ * Request makes TCP reset a connection whose other end was closed before it came.
+ */
+static bool is_closed_unused(const struct rl_conn *c)
+{
+	const struct rl_stream *s = c->user;
+
+	return c->link.status == -ECONNRESET && c->link.rx_event == WEFT_RX_MORE && !s->ops;
 }
 
 static void start_failed(struct rl_conn *c)
 {
 	if (c->user)
-		start_fail(c->user, -c->link.status);
+		start_fail(c->user, is_closed_unused(c) ? 0 : -c->link.status);
 	/* Its last words, if there are any, are the progress thread's to say. */
 	rl_conn_watch(c);
 }
@@ -421,6 +433,16 @@ static bool is_late_frame(struct rl_stream *s)
 	if (!s->frame_by)
 		s->frame_by = now + s->options.frame_ms;
 	return now >= s->frame_by;
+}
+
+void rl_stream_drop_request(int fd)
+{
+	u8 p[WEFT_MPA_FRAME_MAX];
+	long n = rl_raw(SYS_recvfrom, fd, p, sizeof(p), MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
+	u32 need = n > 0 ? weft_mpa_frame_need(p, (u32)n, false) : 0;
+
+	if (need && need <= n)
+		rl_raw(SYS_recvfrom, fd, p, need, MSG_DONTWAIT, NULL, NULL);
 }
 
 /* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */
