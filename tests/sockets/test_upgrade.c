@@ -554,11 +554,11 @@ static void octets_of_a_responder_wait_for_the_peer(void **state)
 /* A peer that never becomes ready, of either kind, keeps a closed stream for its time only. */
 static void octets_sent_early_and_closed_have_a_time_limit(void **state)
 {
-	u32 before = rl_stream_closed_ms;
+	u32 before = __atomic_load_n(&rl_stream_closed_ms, __ATOMIC_RELAXED);
 	uint8_t frame[FRAME_LEN];
 	ssize_t n;
 
-	rl_stream_closed_ms = 100;
+	__atomic_store_n(&rl_stream_closed_ms, 100, __ATOMIC_RELAXED);
 	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
 	raw_say(&e[0], KEY_REQ REV_1 TERMS, FRAME_LEN);
 	assert_int_equal(end_await_phase(&e[1], NULL), RL_STREAM_OPEN);
@@ -575,7 +575,7 @@ static void octets_sent_early_and_closed_have_a_time_limit(void **state)
 	while ((n = recv(e[1].fd, frame, sizeof(frame), 0)) > 0)
 		;
 	assert_true(!n || errno == ECONNRESET);
-	rl_stream_closed_ms = before;
+	__atomic_store_n(&rl_stream_closed_ms, before, __ATOMIC_RELAXED);
 }
 
 static void a_peer_that_dies_in_the_exchange_is_an_error(void **state)

@@ -28,7 +28,7 @@
 /* What came without iWARP, and is read ahead of MPA's first frame, at most. */
 #define RL_STREAM_BEFORE	(64 * 1024)
 
-/* How long one that is closed waits for a peer that takes nothing. Tests change it. */
+/* Atomic: how long one that is closed waits for a peer that takes nothing. Tests change it. */
 extern u32 rl_stream_closed_ms;
 
 struct rl_ops;

@@ -58,9 +58,9 @@ static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->rnr_ms = 0;
 	cfg->ext = false;
 	if (s && s->closed && !s->unheard && s->phase == RL_STREAM_OPEN)
-		cfg->close_ms = max_t(u32, cfg->close_ms, rl_stream_closed_ms);
+		cfg->close_ms = max_t(u32, cfg->close_ms, READ_ONCE(rl_stream_closed_ms));
 	if (s && s->closed)
-		cfg->accept_ms = rl_stream_closed_ms;
+		cfg->accept_ms = READ_ONCE(rl_stream_closed_ms);
 	if (!s || !s->ops)
 		return;
 	cfg->mpa.ird = cfg->mpa.ord = s->options.operations->reads;
@@ -217,7 +217,7 @@ static void plan_end(struct rl_stream *s)
 {
 	if (!s->end_by || s->early.from != s->end_seen) {
 		s->end_by = rl_now_ms() +
-			(s->unheard ? rl_options()->close_ms : rl_stream_closed_ms);
+			(s->unheard ? rl_options()->close_ms : READ_ONCE(rl_stream_closed_ms));
 		s->end_seen = s->early.from;
 	}
 	if (!s->conn->linger_until)
@@ -367,7 +367,7 @@ void rl_stream_give_up(struct rl_stream *s)
 	struct rl_conn *c = s->conn;
 
 	if (s->debt && !s->over) {
-		weft_link_set_deadline(&c->link, rl_now_ms(), rl_stream_closed_ms);
+		weft_link_set_deadline(&c->link, rl_now_ms(), READ_ONCE(rl_stream_closed_ms));
 		return;
 	}
 	c->read_paused = false;
