@@ -5,6 +5,7 @@
  */
 #include <sys/wait.h>
 
+#include "../../providers/sockets/stream/conn.h"
 #include "../../providers/sockets/stream/early.h"
 #include "../../providers/sockets/stream/hello.h"
 #include "ends.h"
@@ -550,6 +551,33 @@ static void octets_of_a_responder_wait_for_the_peer(void **state)
 	assert_int_equal(end_recv_end(&e[0], NULL), 0);
 }
 
+/* A peer that never becomes ready, of either kind, keeps a closed stream for its time only. */
+static void octets_sent_early_and_closed_have_a_time_limit(void **state)
+{
+	u32 before = __atomic_load_n(&rl_stream_closed_ms, __ATOMIC_RELAXED);
+	uint8_t frame[FRAME_LEN];
+	ssize_t n;
+
+	__atomic_store_n(&rl_stream_closed_ms, 100, __ATOMIC_RELAXED);
+	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
+	raw_say(&e[0], KEY_REQ REV_1 TERMS, FRAME_LEN);
+	assert_int_equal(end_await_phase(&e[1], NULL), RL_STREAM_OPEN);
+	assert_int_equal(end_send(&e[1], "hello", 5), 5);
+	end_close(&e[1]);
+	raw_hear(&e[0], NULL, frame, FRAME_LEN);
+	assert_int_equal(recv(e[0].fd, frame, 1, 0), -1);
+	assert_int_equal(errno, ECONNRESET);
+	end_close(&e[0]);
+	ends_connect(e);
+	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
+	assert_int_equal(end_send(&e[0], "hello", 5), 5);
+	end_close(&e[0]);
+	while ((n = recv(e[1].fd, frame, sizeof(frame), 0)) > 0)
+		;
+	assert_true(!n || errno == ECONNRESET);
+	__atomic_store_n(&rl_stream_closed_ms, before, __ATOMIC_RELAXED);
+}
+
 static void a_peer_that_dies_in_the_exchange_is_an_error(void **state)
 {
 	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
@@ -873,6 +901,7 @@ int main(void)
 		CASE(octets_sent_early_are_bounded),
 		CASE(octets_sent_early_to_a_plain_peer_are_an_error),
 		CASE(octets_of_a_responder_wait_for_the_peer),
+		CASE(octets_sent_early_and_closed_have_a_time_limit),
 		CASE(a_peer_that_dies_in_the_exchange_is_an_error),
 		CASE(a_request_that_stops_midway_is_given_up),
 		CASE(a_peer_that_dies_in_a_message_is_an_error),

@@ -299,7 +299,7 @@ static ssize_t least_of(const struct rl_sock *sk, int flags)
 
 static ssize_t recv_parts(struct rl_wait *w, struct part *p, int flags)
 {
-	ssize_t done = 0, rv, least = least_of(w->sk, flags);
+	ssize_t done = 0, rv;
 
 	part_take(p, 0);
 	while (p->n) {
@@ -308,7 +308,7 @@ static ssize_t recv_parts(struct rl_wait *w, struct part *p, int flags)
 			done += rv;
 			part_take(p, (size_t)rv);
 		}
-		if (rv <= 0 || done >= least || !p->n)
+		if (rv <= 0 || !p->n || done >= least_of(w->sk, flags))
 			return done ? done : rv;
 	}
 	return done;

@@ -28,6 +28,9 @@
 /* What came without iWARP, and is read ahead of MPA's first frame, at most. */
 #define RL_STREAM_BEFORE	(64 * 1024)
 
+/* Atomic: how long one that is closed waits for a peer that takes nothing. Tests change it. */
+extern u32 rl_stream_closed_ms;
+
 struct rl_ops;
 
 /* What a stream carries in place of octets: operations/ops.c. */
@@ -133,6 +136,8 @@ struct rl_stream {
 		u32 chores;		/* any of them */
 	};
 	u64 open_by;			/* ms: until then no thread watches one that awaits_open */
+	u64 end_by;			/* ms: one that is closed, and owes, is reset; 0: unset */
+	u32 end_seen;			/* how much was sent of that, when it was set */
 	u64 trim_at;			/* ms: they are given back if nothing has moved; 0: unset */
 	u32 trim_seen, trim_len;	/* received in all, and queued, when that was set */
 	bool finished;			/* the end of one that is closed is posted */

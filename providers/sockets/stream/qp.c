@@ -64,7 +64,7 @@ static void count_placed(struct rl_stream *s)
 	s->wanted -= direct;
 	if (!s->closed) {
 		rl_octets_add(&s->in, n - direct);
-		if (rl_octets_is_fat(&s->in))
+		if (unlikely(rl_octets_is_fat(&s->in)))
 			s->fat = true;
 	}
 	if (s->closed && n)
@@ -176,7 +176,7 @@ void rl_stream_trim(struct rl_stream *s)
 void rl_stream_drop(struct rl_stream *s, u32 n)
 {
 	/* One that was trimmed has the pages that it kept for these octets. */
-	if (rl_octets_is_fat(&s->in))
+	if (unlikely(rl_octets_is_fat(&s->in)))
 		s->fat = true;
 	rl_octets_drop(&s->in, n);
 	/* The queue may begin elsewhere now, and anybody may receive the rest of a Send. */

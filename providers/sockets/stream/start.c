@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "process/options.h"
 #include "process/raw.h"
 #include "conn.h"
 #include "sockets/rules.h"
@@ -19,7 +20,7 @@
  * What was sent before close() waits for a program that reads when it likes, as in TCP: it is given
  * up when so long nothing was read.
  */
-#define CLOSE_MS 60000
+u32 rl_stream_closed_ms = 60000;
 
 /*
  * When TCP has no room. Only the program waits for the socket, and it may have other things to do.
@@ -57,9 +58,9 @@ static void start_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->rnr_ms = 0;
 	cfg->ext = false;
 	if (s && s->closed && !s->unheard && s->phase == RL_STREAM_OPEN)
-		cfg->close_ms = max_t(u32, cfg->close_ms, CLOSE_MS);
+		cfg->close_ms = max_t(u32, cfg->close_ms, READ_ONCE(rl_stream_closed_ms));
 	if (s && s->closed)
-		cfg->accept_ms = CLOSE_MS;
+		cfg->accept_ms = READ_ONCE(rl_stream_closed_ms);
 	if (!s || !s->ops)
 		return;
 	cfg->mpa.ird = cfg->mpa.ord = s->options.operations->reads;
@@ -223,7 +224,28 @@ static void plan_trim(struct rl_stream *s)
 		s->conn->linger_until = s->trim_at;
 }
 
-static void do_chores(struct rl_stream *s)
+/* One that is closed, and whose peer does not take what waits, ends as if it had been sent. */
+static void plan_end(struct rl_stream *s)
+{
+	if (!s->end_by || s->early.from != s->end_seen) {
+		s->end_by = rl_now_ms() +
+			(s->unheard ? rl_options()->close_ms : READ_ONCE(rl_stream_closed_ms));
+		s->end_seen = s->early.from;
+	}
+	if (!s->conn->linger_until)
+		s->conn->linger_until = s->end_by;
+}
+
+static void end_overdue(struct rl_stream *s)
+{
+	if (!s->closed || !s->debt || !s->end_by || rl_now_ms() < s->end_by)
+		return;
+	s->debt = false;
+	s->conn->reset = s->conn->step_due = true;
+}
+
+/* Apart, so that a call without any saves no registers. */
+static noinline void do_chores(struct rl_stream *s)
 {
 	if (s->debt || s->debt_watched || s->awaits_open)
 		rl_stream_pay(s);
@@ -231,6 +253,8 @@ static void do_chores(struct rl_stream *s)
 		s->conn->linger_until = s->open_by;
 	if (s->fat)
 		plan_trim(s);
+	if (s->closed && s->debt && s->phase == RL_STREAM_OPEN)
+		plan_end(s);
 }
 
 static void settled(struct rl_conn *c)
@@ -280,6 +304,7 @@ static void tick(struct rl_conn *c)
 		return;
 	rl_stream_push(c->user);
 	rl_stream_trim(c->user);
+	end_overdue(c->user);
 }
 
 static const struct rl_conn_ulp rl_stream_ulp = {
@@ -355,7 +380,7 @@ void rl_stream_give_up(struct rl_stream *s)
 	struct rl_conn *c = s->conn;
 
 	if (s->debt && !s->over) {
-		weft_link_set_deadline(&c->link, rl_now_ms(), CLOSE_MS);
+		weft_link_set_deadline(&c->link, rl_now_ms(), READ_ONCE(rl_stream_closed_ms));
 		return;
 	}
 	c->read_paused = false;
