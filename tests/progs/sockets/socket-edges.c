@@ -1520,6 +1520,28 @@ static void by_exec(void)
 	execlp("true", "true", (char *)NULL);
 }
 
+static char *const true_argv[] = { "true", NULL }, *const no_env[] = { NULL };
+
+static void by_execvp(void)
+{
+	execvp("true", true_argv);
+}
+
+static void by_execvpe(void)
+{
+	execvpe("true", true_argv, no_env);
+}
+
+static void by_execle(void)
+{
+	execle("/bin/true", "true", (char *)NULL, no_env);
+}
+
+static void by_fexecve(void)
+{
+	fexecve(open("/bin/true", O_RDONLY | O_CLOEXEC), true_argv, no_env);
+}
+
 /* ---- options ---- */
 
 static bool ended(int fd)
@@ -2063,6 +2085,11 @@ static bool ends_by_quick_exit(void) { return serve_and_end(by_quick_exit); }
 static bool ends_by_underscore_exit(void) { return serve_and_end(by_underscore_exit); }
 static bool ends_by_capital_exit(void) { return serve_and_end(by_capital_exit); }
 static bool ends_by_exec(void) { return serve_and_end(by_exec); }
+static bool ends_by_each_exec(void)
+{
+	return serve_and_end(by_execvp) && serve_and_end(by_execvpe) && serve_and_end(by_execle) &&
+	       serve_and_end(by_fexecve);
+}
 
 /* close() lingers for a slow peer. */
 static bool slow_reader(void)
@@ -2203,6 +2230,7 @@ static const struct a_case {
 	{ "sent-before-_exit", ends_by_underscore_exit },
 	{ "sent-before-_Exit", ends_by_capital_exit },
 	{ "sent-before-exec", ends_by_exec },
+	{ "sent-before-each-kind-of-exec", ends_by_each_exec },
 	{ "a-slow-reader-after-close", slow_reader },
 	{ "closed-before-its-peers-takes-no-descriptor", closed_before_peers },
 };
