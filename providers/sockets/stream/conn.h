@@ -86,6 +86,7 @@ struct rl_stream {
 	enum rl_stream_phase phase;
 	int error;			/* to be reported once: a positive errno, or 0 */
 	bool begun;			/* MPA's first frame is next in TCP, or was read */
+	bool unanswered;		/* initiator: TCP ended without an octet of the peer's */
 	int low_mark;			/* the socket's SO_RCVLOWAT, as set last; 0: not at all */
 	u64 frame_by;			/* ms: a partial key is none then; 0: there is none */
 	u32 least;			/* octets that are reported: the program's SO_RCVLOWAT */

@@ -80,15 +80,23 @@ static void start_fail(struct rl_stream *s, int err)
 		s->options.operations->end(s);
 }
 
-/*
- * The peer's program has closed its end unused: the octets that are read end, as from TCP. The
- * Request makes TCP reset a connection whose other end was closed before it came.
- */
+/* TCP's end, or EPIPE: it was closed before the Request came, which TCP has answered by RST. */
+static bool is_end_of_all(long n)
+{
+	return !n || n == -ENODATA || n == -EPIPE;
+}
+
+/* The peer's program has closed its end unused: the octets that are read end, as from TCP. */
 static bool is_closed_unused(const struct rl_conn *c)
 {
 	const struct rl_stream *s = c->user;
+	u8 octet;
 
-	return c->link.status == -ECONNRESET && c->link.rx_event == WEFT_RX_MORE && !s->ops;
+	if (c->link.status != -ECONNRESET || s->early.len || s->ops)
+		return false;
+	return s->unanswered ||
+	       (!s->begun && is_end_of_all(rl_raw(SYS_recvfrom, c->fd, &octet, 1,
+						  MSG_PEEK | MSG_DONTWAIT, NULL, NULL)));
 }
 
 static void start_failed(struct rl_conn *c)
@@ -460,7 +468,7 @@ static bool is_late_frame(struct rl_stream *s)
 	return now >= s->frame_by;
 }
 
-void rl_stream_drop_request(int fd)
+static void drop_request(int fd)
 {
 	u8 p[WEFT_MPA_FRAME_MAX];
 	long n = rl_raw(SYS_recvfrom, fd, p, sizeof(p), MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
@@ -468,6 +476,13 @@ void rl_stream_drop_request(int fd)
 
 	if (need && need <= n)
 		rl_raw(SYS_recvfrom, fd, p, need, MSG_DONTWAIT, NULL, NULL);
+}
+
+void rl_stream_close_unused(int fd)
+{
+	/* Whenever the Request comes: the client has the FIN first. */
+	rl_raw(SYS_shutdown, fd, SHUT_WR);
+	drop_request(fd);
 }
 
 /* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */
@@ -502,6 +517,7 @@ static void no_frame(struct rl_stream *s, int err)
 	/* The link has a Request out, and judges. */
 	if (s->conn) {
 		s->begun = true;
+		s->unanswered = is_end_of_all(err);
 		return;
 	}
 	if (err == -EPROTO || (err == -ENODATA && s->options.plain_allowed))

@@ -758,6 +758,49 @@ static bool added_while_judged(void)
 	return true;
 }
 
+static bool accepts_and_closes(int fd)
+{
+	int i;
+
+	(void)fd;
+	for (i = 0; i < 200; i++)
+		close(accept(listener, NULL, NULL));
+	return true;
+}
+
+/* connect() has succeeded, whatever the server does next: octets end, without an error. */
+static bool closed_unused(void)
+{
+	struct task server;
+	socklen_t len = sizeof(int);
+	int i, fd, error;
+	char c;
+
+	NEED(begin_task(&server, accepts_and_closes, 0));
+	for (i = 0; i < 200; i++) {
+		fd = dial_with(0);
+		NEED(fd >= 0 && !getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) && !error);
+		NEED(recv(fd, &c, 1, 0) == 0);
+		close(fd);
+	}
+	return end_task(&server);
+}
+
+/* A server sends first to a client that has gone: TCP takes it. */
+static bool sent_first_to_a_closed_client(void)
+{
+	int fd[2];
+
+	fd[1] = dial_with(0);
+	fd[0] = accept(listener, NULL, NULL);
+	NEED(fd[0] >= 0 && fd[1] >= 0);
+	close(fd[1]);
+	usleep(50000);
+	NEED(word(fd[0], "done!"));
+	close(fd[0]);
+	return true;
+}
+
 /* Of connections from now on, or no longer of @fd: TCP does not see segments with data. */
 static bool lose_data(int fd, bool on)
 {
@@ -2184,6 +2227,8 @@ static const struct a_case {
 	{ "out-of-an-epoll-over-fork", out_over_fork },
 	{ "added-to-an-epoll-without-a-descriptor-for-its-eventfd", epoll_without_numbers },
 	{ "added-to-an-epoll-while-the-client-is-judged", added_while_judged },
+	{ "accepted-and-closed-unused", closed_unused },
+	{ "sent-first-to-a-closed-client", sent_first_to_a_closed_client },
 	{ "exclusive-in-an-epoll", exclusive },
 	{ "polled-while-another-thread-moves-an-octet", polled_while_moved },
 	{ "a-descriptor-reused-under-a-reader", closed_and_reused },
