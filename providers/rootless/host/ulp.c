@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <sys/ioctl.h>
 
+#include "process/file.h"
 #include "process/raw.h"
 #include "ulp.h"
 
 /* Between looks at a connection that is to be left to the kernel. */
-#define LEAVE_MS_MAX 1000
+#define LEAVE_MS	20
+#define LEAVE_MS_MAX	1000
 
 /* ---- start-up ---- */
 
@@ -114,23 +116,36 @@ static bool has_unread(const struct rl_conn *c)
 	return c->unread || c->rest || rl_raw(SYS_ioctl, c->fd, FIONREAD, &n) || n;
 }
 
-void rl_ulp_leave(struct rl_conn *c)
+/* The peer's TCP has all, or @early, and close() sends no RST. */
+static bool may_leave(struct rl_conn *c, bool early)
 {
 	struct weft_tcp_view v;
 
-	if (c->link.state != WEFT_LINK_OPEN || !c->link.shut || c->fin || c->reset ||
-	    c->owner != getpid())
-		return;
 	rl_conn_view(c, &v);
-	if (v.delivered && !has_unread(c) && !close_lingers(c)) {
-		c->left = true;
-		rl_conn_act(c, weft_link_kill(&c->link));
+	return (v.delivered || (early && !v.closed)) && !has_unread(c) && !close_lingers(c) &&
+	       c->owner == getpid();
+}
+
+static bool has_ended_well(const struct rl_conn *c)
+{
+	return c->link.state == WEFT_LINK_OPEN && c->link.shut && !c->fin && !c->reset;
+}
+
+bool rl_ulp_leave_now(struct rl_conn *c, bool early)
+{
+	if (!has_ended_well(c) || !may_leave(c, early))
+		return false;
+	c->left = true;
+	rl_conn_act(c, weft_link_kill(&c->link));
+	return true;
+}
+
+/* An acknowledgement wakes no poller. Most peers close before the first look. */
+void rl_ulp_leave(struct rl_conn *c)
+{
+	if (!has_ended_well(c) || c->answer_by || (c->leave_ms && rl_ulp_leave_now(c, false)))
 		return;
-	}
-	/* An acknowledgement wakes no poller. */
-	if (c->answer_by)
-		return;
-	c->leave_ms = min_t(u32, max_t(u32, 2 * c->leave_ms, 1), LEAVE_MS_MAX);
+	c->leave_ms = min_t(u32, max_t(u32, 2 * c->leave_ms, LEAVE_MS), LEAVE_MS_MAX);
 	c->answer_by = rl_now_ms() + c->leave_ms;
 }
 

@@ -79,10 +79,13 @@ RL_API(rl_ulp_end);
 /*
  * The ULP has ended the QP well, and awaits nothing more. Once the peer's TCP has all that was
  * sent, FIN included, the socket is closed: the kernel awaits the peer's FIN, as after any close().
- * Called each time that something may have changed.
+ * A timer looks. Called each time that the lock is about to be dropped.
  */
 void rl_ulp_leave(struct rl_conn *c);
 RL_API(rl_ulp_leave);
+/* The same at once; @early: whatever the peer's TCP has. True: the socket is closed. */
+bool rl_ulp_leave_now(struct rl_conn *c, bool early);
+RL_API(rl_ulp_leave_now);
 /* What is posted to a QP that will have no connection, or has had one, is completed in error. */
 void rl_ulp_flush(struct rl_qp *qp);
 RL_API(rl_ulp_flush);

@@ -22,6 +22,7 @@
 /* The table of descriptors */
 RL_API(rl_call_begin);
 RL_API(rl_call_end);
+RL_API(rl_fd_are_short);
 RL_API(rl_fd_attach);
 RL_API(rl_fd_close_hidden);
 RL_API(rl_fd_copy_hidden);

@@ -440,12 +440,13 @@ static void recount_charged(u64 limit)
 	__atomic_store_n(&t.charged, n, __ATOMIC_RELAXED);
 }
 
-static bool share_is_taken(const struct rlimit *lim)
+/* Do hidden ones take an @part-th of the numbers below the limit? */
+static bool takes_part(const struct rlimit *lim, u32 part)
 {
 	if (unlikely(lim->rlim_cur != __atomic_load_n(&t.limit, __ATOMIC_RELAXED)))
 		recount_charged(lim->rlim_cur);
 	return (u64)max_t(int, __atomic_load_n(&t.charged, __ATOMIC_RELAXED), 0) >=
-	       lim->rlim_cur / SHARE;
+	       lim->rlim_cur / part;
 }
 
 u32 rl_fd_share(void)
@@ -482,6 +483,13 @@ bool rl_fd_has_above(void)
 	return has_above(&lim) && !__atomic_load_n(&above_failed, __ATOMIC_RELAXED);
 }
 
+bool rl_fd_are_short(void)
+{
+	const struct rlimit lim = nofile_limit();
+
+	return !has_above(&lim) && takes_part(&lim, 2 * SHARE);
+}
+
 static int copy_above(int fd, const struct rlimit *lim)
 {
 	int rv;
@@ -497,7 +505,7 @@ static int copy_above(int fd, const struct rlimit *lim)
 static int copy_away(int fd)
 {
 	const struct rlimit lim = nofile_limit();
-	int rv = share_is_taken(&lim) ? copy_above(fd, &lim) : -EMFILE;
+	int rv = takes_part(&lim, SHARE) ? copy_above(fd, &lim) : -EMFILE;
 
 	if (rv == -EBADF)
 		return rv;

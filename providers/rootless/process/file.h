@@ -149,6 +149,8 @@ bool rl_fd_hidden_were_still(u32 *moves);
 u32 rl_fd_share(void);
 /* Will further hidden descriptors lie above it? */
 bool rl_fd_has_above(void);
+/* Not so, and half of the share is taken. */
+bool rl_fd_are_short(void);
 /* Is @fd below the soft limit? Then the program has one descriptor less. */
 bool rl_fd_is_charged(int fd);
 /* Closes a hidden descriptor. */

@@ -216,6 +216,9 @@ void rl_stream_pay(struct rl_stream *s);
 /* Gives pages of the queue back, if their time has come. */
 void rl_stream_trim(struct rl_stream *s);
 
+
+/* The peer owes no credit: its stream sends nothing unless its program does. */
+bool rl_stream_peer_is_quiet(const struct rl_stream *s);
 /* The program has closed: all goes out, then FIN. */
 void rl_stream_finish(struct rl_stream *s);
 

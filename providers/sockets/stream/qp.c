@@ -32,6 +32,12 @@ static bool credit_is_due(const struct rl_stream *s)
 	       limit_now(s) - s->peers.limit >= s->peers.window / CREDIT_PART;
 }
 
+/* The peer's limit is what it has counted, and at most its window. */
+bool rl_stream_peer_is_quiet(const struct rl_stream *s)
+{
+	return s->own.sent + s->own.window - s->own.limit < s->own.window / CREDIT_PART;
+}
+
 /* ---- receiving ---- */
 
 /* Octets of the Send that is coming, or has just come, that are placed. */

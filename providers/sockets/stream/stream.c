@@ -17,6 +17,9 @@
 /* What is left of a read, that it is worth a call of TCP where there may be more. */
 #define WORTH 4096
 
+/* Closed ones that are looked at for a descriptor. */
+#define SWEEP 64
+
 /* All that there are, closed ones until their connections have ended. A leaf. */
 static struct {
 	pthread_mutex_t lock;
@@ -106,6 +109,48 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 	return NULL;
 }
 
+/* The oldest that are closed, referenced: how many. */
+static u32 oldest_closed(struct rl_stream *list[], u32 most)
+{
+	struct list_head *at;
+	struct rl_stream *s;
+	u32 n = 0;
+
+	pthread_mutex_lock(&all.lock);
+	for (at = all.list.prev; at != &all.list && n < most; at = at->prev) {
+		s = list_entry(at, struct rl_stream, of_all);
+		if (!s->closed || s->over)
+			continue;
+		rl_stream_get(s);
+		list[n++] = s;
+	}
+	pthread_mutex_unlock(&all.lock);
+	return n;
+}
+
+/*
+ * Descriptors of closed streams. The kernel sends what the peer's TCP does not have yet, as after
+ * any close(). A peer that sends credit would make it reset the connection instead.
+ */
+static void free_descriptors(void)
+{
+	struct rl_stream *list[SWEEP];
+	u32 n = oldest_closed(list, SWEEP), i;
+
+	for (i = 0; i < n; i++) {
+		if (list[i]->forks == rl_fd_forks() && !pthread_mutex_trylock(&list[i]->lock)) {
+			if (list[i]->conn && !list[i]->ops) {
+				rl_conn_lock(list[i]->conn);
+				rl_ulp_leave_now(list[i]->conn,
+						 rl_stream_peer_is_quiet(list[i]));
+				rl_conn_unlock(list[i]->conn);
+			}
+			pthread_mutex_unlock(&list[i]->lock);
+		}
+		rl_stream_put(list[i]);
+	}
+}
+
 static int stream_start(int fd, enum rl_stream_role role, const struct rl_stream_options *o,
 		 struct rl_stream **out)
 {
@@ -119,6 +164,8 @@ static int stream_start(int fd, enum rl_stream_role role, const struct rl_stream
 	if (!s)
 		return -ENOMEM;
 	s->peer = peer;
+	if (rl_fd_are_short())
+		free_descriptors();
 	rv = s->fd = rl_fd_copy_hidden(fd);
 	if (rv < 0) {
 		rl_stream_put(s);
