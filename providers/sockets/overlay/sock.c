@@ -394,8 +394,6 @@ static void sock_leave(struct rl_file *f, int fd)
 	if (sk->has_items)
 		rl_sock_leave_epolls(sk, fd, true);
 	rl_fd_forget(fd);
-	if (rl_sock_phase_of(sk) == RL_SOCK_FRESH && rl_fd_name_of(&sk->file, -1) < 0)
-		rl_stream_close_unused(fd);
 	end_for_sleeper(sk);
 	/*
 	 * The kernel wakes no thread, and a thread that waits by this number would wait for another

@@ -80,13 +80,16 @@ static void start_fail(struct rl_stream *s, int err)
 		s->options.operations->end(s);
 }
 
-/* TCP's end, or EPIPE: it was closed before the Request came, which TCP has answered by RST. */
+/* TCP has ended. By RST if the other end was closed before it had read the Request. */
 static bool is_end_of_all(long n)
 {
-	return !n || n == -ENODATA || n == -EPIPE;
+	return !n || n == -ENODATA || n == -EPIPE || n == -ECONNRESET;
 }
 
-/* The peer's program has closed its end unused: the octets that are read end, as from TCP. */
+/*
+ * The peer's program has closed its end unused, and this end's has sent nothing: the octets that are
+ * read end, as from TCP, which knows of no Request.
+ */
 static bool is_closed_unused(const struct rl_conn *c)
 {
 	const struct rl_stream *s = c->user;
@@ -466,23 +469,6 @@ static bool is_late_frame(struct rl_stream *s)
 	if (!s->frame_by)
 		s->frame_by = now + s->options.frame_ms;
 	return now >= s->frame_by;
-}
-
-static void drop_request(int fd)
-{
-	u8 p[WEFT_MPA_FRAME_MAX];
-	long n = rl_raw(SYS_recvfrom, fd, p, sizeof(p), MSG_PEEK | MSG_DONTWAIT, NULL, NULL);
-	u32 need = n > 0 ? weft_mpa_frame_need(p, (u32)n, false) : 0;
-
-	if (need && need <= n)
-		rl_raw(SYS_recvfrom, fd, p, need, MSG_DONTWAIT, NULL, NULL);
-}
-
-void rl_stream_close_unused(int fd)
-{
-	/* Whenever the Request comes: the client has the FIN first. */
-	rl_raw(SYS_shutdown, fd, SHUT_WR);
-	drop_request(fd);
 }
 
 /* One look: 0 to look again; 1 the frame is next; or -errno, of which -EAGAIN is to wait. */

@@ -109,12 +109,6 @@ ssize_t rl_stream_recv(struct rl_stream *s, const struct iovec *iov, int n, int 
  */
 ssize_t rl_stream_send(struct rl_stream *s, const struct iovec *iov, int n, int flags);
 
-/*
- * An accepted socket is about to be closed unused: says FIN, and takes the client's Request out of
- * @fd, if it has arrived. Left unread it would make TCP reset the connection.
- */
-void rl_stream_close_unused(int fd);
-
 /* SHUT_RD, SHUT_WR, SHUT_RDWR: 0, or -ENOTCONN. */
 int rl_stream_shutdown(struct rl_stream *s, int how);
 
