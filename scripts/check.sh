@@ -86,6 +86,9 @@ group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
 	ATOMICS=1000000 TESTS='no-atomic-.*' tests/lab/run.sh rootless programs || return
 	SOCKETS_TIMES=20 TESTS="$socket_programs" tests/lab/run.sh rootless sockets || return
+	scripts/install-packages.sh \
+		"$(/usr/bin/python3 -c 'import sys; print("libpython%d.%d-testsuite" % sys.version_info[:2])')" || return
+	PYTHON_TESTS=full TESTS='pythons-.*' TEST_TIMEOUT=400 QUIET_LIMIT=420 tests/lab/run.sh rootless sockets || return
 	HAND=full TESTS='.*-all-sizes-by-hand' tests/lab/run.sh rootless perftest || return
 	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
 }

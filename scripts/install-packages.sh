@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages of scripts/packages that are missing, the only step that needs root.
+#   install-packages.sh [PACKAGE...]   and these
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need apt-get dpkg-query
@@ -9,7 +10,7 @@ while read -r package; do
 	case $package in '' | '#'*) continue ;; esac
 	dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
 		missing+=("$package")
-done <"$WEFT_TOP/scripts/packages"
+done < <(cat "$WEFT_TOP/scripts/packages" && printf '%s\n' "$@")
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 sudo=()

@@ -87,8 +87,8 @@ static bool is_end_of_all(long n)
 }
 
 /*
- * The peer's program has closed its end unused, and this end's has sent nothing: the octets that are
- * read end, as from TCP, which knows of no Request.
+ * The peer's program has closed its end unused, and this end's has sent nothing: the octets that
+ * are read end, as from TCP, which knows of no Request.
  */
 static bool is_closed_unused(const struct rl_conn *c)
 {
