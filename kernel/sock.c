@@ -253,7 +253,7 @@ void weft_sock_set_keepalive(struct weft_conn *conn, u32 dead_ms)
 	if (conn->keepalive_ms == dead_ms)
 		return;
 	conn->keepalive_ms = dead_ms;
-	k = weft_alive_keepalive(dead_ms);
+	k = weft_alive_keepalive(dead_ms, 0);
 	tcp_sock_set_keepidle(conn->sk, k.idle_s);
 	tcp_sock_set_keepintvl(conn->sk, k.interval_s);
 	tcp_sock_set_keepcnt(conn->sk, k.count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "alive.h"
+#include "qp.h"
 
 /* One segment may be lost. */
 #define UNANSWERED_MIN	2
@@ -8,17 +9,28 @@
 
 /* What TCP allows. */
 #define KEEPALIVE_S_MAX	32767
+#define KEEPALIVE_COUNT_MAX	127
 
-struct weft_keepalive weft_alive_keepalive(u32 dead_ms)
+static u32 clamp_seconds(u32 s)
 {
-	u32 idle = dead_ms / 2000, interval = DIV_ROUND_UP(dead_ms, 6000);
+	return min_t(u32, max_t(u32, s, 1), KEEPALIVE_S_MAX);
+}
+
+struct weft_keepalive weft_alive_keepalive(u32 dead_ms, u32 idle_dead_ms)
+{
+	u32 longest = max_t(u32, dead_ms, idle_dead_ms);
+	u32 idle = dead_ms / 2000, interval = DIV_ROUND_UP(dead_ms, 6000), count;
 
 	if (!dead_ms)
 		idle = interval = KEEPALIVE_S_MAX;
+	/* Up to 1.5 times as long: a look may be late. */
+	idle = clamp_seconds(idle);
+	interval = clamp_seconds(interval);
+	count = DIV_ROUND_UP(longest + longest / 2, interval * 1000);
 	return (struct weft_keepalive){
-		.idle_s = (u16)min_t(u32, max_t(u32, idle, 1), KEEPALIVE_S_MAX),
-		.interval_s = (u16)min_t(u32, max_t(u32, interval, 1), KEEPALIVE_S_MAX),
-		.count = 4,
+		.idle_s = (u16)idle,
+		.interval_s = (u16)interval,
+		.count = (u8)min_t(u32, max_t(u32, count, 1), KEEPALIVE_COUNT_MAX),
 	};
 }
 
@@ -33,9 +45,17 @@ void weft_alive_begin(struct weft_link *l, u64 now)
 		look_in(l, now, l->cfg.dead_ms);
 }
 
+/* An InfiniBand QP learns of its peer's death by its requests alone. */
+static u32 limit_of(const struct weft_link *l)
+{
+	return l->qp && l->qp->by_hand && !weft_qpc_has_sends(l->qp) ?
+		max_t(u32, l->cfg.dead_ms, l->cfg.idle_dead_ms) : l->cfg.dead_ms;
+}
+
 bool weft_alive_is_dead(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
 {
-	const u32 dead = l->cfg.dead_ms, silent = min_t(u32, tcp->idle_ms, dead);
+	const u32 dead = l->cfg.dead_ms, limit = limit_of(l);
+	const u32 silent = min_t(u32, tcp->idle_ms, limit);
 
 	if (!dead) {
 		weft_alive_end(l);
@@ -48,8 +68,9 @@ bool weft_alive_is_dead(struct weft_link *l, const struct weft_tcp_view *tcp, u6
 	}
 	if (now < l->alive_check)
 		return false;
-	if (silent == dead && tcp->unanswered >= UNANSWERED_MIN)
+	if (silent == limit && tcp->unanswered >= UNANSWERED_MIN)
 		return true;
-	look_in(l, now, max_t(u32, dead - silent, dead / LATE_DIVISOR));
+	/* Requests may be posted meanwhile: then dead_ms counts. */
+	look_in(l, now, silent < dead ? dead - silent : max_t(u32, dead / LATE_DIVISOR, 1));
 	return false;
 }

@@ -14,14 +14,15 @@
 
 /*
  * Settings of TCP's keepalives for @dead_ms (0: none are needed, and are rare): two go unanswered
- * before it has passed, and TCP itself gives up only after it.
+ * before it has passed, and TCP itself gives up only after 1.5 times the longer of both, as far as
+ * 127 keepalives reach.
  */
 struct weft_keepalive {
 	u16 idle_s, interval_s;
 	u8 count;
 };
 
-struct weft_keepalive weft_alive_keepalive(u32 dead_ms);
+struct weft_keepalive weft_alive_keepalive(u32 dead_ms, u32 idle_dead_ms);
 
 /* Full Operation begins: the first look at the peer's signs is due in cfg.dead_ms. */
 void weft_alive_begin(struct weft_link *l, u64 now);

@@ -50,6 +50,8 @@ u32 weft_link_shut(struct weft_link *l)
 u32 weft_link_start_closing(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now)
 {
 	l->state = WEFT_LINK_CLOSING;
+	/* A held connection has no QP that would be released. */
+	weft_alive_end(l);
 	/* A QP's Terminate was appended before: weft_link_release_qp() discards from then on. */
 	if (l->mode == WEFT_MODE_STARTUP)
 		l->mode = WEFT_MODE_DISCARD;
@@ -209,7 +211,7 @@ static u32 let_qp_go(struct weft_link *l, u64 deadline)
 static u32 hold_failed_qp(struct weft_link *l, bool timeout, u64 now)
 {
 	if (!timeout && !l->qp->term_received) {
-		if (!l->deadline)
+		if (!l->deadline || l->deadline > now + l->cfg.hold_ms)
 			weft_link_set_deadline(l, now, l->cfg.hold_ms);
 		return 0;
 	}

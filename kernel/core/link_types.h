@@ -88,6 +88,7 @@ struct weft_link_cfg {
 	u32 dead_ms;			/* a peer that TCP asks, and that is silent for so long, is
 					 * dead; 0: TCP alone decides
 					 */
+	u32 idle_dead_ms;		/* the same for a QP by hand that has sent all; if longer */
 	u32 hold_ms;			/* 0: the connection ends with its QP, as an RNIC's. Else
 					 * it outlives an error by modify_qp until either end
 					 * hangs up (weft_link_hang_up(), FIN); the peer's

@@ -742,14 +742,14 @@ static void keepalives_ask_twice_in_time(void **state)
 	u32 ms;
 
 	for (ms = WEFT_DEAD_MS_MIN; ms <= 3600000; ms += 500) {
-		struct weft_keepalive k = weft_alive_keepalive(ms);
+		struct weft_keepalive k = weft_alive_keepalive(ms, 0);
 
 		assert_true(k.idle_s >= 1 && k.interval_s >= 1);
 		assert_true((k.idle_s + k.interval_s) * 1000u <= ms);
 		assert_true((k.idle_s + k.interval_s * k.count) * 1000u > ms);
 	}
-	assert_int_equal(weft_alive_keepalive(0).idle_s, 32767);
-	assert_int_equal(weft_alive_keepalive(~0u).idle_s, 32767);
+	assert_int_equal(weft_alive_keepalive(0, 0).idle_s, 32767);
+	assert_int_equal(weft_alive_keepalive(~0u, 0).idle_s, 32767);
 }
 
 /* ---- connections that outlive their QPs ---- */
@@ -766,6 +766,7 @@ static void held_pair_of(struct parting *t, u64 seed, u32 hold, u32 peers_hold)
 	for (i = 0; i < 2; i++) {
 		c.s[i].link.close_ms = CLOSE;
 		c.s[i].link.hold_ms = i ? peers_hold : hold;
+		c.s[i].link.dead_ms = 2 * HOLD;
 	}
 	pair_init(&t->p, &c);
 	for (i = 0; i < 2; i++)
@@ -985,6 +986,29 @@ static void a_dead_peer_ends_a_held_connection(void **state)
 	host_link_set_time(t.l, 2 * DEAD);
 	run(&t);
 	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+/* Its deadline is all that is waited for: a look that is never taken would be due for ever. */
+static void a_held_connection_that_closes_needs_no_look_at_the_peer(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct lone t;
+
+	c.link.dead_ms = CLOSE / 2;
+	c.link.hold_ms = HOLD;
+	full_v1(&t, true, &c);
+	host_link_error(t.l);
+	run(&t);
+	host_link_set_time(t.l, HOLD);
+	run(&t);
+	assert_int_equal(t.l->core.state, WEFT_LINK_HELD);
+	host_link_set_time(t.l, HOLD + 10);
+	host_link_hang_up(t.l);
+	run(&t);
+	assert_int_equal(t.l->core.state, WEFT_LINK_CLOSING);
+	assert_int_equal(weft_link_next_step(&t.l->core), HOLD + 10 + CLOSE);
+	assert_int_equal(acts_at(&t, HOLD + 10 + CLOSE), WEFT_ACT_DIE);
 	lone_fini(&t);
 }
 
@@ -1980,6 +2004,7 @@ int main(void)
 		cmocka_unit_test(removal_of_the_device_ends_a_held_connection),
 		cmocka_unit_test(the_oldest_request_to_a_dead_peer_says_so),
 		cmocka_unit_test(a_dead_peer_ends_a_held_connection),
+		cmocka_unit_test(a_held_connection_that_closes_needs_no_look_at_the_peer),
 		cmocka_unit_test(held_connections_end_somehow),
 		cmocka_unit_test(a_peer_that_answers_no_probe_is_dead),
 		cmocka_unit_test(a_peer_whose_one_answer_may_be_lost_is_not_dead),

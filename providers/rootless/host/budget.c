@@ -13,6 +13,7 @@ static struct {
 	struct list_head silent;	/* the oldest first */
 	struct list_head unread;
 	u32 n, charged;			/* all; those below the soft limit */
+	u32 forks;			/* rl_fd_forks() then: a child begins anew */
 } budget = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.silent = LIST_HEAD_INIT(budget.silent),
@@ -21,12 +22,32 @@ static struct {
 
 /* ---- claims ---- */
 
+/* A child's own: connections that it has inherited are its parent's, and only that evicts them. */
+static void budget_begin(void)
+{
+	u32 forks = rl_fd_forks();
+
+	pthread_mutex_lock(&budget.lock);
+	if (budget.forks == forks)
+		return;
+	INIT_LIST_HEAD(&budget.silent);
+	INIT_LIST_HEAD(&budget.unread);
+	budget.n = budget.charged = 0;
+	WRITE_ONCE(budget.forks, forks);
+}
+
+static enum rl_claim claim_of(const struct rl_conn *c)
+{
+	return c->claim_forks == budget.forks ? c->claim : RL_CLAIM_NONE;
+}
+
 void rl_budget_enter(struct rl_conn *c)
 {
 	bool charged = rl_fd_is_charged(c->fd);
 
-	pthread_mutex_lock(&budget.lock);
-	if (c->claim == RL_CLAIM_NONE) {
+	budget_begin();
+	if (claim_of(c) == RL_CLAIM_NONE) {
+		c->claim_forks = budget.forks;
 		c->charged = charged;
 		budget.n++;
 		budget.charged += charged;
@@ -40,8 +61,8 @@ void rl_budget_enter(struct rl_conn *c)
 
 void rl_budget_unread(struct rl_conn *c)
 {
-	pthread_mutex_lock(&budget.lock);
-	if (c->claim == RL_CLAIM_SILENT) {
+	budget_begin();
+	if (claim_of(c) == RL_CLAIM_SILENT) {
 		list_move(&c->claim_node, &budget.unread);
 		c->claim = RL_CLAIM_UNREAD;
 	}
@@ -50,8 +71,8 @@ void rl_budget_unread(struct rl_conn *c)
 
 void rl_budget_leave(struct rl_conn *c)
 {
-	pthread_mutex_lock(&budget.lock);
-	if (c->claim != RL_CLAIM_NONE) {
+	budget_begin();
+	if (claim_of(c) != RL_CLAIM_NONE) {
 		list_del(&c->claim_node);
 		budget.n--;
 		budget.charged -= c->charged;
@@ -80,7 +101,7 @@ static struct rl_conn *silent_at(u32 i)
 {
 	struct rl_conn *c, *found = NULL;
 
-	pthread_mutex_lock(&budget.lock);
+	budget_begin();
 	list_for_each_entry(c, &budget.silent, claim_node) {
 		if (i--)
 			continue;
@@ -112,6 +133,8 @@ bool rl_budget_is_spent(void)
 {
 	u32 charged = READ_ONCE(budget.charged);
 
+	if (READ_ONCE(budget.forks) != rl_fd_forks())
+		return false;
 	return READ_ONCE(budget.n) >= CLAIMS_MAX ||
 	       (charged && charged >= rl_fd_share() && !rl_fd_has_above());
 }

@@ -91,6 +91,7 @@ struct rl_conn {
 	struct list_head half_open_node;	/* acceptor's half_open_lock */
 	struct list_head claim_node;	/* budget.c's lock */
 	enum rl_claim claim;		/* the same */
+	u32 claim_forks;		/* the same: in which process */
 	bool charged;			/* the same: it counts with those below the soft limit */
 	struct rl_qp *qp;		/* link.qp is its core; referenced */
 	int fd;				/* hidden; -1: released */

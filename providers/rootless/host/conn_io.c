@@ -48,7 +48,7 @@ void rl_conn_set_keepalive(struct rl_conn *c)
 	if (c->keepalive_ms == dead_ms || c->fd < 0)
 		return;
 	c->keepalive_ms = dead_ms;
-	k = weft_alive_keepalive(dead_ms);
+	k = weft_alive_keepalive(dead_ms, c->link.cfg.idle_dead_ms);
 	set_conn_option(c, IPPROTO_TCP, TCP_KEEPIDLE, k.idle_s);
 	set_conn_option(c, IPPROTO_TCP, TCP_KEEPINTVL, k.interval_s);
 	set_conn_option(c, IPPROTO_TCP, TCP_KEEPCNT, k.count);

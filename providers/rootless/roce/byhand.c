@@ -278,9 +278,9 @@ static u64 timeout_ms(const struct rl_byhand *h)
 
 u32 rl_byhand_dead_ms(const struct rl_byhand *h, u32 otherwise)
 {
-	if (!has_retries(h))
-		return TIMEOUT_MIN_MS;
-	return h->rts && h->timeout ? (u32)min_t(u64, timeout_ms(h), ~0u) : otherwise;
+	if (!has_retries(h) || !h->rts || !h->timeout)
+		return otherwise;
+	return (u32)min_t(u64, timeout_ms(h), ~0u);
 }
 
 void rl_byhand_posted(struct rl_byhand *h, u64 now)
@@ -312,9 +312,16 @@ void rl_byhand_disconnected(struct rl_byhand *h, bool used, bool sends, u64 now)
 
 void rl_byhand_peer_is_dead(struct rl_byhand *h, bool sends, u64 now)
 {
-	h->phase = RL_BYHAND_GONE;
-	if (sends)
+	if (h->phase != RL_BYHAND_CONNECTED)
+		return;
+	if (sends && has_retries(h)) {
+		h->phase = RL_BYHAND_GONE;
 		h->give_up_at = now;
+		return;
+	}
+	disconnect(h, now);
+	if (sends)
+		rl_byhand_posted(h, now);
 }
 
 /* ---- exchanging hellos ---- */

@@ -114,11 +114,15 @@ void rl_byhand_connect_failed(struct rl_byhand *h, u64 now);
 void rl_byhand_disconnected(struct rl_byhand *h, bool used, bool sends, u64 now);
 
 /*
- * How long a peer may be silent that TCP asks, in ms: as long as the retries would take. UC has
- * none: what a connection needs. @otherwise if the program has set no time-out, or is not in RTS.
+ * How long a peer may be silent that TCP asks, in ms, while requests wait for it: as long as the
+ * retries would take. @otherwise if nothing waits, or the program has set no time-out, or is not in
+ * RTS; and for UC, which has no retries.
  */
 u32 rl_byhand_dead_ms(const struct rl_byhand *h, u32 otherwise);
-/* CONNECTED: the peer has been silent so long. @sends: some requests have not completed. */
+/*
+ * CONNECTED: the peer has been silent so long. @sends: some requests have not completed: RC's fail.
+ * Without any, as on InfiniBand, nothing is lost: another connection is made once there is a way.
+ */
 void rl_byhand_peer_is_dead(struct rl_byhand *h, bool sends, u64 now);
 
 /* This end's hello. */

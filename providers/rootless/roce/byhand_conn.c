@@ -79,6 +79,7 @@ static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	cfg->rnr_ms = c->rnr_ms;
 	if (!q)
 		return;
+	cfg->idle_dead_ms = cfg->dead_ms;
 	pthread_mutex_lock(&q->qp->lock);
 	cfg->dead_ms = rl_byhand_dead_ms(&q->h, cfg->dead_ms);
 	pthread_mutex_unlock(&q->qp->lock);

@@ -126,14 +126,12 @@ int rl_cmd_query_qp(struct rl_context *ctx, struct rl_command *c)
 	return 0;
 }
 
-/* Waits for the peer: meanwhile other threads may use the context, and destroy the QP. */
+/* Waits for the peer, with a reference: meanwhile other threads use the context. */
 static void without_lock(struct rl_context *ctx, struct rl_qp *qp, void (*wait)(struct rl_qp *qp))
 {
-	rl_qp_get(qp);
 	pthread_mutex_unlock(&ctx->lock);
 	wait(qp);
 	pthread_mutex_lock(&ctx->lock);
-	rl_qp_put(qp);
 }
 
 static int change_qp(struct rl_context *ctx, const struct ib_uverbs_modify_qp *in)
@@ -142,11 +140,18 @@ static int change_qp(struct rl_context *ctx, const struct ib_uverbs_modify_qp *i
 	bool ends = in->attr_mask & IBV_QP_STATE &&
 		    (in->qp_state == IBV_QPS_ERR || in->qp_state == IBV_QPS_RESET);
 
-	if (qp && ends) {
+	int rv = -EINVAL;
+
+	if (!qp)
+		return rv;
+	rl_qp_get(qp);
+	if (ends)
 		without_lock(ctx, qp, rl_qp_drain_acks);
-		qp = rl_find_qp(ctx, in->qp_handle);
-	}
-	return qp ? rl_qp_modify(qp, in) : -EINVAL;
+	/* Another thread may have destroyed it. */
+	if (rl_find_qp(ctx, in->qp_handle) == qp)
+		rv = rl_qp_modify(qp, in);
+	rl_qp_put(qp);
+	return rv;
 }
 
 int rl_cmd_modify_qp(struct rl_context *ctx, struct rl_command *c)
