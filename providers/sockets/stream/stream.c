@@ -48,6 +48,17 @@ void rl_stream_get(struct rl_stream *s)
 	__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
 }
 
+/* With all.lock. False: its last reference is gone, and it is about to leave the list. */
+static bool stream_get_live(struct rl_stream *s)
+{
+	u32 refs = __atomic_load_n(&s->refs, __ATOMIC_RELAXED);
+
+	while (refs && !__atomic_compare_exchange_n(&s->refs, &refs, refs + 1, true,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return refs;
+}
+
 void rl_stream_put(struct rl_stream *s)
 {
 	if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
@@ -119,10 +130,8 @@ static u32 oldest_closed(struct rl_stream *list[], u32 most)
 	pthread_mutex_lock(&all.lock);
 	for (at = all.list.prev; at != &all.list && n < most; at = at->prev) {
 		s = list_entry(at, struct rl_stream, of_all);
-		if (!s->closed || s->over)
-			continue;
-		rl_stream_get(s);
-		list[n++] = s;
+		if (s->closed && !s->over && stream_get_live(s))
+			list[n++] = s;
 	}
 	pthread_mutex_unlock(&all.lock);
 	return n;
@@ -936,7 +945,10 @@ static void await_done(struct rl_stream *s, const struct leaving *l)
 	}
 }
 
-/* With all.lock. Node by node: the head is not aligned as a stream is, which sanitizers report. */
+/*
+ * With all.lock; referenced. Node by node: the head is not aligned as a stream is, which sanitizers
+ * report.
+ */
 static struct rl_stream *find_leaving(u32 round)
 {
 	struct rl_stream *s;
@@ -944,7 +956,7 @@ static struct rl_stream *find_leaving(u32 round)
 
 	for (at = all.list.next; at != &all.list; at = at->next) {
 		s = list_entry(at, struct rl_stream, of_all);
-		if (s->left_in != round)
+		if (s->left_in != round && stream_get_live(s))
 			return s;
 	}
 	return NULL;
@@ -958,10 +970,8 @@ static struct rl_stream *next_leaving(const struct leaving *l)
 	rl_gate_enter();
 	if (lock_until(&all.lock, l)) {
 		found = find_leaving(l->round);
-		if (found) {
+		if (found)
 			found->left_in = l->round;
-			rl_stream_get(found);
-		}
 		pthread_mutex_unlock(&all.lock);
 	}
 	rl_gate_leave();
