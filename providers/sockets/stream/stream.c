@@ -147,7 +147,7 @@ static void free_descriptors(void)
 	u32 n = oldest_closed(list, SWEEP), i;
 
 	for (i = 0; i < n; i++) {
-		if (list[i]->forks == rl_fd_forks() && !pthread_mutex_trylock(&list[i]->lock)) {
+		if (!rl_stream_is_foreign(list[i]) && !pthread_mutex_trylock(&list[i]->lock)) {
 			if (list[i]->conn && !list[i]->ops) {
 				rl_conn_lock(list[i]->conn);
 				rl_ulp_leave_now(list[i]->conn,
@@ -312,9 +312,12 @@ static void stream_hold(struct rl_stream *s)
 		rl_conn_lock(s->conn);
 }
 
+/* What another process has is its to go on with: the locks alone. */
 static void stream_end(struct rl_stream *s)
 {
-	if (s->conn)
+	if (s->conn && unlikely(rl_stream_is_foreign(s)))
+		rl_conn_release(s->conn);
+	else if (s->conn)
 		rl_conn_unlock(s->conn);
 	else
 		rl_stream_news(s);
@@ -344,7 +347,7 @@ static int stream_enter(struct rl_stream *s)
 	if (!__atomic_load_n(&s->is_settled, __ATOMIC_ACQUIRE))
 		return stream_begin(s);
 	rl_gate_enter();
-	if (unlikely(s->forks != rl_fd_forks())) {
+	if (unlikely(rl_stream_is_foreign(s))) {
 		rl_gate_leave();
 		return -EIO;
 	}
@@ -784,7 +787,7 @@ static void stream_finish(struct rl_stream *s)
 
 bool rl_stream_take_back(struct rl_stream *s)
 {
-	bool does = s->ops && s->forks == rl_fd_forks();
+	bool does = s->ops && !rl_stream_is_foreign(s);
 
 	if (!does)
 		return false;
@@ -804,11 +807,11 @@ void rl_stream_close(struct rl_stream *s)
 	stream_hold(s);
 	s->changed = NULL;
 	/* What another process has is its to end. */
-	if (s->forks == rl_fd_forks())
+	if (!rl_stream_is_foreign(s))
 		stream_finish(s);
 	stream_end(s);
 	/* No other thread makes calls any more. */
-	if (s->ops && s->forks == rl_fd_forks())
+	if (s->ops && !rl_stream_is_foreign(s))
 		s->options.operations->deregister_all(s);
 	rl_stream_put(s);
 	rl_gate_leave();
@@ -910,7 +913,7 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 {
 	bool done = true;
 
-	if (s->forks != rl_fd_forks() || !lock_until(&s->lock, l))
+	if (rl_stream_is_foreign(s) || !lock_until(&s->lock, l))
 		return true;
 	if (may_owe(s) && lock_until(&s->conn->lock, l)) {
 		/* Posted operations are sent first. */
