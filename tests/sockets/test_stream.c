@@ -866,6 +866,35 @@ static void a_child_gets_an_error_and_harms_nothing(void **state)
 	assert_memory_equal(in, "ab", 2);
 }
 
+/* It is so late that a call of the parent's would have the progress thread watch for the Reply. */
+static void a_child_closes_what_still_connects_and_does_not_watch_it(void **state)
+{
+	struct end own[2];
+	int status;
+	pid_t pid;
+
+	ends_connect(e);
+	end_start(&e[0], RL_STREAM_INITIATOR, NULL);
+	pid = fork();
+	if (!pid) {
+		struct rl_conn *c = e[0].s->conn;
+
+		/* Its own progress thread runs. */
+		ends_connect(own);
+		ends_open(own);
+		while (rl_now_ms() < e[0].s->open_by)
+			poll(NULL, 0, 1);
+		rl_stream_close(e[0].s);
+		_exit(c->poller != RL_POLLER_NONE || c->watching);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	end_start(&e[1], RL_STREAM_RESPONDER, NULL);
+	end_send_all(&e[0], &e[1], "a", 1);
+	end_recv_all(&e[1], &e[0], in, 1);
+	assert_int_equal(in[0], 'a');
+}
+
 /* A server that forks for each connection, unused before. */
 static void a_child_may_have_what_its_parent_has_not_used(void **state)
 {
@@ -1056,6 +1085,8 @@ int main(void)
 		CASE(an_idle_queue_gives_its_pages_back),
 		cmocka_unit_test_teardown(what_was_sent_before_exit_arrives, close_ends),
 		cmocka_unit_test_teardown(what_was_sent_before_close_and_exit_arrives, close_ends),
+		cmocka_unit_test_teardown(a_child_closes_what_still_connects_and_does_not_watch_it,
+					  close_ends),
 		cmocka_unit_test_teardown(a_child_may_have_what_its_parent_has_not_used, close_ends),
 	};
 

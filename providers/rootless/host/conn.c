@@ -329,11 +329,19 @@ static void conn_ready(struct rl_watch *w, u32 events)
 	rl_conn_unlock(c);
 }
 
+/* In a child: it stays with the parent's thread, whatever deadline was inherited. */
+static bool stays_with_parent(const struct rl_conn *c)
+{
+	return c->ulp->stays_with_thread && c->owner != getpid();
+}
+
 static void conn_timeout(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 	u64 now = rl_now_ms(), next;
 
+	if (stays_with_parent(c))
+		return;
 	rl_conn_lock(c);
 	if (c->unread)
 		rl_conn_receive(c);
@@ -356,11 +364,12 @@ static void conn_revive(struct rl_watch *w)
 {
 	struct rl_conn *c = conn_of(w);
 
+	if (c->ulp->stays_with_thread)
+		return;
 	rl_conn_lock(c);
 	c->owner = getpid();
 	if (c->poller == RL_POLLER_THREAD)
 		c->poller = RL_POLLER_NONE;
-	c->watching &= !c->ulp->stays_with_thread;
 	rl_conn_unlock(c);
 }
 

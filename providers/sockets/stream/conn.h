@@ -19,6 +19,7 @@
 #include "stream.h"
 #include "hello.h"
 #include "host/ulp.h"
+#include "process/file.h"
 #include "process/list.h"
 
 /* Octets of a Send at most. */
@@ -152,6 +153,12 @@ struct rl_stream {
 };
 
 void rl_stream_put(struct rl_stream *s);
+
+/* Another process has it, and the socket: nothing of it is moved here. */
+static inline bool rl_stream_is_foreign(const struct rl_stream *s)
+{
+	return s->forks != rl_fd_forks();
+}
 
 /*
  * Whoever lets go of the connection's lock, or without a connection of the stream's: has something

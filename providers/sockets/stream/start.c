@@ -272,7 +272,7 @@ static void settled(struct rl_conn *c)
 {
 	struct rl_stream *s = c->user;
 
-	if (!s)
+	if (!s || unlikely(rl_stream_is_foreign(s)))
 		return;
 	if (unlikely(s->chores))
 		do_chores(s);
@@ -304,14 +304,14 @@ void rl_stream_seek_reply(struct rl_stream *s)
 /* The socket has news, and no call of the program's has come since. */
 static void readable(struct rl_conn *c)
 {
-	if (c->read_paused && c->user)
+	if (c->read_paused && c->user && !rl_stream_is_foreign(c->user))
 		rl_stream_seek_reply(c->user);
 }
 
 /* TCP may have room, and no call of the program's has come since. */
 static void tick(struct rl_conn *c)
 {
-	if (!c->user)
+	if (!c->user || rl_stream_is_foreign(c->user))
 		return;
 	rl_stream_push(c->user);
 	rl_stream_trim(c->user);

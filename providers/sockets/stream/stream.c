@@ -48,6 +48,17 @@ void rl_stream_get(struct rl_stream *s)
 	__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
 }
 
+/* With all.lock. False: its last reference is gone, and it is about to leave the list. */
+static bool stream_get_live(struct rl_stream *s)
+{
+	u32 refs = __atomic_load_n(&s->refs, __ATOMIC_RELAXED);
+
+	while (refs && !__atomic_compare_exchange_n(&s->refs, &refs, refs + 1, true,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return refs;
+}
+
 void rl_stream_put(struct rl_stream *s)
 {
 	if (__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
@@ -119,10 +130,8 @@ static u32 oldest_closed(struct rl_stream *list[], u32 most)
 	pthread_mutex_lock(&all.lock);
 	for (at = all.list.prev; at != &all.list && n < most; at = at->prev) {
 		s = list_entry(at, struct rl_stream, of_all);
-		if (!s->closed || s->over)
-			continue;
-		rl_stream_get(s);
-		list[n++] = s;
+		if (s->closed && !s->over && stream_get_live(s))
+			list[n++] = s;
 	}
 	pthread_mutex_unlock(&all.lock);
 	return n;
@@ -138,7 +147,7 @@ static void free_descriptors(void)
 	u32 n = oldest_closed(list, SWEEP), i;
 
 	for (i = 0; i < n; i++) {
-		if (list[i]->forks == rl_fd_forks() && !pthread_mutex_trylock(&list[i]->lock)) {
+		if (!rl_stream_is_foreign(list[i]) && !pthread_mutex_trylock(&list[i]->lock)) {
 			if (list[i]->conn && !list[i]->ops) {
 				rl_conn_lock(list[i]->conn);
 				rl_ulp_leave_now(list[i]->conn,
@@ -303,9 +312,12 @@ static void stream_hold(struct rl_stream *s)
 		rl_conn_lock(s->conn);
 }
 
+/* What another process has is its to go on with: the locks alone. */
 static void stream_end(struct rl_stream *s)
 {
-	if (s->conn)
+	if (s->conn && unlikely(rl_stream_is_foreign(s)))
+		rl_conn_release(s->conn);
+	else if (s->conn)
 		rl_conn_unlock(s->conn);
 	else
 		rl_stream_news(s);
@@ -335,7 +347,7 @@ static int stream_enter(struct rl_stream *s)
 	if (!__atomic_load_n(&s->is_settled, __ATOMIC_ACQUIRE))
 		return stream_begin(s);
 	rl_gate_enter();
-	if (unlikely(s->forks != rl_fd_forks())) {
+	if (unlikely(rl_stream_is_foreign(s))) {
 		rl_gate_leave();
 		return -EIO;
 	}
@@ -775,7 +787,7 @@ static void stream_finish(struct rl_stream *s)
 
 bool rl_stream_take_back(struct rl_stream *s)
 {
-	bool does = s->ops && s->forks == rl_fd_forks();
+	bool does = s->ops && !rl_stream_is_foreign(s);
 
 	if (!does)
 		return false;
@@ -795,11 +807,11 @@ void rl_stream_close(struct rl_stream *s)
 	stream_hold(s);
 	s->changed = NULL;
 	/* What another process has is its to end. */
-	if (s->forks == rl_fd_forks())
+	if (!rl_stream_is_foreign(s))
 		stream_finish(s);
 	stream_end(s);
 	/* No other thread makes calls any more. */
-	if (s->ops && s->forks == rl_fd_forks())
+	if (s->ops && !rl_stream_is_foreign(s))
 		s->options.operations->deregister_all(s);
 	rl_stream_put(s);
 	rl_gate_leave();
@@ -901,7 +913,7 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 {
 	bool done = true;
 
-	if (s->forks != rl_fd_forks() || !lock_until(&s->lock, l))
+	if (rl_stream_is_foreign(s) || !lock_until(&s->lock, l))
 		return true;
 	if (may_owe(s) && lock_until(&s->conn->lock, l)) {
 		/* Posted operations are sent first. */
@@ -936,7 +948,10 @@ static void await_done(struct rl_stream *s, const struct leaving *l)
 	}
 }
 
-/* With all.lock. Node by node: the head is not aligned as a stream is, which sanitizers report. */
+/*
+ * With all.lock; referenced. Node by node: the head is not aligned as a stream is, which sanitizers
+ * report.
+ */
 static struct rl_stream *find_leaving(u32 round)
 {
 	struct rl_stream *s;
@@ -944,7 +959,7 @@ static struct rl_stream *find_leaving(u32 round)
 
 	for (at = all.list.next; at != &all.list; at = at->next) {
 		s = list_entry(at, struct rl_stream, of_all);
-		if (s->left_in != round)
+		if (s->left_in != round && stream_get_live(s))
 			return s;
 	}
 	return NULL;
@@ -958,10 +973,8 @@ static struct rl_stream *next_leaving(const struct leaving *l)
 	rl_gate_enter();
 	if (lock_until(&all.lock, l)) {
 		found = find_leaving(l->round);
-		if (found) {
+		if (found)
 			found->left_in = l->round;
-			rl_stream_get(found);
-		}
 		pthread_mutex_unlock(&all.lock);
 	}
 	rl_gate_leave();
