@@ -114,7 +114,7 @@ static int leave_table(struct rl_sock *sk, int fd)
 		rl_sock_return_options(sk, fd, false);
 	rl_claims_remove(sk);
 	rl_sock_leave_epolls(sk, -1, false);
-	if (sk->stream)
+	if (sk->stream && rl_stream_has_operations(sk->stream))
 		__atomic_store_n(&sk->is_kept, true, __ATOMIC_RELEASE);
 	else
 		rl_fd_forget_all(&sk->file);
@@ -146,9 +146,14 @@ bool rl_sock_disconnect(struct rl_sock *sk, int fd)
 		pthread_mutex_unlock(&sk->lock);
 		return false;
 	}
+	/* The number may connect again: calls that are under way must not go on with it. */
+	sk->why = ECONNRESET;
+	__atomic_store_n(&sk->is_open, false, __ATOMIC_RELEASE);
+	/* Other threads may be in its calls: it is freed with the socket. */
 	if (had_stream)
-		rl_stream_reset_at_close(sk->stream);
-	become_plain(sk);
+		rl_stream_reset(sk->stream);
+	__atomic_store_n(&sk->own_fd, -1, __ATOMIC_RELAXED);
+	rl_sock_set_phase(sk, RL_SOCK_PLAIN);
 	pthread_mutex_unlock(&sk->lock);
 	leave_table(sk, fd);
 	if (had_stream)
@@ -274,10 +279,8 @@ static int decide_locked(struct rl_sock *sk, int fd, bool speaks)
 		return decide_fresh(sk, fd, speaks);
 	case RL_SOCK_STREAM:
 		return 0;
-	case RL_SOCK_DEAD:
-		return -sk->why;
 	}
-	return RL_SOCK_IS_PLAIN;
+	return sk->why ? -sk->why : RL_SOCK_IS_PLAIN;
 }
 
 int rl_sock_decide(struct rl_sock *sk, int fd, bool speaks)
@@ -337,8 +340,8 @@ static int look_at_phase(struct rl_sock *sk, int fd)
 {
 	enum rl_stream_phase phase;
 
-	if (!sk->stream)
-		return rl_sock_phase_of(sk) == RL_SOCK_DEAD ? -sk->why : RL_SOCK_IS_PLAIN;
+	if (!sk->stream || rl_sock_phase_of(sk) == RL_SOCK_PLAIN)
+		return sk->why ? -sk->why : RL_SOCK_IS_PLAIN;
 	phase = rl_stream_phase(sk->stream);
 	if (phase == RL_STREAM_PLAIN && sk->rule->only)
 		return refuse_plain(sk, fd);

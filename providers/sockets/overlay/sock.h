@@ -42,14 +42,14 @@ struct rl_sock {
 	struct rl_file file;
 	pthread_mutex_t lock;		/* the phase, and all calls while it may be plain */
 	u32 phase;			/* atomic; of rl_sock_phase */
-	bool is_open;			/* atomic: it stays a stream */
+	bool is_open;			/* atomic: it stays a stream, until a connect() to none */
 	bool is_kept;			/* atomic: plain, but has events of what was posted */
 	bool is_bound;			/* atomic: no other program could go on with it */
 	bool told;			/* atomic: poll() has reported that connect() is through */
-	int why;			/* DEAD: the errno */
+	int why;			/* DEAD, or PLAIN by a connect() to none: the errno; else 0 */
 	const struct rl_rule *rule;
 	u64 deadline;			/* FRESH: ms; a client that is silent until then is plain */
-	struct rl_stream *stream;
+	struct rl_stream *stream;	/* is_open was set: until the socket is freed */
 	int own_fd;			/* atomic: the stream's hidden number of it; -1: none yet */
 	bool strange;			/* atomic: a program that may not count flags has it */
 	u64 no_wait;			/* atomic: O_NONBLOCK was set at this count; 0: not */

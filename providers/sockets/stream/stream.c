@@ -838,6 +838,15 @@ void rl_stream_reset_at_close(struct rl_stream *s)
 	stream_end(s);
 }
 
+void rl_stream_reset(struct rl_stream *s)
+{
+	stream_hold(s);
+	s->resets = true;
+	if (!rl_stream_is_foreign(s))
+		stream_finish(s);
+	stream_end(s);
+}
+
 bool rl_stream_lingers(struct rl_stream *s)
 {
 	bool lingers;

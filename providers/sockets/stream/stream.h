@@ -148,6 +148,8 @@ void rl_stream_set_low_mark(struct rl_stream *s, u32 octets);
 
 /* rl_stream_close() resets the connection, and loses what TCP has. */
 void rl_stream_reset_at_close(struct rl_stream *s);
+/* Now, and calls may be under way, which fail. rl_stream_close() is still to come. */
+void rl_stream_reset(struct rl_stream *s);
 /* A reference beyond rl_stream_close(), and its end. */
 void rl_stream_get(struct rl_stream *s);
 void rl_stream_let_go(struct rl_stream *s);

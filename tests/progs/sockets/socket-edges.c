@@ -1897,6 +1897,47 @@ static bool disconnected(void)
 	return close_pair(fd);
 }
 
+static int shared_fd;
+
+/* The end of the connection, and no octet of the next one. */
+static void *read_until_reset(void *end)
+{
+	char c;
+	ssize_t rv;
+
+	do
+		rv = recv(shared_fd, &c, 1, 0);
+	while (rv == 1 && c == 'r');
+	__atomic_store_n((int *)end, rv < 0 ? errno : rv ? -1 : 0, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* One thread reads, and another connects to no address, and again. */
+static bool disconnected_under_readers(void)
+{
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+	int fd[2], round, end, i;
+	pthread_t reader;
+
+	NEED(connect_pair(fd));
+	shared_fd = fd[1];
+	for (round = 0; round < 40; round++) {
+		end = -2;
+		NEED(!pthread_create(&reader, NULL, read_until_reset, &end));
+		for (i = 0; i < round % 4; i++)
+			NEED(word(fd[0], "rr"));
+		NEED(!connect(fd[1], &none, sizeof(none)));
+		pthread_join(reader, NULL);
+		NEED(end >= 0);
+		close(fd[0]);
+		NEED(!connect(fd[1], (struct sockaddr *)&addr, sizeof(addr)));
+		fd[0] = accept(listener, NULL, NULL);
+		NEED(fd[0] >= 0 && word(fd[1], "hello") && hear(fd[0], "hello") && word(fd[0], "HELLO"));
+		NEED(hear(fd[1], "HELLO"));
+	}
+	return close_pair(fd);
+}
+
 static bool says_it_in_three(int fd)
 {
 	return word(fd, "a") && !usleep(400000) && word(fd, "b");
@@ -2259,6 +2300,7 @@ static const struct a_case {
 	{ "close-waits-as-so-linger-says", close_lingers },
 	{ "close-resets-as-so-linger-says", close_resets },
 	{ "connected-to-no-address-and-again", disconnected },
+	{ "connected-to-no-address-under-a-reader", disconnected_under_readers },
 	{ "messages-received-in-time", messages_in_time },
 	{ "sent-before-accept", sent_before_accept },
 	{ "sent-on-two-connections-and-read-in-another-order", sent_and_read_in_another_order },
