@@ -46,7 +46,7 @@ struct rl_sock {
 	bool is_kept;			/* atomic: plain, but has events of what was posted */
 	bool is_bound;			/* atomic: no other program could go on with it */
 	bool told;			/* atomic: poll() has reported that connect() is through */
-	int why;			/* DEAD, or PLAIN by a connect() to none: the errno; else 0 */
+	int why;			/* DEAD, or PLAIN by a connect() to none: the errno */
 	const struct rl_rule *rule;
 	u64 deadline;			/* FRESH: ms; a client that is silent until then is plain */
 	struct rl_stream *stream;	/* is_open was set: until the socket is freed */
