@@ -213,9 +213,10 @@ run_group() {
 	say "$name: $passed passed, $failed failed, $skipped skipped ($((SECONDS - start)) s)"
 }
 
-# Seconds of CPU that a group's processes have used, as bash's times tells: 1m2.345s.
+# Seconds of CPU that a group's processes have used, as bash's times tells: 1m2.345s. 0: it did not end by itself.
 cpu_of() {
-	awk -F '[ ms]+' '{ cpu += $1 * 60 + $2 + $3 * 60 + $4 } END { printf "%d", cpu }' "$out/$1.times" || echo 0
+	[ -e "$out/$1.times" ] || { echo 0 && return; }
+	awk -F '[ ms]+' '{ cpu += $1 * 60 + $2 + $3 * 60 + $4 } END { printf "%d", cpu }' "$out/$1.times"
 }
 
 # take_group QUEUE: prints the queue's first group, and removes it.
