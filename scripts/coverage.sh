@@ -49,7 +49,7 @@ if [ $# -gt 0 ]; then
 	grep '^not ok' "$out/rootless.log" >&2 || true
 fi
 
-# apart FILE...: gcovr fails if a header has two functions of one name, of which each program has one.
+# apart FILE...: gcovr fails if a header defines one function twice under #if and two programs each compile another one.
 apart() {
 	python3 - "$@" <<-'END'
 		import json, sys

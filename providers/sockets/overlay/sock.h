@@ -91,8 +91,8 @@ static inline void rl_sock_mark_ready(struct rl_sock *sk, u32 edges)
 }
 
 /*
- * @w hears of @sk from now on. The caller looks at the phase after it: either it finds what the
- * phase has become, or whoever changes the phase finds @w.
+ * Wake @w when the phase of @sk changes. Read the phase after this call, not before: a change
+ * made earlier is then seen, and a later one wakes @w.
  */
 static inline void rl_sock_watch(struct rl_sock *sk, const struct rl_sock_watcher *w)
 {

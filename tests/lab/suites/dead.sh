@@ -33,7 +33,7 @@ other_mac=02:77:65:66:74:99
 
 # To a MAC that is not in use.
 cut() {
-	trap mend EXIT
+	trap restore_network EXIT
 	if [ "$WEFT_LINK" = lo ]; then
 		ip link set lo down
 	else
@@ -42,7 +42,7 @@ cut() {
 	fi || fail "the network cannot be cut"
 }
 
-mend() {
+restore_network() {
 	if [ "$WEFT_LINK" = lo ]; then
 		ip link set lo up
 	else

@@ -166,8 +166,8 @@ start_servers() {
 }
 
 all_are_served() {
-	quiet weft-churn -n 3 "$IP_B" || fail "weft-server serves no more"
-	echoes 3 || fail "echo-server serves no more"
+	quiet weft-churn -n 3 "$IP_B" || fail "weft-server no longer answers"
+	echoes 3 || fail "echo-server no longer answers"
 }
 
 one_round() {

@@ -1740,7 +1740,7 @@ static bool begins_like_a_request(void)
 	return true;
 }
 
-/* By epoll, whose waiter hears of it when the time is over. */
+/* By epoll: the waiter is woken when the time is over. */
 static bool begins_like_a_request_by_epoll(void)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
@@ -1770,7 +1770,7 @@ static unsigned int asked_until(int fd, short events, unsigned int want)
 	return (unsigned short)p.revents;
 }
 
-/* A pair of which the client has said a word and closed. */
+/* A pair whose client has sent one word and closed. */
 static bool client_has_closed(int fd[2])
 {
 	NEED(connect_pair(fd) && word(fd[1], "req"));
@@ -1873,6 +1873,16 @@ static bool close_resets(void)
 	return true;
 }
 
+/* Connect the client of a pair again, after connect() to no address, and send a word each way. */
+static bool reconnect_pair(int fd[2])
+{
+	close(fd[0]);
+	NEED(!connect(fd[1], (struct sockaddr *)&addr, sizeof(addr)));
+	fd[0] = accept(listener, NULL, NULL);
+	NEED(fd[0] >= 0 && word(fd[1], "hello") && hear(fd[0], "hello") && word(fd[0], "HELLO"));
+	return hear(fd[1], "HELLO");
+}
+
 /* connect() to no address resets, and the socket may connect again. */
 static bool disconnected(void)
 {
@@ -1888,11 +1898,7 @@ static bool disconnected(void)
 		NEED(recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
 		NEED(getpeername(fd[1], (struct sockaddr *)&peer, &len) == -1 && errno == ENOTCONN);
 		NEED(send(fd[1], "x", 1, MSG_NOSIGNAL) == -1 && errno == ECONNRESET);
-		close(fd[0]);
-		NEED(!connect(fd[1], (struct sockaddr *)&addr, sizeof(addr)));
-		fd[0] = accept(listener, NULL, NULL);
-		NEED(fd[0] >= 0 && word(fd[1], "hello") && hear(fd[0], "hello") && word(fd[0], "HELLO"));
-		NEED(hear(fd[1], "HELLO"));
+		NEED(reconnect_pair(fd));
 	}
 	return close_pair(fd);
 }
@@ -1929,11 +1935,7 @@ static bool disconnected_under_readers(void)
 		NEED(!connect(fd[1], &none, sizeof(none)));
 		pthread_join(reader, NULL);
 		NEED(end >= 0);
-		close(fd[0]);
-		NEED(!connect(fd[1], (struct sockaddr *)&addr, sizeof(addr)));
-		fd[0] = accept(listener, NULL, NULL);
-		NEED(fd[0] >= 0 && word(fd[1], "hello") && hear(fd[0], "hello") && word(fd[0], "HELLO"));
-		NEED(hear(fd[1], "HELLO"));
+		NEED(reconnect_pair(fd));
 	}
 	return close_pair(fd);
 }
