@@ -79,7 +79,7 @@ group_rootless_san() {
 # shellcheck disable=SC2086 # a list
 group_rootless_waits() { tests/lab/run.sh rootless $rootless_waiting; }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
-sanitized+='|calls-.*|posted-.*|.*rule.*|server-speaks-.*|only-.*|option-.*|used-.*|edges-.*|waits-.*|turns-take.*|python-asyncio|iperf3'
+sanitized+='|calls-.*|posted-.*|.*rule.*|server-speaks-.*|only-.*|option-.*|used-.*|edges-.*|numbers-.*|waits-.*|turns-take.*|python-asyncio|iperf3'
 sanitized+='|interface|by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|sidr-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {

@@ -36,6 +36,7 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 	c->dev = dev;
 	c->ulp = ulp;
 	c->fd = fd;
+	c->kept_fd = -1;
 	c->connecting = initiator;
 	c->owner = getpid();
 	rl_conn_set_up_socket(c);
@@ -59,6 +60,8 @@ static void conn_release(struct rl_watch *w)
 	struct rl_conn *c = conn_of(w);
 	void *chunk;
 
+	if (c->kept_fd >= 0)
+		rl_fd_close_hidden(c->kept_fd);
 	while ((chunk = weft_stream_reclaim(&c->link.st, true)))
 		free(chunk);
 	free(weft_batch_reclaim(&c->link.batch, true));

@@ -95,6 +95,8 @@ struct rl_conn {
 	bool charged;			/* the same: it counts with those below the soft limit */
 	struct rl_qp *qp;		/* link.qp is its core; referenced */
 	int fd;				/* hidden; -1: released */
+	int kept_fd;			/* what fd was, open until the connection is freed; or -1 */
+	bool keeps_fd;			/* the ULP's: rl_conn_close() does not close it */
 	int error;			/* why TCP ended or did not connect: -errno, or 0 */
 	bool connecting;		/* connect() is under way */
 	bool fin;			/* the peer's has been read */

@@ -377,7 +377,10 @@ void rl_conn_close(struct rl_conn *c)
 		rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
 		rl_raw(SYS_connect, c->fd, &nobody, sizeof(nobody));
 	}
-	rl_fd_close_hidden(c->fd);
+	if (c->keeps_fd)
+		c->kept_fd = c->fd;
+	else
+		rl_fd_close_hidden(c->fd);
 	c->fd = -1;
 }
 

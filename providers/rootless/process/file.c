@@ -283,13 +283,13 @@ bool rl_fd_is_used(int fd)
 	return file_at(fd);
 }
 
-void rl_fd_each(struct rl_file *f, void (*visit)(int fd))
+void rl_fd_each(struct rl_file *f, void (*visit)(int fd, void *arg), void *arg)
 {
 	int top = __atomic_load_n(&t.top, __ATOMIC_ACQUIRE), fd;
 
 	for (fd = 0; fd < top; fd++)
 		if (file_at(fd) == f)
-			visit(fd);
+			visit(fd, arg);
 }
 
 void rl_fd_forget_all(struct rl_file *f)

@@ -91,7 +91,7 @@ bool rl_fd_is_borrowed(void);
 bool rl_fd_is_used(int fd);
 
 /* Calls @visit for each number that names @f now. */
-void rl_fd_each(struct rl_file *f, void (*visit)(int fd));
+void rl_fd_each(struct rl_file *f, void (*visit)(int fd, void *arg), void *arg);
 
 /* The file that @fd names, referenced; NULL if @fd is not ours: one load. */
 struct rl_file *rl_fd_get(int fd);

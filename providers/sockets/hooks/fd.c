@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
+#include "own.h"
 #include "process/hook.h"
 #include "sockets/overlay/flags.h"
 #include "sockets/overlay/io.h"
@@ -33,6 +35,12 @@ RL_HOOK int close(int fd)
 
 /* ---- ioctl and fcntl ---- */
 
+/* Of the descriptor, and not of what it names. */
+static bool is_of_number(unsigned long request)
+{
+	return request == FIOCLEX || request == FIONCLEX;
+}
+
 RL_HOOK int ioctl(int fd, unsigned long request, ...)
 {
 	va_list args;
@@ -47,10 +55,28 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 	/* As F_SETFD. */
 	if (request == FIONCLEX && rl_sock_is_bound(fd))
 		return 0;
-	rv = RL_CALL(ioctl, fd, request, arg);
+	rv = is_of_number(request) ? RL_CALL(ioctl, fd, request, arg) :
+		RL_CALL_OWN(ioctl, fd, request, arg);
 	if (request == FIONBIO)
 		rl_sock_flags_changed(fd);
 	return rv;
+}
+
+/* Of the socket, and not of its number. None of them waits. */
+static bool is_of_file(int command)
+{
+	switch (command) {
+	case F_GETFL:
+	case F_SETFL:
+	case F_GETOWN:
+	case F_SETOWN:
+	case F_GETOWN_EX:
+	case F_SETOWN_EX:
+	case F_GETSIG:
+	case F_SETSIG:
+		return true;
+	}
+	return false;
 }
 
 RL_HOOK int fcntl(int fd, int command, ...)
@@ -64,7 +90,8 @@ RL_HOOK int fcntl(int fd, int command, ...)
 	va_end(args);
 	if (command == F_SETFD && rl_sock_is_bound(fd))
 		arg = (void *)((uintptr_t)arg | FD_CLOEXEC);
-	rv = RL_CALL(fcntl, fd, command, arg);
+	rv = is_of_file(command) ? RL_CALL_OWN(fcntl, fd, command, arg) :
+		RL_CALL(fcntl, fd, command, arg);
 	if (command == F_SETFL)
 		rl_sock_flags_changed(fd);
 	return rv;
@@ -79,6 +106,36 @@ RL_HOOK int fcntl64(int fd, int command, ...)
 	arg = va_arg(args, void *);
 	va_end(args);
 	return fcntl(fd, command, arg);
+}
+
+/* ---- stat: a socket has one inode number for its life ---- */
+
+RL_HOOK int fstat(int fd, struct stat *st)
+{
+	return RL_CALL_OWN(fstat, fd, st);
+}
+
+/* On 64-bit machines struct stat64 is the same. */
+RL_HOOK int fstat64(int fd, struct stat64 *st)
+{
+	return fstat(fd, (struct stat *)st);
+}
+
+/* What programs call that were linked with glibc before 2.33. */
+int __fxstat(int version, int fd, struct stat *st);
+int __fxstat64(int version, int fd, struct stat64 *st);
+
+RL_HOOK int __fxstat(int version, int fd, struct stat *st)
+{
+	long rv;
+
+	return RL_OWN(&rv, fstat, fd, st, 0, 0, 0) ? (int)rl_hook_result(rv) :
+		RL_PASS(__fxstat, version, fd, st);
+}
+
+RL_HOOK int __fxstat64(int version, int fd, struct stat64 *st)
+{
+	return __fxstat(version, fd, (struct stat *)st);
 }
 
 /* ---- what libc does for itself, out of a hook's reach ---- */

@@ -11,6 +11,7 @@
 #include "process/alias.h"
 #include "process/clock.h"
 #include "process/guard.h"
+#include "own.h"
 #include "process/hook.h"
 #include "sockets/overlay/connect.h"
 #include "sockets/overlay/flags.h"
@@ -165,7 +166,8 @@ RL_HOOK ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 	if (rl_sock_is_candidate(fd) && read_message(&own, m) &&
 	    rl_sock_recv(fd, own.msg_iov, own.msg_iovlen, flags, &rv))
 		return rv < 0 || tell_nothing(m) ? rv : rl_hook_result(-EFAULT);
-	rv = RL_CALL(recvmsg, fd, m, flags);
+	rv = flags & MSG_ERRQUEUE ? RL_CALL_OWN(recvmsg, fd, m, flags) :
+		RL_CALL(recvmsg, fd, m, flags);
 	if (likely(rl_sockets_on) && rv >= 0)
 		look_at_found(m);
 	return rv;

@@ -4,8 +4,7 @@
 #include <limits.h>
 #include <sys/socket.h>
 
-#include "process/hook.h"
-#include "process/raw.h"
+#include "own.h"
 #include "sockets/overlay/connect.h"
 #include "sockets/overlay/io.h"
 #include "sockets/overlay/mode.h"
@@ -26,19 +25,33 @@ RL_HOOK int socket(int domain, int type, int protocol)
 RL_HOOK int connect(int fd, const struct sockaddr *a, socklen_t len)
 {
 	const struct rl_rule *rule;
+	long own;
+	int rv;
 
 	if (!rl_sock_is_candidate(fd))
 		return RL_CALL(connect, fd, a, len);
 	if (unlikely(rl_sock_is_none(a, len)))
 		return rl_sock_connect_to_none(fd, a, len, RL_REAL(connect));
 	rule = rl_sock_rule_to(fd, a, len);
-	return rl_sock_connected(fd, rule, RL_CALL(connect, fd, a, len));
+	rv = RL_OWN(&own, connect, fd, a, len, 0, 0) ? (int)rl_hook_result(own) :
+		RL_CALL(connect, fd, a, len);
+	return rl_sock_connected(fd, rule, rv);
+}
+
+RL_HOOK int bind(int fd, const struct sockaddr *a, socklen_t len)
+{
+	return RL_CALL_OWN(bind, fd, a, len);
+}
+
+RL_HOOK int getsockname(int fd, struct sockaddr *a, socklen_t *len)
+{
+	return RL_CALL_OWN(getsockname, fd, a, len);
 }
 
 /* Of a connection that both ends have left TCP says ENOTCONN. */
 RL_HOOK int getpeername(int fd, struct sockaddr *a, socklen_t *len)
 {
-	int rv = RL_CALL(getpeername, fd, a, len);
+	int rv = RL_CALL_OWN(getpeername, fd, a, len);
 	struct sockaddr_in6 peer;
 	socklen_t room, own;
 
@@ -57,7 +70,7 @@ RL_HOOK int listen(int fd, int backlog)
 {
 	if (rl_sock_is_candidate(fd))
 		rl_sock_listens(fd);
-	return RL_CALL(listen, fd, backlog);
+	return RL_CALL_OWN(listen, fd, backlog);
 }
 
 /* The peer's name is the kernel's: the program may have no room for it. */
@@ -126,7 +139,7 @@ RL_HOOK int getsockopt(int fd, int level, int option, void *value, socklen_t *le
 	if (rl_sock_is_candidate(fd) && rl_sock_has_option(level, option) &&
 	    rl_sock_get_option(fd, level, option, value, len, &rv))
 		return rv;
-	return RL_CALL(getsockopt, fd, level, option, value, len);
+	return RL_CALL_OWN(getsockopt, fd, level, option, value, len);
 }
 
 RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen_t len)
@@ -138,5 +151,5 @@ RL_HOOK int setsockopt(int fd, int level, int option, const void *value, socklen
 	if (likely(rl_sockets_on) && unlikely(rl_sock_has_option(level, option)) &&
 	    rl_sock_set_option(fd, level, option, value, len, &rv))
 		return rv;
-	return RL_CALL(setsockopt, fd, level, option, value, len);
+	return RL_CALL_OWN(setsockopt, fd, level, option, value, len);
 }

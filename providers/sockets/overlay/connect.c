@@ -13,6 +13,7 @@
 #include "epoll.h"
 #include "options.h"
 #include "process/api.h"
+#include "process/hook.h"
 #include "process/raw.h"
 #include "sock.h"
 #include "sockets/stream/option.h"
@@ -62,6 +63,7 @@ int rl_sock_adopt(int fd, struct rl_stream *s)
 		return -ENOMEM;
 	}
 	sk->told = true;
+	sk->keeps_number = true;
 	sk->stream = s;
 	return attach(fd, sk) ? 0 : -EMFILE;
 }
@@ -148,11 +150,13 @@ int rl_sock_connect_to_none(int fd, const struct sockaddr *a, socklen_t len,
 {
 	struct rl_sock *sk = rl_sock_begin_any(fd);
 	bool left = sk && rl_sock_disconnect(sk, fd);
-	int rv, saved;
+	int saved;
+	long rv;
 
 	if (sk)
 		rl_sock_end(sk);
-	rv = call(fd, a, len);
+	rv = !left && rl_sock_call(fd, &rv, SYS_connect, (long)a, len, 0, 0) ? rl_hook_result(rv) :
+		call(fd, a, len);
 	saved = errno;
 	if (left)
 		rl_sock_made(fd, AF_INET, SOCK_STREAM, 0);
@@ -162,7 +166,7 @@ int rl_sock_connect_to_none(int fd, const struct sockaddr *a, socklen_t len,
 		rl_sock_end(sk);
 	}
 	errno = saved;
-	return rv;
+	return (int)rv;
 }
 
 static const struct rl_rule *rule_from(int fd, const struct sockaddr_storage *peer)

@@ -7,6 +7,8 @@
  * A wait looks at the items in the list: those that a call of the program has changed, that the
  * kernel has named, or that were ready when last reported (without EPOLLET).
  *
+ * A stream that has begun is in the kernel's epoll by its hidden number: rl_sock_kernel_fd().
+ *
  * Event loops remove a socket and add it again for each request. So a removed item stays in the
  * kernel's epoll until the kernel names it.
  */
@@ -38,6 +40,8 @@ struct rl_item {
 	struct rl_epoll *ep;
 	struct rl_sock *sk;
 	int fd;
+	int kernel_fd;			/* the number that the kernel has it by */
+	bool has_copy;			/* that is a hidden one of its own */
 	u32 id;				/* there was none with this one before */
 	struct epoll_event user;	/* what the program asked for */
 	u32 registered;			/* what the kernel was asked for */
@@ -158,7 +162,7 @@ static struct rl_item *add_item(struct rl_epoll *ep, struct rl_sock *sk, int fd)
 
 	if (!it)
 		return NULL;
-	*it = (struct rl_item){ .ep = ep, .sk = sk, .fd = fd, .id = ++g.ids };
+	*it = (struct rl_item){ .ep = ep, .sk = sk, .fd = fd, .kernel_fd = fd, .id = ++g.ids };
 	ep->items[fd] = it;
 	list_add(&it->of_sock, &sk->items);
 	__atomic_store_n(&sk->has_items, 1, __ATOMIC_RELEASE);
@@ -180,6 +184,13 @@ static void come_in(struct rl_item *it)
 	list_del(&it->of_out);
 }
 
+static void item_close_copy(struct rl_item *it)
+{
+	if (it->has_copy)
+		rl_fd_close_hidden(it->kernel_fd);
+	it->has_copy = false;
+}
+
 static void drop_item(struct rl_item *it)
 {
 	unmark(it);
@@ -188,6 +199,7 @@ static void drop_item(struct rl_item *it)
 	list_del(&it->of_sock);
 	if (list_empty(&it->sk->items))
 		__atomic_store_n(&it->sk->has_items, 0, __ATOMIC_RELAXED);
+	item_close_copy(it);
 	free(it);
 }
 
@@ -198,14 +210,45 @@ static int tell_kernel(struct rl_epoll *ep, int op, int fd, u32 events, u64 word
 	return (int)rl_raw(SYS_epoll_ctl, ep->fd, op, fd, &ev);
 }
 
-/* The kernel does not change an exclusive one, and takes no EPOLLRDHUP for such. */
+/* The kernel takes no EPOLLRDHUP for an exclusive one, and refuses the program's. */
+static int item_tell(const struct rl_item *it, int op, u32 events, u64 word)
+{
+	if (it->user.events & EPOLLEXCLUSIVE & ~events)
+		events = (events & ~(u32)EPOLLRDHUP) | EPOLLEXCLUSIVE;
+	return tell_kernel(it->ep, op, it->kernel_fd, events, word);
+}
+
+static void item_delete(const struct rl_item *it)
+{
+	tell_kernel(it->ep, EPOLL_CTL_DEL, it->kernel_fd, 0, 0);
+}
+
+/* The kernel does not change an exclusive one. */
 static int change(const struct rl_item *it, u32 events, u64 word)
 {
 	if (!(it->user.events & EPOLLEXCLUSIVE))
-		return tell_kernel(it->ep, EPOLL_CTL_MOD, it->fd, events, word);
-	tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
-	return tell_kernel(it->ep, EPOLL_CTL_ADD, it->fd,
-			   (events & ~(u32)EPOLLRDHUP) | EPOLLEXCLUSIVE, word);
+		return item_tell(it, EPOLL_CTL_MOD, events, word);
+	item_delete(it);
+	return item_tell(it, EPOLL_CTL_ADD, events, word);
+}
+
+/*
+ * The kernel gets @it as it->registered. Two numbers of one stream share its own, and the kernel
+ * has a socket once by each number: the second gets a copy.
+ */
+static int item_register(struct rl_item *it)
+{
+	int own = rl_sock_kernel_fd(it->sk, it->fd), rv;
+
+	it->kernel_fd = own;
+	rv = item_tell(it, EPOLL_CTL_ADD, it->registered, word_of(it->fd));
+	if (rv != -EEXIST || own == it->fd)
+		return rv;
+	it->kernel_fd = rl_fd_copy_hidden(own);
+	if (it->kernel_fd < 0)
+		return -ENOMEM;
+	it->has_copy = true;
+	return item_tell(it, EPOLL_CTL_ADD, it->registered, word_of(it->fd));
 }
 
 /* With EPOLLET the kernel is asked once for everything: it names what comes, and no more. */
@@ -213,7 +256,8 @@ static void epoll_ask_kernel(struct rl_item *it, u32 awaits)
 {
 	u32 events = it->user.events & EPOLLET ? EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET : awaits;
 
-	if (it->spent)
+	/* What would be reported at once, and always, as TCP's own end. */
+	if (it->spent || !events)
 		events = EPOLLET;
 	if (events != it->registered && !change(it, events, word_of(it->fd)))
 		it->registered = events;
@@ -327,23 +371,24 @@ static const struct rl_sock_watcher epoll_watcher;
 
 static int epoll_add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const struct epoll_event *ev)
 {
-	struct rl_item *it;
-	int rv = tell_kernel(ep, EPOLL_CTL_ADD, fd, ev->events, word_of(fd));
+	struct rl_item *it = item_at(ep, fd);
+	int rv;
 
-	if (rv)
-		return rv;
-	it = item_at(ep, fd);
+	if (it && it->sk == sk)
+		return -EEXIST;
 	if (it)
 		drop_item(it);
 	it = add_item(ep, sk, fd);
-	if (!it) {
-		tell_kernel(ep, EPOLL_CTL_DEL, fd, 0, 0);
+	if (!it)
 		return -ENOMEM;
-	}
 	it->user = *ev;
 	it->registered = ev->events;
-	mark(it);
-	return 0;
+	rv = item_register(it);
+	if (rv)
+		drop_item(it);
+	else
+		mark(it);
+	return rv;
 }
 
 static int epoll_modify(struct rl_epoll *ep, struct rl_item *it, const struct epoll_event *ev)
@@ -357,7 +402,7 @@ static int epoll_modify(struct rl_epoll *ep, struct rl_item *it, const struct ep
 	if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW || ev->events & EPOLLET) {
 		it->registered = 0;
 		if (rl_sock_phase_of(it->sk) == RL_SOCK_NEW &&
-		    !tell_kernel(ep, EPOLL_CTL_MOD, it->fd, ev->events, word_of(it->fd)))
+		    !item_tell(it, EPOLL_CTL_MOD, ev->events, word_of(it->fd)))
 			it->registered = ev->events;
 	}
 	mark(it);
@@ -379,7 +424,7 @@ static int epoll_take_out(struct rl_epoll *ep, struct rl_item *it)
 		go_out(it);
 		return 0;
 	}
-	rv = tell_kernel(ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+	rv = tell_kernel(ep, EPOLL_CTL_DEL, it->kernel_fd, 0, 0);
 	drop_item(it);
 	return rv;
 }
@@ -387,7 +432,7 @@ static int epoll_take_out(struct rl_epoll *ep, struct rl_item *it)
 /* The kernel is not to name it any more. */
 static void epoll_forget(struct rl_epoll *ep, struct rl_item *it)
 {
-	tell_kernel(ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+	item_delete(it);
 	drop_item(it);
 }
 
@@ -519,6 +564,19 @@ static void watcher_mark_ready(struct rl_sock *sk, u32 edges)
 	pthread_mutex_unlock(&g.lock);
 }
 
+/* It is the kernel's, by the program's number and as the program asked. */
+static void give_back(struct rl_item *it)
+{
+	const u32 events = it->spent ? 0 : it->user.events;
+
+	if (it->kernel_fd == it->fd) {
+		change(it, events, it->user.data.u64);
+		return;
+	}
+	item_delete(it);
+	tell_kernel(it->ep, EPOLL_CTL_ADD, it->fd, events, it->user.data.u64);
+}
+
 static void watcher_leave(struct rl_sock *sk, int fd, bool closes)
 {
 	struct rl_item *it, *next;
@@ -528,10 +586,31 @@ static void watcher_leave(struct rl_sock *sk, int fd, bool closes)
 		if (fd >= 0 && it->fd != fd)
 			continue;
 		if (it->is_out || (closes && it->ep->maker == rl_raw(SYS_getpid)))
-			tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+			item_delete(it);
 		else if (!closes)
-			change(it, it->spent ? 0 : it->user.events, it->user.data.u64);
+			give_back(it);
 		drop_item(it);
+	}
+	pthread_mutex_unlock(&g.lock);
+}
+
+/* Where the kernel has no memory an item stays as it is, and is reported as before. */
+static void watcher_move(struct rl_sock *sk)
+{
+	struct rl_item *it, *next;
+
+	pthread_mutex_lock(&g.lock);
+	list_for_each_entry_safe(it, next, &sk->items, of_sock) {
+		if (it->kernel_fd != it->fd)
+			continue;
+		if (it->is_out) {
+			epoll_forget(it->ep, it);
+		} else if (!item_register(it)) {
+			tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
+		} else {
+			item_close_copy(it);
+			it->kernel_fd = it->fd;
+		}
 	}
 	pthread_mutex_unlock(&g.lock);
 }
@@ -539,6 +618,7 @@ static void watcher_leave(struct rl_sock *sk, int fd, bool closes)
 static const struct rl_sock_watcher epoll_watcher = {
 	.mark_ready = watcher_mark_ready,
 	.leave = watcher_leave,
+	.move = watcher_move,
 };
 
 /* ---- epoll_wait ---- */
@@ -580,8 +660,8 @@ static void epoll_look_at(struct look *l)
 		l->ev = rl_sock_poll_cached(l->sk, l->fd, l->events, &l->awaits);
 	else
 		l->ev = rl_sock_poll_tcp(l->sk, l->fd, l->events, &l->awaits);
-	/* Errors are always reported. */
-	if (!l->ev)
+	/* Errors are always reported: those of a stream are not its connection's. */
+	if (!l->ev && phase != RL_SOCK_STREAM)
 		l->ev = (int)(l->kernel & (EPOLLERR | EPOLLHUP));
 }
 

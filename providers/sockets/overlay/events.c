@@ -87,6 +87,8 @@ struct pollfd rl_sock_awaits(struct rl_sock *sk, int fd, unsigned int events)
 	} else if (rl_sock_phase_of(sk) == RL_SOCK_STREAM) {
 		awaits = (int)rl_sock_step(sk, fd, rl_stream_awaits(sk->stream, events));
 		p.events = awaits < 0 ? POLLIN : (short)awaits;
+		if (!awaits)
+			p.fd = -1;
 	}
 	return p;
 }

@@ -22,8 +22,9 @@ int rl_sock_poll_tcp(struct rl_sock *sk, int fd, unsigned int events, unsigned i
 u64 rl_sock_deadline(const struct rl_sock *sk, unsigned int events);
 
 /*
- * What to poll for one of @events, after a look that found none. A stream has a descriptor of its
- * own: another thread may close @fd, and its number may become another file's.
+ * What to poll for one of @events, after a look that found none: fd is -1 if the kernel has nothing
+ * to report. A stream has a descriptor of its own: another thread may close @fd, and its number may
+ * become another file's.
  */
 struct pollfd rl_sock_awaits(struct rl_sock *sk, int fd, unsigned int events);
 /* Where to ask for what the program has set on @fd; -1: all its numbers are closed. */

@@ -49,10 +49,19 @@ static bool is_zerocopy(int level, int option)
 	return level == SOL_SOCKET && option == SO_ZEROCOPY;
 }
 
-/* kTLS is asked for by what does without it. */
+/* Their octets would be FPDUs. Programs go on without. */
 static bool is_refused(int level, int option)
 {
-	return is_zerocopy(level, option) || (level == IPPROTO_TCP && option == TCP_ULP);
+	return is_zerocopy(level, option) ||
+		(level == IPPROTO_TCP && (option == TCP_ULP || option == TCP_REPAIR ||
+					  option == TCP_ZEROCOPY_RECEIVE));
+}
+
+/* Those of them that getsockopt() refuses, too. */
+static bool is_unreadable(int level, int option)
+{
+	return is_zerocopy(level, option) ||
+		(level == IPPROTO_TCP && option == TCP_ZEROCOPY_RECEIVE);
 }
 
 bool rl_sock_has_option(int level, int option)
@@ -195,7 +204,7 @@ bool rl_sock_get_option(int fd, int level, int option, void *value, socklen_t *l
 		return false;
 	pthread_mutex_lock(&sk->lock);
 	is_ours = rl_sock_phase_of(sk) != RL_SOCK_PLAIN &&
-		(k ? !is_kernels(sk, k) : is_zerocopy(level, option));
+		(k ? !is_kernels(sk, k) : is_unreadable(level, option));
 	if (is_ours)
 		*rv = k ? get_locked(sk, k, value, len) : -ENOPROTOOPT;
 	pthread_mutex_unlock(&sk->lock);

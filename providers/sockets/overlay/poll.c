@@ -87,7 +87,8 @@ static void poll_look_at(struct wait *w, nfds_t i)
 		return;
 	}
 	s->ev = (unsigned int)ev;
-	w->q[i] = (struct pollfd){ .fd = rl_sock_fd(s->sk, w->p[i].fd), .events = (short)awaits };
+	w->q[i] = (struct pollfd){ .fd = awaits ? rl_sock_fd(s->sk, w->p[i].fd) : -1,
+				  .events = (short)awaits };
 	deadline = rl_sock_deadline(s->sk, (unsigned short)w->p[i].events);
 	if (deadline && (!w->deadline || deadline < w->deadline))
 		w->deadline = deadline;

@@ -10,6 +10,7 @@
 #include "process/api.h"
 #include "process/raw.h"
 #include "sock.h"
+#include "stand_in.h"
 #include "waiter.h"
 
 static const struct rl_file_ops sock_ops;
@@ -129,6 +130,13 @@ int rl_sock_make_plain(struct rl_sock *sk, int fd)
 	return leave_table(sk, fd);
 }
 
+static void sock_stand_aside(int fd, void *arg)
+{
+	const struct rl_sock *sk = arg;
+
+	rl_stand_aside(fd, sk->own_fd);
+}
+
 /*
  * Its connection was reset, and the kernel has the socket as before connect(). Streams with
  * operations have their own end.
@@ -149,6 +157,10 @@ bool rl_sock_disconnect(struct rl_sock *sk, int fd)
 	/* The number may connect again: calls that are under way must not go on with it. */
 	sk->why = ECONNRESET;
 	__atomic_store_n(&sk->is_open, false, __ATOMIC_RELEASE);
+	if (__atomic_exchange_n(&sk->is_bound, false, __ATOMIC_SEQ_CST) && !sk->keeps_number) {
+		rl_fd_each(&sk->file, sock_stand_aside, sk);
+		rl_sock_leave_epolls(sk, -1, false);
+	}
 	/* Other threads may be in its calls: it is freed with the socket. */
 	if (had_stream)
 		rl_stream_reset(sk->stream);
@@ -161,19 +173,29 @@ bool rl_sock_disconnect(struct rl_sock *sk, int fd)
 	return true;
 }
 
-/* What a program executes finds it closed, and no FPDUs. */
-static void bind_to_process(int fd)
+/* What a program executes finds @fd closed, and no FPDUs. */
+static void bind_to_process(int fd, void *arg)
 {
-	long flags = rl_raw(SYS_fcntl, fd, F_GETFD);
+	const struct rl_sock *sk = arg;
+	long flags;
 
+	if (rl_sock_kernel_fd(sk, fd) != fd && rl_stand_in(fd))
+		return;
+	flags = rl_raw(SYS_fcntl, fd, F_GETFD);
 	if (flags >= 0 && !(flags & FD_CLOEXEC))
 		rl_raw(SYS_fcntl, fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
+/* The epolls first: the kernel knows what they have by the number and the socket. */
 static void bind_all(struct rl_sock *sk)
 {
+	const struct rl_sock_watcher *w;
+
 	__atomic_store_n(&sk->is_bound, true, __ATOMIC_SEQ_CST);
-	rl_fd_each(&sk->file, bind_to_process);
+	w = __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
+	if (w && !sk->keeps_number)
+		w->move(sk);
+	rl_fd_each(&sk->file, bind_to_process, sk);
 }
 
 int rl_sock_kill(struct rl_sock *sk, int why)
@@ -431,11 +453,33 @@ bool rl_sock_is_bound(int fd)
 	return is;
 }
 
-/* No other program is to find the FPDUs of a stream. */
+/*
+ * No other program is to find the FPDUs of a stream. The kernel may have made the copy before the
+ * stand-in was there.
+ */
 static void sock_copied(struct rl_file *f, int fd)
 {
-	if (is_bound(container_of(f, struct rl_sock, file)))
-		bind_to_process(fd);
+	struct rl_sock *sk = container_of(f, struct rl_sock, file);
+
+	if (is_bound(sk))
+		bind_to_process(fd, sk);
+}
+
+/* With the lock: rl_sock_disconnect() leaves its number. */
+bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e)
+{
+	struct rl_sock *sk = rl_sock_is_candidate(fd) ? rl_sock_begin(fd) : NULL;
+	int own;
+
+	if (!sk)
+		return false;
+	pthread_mutex_lock(&sk->lock);
+	own = sk->own_fd;
+	if (own >= 0)
+		*rv = rl_raw(call, own, b, c, d, e);
+	pthread_mutex_unlock(&sk->lock);
+	rl_sock_end(sk);
+	return own >= 0;
 }
 
 static const struct rl_file_ops sock_ops = {

@@ -10,6 +10,9 @@
  *	PLAIN		it has left the table
  *	DEAD		another process uses it, or there was no room for a stream
  *
+ * The numbers of a stream that has begun name a stand-in (stand_in.h): the connection's socket has
+ * a hidden number, sk->own_fd, which the kernel is asked by.
+ *
  * Where rl_sock_* returns whether the call was for the socket, false means: the kernel does it.
  *
  * Inside the gate but for waits, unless said otherwise. Locking: sk->lock, then the streams', then
@@ -51,6 +54,7 @@ struct rl_sock {
 	u64 deadline;			/* FRESH: ms; a client that is silent until then is plain */
 	struct rl_stream *stream;	/* is_open was set: until the socket is freed */
 	int own_fd;			/* atomic: the stream's hidden number of it; -1: none yet */
+	bool keeps_number;		/* constant: no stand-in: the program's epolls have it */
 	bool strange;			/* atomic: a program that may not count flags has it */
 	u64 no_wait;			/* atomic: O_NONBLOCK was set at this count; 0: not */
 	struct rl_sock_options options;	/* what the program has set: options.h */
@@ -82,6 +86,8 @@ struct rl_sock_watcher {
 	 * -1: all its numbers.
 	 */
 	void (*leave)(struct rl_sock *sk, int fd, bool closes);
+	/* The kernel gets @sk by rl_sock_kernel_fd() from now on: it is bound. */
+	void (*move)(struct rl_sock *sk);
 };
 
 static inline void rl_sock_mark_ready(struct rl_sock *sk, u32 edges)
@@ -110,6 +116,13 @@ static inline void rl_sock_leave_epolls(struct rl_sock *sk, int fd, bool closes)
 
 	if (w)
 		w->leave(sk, fd, closes);
+}
+
+/* The number by which an epoll of the kernel has @sk, which the program calls @fd. */
+static inline int rl_sock_kernel_fd(const struct rl_sock *sk, int fd)
+{
+	return __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST) && !sk->keeps_number ?
+		__atomic_load_n(&sk->own_fd, __ATOMIC_RELAXED) : fd;
 }
 
 static inline u32 rl_sock_phase_of(const struct rl_sock *sk)
@@ -165,6 +178,11 @@ static inline bool rl_sock_is_kept(const struct rl_sock *sk)
 	return __atomic_load_n(&sk->is_kept, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * The system call @call of @fd, which must not block, on the connection's own socket: false: it has
+ * none, and nothing was done; else the result or -errno is in *@rv. Outside the gate.
+ */
+bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e);
 /* Is it one whose octets no other process may have? Outside the gate. */
 bool rl_sock_is_bound(int fd);
 

@@ -216,6 +216,7 @@ static void start_dead(struct rl_conn *c)
 	if (!s)
 		return;
 	c->user = NULL;
+	c->keeps_fd = !s->closed;
 	if (s->phase == RL_STREAM_STARTING)
 		start_fail(s, start_error(c));
 	s->over = true;

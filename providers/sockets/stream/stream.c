@@ -406,7 +406,7 @@ int rl_stream_fd(struct rl_stream *s)
 	int fd;
 
 	stream_hold(s);
-	fd = s->conn ? s->conn->fd : s->fd;
+	fd = !s->conn ? s->fd : s->conn->fd >= 0 ? s->conn->fd : s->conn->kept_fd;
 	stream_end(s);
 	return fd;
 }
@@ -679,7 +679,7 @@ static unsigned int awaited(struct rl_stream *s)
 
 	if (stream_is_open(s) && s->ops)
 		awaits = s->options.operations->awaits(s);
-	else if (is_stuck(s))
+	else if (is_stuck(s) || s->over)
 		awaits = 0;
 	/* What was taken of the program's is owed, whether it asks or not. */
 	else if (stream_is_open(s) && s->conn->full)

@@ -3,8 +3,8 @@
  * A TCP socket that carries an RDMA connection, and over that a stream of octets: what send, recv,
  * poll and shutdown mean for TCP they mean here. docs/sockets.md has the wire.
  *
- * The descriptor stays the program's, and stays the TCP socket: names, options, TCP_INFO are its
- * own. Its octets are FPDUs, so only these functions may read it, write it or shut it down.
+ * A stream has a hidden descriptor of the socket (rl_stream_fd()); the caller's stays the caller's.
+ * The socket's octets are FPDUs, so only these functions may read it, write it or shut it down.
  *
  * No call blocks, whatever O_NONBLOCK says: a caller that waits polls the descriptor for
  * rl_stream_awaits(), and asks again. Nothing is done between calls: MPA's exchange goes on as they
@@ -90,7 +90,8 @@ void rl_stream_tell(struct rl_stream *s, void (*changed)(void *arg, unsigned int
 		    void *arg);
 
 /*
- * The descriptor of its own, the same for its life: to poll, and to ask. -1: it has none any more.
+ * The hidden descriptor of its socket, the same until rl_stream_close() or rl_stream_reset(), also
+ * when the connection has ended: to poll, and for the kernel's names and options. -1: closed.
  */
 int rl_stream_fd(struct rl_stream *s);
 
@@ -136,8 +137,8 @@ unsigned int rl_stream_look(struct rl_stream *s, bool moves, unsigned int *await
 
 /*
  * POLLIN and POLLOUT to wait for on the descriptor, level-triggered, so that rl_stream_poll() may
- * come to say one of @events. Only behind an rl_stream_poll() or rl_stream_has() that did not, or
- * -EAGAIN.
+ * come to say one of @events; 0: nothing that the kernel could report. Only after an
+ * rl_stream_poll() or rl_stream_has() that did not, or -EAGAIN.
  */
 unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events);
 

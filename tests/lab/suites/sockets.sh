@@ -14,6 +14,8 @@ tests() {
 		calls-passed-through calls passed
 		edges-over-tcp edges plain
 		edges-over-iwarp edges iwarp
+		numbers-over-tcp numbers plain
+		numbers-over-iwarp numbers iwarp
 		waits-over-tcp waits plain
 		waits-over-iwarp waits iwarp
 		signals-over-tcp signals plain
@@ -146,6 +148,14 @@ edges() {
 	goes_over "$TEST_DIR/edges.err"
 	WEFT_CLOSE_TIMEOUT_MS=700 iwarp "$WEFT_TOP/build/bin/socket-edges" 7198 a-slow-reader-after-close \
 		>"$TEST_DIR/slow.log" 2>"$TEST_DIR/slow.err" || fail "$(cat "$TEST_DIR/slow.log")"
+}
+
+# Calls, names, flags and epolls beside those of octets.
+numbers() {
+	over 7187
+	"$1" "$WEFT_TOP/build/bin/socket-numbers" 7187 >"$TEST_DIR/numbers.log" 2>"$TEST_DIR/numbers.err" ||
+		fail "$(grep -m 1 '^not ok' "$TEST_DIR/numbers.log"); $(grep -m 3 '^# line' "$TEST_DIR/numbers.log")"
+	[ "$1" != iwarp ] || goes_over "$TEST_DIR/numbers.err"
 }
 
 # What waits, and what does not.
