@@ -129,7 +129,7 @@ RL_HOOK int __fxstat(int version, int fd, struct stat *st)
 {
 	long rv;
 
-	return RL_OWN(&rv, fstat, fd, st, 0, 0, 0) ? (int)rl_hook_result(rv) :
+	return RL_OWN(&rv, fstat, fd, st, 0, 0, 0, 0) ? (int)rl_hook_result(rv) :
 		RL_PASS(__fxstat, version, fd, st);
 }
 

@@ -213,7 +213,8 @@ RL_HOOK ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockad
 			return rl_hook_result(-EFAULT);
 		return rv;
 	}
-	return RL_CALL(recvfrom, fd, buf, len, flags, a, a_len);
+	return flags & MSG_ERRQUEUE ? RL_CALL_OWN(recvfrom, fd, buf, len, flags, a, a_len) :
+		RL_CALL(recvfrom, fd, buf, len, flags, a, a_len);
 }
 
 RL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags,
@@ -229,6 +230,8 @@ RL_HOOK ssize_t recv(int fd, void *buf, size_t len, int flags)
 	__typeof__(&recv) real;
 	ssize_t rv;
 
+	if (flags & MSG_ERRQUEUE)
+		return recvfrom(fd, buf, len, flags, NULL, NULL);
 	if (rl_sock_is_candidate(fd) && rl_sock_recv_one(fd, buf, len, flags, &rv))
 		return rv;
 	real = RL_REAL(recv);

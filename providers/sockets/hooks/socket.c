@@ -25,22 +25,20 @@ RL_HOOK int socket(int domain, int type, int protocol)
 RL_HOOK int connect(int fd, const struct sockaddr *a, socklen_t len)
 {
 	const struct rl_rule *rule;
-	long own;
-	int rv;
 
 	if (!rl_sock_is_candidate(fd))
 		return RL_CALL(connect, fd, a, len);
 	if (unlikely(rl_sock_is_none(a, len)))
 		return rl_sock_connect_to_none(fd, a, len, RL_REAL(connect));
 	rule = rl_sock_rule_to(fd, a, len);
-	rv = RL_OWN(&own, connect, fd, a, len, 0, 0) ? (int)rl_hook_result(own) :
-		RL_CALL(connect, fd, a, len);
-	return rl_sock_connected(fd, rule, rv);
+	if (rl_sock_is_connected(fd))
+		return (int)rl_hook_result(-EISCONN);
+	return rl_sock_connected(fd, rule, RL_CALL(connect, fd, a, len));
 }
 
 RL_HOOK int bind(int fd, const struct sockaddr *a, socklen_t len)
 {
-	return RL_CALL_OWN(bind, fd, a, len);
+	return rl_sock_is_connected(fd) ? (int)rl_hook_result(-EINVAL) : RL_CALL(bind, fd, a, len);
 }
 
 RL_HOOK int getsockname(int fd, struct sockaddr *a, socklen_t *len)
@@ -70,7 +68,8 @@ RL_HOOK int listen(int fd, int backlog)
 {
 	if (rl_sock_is_candidate(fd))
 		rl_sock_listens(fd);
-	return RL_CALL_OWN(listen, fd, backlog);
+	return rl_sock_is_connected(fd) ? (int)rl_hook_result(-EINVAL) :
+		RL_CALL(listen, fd, backlog);
 }
 
 /* The peer's name is the kernel's: the program may have no room for it. */

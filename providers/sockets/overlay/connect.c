@@ -155,8 +155,8 @@ int rl_sock_connect_to_none(int fd, const struct sockaddr *a, socklen_t len,
 
 	if (sk)
 		rl_sock_end(sk);
-	rv = !left && rl_sock_call(fd, &rv, SYS_connect, (long)a, len, 0, 0) ? rl_hook_result(rv) :
-		call(fd, a, len);
+	rv = !left && rl_sock_call(fd, &rv, SYS_connect, (long)a, len, 0, 0, 0) ?
+		rl_hook_result(rv) : call(fd, a, len);
 	saved = errno;
 	if (left)
 		rl_sock_made(fd, AF_INET, SOCK_STREAM, 0);

@@ -236,9 +236,9 @@ static int change(const struct rl_item *it, u32 events, u64 word)
  * The kernel gets @it as it->registered. Two numbers of one stream share its own, and the kernel
  * has a socket once by each number: the second gets a copy.
  */
-static int item_register(struct rl_item *it)
+static int item_register(struct rl_item *it, int own)
 {
-	int own = rl_sock_kernel_fd(it->sk, it->fd), rv;
+	int rv;
 
 	it->kernel_fd = own;
 	rv = item_tell(it, EPOLL_CTL_ADD, it->registered, word_of(it->fd));
@@ -383,7 +383,7 @@ static int epoll_add(struct rl_epoll *ep, struct rl_sock *sk, int fd, const stru
 		return -ENOMEM;
 	it->user = *ev;
 	it->registered = ev->events;
-	rv = item_register(it);
+	rv = item_register(it, rl_sock_kernel_fd(sk, fd));
 	if (rv)
 		drop_item(it);
 	else
@@ -594,25 +594,49 @@ static void watcher_leave(struct rl_sock *sk, int fd, bool closes)
 	pthread_mutex_unlock(&g.lock);
 }
 
-/* Where the kernel has no memory an item stays as it is, and is reported as before. */
-static void watcher_move(struct rl_sock *sk)
+/* It is registered by the program's number again, as it was. */
+static void move_back(struct rl_item *it)
 {
-	struct rl_item *it, *next;
+	if (it->kernel_fd == it->fd)
+		return;
+	item_delete(it);
+	item_close_copy(it);
+	it->kernel_fd = it->fd;
+}
 
-	pthread_mutex_lock(&g.lock);
-	list_for_each_entry_safe(it, next, &sk->items, of_sock) {
-		if (it->kernel_fd != it->fd)
+/* The kernel has the items of @sk by both numbers. */
+static bool register_all(struct rl_sock *sk)
+{
+	struct rl_item *it, *at;
+
+	list_for_each_entry(it, &sk->items, of_sock) {
+		/* Another process's: what that has done with it since is not known. */
+		if (it->ep->maker == rl_raw(SYS_getpid) && !item_register(it, sk->own_fd))
 			continue;
-		if (it->is_out) {
-			epoll_forget(it->ep, it);
-		} else if (!item_register(it)) {
-			tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
-		} else {
-			item_close_copy(it);
-			it->kernel_fd = it->fd;
+		list_for_each_entry(at, &sk->items, of_sock) {
+			move_back(at);
+			if (at == it)
+				return false;
 		}
 	}
+	return true;
+}
+
+static bool watcher_move(struct rl_sock *sk)
+{
+	struct rl_item *it, *next;
+	bool done;
+
+	pthread_mutex_lock(&g.lock);
+	list_for_each_entry_safe(it, next, &sk->items, of_sock)
+		if (it->is_out)
+			epoll_forget(it->ep, it);
+	done = register_all(sk);
+	list_for_each_entry(it, &sk->items, of_sock)
+		if (done && it->kernel_fd != it->fd)
+			tell_kernel(it->ep, EPOLL_CTL_DEL, it->fd, 0, 0);
 	pthread_mutex_unlock(&g.lock);
+	return done;
 }
 
 static const struct rl_sock_watcher epoll_watcher = {
@@ -660,9 +684,11 @@ static void epoll_look_at(struct look *l)
 		l->ev = rl_sock_poll_cached(l->sk, l->fd, l->events, &l->awaits);
 	else
 		l->ev = rl_sock_poll_tcp(l->sk, l->fd, l->events, &l->awaits);
-	/* Errors are always reported: those of a stream are not its connection's. */
+	/* Errors are always reported. The end of a connection is not the end of its stream. */
+	if (!l->ev)
+		l->ev = (int)(l->kernel & EPOLLERR);
 	if (!l->ev && phase != RL_SOCK_STREAM)
-		l->ev = (int)(l->kernel & (EPOLLERR | EPOLLHUP));
+		l->ev = (int)(l->kernel & EPOLLHUP);
 }
 
 /* Events of @it for the program; 0: none. With the lock. */

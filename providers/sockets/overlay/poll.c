@@ -256,7 +256,7 @@ static unsigned int say(const struct wait *w, nfds_t i)
 	else
 		ev = rl_sock_poll_cached(s->sk, w->p[i].fd, (unsigned short)w->p[i].events,
 					    &awaits);
-	return ev == RL_SOCK_IS_PLAIN ? 0 : ev ? (unsigned int)ev : kernel & POLLNVAL;
+	return ev == RL_SOCK_IS_PLAIN ? 0 : (unsigned int)ev | (kernel & (POLLERR | POLLNVAL));
 }
 
 static void tell(void *arg)

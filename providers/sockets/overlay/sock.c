@@ -90,6 +90,7 @@ static void become_plain(struct rl_sock *sk)
 		rl_stream_close(sk->stream);
 		sk->stream = NULL;
 	}
+	__atomic_store_n(&sk->own_fd, -1, __ATOMIC_RELAXED);
 	rl_sock_set_phase(sk, RL_SOCK_PLAIN);
 }
 
@@ -157,10 +158,10 @@ bool rl_sock_disconnect(struct rl_sock *sk, int fd)
 	/* The number may connect again: calls that are under way must not go on with it. */
 	sk->why = ECONNRESET;
 	__atomic_store_n(&sk->is_open, false, __ATOMIC_RELEASE);
-	if (__atomic_exchange_n(&sk->is_bound, false, __ATOMIC_SEQ_CST) && !sk->keeps_number) {
+	if (sk->is_bound && !sk->keeps_number)
 		rl_fd_each(&sk->file, sock_stand_aside, sk);
-		rl_sock_leave_epolls(sk, -1, false);
-	}
+	__atomic_store_n(&sk->is_bound, false, __ATOMIC_SEQ_CST);
+	rl_sock_leave_epolls(sk, -1, false);
 	/* Other threads may be in its calls: it is freed with the socket. */
 	if (had_stream)
 		rl_stream_reset(sk->stream);
@@ -192,9 +193,9 @@ static void bind_all(struct rl_sock *sk)
 	const struct rl_sock_watcher *w;
 
 	__atomic_store_n(&sk->is_bound, true, __ATOMIC_SEQ_CST);
-	w = __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
-	if (w && !sk->keeps_number)
-		w->move(sk);
+	w = rl_sock_watcher_of(sk);
+	if (w && !sk->keeps_number && !w->move(sk))
+		__atomic_store_n(&sk->keeps_number, true, __ATOMIC_SEQ_CST);
 	rl_fd_each(&sk->file, bind_to_process, sk);
 }
 
@@ -416,6 +417,8 @@ static void sock_leave(struct rl_file *f, int fd)
 
 	rl_waiter_reap(__builtin_frame_address(0));
 	locked = rl_sock_step_begin(sk);
+	if (!locked)
+		pthread_mutex_lock(&sk->lock);
 	if (sk->has_items)
 		rl_sock_leave_epolls(sk, fd, true);
 	rl_fd_forget(fd);
@@ -426,8 +429,7 @@ static void sock_leave(struct rl_file *f, int fd)
 	 */
 	if (takes_back(sk) || locked)
 		rl_sock_changed(sk, 0);
-	if (locked)
-		pthread_mutex_unlock(&sk->lock);
+	pthread_mutex_unlock(&sk->lock);
 }
 
 static bool is_bound(const struct rl_sock *sk)
@@ -435,8 +437,8 @@ static bool is_bound(const struct rl_sock *sk)
 	switch (rl_sock_phase_of(sk)) {
 	case RL_SOCK_NEW:
 	case RL_SOCK_PLAIN:
-	case RL_SOCK_FRESH:
 		return false;
+	case RL_SOCK_FRESH:
 	case RL_SOCK_STREAM:
 		return __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST);
 	}
@@ -465,8 +467,8 @@ static void sock_copied(struct rl_file *f, int fd)
 		bind_to_process(fd, sk);
 }
 
-/* With the lock: rl_sock_disconnect() leaves its number. */
-bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e)
+/* With the lock: no stand-in takes the number's place meanwhile, and the own one is not closed. */
+bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e, long f)
 {
 	struct rl_sock *sk = rl_sock_is_candidate(fd) ? rl_sock_begin(fd) : NULL;
 	int own;
@@ -474,12 +476,23 @@ bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e)
 	if (!sk)
 		return false;
 	pthread_mutex_lock(&sk->lock);
-	own = sk->own_fd;
+	own = sk->own_fd >= 0 ? sk->own_fd : rl_fd_name_of(&sk->file, fd);
 	if (own >= 0)
-		*rv = rl_raw(call, own, b, c, d, e);
+		*rv = rl_raw(call, own, b, c, d, e, f);
 	pthread_mutex_unlock(&sk->lock);
 	rl_sock_end(sk);
 	return own >= 0;
+}
+
+bool rl_sock_is_connected(int fd)
+{
+	struct rl_sock *sk = rl_sock_is_candidate(fd) ? rl_sock_begin(fd) : NULL;
+	bool is = sk && rl_sock_phase_of(sk) == RL_SOCK_STREAM &&
+		__atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST);
+
+	if (sk)
+		rl_sock_end(sk);
+	return is;
 }
 
 static const struct rl_file_ops sock_ops = {

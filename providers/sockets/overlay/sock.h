@@ -54,7 +54,7 @@ struct rl_sock {
 	u64 deadline;			/* FRESH: ms; a client that is silent until then is plain */
 	struct rl_stream *stream;	/* is_open was set: until the socket is freed */
 	int own_fd;			/* atomic: the stream's hidden number of it; -1: none yet */
-	bool keeps_number;		/* constant: no stand-in: the program's epolls have it */
+	bool keeps_number;		/* atomic: no stand-in: epolls have it by the number */
 	bool strange;			/* atomic: a program that may not count flags has it */
 	u64 no_wait;			/* atomic: O_NONBLOCK was set at this count; 0: not */
 	struct rl_sock_options options;	/* what the program has set: options.h */
@@ -86,8 +86,8 @@ struct rl_sock_watcher {
 	 * -1: all its numbers.
 	 */
 	void (*leave)(struct rl_sock *sk, int fd, bool closes);
-	/* The kernel gets @sk by rl_sock_kernel_fd() from now on: it is bound. */
-	void (*move)(struct rl_sock *sk);
+	/* @sk is bound: its epolls get it by sk->own_fd. False: one cannot, and none does. */
+	bool (*move)(struct rl_sock *sk);
 };
 
 static inline void rl_sock_mark_ready(struct rl_sock *sk, u32 edges)
@@ -107,12 +107,15 @@ static inline void rl_sock_watch(struct rl_sock *sk, const struct rl_sock_watche
 }
 
 /* After a change of the phase, see rl_sock_watch(). */
+static inline const struct rl_sock_watcher *rl_sock_watcher_of(const struct rl_sock *sk)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
+}
+
 static inline void rl_sock_leave_epolls(struct rl_sock *sk, int fd, bool closes)
 {
-	const struct rl_sock_watcher *w;
-
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	w = __atomic_load_n(&sk->watcher, __ATOMIC_ACQUIRE);
+	const struct rl_sock_watcher *w = rl_sock_watcher_of(sk);
 
 	if (w)
 		w->leave(sk, fd, closes);
@@ -121,7 +124,8 @@ static inline void rl_sock_leave_epolls(struct rl_sock *sk, int fd, bool closes)
 /* The number by which an epoll of the kernel has @sk, which the program calls @fd. */
 static inline int rl_sock_kernel_fd(const struct rl_sock *sk, int fd)
 {
-	return __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST) && !sk->keeps_number ?
+	return __atomic_load_n(&sk->is_bound, __ATOMIC_SEQ_CST) &&
+		!__atomic_load_n(&sk->keeps_number, __ATOMIC_SEQ_CST) ?
 		__atomic_load_n(&sk->own_fd, __ATOMIC_RELAXED) : fd;
 }
 
@@ -179,10 +183,12 @@ static inline bool rl_sock_is_kept(const struct rl_sock *sk)
 }
 
 /*
- * The system call @call of @fd, which must not block, on the connection's own socket: false: it has
- * none, and nothing was done; else the result or -errno is in *@rv. Outside the gate.
+ * The system call @call of @fd, which must not block, on the connection's own socket. False: it is
+ * none of ours, and nothing was done; else the result or -errno is in *@rv. Outside the gate.
  */
-bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e);
+bool rl_sock_call(int fd, long *rv, long call, long b, long c, long d, long e, long f);
+/* Is it a stream that has begun? Then it is connected, whatever became of TCP. Outside the gate. */
+bool rl_sock_is_connected(int fd);
 /* Is it one whose octets no other process may have? Outside the gate. */
 bool rl_sock_is_bound(int fd);
 

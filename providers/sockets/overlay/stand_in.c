@@ -24,12 +24,14 @@ static int get_stand_in(void)
 	long fd;
 
 	pthread_mutex_lock(&stand_in.lock);
-	if (stand_in.fd < 0 || stand_in.forks != forks) {
+	fd = stand_in.forks == forks ? stand_in.fd : -1;
+	/* The descriptors of a child of vfork() are not those of the memory that it has. */
+	if (fd < 0 && !rl_fd_is_borrowed()) {
 		fd = rl_raw(SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
-		stand_in.fd = fd < 0 ? -1 : rl_fd_hide((int)fd);
+		fd = fd < 0 ? -1 : rl_fd_hide((int)fd);
+		stand_in.fd = (int)fd;
 		stand_in.forks = forks;
 	}
-	fd = stand_in.fd;
 	pthread_mutex_unlock(&stand_in.lock);
 	return (int)fd;
 }

@@ -421,6 +421,14 @@ static u32 find_frame(const u8 *p, u32 n, bool reply)
 	return i;
 }
 
+static bool is_broken(int fd)
+{
+	struct pollfd p = { .fd = fd };
+	struct timespec now = {};
+
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) > 0;
+}
+
 /* Octets of TCP go to the queue: how many, or -errno. */
 static long take_before(struct rl_stream *s, int fd, u32 n)
 {
@@ -431,7 +439,7 @@ static long take_before(struct rl_stream *s, int fd, u32 n)
 
 	n = min_t(u32, n, room);
 	if (!n)
-		return -EAGAIN;
+		return is_broken(fd) ? -ECONNRESET : -EAGAIN;
 	m.msg_iovlen = rl_octets_places(&s->in, n, iov);
 	rv = rl_raw(SYS_recvmsg, fd, &m, MSG_DONTWAIT);
 	if (rv > 0)

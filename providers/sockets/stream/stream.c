@@ -679,8 +679,11 @@ static unsigned int awaited(struct rl_stream *s)
 
 	if (stream_is_open(s) && s->ops)
 		awaits = s->options.operations->awaits(s);
-	else if (is_stuck(s) || s->over)
+	else if (s->over)
 		awaits = 0;
+	/* TCP's own end alone, which is always reported. */
+	else if (is_stuck(s))
+		awaits = POLLERR;
 	/* What was taken of the program's is owed, whether it asks or not. */
 	else if (stream_is_open(s) && s->conn->full)
 		awaits |= POLLOUT;

@@ -155,7 +155,11 @@ numbers() {
 	over 7187
 	"$1" "$WEFT_TOP/build/bin/socket-numbers" 7187 >"$TEST_DIR/numbers.log" 2>"$TEST_DIR/numbers.err" ||
 		fail "$(grep -m 1 '^not ok' "$TEST_DIR/numbers.log"); $(grep -m 3 '^# line' "$TEST_DIR/numbers.log")"
-	[ "$1" != iwarp ] || goes_over "$TEST_DIR/numbers.err"
+	[ "$1" = iwarp ] || return 0
+	goes_over "$TEST_DIR/numbers.err"
+	printf 'iwarp connect 7186\niwarp accept 7186 only\n' >"$WORK/rules"
+	iwarp "$WEFT_TOP/build/bin/socket-numbers" 7186 a-refused-client-is-no-other-connection \
+		>"$TEST_DIR/refused.log" 2>&1 || fail "$(grep -m 3 '^# line' "$TEST_DIR/refused.log")"
 }
 
 # What waits, and what does not.

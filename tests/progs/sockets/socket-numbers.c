@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <aio.h>
 #include <fcntl.h>
+#include <linux/net_tstamp.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "socket-cases.h"
@@ -325,6 +327,62 @@ static bool copies_go_on(void)
 	return use(&e) && part(&e);
 }
 
+/* Options that were set after the first use are the socket's, and outlive its connection. */
+static bool options_are_the_sockets(void)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	const struct timeval soon = { .tv_usec = 20000 };
+	struct ends e;
+	char c;
+
+	NEED(join_and_use(&e) && !setsockopt(e.client, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+	NEED(recv(e.client, &c, 1, 0) == -1 && errno == EAGAIN);
+	NEED(!fcntl(e.client, F_SETFL, O_NONBLOCK) && !connect(e.client, &none, sizeof(none)));
+	NEED(has_flag(e.client, O_NONBLOCK) && !fcntl(e.client, F_SETFL, 0) && !close(e.server));
+	NEED(!connect(e.client, (struct sockaddr *)&addr, sizeof(addr)));
+	NEED((e.server = accept(listener, NULL, NULL)) >= 0 && use(&e));
+	NEED(recv(e.client, &c, 1, 0) == -1 && errno == EAGAIN);
+	return part(&e);
+}
+
+/* ---- children ---- */
+
+static bool ends_well(pid_t pid)
+{
+	int status;
+
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
+}
+
+/* What the kernel says that @fd names: nothing that is connected, or its own peer. */
+static bool names_no_other(int fd)
+{
+	struct sockaddr_in raw, own;
+	socklen_t len = sizeof(own);
+
+	NEED(!getpeername(fd, (struct sockaddr *)&own, &len));
+	if (syscall(SYS_getpeername, fd, &raw, &len))
+		return errno == ENOTCONN;
+	return raw.sin_port == own.sin_port;
+}
+
+/* A child of vfork() copies a number: later connections of its parent have numbers of their own. */
+static bool copied_in_a_vfork(void)
+{
+	struct ends e, more;
+	pid_t pid;
+
+	NEED(join_and_use(&e));
+	pid = fork();
+	if (pid)
+		return ends_well(pid) && use(&e) && part(&e);
+	pid = vfork();
+	if (!pid)
+		_exit(dup2(e.server, 30) != 30);
+	_exit(!ends_well(pid) || !join_and_use(&more) || !names_no_other(more.client) ||
+	      !names_no_other(more.server) || !use(&more));
+}
+
 /* ---- epolls ---- */
 
 static bool control(int ep, int op, int fd, unsigned int events)
@@ -395,6 +453,48 @@ static bool copies_in_one_epoll(bool before)
 static bool copies_in_one_epoll_early(void) { return copies_in_one_epoll(true); }
 static bool copies_in_one_epoll_late(void) { return copies_in_one_epoll(false); }
 
+/* A child uses what its parent has in an epoll: that stays the parent's to remove. */
+static bool used_by_a_child(void)
+{
+	int ep = epoll_create1(0), said[2];
+	struct ends e;
+	pid_t pid;
+	char c;
+
+	NEED(join(&e) && control(ep, EPOLL_CTL_ADD, e.server, EPOLLIN) && !pipe(said));
+	pid = fork();
+	if (!pid)
+		_exit(!hear(e.server, "a") || !word(e.server, "b") || write(said[1], "x", 1) != 1 ||
+		      !hear(e.server, "c"));
+	NEED(pid > 0 && word(e.client, "a") && hear(e.client, "b") && read(said[0], &c, 1) == 1);
+	NEED(control(ep, EPOLL_CTL_DEL, e.server, 0) && word(e.client, "c") && ends_well(pid));
+	return is_quiet(ep) && part(&e) && !close(ep) && !close(said[0]) && !close(said[1]);
+}
+
+/* A time of sending waits in the socket's error queue until it is read. */
+static bool error_queue_is_reported(void)
+{
+	int ep = epoll_create1(0), flags;
+	struct pollfd p = { .events = 0 };
+	char octets[8], control_octets[256];
+	struct iovec v = { .iov_base = octets, .iov_len = sizeof(octets) };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = control_octets };
+	struct ends e;
+
+	flags = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_TSONLY;
+	NEED(join_and_use(&e) && control(ep, EPOLL_CTL_ADD, e.client, 0));
+	NEED(!setsockopt(e.client, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)));
+	p.fd = e.client;
+	NEED(word(e.client, "a") && reports(ep, e.client, EPOLLERR));
+	NEED(poll(&p, 1, WAIT_MS) == 1 && p.revents == POLLERR);
+	flags = 0;
+	NEED(!setsockopt(e.client, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)));
+	do
+		m.msg_controllen = sizeof(control_octets);
+	while (!recvmsg(e.client, &m, MSG_ERRQUEUE));
+	return errno == EAGAIN && is_quiet(ep) && hear(e.server, "a") && part(&e) && !close(ep);
+}
+
 static long cpu_ms(void)
 {
 	struct timespec t;
@@ -438,6 +538,35 @@ static const struct a_case { const char *name; bool (*run)(void); } cases[] = {
 	{ "two-numbers-in-one-epoll-before-it-is-used", copies_in_one_epoll_early },
 	{ "two-numbers-in-one-epoll-after-it-was-used", copies_in_one_epoll_late },
 	{ "a-wait-for-nothing-sleeps", waits_for_nothing },
+	{ "options-stay-after-the-first-use", options_are_the_sockets },
+	{ "a-number-that-a-vforked-child-copies", copied_in_a_vfork },
+	{ "in-an-epoll-and-used-by-a-child", used_by_a_child },
+	{ "an-error-queue-is-reported", error_queue_is_reported },
+};
+
+/* At a port whose rule refuses plain clients: TCP alone would not. Others go on beside it. */
+static bool refused_client(void)
+{
+	const struct sockaddr none = { .sa_family = AF_UNSPEC };
+	long plain = syscall(SYS_socket, AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in peer, own;
+	socklen_t len = sizeof(peer);
+	struct ends other;
+	int refused;
+	char c;
+
+	NEED(plain >= 0 && !syscall(SYS_connect, plain, &addr, sizeof(addr)));
+	NEED((refused = accept(listener, NULL, NULL)) >= 0 && syscall(SYS_write, plain, "plain", 5) == 5);
+	NEED(recv(refused, &c, 1, 0) == -1 && errno == ECONNRESET);
+	NEED(join_and_use(&other) && fcntl(refused, F_GETFL) >= 0);
+	NEED(!syscall(SYS_getsockname, plain, &own, &len));
+	NEED(getpeername(refused, (struct sockaddr *)&peer, &len) || peer.sin_port == own.sin_port);
+	connect(refused, &none, sizeof(none));
+	return use(&other) && part(&other) && !close(refused) && !syscall(SYS_close, plain);
+}
+
+static const struct a_case of_rules[] = {
+	{ "a-refused-client-is-no-other-connection", refused_client },
 };
 
 static bool run(const void *a_case)
@@ -448,6 +577,8 @@ static bool run(const void *a_case)
 int main(int argc, char **argv)
 {
 	const struct cases all = { CASES(cases), .run = run, .seconds = 60 };
+	const struct cases more = { CASES(of_rules), .run = run, .seconds = 60 };
+	const char *name = argc > 2 ? argv[2] : NULL;
 
-	return !listen_at(argv[1]) || run_cases(&all, argc > 2 ? argv[2] : NULL);
+	return !listen_at(argv[1]) || run_cases(name && !strcmp(name, of_rules[0].name) ? &more : &all, name);
 }
