@@ -101,10 +101,10 @@ void weft_cm_configure(struct weft_conn *conn)
 	cfg->ext = READ_ONCE(dev->extensions);
 }
 
-/* Why TCP did not connect, as an errno of iw_cm's. */
-static int cm_connect_error(struct sock *sk)
+/* Why TCP did not connect, as an errno of iw_cm's, or ended. A send may have taken it already. */
+static int tcp_error(struct sock *sk)
 {
-	int err = sock_error(sk);
+	int err = -READ_ONCE(sk->sk_err);
 
 	return err == -EHOSTUNREACH || err == -ENETUNREACH ? -ETIMEDOUT : err;
 }
@@ -119,7 +119,7 @@ static void view_tcp(struct weft_conn *conn, struct weft_tcp_view *v)
 	v->closed = sk->sk_state == TCP_CLOSE;
 	v->fin = sk->sk_shutdown & RCV_SHUTDOWN;
 	v->delivered = sk->sk_state == TCP_FIN_WAIT2;
-	v->error = v->closed ? cm_connect_error(sk) : 0;
+	v->error = v->closed ? tcp_error(sk) : 0;
 	signs = weft_tcp_signs(sk);
 	v->acked = signs.acked;
 	v->idle_ms = signs.idle_ms;

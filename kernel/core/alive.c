@@ -18,19 +18,16 @@ static u32 clamp_seconds(u32 s)
 
 struct weft_keepalive weft_alive_keepalive(u32 dead_ms, u32 idle_dead_ms)
 {
-	u32 longest = max_t(u32, dead_ms, idle_dead_ms);
-	u32 idle = dead_ms / 2000, interval = DIV_ROUND_UP(dead_ms, 6000), count;
+	u32 dead_s = dead_ms / 1000, longest_s = max_t(u32, dead_ms, idle_dead_ms) / 1000 + 1;
+	u32 idle = dead_ms ? clamp_seconds(dead_s / 2) : KEEPALIVE_S_MAX;
+	u32 interval = dead_ms ? clamp_seconds(DIV_ROUND_UP(dead_s, 6)) : KEEPALIVE_S_MAX;
+	/* 1.5 times as long: a look may be late. */
+	u32 count = DIV_ROUND_UP(longest_s + longest_s / 2, interval);
 
-	if (!dead_ms)
-		idle = interval = KEEPALIVE_S_MAX;
-	/* Up to 1.5 times as long: a look may be late. */
-	idle = clamp_seconds(idle);
-	interval = clamp_seconds(interval);
-	count = DIV_ROUND_UP(longest + longest / 2, interval * 1000);
 	return (struct weft_keepalive){
 		.idle_s = (u16)idle,
 		.interval_s = (u16)interval,
-		.count = (u8)min_t(u32, max_t(u32, count, 1), KEEPALIVE_COUNT_MAX),
+		.count = (u8)min_t(u32, count, KEEPALIVE_COUNT_MAX),
 	};
 }
 
@@ -57,6 +54,8 @@ bool weft_alive_is_dead(struct weft_link *l, const struct weft_tcp_view *tcp, u6
 	const u32 dead = l->cfg.dead_ms, limit = limit_of(l);
 	const u32 silent = min_t(u32, tcp->idle_ms, limit);
 
+	if (tcp->closed && tcp->error == -ETIMEDOUT)
+		return true;
 	if (!dead) {
 		weft_alive_end(l);
 		return false;

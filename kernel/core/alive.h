@@ -31,6 +31,7 @@ void weft_alive_begin(struct weft_link *l, u64 now);
  * Is the peer dead? No segment of any kind came for cfg.dead_ms, and TCP has asked for one twice
  * since: by retransmissions, window probes or keepalives. A stopped program is not dead: its TCP
  * answers. Sets when to look next. The host sets keepalives so that TCP asks twice in that time.
+ * TCP's own time-out, should it come first, says the same.
  */
 bool weft_alive_is_dead(struct weft_link *l, const struct weft_tcp_view *tcp, u64 now);
 

@@ -72,7 +72,9 @@ struct weft_tcp_view {
 	bool fin;			/* the peer's FIN has come */
 	bool closed;			/* there is no connection any more */
 	bool delivered;			/* the peer has acknowledged all octets, and our FIN */
-	int error;			/* why, as long as connecting failed: 0 - errno, or 0 */
+	int error;			/* why, if by an error: 0 - errno, or 0. No route is
+					 * ETIMEDOUT
+					 */
 	u32 idle_ms;			/* since the last segment from the peer, pure ACKs
 					 * included */
 	u32 unanswered;			/* probes and retransmissions since then */

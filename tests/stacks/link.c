@@ -224,7 +224,7 @@ static u64 acked(const struct host_link *l)
 /* FIN in both directions, and ours is acknowledged. */
 static bool is_closed(const struct host_link *l)
 {
-	return l->reset || l->connect_error ||
+	return l->reset || l->tcp_error ||
 	       (l->tx_closed && l->rx_closed && acked(l) == l->written);
 }
 
@@ -239,7 +239,7 @@ static struct weft_tcp_view view(struct host_link *l)
 		.fin = l->rx_closed,
 		.closed = is_closed(l),
 		.delivered = l->tx_closed && acked(l) == l->written,
-		.error = l->connect_error,
+		.error = l->tcp_error,
 		.idle_ms = (u32)(l->now - l->heard),
 		.unanswered = l->unanswered,
 		.acked = l->acked,
@@ -392,7 +392,7 @@ void host_link_fini(struct host_link *l)
 void host_link_connected(struct host_link *l, int status)
 {
 	l->connecting = false;
-	l->connect_error = status;
+	l->tcp_error = status;
 	l->step_due = true;
 	host_link_take_steps(l);
 }

@@ -61,7 +61,7 @@ struct host_link {
 
 	/* TCP, as seen from here */
 	bool connecting;
-	int connect_error;
+	int tcp_error;
 	bool tx_closed;			/* we have closed */
 	bool rx_closed;			/* FIN was received */
 	bool reset;

@@ -747,9 +747,11 @@ static void keepalives_ask_twice_in_time(void **state)
 		assert_true(k.idle_s >= 1 && k.interval_s >= 1);
 		assert_true((k.idle_s + k.interval_s) * 1000u <= ms);
 		assert_true((k.idle_s + k.interval_s * k.count) * 1000u > ms);
+		assert_true(k.interval_s * k.count * 2000ull >= 3ull * ms);
 	}
 	assert_int_equal(weft_alive_keepalive(0, 0).idle_s, 32767);
 	assert_int_equal(weft_alive_keepalive(~0u, 0).idle_s, 32767);
+	assert_int_equal(weft_alive_keepalive(~0u, ~0u).count, 127);
 }
 
 /* ---- connections that outlive their QPs ---- */
@@ -966,6 +968,53 @@ static void the_oldest_request_to_a_dead_peer_says_so(void **state)
 	assert_true(host_cq_poll(t.s.scq, &e));
 	assert_int_equal(e.status, WEFT_WC_FLUSH_ERR);
 	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+/* TCP may give up before core looks: its keepalives have a count of their own. */
+static void what_tcp_has_given_up_is_a_dead_peer(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct weft_cqe e;
+	struct lone t;
+
+	c.link.dead_ms = DEAD;
+	c.link.hold_ms = HOLD;
+	full_v1(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
+	side_read(&t.s, 1, SIG, mr, 0, 100, mr, 0);
+	run(&t);
+	host_link_set_time(t.l, DEAD / 2);
+	t.l->tcp_error = -ETIMEDOUT;
+	run(&t);
+	assert_int_equal(t.l->last_acts, WEFT_ACT_ENDED | WEFT_ACT_DIE);
+	assert_true(host_cq_poll(t.s.scq, &e));
+	assert_int_equal(e.status, WEFT_WC_RETRY_EXC_ERR);
+	expect_dead_peer(&t);
+	lone_fini(&t);
+}
+
+/* A reset shows that the peer's host lives. */
+static void a_reset_is_not_a_dead_peer(void **state)
+{
+	struct side_cfg c = cfg_v1();
+	struct host_mr *mr;
+	struct weft_cqe e;
+	struct lone t;
+
+	c.link.dead_ms = DEAD;
+	c.link.hold_ms = HOLD;
+	full_v1(&t, true, &c);
+	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
+	side_read(&t.s, 1, SIG, mr, 0, 100, mr, 0);
+	run(&t);
+	t.l->tcp_error = -ECONNRESET;
+	run(&t);
+	assert_true(host_cq_poll(t.s.scq, &e));
+	assert_int_equal(e.status, WEFT_WC_FLUSH_ERR);
+	assert_int_equal(t.l->core.status, 0);
+	assert_int_equal(t.l->core.state, WEFT_LINK_DEAD);
 	lone_fini(&t);
 }
 
@@ -2003,6 +2052,8 @@ int main(void)
 		cmocka_unit_test(a_link_that_hung_up_is_not_held),
 		cmocka_unit_test(removal_of_the_device_ends_a_held_connection),
 		cmocka_unit_test(the_oldest_request_to_a_dead_peer_says_so),
+		cmocka_unit_test(what_tcp_has_given_up_is_a_dead_peer),
+		cmocka_unit_test(a_reset_is_not_a_dead_peer),
 		cmocka_unit_test(a_dead_peer_ends_a_held_connection),
 		cmocka_unit_test(a_held_connection_that_closes_needs_no_look_at_the_peer),
 		cmocka_unit_test(held_connections_end_somehow),

@@ -5,7 +5,10 @@
 
 /* Above the limit, too, each takes memory of the kernel's and of ours. */
 #define CLAIMS_MAX	1024
-/* Silent ones that are tried: a Request may just have arrived. */
+/*
+ * Silent ones that are tried, since a Request may just have arrived; then as many of which those go
+ * that are slow to take the rest.
+ */
 #define LOOKS		16
 
 static struct {
@@ -83,34 +86,40 @@ void rl_budget_leave(struct rl_conn *c)
 
 /* ---- eviction ---- */
 
-bool rl_budget_evict(struct rl_conn *c)
+static bool evict(struct rl_conn *c, bool pressed)
 {
 	struct weft_tcp_view v;
 
 	rl_conn_receive(c);
 	rl_conn_view(c, &v);
-	rl_conn_act(c, weft_link_evict(&c->link, &v, false));
+	rl_conn_act(c, weft_link_evict(&c->link, &v, pressed));
 	if (c->link.state != WEFT_LINK_DEAD)
 		return false;
 	rl_count(RL_EVICTED, 1);
 	return true;
 }
 
-/* The silent connection at place @i, referenced; NULL: there are fewer. */
-static struct rl_conn *silent_at(u32 i)
+bool rl_budget_evict(struct rl_conn *c)
 {
-	struct rl_conn *c, *found = NULL;
+	return evict(c, false);
+}
+
+/*
+ * The oldest silent connection, referenced; NULL: there is none. It is the youngest from now on: if
+ * it stays, the others are tried before it.
+ */
+static struct rl_conn *next_silent(void)
+{
+	struct rl_conn *c;
 
 	budget_begin();
-	list_for_each_entry(c, &budget.silent, claim_node) {
-		if (i--)
-			continue;
+	c = list_first_entry_or_null(&budget.silent, struct rl_conn, claim_node);
+	if (c) {
+		list_move_tail(&c->claim_node, &budget.silent);
 		rl_conn_get(c);
-		found = c;
-		break;
 	}
 	pthread_mutex_unlock(&budget.lock);
-	return found;
+	return c;
 }
 
 bool rl_budget_make_room(void)
@@ -119,10 +128,10 @@ bool rl_budget_make_room(void)
 	struct rl_conn *c;
 	u32 i;
 
-	for (i = 0; i < LOOKS && !gone && (c = silent_at(i)); i++) {
+	for (i = 0; i < 2 * LOOKS && !gone && (c = next_silent()); i++) {
 		rl_conn_lock(c);
 		if (c->claim == RL_CLAIM_SILENT)
-			gone = rl_budget_evict(c);
+			gone = evict(c, i >= LOOKS);
 		rl_conn_unlock(c);
 		rl_conn_put(c);
 	}

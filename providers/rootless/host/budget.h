@@ -17,7 +17,10 @@
 
 /* Must one leave before the next is accepted? */
 bool rl_budget_is_spent(void);
-/* Evicts the oldest silent one: false if there is none. No connection's lock. */
+/*
+ * Evicts the oldest silent one, or one that has been slow to take the rest for long: false if there
+ * is neither. No connection's lock.
+ */
 bool rl_budget_make_room(void);
 
 /* Each with the connection's lock, but for rl_budget_leave(). */

@@ -263,7 +263,7 @@ void rl_conn_unlock(struct rl_conn *c)
 	deadline = weft_earlier(weft_earlier(weft_link_next_step(&c->link), c->linger_until),
 				c->answer_by);
 	if (c->tx_due || c->step_due || c->unread)
-		deadline = 1;
+		deadline = RL_SOON;
 	if (c->link.state == WEFT_LINK_DEAD)
 		deadline = 0;
 	if (deadline != READ_ONCE(c->watch.deadline))

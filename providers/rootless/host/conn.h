@@ -113,7 +113,9 @@ struct rl_conn {
 	enum rl_conn_poller poller;	/* where events are waited for */
 	u32 events;
 	u64 linger_until;		/* ms: look at the send ring then; 0: no lingering */
-	u32 keepalive_ms;		/* cfg.dead_ms that TCP's keepalives are set for */
+	u32 keepalive_ms, keepalive_idle_ms;	/* cfg.dead_ms and cfg.idle_dead_ms that TCP's
+						 * keepalives are set for
+						 */
 	u32 mss, mss_uses;		/* as last queried, and uses since */
 	bool answer_due;		/* send an acknowledgement with the next doorbell */
 	u64 answer_by;			/* or at this time, ms; 0: none. It may pass idly */

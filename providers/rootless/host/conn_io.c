@@ -30,7 +30,10 @@ bool rl_conn_awaits_receive(const struct rl_conn *c)
 
 static void set_conn_option(struct rl_conn *c, int level, int name, int value)
 {
-	rl_raw(SYS_setsockopt, c->fd, level, name, &value, sizeof(value));
+	int rv = rl_raw(SYS_setsockopt, c->fd, level, name, &value, sizeof(value));
+
+	if (unlikely(rv))
+		rl_trace("a connection's option %d of level %d stays: %d", name, level, rv);
 }
 
 void rl_conn_set_up_socket(struct rl_conn *c)
@@ -42,13 +45,15 @@ void rl_conn_set_up_socket(struct rl_conn *c)
 
 void rl_conn_set_keepalive(struct rl_conn *c)
 {
-	const u32 dead_ms = c->link.cfg.dead_ms;
+	const struct weft_link_cfg *cfg = &c->link.cfg;
 	struct weft_keepalive k;
 
-	if (c->keepalive_ms == dead_ms || c->fd < 0)
+	if ((c->keepalive_ms == cfg->dead_ms && c->keepalive_idle_ms == cfg->idle_dead_ms) ||
+	    c->fd < 0)
 		return;
-	c->keepalive_ms = dead_ms;
-	k = weft_alive_keepalive(dead_ms, c->link.cfg.idle_dead_ms);
+	c->keepalive_ms = cfg->dead_ms;
+	c->keepalive_idle_ms = cfg->idle_dead_ms;
+	k = weft_alive_keepalive(cfg->dead_ms, cfg->idle_dead_ms);
 	set_conn_option(c, IPPROTO_TCP, TCP_KEEPIDLE, k.idle_s);
 	set_conn_option(c, IPPROTO_TCP, TCP_KEEPINTVL, k.interval_s);
 	set_conn_option(c, IPPROTO_TCP, TCP_KEEPCNT, k.count);
@@ -65,8 +70,8 @@ static bool tcp_info(struct rl_conn *c, struct tcp_info *info)
 	return c->fd >= 0 && !rl_raw(SYS_getsockopt, c->fd, IPPROTO_TCP, TCP_INFO, info, &len);
 }
 
-/* Why TCP did not connect, as iw_cm reports it. */
-static int connect_error(int err)
+/* Why TCP did not connect, as iw_cm reports it, or ended. */
+static int tcp_error(int err)
 {
 	return err == -EHOSTUNREACH || err == -ENETUNREACH ? -ETIMEDOUT : err;
 }
@@ -81,7 +86,7 @@ void rl_conn_view(struct rl_conn *c, struct weft_tcp_view *v)
 	v->established = !v->closed && info.tcpi_state == RL_TCP_ESTABLISHED;
 	v->fin = c->fin;
 	v->delivered = known && info.tcpi_state == RL_TCP_FIN_WAIT2;
-	v->error = v->closed ? connect_error(c->error) : 0;
+	v->error = v->closed ? tcp_error(c->error) : 0;
 	v->idle_ms = min_t(u32, info.tcpi_last_data_recv, info.tcpi_last_ack_recv);
 	v->unanswered = max_t(u32, info.tcpi_retransmits, info.tcpi_probes);
 	v->acked = info.tcpi_bytes_acked;
@@ -282,6 +287,9 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
 		return 0;
 	c->vanished = n == -EFAULT;
+	/* TCP tells its error once. */
+	if (n != -EPIPE && !c->error)
+		c->error = n;
 	/* The step reads first what the peer sent before it closed. */
 	c->step_due = true;
 	return n;

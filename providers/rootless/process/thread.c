@@ -25,9 +25,8 @@ static struct {
 	struct rl_watch **at;		/* by index; 0 is reserved */
 	u32 *turn;			/* generation of each, for the next key */
 	u32 size, free_from;
-	struct list_head timed;		/* those with a deadline, in no order */
-	struct list_head inherited;	/* in a child: those that had a deadline before the fork */
-	u64 next;			/* the earliest of them, or an earlier time; 0: none */
+	struct rl_timers timers;	/* as many as the table has places */
+	u64 next;			/* when the first is due, or an earlier time; 0: none */
 
 	pthread_mutex_t start;
 	int epfd, wake;			/* hidden; -1: there is no thread */
@@ -36,8 +35,6 @@ static struct {
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
-	.timed = LIST_HEAD_INIT(t.timed),
-	.inherited = LIST_HEAD_INIT(t.inherited),
 	.epfd = -1, .wake = -1,
 };
 
@@ -51,7 +48,7 @@ static bool grow_table(void)
 	struct rl_watch **at;
 	u32 *turn;
 
-	if (size > PLACE_MASK)
+	if (size > PLACE_MASK || !rl_timers_reserve(&t.timers, size))
 		return false;
 	at = realloc(t.at, size * sizeof(*at));
 	if (!at)
@@ -88,39 +85,41 @@ static struct rl_watch *watch_find(u32 key)
 
 static void stop_clock(struct rl_watch *w)
 {
-	if (!w->deadline)
-		return;
 	WRITE_ONCE(w->deadline, 0);
-	list_del(&w->node);
+	rl_timers_stop(&t.timers, &w->timer);
 }
 
+/* One that is poked waits behind those that were due before: no watch starves the others. */
 static void start_clock(struct rl_watch *w, u64 ms)
 {
 	WRITE_ONCE(w->deadline, ms);
-	list_add(&w->node, &t.timed);
+	rl_timers_start(&t.timers, &w->timer, ms == RL_SOON ? rl_now_ms() : ms);
 }
 
-/* Deadlines of watches that the child has not taken over must not expire in it. */
+/*
+ * Deadlines of watches that the child has not taken over must not expire in it: they are kept, but
+ * their timers do not run.
+ */
 static void set_clocks_aside(void)
 {
-	struct rl_watch *w, *next;
+	struct rl_timer *timer;
 
-	list_for_each_entry_safe(w, next, &t.timed, node)
-		list_move(&w->node, &t.inherited);
+	while ((timer = rl_timers_first(&t.timers)))
+		rl_timers_stop(&t.timers, timer);
 	WRITE_ONCE(t.next, 0);
 }
 
 static void restart_clocks(void)
 {
 	struct rl_watch *w;
-	u64 ms;
+	u32 i;
 
-	while ((w = list_first_entry_or_null(&t.inherited, struct rl_watch, node))) {
-		ms = w->deadline;
-		stop_clock(w);
-		start_clock(w, ms);
-		WRITE_ONCE(t.next, 1);
+	for (i = 1; i < t.size; i++) {
+		w = t.at[i];
+		if (w && w->deadline && !w->timer.place)
+			start_clock(w, w->deadline);
 	}
+	WRITE_ONCE(t.next, RL_SOON);
 }
 
 /* ---- what others ask ---- */
@@ -194,9 +193,9 @@ void rl_watch_set_deadline(struct rl_watch *w, u64 ms)
 		stop_clock(w);
 		if (ms) {
 			start_clock(w, ms);
-			sooner = !t.next || ms < t.next;
+			sooner = !t.next || w->timer.due < t.next;
 			if (sooner)
-				WRITE_ONCE(t.next, ms);
+				WRITE_ONCE(t.next, w->timer.due);
 		}
 	}
 	pthread_mutex_unlock(&t.lock);
@@ -206,7 +205,7 @@ void rl_watch_set_deadline(struct rl_watch *w, u64 ms)
 
 void rl_watch_poke(struct rl_watch *w)
 {
-	rl_watch_set_deadline(w, 1);
+	rl_watch_set_deadline(w, RL_SOON);
 }
 
 /* @w may end during a call in its name; closing the descriptor then undoes the call. */
@@ -275,21 +274,19 @@ bool rl_thread_is_wanted(void)
  */
 static u32 take_expired(struct rl_watch *due[EVENTS])
 {
-	u64 now = rl_now_ms(), next = 0;
-	struct rl_watch *w, *after;
+	u64 now = rl_now_ms();
+	struct rl_timer *first;
+	struct rl_watch *w;
 	u32 n = 0;
 
 	pthread_mutex_lock(&t.lock);
-	list_for_each_entry_safe(w, after, &t.timed, node) {
-		if (n < EVENTS && w->deadline <= now) {
-			stop_clock(w);
-			rl_watch_get(w);
-			due[n++] = w;
-		} else if (!next || w->deadline < next) {
-			next = w->deadline;
-		}
+	while ((first = rl_timers_first(&t.timers)) && first->due <= now && n < EVENTS) {
+		w = container_of(first, struct rl_watch, timer);
+		stop_clock(w);
+		rl_watch_get(w);
+		due[n++] = w;
 	}
-	WRITE_ONCE(t.next, next);
+	WRITE_ONCE(t.next, first ? first->due : 0);
 	pthread_mutex_unlock(&t.lock);
 	return n;
 }

@@ -21,8 +21,12 @@
 #include "file.h"
 #include "list.h"
 #include "port.h"
+#include "timers.h"
 
 struct rl_watch;
+
+/* A deadline: as soon as possible. */
+#define RL_SOON 1
 
 /* The progress thread calls all of them but release() and read(), with a reference to @w. */
 struct rl_watch_ops {
@@ -42,8 +46,8 @@ struct rl_watch {
 	const struct rl_watch_ops *ops;
 	u32 refs;			/* atomic */
 	u32 key;			/* epoll's data; 0: not watched */
-	u64 deadline;			/* ms; 0: none */
-	struct list_head node;		/* in those with a deadline */
+	u64 deadline;			/* ms, or RL_SOON; 0: none */
+	struct rl_timer timer;		/* runs until then */
 };
 
 /* The caller gets one reference. */
@@ -79,7 +83,9 @@ void rl_thread_remove(int fd);
 int rl_thread_watch(struct rl_watch *w, int fd, u32 events);
 void rl_thread_end_watch(struct rl_watch *w, int fd);
 
-/* timeout() is called at @ms of rl_now_ms(), or never (0). Replaces the previous deadline. */
+/*
+ * timeout() is called at @ms of rl_now_ms(), RL_SOON, or never (0). Replaces the previous deadline.
+ */
 void rl_watch_set_deadline(struct rl_watch *w, u64 ms);
 /* timeout() is called as soon as possible. */
 void rl_watch_poke(struct rl_watch *w);

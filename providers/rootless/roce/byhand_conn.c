@@ -571,31 +571,53 @@ int rl_byhand_qp_rtr(struct rl_qp *qp, const struct rl_byhand_path *path)
 	return 0;
 }
 
-void rl_byhand_qp_rts(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
+/* QP's lock. */
+static void keep_send_attr(struct rl_byhand_qp *q, const struct rl_byhand_send_attr *s)
 {
-	struct rl_byhand_qp *q = qp->byhand;
-	enum rl_byhand_act act;
-	struct rl_conn *c;
-
-	pthread_mutex_lock(&qp->lock);
 	q->h.sq_psn = s->sq_psn;
 	q->h.timeout = s->timeout;
 	q->h.retry_cnt = s->retry_cnt;
 	q->h.rnr_retry = s->rnr_retry;
 	q->ord = s->ord;
-	act = rl_byhand_enter_rts(&q->h, rl_now_ms());
-	set_deadline(q);
-	pthread_mutex_unlock(&qp->lock);
-	if (act == RL_BYHAND_DISCONNECT)
-		rl_qp_end_connection(qp);
-	c = rl_qp_lock_core(qp);
+}
+
+/* To the connection, if there is one. */
+static void apply_send_attr(struct rl_byhand_qp *q)
+{
+	struct rl_conn *c = rl_qp_lock_core(q->qp);
+
 	if (c) {
 		limit_ord(q);
 		/* How long the peer may be silent is known now. */
 		c->step_due = true;
 	}
-	rl_qp_unlock_core(qp, c);
+	rl_qp_unlock_core(q->qp, c);
+}
+
+void rl_byhand_qp_rts(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
+{
+	struct rl_byhand_qp *q = qp->byhand;
+	enum rl_byhand_act act;
+
+	pthread_mutex_lock(&qp->lock);
+	keep_send_attr(q, s);
+	act = rl_byhand_enter_rts(&q->h, rl_now_ms());
+	set_deadline(q);
+	pthread_mutex_unlock(&qp->lock);
+	if (act == RL_BYHAND_DISCONNECT)
+		rl_qp_end_connection(qp);
+	apply_send_attr(q);
 	byhand_run_due(q);
+}
+
+void rl_byhand_qp_sqd(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
+{
+	struct rl_byhand_qp *q = qp->byhand;
+
+	pthread_mutex_lock(&qp->lock);
+	keep_send_attr(q, s);
+	pthread_mutex_unlock(&qp->lock);
+	apply_send_attr(q);
 }
 
 void rl_byhand_qp_stop(struct rl_qp *qp)

@@ -33,6 +33,8 @@ struct rl_byhand_send_attr {
 int rl_byhand_qp_rtr(struct rl_qp *qp, const struct rl_byhand_path *path);
 /* RTR -> RTS. */
 void rl_byhand_qp_rts(struct rl_qp *qp, const struct rl_byhand_send_attr *s);
+/* RTS or SQD -> SQD, whose attributes may have changed. */
+void rl_byhand_qp_sqd(struct rl_qp *qp, const struct rl_byhand_send_attr *s);
 /* ERR or RESET: makes no new connection. The caller ends the present one. */
 void rl_byhand_qp_stop(struct rl_qp *qp);
 /* It is being destroyed, after its connection. */

@@ -85,19 +85,34 @@ static int enter_rtr(struct rl_qp *qp)
 	return rv;
 }
 
-static void enter_rts(struct rl_qp *qp)
+static struct rl_byhand_send_attr send_attr(const struct rl_qp *qp)
 {
 	const struct ib_uverbs_modify_qp *g = &qp->given;
-	const struct rl_byhand_send_attr s = {
+
+	return (struct rl_byhand_send_attr){
 		.sq_psn = g->sq_psn & NUMBERS,
 		.timeout = g->timeout,
 		.retry_cnt = g->retry_cnt,
 		.rnr_retry = g->rnr_retry,
 		.ord = g->max_rd_atomic,
 	};
+}
+
+static void enter_rts(struct rl_qp *qp)
+{
+	const struct rl_byhand_send_attr s = send_attr(qp);
 
 	rl_byhand_qp_rts(qp, &s);
 	update_core(qp, true, WEFT_VS_RTS);
+}
+
+/* In SQD, attributes may change. */
+static void enter_sqd(struct rl_qp *qp)
+{
+	const struct rl_byhand_send_attr s = send_attr(qp);
+
+	rl_byhand_qp_sqd(qp, &s);
+	update_core(qp, true, WEFT_VS_SQD);
 }
 
 static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
@@ -114,7 +129,7 @@ static int move_by_hand(struct rl_qp *qp, u32 from, u32 to)
 		rl_byhand_qp_posted(qp);
 		return 0;
 	case IBV_QPS_SQD:
-		update_core(qp, true, WEFT_VS_SQD);
+		enter_sqd(qp);
 		return 0;
 	case IBV_QPS_RESET:
 		rl_qp_reset(qp);

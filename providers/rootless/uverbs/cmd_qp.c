@@ -139,7 +139,6 @@ static int change_qp(struct rl_context *ctx, const struct ib_uverbs_modify_qp *i
 	struct rl_qp *qp = rl_find_qp(ctx, in->qp_handle);
 	bool ends = in->attr_mask & IBV_QP_STATE &&
 		    (in->qp_state == IBV_QPS_ERR || in->qp_state == IBV_QPS_RESET);
-
 	int rv = -EINVAL;
 
 	if (!qp)

@@ -261,13 +261,9 @@ static bool begin_linger(struct rl_sock *sk, u64 *until)
 	const struct linger *l = &sk->options.linger;
 	u32 most = INT_MAX / 1000;
 
-	if (!l->l_onoff || !sk->stream || rl_stream_has_operations(sk->stream))
+	if (!l->l_linger || !sk->stream || rl_stream_has_operations(sk->stream))
 		return false;
-	if (!l->l_linger) {
-		rl_stream_reset_at_close(sk->stream);
-		return false;
-	}
-	rl_stream_get(sk->stream);
+	rl_stream_await_end(sk->stream);
 	*until = rl_now_ms() + 1000ull * ((u32)l->l_linger < most ? (u32)l->l_linger : most);
 	return true;
 }

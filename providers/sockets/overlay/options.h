@@ -29,8 +29,8 @@ void rl_sock_take_options(struct rl_sock *sk, int fd);
 void rl_sock_return_options(struct rl_sock *sk, int fd, bool all);
 
 /*
- * @fd is about to be closed. SO_LINGER without time: it will be reset. With time: a stream, for
- * rl_sock_linger() after the close; else NULL.
+ * @fd is about to be closed. SO_LINGER with time: a stream, for rl_sock_linger() after the close;
+ * else NULL.
  */
 struct rl_stream *rl_sock_begin_linger(int fd, u64 *until);
 /* Waits until the peer's TCP has everything, a signal arrives, or the time is over. */

@@ -45,9 +45,12 @@ struct rl_sock *rl_sock_new(enum rl_sock_phase phase, const struct rl_rule *rule
 static void sock_release(struct rl_file *f)
 {
 	struct rl_sock *sk = container_of(f, struct rl_sock, file);
+	const struct linger *l = &sk->options.linger;
 
 	rl_claims_free(sk);
 	rl_sock_leave_epolls(sk, -1, true);
+	if (sk->stream && l->l_onoff && !l->l_linger)
+		rl_stream_reset_at_close(sk->stream);
 	if (sk->stream)
 		rl_stream_close(sk->stream);
 	pthread_mutex_destroy(&sk->sleepers_lock);

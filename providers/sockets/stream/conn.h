@@ -102,6 +102,7 @@ struct rl_stream {
 	 */
 	bool half;
 	bool resets;			/* at close(), as SO_LINGER without time wants it */
+	bool awaited;			/* rl_stream_await_end() */
 	struct sockaddr_in6 peer;	/* its name, or the beginning of it: an IPv4 address */
 	bool read_shut;
 	void (*changed)(void *arg, unsigned int events); /* on news; NULL: none */
@@ -152,6 +153,7 @@ struct rl_stream {
 	struct weft_wqe_info info[RL_STREAM_SLOTS];
 };
 
+void rl_stream_get(struct rl_stream *s);
 void rl_stream_put(struct rl_stream *s);
 
 /* Another process has it, and the socket: nothing of it is moved here. */

@@ -120,18 +120,26 @@ static struct rl_stream *stream_make(enum rl_stream_role role, const struct rl_s
 	return NULL;
 }
 
-/* The oldest that are closed, referenced: how many. */
+/*
+ * The oldest that are closed, referenced: how many. They become the youngest: those that stay do
+ * not keep the others from being looked at next time.
+ */
 static u32 oldest_closed(struct rl_stream *list[], u32 most)
 {
-	struct list_head *at;
+	struct list_head *at, *before, *first = NULL;
 	struct rl_stream *s;
 	u32 n = 0;
 
 	pthread_mutex_lock(&all.lock);
-	for (at = all.list.prev; at != &all.list && n < most; at = at->prev) {
+	for (at = all.list.prev; at != &all.list && at != first && n < most; at = before) {
+		before = at->prev;
 		s = list_entry(at, struct rl_stream, of_all);
-		if (s->closed && !s->over && stream_get_live(s))
-			list[n++] = s;
+		if (!s->closed || s->over || !stream_get_live(s))
+			continue;
+		if (!n)
+			first = at;
+		list[n++] = s;
+		list_move(at, &all.list);
 	}
 	pthread_mutex_unlock(&all.lock);
 	return n;
@@ -150,7 +158,7 @@ static void free_descriptors(void)
 		if (!rl_stream_is_foreign(list[i]) && !pthread_mutex_trylock(&list[i]->lock)) {
 			if (list[i]->conn && !list[i]->ops) {
 				rl_conn_lock(list[i]->conn);
-				rl_ulp_leave_now(list[i]->conn,
+				rl_ulp_leave_now(list[i]->conn, !list[i]->awaited &&
 						 rl_stream_peer_is_quiet(list[i]));
 				rl_conn_unlock(list[i]->conn);
 			}
@@ -860,8 +868,19 @@ bool rl_stream_lingers(struct rl_stream *s)
 	return lingers;
 }
 
+void rl_stream_await_end(struct rl_stream *s)
+{
+	stream_hold(s);
+	s->awaited = true;
+	rl_stream_get(s);
+	stream_end(s);
+}
+
 void rl_stream_let_go(struct rl_stream *s)
 {
+	stream_hold(s);
+	s->awaited = false;
+	stream_end(s);
 	rl_gate_enter();
 	rl_stream_put(s);
 	rl_gate_leave();

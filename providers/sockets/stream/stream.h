@@ -151,8 +151,11 @@ void rl_stream_set_low_mark(struct rl_stream *s, u32 octets);
 void rl_stream_reset_at_close(struct rl_stream *s);
 /* Now, and calls may be under way, which fail. rl_stream_close() is still to come. */
 void rl_stream_reset(struct rl_stream *s);
-/* A reference beyond rl_stream_close(), and its end. */
-void rl_stream_get(struct rl_stream *s);
+/*
+ * A reference beyond rl_stream_close(), and its end. Meanwhile the stream keeps its descriptor
+ * until the peer's TCP has everything.
+ */
+void rl_stream_await_end(struct rl_stream *s);
 void rl_stream_let_go(struct rl_stream *s);
 /* With such a reference: it is closed, and the peer's TCP has not everything yet. */
 bool rl_stream_lingers(struct rl_stream *s);

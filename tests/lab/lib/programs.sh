@@ -174,7 +174,6 @@ came_early() { grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: (-111|8)\.|Event 
 # again: perftest's server goes as soon as it has the client's last.
 # And what a program posts siw sends from two threads at once, now and then: weft finds a bad CRC.
 excuse() {
-	local overslept
 	if came_early "$1" ||
 		{ [[ $DEV_A = siw* ]] && refused_at_once "$1"; }; then
 		[ "$WEFT_LINK" != lo ] || forget_their_crashes
@@ -189,9 +188,15 @@ excuse() {
 		echo "siw sent from two threads at once, and weft found a bad CRC"
 		return
 	fi
+	left_unread && echo "siw left octets unread"
+}
+
+# Has end_if_unread on b found that?
+left_unread() {
+	local rc
 	[[ $DEV_B = siw* ]] && wait_for 20 [ -s "$TEST_DIR/unread.rc" ] || return
-	read -r overslept <"$TEST_DIR/unread.rc"
-	[ "$overslept" = 0 ] && echo "siw left octets unread"
+	read -r rc <"$TEST_DIR/unread.rc"
+	[ "$rc" = 0 ]
 }
 
 # How many bad CRCs weft on b has received from siw on a; prints nothing for other pairs. Under weft-run
@@ -262,8 +267,8 @@ rping_pair() {
 # One operation at a time fills siw's socket seldom: what TCP has no room for siw sends from two threads at once.
 verify_options() { [[ $1 != *siw* ]] || echo "-z -w 1"; }
 
-# end_if_unread PORT FILE: once a connection to PORT of this machine has had octets to be read for
-# ten seconds, programs that use RDMA are ended: 0. Once FILE is there: 1.
+# end_if_unread PORT FILE: once a connection to PORT of this machine, or with !PORT to any but that, has had octets
+# to be read for ten seconds, programs that use RDMA are ended: 0. Once FILE is there: 1.
 end_if_unread() {
 	local n=0
 	until [ $n = 20 ]; do
@@ -275,11 +280,13 @@ end_if_unread() {
 }
 
 unread() {
-	local hex file port state queues
-	printf -v hex ':%04X ' "$1"
+	local hex file port state queues is
+	printf -v hex ':%04X ' "${1#!}"
 	for file in /proc/net/tcp /proc/net/tcp6; do
 		while read -r _ port _ state queues _; do
-			[[ $state = 01 && "$port " = *$hex && $queues != *:00000000 ]] && return
+			[[ $state = 01 && $queues != *:00000000 ]] || continue
+			if [[ "$port " = *$hex ]]; then is=; else is='!'; fi
+			[[ $1 != "$is${1#!}" ]] || return 0
 		done <$file
 	done
 	return 1

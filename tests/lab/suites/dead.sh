@@ -14,7 +14,10 @@ tests() {
 		connect-to-a-dead-peer-fails connect
 	END
 	# QPs by hand, and lo, which takes its addresses along.
-	[ "${KERNEL-}" != rootless ] || echo 'dead-peer-by-hand pingpong'
+	[ "${KERNEL-}" != rootless ] || cat <<-'END'
+		dead-peer-by-hand pingpong
+		timeout-that-is-shortened-in-sqd-counts shortened
+	END
 	[ "${KERNEL-}" = rootless ] || cat <<-'END'
 		link-goes-down link_down
 		way-becomes-a-black-hole black_hole
@@ -160,6 +163,16 @@ pingpong() {
 	wait_for 30 qps_are_connected || fail "no connection"
 	cut
 	wait_for $LIMIT_S one_end_failed || fail "$(words "$TEST_DIR/client.log"); $(words "$TEST_DIR/server.log")"
+}
+
+# From 34 s to half a second.
+shortened() {
+	[ "$OWN_NET" != no ] || skip "lo is the host's own"
+	pair weft:weft
+	run_apart "$TEST_DIR/client" weft-sqd "$IP_A"
+	wait_for 30 has client ready || fail "no connection; $(words "$TEST_DIR/client.log")"
+	cut
+	wait_for $LIMIT_S has client 'transport retry counter exceeded' || fail "$(words "$TEST_DIR/client.log")"
 }
 
 # The end that has nothing under way but receives may wait on, as on InfiniBand.

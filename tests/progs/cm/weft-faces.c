@@ -128,6 +128,38 @@ static bool qp_fails_and_the_peer_disconnects(void)
 	return ok;
 }
 
+/*
+ * iw_cm reports what the device does when it loses its QP: it closes, at both ends. InfiniBand's CM
+ * knows nothing of QPs; but without one nothing else than that can be said to the peer.
+ */
+static bool qp_is_destroyed(void)
+{
+	bool ok;
+
+	open_pair();
+	rdma_destroy_qp(server.id);
+	ok = (!roce || is_silent(&server, 200)) && disconnects(&server) && disconnects(&client);
+	close_pair();
+	return ok;
+}
+
+/* The end of an RNIC's connection was reported when the QP failed. */
+static bool failed_qp_is_destroyed(void)
+{
+	bool ok;
+
+	open_pair();
+	fail_qp(&server);
+	ok = roce || (disconnects(&server) && disconnects(&client));
+	rdma_destroy_qp(server.id);
+	ok = ok && is_silent(&server, 1000) && is_silent(&client, 0);
+	if (roce)
+		ok = ok && !rdma_disconnect(server.id) && disconnects(&server) &&
+		     disconnects(&client);
+	close_pair();
+	return ok;
+}
+
 /* The status of REJECTED for a connect to @port. */
 static int refused(const char *port)
 {
@@ -184,6 +216,8 @@ int main(int argc, char **argv)
 	conn_listen(&server, addr, PORT);
 	verdict_if("a-qp-fails", qp_fails());
 	verdict_if("a-qp-fails-and-the-peer-disconnects", qp_fails_and_the_peer_disconnects());
+	verdict_if("a-qp-is-destroyed", qp_is_destroyed());
+	verdict_if("a-failed-qp-is-destroyed", failed_qp_is_destroyed());
 	verdict_if("reasons-of-a-refusal", reasons());
 	return verdict_end();
 }

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../providers/rootless/process/crc32c.h"
 #include "conn.h"
 #include "tcp.h"
 #include "verdict.h"
@@ -27,6 +28,11 @@
 /* The rest is an eighth of the limit, and what the program and its devices have open. */
 #define OWN	150
 #define SOON_MS	20000
+/* That the library may have of them: an eighth. */
+#define SHARE	(LIMIT / 8)
+/* What a slow peer is sent: TCP takes it at once. The peer takes one or two KB at a time. */
+#define UNTAKEN	(16 << 10)
+#define SIP_MS	4000
 
 static const char *host;
 static int port;
@@ -81,8 +87,37 @@ static void be_peers(const struct sockaddr_in *to, bool ask, int go, int there)
 	_exit(0);
 }
 
-/* Before the limit falls. They wait for peers_arrive(). */
-static struct peers new_peers(const char *ip, int at, bool ask)
+/* Peers of which @slow take what is sent to them so slowly that no end of theirs is in sight. */
+static void be_slow_peers(const struct sockaddr_in *to, int slow, int go, int there)
+{
+	static const char request[] = "MPA ID Req Frame\x40\x01\0";
+	/* A Write of no octets, and its CRC: now the other end may send. */
+	uint8_t fpdu[20] = { 0, 14, 0xc1, 0x40, 0, 0, 0, 1 };
+	uint32_t crc = ~weft_crc32c(~0u, fpdu, 16);
+	int fd[SHARE], i, least = 1;
+	char octets[UNTAKEN];
+
+	signal(SIGPIPE, SIG_IGN);
+	alarm(120);
+	memcpy(fpdu + 16, &crc, sizeof(crc));
+	for (i = 0; i < slow; i++) {
+		fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+		setsockopt(fd[i], SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
+		if (connect(fd[i], (const struct sockaddr *)to, sizeof(*to)) ||
+		    send(fd[i], request, 20, 0) != 20 || recv(fd[i], octets, 20, MSG_WAITALL) != 20 ||
+		    send(fd[i], fpdu, sizeof(fpdu), 0) != sizeof(fpdu))
+			_exit(1);
+	}
+	if (write(there, "", 1) != 1)
+		_exit(1);
+	while (!tcp_is_readable(go, SIP_MS))
+		for (i = 0; i < slow; i++)
+			(void)!recv(fd[i], octets, sizeof(octets), MSG_DONTWAIT);
+	_exit(0);
+}
+
+/* Before the limit falls. They wait for peers_arrive(), but for those that are @slow. */
+static struct peers make_peers(const char *ip, int at, bool ask, int slow)
 {
 	const struct sockaddr_in to = tcp_address(ip, at);
 	int go[2], there[2];
@@ -93,6 +128,8 @@ static struct peers new_peers(const char *ip, int at, bool ask)
 	p.pid = fork();
 	if (!p.pid) {
 		close(go[1]);
+		if (slow)
+			be_slow_peers(&to, slow, go[0], there[1]);
 		be_peers(&to, ask, go[0], there[1]);
 	}
 	close(go[0]);
@@ -100,6 +137,11 @@ static struct peers new_peers(const char *ip, int at, bool ask)
 	p.go = go[1];
 	p.there = there[0];
 	return p;
+}
+
+static struct peers new_peers(const char *ip, int at, bool ask)
+{
+	return make_peers(ip, at, ask, 0);
 }
 
 static bool peers_arrive(const struct peers *p)
@@ -309,6 +351,65 @@ static bool ended_connections(void)
 	return ok;
 }
 
+/* Accepts a request, sends, and ends the connection before the peer has all. */
+static bool serve_a_slow_peer(void)
+{
+	static uint8_t octets[UNTAKEN];
+	static struct conn c;		/* it may have the next request already */
+	struct ibv_sge sge = { .addr = (uintptr_t)octets, .length = UNTAKEN };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	struct ibv_wc wc;
+
+	c.events = events;
+	c.timeout_ms = SOON_MS;
+	if (!c.next && !tcp_is_readable(events->fd, SOON_MS))
+		return false;
+	conn_await_request(&c);
+	conn_make_qp(&c, 2, 1, 0);
+	sge.lkey = conn_reg(&c, octets, UNTAKEN, 0)->lkey;
+	conn_accept(&c, NULL, 0);
+	if (ibv_post_send(c.id->qp, &wr, &bad) || conn_poll(&c, &wc, 1, SOON_MS) != 1 ||
+	    wc.status != IBV_WC_SUCCESS)
+		return false;
+	conn_close(&c);
+	return true;
+}
+
+/* Others wait in TCP's queue behind the first @slow, which have no program here any more. */
+static bool slow_ones(int slow)
+{
+	struct peers last = new_peers(host, port, false), first;
+	bool ok = true;
+	int i;
+
+	limit_to(LIMIT, LIMIT);
+	start_listener();
+	first = make_peers(host, port, true, slow);
+	for (i = 0; i < slow && ok; i++)
+		ok = serve_a_slow_peer();
+	if (!ok)
+		printf("# peer %d was not served\n", i);
+	ok = ok && peers_arrive(&last) && serves_another();
+	/* It has the other's pipes, too. */
+	peers_leave(&first);
+	peers_leave(&last);
+	return ok;
+}
+
+/* As many as are looked at for one that may go. */
+static bool some_slow_ones(void)
+{
+	return slow_ones(16);
+}
+
+static bool slow_ones_alone(void)
+{
+	return slow_ones(SHARE);
+}
+
 /* The QP's number names its port. */
 static bool silent_peers_by_hand(void)
 {
@@ -345,6 +446,8 @@ static const struct {
 	{ "silent-peers-of-a-listener-leave-descriptors", silent_peers },
 	{ "unread-requests-leave-descriptors", unread_requests },
 	{ "ended-connections-leave-descriptors", ended_connections },
+	{ "slow-peers-that-were-served-do-not-hold-up-others", some_slow_ones },
+	{ "slow-peers-alone-do-not-hold-up-others", slow_ones_alone },
 	{ "silent-peers-of-a-qp-by-hand-leave-descriptors", silent_peers_by_hand },
 };
 

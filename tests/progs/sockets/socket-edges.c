@@ -1823,6 +1823,29 @@ static bool shut_after_the_peers_close(void)
 	return true;
 }
 
+/* As TCP after the peer's close: without being asked, only an error or the end of both halves. */
+static bool half_is_silent(void)
+{
+	struct epoll_event ev = { .events = 0 };
+	int fd[2], ep = epoll_create1(0);
+	struct pollfd p;
+
+	NEED(client_has_closed(fd) && asked_until(fd[0], POLLOUT, POLLOUT) == POLLOUT);
+	p = (struct pollfd){ .fd = fd[0] };
+	NEED(poll(&p, 1, 200) == 0 && !p.revents);
+	NEED(!epoll_ctl(ep, EPOLL_CTL_ADD, fd[0], &ev) && epoll_wait(ep, &ev, 1, 200) == 0);
+	ev.events = EPOLLIN;
+	NEED(!epoll_ctl(ep, EPOLL_CTL_MOD, fd[0], &ev));
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == EPOLLIN);
+	ev.events = 0;
+	NEED(!epoll_ctl(ep, EPOLL_CTL_MOD, fd[0], &ev) && !shutdown(fd[0], SHUT_WR));
+	NEED(epoll_wait(ep, &ev, 1, 20000) == 1 && ev.events == EPOLLHUP);
+	NEED(poll(&p, 1, 20000) == 1 && p.revents == POLLHUP);
+	close(ep);
+	close(fd[0]);
+	return true;
+}
+
 /* close() waits for a reader, and no longer than for its time. */
 static bool close_lingers(void)
 {
@@ -1869,6 +1892,30 @@ static bool close_resets(void)
 	int fd[2];
 
 	NEED(connect_pair(fd) && !setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	NEED(!close(fd[1]) && recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
+	close(fd[0]);
+	return true;
+}
+
+/* It is the last close that resets, by what the option is then. */
+static bool linger_of_a_dup(void)
+{
+	struct linger l = { 1, 0 };
+	int fd[2], copy;
+	char c;
+
+	NEED(connect_pair(fd) && !setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	copy = dup(fd[1]);
+	NEED(copy >= 0 && !close(fd[1]) && word(copy, "still") && hear(fd[0], "still"));
+	l.l_onoff = 0;
+	NEED(!setsockopt(copy, SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	NEED(!close(copy) && recv(fd[0], &c, 1, 0) == 0);
+	close(fd[0]);
+	NEED(connect_pair(fd));
+	copy = dup(fd[1]);
+	l.l_onoff = 1;
+	NEED(copy >= 0 && !setsockopt(copy, SOL_SOCKET, SO_LINGER, &l, sizeof(l)) && !close(copy));
+	NEED(word(fd[1], "still") && hear(fd[0], "still"));
 	NEED(!close(fd[1]) && recv(fd[0], &c, 1, 0) == -1 && errno == ECONNRESET);
 	close(fd[0]);
 	return true;
@@ -2210,6 +2257,80 @@ static int count_descriptors(void)
 	return n;
 }
 
+/* What TCP takes at once, and more than a peer of SMALL reads ahead. */
+#define SMALL 4096
+#define FITS 20000
+
+/* In a process of its own, which has no more than @most descriptors. */
+static bool with_few(rlim_t most, bool (*run)(void))
+{
+	const struct rlimit few = { most, most };
+	int status, size = SMALL;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		bool ok = !setrlimit(RLIMIT_NOFILE, &few) &&
+			  set_to(listener, SOL_SOCKET, SO_RCVBUF, size) && run();
+
+		fflush(stdout);
+		_exit(!ok);
+	}
+	NEED(waitpid(pid, &status, 0) == pid);
+	size = 131072;
+	return set_to(listener, SOL_SOCKET, SO_RCVBUF, size) && !status;
+}
+
+static bool is_closed_in_time(int fd) { return !close(fd); }
+
+static bool lingers_beside_others(void)
+{
+	struct linger l = { 1, 60 };
+	struct task closer;
+	int fd[2], other[2], i;
+
+	NEED(connect_pair(fd) && !setsockopt(fd[1], SOL_SOCKET, SO_LINGER, &l, sizeof(l)));
+	NEED(send_bulk(fd[1], FITS));
+	NEED(begin_task(&closer, is_closed_in_time, fd[1]) && !is_done_within(&closer, 300));
+	for (i = 0; i < 10; i++)
+		NEED(connect_pair(other));
+	NEED(!is_done_within(&closer, 100));
+	return recv_bulk(fd[0], FITS, 0) && ended(fd[0]) && end_task(&closer);
+}
+
+/* Then closed ones are left to the kernel, which close() must not take for their end. */
+static bool lingers_without_descriptors(void)
+{
+	return with_few(128, lingers_beside_others);
+}
+
+/* Many have more to say than TCP takes, and keep their descriptors; one behind them has not. */
+static bool one_behind_many(void)
+{
+	enum { MANY = 64 };
+	int fd[MANY][2], last[2], more[2], i, before;
+
+	for (i = 0; i < MANY; i++) {
+		NEED(connect_pair(fd[i]));
+		NEED(send_some(fd[i][1]) > FITS);
+		NEED(!close(fd[i][1]));
+	}
+	NEED(connect_pair(last) && send_bulk(last[1], FITS) && !close(last[1]));
+	before = count_descriptors();
+	/* Two for the program, two for the streams, and one less. */
+	NEED(connect_pair(more) && count_descriptors() <= before + 3);
+	NEED(recv_bulk(last[0], FITS, 0) && ended(last[0]));
+	for (i = 0; i < MANY; i++)
+		close(fd[i][0]);
+	return true;
+}
+
+static bool any_closed_one_leaves(void)
+{
+	return with_few(512, one_behind_many);
+}
+
 static bool comes_down_to(int most)
 {
 	int i;
@@ -2302,6 +2423,10 @@ static const struct a_case {
 	{ "shut-after-the-peers-close", shut_after_the_peers_close },
 	{ "close-waits-as-so-linger-says", close_lingers },
 	{ "close-resets-as-so-linger-says", close_resets },
+	{ "so-linger-of-a-dup-counts-with-the-last-close", linger_of_a_dup },
+	{ "close-waits-as-so-linger-says-without-descriptors", lingers_without_descriptors },
+	{ "closed-streams-leave-whatever-others-do", any_closed_one_leaves },
+	{ "half-closed-by-the-peer-is-silent", half_is_silent },
 	{ "connected-to-no-address-and-again", disconnected },
 	{ "connected-to-no-address-under-a-reader", disconnected_under_readers },
 	{ "messages-received-in-time", messages_in_time },
