@@ -18,9 +18,6 @@
 /* A Marker stands in front of each run of this many octets of FPDUs. */
 #define MARKER_RUN (WEFT_MPA_MARKER_EVERY - WEFT_MPA_MARKER_SIZE)
 
-/* Copy and sum in steps that stay in the first-level cache. */
-#define SUM_STEP 4096
-
 static const char keys[2][WEFT_MPA_KEY_LEN + 1] = {
 	[false]	= "MPA ID Req Frame",
 	[true]	= "MPA ID Rep Frame",
@@ -319,21 +316,14 @@ static void emit_marker(struct weft_emit *e)
 	advance(e, WEFT_MPA_MARKER_SIZE);
 }
 
-/* The copy is summed, not the source: that may change meanwhile. */
 static void emit_run(struct weft_emit *e, const u8 *p, u32 n)
 {
-	memcpy(e->out, p, n);
 	if (e->do_crc)
-		e->crc = weft_crc32c(e->crc, e->out, n);
+		e->crc = weft_crc32c_copy(e->crc, e->out, p, n);
+	else
+		memcpy(e->out, p, n);
 	e->fpdu_off += n;
 	advance(e, n);
-}
-
-static u32 run_limit(const struct weft_emit *e, u32 n)
-{
-	if (e->markers)
-		return min_t(u32, n, weft_mpa_to_marker(e->pos));
-	return e->do_crc ? min_t(u32, n, SUM_STEP) : n;
 }
 
 void weft_emit_bytes(struct weft_emit *e, const void *src, u32 n)
@@ -345,7 +335,7 @@ void weft_emit_bytes(struct weft_emit *e, const void *src, u32 n)
 
 		if (e->markers && !e->pos)
 			emit_marker(e);
-		run = run_limit(e, n);
+		run = e->markers ? min_t(u32, n, weft_mpa_to_marker(e->pos)) : n;
 		emit_run(e, p, run);
 		p += run;
 		n -= run;

@@ -29,6 +29,22 @@ static inline u32 weft_crc32c(u32 crc, const void *p, size_t len)
 	return crc32c(crc, p, len);
 }
 
+/*
+ * Copies @len bytes and returns the CRC32c of the copy: the source may change meanwhile. In steps
+ * that stay in the first-level cache.
+ */
+static inline u32 weft_crc32c_copy(u32 crc, void *to, const void *from, size_t len)
+{
+	size_t step;
+
+	for (; len; len -= step, to += step, from += step) {
+		step = min_t(size_t, len, 4096);
+		memcpy(to, from, step);
+		crc = crc32c(crc, to, step);
+	}
+	return crc;
+}
+
 #else /* user space: the tests, the fuzzers, the tester's self-peer, rootless */
 
 #include <errno.h>
@@ -72,8 +88,9 @@ typedef int64_t s64;
 #define max_t(t, a, b) ({ t max_a = (a), max_b = (b); max_a > max_b ? max_a : max_b; })
 #define container_of(p, t, m) ((t *)((char *)(p) - offsetof(t, m)))
 
-/* The same contract as the kernel's; each user-space host links one. */
+/* The same contract as the kernel's; each user-space host links them. */
 u32 weft_crc32c(u32 crc, const void *p, size_t len);
+u32 weft_crc32c_copy(u32 crc, void *to, const void *from, size_t len);
 
 #endif
 #endif

@@ -216,9 +216,10 @@ static void stage_run(struct weft_stream *st, struct weft_cur *in)
 	if (st->agreed.rx_markers)
 		n = min_t(u32, n, weft_mpa_to_marker(st->rx_marker_pos));
 	p = weft_cur_piece(in, n, &n);
-	memcpy(dst, p, n);
 	if (st->agreed.crc && (!st->rx_need || st->rx_staged + WEFT_MPA_CRC_SIZE < st->rx_need))
-		st->rx_crc = weft_crc32c(st->rx_crc, dst, n);
+		st->rx_crc = weft_crc32c_copy(st->rx_crc, dst, p, n);
+	else
+		memcpy(dst, p, n);
 	st->rx_staged += n;
 	st->rx_marker_pos = (st->rx_marker_pos + n) & (WEFT_MPA_MARKER_EVERY - 1);
 	if (st->rx_staged == WEFT_MPA_LEN_SIZE)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Big-endian fields, the cursor, and the CRC that all of it relies on. */
-#include "../../providers/rootless/process/crc32c.h"
 #include "rig.h"
 
 static void fields_are_big_endian(void **state)
@@ -130,23 +129,6 @@ static void crc_has_the_known_check_value(void **state)
 	assert_int_equal(~weft_crc32c(~0u, "123456789", 9), 0xE3069283);
 }
 
-static void both_crcs_agree_with_the_bitwise_one(void **state)
-{
-	static u8 buf[8192];
-
-	(void)state;
-	pattern(buf, sizeof(buf), 1);
-	for (u32 i = 0; i < 2000; i++) {
-		u32 off = i % 9;
-		u32 len = i < 600 ? i : i * 37 % (sizeof(buf) - 9);
-		u32 want = ref_crc32c(buf + off, len);
-
-		assert_int_equal(~crc32c_slicing(~0u, buf + off, len), want);
-		if (crc32c_have_hw())
-			assert_int_equal(~crc32c_hw(~0u, buf + off, len), want);
-	}
-}
-
 static void crc_continues_over_any_cut(void **state)
 {
 	static u8 buf[4000];
@@ -170,7 +152,6 @@ int main(void)
 		cmocka_unit_test(a_shortened_cursor_ends_early),
 		cmocka_unit_test(cursor_sums_as_if_the_pieces_were_one),
 		cmocka_unit_test(crc_has_the_known_check_value),
-		cmocka_unit_test(both_crcs_agree_with_the_bitwise_one),
 		cmocka_unit_test(crc_continues_over_any_cut),
 	};
 

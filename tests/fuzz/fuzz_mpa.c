@@ -17,6 +17,12 @@ u32 weft_crc32c(u32 crc, const void *p, size_t len)
 	return fuzz_crc32c(crc, p, len);
 }
 
+u32 weft_crc32c_copy(u32 crc, void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return fuzz_crc32c(crc, to, len);
+}
+
 static struct weft_mpa_cfg cfg_of(const u8 *p)
 {
 	return (struct weft_mpa_cfg){

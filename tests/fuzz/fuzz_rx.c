@@ -38,6 +38,12 @@ u32 weft_crc32c(u32 crc, const void *p, size_t len)
 	return true_crc ? fuzz_crc32c(crc, p, len) : crc;
 }
 
+u32 weft_crc32c_copy(u32 crc, void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	return weft_crc32c(crc, to, len);
+}
+
 static void add(struct run *r, const void *p, size_t len)
 {
 	r->sum = fuzz_hash(r->sum, p, len);
