@@ -6,7 +6,7 @@
 
 help:
 	@echo 'make demo         both of these, one after the other'
-	@echo 'make demo-rootless   RDMA programs on this host under weft-run, beside TCP: a minute'
+	@echo 'make demo-rootless   RDMA programs on this host under weft-run, by turns with TCP: two minutes'
 	@echo 'make demo-vm      two virtual machines, the driver on both, the usual RDMA programs between them'
 	@echo 'make test         engine, stacks, provider, softirq, sockets: a minute, no root; T=name: one test'
 	@echo 'make check        all tests that a change must pass'
@@ -18,7 +18,7 @@ help:
 	@echo '                  SUITES="tools datagram": and these suites of weft-run; all: each of them'
 	@echo 'make bench        weft, siw, rxe and TCP side by side: figures, ratios, goals met or missed'
 	@echo 'make bench-quick  the main rows of it, in some minutes'
-	@echo 'make bench-native weft-run and TCP side by side on this host: at most 10 minutes'
+	@echo 'make bench-native weft-run and TCP by turns on this host: within 10 minutes'
 	@echo 'make modules      kernel/weft.ko; KDIR=/lib/modules/$$(uname -r)/build [ARCH=um]'
 	@echo '                  (without KDIR: for the current kernel of Debian 12)'
 	@echo 'make provider     build/lib, build/etc: the rdma-core provider'

@@ -155,6 +155,8 @@ group_build() { scripts/check-build.sh stock 6.12-debug && scripts/check-source.
 # Static analysis. clang-tidy takes the longest.
 group_lint() { scripts/lint.sh --tap gcc cocci; }
 group_lint_full() { scripts/lint.sh --tap tidy; }
+# What benchmarks are measured by.
+group_turns() { tests/bench/test_turns.py; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
@@ -175,8 +177,8 @@ fi
 
 # Two groups run at a time; a worker that is done takes the next one, so the long ones come first. A third
 # worker runs those of `light`, which mostly wait. The user-mode kernel takes long to build the first time.
-groups=(kasan vm rootless rootless_san fuzz build lint rootless_waits spec sockets stacks engine provider boot) workers=2
-light=' rootless_waits spec sockets stacks engine provider boot '
+groups=(kasan vm rootless rootless_san fuzz build lint rootless_waits spec sockets stacks engine provider boot turns) workers=2
+light=' rootless_waits spec sockets stacks engine provider boot turns '
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # make demo-rootless: RDMA programs of the distribution on this host, as a user without rights, with
 # no module and nothing prepared. Their figures stand beside those of plain TCP sockets with the same
-# traffic, taken in the same minute.
+# traffic, taken by turns.
 # shellcheck source-path=SCRIPTDIR source=../scripts/lib.sh
 . "$(dirname "$0")/../scripts/lib.sh"
-need rping ib_write_bw ib_read_bw ib_write_lat setpriv
+need rping ib_write_bw ib_read_bw ib_write_lat setpriv python3
 # shellcheck source-path=SCRIPTDIR source=lab/rootless.sh
 . "$WEFT_TOP/tests/lab/rootless.sh"
 
@@ -39,75 +39,43 @@ become_nobody() {
 	who+=', who can gain no privileges'
 }
 
-free_port() {
-	local port
-	for _ in {1..50}; do
-		port=$((20000 + RANDOM % 12000))
-		listening $port || break
-	done
-	echo $port
-}
-
-row() { printf '%-13s %-36s %12s %12s %12s\n' "$@"; }
-
 rping_shows() {
 	local port
 	port=$(free_port)
 	together "$port" rping -s -a "$IP_B" -p "$port" -C 1000 -S 4000 -V -- \
 		rping -c -a "$IP_B" -p "$port" -C 1000 -S 4000 -V
-	row rping '1000 messages of 4000 bytes and back' 'all right' '' ''
+	echo "rping: 1000 messages of 4000 bytes and back, each compared: all right"
+	echo "Now measuring by turns, weft and plain TCP, about a minute ..."
+	echo
 }
 
-# perftest_says CRC COLUMN PROGRAM OPTION...
-perftest_says() {
-	local crc=$1 column=$2 port figures
-	shift 2
-	port=$(free_port)
-	export WEFT_CRC=$crc
-	# perftest prints zeros where it could not gauge its clock: once more.
-	for _ in 1 2 3; do
-		rm -f "$run"/server.rc
-		(together "$port" "$@" -R -F -p "$port" -- "$@" -R -F -p "$port" "$IP_B") \
-			>"$run/$1.said" 2>&1 || {
-			cat "$run/$1.said" >&2
-			exit 1
-		}
-		figures=$(grep -E '^ *[0-9]+ +[0-9]+ ' "$run/$1.log" | tail -n 1)
-		awk -v c="$column" '{print $c + 0; exit !($c > 0)}' <<<"$figures" && return
+# row NAME PROGRAM READER TCP N OPTION...: with CRC, and without; beside the row TCP.
+row() {
+	local name=$1 program=$2 reader=$3 tcp=$4 n=$5 crc
+	shift 5
+	for crc in 'weft+crc ' 'weft , without CRC'; do
+		echo "$program, $name${crc#* } | - | $tcp | - | $reader | $one ${crc%% *} - perftest $n $program $*"
 	done
 }
 
-# tcp_says KEY OPTION...: without weft-run.
-tcp_says() {
-	local key=$1 port rate=$WEFT_BUILD/bin/weft-rate
-	shift
-	port=$(free_port)
-	rm -f "$run"/tcp.rc
-	# shellcheck disable=SC2086 # a list
-	start_b tcp $as_user "$rate" -l -T -p "$port"
-	wait_listen_b "$port"
-	# shellcheck disable=SC2086
-	$as_user "$rate" -T -t 1 -p "$port" "$@" "$IP_B" | tr ' ' '\n' | sed -n "s|^$key=||p"
-	finish_b tcp
+plan() {
+	echo "TCP stream | - | - | - | MB/s | $one tcp - rate -s 65536"
+	row 'Writes of 64 KiB' ib_write_bw perftest_bw 'TCP stream' 2000 -N -s 65536
+	row 'Reads of 64 KiB' ib_read_bw perftest_bw 'TCP stream' 2000 -N -s 65536
+	echo "TCP ping-pong | - | - | - | typical_us | $one tcp - rate -L -s 8"
+	row '8 bytes, one way' ib_write_lat perftest_lat 'TCP ping-pong' 500 -s 8
 }
 
-megabytes() { awk '{printf "%.0f MB/s", $1 * 1.048576}'; }
-microseconds() { awk '{printf "%.1f us", $1}'; }
-
-# stream_shows PROGRAM WHAT
-stream_shows() {
-	local with without
-	with=$(perftest_says 1 4 "$1" -s 65536 -n 20000) || exit
-	without=$(perftest_says 0 4 "$1" -s 65536 -n 20000) || exit
-	row "$1" "$2" "$(megabytes <<<"$with")" "$(megabytes <<<"$without")" "$stream"
-}
-
-latency_shows() {
-	local with without
-	with=$(perftest_says 1 5 ib_write_lat -s 8 -n 30000) || exit
-	without=$(perftest_says 0 5 ib_write_lat -s 8 -n 30000) || exit
-	row ib_write_lat 'Writes of 8 bytes, one way' "$(microseconds <<<"$with")" \
-		"$(microseconds <<<"$without")" "$(tcp_says typical_us -L -s 8 | microseconds)"
+# A slow machine has fewer pairs, and the table says so.
+measure() {
+	local one="bash $WEFT_TOP/tests/bench/one.sh" turns=$WEFT_TOP/tests/bench/turns.py
+	local options=(--seconds 150 --limit 100) files=("$run/plan" "$run/figures.csv") rc=0
+	export AS_USER=$as_user WEFT_RUN=$weft_run
+	plan >"$run/plan"
+	"$turns" "${options[@]}" "${files[@]}" >"$run/turns.log" 2>&1 || rc=$?
+	[ $rc = 0 ] || grep '^# ' "$run/turns.log"
+	"$turns" --table "${options[@]}" "${files[@]}"
+	return $rc
 }
 
 verdict() {
@@ -124,16 +92,11 @@ become_nobody
 echo "RDMA over TCP on lo (MTU $(cat /sys/class/net/lo/mtu)) of this machine, with $(nproc) CPUs,"
 echo "as $who:"
 echo
-row program 'what it did' weft 'without CRC' 'plain TCP'
-(
-	rping_shows
-	stream=$(tcp_says MB/s -s 65536 | awk '{printf "%.0f MB/s", $1}')
-	stream_shows ib_write_bw 'Writes of 64 KiB'
-	stream_shows ib_read_bw 'Reads of 64 KiB'
-	latency_shows
-)
+(rping_shows && measure)
 rc=$?
 echo
-echo "(TCP: a stream of 64 KiB messages, and a ping-pong that spins. iWARP's CRC is on unless a user"
-echo "turns it off. One run of a second each: 'make bench-native' says more.)"
+echo "Medians. A pair is a run of weft and one of TCP, one soon after the other; the ratio is the median of the"
+echo "pairs', and half of them lie within the quartiles. TCP: a stream of 64 KiB messages, a ping-pong that spins."
+echo "What limits it: these CPUs copy each octet at both ends, as for TCP, and with iWARP's CRC, which is on unless"
+echo "a user turns it off, they sum it at both ends. docs/performance-native.md counts copies and calls."
 verdict $rc

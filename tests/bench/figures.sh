@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # What the benches share: servers and clients, what they say, the turns. Sourced inside the lab,
-# behind lab/lib.sh, by measure.sh and measure-native.sh. Uses their $round, $mtu, $driver, $csv,
+# behind lab/lib.sh, by measure.sh and one.sh. Uses their $round, $mtu, $driver, $csv,
 # $here (the server's address) and $plan, and of their functions begun (returns once the server that
 # was started listens) and memory_of PID.
 # shellcheck disable=SC2154

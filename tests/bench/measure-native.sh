@@ -1,201 +1,124 @@
 #!/bin/bash
-# The native bench: weft-run's devices and TCP's sockets by turns, on lo of the place without a
-# machine. Every figure is a line of CSV in $TEST_DIR/figures.csv, as measure.sh has it: driver is
-# rootless, rootless+crc or tcp. Rates are in 10^6 octets a second, latencies in us, half a
-# round trip (of Reads a whole one), memory in 1024 octets, of one end.
-#   measure-native.sh ROUNDS PLAN SECONDS
-#        PLAN: full, or a regular expression of cells
-#        SECONDS: no round begins that would end later
+# The native bench: weft-run's devices and TCP's sockets by turns, on lo of the place without a machine. In
+# $TEST_DIR: plan and figures.csv, as turns.py has them, and counts, what missed goals call.
+#   measure-native.sh PAIRS PLAN SECONDS
+#        PLAN: goals; plots, what the plots of the page need; or a regular expression for names of rows
+#        SECONDS: no run goes on for longer
 # shellcheck source-path=SCRIPTDIR source=../lab/lib.sh
 . "$WEFT_TOP/tests/lab/lib.sh"
 
-# A trace would be measured, too.
-unset WEFT_TRACE
-rounds=$1 plan=$2 limit=$3
+pairs=$1 plan=$2 limit=$3
 TEST_DIR=$SHARE/bench
 mkdir -p "$TEST_DIR"
 chmod 1777 "$TEST_DIR"
 export TEST_DIR
-csv=$TEST_DIR/figures.csv
-here=$IP_B
-# The programs' names lead to weft-run (lab/rootless.sh): TCP's turns do without.
-wrapped=$PATH plain=${PATH#*:}
-# shellcheck source-path=SCRIPTDIR source=figures.sh
-. "$WEFT_TOP/tests/bench/figures.sh"
+one="bash $WEFT_TOP/tests/bench/one.sh"
+turns=$WEFT_TOP/tests/bench/turns.py
+mtus='65536 1500'
+[ "$OWN_NET" = yes ] || mtus=$(cat /sys/class/net/lo/mtu)
 
-# What is measured: ROUNDS DRIVER-LIST MTU-LIST CELL FUNCTION [ARG...]. perftest sends as
-# many messages as take about a second.
-cells() {
+# --- the plan: NAME | PAIRS | BASE | GOAL | READER | COMMAND ---
+
+tcp_stream() { echo "TCP, $1 octets, MTU $2 | - | - | - | MB/s | $one tcp $2 rate -s $1"; }
+
+# stream NAME VERB SIZE MTU WAY GOAL [OPTION]: beside TCP's with messages of the same size.
+stream() {
+	echo "ib_$2_bw, $1 | - | TCP, $3 octets, MTU $4 | $6 | perftest_bw |" \
+		"$one $5 $4 perftest $((100000000 / $3)) ib_$2_bw -N -s $3 ${7-}"
+}
+
+# Where FPDUs are as large as messages.
+streams_at_large_mtu() {
+	local size=$1 mtu=$2 verb
+	tcp_stream "$size" "$mtu"
+	for verb in write send read; do stream "$size octets" $verb "$size" "$mtu" weft '>= 1' -R; done
+	for verb in send read; do stream "$size octets, CRC on" $verb "$size" "$mtu" weft+crc '>= 0.85' -R; done
+	stream "$size octets, CRC on" write "$size" "$mtu" weft+crc '>= 0.7' -R
+}
+
+# By rdma_cm an FPDU is a segment; QPs connected by hand may agree on larger ones.
+streams_at_small_mtu() {
+	local size=$1 mtu=$2 verb
+	tcp_stream "$size" "$mtu"
+	for verb in write send read; do
+		stream "$size octets, MTU $mtu, by hand" $verb "$size" "$mtu" weft '>= 1'
+	done
+	for verb in write send read; do
+		stream "$size octets, MTU $mtu" $verb "$size" "$mtu" weft '>= 0.85' -R
+	done
+	for verb in write send read; do
+		stream "$size octets, MTU $mtu, CRC on" $verb "$size" "$mtu" weft+crc '>= 0.7' -R
+	done
+}
+
+# latency NAME PROGRAM BASE GOAL [OPTION]: of 8 octets, half a round trip.
+latency() {
+	echo "$1 | - | $3 | $4 | perftest_lat | $one weft+crc $mtu perftest 500 $2 -R -s 8 ${5-}"
+}
+
+goals() {
+	local mtu size
+	for mtu in $mtus; do
+		for size in 65536 1048576; do
+			if [ "$mtu" -ge 65536 ]; then
+				streams_at_large_mtu "$size" "$mtu"
+			else
+				streams_at_small_mtu "$size" "$mtu"
+			fi
+		done
+	done
+	mtu=${mtus%% *}
 	cat <<-END
-		99 rootless,rootless+crc 65536,1500 write_bw_64K bw write 65536 25000
-		99 rootless,rootless+crc 65536,1500 send_bw_64K bw send 65536 25000
-		99 rootless,rootless+crc 65536,1500 write_bw_1M bw write 1048576 1500
-		99 rootless,rootless+crc 65536,1500 send_bw_1M bw send 1048576 1500
-		99 rootless 65536,1500 read_bw_64K bw read 65536 15000
-		99 rootless 65536,1500 write_bw_4K bw write 4096 200000
-		99 rootless 65536,1500 write_rate_64 rate write 64 2000000
-		99 rootless 65536,1500 send_lat_8 lat send 8 30000
-		99 rootless 65536,1500 write_lat_8 lat write 8 30000
-		99 rootless 65536,1500 read_lat_8 lat read 8 30000
-		99 rootless 65536,1500 send_lat_8_e lat send 8 20000 -e
-		99 rootless 65536,1500 read_lat_8_e lat read 8 20000 -e
-		99 tcp 65536,1500 stream_64K stream 65536
-		99 tcp 65536,1500 stream_1M stream 1048576
-		99 tcp 65536,1500 stream_4K stream 4096
-		99 tcp 65536,1500 ping_8 ping 1
-		99 tcp 65536,1500 ping_8_e ping 1 -e
-		99 tcp 65536,1500 asked_8 asked
-		99 tcp 65536,1500 asked_8_e ping 2 -e
-		99 rootless,tcp 65536 cpu_s_per_GB cpu
-		99 rootless 65536 conns_1 conns 1
-		99 rootless 65536 conns_1000 conns 1000
-		99 rootless 65536 connects_at_once_per_s connects_at_once 500
-		2 rootless,tcp 65536 idle_KB idle
-		99 rootless 65536 start_ms start
+		TCP, ping-pong of 8 octets | - | - | - | typical_us | $one tcp $mtu rate -L -s 8
+		$(latency 'ib_send_lat, 8 octets' ib_send_lat 'TCP, ping-pong of 8 octets' '<= 1.15')
+		$(latency 'ib_write_lat, 8 octets' ib_write_lat 'TCP, ping-pong of 8 octets' '<= 1.2')
+		TCP, ping-pong of 8 octets, asleep | - | - | - | typical_us | $one tcp $mtu rate -L -s 8 -e
+		$(latency 'ib_send_lat -e, 8 octets' ib_send_lat 'TCP, ping-pong of 8 octets, asleep' '<= 1.1' -e)
+		ib_write_bw, 64 octets | - | - | >= 5000000 | perftest_rate | $one weft $mtu perftest 200000 ib_write_bw -R -N -s 64
+		UCX over TCP, put of 64 KB | - | - | - | ucx_bw | $one tcp $mtu ucx ucp_put_bw 65536 8000
+		UCX, put of 64 KB | - | UCX over TCP, put of 64 KB | >= 1.5 | ucx_bw | $one weft+crc $mtu ucx ucp_put_bw 65536 8000
+		Open MPI's TCP BTL, ping-pong | - | - | - | mpi_lat | $one tcp $mtu mpi
+		Open MPI over UCX, ping-pong of 8 octets | - | Open MPI's TCP BTL, ping-pong | <= 1.1 | mpi_lat | $one weft+crc $mtu mpi
+		TCP, both ends asleep | - | - | - | s/GB | $one tcp $mtu rate -e -s 65536
+		CPU time of Writes of 64 KB, both ends asleep | 3 | TCP, both ends asleep | <= 1.1 | s/GB | $one weft $mtu rate -e -s 65536
+		one connection | - | - | - | MB/s | $one weft $mtu rate -s 65536 -q 4
+		1000 connections, of one | 3 | one connection | >= 0.8 | MB/s | $one weft $mtu rate -c 1000 -s 65536 -q 4
+		TCP, an idle connection | - | - | - | KB | $one tcp $mtu idle
+		an idle connection, without rings | 1 | TCP, an idle connection | +<= 16 | KB | $one weft $mtu idle
+		ibv_devinfo without weft-run | - | - | - | ms | $one tcp $mtu start
+		start of ibv_devinfo | - | ibv_devinfo without weft-run | +<= 20 | ms | $one weft $mtu start
 	END
 }
 
-# --- what figures.sh asks for ---
-
-listeners() { cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A"' | wc -l; }
-more_listeners() { [ "$(listeners)" -gt "$quiet" ] || is_over "$server"; }
-begun() { wait_for 20 more_listeners; }
-
-# What a process has to itself, and its page tables; its rings are files of memory.
-memory_of() {
-	awk '/^(RssAnon|VmPTE):/{n += $2} /^RssShmem:/{rings = $2} END {print n, rings}' "/proc/$1/status"
-}
-
-# --- the cells: they print their figures ---
-
-# bw CELL VERB SIZE MESSAGES
-bw() {
-	local v
-	v=$(perftest 4 "ib_$2_bw" -N -s "$3" -n "$4")
-	figure "$1" "$(awk -v v="$v" 'BEGIN {if (v) print v * 1.048576}')"
-}
-
-rate() {
-	local v
-	v=$(perftest 5 "ib_$2_bw" -N -s "$3" -n "$4")
-	figure "$1" "$(awk -v v="$v" 'BEGIN {if (v) print v * 1e6}')"
-}
-
-# lat CELL VERB SIZE ROUND_TRIPS [OPTION]
-lat() {
-	local typical
-	typical=$(perftest 5 "ib_$2_lat" -s "$3" -n "${@:4}")
-	figure "$1" "$typical"
-	figure "${1}_p99" "${typical:+$(perftest_column 8)}"
-}
-
-# Both that there are; the better counts.
-stream() {
-	figure "$1:weft-rate" "$(rate_of MB/s -s "$2" -t 1)"
-	figure "$1:iperf3" "$(iperf3_bw "$2" 1)"
-}
-
-# ping CELL HALVES [OPTION]: so many halves of a round trip.
-ping() {
-	local half
-	half=$(rate_of typical_us -L -s 8 -t 1 "${@:3}")
-	figure "$1" "$(awk -v v="$half" -v n="$2" 'BEGIN {if (v) print n * v}')"
-}
-
-# A round trip that spins, and that is answered by one who sleeps in epoll.
-asked() {
-	local served=(-e)
-	ping "$1" 2
-}
-
-# The window's seconds of both programs, all their threads.
-cpu() {
-	rate_of bytes -e -s 65536 -t 2 >"$TEST_DIR/said"
-	figure "$1" "$(awk -v n="$(value_of bytes)" -v c="$(value_of cpu_client)" \
-		-v s="$(value_of cpu_server)" 'BEGIN {if (n > 0) print (c + s) / n * 1e9}')"
-}
-
-conns() { figure "$1" "$(rate_of MB/s -c "$2" -s 65536 -q 4 -t 1)"; }
-
-idle() {
-	local one
-	one=$(per_one -I)
-	figure "$1" "${one% *}"
-	figure "$1:rings" "${one#* }"
-}
-
-# ms_of COMMAND: how long it takes, whatever it says.
-ms_of() {
-	local from=$EPOCHREALTIME
-	"$@" >"$TEST_DIR/client.log" 2>&1 </dev/null
-	awk -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN {print 1000 * (b - a)}'
-}
-
-# Both ways begin with what makes them the user.
-start() {
-	local with without
-	# shellcheck disable=SC2086 # lists
-	for _ in 1 2 3 4 5; do
-		without+=$(ms_of $AS_USER /usr/bin/ibv_devinfo)$'\n'
-		with+=$(ms_of $AS_USER "$WEFT_RUN" /usr/bin/ibv_devinfo)$'\n'
+# shellcheck disable=SC2317 # called by the plan's name
+# Bandwidth and latency over size, at the larger MTU.
+plots() {
+	local size way mtu=${mtus%% *}
+	for size in 64 256 1024 4096 16384 65536 262144 1048576; do
+		tcp_stream "$size" "$mtu"
+		stream "$size octets, CRC off" write "$size" "$mtu" weft - -R
+		stream "$size octets, CRC on" write "$size" "$mtu" weft+crc - -R
 	done
-	figure "$1" "$(sort -n <<<"${with%$'\n'}" | sed -n 3p)"
-	figure "$1:without" "$(sort -n <<<"${without%$'\n'}" | sed -n 3p)"
-}
-
-# --- system calls ---
-
-# counted CELL PROGRAM ARG...: each end's calls that move octets or wait, for one message. A program
-# that is traced is slower: who spins makes more calls than otherwise, and fewer messages go in one.
-counted() {
-	local cell=$1 n=$2 end
-	local calls=sendmsg,sendto,recvfrom,epoll_pwait,epoll_wait,epoll_ctl,getsockopt,futex,poll,read,write
-	shift 2
-	server strace -qfc -e trace=$calls -o "$TEST_DIR/server.calls" "$@" -R -F
-	client strace -qfc -e trace=$calls -o "$TEST_DIR/client.calls" "$@" -R -F "$here"
-	end_server 5
-	for end in client server; do
-		awk -v n="$n" -v of="0,$mtu,$driver,$cell:$end" \
-			'$4 ~ /^[0-9]+$/ && $NF != "total" && $4 >= n / 10 {print of "/" $NF "," $4 / n}' \
-			"$TEST_DIR/$end.calls" | tee -a "$csv"
+	for size in 8 64 256 1024 4096 16384 65536; do
+		echo "TCP, ping-pong of $size octets | - | - | - | typical_us | $one tcp $mtu rate -L -s $size"
+		for way in 'weft off' 'weft+crc on'; do
+			echo "ib_send_lat, $size octets, CRC ${way#* } | - | TCP, ping-pong of $size octets | - |" \
+				"perftest_lat | $one ${way% *} $mtu perftest 500 ib_send_lat -R -s $size"
+		done
 	done
 }
 
-# The cells of goals that were missed, if perftest has them.
+# --- system calls of missed goals, as far as perftest has them ---
+
 count_missed() {
-	local cell fn verb size how
-	while read -r cell driver mtu; do
+	local name command
+	while IFS=$'\t' read -r name command; do
 		[ $SECONDS -lt $((limit + 60)) ] || break
-		set_up
-		read -r _ _ _ _ fn verb size _ how < <(grep " $cell " "$TEST_DIR/cells")
-		# shellcheck disable=SC2086 # an option, or none
-		case $fn in
-		bw | rate) counted "$cell" 2000 "ib_${verb}_bw" -s "$size" -n 2000 ;;
-		lat) counted "$cell" 2000 "ib_${verb}_lat" -s "$size" -n 2000 $how ;;
-		esac </dev/null
-	done < <(python3 "$WEFT_TOP/tests/bench/native-report.py" --missed "$csv")
-}
-
-# --- the turns ---
-
-set_up() {
-	[ "$OWN_NET" = no ] || ip link set lo mtu "$mtu"
-	export WEFT_CRC=0
-	[ "$driver" != rootless+crc ] || WEFT_CRC=1
-	PATH=$wrapped
-	[ "$driver" != tcp ] || PATH=$plain
-}
-
-turn() {
-	local line lines cell fn args
-	lines_of_turn >"$TEST_DIR/turn"
-	mapfile -t lines <"$TEST_DIR/turn"
-	set_up
-	for line in "${lines[@]}"; do
-		read -r cell fn args <<<"$line"
 		# shellcheck disable=SC2086 # a list
-		($fn "$cell" $args </dev/null)
-	done
+		case $command in
+		*' perftest '*) printf '%s\t%s\n' "$name" "$(timeout 60 ${command/ perftest / calls })" ;;
+		esac </dev/null
+	done < <("$turns" --missed "$@") >"$TEST_DIR/counts"
 }
 
 {
@@ -203,26 +126,13 @@ turn() {
 	[ "$OWN_NET" = yes ] ||
 		echo "No namespace could be had: lo is the host's, and only its own MTU was measured."
 } >"$TEST_DIR/machine"
-cells >"$TEST_DIR/cells"
-quiet=$(listeners)
-mtus='65536 1500'
-if [ "$OWN_NET" = no ]; then
-	mtus=$(cat /sys/class/net/lo/mtu)
-	sed -i "s/ 65536,1500 / $mtus /; s/ 65536 / $mtus /" "$TEST_DIR/cells"
-fi
-slowest=0
-for round in $(seq "$rounds"); do
-	began=$SECONDS
-	[ $((began + slowest)) -le "$limit" ] || break
-	drivers='rootless rootless+crc tcp'
-	# The other way round every other time.
-	[ $((round % 2)) = 1 ] || drivers='tcp rootless+crc rootless'
-	for mtu in $mtus; do
-		for driver in $drivers; do
-			turn
-			echo "# at $SECONDS s: round $round, MTU $mtu, $driver done"
-		done
-	done
-	[ $((SECONDS - began)) -le $slowest ] || slowest=$((SECONDS - began))
-done
-[ "$plan" != full ] || ! command -v strace >/dev/null || count_missed
+only=
+case $plan in
+goals | plots) $plan ;;
+*) goals && only=$plan ;;
+esac >"$TEST_DIR/plan"
+files=("$TEST_DIR/plan" "$TEST_DIR/figures.csv")
+rc=0
+"$turns" --pairs "$pairs" --seconds "$limit" --limit 60 --only "$only" "${files[@]}" || rc=$?
+count_missed --pairs "$pairs" --only "$only" "${files[@]}"
+exit $rc

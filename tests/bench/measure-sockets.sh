@@ -1,23 +1,13 @@
 #!/bin/bash
-# Programs of sockets over TCP, passed through by weft-run --sockets, and over iWARP, by turns, each as close
-# together as can be; medians, and those of the ratios to TCP's. Bits a second of iperf3, requests of
-# redis-benchmark without pipelining and of ab, and transactions of pgbench, a second. MTU 65536.
-#   tests/lab/run.sh rootless -x tests/bench/measure-sockets.sh [ROUNDS]
+# Programs of sockets over TCP, passed through by weft-run --sockets, and over iWARP, by turns (turns.py). Bits a
+# second of iperf3, requests of redis-benchmark without pipelining and of ab, and transactions of pgbench, a second.
+# MTU 65536.
+#   tests/lab/run.sh rootless -x tests/bench/measure-sockets.sh [PAIRS]
 # shellcheck source-path=SCRIPTDIR source=../lab/lib.sh disable=SC2086 # AS_USER is a list
 . "$WEFT_TOP/tests/lab/lib.sh"
 
 unset WEFT_TRACE
-rounds=${1:-5}
 TEST_DIR=$SHARE/bench-sockets
-WORK=$(mktemp -d /tmp/weft-sockets.XXXXXX)
-trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$WORK"' EXIT
-chmod 1777 "$WORK"
-mkdir -p "$TEST_DIR"
-csv=$TEST_DIR/figures
-: >"$csv"
-pair weft:weft 65536
-echo 'tcp both *' >"$WORK/passed"
-echo 'iwarp both *' >"$WORK/weft"
 declare -A port=([tcp]=7301 [passed]=7302 [weft]=7303)
 pg=$(echo /usr/lib/postgresql/*/bin)
 
@@ -60,6 +50,31 @@ pgbench_of() {
 		awk '/^tps/ {print $3}'
 }
 
+# What a call of its own does for turns.py: of PROGRAM WAY.
+if [ "${1-}" = of ]; then
+	echo "figure=$("$2_of" "$3")"
+	exit
+fi
+
+plan() {
+	local program
+	for program in iperf3 redis ab pgbench; do
+		echo "$program over TCP | - | - | - | figure | bash $0 of $program tcp"
+		case $program in
+		iperf3 | redis) echo "$program, passed through | - | $program over TCP | >= 0.98 | figure | bash $0 of $program passed" ;;
+		esac
+		echo "$program over iWARP | - | $program over TCP | >= 0.9 | figure | bash $0 of $program weft"
+	done
+}
+
+WORK=$(mktemp -d /tmp/weft-sockets.XXXXXX)
+export WORK
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$WORK"' EXIT
+chmod 1777 "$WORK"
+mkdir -p "$TEST_DIR"
+pair weft:weft 65536
+echo 'tcp both *' >"$WORK/passed"
+echo 'iwarp both *' >"$WORK/weft"
 head -c 4096 /dev/urandom >"$WORK/file"
 chmod 644 "$WORK/file"
 for way in tcp passed weft; do
@@ -86,12 +101,5 @@ for way in tcp weft; do
 	by tcp "$pg/pgbench" -h "$WORK" -p $p -U weft -i -s 1 -q postgres >"$TEST_DIR/init.$way" 2>&1 || fail "pgbench -i"
 done
 
-for ((round = 0; round < rounds; round++)); do
-	for what in iperf3 redis ab pgbench; do
-		for way in tcp passed weft; do
-			[[ $way != passed || $what = iperf3 || $what = redis ]] || continue
-			echo "$what $way $(${what}_of $way)" >>"$csv"
-		done
-	done
-done
-awk -f "$WEFT_TOP/tests/bench/pairs.awk" "$csv"
+plan >"$TEST_DIR/plan"
+"$WEFT_TOP/tests/bench/turns.py" --pairs "${1:-9}" --limit 60 "$TEST_DIR/plan" "$TEST_DIR/figures.csv"

@@ -3,16 +3,14 @@
 # a line each, PROGRAM: rsockets VERDICT; weft VERDICT. VERDICT: works (every octet was compared), over TCP (as well,
 # but not over RDMA), hangs, wrong, crashes, or fails, and the program's last words. Then iperf by turns, which runs
 # over both: Mbit/s. docs/socket-programs.md has what it printed, with the reasons.
-#   tests/lab/run.sh rootless -x tests/bench/rsockets.sh [ROUNDS]
+#   tests/lab/run.sh rootless -x tests/bench/rsockets.sh [PAIRS]
 # shellcheck source-path=SCRIPTDIR source=../lab/lib.sh disable=SC2086 # AS_USER is a list
 . "$WEFT_TOP/tests/lab/lib.sh"
 
 unset WEFT_TRACE
-rounds=${1:-5}
 TEST_DIR=$SHARE/rsockets
-WORK=$(mktemp -d /tmp/weft-rsockets.XXXXXX)
-trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$WORK"' EXIT
-chmod 1777 "$WORK"
+WORK=${WORK:-$(mktemp -d /tmp/weft-rsockets.XXXXXX)}
+export WORK
 mkdir -p "$TEST_DIR"
 pair weft:weft 65536
 echo 'iwarp both *' >"$WORK/weft"
@@ -170,12 +168,20 @@ try() {
 }
 
 iperf_rate() {
-	way=$1 port=$((port + 2)) log=$TEST_DIR/rate.$1
+	way=$1 port=$((20000 + RANDOM % 12000)) log=$TEST_DIR/rate.$1
 	serve iperf -s -P 1 -p "$port" || fail "$why"
 	by "$way" iperf -c 127.0.0.1 -p "$port" -t 2 -f m 2>/dev/null | awk '/bits\/sec/ {print $(NF - 1)}'
 	wait
 }
 
+# What a call of its own does for turns.py: rate WAY.
+if [ "${1-}" = rate ]; then
+	echo "Mbit/s=$(iperf_rate "$2")"
+	exit
+fi
+
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$WORK"' EXIT
+chmod 1777 "$WORK"
 head -c 3000001 /dev/urandom >"$WORK/file"
 chmod 644 "$WORK/file"
 port=7400
@@ -183,7 +189,9 @@ for program in iperf3_ iperf_ nc_openbsd nc_traditional nuttcp_ http_server curl
 	for way in rsockets weft; do try $program; done
 	echo "$program: rsockets $(cat "$TEST_DIR/$program.rsockets.verdict"); weft $(cat "$TEST_DIR/$program.weft.verdict")"
 done
-for ((round = 0; round < rounds; round++)); do
-	for way in rsockets weft tcp; do echo "iperf $way $(iperf_rate $way)"; done
-done >"$TEST_DIR/figures"
-awk -v base=rsockets -f "$WEFT_TOP/tests/bench/pairs.awk" "$TEST_DIR/figures"
+cat >"$TEST_DIR/plan" <<-END
+	rsockets | - | - | - | Mbit/s | bash $0 rate rsockets
+	iperf over weft-run --sockets | - | rsockets | - | Mbit/s | bash $0 rate weft
+	iperf over TCP | - | rsockets | - | Mbit/s | bash $0 rate tcp
+END
+"$WEFT_TOP/tests/bench/turns.py" --pairs "${1:-9}" --limit 60 "$TEST_DIR/plan" "$TEST_DIR/figures.csv"

@@ -45,6 +45,16 @@ listening() {
 	grep -qE "^ *[0-9]+: [0-9A-F]+:$hex [0-9A-F]+:0000 0A " /proc/net/tcp /proc/net/tcp6
 }
 
+# Prints a port where nothing listens.
+free_port() {
+	local port
+	for _ in {1..50}; do
+		port=$((20000 + RANDOM % 12000))
+		listening $port || break
+	done
+	echo $port
+}
+
 # The logs of what start_b started tell what b did.
 start_b() {
 	echo "$1" >>"$TEST_DIR/of-b"

@@ -15,7 +15,7 @@
 
 #define LONGEST (3 << 20)
 #define ROUNDS 50
-#define PINGS 20000
+#define PINGS		10000
 
 static int rank, ranks;
 static long checks;

@@ -72,7 +72,7 @@ static void stream(const struct run *run)
 		fail("no memory");
 	/* Else all of it would be one page, of zeros. */
 	memset(data, 'w', run->size);
-	meter_start(&m, run->seconds);
+	meter_start(&m, run->tenths);
 	do {
 		n = write(f.fd, data, run->size);
 		if (n < 0 && errno != EAGAIN)
@@ -91,7 +91,7 @@ static void ping(struct run *run)
 	struct pings p;
 
 	run->size = KPING_OCTETS;
-	pings_start(&p, run->seconds);
+	pings_start(&p, run->tenths);
 	do {
 		say(0);
 		got = await(0, got);

@@ -419,7 +419,7 @@ static void load(void)
 	bool some, over = false;
 	uint32_t i;
 
-	meter_start(&r.meter, r.run.seconds);
+	meter_start(&r.meter, r.run.tenths);
 	for (i = 0; i < r.run.connections; i++)
 		queue_turn(&r.links[i]);
 	while (!over || !r.reported) {
@@ -450,7 +450,7 @@ static void await_end(void)
 
 static void serve_load(void)
 {
-	meter_start(&r.meter, r.run.seconds);
+	meter_start(&r.meter, r.run.tenths);
 	while (!window_is_over(!take_batch(true)))
 		check_peer();
 	send_report();
@@ -546,7 +546,7 @@ static void ping_client(void)
 {
 	struct pings p;
 
-	pings_start(&p, r.run.seconds);
+	pings_start(&p, r.run.tenths);
 	do {
 		ping.turn++;
 		if (!ping_send() || !ping_receive())
@@ -605,7 +605,7 @@ static void connect_client(const char *host, const char *port)
 {
 	uint64_t n = 0;
 
-	meter_start(&r.meter, r.run.seconds);
+	meter_start(&r.meter, r.run.tenths);
 	do {
 		connect_once(JOB_CONNECTS, host, port);
 	} while (!meter_look(&r.meter, ++n));

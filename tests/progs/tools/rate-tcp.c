@@ -259,7 +259,7 @@ static void load(void)
 	struct count theirs;
 	uint32_t i;
 
-	meter_start(&t.meter, t.run.seconds);
+	meter_start(&t.meter, t.run.tenths);
 	for (i = 0; i < t.run.connections; i++)
 		queue_turn(i);
 	while (!over || !reported) {
@@ -276,7 +276,7 @@ static void load(void)
 
 static void serve_load(void)
 {
-	meter_start(&t.meter, t.run.seconds);
+	meter_start(&t.meter, t.run.tenths);
 	do {
 		take_turns(receive_some);
 		wait_for_turns(EPOLLIN);
@@ -286,8 +286,9 @@ static void serve_load(void)
 	t.report = report_of(&t.meter.count);
 	if (send(t.socks[0].fd, &t.report, sizeof(t.report), MSG_NOSIGNAL) != sizeof(t.report))
 		fail("send: %s", strerror(errno));
-	/* Until the client has it. */
+	/* Until the client has it. Its FIN may have come with its last octets, in one event. */
 	while (!t.gone) {
+		queue_turn(0);
 		take_turns(receive_some);
 		wait_for_turns(EPOLLIN);
 	}
@@ -346,7 +347,7 @@ static void ping_client(int fd)
 	struct pings p;
 
 	ping_begin(fd);
-	pings_start(&p, t.run.seconds);
+	pings_start(&p, t.run.tenths);
 	do {
 		if (!ping_send(fd) || !ping_receive(fd))
 			fail("the peer has gone");
@@ -387,7 +388,7 @@ static void connect_client(void)
 {
 	uint64_t n = 0;
 
-	meter_start(&t.meter, t.run.seconds);
+	meter_start(&t.meter, t.run.tenths);
 	do {
 		exchange_with_server(connect_sock(JOB_CONNECTS));
 	} while (!meter_look(&t.meter, ++n));

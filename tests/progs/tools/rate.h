@@ -29,7 +29,7 @@ struct run {
 	uint32_t size;
 	uint32_t depth;		/* operations under way on a connection */
 	uint32_t chunk;		/* so many are answered for together */
-	uint32_t seconds;
+	uint32_t tenths;		/* of a second */
 };
 
 /* The same on the wire, big-endian: what the client of any connection says first. */
@@ -37,7 +37,7 @@ struct hello {
 	uint32_t magic;
 	uint8_t job, sleep;
 	uint16_t chunk;
-	uint16_t depth, seconds;
+	uint16_t depth, tenths;
 	uint32_t connections;
 	uint32_t size;
 };
@@ -60,7 +60,7 @@ struct report {
 struct report report_of(const struct count *n);
 struct count count_of(const struct report *r);
 
-/* The window: after the warm-up it lasts as many seconds as were asked for. */
+/* The window: after the warm-up it lasts as long as was asked for. */
 #define WARM_UP_NS	500000000
 
 struct meter {
@@ -73,7 +73,7 @@ struct meter {
 };
 
 int64_t now_ns(void);
-void meter_start(struct meter *m, uint32_t seconds);
+void meter_start(struct meter *m, uint32_t tenths);
 /* Looks at the clock; @bytes is what has come so far. True when the window is over. */
 bool meter_look(struct meter *m, uint64_t bytes);
 
@@ -90,7 +90,7 @@ struct pings {
 	bool counting;
 };
 
-void pings_start(struct pings *p, uint32_t seconds);
+void pings_start(struct pings *p, uint32_t tenths);
 /* One is complete. True when there have been enough. */
 bool pings_done(struct pings *p);
 void pings_print(struct pings *p, const struct run *run);

@@ -23,7 +23,8 @@
 #define MAX_CONNECTIONS	65536
 #define MAX_SIZE	(64u << 20)
 #define MAX_DEPTH	4096
-#define MAX_SECONDS	3600
+#define MAX_TENTHS	36000
+#define TENTH_NS	100000000LL
 
 static const char *const job_names[] = {
 	[JOB_SEND] = "send", [JOB_WRITE] = "write", [JOB_READ] = "read",
@@ -40,7 +41,7 @@ struct hello hello_of(const struct run *run)
 		.sleep = run->sleep,
 		.chunk = htobe16(run->chunk),
 		.depth = htobe16(run->depth),
-		.seconds = htobe16(run->seconds),
+		.tenths = htobe16(run->tenths),
 		.connections = htobe32(run->connections),
 		.size = htobe32(run->size),
 	};
@@ -50,7 +51,7 @@ static bool sensible(const struct run *r)
 {
 	return r->job <= JOB_BYE && r->connections && r->connections <= MAX_CONNECTIONS &&
 	       r->size && r->size <= MAX_SIZE && r->depth && r->depth <= MAX_DEPTH &&
-	       r->chunk && r->chunk <= r->depth && r->seconds && r->seconds <= MAX_SECONDS;
+	       r->chunk && r->chunk <= r->depth && r->tenths && r->tenths <= MAX_TENTHS;
 }
 
 struct run run_of(const struct hello *h)
@@ -60,7 +61,7 @@ struct run run_of(const struct hello *h)
 		.sleep = h->sleep,
 		.chunk = be16toh(h->chunk),
 		.depth = be16toh(h->depth),
-		.seconds = be16toh(h->seconds),
+		.tenths = be16toh(h->tenths),
 		.connections = be32toh(h->connections),
 		.size = be32toh(h->size),
 	};
@@ -101,9 +102,9 @@ static uint64_t cpu_us(void)
 	       u.ru_stime.tv_usec;
 }
 
-void meter_start(struct meter *m, uint32_t seconds)
+void meter_start(struct meter *m, uint32_t tenths)
 {
-	*m = (struct meter){ .next = now_ns() + WARM_UP_NS, .window = seconds * 1000000000LL };
+	*m = (struct meter){ .next = now_ns() + WARM_UP_NS, .window = tenths * TENTH_NS };
 }
 
 bool meter_look(struct meter *m, uint64_t bytes)
@@ -134,10 +135,10 @@ void print_rate(const struct run *run, const struct count *rate, uint64_t cpu_cl
 	double s = rate->ns / 1e9;
 
 	printf("op=%s size=%u connections=%u depth=%u seconds=%.3f bytes=%" PRIu64
-	       " MB/s=%.3f msgs/s=%.0f cpu_client=%.2f cpu_server=%.2f\n",
+	       " MB/s=%.3f msgs/s=%.0f cpu_client=%.2f cpu_server=%.2f s/GB=%.4f\n",
 	       job_names[run->job], run->size, run->connections, run->depth, s, rate->bytes,
 	       rate->bytes / s / 1e6, rate->bytes / s / run->size, cpu_client / 1e6,
-	       cpu_server / 1e6);
+	       cpu_server / 1e6, (cpu_client + cpu_server) * 1e3 / rate->bytes);
 }
 
 /* What was counted are connections. */
@@ -165,9 +166,9 @@ static uint64_t ticks_now(void)
 #endif
 }
 
-void pings_start(struct pings *p, uint32_t seconds)
+void pings_start(struct pings *p, uint32_t tenths)
 {
-	*p = (struct pings){ .window = seconds * 1000000000LL };
+	*p = (struct pings){ .window = tenths * TENTH_NS };
 	p->ticks = malloc(MAX_PINGS * sizeof(*p->ticks));
 	if (!p->ticks)
 		fail("no memory");
@@ -268,7 +269,7 @@ static void usage(void)
 		"  -s  octets of an operation (65536)\n"
 		"  -o  what is measured (write; with -T send)\n"
 		"  -q  operations under way on a connection (64; fewer on many connections)\n"
-		"  -t  seconds that are measured (3), after half a second that is not\n"
+		"  -t  seconds that are measured (3; 0.5 will do), after half a second that is not\n"
 		"  -e  both ends sleep on events instead of spinning; with -l the server does\n"
 		"  -L  latency of ping-pong by -o write or send, spinning (with -T also -e)\n"
 		"  -C  connections set up and torn down a second\n"
@@ -290,6 +291,19 @@ static uint32_t number(const char *s, uint32_t max)
 		usage();
 	}
 	return n;
+}
+
+static uint32_t tenths_of(const char *s)
+{
+	char *end;
+	double seconds = strtod(s, &end);
+
+	if (!(seconds >= 0.1 && seconds <= MAX_TENTHS / 10.0) || *end) {
+		fprintf(stderr, "weft-rate: %s is not a number of seconds from 0.1 to %u\n", s,
+			MAX_TENTHS / 10);
+		usage();
+	}
+	return seconds * 10 + 0.5;
 }
 
 static enum job op_of(const char *s)
@@ -367,7 +381,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 's': r->size = number(optarg, MAX_SIZE); break;
 		case 'o': o->op = op_of(optarg); o->has_op = true; break;
 		case 'q': r->depth = number(optarg, MAX_DEPTH); break;
-		case 't': r->seconds = number(optarg, MAX_SECONDS); break;
+		case 't': r->tenths = tenths_of(optarg); break;
 		case 'e': r->sleep = true; break;
 		case 'L': o->latency = true; break;
 		case 'C': o->connects = true; break;
@@ -419,7 +433,7 @@ int main(int argc, char **argv)
 	struct options o = {
 		.op = JOB_WRITE,
 		.port = "7176",
-		.run = { .connections = 1, .size = 65536, .depth = 64, .seconds = 3 },
+		.run = { .connections = 1, .size = 65536, .depth = 64, .tenths = 30 },
 	};
 
 	conn_program = "weft-rate";
