@@ -97,6 +97,6 @@ rc=$?
 echo
 echo "Medians. A pair is a run of weft and one of TCP, one soon after the other; the ratio is the median of the"
 echo "pairs', and half of them lie within the quartiles. TCP: a stream of 64 KiB messages, a ping-pong that spins."
-echo "What limits it: these CPUs copy each octet at both ends, as for TCP, and with iWARP's CRC, which is on unless"
-echo "a user turns it off, they sum it at both ends. docs/performance-native.md counts copies and calls."
+echo "What limits it: these CPUs copy each octet at both ends, as for TCP, and once more at the receiver; with iWARP's"
+echo "CRC, which is on unless a user turns it off, they sum it at both ends. docs/performance-native.md counts copies and calls."
 verdict $rc

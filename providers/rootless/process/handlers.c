@@ -7,8 +7,8 @@
 
 #define BIT(sig)	(1ull << ((sig) - 1))
 /* No call goes on after these. */
-#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) |	\
-			 BIT(SIGABRT) | BIT(SIGSYS))
+#define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) |	\
+			 BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS))
 
 static u32 changes = 1, known_at;	/* atomic: known_at is what changes was then */
 static bool known;			/* atomic */

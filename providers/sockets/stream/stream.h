@@ -137,7 +137,7 @@ unsigned int rl_stream_look(struct rl_stream *s, bool moves, unsigned int *await
 
 /*
  * POLLIN and POLLOUT to wait for on the descriptor, level-triggered, so that rl_stream_poll() may
- * come to say one of @events; POLLERR: TCP's own end alone; 0: nothing that the kernel could report.
+ * come to say one of @events; POLLERR: TCP's own end alone; 0: nothing that the kernel reports.
  * Only after an rl_stream_poll() or rl_stream_has() that did not, or -EAGAIN.
  */
 unsigned int rl_stream_awaits(struct rl_stream *s, unsigned int events);
