@@ -170,7 +170,8 @@ group_series() {
 group_build_sid() { scripts/check-build.sh 7.2-smp; }
 
 if [ "${1:-}" = --group ]; then
-	trap 'times >"$out/$2.times"' EXIT
+	# Expanded here: a function that is ended has a $2 of its own, or none.
+	trap "times >'$out/$2.times'" EXIT
 	"group_$2"
 	exit
 fi
