@@ -39,12 +39,12 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 {
 	struct rl_conn *c = NULL;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->nconns == 1 && !cq->nsources && cq->last) {
 		c = cq->last;
 		rl_conn_get(c);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return c;
 }
 
@@ -53,12 +53,12 @@ static struct rl_watch *get_only_source(struct rl_cq *cq)
 {
 	struct rl_watch *w = NULL;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->nsources == 1 && !cq->nconns && cq->source) {
 		w = cq->source;
 		rl_watch_get(w);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return w;
 }
 
@@ -123,11 +123,11 @@ static void note_poll(struct rl_cq *cq)
 	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
 	if (!READ_ONCE(cq->leased) || !rl_cq_is_armed(cq))
 		return;
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->leased)
 		rl_cq_rearm_thread(cq);
 	WRITE_ONCE(cq->leased, false);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 }
 
 static bool is_busy(u32 polls, u64 ns)
@@ -145,7 +145,7 @@ static bool lease(struct rl_cq *cq)
 	u64 now = rl_now_ns(), time = now - cq->seen_at;
 	bool busy;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (time >= LEASE_MS * 1000000 / 2) {
 		u32 looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
 
@@ -158,7 +158,7 @@ static bool lease(struct rl_cq *cq)
 	if (busy != cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
 	WRITE_ONCE(cq->leased, busy);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return busy;
 }
 
@@ -189,13 +189,13 @@ static void poll_or_lease(struct rl_cq *cq, bool leased)
 	}
 	if (leased)
 		return;
-	pthread_mutex_lock(&cq->progress);
+	rl_lock(&cq->progress);
 	/* One edge stands for all that is ready: get another, after the thread's other work. */
 	if (!move_octets(cq))
 		rl_cq_rearm_thread(cq);
 	if (rl_options()->spin_us)
 		spin(cq);
-	pthread_mutex_unlock(&cq->progress);
+	rl_unlock(&cq->progress);
 }
 
 void rl_cq_thread_poll(struct rl_cq *cq)
@@ -271,9 +271,9 @@ static void help_another(const struct rl_cq *cq)
 
 	if (!o)
 		return;
-	if (!pthread_mutex_trylock(&o->progress)) {
+	if (rl_lock_try(&o->progress)) {
 		move_octets(o);
-		pthread_mutex_unlock(&o->progress);
+		rl_unlock(&o->progress);
 	}
 	rl_cq_note_look(o);
 	rl_watch_put(&o->watch);
@@ -286,11 +286,11 @@ static struct rl_qp *get_lingerer(struct rl_cq *cq)
 	/* The common case. A QP that begins to linger now is found by the next poll. */
 	if (!READ_ONCE(cq->lingerer))
 		return NULL;
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	qp = cq->lingerer;
 	if (qp)
 		rl_qp_get(qp);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return qp;
 }
 
@@ -303,9 +303,9 @@ void rl_cq_kick(struct rl_cq *cq)
 		rl_qp_kick(lingerer);
 		rl_qp_put(lingerer);
 	}
-	if (!pthread_mutex_trylock(&cq->progress)) {
+	if (rl_lock_try(&cq->progress)) {
 		move_octets(cq);
-		pthread_mutex_unlock(&cq->progress);
+		rl_unlock(&cq->progress);
 	}
 	help_another(cq);
 	note_poll(cq);
