@@ -160,8 +160,8 @@ static void check(const struct ibv_wc *wc)
 }
 
 /*
- * rdma_cm's Send is complete once TCP has it: taken apart, so that take_one() finds the CQ empty. The
- * peer does not answer before it is told to.
+ * rdma_cm's Send is complete once TCP has it: taken apart, so that take_one() finds the CQ empty.
+ * Nothing arrives meanwhile: the peer answers after give().
  */
 static void send_message(struct end *x, bool counted)
 {
