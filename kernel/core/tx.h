@@ -61,8 +61,8 @@ static inline bool weft_tx_amid(const struct weft_qpc *qp)
 bool weft_tx_rests(struct weft_qpc *qp);
 
 /*
- * After WEFT_TX_IDLE: does the next message need a doorbell or the peer? Otherwise it may wait until
- * TCP has what was handed out.
+ * After WEFT_TX_IDLE: does the next message need a doorbell or the peer? Otherwise it may wait
+ * until TCP has what was handed out.
  */
 bool weft_tx_is_idle(const struct weft_qpc *qp);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The doorbell without an ioctl: a preloaded library that has the device in this process defines the
- * function. The provider finds it by name, and makes the ioctl if there is none, or if @fd is not
- * that library's. Both have the same effect.
+ * The doorbell without an ioctl: a preloaded library that has the device in this process defines
+ * the function. The provider finds it by name, and makes the ioctl if there is none, or if @fd is
+ * not that library's. Both have the same effect.
  */
 #ifndef WEFT_PROVIDER_DIRECT_H
 #define WEFT_PROVIDER_DIRECT_H

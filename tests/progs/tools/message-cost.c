@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A ping-pong whose instructions a tool can count (tests/bench/instructions.sh): two processes, one message
- * under way, and each end polls once the message has arrived. After the warm-up, post_one() posts a
- * Send with its doorbell, and take_one() is the call of ibv_poll_cq() that receives it.
+ * A ping-pong whose instructions a tool can count (tests/bench/instructions.sh): two processes, one
+ * message under way, and each end polls once the message has arrived. After the warm-up, post_one()
+ * posts a Send with its doorbell, and take_one() is the call of ibv_poll_cq() that receives it.
  *
  * A tool slows the program down so much that it would seem not to poll busily. So the clock of this
  * process, which libraries read, too, goes on by READ_NS with each reading of it.
