@@ -445,20 +445,23 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	return PICK_AGAIN;
 }
 
-/* Is the ring empty? Sets KICK and looks again, unless the QP lingers. */
-static enum pick sq_empty(struct weft_qpc *qp)
+/*
+ * Nothing is copied that is not sent: looks into the ring. If that is empty, sets KICK and looks
+ * again, unless the QP lingers. PICK_MSG: there is an entry.
+ */
+static enum pick sq_look(struct weft_qpc *qp)
 {
-	int r = weft_sq_pull(qp);
+	int r = weft_sq_is_behind(&qp->sq) ? weft_sq_pull(qp) : 0;
 
 	if (!r && !qp->linger) {
 		weft_ringq_sleep(&qp->sq.q);
-		r = weft_sq_pull(qp);
+		r = weft_sq_is_behind(&qp->sq) ? weft_sq_pull(qp) : 0;
 	}
 	if (!r)
 		return PICK_NONE;
 	weft_ringq_wake(&qp->sq.q);
 	if (r > 0)
-		return PICK_AGAIN;
+		return PICK_MSG;
 	if (qp->tx_unsent)
 		return PICK_DEFER;
 	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
@@ -477,9 +480,10 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	struct weft_sqq *sq = &qp->sq;
 	const struct weft_sq_wqe *w;
 	const struct weft_wqe_info *info;
+	enum pick p = sq->next == sq->pulled ? sq_look(qp) : PICK_MSG;
 
-	if (sq->next == sq->pulled)
-		return sq_empty(qp);
+	if (p != PICK_MSG)
+		return p;
 	w = weft_sq_wqe_at(sq, sq->next);
 	info = weft_sq_info_at(sq, sq->next);
 	if (info->status != WEFT_WC_SUCCESS)
@@ -733,7 +737,7 @@ static bool tx_has_said_all(const struct weft_qpc *qp)
 static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 {
 	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
-		sq_empty(qp);
+		sq_look(qp);
 	/* A broken ring has ended it: the Terminate's run was asked for. */
 	if (tx_has_said_all(qp))
 		return WEFT_TX_IDLE;
@@ -744,7 +748,7 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
  * Looks at the queue before a run ends that finds only work that sends nothing: it may be posted as
  * fast as it is done.
  */
-#define LOCAL_LOOKS	128
+#define LOCAL_LOOKS	64
 
 /* Sets up the next message. WEFT_TX_FPDU: there is one. */
 static enum weft_tx_result next_message(struct weft_qpc *qp)
@@ -902,6 +906,27 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 	if (d->f.last)
 		message_cut(qp);
 	return WEFT_TX_FPDU;
+}
+
+bool weft_tx_rests(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+
+	if (sq->next != sq->pulled || weft_sq_is_behind(sq) || weft_sq_is_full(sq) ||
+	    qp->tx_kind != WEFT_TXK_NONE || qp->state != WEFT_QPS_RTS || qp->irq_count ||
+	    qp->unacked || qp->rtr_out || qp->peer_fin || qp->linger || qp->sq_held)
+		return false;
+	weft_ringq_sleep(&sq->q);
+	return !weft_sq_is_behind(sq);
+}
+
+/* A full queue has room once work completes, and what is deferred waits for TCP. */
+bool weft_tx_is_idle(const struct weft_qpc *qp)
+{
+	const struct weft_sqq *sq = &qp->sq;
+
+	return sq->q.asleep && sq->next == sq->pulled && !weft_sq_is_full(sq) && !qp->irq_count &&
+	       qp->state == WEFT_QPS_RTS;
 }
 
 void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d)
