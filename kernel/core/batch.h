@@ -29,12 +29,6 @@
 #define WEFT_BATCH_MEM_MIN	4096
 #define WEFT_BATCH_REFER_FROM	(32 * 1024)
 
-/* Octets in one place, as struct iovec and struct kvec list them. */
-struct weft_iov {
-	void *base;
-	size_t len;
-};
-
 /* Where the octets of a batch lie that is not all in its memory, in order. */
 struct weft_batch_refs {
 	struct weft_iov iov[2 * WEFT_BATCH_REFS + 1];

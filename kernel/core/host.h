@@ -57,6 +57,19 @@ void weft_host_window_drop(struct weft_region *r);
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len);
 
 /*
+ * Memory of a held region where the host may put octets from the peer by itself: where @addr is,
+ * and in *@got how many octets lie there in one piece, at most @len. NULL: none. The range was
+ * checked.
+ */
+void *weft_host_aim(struct weft_region *r, u64 addr, u32 len, u32 *got);
+
+/*
+ * Continues *@crc over @len octets that weft_host_aim() gave, and that were put there. False, and
+ * nothing changed: they are not there any more.
+ */
+bool weft_host_sum(const void *p, size_t len, u32 *crc);
+
+/*
  * Can the @len octets at @addr of a held region be read? The range was checked. True of memory
  * that is pinned.
  */

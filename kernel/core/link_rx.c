@@ -56,6 +56,24 @@ void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 	}
 }
 
+u32 weft_link_rx_aim(struct weft_link *l, struct weft_aim *aim, u32 least)
+{
+	aim->n = aim->len = 0;
+	if (l->mode != WEFT_MODE_FULL)
+		return 0;
+	weft_qpc_rx_aim(l->qp, aim);
+	if (aim->len < least) {
+		weft_region_end_aim(l->qp, aim);
+		aim->n = aim->len = 0;
+	}
+	return aim->len;
+}
+
+void weft_link_rx_landed(struct weft_link *l, const struct weft_aim *aim, u32 n)
+{
+	weft_qpc_rx_landed(l->qp, aim, n);
+}
+
 bool weft_link_rx_resume(struct weft_link *l)
 {
 	if (!l->qp || !weft_qpc_rx_resume(l->qp))

@@ -97,6 +97,7 @@ struct weft_link_cfg {
 	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not
 					 * wait */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
+	u32 part_min;			/* as of struct weft_stream */
 	bool ext;			/* RFC 7306: Immediate Data, atomics */
 };
 

@@ -170,6 +170,58 @@ enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to
 	return d;
 }
 
+bool weft_region_allows(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access)
+{
+	struct weft_region *r = weft_region_get(qp, pd, stag);
+	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len, access);
+
+	if (r)
+		weft_region_put(qp, r);
+	return d == WEFT_GRANTED;
+}
+
+/* The next piece, of up to @len octets: how many. It keeps a hold of @r. */
+static u32 aim_at(struct weft_region *r, u64 to, u32 len, struct weft_aim *aim)
+{
+	struct weft_region *memory = weft_region_memory(r, &to);
+	u32 n = 0;
+	void *p = memory->kind == WEFT_REGION_NULL ? NULL : weft_host_aim(memory, to, len, &n);
+
+	if (!p)
+		return 0;
+	aim->piece[aim->n] = (struct weft_iov){ .base = p, .len = n };
+	aim->region[aim->n++] = r;
+	aim->len += n;
+	return n;
+}
+
+u32 weft_region_aim(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access,
+		    struct weft_aim *aim)
+{
+	u32 done = 0, n;
+
+	while (done < len && aim->n < WEFT_AIM_PIECES) {
+		struct weft_region *r = weft_region_get(qp, pd, stag);
+
+		n = weft_region_check(r, stag, pd, qp->id, to + done, len - done, access) ==
+		    WEFT_GRANTED ? aim_at(r, to + done, len - done, aim) : 0;
+		if (!n && r)
+			weft_region_put(qp, r);
+		if (!n)
+			break;
+		done += n;
+	}
+	return done;
+}
+
+void weft_region_end_aim(struct weft_qpc *qp, const struct weft_aim *aim)
+{
+	u32 i;
+
+	for (i = 0; i < aim->n; i++)
+		weft_region_put(qp, aim->region[i]);
+}
+
 /* ---- registering and invalidating ---- */
 
 /* By others than the caller, who holds it once, and the table. */

@@ -10,6 +10,7 @@
 
 #include "region_types.h"
 
+struct weft_aim;
 struct weft_cur;
 struct weft_qpc;
 struct weft_wr_bind;
@@ -69,6 +70,17 @@ void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
 /* Checks as weft_region_check() does, then copies @len octets from the cursor. */
 enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
 				   struct weft_cur *from, u32 len, u32 access);
+
+/* Would weft_region_place() copy there? */
+bool weft_region_allows(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access);
+
+/*
+ * Adds the @len octets at @to to @aim, if weft_region_place() would copy there: how many, which may
+ * be fewer, and none where weft_host_aim() has no memory. weft_region_end_aim() lets go of them.
+ */
+u32 weft_region_aim(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access,
+		    struct weft_aim *aim);
+void weft_region_end_aim(struct weft_qpc *qp, const struct weft_aim *aim);
 
 /*
  * A run of receiving or sending is over: nothing is held any more but what was got

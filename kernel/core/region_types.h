@@ -84,6 +84,25 @@ enum weft_denial {
 					 * was called */
 };
 
+/* Octets in one place, as struct iovec and struct kvec list them. */
+struct weft_iov {
+	void *base;
+	size_t len;
+};
+
+/*
+ * Where the next octets from the peer belong, for a host that reads them to there by itself. The
+ * regions are held meanwhile: weft_qpc_rx_aim().
+ */
+#define WEFT_AIM_PIECES	8
+
+struct weft_aim {
+	struct weft_iov piece[WEFT_AIM_PIECES];
+	struct weft_region *region[WEFT_AIM_PIECES];
+	u32 n;
+	u32 len;			/* octets in all */
+};
+
 /* Most FPDUs of a run use one region: it is held once for all of them. */
 struct weft_region_hold {
 	struct weft_region *region;	/* held once, by the lookup; NULL: none */

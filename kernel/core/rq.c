@@ -70,23 +70,30 @@ bool weft_rq_judge(struct weft_qpc *qp)
 	return true;
 }
 
-bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len)
+struct weft_sge weft_rq_at(const struct weft_qpc *qp, u32 at)
 {
 	const struct weft_sge *s = qp->recv.sge;
 
-	for (; len; s++) {
-		u32 n;
+	for (; at >= s->length; s++)
+		at -= s->length;
+	return (struct weft_sge){
+		.addr = s->addr + at,
+		.length = s->length - at,
+		.lkey = s->lkey,
+	};
+}
 
-		if (at >= s->length) {
-			at -= s->length;
-			continue;
-		}
-		n = min_t(u32, len, s->length - at);
-		if (weft_region_place(qp, qp->recv_pd, s->lkey, s->addr + at, from, n,
+bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len)
+{
+	while (len) {
+		const struct weft_sge s = weft_rq_at(qp, at);
+		u32 n = min_t(u32, len, s.length);
+
+		if (weft_region_place(qp, qp->recv_pd, s.lkey, s.addr, from, n,
 				      WEFT_ACCESS_LOCAL_WRITE) != WEFT_GRANTED)
 			return false;
+		at += n;
 		len -= n;
-		at = 0;
 	}
 	return true;
 }

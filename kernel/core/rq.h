@@ -15,6 +15,8 @@ int weft_rq_await(struct weft_qpc *qp);
 void weft_rq_wait_over(struct weft_qpc *qp);
 /* Judges the receive taken last, and sets recv_cap; false if its poster made it unusable. */
 bool weft_rq_judge(struct weft_qpc *qp);
+/* Where its octet @at belongs, and how many follow there; @at < recv_cap. */
+struct weft_sge weft_rq_at(const struct weft_qpc *qp, u32 at);
 /* Copies @len octets into it, from its octet @at on; recv_cap has room for them. */
 bool weft_rq_place(struct weft_qpc *qp, u32 at, struct weft_cur *from, u32 len);
 /*

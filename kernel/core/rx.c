@@ -8,17 +8,20 @@
 
 /* ---- RDMA Write ---- */
 
+static void count_write(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (qp->write_over)
+		qp->write_len = 0;
+	qp->write_len += f->payload_len;
+	qp->write_over = f->ddp.last;
+}
+
 static void rx_write(struct weft_qpc *qp, struct weft_fpdu *f)
 {
 	const struct weft_ddp_hdr *h = &f->ddp;
 	enum weft_denial d;
 
-	if (qp->write_over) {
-		qp->write_len = 0;
-		qp->write_over = false;
-	}
-	qp->write_len += f->payload_len;
-	qp->write_over = h->last;
+	count_write(qp, f);
 	/* RFC 5041 §5.2: STag and TO of a zero-length message are not checked. */
 	if (!f->payload_len)
 		return;
@@ -318,16 +321,21 @@ static void recv_fails(struct weft_qpc *qp, u8 status, const struct weft_fpdu *f
 }
 
 /*
- * A receive, which may have been taken by weft_qpc_rx_resume(): 1, 0 none, -1 broken. If there is
- * none and the QP is patient, the next post kicks.
+ * A receive, which may have been taken before: 1, 0 none, -1 broken. If there is none and the QP is
+ * patient, the next post kicks.
  */
+static int recv_get(struct weft_qpc *qp)
+{
+	if (qp->recv_ahead)
+		return qp->recv_ahead;
+	return weft_rq_may_wait(qp) ? weft_rq_await(qp) : weft_rq_take(qp);
+}
+
 static int recv_take(struct weft_qpc *qp)
 {
-	int r = qp->recv_ahead;
+	int r = recv_get(qp);
 
 	qp->recv_ahead = 0;
-	if (!r)
-		r = weft_rq_may_wait(qp) ? weft_rq_await(qp) : weft_rq_take(qp);
 	qp->rx_overdue = false;
 	return r;
 }
@@ -553,6 +561,159 @@ static void rx_terminate(struct weft_qpc *qp, struct weft_fpdu *f)
 	weft_qpc_terminated(qp);
 }
 
+/* ---- long FPDUs, in parts ---- */
+
+/*
+ * The octets of a part are placed before the FPDU is whole and, with CRC, verified. So a Write is
+ * taken in parts only without CRC. A Send goes to a posted receive, a Response to the sink of the
+ * Read that asked for it: their memory is this end's own until delivery, which follows the CRC. A
+ * stream (in_order) shows its octets before.
+ *
+ * Each part is a segment by itself, and checked as one. What is not as it should be is left to
+ * the whole segment.
+ */
+static bool write_has_place(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	return !(qp->denied & WEFT_ACCESS_REMOTE_WRITE) &&
+	       weft_region_allows(qp, qp->pd, f->ddp.stag, f->ddp.to, f->payload_len,
+				  WEFT_ACCESS_REMOTE_WRITE);
+}
+
+static bool response_has_place(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	const struct weft_orq_entry *e = &qp->orq[qp->orq_head];
+
+	return request_is_out(qp, false) && !qp->rtr_read_out && !e->ask &&
+	       read_resp_check(qp, e, f) == WEFT_OK;
+}
+
+/* Takes a receive, if there is one. */
+static bool send_has_place(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (qp->recv_active)
+		return !recv_continue(qp, f) && !recv_check(qp, f);
+	if (f->ddp.msn != qp->msn_in_send)
+		return false;
+	qp->recv_ahead = recv_get(qp);
+	weft_rq_wait_over(qp);
+	return qp->recv_ahead > 0 && recv_begin(qp, f) && !recv_check(qp, f);
+}
+
+static bool may_take_parts(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	const bool crc = qp->st->agreed.crc;
+
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		return !crc && write_has_place(qp, f);
+	case WEFT_OP_READ_RESP:
+		return response_has_place(qp, f);
+	default:
+		return !(crc && qp->in_order) && send_has_place(qp, f);
+	}
+}
+
+static void rx_part(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		rx_write(qp, f);
+		break;
+	case WEFT_OP_READ_RESP:
+		rx_read_resp(qp, f);
+		break;
+	default:
+		rx_send(qp, f);
+		break;
+	}
+}
+
+static void aim_receive(struct weft_qpc *qp, const struct weft_fpdu *f, struct weft_aim *aim)
+{
+	u32 done = 0, n, got;
+
+	if (recv_check(qp, f))
+		return;
+	do {
+		const struct weft_sge s = weft_rq_at(qp, f->ddp.mo + done);
+
+		n = min_t(u32, f->payload_len - done, s.length);
+		got = weft_region_aim(qp, qp->recv_pd, s.lkey, s.addr, n, WEFT_ACCESS_LOCAL_WRITE,
+				      aim);
+		done += got;
+	} while (got == n && done < f->payload_len);
+}
+
+void weft_qpc_rx_aim(struct weft_qpc *qp, struct weft_aim *aim)
+{
+	struct weft_fpdu f;
+
+	if (!weft_stream_next_part(qp->st, &f))
+		return;
+	switch (weft_rdmap_opcode(f.ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		if (!(qp->denied & WEFT_ACCESS_REMOTE_WRITE))
+			weft_region_aim(qp, qp->pd, f.ddp.stag, f.ddp.to, f.payload_len,
+					WEFT_ACCESS_REMOTE_WRITE, aim);
+		break;
+	case WEFT_OP_READ_RESP:
+		weft_region_aim(qp, qp->pd, f.ddp.stag, f.ddp.to, f.payload_len,
+				WEFT_ACCESS_LOCAL_WRITE, aim);
+		break;
+	default:
+		aim_receive(qp, &f, aim);
+		break;
+	}
+}
+
+/* What rx_part() does but for the copy. */
+static void count_part(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		count_write(qp, f);
+		break;
+	case WEFT_OP_READ_RESP:
+		qp->orq[qp->orq_head].got += f->payload_len;
+		break;
+	default:
+		qp->recv_got += f->payload_len;
+		break;
+	}
+}
+
+static bool sum_landed(const struct weft_aim *aim, u32 n, u32 *crc)
+{
+	const struct weft_iov *v = aim->piece;
+	u32 len;
+
+	for (; n; n -= len, v++) {
+		len = min_t(size_t, n, v->len);
+		if (!weft_host_sum(v->base, len, crc))
+			return false;
+	}
+	return true;
+}
+
+void weft_qpc_rx_landed(struct weft_qpc *qp, const struct weft_aim *aim, u32 n)
+{
+	struct weft_stream *st = qp->st;
+	u32 crc = st->rx_crc;
+	bool lost = st->agreed.crc && !sum_landed(aim, n, &crc);
+	struct weft_fpdu f;
+
+	weft_region_end_aim(qp, aim);
+	if (!n)
+		return;
+	weft_stream_next_part(st, &f);
+	f.payload_len = n;
+	weft_stream_part_read(st, n, crc);
+	if (lost)
+		weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+	else
+		count_part(qp, &f);
+}
+
 /* ---- one FPDU, and all of them ---- */
 
 /* A Read or atomic acknowledges, too. The RTR belongs to no work request. */
@@ -633,6 +794,13 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 			/* What waits for a region's end was taken in. */
 			if (unlikely(qp->rx_waits) && !qp->rx_ends)
 				weft_stream_keep(st, in, &before);
+			break;
+		case WEFT_RX_HEAD:
+			if (may_take_parts(qp, &f))
+				weft_stream_take_parts(st);
+			break;
+		case WEFT_RX_PART:
+			rx_part(qp, &f);
 			break;
 		case WEFT_RX_CHUNK:
 			chunk = weft_host_chunk(qp);

@@ -14,6 +14,16 @@
 void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in);
 
 /*
+ * Once weft_qpc_rx() has taken everything: adds to *@aim, which is empty, where the next octets
+ * from the peer belong, as far as that is known. If it is not empty then, the host reads up to
+ * aim->len octets to there, and what follows those elsewhere: weft_qpc_rx_landed() comes next, in
+ * the same run, and then weft_qpc_rx() for what follows.
+ */
+void weft_qpc_rx_aim(struct weft_qpc *qp, struct weft_aim *aim);
+/* The first @n octets are there; 0: none. */
+void weft_qpc_rx_landed(struct weft_qpc *qp, const struct weft_aim *aim, u32 n);
+
+/*
  * A Send waits for a receive, and there may be one now, or rx_overdue was set; or a region may
  * have ended: true if it goes on. The host then offers the octets that it has kept back.
  */

@@ -148,6 +148,8 @@ static enum weft_rx_event refuse(struct weft_stream *st, struct weft_fpdu *fpdu,
 
 static void stage_drop(struct weft_stream *st)
 {
+	st->rx_parts = WEFT_PARTS_UNDECIDED;
+	st->rx_parted = 0;
 	st->rx_staged = 0;
 	st->rx_need = 0;
 	st->rx_crc = ~0u;
@@ -195,14 +197,39 @@ static void marker_take(struct weft_stream *st, struct weft_cur *in)
 		st->rx_marker_bad = true;
 }
 
-/* Octets up to the next point where something changes: length known, CRC field, end. */
+static u32 staged_ulpdu_len(const struct weft_stream *st)
+{
+	return weft_get16(st->chunk[0]);
+}
+
+/* Of an FPDU that may be taken in parts: octets up to its payload, as far as is known yet. */
+static u32 stage_head_len(const struct weft_stream *st)
+{
+	const u8 *ctl = st->chunk[0] + WEFT_MPA_LEN_SIZE;
+
+	return WEFT_MPA_LEN_SIZE + (st->rx_staged > WEFT_MPA_LEN_SIZE ? weft_ddp_len(*ctl) : 1);
+}
+
+/* Octets up to the next point where something changes: length known, header, CRC field, end. */
 static u32 stage_limit(const struct weft_stream *st)
 {
 	u32 summed = st->rx_need - WEFT_MPA_CRC_SIZE;
 
 	if (!st->rx_need)
 		return WEFT_MPA_LEN_SIZE - st->rx_staged;
+	if (st->rx_parts == WEFT_PARTS_UNDECIDED)
+		return stage_head_len(st) - st->rx_staged;
 	return (st->rx_staged < summed ? summed : st->rx_need) - st->rx_staged;
+}
+
+/* The length of the current FPDU has arrived. */
+static void stage_measure(struct weft_stream *st)
+{
+	u32 len = staged_ulpdu_len(st);
+
+	st->rx_need = weft_mpa_fpdu_len(len);
+	if (!st->part_min || len < WEFT_DDP_UNTAGGED_LEN + st->part_min || st->agreed.rx_markers)
+		st->rx_parts = WEFT_PARTS_NONE;
 }
 
 /* Moves one contiguous run of @in to the stage. Caller: there is room, and a byte. */
@@ -222,7 +249,32 @@ static void stage_run(struct weft_stream *st, struct weft_cur *in)
 	st->rx_staged += n;
 	st->rx_marker_pos = (st->rx_marker_pos + n) & (WEFT_MPA_MARKER_EVERY - 1);
 	if (st->rx_staged == WEFT_MPA_LEN_SIZE)
-		st->rx_need = weft_mpa_fpdu_len(weft_get16(st->chunk[0]));
+		stage_measure(st);
+}
+
+/* The rest of an FPDU of which @n octets of payload have been taken is a segment, too. */
+static void step_over(struct weft_fpdu *fpdu, u32 n)
+{
+	if (fpdu->ddp.tagged)
+		fpdu->ddp.to += n;
+	else
+		fpdu->ddp.mo += n;
+}
+
+/* What is staged of the current FPDU. */
+static struct weft_cur stage_ulpdu(const struct weft_stream *st)
+{
+	return stage_cur(st, WEFT_MPA_LEN_SIZE, staged_ulpdu_len(st) - st->rx_parted);
+}
+
+static enum weft_rx_event stage_report(struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	const struct weft_cur c = stage_ulpdu(st);
+	enum weft_rx_event ev = report_pieces(st, fpdu, &c);
+
+	fpdu->ulpdu_len = (u16)staged_ulpdu_len(st);
+	step_over(fpdu, st->rx_parted);
+	return ev;
 }
 
 static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *fpdu)
@@ -237,18 +289,92 @@ static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *
 	/* RFC 5044 §8 code 3 comes "in the event that the CRC is valid". */
 	if (st->rx_marker_bad)
 		return refuse(st, fpdu, WEFT_E_MPA_MARKER);
-	c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
-	return report_pieces(st, fpdu, &c);
+	return stage_report(st, fpdu);
 }
 
 /* It has been verified, and counted. */
 static enum weft_rx_event stage_again(struct weft_stream *st, struct weft_fpdu *fpdu)
 {
-	struct weft_cur c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
-
 	st->rx_kept = false;
 	st->rx_fpdus--;
-	return report_pieces(st, fpdu, &c);
+	return stage_report(st, fpdu);
+}
+
+/* Parts */
+
+/* And nothing else, of an FPDU that may be taken in parts. */
+static bool head_is_staged(const struct weft_stream *st)
+{
+	return st->rx_parts == WEFT_PARTS_UNDECIDED && st->rx_staged > WEFT_MPA_LEN_SIZE &&
+	       st->rx_staged == stage_head_len(st);
+}
+
+/* True: it has payload of the ULP's, and no fault. */
+static bool stage_judge_head(struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	const u8 *p = st->chunk[0] + WEFT_MPA_LEN_SIZE;
+
+	st->rx_parts = WEFT_PARTS_NONE;
+	weft_ddp_read(p, &fpdu->ddp);
+	if (!fpdu->ddp.tagged && !weft_opcode_is_send(weft_rdmap_opcode(fpdu->ddp.rdmap)))
+		return false;
+	return judge(st, fpdu, p, staged_ulpdu_len(st)) == WEFT_OK;
+}
+
+void weft_stream_take_parts(struct weft_stream *st)
+{
+	st->rx_parts = WEFT_PARTS_TAKEN;
+}
+
+/* Payload octets of the current FPDU that are still to be taken in parts. */
+static u32 part_left(const struct weft_stream *st)
+{
+	u32 whole;
+
+	if (st->rx_parts != WEFT_PARTS_TAKEN)
+		return 0;
+	whole = staged_ulpdu_len(st) - weft_ddp_len(st->chunk[0][WEFT_MPA_LEN_SIZE]);
+	return whole - WEFT_PART_REST - st->rx_parted;
+}
+
+/* The next @n of those, as a segment. */
+static void part_as_fpdu(const struct weft_stream *st, u32 n, struct weft_fpdu *fpdu)
+{
+	judge(st, fpdu, st->chunk[0] + WEFT_MPA_LEN_SIZE, staged_ulpdu_len(st));
+	step_over(fpdu, st->rx_parted);
+	fpdu->ddp.last = false;
+	fpdu->payload_len = n;
+}
+
+u32 weft_stream_next_part(const struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	u32 n = st->rx_state == WEFT_AWAIT_FPDU ? part_left(st) : 0;
+
+	if (n)
+		part_as_fpdu(st, n, fpdu);
+	return n;
+}
+
+void weft_stream_part_read(struct weft_stream *st, u32 n, u32 crc)
+{
+	st->rx_parted += n;
+	st->rx_need -= n;
+	st->rx_crc = crc;
+}
+
+static enum weft_rx_event rx_part(struct weft_stream *st, struct weft_cur *in,
+				  struct weft_fpdu *fpdu)
+{
+	u32 n = min_t(u32, in->left, part_left(st)), crc = st->rx_crc;
+
+	part_as_fpdu(st, n, fpdu);
+	weft_cur_slice(&fpdu->payload, in, 0, n);
+	if (st->agreed.crc)
+		crc = weft_cur_crc(in, crc, n);
+	else
+		weft_cur_skip(in, n);
+	weft_stream_part_read(st, n, crc);
+	return WEFT_RX_PART;
 }
 
 static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
@@ -259,11 +385,15 @@ static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
 			marker_take(st, in);
 			continue;
 		}
+		if (part_left(st))
+			return rx_part(st, in, fpdu);
 		if (st->rx_staged == st->nchunk * WEFT_STAGE_CHUNK)
 			return WEFT_RX_CHUNK;
 		stage_run(st, in);
 		if (st->rx_staged == st->rx_need)
 			return stage_whole(st, fpdu);
+		if (head_is_staged(st) && stage_judge_head(st, fpdu))
+			return WEFT_RX_HEAD;
 	}
 	return WEFT_RX_MORE;
 }

@@ -93,6 +93,7 @@ static void set_up(struct stage *s, struct script *in)
 		.batch = kinds & 8 ? 20 : 1, .startup_ms = 100, .close_ms = 50,
 		.rnr_ms = how & 64 ? 40 : 0,
 		.pd_max = kinds & 16 ? 255 : 0, .lean = kinds & 32, .hold_accept = true,
+		.part_min = kinds & 64 ? 20 : 0,
 		.reject = how & 32, .pd = "private data", .pd_len = 12,
 	};
 	struct host_qp_attr a = { .pd = PD, .sq_slots = 16, .rq_slots = 8, .sig_all = true };

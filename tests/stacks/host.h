@@ -40,6 +40,7 @@ struct host_mr {
 	bool found_valid;		/* result of the last lookup */
 	bool busy;			/* the slot is in use */
 	bool gone;			/* its program has unmapped the memory */
+	bool device;			/* the host may not read from TCP to there */
 	jmp_buf *leave;			/* longjmp target at piece leave_at, as after a fault */
 	u32 leave_at;
 	bool unmapped;			/* its consumer has not mapped memory to it yet */

@@ -284,6 +284,36 @@ static void read_again(struct host_link *l)
 		memmove(l->unread, l->unread + at, l->nunread);
 }
 
+/* As a read() of TCP's octets to several places does. A program may have unmapped some of them. */
+static u32 read_to(const struct weft_aim *aim, struct weft_cur *in)
+{
+	u32 done = 0, i;
+
+	for (i = 0; i < aim->n && in->left; i++) {
+		struct weft_region *r = aim->region[i];
+		u32 n = min_t(size_t, aim->piece[i].len, in->left);
+
+		if (to_host_mr(r->memory ? r->memory : r)->gone)
+			break;
+		weft_cur_copy(in, aim->piece[i].base, n);
+		done += n;
+	}
+	return done;
+}
+
+/* Every other read puts octets where they belong, if that is known. */
+static void read_to_place(struct host_link *l, struct weft_cur *in)
+{
+	struct weft_aim aim;
+	u32 n;
+
+	if (l->reads++ & 1 || !weft_link_rx_aim(&l->core, &aim, 1))
+		return;
+	n = read_to(&aim, in);
+	l->landed += n;
+	weft_link_rx_landed(&l->core, &aim, n);
+}
+
 u32 host_link_step(struct host_link *l)
 {
 	struct weft_tcp_view tcp;
@@ -341,6 +371,7 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		.hold_ms = cfg->hold_ms,
 		.rnr_ms = cfg->rnr_ms,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
+		.part_min = cfg->part_min,
 		.ext = cfg->ext,
 	};
 	weft_link_init(&l->core, initiator);
@@ -435,6 +466,7 @@ void host_link_rx(struct host_link *l, const struct weft_seg *seg, u32 nseg)
 		if (l->nunread)
 			break;
 		l->step_due |= l->core.mode == WEFT_MODE_STARTUP;
+		read_to_place(l, &in);
 		weft_link_rx(&l->core, &in);
 		/* One step per delivery: the next one only after all of TCP's octets. */
 		if (!l->cfg.hold_steps && step_is_due(l))

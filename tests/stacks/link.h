@@ -35,6 +35,7 @@ struct host_link_cfg {
 	u16 pd_max;			/* 0: the maximum */
 	bool ext;			/* RFC 7306 */
 	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
+	u32 part_min;			/* payload of FPDUs that are taken in parts; 0: none */
 	bool lean;			/* give the stage's chunks back after each receive run */
 	bool itself;			/* initiator: the wire leads back to this end */
 	bool hold_connect;		/* initiator: TCP's handshake lasts until
@@ -86,6 +87,8 @@ struct host_link {
 	u32 acts;			/* all WEFT_ACT_ ever */
 	u32 last_acts;			/* of the last step or call */
 	u32 runs, steps, with_refs;
+	u32 reads;			/* by host_link_rx() */
+	u32 landed;			/* octets that it put where they belong by itself */
 };
 
 static inline bool host_link_is_full(const struct host_link *l)

@@ -98,6 +98,7 @@ void rl_conn_configure(struct rl_conn *c)
 	cfg->dead_ms = rl_options()->dead_peer_ms;
 	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;
+	cfg->part_min = RL_PART_MIN;
 	cfg->ext = rl_options()->extensions;
 	if (c->ulp->configure)
 		c->ulp->configure(c, cfg);

@@ -90,6 +90,36 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 	return true;
 }
 
+/* Through the program's own mapping, as rl_guard_copy(). A device's may be slow to sum. */
+void *weft_host_aim(struct weft_region *r, u64 addr, u32 len, u32 *got)
+{
+	*got = len;
+	return rl_mr_is_dmabuf(r) ? NULL : rl_mr_address(r, addr);
+}
+
+struct sum {
+	const void *p;
+	size_t len;
+	u32 crc;
+};
+
+static void sum_octets(void *arg)
+{
+	struct sum *s = arg;
+
+	s->crc = weft_crc32c(s->crc, s->p, s->len);
+}
+
+bool weft_host_sum(const void *p, size_t len, u32 *crc)
+{
+	struct sum s = { p, len, *crc };
+
+	if (!rl_guard_run(sum_octets, &s))
+		return false;
+	*crc = s.crc;
+	return true;
+}
+
 struct atomic_run {
 	const struct weft_atomic_req *req;
 	u64 *word, *was;

@@ -12,6 +12,8 @@
 #define RL_MAX_SRQ	(64 * 1024)
 #define RL_MAX_IRD	128
 #define RL_MAX_ORD	128
+/* Payload of FPDUs that are not staged if they are not whole: shorter ones are whole as a rule. */
+#define RL_PART_MIN	2048
 #define RL_FEATURES	(WEFT_FEATURE_RESIZE | WEFT_FEATURE_TIMESTAMP | WEFT_FEATURE_POLL_KICK | \
 			 WEFT_FEATURE_LINGER | WEFT_FEATURE_MW | WEFT_FEATURE_NULL_MR | \
 			 WEFT_FEATURE_SRQ_KICK | WEFT_FEATURE_ROCE_TYPES | WEFT_EXT_FEATURES)

@@ -83,6 +83,11 @@ void *rl_mr_address(const struct weft_region *r, u64 addr)
 	return (void *)(uintptr_t)(mr_of(r)->start + (addr - r->base));
 }
 
+bool rl_mr_is_dmabuf(const struct weft_region *r)
+{
+	return mr_of(r)->dmabuf.at;
+}
+
 static bool insert(struct rl_mr *mr, u32 stag)
 {
 	struct bucket *b = bucket_of(stag);

@@ -58,5 +58,6 @@ void rl_mr_drop(struct weft_region *r);
 bool rl_mr_hold_for_window(struct weft_region *r);
 void rl_mr_drop_for_window(struct weft_region *r);
 void *rl_mr_address(const struct weft_region *r, u64 addr);
+bool rl_mr_is_dmabuf(const struct weft_region *r);
 
 #endif
