@@ -12,7 +12,7 @@
  */
 void weft_link_rx(struct weft_link *l, struct weft_cur *in);
 
-/* As weft_qpc_rx_aim(): aim->len; 0, and *@aim is empty, if fewer than @least octets have a place. */
+/* As weft_qpc_rx_aim(): aim->len; 0, and *@aim is empty, if fewer than @least have a place. */
 u32 weft_link_rx_aim(struct weft_link *l, struct weft_aim *aim, u32 least);
 /* As weft_qpc_rx_landed(). */
 void weft_link_rx_landed(struct weft_link *l, const struct weft_aim *aim, u32 n);

@@ -682,6 +682,7 @@ static void count_part(struct weft_qpc *qp, const struct weft_fpdu *f)
 	}
 }
 
+/* Over the first @n octets of @aim. */
 static bool sum_landed(const struct weft_aim *aim, u32 n, u32 *crc)
 {
 	const struct weft_iov *v = aim->piece;

@@ -102,6 +102,7 @@ struct rl_conn {
 	bool tx_due, step_due;		/* before the lock is dropped */
 	bool full;			/* TCP takes nothing now */
 	bool vanished;			/* memory that TCP was to read was unmapped */
+	u8 bulk;			/* long FPDUs arrive: reads that are kept short for them */
 	bool unread;			/* TCP has more, which is read after others had the lock */
 	void *rest;			/* a block of the pool with octets that the link had no
 					 * memory for; NULL: none */

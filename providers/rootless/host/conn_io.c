@@ -18,6 +18,15 @@ enum { RL_TCP_ESTABLISHED = 1, RL_TCP_FIN_WAIT2 = 5, RL_TCP_CLOSE = 7 };
 
 /* When TCP had no memory to send. */
 #define RETRY_MS 2
+/*
+ * So many octets, or more, of a long FPDU are read to their place. It saves a copy out of the cache
+ * and costs calls: measured on two CPUs, it breaks even at 48 KiB an FPDU with one call each.
+ */
+#define PLACE_MIN (32 * 1024)
+/* After a long FPDU so many full reads of something else may follow: the end of its message. */
+#define BULK 3
+/* Octets read beyond a long FPDU: its end, perhaps a short one, and the next header. */
+#define AHEAD 2048
 /* Reads before others get the lock. */
 #define READS 16
 /* Uses of an MSS before it is queried again: the path's MTU may have changed. */
@@ -157,15 +166,6 @@ static void receive_startup(struct rl_conn *c, void *block)
 	}
 }
 
-/*
- * A read that is not full has emptied TCP, but for a FIN or a reset. A poller returns for those;
- * the thread gets one edge, and must read until there is nothing.
- */
-static bool may_be_more(long n)
-{
-	return n == RL_POOL_BLOCK || (n > 0 && rl_thread_is_this());
-}
-
 /* The @n octets in @block. If the link leaves some, the connection keeps the block. */
 static void give_block(struct rl_conn *c, void *block, u32 n)
 {
@@ -201,21 +201,67 @@ void rl_conn_drop_rest(struct rl_conn *c)
 	c->rest = NULL;
 }
 
+/* Up to @room octets. */
+static long read_to_block(struct rl_conn *c, void *block, u32 room)
+{
+	long n = rl_raw(SYS_recvfrom, c->fd, block, room, MSG_DONTWAIT, NULL, NULL);
+
+	if (n == room && c->bulk)
+		c->bulk--;
+	if (n > 0)
+		give_block(c, block, n);
+	return n;
+}
+
+/* The octets of a long FPDU to where they belong, and up to AHEAD that follow into the block. */
+static long read_to_place(struct rl_conn *c, void *block, const struct weft_aim *aim)
+{
+	struct iovec iov[WEFT_AIM_PIECES + 1];
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = aim->n + 1 };
+	u32 landed;
+	long n;
+
+	memcpy(iov, aim->piece, aim->n * sizeof(*iov));
+	iov[aim->n] = (struct iovec){ .iov_base = block, .iov_len = AHEAD };
+	n = rl_raw(SYS_recvmsg, c->fd, &m, MSG_DONTWAIT);
+	landed = n < 0 ? 0 : min_t(u32, n, aim->len);
+	weft_link_rx_landed(&c->link, aim, landed);
+	if (n > landed)
+		give_block(c, block, n - landed);
+	return n;
+}
+
+/*
+ * One read. A read that is not full has emptied TCP, but for a FIN or a reset. A poller returns for
+ * those; the thread gets one edge, and must read until there is nothing.
+ */
+static void read_once(struct rl_conn *c, void *block)
+{
+	u32 room = c->bulk ? AHEAD : RL_POOL_BLOCK;
+	struct weft_aim aim;
+	long n = -EFAULT;
+
+	if (weft_link_rx_aim(&c->link, &aim, c->bulk ? 1 : PLACE_MIN)) {
+		room = aim.len + AHEAD;
+		n = read_to_place(c, block, &aim);
+		c->bulk = aim.len >= PLACE_MIN ? BULK : c->bulk - 1;
+	}
+	/* The memory is gone. TCP has kept the octets; the link finds out as it copies them. */
+	if (n == -EFAULT)
+		n = read_to_block(c, block, room);
+	if (n <= 0)
+		no_more(c, n);
+	c->unread = c->rest || n == room || (n > 0 && rl_thread_is_this());
+}
+
 static void receive_full(struct rl_conn *c, void *block)
 {
 	u32 fpdus = c->link.st.rx_fpdus;
-	long n;
 	int i;
 
 	c->unread = true;
-	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_awaits_receive(c); i++) {
-		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
-		if (n > 0)
-			give_block(c, block, n);
-		else
-			no_more(c, n);
-		c->unread = c->rest || may_be_more(n);
-	}
+	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_awaits_receive(c); i++)
+		read_once(c, block);
 	c->unread = c->unread && !rl_conn_awaits_receive(c);
 	rl_count(RL_RX_CALLS, i);
 	if (c->link.st.rx_fpdus != fpdus)
