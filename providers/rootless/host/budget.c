@@ -6,8 +6,8 @@
 /* Above the limit, too, each takes memory of the kernel's and of ours. */
 #define CLAIMS_MAX	1024
 /*
- * Silent ones that are tried, since a Request may just have arrived; then as many of which those go
- * that are slow to take the rest.
+ * Silent connections that are tried: a Request may just have arrived. If none goes, as many more
+ * are tried, and one that is slow to take what was sent is reset.
  */
 #define LOOKS		16
 

@@ -287,8 +287,8 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	if (n == -EAGAIN || n == -ENOBUFS || n == -ENOMEM)
 		return 0;
 	c->vanished = n == -EFAULT;
-	/* TCP tells its error once. */
-	if (n != -EPIPE && !c->error)
+	/* TCP tells its error once. A fault is the program's. */
+	if (n != -EPIPE && n != -EFAULT && !c->error)
 		c->error = n;
 	/* The step reads first what the peer sent before it closed. */
 	c->step_due = true;

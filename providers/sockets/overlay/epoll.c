@@ -594,22 +594,24 @@ static void watcher_leave(struct rl_sock *sk, int fd, bool closes)
 	pthread_mutex_unlock(&g.lock);
 }
 
-/* It is registered by the program's number again, as it was. */
+/* It is registered by the program's number, where it may be still. */
 static void move_back(struct rl_item *it)
 {
 	if (it->kernel_fd == it->fd)
 		return;
 	item_delete(it);
 	item_close_copy(it);
-	it->kernel_fd = it->fd;
+	item_register(it, it->fd);
 }
 
-/* The kernel has the items of @sk by both numbers. */
+/* The kernel gets the items of @sk by its own number, too. One added since it is bound has it. */
 static bool register_all(struct rl_sock *sk)
 {
 	struct rl_item *it, *at;
 
 	list_for_each_entry(it, &sk->items, of_sock) {
+		if (it->kernel_fd != it->fd)
+			continue;
 		/* Another process's: what that has done with it since is not known. */
 		if (it->ep->maker == rl_raw(SYS_getpid) && !item_register(it, sk->own_fd))
 			continue;

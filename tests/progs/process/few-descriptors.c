@@ -87,7 +87,7 @@ static void be_peers(const struct sockaddr_in *to, bool ask, int go, int there)
 	_exit(0);
 }
 
-/* Peers of which @slow take what is sent to them so slowly that no end of theirs is in sight. */
+/* The first @slow peers read so slowly that they do not finish during the test. */
 static void be_slow_peers(const struct sockaddr_in *to, int slow, int go, int there)
 {
 	static const char request[] = "MPA ID Req Frame\x40\x01\0";

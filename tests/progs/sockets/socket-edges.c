@@ -2261,7 +2261,7 @@ static int count_descriptors(void)
 #define SMALL 4096
 #define FITS 20000
 
-/* In a process of its own, which has no more than @most descriptors. */
+/* In a child process, whose limit is @most descriptors. */
 static bool with_few(rlim_t most, bool (*run)(void))
 {
 	const struct rlimit few = { most, most };
