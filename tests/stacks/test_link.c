@@ -947,20 +947,28 @@ static void removal_of_the_device_ends_a_held_connection(void **state)
 	pair_fini(&t.p);
 }
 
-static void the_oldest_request_to_a_dead_peer_says_so(void **state)
+/* Reads that the peer does not answer, of a connection that is held and may have a dead peer. */
+static void reads_under_way(struct lone *t, unsigned int count)
 {
 	struct side_cfg c = cfg_v1();
 	struct host_mr *mr;
-	struct weft_cqe e;
-	struct lone t;
+	unsigned int i;
 
 	c.link.dead_ms = DEAD;
 	c.link.hold_ms = HOLD;
-	full_v1(&t, true, &c);
-	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
-	side_read(&t.s, 1, SIG, mr, 0, 100, mr, 0);
-	side_read(&t.s, 2, SIG, mr, 0, 100, mr, 0);
-	run(&t);
+	full_v1(t, true, &c);
+	mr = host_mr_new(&t->s.host, PD, BASE, LEN, RW);
+	for (i = 1; i <= count; i++)
+		side_read(&t->s, i, SIG, mr, 0, 100, mr, 0);
+	run(t);
+}
+
+static void the_oldest_request_to_a_dead_peer_says_so(void **state)
+{
+	struct weft_cqe e;
+	struct lone t;
+
+	reads_under_way(&t, 2);
 	t.l->unanswered = 2;
 	assert_int_equal(acts_at(&t, DEAD), WEFT_ACT_ENDED | WEFT_ACT_DIE);
 	assert_true(host_cq_poll(t.s.scq, &e));
@@ -974,17 +982,10 @@ static void the_oldest_request_to_a_dead_peer_says_so(void **state)
 /* TCP may give up before core looks: its keepalives have a count of their own. */
 static void what_tcp_has_given_up_is_a_dead_peer(void **state)
 {
-	struct side_cfg c = cfg_v1();
-	struct host_mr *mr;
 	struct weft_cqe e;
 	struct lone t;
 
-	c.link.dead_ms = DEAD;
-	c.link.hold_ms = HOLD;
-	full_v1(&t, true, &c);
-	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
-	side_read(&t.s, 1, SIG, mr, 0, 100, mr, 0);
-	run(&t);
+	reads_under_way(&t, 1);
 	host_link_set_time(t.l, DEAD / 2);
 	t.l->tcp_error = -ETIMEDOUT;
 	run(&t);
@@ -998,17 +999,10 @@ static void what_tcp_has_given_up_is_a_dead_peer(void **state)
 /* A reset shows that the peer's host lives. */
 static void a_reset_is_not_a_dead_peer(void **state)
 {
-	struct side_cfg c = cfg_v1();
-	struct host_mr *mr;
 	struct weft_cqe e;
 	struct lone t;
 
-	c.link.dead_ms = DEAD;
-	c.link.hold_ms = HOLD;
-	full_v1(&t, true, &c);
-	mr = host_mr_new(&t.s.host, PD, BASE, LEN, RW);
-	side_read(&t.s, 1, SIG, mr, 0, 100, mr, 0);
-	run(&t);
+	reads_under_way(&t, 1);
 	t.l->tcp_error = -ECONNRESET;
 	run(&t);
 	assert_true(host_cq_poll(t.s.scq, &e));
