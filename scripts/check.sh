@@ -6,6 +6,7 @@
 #   check.sh [--full] [GROUP...]
 # Environment: BLKTESTS  a checkout of blktests: --full then has the group of that name, too
 #              XFSTESTS  a folder of xfstests that has been built: the same
+#              LTP       a folder of LTP that has been built: the same
 #              DIOD      a diod that has been built with RDMA: the group 9p
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -143,6 +144,8 @@ group_soak_rootless() {
 group_blktests() { tests/lab/blktests.sh; }
 # xfstests, where somebody gave it built: XFSTESTS.
 group_xfstests() { tests/lab/xfstests.sh; }
+# LTP's programs for sockets, under weft-run --sockets and without, where somebody gave them built: LTP.
+group_ltp() { tests/lab/ltp.sh; }
 # 9P, where somebody gave its server, built: DIOD.
 group_9p() {
 	DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-users 9p || return
@@ -187,6 +190,7 @@ if [ "${1:-}" = --full ]; then
 		users users_kasan users_vm soak soak_rootless packages systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${DIOD-}" ] || groups+=(9p)
+	[ -z "${LTP-}" ] || groups+=(ltp)
 	# All of its quick group takes hours.
 	[ -z "${XFSTESTS-}" ] || groups+=(xfstests) limit=18000
 fi
