@@ -3,11 +3,13 @@
  * Hooks of calls that set SIGSEGV's and SIGBUS's handlers, which the guard calls in its turn. libc
  * has signal() by many names, and none of them comes by sigaction(). What sets a thread's mask is
  * only told to the guard. A mask that a thread begins with (pthread_attr_setsigmask_np()) is not:
- * the guard unblocks faults before a thread's first access, whatever the mask.
+ * the guard unblocks faults before a thread's first access, whatever the mask. Calls that wait want
+ * to know which handlers restart them (process/handlers.h).
  */
 #include <signal.h>
 
 #include "process/guard.h"
+#include "process/handlers.h"
 #include "process/hook.h"
 
 /* Not all are declared, and some are deprecated. */
@@ -25,6 +27,7 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
 RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	struct sigaction copy;
+	int rv;
 
 	if (rl_guard_action(sig, new, old))
 		return 0;
@@ -33,7 +36,10 @@ RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *ol
 		sigdelset(&copy.sa_mask, SIGSEGV);
 		sigdelset(&copy.sa_mask, SIGBUS);
 	}
-	return RL_PASS(sigaction, sig, new ? &copy : NULL, old);
+	rv = RL_PASS(sigaction, sig, new ? &copy : NULL, old);
+	if (new)
+		rl_handlers_changed();
+	return rv;
 }
 
 RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *old)
@@ -42,6 +48,14 @@ RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *
 }
 
 /* ---- signal, by its names ---- */
+
+/* What the next @f returns. */
+#define SET_BY(f, sig, ...) ({								\
+	__auto_type rv_ =								\
+		RL_PASS_OR((__typeof__(f(sig, ##__VA_ARGS__)))-1, f, sig, ##__VA_ARGS__); \
+											\
+	rl_handlers_changed();								\
+	rv_; })
 
 /* False: it is libc's to do. */
 static bool set_handler(int sig, sighandler_t handler, int flags, sighandler_t *old)
@@ -60,7 +74,7 @@ RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 	sighandler_t old;
 
 	return set_handler(sig, handler, SA_RESTART, &old) ? old :
-	       RL_PASS_OR(SIG_ERR, signal, sig, handler);
+	       SET_BY(signal, sig, handler);
 }
 
 RL_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
@@ -79,7 +93,7 @@ RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 	sighandler_t old;
 
 	return set_handler(sig, handler, SA_RESETHAND | SA_NODEFER, &old) ?
-		old : RL_PASS_OR(SIG_ERR, __sysv_signal, sig, handler);
+		old : SET_BY(__sysv_signal, sig, handler);
 }
 
 RL_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
@@ -94,7 +108,7 @@ RL_HOOK sighandler_t sigset(int sig, sighandler_t handler)
 
 	rl_guard_mask_changed();
 	if (handler == SIG_HOLD || !set_handler(sig, handler, 0, &old))
-		return RL_PASS_OR(SIG_ERR, sigset, sig, handler);
+		return SET_BY(sigset, sig, handler);
 	return sigrelse(sig) ? SIG_ERR : old;
 }
 
@@ -102,7 +116,7 @@ RL_HOOK int sigignore(int sig)
 {
 	sighandler_t old;
 
-	return set_handler(sig, SIG_IGN, 0, &old) ? 0 : RL_PASS(sigignore, sig);
+	return set_handler(sig, SIG_IGN, 0, &old) ? 0 : SET_BY(sigignore, sig);
 }
 
 RL_HOOK int siginterrupt(int sig, int interrupt)
@@ -110,7 +124,7 @@ RL_HOOK int siginterrupt(int sig, int interrupt)
 	struct sigaction a;
 
 	if (!rl_guard_action(sig, NULL, &a))
-		return RL_PASS(siginterrupt, sig, interrupt);
+		return SET_BY(siginterrupt, sig, interrupt);
 	a.sa_flags = interrupt ? a.sa_flags & ~SA_RESTART : a.sa_flags | SA_RESTART;
 	return sigaction(sig, &a, NULL);
 }

@@ -14,6 +14,8 @@
 #include "process/file.h"
 #include "process/list.h"
 
+struct rl_chan_source;
+
 /* An event, followed by its data. */
 struct rl_event {
 	struct list_head node;
@@ -23,13 +25,43 @@ struct rl_event {
 	u8 data[] __attribute__((aligned(8)));
 };
 
+/*
+ * Where events of a channel come from if a thread works for them: one that waits for an event waits
+ * for @fd, too, and does the work itself instead of being woken when the progress thread has done
+ * it. All are called inside the gate, without the channel's lock, with a reference (get, put).
+ */
+struct rl_chan_source_ops {
+	void (*get)(struct rl_chan_source *s);
+	void (*put)(struct rl_chan_source *s);
+	/* A thread begins to wait, and ends. @others: further threads wait for events alone. */
+	void (*begin)(struct rl_chan_source *s);
+	void (*end)(struct rl_chan_source *s, bool others);
+	/* @fd is readable. */
+	void (*work)(struct rl_chan_source *s);
+};
+
+struct rl_chan_source {
+	const struct rl_chan_source_ops *ops;
+	struct list_head node;		/* the channel's lock */
+	int fd;				/* hidden */
+};
+
 struct rl_chan {
 	struct rl_file *file;		/* the channel's owner; NULL once that is closed */
 	int efd;			/* a hidden name of the eventfd */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;
 	struct list_head events;	/* the oldest first */
+	struct list_head sources;	/* lock */
+	u32 n_sources;			/* lock; read without it */
+	u32 waiting;			/* atomic: threads in rl_chan_take() */
+	u32 attended;			/* atomic: one of them waits for the sources, too: 1 plus
+					 * rl_fd_forks() of its process; 0: none does */
 };
+
+void rl_chan_add_source(struct rl_chan *c, struct rl_chan_source *s);
+/* A thread may work for it yet, with a reference. */
+void rl_chan_remove_source(struct rl_chan *c, struct rl_chan_source *s);
 
 /*
  * A new channel, with one reference; *@fd: its eventfd, with O_CLOEXEC and O_NONBLOCK as @flags

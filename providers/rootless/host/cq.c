@@ -41,6 +41,7 @@ static void cq_release(struct rl_watch *w)
 
 static void cq_revive(struct rl_watch *w)
 {
+	rl_cq_end_leases(cq_of(w));
 	rl_thread_add(w, cq_of(w)->epfd, EPOLLIN | EPOLLET);
 }
 
@@ -87,8 +88,13 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 		return rv;
 	}
 	cq->chan = chan;
-	if (chan)
+	cq->source_of_events = (struct rl_chan_source){
+		.ops = &rl_cq_source_ops, .fd = cq->epfd,
+	};
+	if (chan) {
 		rl_chan_get(chan);
+		rl_chan_add_source(chan, &cq->source_of_events);
+	}
 	rl_cq_enlist(cq);
 	*out = cq;
 	return 0;
@@ -106,8 +112,10 @@ void rl_cq_stop(struct rl_cq *cq)
 	pthread_mutex_lock(&cq->lock);
 	cq->core.q.ring = &no_ring;
 	pthread_mutex_unlock(&cq->lock);
-	if (cq->chan)
+	if (cq->chan) {
+		rl_chan_remove_source(cq->chan, &cq->source_of_events);
 		rl_chan_drop(cq->chan, &cq->o);
+	}
 	rl_context_forget(cq->ctx, &cq->o);
 }
 

@@ -21,6 +21,7 @@ struct rl_cq {
 	struct rl_object o;
 	struct rl_context *ctx;
 	struct rl_chan *chan;		/* its completion channel; NULL: none; referenced */
+	struct rl_chan_source source_of_events; /* chan: whoever waits there polls epfd */
 	bool stamps;			/* completions have a timestamp; constant */
 	pthread_mutex_t lock;
 	struct weft_cqc core;		/* lock */
@@ -44,6 +45,9 @@ struct rl_cq {
 	u32 looks;			/* atomic: by doorbells and polls of other CQs since then */
 	bool polled, busy;		/* lock: polled busily then, without and with looks */
 	bool leased;			/* lock: to its pollers; the progress thread looks away */
+	u32 waiters;			/* atomic: threads that wait for epfd at the channel */
+	u32 waits, waits_seen;		/* atomic; lock: as polls and seen, of waits that ended */
+	bool waited_for;		/* lock: it is leased to those */
 };
 
 /* ---- cq.c ---- */
@@ -62,6 +66,9 @@ void rl_cq_kick(struct rl_cq *cq);
 /* From now on pollers of other CQs help this one, too. */
 void rl_cq_enlist(struct rl_cq *cq);
 void rl_cq_delist(struct rl_cq *cq);
+extern const struct rl_chan_source_ops rl_cq_source_ops;
+/* A child takes the CQ over: its parent's threads have no lease there. */
+void rl_cq_end_leases(struct rl_cq *cq);
 /* In the progress thread: a descriptor is ready; the lease has ended. */
 void rl_cq_thread_poll(struct rl_cq *cq);
 void rl_cq_renew_lease(struct rl_cq *cq);

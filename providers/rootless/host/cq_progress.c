@@ -9,6 +9,9 @@
  * that it still is. A poll that finds the CQ armed returns the lease at once: its program is about
  * to sleep.
  *
+ * A thread that waits at the CQ's channel polls that epoll, too, and works itself (chan.h). It has
+ * the lease while it waits, and LEASE_MS after that: most come back sooner.
+ *
  * A poll also works for another CQ that is not polled: a program that waits at one CQ while it is
  * the target of one-sided operations at another would otherwise keep the CPU from the thread that
  * serves that one.
@@ -114,6 +117,23 @@ static bool move_octets(struct rl_cq *cq)
 
 /* ---- the lease ---- */
 
+static void return_lease(struct rl_cq *cq)
+{
+	pthread_mutex_lock(&cq->lock);
+	if (cq->leased)
+		rl_cq_rearm_thread(cq);
+	WRITE_ONCE(cq->leased, false);
+	WRITE_ONCE(cq->waited_for, false);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void rl_cq_end_leases(struct rl_cq *cq)
+{
+	__atomic_store_n(&cq->waiters, 0, __ATOMIC_SEQ_CST);
+	WRITE_ONCE(cq->leased, false);
+	WRITE_ONCE(cq->waited_for, false);
+}
+
 /*
  * Returns the lease if the CQ is armed. The thread's events change under the lock, too: otherwise
  * a lease that is returned just as it is taken would leave the thread looking away.
@@ -121,13 +141,9 @@ static bool move_octets(struct rl_cq *cq)
 static void note_poll(struct rl_cq *cq)
 {
 	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
-	if (!READ_ONCE(cq->leased) || !rl_cq_is_armed(cq))
+	if (!READ_ONCE(cq->leased) || READ_ONCE(cq->waited_for) || !rl_cq_is_armed(cq))
 		return;
-	pthread_mutex_lock(&cq->lock);
-	if (cq->leased)
-		rl_cq_rearm_thread(cq);
-	WRITE_ONCE(cq->leased, false);
-	pthread_mutex_unlock(&cq->lock);
+	return_lease(cq);
 }
 
 static bool is_busy(u32 polls, u64 ns)
@@ -143,9 +159,12 @@ static bool lease(struct rl_cq *cq)
 {
 	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED);
 	u64 now = rl_now_ns(), time = now - cq->seen_at;
-	bool busy;
+	u32 waits = __atomic_load_n(&cq->waits, __ATOMIC_SEQ_CST);
+	bool busy, waited_for;
 
 	pthread_mutex_lock(&cq->lock);
+	waited_for = __atomic_load_n(&cq->waiters, __ATOMIC_SEQ_CST) || waits != cq->waits_seen;
+	cq->waits_seen = waits;
 	if (time >= LEASE_MS * 1000000 / 2) {
 		u32 looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
 
@@ -154,10 +173,11 @@ static bool lease(struct rl_cq *cq)
 		cq->seen = polls;
 		cq->seen_at = now;
 	}
-	busy = cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
+	busy = waited_for || (cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE);
 	if (busy != cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
 	WRITE_ONCE(cq->leased, busy);
+	WRITE_ONCE(cq->waited_for, waited_for);
 	pthread_mutex_unlock(&cq->lock);
 	return busy;
 }
@@ -184,7 +204,9 @@ static void spin(struct rl_cq *cq)
 static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
 	if (lease(cq)) {
-		rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
+		/* A thread that waits sets it when it wakes. */
+		if (!__atomic_load_n(&cq->waiters, __ATOMIC_SEQ_CST))
+			rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
 		return;
 	}
 	if (leased)
@@ -209,6 +231,74 @@ void rl_cq_renew_lease(struct rl_cq *cq)
 	if (READ_ONCE(cq->leased))
 		poll_or_lease(cq, true);
 }
+
+/* ---- threads that wait at the channel ---- */
+
+static struct rl_cq *cq_of_source(struct rl_chan_source *s)
+{
+	return container_of(s, struct rl_cq, source_of_events);
+}
+
+static void source_get(struct rl_chan_source *s)
+{
+	rl_watch_get(&cq_of_source(s)->watch);
+}
+
+static void source_put(struct rl_chan_source *s)
+{
+	rl_watch_put(&cq_of_source(s)->watch);
+}
+
+static void source_begin(struct rl_chan_source *s)
+{
+	struct rl_cq *cq = cq_of_source(s);
+
+	__atomic_fetch_add(&cq->waiters, 1, __ATOMIC_SEQ_CST);
+	if (READ_ONCE(cq->leased) && READ_ONCE(cq->waited_for))
+		return;
+	pthread_mutex_lock(&cq->lock);
+	if (!cq->leased)
+		rl_thread_modify(&cq->watch, cq->epfd, 0);
+	WRITE_ONCE(cq->leased, true);
+	WRITE_ONCE(cq->waited_for, true);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+/* The lease ends at that time, unless a wait has begun and ended until then. */
+static void set_end_of_lease(struct rl_cq *cq)
+{
+	pthread_mutex_lock(&cq->lock);
+	cq->waits_seen = __atomic_load_n(&cq->waits, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&cq->lock);
+	rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
+}
+
+/* If the lease is judged meanwhile, the progress thread has seen that a wait has ended. */
+static void source_end(struct rl_chan_source *s, bool others)
+{
+	struct rl_cq *cq = cq_of_source(s);
+
+	__atomic_fetch_add(&cq->waits, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_sub(&cq->waiters, 1, __ATOMIC_SEQ_CST);
+	if (others)
+		return_lease(cq);
+	else if (!READ_ONCE(cq->watch.deadline))
+		set_end_of_lease(cq);
+}
+
+static void source_work(struct rl_chan_source *s)
+{
+	struct rl_cq *cq = cq_of_source(s);
+
+	pthread_mutex_lock(&cq->progress);
+	move_octets(cq);
+	pthread_mutex_unlock(&cq->progress);
+}
+
+const struct rl_chan_source_ops rl_cq_source_ops = {
+	.get = source_get, .put = source_put,
+	.begin = source_begin, .end = source_end, .work = source_work,
+};
 
 /* ---- all CQs ---- */
 

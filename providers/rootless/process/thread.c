@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #include "api.h"
 #include "raw.h"
@@ -19,6 +20,8 @@
 /* A key is an index of the table, with a generation number above it. */
 #define PLACE_BITS 20
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
+/* No watch's. */
+enum { WAKE_KEY, CLOCK_KEY };
 
 static struct {
 	pthread_mutex_t lock;		/* the table, the deadlines */
@@ -30,12 +33,13 @@ static struct {
 
 	pthread_mutex_t start;
 	int epfd, wake;			/* hidden; -1: there is no thread */
+	int clock;			/* hidden: a timerfd; -1: none */
 	void (*job)(void);		/* atomic: rl_thread_do()'s; NULL: it is done */
 	bool orphaned;			/* atomic: in a child: no thread waits for watches */
 } t = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.start = PTHREAD_MUTEX_INITIALIZER,
-	.epfd = -1, .wake = -1,
+	.epfd = -1, .wake = -1, .clock = -1,
 };
 
 static __thread bool is_progress;
@@ -184,23 +188,41 @@ static void wake_thread(void)
 	rl_raw(SYS_write, t.wake, &one, sizeof(one));
 }
 
+/* The thread, which may sleep for longer, wakes at @ms. */
+static void wake_thread_at(u64 ms)
+{
+	const struct itimerspec at = { .it_value = {
+		.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000) } };
+
+	if (rl_raw(SYS_timerfd_settime, t.clock, TFD_TIMER_ABSTIME, &at, NULL))
+		wake_thread();
+}
+
+/* With the lock: the earliest time is the one that is set last. */
+static void note_next(u64 due, bool is_soon)
+{
+	if (t.next && t.next <= due)
+		return;
+	WRITE_ONCE(t.next, due);
+	if (is_progress)
+		return;
+	if (is_soon)
+		wake_thread();
+	else
+		wake_thread_at(due);
+}
+
 void rl_watch_set_deadline(struct rl_watch *w, u64 ms)
 {
-	bool sooner = false;
-
 	pthread_mutex_lock(&t.lock);
 	if (w->key && w->deadline != ms) {
 		stop_clock(w);
 		if (ms) {
 			start_clock(w, ms);
-			sooner = !t.next || w->timer.due < t.next;
-			if (sooner)
-				WRITE_ONCE(t.next, w->timer.due);
+			note_next(w->timer.due, ms == RL_SOON);
 		}
 	}
 	pthread_mutex_unlock(&t.lock);
-	if (sooner)
-		wake_thread();
 }
 
 void rl_watch_poke(struct rl_watch *w)
@@ -211,7 +233,7 @@ void rl_watch_poke(struct rl_watch *w)
 /* @w may end during a call in its name; closing the descriptor then undoes the call. */
 static int thread_epoll_ctl(struct rl_watch *w, int op, int fd, u32 events)
 {
-	struct epoll_event ev = { .events = events, .data.u32 = w ? READ_ONCE(w->key) : 0 };
+	struct epoll_event ev = { .events = events, .data.u32 = w ? READ_ONCE(w->key) : WAKE_KEY };
 
 	return rl_raw(SYS_epoll_ctl, t.epfd, op, fd, &ev);
 }
@@ -304,8 +326,8 @@ static void run_deadlines(void)
 }
 
 /*
- * Outside the gate: a fork() may happen, so no lock. A caller that sets an earlier deadline wakes
- * the thread.
+ * Outside the gate: a fork() may happen, so no lock. Whoever sets an earlier deadline sets the
+ * clock, too.
  */
 static int ms_to_next(void)
 {
@@ -322,7 +344,7 @@ static void run_event(const struct epoll_event *ev)
 	struct rl_watch *w;
 	u64 count;
 
-	if (!ev->data.u32) {
+	if (ev->data.u32 == WAKE_KEY) {
 		rl_raw(SYS_read, t.wake, &count, sizeof(count));
 		return;
 	}
@@ -388,7 +410,10 @@ static void *progress(void *arg)
 		n = rl_raw(SYS_epoll_pwait, t.epfd, ev, EVENTS, ms, NULL, MASK_SIZE);
 		rl_gate_enter();
 		for (i = 0; i < n; i++)
-			run_event(&ev[i]);
+			if (ev[i].data.u32 == CLOCK_KEY)
+				ms = 0;
+			else
+				run_event(&ev[i]);
 		if (n <= 0 || !ms)
 			run_deadlines();
 		do_job();
@@ -423,11 +448,24 @@ static int open_hidden(int fd)
 	return fd < 0 ? fd : rl_fd_hide(fd);
 }
 
+/* Without it the thread is woken for each earlier deadline. */
+static void start_clock_fd(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.u32 = CLOCK_KEY };
+
+	t.clock = open_hidden(rl_raw(SYS_timerfd_create, CLOCK_MONOTONIC,
+				     TFD_CLOEXEC | TFD_NONBLOCK));
+	if (t.clock >= 0)
+		rl_raw(SYS_epoll_ctl, t.epfd, EPOLL_CTL_ADD, t.clock, &ev);
+}
+
 static void stop_with_lock(void)
 {
 	rl_fd_close_hidden(t.epfd);
 	rl_fd_close_hidden(t.wake);
-	t.wake = -1;
+	if (t.clock >= 0)
+		rl_fd_close_hidden(t.clock);
+	t.wake = t.clock = -1;
 	__atomic_store_n(&t.epfd, -1, __ATOMIC_RELEASE);
 }
 
@@ -444,6 +482,7 @@ static int start_with_lock(void)
 	}
 	t.wake = wake;
 	__atomic_store_n(&t.epfd, ep, __ATOMIC_RELEASE);
+	start_clock_fd();
 	rv = thread_epoll_ctl(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
 	if (rv)
 		stop_with_lock();

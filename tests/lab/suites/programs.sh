@@ -23,6 +23,7 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "events-of-an-rnic faces weft:weft iwarp"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "events-of-a-roce-device faces weft:weft roce"
 	[[ $PAIRS != *weft:weft* ]] || echo "limits limits weft:weft"
+	[ "${KERNEL-}" != rootless ] || echo "waits-for-completions waits weft:weft"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] ||
 		echo "messages-and-regions-of-gigabytes limits weft:weft the-longest-message-arrives the-end-of-a-large-region-is-reached"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
@@ -103,6 +104,11 @@ limits() {
 		tap_run weft-limits "$IP_A" "$name"
 		grep -q '^ok' "$TEST_DIR/weft-limits.log" || fail "no such case"
 	done
+}
+
+waits() {
+	pair "$1"
+	tap_run weft-waits "$IP_A"
 }
 
 # atomics ADDS PAIR
