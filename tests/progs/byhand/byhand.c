@@ -90,7 +90,7 @@ void hand_make(struct hand_end *e, struct hand_device *dev, const struct hand_se
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = set->type,
-		.cap = { HAND_DEPTH, HAND_DEPTH, 1, 1, 0 },
+		.cap = { HAND_DEPTH, HAND_DEPTH, 1, 1, set->max_inline },
 		.sq_sig_all = 1,
 	};
 

@@ -36,6 +36,7 @@ struct hand_setting {
 	int access;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
 	uint8_t rd_atomic, dest_rd_atomic;
+	uint32_t max_inline;
 };
 
 extern const struct hand_setting hand_usual;
