@@ -445,8 +445,11 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
 	return PICK_AGAIN;
 }
 
-/* Is the ring empty? Sets KICK and looks again, unless the QP lingers. */
-static enum pick sq_empty(struct weft_qpc *qp)
+/*
+ * Nothing is copied that is not sent: looks into the ring. If that is empty, sets KICK and looks
+ * again, unless the QP lingers. PICK_MSG: there is an entry.
+ */
+static enum pick sq_look(struct weft_qpc *qp)
 {
 	int r = weft_sq_pull(qp);
 
@@ -458,7 +461,7 @@ static enum pick sq_empty(struct weft_qpc *qp)
 		return PICK_NONE;
 	weft_ringq_wake(&qp->sq.q);
 	if (r > 0)
-		return PICK_AGAIN;
+		return PICK_MSG;
 	if (qp->tx_unsent)
 		return PICK_DEFER;
 	weft_host_event(qp, WEFT_EV_LOCAL_ERROR);
@@ -477,9 +480,10 @@ static enum pick pick_wqe(struct weft_qpc *qp)
 	struct weft_sqq *sq = &qp->sq;
 	const struct weft_sq_wqe *w;
 	const struct weft_wqe_info *info;
+	enum pick p = sq->next == sq->pulled ? sq_look(qp) : PICK_MSG;
 
-	if (sq->next == sq->pulled)
-		return sq_empty(qp);
+	if (p != PICK_MSG)
+		return p;
 	w = weft_sq_wqe_at(sq, sq->next);
 	info = weft_sq_info_at(sq, sq->next);
 	if (info->status != WEFT_WC_SUCCESS)
@@ -733,7 +737,7 @@ static bool tx_has_said_all(const struct weft_qpc *qp)
 static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
 {
 	if (qp->state == WEFT_QPS_CLOSING && qp->sq.next == qp->sq.pulled)
-		sq_empty(qp);
+		sq_look(qp);
 	/* A broken ring has ended it: the Terminate's run was asked for. */
 	if (tx_has_said_all(qp))
 		return WEFT_TX_IDLE;

@@ -18,6 +18,9 @@
 /* A Marker stands in front of each run of this many octets of FPDUs. */
 #define MARKER_RUN (WEFT_MPA_MARKER_EVERY - WEFT_MPA_MARKER_SIZE)
 
+/* Less than this is summed with what follows. */
+#define SUM_MIN 256
+
 static const char keys[2][WEFT_MPA_KEY_LEN + 1] = {
 	[false]	= "MPA ID Req Frame",
 	[true]	= "MPA ID Rep Frame",
@@ -296,6 +299,14 @@ u32 weft_mpa_marked_len(u32 pos, u32 plain)
 	return plain + WEFT_MPA_MARKER_SIZE * DIV_ROUND_UP(plain - before, MARKER_RUN);
 }
 
+/* The copies are summed, not the sources: those may change meanwhile. */
+static void sum(struct weft_emit *e)
+{
+	if (e->do_crc)
+		e->crc = weft_crc32c(e->crc, e->summed, e->out - e->summed);
+	e->summed = e->out;
+}
+
 static void advance(struct weft_emit *e, u32 n)
 {
 	e->out += n;
@@ -309,8 +320,6 @@ static void advance(struct weft_emit *e, u32 n)
 static void emit_marker(struct weft_emit *e)
 {
 	weft_put16(weft_put16(e->out, 0), (u16)e->fpdu_off);
-	if (e->do_crc)
-		e->crc = weft_crc32c(e->crc, e->out, WEFT_MPA_MARKER_SIZE);
 	if (e->fpdu_off)
 		e->fpdu_off += WEFT_MPA_MARKER_SIZE;
 	advance(e, WEFT_MPA_MARKER_SIZE);
@@ -318,18 +327,26 @@ static void emit_marker(struct weft_emit *e)
 
 static void emit_run(struct weft_emit *e, const u8 *p, u32 n)
 {
+	sum(e);
 	if (e->do_crc)
 		e->crc = weft_crc32c_copy(e->crc, e->out, p, n);
 	else
 		memcpy(e->out, p, n);
 	e->fpdu_off += n;
 	advance(e, n);
+	e->summed = e->out;
 }
 
 void weft_emit_bytes(struct weft_emit *e, const void *src, u32 n)
 {
 	const u8 *p = src;
 
+	if (likely(n < SUM_MIN && !e->markers)) {
+		memcpy(e->out, p, n);
+		e->out += n;
+		return;
+	}
+	sum(e);
 	while (n) {
 		u32 run;
 
@@ -349,12 +366,17 @@ void weft_emit_begin(struct weft_emit *e, u8 *out, u32 ulpdu_len, bool crc,
 
 	e->out = out;
 	e->start = out;
+	e->summed = out;
 	e->ulpdu_len = ulpdu_len;
 	e->pos = marker_pos;
 	e->fpdu_off = 0;
 	e->crc = ~0u;
 	e->do_crc = crc;
 	e->markers = markers;
+	if (likely(!markers)) {
+		e->out = weft_put16(out, (u16)ulpdu_len);
+		return;
+	}
 	weft_put16(len, (u16)ulpdu_len);
 	weft_emit_bytes(e, len, sizeof(len));
 }
@@ -362,11 +384,14 @@ void weft_emit_begin(struct weft_emit *e, u8 *out, u32 ulpdu_len, bool crc,
 u32 weft_emit_end(struct weft_emit *e)
 {
 	static const u8 zero[3];
+	u32 pad = weft_mpa_pad(e->ulpdu_len);
 
-	weft_emit_bytes(e, zero, weft_mpa_pad(e->ulpdu_len));
+	if (pad)
+		weft_emit_bytes(e, zero, pad);
 	/* RFC 5044 §4.4 (1): a Marker behind the PAD is summed with this FPDU. */
 	if (e->markers && !e->pos)
 		emit_marker(e);
+	sum(e);
 	weft_put32_le(e->out, e->do_crc ? ~e->crc : 0);
 	advance(e, WEFT_MPA_CRC_SIZE);
 	return (u32)(e->out - e->start);

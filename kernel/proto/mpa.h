@@ -163,6 +163,7 @@ u32 weft_mpa_marked_len(u32 pos, u32 plain);
 struct weft_emit {
 	u8 *out;			/* next octet to write */
 	u8 *start;			/* where begin() started */
+	u8 *summed;			/* crc has all octets before this one */
 	u32 ulpdu_len;
 	u32 pos;			/* Marker position modulo 512 */
 	u32 fpdu_off;			/* octets since the length field: FPDUPTR */
@@ -174,7 +175,7 @@ struct weft_emit {
 /* @out must have room for weft_mpa_marked_len() (or weft_mpa_fpdu_len()). */
 void weft_emit_begin(struct weft_emit *e, u8 *out, u32 ulpdu_len, bool crc,
 		     bool markers, u32 marker_pos);
-/* Copies and sums @n bytes. */
+/* Copies @n bytes; they are summed at once, or with those that follow. */
 void weft_emit_bytes(struct weft_emit *e, const void *p, u32 n);
 /* May ULPDU octets go out from where they lie? Not if they are summed or have Markers. */
 static inline bool weft_emit_may_refer(const struct weft_emit *e)
