@@ -239,23 +239,16 @@ uint8_t weft_wr_flags(unsigned int send_flags)
 	return flags;
 }
 
-static struct weft_sq_head head_of(const struct wr_kind *k, const struct ibv_send_wr *wr)
+/* But for a datagram's destination, which other entries have not. */
+static void set_head(struct weft_sq_head *h, const struct wr_kind *k, const struct ibv_send_wr *wr)
 {
-	struct weft_sq_head h = {
-		.wr_id = wr->wr_id,
-		.opcode = k->opcode,
-		.flags = weft_wr_flags(wr->send_flags),
-	};
-
-	if (k->field == WR_IMM)
-		h.imm = be32toh(wr->imm_data);
-	else if (k->field == WR_INV)
-		h.inv_stag = wr->invalidate_rkey;
-	if (k->remote) {
-		h.rkey = wr->wr.rdma.rkey;
-		h.remote_addr = wr->wr.rdma.remote_addr;
-	}
-	return h;
+	h->wr_id = wr->wr_id;
+	h->opcode = k->opcode;
+	h->flags = weft_wr_flags(wr->send_flags);
+	h->imm = k->field == WR_IMM ? be32toh(wr->imm_data) : 0;
+	h->inv_stag = k->field == WR_INV ? wr->invalidate_rkey : 0;
+	h->rkey = k->remote ? wr->wr.rdma.rkey : 0;
+	h->remote_addr = k->remote ? wr->wr.rdma.remote_addr : 0;
 }
 
 static int add_inline_wr(struct weft_sq *sq, struct weft_sq_head *h, const struct ibv_send_wr *wr)
@@ -311,7 +304,7 @@ int weft_sq_add_wr(struct weft_sq *sq, const struct ibv_send_wr *wr)
 
 	if (!k || wr->num_sge < 0 || (sq->datagrams && !wr->wr.ud.ah))
 		return EINVAL;
-	h = head_of(k, wr);
+	set_head(&h, k, wr);
 	if (sq->datagrams)
 		h.ud = weft_ah_address(wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	if (k->data == WR_NO_DATA)
