@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Kicking an empty CQ: the kernel may ask its poller for a call, in which it makes progress. */
+#include <errno.h>
+
 #include "weft.h"
 
 bool weft_cq_wants_kick(struct weft_cq *cq)
@@ -15,8 +17,11 @@ bool weft_cq_wants_kick(struct weft_cq *cq)
 void weft_cq_kick(struct weft_cq *cq)
 {
 	struct ibv_cq *ibcq = &cq->vcq.cq;
-	DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, 1);
 
-	fill_attr_in_obj(cmd, WEFT_ATTR_CQ_KICK_HANDLE, ibcq->handle);
-	execute_ioctl(ibcq->context, cmd);
+	if (weft_kick(ibcq->context, UVERBS_OBJECT_CQ, ibcq->handle) == ENOTTY) {
+		DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_CQ, WEFT_METHOD_CQ_KICK, 1);
+
+		fill_attr_in_obj(cmd, WEFT_ATTR_CQ_KICK_HANDLE, ibcq->handle);
+		execute_ioctl(ibcq->context, cmd);
+	}
 }

@@ -2,13 +2,21 @@
 /* Posting by the plain verbs, and the doorbell. */
 #include <errno.h>
 
+#include "direct.h"
 #include "weft.h"
+
+int weft_kick(struct ibv_context *ctx, uint16_t object, uint32_t handle)
+{
+	return weft_run_kick ? weft_run_kick(ctx->cmd_fd, object, handle) : ENOTTY;
+}
 
 int weft_kick_qp(struct weft_qp *qp)
 {
 	struct ibv_qp *ibqp = &qp->vqp.qp;
-	int err;
+	int err = weft_kick(ibqp->context, UVERBS_OBJECT_QP, ibqp->handle);
 
+	if (err != ENOTTY)
+		return err;
 	do {
 		DECLARE_COMMAND_BUFFER(cmd, UVERBS_OBJECT_QP, WEFT_METHOD_QP_KICK, 1);
 

@@ -227,6 +227,8 @@ int weft_detach_mcast(struct ibv_qp *ibqp, const union ibv_gid *gid, uint16_t li
 int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
+/* The doorbell without an ioctl (direct.h): 0, or an errno value; ENOTTY: make the ioctl. */
+int weft_kick(struct ibv_context *ctx, uint16_t object, uint32_t handle);
 /* The doorbell: wakes a sleeping kernel after a ring of @qp was filled. */
 int weft_kick_qp(struct weft_qp *qp);
 

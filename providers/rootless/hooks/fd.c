@@ -19,6 +19,7 @@
 #include "devices/tree.h"
 #include "process/file.h"
 #include "process/hook.h"
+#include "weft/direct.h"
 #include "hooks.h"
 #include "process/raw.h"
 
@@ -163,6 +164,19 @@ RL_HOOK int ioctl(int fd, unsigned long request, ...)
 	if (f)
 		rl_call_end(f);
 	return rv;
+}
+
+RL_HOOK int weft_run_kick(int fd, u16 object, u32 handle)
+{
+	struct rl_file *f = rl_call_begin(fd);
+	int rv = -ENOTTY;
+
+	if (!f)
+		return ENOTTY;
+	if (f->ops->kick)
+		rv = f->ops->kick(f, object, handle);
+	rl_call_end(f);
+	return -rv;
 }
 
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev)

@@ -116,15 +116,21 @@ int rl_cmd_destroy_cq(struct rl_context *ctx, struct rl_command *c)
 
 /* ---- ioctls ---- */
 
+int rl_kick_cq(struct rl_context *ctx, u32 handle)
+{
+	struct rl_object *o = rl_object_find(ctx, RL_CQ, handle);
+
+	if (!o)
+		return -ENOENT;
+	rl_cq_kick(container_of(o, struct rl_cq, o));
+	return 0;
+}
+
 int rl_ioctl_kick_cq(struct rl_context *ctx, struct rl_request *r)
 {
 	const struct ib_uverbs_attr *a = rl_attr_find(r, WEFT_ATTR_CQ_KICK_HANDLE);
-	struct rl_object *o = a ? rl_object_find(ctx, RL_CQ, a->data) : NULL;
 
-	if (!o)
-		return a ? -ENOENT : -EINVAL;
-	rl_cq_kick(container_of(o, struct rl_cq, o));
-	return 0;
+	return a ? rl_kick_cq(ctx, a->data) : -EINVAL;
 }
 
 int rl_ioctl_create_cq(struct rl_context *ctx, struct rl_request *r)

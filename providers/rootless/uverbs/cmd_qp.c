@@ -205,15 +205,21 @@ int rl_cmd_detach_mcast(struct rl_context *ctx, struct rl_command *c)
 
 /* ---- ioctls ---- */
 
+int rl_kick_qp(struct rl_context *ctx, u32 handle)
+{
+	struct rl_object *o = rl_object_find(ctx, RL_QP, handle);
+
+	if (!o)
+		return -ENOENT;
+	rl_qp_kick(container_of(o, struct rl_qp, o));
+	return 0;
+}
+
 int rl_ioctl_kick_qp(struct rl_context *ctx, struct rl_request *r)
 {
 	const struct ib_uverbs_attr *a = rl_attr_find(r, WEFT_ATTR_QP_KICK_HANDLE);
-	struct rl_object *o = a ? rl_object_find(ctx, RL_QP, a->data) : NULL;
 
-	if (!o)
-		return a ? -ENOENT : -EINVAL;
-	rl_qp_kick(container_of(o, struct rl_qp, o));
-	return 0;
+	return a ? rl_kick_qp(ctx, a->data) : -EINVAL;
 }
 
 static int read_cap(struct rl_request *r, struct ib_uverbs_qp_cap *cap)

@@ -82,6 +82,7 @@ static void uverbs_release(struct rl_file *f)
 static const struct rl_file_ops uverbs_ops = {
 	.write = rl_uverbs_write,
 	.ioctl = rl_uverbs_ioctl,
+	.kick = rl_uverbs_kick,
 	.release = uverbs_release,
 	.mode = S_IFCHR | 0666,
 };

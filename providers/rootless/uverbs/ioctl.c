@@ -64,3 +64,11 @@ int rl_uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)
 			return m->run(rl_context_of(f), &r);
 	return -EPROTONOSUPPORT;
 }
+
+int rl_uverbs_kick(struct rl_file *f, u16 object, u32 handle)
+{
+	rl_thread_revive(f);
+	if (object == UVERBS_OBJECT_QP)
+		return rl_kick_qp(rl_context_of(f), handle);
+	return object == UVERBS_OBJECT_CQ ? rl_kick_cq(rl_context_of(f), handle) : -ENOTTY;
+}

@@ -38,6 +38,10 @@ int rl_attr_answer_number(struct rl_request *r, u16 id, s64 number);
 int rl_ioctl_create(struct rl_context *ctx, struct rl_request *r, rl_cmd_fn *run,
 		    struct rl_command *c, enum rl_kind kind, u16 events);
 
+/* The doorbell; an empty CQ's poll: 0 or -ENOENT. No lock. */
+int rl_kick_qp(struct rl_context *ctx, u32 handle);
+int rl_kick_cq(struct rl_context *ctx, u32 handle);
+
 /* Each takes the context's lock if it needs it: 0 or -errno. */
 typedef int rl_ioctl_fn(struct rl_context *ctx, struct rl_request *r);
 
