@@ -11,6 +11,8 @@
 #ifndef RL_ACCEPT_H
 #define RL_ACCEPT_H
 
+#include <pthread.h>
+
 #include "conn.h"
 #include "kernel/core/backlog.h"
 

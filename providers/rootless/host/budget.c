@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <pthread.h>
+
 #include "budget.h"
 #include "process/file.h"
 #include "process/stats.h"

@@ -32,7 +32,6 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 		return NULL;
 	}
 	rl_watch_init(&c->watch, &conn_watch_ops);
-	pthread_mutex_init(&c->lock, NULL);
 	c->dev = dev;
 	c->ulp = ulp;
 	c->fd = fd;
@@ -41,11 +40,11 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 	c->owner = getpid();
 	rl_conn_set_up_socket(c);
 	weft_link_init(&c->link, initiator);
-	pthread_mutex_lock(&c->lock);
+	rl_lock(&c->lock);
 	if (!rl_watch_begin(&c->watch))
 		return c;
 	rl_conn_close(c);
-	pthread_mutex_unlock(&c->lock);
+	rl_unlock(&c->lock);
 	rl_conn_put(c);
 	return NULL;
 }
@@ -69,7 +68,6 @@ static void conn_release(struct rl_watch *w)
 	free(c->link.offer);
 	free(c->link.orq);
 	free(c->link.irq);
-	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
@@ -271,7 +269,7 @@ void rl_conn_unlock(struct rl_conn *c)
 	/* The deadline of a concurrent poke may just have been overwritten. */
 	if (unlikely(__atomic_load_n(&c->poked, __ATOMIC_SEQ_CST)))
 		rl_watch_poke(&c->watch);
-	pthread_mutex_unlock(&c->lock);
+	rl_unlock(&c->lock);
 }
 
 void rl_conn_poke(struct rl_conn *c)

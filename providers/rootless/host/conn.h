@@ -14,12 +14,12 @@
 #ifndef RL_CONN_H
 #define RL_CONN_H
 
-#include <pthread.h>
 #include <sys/socket.h>
 
 #include "kernel/core/link.h"
 #include "devices/device.h"
 #include "process/list.h"
+#include "process/lock.h"
 #include "process/thread.h"
 
 struct rl_qp;
@@ -78,7 +78,7 @@ enum rl_conn_poller {
 
 struct rl_conn {
 	struct rl_watch watch;		/* first: the references */
-	pthread_mutex_t lock;
+	struct rl_lock lock;
 
 	/* lock */
 	struct weft_link link;
@@ -145,7 +145,7 @@ static inline void rl_conn_put(struct rl_conn *c)
 
 static inline void rl_conn_lock(struct rl_conn *c)
 {
-	pthread_mutex_lock(&c->lock);
+	rl_lock(&c->lock);
 }
 /* Does what is due, then drops the lock. May call the ULP. */
 void rl_conn_unlock(struct rl_conn *c);
@@ -154,7 +154,7 @@ void rl_conn_settle(struct rl_conn *c);
 /* Drops the lock alone: the caller has changed nothing. */
 static inline void rl_conn_release(struct rl_conn *c)
 {
-	pthread_mutex_unlock(&c->lock);
+	rl_unlock(&c->lock);
 }
 
 /* The connection that @w watches, or NULL. No lock. */

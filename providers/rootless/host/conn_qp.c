@@ -7,7 +7,7 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp)
 {
 	int rv = -EBUSY;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (!qp->gone && !qp->conn && qp->core.state == WEFT_QPS_IDLE &&
 	    qp->core.by_hand == c->ulp->by_hand) {
 		rl_watch_get(&c->watch);
@@ -17,7 +17,7 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp)
 		c->link.qp = &qp->core;
 		rv = 0;
 	}
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	return rv;
 }
 
@@ -27,9 +27,9 @@ void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir)
 
 	weft_link_succeed(&c->link, &heir->link, rl_now_ms());
 	rl_watch_get(&heir->watch);
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	qp->conn = heir;
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	heir->qp = qp;
 	c->qp = NULL;
 	rl_watch_put(&c->watch);
@@ -58,9 +58,9 @@ void rl_conn_release_qp(struct rl_conn *c)
 	weft_region_end_run(&qp->core);
 	rl_conn_leave_poller(c);
 	c->qp = NULL;
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	qp->conn = NULL;
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	rl_qp_put(qp);
 	rl_watch_put(&c->watch);
 }

@@ -34,8 +34,6 @@ static void cq_release(struct rl_watch *w)
 		rl_fd_close_hidden(cq->epfd);
 	if (cq->chan)
 		rl_chan_put(cq->chan);
-	pthread_mutex_destroy(&cq->progress);
-	pthread_mutex_destroy(&cq->lock);
 	free(cq);
 }
 
@@ -74,8 +72,6 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 	cq->ctx = ctx;
 	cq->epfd = -1;
 	INIT_LIST_HEAD(&cq->node);
-	pthread_mutex_init(&cq->lock, NULL);
-	pthread_mutex_init(&cq->progress, NULL);
 	rl_watch_init(&cq->watch, &cq_watch_ops);
 	rv = rl_ring_alloc(ctx, &cq->ring, entries);
 	if (!rv) {
@@ -109,9 +105,9 @@ void rl_cq_stop(struct rl_cq *cq)
 	rl_watch_end(&cq->watch);
 	if (cq->epfd >= 0)
 		rl_thread_remove(cq->epfd);
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	cq->core.q.ring = &no_ring;
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	if (cq->chan) {
 		rl_chan_remove_source(cq->chan, &cq->source_of_events);
 		rl_chan_drop(cq->chan, &cq->o);
@@ -137,7 +133,7 @@ int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp
 		return rv;
 	move.mem = ring.mem;
 	rl_ring_describe(&ring, entries, 1, &resp->cq);
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	do {
 		weft_ring_move_copy(&move);
 		rv = weft_cqc_move(&cq->core, &move);
@@ -146,7 +142,7 @@ int rl_cq_resize(struct rl_cq *cq, u32 entries, struct weft_resize_cq_resp *resp
 		old = cq->ring;
 		cq->ring = ring;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	rl_ring_free(cq->ctx, &old);
 	return rv;
 }

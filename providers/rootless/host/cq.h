@@ -6,11 +6,10 @@
 #ifndef RL_CQ_H
 #define RL_CQ_H
 
-#include <pthread.h>
-
 #include "kernel/core/cq.h"
 #include "chan.h"
 #include "context.h"
+#include "process/lock.h"
 #include "process/thread.h"
 #include "ring.h"
 
@@ -23,7 +22,7 @@ struct rl_cq {
 	struct rl_chan *chan;		/* its completion channel; NULL: none; referenced */
 	struct rl_chan_source source_of_events; /* chan: whoever waits there polls epfd */
 	bool stamps;			/* completions have a timestamp; constant */
-	pthread_mutex_t lock;
+	struct rl_lock lock;
 	struct weft_cqc core;		/* lock */
 	struct rl_ring ring;		/* lock */
 	struct rl_qp *lingerer;		/* lock; a poll looks at its send ring */
@@ -34,7 +33,7 @@ struct rl_cq {
 	struct list_head node;		/* all CQs of the process: cq_progress.c's lock */
 	struct rl_watch watch;
 	int epfd;			/* hidden: waits for their sockets */
-	pthread_mutex_t progress;	/* held by the thread that moves octets for the CQ */
+	struct rl_lock progress;	/* held by the thread that moves octets for the CQ */
 	u32 nconns;			/* lock */
 	u32 nsources;			/* lock: descriptors shared by several QPs */
 	struct rl_watch *source;	/* lock: the latest, unless removed; referenced */

@@ -42,12 +42,12 @@ static struct rl_conn *get_only(struct rl_cq *cq)
 {
 	struct rl_conn *c = NULL;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->nconns == 1 && !cq->nsources && cq->last) {
 		c = cq->last;
 		rl_conn_get(c);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return c;
 }
 
@@ -56,12 +56,12 @@ static struct rl_watch *get_only_source(struct rl_cq *cq)
 {
 	struct rl_watch *w = NULL;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->nsources == 1 && !cq->nconns && cq->source) {
 		w = cq->source;
 		rl_watch_get(w);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return w;
 }
 
@@ -119,12 +119,12 @@ static bool move_octets(struct rl_cq *cq)
 
 static void return_lease(struct rl_cq *cq)
 {
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->leased)
 		rl_cq_rearm_thread(cq);
 	WRITE_ONCE(cq->leased, false);
 	WRITE_ONCE(cq->waited_for, false);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 }
 
 void rl_cq_end_leases(struct rl_cq *cq)
@@ -162,7 +162,7 @@ static bool lease(struct rl_cq *cq)
 	u32 waits = __atomic_load_n(&cq->waits, __ATOMIC_SEQ_CST);
 	bool busy, waited_for;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	waited_for = __atomic_load_n(&cq->waiters, __ATOMIC_SEQ_CST) || waits != cq->waits_seen;
 	cq->waits_seen = waits;
 	if (time >= LEASE_MS * 1000000 / 2) {
@@ -178,7 +178,7 @@ static bool lease(struct rl_cq *cq)
 		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
 	WRITE_ONCE(cq->leased, busy);
 	WRITE_ONCE(cq->waited_for, waited_for);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return busy;
 }
 
@@ -211,13 +211,13 @@ static void poll_or_lease(struct rl_cq *cq, bool leased)
 	}
 	if (leased)
 		return;
-	pthread_mutex_lock(&cq->progress);
+	rl_lock(&cq->progress);
 	/* One edge stands for all that is ready: get another, after the thread's other work. */
 	if (!move_octets(cq))
 		rl_cq_rearm_thread(cq);
 	if (rl_options()->spin_us)
 		spin(cq);
-	pthread_mutex_unlock(&cq->progress);
+	rl_unlock(&cq->progress);
 }
 
 void rl_cq_thread_poll(struct rl_cq *cq)
@@ -256,20 +256,20 @@ static void source_begin(struct rl_chan_source *s)
 	__atomic_fetch_add(&cq->waiters, 1, __ATOMIC_SEQ_CST);
 	if (READ_ONCE(cq->leased) && READ_ONCE(cq->waited_for))
 		return;
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (!cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, 0);
 	WRITE_ONCE(cq->leased, true);
 	WRITE_ONCE(cq->waited_for, true);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 }
 
 /* The lease ends at that time, unless a wait has begun and ended until then. */
 static void set_end_of_lease(struct rl_cq *cq)
 {
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	cq->waits_seen = __atomic_load_n(&cq->waits, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
 }
 
@@ -290,9 +290,9 @@ static void source_work(struct rl_chan_source *s)
 {
 	struct rl_cq *cq = cq_of_source(s);
 
-	pthread_mutex_lock(&cq->progress);
+	rl_lock(&cq->progress);
 	move_octets(cq);
-	pthread_mutex_unlock(&cq->progress);
+	rl_unlock(&cq->progress);
 }
 
 const struct rl_chan_source_ops rl_cq_source_ops = {
@@ -361,9 +361,9 @@ static void help_another(const struct rl_cq *cq)
 
 	if (!o)
 		return;
-	if (!pthread_mutex_trylock(&o->progress)) {
+	if (rl_lock_try(&o->progress)) {
 		move_octets(o);
-		pthread_mutex_unlock(&o->progress);
+		rl_unlock(&o->progress);
 	}
 	rl_cq_note_look(o);
 	rl_watch_put(&o->watch);
@@ -376,11 +376,11 @@ static struct rl_qp *get_lingerer(struct rl_cq *cq)
 	/* The common case. A QP that begins to linger now is found by the next poll. */
 	if (!READ_ONCE(cq->lingerer))
 		return NULL;
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	qp = cq->lingerer;
 	if (qp)
 		rl_qp_get(qp);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return qp;
 }
 
@@ -393,9 +393,9 @@ void rl_cq_kick(struct rl_cq *cq)
 		rl_qp_kick(lingerer);
 		rl_qp_put(lingerer);
 	}
-	if (!pthread_mutex_trylock(&cq->progress)) {
+	if (rl_lock_try(&cq->progress)) {
 		move_octets(cq);
-		pthread_mutex_unlock(&cq->progress);
+		rl_unlock(&cq->progress);
 	}
 	help_another(cq);
 	note_poll(cq);

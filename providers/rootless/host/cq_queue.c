@@ -29,7 +29,7 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 	enum weft_cq_push pushed;
 	struct weft_cqe stamped;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	/* Under the lock: no completion is older than the one before it. */
 	if (cq->stamps) {
 		stamped = *e;
@@ -38,7 +38,7 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 		e = &stamped;
 	}
 	pushed = weft_cqc_push(&cq->core, e);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	if (pushed == WEFT_CQ_WAKE)
 		report_completion(cq);
 	else if (pushed == WEFT_CQ_OVERFLOW)
@@ -57,9 +57,9 @@ bool rl_cq_is_armed(struct rl_cq *cq)
 {
 	bool armed;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	armed = is_armed(cq);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return armed;
 }
 
@@ -67,20 +67,20 @@ bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp)
 {
 	bool ok;
 
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	ok = !cq->lingerer && !is_armed(cq);
 	if (ok)
 		WRITE_ONCE(cq->lingerer, qp);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	return ok;
 }
 
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp)
 {
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	if (cq->lingerer == qp)
 		WRITE_ONCE(cq->lingerer, NULL);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 }
 
 /* ---- polling ---- */
@@ -117,11 +117,11 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 	if (rv)
 		return rv;
 	rl_watch_get(&c->watch);
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	WRITE_ONCE(cq->nconns, cq->nconns + 1);
 	old = cq->last;
 	WRITE_ONCE(cq->last, c);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	if (old)
 		rl_watch_put(&old->watch);
 	return 0;
@@ -143,12 +143,12 @@ void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
 	bool was_last;
 
 	cq_epoll_ctl(cq, EPOLL_CTL_DEL, c, 0);
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	WRITE_ONCE(cq->nconns, cq->nconns - 1);
 	was_last = cq->last == c;
 	if (was_last)
 		WRITE_ONCE(cq->last, NULL);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	/* Its caller has a reference of its own. */
 	if (was_last)
 		rl_watch_put(&c->watch);
@@ -165,11 +165,11 @@ int rl_cq_add_source(struct rl_cq *cq, struct rl_watch *w, int fd)
 	if (rv)
 		return rv;
 	rl_watch_get(w);
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	WRITE_ONCE(cq->nsources, cq->nsources + 1);
 	old = cq->source;
 	WRITE_ONCE(cq->source, w);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	if (old)
 		rl_watch_put(old);
 	return 0;
@@ -181,12 +181,12 @@ void rl_cq_remove_source(struct rl_cq *cq, struct rl_watch *w, int fd)
 	bool was_last;
 
 	rl_raw(SYS_epoll_ctl, cq->epfd, EPOLL_CTL_DEL, fd, &ev);
-	pthread_mutex_lock(&cq->lock);
+	rl_lock(&cq->lock);
 	WRITE_ONCE(cq->nsources, cq->nsources - 1);
 	was_last = cq->source == w;
 	if (was_last)
 		WRITE_ONCE(cq->source, NULL);
-	pthread_mutex_unlock(&cq->lock);
+	rl_unlock(&cq->lock);
 	if (was_last)
 		rl_watch_put(w);
 }

@@ -116,11 +116,11 @@ void rl_conn_answer(struct rl_conn *c)
 
 void rl_conn_answer_now(struct rl_conn *c)
 {
-	if (pthread_mutex_trylock(&c->lock))
+	if (!rl_lock_try(&c->lock))
 		return;
 	if (c->answer_due && c->qp && c->owner == getpid())
 		rl_conn_tx(c);
-	pthread_mutex_unlock(&c->lock);
+	rl_unlock(&c->lock);
 }
 
 void rl_qp_ring_doorbell(struct rl_qp *qp)
@@ -144,9 +144,9 @@ void rl_qp_ring_doorbell(struct rl_qp *qp)
 		rl_conn_put(c);
 		return;
 	}
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	/* The rings of a QP that is being destroyed may be gone. */
 	if (!qp->conn && !qp->gone)
 		rl_qp_flush(qp);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }

@@ -92,11 +92,11 @@ void rl_conn_drain_acks_now(struct rl_conn *c)
 	do {
 		fd = -1;
 		/* The progress thread holds it, or the call that a signal handler interrupted. */
-		waits = pthread_mutex_trylock(&c->lock);
+		waits = !rl_lock_try(&c->lock);
 		if (!waits) {
 			waits = drain_acks(c);
 			fd = c->fd;
-			pthread_mutex_unlock(&c->lock);
+			rl_unlock(&c->lock);
 		}
 	} while (waits && await_octets(fd));
 }

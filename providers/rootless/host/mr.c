@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "process/lock.h"
 #include "process/maps.h"
 #include "process/raw.h"
 #include "limits.h"
@@ -17,12 +18,9 @@
 #define BUCKETS 16384
 
 static struct bucket {
-	pthread_mutex_t lock;
+	struct rl_lock lock;
 	struct hlist_head regions;
-} buckets[BUCKETS] = {
-	/* Not in a constructor: those of the program's libraries may run before ours. */
-	[0 ... BUCKETS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER },
-};
+} buckets[BUCKETS];
 
 static u32 count;			/* atomic */
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,11 +53,11 @@ struct weft_region *rl_mr_find(u32 stag)
 	struct bucket *b = bucket_of(stag);
 	struct rl_mr *mr;
 
-	pthread_mutex_lock(&b->lock);
+	rl_lock(&b->lock);
 	mr = find_in(b, stag);
 	if (mr)
 		__atomic_fetch_add(&mr->holders, 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&b->lock);
+	rl_unlock(&b->lock);
 	return mr ? &mr->region : NULL;
 }
 
@@ -88,13 +86,13 @@ static bool insert(struct rl_mr *mr, u32 stag)
 	struct bucket *b = bucket_of(stag);
 	bool free;
 
-	pthread_mutex_lock(&b->lock);
+	rl_lock(&b->lock);
 	free = !find_in(b, stag);
 	if (free) {
 		mr->region.stag = stag;
 		hlist_add_head(&mr->node, &b->regions);
 	}
-	pthread_mutex_unlock(&b->lock);
+	rl_unlock(&b->lock);
 	return free;
 }
 
@@ -102,9 +100,9 @@ static void remove_from_table(struct rl_mr *mr)
 {
 	struct bucket *b = bucket_of(mr->region.stag);
 
-	pthread_mutex_lock(&b->lock);
+	rl_lock(&b->lock);
 	hlist_del(&mr->node);
-	pthread_mutex_unlock(&b->lock);
+	rl_unlock(&b->lock);
 }
 
 /* @mr gets @old's STag. Holders of @old find it invalid soon. */
@@ -113,10 +111,10 @@ static void replace_in_table(struct rl_mr *mr, struct rl_mr *old)
 	struct bucket *b = bucket_of(old->region.stag);
 
 	mr->region.stag = old->region.stag;
-	pthread_mutex_lock(&b->lock);
+	rl_lock(&b->lock);
 	hlist_del(&old->node);
 	hlist_add_head(&mr->node, &b->regions);
-	pthread_mutex_unlock(&b->lock);
+	rl_unlock(&b->lock);
 	old->replaced = true;
 }
 
@@ -354,11 +352,11 @@ static void unbind_in(struct bucket *b, struct weft_qpc *core)
 {
 	struct rl_mr *mr;
 
-	pthread_mutex_lock(&b->lock);
+	rl_lock(&b->lock);
 	hlist_for_each_entry(mr, &b->regions, node)
 		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
 			weft_region_unbind(core, &mr->region);
-	pthread_mutex_unlock(&b->lock);
+	rl_unlock(&b->lock);
 }
 
 void rl_mr_unbind_windows(struct weft_qpc *core)

@@ -30,9 +30,9 @@ void rl_qp_reset(struct rl_qp *qp)
 	memset(qp->sq.mem, 0, qp->sq.size);
 	if (qp->rq.mem)
 		memset(qp->rq.mem, 0, qp->rq.size);
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	weft_qpc_reset(&qp->core);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	memset(&qp->given, 0, sizeof(qp->given));
 }
 
@@ -169,7 +169,6 @@ static struct rl_qp *alloc_qp(struct rl_context *ctx, const struct rl_qp_attr *a
 	qp->sq_caps = a->sq;
 	qp->rq_caps = a->rq;
 	qp->refs = 1;
-	pthread_mutex_init(&qp->lock, NULL);
 	return qp;
 }
 
@@ -211,9 +210,9 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 void rl_qp_leave(struct rl_qp *qp)
 {
 	rl_qp_delist(qp);
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	qp->gone = true;
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	rl_qp_drain_acks(qp);
 }
 

@@ -10,7 +10,6 @@
 #ifndef RL_QP_H
 #define RL_QP_H
 
-#include <pthread.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 
@@ -65,7 +64,7 @@ struct rl_qp {
 	struct rl_byhand_qp *byhand;	/* lock; NULL: not connected by hand yet; referenced */
 	struct hlist_node node;		/* in the table of numbers */
 	u32 refs;			/* atomic */
-	pthread_mutex_t lock;		/* conn, and without one the core */
+	struct rl_lock lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
 	bool gone;			/* lock: it is being destroyed */
 	struct weft_qpc core;

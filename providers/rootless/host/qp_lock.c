@@ -9,11 +9,11 @@ struct rl_conn *rl_conn_of_qp(struct rl_qp *qp)
 	struct rl_conn *c;
 
 	for (;;) {
-		pthread_mutex_lock(&qp->lock);
+		rl_lock(&qp->lock);
 		c = qp->conn;
 		if (c)
 			rl_conn_get(c);
-		pthread_mutex_unlock(&qp->lock);
+		rl_unlock(&qp->lock);
 		if (!c)
 			return NULL;
 		rl_conn_lock(c);
@@ -32,10 +32,10 @@ struct rl_conn *rl_qp_lock_core(struct rl_qp *qp)
 		c = rl_conn_of_qp(qp);
 		if (c)
 			return c;
-		pthread_mutex_lock(&qp->lock);
+		rl_lock(&qp->lock);
 		if (!qp->conn)
 			return NULL;
-		pthread_mutex_unlock(&qp->lock);
+		rl_unlock(&qp->lock);
 	}
 }
 
@@ -45,7 +45,7 @@ void rl_qp_unlock_core(struct rl_qp *qp, struct rl_conn *c)
 		rl_conn_unlock(c);
 		rl_conn_put(c);
 	} else {
-		pthread_mutex_unlock(&qp->lock);
+		rl_unlock(&qp->lock);
 	}
 }
 
@@ -53,9 +53,9 @@ void rl_qp_poke(struct rl_qp *qp)
 {
 	struct rl_conn *c;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	c = qp->conn;
 	if (c)
 		rl_conn_poke(c);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }

@@ -36,7 +36,6 @@ void rl_qp_put(struct rl_qp *qp)
 {
 	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
 		return;
-	pthread_mutex_destroy(&qp->lock);
 	free(qp->ud);
 	free(qp);
 }

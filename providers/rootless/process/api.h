@@ -9,6 +9,7 @@
 #include "file.h"
 #include "gate.h"
 #include "guard.h"
+#include "lock.h"
 #include "options.h"
 #include "thread.h"
 
@@ -43,6 +44,10 @@ RL_API(rl_gate_enter);
 RL_API(rl_gate_is_inside);
 RL_API(rl_gate_leave);
 RL_API(rl_gate_step_out);
+
+/* Locks */
+RL_API(rl_lock_wait);
+RL_API(rl_lock_wake);
 
 /* The program's memory */
 RL_API(rl_guard_add_text);

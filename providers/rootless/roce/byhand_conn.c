@@ -80,9 +80,9 @@ static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	if (!q)
 		return;
 	cfg->idle_dead_ms = cfg->dead_ms;
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	cfg->dead_ms = rl_byhand_dead_ms(&q->h, cfg->dead_ms);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 }
 
 /* modify_qp's limit, if it is below the negotiated one. Connection's lock. */
@@ -90,10 +90,10 @@ static void limit_ord(struct rl_byhand_qp *q)
 {
 	struct weft_qpc *core = &q->qp->core;
 
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	if (q->h.rts && q->ord < core->ord)
 		WRITE_ONCE(core->ord, q->ord);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 }
 
 static u32 write_hello(const struct rl_byhand_qp *q, u8 p[RL_BYHAND_HELLO_LEN])
@@ -134,12 +134,12 @@ static enum rl_byhand_verdict receive_hello(struct rl_byhand_qp *q, struct rl_co
 	if (!read_hello(pd, pd_len, &w))
 		return v;
 	gids_of(c, own, peer);
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	v = rl_byhand_receive_hello(&q->h, &w, own, peer, rl_now_ms());
 	if (v == RL_BYHAND_ACCEPT)
 		c->rnr_ms = rl_byhand_rnr_timeout(&q->h, q->path.min_rnr_timer);
 	set_deadline(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	return v;
 }
 
@@ -210,19 +210,19 @@ static bool is_current(struct rl_byhand_qp *q, u32 generation)
 {
 	bool is;
 
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	is = q->generation == generation && q->h.phase == RL_BYHAND_CONNECTING;
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	return is;
 }
 
 static void attempt_failed(struct rl_byhand_qp *q, u32 generation)
 {
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	if (q->generation == generation)
 		rl_byhand_connect_failed(&q->h, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 }
 
 /* @fd connects, and the connection takes @offer. False: there is no connection. */
@@ -257,11 +257,11 @@ static void try_to_connect(struct rl_byhand_qp *q)
 	u32 generation;
 	int fd;
 
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	generation = q->generation;
 	offer = q->qp->gone ? NULL : make_byhand_offer(q);
 	fd = offer ? start_connecting(q) : -ENOMEM;
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	if (fd >= 0 && begin_attempt(q, fd, offer, generation))
 		return;
 	free(offer);
@@ -285,9 +285,9 @@ static void byhand_fail_sends(struct rl_byhand_qp *q)
 static void fail_connecting(struct rl_byhand_qp *q, struct rl_conn *c)
 {
 	rl_conn_act(c, weft_link_connect_failed(&c->link, -ETIMEDOUT));
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	byhand_fail_sends(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 }
 
 static void give_up(struct rl_byhand_qp *q)
@@ -301,9 +301,9 @@ static void give_up(struct rl_byhand_qp *q)
 		rl_conn_put(c);
 		return;
 	}
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	byhand_fail_sends(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 }
 
 /* UC: completes what is posted, unsent. A connection may be under way. */
@@ -322,23 +322,23 @@ static void drop_sends(struct rl_byhand_qp *q)
 	rl_qp_unlock_core(qp, c);
 	if (!more && !failed)
 		return;
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (failed)
 		rl_byhand_stop(&q->h);
 	else
 		rl_byhand_posted(&q->h, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }
 
 static void byhand_run_due(struct rl_byhand_qp *q)
 {
 	enum rl_byhand_act act;
 
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	act = rl_byhand_tick(&q->h, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	if (act == RL_BYHAND_CONNECT)
 		try_to_connect(q);
 	else if (act == RL_BYHAND_GIVE_UP)
@@ -384,10 +384,10 @@ static void byhand_failed(struct rl_conn *c)
 	if (!q)
 		return;
 	rl_trace("QP %#x: no connection yet: %d", q->h.own_qpn, c->link.status);
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	rl_byhand_connect_failed(&q->h, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	byhand_leave(c);
 }
 
@@ -416,7 +416,7 @@ static void byhand_ended(struct rl_conn *c)
 	if (!q)
 		return;
 	qp = q->qp;
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (qp->core.state != WEFT_QPS_IDLE)
 		rl_byhand_stop(&q->h);
 	else if (c->link.status == -ETIMEDOUT)
@@ -424,7 +424,7 @@ static void byhand_ended(struct rl_conn *c)
 	else
 		rl_byhand_disconnected(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	byhand_leave(c);
 }
 
@@ -449,12 +449,12 @@ static struct rl_byhand_qp *find_target(const struct weft_mpa_frame *f, const u8
 	qp = rl_qp_find(w.to);
 	if (!qp)
 		return NULL;
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (!qp->gone)
 		q = qp->byhand;
 	if (q)
 		rl_watch_get(&q->watch);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	rl_qp_put(qp);
 	return q;
 }
@@ -466,10 +466,10 @@ static int byhand_accept(struct rl_conn *c, struct rl_byhand_qp *q)
 	u32 len, ird;
 	int rv;
 
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	len = write_hello(q, hello);
 	ird = q->path.ird;
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	rv = rl_conn_accept(c, q->qp, ird + WEFT_ACK_READS, RL_MAX_ORD + WEFT_ACK_READS, hello,
 			    len);
 	if (!rv)
@@ -480,10 +480,10 @@ static int byhand_accept(struct rl_conn *c, struct rl_byhand_qp *q)
 static void byhand_accept_failed(struct rl_conn *c, struct rl_byhand_qp *q)
 {
 	rl_conn_release_qp(c);
-	pthread_mutex_lock(&q->qp->lock);
+	rl_lock(&q->qp->lock);
 	rl_byhand_disconnected(&q->h, false, false, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&q->qp->lock);
+	rl_unlock(&q->qp->lock);
 	byhand_leave(c);
 	rl_conn_accept_failed(c);
 }
@@ -560,14 +560,14 @@ int rl_byhand_qp_rtr(struct rl_qp *qp, const struct rl_byhand_path *path)
 		return -ENOMEM;
 	memcpy(h.own_gid, path->own_gid, sizeof(h.own_gid));
 	memcpy(h.peer_gid, path->peer_gid, sizeof(h.peer_gid));
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	qp->byhand = q;
 	q->path = *path;
 	q->h = h;
 	q->generation++;
 	rl_byhand_enter_rtr(&q->h, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	return 0;
 }
 
@@ -599,11 +599,11 @@ void rl_byhand_qp_rts(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
 	struct rl_byhand_qp *q = qp->byhand;
 	enum rl_byhand_act act;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	keep_send_attr(q, s);
 	act = rl_byhand_enter_rts(&q->h, rl_now_ms());
 	set_deadline(q);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	if (act == RL_BYHAND_DISCONNECT)
 		rl_qp_end_connection(qp);
 	apply_send_attr(q);
@@ -614,9 +614,9 @@ void rl_byhand_qp_sqd(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
 {
 	struct rl_byhand_qp *q = qp->byhand;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	keep_send_attr(q, s);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	apply_send_attr(q);
 }
 
@@ -626,20 +626,20 @@ void rl_byhand_qp_stop(struct rl_qp *qp)
 
 	if (!q)
 		return;
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	rl_byhand_stop(&q->h);
 	set_deadline(q);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }
 
 void rl_byhand_qp_destroy(struct rl_qp *qp)
 {
 	struct rl_byhand_qp *q;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	q = qp->byhand;
 	qp->byhand = NULL;
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	if (!q)
 		return;
 	rl_watch_end(&q->watch);
@@ -650,12 +650,12 @@ void rl_byhand_qp_posted(struct rl_qp *qp)
 {
 	struct rl_byhand_qp *q;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	q = qp->gone ? NULL : qp->byhand;
 	if (q && qp->core.by_hand && READ_ONCE(qp->core.state) == WEFT_QPS_IDLE &&
 	    weft_qpc_has_sends(&qp->core)) {
 		rl_byhand_posted(&q->h, rl_now_ms());
 		set_deadline(q);
 	}
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }

@@ -257,20 +257,20 @@ static void run_sends(struct rl_qp *qp)
 void rl_ud_kick(struct rl_qp *qp)
 {
 	rl_count(RL_DOORBELLS, 1);
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (!qp->gone)
 		run_sends(qp);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }
 
 void rl_ud_resume(struct rl_qp *qp)
 {
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (!qp->gone && qp->ud->waits) {
 		qp->ud->waits = false;
 		run_sends(qp);
 	}
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 }
 
 /* ---- receiving ---- */
@@ -287,13 +287,13 @@ static enum weft_ud_fate receive_datagram(struct rl_qp *qp, u32 qkey, const stru
 {
 	enum weft_ud_fate fate = WEFT_UD_NO_RECEIVE;
 
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (receives(qp) && qp->ud->qkey == qkey)
 		fate = weft_ud_receive(&qp->core, in);
 	weft_region_end_run(&qp->core);
 	if (fate == WEFT_UD_BAD_RECEIVE)
 		fail_qp(qp);
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	return fate;
 }
 
@@ -318,7 +318,7 @@ void rl_ud_move(struct rl_qp *qp, u32 from, u32 to)
 		rl_qp_move(qp, to);
 		return;
 	}
-	pthread_mutex_lock(&qp->lock);
+	rl_lock(&qp->lock);
 	if (from == IBV_QPS_SQE)
 		weft_ud_resume(&qp->core);
 	qp->ud->qkey = qp->given.qkey;
@@ -327,7 +327,7 @@ void rl_ud_move(struct rl_qp *qp, u32 from, u32 to)
 		run_sends(qp);
 	/* No datagram is ever half sent. */
 	drained = to == IBV_QPS_SQD && from != to && qp->given.en_sqd_async_notify;
-	pthread_mutex_unlock(&qp->lock);
+	rl_unlock(&qp->lock);
 	if (drained)
 		rl_context_report(qp->ctx, &qp->o, IBV_EVENT_SQ_DRAINED, &qp->async_reported);
 }

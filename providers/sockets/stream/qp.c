@@ -609,7 +609,6 @@ void rl_stream_init_qp(struct rl_stream *s)
 
 	s->qp.refs = 1;
 	s->qp.consumer = &consumer;
-	pthread_mutex_init(&s->qp.lock, NULL);
 	qp->dma = &memory.region;
 	qp->srq = true;
 	qp->sq.copy = s->copy;

@@ -73,7 +73,6 @@ void rl_stream_put(struct rl_stream *s)
 		s->options.operations->free(s->ops);
 	rl_early_free(&s->early);
 	free(s->kept);
-	pthread_mutex_destroy(&s->qp.lock);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -921,14 +920,28 @@ struct leaving {
 	u32 round;
 };
 
-/* Another has it for a moment; but who leaves amid a call may have it himself. */
+/* Another has a lock for a moment; but who leaves amid a call may have it himself. */
+static bool may_try_again(const struct leaving *l)
+{
+	if (l->amid || rl_now_ms() >= l->until)
+		return false;
+	wait_a_little();
+	return true;
+}
+
 static bool lock_until(pthread_mutex_t *lock, const struct leaving *l)
 {
-	while (pthread_mutex_trylock(lock)) {
-		if (l->amid || rl_now_ms() >= l->until)
+	while (pthread_mutex_trylock(lock))
+		if (!may_try_again(l))
 			return false;
-		wait_a_little();
-	}
+	return true;
+}
+
+static bool lock_conn_until(struct rl_conn *c, const struct leaving *l)
+{
+	while (!rl_lock_try(&c->lock))
+		if (!may_try_again(l))
+			return false;
 	return true;
 }
 
@@ -946,7 +959,7 @@ static bool is_done(struct rl_stream *s, const struct leaving *l)
 
 	if (rl_stream_is_foreign(s) || !lock_until(&s->lock, l))
 		return true;
-	if (may_owe(s) && lock_until(&s->conn->lock, l)) {
+	if (may_owe(s) && lock_conn_until(s->conn, l)) {
 		/* Posted operations are sent first. */
 		if (l->ends && !s->closed && (!s->ops || s->options.operations->is_quiet(s)))
 			stream_finish(s);
