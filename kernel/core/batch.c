@@ -266,10 +266,14 @@ static enum weft_tx_result append_next(struct weft_batch *b, struct weft_qpc *qp
 enum weft_tx_result weft_batch_fill(struct weft_batch *b, struct weft_qpc *qp)
 {
 	enum weft_tx_result r;
+	bool sent = false;
 
 	while (!is_full(b)) {
+		if (sent && weft_tx_rests(qp))
+			return WEFT_TX_IDLE;
 		r = append_next(b, qp);
-		if (r == WEFT_TX_FPDU)
+		sent = r == WEFT_TX_FPDU;
+		if (sent)
 			continue;
 		if (r != WEFT_TX_NO_FIT)
 			return r;

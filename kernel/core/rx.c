@@ -628,12 +628,6 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		f.raw_len = 0;
 		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
-		case WEFT_RX_FPDU:
-			qpc_rx_fpdu(qp, &f);
-			/* What waits for a region's end was taken in. */
-			if (unlikely(qp->rx_waits) && !qp->rx_ends)
-				weft_stream_keep(st, in, &before);
-			break;
 		case WEFT_RX_CHUNK:
 			chunk = weft_host_chunk(qp);
 			if (unlikely(!chunk))
@@ -643,6 +637,15 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		case WEFT_RX_ERROR:
 			weft_qpc_fail(qp, st->rx_error, &f);
 			break;
+		case WEFT_RX_FPDU:
+			qpc_rx_fpdu(qp, &f);
+			/* What waits for a region's end was taken in. */
+			if (unlikely(qp->rx_waits) && !qp->rx_ends)
+				weft_stream_keep(st, in, &before);
+			/* The next call would drop what is staged, and find no octets. */
+			if (in->left || qp->rx_waits || st->rx_reported)
+				break;
+			fallthrough;
 		case WEFT_RX_STARTUP:
 		case WEFT_RX_MORE:
 			while (st->nchunk > 1 && (chunk = weft_stream_reclaim(st, false)))

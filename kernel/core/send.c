@@ -108,7 +108,8 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 {
 	struct weft_batch *b = &l->batch;
 	struct weft_tcp_tail tail;
-	bool on;
+	enum weft_tx_result r;
+	bool on, idle;
 
 	weft_host_tcp_tail(l, &tail);
 	if (!tail.room) {
@@ -119,13 +120,15 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 		return false;
 	weft_batch_begin(b, tail.mss, tail.seg_off);
 	weft_batch_limit(b, tail.room);
-	if (weft_batch_fill(b, l->qp) == WEFT_TX_FIN)
+	r = weft_batch_fill(b, l->qp);
+	if (r == WEFT_TX_FIN)
 		l->fin_due = true;
 	if (!b->end)
 		return false;
+	idle = r == WEFT_TX_IDLE && weft_tx_is_idle(l->qp);
 	on = hand_over(l, goes_on(l, *sent, tail.room));
 	*sent += max_t(u32, b->end, CALL);
-	return on;
+	return on && !idle;
 }
 
 /* Everything is sent: wakes the host once, and weft_link_step() closes. */

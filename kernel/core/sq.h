@@ -18,6 +18,11 @@ static inline struct weft_wqe_info *weft_sq_info_at(const struct weft_sqq *sq, u
 
 /* Copies and judges the next entry of the ring: 1, 0 (none, or full), -1 (broken). */
 int weft_sq_pull(struct weft_qpc *qp);
+/* Might weft_sq_pull() do anything? */
+static inline bool weft_sq_is_behind(const struct weft_sqq *sq)
+{
+	return sq->broken || weft_ringq_filled(&sq->q, sq->pulled);
+}
 /*
  * For the host, after a send run: copies the rest of the last Send or Write, which has SGEs and is
  * being sent or is next, to @mem of @lkey. Its own memory is not read any more. Under guard. False:

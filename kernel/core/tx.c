@@ -451,11 +451,11 @@ static enum pick run_local(struct weft_qpc *qp, const struct weft_sq_wqe *w)
  */
 static enum pick sq_look(struct weft_qpc *qp)
 {
-	int r = weft_sq_pull(qp);
+	int r = weft_sq_is_behind(&qp->sq) ? weft_sq_pull(qp) : 0;
 
 	if (!r && !qp->linger) {
 		weft_ringq_sleep(&qp->sq.q);
-		r = weft_sq_pull(qp);
+		r = weft_sq_is_behind(&qp->sq) ? weft_sq_pull(qp) : 0;
 	}
 	if (!r)
 		return PICK_NONE;
@@ -748,7 +748,7 @@ static enum weft_tx_result rest_at_gate(struct weft_qpc *qp)
  * Looks at the queue before a run ends that finds only work that sends nothing: it may be posted as
  * fast as it is done.
  */
-#define LOCAL_LOOKS	128
+#define LOCAL_LOOKS	64
 
 /* Sets up the next message. WEFT_TX_FPDU: there is one. */
 static enum weft_tx_result next_message(struct weft_qpc *qp)
@@ -906,6 +906,27 @@ enum weft_tx_result weft_tx_next(struct weft_qpc *qp, u32 max_ulpdu, bool whole,
 	if (d->f.last)
 		message_cut(qp);
 	return WEFT_TX_FPDU;
+}
+
+bool weft_tx_rests(struct weft_qpc *qp)
+{
+	struct weft_sqq *sq = &qp->sq;
+
+	if (sq->next != sq->pulled || weft_sq_is_behind(sq) || weft_sq_is_full(sq) ||
+	    qp->tx_kind != WEFT_TXK_NONE || qp->state != WEFT_QPS_RTS || qp->irq_count ||
+	    qp->unacked || qp->rtr_out || qp->peer_fin || qp->linger || qp->sq_held)
+		return false;
+	weft_ringq_sleep(&sq->q);
+	return !weft_sq_is_behind(sq);
+}
+
+/* A full queue has room once work completes, and what is deferred waits for TCP. */
+bool weft_tx_is_idle(const struct weft_qpc *qp)
+{
+	const struct weft_sqq *sq = &qp->sq;
+
+	return sq->q.asleep && sq->next == sq->pulled && !weft_sq_is_full(sq) && !qp->irq_count &&
+	       qp->state == WEFT_QPS_RTS;
 }
 
 void weft_tx_put(struct weft_qpc *qp, struct weft_txd *d)

@@ -55,6 +55,18 @@ static inline bool weft_tx_amid(const struct weft_qpc *qp)
 }
 
 /*
+ * The usual end of a run, without weft_tx_next(): only the ring could bring a message, and that is
+ * empty, and asks for a doorbell from now on. False: weft_tx_next() knows.
+ */
+bool weft_tx_rests(struct weft_qpc *qp);
+
+/*
+ * After WEFT_TX_IDLE: does the next message need a doorbell or the peer? Otherwise it may wait
+ * until TCP has what was handed out.
+ */
+bool weft_tx_is_idle(const struct weft_qpc *qp);
+
+/*
  * IDLE, by hand, UC: posted requests complete as if they had been sent, and are lost. A request
  * that could not have been sent fails, as do all after it. True: there may be more.
  */

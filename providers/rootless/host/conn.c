@@ -251,7 +251,8 @@ void rl_conn_unlock(struct rl_conn *c)
 {
 	u64 deadline;
 
-	rl_conn_settle(c);
+	if (c->tx_due || c->step_due)
+		rl_conn_settle(c);
 	if (unlikely(c->ulp->settled))
 		c->ulp->settled(c);
 	if (c->qp)

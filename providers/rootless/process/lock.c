@@ -4,7 +4,7 @@
 #include "api.h"
 #include "raw.h"
 
-/* Who has waited cannot know whether others wait, too: it holds the lock as waited for. */
+/* A thread that has waited does not know of others: it marks the lock as waited for. */
 void rl_lock_wait(struct rl_lock *l)
 {
 	while (__atomic_exchange_n(&l->state, 2, __ATOMIC_ACQUIRE))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A mutex whose way without contention is one instruction to take it and one to drop it, inline: a
- * message takes half a dozen of them. Not recursive. Zeroed it is free; there is nothing to destroy,
- * and its memory may be freed by whoever takes it after the last other thread has dropped it.
+ * A mutex that is taken and dropped by an instruction each, inline, if no other thread wants it: a
+ * message takes half a dozen. Not recursive. Zeroed, it is free. There is nothing to destroy: its
+ * memory may be freed once it is taken or known to be free.
  */
 #ifndef RL_LOCK_H
 #define RL_LOCK_H

@@ -508,7 +508,7 @@ stopped_peer() {
 	echo "ended after $((SECONDS - start)) s"
 }
 
-# Of a message of 8 octets, by rdma_cm and by hand: within 5 % of what is stored. Instrumented libraries take more.
+# For a message of 8 octets, by rdma_cm and by hand: within 5 % of the stored figures. Instrumented libraries take more.
 few_instructions() {
 	[ -z "${SAN-}${COVERED-}" ] || { echo "not of these libraries" && return; }
 	run "$WEFT_TOP/tests/bench/instructions.sh"
