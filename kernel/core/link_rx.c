@@ -41,7 +41,8 @@ static void rx_full(struct weft_link *l, struct weft_cur *in)
 		weft_host_wake(l);
 }
 
-void weft_link_rx(struct weft_link *l, struct weft_cur *in)
+/* Apart, so that its instructions can be counted: tests/bench/instructions.sh. */
+noinline void weft_link_rx(struct weft_link *l, struct weft_cur *in)
 {
 	switch (l->mode) {
 	case WEFT_MODE_STARTUP:

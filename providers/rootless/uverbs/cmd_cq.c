@@ -28,7 +28,7 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 {
 	struct weft_create_cq_resp driver = {};
 	struct rl_chan *chan = NULL;
-	struct rl_cq *cq;
+	struct rl_cq *cq = NULL;
 	u32 entries;
 	int rv = weft_shape_cq(cqe, &entries);
 
