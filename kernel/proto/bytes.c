@@ -59,12 +59,14 @@ void weft_cur_copy(struct weft_cur *c, void *dst, u32 n)
 
 void weft_cur_skip_pieces(struct weft_cur *c, u32 n)
 {
-	while (n) {
-		u32 len = run_len(c, n);
-
-		n -= len;
-		step(c, len);
-	}
+	/* There may be no piece at all. */
+	if (!n)
+		return;
+	c->left -= n;
+	/* At the end it stays behind the last octet, wherever the list ends. */
+	for (n += c->off; c->left ? n >= c->seg->len : n > c->seg->len; c->seg++)
+		n -= c->seg->len;
+	c->off = n;
 }
 
 u32 weft_cur_crc(struct weft_cur *c, u32 crc, u32 n)

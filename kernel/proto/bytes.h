@@ -27,26 +27,35 @@ static inline u64 weft_get64(const u8 *p)
 	return (u64)weft_get32(p) << 32 | weft_get32(p + 4);
 }
 
-/* The put functions return the end of what they wrote. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define WEFT_BIG_ENDIAN(bits, v) swab##bits(v)
+#else
+#define WEFT_BIG_ENDIAN(bits, v) (v)
+#endif
+
+/*
+ * The put functions return the end of what they wrote. One store each: of stores of single octets
+ * compilers make fewer, by many shifts, where several fields follow each other.
+ */
 static inline u8 *weft_put16(u8 *p, u16 v)
 {
-	p[0] = (u8)(v >> 8);
-	p[1] = (u8)v;
-	return p + 2;
+	v = WEFT_BIG_ENDIAN(16, v);
+	memcpy(p, &v, sizeof(v));
+	return p + sizeof(v);
 }
 
 static inline u8 *weft_put32(u8 *p, u32 v)
 {
-	p[0] = (u8)(v >> 24);
-	p[1] = (u8)(v >> 16);
-	p[2] = (u8)(v >> 8);
-	p[3] = (u8)v;
-	return p + 4;
+	v = WEFT_BIG_ENDIAN(32, v);
+	memcpy(p, &v, sizeof(v));
+	return p + sizeof(v);
 }
 
 static inline u8 *weft_put64(u8 *p, u64 v)
 {
-	return weft_put32(weft_put32(p, (u32)(v >> 32)), (u32)v);
+	v = WEFT_BIG_ENDIAN(64, v);
+	memcpy(p, &v, sizeof(v));
+	return p + sizeof(v);
 }
 
 /* The MPA CRC alone goes least significant byte first (RFC 5044 Fig. 5, 6). */
@@ -124,12 +133,6 @@ static inline void weft_cur_slice(struct weft_cur *to, const struct weft_cur *fr
 	to->left = from->left;
 	weft_cur_skip(to, skip);
 	to->left = n;
-}
-
-/* Returns the next @n bytes if they lie in one piece, else NULL. Steps over nothing. */
-static inline const u8 *weft_cur_peek(const struct weft_cur *c, u32 n)
-{
-	return c->left >= n && n && c->seg->len - c->off >= n ? c->seg->p + c->off : NULL;
 }
 
 /* Sums exactly @n bytes, continued from @crc, and steps over them. */

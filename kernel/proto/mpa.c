@@ -381,6 +381,19 @@ void weft_emit_begin(struct weft_emit *e, u8 *out, u32 ulpdu_len, bool crc,
 	weft_emit_bytes(e, len, sizeof(len));
 }
 
+void weft_emit_head(struct weft_emit *e, const u8 *head, u32 n)
+{
+	if (unlikely(e->markers)) {
+		weft_emit_bytes(e, head + WEFT_MPA_LEN_SIZE, n - WEFT_MPA_LEN_SIZE);
+		return;
+	}
+	memcpy(e->start, head, WEFT_MPA_FPDU_MIN);
+	if (unlikely(n > WEFT_MPA_FPDU_MIN))
+		memcpy(e->start + WEFT_MPA_FPDU_MIN, head + WEFT_MPA_FPDU_MIN,
+		       n - WEFT_MPA_FPDU_MIN);
+	e->out = e->start + n;
+}
+
 u32 weft_emit_end(struct weft_emit *e)
 {
 	static const u8 zero[3];

@@ -134,6 +134,9 @@ static inline u32 weft_mpa_fpdu_len(u32 ulpdu_len)
 	return WEFT_MPA_LEN_SIZE + ulpdu_len + weft_mpa_pad(ulpdu_len) + WEFT_MPA_CRC_SIZE;
 }
 
+/* The shortest FPDU that holds a DDP segment: without Markers, of a tagged one without payload. */
+#define WEFT_MPA_FPDU_MIN	20
+
 /*
  * MULPDU for @emss payload bytes a TCP segment (RFC 5044 §4.5): at least 128,
  * at most 64768.
@@ -175,6 +178,11 @@ struct weft_emit {
 /* @out must have room for weft_mpa_marked_len() (or weft_mpa_fpdu_len()). */
 void weft_emit_begin(struct weft_emit *e, u8 *out, u32 ulpdu_len, bool crc,
 		     bool markers, u32 marker_pos);
+/*
+ * Right after begin: the length field and the headers, @n bytes. WEFT_MPA_FPDU_MIN bytes at @head
+ * can be read, and @out has room for an FPDU at least that long.
+ */
+void weft_emit_head(struct weft_emit *e, const u8 *head, u32 n);
 /* Copies @n bytes; they are summed at once, or with those that follow. */
 void weft_emit_bytes(struct weft_emit *e, const void *p, u32 n);
 /* May ULPDU octets go out from where they lie? Not if they are summed or have Markers. */

@@ -20,6 +20,7 @@
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
+#include <linux/swab.h>
 #include <linux/types.h>
 #include <asm/barrier.h>
 
@@ -70,10 +71,14 @@ typedef int64_t s64;
 #define fallthrough __attribute__((__fallthrough__))
 #define noinline __attribute__((__noinline__))
 #define __must_check __attribute__((__warn_unused_result__))
+#define swab16(v) __builtin_bswap16(v)
+#define swab32(v) __builtin_bswap32(v)
+#define swab64(v) __builtin_bswap64(v)
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)
 #define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define smp_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define barrier() __asm__ volatile("" : : : "memory")
 #define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define smp_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)

@@ -37,7 +37,7 @@ static enum weft_rx_event startup_whole(struct weft_stream *st, bool more)
 	return WEFT_RX_STARTUP;
 }
 
-static enum weft_rx_event rx_startup(struct weft_stream *st, struct weft_cur *in)
+static noinline enum weft_rx_event rx_startup(struct weft_stream *st, struct weft_cur *in)
 {
 	bool reply = st->rx_state == WEFT_AWAIT_REPLY;
 
@@ -58,86 +58,106 @@ static enum weft_rx_event rx_startup(struct weft_stream *st, struct weft_cur *in
 
 /* Judging a whole FPDU */
 
-/*
- * Keeps the headers: DDP's, and of all but Sends what follows it, where a
- * Read Request, an Atomic or a Terminate stands. @len: octets at @p.
- */
-static void keep_raw(struct weft_fpdu *fpdu, const u8 *p, u32 len)
+static noinline void peek_pieces(const struct weft_cur *c, u32 off, void *dst, u32 n)
 {
-	if (fpdu->ddp.tagged) {
-		memcpy(fpdu->raw, p, WEFT_DDP_TAGGED_LEN);
-		fpdu->raw_len = WEFT_DDP_TAGGED_LEN;
-		return;
-	}
-	memcpy(fpdu->raw, p, WEFT_DDP_UNTAGGED_LEN);
-	fpdu->raw_len = WEFT_DDP_UNTAGGED_LEN;
-	if (weft_opcode_is_send(weft_rdmap_opcode(fpdu->ddp.rdmap)))
-		return;
-	memcpy(fpdu->raw + WEFT_DDP_UNTAGGED_LEN, p + WEFT_DDP_UNTAGGED_LEN,
-	       len - WEFT_DDP_UNTAGGED_LEN);
-	fpdu->raw_len = (u8)len;
+	struct weft_cur at = *c;
+
+	weft_cur_skip(&at, off);
+	weft_cur_copy(&at, dst, n);
+}
+
+/* Copies @n octets that begin @off behind @c. Caller: off + n <= c->left. @one: of one piece. */
+static __always_inline void peek(const struct weft_cur *c, u32 off, void *dst, u32 n, bool one)
+{
+	if (one || likely(c->seg->len - c->off >= off + n))
+		memcpy(dst, c->seg->p + c->off + off, n);
+	else
+		peek_pieces(c, off, dst, n);
 }
 
 /* RFC 5044 and 5041 have no code for a ULPDU shorter than its header. */
-static enum weft_err too_short(struct weft_fpdu *fpdu, const u8 *p)
+static noinline enum weft_err too_short(struct weft_fpdu *fpdu, const struct weft_cur *ulpdu)
 {
 	memset(&fpdu->ddp, 0, sizeof(fpdu->ddp));
-	memcpy(fpdu->raw, p, fpdu->ulpdu_len);
-	fpdu->raw_len = (u8)fpdu->ulpdu_len;
+	peek_pieces(ulpdu, 0, fpdu->raw, ulpdu->left);
+	fpdu->raw_len = (u8)ulpdu->left;
 	fpdu->payload_len = 0;
 	return WEFT_E_RDMAP_UNSPECIFIED;
 }
 
-/* The verdict on a segment whose first octets, up to RAW_MAX, are at @p. */
-static enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu,
-			   const u8 *p, u32 ulpdu_len)
+/* What follows the DDP header of all but Sends: a Read Request, an Atomic or a Terminate. */
+static noinline enum weft_err keep_more(struct weft_fpdu *fpdu, const struct weft_cur *ulpdu,
+					enum weft_err e)
 {
-	u32 len = min_t(u32, ulpdu_len, RAW_MAX);
+	u32 len = min_t(u32, ulpdu->left, RAW_MAX);
+
+	peek(ulpdu, WEFT_DDP_UNTAGGED_LEN, fpdu->raw + WEFT_DDP_UNTAGGED_LEN,
+	     len - WEFT_DDP_UNTAGGED_LEN, false);
+	fpdu->raw_len = (u8)len;
+	return e;
+}
+
+/*
+ * The verdict on a segment. Its header is copied first: on one host, a peer may change what it has
+ * sent (splice()).
+ */
+static __always_inline enum weft_err judge(const struct weft_stream *st, struct weft_fpdu *fpdu,
+					   const struct weft_cur *ulpdu, bool one)
+{
+	u32 ddp_len = WEFT_DDP_TAGGED_LEN;
 	enum weft_opcode op;
 	enum weft_err e;
 
-	fpdu->ulpdu_len = (u16)ulpdu_len;
-	if (unlikely(!len || len < weft_ddp_len(p[0])))
-		return too_short(fpdu, p);
-	weft_ddp_read(p, &fpdu->ddp);
-	keep_raw(fpdu, p, len);
-	fpdu->payload_len = ulpdu_len - weft_ddp_len(p[0]);
-	e = weft_rdmap_check(&fpdu->ddp, st->ext);
-	if (unlikely(e))
-		return e;
+	fpdu->ulpdu_len = (u16)ulpdu->left;
+	if (unlikely(ulpdu->left < WEFT_DDP_TAGGED_LEN))
+		return too_short(fpdu, ulpdu);
+	peek(ulpdu, 0, fpdu->raw, WEFT_DDP_TAGGED_LEN, one);
+	barrier();
+	if (!(fpdu->raw[0] & WEFT_DDP_T)) {
+		ddp_len = WEFT_DDP_UNTAGGED_LEN;
+		if (unlikely(ulpdu->left < ddp_len))
+			return too_short(fpdu, ulpdu);
+		peek(ulpdu, WEFT_DDP_TAGGED_LEN, fpdu->raw + WEFT_DDP_TAGGED_LEN,
+		     WEFT_DDP_UNTAGGED_LEN - WEFT_DDP_TAGGED_LEN, one);
+		barrier();
+	}
+	weft_ddp_read(fpdu->raw, &fpdu->ddp);
+	fpdu->raw_len = (u8)ddp_len;
+	fpdu->payload_len = ulpdu->left - ddp_len;
+	if (one)
+		fpdu->payload = (struct weft_cur){
+			.seg = ulpdu->seg,
+			.off = ulpdu->off + ddp_len,
+			.left = fpdu->payload_len,
+		};
+	else
+		weft_cur_slice(&fpdu->payload, ulpdu, ddp_len, fpdu->payload_len);
 	op = weft_rdmap_opcode(fpdu->ddp.rdmap);
-	if (unlikely(fpdu->payload_len < weft_opcode_header_len(op)))
-		return WEFT_E_RDMAP_UNSPECIFIED;
-	return WEFT_OK;
+	e = weft_rdmap_check(&fpdu->ddp, st->ext);
+	if (likely(!e) && unlikely(fpdu->payload_len < weft_opcode_header_len(op)))
+		e = WEFT_E_RDMAP_UNSPECIFIED;
+	return fpdu->ddp.tagged || weft_opcode_is_send(op) ? e : keep_more(fpdu, ulpdu, e);
 }
 
-/* An FPDU that MPA finds valid; the first octets of its ULPDU, up to RAW_MAX, are at @p. */
-static enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu,
-				 const u8 *p, u32 ulpdu_len)
+/* An FPDU that MPA finds valid. */
+static __always_inline enum weft_rx_event report(struct weft_stream *st, struct weft_fpdu *fpdu,
+						 const struct weft_cur *ulpdu, bool one)
 {
-	enum weft_err e = judge(st, fpdu, p, ulpdu_len);
+	enum weft_err e = judge(st, fpdu, ulpdu, one);
 
 	st->rx_fpdus++;
 	st->tx_gate = false;
 	return likely(!e) ? WEFT_RX_FPDU : fail(st, e);
 }
 
-/* The same where the ULPDU, at @c, may lie in several pieces. */
-static enum weft_rx_event report_pieces(struct weft_stream *st, struct weft_fpdu *fpdu,
-					const struct weft_cur *c)
+static noinline enum weft_rx_event report_pieces(struct weft_stream *st, struct weft_fpdu *fpdu,
+						 const struct weft_cur *ulpdu)
 {
-	struct weft_cur first = *c;
-	u8 head[RAW_MAX];
-	enum weft_rx_event ev;
-
-	weft_cur_copy(&first, head, min_t(u32, c->left, sizeof(head)));
-	ev = report(st, fpdu, head, c->left);
-	weft_cur_slice(&fpdu->payload, c, c->left - fpdu->payload_len, fpdu->payload_len);
-	return ev;
+	return report(st, fpdu, ulpdu, false);
 }
 
 /* An FPDU that MPA finds invalid: nothing in it can be trusted. */
-static enum weft_rx_event refuse(struct weft_stream *st, struct weft_fpdu *fpdu,
+static noinline enum weft_rx_event refuse(struct weft_stream *st, struct weft_fpdu *fpdu,
 				 enum weft_err e)
 {
 	memset(fpdu, 0, sizeof(*fpdu));
@@ -243,7 +263,7 @@ static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *
 }
 
 /* It has been verified, and counted. */
-static enum weft_rx_event stage_again(struct weft_stream *st, struct weft_fpdu *fpdu)
+static noinline enum weft_rx_event stage_again(struct weft_stream *st, struct weft_fpdu *fpdu)
 {
 	struct weft_cur c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
 
@@ -252,7 +272,7 @@ static enum weft_rx_event stage_again(struct weft_stream *st, struct weft_fpdu *
 	return report_pieces(st, fpdu, &c);
 }
 
-static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
+static noinline enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
 				   struct weft_fpdu *fpdu)
 {
 	while (in->left) {
@@ -273,23 +293,23 @@ static enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
 
 /* Nearly all FPDUs lie in one piece: @p, @len octets with length and trailer. */
 static enum weft_rx_event rx_one_piece(struct weft_stream *st, struct weft_cur *in,
-				       struct weft_fpdu *fpdu, const u8 *p, u32 len)
+				       struct weft_fpdu *fpdu, const u8 *p, u32 len,
+				       u32 ulpdu_len)
 {
-	u32 ulpdu_len = weft_get16(p);
+	const struct weft_cur ulpdu = {
+		.seg = in->seg,
+		.off = in->off + WEFT_MPA_LEN_SIZE,
+		.left = ulpdu_len,
+	};
 	u32 summed = len - WEFT_MPA_CRC_SIZE;
-	enum weft_rx_event ev;
 
+	in->off += len;
+	in->left -= len;
+	weft_cur_settle(in);
 	if (st->agreed.crc &&
 	    unlikely(weft_get32_le(p + summed) != ~weft_crc32c(~0u, p, summed)))
-		ev = refuse(st, fpdu, WEFT_E_MPA_CRC);
-	else
-		ev = report(st, fpdu, p + WEFT_MPA_LEN_SIZE, ulpdu_len);
-	/* The trailer follows in the same piece, so the payload's end is not its end. */
-	fpdu->payload.seg = in->seg;
-	fpdu->payload.off = in->off + WEFT_MPA_LEN_SIZE + ulpdu_len - fpdu->payload_len;
-	fpdu->payload.left = fpdu->payload_len;
-	weft_cur_skip(in, len);
-	return ev;
+		return refuse(st, fpdu, WEFT_E_MPA_CRC);
+	return report(st, fpdu, &ulpdu, true);
 }
 
 /* Sums all but the CRC field of the @len octets at @c, then compares. */
@@ -302,11 +322,14 @@ static bool crc_matches(struct weft_cur c, u32 len)
 	return weft_get32_le(field) == crc;
 }
 
-static enum weft_rx_event rx_pieces(struct weft_stream *st, struct weft_cur *in,
-				    struct weft_fpdu *fpdu, u32 len, u32 ulpdu_len)
+/* The same where it lies in several, or is not whole. */
+static noinline enum weft_rx_event rx_pieces(struct weft_stream *st, struct weft_cur *in,
+					     struct weft_fpdu *fpdu, u32 len, u32 ulpdu_len)
 {
 	struct weft_cur c = *in;
 
+	if (len > in->left)
+		return rx_stage(st, in, fpdu);
 	weft_cur_skip(in, len);
 	if (st->agreed.crc && !crc_matches(c, len))
 		return refuse(st, fpdu, WEFT_E_MPA_CRC);
@@ -315,30 +338,36 @@ static enum weft_rx_event rx_pieces(struct weft_stream *st, struct weft_cur *in,
 	return report_pieces(st, fpdu, &c);
 }
 
-static u32 peek_length(struct weft_cur c)
+/* Not even the length lies in one. */
+static noinline enum weft_rx_event rx_split_length(struct weft_stream *st, struct weft_cur *in,
+						   struct weft_fpdu *fpdu)
 {
 	u8 both[WEFT_MPA_LEN_SIZE];
 
-	weft_cur_copy(&c, both, sizeof(both));
-	return weft_get16(both);
+	if (in->left < WEFT_MPA_LEN_SIZE)
+		return rx_stage(st, in, fpdu);
+	peek_pieces(in, 0, both, sizeof(both));
+	return rx_pieces(st, in, fpdu, weft_mpa_fpdu_len(weft_get16(both)), weft_get16(both));
 }
 
 /* An FPDU that begins at @in: in place if it is whole in hand, else by the stage. */
 static enum weft_rx_event rx_fresh(struct weft_stream *st, struct weft_cur *in,
 				   struct weft_fpdu *fpdu)
 {
-	const u8 *p = weft_cur_peek(in, WEFT_MPA_LEN_SIZE);
-	u32 len, ulpdu_len;
+	u32 here, len, ulpdu_len;
+	const u8 *p;
 
-	if (unlikely(in->left < WEFT_MPA_LEN_SIZE))
-		return rx_stage(st, in, fpdu);
-	ulpdu_len = likely(p) ? weft_get16(p) : peek_length(*in);
+	if (unlikely(!in->left))
+		return WEFT_RX_MORE;
+	here = min_t(u32, in->seg->len - in->off, in->left);
+	if (unlikely(here < WEFT_MPA_LEN_SIZE))
+		return rx_split_length(st, in, fpdu);
+	p = in->seg->p + in->off;
+	/* Once: see judge(). */
+	ulpdu_len = (u32)READ_ONCE(p[0]) << 8 | READ_ONCE(p[1]);
 	len = weft_mpa_fpdu_len(ulpdu_len);
-	if (unlikely(len > in->left))
-		return rx_stage(st, in, fpdu);
-	if (likely(len <= in->seg->len - in->off))
-		return rx_one_piece(st, in, fpdu, p, len);
-	return rx_pieces(st, in, fpdu, len, ulpdu_len);
+	return likely(len <= here) ? rx_one_piece(st, in, fpdu, p, len, ulpdu_len) :
+				     rx_pieces(st, in, fpdu, len, ulpdu_len);
 }
 
 static enum weft_rx_event rx_fpdu(struct weft_stream *st, struct weft_cur *in,
@@ -436,16 +465,19 @@ void weft_stream_tx(struct weft_tx_msg *m, u32 max_ulpdu, struct weft_tx_fpdu *f
 		.tagged = weft_opcode_is_tagged(m->op),
 		.dv = WEFT_DDP_VERSION,
 		.rdmap = weft_rdmap_ctl(m->op),
-		.stag = m->stag,
-		.to = m->to + m->done,
-		.inv_stag = weft_opcode_invalidates(m->op) ? m->inv_stag : 0,
-		.qn = weft_opcode_qn(m->op),
-		.msn = m->msn,
-		.mo = m->done,
 	};
 	u32 ddp_len = h.tagged ? WEFT_DDP_TAGGED_LEN : WEFT_DDP_UNTAGGED_LEN;
-	u8 *p = f->head + WEFT_MPA_LEN_SIZE;
+	u8 *p;
 
+	if (h.tagged) {
+		h.stag = m->stag;
+		h.to = m->to + m->done;
+	} else {
+		h.inv_stag = weft_opcode_invalidates(m->op) ? m->inv_stag : 0;
+		h.qn = weft_opcode_qn(m->op);
+		h.msn = m->msn;
+		h.mo = m->done;
+	}
 	f->payload_off = m->done;
 	f->payload_len = min_t(u32, m->len - m->done, max_ulpdu - ddp_len - m->ulp_len);
 	f->ulpdu_len = ddp_len + m->ulp_len + f->payload_len;
@@ -454,8 +486,7 @@ void weft_stream_tx(struct weft_tx_msg *m, u32 max_ulpdu, struct weft_tx_fpdu *f
 	f->last = m->done == m->len;
 	h.last = f->last;
 
-	weft_put16(f->head, (u16)f->ulpdu_len);
-	p = weft_ddp_write(p, &h);
+	p = weft_ddp_write(weft_put16(f->head, (u16)f->ulpdu_len), &h);
 	if (m->ulp_len)
 		memcpy(p, m->ulp, m->ulp_len);
 	f->head_len = WEFT_MPA_LEN_SIZE + ddp_len + m->ulp_len;
@@ -494,6 +525,6 @@ void weft_stream_tx_emit(struct weft_stream *st, const struct weft_tx_fpdu *f,
 
 	weft_emit_begin(e, out, f->ulpdu_len, st->agreed.crc, st->agreed.tx_markers,
 			st->tx_marker_pos);
-	weft_emit_bytes(e, f->head + WEFT_MPA_LEN_SIZE, f->head_len - WEFT_MPA_LEN_SIZE);
+	weft_emit_head(e, f->head, f->head_len);
 	st->tx_marker_pos = (st->tx_marker_pos + wire_len) & (WEFT_MPA_MARKER_EVERY - 1);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Receiving in Full Operation: which events are reported, which errors, and in which order. */
+#include <pthread.h>
+
 #include "rig.h"
 
 static u8 ulpdu[70000];
@@ -449,6 +451,89 @@ static void terminates_of_any_length_are_reported(void **state)
 	}
 }
 
+/* ---- octets that change while they are read: on one host, a peer may have spliced them ---- */
+
+#define CHANGES 300000
+
+struct changing {
+	u8 *octet;			/* atomic */
+	u8 one, other;
+	bool over;			/* atomic */
+};
+
+static void *change(void *arg)
+{
+	struct changing *c = arg;
+
+	while (!__atomic_load_n(&c->over, __ATOMIC_RELAXED)) {
+		__atomic_store_n(c->octet, c->one, __ATOMIC_RELAXED);
+		__atomic_store_n(c->octet, c->other, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* A stream for each reading: the payload lies within the FPDU, and is what its header leaves. */
+static void read_once(const u8 *wire, u32 len, u32 seen[2])
+{
+	const struct weft_seg seg = { .p = wire, .len = len };
+	struct weft_fpdu f = { .raw_len = 0 };
+	struct weft_stream st;
+	struct weft_cur in;
+	enum weft_rx_event ev;
+
+	weft_stream_init(&st, true);
+	weft_stream_start(&st, &plain_agreed);
+	weft_cur_init(&in, &seg, 1);
+	ev = weft_stream_rx(&st, &in, &f);
+	/* It is not whole: the stage would be asked for. */
+	if (ev == WEFT_RX_CHUNK)
+		return;
+	assert_true(f.raw_len <= f.ulpdu_len);
+	if (f.payload_len)
+		assert_int_equal(f.payload_len, f.ulpdu_len - (f.ddp.tagged ? 14 : 18));
+	assert_true(f.payload.off + f.payload.left <= in.off);
+	assert_int_equal(in.off + in.left, len);
+	seen[f.ddp.tagged]++;
+}
+
+static void read_while_it_changes(const struct ref_wire *w, u32 at, u8 other)
+{
+	u8 *wire = guarded(0, w->buf, w->len);
+	struct changing c = { .octet = wire + at, .one = wire[at], .other = other };
+	u32 seen[2] = { 0 }, i;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, change, &c), 0);
+	for (i = 0; i < CHANGES || !seen[1]; i++)
+		read_once(wire, w->len, seen);
+	__atomic_store_n(&c.over, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	print_message("%u tagged, %u untagged\n", seen[1], seen[0]);
+}
+
+/* Long enough for a tagged header, and too short for a Read Request's. */
+static void a_header_that_changes_meanwhile_is_judged_as_it_was_copied(void **state)
+{
+	struct ref_wire w;
+
+	(void)state;
+	ref_init(&w, false, false);
+	ref_fpdu(&w, ulpdu, ulpdu_tagged(ulpdu, WEFT_OP_READ_REQ, 1, 2, true, "x", 1));
+	read_while_it_changes(&w, 2, w.buf[2] & ~WEFT_DDP_T);
+	ref_free(&w);
+}
+
+static void a_length_that_changes_meanwhile_is_read_once(void **state)
+{
+	struct ref_wire w;
+
+	(void)state;
+	ref_init(&w, false, false);
+	ref_fpdu(&w, ulpdu, ulpdu_tagged(ulpdu, WEFT_OP_WRITE, 1, 2, true, "payload", 7));
+	read_while_it_changes(&w, 0, 0x7f);
+	ref_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -468,6 +553,8 @@ int main(void)
 		cmocka_unit_test(a_partial_fpdu_waits_for_its_last_octet),
 		cmocka_unit_test(a_whole_fpdu_is_reported_in_place),
 		cmocka_unit_test(terminates_of_any_length_are_reported),
+		cmocka_unit_test(a_header_that_changes_meanwhile_is_judged_as_it_was_copied),
+		cmocka_unit_test(a_length_that_changes_meanwhile_is_read_once),
 	};
 
 	return cmocka_run_group_tests_name("rx", tests, NULL, NULL);
