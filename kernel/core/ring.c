@@ -36,6 +36,11 @@ void weft_ringq_copy(const struct weft_ringq *q, u32 from, void *dst, u32 n)
 	u32 to_end = q->slots - (from & (q->slots - 1));
 	u32 first = min_t(u32, n, to_end);
 
+	/* As nearly all entries are. */
+	if (likely(n == 1)) {
+		memcpy(dst, weft_ringq_slot(q, from), WEFT_SLOT_SIZE);
+		return;
+	}
 	memcpy(dst, weft_ringq_slot(q, from), (size_t)first * WEFT_SLOT_SIZE);
 	if (first < n)
 		memcpy((u8 *)dst + (size_t)first * WEFT_SLOT_SIZE, weft_ringq_slot(q, 0),

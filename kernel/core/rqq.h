@@ -9,6 +9,7 @@ struct weft_rqq {
 	struct weft_ringq q;
 	u32 stride;			/* slots an entry */
 	u32 max_sge;
+	u32 used;			/* of them, what an entry can fill */
 };
 
 /* @mem: a ring of @slots slots, a power of two. An entry takes weft_rq_stride(@max_sge) of them. */

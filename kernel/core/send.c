@@ -151,13 +151,14 @@ noinline void weft_send_run(struct weft_link *l)
 	bool on;
 
 	if (l->qp) {
-		weft_sq_reap(l->qp);
+		if (l->qp->sq.q.idx != l->qp->sq.next)
+			weft_sq_reap(l->qp);
 		if (weft_qpc_flush(l->qp))
 			weft_host_kick(l->qp);
 		/* Other QPs may wait for it, whether or not TCP has room for the next FPDU. */
 		weft_region_has_ended(l->qp, &l->qp->tx_ends);
 	}
-	on = !l->broken && hand_over(l, false);
+	on = !l->broken && (weft_batch_is_sent(&l->batch) || hand_over(l, false));
 	/* A rest had memory of its own size: too little for a batch. */
 	if (on && l->batch.buf)
 		give_memory_back(l);

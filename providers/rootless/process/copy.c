@@ -57,6 +57,12 @@ void rl_copy_in_order(void *dst, const void *src, size_t n)
 	const u8 *from = src;
 	size_t head = min_t(size_t, -(uintptr_t)to % WORD, n), blocks, words, last;
 
+	/* A short message, or a flag, as most programs place it. */
+	if (!((uintptr_t)to % WORD) && n == WORD) {
+		smp_wmb();
+		copy_words(to, from, WORD);
+		return;
+	}
 	smp_wmb();
 	copy_octets(to, from, head);
 	to += head;
