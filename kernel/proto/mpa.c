@@ -346,7 +346,6 @@ void weft_emit_bytes(struct weft_emit *e, const void *src, u32 n)
 		e->out += n;
 		return;
 	}
-	sum(e);
 	while (n) {
 		u32 run;
 

@@ -47,6 +47,32 @@ static void cursor_counts_all_pieces_and_skips_empty_ones(void **state)
 	assert_int_equal(c.left, 0);
 }
 
+/* The list is memory of its own: nothing behind it is read. */
+static void skipping_ends_where_reading_would(void **state)
+{
+	static const u8 octets[9];
+	static const u32 len[] = { 0, 3, 0, 0, 1, 5, 0 };
+	struct weft_seg *seg = malloc(sizeof(*seg) * 7);
+	struct weft_cur skipped, read;
+	u8 out[9];
+	u32 n, i;
+
+	(void)state;
+	assert_non_null(seg);
+	for (i = 0; i < 7; i++)
+		seg[i] = (struct weft_seg){ .p = octets, .len = len[i] };
+	for (n = 0; n <= sizeof(octets); n++) {
+		weft_cur_init(&skipped, seg, 7);
+		weft_cur_init(&read, seg, 7);
+		weft_cur_skip_pieces(&skipped, n);
+		weft_cur_copy(&read, out, n);
+		assert_ptr_equal(skipped.seg, read.seg);
+		assert_int_equal(skipped.off, read.off);
+		assert_int_equal(skipped.left, read.left);
+	}
+	free(seg);
+}
+
 static void cursor_over_nothing_has_nothing(void **state)
 {
 	struct weft_cur c;
@@ -146,6 +172,7 @@ int main(void)
 		cmocka_unit_test(fields_are_big_endian),
 		cmocka_unit_test(only_the_crc_is_little_endian),
 		cmocka_unit_test(cursor_counts_all_pieces_and_skips_empty_ones),
+		cmocka_unit_test(skipping_ends_where_reading_would),
 		cmocka_unit_test(cursor_over_nothing_has_nothing),
 		cmocka_unit_test(pieces_come_contiguous_and_no_longer_than_asked),
 		cmocka_unit_test(a_copied_cursor_marks_its_place),

@@ -16,11 +16,11 @@
 #define MASK_SIZE 8
 
 /*
- * Where guarded code is left. GCC's own pair is a few instructions, of which libc's are dozens; it
- * keeps no signal mask, and sanitizers do not know it.
+ * Where guarded code is left. GCC's own pair takes a few instructions, libc's takes dozens. It keeps
+ * no signal mask, sanitizers do not know it, and it is tried on x86 alone.
  */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-	!defined(RL_SANITIZED) && (defined(__x86_64__) || defined(__aarch64__))
+	!defined(RL_SANITIZED) && defined(__x86_64__)
 typedef void *guard_place[5];
 #define GUARD_SET(place)	__builtin_setjmp(place)
 #define GUARD_LEAVE(place)	__builtin_longjmp(place, 1)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A mutex that is taken and dropped by an instruction each, inline, if no other thread wants it: a
- * message takes half a dozen. Not recursive. Zeroed, it is free. There is nothing to destroy: its
- * memory may be freed once it is taken or known to be free.
+ * message takes half a dozen, and libc's takes 57 instructions each time. Its spin locks take few,
+ * but a lock may be held during a call of TCP. Not recursive. Zeroed, it is free. There is nothing
+ * to destroy: its memory may be freed once it is taken or known to be free.
  */
 #ifndef RL_LOCK_H
 #define RL_LOCK_H
