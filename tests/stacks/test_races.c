@@ -124,6 +124,77 @@ static void an_entry_posted_while_the_stack_falls_asleep_is_sent(void **state)
 	world_fini(&w);
 }
 
+static void expect_sends(struct world *w, u32 n)
+{
+	peer_run(w->p);
+	while (n--)
+		peer_expect(w->p, P_L, P_SEND);
+}
+
+/* This run has room for more, and takes the short way to its end (weft_tx_rests()). */
+static void an_entry_posted_while_a_run_ends_is_sent_by_it(void **state)
+{
+	struct world w;
+	struct trap t;
+
+	busy(&w, &t);
+	side_send(&w.p->s, 3, SIG, w.rw, 0, 8);
+	trap_arm(&t, &t.ring->flags, post_unseen, &w);
+	host_link_tx(&w.p->s.link);
+	assert_int_equal(t.hits, 1);
+	expect_cqe(w.p->s.scq, 3, WEFT_WC_SUCCESS);
+	expect_cqe(w.p->s.scq, 2, WEFT_WC_SUCCESS);
+	assert_int_equal(t.ring->flags, WEFT_RING_KICK);
+	expect_sends(&w, 3);
+	trap_fini(&t, &w.p->s.qp->core.sq.q);
+	world_fini(&w);
+}
+
+static void a_run_of_a_lingering_queue_ends_without_a_kick(void **state)
+{
+	struct world w;
+	struct trap t;
+
+	busy(&w, &t);
+	w.p->s.qp->core.linger = true;
+	side_send(&w.p->s, 3, SIG, w.rw, 0, 8);
+	host_link_tx(&w.p->s.link);
+	expect_cqe(w.p->s.scq, 3, WEFT_WC_SUCCESS);
+	assert_int_equal(t.ring->flags, 0);
+	expect_sends(&w, 2);
+	trap_fini(&t, &w.p->s.qp->core.sq.q);
+	world_fini(&w);
+}
+
+/* One batch takes a whole queue. No doorbell tells of the entry behind it, which the ring has. */
+static void an_entry_behind_a_full_queue_is_sent_by_the_same_run(void **state)
+{
+	struct weft_qpc *core;
+	struct world w;
+	struct trap t;
+	u32 i, most;
+
+	busy(&w, &t);
+	core = &w.p->s.qp->core;
+	/* TCP has room again, and the stack stays awake. */
+	core->linger = true;
+	expect_sends(&w, 1);
+	core->linger = false;
+	/* The second run of two may fill several batches. */
+	w.p->s.link.cfg.batch = 2;
+	w.p->s.link.runs = 1;
+	most = core->sq.max_wqes = 4;
+	for (i = 0; i <= most; i++)
+		side_send(&w.p->s, 2 + i, SIG, w.rw, 0, 8);
+	assert_int_equal(t.ring->flags, 0);
+	host_link_tx(&w.p->s.link);
+	for (i = 0; i <= most; i++)
+		expect_cqe(w.p->s.scq, 2 + i, WEFT_WC_SUCCESS);
+	expect_sends(&w, 1 + most);
+	trap_fini(&t, &core->sq.q);
+	world_fini(&w);
+}
+
 /* The host polls by itself for a while (core/linger.c): posts ring no doorbell. */
 static void a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over(void **state)
 {
@@ -344,6 +415,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_entry_posted_while_the_stack_falls_asleep_is_sent),
+		cmocka_unit_test(an_entry_posted_while_a_run_ends_is_sent_by_it),
+		cmocka_unit_test(a_run_of_a_lingering_queue_ends_without_a_kick),
+		cmocka_unit_test(an_entry_behind_a_full_queue_is_sent_by_the_same_run),
 		cmocka_unit_test(a_receive_posted_while_a_send_begins_to_wait_is_found),
 		cmocka_unit_test(a_lingering_queue_asks_for_no_doorbell_and_sleeps_when_it_is_over),
 		cmocka_unit_test(a_lingering_queue_is_asleep_once_it_is_flushed),
