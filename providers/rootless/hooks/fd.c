@@ -79,17 +79,31 @@ static ssize_t each_vector(struct rl_file *f, int fd, const struct iovec *iov, i
 	return done ? done : rv;
 }
 
-static void end_call(void *f)
+struct call {
+	struct rl_file *f;
+	u32 forks;			/* rl_fd_forks() at its beginning */
+};
+
+/*
+ * A signal handler may fork while the call waits. In the child only descriptors have references
+ * then (process/file.c).
+ */
+static void end_call(void *arg)
 {
-	rl_call_end(f);
+	struct call *c = arg;
+
+	if (unlikely(c->forks != rl_fd_forks()))
+		rl_file_get(c->f);
+	rl_call_end(c->f);
 }
 
 /* A thread that waits for an event may be cancelled. */
 static ssize_t run(struct rl_file *f, int fd, const struct iovec *iov, int n, vector_fn *op)
 {
+	struct call c = { .f = f, .forks = rl_fd_forks() };
 	ssize_t rv;
 
-	pthread_cleanup_push(end_call, f);
+	pthread_cleanup_push(end_call, &c);
 	rv = rl_hook_result(each_vector(f, fd, iov, n, op));
 	pthread_cleanup_pop(1);
 	return rv;
