@@ -20,8 +20,8 @@
 /* A key is an index of the table, with a generation number above it. */
 #define PLACE_BITS 20
 #define PLACE_MASK ((1u << PLACE_BITS) - 1)
-/* No watch's. */
-enum { WAKE_KEY, CLOCK_KEY };
+/* No watch's: their places are reserved. */
+enum { WAKE_KEY = 0, CLOCK_KEY = PLACE_MASK };
 
 static struct {
 	pthread_mutex_t lock;		/* the table, the deadlines */
@@ -455,8 +455,10 @@ static void start_clock_fd(void)
 
 	t.clock = open_hidden(rl_raw(SYS_timerfd_create, CLOCK_MONOTONIC,
 				     TFD_CLOEXEC | TFD_NONBLOCK));
-	if (t.clock >= 0)
-		rl_raw(SYS_epoll_ctl, t.epfd, EPOLL_CTL_ADD, t.clock, &ev);
+	if (t.clock < 0 || !rl_raw(SYS_epoll_ctl, t.epfd, EPOLL_CTL_ADD, t.clock, &ev))
+		return;
+	rl_fd_close_hidden(t.clock);
+	t.clock = -1;
 }
 
 static void stop_with_lock(void)
