@@ -305,12 +305,17 @@ static enum rl_conn_poller wanted_poller(const struct rl_conn *c)
 								       RL_POLLER_THREAD;
 }
 
+static bool wants_octets(const struct rl_conn *c)
+{
+	return !c->fin && !c->reset && !c->rest && !rl_conn_awaits_receive(c);
+}
+
+/* If nothing is wanted: TCP's end is reported all the same, but once. */
 static u32 wanted_events(const struct rl_conn *c)
 {
-	if (c->connecting)
-		return EPOLLOUT;
-	return (c->fin || c->reset || rl_conn_awaits_receive(c) ? 0 : EPOLLIN | EPOLLRDHUP) |
-	       (c->full ? EPOLLOUT : 0);
+	u32 events = (wants_octets(c) ? EPOLLIN | EPOLLRDHUP : 0) | (c->full ? EPOLLOUT : 0);
+
+	return c->connecting ? EPOLLOUT : events ?: EPOLLET;
 }
 
 void rl_conn_leave_poller(struct rl_conn *c)
