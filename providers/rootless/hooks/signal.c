@@ -20,14 +20,30 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
 
 /* ---- sigaction ---- */
 
+enum kind { NO_HANDLER, RESTARTS, ENDS };
+
+static enum kind kind_of(const struct sigaction *a)
+{
+	if (!(a->sa_flags & SA_SIGINFO) && (a->sa_handler == SIG_DFL || a->sa_handler == SIG_IGN))
+		return NO_HANDLER;
+	return a->sa_flags & SA_RESTART ? RESTARTS : ENDS;
+}
+
+static enum kind kind_now(int sig)
+{
+	struct sigaction a;
+
+	return rl_guard_action(sig, NULL, &a) || !RL_PASS(sigaction, sig, NULL, &a) ? kind_of(&a) :
+		NO_HANDLER;
+}
+
 /*
  * A handler of another signal may use verbs, and none of its calls would tell of the mask that it
  * runs with: so the mask never blocks faults.
  */
-RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
+static int set_action(int sig, const struct sigaction *new, struct sigaction *old)
 {
 	struct sigaction copy;
-	int rv;
 
 	if (rl_guard_action(sig, new, old))
 		return 0;
@@ -36,9 +52,25 @@ RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *ol
 		sigdelset(&copy.sa_mask, SIGSEGV);
 		sigdelset(&copy.sa_mask, SIGBUS);
 	}
-	rv = RL_PASS(sigaction, sig, new ? &copy : NULL, old);
-	if (new)
-		rl_handlers_changed();
+	return RL_PASS(sigaction, sig, new ? &copy : NULL, old);
+}
+
+RL_HOOK int sigaction(int sig, const struct sigaction *new, struct sigaction *old)
+{
+	enum kind kind = new ? kind_of(new) : NO_HANDLER;
+	int rv, saved = errno;
+	u64 mask;
+
+	if (kind == NO_HANDLER || kind_now(sig) == kind) {
+		rv = set_action(sig, new, old);
+		if (new)
+			rl_handlers_removed();
+		return rv;
+	}
+	errno = saved;
+	rl_handlers_begin_change(&mask);
+	rv = set_action(sig, new, old);
+	rl_handlers_end_change(&mask);
 	return rv;
 }
 
@@ -49,13 +81,19 @@ RL_HOOK int __sigaction(int sig, const struct sigaction *new, struct sigaction *
 
 /* ---- signal, by its names ---- */
 
-/* What the next @f returns. */
-#define SET_BY(f, sig, ...) ({								\
-	__auto_type rv_ =								\
-		RL_PASS_OR((__typeof__(f(sig, ##__VA_ARGS__)))-1, f, sig, ##__VA_ARGS__); \
-											\
-	rl_handlers_changed();								\
+/* What the call @set returns, which may set a handler. */
+#define SETTING_WITH(mask, set) ({			\
+	__typeof__(set) rv_;				\
+							\
+	rl_handlers_begin_change(mask);			\
+	rv_ = (set);					\
+	rl_handlers_end_change(mask);			\
 	rv_; })
+#define SETTING(set) ({ u64 mask_; SETTING_WITH(&mask_, set); })
+
+/* The next @f's. */
+#define SET_BY(f, sig, ...) \
+	RL_PASS_OR((__typeof__(f(sig, ##__VA_ARGS__)))-1, f, sig, ##__VA_ARGS__)
 
 /* False: it is libc's to do. */
 static bool set_handler(int sig, sighandler_t handler, int flags, sighandler_t *old)
@@ -73,8 +111,8 @@ RL_HOOK sighandler_t signal(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
-	return set_handler(sig, handler, SA_RESTART, &old) ? old :
-	       SET_BY(signal, sig, handler);
+	return SETTING(set_handler(sig, handler, SA_RESTART, &old) ? old :
+		       SET_BY(signal, sig, handler));
 }
 
 RL_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
@@ -92,8 +130,8 @@ RL_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
-	return set_handler(sig, handler, SA_RESETHAND | SA_NODEFER, &old) ?
-		old : SET_BY(__sysv_signal, sig, handler);
+	return SETTING(set_handler(sig, handler, SA_RESETHAND | SA_NODEFER, &old) ? old :
+		       SET_BY(__sysv_signal, sig, handler));
 }
 
 RL_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
@@ -102,21 +140,28 @@ RL_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
 }
 
 /* It unblocks the signal, too, or with SIG_HOLD does nothing but block it. */
-RL_HOOK sighandler_t sigset(int sig, sighandler_t handler)
+static sighandler_t set_and_unblock(int sig, sighandler_t handler)
 {
 	sighandler_t old;
 
-	rl_guard_mask_changed();
 	if (handler == SIG_HOLD || !set_handler(sig, handler, 0, &old))
 		return SET_BY(sigset, sig, handler);
 	return sigrelse(sig) ? SIG_ERR : old;
 }
 
+RL_HOOK sighandler_t sigset(int sig, sighandler_t handler)
+{
+	rl_guard_mask_changed();
+	return SETTING_WITH(NULL, set_and_unblock(sig, handler));
+}
+
 RL_HOOK int sigignore(int sig)
 {
 	sighandler_t old;
+	int rv = set_handler(sig, SIG_IGN, 0, &old) ? 0 : SET_BY(sigignore, sig);
 
-	return set_handler(sig, SIG_IGN, 0, &old) ? 0 : SET_BY(sigignore, sig);
+	rl_handlers_removed();
+	return rv;
 }
 
 RL_HOOK int siginterrupt(int sig, int interrupt)
@@ -124,7 +169,7 @@ RL_HOOK int siginterrupt(int sig, int interrupt)
 	struct sigaction a;
 
 	if (!rl_guard_action(sig, NULL, &a))
-		return SET_BY(siginterrupt, sig, interrupt);
+		return SETTING(SET_BY(siginterrupt, sig, interrupt));
 	a.sa_flags = interrupt ? a.sa_flags & ~SA_RESTART : a.sa_flags | SA_RESTART;
 	return sigaction(sig, &a, NULL);
 }

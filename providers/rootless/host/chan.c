@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Event channels. The eventfd has one count for each event in the list. A reader takes a count
- * first, in the kernel, which waits and restarts as it does for any read(); then the event. One
- * reader that waits also does the work from which events come, so that no other thread has to be
- * woken first.
+ * first, in the kernel, which waits and restarts as it does for any read(); then the event.
  * Dropping an event takes a count, too, if one is left: otherwise a reader has that count already,
  * finds no event, and tries again.
  */
@@ -77,6 +75,7 @@ static struct rl_event *take_first(struct rl_chan *c, size_t max)
 	if (!e || e->len > max)
 		return NULL;
 	list_del(&e->node);
+	WRITE_ONCE(c->n_events, c->n_events - 1);
 	if (e->reported)
 		++*e->reported;
 	return e;
@@ -92,6 +91,7 @@ static void take_all_of(struct rl_chan *c, const void *owner, struct list_head *
 		if (e->owner != owner)
 			continue;
 		list_move_tail(&e->node, taken);
+		WRITE_ONCE(c->n_events, c->n_events - 1);
 		try_count(c);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -105,7 +105,7 @@ static void free_events(struct list_head *events)
 		free(e);
 }
 
-/* ---- waiting for the sources, too ---- */
+/* ---- sources ---- */
 
 /* More are left to the progress thread. */
 #define MOST_SOURCES	4
@@ -114,7 +114,7 @@ void rl_chan_add_source(struct rl_chan *c, struct rl_chan_source *s)
 {
 	pthread_mutex_lock(&c->lock);
 	list_add_tail(&s->node, &c->sources);
-	c->n_sources++;
+	WRITE_ONCE(c->n_sources, c->n_sources + 1);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -122,32 +122,131 @@ void rl_chan_remove_source(struct rl_chan *c, struct rl_chan_source *s)
 {
 	pthread_mutex_lock(&c->lock);
 	list_del(&s->node);
-	c->n_sources--;
+	WRITE_ONCE(c->n_sources, c->n_sources - 1);
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* A thread in rl_chan_take(). */
-struct taker {
+/* ---- what others know of a wait ---- */
+
+/*
+ * A thread that is alone in waiting for a channel with sources waits for these, too, by ppoll(),
+ * and does their work: no other thread has to be woken first.
+ *
+ * A signal handler runs only in that ppoll(), and may do anything there: leave the wait for ever by
+ * siglongjmp(), wait for an event in its turn, fork. So what others know of a wait is in a record
+ * of its thread. If it is left open, the thread's next wait closes it, or the thread's end. A wait
+ * that finds its record closed goes on in read().
+ */
+static __thread struct {
+	struct rl_chan *chan;		/* NULL: it is closed */
+	u32 wait;			/* the number of the wait */
+	u32 forks;			/* rl_fd_forks() of its process */
+	struct rl_chan_source *source[MOST_SOURCES]; /* referenced; begin() was called */
+	u32 n, turn;
+	bool works;			/* the thread is in a work() */
+	bool got_event;			/* which has added an event that has no count */
+} own __attribute__((tls_model("initial-exec")));
+
+/* A call that waits. */
+struct wait {
 	struct rl_chan *chan;
-	struct rl_chan_source *source[MOST_SOURCES]; /* that it waits for; referenced */
-	u32 n;
+	u32 number;
+	struct rl_wait_signals signals;
 	volatile bool out;		/* of the gate */
 };
 
-/* The caller is to wait for the sources, and no other thread does. */
-static bool attend(struct taker *a)
-{
-	u32 own = rl_fd_forks() + 1, other = __atomic_load_n(&a->chan->attended, __ATOMIC_RELAXED);
+static u32 waits;			/* atomic: numbers that were given */
 
-	return other != own && rl_handlers_restart() &&
-		!(rl_raw(SYS_fcntl, a->chan->efd, F_GETFL) & O_NONBLOCK) &&
-		__atomic_compare_exchange_n(&a->chan->attended, &other, own, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+/* @n more threads wait than before: how many. No lock: a handler may leave this, too. */
+static u32 count_waiting(struct rl_chan *c, int n)
+{
+	const u64 here = (u64)rl_fd_forks() << 32;
+	u64 old = __atomic_load_n(&c->waiting, __ATOMIC_RELAXED), now;
+
+	/* Those of the parent do not wait in a child. */
+	do
+		now = ((old ^ here) >> 32 ? here : old) + n;
+	while (!__atomic_compare_exchange_n(&c->waiting, &old, now, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED));
+	return (u32)now;
 }
 
-static void take_sources(struct taker *a)
+static void close_record(void)
 {
-	struct rl_chan *c = a->chan;
+	/* In a child that a handler has forked the sources know nothing of the parent's wait. */
+	bool here = own.forks == rl_fd_forks(), others = here && count_waiting(own.chan, -1);
+	u32 i;
+
+	if (own.got_event)
+		give_counts(own.chan, 1);
+	for (i = 0; i < own.n; i++) {
+		if (here)
+			own.source[i]->ops->end(own.source[i], own.wait, others);
+		own.source[i]->ops->put(own.source[i]);
+	}
+	own.n = 0;
+	own.works = own.got_event = false;
+	own.chan = NULL;
+}
+
+/*
+ * How many threads wait, this one included. A handler that leaves this in the middle leaves one too
+ * many counted, never one too few.
+ */
+static u32 open_record(struct wait *w)
+{
+	u32 n;
+
+	if (own.chan)
+		close_record();
+	do
+		w->number = __atomic_add_fetch(&waits, 1, __ATOMIC_RELAXED);
+	while (!w->number);
+	own.wait = w->number;
+	own.forks = rl_fd_forks();
+	n = count_waiting(w->chan, 1);
+	own.chan = w->chan;
+	return n;
+}
+
+static bool is_recorded(const struct wait *w)
+{
+	return own.chan && own.wait == w->number && own.forks == rl_fd_forks();
+}
+
+static pthread_key_t end_key;
+
+static void thread_ends(void *unused)
+{
+	rl_gate_enter();
+	if (own.chan)
+		close_record();
+	rl_wait_abandon();
+	rl_gate_leave();
+}
+
+static void make_end_key(void)
+{
+	if (pthread_key_create(&end_key, thread_ends))
+		end_key = (pthread_key_t)-1;
+}
+
+/* The thread has handlers. */
+static void watch_end_of_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static __thread bool is_watched;
+
+	if (likely(is_watched))
+		return;
+	rl_gate_once(&once, make_end_key);
+	is_watched = !pthread_setspecific(end_key, &own);
+}
+
+/* False: there are none, or too many. */
+static bool begin_sources(const struct wait *w)
+{
+	struct rl_chan *c = w->chan;
 	struct rl_chan_source *s;
 	u32 i;
 
@@ -156,89 +255,171 @@ static void take_sources(struct taker *a)
 		if (c->n_sources > MOST_SOURCES)
 			break;
 		s->ops->get(s);
-		a->source[a->n++] = s;
+		own.source[own.n++] = s;
 	}
 	pthread_mutex_unlock(&c->lock);
-	for (i = 0; i < a->n; i++)
-		a->source[i]->ops->begin(a->source[i]);
+	for (i = 0; i < own.n; i++)
+		own.source[i]->ops->begin(own.source[i], own.wait, w->signals.blocked);
+	return own.n;
 }
 
-/* The progress thread works at once for those that wait for events alone. */
-static void leave_sources(void *arg)
-{
-	struct taker *a = arg;
-	bool others = __atomic_load_n(&a->chan->waiting, __ATOMIC_SEQ_CST) > 1;
-	u32 i;
+/* ---- waiting ---- */
 
-	if (a->out)
-		rl_gate_enter();
-	a->out = false;
-	for (i = 0; i < a->n; i++) {
-		a->source[i]->ops->end(a->source[i], others);
-		a->source[i]->ops->put(a->source[i]);
-	}
-	__atomic_store_n(&a->chan->attended, 0, __ATOMIC_SEQ_CST);
+/* What a wait has come to, unless it is -errno. */
+enum { HAS_COUNT, GO_ON, MUST_READ };
+
+/* Wake-ups in a row without work. Another thread may cause one or two: it was faster. */
+#define MOST_IDLE	16
+
+static bool is_non_blocking(const struct rl_chan *c)
+{
+	return rl_raw(SYS_fcntl, c->efd, F_GETFL) & O_NONBLOCK;
+}
+
+static bool has_event(const struct rl_chan *c)
+{
+	return READ_ONCE(c->n_events);
+}
+
+/* True: the thread waits for the sources. */
+static bool begin_wait(struct wait *w)
+{
+	bool alone;
+
+	if ((!own.chan && count_waiting(w->chan, 0)) || !rl_wait_begin(&w->signals))
+		return false;
+	alone = open_record(w) == 1;
+	if (w->signals.blocked)
+		watch_end_of_thread();
+	return alone && begin_sources(w);
+}
+
+static void end_chan_wait(const struct wait *w)
+{
+	if (is_recorded(w))
+		close_record();
 }
 
 /*
- * True: the caller looks for a count, and waits again if there is none. False: it is to read(). The
- * kernel restarts no ppoll(): where a handler may want the call to end, read() decides.
+ * One source works at a time, in turn: two CQs of a connection are both ready, and the first has
+ * read it.
  */
-static bool wait_and_work(struct taker *a)
+static bool work(const struct pollfd *p)
 {
-	struct pollfd p[MOST_SOURCES + 1] = { { .fd = a->chan->efd, .events = POLLIN } };
-	u32 i;
-	int rv;
+	bool done = false;
+	u32 i, at;
 
-	for (i = 0; i < a->n; i++)
-		p[1 + i] = (struct pollfd){ .fd = a->source[i]->fd, .events = POLLIN };
-	rl_gate_step_out(&a->out);
-	rv = RL_CALL(ppoll, p, 1 + a->n, NULL, NULL) < 0 ? -errno : 0;
-	if (a->out)
-		rl_gate_enter();
-	a->out = false;
-	if (rv) {
-		rl_handlers_changed();
-		return rv == -EINTR && rl_handlers_restart();
+	own.works = true;
+	for (i = 0; i < own.n && !done; i++) {
+		at = own.turn++ % own.n;
+		done = p[at].revents && own.source[at]->ops->work(own.source[at]);
 	}
-	for (i = 0; i < a->n; i++)
-		if (p[1 + i].revents)
-			a->source[i]->ops->work(a->source[i]);
-	return true;
+	own.works = false;
+	return done;
 }
 
-/* Works until there is a count. False: the caller is to read() it. */
-static bool work_for_count(struct taker *a)
+static int take_count(struct wait *w, bool is_readable)
 {
-	bool got = false;
+	long rv;
 
-	pthread_cleanup_push(leave_sources, a);
-	take_sources(a);
-	while (!got && wait_and_work(a))
-		got = try_count(a->chan) > 0;
-	pthread_cleanup_pop(1);
-	return got;
+	if (own.got_event) {
+		own.got_event = false;
+		return HAS_COUNT;
+	}
+	rv = is_readable ? try_count(w->chan) : -EAGAIN;
+	return rv > 0 ? HAS_COUNT : rv == -EAGAIN ? GO_ON : MUST_READ;
 }
 
-static void waits_no_more(void *c)
+/* Handlers run here alone. @n entries of @p; NULL: no time passes. */
+static int sleep_once(struct wait *w, struct pollfd *p, u32 n)
 {
-	__atomic_fetch_sub(&((struct rl_chan *)c)->waiting, 1, __ATOMIC_SEQ_CST);
-}
-
-/* As read_count(). */
-static int await_count(struct rl_chan *c)
-{
-	struct taker a = { .chan = c };
+	const struct timespec now = { 0 };
 	int rv;
 
-	if (!READ_ONCE(c->n_sources))
-		return read_count(c);
-	if (try_count(c) > 0)
-		return 0;
-	__atomic_fetch_add(&c->waiting, 1, __ATOMIC_SEQ_CST);
-	pthread_cleanup_push(waits_no_more, c);
-	rv = attend(&a) && work_for_count(&a) ? 0 : read_count(c);
-	pthread_cleanup_pop(1);
+	rl_gate_step_out(&w->out);
+	rv = RL_CALL(ppoll, p, n, p ? NULL : &now, rl_wait_mask(&w->signals)) < 0 ? -errno : 0;
+	if (w->out)
+		rl_gate_enter();
+	w->out = false;
+	return rv == -EINTR ? rl_wait_interrupted(&w->signals) ?: GO_ON : rv;
+}
+
+enum { CHANNEL, LEAVE, SOURCES };	/* places in what is polled */
+
+static int sleep_and_work(struct wait *w, struct pollfd *p, u32 *idle)
+{
+	int rv = sleep_once(w, p, SOURCES + own.n);
+
+	if (rv == -EINTR)
+		return rv;
+	if (rv < 0 || !is_recorded(w))
+		return MUST_READ;
+	if (rv == GO_ON)
+		return rv;
+	if (p[LEAVE].revents) {
+		rl_wait_fd_seen();
+		return MUST_READ;
+	}
+	*idle = work(p + SOURCES) || p[CHANNEL].revents ? 0 : *idle + 1;
+	rv = take_count(w, p[CHANNEL].revents);
+	return rv == GO_ON && *idle > MOST_IDLE ? MUST_READ : rv;
+}
+
+static int wait_and_work(struct wait *w)
+{
+	struct pollfd p[SOURCES + MOST_SOURCES] = {
+		[CHANNEL] = { .fd = w->chan->efd, .events = POLLIN },
+		[LEAVE] = { .fd = rl_wait_fd(), .events = POLLIN },
+	};
+	u32 i, idle = 0;
+	int rv;
+
+	for (i = 0; i < own.n; i++)
+		p[SOURCES + i] = (struct pollfd){ .fd = own.source[i]->fd, .events = POLLIN };
+	do
+		rv = sleep_and_work(w, p, &idle);
+	while (rv == GO_ON);
+	return rv;
+}
+
+/* A signal that has arrived since ppoll() interrupts the wait, too. */
+static int wait_in_read(struct wait *w)
+{
+	end_chan_wait(w);
+	if (w->signals.blocked && sleep_once(w, NULL, 0) == -EINTR)
+		return -EINTR;
+	open_record(w);
+	rl_wait_end(&w->signals);
+	return read_count(w->chan);
+}
+
+static void end_chan_call(void *arg)
+{
+	struct wait *w = arg;
+
+	if (w->out)
+		rl_gate_enter();
+	end_chan_wait(w);
+	rl_wait_end(&w->signals);
+}
+
+/* As read_count(). If there is a count the caller ends the wait of signals. */
+static int await_count(struct wait *w)
+{
+	int rv;
+
+	if (!READ_ONCE(w->chan->n_sources))
+		return read_count(w->chan);
+	if (has_event(w->chan) && try_count(w->chan) > 0)
+		return HAS_COUNT;
+	if (is_non_blocking(w->chan))
+		return read_count(w->chan);
+	pthread_cleanup_push(end_chan_call, w);
+	rv = begin_wait(w) ? wait_and_work(w) : MUST_READ;
+	if (rv == MUST_READ)
+		rv = wait_in_read(w);
+	end_chan_wait(w);
+	pthread_cleanup_pop(0);
 	return rv;
 }
 
@@ -309,7 +490,12 @@ void rl_chan_push(struct rl_chan *c, struct rl_event *e)
 {
 	pthread_mutex_lock(&c->lock);
 	list_add_tail(&e->node, &c->events);
-	give_counts(c, 1);
+	WRITE_ONCE(c->n_events, c->n_events + 1);
+	/* The thread that waits adds it, and takes it next. */
+	if (own.works && own.chan == c && !own.got_event)
+		own.got_event = true;
+	else
+		give_counts(c, 1);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -328,20 +514,22 @@ void rl_chan_report(struct rl_chan *c, const void *owner, u32 *reported, const v
 /* The oldest event: 0; -EINVAL: it is longer than @max octets. */
 static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 {
+	struct wait w = { .chan = c };
 	bool longer = false;
 	int rv;
 
 	do {
-		rv = await_count(c);
+		rv = await_count(&w);
 		if (rv)
-			return rv;
+			break;
 		pthread_mutex_lock(&c->lock);
 		*e = take_first(c, max);
 		longer = !*e && !list_empty(&c->events);
 		give_counts(c, longer);
 		pthread_mutex_unlock(&c->lock);
 	} while (!*e && !longer);
-	return longer ? -EINVAL : 0;
+	rl_wait_end(&w.signals);
+	return rv ?: longer ? -EINVAL : 0;
 }
 
 int rl_chan_take(struct rl_chan *c, struct rl_event **e)

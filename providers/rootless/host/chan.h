@@ -33,11 +33,15 @@ struct rl_event {
 struct rl_chan_source_ops {
 	void (*get)(struct rl_chan_source *s);
 	void (*put)(struct rl_chan_source *s);
-	/* A thread begins to wait, and ends. @others: further threads wait for events alone. */
-	void (*begin)(struct rl_chan_source *s);
-	void (*end)(struct rl_chan_source *s, bool others);
-	/* @fd is readable. */
-	void (*work)(struct rl_chan_source *s);
+	/*
+	 * A thread begins to wait, as number @wait. @may_vanish: a signal handler may leave the
+	 * wait, and end() may not follow.
+	 */
+	void (*begin)(struct rl_chan_source *s, u32 wait, bool may_vanish);
+	/* It has ended. @others: further threads wait for events alone. */
+	void (*end)(struct rl_chan_source *s, u32 wait, bool others);
+	/* @fd is readable. False: there was nothing to do. */
+	bool (*work)(struct rl_chan_source *s);
 };
 
 struct rl_chan_source {
@@ -51,12 +55,13 @@ struct rl_chan {
 	int efd;			/* a hidden name of the eventfd */
 	u32 refs;			/* atomic */
 	pthread_mutex_t lock;
-	struct list_head events;	/* the oldest first */
+	struct list_head events;	/* lock; the oldest first */
+	u32 n_events;			/* lock; read without it */
 	struct list_head sources;	/* lock */
 	u32 n_sources;			/* lock; read without it */
-	u32 waiting;			/* atomic: threads in rl_chan_take() */
-	u32 attended;			/* atomic: one of them waits for the sources, too: 1 plus
-					 * rl_fd_forks() of its process; 0: none does */
+	u64 waiting;			/* atomic: threads that wait for an event, below
+					 * rl_fd_forks() of their process
+					 */
 };
 
 void rl_chan_add_source(struct rl_chan *c, struct rl_chan_source *s);

@@ -105,6 +105,7 @@ struct rl_conn {
 	bool full;			/* TCP takes nothing now */
 	bool vanished;			/* memory that TCP was to read was unmapped */
 	bool unread;			/* TCP has more, which is read after others had the lock */
+	u32 news;			/* octets that the link took, ends, errors: how often */
 	void *rest;			/* a block of the pool with octets that the link had no
 					 * memory for; NULL: none */
 	u32 rest_off, rest_len;

@@ -122,6 +122,7 @@ static void no_more(struct rl_conn *c, long n)
 {
 	if (n == -EAGAIN || n == -EINTR)
 		return;
+	c->news++;
 	c->fin = !n || c->fin;
 	if (n) {
 		c->reset = true;
@@ -138,6 +139,7 @@ static u32 give_to_link(struct rl_conn *c, const void *p, u32 n)
 
 	weft_cur_init(&in, &seg, 1);
 	weft_link_rx(&c->link, &in);
+	c->news += in.left < n;
 	return n - in.left;
 }
 

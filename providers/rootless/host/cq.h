@@ -44,9 +44,15 @@ struct rl_cq {
 	u32 looks;			/* atomic: by doorbells and polls of other CQs since then */
 	bool polled, busy;		/* lock: polled busily then, without and with looks */
 	bool leased;			/* lock: to its pollers; the progress thread looks away */
-	u32 waiters;			/* atomic: threads that wait for epfd at the channel */
-	u32 waits, waits_seen;		/* atomic; lock: as polls and seen, of waits that ended */
-	bool waited_for;		/* lock: it is leased to those */
+	u32 wait;			/* lock: a thread waits for epfd at the channel: chan.h's
+					 * number of its wait; 0: none
+					 */
+	bool may_vanish;		/* lock: that wait may end without a word */
+	bool waited;			/* lock: a wait has ended since the last judgement */
+	bool waited_for;		/* lock: it is leased to those that wait */
+	u32 works, works_seen;		/* atomic; lock: calls of work(), at the last look */
+	bool neglected;			/* lock: it was ready at the last look */
+	u32 look_ms;			/* lock: until the next */
 };
 
 /* ---- cq.c ---- */

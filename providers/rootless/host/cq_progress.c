@@ -10,12 +10,15 @@
  * to sleep.
  *
  * A thread that waits at the CQ's channel polls that epoll, too, and works itself (chan.h). It has
- * the lease while it waits, and LEASE_MS after that: most come back sooner.
+ * the lease while it waits, and LEASE_MS after that: most come back sooner. If a signal handler may
+ * have left the wait, the progress thread looks whether what is ready is worked on.
  *
  * A poll also works for another CQ that is not polled: a program that waits at one CQ while it is
  * the target of one-sided operations at another would otherwise keep the CPU from the thread that
  * serves that one.
  */
+#include <poll.h>
+
 #include "conn.h"
 #include "cq.h"
 #include "process/options.h"
@@ -25,16 +28,25 @@
 
 #define EVENTS 64
 #define LEASE_MS 2
+/* Between looks at a thread that waits. A ready CQ is looked at again after the first. */
+#define LOOK_MS 16
+#define LOOK_MS_MAX 1000
 /* So many polls during a lease are busy polling: one in 20 us. */
 #define BUSY_POLLS 100
 
 /* ---- moving octets ---- */
 
-static void handle_conn_events(struct rl_conn *c, u32 events)
+/* False: there was nothing to do. */
+static bool handle_conn_events(struct rl_conn *c, u32 events)
 {
+	bool had_room = events & EPOLLOUT && c->full;
+	u32 news = c->news;
+
 	rl_conn_handle_events(c, events);
+	news -= c->news;
 	rl_conn_unlock(c);
 	rl_conn_put(c);
+	return news || had_room;
 }
 
 /* The only connection: its socket is read without asking the epoll. */
@@ -65,6 +77,7 @@ static struct rl_watch *get_only_source(struct rl_cq *cq)
 	return w;
 }
 
+/* False: there may be more. */
 static bool read_source(struct rl_watch *w)
 {
 	bool all = !w->ops->read || w->ops->read(w);
@@ -73,27 +86,50 @@ static bool read_source(struct rl_watch *w)
 	return all;
 }
 
-static void handle_key_events(struct rl_cq *cq, u32 key, u32 events)
+/* False: there was nothing to do. */
+static bool handle_key_events(struct rl_cq *cq, u32 key, u32 events)
 {
 	struct rl_conn *c = rl_conn_find(key);
 	struct rl_watch *w = !c && READ_ONCE(cq->nsources) ? rl_watch_find(key) : NULL;
 
 	if (c)
-		handle_conn_events(c, events);
-	else if (w)
+		return handle_conn_events(c, events);
+	if (w)
 		read_source(w);
+	return w;
+}
+
+/* How many were ready; *@done: there was something to do for one. */
+static int handle_ready(struct rl_cq *cq, bool *done)
+{
+	struct epoll_event ev[EVENTS];
+	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
+
+	*done = false;
+	for (i = 0; i < n; i++)
+		*done |= handle_key_events(cq, ev[i].data.u32, ev[i].events);
+	return n;
 }
 
 /* False: there may be more. */
 static bool poll_ready(struct rl_cq *cq)
 {
-	struct epoll_event ev[EVENTS];
-	int n = rl_raw(SYS_epoll_pwait, cq->epfd, ev, EVENTS, 0, NULL, 8), i;
+	bool done;
+	int n = handle_ready(cq, &done);
 
-	for (i = 0; i < n; i++)
-		handle_key_events(cq, ev[i].data.u32, ev[i].events);
 	/* A source may have left some. */
 	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsources));
+}
+
+/* The only connection's octets, of a CQ whose epoll says that something is ready. */
+static bool read_only_conn(struct rl_cq *cq)
+{
+	struct rl_conn *c = get_only(cq);
+
+	if (!c)
+		return false;
+	rl_conn_lock(c);
+	return handle_conn_events(c, c->poller == RL_POLLER_CQS && !c->full ? EPOLLIN : 0);
 }
 
 /* Under cq->progress. False: there may be more to do. */
@@ -117,21 +153,28 @@ static bool move_octets(struct rl_cq *cq)
 
 /* ---- the lease ---- */
 
+static void end_lease(struct rl_cq *cq)
+{
+	WRITE_ONCE(cq->leased, false);
+	WRITE_ONCE(cq->waited_for, false);
+	cq->waited = false;
+}
+
 static void return_lease(struct rl_cq *cq)
 {
 	rl_lock(&cq->lock);
 	if (cq->leased)
 		rl_cq_rearm_thread(cq);
-	WRITE_ONCE(cq->leased, false);
-	WRITE_ONCE(cq->waited_for, false);
+	end_lease(cq);
 	rl_unlock(&cq->lock);
 }
 
 void rl_cq_end_leases(struct rl_cq *cq)
 {
-	__atomic_store_n(&cq->waiters, 0, __ATOMIC_SEQ_CST);
-	WRITE_ONCE(cq->leased, false);
-	WRITE_ONCE(cq->waited_for, false);
+	rl_lock(&cq->lock);
+	cq->wait = 0;
+	end_lease(cq);
+	rl_unlock(&cq->lock);
 }
 
 /*
@@ -152,32 +195,76 @@ static bool is_busy(u32 polls, u64 ns)
 }
 
 /*
+ * Has the thread that waits been left by a handler? Then what is ready stays ready, and nothing is
+ * done. Twice in a row: the first time it may just have woken. CQ's lock.
+ */
+static void look_at_wait(struct rl_cq *cq)
+{
+	struct pollfd p = { .fd = cq->epfd, .events = POLLIN };
+	struct timespec now = { 0 };
+	u32 works = __atomic_load_n(&cq->works, __ATOMIC_RELAXED);
+	bool ready = rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0;
+
+	if (ready && cq->neglected && works == cq->works_seen)
+		cq->wait = 0;
+	cq->neglected = ready;
+	cq->works_seen = works;
+	cq->look_ms = ready ? LOOK_MS : min_t(u32, 2 * cq->look_ms, LOOK_MS_MAX);
+}
+
+static void set_timeout(struct rl_cq *cq, u32 ms)
+{
+	u64 at = rl_now_ms() + ms, now = READ_ONCE(cq->watch.deadline);
+
+	if (!now || now > at)
+		rl_watch_set_deadline(&cq->watch, at);
+}
+
+/* When the lease is judged again. A thread that waits says when it ends. CQ's lock. */
+static void set_end_of_lease(struct rl_cq *cq)
+{
+	if (!cq->wait)
+		set_timeout(cq, LEASE_MS);
+	else if (cq->may_vanish)
+		set_timeout(cq, cq->look_ms);
+}
+
+/*
  * Is the CQ polled busily? Then its pollers get the lease. Judged by the rate of polls since the
  * last judgement, which stands for half a lease.
  */
-static bool lease(struct rl_cq *cq)
+static bool judge_polls(struct rl_cq *cq)
 {
-	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED);
+	u32 polls = __atomic_load_n(&cq->polls, __ATOMIC_RELAXED), looks;
 	u64 now = rl_now_ns(), time = now - cq->seen_at;
-	u32 waits = __atomic_load_n(&cq->waits, __ATOMIC_SEQ_CST);
-	bool busy, waited_for;
 
-	rl_lock(&cq->lock);
-	waited_for = __atomic_load_n(&cq->waiters, __ATOMIC_SEQ_CST) || waits != cq->waits_seen;
-	cq->waits_seen = waits;
 	if (time >= LEASE_MS * 1000000 / 2) {
-		u32 looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
-
+		looks = __atomic_exchange_n(&cq->looks, 0, __ATOMIC_RELAXED);
 		WRITE_ONCE(cq->polled, is_busy(polls - cq->seen, time));
 		cq->busy = is_busy(polls - cq->seen + looks, time);
 		cq->seen = polls;
 		cq->seen_at = now;
 	}
-	busy = waited_for || (cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE);
+	return cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
+}
+
+/* @again: the lease has ended. */
+static bool lease(struct rl_cq *cq, bool again)
+{
+	bool busy, waited_for;
+
+	rl_lock(&cq->lock);
+	if (again && cq->wait && cq->may_vanish)
+		look_at_wait(cq);
+	waited_for = cq->wait || cq->waited;
+	cq->waited = false;
+	busy = judge_polls(cq) || waited_for;
 	if (busy != cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
 	WRITE_ONCE(cq->leased, busy);
 	WRITE_ONCE(cq->waited_for, waited_for);
+	if (busy)
+		set_end_of_lease(cq);
 	rl_unlock(&cq->lock);
 	return busy;
 }
@@ -203,13 +290,7 @@ static void spin(struct rl_cq *cq)
  */
 static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
-	if (lease(cq)) {
-		/* A thread that waits sets it when it wakes. */
-		if (!__atomic_load_n(&cq->waiters, __ATOMIC_SEQ_CST))
-			rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
-		return;
-	}
-	if (leased)
+	if (lease(cq, leased) || leased)
 		return;
 	rl_lock(&cq->progress);
 	/* One edge stands for all that is ready: get another, after the thread's other work. */
@@ -249,50 +330,54 @@ static void source_put(struct rl_chan_source *s)
 	rl_watch_put(&cq_of_source(s)->watch);
 }
 
-static void source_begin(struct rl_chan_source *s)
+static void source_begin(struct rl_chan_source *s, u32 wait, bool may_vanish)
 {
 	struct rl_cq *cq = cq_of_source(s);
 
-	__atomic_fetch_add(&cq->waiters, 1, __ATOMIC_SEQ_CST);
-	if (READ_ONCE(cq->leased) && READ_ONCE(cq->waited_for))
-		return;
 	rl_lock(&cq->lock);
+	cq->wait = wait;
+	cq->may_vanish = may_vanish;
+	cq->neglected = false;
+	cq->look_ms = LOOK_MS;
 	if (!cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, 0);
 	WRITE_ONCE(cq->leased, true);
 	WRITE_ONCE(cq->waited_for, true);
+	set_end_of_lease(cq);
 	rl_unlock(&cq->lock);
 }
 
-/* The lease ends at that time, unless a wait has begun and ended until then. */
-static void set_end_of_lease(struct rl_cq *cq)
+/* Most come back soon: the progress thread looks away for a while yet. */
+static void source_end(struct rl_chan_source *s, u32 wait, bool others)
 {
+	struct rl_cq *cq = cq_of_source(s);
+	bool was;
+
 	rl_lock(&cq->lock);
-	cq->waits_seen = __atomic_load_n(&cq->waits, __ATOMIC_RELAXED);
-	rl_unlock(&cq->lock);
-	rl_watch_set_deadline(&cq->watch, rl_now_ms() + LEASE_MS);
-}
-
-/* If the lease is judged meanwhile, the progress thread has seen that a wait has ended. */
-static void source_end(struct rl_chan_source *s, bool others)
-{
-	struct rl_cq *cq = cq_of_source(s);
-
-	__atomic_fetch_add(&cq->waits, 1, __ATOMIC_SEQ_CST);
-	__atomic_fetch_sub(&cq->waiters, 1, __ATOMIC_SEQ_CST);
-	if (others)
-		return_lease(cq);
-	else if (!READ_ONCE(cq->watch.deadline))
+	was = cq->wait == wait;
+	if (was)
+		cq->wait = 0;
+	cq->waited = was && !others;
+	if (cq->waited)
 		set_end_of_lease(cq);
+	rl_unlock(&cq->lock);
+	if (was && others)
+		return_lease(cq);
 }
 
-static void source_work(struct rl_chan_source *s)
+/* By events if there are no octets: of room, or of an end. */
+static bool source_work(struct rl_chan_source *s)
 {
 	struct rl_cq *cq = cq_of_source(s);
+	bool done;
 
+	__atomic_fetch_add(&cq->works, 1, __ATOMIC_RELAXED);
 	rl_lock(&cq->progress);
-	move_octets(cq);
+	done = read_only_conn(cq);
+	if (!done)
+		handle_ready(cq, &done);
 	rl_unlock(&cq->progress);
+	return done;
 }
 
 const struct rl_chan_source_ops rl_cq_source_ops = {

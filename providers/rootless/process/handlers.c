@@ -1,19 +1,56 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <signal.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
 
+#include "api.h"
 #include "handlers.h"
-#include "port.h"
 #include "raw.h"
 
+/* Octets of sigset_t that the kernel knows. */
+#define MASK_SIZE	8
 #define BIT(sig)	(1ull << ((sig) - 1))
-/* No call goes on after these. */
+/* If one is blocked when an instruction causes it, the process ends. */
 #define FAULTS		(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) |	\
-			 BIT(SIGTRAP) | BIT(SIGABRT) | BIT(SIGSYS))
+			 BIT(SIGTRAP) | BIT(SIGSYS))
+/* libc's own: to cancel a thread, to set a thread's ids. They restart. */
+#define LIBCS		(BIT(32) | BIT(33))
+#define BLOCKED		(~(FAULTS | LIBCS))
+/* A thread that waits is slow to leave only if it does not get a CPU. */
+#define PATIENCE_MS	20
 
-static u32 changes = 1, known_at;	/* atomic: known_at is what changes was then */
-static bool known;			/* atomic */
+/* All atomic, and in one order. */
+static u32 changing;			/* threads that set a handler */
+static u32 changes;			/* handlers set so far */
+static u32 removals;
+static u32 waiting;			/* threads between begin and end */
+static int kick = -1;			/* hidden; readable while threads are to leave; -1: none */
 
-static bool restarts(int sig)
+/* Of this thread. */
+static __thread bool is_waiting;	/* counted in waiting */
+static __thread u32 own_changing;	/* its part of changing */
+static __thread u32 own_changes;	/* its part of changes */
+static __thread struct {
+	bool known;
+	u32 changes, removals;		/* what they were then */
+	u64 restart, end;		/* signals with handlers of either kind */
+} seen;
+
+/* ---- which handlers there are ---- */
+
+/* The action of a fault that the guard intercepts is the one that the program asked for. */
+static bool ask_guard(int sig, u64 *restart, u64 *end)
+{
+	struct sigaction a;
+
+	if (!rl_guard_action(sig, NULL, &a))
+		return false;
+	if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN))
+		*(a.sa_flags & SA_RESTART ? restart : end) |= BIT(sig);
+	return true;
+}
+
+static void ask_kernel(int sig, u64 *restart, u64 *end)
 {
 	struct {
 		void (*handler)(int sig);
@@ -22,32 +59,206 @@ static bool restarts(int sig)
 		u64 mask;
 	} a = { 0 };
 
-	return rl_raw(SYS_rt_sigaction, sig, NULL, &a, sizeof(a.mask)) || a.handler == SIG_DFL ||
-		a.handler == SIG_IGN || a.flags & SA_RESTART;
+	if (!rl_raw(SYS_rt_sigaction, sig, NULL, &a, MASK_SIZE) && a.handler != SIG_DFL &&
+	    a.handler != SIG_IGN)
+		*(a.flags & SA_RESTART ? restart : end) |= BIT(sig);
 }
 
-static bool ask_kernel(void)
+static void look_again(u32 now, u32 removed)
 {
+	u64 restart = 0, end = 0;
 	int sig;
 
 	for (sig = 1; sig <= 64; sig++)
-		if (!(BIT(sig) & FAULTS) && !restarts(sig))
-			return false;
-	return true;
+		if (!(BIT(sig) & LIBCS) && !ask_guard(sig, &restart, &end))
+			ask_kernel(sig, &restart, &end);
+	seen.restart = restart;
+	seen.end = end;
+	seen.changes = now;
+	seen.removals = removed;
+	seen.known = true;
 }
 
-bool rl_handlers_restart(void)
+static void look(void)
 {
 	u32 now = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
+	u32 removed = __atomic_load_n(&removals, __ATOMIC_SEQ_CST);
 
-	if (unlikely(__atomic_load_n(&known_at, __ATOMIC_ACQUIRE) != now)) {
-		__atomic_store_n(&known, ask_kernel(), __ATOMIC_RELAXED);
-		__atomic_store_n(&known_at, now, __ATOMIC_RELEASE);
-	}
-	return __atomic_load_n(&known, __ATOMIC_RELAXED);
+	if (unlikely(!seen.known || seen.changes != now || seen.removals != removed))
+		look_again(now, removed);
 }
 
-void rl_handlers_changed(void)
+/* ---- waits ---- */
+
+static u32 load(const u32 *n)
 {
+	return __atomic_load_n(n, __ATOMIC_SEQ_CST);
+}
+
+/* By other threads. A handler that has interrupted a wait may set handlers, too. */
+static u32 others_changes(void)
+{
+	return load(&changes) - own_changes;
+}
+
+/* The descriptor is its parent's, too. */
+static void child_begins(void)
+{
+	waiting = is_waiting;
+	changing = own_changing;
+	kick = -1;
+}
+
+static void handle_forks(void)
+{
+	pthread_atfork(NULL, NULL, child_begins);
+}
+
+static bool has_kick(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int fd, none = -1;
+
+	if (likely(rl_wait_fd() >= 0))
+		return true;
+	pthread_once(&once, handle_forks);
+	fd = rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fd = fd < 0 ? fd : rl_fd_hide(fd);
+	if (fd >= 0 && !__atomic_compare_exchange_n(&kick, &none, fd, false, __ATOMIC_SEQ_CST,
+						    __ATOMIC_SEQ_CST))
+		rl_fd_close_hidden(fd);
+	return rl_wait_fd() >= 0;
+}
+
+static void count_in(void)
+{
+	if (is_waiting)
+		return;
+	is_waiting = true;
+	__atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+void rl_wait_abandon(void)
+{
+	if (!is_waiting)
+		return;
+	is_waiting = false;
+	__atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+static void block_signals(struct rl_wait_signals *w)
+{
+	const u64 all = BLOCKED;
+
+	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &all, &w->mask, MASK_SIZE);
+	/* The guard may unblock them meanwhile, for good. */
+	w->mask &= ~(BIT(SIGSEGV) | BIT(SIGBUS));
+	w->blocked = true;
+}
+
+bool rl_wait_begin(struct rl_wait_signals *w)
+{
+	if (w->begun && !load(&changing))
+		return true;
+	rl_wait_end(w);
+	w->blocked = w->ends = false;
+	if (!has_kick())
+		return false;
+	w->begun = true;
+	count_in();
+	if (load(&changing)) {
+		rl_wait_end(w);
+		return false;
+	}
+	look();
+	w->changes = others_changes();
+	if (!(seen.restart | seen.end))
+		return true;
+	block_signals(w);
+	w->ends = seen.end & ~w->mask;
+	if (w->ends && seen.restart & ~w->mask)
+		rl_wait_end(w);
+	return w->begun;
+}
+
+void rl_wait_end(struct rl_wait_signals *w)
+{
+	if (!w->begun)
+		return;
+	w->begun = false;
+	rl_wait_abandon();
+	if (w->blocked)
+		rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &w->mask, NULL, MASK_SIZE);
+}
+
+const sigset_t *rl_wait_mask(const struct rl_wait_signals *w)
+{
+	return w->blocked ? &w->set : NULL;
+}
+
+int rl_wait_fd(void)
+{
+	return __atomic_load_n(&kick, __ATOMIC_SEQ_CST);
+}
+
+static void clear_kick(void)
+{
+	u64 n;
+
+	rl_raw(SYS_read, rl_wait_fd(), &n, sizeof(n));
+}
+
+void rl_wait_fd_seen(void)
+{
+	/* It was written for a thread that has left before. */
+	if (!load(&changing))
+		clear_kick();
+}
+
+int rl_wait_interrupted(const struct rl_wait_signals *w)
+{
+	return w->ends || others_changes() != w->changes ? -EINTR : 0;
+}
+
+/* ---- changes ---- */
+
+/* A handler that has interrupted a wait cannot wait for others: they may be such, too. */
+static void evict_waits(void)
+{
+	const u64 one = 1, until = rl_now_ms() + PATIENCE_MS;
+
+	rl_raw(SYS_write, rl_wait_fd(), &one, sizeof(one));
+	if (is_waiting)
+		return;
+	while (load(&waiting) && rl_now_ms() < until)
+		sched_yield();
+	if (!load(&waiting))
+		clear_kick();
+}
+
+void rl_handlers_begin_change(u64 *mask)
+{
+	const u64 all = BLOCKED;
+
+	if (mask)
+		rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, MASK_SIZE);
+	own_changing++;
+	__atomic_fetch_add(&changing, 1, __ATOMIC_SEQ_CST);
+	if (load(&waiting) > is_waiting)
+		evict_waits();
+}
+
+void rl_handlers_end_change(const u64 *mask)
+{
+	own_changes++;
 	__atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
+	own_changing--;
+	__atomic_fetch_sub(&changing, 1, __ATOMIC_SEQ_CST);
+	if (mask)
+		rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, MASK_SIZE);
+}
+
+void rl_handlers_removed(void)
+{
+	__atomic_fetch_add(&removals, 1, __ATOMIC_SEQ_CST);
 }

@@ -5,23 +5,30 @@
  * device that has ADDR. TAP on stdout.
  */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "cases.h"
-#include "ends.h"
+#include "waits.h"
 
 #define TURNS	1000
-
-static struct ends t;
 
 static void *serve(void *unused)
 {
@@ -43,112 +50,15 @@ static void close_pair(void)
 	ends_close(&t);
 }
 
-static void post_recv(struct conn *c, uint64_t id)
-{
-	struct ibv_recv_wr wr = { .wr_id = id }, *bad;
-
-	if (ibv_post_recv(c->id->qp, &wr, &bad))
-		fail("no receive can be posted");
-}
-
-static void post_send(struct conn *c, uint64_t id)
-{
-	struct ibv_send_wr wr = { .wr_id = id, .opcode = IBV_WR_SEND }, *bad;
-
-	wr.send_flags = IBV_SEND_SIGNALED;
-	if (ibv_post_send(c->id->qp, &wr, &bad))
-		fail("no Send can be posted");
-}
-
-static void arm(struct conn *c)
-{
-	if (ibv_req_notify_cq(c->cq, 0))
-		fail("the CQ cannot be armed");
-}
-
-/* 0 or errno. */
-static int await_event(struct conn *c)
-{
-	struct ibv_cq *cq;
-	void *ctx;
-
-	if (ibv_get_cq_event(c->comp, &cq, &ctx))
-		return errno;
-	ibv_ack_cq_events(cq, 1);
-	return 0;
-}
-
-/* The next completion, by events alone. */
-static bool take_by_event(struct conn *c, uint64_t id)
+/* Without events, which are the waiters'. */
+static bool took_by_polls(struct conn *c, uint64_t id)
 {
 	struct ibv_wc wc;
 	int n;
 
-	for (;;) {
-		n = ibv_poll_cq(c->cq, 1, &wc);
-		if (n)
-			return n == 1 && wc.wr_id == id && wc.status == IBV_WC_SUCCESS;
-		arm(c);
-		n = ibv_poll_cq(c->cq, 1, &wc);
-		if (n)
-			return n == 1 && wc.wr_id == id && wc.status == IBV_WC_SUCCESS;
-		if (await_event(c))
-			return false;
-	}
-}
-
-/* ---- a thread that waits ---- */
-
-struct waiter {
-	pthread_t thread;
-	pid_t tid;			/* atomic; 0: it has not begun */
-	int result;			/* of the first wait: 0 or errno */
-};
-
-static void *wait_once(void *arg)
-{
-	struct waiter *w = arg;
-
-	__atomic_store_n(&w->tid, gettid(), __ATOMIC_RELEASE);
-	w->result = await_event(&t.s);
-	return NULL;
-}
-
-/* Its state as the kernel tells it: 'S' asleep; 0: it is gone. */
-static char state_of(pid_t tid)
-{
-	char path[64], line[256] = "", *end;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = fopen(path, "r");
-	if (!f)
-		return 0;
-	end = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-	fclose(f);
-	return end ? end[2] : 0;
-}
-
-static void moment(void)
-{
-	const struct timespec ms = { .tv_nsec = 1000000 };
-
-	nanosleep(&ms, NULL);
-}
-
-static void start(struct waiter *w)
-{
-	memset(w, 0, sizeof(*w));
-	if (pthread_create(&w->thread, NULL, wait_once, w))
-		fail("no thread");
-	while (!__atomic_load_n(&w->tid, __ATOMIC_ACQUIRE) || state_of(w->tid) != 'S')
+	while (!(n = ibv_poll_cq(c->cq, 1, &wc)))
 		moment();
-}
-
-static int join(struct waiter *w)
-{
-	pthread_join(w->thread, NULL);
-	return w->result;
+	return n == 1 && wc.wr_id == id && wc.status == IBV_WC_SUCCESS;
 }
 
 /* ---- signals ---- */
@@ -157,28 +67,47 @@ static volatile sig_atomic_t heard;
 
 static void hear(int sig)
 {
-	heard += sig == SIGUSR1;
+	(void)sig;
+	heard++;
+}
+
+static void handle_by(int sig, void (*handler)(int sig), int flags)
+{
+	struct sigaction a = { .sa_handler = handler, .sa_flags = flags };
+
+	sigaction(sig, &a, NULL);
 }
 
 static void handle(int flags)
 {
-	struct sigaction a = { .sa_handler = hear, .sa_flags = flags };
-
-	sigaction(SIGUSR1, &a, NULL);
+	handle_by(SIGUSR1, hear, flags);
 }
 
-static void tell(struct waiter *w)
+static void tell_by(struct waiter *w, int sig)
 {
 	int before = heard;
 
-	pthread_kill(w->thread, SIGUSR1);
+	pthread_kill(w->thread, sig);
 	while (heard == before)
 		moment();
 }
 
+static void tell(struct waiter *w)
+{
+	tell_by(w, SIGUSR1);
+}
+
+/* The wait has gone on after signals, and ends with a completion. */
+static bool gets_a_completion(struct waiter *w)
+{
+	post_recv(&t.s, 1);
+	post_send(&t.c, 2);
+	return !join(w) && took(&t.s, 1) && took(&t.c, 2);
+}
+
 static bool a_handler_without_restart_ends_a_wait(void)
 {
-	struct waiter w;
+	struct waiter w = { 0 };
 
 	handle(0);
 	arm(&t.s);
@@ -189,7 +118,7 @@ static bool a_handler_without_restart_ends_a_wait(void)
 
 static bool a_handler_with_restart_does_not(void)
 {
-	struct waiter w;
+	struct waiter w = { 0 };
 	int i;
 
 	handle(SA_RESTART);
@@ -202,10 +131,120 @@ static bool a_handler_with_restart_does_not(void)
 	return !join(&w) && took(&t.s, 1) && took(&t.c, 2);
 }
 
+static bool ends_by_new_handler(void (*set)(void))
+{
+	struct waiter w = { 0 };
+
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	arm(&t.s);
+	start(&w);
+	set();
+	tell(&w);
+	return join(&w) == EINTR;
+}
+
+static void set_plain(void)
+{
+	handle(0);
+}
+
+static void set_resetting(void)
+{
+	handle(SA_RESETHAND);
+}
+
+static void set_by_signal(void)
+{
+	sysv_signal(SIGUSR1, hear);
+}
+
+static bool a_handler_set_during_a_wait_ends_it(void)
+{
+	return ends_by_new_handler(set_plain) && ends_by_new_handler(set_by_signal);
+}
+
+static bool a_handler_that_resets_itself_ends_a_wait(void)
+{
+	return ends_by_new_handler(set_resetting);
+}
+
+static bool a_restarting_handler_set_during_a_wait_does_not(void)
+{
+	struct waiter w = { 0 };
+
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	arm(&t.s);
+	start(&w);
+	handle(SA_RESTART);
+	tell(&w);
+	handle_by(SIGUSR2, hear, 0);
+	tell(&w);
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	return gets_a_completion(&w);
+}
+
+/* It sets handlers itself, as old programs do. */
+static void hear_and_set(int sig)
+{
+	handle_by(sig, hear_and_set, SA_RESTART);
+	handle_by(SIGUSR2, hear, SA_RESTART);
+	heard++;
+}
+
+static bool a_handler_may_set_handlers(void)
+{
+	struct waiter w = { 0 };
+
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	handle_by(SIGUSR1, hear_and_set, SA_RESTART);
+	arm(&t.s);
+	start(&w);
+	tell(&w);
+	tell(&w);
+	tell_by(&w, SIGUSR2);
+	return gets_a_completion(&w);
+}
+
+static bool handlers_of_either_kind_do_as_they_say(void)
+{
+	struct waiter w = { 0 };
+
+	handle(SA_RESTART);
+	handle_by(SIGUSR2, hear, 0);
+	arm(&t.s);
+	start(&w);
+	tell(&w);
+	tell_by(&w, SIGUSR2);
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	return join(&w) == EINTR;
+}
+
+/* Also those that mostly mean a fault. */
+static bool any_signal_may_end_a_wait(void)
+{
+	static const int sigs[] = { SIGABRT, SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGTERM, SIGCHLD, SIGPROF };
+	struct waiter w = { 0 };
+	unsigned int i;
+	int rv;
+
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	for (i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++) {
+		handle_by(sigs[i], hear, 0);
+		arm(&t.s);
+		start(&w);
+		tell_by(&w, sigs[i]);
+		rv = join(&w);
+		handle_by(sigs[i], SIG_DFL, 0);
+		if (rv != EINTR)
+			return false;
+	}
+	return true;
+}
+
 /* The thread's mask is its own while it waits, and after. */
 static bool a_blocked_signal_is_not_delivered(void)
 {
-	struct waiter w;
+	struct waiter w = { 0 };
 	sigset_t usr1, old;
 	int before = heard;
 
@@ -222,12 +261,248 @@ static bool a_blocked_signal_is_not_delivered(void)
 	return !join(&w) && heard == before && took(&t.s, 1) && took(&t.c, 2);
 }
 
+static void block_usr1(void)
+{
+	sigset_t usr1;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+}
+
+static sigset_t mask_after;
+
+static void note_mask(struct waiter *w)
+{
+	(void)w;
+	pthread_sigmask(SIG_SETMASK, NULL, &mask_after);
+}
+
+static bool the_mask_is_the_same_after_a_wait(void)
+{
+	struct waiter w = { .before = block_usr1, .after = note_mask };
+
+	handle(SA_RESTART);
+	arm(&t.s);
+	start(&w);
+	return gets_a_completion(&w) && sigismember(&mask_after, SIGUSR1) == 1 &&
+	       sigismember(&mask_after, SIGUSR2) == 0 && sigismember(&mask_after, SIGTERM) == 0;
+}
+
+/* ---- handlers that do not return ---- */
+
+static __thread sigjmp_buf away;
+
+static void leave(int sig)
+{
+	(void)sig;
+	heard++;
+	siglongjmp(away, 1);
+}
+
+/* The event arrives while the thread sleeps elsewhere, and not with the connection's next timer. */
+static int sleep_elsewhere(void)
+{
+	struct pollfd p = { .fd = t.s.comp->fd, .events = POLLIN };
+
+	return poll(&p, 1, 5000) == 1 ? await_event(&t.s) : ETIMEDOUT;
+}
+
+static int end_thread(void)
+{
+	return 0;
+}
+
+static int wait_again(void)
+{
+	return await_event(&t.s);
+}
+
+struct leaver {
+	struct waiter w;
+	int (*then)(void);
+	int times;
+};
+
+static void *wait_and_leave(void *arg)
+{
+	struct leaver *l = arg;
+
+	while (l->times-- > 0) {
+		if (sigsetjmp(away, 1))
+			continue;
+		__atomic_store_n(&l->w.tid, gettid(), __ATOMIC_RELEASE);
+		await_event(&t.s);
+	}
+	__atomic_store_n(&l->w.tid, 0, __ATOMIC_RELEASE);
+	l->w.result = l->then();
+	return NULL;
+}
+
+static void start_leaver(struct leaver *l)
+{
+	int times = l->times, i, before;
+
+	handle_by(SIGUSR1, leave, SA_RESTART);
+	if (pthread_create(&l->w.thread, NULL, wait_and_leave, l))
+		fail("no thread");
+	for (i = 0; i < times; i++) {
+		before = heard;
+		while (!l->w.tid || state_of(l->w.tid) != 'S')
+			moment();
+		pthread_kill(l->w.thread, SIGUSR1);
+		while (heard == before)
+			moment();
+	}
+	while (__atomic_load_n(&l->w.tid, __ATOMIC_ACQUIRE))
+		moment();
+}
+
+/* The client does not poll before: that would work for the server, too. */
+static bool gets_it_after_leaving(int (*then)(void), int times)
+{
+	struct leaver l = { .then = then, .times = times };
+	bool ok;
+
+	post_recv(&t.s, 1);
+	arm(&t.s);
+	start_leaver(&l);
+	post_send(&t.c, 2);
+	ok = !join(&l.w);
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	return ok && (then == end_thread ? take_by_event(&t.s, 1) : took(&t.s, 1)) && took(&t.c, 2);
+}
+
+static bool a_wait_may_be_left_for_another_sleep(void)
+{
+	return gets_it_after_leaving(sleep_elsewhere, 1);
+}
+
+static bool a_wait_may_be_left_for_another_wait(void)
+{
+	return gets_it_after_leaving(wait_again, 50);
+}
+
+static bool a_thread_that_left_a_wait_may_end(void)
+{
+	return gets_it_after_leaving(end_thread, 3);
+}
+
+/* It reads the channel that its thread waits for. */
+static void wait_within(int sig)
+{
+	(void)sig;
+	heard++;
+	if (!await_event(&t.s))
+		heard++;
+}
+
+static bool a_handler_may_wait_itself(void)
+{
+	struct waiter w = { 0 };
+	int before = heard;
+
+	handle_by(SIGUSR1, wait_within, SA_RESTART);
+	post_recv(&t.s, 1);
+	arm(&t.s);
+	start(&w);
+	tell(&w);
+	while (state_of(w.tid) != 'S')
+		moment();
+	post_send(&t.c, 2);
+	while (heard != before + 2)
+		moment();
+	if (!took(&t.c, 2) || !took(&t.s, 1))
+		return false;
+	arm(&t.s);
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	return gets_a_completion(&w);
+}
+
+/* ---- a fork in a handler ---- */
+
+static volatile pid_t forked;
+
+static void fork_here(int sig)
+{
+	pid_t pid = fork();
+
+	(void)sig;
+	if (!pid)
+		alarm(TIMEOUT / 1000);
+	forked = pid;
+	heard++;
+}
+
+/* In the child the call returns, and the channel is as it was. */
+static void go_on_in_child(struct waiter *w)
+{
+	int flags = fcntl(t.s.comp->fd, F_GETFL), i;
+
+	if (forked)
+		return;
+	if (w->result != EINTR)
+		_exit(1);
+	for (i = 0; i < 3; i++)
+		if (fcntl(t.s.comp->fd, F_SETFL, flags | O_NONBLOCK) || await_event(&t.s) != EAGAIN)
+			_exit(2);
+	_exit(fcntl(t.s.comp->fd, F_SETFL, flags) ? 3 : 0);
+}
+
+static bool a_handler_may_fork(void)
+{
+	struct waiter w = { .after = go_on_in_child };
+	int status, i;
+
+	for (i = 0; i < 10; i++) {
+		handle_by(SIGUSR1, fork_here, 0);
+		arm(&t.s);
+		start(&w);
+		tell(&w);
+		if (join(&w) != EINTR || waitpid(forked, &status, 0) != forked || status)
+			return false;
+	}
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	start(&w);
+	return gets_a_completion(&w);
+}
+
+/* The child's wait goes on, but without the parent's sockets. */
+static bool a_child_that_waits_on_takes_nothing(void)
+{
+	struct waiter w = { 0 };
+	int i, status;
+	bool ok = true;
+
+	for (i = 0; i < 20 && ok; i++) {
+		handle_by(SIGUSR1, fork_here, SA_RESTART);
+		post_recv(&t.s, 1);
+		arm(&t.s);
+		start(&w);
+		tell(&w);
+		post_send(&t.c, 2);
+		ok = took(&t.c, 2) && took_by_polls(&t.s, 1);
+		kill(forked, SIGKILL);
+		waitpid(forked, &status, 0);
+		/* The child may have taken the count. */
+		handle(0);
+		while (pthread_tryjoin_np(w.thread, NULL)) {
+			pthread_kill(w.thread, SIGUSR1);
+			moment();
+		}
+	}
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	return ok;
+}
+
 /* ---- threads ---- */
 
 static bool a_cancelled_wait_leaves_the_queue_in_order(void)
 {
-	struct waiter w;
+	struct waiter w = { 0 };
 
+	if (!can_cancel())
+		return true;
 	post_recv(&t.s, 1);
 	arm(&t.s);
 	start(&w);
@@ -240,7 +515,7 @@ static bool a_cancelled_wait_leaves_the_queue_in_order(void)
 /* Each event wakes one thread; the second thread gets the next event after the first has gone. */
 static bool two_threads_get_an_event_each(void)
 {
-	struct waiter w[2];
+	struct waiter w[2] = { 0 };
 	struct ibv_wc wc;
 
 	post_recv(&t.s, 1);
@@ -258,6 +533,46 @@ static bool two_threads_get_an_event_each(void)
 	arm(&t.s);
 	post_send(&t.c, 2);
 	return !join(&w[0]) && !join(&w[1]) && took(&t.c, 2) && took(&t.s, 1);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const long x = *(const long *)a, y = *(const long *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Which of them the first event woke is left to them. */
+static bool a_second_thread_does_not_wait_for_the_first(void)
+{
+	long us[51];
+	unsigned int i;
+
+	for (i = 0; i < 51; i++) {
+		struct waiter w[2] = { 0 };
+
+		post_recv(&t.s, 1);
+		post_recv(&t.s, 1);
+		arm(&t.s);
+		start(&w[0]);
+		start(&w[1]);
+		post_send(&t.c, 2);
+		if (!took_by_polls(&t.s, 1))
+			return false;
+		while (state_of(w[0].tid) && state_of(w[1].tid))
+			moment();
+		arm(&t.s);
+		us[i] = now_us();
+		post_send(&t.c, 2);
+		if (join(&w[0]) || join(&w[1]))
+			return false;
+		us[i] = now_us() - us[i];
+		if (!took(&t.s, 1) || !took(&t.c, 2) || !took(&t.c, 2))
+			return false;
+	}
+	qsort(us, 51, sizeof(us[0]), compare);
+	printf("# a quarter of the second threads had their event within %ld us\n", us[12]);
+	return us[12] < 1000;
 }
 
 /* It waited once, and does other things: what its peer reads is sent all the same. */
@@ -283,7 +598,7 @@ static bool reads_are_served_after_a_wait(void)
 /* A child goes on with what its parent has, while a thread of the parent waits. */
 static bool a_child_has_a_device_of_its_own(void)
 {
-	struct waiter w;
+	struct waiter w = { 0 };
 	struct ibv_context *ctx;
 	int status;
 	pid_t pid;
@@ -302,11 +617,26 @@ static bool a_child_has_a_device_of_its_own(void)
 	return !join(&w) && took(&t.s, 1) && took(&t.c, 2);
 }
 
+/* Another number names the channel still, as does the wait itself. */
+static bool a_channel_is_closed_while_it_is_waited_for(void)
+{
+	int fd = t.s.comp->fd, other = dup(fd);
+	struct waiter w = { 0 };
+	bool ok;
+
+	arm(&t.s);
+	start(&w);
+	close(fd);
+	ok = gets_a_completion(&w) && dup2(other, fd) == fd;
+	close(other);
+	return ok;
+}
+
 /* The channel's other queue is there still. */
 static bool a_queue_goes_while_its_channel_is_waited_for(void)
 {
 	struct ibv_cq *more = ibv_create_cq(t.s.id->verbs, 4, NULL, t.s.comp, 0);
-	struct waiter w;
+	struct waiter w = { 0 };
 
 	post_recv(&t.s, 1);
 	arm(&t.s);
@@ -315,6 +645,90 @@ static bool a_queue_goes_while_its_channel_is_waited_for(void)
 		return false;
 	post_send(&t.c, 2);
 	return !join(&w) && took(&t.s, 1) && took(&t.c, 2);
+}
+
+/* ---- what a host may lack ---- */
+
+/* preadv2() without waiting, as for eventfds before Linux 5.8. Of this thread. */
+static void lack_nowait(void)
+{
+	const struct sock_filter lines[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_preadv2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = {
+		.len = sizeof(lines) / sizeof(lines[0]), .filter = (struct sock_filter *)lines,
+	};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		fail("no filter of system calls");
+}
+
+/* Its event is not of its own doing: the client polls, and that works for the server. */
+static bool an_old_kernel_will_do(void)
+{
+	struct waiter w = { .before = lack_nowait };
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		post_recv(&t.s, 1);
+		arm(&t.s);
+		start(&w);
+		post_send(&t.c, 2);
+		while (!took(&t.c, 2))
+			;
+		if (join(&w) || !took(&t.s, 1))
+			return false;
+	}
+	return true;
+}
+
+static long cpu_us;
+
+static void note_cpu(struct waiter *w)
+{
+	struct timespec ts;
+
+	(void)w;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	cpu_us = ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+/* Of the client's connection, by whatever number weft has hidden it. */
+static void reset_tcp(void)
+{
+	const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	struct sockaddr_in peer;
+	socklen_t len;
+	int fd;
+
+	for (fd = 3; fd < 65536; fd++) {
+		len = sizeof(peer);
+		if (!syscall(SYS_getpeername, fd, &peer, &len) && peer.sin_port == htons(7481))
+			syscall(SYS_connect, fd, &nobody, sizeof(nobody));
+	}
+}
+
+/* The socket has octets that are not read yet, and then an end. */
+static bool a_send_without_a_receive_costs_no_cpu(void)
+{
+	struct waiter w = { .after = note_cpu };
+	int i;
+
+	handle(0);
+	arm(&t.s);
+	start(&w);
+	post_send(&t.c, 2);
+	reset_tcp();
+	for (i = 0; i < 300; i++)
+		moment();
+	pthread_kill(w.thread, SIGUSR1);
+	if (join(&w) == ETIMEDOUT)
+		return false;
+	printf("# the thread that waited had %ld us of CPU in 300 ms\n", cpu_us);
+	return cpu_us < 50000;
 }
 
 /* ---- wake-ups ---- */
@@ -360,29 +774,15 @@ static void *answer(void *unused)
 	return NULL;
 }
 
-static long now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
-/*
- * Those that wait move the octets. weft's thread looks every 2 ms whether they still do; without
- * them it would sleep once a turn. No handler may end a wait: else it is needed.
- */
-static bool whoever_waits_is_woken_alone(void)
+/* False: something failed. */
+static bool take_turns(void)
 {
 	pthread_t server;
 	void *failed;
-	long before, began = now_ms(), sleeps;
 	int i;
 
-	handle(SA_RESTART);
 	post_recv(&t.s, 1);
 	post_recv(&t.c, 1);
-	before = sleeps_of_progress();
 	if (pthread_create(&server, NULL, answer, NULL))
 		fail("no thread");
 	for (i = 0; i < TURNS; i++) {
@@ -392,30 +792,125 @@ static bool whoever_waits_is_woken_alone(void)
 		post_recv(&t.c, 1);
 	}
 	pthread_join(server, &failed);
-	sleeps = sleeps_of_progress() - before;
-	printf("# %d turns in %ld ms: weft's thread slept %ld times\n", TURNS, now_ms() - began, sleeps);
-	return !failed && (before < 0 || sleeps < TURNS / 10 + now_ms() - began);
+	return !failed;
+}
+
+/*
+ * Those that wait move the octets. weft's thread looks every 2 ms whether they still do; without
+ * them it sleeps once a turn. On a busy host it may be needed more often.
+ */
+static bool wakes_alone(void)
+{
+	long before, began, sleeps = TURNS;
+	int i;
+
+	for (i = 0; i < 5 && sleeps >= TURNS / 2; i++) {
+		before = sleeps_of_progress();
+		began = now_us();
+		if (!take_turns())
+			return false;
+		sleeps = before < 0 ? 0 : sleeps_of_progress() - before;
+		printf("# %d turns in %ld ms: weft's thread slept %ld times\n", TURNS,
+		       (now_us() - began) / 1000, sleeps);
+	}
+	return sleeps < TURNS / 2;
+}
+
+static bool whoever_waits_is_woken_alone(void)
+{
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	return wakes_alone();
+}
+
+/* Handlers of one kind, whichever it is, do not change that. */
+static bool also_with_handlers(void)
+{
+	bool ok;
+
+	handle(SA_RESTART);
+	ok = wakes_alone();
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	handle(0);
+	return ok && wakes_alone();
+}
+
+static bool all_is_well(void)
+{
+	post_recv(&t.s, 1);
+	arm(&t.s);
+	post_send(&t.c, 2);
+	return take_by_event(&t.s, 1) && took(&t.c, 2);
 }
 
 static const struct a_case list[] = {
+	{ "a-key-may-have-been-used-before", all_is_well, NULL },
 	{ "a-handler-without-restart-ends-a-wait", a_handler_without_restart_ends_a_wait, NULL },
 	{ "a-handler-with-restart-does-not", a_handler_with_restart_does_not, NULL },
+	{ "a-handler-set-during-a-wait-ends-it", a_handler_set_during_a_wait_ends_it, NULL },
+	{ "a-handler-that-resets-itself-ends-a-wait", a_handler_that_resets_itself_ends_a_wait, NULL },
+	{ "a-restarting-handler-set-during-a-wait-does-not",
+	  a_restarting_handler_set_during_a_wait_does_not, NULL },
+	{ "a-handler-may-set-handlers", a_handler_may_set_handlers, NULL },
+	{ "handlers-of-either-kind-do-as-they-say", handlers_of_either_kind_do_as_they_say, NULL },
+	{ "any-signal-may-end-a-wait", any_signal_may_end_a_wait, NULL },
 	{ "a-blocked-signal-is-not-delivered", a_blocked_signal_is_not_delivered, NULL },
+	{ "the-mask-is-the-same-after-a-wait", the_mask_is_the_same_after_a_wait, NULL },
+	{ "a-wait-may-be-left-for-another-sleep", a_wait_may_be_left_for_another_sleep, NULL },
+	{ "a-wait-may-be-left-for-another-wait", a_wait_may_be_left_for_another_wait, NULL },
+	{ "a-thread-that-left-a-wait-may-end", a_thread_that_left_a_wait_may_end, NULL },
+	{ "a-handler-may-wait-itself", a_handler_may_wait_itself, NULL },
+	{ "a-handler-may-fork", a_handler_may_fork, NULL },
+	{ "a-child-that-waits-on-takes-nothing", a_child_that_waits_on_takes_nothing, NULL },
 	{ "a-cancelled-wait-leaves-the-queue-in-order", a_cancelled_wait_leaves_the_queue_in_order, NULL },
 	{ "two-threads-get-an-event-each", two_threads_get_an_event_each, NULL },
+	{ "a-second-thread-does-not-wait-for-the-first", a_second_thread_does_not_wait_for_the_first, NULL },
 	{ "reads-are-served-after-a-wait", reads_are_served_after_a_wait, NULL },
 	{ "a-child-has-a-device-of-its-own", a_child_has_a_device_of_its_own, NULL },
 	{ "a-queue-goes-while-its-channel-is-waited-for", a_queue_goes_while_its_channel_is_waited_for, NULL },
+	{ "a-channel-is-closed-while-it-is-waited-for", a_channel_is_closed_while_it_is_waited_for, NULL },
+	{ "an-old-kernel-will-do", an_old_kernel_will_do, NULL },
+	{ "a-send-without-a-receive-costs-no-cpu", a_send_without_a_receive_costs_no_cpu, NULL },
 	{ "whoever-waits-is-woken-alone", whoever_waits_is_woken_alone, NULL },
+	{ "whoever-waits-is-woken-alone-with-handlers", also_with_handlers, NULL },
 };
 
 static const struct cases cases = CASES(open_pair, close_pair, list);
+
+/* weft's keys repeat when a place of its table has been used 4096 times. */
+static void use_keys(void)
+{
+	struct ibv_device **devices = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = devices && *devices ? ibv_open_device(*devices) : NULL;
+	struct ibv_cq *cq;
+	int i;
+
+	if (!ctx)
+		fail("no device");
+	for (i = 1; i < 4096; i++) {
+		cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
+		if (!cq || ibv_destroy_cq(cq))
+			fail("no CQ");
+	}
+	ibv_close_device(ctx);
+	ibv_free_device_list(devices);
+}
+
+static void open_nothing(const void *unused)
+{
+	(void)unused;
+}
+
+static void close_nothing(void)
+{
+}
 
 int main(int argc, char **argv)
 {
 	const char *addr = cases_begin(argc, argv, "weft-waits");
 
+	use_keys();
 	ends_init(&t, addr, "7481");
 	cases_run(&cases, "");
+	cases_run(&(struct cases){ open_nothing, close_nothing, storms, n_storms }, "");
 	return cases_end();
 }
