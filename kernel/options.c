@@ -74,6 +74,17 @@ static ssize_t markers_store(struct device *d, struct device_attribute *a, const
 	return store_bool(buf, n, &dev_of(d)->markers);
 }
 
+static ssize_t large_fpdus_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(dev_of(d)->large_fpdus));
+}
+
+static ssize_t large_fpdus_store(struct device *d, struct device_attribute *a, const char *buf,
+				 size_t n)
+{
+	return store_bool(buf, n, &dev_of(d)->large_fpdus);
+}
+
 static ssize_t mpa_revision_show(struct device *d, struct device_attribute *a, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", READ_ONCE(dev_of(d)->mpa_rev));
@@ -190,6 +201,7 @@ static ssize_t rnr_timeout_ms_store(struct device *d, struct device_attribute *a
 
 static DEVICE_ATTR_RW(crc);
 static DEVICE_ATTR_RW(markers);
+static DEVICE_ATTR_RW(large_fpdus);
 static DEVICE_ATTR_RW(mpa_revision);
 static DEVICE_ATTR_RW(extensions);
 static DEVICE_ATTR_RW(rtr);
@@ -202,6 +214,7 @@ static DEVICE_ATTR_RW(rnr_timeout_ms);
 static struct attribute *weft_option_attrs[] = {
 	&dev_attr_crc.attr,
 	&dev_attr_markers.attr,
+	&dev_attr_large_fpdus.attr,
 	&dev_attr_mpa_revision.attr,
 	&dev_attr_extensions.attr,
 	&dev_attr_rtr.attr,

@@ -117,6 +117,7 @@ struct weft_device {
 	/* options, set at run time */
 	bool crc, markers;
 	bool extensions;		/* RFC 7306 */
+	bool large_fpdus;		/* larger than a segment */
 	u8 mpa_rev;
 	u8 rtr;				/* WEFT_RTR_ bits */
 	unsigned int startup_timeout_ms, accept_timeout_ms, close_timeout_ms, rnr_timeout_ms;

@@ -11,6 +11,8 @@
 
 static_assert(WEFT_BATCH_MEM_MIN >= 2 * (sizeof(struct weft_txd) + SPARE),
 	      "the least memory holds an FPDU's description, a Terminate, and as much again");
+static_assert(WEFT_LARGE_FPDU == WEFT_MPA_LEN_SIZE + WEFT_MPA_ULPDU_MAX + 2 + WEFT_MPA_CRC_SIZE,
+	      "the longest ULPDU, with PAD");
 static_assert(WEFT_BATCH_REFER_FROM >= 4 * sizeof(struct weft_batch_refs),
 	      "the list takes the smaller part of the memory");
 
@@ -59,7 +61,7 @@ void weft_batch_begin(struct weft_batch *b, u32 mss, u32 seg_off)
 
 void weft_batch_limit(struct weft_batch *b, u32 octets)
 {
-	b->limit = min_t(u32, b->limit, max_t(u32, octets, b->mss));
+	b->limit = min_t(u32, b->limit, octets);
 }
 
 /* ---- what is referred to ---- */

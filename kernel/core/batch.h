@@ -23,6 +23,8 @@
 
 /* The smallest segments FPDUs are cut for: one of the 128-octet ULPDUs of RFC 5044 §4.5. */
 #define WEFT_BATCH_SEG_MIN	144
+/* The longest FPDU, WEFT_MPA_ULPDU_MAX octets of ULPDU. */
+#define WEFT_LARGE_FPDU		64776
 /* Pieces of users' memory that a batch refers to at most; the rest is copied. */
 #define WEFT_BATCH_REFS		160
 /* The least that a host lends; from WEFT_BATCH_REFER_FROM octets on payload is referred to. */
@@ -56,7 +58,8 @@ struct weft_batch {
 	u32 span;			/* of buf: where what iov does not list yet begins */
 	u32 niov, nheld;		/* of refs; 0: the batch is in buf */
 	struct weft_iov whole;		/* the batch that is all in buf */
-	u32 mss;			/* segment size that this batch is cut for */
+	u32 mss;			/* segment size that this batch is cut for; large FPDUs: of
+					 * several */
 	u32 seg_off;			/* octets in the segment being filled, or
 					 * WEFT_SEG_UNKNOWN */
 	bool fresh;			/* the batch begins a segment: TCP's last one is to end */
@@ -82,7 +85,7 @@ void *weft_batch_reclaim(struct weft_batch *b, bool all);
  */
 void weft_batch_begin(struct weft_batch *b, u32 mss, u32 seg_off);
 
-/* TCP takes some @octets now: no more are assembled, but for a segment, which it takes whole. */
+/* TCP takes some @octets now: no more are assembled. */
 void weft_batch_limit(struct weft_batch *b, u32 octets);
 
 /*

@@ -100,6 +100,7 @@ struct weft_link_cfg {
 					 * wait */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
 	bool ext;			/* RFC 7306: Immediate Data, atomics */
+	bool large_fpdus;		/* FPDUs are cut without regard to TCP's segments */
 };
 
 /* An initiator's side of start-up, until it is over. The host lends it. */

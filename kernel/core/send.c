@@ -103,6 +103,19 @@ static bool goes_on(const struct weft_link *l, u32 sent, u32 room)
 	return weft_tx_amid(l->qp) && len >= l->batch.mss && sent + len < SLICE && 2 * len < room;
 }
 
+/*
+ * RFC 5044 §3, §5.1: a sender SHOULD limit FPDUs to a segment, for receivers that place each
+ * segment by itself, and MAY send up to 64768 octets. Those end where a run of segments does.
+ */
+static void begin_batch(struct weft_link *l, const struct weft_tcp_tail *tail)
+{
+	u32 cut = tail->mss;
+
+	if (l->cfg.large_fpdus && cut < WEFT_LARGE_FPDU)
+		cut *= WEFT_LARGE_FPDU / cut;
+	weft_batch_begin(&l->batch, cut, tail->seg_off);
+}
+
 /* One batch of new FPDUs, to TCP; adds to *@sent. True: another may follow. */
 static bool send_batch(struct weft_link *l, u32 *sent)
 {
@@ -118,8 +131,9 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 	}
 	if (!get_memory(l))
 		return false;
-	weft_batch_begin(b, tail.mss, tail.seg_off);
-	weft_batch_limit(b, tail.room);
+	begin_batch(l, &tail);
+	/* TCP takes a segment whole. */
+	weft_batch_limit(b, max_t(u32, tail.room, tail.mss));
 	r = weft_batch_fill(b, l->qp);
 	if (r == WEFT_TX_FIN)
 		l->fin_due = true;
@@ -178,7 +192,7 @@ void weft_send_last_words(struct weft_link *l)
 		return;
 	if (weft_batch_is_sent(&l->batch)) {
 		weft_host_tcp_tail(l, &tail);
-		weft_batch_begin(&l->batch, tail.mss, tail.seg_off);
+		begin_batch(l, &tail);
 	}
 	if (weft_batch_append_terminate(&l->batch, l->qp))
 		hand_over(l, false);

@@ -82,6 +82,7 @@ static const struct setting {
 	{ "crc", "WEFT_CRC", SWITCH, 0, 0, optional_argument },
 	{ "markers", "WEFT_MARKERS", SWITCH, 0, 0, optional_argument },
 	{ "extensions", "WEFT_EXTENSIONS", SWITCH, 0, 0, optional_argument },
+	{ "large-fpdus", "WEFT_LARGE_FPDUS", SWITCH, 0, 0, optional_argument },
 	{ "mpa-revision", "WEFT_MPA_REVISION", NUMBER, 0, 2, required_argument },
 	{ "rtr", "WEFT_RTR", WORDS, 0, 0, required_argument },
 	{ "ports", "WEFT_PORTS", RANGE, 1, 65535, required_argument },
@@ -111,6 +112,7 @@ static const char usage[] =
 	"  --crc[=on|off]          ask for the CRC of MPA (on)\n"
 	"  --markers[=on|off]      ask for markers (off)\n"
 	"  --extensions[=on|off]   immediate data and atomics, RFC 7306 (on)\n"
+	"  --large-fpdus[=on|off]  FPDUs larger than a TCP segment (off)\n"
 	"  --mpa-revision=0|1|2    of the MPA Request (2)\n"
 	"  --rtr=KIND[,KIND]       send, write, read: ready-to-receive messages (all)\n"
 	"  --ports=MIN-MAX         TCP ports for listeners that did not ask for one\n"

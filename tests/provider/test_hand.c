@@ -204,7 +204,10 @@ static void a_uc_qp_reports_no_missing_peer(void **state)
 
 static void a_hello_is_parsed_as_it_was_made(void **state)
 {
-	const struct rl_byhand_hello w = { IBV_QPT_UC, true, 5, 0x123456, 0xfedcba, 0xabc, 0x579 };
+	const struct rl_byhand_hello w = {
+		.type = IBV_QPT_UC, .rts = true, .rnr_retry = 5, .from = 0x123456, .to = 0xfedcba,
+		.awaited = 0xabc, .sent = 0x579,
+	};
 	struct rl_byhand_hello got;
 	uint8_t p[RL_BYHAND_HELLO_LEN + 1];
 	uint32_t len, bit;
@@ -226,6 +229,29 @@ static void a_hello_is_parsed_as_it_was_made(void **state)
 		p[bit / 8] ^= 1 << bit % 8;
 		assert_false(rl_byhand_read_hello(p, RL_BYHAND_HELLO_LEN, &got));
 		p[bit / 8] ^= 1 << bit % 8;
+	}
+}
+
+/* A peer that does not know of it says nothing of it, and does not see that it is offered. */
+static void fpdus_larger_than_a_segment_are_offered(void **state)
+{
+	struct rl_byhand h = begin(true);
+	struct rl_byhand_hello w, got;
+	uint8_t p[RL_BYHAND_HELLO_LEN];
+	int rts;
+
+	for (rts = 0; rts < 2; rts++) {
+		rl_byhand_make_hello(&h, &w);
+		rl_byhand_write_hello(p, &w);
+		assert_true(rl_byhand_read_hello(p, sizeof(p), &got));
+		assert_int_equal(got.rts, rts);
+		assert_true(got.large_fpdus);
+		assert_int_equal(p[6], rts | 2);
+		p[6] &= ~2;
+		assert_true(rl_byhand_read_hello(p, sizeof(p), &got));
+		assert_int_equal(got.rts, rts);
+		assert_false(got.large_fpdus);
+		rl_byhand_enter_rts(&h, T0);
 	}
 }
 
@@ -612,6 +638,7 @@ int main(void)
 		cmocka_unit_test(a_uc_qp_waits_for_ever),
 		cmocka_unit_test(a_uc_qp_reports_no_missing_peer),
 		cmocka_unit_test(a_hello_is_parsed_as_it_was_made),
+		cmocka_unit_test(fpdus_larger_than_a_segment_are_offered),
 		cmocka_unit_test(other_versions_are_known_by_name),
 		cmocka_unit_test(other_qps_do_not_match),
 		cmocka_unit_test(mirror_is_no_peer),

@@ -342,6 +342,7 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		.rnr_ms = cfg->rnr_ms,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
 		.ext = cfg->ext,
+		.large_fpdus = cfg->large_fpdus,
 	};
 	weft_link_init(&l->core, initiator);
 	if (!initiator) {

@@ -34,6 +34,7 @@ struct host_link_cfg {
 	u32 rnr_ms;			/* 0: a Send that finds no receive is an error at once */
 	u16 pd_max;			/* 0: the maximum */
 	bool ext;			/* RFC 7306 */
+	bool large_fpdus;
 	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
 	bool lean;			/* give the stage's chunks back after each receive run */
 	bool itself;			/* initiator: the wire leads back to this end */

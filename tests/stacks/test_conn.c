@@ -418,6 +418,41 @@ static void fpdus_start_segments(void **state)				/* MPA-80 */
 	pair_fini(&p);
 }
 
+/* Each is as long as there is, and ends where a segment does. */
+static void large_fpdus_start_segments(void **state)			/* MPA-53, MPA-80 */
+{
+	const u32 len = 1 << 20;
+	struct pair_cfg c;
+	struct pair p;
+	struct host_mr *from, *to;
+	u32 i;
+
+	pair_cfg_init(&c);
+	c.s[0].mss = c.s[1].mss = 1448;
+	c.s[0].sndbuf = 8 * len;
+	c.s[0].link.large_fpdus = true;
+	c.s[0].link.batch = 70;
+	pair_init(&p, &c);
+	from = host_mr_new(&p.s[0].host, PD, BASE, len, RW);
+	to = host_mr_new(&p.s[1].host, PD, BASE, len, RW);
+	pair_run(&p);
+	for (i = 0; i < 6; i++)
+		side_write(&p.s[0], i, SIG, from, 0, len, to, 0);
+	pair_run(&p);
+	assert_int_equal(drain_cq(p.s[0].scq), 6);
+	assert_int_equal(p.s[0].seen.longest, WEFT_LARGE_FPDU / 1448 * 1448);
+	assert_true(p.s[0].seen.fpdus <= 6 * (len / 60000 + 2));
+	/* But for those that follow the end of a message. */
+	assert_true(p.s[0].seen.aligned >= p.s[0].seen.fpdus - 8);
+	assert_true((u64)p.s[0].out.segments * 1448 * 9 <= p.s[0].out.sent * 10 + 14480);
+	/* The other end has said nothing of it. */
+	side_write(&p.s[1], 0, SIG, to, 0, len, from, 0);
+	pair_run(&p);
+	expect_cqe(p.s[1].scq, 0, WEFT_WC_SUCCESS);
+	assert_true(p.s[1].seen.longest <= 1448);
+	pair_fini(&p);
+}
+
 /* A region without memory, with @mr's STag. */
 static void make_null(struct host_mr *mr)
 {
@@ -483,6 +518,7 @@ int main(void)
 		cmocka_unit_test(a_ring_of_one_slot_works),
 		cmocka_unit_test(without_a_receive_queue_a_send_is_refused),
 		cmocka_unit_test(fpdus_start_segments),
+		cmocka_unit_test(large_fpdus_start_segments),
 		cmocka_unit_test(a_null_region_drops_and_is_read_as_zeros),
 	};
 

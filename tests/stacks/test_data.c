@@ -340,7 +340,7 @@ static void run_mix(struct pair_cfg *c, const u32 *sizes, u32 nsizes, u32 nops)
 		assert_int_equal(flow[i].received, flow[i].nsends);
 		check_sink(&flow[i]);
 		/* MPA-54, 55: an FPDU fits a segment wherever 128 octets of ULPDU do. */
-		if (c->s[i].mss >= 150)
+		if (c->s[i].mss >= 150 && !c->s[i].link.large_fpdus)
 			assert_in_range(p.s[i].seen.longest, 0, c->s[i].mss);
 		assert_int_equal(p.s[i].qp->core.state, WEFT_QPS_RTS);
 	}
@@ -402,6 +402,29 @@ static void long_messages_arrive(void **state)
 	}
 }
 
+/* One end sends them, or both; each takes those that the other sends, which are shorter at times. */
+static void fpdus_larger_than_a_segment_arrive(void **state)		/* MPA-53, MPA-65, MPA-69 */
+{
+	static const u32 mss[] = { 88, 1448, 8948 };
+	struct pair_cfg c;
+	u32 m, v, i;
+
+	for (m = 0; m < ARRAY_SIZE(mss); m++) {
+		for (v = 0; v < 8; v++) {
+			pair_cfg_init(&c);
+			set_mpa(&c, v & 1, v >> 1);
+			set_wire(&c, mss[m], v & 2 ? 1 << 18 : 20000);
+			c.seed = 8000 + 10 * m + v;
+			for (i = 0; i < 2; i++) {
+				c.s[i].link.batch = i ? 8 : 70;
+				c.s[i].link.large_fpdus = !i || v & 1;
+			}
+			run_mix(&c, large_sizes, ARRAY_SIZE(large_sizes), 12);
+			run_mix(&c, small_sizes, ARRAY_SIZE(small_sizes), 28);
+		}
+	}
+}
+
 static void a_small_send_buffer_takes_fpdus_in_parts(void **state)
 {
 	static const u32 sndbuf[] = { 1, 37, 100, 1000, 5000 };
@@ -421,9 +444,19 @@ static void a_small_send_buffer_takes_fpdus_in_parts(void **state)
 
 static void octets_one_by_one_arrive(void **state)	/* SIW-12 */
 {
+	static const u32 sizes[] = { 65536, 5000 };
 	struct pair_cfg c;
 	u32 v;
 
+	for (v = 0; v < 4; v++) {
+		pair_cfg_init(&c);
+		c.cut = WIRE_BYTES;
+		c.seed = 520 + v;
+		c.s[0].link.large_fpdus = true;
+		c.s[0].link.batch = 70;
+		set_mpa(&c, v & 1, v >> 1 ? 3 : 0);
+		run_mix(&c, sizes, ARRAY_SIZE(sizes), 4);
+	}
 	for (v = 0; v < 4; v++) {
 		pair_cfg_init(&c);
 		c.cut = WIRE_BYTES;
@@ -465,6 +498,7 @@ static void many_seeds(void **state)
 		c.s[0].link.mpa.ord = (u16)rng_upto(&r, 5);
 		c.s[0].link.mpa.ird = (u16)rng_upto(&r, 5);
 		c.s[0].link.lean = rng_below(&r, 2);
+		c.s[0].link.large_fpdus = rng_below(&r, 2);
 		c.s[0].link.mpa.p2p = rng_below(&r, 2);
 		c.s[0].link.mpa.rtr = (u8)(1 << rng_below(&r, 3));
 		run_mix(&c, small_sizes, ARRAY_SIZE(small_sizes), MAX_OPS);
@@ -476,6 +510,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_sizes_arrive_for_each_mss_crc_and_marker_choice),
 		cmocka_unit_test(long_messages_arrive),
+		cmocka_unit_test(fpdus_larger_than_a_segment_arrive),
 		cmocka_unit_test(a_small_send_buffer_takes_fpdus_in_parts),
 		cmocka_unit_test(octets_one_by_one_arrive),
 		cmocka_unit_test(ring_positions_wrap),

@@ -148,7 +148,8 @@ static void lint_markers(struct stream *s)
  * RFC 5044 section 4.5: the EMSS bounds the ULPDU, 128 bounds it from below.
  * An FPDU that has fewer Markers than the formula reckons with, and so fits
  * with more payload, does what the formula is for.  Where the EMSS is too small
- * for 128, section 4.5 frees the sender of the segmentation rules.
+ * for 128, section 4.5 frees the sender of the segmentation rules.  Section 3:
+ * DDP SHOULD heed that, and MAY post up to 64768 octets.
  */
 static void lint_mulpdu(struct stream *s)
 {
@@ -157,7 +158,7 @@ static void lint_mulpdu(struct stream *s)
 
 	if (s->rx.markers)
 		over += 4 * ((s->emss + MARKER_EVERY - 1) / MARKER_EVERY);
-	max = s->emss >= over + 128 ? s->emss - over : MPA_ULPDU_LIMIT;
+	max = s->emss >= over + 128 && !s->c->o->large_fpdus ? s->emss - over : MPA_ULPDU_LIMIT;
 	lint(s->c, s->rx.markers ? "MPA-55" : "MPA-54",
 	     (f->len <= max || f->wire <= s->emss) &&
 	     (f->len >= 128 || s->m.s.last),

@@ -18,7 +18,7 @@ enum {
 	O_PEER = 256, O_LISTEN, O_EXEC, O_STRICT, O_DESTRUCTIVE, O_PROFILE,
 	O_JUNIT, O_TAP, O_PCAP, O_SEED, O_TIMEOUT, O_PATIENCE, O_LIST, O_CHECK,
 	O_REV, O_P2P, O_NO_CRC, O_REFLECTOR, O_COLOR, O_MARKDOWN, O_LEARN, O_BY_HAND,
-	O_PD,
+	O_PD, O_LARGE,
 };
 
 static const struct option long_opts[] = {
@@ -34,6 +34,7 @@ static const struct option long_opts[] = {
 	{ "reflector", 1, 0, O_REFLECTOR }, { "color", 1, 0, O_COLOR },
 	{ "markdown", 0, 0, O_MARKDOWN }, { "learn", 1, 0, O_LEARN },
 	{ "by-hand", 0, 0, O_BY_HAND }, { "private-data", 1, 0, O_PD },
+	{ "large-fpdus", 0, 0, O_LARGE },
 	{ "jobs", 1, 0, 'j' }, { "verbose", 0, 0, 'v' },
 	{ "quiet", 0, 0, 'q' }, { "help", 0, 0, 'h' }, { 0 },
 };
@@ -58,6 +59,7 @@ static void usage(FILE *f)
 "  --rev 1|2, --p2p, --no-crc   how ordinary connections are set up\n"
 "  --by-hand             the peer's QPs are connected by hand: see reflector.h;\n"
 "                        with --listen PORT the peer is to connect\n"
+"  --large-fpdus         the peer may send FPDUs larger than a segment\n"
 "  --timeout SECONDS     for the peer's own time-outs (default 15)\n"
 "  --patience MS         for a reaction (default 2000)\n"
 "  --jobs N              quick cases at once (default 1)\n"
@@ -182,6 +184,7 @@ static int set_option(int opt, char *arg, struct options *o)
 	case O_NO_CRC: o->no_crc = true; break;
 	case O_PD: return set_private_data(arg, o);
 	case O_BY_HAND: o->by_hand = o->p2p = true; break;
+	case O_LARGE: o->large_fpdus = true; break;
 	case O_MARKDOWN: o->markdown = true; break;
 	case O_COLOR: return set_color(arg, o);
 	case O_REFLECTOR:

@@ -131,7 +131,7 @@ static uint8_t *hand_words(const struct stream *s, uint8_t *p)
 	p = put32(p, REFL_HAND_MAGIC);
 	*p++ = REFL_HAND_VERSION;
 	*p++ = REFL_HAND_RC;
-	*p++ = REFL_HAND_RTS;
+	*p++ = REFL_HAND_RTS | (s->c->o->large_fpdus ? REFL_HAND_LARGE : 0);
 	*p++ = 0;
 	p = put32(p, s->hand.own_qpn);
 	p = put32(p, s->hand.qpn);

@@ -125,6 +125,7 @@ enum refl_event { REFL_EV_RECV = 1, REFL_EV_SEND, REFL_EV_CM, REFL_EV_ASYNC };
 #define REFL_HAND_VERSION 3
 #define REFL_HAND_RC      2
 #define REFL_HAND_RTS     0x01
+#define REFL_HAND_LARGE   0x02 /* FPDUs larger than a segment are wanted */
 #define REFL_HAND_LEN     20
 
 #endif

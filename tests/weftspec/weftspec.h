@@ -66,7 +66,7 @@ struct options {
 	int jobs;
 	uint32_t seed;
 	int rev;
-	bool p2p, no_crc, no_reflector, by_hand;
+	bool p2p, no_crc, no_reflector, by_hand, large_fpdus;
 	uint8_t pd[MPA_PD_MAX - MPA_ENH]; /* of ordinary frames, instead of a reflector's words */
 	size_t pd_len;
 	int color;

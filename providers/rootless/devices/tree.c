@@ -168,6 +168,7 @@ static void fill_options(struct rl_node *dir)
 	add_file(dir, "crc", "%d\n", o->crc);
 	add_file(dir, "markers", "%d\n", o->markers);
 	add_file(dir, "extensions", "%d\n", o->extensions);
+	add_file(dir, "large_fpdus", "%d\n", o->large_fpdus);
 	add_file(dir, "mpa_revision", "%u\n", o->mpa_rev);
 	add_file(dir, "rtr", "%s\n", rtr);
 	add_file(dir, "startup_timeout_ms", "%u\n", o->startup_ms);

@@ -100,6 +100,7 @@ void rl_conn_configure(struct rl_conn *c)
 	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;
 	cfg->ext = rl_options()->extensions;
+	cfg->large_fpdus = rl_options()->large_fpdus;
 	if (c->ulp->configure)
 		c->ulp->configure(c, cfg);
 }

@@ -87,6 +87,7 @@ struct rl_conn {
 	void *user;			/* the ULP's id, QP or stream; NULL: released */
 	bool read_paused;		/* do not read: what TCP has is not for the link yet */
 	u32 rnr_ms;			/* by hand: overrides the option */
+	bool large_fpdus;		/* the same */
 	struct rl_acceptor *acceptor;	/* it is half-open there; else NULL. Referenced */
 	struct list_head half_open_node;	/* acceptor's half_open_lock */
 	struct list_head claim_node;	/* budget.c's lock */

@@ -186,10 +186,11 @@ void weft_host_tcp_tail(struct weft_link *l, struct weft_tcp_tail *tail)
 {
 	struct rl_conn *c = conn_of_link(l);
 	u32 mss = rl_conn_mss(c);
+	bool large = mss > LARGE_SEGMENT || l->cfg.large_fpdus;
 
 	*tail = (struct weft_tcp_tail){
 		.mss = mss,
-		.seg_off = mss > LARGE_SEGMENT && !c->ulp->one_call ? 0 : WEFT_SEG_UNKNOWN,
+		.seg_off = large && !c->ulp->one_call ? 0 : WEFT_SEG_UNKNOWN,
 		.room = c->full ? 0 : RL_POOL_BLOCK * 4,
 	};
 }

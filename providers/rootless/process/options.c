@@ -140,6 +140,7 @@ static void read_all(void)
 	read_bool("WEFT_CRC", &opt.crc);
 	read_bool("WEFT_MARKERS", &opt.markers);
 	read_bool("WEFT_EXTENSIONS", &opt.extensions);
+	read_bool("WEFT_LARGE_FPDUS", &opt.large_fpdus);
 	read_bool("WEFT_WITH_HARDWARE", &opt.with_hardware);
 	read_bool("WEFT_STATS", &opt.stats);
 	read_bool("WEFT_TRACE", &opt.trace);

@@ -8,6 +8,7 @@
 struct rl_options {
 	bool crc, markers;		/* WEFT_CRC=1, WEFT_MARKERS=0 */
 	bool extensions;		/* WEFT_EXTENSIONS=1: RFC 7306 */
+	bool large_fpdus;		/* WEFT_LARGE_FPDUS=0: larger than a segment */
 	u8 mpa_rev;			/* WEFT_MPA_REVISION=2 (0, 1, 2) */
 	u8 rtr;				/* WEFT_RTR: WEFT_RTR_ bits; as the driver's option rtr */
 	u32 startup_ms, close_ms;	/* WEFT_{STARTUP,CLOSE}_TIMEOUT_MS: 10000, 5000 */

@@ -24,7 +24,9 @@
 #define RNR_ENDLESS	7
 
 #define MAGIC		0x77656674	/* "weft" */
+/* Versions that do not know a flag ignore it. */
 #define FLAG_RTS	0x01
+#define FLAG_LARGE_FPDUS 0x02
 
 /* Half of a PSN can be guessed by an attacker with many tries. */
 #define BAD_PSNS_MAX	3
@@ -97,7 +99,7 @@ void rl_byhand_write_hello(u8 p[RL_BYHAND_HELLO_LEN], const struct rl_byhand_hel
 	p = weft_put32(p, MAGIC);
 	*p++ = RL_BYHAND_VERSION;
 	*p++ = w->type;
-	*p++ = w->rts ? FLAG_RTS : 0;
+	*p++ = (w->rts ? FLAG_RTS : 0) | (w->large_fpdus ? FLAG_LARGE_FPDUS : 0);
 	*p++ = w->rnr_retry;
 	p = weft_put32(p, w->from);
 	p = weft_put32(p, w->to);
@@ -117,6 +119,7 @@ bool rl_byhand_read_hello(const u8 *p, u32 len, struct rl_byhand_hello *w)
 	*w = (struct rl_byhand_hello){
 		.type = p[5],
 		.rts = p[6] & FLAG_RTS,
+		.large_fpdus = p[6] & FLAG_LARGE_FPDUS,
 		.rnr_retry = p[7],
 		.from = weft_get32(p + 8),
 		.to = weft_get32(p + 12),
@@ -331,6 +334,7 @@ void rl_byhand_make_hello(const struct rl_byhand *h, struct rl_byhand_hello *w)
 	*w = (struct rl_byhand_hello){
 		.type = h->type,
 		.rts = h->rts,
+		.large_fpdus = true,
 		.rnr_retry = h->rts && h->type == IBV_QPT_RC ? h->rnr_retry : RNR_ENDLESS,
 		.from = h->own_qpn,
 		.to = h->peer_qpn,

@@ -30,6 +30,7 @@ bool rl_byhand_may_modify(u32 type, u32 from, u32 to, u32 mask);
 struct rl_byhand_hello {
 	u8 type;			/* IBV_QPT_: of the QP */
 	bool rts;			/* sent and rnr_retry are valid */
+	bool large_fpdus;		/* the sender wants FPDUs larger than a segment */
 	u8 rnr_retry;
 	u32 from, to;			/* QP numbers */
 	u16 awaited;			/* half of the PSN that the sender expects */

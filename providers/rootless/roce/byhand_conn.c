@@ -77,6 +77,7 @@ static void byhand_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 	configure_mpa(&cfg->mpa);
 	cfg->accept_ms = cfg->startup_ms / 2;
 	cfg->rnr_ms = c->rnr_ms;
+	cfg->large_fpdus = c->large_fpdus;
 	if (!q)
 		return;
 	cfg->idle_dead_ms = cfg->dead_ms;
@@ -136,8 +137,10 @@ static enum rl_byhand_verdict receive_hello(struct rl_byhand_qp *q, struct rl_co
 	gids_of(c, own, peer);
 	rl_lock(&q->qp->lock);
 	v = rl_byhand_receive_hello(&q->h, &w, own, peer, rl_now_ms());
-	if (v == RL_BYHAND_ACCEPT)
+	if (v == RL_BYHAND_ACCEPT) {
 		c->rnr_ms = rl_byhand_rnr_timeout(&q->h, q->path.min_rnr_timer);
+		c->large_fpdus = w.large_fpdus;
+	}
 	set_deadline(q);
 	rl_unlock(&q->qp->lock);
 	return v;

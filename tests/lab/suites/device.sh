@@ -186,6 +186,7 @@ options() {
 		crc:1
 		dead_peer_timeout_ms:60000
 		extensions:1
+		large_fpdus:0
 		markers:0
 		mpa_revision:2
 		rnr_timeout_ms:1000
@@ -193,7 +194,7 @@ options() {
 		startup_timeout_ms:10000
 	END
 	)" ] || fail "these are not the options that weft(4) has, and their values"
-	for name in crc markers extensions; do
+	for name in crc markers extensions large_fpdus; do
 		takes $name 0
 		takes $name 1
 		takes $name n 0

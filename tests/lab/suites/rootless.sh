@@ -218,7 +218,7 @@ refusals() {
 bad_options() {
 	local option
 	run_says '125:no program is named'
-	for option in device=ib device= crc=maybe markers=2 mpa-revision=3 rtr= ports=5 ports=9-5 spin=-1 \
+	for option in device=ib device= crc=maybe markers=2 large-fpdus=some mpa-revision=3 rtr= ports=5 ports=9-5 spin=-1 \
 		startup-timeout=99 accept-timeout=99 close-timeout=soon rnr-timeout=-1; do
 		run_says '125:makes no sense' "--$option" true
 	done

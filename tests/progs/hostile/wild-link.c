@@ -283,6 +283,7 @@ static void set_option(const char *device)
 	static const struct { const char *name, *values[6]; } options[] = {
 		{ "crc", { "0", "1", "y", "2", "", "1" } },
 		{ "markers", { "0", "1", "0", "0", "-1", "0" } },
+		{ "large_fpdus", { "0", "1", "y", "2", "", "1" } },
 		{ "mpa_revision", { "1", "2", "2", "3", "-1", "2" } },
 		{ "extensions", { "0", "1", "1", "1", "x", "1" } },
 		{ "rtr", { "write", "read", "write,read", "send", ",", "zero" } },
