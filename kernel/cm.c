@@ -100,6 +100,7 @@ void weft_cm_configure(struct weft_conn *conn)
 	cfg->pd_max = WEFT_CM_PD_MAX;
 	cfg->ext = READ_ONCE(dev->extensions);
 	cfg->large_fpdus = READ_ONCE(dev->large_fpdus);
+	cfg->part_min = WEFT_PART_MIN;
 }
 
 /* Why TCP did not connect, as an errno of iw_cm's, or ended. A send may have taken it already. */

@@ -81,6 +81,9 @@ struct weft_tcp_view {
 	u64 acked;			/* octets that it has acknowledged */
 };
 
+/* Payload of FPDUs that hosts have taken in parts: shorter ones are whole as a rule. */
+#define WEFT_PART_MIN	2048
+
 /* What the host's options and its ULP's interface ask for. Read when it matters. */
 struct weft_link_cfg {
 	struct weft_mpa_cfg mpa;	/* ird, ord: the most there is */
@@ -99,6 +102,7 @@ struct weft_link_cfg {
 	u32 rnr_ms;			/* for a Send that waits for a receive; 0: it does not
 					 * wait */
 	u16 pd_max;			/* the ULP takes no more private data from a peer */
+	u32 part_min;			/* as of struct weft_stream */
 	bool ext;			/* RFC 7306: Immediate Data, atomics */
 	bool large_fpdus;		/* FPDUs are cut without regard to TCP's segments */
 };

@@ -170,6 +170,16 @@ enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to
 	return d;
 }
 
+bool weft_region_allows(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access)
+{
+	struct weft_region *r = weft_region_get(qp, pd, stag);
+	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len, access);
+
+	if (r)
+		weft_region_put(qp, r);
+	return d == WEFT_GRANTED;
+}
+
 /* ---- registering and invalidating ---- */
 
 /* By others than the caller, who holds it once, and the table. */

@@ -70,6 +70,9 @@ void weft_region_put(struct weft_qpc *qp, struct weft_region *r);
 enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
 				   struct weft_cur *from, u32 len, u32 access);
 
+/* Would weft_region_place() copy there? */
+bool weft_region_allows(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access);
+
 /*
  * A run of receiving or sending is over: nothing is held any more but what was got
  * and is not yet put.

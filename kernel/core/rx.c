@@ -318,16 +318,21 @@ static void recv_fails(struct weft_qpc *qp, u8 status, const struct weft_fpdu *f
 }
 
 /*
- * A receive, which may have been taken by weft_qpc_rx_resume(): 1, 0 none, -1 broken. If there is
- * none and the QP is patient, the next post kicks.
+ * A receive, which may have been taken before: 1, 0 none, -1 broken. If there is none and the QP is
+ * patient, the next post kicks.
  */
+static int recv_get(struct weft_qpc *qp)
+{
+	if (qp->recv_ahead)
+		return qp->recv_ahead;
+	return weft_rq_may_wait(qp) ? weft_rq_await(qp) : weft_rq_take(qp);
+}
+
 static int recv_take(struct weft_qpc *qp)
 {
-	int r = qp->recv_ahead;
+	int r = recv_get(qp);
 
 	qp->recv_ahead = 0;
-	if (!r)
-		r = weft_rq_may_wait(qp) ? weft_rq_await(qp) : weft_rq_take(qp);
 	qp->rx_overdue = false;
 	return r;
 }
@@ -553,6 +558,73 @@ static void rx_terminate(struct weft_qpc *qp, struct weft_fpdu *f)
 	weft_qpc_terminated(qp);
 }
 
+/* ---- long FPDUs, in parts ---- */
+
+/*
+ * The octets of a part are placed before the FPDU is whole and, with CRC, verified. So a Write is
+ * taken in parts only without CRC. A Send goes to a posted receive, a Response to the sink of the
+ * Read that asked for it: their memory is this end's own until delivery, which follows the CRC. A
+ * stream (in_order) shows its octets before.
+ *
+ * Each part is a segment by itself, and checked as one. What is not as it should be is left to
+ * the whole segment.
+ */
+static bool write_has_place(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	return !(qp->denied & WEFT_ACCESS_REMOTE_WRITE) &&
+	       weft_region_allows(qp, qp->pd, f->ddp.stag, f->ddp.to, f->payload_len,
+				  WEFT_ACCESS_REMOTE_WRITE);
+}
+
+static bool response_has_place(const struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	const struct weft_orq_entry *e = &qp->orq[qp->orq_head];
+
+	return request_is_out(qp, false) && !qp->rtr_read_out && !e->ask &&
+	       read_resp_check(qp, e, f) == WEFT_OK;
+}
+
+/* Takes a receive, if there is one. */
+static bool send_has_place(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	if (qp->recv_active)
+		return !recv_continue(qp, f) && !recv_check(qp, f);
+	if (f->ddp.msn != qp->msn_in_send)
+		return false;
+	qp->recv_ahead = recv_get(qp);
+	weft_rq_wait_over(qp);
+	return qp->recv_ahead > 0 && recv_begin(qp, f) && !recv_check(qp, f);
+}
+
+static bool may_take_parts(struct weft_qpc *qp, const struct weft_fpdu *f)
+{
+	const bool crc = qp->st->agreed.crc;
+
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		return !crc && write_has_place(qp, f);
+	case WEFT_OP_READ_RESP:
+		return response_has_place(qp, f);
+	default:
+		return !(crc && qp->in_order) && send_has_place(qp, f);
+	}
+}
+
+static void take_part(struct weft_qpc *qp, struct weft_fpdu *f)
+{
+	switch (weft_rdmap_opcode(f->ddp.rdmap)) {
+	case WEFT_OP_WRITE:
+		rx_write(qp, f);
+		break;
+	case WEFT_OP_READ_RESP:
+		rx_read_resp(qp, f);
+		break;
+	default:
+		rx_send(qp, f);
+		break;
+	}
+}
+
 /* ---- one FPDU, and all of them ---- */
 
 /* A Read or atomic acknowledges, too. The RTR belongs to no work request. */
@@ -628,6 +700,13 @@ void weft_qpc_rx(struct weft_qpc *qp, struct weft_cur *in)
 		f.raw_len = 0;
 		before = *in;
 		switch (weft_stream_rx(st, in, &f)) {
+		case WEFT_RX_HEAD:
+			if (may_take_parts(qp, &f))
+				weft_stream_take_parts(st);
+			break;
+		case WEFT_RX_PART:
+			take_part(qp, &f);
+			break;
 		case WEFT_RX_CHUNK:
 			chunk = weft_host_chunk(qp);
 			if (unlikely(!chunk))

@@ -27,6 +27,7 @@ static void limit_depths(struct weft_mpa_cfg *cfg, u32 ird, u32 ord)
 static void start_qp(struct weft_link *l, const struct weft_mpa_agreed *a)
 {
 	l->st.ext = l->cfg.ext;
+	l->st.part_min = l->cfg.part_min;
 	weft_stream_start(&l->st, a);
 	weft_qpc_start(l->qp, &l->st, a->ord, l->orq, a->ird, l->irq, max_t(u32, a->ird, 1));
 	l->qp->patient = l->cfg.rnr_ms;

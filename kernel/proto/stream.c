@@ -168,6 +168,8 @@ static noinline enum weft_rx_event refuse(struct weft_stream *st, struct weft_fp
 
 static void stage_drop(struct weft_stream *st)
 {
+	st->rx_parts = WEFT_PARTS_UNDECIDED;
+	st->rx_parted = 0;
 	st->rx_staged = 0;
 	st->rx_need = 0;
 	st->rx_crc = ~0u;
@@ -215,14 +217,39 @@ static void marker_take(struct weft_stream *st, struct weft_cur *in)
 		st->rx_marker_bad = true;
 }
 
-/* Octets up to the next point where something changes: length known, CRC field, end. */
+static u32 staged_ulpdu_len(const struct weft_stream *st)
+{
+	return weft_get16(st->chunk[0]);
+}
+
+/* Of an FPDU that may be taken in parts: octets up to its payload, as far as is known yet. */
+static u32 stage_head_len(const struct weft_stream *st)
+{
+	const u8 *ctl = st->chunk[0] + WEFT_MPA_LEN_SIZE;
+
+	return WEFT_MPA_LEN_SIZE + (st->rx_staged > WEFT_MPA_LEN_SIZE ? weft_ddp_len(*ctl) : 1);
+}
+
+/* Octets up to the next point where something changes: length known, header, CRC field, end. */
 static u32 stage_limit(const struct weft_stream *st)
 {
 	u32 summed = st->rx_need - WEFT_MPA_CRC_SIZE;
 
 	if (!st->rx_need)
 		return WEFT_MPA_LEN_SIZE - st->rx_staged;
+	if (st->rx_parts == WEFT_PARTS_UNDECIDED)
+		return stage_head_len(st) - st->rx_staged;
 	return (st->rx_staged < summed ? summed : st->rx_need) - st->rx_staged;
+}
+
+/* The length of the current FPDU has arrived. */
+static void stage_measure(struct weft_stream *st)
+{
+	u32 len = staged_ulpdu_len(st);
+
+	st->rx_need = weft_mpa_fpdu_len(len);
+	if (!st->part_min || len < WEFT_DDP_UNTAGGED_LEN + st->part_min || st->agreed.rx_markers)
+		st->rx_parts = WEFT_PARTS_NONE;
 }
 
 /* Moves one contiguous run of @in to the stage. Caller: there is room, and a byte. */
@@ -243,7 +270,32 @@ static void stage_run(struct weft_stream *st, struct weft_cur *in)
 	st->rx_staged += n;
 	st->rx_marker_pos = (st->rx_marker_pos + n) & (WEFT_MPA_MARKER_EVERY - 1);
 	if (st->rx_staged == WEFT_MPA_LEN_SIZE)
-		st->rx_need = weft_mpa_fpdu_len(weft_get16(st->chunk[0]));
+		stage_measure(st);
+}
+
+/* The rest of an FPDU of which @n octets of payload have been taken is a segment, too. */
+static void step_over(struct weft_fpdu *fpdu, u32 n)
+{
+	if (fpdu->ddp.tagged)
+		fpdu->ddp.to += n;
+	else
+		fpdu->ddp.mo += n;
+}
+
+/* What is staged of the current FPDU. */
+static struct weft_cur stage_ulpdu(const struct weft_stream *st)
+{
+	return stage_cur(st, WEFT_MPA_LEN_SIZE, staged_ulpdu_len(st) - st->rx_parted);
+}
+
+static enum weft_rx_event stage_report(struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	const struct weft_cur c = stage_ulpdu(st);
+	enum weft_rx_event ev = report_pieces(st, fpdu, &c);
+
+	fpdu->ulpdu_len = (u16)staged_ulpdu_len(st);
+	step_over(fpdu, st->rx_parted);
+	return ev;
 }
 
 static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *fpdu)
@@ -258,18 +310,78 @@ static enum weft_rx_event stage_whole(struct weft_stream *st, struct weft_fpdu *
 	/* RFC 5044 §8 code 3 comes "in the event that the CRC is valid". */
 	if (st->rx_marker_bad)
 		return refuse(st, fpdu, WEFT_E_MPA_MARKER);
-	c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
-	return report_pieces(st, fpdu, &c);
+	return stage_report(st, fpdu);
 }
 
 /* It has been verified, and counted. */
 static noinline enum weft_rx_event stage_again(struct weft_stream *st, struct weft_fpdu *fpdu)
 {
-	struct weft_cur c = stage_cur(st, WEFT_MPA_LEN_SIZE, weft_get16(st->chunk[0]));
-
 	st->rx_kept = false;
 	st->rx_fpdus--;
-	return report_pieces(st, fpdu, &c);
+	return stage_report(st, fpdu);
+}
+
+/* Parts */
+
+/* And nothing else, of an FPDU that may be taken in parts. */
+static bool head_is_staged(const struct weft_stream *st)
+{
+	return st->rx_parts == WEFT_PARTS_UNDECIDED && st->rx_staged > WEFT_MPA_LEN_SIZE &&
+	       st->rx_staged == stage_head_len(st);
+}
+
+/* Of a tagged segment or a Send, of which judge() reads no more than the staged header. */
+static enum weft_err judge_head(const struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	struct weft_cur ulpdu = stage_cur(st, WEFT_MPA_LEN_SIZE, staged_ulpdu_len(st));
+
+	return judge(st, fpdu, &ulpdu, true);
+}
+
+/* True: it has payload of the ULP's, and no fault. */
+static bool stage_judge_head(struct weft_stream *st, struct weft_fpdu *fpdu)
+{
+	st->rx_parts = WEFT_PARTS_NONE;
+	weft_ddp_read(st->chunk[0] + WEFT_MPA_LEN_SIZE, &fpdu->ddp);
+	if (!fpdu->ddp.tagged && !weft_opcode_is_send(weft_rdmap_opcode(fpdu->ddp.rdmap)))
+		return false;
+	return judge_head(st, fpdu) == WEFT_OK;
+}
+
+void weft_stream_take_parts(struct weft_stream *st)
+{
+	st->rx_parts = WEFT_PARTS_TAKEN;
+}
+
+/* Payload octets of the current FPDU that are still to be taken in parts. */
+static u32 part_left(const struct weft_stream *st)
+{
+	u32 whole;
+
+	if (st->rx_parts != WEFT_PARTS_TAKEN)
+		return 0;
+	whole = staged_ulpdu_len(st) - weft_ddp_len(st->chunk[0][WEFT_MPA_LEN_SIZE]);
+	return whole - WEFT_PART_REST - st->rx_parted;
+}
+
+/* What is in hand of those, as a segment. */
+static enum weft_rx_event rx_part(struct weft_stream *st, struct weft_cur *in,
+				  struct weft_fpdu *fpdu)
+{
+	u32 n = min_t(u32, in->left, part_left(st));
+
+	judge_head(st, fpdu);
+	step_over(fpdu, st->rx_parted);
+	fpdu->ddp.last = false;
+	fpdu->payload_len = n;
+	weft_cur_slice(&fpdu->payload, in, 0, n);
+	if (st->agreed.crc)
+		st->rx_crc = weft_cur_crc(in, st->rx_crc, n);
+	else
+		weft_cur_skip(in, n);
+	st->rx_parted += n;
+	st->rx_need -= n;
+	return WEFT_RX_PART;
 }
 
 static noinline enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_cur *in,
@@ -280,11 +392,15 @@ static noinline enum weft_rx_event rx_stage(struct weft_stream *st, struct weft_
 			marker_take(st, in);
 			continue;
 		}
+		if (part_left(st))
+			return rx_part(st, in, fpdu);
 		if (st->rx_staged == st->nchunk * WEFT_STAGE_CHUNK)
 			return WEFT_RX_CHUNK;
 		stage_run(st, in);
 		if (st->rx_staged == st->rx_need)
 			return stage_whole(st, fpdu);
+		if (head_is_staged(st) && stage_judge_head(st, fpdu))
+			return WEFT_RX_HEAD;
 	}
 	return WEFT_RX_MORE;
 }

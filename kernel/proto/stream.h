@@ -13,7 +13,8 @@
  * memory leaves the rest in TCP, and comes back with it. With Markers
  * (we asked for them) every FPDU goes through the stage, which strips them.
  * Nothing of an FPDU is reported before it is whole and, with CRC, verified
- * (RFC 5044 §6).
+ * (RFC 5044 §6). The exception is a long FPDU that the caller takes in parts:
+ * WEFT_RX_HEAD.
  */
 #ifndef WEFT_STREAM_H
 #define WEFT_STREAM_H
@@ -30,6 +31,17 @@ enum weft_rx_event {
 	WEFT_RX_CHUNK,			/* lend a chunk with weft_stream_lend(), call again */
 	WEFT_RX_STARTUP,		/* a whole start-up frame stands in st->frame */
 	WEFT_RX_FPDU,			/* a whole, verified FPDU is in *fpdu */
+	/*
+	 * The header of an FPDU that is not whole is in *fpdu, with payload_len, but without
+	 * payload: a Write, a Send or a Read Response of part_min octets or more. It is staged
+	 * unless weft_stream_take_parts() is called now.
+	 */
+	WEFT_RX_HEAD,
+	/*
+	 * Octets of such an FPDU, not verified. *fpdu is a segment of these octets alone, and not
+	 * the last one of its message. WEFT_RX_FPDU then has the rest, once all is verified.
+	 */
+	WEFT_RX_PART,
 	WEFT_RX_ERROR,			/* st->rx_error; every later byte is discarded */
 };
 
@@ -61,6 +73,18 @@ enum weft_rx_state {
 	WEFT_RX_DEAD,			/* after an error or stop: bytes are discarded */
 };
 
+enum weft_rx_parts {
+	WEFT_PARTS_UNDECIDED,
+	WEFT_PARTS_NONE,		/* it is staged */
+	WEFT_PARTS_TAKEN,
+};
+
+/*
+ * These last octets of a payload are never a part: a reader of a Write may poll its last aligned 8
+ * octets and those after them, which are stored when all others are.
+ */
+#define WEFT_PART_REST	16
+
 struct weft_stream {
 	struct weft_mpa_agreed agreed;
 	bool initiator;
@@ -77,6 +101,11 @@ struct weft_stream {
 	bool rx_reported;		/* the staged FPDU is: dropped at the next call */
 	bool rx_kept;			/* or, weft_stream_keep(), reported once more */
 	bool rx_marker_bad;		/* a Marker of the current FPDU points elsewhere */
+	u32 part_min;			/* payload of FPDUs that may be taken in parts, more than
+					 * WEFT_PART_REST; 0: none */
+	enum weft_rx_parts rx_parts;	/* how the current FPDU is taken */
+	u32 rx_parted;			/* octets of its payload that were; the stage has no
+					 * place for them */
 	u32 nchunk;
 	union {
 		/* until weft_stream_start(): the peer's frame as it comes in */
@@ -131,6 +160,9 @@ enum weft_rx_event weft_stream_rx(struct weft_stream *st, struct weft_cur *in,
  * where it was before that call, unless the FPDU lies in the stage.
  */
 void weft_stream_keep(struct weft_stream *st, struct weft_cur *in, const struct weft_cur *before);
+
+/* Answers WEFT_RX_HEAD. */
+void weft_stream_take_parts(struct weft_stream *st);
 
 /*
  * Answers WEFT_RX_CHUNK, and only that: lends the stage one more chunk of

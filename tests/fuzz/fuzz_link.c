@@ -93,7 +93,7 @@ static void set_up(struct stage *s, struct script *in)
 		.batch = kinds & 8 ? 20 : 1, .startup_ms = 100, .close_ms = 50,
 		.rnr_ms = how & 64 ? 40 : 0,
 		.pd_max = kinds & 16 ? 255 : 0, .lean = kinds & 32,
-		.large_fpdus = kinds & 64, .hold_accept = true,
+		.large_fpdus = kinds & 64, .part_min = kinds & 128 ? 20 : 0, .hold_accept = true,
 		.reject = how & 32, .pd = "private data", .pd_len = 12,
 	};
 	struct host_qp_attr a = { .pd = PD, .sq_slots = 16, .rq_slots = 8, .sig_all = true };

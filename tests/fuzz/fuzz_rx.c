@@ -18,6 +18,7 @@ enum {
 	FROM_STARTUP	= 0x10,
 	TRUE_CRC	= 0x20,		/* else 0 is right, so that mutants get through */
 	NO_MEMORY	= 0x40,		/* from the second chunk on */
+	IN_PARTS	= 0x80,		/* long FPDUs, every other length of them */
 };
 
 /* The result of a run: a sum over all events, to be compared. */
@@ -28,6 +29,9 @@ struct run {
 	u32 events;
 	u64 sum;
 	bool failed;
+	u32 parted;			/* octets of the current FPDU that came in parts */
+	u64 at;				/* their TO or MO */
+	u8 payload[65536];		/* and they; last: not cleared */
 };
 
 static bool true_crc;
@@ -73,14 +77,39 @@ static void on_startup(struct run *r)
 	weft_stream_start(&r->st, &a);
 }
 
-/* Copies the payload to its last octet: the sanitizer sees reads beyond it. */
-static void add_payload(struct run *r, struct weft_cur c)
+/* Where a segment belongs. */
+static u64 place_of(const struct weft_fpdu *f)
 {
-	static u8 copy[65536];
-	u32 len = c.left;
+	return f->ddp.tagged ? f->ddp.to : f->ddp.mo;
+}
 
-	weft_cur_copy(&c, copy, len);
-	add(r, copy, len);
+/* What follows what came in parts. The sanitizer sees reads beyond it. */
+static void take_payload(struct run *r, const struct weft_fpdu *f)
+{
+	struct weft_cur c = f->payload;
+
+	FUZZ_ASSERT(c.left == f->payload_len && r->parted + c.left <= sizeof(r->payload));
+	if (!r->parted)
+		r->at = place_of(f);
+	/* A MO has 32 bits. */
+	FUZZ_ASSERT(!((place_of(f) ^ (r->at + r->parted)) & (f->ddp.tagged ? ~0ULL : ~0U)));
+	weft_cur_copy(&c, r->payload + r->parted, f->payload_len);
+	r->parted += f->payload_len;
+}
+
+static void on_head(struct run *r, const struct weft_fpdu *f)
+{
+	FUZZ_ASSERT(!r->failed && !r->parted && r->st.part_min);
+	FUZZ_ASSERT(f->payload_len >= r->st.part_min);
+	FUZZ_ASSERT(weft_rdmap_check(&f->ddp, r->st.ext) == WEFT_OK);
+	if (f->ulpdu_len & 1)
+		weft_stream_take_parts(&r->st);
+}
+
+static void on_part(struct run *r, const struct weft_fpdu *f)
+{
+	FUZZ_ASSERT(!r->failed && f->payload_len && !f->ddp.last && f->ulpdu_len & 1);
+	take_payload(r, f);
 }
 
 static void on_fpdu(struct run *r, const struct weft_fpdu *f)
@@ -89,15 +118,16 @@ static void on_fpdu(struct run *r, const struct weft_fpdu *f)
 	enum weft_opcode op = weft_rdmap_opcode(f->ddp.rdmap);
 
 	FUZZ_ASSERT(weft_rdmap_check(&f->ddp, r->st.ext) == WEFT_OK);
-	FUZZ_ASSERT(hdr + f->payload_len == f->ulpdu_len);
-	FUZZ_ASSERT(f->payload.left == f->payload_len);
+	take_payload(r, f);
+	FUZZ_ASSERT(hdr + r->parted == f->ulpdu_len);
 	FUZZ_ASSERT(f->payload_len >= weft_opcode_header_len(op));
 	FUZZ_ASSERT(f->raw_len >= hdr && f->raw_len <= sizeof(f->raw) && f->raw_len <= f->ulpdu_len);
 	FUZZ_ASSERT(f->raw_len >= hdr + weft_opcode_header_len(op));
 	FUZZ_ASSERT(weft_stream_may_send(&r->st));
 	add_number(r, f->ulpdu_len);
 	add(r, f->raw, f->raw_len);
-	add_payload(r, f->payload);
+	add(r, r->payload, r->parted);
+	r->parted = 0;
 }
 
 static void on_error(struct run *r, const struct weft_fpdu *f)
@@ -142,6 +172,10 @@ FUZZ_HOST static void on_event(struct run *r, enum weft_rx_event ev, const struc
 		on_chunk(r, in);
 		return;
 	}
+	if (ev == WEFT_RX_HEAD || ev == WEFT_RX_PART) {
+		(ev == WEFT_RX_HEAD ? on_head : on_part)(r, f);
+		return;
+	}
 	FUZZ_ASSERT(!r->failed);	/* RFC 5044 §8: nothing after an error */
 	r->events++;
 	add_number(r, ev);
@@ -170,10 +204,11 @@ static void begin(struct run *r, u8 cfg)
 {
 	struct weft_mpa_agreed a = agreed_of(cfg);
 
-	memset(r, 0, sizeof(*r));
+	memset(r, 0, offsetof(struct run, payload));
 	r->cfg = cfg;
 	weft_stream_init(&r->st, cfg & AS_INITIATOR);
 	r->st.ext = cfg & WITH_EXT;
+	r->st.part_min = cfg & IN_PARTS ? 24 : 0;
 	if (!(cfg & FROM_STARTUP))
 		weft_stream_start(&r->st, &a);
 }
@@ -236,7 +271,7 @@ FUZZ_HOST static void run_cut(struct run *r, u32 cut, const u8 *p, size_t len)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	struct run whole, cut;
+	static struct run whole, cut;
 	struct weft_seg seg;
 	u8 *copy;
 

@@ -341,6 +341,7 @@ void host_link_init(struct host_link *l, struct host_qp *qp, bool initiator,
 		.hold_ms = cfg->hold_ms,
 		.rnr_ms = cfg->rnr_ms,
 		.pd_max = cfg->pd_max ? cfg->pd_max : WEFT_MPA_PD_MAX,
+		.part_min = cfg->part_min,
 		.ext = cfg->ext,
 		.large_fpdus = cfg->large_fpdus,
 	};

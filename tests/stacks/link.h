@@ -36,6 +36,7 @@ struct host_link_cfg {
 	bool ext;			/* RFC 7306 */
 	bool large_fpdus;
 	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
+	u32 part_min;			/* payload of FPDUs that are taken in parts; 0: none */
 	bool lean;			/* give the stage's chunks back after each receive run */
 	bool itself;			/* initiator: the wire leads back to this end */
 	bool hold_connect;		/* initiator: TCP's handshake lasts until

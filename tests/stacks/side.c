@@ -105,6 +105,7 @@ void side_cfg_init(struct side_cfg *c)
 		.link = {
 			.mpa = { .rev = 2, .crc = true, .rtr = WEFT_RTR_ALL, .ird = 8, .ord = 8 },
 			.batch = 8,
+			.part_min = 24,
 		},
 		.qp = { .pd = PD, .sq_slots = 256, .rq_slots = 256, .rq_sge = 4 },
 		.cq_entries = 1024,

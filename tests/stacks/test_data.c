@@ -418,6 +418,7 @@ static void fpdus_larger_than_a_segment_arrive(void **state)		/* MPA-53, MPA-65,
 			for (i = 0; i < 2; i++) {
 				c.s[i].link.batch = i ? 8 : 70;
 				c.s[i].link.large_fpdus = !i || v & 1;
+				c.s[i].link.part_min = v & 4 ? 0 : 2048;
 			}
 			run_mix(&c, large_sizes, ARRAY_SIZE(large_sizes), 12);
 			run_mix(&c, small_sizes, ARRAY_SIZE(small_sizes), 28);
@@ -499,6 +500,7 @@ static void many_seeds(void **state)
 		c.s[0].link.mpa.ird = (u16)rng_upto(&r, 5);
 		c.s[0].link.lean = rng_below(&r, 2);
 		c.s[0].link.large_fpdus = rng_below(&r, 2);
+		c.s[1].link.part_min = rng_below(&r, 2) * 24;
 		c.s[0].link.mpa.p2p = rng_below(&r, 2);
 		c.s[0].link.mpa.rtr = (u8)(1 << rng_below(&r, 3));
 		run_mix(&c, small_sizes, ARRAY_SIZE(small_sizes), MAX_OPS);

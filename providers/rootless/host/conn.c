@@ -99,6 +99,7 @@ void rl_conn_configure(struct rl_conn *c)
 	cfg->dead_ms = rl_options()->dead_peer_ms;
 	cfg->rnr_ms = rl_options()->rnr_ms;
 	cfg->pd_max = 255;
+	cfg->part_min = WEFT_PART_MIN;
 	cfg->ext = rl_options()->extensions;
 	cfg->large_fpdus = rl_options()->large_fpdus;
 	if (c->ulp->configure)

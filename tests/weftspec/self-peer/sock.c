@@ -216,7 +216,8 @@ static void link_start(struct end *e, const u8 *pd, u16 pd_len)
 			 .p2p = e->initiator && self_cfg.p2p,
 			 .rtr = self_cfg.rtr, .ird = self_cfg.ird,
 			 .ord = self_cfg.ord },
-		.batch = 48, .hold_accept = true, .ext = !self_cfg.no_ext, .pd = pd, .pd_len = pd_len,
+		.batch = 48, .part_min = 24, .hold_accept = true, .ext = !self_cfg.no_ext,
+		.pd = pd, .pd_len = pd_len,
 		/* Half of it is for a Request. */
 		.startup_ms = (e->initiator ? 1 : 2) * self_cfg.startup_ms,
 		.close_ms = CLOSE_WAIT_MS,
