@@ -11,6 +11,7 @@ tests() {
 	if [ "${KERNEL-}" = rootless ]; then
 		echo "by-hand-responder by_hand 440"
 		echo "by-hand-initiator by_hand 383 --listen 0"
+		echo "by-hand-large-fpdus by_hand 8 --large-fpdus MPA-53 MPA-54 MPA-65"
 	fi
 	cat <<-'END'
 		responder conforms 460 responder
@@ -25,6 +26,7 @@ tests() {
 		revision-1 conforms 4 both mpa_revision=1 --rev 1 ENH-06 MPA-18 DDP-10
 		without-crc conforms 13 both crc=0 --no-crc MPA-11 MPA-12 RDM-17
 		without-extensions conforms 16 both extensions=0 RDM-05
+		large-fpdus conforms 16 both large_fpdus=1 --large-fpdus MPA-53 MPA-54 MPA-65
 		segments-beyond-the-longest-ulpdu conforms 4 both mtu=65000 MPA-53
 	END
 }
