@@ -3,7 +3,7 @@
 #include "id.h"
 #include "ud.h"
 #include "process/options.h"
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 #include "request.h"
 

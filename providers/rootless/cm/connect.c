@@ -11,7 +11,7 @@
 #include "ud.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 
 static const struct rl_conn_ulp active_ulp;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Ends a connection at the program's request. */
 #include "id.h"
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 #include "process/options.h"
 

@@ -13,7 +13,7 @@
 #include "ud.h"
 #include "process/file.h"
 #include "process/raw.h"
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 
 /* The kernel's limit; also the default. */

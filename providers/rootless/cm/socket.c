@@ -59,7 +59,7 @@ static void socket_set_options(int fd, int family, const struct rl_cmid *id)
 {
 	/* Accepted sockets inherit it. */
 	if (!rl_cmid_is_ud(id) && id->dev)
-		set_segment_size(fd, family, id->dev->mtu);
+		set_segment_size(fd, family, rl_device_mtu(id->dev));
 	if (READ_ONCE(id->tos_set))
 		set_tos(fd, family, READ_ONCE(id->tos));
 	if (family == AF_INET6 && id->afonly)

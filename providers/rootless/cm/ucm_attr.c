@@ -2,7 +2,7 @@
 /* The attributes that a program modifies its QP with. */
 #include <infiniband/verbs.h>
 
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 #include "process/options.h"
 #include "sidr.h"
@@ -35,8 +35,8 @@ static int init_roce_attr(const struct rl_cmid *id, u32 state, struct ib_uverbs_
 {
 	a->qp_attr_mask = IBV_QP_PORT;
 	a->path_mtu = rl_device_ib_mtu(id->dev);
-	a->max_rd_atomic = RL_MAX_ORD;
-	a->max_dest_rd_atomic = RL_MAX_IRD;
+	a->max_rd_atomic = (u8)id->dev->about->max_qp_init_rd_atom;
+	a->max_dest_rd_atomic = (u8)id->dev->about->max_qp_rd_atom;
 	a->qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	rl_cm_put_path(id, &a->ah_attr);
 	if (id->phase == RL_CM_CONNECT || id->phase == RL_CM_ANSWERED)

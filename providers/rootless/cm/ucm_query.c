@@ -22,6 +22,14 @@ static u64 guid_of(const struct rl_device *d)
 	return guid;
 }
 
+static u8 rate_of(const struct rl_device *d)
+{
+	struct rl_port_state s;
+
+	rl_device_read_port(d, &s);
+	return rl_rate_number(&s.rate);
+}
+
 /* iWARP has no path records; a RoCE device has one, once the route is known. */
 static bool has_path(const struct rl_cmid *id)
 {
@@ -59,7 +67,7 @@ int rl_ucm_query_route(struct rl_ucm_request *r)
 		path->mtu_selector = EXACTLY;
 		path->rate_selector = EXACTLY;
 		path->packet_life_time_selector = EXACTLY;
-		path->rate = IBV_RATE_10_GBPS;
+		path->rate = rate_of(id->dev);
 		path->packet_life_time = LIFE_TIME;
 	}
 	return rl_ucm_answer(r, in->response, &resp, sizeof(resp));
@@ -101,7 +109,7 @@ static void put_path(struct ib_path_rec_data *data, const struct rl_cmid *id)
 	p->reversible_numpath = 1 << 7 | 1;
 	p->pkey = htobe16(WHOLE_PKEY);
 	p->mtu = EXACTLY << 6 | rl_device_ib_mtu(id->dev);
-	p->rate = EXACTLY << 6 | IBV_RATE_10_GBPS;
+	p->rate = (u8)(EXACTLY << 6 | rate_of(id->dev));
 	p->packetlifetime = EXACTLY << 6 | LIFE_TIME;
 }
 

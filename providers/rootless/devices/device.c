@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The list of devices, made from getifaddrs(), and the look-up of an address's device. */
+/*
+ * The list of devices, made from what is asked for (devices/setup.h) and the host's netdevs, the
+ * look-up of an address's device, and the state of ports.
+ */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 
 #include "device.h"
+#include "link.h"
+#include "netdevs.h"
 #include "process/gate.h"
 #include "process/options.h"
 #include "process/raw.h"
+#include "setup.h"
 
 /* Character devices of uverbs: from 192 on, of those that the kernel reserved. */
-#define DEVICES 64
 #define UVERBS_MAJOR 231
 #define UVERBS_MINOR 192
 /* misc's major number; rdma_cm's minor number is dynamic, and 58 is customary. */
@@ -24,73 +29,27 @@
 #define CM_MINOR 58
 
 #define MAC_LEN 6
-
-/* The first address fills this many entries of the GID table. */
-#define FIRST_GIDS 4
+/* Of a netdev that has no speed, such as lo. */
+#define DEFAULT_MBPS 40000
 
 static struct {
 	pthread_once_t once;
-	struct rl_device at[DEVICES];
+	struct rl_setup setup;
+	struct rl_device at[RL_DEVICES];
 	u32 count;
 	struct ifaddrs *first;		/* when the list was made; NULL: unknown */
 	const struct rl_device *loopback;	/* NULL: not in the list */
 } list = { .once = PTHREAD_ONCE_INIT };
 
-/* ---- one entry of getifaddrs() ---- */
+/* What a netdev was when it was last asked; atomic. */
+static struct {
+	u32 mtu;
+	u8 ib_mtu;
+} ports[RL_DEVICES];
 
-/* An IPv4 address may have a label, NETDEV:WORD, instead of the netdev's name. */
-static size_t netdev_len(const struct ifaddrs *i)
+static const struct rl_rail *rail_of(const struct rl_device *d)
 {
-	return strcspn(i->ifa_name, ":");
-}
-
-static bool is_of(const struct ifaddrs *i, const char *netdev)
-{
-	size_t len = netdev_len(i);
-
-	return strlen(netdev) == len && !memcmp(i->ifa_name, netdev, len);
-}
-
-static bool is_ip(const struct ifaddrs *i)
-{
-	return i->ifa_flags & IFF_UP && i->ifa_addr &&
-	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6);
-}
-
-/* ---- which netdevs, and in what order ---- */
-
-/* Its index in WEFT_NETDEVS; -1: not listed. */
-static int device_wanted_place(const char *netdev)
-{
-	const char *s = rl_options()->netdevs;
-	size_t len;
-	int place;
-
-	for (place = 0; s && *s; place++) {
-		len = strcspn(s, ",");
-		if (strlen(netdev) == len && !memcmp(s, netdev, len))
-			return place;
-		s += len + (s[len] == ',');
-	}
-	return rl_options()->netdevs ? -1 : 0;
-}
-
-struct candidate {
-	struct rl_device dev;
-	int place;			/* index in WEFT_NETDEVS */
-	bool is_loopback;
-};
-
-/* In the order of WEFT_NETDEVS, or real netdevs first: many programs take the first device. */
-static int compare(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->place != y->place)
-		return x->place < y->place ? -1 : 1;
-	if (x->is_loopback != y->is_loopback)
-		return x->is_loopback ? 1 : -1;
-	return x->dev.ifindex < y->dev.ifindex ? -1 : x->dev.ifindex > y->dev.ifindex;
+	return &list.setup.rails.at[d->index];
 }
 
 /* ---- what a device is called ---- */
@@ -108,7 +67,8 @@ static bool read_mac(const struct ifaddrs *i, const char *netdev, u8 mac[MAC_LEN
 	const struct sockaddr_ll *ll;
 
 	for (; i; i = i->ifa_next) {
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET || !is_of(i, netdev))
+		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_PACKET ||
+		    !rl_netdev_has(i, netdev))
 			continue;
 		ll = (const struct sockaddr_ll *)i->ifa_addr;
 		if (ll->sll_halen != MAC_LEN || guid_is_zero(ll->sll_addr, MAC_LEN))
@@ -135,7 +95,7 @@ static void make_mac(const struct rl_device *d, u32 salt, u8 mac[MAC_LEN])
 }
 
 /* EUI-64 of the MAC (RFC 4291, appendix A), as usual for iWARP devices. */
-static void set_names(struct rl_device *d, const u8 mac[MAC_LEN])
+static void set_guid(struct rl_device *d, const u8 mac[MAC_LEN])
 {
 	memcpy(d->guid, mac, 3);
 	d->guid[0] ^= 2;
@@ -144,7 +104,7 @@ static void set_names(struct rl_device *d, const u8 mac[MAC_LEN])
 	memcpy(d->guid + 5, mac + 3, 3);
 }
 
-static bool is_taken(const struct rl_device *d)
+static bool guid_is_taken(const struct rl_device *d)
 {
 	u32 i;
 
@@ -154,44 +114,151 @@ static bool is_taken(const struct rl_device *d)
 	return false;
 }
 
-/* VLANs and slaves of a bond share another netdev's MAC. */
+/* The next one, as adapters with several ports have them. */
+static void next_guid(u8 guid[8])
+{
+	int i;
+
+	for (i = 7; i >= 0 && !++guid[i]; i--)
+		;
+}
+
+/* VLANs, slaves of a bond and rails share another device's MAC. */
 static void name_uniquely(struct rl_device *d, const struct ifaddrs *first, u8 mac[MAC_LEN])
 {
+	const struct rl_profile *p = d->about;
+	bool given = !guid_is_zero(p->node_guid, sizeof(p->node_guid));
 	u32 salt = 0;
 
 	if (!read_mac(first, d->netdev, mac))
 		make_mac(d, salt++, mac);
-	set_names(d, mac);
-	while (is_taken(d)) {
+	set_guid(d, mac);
+	if (given)
+		memcpy(d->guid, p->node_guid, sizeof(d->guid));
+	while (guid_is_taken(d)) {
 		make_mac(d, salt++, mac);
-		set_names(d, mac);
+		if (given)
+			next_guid(d->guid);
+		else
+			set_guid(d, mac);
 	}
+	memcpy(d->system_guid, guid_is_zero(p->sys_image_guid, sizeof(p->sys_image_guid)) ?
+	       d->guid : p->sys_image_guid, sizeof(d->system_guid));
+}
+
+static bool name_is_taken(const struct rl_device *d)
+{
+	u32 i;
+
+	for (i = 0; i < list.count; i++)
+		if (!strcmp(list.at[i].name, d->name))
+			return true;
+	return false;
+}
+
+/* A name without a number, or of a netdev that has several devices, gets one. */
+static void set_name(struct rl_device *d)
+{
+	char name[RL_PROFILE_NAMES];
+
+	if (!rl_profile_name(d->about, d->index, d->netdev, &d->pci, d->name))
+		snprintf(d->name, sizeof(d->name), "weft%u", d->index);
+	if (!name_is_taken(d))
+		return;
+	strcpy(name, d->name);
+	snprintf(d->name, sizeof(d->name), "%.*s_%u", RL_PROFILE_NAMES - 5, name, d->index);
+}
+
+/* ---- where it is ---- */
+
+/* The kernel's text of @path, without its end; false: there is none. */
+static bool read_kernel(const char *path, char *text, size_t size)
+{
+	long fd = rl_raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n;
+
+	if (fd < 0)
+		return false;
+	n = rl_raw(SYS_read, fd, text, size - 1);
+	rl_raw(SYS_close, fd);
+	text[n < 0 ? 0 : n] = '\0';
+	return n > 0;
+}
+
+/* The folder of the netdev's PCI function, below /sys; false: it has none. */
+static bool find_folder_of(const char *netdev, char *folder, size_t size)
+{
+	char link[160], path[64], name[RL_LINK_BUS];
+	long n;
+
+	rl_link_bus(netdev, name);
+	if (!*name || strchr(name, '/'))
+		return false;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", name);
+	n = rl_raw(SYS_readlinkat, AT_FDCWD, path, link, sizeof(link) - 1);
+	if (n <= 0)
+		return false;
+	link[n] = '\0';
+	if (strncmp(link, "../../../devices/pci", 20) || (size_t)n - 9 >= size)
+		return false;
+	strcpy(folder, link + 9);
+	return true;
+}
+
+static bool folder_is_taken(const struct rl_device *d)
+{
+	u32 i;
+
+	for (i = 0; i < list.count; i++)
+		if (!strcmp(list.at[i].pci_folder, d->pci_folder))
+			return true;
+	return false;
+}
+
+static void make_folder(struct rl_device *d)
+{
+	const struct rl_pci_function *f = d->pci.at;
+	int at = snprintf(d->pci_folder, sizeof(d->pci_folder), "devices/pci%04x:%02x", f->domain,
+			  f->bus);
+	u32 i;
+
+	for (i = 0; i < d->pci.depth; i++, f++)
+		at += snprintf(d->pci_folder + at, sizeof(d->pci_folder) - (size_t)at,
+			       "/%04x:%02x:%02x.%x", f->domain, f->bus, f->slot, f->function);
+}
+
+/* The netdev's own function, for its first device; or one made up. */
+static void set_place(struct rl_device *d)
+{
+	const struct rl_profile *p = d->about;
+	char path[128], text[16];
+	u32 turn;
+
+	d->own_pci = !p->pci_paths &&
+		     find_folder_of(d->netdev, d->pci_folder, sizeof(d->pci_folder)) &&
+		     !folder_is_taken(d);
+	rl_profile_pci(p, d->index, 0, &d->pci);
+	for (turn = 1; !d->own_pci; turn++) {
+		make_folder(d);
+		if (!folder_is_taken(d))
+			break;
+		rl_profile_pci(p, d->index, turn, &d->pci);
+	}
+	d->numa_node = p->numa_nodes ? p->numa_node[d->index % p->numa_nodes] : -1;
+	snprintf(path, sizeof(path), "/sys/%s/numa_node", d->pci_folder);
+	if (!p->numa_nodes && d->own_pci && read_kernel(path, text, sizeof(text)))
+		d->numa_node = atoi(text);
 }
 
 /* ---- its addresses as GIDs ---- */
 
-static void v4_gid(const struct in_addr *v4, u8 gid[RL_GID_LEN])
-{
-	memset(gid, 0, 10);
-	memset(gid + 10, 0xff, 2);
-	memcpy(gid + 12, v4, sizeof(*v4));
-}
-
-void rl_gid_of_address(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN])
-{
-	memset(gid, 0, RL_GID_LEN);
-	if (a->ss_family == AF_INET)
-		v4_gid(&((const struct sockaddr_in *)a)->sin_addr, gid);
-	else if (a->ss_family == AF_INET6)
-		memcpy(gid, &((const struct sockaddr_in6 *)a)->sin6_addr, RL_GID_LEN);
-}
-
-socklen_t rl_gid_to_address(const struct rl_device *d, const u8 gid[RL_GID_LEN], u16 port,
+socklen_t rl_gid_to_address(const struct rl_device *d, const u8 name[RL_GID_LEN], u16 port,
 			    struct sockaddr_storage *a)
 {
 	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)a;
 	struct sockaddr_in *in4 = (struct sockaddr_in *)a;
+	u8 gid[RL_GID_LEN];
 
+	rl_gid_resolve(name, gid);
 	memset(a, 0, sizeof(*a));
 	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid)) {
 		in4->sin_family = AF_INET;
@@ -209,144 +276,271 @@ socklen_t rl_gid_to_address(const struct rl_device *d, const u8 gid[RL_GID_LEN],
 
 u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN])
 {
+	u32 i, index = 0;
+	bool found = false;
+
+	for (i = 0; i < d->ngids; i++) {
+		if (memcmp(d->gids[i], gid, RL_GID_LEN) || (found && !d->gid_is_v2[i]))
+			continue;
+		index = i;
+		if (d->gid_is_v2[i])
+			break;
+		found = true;
+	}
+	return index;
+}
+
+/* For each type, unless it is there. */
+static void add_gid(struct rl_device *d, const u8 gid[RL_GID_LEN])
+{
+	const u8 types = d->about->gid_types;
 	u32 i;
 
 	for (i = 0; i < d->ngids; i++)
 		if (!memcmp(d->gids[i], gid, RL_GID_LEN))
-			return i;
-	return 0;
-}
-
-/* IPv4 before IPv6, and link-local addresses last. */
-static int rank(const struct sockaddr *a)
-{
-	if (a->sa_family == AF_INET)
-		return 0;
-	return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)a)->sin6_addr) ? 2 : 1;
-}
-
-static void add_gid(struct rl_device *d, const u8 gid[RL_GID_LEN], u32 times)
-{
-	while (times-- && d->ngids < RL_MAX_GIDS)
-		memcpy(d->gids[d->ngids++], gid, RL_GID_LEN);
-}
-
-/*
- * Users give programs a GID index, and habits differ: on hardware 0 and 1 are an IPv6 address, 2
- * and 3 the first IPv4 one, each with two types; rxe has that at 1; and many use 0. So the first
- * address is at all of these, and the others follow.
- */
-static void add_addresses(struct rl_device *d, const struct ifaddrs *first, int of_rank)
-{
-	u8 gid[RL_GID_LEN];
-
-	for (; first; first = first->ifa_next) {
-		if (!is_ip(first) || !is_of(first, d->netdev) || rank(first->ifa_addr) != of_rank)
+			return;
+	for (i = RL_GID_V1; i <= RL_GID_V2; i <<= 1) {
+		if (!(types & i) || d->ngids == RL_MAX_GIDS)
 			continue;
-		if (first->ifa_addr->sa_family == AF_INET)
-			v4_gid(&((struct sockaddr_in *)first->ifa_addr)->sin_addr, gid);
-		else
-			memcpy(gid, &((struct sockaddr_in6 *)first->ifa_addr)->sin6_addr,
-			       RL_GID_LEN);
-		if (!d->ngids)
-			add_gid(d, gid, FIRST_GIDS);
-		else if (memcmp(d->gids[rl_device_gid_index(d, gid)], gid, RL_GID_LEN))
-			add_gid(d, gid, 1);
+		d->gid_is_v2[d->ngids] = i == RL_GID_V2;
+		memcpy(d->gids[d->ngids++], gid, RL_GID_LEN);
 	}
 }
 
-static void set_gids(struct rl_device *d, const struct ifaddrs *first, const u8 mac[MAC_LEN])
-{
-	u8 gid[RL_GID_LEN] = { 0 };
-	int of_rank;
+/* The device's addresses: the rail's, or all of the netdev's. */
+struct addresses {
+	const struct rl_rail *rail;
+	const struct ifaddrs *i;
+	u32 at;
+};
 
-	memcpy(gid, mac, MAC_LEN);
-	d->ngids = 0;
-	for (of_rank = 0; rl_options()->roce && of_rank < 3; of_rank++)
-		add_addresses(d, first, of_rank);
-	if (!d->ngids)
-		add_gid(d, gid, 1);
+static struct addresses addresses_of(const struct rl_device *d, const struct ifaddrs *first)
+{
+	return (struct addresses){ .rail = rail_of(d), .i = first };
 }
 
-static u32 read_mtu(const char *netdev)
+/* The next one as a GID; false: there are no more. */
+static bool next_address(struct addresses *a, u8 gid[RL_GID_LEN])
 {
-	int fd = rl_raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq req;
-	long rv;
+	const struct rl_rail *rail = a->rail;
+	struct sockaddr_storage as = { 0 };
+	const struct ifaddrs *i;
 
-	if (fd < 0)
-		fd = rl_raw(SYS_socket, AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	memset(&req, 0, sizeof(req));
-	memcpy(req.ifr_name, netdev, strlen(netdev));
-	rv = rl_raw(SYS_ioctl, fd, SIOCGIFMTU, &req);
-	rl_raw(SYS_close, fd);
-	return rv < 0 || req.ifr_mtu <= 0 ? 1500 : (u32)req.ifr_mtu;
+	if (rail->addresses) {
+		if (a->at == rail->addresses)
+			return false;
+		memcpy(gid, rail->address[a->at++], RL_GID_LEN);
+		return true;
+	}
+	while ((i = a->i)) {
+		a->i = i->ifa_next;
+		if (!rl_netdev_is_ip(i) || !rl_netdev_has(i, rail->netdev))
+			continue;
+		memcpy(&as, i->ifa_addr, i->ifa_addr->sa_family == AF_INET ?
+		       sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+		rl_gid_of_address(&as, gid);
+		return true;
+	}
+	return false;
+}
+
+static enum rl_gid_class class_of(const u8 gid[RL_GID_LEN])
+{
+	const struct in6_addr *six = (const struct in6_addr *)gid;
+
+	if (IN6_IS_ADDR_V4MAPPED(six))
+		return RL_GIDS_IPV4;
+	return IN6_IS_ADDR_LINKLOCAL(six) ? RL_GIDS_LINK_LOCAL : RL_GIDS_IPV6;
+}
+
+static u32 add_gid_class(struct rl_device *d, const struct ifaddrs *first, enum rl_gid_class class)
+{
+	struct addresses a = addresses_of(d, first);
+	u8 gid[RL_GID_LEN];
+	u32 n = 0;
+
+	while (next_address(&a, gid)) {
+		if (class_of(gid) != class)
+			continue;
+		add_gid(d, gid);
+		n++;
+	}
+	return n;
+}
+
+/* The netdev's own, or that which its first IPv4 address makes (devices/gid.h). */
+static void add_link_local(struct rl_device *d, const struct ifaddrs *first)
+{
+	struct addresses a = addresses_of(d, first);
+	u8 gid[RL_GID_LEN], local[RL_GID_LEN];
+	struct in_addr v4;
+
+	if (add_gid_class(d, first, RL_GIDS_LINK_LOCAL))
+		return;
+	while (next_address(&a, gid)) {
+		if (class_of(gid) != RL_GIDS_IPV4)
+			continue;
+		memcpy(&v4, gid + 12, sizeof(v4));
+		rl_gid_link_local_of_v4(&v4, local);
+		add_gid(d, local);
+		return;
+	}
+}
+
+static void add_gids(struct rl_device *d, const struct ifaddrs *first, enum rl_gid_class class)
+{
+	if (class == RL_GIDS_LINK_LOCAL)
+		add_link_local(d, first);
+	else
+		add_gid_class(d, first, class);
+}
+
+/* Programs give a GID's index, as on adapters: 0 is link-local, the first IPv4 address is next. */
+static void set_gids(struct rl_device *d, const struct ifaddrs *first, const u8 mac[MAC_LEN])
+{
+	const struct rl_profile *p = d->about;
+	u32 i;
+
+	for (i = 0; !p->iwarp && i < p->gid_classes; i++)
+		add_gids(d, first, p->gid_order[i]);
+	for (i = 0; !p->iwarp && !d->ngids && i < RL_GID_CLASSES; i++)
+		add_gids(d, first, i);
+	if (d->ngids)
+		return;
+	memcpy(d->gids[0], mac, MAC_LEN);
+	d->ngids = 1;
+}
+
+/* ---- ports ---- */
+
+static u8 ib_mtu_of(const struct rl_profile *p, u32 mtu)
+{
+	u32 room = mtu - (p->iwarp ? 0 : min_t(u32, mtu, RL_DATAGRAM_HEADERS));
+	u8 number = 1;
+
+	if (p->active_mtu)
+		return p->active_mtu;
+	while (number < p->max_mtu && room >= 256u << number)
+		number++;
+	return number;
+}
+
+static void keep_link(const struct rl_device *d, const struct rl_link *l)
+{
+	WRITE_ONCE(ports[d->index].mtu, l->mtu);
+	WRITE_ONCE(ports[d->index].ib_mtu, ib_mtu_of(d->about, l->mtu));
+}
+
+void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s)
+{
+	const struct rl_profile *p = d->about;
+	struct rl_link l;
+
+	rl_link_read(d->netdev, &l);
+	keep_link(d, &l);
+	s->up = l.up;
+	s->mtu = ib_mtu_of(p, l.mtu);
+	s->rate = p->active_mbps ? rl_rate_of(p->active_mbps, p->active_width) :
+				   rl_rate_of(l.mbps ? l.mbps : DEFAULT_MBPS, 0);
+}
+
+u32 rl_device_mtu(const struct rl_device *d)
+{
+	return READ_ONCE(ports[d->index].mtu);
+}
+
+u8 rl_device_ib_mtu(const struct rl_device *d)
+{
+	return READ_ONCE(ports[d->index].ib_mtu);
 }
 
 /* ---- the list ---- */
 
-static struct candidate *find_candidate(struct candidate *c, u32 n, const struct ifaddrs *i)
-{
-	for (; n; n--, c++)
-		if (is_of(i, c->dev.netdev))
-			return c;
-	return NULL;
-}
-
-/* False: not for the list. */
-static bool fill_candidate(struct candidate *c, const struct ifaddrs *i)
-{
-	size_t len = netdev_len(i);
-
-	memset(c, 0, sizeof(*c));
-	if (!len || len >= sizeof(c->dev.netdev))
-		return false;
-	memcpy(c->dev.netdev, i->ifa_name, len);
-	c->is_loopback = i->ifa_flags & IFF_LOOPBACK;
-	c->place = device_wanted_place(c->dev.netdev);
-	c->dev.ifindex = if_nametoindex(c->dev.netdev);
-	return c->place >= 0 && c->dev.ifindex;
-}
-
-static u32 collect(struct candidate *c, const struct ifaddrs *first)
-{
-	const struct ifaddrs *i;
-	u32 n = 0;
-
-	for (i = first; i && n < DEVICES; i = i->ifa_next)
-		if (is_ip(i) && !find_candidate(c, n, i) && fill_candidate(&c[n], i))
-			n++;
-	return n;
-}
-
-static void append_addr(const struct candidate *c)
+static void append_device(const struct rl_rail *rail)
 {
 	struct rl_device *d = &list.at[list.count];
 	u8 mac[MAC_LEN];
+	struct rl_link l;
 
-	*d = c->dev;
-	d->index = list.count;
-	snprintf(d->name, sizeof(d->name), "weft_%s", c->dev.netdev);
-	d->mtu = read_mtu(d->netdev);
+	*d = (struct rl_device){ .index = list.count, .about = rail->about };
+	strcpy(d->netdev, rail->netdev);
+	d->ifindex = if_nametoindex(d->netdev);
+	set_place(d);
+	set_name(d);
 	name_uniquely(d, list.first, mac);
 	set_gids(d, list.first, mac);
-	if (c->is_loopback && !list.loopback)
-		list.loopback = d;
+	rl_link_read(d->netdev, &l);
+	keep_link(d, &l);
 	list.count++;
+}
+
+static void find_loopback(void)
+{
+	const struct ifaddrs *i;
+	u32 n;
+
+	for (i = list.first; i && !list.loopback; i = i->ifa_next)
+		for (n = 0; n < list.count && !list.loopback; n++)
+			if (i->ifa_flags & IFF_LOOPBACK && rl_netdev_is_ip(i) &&
+			    rl_netdev_has(i, list.at[n].netdev))
+				list.loopback = &list.at[n];
+}
+
+/* The face is the process's, and weft-run sets it by the profile. */
+static bool face_is_as_asked(const struct rl_profile *p)
+{
+	if (p->iwarp == !rl_options()->roce)
+		return true;
+	rl_complain("WEFT_PROFILE is ignored: it is for WEFT_DEVICE=%s",
+		    p->iwarp ? "iwarp" : "roce");
+	return false;
+}
+
+/* --extensions=off takes them from every device. */
+static void remove_extensions(struct rl_setup *s)
+{
+	u32 i;
+
+	s->base.atomic_cap = 0;
+	s->base.immediate = false;
+	for (i = 0; s->rails.own && i < s->rails.n; i++) {
+		s->rails.own[i].atomic_cap = 0;
+		s->rails.own[i].immediate = false;
+	}
+}
+
+static void make_setup(void)
+{
+	const struct rl_options *o = rl_options();
+	struct rl_wishes w = { o->profile, o->rails, o->netdevs, !o->roce };
+	struct rl_profile_error e;
+	const char *file;
+
+	while (!rl_setup_make(&w, list.first, &list.setup, &file, &e) ||
+	       (list.setup.rails.n && !face_is_as_asked(list.setup.rails.at[0].about))) {
+		if (!list.setup.rails.n)
+			rl_complain("%s is ignored: line %u: %s", file ? file : "WEFT_RAILS",
+				    e.line, e.why);
+		rl_rails_free(&list.setup.rails);
+		if (!w.profile && !w.rails)
+			return;
+		w.profile = w.rails = NULL;
+	}
+	if (!o->extensions)
+		remove_extensions(&list.setup);
 }
 
 static void make_list(void)
 {
-	static struct candidate found[DEVICES];
 	int saved = errno;
-	u32 n, i;
+	u32 i;
 
 	if (getifaddrs(&list.first))
 		list.first = NULL;
-	n = collect(found, list.first);
-	qsort(found, n, sizeof(found[0]), compare);
-	for (i = 0; i < n; i++)
-		append_addr(&found[i]);
+	make_setup();
+	for (i = 0; i < list.setup.rails.n; i++)
+		append_device(&list.setup.rails.at[i]);
+	find_loopback();
 	errno = saved;
 }
 
@@ -402,7 +596,7 @@ static const struct rl_device *device_of_netdev(const struct ifaddrs *i)
 	u32 n;
 
 	for (n = 0; n < list.count; n++)
-		if (is_of(i, list.at[n].netdev))
+		if (rl_netdev_has(i, list.at[n].netdev))
 			return &list.at[n];
 	return NULL;
 }
@@ -412,7 +606,7 @@ static const struct rl_device *search(const struct ifaddrs *i, const struct sock
 	const struct rl_device *d;
 
 	for (; i; i = i->ifa_next) {
-		d = is_ip(i) && is_same(a, i->ifa_addr) ? device_of_netdev(i) : NULL;
+		d = rl_netdev_is_ip(i) && is_same(a, i->ifa_addr) ? device_of_netdev(i) : NULL;
 		if (d)
 			return d;
 	}
@@ -446,6 +640,29 @@ static bool is_loopback(const struct sockaddr *a)
 	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
+/* The device that has @a for its own, of those on one netdev. */
+static const struct rl_device *device_of_rail(const struct sockaddr *a)
+{
+	struct sockaddr_storage as = { 0 };
+	u8 gid[RL_GID_LEN];
+	struct in_addr v4;
+	u32 n, i;
+
+	if (read_v4(a, &v4)) {
+		rl_gid_of_v4(&v4, gid);
+	} else if (a->sa_family == AF_INET6) {
+		memcpy(&as, a, sizeof(struct sockaddr_in6));
+		rl_gid_of_address(&as, gid);
+	} else {
+		return NULL;
+	}
+	for (n = 0; n < list.count; n++)
+		for (i = 0; i < rail_of(&list.at[n])->addresses; i++)
+			if (!memcmp(rail_of(&list.at[n])->address[i], gid, RL_GID_LEN))
+				return &list.at[n];
+	return NULL;
+}
+
 /* If lo has no device, another one serves its addresses, as with the kernel's rdma_cm. */
 const struct rl_device *rl_device_of_address(const struct sockaddr *a)
 {
@@ -453,6 +670,9 @@ const struct rl_device *rl_device_of_address(const struct sockaddr *a)
 
 	if (!rl_device_count())
 		return NULL;
+	d = device_of_rail(a);
+	if (d)
+		return d;
 	if (is_loopback(a))
 		return list.loopback ? list.loopback : &list.at[0];
 	d = search(list.first, a);
@@ -469,14 +689,4 @@ dev_t rl_device_uverbs_rdev(const struct rl_device *d)
 dev_t rl_device_cm_rdev(void)
 {
 	return makedev(CM_MAJOR, CM_MINOR);
-}
-
-u8 rl_device_ib_mtu(const struct rl_device *d)
-{
-	u32 room = d->mtu - (rl_options()->roce ? min_t(u32, d->mtu, RL_DATAGRAM_HEADERS) : 0);
-	u8 number = 1;
-
-	while (number < 5 && room >= 256u << number)
-		number++;
-	return number;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The devices: one for each netdev that is up and has an address. The list is made on first use,
- * and is then constant.
+ * The devices: one for each netdev that is up and has an address, or those that --rails asks for.
+ * The list is made on first use, and is then constant; the state of a port is not.
  */
 #ifndef RL_DEVICE_H
 #define RL_DEVICE_H
@@ -10,28 +10,37 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "gid.h"
 #include "process/port.h"
+#include "profile.h"
+#include "rates.h"
 
 #define RL_PORT 1			/* the only one of each device */
+#define RL_DEVICES 64
 #define RL_MAX_GIDS 64
-#define RL_GID_LEN 16
 /* Headers of a datagram: IPv6, UDP and roce/datagram.h. */
 #define RL_DATAGRAM_HEADERS (40 + 8 + 24)
 #define RL_HOP_LIMIT 64		/* of paths that rdma_cm reports */
 
 struct rl_device {
 	u32 index;			/* in the list; NETLINK_RDMA's number, uverbsN's N */
-	char name[32];			/* weft_ and the netdev's name */
+	char name[RL_PROFILE_NAMES];
 	char netdev[IFNAMSIZ];
 	unsigned int ifindex;
+	const struct rl_profile *about;	/* what it looks like, and its limits */
 	u8 guid[8];			/* node_guid, as on the wire; unique */
+	u8 system_guid[8];		/* sys_image_guid */
+	struct rl_pci_path pci;		/* unless own_pci */
+	char pci_folder[96];		/* below /sys; its last part is the function */
+	bool own_pci;			/* it is the netdev's, and the kernel's */
+	s32 numa_node;
 	/*
-	 * The addresses for peers. A RoCE device: the netdev's addresses, IPv4 mapped into IPv6. An
-	 * RNIC: the netdev's MAC, then zeros.
+	 * The addresses for peers. A RoCE device: addresses of the netdev, IPv4 mapped into IPv6,
+	 * each for every type. An RNIC: the netdev's MAC, then zeros.
 	 */
 	u8 gids[RL_MAX_GIDS][RL_GID_LEN];
+	bool gid_is_v2[RL_MAX_GIDS];
 	u32 ngids;			/* at least 1 */
-	u32 mtu;			/* of the netdev */
 };
 
 u32 rl_device_count(void);
@@ -44,20 +53,30 @@ const struct rl_device *rl_device_of_address(const struct sockaddr *a);
 dev_t rl_device_uverbs_rdev(const struct rl_device *d);
 dev_t rl_device_cm_rdev(void);
 
-/* An IP address as a GID; zeros for other families. */
-void rl_gid_of_address(const struct sockaddr_storage *a, u8 gid[RL_GID_LEN]);
 /*
  * Converts a GID of a RoCE device's peer, and @port, to the address by which @d reaches it: its
  * length.
  */
 socklen_t rl_gid_to_address(const struct rl_device *d, const u8 gid[RL_GID_LEN], u16 port,
 			    struct sockaddr_storage *a);
-/* The first entry of @d's table that is @gid; 0 if there is none. */
+/* The entry of @d's table for @gid, of RoCE v2 if there is one; 0 if there is none. */
 u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN]);
 
+/* ---- the port, as it is now ---- */
+
+struct rl_port_state {
+	bool up;
+	struct rl_rate rate;
+	u8 mtu;				/* enum ib_mtu */
+};
+
+/* Asks the netdev. What is read by the functions below is as new, too. */
+void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s);
+/* The netdev's MTU when it was last asked. */
+u32 rl_device_mtu(const struct rl_device *d);
 /*
- * Number of enum ib_mtu: 1 (256) to 5 (4096), the largest that fits into the netdev's MTU; on a
- * RoCE device, after all headers of a datagram.
+ * Number of enum ib_mtu: 1 (256) to 5 (4096): the profile's, or the largest that fits into the
+ * netdev's MTU; on a RoCE device, after all headers of a datagram.
  */
 u8 rl_device_ib_mtu(const struct rl_device *d);
 

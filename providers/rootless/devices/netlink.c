@@ -27,11 +27,8 @@
 #define MAX_ANSWER 4096
 #define MAX_STATS 128
 
-/* enum ib_port_state, enum ib_port_phys_state, and two bits of enum ib_device_cap_flags */
-#define PORT_ACTIVE 4
-#define PHYS_LINK_UP 5
-#define CAP_SRQ_RESIZE (1u << 13)
-#define CAP_MEM_MGT_EXTENSIONS (1u << 21)
+/* enum ib_port_state, enum ib_port_phys_state */
+enum { PORT_DOWN = 1, PORT_ACTIVE = 4, PHYS_DISABLED = 3, PHYS_LINK_UP = 5 };
 
 struct netlink {
 	struct rl_file file;
@@ -244,13 +241,13 @@ static bool read_attrs(struct request *r, const u8 *p, size_t len)
 
 /* ---- commands: each says one device's answer ---- */
 
-static u64 guid_number(const struct rl_device *d)
+static u64 guid_number(const u8 guid[8])
 {
 	u64 v = 0;
 	int i;
 
 	for (i = 0; i < 8; i++)
-		v = v << 8 | d->guid[i];
+		v = v << 8 | guid[i];
 	return v;
 }
 
@@ -260,34 +257,45 @@ static void put_handle(struct answer *a, const struct rl_device *d)
 	put_string(a, RDMA_NLDEV_ATTR_DEV_NAME, d->name);
 }
 
-/* There is no firmware, and the kernel's driver reports no version of it. */
+static const char *protocol_of(const struct rl_profile *p)
+{
+	if (p->node_type == RDMA_NODE_UNSPECIFIED)
+		return "unknown";
+	return p->iwarp ? "iw" : "roce";
+}
+
 static int answer_device(const struct request *r, const struct rl_device *d)
 {
+	const struct rl_profile *p = d->about;
 	struct answer a;
 
 	begin_nldev(r, &a);
 	put_handle(&a, d);
 	put_u32(&a, RDMA_NLDEV_ATTR_PORT_INDEX, RL_PORT);
-	put_u64(&a, RDMA_NLDEV_ATTR_CAP_FLAGS, CAP_SRQ_RESIZE | CAP_MEM_MGT_EXTENSIONS);
-	put_u64(&a, RDMA_NLDEV_ATTR_NODE_GUID, guid_number(d));
-	put_u64(&a, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid_number(d));
-	put_u8(&a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE,
-	       rl_options()->roce ? RDMA_NODE_IB_CA : RDMA_NODE_RNIC);
-	put_string(&a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, rl_options()->roce ? "roce" : "iw");
+	put_u64(&a, RDMA_NLDEV_ATTR_CAP_FLAGS, p->device_cap_flags);
+	/* Without firmware there is no version, as of the kernel's driver. */
+	if (*p->fw_ver)
+		put_string(&a, RDMA_NLDEV_ATTR_FW_VERSION, p->fw_ver);
+	put_u64(&a, RDMA_NLDEV_ATTR_NODE_GUID, guid_number(d->guid));
+	put_u64(&a, RDMA_NLDEV_ATTR_SYS_IMAGE_GUID, guid_number(d->system_guid));
+	put_u8(&a, RDMA_NLDEV_ATTR_DEV_NODE_TYPE, p->node_type);
+	put_string(&a, RDMA_NLDEV_ATTR_DEV_PROTOCOL, protocol_of(p));
 	return netlink_send_answer(r, &a);
 }
 
 static int answer_port(const struct request *r, const struct rl_device *d)
 {
+	struct rl_port_state s;
 	struct answer a;
 
 	if (!is_dump(r) && (!r->has_port || r->port != RL_PORT))
 		return -EINVAL;
+	rl_device_read_port(d, &s);
 	begin_nldev(r, &a);
 	put_handle(&a, d);
 	put_u32(&a, RDMA_NLDEV_ATTR_PORT_INDEX, RL_PORT);
-	put_u8(&a, RDMA_NLDEV_ATTR_PORT_STATE, PORT_ACTIVE);
-	put_u8(&a, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, PHYS_LINK_UP);
+	put_u8(&a, RDMA_NLDEV_ATTR_PORT_STATE, s.up ? PORT_ACTIVE : PORT_DOWN);
+	put_u8(&a, RDMA_NLDEV_ATTR_PORT_PHYS_STATE, s.up ? PHYS_LINK_UP : PHYS_DISABLED);
 	put_u32(&a, RDMA_NLDEV_ATTR_NDEV_INDEX, d->ifindex);
 	put_string(&a, RDMA_NLDEV_ATTR_NDEV_NAME, d->netdev);
 	return netlink_send_answer(r, &a);
@@ -333,7 +341,8 @@ static void put_stat(struct answer *a, const char *name, u64 value)
 /* A port's counters. There are none of single QPs or regions, for which STAT_RES and dumps ask. */
 static int answer_stats(const struct request *r, const struct rl_device *d)
 {
-	u32 n = min_t(u32, rl_stat_count, MAX_STATS), i;
+	const struct rl_profile *p = d->about;
+	u32 n = p->own_counters ? min_t(u32, rl_stat_count, MAX_STATS) : 0, i;
 	u64 values[MAX_STATS];
 	struct answer a;
 	size_t nest;
@@ -351,6 +360,8 @@ static int answer_stats(const struct request *r, const struct rl_device *d)
 	nest = begin_nest(&a, RDMA_NLDEV_ATTR_STAT_HWCOUNTERS);
 	for (i = 0; i < n; i++)
 		put_stat(&a, rl_stat_names[i], values[i]);
+	for (i = 0; i < p->nhw_counters; i++)
+		put_stat(&a, p->hw_counters[i], 0);
 	end_nest(&a, nest);
 	return netlink_send_answer(r, &a);
 }

@@ -15,6 +15,13 @@
 #include "device.h"
 #include "process/file.h"
 
+struct rl_node;
+
+/* What sysfs reports as the size of a file whose text is made when it is opened. */
+#define RL_NODE_LIVE 4096
+/* The octets of @n as they are now, at most @size of them: how many. */
+typedef size_t rl_node_make(const struct rl_node *n, char *text, size_t size);
+
 struct rl_node {
 	const char *name;
 	const struct rl_node *parent;	/* the root's is the root */
@@ -23,6 +30,7 @@ struct rl_node {
 	bool real;			/* a kernel directory with entries of ours below */
 	bool merged;			/* the kernel's entries count, too, after ours */
 	const char *text;		/* a file's text, or a link's target */
+	rl_node_make *make;		/* NULL: text is constant; else it is for this function */
 	const struct rl_device *dev;	/* of a character device; NULL: rdma_cm's */
 	dev_t rdev;
 	ino_t ino;

@@ -66,15 +66,19 @@ static bool wants_more_than_reading(int flags)
 
 int rl_node_open_text(const struct rl_node *n, int flags)
 {
-	size_t len = strlen(n->text);
+	const char *text = n->text;
+	char live[RL_NODE_LIVE];
+	size_t len;
 	int fd;
 
 	if (wants_more_than_reading(flags))
 		return -EACCES;
+	len = n->make ? n->make(n, live, sizeof(live)) : strlen(text);
+	text = n->make ? live : text;
 	fd = new_memfd(n, flags);
 	if (fd < 0)
 		return fd;
-	if (rl_raw(SYS_pwrite64, fd, n->text, len, 0) != (long)len) {
+	if (rl_raw(SYS_pwrite64, fd, text, len, 0) != (long)len) {
 		rl_raw(SYS_close, fd);
 		return -ENOSPC;
 	}

@@ -9,7 +9,7 @@
 #include "process/guard.h"
 #include "process/options.h"
 #include "process/raw.h"
-#include "limits.h"
+#include "devices/limits.h"
 #include "ulp.h"
 
 /* After so many rounds of due work, the progress thread does the rest. */

@@ -10,7 +10,7 @@
 #include "process/pool.h"
 #include "process/raw.h"
 #include "process/stats.h"
-#include "limits.h"
+#include "devices/limits.h"
 #include "ulp.h"
 
 /* TCP_INFO's states: libc's header and the kernel's exclude each other. */

@@ -6,13 +6,13 @@
 
 #include "chan.h"
 #include "context.h"
-#include "limits.h"
 
 static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 {
-	static const u32 most[RL_KINDS] = {
-		[RL_PD] = RL_MAX_PD, [RL_MR] = RL_MAX_MR, [RL_MW] = RL_MAX_MR, [RL_CQ] = RL_MAX_CQ,
-		[RL_QP] = RL_MAX_QP, [RL_SRQ] = RL_MAX_SRQ,
+	const struct rl_profile *p = ctx->dev->about;
+	const u32 most[RL_KINDS] = {
+		[RL_PD] = p->max_pd, [RL_MR] = p->max_mr, [RL_MW] = p->max_mw,
+		[RL_CQ] = p->max_cq, [RL_QP] = p->max_qp, [RL_SRQ] = p->max_srq,
 	};
 
 	return rl_resource_count(ctx->dev, kind) >= most[kind];

@@ -11,6 +11,7 @@
 #include "devices/device.h"
 #include "devices/resource.h"
 #include "process/file.h"
+#include "process/list.h"
 
 struct rl_chan;
 
@@ -39,6 +40,7 @@ struct rl_context {
 	struct rl_object **chunks[RL_CHUNKS]; /* by handle; written under the lock, read without */
 	u32 next_handle;
 	struct rl_chan *async;
+	struct list_head ports;		/* host/port_events.c's */
 };
 
 /* The object that @handle names, if it is of @kind; else NULL. */

@@ -12,7 +12,7 @@
 #include "process/lock.h"
 #include "process/maps.h"
 #include "process/raw.h"
-#include "limits.h"
+#include "devices/limits.h"
 #include "ulp.h"
 
 #define BUCKETS 16384

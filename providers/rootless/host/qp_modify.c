@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* modify_qp and query_qp. The transport carries out changes of state. */
-#include "limits.h"
+#include "devices/limits.h"
 #include "qp.h"
 
 /* The bits of plain verbs: up to IBV_QP_DEST_QPN. */

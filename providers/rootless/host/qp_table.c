@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "limits.h"
+#include "devices/limits.h"
 #include "qp.h"
 
 #define BUCKETS 4096

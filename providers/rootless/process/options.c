@@ -89,6 +89,14 @@ static const char *option_value(const char *name)
 	return s && *s ? s : NULL;
 }
 
+/* The program may change its environment. */
+static char *option_copy(const char *name)
+{
+	const char *s = option_value(name);
+
+	return s ? strdup(s) : NULL;
+}
+
 static void option_read_number(const char *name, u32 min, u32 max, u32 *v)
 {
 	const char *s = option_value(name);
@@ -115,7 +123,7 @@ static void read_bool(const char *name, bool *v)
 static void option_read_words(void)
 {
 	const char *ports = option_value("WEFT_PORTS"), *rtr = option_value("WEFT_RTR");
-	const char *netdevs = option_value("WEFT_NETDEVS"), *device = option_value("WEFT_DEVICE");
+	const char *device = option_value("WEFT_DEVICE");
 	u8 bits = rtr ? weft_rtr_parse(rtr) : 0;
 
 	if (ports && !parse_ports(ports, &opt.port_min, &opt.port_max))
@@ -127,9 +135,9 @@ static void option_read_words(void)
 	opt.roce = !device || strcmp(device, "iwarp");
 	if (device && opt.roce && strcmp(device, "roce"))
 		rl_complain("WEFT_DEVICE=%s is ignored: it should be roce or iwarp", device);
-	/* The program may change its environment. */
-	if (netdevs)
-		opt.netdevs = strdup(netdevs);
+	opt.netdevs = option_copy("WEFT_NETDEVS");
+	opt.profile = option_copy("WEFT_PROFILE");
+	opt.rails = option_copy("WEFT_RAILS");
 }
 
 static void read_all(void)

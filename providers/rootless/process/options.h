@@ -21,6 +21,8 @@ struct rl_options {
 					 */
 	bool roce;			/* look like RoCE devices; WEFT_DEVICE=iwarp: RNICs */
 	const char *netdevs;		/* WEFT_NETDEVS: names, with commas; NULL: all */
+	const char *profile;		/* WEFT_PROFILE: a file; NULL: weft's own devices */
+	const char *rails;		/* WEFT_RAILS: a number, or a file; NULL: one a netdev */
 	bool with_hardware;		/* WEFT_WITH_HARDWARE=1 */
 	bool stats;			/* WEFT_STATS=1: at exit, on stderr */
 	bool trace;			/* WEFT_TRACE=1 */

@@ -11,7 +11,7 @@
 #include "process/options.h"
 #include "port_group.h"
 #include "process/raw.h"
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 
 struct rl_byhand_qp {

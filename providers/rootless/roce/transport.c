@@ -5,7 +5,6 @@
  * has, leaves that to rdma_cm. A QP's number names a port (roce/port_group.h).
  */
 #include "byhand_conn.h"
-#include "host/limits.h"
 #include "port_group.h"
 #include "transport.h"
 #include "ud.h"
@@ -34,8 +33,10 @@ static bool attrs_are_valid(const struct rl_qp *qp, const struct ib_uverbs_modif
 	       !(m & IBV_QP_RETRY_CNT && in->retry_cnt > 7) &&
 	       !(m & IBV_QP_RNR_RETRY && in->rnr_retry > 7) &&
 	       !(m & IBV_QP_MIN_RNR_TIMER && in->min_rnr_timer > 31) &&
-	       !(m & IBV_QP_MAX_QP_RD_ATOMIC && in->max_rd_atomic > RL_MAX_ORD) &&
-	       !(m & IBV_QP_MAX_DEST_RD_ATOMIC && in->max_dest_rd_atomic > RL_MAX_IRD) &&
+	       !(m & IBV_QP_MAX_QP_RD_ATOMIC &&
+		 in->max_rd_atomic > dev->about->max_qp_init_rd_atom) &&
+	       !(m & IBV_QP_MAX_DEST_RD_ATOMIC &&
+		 in->max_dest_rd_atomic > dev->about->max_qp_rd_atom) &&
 	       !(m & IBV_QP_ALT_PATH);
 }
 
@@ -76,8 +77,8 @@ static int enter_rtr(struct rl_qp *qp)
 	};
 	int rv;
 
-	memcpy(path.own_gid, qp->ctx->dev->gids[g->dest.sgid_index], sizeof(path.own_gid));
-	memcpy(path.peer_gid, g->dest.dgid, sizeof(path.peer_gid));
+	rl_gid_resolve(qp->ctx->dev->gids[g->dest.sgid_index], path.own_gid);
+	rl_gid_resolve(g->dest.dgid, path.peer_gid);
 	update_core(qp, true, WEFT_VS_RTR);
 	rv = rl_byhand_qp_rtr(qp, &path);
 	if (rv)

@@ -59,7 +59,7 @@ static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
 
 	if (to->ss_family == AF_INET6 || !rl_ud_socket_is_six(qp->ud->socket))
 		return len;
-	memcpy(&six.sin6_addr, w->dgid, sizeof(six.sin6_addr));
+	rl_gid_resolve(w->dgid, six.sin6_addr.s6_addr);
 	memcpy(to, &six, sizeof(six));
 	return sizeof(six);
 }
@@ -67,10 +67,11 @@ static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
 /* From the address of the handle, not the one that the route would choose. */
 static void put_source(const struct rl_qp *qp, const struct weft_wr_ud *w, struct msghdr *m)
 {
-	const u8 *gid = qp->ctx->dev->gids[w->sgid_index];
-	bool four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
-	bool group = rl_gid_is_group(w->dgid);
+	bool group = rl_gid_is_group(w->dgid), four;
+	u8 gid[RL_GID_LEN];
 
+	rl_gid_resolve(qp->ctx->dev->gids[w->sgid_index], gid);
+	four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
 	rl_ip_put_source(m, rl_ud_socket_is_six(qp->ud->socket), gid,
 			 group ? qp->ctx->dev->ifindex : 0);
 	if (w->traffic_class)

@@ -55,8 +55,6 @@ void rl_ud_resume(struct rl_qp *qp);
  * No QP has a number of that port.
  */
 #define RL_GROUP_QPN	0xffffff
-/* QPs of one process in one group on one netdev. */
-#define RL_GROUP_MEMBERS 256
 
 /* Is it a group's: an IP multicast address, IPv4's as mapped into IPv6? */
 bool rl_gid_is_group(const u8 gid[RL_GID_LEN]);

@@ -10,6 +10,7 @@
 
 #include "kernel/core/ud.h"
 #include "datagram.h"
+#include "devices/limits.h"
 #include "process/file.h"
 #include "port_group.h"
 #include "process/raw.h"

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 
 #include "channel.h"
-#include "process/options.h"
+#include "host/port_events.h"
 #include "process/raw.h"
 #include "request.h"
 
@@ -29,7 +29,7 @@ static void describe_driver(const struct rl_context *ctx, struct weft_alloc_ucon
 	*resp = (struct weft_alloc_ucontext_resp){
 		.features = ctx->features,
 		.abi_version = WEFT_ABI_VERSION,
-		.max_inline = WEFT_MAX_INLINE,
+		.max_inline = ctx->dev->about->max_inline_data,
 	};
 }
 
@@ -37,6 +37,7 @@ int rl_cmd_get_context(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct weft_alloc_ucontext_req *req = c->uhw_in.p;
 	struct ib_uverbs_get_context_resp *resp = c->out;
+	const struct rl_profile *p = ctx->dev->about;
 	struct weft_alloc_ucontext_resp driver;
 	int rv;
 
@@ -45,9 +46,11 @@ int rl_cmd_get_context(struct rl_context *ctx, struct rl_command *c)
 	if (!rl_cmd_is_zero_from(c, sizeof(*req)))
 		return -EOPNOTSUPP;
 	ctx->features = req->features & RL_FEATURES;
-	if (!rl_options()->extensions)
-		ctx->features &= ~WEFT_EXT_FEATURES;
-	if (!rl_options()->roce)
+	if (p->atomic_cap == IBV_ATOMIC_NONE)
+		ctx->features &= ~(u64)WEFT_FEATURE_ATOMICS;
+	if (!p->immediate)
+		ctx->features &= ~(u64)WEFT_FEATURE_IMM;
+	if (p->iwarp)
 		ctx->features &= ~(u64)WEFT_FEATURE_ROCE_TYPES;
 	describe_driver(ctx, &driver);
 	c->uhw_out.len = min_t(size_t, c->uhw_out.len, sizeof(driver));
@@ -57,6 +60,7 @@ int rl_cmd_get_context(struct rl_context *ctx, struct rl_command *c)
 		return rv;
 	resp->num_comp_vectors = 1;
 	ctx->ready = true;
+	rl_port_events_add(ctx);
 	return 0;
 }
 

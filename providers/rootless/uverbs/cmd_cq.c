@@ -30,7 +30,7 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 	struct rl_chan *chan = NULL;
 	struct rl_cq *cq = NULL;
 	u32 entries;
-	int rv = weft_shape_cq(cqe, &entries);
+	int rv = cqe > ctx->dev->about->max_cqe ? -EINVAL : weft_shape_cq(cqe, &entries);
 
 	if (rv || !rl_cmd_is_zero(c) || c->uhw_out.len < sizeof(driver))
 		return -EINVAL;
@@ -52,7 +52,7 @@ static int make_cq(struct rl_context *ctx, struct rl_command *c, u64 user_handle
 	rl_ring_describe(&cq->ring, entries, 1, &driver.cq);
 	driver.cq_id = cq->o.handle + 1;
 	resp->cq_handle = cq->o.handle;
-	resp->cqe = entries;
+	resp->cqe = min_t(u32, entries, ctx->dev->about->max_cqe);
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }
 
@@ -91,10 +91,11 @@ int rl_cmd_resize_cq(struct rl_context *ctx, struct rl_command *c)
 		return -EINVAL;
 	if (!(ctx->features & WEFT_FEATURE_RESIZE))
 		return -EOPNOTSUPP;
-	rv = weft_shape_cq(in->cqe, &entries) ?: rl_cq_resize(cq, entries, &driver);
+	rv = in->cqe > ctx->dev->about->max_cqe ? -EINVAL :
+	     weft_shape_cq(in->cqe, &entries) ?: rl_cq_resize(cq, entries, &driver);
 	if (rv)
 		return rv;
-	resp->cqe = entries;
+	resp->cqe = min_t(u32, entries, ctx->dev->about->max_cqe);
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }
 

@@ -1,49 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What a device can do, its port and its GIDs. */
-#include "process/options.h"
 #include "request.h"
-#include "roce/ud.h"
 
 static void describe_device(const struct rl_device *d, struct ib_uverbs_query_device_resp *r)
 {
+	const struct rl_profile *p = d->about;
+
 	memcpy(&r->node_guid, d->guid, sizeof(r->node_guid));
-	r->sys_image_guid = r->node_guid;
-	r->max_mr_size = UINT64_MAX;
-	r->page_size_cap = 4096;
-	r->vendor_id = WEFT_VENDOR_ID;
-	r->max_qp = RL_MAX_QP;
-	r->max_qp_wr = WEFT_MAX_QP_WR;
-	r->device_cap_flags = IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-			      IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-	r->atomic_cap = rl_options()->extensions ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
-	r->max_sge = WEFT_MAX_SGE;
-	r->max_sge_rd = 1;
-	r->max_cq = RL_MAX_CQ;
-	r->max_cqe = WEFT_MAX_CQE;
-	r->max_mr = RL_MAX_MR;
-	r->max_mw = RL_MAX_MR;
-	r->max_pd = RL_MAX_PD;
-	r->max_qp_rd_atom = RL_MAX_IRD;
-	r->max_res_rd_atom = RL_MAX_QP * RL_MAX_IRD;
-	r->max_qp_init_rd_atom = RL_MAX_ORD;
-	r->max_srq = RL_MAX_SRQ;
-	r->max_srq_wr = WEFT_MAX_QP_WR;
-	r->max_srq_sge = WEFT_MAX_SGE;
-	r->max_ah = rl_options()->roce ? INT32_MAX : 0;
-	r->max_mcast_grp = rl_options()->roce ? RL_MAX_QP : 0;
-	r->max_mcast_qp_attach = rl_options()->roce ? RL_GROUP_MEMBERS : 0;
-	r->max_total_mcast_qp_attach = rl_options()->roce ? RL_MAX_QP : 0;
-	r->max_pkeys = 1;
+	memcpy(&r->sys_image_guid, d->system_guid, sizeof(r->sys_image_guid));
+	r->fw_ver = p->fw_number;
+	r->max_mr_size = p->max_mr_size;
+	r->page_size_cap = p->page_size_cap;
+	r->vendor_id = p->vendor_id;
+	r->vendor_part_id = p->vendor_part_id;
+	r->hw_ver = p->hw_ver;
+	r->max_qp = p->max_qp;
+	r->max_qp_wr = p->max_qp_wr;
+	r->device_cap_flags = (u32)p->device_cap_flags;
+	r->atomic_cap = p->atomic_cap;
+	r->max_sge = (u8)p->max_sge;
+	r->max_sge_rd = p->max_sge_rd;
+	r->max_cq = p->max_cq;
+	r->max_cqe = p->max_cqe;
+	r->max_mr = p->max_mr;
+	r->max_mw = p->max_mw;
+	r->max_pd = p->max_pd;
+	r->max_qp_rd_atom = p->max_qp_rd_atom;
+	r->max_res_rd_atom = p->max_res_rd_atom;
+	r->max_qp_init_rd_atom = p->max_qp_init_rd_atom;
+	r->max_srq = p->max_srq;
+	r->max_srq_wr = p->max_srq_wr;
+	r->max_srq_sge = p->max_srq_sge;
+	r->max_ah = p->max_ah;
+	r->max_mcast_grp = p->max_mcast_grp;
+	r->max_mcast_qp_attach = p->max_mcast_qp_attach;
+	r->max_total_mcast_qp_attach = p->max_total_mcast_qp_attach;
+	r->max_pkeys = (u16)p->max_pkeys;
+	r->local_ca_ack_delay = (u8)p->local_ca_ack_delay;
 	r->phys_port_cnt = 1;
 }
 
 /* All regions are on demand (process/guard.h): a page is faulted in when octets are moved. */
-static void describe_odp(struct ib_uverbs_odp_caps *caps)
+static void describe_odp(const struct rl_profile *p, struct ib_uverbs_odp_caps *caps)
 {
+	if (!p->odp)
+		return;
 	caps->general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	caps->per_transport_caps.rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 		IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
-	if (rl_options()->extensions)
+	if (p->atomic_cap != IBV_ATOMIC_NONE)
 		caps->per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
 }
 
@@ -62,7 +67,7 @@ int rl_cmd_query_device_ex(struct rl_context *ctx, struct rl_command *c)
 		return -EINVAL;
 	describe_device(ctx->dev, &r->base);
 	r->device_cap_flags_ex = r->base.device_cap_flags;
-	describe_odp(&r->odp_caps);
+	describe_odp(ctx->dev->about, &r->odp_caps);
 	r->timestamp_mask = UINT64_MAX;
 	r->hca_core_clock = WEFT_CLOCK_KHZ;
 	r->response_length = min_t(size_t, c->out_len, sizeof(*r));
@@ -72,23 +77,26 @@ int rl_cmd_query_device_ex(struct rl_context *ctx, struct rl_command *c)
 int rl_cmd_query_port(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_query_port *in = c->in;
+	const struct rl_profile *p = ctx->dev->about;
 	struct ib_uverbs_query_port_resp *r = c->out;
+	struct rl_port_state s;
 
 	if (in->port_num != RL_PORT)
 		return -EINVAL;
+	rl_device_read_port(ctx->dev, &s);
 	r->gid_tbl_len = ctx->dev->ngids;
-	r->flags = rl_options()->roce ? IB_UVERBS_QPF_GRH_REQUIRED : 0;
+	r->flags = p->iwarp ? 0 : IB_UVERBS_QPF_GRH_REQUIRED;
 	r->max_vl_num = 1;
 	r->pkey_tbl_len = 1;
-	r->max_msg_sz = 1u << 31;
+	r->max_msg_sz = p->max_msg_sz;
 	r->port_cap_flags = 1 << 16;	/* a connection manager is there */
-	r->max_mtu = IBV_MTU_4096;
-	r->active_mtu = rl_device_ib_mtu(ctx->dev);
-	r->state = IBV_PORT_ACTIVE;
-	r->phys_state = 5;		/* LinkUp */
-	r->active_width = 2;		/* 4X */
-	r->active_speed = 4;		/* QDR: the real speed is unknown */
-	r->link_layer = IBV_LINK_LAYER_ETHERNET;
+	r->max_mtu = p->max_mtu;
+	r->active_mtu = s.mtu;
+	r->state = s.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	r->phys_state = s.up ? 5 : 3;	/* LinkUp, Disabled */
+	r->active_width = s.rate.width;
+	r->active_speed = s.rate.speed;
+	r->link_layer = p->link_layer;
 	return 0;
 }
 
@@ -99,7 +107,8 @@ static struct ib_uverbs_gid_entry gid_entry(const struct rl_device *d, u32 index
 	struct ib_uverbs_gid_entry e = {
 		.gid_index = index,
 		.port_num = RL_PORT,
-		.gid_type = rl_options()->roce ? IB_UVERBS_GID_TYPE_ROCE_V2 : IB_UVERBS_GID_TYPE_IB,
+		.gid_type = d->gid_is_v2[index] ? IB_UVERBS_GID_TYPE_ROCE_V2 :
+			    d->about->iwarp ? IB_UVERBS_GID_TYPE_IB : IB_UVERBS_GID_TYPE_ROCE_V1,
 		.netdev_ifindex = d->ifindex,
 	};
 

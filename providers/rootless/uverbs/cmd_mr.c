@@ -20,13 +20,17 @@ int rl_cmd_reg_mr(struct rl_context *ctx, struct rl_command *c)
 	const struct ib_uverbs_reg_mr *in = c->in;
 	struct ib_uverbs_reg_mr_resp *resp = c->out;
 	struct rl_pd *pd = rl_find_pd(ctx, in->pd_handle);
+	const struct rl_profile *p = ctx->dev->about;
 	bool null = wants_null_mr(ctx, c);
 	struct rl_mr *mr;
 	int rv;
 
 	/* Both addresses must have the same offset in their page. */
-	if (!pd || !rl_cmd_is_zero(c) || (in->start ^ in->hca_va) & 4095)
+	if (!pd || !rl_cmd_is_zero(c) || (in->start ^ in->hca_va) & 4095 ||
+	    in->length > p->max_mr_size)
 		return -EINVAL;
+	if (in->access_flags & IBV_ACCESS_ON_DEMAND && !p->odp)
+		return -EOPNOTSUPP;
 	rv = null ? rl_mr_new_null(pd, &mr) :
 		    rl_mr_new(pd, in->start, in->length, in->hca_va, in->access_flags, &mr);
 	if (rv)
@@ -95,6 +99,8 @@ int rl_cmd_alloc_mw(struct rl_context *ctx, struct rl_command *c)
 	struct rl_mr *mw;
 	int rv;
 
+	if (!ctx->dev->about->max_mw)
+		return -EOPNOTSUPP;
 	if (!pd || !rl_cmd_is_zero(c))
 		return -EINVAL;
 	rv = rl_mw_new(pd, in->mw_type, &mw);

@@ -28,15 +28,22 @@ static const char *name_of_type(u32 type)
 	}
 }
 
-/* An RNIC has RC alone. Types that the device lacks are refused by name. */
+/* Types that the device lacks are refused by name; so are those that an older provider lacks. */
 static bool is_type_of(const struct rl_context *ctx, u32 type)
 {
 	bool more = ctx->features & WEFT_FEATURE_ROCE_TYPES;
 
-	if (type == IBV_QPT_RC || (more && (type == IBV_QPT_UC || type == IBV_QPT_UD)))
+	if (type < 32 && ctx->dev->about->qp_types & 1u << type && (type == IBV_QPT_RC || more))
 		return true;
 	rl_trace("a QP of type %u (%s) is refused: there are none", type, name_of_type(type));
 	return false;
+}
+
+static bool is_within_limits(const struct rl_profile *p, const struct ib_uverbs_ex_create_qp *in)
+{
+	return in->max_send_wr <= p->max_qp_wr && in->max_recv_wr <= p->max_qp_wr &&
+	       in->max_send_sge <= p->max_sge && in->max_recv_sge <= p->max_sge &&
+	       in->max_inline_data <= p->max_inline_data;
 }
 
 static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create_qp *in,
@@ -51,18 +58,21 @@ static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create
 			in->qp_type == IBV_QPT_UD },
 		.rq = { in->max_recv_wr, in->max_recv_sge },
 		.type = in->qp_type,
-		.transport = rl_options()->roce ? rl_roce_transport(in->qp_type) :
-						  &rl_rnic_transport,
+		.transport = ctx->dev->about->iwarp ? &rl_rnic_transport :
+						      rl_roce_transport(in->qp_type),
 		.sig_all = in->sq_sig_all,
 	};
 	if (!is_type_of(ctx, in->qp_type))
 		return -EOPNOTSUPP;
+	if (!is_within_limits(ctx->dev->about, in))
+		return -EINVAL;
 	return a->pd && a->scq && a->rcq && (a->srq || !in->is_srq) ? 0 : -EINVAL;
 }
 
 static int make_qp(struct rl_context *ctx, struct rl_command *c,
 		   const struct ib_uverbs_ex_create_qp *in, struct ib_uverbs_create_qp_resp *resp)
 {
+	const struct rl_profile *p = ctx->dev->about;
 	struct weft_create_qp_resp driver = {};
 	struct rl_qp_attr a;
 	struct rl_qp *qp;
@@ -80,14 +90,15 @@ static int make_qp(struct rl_context *ctx, struct rl_command *c,
 		rl_qp_destroy(qp);
 		return rv;
 	}
+	/* Rings have more room than was asked for, but not than the device promises. */
 	*resp = (struct ib_uverbs_create_qp_resp){
 		.qp_handle = qp->o.handle,
 		.qpn = qp->core.id,
-		.max_send_wr = a.sq.wr,
-		.max_recv_wr = a.rq.wr,
-		.max_send_sge = a.sq.sge,
-		.max_recv_sge = a.rq.sge,
-		.max_inline_data = a.sq.inline_data,
+		.max_send_wr = min_t(u32, a.sq.wr, p->max_qp_wr),
+		.max_recv_wr = min_t(u32, a.rq.wr, p->max_qp_wr),
+		.max_send_sge = min_t(u32, a.sq.sge, p->max_sge),
+		.max_recv_sge = min_t(u32, a.rq.sge, p->max_sge),
+		.max_inline_data = min_t(u32, a.sq.inline_data, p->max_inline_data),
 	};
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }

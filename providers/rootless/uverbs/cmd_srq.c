@@ -6,13 +6,17 @@ int rl_cmd_create_srq(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_create_srq *in = c->in;
 	struct ib_uverbs_create_srq_resp *resp = c->out;
+	const struct rl_profile *p = ctx->dev->about;
 	struct weft_rq_caps caps = { in->max_wr, in->max_sge };
 	struct rl_pd *pd = rl_find_pd(ctx, in->pd_handle);
 	struct weft_create_srq_resp driver = {};
 	struct rl_srq *srq;
 	int rv;
 
-	if (!pd || c->uhw_out.len < sizeof(driver) || !rl_cmd_is_zero(c))
+	if (!p->max_srq)
+		return -EOPNOTSUPP;
+	if (!pd || c->uhw_out.len < sizeof(driver) || !rl_cmd_is_zero(c) ||
+	    caps.wr > p->max_srq_wr || caps.sge > p->max_srq_sge)
 		return -EINVAL;
 	rv = rl_srq_new(pd, ctx, &caps, &srq);
 	if (rv)
@@ -26,8 +30,8 @@ int rl_cmd_create_srq(struct rl_context *ctx, struct rl_command *c)
 	rl_ring_describe(&srq->ring, srq->core.rq.q.slots, srq->core.rq.stride, &driver.srq);
 	driver.srq_id = resp->srqn = srq->o.handle + 1;
 	resp->srq_handle = srq->o.handle;
-	resp->max_wr = caps.wr;
-	resp->max_sge = caps.sge;
+	resp->max_wr = min_t(u32, caps.wr, p->max_srq_wr);
+	resp->max_sge = min_t(u32, caps.sge, p->max_srq_sge);
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }
 

@@ -6,7 +6,7 @@
 #ifndef RL_COMMAND_H
 #define RL_COMMAND_H
 
-#include "host/limits.h"
+#include "devices/limits.h"
 #include "host/qp.h"
 #include "process/guard.h"
 

@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "host/limits.h"
+#include "devices/limits.h"
+#include "host/port_events.h"
 #include "host/qp.h"
 #include "process/guard.h"
 #include "process/raw.h"
@@ -66,6 +67,7 @@ static void uverbs_release(struct rl_file *f)
 	struct rl_context *ctx = rl_context_of(f);
 	u32 i;
 
+	rl_port_events_remove(ctx);
 	pthread_mutex_lock(&ctx->lock);
 	destroy_all(ctx);
 	pthread_mutex_unlock(&ctx->lock);
@@ -122,6 +124,7 @@ int rl_uverbs_open(const struct rl_device *d, int flags)
 	rl_guard_begin();
 	ctx->dev = d;
 	rl_resource_add(ctx->dev, RL_CONTEXT, 1);
+	INIT_LIST_HEAD(&ctx->ports);
 	pthread_mutex_init(&ctx->lock, NULL);
 	rl_file_init(&ctx->file, &uverbs_ops, rl_device_uverbs_rdev(d));
 	return rl_fd_install(fd, &ctx->file);

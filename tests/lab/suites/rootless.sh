@@ -12,6 +12,10 @@ tests() {
 		rdma-tool-counts-objects objects_counted
 		devices-are-roce-unless-asked faces_shown
 		gids-are-the-addresses gids_shown
+		each-gid-leads-to-its-device gids_lead
+		rate-is-the-same-by-verbs-and-sysfs rates_agree
+		monitors-find-what-they-read monitors_read
+		port-follows-its-netdev port_follows
 		each-face-meets-the-other faces_meet
 		the-wire-does-not-show-the-face wire_of_faces
 		weft-run-refuses-what-it-would-not-reach refusals
@@ -122,16 +126,18 @@ faces_shown() {
 	run_says '0:^1: CA$' env -u WEFT_DEVICE "$WEFT_RUN" cat /sys/class/infiniband/weft_lo/node_type
 }
 
-# The first at four indices, by sysfs and by both ioctls of verbs; and IPv6's behind them.
+# A link-local one first, then IPv4's and IPv6's, each for both types; by sysfs and by both ioctls of verbs.
 gids_shown() {
 	local port=/sys/class/infiniband/weft_lo/ports/1 i
-	for i in 0 1 2 3; do
-		run_says '0:^0000:0000:0000:0000:0000:ffff:7f00:0001$' --device=roce cat $port/gids/$i
-		run_says '0:^RoCE v2$' --device=roce cat $port/gid_attrs/types/$i
+	local gids=(fe80:0000:0000:0000:0000:5efe:7f00:0001 0000:0000:0000:0000:0000:ffff:7f00:0001
+		0000:0000:0000:0000:0000:0000:0000:0001) types=('IB/RoCE v1' 'RoCE v2')
+	[ "$OWN_NET" = yes ] || unset 'gids[2]'
+	for ((i = 0; i < 2 * ${#gids[@]}; i++)); do
+		run_says "0:^${gids[i / 2]}\$" --device=roce cat $port/gids/$i
+		run_says "0:^${types[i % 2]}\$" --device=roce cat $port/gid_attrs/types/$i
 		run_says '0:^lo$' --device=roce cat $port/gid_attrs/ndevs/$i
 	done
 	run_says '0:GID\[  3\]:.*::ffff:127.0.0.1, RoCE v2' --device=roce ibv_devinfo -v -d weft_lo
-	[ "$OWN_NET" = no ] || grep -q 'GID\[  4\]:.*::1, RoCE v2' "$TEST_DIR/said" || fail "no ::1"
 	run_says '0:^table as entries$' --device=roce /usr/bin/python3 -c '
 from pyverbs.device import Context
 c = Context(name="weft_lo")
@@ -139,7 +145,9 @@ n = c.query_port(1).gid_tbl_len
 table = c.query_gid_table(n)
 assert [str(e) for e in table] == [str(c.query_gid_ex(1, i)) for i in range(n)]
 assert [e.gid_index for e in table] == list(range(n))
-assert all(e.gid_type == 2 and e.ndev_ifindex for e in table)
+assert [e.gid_type for e in table] == [1, 2] * (n // 2), [e.gid_type for e in table]
+assert len({(str(c.query_gid(1, i)), table[i].gid_type) for i in range(n)}) == n
+assert all(e.ndev_ifindex for e in table)
 for bad in (lambda: c.query_gid_table(n - 1), lambda: c.query_gid_ex(1, n), lambda: c.query_gid_ex(2, 0)):
     try:
         bad()
@@ -147,6 +155,114 @@ for bad in (lambda: c.query_gid_table(n - 1), lambda: c.query_gid_ex(1, n), lamb
         continue
     raise SystemExit("taken")
 print("table as entries")'
+}
+
+# Each GID of a device leads to it, over a connection and by datagrams; so does a link-local one of a netdev that has no
+# such address.
+gids_lead() {
+	local i
+	pair weft:weft
+	for i in 0 1 2 3; do
+		pingpong rc $i
+		pingpong ud $i
+	done
+}
+
+# pingpong TYPE GID
+pingpong() {
+	start_b "$1-$2" "ibv_${1}_pingpong" -d "$DEV_B" -g "$2" -p $((18600 + $2)) -n 50
+	wait_listen_b $((18600 + $2))
+	run "ibv_${1}_pingpong" -d "$DEV_A" -g "$2" -p $((18600 + $2)) -n 50 "$IP_B"
+	finish_b "$1-$2"
+}
+
+# --- the port, and what monitors and schedulers read ---
+
+# Lanes and their speed: gigabits a second, by pyverbs.
+rate_by_verbs() {
+	/usr/bin/python3 -c '
+import sys
+from pyverbs.device import Context
+p = Context(name=sys.argv[1]).query_port(1)
+lanes = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[p.active_width]
+speed = {1: 2.5, 2: 5, 4: 10, 8: 10, 16: 14, 32: 25, 64: 50, 128: 100}[p.active_speed]
+name = {1: "SDR", 2: "DDR", 4: "QDR", 8: "FDR10", 16: "FDR", 32: "EDR", 64: "HDR", 128: "NDR"}[p.active_speed]
+print(f"{lanes * speed:g} Gb/sec ({lanes}X {name})")' "$1"
+}
+
+# netdevs_of: those with a device here
+netdevs_of() { PATH=${PATH#*:} $AS_USER "$WEFT_RUN" ls /sys/class/infiniband; }
+
+rates_agree() {
+	local dev rate
+	export -f rate_by_verbs
+	for dev in $(netdevs_of); do
+		run_says '0:Gb/sec' cat "/sys/class/infiniband/$dev/ports/1/rate"
+		rate=$(cat "$TEST_DIR/said")
+		run_says 0: bash -c "rate_by_verbs $dev"
+		[ "$(cat "$TEST_DIR/said")" = "$rate" ] || fail "$dev: $rate, and by verbs $(cat "$TEST_DIR/said")"
+		echo "$dev: $rate"
+	done
+	[ "$OWN_NET" = no ] || [ "$(PATH=${PATH#*:} $AS_USER "$WEFT_RUN" cat /sys/class/infiniband/weft_eth0/ports/1/rate)" = \
+		"10 Gb/sec (1X FDR10)" ] || fail "eth0's speed is $(cat /sys/class/net/eth0/speed)"
+}
+
+monitors_read() {
+	local dev=/sys/class/infiniband/weft_lo name before after
+	pair weft:weft
+	for name in board_id hca_type hw_rev node_desc device/numa_node device/vendor device/device device/class \
+		device/local_cpulist device/net/lo/ifindex ports/1/counters/port_rcv_data ports/1/counters/symbol_error \
+		ports/1/hw_counters/rx_fpdus ports/1/hw_counters/lifespan; do
+		run_says '0:.' cat "$dev/$name"
+	done
+	run_says '0:^/sys/devices/pci[0-9a-f:]+/.*:[0-9a-f]{2}\.[0-7]$' realpath $dev/device
+	run_says '0:^/sys/devices/pci.*/infiniband/weft_lo$' realpath $dev
+	run_says '0:^lo$' ls $dev/device/net
+	run_says '0:7766:' ls /sys/bus/pci/devices
+	# Of the netdev, so that a monitor sees what other processes move.
+	before=$(PATH=${PATH#*:} $AS_USER "$WEFT_RUN" cat $dev/ports/1/counters/port_xmit_data)
+	start_b server rping -s -a "$IP_B" -C 20 -S 10000
+	wait_listen_b 7174
+	run rping -c -a "$IP_B" -C 20 -S 10000
+	finish_b server
+	after=$(PATH=${PATH#*:} $AS_USER "$WEFT_RUN" cat $dev/ports/1/counters/port_xmit_data)
+	[ $((after - before)) -ge 50000 ] || fail "port_xmit_data: $before, then $after"
+}
+
+# What one process reads while its netdev goes down and up: a line for each that it is sent.
+states='
+import sys
+from pyverbs.device import Context
+c = Context(name="weft_lo")
+port = "/sys/class/infiniband/weft_lo/ports/1/"
+for line in sys.stdin:
+    print(c.query_port(1).state, open(port + "state").read().strip(), open(port + "phys_state").read().strip(), flush=True)'
+
+state_is() {
+	echo >&"${STATES[1]}"
+	read -r -t 20 state <&"${STATES[0]}"
+	[ "$state" = "$1" ]
+}
+
+# The events are those that ibv_asyncwatch prints, which waits without a CQ.
+port_follows() {
+	[ "$OWN_NET" = yes ] || skip "lo is the host's"
+	pair weft:weft 1500
+	run_says '0:active_mtu:.*1024' ibv_devinfo -d weft_lo
+	ip link set lo mtu 9000
+	run_says '0:active_mtu:.*4096' ibv_devinfo -d weft_lo
+	start_b watcher stdbuf -oL ibv_asyncwatch -d weft_lo
+	wait_for 10 grep -q 'async event FD' "$TEST_DIR/watcher.log" || fail "it does not watch"
+	coproc STATES { PATH=${PATH#*:} exec $AS_USER "$WEFT_RUN" /usr/bin/python3 -c "$states"; }
+	state_is '4 4: ACTIVE 5: LinkUp' || fail "up: $state"
+	ip link set lo down
+	wait_for 10 grep -q 'PORT_ERR.*port 1' "$TEST_DIR/watcher.log" || { ip link set lo up && fail "no PORT_ERR"; }
+	state_is '1 1: DOWN 3: Disabled' || { ip link set lo up && fail "down: $state"; }
+	ip link set lo up
+	wait_for 10 grep -q 'PORT_ACTIVE.*port 1' "$TEST_DIR/watcher.log" || fail "no PORT_ACTIVE"
+	state_is '4 4: ACTIVE 5: LinkUp' || fail "up again: $state"
+	[ "$(grep -c event_type "$TEST_DIR/watcher.log")" = 2 ] || fail "$(cat "$TEST_DIR/watcher.log")"
+	kill_users
 }
 
 faces_meet() {

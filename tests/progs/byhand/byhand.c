@@ -49,11 +49,19 @@ long hand_now_ms(void)
 
 /* ---- devices ---- */
 
-static bool has_gid(struct ibv_context *ctx, const union ibv_gid *gid)
+/* The index of the last entry, of RoCE v2; -1: @ctx does not have it. */
+static int find_gid(struct ibv_context *ctx, const union ibv_gid *gid)
 {
-	union ibv_gid first;
+	struct ibv_port_attr port;
+	union ibv_gid entry;
+	int i, found = -1;
 
-	return !ibv_query_gid(ctx, 1, 0, &first) && !memcmp(&first, gid, sizeof(first));
+	if (ibv_query_port(ctx, 1, &port))
+		return -1;
+	for (i = 0; i < port.gid_tbl_len; i++)
+		if (!ibv_query_gid(ctx, 1, i, &entry) && !memcmp(&entry, gid, sizeof(entry)))
+			found = i;
+	return found;
 }
 
 void hand_open(struct hand_device *dev, const char *addr)
@@ -66,7 +74,8 @@ void hand_open(struct hand_device *dev, const char *addr)
 		hand_fail("no devices, or %s is no address", addr);
 	for (d = list; *d && !dev->ctx; d++) {
 		dev->ctx = ibv_open_device(*d);
-		if (dev->ctx && !has_gid(dev->ctx, &dev->gid)) {
+		dev->gid_index = dev->ctx ? find_gid(dev->ctx, &dev->gid) : -1;
+		if (dev->ctx && dev->gid_index < 0) {
 			ibv_close_device(dev->ctx);
 			dev->ctx = NULL;
 		}
@@ -74,7 +83,7 @@ void hand_open(struct hand_device *dev, const char *addr)
 	ibv_free_device_list(list);
 	dev->pd = dev->ctx ? ibv_alloc_pd(dev->ctx) : NULL;
 	if (!dev->pd)
-		hand_fail("no device has GID 0 of %s", addr);
+		hand_fail("no device has a GID of %s", addr);
 }
 
 void hand_close(struct hand_device *dev)

@@ -56,7 +56,7 @@ struct hand_end {
 extern const char *hand_program;
 void hand_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* The device whose GID 0 is @addr, an IPv4 address. */
+/* The device that has the GID of @addr, an IPv4 address. */
 void hand_open(struct hand_device *dev, const char *addr);
 void hand_close(struct hand_device *dev);
 

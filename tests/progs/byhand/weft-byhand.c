@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What verbs and the InfiniBand specification promise of QPs connected by hand, with both ends in
- * this process, over the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
+ * this process, over the device that has the GID of ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <poll.h>

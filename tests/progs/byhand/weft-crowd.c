@@ -3,7 +3,7 @@
  * COUNT processes, each with a QP connected by hand to every process, itself included. They
  * exchange names through shared memory, and data that is verified octet by octet. Then two of them
  * are killed, one idle and one under load. The others detect that, continue among themselves, and
- * leak neither descriptors nor memory. Over the device whose GID 0 is ADDR. TAP on stdout.
+ * leak neither descriptors nor memory. Over the device that has the GID of ADDR. TAP on stdout.
  */
 #include <errno.h>
 #include <fcntl.h>

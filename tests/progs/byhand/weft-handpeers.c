@@ -2,7 +2,7 @@
 /*
  * QPs connected by hand to other processes: peers that are killed at each step, many peers, and
  * plain sockets that connect to the port in a QP's number (its upper 16 bits) and send a wrong
- * hello. Over the device whose GID 0 is ADDR. TAP on stdout.
+ * hello. Over the device that has the GID of ADDR. TAP on stdout.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -2,7 +2,7 @@
 /*
  * A QP that is connected by hand to itself: to its own number at its own GID. It receives its own
  * Sends, its Writes and Reads access its own memory, and an error is reported for both ends. Over
- * the device whose GID 0 is ADDR. TAP on stdout. Nothing here knows weft.
+ * the device that has the GID of ADDR. TAP on stdout. Nothing here knows weft.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Two QPs connected by hand over the device whose GID 0 is ADDR. One has its timeout shortened in
+ * Two QPs connected by hand over the device that has the GID of ADDR. One has its timeout shortened in
  * SQD, from half a minute to half a second. Prints "ready" and writes to the other until a Write
  * fails; then prints its status.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What verbs and the InfiniBand specification promise of UD QPs, with both ends in this process,
- * over the device whose GID 0 is ADDR. TAP on stdout. Only the forged datagrams know weft.
+ * over the device that has the GID of ADDR. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -275,7 +275,7 @@ static bool behind_its_header(void)
 	return moved(100) && is_v4_header(slot(&b, 0), &dev.gid, 100) && quiet(&a) && quiet(&b);
 }
 
-/* The device's first GID that is IPv6's own: its index; -1: there is none. */
+/* The device's first GID of IPv6, and not link-local: its index; -1: there is none. */
 static int find_v6(union ibv_gid *gid)
 {
 	struct ibv_port_attr port;
@@ -284,7 +284,8 @@ static int find_v6(union ibv_gid *gid)
 	if (ibv_query_port(dev.ctx, 1, &port))
 		hand_fail("ibv_query_port");
 	for (i = 0; i < port.gid_tbl_len; i++)
-		if (!ibv_query_gid(dev.ctx, 1, i, gid) && memcmp(gid, &dev.gid, 12))
+		if (!ibv_query_gid(dev.ctx, 1, i, gid) && memcmp(gid, &dev.gid, 12) &&
+		    gid->raw[0] != 0xfe)
 			return i;
 	return -1;
 }

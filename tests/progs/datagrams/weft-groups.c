@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What verbs promise of multicast on UD QPs, all in this process, over the device whose GID 0 is
+ * What verbs promise of multicast on UD QPs, all in this process, over the device that has the GID of
  * ADDR, an IPv4 address. TAP on stdout. Only the forged datagrams know weft.
  */
 #include <arpa/inet.h>

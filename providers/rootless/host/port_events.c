@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The contexts, and one watch of all ports while there is a context. Inside the lock those of a
+ * channel and of the progress thread are taken.
+ */
+#include <rdma/ib_user_verbs.h>
+
+#include <infiniband/verbs.h>
+
+#include "chan.h"
+#include "devices/port_watch.h"
+#include "port_events.h"
+
+static struct {
+	pthread_mutex_t lock;
+	struct list_head contexts;
+	struct rl_port_watch *watch;	/* NULL: none, or it cannot be had */
+} events = { .lock = PTHREAD_MUTEX_INITIALIZER, .contexts = LIST_HEAD_INIT(events.contexts) };
+
+static void port_changed(const struct rl_device *d, bool up)
+{
+	const struct ib_uverbs_async_event_desc desc = {
+		.element = RL_PORT,
+		.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR,
+	};
+	struct rl_context *ctx;
+
+	pthread_mutex_lock(&events.lock);
+	list_for_each_entry(ctx, &events.contexts, ports)
+		if (ctx->dev == d)
+			rl_chan_report(ctx->async, NULL, NULL, &desc, sizeof(desc));
+	pthread_mutex_unlock(&events.lock);
+}
+
+void rl_port_events_add(struct rl_context *ctx)
+{
+	struct rl_port_watch *old = NULL;
+
+	pthread_mutex_lock(&events.lock);
+	if (events.watch && rl_port_watch_is_inherited(events.watch)) {
+		old = events.watch;
+		events.watch = NULL;
+	}
+	if (!events.watch)
+		events.watch = rl_port_watch_begin(port_changed);
+	list_add_tail(&ctx->ports, &events.contexts);
+	pthread_mutex_unlock(&events.lock);
+	if (old)
+		rl_port_watch_end(old);
+}
+
+void rl_port_events_remove(struct rl_context *ctx)
+{
+	struct rl_port_watch *last = NULL;
+
+	pthread_mutex_lock(&events.lock);
+	list_del_init(&ctx->ports);
+	if (list_empty(&events.contexts)) {
+		last = events.watch;
+		events.watch = NULL;
+	}
+	pthread_mutex_unlock(&events.lock);
+	if (last)
+		rl_port_watch_end(last);
+}
