@@ -25,6 +25,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "devices/setup.h"
 #include "kernel/uapi/rdma/weft-abi.h"
 #include "sockets/rules.h"
 
@@ -32,6 +33,7 @@
 #define SOCKETS		"libweft-sockets.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
 #define MAX_PABI	500
+#define PROFILES	"share/weft/profiles"
 
 enum { EXIT_USAGE = 125, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127 };
 
@@ -69,7 +71,7 @@ static void set_variable(const char *name, const char *value)
 
 /* ---- options: each becomes an environment variable ---- */
 
-enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE, RULES };
+enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS };
 
 static const struct setting {
 	const char *option, *variable;
@@ -78,6 +80,8 @@ static const struct setting {
 	int arg;			/* of getopt */
 } settings[] = {
 	{ "device", "WEFT_DEVICE", FACE, 0, 0, required_argument },
+	{ "profile", "WEFT_PROFILE", PROFILE, 0, 0, required_argument },
+	{ "rails", "WEFT_RAILS", RAILS, 1, RL_RAILS, required_argument },
 	{ "netdevs", "WEFT_NETDEVS", WORDS, 0, 0, required_argument },
 	{ "crc", "WEFT_CRC", SWITCH, 0, 0, optional_argument },
 	{ "markers", "WEFT_MARKERS", SWITCH, 0, 0, optional_argument },
@@ -108,6 +112,8 @@ static const char usage[] =
 	"weft-run --check [OPTIONS] [PROGRAM]     report what would not work here, and why\n"
 	"\n"
 	"  --device=roce|iwarp     what the devices look like (roce)\n"
+	"  --profile=NAME|FILE     devices that look like another's: mlx5, bnxt_re, ...\n"
+	"  --rails=N|FILE          N devices, each with an address of its own; or those of a file\n"
 	"  --netdevs=NAME[,NAME]   devices for these network interfaces only\n"
 	"  --crc[=on|off]          ask for the CRC of MPA (on)\n"
 	"  --markers[=on|off]      ask for markers (off)\n"
@@ -153,15 +159,54 @@ static bool is_range(const char *s, const struct setting *t)
 }
 
 /* An absolute path: the program may change its working directory. */
-static const char *rules_of(const char *name)
+static const char *file_of(const char *name)
 {
 	char path[PATH_MAX];
+
+	return realpath(name, path) ? text("%s", path) : name;
+}
+
+/* weft-run's own folder, less its last @parts parts. */
+static char *own_folder(int parts)
+{
+	char self[PATH_MAX], *slash;
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len < 0)
+		die(EXIT_REFUSED, "/proc is not mounted");
+	self[len] = '\0';
+	while (parts--) {
+		slash = strrchr(self, '/');
+		if (slash)
+			*slash = '\0';
+	}
+	return text("%s", self);
+}
+
+/* A name without a slash is one of those that come with weft-run, unless there is such a file. */
+static const char *profile_of(const char *name)
+{
+	char *own;
+
+	if (!*name)
+		return NULL;
+	if (strchr(name, '/') || !access(name, R_OK))
+		return file_of(name);
+	own = text("%s/" PROFILES "/%s", own_folder(2), name);
+	if (access(own, R_OK))
+		die(EXIT_USAGE, "--profile=%s: there is no such file here or in %s/" PROFILES, name,
+		    own_folder(2));
+	return own;
+}
+
+static const char *rules_of(const char *name)
+{
 	struct rl_rules rules;
 	unsigned int line;
 	const char *why;
 
-	if (strcmp(name, "all") && realpath(name, path))
-		name = text("%s", path);
+	if (strcmp(name, "all"))
+		name = file_of(name);
 	why = rl_rules_load(name, &rules, &line);
 	if (why && line)
 		die(EXIT_USAGE, "%s: line %u: %s", name, line, why);
@@ -187,6 +232,10 @@ static const char *variable_value(const struct setting *t, const char *value)
 		return !strcmp(value, "roce") || !strcmp(value, "iwarp") ? value : NULL;
 	case RULES:
 		return rules_of(value ? value : "all");
+	case PROFILE:
+		return profile_of(value);
+	case RAILS:
+		return is_number(value, t) || !*value ? value : file_of(value);
 	case WORDS:
 		break;
 	}
@@ -232,24 +281,54 @@ static bool parse(int argc, char **argv)
 	return check;
 }
 
+/* ---- devices that are asked for ---- */
+
+static const char *variable(const char *name)
+{
+	const char *s = getenv(name);
+
+	return s && *s ? s : NULL;
+}
+
+/* What the library will do; says now what the host cannot. The face is the profile's. */
+static void check_devices(void)
+{
+	static struct rl_setup setup;
+	const char *face = variable("WEFT_DEVICE"), *file;
+	struct rl_wishes w = {
+		variable("WEFT_PROFILE"), variable("WEFT_RAILS"), variable("WEFT_NETDEVS"),
+		face && !strcmp(face, "iwarp"),
+	};
+	struct rl_profile_error e;
+	struct ifaddrs *first;
+	bool iwarp;
+
+	if (!w.profile && !w.rails)
+		return;
+	if (getifaddrs(&first))
+		first = NULL;
+	if (!rl_setup_make(&w, first, &setup, &file, &e)) {
+		if (e.line)
+			die(EXIT_USAGE, "%s: line %u: %s", file ? file : w.profile, e.line, e.why);
+		die(EXIT_USAGE, "%s: %s", file ? file : "--rails", e.why);
+	}
+	iwarp = setup.rails.n ? setup.rails.at[0].about->iwarp : setup.base.iwarp;
+	if (face && iwarp != w.iwarp)
+		die(EXIT_USAGE, "--device=%s: the profile has face %s", face,
+		    iwarp ? "iwarp" : "roce");
+	set_variable("WEFT_DEVICE", iwarp ? "iwarp" : "roce");
+	freeifaddrs(first);
+}
+
 /* ---- our own files ---- */
 
 /* The folder of the library and the provider: that of a build, or of an installation. */
 static char *find_folder(void)
 {
 	static const char *const places[] = { "lib/weft", "lib" };
-	char self[PATH_MAX], *slash, *folder;
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *self = own_folder(2), *folder;	/* less the name, less bin */
 	unsigned int i;
 
-	if (len < 0)
-		die(EXIT_REFUSED, "/proc is not mounted");
-	self[len] = '\0';
-	for (i = 0; i < 2; i++) {		/* less the name, less bin */
-		slash = strrchr(self, '/');
-		if (slash)
-			*slash = '\0';
-	}
 	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		folder = text("%s/%s", self, places[i]);
 		if (!access(text("%s/" LIBRARY, folder), R_OK))
@@ -563,6 +642,7 @@ int main(int argc, char **argv)
 	const char *name = argv[optind], *why;
 	char *folder = find_folder(), *file = NULL;
 
+	check_devices();
 	if (name)
 		file = find_program(name, &denied);
 	else if (!only_check)

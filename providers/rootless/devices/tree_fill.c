@@ -113,6 +113,7 @@ static void fill_options(struct rl_node *dir)
 	rl_node_add_file(dir, "crc", "%d\n", o->crc);
 	rl_node_add_file(dir, "markers", "%d\n", o->markers);
 	rl_node_add_file(dir, "extensions", "%d\n", o->extensions);
+	rl_node_add_file(dir, "large_fpdus", "%d\n", o->large_fpdus);
 	rl_node_add_file(dir, "mpa_revision", "%u\n", o->mpa_rev);
 	rl_node_add_file(dir, "rtr", "%s\n", rtr);
 	rl_node_add_file(dir, "startup_timeout_ms", "%u\n", o->startup_ms);
