@@ -235,7 +235,7 @@ static const char *variable_value(const struct setting *t, const char *value)
 	case PROFILE:
 		return profile_of(value);
 	case RAILS:
-		return is_number(value, t) || !*value ? value : file_of(value);
+		return !*value ? NULL : is_number(value, t) ? value : file_of(value);
 	case WORDS:
 		break;
 	}

@@ -194,12 +194,12 @@ static void assert_rails_refused(const char *text, unsigned int line, const char
 
 static void a_rail_has_what_all_have_and_its_own(void **state)
 {
-	assert_true(parse_rails("name r%d\nactive_speed 100\nhw_counters none a\n"
-				"rail lo 127.0.0.1\nrail lo 127.0.0.2 ::2\nactive_speed 400\n"
+	assert_true(parse_rails("name r%d\nactive_width 4\nactive_speed 100\n"
+				"hw_counters none a\nrail lo 127.0.0.1\nrail lo 127.0.0.2 ::2\nactive_speed 25\n"
 				"numa_node 1\nhw_counters b\n"));
 	assert_int_equal(rails.n, 2);
 	assert_int_equal(rails.at[0].about->active_mbps, 100000);
-	assert_int_equal(rails.at[1].about->active_mbps, 400000);
+	assert_int_equal(rails.at[1].about->active_mbps, 25000);
 	assert_int_equal(rails.at[1].about->numa_node[0], 1);
 	assert_int_equal(rails.at[0].about->numa_nodes, 0);
 	assert_string_equal(rails.at[0].about->hw_counters[0], "a");
@@ -207,7 +207,7 @@ static void a_rail_has_what_all_have_and_its_own(void **state)
 	assert_string_equal(rails.at[1].about->hw_counters[0], "b");
 	assert_int_equal(rails.at[1].addresses, 2);
 	assert_int_equal(rails.at[1].address[1][15], 2);
-	assert_int_equal(rails.at[1].line, 5);
+	assert_int_equal(rails.at[1].line, 6);
 	rl_rails_free(&rails);
 }
 

@@ -673,6 +673,8 @@ bool rl_profile_read_key(struct rl_reader *r, struct rl_origin *o, const char *n
 		return rl_profile_wrong(r, "%s: it is in line %u, too", name, o->own[i]);
 	if (!o->own[i] && k->repeats)	/* a section has counters of its own */
 		r->p->nhw_counters = 0;
+	if (i == KEY_SPEED && !o->own[KEY_WIDTH])	/* the width was another speed's */
+		r->p->active_width = 0;
 	o->own[i] = o->any[i] = r->line;
 	word = rl_profile_word(r);
 	return word ? k->read(r, k, word) : rl_profile_wrong(r, "%s: the value is missing", name);
