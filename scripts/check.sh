@@ -33,7 +33,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 group_engine() { make -C tests/engine check && make -C tests/softirq check; }
 group_stacks() { make -C tests/stacks check; }
 # And that of the lock by TSan.
-group_provider() { make -C tests/provider check && make -C tests/provider races; }
+group_provider() { make -C tests/provider check && make -C tests/provider races && make -C tests/devices check; }
 # By ASan and UBSan, then by TSan.
 group_sockets() { make -C tests/sockets check && make -C tests/sockets races; }
 group_fuzz() { make "-j$(nproc)" -C tests/fuzz check; }

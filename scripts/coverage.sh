@@ -29,7 +29,7 @@ suite() {
 	! grep '^not ok' "$out/$name.log" >&2
 }
 
-for name in engine stacks provider softirq sockets; do suite $name || true; done
+for name in engine stacks provider devices softirq sockets; do suite $name || true; done
 
 if [ $# -gt 0 ]; then
 	say "coverage: $* under weft-run"
@@ -73,7 +73,7 @@ apart() {
 gcovr_all() {
 	local filters=() added=() folder from
 	for folder in "${folders[@]}"; do filters+=(--filter "$tree/$folder/"); done
-	for from in tests/{engine,stacks,provider,softirq,sockets} providers/rootless; do
+	for from in tests/{engine,stacks,provider,devices,softirq,sockets} providers/rootless; do
 		folder=$tree/build/${from#providers/}
 		[ -d "$folder" ] || continue
 		added+=(--add-tracefile "$out/gcovr/${from##*/}.json")

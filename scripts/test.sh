@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests that need neither a machine nor root: `make test`, `make test T=NAME`.
-#   test.sh            all of tests/engine, softirq, provider, stacks and sockets
+#   test.sh            all of tests/engine, softirq, provider, stacks, devices and sockets
 #   test.sh 'NAME...'  the tests called NAME. If there is none: those whose names contain it. NAME may
 #                      be a pattern (*, ?) and may begin with a folder or a suite: stacks/NAME. The
 #                      suites of tests/lab that run under weft-run are searched, too.
@@ -11,7 +11,7 @@
 . "$WEFT_TOP/tests/lab/rootless.sh"
 cd "$WEFT_TOP"
 
-folders='engine softirq provider stacks sockets'
+folders='engine softirq provider stacks devices sockets'
 out=$WEFT_BUILD/test
 jobs=-j$(nproc)
 
@@ -128,12 +128,12 @@ find_tests() {
 # --- all, or some ---
 
 run_all() {
-	local folder missing pid pids=() order='sockets stacks engine provider softirq'
+	local folder missing pid pids=() order='sockets stacks engine provider devices softirq'
 	missing=$(missing_for_sockets | on_one_line)
 	# One is built while those before it run: tests of sockets mostly wait.
 	for folder in $order; do
-		if [ "$folder" = sockets ] && [ -n "$missing" ]; then
-			note="; tests/sockets was not run, it needs ${missing// / and }"
+		if [[ $folder =~ sockets|devices ]] && [ -n "$missing" ]; then
+			note="; tests/sockets and tests/devices were not run, they need ${missing// / and }"
 			continue
 		fi
 		build "$folder" all >"$out/$folder.tap" || { bad=1 && continue; }
@@ -154,7 +154,7 @@ run_some() {
 	while read -r where; do
 		names=$(awk -v where="$where" '$1 == where {print $2}' <<<"$found" | on_one_line)
 		case $where in
-		sockets/*)
+		sockets/* | devices/*)
 			missing=$(missing_for_sockets | on_one_line)
 			[ -z "$missing" ] || die "missing: $missing"
 			;;

@@ -172,7 +172,7 @@ refused() {
 	run_says '0:' --profile=mlx5 --rails=64 true
 }
 
-# The program has the device without a profile then, and says so.
+# The program then has the device without a profile, and a complaint on stderr.
 changed() {
 	printf 'name mine%%d\n' >"$TEST_DIR/file"
 	chmod 666 "$TEST_DIR/file"
