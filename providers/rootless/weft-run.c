@@ -134,6 +134,9 @@ static const char usage[] =
 	"  --with-hardware         show the kernel's RDMA devices, too\n"
 	"  --help, --version\n";
 
+/* By --device; an outer weft-run may have set the variable. */
+static bool face_is_given;
+
 static bool parse_long(const char *s, char **end, const struct setting *t, long *value)
 {
 	errno = 0;
@@ -249,6 +252,7 @@ static void apply(const struct setting *t, const char *arg)
 	if (!value)
 		die(EXIT_USAGE, "--%s=%s makes no sense; see --help", t->option, arg);
 	set_variable(t->variable, value);
+	face_is_given |= t->kind == FACE;
 }
 
 /* Returns whether to check only. argv[optind] is the program then. */
@@ -313,7 +317,7 @@ static void check_devices(void)
 		die(EXIT_USAGE, "%s: %s", file ? file : "--rails", e.why);
 	}
 	iwarp = setup.rails.n ? setup.rails.at[0].about->iwarp : setup.base.iwarp;
-	if (face && iwarp != w.iwarp)
+	if (face_is_given && iwarp != w.iwarp)
 		die(EXIT_USAGE, "--device=%s: the profile has face %s", face,
 		    iwarp ? "iwarp" : "roce");
 	set_variable("WEFT_DEVICE", iwarp ? "iwarp" : "roce");

@@ -19,7 +19,7 @@ enum { RX_BYTES, RX_PACKETS, RX_ERRORS, RX_MULTICAST = 7, TX_BYTES, TX_PACKETS, 
 
 /* The names of the InfiniBand specification. */
 static const struct counter {
-	const char *name;
+	char name[36];
 	u32 column;			/* COLUMNS: it stays 0 */
 	u32 unit;			/* 0: 1 */
 } port_counters[] = {
@@ -77,7 +77,7 @@ static u64 read_column(const char *netdev, u32 column)
 			line += strspn(line, " ");
 			line += strcspn(line, " \n");
 		}
-		return strtoull(line, NULL, 10);
+		return strtoul(line, NULL, 10);
 	}
 	return 0;
 }

@@ -246,7 +246,7 @@ static void set_place(struct rl_device *d)
 	d->numa_node = p->numa_nodes ? p->numa_node[d->index % p->numa_nodes] : -1;
 	snprintf(path, sizeof(path), "/sys/%s/numa_node", d->pci_folder);
 	if (!p->numa_nodes && d->own_pci && read_kernel(path, text, sizeof(text)))
-		d->numa_node = atoi(text);
+		d->numa_node = *text == '-' ? -1 : (s32)strtoul(text, NULL, 10);
 }
 
 /* ---- its addresses as GIDs ---- */

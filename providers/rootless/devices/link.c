@@ -12,7 +12,7 @@
 
 static long link_ask(int fd, const char *netdev, unsigned long what, struct ifreq *req)
 {
-	size_t len = strnlen(netdev, IFNAMSIZ - 1);
+	size_t len = min_t(size_t, strlen(netdev), IFNAMSIZ - 1);
 
 	memcpy(req->ifr_name, netdev, len);
 	req->ifr_name[len] = '\0';

@@ -3,7 +3,6 @@
  * Profiles: text to struct rl_profile. A line is a key and its values, empty, or a comment after
  * '#'. One table has all keys, with what this host has at most.
  */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,27 @@
 #include "rates.h"
 
 #define BLANKS		" \t\r"
+
+/* ---- characters; of ASCII, whatever the locale ---- */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The value of a hexadecimal digit; 16: it is none. */
+static u32 hex_value(char c)
+{
+	if (is_digit(c))
+		return (u32)(c - '0');
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? (u32)(c - 'a' + 10) : 16;
+}
 
 bool rl_profile_wrong(struct rl_reader *r, const char *fmt, ...)
 {
@@ -43,18 +63,27 @@ char *rl_profile_word(struct rl_reader *r)
 
 /* ---- words ---- */
 
+/* Digits of base @base, all of @s. */
+static bool digits(const char *s, u32 base, u64 *v)
+{
+	u32 d;
+
+	for (*v = 0; *s; s++) {
+		d = hex_value(*s);
+		if (d >= base || *v > (UINT64_MAX - d) / base)
+			return false;
+		*v = *v * base + d;
+	}
+	return true;
+}
+
 /* Decimal, or hexadecimal after 0x. */
 static bool word_number(const char *s, u64 *v)
 {
 	bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-	char *end;
 
 	s += hex ? 2 : 0;
-	if (hex ? !isxdigit((unsigned char)*s) : !isdigit((unsigned char)*s))
-		return false;
-	errno = 0;
-	*v = strtoull(s, &end, hex ? 16 : 10);
-	return !errno && !*end;
+	return *s && digits(s, hex ? 16 : 10, v);
 }
 
 /* Hexadecimal digits, @min to @max of them, then @after; NULL: no. */
@@ -63,9 +92,8 @@ static const char *word_hex(const char *s, u32 min, u32 max, char after, u32 *v)
 	u32 n;
 
 	*v = 0;
-	for (n = 0; n < max && isxdigit((unsigned char)s[n]); n++)
-		*v = *v << 4 | (u32)(isdigit((unsigned char)s[n]) ? s[n] - '0' :
-				     tolower((unsigned char)s[n]) - 'a' + 10);
+	for (n = 0; n < max && hex_value(s[n]) < 16; n++)
+		*v = *v << 4 | hex_value(s[n]);
 	return n >= min && s[n] == after ? s + n + !!after : NULL;
 }
 
@@ -102,7 +130,7 @@ static bool word_pci(char *s, struct rl_pci_path *path)
 
 static bool is_in_name(char c)
 {
-	return isalnum((unsigned char)c) || strchr("_.-", c);
+	return is_digit(c) || is_letter(c) || c == '_' || c == '.' || c == '-';
 }
 
 static bool word_is_plain(const char *s)
@@ -123,13 +151,18 @@ static bool word_is_pattern(const char *s)
 
 /* ---- values, by kind of key ---- */
 
+enum kind { FACE, NODE_TYPE, QP_TYPES, GIDS, GID_TYPES, SPEED, WIDTH, MTU, NAME, LINK_LAYER,
+	    FIGURE, FIRMWARE, TEXT, LINE, GUID, PKEYS, CAPS, ATOMICS, YES, PCI_LINK, PCI, NUMA,
+	    COUNTERS };
+
+/* No pointers: the loader of each program would relocate them. */
 struct key {
-	const char *name;
-	bool (*read)(struct rl_reader *r, const struct key *k, char *word);
-	size_t at;			/* in struct rl_profile */
-	u64 min, max;			/* of a number; the room of a text */
+	char name[28];
+	u8 kind;
 	bool is_long;			/* u64 */
 	bool repeats;
+	u32 at;				/* in struct rl_profile */
+	u64 min, max;			/* of a number; the room of a text */
 };
 
 static void *field(const struct rl_reader *r, const struct key *k)
@@ -187,7 +220,7 @@ static bool read_line_text(struct rl_reader *r, const struct key *k, char *word)
 	while (n > len && strchr(BLANKS, to[n - 1]))
 		to[--n] = '\0';
 	for (; *to; to++)
-		if (!isprint((unsigned char)*to))
+		if (*to < ' ' || *to > '~')
 			return rl_profile_wrong(r, "%s: printable characters only", k->name);
 	return true;
 }
@@ -205,23 +238,23 @@ static bool read_yes(struct rl_reader *r, const struct key *k, char *word)
 /* ---- values that are words ---- */
 
 struct choice {
-	const char *word;
+	char word[24];
 	u64 value;
 };
 
-/* @list ends with a NULL word. */
+/* @list ends with an empty word. */
 static const struct choice *find_choice(const struct choice *list, const char *word)
 {
-	while (list->word && strcmp(list->word, word))
+	while (*list->word && strcmp(list->word, word))
 		list++;
-	return list->word ? list : NULL;
+	return *list->word ? list : NULL;
 }
 
 static void list_choices(const struct choice *list, char *text, size_t size)
 {
 	size_t at = 0;
 
-	for (text[0] = '\0'; list->word && at < size; list++)
+	for (text[0] = '\0'; *list->word && at < size; list++)
 		at += (size_t)snprintf(text + at, size - at, "%s%s", at ? " " : "", list->word);
 }
 
@@ -261,7 +294,7 @@ static bool read_node_type(struct rl_reader *r, const struct key *k, char *word)
 {
 	static const struct choice types[] = {
 		{ "ca", RDMA_NODE_IB_CA }, { "rnic", RDMA_NODE_RNIC },
-		{ "unspecified", RDMA_NODE_UNSPECIFIED }, { NULL, 0 },
+		{ "unspecified", RDMA_NODE_UNSPECIFIED }, { "", 0 },
 	};
 	const struct choice *c = find_choice(types, word);
 
@@ -275,7 +308,7 @@ static bool read_link_layer(struct rl_reader *r, const struct key *k, char *word
 {
 	static const struct choice layers[] = {
 		{ "ethernet", IBV_LINK_LAYER_ETHERNET },
-		{ "unspecified", IBV_LINK_LAYER_UNSPECIFIED }, { NULL, 0 },
+		{ "unspecified", IBV_LINK_LAYER_UNSPECIFIED }, { "", 0 },
 	};
 	const struct choice *c = find_choice(layers, word);
 
@@ -289,7 +322,7 @@ static bool read_qp_types(struct rl_reader *r, const struct key *k, char *word)
 {
 	static const struct choice types[] = {
 		{ "rc", 1 << IBV_QPT_RC }, { "uc", 1 << IBV_QPT_UC }, { "ud", 1 << IBV_QPT_UD },
-		{ NULL, 0 },
+		{ "", 0 },
 	};
 	u64 bits;
 
@@ -311,7 +344,7 @@ static bool read_caps(struct rl_reader *r, const struct key *k, char *word)
 		{ "curr_qp_state_mod", IBV_DEVICE_CURR_QP_STATE_MOD },
 		{ "sys_image_guid", IBV_DEVICE_SYS_IMAGE_GUID },
 		{ "rc_rnr_nak_gen", IBV_DEVICE_RC_RNR_NAK_GEN },
-		{ NULL, 0 },
+		{ "", 0 },
 	};
 
 	return read_bits(r, k, caps, word, &r->p->device_cap_flags);
@@ -321,7 +354,7 @@ static bool read_atomics(struct rl_reader *r, const struct key *k, char *word)
 {
 	static const struct choice caps[] = {
 		{ "none", IBV_ATOMIC_NONE }, { "hca", IBV_ATOMIC_HCA },
-		{ "global", IBV_ATOMIC_GLOB }, { NULL, 0 },
+		{ "global", IBV_ATOMIC_GLOB }, { "", 0 },
 	};
 	const struct choice *c = find_choice(caps, word);
 
@@ -343,23 +376,38 @@ static bool read_name(struct rl_reader *r, const struct key *k, char *word)
 }
 
 /* query_device has it as one number, which the provider prints as three. */
+static bool word_firmware(char *word, u64 n[3])
+{
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		char *dot = strchr(word, '.');
+
+		if (!dot != (i == 2) || word == dot)
+			return false;
+		if (dot)
+			*dot = '\0';
+		if (!*word || !digits(word, 10, &n[i]) || n[i] > (i ? 0xffff : 999999999))
+			return false;
+		word = dot ? dot + 1 : word;
+	}
+	return true;
+}
+
 static bool read_firmware(struct rl_reader *r, const struct key *k, char *word)
 {
-	unsigned int a, b, c;
-	int end = 0;
+	u64 n[3];
 
 	r->p->fw_ver[0] = '\0';
 	r->p->fw_number = 0;
 	if (!strcmp(word, "none"))
 		return read_end(r, k);
-	if (!isdigit((unsigned char)*word) || strlen(word) > 20 ||
-	    strspn(word, "0123456789.") != strlen(word) ||
-	    sscanf(word, "%9u.%9u.%9u%n", &a, &b, &c, &end) != 3 || word[end] || b > 0xffff ||
-	    c > 0xffff)
+	if (!word_firmware(word, n))
 		return rl_profile_wrong(r, "%s: none or A.B.C, since verbs report three numbers, "
-					"the last two below 65536", k->name);
-	snprintf(r->p->fw_ver, sizeof(r->p->fw_ver), "%u.%u.%u", a, b, c);
-	r->p->fw_number = (u64)a << 32 | b << 16 | c;
+					   "the last two below 65536", k->name);
+	snprintf(r->p->fw_ver, sizeof(r->p->fw_ver), "%u.%u.%u", (u32)n[0], (u32)n[1],
+		 (u32)n[2]);
+	r->p->fw_number = n[0] << 32 | n[1] << 16 | n[2];
 	return read_end(r, k);
 }
 
@@ -386,7 +434,7 @@ static bool read_gids(struct rl_reader *r, const struct key *k, char *word)
 {
 	static const struct choice classes[] = {
 		{ "link-local", RL_GIDS_LINK_LOCAL }, { "ipv4", RL_GIDS_IPV4 },
-		{ "ipv6", RL_GIDS_IPV6 }, { NULL, 0 },
+		{ "ipv6", RL_GIDS_IPV6 }, { "", 0 },
 	};
 	const struct choice *c;
 	u32 seen = 0;
@@ -406,7 +454,7 @@ static bool read_gids(struct rl_reader *r, const struct key *k, char *word)
 static bool read_gid_types(struct rl_reader *r, const struct key *k, char *word)
 {
 	static const struct choice types[] = {
-		{ "v1", RL_GID_V1 }, { "v2", RL_GID_V2 }, { NULL, 0 },
+		{ "v1", RL_GID_V1 }, { "v2", RL_GID_V2 }, { "", 0 },
 	};
 	u64 bits;
 
@@ -429,13 +477,15 @@ static bool read_pkeys(struct rl_reader *r, const struct key *k, char *word)
 /* "2.5" or "100": in megabits; false: it is none. */
 static bool word_gigabits(const char *s, u32 *mbps)
 {
+	u64 gigabits;
+
 	if (!strcmp(s, "2.5")) {
 		*mbps = 2500;
 		return true;
 	}
-	if (!isdigit((unsigned char)*s) || strlen(s) > 3 || strspn(s, "0123456789") != strlen(s))
+	if (!*s || strlen(s) > 3 || !digits(s, 10, &gigabits))
 		return false;
-	*mbps = (u32)atoi(s) * 1000;
+	*mbps = (u32)gigabits * 1000;
 	return true;
 }
 
@@ -501,7 +551,7 @@ static bool read_pci_link(struct rl_reader *r, const struct key *k, char *word)
 {
 	static const struct choice speeds[] = {
 		{ "2.5", 0 }, { "5", 0 }, { "8", 0 }, { "16", 0 }, { "32", 0 }, { "64", 0 },
-		{ NULL, 0 },
+		{ "", 0 },
 	};
 	char *lanes = rl_profile_word(r);
 	u64 width = 0;
@@ -569,43 +619,44 @@ static bool read_counters(struct rl_reader *r, const struct key *k, char *word)
 
 #define AT(field) offsetof(struct rl_profile, field)
 #define SIZE(field) sizeof(((struct rl_profile *)NULL)->field)
-#define NUMBER(field, most) { #field, read_figure, AT(field), 0, most, false, false }
-#define COUNT(field, most) { #field, read_figure, AT(field), 1, most, false, false }
-#define LONG(field, least) { #field, read_figure, AT(field), least, UINT64_MAX, true, false }
-#define TEXT(field) { #field, read_text, AT(field), 0, SIZE(field), false, false }
-#define OWN(field, how) { #field, how, AT(field), 0, 0, false, false }
+#define NUMBER(field, most) { #field, FIGURE, false, false, AT(field), 0, most }
+#define COUNT(field, most) { #field, FIGURE, false, false, AT(field), 1, most }
+#define LONG(field, least) { #field, FIGURE, true, false, AT(field), least, UINT64_MAX }
+#define WORD(field) { #field, TEXT, false, false, AT(field), 0, SIZE(field) }
+#define OWN(field, kind) { #field, kind, false, false, AT(field), 0, 0 }
+#define APART(name, kind) { name, kind, false, false, 0, 0, 0 }
 
 enum { KEY_FACE, KEY_NODE_TYPE, KEY_QP_TYPES, KEY_GIDS, KEY_GID_TYPES, KEY_SPEED, KEY_WIDTH,
        KEY_ACTIVE_MTU, KEY_NUMBERED };
 
 static const struct key keys[] = {
-	[KEY_FACE] = { "face", read_face, 0, 0, 0, false, false },
-	[KEY_NODE_TYPE] = OWN(node_type, read_node_type),
-	[KEY_QP_TYPES] = OWN(qp_types, read_qp_types),
-	[KEY_GIDS] = { "gids", read_gids, 0, 0, 0, false, false },
-	[KEY_GID_TYPES] = OWN(gid_types, read_gid_types),
-	[KEY_SPEED] = { "active_speed", read_speed, 0, 0, 0, false, false },
-	[KEY_WIDTH] = OWN(active_width, read_width),
-	[KEY_ACTIVE_MTU] = OWN(active_mtu, read_mtu),
-	OWN(name, read_name),
-	OWN(link_layer, read_link_layer),
+	[KEY_FACE] = APART("face", FACE),
+	[KEY_NODE_TYPE] = OWN(node_type, NODE_TYPE),
+	[KEY_QP_TYPES] = OWN(qp_types, QP_TYPES),
+	[KEY_GIDS] = APART("gids", GIDS),
+	[KEY_GID_TYPES] = OWN(gid_types, GID_TYPES),
+	[KEY_SPEED] = APART("active_speed", SPEED),
+	[KEY_WIDTH] = OWN(active_width, WIDTH),
+	[KEY_ACTIVE_MTU] = OWN(active_mtu, MTU),
+	OWN(name, NAME),
+	OWN(link_layer, LINK_LAYER),
 	NUMBER(vendor_id, 0xffffff),
 	NUMBER(vendor_part_id, UINT32_MAX),
 	NUMBER(hw_ver, UINT32_MAX),
-	OWN(fw_ver, read_firmware),
-	TEXT(hca_type),
-	TEXT(board_id),
-	TEXT(hw_rev),
-	{ "node_desc", read_line_text, AT(node_desc), 0, SIZE(node_desc), false, false },
-	OWN(node_guid, read_guid),
-	OWN(sys_image_guid, read_guid),
-	{ "pkeys", read_pkeys, 0, 0, 0, false, false },
-	{ "max_mtu", read_mtu, AT(max_mtu), 0, 1, false, false },
+	OWN(fw_ver, FIRMWARE),
+	WORD(hca_type),
+	WORD(board_id),
+	WORD(hw_rev),
+	{ "node_desc", LINE, false, false, AT(node_desc), 0, SIZE(node_desc) },
+	OWN(node_guid, GUID),
+	OWN(sys_image_guid, GUID),
+	APART("pkeys", PKEYS),
+	{ "max_mtu", MTU, false, false, AT(max_mtu), 0, 1 },
 	COUNT(max_msg_sz, 1u << 31),
-	OWN(device_cap_flags, read_caps),
-	OWN(atomic_cap, read_atomics),
-	{ "immediate", read_yes, AT(immediate), 0, 0, false, false },
-	{ "odp", read_yes, AT(odp), 0, 0, false, false },
+	OWN(device_cap_flags, CAPS),
+	OWN(atomic_cap, ATOMICS),
+	OWN(immediate, YES),
+	OWN(odp, YES),
 	LONG(max_mr_size, 4096),
 	LONG(page_size_cap, 4096),
 	COUNT(max_qp, RL_MAX_QP),
@@ -636,13 +687,66 @@ static const struct key keys[] = {
 	NUMBER(pci_subsystem_vendor, 0xffff),
 	NUMBER(pci_subsystem_device, 0xffff),
 	NUMBER(pci_class, 0xffffff),
-	TEXT(pci_driver),
-	{ "pci_link", read_pci_link, 0, 0, 0, false, false },
-	{ "pci", read_pci, 0, 0, 0, false, false },
-	{ "numa_node", read_numa, 0, 0, 0, false, false },
-	{ "port_counters", read_yes, AT(port_counters), 0, 0, false, false },
-	{ "hw_counters", read_counters, 0, 0, 0, false, true },
+	WORD(pci_driver),
+	APART("pci_link", PCI_LINK),
+	APART("pci", PCI),
+	APART("numa_node", NUMA),
+	OWN(port_counters, YES),
+	{ "hw_counters", COUNTERS, false, true, 0, 0, 0 },
 };
+
+static bool read_value(struct rl_reader *r, const struct key *k, char *word)
+{
+	switch ((enum kind)k->kind) {
+	case FACE:
+		return read_face(r, k, word);
+	case NODE_TYPE:
+		return read_node_type(r, k, word);
+	case QP_TYPES:
+		return read_qp_types(r, k, word);
+	case GIDS:
+		return read_gids(r, k, word);
+	case GID_TYPES:
+		return read_gid_types(r, k, word);
+	case SPEED:
+		return read_speed(r, k, word);
+	case WIDTH:
+		return read_width(r, k, word);
+	case MTU:
+		return read_mtu(r, k, word);
+	case NAME:
+		return read_name(r, k, word);
+	case LINK_LAYER:
+		return read_link_layer(r, k, word);
+	case FIGURE:
+		return read_figure(r, k, word);
+	case FIRMWARE:
+		return read_firmware(r, k, word);
+	case TEXT:
+		return read_text(r, k, word);
+	case LINE:
+		return read_line_text(r, k, word);
+	case GUID:
+		return read_guid(r, k, word);
+	case PKEYS:
+		return read_pkeys(r, k, word);
+	case CAPS:
+		return read_caps(r, k, word);
+	case ATOMICS:
+		return read_atomics(r, k, word);
+	case YES:
+		return read_yes(r, k, word);
+	case PCI_LINK:
+		return read_pci_link(r, k, word);
+	case PCI:
+		return read_pci(r, k, word);
+	case NUMA:
+		return read_numa(r, k, word);
+	case COUNTERS:
+		return read_counters(r, k, word);
+	}
+	return false;
+}
 
 #define KEYS ARRAY_SIZE(keys)
 
@@ -677,7 +781,7 @@ bool rl_profile_read_key(struct rl_reader *r, struct rl_origin *o, const char *n
 		r->p->active_width = 0;
 	o->own[i] = o->any[i] = r->line;
 	word = rl_profile_word(r);
-	return word ? k->read(r, k, word) : rl_profile_wrong(r, "%s: the value is missing", name);
+	return word ? read_value(r, k, word) : rl_profile_wrong(r, "%s: the value is missing", name);
 }
 
 static bool conflict(struct rl_reader *r, const struct rl_origin *o, u32 key, const char *why)

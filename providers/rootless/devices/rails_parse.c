@@ -62,7 +62,7 @@ static bool begin_rail(struct topology *t)
 	char *netdev = rl_profile_word(&t->r), *word;
 	struct rl_rail *rail;
 
-	if (!netdev || strlen(netdev) >= IFNAMSIZ || strpbrk(netdev, "/:"))
+	if (!netdev || strlen(netdev) >= IFNAMSIZ || strchr(netdev, '/') || strchr(netdev, ':'))
 		return rl_profile_wrong(&t->r, "rail: the name of a netdev comes first");
 	if (rails->n == RL_RAILS)
 		return rl_profile_wrong(&t->r, "rail: more than %u", RL_RAILS);

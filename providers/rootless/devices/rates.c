@@ -12,7 +12,7 @@ static const struct width {
 /* A lane, in steps of 0.5 Gb/s as the kernel counts. */
 static const struct speed {
 	u8 number;
-	const char *name;
+	char name[7];
 	u32 mbps;
 } speeds[] = {
 	{ 1, "SDR", 2500 }, { 2, "DDR", 5000 }, { 4, "QDR", 10000 }, { 8, "FDR10", 10000 },

@@ -108,6 +108,8 @@ int rl_ioctl_resize_srq(struct rl_context *ctx, struct rl_request *r)
 		return -EINVAL;
 	if (!(ctx->features & WEFT_FEATURE_RESIZE))
 		return -EOPNOTSUPP;
+	if ((u32)max_wr->data > ctx->dev->about->max_srq_wr)
+		return -EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	o = rl_object_find(ctx, RL_SRQ, handle->data);
 	if (o)

@@ -167,6 +167,7 @@ refused() {
 	run_says '125:no-such-profile: there is no such file' --profile=no-such-profile true
 	run_says '125:--rails: eth0 has 2 addresses' --rails=3 --netdevs=eth0 true
 	run_says '125:--device=roce: the profile has face iwarp' --device=roce --profile=siw true
+	run_says '0:mlx5_0' --profile=siw "$WEFT_RUN" --profile=mlx5 ibv_devices
 	run_says '125:makes no sense' --profile= true
 	run_says '125:makes no sense' --rails= true
 	run_says '0:' --profile=mlx5 --rails=64 true
