@@ -509,22 +509,31 @@ static void remove_extensions(struct rl_setup *s)
 	}
 }
 
+static bool try_setup(const struct rl_wishes *w)
+{
+	struct rl_profile_error e;
+	const char *file;
+
+	if (rl_setup_make(w, list.first, &list.setup, &file, &e)) {
+		if (!list.setup.rails.n || face_is_as_asked(list.setup.rails.at[0].about))
+			return true;
+		rl_rails_free(&list.setup.rails);
+	} else if (e.line) {
+		rl_complain("%s is ignored: line %u: %s", file ? file : w->profile, e.line, e.why);
+	} else {
+		rl_complain("%s is ignored: %s", file ? file : "WEFT_RAILS", e.why);
+	}
+	return false;
+}
+
 static void make_setup(void)
 {
 	const struct rl_options *o = rl_options();
 	struct rl_wishes w = { o->profile, o->rails, o->netdevs, !o->roce };
-	struct rl_profile_error e;
-	const char *file;
 
-	while (!rl_setup_make(&w, list.first, &list.setup, &file, &e) ||
-	       (list.setup.rails.n && !face_is_as_asked(list.setup.rails.at[0].about))) {
-		if (!list.setup.rails.n)
-			rl_complain("%s is ignored: line %u: %s", file ? file : "WEFT_RAILS",
-				    e.line, e.why);
-		rl_rails_free(&list.setup.rails);
-		if (!w.profile && !w.rails)
-			return;
+	if (!try_setup(&w) && (w.profile || w.rails)) {
 		w.profile = w.rails = NULL;
+		try_setup(&w);
 	}
 	if (!o->extensions)
 		remove_extensions(&list.setup);

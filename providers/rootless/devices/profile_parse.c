@@ -781,7 +781,9 @@ bool rl_profile_read_key(struct rl_reader *r, struct rl_origin *o, const char *n
 		r->p->active_width = 0;
 	o->own[i] = o->any[i] = r->line;
 	word = rl_profile_word(r);
-	return word ? read_value(r, k, word) : rl_profile_wrong(r, "%s: the value is missing", name);
+	if (!word)
+		return rl_profile_wrong(r, "%s: the value is missing", name);
+	return read_value(r, k, word);
 }
 
 static bool conflict(struct rl_reader *r, const struct rl_origin *o, u32 key, const char *why)
