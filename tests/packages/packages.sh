@@ -105,6 +105,7 @@ provider_is_loaded() {
 rootless_runs() {
 	local as=(setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs) server
 	"${as[@]}" weft-run --check
+	"${as[@]}" weft-run --profile=mlx5 --rails=2 ibv_devices | grep mlx5_1
 	"${as[@]}" timeout 60 weft-run rping -s -a 127.0.0.1 -C 10 &
 	server=$!
 	until grep -q ':1C06 00000000:0000 0A' /proc/net/tcp; do
