@@ -26,8 +26,9 @@ static void port_changed(const struct rl_device *d, bool up)
 	struct rl_context *ctx;
 
 	pthread_mutex_lock(&events.lock);
+	/* A parent's eventfd is its own, until this process takes its context over. */
 	list_for_each_entry(ctx, &events.contexts, ports)
-		if (ctx->dev == d)
+		if (ctx->dev == d && !rl_file_is_inherited(&ctx->file))
 			rl_chan_report(ctx->async, NULL, NULL, &desc, sizeof(desc));
 	pthread_mutex_unlock(&events.lock);
 }

@@ -16,6 +16,7 @@ tests() {
 		rate-is-the-same-by-verbs-and-sysfs rates_agree
 		monitors-find-what-they-read monitors_read
 		port-follows-its-netdev port_follows
+		events-of-a-port-reach-parent-and-child port_events
 		each-face-meets-the-other faces_meet
 		the-wire-does-not-show-the-face wire_of_faces
 		weft-run-refuses-what-it-would-not-reach refusals
@@ -177,6 +178,22 @@ pingpong() {
 }
 
 # --- the port, and what monitors and schedulers read ---
+
+# A child that opens the device itself has its events, and leaves its parent's alone.
+port_events() {
+	[ "$OWN_NET" = yes ] || skip "lo is the host's"
+	pair weft:weft
+	start_b ports weft-ports weft_lo
+	wait_for 20 grep -q 'parent waits' "$TEST_DIR/ports.log" && wait_for 20 grep -q 'child waits' "$TEST_DIR/ports.log" ||
+		fail "they do not wait; $(cat "$TEST_DIR/ports.log")"
+	ip link set lo down
+	ip link set lo up
+	finish_b ports
+	[ "$(grep -E 'port (error|active) 1$' "$TEST_DIR/ports.log" | sort)" = "child port active 1
+child port error 1
+parent port active 1
+parent port error 1" ] || fail "$(cat "$TEST_DIR/ports.log")"
+}
 
 # Lanes and their speed: gigabits a second, by pyverbs.
 rate_by_verbs() {
