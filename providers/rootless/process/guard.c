@@ -16,8 +16,8 @@
 #define MASK_SIZE 8
 
 /*
- * Where guarded code is left. GCC's own pair takes a few instructions, libc's takes dozens. It keeps
- * no signal mask, sanitizers do not know it, and it is tried on x86 alone.
+ * Where guarded code is left. GCC's own pair takes a few instructions, libc's takes dozens. It
+ * keeps no signal mask, sanitizers do not know it, and it is tried on x86 alone.
  */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
 	!defined(RL_SANITIZED) && defined(__x86_64__)
