@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # Does every byte arrive? weft-verify moves seeded patterns by Write, Read and Send, both ways at
 # once. The other side checks every byte, and buffers are overwritten at their completion: with CRC
-# and without, at both usual MTUs, and over a network that loses 1 % of the segments.
+# and without, at both usual MTUs, over a network that loses 1 % of the segments, and with FPDUs larger
+# than a segment.
 # Environment: VERIFY_MB  how much, each time (4)
 #
 # Over siw it fails now and then (siw answers zero-length Reads wrongly; one failure, a flush
@@ -26,10 +27,13 @@ tests() {
 				done
 			done
 		done
+		for crc in 1 0; do
+			echo "${pair/:/-}-mtu1500-crc$crc-large-fpdus verify $pair 1500 $crc 0 large_fpdus"
+		done
 	done
 }
 
-# verify PAIR MTU CRC LOSS
+# verify PAIR MTU CRC LOSS [OPTION]: with OPTION on.
 verify() {
 	local opts kinds=()
 	read -ra opts <<<"-p 7471 $(verify_options "$1")"
@@ -38,6 +42,8 @@ verify() {
 	pair "$1" "$2"
 	[[ $1 != weft:* ]] || option "$DEV_A" crc "$3" || fail "no CRC option on a"
 	[[ $1 != *:weft ]] || at b option "$DEV_B" crc "$3" || fail "no CRC option on b"
+	[[ -z ${5-} || $1 != weft:* ]] || option "$DEV_A" "$5" 1 || fail "no option $5 on a"
+	[[ -z ${5-} || $1 != *:weft ]] || at b option "$DEV_B" "$5" 1 || fail "no option $5 on b"
 	[ "$4" = 0 ] || { lose "$4" && at b lose "$4"; } || fail "netem cannot be had"
 	start_b server weft-verify -l -b "$IP_B" "${opts[@]}"
 	wait_listen_b 7471
