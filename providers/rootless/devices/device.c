@@ -165,7 +165,7 @@ static void set_name(struct rl_device *d)
 		snprintf(d->name, sizeof(d->name), "weft%u", d->index);
 	if (!name_is_taken(d))
 		return;
-	strcpy(name, d->name);
+	memcpy(name, d->name, strlen(d->name) + 1);
 	snprintf(d->name, sizeof(d->name), "%.*s_%u", RL_PROFILE_NAMES - 5, name, d->index);
 }
 
@@ -200,7 +200,7 @@ static bool find_folder_of(const char *netdev, char *folder, size_t size)
 	link[n] = '\0';
 	if (strncmp(link, "../../../devices/pci", 20) || (size_t)n - 9 >= size)
 		return false;
-	strcpy(folder, link + 9);
+	memcpy(folder, link + 9, strlen(link + 9) + 1);
 	return true;
 }
 
@@ -463,7 +463,7 @@ static void append_device(const struct rl_rail *rail)
 	struct rl_link l;
 
 	*d = (struct rl_device){ .index = list.count, .about = rail->about };
-	strcpy(d->netdev, rail->netdev);
+	memcpy(d->netdev, rail->netdev, strlen(rail->netdev) + 1);
 	d->ifindex = if_nametoindex(d->netdev);
 	set_place(d);
 	set_name(d);

@@ -49,7 +49,7 @@ void rl_link_bus(const char *netdev, char name[RL_LINK_BUS])
 	if (fd < 0)
 		return;
 	if (!link_ask(fd, netdev, SIOCETHTOOL, &req) && memchr(info.bus_info, '\0', RL_LINK_BUS))
-		strcpy(name, info.bus_info);
+		memcpy(name, info.bus_info, strlen(info.bus_info) + 1);
 	rl_raw(SYS_close, fd);
 }
 

@@ -107,9 +107,10 @@ static void fill_net(struct rl_node *dir, const struct rl_device *d)
 {
 	char up[3 * 16 + 1] = "";
 	const char *s;
+	size_t at = 0;
 
-	for (s = d->pci_folder; s && strlen(up) + 4 < sizeof(up); s = strchr(s + 1, '/'))
-		strcat(up, "../");
+	for (s = d->pci_folder; s && at + 3 < sizeof(up); s = strchr(s + 1, '/'))
+		at += rl_node_print(up + at, sizeof(up) - at, "../");
 	rl_node_add_link(rl_node_add_dir(dir, "net"), d->netdev, "%s../class/net/%s", up,
 			 d->netdev);
 }

@@ -203,7 +203,8 @@ static bool read_text(struct rl_reader *r, const struct key *k, char *word)
 					(unsigned long long)k->max - 1);
 	if (!word_is_plain(word))
 		return rl_profile_wrong(r, "%s: letters, digits and _.- only", k->name);
-	strcpy(field(r, k), strcmp(word, "none") ? word : "");
+	word = strcmp(word, "none") ? word : "";
+	memcpy(field(r, k), word, strlen(word) + 1);
 	return read_end(r, k);
 }
 
@@ -371,7 +372,7 @@ static bool read_name(struct rl_reader *r, const struct key *k, char *word)
 	if (strlen(word) >= sizeof(r->p->name) || !word_is_pattern(word))
 		return rl_profile_wrong(r, "%s: at most %zu letters, digits, _.-, and %%d %%n %%p",
 					k->name, sizeof(r->p->name) - 1);
-	strcpy(r->p->name, word);
+	memcpy(r->p->name, word, strlen(word) + 1);
 	return read_end(r, k);
 }
 
@@ -598,7 +599,7 @@ static bool add_counter(struct rl_reader *r, const struct key *k, const char *wo
 			return rl_profile_wrong(r, "%s: %s twice", k->name, word);
 	if (p->nhw_counters == RL_PROFILE_COUNTERS)
 		return rl_profile_wrong(r, "%s: more than %u", k->name, RL_PROFILE_COUNTERS);
-	strcpy(p->hw_counters[p->nhw_counters++], word);
+	memcpy(p->hw_counters[p->nhw_counters++], word, strlen(word) + 1);
 	return true;
 }
 

@@ -69,7 +69,7 @@ static bool begin_rail(struct topology *t)
 	rail = &rails->at[rails->n];
 	rails->own[rails->n] = t->base;
 	*rail = (struct rl_rail){ .about = &rails->own[rails->n], .line = t->r.line };
-	strcpy(rail->netdev, netdev);
+	memcpy(rail->netdev, netdev, strlen(netdev) + 1);
 	t->r.p = &rails->own[rails->n++];
 	t->of_rail = (struct rl_origin){ 0 };
 	memcpy(t->of_rail.any, t->of_base.any, sizeof(t->of_rail.any));

@@ -58,7 +58,7 @@ static struct rl_rail *add_rail(struct rl_setup *s, const char *netdev)
 	struct rl_rail *rail = &s->rails.at[s->rails.n++];
 
 	rail->about = &s->base;
-	strcpy(rail->netdev, netdev);
+	memcpy(rail->netdev, netdev, strlen(netdev) + 1);
 	return rail;
 }
 

@@ -65,17 +65,17 @@ static int enter_link(struct walk *w, const struct rl_node *link, const char *be
 static int tree_step(struct walk *w, size_t len, bool follow)
 {
 	const char *behind = w->rest + len;
-	const struct rl_node *child;
+	const struct rl_node *dir = w->at, *child;
 
-	if (!S_ISDIR(w->at->mode))
+	if (!S_ISDIR(dir->mode))
 		return -ENOTDIR;
-	child = rl_node_find(w->at, w->rest, len);
+	child = rl_node_find(dir, w->rest, len);
 	if (len == 1 && w->rest[0] == '.')
-		child = w->at;
+		child = dir;
 	else if (len == 2 && !memcmp(w->rest, "..", 2))
-		child = w->at->parent;
+		child = dir->parent;
 	if (!child)
-		return w->at->merged ? RL_ELSEWHERE : -ENOENT;
+		return dir->merged ? RL_ELSEWHERE : -ENOENT;
 	if (!child->mode)
 		return -ENOENT;
 	if (S_ISLNK(child->mode) && (*behind || follow))

@@ -219,7 +219,7 @@ rails_by_perftest() {
 	for i in 0 1; do
 		run_apart "$TEST_DIR/client-$i" ib_write_bw -d mlx5_$i -p $((18520 + i)) -D 4 127.0.0.1
 	done
-	wait_for 10 rails_connected || fail "no connection from each rail's address; $(cat /proc/net/tcp | awk '{print $2, $3, $4}' | sort | uniq -c | tail -5)"
+	wait_for 10 rails_connected || fail "no connection from each rail's address; $(awk '{print $2, $3, $4}' /proc/net/tcp | sort | uniq -c | tail -5)"
 	for i in 0 1; do
 		finish_b "client-$i"
 		finish_b "server-$i"

@@ -179,13 +179,14 @@ pingpong() {
 
 # --- the port, and what monitors and schedulers read ---
 
+both_wait() { [ "$(grep -c waits "$TEST_DIR/ports.log")" = 2 ]; }
+
 # A child that opens the device itself has its events, and leaves its parent's alone.
 port_events() {
 	[ "$OWN_NET" = yes ] || skip "lo is the host's"
 	pair weft:weft
 	start_b ports weft-ports weft_lo
-	wait_for 20 grep -q 'parent waits' "$TEST_DIR/ports.log" && wait_for 20 grep -q 'child waits' "$TEST_DIR/ports.log" ||
-		fail "they do not wait; $(cat "$TEST_DIR/ports.log")"
+	wait_for 20 both_wait || fail "they do not wait; $(cat "$TEST_DIR/ports.log")"
 	ip link set lo down
 	ip link set lo up
 	finish_b ports
