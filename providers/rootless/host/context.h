@@ -40,7 +40,8 @@ struct rl_context {
 	struct rl_object **chunks[RL_CHUNKS]; /* by handle; written under the lock, read without */
 	u32 next_handle;
 	struct rl_chan *async;
-	struct list_head ports;		/* host/port_events.c's */
+	struct list_head ports;		/* host/port_events.c's, as the next two are */
+	u32 ports_reported, ports_read;	/* events */
 };
 
 /* The object that @handle names, if it is of @kind; else NULL. */

@@ -11,11 +11,19 @@
 #include "devices/port_watch.h"
 #include "port_events.h"
 
+/* Of a context whose program reads none; it asks for the state when it reads them. */
+#define MOST_UNREAD 256
+
 static struct {
 	pthread_mutex_t lock;
 	struct list_head contexts;
 	struct rl_port_watch *watch;	/* NULL: none, or it cannot be had */
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER, .contexts = LIST_HEAD_INIT(events.contexts) };
+
+static bool has_room(const struct rl_context *ctx)
+{
+	return ctx->ports_reported - READ_ONCE(ctx->ports_read) < MOST_UNREAD;
+}
 
 static void port_changed(const struct rl_device *d, bool up)
 {
@@ -27,9 +35,12 @@ static void port_changed(const struct rl_device *d, bool up)
 
 	pthread_mutex_lock(&events.lock);
 	/* A parent's eventfd is its own, until this process takes its context over. */
-	list_for_each_entry(ctx, &events.contexts, ports)
-		if (ctx->dev == d && !rl_file_is_inherited(&ctx->file))
-			rl_chan_report(ctx->async, NULL, NULL, &desc, sizeof(desc));
+	list_for_each_entry(ctx, &events.contexts, ports) {
+		if (ctx->dev != d || rl_file_is_inherited(&ctx->file) || !has_room(ctx))
+			continue;
+		ctx->ports_reported++;
+		rl_chan_report(ctx->async, ctx, &ctx->ports_read, &desc, sizeof(desc));
+	}
 	pthread_mutex_unlock(&events.lock);
 }
 
@@ -61,6 +72,9 @@ void rl_port_events_remove(struct rl_context *ctx)
 		events.watch = NULL;
 	}
 	pthread_mutex_unlock(&events.lock);
+	/* Its channel may be open for longer. */
+	if (ctx->async)
+		rl_chan_drop(ctx->async, ctx);
 	if (last)
 		rl_port_watch_end(last);
 }

@@ -17,6 +17,7 @@ tests() {
 		monitors-find-what-they-read monitors_read
 		port-follows-its-netdev port_follows
 		events-of-a-port-reach-parent-and-child port_events
+		unread-events-of-a-port-are-bounded port_events_bounded
 		each-face-meets-the-other faces_meet
 		the-wire-does-not-show-the-face wire_of_faces
 		weft-run-refuses-what-it-would-not-reach refusals
@@ -194,6 +195,36 @@ port_events() {
 child port error 1
 parent port active 1
 parent port error 1" ] || fail "$(cat "$TEST_DIR/ports.log")"
+}
+
+# 300 flaps are 600 events: the program has 256 of them, in order.
+port_events_bounded() {
+	[ "$OWN_NET" = yes ] || skip "lo is the host's"
+	pair weft:weft
+	local i line
+	coproc UNREAD { PATH=${PATH#*:} exec $AS_USER "$WEFT_RUN" /usr/bin/python3 -c '
+import os, select, sys
+from pyverbs.device import Context
+c = Context(name="weft_lo")
+print("open", flush=True)
+sys.stdin.readline()
+seen = []
+fds = "/proc/self/fd/"
+fd = [int(f) for f in os.listdir(fds) if int(f) < 100 and "eventfd" in os.path.realpath(fds + f)][0]
+while select.select([fd], [], [], 1)[0]:
+    e = c.get_async_event()
+    seen.append(e.event_type)
+    e.ack()
+print(len(seen), set(seen[::2]), set(seen[1::2]), flush=True)'; }
+	read -r -t 20 line <&"${UNREAD[0]}"
+	[ "$line" = open ] || fail "it does not open the device: $line"
+	for ((i = 0; i < 300; i++)); do
+		ip link set lo down
+		ip link set lo up
+	done
+	echo >&"${UNREAD[1]}"
+	read -r -t 60 line <&"${UNREAD[0]}"
+	[ "$line" = "256 {10} {9}" ] || fail "events: $line"
 }
 
 # Lanes and their speed: gigabits a second, by pyverbs.
