@@ -75,7 +75,7 @@ group_rootless() {
 	VERIFY_MB=256 tests/lab/run.sh rootless $rootless_busy
 }
 group_rootless_san() {
-	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless hand datagram sockets
+	SAN=address,undefined TESTS="$sanitized" tests/lab/run.sh rootless traffic programs tools rootless profiles hand datagram sockets
 }
 # Those whose tests mostly wait, for peers and for time-outs.
 # shellcheck disable=SC2086 # a list
@@ -83,6 +83,7 @@ group_rootless_waits() { tests/lab/run.sh rootless $rootless_waiting; }
 sanitized='rping-.*|ib_.*-mtu1500|verbs|requests-.*|ucmatose-.*|cmtime|rstream-.*|devices-are.*|all-.*|fork'
 sanitized+='|calls-.*|posted-.*|.*rule.*|server-speaks-.*|only-.*|option-.*|used-.*|edges-.*|numbers-.*|waits-.*|turns-take.*|python-asyncio|iperf3'
 sanitized+='|interface|by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|sidr-.*|udaddy|groups|mckey|extended-verbs|rcopy-.*|fio-.*|read-only.*|three-thousand-.*'
+sanitized+='|.*-tells-one-story|limits-of-.*|rails-.*|gids-.*|each-gid-.*|port-follows-.*|events-of-.*'
 # With more data, and more that comes and goes. Then some with TSan in the library.
 group_rootless_full() {
 	VERIFY_MB=1024 CHURN=full tests/lab/run.sh rootless verify churn || return
