@@ -32,27 +32,44 @@ static void gid_of(const struct sockaddr_in *a, union ibv_gid *gid)
 	memcpy(gid->raw + 12, &a->sin_addr, 4);
 }
 
-/* The one whose GID 0 is of the address that the tester has called. */
-static struct ibv_context *device_of(const union ibv_gid *own)
+/* The index of the last entry, of RoCE v2; -1: @verbs does not have it. */
+static int index_of(struct ibv_context *verbs, const union ibv_gid *own)
+{
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	int found = -1;
+
+	if (ibv_query_port(verbs, 1, &port))
+		return -1;
+	for (int i = 0; i < port.gid_tbl_len; i++)
+		if (!ibv_query_gid(verbs, 1, i, &gid) && !memcmp(&gid, own, sizeof(gid)))
+			found = i;
+	return found;
+}
+
+/* The one that has the GID of the address that the tester has called, and its index there. */
+static struct ibv_context *device_of(const union ibv_gid *own, int *index)
 {
 	static struct ibv_context *verbs;
+	static int at = -1;
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	union ibv_gid gid;
 
 	for (int i = 0; list && list[i] && !verbs; i++) {
 		verbs = ibv_open_device(list[i]);
-		if (verbs && (ibv_query_gid(verbs, 1, 0, &gid) || memcmp(&gid, own, sizeof(gid)))) {
+		at = verbs ? index_of(verbs, own) : -1;
+		if (verbs && at < 0) {
 			ibv_close_device(verbs);
 			verbs = NULL;
 		}
 	}
 	if (list)
 		ibv_free_device_list(list);
+	*index = at;
 	return verbs;
 }
 
-static int connect_qp(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t qpn, uint32_t psn,
-		      uint32_t own_psn)
+static int connect_qp(struct ibv_qp *qp, const union ibv_gid *peer, int index, uint32_t qpn,
+		      uint32_t psn, uint32_t own_psn)
 {
 	const int rights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_qp_attr a = {
@@ -60,7 +77,9 @@ static int connect_qp(struct ibv_qp *qp, const union ibv_gid *peer, uint32_t qpn
 		.path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .rq_psn = psn, .sq_psn = own_psn,
 		.max_dest_rd_atomic = DEPTH, .max_rd_atomic = DEPTH, .min_rnr_timer = 1,
 		.timeout = 14, .retry_cnt = 7,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .dgid = *peer, .hop_limit = 1 } },
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = {
+			.dgid = *peer, .sgid_index = (uint8_t)index, .hop_limit = 1,
+		} },
 	};
 	int err = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				IBV_QP_ACCESS_FLAGS);
@@ -86,6 +105,7 @@ static int join(struct link *l, int fd, const uint8_t *said)
 	struct reflector_request q;
 	union ibv_gid own_gid, gid;
 	uint32_t psn = next_psn++ & 0xffffff;
+	int index;
 
 	if (getsockname(fd, (struct sockaddr *)&own, &len) ||
 	    getpeername(fd, (struct sockaddr *)&peer, &len) ||
@@ -93,9 +113,10 @@ static int join(struct link *l, int fd, const uint8_t *said)
 		return -1;
 	gid_of(&own, &own_gid);
 	gid_of(&peer, &gid);
-	l->verbs = device_of(&own_gid);
+	l->verbs = device_of(&own_gid, &index);
 	if (!l->verbs || join_session(l, &q) ||
-	    connect_qp(l->qp, &gid, get32(said + REFL_REQUEST_LEN), get32(said + REFL_REQUEST_LEN + 4), psn))
+	    connect_qp(l->qp, &gid, index, get32(said + REFL_REQUEST_LEN),
+		       get32(said + REFL_REQUEST_LEN + 4), psn))
 		return -1;
 	put32(answer, l->qp->qp_num);
 	put32(answer + 4, psn);
