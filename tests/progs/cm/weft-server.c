@@ -3,7 +3,8 @@
  * A server of weft-churn's clients, many at once and for ever, whatever they do:
  *   weft-server ADDR PORT
  * A client that fails costs it a line. It has one CQ, one SRQ and one region; of each connection it
- * has an id and a QP, which it destroys when the connection is over.
+ * has an id and a QP, which it destroys when the connection is over. It touches all of its memory
+ * at the start: what grows later is not the program's.
  */
 #include <errno.h>
 #include <poll.h>
@@ -147,6 +148,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "weft-server ADDR PORT\n");
 		return 2;
 	}
+	memset(buf, 1, sizeof(buf));
 	own = tcp_address(argv[1], atoi(argv[2]));
 	events = rdma_create_event_channel();
 	if (!events || rdma_create_id(events, &listener, NULL, RDMA_PS_TCP) ||
