@@ -32,6 +32,7 @@ struct fault_dir {
 	bool raw;           /* not to be taken apart any more */
 	bool swallow;       /* nothing more is let through */
 	bool initiator, kill;
+	unsigned int segments;  /* of TCP, that brought what has come of the start-up frame */
 	uint8_t flags, rev; /* of the frame that passed */
 	struct mpa_enh asked;   /* its words, as a manner reads them */
 	struct fpdu_tx tx;

@@ -189,8 +189,10 @@ size_t frame_pass(struct fault_dir *d, struct fault_dir *other, bool out,
 {
 	size_t len, n;
 
+	/* A busy host may have all segments of a frame together: it is cut all the same. */
 	if (!out && (fault_is(I_FRAME_ONE) || manner_is(MANNER_IRDMA)) && d->len &&
-	    (d->len < MPA_HEAD || d->len < (size_t)MPA_HEAD + get16(d->buf + 18)))
+	    (d->segments > 1 || d->len < MPA_HEAD ||
+	     d->len < (size_t)MPA_HEAD + get16(d->buf + 18)))
 		d->kill = true;
 	if (d->len < MPA_HEAD)
 		return 0;

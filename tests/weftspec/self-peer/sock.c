@@ -2,9 +2,9 @@
 /* Sockets for the stack: one poll loop, no threads. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,13 +158,25 @@ static void deliver_octets(struct end *e, const u8 *p, size_t n)
 		reflect_request(e);
 }
 
+/* 0: TCP does not tell. */
+static unsigned int segments_of(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) ? 0 : info.tcpi_data_segs_in;
+}
+
 static void on_readable(struct end *e)
 {
 	static u8 buf[65536], changed[FAULT_ROOM];
 	/* A busy host may have all pieces of a long FPDU together: it is cut all the same. */
 	size_t m, most = fault_is(I_WHOLE) ? 4096 : sizeof(buf);
-	ssize_t n = recv(e->fd, buf, most, 0);
+	ssize_t n;
 
+	if (!e->in.framed)
+		e->in.segments = segments_of(e->fd);
+	n = recv(e->fd, buf, most, 0);
 	if (n > 0) {
 		m = fault_in(&e->in, &e->out, buf, n, changed, sizeof(changed));
 		if (m)
