@@ -29,28 +29,27 @@ static int kick = -1;			/* hidden; readable while threads are to leave; -1: none
 /* Of this thread. */
 static __thread bool is_waiting;	/* counted in waiting */
 static __thread u32 own_changing;	/* its part of changing */
-static __thread u32 own_changes;	/* its part of changes */
 static __thread struct {
 	bool known;
 	u32 changes, removals;		/* what they were then */
-	u64 restart, end;		/* signals with handlers of either kind */
+	bool any;			/* a signal has a handler */
 } seen;
 
 /* ---- which handlers there are ---- */
 
 /* The action of a fault that the guard intercepts is the one that the program asked for. */
-static bool ask_guard(int sig, u64 *restart, u64 *end)
+static bool ask_guard(int sig, bool *any)
 {
 	struct sigaction a;
 
 	if (!rl_guard_action(sig, NULL, &a))
 		return false;
 	if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN))
-		*(a.sa_flags & SA_RESTART ? restart : end) |= BIT(sig);
+		*any = true;
 	return true;
 }
 
-static void ask_kernel(int sig, u64 *restart, u64 *end)
+static void ask_kernel(int sig, bool *any)
 {
 	struct {
 		void (*handler)(int sig);
@@ -61,19 +60,18 @@ static void ask_kernel(int sig, u64 *restart, u64 *end)
 
 	if (!rl_raw(SYS_rt_sigaction, sig, NULL, &a, MASK_SIZE) && a.handler != SIG_DFL &&
 	    a.handler != SIG_IGN)
-		*(a.flags & SA_RESTART ? restart : end) |= BIT(sig);
+		*any = true;
 }
 
 static void look_again(u32 now, u32 removed)
 {
-	u64 restart = 0, end = 0;
+	bool any = false;
 	int sig;
 
-	for (sig = 1; sig <= 64; sig++)
-		if (!(BIT(sig) & LIBCS) && !ask_guard(sig, &restart, &end))
-			ask_kernel(sig, &restart, &end);
-	seen.restart = restart;
-	seen.end = end;
+	for (sig = 1; sig <= 64 && !any; sig++)
+		if (!(BIT(sig) & LIBCS) && !ask_guard(sig, &any))
+			ask_kernel(sig, &any);
+	seen.any = any;
 	seen.changes = now;
 	seen.removals = removed;
 	seen.known = true;
@@ -93,12 +91,6 @@ static void look(void)
 static u32 load(const u32 *n)
 {
 	return __atomic_load_n(n, __ATOMIC_SEQ_CST);
-}
-
-/* By other threads. A handler that has interrupted a wait may set handlers, too. */
-static u32 others_changes(void)
-{
-	return load(&changes) - own_changes;
 }
 
 /* The descriptor is its parent's, too. */
@@ -138,7 +130,7 @@ static void count_in(void)
 	__atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
 }
 
-void rl_wait_abandon(void)
+static void count_out(void)
 {
 	if (!is_waiting)
 		return;
@@ -146,22 +138,11 @@ void rl_wait_abandon(void)
 	__atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
 }
 
-static void block_signals(struct rl_wait_signals *w)
-{
-	const u64 all = BLOCKED;
-
-	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &all, &w->mask, MASK_SIZE);
-	/* The guard may unblock them meanwhile, for good. */
-	w->mask &= ~(BIT(SIGSEGV) | BIT(SIGBUS));
-	w->blocked = true;
-}
-
 bool rl_wait_begin(struct rl_wait_signals *w)
 {
-	if (w->begun && !load(&changing))
+	if (w->begun && !load(&changing) && load(&changes) == w->changes)
 		return true;
 	rl_wait_end(w);
-	w->blocked = w->ends = false;
 	if (!has_kick())
 		return false;
 	w->begun = true;
@@ -171,12 +152,8 @@ bool rl_wait_begin(struct rl_wait_signals *w)
 		return false;
 	}
 	look();
-	w->changes = others_changes();
-	if (!(seen.restart | seen.end))
-		return true;
-	block_signals(w);
-	w->ends = seen.end & ~w->mask;
-	if (w->ends && seen.restart & ~w->mask)
+	w->changes = load(&changes);
+	if (seen.any)
 		rl_wait_end(w);
 	return w->begun;
 }
@@ -186,14 +163,7 @@ void rl_wait_end(struct rl_wait_signals *w)
 	if (!w->begun)
 		return;
 	w->begun = false;
-	rl_wait_abandon();
-	if (w->blocked)
-		rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &w->mask, NULL, MASK_SIZE);
-}
-
-const sigset_t *rl_wait_mask(const struct rl_wait_signals *w)
-{
-	return w->blocked ? &w->set : NULL;
+	count_out();
 }
 
 int rl_wait_fd(void)
@@ -217,7 +187,7 @@ void rl_wait_fd_seen(void)
 
 int rl_wait_interrupted(const struct rl_wait_signals *w)
 {
-	return w->ends || others_changes() != w->changes ? -EINTR : 0;
+	return load(&changes) != w->changes ? -EINTR : 0;
 }
 
 /* ---- changes ---- */
@@ -250,7 +220,6 @@ void rl_handlers_begin_change(u64 *mask)
 
 void rl_handlers_end_change(const u64 *mask)
 {
-	own_changes++;
 	__atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
 	own_changing--;
 	__atomic_fetch_sub(&changing, 1, __ATOMIC_SEQ_CST);
