@@ -58,7 +58,6 @@ static void start_over(struct weft_qpc *qp)
 	qp->peer_fin = qp->fin_out = false;
 	qp->rx_seen = qp->recv_active = false;
 	qp->patient = qp->rx_waits = qp->rx_overdue = false;
-	qp->recv_ahead = 0;
 	qp->term_received = qp->flushed_event = false;
 	qp->sq.failed = false;
 	qp->itself = false;
@@ -67,6 +66,7 @@ static void start_over(struct weft_qpc *qp)
 void weft_qpc_init(struct weft_qpc *qp)
 {
 	start_over(qp);
+	qp->recv_ahead = 0;
 	/* As verbs have it of an RNIC, whose connection needs no more of them. */
 	qp->named = WEFT_VS_INIT;
 	qp->by_hand = qp->confirms = qp->in_order = qp->sq_held = false;

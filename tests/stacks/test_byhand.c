@@ -201,6 +201,21 @@ static void a_receive_half_filled_is_flushed(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
+/* Nor does the next connection lose it: the Send that its peer resends gets it. */
+static void a_receive_half_filled_is_kept_for_the_next_connection(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+	struct weft_stream *st = &w->p->s.link.core.st;
+
+	peer_say(w->p, p_send(P_SEND, false, 1, 0, "half", 4));
+	peer_close(w->p);
+	expect_unplugged(w);
+	weft_qpc_start(qp, st, qp->orq_slots, qp->orq, qp->ird, qp->irq, qp->irq_slots);
+	weft_qpc_unplug(qp);
+	give_up(w);
+	world_expect_flushed(w, 0);
+}
+
 /* The peer's Terminate ends the QP, however it was connected. */
 static void terminate_ends_it(struct world *w)
 {
@@ -317,6 +332,7 @@ int main(void)
 		CASE(uc_ends_its_windows_without_a_peer),
 		CASE(a_ring_of_uc_that_is_broken_is_found),
 		CASE(a_receive_half_filled_is_flushed),
+		CASE(a_receive_half_filled_is_kept_for_the_next_connection),
 		CASE(terminate_ends_it),
 		CASE(reset_of_the_qp_completes_nothing),
 		CASE_INITIATOR(nothing_begins_while_it_is_held),
