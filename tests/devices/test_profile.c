@@ -86,6 +86,16 @@ static void values_of_each_kind_are_read(void **state)
 	assert_string_equal(p.hw_counters[2], "c");
 }
 
+static void a_type_of_hca_is_a_line_or_none(void **state)
+{
+	assert_true(parse("hca_type  two words/here\t# a comment\n"));
+	assert_string_equal(p.hca_type, "two words/here");
+	assert_true(parse("hca_type none\n"));
+	assert_string_equal(p.hca_type, "");
+	assert_true(parse("node_desc none\n"));
+	assert_string_equal(p.node_desc, "none");
+}
+
 static void an_rnic_has_rc_alone(void **state)
 {
 	assert_true(parse("face iwarp\n"));
@@ -332,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_profile_is_wefts_own),
 		cmocka_unit_test(values_of_each_kind_are_read),
+		cmocka_unit_test(a_type_of_hca_is_a_line_or_none),
 		cmocka_unit_test(an_rnic_has_rc_alone),
 		cmocka_unit_test(more_than_the_host_has_is_refused),
 		cmocka_unit_test(rates_that_no_lanes_have_are_refused),

@@ -46,7 +46,7 @@ struct rl_profile {
 	u32 vendor_id, vendor_part_id, hw_ver;
 	char fw_ver[24];		/* "": none */
 	u64 fw_number;			/* the same, as query_device has it */
-	char hca_type[32], board_id[32], hw_rev[16], node_desc[64];
+	char hca_type[64], board_id[32], hw_rev[16], node_desc[64];
 	u8 node_guid[8], sys_image_guid[8]; /* of the first device; zeros: by the netdev */
 
 	u8 gid_order[RL_GID_CLASSES];	/* of enum rl_gid_class */

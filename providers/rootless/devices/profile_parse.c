@@ -152,8 +152,8 @@ static bool word_is_pattern(const char *s)
 /* ---- values, by kind of key ---- */
 
 enum kind { FACE, NODE_TYPE, QP_TYPES, GIDS, GID_TYPES, SPEED, WIDTH, MTU, NAME, LINK_LAYER,
-	    FIGURE, FIRMWARE, TEXT, LINE, GUID, PKEYS, CAPS, ATOMICS, YES, PCI_LINK, PCI, NUMA,
-	    COUNTERS };
+	    FIGURE, FIRMWARE, TEXT, LINE, LINE_OR_NONE, GUID, PKEYS, CAPS, ATOMICS, YES, PCI_LINK,
+	    PCI, NUMA, COUNTERS };
 
 /* No pointers: the loader of each program would relocate them. */
 struct key {
@@ -223,6 +223,17 @@ static bool read_line_text(struct rl_reader *r, const struct key *k, char *word)
 	for (; *to; to++)
 		if (*to < ' ' || *to > '~')
 			return rl_profile_wrong(r, "%s: printable characters only", k->name);
+	return true;
+}
+
+static bool read_line_or_none(struct rl_reader *r, const struct key *k, char *word)
+{
+	char *to = field(r, k);
+
+	if (!read_line_text(r, k, word))
+		return false;
+	if (!strcmp(to, "none"))
+		*to = '\0';
 	return true;
 }
 
@@ -645,7 +656,7 @@ static const struct key keys[] = {
 	NUMBER(vendor_part_id, UINT32_MAX),
 	NUMBER(hw_ver, UINT32_MAX),
 	OWN(fw_ver, FIRMWARE),
-	WORD(hca_type),
+	{ "hca_type", LINE_OR_NONE, false, false, AT(hca_type), 0, SIZE(hca_type) },
 	WORD(board_id),
 	WORD(hw_rev),
 	{ "node_desc", LINE, false, false, AT(node_desc), 0, SIZE(node_desc) },
@@ -727,6 +738,8 @@ static bool read_value(struct rl_reader *r, const struct key *k, char *word)
 		return read_text(r, k, word);
 	case LINE:
 		return read_line_text(r, k, word);
+	case LINE_OR_NONE:
+		return read_line_or_none(r, k, word);
 	case GUID:
 		return read_guid(r, k, word);
 	case PKEYS:
