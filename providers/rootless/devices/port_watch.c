@@ -140,7 +140,7 @@ static void port_watch_revive(struct rl_watch *watch)
 	int old = w->fd;
 
 	w->fd = open_route_socket();
-	rl_fd_close_hidden(old);
+	rl_fd_close_inherited(old);
 	w->forks = rl_fd_forks();
 	if (w->fd >= 0 && !rl_thread_add(watch, w->fd, EPOLLIN))
 		ask_all(w);
@@ -186,9 +186,16 @@ struct rl_port_watch *rl_port_watch_begin(rl_port_changed *changed)
 	return NULL;
 }
 
+/* This process's epoll does not have an inherited socket, and its number may be another's. */
 void rl_port_watch_end(struct rl_port_watch *w)
 {
-	rl_thread_end_watch(&w->watch, w->fd);
+	if (rl_port_watch_is_inherited(w)) {
+		rl_watch_end(&w->watch);
+		rl_fd_close_inherited(w->fd);
+		w->fd = -1;
+	} else {
+		rl_thread_end_watch(&w->watch, w->fd);
+	}
 	rl_watch_put(&w->watch);
 }
 

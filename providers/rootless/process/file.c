@@ -200,6 +200,19 @@ static void count_charged(int fd, int n)
 		__atomic_fetch_add(&t.charged, n, __ATOMIC_RELAXED);
 }
 
+/* Whoever removes the mark closes the number. */
+void rl_fd_close_inherited(int fd)
+{
+	struct rl_file *mark = INHERITED;
+
+	if (!has_place(fd) ||
+	    !__atomic_compare_exchange_n(&t.at[fd], &mark, NULL, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return;
+	count_charged(fd, -1);
+	rl_raw(SYS_close, fd);
+}
+
 /*
  * A child that has closed everything it inherited will never use the hidden descriptors that belong
  * to it; its sockets would stay open as long as the child runs.
@@ -214,13 +227,8 @@ static void close_leftovers(void)
 		if (f && !is_mark(f) && rl_file_is_inherited(f))
 			return;
 	}
-	for (fd = 0; fd < t.top; fd++) {
-		if (file_at(fd) != INHERITED)
-			continue;
-		__atomic_store_n(&t.at[fd], NULL, __ATOMIC_SEQ_CST);
-		count_charged(fd, -1);
-		rl_raw(SYS_close, fd);
-	}
+	for (fd = 0; fd < t.top; fd++)
+		rl_fd_close_inherited(fd);
 }
 
 /* @old was removed from the entry of @fd. */

@@ -157,5 +157,10 @@ bool rl_fd_are_short(void);
 bool rl_fd_is_charged(int fd);
 /* Closes a hidden descriptor. */
 void rl_fd_close_hidden(int fd);
+/*
+ * The same for one that was hidden before the last fork(). Does nothing if this process has closed
+ * it already, with the last file that it inherited: the number may be another's now.
+ */
+void rl_fd_close_inherited(int fd);
 
 #endif

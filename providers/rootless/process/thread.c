@@ -461,12 +461,12 @@ static void start_clock_fd(void)
 	t.clock = -1;
 }
 
-static void stop_with_lock(void)
+static void stop_with_lock(void (*close_fd)(int fd))
 {
-	rl_fd_close_hidden(t.epfd);
-	rl_fd_close_hidden(t.wake);
+	close_fd(t.epfd);
+	close_fd(t.wake);
 	if (t.clock >= 0)
-		rl_fd_close_hidden(t.clock);
+		close_fd(t.clock);
 	t.wake = t.clock = -1;
 	__atomic_store_n(&t.epfd, -1, __ATOMIC_RELEASE);
 }
@@ -487,7 +487,7 @@ static int start_with_lock(void)
 	start_clock_fd();
 	rv = thread_epoll_ctl(NULL, EPOLL_CTL_ADD, wake, EPOLLIN) ?: spawn();
 	if (rv)
-		stop_with_lock();
+		stop_with_lock(rl_fd_close_hidden);
 	return rv;
 }
 
@@ -498,7 +498,7 @@ static void thread_in_child(void)
 {
 	t.job = NULL;
 	if (t.epfd >= 0) {
-		stop_with_lock();
+		stop_with_lock(rl_fd_close_inherited);
 		t.orphaned = true;
 	}
 	set_clocks_aside();

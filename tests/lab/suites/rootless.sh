@@ -17,6 +17,7 @@ tests() {
 		monitors-find-what-they-read monitors_read
 		port-follows-its-netdev port_follows
 		events-of-a-port-reach-parent-and-child port_events
+		events-of-a-port-reach-a-child-that-closed-what-it-inherited port_events closes
 		unread-events-of-a-port-are-bounded port_events_bounded
 		each-face-meets-the-other faces_meet
 		the-wire-does-not-show-the-face wire_of_faces
@@ -183,10 +184,11 @@ pingpong() {
 both_wait() { [ "$(grep -c waits "$TEST_DIR/ports.log")" = 2 ]; }
 
 # A child that opens the device itself has its events, and leaves its parent's alone.
+# port_events [HOW]: of weft-ports
 port_events() {
 	[ "$OWN_NET" = yes ] || skip "lo is the host's"
 	pair weft:weft
-	start_b ports weft-ports weft_lo
+	start_b ports weft-ports weft_lo "$@"
 	wait_for 20 both_wait || fail "they do not wait; $(cat "$TEST_DIR/ports.log")"
 	ip link set lo down
 	ip link set lo up
