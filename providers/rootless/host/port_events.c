@@ -25,6 +25,22 @@ static bool has_room(const struct rl_context *ctx)
 	return ctx->ports_reported - READ_ONCE(ctx->ports_read) < MOST_UNREAD;
 }
 
+/* A context that a child inherited and closed stays in the list, for it is never released there. */
+static bool is_open(const struct rl_context *ctx)
+{
+	return __atomic_load_n(&ctx->file.refs, __ATOMIC_RELAXED);
+}
+
+static bool has_open_context(void)
+{
+	const struct rl_context *ctx;
+
+	list_for_each_entry(ctx, &events.contexts, ports)
+		if (is_open(ctx))
+			return true;
+	return false;
+}
+
 static void port_changed(const struct rl_device *d, bool up)
 {
 	const struct ib_uverbs_async_event_desc desc = {
@@ -36,7 +52,8 @@ static void port_changed(const struct rl_device *d, bool up)
 	pthread_mutex_lock(&events.lock);
 	/* A parent's eventfd is its own, until this process takes its context over. */
 	list_for_each_entry(ctx, &events.contexts, ports) {
-		if (ctx->dev != d || rl_file_is_inherited(&ctx->file) || !has_room(ctx))
+		if (ctx->dev != d || !is_open(ctx) || rl_file_is_inherited(&ctx->file) ||
+		    !has_room(ctx))
 			continue;
 		ctx->ports_reported++;
 		rl_chan_report(ctx->async, ctx, &ctx->ports_read, &desc, sizeof(desc));
@@ -67,7 +84,7 @@ void rl_port_events_remove(struct rl_context *ctx)
 
 	pthread_mutex_lock(&events.lock);
 	list_del_init(&ctx->ports);
-	if (list_empty(&events.contexts)) {
+	if (!has_open_context()) {
 		last = events.watch;
 		events.watch = NULL;
 	}

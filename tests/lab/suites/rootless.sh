@@ -18,6 +18,7 @@ tests() {
 		port-follows-its-netdev port_follows
 		events-of-a-port-reach-parent-and-child port_events
 		events-of-a-port-reach-a-child-that-closed-what-it-inherited port_events closes
+		events-of-a-port-spare-contexts-that-a-child-closed port_events adopts
 		unread-events-of-a-port-are-bounded port_events_bounded
 		each-face-meets-the-other faces_meet
 		the-wire-does-not-show-the-face wire_of_faces
