@@ -219,8 +219,8 @@ void rl_cm_move_requests(struct rl_cmid *id, struct rl_chan *to);
 
 /* ---- cm/report.c: with the connection's lock, which it does not drop; takes the table's ---- */
 
-/* A depth as events report it. */
-u8 rl_cm_depth(u16 d);
+/* A depth as events report it: the device's @most, if none was negotiated. */
+u8 rl_cm_depth(u16 d, u32 most);
 /* 0 or -ENOMEM; nothing if there is no id any more. */
 int rl_cm_report(struct rl_conn *c, struct rl_cm_event_data *w);
 /* The connection is in Full Operation. */

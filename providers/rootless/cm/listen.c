@@ -13,7 +13,6 @@
 #include "ud.h"
 #include "process/file.h"
 #include "process/raw.h"
-#include "devices/limits.h"
 #include "host/qp.h"
 
 /* The kernel's limit; also the default. */
@@ -91,12 +90,14 @@ static struct rl_cmid *first_in_line(struct rl_listener *l)
 
 static int listener_ask_program(struct rl_conn *c)
 {
+	const struct rl_profile *p = ((const struct rl_cmid *)c->user)->dev->about;
 	const struct weft_mpa_frame *f = &c->link.st.frame;
 	/* The program's depths follow from the peer's. RFC 5044 carries none. */
+	const u16 none = WEFT_MPA_NO_NEGOTIATION;
 	const struct rl_cm_event_data w = {
 		.event = RL_CM_CONNECT_REQUEST,
-		.initiator_depth = f->enhanced ? rl_cm_depth(f->ird) : RL_MAX_IRD,
-		.responder_resources = f->enhanced ? rl_cm_depth(f->ord) : RL_MAX_ORD,
+		.initiator_depth = rl_cm_depth(f->enhanced ? f->ird : none, p->max_qp_init_rd_atom),
+		.responder_resources = rl_cm_depth(f->enhanced ? f->ord : none, p->max_qp_rd_atom),
 		.pd = c->link.st.pd,
 		.pd_len = f->pd_len,
 	};

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Reports of a connection to its id, and so to the program. With the connection's lock. */
 #include "id.h"
-#include "devices/limits.h"
 #include "host/qp.h"
 #include "process/options.h"
 
 /* An event has room for a u8. */
-u8 rl_cm_depth(u16 d)
+u8 rl_cm_depth(u16 d, u32 most)
 {
-	if (d == WEFT_MPA_NO_NEGOTIATION)
-		return RL_MAX_IRD;
-	return min_t(u16, d, 255);
+	return (u8)min_t(u32, d == WEFT_MPA_NO_NEGOTIATION ? most : d, 255);
 }
 
 int rl_cm_report(struct rl_conn *c, struct rl_cm_event_data *w)
@@ -20,14 +17,15 @@ int rl_cm_report(struct rl_conn *c, struct rl_cm_event_data *w)
 
 int rl_cm_report_established(struct rl_conn *c, enum rl_cm_event event, const u8 *pd, u32 pd_len)
 {
-	struct rl_cm_event_data w = {
-		.event = event,
-		.initiator_depth = rl_cm_depth(c->link.st.agreed.ird),
-		.responder_resources = rl_cm_depth(c->link.st.agreed.ord),
-		.pd = pd,
-		.pd_len = pd_len,
-	};
+	struct rl_cm_event_data w = { .event = event, .pd = pd, .pd_len = pd_len };
+	const struct rl_cmid *id = c->user;
+	const struct rl_profile *p;
 
+	if (!id)
+		return 0;
+	p = id->dev->about;
+	w.initiator_depth = rl_cm_depth(c->link.st.agreed.ird, p->max_qp_init_rd_atom);
+	w.responder_resources = rl_cm_depth(c->link.st.agreed.ord, p->max_qp_rd_atom);
 	return rl_cm_report(c, &w);
 }
 

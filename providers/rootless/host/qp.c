@@ -151,6 +151,19 @@ static int begin_qp(struct rl_qp *qp)
 	return rv;
 }
 
+/* Rings have more room than was asked for, but the device promises no more than its limits. */
+static void promise_caps(struct rl_qp *qp, const struct rl_qp_attr *a)
+{
+	const struct rl_profile *p = qp->ctx->dev->about;
+
+	qp->sq_caps = a->sq;
+	qp->sq_caps.wr = min_t(u32, a->sq.wr, p->max_qp_wr);
+	qp->sq_caps.sge = min_t(u32, a->sq.sge, p->max_sge);
+	qp->sq_caps.inline_data = min_t(u32, a->sq.inline_data, p->max_inline_data);
+	qp->rq_caps.wr = min_t(u32, a->rq.wr, p->max_qp_wr);
+	qp->rq_caps.sge = min_t(u32, a->rq.sge, p->max_sge);
+}
+
 static struct rl_qp *alloc_qp(struct rl_context *ctx, const struct rl_qp_attr *a)
 {
 	struct rl_qp *qp = calloc(1, sizeof(*qp));
@@ -166,8 +179,7 @@ static struct rl_qp *alloc_qp(struct rl_context *ctx, const struct rl_qp_attr *a
 	qp->type = a->type;
 	qp->transport = a->transport;
 	qp->consumer = &verbs_consumer;
-	qp->sq_caps = a->sq;
-	qp->rq_caps = a->rq;
+	promise_caps(qp, a);
 	qp->refs = 1;
 	return qp;
 }

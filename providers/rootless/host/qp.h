@@ -69,7 +69,7 @@ struct rl_qp {
 	bool gone;			/* lock: it is being destroyed */
 	struct weft_qpc core;
 	struct rl_ring sq, rq;
-	struct weft_sq_caps sq_caps;
+	struct weft_sq_caps sq_caps;	/* as promised: the profile's limits at most */
 	struct weft_rq_caps rq_caps;
 	struct ib_uverbs_modify_qp given; /* modify_qp's attributes so far */
 	bool by_cm;			/* modify_qp has left the connection to rdma_cm */

@@ -15,22 +15,29 @@ static bool wants_null_mr(const struct rl_context *ctx, struct rl_command *c)
 	return true;
 }
 
+/* For every way to make a region, or another one of it. */
+static int mr_is_within(const struct rl_profile *p, u64 len, u32 access)
+{
+	if (len > p->max_mr_size)
+		return -EINVAL;
+	return access & IBV_ACCESS_ON_DEMAND && !p->odp ? -EOPNOTSUPP : 0;
+}
+
 int rl_cmd_reg_mr(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_reg_mr *in = c->in;
 	struct ib_uverbs_reg_mr_resp *resp = c->out;
 	struct rl_pd *pd = rl_find_pd(ctx, in->pd_handle);
-	const struct rl_profile *p = ctx->dev->about;
 	bool null = wants_null_mr(ctx, c);
 	struct rl_mr *mr;
 	int rv;
 
 	/* Both addresses must have the same offset in their page. */
-	if (!pd || !rl_cmd_is_zero(c) || (in->start ^ in->hca_va) & 4095 ||
-	    in->length > p->max_mr_size)
+	if (!pd || !rl_cmd_is_zero(c) || (in->start ^ in->hca_va) & 4095)
 		return -EINVAL;
-	if (in->access_flags & IBV_ACCESS_ON_DEMAND && !p->odp)
-		return -EOPNOTSUPP;
+	rv = mr_is_within(ctx->dev->about, in->length, in->access_flags);
+	if (rv)
+		return rv;
 	rv = null ? rl_mr_new_null(pd, &mr) :
 		    rl_mr_new(pd, in->start, in->length, in->hca_va, in->access_flags, &mr);
 	if (rv)
@@ -60,9 +67,12 @@ int rl_cmd_rereg_mr(struct rl_context *ctx, struct rl_command *c)
 	if (!old || old->region.kind != WEFT_REGION_USER || old->dmabuf.at || !pd || !in->flags ||
 	    in->flags & ~7u || (moves && (in->start ^ in->hca_va) & 4095))
 		return -EINVAL;
+	access = in->flags & IBV_REREG_MR_CHANGE_ACCESS ? in->access_flags : old->access;
+	rv = mr_is_within(ctx->dev->about, moves ? in->length : old->region.len, access);
+	if (rv)
+		return rv;
 	if (!rl_mr_close(old))
 		return -EBUSY;
-	access = in->flags & IBV_REREG_MR_CHANGE_ACCESS ? in->access_flags : old->access;
 	if (moves)
 		rv = rl_mr_new(pd, in->start, in->length, in->hca_va, access, &mr);
 	else
@@ -168,6 +178,7 @@ static int new_dmabuf_mr(struct rl_context *ctx, struct rl_request *r, struct rl
 	struct rl_pd *pd = rl_find_pd(ctx, rl_attr_word(r, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE));
 	u64 offset = rl_attr_number(r, UVERBS_ATTR_REG_DMABUF_MR_OFFSET);
 	u64 iova = rl_attr_number(r, UVERBS_ATTR_REG_DMABUF_MR_IOVA);
+	u64 len = rl_attr_number(r, UVERBS_ATTR_REG_DMABUF_MR_LENGTH);
 	u32 access = rl_attr_word(r, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS);
 	int rv;
 
@@ -176,9 +187,9 @@ static int new_dmabuf_mr(struct rl_context *ctx, struct rl_request *r, struct rl
 	/* Both addresses must have the same offset in their page. */
 	if (access & ~DMABUF_ACCESS || (offset ^ iova) & 4095)
 		return -EINVAL;
-	rv = rl_mr_new_dmabuf(pd, (s32)rl_attr_word(r, UVERBS_ATTR_REG_DMABUF_MR_FD), offset,
-			      rl_attr_number(r, UVERBS_ATTR_REG_DMABUF_MR_LENGTH), iova, access,
-			      mr);
+	rv = mr_is_within(ctx->dev->about, len, access) ?:
+	     rl_mr_new_dmabuf(pd, (s32)rl_attr_word(r, UVERBS_ATTR_REG_DMABUF_MR_FD), offset, len,
+			      iova, access, mr);
 	if (rv)
 		return rv;
 	rv = rl_object_add(ctx, &(*mr)->o);

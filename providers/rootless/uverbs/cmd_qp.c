@@ -72,7 +72,6 @@ static int fill_qp_attr(struct rl_context *ctx, const struct ib_uverbs_ex_create
 static int make_qp(struct rl_context *ctx, struct rl_command *c,
 		   const struct ib_uverbs_ex_create_qp *in, struct ib_uverbs_create_qp_resp *resp)
 {
-	const struct rl_profile *p = ctx->dev->about;
 	struct weft_create_qp_resp driver = {};
 	struct rl_qp_attr a;
 	struct rl_qp *qp;
@@ -90,15 +89,14 @@ static int make_qp(struct rl_context *ctx, struct rl_command *c,
 		rl_qp_destroy(qp);
 		return rv;
 	}
-	/* Rings have more room than was asked for, but not than the device promises. */
 	*resp = (struct ib_uverbs_create_qp_resp){
 		.qp_handle = qp->o.handle,
 		.qpn = qp->core.id,
-		.max_send_wr = min_t(u32, a.sq.wr, p->max_qp_wr),
-		.max_recv_wr = min_t(u32, a.rq.wr, p->max_qp_wr),
-		.max_send_sge = min_t(u32, a.sq.sge, p->max_sge),
-		.max_recv_sge = min_t(u32, a.rq.sge, p->max_sge),
-		.max_inline_data = min_t(u32, a.sq.inline_data, p->max_inline_data),
+		.max_send_wr = qp->sq_caps.wr,
+		.max_recv_wr = qp->rq_caps.wr,
+		.max_send_sge = qp->sq_caps.sge,
+		.max_recv_sge = qp->rq_caps.sge,
+		.max_inline_data = qp->sq_caps.inline_data,
 	};
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }

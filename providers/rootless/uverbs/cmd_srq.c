@@ -2,6 +2,13 @@
 /* Shared receive queues. */
 #include "request.h"
 
+/* The ring has more room than was asked for, but the device promises no more than its limits. */
+static void srq_promise(const struct rl_profile *p, const struct rl_srq *srq, u32 *wr, u32 *sge)
+{
+	*wr = min_t(u32, weft_srqc_size(&srq->core), p->max_srq_wr);
+	*sge = min_t(u32, srq->core.rq.max_sge, p->max_srq_sge);
+}
+
 int rl_cmd_create_srq(struct rl_context *ctx, struct rl_command *c)
 {
 	const struct ib_uverbs_create_srq *in = c->in;
@@ -30,8 +37,7 @@ int rl_cmd_create_srq(struct rl_context *ctx, struct rl_command *c)
 	rl_ring_describe(&srq->ring, srq->core.rq.q.slots, srq->core.rq.stride, &driver.srq);
 	driver.srq_id = resp->srqn = srq->o.handle + 1;
 	resp->srq_handle = srq->o.handle;
-	resp->max_wr = min_t(u32, caps.wr, p->max_srq_wr);
-	resp->max_sge = min_t(u32, caps.sge, p->max_srq_sge);
+	srq_promise(p, srq, &resp->max_wr, &resp->max_sge);
 	return rl_cmd_answer_driver(c, &driver, sizeof(driver));
 }
 
@@ -56,8 +62,7 @@ int rl_cmd_query_srq(struct rl_context *ctx, struct rl_command *c)
 
 	if (!srq)
 		return -EINVAL;
-	resp->max_wr = weft_srqc_size(&srq->core);
-	resp->max_sge = srq->core.rq.max_sge;
+	srq_promise(ctx->dev->about, srq, &resp->max_wr, &resp->max_sge);
 	resp->srq_limit = READ_ONCE(srq->core.limit);
 	return 0;
 }

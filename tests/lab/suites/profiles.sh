@@ -21,6 +21,8 @@ tests() {
 		limits-of-bnxt_re-are-kept limits bnxt_re
 		limits-of-apple-uc-are-kept limits apple-uc
 		limits-of-cxgb4-are-kept limits cxgb4
+		limits-are-kept-by-queries-and-reregistrations limits_later
+		a-request-without-depths-has-the-limits-of-the-profile depths
 		what-the-host-cannot-do-is-refused-by-line refused
 		a-file-that-changes-later-is-ignored-aloud changed
 		rails-are-devices-of-their-own rails_shown
@@ -146,6 +148,78 @@ limits() {
 	types=$(awk '$1 == "qp_types" {sub(/#.*/, ""); $1 = ""; $0 = $0; OFS = ","; $1 = $1; print}' "$file")
 	inline=$(awk '$1 == "max_inline_data" {print $2}' "$file")
 	run_says '0:^kept$' --profile="$1" --netdevs=lo /usr/bin/python3 -c "$limits_py" "$types" "$inline"
+}
+
+# What is granted and queried has the limits, though rings have more room; rereg_mr as reg_mr.
+limits_later() {
+	cat >"$TEST_DIR/file" <<-'END'
+		max_mr_size 65536
+		max_qp_wr 100
+		max_sge 3
+		max_inline_data 100
+		max_srq_wr 100
+		max_srq_sge 3
+		odp no
+	END
+	chmod 644 "$TEST_DIR/file"
+	run_says '0:^kept$' --profile="$TEST_DIR/file" --netdevs=lo /usr/bin/python3 -c '
+import errno
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.cq import CQ
+from pyverbs.mr import MR
+from pyverbs.srq import SRQ, SrqInitAttr, SrqAttr
+from pyverbs.qp import QP, QPCap, QPInitAttr
+from pyverbs.pyverbs_error import PyverbsRDMAError
+import pyverbs.enums as e
+c = Context(name="weft_lo")
+p = PD(c)
+q = CQ(c, 10)
+big = MR(p, 65536, e.IBV_ACCESS_LOCAL_WRITE)
+mr = MR(p, 4096, e.IBV_ACCESS_LOCAL_WRITE)
+def refused(code, make):
+    try:
+        make()
+    except PyverbsRDMAError as x:
+        assert x.error_code == code, x
+        return
+    raise AssertionError("taken")
+refused(errno.EINVAL, lambda: MR(p, 65537, 0))
+refused(errno.EINVAL, lambda: mr.rereg(e.IBV_REREG_MR_CHANGE_TRANSLATION, None, big.buf, 65537, 0))
+refused(errno.EOPNOTSUPP, lambda: mr.rereg(e.IBV_REREG_MR_CHANGE_ACCESS, None, 0, 0, e.IBV_ACCESS_ON_DEMAND))
+mr.rereg(e.IBV_REREG_MR_CHANGE_TRANSLATION, None, big.buf, 65536, 0)
+ask = QPCap(max_send_wr=100, max_recv_wr=100, max_send_sge=3, max_recv_sge=3, max_inline_data=100)
+qp = QP(p, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=q, rcq=q, cap=ask))
+cap = qp.query(e.IBV_QP_CAP)[0].cap
+got = [cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data]
+assert got == [100, 100, 3, 3, 100], got
+srq = SRQ(p, SrqInitAttr(SrqAttr(max_wr=100, max_sge=3)))
+a = srq.query()
+assert (a.max_wr, a.max_sge) == (100, 3), a
+print("kept")'
+}
+
+# MPA of RFC 5044 carries no depths.
+depths() {
+	printf 'face iwarp\nmax_qp_rd_atom 8\nmax_qp_init_rd_atom 4\n' >"$TEST_DIR/file"
+	chmod 644 "$TEST_DIR/file"
+	run_says '0:^4 8$' --profile="$TEST_DIR/file" --netdevs=lo timeout 20 /usr/bin/python3 -c '
+from ctypes import *
+import socket, struct
+cm = CDLL("librdmacm.so.1")
+cm.rdma_create_event_channel.restype = c_void_p
+channel = c_void_p(cm.rdma_create_event_channel())
+listener, event = c_void_p(), c_void_p()
+assert not cm.rdma_create_id(channel, byref(listener), None, 0x0106)
+name = struct.pack("=HH4s8x", socket.AF_INET, socket.htons(18550), socket.inet_aton("127.0.0.1"))
+assert not cm.rdma_bind_addr(listener, name) and not cm.rdma_listen(listener, 1)
+peer = socket.create_connection(("127.0.0.1", 18550))
+peer.sendall(b"MPA ID Req Frame" + struct.pack(">BBH", 0x40, 1, 0))
+assert not cm.rdma_get_cm_event(channel, byref(event))
+number, = struct.unpack("=i", string_at(event.value + 16, 4))
+responder, initiator = string_at(event.value + 33, 2)
+assert number == 4, number
+print(initiator, responder)'
 }
 
 # --- refusals ---
