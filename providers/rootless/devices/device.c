@@ -29,6 +29,8 @@
 #define CM_MINOR 58
 
 #define MAC_LEN 6
+/* Of one PCI bus. */
+#define FUNCTIONS 256
 /* Of a netdev that has no speed, such as lo. */
 #define DEFAULT_MBPS 40000
 
@@ -160,13 +162,13 @@ static bool name_is_taken(const struct rl_device *d)
 static void set_name(struct rl_device *d)
 {
 	char name[RL_PROFILE_NAMES];
+	u32 n;
 
 	if (!rl_profile_name(d->about, d->index, d->netdev, &d->pci, d->name))
 		snprintf(d->name, sizeof(d->name), "weft%u", d->index);
-	if (!name_is_taken(d))
-		return;
 	memcpy(name, d->name, strlen(d->name) + 1);
-	snprintf(d->name, sizeof(d->name), "%.*s_%u", RL_PROFILE_NAMES - 5, name, d->index);
+	for (n = d->index; name_is_taken(d); n++)
+		snprintf(d->name, sizeof(d->name), "%.*s_%u", RL_PROFILE_NAMES - 5, name, n);
 }
 
 /* ---- where it is ---- */
@@ -239,7 +241,7 @@ static void set_place(struct rl_device *d)
 	rl_profile_pci(p, d->index, 0, &d->pci);
 	for (turn = 1; !d->own_pci; turn++) {
 		make_folder(d);
-		if (!folder_is_taken(d))
+		if (turn > FUNCTIONS || (!folder_is_taken(d) && !rl_setup_host_has(&d->pci)))
 			break;
 		rl_profile_pci(p, d->index, turn, &d->pci);
 	}

@@ -187,22 +187,29 @@ static bool check_addresses(const struct rl_rail *rail, struct rl_profile_error 
 	return true;
 }
 
-/* Programs would read the host's device instead. */
+bool rl_setup_host_has(const struct rl_pci_path *path)
+{
+	const struct rl_pci_function *f = &path->at[path->depth - 1];
+	char name[64];
+
+	snprintf(name, sizeof(name), "/sys/bus/pci/devices/%04x:%02x:%02x.%x", f->domain, f->bus,
+		 f->slot, f->function);
+	return !rl_raw(SYS_faccessat, AT_FDCWD, name, F_OK);
+}
+
 static bool check_pci(const struct rl_rail *rail, u32 index, struct rl_profile_error *e)
 {
 	const struct rl_pci_function *f;
 	struct rl_pci_path path;
-	char name[64];
 
 	if (!rail->about->pci_paths)
 		return true;
 	rl_profile_pci(rail->about, index, 0, &path);
-	f = &path.at[path.depth - 1];
-	snprintf(name, sizeof(name), "/sys/bus/pci/devices/%04x:%02x:%02x.%x", f->domain, f->bus,
-		 f->slot, f->function);
-	if (rl_raw(SYS_faccessat, AT_FDCWD, name, F_OK))
+	if (!rl_setup_host_has(&path))
 		return true;
-	return setup_wrong(e, rail->line, "pci: %s is a device of this host", name + 21);
+	f = &path.at[path.depth - 1];
+	return setup_wrong(e, rail->line, "pci: %04x:%02x:%02x.%x is a device of this host",
+			   f->domain, f->bus, f->slot, f->function);
 }
 
 static bool check_host(const struct rl_rails *rails, struct rl_profile_error *e)

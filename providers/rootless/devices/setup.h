@@ -29,4 +29,7 @@ struct rl_setup {
 bool rl_setup_make(const struct rl_wishes *w, const struct ifaddrs *first, struct rl_setup *s,
 		   const char **file, struct rl_profile_error *e);
 
+/* Does this host have the function at the path's end? Programs would read that one instead. */
+bool rl_setup_host_has(const struct rl_pci_path *path);
+
 #endif

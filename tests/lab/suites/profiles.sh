@@ -31,6 +31,8 @@ tests() {
 		ucx-over-two-rails rails_by_ucx
 		rails-at-neighbours-of-ipv6-loopback rails_six
 		rails-of-mixed-rate-and-mtu rails_mixed
+		rails-have-names-of-their-own rails_named
+		rails-have-functions-that-the-host-lacks rails_beside_host
 		rails-over-two-netdevs rails_by_turns
 	END
 }
@@ -381,6 +383,40 @@ rails_mixed() {
 	run ib_send_lat -d r1 -c UD -n 100 -s 1024 127.0.0.1
 	finish_b server
 	! run_ends 0 ib_send_lat -d r1 -c UD -n 100 -s 2048 127.0.0.1 || fail "a datagram of 2048 octets"
+}
+
+# The third would be "lo" as the second is, and "lo_2" as the first is.
+rails_named() {
+	cat >"$TEST_DIR/file" <<-'END'
+		rail lo 127.0.0.1
+		name %n_2
+		rail lo 127.0.0.2
+		name %n
+		rail lo 127.0.0.3
+		name %n
+	END
+	chmod 644 "$TEST_DIR/file"
+	run_says '0:^lo lo_2 lo_3$' --rails="$TEST_DIR/file" sh -c 'echo $(ls /sys/class/infiniband)'
+}
+
+# The first function is one that this host lacks, and the next one is the host's.
+rails_beside_host() {
+	local at=/sys/bus/pci/devices next free name
+	for next in "$at"/*; do
+		name=${next##*/}
+		[[ $name =~ ^(....:..:)(..)\.([0-7])$ ]] || continue
+		free=$((0x${BASH_REMATCH[2]} * 8 + BASH_REMATCH[3] - 1))
+		[ $free -ge 0 ] || continue
+		free=$(printf '%s%02x.%x' "${BASH_REMATCH[1]}" $((free / 8)) $((free % 8)))
+		[ -e "$at/$free" ] || break
+		free=
+	done
+	[ -n "${free-}" ] || skip "no function of this host has a free one before it"
+	printf 'name r%%d\npci %s\n' "$free" >"$TEST_DIR/file"
+	chmod 644 "$TEST_DIR/file"
+	run_says "0:/$free\$" --profile="$TEST_DIR/file" --rails=2 readlink -f /sys/class/infiniband/r0/device
+	run_says '0:.' --profile="$TEST_DIR/file" --rails=2 readlink -f /sys/class/infiniband/r1/device
+	! grep -q "$name" "$TEST_DIR/said" || fail "the second is $name, which is the host's"
 }
 
 run_ends() { timeout 20 "${@:2}" >/dev/null 2>&1; }
