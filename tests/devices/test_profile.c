@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Profiles and topologies: what is read, and what is refused, by line. */
 #include <dirent.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <infiniband/verbs.h>
@@ -12,6 +16,7 @@
 #include "devices/gid.h"
 #include "devices/profile.h"
 #include "devices/rates.h"
+#include "devices/setup.h"
 
 static struct rl_profile p;
 static struct rl_profile_error e;
@@ -154,6 +159,8 @@ static void faults_of_writing_are_named_by_line(void **state)
 	assert_refused("name mlx5_%x\n", 1, "%d %n %p");
 	assert_refused("name a/b\n", 1, "%d %n %p");
 	assert_refused("name a%\n", 1, "%d %n %p");
+	assert_refused("name .a\n", 1, "begins with a dot");
+	assert_refused("name ..\n", 1, "begins with a dot");
 	assert_refused("node_guid 1:2:3:4\n", 1, "XXXX");
 	assert_refused("gids ipv4 ipv4\n", 1, "twice");
 	assert_refused("pci 0000:17:20.0\n", 1, "DDDD:BB:SS.F");
@@ -162,6 +169,9 @@ static void faults_of_writing_are_named_by_line(void **state)
 	assert_refused("numa_node 2000\n", 1, "up to 1023");
 	assert_refused("hw_counters a a\n", 1, "twice");
 	assert_refused("hw_counters a\nhw_counters a/b\n", 2, "letters");
+	assert_refused("hw_counters a ..\n", 1, ".. begins with a dot");
+	assert_refused("hw_counters none lifespan\n", 1, "lifespan is weft's own");
+	assert_refused("hw_counters a\nhw_counters rx_fpdus\n", 2, "rx_fpdus is weft's own");
 	assert_refused("odp maybe\n", 1, "yes or no");
 	assert_refused("rail lo\n", 1, "no key");
 }
@@ -309,6 +319,65 @@ static void a_link_local_gid_leads_to_its_ipv4_address(void **state)
 	assert_memory_equal(out, gid, 16);
 }
 
+/* ---- files and the host ---- */
+
+/* Without a writer, and without waiting for one. */
+static void a_file_that_can_be_read_once_is_refused(void **state)
+{
+	char folder[] = "/tmp/weft-profile-XXXXXX", path[64];
+	size_t len;
+	int p[2];
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/fifo", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_null(rl_profile_read(path, &len, &e));
+	assert_non_null(strstr(e.why, "regular file"));
+	unlink(path);
+	assert_null(rl_profile_read(folder, &len, &e));
+	assert_non_null(strstr(e.why, "regular file"));
+	rmdir(folder);
+	assert_int_equal(pipe(p), 0);
+	snprintf(path, sizeof(path), "/dev/fd/%d", p[0]);
+	assert_null(rl_profile_read(path, &len, &e));
+	assert_non_null(strstr(e.why, "regular file"));
+	close(p[0]);
+	close(p[1]);
+	assert_null(rl_profile_read("/nowhere/at/all", &len, &e));
+	assert_non_null(strstr(e.why, "No such file"));
+}
+
+/* Look-ups that find each netdev; then there is none any more. */
+static int lookups;
+
+unsigned int __wrap_if_nametoindex(const char *name);
+unsigned int __wrap_if_nametoindex(const char *name)
+{
+	return lookups-- > 0 ? 1000 : 0;
+}
+
+static void a_netdev_that_vanishes_takes_no_other_along(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { 0x0100007f } };
+	char gone[] = "gone0", here[] = "here0";
+	struct ifaddrs all[2] = {
+		{ .ifa_next = &all[1], .ifa_name = gone, .ifa_flags = IFF_UP,
+		  .ifa_addr = (struct sockaddr *)&a },
+		{ .ifa_name = here, .ifa_flags = IFF_UP, .ifa_addr = (struct sockaddr *)&a },
+	};
+	struct rl_wishes none = { 0 }, two = { .rails = "2", .netdevs = "gone0,here0" };
+	struct rl_setup s;
+	const char *file;
+
+	lookups = 2;
+	assert_true(rl_setup_make(&none, all, &s, &file, &e));
+	assert_int_equal(s.rails.n, 2);
+	rl_rails_free(&s.rails);
+	lookups = 2;
+	assert_false(rl_setup_make(&two, all, &s, &file, &e));
+	assert_non_null(strstr(e.why, "has no gone0"));
+}
+
 static void the_profiles_that_are_shipped_are_read(void **state)
 {
 	const char *folder = getenv("PROFILES") ?: "../../providers/rootless/profiles";
@@ -354,6 +423,8 @@ int main(void)
 		cmocka_unit_test(more_devices_than_places_get_other_functions),
 		cmocka_unit_test(a_rate_reads_the_same_in_verbs_and_sysfs),
 		cmocka_unit_test(a_link_local_gid_leads_to_its_ipv4_address),
+		cmocka_unit_test(a_file_that_can_be_read_once_is_refused),
+		cmocka_unit_test(a_netdev_that_vanishes_takes_no_other_along),
 		cmocka_unit_test(the_profiles_that_are_shipped_are_read),
 	};
 

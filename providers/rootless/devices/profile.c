@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_netlink.h>
@@ -25,25 +26,47 @@ static ssize_t profile_read_fd(long fd, char *buf, size_t size)
 	return n < 0 ? n : (ssize_t)len;
 }
 
+static bool is_regular(long fd)
+{
+	struct stat st;
+
+	return !rl_raw(SYS_fstat, fd, &st) && S_ISREG(st.st_mode);
+}
+
+/*
+ * Without waiting for a FIFO's writer. What can be read once, such as a pipe, is empty for the next
+ * process that reads it.
+ */
+static ssize_t profile_read_path(const char *path, char *text, struct rl_profile_error *e)
+{
+	long fd = rl_raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n;
+
+	if (fd < 0)
+		n = fd;
+	else if (is_regular(fd))
+		n = profile_read_fd(fd, text, RL_PROFILE_MAX_FILE + 1);
+	else
+		n = -ESPIPE;
+	if (fd >= 0)
+		rl_raw(SYS_close, fd);
+	snprintf(e->why, sizeof(e->why), "%s",
+		 n == -ESPIPE ? "it must be a regular file, which can be read again" :
+		 n < 0 ? strerror((int)-n) : "it is longer than 65536 octets");
+	return n;
+}
+
 char *rl_profile_read(const char *path, size_t *len, struct rl_profile_error *e)
 {
 	char *text = malloc(RL_PROFILE_MAX_FILE + 1);
-	ssize_t n = -ENOMEM;
-	long fd;
+	ssize_t n;
 
-	e->line = 0;
-	if (text) {
-		fd = rl_raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? fd : profile_read_fd(fd, text, RL_PROFILE_MAX_FILE + 1);
-		if (fd >= 0)
-			rl_raw(SYS_close, fd);
-	}
+	*e = (struct rl_profile_error){ .why = "no memory" };
+	n = text ? profile_read_path(path, text, e) : -ENOMEM;
 	if (n >= 0 && n <= RL_PROFILE_MAX_FILE) {
 		*len = (size_t)n;
 		return text;
 	}
-	snprintf(e->why, sizeof(e->why), "%s",
-		 n < 0 ? strerror((int)-n) : "it is longer than 65536 octets");
 	free(text);
 	return NULL;
 }

@@ -12,6 +12,7 @@
 
 #include "kernel/core/shape.h"
 #include "limits.h"
+#include "process/stats.h"
 #include "profile_parse.h"
 #include "rates.h"
 
@@ -380,6 +381,8 @@ static bool read_atomics(struct rl_reader *r, const struct key *k, char *word)
 
 static bool read_name(struct rl_reader *r, const struct key *k, char *word)
 {
+	if (*word == '.')
+		return rl_profile_wrong(r, "%s: it begins with a dot", k->name);
 	if (strlen(word) >= sizeof(r->p->name) || !word_is_pattern(word))
 		return rl_profile_wrong(r, "%s: at most %zu letters, digits, _.-, and %%d %%n %%p",
 					k->name, sizeof(r->p->name) - 1);
@@ -597,6 +600,17 @@ static bool read_numa(struct rl_reader *r, const struct key *k, char *word)
 	return true;
 }
 
+/* Files of hw_counters that weft has, with or without its own counters. */
+static bool counter_is_wefts(const char *word)
+{
+	u32 i;
+
+	for (i = 0; i < rl_stat_count; i++)
+		if (!strcmp(rl_stat_names[i], word))
+			return true;
+	return !strcmp(word, "lifespan");
+}
+
 static bool add_counter(struct rl_reader *r, const struct key *k, const char *word)
 {
 	struct rl_profile *p = r->p;
@@ -605,6 +619,9 @@ static bool add_counter(struct rl_reader *r, const struct key *k, const char *wo
 	if (strlen(word) >= sizeof(p->hw_counters[0]) || !word_is_plain(word))
 		return rl_profile_wrong(r, "%s: \"%.24s\": at most %zu letters, digits and _.-",
 					k->name, word, sizeof(p->hw_counters[0]) - 1);
+	if (*word == '.' || counter_is_wefts(word))
+		return rl_profile_wrong(r, "%s: %s %s", k->name, word,
+					*word == '.' ? "begins with a dot" : "is weft's own");
 	for (i = 0; i < p->nhw_counters; i++)
 		if (!strcmp(p->hw_counters[i], word))
 			return rl_profile_wrong(r, "%s: %s twice", k->name, word);
