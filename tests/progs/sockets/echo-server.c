@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,6 +28,17 @@ static void wait_for_more(int i)
 	at[i].events = left[i] ? POLLOUT : POLLIN;
 }
 
+/* A peer may vanish while the network is cut: TCP tells those alone who ask. */
+static void ask_for_life(int fd)
+{
+	int on = 1, idle = 5, every = 1, times = 5;
+
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+}
+
 static void take_peer(void)
 {
 	int fd = accept4(at[0].fd, NULL, NULL, SOCK_NONBLOCK), i;
@@ -39,6 +51,7 @@ static void take_peer(void)
 		close(fd);
 		return;
 	}
+	ask_for_life(fd);
 	at[i].fd = fd;
 	left[i] = 0;
 	wait_for_more(i);
