@@ -85,7 +85,7 @@ void *weft_batch_reclaim(struct weft_batch *b, bool all);
  */
 void weft_batch_begin(struct weft_batch *b, u32 mss, u32 seg_off);
 
-/* TCP takes some @octets now: no more are assembled. */
+/* TCP takes about @octets now: the batch grows no longer than that. */
 void weft_batch_limit(struct weft_batch *b, u32 octets);
 
 /*

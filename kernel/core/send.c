@@ -105,7 +105,8 @@ static bool goes_on(const struct weft_link *l, u32 sent, u32 room)
 
 /*
  * RFC 5044 §3, §5.1: a sender SHOULD limit FPDUs to a segment, for receivers that place each
- * segment by itself, and MAY send up to 64768 octets. Those end where a run of segments does.
+ * segment by itself, and MAY send up to 64768 octets. Those are cut as if a run of segments were
+ * one; where little of a batch's memory is left, one ends earlier.
  */
 static void begin_batch(struct weft_link *l, const struct weft_tcp_tail *tail)
 {

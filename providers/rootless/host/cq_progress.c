@@ -10,8 +10,7 @@
  * to sleep.
  *
  * A thread that waits at the CQ's channel polls that epoll, too, and works itself (chan.h). It has
- * the lease while it waits, and LEASE_MS after that: most come back sooner. If a signal handler may
- * have left the wait, the progress thread looks whether what is ready is worked on.
+ * the lease while it waits, and once or twice LEASE_MS after that: most come back sooner.
  *
  * A poll also works for another CQ that is not polled: a program that waits at one CQ while it is
  * the target of one-sided operations at another would otherwise keep the CPU from the thread that

@@ -191,15 +191,21 @@ static void hear_and_set(int sig)
 	heard++;
 }
 
+/* @handler, with SA_RESTART, has run in the wait. */
+static void start_and_tell(struct waiter *w, void (*handler)(int sig))
+{
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	handle_by(SIGUSR1, handler, SA_RESTART);
+	arm(&t.s);
+	start(w);
+	tell(w);
+}
+
 static bool a_handler_may_set_handlers(void)
 {
 	struct waiter w = { 0 };
 
-	handle_by(SIGUSR2, SIG_DFL, 0);
-	handle_by(SIGUSR1, hear_and_set, SA_RESTART);
-	arm(&t.s);
-	start(&w);
-	tell(&w);
+	start_and_tell(&w, hear_and_set);
 	tell(&w);
 	tell_by(&w, SIGUSR2);
 	return gets_a_completion(&w);
@@ -216,11 +222,7 @@ static bool a_handler_may_set_one_of_the_other_kind(void)
 {
 	struct waiter w = { 0 };
 
-	handle_by(SIGUSR2, SIG_DFL, 0);
-	handle_by(SIGUSR1, hear_and_arm, SA_RESTART);
-	arm(&t.s);
-	start(&w);
-	tell(&w);
+	start_and_tell(&w, hear_and_arm);
 	tell_by(&w, SIGUSR2);
 	handle_by(SIGUSR2, SIG_DFL, 0);
 	return join(&w) == EINTR;
