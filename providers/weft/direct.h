@@ -23,11 +23,21 @@ enum weft_run_post {
 	WEFT_RUN_POSTS
 };
 
+struct weft_run_request {
+	uint32_t handle;		/* of the QP or SRQ */
+	uint32_t statuses;		/* it can be made to complete with: bits by IBV_WC_ */
+	uint64_t size;			/* in octets */
+	uint8_t post;			/* enum weft_run_post */
+	uint8_t opcode;			/* WEFT_WR_; if it has statuses */
+};
+
+#define WEFT_RUN_STATUS 0x10000		/* above all errno values */
+
 /*
- * Asks whether a post on command file @fd, to the QP or SRQ of number @handle, of @size octets, is
- * to fail: 0, or an errno value for it to return; ENOTTY: none ever is. It may take its time.
+ * Asks whether request @r of command file @fd is to fail: 0; an errno value for the post to return;
+ * or WEFT_RUN_STATUS plus what it is to complete with. ENOTTY: none ever is. It may take its time.
  */
-int weft_run_fault(int fd, int post, uint32_t handle, uint64_t size)
+int weft_run_fault(int fd, const struct weft_run_request *r)
 	__attribute__((weak, visibility("default")));
 
 #endif

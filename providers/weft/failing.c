@@ -10,7 +10,9 @@
 
 bool weft_posts_may_fail(int cmd_fd)
 {
-	return weft_run_fault && weft_run_fault(cmd_fd, WEFT_RUN_NO_POST, 0, 0) != ENOTTY;
+	const struct weft_run_request none = { .post = WEFT_RUN_NO_POST };
+
+	return weft_run_fault && weft_run_fault(cmd_fd, &none) != ENOTTY;
 }
 
 static uint64_t octets(const struct ibv_sge *sge, int n)
@@ -23,31 +25,109 @@ static uint64_t octets(const struct ibv_sge *sge, int n)
 	return sum;
 }
 
-static int ask(const struct ibv_context *ctx, enum weft_run_post post, uint32_t handle,
-	       uint64_t size)
+/* 0, an errno value, or WEFT_RUN_STATUS and more. */
+static int ask(const struct ibv_context *ctx, const struct weft_run_request *r)
 {
-	int err = weft_run_fault(ctx->cmd_fd, post, handle, size);
+	int answer = weft_run_fault(ctx->cmd_fd, r);
 
-	return err == ENOTTY ? 0 : err;
+	return answer == ENOTTY ? 0 : answer;
+}
+
+/* ---- requests to send ---- */
+
+static int ask_about_wr(struct weft_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct weft_run_request r = {
+		.post = WEFT_RUN_POST_SEND, .handle = ibqp->handle,
+		.size = octets(wr->sg_list, wr->num_sge),
+	};
+	bool in_memory = wr->num_sge > 0 && !(wr->send_flags & IBV_SEND_INLINE);
+	int opcode = weft_sq_opcode(&qp->sq, wr->opcode);
+
+	if (opcode >= 0 && !qp->sq.datagrams) {
+		r.opcode = opcode;
+		r.statuses = weft_sq_errors(r.opcode, in_memory);
+	}
+	return ask(ibqp->context, &r);
+}
+
+/* As weft_post_send() of one request, which then completes with @status. */
+static int post_broken(struct weft_qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status)
+{
+	uint32_t at;
+	bool kick = false;
+	int err;
+
+	weft_lock(&qp->sq_lock);
+	at = qp->sq.ring.idx;
+	err = qp->reset ? EINVAL : weft_sq_add_wr(&qp->sq, wr);
+	if (!err) {
+		weft_sq_break_entry(&qp->sq, at, status);
+		kick = weft_sq_publish(qp);
+	}
+	weft_unlock(&qp->sq_lock);
+	return kick ? weft_kick_qp(qp) : err;
+}
+
+static int post_one(struct weft_qp *qp, struct ibv_send_wr *wr)
+{
+	int answer = ask_about_wr(qp, wr);
+	struct ibv_send_wr *bad;
+
+	if (answer >= WEFT_RUN_STATUS)
+		return post_broken(qp, wr, answer - WEFT_RUN_STATUS);
+	return answer ?: weft_post_send(&qp->vqp.qp, wr, &bad);
 }
 
 /* One request at a time: those before a failed one are posted. */
 int weft_failing_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	struct ibv_send_wr one, *bad;
+	struct ibv_send_wr one;
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
 		one = *wr;
 		one.next = NULL;
-		err = ask(qp->context, WEFT_RUN_POST_SEND, qp->handle,
-			  octets(wr->sg_list, wr->num_sge)) ?: weft_post_send(qp, &one, &bad);
+		err = post_one(to_weft_qp(qp), &one);
 		if (err)
 			break;
 	}
 	if (err)
 		*bad_wr = wr;
 	return err;
+}
+
+/* Several requests have no opcode, and cannot be made to complete with anything. */
+int weft_ask_about_batch(struct weft_qp *qp)
+{
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct weft_run_request r = { .post = WEFT_RUN_POST_SEND, .handle = ibqp->handle };
+	const struct weft_sq_wqe *w = weft_uring_slot(&qp->sq.ring, qp->wr_first);
+	uint32_t slots = qp->sq.ring.idx - qp->wr_first;
+	int answer;
+
+	if (!qp->wr_err && slots && w->nslots == slots && !qp->sq.datagrams) {
+		r.opcode = w->opcode;
+		r.statuses = weft_sq_errors(w->opcode, w->num_sge && !(w->flags & WEFT_WR_INLINE));
+	}
+	answer = ask(ibqp->context, &r);
+	if (answer < WEFT_RUN_STATUS)
+		return answer;
+	weft_sq_break_entry(&qp->sq, qp->wr_first, answer - WEFT_RUN_STATUS);
+	return 0;
+}
+
+/* ---- receives ---- */
+
+static int ask_about_receive(const struct ibv_context *ctx, enum weft_run_post post,
+			     uint32_t handle, const struct ibv_recv_wr *wr)
+{
+	const struct weft_run_request r = {
+		.post = post, .handle = handle, .size = octets(wr->sg_list, wr->num_sge),
+	};
+
+	return ask(ctx, &r);
 }
 
 int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -58,8 +138,8 @@ int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv
 	for (; wr; wr = wr->next) {
 		one = *wr;
 		one.next = NULL;
-		err = ask(qp->context, WEFT_RUN_POST_RECV, qp->handle,
-			  octets(wr->sg_list, wr->num_sge)) ?: weft_post_recv(qp, &one, &bad);
+		err = ask_about_receive(qp->context, WEFT_RUN_POST_RECV, qp->handle, wr) ?:
+		      weft_post_recv(qp, &one, &bad);
 		if (err)
 			break;
 	}
@@ -77,19 +157,12 @@ int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 	for (; wr; wr = wr->next) {
 		one = *wr;
 		one.next = NULL;
-		err = ask(srq->context, WEFT_RUN_POST_SRQ_RECV, srq->handle,
-			  octets(wr->sg_list, wr->num_sge)) ?: weft_post_srq_recv(srq, &one, &bad);
+		err = ask_about_receive(srq->context, WEFT_RUN_POST_SRQ_RECV, srq->handle, wr) ?:
+		      weft_post_srq_recv(srq, &one, &bad);
 		if (err)
 			break;
 	}
 	if (err)
 		*bad_wr = wr;
 	return err;
-}
-
-int weft_ask_about_batch(const struct weft_qp *qp)
-{
-	const struct ibv_qp *ibqp = &qp->vqp.qp;
-
-	return ask(ibqp->context, WEFT_RUN_POST_SEND, ibqp->handle, 0);
 }

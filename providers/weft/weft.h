@@ -254,7 +254,10 @@ int weft_failing_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv
 int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad_wr);
-/* 0, or an errno value: what ibv_wr_start() and its like have gathered is to fail. */
-int weft_ask_about_batch(const struct weft_qp *qp);
+/*
+ * 0, or an errno value: what ibv_wr_start() and its like have gathered is to fail. A request that
+ * is to complete in error is made so. sq_lock.
+ */
+int weft_ask_about_batch(struct weft_qp *qp);
 
 #endif

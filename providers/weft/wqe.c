@@ -217,6 +217,68 @@ static const struct wr_kind *kind_of(const struct weft_sq *sq, unsigned int opco
 	return k;
 }
 
+int weft_sq_opcode(const struct weft_sq *sq, unsigned int opcode)
+{
+	const struct wr_kind *k = kind_of(sq, opcode);
+
+	return k ? k->opcode : -1;
+}
+
+/* ---- requests that fail on demand ---- */
+
+static bool is_atomic(uint8_t opcode)
+{
+	return opcode == WEFT_WR_CMP_SWAP || opcode == WEFT_WR_FETCH_ADD;
+}
+
+static bool names_remote_memory(uint8_t opcode)
+{
+	return opcode == WEFT_WR_WRITE || opcode == WEFT_WR_WRITE_IMM || opcode == WEFT_WR_READ ||
+	       is_atomic(opcode);
+}
+
+uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
+{
+	uint32_t errors = 1u << IBV_WC_LOC_QP_OP_ERR;
+
+	if (in_memory)
+		errors |= 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_PROT_ERR;
+	if (names_remote_memory(opcode))
+		errors |= 1u << IBV_WC_REM_ACCESS_ERR;
+	if (is_atomic(opcode))
+		errors |= 1u << IBV_WC_REM_INV_REQ_ERR;
+	return errors;
+}
+
+/* Another key names no region: the last octet of an STag is its region's alone. */
+#define OTHER_KEY 0xff
+
+void weft_sq_break_entry(struct weft_sq *sq, uint32_t idx, enum ibv_wc_status status)
+{
+	struct weft_sq_wqe *w = weft_uring_slot(&sq->ring, idx);
+	struct weft_sge *first = (struct weft_sge *)w->data;
+
+	switch (status) {
+	case IBV_WC_LOC_LEN_ERR:
+		first->length = 0x80000001;	/* verbs stop at 2^31 */
+		break;
+	case IBV_WC_LOC_QP_OP_ERR:
+		w->opcode = WEFT_WR_NR;
+		break;
+	case IBV_WC_LOC_PROT_ERR:
+		first->lkey ^= OTHER_KEY;
+		break;
+	case IBV_WC_REM_ACCESS_ERR:
+		w->rkey ^= OTHER_KEY;
+		break;
+	case IBV_WC_REM_INV_REQ_ERR:
+		w->remote_addr |= 1;		/* an atomic's must be aligned */
+		break;
+	default:
+		break;
+	}
+}
+
 struct weft_wr_ud weft_ah_address(const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct weft_wr_ud to = ((const struct weft_ah *)ah)->to;

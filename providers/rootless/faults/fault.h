@@ -33,6 +33,7 @@ enum {
 	RL_FAULT_HAS_DEVICE = 1, RL_FAULT_HAS_TYPE = 2, RL_FAULT_HAS_SIZE = 4,
 	RL_FAULT_HAS_EVENT = 8,		/* it is answered by an event, which can report a failure */
 	RL_FAULT_HAS_QP = 16,		/* it is a QP's, which can fail with it */
+	RL_FAULT_HAS_REQUEST = 32,	/* it posts a request, which has an opcode and can fail */
 };
 
 /* One call of the program. */
@@ -41,6 +42,9 @@ struct rl_fault_subject {
 	const char *device;		/* its name; NULL: none yet */
 	u32 type;			/* IBV_QPT_; 0: none */
 	u64 size;			/* octets of a region or request, entries of a queue */
+	u32 qpn;			/* 0: none */
+	u32 opcode;			/* WEFT_WR_ + 1; 0: none */
+	u32 statuses;			/* that the request may complete with: bits by IBV_WC_ */
 };
 
 enum rl_fault_effect {
@@ -48,12 +52,13 @@ enum rl_fault_effect {
 	RL_FAULT_ERRNO,			/* the call fails */
 	RL_FAULT_EVENT,			/* the call succeeds, and its event reports the failure */
 	RL_FAULT_QP,			/* the call succeeds, and its QP fails first */
+	RL_FAULT_STATUS,		/* the call succeeds, and its request fails later */
 };
 
 /* What happens to the call. All zeros: nothing. */
 struct rl_fault {
 	enum rl_fault_effect effect;
-	int err;			/* positive */
+	int err;			/* positive: errno, or IBV_WC_ of RL_FAULT_STATUS */
 	u32 delay_ms;			/* first */
 	u32 line;			/* of the rule */
 	u64 number;			/* the call is the process's so-manieth of its name */
@@ -64,7 +69,7 @@ struct rl_fault_rule {
 	/* When. 0 or "": any. */
 	enum rl_fault_call call;
 	char device[RL_PROFILE_NAMES];	/* a '*' at the end stands for the rest of a name */
-	u32 type;
+	u32 type, qpn, opcode;
 	u64 size_min, size_max;
 	u64 after_ms;			/* of the process's life */
 	/* Which of these calls. */
@@ -106,6 +111,12 @@ enum rl_fault_call rl_fault_call_of(const char *name);
 u32 rl_fault_call_has(enum rl_fault_call call);
 const char *rl_fault_errno_name(int err);
 int rl_fault_errno_of(const char *name);
+/* Statuses of completions, IBV_WC_. */
+const char *rl_fault_status_name(int status);
+int rl_fault_status_of(const char *name);
+/* WEFT_WR_ + 1 */
+const char *rl_fault_opcode_name(u32 opcode);
+u32 rl_fault_opcode_of(const char *name);
 const char *rl_fault_type_name(u32 type);
 u32 rl_fault_type_of(const char *name);
 

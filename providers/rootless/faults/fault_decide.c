@@ -21,8 +21,15 @@ static bool rule_matches(const struct rl_fault_rule *r, const struct rl_fault_su
 			 u64 now_ms)
 {
 	return r->call == s->call && device_matches(r->device, s->device) &&
-	       (!r->type || r->type == s->type) && s->size >= r->size_min &&
+	       (!r->type || r->type == s->type) && (!r->qpn || r->qpn == s->qpn) &&
+	       (!r->opcode || r->opcode == s->opcode) && s->size >= r->size_min &&
 	       s->size <= r->size_max && now_ms >= r->after_ms;
+}
+
+/* Not each request can complete with each status. */
+static bool can_happen(const struct rl_fault_rule *r, const struct rl_fault_subject *s)
+{
+	return r->effect != RL_FAULT_STATUS || s->statuses & 1u << r->err;
 }
 
 /*
@@ -39,12 +46,13 @@ static u64 luck(u64 seed, u32 line, u64 n)
 }
 
 /* The call matches; is it one of those that are meant? */
-static bool rule_fires(struct rl_fault_rule *r, u64 seed)
+static bool rule_fires(struct rl_fault_rule *r, const struct rl_fault_subject *s, u64 seed)
 {
 	u64 n = ++r->matched;
 
 	if ((r->nth && n != r->nth) || (r->every && n % r->every) ||
-	    (r->times && r->fired == r->times) || luck(seed, r->line, n) >= r->chance)
+	    (r->times && r->fired == r->times) || luck(seed, r->line, n) >= r->chance ||
+	    !can_happen(r, s))
 		return false;
 	r->fired++;
 	return true;
@@ -59,7 +67,7 @@ bool rl_faults_decide(struct rl_faults *f, const struct rl_fault_subject *s, u64
 	fault->number = ++f->calls[s->call];
 	/* Each rule counts, whatever those before it have done. */
 	for (r = f->rules; r < f->rules + f->n; r++)
-		if (rule_matches(r, s, now_ms) && rule_fires(r, f->seed) && !first)
+		if (rule_matches(r, s, now_ms) && rule_fires(r, s, f->seed) && !first)
 			first = r;
 	if (!first)
 		return false;
@@ -104,6 +112,8 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		fault_append(&w, " delay %ums", fault->delay_ms);
 	if (fault->effect == RL_FAULT_QP)
 		fault_append(&w, " qp_fatal");
+	else if (fault->effect == RL_FAULT_STATUS)
+		fault_append(&w, " %s", rl_fault_status_name(fault->err));
 	else if (fault->effect != RL_FAULT_NOTHING)
 		fault_append(&w, " %s%s", fault->effect == RL_FAULT_EVENT ? "event " : "",
 			     rl_fault_errno_name(fault->err));
@@ -112,6 +122,10 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		fault_append(&w, ", device %s", s->device);
 	if (has & RL_FAULT_HAS_TYPE && type)
 		fault_append(&w, ", type %s", type);
+	if (has & RL_FAULT_HAS_QP && s->qpn)
+		fault_append(&w, ", qpn %u", s->qpn);
+	if (has & RL_FAULT_HAS_REQUEST && s->opcode)
+		fault_append(&w, ", opcode %s", rl_fault_opcode_name(s->opcode));
 	if (has & RL_FAULT_HAS_SIZE)
 		fault_append(&w, ", size %llu", (unsigned long long)s->size);
 	fault_append(&w, "\n");

@@ -139,6 +139,22 @@ static bool read_type(struct rl_fault_rule *rule, const char *s)
 	return rule->type;
 }
 
+static bool read_qpn(struct rl_fault_rule *rule, const char *s)
+{
+	u64 n;
+
+	if (!word_count(s, &n) || n >= 1u << 24)
+		return false;
+	rule->qpn = (u32)n;
+	return true;
+}
+
+static bool read_opcode(struct rl_fault_rule *rule, const char *s)
+{
+	rule->opcode = rl_fault_opcode_of(s);
+	return rule->opcode;
+}
+
 static bool read_size(struct rl_fault_rule *rule, const char *s)
 {
 	return word_sizes(s, &rule->size_min, &rule->size_max);
@@ -177,6 +193,8 @@ static const struct condition {
 } conditions[] = {
 	{ "device", read_device, RL_FAULT_HAS_DEVICE, "a name of up to 31 characters" },
 	{ "type", read_type, RL_FAULT_HAS_TYPE, "rc, uc or ud" },
+	{ "qpn", read_qpn, RL_FAULT_HAS_QP, "a number from 1 to 16777215" },
+	{ "opcode", read_opcode, RL_FAULT_HAS_REQUEST, "send, write, read or another" },
 	{ "size", read_size, RL_FAULT_HAS_SIZE, "SIZE, MIN-MAX, MIN- or -MAX, with K, M or G" },
 	{ "after", read_after, 0, "a time such as 5s or 200ms" },
 	{ "nth", read_nth, 0, "a number from 1 on" },
@@ -267,6 +285,12 @@ static bool read_failure(struct rule_reader *q, const char *word)
 		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_QP ||
 		       wrong(&q->r, "%s is not a QP's", rl_fault_call_name(rule->call));
 	}
+	rule->effect = RL_FAULT_STATUS;
+	rule->err = rl_fault_status_of(word);
+	if (rule->err)
+		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_REQUEST ||
+		       wrong(&q->r, "%s posts no request that can complete with %s",
+			     rl_fault_call_name(rule->call), word);
 	rule->effect = RL_FAULT_ERRNO;
 	rule->err = rl_fault_errno_of(word);
 	if (rule->err)

@@ -5,6 +5,7 @@
 #include <infiniband/verbs.h>
 
 #include "fault.h"
+#include "kernel/uapi/rdma/weft-abi.h"
 
 static const struct call {
 	const char *name;
@@ -26,7 +27,8 @@ static const struct call {
 	[RL_FAULT_MODIFY_SRQ] = { "modify_srq", RL_FAULT_HAS_DEVICE },
 	[RL_FAULT_ATTACH_MCAST] = { "attach_mcast", RL_FAULT_HAS_DEVICE },
 	[RL_FAULT_POST_SEND] = { "post_send", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP },
+				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP |
+				 RL_FAULT_HAS_REQUEST },
 	[RL_FAULT_POST_RECV] = { "post_recv", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
 				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP },
 	[RL_FAULT_POST_SRQ_RECV] = { "post_srq_recv", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
@@ -54,6 +56,23 @@ static const struct error {
 	ERRNO(EOPNOTSUPP), ERRNO(EADDRINUSE), ERRNO(EADDRNOTAVAIL), ERRNO(ENETDOWN),
 	ERRNO(ENETUNREACH), ERRNO(ECONNABORTED), ERRNO(ECONNRESET), ERRNO(ETIMEDOUT),
 	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
+};
+
+/* Those that a request can be made to complete with (providers/weft/failing.c). */
+static const struct status {
+	const char *name;
+	int number;
+} statuses[] = {
+	{ "loc_len_err", IBV_WC_LOC_LEN_ERR }, { "loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR },
+	{ "loc_prot_err", IBV_WC_LOC_PROT_ERR }, { "rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR },
+	{ "rem_access_err", IBV_WC_REM_ACCESS_ERR },
+};
+
+static const char *const opcodes[] = {
+	[WEFT_WR_WRITE] = "write", [WEFT_WR_WRITE_IMM] = "write_imm", [WEFT_WR_SEND] = "send",
+	[WEFT_WR_SEND_IMM] = "send_imm", [WEFT_WR_SEND_INV] = "send_inv", [WEFT_WR_READ] = "read",
+	[WEFT_WR_LOCAL_INV] = "local_inv", [WEFT_WR_BIND_MW] = "bind_mw",
+	[WEFT_WR_CMP_SWAP] = "cmp_swap", [WEFT_WR_FETCH_ADD] = "fetch_add",
 };
 
 static const struct type {
@@ -100,6 +119,41 @@ int rl_fault_errno_of(const char *name)
 	for (i = 0; i < ARRAY_SIZE(errors); i++)
 		if (!strcmp(errors[i].name, name))
 			return errors[i].number;
+	return 0;
+}
+
+const char *rl_fault_status_name(int status)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(statuses); i++)
+		if (statuses[i].number == status)
+			return statuses[i].name;
+	return NULL;
+}
+
+int rl_fault_status_of(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(statuses); i++)
+		if (!strcmp(statuses[i].name, name))
+			return statuses[i].number;
+	return 0;
+}
+
+const char *rl_fault_opcode_name(u32 opcode)
+{
+	return opcode && opcode <= ARRAY_SIZE(opcodes) ? opcodes[opcode - 1] : NULL;
+}
+
+u32 rl_fault_opcode_of(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++)
+		if (opcodes[i] && !strcmp(opcodes[i], name))
+			return i + 1;
 	return 0;
 }
 

@@ -193,7 +193,7 @@ RL_HOOK int weft_run_kick(int fd, u16 object, u32 handle)
 	return -rv;
 }
 
-RL_HOOK int weft_run_fault(int fd, int post, u32 handle, u64 size)
+RL_HOOK int weft_run_fault(int fd, const struct weft_run_request *r)
 {
 	struct rl_file *f = rl_call_begin(fd);
 	int rv = -ENOTTY;
@@ -201,7 +201,7 @@ RL_HOOK int weft_run_fault(int fd, int post, u32 handle, u64 size)
 	if (!f)
 		return ENOTTY;
 	if (f->ops->fault)
-		rv = f->ops->fault(f, post, handle, size);
+		rv = f->ops->fault(f, r);
 	rl_call_end(f);
 	return -rv;
 }

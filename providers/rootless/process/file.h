@@ -20,6 +20,7 @@
 
 #include "port.h"
 #include "raw.h"
+#include "weft/direct.h"
 
 struct rl_file;
 
@@ -33,8 +34,8 @@ struct rl_file_ops {
 	int (*ioctl)(struct rl_file *f, int fd, unsigned long request, void *arg);
 	/* As the ioctl that kicks: providers/weft/direct.h. 0 or -errno. */
 	int (*kick)(struct rl_file *f, u16 object, u32 handle);
-	/* As weft_run_fault() there: 0 or -errno. NULL: no post ever fails. */
-	int (*fault)(struct rl_file *f, int post, u32 handle, u64 size);
+	/* As weft_run_fault() there, but negative. NULL: no post ever fails. */
+	int (*fault)(struct rl_file *f, const struct weft_run_request *r);
 	/* A message of a NETLINK_RDMA socket, in one piece. */
 	ssize_t (*send)(struct rl_file *f, int fd, const void *buf, size_t len);
 	/* NULL: nothing. @fd is about to be closed, or to name another file. */

@@ -23,17 +23,17 @@ static const enum rl_fault_call calls[] = {
 	[IB_USER_VERBS_CMD_ATTACH_MCAST] = RL_FAULT_ATTACH_MCAST,
 };
 
-/* 0: there is no such QP. */
-static u32 type_of_qp(struct rl_context *ctx, u32 handle)
+static void describe_qp(struct rl_context *ctx, u32 handle, struct rl_fault_subject *s)
 {
 	const struct rl_qp *qp;
-	u32 type;
 
 	pthread_mutex_lock(&ctx->lock);
 	qp = rl_find_qp(ctx, handle);
-	type = qp ? qp->type : 0;
+	if (qp) {
+		s->type = qp->type;
+		s->qpn = qp->core.id;
+	}
 	pthread_mutex_unlock(&ctx->lock);
-	return type;
 }
 
 /* The plain command and the extended one have different structures. */
@@ -65,7 +65,7 @@ static void command_read_subject(struct rl_context *ctx, const struct rl_command
 		break;
 	case RL_FAULT_MODIFY_QP:
 		/* Both have this structure first. */
-		s->type = type_of_qp(ctx, ((const struct ib_uverbs_modify_qp *)c->in)->qp_handle);
+		describe_qp(ctx, ((const struct ib_uverbs_modify_qp *)c->in)->qp_handle, s);
 		break;
 	default:
 		break;
@@ -106,24 +106,27 @@ static void fault_fail_qp(struct rl_context *ctx, u32 handle)
 	rl_qp_put(qp);
 }
 
-int rl_uverbs_fault(struct rl_file *f, int post, u32 handle, u64 size)
+int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 {
 	struct rl_context *ctx = rl_context_of(f);
-	struct rl_fault_subject s = { .device = ctx->dev->name, .size = size };
+	struct rl_fault_subject s = {
+		.device = ctx->dev->name, .size = r->size, .statuses = r->statuses,
+		.opcode = r->statuses ? r->opcode + 1u : 0,
+	};
 	struct rl_fault fault;
 	int rv;
 
-	if (!rl_faults_are_on() || post < 0 || post >= WEFT_RUN_POSTS)
+	if (!rl_faults_are_on() || r->post >= WEFT_RUN_POSTS)
 		return -ENOTTY;
-	s.call = posts[post];
+	s.call = posts[r->post];
 	if (!s.call)
 		return rl_faults_are_about_posts() ? 0 : -ENOTTY;
-	if (post != WEFT_RUN_POST_SRQ_RECV)
-		s.type = type_of_qp(ctx, handle);
+	if (r->post != WEFT_RUN_POST_SRQ_RECV)
+		describe_qp(ctx, r->handle, &s);
 	rv = rl_faults_ask(&s, &fault);
 	if (fault.effect == RL_FAULT_QP)
-		fault_fail_qp(ctx, handle);
-	return rv;
+		fault_fail_qp(ctx, r->handle);
+	return fault.effect == RL_FAULT_STATUS ? -(WEFT_RUN_STATUS + fault.err) : rv;
 }
 
 int rl_open_fault(const struct rl_device *d)
