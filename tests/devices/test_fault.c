@@ -37,7 +37,9 @@ static void assert_refused(const char *text, unsigned int line, const char *why)
 
 static bool happens_at(enum rl_fault_call call, const char *device, u32 type, u64 size, u64 ms)
 {
-	const struct rl_fault_subject s = { call, device, type, size };
+	const struct rl_fault_subject s = {
+		.call = call, .device = device, .type = type, .size = size,
+	};
 
 	return rl_faults_decide(&f, &s, ms, &last);
 }
@@ -248,13 +250,50 @@ static void a_seed_always_draws_the_same(void **state)
 	assert_memory_not_equal(one, two, sizeof(one));
 }
 
+static bool post(u32 opcode, u32 qpn, u32 statuses)
+{
+	const struct rl_fault_subject s = {
+		.call = RL_FAULT_POST_SEND, .device = "weft_lo", .type = IBV_QPT_RC, .qpn = qpn,
+		.opcode = opcode, .statuses = statuses,
+	};
+
+	return rl_faults_decide(&f, &s, 0, &last);
+}
+
+static void opcodes_and_qp_numbers_are_told_apart(void **state)
+{
+	u32 write = rl_fault_opcode_of("write"), read = rl_fault_opcode_of("read");
+
+	assert_true(write && read && write != read);
+	assert_true(parse("post_send opcode write qpn 7 -> EIO"));
+	assert_true(post(write, 7, 0));
+	assert_false(post(read, 7, 0));
+	assert_false(post(write, 8, 0));
+	assert_false(post(0, 7, 0));
+}
+
+static void a_request_completes_only_as_it_can(void **state)
+{
+	u32 can = 1u << IBV_WC_REM_ACCESS_ERR;
+
+	assert_true(parse("post_send nth 2 times 1 -> rem_access_err\npost_send nth 3 times 1 -> rem_access_err"));
+	assert_false(post(1, 7, can));
+	assert_false(post(1, 7, 1u << IBV_WC_LOC_PROT_ERR));
+	assert_true(post(1, 7, can));
+	assert_int_equal(last.effect, RL_FAULT_STATUS);
+	assert_int_equal(last.err, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(last.line, 2);
+}
+
 /* ---- the log ---- */
 
 static void a_log_is_a_file_that_repeats_the_run(void **state)
 {
 	static bool one[1000];
 	static char text[1000 * RL_FAULT_LOG_LINE];
-	struct rl_fault_subject s = { RL_FAULT_REG_MR, "weft_lo", 0, 4096 };
+	struct rl_fault_subject s = {
+		.call = RL_FAULT_REG_MR, .device = "weft_lo", .size = 4096,
+	};
 	size_t at = 0;
 	u32 i;
 
@@ -313,6 +352,8 @@ int main(void)
 		cmocka_unit_test(the_first_of_two_rules_that_fire_has_its_way),
 		cmocka_unit_test(devices_types_and_times_are_told_apart),
 		cmocka_unit_test(a_seed_always_draws_the_same),
+		cmocka_unit_test(opcodes_and_qp_numbers_are_told_apart),
+		cmocka_unit_test(a_request_completes_only_as_it_can),
 		cmocka_unit_test(a_log_is_a_file_that_repeats_the_run),
 		cmocka_unit_test(each_fault_is_logged_as_a_rule),
 	};

@@ -37,6 +37,10 @@ static void check_rule(const struct rl_fault_rule *r)
 	FUZZ_ASSERT((r->effect != RL_FAULT_ERRNO && r->effect != RL_FAULT_EVENT) ||
 		    rl_fault_errno_name(r->err));
 	FUZZ_ASSERT(r->effect != RL_FAULT_QP || has & RL_FAULT_HAS_QP);
+	FUZZ_ASSERT(r->effect != RL_FAULT_STATUS ||
+		    (has & RL_FAULT_HAS_REQUEST && rl_fault_status_name(r->err)));
+	FUZZ_ASSERT(!r->opcode || (has & RL_FAULT_HAS_REQUEST && rl_fault_opcode_name(r->opcode)));
+	FUZZ_ASSERT(!r->qpn || (has & RL_FAULT_HAS_QP && r->qpn < 1u << 24));
 	FUZZ_ASSERT(r->effect != RL_FAULT_EVENT || has & RL_FAULT_HAS_EVENT);
 }
 
@@ -44,7 +48,9 @@ static void check_rule(const struct rl_fault_rule *r)
 static void check_decision(struct rl_faults *f)
 {
 	const struct rl_fault_rule *r = &f->rules[0];
-	struct rl_fault_subject s = { r->call, "weft_lo", r->type, r->size_min };
+	struct rl_fault_subject s = {
+		r->call, "weft_lo", r->type, r->size_min, r->qpn, r->opcode, ~0u,
+	};
 	static struct rl_faults again;
 	struct rl_profile_error e;
 	struct rl_fault one, two;

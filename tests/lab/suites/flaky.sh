@@ -29,6 +29,13 @@ tests() {
 		post_send-fails-as-asked one_call post_send 1
 		a-qp-that-fails-ends-at-both-ends fatal post_send 1 client server
 		a-qp-that-fails-before-a-receive-ends-at-both-ends fatal post_recv 3 server client
+		a-send-without-rights-to-its-memory broken_send loc_prot_err local:protection:error
+		a-send-that-is-too-long broken_send loc_len_err local:length:error -N
+		a-request-of-no-opcode broken_send loc_qp_op_err local:QP:operation:error -N
+		a-write-to-another-region broken_at_peer write rem_access_err 10 ib_write_bw
+		a-read-of-another-region broken_at_peer read rem_access_err 10 ib_read_bw
+		an-unaligned-atomic broken_at_peer fetch_add rem_inv_req_err 9 ib_atomic_bw
+		a-plain-post-of-a-write-to-another-region broken_at_peer write rem_access_err 10 ib_write_bw --use_old_post_send
 		conditions-choose-the-call conditions
 		a-hundred-runs-of-one-seed-have-one-log one_log
 		a-log-repeats-the-run repeat
@@ -146,7 +153,7 @@ a_send() {
 	wait_listen_b 18515
 	run_says "1:Couldn't post send" --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 \
 		"$@" 127.0.0.1
-	logged "^post_send nth 7 -> ENOMEM # line 1, device weft_lo, type rc, size $size$"
+	logged "^post_send nth 7 -> ENOMEM # line 1, device weft_lo, type rc, qpn [0-9]+, opcode send, size $size$"
 }
 
 # fatal CALL NTH FIRST SECOND: QP_FATAL at the end whose QP fails, and at its peer by the Terminate, which the trace shows.
@@ -156,7 +163,34 @@ fatal() {
 	said 'weft: Terminate sent: layer 0, etype 0, code 0' 'weft: Terminate received: layer 0, etype 0, code 0' \
 		'send Work Request Flushed Error' 'recv Work Request Flushed Error' "$3 local work queue catastrophic error" \
 		"$4 local work queue catastrophic error" 'done'
-	logged "^$1 nth $2 -> qp_fatal # line 1, device weft_lo, type rc, size 0$"
+	logged "^$1 nth $2 -> qp_fatal # line 1, device weft_lo, type rc, qpn [0-9]+, .*size 0$"
+}
+
+# --- requests ---
+
+# broken_send STATUS WORDS [OPTION]: the seventh Send completes so, and the peer's receive is flushed by the Terminate.
+broken_send() {
+	rules "post_send type rc opcode send nth 7 -> $1"
+	pair weft:weft
+	start_b pingpong ibv_rc_pingpong -d weft_lo -g 2
+	wait_listen_b 18515
+	run_says "1:^Failed status ${2//:/ }" --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 \
+		"${@:3}" 127.0.0.1
+	logged "^post_send nth 7 -> $1 # line 1, device weft_lo, type rc, qpn [0-9]+, opcode send, size "
+	wait_for 20 [ -s "$TEST_DIR/pingpong.rc" ] || fail "the peer does not end"
+	grep -q '^Failed status Work Request Flushed Error' "$TEST_DIR/pingpong.log" ||
+		fail "the peer said: $(words "$TEST_DIR/pingpong.log")"
+}
+
+# broken_at_peer OPCODE STATUS NUMBER PROGRAM [OPTION]: the peer refuses the seventh request.
+broken_at_peer() {
+	rules "post_send opcode $1 nth 7 -> $2"
+	pair weft:weft
+	start_b server "$4" -d weft_lo -x 2 -F -n 1000 "${@:5}"
+	wait_listen_b 18515
+	run_says "1:Failed status $3:" --faults="$TEST_DIR/faults" --fault-log="$log" "$4" -d weft_lo -x 2 -F -n 1000 \
+		"${@:5}" 127.0.0.1
+	logged "^post_send nth [0-9]+ -> $2 # line 1, device weft_lo, type rc, qpn [0-9]+, opcode $1, size "
 }
 
 # --- which ---
@@ -220,6 +254,8 @@ refuses() {
 
 refused() {
 	refuses 'faults: line 2: "post" is no call' $'reg_mr -> EIO\npost -> EIO'
+	refuses 'faults: line 1: post_recv posts no request that can complete with loc_prot_err' 'post_recv -> loc_prot_err'
+	refuses 'faults: line 1: opcode: it should be send, write' 'post_send opcode sand -> EIO'
 	refuses 'faults: line 1: reg_mr is not answered by an event' 'reg_mr -> event EIO'
 	refuses 'faults: line 1: nth: it should be a number from 1 on' 'reg_mr nth 0 -> EIO'
 	run_says '125:no-such-file: No such file' --faults=no-such-file true
