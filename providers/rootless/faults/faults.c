@@ -39,7 +39,10 @@ static void faults_load(void)
 	free(text);
 }
 
-/* Opened anew for each: no descriptor is kept, which the program might close. */
+/*
+ * Opened anew for each: no descriptor is kept, which the program might close. A FIFO without a
+ * reader must not block the program: O_NONBLOCK.
+ */
 static void write_log(const struct rl_fault_subject *s, const struct rl_fault *fault)
 {
 	const char *name = rl_options()->fault_log;
@@ -52,7 +55,7 @@ static void write_log(const struct rl_fault_subject *s, const struct rl_fault *f
 		return;
 	}
 	fd = rl_raw(SYS_openat, AT_FDCWD, name,
-		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	if (fd < 0 || rl_raw(SYS_write, fd, line, len) != (long)len)
 		rl_complain("the fault log %s cannot be written: %.*s", name, (int)len - 1, line);
 	if (fd >= 0)
