@@ -12,8 +12,9 @@ static bool is_for(const struct weft_region *r, u32 pd, u32 qp)
 	return r->pd == pd && (likely(!weft_region_is_window(r)) || READ_ONCE(r->qp) == qp);
 }
 
-enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
-				   u64 addr, u64 len, u32 access)
+static __always_inline enum weft_denial region_check(const struct weft_region *r, u32 stag,
+						     u32 pd, u32 qp, u64 addr, u64 len,
+						     u32 access)
 {
 	/* Acquire: what REG_MR wrote before it said so, over whichever QP. */
 	if (!r || !smp_load_acquire(&r->valid) || r->stag != stag)
@@ -33,6 +34,12 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
 	if (addr < r->base || len > r->len || addr - r->base > r->len - len)
 		return WEFT_DENIED_BOUNDS;
 	return WEFT_GRANTED;
+}
+
+enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd, u32 qp,
+				   u64 addr, u64 len, u32 access)
+{
+	return region_check(r, stag, pd, qp, addr, len, access);
 }
 
 struct weft_region weft_region_null(u32 pd)
@@ -106,7 +113,7 @@ static noinline struct weft_region *get_anew(struct weft_qpc *qp, u32 pd, u32 st
 	return found;
 }
 
-struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag)
+static __always_inline struct weft_region *region_get(struct weft_qpc *qp, u32 pd, u32 stag)
 {
 	struct weft_region_hold *hold = &qp->hold;
 
@@ -118,7 +125,12 @@ struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag)
 	return hold->region;
 }
 
-void weft_region_put(struct weft_qpc *qp, struct weft_region *r)
+struct weft_region *weft_region_get(struct weft_qpc *qp, u32 pd, u32 stag)
+{
+	return region_get(qp, pd, stag);
+}
+
+static __always_inline void region_put(struct weft_qpc *qp, struct weft_region *r)
 {
 	struct weft_region_hold *hold = &qp->hold;
 
@@ -129,6 +141,11 @@ void weft_region_put(struct weft_qpc *qp, struct weft_region *r)
 		hold->uses--;
 	else
 		weft_host_region_drop(r);
+}
+
+void weft_region_put(struct weft_qpc *qp, struct weft_region *r)
+{
+	region_put(qp, r);
 }
 
 void weft_region_end_run(struct weft_qpc *qp)
@@ -157,26 +174,33 @@ static bool put_octets(struct weft_region *r, u64 to, struct weft_cur *from, u32
 	return weft_host_place(memory, to, from, len);
 }
 
+static __always_inline enum weft_denial region_ask(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
+						   u32 len, u32 access, struct weft_region **r)
+{
+	*r = region_get(qp, pd, stag);
+	return region_check(*r, stag, pd, qp->id, to, len, access);
+}
+
 enum weft_denial weft_region_place(struct weft_qpc *qp, u32 pd, u32 stag, u64 to,
 				   struct weft_cur *from, u32 len, u32 access)
 {
-	struct weft_region *r = weft_region_get(qp, pd, stag);
-	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len, access);
+	struct weft_region *r;
+	enum weft_denial d = region_ask(qp, pd, stag, to, len, access, &r);
 
 	if (d == WEFT_GRANTED && !put_octets(r, to, from, len))
 		d = WEFT_DENIED_GONE;
 	if (r)
-		weft_region_put(qp, r);
+		region_put(qp, r);
 	return d;
 }
 
 bool weft_region_allows(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, u32 access)
 {
-	struct weft_region *r = weft_region_get(qp, pd, stag);
-	enum weft_denial d = weft_region_check(r, stag, pd, qp->id, to, len, access);
+	struct weft_region *r;
+	enum weft_denial d = region_ask(qp, pd, stag, to, len, access, &r);
 
 	if (r)
-		weft_region_put(qp, r);
+		region_put(qp, r);
 	return d == WEFT_GRANTED;
 }
 

@@ -67,7 +67,7 @@ static inline void weft_ddp_read_untagged(const u8 *p, struct weft_ddp_hdr *h)
 }
 
 /* Reads a header; @p has at least weft_ddp_len(p[0]) bytes. Judges nothing. */
-static inline void weft_ddp_read(const u8 *p, struct weft_ddp_hdr *h)
+static __always_inline void weft_ddp_read(const u8 *p, struct weft_ddp_hdr *h)
 {
 	h->tagged = p[0] & WEFT_DDP_T;
 	h->last = p[0] & WEFT_DDP_L;

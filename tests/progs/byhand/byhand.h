@@ -49,7 +49,7 @@ struct hand_end {
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
 	uint32_t psn;
-	uint8_t buf[2 * HAND_BUF];	/* what is sent; what comes in */
+	uint8_t buf[2 * HAND_BUF] __attribute__((aligned(8)));	/* what is sent; what comes in */
 };
 
 /* The name that error lines begin with. */
