@@ -33,7 +33,7 @@ static double now(void)
 /* As much as the driver lends. */
 #define MEMORY (64 * 1024)
 
-static void receive(struct bench *b, const struct weft_iov *iov, u32 niov)
+static noinline void receive(struct bench *b, const struct weft_iov *iov, u32 niov)
 {
 	static struct weft_seg seg[2 * WEFT_BATCH_REFS + 1];
 	struct weft_cur in;
@@ -91,7 +91,7 @@ static void poll_all(struct side *s)
 		;
 }
 
-static void one_round(struct bench *b, u8 opcode, u32 len, u32 mss)
+static noinline void one_round(struct bench *b, u8 opcode, u32 len, u32 mss)
 {
 	double start = now(), m;
 
@@ -107,12 +107,10 @@ static void one_round(struct bench *b, u8 opcode, u32 len, u32 mss)
 	b->receive += now() - m;
 }
 
-static void bench(const char *what, u8 opcode, u32 len, u32 mss, bool crc)
+static struct bench *new_bench(u32 len, bool crc)
 {
-	u32 i, rounds = len > 1000 ? ROUNDS / 50 : ROUNDS;
 	struct bench *b = calloc(1, sizeof(*b));
 	struct pair_cfg c;
-	double n = (double)rounds * BATCH;
 
 	HOST_ASSERT(b);
 	pair_cfg_init(&c);
@@ -124,19 +122,47 @@ static void bench(const char *what, u8 opcode, u32 len, u32 mss, bool crc)
 			    WEFT_ACCESS_LOCAL_WRITE | WEFT_ACCESS_REMOTE_WRITE);
 	weft_batch_lend(&b->batch, malloc(MEMORY), MEMORY);
 	HOST_ASSERT(b->batch.buf);
-	for (i = 0; i < rounds; i++)
-		one_round(b, opcode, len, mss);
-	printf("%-22s crc %-3s  send %7.0f ns  receive %7.0f ns\n", what, crc ? "on" : "off",
-	       b->send / n * 1e9, b->receive / n * 1e9);
+	return b;
+}
+
+static void free_bench(struct bench *b)
+{
 	free(weft_batch_reclaim(&b->batch, true));
 	pair_fini(&b->p);
 	free(b);
 }
 
-int main(void)
+static void bench(const char *what, u8 opcode, u32 len, u32 mss, bool crc)
+{
+	u32 i, rounds = len > 1000 ? ROUNDS / 50 : ROUNDS;
+	struct bench *b = new_bench(len, crc);
+	double n = (double)rounds * BATCH;
+
+	for (i = 0; i < rounds; i++)
+		one_round(b, opcode, len, mss);
+	printf("%-22s crc %-3s  send %7.0f ns  receive %7.0f ns\n", what, crc ? "on" : "off",
+	       b->send / n * 1e9, b->receive / n * 1e9);
+	free_bench(b);
+}
+
+/* One round of Writes of @len octets in FPDUs of @mss: a tool counts its instructions. */
+static void count(u32 len, u32 mss, bool crc)
+{
+	struct bench *b = new_bench(len, crc);
+
+	one_round(b, WEFT_WR_WRITE, len, mss);
+	free_bench(b);
+}
+
+/* Without arguments: the times. LEN MSS CRC: tests/bench/fpdu.sh. */
+int main(int argc, char **argv)
 {
 	u32 crc;
 
+	if (argc == 4) {
+		count((u32)atoi(argv[1]), (u32)atoi(argv[2]), atoi(argv[3]));
+		return 0;
+	}
 	for (crc = 0; crc < 2; crc++) {
 		bench("write, 8 octets", WEFT_WR_WRITE, 8, 1448, crc);
 		bench("send, 8 octets", WEFT_WR_SEND, 8, 1448, crc);
