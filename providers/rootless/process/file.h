@@ -20,9 +20,9 @@
 
 #include "port.h"
 #include "raw.h"
-#include "weft/direct.h"
 
 struct rl_file;
+struct weft_run_request;
 
 /*
  * Each is a system call on descriptor @fd, which names @f: its result, or -errno. NULL: the kernel
