@@ -97,6 +97,7 @@ static const struct setting {
 	{ "dead-peer-timeout", "WEFT_DEAD_PEER_TIMEOUT_MS", NUMBER, 3000, 600000,
 	  required_argument },
 	{ "rnr-timeout", "WEFT_RNR_TIMEOUT_MS", NUMBER, 0, 600000, required_argument },
+	{ "control", "WEFT_CONTROL", SWITCH, 0, 0, no_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "sockets", "WEFT_SOCKETS", RULES, 0, 0, optional_argument },
@@ -128,6 +129,7 @@ static const char usage[] =
 	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
 	"  --dead-peer-timeout=MS  how long a peer's host may be silent (60000)\n"
 	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
+	"  --control               let weft-ctl list and break what the program has\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"

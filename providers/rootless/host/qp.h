@@ -102,6 +102,15 @@ void rl_qp_put(struct rl_qp *qp);
 /* Adds it to the table, with a new number if it has none: 0 or -ENOMEM. */
 int rl_qp_enlist(struct rl_qp *qp);
 void rl_qp_delist(struct rl_qp *qp);
+/* What is told of a QP. */
+struct rl_qp_brief {
+	u32 qpn;
+	const struct rl_device *dev;
+	u8 type;			/* IBV_QPT_ */
+	u8 state;			/* WEFT_VS_ */
+};
+/* From bucket *@at on: how many of @list were filled; *@at is the next bucket, 0 after the last. */
+u32 rl_qp_brief(u32 *at, struct rl_qp_brief *list, u32 most);
 /* From bucket *@at on: the first QP that uses @cq and is not in error; referenced, or NULL. */
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 
@@ -123,6 +132,11 @@ int rl_qp_move(struct rl_qp *qp, u32 to);
 void rl_qp_reset(struct rl_qp *qp);
 /* Its connection releases it, and ends. */
 void rl_qp_end_connection(struct rl_qp *qp);
+/*
+ * As an adapter that has found a fault in itself: Terminate, flushes, QP_FATAL. A QP without a
+ * connection stays as it is. No lock.
+ */
+void rl_qp_fail(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */
 void rl_qp_fail_users(const struct rl_cq *cq);
 

@@ -24,6 +24,7 @@ struct rl_options {
 	const char *profile;		/* WEFT_PROFILE: a file; NULL: weft's own devices */
 	const char *rails;		/* WEFT_RAILS: a number, or a file; NULL: one a netdev */
 	bool with_hardware;		/* WEFT_WITH_HARDWARE=1 */
+	bool control;			/* WEFT_CONTROL=1: serve weft-ctl */
 	bool stats;			/* WEFT_STATS=1: at exit, on stderr */
 	bool trace;			/* WEFT_TRACE=1 */
 };
