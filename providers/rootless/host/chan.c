@@ -132,10 +132,10 @@ void rl_chan_remove_source(struct rl_chan *c, struct rl_chan_source *s)
  * A thread that is alone in waiting for a channel with sources waits for these, too, by ppoll(),
  * and does their work: no other thread has to be woken first.
  *
- * Only threads of programs without signal handlers do so (process/handlers.h). A handler that is
- * set too late to be noticed may still leave the wait for ever by siglongjmp(), wait for an event
- * in its turn, or fork. So what others know of a wait is in a record of its thread. If it is left
- * open, the thread's next wait closes it. A wait that finds its record closed goes on in read().
+ * A signal handler runs only in that ppoll(), and may do anything there: leave the wait for ever by
+ * siglongjmp(), wait for an event in its turn, fork. So what others know of a wait is in a record
+ * of its thread. If it is left open, the thread's next wait closes it, or the thread's end. A wait
+ * that finds its record closed goes on in read().
  */
 static __thread struct {
 	struct rl_chan *chan;		/* NULL: it is closed */
@@ -152,7 +152,6 @@ struct wait {
 	struct rl_chan *chan;
 	u32 number;
 	struct rl_wait_signals signals;
-	volatile bool out;		/* of the gate */
 };
 
 static u32 waits;			/* atomic: numbers that were given */
@@ -214,6 +213,35 @@ static bool is_recorded(const struct wait *w)
 	return own.chan && own.wait == w->number && own.forks == rl_fd_forks();
 }
 
+static pthread_key_t end_key;
+
+static void thread_ends(void *unused)
+{
+	rl_gate_enter();
+	if (own.chan)
+		close_record();
+	rl_wait_abandon();
+	rl_gate_leave();
+}
+
+static void make_end_key(void)
+{
+	if (pthread_key_create(&end_key, thread_ends))
+		end_key = (pthread_key_t)-1;
+}
+
+/* The thread has handlers. */
+static void watch_end_of_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static __thread bool is_watched;
+
+	if (likely(is_watched))
+		return;
+	rl_gate_once(&once, make_end_key);
+	is_watched = !pthread_setspecific(end_key, &own);
+}
+
 /* False: there are none, or too many. */
 static bool begin_sources(const struct wait *w)
 {
@@ -230,7 +258,7 @@ static bool begin_sources(const struct wait *w)
 	}
 	pthread_mutex_unlock(&c->lock);
 	for (i = 0; i < own.n; i++)
-		own.source[i]->ops->begin(own.source[i], own.wait);
+		own.source[i]->ops->begin(own.source[i], own.wait, w->signals.blocked);
 	return own.n;
 }
 
@@ -255,9 +283,14 @@ static bool has_event(const struct rl_chan *c)
 /* True: the thread waits for the sources. */
 static bool begin_wait(struct wait *w)
 {
+	bool alone;
+
 	if ((!own.chan && count_waiting(w->chan, 0)) || !rl_wait_begin(&w->signals))
 		return false;
-	return open_record(w) == 1 && begin_sources(w);
+	alone = open_record(w) == 1;
+	if (w->signals.blocked)
+		watch_end_of_thread();
+	return alone && begin_sources(w);
 }
 
 static void end_chan_wait(const struct wait *w)
@@ -296,19 +329,31 @@ static int take_count(struct wait *w, bool is_readable)
 	return rv > 0 ? HAS_COUNT : rv == -EAGAIN ? GO_ON : MUST_READ;
 }
 
+/* Handlers run here alone. @n entries of @p; NULL: no time passes. */
 static int sleep_once(struct wait *w, struct pollfd *p, u32 n)
 {
+	const struct timespec now = { 0 };
 	int rv;
 
-	rl_gate_step_out(&w->out);
-	rv = RL_CALL(ppoll, p, n, NULL, NULL) < 0 ? -errno : 0;
-	if (w->out)
+	rl_gate_step_out(&w->signals.out);
+	rv = RL_CALL(ppoll, p, n, p ? NULL : &now, rl_wait_mask(&w->signals)) < 0 ? -errno : 0;
+	if (w->signals.out)
 		rl_gate_enter();
-	w->out = false;
+	w->signals.out = false;
 	return rv == -EINTR ? rl_wait_interrupted(&w->signals) ?: GO_ON : rv;
 }
 
 enum { CHANNEL, LEAVE, SOURCES };	/* places in what is polled */
+
+/* A ppoll() that finds something ready leaves signals pending. */
+static int let_handlers_run(struct wait *w)
+{
+	if (!w->signals.blocked)
+		return GO_ON;
+	if (sleep_once(w, NULL, 0) == -EINTR)
+		return -EINTR;
+	return is_recorded(w) && !rl_wait_is_stale(&w->signals) ? GO_ON : MUST_READ;
+}
 
 static int sleep_and_work(struct wait *w, struct pollfd *p, u32 *idle)
 {
@@ -316,7 +361,7 @@ static int sleep_and_work(struct wait *w, struct pollfd *p, u32 *idle)
 
 	if (rv == -EINTR)
 		return rv;
-	if (rv < 0 || !is_recorded(w))
+	if (rv < 0 || !is_recorded(w) || rl_wait_is_stale(&w->signals))
 		return MUST_READ;
 	if (rv == GO_ON)
 		return rv;
@@ -326,7 +371,9 @@ static int sleep_and_work(struct wait *w, struct pollfd *p, u32 *idle)
 	}
 	*idle = work(p + SOURCES) || p[CHANNEL].revents ? 0 : *idle + 1;
 	rv = take_count(w, p[CHANNEL].revents);
-	return rv == GO_ON && *idle > MOST_IDLE ? MUST_READ : rv;
+	if (rv != GO_ON)
+		return rv;
+	return *idle > MOST_IDLE ? MUST_READ : let_handlers_run(w);
 }
 
 static int wait_and_work(struct wait *w)
@@ -346,9 +393,19 @@ static int wait_and_work(struct wait *w)
 	return rv;
 }
 
+/* A signal that has arrived since ppoll() interrupts the wait, too. */
 static int wait_in_read(struct wait *w)
 {
+	bool ends;
+	int rv;
+
 	end_chan_wait(w);
+	if (w->signals.blocked) {
+		ends = rl_wait_is_ending(&w->signals);
+		rv = sleep_once(w, NULL, 0);
+		if (rv == -EINTR || (rv == GO_ON && ends))
+			return -EINTR;
+	}
 	open_record(w);
 	rl_wait_end(&w->signals);
 	return read_count(w->chan);
@@ -358,7 +415,7 @@ static void end_chan_call(void *arg)
 {
 	struct wait *w = arg;
 
-	if (w->out)
+	if (w->signals.out)
 		rl_gate_enter();
 	end_chan_wait(w);
 	rl_wait_end(&w->signals);
@@ -372,12 +429,12 @@ static int await_count(struct wait *w)
 
 	if (has_sources && has_event(w->chan) && try_count(w->chan) > 0)
 		return HAS_COUNT;
-	if (!has_sources || is_non_blocking(w->chan)) {
+	if ((!has_sources && !w->signals.begun) || is_non_blocking(w->chan)) {
 		rl_wait_end(&w->signals);
 		return read_count(w->chan);
 	}
 	pthread_cleanup_push(end_chan_call, w);
-	rv = begin_wait(w) ? wait_and_work(w) : MUST_READ;
+	rv = has_sources && begin_wait(w) ? wait_and_work(w) : MUST_READ;
 	if (rv == MUST_READ)
 		rv = wait_in_read(w);
 	end_chan_wait(w);

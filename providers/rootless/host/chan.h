@@ -33,8 +33,11 @@ struct rl_event {
 struct rl_chan_source_ops {
 	void (*get)(struct rl_chan_source *s);
 	void (*put)(struct rl_chan_source *s);
-	/* A thread begins to wait, as number @wait. */
-	void (*begin)(struct rl_chan_source *s, u32 wait);
+	/*
+	 * A thread begins to wait, as number @wait. @may_vanish: a signal handler may leave the
+	 * wait, and end() may not follow.
+	 */
+	void (*begin)(struct rl_chan_source *s, u32 wait, bool may_vanish);
 	/* It has ended. @others: further threads wait for events alone. */
 	void (*end)(struct rl_chan_source *s, u32 wait, bool others);
 	/* @fd is readable. False: there was nothing to do. */

@@ -47,8 +47,12 @@ struct rl_cq {
 	u32 wait;			/* lock: a thread waits for epfd at the channel: chan.h's
 					 * number of its wait; 0: none
 					 */
+	bool may_vanish;		/* lock: that wait may end without a word */
 	bool waited;			/* lock: a wait has ended since the last judgement */
 	bool waited_for;		/* lock: it is leased to those that wait */
+	u32 works, works_seen;		/* atomic; lock: calls of work(), at the last look */
+	bool neglected;			/* lock: it was ready at the last look */
+	u32 look_ms;			/* lock: until the next */
 };
 
 /* ---- cq.c ---- */

@@ -27,6 +27,9 @@
 
 #define EVENTS 64
 #define LEASE_MS 2
+/* Between looks at a thread that waits. A ready CQ is looked at again after the first. */
+#define LOOK_MS 16
+#define LOOK_MS_MAX 250
 /* So many polls during a lease are busy polling: one in 20 us. */
 #define BUSY_POLLS 100
 
@@ -190,6 +193,24 @@ static bool is_busy(u32 polls, u64 ns)
 	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
 }
 
+/*
+ * Has the thread that waits been left by a handler? Then what is ready stays ready, and nothing is
+ * done. Twice in a row: the first time it may just have woken. CQ's lock.
+ */
+static void look_at_wait(struct rl_cq *cq)
+{
+	struct pollfd p = { .fd = cq->epfd, .events = POLLIN };
+	struct timespec now = { 0 };
+	u32 works = __atomic_load_n(&cq->works, __ATOMIC_RELAXED);
+	bool ready = rl_raw(SYS_ppoll, &p, 1, &now, NULL, 8) > 0;
+
+	if (ready && cq->neglected && works == cq->works_seen)
+		cq->wait = 0;
+	cq->neglected = ready;
+	cq->works_seen = works;
+	cq->look_ms = ready ? LOOK_MS : min_t(u32, 2 * cq->look_ms, LOOK_MS_MAX);
+}
+
 static void set_timeout(struct rl_cq *cq, u32 ms)
 {
 	u64 at = rl_now_ms() + ms, now = READ_ONCE(cq->watch.deadline);
@@ -203,6 +224,8 @@ static void set_end_of_lease(struct rl_cq *cq)
 {
 	if (!cq->wait)
 		set_timeout(cq, LEASE_MS);
+	else if (cq->may_vanish)
+		set_timeout(cq, cq->look_ms);
 }
 
 /*
@@ -224,11 +247,14 @@ static bool judge_polls(struct rl_cq *cq)
 	return cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
 }
 
-static bool lease(struct rl_cq *cq)
+/* @again: the lease has ended. */
+static bool lease(struct rl_cq *cq, bool again)
 {
 	bool busy, waited_for;
 
 	rl_lock(&cq->lock);
+	if (again && cq->wait && cq->may_vanish)
+		look_at_wait(cq);
 	waited_for = cq->wait || cq->waited;
 	cq->waited = false;
 	busy = judge_polls(cq) || waited_for;
@@ -263,7 +289,7 @@ static void spin(struct rl_cq *cq)
  */
 static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
-	if (lease(cq) || leased)
+	if (lease(cq, leased) || leased)
 		return;
 	rl_lock(&cq->progress);
 	/* One edge stands for all that is ready: get another, after the thread's other work. */
@@ -303,12 +329,15 @@ static void source_put(struct rl_chan_source *s)
 	rl_watch_put(&cq_of_source(s)->watch);
 }
 
-static void source_begin(struct rl_chan_source *s, u32 wait)
+static void source_begin(struct rl_chan_source *s, u32 wait, bool may_vanish)
 {
 	struct rl_cq *cq = cq_of_source(s);
 
 	rl_lock(&cq->lock);
 	cq->wait = wait;
+	cq->may_vanish = may_vanish;
+	cq->neglected = false;
+	cq->look_ms = LOOK_MS;
 	if (!cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, 0);
 	WRITE_ONCE(cq->leased, true);
@@ -341,6 +370,7 @@ static bool source_work(struct rl_chan_source *s)
 	struct rl_cq *cq = cq_of_source(s);
 	bool done;
 
+	__atomic_fetch_add(&cq->works, 1, __ATOMIC_RELAXED);
 	rl_lock(&cq->progress);
 	done = read_only_conn(cq);
 	if (!done)

@@ -22,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -312,6 +313,43 @@ static bool the_mask_is_the_same_after_a_wait(void)
 	       sigismember(&mask_after, SIGUSR2) == 0 && sigismember(&mask_after, SIGTERM) == 0;
 }
 
+static sigset_t mask_within;
+
+static void hear_and_note_mask(int sig)
+{
+	(void)sig;
+	pthread_sigmask(SIG_SETMASK, NULL, &mask_within);
+	heard++;
+}
+
+/* Its own signal is blocked, and no other. */
+static bool a_handler_has_the_mask_of_the_program(void)
+{
+	struct waiter w = { 0 };
+
+	start_and_tell(&w, hear_and_note_mask);
+	return gets_a_completion(&w) && sigismember(&mask_within, SIGUSR1) == 1 &&
+	       sigismember(&mask_within, SIGUSR2) == 0 && sigismember(&mask_within, SIGTERM) == 0;
+}
+
+static void hear_and_post(int sig)
+{
+	(void)sig;
+	post_send(&t.s, 3);
+	heard++;
+}
+
+static bool all_is_well(void);
+
+static bool a_handler_may_post(void)
+{
+	struct waiter w = { 0 };
+
+	post_recv(&t.c, 4);
+	start_and_tell(&w, hear_and_post);
+	return !join(&w) && took(&t.s, 3) && took(&t.c, 4) && all_is_well();
+}
+
 /* ---- handlers that do not return ---- */
 
 static __thread sigjmp_buf away;
@@ -409,6 +447,27 @@ static bool a_wait_may_be_left_for_another_wait(void)
 static bool a_thread_that_left_a_wait_may_end(void)
 {
 	return gets_it_after_leaving(end_thread, 3);
+}
+
+/* Whoever sets handlers may wait for the thread that has left, but not each time. */
+static bool a_wait_that_was_left_delays_no_handlers(void)
+{
+	struct leaver l = { .then = sleep_elsewhere, .times = 1 };
+	long began;
+	int i;
+
+	post_recv(&t.s, 1);
+	arm(&t.s);
+	start_leaver(&l);
+	began = now_us();
+	for (i = 0; i < 100; i++)
+		handle_by(SIGUSR2, hear, i % 2 ? SA_RESTART : 0);
+	began = now_us() - began;
+	printf("# 100 handlers were set in %ld us\n", began);
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	post_send(&t.c, 2);
+	return !join(&l.w) && took(&t.s, 1) && took(&t.c, 2) && began < 1000000;
 }
 
 /* It reads the channel that its thread waits for. */
@@ -849,6 +908,85 @@ static bool whoever_waits_is_woken_alone(void)
 	return wakes_alone();
 }
 
+/* False: something failed. */
+static bool wakes_alone_with(int flags)
+{
+	bool ok;
+
+	handle_by(SIGUSR2, SIG_DFL, 0);
+	handle(flags);
+	ok = wakes_alone();
+	handle_by(SIGUSR1, SIG_DFL, 0);
+	return ok;
+}
+
+static bool a_restarting_handler_costs_no_wakeup(void)
+{
+	return wakes_alone_with(SA_RESTART);
+}
+
+static bool an_ending_handler_costs_no_wakeup(void)
+{
+	return wakes_alone_with(0);
+}
+
+static bool turns_go_on_under_a_timer(void)
+{
+	const struct itimerval ms = { { 0, 1000 }, { 0, 1000 } }, none = { 0 };
+	int before = heard;
+	bool ok;
+
+	handle_by(SIGALRM, hear, SA_RESTART);
+	setitimer(ITIMER_REAL, &ms, NULL);
+	ok = take_turns();
+	setitimer(ITIMER_REAL, &none, NULL);
+	handle_by(SIGALRM, SIG_IGN, 0);
+	handle_by(SIGALRM, SIG_DFL, 0);
+	printf("# %d signals in %d turns\n", heard - before, TURNS);
+	return ok && heard > before;
+}
+
+static volatile bool enough;
+
+/* Its octets arrive without an event. */
+static void *write_on(void *arg)
+{
+	struct ibv_mr *mr = arg;
+	struct ibv_sge sge = sge_of(t.from, BUF, t.from_mr);
+	struct ibv_send_wr wr = { .wr_id = 6, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr *bad;
+
+	wr.send_flags = IBV_SEND_SIGNALED;
+	wr.wr.rdma.remote_addr = (uintptr_t)t.to;
+	wr.wr.rdma.rkey = mr->rkey;
+	while (!enough)
+		if (ibv_post_send(t.c.id->qp, &wr, &bad) || !took(&t.c, 6))
+			return (void *)1;
+	return NULL;
+}
+
+/* ppoll() always finds something ready. */
+static bool a_stream_keeps_no_handler_waiting(void)
+{
+	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct waiter w = { 0 };
+	pthread_t writer;
+	void *failed;
+	int i;
+
+	handle(SA_RESTART);
+	arm(&t.s);
+	start(&w);
+	enough = false;
+	if (pthread_create(&writer, NULL, write_on, mr))
+		fail("no thread");
+	for (i = 0; i < 100; i++)
+		tell(&w);
+	enough = true;
+	pthread_join(writer, &failed);
+	return !failed && gets_a_completion(&w);
+}
+
 static bool all_is_well(void)
 {
 	post_recv(&t.s, 1);
@@ -871,9 +1009,12 @@ static const struct a_case list[] = {
 	{ "any-signal-may-end-a-wait", any_signal_may_end_a_wait, NULL },
 	{ "a-blocked-signal-is-not-delivered", a_blocked_signal_is_not_delivered, NULL },
 	{ "the-mask-is-the-same-after-a-wait", the_mask_is_the_same_after_a_wait, NULL },
+	{ "a-handler-has-the-mask-of-the-program", a_handler_has_the_mask_of_the_program, NULL },
+	{ "a-handler-may-post", a_handler_may_post, NULL },
 	{ "a-wait-may-be-left-for-another-sleep", a_wait_may_be_left_for_another_sleep, NULL },
 	{ "a-wait-may-be-left-for-another-wait", a_wait_may_be_left_for_another_wait, NULL },
 	{ "a-thread-that-left-a-wait-may-end", a_thread_that_left_a_wait_may_end, NULL },
+	{ "a-wait-that-was-left-delays-no-handlers", a_wait_that_was_left_delays_no_handlers, NULL },
 	{ "a-handler-may-wait-itself", a_handler_may_wait_itself, NULL },
 	{ "a-handler-may-fork", a_handler_may_fork, NULL },
 	{ "a-child-that-waits-on-takes-nothing", a_child_that_waits_on_takes_nothing, NULL },
@@ -887,6 +1028,10 @@ static const struct a_case list[] = {
 	{ "an-old-kernel-will-do", an_old_kernel_will_do, NULL },
 	{ "a-send-without-a-receive-costs-no-cpu", a_send_without_a_receive_costs_no_cpu, NULL },
 	{ "whoever-waits-is-woken-alone", whoever_waits_is_woken_alone, NULL },
+	{ "a-restarting-handler-costs-no-wakeup", a_restarting_handler_costs_no_wakeup, NULL },
+	{ "an-ending-handler-costs-no-wakeup", an_ending_handler_costs_no_wakeup, NULL },
+	{ "turns-go-on-under-a-timer", turns_go_on_under_a_timer, NULL },
+	{ "a-stream-keeps-no-handler-waiting", a_stream_keeps_no_handler_waiting, NULL },
 };
 
 static const struct cases cases = CASES(open_pair, close_pair, list);
