@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Faults on demand: rules of a file (docs/testing-programs.md), and what they decide about one call
+ * of a program. The same rules, seed and calls give the same faults.
+ *
+ * Pure: weft-run, the library, tests and the fuzzer read files by the same functions. The caller
+ * locks. Files: fault_parse.c (text to rules), fault_decide.c; fault_words.c has the names.
+ */
+#ifndef RL_FAULT_H
+#define RL_FAULT_H
+
+#include "devices/profile.h"
+
+#define RL_FAULT_RULES		256
+#define RL_FAULT_MAX_MS		600000	/* of a delay */
+#define RL_FAULT_CERTAIN	(1ull << 32) /* a chance of 1 */
+
+/* Calls that can fail: of verbs, then of rdma_cm. */
+enum rl_fault_call {
+	RL_FAULT_NO_CALL,
+	RL_FAULT_OPEN_DEVICE, RL_FAULT_QUERY_DEVICE, RL_FAULT_QUERY_PORT, RL_FAULT_ALLOC_PD,
+	RL_FAULT_REG_MR, RL_FAULT_REREG_MR, RL_FAULT_ALLOC_MW, RL_FAULT_CREATE_COMP_CHANNEL,
+	RL_FAULT_CREATE_CQ, RL_FAULT_RESIZE_CQ, RL_FAULT_CREATE_QP, RL_FAULT_MODIFY_QP,
+	RL_FAULT_CREATE_SRQ, RL_FAULT_MODIFY_SRQ, RL_FAULT_ATTACH_MCAST,
+	RL_FAULT_CREATE_ID, RL_FAULT_BIND_ADDR, RL_FAULT_RESOLVE_ADDR, RL_FAULT_RESOLVE_ROUTE,
+	RL_FAULT_LISTEN, RL_FAULT_CONNECT, RL_FAULT_ACCEPT, RL_FAULT_JOIN_MULTICAST,
+	RL_FAULT_CALLS
+};
+
+/* What a call knows of itself. */
+enum {
+	RL_FAULT_HAS_DEVICE = 1, RL_FAULT_HAS_TYPE = 2, RL_FAULT_HAS_SIZE = 4,
+	RL_FAULT_HAS_EVENT = 8,		/* it is answered by an event, which can report a failure */
+};
+
+/* One call of the program. */
+struct rl_fault_subject {
+	enum rl_fault_call call;
+	const char *device;		/* its name; NULL: none yet */
+	u32 type;			/* IBV_QPT_; 0: none */
+	u64 size;			/* octets of a region, entries of a queue */
+};
+
+enum rl_fault_effect {
+	RL_FAULT_NOTHING,		/* but perhaps a delay */
+	RL_FAULT_ERRNO,			/* the call fails */
+	RL_FAULT_EVENT,			/* the call succeeds, and its event reports the failure */
+};
+
+/* What happens to the call. All zeros: nothing. */
+struct rl_fault {
+	enum rl_fault_effect effect;
+	int err;			/* positive */
+	u32 delay_ms;			/* first */
+	u32 line;			/* of the rule */
+	u64 number;			/* the call is the process's so-manieth of its name */
+};
+
+struct rl_fault_rule {
+	u32 line;
+	/* When. 0 or "": any. */
+	enum rl_fault_call call;
+	char device[RL_PROFILE_NAMES];	/* a '*' at the end stands for the rest of a name */
+	u32 type;
+	u64 size_min, size_max;
+	u64 after_ms;			/* of the process's life */
+	/* Which of these calls. */
+	u64 nth, every, times;
+	u64 chance;			/* of RL_FAULT_CERTAIN */
+	/* What. */
+	enum rl_fault_effect effect;
+	int err;
+	u32 delay_ms;
+	/* So far. */
+	u64 matched, fired;
+};
+
+struct rl_faults {
+	struct rl_fault_rule rules[RL_FAULT_RULES];
+	u32 n;
+	u64 seed;
+	u64 calls[RL_FAULT_CALLS];	/* so far */
+};
+
+/* Rules of the @len octets of @text. False: *@e says what is wrong and where; *@f is undefined. */
+bool rl_faults_parse(struct rl_faults *f, const char *text, size_t len,
+		     struct rl_profile_error *e);
+
+/* Counts the call, @now_ms after the process's first, and decides about it; false: no fault. */
+bool rl_faults_decide(struct rl_faults *f, const struct rl_fault_subject *s, u64 now_ms,
+		      struct rl_fault *fault);
+
+#define RL_FAULT_LOG_LINE 256
+
+/* @fault as a line of a log, with its end, which is also a rule that repeats it: its length. */
+size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault *fault,
+			 char line[RL_FAULT_LOG_LINE]);
+
+/* ---- words; NULL, 0: there is no such name ---- */
+
+const char *rl_fault_call_name(enum rl_fault_call call);
+enum rl_fault_call rl_fault_call_of(const char *name);
+u32 rl_fault_call_has(enum rl_fault_call call);
+const char *rl_fault_errno_name(int err);
+int rl_fault_errno_of(const char *name);
+const char *rl_fault_type_name(u32 type);
+u32 rl_fault_type_of(const char *name);
+
+#endif

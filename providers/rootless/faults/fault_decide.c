@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "fault.h"
+
+/* ---- when ---- */
+
+static bool device_matches(const char *pattern, const char *name)
+{
+	size_t len = strlen(pattern);
+
+	if (!len)
+		return true;
+	if (!name)
+		return false;
+	return pattern[len - 1] == '*' ? !strncmp(pattern, name, len - 1) : !strcmp(pattern, name);
+}
+
+static bool rule_matches(const struct rl_fault_rule *r, const struct rl_fault_subject *s,
+			 u64 now_ms)
+{
+	return r->call == s->call && device_matches(r->device, s->device) &&
+	       (!r->type || r->type == s->type) && s->size >= r->size_min &&
+	       s->size <= r->size_max && now_ms >= r->after_ms;
+}
+
+/*
+ * 32 bits by the seed, the rule and the call's number: no call's luck depends on what other rules
+ * or threads have drawn. (SplitMix64's last steps.)
+ */
+static u64 luck(u64 seed, u32 line, u64 n)
+{
+	u64 x = seed + line * 0x9e3779b97f4a7c15ull + n * 0xd1b54a32d192ed03ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return (x ^ x >> 31) >> 32;
+}
+
+/* The call matches; is it one of those that are meant? */
+static bool rule_fires(struct rl_fault_rule *r, u64 seed)
+{
+	u64 n = ++r->matched;
+
+	if ((r->nth && n != r->nth) || (r->every && n % r->every) ||
+	    (r->times && r->fired == r->times) || luck(seed, r->line, n) >= r->chance)
+		return false;
+	r->fired++;
+	return true;
+}
+
+bool rl_faults_decide(struct rl_faults *f, const struct rl_fault_subject *s, u64 now_ms,
+		      struct rl_fault *fault)
+{
+	struct rl_fault_rule *r, *first = NULL;
+
+	memset(fault, 0, sizeof(*fault));
+	fault->number = ++f->calls[s->call];
+	/* Each rule counts, whatever those before it have done. */
+	for (r = f->rules; r < f->rules + f->n; r++)
+		if (rule_matches(r, s, now_ms) && rule_fires(r, f->seed) && !first)
+			first = r;
+	if (!first)
+		return false;
+	fault->effect = first->effect;
+	fault->err = first->err;
+	fault->delay_ms = first->delay_ms;
+	fault->line = first->line;
+	return true;
+}
+
+/* ---- the log ---- */
+
+struct writer {
+	char *line;
+	size_t at;
+};
+
+static __attribute__((format(printf, 2, 3)))
+void fault_append(struct writer *w, const char *fmt, ...)
+{
+	size_t room = RL_FAULT_LOG_LINE - w->at;
+	va_list args;
+	int len;
+
+	va_start(args, fmt);
+	len = vsnprintf(w->line + w->at, room, fmt, args);
+	va_end(args);
+	if (len > 0)
+		w->at += min_t(size_t, (size_t)len, room - 1);
+}
+
+size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault *fault,
+			 char line[RL_FAULT_LOG_LINE])
+{
+	struct writer w = { .line = line };
+	u32 has = rl_fault_call_has(s->call);
+	const char *type = rl_fault_type_name(s->type);
+
+	fault_append(&w, "%s nth %llu ->", rl_fault_call_name(s->call),
+		     (unsigned long long)fault->number);
+	if (fault->delay_ms)
+		fault_append(&w, " delay %ums", fault->delay_ms);
+	if (fault->effect != RL_FAULT_NOTHING)
+		fault_append(&w, " %s%s", fault->effect == RL_FAULT_EVENT ? "event " : "",
+			     rl_fault_errno_name(fault->err));
+	fault_append(&w, " # line %u", fault->line);
+	if (has & RL_FAULT_HAS_DEVICE && s->device)
+		fault_append(&w, ", device %s", s->device);
+	if (has & RL_FAULT_HAS_TYPE && type)
+		fault_append(&w, ", type %s", type);
+	if (has & RL_FAULT_HAS_SIZE)
+		fault_append(&w, ", size %llu", (unsigned long long)s->size);
+	fault_append(&w, "\n");
+	/* What did not fit. */
+	line[w.at - 1] = '\n';
+	return w.at;
+}

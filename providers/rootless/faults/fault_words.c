@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Names of calls, errors and QP types, as fault files and logs have them. */
+#include <errno.h>
+
+#include <infiniband/verbs.h>
+
+#include "fault.h"
+
+static const struct call {
+	const char *name;
+	u32 has;
+} calls[RL_FAULT_CALLS] = {
+	[RL_FAULT_OPEN_DEVICE] = { "open_device", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_QUERY_DEVICE] = { "query_device", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_QUERY_PORT] = { "query_port", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_ALLOC_PD] = { "alloc_pd", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_REG_MR] = { "reg_mr", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_REREG_MR] = { "rereg_mr", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_ALLOC_MW] = { "alloc_mw", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_CREATE_COMP_CHANNEL] = { "create_comp_channel", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_CREATE_CQ] = { "create_cq", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_RESIZE_CQ] = { "resize_cq", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_CREATE_QP] = { "create_qp", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_MODIFY_QP] = { "modify_qp", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_CREATE_SRQ] = { "create_srq", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_MODIFY_SRQ] = { "modify_srq", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_ATTACH_MCAST] = { "attach_mcast", RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_CREATE_ID] = { "create_id", RL_FAULT_HAS_TYPE },
+	[RL_FAULT_BIND_ADDR] = { "bind_addr", RL_FAULT_HAS_TYPE },
+	[RL_FAULT_RESOLVE_ADDR] = { "resolve_addr", RL_FAULT_HAS_TYPE | RL_FAULT_HAS_EVENT },
+	[RL_FAULT_RESOLVE_ROUTE] = { "resolve_route", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
+				     RL_FAULT_HAS_EVENT },
+	[RL_FAULT_LISTEN] = { "listen", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_CONNECT] = { "connect", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
+			       RL_FAULT_HAS_EVENT },
+	[RL_FAULT_ACCEPT] = { "accept", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_JOIN_MULTICAST] = { "join_multicast", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
+};
+
+#define ERRNO(e) { #e, e }
+
+static const struct error {
+	const char *name;
+	int number;
+} errors[] = {
+	ERRNO(EPERM), ERRNO(ENOENT), ERRNO(EIO), ERRNO(ENXIO), ERRNO(EAGAIN), ERRNO(ENOMEM),
+	ERRNO(EACCES), ERRNO(EFAULT), ERRNO(EBUSY), ERRNO(EEXIST), ERRNO(ENODEV), ERRNO(EINVAL),
+	ERRNO(ENFILE), ERRNO(EMFILE), ERRNO(ENOSPC), ERRNO(EPROTO),
+	ERRNO(EOPNOTSUPP), ERRNO(EADDRINUSE), ERRNO(EADDRNOTAVAIL), ERRNO(ENETDOWN),
+	ERRNO(ENETUNREACH), ERRNO(ECONNABORTED), ERRNO(ECONNRESET), ERRNO(ETIMEDOUT),
+	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
+};
+
+static const struct type {
+	const char *name;
+	u32 number;
+} types[] = {
+	{ "rc", IBV_QPT_RC }, { "uc", IBV_QPT_UC }, { "ud", IBV_QPT_UD },
+};
+
+const char *rl_fault_call_name(enum rl_fault_call call)
+{
+	return call < RL_FAULT_CALLS ? calls[call].name : NULL;
+}
+
+enum rl_fault_call rl_fault_call_of(const char *name)
+{
+	u32 i;
+
+	for (i = RL_FAULT_NO_CALL + 1; i < RL_FAULT_CALLS; i++)
+		if (!strcmp(calls[i].name, name))
+			return i;
+	return RL_FAULT_NO_CALL;
+}
+
+u32 rl_fault_call_has(enum rl_fault_call call)
+{
+	return call < RL_FAULT_CALLS ? calls[call].has : 0;
+}
+
+const char *rl_fault_errno_name(int err)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++)
+		if (errors[i].number == err)
+			return errors[i].name;
+	return NULL;
+}
+
+int rl_fault_errno_of(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(errors); i++)
+		if (!strcmp(errors[i].name, name))
+			return errors[i].number;
+	return 0;
+}
+
+const char *rl_fault_type_name(u32 type)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		if (types[i].number == type)
+			return types[i].name;
+	return NULL;
+}
+
+u32 rl_fault_type_of(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		if (!strcmp(types[i].name, name))
+			return types[i].number;
+	return 0;
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Fault files: what is read, what is refused, by line, and which calls fail. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <infiniband/verbs.h>
+
+#include "faults/fault.h"
+
+static struct rl_faults f;
+static struct rl_profile_error e;
+static struct rl_fault last;
+
+static bool parse(const char *text)
+{
+	char *copy = malloc(strlen(text) ?: 1);		/* of its exact size, without an end */
+	bool done;
+
+	memcpy(copy, text, strlen(text));
+	memset(&e, 0, sizeof(e));
+	done = rl_faults_parse(&f, copy, strlen(text), &e);
+	free(copy);
+	return done;
+}
+
+static void assert_refused(const char *text, unsigned int line, const char *why)
+{
+	assert_false(parse(text));
+	assert_int_equal(e.line, line);
+	if (!strstr(e.why, why))
+		fail_msg("\"%s\" does not say \"%s\"", e.why, why);
+}
+
+static bool happens_at(enum rl_fault_call call, const char *device, u32 type, u64 size, u64 ms)
+{
+	const struct rl_fault_subject s = { call, device, type, size };
+
+	return rl_faults_decide(&f, &s, ms, &last);
+}
+
+static bool reg_mr(u64 size)
+{
+	return happens_at(RL_FAULT_REG_MR, "weft_lo", 0, size, 0);
+}
+
+/* ---- what is read ---- */
+
+static void an_empty_file_has_no_rule(void **state)
+{
+	assert_true(parse("\n  # nothing\n\t\r\n#"));
+	assert_int_equal(f.n, 0);
+	assert_false(reg_mr(1));
+}
+
+static void conditions_and_effects_are_read(void **state)
+{
+	const struct rl_fault_rule *r = &f.rules[0];
+
+	assert_true(parse("seed 7\ncreate_cq device mlx5_* size 2-4K after 3s every 5 times 2 "
+			  "chance 25% -> delay 200ms ENOMEM # why\nconnect nth 2 -> rejected\n"
+			  "connect type ud -> unreachable\nresolve_addr -> event ENETUNREACH"));
+	assert_int_equal(f.seed, 7);
+	assert_int_equal(f.n, 4);
+	assert_int_equal(r->line, 2);
+	assert_int_equal(r->call, RL_FAULT_CREATE_CQ);
+	assert_string_equal(r->device, "mlx5_*");
+	assert_int_equal(r->size_min, 2);
+	assert_int_equal(r->size_max, 4096);
+	assert_int_equal(r->after_ms, 3000);
+	assert_int_equal(r->every, 5);
+	assert_int_equal(r->times, 2);
+	assert_int_equal(r->chance, RL_FAULT_CERTAIN / 4);
+	assert_int_equal(r->delay_ms, 200);
+	assert_int_equal(r->effect, RL_FAULT_ERRNO);
+	assert_int_equal(r->err, ENOMEM);
+	assert_int_equal(r[1].effect, RL_FAULT_EVENT);
+	assert_int_equal(r[1].err, ECONNREFUSED);
+	assert_int_equal(r[2].type, IBV_QPT_UD);
+	assert_int_equal(r[2].err, ETIMEDOUT);
+	assert_int_equal(r[3].err, ENETUNREACH);
+}
+
+static void chances_are_exact(void **state)
+{
+	static const struct { const char *word; u64 value; } good[] = {
+		{ "1", RL_FAULT_CERTAIN }, { "100%", RL_FAULT_CERTAIN }, { "0.5", 1ull << 31 },
+		{ "50%", 1ull << 31 }, { "12.5%", 1ull << 29 }, { "0.000001", 4294 },
+		{ "1.000000", RL_FAULT_CERTAIN }, { "100.000000%", RL_FAULT_CERTAIN },
+	};
+	static const char *const bad[] = {
+		"0", "0%", "2", "1.1", "101%", "100.1%", "-1", "x", "0.", ".5", "0.0000001", "5%%",
+		"18446744073709551615", "99999999999999999999",
+	};
+	char line[100];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		snprintf(line, sizeof(line), "reg_mr chance %s -> EIO", good[i].word);
+		assert_true(parse(line));
+		assert_int_equal(f.rules[0].chance, good[i].value);
+	}
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(line, sizeof(line), "reg_mr chance %s -> EIO", bad[i]);
+		assert_refused(line, 1, "chance: it should be above 0");
+	}
+}
+
+static void sizes_are_ranges(void **state)
+{
+	assert_true(parse("reg_mr size 4K -> EIO"));
+	assert_true(reg_mr(4096) && !reg_mr(4095) && !reg_mr(4097));
+	assert_true(parse("reg_mr size 1M- -> EIO"));
+	assert_true(reg_mr(1 << 20) && reg_mr(UINT64_MAX) && !reg_mr((1 << 20) - 1));
+	assert_true(parse("reg_mr size -10 -> EIO"));
+	assert_true(reg_mr(0) && reg_mr(10) && !reg_mr(11));
+	assert_refused("reg_mr size 5-4 -> EIO", 1, "size: it should be");
+	assert_refused("reg_mr size 99999999999G -> EIO", 1, "size: it should be");
+	assert_refused("reg_mr size - -> EIO", 1, "size: it should be");
+	assert_refused("reg_mr size 1KK -> EIO", 1, "size: it should be");
+}
+
+/* ---- what is refused ---- */
+
+static void wrong_lines_are_refused_with_their_reason(void **state)
+{
+	assert_refused("\nreg_mr -> ENOMEM\npost -> EIO", 3, "\"post\" is no call");
+	assert_refused("reg_mr", 1, "-> is missing");
+	assert_refused("reg_mr nth 1", 1, "-> is missing");
+	assert_refused("reg_mr ->", 1, "what is to happen is missing");
+	assert_refused("reg_mr often -> EIO", 1, "\"often\" is no condition");
+	assert_refused("reg_mr nth -> EIO", 1, "nth: it should be a number");
+	assert_refused("reg_mr nth 0 -> EIO", 1, "nth: it should be a number");
+	assert_refused("reg_mr nth 1 nth 2 -> EIO", 1, "nth stands twice");
+	assert_refused("listen size 4 -> EIO", 1, "listen has no size");
+	assert_refused("create_id device x -> EIO", 1, "create_id has no device");
+	assert_refused("reg_mr type rc -> EIO", 1, "reg_mr has no type");
+	assert_refused("create_qp type srd -> EIO", 1, "type: it should be rc, uc or ud");
+	assert_refused("reg_mr -> EIO ENOMEM", 1, "fails already");
+	assert_refused("reg_mr -> EFOO", 1, "it should be an error such as ENOMEM");
+	assert_refused("reg_mr -> event EIO", 1, "reg_mr is not answered by an event");
+	assert_refused("reg_mr -> rejected", 1, "it should be an error");
+	assert_refused("connect -> event", 1, "it should be an error");
+	assert_refused("reg_mr -> delay", 1, "delay: it should be a time");
+	assert_refused("reg_mr -> delay 0ms", 1, "delay: it should be a time");
+	assert_refused("reg_mr -> delay 601s", 1, "delay: it should be a time");
+	assert_refused("reg_mr -> delay 1s delay 1s", 1, "delay stands twice");
+	assert_refused("reg_mr after 18446744073709551615s -> EIO", 1, "after: it should be");
+	assert_refused("seed", 1, "seed: it should be a number");
+	assert_refused("seed 1 2", 1, "seed: it should be a number");
+	assert_refused("reg_mr device abcdefghijklmnopqrstuvwxyz012345 -> EIO", 1, "device: it");
+}
+
+static void more_rules_than_there_is_room_for_are_refused(void **state)
+{
+	char text[(RL_FAULT_RULES + 1) * 16] = "";
+	u32 i;
+
+	for (i = 0; i < RL_FAULT_RULES; i++)
+		strcat(text, "reg_mr -> EIO\n");
+	assert_true(parse(text));
+	assert_int_equal(f.n, RL_FAULT_RULES);
+	strcat(text, "reg_mr -> EIO\n");
+	assert_refused(text, RL_FAULT_RULES + 1, "there may be 256 rules");
+}
+
+/* ---- which calls fail ---- */
+
+static void the_nth_and_each_nth_call_fail(void **state)
+{
+	u32 i;
+
+	assert_true(parse("reg_mr nth 3 -> ENOMEM"));
+	for (i = 1; i <= 10; i++)
+		assert_int_equal(reg_mr(1), i == 3);
+	assert_true(parse("reg_mr every 4 times 2 -> ENOMEM"));
+	for (i = 1; i <= 20; i++)
+		assert_int_equal(reg_mr(1), i == 4 || i == 8);
+}
+
+/* A rule counts those calls alone that it is about. */
+static void a_rule_counts_matching_calls(void **state)
+{
+	assert_true(parse("reg_mr size 100- nth 2 -> ENOMEM\nreg_mr nth 4 -> EIO"));
+	assert_false(reg_mr(1));
+	assert_false(reg_mr(100));
+	assert_false(happens_at(RL_FAULT_CREATE_QP, "weft_lo", IBV_QPT_RC, 0, 0));
+	assert_true(reg_mr(100));
+	assert_int_equal(last.err, ENOMEM);
+	assert_int_equal(last.number, 3);
+	assert_true(reg_mr(100));
+	assert_int_equal(last.err, EIO);
+	assert_int_equal(last.line, 2);
+}
+
+static void the_first_of_two_rules_that_fire_has_its_way(void **state)
+{
+	assert_true(parse("reg_mr nth 2 -> EIO\nreg_mr every 1 times 3 -> ENOMEM"));
+	assert_true(reg_mr(1));
+	assert_int_equal(last.err, ENOMEM);
+	assert_true(reg_mr(1));
+	assert_int_equal(last.err, EIO);
+	assert_true(reg_mr(1));
+	assert_false(reg_mr(1));
+}
+
+static void devices_types_and_times_are_told_apart(void **state)
+{
+	assert_true(parse("create_qp device mlx5_* type ud after 2s -> EIO"));
+	assert_true(happens_at(RL_FAULT_CREATE_QP, "mlx5_11", IBV_QPT_UD, 0, 2000));
+	assert_false(happens_at(RL_FAULT_CREATE_QP, "mlx5_11", IBV_QPT_UD, 0, 1999));
+	assert_false(happens_at(RL_FAULT_CREATE_QP, "mlx5_11", IBV_QPT_RC, 0, 2000));
+	assert_false(happens_at(RL_FAULT_CREATE_QP, "weft_lo", IBV_QPT_UD, 0, 2000));
+	assert_false(happens_at(RL_FAULT_CREATE_QP, NULL, IBV_QPT_UD, 0, 2000));
+	assert_true(parse("reg_mr device weft_l -> EIO"));
+	assert_false(reg_mr(1));
+}
+
+static u32 draw(const char *text, bool fell[1000])
+{
+	u32 i, n = 0;
+
+	assert_true(parse(text));
+	for (i = 0; i < 1000; i++)
+		n += fell[i] = reg_mr(1);
+	return n;
+}
+
+static void a_seed_always_draws_the_same(void **state)
+{
+	static bool one[1000], two[1000];
+	u32 n = draw("seed 5\nreg_mr chance 0.1 -> EIO", one);
+
+	/* 100 are to be expected, and the deviation is 9.5. */
+	assert_in_range(n, 60, 140);
+	assert_int_equal(draw("seed 5\nreg_mr chance 10% -> ENOMEM", two), n);
+	assert_memory_equal(one, two, sizeof(one));
+	draw("seed 6\nreg_mr chance 0.1 -> EIO", two);
+	assert_memory_not_equal(one, two, sizeof(one));
+	/* Another rule draws otherwise. */
+	draw("seed 5\n\nreg_mr chance 0.1 -> EIO", two);
+	assert_memory_not_equal(one, two, sizeof(one));
+}
+
+/* ---- the log ---- */
+
+static void a_log_is_a_file_that_repeats_the_run(void **state)
+{
+	static bool one[1000];
+	static char text[1000 * RL_FAULT_LOG_LINE];
+	struct rl_fault_subject s = { RL_FAULT_REG_MR, "weft_lo", 0, 4096 };
+	size_t at = 0;
+	u32 i;
+
+	assert_true(parse("reg_mr chance 0.1 -> delay 5ms EAGAIN"));
+	for (i = 0; i < 1000; i++) {
+		one[i] = rl_faults_decide(&f, &s, 0, &last);
+		if (one[i])
+			at += rl_fault_describe(&s, &last, text + at);
+	}
+	text[at] = '\0';
+	assert_non_null(strstr(text, " -> delay 5ms EAGAIN # line 1, device weft_lo, size 4096\n"));
+	assert_true(parse(text));
+	for (i = 0; i < 1000; i++) {
+		assert_int_equal(rl_faults_decide(&f, &s, 0, &last), one[i]);
+		assert_int_equal(last.err, one[i] ? EAGAIN : 0);
+		assert_int_equal(last.delay_ms, one[i] ? 5 : 0);
+	}
+}
+
+static void each_fault_is_logged_as_a_rule(void **state)
+{
+	struct rl_fault_subject s = { .device = "abcdefghijklmnopqrstuvwxyz01234", .size = UINT64_MAX };
+	struct rl_fault fault = { RL_FAULT_EVENT, EADDRNOTAVAIL, RL_FAULT_MAX_MS, UINT32_MAX,
+				  UINT64_MAX };
+	char line[RL_FAULT_LOG_LINE];
+	u32 call;
+	size_t n;
+
+	for (call = RL_FAULT_NO_CALL + 1; call < RL_FAULT_CALLS; call++) {
+		s.call = call;
+		s.type = rl_fault_call_has(call) & RL_FAULT_HAS_TYPE ? IBV_QPT_UC : 0;
+		fault.effect = rl_fault_call_has(call) & RL_FAULT_HAS_EVENT ? RL_FAULT_EVENT :
+									    RL_FAULT_ERRNO;
+		n = rl_fault_describe(&s, &fault, line);
+		assert_in_range(n, 1, sizeof(line) - 1);
+		assert_int_equal(line[n - 1], '\n');
+		assert_true(rl_faults_parse(&f, line, n, &e));
+		assert_int_equal(f.n, 1);
+		assert_int_equal(f.rules[0].call, call);
+		assert_int_equal(f.rules[0].effect, fault.effect);
+		assert_int_equal(f.rules[0].nth, UINT64_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_file_has_no_rule),
+		cmocka_unit_test(conditions_and_effects_are_read),
+		cmocka_unit_test(chances_are_exact),
+		cmocka_unit_test(sizes_are_ranges),
+		cmocka_unit_test(wrong_lines_are_refused_with_their_reason),
+		cmocka_unit_test(more_rules_than_there_is_room_for_are_refused),
+		cmocka_unit_test(the_nth_and_each_nth_call_fail),
+		cmocka_unit_test(a_rule_counts_matching_calls),
+		cmocka_unit_test(the_first_of_two_rules_that_fire_has_its_way),
+		cmocka_unit_test(devices_types_and_times_are_told_apart),
+		cmocka_unit_test(a_seed_always_draws_the_same),
+		cmocka_unit_test(a_log_is_a_file_that_repeats_the_run),
+		cmocka_unit_test(each_fault_is_logged_as_a_rule),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
