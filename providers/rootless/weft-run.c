@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "devices/setup.h"
+#include "faults/fault.h"
 #include "kernel/uapi/rdma/weft-abi.h"
 #include "sockets/rules.h"
 
@@ -71,7 +72,7 @@ static void set_variable(const char *name, const char *value)
 
 /* ---- options: each becomes an environment variable ---- */
 
-enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS };
+enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS, FAULTS, OUTPUT };
 
 static const struct setting {
 	const char *option, *variable;
@@ -97,6 +98,9 @@ static const struct setting {
 	{ "dead-peer-timeout", "WEFT_DEAD_PEER_TIMEOUT_MS", NUMBER, 3000, 600000,
 	  required_argument },
 	{ "rnr-timeout", "WEFT_RNR_TIMEOUT_MS", NUMBER, 0, 600000, required_argument },
+	{ "faults", "WEFT_FAULTS", FAULTS, 0, 0, required_argument },
+	{ "fault-seed", "WEFT_FAULT_SEED", NUMBER, 1, UINT32_MAX, required_argument },
+	{ "fault-log", "WEFT_FAULT_LOG", OUTPUT, 0, 0, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "sockets", "WEFT_SOCKETS", RULES, 0, 0, optional_argument },
@@ -128,6 +132,9 @@ static const char usage[] =
 	"  --close-timeout=MS      how long a close waits for the peer (5000)\n"
 	"  --dead-peer-timeout=MS  how long a peer's host may be silent (60000)\n"
 	"  --rnr-timeout=MS        how long a message waits for a receive (1000)\n"
+	"  --faults=FILE           calls that fail or are late, by the rules of a file\n"
+	"  --fault-seed=N          which of them, where a rule leaves it to chance\n"
+	"  --fault-log=FILE        each fault, as a rule that repeats it; is appended to\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"
@@ -202,6 +209,36 @@ static const char *profile_of(const char *name)
 	return own;
 }
 
+static const char *faults_of(const char *name)
+{
+	static struct rl_faults faults;
+	struct rl_profile_error e = { 0 };
+	const char *file = file_of(name);
+	size_t len;
+	char *content = rl_profile_read(file, &len, &e);
+
+	if (!content)
+		die(EXIT_USAGE, "%s: %s", file, e.why);
+	if (!rl_faults_parse(&faults, content, len, &e))
+		die(EXIT_USAGE, "%s: line %u: %s", file, e.line, e.why);
+	free(content);
+	return file;
+}
+
+/* The same for a file that need not be there yet. */
+static const char *output_of(const char *name)
+{
+	char folder[PATH_MAX];
+
+	if (!*name)
+		return NULL;
+	if (*name == '/')
+		return name;
+	if (!getcwd(folder, sizeof(folder)))
+		die(EXIT_USAGE, "--fault-log=%s: the working directory is unknown", name);
+	return text("%s/%s", folder, name);
+}
+
 static const char *rules_of(const char *name)
 {
 	struct rl_rules rules;
@@ -239,6 +276,10 @@ static const char *variable_value(const struct setting *t, const char *value)
 		return profile_of(value);
 	case RAILS:
 		return !*value ? NULL : is_number(value, t) ? value : file_of(value);
+	case FAULTS:
+		return *value ? faults_of(value) : NULL;
+	case OUTPUT:
+		return output_of(value);
 	case WORDS:
 		break;
 	}

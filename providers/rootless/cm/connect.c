@@ -96,24 +96,35 @@ static int connect_make_offer(const struct rdma_ucm_conn_param *p, struct weft_o
 	return rv;
 }
 
-/* Takes @offer over if it succeeds. */
-static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *offer, bool any_port)
+/* What a connection is to be made of. */
+struct attempt {
+	struct rl_cmid *id;
+	struct rl_qp *qp;
+	struct weft_offer *offer;
+	int fault;			/* 0, or how it fails */
+};
+
+/* Takes the offer over if it succeeds. */
+static int connect_qp(const struct attempt *a, bool any_port)
 {
+	struct rl_cmid *id = a->id;
 	struct rl_conn *c;
 	int rv = begin_connection(id, id->dev, any_port, &c);
 
 	if (rv)
 		return rv;
 	rl_conn_configure(c);
-	rv = rl_conn_attach(c, qp);
+	rv = rl_conn_attach(c, a->qp);
 	if (rv) {
 		rl_conn_act(c, weft_link_die(&c->link));
 		/* TCP may have connected, and the id has another descriptor of the same socket. */
 		rl_cm_drop_socket(id);
 	} else {
-		weft_link_connect(&c->link, offer, rl_now_ms());
+		weft_link_connect(&c->link, a->offer, rl_now_ms());
 		rl_cmid_join(id, c);
 		rl_conn_watch(c);
+		if (a->fault)
+			rl_conn_act(c, weft_link_connect_failed(&c->link, a->fault));
 	}
 	rl_conn_unlock(c);
 	rl_conn_put(c);
@@ -124,43 +135,43 @@ static int connect_qp(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *o
  * The port may have a connection to this peer already, or one that is still closing: then another
  * port is used.
  */
-static int connect_qp_somehow(struct rl_cmid *id, struct rl_qp *qp, struct weft_offer *offer)
+static int connect_qp_somehow(const struct attempt *a)
 {
-	int rv = connect_qp(id, qp, offer, false);
+	int rv = connect_qp(a, false);
 
 	if (rv == -EADDRNOTAVAIL || rv == -EADDRINUSE)
-		rv = connect_qp(id, qp, offer, true);
+		rv = connect_qp(a, true);
 	if (rv)
-		free(offer);
+		free(a->offer);
 	return rv;
 }
 
-static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault)
 {
-	int rv = rl_sidr_client_begin(id, p);
+	const struct rl_cm_event_data w = { .event = RL_CM_UNREACHABLE, .status = fault };
+	int rv = fault ? rl_cmid_report(id, &w) : rl_sidr_client_begin(id, p);
 
 	if (!rv)
 		id->phase = RL_CM_CONNECT;
 	return rv;
 }
 
-int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault)
 {
-	struct weft_offer *offer;
-	struct rl_qp *qp;
+	struct attempt a = { .id = id, .fault = fault };
 	int rv;
 
 	if (id->phase != RL_CM_ROUTE)
 		return -EINVAL;
 	if (id->qp_type == IBV_QPT_UD)
-		return connect_datagrams(id, p);
-	qp = rl_qp_find(p->qp_num);
-	if (!qp)
+		return connect_datagrams(id, p, fault);
+	a.qp = rl_qp_find(p->qp_num);
+	if (!a.qp)
 		return -EINVAL;
-	rv = connect_make_offer(p, &offer);
+	rv = connect_make_offer(p, &a.offer);
 	if (!rv)
-		rv = connect_qp_somehow(id, qp, offer);
-	rl_qp_put(qp);
+		rv = connect_qp_somehow(&a);
+	rl_qp_put(a.qp);
 	if (rv)
 		return rv;
 	id->phase = RL_CM_CONNECT;

@@ -37,6 +37,7 @@ enum rl_cm_event {
 	RL_CM_ADDR_RESOLVED	= 0,
 	RL_CM_ADDR_ERROR	= 1,
 	RL_CM_ROUTE_RESOLVED	= 2,
+	RL_CM_ROUTE_ERROR	= 3,
 	RL_CM_CONNECT_REQUEST	= 4,
 	RL_CM_CONNECT_RESPONSE	= 5,
 	RL_CM_CONNECT_ERROR	= 6,
@@ -204,10 +205,10 @@ void rl_cm_drop_socket(struct rl_cmid *id);
 
 /* ---- cm/resolve.c ---- */
 
-/* Family 0 of @src: not given. */
+/* @fault: 0, or -errno that the event is to report. Family 0 of @src: not given. */
 int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
-		       const struct sockaddr_storage *dst);
-int rl_cm_resolve_route(struct rl_cmid *id);
+		       const struct sockaddr_storage *dst, int fault);
+int rl_cm_resolve_route(struct rl_cmid *id, int fault);
 
 /* ---- cm/listen.c ---- */
 
@@ -234,7 +235,8 @@ void rl_cm_report_dead(struct rl_conn *c);
 
 /* ---- cm/connect.c, cm/answer.c, cm/end.c ---- */
 
-int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p);
+/* @fault: 0, or -errno by which the start-up fails. */
+int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault);
 int rl_cm_accept(struct rl_cmid *id, u64 uid, const struct rdma_ucm_conn_param *p);
 int rl_cm_reject(struct rl_cmid *id, const void *pd, u32 pd_len);
 /* Rejects a Request that still waits; @c reports to no id any more. Connection's lock. */

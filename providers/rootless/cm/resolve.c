@@ -66,7 +66,7 @@ static int bind_for_resolving(struct rl_cmid *id, const struct sockaddr_storage 
 }
 
 int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
-		       const struct sockaddr_storage *dst)
+		       const struct sockaddr_storage *dst, int fault)
 {
 	struct rl_cm_event_data w = { .event = RL_CM_ADDR_RESOLVED };
 	int rv = bind_for_resolving(id, src, dst);
@@ -74,7 +74,7 @@ int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
 	if (rv)
 		return rv;
 	id->dst = *dst;
-	w.status = resolve_peer(id);
+	w.status = fault ? fault : resolve_peer(id);
 	if (w.status)
 		w.event = RL_CM_ADDR_ERROR;
 	else
@@ -82,12 +82,15 @@ int rl_cm_resolve_addr(struct rl_cmid *id, const struct sockaddr_storage *src,
 	return rl_cmid_report(id, &w);
 }
 
-int rl_cm_resolve_route(struct rl_cmid *id)
+int rl_cm_resolve_route(struct rl_cmid *id, int fault)
 {
-	const struct rl_cm_event_data w = { .event = RL_CM_ROUTE_RESOLVED };
+	const struct rl_cm_event_data w = {
+		.event = fault ? RL_CM_ROUTE_ERROR : RL_CM_ROUTE_RESOLVED, .status = fault,
+	};
 
 	if (id->phase != RL_CM_ADDR)
 		return -EINVAL;
-	id->phase = RL_CM_ROUTE;
+	if (!fault)
+		id->phase = RL_CM_ROUTE;
 	return rl_cmid_report(id, &w);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "faults/faults.h"
 #include "host/chan.h"
 #include "process/thread.h"
 #include "ucm.h"
@@ -154,7 +155,7 @@ static int ucm_resolve(struct rl_ucm_request *r, u32 handle, const struct sockad
 		return err;
 	if (!rl_addr_len(dst))
 		return -EAFNOSUPPORT;
-	return rl_cm_resolve_addr(id, src, dst);
+	return rl_cm_resolve_addr(id, src, dst, r->fault);
 }
 
 static int resolve_ip(struct rl_ucm_request *r)
@@ -184,7 +185,7 @@ static int resolve_route(struct rl_ucm_request *r)
 	int err;
 	struct rl_cmid *id = rl_ucm_find(r, r->in.resolve_route.id, &err);
 
-	return id ? rl_cm_resolve_route(id) : err;
+	return id ? rl_cm_resolve_route(id, r->fault) : err;
 }
 
 /* ---- connections ---- */
@@ -198,7 +199,7 @@ static int connect_id(struct rl_ucm_request *r)
 	if (!in->conn_param.valid)
 		return -EINVAL;
 	id = rl_ucm_find(r, in->id, &err);
-	return id ? rl_cm_connect(id, &in->conn_param) : err;
+	return id ? rl_cm_connect(id, &in->conn_param, r->fault) : err;
 }
 
 static int listen_id(struct rl_ucm_request *r)
@@ -376,6 +377,8 @@ struct command {
 	int (*run)(struct rl_ucm_request *r);	/* NULL: no such command */
 	u16 in, out;			/* minimum sizes */
 	bool alone;			/* without rdma_cm's lock */
+	enum rl_fault_call call;	/* of a fault file; then where its id's handle is */
+	u16 id;
 };
 
 #define IN(type) .in = sizeof(struct rdma_ucm_##type)
@@ -384,18 +387,23 @@ struct command {
 				sizeof(((struct rdma_ucm_##type *)0)->last)
 #define OUT(type) .out = sizeof(struct rdma_ucm_##type)
 #define OUT_BEFORE(type, first) .out = offsetof(struct rdma_ucm_##type, first)
+#define CALL(name, type) .call = RL_FAULT_##name, .id = offsetof(struct rdma_ucm_##type, id)
 
 static const struct command commands[] = {
-	[RDMA_USER_CM_CMD_CREATE_ID] = { create_id, IN(create_id), OUT(create_id_resp) },
+	[RDMA_USER_CM_CMD_CREATE_ID] = { create_id, IN(create_id), OUT(create_id_resp),
+				      .call = RL_FAULT_CREATE_ID },
 	[RDMA_USER_CM_CMD_DESTROY_ID] = { destroy_id, IN(destroy_id), OUT(destroy_id_resp) },
-	[RDMA_USER_CM_CMD_BIND_IP] = { bind_ip, IN_TO(bind_ip, id) },
-	[RDMA_USER_CM_CMD_RESOLVE_IP] = { resolve_ip, IN(resolve_ip) },
-	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = { resolve_route, IN(resolve_route) },
+	[RDMA_USER_CM_CMD_BIND_IP] = { bind_ip, IN_TO(bind_ip, id), CALL(BIND_ADDR, bind_ip) },
+	[RDMA_USER_CM_CMD_RESOLVE_IP] = { resolve_ip, IN(resolve_ip),
+				       CALL(RESOLVE_ADDR, resolve_ip) },
+	[RDMA_USER_CM_CMD_RESOLVE_ROUTE] = { resolve_route, IN(resolve_route),
+					  CALL(RESOLVE_ROUTE, resolve_route) },
 	[RDMA_USER_CM_CMD_QUERY_ROUTE] = { rl_ucm_query_route, IN_TO(query, id),
 					   OUT_BEFORE(query_route_resp, ibdev_index) },
-	[RDMA_USER_CM_CMD_CONNECT] = { connect_id, IN_TO(connect, reserved) },
-	[RDMA_USER_CM_CMD_LISTEN] = { listen_id, IN(listen) },
-	[RDMA_USER_CM_CMD_ACCEPT] = { accept_id, IN_TO(accept, reserved) },
+	[RDMA_USER_CM_CMD_CONNECT] = { connect_id, IN_TO(connect, reserved),
+				       CALL(CONNECT, connect) },
+	[RDMA_USER_CM_CMD_LISTEN] = { listen_id, IN(listen), CALL(LISTEN, listen) },
+	[RDMA_USER_CM_CMD_ACCEPT] = { accept_id, IN_TO(accept, reserved), CALL(ACCEPT, accept) },
 	[RDMA_USER_CM_CMD_REJECT] = { reject_id, IN(reject) },
 	[RDMA_USER_CM_CMD_DISCONNECT] = { disconnect_id, IN(disconnect) },
 	[RDMA_USER_CM_CMD_INIT_QP_ATTR] = { rl_ucm_init_qp_attr, IN(init_qp_attr),
@@ -405,15 +413,49 @@ static const struct command commands[] = {
 	[RDMA_USER_CM_CMD_SET_OPTION] = { ucm_set_option, IN(set_option) },
 	[RDMA_USER_CM_CMD_NOTIFY] = { notify, IN(notify) },
 	[RDMA_USER_CM_CMD_JOIN_IP_MCAST] = { join_ip_mcast, IN_TO(join_ip_mcast, id),
-					     OUT(create_id_resp) },
+					     OUT(create_id_resp),
+					     CALL(JOIN_MULTICAST, join_ip_mcast) },
 	[RDMA_USER_CM_CMD_LEAVE_MCAST] = { leave_mcast, IN(destroy_id), OUT(destroy_id_resp) },
 	[RDMA_USER_CM_CMD_MIGRATE_ID] = { migrate_id, IN(migrate_id), OUT(migrate_resp),
 					  .alone = true },
 	[RDMA_USER_CM_CMD_QUERY] = { rl_ucm_query, IN(query) },
-	[RDMA_USER_CM_CMD_BIND] = { bind_any_family, IN(bind) },
-	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = { resolve_addr, IN(resolve_addr) },
-	[RDMA_USER_CM_CMD_JOIN_MCAST] = { join_mcast, IN(join_mcast), OUT(create_id_resp) },
+	[RDMA_USER_CM_CMD_BIND] = { bind_any_family, IN(bind), CALL(BIND_ADDR, bind) },
+	[RDMA_USER_CM_CMD_RESOLVE_ADDR] = { resolve_addr, IN(resolve_addr),
+					 CALL(RESOLVE_ADDR, resolve_addr) },
+	[RDMA_USER_CM_CMD_JOIN_MCAST] = { join_mcast, IN(join_mcast), OUT(create_id_resp),
+				       CALL(JOIN_MULTICAST, join_mcast) },
 };
+
+/* What a fault file's rules may ask of the command's id, as it is now. */
+static void ucm_read_subject(const struct command *cmd, const struct rl_ucm_request *r,
+			     struct rl_fault_subject *s)
+{
+	const struct rl_cmid *id;
+	u32 handle;
+	int err;
+
+	if (cmd->call == RL_FAULT_CREATE_ID) {
+		err = qp_type_of(&r->in.create_id);
+		s->type = err < 0 ? 0 : (u32)err;
+		return;
+	}
+	memcpy(&handle, (const u8 *)&r->in + cmd->id, sizeof(handle));
+	rl_cm_lock();
+	id = rl_ucm_find(r, handle, &err);
+	if (id) {
+		s->type = id->qp_type;
+		s->device = id->dev ? id->dev->name : NULL;
+	}
+	rl_cm_unlock();
+}
+
+static int ucm_ask_faults(const struct command *cmd, struct rl_ucm_request *r)
+{
+	struct rl_fault_subject s = { .call = cmd->call };
+
+	ucm_read_subject(cmd, r, &s);
+	return rl_faults_ask(&s, &r->fault);
+}
 
 static int ucm_run(const struct command *cmd, struct rl_ucm_request *r)
 {
@@ -421,6 +463,9 @@ static int ucm_run(const struct command *cmd, struct rl_ucm_request *r)
 
 	if (cmd->alone)
 		return cmd->run(r);
+	rv = cmd->call && rl_faults_are_on() ? ucm_ask_faults(cmd, r) : 0;
+	if (rv)
+		return rv;
 	rl_cm_lock();
 	rv = cmd->run(r);
 	rl_cm_unlock();

@@ -16,6 +16,7 @@ struct rl_ucm_file {
 struct rl_ucm_request {
 	struct rl_ucm_file *f;
 	u16 out;			/* octets of room for the answer */
+	int fault;			/* 0, or -errno for the command's event to report */
 	union {
 		struct rdma_ucm_create_id create_id;
 		struct rdma_ucm_destroy_id destroy_id;

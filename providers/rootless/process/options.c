@@ -138,6 +138,8 @@ static void option_read_words(void)
 	opt.netdevs = option_copy("WEFT_NETDEVS");
 	opt.profile = option_copy("WEFT_PROFILE");
 	opt.rails = option_copy("WEFT_RAILS");
+	opt.faults = option_copy("WEFT_FAULTS");
+	opt.fault_log = option_copy("WEFT_FAULT_LOG");
 }
 
 static void read_all(void)
@@ -160,6 +162,7 @@ static void read_all(void)
 	option_read_number("WEFT_DEAD_PEER_TIMEOUT_MS", WEFT_DEAD_MS_MIN, 3600000,
 			   &opt.dead_peer_ms);
 	option_read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
+	option_read_number("WEFT_FAULT_SEED", 1, UINT32_MAX, &opt.fault_seed);
 	option_read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
 	option_read_words();
 	errno = saved;

@@ -23,6 +23,9 @@ struct rl_options {
 	const char *netdevs;		/* WEFT_NETDEVS: names, with commas; NULL: all */
 	const char *profile;		/* WEFT_PROFILE: a file; NULL: weft's own devices */
 	const char *rails;		/* WEFT_RAILS: a number, or a file; NULL: one a netdev */
+	const char *faults;		/* WEFT_FAULTS: a file; NULL: none */
+	const char *fault_log;		/* WEFT_FAULT_LOG: a file; NULL: the trace */
+	u32 fault_seed;			/* WEFT_FAULT_SEED; 0: the file's */
 	bool with_hardware;		/* WEFT_WITH_HARDWARE=1 */
 	bool stats;			/* WEFT_STATS=1: at exit, on stderr */
 	bool trace;			/* WEFT_TRACE=1 */

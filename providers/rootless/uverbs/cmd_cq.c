@@ -146,7 +146,10 @@ int rl_ioctl_create_cq(struct rl_context *ctx, struct rl_request *r)
 		.flags = rl_attr_word(r, UVERBS_ATTR_CREATE_CQ_FLAGS),
 	};
 	struct ib_uverbs_ex_create_cq_resp out = {};
-	struct rl_command c = { .in = &in, .out = &out, .out_len = sizeof(out) };
+	struct rl_command c = {
+		.number = IB_USER_VERBS_CMD_CREATE_CQ | IB_USER_VERBS_CMD_FLAG_EXTENDED,
+		.in = &in, .out = &out, .out_len = sizeof(out),
+	};
 
 	return rl_ioctl_create(ctx, r, rl_cmd_create_cq_ex, &c, RL_CQ,
 			       UVERBS_ATTR_CREATE_CQ_EVENT_FD) ?:

@@ -206,6 +206,9 @@ int rl_ioctl_reg_dmabuf_mr(struct rl_context *ctx, struct rl_request *r)
 
 	if (!rl_attr_find(r, UVERBS_ATTR_REG_DMABUF_MR_FD))
 		return -EINVAL;
+	rv = rl_reg_dmabuf_fault(ctx, rl_attr_number(r, UVERBS_ATTR_REG_DMABUF_MR_LENGTH));
+	if (rv)
+		return rv;
 	pthread_mutex_lock(&ctx->lock);
 	rv = new_dmabuf_mr(ctx, r, &mr);
 	if (!rv) {

@@ -258,7 +258,10 @@ int rl_ioctl_create_qp(struct rl_context *ctx, struct rl_request *r)
 	u32 flags = rl_attr_word(r, UVERBS_ATTR_CREATE_QP_FLAGS);
 	struct ib_uverbs_ex_create_qp_resp out = {};
 	struct ib_uverbs_ex_create_qp in;
-	struct rl_command c = { .in = &in, .out = &out, .out_len = sizeof(out) };
+	struct rl_command c = {
+		.number = IB_USER_VERBS_CMD_CREATE_QP | IB_USER_VERBS_CMD_FLAG_EXTENDED,
+		.in = &in, .out = &out, .out_len = sizeof(out),
+	};
 	struct ib_uverbs_qp_cap cap;
 	int rv = read_cap(r, &cap);
 

@@ -134,8 +134,10 @@ int rl_ioctl_create_srq(struct rl_context *ctx, struct rl_request *r)
 		.max_sge = rl_attr_word(r, UVERBS_ATTR_CREATE_SRQ_MAX_SGE),
 		.srq_limit = rl_attr_word(r, UVERBS_ATTR_CREATE_SRQ_LIMIT),
 	};
-	struct rl_command c = { .in = &in, .out = &out,
-				.out_len = sizeof(out) };
+	struct rl_command c = {
+		.number = IB_USER_VERBS_CMD_CREATE_SRQ,
+		.in = &in, .out = &out, .out_len = sizeof(out),
+	};
 
 	if (rl_attr_word(r, UVERBS_ATTR_CREATE_SRQ_TYPE) != IB_UVERBS_SRQT_BASIC)
 		return -EOPNOTSUPP;

@@ -37,6 +37,13 @@ rl_cmd_fn rl_cmd_query_qp, rl_cmd_modify_qp, rl_cmd_modify_qp_ex;
 rl_cmd_fn rl_cmd_attach_mcast, rl_cmd_detach_mcast;
 rl_cmd_fn rl_cmd_create_srq, rl_cmd_modify_srq, rl_cmd_query_srq, rl_cmd_destroy_srq;
 
+/* ---- faults on demand; without a lock: 0, or -errno to return ---- */
+
+int rl_cmd_fault(struct rl_context *ctx, const struct rl_command *c);
+/* Of opening the command file, and of an ioctl. */
+int rl_open_fault(const struct rl_device *d);
+int rl_reg_dmabuf_fault(struct rl_context *ctx, u64 len);
+
 /* ---- objects by handle ---- */
 
 #define RL_FIND(ctx, type, kind, handle) ({					\

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "command.h"
 #include "devices/limits.h"
 #include "host/port_events.h"
 #include "host/qp.h"
@@ -111,9 +112,12 @@ static int open_memory(struct rl_context *ctx, int flags)
 
 int rl_uverbs_open(const struct rl_device *d, int flags)
 {
-	struct rl_context *ctx = calloc(1, sizeof(*ctx));
-	int fd;
+	struct rl_context *ctx;
+	int fd = rl_open_fault(d);
 
+	if (fd)
+		return fd;
+	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
 	fd = open_memory(ctx, flags);

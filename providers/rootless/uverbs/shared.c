@@ -34,8 +34,9 @@ int rl_ioctl_create(struct rl_context *ctx, struct rl_request *r, rl_cmd_fn *run
 	c->uhw_in.p = uhw_in;
 	c->uhw_out.p = uhw_out;
 	c->uhw_out.len = out ? min_t(size_t, out->len, sizeof(uhw_out)) : 0;
+	rv = rl_cmd_fault(ctx, c);
 	pthread_mutex_lock(&ctx->lock);
-	rv = ctx->ready ? run(ctx, c) : -EINVAL;
+	rv = rv ?: ctx->ready ? run(ctx, c) : -EINVAL;
 	if (rv)
 		rl_chan_put(chan);
 	else

@@ -124,6 +124,7 @@ static int write_run(struct rl_context *ctx, const struct call *call)
 	c.uhw_out.len = min_t(size_t, c.uhw_out.len, sizeof(uhw_out));
 	rv = rl_copy_in(in, sizeof(in), call->in, call->in_len) ?:
 	     rl_copy_in(uhw_in, sizeof(uhw_in), call->uhw_in, call->uhw_in_len) ?:
+	     rl_cmd_fault(ctx, &c) ?:
 	     run_with_lock(ctx, &c);
 	if (rv)
 		return rv;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "faults.h"
+#include "process/clock.h"
+#include "process/gate.h"
+#include "process/lock.h"
+#include "process/raw.h"
+
+#define STEP_MS 10
+
+static struct {
+	pthread_once_t once;
+	struct rl_lock lock;		/* guards the rules' counts, and the order of the log */
+	struct rl_faults rules;
+	u64 begun_ms;
+} faults = { .once = PTHREAD_ONCE_INIT };
+
+/* A file that has changed since weft-run has read it is no reason to end the program. */
+static void faults_load(void)
+{
+	const struct rl_options *o = rl_options();
+	struct rl_profile_error e = { 0 };
+	size_t len = 0;
+	char *text = rl_profile_read(o->faults, &len, &e);
+
+	faults.begun_ms = rl_now_ms();
+	if (!text || !rl_faults_parse(&faults.rules, text, len, &e)) {
+		faults.rules.n = 0;
+		if (e.line)
+			rl_complain("%s is ignored: line %u: %s", o->faults, e.line, e.why);
+		else
+			rl_complain("%s is ignored: %s", o->faults, e.why);
+	}
+	if (o->fault_seed)
+		faults.rules.seed = o->fault_seed;
+	free(text);
+}
+
+/* Opened anew for each: no descriptor is kept, which the program might close. */
+static void write_log(const struct rl_fault_subject *s, const struct rl_fault *fault)
+{
+	const char *name = rl_options()->fault_log;
+	char line[RL_FAULT_LOG_LINE];
+	size_t len = rl_fault_describe(s, fault, line);
+	long fd;
+
+	if (!name) {
+		rl_trace("fault: %.*s", (int)len - 1, line);
+		return;
+	}
+	fd = rl_raw(SYS_openat, AT_FDCWD, name,
+		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+	if (fd < 0 || rl_raw(SYS_write, fd, line, len) != (long)len)
+		rl_complain("the fault log %s cannot be written: %.*s", name, (int)len - 1, line);
+	if (fd >= 0)
+		rl_raw(SYS_close, fd);
+}
+
+/* The call is late; fork() need not be. */
+static void wait_ms(u32 ms)
+{
+	u64 until = rl_now_ms() + ms, now;
+	struct timespec ts = { 0 };
+	volatile bool out;
+
+	for (now = rl_now_ms(); now < until; now = rl_now_ms()) {
+		ts.tv_nsec = (long)min_t(u64, until - now, STEP_MS) * 1000000;
+		rl_raw(SYS_nanosleep, &ts, NULL);
+		if (!rl_gate_is_shut())
+			continue;
+		rl_gate_step_out(&out);
+		if (out)
+			rl_gate_enter();
+	}
+}
+
+int rl_faults_ask(const struct rl_fault_subject *s, int *event)
+{
+	struct rl_fault fault;
+	bool found;
+
+	if (event)
+		*event = 0;
+	rl_gate_once(&faults.once, faults_load);
+	rl_lock(&faults.lock);
+	found = rl_faults_decide(&faults.rules, s, rl_now_ms() - faults.begun_ms, &fault);
+	if (found)
+		write_log(s, &fault);
+	rl_unlock(&faults.lock);
+	if (!found)
+		return 0;
+	wait_ms(fault.delay_ms);
+	if (fault.effect == RL_FAULT_EVENT && event)
+		*event = -fault.err;
+	return fault.effect == RL_FAULT_ERRNO ? -fault.err : 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The faults of this process: those of file WEFT_FAULTS. Each that happens is a line of the log.
+ *
+ * The place of a call asks rl_faults_are_on(), and only then says what call it is. No place is on
+ * the way of data. Any thread, inside the gate, without a lock.
+ */
+#ifndef RL_FAULTS_H
+#define RL_FAULTS_H
+
+#include "fault.h"
+#include "process/options.h"
+
+static inline bool rl_faults_are_on(void)
+{
+	return unlikely(rl_options()->faults != NULL);
+}
+
+/*
+ * Decides about a call, waits as long as it is to be late, and logs that: 0, or -errno for the call
+ * to return. *@event: 0, or -errno for its event; NULL: it has none.
+ */
+int rl_faults_ask(const struct rl_fault_subject *s, int *event);
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Which of a fault file's calls a command is, and what the command says of it. */
+#include "faults/faults.h"
+#include "request.h"
+
+/* By number, without the extended commands' flag. */
+static const enum rl_fault_call calls[] = {
+	[IB_USER_VERBS_CMD_QUERY_DEVICE] = RL_FAULT_QUERY_DEVICE,
+	[IB_USER_VERBS_CMD_QUERY_PORT] = RL_FAULT_QUERY_PORT,
+	[IB_USER_VERBS_CMD_ALLOC_PD] = RL_FAULT_ALLOC_PD,
+	[IB_USER_VERBS_CMD_REG_MR] = RL_FAULT_REG_MR,
+	[IB_USER_VERBS_CMD_REREG_MR] = RL_FAULT_REREG_MR,
+	[IB_USER_VERBS_CMD_ALLOC_MW] = RL_FAULT_ALLOC_MW,
+	[IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL] = RL_FAULT_CREATE_COMP_CHANNEL,
+	[IB_USER_VERBS_CMD_CREATE_CQ] = RL_FAULT_CREATE_CQ,
+	[IB_USER_VERBS_CMD_RESIZE_CQ] = RL_FAULT_RESIZE_CQ,
+	[IB_USER_VERBS_CMD_CREATE_QP] = RL_FAULT_CREATE_QP,
+	[IB_USER_VERBS_CMD_MODIFY_QP] = RL_FAULT_MODIFY_QP,
+	[IB_USER_VERBS_CMD_CREATE_SRQ] = RL_FAULT_CREATE_SRQ,
+	[IB_USER_VERBS_CMD_MODIFY_SRQ] = RL_FAULT_MODIFY_SRQ,
+	[IB_USER_VERBS_CMD_ATTACH_MCAST] = RL_FAULT_ATTACH_MCAST,
+};
+
+/* 0: there is no such QP. */
+static u32 type_of_qp(struct rl_context *ctx, u32 handle)
+{
+	const struct rl_qp *qp;
+	u32 type;
+
+	pthread_mutex_lock(&ctx->lock);
+	qp = rl_find_qp(ctx, handle);
+	type = qp ? qp->type : 0;
+	pthread_mutex_unlock(&ctx->lock);
+	return type;
+}
+
+/* The plain command and the extended one have different structures. */
+static void command_read_subject(struct rl_context *ctx, const struct rl_command *c,
+				 struct rl_fault_subject *s)
+{
+	bool extended = c->number & IB_USER_VERBS_CMD_FLAG_EXTENDED;
+
+	switch (s->call) {
+	case RL_FAULT_REG_MR:
+		s->size = ((const struct ib_uverbs_reg_mr *)c->in)->length;
+		break;
+	case RL_FAULT_REREG_MR:
+		s->size = ((const struct ib_uverbs_rereg_mr *)c->in)->length;
+		break;
+	case RL_FAULT_CREATE_CQ:
+		s->size = extended ? ((const struct ib_uverbs_ex_create_cq *)c->in)->cqe :
+				     ((const struct ib_uverbs_create_cq *)c->in)->cqe;
+		break;
+	case RL_FAULT_RESIZE_CQ:
+		s->size = ((const struct ib_uverbs_resize_cq *)c->in)->cqe;
+		break;
+	case RL_FAULT_CREATE_SRQ:
+		s->size = ((const struct ib_uverbs_create_srq *)c->in)->max_wr;
+		break;
+	case RL_FAULT_CREATE_QP:
+		s->type = extended ? ((const struct ib_uverbs_ex_create_qp *)c->in)->qp_type :
+				     ((const struct ib_uverbs_create_qp *)c->in)->qp_type;
+		break;
+	case RL_FAULT_MODIFY_QP:
+		/* Both have this structure first. */
+		s->type = type_of_qp(ctx, ((const struct ib_uverbs_modify_qp *)c->in)->qp_handle);
+		break;
+	default:
+		break;
+	}
+}
+
+int rl_cmd_fault(struct rl_context *ctx, const struct rl_command *c)
+{
+	u32 number = c->number & ~IB_USER_VERBS_CMD_FLAG_EXTENDED;
+	struct rl_fault_subject s = { .device = ctx->dev->name };
+
+	if (!rl_faults_are_on() || number >= ARRAY_SIZE(calls) || !calls[number])
+		return 0;
+	s.call = calls[number];
+	command_read_subject(ctx, c, &s);
+	return rl_faults_ask(&s, NULL);
+}
+
+int rl_open_fault(const struct rl_device *d)
+{
+	const struct rl_fault_subject s = { .call = RL_FAULT_OPEN_DEVICE, .device = d->name };
+
+	return rl_faults_are_on() ? rl_faults_ask(&s, NULL) : 0;
+}
+
+int rl_reg_dmabuf_fault(struct rl_context *ctx, u64 len)
+{
+	const struct rl_fault_subject s = {
+		.call = RL_FAULT_REG_MR, .device = ctx->dev->name, .size = len,
+	};
+
+	return rl_faults_are_on() ? rl_faults_ask(&s, NULL) : 0;
+}

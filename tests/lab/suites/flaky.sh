@@ -1,0 +1,220 @@
+# shellcheck shell=bash
+# weft-run --faults: each call of verbs and of rdma_cm fails as a file says, the program is served as usual afterwards, and
+# the log says what happened and repeats it. Programs of others show what they do about it.
+
+tests() {
+	[ "${KERNEL-}" = rootless ] || return 0
+	local call
+	for call in query_device query_port alloc_pd reg_mr rereg_mr alloc_mw create_comp_channel create_cq resize_cq \
+		create_qp modify_qp create_srq modify_srq attach_mcast resolve_addr resolve_route listen connect \
+		join_multicast; do
+		echo "$call-fails-as-asked one_call $call 1"
+	done
+	cat <<-'END'
+		create_id-fails-as-asked one_call create_id 2
+		bind_addr-fails-as-asked one_call bind_addr 2
+		open_device-fails-as-asked no_device
+		an-accept-that-fails-rejects-the-peer no_accept
+		resolve_addr-reports-an-error event resolve_addr event:ENETUNREACH RDMA_CM_EVENT_ADDR_ERROR -101
+		resolve_route-reports-an-error event resolve_route event:ETIMEDOUT RDMA_CM_EVENT_ROUTE_ERROR -110
+		connect-is-rejected event connect rejected RDMA_CM_EVENT_REJECTED 8
+		connect-is-unreachable event connect unreachable RDMA_CM_EVENT_UNREACHABLE -110
+		connect-fails event connect event:ENETDOWN RDMA_CM_EVENT_CONNECT_ERROR -100
+		rejected-on-an-rnic rejected_rnic
+		a-datagram-peer-is-unreachable unreachable_ud
+		conditions-choose-the-call conditions
+		a-hundred-runs-of-one-seed-have-one-log one_log
+		a-log-repeats-the-run repeat
+		a-late-call-is-late late
+		fork-does-not-wait-for-a-late-call late_fork
+		wrong-faults-are-refused-by-line refused
+		faults-that-change-later-are-ignored-aloud changed
+		without-faults-nothing-is-opened unused
+		a-pingpong-without-memory-to-register pingpong_says
+		rping-whose-peer-is-unreachable rping_says
+	END
+}
+
+# says and run_says are of this suite.
+# shellcheck source-path=SCRIPTDIR source=rootless.sh
+. <(sed -n '/^# says STATUS/,/^# --- what a program sees/p' "$WEFT_TOP/tests/lab/suites/rootless.sh")
+
+# rules LINE...: the fault file, and no log yet.
+rules() {
+	rm -rf "$TEST_DIR/log"
+	mkdir -m 777 "$TEST_DIR/log"
+	printf '%s\n' "$@" >"$TEST_DIR/faults"
+	log=$TEST_DIR/log/of-faults
+}
+
+# calls STATUS:PATTERN [OPTION...] -- [ARG...]: weft-calls by these rules.
+calls() {
+	local want=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	run_says "$want" --faults="$TEST_DIR/faults" --fault-log="$log" "${options[@]}" "$WEFT_BUILD/bin/weft-calls" \
+		127.0.0.1 "${@:2}"
+}
+
+# said LINE...: the program said these lines, and no more.
+said() { diff <(printf '%s\n' "$@") "$TEST_DIR/said" || fail "it said: $(words "$TEST_DIR/said")"; }
+
+# logged PATTERN...: the log has these lines, and no more.
+logged() {
+	local pattern i=0
+	[ "$(wc -l <"$log")" = $# ] || fail "the log has other lines: $(cat "$log")"
+	for pattern; do
+		i=$((i + 1))
+		sed -n ${i}p "$log" | grep -qE -- "$pattern" || fail "line $i of the log is not $pattern: $(cat "$log")"
+	done
+}
+
+# --- each call ---
+
+# one_call CALL NTH: librdmacm makes an id of its own first, and binds it.
+one_call() {
+	rules "$1 nth $2 -> EAGAIN"
+	calls 0: --
+	said "$1 EAGAIN" done
+	logged "^$1 nth $2 -> EAGAIN # line 1"
+}
+
+# libibverbs looks for another file then, and reports that there is none.
+no_device() {
+	rules 'open_device nth 1 -> EACCES'
+	calls 0: --
+	said 'open_device ENOENT' done
+	logged '^open_device nth 1 -> EACCES # line 1, device '
+}
+
+no_accept() {
+	rules 'accept nth 1 -> ECONNRESET'
+	calls 0: --
+	said 'accept ECONNRESET' 'connect RDMA_CM_EVENT_REJECTED 28' done
+	logged '^accept nth 1 -> ECONNRESET # line 1, device .*, type rc$'
+}
+
+# event CALL EFFECT EVENT STATUS
+event() {
+	rules "$1 nth 1 -> ${2/:/ }"
+	calls 0: --
+	said "$1 $3 $4" done
+	logged "^$1 nth 1 -> event E[A-Z]+ # line 1"
+}
+
+rejected_rnic() {
+	rules 'connect -> rejected'
+	run_says '255:RDMA_CM_EVENT_REJECTED, error -111' --device=iwarp --faults="$TEST_DIR/faults" --fault-log="$log" \
+		rping -c -a 127.0.0.1 -C 1
+	logged '^connect nth 1 -> event ECONNREFUSED # line 1, device .*, type rc$'
+}
+
+unreachable_ud() {
+	rules 'connect type ud -> unreachable'
+	run_says '146:RDMA_CM_EVENT_UNREACHABLE, error: -110' --faults="$TEST_DIR/faults" --fault-log="$log" \
+		udaddy -s 127.0.0.1 -c 1
+	logged '^connect nth 1 -> event ETIMEDOUT # line 1, device .*, type ud$'
+}
+
+# --- which ---
+
+conditions() {
+	rules 'create_qp type ud nth 1 -> ENOMEM' 'reg_mr size 4097- -> ENOMEM' 'create_cq size 10 times 1 -> EIO' \
+		'create_qp device nosuch* -> EIO' 'reg_mr after 1000s -> EIO'
+	calls 0: --
+	said 'create_cq EIO' 'create_qp ENOMEM' done
+	logged '^create_cq nth 1 -> EIO # line 3, .* size 10$' '^create_qp nth 2 -> ENOMEM # line 1, .* type ud$'
+}
+
+one_log() {
+	local i
+	rules 'seed 7' 'reg_mr chance 20% -> EAGAIN' 'create_qp chance 0.2 -> ENOMEM' 'resolve_addr chance 0.2 -> event EIO'
+	for i in {1..100}; do
+		calls 0:^done$ -- 40
+		mv "$log" "$TEST_DIR/log/$i"
+		cmp "$TEST_DIR/log/1" "$TEST_DIR/log/$i" || fail "run $i had other faults"
+	done
+	[ "$(wc -l <"$TEST_DIR/log/1")" -ge 3 ] || fail "too few faults to tell: $(cat "$TEST_DIR/log/1")"
+	calls 0:^done$ --fault-seed=8 -- 40
+	! cmp -s "$TEST_DIR/log/1" "$log" || fail "another seed had the same faults"
+}
+
+repeat() {
+	rules 'seed 7' 'reg_mr chance 20% -> EAGAIN' 'create_qp chance 0.2 -> ENOMEM' 'connect nth 1 -> delay 1ms rejected'
+	calls 0:^done$ -- 40
+	mv "$TEST_DIR/said" "$TEST_DIR/first"
+	mv "$log" "$TEST_DIR/faults"
+	calls 0:^done$ -- 40
+	cmp "$TEST_DIR/first" "$TEST_DIR/said" || fail "the program met other faults"
+	diff <(sed 's/ #.*//' "$TEST_DIR/faults") <(sed 's/ #.*//' "$log") || fail "the log is another"
+}
+
+# --- when ---
+
+late() {
+	local begin end
+	rules 'create_cq nth 1 -> delay 400ms' 'connect nth 1 -> delay 400ms rejected'
+	begin=$(date +%s%3N)
+	calls 0:^done$ --
+	end=$(date +%s%3N)
+	[ $((end - begin)) -ge 800 ] || fail "it took $((end - begin)) ms"
+	logged '^create_cq nth 1 -> delay 400ms # line 1' '^connect nth 1 -> delay 400ms event ECONNREFUSED # line 2'
+}
+
+# For ten seconds.
+late_fork() {
+	rules 'reg_mr nth 1 -> delay 10s'
+	calls '0:^fork\(\) did not wait$' -- 1 "$log"
+}
+
+# --- files ---
+
+# refuses WORDS TEXT
+refuses() {
+	rules "$2"
+	run_says "125:$1" --faults="$TEST_DIR/faults" true
+}
+
+refused() {
+	refuses 'faults: line 2: "post" is no call' $'reg_mr -> EIO\npost -> EIO'
+	refuses 'faults: line 1: reg_mr is not answered by an event' 'reg_mr -> event EIO'
+	refuses 'faults: line 1: nth: it should be a number from 1 on' 'reg_mr nth 0 -> EIO'
+	run_says '125:no-such-file: No such file' --faults=no-such-file true
+	run_says '125:makes no sense' --faults= true
+	run_says '125:makes no sense' --fault-seed=0 true
+	run_says '125:makes no sense' --fault-log= true
+}
+
+changed() {
+	rules 'reg_mr -> EIO'
+	chmod 666 "$TEST_DIR/faults"
+	run_says '0:^weft: /.*/faults is ignored: line 1: "nonsense" is no call' --faults="$TEST_DIR/faults" \
+		sh -c "echo nonsense >'$TEST_DIR/faults'; exec '$WEFT_BUILD/bin/weft-calls' 127.0.0.1"
+	grep -q '^done$' "$TEST_DIR/said" || fail "it did not run on: $(words "$TEST_DIR/said")"
+}
+
+# Neither with rules that no call meets.
+unused() {
+	rules 'reg_mr nth 1000 -> EIO'
+	calls 0: --
+	said done
+	[ ! -e "$log" ] || fail "there is a log: $(cat "$log")"
+}
+
+# --- programs of others ---
+
+pingpong_says() {
+	rules 'reg_mr nth 1 -> ENOMEM'
+	run_says "1:Couldn't register MR" --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo
+	logged '^reg_mr nth 1 -> ENOMEM # line 1'
+}
+
+rping_says() {
+	rules 'connect nth 1 -> unreachable'
+	run_says '255:RDMA_CM_EVENT_UNREACHABLE, error -110' --faults="$TEST_DIR/faults" --fault-log="$log" \
+		rping -c -a 127.0.0.1 -C 1
+	logged '^connect nth 1 -> event ETIMEDOUT # line 1'
+}
