@@ -16,4 +16,18 @@
 int weft_run_kick(int fd, uint16_t object, uint32_t handle)
 	__attribute__((weak, visibility("default")));
 
+/* What is about to be posted. */
+enum weft_run_post {
+	WEFT_RUN_NO_POST,		/* is any post to fail? asked once, of a context */
+	WEFT_RUN_POST_SEND, WEFT_RUN_POST_RECV, WEFT_RUN_POST_SRQ_RECV,
+	WEFT_RUN_POSTS
+};
+
+/*
+ * Asks whether a post on command file @fd, to the QP or SRQ of number @handle, of @size octets, is
+ * to fail: 0, or an errno value for it to return; ENOTTY: none ever is. It may take its time.
+ */
+int weft_run_fault(int fd, int post, uint32_t handle, uint64_t size)
+	__attribute__((weak, visibility("default")));
+
 #endif

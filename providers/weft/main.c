@@ -9,6 +9,13 @@
 
 static const struct verbs_context_ops weft_ctx_ops;
 
+/* Besides, and on top of those. */
+static const struct verbs_context_ops failing_ops = {
+	.post_recv = weft_failing_post_recv,
+	.post_send = weft_failing_post_send,
+	.post_srq_recv = weft_failing_post_srq_recv,
+};
+
 static void weft_free_context(struct ibv_context *ibctx)
 {
 	struct weft_context *ctx = to_weft_ctx(ibctx);
@@ -76,6 +83,9 @@ static struct verbs_context *new_context(struct ibv_device *ibdev, int cmd_fd,
 	}
 	pthread_mutex_init(&ctx->qp_mutex, NULL);
 	verbs_set_ops(&ctx->vctx, &weft_ctx_ops);
+	ctx->posts_may_fail = weft_posts_may_fail(cmd_fd);
+	if (ctx->posts_may_fail)
+		verbs_set_ops(&ctx->vctx, &failing_ops);
 	return &ctx->vctx;
 }
 

@@ -36,6 +36,7 @@ struct weft_context {
 	struct verbs_context vctx;
 	uint64_t features;		/* WEFT_FEATURE_ in force */
 	uint32_t max_inline;
+	bool posts_may_fail;		/* failing.c */
 	/*
 	 * Held while the kernel destroys a QP and its completions are removed from the CQs, and
 	 * while a QP is created: a new QP with the same number must not lose completions.
@@ -245,5 +246,15 @@ static inline bool weft_sq_publish(struct weft_qp *qp)
 
 /* wr.c: sets the ibv_wr_* functions; EOPNOTSUPP if @ops has an unsupported one. */
 int weft_wr_init(struct weft_qp *qp, uint64_t ops);
+
+/* ---- failing.c: posts that fail on demand ---- */
+
+bool weft_posts_may_fail(int cmd_fd);
+int weft_failing_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			       struct ibv_recv_wr **bad_wr);
+/* 0, or an errno value: what ibv_wr_start() and its like have gathered is to fail. */
+int weft_ask_about_batch(const struct weft_qp *qp);
 
 #endif

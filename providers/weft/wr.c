@@ -58,6 +58,17 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	weft_unlock(&qp->sq_lock);
 }
 
+/* In place of wr_complete() on a device on which posts fail on demand. */
+static int wr_complete_or_fail(struct ibv_qp_ex *ex)
+{
+	int err = weft_ask_about_batch(to_qp(ex));
+
+	if (!err)
+		return wr_complete(ex);
+	wr_abort(ex);
+	return err;
+}
+
 static struct weft_sq_head *begin(struct weft_qp *qp, uint8_t opcode)
 {
 	qp->wr_at = qp->sq.ring.idx;
@@ -245,7 +256,8 @@ int weft_wr_init(struct weft_qp *qp, uint64_t ops)
 		return EOPNOTSUPP;
 	*weft_qp_comp_mask(&qp->vqp) |= VERBS_QP_EX;
 	ex->wr_start = wr_start;
-	ex->wr_complete = wr_complete;
+	ex->wr_complete = to_weft_ctx(qp->vqp.qp.context)->posts_may_fail ? wr_complete_or_fail :
+									    wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_rdma_write = wr_rdma_write;
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;

@@ -22,6 +22,7 @@ enum rl_fault_call {
 	RL_FAULT_REG_MR, RL_FAULT_REREG_MR, RL_FAULT_ALLOC_MW, RL_FAULT_CREATE_COMP_CHANNEL,
 	RL_FAULT_CREATE_CQ, RL_FAULT_RESIZE_CQ, RL_FAULT_CREATE_QP, RL_FAULT_MODIFY_QP,
 	RL_FAULT_CREATE_SRQ, RL_FAULT_MODIFY_SRQ, RL_FAULT_ATTACH_MCAST,
+	RL_FAULT_POST_SEND, RL_FAULT_POST_RECV, RL_FAULT_POST_SRQ_RECV,
 	RL_FAULT_CREATE_ID, RL_FAULT_BIND_ADDR, RL_FAULT_RESOLVE_ADDR, RL_FAULT_RESOLVE_ROUTE,
 	RL_FAULT_LISTEN, RL_FAULT_CONNECT, RL_FAULT_ACCEPT, RL_FAULT_JOIN_MULTICAST,
 	RL_FAULT_CALLS
@@ -38,7 +39,7 @@ struct rl_fault_subject {
 	enum rl_fault_call call;
 	const char *device;		/* its name; NULL: none yet */
 	u32 type;			/* IBV_QPT_; 0: none */
-	u64 size;			/* octets of a region, entries of a queue */
+	u64 size;			/* octets of a region or request, entries of a queue */
 };
 
 enum rl_fault_effect {

@@ -97,3 +97,15 @@ int rl_faults_ask(const struct rl_fault_subject *s, int *event)
 		*event = -fault.err;
 	return fault.effect == RL_FAULT_ERRNO ? -fault.err : 0;
 }
+
+bool rl_faults_are_about_posts(void)
+{
+	const struct rl_fault_rule *r;
+
+	rl_gate_once(&faults.once, faults_load);
+	for (r = faults.rules.rules; r < faults.rules.rules + faults.rules.n; r++)
+		if (r->call == RL_FAULT_POST_SEND || r->call == RL_FAULT_POST_RECV ||
+		    r->call == RL_FAULT_POST_SRQ_RECV)
+			return true;
+	return false;
+}

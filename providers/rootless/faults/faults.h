@@ -3,7 +3,8 @@
  * The faults of this process: those of file WEFT_FAULTS. Each that happens is a line of the log.
  *
  * The place of a call asks rl_faults_are_on(), and only then says what call it is. No place is on
- * the way of data. Any thread, inside the gate, without a lock.
+ * the way of data: where posts may fail, the provider has other functions from the start. Any
+ * thread, inside the gate, without a lock.
  */
 #ifndef RL_FAULTS_H
 #define RL_FAULTS_H
@@ -21,5 +22,8 @@ static inline bool rl_faults_are_on(void)
  * to return. *@event: 0, or -errno for its event; NULL: it has none.
  */
 int rl_faults_ask(const struct rl_fault_subject *s, int *event);
+
+/* Is a rule about posting? If not, the provider never asks. */
+bool rl_faults_are_about_posts(void);
 
 #endif

@@ -193,6 +193,19 @@ RL_HOOK int weft_run_kick(int fd, u16 object, u32 handle)
 	return -rv;
 }
 
+RL_HOOK int weft_run_fault(int fd, int post, u32 handle, u64 size)
+{
+	struct rl_file *f = rl_call_begin(fd);
+	int rv = -ENOTTY;
+
+	if (!f)
+		return ENOTTY;
+	if (f->ops->fault)
+		rv = f->ops->fault(f, post, handle, size);
+	rl_call_end(f);
+	return -rv;
+}
+
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev)
 {
 	struct rl_file *f = rl_call_begin(fd);

@@ -33,6 +33,8 @@ struct rl_file_ops {
 	int (*ioctl)(struct rl_file *f, int fd, unsigned long request, void *arg);
 	/* As the ioctl that kicks: providers/weft/direct.h. 0 or -errno. */
 	int (*kick)(struct rl_file *f, u16 object, u32 handle);
+	/* As weft_run_fault() there: 0 or -errno. NULL: no post ever fails. */
+	int (*fault)(struct rl_file *f, int post, u32 handle, u64 size);
 	/* A message of a NETLINK_RDMA socket, in one piece. */
 	ssize_t (*send)(struct rl_file *f, int fd, const void *buf, size_t len);
 	/* NULL: nothing. @fd is about to be closed, or to name another file. */

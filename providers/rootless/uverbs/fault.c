@@ -2,6 +2,8 @@
 /* Which of a fault file's calls a command is, and what the command says of it. */
 #include "faults/faults.h"
 #include "request.h"
+#include "uverbs.h"
+#include "weft/direct.h"
 
 /* By number, without the extended commands' flag. */
 static const enum rl_fault_call calls[] = {
@@ -79,6 +81,28 @@ int rl_cmd_fault(struct rl_context *ctx, const struct rl_command *c)
 		return 0;
 	s.call = calls[number];
 	command_read_subject(ctx, c, &s);
+	return rl_faults_ask(&s, NULL);
+}
+
+/* By enum weft_run_post. */
+static const enum rl_fault_call posts[WEFT_RUN_POSTS] = {
+	[WEFT_RUN_POST_SEND] = RL_FAULT_POST_SEND,
+	[WEFT_RUN_POST_RECV] = RL_FAULT_POST_RECV,
+	[WEFT_RUN_POST_SRQ_RECV] = RL_FAULT_POST_SRQ_RECV,
+};
+
+int rl_uverbs_fault(struct rl_file *f, int post, u32 handle, u64 size)
+{
+	struct rl_context *ctx = rl_context_of(f);
+	struct rl_fault_subject s = { .device = ctx->dev->name, .size = size };
+
+	if (!rl_faults_are_on() || post < 0 || post >= WEFT_RUN_POSTS)
+		return -ENOTTY;
+	s.call = posts[post];
+	if (!s.call)
+		return rl_faults_are_about_posts() ? 0 : -ENOTTY;
+	if (post != WEFT_RUN_POST_SRQ_RECV)
+		s.type = type_of_qp(ctx, handle);
 	return rl_faults_ask(&s, NULL);
 }
 

@@ -86,6 +86,7 @@ static const struct rl_file_ops uverbs_ops = {
 	.write = rl_uverbs_write,
 	.ioctl = rl_uverbs_ioctl,
 	.kick = rl_uverbs_kick,
+	.fault = rl_uverbs_fault,
 	.release = uverbs_release,
 	.mode = S_IFCHR | 0666,
 };

@@ -17,6 +17,7 @@ int rl_uverbs_open(const struct rl_device *d, int flags);
 ssize_t rl_uverbs_write(struct rl_file *f, int fd, const void *buf, size_t len);
 int rl_uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg);
 int rl_uverbs_kick(struct rl_file *f, u16 object, u32 handle);
+int rl_uverbs_fault(struct rl_file *f, int post, u32 handle, u64 size);
 
 static inline struct rl_context *rl_context_of(struct rl_file *f)
 {

@@ -22,6 +22,10 @@ tests() {
 		connect-fails event connect event:ENETDOWN RDMA_CM_EVENT_CONNECT_ERROR -100
 		rejected-on-an-rnic rejected_rnic
 		a-datagram-peer-is-unreachable unreachable_ud
+		post_recv-fails-at-the-second-of-a-list one_post post_recv
+		post_srq_recv-fails-at-the-second-of-a-list one_post post_srq_recv
+		post_send-fails-at-the-seventh a_send
+		ibv_wr_complete-fails-at-the-seventh a_send -N
 		conditions-choose-the-call conditions
 		a-hundred-runs-of-one-seed-have-one-log one_log
 		a-log-repeats-the-run repeat
@@ -117,6 +121,29 @@ unreachable_ud() {
 	run_says '146:RDMA_CM_EVENT_UNREACHABLE, error: -110' --faults="$TEST_DIR/faults" --fault-log="$log" \
 		udaddy -s 127.0.0.1 -c 1
 	logged '^connect nth 1 -> event ETIMEDOUT # line 1, device .*, type ud$'
+}
+
+# --- posts ---
+
+# one_post CALL: the first of a list of two is posted, and not given back.
+one_post() {
+	rules "$1 nth 2 -> ENOMEM"
+	calls 0: --
+	said 'bad_wr 2' "$1 ENOMEM" done
+	logged "^$1 nth 2 -> ENOMEM # line 1, device .*, size 0$"
+}
+
+# a_send [OPTION]: a program of others that posts by ibv_post_send, or by ibv_wr_*, whose octets are not asked for.
+a_send() {
+	local size=4096
+	[ "${1-}" = '' ] || size=0
+	rules "post_send type rc size $size nth 7 -> ENOMEM"
+	pair weft:weft
+	start_b pingpong ibv_rc_pingpong -d weft_lo -g 2
+	wait_listen_b 18515
+	run_says "1:Couldn't post send" --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 \
+		"$@" 127.0.0.1
+	logged "^post_send nth 7 -> ENOMEM # line 1, device weft_lo, type rc, size $size$"
 }
 
 # --- which ---

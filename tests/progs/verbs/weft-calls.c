@@ -92,7 +92,7 @@ static void make_regions(int n)
 static struct ibv_qp *make_qp(enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr a = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = type, .cap = { 1, 1, 1, 1, 0 },
+		.send_cq = cq, .recv_cq = cq, .qp_type = type, .cap = { 4, 16, 1, 1, 0 },
 	};
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -102,6 +102,17 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 	mask |= type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
 	NUMBER("modify_qp", ibv_modify_qp(qp, &init, mask));
 	return qp;
+}
+
+/* Receives that never complete. */
+static int post_recvs(struct ibv_qp *qp, struct ibv_srq *srq)
+{
+	struct ibv_recv_wr second = { .wr_id = 2 }, first = { .wr_id = 1, .next = &second }, *bad = NULL;
+	int err = qp ? ibv_post_recv(qp, &first, &bad) : ibv_post_srq_recv(srq, &first, &bad);
+
+	if (err)
+		printf("bad_wr %d\n", (int)bad->wr_id);
+	return err;
 }
 
 static void use_verbs(int regions)
@@ -121,8 +132,10 @@ static void use_verbs(int regions)
 	make_regions(regions);
 	POINTER("alloc_mw", mw, ibv_alloc_mw(pd, IBV_MW_TYPE_1));
 	POINTER("create_srq", srq, ibv_create_srq(pd, &sa));
+	NUMBER("post_srq_recv", post_recvs(NULL, srq));
 	NUMBER("modify_srq", ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
 	rc = make_qp(IBV_QPT_RC);
+	NUMBER("post_recv", post_recvs(rc, NULL));
 	ud = make_qp(IBV_QPT_UD);
 	NUMBER("attach_mcast", ibv_attach_mcast(ud, &group, 0));
 	if (ibv_detach_mcast(ud, &group, 0) || ibv_destroy_qp(ud) || ibv_destroy_qp(rc) ||
