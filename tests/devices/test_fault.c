@@ -62,9 +62,10 @@ static void conditions_and_effects_are_read(void **state)
 
 	assert_true(parse("seed 7\ncreate_cq device mlx5_* size 2-4K after 3s every 5 times 2 "
 			  "chance 25% -> delay 200ms ENOMEM # why\nconnect nth 2 -> rejected\n"
-			  "connect type ud -> unreachable\nresolve_addr -> event ENETUNREACH"));
+			  "connect type ud -> unreachable\nresolve_addr -> event ENETUNREACH\npost_send -> qp_fatal"));
 	assert_int_equal(f.seed, 7);
-	assert_int_equal(f.n, 4);
+	assert_int_equal(f.n, 5);
+	assert_int_equal(r[4].effect, RL_FAULT_QP);
 	assert_int_equal(r->line, 2);
 	assert_int_equal(r->call, RL_FAULT_CREATE_CQ);
 	assert_string_equal(r->device, "mlx5_*");
@@ -143,6 +144,8 @@ static void wrong_lines_are_refused_with_their_reason(void **state)
 	assert_refused("reg_mr -> EFOO", 1, "it should be an error such as ENOMEM");
 	assert_refused("reg_mr -> event EIO", 1, "reg_mr is not answered by an event");
 	assert_refused("reg_mr -> rejected", 1, "it should be an error");
+	assert_refused("modify_qp -> qp_fatal", 1, "modify_qp is not a QP's");
+	assert_refused("post_send -> qp_fatal EIO", 1, "fails already");
 	assert_refused("connect -> event", 1, "it should be an error");
 	assert_refused("reg_mr -> delay", 1, "delay: it should be a time");
 	assert_refused("reg_mr -> delay 0ms", 1, "delay: it should be a time");

@@ -33,8 +33,10 @@ static void check_rule(const struct rl_fault_rule *r)
 	FUZZ_ASSERT(!r->type || (has & RL_FAULT_HAS_TYPE && rl_fault_type_name(r->type)));
 	FUZZ_ASSERT(r->size_min <= r->size_max && r->chance && r->chance <= RL_FAULT_CERTAIN);
 	FUZZ_ASSERT(r->delay_ms <= RL_FAULT_MAX_MS);
-	FUZZ_ASSERT(r->effect == RL_FAULT_NOTHING ? r->delay_ms != 0 :
-						    rl_fault_errno_name(r->err) != NULL);
+	FUZZ_ASSERT(r->effect != RL_FAULT_NOTHING || r->delay_ms);
+	FUZZ_ASSERT((r->effect != RL_FAULT_ERRNO && r->effect != RL_FAULT_EVENT) ||
+		    rl_fault_errno_name(r->err));
+	FUZZ_ASSERT(r->effect != RL_FAULT_QP || has & RL_FAULT_HAS_QP);
 	FUZZ_ASSERT(r->effect != RL_FAULT_EVENT || has & RL_FAULT_HAS_EVENT);
 }
 

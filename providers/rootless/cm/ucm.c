@@ -452,9 +452,13 @@ static void ucm_read_subject(const struct command *cmd, const struct rl_ucm_requ
 static int ucm_ask_faults(const struct command *cmd, struct rl_ucm_request *r)
 {
 	struct rl_fault_subject s = { .call = cmd->call };
+	struct rl_fault fault;
+	int rv;
 
 	ucm_read_subject(cmd, r, &s);
-	return rl_faults_ask(&s, &r->fault);
+	rv = rl_faults_ask(&s, &fault);
+	r->fault = fault.effect == RL_FAULT_EVENT ? -fault.err : 0;
+	return rv;
 }
 
 static int ucm_run(const struct command *cmd, struct rl_ucm_request *r)

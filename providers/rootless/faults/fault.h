@@ -32,6 +32,7 @@ enum rl_fault_call {
 enum {
 	RL_FAULT_HAS_DEVICE = 1, RL_FAULT_HAS_TYPE = 2, RL_FAULT_HAS_SIZE = 4,
 	RL_FAULT_HAS_EVENT = 8,		/* it is answered by an event, which can report a failure */
+	RL_FAULT_HAS_QP = 16,		/* it is a QP's, which can fail with it */
 };
 
 /* One call of the program. */
@@ -46,6 +47,7 @@ enum rl_fault_effect {
 	RL_FAULT_NOTHING,		/* but perhaps a delay */
 	RL_FAULT_ERRNO,			/* the call fails */
 	RL_FAULT_EVENT,			/* the call succeeds, and its event reports the failure */
+	RL_FAULT_QP,			/* the call succeeds, and its QP fails first */
 };
 
 /* What happens to the call. All zeros: nothing. */

@@ -102,7 +102,9 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		     (unsigned long long)fault->number);
 	if (fault->delay_ms)
 		fault_append(&w, " delay %ums", fault->delay_ms);
-	if (fault->effect != RL_FAULT_NOTHING)
+	if (fault->effect == RL_FAULT_QP)
+		fault_append(&w, " qp_fatal");
+	else if (fault->effect != RL_FAULT_NOTHING)
 		fault_append(&w, " %s%s", fault->effect == RL_FAULT_EVENT ? "event " : "",
 			     rl_fault_errno_name(fault->err));
 	fault_append(&w, " # line %u", fault->line);

@@ -262,6 +262,11 @@ static bool read_failure(struct rule_reader *q, const char *word)
 
 	if (rule->effect != RL_FAULT_NOTHING)
 		return wrong(&q->r, "\"%s\": the call fails already", word);
+	if (!strcmp(word, "qp_fatal")) {
+		rule->effect = RL_FAULT_QP;
+		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_QP ||
+		       wrong(&q->r, "%s is not a QP's", rl_fault_call_name(rule->call));
+	}
 	rule->effect = RL_FAULT_ERRNO;
 	rule->err = rl_fault_errno_of(word);
 	if (rule->err)

@@ -26,9 +26,9 @@ static const struct call {
 	[RL_FAULT_MODIFY_SRQ] = { "modify_srq", RL_FAULT_HAS_DEVICE },
 	[RL_FAULT_ATTACH_MCAST] = { "attach_mcast", RL_FAULT_HAS_DEVICE },
 	[RL_FAULT_POST_SEND] = { "post_send", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-				 RL_FAULT_HAS_SIZE },
+				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP },
 	[RL_FAULT_POST_RECV] = { "post_recv", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-				 RL_FAULT_HAS_SIZE },
+				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP },
 	[RL_FAULT_POST_SRQ_RECV] = { "post_srq_recv", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
 	[RL_FAULT_CREATE_ID] = { "create_id", RL_FAULT_HAS_TYPE },
 	[RL_FAULT_BIND_ADDR] = { "bind_addr", RL_FAULT_HAS_TYPE },

@@ -77,25 +77,20 @@ static void wait_ms(u32 ms)
 	}
 }
 
-int rl_faults_ask(const struct rl_fault_subject *s, int *event)
+int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault)
 {
-	struct rl_fault fault;
+	struct rl_fault own;
 	bool found;
 
-	if (event)
-		*event = 0;
+	fault = fault ? fault : &own;
 	rl_gate_once(&faults.once, faults_load);
 	rl_lock(&faults.lock);
-	found = rl_faults_decide(&faults.rules, s, rl_now_ms() - faults.begun_ms, &fault);
+	found = rl_faults_decide(&faults.rules, s, rl_now_ms() - faults.begun_ms, fault);
 	if (found)
-		write_log(s, &fault);
+		write_log(s, fault);
 	rl_unlock(&faults.lock);
-	if (!found)
-		return 0;
-	wait_ms(fault.delay_ms);
-	if (fault.effect == RL_FAULT_EVENT && event)
-		*event = -fault.err;
-	return fault.effect == RL_FAULT_ERRNO ? -fault.err : 0;
+	wait_ms(fault->delay_ms);
+	return fault->effect == RL_FAULT_ERRNO ? -fault->err : 0;
 }
 
 bool rl_faults_are_about_posts(void)

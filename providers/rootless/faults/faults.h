@@ -19,9 +19,9 @@ static inline bool rl_faults_are_on(void)
 
 /*
  * Decides about a call, waits as long as it is to be late, and logs that: 0, or -errno for the call
- * to return. *@event: 0, or -errno for its event; NULL: it has none.
+ * to return. *@fault (or NULL): what else is to happen.
  */
-int rl_faults_ask(const struct rl_fault_subject *s, int *event);
+int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault);
 
 /* Is a rule about posting? If not, the provider never asks. */
 bool rl_faults_are_about_posts(void);

@@ -56,6 +56,18 @@ int rl_qp_move(struct rl_qp *qp, u32 to)
 	return move == WEFT_QP_REFUSED ? -EINVAL : 0;
 }
 
+void rl_qp_fail(struct rl_qp *qp)
+{
+	struct rl_conn *c = rl_conn_of_qp(qp);
+
+	if (!c)
+		return;
+	weft_qpc_fail(&qp->core, WEFT_E_RDMAP_LOCAL, NULL);
+	c->tx_due = c->step_due = true;
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+}
+
 void rl_qp_fail_users(const struct rl_cq *cq)
 {
 	struct rl_qp *qp;

@@ -123,6 +123,11 @@ int rl_qp_move(struct rl_qp *qp, u32 to);
 void rl_qp_reset(struct rl_qp *qp);
 /* Its connection releases it, and ends. */
 void rl_qp_end_connection(struct rl_qp *qp);
+/*
+ * As an adapter that has found a fault in itself: Terminate, flushes, QP_FATAL. A QP without a
+ * connection stays as it is. No lock.
+ */
+void rl_qp_fail(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */
 void rl_qp_fail_users(const struct rl_cq *cq);
 

@@ -91,10 +91,27 @@ static const enum rl_fault_call posts[WEFT_RUN_POSTS] = {
 	[WEFT_RUN_POST_SRQ_RECV] = RL_FAULT_POST_SRQ_RECV,
 };
 
+static void fault_fail_qp(struct rl_context *ctx, u32 handle)
+{
+	struct rl_qp *qp;
+
+	pthread_mutex_lock(&ctx->lock);
+	qp = rl_find_qp(ctx, handle);
+	if (qp)
+		rl_qp_get(qp);
+	pthread_mutex_unlock(&ctx->lock);
+	if (!qp)
+		return;
+	rl_qp_fail(qp);
+	rl_qp_put(qp);
+}
+
 int rl_uverbs_fault(struct rl_file *f, int post, u32 handle, u64 size)
 {
 	struct rl_context *ctx = rl_context_of(f);
 	struct rl_fault_subject s = { .device = ctx->dev->name, .size = size };
+	struct rl_fault fault;
+	int rv;
 
 	if (!rl_faults_are_on() || post < 0 || post >= WEFT_RUN_POSTS)
 		return -ENOTTY;
@@ -103,7 +120,10 @@ int rl_uverbs_fault(struct rl_file *f, int post, u32 handle, u64 size)
 		return rl_faults_are_about_posts() ? 0 : -ENOTTY;
 	if (post != WEFT_RUN_POST_SRQ_RECV)
 		s.type = type_of_qp(ctx, handle);
-	return rl_faults_ask(&s, NULL);
+	rv = rl_faults_ask(&s, &fault);
+	if (fault.effect == RL_FAULT_QP)
+		fault_fail_qp(ctx, handle);
+	return rv;
 }
 
 int rl_open_fault(const struct rl_device *d)

@@ -26,6 +26,9 @@ tests() {
 		post_srq_recv-fails-at-the-second-of-a-list one_post post_srq_recv
 		post_send-fails-at-the-seventh a_send
 		ibv_wr_complete-fails-at-the-seventh a_send -N
+		post_send-fails-as-asked one_call post_send 1
+		a-qp-that-fails-ends-at-both-ends fatal post_send 1 client server
+		a-qp-that-fails-before-a-receive-ends-at-both-ends fatal post_recv 3 server client
 		conditions-choose-the-call conditions
 		a-hundred-runs-of-one-seed-have-one-log one_log
 		a-log-repeats-the-run repeat
@@ -144,6 +147,16 @@ a_send() {
 	run_says "1:Couldn't post send" --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 \
 		"$@" 127.0.0.1
 	logged "^post_send nth 7 -> ENOMEM # line 1, device weft_lo, type rc, size $size$"
+}
+
+# fatal CALL NTH FIRST SECOND: QP_FATAL at the end whose QP fails, and at its peer by the Terminate, which the trace shows.
+fatal() {
+	rules "$1 nth $2 -> qp_fatal"
+	calls 0: --
+	said 'weft: Terminate sent: layer 0, etype 0, code 0' 'weft: Terminate received: layer 0, etype 0, code 0' \
+		'send Work Request Flushed Error' 'recv Work Request Flushed Error' "$3 local work queue catastrophic error" \
+		"$4 local work queue catastrophic error" done
+	logged "^$1 nth $2 -> qp_fatal # line 1, device weft_lo, type rc, size 0$"
 }
 
 # --- which ---

@@ -218,6 +218,52 @@ static void drop(struct rdma_cm_id *id)
 		die("destroy_id");
 }
 
+/* A completion within the time; false, and its status is printed, if it is one in error. */
+static bool completes(const char *what, struct ibv_cq *on)
+{
+	struct ibv_wc wc;
+	int left;
+
+	for (left = WAIT_MS; left && !ibv_poll_cq(on, 1, &wc); left--)
+		usleep(1000);
+	if (!left)
+		printf("%s has no completion\n", what);
+	else if (wc.status)
+		printf("%s %s\n", what, ibv_wc_status_str(wc.status));
+	return left && !wc.status;
+}
+
+/* Prints the event of either QP. */
+static void report_event(const struct rdma_cm_id *client, const struct rdma_cm_id *server)
+{
+	struct pollfd p = { .fd = client->verbs->async_fd, .events = POLLIN };
+	struct ibv_async_event e;
+
+	if (poll(&p, 1, WAIT_MS) != 1 || ibv_get_async_event(client->verbs, &e))
+		die("get_async_event");
+	printf("%s %s\n", e.element.qp == client->qp ? "client" :
+	       e.element.qp == server->qp ? "server" : "another", ibv_event_type_str(e.event_type));
+	ibv_ack_async_event(&e);
+}
+
+/* An empty message. False: it did not arrive, and both ends said why. */
+static bool send_one(struct rdma_cm_id *client, struct rdma_cm_id *server)
+{
+	struct ibv_send_wr send = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad_send;
+	struct ibv_recv_wr recv = { 0 }, *bad;
+	bool sent, received;
+
+	NUMBER("post_recv", ibv_post_recv(server->qp, &recv, &bad));
+	NUMBER("post_send", ibv_post_send(client->qp, &send, &bad_send));
+	sent = completes("send", client->send_cq);
+	received = completes("recv", server->recv_cq);
+	if (sent && received)
+		return true;
+	report_event(client, server);
+	report_event(client, server);
+	return false;
+}
+
 /* False: it was refused, and the client is of no more use. */
 static bool connect_once(void)
 {
@@ -249,6 +295,11 @@ static bool connect_once(void)
 	}
 	await("connect", RDMA_CM_EVENT_ESTABLISHED);
 	await("accept", RDMA_CM_EVENT_ESTABLISHED);
+	if (!send_one(client, server)) {
+		drop(client);
+		drop(server);
+		return false;
+	}
 	rdma_disconnect(client);
 	await("disconnect", RDMA_CM_EVENT_DISCONNECTED);
 	await("disconnect", RDMA_CM_EVENT_DISCONNECTED);
