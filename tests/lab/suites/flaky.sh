@@ -85,7 +85,7 @@ logged() {
 one_call() {
 	rules "$1 nth $2 -> EAGAIN"
 	calls 0: --
-	said "$1 EAGAIN" done
+	said "$1 EAGAIN" 'done'
 	logged "^$1 nth $2 -> EAGAIN # line 1"
 }
 
@@ -93,14 +93,14 @@ one_call() {
 no_device() {
 	rules 'open_device nth 1 -> EACCES'
 	calls 0: --
-	said 'open_device ENOENT' done
+	said 'open_device ENOENT' 'done'
 	logged '^open_device nth 1 -> EACCES # line 1, device '
 }
 
 no_accept() {
 	rules 'accept nth 1 -> ECONNRESET'
 	calls 0: --
-	said 'accept ECONNRESET' 'connect RDMA_CM_EVENT_REJECTED 28' done
+	said 'accept ECONNRESET' 'connect RDMA_CM_EVENT_REJECTED 28' 'done'
 	logged '^accept nth 1 -> ECONNRESET # line 1, device .*, type rc$'
 }
 
@@ -108,7 +108,7 @@ no_accept() {
 event() {
 	rules "$1 nth 1 -> ${2/:/ }"
 	calls 0: --
-	said "$1 $3 $4" done
+	said "$1 $3 $4" 'done'
 	logged "^$1 nth 1 -> event E[A-Z]+ # line 1"
 }
 
@@ -132,7 +132,7 @@ unreachable_ud() {
 one_post() {
 	rules "$1 nth 2 -> ENOMEM"
 	calls 0: --
-	said 'bad_wr 2' "$1 ENOMEM" done
+	said 'bad_wr 2' "$1 ENOMEM" 'done'
 	logged "^$1 nth 2 -> ENOMEM # line 1, device .*, size 0$"
 }
 
@@ -155,7 +155,7 @@ fatal() {
 	calls 0: --
 	said 'weft: Terminate sent: layer 0, etype 0, code 0' 'weft: Terminate received: layer 0, etype 0, code 0' \
 		'send Work Request Flushed Error' 'recv Work Request Flushed Error' "$3 local work queue catastrophic error" \
-		"$4 local work queue catastrophic error" done
+		"$4 local work queue catastrophic error" 'done'
 	logged "^$1 nth $2 -> qp_fatal # line 1, device weft_lo, type rc, size 0$"
 }
 
@@ -165,7 +165,7 @@ conditions() {
 	rules 'create_qp type ud nth 1 -> ENOMEM' 'reg_mr size 4097- -> ENOMEM' 'create_cq size 10 times 1 -> EIO' \
 		'create_qp device nosuch* -> EIO' 'reg_mr after 1000s -> EIO'
 	calls 0: --
-	said 'create_cq EIO' 'create_qp ENOMEM' done
+	said 'create_cq EIO' 'create_qp ENOMEM' 'done'
 	logged '^create_cq nth 1 -> EIO # line 3, .* size 10$' '^create_qp nth 2 -> ENOMEM # line 1, .* type ud$'
 }
 
@@ -240,7 +240,7 @@ changed() {
 unused() {
 	rules 'reg_mr nth 1000 -> EIO'
 	calls 0: --
-	said done
+	said 'done'
 	[ ! -e "$log" ] || fail "there is a log: $(cat "$log")"
 }
 
