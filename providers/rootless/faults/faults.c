@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "faults.h"
@@ -39,7 +40,10 @@ static void faults_load(void)
 	free(text);
 }
 
-/* Opened anew for each: no descriptor is kept, which the program might close. */
+/*
+ * Opened anew for each: no descriptor is kept, which the program might close. A FIFO that nobody
+ * reads must not block the program: O_NONBLOCK.
+ */
 static void write_log(const struct rl_fault_subject *s, const struct rl_fault *fault)
 {
 	const char *name = rl_options()->fault_log;
@@ -52,7 +56,7 @@ static void write_log(const struct rl_fault_subject *s, const struct rl_fault *f
 		return;
 	}
 	fd = rl_raw(SYS_openat, AT_FDCWD, name,
-		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
+		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
 	if (fd < 0 || rl_raw(SYS_write, fd, line, len) != (long)len)
 		rl_complain("the fault log %s cannot be written: %.*s", name, (int)len - 1, line);
 	if (fd >= 0)
@@ -96,11 +100,35 @@ int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault)
 bool rl_faults_are_about_posts(void)
 {
 	const struct rl_fault_rule *r;
+	bool found = false;
 
 	rl_gate_once(&faults.once, faults_load);
+	rl_lock(&faults.lock);
 	for (r = faults.rules.rules; r < faults.rules.rules + faults.rules.n; r++)
 		if (r->call == RL_FAULT_POST_SEND || r->call == RL_FAULT_POST_RECV ||
 		    r->call == RL_FAULT_POST_SRQ_RECV)
-			return true;
-	return false;
+			found = true;
+	rl_unlock(&faults.lock);
+	return found;
+}
+
+bool rl_faults_replace(const char *text, size_t len, struct rl_profile_error *e)
+{
+	struct rl_faults *rules = malloc(sizeof(*rules));
+	bool good;
+
+	memset(e, 0, sizeof(*e));
+	if (!rules) {
+		snprintf(e->why, sizeof(e->why), "no memory");
+		return false;
+	}
+	rl_gate_once(&faults.once, faults_load);
+	good = rl_faults_parse(rules, text, len, e);
+	if (good) {
+		rl_lock(&faults.lock);
+		faults.rules = *rules;
+		rl_unlock(&faults.lock);
+	}
+	free(rules);
+	return good;
 }

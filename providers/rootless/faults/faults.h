@@ -26,4 +26,12 @@ int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault);
 /* Is a rule about posting? If not, the provider never asks. */
 bool rl_faults_are_about_posts(void);
 
+/*
+ * Replaces all rules by those of @len octets of @text, which need no terminator; counts of calls
+ * start again. False: *@e says why, and the old rules stay. Thread-safe against calls that ask.
+ * It has an effect only if rl_faults_are_on(): weft-run was given --faults, if only an empty file.
+ * A context opened while no rule was about posts never asks about them.
+ */
+bool rl_faults_replace(const char *text, size_t len, struct rl_profile_error *e);
+
 #endif
