@@ -15,7 +15,7 @@ bool weft_posts_may_fail(int cmd_fd)
 	return weft_run_fault && weft_run_fault(cmd_fd, &none) != ENOTTY;
 }
 
-/* The post refuses a list beyond the limit, which is not read here. */
+/* A list beyond the limit is not read: the post refuses it. */
 static uint64_t octets(const struct ibv_sge *sge, int n)
 {
 	uint64_t sum = 0;
@@ -99,7 +99,7 @@ int weft_failing_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv
 	return err;
 }
 
-/* Several requests have no opcode, and cannot be made to complete with anything. */
+/* Several requests have no opcode in common, and none of them is made to fail. */
 int weft_ask_about_batch(struct weft_qp *qp)
 {
 	const struct ibv_qp *ibqp = &qp->vqp.qp;

@@ -255,8 +255,8 @@ int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv
 int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad_wr);
 /*
- * 0, or an errno value: what ibv_wr_start() and its like have gathered is to fail. A request that
- * is to complete in error is made so. sq_lock.
+ * Asks about what the builders have gathered since ibv_wr_start(). An errno value: all of it is to
+ * fail. 0: publish it; a request that is to complete in error has been made so. sq_lock.
  */
 int weft_ask_about_batch(struct weft_qp *qp);
 

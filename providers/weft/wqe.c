@@ -231,6 +231,11 @@ static bool is_atomic(uint8_t opcode)
 	return opcode == WEFT_WR_CMP_SWAP || opcode == WEFT_WR_FETCH_ADD;
 }
 
+static bool has_buffers(uint8_t opcode)
+{
+	return opcode != WEFT_WR_LOCAL_INV && opcode != WEFT_WR_BIND_MW;
+}
+
 static bool names_remote_memory(uint8_t opcode)
 {
 	return opcode == WEFT_WR_WRITE || opcode == WEFT_WR_WRITE_IMM || opcode == WEFT_WR_READ ||
@@ -241,7 +246,7 @@ uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 {
 	uint32_t errors = 1u << IBV_WC_LOC_QP_OP_ERR;
 
-	if (in_memory)
+	if (in_memory && has_buffers(opcode))
 		errors |= 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_PROT_ERR;
 	if (names_remote_memory(opcode))
 		errors |= 1u << IBV_WC_REM_ACCESS_ERR;
@@ -250,7 +255,7 @@ uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 	return errors;
 }
 
-/* Another key names no region: the last octet of an STag is its region's alone. */
+/* With another key in its last octet an STag names no region. */
 #define OTHER_KEY 0xff
 
 void weft_sq_break_entry(struct weft_sq *sq, uint32_t idx, enum ibv_wc_status status)

@@ -80,14 +80,15 @@ int weft_sq_add_bind(struct weft_sq *sq, const struct weft_sq_head *h, uint32_t 
 int weft_sq_add_bind_2(struct weft_sq *sq, const struct weft_sq_head *h, struct ibv_mw *mw,
 		       uint32_t rkey, const struct ibv_mw_bind_info *info);
 
-/* The opcode that a work request of verbs' @opcode gets, WEFT_WR_; -1: the queue takes none. */
+/* verbs' @opcode as WEFT_WR_; -1: the queue refuses it. */
 int weft_sq_opcode(const struct weft_sq *sq, unsigned int opcode);
 
 /*
- * What an entry of a connected QP can be made to complete with, bits by IBV_WC_; @in_memory: its
- * octets are in memory of the program's. And makes that of the entry at @idx so.
+ * The errors that an entry of a connected QP can be made to complete with: bits by IBV_WC_.
+ * @in_memory: it has buffers, and is not inline.
  */
 uint32_t weft_sq_errors(uint8_t opcode, bool in_memory);
+/* Makes the entry at @idx, which is not published yet, complete with @status, one of these. */
 void weft_sq_break_entry(struct weft_sq *sq, uint32_t idx, enum ibv_wc_status status);
 
 /* Sets the destination of the entry at @idx, which was appended before. */

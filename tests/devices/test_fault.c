@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Fault files: what is read, what is refused, by line, and which calls fail. */
+/* Fault files: the rules read, the lines refused and why, and which calls then fail. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,29 +10,14 @@
 #include <infiniband/verbs.h>
 
 #include "faults/fault.h"
+#include "parse.h"
 
 static struct rl_faults f;
-static struct rl_profile_error e;
 static struct rl_fault last;
 
-static bool parse(const char *text)
+static bool read_text(const char *text, size_t len, struct rl_profile_error *e)
 {
-	char *copy = malloc(strlen(text) ?: 1);		/* of its exact size, without an end */
-	bool done;
-
-	memcpy(copy, text, strlen(text));
-	memset(&e, 0, sizeof(e));
-	done = rl_faults_parse(&f, copy, strlen(text), &e);
-	free(copy);
-	return done;
-}
-
-static void assert_refused(const char *text, unsigned int line, const char *why)
-{
-	assert_false(parse(text));
-	assert_int_equal(e.line, line);
-	if (!strstr(e.why, why))
-		fail_msg("\"%s\" does not say \"%s\"", e.why, why);
+	return rl_faults_parse(&f, text, len, e);
 }
 
 static bool happens_at(enum rl_fault_call call, const char *device, u32 type, u64 size, u64 ms)
@@ -130,29 +115,29 @@ static void sizes_are_ranges(void **state)
 
 static void wrong_lines_are_refused_with_their_reason(void **state)
 {
-	assert_refused("\nreg_mr -> ENOMEM\npost -> EIO", 3, "\"post\" is no call");
-	assert_refused("reg_mr", 1, "-> is missing");
-	assert_refused("reg_mr nth 1", 1, "-> is missing");
-	assert_refused("reg_mr ->", 1, "what is to happen is missing");
-	assert_refused("reg_mr often -> EIO", 1, "\"often\" is no condition");
+	assert_refused("\nreg_mr -> ENOMEM\npost -> EIO", 3, "\"post\" is not a call");
+	assert_refused("reg_mr", 1, "\"-> EFFECT\" is missing");
+	assert_refused("reg_mr nth 1", 1, "\"-> EFFECT\" is missing");
+	assert_refused("reg_mr ->", 1, "the effect is missing");
+	assert_refused("reg_mr often -> EIO", 1, "\"often\" is not a condition");
 	assert_refused("reg_mr nth -> EIO", 1, "nth: it should be a number");
 	assert_refused("reg_mr nth 0 -> EIO", 1, "nth: it should be a number");
-	assert_refused("reg_mr nth 1 nth 2 -> EIO", 1, "nth stands twice");
+	assert_refused("reg_mr nth 1 nth 2 -> EIO", 1, "nth is given twice");
 	assert_refused("listen size 4 -> EIO", 1, "listen has no size");
 	assert_refused("create_id device x -> EIO", 1, "create_id has no device");
 	assert_refused("reg_mr type rc -> EIO", 1, "reg_mr has no type");
 	assert_refused("create_qp type srd -> EIO", 1, "type: it should be rc, uc or ud");
-	assert_refused("reg_mr -> EIO ENOMEM", 1, "fails already");
+	assert_refused("reg_mr -> EIO ENOMEM", 1, "has an effect already");
 	assert_refused("reg_mr -> EFOO", 1, "it should be an error such as ENOMEM");
 	assert_refused("reg_mr -> event EIO", 1, "reg_mr is not answered by an event");
 	assert_refused("reg_mr -> rejected", 1, "it should be an error");
-	assert_refused("modify_qp -> qp_fatal", 1, "modify_qp is not a QP's");
-	assert_refused("post_send -> qp_fatal EIO", 1, "fails already");
+	assert_refused("modify_qp -> qp_fatal", 1, "modify_qp cannot make a QP fail");
+	assert_refused("post_send -> qp_fatal EIO", 1, "has an effect already");
 	assert_refused("connect -> event", 1, "it should be an error");
 	assert_refused("reg_mr -> delay", 1, "delay: it should be a time");
 	assert_refused("reg_mr -> delay 0ms", 1, "delay: it should be a time");
 	assert_refused("reg_mr -> delay 601s", 1, "delay: it should be a time");
-	assert_refused("reg_mr -> delay 1s delay 1s", 1, "delay stands twice");
+	assert_refused("reg_mr -> delay 1s delay 1s", 1, "delay is given twice");
 	assert_refused("reg_mr after 18446744073709551615s -> EIO", 1, "after: it should be");
 	assert_refused("seed", 1, "seed: it should be a number");
 	assert_refused("seed 1 2", 1, "seed: it should be a number");
@@ -169,7 +154,7 @@ static void more_rules_than_there_is_room_for_are_refused(void **state)
 	assert_true(parse(text));
 	assert_int_equal(f.n, RL_FAULT_RULES);
 	strcat(text, "reg_mr -> EIO\n");
-	assert_refused(text, RL_FAULT_RULES + 1, "there may be 256 rules");
+	assert_refused(text, RL_FAULT_RULES + 1, "more than 256 rules");
 }
 
 /* ---- which calls fail ---- */
@@ -272,6 +257,18 @@ static void opcodes_and_qp_numbers_are_told_apart(void **state)
 	assert_false(post(0, 7, 0));
 }
 
+static void only_a_connected_qp_fails(void **state)
+{
+	struct rl_fault_subject s = { .call = RL_FAULT_POST_RECV, .type = IBV_QPT_RC, .qpn = 7 };
+
+	assert_true(parse("post_recv times 1 -> qp_fatal"));
+	assert_false(rl_faults_decide(&f, &s, 0, &last));
+	s.connected = true;
+	assert_true(rl_faults_decide(&f, &s, 0, &last));
+	assert_int_equal(last.effect, RL_FAULT_QP);
+	assert_false(rl_faults_decide(&f, &s, 0, &last));
+}
+
 static void a_request_completes_only_as_it_can(void **state)
 {
 	u32 can = 1u << IBV_WC_REM_ACCESS_ERR;
@@ -353,6 +350,7 @@ int main(void)
 		cmocka_unit_test(devices_types_and_times_are_told_apart),
 		cmocka_unit_test(a_seed_always_draws_the_same),
 		cmocka_unit_test(opcodes_and_qp_numbers_are_told_apart),
+		cmocka_unit_test(only_a_connected_qp_fails),
 		cmocka_unit_test(a_request_completes_only_as_it_can),
 		cmocka_unit_test(a_log_is_a_file_that_repeats_the_run),
 		cmocka_unit_test(each_fault_is_logged_as_a_rule),

@@ -17,29 +17,14 @@
 #include "devices/profile.h"
 #include "devices/rates.h"
 #include "devices/setup.h"
+#include "parse.h"
 
 static struct rl_profile p;
-static struct rl_profile_error e;
 
-static bool parse(const char *text)
+static bool read_text(const char *text, size_t len, struct rl_profile_error *e)
 {
-	char *copy = malloc(strlen(text) ?: 1);		/* of its exact size, without an end */
-	bool done;
-
-	memcpy(copy, text, strlen(text));
 	rl_profile_init(&p);
-	memset(&e, 0, sizeof(e));
-	done = rl_profile_parse(&p, copy, strlen(text), &e);
-	free(copy);
-	return done;
-}
-
-static void assert_refused(const char *text, unsigned int line, const char *why)
-{
-	assert_false(parse(text));
-	assert_int_equal(e.line, line);
-	if (!strstr(e.why, why))
-		fail_msg("\"%s\" does not say \"%s\"", e.why, why);
+	return rl_profile_parse(&p, text, len, e);
 }
 
 /* ---- what is read ---- */

@@ -1,27 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Any text as a fault file of weft-run. What is taken is within its bounds, decides about any call,
- * and the log of what it decides is a fault file that decides the same; what is refused has a
- * reason and a line of the text.
+ * Any text as a fault file of weft-run. Rules that are accepted are within their bounds, and the log
+ * of a decision is a fault file that decides the same. A refusal has a reason and a line.
  */
 #include "faults/fault.h"
-#include "fuzz.h"
-
-static u32 count_lines(const char *text, size_t len)
-{
-	u32 n = len ? 1 : 0;
-	size_t i;
-
-	for (i = 0; i + 1 < len; i++)
-		n += text[i] == '\n';
-	return n;
-}
-
-static void check_error(const struct rl_profile_error *e, const char *text, size_t len)
-{
-	FUZZ_ASSERT(memchr(e->why, '\0', sizeof(e->why)) && e->why[0]);
-	FUZZ_ASSERT(e->line && e->line <= count_lines(text, len));
-}
+#include "text.h"
 
 static void check_rule(const struct rl_fault_rule *r)
 {
@@ -49,7 +32,8 @@ static void check_decision(struct rl_faults *f)
 {
 	const struct rl_fault_rule *r = &f->rules[0];
 	struct rl_fault_subject s = {
-		r->call, "weft_lo", r->type, r->size_min, r->qpn, r->opcode, ~0u,
+		.call = r->call, .device = "weft_lo", .type = r->type, .size = r->size_min,
+		.qpn = r->qpn, .opcode = r->opcode, .statuses = ~0u, .connected = true,
 	};
 	static struct rl_faults again;
 	struct rl_profile_error e;
@@ -83,6 +67,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		if (f.n)
 			check_decision(&f);
 	} else {
+		FUZZ_ASSERT(e.line);
 		check_error(&e, text, size);
 	}
 	free(text);

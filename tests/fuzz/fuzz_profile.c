@@ -8,24 +8,8 @@
 #include "devices/limits.h"
 #include "devices/profile.h"
 #include "devices/rates.h"
-#include "fuzz.h"
 #include "kernel/core/shape.h"
-
-static u32 count_lines(const char *text, size_t len)
-{
-	u32 n = len ? 1 : 0;
-	size_t i;
-
-	for (i = 0; i + 1 < len; i++)
-		n += text[i] == '\n';
-	return n;
-}
-
-static void check_error(const struct rl_profile_error *e, const char *text, size_t len)
-{
-	FUZZ_ASSERT(memchr(e->why, '\0', sizeof(e->why)) && e->why[0]);
-	FUZZ_ASSERT(e->line <= count_lines(text, len));
-}
+#include "text.h"
 
 static bool ends(const char *s, size_t room)
 {

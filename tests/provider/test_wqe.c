@@ -82,6 +82,59 @@ static void sges_at_every_slot(void **state)
 	}
 }
 
+/* ---- entries that fail on demand ---- */
+
+static struct weft_sq_wqe broken(uint32_t start, unsigned int opcode, enum ibv_wc_status status,
+				 uint8_t *verdict)
+{
+	struct shared s;
+	struct weft_sq sq = sq_at(&s, start);
+	struct ibv_send_wr wr = send_of(1);
+	struct copied c;
+
+	wr.opcode = opcode;
+	wr.wr.rdma.rkey = 0x1234;
+	assert_int_equal(weft_sq_add_wr(&sq, &wr), 0);
+	weft_sq_break_entry(&sq, start, status);
+	copy_out(&s, &sq, &c);
+	ring_free(&s);
+	*verdict = c.verdict;
+	return c.w;
+}
+
+static void a_broken_entry_is_wrong_in_one_way(void **state)
+{
+	uint32_t start;
+	uint8_t verdict;
+
+	for (start = 0; start < SLOTS; start++) {
+		struct weft_sq_wqe w = broken(start, IBV_WR_SEND, IBV_WC_LOC_PROT_ERR, &verdict);
+
+		assert_int_equal(verdict, WEFT_WC_SUCCESS);
+		assert_int_equal(weft_wqe_sge(&w, 0)->lkey, sgl[0].lkey ^ 0xff);
+		assert_int_equal(weft_wqe_sge(&w, 0)->length, sgl[0].length);
+		w = broken(start, IBV_WR_RDMA_WRITE, IBV_WC_REM_ACCESS_ERR, &verdict);
+		assert_int_equal(verdict, WEFT_WC_SUCCESS);
+		assert_int_equal(w.rkey, 0x1234 ^ 0xff);
+		broken(start, IBV_WR_SEND, IBV_WC_LOC_LEN_ERR, &verdict);
+		assert_int_equal(verdict, WEFT_WC_LOC_LEN_ERR);
+		broken(start, IBV_WR_SEND, IBV_WC_LOC_QP_OP_ERR, &verdict);
+		assert_int_equal(verdict, WEFT_WC_LOC_QP_OP_ERR);
+	}
+}
+
+static void an_entry_without_buffers_has_none_to_break(void **state)
+{
+	const uint32_t buffers = 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_PROT_ERR;
+
+	assert_int_equal(weft_sq_errors(WEFT_WR_SEND, true) & buffers, buffers);
+	assert_int_equal(weft_sq_errors(WEFT_WR_SEND, false) & buffers, 0);
+	assert_int_equal(weft_sq_errors(WEFT_WR_LOCAL_INV, true) & buffers, 0);
+	assert_int_equal(weft_sq_errors(WEFT_WR_BIND_MW, true) & buffers, 0);
+	assert_false(weft_sq_errors(WEFT_WR_SEND, true) & 1u << IBV_WC_REM_ACCESS_ERR);
+	assert_true(weft_sq_errors(WEFT_WR_READ, true) & 1u << IBV_WC_REM_ACCESS_ERR);
+}
+
 /* ---- inline data ---- */
 
 static void check_inline(uint32_t start, uint32_t len, uint32_t pieces)
@@ -442,6 +495,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sges_at_every_slot),
+		cmocka_unit_test(a_broken_entry_is_wrong_in_one_way),
+		cmocka_unit_test(an_entry_without_buffers_has_none_to_break),
 		cmocka_unit_test(inline_of_every_size_at_every_slot),
 		cmocka_unit_test(inline_gathers_pieces),
 		cmocka_unit_test(inline_of_nothing),

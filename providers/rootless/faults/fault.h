@@ -45,6 +45,7 @@ struct rl_fault_subject {
 	u32 qpn;			/* 0: none */
 	u32 opcode;			/* WEFT_WR_ + 1; 0: none */
 	u32 statuses;			/* that the request may complete with: bits by IBV_WC_ */
+	bool connected;			/* its QP is, and can fail */
 };
 
 enum rl_fault_effect {
@@ -61,14 +62,14 @@ struct rl_fault {
 	int err;			/* positive: errno, or IBV_WC_ of RL_FAULT_STATUS */
 	u32 delay_ms;			/* first */
 	u32 line;			/* of the rule */
-	u64 number;			/* the call is the process's so-manieth of its name */
+	u64 number;			/* which call of its name it is in this process, from 1 */
 };
 
 struct rl_fault_rule {
 	u32 line;
 	/* When. 0 or "": any. */
 	enum rl_fault_call call;
-	char device[RL_PROFILE_NAMES];	/* a '*' at the end stands for the rest of a name */
+	char device[RL_PROFILE_NAMES];	/* a '*' at the end matches any rest of a name */
 	u32 type, qpn, opcode;
 	u64 size_min, size_max;
 	u64 after_ms;			/* of the process's life */
@@ -90,7 +91,7 @@ struct rl_faults {
 	u64 calls[RL_FAULT_CALLS];	/* so far */
 };
 
-/* Rules of the @len octets of @text. False: *@e says what is wrong and where; *@f is undefined. */
+/* Reads rules from @len octets of @text. False: *@e has the line and the reason, *@f is undefined. */
 bool rl_faults_parse(struct rl_faults *f, const char *text, size_t len,
 		     struct rl_profile_error *e);
 
@@ -100,11 +101,11 @@ bool rl_faults_decide(struct rl_faults *f, const struct rl_fault_subject *s, u64
 
 #define RL_FAULT_LOG_LINE 256
 
-/* @fault as a line of a log, with its end, which is also a rule that repeats it: its length. */
+/* Writes @fault as a log line, which is also a rule that repeats it. Returns its length. */
 size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault *fault,
 			 char line[RL_FAULT_LOG_LINE]);
 
-/* ---- words; NULL, 0: there is no such name ---- */
+/* ---- words; NULL or 0: unknown ---- */
 
 const char *rl_fault_call_name(enum rl_fault_call call);
 enum rl_fault_call rl_fault_call_of(const char *name);

@@ -26,15 +26,22 @@ static bool rule_matches(const struct rl_fault_rule *r, const struct rl_fault_su
 	       s->size <= r->size_max && now_ms >= r->after_ms;
 }
 
-/* Not each request can complete with each status. */
+/* Not every request can complete with every status, and only a connected QP can fail. */
 static bool can_happen(const struct rl_fault_rule *r, const struct rl_fault_subject *s)
 {
-	return r->effect != RL_FAULT_STATUS || s->statuses & 1u << r->err;
+	switch (r->effect) {
+	case RL_FAULT_STATUS:
+		return s->statuses & 1u << r->err;
+	case RL_FAULT_QP:
+		return s->connected;
+	default:
+		return true;
+	}
 }
 
 /*
- * 32 bits by the seed, the rule and the call's number: no call's luck depends on what other rules
- * or threads have drawn. (SplitMix64's last steps.)
+ * 32 bits from the seed, the rule and the call's number alone: other rules and threads do not
+ * change them. (SplitMix64's last steps.)
  */
 static u64 luck(u64 seed, u32 line, u64 n)
 {
@@ -45,7 +52,7 @@ static u64 luck(u64 seed, u32 line, u64 n)
 	return (x ^ x >> 31) >> 32;
 }
 
-/* The call matches; is it one of those that are meant? */
+/* The call matches: does the rule mean this one? */
 static bool rule_fires(struct rl_fault_rule *r, const struct rl_fault_subject *s, u64 seed)
 {
 	u64 n = ++r->matched;
@@ -104,7 +111,7 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 {
 	struct writer w = { .line = line };
 	u32 has = rl_fault_call_has(s->call);
-	const char *type = rl_fault_type_name(s->type);
+	const char *type = rl_fault_type_name(s->type), *opcode = rl_fault_opcode_name(s->opcode);
 
 	fault_append(&w, "%s nth %llu ->", rl_fault_call_name(s->call),
 		     (unsigned long long)fault->number);
@@ -124,12 +131,12 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		fault_append(&w, ", type %s", type);
 	if (has & RL_FAULT_HAS_QP && s->qpn)
 		fault_append(&w, ", qpn %u", s->qpn);
-	if (has & RL_FAULT_HAS_REQUEST && s->opcode)
-		fault_append(&w, ", opcode %s", rl_fault_opcode_name(s->opcode));
+	if (has & RL_FAULT_HAS_REQUEST && opcode)
+		fault_append(&w, ", opcode %s", opcode);
 	if (has & RL_FAULT_HAS_SIZE)
 		fault_append(&w, ", size %llu", (unsigned long long)s->size);
 	fault_append(&w, "\n");
-	/* What did not fit. */
+	/* If it did not fit. */
 	line[w.at - 1] = '\n';
 	return w.at;
 }

@@ -12,7 +12,7 @@
 
 /* ---- values ---- */
 
-/* Decimal digits, at least one: what follows them; NULL: no number, or none of 64 bits. */
+/* Reads decimal digits. Returns what follows them, or NULL: none, or more than 64 bits. */
 static const char *take_number(const char *s, u64 *v)
 {
 	const char *first = s;
@@ -27,7 +27,7 @@ static const char *take_number(const char *s, u64 *v)
 	return s > first ? s : NULL;
 }
 
-/* A number from 1 on. */
+/* At least 1. */
 static bool word_count(const char *s, u64 *v)
 {
 	s = take_number(s, v);
@@ -197,9 +197,9 @@ static const struct condition {
 	{ "opcode", read_opcode, RL_FAULT_HAS_REQUEST, "send, write, read or another" },
 	{ "size", read_size, RL_FAULT_HAS_SIZE, "SIZE, MIN-MAX, MIN- or -MAX, with K, M or G" },
 	{ "after", read_after, 0, "a time such as 5s or 200ms" },
-	{ "nth", read_nth, 0, "a number from 1 on" },
-	{ "every", read_every, 0, "a number from 1 on" },
-	{ "times", read_times, 0, "a number from 1 on" },
+	{ "nth", read_nth, 0, "a number, at least 1" },
+	{ "every", read_every, 0, "a number, at least 1" },
+	{ "times", read_times, 0, "a number, at least 1" },
 	{ "chance", read_chance, 0, "above 0, up to 1 or 100%, such as 0.25 or 5%" },
 };
 
@@ -220,10 +220,10 @@ static bool read_condition(struct rule_reader *q, const char *name)
 	u32 bit;
 
 	if (!c)
-		return wrong(&q->r, "\"%s\" is no condition", name);
+		return wrong(&q->r, "\"%s\" is not a condition", name);
 	bit = 1u << (c - conditions);
 	if (q->seen & bit)
-		return wrong(&q->r, "%s stands twice", name);
+		return wrong(&q->r, "%s is given twice", name);
 	q->seen |= bit;
 	if (c->needs & ~rl_fault_call_has(q->rule->call))
 		return wrong(&q->r, "%s has no %s", rl_fault_call_name(q->rule->call), name);
@@ -244,7 +244,7 @@ static bool read_conditions(struct rule_reader *q)
 		if (!read_condition(q, word))
 			return false;
 	}
-	return wrong(&q->r, "-> is missing, and what is to happen");
+	return wrong(&q->r, "\"-> EFFECT\" is missing");
 }
 
 /* ---- effects ---- */
@@ -255,7 +255,7 @@ static bool read_delay(struct rule_reader *q)
 	u64 ms;
 
 	if (q->rule->delay_ms)
-		return wrong(&q->r, "delay stands twice");
+		return wrong(&q->r, "delay is given twice");
 	if (!value || !word_time(value, RL_FAULT_MAX_MS, &ms) || !ms)
 		return wrong(&q->r, "delay: it should be a time such as 200ms, up to %us",
 			     RL_FAULT_MAX_MS / 1000);
@@ -279,11 +279,11 @@ static bool read_failure(struct rule_reader *q, const char *word)
 	struct rl_fault_rule *rule = q->rule;
 
 	if (rule->effect != RL_FAULT_NOTHING)
-		return wrong(&q->r, "\"%s\": the call fails already", word);
+		return wrong(&q->r, "\"%s\": the rule has an effect already", word);
 	if (!strcmp(word, "qp_fatal")) {
 		rule->effect = RL_FAULT_QP;
 		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_QP ||
-		       wrong(&q->r, "%s is not a QP's", rl_fault_call_name(rule->call));
+		       wrong(&q->r, "%s cannot make a QP fail", rl_fault_call_name(rule->call));
 	}
 	rule->effect = RL_FAULT_STATUS;
 	rule->err = rl_fault_status_of(word);
@@ -310,7 +310,7 @@ static bool read_effects(struct rule_reader *q)
 	const char *word = rl_profile_word(&q->r);
 
 	if (!word)
-		return wrong(&q->r, "what is to happen is missing after ->");
+		return wrong(&q->r, "the effect is missing after ->");
 	for (; word; word = rl_profile_word(&q->r))
 		if (!(strcmp(word, "delay") ? read_failure(q, word) : read_delay(q)))
 			return false;
@@ -322,7 +322,7 @@ static bool read_effects(struct rule_reader *q)
 static bool read_rule(struct rl_faults *f, struct rule_reader *q, const char *call)
 {
 	if (f->n == RL_FAULT_RULES)
-		return wrong(&q->r, "there may be %u rules", RL_FAULT_RULES);
+		return wrong(&q->r, "more than %u rules", RL_FAULT_RULES);
 	q->rule = &f->rules[f->n];
 	q->seen = 0;
 	*q->rule = (struct rl_fault_rule){
@@ -330,7 +330,7 @@ static bool read_rule(struct rl_faults *f, struct rule_reader *q, const char *ca
 		.chance = RL_FAULT_CERTAIN,
 	};
 	if (!q->rule->call)
-		return wrong(&q->r, "\"%s\" is no call", call);
+		return wrong(&q->r, "\"%s\" is not a call", call);
 	if (!read_conditions(q) || !read_effects(q))
 		return false;
 	f->n++;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Names of calls, errors and QP types, as fault files and logs have them. */
+/* Names of calls, errors, statuses, opcodes and QP types in fault files and logs. */
 #include <errno.h>
 
 #include <infiniband/verbs.h>
@@ -58,7 +58,7 @@ static const struct error {
 	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
 };
 
-/* Those that a request can be made to complete with (providers/weft/failing.c). */
+/* What requests can be made to complete with: weft_sq_errors() in providers/weft. */
 static const struct status {
 	const char *name;
 	int number;

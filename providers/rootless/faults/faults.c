@@ -18,7 +18,7 @@ static struct {
 	u64 begun_ms;
 } faults = { .once = PTHREAD_ONCE_INIT };
 
-/* A file that has changed since weft-run has read it is no reason to end the program. */
+/* If the file has changed since weft-run read it, the program goes on without faults. */
 static void faults_load(void)
 {
 	const struct rl_options *o = rl_options();
@@ -62,7 +62,7 @@ static void write_log(const struct rl_fault_subject *s, const struct rl_fault *f
 		rl_raw(SYS_close, fd);
 }
 
-/* The call is late; fork() need not be. */
+/* The call is late, but fork() does not wait for it. */
 static void wait_ms(u32 ms)
 {
 	u64 until = rl_now_ms() + ms, now;

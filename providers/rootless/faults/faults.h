@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The faults of this process: those of file WEFT_FAULTS. Each that happens is a line of the log.
+ * The faults of this process, from file WEFT_FAULTS. Each one that happens is logged.
  *
- * The place of a call asks rl_faults_are_on(), and only then says what call it is. No place is on
- * the way of data: where posts may fail, the provider has other functions from the start. Any
- * thread, inside the gate, without a lock.
+ * A call first asks rl_faults_are_on(), and describes itself only then. The data path does not ask:
+ * if posts may fail, the provider has other functions from the start. Any thread, inside the gate,
+ * without a lock.
  */
 #ifndef RL_FAULTS_H
 #define RL_FAULTS_H

@@ -32,6 +32,7 @@ static void describe_qp(struct rl_context *ctx, u32 handle, struct rl_fault_subj
 	if (qp) {
 		s->type = qp->type;
 		s->qpn = qp->core.id;
+		s->connected = READ_ONCE(qp->core.state) == WEFT_QPS_RTS;
 	}
 	pthread_mutex_unlock(&ctx->lock);
 }
@@ -91,12 +92,15 @@ static const enum rl_fault_call posts[WEFT_RUN_POSTS] = {
 	[WEFT_RUN_POST_SRQ_RECV] = RL_FAULT_POST_SRQ_RECV,
 };
 
-static void fault_fail_qp(struct rl_context *ctx, u32 handle)
+/* If QP @qpn still has the handle: the call may have been late. */
+static void fault_fail_qp(struct rl_context *ctx, u32 handle, u32 qpn)
 {
 	struct rl_qp *qp;
 
 	pthread_mutex_lock(&ctx->lock);
 	qp = rl_find_qp(ctx, handle);
+	if (qp && qp->core.id != qpn)
+		qp = NULL;
 	if (qp)
 		rl_qp_get(qp);
 	pthread_mutex_unlock(&ctx->lock);
@@ -125,7 +129,7 @@ int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 		describe_qp(ctx, r->handle, &s);
 	rv = rl_faults_ask(&s, &fault);
 	if (fault.effect == RL_FAULT_QP)
-		fault_fail_qp(ctx, r->handle);
+		fault_fail_qp(ctx, r->handle, s.qpn);
 	return fault.effect == RL_FAULT_STATUS ? -(WEFT_RUN_STATUS + fault.err) : rv;
 }
 

@@ -264,11 +264,42 @@ static bool send_one(struct rdma_cm_id *client, struct rdma_cm_id *server)
 	return false;
 }
 
-/* False: it was refused, and the client is of no more use. */
+/* The QPs have one PD, librdmacm's own. False: one failed, and both ends reported why. */
+static bool write_and_read(struct rdma_cm_id *client, struct rdma_cm_id *server)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = 8 };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED, .wr.rdma.remote_addr = (uintptr_t)buf + 8,
+	}, *bad;
+	struct ibv_mr *mr;
+	bool written, read;
+
+	POINTER("reg_mr", mr, ibv_reg_mr(server->pd, buf, LEN, access));
+	sge.lkey = mr->lkey;
+	wr.wr.rdma.rkey = mr->rkey;
+	NUMBER("post_send", ibv_post_send(client->qp, &wr, &bad));
+	written = completes("write", client->send_cq);
+	wr.opcode = IBV_WR_RDMA_READ;
+	NUMBER("post_send", ibv_post_send(client->qp, &wr, &bad));
+	read = completes("read", client->send_cq);
+	if (!written || !read) {
+		report_event(client, server);
+		report_event(client, server);
+	}
+	if (ibv_dereg_mr(mr))
+		die("dereg_mr");
+	return written && read;
+}
+
+/* False: the connection was refused or failed, and the client is destroyed. */
 static bool connect_once(void)
 {
 	struct rdma_cm_id *client = resolve(RDMA_PS_TCP), *server;
-	struct rdma_conn_param p = { .retry_count = 7 };
+	struct rdma_conn_param p = {
+		.retry_count = 7, .initiator_depth = 1, .responder_resources = 1,
+	};
 	struct rdma_cm_event *e;
 
 	UNTIL("resolve_route", RDMA_CM_EVENT_ROUTE_RESOLVED, rdma_resolve_route(client, 2000));
@@ -295,7 +326,7 @@ static bool connect_once(void)
 	}
 	await("connect", RDMA_CM_EVENT_ESTABLISHED);
 	await("accept", RDMA_CM_EVENT_ESTABLISHED);
-	if (!send_one(client, server)) {
+	if (!send_one(client, server) || !write_and_read(client, server)) {
 		drop(client);
 		drop(server);
 		return false;
