@@ -197,8 +197,8 @@ broken_send() {
 		fail "the peer said: $(words "$TEST_DIR/pingpong.log")"
 }
 
-# events OPCODE STATUS TERMINATE COMPLETION... EVENT: what an rdma_cm connection's ends are told; the one that finds the
-# fault is told first. TCP has taken a Write when its Terminate arrives, so the Read after it is flushed.
+# events OPCODE STATUS TERMINATE COMPLETION... EVENT: what an rdma_cm connection's ends get it; the one that finds the
+# fault gets it first. TCP has taken a Write when its Terminate arrives, so the Read after it is flushed.
 events() {
 	local first=client second=server
 	[[ $2 = loc_* ]] || first=server second=client
