@@ -197,7 +197,7 @@ broken_send() {
 		fail "the peer said: $(words "$TEST_DIR/pingpong.log")"
 }
 
-# events OPCODE STATUS TERMINATE COMPLETION... EVENT: what an rdma_cm connection's ends get it; the one that finds the
+# events OPCODE STATUS TERMINATE COMPLETION... EVENT: what an rdma_cm connection's ends get; the one that finds the
 # fault gets it first. TCP has taken a Write when its Terminate arrives, so the Read after it is flushed.
 events() {
 	local first=client second=server
