@@ -91,7 +91,7 @@ struct rl_faults {
 	u64 calls[RL_FAULT_CALLS];	/* so far */
 };
 
-/* Reads rules from @len octets of @text. False: *@e has the line and the reason, *@f is undefined. */
+/* Reads rules from @len octets of @text. False: *@e has line and reason, *@f is undefined. */
 bool rl_faults_parse(struct rl_faults *f, const char *text, size_t len,
 		     struct rl_profile_error *e);
 
