@@ -25,6 +25,13 @@ replay() {
 	done
 }
 
+# finding TARGET: what it said, and its reproducer, for whoever has only this line. base64 -d | gunzip gives the file.
+finding() {
+	said=$(grep -m 1 -E '^SUMMARY|runtime error|ERROR:' "$build/$1.log")
+	file=$(sed -n 's/^.*Test unit written to //p' "$build/$1.log" | tail -n 1)
+	echo "${said:-it did not say why}${file:+; $file: $(gzip -9nc "$file" | base64 -w 0 | head -c 4000)}"
+}
+
 fuzz() {
 	mkdir -p "$build/corpus/$1" "$build/seed-corpus/$1"
 	"$build/$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -max_len=8192 \
@@ -36,7 +43,7 @@ fuzz() {
 		result ok "$1: $runs executions"
 	else
 		sed 's/^/# /' "$build/$1.log" | tail -60
-		result "not ok" "$1: status $status after ${runs:-no} executions"
+		result "not ok" "$1: status $status after ${runs:-no} executions: $(finding "$1")"
 	fi
 }
 

@@ -198,7 +198,7 @@ broken_send() {
 }
 
 # events OPCODE STATUS TERMINATE COMPLETION... EVENT: what an rdma_cm connection's ends get; the one that finds the
-# fault gets it first. TCP has taken a Write when its Terminate arrives, so the Read after it is flushed.
+# fault has its event first. TCP has taken a Write when its Terminate arrives, so the Read after it is flushed.
 events() {
 	local first=client second=server
 	[[ $2 = loc_* ]] || first=server second=client

@@ -60,26 +60,21 @@ echoes() { quiet $iwarp python3 "$TEST_DIR/echoes.py" 7194 "$1" "${2:-1}"; }
 echo_client() {
 	cat <<-'END'
 		import os, socket, sys, threading
-		wrong = []
-		def echo():
-		    octets = os.urandom(1 + int.from_bytes(os.urandom(2), "little") * 4)
-		    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 30)
-		    sender = threading.Thread(target=s.sendall, args=(octets,))
-		    sender.start()
-		    got = b""
-		    while len(got) < len(octets) and (some := s.recv(65536)):
-		        got += some
-		    sender.join()
-		    s.close()
-		    if got != octets:
-		        wrong.append(len(octets))
-		def client():
-		    for _ in range(int(sys.argv[2])):
-		        echo()
-		clients = [threading.Thread(target=client) for _ in range(int(sys.argv[3]))]
-		for c in clients: c.start()
-		for c in clients: c.join()
-		sys.exit(len(wrong) > 0)
+		from concurrent.futures import ThreadPoolExecutor
+		port, rounds, clients = map(int, sys.argv[1:])
+		def client(_):
+		    for _ in range(rounds):
+		        octets = os.urandom(1 + int.from_bytes(os.urandom(2), "little") * 4)
+		        with socket.create_connection(("127.0.0.1", port), 30) as s:
+		            sender = threading.Thread(target=s.sendall, args=(octets,))
+		            sender.start()
+		            got = b""
+		            while len(got) < len(octets) and (some := s.recv(65536)):
+		                got += some
+		            sender.join()
+		        assert got == octets
+		with ThreadPoolExecutor(clients) as pool:
+		    list(pool.map(client, range(clients)))	# raises what a client raised
 	END
 }
 

@@ -485,6 +485,7 @@ static bool killed_server(int fd)
 static bool killed_client(int fd)
 {
 	pid_t pid = fork();
+	int status;
 
 	if (!pid) {
 		NEED(!set_mode(fd, WEFT_IWARP_INITIATOR, 0));
@@ -500,7 +501,8 @@ static bool killed_client(int fd)
 		}
 	}
 	close(fd);
-	return waitpid(pid, NULL, 0) == pid;
+	NEED(waitpid(pid, &status, 0) == pid);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 /* ---- a peer that is plain ---- */

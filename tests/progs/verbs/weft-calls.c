@@ -367,12 +367,13 @@ static void use_cm(void)
 /* ---- a late call, and fork() ---- */
 
 static volatile bool is_registered;
+static size_t page_size;
 
+/* Pages of their own: after ibv_fork_init() a child does not have those that are registered. */
 static void *register_late(void *arg)
 {
-	struct ibv_mr *mr = ibv_reg_mr(pd, buf, LEN, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, arg, page_size, 0);
 
-	(void)arg;
 	if (!mr || ibv_dereg_mr(mr))
 		die("reg_mr");
 	is_registered = true;
@@ -383,20 +384,25 @@ static void fork_meanwhile(const char *log)
 {
 	pthread_t thread;
 	pid_t child;
+	void *pages;
+	int status;
 
+	page_size = (size_t)sysconf(_SC_PAGESIZE);
 	ibv_fork_init();
 	pd = ibv_alloc_pd(ctx);
-	if (!pd || pthread_create(&thread, NULL, register_late, NULL))
+	pages = aligned_alloc(page_size, page_size);
+	if (!pd || !pages || pthread_create(&thread, NULL, register_late, pages))
 		die("alloc_pd");
 	while (access(log, F_OK))
 		usleep(1000);
 	child = fork();
 	if (!child)
 		_exit(0);
-	if (child < 0 || waitpid(child, NULL, 0) != child)
+	if (child < 0 || waitpid(child, &status, 0) != child || status)
 		die("fork");
 	printf("%s\n", is_registered ? "fork() has waited" : "fork() did not wait");
 	pthread_join(thread, NULL);
+	free(pages);
 }
 
 int main(int argc, char **argv)
