@@ -19,13 +19,13 @@ static void ring_doorbell(struct rl_conn *c)
 		rl_conn_tx(c);
 		return;
 	}
-	if (weft_linger_doorbell_begins(l, &qp->core, rl_now_ns()) && rl_cq_linger(qp->scq, qp)) {
+	if (weft_linger_doorbell_begins(l, &qp->core, rl_ticks()) && rl_cq_linger(qp->scq, qp)) {
 		weft_linger_start(l, &qp->core);
 		c->linger_until = rl_now_ms() + 1;
 	}
 	rl_count(RL_DOORBELLS, 1);
 	rl_conn_tx(c);
-	weft_linger_doorbell_ends(l, rl_now_ns());
+	weft_linger_doorbell_ends(l, rl_ticks());
 	/* A program that only posts may leave the progress thread no CPU to receive. */
 	if (!(++c->doorbells % LOOK_EACH))
 		rl_conn_receive(c);
