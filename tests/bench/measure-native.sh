@@ -108,7 +108,7 @@ plots() {
 	done
 }
 
-# --- system calls of missed goals, as far as perftest has them ---
+# --- counts of missed goals, as far as perftest has them ---
 
 count_missed() {
 	local name command

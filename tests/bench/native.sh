@@ -7,7 +7,7 @@
 # tests/bench/publish.sh native puts table and plots into docs/.
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
-need python3 ib_write_bw ib_send_bw ib_read_bw ib_send_lat ib_write_lat ucx_perftest mpirun.openmpi strace setpriv gnuplot
+need python3 ib_write_bw ib_send_bw ib_read_bw ib_send_lat ib_write_lat ucx_perftest mpirun.openmpi setpriv gnuplot
 
 pairs=${1:-9} plan=${2:-goals} limit=${3:-420}
 out=$WEFT_BUILD/bench-native

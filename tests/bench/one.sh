@@ -113,19 +113,20 @@ start() {
 	awk -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN {printf "ms=%.3f\n", 1000 * (b - a)}'
 }
 
-# calls PERFTEST-ARG...: each end's calls that move octets or wait, for one message. A program that is traced
-# is slower: one that spins makes more calls than otherwise, and fewer messages go in one.
+# calls PERFTEST-ARG...: weft's own counters at each end, for one message: calls of TCP, polls of the program that
+# found no completion, and wake-ups of the progress thread. Counting slows nothing, so spinning programs spin as ever.
 calls() {
-	local n=2000 end calls=sendmsg,sendto,recvmsg,recvfrom,epoll_pwait,epoll_wait,epoll_ctl,getsockopt,futex,poll,read,write
+	local n=20000 end
 	shift
-	both strace -qfc -e trace=$calls -o "$TEST_DIR/server.calls" "$@" -F -n $n -- \
-		strace -qfc -e trace=$calls -o "$TEST_DIR/client.calls" "$@" -F -n $n -p "$port" "$here" >/dev/null || return
+	[[ $* != *1048576* ]] || n=2000
+	export WEFT_STATS=1
+	both "$@" -F -n $n -- "$@" -F -n $n -p "$port" "$here" >/dev/null || return
 	for end in client server; do
 		printf '%s' "$end"
-		awk -v n=$n '$4 ~ /^[0-9]+$/ && $NF != "total" && $4 >= n / 10 {
-			printf "%s %s %.3g", comma, $NF, $4 / n
+		awk -v n=$n '$1 == "weft:" && $2 ~ /^(tx_calls|rx_calls|polls|wakes)$/ {
+			printf "%s %s %.3g", comma, $2, $3 / n
 			comma = ","
-		}' "$TEST_DIR/$end.calls"
+		}' "$TEST_DIR/$end.log"
 		[ $end = server ] || printf '; '
 	done
 	echo

@@ -194,7 +194,7 @@ def missed_goals_are_listed_with_their_counts(p):
     _, said = p.run(plan, "--pairs", "3", "--table", "--counts", p.path("counts"))
     assert "1 goals met, 2 missed, 0 not judged." in said, said
     assert said.endswith("- **start**: 23, goal <= 20 more.\n"
-                         "- **rate**: 4, goal >= 5; calls a message, traced: client sendmsg 1.02.\n"), said
+                         "- **rate**: 4, goal >= 5; counted for each message: client sendmsg 1.02.\n"), said
 
 
 def points_are_sizes_and_medians(p):

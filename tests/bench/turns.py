@@ -331,7 +331,7 @@ def missed(f):
         for row in lines:
             said = counts.get(row.name)
             print(f"- **{row.name}**: {number(f.quartiles(row)[1])}, goal {cells(f, row)[1]}" +
-                  (f"; calls a message, traced: {said}." if said else "."))
+                  (f"; counted for each message: {said}." if said else "."))
 
 
 def report(f):
