@@ -15,7 +15,8 @@
 #include "devices/limits.h"
 #include "ulp.h"
 
-#define BUCKETS 16384
+/* A STag is random, and so any page of the table is written sooner or later: 64 KiB. */
+#define BUCKETS 4096
 
 static struct bucket {
 	struct rl_lock lock;
