@@ -107,11 +107,10 @@ static int handle_ready(struct rl_cq *cq, bool *done)
 	return n;
 }
 
-/* False: there may be more. */
-static bool poll_ready(struct rl_cq *cq)
+/* False: there may be more. *@done: as above. */
+static bool poll_ready(struct rl_cq *cq, bool *done)
 {
-	bool done;
-	int n = handle_ready(cq, &done);
+	int n = handle_ready(cq, done);
 
 	/* A source may have left some. */
 	return n < EVENTS && !(n > 0 && READ_ONCE(cq->nsources));
@@ -128,23 +127,24 @@ static bool read_only_conn(struct rl_cq *cq)
 	return handle_conn_events(c, c->poller == RL_POLLER_CQS && !c->full ? EPOLLIN : 0);
 }
 
-/* Under cq->progress. False: there may be more to do. */
-static bool move_octets(struct rl_cq *cq)
+/* Under cq->progress. False: there may be more to do. *@done: there was something, or perhaps. */
+static bool move_octets(struct rl_cq *cq, bool *done)
 {
 	struct rl_watch *source = READ_ONCE(cq->nsources) ? get_only_source(cq) : NULL;
 	struct rl_conn *c = source ? NULL : get_only(cq);
 	bool full;
 
+	*done = source;
 	if (source)
 		return read_source(source);
 	if (!c)
-		return poll_ready(cq);
+		return poll_ready(cq, done);
 	rl_conn_lock(c);
 	/* The epoll reports room that is worth a call; every poll would fill a little of it. */
 	full = c->full;
 	/* Its poller may have changed meanwhile. */
-	handle_conn_events(c, c->poller == RL_POLLER_CQS && !full ? EPOLLIN : 0);
-	return full ? poll_ready(cq) : true;
+	*done = handle_conn_events(c, c->poller == RL_POLLER_CQS && !full ? EPOLLIN : 0);
+	return full ? poll_ready(cq, done) : true;
 }
 
 /* ---- the lease ---- */
@@ -250,10 +250,11 @@ static void spin(struct rl_cq *cq)
 {
 	u64 until = rl_now_ns() + rl_options()->spin_us * 1000ull;
 	u32 polls = READ_ONCE(cq->polls);
+	bool done;
 
 	while (rl_cq_is_unattended(cq) && READ_ONCE(cq->polls) == polls && rl_now_ns() < until &&
 	       !rl_thread_is_wanted())
-		move_octets(cq);
+		move_octets(cq, &done);
 }
 
 /*
@@ -263,11 +264,13 @@ static void spin(struct rl_cq *cq)
  */
 static void poll_or_lease(struct rl_cq *cq, bool leased)
 {
+	bool done;
+
 	if (lease(cq) || leased)
 		return;
 	rl_lock(&cq->progress);
 	/* One edge stands for all that is ready: get another, after the thread's other work. */
-	if (!move_octets(cq))
+	if (!move_octets(cq, &done))
 		rl_cq_rearm_thread(cq);
 	if (rl_options()->spin_us)
 		spin(cq);
@@ -356,6 +359,9 @@ const struct rl_chan_source_ops rl_cq_source_ops = {
 
 /* ---- all CQs ---- */
 
+/* A look is a call of TCP: so many polls, at most, leave out a CQ that had nothing to do. */
+#define SKIP_MAX 15
+
 static struct {
 	pthread_mutex_t lock;		/* a leaf */
 	struct list_head cqs, *turn;	/* the next to be helped; the head: the first */
@@ -386,6 +392,23 @@ void rl_cq_delist(struct rl_cq *cq)
 	pthread_mutex_unlock(&all.lock);
 }
 
+/* all.lock */
+static bool is_due(struct rl_cq *o)
+{
+	if (!o->skip)
+		return true;
+	o->skip--;
+	return false;
+}
+
+static void set_due(struct rl_cq *o, bool done)
+{
+	pthread_mutex_lock(&all.lock);
+	o->skipped = done ? 0 : min_t(u32, 2 * o->skipped + 1, SKIP_MAX);
+	o->skip = o->skipped;
+	pthread_mutex_unlock(&all.lock);
+}
+
 /* The next in turn, referenced, if a poller of @cq can help it; else NULL. */
 static struct rl_cq *next_to_help(const struct rl_cq *cq)
 {
@@ -401,7 +424,8 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 	/* Polls of a connection's send CQ serve its receive CQ anyway, and vice versa. */
 	if (o && o != cq && !READ_ONCE(o->polled) &&
 	    ((READ_ONCE(o->nconns) && READ_ONCE(o->last) != READ_ONCE(cq->last)) ||
-	     (READ_ONCE(o->nsources) && READ_ONCE(o->source) != READ_ONCE(cq->source))))
+	     (READ_ONCE(o->nsources) && READ_ONCE(o->source) != READ_ONCE(cq->source))) &&
+	    is_due(o))
 		rl_watch_get(&o->watch);
 	else
 		o = NULL;
@@ -412,12 +436,14 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 static void help_another(const struct rl_cq *cq)
 {
 	struct rl_cq *o = READ_ONCE(all.count) > 1 ? next_to_help(cq) : NULL;
+	bool done;
 
 	if (!o)
 		return;
 	if (rl_lock_try(&o->progress)) {
-		move_octets(o);
+		move_octets(o, &done);
 		rl_unlock(&o->progress);
+		set_due(o, done);
 	}
 	rl_cq_note_look(o);
 	rl_watch_put(&o->watch);
@@ -441,6 +467,7 @@ static struct rl_qp *get_lingerer(struct rl_cq *cq)
 void rl_cq_kick(struct rl_cq *cq)
 {
 	struct rl_qp *lingerer = get_lingerer(cq);
+	bool done = false;
 
 	rl_count(RL_POLLS, 1);
 	if (lingerer) {
@@ -448,9 +475,11 @@ void rl_cq_kick(struct rl_cq *cq)
 		rl_qp_put(lingerer);
 	}
 	if (rl_lock_try(&cq->progress)) {
-		move_octets(cq);
+		move_octets(cq, &done);
 		rl_unlock(&cq->progress);
 	}
-	help_another(cq);
+	/* What has come is for the program, which waits. */
+	if (!done || !(READ_ONCE(cq->polls) % (SKIP_MAX + 1)))
+		help_another(cq);
 	note_poll(cq);
 }
