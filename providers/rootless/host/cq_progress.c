@@ -363,33 +363,32 @@ const struct rl_chan_source_ops rl_cq_source_ops = {
 #define SKIP_MAX 15
 
 static struct {
-	pthread_mutex_t lock;		/* a leaf */
+	struct rl_lock lock;		/* a leaf */
 	struct list_head cqs, *turn;	/* the next to be helped; the head: the first */
 	u32 count;
 } all = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.cqs = LIST_HEAD_INIT(all.cqs),
 	.turn = &all.cqs,
 };
 
 void rl_cq_enlist(struct rl_cq *cq)
 {
-	pthread_mutex_lock(&all.lock);
+	rl_lock(&all.lock);
 	list_add(&cq->node, &all.cqs);
 	WRITE_ONCE(all.count, all.count + 1);
-	pthread_mutex_unlock(&all.lock);
+	rl_unlock(&all.lock);
 }
 
 void rl_cq_delist(struct rl_cq *cq)
 {
-	pthread_mutex_lock(&all.lock);
+	rl_lock(&all.lock);
 	if (!list_empty(&cq->node)) {
 		if (all.turn == &cq->node)
 			all.turn = cq->node.next;
 		list_del_init(&cq->node);
 		WRITE_ONCE(all.count, all.count - 1);
 	}
-	pthread_mutex_unlock(&all.lock);
+	rl_unlock(&all.lock);
 }
 
 /* all.lock */
@@ -403,10 +402,10 @@ static bool is_due(struct rl_cq *o)
 
 static void set_due(struct rl_cq *o, bool done)
 {
-	pthread_mutex_lock(&all.lock);
+	rl_lock(&all.lock);
 	o->skipped = done ? 0 : min_t(u32, 2 * o->skipped + 1, SKIP_MAX);
 	o->skip = o->skipped;
-	pthread_mutex_unlock(&all.lock);
+	rl_unlock(&all.lock);
 }
 
 /* The next in turn, referenced, if a poller of @cq can help it; else NULL. */
@@ -414,7 +413,7 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 {
 	struct rl_cq *o = NULL;
 
-	pthread_mutex_lock(&all.lock);
+	rl_lock(&all.lock);
 	if (all.turn == &all.cqs)
 		all.turn = all.cqs.next;
 	if (all.turn != &all.cqs) {
@@ -429,7 +428,7 @@ static struct rl_cq *next_to_help(const struct rl_cq *cq)
 		rl_watch_get(&o->watch);
 	else
 		o = NULL;
-	pthread_mutex_unlock(&all.lock);
+	rl_unlock(&all.lock);
 	return o;
 }
 
