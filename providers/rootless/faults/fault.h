@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Faults on demand: rules of a file (docs/testing-programs.md), and what they decide about one call
+ * Faults on demand: rules of a file (docs/faults.md), and what they decide about one call
  * of a program. The same rules, seed and calls give the same faults.
  *
  * Pure: weft-run, the library, tests and the fuzzer read files by the same functions. The caller
