@@ -319,6 +319,16 @@ void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu 
 		weft_qpc_fail_raw(qp, e, NULL, 0, 0);
 }
 
+void weft_qpc_break(struct weft_qpc *qp)
+{
+	if (qp->state != WEFT_QPS_IDLE) {
+		weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+		return;
+	}
+	qp->error = WEFT_E_RDMAP_LOCAL;
+	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
 void weft_qpc_terminated(struct weft_qpc *qp)
 {
 	if (qp->state != WEFT_QPS_RTS && qp->state != WEFT_QPS_CLOSING)

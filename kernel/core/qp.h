@@ -68,6 +68,12 @@ void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu 
 void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 hdr_len,
 		       u16 seg_len);
 
+/*
+ * A fault of this end's own. Without a connection nobody is told, as by an adapter: a QP that is
+ * connected by hand, or of datagrams, is usable before it has one. Not before RTR.
+ */
+void weft_qpc_break(struct weft_qpc *qp);
+
 /* A Terminate came and stands in qp->term_in: flushes, answers nothing. */
 void weft_qpc_terminated(struct weft_qpc *qp);
 

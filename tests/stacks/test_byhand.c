@@ -225,6 +225,37 @@ static void terminate_ends_it(struct world *w)
 	world_expect_flushed(w, 0);
 }
 
+/* ---- a fault of the device ---- */
+
+static void a_fault_before_there_is_a_connection_ends_it(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+
+	host_link_reset(&w->p->s.link);
+	expect_unplugged(w);
+	side_send(&w->p->s, 5, SIG, w->rw, 0, 8);
+	side_send(&w->p->s, 6, SIG, w->rw, 0, 8);
+	weft_qpc_break(qp);
+	assert_int_equal(weft_qpc_verbs_state(qp), WEFT_VS_ERR);
+	assert_int_equal(weft_qpc_fault(qp), WEFT_FAULT_FATAL);
+	expect_cqe(w->p->s.scq, 5, WEFT_WC_FLUSH_ERR);
+	expect_cqe(w->p->s.scq, 6, WEFT_WC_FLUSH_ERR);
+	world_expect_flushed(w, 0);
+}
+
+/* A fault on demand may be late, and the QP be in error by then. */
+static void a_fault_of_a_qp_in_error_changes_nothing(struct world *w)
+{
+	struct weft_qpc *qp = by_hand(w);
+
+	weft_qpc_error(qp);
+	weft_qpc_break(qp);
+	assert_int_equal(qp->state, WEFT_QPS_ERROR);
+	assert_int_equal(weft_qpc_fault(qp), WEFT_FAULT_NONE);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_FLUSHED), 1);
+	assert_int_equal(host_qp_count_events(w->p->s.qp, WEFT_EV_TERM_SENT), 0);
+}
+
 static void reset_of_the_qp_completes_nothing(struct world *w)
 {
 	struct weft_qpc *qp = by_hand(w);
@@ -334,6 +365,8 @@ int main(void)
 		CASE(a_receive_half_filled_is_flushed),
 		CASE(a_receive_half_filled_is_kept_for_the_next_connection),
 		CASE(terminate_ends_it),
+		CASE(a_fault_before_there_is_a_connection_ends_it),
+		CASE(a_fault_of_a_qp_in_error_changes_nothing),
 		CASE(reset_of_the_qp_completes_nothing),
 		CASE_INITIATOR(nothing_begins_while_it_is_held),
 		CASE_INITIATOR(it_is_drained_once_all_is_answered),

@@ -148,8 +148,7 @@ static int connect_qp_somehow(const struct attempt *a)
 
 static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault)
 {
-	const struct rl_cm_event_data w = { .event = RL_CM_UNREACHABLE, .status = fault };
-	int rv = fault ? rl_cmid_report(id, &w) : rl_sidr_client_begin(id, p);
+	int rv = rl_sidr_client_begin(id, p, fault);
 
 	if (!rv)
 		id->phase = RL_CM_CONNECT;

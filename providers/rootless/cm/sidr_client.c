@@ -195,7 +195,7 @@ static int sidr_client_start(struct rl_sidr_client *a, struct rl_cmid *id)
 	return rv;
 }
 
-int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p)
+int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault)
 {
 	struct rl_sidr_client *a;
 	int rv;
@@ -223,7 +223,10 @@ int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p
 	rl_cmid_get(id);
 	a->id = id;
 	a->deadline = rl_now_ms() + rl_options()->accept_ms;
-	ask(a);
+	if (unlikely(fault))
+		sidr_client_fail(a, fault);
+	else
+		ask(a);
 	return 0;
 }
 

@@ -15,9 +15,9 @@
 
 /*
  * @id asks its peer, from its socket: 0 or -errno. The result is an event: ESTABLISHED, or
- * UNREACHABLE with -ETIMEDOUT or one of enum rl_sidr_status.
+ * UNREACHABLE with -ETIMEDOUT, one of enum rl_sidr_status, or @fault, which asks nobody (0: none).
  */
-int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p);
+int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault);
 /* @id stops asking. */
 void rl_sidr_client_end(struct rl_cmid *id);
 

@@ -56,16 +56,30 @@ int rl_qp_move(struct rl_qp *qp, u32 to)
 	return move == WEFT_QP_REFUSED ? -EINVAL : 0;
 }
 
+/* By hand and of datagrams, a QP is in RTS without a connection, too. */
+bool rl_qp_may_fail(const struct rl_qp *qp)
+{
+	enum weft_verbs_state state = weft_qpc_verbs_state(&qp->core);
+
+	return state == WEFT_VS_RTS || state == WEFT_VS_SQD ||
+	       READ_ONCE(qp->core.state) == WEFT_QPS_RTS;
+}
+
 void rl_qp_fail(struct rl_qp *qp)
 {
-	struct rl_conn *c = rl_conn_of_qp(qp);
+	struct rl_conn *c;
 
-	if (!c)
-		return;
-	weft_qpc_fail(&qp->core, WEFT_E_RDMAP_LOCAL, NULL);
-	c->tx_due = c->step_due = true;
-	rl_conn_unlock(c);
-	rl_conn_put(c);
+	if (qp->transport->stop)
+		qp->transport->stop(qp);
+	c = rl_qp_lock_core(qp);
+	if ((c || !qp->gone) && rl_qp_may_fail(qp)) {
+		weft_qpc_break(&qp->core);
+		if (c)
+			c->tx_due = c->step_due = true;
+		else
+			rl_qp_flush(qp);
+	}
+	rl_qp_unlock_core(qp, c);
 }
 
 void rl_qp_fail_users(const struct rl_cq *cq)

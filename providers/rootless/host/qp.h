@@ -123,9 +123,11 @@ int rl_qp_move(struct rl_qp *qp, u32 to);
 void rl_qp_reset(struct rl_qp *qp);
 /* Its connection releases it, and ends. */
 void rl_qp_end_connection(struct rl_qp *qp);
+/* Is it connected, or ready to be, and not in error? Any context. */
+bool rl_qp_may_fail(const struct rl_qp *qp);
 /*
- * As an adapter that has found a fault in itself: Terminate, flushes, QP_FATAL. A QP without a
- * connection stays as it is. No lock.
+ * As an adapter that has found a fault in itself: Terminate, flushes, QP_FATAL. Nothing happens to a
+ * QP that may not fail. Context's lock.
  */
 void rl_qp_fail(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */

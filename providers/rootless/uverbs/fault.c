@@ -32,7 +32,7 @@ static void describe_qp(struct rl_context *ctx, u32 handle, struct rl_fault_subj
 	if (qp) {
 		s->type = qp->type;
 		s->qpn = qp->core.id;
-		s->connected = READ_ONCE(qp->core.state) == WEFT_QPS_RTS;
+		s->connected = rl_qp_may_fail(qp);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 }
@@ -99,15 +99,9 @@ static void fault_fail_qp(struct rl_context *ctx, u32 handle, u32 qpn)
 
 	pthread_mutex_lock(&ctx->lock);
 	qp = rl_find_qp(ctx, handle);
-	if (qp && qp->core.id != qpn)
-		qp = NULL;
-	if (qp)
-		rl_qp_get(qp);
+	if (qp && qp->core.id == qpn)
+		rl_qp_fail(qp);
 	pthread_mutex_unlock(&ctx->lock);
-	if (!qp)
-		return;
-	rl_qp_fail(qp);
-	rl_qp_put(qp);
 }
 
 int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)

@@ -26,6 +26,12 @@ int rl_ioctl_create(struct rl_context *ctx, struct rl_request *r, rl_cmd_fn *run
 
 	if (!chan)
 		return -EPROTONOSUPPORT;
+	/* A child that is forked while the call is late must not have this thread's reference. */
+	rl_chan_put(chan);
+	rv = rl_cmd_fault(ctx, c);
+	chan = rv ? NULL : own_events(ctx, r, events);
+	if (!chan)
+		return rv ?: -EPROTONOSUPPORT;
 	if (c->uhw_in.len > sizeof(uhw_in) ||
 	    rl_copy_in(uhw_in, sizeof(uhw_in), in, c->uhw_in.len)) {
 		rl_chan_put(chan);
@@ -34,9 +40,8 @@ int rl_ioctl_create(struct rl_context *ctx, struct rl_request *r, rl_cmd_fn *run
 	c->uhw_in.p = uhw_in;
 	c->uhw_out.p = uhw_out;
 	c->uhw_out.len = out ? min_t(size_t, out->len, sizeof(uhw_out)) : 0;
-	rv = rl_cmd_fault(ctx, c);
 	pthread_mutex_lock(&ctx->lock);
-	rv = rv ?: ctx->ready ? run(ctx, c) : -EINVAL;
+	rv = ctx->ready ? run(ctx, c) : -EINVAL;
 	if (rv)
 		rl_chan_put(chan);
 	else

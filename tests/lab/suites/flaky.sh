@@ -29,6 +29,8 @@ tests() {
 		post_send-fails-as-asked one_call post_send 1
 		a-qp-that-fails-ends-at-both-ends fatal post_send 1 client server
 		a-qp-that-fails-before-a-receive-ends-at-both-ends fatal post_recv 3 server client
+		a-qp-by-hand-that-fails-before-it-is-connected fatal_by_hand
+		a-group-is-refused-also-if-the-connection-is-to-fail group
 		events-of-a-send-of-no-opcode no_opcode
 		events-of-a-write-to-another-region other_region write 1 read:Work:Request:Flushed:Error
 		events-of-a-read-of-another-region other_region read 0 read:remote:access:error
@@ -179,6 +181,24 @@ fatal() {
 	said "${send[@]}" 'recv Work Request Flushed Error' "$3 local work queue catastrophic error" \
 		"$4 local work queue catastrophic error" 'done'
 	logged "^$1 nth $2 -> qp_fatal # line 1, device weft_lo, type rc, qpn [0-9]+, .*size 0$"
+}
+
+# perftest posts its first requests while TCP still connects. The peer of the third is unreachable, and never learns.
+fatal_by_hand() {
+	rules 'post_send nth 3 -> qp_fatal'
+	pair weft:weft
+	start_b server ib_write_bw -d weft_lo -x 2 -F -n 1000
+	wait_listen_b 18515
+	run_says '1:Failed status 5:' --faults="$TEST_DIR/faults" --fault-log="$log" --trace ib_write_bw -d weft_lo -x 2 -F \
+		-n 1000 127.0.0.1
+	logged '^post_send nth 3 -> qp_fatal # line 1, device weft_lo, type rc, qpn [0-9]+, opcode write, size '
+}
+
+group() {
+	rules 'connect type ud -> unreachable'
+	calls 0: --
+	said 'done'
+	logged '^connect nth [0-9]+ -> event ETIMEDOUT # line 1, device .*, type ud$'
 }
 
 # --- requests ---

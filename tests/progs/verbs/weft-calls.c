@@ -339,9 +339,26 @@ static bool connect_once(void)
 	return true;
 }
 
+/* A group cannot answer: refused, also if the connection is to fail. */
+static void connect_to_group(struct sockaddr_in *group)
+{
+	struct rdma_cm_id *ud = make_id(RDMA_PS_UDP);
+	struct sockaddr_in own = addr;
+	struct rdma_conn_param p = { 0 };
+
+	own.sin_port = 0;
+	UNTIL("resolve_addr", RDMA_CM_EVENT_ADDR_RESOLVED,
+	      rdma_resolve_addr(ud, (struct sockaddr *)&own, (struct sockaddr *)group, 2000));
+	UNTIL("resolve_route", RDMA_CM_EVENT_ROUTE_RESOLVED, rdma_resolve_route(ud, 2000));
+	if (!rdma_connect(ud, &p) || errno != EINVAL)
+		printf("a group was asked for a connection\n");
+	if (rdma_destroy_id(ud))
+		die("destroy_id");
+}
+
 static void use_cm(void)
 {
-	struct sockaddr_in group = { .sin_family = AF_INET };
+	struct sockaddr_in group = { .sin_family = AF_INET, .sin_port = htons(7471) };
 	struct rdma_cm_id *listener, *ud;
 	int left = TIMES;
 
@@ -361,6 +378,7 @@ static void use_cm(void)
 	await("join_multicast", RDMA_CM_EVENT_MULTICAST_JOIN);
 	if (rdma_destroy_id(ud) || rdma_destroy_id(listener))
 		die("destroy_id");
+	connect_to_group(&group);
 	rdma_destroy_event_channel(events);
 }
 
