@@ -237,6 +237,11 @@ static u32 peer_is_dead(struct weft_link *l)
 	return WEFT_ACT_ENDED | weft_link_die(l);
 }
 
+u32 weft_link_lose_peer(struct weft_link *l)
+{
+	return l->state == WEFT_LINK_OPEN || l->state == WEFT_LINK_HELD ? peer_is_dead(l) : 0;
+}
+
 /* A QP that was destroyed says nothing: the FIN does, unless an end hangs up in time. */
 u32 weft_link_step_held(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout, u64 now)
 {

@@ -9,6 +9,8 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *tcp, bo
 			u64 now);
 u32 weft_link_step_held(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			u64 now);
+/* As if TCP's questions had remained unanswered for too long. */
+u32 weft_link_lose_peer(struct weft_link *l);
 /*
  * The QP is being destroyed, and neither end has begun to close: the connection is held.
  * 0: it is not one to be held (cfg.hold_ms).

@@ -382,7 +382,7 @@ bool weft_qpc_has_sends(const struct weft_qpc *qp)
 	return qp->sq.q.idx != qp->sq.pulled || weft_ringq_filled(&qp->sq.q, qp->sq.pulled);
 }
 
-void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
+static void spoil_oldest(struct weft_qpc *qp, u8 status)
 {
 	struct weft_sqq *sq = &qp->sq;
 	u32 pos = sq->q.idx;
@@ -391,7 +391,18 @@ void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
 		pos += weft_sq_info_at(sq, pos)->nslots;
 	if (pos != sq->pulled || weft_sq_pull(qp) > 0)
 		weft_sq_spoil(qp, pos, status);
+}
+
+void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
+{
+	spoil_oldest(qp, status);
 	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
+void weft_qpc_break_request(struct weft_qpc *qp, u8 status)
+{
+	spoil_oldest(qp, status);
+	weft_qpc_break(qp);
 }
 
 bool weft_qpc_is_ack_pending(const struct weft_qpc *qp)

@@ -94,10 +94,12 @@ void weft_qpc_unplug(struct weft_qpc *qp);
 bool weft_qpc_has_sends(const struct weft_qpc *qp);
 
 /*
- * IDLE, by hand: the oldest work request that is not done completes with @status, the others are
- * flushed, as are the receives.
+ * The peer does not answer: the oldest work request that is not done completes with @status, the
+ * others are flushed, as are the receives.
  */
 void weft_qpc_give_up(struct weft_qpc *qp, u8 status);
+/* The same, and the fault is said to be this end's: weft_qpc_break(). */
+void weft_qpc_break_request(struct weft_qpc *qp, u8 status);
 
 /*
  * The peer, which confirms, too, has sent a Write or Send and will send an acknowledgement Read for

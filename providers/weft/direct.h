@@ -20,12 +20,15 @@ int weft_run_kick(int fd, uint16_t object, uint32_t handle)
 enum weft_run_post {
 	WEFT_RUN_NO_POST,		/* is any post to fail? asked once, of a context */
 	WEFT_RUN_POST_SEND, WEFT_RUN_POST_RECV, WEFT_RUN_POST_SRQ_RECV,
+	WEFT_RUN_POSTED,		/* not a question: see WEFT_RUN_AFTER */
 	WEFT_RUN_POSTS
 };
 
 struct weft_run_request {
 	uint32_t handle;		/* of the QP or SRQ */
-	uint32_t statuses;		/* it can be made to complete with: bits by IBV_WC_ */
+	uint32_t statuses;		/* it can be made to complete with: bits by IBV_WC_; POSTED: the
+					 * answer
+					 */
 	uint64_t size;			/* in octets */
 	uint8_t post;			/* enum weft_run_post */
 	uint8_t opcode;			/* WEFT_WR_; if it has statuses */
@@ -33,9 +36,13 @@ struct weft_run_request {
 
 #define WEFT_RUN_STATUS 0x10000		/* above all errno values */
 
+/* From here on: post the request, then report the answer by WEFT_RUN_POSTED, posted or not. */
+#define WEFT_RUN_AFTER	0x20000
+
 /*
  * Asks whether request @r of command file @fd is to fail: 0; an errno value for the post to return;
- * or WEFT_RUN_STATUS plus what it is to complete with. ENOTTY: none ever is. It may take its time.
+ * WEFT_RUN_STATUS plus what the entry is to be broken for (weft_sq_break_entry()); or
+ * WEFT_RUN_AFTER and more. ENOTTY: none ever is. It may take its time.
  */
 int weft_run_fault(int fd, const struct weft_run_request *r)
 	__attribute__((weak, visibility("default")));

@@ -26,7 +26,7 @@ static uint64_t octets(const struct ibv_sge *sge, int n)
 	return sum;
 }
 
-/* 0, an errno value, or WEFT_RUN_STATUS and more. */
+/* 0, an errno value, or one of WEFT_RUN_STATUS or WEFT_RUN_AFTER. */
 static int ask(const struct ibv_context *ctx, const struct weft_run_request *r)
 {
 	int answer = weft_run_fault(ctx->cmd_fd, r);
@@ -53,21 +53,33 @@ static int ask_about_wr(struct weft_qp *qp, const struct ibv_send_wr *wr)
 	return ask(ibqp->context, &r);
 }
 
-/* As weft_post_send() of one request, which then completes with @status. */
-static int post_broken(struct weft_qp *qp, const struct ibv_send_wr *wr, enum ibv_wc_status status)
+void weft_say_posted(const struct weft_qp *qp, int answer)
 {
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
+	const struct weft_run_request r = {
+		.post = WEFT_RUN_POSTED, .handle = ibqp->handle, .statuses = answer,
+	};
+
+	ask(ibqp->context, &r);
+}
+
+/* As weft_post_send() of one request, which then fails. */
+static int post_broken(struct weft_qp *qp, const struct ibv_send_wr *wr, int answer)
+{
+	bool kick = false, after = answer >= WEFT_RUN_AFTER;
 	uint32_t at;
-	bool kick = false;
 	int err;
 
 	weft_lock(&qp->sq_lock);
 	at = qp->sq.ring.idx;
 	err = qp->reset ? EINVAL : weft_sq_add_wr(&qp->sq, wr);
-	if (!err) {
-		weft_sq_break_entry(&qp->sq, at, status);
+	if (!err && !after)
+		weft_sq_break_entry(&qp->sq, at, answer - WEFT_RUN_STATUS);
+	if (!err)
 		kick = weft_sq_publish(qp);
-	}
 	weft_unlock(&qp->sq_lock);
+	if (after)
+		weft_say_posted(qp, answer);
 	return kick ? weft_kick_qp(qp) : err;
 }
 
@@ -77,7 +89,7 @@ static int post_one(struct weft_qp *qp, struct ibv_send_wr *wr)
 	struct ibv_send_wr *bad;
 
 	if (answer >= WEFT_RUN_STATUS)
-		return post_broken(qp, wr, answer - WEFT_RUN_STATUS);
+		return post_broken(qp, wr, answer);
 	return answer ?: weft_post_send(&qp->vqp.qp, wr, &bad);
 }
 
@@ -113,7 +125,7 @@ int weft_ask_about_batch(struct weft_qp *qp)
 		r.statuses = weft_sq_errors(w->opcode, w->num_sge && !(w->flags & WEFT_WR_INLINE));
 	}
 	answer = ask(ibqp->context, &r);
-	if (answer < WEFT_RUN_STATUS)
+	if (answer < WEFT_RUN_STATUS || answer >= WEFT_RUN_AFTER)
 		return answer;
 	weft_sq_break_entry(&qp->sq, qp->wr_first, answer - WEFT_RUN_STATUS);
 	return 0;

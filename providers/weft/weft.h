@@ -256,8 +256,11 @@ int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad_wr);
 /*
  * Asks about what the builders have gathered since ibv_wr_start(). An errno value: all of it is to
- * fail. 0: publish it; a request that is to complete in error has been made so. sq_lock.
+ * fail. 0: publish it; a request that is to complete in error has been made so. WEFT_RUN_AFTER and
+ * more: publish it, then weft_say_posted(). sq_lock.
  */
 int weft_ask_about_batch(struct weft_qp *qp);
+/* @qp's request is published that was answered by @answer. No lock. */
+void weft_say_posted(const struct weft_qp *qp, int answer);
 
 #endif

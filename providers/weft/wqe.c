@@ -242,11 +242,22 @@ static bool names_remote_memory(uint8_t opcode)
 	       is_atomic(opcode);
 }
 
+static bool takes_receive(uint8_t opcode)
+{
+	return opcode == WEFT_WR_SEND || opcode == WEFT_WR_SEND_IMM || opcode == WEFT_WR_SEND_INV ||
+	       opcode == WEFT_WR_WRITE_IMM;
+}
+
 uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 {
 	uint32_t errors = 1u << IBV_WC_LOC_QP_OP_ERR;
 
-	if (in_memory && has_buffers(opcode))
+	if (!has_buffers(opcode))
+		return errors;
+	errors |= 1u << IBV_WC_RETRY_EXC_ERR | 1u << IBV_WC_REM_OP_ERR;
+	if (takes_receive(opcode))
+		errors |= 1u << IBV_WC_RNR_RETRY_EXC_ERR;
+	if (in_memory)
 		errors |= 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_PROT_ERR;
 	if (names_remote_memory(opcode))
 		errors |= 1u << IBV_WC_REM_ACCESS_ERR;

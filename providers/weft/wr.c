@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "compat.h"
+#include "direct.h"
 #include "weft.h"
 
 #define BASE_OPS (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ | \
@@ -61,11 +62,15 @@ static void wr_abort(struct ibv_qp_ex *ex)
 /* In place of wr_complete() on a device on which posts fail on demand. */
 static int wr_complete_or_fail(struct ibv_qp_ex *ex)
 {
-	int err = weft_ask_about_batch(to_qp(ex));
+	int answer = weft_ask_about_batch(to_qp(ex)), err;
 
-	if (!err)
-		return wr_complete(ex);
-	wr_abort(ex);
+	if (answer && answer < WEFT_RUN_AFTER) {
+		wr_abort(ex);
+		return answer;
+	}
+	err = wr_complete(ex);
+	if (answer)
+		weft_say_posted(to_qp(ex), answer);
 	return err;
 }
 

@@ -135,6 +135,17 @@ static void an_entry_without_buffers_has_none_to_break(void **state)
 	assert_true(weft_sq_errors(WEFT_WR_READ, true) & 1u << IBV_WC_REM_ACCESS_ERR);
 }
 
+static void only_what_takes_a_receive_can_find_none(void **state)
+{
+	const uint32_t rnr = 1u << IBV_WC_RNR_RETRY_EXC_ERR, gone = 1u << IBV_WC_RETRY_EXC_ERR;
+
+	assert_true(weft_sq_errors(WEFT_WR_SEND_INV, true) & rnr);
+	assert_true(weft_sq_errors(WEFT_WR_WRITE_IMM, false) & rnr);
+	assert_false(weft_sq_errors(WEFT_WR_READ, true) & rnr);
+	assert_true(weft_sq_errors(WEFT_WR_READ, true) & gone);
+	assert_false(weft_sq_errors(WEFT_WR_LOCAL_INV, true) & gone);
+}
+
 /* ---- inline data ---- */
 
 static void check_inline(uint32_t start, uint32_t len, uint32_t pieces)
@@ -497,6 +508,7 @@ int main(void)
 		cmocka_unit_test(sges_at_every_slot),
 		cmocka_unit_test(a_broken_entry_is_wrong_in_one_way),
 		cmocka_unit_test(an_entry_without_buffers_has_none_to_break),
+		cmocka_unit_test(only_what_takes_a_receive_can_find_none),
 		cmocka_unit_test(inline_of_every_size_at_every_slot),
 		cmocka_unit_test(inline_gathers_pieces),
 		cmocka_unit_test(inline_of_nothing),

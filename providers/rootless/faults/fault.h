@@ -48,6 +48,9 @@ struct rl_fault_subject {
 	bool connected;			/* its QP is, and can fail */
 };
 
+/* A status that is none: the peer is gone, and its connection with it. */
+#define RL_FAULT_PEER_DEAD 31
+
 enum rl_fault_effect {
 	RL_FAULT_NOTHING,		/* but perhaps a delay */
 	RL_FAULT_ERRNO,			/* the call fails */
@@ -59,7 +62,7 @@ enum rl_fault_effect {
 /* What happens to the call. All zeros: nothing. */
 struct rl_fault {
 	enum rl_fault_effect effect;
-	int err;			/* positive: errno, or IBV_WC_ of RL_FAULT_STATUS */
+	int err;			/* positive: errno, or of RL_FAULT_STATUS its IBV_WC_ */
 	u32 delay_ms;			/* first */
 	u32 line;			/* of the rule */
 	u64 number;			/* which call of its name it is in this process, from 1 */

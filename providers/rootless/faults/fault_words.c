@@ -58,14 +58,16 @@ static const struct error {
 	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
 };
 
-/* What requests can be made to complete with: weft_sq_errors() in providers/weft. */
+/* What requests can be made to complete with: weft_sq_errors() in providers/weft; and what else. */
 static const struct status {
 	const char *name;
 	int number;
 } statuses[] = {
 	{ "loc_len_err", IBV_WC_LOC_LEN_ERR }, { "loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR },
 	{ "loc_prot_err", IBV_WC_LOC_PROT_ERR }, { "rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR },
-	{ "rem_access_err", IBV_WC_REM_ACCESS_ERR },
+	{ "rem_access_err", IBV_WC_REM_ACCESS_ERR }, { "rem_op_err", IBV_WC_REM_OP_ERR },
+	{ "retry_exc_err", IBV_WC_RETRY_EXC_ERR }, { "rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR },
+	{ "peer_dead", RL_FAULT_PEER_DEAD },
 };
 
 static const char *const opcodes[] = {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "conn.h"
+#include "kernel/core/end.h"
 #include "qp.h"
 
 /* ---- states ---- */
@@ -65,7 +66,8 @@ bool rl_qp_may_fail(const struct rl_qp *qp)
 	       READ_ONCE(qp->core.state) == WEFT_QPS_RTS;
 }
 
-void rl_qp_fail(struct rl_qp *qp)
+/* @status: of the oldest request; SUCCESS: none is to blame. */
+static void qp_break(struct rl_qp *qp, u8 status)
 {
 	struct rl_conn *c;
 
@@ -73,12 +75,50 @@ void rl_qp_fail(struct rl_qp *qp)
 		qp->transport->stop(qp);
 	c = rl_qp_lock_core(qp);
 	if ((c || !qp->gone) && rl_qp_may_fail(qp)) {
-		weft_qpc_break(&qp->core);
+		if (status == WEFT_WC_SUCCESS)
+			weft_qpc_break(&qp->core);
+		else if (status == WEFT_WC_REM_OP_ERR)
+			weft_qpc_break_request(&qp->core, status);
+		else
+			weft_qpc_give_up(&qp->core, status);
 		if (c)
 			c->tx_due = c->step_due = true;
 		else
 			rl_qp_flush(qp);
 	}
+	rl_qp_unlock_core(qp, c);
+}
+
+void rl_qp_fail(struct rl_qp *qp)
+{
+	qp_break(qp, WEFT_WC_SUCCESS);
+}
+
+void rl_qp_give_up(struct rl_qp *qp, u8 status)
+{
+	qp_break(qp, status);
+}
+
+void rl_qp_lose_peer(struct rl_qp *qp)
+{
+	struct rl_conn *c = rl_conn_of_qp(qp);
+	u32 acts = c ? weft_link_lose_peer(&c->link) : 0;
+
+	if (c) {
+		rl_conn_act(c, acts);
+		rl_conn_unlock(c);
+		rl_conn_put(c);
+	}
+	/* There is no connection that could end. */
+	if (!acts)
+		rl_qp_give_up(qp, WEFT_WC_RETRY_EXC_ERR);
+}
+
+void rl_qp_hold_sends(struct rl_qp *qp)
+{
+	struct rl_conn *c = rl_qp_lock_core(qp);
+
+	weft_qpc_hold(&qp->core, true);
 	rl_qp_unlock_core(qp, c);
 }
 

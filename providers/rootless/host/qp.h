@@ -130,6 +130,15 @@ bool rl_qp_may_fail(const struct rl_qp *qp);
  * QP that may not fail. Context's lock.
  */
 void rl_qp_fail(struct rl_qp *qp);
+/*
+ * What the peer has done, or has not: the oldest request that it has not acknowledged completes with
+ * @status, RETRY_EXC, RNR_RETRY_EXC or REM_OP. The others are flushed. Context's lock.
+ */
+void rl_qp_give_up(struct rl_qp *qp, u8 status);
+/* The peer's host is gone: the connection has timed out. Context's lock. */
+void rl_qp_lose_peer(struct rl_qp *qp);
+/* No request begins from now on, until the QP is in error. Context's lock. */
+void rl_qp_hold_sends(struct rl_qp *qp);
 /* Moves the QPs that use @cq to error: one of its entries was lost. */
 void rl_qp_fail_users(const struct rl_cq *cq);
 

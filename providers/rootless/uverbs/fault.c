@@ -23,6 +23,22 @@ static const enum rl_fault_call calls[] = {
 	[IB_USER_VERBS_CMD_ATTACH_MCAST] = RL_FAULT_ATTACH_MCAST,
 };
 
+#define BIT_OF(status) (1u << (status))
+#define NO_ANSWER	BIT_OF(IBV_WC_RETRY_EXC_ERR)
+#define ANSWERS		(BIT_OF(IBV_WC_RNR_RETRY_EXC_ERR) | BIT_OF(IBV_WC_REM_OP_ERR))
+/* Of the QP, by what its peer does: the request itself is right. */
+#define OF_PEER		(NO_ANSWER | ANSWERS | BIT_OF(RL_FAULT_PEER_DEAD))
+
+/* A peer that is not connected does not answer; one of UC never does. */
+static u32 possible_statuses(const struct rl_qp *qp, u32 statuses)
+{
+	if (qp->type != IBV_QPT_RC || !rl_qp_may_fail(qp))
+		return statuses & ~OF_PEER;
+	if (READ_ONCE(qp->core.state) != WEFT_QPS_RTS)
+		return statuses & ~ANSWERS;
+	return statuses;
+}
+
 static void describe_qp(struct rl_context *ctx, u32 handle, struct rl_fault_subject *s)
 {
 	const struct rl_qp *qp;
@@ -33,6 +49,7 @@ static void describe_qp(struct rl_context *ctx, u32 handle, struct rl_fault_subj
 		s->type = qp->type;
 		s->qpn = qp->core.id;
 		s->connected = rl_qp_may_fail(qp);
+		s->statuses = possible_statuses(qp, s->statuses);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 }
@@ -93,15 +110,47 @@ static const enum rl_fault_call posts[WEFT_RUN_POSTS] = {
 };
 
 /* If QP @qpn still has the handle: the call may have been late. */
-static void fault_fail_qp(struct rl_context *ctx, u32 handle, u32 qpn)
+static void fault_qp(struct rl_context *ctx, u32 handle, u32 qpn, void (*act)(struct rl_qp *qp))
 {
 	struct rl_qp *qp;
 
 	pthread_mutex_lock(&ctx->lock);
 	qp = rl_find_qp(ctx, handle);
 	if (qp && qp->core.id == qpn)
-		rl_qp_fail(qp);
+		act(qp);
 	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* The request that was to fail by @status is in the ring, and its QP is held. */
+static void fault_posted(struct rl_context *ctx, u32 handle, u32 status)
+{
+	static const u8 verdicts[] = {
+		[IBV_WC_RETRY_EXC_ERR] = WEFT_WC_RETRY_EXC_ERR,
+		[IBV_WC_RNR_RETRY_EXC_ERR] = WEFT_WC_RNR_RETRY_EXC_ERR,
+		[IBV_WC_REM_OP_ERR] = WEFT_WC_REM_OP_ERR,
+	};
+	struct rl_qp *qp;
+
+	pthread_mutex_lock(&ctx->lock);
+	qp = rl_find_qp(ctx, handle);
+	if (qp && status == RL_FAULT_PEER_DEAD)
+		rl_qp_lose_peer(qp);
+	else if (qp && status < ARRAY_SIZE(verdicts) && verdicts[status])
+		rl_qp_give_up(qp, verdicts[status]);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+static int fault_answer(struct rl_context *ctx, const struct weft_run_request *r, u32 qpn,
+			const struct rl_fault *fault, int rv)
+{
+	if (fault->effect == RL_FAULT_QP)
+		fault_qp(ctx, r->handle, qpn, rl_qp_fail);
+	if (fault->effect != RL_FAULT_STATUS)
+		return rv;
+	if (!(BIT_OF(fault->err) & OF_PEER))
+		return -(WEFT_RUN_STATUS + fault->err);
+	fault_qp(ctx, r->handle, qpn, rl_qp_hold_sends);
+	return -(WEFT_RUN_AFTER + fault->err);
 }
 
 int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
@@ -116,15 +165,19 @@ int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 
 	if (!rl_faults_are_on() || r->post >= WEFT_RUN_POSTS)
 		return -ENOTTY;
+	if (r->post == WEFT_RUN_POSTED) {
+		fault_posted(ctx, r->handle, r->statuses - WEFT_RUN_AFTER);
+		return 0;
+	}
+	if (s.statuses & NO_ANSWER)
+		s.statuses |= BIT_OF(RL_FAULT_PEER_DEAD);
 	s.call = posts[r->post];
 	if (!s.call)
 		return rl_faults_are_about_posts() ? 0 : -ENOTTY;
 	if (r->post != WEFT_RUN_POST_SRQ_RECV)
 		describe_qp(ctx, r->handle, &s);
 	rv = rl_faults_ask(&s, &fault);
-	if (fault.effect == RL_FAULT_QP)
-		fault_fail_qp(ctx, r->handle, s.qpn);
-	return fault.effect == RL_FAULT_STATUS ? -(WEFT_RUN_STATUS + fault.err) : rv;
+	return fault_answer(ctx, r, s.qpn, &fault, rv);
 }
 
 int rl_open_fault(const struct rl_device *d)

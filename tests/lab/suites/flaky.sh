@@ -41,6 +41,13 @@ tests() {
 		a-read-of-another-region broken_at_peer read rem_access_err 10 ib_read_bw
 		an-unaligned-atomic broken_at_peer fetch_add rem_inv_req_err 9 ib_atomic_bw
 		a-plain-post-of-a-write-to-another-region broken_at_peer write rem_access_err 10 ib_write_bw --use_old_post_send
+		a-send-that-the-peer-cannot-take broken_send rem_op_err remote:operation:error -N
+		a-write-without-an-answer no_answer write 7 retry_exc_err 12 ib_write_bw
+		a-plain-post-without-an-answer no_answer write 500 retry_exc_err 12 ib_write_bw --use_old_post_send
+		a-receiver-that-is-never-ready no_answer send 500 rnr_retry_exc_err 13 ib_send_bw
+		a-peer-that-is-dead-before-it-is-connected no_answer read 7 peer_dead 12 ib_read_bw
+		a-peer-that-dies-under-a-read no_answer read 500 peer_dead 12 ib_read_bw
+		a-peer-that-dies-under-rdma_cm peer_dies
 		conditions-choose-the-call conditions
 		a-hundred-runs-of-one-seed-have-one-log one_log
 		a-log-repeats-the-run repeat
@@ -246,6 +253,32 @@ broken_at_peer() {
 	run_says "1:Failed status $3:" --faults="$TEST_DIR/faults" --fault-log="$log" "$4" -d weft_lo -x 2 -F -n 1000 \
 		"${@:5}" 127.0.0.1
 	logged "^post_send nth [0-9]+ -> $2 # line 1, device weft_lo, type rc, qpn [0-9]+, opcode $1, size "
+}
+
+# no_answer OPCODE NTH STATUS NUMBER PROGRAM [OPTION]: the request completes so, and the peer has no error of its own.
+no_answer() {
+	local ends_with=1
+	rules "post_send opcode $1 nth $2 -> $3"
+	pair weft:weft
+	start_b server "$5" -d weft_lo -x 2 -F -n 1000 "${@:6}"
+	wait_listen_b 18515
+	[ "$1" != send ] || ends_with=17
+	run_says "$ends_with:Failed status $4:" --faults="$TEST_DIR/faults" --fault-log="$log" "$5" -d weft_lo -x 2 -F -n 1000 \
+		"${@:6}" 127.0.0.1
+	logged "^post_send nth $2 -> $3 # line 1, device weft_lo, type rc, qpn [0-9]+, opcode $1, size "
+	! grep -q 'Failed status' "$TEST_DIR/server.log" || fail "the peer said: $(words "$TEST_DIR/server.log")"
+}
+
+# Both ends end, each by its own view: one host has gone for the other.
+peer_dies() {
+	rules 'post_send nth 9 -> peer_dead'
+	pair weft:weft
+	start_b server rping -s -a 127.0.0.1 -v -C 1000
+	wait_listen_b 7174
+	run_says '0:^cq completion failed status 12$' --faults="$TEST_DIR/faults" \
+		--fault-log="$log" rping -c -a 127.0.0.1 -v -C 1000
+	logged '^post_send nth 9 -> peer_dead # line 1, device weft_lo, type rc, qpn [0-9]+, opcode [a-z]+, size '
+	wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "the peer does not end"
 }
 
 # --- which ---
