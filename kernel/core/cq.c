@@ -33,6 +33,16 @@ static bool cq_fires(struct weft_cqc *cq, const struct weft_cqe *e)
 	return xchg(&cq->q.ring->arm, WEFT_ARM_NONE) != WEFT_ARM_NONE;
 }
 
+enum weft_cq_push weft_cqc_overflow(struct weft_cqc *cq)
+{
+	if (cq->overflow)
+		return WEFT_CQ_DEAD;
+	cq->overflow = true;
+	cq->poll = false;
+	write_flags(cq);
+	return WEFT_CQ_OVERFLOW;
+}
+
 enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e)
 {
 	struct weft_ringq *q = &cq->q;
@@ -44,12 +54,8 @@ enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e)
 	 * ring's worth behind, counts as "no room": it can only hurt its owner.
 	 * Acquire: the consumer has read the slot before it passed it.
 	 */
-	if (q->idx - smp_load_acquire(&q->ring->user_idx) >= q->slots) {
-		cq->overflow = true;
-		cq->poll = false;
-		write_flags(cq);
-		return WEFT_CQ_OVERFLOW;
-	}
+	if (q->idx - smp_load_acquire(&q->ring->user_idx) >= q->slots)
+		return weft_cqc_overflow(cq);
 	memcpy(weft_ringq_slot(q, q->idx), e, sizeof(*e));
 	q->idx++;
 	/* Pairs with the consumer's acquire of kern_idx. */

@@ -28,6 +28,9 @@ void weft_cqc_init(struct weft_cqc *cq, void *mem, u32 entries);
 /* Publishes *@e: entry, index (release), full barrier, test-and-clear of arm. */
 enum weft_cq_push weft_cqc_push(struct weft_cqc *cq, const struct weft_cqe *e);
 
+/* As if there had been no room: WEFT_CQ_OVERFLOW, or WEFT_CQ_DEAD. */
+enum weft_cq_push weft_cqc_overflow(struct weft_cqc *cq);
+
 /*
  * As weft_ringq_move(); -EINVAL, too, if the CQ is dead. Not beside weft_cqc_purge(), which puts
  * entries where others were copied.

@@ -131,7 +131,18 @@ static void wrong_lines_are_refused_with_their_reason(void **state)
 	assert_refused("reg_mr -> EFOO", 1, "it should be an error such as ENOMEM");
 	assert_refused("reg_mr -> event EIO", 1, "reg_mr is not answered by an event");
 	assert_refused("reg_mr -> rejected", 1, "it should be an error");
-	assert_refused("modify_qp -> qp_fatal", 1, "modify_qp cannot make a QP fail");
+	assert_refused("modify_qp -> qp_fatal", 1, "qp_fatal cannot be of modify_qp");
+	assert_refused("recv_completion -> qp_fatal", 1, "qp_fatal cannot be of recv_completion");
+	assert_refused("recv_completion -> EIO", 1, "recv_completion returns no error");
+	assert_refused("recv_completion -> peer_dead", 1, "posts no request");
+	assert_refused("send_completion -> delay 1s cq_overflow", 1, "cq_overflow: it is not late");
+	assert_refused("send_completion -> device_fatal", 1, "device_fatal cannot be of");
+	assert_refused("connect -> device_fatal", 1, "device_fatal cannot be of connect");
+	assert_refused("post_recv -> srq_err", 1, "srq_err cannot be of post_recv");
+	assert_refused("recv_completion thread x -> delay 1s", 1, "recv_completion has no thread");
+	assert_refused("create_cq octets 4 -> EIO", 1, "create_cq has no octets");
+	assert_refused("reg_mr octets 0 -> EIO", 1, "octets: it should be above 0");
+	assert_refused("reg_mr thread abcdefghijklmnop -> EIO", 1, "thread: it should be");
 	assert_refused("post_send -> qp_fatal EIO", 1, "has an effect already");
 	assert_refused("connect -> event", 1, "it should be an error");
 	assert_refused("reg_mr -> delay", 1, "delay: it should be a time");
@@ -282,6 +293,57 @@ static void a_request_completes_only_as_it_can(void **state)
 	assert_int_equal(last.line, 2);
 }
 
+static bool happens(struct rl_fault_subject s)
+{
+	return rl_faults_decide(&f, &s, 0, &last);
+}
+
+static void threads_are_told_apart_by_name(void **state)
+{
+	struct rl_fault_subject s = { .call = RL_FAULT_REG_MR };
+
+	assert_true(parse("create_qp -> EIO"));
+	assert_false(f.by_thread);
+	assert_true(parse("reg_mr thread io* -> EIO\nreg_mr thread main -> ENOMEM"));
+	assert_true(f.by_thread);
+	assert_false(happens(s));
+	s.thread = "io-7";
+	assert_true(happens(s));
+	assert_int_equal(last.err, EIO);
+	s.thread = "main";
+	assert_true(happens(s));
+	assert_int_equal(last.err, ENOMEM);
+	s.thread = "main2";
+	assert_false(happens(s));
+}
+
+/* From the call on that makes the sum; those that do not meet the rule are not counted. */
+static void octets_add_up(void **state)
+{
+	assert_true(parse("reg_mr size 100- octets 1K times 2 -> EIO"));
+	assert_false(reg_mr(99));
+	assert_false(reg_mr(1023));
+	assert_true(reg_mr(100));
+	assert_true(reg_mr(100));
+	assert_false(reg_mr(100));
+	assert_true(parse("reg_mr octets 18446744073709551615 -> EIO"));
+	assert_false(reg_mr(UINT64_MAX - 1));
+	assert_true(reg_mr(5));
+	assert_true(reg_mr(UINT64_MAX));
+}
+
+static void only_an_armed_limit_is_reached(void **state)
+{
+	struct rl_fault_subject s = { .call = RL_FAULT_POST_SRQ_RECV };
+
+	assert_true(parse("post_srq_recv times 1 -> srq_limit"));
+	assert_false(happens(s));
+	s.armed = true;
+	assert_true(happens(s));
+	assert_int_equal(last.effect, RL_FAULT_SRQ_LIMIT);
+	assert_false(happens(s));
+}
+
 /* ---- the log ---- */
 
 static void a_log_is_a_file_that_repeats_the_run(void **state)
@@ -323,7 +385,8 @@ static void each_fault_is_logged_as_a_rule(void **state)
 		s.call = call;
 		s.type = rl_fault_call_has(call) & RL_FAULT_HAS_TYPE ? IBV_QPT_UC : 0;
 		fault.effect = rl_fault_call_has(call) & RL_FAULT_HAS_EVENT ? RL_FAULT_EVENT :
-									    RL_FAULT_ERRNO;
+			       rl_fault_call_has(call) & RL_FAULT_HAS_RESULT ? RL_FAULT_ERRNO :
+									    RL_FAULT_NOTHING;
 		n = rl_fault_describe(&s, &fault, line);
 		assert_in_range(n, 1, sizeof(line) - 1);
 		assert_int_equal(line[n - 1], '\n');
@@ -332,6 +395,34 @@ static void each_fault_is_logged_as_a_rule(void **state)
 		assert_int_equal(f.rules[0].call, call);
 		assert_int_equal(f.rules[0].effect, fault.effect);
 		assert_int_equal(f.rules[0].nth, UINT64_MAX);
+	}
+}
+
+static void each_effect_is_logged_as_a_rule(void **state)
+{
+	static const struct { enum rl_fault_call call; enum rl_fault_effect effect; int err; } all[] = {
+		{ RL_FAULT_POST_RECV, RL_FAULT_QP, 0 },
+		{ RL_FAULT_POST_SEND, RL_FAULT_STATUS, RL_FAULT_PEER_DEAD },
+		{ RL_FAULT_POST_SEND, RL_FAULT_STATUS, IBV_WC_RNR_RETRY_EXC_ERR },
+		{ RL_FAULT_SEND_COMPLETION, RL_FAULT_CQ, 0 },
+		{ RL_FAULT_POST_SRQ_RECV, RL_FAULT_SRQ_LIMIT, 0 },
+		{ RL_FAULT_POST_SRQ_RECV, RL_FAULT_SRQ, 0 },
+		{ RL_FAULT_ALLOC_PD, RL_FAULT_DEVICE, 0 },
+	};
+	char line[RL_FAULT_LOG_LINE];
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(all); i++) {
+		const struct rl_fault_subject s = { .call = all[i].call, .thread = "io" };
+		const struct rl_fault fault = { .effect = all[i].effect, .err = all[i].err, .number = 3 };
+		size_t n = rl_fault_describe(&s, &fault, line);
+
+		assert_non_null(strstr(line, ", thread io"));
+		assert_true(rl_faults_parse(&f, line, n, &e));
+		assert_int_equal(f.rules[0].call, all[i].call);
+		assert_int_equal(f.rules[0].effect, all[i].effect);
+		assert_int_equal(f.rules[0].err, all[i].err);
+		assert_int_equal(f.rules[0].nth, 3);
 	}
 }
 
@@ -352,6 +443,10 @@ int main(void)
 		cmocka_unit_test(opcodes_and_qp_numbers_are_told_apart),
 		cmocka_unit_test(only_a_connected_qp_fails),
 		cmocka_unit_test(a_request_completes_only_as_it_can),
+		cmocka_unit_test(threads_are_told_apart_by_name),
+		cmocka_unit_test(octets_add_up),
+		cmocka_unit_test(only_an_armed_limit_is_reached),
+		cmocka_unit_test(each_effect_is_logged_as_a_rule),
 		cmocka_unit_test(a_log_is_a_file_that_repeats_the_run),
 		cmocka_unit_test(each_fault_is_logged_as_a_rule),
 	};

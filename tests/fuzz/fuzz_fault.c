@@ -19,7 +19,12 @@ static void check_rule(const struct rl_fault_rule *r)
 	FUZZ_ASSERT(r->effect != RL_FAULT_NOTHING || r->delay_ms);
 	FUZZ_ASSERT((r->effect != RL_FAULT_ERRNO && r->effect != RL_FAULT_EVENT) ||
 		    rl_fault_errno_name(r->err));
-	FUZZ_ASSERT(r->effect != RL_FAULT_QP || has & RL_FAULT_HAS_QP);
+	FUZZ_ASSERT(!(rl_fault_effect_needs(r->effect) & ~has));
+	FUZZ_ASSERT(r->effect != RL_FAULT_ERRNO || has & RL_FAULT_HAS_RESULT);
+	FUZZ_ASSERT(r->effect != RL_FAULT_CQ || !r->delay_ms);
+	FUZZ_ASSERT(memchr(r->thread, '\0', sizeof(r->thread)));
+	FUZZ_ASSERT(!r->thread[0] || has & RL_FAULT_HAS_RESULT);
+	FUZZ_ASSERT(!r->octets || has & RL_FAULT_HAS_OCTETS);
 	FUZZ_ASSERT(r->effect != RL_FAULT_STATUS ||
 		    (has & RL_FAULT_HAS_REQUEST && rl_fault_status_name(r->err)));
 	FUZZ_ASSERT(!r->opcode || (has & RL_FAULT_HAS_REQUEST && rl_fault_opcode_name(r->opcode)));
@@ -32,8 +37,10 @@ static void check_decision(struct rl_faults *f)
 {
 	const struct rl_fault_rule *r = &f->rules[0];
 	struct rl_fault_subject s = {
-		.call = r->call, .device = "weft_lo", .type = r->type, .size = r->size_min,
+		.call = r->call, .device = "weft_lo", .type = r->type,
+		.size = max_t(u64, r->size_min, min_t(u64, r->octets, r->size_max)),
 		.qpn = r->qpn, .opcode = r->opcode, .statuses = ~0u, .connected = true,
+		.armed = true, .thread = r->thread,
 	};
 	static struct rl_faults again;
 	struct rl_profile_error e;

@@ -13,9 +13,10 @@
 
 #define RL_FAULT_RULES		256
 #define RL_FAULT_MAX_MS		600000	/* of a delay */
+#define RL_FAULT_THREAD		16	/* octets of a thread's name, as Linux has it */
 #define RL_FAULT_CERTAIN	(1ull << 32) /* a chance of 1 */
 
-/* Calls that can fail: of verbs, then of rdma_cm. */
+/* Calls that can fail: of verbs, then of rdma_cm; and completions, which are none of a program's. */
 enum rl_fault_call {
 	RL_FAULT_NO_CALL,
 	RL_FAULT_OPEN_DEVICE, RL_FAULT_QUERY_DEVICE, RL_FAULT_QUERY_PORT, RL_FAULT_ALLOC_PD,
@@ -25,6 +26,7 @@ enum rl_fault_call {
 	RL_FAULT_POST_SEND, RL_FAULT_POST_RECV, RL_FAULT_POST_SRQ_RECV,
 	RL_FAULT_CREATE_ID, RL_FAULT_BIND_ADDR, RL_FAULT_RESOLVE_ADDR, RL_FAULT_RESOLVE_ROUTE,
 	RL_FAULT_LISTEN, RL_FAULT_CONNECT, RL_FAULT_ACCEPT, RL_FAULT_JOIN_MULTICAST,
+	RL_FAULT_SEND_COMPLETION, RL_FAULT_RECV_COMPLETION,
 	RL_FAULT_CALLS
 };
 
@@ -32,9 +34,13 @@ enum rl_fault_call {
 enum {
 	RL_FAULT_HAS_DEVICE = 1, RL_FAULT_HAS_TYPE = 2, RL_FAULT_HAS_SIZE = 4,
 	RL_FAULT_HAS_EVENT = 8,		/* it is answered by an event, which can report a failure */
-	RL_FAULT_HAS_QP = 16,		/* it is a QP's, which can fail with it */
+	RL_FAULT_HAS_QP = 16,		/* it is a QP's */
 	RL_FAULT_HAS_REQUEST = 32,	/* it posts a request, which has an opcode and can fail */
+	RL_FAULT_HAS_OCTETS = 64,	/* its size is in octets */
+	RL_FAULT_HAS_RESULT = 128,	/* a thread of the program calls, and can get an error */
+	RL_FAULT_HAS_SRQ = 256, RL_FAULT_HAS_CQ = 512, RL_FAULT_HAS_CONTEXT = 1024,
 };
+
 
 /* One call of the program. */
 struct rl_fault_subject {
@@ -46,6 +52,8 @@ struct rl_fault_subject {
 	u32 opcode;			/* WEFT_WR_ + 1; 0: none */
 	u32 statuses;			/* that the request may complete with: bits by IBV_WC_ */
 	bool connected;			/* its QP is, and can fail */
+	bool armed;			/* its SRQ's limit is */
+	const char *thread;		/* the caller's name; NULL: no rule asks for it */
 };
 
 /* A status that is none: the peer is gone, and its connection with it. */
@@ -57,6 +65,10 @@ enum rl_fault_effect {
 	RL_FAULT_EVENT,			/* the call succeeds, and its event reports the failure */
 	RL_FAULT_QP,			/* the call succeeds, and its QP fails first */
 	RL_FAULT_STATUS,		/* the call succeeds, and its request fails later */
+	RL_FAULT_CQ,			/* the completion finds no room */
+	RL_FAULT_SRQ_LIMIT,		/* the call succeeds, and its SRQ's limit is reached first */
+	RL_FAULT_SRQ,			/* the call succeeds, and its SRQ fails first */
+	RL_FAULT_DEVICE,		/* the call succeeds if it posts, and the device fails first */
 };
 
 /* What happens to the call. All zeros: nothing. */
@@ -76,6 +88,8 @@ struct rl_fault_rule {
 	u32 type, qpn, opcode;
 	u64 size_min, size_max;
 	u64 after_ms;			/* of the process's life */
+	u64 octets;			/* so many of the others, this one included */
+	char thread[RL_FAULT_THREAD];	/* as device */
 	/* Which of these calls. */
 	u64 nth, every, times;
 	u64 chance;			/* of RL_FAULT_CERTAIN */
@@ -84,12 +98,14 @@ struct rl_fault_rule {
 	int err;
 	u32 delay_ms;
 	/* So far. */
+	u64 moved;			/* octets */
 	u64 matched, fired;
 };
 
 struct rl_faults {
 	struct rl_fault_rule rules[RL_FAULT_RULES];
 	u32 n;
+	bool by_thread;			/* some rule asks for the caller's name */
 	u64 seed;
 	u64 calls[RL_FAULT_CALLS];	/* so far */
 };
@@ -115,6 +131,10 @@ enum rl_fault_call rl_fault_call_of(const char *name);
 u32 rl_fault_call_has(enum rl_fault_call call);
 const char *rl_fault_errno_name(int err);
 int rl_fault_errno_of(const char *name);
+/* What fails instead of the call, but QPs' requests. */
+const char *rl_fault_effect_name(enum rl_fault_effect effect);
+enum rl_fault_effect rl_fault_effect_of(const char *name);
+u32 rl_fault_effect_needs(enum rl_fault_effect effect);
 /* Statuses of completions, IBV_WC_. */
 const char *rl_fault_status_name(int status);
 int rl_fault_status_of(const char *name);

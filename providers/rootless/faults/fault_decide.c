@@ -6,7 +6,7 @@
 
 /* ---- when ---- */
 
-static bool device_matches(const char *pattern, const char *name)
+static bool name_matches(const char *pattern, const char *name)
 {
 	size_t len = strlen(pattern);
 
@@ -17,16 +17,28 @@ static bool device_matches(const char *pattern, const char *name)
 	return pattern[len - 1] == '*' ? !strncmp(pattern, name, len - 1) : !strcmp(pattern, name);
 }
 
-static bool rule_matches(const struct rl_fault_rule *r, const struct rl_fault_subject *s,
-			 u64 now_ms)
+/* Counts this one's octets. */
+static bool has_moved_enough(struct rl_fault_rule *r, u64 octets)
 {
-	return r->call == s->call && device_matches(r->device, s->device) &&
-	       (!r->type || r->type == s->type) && (!r->qpn || r->qpn == s->qpn) &&
-	       (!r->opcode || r->opcode == s->opcode) && s->size >= r->size_min &&
-	       s->size <= r->size_max && now_ms >= r->after_ms;
+	r->moved += min_t(u64, octets, UINT64_MAX - r->moved);
+	return r->moved >= r->octets;
 }
 
-/* Not every request can complete with every status, and only a connected QP can fail. */
+static bool rule_matches(struct rl_fault_rule *r, const struct rl_fault_subject *s,
+			 u64 now_ms)
+{
+	return r->call == s->call && name_matches(r->device, s->device) &&
+	       name_matches(r->thread, s->thread) &&
+	       (!r->type || r->type == s->type) && (!r->qpn || r->qpn == s->qpn) &&
+	       (!r->opcode || r->opcode == s->opcode) && s->size >= r->size_min &&
+	       s->size <= r->size_max && now_ms >= r->after_ms &&
+	       (!r->octets || has_moved_enough(r, s->size));
+}
+
+/*
+ * Not every request can complete with every status, only a connected QP can fail, and a limit that is
+ * not armed cannot be reached.
+ */
 static bool can_happen(const struct rl_fault_rule *r, const struct rl_fault_subject *s)
 {
 	switch (r->effect) {
@@ -34,6 +46,8 @@ static bool can_happen(const struct rl_fault_rule *r, const struct rl_fault_subj
 		return s->statuses & 1u << r->err;
 	case RL_FAULT_QP:
 		return s->connected;
+	case RL_FAULT_SRQ_LIMIT:
+		return s->armed;
 	default:
 		return true;
 	}
@@ -117,8 +131,8 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		     (unsigned long long)fault->number);
 	if (fault->delay_ms)
 		fault_append(&w, " delay %ums", fault->delay_ms);
-	if (fault->effect == RL_FAULT_QP)
-		fault_append(&w, " qp_fatal");
+	if (rl_fault_effect_name(fault->effect))
+		fault_append(&w, " %s", rl_fault_effect_name(fault->effect));
 	else if (fault->effect == RL_FAULT_STATUS)
 		fault_append(&w, " %s", rl_fault_status_name(fault->err));
 	else if (fault->effect != RL_FAULT_NOTHING)
@@ -135,6 +149,8 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		fault_append(&w, ", opcode %s", opcode);
 	if (has & RL_FAULT_HAS_SIZE)
 		fault_append(&w, ", size %llu", (unsigned long long)s->size);
+	if (s->thread)
+		fault_append(&w, ", thread %s", s->thread);
 	fault_append(&w, "\n");
 	/* If it did not fit. */
 	line[w.at - 1] = '\n';

@@ -123,14 +123,30 @@ struct rule_reader {
 	u32 seen;			/* bits of conditions[] */
 };
 
-static bool read_device(struct rl_fault_rule *rule, const char *s)
+static bool read_name(char *name, size_t room, const char *s)
 {
 	size_t len = strlen(s);
 
-	if (len >= sizeof(rule->device))
+	if (len >= room)
 		return false;
-	memcpy(rule->device, s, len + 1);
+	memcpy(name, s, len + 1);
 	return true;
+}
+
+static bool read_device(struct rl_fault_rule *rule, const char *s)
+{
+	return read_name(rule->device, sizeof(rule->device), s);
+}
+
+static bool read_thread(struct rl_fault_rule *rule, const char *s)
+{
+	return read_name(rule->thread, sizeof(rule->thread), s);
+}
+
+static bool read_octets(struct rl_fault_rule *rule, const char *s)
+{
+	s = take_size(s, &rule->octets);
+	return s && !*s && rule->octets;
 }
 
 static bool read_type(struct rl_fault_rule *rule, const char *s)
@@ -196,6 +212,8 @@ static const struct condition {
 	{ "qpn", read_qpn, RL_FAULT_HAS_QP, "a number from 1 to 16777215" },
 	{ "opcode", read_opcode, RL_FAULT_HAS_REQUEST, "send, write, read or another" },
 	{ "size", read_size, RL_FAULT_HAS_SIZE, "SIZE, MIN-MAX, MIN- or -MAX, with K, M or G" },
+	{ "octets", read_octets, RL_FAULT_HAS_OCTETS, "above 0, with K, M or G" },
+	{ "thread", read_thread, RL_FAULT_HAS_RESULT, "a name of up to 15 characters" },
 	{ "after", read_after, 0, "a time such as 5s or 200ms" },
 	{ "nth", read_nth, 0, "a number, at least 1" },
 	{ "every", read_every, 0, "a number, at least 1" },
@@ -280,11 +298,10 @@ static bool read_failure(struct rule_reader *q, const char *word)
 
 	if (rule->effect != RL_FAULT_NOTHING)
 		return wrong(&q->r, "\"%s\": the rule has an effect already", word);
-	if (!strcmp(word, "qp_fatal")) {
-		rule->effect = RL_FAULT_QP;
-		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_QP ||
-		       wrong(&q->r, "%s cannot make a QP fail", rl_fault_call_name(rule->call));
-	}
+	rule->effect = rl_fault_effect_of(word);
+	if (rule->effect != RL_FAULT_NOTHING)
+		return !(rl_fault_effect_needs(rule->effect) & ~rl_fault_call_has(rule->call)) ||
+		       wrong(&q->r, "%s cannot be of %s", word, rl_fault_call_name(rule->call));
 	rule->effect = RL_FAULT_STATUS;
 	rule->err = rl_fault_status_of(word);
 	if (rule->err)
@@ -294,7 +311,8 @@ static bool read_failure(struct rule_reader *q, const char *word)
 	rule->effect = RL_FAULT_ERRNO;
 	rule->err = rl_fault_errno_of(word);
 	if (rule->err)
-		return true;
+		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_RESULT ||
+		       wrong(&q->r, "%s returns no error", rl_fault_call_name(rule->call));
 	rule->effect = RL_FAULT_EVENT;
 	rule->err = event_error(q, word);
 	if (!rule->err)
@@ -314,7 +332,8 @@ static bool read_effects(struct rule_reader *q)
 	for (; word; word = rl_profile_word(&q->r))
 		if (!(strcmp(word, "delay") ? read_failure(q, word) : read_delay(q)))
 			return false;
-	return true;
+	return q->rule->effect != RL_FAULT_CQ || !q->rule->delay_ms ||
+	       wrong(&q->r, "cq_overflow: it is not late");
 }
 
 /* ---- lines ---- */
@@ -333,6 +352,7 @@ static bool read_rule(struct rl_faults *f, struct rule_reader *q, const char *ca
 		return wrong(&q->r, "\"%s\" is not a call", call);
 	if (!read_conditions(q) || !read_effects(q))
 		return false;
+	f->by_thread |= q->rule->thread[0];
 	f->n++;
 	return true;
 }

@@ -7,41 +7,56 @@
 #include "fault.h"
 #include "kernel/uapi/rdma/weft-abi.h"
 
+#define VERBS	(RL_FAULT_HAS_RESULT | RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_CONTEXT)
+#define OF_QP	(VERBS | RL_FAULT_HAS_TYPE | RL_FAULT_HAS_QP)
+#define OCTETS	(RL_FAULT_HAS_SIZE | RL_FAULT_HAS_OCTETS)
+#define OF_ID	(RL_FAULT_HAS_RESULT | RL_FAULT_HAS_TYPE)
+#define ON_DEVICE (OF_ID | RL_FAULT_HAS_DEVICE)
+#define BY_CQ	(RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE | RL_FAULT_HAS_QP | RL_FAULT_HAS_CQ | OCTETS)
+
 static const struct call {
 	const char *name;
 	u32 has;
 } calls[RL_FAULT_CALLS] = {
-	[RL_FAULT_OPEN_DEVICE] = { "open_device", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_QUERY_DEVICE] = { "query_device", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_QUERY_PORT] = { "query_port", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_ALLOC_PD] = { "alloc_pd", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_REG_MR] = { "reg_mr", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
-	[RL_FAULT_REREG_MR] = { "rereg_mr", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
-	[RL_FAULT_ALLOC_MW] = { "alloc_mw", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_CREATE_COMP_CHANNEL] = { "create_comp_channel", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_CREATE_CQ] = { "create_cq", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
-	[RL_FAULT_RESIZE_CQ] = { "resize_cq", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
-	[RL_FAULT_CREATE_QP] = { "create_qp", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
-	[RL_FAULT_MODIFY_QP] = { "modify_qp", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
-	[RL_FAULT_CREATE_SRQ] = { "create_srq", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
-	[RL_FAULT_MODIFY_SRQ] = { "modify_srq", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_ATTACH_MCAST] = { "attach_mcast", RL_FAULT_HAS_DEVICE },
-	[RL_FAULT_POST_SEND] = { "post_send", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP |
-				 RL_FAULT_HAS_REQUEST },
-	[RL_FAULT_POST_RECV] = { "post_recv", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-				 RL_FAULT_HAS_SIZE | RL_FAULT_HAS_QP },
-	[RL_FAULT_POST_SRQ_RECV] = { "post_srq_recv", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_SIZE },
-	[RL_FAULT_CREATE_ID] = { "create_id", RL_FAULT_HAS_TYPE },
-	[RL_FAULT_BIND_ADDR] = { "bind_addr", RL_FAULT_HAS_TYPE },
-	[RL_FAULT_RESOLVE_ADDR] = { "resolve_addr", RL_FAULT_HAS_TYPE | RL_FAULT_HAS_EVENT },
-	[RL_FAULT_RESOLVE_ROUTE] = { "resolve_route", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-				     RL_FAULT_HAS_EVENT },
-	[RL_FAULT_LISTEN] = { "listen", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
-	[RL_FAULT_CONNECT] = { "connect", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE |
-			       RL_FAULT_HAS_EVENT },
-	[RL_FAULT_ACCEPT] = { "accept", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
-	[RL_FAULT_JOIN_MULTICAST] = { "join_multicast", RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_OPEN_DEVICE] = { "open_device", RL_FAULT_HAS_RESULT | RL_FAULT_HAS_DEVICE },
+	[RL_FAULT_QUERY_DEVICE] = { "query_device", VERBS },
+	[RL_FAULT_QUERY_PORT] = { "query_port", VERBS },
+	[RL_FAULT_ALLOC_PD] = { "alloc_pd", VERBS },
+	[RL_FAULT_REG_MR] = { "reg_mr", VERBS | OCTETS },
+	[RL_FAULT_REREG_MR] = { "rereg_mr", VERBS | OCTETS },
+	[RL_FAULT_ALLOC_MW] = { "alloc_mw", VERBS },
+	[RL_FAULT_CREATE_COMP_CHANNEL] = { "create_comp_channel", VERBS },
+	[RL_FAULT_CREATE_CQ] = { "create_cq", VERBS | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_RESIZE_CQ] = { "resize_cq", VERBS | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_CREATE_QP] = { "create_qp", VERBS | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_MODIFY_QP] = { "modify_qp", VERBS | RL_FAULT_HAS_TYPE },
+	[RL_FAULT_CREATE_SRQ] = { "create_srq", VERBS | RL_FAULT_HAS_SIZE },
+	[RL_FAULT_MODIFY_SRQ] = { "modify_srq", VERBS },
+	[RL_FAULT_ATTACH_MCAST] = { "attach_mcast", VERBS },
+	[RL_FAULT_POST_SEND] = { "post_send", OF_QP | OCTETS | RL_FAULT_HAS_REQUEST },
+	[RL_FAULT_POST_RECV] = { "post_recv", OF_QP | OCTETS },
+	[RL_FAULT_POST_SRQ_RECV] = { "post_srq_recv", VERBS | OCTETS | RL_FAULT_HAS_SRQ },
+	[RL_FAULT_CREATE_ID] = { "create_id", OF_ID },
+	[RL_FAULT_BIND_ADDR] = { "bind_addr", OF_ID },
+	[RL_FAULT_RESOLVE_ADDR] = { "resolve_addr", OF_ID | RL_FAULT_HAS_EVENT },
+	[RL_FAULT_RESOLVE_ROUTE] = { "resolve_route", ON_DEVICE | RL_FAULT_HAS_EVENT },
+	[RL_FAULT_LISTEN] = { "listen", ON_DEVICE },
+	[RL_FAULT_CONNECT] = { "connect", ON_DEVICE | RL_FAULT_HAS_EVENT },
+	[RL_FAULT_ACCEPT] = { "accept", ON_DEVICE },
+	[RL_FAULT_JOIN_MULTICAST] = { "join_multicast", ON_DEVICE },
+	[RL_FAULT_SEND_COMPLETION] = { "send_completion", BY_CQ },
+	[RL_FAULT_RECV_COMPLETION] = { "recv_completion", BY_CQ },
+};
+
+static const struct effect {
+	const char *name;
+	u32 needs;
+} effects[] = {
+	[RL_FAULT_QP] = { "qp_fatal", RL_FAULT_HAS_QP | RL_FAULT_HAS_RESULT },
+	[RL_FAULT_CQ] = { "cq_overflow", RL_FAULT_HAS_CQ },
+	[RL_FAULT_SRQ_LIMIT] = { "srq_limit", RL_FAULT_HAS_SRQ },
+	[RL_FAULT_SRQ] = { "srq_err", RL_FAULT_HAS_SRQ },
+	[RL_FAULT_DEVICE] = { "device_fatal", RL_FAULT_HAS_CONTEXT },
 };
 
 #define ERRNO(e) { #e, e }
@@ -122,6 +137,26 @@ int rl_fault_errno_of(const char *name)
 		if (!strcmp(errors[i].name, name))
 			return errors[i].number;
 	return 0;
+}
+
+const char *rl_fault_effect_name(enum rl_fault_effect effect)
+{
+	return effect < ARRAY_SIZE(effects) ? effects[effect].name : NULL;
+}
+
+enum rl_fault_effect rl_fault_effect_of(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(effects); i++)
+		if (effects[i].name && !strcmp(effects[i].name, name))
+			return i;
+	return RL_FAULT_NOTHING;
+}
+
+u32 rl_fault_effect_needs(enum rl_fault_effect effect)
+{
+	return effect < ARRAY_SIZE(effects) ? effects[effect].needs : 0;
 }
 
 const char *rl_fault_status_name(int status)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 
 #include "faults.h"
 #include "process/clock.h"
@@ -80,30 +81,52 @@ static void wait_ms(u32 ms)
 	}
 }
 
+void rl_faults_look(const struct rl_fault_subject *s, struct rl_fault *fault)
+{
+	rl_gate_once(&faults.once, faults_load);
+	rl_lock(&faults.lock);
+	if (rl_faults_decide(&faults.rules, s, rl_now_ms() - faults.begun_ms, fault))
+		write_log(s, fault);
+	rl_unlock(&faults.lock);
+}
+
+/* The caller's, in printable characters: the log is a fault file. */
+static const char *thread_name(char name[RL_FAULT_THREAD])
+{
+	char *c;
+
+	if (rl_raw(SYS_prctl, PR_GET_NAME, name))
+		return NULL;
+	for (c = name; *c; c++)
+		if (*c <= ' ' || *c > '~')
+			*c = '_';
+	return name;
+}
+
 int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault)
 {
+	struct rl_fault_subject named = *s;
+	char name[RL_FAULT_THREAD];
 	struct rl_fault own;
-	bool found;
 
 	fault = fault ? fault : &own;
 	rl_gate_once(&faults.once, faults_load);
-	rl_lock(&faults.lock);
-	found = rl_faults_decide(&faults.rules, s, rl_now_ms() - faults.begun_ms, fault);
-	if (found)
-		write_log(s, fault);
-	rl_unlock(&faults.lock);
+	if (faults.rules.by_thread)
+		named.thread = thread_name(name);
+	rl_faults_look(&named, fault);
 	wait_ms(fault->delay_ms);
 	return fault->effect == RL_FAULT_ERRNO ? -fault->err : 0;
 }
 
-bool rl_faults_are_about_posts(void)
+bool rl_faults_are_about(enum rl_fault_call first, enum rl_fault_call last)
 {
 	const struct rl_fault_rule *r;
 
+	if (!rl_faults_are_on())
+		return false;
 	rl_gate_once(&faults.once, faults_load);
 	for (r = faults.rules.rules; r < faults.rules.rules + faults.rules.n; r++)
-		if (r->call == RL_FAULT_POST_SEND || r->call == RL_FAULT_POST_RECV ||
-		    r->call == RL_FAULT_POST_SRQ_RECV)
+		if (r->call >= first && r->call <= last)
 			return true;
 	return false;
 }

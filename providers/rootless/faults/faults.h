@@ -23,7 +23,10 @@ static inline bool rl_faults_are_on(void)
  */
 int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault);
 
-/* Is a rule about posting? If not, the provider never asks. */
-bool rl_faults_are_about_posts(void);
+/* The same for what is no call, and cannot wait here: the caller delays it. Any lock. */
+void rl_faults_look(const struct rl_fault_subject *s, struct rl_fault *fault);
+
+/* Is a rule about one of these? If not, nobody asks about them. */
+bool rl_faults_are_about(enum rl_fault_call first, enum rl_fault_call last);
 
 #endif

@@ -34,6 +34,7 @@ struct rl_context {
 	const struct rl_device *dev;
 	pthread_mutex_t lock;
 	bool ready;			/* GET_CONTEXT was called */
+	bool dead;			/* the device has failed on demand */
 	u64 features;			/* WEFT_FEATURE_ in force */
 	int memfd;			/* hidden: the rings; the program has its own descriptor */
 	u64 end;			/* of the file */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cq.h"
+#include "faulty.h"
 #include "process/file.h"
 #include "process/raw.h"
 #include "qp.h"
@@ -23,6 +24,7 @@ static void cq_timeout(struct rl_watch *w)
 
 	if (cq->core.overflow)
 		rl_qp_fail_users(cq);
+	rl_faulty_release_due(cq);
 	rl_cq_renew_lease(cq);
 }
 
@@ -72,6 +74,7 @@ int rl_cq_new(struct rl_context *ctx, u32 entries, struct rl_chan *chan, struct 
 	cq->ctx = ctx;
 	cq->epfd = -1;
 	INIT_LIST_HEAD(&cq->node);
+	INIT_LIST_HEAD(&cq->late);
 	rl_watch_init(&cq->watch, &cq_watch_ops);
 	rv = rl_ring_alloc(ctx, &cq->ring, entries);
 	if (!rv) {
@@ -117,6 +120,7 @@ void rl_cq_stop(struct rl_cq *cq)
 
 void rl_cq_destroy(struct rl_cq *cq)
 {
+	rl_faulty_drop(cq);
 	rl_ring_free(cq->ctx, &cq->ring);
 	rl_watch_put(&cq->watch);
 }

@@ -29,6 +29,9 @@ struct rl_cq {
 	u32 async_reported;		/* the channel's lock: events that the program has read */
 	u32 comp_reported;
 
+	struct list_head late;		/* lock: completions that are late on demand: faulty.c */
+	u32 n_late;			/* lock; read without it */
+
 	/* progress: the connections whose QPs complete here */
 	struct list_head node;		/* all CQs of the process: cq_progress.c's lock */
 	struct rl_watch watch;
@@ -76,10 +79,15 @@ void rl_cq_end_leases(struct rl_cq *cq);
 /* In the progress thread: a descriptor is ready; the lease has ended. */
 void rl_cq_thread_poll(struct rl_cq *cq);
 void rl_cq_renew_lease(struct rl_cq *cq);
+/* The progress thread looks at the CQ at @ms, or before. */
+void rl_cq_wake_at(struct rl_cq *cq, u64 ms);
 
 /* ---- cq_queue.c ---- */
 
 void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e);
+/* Its halves: with the CQ's lock, and after it. */
+enum weft_cq_push rl_cq_push(struct rl_cq *cq, const struct weft_cqe *e);
+void rl_cq_pushed(struct rl_cq *cq, enum weft_cq_push pushed);
 /* Does the program wait for an event? */
 bool rl_cq_is_armed(struct rl_cq *cq);
 /* A doorbell or another CQ's poller has moved its octets. */

@@ -190,19 +190,19 @@ static bool is_busy(u32 polls, u64 ns)
 	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
 }
 
-static void set_timeout(struct rl_cq *cq, u32 ms)
+void rl_cq_wake_at(struct rl_cq *cq, u64 ms)
 {
-	u64 at = rl_now_ms() + ms, now = READ_ONCE(cq->watch.deadline);
+	u64 now = READ_ONCE(cq->watch.deadline);
 
-	if (!now || now > at)
-		rl_watch_set_deadline(&cq->watch, at);
+	if (!now || now > ms)
+		rl_watch_set_deadline(&cq->watch, ms);
 }
 
 /* When the lease is judged again. A thread that waits says when it ends. CQ's lock. */
 static void set_end_of_lease(struct rl_cq *cq)
 {
 	if (!cq->wait)
-		set_timeout(cq, LEASE_MS);
+		rl_cq_wake_at(cq, rl_now_ms() + LEASE_MS);
 }
 
 /*

@@ -24,12 +24,10 @@ static void overflowed(struct rl_cq *cq)
 	rl_watch_poke(&cq->watch);
 }
 
-void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
+enum weft_cq_push rl_cq_push(struct rl_cq *cq, const struct weft_cqe *e)
 {
-	enum weft_cq_push pushed;
 	struct weft_cqe stamped;
 
-	rl_lock(&cq->lock);
 	/* Under the lock: no completion is older than the one before it. */
 	if (cq->stamps) {
 		stamped = *e;
@@ -37,12 +35,25 @@ void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
 		stamped.flags |= WEFT_CQE_TIMESTAMP;
 		e = &stamped;
 	}
-	pushed = weft_cqc_push(&cq->core, e);
-	rl_unlock(&cq->lock);
+	return weft_cqc_push(&cq->core, e);
+}
+
+void rl_cq_pushed(struct rl_cq *cq, enum weft_cq_push pushed)
+{
 	if (pushed == WEFT_CQ_WAKE)
 		report_completion(cq);
 	else if (pushed == WEFT_CQ_OVERFLOW)
 		overflowed(cq);
+}
+
+void rl_cq_complete(struct rl_cq *cq, const struct weft_cqe *e)
+{
+	enum weft_cq_push pushed;
+
+	rl_lock(&cq->lock);
+	pushed = rl_cq_push(cq, e);
+	rl_unlock(&cq->lock);
+	rl_cq_pushed(cq, pushed);
 }
 
 /* ---- lingering ---- */

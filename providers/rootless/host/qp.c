@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "conn.h"
+#include "faulty.h"
 #include "kernel/core/end.h"
 #include "qp.h"
 
@@ -34,6 +35,8 @@ void rl_qp_reset(struct rl_qp *qp)
 	rl_lock(&qp->lock);
 	weft_qpc_reset(&qp->core);
 	rl_unlock(&qp->lock);
+	if (qp->consumer->forget)
+		qp->consumer->forget(qp);
 	memset(&qp->given, 0, sizeof(qp->given));
 }
 
@@ -244,7 +247,7 @@ static struct rl_qp *alloc_qp(struct rl_context *ctx, const struct rl_qp_attr *a
 	qp->srq = a->srq;
 	qp->type = a->type;
 	qp->transport = a->transport;
-	qp->consumer = &verbs_consumer;
+	qp->consumer = rl_faulty_consumer(&verbs_consumer);
 	promise_caps(qp, a);
 	qp->refs = 1;
 	return qp;
@@ -300,6 +303,8 @@ void rl_qp_destroy(struct rl_qp *qp)
 	/* From here on the core is unused, with or without a connection. */
 	if (qp->transport->end)
 		qp->transport->end(qp);
+	if (qp->consumer->forget)
+		qp->consumer->forget(qp);
 	if (qp->core.windows)
 		rl_mr_unbind_windows(&qp->core);
 	rl_context_forget(qp->ctx, &qp->o);

@@ -49,6 +49,8 @@ struct rl_consumer {
 	void (*complete)(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe);
 	/* The core has found a fault: IB_EVENT_ number @type. */
 	void (*fault)(struct rl_qp *qp, u32 type);
+	/* The QP was reset, or is destroyed: completes nothing of it any more. No lock. May be NULL. */
+	void (*forget)(struct rl_qp *qp);
 };
 
 struct rl_qp {

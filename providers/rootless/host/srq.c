@@ -84,6 +84,34 @@ int rl_srq_arm(struct rl_srq *srq, u32 limit)
 	return armed ? 0 : -EINVAL;
 }
 
+bool rl_srq_is_armed(struct rl_srq *srq)
+{
+	bool is;
+
+	pthread_mutex_lock(&srq->lock);
+	is = srq->core.limit;
+	pthread_mutex_unlock(&srq->lock);
+	return is;
+}
+
+void rl_srq_reach_limit(struct rl_srq *srq)
+{
+	bool was, low;
+
+	pthread_mutex_lock(&srq->lock);
+	was = srq->core.limit;
+	weft_srqc_arm(&srq->core, 0, &low);
+	pthread_mutex_unlock(&srq->lock);
+	if (was)
+		report_limit(srq);
+}
+
+void rl_srq_fail(struct rl_srq *srq)
+{
+	if (!__atomic_exchange_n(&srq->failed, true, __ATOMIC_SEQ_CST))
+		rl_context_report(srq->ctx, &srq->o, IBV_EVENT_SRQ_ERR, &srq->async_reported);
+}
+
 /* The response is filled in before the new ring takes effect. */
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp)
 {

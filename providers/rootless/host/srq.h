@@ -19,6 +19,7 @@ struct rl_srq {
 	pthread_mutex_t lock;
 	struct weft_srqc core;		/* lock */
 	struct rl_ring ring;		/* lock */
+	bool failed;			/* on demand: QPs that take from it fail */
 	u32 async_reported;		/* the channel's lock */
 };
 
@@ -27,6 +28,11 @@ int rl_srq_new(struct rl_pd *pd, struct rl_context *ctx, struct weft_rq_caps *ca
 void rl_srq_destroy(struct rl_srq *srq);
 int rl_srq_resize(struct rl_srq *srq, u32 max_wr, struct weft_modify_srq_resp *resp);
 int rl_srq_arm(struct rl_srq *srq, u32 limit);
+/* Is the limit armed? Then rl_srq_reach_limit() reports it. */
+bool rl_srq_is_armed(struct rl_srq *srq);
+void rl_srq_reach_limit(struct rl_srq *srq);
+/* A fault of the device: SRQ_ERR; its QPs fail when they take from it. */
+void rl_srq_fail(struct rl_srq *srq);
 /* For core/host.h. Connection's lock. */
 int rl_srq_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv);
 void rl_srq_leave(struct rl_qp *qp);

@@ -90,16 +90,66 @@ static void command_read_subject(struct rl_context *ctx, const struct rl_command
 	}
 }
 
+/* ---- the device fails ---- */
+
+/* Without a word to peers, which do not get answers any more. Context's lock. */
+static void fail_qps(struct rl_context *ctx)
+{
+	const struct ib_uverbs_modify_qp to_error = {
+		.attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_ERR,
+	};
+	struct rl_qp *qp;
+	u32 h;
+
+	for (h = 0; h < RL_CHUNK * RL_CHUNKS; h++) {
+		if (!ctx->chunks[h / RL_CHUNK]) {
+			h |= RL_CHUNK - 1;
+			continue;
+		}
+		qp = rl_find_qp(ctx, h);
+		if (qp && rl_qp_may_fail(qp))
+			rl_qp_modify(qp, &to_error);
+	}
+}
+
+static void fail_device(struct rl_context *ctx)
+{
+	const struct ib_uverbs_async_event_desc desc = { .event_type = IBV_EVENT_DEVICE_FATAL };
+	bool was;
+
+	pthread_mutex_lock(&ctx->lock);
+	was = ctx->dead;
+	WRITE_ONCE(ctx->dead, true);
+	if (!was)
+		fail_qps(ctx);
+	pthread_mutex_unlock(&ctx->lock);
+	if (!was && ctx->async)
+		rl_chan_report(ctx->async, ctx, NULL, &desc, sizeof(desc));
+}
+
+/* Once the device has failed, every call with a result fails; what was made can be destroyed. */
+static int ask_with_context(struct rl_context *ctx, const struct rl_fault_subject *s,
+			    struct rl_fault *fault)
+{
+	int rv = READ_ONCE(ctx->dead) ? -EIO : rl_faults_ask(s, fault);
+
+	if (rv || fault->effect != RL_FAULT_DEVICE)
+		return rv;
+	fail_device(ctx);
+	return -EIO;
+}
+
 int rl_cmd_fault(struct rl_context *ctx, const struct rl_command *c)
 {
 	u32 number = c->number & ~IB_USER_VERBS_CMD_FLAG_EXTENDED;
 	struct rl_fault_subject s = { .device = ctx->dev->name };
+	struct rl_fault fault;
 
 	if (!rl_faults_are_on() || number >= ARRAY_SIZE(calls) || !calls[number])
 		return 0;
 	s.call = calls[number];
 	command_read_subject(ctx, c, &s);
-	return rl_faults_ask(&s, NULL);
+	return ask_with_context(ctx, &s, &fault);
 }
 
 /* By enum weft_run_post. */
@@ -140,11 +190,38 @@ static void fault_posted(struct rl_context *ctx, u32 handle, u32 status)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
+static void describe_srq(struct rl_context *ctx, u32 handle, struct rl_fault_subject *s)
+{
+	struct rl_srq *srq;
+
+	pthread_mutex_lock(&ctx->lock);
+	srq = rl_find_srq(ctx, handle);
+	s->armed = srq && rl_srq_is_armed(srq);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+static void fault_srq(struct rl_context *ctx, u32 handle, void (*act)(struct rl_srq *srq))
+{
+	struct rl_srq *srq;
+
+	pthread_mutex_lock(&ctx->lock);
+	srq = rl_find_srq(ctx, handle);
+	if (srq)
+		act(srq);
+	pthread_mutex_unlock(&ctx->lock);
+}
+
 static int fault_answer(struct rl_context *ctx, const struct weft_run_request *r, u32 qpn,
 			const struct rl_fault *fault, int rv)
 {
 	if (fault->effect == RL_FAULT_QP)
 		fault_qp(ctx, r->handle, qpn, rl_qp_fail);
+	else if (fault->effect == RL_FAULT_SRQ_LIMIT)
+		fault_srq(ctx, r->handle, rl_srq_reach_limit);
+	else if (fault->effect == RL_FAULT_SRQ)
+		fault_srq(ctx, r->handle, rl_srq_fail);
+	else if (fault->effect == RL_FAULT_DEVICE)
+		fail_device(ctx);
 	if (fault->effect != RL_FAULT_STATUS)
 		return rv;
 	if (!(BIT_OF(fault->err) & OF_PEER))
@@ -173,8 +250,10 @@ int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 		s.statuses |= BIT_OF(RL_FAULT_PEER_DEAD);
 	s.call = posts[r->post];
 	if (!s.call)
-		return rl_faults_are_about_posts() ? 0 : -ENOTTY;
-	if (r->post != WEFT_RUN_POST_SRQ_RECV)
+		return rl_faults_are_about(RL_FAULT_POST_SEND, RL_FAULT_POST_SRQ_RECV) ? 0 : -ENOTTY;
+	if (r->post == WEFT_RUN_POST_SRQ_RECV)
+		describe_srq(ctx, r->handle, &s);
+	else
 		describe_qp(ctx, r->handle, &s);
 	rv = rl_faults_ask(&s, &fault);
 	return fault_answer(ctx, r, s.qpn, &fault, rv);
@@ -192,6 +271,7 @@ int rl_reg_dmabuf_fault(struct rl_context *ctx, u64 len)
 	const struct rl_fault_subject s = {
 		.call = RL_FAULT_REG_MR, .device = ctx->dev->name, .size = len,
 	};
+	struct rl_fault fault;
 
-	return rl_faults_are_on() ? rl_faults_ask(&s, NULL) : 0;
+	return rl_faults_are_on() ? ask_with_context(ctx, &s, &fault) : 0;
 }

@@ -48,7 +48,17 @@ tests() {
 		a-peer-that-is-dead-before-it-is-connected no_answer read 7 peer_dead 12 ib_read_bw
 		a-peer-that-dies-under-a-read no_answer read 500 peer_dead 12 ib_read_bw
 		a-peer-that-dies-under-rdma_cm peer_dies
+		completions-late-and-in-bursts-keep-their-order late_completions
+		a-completion-that-is-late-holds-up-those-after-it burst
+		a-cq-overflows overflow
+		an-srq-reaches-its-limit srq_event srq_limit SRQ:limit:reached
+		a-limit-that-is-not-armed-is-not-reached unarmed
+		an-srq-fails srq_event srq_err SRQ:catastrophic:error
+		a-qp-fails-that-takes-from-an-srq-in-error failed_srq
+		a-device-fails device_fatal
+		a-device-fails-under-perftest no_answer write 500 device_fatal 5 ib_write_bw
 		conditions-choose-the-call conditions
+		threads-and-octets-choose-the-call by_thread
 		a-hundred-runs-of-one-seed-have-one-log one_log
 		a-log-repeats-the-run repeat
 		a-late-call-is-late late
@@ -281,6 +291,77 @@ peer_dies() {
 	wait_for 20 [ -s "$TEST_DIR/server.rc" ] || fail "the peer does not end"
 }
 
+# --- completions, SRQs, the device ---
+
+# The data is compared, message by message.
+late_completions() {
+	rules 'send_completion chance 5% -> delay 3ms' 'recv_completion chance 5% -> delay 3ms'
+	pair weft:weft
+	start_b server weft-verify -l -b 127.0.0.1 -p 7471
+	wait_listen_b 7471
+	run_says 0: --faults="$TEST_DIR/faults" --fault-log="$log" "$WEFT_BUILD/bin/weft-verify" -p 7471 -m 4 127.0.0.1
+	finish_b server
+	grep -q '^send_completion nth [0-9]* -> delay 3ms # line 1, device weft_lo, type rc, qpn ' "$log" ||
+		fail "no completion was late: $(head -n 3 "$log")"
+}
+
+burst() {
+	local begin end
+	rules 'recv_completion nth 500 -> delay 400ms'
+	pair weft:weft
+	start_b pingpong ibv_rc_pingpong -d weft_lo -g 2
+	wait_listen_b 18515
+	begin=$(date +%s%3N)
+	run_says 0: --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 127.0.0.1
+	end=$(date +%s%3N)
+	[ $((end - begin)) -ge 400 ] || fail "it took $((end - begin)) ms"
+	logged '^recv_completion nth 500 -> delay 400ms # line 1, device weft_lo, type rc, qpn [0-9]+, size 4096$'
+	finish_b pingpong
+}
+
+overflow() {
+	rules 'recv_completion nth 1 -> cq_overflow'
+	calls 0: --
+	sed -i '/^weft: /d' "$TEST_DIR/said"
+	said 'recv cannot be polled' 'cq CQ error' 'server local work queue catastrophic error' 'done'
+	logged '^recv_completion nth 1 -> cq_overflow # line 1, device weft_lo, type rc, qpn [0-9]+, size 0$'
+}
+
+# srq_event EFFECT EVENT
+srq_event() {
+	rules "post_srq_recv nth 3 -> $1"
+	calls 0: --
+	said "srq ${2//:/ }" 'done'
+	logged "^post_srq_recv nth 3 -> $1 # line 1, device .*, size 0$"
+}
+
+unarmed() {
+	rules 'post_srq_recv nth 2 -> srq_limit'
+	calls 0: --
+	said 'done'
+	[ ! -e "$log" ] || fail "there is a log: $(cat "$log")"
+}
+
+# It is the server whose SRQ fails: the client's Sends are not taken any more.
+failed_srq() {
+	rules 'post_srq_recv nth 600 -> srq_err'
+	pair weft:weft
+	WEFT_FAULTS=$TEST_DIR/faults WEFT_FAULT_LOG=$log start_b server ib_send_bw -d weft_lo -x 2 -F -n 2000 --use-srq
+	wait_listen_b 18515
+	run_says '17:Failed status 11:' ib_send_bw -d weft_lo -x 2 -F -n 2000 --use-srq 127.0.0.1
+	logged '^post_srq_recv nth 600 -> srq_err # line 1, device weft_lo, size '
+}
+
+# Queries fail, too.
+device_fatal() {
+	rules 'post_send nth 1 -> device_fatal'
+	calls 1: --
+	sed -i '/^weft: /d' "$TEST_DIR/said"
+	said 'send Work Request Flushed Error' 'recv Work Request Flushed Error' 'device local catastrophic error' \
+		'query_device EIO' 'query_device EIO' 'query_device EIO'
+	logged '^post_send nth 1 -> device_fatal # line 1, device weft_lo, type rc, qpn [0-9]+, .*size 0$'
+}
+
 # --- which ---
 
 conditions() {
@@ -289,6 +370,17 @@ conditions() {
 	calls 0: --
 	said 'create_cq EIO' 'create_qp ENOMEM' 'done'
 	logged '^create_cq nth 1 -> EIO # line 3, .* size 10$' '^create_qp nth 2 -> ENOMEM # line 1, .* type ud$'
+}
+
+by_thread() {
+	rules 'create_cq thread weft-c* -> EIO' 'reg_mr thread another -> EIO' 'reg_mr octets 8193 times 1 -> ENOMEM'
+	calls 1: -- 4
+	said 'create_cq EIO' 'create_cq EIO' 'create_cq EIO'
+	rules 'create_cq thread weft-call times 1 -> EIO' 'create_cq thread weft-calls times 1 -> EIO' \
+		'reg_mr octets 8193 times 1 -> ENOMEM'
+	calls 0: -- 4
+	said 'create_cq EIO' 'reg_mr ENOMEM' 'done'
+	logged '^create_cq nth 1 -> EIO # line 2, .* thread weft-calls$' '^reg_mr nth 3 -> ENOMEM # line 3, .* thread weft-calls$'
 }
 
 one_log() {

@@ -115,6 +115,18 @@ static int post_recvs(struct ibv_qp *qp, struct ibv_srq *srq)
 	return err;
 }
 
+/* Those of the call before. */
+static void report_srq_events(void)
+{
+	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event e;
+
+	while (poll(&p, 1, 0) == 1 && !ibv_get_async_event(ctx, &e)) {
+		printf("srq %s\n", ibv_event_type_str(e.event_type));
+		ibv_ack_async_event(&e);
+	}
+}
+
 static void use_verbs(int regions)
 {
 	struct ibv_srq_init_attr sa = { .attr = { 16, 1, 0 } };
@@ -134,6 +146,8 @@ static void use_verbs(int regions)
 	POINTER("create_srq", srq, ibv_create_srq(pd, &sa));
 	NUMBER("post_srq_recv", post_recvs(NULL, srq));
 	NUMBER("modify_srq", ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
+	NUMBER("post_srq_recv", post_recvs(NULL, srq));
+	report_srq_events();
 	rc = make_qp(IBV_QPT_RC);
 	NUMBER("post_recv", post_recvs(rc, NULL));
 	ud = make_qp(IBV_QPT_UD);
@@ -221,19 +235,36 @@ static void drop(struct rdma_cm_id *id)
 /* A completion within the time; false, and its status is printed, if it is one in error. */
 static bool completes(const char *what, struct ibv_cq *on)
 {
+	int left, n = 0;
 	struct ibv_wc wc;
-	int left;
 
-	for (left = WAIT_MS; left && !ibv_poll_cq(on, 1, &wc); left--)
+	for (left = WAIT_MS; left; left--) {
+		n = ibv_poll_cq(on, 1, &wc);
+		if (n)
+			break;
 		usleep(1000);
-	if (!left)
+	}
+	if (!n)
 		printf("%s has no completion\n", what);
+	else if (n < 0)
+		printf("%s cannot be polled\n", what);
 	else if (wc.status)
 		printf("%s %s\n", what, ibv_wc_status_str(wc.status));
-	return left && !wc.status;
+	return n > 0 && !wc.status;
 }
 
-/* Prints the event of either QP. */
+static const char *owner_of(const struct ibv_async_event *e, const struct rdma_cm_id *client,
+			    const struct rdma_cm_id *server)
+{
+	if (e->event_type == IBV_EVENT_CQ_ERR)
+		return "cq";
+	if (e->event_type == IBV_EVENT_DEVICE_FATAL)
+		return "device";
+	return e->element.qp == client->qp ? "client" :
+	       e->element.qp == server->qp ? "server" : "another";
+}
+
+/* Prints the event of either QP, or another. The device's is the last. */
 static void report_event(const struct rdma_cm_id *client, const struct rdma_cm_id *server)
 {
 	struct pollfd p = { .fd = client->verbs->async_fd, .events = POLLIN };
@@ -241,8 +272,11 @@ static void report_event(const struct rdma_cm_id *client, const struct rdma_cm_i
 
 	if (poll(&p, 1, WAIT_MS) != 1 || ibv_get_async_event(client->verbs, &e))
 		die("get_async_event");
-	printf("%s %s\n", e.element.qp == client->qp ? "client" :
-	       e.element.qp == server->qp ? "server" : "another", ibv_event_type_str(e.event_type));
+	printf("%s %s\n", owner_of(&e, client, server), ibv_event_type_str(e.event_type));
+	if (e.event_type == IBV_EVENT_DEVICE_FATAL) {
+		NUMBER("query_device", ibv_query_device(client->verbs, &(struct ibv_device_attr){ 0 }));
+		exit(0);
+	}
 	ibv_ack_async_event(&e);
 }
 

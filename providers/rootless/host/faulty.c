@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <stdlib.h>
+
+#include "faults/faults.h"
+#include "faulty.h"
+#include "process/clock.h"
+
+struct late {
+	struct list_head node;
+	u64 at;				/* ms; 0: once those before it have arrived */
+	struct weft_cqe cqe;
+};
+
+static const struct rl_consumer *usual_consumer;	/* constant once a QP has been made */
+
+/* ---- late completions ---- */
+
+/* CQ's lock. */
+static bool keep_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 delay_ms)
+{
+	struct late *l = malloc(sizeof(*l));
+
+	if (!l)
+		return false;
+	l->cqe = *cqe;
+	l->at = delay_ms ? rl_now_ms() + delay_ms : 0;
+	list_add_tail(&l->node, &cq->late);
+	cq->n_late++;
+	return true;
+}
+
+/* CQ's lock. The first if it is due, or in any case. */
+static struct late *take_late(struct rl_cq *cq, bool due)
+{
+	struct late *l = list_empty(&cq->late) ? NULL : list_entry(cq->late.next, struct late, node);
+
+	if (!l || (due && l->at > rl_now_ms()))
+		return NULL;
+	list_del(&l->node);
+	cq->n_late--;
+	return l;
+}
+
+/* The order of completions is that of the lock. Returns when the next is due; 0: there is none. */
+static u64 release(struct rl_cq *cq, bool due)
+{
+	enum weft_cq_push pushed;
+	struct late *l;
+	u64 next;
+
+	for (;;) {
+		rl_lock(&cq->lock);
+		l = take_late(cq, due);
+		if (!l)
+			break;
+		pushed = rl_cq_push(cq, &l->cqe);
+		rl_unlock(&cq->lock);
+		rl_cq_pushed(cq, pushed);
+		free(l);
+	}
+	next = list_empty(&cq->late) ? 0 : list_entry(cq->late.next, struct late, node)->at;
+	rl_unlock(&cq->lock);
+	return next;
+}
+
+void rl_faulty_release_due(struct rl_cq *cq)
+{
+	u64 next = READ_ONCE(cq->n_late) ? release(cq, true) : 0;
+
+	if (next)
+		rl_cq_wake_at(cq, next);
+}
+
+void rl_faulty_drop(struct rl_cq *cq)
+{
+	struct late *l;
+
+	while ((l = take_late(cq, false)))
+		free(l);
+}
+
+/* No more than the CQ has entries for: then, or without memory, they are late no longer. */
+static void complete_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 delay_ms)
+{
+	enum weft_cq_push pushed = WEFT_CQ_QUIET;
+	bool kept = false, waits;
+
+	rl_lock(&cq->lock);
+	waits = delay_ms || !list_empty(&cq->late);
+	if (waits && cq->n_late < cq->core.q.slots)
+		kept = keep_late(cq, cqe, delay_ms);
+	if (!waits)
+		pushed = rl_cq_push(cq, cqe);
+	rl_unlock(&cq->lock);
+	if (!waits) {
+		rl_cq_pushed(cq, pushed);
+	} else if (!kept) {
+		release(cq, false);
+		rl_cq_complete(cq, cqe);
+	} else if (delay_ms) {
+		rl_cq_wake_at(cq, rl_now_ms() + delay_ms);
+	}
+}
+
+static void forget_qp(struct rl_cq *cq, u32 qpn)
+{
+	struct late *l, *next;
+
+	rl_lock(&cq->lock);
+	list_for_each_entry_safe(l, next, &cq->late, node)
+		if (l->cqe.qp_num == qpn) {
+			list_del(&l->node);
+			cq->n_late--;
+			free(l);
+		}
+	rl_unlock(&cq->lock);
+}
+
+/* ---- the consumer ---- */
+
+static void overflow(struct rl_cq *cq)
+{
+	enum weft_cq_push pushed;
+
+	rl_lock(&cq->lock);
+	pushed = weft_cqc_overflow(&cq->core);
+	rl_unlock(&cq->lock);
+	rl_cq_pushed(cq, pushed);
+}
+
+static void faulty_complete(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
+{
+	const struct rl_fault_subject s = {
+		.call = recv ? RL_FAULT_RECV_COMPLETION : RL_FAULT_SEND_COMPLETION,
+		.device = qp->ctx->dev->name, .type = qp->type, .qpn = qp->core.id,
+		.size = cqe->byte_len,
+	};
+	struct rl_cq *cq = recv ? qp->rcq : qp->scq;
+	struct rl_fault fault;
+
+	rl_faults_look(&s, &fault);
+	if (fault.effect == RL_FAULT_CQ)
+		overflow(cq);
+	else
+		complete_late(cq, cqe, fault.delay_ms);
+}
+
+static int faulty_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
+{
+	return READ_ONCE(qp->srq->failed) ? -1 : usual_consumer->pop(qp, wait, recv);
+}
+
+static void faulty_fault(struct rl_qp *qp, u32 type)
+{
+	usual_consumer->fault(qp, type);
+}
+
+static void faulty_forget(struct rl_qp *qp)
+{
+	forget_qp(qp->scq, qp->core.id);
+	forget_qp(qp->rcq, qp->core.id);
+}
+
+static const struct rl_consumer faulty_consumer = {
+	.pop = faulty_pop,
+	.complete = faulty_complete,
+	.fault = faulty_fault,
+	.forget = faulty_forget,
+};
+
+const struct rl_consumer *rl_faulty_consumer(const struct rl_consumer *usual)
+{
+	if (!rl_faults_are_about(RL_FAULT_SEND_COMPLETION, RL_FAULT_RECV_COMPLETION) &&
+	    !rl_faults_are_about(RL_FAULT_POST_SRQ_RECV, RL_FAULT_POST_SRQ_RECV))
+		return usual;
+	usual_consumer = usual;
+	return &faulty_consumer;
+}
