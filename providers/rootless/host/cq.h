@@ -79,7 +79,7 @@ void rl_cq_end_leases(struct rl_cq *cq);
 /* In the progress thread: a descriptor is ready; the lease has ended. */
 void rl_cq_thread_poll(struct rl_cq *cq);
 void rl_cq_renew_lease(struct rl_cq *cq);
-/* The progress thread looks at the CQ at @ms, or before. */
+/* The progress thread looks at the CQ at @ms, or before. CQ's lock. */
 void rl_cq_wake_at(struct rl_cq *cq, u64 ms);
 
 /* ---- cq_queue.c ---- */

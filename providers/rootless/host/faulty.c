@@ -41,12 +41,25 @@ static struct late *take_late(struct rl_cq *cq, bool due)
 	return l;
 }
 
-/* The order of completions is that of the lock. Returns when the next is due; 0: there is none. */
-static u64 release(struct rl_cq *cq, bool due)
+/* A poke of the CQ by another thread may be overwritten: it is not missed for longer than this. */
+#define LOOK_MS 1000
+
+/* CQ's lock. */
+static void wake_for_first(struct rl_cq *cq)
+{
+	u64 now = rl_now_ms(), at;
+
+	if (list_empty(&cq->late))
+		return;
+	at = list_entry(cq->late.next, struct late, node)->at;
+	rl_cq_wake_at(cq, min_t(u64, max_t(u64, at, now), now + LOOK_MS));
+}
+
+/* The order of completions is that of the lock. */
+static void release(struct rl_cq *cq, bool due)
 {
 	enum weft_cq_push pushed;
 	struct late *l;
-	u64 next;
 
 	for (;;) {
 		rl_lock(&cq->lock);
@@ -58,17 +71,14 @@ static u64 release(struct rl_cq *cq, bool due)
 		rl_cq_pushed(cq, pushed);
 		free(l);
 	}
-	next = list_empty(&cq->late) ? 0 : list_entry(cq->late.next, struct late, node)->at;
+	wake_for_first(cq);
 	rl_unlock(&cq->lock);
-	return next;
 }
 
 void rl_faulty_release_due(struct rl_cq *cq)
 {
-	u64 next = READ_ONCE(cq->n_late) ? release(cq, true) : 0;
-
-	if (next)
-		rl_cq_wake_at(cq, next);
+	if (READ_ONCE(cq->n_late))
+		release(cq, true);
 }
 
 void rl_faulty_drop(struct rl_cq *cq)
@@ -89,6 +99,8 @@ static void complete_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 dela
 	waits = delay_ms || !list_empty(&cq->late);
 	if (waits && cq->n_late < cq->core.q.slots)
 		kept = keep_late(cq, cqe, delay_ms);
+	if (kept)
+		wake_for_first(cq);
 	if (!waits)
 		pushed = rl_cq_push(cq, cqe);
 	rl_unlock(&cq->lock);
@@ -97,8 +109,6 @@ static void complete_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 dela
 	} else if (!kept) {
 		release(cq, false);
 		rl_cq_complete(cq, cqe);
-	} else if (delay_ms) {
-		rl_cq_wake_at(cq, rl_now_ms() + delay_ms);
 	}
 }
 

@@ -74,6 +74,8 @@ static void qp_break(struct rl_qp *qp, u8 status)
 {
 	struct rl_conn *c;
 
+	if (!rl_qp_may_fail(qp))
+		return;
 	if (qp->transport->stop)
 		qp->transport->stop(qp);
 	c = rl_qp_lock_core(qp);

@@ -410,12 +410,13 @@ repeat() {
 
 late() {
 	local begin end
-	rules 'create_cq nth 1 -> delay 400ms' 'connect nth 1 -> delay 400ms rejected'
+	rules 'reg_mr size 4K times 1 -> delay 400ms' 'create_cq nth 1 -> delay 400ms' 'connect nth 1 -> delay 400ms rejected'
 	begin=$(date +%s%3N)
 	calls 0:^done$ --
 	end=$(date +%s%3N)
-	[ $((end - begin)) -ge 800 ] || fail "it took $((end - begin)) ms"
-	logged '^create_cq nth 1 -> delay 400ms # line 1' '^connect nth 1 -> delay 400ms event ECONNREFUSED # line 2'
+	[ $((end - begin)) -ge 1200 ] || fail "it took $((end - begin)) ms"
+	logged '^create_cq nth 1 -> delay 400ms # line 2' '^reg_mr nth 1 -> delay 400ms # line 1, .*, size 4096$' \
+		'^connect nth 1 -> delay 400ms event ECONNREFUSED # line 3'
 }
 
 # The registration takes ten seconds, and fork() is over before.
