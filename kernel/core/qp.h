@@ -69,8 +69,8 @@ void weft_qpc_fail_raw(struct weft_qpc *qp, enum weft_err e, const u8 *hdr, u32 
 		       u16 seg_len);
 
 /*
- * A fault of this end's own. Without a connection nobody is told, as by an adapter: a QP that is
- * connected by hand, or of datagrams, is usable before it has one. Not before RTR.
+ * A fault of this end's own. A QP that is connected by hand, or of datagrams, is usable before it
+ * has a connection: then no peer learns of it, as of an adapter's. Not before RTR.
  */
 void weft_qpc_break(struct weft_qpc *qp);
 

@@ -26,8 +26,8 @@ enum weft_run_post {
 
 struct weft_run_request {
 	uint32_t handle;		/* of the QP or SRQ */
-	uint32_t statuses;		/* it can be made to complete with: bits by IBV_WC_; POSTED: the
-					 * answer
+	uint32_t statuses;		/* it can be made to complete with: bits by IBV_WC_;
+					 * POSTED: the answer
 					 */
 	uint64_t size;			/* in octets */
 	uint8_t post;			/* enum weft_run_post */

@@ -15,7 +15,7 @@
 
 /*
  * @id asks its peer, from its socket: 0 or -errno. The result is an event: ESTABLISHED, or
- * UNREACHABLE with -ETIMEDOUT, one of enum rl_sidr_status, or @fault, which asks nobody (0: none).
+ * UNREACHABLE with -ETIMEDOUT, one of enum rl_sidr_status, or @fault, without a question (0: none).
  */
 int rl_sidr_client_begin(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault);
 /* @id stops asking. */

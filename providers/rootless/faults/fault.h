@@ -16,7 +16,7 @@
 #define RL_FAULT_THREAD		16	/* octets of a thread's name, as Linux has it */
 #define RL_FAULT_CERTAIN	(1ull << 32) /* a chance of 1 */
 
-/* Calls that can fail: of verbs, then of rdma_cm; and completions, which are none of a program's. */
+/* Calls that can fail, of verbs, then of rdma_cm; and completions, which are the device's. */
 enum rl_fault_call {
 	RL_FAULT_NO_CALL,
 	RL_FAULT_OPEN_DEVICE, RL_FAULT_QUERY_DEVICE, RL_FAULT_QUERY_PORT, RL_FAULT_ALLOC_PD,
@@ -66,9 +66,9 @@ enum rl_fault_effect {
 	RL_FAULT_QP,			/* the call succeeds, and its QP fails first */
 	RL_FAULT_STATUS,		/* the call succeeds, and its request fails later */
 	RL_FAULT_CQ,			/* the completion finds no room */
-	RL_FAULT_SRQ_LIMIT,		/* the call succeeds, and its SRQ's limit is reached first */
+	RL_FAULT_SRQ_LIMIT,		/* the call succeeds; its SRQ's limit is reached first */
 	RL_FAULT_SRQ,			/* the call succeeds, and its SRQ fails first */
-	RL_FAULT_DEVICE,		/* the call succeeds if it posts, and the device fails first */
+	RL_FAULT_DEVICE,		/* the device fails first; posts succeed */
 };
 
 /* What happens to the call. All zeros: nothing. */

@@ -36,8 +36,8 @@ static bool rule_matches(struct rl_fault_rule *r, const struct rl_fault_subject 
 }
 
 /*
- * Not every request can complete with every status, only a connected QP can fail, and a limit that is
- * not armed cannot be reached.
+ * Not every request can complete with every status, only a connected QP can fail, and a limit that
+ * is not armed cannot be reached.
  */
 static bool can_happen(const struct rl_fault_rule *r, const struct rl_fault_subject *s)
 {

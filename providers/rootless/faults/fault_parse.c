@@ -123,7 +123,7 @@ struct rule_reader {
 	u32 seen;			/* bits of conditions[] */
 };
 
-static bool read_name(char *name, size_t room, const char *s)
+static bool read_pattern(char *name, size_t room, const char *s)
 {
 	size_t len = strlen(s);
 
@@ -135,12 +135,12 @@ static bool read_name(char *name, size_t room, const char *s)
 
 static bool read_device(struct rl_fault_rule *rule, const char *s)
 {
-	return read_name(rule->device, sizeof(rule->device), s);
+	return read_pattern(rule->device, sizeof(rule->device), s);
 }
 
 static bool read_thread(struct rl_fault_rule *rule, const char *s)
 {
-	return read_name(rule->thread, sizeof(rule->thread), s);
+	return read_pattern(rule->thread, sizeof(rule->thread), s);
 }
 
 static bool read_octets(struct rl_fault_rule *rule, const char *s)

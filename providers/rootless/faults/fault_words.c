@@ -12,7 +12,8 @@
 #define OCTETS	(RL_FAULT_HAS_SIZE | RL_FAULT_HAS_OCTETS)
 #define OF_ID	(RL_FAULT_HAS_RESULT | RL_FAULT_HAS_TYPE)
 #define ON_DEVICE (OF_ID | RL_FAULT_HAS_DEVICE)
-#define BY_CQ	(RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE | RL_FAULT_HAS_QP | RL_FAULT_HAS_CQ | OCTETS)
+#define BY_CQ	(RL_FAULT_HAS_DEVICE | RL_FAULT_HAS_TYPE | RL_FAULT_HAS_QP | \
+		 RL_FAULT_HAS_CQ | OCTETS)
 
 static const struct call {
 	const char *name;
@@ -73,7 +74,7 @@ static const struct error {
 	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
 };
 
-/* What requests can be made to complete with: weft_sq_errors() in providers/weft; and what else. */
+/* What requests can be made to complete with: weft_sq_errors() in providers/weft. */
 static const struct status {
 	const char *name;
 	int number;
@@ -81,7 +82,8 @@ static const struct status {
 	{ "loc_len_err", IBV_WC_LOC_LEN_ERR }, { "loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR },
 	{ "loc_prot_err", IBV_WC_LOC_PROT_ERR }, { "rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR },
 	{ "rem_access_err", IBV_WC_REM_ACCESS_ERR }, { "rem_op_err", IBV_WC_REM_OP_ERR },
-	{ "retry_exc_err", IBV_WC_RETRY_EXC_ERR }, { "rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR },
+	{ "retry_exc_err", IBV_WC_RETRY_EXC_ERR },
+	{ "rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR },
 	{ "peer_dead", RL_FAULT_PEER_DEAD },
 };
 

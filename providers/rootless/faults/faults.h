@@ -26,7 +26,7 @@ int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault);
 /* The same for what is no call, and cannot wait here: the caller delays it. Any lock. */
 void rl_faults_look(const struct rl_fault_subject *s, struct rl_fault *fault);
 
-/* Is a rule about one of these? If not, nobody asks about them. */
+/* Is a rule about one of these? If not, do not ask. */
 bool rl_faults_are_about(enum rl_fault_call first, enum rl_fault_call last);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cq.h"
-#include "faulty.h"
+#include "late.h"
 #include "process/file.h"
 #include "process/raw.h"
 #include "qp.h"
@@ -24,7 +24,7 @@ static void cq_timeout(struct rl_watch *w)
 
 	if (cq->core.overflow)
 		rl_qp_fail_users(cq);
-	rl_faulty_release_due(cq);
+	rl_late_release_due(cq);
 	rl_cq_renew_lease(cq);
 }
 
@@ -120,7 +120,7 @@ void rl_cq_stop(struct rl_cq *cq)
 
 void rl_cq_destroy(struct rl_cq *cq)
 {
-	rl_faulty_drop(cq);
+	rl_late_drop(cq);
 	rl_ring_free(cq->ctx, &cq->ring);
 	rl_watch_put(&cq->watch);
 }

@@ -29,7 +29,7 @@ struct rl_cq {
 	u32 async_reported;		/* the channel's lock: events that the program has read */
 	u32 comp_reported;
 
-	struct list_head late;		/* lock: completions that are late on demand: faulty.c */
+	struct list_head late;		/* lock: completions that are late on demand: late.c */
 	u32 n_late;			/* lock; read without it */
 
 	/* progress: the connections whose QPs complete here */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "conn.h"
-#include "faulty.h"
 #include "kernel/core/end.h"
 #include "qp.h"
 
@@ -249,7 +248,7 @@ static struct rl_qp *alloc_qp(struct rl_context *ctx, const struct rl_qp_attr *a
 	qp->srq = a->srq;
 	qp->type = a->type;
 	qp->transport = a->transport;
-	qp->consumer = rl_faulty_consumer(&verbs_consumer);
+	qp->consumer = &verbs_consumer;
 	promise_caps(qp, a);
 	qp->refs = 1;
 	return qp;

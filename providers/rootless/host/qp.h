@@ -49,7 +49,7 @@ struct rl_consumer {
 	void (*complete)(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe);
 	/* The core has found a fault: IB_EVENT_ number @type. */
 	void (*fault)(struct rl_qp *qp, u32 type);
-	/* The QP was reset, or is destroyed: completes nothing of it any more. No lock. May be NULL. */
+	/* The QP was reset, or is destroyed: nothing of it completes any more. May be NULL. */
 	void (*forget)(struct rl_qp *qp);
 };
 
@@ -128,13 +128,13 @@ void rl_qp_end_connection(struct rl_qp *qp);
 /* Is it connected, or ready to be, and not in error? Any context. */
 bool rl_qp_may_fail(const struct rl_qp *qp);
 /*
- * As an adapter that has found a fault in itself: Terminate, flushes, QP_FATAL. Nothing happens to a
- * QP that may not fail. Context's lock.
+ * As an adapter that has found a fault in itself: Terminate, flushes, QP_FATAL. Nothing happens
+ * to a QP that may not fail. Context's lock.
  */
 void rl_qp_fail(struct rl_qp *qp);
 /*
- * What the peer has done, or has not: the oldest request that it has not acknowledged completes with
- * @status, RETRY_EXC, RNR_RETRY_EXC or REM_OP. The others are flushed. Context's lock.
+ * What the peer has done, or has not: the oldest request that it has not acknowledged completes
+ * with @status, one of those about a peer. The others are flushed. Context's lock.
  */
 void rl_qp_give_up(struct rl_qp *qp, u8 status);
 /* The peer's host is gone: the connection has timed out. Context's lock. */

@@ -44,6 +44,9 @@ int rl_cmd_fault(struct rl_context *ctx, const struct rl_command *c);
 int rl_open_fault(const struct rl_device *d);
 int rl_reg_dmabuf_fault(struct rl_context *ctx, u64 len);
 
+/* A new QP, which has no connection yet: its completions and its SRQ may fail on demand. */
+void rl_qp_may_be_faulty(struct rl_qp *qp);
+
 /* ---- objects by handle ---- */
 
 #define RL_FIND(ctx, type, kind, handle) ({					\

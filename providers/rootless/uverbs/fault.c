@@ -250,7 +250,8 @@ int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 		s.statuses |= BIT_OF(RL_FAULT_PEER_DEAD);
 	s.call = posts[r->post];
 	if (!s.call)
-		return rl_faults_are_about(RL_FAULT_POST_SEND, RL_FAULT_POST_SRQ_RECV) ? 0 : -ENOTTY;
+		return rl_faults_are_about(RL_FAULT_POST_SEND, RL_FAULT_POST_SRQ_RECV) ? 0 :
+										 -ENOTTY;
 	if (r->post == WEFT_RUN_POST_SRQ_RECV)
 		describe_srq(ctx, r->handle, &s);
 	else

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <stdlib.h>
 
-#include "faults/faults.h"
-#include "faulty.h"
+#include "late.h"
 #include "process/clock.h"
 
 struct late {
@@ -11,9 +10,10 @@ struct late {
 	struct weft_cqe cqe;
 };
 
-static const struct rl_consumer *usual_consumer;	/* constant once a QP has been made */
-
-/* ---- late completions ---- */
+static struct late *first_late(struct rl_cq *cq)
+{
+	return list_entry(cq->late.next, struct late, node);
+}
 
 /* CQ's lock. */
 static bool keep_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 delay_ms)
@@ -32,7 +32,7 @@ static bool keep_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 delay_ms
 /* CQ's lock. The first if it is due, or in any case. */
 static struct late *take_late(struct rl_cq *cq, bool due)
 {
-	struct late *l = list_empty(&cq->late) ? NULL : list_entry(cq->late.next, struct late, node);
+	struct late *l = list_empty(&cq->late) ? NULL : first_late(cq);
 
 	if (!l || (due && l->at > rl_now_ms()))
 		return NULL;
@@ -51,12 +51,12 @@ static void wake_for_first(struct rl_cq *cq)
 
 	if (list_empty(&cq->late))
 		return;
-	at = list_entry(cq->late.next, struct late, node)->at;
+	at = first_late(cq)->at;
 	rl_cq_wake_at(cq, min_t(u64, max_t(u64, at, now), now + LOOK_MS));
 }
 
 /* The order of completions is that of the lock. */
-static void release(struct rl_cq *cq, bool due)
+static void release_late(struct rl_cq *cq, bool due)
 {
 	enum weft_cq_push pushed;
 	struct late *l;
@@ -75,13 +75,13 @@ static void release(struct rl_cq *cq, bool due)
 	rl_unlock(&cq->lock);
 }
 
-void rl_faulty_release_due(struct rl_cq *cq)
+void rl_late_release_due(struct rl_cq *cq)
 {
 	if (READ_ONCE(cq->n_late))
-		release(cq, true);
+		release_late(cq, true);
 }
 
-void rl_faulty_drop(struct rl_cq *cq)
+void rl_late_drop(struct rl_cq *cq)
 {
 	struct late *l;
 
@@ -90,7 +90,7 @@ void rl_faulty_drop(struct rl_cq *cq)
 }
 
 /* No more than the CQ has entries for: then, or without memory, they are late no longer. */
-static void complete_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 delay_ms)
+void rl_late_complete(struct rl_cq *cq, const struct weft_cqe *cqe, u32 delay_ms)
 {
 	enum weft_cq_push pushed = WEFT_CQ_QUIET;
 	bool kept = false, waits;
@@ -107,12 +107,12 @@ static void complete_late(struct rl_cq *cq, const struct weft_cqe *cqe, u32 dela
 	if (!waits) {
 		rl_cq_pushed(cq, pushed);
 	} else if (!kept) {
-		release(cq, false);
+		release_late(cq, false);
 		rl_cq_complete(cq, cqe);
 	}
 }
 
-static void forget_qp(struct rl_cq *cq, u32 qpn)
+void rl_late_forget(struct rl_cq *cq, u32 qpn)
 {
 	struct late *l, *next;
 
@@ -124,65 +124,4 @@ static void forget_qp(struct rl_cq *cq, u32 qpn)
 			free(l);
 		}
 	rl_unlock(&cq->lock);
-}
-
-/* ---- the consumer ---- */
-
-static void overflow(struct rl_cq *cq)
-{
-	enum weft_cq_push pushed;
-
-	rl_lock(&cq->lock);
-	pushed = weft_cqc_overflow(&cq->core);
-	rl_unlock(&cq->lock);
-	rl_cq_pushed(cq, pushed);
-}
-
-static void faulty_complete(struct rl_qp *qp, bool recv, const struct weft_cqe *cqe)
-{
-	const struct rl_fault_subject s = {
-		.call = recv ? RL_FAULT_RECV_COMPLETION : RL_FAULT_SEND_COMPLETION,
-		.device = qp->ctx->dev->name, .type = qp->type, .qpn = qp->core.id,
-		.size = cqe->byte_len,
-	};
-	struct rl_cq *cq = recv ? qp->rcq : qp->scq;
-	struct rl_fault fault;
-
-	rl_faults_look(&s, &fault);
-	if (fault.effect == RL_FAULT_CQ)
-		overflow(cq);
-	else
-		complete_late(cq, cqe, fault.delay_ms);
-}
-
-static int faulty_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)
-{
-	return READ_ONCE(qp->srq->failed) ? -1 : usual_consumer->pop(qp, wait, recv);
-}
-
-static void faulty_fault(struct rl_qp *qp, u32 type)
-{
-	usual_consumer->fault(qp, type);
-}
-
-static void faulty_forget(struct rl_qp *qp)
-{
-	forget_qp(qp->scq, qp->core.id);
-	forget_qp(qp->rcq, qp->core.id);
-}
-
-static const struct rl_consumer faulty_consumer = {
-	.pop = faulty_pop,
-	.complete = faulty_complete,
-	.fault = faulty_fault,
-	.forget = faulty_forget,
-};
-
-const struct rl_consumer *rl_faulty_consumer(const struct rl_consumer *usual)
-{
-	if (!rl_faults_are_about(RL_FAULT_SEND_COMPLETION, RL_FAULT_RECV_COMPLETION) &&
-	    !rl_faults_are_about(RL_FAULT_POST_SRQ_RECV, RL_FAULT_POST_SRQ_RECV))
-		return usual;
-	usual_consumer = usual;
-	return &faulty_consumer;
 }
