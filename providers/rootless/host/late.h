@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completions that are late on demand: each waits in its CQ's list. Those after it wait behind it, so
- * they arrive in order, and in a burst. The CQ's lock guards the list. Any lock of a QP may be held.
+ * Completions that are late on demand: each waits in its CQ's list, and so do those after it. They
+ * arrive in order, and in a burst. The CQ's lock guards the list. The caller may hold a QP's lock.
  */
 #ifndef RL_LATE_H
 #define RL_LATE_H
