@@ -101,6 +101,7 @@ static const struct setting {
 	{ "faults", "WEFT_FAULTS", FAULTS, 0, 0, required_argument },
 	{ "fault-seed", "WEFT_FAULT_SEED", NUMBER, 1, UINT32_MAX, required_argument },
 	{ "fault-log", "WEFT_FAULT_LOG", OUTPUT, 0, 0, required_argument },
+	{ "control", "WEFT_CONTROL", SWITCH, 0, 0, no_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "sockets", "WEFT_SOCKETS", RULES, 0, 0, optional_argument },
@@ -135,6 +136,7 @@ static const char usage[] =
 	"  --faults=FILE           calls that fail or are late, by the rules of a file\n"
 	"  --fault-seed=N          which of them, where a rule leaves it to chance\n"
 	"  --fault-log=FILE        each fault, as a rule that repeats it; is appended to\n"
+	"  --control               let weft-ctl list and break what the program has\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"

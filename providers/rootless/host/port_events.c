@@ -41,12 +41,9 @@ static bool has_open_context(void)
 	return false;
 }
 
-static void port_changed(const struct rl_device *d, bool up)
+void rl_port_events_report(const struct rl_device *d, u32 type)
 {
-	const struct ib_uverbs_async_event_desc desc = {
-		.element = RL_PORT,
-		.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR,
-	};
+	const struct ib_uverbs_async_event_desc desc = { .element = RL_PORT, .event_type = type };
 	struct rl_context *ctx;
 
 	pthread_mutex_lock(&events.lock);
@@ -59,6 +56,11 @@ static void port_changed(const struct rl_device *d, bool up)
 		rl_chan_report(ctx->async, ctx, &ctx->ports_read, &desc, sizeof(desc));
 	}
 	pthread_mutex_unlock(&events.lock);
+}
+
+static void port_changed(const struct rl_device *d, bool up)
+{
+	rl_port_events_report(d, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
 void rl_port_events_add(struct rl_context *ctx)

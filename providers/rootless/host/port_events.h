@@ -10,4 +10,7 @@ void rl_port_events_add(struct rl_context *ctx);
 /* Also if it was not added. */
 void rl_port_events_remove(struct rl_context *ctx);
 
+/* Each open context of @d gets an event of IBV_EVENT_ number @type. No lock. */
+void rl_port_events_report(const struct rl_device *d, u32 type);
+
 #endif

@@ -104,6 +104,15 @@ void rl_qp_put(struct rl_qp *qp);
 /* Adds it to the table, with a new number if it has none: 0 or -ENOMEM. */
 int rl_qp_enlist(struct rl_qp *qp);
 void rl_qp_delist(struct rl_qp *qp);
+/* What is told of a QP. */
+struct rl_qp_brief {
+	u32 qpn;
+	const struct rl_device *dev;
+	u8 type;			/* IBV_QPT_ */
+	u8 state;			/* WEFT_VS_ */
+};
+/* From bucket *@at on: how many of @list were filled; *@at is the next bucket, 0 after the last. */
+u32 rl_qp_brief(u32 *at, struct rl_qp_brief *list, u32 most);
 /* From bucket *@at on: the first QP that uses @cq and is not in error; referenced, or NULL. */
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 

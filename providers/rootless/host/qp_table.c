@@ -4,6 +4,7 @@
 #include <sys/random.h>
 
 #include "devices/limits.h"
+#include "kernel/core/verbs.h"
 #include "qp.h"
 
 #define BUCKETS 4096
@@ -93,6 +94,31 @@ void rl_qp_delist(struct rl_qp *qp)
 	hlist_del(&qp->node);
 	table.count--;
 	pthread_mutex_unlock(&table.lock);
+}
+
+static void describe_qp(const struct rl_qp *qp, struct rl_qp_brief *b)
+{
+	*b = (struct rl_qp_brief){
+		.qpn = qp->core.id, .dev = qp->ctx->dev, .type = qp->type,
+		.state = weft_qpc_verbs_state(&qp->core),
+	};
+}
+
+u32 rl_qp_brief(u32 *at, struct rl_qp_brief *list, u32 most)
+{
+	const struct rl_qp *qp;
+	u32 n = 0;
+
+	/* A QP in the table has its context. Of a bucket, what exceeds @most is left out. */
+	pthread_mutex_lock(&table.lock);
+	for (; *at < BUCKETS && n <= most / 2; ++*at)
+		hlist_for_each_entry(qp, &table.bucket[*at], node)
+			if (n < most)
+				describe_qp(qp, &list[n++]);
+	pthread_mutex_unlock(&table.lock);
+	if (*at >= BUCKETS)
+		*at = 0;
+	return n;
 }
 
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at)

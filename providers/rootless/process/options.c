@@ -152,6 +152,7 @@ static void read_all(void)
 	read_bool("WEFT_EXTENSIONS", &opt.extensions);
 	read_bool("WEFT_LARGE_FPDUS", &opt.large_fpdus);
 	read_bool("WEFT_WITH_HARDWARE", &opt.with_hardware);
+	read_bool("WEFT_CONTROL", &opt.control);
 	read_bool("WEFT_STATS", &opt.stats);
 	read_bool("WEFT_TRACE", &opt.trace);
 	option_read_number("WEFT_MPA_REVISION", 0, 2, &rev);

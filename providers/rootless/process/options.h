@@ -27,6 +27,7 @@ struct rl_options {
 	const char *fault_log;		/* WEFT_FAULT_LOG: a file; NULL: the trace */
 	u32 fault_seed;			/* WEFT_FAULT_SEED; 0: the file's */
 	bool with_hardware;		/* WEFT_WITH_HARDWARE=1 */
+	bool control;			/* WEFT_CONTROL=1: serve weft-ctl */
 	bool stats;			/* WEFT_STATS=1: at exit, on stderr */
 	bool trace;			/* WEFT_TRACE=1 */
 };

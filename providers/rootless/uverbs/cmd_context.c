@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "channel.h"
+#include "control/control.h"
 #include "host/port_events.h"
 #include "process/raw.h"
 #include "request.h"
@@ -61,6 +62,7 @@ int rl_cmd_get_context(struct rl_context *ctx, struct rl_command *c)
 	resp->num_comp_vectors = 1;
 	ctx->ready = true;
 	rl_port_events_add(ctx);
+	rl_control_begin();
 	return 0;
 }
 
