@@ -1,205 +1,174 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * weft-ctl: lists and breaks what running programs of this user have under `weft-run --control`.
- * The protocol: docs/control.md.
- */
-#include <dirent.h>
+/* weft-ctl: lists and breaks what running programs of this user have under weft-run --control. */
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
+#include <string.h>
 
-#include "control/place.h"
+#include "weft-control.h"
 
-#define TIMEOUT_S 5
+#define PROCESSES	1024
+#define REQUEST		65000
 
 enum { DONE, FAILED, USAGE = 2 };
 
 static const char usage[] =
-	"weft-ctl [-p PID] list                 devices, QPs and connections\n"
-	"weft-ctl [-p PID] fatal DEVICE         DEVICE_FATAL; each QP of the device fails\n"
-	"weft-ctl [-p PID] error QPN            the QP fails\n"
-	"weft-ctl [-p PID] disconnect QPN       the QP's connection is reset\n";
+	"weft-ctl [-p PID] COMMAND\n"
+	"  list                      devices, QPs and connections\n"
+	"  port DEVICE down|up       PORT_ERR, PORT_ACTIVE; between them nothing is sent or received\n"
+	"  fatal DEVICE              DEVICE_FATAL; each QP of the device fails\n"
+	"  freeze QPN, thaw QPN      between them the QP sends and receives nothing\n"
+	"  error QPN                 the QP fails\n"
+	"  disconnect QPN            the QP's connection is reset\n"
+	"  rate DEVICE|QPN RATE|off  bits per second, with K, M or G\n"
+	"  delay DEVICE|QPN TIME|off how much later octets arrive, in us, ms or s\n"
+	"  faults FILE               the rules of weft-run --faults from now on; -: standard input\n"
+	"Without -p: a list is of all processes; other commands are for all that have the object.\n";
 
-/* ---- one process ---- */
+struct printer {
+	int pid;
+	bool list;
+	char last[256];			/* of a refusal: the reason */
+};
 
-/* Connected to process @pid, or -errno. A socket of a dead process is removed. */
-static int open_process(s32 pid)
+static void print_line(const char *line, void *arg)
 {
-	const struct timeval limit = { .tv_sec = TIMEOUT_S };
-	const struct sockaddr_un any = { .sun_family = AF_UNIX };
-	struct sockaddr_un name;
-	int len = rl_control_name(&name, pid, false), fd, rv;
+	struct printer *p = arg;
 
-	if (len < 0)
-		return len;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) &&
-	    !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) &&
-	    /* The kernel chooses a name, for the reply. */
-	    !bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)) &&
-	    !connect(fd, (const struct sockaddr *)&name, (socklen_t)len))
-		return fd;
-	rv = -errno;
-	if (rv == -ECONNREFUSED)
-		unlink(name.sun_path);
-	close(fd);
-	return rv;
+	snprintf(p->last, sizeof(p->last), "%s", line);
+	if (p->list)
+		printf("%d %s\n", p->pid, line);
 }
 
-/* The reply's length; it ends with a NUL. Or -errno. */
-static int ask(int fd, const char *verb, const char *argument, char reply[RL_CONTROL_REPLY + 1])
-{
-	char text[RL_CONTROL_REQUEST + 1];
-	int len = snprintf(text, sizeof(text), RL_CONTROL_VERSION " %s %s", verb, argument);
-	ssize_t n;
+/* ---- a request ---- */
 
-	if (len < 0 || (size_t)len >= sizeof(text))
-		return -EINVAL;
-	if (send(fd, text, (size_t)len, MSG_NOSIGNAL) != len)
-		return -errno;
-	n = recv(fd, reply, RL_CONTROL_REPLY, 0);
+/* The text of file @name behind "faults"; NULL: it cannot be read. */
+static char *read_rules(const char *name)
+{
+	FILE *f = strcmp(name, "-") ? fopen(name, "re") : stdin;
+	char *text = f ? malloc(REQUEST + 1) : NULL;
+	size_t len;
+
+	if (!text) {
+		fprintf(stderr, "weft-ctl: %s: %s\n", name, strerror(errno));
+		return NULL;
+	}
+	strcpy(text, "faults\n");
+	len = fread(text + 7, 1, REQUEST - 7, f) + 7;
+	if (len == REQUEST || memchr(text, 0, len) || ferror(f)) {
+		fprintf(stderr, "weft-ctl: %s is too long, or is no text\n", name);
+		free(text);
+		text = NULL;
+	} else {
+		text[len] = 0;
+	}
+	if (f != stdin)
+		fclose(f);
+	return text;
+}
+
+static char *join_words(int argc, char **argv)
+{
+	size_t size = 1;
+	char *text;
+	int i;
+
+	for (i = 0; i < argc; i++)
+		size += strlen(argv[i]) + 1;
+	text = calloc(1, size);
+	for (i = 0; text && i < argc; i++) {
+		if (i)
+			strcat(text, " ");
+		strcat(text, argv[i]);
+	}
+	return text;
+}
+
+static char *make_request(int argc, char **argv)
+{
+	return !strcmp(argv[0], "faults") && argc == 2 ? read_rules(argv[1]) :
+							   join_words(argc, argv);
+}
+
+/* ---- processes ---- */
+
+static int run_on(int pid, const char *request, struct printer *p)
+{
+	*p = (struct printer){ .pid = pid, .list = !strcmp(request, "list") };
+	return weft_control(pid, request, print_line, p);
+}
+
+static void complain(int rv, const struct printer *p)
+{
+	fprintf(stderr, "weft-ctl: process %d: %s\n", p->pid,
+		rv > 0 ? p->last : strerror(-rv));
+}
+
+/* A process may end meanwhile. */
+static bool is_gone(int rv)
+{
+	return rv == -ENOENT || rv == -ECONNREFUSED || rv == -ECONNRESET;
+}
+
+static int run_on_all(const char *request)
+{
+	bool list = !strcmp(request, "list"), done = list, failed = false;
+	struct printer p, refusal = { .pid = 0 };
+	pid_t pids[PROCESSES];
+	int n, i, rv;
+
+	n = weft_control_processes(pids, PROCESSES);
 	if (n < 0)
-		return -errno;
-	reply[n] = 0;
-	return (int)n;
-}
-
-/* Prints the reply's lines. *@more: where its next page begins; 0: nowhere. */
-static bool print_reply(s32 pid, char *reply, unsigned int *more)
-{
-	char *line, *rest = reply;
-	bool known = false, good = true;
-
-	*more = 0;
-	while ((line = strsep(&rest, "\n"))) {
-		if (!strcmp(line, RL_CONTROL_VERSION))
-			known = true;
-		else if (!strncmp(line, "error ", 6))
-			good = false, fprintf(stderr, "weft-ctl: process %d: %s\n", pid, line + 6);
-		else if (sscanf(line, "more %u", more) != 1 && *line && strcmp(line, "end"))
-			printf("%d %s\n", pid, line);
-	}
-	return known && good;
-}
-
-static bool run_on(s32 pid, const char *verb, const char *argument)
-{
-	char reply[RL_CONTROL_REPLY + 1], page[16];
-	int fd = open_process(pid), rv = fd;
-	unsigned int more = 0, last;
-	bool good = true;
-
-	while (rv >= 0 && good) {
-		last = more;
-		rv = ask(fd, verb, argument, reply);
-		if (rv < 0)
-			break;
-		good = print_reply(pid, reply, &more);
-		if (more <= last)
-			break;
-		snprintf(page, sizeof(page), "%u", more);
-		argument = page;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (rv < 0)
-		fprintf(stderr, "weft-ctl: process %d: %s\n", pid, strerror(-rv));
-	return rv >= 0 && good;
-}
-
-/* ---- all processes ---- */
-
-static bool is_alive(s32 pid)
-{
-	int fd = open_process(pid);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-/* The next process of @folder that serves; 0: no more. */
-static s32 next_process(DIR *folder)
-{
-	const struct dirent *e;
-	char *end;
-	long pid;
-
-	while ((e = readdir(folder))) {
-		pid = strtol(e->d_name, &end, 10);
-		if (pid > 0 && pid <= INT32_MAX && !*end && is_alive((s32)pid))
-			return (s32)pid;
-	}
-	return 0;
-}
-
-static DIR *open_folder(void)
-{
-	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	int rv = rl_control_folder(path, false);
-	DIR *folder = rv ? NULL : opendir(path);
-
-	if (!folder && rv != -ENOENT)
-		fprintf(stderr, "weft-ctl: %s: %s\n", path, strerror(rv ? -rv : errno));
-	return folder;
-}
-
-static int list_all(void)
-{
-	DIR *folder = open_folder();
-	bool good = true;
-	s32 pid;
-
-	while (folder && (pid = next_process(folder)))
-		good &= run_on(pid, "list", "0");
-	if (folder)
-		closedir(folder);
-	return good ? DONE : FAILED;
-}
-
-/* The only process that serves; 0: none, or several. */
-static s32 only_process(void)
-{
-	DIR *folder = open_folder();
-	s32 pid = folder ? next_process(folder) : 0;
-
-	if (!pid)
+		fprintf(stderr, "weft-ctl: the folder of sockets: %s\n", strerror(-n));
+	if (!n && !list)
 		fprintf(stderr, "weft-ctl: no program runs under weft-run --control\n");
-	else if (next_process(folder))
-		pid = 0, fprintf(stderr, "weft-ctl: several programs run: say which, by -p\n");
-	if (folder)
-		closedir(folder);
-	return pid;
+	for (i = 0; i < n && i < PROCESSES; i++) {
+		rv = run_on(pids[i], request, &p);
+		if (is_gone(rv))
+			continue;
+		done |= !rv;
+		failed |= rv < 0;
+		if (rv < 0)
+			complain(rv, &p);
+		else if (rv)
+			refusal = p;
+	}
+	/* One that has the object is enough. */
+	if (refusal.pid && !done)
+		complain(1, &refusal);
+	return n < 0 || failed || !done ? FAILED : DONE;
 }
 
 int main(int argc, char **argv)
 {
-	bool takes_none;
-	s32 pid = 0;
-	int c;
+	struct printer p;
+	char *request;
+	long pid = 0;
+	int c, rv;
 
 	while ((c = getopt(argc, argv, "+p:h")) != -1) {
-		if (c == 'p')
-			pid = (s32)strtol(optarg, NULL, 10);
 		if (c == 'h')
 			return fputs(usage, stdout) < 0;
-		if (c == '?' || (c == 'p' && pid <= 0))
+		if (c == 'p')
+			pid = strtol(optarg, NULL, 10);
+		if (c == '?' || pid <= 0 || pid > 0x7fffffff)
 			return fputs(usage, stderr), USAGE;
 	}
-	argv += optind;
-	argc -= optind;
-	takes_none = argc && !strcmp(argv[0], "list");
-	if (argc != (takes_none ? 1 : 2))
+	if (optind == argc)
 		return fputs(usage, stderr), USAGE;
-	if (takes_none && !pid)
-		return list_all();
-	if (!pid)
-		pid = only_process();
-	return pid && run_on(pid, argv[0], takes_none ? "0" : argv[1]) ? DONE : FAILED;
+	request = make_request(argc - optind, argv + optind);
+	if (!request)
+		return FAILED;
+	if (!pid) {
+		rv = run_on_all(request);
+	} else {
+		rv = run_on((int)pid, request, &p);
+		if (rv)
+			complain(rv, &p);
+		rv = rv ? FAILED : DONE;
+	}
+	free(request);
+	return rv;
 }

@@ -4,12 +4,15 @@
 #include <stdio.h>
 
 #include "command.h"
+#include "faults/faults.h"
+#include "host/cable.h"
 #include "host/conn.h"
 #include "host/port_events.h"
 #include "host/qp.h"
 #include "kernel/core/verbs.h"
 
-#define BRIEFS 64
+/* Room for the longest line of a list, and for what follows the last QP. */
+#define LINE_ROOM 256
 #define NAME_MAX_LEN (INET6_ADDRSTRLEN + 8)
 
 struct reply {
@@ -69,29 +72,26 @@ static void name_address(const struct sockaddr_storage *a, char name[NAME_MAX_LE
 		snprintf(name, NAME_MAX_LEN, "-");
 }
 
-static void name_connection(u32 qpn, char own[NAME_MAX_LEN], char peer[NAME_MAX_LEN])
+static void name_connection(struct rl_qp *qp, char own[NAME_MAX_LEN], char peer[NAME_MAX_LEN])
 {
+	struct rl_conn *c = rl_conn_of_qp(qp);
 	struct sockaddr_storage a = {}, b = {};
-	struct rl_qp *qp = rl_qp_find(qpn);
-	struct rl_conn *c = qp ? rl_conn_of_qp(qp) : NULL;
 
 	if (c) {
 		if (c->fd >= 0)
-			rl_socket_names(c->fd, &a, &b);
+			rl_conn_names(c, &a, &b);
 		rl_conn_release(c);
 		rl_conn_put(c);
 	}
-	if (qp)
-		rl_qp_put(qp);
 	name_address(&a, own);
 	name_address(&b, peer);
 }
 
-static void list_qp(struct reply *r, const struct rl_qp_brief *b)
+static void list_qp(struct reply *r, struct rl_qp *qp, const struct rl_qp_brief *b)
 {
 	char own[NAME_MAX_LEN], peer[NAME_MAX_LEN];
 
-	name_connection(b->qpn, own, peer);
+	name_connection(qp, own, peer);
 	control_say(r, "qp %u %s %s %s %s %s\n", b->qpn, b->dev->name, type_name(b->type),
 		    state_name(b->state), own, peer);
 }
@@ -105,59 +105,44 @@ static void list_devices(struct reply *r)
 		control_say(r, "device %s %s\n", d->name, d->netdev);
 }
 
-/* One page: what follows is asked for from the number behind "more". */
-static void run_list(struct reply *r, u32 from)
+/* A page: the QPs after number @after, as many as there is room for. */
+static void run_list(struct reply *r, u32 after)
 {
-	struct rl_qp_brief briefs[BRIEFS];
-	u32 n, i;
+	struct rl_qp_brief b = { .qpn = after };
+	struct rl_qp *qp;
 
-	if (!from)
+	if (!after)
 		list_devices(r);
-	n = rl_qp_brief(&from, briefs, BRIEFS);
-	for (i = 0; i < n; i++)
-		list_qp(r, &briefs[i]);
-	if (from)
-		control_say(r, "more %u\n", from);
+	while (RL_CONTROL_REPLY - r->len >= 2 * LINE_ROOM && (qp = rl_qp_next(b.qpn, &b))) {
+		list_qp(r, qp, &b);
+		rl_qp_put(qp);
+	}
+	if (RL_CONTROL_REPLY - r->len < 2 * LINE_ROOM)
+		control_say(r, "more %u\n", b.qpn);
 }
 
 /* ---- what breaks something ---- */
 
+/* Frozen, it could not tell its peer. */
 static void fail_qp(struct rl_qp *qp)
 {
+	rl_cable_set_qp(qp, RL_CABLE_HELD, false);
 	rl_qp_fail(qp);
 	if (weft_qpc_verbs_state(&qp->core) != WEFT_VS_ERR)
 		rl_qp_move(qp, WEFT_VS_ERR);
 }
 
-static bool disconnect_qp(struct rl_qp *qp)
+static int disconnect_qp(struct rl_qp *qp)
 {
 	struct rl_conn *c = rl_conn_of_qp(qp);
 
 	if (!c)
-		return false;
+		return -ENOTCONN;
 	rl_conn_break_off(c);
 	c->step_due = true;
 	rl_conn_unlock(c);
 	rl_conn_put(c);
-	return true;
-}
-
-static void run_on_qp(struct reply *r, const struct rl_control_command *c)
-{
-	struct rl_qp *qp = rl_qp_find(c->number);
-	bool done = true;
-
-	if (!qp) {
-		control_say(r, "error no QP %u\n", c->number);
-		return;
-	}
-	if (c->verb == RL_CONTROL_ERROR)
-		fail_qp(qp);
-	else
-		done = disconnect_qp(qp);
-	rl_qp_put(qp);
-	if (!done)
-		control_say(r, "error QP %u has no connection\n", c->number);
+	return 0;
 }
 
 static const struct rl_device *device_named(const char *name)
@@ -173,46 +158,127 @@ static const struct rl_device *device_named(const char *name)
 
 static void fail_device_qps(const struct rl_device *d)
 {
-	struct rl_qp_brief briefs[BRIEFS];
-	u32 at = 0, n, i;
+	struct rl_qp_brief b = { 0 };
 	struct rl_qp *qp;
 
-	do {
-		n = rl_qp_brief(&at, briefs, BRIEFS);
-		for (i = 0; i < n; i++) {
-			qp = briefs[i].dev == d ? rl_qp_find(briefs[i].qpn) : NULL;
-			if (!qp)
-				continue;
+	while ((qp = rl_qp_next(b.qpn, &b))) {
+		if (b.dev == d)
 			fail_qp(qp);
-			rl_qp_put(qp);
-		}
-	} while (at);
+		rl_qp_put(qp);
+	}
 }
 
-static void run_fatal(struct reply *r, const char *name)
+static int fail_device(const struct rl_device *d)
 {
-	const struct rl_device *d = device_named(name);
-
-	if (!d) {
-		control_say(r, "error no device %s\n", name);
-		return;
-	}
 	rl_port_events_report(d, IBV_EVENT_DEVICE_FATAL);
 	fail_device_qps(d);
+	return 0;
 }
 
-size_t rl_control_run(const char *text, size_t len, char reply[RL_CONTROL_REPLY])
+/* The netdev may be down, too: then it stays down. */
+static int set_port(const struct rl_device *d, bool up)
+{
+	struct rl_port_state before, after;
+	int rv;
+
+	rl_device_read_port(d, &before);
+	rl_device_pull(d, !up);
+	rv = rl_cable_set_device(d, RL_CABLE_HELD, !up);
+	rl_device_read_port(d, &after);
+	if (before.up != after.up)
+		rl_port_events_report(d, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	return rv;
+}
+
+static void say_result(struct reply *r, int rv)
+{
+	switch (rv) {
+	case 0:
+		return;
+	case -ENOTCONN:
+		control_say(r, "error the QP has no connection\n");
+		return;
+	case -EINVAL:
+		control_say(r, "error a UD QP has no connections\n");
+		return;
+	default:
+		control_say(r, "error no memory\n");
+	}
+}
+
+static void run_on_device(struct reply *r, const struct rl_control_command *c)
+{
+	const struct rl_device *d = device_named(c->device);
+
+	if (!d)
+		control_say(r, "error no device %s\n", c->device);
+	else if (c->verb == RL_CONTROL_FATAL)
+		say_result(r, fail_device(d));
+	else if (c->verb == RL_CONTROL_PORT)
+		say_result(r, set_port(d, c->value));
+	else
+		say_result(r, rl_cable_set_device(d, c->verb == RL_CONTROL_RATE ? RL_CABLE_RATE :
+						     RL_CABLE_DELAY, c->value));
+}
+
+static int change_qp(struct rl_qp *qp, const struct rl_control_command *c)
+{
+	switch (c->verb) {
+	case RL_CONTROL_ERROR:
+		fail_qp(qp);
+		return 0;
+	case RL_CONTROL_DISCONNECT:
+		return disconnect_qp(qp);
+	case RL_CONTROL_FREEZE:
+		return rl_cable_set_qp(qp, RL_CABLE_HELD, true);
+	case RL_CONTROL_THAW:
+		return rl_cable_set_qp(qp, RL_CABLE_HELD, false);
+	case RL_CONTROL_RATE:
+		return rl_cable_set_qp(qp, RL_CABLE_RATE, c->value);
+	default:
+		return rl_cable_set_qp(qp, RL_CABLE_DELAY, c->value);
+	}
+}
+
+static void run_on_qp(struct reply *r, const struct rl_control_command *c)
+{
+	struct rl_qp *qp = rl_qp_find(c->qpn);
+
+	if (!qp) {
+		control_say(r, "error no QP %u\n", c->qpn);
+		return;
+	}
+	say_result(r, change_qp(qp, c));
+	rl_qp_put(qp);
+}
+
+static void replace_faults(struct reply *r, const struct rl_control_command *c)
+{
+	struct rl_profile_error e = { 0 };
+
+	if (rl_faults_replace(c->text, c->text_len, &e))
+		return;
+	if (e.line)
+		control_say(r, "error line %u: %s\n", e.line, e.why);
+	else
+		control_say(r, "error %s\n", e.why);
+}
+
+size_t rl_control_run(const char *request, size_t len, char reply[RL_CONTROL_REPLY])
 {
 	struct reply r = { .text = reply };
 	struct rl_control_command c;
+	const char *why = rl_control_parse(&c, request, len);
 
 	control_say(&r, RL_CONTROL_VERSION "\n");
-	if (!rl_control_parse(&c, text, len))
-		control_say(&r, "error no such request\n");
+	if (why)
+		control_say(&r, "error %s\n", why);
 	else if (c.verb == RL_CONTROL_LIST)
-		run_list(&r, c.number);
-	else if (c.verb == RL_CONTROL_FATAL)
-		run_fatal(&r, c.device);
+		run_list(&r, c.qpn);
+	else if (c.verb == RL_CONTROL_FAULTS)
+		replace_faults(&r, &c);
+	else if (*c.device)
+		run_on_device(&r, &c);
 	else
 		run_on_qp(&r, &c);
 	control_say(&r, "end\n");

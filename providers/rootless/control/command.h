@@ -6,18 +6,27 @@
 #include "devices/profile.h"
 #include "place.h"
 
-enum rl_control_verb { RL_CONTROL_LIST, RL_CONTROL_FATAL, RL_CONTROL_ERROR, RL_CONTROL_DISCONNECT };
+enum rl_control_verb {
+	RL_CONTROL_LIST, RL_CONTROL_FATAL, RL_CONTROL_ERROR, RL_CONTROL_DISCONNECT,
+	RL_CONTROL_FREEZE, RL_CONTROL_THAW, RL_CONTROL_PORT, RL_CONTROL_RATE, RL_CONTROL_DELAY,
+	RL_CONTROL_FAULTS,
+	RL_CONTROL_VERBS
+};
 
 struct rl_control_command {
 	enum rl_control_verb verb;
-	u32 number;			/* LIST: where to begin; ERROR, DISCONNECT: a QPN */
-	char device[RL_PROFILE_NAMES];	/* FATAL */
+	/* Its object: a device, a QP, or neither. */
+	char device[RL_PROFILE_NAMES];	/* "": none */
+	u32 qpn;			/* LIST: after this one */
+	u64 value;			/* PORT: up; RATE: bits per second; DELAY: microseconds */
+	const char *text;		/* FAULTS: the rules; @text_len octets of the request */
+	size_t text_len;
 };
 
-/* @text has @len octets, and ends with none in particular. False: *@c is undefined. */
-bool rl_control_parse(struct rl_control_command *c, const char *text, size_t len);
+/* Reads a request of @len octets: NULL, or why it is none; then *@c is undefined. */
+const char *rl_control_parse(struct rl_control_command *c, const char *request, size_t len);
 
-/* Carries out the request in @text: the length of the reply. No lock. */
-size_t rl_control_run(const char *text, size_t len, char reply[RL_CONTROL_REPLY]);
+/* Carries out the request: the length of the reply. No lock. */
+size_t rl_control_run(const char *request, size_t len, char reply[RL_CONTROL_REPLY]);
 
 #endif

@@ -2,66 +2,176 @@
 #include <stdio.h>
 
 #include "command.h"
+#include "host/cable_limits.h"
+
+#define QPN_MAX		0xffffff
+#define WORDS		4
+/* What a request may be about. */
+enum { ON_DEVICE = 1, ON_QP = 2, ON_ANY = ON_DEVICE | ON_QP };
+
+/* The value of @word; false: it is none. */
+typedef bool read_value(const char *word, u64 *value);
+
+/* A whole number, at most @max. *@rest is what follows it. */
+static bool read_number(const char *word, u64 max, u64 *n, const char **rest)
+{
+	const char *s = word;
+
+	for (*n = 0; *s >= '0' && *s <= '9'; s++) {
+		*n = *n * 10 + (u64)(*s - '0');
+		if (*n > max)
+			return false;
+	}
+	*rest = s;
+	return s != word;
+}
+
+struct unit {
+	const char *name;
+	u64 factor;
+};
+
+/* A number with a unit, or "off", which is 0. */
+static bool read_amount(const char *word, const struct unit *units, u64 max, u64 *value)
+{
+	const char *rest;
+
+	*value = 0;
+	if (!strcmp(word, "off"))
+		return true;
+	if (!read_number(word, max, value, &rest) || !*value)
+		return false;
+	for (; units->name; units++) {
+		if (strcmp(rest, units->name))
+			continue;
+		if (*value > max / units->factor)
+			return false;
+		*value *= units->factor;
+		return true;
+	}
+	return false;
+}
+
+static bool read_rate(const char *word, u64 *value)
+{
+	static const struct unit units[] = {
+		{ "", 1 }, { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 }, { NULL },
+	};
+
+	return read_amount(word, units, RL_CABLE_MAX_BPS, value) &&
+	       (!*value || *value >= RL_CABLE_MIN_BPS);
+}
+
+static bool read_delay(const char *word, u64 *value)
+{
+	static const struct unit units[] = {
+		{ "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL },
+	};
+
+	return read_amount(word, units, RL_CABLE_MAX_DELAY_US, value);
+}
+
+static bool read_direction(const char *word, u64 *up)
+{
+	*up = !strcmp(word, "up");
+	return *up || !strcmp(word, "down");
+}
 
 static const struct {
 	const char *name;
-	enum rl_control_verb verb;
-} verbs[] = {
-	{ "list", RL_CONTROL_LIST },
-	{ "fatal", RL_CONTROL_FATAL },
-	{ "error", RL_CONTROL_ERROR },
-	{ "disconnect", RL_CONTROL_DISCONNECT },
+	u32 on;				/* 0: nothing */
+	read_value *value;		/* NULL: it has none */
+} verbs[RL_CONTROL_VERBS] = {
+	[RL_CONTROL_LIST]	= { "list", ON_QP },
+	[RL_CONTROL_FATAL]	= { "fatal", ON_DEVICE },
+	[RL_CONTROL_ERROR]	= { "error", ON_QP },
+	[RL_CONTROL_DISCONNECT]	= { "disconnect", ON_QP },
+	[RL_CONTROL_FREEZE]	= { "freeze", ON_QP },
+	[RL_CONTROL_THAW]	= { "thaw", ON_QP },
+	[RL_CONTROL_PORT]	= { "port", ON_DEVICE, read_direction },
+	[RL_CONTROL_RATE]	= { "rate", ON_ANY, read_rate },
+	[RL_CONTROL_DELAY]	= { "delay", ON_ANY, read_delay },
+	[RL_CONTROL_FAULTS]	= { "faults", 0 },
 };
 
-static bool control_read_number(const char *s, u32 *v)
+/* A number is a QP's. */
+static const char *read_object(struct rl_control_command *c, u32 on, const char *word)
 {
-	u64 n = 0;
+	const char *rest;
+	u64 n;
 
-	if (!*s)
-		return false;
-	for (; *s; s++) {
-		if (*s < '0' || *s > '9')
-			return false;
-		n = n * 10 + (u64)(*s - '0');
-		if (n > 0xffffff)
-			return false;
+	if (*word >= '0' && *word <= '9') {
+		if (!(on & ON_QP) || !read_number(word, QPN_MAX, &n, &rest) || *rest)
+			return "the number is wrong";
+		c->qpn = (u32)n;
+		return NULL;
 	}
-	*v = (u32)n;
-	return true;
+	if (!(on & ON_DEVICE) || !*word || strlen(word) >= sizeof(c->device))
+		return on & ON_DEVICE ? "the device's name is wrong" : "a QP's number is missing";
+	strcpy(c->device, word);
+	return NULL;
 }
 
-static bool control_read_argument(struct rl_control_command *c, const char *s)
+static const char *read_words(struct rl_control_command *c, char *words[WORDS], u32 n)
 {
-	if (c->verb != RL_CONTROL_FATAL)
-		return control_read_number(s, &c->number);
-	if (!*s || strlen(s) >= sizeof(c->device))
-		return false;
-	strcpy(c->device, s);
-	return true;
+	const char *why;
+	u32 on;
+
+	for (c->verb = 0; c->verb < RL_CONTROL_VERBS; c->verb++)
+		if (!strcmp(words[0], verbs[c->verb].name))
+			break;
+	if (c->verb == RL_CONTROL_VERBS)
+		return "there is no such command";
+	on = verbs[c->verb].on;
+	if (n != 1u + !!on + !!verbs[c->verb].value)
+		return "the command has other arguments";
+	why = on ? read_object(c, on, words[1]) : NULL;
+	if (!why && verbs[c->verb].value && !verbs[c->verb].value(words[2], &c->value))
+		why = "the value is wrong";
+	return why;
 }
 
-bool rl_control_parse(struct rl_control_command *c, const char *text, size_t len)
+/* Words of @line, divided by one blank each; 0: too many. */
+static u32 split(char *line, char *words[WORDS])
+{
+	u32 n = 0;
+
+	for (; line; n++) {
+		if (n == WORDS)
+			return 0;
+		words[n] = line;
+		line = strchr(line, ' ');
+		if (line)
+			*line++ = 0;
+	}
+	return n;
+}
+
+const char *rl_control_parse(struct rl_control_command *c, const char *request, size_t len)
 {
 	static const char version[] = RL_CONTROL_VERSION " ";
-	char line[RL_CONTROL_REQUEST + 1], *argument;
-	u32 i;
+	const char *end = memchr(request, '\n', len);
+	size_t line_len = end ? (size_t)(end - request) : len;
+	char line[RL_CONTROL_LINE + 1], *words[WORDS] = { NULL };
+	const char *why;
+	u32 n;
 
-	if (len > RL_CONTROL_REQUEST || memchr(text, 0, len))
-		return false;
-	memcpy(line, text, len);
-	line[len] = 0;
+	*c = (struct rl_control_command){};
+	if (len > RL_CONTROL_REQUEST || line_len > RL_CONTROL_LINE || memchr(request, 0, len))
+		return "the request is too long, or has a NUL";
+	memcpy(line, request, line_len);
+	line[line_len] = 0;
 	if (strncmp(line, version, sizeof(version) - 1))
-		return false;
-	argument = strchr(line + sizeof(version) - 1, ' ');
-	if (!argument)
-		return false;
-	*argument++ = 0;
-	memset(c, 0, sizeof(*c));
-	for (i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (strcmp(line + sizeof(version) - 1, verbs[i].name))
-			continue;
-		c->verb = verbs[i].verb;
-		return control_read_argument(c, argument);
+		return "this is " RL_CONTROL_VERSION;
+	n = split(line + sizeof(version) - 1, words);
+	why = n ? read_words(c, words, n) : "the command has other arguments";
+	if (why)
+		return why;
+	if (!end != (c->verb != RL_CONTROL_FAULTS))
+		return "only the command faults has a text";
+	if (end) {
+		c->text = end + 1;
+		c->text_len = len - line_len - 1;
 	}
-	return false;
+	return NULL;
 }

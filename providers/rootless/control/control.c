@@ -79,7 +79,8 @@ static bool is_of_this_user(const struct msghdr *m)
 /* False: there is none. A reply that its client has no room for is lost. */
 static bool serve_one(struct control *c)
 {
-	char text[RL_CONTROL_REQUEST + 1], reply[RL_CONTROL_REPLY];
+	/* The progress thread's alone. */
+	static char text[RL_CONTROL_REQUEST + 1], reply[RL_CONTROL_REPLY];
 	/* No room for descriptors: the kernel installs none. */
 	char about[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
 	struct iovec iov = { .iov_base = text, .iov_len = sizeof(text) };

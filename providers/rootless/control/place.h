@@ -12,7 +12,8 @@
 #include "process/port.h"
 
 #define RL_CONTROL_VERSION	"weft-control 1"
-#define RL_CONTROL_REQUEST	256	/* octets of the longest request */
+#define RL_CONTROL_LINE		256	/* octets of the longest request, without a text */
+#define RL_CONTROL_REQUEST	65536	/* with one */
 #define RL_CONTROL_REPLY	16384	/* of the longest reply */
 
 /*

@@ -47,6 +47,7 @@ static struct {
 static struct {
 	u32 mtu;
 	u8 ib_mtu;
+	bool pulled;
 } ports[RL_DEVICES];
 
 static const struct rl_rail *rail_of(const struct rl_device *d)
@@ -440,10 +441,20 @@ void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s)
 
 	rl_link_read(d->netdev, &l);
 	keep_link(d, &l);
-	s->up = l.up;
+	s->up = l.up && !READ_ONCE(ports[d->index].pulled);
 	s->mtu = ib_mtu_of(p, l.mtu);
 	s->rate = p->active_mbps ? rl_rate_of(p->active_mbps, p->active_width) :
 				   rl_rate_of(l.mbps ? l.mbps : DEFAULT_MBPS, 0);
+}
+
+void rl_device_pull(const struct rl_device *d, bool pulled)
+{
+	WRITE_ONCE(ports[d->index].pulled, pulled);
+}
+
+bool rl_device_is_pulled(const struct rl_device *d)
+{
+	return READ_ONCE(ports[d->index].pulled);
 }
 
 u32 rl_device_mtu(const struct rl_device *d)

@@ -72,6 +72,9 @@ struct rl_port_state {
 
 /* Asks the netdev. What is read by the functions below is as new, too. */
 void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s);
+/* The port is down, whatever its netdev is: for weft-ctl. */
+void rl_device_pull(const struct rl_device *d, bool pulled);
+bool rl_device_is_pulled(const struct rl_device *d);
 /* The netdev's MTU when it was last asked. */
 u32 rl_device_mtu(const struct rl_device *d);
 /*

@@ -25,9 +25,12 @@ static void faults_load(void)
 	const struct rl_options *o = rl_options();
 	struct rl_profile_error e = { 0 };
 	size_t len = 0;
-	char *text = rl_profile_read(o->faults, &len, &e);
+	char *text;
 
 	faults.begun_ms = rl_now_ms();
+	if (!o->faults)
+		return;
+	text = rl_profile_read(o->faults, &len, &e);
 	if (!text || !rl_faults_parse(&faults.rules, text, len, &e)) {
 		faults.rules.n = 0;
 		if (e.line)
@@ -111,7 +114,11 @@ int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault)
 
 	fault = fault ? fault : &own;
 	rl_gate_once(&faults.once, faults_load);
-	if (faults.rules.by_thread)
+	if (!READ_ONCE(faults.rules.n)) {
+		*fault = (struct rl_fault){ 0 };
+		return 0;
+	}
+	if (READ_ONCE(faults.rules.by_thread))
 		named.thread = thread_name(name);
 	rl_faults_look(&named, fault);
 	wait_ms(fault->delay_ms);
@@ -124,9 +131,32 @@ bool rl_faults_are_about(enum rl_fault_call first, enum rl_fault_call last)
 
 	if (!rl_faults_are_on())
 		return false;
+	/* Rules about them may come. */
+	if (rl_options()->control)
+		return true;
 	rl_gate_once(&faults.once, faults_load);
 	for (r = faults.rules.rules; r < faults.rules.rules + faults.rules.n; r++)
 		if (r->call >= first && r->call <= last)
 			return true;
 	return false;
+}
+
+bool rl_faults_replace(const char *text, size_t len, struct rl_profile_error *e)
+{
+	struct rl_faults *rules = malloc(sizeof(*rules));
+	bool good;
+
+	*e = (struct rl_profile_error){ .why = "no memory" };
+	if (!rules)
+		return false;
+	rl_gate_once(&faults.once, faults_load);
+	good = rl_faults_parse(rules, text, len, e);
+	if (good) {
+		rl_lock(&faults.lock);
+		faults.rules = *rules;
+		faults.begun_ms = rl_now_ms();
+		rl_unlock(&faults.lock);
+	}
+	free(rules);
+	return good;
 }

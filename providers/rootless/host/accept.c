@@ -4,6 +4,7 @@
 
 #include "accept.h"
 #include "budget.h"
+#include "cable.h"
 #include "process/file.h"
 #include "process/raw.h"
 
@@ -104,6 +105,7 @@ static void acceptor_adopt(struct rl_acceptor *a, int fd)
 		weft_link_await_request(&c->link, rl_now_ms());
 		/* The progress thread reads a Request that is already there. */
 		rl_conn_watch(c);
+		rl_cable_update(c);
 	} else {
 		rl_conn_abandon(c);
 	}

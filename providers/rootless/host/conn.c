@@ -4,6 +4,7 @@
 
 #include "accept.h"
 #include "budget.h"
+#include "cable.h"
 #include "conn.h"
 #include "process/file.h"
 #include "process/guard.h"
@@ -34,15 +35,18 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 	rl_watch_init(&c->watch, &conn_watch_ops);
 	c->dev = dev;
 	c->ulp = ulp;
-	c->fd = fd;
+	c->fd = c->send_fd = fd;
+	c->retry_ms = ulp->retry_ms;
 	c->kept_fd = -1;
 	c->connecting = initiator;
 	c->owner = getpid();
 	rl_conn_set_up_socket(c);
 	weft_link_init(&c->link, initiator);
 	rl_lock(&c->lock);
-	if (!rl_watch_begin(&c->watch))
+	if (!rl_watch_begin(&c->watch)) {
+		rl_cable_update(c);
 		return c;
+	}
 	rl_conn_close(c);
 	rl_unlock(&c->lock);
 	rl_conn_put(c);
@@ -134,7 +138,7 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 	/* The peer may keep its end. */
 	if (acts & WEFT_ACT_ENDED && c->link.state == WEFT_LINK_CLOSING && c->fd >= 0)
 		rl_budget_enter(c);
-	if (acts & WEFT_ACT_SHUT && c->fd >= 0)
+	if (acts & WEFT_ACT_SHUT && c->fd >= 0 && !rl_cable_shut(c))
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)
 		conn_die(c);

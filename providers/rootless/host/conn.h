@@ -5,8 +5,8 @@
  * done: sends, and steps of the link.
  *
  * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its
- * QP), doorbell.c and drain.c (waiting for the peer), accept.c (listeners), budget.c (connections
- * that no program has), host.c (core/host.h).
+ * QP), doorbell.c and drain.c (waiting for the peer), cable.c (what weft-ctl does to its octets),
+ * accept.c (listeners), budget.c (connections that no program has), host.c (core/host.h).
  *
  * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
@@ -24,6 +24,7 @@
 
 struct rl_qp;
 struct rl_cq;
+struct rl_cable;
 
 struct rl_acceptor;
 struct rl_conn;
@@ -96,6 +97,9 @@ struct rl_conn {
 	bool charged;			/* the same: it counts with those below the soft limit */
 	struct rl_qp *qp;		/* link.qp is its core; referenced */
 	int fd;				/* hidden; -1: released */
+	int send_fd;			/* the same; -1, too: sends go through the cable */
+	struct rl_cable *cable;		/* cable.h; NULL: the usual case */
+	u32 retry_ms;			/* the ULP's, or the cable's */
 	int kept_fd;			/* what fd was, open until the connection is freed; or -1 */
 	bool keeps_fd;			/* the ULP's: rl_conn_close() does not close it */
 	int error;			/* why TCP ended or did not connect: -errno, or 0 */
@@ -220,6 +224,8 @@ void rl_conn_drop_rest(struct rl_conn *c);
 void rl_conn_finish_connect(struct rl_conn *c);
 /* For core/host.h. */
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
+/* The same for the cable: to TCP. */
+s32 rl_conn_send_now(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
 u32 rl_conn_mss(struct rl_conn *c);
 /* Closes: with RST unless both sides have sent FIN. */
 void rl_conn_close(struct rl_conn *c);

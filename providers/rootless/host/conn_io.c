@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "cable.h"
 #include "conn.h"
 #include "kernel/core/alive.h"
 #include "process/file.h"
@@ -265,20 +266,19 @@ static_assert(sizeof(struct weft_iov) == sizeof(struct iovec) &&
 	      offsetof(struct weft_iov, len) == offsetof(struct iovec, iov_len),
 	      "a batch's list is sendmsg()'s");
 
-s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+static inline s32 send_now(struct rl_conn *c, int fd, const struct weft_iov *iov, u32 niov,
+			   u32 flags)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = niov };
 	int how = MSG_DONTWAIT | MSG_NOSIGNAL;
 	long n;
 
-	if (c->fd < 0)
-		return -ECONNRESET;
 	how |= flags & WEFT_SEND_EOR ? MSG_EOR : flags & WEFT_SEND_MORE ? MSG_MORE : 0;
 	c->full = false;
 	/* For one piece the kernel need not read a list. */
 	do
-		n = niov == 1 ? rl_raw(SYS_sendto, c->fd, iov->base, iov->len, how, NULL, 0)
-			      : rl_raw(SYS_sendmsg, c->fd, &m, how);
+		n = niov == 1 ? rl_raw(SYS_sendto, fd, iov->base, iov->len, how, NULL, 0)
+			      : rl_raw(SYS_sendmsg, fd, &m, how);
 	while (n == -EINTR);
 	rl_count(RL_TX_CALLS, 1);
 	if (n >= 0)
@@ -295,6 +295,18 @@ s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 fl
 	/* The step reads first what the peer sent before it closed. */
 	c->step_due = true;
 	return n;
+}
+
+s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+{
+	if (unlikely(c->send_fd < 0))
+		return rl_cable_send(c, iov, niov, flags);
+	return send_now(c, c->send_fd, iov, niov, flags);
+}
+
+noinline s32 rl_conn_send_now(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+{
+	return send_now(c, c->fd, iov, niov, flags);
 }
 
 /* ---- waiting, and the end ---- */
@@ -391,6 +403,7 @@ void rl_conn_close(struct rl_conn *c)
 
 	if (c->fd < 0)
 		return;
+	rl_cable_end(c);
 	rl_conn_leave_poller(c);
 	/* RST: a child of fork() may hold the socket, too, so that close() sends nothing. */
 	if (!c->left && (!c->link.shut || !c->fin)) {

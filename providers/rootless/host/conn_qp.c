@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* A connection and its QP: binding and release. */
+#include "cable.h"
 #include "conn.h"
 #include "qp.h"
 
@@ -18,6 +19,8 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp)
 		rv = 0;
 	}
 	rl_unlock(&qp->lock);
+	if (!rv)
+		rl_cable_update(c);
 	return rv;
 }
 
@@ -33,6 +36,7 @@ void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir)
 	heir->qp = qp;
 	c->qp = NULL;
 	rl_watch_put(&c->watch);
+	rl_cable_update(heir);
 }
 
 static void stop_lingering(struct rl_conn *c)
@@ -61,6 +65,8 @@ void rl_conn_release_qp(struct rl_conn *c)
 	rl_lock(&qp->lock);
 	qp->conn = NULL;
 	rl_unlock(&qp->lock);
+	/* A frozen QP's end is not held up. */
+	rl_cable_update(c);
 	rl_qp_put(qp);
 	rl_watch_put(&c->watch);
 }

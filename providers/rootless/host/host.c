@@ -210,8 +210,13 @@ void weft_host_await_room(struct weft_link *l)
 
 	c->full = true;
 	c->events &= ~EPOLLOUT;
-	if (c->ulp->retry_ms)
-		c->linger_until = rl_now_ms() + c->ulp->retry_ms;
+	if (!c->retry_ms)
+		return;
+	/* The cable has a clock of its own. */
+	if (c->cable)
+		c->full = false;
+	else
+		c->linger_until = rl_now_ms() + c->retry_ms;
 }
 
 void *weft_host_lend_batch(struct weft_link *l, u32 *size)

@@ -60,6 +60,9 @@ void rl_port_events_report(const struct rl_device *d, u32 type)
 
 static void port_changed(const struct rl_device *d, bool up)
 {
+	/* For its programs it stays down. */
+	if (rl_device_is_pulled(d))
+		return;
 	rl_port_events_report(d, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 

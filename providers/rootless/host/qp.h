@@ -22,6 +22,7 @@
 
 struct rl_conn;
 struct rl_byhand_qp;
+struct rl_cable_cfg;
 struct rl_qp;
 struct rl_ud;
 
@@ -68,6 +69,7 @@ struct rl_qp {
 	u32 refs;			/* atomic */
 	struct rl_lock lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
+	struct rl_cable_cfg *cable;	/* lock; cable.h; NULL: nothing was asked; freed with the QP */
 	bool gone;			/* lock: it is being destroyed */
 	struct weft_qpc core;
 	struct rl_ring sq, rq;
@@ -104,15 +106,18 @@ void rl_qp_put(struct rl_qp *qp);
 /* Adds it to the table, with a new number if it has none: 0 or -ENOMEM. */
 int rl_qp_enlist(struct rl_qp *qp);
 void rl_qp_delist(struct rl_qp *qp);
-/* What is told of a QP. */
+/* A QP, for a list. */
 struct rl_qp_brief {
 	u32 qpn;
 	const struct rl_device *dev;
 	u8 type;			/* IBV_QPT_ */
 	u8 state;			/* WEFT_VS_ */
 };
-/* From bucket *@at on: how many of @list were filled; *@at is the next bucket, 0 after the last. */
-u32 rl_qp_brief(u32 *at, struct rl_qp_brief *list, u32 most);
+/*
+ * The next QP after number @after (0: the first), in an order of the table's own: referenced, and
+ * *@b describes it; NULL after the last.
+ */
+struct rl_qp *rl_qp_next(u32 after, struct rl_qp_brief *b);
 /* From bucket *@at on: the first QP that uses @cq and is not in error; referenced, or NULL. */
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
 

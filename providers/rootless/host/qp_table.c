@@ -38,6 +38,7 @@ void rl_qp_put(struct rl_qp *qp)
 	if (__atomic_sub_fetch(&qp->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	free(qp->ud);
+	free(qp->cable);
 	free(qp);
 }
 
@@ -96,29 +97,37 @@ void rl_qp_delist(struct rl_qp *qp)
 	pthread_mutex_unlock(&table.lock);
 }
 
-static void describe_qp(const struct rl_qp *qp, struct rl_qp_brief *b)
+/* In the order of buckets, then of numbers. The table's lock. */
+static struct rl_qp *qp_after(u32 qpn)
 {
-	*b = (struct rl_qp_brief){
-		.qpn = qp->core.id, .dev = qp->ctx->dev, .type = qp->type,
-		.state = weft_qpc_verbs_state(&qp->core),
-	};
+	struct rl_qp *qp, *next = NULL;
+	u32 at;
+
+	for (at = qpn % BUCKETS; at < BUCKETS && !next; at++) {
+		hlist_for_each_entry(qp, &table.bucket[at], node)
+			if (qp->core.id > qpn && (!next || qp->core.id < next->core.id))
+				next = qp;
+		qpn = 0;
+	}
+	return next;
 }
 
-u32 rl_qp_brief(u32 *at, struct rl_qp_brief *list, u32 most)
+struct rl_qp *rl_qp_next(u32 after, struct rl_qp_brief *b)
 {
-	const struct rl_qp *qp;
-	u32 n = 0;
+	struct rl_qp *qp;
 
-	/* A QP in the table has its context. Of a bucket, what exceeds @most is left out. */
 	pthread_mutex_lock(&table.lock);
-	for (; *at < BUCKETS && n <= most / 2; ++*at)
-		hlist_for_each_entry(qp, &table.bucket[*at], node)
-			if (n < most)
-				describe_qp(qp, &list[n++]);
+	qp = qp_after(after);
+	if (qp) {
+		rl_qp_get(qp);
+		/* A QP in the table has its context. */
+		*b = (struct rl_qp_brief){
+			.qpn = qp->core.id, .dev = qp->ctx->dev, .type = qp->type,
+			.state = (u8)weft_qpc_verbs_state(&qp->core),
+		};
+	}
 	pthread_mutex_unlock(&table.lock);
-	if (*at >= BUCKETS)
-		*at = 0;
-	return n;
+	return qp;
 }
 
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at)

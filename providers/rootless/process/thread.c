@@ -539,6 +539,22 @@ static struct rl_watch *watch_from(u32 *at)
 	return w;
 }
 
+void rl_thread_each(void (*visit)(struct rl_watch *w, void *arg), void *arg)
+{
+	struct rl_watch *w;
+	u32 at = 1;
+
+	while ((w = watch_from(&at))) {
+		visit(w, arg);
+		rl_watch_put(w);
+	}
+}
+
+static void revive(struct rl_watch *w, void *arg)
+{
+	w->ops->revive(w);
+}
+
 /*
  * A signal handler may end the process in the middle of a call of ours: takes no lock that it would
  * wait for.
@@ -564,9 +580,6 @@ void rl_thread_at_exit(void (*look)(struct rl_watch *w))
 
 void rl_thread_revive(const struct rl_file *f)
 {
-	struct rl_watch *w;
-	u32 at = 1;
-
 	if (likely(!rl_file_is_inherited(f)))
 		return;
 	rl_fd_adopt();
@@ -575,9 +588,6 @@ void rl_thread_revive(const struct rl_file *f)
 	pthread_mutex_lock(&t.lock);
 	restart_clocks();
 	pthread_mutex_unlock(&t.lock);
-	while ((w = watch_from(&at))) {
-		w->ops->revive(w);
-		rl_watch_put(w);
-	}
+	rl_thread_each(revive, NULL);
 	wake_thread();
 }

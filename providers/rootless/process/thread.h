@@ -106,6 +106,9 @@ void rl_thread_do(void (*job)(void), u64 until);
 /* The process ends: calls @look for each watch, including those that a child inherited. */
 void rl_thread_at_exit(void (*look)(struct rl_watch *w));
 
+/* Calls @visit for each watch, without a lock. */
+void rl_thread_each(void (*visit)(struct rl_watch *w, void *arg), void *arg);
+
 /*
  * The program uses @f: if it was opened before a fork(), this process takes over what it inherited.
  */

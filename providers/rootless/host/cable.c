@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <linux/filter.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "cable.h"
+#include "process/options.h"
+#include "process/raw.h"
+#include "qp.h"
+
+/* A sender may be so far ahead of the link; the progress thread's clock has milliseconds. */
+#define AHEAD_NS	2000000ull
+/* A sender that was woken so late makes up for it. */
+#define LATE_NS		50000000ull
+#define PIECE_MIN	1448
+/* There is no waiting for TCP's room or for memory: retry. */
+#define RETRY_MS	1
+/* Octets under way by a delay: a connection's, and the process's. */
+#define UNDER_WAY_MAX	(16u << 20)
+#define ALL_UNDER_WAY_MAX (64u << 20)
+#define PIECES_MAX	64
+#define NEVER		(~0ull / 2)
+
+/* Octets that arrive later. */
+struct parcel {
+	struct list_head node;
+	u64 due_ns;
+	u32 off, len;
+	u8 data[];
+};
+
+struct rl_cable {
+	struct rl_watch watch;		/* first: the references, and the time */
+	struct rl_conn *c;		/* referenced */
+
+	/* the connection's lock */
+	bool held, paced;
+	u32 delay_us;
+	struct list_head parcels;
+	u32 under_way;			/* octets in parcels */
+	u64 retry_ms;			/* a send waits until then; 0: none */
+	bool shut_due;
+};
+
+static struct {
+	struct rl_lock lock;		/* a leaf */
+	struct rl_cable_cfg devices[RL_DEVICES];
+	bool used;			/* atomic: something was ever configured */
+	u32 under_way;			/* atomic: octets of all parcels */
+} cables;
+
+/* ---- the configuration ---- */
+
+/* Of QPs: their lock, inside the connection's. */
+static void read_qp_cfg(const struct rl_conn *c, struct rl_cable_cfg *cfg)
+{
+	*cfg = (struct rl_cable_cfg){};
+	if (!c->qp)
+		return;
+	rl_lock(&c->qp->lock);
+	if (c->qp->cable)
+		*cfg = *c->qp->cable;
+	rl_unlock(&c->qp->lock);
+}
+
+static void read_device_cfg(const struct rl_device *d, struct rl_cable_cfg *cfg)
+{
+	*cfg = (struct rl_cable_cfg){};
+	if (!d)
+		return;
+	rl_lock(&cables.lock);
+	*cfg = cables.devices[d->index];
+	rl_unlock(&cables.lock);
+}
+
+static void change_cfg(struct rl_cable_cfg *cfg, enum rl_cable_what what, u64 value)
+{
+	switch (what) {
+	case RL_CABLE_HELD:
+		cfg->held = value;
+		break;
+	case RL_CABLE_RATE:
+		cfg->bps = value;
+		cfg->pace = (struct rl_pace){};
+		break;
+	case RL_CABLE_DELAY:
+		cfg->delay_us = (u32)value;
+		break;
+	}
+}
+
+/* ---- the rate ---- */
+
+/* How many of @len octets the link takes now; 0: *@at is when it takes some. */
+static u32 grant(struct rl_cable_cfg *cfg, u32 len, u64 now, u64 *at)
+{
+	struct rl_pace *p = &cfg->pace;
+	u64 room;
+
+	if (!cfg->bps)
+		return len;
+	p->free_ns = max_t(u64, p->free_ns, p->awaited ? now - LATE_NS : now);
+	if (p->free_ns >= now + AHEAD_NS) {
+		p->awaited = true;
+		*at = max_t(u64, *at, p->free_ns - AHEAD_NS);
+		return 0;
+	}
+	room = (now + AHEAD_NS - p->free_ns) * (cfg->bps / 8) / 1000000000;
+	room = max_t(u64, room, PIECE_MIN);
+	p->awaited = room < len || (p->awaited && p->free_ns > now);
+	return (u32)min_t(u64, len, room);
+}
+
+static void charge(struct rl_cable_cfg *cfg, u32 n)
+{
+	if (cfg->bps)
+		cfg->pace.free_ns += n * 8000000000ull / cfg->bps;
+}
+
+static u32 grant_all(struct rl_conn *c, u32 len, u64 now, u64 *at)
+{
+	if (c->qp) {
+		rl_lock(&c->qp->lock);
+		if (c->qp->cable)
+			len = grant(c->qp->cable, len, now, at);
+		rl_unlock(&c->qp->lock);
+	}
+	if (c->dev && len) {
+		rl_lock(&cables.lock);
+		len = grant(&cables.devices[c->dev->index], len, now, at);
+		rl_unlock(&cables.lock);
+	}
+	return len;
+}
+
+static void charge_all(struct rl_conn *c, u32 n)
+{
+	if (c->qp) {
+		rl_lock(&c->qp->lock);
+		if (c->qp->cable)
+			charge(c->qp->cable, n);
+		rl_unlock(&c->qp->lock);
+	}
+	if (c->dev) {
+		rl_lock(&cables.lock);
+		charge(&cables.devices[c->dev->index], n);
+		rl_unlock(&cables.lock);
+	}
+}
+
+/* ---- the delay ---- */
+
+static void drop_parcel(struct rl_cable *cable, struct parcel *p)
+{
+	list_del(&p->node);
+	cable->under_way -= p->len;
+	__atomic_fetch_sub(&cables.under_way, p->len, __ATOMIC_RELAXED);
+	free(p);
+}
+
+static void drop_parcels(struct rl_cable *cable)
+{
+	while (!list_empty(&cable->parcels))
+		drop_parcel(cable, list_first_entry(&cable->parcels, struct parcel, node));
+}
+
+static bool has_room(const struct rl_cable *cable, u32 n)
+{
+	return cable->under_way + n <= UNDER_WAY_MAX &&
+	       __atomic_load_n(&cables.under_way, __ATOMIC_RELAXED) + n <= ALL_UNDER_WAY_MAX;
+}
+
+/* Copies @n octets, which arrive later: @n, or 0 without room. The program's memory may vanish. */
+static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 n)
+{
+	struct parcel *p = has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
+	u32 left = n, part;
+
+	if (!p)
+		return 0;
+	/* If the memory vanishes now, the rest must not be sent: the connection breaks off. */
+	*p = (struct parcel){ .due_ns = NEVER, .len = n };
+	list_add_tail(&p->node, &cable->parcels);
+	cable->under_way += n;
+	__atomic_fetch_add(&cables.under_way, n, __ATOMIC_RELAXED);
+	for (; left; left -= part, iov++) {
+		part = min_t(u32, left, (u32)iov->len);
+		memcpy(p->data + n - left, iov->base, part);
+	}
+	p->due_ns = rl_now_ns() + cable->delay_us * 1000ull;
+	return n;
+}
+
+static void shut_if_due(struct rl_cable *cable)
+{
+	if (!cable->shut_due || !list_empty(&cable->parcels))
+		return;
+	cable->shut_due = false;
+	rl_raw(SYS_shutdown, cable->c->fd, SHUT_WR);
+}
+
+static void send_due_parcels(struct rl_cable *cable, u64 now)
+{
+	struct weft_iov iov;
+	struct parcel *p;
+	s32 n;
+
+	while (!cable->held && !list_empty(&cable->parcels)) {
+		p = list_first_entry(&cable->parcels, struct parcel, node);
+		if (p->due_ns > now)
+			return;
+		iov = (struct weft_iov){ .base = p->data + p->off, .len = p->len - p->off };
+		n = rl_conn_send_now(cable->c, &iov, 1, 0);
+		if (n < 0)
+			drop_parcels(cable);
+		if (n <= 0)
+			return;
+		p->off += (u32)n;
+		if (p->off == p->len)
+			drop_parcel(cable, p);
+	}
+	shut_if_due(cable);
+}
+
+bool rl_cable_shut(struct rl_conn *c)
+{
+	if (!c->cable || list_empty(&c->cable->parcels))
+		return false;
+	c->cable->shut_due = true;
+	return true;
+}
+
+/* ---- sending ---- */
+
+static void set_cable_deadline(struct rl_cable *cable)
+{
+	u64 at = cable->retry_ms, now = rl_now_ms(), due;
+
+	if (!cable->held && !list_empty(&cable->parcels)) {
+		due = list_first_entry(&cable->parcels, struct parcel, node)->due_ns;
+		due = max_t(u64, DIV_ROUND_UP(due, 1000000), now + RETRY_MS);
+		at = at ? min_t(u64, at, due) : due;
+	}
+	if (at != READ_ONCE(cable->watch.deadline))
+		rl_watch_set_deadline(&cable->watch, at);
+}
+
+/* The first @n octets, without a delay. */
+static s32 send_part(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
+{
+	struct weft_iov part[PIECES_MAX];
+	u32 i, left = n;
+
+	for (i = 0; i < min_t(u32, niov, PIECES_MAX) && left; i++) {
+		part[i] = iov[i];
+		part[i].len = min_t(u32, left, (u32)iov[i].len);
+		left -= (u32)part[i].len;
+	}
+	return rl_conn_send_now(c, part, i, flags);
+}
+
+static s32 pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
+{
+	if (cable->delay_us || !list_empty(&cable->parcels))
+		return (s32)delay_octets(cable, iov, n);
+	return send_part(cable->c, iov, niov, n, flags);
+}
+
+s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+{
+	bool starts = c->link.mode == WEFT_MODE_STARTUP;
+	struct rl_cable *cable = c->cable;
+	u64 now = rl_now_ns(), at = 0;
+	u32 len = 0, n, i;
+	s32 rv = 0;
+
+	if (c->fd < 0)
+		return -ECONNRESET;
+	for (i = 0; i < niov; i++)
+		len += (u32)iov[i].len;
+	/* A frame of start-up is sent once, whole: it is lost on its way. */
+	if (cable->held)
+		return starts ? (s32)len : 0;
+	n = starts ? len : grant_all(c, len, now, &at);
+	if (n)
+		rv = pass_on(cable, iov, niov, n, flags);
+	if (rv > 0)
+		charge_all(c, (u32)rv);
+	if (rv >= 0 && (u32)rv < len)
+		cable->retry_ms = max_t(u64, DIV_ROUND_UP(at, 1000000), rl_now_ms() + RETRY_MS);
+	set_cable_deadline(cable);
+	return rv;
+}
+
+/* ---- held ---- */
+
+static void filter_socket(struct rl_conn *c, bool on)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog all = { .len = 1, .filter = &drop };
+	int none = 0;
+	long rv;
+
+	if (on)
+		rv = rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all));
+	else
+		rv = rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+	if (rv)
+		rl_trace("a held connection's peer gets acknowledgements: no socket filter: %ld", rv);
+}
+
+/* Its end is noticed by the link's own deadlines. */
+static void hold(struct rl_conn *c)
+{
+	filter_socket(c, true);
+	c->read_paused = true;
+	c->watching = false;
+	rl_conn_leave_poller(c);
+}
+
+static void let_go(struct rl_conn *c)
+{
+	filter_socket(c, false);
+	c->read_paused = false;
+	rl_conn_watch(c);
+	c->unread = c->tx_due = c->step_due = true;
+}
+
+/* ---- a connection's cable ---- */
+
+static struct rl_cable *cable_of(struct rl_watch *w)
+{
+	return container_of(w, struct rl_cable, watch);
+}
+
+static void detach(struct rl_conn *c)
+{
+	struct rl_cable *cable = c->cable;
+
+	c->cable = NULL;
+	c->send_fd = c->fd;
+	c->retry_ms = c->ulp->retry_ms;
+	drop_parcels(cable);
+	rl_watch_end(&cable->watch);
+	rl_watch_put(&cable->watch);
+}
+
+static void detach_if_idle(struct rl_cable *cable)
+{
+	if (!cable->held && !cable->paced && !cable->delay_us && list_empty(&cable->parcels))
+		detach(cable->c);
+}
+
+static void cable_timeout(struct rl_watch *w)
+{
+	struct rl_cable *cable = cable_of(w);
+	struct rl_conn *c = cable->c;
+
+	rl_conn_lock(c);
+	if (c->cable == cable) {
+		send_due_parcels(cable, rl_now_ns());
+		if (cable->retry_ms && cable->retry_ms <= rl_now_ms()) {
+			cable->retry_ms = 0;
+			c->tx_due = true;
+		}
+		set_cable_deadline(cable);
+		detach_if_idle(cable);
+	}
+	rl_conn_unlock(c);
+}
+
+static void cable_ready(struct rl_watch *w, u32 events)
+{
+}
+
+static void cable_revive(struct rl_watch *w)
+{
+}
+
+static void cable_release(struct rl_watch *w)
+{
+	struct rl_cable *cable = cable_of(w);
+
+	rl_conn_put(cable->c);
+	free(cable);
+}
+
+static const struct rl_watch_ops cable_ops = {
+	.ready = cable_ready,
+	.timeout = cable_timeout,
+	.revive = cable_revive,
+	.release = cable_release,
+};
+
+static bool attach(struct rl_conn *c)
+{
+	struct rl_cable *cable = calloc(1, sizeof(*cable));
+
+	if (!cable)
+		return false;
+	rl_watch_init(&cable->watch, &cable_ops);
+	INIT_LIST_HEAD(&cable->parcels);
+	rl_conn_get(c);
+	cable->c = c;
+	if (rl_watch_begin(&cable->watch)) {
+		rl_watch_put(&cable->watch);
+		return false;
+	}
+	c->cable = cable;
+	c->send_fd = -1;
+	c->retry_ms = RETRY_MS;
+	return true;
+}
+
+static void configure(struct rl_cable *cable, const struct rl_cable_cfg *d,
+		      const struct rl_cable_cfg *q)
+{
+	bool held = d->held || q->held;
+
+	cable->paced = d->bps || q->bps;
+	cable->delay_us = d->delay_us + q->delay_us;
+	if (held != cable->held) {
+		cable->held = held;
+		if (held)
+			hold(cable->c);
+		else
+			let_go(cable->c);
+	}
+	/* What waited for the old rate, or for TCP's room, is tried now. */
+	cable->c->full = false;
+	cable->c->tx_due = true;
+	set_cable_deadline(cable);
+	detach_if_idle(cable);
+}
+
+/* False: no memory. The octets of --sockets have their own pauses: they pass. */
+static bool update(struct rl_conn *c)
+{
+	struct rl_cable_cfg d, q;
+
+	if (likely(!__atomic_load_n(&cables.used, __ATOMIC_RELAXED)) || c->ulp->retry_ms)
+		return true;
+	read_device_cfg(c->dev, &d);
+	read_qp_cfg(c, &q);
+	if (!c->cable && !d.held && !d.bps && !d.delay_us && !q.held && !q.bps && !q.delay_us)
+		return true;
+	if (c->fd < 0)
+		return true;
+	if (!c->cable && !attach(c))
+		return false;
+	configure(c->cable, &d, &q);
+	return true;
+}
+
+void rl_cable_update(struct rl_conn *c)
+{
+	if (!update(c))
+		rl_complain("no memory: a connection goes past weft-ctl's settings");
+}
+
+void rl_cable_end(struct rl_conn *c)
+{
+	if (c->cable)
+		detach(c);
+	c->send_fd = -1;
+}
+
+/* ---- what weft-ctl asks for ---- */
+
+struct visit {
+	const struct rl_device *dev;
+	bool failed;
+};
+
+static void visit_watch(struct rl_watch *w, void *arg)
+{
+	struct rl_conn *c = rl_conn_of_watch(w);
+	struct visit *v = arg;
+
+	if (!c)
+		return;
+	rl_conn_lock(c);
+	if (c->dev == v->dev && !update(c))
+		v->failed = true;
+	rl_conn_unlock(c);
+}
+
+int rl_cable_set_device(const struct rl_device *d, enum rl_cable_what what, u64 value)
+{
+	struct visit v = { .dev = d };
+
+	__atomic_store_n(&cables.used, true, __ATOMIC_RELAXED);
+	rl_lock(&cables.lock);
+	change_cfg(&cables.devices[d->index], what, value);
+	rl_unlock(&cables.lock);
+	rl_thread_each(visit_watch, &v);
+	return v.failed ? -ENOMEM : 0;
+}
+
+static bool change_qp_cfg(struct rl_qp *qp, enum rl_cable_what what, u64 value)
+{
+	bool done;
+
+	rl_lock(&qp->lock);
+	if (!qp->cable)
+		qp->cable = calloc(1, sizeof(*qp->cable));
+	if (qp->cable)
+		change_cfg(qp->cable, what, value);
+	done = qp->cable;
+	rl_unlock(&qp->lock);
+	return done;
+}
+
+int rl_cable_set_qp(struct rl_qp *qp, enum rl_cable_what what, u64 value)
+{
+	struct rl_conn *c;
+	bool done;
+
+	if (qp->ud)
+		return -EINVAL;
+	__atomic_store_n(&cables.used, true, __ATOMIC_RELAXED);
+	if (!change_qp_cfg(qp, what, value))
+		return -ENOMEM;
+	c = rl_conn_of_qp(qp);
+	if (!c)
+		return 0;
+	done = update(c);
+	rl_conn_unlock(c);
+	rl_conn_put(c);
+	return done ? 0 : -ENOMEM;
+}
