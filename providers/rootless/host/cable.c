@@ -10,7 +10,7 @@
 
 /* A sender may be so far ahead of the link; the progress thread's clock has milliseconds. */
 #define AHEAD_NS	2000000ull
-/* A sender that was woken so late makes up for it. */
+/* A sender that was woken late makes up for so much of it. */
 #define LATE_NS		50000000ull
 #define PIECE_MIN	1448
 /* There is no waiting for TCP's room or for memory: retry. */
@@ -99,7 +99,8 @@ static u32 grant(struct rl_cable_cfg *cfg, u32 len, u64 now, u64 *at)
 
 	if (!cfg->bps)
 		return len;
-	p->free_ns = max_t(u64, p->free_ns, p->awaited ? now - LATE_NS : now);
+	if (p->free_ns + LATE_NS < now)
+		p->free_ns = p->awaited ? now - LATE_NS : now;
 	if (p->free_ns >= now + AHEAD_NS) {
 		p->awaited = true;
 		*at = max_t(u64, *at, p->free_ns - AHEAD_NS);
@@ -107,7 +108,7 @@ static u32 grant(struct rl_cable_cfg *cfg, u32 len, u64 now, u64 *at)
 	}
 	room = (now + AHEAD_NS - p->free_ns) * (cfg->bps / 8) / 1000000000;
 	room = max_t(u64, room, PIECE_MIN);
-	p->awaited = room < len || (p->awaited && p->free_ns > now);
+	p->awaited = room < len;
 	return (u32)min_t(u64, len, room);
 }
 
