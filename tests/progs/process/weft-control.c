@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A program under weft-run --control that breaks what it has itself, by weft-control.h: each case
+ * asks this process or a child, and sees by verbs alone what has become of it.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cases.h"
+#include "pair.h"
+#include "weft-control.h"
+
+#define PORT		"7199"
+#define MANY		1000		/* QPs: more than a page of a list */
+#define QUIET_MS	300		/* in which nothing is to happen */
+#define DELAY_MS	20
+#define RATE_BPS	200000000ull
+#define RATE_NS		1500000000ull
+
+static struct pair p;
+static const char *host, *self;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- requests ---- */
+
+static char last_line[256];
+
+static void keep_line(const char *line, void *arg)
+{
+	int *lines = arg;
+
+	snprintf(last_line, sizeof(last_line), "%s", line);
+	if (lines)
+		++*lines;
+}
+
+static int ask(const char *request)
+{
+	int rv = weft_control(getpid(), request, keep_line, NULL);
+
+	if (rv)
+		printf("# %s: %d %s\n", request, rv, rv > 0 ? last_line : strerror(-rv));
+	return rv;
+}
+
+static const char *device(void)
+{
+	return ibv_get_device_name(p.client.id->verbs->device);
+}
+
+static bool about_device(const char *verb, const char *value)
+{
+	char request[128];
+
+	snprintf(request, sizeof(request), "%s %s%s%s", verb, device(), *value ? " " : "", value);
+	return !ask(request);
+}
+
+static bool about_qp(const char *verb, const struct conn *c, const char *value)
+{
+	char request[128];
+
+	snprintf(request, sizeof(request), "%s %u%s%s", verb, c->id->qp->qp_num, *value ? " " : "",
+		 value);
+	return !ask(request);
+}
+
+/* ---- what is seen ---- */
+
+static bool post_write(uint32_t len)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p.from, .length = len, .lkey = p.from_mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = (uintptr_t)p.to, .rkey = p.to_mr->rkey },
+	}, *bad;
+
+	return !ibv_post_send(p.client.id->qp, &wr, &bad);
+}
+
+/* The status of the client's next completion, or -1: none in @ms. */
+static int completed(int ms)
+{
+	struct ibv_wc wc;
+
+	return conn_poll(&p.client, &wc, 1, ms) == 1 ? (int)wc.status : -1;
+}
+
+static enum ibv_qp_state state_of(const struct conn *c)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(c->id->qp, &attr, IBV_QP_STATE, &init) ? IBV_QPS_RESET : attr.qp_state;
+}
+
+/* The next event of the client's context is of this type. */
+static bool has_event(enum ibv_event_type type)
+{
+	struct pollfd fd = { .fd = p.client.id->verbs->async_fd, .events = POLLIN };
+	struct ibv_async_event e;
+
+	if (poll(&fd, 1, PAIR_TIMEOUT_MS) != 1 || ibv_get_async_event(p.client.id->verbs, &e))
+		return false;
+	ibv_ack_async_event(&e);
+	if (e.event_type != type)
+		printf("# %s\n", ibv_event_type_str(e.event_type));
+	return e.event_type == type;
+}
+
+static bool port_is(enum ibv_port_state state)
+{
+	struct ibv_port_attr attr;
+
+	return !ibv_query_port(p.client.id->verbs, 1, &attr) && attr.state == state;
+}
+
+/* ---- cases: a list ---- */
+
+struct seen {
+	uint32_t qpns[MANY];
+	int times[MANY];
+};
+
+static void see_qp(const char *line, void *arg)
+{
+	struct seen *s = arg;
+	unsigned int qpn;
+	int i;
+
+	for (i = 0; sscanf(line, "qp %u ", &qpn) == 1 && i < MANY; i++)
+		s->times[i] += s->qpns[i] == qpn;
+}
+
+static bool list_is_whole(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = p.client.cq, .recv_cq = p.client.cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct seen *s = calloc(1, sizeof(*s));
+	struct ibv_qp **qps = calloc(MANY, sizeof(*qps));
+	bool ok = s && qps;
+	int i;
+
+	for (i = 0; i < MANY && ok; i++) {
+		qps[i] = ibv_create_qp(p.client.pd, &init);
+		ok = qps[i];
+		s->qpns[i] = ok ? qps[i]->qp_num : 0;
+	}
+	ok = ok && !weft_control(getpid(), "list", see_qp, s);
+	for (i = 0; i < MANY && ok; i++)
+		ok = s->times[i] == 1;
+	while (qps && i-- > 0)
+		if (qps[i])
+			ibv_destroy_qp(qps[i]);
+	free(qps);
+	free(s);
+	return ok;
+}
+
+static bool refuses(void)
+{
+	static const char *const wrong[] = {
+		"error 16777215", "error", "error x", "error 1x", "port nosuch down", "port", "list 1 2",
+		"rate 1 2 3", "rate 2 12", "delay 2 11s", "fatal 2", "freeze nosuch", "", " ", "nosuch",
+		"list\nrules", "faults", "faults\nnosuch -> ENOMEM",
+	};
+	unsigned int i;
+	bool ok = true;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		if (weft_control(getpid(), wrong[i], keep_line, NULL) != 1) {
+			printf("# \"%s\" is not refused\n", wrong[i]);
+			ok = false;
+		}
+	return ok && !strncmp(last_line, "line 1: ", 8) && pair_carries_data(&p);
+}
+
+/* ---- cases: what breaks ---- */
+
+static bool error_ends_both(void)
+{
+	return about_qp("error", &p.client, "") && has_event(IBV_EVENT_QP_FATAL) &&
+	       state_of(&p.client) == IBV_QPS_ERR && post_write(1) &&
+	       completed(PAIR_TIMEOUT_MS) == IBV_WC_WR_FLUSH_ERR &&
+	       conn_next_event(p.server.events, PAIR_TIMEOUT_MS) == RDMA_CM_EVENT_DISCONNECTED;
+}
+
+static bool disconnect_ends_both(void)
+{
+	return about_qp("disconnect", &p.client, "") &&
+	       conn_next_event(p.server.events, PAIR_TIMEOUT_MS) == RDMA_CM_EVENT_DISCONNECTED &&
+	       conn_next_event(p.client.events, PAIR_TIMEOUT_MS) == RDMA_CM_EVENT_DISCONNECTED &&
+	       state_of(&p.client) == IBV_QPS_ERR && state_of(&p.server) == IBV_QPS_ERR;
+}
+
+static bool fatal_fails_all(void)
+{
+	return about_device("fatal", "") && has_event(IBV_EVENT_DEVICE_FATAL) &&
+	       state_of(&p.client) == IBV_QPS_ERR && state_of(&p.server) == IBV_QPS_ERR;
+}
+
+static bool port_flaps(void)
+{
+	bool ok = port_is(IBV_PORT_ACTIVE) && about_device("port", "down") &&
+		  has_event(IBV_EVENT_PORT_ERR) && port_is(IBV_PORT_DOWN) && post_write(PAIR_BUF) &&
+		  completed(QUIET_MS) < 0;
+
+	return about_device("port", "up") && ok && has_event(IBV_EVENT_PORT_ACTIVE) &&
+	       port_is(IBV_PORT_ACTIVE) && completed(PAIR_TIMEOUT_MS) == IBV_WC_SUCCESS &&
+	       pair_carries_data(&p);
+}
+
+/* The same request again is no event. */
+static bool port_changes_once(void)
+{
+	return about_device("port", "up") && about_device("port", "down") &&
+	       about_device("port", "down") && about_device("port", "up") &&
+	       has_event(IBV_EVENT_PORT_ERR) && has_event(IBV_EVENT_PORT_ACTIVE) &&
+	       pair_carries_data(&p);
+}
+
+static bool connect_over_port_down(void)
+{
+	struct conn c = { .timeout_ms = PAIR_TIMEOUT_MS };
+	struct rdma_conn_param param = { .initiator_depth = 1 };
+	int event = -1;
+
+	conn_resolve(&c, host, PORT);
+	conn_make_qp(&c, 1, 1, 0);
+	if (about_device("port", "down") && !rdma_connect(c.id, &param))
+		event = conn_next_event(c.events, PAIR_TIMEOUT_MS);
+	about_device("port", "up");
+	conn_end(&c);
+	printf("# %s\n", rdma_event_str(event));
+	return event == RDMA_CM_EVENT_UNREACHABLE;
+}
+
+/* ---- cases: frozen ---- */
+
+static bool freeze_and_thaw(void)
+{
+	bool ok = about_qp("freeze", &p.client, "") && post_write(PAIR_BUF) && completed(QUIET_MS) < 0;
+
+	return ok && about_qp("thaw", &p.client, "") &&
+	       completed(PAIR_TIMEOUT_MS) == IBV_WC_SUCCESS && pair_carries_data(&p);
+}
+
+/* Nor does it take what its peer sends. */
+static bool frozen_takes_nothing(void)
+{
+	struct ibv_wc wc;
+	bool ok;
+
+	memset(p.to, 0, PAIR_BUF);
+	memset(p.from, 1, PAIR_BUF);
+	ok = about_qp("freeze", &p.server, "") && post_write(8) &&
+	     !conn_poll(&p.server, &wc, 1, QUIET_MS) && !*(volatile uint8_t *)p.to;
+	return about_qp("thaw", &p.server, "") && ok &&
+	       completed(PAIR_TIMEOUT_MS) == IBV_WC_SUCCESS && pair_carries_data(&p);
+}
+
+static bool frozen_fails_when_told(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	return about_qp("freeze", &p.client, "") && post_write(PAIR_BUF) &&
+	       !ibv_modify_qp(p.client.id->qp, &attr, IBV_QP_STATE) &&
+	       completed(PAIR_TIMEOUT_MS) == IBV_WC_WR_FLUSH_ERR;
+}
+
+static bool frozen_is_destroyed(void)
+{
+	uint64_t from = now_ns();
+
+	if (!about_qp("freeze", &p.client, "") || !post_write(PAIR_BUF))
+		return false;
+	rdma_destroy_qp(p.client.id);
+	return now_ns() - from < 2000000000ull;
+}
+
+/* Exit status 0 of a child that does @what within 5 s. */
+static bool child(int (*what)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		alarm(5);
+		exit(what());
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static int just_exit(void)
+{
+	return 0;
+}
+
+static bool frozen_process_forks(void)
+{
+	return about_qp("freeze", &p.client, "") && post_write(PAIR_BUF) && child(just_exit) &&
+	       about_qp("thaw", &p.client, "") && completed(PAIR_TIMEOUT_MS) == IBV_WC_SUCCESS;
+}
+
+/* A program of its own, whose QP is frozen when it exits. */
+static int exit_frozen(void)
+{
+	execl(self, self, host, "frozen-at-exit", (char *)NULL);
+	return 127;
+}
+
+static bool frozen_process_exits(void)
+{
+	conn_close(&p.client);
+	conn_close(&p.server);
+	rdma_destroy_id(p.server.listener);
+	p.server.listener = NULL;
+	return child(exit_frozen);
+}
+
+/* ---- cases: slow ---- */
+
+static void drain(unsigned int n)
+{
+	while (n--)
+		if (completed(PAIR_TIMEOUT_MS) != IBV_WC_SUCCESS)
+			fail("no completion");
+}
+
+/* Bits per second of the client's Writes. */
+static double measure_rate(void)
+{
+	uint64_t from = now_ns(), now = from, octets = 0;
+	unsigned int i;
+
+	for (i = 0; i < PAIR_DEPTH; i++)
+		post_write(PAIR_BUF);
+	for (; now - from < RATE_NS; now = now_ns()) {
+		drain(1);
+		octets += PAIR_BUF;
+		post_write(PAIR_BUF);
+	}
+	drain(PAIR_DEPTH);
+	return (double)octets * 8e9 / (double)(now - from);
+}
+
+static bool is_near(double bps)
+{
+	printf("# %.1f Mb/s\n", bps / 1e6);
+	return bps > 0.95 * RATE_BPS && bps < 1.05 * RATE_BPS;
+}
+
+static bool qp_has_a_rate(void)
+{
+	return about_qp("rate", &p.client, "200M") && is_near(measure_rate()) &&
+	       about_qp("rate", &p.client, "off") && pair_carries_data(&p);
+}
+
+static bool device_has_a_rate(void)
+{
+	return about_device("rate", "200M") && is_near(measure_rate()) &&
+	       about_device("rate", "off") && pair_carries_data(&p);
+}
+
+/* The request of a Read is late, or the answer. */
+static double measure_round_trip(void)
+{
+	uint64_t from = now_ns(), best = ~0ull;
+	int i;
+
+	for (i = 0; i < 5; i++, from = now_ns()) {
+		if (!pair_carries_data(&p))
+			fail("no data");
+		if (now_ns() - from < best)
+			best = now_ns() - from;
+	}
+	return (double)best / 1e6;
+}
+
+/* A Write, and a Read whose request follows it: the answer comes without a delay. */
+static bool is_late(double ms, double times)
+{
+	printf("# %.2f ms\n", ms);
+	return ms > times * DELAY_MS && ms < times * DELAY_MS * 1.05 + 5;
+}
+
+static bool qp_has_a_delay(void)
+{
+	return about_qp("delay", &p.client, "20ms") && is_late(measure_round_trip(), 1) &&
+	       about_qp("delay", &p.client, "off") && pair_carries_data(&p);
+}
+
+static bool device_has_a_delay(void)
+{
+	return about_device("delay", "20ms") && is_late(measure_round_trip(), 2) &&
+	       about_device("delay", "off") && pair_carries_data(&p);
+}
+
+/* ---- cases: faults ---- */
+
+static bool may_register(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(p.client.pd, p.from, 16, 0);
+
+	if (mr)
+		ibv_dereg_mr(mr);
+	return mr;
+}
+
+static bool faults_are_replaced(void)
+{
+	return may_register() && !ask("faults\nreg_mr -> ENOMEM\n") && !may_register() &&
+	       !ask("faults\npost_send -> EINVAL\n") && may_register() && !post_write(1) &&
+	       !ask("faults\n") && pair_carries_data(&p);
+}
+
+/* ---- cases: processes ---- */
+
+static int qps_of(pid_t pid)
+{
+	int lines = 0, devices;
+
+	if (weft_control(pid, "list", keep_line, &lines))
+		return -1;
+	for (devices = 0; ibv_get_device_list(&devices); )
+		break;
+	return lines - devices;
+}
+
+/* It is asked by its own number, and its parent by its. */
+static int serve_in_child(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = p.client.cq, .recv_cq = p.client.cq, .qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	int before = weft_control(getpid(), "list", NULL, NULL);
+
+	/* What it has is its parent's until it uses it. */
+	if (before != -ENOENT || qps_of(getppid()) != 2)
+		return 1;
+	if (!ibv_create_qp(p.client.pd, &init))
+		return 2;
+	return qps_of(getpid()) == 3 && qps_of(getppid()) == 2 ? 0 : 3;
+}
+
+static bool child_has_its_own_socket(void)
+{
+	return child(serve_in_child) && qps_of(getpid()) == 2;
+}
+
+static int open_in_child(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = list ? ibv_open_device(*list) : NULL;
+
+	return ctx && weft_control(getpid(), "list", NULL, NULL) == 0 && qps_of(getppid()) == 2 ? 0 : 1;
+}
+
+static bool child_with_a_device_serves(void)
+{
+	return child(open_in_child) && qps_of(getpid()) == 2;
+}
+
+static int exec_in_child(void)
+{
+	if (open_in_child())
+		return 1;
+	execl(self, self, host, "after-exec", (char *)NULL);
+	return 127;
+}
+
+static bool program_after_exec_serves(void)
+{
+	return child(exec_in_child) && qps_of(getpid()) == 2;
+}
+
+/* ---- programs that cases start ---- */
+
+static int frozen_at_exit(void)
+{
+	p.client.timeout_ms = p.server.timeout_ms = PAIR_TIMEOUT_MS;
+	pair_open(&p, host, PORT);
+	return about_qp("freeze", &p.client, "") && post_write(PAIR_BUF) ? 0 : 1;
+}
+
+/* The socket of the program before is dead, and gives way to a new one. */
+static int after_exec(void)
+{
+	int rv = weft_control(getpid(), "list", NULL, NULL);
+
+	return (rv == -ECONNREFUSED || rv == -ENOENT) && !open_in_child() ? 0 : 1;
+}
+
+/* ---- all ---- */
+
+static void open_pair(const void *setting)
+{
+	(void)setting;
+	memset(&p, 0, sizeof(p));
+	p.client.timeout_ms = p.server.timeout_ms = PAIR_TIMEOUT_MS;
+	pair_open(&p, host, PORT);
+}
+
+static void close_pair(void)
+{
+	if (p.client.id)
+		conn_end(&p.client);
+	if (p.server.id)
+		conn_close(&p.server);
+	if (p.server.listener)
+		rdma_destroy_id(p.server.listener);
+	if (p.server.events)
+		rdma_destroy_event_channel(p.server.events);
+}
+
+static const struct a_case list[] = {
+	{ "a-list-has-each-qp-once", list_is_whole, NULL },
+	{ "what-is-not-there-is-refused", refuses, NULL },
+	{ "error-ends-both-ends", error_ends_both, NULL },
+	{ "disconnect-ends-both-ends", disconnect_ends_both, NULL },
+	{ "fatal-fails-each-qp-of-the-device", fatal_fails_all, NULL },
+	{ "traffic-goes-on-after-a-port-flap", port_flaps, NULL },
+	{ "a-port-that-is-down-goes-down-no-further", port_changes_once, NULL },
+	{ "connect-over-a-port-that-is-down-is-unreachable", connect_over_port_down, NULL },
+	{ "a-frozen-qp-sends-nothing-until-it-is-thawed", freeze_and_thaw, NULL },
+	{ "a-frozen-qp-takes-nothing-until-it-is-thawed", frozen_takes_nothing, NULL },
+	{ "a-frozen-qp-is-flushed-by-modify-qp", frozen_fails_when_told, NULL },
+	{ "a-frozen-qp-is-destroyed-at-once", frozen_is_destroyed, NULL },
+	{ "a-process-with-a-frozen-qp-forks", frozen_process_forks, NULL },
+	{ "a-process-with-a-frozen-qp-exits", frozen_process_exits, NULL },
+	{ "a-qps-rate-is-within-5-percent", qp_has_a_rate, NULL },
+	{ "a-devices-rate-is-within-5-percent", device_has_a_rate, NULL },
+	{ "a-qps-delay-is-that-of-its-sends", qp_has_a_delay, NULL },
+	{ "a-devices-delay-is-that-of-both-ends", device_has_a_delay, NULL },
+	{ "fault-rules-are-replaced", faults_are_replaced, NULL },
+	{ "a-child-has-its-own-socket", child_has_its_own_socket, NULL },
+	{ "a-child-with-a-device-of-its-own-serves", child_with_a_device_serves, NULL },
+	{ "a-program-after-exec-serves", program_after_exec_serves, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	static const struct cases all = CASES(open_pair, close_pair, list);
+
+	host = cases_begin(argc, argv, "weft-control");
+	self = argv[0];
+	if (argc == 3 && !strcmp(argv[2], "frozen-at-exit"))
+		return frozen_at_exit();
+	if (argc == 3 && !strcmp(argv[2], "after-exec"))
+		return after_exec();
+	cases_run(&all, "");
+	return cases_end();
+}
