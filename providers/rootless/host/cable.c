@@ -319,6 +319,15 @@ static void hold(struct rl_conn *c)
 	rl_conn_leave_poller(c);
 }
 
+bool rl_cable_keeps_connecting(struct rl_conn *c)
+{
+	if (!c->cable || !c->cable->held)
+		return false;
+	c->watching = false;
+	rl_conn_leave_poller(c);
+	return true;
+}
+
 static void let_go(struct rl_conn *c)
 {
 	filter_socket(c, false);

@@ -45,6 +45,8 @@ void rl_cable_update(struct rl_conn *c);
 void rl_cable_end(struct rl_conn *c);
 /* rl_conn_send() of a connection without send_fd. */
 s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
+/* TCP connected before the connection was held: that comes to light once it is let go. */
+bool rl_cable_keeps_connecting(struct rl_conn *c);
 /* FIN is due. True: it is sent once all octets are. */
 bool rl_cable_shut(struct rl_conn *c);
 

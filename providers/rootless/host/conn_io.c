@@ -110,6 +110,8 @@ void rl_conn_finish_connect(struct rl_conn *c)
 	int err = 0;
 	socklen_t len = sizeof(err);
 
+	if (rl_cable_keeps_connecting(c))
+		return;
 	rl_raw(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	c->connecting = false;
 	c->reset = err;
