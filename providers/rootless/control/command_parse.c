@@ -55,7 +55,7 @@ static bool read_amount(const char *word, const struct unit *units, u64 max, u64
 static bool read_rate(const char *word, u64 *value)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 }, { NULL },
+		{ "", 1 }, { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 }, { NULL, 0 },
 	};
 
 	return read_amount(word, units, RL_CABLE_MAX_BPS, value) &&
@@ -65,7 +65,7 @@ static bool read_rate(const char *word, u64 *value)
 static bool read_delay(const char *word, u64 *value)
 {
 	static const struct unit units[] = {
-		{ "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL },
+		{ "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL, 0 },
 	};
 
 	return read_amount(word, units, RL_CABLE_MAX_DELAY_US, value);
@@ -82,16 +82,16 @@ static const struct {
 	u32 on;				/* 0: nothing */
 	read_value *value;		/* NULL: it has none */
 } verbs[RL_CONTROL_VERBS] = {
-	[RL_CONTROL_LIST]	= { "list", ON_QP },
-	[RL_CONTROL_FATAL]	= { "fatal", ON_DEVICE },
-	[RL_CONTROL_ERROR]	= { "error", ON_QP },
-	[RL_CONTROL_DISCONNECT]	= { "disconnect", ON_QP },
-	[RL_CONTROL_FREEZE]	= { "freeze", ON_QP },
-	[RL_CONTROL_THAW]	= { "thaw", ON_QP },
+	[RL_CONTROL_LIST]	= { "list", ON_QP, NULL },
+	[RL_CONTROL_FATAL]	= { "fatal", ON_DEVICE, NULL },
+	[RL_CONTROL_ERROR]	= { "error", ON_QP, NULL },
+	[RL_CONTROL_DISCONNECT]	= { "disconnect", ON_QP, NULL },
+	[RL_CONTROL_FREEZE]	= { "freeze", ON_QP, NULL },
+	[RL_CONTROL_THAW]	= { "thaw", ON_QP, NULL },
 	[RL_CONTROL_PORT]	= { "port", ON_DEVICE, read_direction },
 	[RL_CONTROL_RATE]	= { "rate", ON_ANY, read_rate },
 	[RL_CONTROL_DELAY]	= { "delay", ON_ANY, read_delay },
-	[RL_CONTROL_FAULTS]	= { "faults", 0 },
+	[RL_CONTROL_FAULTS]	= { "faults", 0, NULL },
 };
 
 /* A number is a QP's. */

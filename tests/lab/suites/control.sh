@@ -1,14 +1,36 @@
 # shellcheck shell=bash
-# weft-run --control and weft-ctl: what a program has is listed, and breaks when it is told to.
+# weft-run --control and weft-ctl: what a program has is listed, and breaks when it is told to. weft-control breaks what it
+# has itself, case by case; the rest are programs of others, and who may ask.
+
+control_cases='a-list-has-each-qp-once what-is-not-there-is-refused error-ends-both-ends disconnect-ends-both-ends
+	fatal-fails-each-qp-of-the-device traffic-goes-on-after-a-port-flap a-port-that-is-down-goes-down-no-further
+	connect-over-a-port-that-is-down-is-unreachable a-frozen-qp-sends-nothing-until-it-is-thawed
+	a-frozen-qp-takes-nothing-until-it-is-thawed a-frozen-qp-is-flushed-by-modify-qp a-frozen-qp-is-destroyed-at-once
+	a-process-with-a-frozen-qp-forks a-process-with-a-frozen-qp-exits a-qps-rate-is-within-5-percent
+	a-devices-rate-is-within-5-percent a-qps-delay-is-that-of-its-sends a-devices-delay-is-that-of-both-ends
+	fault-rules-are-replaced a-child-has-its-own-socket a-child-with-a-device-of-its-own-serves
+	a-program-after-exec-serves'
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
+	local name
+	for name in $control_cases; do
+		echo "$name one_case $name"
+	done
 	cat <<-'END'
 		without-control-there-is-no-socket without_control
 		weft-ctl-error-ends-both-ends-of-a-pingpong breaks error
 		weft-ctl-disconnect-ends-both-ends-of-a-pingpong breaks disconnect
 		weft-ctl-fatal-is-an-event-of-the-device fatal
+		a-pingpong-survives-a-port-flap flap weft_ctl
+		a-pingpong-survives-a-port-flap-by-python flap weft_python
+		retries-run-out-while-a-port-is-down dies port weft_lo down
+		retries-run-out-at-the-peer-of-a-frozen-qp dies freeze
 		weft-ctl-refuses-what-is-not-there refuses
+		weft-ctl-fails-if-its-folder-is-anothers strange_folder
+		a-socket-of-a-dead-process-is-removed dead
+		another-user-gets-no-answer another_user
+		garbage-is-answered-or-ignored garbage
 	END
 }
 
@@ -31,6 +53,15 @@ starts() {
 
 lists() { ctl list >"$TEST_DIR/list" && [ "$(grep -cE "$2" "$TEST_DIR/list")" = "$1" ]; }
 
+# one_case NAME
+one_case() {
+	begin_control
+	as_user timeout 100 "$WEFT_RUN" --control --startup-timeout=1000 --netdevs=lo \
+		"$WEFT_BUILD/bin/weft-control" 127.0.0.1 "$1" >"$TEST_DIR/log" 2>&1 ||
+		fail "$(tail -n 3 "$TEST_DIR/log")"
+	grep -q '^ok' "$TEST_DIR/log" || fail "no such case"
+}
+
 without_control() {
 	begin_control
 	as_user "$WEFT_RUN" --netdevs=lo ibv_devinfo >"$TEST_DIR/out" || fail "$(cat "$TEST_DIR/out")"
@@ -38,42 +69,183 @@ without_control() {
 	[ -z "$(ctl list)" ] || fail "something is listed"
 }
 
-# breaks COMMAND: of the QP that is listed first
-breaks() {
-	local pid qpn ends
+# pingpong ROUNDS: both ends run; their processes are in $ends, the client's number and QP in $pid and $qpn.
+pingpong() {
+	local server
 	begin_control
-	starts server ibv_rc_pingpong -d weft_lo -g 0 -n 100000000
+	starts server ibv_rc_pingpong -d weft_lo -g 0 -n "$1"
 	ends=$!
 	wait_for 10 lists 1 'device weft_lo' || fail "no server"
+	read -r server _ <"$TEST_DIR/list"
 	wait_for 10 eval 'ss -ltn | grep -q :18515' || fail "it does not listen"
-	starts client ibv_rc_pingpong -d weft_lo -g 0 -n 100000000 127.0.0.1
+	[ -z "${2-}" ] || ctl delay weft_lo "$2" || fail "delay"
+	starts client ibv_rc_pingpong -d weft_lo -g 0 -n "$1" 127.0.0.1
 	ends="$ends $!"
 	wait_for 10 lists 2 'qp [0-9]+ weft_lo RC RTS 127\.' || fail "$(cat "$TEST_DIR/list")"
-	read -r pid _ qpn _ < <(grep ' qp ' "$TEST_DIR/list")
-	ctl -p "$pid" "$1" "$qpn" || fail "$1 $qpn"
-	for pid in $ends; do
-		wait "$pid" && fail "it ended well"
-		[ $? != 124 ] || fail "it hung"
-	done
-	return 0
+	read -r pid _ qpn _ < <(grep ' qp ' "$TEST_DIR/list" | grep -v "^$server ")
 }
 
-fatal() {
+# end_badly: neither end hangs, nor ends well.
+end_badly() {
+	local one rc
+	for one in $ends; do
+		rc=0
+		wait "$one" || rc=$?
+		[ $rc != 0 ] || fail "it ended well"
+		[ $rc != 124 ] || fail "it hung"
+	done
+}
+
+# breaks COMMAND: of the client's QP
+breaks() {
+	local ends pid qpn
+	pingpong 100000000
+	ctl -p "$pid" "$1" "$qpn" || fail "$1 $qpn"
+	end_badly
+}
+
+# dies COMMAND [ARG...]: without ARG, of the client's QP
+dies() {
+	local ends pid qpn
+	pingpong 100000000
+	[ $# -gt 1 ] || set -- "$1" "$qpn"
+	ctl "$@" || fail "$*"
+	end_badly
+	grep -q 'retry counter exceeded' "$TEST_DIR/server.log" || fail "server: $(tail -n 1 "$TEST_DIR/server.log")"
+	[ "$1" = freeze ] || grep -q 'retry counter exceeded' "$TEST_DIR/client.log" ||
+		fail "client: $(tail -n 1 "$TEST_DIR/client.log")"
+}
+
+weft_ctl() { ctl port weft_lo "$1"; }
+
+weft_python() {
+	as_user env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$WEFT_TOP/providers/rootless" timeout 10 python3 -c '
+import sys, weft_control
+pids = weft_control.processes()
+assert len(pids) == 2, pids
+for pid in pids:
+    assert any(line.split()[:1] == ["qp"] for line in weft_control.ask(pid, "list"))
+    weft_control.ask(pid, "port weft_lo " + sys.argv[1])
+try:
+    weft_control.ask(pids[0], "port nosuch up")
+    sys.exit("not refused")
+except weft_control.Refused as why:
+    assert str(why) == "no device nosuch", why
+' "$1"
+}
+
+# flap COMMAND: a delay of 1 ms has the pingpong last until the port is up again.
+flap() {
+	local ends pid qpn one
+	pingpong 1500 1ms
+	starts watcher ibv_asyncwatch -d weft_lo
+	wait_for 10 lists 3 'device weft_lo' || fail "no watcher"
+	kill_watcher=$!
+	[ "$1" = weft_ctl ] || { kill "$kill_watcher"; wait_for 10 lists 2 'device weft_lo' || fail "it stays"; }
+	"$1" down || fail "down"
+	[ "$1" != weft_ctl ] || wait_for 10 grep -q PORT_ERR "$TEST_DIR/watcher.log" || fail "no event"
+	"$1" up || fail "up"
+	[ "$1" != weft_ctl ] || wait_for 10 grep -q PORT_ACTIVE "$TEST_DIR/watcher.log" || fail "no second event"
+	for one in $ends; do
+		wait "$one" || fail "$(tail -n 1 "$TEST_DIR"/server.log "$TEST_DIR"/client.log)"
+	done
+	kill_users
+}
+
+watch_events() {
 	begin_control
 	starts watcher ibv_asyncwatch -d weft_lo
 	wait_for 10 lists 1 'device weft_lo' || fail "no watcher"
+}
+
+fatal() {
+	watch_events
 	ctl fatal weft_lo || fail "fatal"
 	wait_for 10 grep -q DEVICE_FATAL "$TEST_DIR/watcher.log" || fail "no event"
 	kill_users
 }
 
 refuses() {
-	begin_control
-	starts watcher ibv_asyncwatch -d weft_lo
-	wait_for 10 lists 1 'device weft_lo' || fail "no watcher"
+	watch_events
 	! ctl fatal nosuch || fail "a device"
 	! ctl error 99 || fail "a QP"
 	! ctl error 99x || fail "a word"
+	! ctl list 7 8 || fail "words after list"
 	! ctl -p 1 list || fail "a process that does not serve"
+	! ctl faults "$TEST_DIR/nosuch" || fail "a file that is not there"
+	kill_users
+}
+
+# A list of nothing and a list that was refused differ.
+strange_folder() {
+	begin_control
+	ctl list || fail "there is nothing to list"
+	ln -s /tmp "$TEST_DIR/runtime/weft"
+	! ctl list 2>"$TEST_DIR/err" || fail "a link"
+	starts watcher ibv_asyncwatch -d weft_lo
+	wait_for 10 grep -q 'control: no socket' "$TEST_DIR/watcher.log" || fail "a link is used"
+	kill_users
+	rm "$TEST_DIR/runtime/weft"
+	as_user mkdir -m 755 "$TEST_DIR/runtime/weft"
+	! ctl list 2>"$TEST_DIR/err" || fail "others may look into it"
+}
+
+dead() {
+	local pid
+	watch_events
+	read -r pid _ <"$TEST_DIR/list"
+	[ -S "$TEST_DIR/runtime/weft/$pid" ] || fail "no socket"
+	kill -KILL "$pid"
+	wait_for 10 lists 0 . || fail "it is listed"
+	[ ! -e "$TEST_DIR/runtime/weft/$pid" ] || fail "its socket is there"
+}
+
+# sends TEXT: to the socket, by a program that does not look who made the folder
+sends() {
+	python3 -c '
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind("")
+s.settimeout(2)
+s.sendto(sys.argv[2].encode(), sys.argv[1])
+print(s.recv(65536).decode())' "$@"
+}
+
+another_user() {
+	local pid
+	[ -n "$AS_USER" ] || skip "all are one user here"
+	watch_events
+	read -r pid _ <"$TEST_DIR/list"
+	! ctl_as_root list 2>"$TEST_DIR/err" || fail "the folder is another's"
+	! sends "$TEST_DIR/runtime/weft/$pid" 'weft-control 1 list 0' >"$TEST_DIR/out" 2>&1 || fail "it was answered"
+	grep -qi 'timed out' "$TEST_DIR/out" || fail "$(tail -n 1 "$TEST_DIR/out")"
+	kill_users
+}
+
+ctl_as_root() { XDG_RUNTIME_DIR="$TEST_DIR/runtime" "${WEFT_RUN%run}ctl" "$@"; }
+
+garbage() {
+	local pid
+	watch_events
+	read -r pid _ <"$TEST_DIR/list"
+	as_user timeout 60 python3 -c '
+import random, socket, sys
+random.seed(1)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+words = [b"weft-control 1 ", b"weft-control 2 ", b"list", b"error", b" ", b"0", b"16777215", b"99999999999999999999",
+         b"faults", b"\n", b"\0", b"reg_mr", b"->", b"ENOMEM", b"port", b"weft_lo", b"up", b"rate", b"1G", b"A" * 300]
+for i in range(3000):
+    text = b"".join(random.choice(words) for _ in range(random.randint(0, 12)))
+    if i % 100 == 0:
+        text = random.randbytes(random.randint(0, 70000))
+    s.sendto(text, sys.argv[1])
+# Descriptors, and a sender that reads no answer.
+bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+bound.bind("")
+for i in range(300):
+    socket.send_fds(bound, [b"weft-control 1 list 0"], [0, 1, 2], 0, sys.argv[1])
+' "$TEST_DIR/runtime/weft/$pid" >"$TEST_DIR/out" 2>&1 || fail "$(tail -n 1 "$TEST_DIR/out")"
+	lists 1 'device weft_lo' || fail "it does not answer"
+	[ "$(as_user ls "/proc/$pid/fd" | wc -l)" -lt 40 ] || fail "it has many descriptors"
 	kill_users
 }

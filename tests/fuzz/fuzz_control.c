@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Any octets as a request of weft-ctl. One that is accepted is within its bounds and has what its
+ * command needs; a refusal has a reason.
+ */
+#include "control/command.h"
+#include "fuzz.h"
+#include "host/cable_limits.h"
+
+static void check_command(const struct rl_control_command *c, const char *request, size_t len)
+{
+	bool on_device = c->device[0], has_text = c->verb == RL_CONTROL_FAULTS;
+
+	FUZZ_ASSERT((u32)c->verb < RL_CONTROL_VERBS && c->qpn <= 0xffffff);
+	FUZZ_ASSERT(memchr(c->device, '\0', sizeof(c->device)));
+	FUZZ_ASSERT(!on_device || !c->qpn);
+	FUZZ_ASSERT(!!c->text == has_text);
+	FUZZ_ASSERT(!has_text || (c->text > request && c->text + c->text_len == request + len));
+	FUZZ_ASSERT(on_device || (c->verb != RL_CONTROL_FATAL && c->verb != RL_CONTROL_PORT));
+	FUZZ_ASSERT(!on_device || c->verb == RL_CONTROL_FATAL || c->verb == RL_CONTROL_PORT ||
+		    c->verb == RL_CONTROL_RATE || c->verb == RL_CONTROL_DELAY);
+	FUZZ_ASSERT(c->verb != RL_CONTROL_PORT || c->value <= 1);
+	FUZZ_ASSERT(c->verb != RL_CONTROL_RATE || !c->value ||
+		    (c->value >= RL_CABLE_MIN_BPS && c->value <= RL_CABLE_MAX_BPS));
+	FUZZ_ASSERT(c->verb != RL_CONTROL_DELAY || c->value <= RL_CABLE_MAX_DELAY_US);
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	char *request = malloc(size ? size : 1);
+	struct rl_control_command c;
+	const char *why;
+
+	if (size)
+		memcpy(request, data, size);
+	why = rl_control_parse(&c, request, size);
+	if (why)
+		FUZZ_ASSERT(why[0] && !strchr(why, '\n'));
+	else
+		check_command(&c, request, size);
+	free(request);
+	return 0;
+}
