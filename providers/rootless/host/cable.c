@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#include <linux/filter.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -295,25 +295,25 @@ s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 f
 
 /* ---- held ---- */
 
-static void filter_socket(struct rl_conn *c, bool on)
+/*
+ * TCP drops segments whose TTL is lower than this: those of all peers, for none sends with 255. A
+ * socket filter would do the same, but some hosts let an administrator alone have one.
+ */
+static void refuse_segments(struct rl_conn *c, bool on)
 {
-	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
-	const struct sock_fprog all = { .len = 1, .filter = &drop };
-	int none = 0;
-	long rv;
+	int least = on ? 255 : 0;
+	long four = rl_raw(SYS_setsockopt, c->fd, IPPROTO_IP, IP_MINTTL, &least, sizeof(least));
+	long six = rl_raw(SYS_setsockopt, c->fd, IPPROTO_IPV6, IPV6_MINHOPCOUNT, &least,
+			  sizeof(least));
 
-	if (on)
-		rv = rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_ATTACH_FILTER, &all, sizeof(all));
-	else
-		rv = rl_raw(SYS_setsockopt, c->fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
-	if (rv)
-		rl_trace("a held connection's peer gets acknowledgements: no socket filter: %ld", rv);
+	if (four && six)
+		rl_trace("a held connection's peer gets acknowledgements: %ld, %ld", four, six);
 }
 
 /* Its end is noticed by the link's own deadlines. */
 static void hold(struct rl_conn *c)
 {
-	filter_socket(c, true);
+	refuse_segments(c, true);
 	c->read_paused = true;
 	c->watching = false;
 	rl_conn_leave_poller(c);
@@ -330,7 +330,7 @@ bool rl_cable_keeps_connecting(struct rl_conn *c)
 
 static void let_go(struct rl_conn *c)
 {
-	filter_socket(c, false);
+	refuse_segments(c, false);
 	c->read_paused = false;
 	rl_conn_watch(c);
 	c->unread = c->tx_due = c->step_due = true;

@@ -4,8 +4,8 @@
  * slow or long. A connection that any of it concerns has a struct rl_cable; its sends pass through
  * that. For all others it costs nothing: rl_conn_send() asks for its descriptor alone.
  *
- * Held (port down, frozen): sends wait, nothing is read, and a socket filter drops what arrives, so
- * that the peer's TCP gets no acknowledgement, as if a cable were pulled. What TCP has taken before
+ * Held (port down, frozen): sends wait, nothing is read, and TCP drops what arrives, so that the
+ * peer's TCP gets no acknowledgement, as if a cable were pulled. What TCP has taken before
  * may still arrive. Time-outs run on: they are those of a peer whose host is gone.
  */
 #ifndef RL_CABLE_H
