@@ -24,6 +24,7 @@ static const char usage[] =
 	"  disconnect QPN            the QP's connection is reset\n"
 	"  rate DEVICE|QPN RATE|off  bits per second, with K, M or G\n"
 	"  delay DEVICE|QPN TIME|off how much later octets arrive, in us, ms or s\n"
+	"  lid DEVICE N, gid DEVICE  LID_CHANGE to LID N; GID_CHANGE of a table that stays\n"
 	"  faults FILE               the rules of weft-run --faults from now on; -: standard input\n"
 	"Without -p: a list is of all processes; other commands are for all that have the object.\n";
 

@@ -43,6 +43,8 @@ static void each_command_is_read(void **state)
 		{ "rate 7 1000G", RL_CONTROL_RATE, "", 7, 1000000000000 },
 		{ "rate 7 off", RL_CONTROL_RATE, "", 7, 0 },
 		{ "delay 7 10s", RL_CONTROL_DELAY, "", 7, 10000000 },
+		{ "lid weft_lo 49151", RL_CONTROL_LID, "weft_lo", 0, 49151 },
+		{ "gid weft_lo", RL_CONTROL_GID, "weft_lo", 0, 0 },
 		{ "delay weft_lo 1500us", RL_CONTROL_DELAY, "weft_lo", 0, 1500 },
 	};
 	struct rl_control_command c;
@@ -64,7 +66,7 @@ static void what_is_no_command_is_refused(void **state)
 		"error 4294967297", "error 7x", "error -7", "fatal 7", "fatal ", "port weft_lo",
 		"port weft_lo sideways", "port 7 up", "rate 7 1001G", "rate 7 999", "rate 7 0",
 		"rate 7 1g", "rate 7 99999999999999999999", "delay 7 11s", "delay 7 5", "delay 7 -1ms",
-		"freeze weft_lo", "list 0\n", "faults", "faults x\n",
+		"freeze weft_lo", "lid weft_lo 49152", "gid weft_lo 1", "list 0\n", "faults", "faults x\n",
 		"fatal a_name_that_is_longer_than_any_device_has",
 	};
 	struct rl_control_command c;

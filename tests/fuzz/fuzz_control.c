@@ -7,6 +7,17 @@
 #include "fuzz.h"
 #include "host/cable_limits.h"
 
+static bool is_of_devices(enum rl_control_verb verb)
+{
+	return verb == RL_CONTROL_FATAL || verb == RL_CONTROL_PORT || verb == RL_CONTROL_LID ||
+	       verb == RL_CONTROL_GID;
+}
+
+static bool is_of_both(enum rl_control_verb verb)
+{
+	return verb == RL_CONTROL_RATE || verb == RL_CONTROL_DELAY;
+}
+
 static void check_command(const struct rl_control_command *c, const char *request, size_t len)
 {
 	bool on_device = c->device[0], has_text = c->verb == RL_CONTROL_FAULTS;
@@ -16,9 +27,8 @@ static void check_command(const struct rl_control_command *c, const char *reques
 	FUZZ_ASSERT(!on_device || !c->qpn);
 	FUZZ_ASSERT(!!c->text == has_text);
 	FUZZ_ASSERT(!has_text || (c->text > request && c->text + c->text_len == request + len));
-	FUZZ_ASSERT(on_device || (c->verb != RL_CONTROL_FATAL && c->verb != RL_CONTROL_PORT));
-	FUZZ_ASSERT(!on_device || c->verb == RL_CONTROL_FATAL || c->verb == RL_CONTROL_PORT ||
-		    c->verb == RL_CONTROL_RATE || c->verb == RL_CONTROL_DELAY);
+	FUZZ_ASSERT(is_of_both(c->verb) || on_device == is_of_devices(c->verb));
+	FUZZ_ASSERT(c->verb != RL_CONTROL_LID || c->value <= 0xbfff);
 	FUZZ_ASSERT(c->verb != RL_CONTROL_PORT || c->value <= 1);
 	FUZZ_ASSERT(c->verb != RL_CONTROL_RATE || !c->value ||
 		    (c->value >= RL_CABLE_MIN_BPS && c->value <= RL_CABLE_MAX_BPS));

@@ -10,6 +10,7 @@
 #include "host/port_events.h"
 #include "host/qp.h"
 #include "kernel/core/verbs.h"
+#include "roce/ud.h"
 
 /* Room for the longest line of a list, and for what follows the last QP. */
 #define LINE_ROOM 256
@@ -175,6 +176,18 @@ static int fail_device(const struct rl_device *d)
 	return 0;
 }
 
+static void change_ud_qps(const struct rl_device *d)
+{
+	struct rl_qp_brief b = { 0 };
+	struct rl_qp *qp;
+
+	while ((qp = rl_qp_next(b.qpn, &b))) {
+		if (b.dev == d && qp->ud)
+			rl_ud_port_changed(qp);
+		rl_qp_put(qp);
+	}
+}
+
 /* The netdev may be down, too: then it stays down. */
 static int set_port(const struct rl_device *d, bool up)
 {
@@ -184,10 +197,25 @@ static int set_port(const struct rl_device *d, bool up)
 	rl_device_read_port(d, &before);
 	rl_device_pull(d, !up);
 	rv = rl_cable_set_device(d, RL_CABLE_HELD, !up);
+	change_ud_qps(d);
 	rl_device_read_port(d, &after);
 	if (before.up != after.up)
 		rl_port_events_report(d, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 	return rv;
+}
+
+static int set_lid(const struct rl_device *d, u16 lid)
+{
+	rl_device_set_lid(d, lid);
+	rl_port_events_report(d, IBV_EVENT_LID_CHANGE);
+	return 0;
+}
+
+/* The table is as before. */
+static int change_gids(const struct rl_device *d)
+{
+	rl_port_events_report(d, IBV_EVENT_GID_CHANGE);
+	return 0;
 }
 
 static void say_result(struct reply *r, int rv)
@@ -206,19 +234,40 @@ static void say_result(struct reply *r, int rv)
 	}
 }
 
+static int change_device(const struct rl_device *d, const struct rl_control_command *c)
+{
+	switch (c->verb) {
+	case RL_CONTROL_FATAL:
+		return fail_device(d);
+	case RL_CONTROL_PORT:
+		return set_port(d, c->value);
+	case RL_CONTROL_LID:
+		return set_lid(d, (u16)c->value);
+	case RL_CONTROL_GID:
+		return change_gids(d);
+	case RL_CONTROL_RATE:
+		return rl_cable_set_device(d, RL_CABLE_RATE, c->value);
+	default:
+		return rl_cable_set_device(d, RL_CABLE_DELAY, c->value);
+	}
+}
+
 static void run_on_device(struct reply *r, const struct rl_control_command *c)
 {
 	const struct rl_device *d = device_named(c->device);
 
-	if (!d)
-		control_say(r, "error no device %s\n", c->device);
-	else if (c->verb == RL_CONTROL_FATAL)
-		say_result(r, fail_device(d));
-	else if (c->verb == RL_CONTROL_PORT)
-		say_result(r, set_port(d, c->value));
+	if (d)
+		say_result(r, change_device(d, c));
 	else
-		say_result(r, rl_cable_set_device(d, c->verb == RL_CONTROL_RATE ? RL_CABLE_RATE :
-						     RL_CABLE_DELAY, c->value));
+		control_say(r, "error no device %s\n", c->device);
+}
+
+static int freeze_qp(struct rl_qp *qp, bool frozen)
+{
+	if (!qp->ud)
+		return rl_cable_set_qp(qp, RL_CABLE_HELD, frozen);
+	rl_ud_freeze(qp, frozen);
+	return 0;
 }
 
 static int change_qp(struct rl_qp *qp, const struct rl_control_command *c)
@@ -230,9 +279,9 @@ static int change_qp(struct rl_qp *qp, const struct rl_control_command *c)
 	case RL_CONTROL_DISCONNECT:
 		return disconnect_qp(qp);
 	case RL_CONTROL_FREEZE:
-		return rl_cable_set_qp(qp, RL_CABLE_HELD, true);
+		return freeze_qp(qp, true);
 	case RL_CONTROL_THAW:
-		return rl_cable_set_qp(qp, RL_CABLE_HELD, false);
+		return freeze_qp(qp, false);
 	case RL_CONTROL_RATE:
 		return rl_cable_set_qp(qp, RL_CABLE_RATE, c->value);
 	default:

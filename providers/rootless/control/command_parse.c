@@ -5,6 +5,7 @@
 #include "host/cable_limits.h"
 
 #define QPN_MAX		0xffffff
+#define LID_MAX		0xbfff		/* of one port */
 #define WORDS		4
 /* What a request may be about. */
 enum { ON_DEVICE = 1, ON_QP = 2, ON_ANY = ON_DEVICE | ON_QP };
@@ -77,6 +78,13 @@ static bool read_direction(const char *word, u64 *up)
 	return *up || !strcmp(word, "down");
 }
 
+static bool read_lid(const char *word, u64 *lid)
+{
+	const char *rest;
+
+	return read_number(word, LID_MAX, lid, &rest) && !*rest;
+}
+
 static const struct {
 	const char *name;
 	u32 on;				/* 0: nothing */
@@ -91,6 +99,8 @@ static const struct {
 	[RL_CONTROL_PORT]	= { "port", ON_DEVICE, read_direction },
 	[RL_CONTROL_RATE]	= { "rate", ON_ANY, read_rate },
 	[RL_CONTROL_DELAY]	= { "delay", ON_ANY, read_delay },
+	[RL_CONTROL_LID]	= { "lid", ON_DEVICE, read_lid },
+	[RL_CONTROL_GID]	= { "gid", ON_DEVICE, NULL },
 	[RL_CONTROL_FAULTS]	= { "faults", 0, NULL },
 };
 

@@ -48,6 +48,7 @@ static struct {
 	u32 mtu;
 	u8 ib_mtu;
 	bool pulled;
+	u16 lid;
 } ports[RL_DEVICES];
 
 static const struct rl_rail *rail_of(const struct rl_device *d)
@@ -443,6 +444,7 @@ void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s)
 	keep_link(d, &l);
 	s->up = l.up && !READ_ONCE(ports[d->index].pulled);
 	s->mtu = ib_mtu_of(p, l.mtu);
+	s->lid = READ_ONCE(ports[d->index].lid);
 	s->rate = p->active_mbps ? rl_rate_of(p->active_mbps, p->active_width) :
 				   rl_rate_of(l.mbps ? l.mbps : DEFAULT_MBPS, 0);
 }
@@ -450,6 +452,11 @@ void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s)
 void rl_device_pull(const struct rl_device *d, bool pulled)
 {
 	WRITE_ONCE(ports[d->index].pulled, pulled);
+}
+
+void rl_device_set_lid(const struct rl_device *d, u16 lid)
+{
+	WRITE_ONCE(ports[d->index].lid, lid);
 }
 
 bool rl_device_is_pulled(const struct rl_device *d)

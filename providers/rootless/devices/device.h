@@ -68,6 +68,7 @@ struct rl_port_state {
 	bool up;
 	struct rl_rate rate;
 	u8 mtu;				/* enum ib_mtu */
+	u16 lid;			/* 0, unless weft-ctl has set it */
 };
 
 /* Asks the netdev. What is read by the functions below is as new, too. */
@@ -75,6 +76,7 @@ void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s);
 /* The port is down, whatever its netdev is: for weft-ctl. */
 void rl_device_pull(const struct rl_device *d, bool pulled);
 bool rl_device_is_pulled(const struct rl_device *d);
+void rl_device_set_lid(const struct rl_device *d, u16 lid);
 /* The netdev's MTU when it was last asked. */
 u32 rl_device_mtu(const struct rl_device *d);
 /*

@@ -73,6 +73,14 @@ static size_t make_phys_state(const struct rl_node *n, char *text, size_t size)
 	return rl_node_print(text, size, "%s\n", s.up ? "5: LinkUp" : "3: Disabled");
 }
 
+static size_t make_lid(const struct rl_node *n, char *text, size_t size)
+{
+	struct rl_port_state s;
+
+	rl_device_read_port(n->dev, &s);
+	return rl_node_print(text, size, "0x%x\n", s.lid);
+}
+
 static size_t make_rate(const struct rl_node *n, char *text, size_t size)
 {
 	struct rl_port_state s;
@@ -86,7 +94,7 @@ static size_t make_rate(const struct rl_node *n, char *text, size_t size)
 static void fill_port(struct rl_node *port, const struct rl_device *d)
 {
 	rl_node_add_file(port, "cap_mask", "0x00010000\n");
-	rl_node_add_file(port, "lid", "0x0\n");
+	rl_node_add_live(port, "lid", d, make_lid, NULL);
 	rl_node_add_file(port, "lid_mask_count", "0\n");
 	rl_node_add_file(port, "link_layer",
 			 d->about->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet\n" :

@@ -144,7 +144,7 @@ static u32 send_some(struct rl_qp *qp, struct batch *b, u32 n, u8 *status)
 	long rv;
 
 	do
-		rv = rl_raw(SYS_sendmmsg, rl_ud_socket_fd(qp->ud->socket), b->msg, n,
+		rv = rl_raw(SYS_sendmmsg, qp->ud->send_fd, b->msg, n,
 			    MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (rv == -EINTR);
 	rl_count(RL_TX_CALLS, 1);
@@ -289,7 +289,7 @@ static enum weft_ud_fate receive_datagram(struct rl_qp *qp, u32 qkey, const stru
 	enum weft_ud_fate fate = WEFT_UD_NO_RECEIVE;
 
 	rl_lock(&qp->lock);
-	if (receives(qp) && qp->ud->qkey == qkey)
+	if (receives(qp) && qp->ud->takes == qkey)
 		fate = weft_ud_receive(&qp->core, in);
 	weft_region_end_run(&qp->core);
 	if (fate == WEFT_UD_BAD_RECEIVE)
@@ -307,6 +307,35 @@ void rl_ud_deliver(struct rl_qp *qp, u32 qkey, const struct weft_ud_in *in)
 
 /* ---- life ---- */
 
+/* Above all qkeys. */
+#define TAKES_NONE (1ull << 32)
+
+/* With the lock. */
+static void set_way(struct rl_qp *qp)
+{
+	struct rl_ud *ud = qp->ud;
+	bool lost = ud->frozen || rl_device_is_pulled(qp->ctx->dev);
+
+	ud->takes = lost ? TAKES_NONE : ud->qkey;
+	ud->send_fd = lost ? -1 : rl_ud_socket_fd(ud->socket);
+}
+
+void rl_ud_port_changed(struct rl_qp *qp)
+{
+	rl_lock(&qp->lock);
+	if (!qp->gone)
+		set_way(qp);
+	rl_unlock(&qp->lock);
+}
+
+void rl_ud_freeze(struct rl_qp *qp, bool frozen)
+{
+	rl_lock(&qp->lock);
+	qp->ud->frozen = frozen;
+	rl_unlock(&qp->lock);
+	rl_ud_port_changed(qp);
+}
+
 void rl_ud_move(struct rl_qp *qp, u32 from, u32 to)
 {
 	bool drained;
@@ -323,6 +352,7 @@ void rl_ud_move(struct rl_qp *qp, u32 from, u32 to)
 	if (from == IBV_QPS_SQE)
 		weft_ud_resume(&qp->core);
 	qp->ud->qkey = qp->given.qkey;
+	set_way(qp);
 	WRITE_ONCE(qp->core.named, to);
 	if (to == IBV_QPS_RTS)
 		run_sends(qp);
@@ -348,8 +378,10 @@ int rl_ud_begin(struct rl_qp *qp)
 	if (rv) {
 		qp->ud = NULL;
 		free(ud);
+		return rv;
 	}
-	return rv;
+	set_way(qp);
+	return 0;
 }
 
 void rl_ud_end(struct rl_qp *qp)

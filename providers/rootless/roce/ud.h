@@ -28,6 +28,9 @@ struct rl_ud {
 	struct rl_qp *qp;
 	struct list_head groups;	/* its memberships; the context's lock */
 	u32 qkey;			/* the QP's lock */
+	u64 takes;			/* the QP's lock: datagrams of this qkey, or none */
+	int send_fd;			/* the QP's lock: the socket's; -1: datagrams are lost */
+	bool frozen;			/* the QP's lock: by weft-ctl */
 	bool waits;			/* the QP's lock: UDP is full; a retry is due soon */
 };
 
@@ -38,6 +41,10 @@ void rl_ud_end(struct rl_qp *qp);
 
 /* modify_qp, after its checks. Context's lock. */
 void rl_ud_move(struct rl_qp *qp, u32 from, u32 to);
+/* Frozen, or its port is down: until neither is true, what it sends and what arrives is lost. */
+void rl_ud_freeze(struct rl_qp *qp, bool frozen);
+/* Its port has gone down or up, by weft-ctl. */
+void rl_ud_port_changed(struct rl_qp *qp);
 /* The doorbell. */
 void rl_ud_kick(struct rl_qp *qp);
 

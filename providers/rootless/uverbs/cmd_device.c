@@ -92,6 +92,7 @@ int rl_cmd_query_port(struct rl_context *ctx, struct rl_command *c)
 	r->port_cap_flags = 1 << 16;	/* a connection manager is there */
 	r->max_mtu = p->max_mtu;
 	r->active_mtu = s.mtu;
+	r->lid = s.lid;
 	r->state = s.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	r->phys_state = s.up ? 5 : 3;	/* LinkUp, Disabled */
 	r->active_width = s.rate.width;

@@ -235,6 +235,16 @@ static bool port_changes_once(void)
 	       pair_carries_data(&p);
 }
 
+static bool lid_and_gids_change(void)
+{
+	struct ibv_port_attr attr;
+
+	return about_device("lid", "7") && has_event(IBV_EVENT_LID_CHANGE) &&
+	       !ibv_query_port(p.client.id->verbs, 1, &attr) && attr.lid == 7 &&
+	       about_device("lid", "0") && has_event(IBV_EVENT_LID_CHANGE) &&
+	       about_device("gid", "") && has_event(IBV_EVENT_GID_CHANGE);
+}
+
 static bool connect_over_port_down(void)
 {
 	struct conn c = { .timeout_ms = PAIR_TIMEOUT_MS };
@@ -332,6 +342,86 @@ static bool frozen_process_exits(void)
 	rdma_destroy_id(p.server.listener);
 	p.server.listener = NULL;
 	return child(exit_frozen);
+}
+
+/* ---- cases: datagrams ---- */
+
+#define QKEY	0x1234
+#define GRH	40
+
+static bool to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY))
+		return false;
+	attr.qp_state = IBV_QPS_RTR;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
+		return false;
+	attr.qp_state = IBV_QPS_RTS;
+	return !ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+static struct ibv_ah *own_address(void)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
+
+	return ibv_query_gid(p.client.id->verbs, 1, 0, &attr.grh.dgid) ? NULL :
+									 ibv_create_ah(p.client.pd, &attr);
+}
+
+static bool post_receive(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p.from, .length = GRH + 1, .lkey = p.from_mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return !ibv_post_recv(qp, &wr, &bad);
+}
+
+/* A datagram to itself: completions of both, or of the Send alone. */
+static int completions_of_one(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p.from, .length = 1, .lkey = p.from_mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = { .ah = ah, .remote_qpn = qp->qp_num, .remote_qkey = QKEY },
+	}, *bad;
+	int n = 0;
+
+	if (ibv_post_send(qp, &wr, &bad))
+		return -1;
+	while (n < 2 && completed(QUIET_MS) == IBV_WC_SUCCESS)
+		n++;
+	return n;
+}
+
+static bool loses(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	char freeze[32], thaw[32];
+
+	snprintf(freeze, sizeof(freeze), "freeze %u", qp->qp_num);
+	snprintf(thaw, sizeof(thaw), "thaw %u", qp->qp_num);
+	return completions_of_one(qp, ah) == 2 && post_receive(qp) && !ask(freeze) &&
+	       completions_of_one(qp, ah) == 1 && about_device("port", "down") && !ask(thaw) &&
+	       completions_of_one(qp, ah) == 1 && about_device("port", "up") &&
+	       completions_of_one(qp, ah) == 2;
+}
+
+static bool datagrams_are_lost(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = p.client.cq, .recv_cq = p.client.cq, .qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(p.client.pd, &init);
+	struct ibv_ah *ah = own_address();
+	bool ok = qp && ah && to_rts(qp) && post_receive(qp) && loses(qp, ah);
+
+	if (ah)
+		ibv_destroy_ah(ah);
+	if (qp)
+		ibv_destroy_qp(qp);
+	return ok;
 }
 
 /* ---- cases: slow ---- */
@@ -538,6 +628,7 @@ static const struct a_case list[] = {
 	{ "fatal-fails-each-qp-of-the-device", fatal_fails_all, NULL },
 	{ "traffic-goes-on-after-a-port-flap", port_flaps, NULL },
 	{ "a-port-that-is-down-goes-down-no-further", port_changes_once, NULL },
+	{ "events-of-lids-and-gids", lid_and_gids_change, NULL },
 	{ "connect-over-a-port-that-is-down-is-unreachable", connect_over_port_down, NULL },
 	{ "a-frozen-qp-sends-nothing-until-it-is-thawed", freeze_and_thaw, NULL },
 	{ "a-frozen-qp-takes-nothing-until-it-is-thawed", frozen_takes_nothing, NULL },
@@ -545,6 +636,7 @@ static const struct a_case list[] = {
 	{ "a-frozen-qp-is-destroyed-at-once", frozen_is_destroyed, NULL },
 	{ "a-process-with-a-frozen-qp-forks", frozen_process_forks, NULL },
 	{ "a-process-with-a-frozen-qp-exits", frozen_process_exits, NULL },
+	{ "datagrams-are-lost-while-frozen-or-down", datagrams_are_lost, NULL },
 	{ "a-qps-rate-is-within-5-percent", qp_has_a_rate, NULL },
 	{ "a-devices-rate-is-within-5-percent", device_has_a_rate, NULL },
 	{ "a-qps-delay-is-that-of-its-sends", qp_has_a_delay, NULL },
