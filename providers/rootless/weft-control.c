@@ -51,7 +51,7 @@ static int open_process(s32 pid)
 }
 
 /* The length of the reply, which ends with a NUL, or -errno. */
-static int ask(int fd, const char *request, const char *page, char reply[RL_CONTROL_REPLY + 1])
+static int ask_page(int fd, const char *request, const char *page, char reply[RL_CONTROL_REPLY + 1])
 {
 	size_t size = sizeof(RL_CONTROL_VERSION) + strlen(request) + strlen(page) + 2;
 	char *text = malloc(size);
@@ -78,7 +78,7 @@ struct answer {
 	bool known, whole, refused;
 };
 
-static void tell(const struct answer *a, const char *line)
+static void report_line(const struct answer *a, const char *line)
 {
 	if (a->line)
 		a->line(line, a->arg);
@@ -94,15 +94,15 @@ static void take_line(struct answer *a, const char *line)
 		a->whole = true;
 	} else if (!strncmp(line, "error ", 6)) {
 		a->refused = true;
-		tell(a, line + 6);
+		report_line(a, line + 6);
 	} else if (sscanf(line, "more %u", &more) == 1) {
 		snprintf(a->page, sizeof(a->page), " %u", more);
 	} else if (*line) {
-		tell(a, line);
+		report_line(a, line);
 	}
 }
 
-static int take_reply(struct answer *a, char *reply)
+static int read_reply(struct answer *a, char *reply)
 {
 	char *line;
 
@@ -128,9 +128,9 @@ int weft_control(pid_t pid, const char *request, void (*line)(const char *line, 
 	if (!strcmp(request, "list"))
 		strcpy(a.page, " 0");
 	do {
-		rv = ask(fd, request, a.page, reply);
+		rv = ask_page(fd, request, a.page, reply);
 		if (rv >= 0)
-			rv = take_reply(&a, reply);
+			rv = read_reply(&a, reply);
 	} while (!rv && a.page[0]);
 	close(fd);
 	return rv;

@@ -87,7 +87,7 @@ static char *join_words(int argc, char **argv)
 	return text;
 }
 
-static char *make_request(int argc, char **argv)
+static char *compose_request(int argc, char **argv)
 {
 	return !strcmp(argv[0], "faults") && argc == 2 ? read_rules(argv[1]) :
 							   join_words(argc, argv);
@@ -95,7 +95,7 @@ static char *make_request(int argc, char **argv)
 
 /* ---- processes ---- */
 
-static int run_on(int pid, const char *request, struct printer *p)
+static int ask_process(int pid, const char *request, struct printer *p)
 {
 	*p = (struct printer){ .pid = pid, .list = !strcmp(request, "list") };
 	return weft_control(pid, request, print_line, p);
@@ -113,7 +113,7 @@ static bool is_gone(int rv)
 	return rv == -ENOENT || rv == -ECONNREFUSED || rv == -ECONNRESET;
 }
 
-static int run_on_all(const char *request)
+static int ask_all(const char *request)
 {
 	bool list = !strcmp(request, "list"), done = list, failed = false;
 	struct printer p, refusal = { .pid = 0 };
@@ -126,7 +126,7 @@ static int run_on_all(const char *request)
 	if (!n && !list)
 		fprintf(stderr, "weft-ctl: no program runs under weft-run --control\n");
 	for (i = 0; i < n && i < PROCESSES; i++) {
-		rv = run_on(pids[i], request, &p);
+		rv = ask_process(pids[i], request, &p);
 		if (is_gone(rv))
 			continue;
 		done |= !rv;
@@ -159,13 +159,13 @@ int main(int argc, char **argv)
 	}
 	if (optind == argc)
 		return fputs(usage, stderr), USAGE;
-	request = make_request(argc - optind, argv + optind);
+	request = compose_request(argc - optind, argv + optind);
 	if (!request)
 		return FAILED;
 	if (!pid) {
-		rv = run_on_all(request);
+		rv = ask_all(request);
 	} else {
-		rv = run_on((int)pid, request, &p);
+		rv = ask_process((int)pid, request, &p);
 		if (rv)
 			complain(rv, &p);
 		rv = rv ? FAILED : DONE;

@@ -129,7 +129,7 @@ unit_is_valid() {
 
 pages_are_found() {
 	local page
-	for page in weft.4 weft.7 weft_socket.7 weft-run.1 weftspec.1 weft-reflector.1; do
+	for page in weft.4 weft.7 weft_socket.7 weft-run.1 weft-ctl.1 weftspec.1 weft-reflector.1; do
 		man -w "${page##*.}" "${page%.*}"
 	done
 }

@@ -125,7 +125,7 @@ static void run_list(struct reply *r, u32 after)
 /* ---- what breaks something ---- */
 
 /* Frozen, it could not tell its peer. */
-static void fail_qp(struct rl_qp *qp)
+static void control_fail_qp(struct rl_qp *qp)
 {
 	rl_cable_set_qp(qp, RL_CABLE_HELD, false);
 	rl_qp_fail(qp);
@@ -164,7 +164,7 @@ static void fail_device_qps(const struct rl_device *d)
 
 	while ((qp = rl_qp_next(b.qpn, &b))) {
 		if (b.dev == d)
-			fail_qp(qp);
+			control_fail_qp(qp);
 		rl_qp_put(qp);
 	}
 }
@@ -189,7 +189,7 @@ static void change_ud_qps(const struct rl_device *d)
 }
 
 /* The netdev may be down, too: then it stays down. */
-static int set_port(const struct rl_device *d, bool up)
+static int change_port(const struct rl_device *d, bool up)
 {
 	struct rl_port_state before, after;
 	int rv;
@@ -240,7 +240,7 @@ static int change_device(const struct rl_device *d, const struct rl_control_comm
 	case RL_CONTROL_FATAL:
 		return fail_device(d);
 	case RL_CONTROL_PORT:
-		return set_port(d, c->value);
+		return change_port(d, c->value);
 	case RL_CONTROL_LID:
 		return set_lid(d, (u16)c->value);
 	case RL_CONTROL_GID:
@@ -270,11 +270,11 @@ static int freeze_qp(struct rl_qp *qp, bool frozen)
 	return 0;
 }
 
-static int change_qp(struct rl_qp *qp, const struct rl_control_command *c)
+static int change_one_qp(struct rl_qp *qp, const struct rl_control_command *c)
 {
 	switch (c->verb) {
 	case RL_CONTROL_ERROR:
-		fail_qp(qp);
+		control_fail_qp(qp);
 		return 0;
 	case RL_CONTROL_DISCONNECT:
 		return disconnect_qp(qp);
@@ -297,7 +297,7 @@ static void run_on_qp(struct reply *r, const struct rl_control_command *c)
 		control_say(r, "error no QP %u\n", c->qpn);
 		return;
 	}
-	say_result(r, change_qp(qp, c));
+	say_result(r, change_one_qp(qp, c));
 	rl_qp_put(qp);
 }
 

@@ -11,10 +11,10 @@
 enum { ON_DEVICE = 1, ON_QP = 2, ON_ANY = ON_DEVICE | ON_QP };
 
 /* The value of @word; false: it is none. */
-typedef bool read_value(const char *word, u64 *value);
+typedef bool parse_value(const char *word, u64 *value);
 
 /* A whole number, at most @max. *@rest is what follows it. */
-static bool read_number(const char *word, u64 max, u64 *n, const char **rest)
+static bool parse_number(const char *word, u64 max, u64 *n, const char **rest)
 {
 	const char *s = word;
 
@@ -33,14 +33,14 @@ struct unit {
 };
 
 /* A number with a unit, or "off", which is 0. */
-static bool read_amount(const char *word, const struct unit *units, u64 max, u64 *value)
+static bool parse_amount(const char *word, const struct unit *units, u64 max, u64 *value)
 {
 	const char *rest;
 
 	*value = 0;
 	if (!strcmp(word, "off"))
 		return true;
-	if (!read_number(word, max, value, &rest) || !*value)
+	if (!parse_number(word, max, value, &rest) || !*value)
 		return false;
 	for (; units->name; units++) {
 		if (strcmp(rest, units->name))
@@ -53,42 +53,42 @@ static bool read_amount(const char *word, const struct unit *units, u64 max, u64
 	return false;
 }
 
-static bool read_rate(const char *word, u64 *value)
+static bool parse_rate(const char *word, u64 *value)
 {
 	static const struct unit units[] = {
 		{ "", 1 }, { "K", 1000 }, { "M", 1000000 }, { "G", 1000000000 }, { NULL, 0 },
 	};
 
-	return read_amount(word, units, RL_CABLE_MAX_BPS, value) &&
+	return parse_amount(word, units, RL_CABLE_MAX_BPS, value) &&
 	       (!*value || *value >= RL_CABLE_MIN_BPS);
 }
 
-static bool read_delay(const char *word, u64 *value)
+static bool parse_delay(const char *word, u64 *value)
 {
 	static const struct unit units[] = {
 		{ "us", 1 }, { "ms", 1000 }, { "s", 1000000 }, { NULL, 0 },
 	};
 
-	return read_amount(word, units, RL_CABLE_MAX_DELAY_US, value);
+	return parse_amount(word, units, RL_CABLE_MAX_DELAY_US, value);
 }
 
-static bool read_direction(const char *word, u64 *up)
+static bool parse_direction(const char *word, u64 *up)
 {
 	*up = !strcmp(word, "up");
 	return *up || !strcmp(word, "down");
 }
 
-static bool read_lid(const char *word, u64 *lid)
+static bool parse_lid(const char *word, u64 *lid)
 {
 	const char *rest;
 
-	return read_number(word, LID_MAX, lid, &rest) && !*rest;
+	return parse_number(word, LID_MAX, lid, &rest) && !*rest;
 }
 
 static const struct {
 	const char *name;
 	u32 on;				/* 0: nothing */
-	read_value *value;		/* NULL: it has none */
+	parse_value *value;		/* NULL: it has none */
 } verbs[RL_CONTROL_VERBS] = {
 	[RL_CONTROL_LIST]	= { "list", ON_QP, NULL },
 	[RL_CONTROL_FATAL]	= { "fatal", ON_DEVICE, NULL },
@@ -96,22 +96,22 @@ static const struct {
 	[RL_CONTROL_DISCONNECT]	= { "disconnect", ON_QP, NULL },
 	[RL_CONTROL_FREEZE]	= { "freeze", ON_QP, NULL },
 	[RL_CONTROL_THAW]	= { "thaw", ON_QP, NULL },
-	[RL_CONTROL_PORT]	= { "port", ON_DEVICE, read_direction },
-	[RL_CONTROL_RATE]	= { "rate", ON_ANY, read_rate },
-	[RL_CONTROL_DELAY]	= { "delay", ON_ANY, read_delay },
-	[RL_CONTROL_LID]	= { "lid", ON_DEVICE, read_lid },
+	[RL_CONTROL_PORT]	= { "port", ON_DEVICE, parse_direction },
+	[RL_CONTROL_RATE]	= { "rate", ON_ANY, parse_rate },
+	[RL_CONTROL_DELAY]	= { "delay", ON_ANY, parse_delay },
+	[RL_CONTROL_LID]	= { "lid", ON_DEVICE, parse_lid },
 	[RL_CONTROL_GID]	= { "gid", ON_DEVICE, NULL },
 	[RL_CONTROL_FAULTS]	= { "faults", 0, NULL },
 };
 
 /* A number is a QP's. */
-static const char *read_object(struct rl_control_command *c, u32 on, const char *word)
+static const char *parse_object(struct rl_control_command *c, u32 on, const char *word)
 {
 	const char *rest;
 	u64 n;
 
 	if (*word >= '0' && *word <= '9') {
-		if (!(on & ON_QP) || !read_number(word, QPN_MAX, &n, &rest) || *rest)
+		if (!(on & ON_QP) || !parse_number(word, QPN_MAX, &n, &rest) || *rest)
 			return "the number is wrong";
 		c->qpn = (u32)n;
 		return NULL;
@@ -122,7 +122,7 @@ static const char *read_object(struct rl_control_command *c, u32 on, const char 
 	return NULL;
 }
 
-static const char *read_words(struct rl_control_command *c, char *words[WORDS], u32 n)
+static const char *parse_words(struct rl_control_command *c, char *words[WORDS], u32 n)
 {
 	const char *why;
 	u32 on;
@@ -135,7 +135,7 @@ static const char *read_words(struct rl_control_command *c, char *words[WORDS], 
 	on = verbs[c->verb].on;
 	if (n != 1u + !!on + !!verbs[c->verb].value)
 		return "the command has other arguments";
-	why = on ? read_object(c, on, words[1]) : NULL;
+	why = on ? parse_object(c, on, words[1]) : NULL;
 	if (!why && verbs[c->verb].value && !verbs[c->verb].value(words[2], &c->value))
 		why = "the value is wrong";
 	return why;
@@ -174,7 +174,7 @@ const char *rl_control_parse(struct rl_control_command *c, const char *request, 
 	if (strncmp(line, version, sizeof(version) - 1))
 		return "this is " RL_CONTROL_VERSION;
 	n = split(line + sizeof(version) - 1, words);
-	why = n ? read_words(c, words, n) : "the command has other arguments";
+	why = n ? parse_words(c, words, n) : "the command has other arguments";
 	if (why)
 		return why;
 	if (!end != (c->verb != RL_CONTROL_FAULTS))

@@ -92,7 +92,7 @@ static void change_cfg(struct rl_cable_cfg *cfg, enum rl_cable_what what, u64 va
 /* ---- the rate ---- */
 
 /* How many of @len octets the link takes now; 0: *@at is when it takes some. */
-static u32 grant(struct rl_cable_cfg *cfg, u32 len, u64 now, u64 *at)
+static u32 pace_grant(struct rl_cable_cfg *cfg, u32 len, u64 now, u64 *at)
 {
 	struct rl_pace *p = &cfg->pace;
 	u64 room;
@@ -112,7 +112,7 @@ static u32 grant(struct rl_cable_cfg *cfg, u32 len, u64 now, u64 *at)
 	return (u32)min_t(u64, len, room);
 }
 
-static void charge(struct rl_cable_cfg *cfg, u32 n)
+static void pace_charge(struct rl_cable_cfg *cfg, u32 n)
 {
 	if (cfg->bps)
 		cfg->pace.free_ns += n * 8000000000ull / cfg->bps;
@@ -123,12 +123,12 @@ static u32 grant_all(struct rl_conn *c, u32 len, u64 now, u64 *at)
 	if (c->qp) {
 		rl_lock(&c->qp->lock);
 		if (c->qp->cable)
-			len = grant(c->qp->cable, len, now, at);
+			len = pace_grant(c->qp->cable, len, now, at);
 		rl_unlock(&c->qp->lock);
 	}
 	if (c->dev && len) {
 		rl_lock(&cables.lock);
-		len = grant(&cables.devices[c->dev->index], len, now, at);
+		len = pace_grant(&cables.devices[c->dev->index], len, now, at);
 		rl_unlock(&cables.lock);
 	}
 	return len;
@@ -139,12 +139,12 @@ static void charge_all(struct rl_conn *c, u32 n)
 	if (c->qp) {
 		rl_lock(&c->qp->lock);
 		if (c->qp->cable)
-			charge(c->qp->cable, n);
+			pace_charge(c->qp->cable, n);
 		rl_unlock(&c->qp->lock);
 	}
 	if (c->dev) {
 		rl_lock(&cables.lock);
-		charge(&cables.devices[c->dev->index], n);
+		pace_charge(&cables.devices[c->dev->index], n);
 		rl_unlock(&cables.lock);
 	}
 }
@@ -165,7 +165,7 @@ static void drop_parcels(struct rl_cable *cable)
 		drop_parcel(cable, list_first_entry(&cable->parcels, struct parcel, node));
 }
 
-static bool has_room(const struct rl_cable *cable, u32 n)
+static bool cable_has_room(const struct rl_cable *cable, u32 n)
 {
 	return cable->under_way + n <= UNDER_WAY_MAX &&
 	       __atomic_load_n(&cables.under_way, __ATOMIC_RELAXED) + n <= ALL_UNDER_WAY_MAX;
@@ -174,7 +174,7 @@ static bool has_room(const struct rl_cable *cable, u32 n)
 /* Copies @n octets, which arrive later: @n, or 0 without room. The program's memory may vanish. */
 static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 n)
 {
-	struct parcel *p = has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
+	struct parcel *p = cable_has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
 	u32 left = n, part;
 
 	if (!p)
@@ -260,7 +260,7 @@ static s32 send_part(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u3
 	return rl_conn_send_now(c, part, i, flags);
 }
 
-static s32 pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
+static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
 {
 	if (cable->delay_us || !list_empty(&cable->parcels))
 		return (s32)delay_octets(cable, iov, n);
@@ -284,7 +284,7 @@ s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 f
 		return starts ? (s32)len : 0;
 	n = starts ? len : grant_all(c, len, now, &at);
 	if (n)
-		rv = pass_on(cable, iov, niov, n, flags);
+		rv = cable_pass_on(cable, iov, niov, n, flags);
 	if (rv > 0)
 		charge_all(c, (u32)rv);
 	if (rv >= 0 && (u32)rv < len)
@@ -311,7 +311,7 @@ static void refuse_segments(struct rl_conn *c, bool on)
 }
 
 /* Its end is noticed by the link's own deadlines. */
-static void hold(struct rl_conn *c)
+static void hold_conn(struct rl_conn *c)
 {
 	refuse_segments(c, true);
 	c->read_paused = true;
@@ -328,7 +328,7 @@ bool rl_cable_keeps_connecting(struct rl_conn *c)
 	return true;
 }
 
-static void let_go(struct rl_conn *c)
+static void let_conn_go(struct rl_conn *c)
 {
 	refuse_segments(c, false);
 	c->read_paused = false;
@@ -343,7 +343,7 @@ static struct rl_cable *cable_of(struct rl_watch *w)
 	return container_of(w, struct rl_cable, watch);
 }
 
-static void detach(struct rl_conn *c)
+static void detach_cable(struct rl_conn *c)
 {
 	struct rl_cable *cable = c->cable;
 
@@ -358,7 +358,7 @@ static void detach(struct rl_conn *c)
 static void detach_if_idle(struct rl_cable *cable)
 {
 	if (!cable->held && !cable->paced && !cable->delay_us && list_empty(&cable->parcels))
-		detach(cable->c);
+		detach_cable(cable->c);
 }
 
 static void cable_timeout(struct rl_watch *w)
@@ -402,7 +402,7 @@ static const struct rl_watch_ops cable_ops = {
 	.release = cable_release,
 };
 
-static bool attach(struct rl_conn *c)
+static bool attach_cable(struct rl_conn *c)
 {
 	struct rl_cable *cable = calloc(1, sizeof(*cable));
 
@@ -422,7 +422,7 @@ static bool attach(struct rl_conn *c)
 	return true;
 }
 
-static void configure(struct rl_cable *cable, const struct rl_cable_cfg *d,
+static void configure_cable(struct rl_cable *cable, const struct rl_cable_cfg *d,
 		      const struct rl_cable_cfg *q)
 {
 	bool held = d->held || q->held;
@@ -432,9 +432,9 @@ static void configure(struct rl_cable *cable, const struct rl_cable_cfg *d,
 	if (held != cable->held) {
 		cable->held = held;
 		if (held)
-			hold(cable->c);
+			hold_conn(cable->c);
 		else
-			let_go(cable->c);
+			let_conn_go(cable->c);
 	}
 	/* What waited for the old rate, or for TCP's room, is tried now. */
 	cable->c->full = false;
@@ -444,7 +444,7 @@ static void configure(struct rl_cable *cable, const struct rl_cable_cfg *d,
 }
 
 /* False: no memory. The octets of --sockets have their own pauses: they pass. */
-static bool update(struct rl_conn *c)
+static bool update_cable(struct rl_conn *c)
 {
 	struct rl_cable_cfg d, q;
 
@@ -456,22 +456,22 @@ static bool update(struct rl_conn *c)
 		return true;
 	if (c->fd < 0)
 		return true;
-	if (!c->cable && !attach(c))
+	if (!c->cable && !attach_cable(c))
 		return false;
-	configure(c->cable, &d, &q);
+	configure_cable(c->cable, &d, &q);
 	return true;
 }
 
 void rl_cable_update(struct rl_conn *c)
 {
-	if (!update(c))
+	if (!update_cable(c))
 		rl_complain("no memory: a connection goes past weft-ctl's settings");
 }
 
 void rl_cable_end(struct rl_conn *c)
 {
 	if (c->cable)
-		detach(c);
+		detach_cable(c);
 	c->send_fd = -1;
 }
 
@@ -490,7 +490,7 @@ static void visit_watch(struct rl_watch *w, void *arg)
 	if (!c)
 		return;
 	rl_conn_lock(c);
-	if (c->dev == v->dev && !update(c))
+	if (c->dev == v->dev && !update_cable(c))
 		v->failed = true;
 	rl_conn_unlock(c);
 }
@@ -534,7 +534,7 @@ int rl_cable_set_qp(struct rl_qp *qp, enum rl_cable_what what, u64 value)
 	c = rl_conn_of_qp(qp);
 	if (!c)
 		return 0;
-	done = update(c);
+	done = update_cable(c);
 	rl_conn_unlock(c);
 	rl_conn_put(c);
 	return done ? 0 : -ENOMEM;

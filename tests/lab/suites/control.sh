@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# weft-run --control and weft-ctl: what a program has is listed, and breaks when it is told to. weft-control breaks what it
-# has itself, case by case; the rest are programs of others, and who may ask.
+# weft-run --control and weft-ctl: what a program has is listed, and breaks on request. weft-control breaks what it has
+# itself, case by case. The rest are programs of others, and who may ask.
 
 control_cases='a-list-has-each-qp-once what-is-not-there-is-refused error-ends-both-ends disconnect-ends-both-ends
 	fatal-fails-each-qp-of-the-device traffic-goes-on-after-a-port-flap a-port-that-is-down-goes-down-no-further
@@ -10,7 +10,7 @@ control_cases='a-list-has-each-qp-once what-is-not-there-is-refused error-ends-b
 	a-process-with-a-frozen-qp-forks a-process-with-a-frozen-qp-exits datagrams-are-lost-while-frozen-or-down
 	a-qps-rate-is-within-5-percent
 	a-devices-rate-is-within-5-percent a-qps-delay-is-that-of-its-sends a-devices-delay-is-that-of-both-ends
-	fault-rules-are-replaced a-child-has-its-own-socket a-child-with-a-device-of-its-own-serves
+	what-is-under-way-is-bounded fault-rules-are-replaced a-child-has-its-own-socket a-child-with-a-device-of-its-own-serves
 	a-program-after-exec-serves'
 
 tests() {
@@ -249,8 +249,9 @@ for i in range(3000):
 # Descriptors, and a sender that reads no answer.
 bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 bound.bind("")
+bound.connect(sys.argv[1])
 for i in range(300):
-    socket.send_fds(bound, [b"weft-control 1 list 0"], [0, 1, 2], 0, sys.argv[1])
+    socket.send_fds(bound, [b"weft-control 1 list 0"], [0, 1, 2])
 ' "$runtime/weft/$pid" >"$TEST_DIR/out" 2>&1 || fail "$(tail -n 1 "$TEST_DIR/out")"
 	lists 1 'device weft_lo' || fail "it does not answer"
 	[ "$(as_user ls "/proc/$pid/fd" | wc -l)" -lt 40 ] || fail "it has many descriptors"

@@ -20,6 +20,7 @@
 #define MANY		1000		/* QPs: more than a page of a list */
 #define QUIET_MS	300		/* in which nothing is to happen */
 #define DELAY_MS	20
+#define UNDER_WAY_MAX	(16u << 20)	/* docs/control.md */
 #define RATE_BPS	200000000ull
 #define RATE_NS		1500000000ull
 
@@ -502,6 +503,22 @@ static bool device_has_a_delay(void)
 	       about_device("delay", "off") && pair_carries_data(&p);
 }
 
+/* A Write is complete once the device has taken it. */
+static bool under_way_is_bounded(void)
+{
+	uint32_t taken = 0;
+	unsigned int i;
+
+	if (!about_qp("delay", &p.client, "10s"))
+		return false;
+	for (i = 0; i < PAIR_DEPTH; i++)
+		post_write(PAIR_BUF);
+	for (; completed(QUIET_MS) == IBV_WC_SUCCESS && taken < 2 * UNDER_WAY_MAX; post_write(PAIR_BUF))
+		taken += PAIR_BUF;
+	printf("# %u octets\n", taken);
+	return taken <= UNDER_WAY_MAX && taken > UNDER_WAY_MAX / 2;
+}
+
 /* ---- cases: faults ---- */
 
 static bool may_register(void)
@@ -641,6 +658,7 @@ static const struct a_case list[] = {
 	{ "a-devices-rate-is-within-5-percent", device_has_a_rate, NULL },
 	{ "a-qps-delay-is-that-of-its-sends", qp_has_a_delay, NULL },
 	{ "a-devices-delay-is-that-of-both-ends", device_has_a_delay, NULL },
+	{ "what-is-under-way-is-bounded", under_way_is_bounded, NULL },
 	{ "fault-rules-are-replaced", faults_are_replaced, NULL },
 	{ "a-child-has-its-own-socket", child_has_its_own_socket, NULL },
 	{ "a-child-with-a-device-of-its-own-serves", child_with_a_device_serves, NULL },
