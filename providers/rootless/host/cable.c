@@ -267,7 +267,8 @@ static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32
 	return send_part(cable->c, iov, niov, n, flags);
 }
 
-s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+/* Apart, so that the usual case saves no registers. */
+noinline s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
 	bool starts = c->link.mode == WEFT_MODE_STARTUP;
 	struct rl_cable *cable = c->cable;

@@ -22,7 +22,7 @@ tests() {
 	cat <<-'END'
 		without-control-there-is-no-socket without_control
 		weft-ctl-error-ends-both-ends-of-a-pingpong breaks error
-		weft-ctl-disconnect-ends-both-ends-of-a-pingpong breaks disconnect
+		weft-ctl-disconnect-ends-both-ends-of-rping disconnects
 		weft-ctl-fatal-is-an-event-of-the-device fatal
 		weft-ctl-port-is-two-events-of-the-device port_events
 		a-pingpong-survives-a-port-flap flap weft_ctl
@@ -107,6 +107,25 @@ breaks() {
 	pingpong 100000000
 	ctl -p "$pid" "$1" "$qpn" || fail "$1 $qpn"
 	end_badly
+}
+
+# By rdma_cm: a QP that is connected by hand learns of its peer's end by its own requests alone.
+disconnects() {
+	local ends pid qpn one rc
+	begin_control
+	starts server rping -s -a 127.0.0.1 -p 7198
+	ends=$!
+	wait_for 10 eval 'ss -ltn | grep -q :7198' || fail "it does not listen"
+	starts client rping -c -a 127.0.0.1 -p 7198 -C 100000000
+	ends="$ends $!"
+	wait_for 10 lists 2 'qp [0-9]+ weft_lo RC RTS 127\.' || fail "$(cat "$TEST_DIR/list")"
+	read -r pid _ qpn _ < <(grep ' qp ' "$TEST_DIR/list")
+	ctl -p "$pid" disconnect "$qpn" || fail "disconnect $qpn"
+	for one in $ends; do
+		rc=0
+		wait "$one" || rc=$?
+		[ $rc != 124 ] || fail "it hung"
+	done
 }
 
 # dies COMMAND [ARG...]: without ARG, of the client's QP
