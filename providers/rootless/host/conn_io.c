@@ -268,8 +268,8 @@ static_assert(sizeof(struct weft_iov) == sizeof(struct iovec) &&
 	      offsetof(struct weft_iov, len) == offsetof(struct iovec, iov_len),
 	      "a batch's list is sendmsg()'s");
 
-static inline s32 send_now(struct rl_conn *c, int fd, const struct weft_iov *iov, u32 niov,
-			   u32 flags)
+static __always_inline s32 send_now(struct rl_conn *c, int fd, const struct weft_iov *iov, u32 niov,
+				    u32 flags)
 {
 	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = niov };
 	int how = MSG_DONTWAIT | MSG_NOSIGNAL;
