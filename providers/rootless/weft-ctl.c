@@ -17,15 +17,15 @@ enum { DONE, FAILED, USAGE = 2 };
 static const char usage[] =
 	"weft-ctl [-p PID] COMMAND\n"
 	"  list                      devices, QPs and connections\n"
-	"  port DEVICE down|up       PORT_ERR, PORT_ACTIVE; between them nothing is sent or received\n"
+	"  port DEVICE down|up       PORT_ERR, PORT_ACTIVE; between them nothing moves\n"
 	"  fatal DEVICE              DEVICE_FATAL; each QP of the device fails\n"
 	"  freeze QPN, thaw QPN      between them the QP sends and receives nothing\n"
 	"  error QPN                 the QP fails\n"
 	"  disconnect QPN            the QP's connection is reset\n"
 	"  rate DEVICE|QPN RATE|off  bits per second, with K, M or G\n"
 	"  delay DEVICE|QPN TIME|off how much later octets arrive, in us, ms or s\n"
-	"  lid DEVICE N, gid DEVICE  LID_CHANGE to LID N; GID_CHANGE of a table that stays\n"
-	"  faults FILE               the rules of weft-run --faults from now on; -: standard input\n"
+	"  lid DEVICE N, gid DEVICE  LID_CHANGE to N; GID_CHANGE of the same table\n"
+	"  faults FILE               the rules of weft-run --faults; -: standard input\n"
 	"Without -p: a list is of all processes; other commands are for all that have the object.\n";
 
 struct printer {

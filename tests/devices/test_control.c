@@ -62,11 +62,13 @@ static void each_command_is_read(void **state)
 static void what_is_no_command_is_refused(void **state)
 {
 	static const char *const bad[] = {
-		"", " ", "list", "list ", "list x", "list 1 2", "list 16777216", "lists 0", "list  0",
+		"", " ", "list", "list ", "list x", "list 1 2", "list 16777216", "lists 0",
+		"list  0",
 		"error 4294967297", "error 7x", "error -7", "fatal 7", "fatal ", "port weft_lo",
 		"port weft_lo sideways", "port 7 up", "rate 7 1001G", "rate 7 999", "rate 7 0",
 		"rate 7 1g", "rate 7 99999999999999999999", "delay 7 11s", "delay 7 5", "delay 7 -1ms",
-		"freeze weft_lo", "lid weft_lo 49152", "gid weft_lo 1", "list 0\n", "faults", "faults x\n",
+		"freeze weft_lo", "lid weft_lo 49152", "gid weft_lo 1", "list 0\n", "faults",
+		"faults x\n",
 		"fatal a_name_that_is_longer_than_any_device_has",
 	};
 	struct rl_control_command c;

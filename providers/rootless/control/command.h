@@ -18,7 +18,7 @@ struct rl_control_command {
 	/* Its object: a device, a QP, or neither. */
 	char device[RL_PROFILE_NAMES];	/* "": none */
 	u32 qpn;			/* LIST: after this one */
-	u64 value;			/* PORT: up; RATE: bits per second; DELAY: microseconds; LID */
+	u64 value;			/* PORT: up; RATE: bits per second; DELAY: us; LID */
 	const char *text;		/* FAULTS: the rules; @text_len octets of the request */
 	size_t text_len;
 };

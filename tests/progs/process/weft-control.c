@@ -177,9 +177,9 @@ static bool list_is_whole(void)
 static bool refuses(void)
 {
 	static const char *const wrong[] = {
-		"error 16777215", "error", "error x", "error 1x", "port nosuch down", "port", "list 1 2",
-		"rate 1 2 3", "rate 2 12", "delay 2 11s", "fatal 2", "freeze nosuch", "", " ", "nosuch",
-		"list\nrules", "faults", "faults\nnosuch -> ENOMEM",
+		"error 16777215", "error", "error x", "error 1x", "port nosuch down", "port",
+		"list 1 2", "rate 1 2 3", "rate 2 12", "delay 2 11s", "fatal 2", "freeze nosuch",
+		"", " ", "nosuch", "list\nrules", "faults", "faults\nnosuch -> ENOMEM",
 	};
 	unsigned int i;
 	bool ok = true;
@@ -266,7 +266,8 @@ static bool connect_over_port_down(void)
 
 static bool freeze_and_thaw(void)
 {
-	bool ok = about_qp("freeze", &p.client, "") && post_write(PAIR_BUF) && completed(QUIET_MS) < 0;
+	bool ok = about_qp("freeze", &p.client, "") && post_write(PAIR_BUF) &&
+		  completed(QUIET_MS) < 0;
 
 	return ok && about_qp("thaw", &p.client, "") &&
 	       completed(PAIR_TIMEOUT_MS) == IBV_WC_SUCCESS && pair_carries_data(&p);
@@ -367,13 +368,16 @@ static struct ibv_ah *own_address(void)
 {
 	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
 
-	return ibv_query_gid(p.client.id->verbs, 1, 0, &attr.grh.dgid) ? NULL :
-									 ibv_create_ah(p.client.pd, &attr);
+	if (ibv_query_gid(p.client.id->verbs, 1, 0, &attr.grh.dgid))
+		return NULL;
+	return ibv_create_ah(p.client.pd, &attr);
 }
 
 static bool post_receive(struct ibv_qp *qp)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)p.from, .length = GRH + 1, .lkey = p.from_mr->lkey };
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)p.from, .length = GRH + 1, .lkey = p.from_mr->lkey,
+	};
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return !ibv_post_recv(qp, &wr, &bad);
@@ -384,7 +388,8 @@ static int completions_of_one(struct ibv_qp *qp, struct ibv_ah *ah)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)p.from, .length = 1, .lkey = p.from_mr->lkey };
 	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
 		.wr.ud = { .ah = ah, .remote_qpn = qp->qp_num, .remote_qkey = QKEY },
 	}, *bad;
 	int n = 0;
@@ -513,8 +518,10 @@ static bool under_way_is_bounded(void)
 		return false;
 	for (i = 0; i < PAIR_DEPTH; i++)
 		post_write(PAIR_BUF);
-	for (; completed(QUIET_MS) == IBV_WC_SUCCESS && taken < 2 * UNDER_WAY_MAX; post_write(PAIR_BUF))
+	while (completed(QUIET_MS) == IBV_WC_SUCCESS && taken < 2 * UNDER_WAY_MAX) {
 		taken += PAIR_BUF;
+		post_write(PAIR_BUF);
+	}
 	printf("# %u octets\n", taken);
 	return taken <= UNDER_WAY_MAX && taken > UNDER_WAY_MAX / 2;
 }
@@ -545,8 +552,7 @@ static int qps_of(pid_t pid)
 
 	if (weft_control(pid, "list", keep_line, &lines))
 		return -1;
-	for (devices = 0; ibv_get_device_list(&devices); )
-		break;
+	ibv_free_device_list(ibv_get_device_list(&devices));
 	return lines - devices;
 }
 
@@ -577,7 +583,7 @@ static int open_in_child(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = list ? ibv_open_device(*list) : NULL;
 
-	return ctx && weft_control(getpid(), "list", NULL, NULL) == 0 && qps_of(getppid()) == 2 ? 0 : 1;
+	return ctx && !weft_control(getpid(), "list", NULL, NULL) && qps_of(getppid()) == 2 ? 0 : 1;
 }
 
 static bool child_with_a_device_serves(void)
