@@ -26,7 +26,7 @@ static const char usage[] =
 	"  delay DEVICE|QPN TIME|off how much later octets arrive, in us, ms or s\n"
 	"  lid DEVICE N, gid DEVICE  LID_CHANGE to N; GID_CHANGE of the same table\n"
 	"  faults FILE               the rules of weft-run --faults; -: standard input\n"
-	"Without -p: a list is of all processes; other commands are for all that have the object.\n";
+	"Without -p: for all processes that have the device or QP.\n";
 
 struct printer {
 	int pid;

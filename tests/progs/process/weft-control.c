@@ -493,7 +493,8 @@ static double measure_round_trip(void)
 static bool is_late(double ms, double times)
 {
 	printf("# %.2f ms\n", ms);
-	return ms > times * DELAY_MS && ms < times * DELAY_MS * 1.05 + 5;
+	/* The host may be busy. */
+	return ms > times * DELAY_MS && ms < times * DELAY_MS * 1.5;
 }
 
 static bool qp_has_a_delay(void)
