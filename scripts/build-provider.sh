@@ -6,11 +6,13 @@
 # the touch-points and providers/weft, is configured once, and only the provider is built.
 #   build-provider.sh [FOLDER]   FOLDER in the place of build: there the provider is for the libibverbs
 #                                of the source that WEFT_RDMA_CORE names, and not for the installed one
+# Under scripts/cross.sh it is for the libibverbs of that architecture, in build/ARCHITECTURE.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 need cmake ninja rsync nm pkg-config python3
 
 target=${1:-$WEFT_BUILD}
+sysroot=${WEFT_SYSROOT-} RUN=${RUN-}
 work=$target/provider
 tree=$work/rdma-core
 out=$work/build
@@ -37,10 +39,13 @@ sync_sources() {
 	rsync -c "$WEFT_TOP/kernel/uapi/rdma/weft-abi.h" "$tree/kernel-headers/rdma/"
 }
 
+# Not that of WEFT_RDMA_CORE.
+is_for_installed() { [ "$target" = "$WEFT_BUILD" ] || [ -n "$sysroot" ]; }
+
 # layout CC_OPTION...: sizes of what libibverbs and a provider share, by the verbs.h found with
 # these options: first of struct ibv_qp_ex, then of all that must be the same.
 layout() {
-	cc "$@" -x c -o "$work/layout" - <<-'END'
+	${CC:-cc} "$@" -x c -o "$work/layout" - <<-'END'
 		#include <stdio.h>
 		#include <infiniband/verbs.h>
 		int main(void)
@@ -51,7 +56,7 @@ layout() {
 			return 0;
 		}
 	END
-	"$work/layout"
+	$RUN "$work/layout"
 }
 
 # The source may be of another release than the installed libibverbs, see compat.h.
@@ -68,8 +73,10 @@ layout_flag() {
 }
 
 configure() {
-	local flags=
-	[ "$target" != "$WEFT_BUILD" ] || flags=$(layout_flag "$1")
+	local flags= cross=()
+	[ -z "$sysroot" ] || cross=(-DCMAKE_SYSTEM_NAME=Linux "-DCMAKE_SYSTEM_PROCESSOR=${WEFT_TRIPLET%%-*}"
+		"-DCMAKE_C_COMPILER=${CC%% *}" "-DCMAKE_SYSROOT=$sysroot" -DCMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER)
+	! is_for_installed || flags=$(layout_flag "$1")
 	# See providers/weft/compat.h.
 	grep -q 'struct ibv_fd_arr' "$tree/libibverbs/driver.h" ||
 		flags+=' -DWEFT_GET_CONTEXT_WITHOUT_FDS'
@@ -77,18 +84,18 @@ configure() {
 		flags+=' -DWEFT_CREATE_CQ_EX_WITHOUT_PROV'
 	# No path to the libibverbs of this build: whoever loads the provider has its own.
 	logged "$work/configure.log" cmake -GNinja -S "$tree" -B "$out" -DCMAKE_C_FLAGS="$flags" \
-		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DCMAKE_SKIP_RPATH=1
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 -DCMAKE_SKIP_RPATH=1 "${cross[@]}"
 }
 
 # The provider may have been built in another release than the one it will be loaded by: what
 # it takes from libibverbs must be there.
 check_symbols() {
-	local lib missing
-	[ "$target" = "$WEFT_BUILD" ] || return 0
-	lib=$(installed_libibverbs)
+	local lib missing nm=${WEFT_TRIPLET:+$WEFT_TRIPLET-}nm
+	is_for_installed || return 0
+	if [ -n "$sysroot" ]; then lib=$(echo "$sysroot"/usr/lib/*/libibverbs.so.1); else lib=$(installed_libibverbs); fi
 	missing=$(comm -23 \
-		<(nm -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort) \
-		<(nm -D --with-symbol-versions "$lib" | awk '{print $NF}' | sed 's/@@/@/' | sort))
+		<($nm -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort) \
+		<($nm -D --with-symbol-versions "$lib" | awk '{print $NF}' | sed 's/@@/@/' | sort))
 	[ -z "$missing" ] || die "$lib lacks what the provider needs: ${missing//$'\n'/ }"
 }
 

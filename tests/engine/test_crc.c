@@ -9,9 +9,16 @@
 #include "../../providers/rootless/process/crc32c.h"
 #include "rig.h"
 
+/* Octets of the widest register that a way uses. */
+#if defined(__x86_64__)
+#define WIDEST 64
+#else
+#define WIDEST 16
+#endif
+
 enum {
 	LONGEST		= 1100,
-	STARTS		= 64,
+	STARTS		= WIDEST,
 	MARGIN		= 128,		/* must not be written, on either side */
 	ROOM		= MARGIN + STARTS + LONGEST + MARGIN,
 	CHANGING	= 65536,

@@ -3,6 +3,7 @@
 # With namespaces of their own, if possible: ports do not clash with the host's, lo has the MTU that a
 # test asks for, packets to eth0 are lost, and no process outlives the run. Without, lo is the host's.
 # Environment: SAN  sanitizers that the library is built with ("address,undefined", or "thread")
+#              ARCH_A, ARCH_B  architecture of that side's programs, which qemu-user runs ("arm64"); else this host's
 # shellcheck disable=SC2154
 
 # The suites that run here, for check.sh and test.sh.
@@ -18,6 +19,26 @@ rootless_build() {
 		out=$WEFT_BUILD/san-${SAN//,/-}
 	}
 	weft_run=$out/bin/weft-run
+}
+
+# The provider, the library and programs of tests for another architecture, in build/ARCHITECTURE.
+rootless_build_for() {
+	local out=$WEFT_BUILD/$1
+	"$WEFT_TOP/scripts/cross.sh" "$1" "$WEFT_TOP/scripts/build-provider.sh" "$out" >&2 || return
+	# shellcheck disable=SC2016 # for the shell inside
+	"$WEFT_TOP/scripts/cross.sh" "$1" bash -c '
+		make -s "-j$(nproc)" -C "$1/providers/rootless" BUILD="$2" CC="$CC" &&
+		make -s "-j$(nproc)" -C "$1/tests/progs" BIN="$2/bin" OBJ="$2/tests/progs" CC="$CC" PROGS="$3"
+	' - "$WEFT_TOP" "$out" "$foreign_programs" >&2
+}
+foreign_programs='weft-verify weft-verbs weft-atomics weft-unmap weft-byhand weft-waits habits mpa-garbage'
+
+# What runs a program of @1 in the place of weft-run, which could start none of another architecture: its exec()
+# is this host's. The environment is as weft-run would make it.
+rootless_emulator() {
+	local lib=$WEFT_BUILD/$1/lib
+	# shellcheck disable=SC2016 # for the shell inside
+	"$WEFT_TOP/scripts/cross.sh" "$1" sh -c 'echo "$RUN" -E "LD_PRELOAD=$1/libweft-rootless.so" -E "IBV_DRIVERS=$1/libweft"' - "$lib"
 }
 
 # The user of the programs: 65534 if that user can read the checkout, else root without capabilities.

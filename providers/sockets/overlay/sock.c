@@ -253,8 +253,9 @@ static int sock_start(struct rl_sock *sk, int fd, enum rl_stream_role role)
 static unsigned int sock_ask_kernel(int fd, short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
+	struct timespec now = {};
 
-	return rl_raw(SYS_poll, &p, 1, 0) > 0 ? (unsigned short)p.revents : 0;
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) > 0 ? (unsigned short)p.revents : 0;
 }
 
 /* With sk->lock. If connect() has failed the kernel reports why. */
