@@ -40,6 +40,28 @@ group_fuzz() { make "-j$(nproc)" -C tests/fuzz check; }
 group_fuzz_long() { make -C tests/fuzz check FUZZ_SECONDS=600; }
 group_spec() { with_lock weftspec make -C tests/weftspec all && make -C tests/weftspec check; }
 
+# cross_check ARCHITECTURE FOLDER...: native suites built for it, run by qemu-user; without sanitizers, which have
+# their turn on this machine.
+cross_check() {
+	local arch=$1 folder
+	shift
+	for folder; do
+		# shellcheck disable=SC2016 # for the shell inside
+		scripts/cross.sh "$arch" bash -c 'make "-j$(nproc)" -C "tests/$2" check CC="$CC" RUN="$RUN" CFLAGS=-O2 SAN= \
+			BUILD="$PWD/build/$1/tests/$2"' - "$arch" "$folder" || return
+	done
+}
+# Big-endian.
+group_s390x() { cross_check s390x engine stacks; }
+# And weft-run with an end of each architecture.
+group_arm64() {
+	cross_check arm64 engine stacks provider || return
+	PROGRAMS='mpa-garbage' WEFTSPEC='' ARCH_A=arm64 ARCH_B=arm64 TESTS="$emulated" \
+		tests/lab/run.sh rootless traffic verify programs rootless hand || return
+	WEFTSPEC='' ARCH_A=arm64 TESTS="$emulated_end" tests/lab/run.sh rootless traffic || return
+	WEFTSPEC='' ARCH_B=arm64 TESTS="$emulated_end" tests/lab/run.sh rootless traffic
+}
+
 # Two machines with the kernel that a user of Debian 12 has. They are emulated, so most has its turn in check-full.
 # shellcheck disable=SC2086 # traffic is a list
 group_vm() { MTUS=1500 tests/lab/run.sh vm $traffic interop health; }

@@ -74,6 +74,10 @@ typedef int64_t s64;
 #define swab16(v) __builtin_bswap16(v)
 #define swab32(v) __builtin_bswap32(v)
 #define swab64(v) __builtin_bswap64(v)
+/*
+ * The kernel's words for atomics, with the kernel's meaning (docs/locking.md): what returns a value
+ * is a full barrier. C11's exchange is one on x86 alone.
+ */
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)
 #define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
@@ -81,14 +85,26 @@ typedef int64_t s64;
 #define barrier() __asm__ volatile("" : : : "memory")
 #define smp_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define smp_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
-#define xchg(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#if defined(__x86_64__)
+#define smp_mb__after_atomic() barrier()
+#else
+#define smp_mb__after_atomic() smp_mb()
+#endif
+#define xchg(p, v) ({							\
+	__typeof__(*(p)) xchg_was = __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); \
+	smp_mb__after_atomic();						\
+	xchg_was; })
 #define cmpxchg(p, was, v) ({						\
 	__typeof__(*(p)) cmpxchg_was = (was);				\
 	__atomic_compare_exchange_n(p, &cmpxchg_was, v, false,		\
 				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);	\
+	smp_mb__after_atomic();						\
 	cmpxchg_was; })
-#define try_cmpxchg64(p, was, v) \
-	__atomic_compare_exchange_n(p, was, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#define try_cmpxchg64(p, was, v) ({					\
+	bool try_done = __atomic_compare_exchange_n(p, was, v, false,	\
+						    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+	smp_mb__after_atomic();						\
+	try_done; })
 #define min_t(t, a, b) ({ t min_a = (a), min_b = (b); min_a < min_b ? min_a : min_b; })
 #define max_t(t, a, b) ({ t max_a = (a), max_b = (b); max_a > max_b ? max_a : max_b; })
 #define container_of(p, t, m) ((t *)((char *)(p) - offsetof(t, m)))

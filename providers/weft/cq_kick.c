@@ -8,9 +8,12 @@ bool weft_cq_wants_kick(struct weft_cq *cq)
 {
 	if (to_weft_ctx(cq->vcq.cq.context)->features & WEFT_FEATURE_POLL_KICK)
 		return true;
-	return __atomic_load_n(&cq->posted, __ATOMIC_RELAXED) &&
-	       __atomic_exchange_n(&cq->posted, false, __ATOMIC_RELAXED) &&
-	       weft_uring_says_poll(&cq->ring);
+	if (!__atomic_load_n(&cq->posted, __ATOMIC_RELAXED) ||
+	    !__atomic_exchange_n(&cq->posted, false, __ATOMIC_RELAXED))
+		return false;
+	/* Pairs with that of weft_uring_publish(): what a post left unmarked, the kick sends. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return weft_uring_says_poll(&cq->ring);
 }
 
 /* The kernel, or another host of the stack, sends and receives in the caller's context. */

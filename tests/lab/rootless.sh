@@ -19,6 +19,11 @@ rootless_build() {
 		out=$WEFT_BUILD/san-${SAN//,/-}
 	}
 	weft_run=$out/bin/weft-run
+	local side arch
+	for side in a b; do
+		if [ $side = a ]; then arch=${ARCH_A-}; else arch=${ARCH_B-}; fi
+		[ -z "$arch" ] || { rootless_build_for "$arch" && rootless_emulator $side "$arch"; } || die "no programs for $arch"
+	done
 }
 
 # The provider, the library and programs of tests for another architecture, in build/ARCHITECTURE.
@@ -27,30 +32,45 @@ rootless_build_for() {
 	"$WEFT_TOP/scripts/cross.sh" "$1" "$WEFT_TOP/scripts/build-provider.sh" "$out" >&2 || return
 	# shellcheck disable=SC2016 # for the shell inside
 	"$WEFT_TOP/scripts/cross.sh" "$1" bash -c '
-		make -s "-j$(nproc)" -C "$1/providers/rootless" BUILD="$2" CC="$CC" &&
+		make -s "-j$(nproc)" -C "$1/providers/rootless" BUILD="$2" CC="$CC" CAN_JOIN= &&
 		make -s "-j$(nproc)" -C "$1/tests/progs" BIN="$2/bin" OBJ="$2/tests/progs" CC="$CC" PROGS="$3"
 	' - "$WEFT_TOP" "$out" "$foreign_programs" >&2
 }
 foreign_programs='weft-verify weft-verbs weft-atomics weft-unmap weft-byhand weft-waits habits mpa-garbage'
 
-# What runs a program of @1 in the place of weft-run, which could start none of another architecture: its exec()
-# is this host's. The environment is as weft-run would make it.
+# rootless_emulator SIDE ARCHITECTURE: what a program's name and arguments are given to, in the place of weft-run.
+# That can start no program of another architecture, since its exec() is this host's; the environment is as it
+# would make it.
 rootless_emulator() {
-	local lib=$WEFT_BUILD/$1/lib
+	local lib=$WEFT_BUILD/$2/lib
 	# shellcheck disable=SC2016 # for the shell inside
-	"$WEFT_TOP/scripts/cross.sh" "$1" sh -c 'echo "$RUN" -E "LD_PRELOAD=$1/libweft-rootless.so" -E "IBV_DRIVERS=$1/libweft"' - "$lib"
+	"$WEFT_TOP/scripts/cross.sh" "$2" sh -c 'cat <<-END
+		#!/bin/sh
+		name=\$1
+		shift
+		for folder in "$1/bin" "$WEFT_SYSROOT/usr/bin"; do
+			[ ! -x "\$folder/\$name" ] || exec $RUN -E "LD_PRELOAD=$1/lib/libweft-rootless.so" \\
+				-E "IBV_DRIVERS=$1/lib/libweft" "\$folder/\$name" "\$@"
+		done
+		echo "no \$name was built for $2"
+		exit 127
+	END' - "$WEFT_BUILD/$2" "$2" >"$run/emulate-$1"
+	chmod 755 "$run/emulate-$1"
+	# Who may not read these libraries can run nothing.
+	emulated+=("$lib/libweft-rootless.so" "$("$WEFT_TOP/scripts/fetch-sysroot.sh" "$2")/usr/bin/rping")
 }
 
 # The user of the programs: 65534 if that user can read the checkout, else root without capabilities.
 rootless_user() {
 	as_user='setpriv --no-new-privs --inh-caps=-all --bounding-set=-all'
 	[ "$(id -u)" = 0 ] || return 0
-	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
-	if $nobody test -r "$WEFT_BUILD/lib/libweft-rootless.so" -a -x "$weft_run"; then
-		as_user=$nobody
-	else
-		echo "# nobody may not read $WEFT_BUILD: programs run as root without capabilities"
-	fi
+	local nobody='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs' file
+	for file in "$WEFT_BUILD/lib/libweft-rootless.so" "$weft_run" "${emulated[@]}"; do
+		$nobody test -r "$file" && continue
+		echo "# nobody may not read $file: programs run as root without capabilities"
+		return
+	done
+	as_user=$nobody
 }
 
 # A program by each of these names, in a folder that comes first in PATH.
@@ -73,6 +93,7 @@ rootless_programs() {
 		PATH=\${PATH#*:} user="$as_user"
 		# Some hosts let an administrator alone filter a socket, as this one does.
 		case \$0 in *mpa-edges) user= ;; esac
+		[ ! -e "$run/emulate-\$PLACE" ] || exec \$user "$run/emulate-\$PLACE" "\${0##*/}" "\$@"
 		exec \$user $sanitized $weft_run "\${0##*/}" "\$@"
 	END
 	chmod 755 "$run/begin"
@@ -129,7 +150,7 @@ rootless_first() {
 }
 
 rootless_boot() {
-	local weft_run as_user sanitized namespaces own=yes
+	local weft_run as_user sanitized namespaces own=yes emulated=()
 	rootless_build
 	rootless_user >>"$run/job.out"
 	rootless_sanitizers

@@ -58,6 +58,8 @@ struct weft_region *rl_mr_find(u32 stag)
 	mr = find_in(b, stag);
 	if (mr)
 		__atomic_fetch_add(&mr->holders, 1, __ATOMIC_RELAXED);
+	/* Held, then looked at: core/host.h. */
+	smp_mb__after_atomic();
 	rl_unlock(&b->lock);
 	return mr ? &mr->region : NULL;
 }
