@@ -53,14 +53,17 @@ cross_check() {
 }
 # Big-endian.
 group_s390x() { cross_check s390x engine stacks; }
-# And weft-run with an end of each architecture.
+# And weft-run, with programs of arm64 at both ends, then at one.
 group_arm64() {
 	cross_check arm64 engine stacks provider || return
-	PROGRAMS='mpa-garbage' WEFTSPEC='' ARCH_A=arm64 ARCH_B=arm64 TESTS="$emulated" \
-		tests/lab/run.sh rootless traffic verify programs rootless hand || return
-	WEFTSPEC='' ARCH_A=arm64 TESTS="$emulated_end" tests/lab/run.sh rootless traffic || return
-	WEFTSPEC='' ARCH_B=arm64 TESTS="$emulated_end" tests/lab/run.sh rootless traffic
+	export WEFTSPEC=
+	ARCH_A=arm64 ARCH_B=arm64 TESTS="$emulated" tests/lab/run.sh rootless traffic verify programs rootless hand || return
+	ARCH_A=arm64 TESTS="$one_emulated" tests/lab/run.sh rootless traffic verify || return
+	ARCH_B=arm64 TESTS="$one_emulated" tests/lab/run.sh rootless traffic verify
 }
+emulated='rping-.*-mtu1500|ib_(write_bw|read_bw|send_lat|atomic_lat)-weft-weft.*|weft-weft-mtu1500-crc.-loss0|verbs'
+emulated+='|waits-for-completions|memory-that-goes-away.*|habits-of-programs|by-hand|ibv_.*_pingpong|ib_write_lat-by-hand'
+one_emulated='rping-.*-mtu1500|ib_(write_bw|read_bw|send_lat|atomic_lat)-weft-weft.*-?mtu1500|weft-weft-mtu1500-crc1-loss0'
 
 # Two machines with the kernel that a user of Debian 12 has. They are emulated, so most has its turn in check-full.
 # shellcheck disable=SC2086 # traffic is a list
@@ -206,7 +209,7 @@ fi
 
 # Two groups run at a time; a worker that is done takes the next one, so the long ones come first. A third
 # worker runs those of `light`, which mostly wait. The user-mode kernel takes long to build the first time.
-groups=(kasan vm rootless rootless_san fuzz build lint rootless_waits spec sockets stacks engine provider boot turns) workers=2
+groups=(kasan vm rootless rootless_san arm64 fuzz build lint s390x rootless_waits spec sockets stacks engine provider boot turns) workers=2
 light=' rootless_waits spec sockets stacks engine provider boot turns '
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then

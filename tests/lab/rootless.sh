@@ -38,7 +38,7 @@ rootless_build_for() {
 }
 foreign_programs='weft-verify weft-verbs weft-atomics weft-unmap weft-byhand weft-waits habits mpa-garbage'
 
-# rootless_emulator SIDE ARCHITECTURE: what a program's name and arguments are given to, in the place of weft-run.
+# rootless_emulator SIDE ARCHITECTURE: what is given a program's name and arguments, instead of weft-run.
 # That can start no program of another architecture, since its exec() is this host's; the environment is as it
 # would make it.
 rootless_emulator() {
