@@ -623,18 +623,17 @@ static void atomics_run_in_their_turn_among_reads(struct world *w)		/* EXT-16 */
 {
 	struct host_mr *mr = counters(w, PD, RW | WEFT_ACCESS_REMOTE_ATOMIC);
 	u64 to = mr->r.base;
-	const struct pdu *d;
+	const u64 five = 5, six = 6;
 
-	set_word(mr, 0, 5);
+	set_word(mr, 0, five);
 	peer_add(w->p, p_read_req(1, 9, 0, 8, mr->r.stag, to));
 	peer_add(w->p, p_atomic(2, ADD, 1, mr->r.stag, to, 1, 0, 0, ALL));
 	peer_add(w->p, p_read_req(3, 9, 0, 8, mr->r.stag, to));
 	peer_add(w->p, p_atomic(4, ADD, 2, mr->r.stag, to, 1, 0, 0, ALL));
 	peer_flush(w->p);
-	d = peer_expect(w->p, P_T | P_L, P_READ_RESP);
-	assert_int_equal(d->body[0], 5);
+	assert_memory_equal(peer_expect(w->p, P_T | P_L, P_READ_RESP)->body, &five, sizeof(five));
 	assert_int_equal(expect_atomic_response(w, 1, 1), 5);
-	assert_int_equal(peer_expect(w->p, P_T | P_L, P_READ_RESP)->body[0], 6);
+	assert_memory_equal(peer_expect(w->p, P_T | P_L, P_READ_RESP)->body, &six, sizeof(six));
 	assert_int_equal(expect_atomic_response(w, 2, 2), 6);
 	peer_expect_silence(w->p);
 }

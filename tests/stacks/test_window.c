@@ -92,6 +92,7 @@ static void refuses_write(struct world *w, u32 stag, u64 to, u8 code)
 static void through(struct world *w, struct host_mr *window)
 {
 	struct panes *p = (struct panes *)w->p->s.scq->arg;
+	u64 word;
 
 	bind_good(w, window, 0x11, p->mr, ALL_REMOTE);
 	assert_int_equal(p->mr->windows, 1);
@@ -101,7 +102,8 @@ static void through(struct world *w, struct host_mr *window)
 	assert_memory_equal(peer_expect(w->p, P_T | P_L, P_READ_RESP)->body, "window", 6);
 	peer_say(w->p, p_atomic(2, 0, 1, window->r.stag, BASE + AT + 16, 5, 0, 0, ~0ull));
 	peer_expect(w->p, P_L, P_ATOMIC_RESP);
-	assert_int_equal(p->mr->mem[AT + 16], 5);
+	memcpy(&word, p->mr->mem + AT + 16, sizeof(word));
+	assert_int_equal(word, 5);
 	world_expect_untouched(w, NULL);
 }
 
