@@ -113,7 +113,7 @@ static bool is_gone(int rv)
 	return rv == -ENOENT || rv == -ECONNREFUSED || rv == -ECONNRESET;
 }
 
-static int ask_all(const char *request)
+static int ask_processes(const char *request)
 {
 	bool list = !strcmp(request, "list"), done = list, failed = false;
 	struct printer p, refusal = { .pid = 0 };
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 	if (!request)
 		return FAILED;
 	if (!pid) {
-		rv = ask_all(request);
+		rv = ask_processes(request);
 	} else {
 		rv = ask_process((int)pid, request, &p);
 		if (rv)

@@ -14,7 +14,7 @@ enum { ON_DEVICE = 1, ON_QP = 2, ON_ANY = ON_DEVICE | ON_QP };
 typedef bool parse_value(const char *word, u64 *value);
 
 /* A whole number, at most @max. *@rest is what follows it. */
-static bool parse_number(const char *word, u64 max, u64 *n, const char **rest)
+static bool parse_digits(const char *word, u64 max, u64 *n, const char **rest)
 {
 	const char *s = word;
 
@@ -40,7 +40,7 @@ static bool parse_amount(const char *word, const struct unit *units, u64 max, u6
 	*value = 0;
 	if (!strcmp(word, "off"))
 		return true;
-	if (!parse_number(word, max, value, &rest) || !*value)
+	if (!parse_digits(word, max, value, &rest) || !*value)
 		return false;
 	for (; units->name; units++) {
 		if (strcmp(rest, units->name))
@@ -82,7 +82,7 @@ static bool parse_lid(const char *word, u64 *lid)
 {
 	const char *rest;
 
-	return parse_number(word, LID_MAX, lid, &rest) && !*rest;
+	return parse_digits(word, LID_MAX, lid, &rest) && !*rest;
 }
 
 static const struct {
@@ -111,7 +111,7 @@ static const char *parse_object(struct rl_control_command *c, u32 on, const char
 	u64 n;
 
 	if (*word >= '0' && *word <= '9') {
-		if (!(on & ON_QP) || !parse_number(word, QPN_MAX, &n, &rest) || *rest)
+		if (!(on & ON_QP) || !parse_digits(word, QPN_MAX, &n, &rest) || *rest)
 			return "the number is wrong";
 		c->qpn = (u32)n;
 		return NULL;

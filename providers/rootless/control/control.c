@@ -25,7 +25,7 @@ static struct {
 	struct control *now;		/* this process's, or inherited; NULL: none */
 } server = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct control *server_of(struct rl_watch *w)
+static struct control *control_server_of(struct rl_watch *w)
 {
 	return container_of(w, struct control, watch);
 }
@@ -107,7 +107,7 @@ static void control_ready(struct rl_watch *w, u32 events)
 {
 	u32 i;
 
-	for (i = 0; i < TURN && serve_one(server_of(w)); i++)
+	for (i = 0; i < TURN && serve_one(control_server_of(w)); i++)
 		;
 }
 
@@ -118,7 +118,7 @@ static void control_timeout(struct rl_watch *w)
 /* In a child: a socket of its own, for the parent reads from the other. */
 static void control_revive(struct rl_watch *w)
 {
-	struct control *c = server_of(w);
+	struct control *c = control_server_of(w);
 	int old = c->fd;
 
 	c->fd = open_socket();
@@ -130,7 +130,7 @@ static void control_revive(struct rl_watch *w)
 
 static void control_release(struct rl_watch *w)
 {
-	struct control *c = server_of(w);
+	struct control *c = control_server_of(w);
 
 	if (c->fd >= 0)
 		rl_fd_close_hidden(c->fd);

@@ -172,7 +172,7 @@ static bool cable_has_room(const struct rl_cable *cable, u32 n)
 }
 
 /* Copies @n octets, which arrive later: @n, or 0 without room. The program's memory may vanish. */
-static u32 delay_octets(struct rl_cable *cable, const struct iovec *iov, u32 n)
+static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 n)
 {
 	struct parcel *p = cable_has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
 	u32 left = n, part;
@@ -185,8 +185,8 @@ static u32 delay_octets(struct rl_cable *cable, const struct iovec *iov, u32 n)
 	cable->under_way += n;
 	__atomic_fetch_add(&cables.under_way, n, __ATOMIC_RELAXED);
 	for (; left; left -= part, iov++) {
-		part = min_t(u32, left, (u32)iov->iov_len);
-		memcpy(p->data + n - left, iov->iov_base, part);
+		part = min_t(u32, left, (u32)iov->len);
+		memcpy(p->data + n - left, iov->base, part);
 	}
 	p->due_ns = rl_now_ns() + cable->delay_us * 1000ull;
 	return n;
@@ -202,8 +202,7 @@ static void shut_if_due(struct rl_cable *cable)
 
 static void send_due_parcels(struct rl_cable *cable, u64 now)
 {
-	struct iovec iov;
-	const struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct weft_iov iov;
 	struct parcel *p;
 	s32 n;
 
@@ -211,8 +210,8 @@ static void send_due_parcels(struct rl_cable *cable, u64 now)
 		p = list_first_entry(&cable->parcels, struct parcel, node);
 		if (p->due_ns > now)
 			return;
-		iov = (struct iovec){ p->data + p->off, p->len - p->off };
-		n = rl_conn_send_now(cable->c, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+		iov = (struct weft_iov){ .base = p->data + p->off, .len = p->len - p->off };
+		n = rl_conn_send_now(cable->c, &iov, 1, 0);
 		if (n < 0)
 			drop_parcels(cable);
 		if (n <= 0)
@@ -248,48 +247,45 @@ static void set_cable_deadline(struct rl_cable *cable)
 }
 
 /* The first @n octets, without a delay. */
-static s32 send_part(struct rl_conn *c, const struct msghdr *all, u32 n, int how)
+static s32 send_part(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
 {
-	struct iovec part[PIECES_MAX];
-	struct msghdr m = { .msg_iov = part };
-	size_t left = n, i;
+	struct weft_iov part[PIECES_MAX];
+	u32 i, left = n;
 
-	for (i = 0; i < min_t(size_t, all->msg_iovlen, PIECES_MAX) && left; i++) {
-		part[i] = all->msg_iov[i];
-		part[i].iov_len = min_t(size_t, left, part[i].iov_len);
-		left -= part[i].iov_len;
+	for (i = 0; i < min_t(u32, niov, PIECES_MAX) && left; i++) {
+		part[i] = iov[i];
+		part[i].len = min_t(u32, left, (u32)iov[i].len);
+		left -= (u32)part[i].len;
 	}
-	m.msg_iovlen = i;
-	return rl_conn_send_now(c, &m, how);
+	return rl_conn_send_now(c, part, i, flags);
 }
 
-static s32 cable_pass_on(struct rl_cable *cable, const struct msghdr *m, u32 n, int how)
+static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
 {
 	if (cable->delay_us || !list_empty(&cable->parcels))
-		return (s32)delay_octets(cable, m->msg_iov, n);
-	return send_part(cable->c, m, n, how);
+		return (s32)delay_octets(cable, iov, n);
+	return send_part(cable->c, iov, niov, n, flags);
 }
 
 /* Apart, so that the usual case saves no registers. */
-noinline s32 rl_cable_send(struct rl_conn *c, const struct msghdr *m, int how)
+noinline s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
 	bool starts = c->link.mode == WEFT_MODE_STARTUP;
 	struct rl_cable *cable = c->cable;
 	u64 now = rl_now_ns(), at = 0;
-	u32 len = 0, n;
-	size_t i;
+	u32 len = 0, n, i;
 	s32 rv = 0;
 
 	if (c->fd < 0)
 		return -ECONNRESET;
-	for (i = 0; i < m->msg_iovlen; i++)
-		len += (u32)m->msg_iov[i].iov_len;
+	for (i = 0; i < niov; i++)
+		len += (u32)iov[i].len;
 	/* A frame of start-up is sent once, whole: it is lost on its way. */
 	if (cable->held)
 		return starts ? (s32)len : 0;
 	n = starts ? len : grant_all(c, len, now, &at);
 	if (n)
-		rv = cable_pass_on(cable, m, n, how);
+		rv = cable_pass_on(cable, iov, niov, n, flags);
 	if (rv > 0)
 		charge_all(c, (u32)rv);
 	if (rv >= 0 && (u32)rv < len)

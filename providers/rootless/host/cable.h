@@ -2,7 +2,7 @@
 /*
  * What weft-ctl does to octets on their way: a device's port is down, a QP is frozen, a link is
  * slow or long. A connection that any of it concerns has a struct rl_cable; its sends pass through
- * that. For all others it costs nothing: they have send_fd, which a cable takes away.
+ * that. For all others it costs nothing: rl_conn_send() asks for its descriptor alone.
  *
  * Held (port down, frozen): sends wait, nothing is read, and TCP drops what arrives, so that the
  * peer's TCP gets no acknowledgement, as if a cable were pulled. What TCP has taken before
@@ -43,8 +43,8 @@ int rl_cable_set_qp(struct rl_qp *qp, enum rl_cable_what what, u64 value);
 void rl_cable_update(struct rl_conn *c);
 /* The connection closes: drops what is still on its way. */
 void rl_cable_end(struct rl_conn *c);
-/* rl_conn_send() of a connection without send_fd, with MSG_ flags. */
-s32 rl_cable_send(struct rl_conn *c, const struct msghdr *m, int how);
+/* rl_conn_send() of a connection without send_fd. */
+s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
 /* TCP connected before the connection was held: that comes to light once it is let go. */
 bool rl_cable_keeps_connecting(struct rl_conn *c);
 /* FIN is due. True: it is sent once all octets are. */

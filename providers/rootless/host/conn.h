@@ -224,8 +224,8 @@ void rl_conn_drop_rest(struct rl_conn *c);
 void rl_conn_finish_connect(struct rl_conn *c);
 /* For core/host.h. */
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
-/* The same for the cable: to TCP, with MSG_ flags. */
-s32 rl_conn_send_now(struct rl_conn *c, const struct msghdr *m, int how);
+/* The same for the cable: to TCP. */
+s32 rl_conn_send_now(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
 u32 rl_conn_mss(struct rl_conn *c);
 /* Closes: with RST unless both sides have sent FIN. */
 void rl_conn_close(struct rl_conn *c);

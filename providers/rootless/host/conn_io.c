@@ -268,22 +268,23 @@ static_assert(sizeof(struct weft_iov) == sizeof(struct iovec) &&
 	      offsetof(struct weft_iov, len) == offsetof(struct iovec, iov_len),
 	      "a batch's list is sendmsg()'s");
 
-/* For one piece the kernel need not read a list. */
-static __always_inline long send_octets(int fd, const struct msghdr *m, int how)
+static __always_inline s32 send_now(struct rl_conn *c, int fd, const struct weft_iov *iov, u32 niov,
+				    u32 flags)
 {
+	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = niov };
+	int how = MSG_DONTWAIT | MSG_NOSIGNAL;
 	long n;
 
+	how |= flags & WEFT_SEND_EOR ? MSG_EOR : flags & WEFT_SEND_MORE ? MSG_MORE : 0;
+	c->full = false;
+	/* For one piece the kernel need not read a list. */
 	do
-		n = m->msg_iovlen == 1 ? rl_raw(SYS_sendto, fd, m->msg_iov->iov_base,
-						m->msg_iov->iov_len, how, NULL, 0)
-				       : rl_raw(SYS_sendmsg, fd, m, how);
+		n = niov == 1 ? rl_raw(SYS_sendto, fd, iov->base, iov->len, how, NULL, 0)
+			      : rl_raw(SYS_sendmsg, fd, &m, how);
 	while (n == -EINTR);
 	rl_count(RL_TX_CALLS, 1);
-	return n;
-}
-
-static noinline s32 send_refused(struct rl_conn *c, s32 n)
-{
+	if (n >= 0)
+		return n;
 	/* TCP has no memory, and may have nothing in flight whose acknowledgement would wake us. */
 	if (n == -ENOBUFS || n == -ENOMEM)
 		c->linger_until = rl_now_ms() + RETRY_MS;
@@ -300,23 +301,14 @@ static noinline s32 send_refused(struct rl_conn *c, s32 n)
 
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
-	struct msghdr m = { .msg_iov = (struct iovec *)iov, .msg_iovlen = niov };
-	int how = MSG_DONTWAIT | MSG_NOSIGNAL;
-	long n;
-
-	how |= flags & WEFT_SEND_EOR ? MSG_EOR : flags & WEFT_SEND_MORE ? MSG_MORE : 0;
-	c->full = false;
-	n = send_octets(c->send_fd, &m, how);
-	if (n >= 0)
-		return n;
-	return n == -EBADF ? rl_cable_send(c, &m, how) : send_refused(c, n);
+	if (unlikely(c->send_fd < 0))
+		return rl_cable_send(c, iov, niov, flags);
+	return send_now(c, c->send_fd, iov, niov, flags);
 }
 
-s32 rl_conn_send_now(struct rl_conn *c, const struct msghdr *m, int how)
+noinline s32 rl_conn_send_now(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
-	long n = send_octets(c->fd, m, how);
-
-	return n >= 0 ? n : send_refused(c, n);
+	return send_now(c, c->fd, iov, niov, flags);
 }
 
 /* ---- waiting, and the end ---- */
