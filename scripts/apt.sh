@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # apt with sources, lists and downloads of its own, in the cache: the machine's apt stays as it is.
-# Mirror, proxy and keys are the machine's. Sourced after lib.sh by scripts that fetch; they set
+# Mirror, proxy and keys are the machine's; what is installed does not count. Sourced after lib.sh by scripts that fetch; they set
 #   apt_state    the folder in the cache
 #   apt_retries  how often a download is tried again
 # and have a function print_sources, which prints the lines of sources.list.
@@ -15,7 +15,7 @@ apt_private() {
 	shift
 	"$tool" -qq -o Dir::Etc::SourceList="$apt_state/sources.list" -o Dir::Etc::SourceParts=/dev/null \
 		-o Dir::State::Lists="$apt_state/lists" -o Dir::Cache="$apt_state/cache" \
-		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries="$apt_retries" "$@"
+		-o Dir::State::Status=/dev/null -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries="$apt_retries" "$@"
 }
 
 # The Debian mirrors of the machine, one line per repository: "URI CODENAME".

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches Debian packages by name and unpacks them in the cache, without installing anything:
-#   fetch.sh SUITE PACKAGE...    SUITE: bookworm, bookworm-backports or sid
+#   fetch-packages.sh SUITE PACKAGE...    SUITE: bookworm, bookworm-backports, sid, or another of the mirror's
 # The linux-* packages that these depend on come along (linux-image-amd64, say, only names
 # the current image; headers come in three parts). Prints the folder that holds the unpacked
 # packages. The folder's name has the first package's version, so a new release is a new entry

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <gnu/libc-version.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <link.h>
@@ -33,7 +34,9 @@
 #define LIBRARY		"libweft-rootless.so"
 #define SOCKETS		"libweft-sockets.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
+#define PROVIDERS	"rdma-core"	/* folders of providers: RELEASE is the first that one fits */
 #define MAX_PABI	500
+#define MAX_RELEASE	500
 #define PROFILES	"share/weft/profiles"
 
 enum { EXIT_USAGE = 125, EXIT_REFUSED = 126, EXIT_NOT_FOUND = 127 };
@@ -384,6 +387,79 @@ static char *find_folder(void)
 	die(EXIT_REFUSED, "there is no " LIBRARY " in %s/lib/weft or %s/lib", self, self);
 }
 
+/* What programs load as a rule: libibverbs as the loader finds it here, and whose release it is. */
+struct verbs {
+	void *library;			/* NULL: there is none */
+	char path[PATH_MAX];
+	int pabi;			/* 0: unknown */
+	int release, update;		/* of rdma-core; 0: unknown */
+};
+
+/* The name of the function that providers register with has the private ABI's number. */
+static int private_abi(void *libibverbs)
+{
+	char name[40];
+	int n;
+
+	for (n = 1; n <= MAX_PABI; n++) {
+		snprintf(name, sizeof(name), "verbs_register_driver_%d", n);
+		if (dlsym(libibverbs, name))
+			return n;
+	}
+	return 0;
+}
+
+/* The file of rdma-core 44.0 is libibverbs.so.1.14.44.0. */
+static void open_verbs(struct verbs *v)
+{
+	struct link_map *map;
+	const char *name;
+
+	*v = (struct verbs){ .library = dlopen("libibverbs.so.1", RTLD_NOW) };
+	if (!v->library)
+		return;
+	v->pabi = private_abi(v->library);
+	if (dlinfo(v->library, RTLD_DI_LINKMAP, &map) || !realpath(map->l_name, v->path))
+		return;
+	name = strrchr(v->path, '/') + 1;
+	if (sscanf(name, "libibverbs.so.1.%*d.%d.%d", &v->release, &v->update) < 1)
+		v->release = 0;
+}
+
+/*
+ * The folder of the provider for @v. Where there are several for one private ABI, which releases of
+ * rdma-core use with other structures, it is the newest that is not newer than rdma-core; of an
+ * unknown release, the newest. NULL: there is none.
+ */
+static char *provider_folder(const char *folder, const struct verbs *v)
+{
+	int n = v->release > 0 && v->release < MAX_RELEASE ? v->release : MAX_RELEASE;
+	char *of;
+
+	if (!access(text("%s/" PROVIDER "-rdmav%d.so", folder, v->pabi), R_OK))
+		return text("%s", folder);
+	for (; n > 0; n--) {
+		of = text("%s/" PROVIDERS "/%d", folder, n);
+		if (!access(text("%s/" PROVIDER "-rdmav%d.so", of, v->pabi), R_OK))
+			return of;
+		free(of);
+	}
+	return NULL;
+}
+
+/* Where libibverbs is to look. If nothing fits, it will say so. */
+static const char *find_provider(const char *folder)
+{
+	struct verbs v;
+	const char *of;
+
+	if (access(text("%s/" PROVIDERS, folder), X_OK))
+		return folder;
+	open_verbs(&v);
+	of = v.pabi ? provider_folder(folder, &v) : NULL;
+	return of ? of : folder;
+}
+
 /* The loader splits its list at colons and spaces, libibverbs at colons and semicolons. */
 static void append_to(const char *variable, const char *name)
 {
@@ -438,7 +514,7 @@ static void set_environment(const char *folder)
 	append_to("LD_PRELOAD", library);
 	/* If the variable's old name is set, libibverbs ignores the new one. */
 	append_to(getenv("RDMAV_DRIVERS") ? "RDMAV_DRIVERS" : "IBV_DRIVERS",
-		  text("%s/" PROVIDER, folder));
+		  text("%s/" PROVIDER, find_provider(folder)));
 }
 
 /* ---- the program ---- */
@@ -574,30 +650,78 @@ void report(bool ok, const char *fmt, ...)
 	all_well &= ok;
 }
 
-/* The name of the function that providers register with has the private ABI's number. */
-static int private_abi(void *libibverbs)
+/* The value of a line of os-release, without its quotes; "": unknown. */
+static void read_os_release(const char *key, char *value, size_t size)
 {
-	char name[40];
-	int n;
+	FILE *f = fopen("/etc/os-release", "re");
+	char line[256];
+	size_t len = strlen(key);
 
-	for (n = 1; n <= MAX_PABI; n++) {
-		snprintf(name, sizeof(name), "verbs_register_driver_%d", n);
-		if (dlsym(libibverbs, name))
-			return n;
+	*value = '\0';
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f)) {
+		if (strncmp(line, key, len) || line[len] != '=')
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(value, size, "%s", line + len + 1 + strspn(line + len + 1, "\"'"));
+		value[strcspn(value, "\"'")] = '\0';
+		break;
 	}
-	return 0;
+	fclose(f);
 }
 
-static void check_provider(const char *folder, void *libibverbs)
+/* How a distribution installs libibverbs and librdmacm. */
+static const char *how_to_install(void)
 {
-	int abi = private_abi(libibverbs);
-	char *file = text("%s/" PROVIDER "-rdmav%d.so", folder, abi);
+	static const struct {
+		const char *distribution, *command;
+	} known[] = {
+		{ "debian", "apt install libibverbs1 librdmacm1" },
+		{ "ubuntu", "apt install libibverbs1 librdmacm1" },
+		{ "fedora", "dnf install libibverbs librdmacm" },
+		{ "rhel", "dnf install libibverbs librdmacm" },
+		{ "suse", "zypper install libibverbs1 librdmacm1" },
+		{ "arch", "pacman -S rdma-core" },
+	};
+	char id[128], like[128];
+	unsigned int i;
 
-	if (!abi)
+	read_os_release("ID", id, sizeof(id));
+	read_os_release("ID_LIKE", like, sizeof(like));
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strstr(id, known[i].distribution) || strstr(like, known[i].distribution))
+			return known[i].command;
+	}
+	return "install rdma-core's libraries";
+}
+
+static void check_system(void)
+{
+	char name[128];
+
+	read_os_release("PRETTY_NAME", name, sizeof(name));
+	report(true, "%s, glibc %s", *name ? name : "a distribution without /etc/os-release",
+	       gnu_get_libc_version());
+}
+
+static void check_provider(const char *folder, const struct verbs *v)
+{
+	char *of = v->pabi ? provider_folder(folder, v) : NULL, *file;
+
+	if (!v->pabi) {
 		report(false, "libibverbs has no interface for providers that weft-run knows");
-	else if (access(file, R_OK))
+		return;
+	}
+	if (v->release)
+		report(true, "rdma-core %d.%d, private ABI %d: %s", v->release, v->update, v->pabi,
+		       v->path);
+	else
+		report(true, "rdma-core of unknown release, private ABI %d: %s", v->pabi, v->path);
+	file = text("%s/" PROVIDER "-rdmav%d.so", of ? of : folder, v->pabi);
+	if (!of)
 		report(false, "libibverbs has the private ABI %d, and there is no %s: "
-		     "build weft with this libibverbs", abi, file);
+		     "build weft with this libibverbs", v->pabi, file);
 	else if (!dlopen(file, RTLD_NOW))
 		report(false, "the provider cannot be loaded: %s", dlerror());
 	else
@@ -614,16 +738,17 @@ static void check_library(const char *file)
 
 static void check_libraries(const char *folder)
 {
-	void *verbs = dlopen("libibverbs.so.1", RTLD_NOW);
+	struct verbs verbs;
 
-	if (verbs)
-		check_provider(folder, verbs);
+	open_verbs(&verbs);
+	if (verbs.library)
+		check_provider(folder, &verbs);
 	else
-		report(false, "libibverbs is not installed: %s", dlerror());
+		report(false, "libibverbs is missing (%s): %s", how_to_install(), dlerror());
 	if (dlopen("librdmacm.so.1", RTLD_NOW))
 		report(true, "librdmacm");
 	else
-		report(false, "librdmacm is not installed: %s", dlerror());
+		report(false, "librdmacm is missing (%s): %s", how_to_install(), dlerror());
 	check_library(text("%s/" LIBRARY, folder));
 	if (wants_sockets())
 		check_library(text("%s/" SOCKETS, folder));
@@ -673,6 +798,7 @@ static int run_checks(const char *folder, const char *file)
 {
 	const char *why = file ? why_not(file, false) : NULL;
 
+	check_system();
 	check_libraries(folder);
 	check_netdevs();
 	check_call("memfd_create", memfd_create("weft-run", MFD_CLOEXEC));

@@ -17,10 +17,20 @@
 	ibv_cmd_get_context(ctx, cmd, cmd_size, resp, resp_size)
 #endif
 
-/* ibv_cmd_create_cq_ex() gained an argument that describes the CQ's memory, after 56. */
-#ifdef WEFT_CREATE_CQ_EX_WITHOUT_PROV
+/* ibv_cmd_create_cq_ex() gained flags after 33, and an argument that describes the CQ's memory after 58. */
+#if defined(WEFT_CREATE_CQ_EX_WITHOUT_FLAGS)
+#define ibv_cmd_create_cq_ex(ctx, attr, prov, cq, cmd, cmd_size, resp, resp_size, flags) \
+	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size)
+#elif defined(WEFT_CREATE_CQ_EX_WITHOUT_PROV)
 #define ibv_cmd_create_cq_ex(ctx, attr, prov, cq, cmd, cmd_size, resp, resp_size, flags) \
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
+#endif
+
+/* libibverbs exports what writes its log since 37. */
+#ifdef WEFT_WITHOUT_LOG
+#include <stdio.h>
+#undef verbs_err
+#define verbs_err(ctx, ...) ((void)(ctx), (void)fprintf(stderr, __VA_ARGS__))
 #endif
 
 /*
