@@ -1,7 +1,7 @@
 # weft. `make help` says what there is.
 
 .PHONY: help demo demo-rootless demo-vm test check check-full check-mutants soak-rootless lint coverage bench bench-quick \
-	bench-native modules provider rootless rdma-core-series kernel-series weftspec deb deps clean \
+	bench-native modules provider rootless rdma-core-series kernel-series weftspec deb dist-portable deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo '                  the service, weft-run, weftspec, man pages; or one: install-module-source,'
 	@echo '                  install-provider, install-boot, install-man, install-rootless, install-weftspec'
 	@echo 'make deb          build/deb: packages for Debian 12 and 13, each built in its release'
+	@echo 'make dist-portable   build/portable: weft-run for any distribution, in one file'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
 	@echo 'make kernel-series   build/kernel-series: patches that add the driver to Linux'
 	@echo 'make weftspec     build/bin: the conformance tester'
@@ -95,7 +96,7 @@ install: install-module-source install-provider install-boot install-man install
 # What is given to programs that look in one place goes there whatever PREFIX is: dkms, libibverbs.
 PREFIX ?= /usr/local
 UNITDIR ?= $(PREFIX)/lib/systemd/system
-VERSION ?= $(shell sed -n '1s/.*(\(.*\)).*/\1/p' scripts/debian/changelog)
+VERSION ?= $(shell cat VERSION)
 VERBS_LIBDIR ?= $(shell pkg-config --variable=libdir libibverbs)
 export PREFIX DESTDIR
 MAN := $(DESTDIR)$(PREFIX)/share/man
@@ -138,6 +139,9 @@ kernel-series:
 
 deb:
 	scripts/build-deb.sh
+
+dist-portable:
+	scripts/build-portable.sh
 
 weftspec:
 	$(MAKE) -C tests/weftspec

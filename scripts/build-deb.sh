@@ -21,9 +21,7 @@ maintainer="$(author name 'The weft developers') <$(author email weft@localhost.
 
 # version ROOT: bookworm's is 0.1~deb12
 version() {
-	local base
-	base=$(sed -n '1s/.*(\(.*\)).*/\1/p' "$WEFT_TOP/scripts/debian/changelog")
-	echo "$base${next:+.1}~deb$(sed -n 's/^VERSION_ID="\(.*\)"/\1/p' "$1/etc/os-release")"
+	echo "$(weft_version)${next:+.1}~deb$(sed -n 's/^VERSION_ID="\(.*\)"/\1/p' "$1/etc/os-release")"
 }
 
 # sources FOLDER VERSION: the checkout with debian/, as it is now.

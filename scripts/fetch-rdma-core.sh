@@ -3,6 +3,7 @@
 #   fetch-rdma-core.sh installed [ROOT]   the release of the libibverbs that is installed here, or in a
 #                                  root folder; if its source cannot be had, another release with the
 #                                  same private ABI
+#   fetch-rdma-core.sh pabi N      the newest release that Debian has with this private ABI
 #   fetch-rdma-core.sh newest      the newest release that Debian has
 #   fetch-rdma-core.sh version V   this one, as Debian calls it
 # WEFT_RDMA_CORE=FOLDER: a source tree of your own, which is printed as it is.
@@ -11,7 +12,7 @@
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$(dirname "$0")/apt.sh"
 
-want=${1:?installed, newest or version} version=${2-} root=${2-}
+want=${1:?installed, pabi, newest or version} version=${2-} root=${2-}
 if [ -n "${WEFT_RDMA_CORE:-}" ]; then
 	[ -e "$WEFT_RDMA_CORE/libibverbs/driver.h" ] || die "$WEFT_RDMA_CORE is no rdma-core source"
 	realpath "$WEFT_RDMA_CORE"
@@ -119,6 +120,20 @@ fetch_installed() {
 		return
 	done
 	die_refused "no source of rdma-core with private ABI $pabi can be had; see WEFT_RDMA_CORE in $0"
+}
+
+# What is in the cache will do.
+fetch_pabi() {
+	local want=$version version dir
+	for dir in $(printf '%s\n' "$WEFT_CACHE"/rdma-core/[0-9]* | sort -V -r); do
+		[ "$(source_pabi "$dir")" != "$want" ] || { echo "$dir" && return; }
+	done
+	refresh_lists 'the sources of rdma-core'
+	for version in $(versions | tac); do
+		dir=$(fetch "$version") || continue
+		[ "$(source_pabi "$dir")" != "$want" ] || { echo "$dir" && return; }
+	done
+	die_refused "no source of rdma-core with private ABI $want can be had"
 }
 
 fetch_newest() {

@@ -50,6 +50,9 @@ logged() {
 	}
 }
 
+# weft's version: of packages, of files to download, of weft-run.
+weft_version() { cat "$WEFT_TOP/VERSION"; }
+
 # The file that every provider is linked against.
 installed_libibverbs() {
 	local lib

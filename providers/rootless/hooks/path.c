@@ -31,9 +31,9 @@ int __lxstat(int ver, const char *path, struct stat *st);
 int __fxstatat(int ver, int dir, const char *path, struct stat *st, int flags);
 __typeof__(__open_2) __open64_2;
 __typeof__(__openat_2) __openat64_2;
-__typeof__(__xstat) __xstat64;
-__typeof__(__lxstat) __lxstat64;
-__typeof__(__fxstatat) __fxstatat64;
+int __xstat64(int ver, const char *path, struct stat64 *st);
+int __lxstat64(int ver, const char *path, struct stat64 *st);
+int __fxstatat64(int ver, int dir, const char *path, struct stat64 *st, int flags);
 
 /* ---- which names are the tree's ---- */
 
