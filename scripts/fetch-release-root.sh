@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Makes a root folder of a Debian release in the cache, and prints it:
 #   fetch-release-root.sh RELEASE           with the release's RDMA programs
+#   fetch-release-root.sh RELEASE portable  with those, and pyverbs
 #   fetch-release-root.sh RELEASE users     with what kernel users of RDMA are set up by: NFS, iSCSI, SMB
 #   fetch-release-root.sh RELEASE blktests  with what blktests' groups nvme, srp and rnbd run
 #   fetch-release-root.sh RELEASE xfstests  with what xfstests runs on NFS and XFS, and its users
 #   fetch-release-root.sh RELEASE system    a whole system beside them: kernel, headers (bookworm: the
 #                                           backports', too), systemd, what packages are built and judged with
-# RELEASE is trixie or sid; trixie for users, blktests and xfstests; bookworm or trixie for a system.
+# RELEASE is trixie or sid; bullseye or bookworm, too, for portable; trixie for users, blktests and xfstests; bookworm or trixie for a system.
 # No root is needed where user namespaces can be had. It is made anew after a month.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -36,7 +37,10 @@ need mmdebstrap
 self=$(realpath "$0")
 packages=ibverbs-utils,rdmacm-utils,perftest,iproute2
 name=$release options=(--variant=essential) mirrors=("$(base_mirror)")
-if [ "$kind" = users ]; then
+if [ "$kind" = portable ]; then
+	name=$release-portable
+	packages+=,python3-pyverbs
+elif [ "$kind" = users ]; then
 	name=$release-users
 	packages=nfs-kernel-server,nfs-common,rpcbind,open-iscsi,cifs-utils,ksmbd-tools,kmod,iproute2,udev
 elif [ "$kind" = blktests ]; then
