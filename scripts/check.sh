@@ -7,6 +7,7 @@
 # Environment: BLKTESTS  a checkout of blktests: --full then has the group of that name, too
 #              XFSTESTS  a folder of xfstests that has been built: the same
 #              LTP       a folder of LTP that has been built: the same
+#              RDMA_CORES   a folder of sources of rdma-core: the group portable_sources
 #              DIOD      a diod that has been built with RDMA: the group 9p
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -190,6 +191,11 @@ group_lint_full() { scripts/lint.sh --tap tidy; }
 group_turns() { tests/bench/test_turns.py; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
+# The file for any distribution: as it stands; in root folders of four; with the rdma-core of other releases, whose
+# sources somebody gave: RDMA_CORES, a folder of trees named by their releases.
+group_portable() { tests/packages/portable.sh --file; }
+group_portable_roots() { tests/packages/portable.sh bullseye bookworm trixie sid; }
+group_portable_sources() { tests/packages/portable.sh --sources "$RDMA_CORES"; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
 # Those packages on a Debian 12 and a Debian 13, in two machines.
 group_systems() { tests/packages/real-systems.sh; }
@@ -215,8 +221,9 @@ limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
-		users users_kasan users_vm soak soak_rootless packages systems series) limit=5400
+		users users_kasan users_vm soak soak_rootless packages portable portable_roots systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
+	[ -z "${RDMA_CORES-}" ] || groups+=(portable_sources)
 	[ -z "${DIOD-}" ] || groups+=(9p)
 	[ -z "${LTP-}" ] || groups+=(ltp)
 	# All of its quick group takes hours.
