@@ -1,7 +1,7 @@
 # weft. `make help` says what there is.
 
 .PHONY: help demo demo-rootless demo-vm test check check-full check-mutants soak-rootless lint coverage bench bench-quick \
-	bench-native modules provider rootless rdma-core-series kernel-series weftspec deb dist-portable deps clean \
+	bench-native modules provider rootless rdma-core-series kernel-series weftspec deb dist-portable rpm release deps clean \
 	install install-module-source install-provider install-boot install-man install-rootless install-weftspec
 
 help:
@@ -29,6 +29,8 @@ help:
 	@echo '                  install-provider, install-boot, install-man, install-rootless, install-weftspec'
 	@echo 'make deb          build/deb: packages for Debian 12 and 13, each built in its release'
 	@echo 'make dist-portable   build/portable: weft-run for any distribution, in one file'
+	@echo 'make rpm          build/rpm: the same for RHEL and Fedora'
+	@echo 'make release      build/release: all files of a version, from a clean commit'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
 	@echo 'make kernel-series   build/kernel-series: patches that add the driver to Linux'
 	@echo 'make weftspec     build/bin: the conformance tester'
@@ -142,6 +144,12 @@ deb:
 
 dist-portable:
 	scripts/build-portable.sh
+
+rpm: dist-portable
+	scripts/build-rpm.sh
+
+release:
+	scripts/release.sh
 
 weftspec:
 	$(MAKE) -C tests/weftspec

@@ -39,7 +39,7 @@ sources() {
 
 # What the packages are made of: of the same nothing is built again.
 key() {
-	(cd "$WEFT_TOP" && git ls-files -z --cached --others --exclude-standard Makefile README.md docs kernel providers \
+	(cd "$WEFT_TOP" && git ls-files -z --cached --others --exclude-standard Makefile README.md VERSION docs kernel providers \
 		rdma-core-patch scripts tests/stacks tests/weftspec | xargs -0 sha256sum 2>/dev/null | sha256sum)
 	echo "$maintainer $(version "$1") $(stat -c %Y "$1.made")"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a root folder of a Debian release in the cache, and prints it:
 #   fetch-release-root.sh RELEASE           with the release's RDMA programs
-#   fetch-release-root.sh RELEASE portable  with those, and pyverbs
+#   fetch-release-root.sh RELEASE portable  with those, pyverbs, and what recipes of CIs call
 #   fetch-release-root.sh RELEASE users     with what kernel users of RDMA are set up by: NFS, iSCSI, SMB
 #   fetch-release-root.sh RELEASE blktests  with what blktests' groups nvme, srp and rnbd run
 #   fetch-release-root.sh RELEASE xfstests  with what xfstests runs on NFS and XFS, and its users
@@ -39,7 +39,7 @@ packages=ibverbs-utils,rdmacm-utils,perftest,iproute2
 name=$release options=(--variant=essential) mirrors=("$(base_mirror)")
 if [ "$kind" = portable ]; then
 	name=$release-portable
-	packages+=,python3-pyverbs
+	packages+=,python3-pyverbs,curl,xz-utils
 elif [ "$kind" = users ]; then
 	name=$release-users
 	packages=nfs-kernel-server,nfs-common,rpcbind,open-iscsi,cifs-utils,ksmbd-tools,kmod,iproute2,udev

@@ -324,7 +324,7 @@ static bool parse(int argc, char **argv)
 			check = true;
 		if (c == OPT_HELP || c == OPT_VERSION) {
 			c == OPT_HELP ? fputs(usage, stdout) :
-				printf("weft-run, interface %d\n", WEFT_ABI_VERSION);
+				printf("weft-run %s, interface %d\n", WEFT_VERSION, WEFT_ABI_VERSION);
 			exit(0);
 		}
 	}

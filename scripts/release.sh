@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Makes a release of the checked out commit: build/release/weft-VERSION, with all files to publish and their sums.
+#   release.sh [PART...]    portable rpm deb series: all
+# It refuses a tree with changes, a version without its entry in docs/CHANGELOG.md, and a tag of that version on
+# another commit. Where the tag is not there, it says how it is made. The same commit gives the same files.
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "$0")/lib.sh"
+need git tar xz sha256sum
+
+version=$(weft_version)
+tag=v$version
+out=$WEFT_BUILD/release/weft-$version
+[ $# -gt 0 ] || set -- portable rpm deb series
+
+head_of() { git -C "$WEFT_TOP" rev-parse -q --verify "$1^{commit}"; }
+
+check_commit() {
+	local changes
+	changes=$(git -C "$WEFT_TOP" status --porcelain)
+	[ -z "$changes" ] || die "the tree has changes: ${changes//$'\n'/,}"
+	# The newest entry comes first.
+	[ "$(sed -n 's/^## //p' "$WEFT_TOP/docs/CHANGELOG.md" | head -n 1)" = "$version" ] ||
+		die "the first entry of docs/CHANGELOG.md is not $version (VERSION)"
+	[ -z "$(head_of "$tag")" ] || [ "$(head_of "$tag")" = "$(head_of HEAD)" ] ||
+		die "the tag $tag is on another commit"
+}
+
+# pack NAME FOLDER: as NAME.tar.xz, without anything of this machine or hour.
+pack() {
+	tar -C "$(dirname "$2")" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
+		--mtime="@$SOURCE_DATE_EPOCH" --transform="s,^$(basename "$2"),$1," -cf - "$(basename "$2")" |
+		xz -9e -T1 >"$out/$1.tar.xz"
+}
+
+portable() {
+	"$WEFT_TOP/scripts/build-portable.sh"
+	cp "$WEFT_BUILD/portable/weft-run-$version"-*.{tar.xz,spdx.json} "$out"
+	sed -e "s/@VERSION@/$version/" \
+		-e "s/@SHA256@/$(cut -d ' ' -f 1 "$WEFT_BUILD/portable/weft-run-$version-x86_64.tar.xz.sha256")/" \
+		"$WEFT_TOP/packaging/PKGBUILD" >"$out/PKGBUILD"
+	pack "weft-$version-recipes" "$WEFT_TOP/packaging"
+}
+
+rpm() {
+	[ -e "$out/PKGBUILD" ] || portable
+	"$WEFT_TOP/scripts/build-rpm.sh"
+	cp "$WEFT_BUILD"/rpm/*.rpm "$out"
+}
+
+deb() {
+	"$WEFT_TOP/scripts/build-deb.sh" >&2
+	cp "$WEFT_BUILD"/deb/{bookworm,trixie}/*.deb "$out"
+}
+
+# series NAME: patches alone, and not the tree that they were built in.
+series() {
+	local name folder
+	"$WEFT_TOP/scripts/kernel-series.sh"
+	"$WEFT_TOP/rdma-core-patch/series.sh"
+	for name in kernel-series rdma-core-series; do
+		folder=$(mktemp -d)/patches
+		mkdir "$folder"
+		cp "$WEFT_BUILD/$name"/*.patch "$folder"
+		pack "weft-$version-$name" "$folder"
+		rm -r "$(dirname "$folder")"
+	done
+}
+
+check_commit
+SOURCE_DATE_EPOCH=$(git -C "$WEFT_TOP" log -1 --format=%ct)
+# Of the commits that the series are made of.
+GIT_AUTHOR_DATE=@$SOURCE_DATE_EPOCH GIT_COMMITTER_DATE=@$SOURCE_DATE_EPOCH
+export SOURCE_DATE_EPOCH GIT_AUTHOR_DATE GIT_COMMITTER_DATE LC_ALL=C.UTF-8 TZ=UTC
+rm -rf "$out"
+mkdir -p "$out"
+for part; do
+	case $part in
+	portable | rpm | deb | series) "$part" ;;
+	*) die "no part of a release: $part" ;;
+	esac
+done
+(cd "$out" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
+check_commit
+say "release: ${out#"$WEFT_TOP"/}"
+[ -n "$(head_of "$tag")" ] || say "then: git tag -s $tag, and push it"

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# The recipes of packaging/, TAP: the steps of each run as they stand, in a root folder of Debian 13 whose packages
+# are there already; rpm's and Arch's packages are built and their content judged.
+#   recipes.sh
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+need python3 rpmbuild rpmlint
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$WEFT_TOP/scripts/build-portable.sh" >&2
+file=$WEFT_BUILD/portable/weft-run-$(weft_version)-$(uname -m).tar.xz
+sum=$(cut -d ' ' -f 1 "$file.sha256")
+root=$("$WEFT_TOP/scripts/fetch-release-root.sh" trixie portable)
+tar -C "$scratch" -xf "$file"
+
+n=0
+check() {
+	local name=$1 rc
+	shift
+	n=$((n + 1))
+	set +e
+	(
+		set -e
+		"$@"
+	) >"$scratch/log" 2>&1 </dev/null
+	rc=$?
+	set -e
+	[ $rc = 0 ] || sed 's/^/# /' "$scratch/log"
+	[ $rc = 0 ] && echo "ok $n - $name" || echo "not ok $n - $name"
+}
+
+# The packages that a recipe asks for must be those that the root has: there is no network in it.
+stand_ins() {
+	mkdir -p "$scratch/stand-ins"
+	cat >"$scratch/stand-ins/apt-get" <<-'END'
+		#!/bin/sh
+		[ "$1" = install ] || exit 0
+		shift
+		for package; do
+			case $package in
+			-*) ;;
+			*) dpkg-query -W -f '${db:Status-Status}\n' "$package" | grep -x installed >/dev/null || exit 100 ;;
+			esac
+		done
+	END
+	printf '#!/bin/sh\nexec "$@"\n' >"$scratch/stand-ins/sudo"
+	chmod 755 "$scratch" "$scratch"/stand-ins "$scratch"/stand-ins/*
+}
+
+# Afterwards a user's program has a device.
+steps() {
+	{
+		python3 "$WEFT_TOP/tests/packages/recipe-steps.py" "$1"
+		echo 'setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs weft-run ibv_devinfo -d weft_lo'
+	} >"$scratch/steps"
+	"$WEFT_TOP/scripts/in-root.sh" "$root" --at "$WEFT_BUILD/portable:/release" --at "$scratch:/steps" \
+		env FILE="/release/$(basename "$file")" URL="file:///release/$(basename "$file")" SHA256="$sum" \
+		STANDINS=/steps/stand-ins PATH="/steps/stand-ins:/usr/sbin:/usr/bin:/sbin:/bin" bash /steps/steps
+}
+
+# Another file under the same name is refused before any of it runs.
+wrong_sum_is_refused() {
+	local sum
+	sum=$(printf '%064d' 0)
+	for recipe in github-action gitlab devcontainer; do
+		if steps "$recipe"; then return 1; fi
+	done
+}
+
+rpm_has_the_files() {
+	local made
+	"$WEFT_TOP/scripts/build-rpm.sh"
+	made=$(echo "$WEFT_BUILD"/rpm/*.rpm)
+	diff <(rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$made" |
+		sed -nE 's,^-[^ ]* /usr/((bin|lib|include|share/man|share/weft|share/weftspec)/.*),\1,p' |
+		sed 's/\.gz$//' | sort) \
+		<(cd "$scratch/weft-run" && find bin lib include share/man share/weft share/weftspec -type f | sort)
+	rpm -qp --requires "$made" | grep -x 'glibc >= 2.28'
+	rpm -qp --requires "$made" | grep -x 'libibverbs >= 37'
+}
+
+rpm_is_reproducible() {
+	local first
+	first=$(sha256sum <"$(echo "$WEFT_BUILD"/rpm/*.rpm)")
+	"$WEFT_TOP/scripts/build-rpm.sh"
+	[ "$first" = "$(sha256sum <"$(echo "$WEFT_BUILD"/rpm/*.rpm)")" ]
+}
+
+rpmlint_is_silent() { rpmlint --rpmlintrc "$WEFT_TOP/packaging/rpm/rpmlintrc" "$WEFT_BUILD"/rpm/*.rpm; }
+
+# PKGBUILD is bash: its function is what makepkg calls.
+pkgbuild_has_the_files() {
+	local pkgdir=$scratch/arch srcdir=$scratch
+	CARCH=$(uname -m)
+	sed -e "s/@VERSION@/$(weft_version)/" -e "s/@SHA256@/$sum/" "$WEFT_TOP/packaging/PKGBUILD" >"$scratch/PKGBUILD"
+	# shellcheck disable=SC1091
+	. "$scratch/PKGBUILD"
+	[ "${source[0]}" = "$(basename "$file")" ]
+	[ "${sha256sums[0]}" = "$sum" ]
+	package
+	"$pkgdir/usr/bin/weft-run" --check
+	[ -e "$pkgdir/usr/share/licenses/weft-run/LICENSE" ]
+}
+
+stand_ins
+for recipe in containerfile github-action gitlab devcontainer kubernetes; do
+	check "$recipe-gives-programs-a-device" steps $recipe
+done
+check a-wrong-sum-is-refused wrong_sum_is_refused
+check rpm-has-the-files rpm_has_the_files
+check rpm-is-reproducible rpm_is_reproducible
+check rpmlint-is-silent rpmlint_is_silent
+check pkgbuild-has-the-files pkgbuild_has_the_files
+echo "1..$n"
