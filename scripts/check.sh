@@ -196,6 +196,9 @@ group_boot() { tests/packages/weft-link.sh; }
 group_portable() { tests/packages/portable.sh --file; }
 group_portable_roots() { tests/packages/portable.sh bullseye bookworm trixie sid; }
 group_portable_sources() { tests/packages/portable.sh --sources "$RDMA_CORES"; }
+# What is made of that file: recipes of CIs and containers, other distributions' packages; a release.
+group_recipes() { tests/packages/recipes.sh; }
+group_release() { tests/packages/release.sh; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
 # Those packages on a Debian 12 and a Debian 13, in two machines.
 group_systems() { tests/packages/real-systems.sh; }
@@ -221,7 +224,7 @@ limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
 	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
-		users users_kasan users_vm soak soak_rootless packages portable portable_roots systems series) limit=5400
+		users users_kasan users_vm soak soak_rootless packages portable portable_roots recipes release systems series) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${RDMA_CORES-}" ] || groups+=(portable_sources)
 	[ -z "${DIOD-}" ] || groups+=(9p)

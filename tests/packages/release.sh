@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# make release, TAP, in a clone of the current commit that has the changelog's entry:
+#   release.sh [PART...]      parts of scripts/release.sh; portable rpm
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+. "$(dirname "$0")/../../scripts/lib.sh"
+need git
+
+[ $# -gt 0 ] || set -- portable rpm
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+clone=$scratch/weft
+version=$(weft_version)
+git clone -q "$WEFT_TOP" "$clone"
+git -C "$clone" config user.name weft
+git -C "$clone" config user.email weft@localhost
+
+n=0
+check() {
+	local name=$1 rc
+	shift
+	n=$((n + 1))
+	set +e
+	(
+		set -e
+		"$@"
+	) >"$scratch/log" 2>&1 </dev/null
+	rc=$?
+	set -e
+	[ $rc = 0 ] || sed 's/^/# /' "$scratch/log"
+	[ $rc = 0 ] && echo "ok $n - $name" || echo "not ok $n - $name"
+}
+
+# refuses TEXT
+refuses() {
+	local said
+	said=$("$clone/scripts/release.sh" portable 2>&1) && return 1
+	grep -F -e "$1" <<<"$said"
+}
+
+commit_entry() {
+	sed -i "0,/^## .*/s//## $version/" "$clone/docs/CHANGELOG.md"
+	git -C "$clone" commit -q --allow-empty -am "Release $version"
+}
+
+refuses_a_version_without_its_entry() {
+	sed -i '0,/^## .*/s//## Unreleased/' "$clone/docs/CHANGELOG.md"
+	git -C "$clone" commit -q --allow-empty -am 'Have no entry'
+	refuses 'the first entry of docs/CHANGELOG.md is not'
+}
+
+refuses_changes() {
+	commit_entry
+	touch "$clone/something"
+	refuses 'the tree has changes'
+	rm "$clone/something"
+}
+
+refuses_a_tag_elsewhere() {
+	git -C "$clone" tag "v$version" HEAD~1
+	refuses "the tag v$version is on another commit"
+	git -C "$clone" tag -d "v$version"
+}
+
+makes_all_files() {
+	"$clone/scripts/release.sh" "$@"
+	cd "$clone/build/release/weft-$version"
+	sha256sum -c SHA256SUMS
+	[ "$(wc -l <SHA256SUMS)" = "$(find . -type f ! -name SHA256SUMS | wc -l)" ]
+	cp SHA256SUMS "$scratch/first"
+}
+
+gives_equal_files_twice() {
+	mv "$clone" "$scratch/elsewhere"
+	clone=$scratch/elsewhere
+	rm -rf "$clone/build"
+	"$clone/scripts/release.sh" "$@"
+	diff "$scratch/first" "$clone/build/release/weft-$version/SHA256SUMS"
+}
+
+check refuses-a-version-without-its-entry refuses_a_version_without_its_entry
+check refuses-changes refuses_changes
+check refuses-a-tag-elsewhere refuses_a_tag_elsewhere
+check makes-all-files-and-their-sums makes_all_files "$@"
+check gives-equal-files-twice gives_equal_files_twice "$@"
+echo "1..$n"
