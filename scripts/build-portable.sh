@@ -108,10 +108,20 @@ pack() {
 	python3 "$portable/sbom.py" "$tree" "$name" "$version" "$source" "$root" "$SOURCE_DATE_EPOCH" >"$out/$name.spdx.json"
 }
 
+# What the file is made of: of the same nothing is built again.
+key() {
+	(cd "$WEFT_TOP" && git ls-files -z --cached --others --exclude-standard COPYING LICENSES VERSION docs kernel \
+		providers scripts tests/stacks tests/weftspec | xargs -0 sha256sum 2>/dev/null | sha256sum)
+	echo "$SOURCE_DATE_EPOCH $source $root $(gcc --version | head -n 1)"
+}
+
 build() {
-	local since pabi
+	local since pabi key
 	source=$("$WEFT_TOP/scripts/fetch-rdma-core.sh" pabi 34)
 	set_compiler
+	key=$(key)
+	[ "$(cat "$out/key" 2>/dev/null)" != "$key" ] || return 0
+	rm -f "$out/key"
 	rm -rf "$work" "$tree" "$out"/weft-run-*
 	mkdir -p "$work" "$tree"
 	say 'building weft-run for any distribution'
@@ -120,6 +130,7 @@ build() {
 	documents
 	check_needs
 	pack
+	echo "$key" >"$out/key"
 	say "portable: ${out#"$WEFT_TOP"/}/$name.tar.xz ($(stat -c %s "$out/$name.tar.xz") octets)"
 }
 

@@ -2,7 +2,7 @@
 # The portable file, TAP:
 #   portable.sh --file             what is in it, what it needs, and that it runs here from any place
 #   portable.sh RELEASE...         in a root folder of bullseye, bookworm, trixie, sid
-#   portable.sh --sources FOLDER   with the rdma-core that each source tree in FOLDER builds
+#   portable.sh --sources FOLDER   with the rdma-core that each source tree in FOLDER builds: FOLDER/v39.0
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 
 # --- in a root, or here ---
@@ -204,7 +204,7 @@ build_verbs() {
 	if [ ! -e "$out/done" ]; then
 		say "building $(basename "$1") of rdma-core"
 		logged "$out.configure.log" cmake -GNinja -S "$1" -B "$out" -DNO_PYVERBS=1 -DNO_MAN_PAGES=1 \
-			-DCMAKE_BUILD_TYPE=Release
+			-DCMAKE_BUILD_TYPE=Debug
 		logged "$out.build.log" ninja -C "$out" lib/libibverbs.so.1 lib/librdmacm.so.1 bin/rping bin/ibv_devinfo \
 			bin/ibv_rc_pingpong bin/ucmatose
 		touch "$out/done"
@@ -237,7 +237,7 @@ of_sources() {
 	done
 }
 
-[ "$1" = --no-build ] && shift || "$WEFT_TOP/scripts/build-portable.sh" >&2
+"$WEFT_TOP/scripts/build-portable.sh" >&2
 set +e
 case $1 in
 --file) of_the_file ;;

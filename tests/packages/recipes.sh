@@ -90,6 +90,7 @@ rpm_is_reproducible() {
 rpmlint_is_silent() { rpmlint --rpmlintrc "$WEFT_TOP/packaging/rpm/rpmlintrc" "$WEFT_BUILD"/rpm/*.rpm; }
 
 # PKGBUILD is bash: its function is what makepkg calls.
+# shellcheck disable=SC2034,SC2154 # what PKGBUILD uses and sets
 pkgbuild_has_the_files() {
 	local pkgdir=$scratch/arch srcdir=$scratch
 	CARCH=$(uname -m)
