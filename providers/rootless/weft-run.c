@@ -34,7 +34,7 @@
 #define LIBRARY		"libweft-rootless.so"
 #define SOCKETS		"libweft-sockets.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
-#define PROVIDERS	"rdma-core"	/* folders of providers: RELEASE is the first that one fits */
+#define PROVIDERS	"rdma-core"	/* its folders are named by releases of rdma-core */
 #define MAX_PABI	500
 #define MAX_RELEASE	500
 #define PROFILES	"share/weft/profiles"
@@ -324,7 +324,8 @@ static bool parse(int argc, char **argv)
 			check = true;
 		if (c == OPT_HELP || c == OPT_VERSION) {
 			c == OPT_HELP ? fputs(usage, stdout) :
-				printf("weft-run %s, interface %d\n", WEFT_VERSION, WEFT_ABI_VERSION);
+				printf("weft-run %s, interface %d\n", WEFT_VERSION,
+				       WEFT_ABI_VERSION);
 			exit(0);
 		}
 	}
@@ -447,7 +448,7 @@ static char *provider_folder(const char *folder, const struct verbs *v)
 	return NULL;
 }
 
-/* Where libibverbs is to look. If nothing fits, it will say so. */
+/* Where libibverbs is to look. If nothing fits, libibverbs complains. */
 static const char *find_provider(const char *folder)
 {
 	struct verbs v;

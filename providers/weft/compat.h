@@ -17,7 +17,10 @@
 	ibv_cmd_get_context(ctx, cmd, cmd_size, resp, resp_size)
 #endif
 
-/* ibv_cmd_create_cq_ex() gained flags after 33, and an argument that describes the CQ's memory after 58. */
+/*
+ * ibv_cmd_create_cq_ex() gained flags after 33, and an argument that describes the CQ's memory
+ * after 58.
+ */
 #if defined(WEFT_CREATE_CQ_EX_WITHOUT_FLAGS)
 #define ibv_cmd_create_cq_ex(ctx, attr, prov, cq, cmd, cmd_size, resp, resp_size, flags) \
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size)

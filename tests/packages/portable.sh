@@ -23,9 +23,9 @@ check() {
 	[ $rc = 0 ] && echo "ok $n - $where/$name" || echo "not ok $n - $where/$name"
 }
 
-# Nobody's process, without a way to privileges.
-nobody() { timeout -k 2 60 setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"; }
-one() { nobody "$run" "$@"; }
+# As user 65534, without a way to privileges.
+unprivileged() { timeout -k 2 60 setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"; }
+one() { unprivileged "$run" "$@"; }
 
 finds_devices() {
 	one ibv_devinfo
@@ -132,7 +132,7 @@ runs_from_another_place() {
 	cp -R "$scratch/weft-run" "$scratch/a,b/é/other-name"
 	run="$scratch/a,b/é/other-name/bin/weft-run" finds_devices
 	run="$scratch/a,b/é/other-name/bin/weft-run" rpings
-	(cd / && nobody "$scratch/a,b/é/other-name/bin/weft-run" --profile=mlx5 ibv_devices) | grep mlx5_0
+	(cd / && unprivileged "$scratch/a,b/é/other-name/bin/weft-run" --profile=mlx5 ibv_devices) | grep mlx5_0
 	"$scratch/a,b/é/other-name/bin/weftspec" --check-table
 }
 
@@ -160,7 +160,7 @@ provider_of() {
 	mkdir "$scratch/verbs"
 	cp "$(realpath "$(installed_libibverbs)")" "$scratch/verbs/$1"
 	ln -s "$1" "$scratch/verbs/libibverbs.so.1"
-	LD_LIBRARY_PATH=$scratch/verbs nobody "$run" --check | sed -n 's,^ok *provider .*/rdma-core/,,p'
+	LD_LIBRARY_PATH=$scratch/verbs unprivileged "$run" --check | sed -n 's,^ok *provider .*/rdma-core/,,p'
 }
 
 # What has changed within the private ABI 34; an unknown release counts as the newest.
