@@ -46,7 +46,7 @@ rpings() { rping one one 7174 rping -a 127.0.0.1 -C 20 -S 4000 -V -- -s -- -c; }
 perftests() { perftest one one ib_write_bw && perftest one one ib_send_lat; }
 
 pyverbs() {
-	cat >/tmp/pyverbs.py <<-'END'
+	cat >/tmp/try.py <<-'END'
 		from pyverbs.cq import CQ
 		from pyverbs.device import Context
 		from pyverbs.mr import MR
@@ -65,7 +65,7 @@ pyverbs() {
 		assert qp.qp_num
 		assert cq.poll() == (0, [])
 	END
-	one python3 /tmp/pyverbs.py
+	one python3 /tmp/try.py
 }
 
 inside() {
