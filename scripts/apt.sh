@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # apt with sources, lists and downloads of its own, in the cache: the machine's apt stays as it is.
-# Mirror, proxy and keys are the machine's; what is installed does not count. Sourced after lib.sh by scripts that fetch; they set
+# Mirror, proxy and keys are the machine's; what is installed does not count. Sourced after lib.sh by scripts that
+# fetch; they set
 #   apt_state    the folder in the cache
 #   apt_retries  how often a download is tried again
 # and have a function print_sources, which prints the lines of sources.list.
