@@ -22,11 +22,11 @@ def containerfile():
         if not line or word in ('#', 'FROM'):
             continue
         if word == 'RUN':
-            yield rest
+            yield rest + ' || exit'
         elif word == 'ADD':
             # A local archive is unpacked.
             pattern, to = rest.split()
-            yield '[[ ${FILE##*/} = %s ]] && mkdir -p %s && tar -C %s -xf "$FILE"' % (pattern, to, to)
+            yield '[[ ${FILE##*/} = %s ]] && mkdir -p %s && tar -C %s -xf "$FILE" || exit' % (pattern, to, to)
         elif word == 'ENV':
             yield 'export ' + rest + ':$STANDINS'
         elif word == 'USER':
@@ -56,7 +56,9 @@ def github_action():
 
 def gitlab():
     yield 'export WEFT_URL=$URL WEFT_SHA256=$SHA256'
-    yield from yaml.safe_load((PACKAGING / 'gitlab-ci.yml').read_text())['.weft-run']['before_script']
+    for line in yaml.safe_load((PACKAGING / 'gitlab-ci.yml').read_text())['.weft-run']['before_script']:
+        # The runner looks at the status of each.
+        yield line + ' || exit'
 
 
 def devcontainer():
@@ -69,7 +71,7 @@ def devcontainer():
 
 def kubernetes():
     pod = yaml.safe_load((PACKAGING / 'kubernetes.yaml').read_text())['spec']
-    yield 'tar -C /opt -xf "$FILE" && export PATH=/opt/weft-run/bin:$PATH'
+    yield 'tar -C /opt -xf "$FILE" && export PATH=/opt/weft-run/bin:$PATH || exit'
     security = pod['securityContext']
     assert security['runAsNonRoot']
     who = 'setpriv --reuid=%d --regid=%d --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs' % (

@@ -40,7 +40,7 @@ stand_ins() {
 		for package; do
 			case $package in
 			-*) ;;
-			*) dpkg-query -W -f '${db:Status-Status}\n' "$package" | grep -x installed >/dev/null || exit 100 ;;
+			*) dpkg-query -W -f '${Package}, ${Provides}\n' | tr ', ' '\n\n' | grep -qx "$package" || exit 100 ;;
 			esac
 		done
 	END
