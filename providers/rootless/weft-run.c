@@ -28,6 +28,7 @@
 
 #include "devices/setup.h"
 #include "faults/fault.h"
+#include "judge/rules.h"
 #include "kernel/uapi/rdma/weft-abi.h"
 #include "sockets/rules.h"
 
@@ -75,7 +76,9 @@ static void set_variable(const char *name, const char *value)
 
 /* ---- options: each becomes an environment variable ---- */
 
-enum kind { SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS, FAULTS, OUTPUT };
+enum kind {
+	SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS, FAULTS, OUTPUT, JUDGE, INPUT
+};
 
 static const struct setting {
 	const char *option, *variable;
@@ -105,6 +108,10 @@ static const struct setting {
 	{ "fault-seed", "WEFT_FAULT_SEED", NUMBER, 1, UINT32_MAX, required_argument },
 	{ "fault-log", "WEFT_FAULT_LOG", OUTPUT, 0, 0, required_argument },
 	{ "control", "WEFT_CONTROL", SWITCH, 0, 0, no_argument },
+	{ "judge", "WEFT_JUDGE", JUDGE, 0, 0, optional_argument },
+	{ "judge-fatal", "WEFT_JUDGE_FATAL", SWITCH, 0, 0, no_argument },
+	{ "judge-log", "WEFT_JUDGE_LOG", OUTPUT, 0, 0, required_argument },
+	{ "judge-suppress", "WEFT_JUDGE_SUPPRESS", INPUT, 0, 0, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "sockets", "WEFT_SOCKETS", RULES, 0, 0, optional_argument },
@@ -140,6 +147,10 @@ static const char usage[] =
 	"  --fault-seed=N          which of them, where a rule leaves it to chance\n"
 	"  --fault-log=FILE        each fault, as a rule that repeats it; is appended to\n"
 	"  --control               let weft-ctl list and break what the program has\n"
+	"  --judge[=RULES]         report misuse of verbs; the program ends with 99 then\n"
+	"  --judge-fatal           end the program at the first report\n"
+	"  --judge-log=FILE        each report, as a line of JSON; is appended to\n"
+	"  --judge-suppress=FILE   reports that are not made\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"
@@ -231,7 +242,7 @@ static const char *faults_of(const char *name)
 }
 
 /* The same for a file that need not be there yet. */
-static const char *output_of(const char *name)
+static const char *output_of(const struct setting *t, const char *name)
 {
 	char folder[PATH_MAX];
 
@@ -240,7 +251,7 @@ static const char *output_of(const char *name)
 	if (*name == '/')
 		return name;
 	if (!getcwd(folder, sizeof(folder)))
-		die(EXIT_USAGE, "--fault-log=%s: the working directory is unknown", name);
+		die(EXIT_USAGE, "--%s=%s: the working directory is unknown", t->option, name);
 	return text("%s/%s", folder, name);
 }
 
@@ -259,6 +270,25 @@ static const char *rules_of(const char *name)
 		die(EXIT_USAGE, "%s: %s", name, why);
 	rl_rules_free(&rules);
 	return name;
+}
+
+static const char *judge_of(const char *list)
+{
+	const char *word;
+	uint32_t on;
+	size_t len;
+
+	if (!rl_judge_parse(list, &on, &word, &len))
+		die(EXIT_USAGE, "--judge=%s: %.*s is no rule: see docs/checking.md", list, (int)len,
+		    word);
+	return list;
+}
+
+static const char *input_of(const struct setting *t, const char *name)
+{
+	if (access(name, R_OK))
+		die(EXIT_USAGE, "--%s=%s: %s", t->option, name, strerror(errno));
+	return file_of(name);
 }
 
 /* The variable's value for @value; NULL: @value is invalid. */
@@ -284,7 +314,11 @@ static const char *variable_value(const struct setting *t, const char *value)
 	case FAULTS:
 		return *value ? faults_of(value) : NULL;
 	case OUTPUT:
-		return output_of(value);
+		return output_of(t, value);
+	case JUDGE:
+		return judge_of(value ? value : "default");
+	case INPUT:
+		return input_of(t, value);
 	case WORDS:
 		break;
 	}

@@ -153,10 +153,11 @@ int weft_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
+WEFT_JUDGE_INLINE int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick,
+				bool is_judged)
 {
 	struct weft_uring *r = &cq->ring;
-	int n = 0, left;
+	int n = 0, left, i;
 
 	weft_lock(&cq->lock);
 	*kick = false;
@@ -167,6 +168,8 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 	left = weft_uring_filled(r);
 	while (n < num && left--)
 		weft_cqe_decode(weft_uring_slot(r, r->idx++), &wc[n++]);
+	for (i = 0; is_judged && i < n; i++)
+		weft_judge_completion(&cq->vcq.cq, &wc[i]);
 	if (n)
 		weft_uring_release(r);
 	/*
@@ -180,16 +183,26 @@ static int poll_ring(struct weft_cq *cq, int num, struct ibv_wc *wc, bool *kick)
 	return n;
 }
 
-int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
+WEFT_JUDGE_INLINE int poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc, bool is_judged)
 {
 	struct weft_cq *cq = to_weft_cq(ibcq);
 	bool kick;
-	int n = poll_ring(cq, num, wc, &kick);
+	int n = poll_ring(cq, num, wc, &kick, is_judged);
 
 	if (!kick)
 		return n;
 	weft_cq_kick(cq);
-	return poll_ring(cq, num, wc, &kick);
+	return poll_ring(cq, num, wc, &kick, is_judged);
+}
+
+int weft_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
+{
+	return poll_cq(ibcq, num, wc, false);
+}
+
+int weft_judged_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
+{
+	return poll_cq(ibcq, num, wc, true);
 }
 
 int weft_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)

@@ -165,6 +165,72 @@ static void init_addressing(struct ibv_cq_ex *ex, uint64_t wc_flags)
 		ex->read_dlid_path_bits = read_zero_8;
 }
 
+/* ---- the same if a judge is told ---- */
+
+static int judged_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	int err = start_poll(ex, attr);
+	struct ibv_wc wc;
+
+	if (!err) {
+		wc = wc_of(ex);
+		weft_judge_completion(&to_cq(ex)->vcq.cq, &wc);
+	}
+	return err;
+}
+
+static int judged_next_poll(struct ibv_cq_ex *ex)
+{
+	int err = next_poll(ex);
+	struct ibv_wc wc;
+
+	if (!err) {
+		wc = wc_of(ex);
+		weft_judge_completion(&to_cq(ex)->vcq.cq, &wc);
+	}
+	return err;
+}
+
+static struct ibv_wc judged_wc(struct ibv_cq_ex *ex, const char *field)
+{
+	struct ibv_wc wc = wc_of(ex);
+
+	weft_judge_read(&to_cq(ex)->vcq.cq, &wc, field);
+	return wc;
+}
+
+static enum ibv_wc_opcode judged_opcode(struct ibv_cq_ex *ex)
+{
+	return judged_wc(ex, "opcode").opcode;
+}
+
+static unsigned int judged_wc_flags(struct ibv_cq_ex *ex)
+{
+	return judged_wc(ex, "wc_flags").wc_flags;
+}
+
+static uint32_t judged_byte_len(struct ibv_cq_ex *ex)
+{
+	return judged_wc(ex, "byte_len").byte_len;
+}
+
+static __be32 judged_imm_data(struct ibv_cq_ex *ex)
+{
+	return judged_wc(ex, "imm_data").imm_data;
+}
+
+static void init_judged(struct ibv_cq_ex *ex, uint64_t wc_flags)
+{
+	ex->start_poll = judged_start_poll;
+	ex->next_poll = judged_next_poll;
+	ex->read_opcode = judged_opcode;
+	ex->read_wc_flags = judged_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = judged_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = judged_imm_data;
+}
+
 void weft_cq_poll_init(struct weft_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
@@ -186,4 +252,6 @@ void weft_cq_poll_init(struct weft_cq *cq, uint64_t wc_flags)
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 	init_addressing(ex, wc_flags);
+	if (to_weft_ctx(cq->vcq.cq.context)->has_judged_requests)
+		init_judged(ex, wc_flags);
 }

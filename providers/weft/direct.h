@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
+ * What the provider asks of and reports to weft-run's library, which it finds by name: doorbells,
+ * faults on demand, and what a program does, for the judge.
+ *
  * The doorbell without an ioctl: a preloaded library that has the device in this process defines
  * the function. The provider finds it by name, and makes the ioctl if there is none, or if @fd is
  * not that library's. Both have the same effect.
@@ -7,6 +10,7 @@
 #ifndef WEFT_PROVIDER_DIRECT_H
 #define WEFT_PROVIDER_DIRECT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -45,6 +49,65 @@ struct weft_run_request {
  * WEFT_RUN_AFTER and more. ENOTTY: none ever is. It may take its time.
  */
 int weft_run_fault(int fd, const struct weft_run_request *r)
+	__attribute__((weak, visibility("default")));
+
+/* ---- judging: what the program does (judged.c) ---- */
+
+enum weft_run_deed {
+	WEFT_RUN_IS_JUDGED,		/* is the program judged? Asked once, of a context; bool:
+					 * is what an error leaves undefined to be overwritten? */
+	WEFT_RUN_CLOSES,		/* the context is about to be closed */
+	WEFT_RUN_MADE,			/* struct weft_run_object, as those below */
+	WEFT_RUN_ENDS,			/* is about to be destroyed; EAGAIN: a CQ has events that
+					 * were not acknowledged */
+	WEFT_RUN_WAITS,			/* for these, and has waited long */
+	WEFT_RUN_REFUSED,		/* was not destroyed: EBUSY */
+	WEFT_RUN_GONE,			/* was destroyed */
+	WEFT_RUN_RESET,			/* a QP was moved to RESET */
+	WEFT_RUN_GID_0,			/* a QP's address has the GID index 0 */
+	WEFT_RUN_POSTED,		/* struct weft_run_posted: is about to be published */
+	WEFT_RUN_POLLED,		/* struct weft_run_polled */
+	WEFT_RUN_READ_FIELD,		/* the same: of an error, a field that it leaves undefined */
+};
+
+enum weft_run_kind {
+	WEFT_RUN_PD, WEFT_RUN_MR, WEFT_RUN_MW, WEFT_RUN_CQ, WEFT_RUN_SRQ, WEFT_RUN_QP,
+	WEFT_RUN_KINDS
+};
+
+struct weft_run_object {
+	uint32_t kind, handle;		/* its key within the context */
+	uint32_t number;		/* of a QP; the key of a region or window; the events of a
+					 * CQ that were acknowledged */
+	uint32_t pd;			/* handles of what it is made of */
+	uint32_t send_cq, recv_cq, srq;
+	bool has_srq, all_signaled;
+	uint32_t size;			/* entries of a CQ; the most requests in a send queue */
+	uint64_t addr, length;		/* of a region */
+	uint32_t access;
+};
+
+struct weft_run_posted {
+	uint8_t post;			/* enum weft_run_post */
+	uint8_t opcode;			/* of requests to send: WEFT_WR_ */
+	bool signaled, in_line;
+	uint32_t handle;		/* of the QP or SRQ */
+	uint64_t wr_id;
+	uint32_t num_sge;
+	const void *sge;		/* struct weft_sge */
+	const void *caller;		/* the instruction that posted it */
+};
+
+struct weft_run_polled {
+	uint32_t cq, qp_num;		/* handle, number */
+	uint64_t wr_id;
+	uint8_t status;			/* IBV_WC_ */
+	bool is_recv;
+	const char *field;		/* of READ_FIELD */
+};
+
+/* 0; ENOTTY: nobody judges. */
+int weft_run_judge(int fd, enum weft_run_deed deed, const void *what)
 	__attribute__((weak, visibility("default")));
 
 #endif

@@ -16,7 +16,7 @@ static const struct verbs_context_ops failing_ops = {
 	.post_srq_recv = weft_failing_post_srq_recv,
 };
 
-static void weft_free_context(struct ibv_context *ibctx)
+void weft_free_context(struct ibv_context *ibctx)
 {
 	struct weft_context *ctx = to_weft_ctx(ibctx);
 
@@ -86,6 +86,7 @@ static struct verbs_context *new_context(struct ibv_device *ibdev, int cmd_fd,
 	ctx->posts_may_fail = weft_posts_may_fail(cmd_fd);
 	if (ctx->posts_may_fail)
 		verbs_set_ops(&ctx->vctx, &failing_ops);
+	weft_judge_context(ctx);
 	return &ctx->vctx;
 }
 

@@ -26,20 +26,26 @@ int weft_kick_qp(struct weft_qp *qp)
 	return err;
 }
 
-int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+/* @caller: NULL, or the program's instruction, for the judge. */
+WEFT_JUDGE_INLINE int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
+				struct ibv_send_wr **bad_wr, const void *caller)
 {
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct ibv_send_wr *first = wr;
+	uint32_t at;
 	bool kick = false;
 	int err, kick_err;
 
 	weft_lock(&qp->sq_lock);
+	at = qp->sq.ring.idx;
 	err = qp->reset ? EINVAL : 0;
 	for (; wr && !err; wr = wr->next) {
 		err = weft_sq_add_wr(&qp->sq, wr);
 		if (err)
 			break;
 	}
+	if (caller)
+		weft_judge_sends(qp, at, caller);
 	if (wr != first)
 		kick = weft_sq_publish(qp);
 	weft_unlock(&qp->sq_lock);
@@ -56,6 +62,16 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	return err;
 }
 
+int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	return post_send(ibqp, wr, bad_wr, NULL);
+}
+
+int weft_judged_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	return post_send(ibqp, wr, bad_wr, WEFT_CALLER);
+}
+
 int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how)
 {
 	struct weft_qp *qp = to_weft_qp(ibqp);
@@ -66,12 +82,16 @@ int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how
 		.flags = weft_wr_flags(how->send_flags),
 	};
 	bool kick = false;
+	uint32_t at;
 	int err;
 
 	if (!(qp->sq.features & WEFT_FEATURE_MW))
 		return EOPNOTSUPP;
 	weft_lock(&qp->sq_lock);
+	at = qp->sq.ring.idx;
 	err = weft_sq_add_bind(&qp->sq, &h, rkey, &how->bind_info);
+	if (to_weft_ctx(ibqp->context)->has_judged_requests)
+		weft_judge_sends(qp, at, WEFT_CALLER);
 	if (!err)
 		kick = weft_sq_publish(qp);
 	weft_unlock(&qp->sq_lock);
@@ -82,10 +102,12 @@ int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how
 	return err;
 }
 
-int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+WEFT_JUDGE_INLINE int post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
+				struct ibv_recv_wr **bad_wr, const void *caller)
 {
 	struct weft_qp *qp = to_weft_qp(ibqp);
 	struct ibv_recv_wr *first = wr;
+	uint32_t at;
 	bool kick = false;
 	int err, kick_err;
 
@@ -94,12 +116,15 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 		return EINVAL;
 	}
 	weft_lock(&qp->rq_lock);
+	at = qp->rq.ring.idx;
 	err = qp->reset ? EINVAL : 0;
 	for (; wr && !err; wr = wr->next) {
 		err = weft_rq_add_wr(&qp->rq, wr);
 		if (err)
 			break;
 	}
+	if (caller)
+		weft_judge_receives(ibqp, NULL, &qp->rq, at, caller);
 	if (wr != first)
 		kick = weft_uring_publish(&qp->rq.ring);
 	weft_unlock(&qp->rq_lock);
@@ -113,4 +138,14 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 		err = kick_err;
 	}
 	return err;
+}
+
+int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(ibqp, wr, bad_wr, NULL);
+}
+
+int weft_judged_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(ibqp, wr, bad_wr, WEFT_CALLER);
 }

@@ -138,11 +138,13 @@ static int kick_srq(struct ibv_srq *ibsrq)
 	return err;
 }
 
-int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+WEFT_JUDGE_INLINE int post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+				    struct ibv_recv_wr **bad_wr, const void *caller)
 {
 	struct weft_srq *srq = to_weft_srq(ibsrq);
 	struct ibv_recv_wr *first = wr;
 	int err = 0, kick_err;
+	uint32_t at;
 	bool kick;
 
 	weft_lock(&srq->lock);
@@ -151,6 +153,7 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 		*bad_wr = wr;
 		return EIO;
 	}
+	at = srq->rq.ring.idx;
 	for (; wr; wr = wr->next) {
 		err = weft_rq_add_wr(&srq->rq, wr);
 		if (err) {
@@ -158,6 +161,8 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 			break;
 		}
 	}
+	if (caller)
+		weft_judge_receives(NULL, ibsrq, &srq->rq, at, caller);
 	kick = weft_uring_publish(&srq->rq.ring);
 	weft_unlock(&srq->lock);
 
@@ -168,4 +173,15 @@ int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 		err = kick_err;
 	}
 	return err;
+}
+
+int weft_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_srq_recv(ibsrq, wr, bad_wr, NULL);
+}
+
+int weft_judged_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			      struct ibv_recv_wr **bad_wr)
+{
+	return post_srq_recv(ibsrq, wr, bad_wr, WEFT_CALLER);
 }

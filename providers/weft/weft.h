@@ -2,7 +2,7 @@
 /*
  * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and queries; domain.c:
  * parent and thread domains; dm.c, dm_mem.c: device memory; cq.c; cq_kick.c: kicking an empty CQ;
- * cq_poll.c: polling an extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast;
+ * cq_poll.c: polling an extended CQ; judged.c; srq.c; qp.c: life of a QP; ah.c: address handles, multicast;
  * post.c: posting by the plain verbs; wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: rings and
  * entries.
  *
@@ -37,6 +37,8 @@ struct weft_context {
 	uint64_t features;		/* WEFT_FEATURE_ in force */
 	uint32_t max_inline;
 	bool posts_may_fail;		/* failing.c */
+	bool has_judged_requests;	/* judged.c */
+	bool overwrites_fields;		/* of errors, that verbs leave undefined */
 	/*
 	 * Held while the kernel destroys a QP and its completions are removed from the CQs, and
 	 * while a QP is created: a new QP with the same number must not lose completions.
@@ -130,6 +132,9 @@ static inline struct weft_qp *to_weft_qp(struct ibv_qp *qp)
 {
 	return container_of(qp, struct weft_qp, vqp.qp);
 }
+
+/* main.c */
+void weft_free_context(struct ibv_context *ibctx);
 
 /* verbs.c */
 int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
@@ -262,5 +267,28 @@ int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 int weft_ask_about_batch(struct weft_qp *qp);
 /* @qp's request is published that was answered by @answer. No lock. */
 void weft_say_posted(const struct weft_qp *qp, int answer);
+
+/* ---- judged.c: what the program does is reported to weft-run's judge, if there is one ---- */
+
+/* A new context's functions report, if it is judged. */
+void weft_judge_context(struct weft_context *ctx);
+/* Reports the entries from @at on, posted by @caller, before they are published. The queue's lock. */
+void weft_judge_sends(const struct weft_qp *qp, uint32_t at, const void *caller);
+void weft_judge_receives(const struct ibv_qp *qp, const struct ibv_srq *srq,
+			 const struct weft_rq *rq, uint32_t at, const void *caller);
+/* @wc was polled: reports that, and overwrites what an error leaves undefined. CQ's lock. */
+void weft_judge_completion(const struct ibv_cq *cq, struct ibv_wc *wc);
+/* The program reads @field of the completion @wc. CQ's lock. */
+void weft_judge_read(const struct ibv_cq *cq, const struct ibv_wc *wc, const char *field);
+
+int weft_judged_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int weft_judged_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int weft_judged_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			      struct ibv_recv_wr **bad_wr);
+int weft_judged_poll_cq(struct ibv_cq *cq, int num, struct ibv_wc *wc);
+
+/* One function for both: without a judge it is the same as before. */
+#define WEFT_JUDGE_INLINE static inline __attribute__((always_inline))
+#define WEFT_CALLER __builtin_return_address(0)
 
 #endif

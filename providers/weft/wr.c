@@ -59,7 +59,17 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	weft_unlock(&qp->sq_lock);
 }
 
-/* In place of wr_complete() on a device on which posts fail on demand. */
+/* In place of wr_complete() if a judge is told. */
+static int wr_complete_judged(struct ibv_qp_ex *ex)
+{
+	struct weft_qp *qp = to_qp(ex);
+
+	if (!qp->wr_err)
+		weft_judge_sends(qp, qp->wr_first, WEFT_CALLER);
+	return wr_complete(ex);
+}
+
+/* And on a device on which posts fail on demand. */
 static int wr_complete_or_fail(struct ibv_qp_ex *ex)
 {
 	int answer = weft_ask_about_batch(to_qp(ex)), err;
@@ -255,14 +265,15 @@ static uint64_t supported_ops(const struct weft_sq *sq)
 
 int weft_wr_init(struct weft_qp *qp, uint64_t ops)
 {
+	const struct weft_context *ctx = to_weft_ctx(qp->vqp.qp.context);
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
 
 	if (ops & ~supported_ops(&qp->sq))
 		return EOPNOTSUPP;
 	*weft_qp_comp_mask(&qp->vqp) |= VERBS_QP_EX;
 	ex->wr_start = wr_start;
-	ex->wr_complete = to_weft_ctx(qp->vqp.qp.context)->posts_may_fail ? wr_complete_or_fail :
-									    wr_complete;
+	ex->wr_complete = ctx->posts_may_fail ? wr_complete_or_fail :
+			  ctx->has_judged_requests ? wr_complete_judged : wr_complete;
 	ex->wr_abort = wr_abort;
 	ex->wr_rdma_write = wr_rdma_write;
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;

@@ -206,6 +206,19 @@ RL_HOOK int weft_run_fault(int fd, const struct weft_run_request *r)
 	return -rv;
 }
 
+RL_HOOK int weft_run_judge(int fd, enum weft_run_deed deed, const void *what)
+{
+	struct rl_file *f = rl_call_begin(fd);
+	int rv = -ENOTTY;
+
+	if (!f)
+		return ENOTTY;
+	if (f->ops->judge)
+		rv = f->ops->judge(f, deed, what);
+	rl_call_end(f);
+	return -rv;
+}
+
 int rl_fd_stat_fix(int fd, mode_t *mode, dev_t *rdev)
 {
 	struct rl_file *f = rl_call_begin(fd);

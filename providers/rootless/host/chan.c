@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "chan.h"
+#include "judge/judge.h"
 #include "process/gate.h"
 #include "process/handlers.h"
 #include "process/hook.h"
@@ -234,6 +235,25 @@ static bool begin_sources(const struct wait *w)
 	return own.n;
 }
 
+/* ---- the judge ---- */
+
+/* The first source alone: it is called without the lock. */
+static void judge_sleep(struct rl_chan *c)
+{
+	struct rl_chan_source *s;
+
+	pthread_mutex_lock(&c->lock);
+	s = list_first_entry_or_null(&c->sources, struct rl_chan_source, node);
+	s = list_empty(&c->events) ? s : NULL;
+	if (s)
+		s->ops->get(s);
+	pthread_mutex_unlock(&c->lock);
+	if (!s)
+		return;
+	s->ops->sleep(s);
+	s->ops->put(s);
+}
+
 /* ---- waiting ---- */
 
 /* What a wait has come to, unless it is -errno. */
@@ -376,6 +396,8 @@ static int await_count(struct wait *w)
 		rl_wait_end(&w->signals);
 		return read_count(w->chan);
 	}
+	if (unlikely(rl_judge_is_on))
+		judge_sleep(w->chan);
 	pthread_cleanup_push(end_chan_call, w);
 	rv = begin_wait(w) ? wait_and_work(w) : MUST_READ;
 	if (rv == MUST_READ)

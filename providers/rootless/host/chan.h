@@ -37,6 +37,8 @@ struct rl_chan_source_ops {
 	void (*begin)(struct rl_chan_source *s, u32 wait);
 	/* It has ended. @others: further threads wait for events alone. */
 	void (*end)(struct rl_chan_source *s, u32 wait, bool others);
+	/* A thread is about to sleep, and there is no event; for the judge. */
+	void (*sleep)(struct rl_chan_source *s);
 	/* @fd is readable. False: there was nothing to do. */
 	bool (*work)(struct rl_chan_source *s);
 };

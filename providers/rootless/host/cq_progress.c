@@ -19,6 +19,7 @@
 #include <poll.h>
 
 #include "conn.h"
+#include "judge/judge.h"
 #include "cq.h"
 #include "process/options.h"
 #include "process/raw.h"
@@ -352,8 +353,23 @@ static bool source_work(struct rl_chan_source *s)
 	return done;
 }
 
+/* Under the lock a completion is added and its event decided on, both or neither. */
+static void source_sleep(struct rl_chan_source *s)
+{
+	struct rl_cq *cq = cq_of_source(s);
+	const struct weft_ring *ring;
+	u32 n;
+
+	rl_lock(&cq->lock);
+	ring = cq->core.q.ring;
+	n = READ_ONCE(ring->arm) == WEFT_ARM_NEXT ? cq->core.q.idx - READ_ONCE(ring->user_idx) : 0;
+	rl_unlock(&cq->lock);
+	if (n && n <= cq->core.q.slots)
+		rl_judge_sleeps(cq->ctx, cq->o.handle, n);
+}
+
 const struct rl_chan_source_ops rl_cq_source_ops = {
-	.get = source_get, .put = source_put,
+	.get = source_get, .put = source_put, .sleep = source_sleep,
 	.begin = source_begin, .end = source_end, .work = source_work,
 };
 

@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "judge/judge.h"
 #include "kernel/core/atomic.h"
 #include "process/guard.h"
 #include "process/pool.h"
@@ -78,6 +79,8 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 {
 	u8 *to = rl_mr_address(r, addr);
 
+	if (unlikely(rl_judge_is_on))
+		rl_judge_placed(to, len);
 	while (len) {
 		u32 n;
 		const u8 *p = weft_cur_piece(from, len, &n);
@@ -106,6 +109,8 @@ bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 {
 	struct atomic_run run = { req, word, was };
 
+	if (unlikely(rl_judge_is_on))
+		rl_judge_placed(word, sizeof(*word));
 	return rl_guard_run(run_atomic, &run);
 }
 

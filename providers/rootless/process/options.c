@@ -140,6 +140,9 @@ static void option_read_words(void)
 	opt.rails = option_copy("WEFT_RAILS");
 	opt.faults = option_copy("WEFT_FAULTS");
 	opt.fault_log = option_copy("WEFT_FAULT_LOG");
+	opt.judge = option_copy("WEFT_JUDGE");
+	opt.judge_log = option_copy("WEFT_JUDGE_LOG");
+	opt.judge_suppress = option_copy("WEFT_JUDGE_SUPPRESS");
 }
 
 static void read_all(void)
@@ -154,6 +157,7 @@ static void read_all(void)
 	read_bool("WEFT_WITH_HARDWARE", &opt.with_hardware);
 	read_bool("WEFT_CONTROL", &opt.control);
 	read_bool("WEFT_STATS", &opt.stats);
+	read_bool("WEFT_JUDGE_FATAL", &opt.judge_fatal);
 	read_bool("WEFT_TRACE", &opt.trace);
 	option_read_number("WEFT_MPA_REVISION", 0, 2, &rev);
 	opt.mpa_rev = (u8)rev;

@@ -87,6 +87,7 @@ static const struct rl_file_ops uverbs_ops = {
 	.ioctl = rl_uverbs_ioctl,
 	.kick = rl_uverbs_kick,
 	.fault = rl_uverbs_fault,
+	.judge = rl_uverbs_judge,
 	.release = uverbs_release,
 	.mode = S_IFCHR | 0666,
 };
