@@ -8,10 +8,12 @@
  * in the one statement that asks for it. Nothing here knows weft.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../progs/byhand/byhand.h"
@@ -177,7 +179,7 @@ static void changed_under_way(void)
 
 	begin();
 	for (i = 0; i < 2; i++)
-		receive_to(e.buf + HAND_BUF, 64);
+		receive_to(e.buf + HAND_BUF + 64 * i, 64);
 	send_from(e.buf, 64, e.mr->lkey, 0);
 	if (wrong)
 		e.buf[3]++;
@@ -195,18 +197,34 @@ static void changed_under_way(void)
 /* The peer writes to what is being sent: that is not this program's doing. */
 static void written_by_peer(void)
 {
+	int i;
+
 	begin();
 	memset(e.buf, 1, 64);
 	memset(e.buf + 64, 2, 64);
 	receive_to(e.buf, 64);
+	receive_to(e.buf + HAND_BUF, 64);
 	send_from(e.buf + 64, 64, e.mr->lkey, 0);
-	send_from(e.buf, 0, e.mr->lkey, 0);
-	receive_to(e.buf, 64);
-	next(IBV_WC_SUCCESS);
-	next(IBV_WC_SUCCESS);
-	next(IBV_WC_SUCCESS);
-	next(IBV_WC_SUCCESS);
+	send_from(e.buf, 64, e.mr->lkey, 0);
+	for (i = 0; i < 4; i++)
+		next(IBV_WC_SUCCESS);
 	end();
+}
+
+static void note_child(int signal)
+{
+	static const char text[] = "a signal\n";
+
+	(void)signal;
+	(void)!write(STDOUT_FILENO, text, sizeof(text) - 1);
+}
+
+/* What a report needs must not be seen here. */
+static void waits_for_children(void)
+{
+	signal(SIGCHLD, note_child);
+	changed_under_way();
+	printf("%s\n", waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD ? "no child" : "a child");
 }
 
 static void unmapped_under_way(void)
@@ -214,13 +232,17 @@ static void unmapped_under_way(void)
 	size_t len = 1 << 16;
 	void *page = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr;
+	struct ibv_wc wc;
 
 	begin();
 	mr = ibv_reg_mr(dev.pd, page, len, IBV_ACCESS_LOCAL_WRITE);
 	receive_to(e.buf, 64);
 	send_from(page, 64, mr->lkey, 0);
-	if (wrong)
+	if (wrong) {
 		munmap(page, len);
+		hand_poll(e.cq, &wc, PATIENCE_MS);
+		return;
+	}
 	next(IBV_WC_SUCCESS);
 	next(IBV_WC_SUCCESS);
 	munmap(page, len);
@@ -389,7 +411,8 @@ static const struct {
 	{ "busy-ignored", busy_ignored },
 	{ "event-not-acknowledged", event_not_acknowledged },
 	{ "changed-under-way", changed_under_way },
-	{ "written-by-peer", written_by_peer },
+	{ "memory-that-a-peer-writes", written_by_peer },
+	{ "waits-for-children", waits_for_children },
 	{ "unmapped-under-way", unmapped_under_way },
 	{ "deregistered-under-way", deregistered_under_way },
 	{ "receives-overlap", receives_overlap },

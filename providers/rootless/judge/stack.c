@@ -55,6 +55,16 @@ void rl_stack_take(struct rl_stack *s)
 
 /* ---- names that the loader knows ---- */
 
+/* The program's own name is that by which it was started. With the lock of reports. */
+static const char *own_path(void)
+{
+	static char path[512];
+	long len = *path ? 1 : rl_raw(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path,
+				      sizeof(path) - 1);
+
+	return len > 0 ? path : "";
+}
+
 static void find_module(const void *pc, struct rl_frame *f)
 {
 	const char *call = (const char *)pc - 1;	/* pc is where it returns to */
@@ -64,8 +74,7 @@ static void find_module(const void *pc, struct rl_frame *f)
 	*f = (struct rl_frame){ .module = "", .offset = (uintptr_t)call };
 	if (!dladdr1(call, &info, (void **)&map, RTLD_DL_LINKMAP))
 		return;
-	/* The program's own name is that by which it was started. */
-	f->module = map && !*map->l_name ? "/proc/self/exe" : info.dli_fname;
+	f->module = map && !*map->l_name ? own_path() : info.dli_fname;
 	f->offset = (uintptr_t)call - (map ? map->l_addr : 0);
 	if (info.dli_sname)
 		snprintf(f->function, sizeof(f->function), "%s", info.dli_sname);
@@ -134,15 +143,19 @@ static size_t read_answer(int fd, char *text, size_t room)
 
 static size_t ask_tool(const char *const *argv, char *text, size_t room)
 {
+	u64 all = ~0ull, mask = 0;
 	int pipe[2];
 	size_t len;
 	long pid;
 
 	if (rl_raw(SYS_pipe2, pipe, O_CLOEXEC) < 0)
 		return 0;
+	/* The child has the program's handlers, and must not run them. */
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(mask));
 	pid = child_of(0);
 	if (!pid)
 		run_tool(argv, pipe[1]);
+	rl_raw(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 	rl_raw(SYS_close, pipe[1]);
 	len = pid < 0 ? 0 : read_answer(pipe[0], text, room);
 	rl_raw(SYS_close, pipe[0]);
@@ -152,52 +165,60 @@ static size_t ask_tool(const char *const *argv, char *text, size_t room)
 	return len;
 }
 
-/* Two lines a frame: its function, and FILE:LINE. */
+static void take_place(struct rl_frame *f, const char *name, char *place)
+{
+	char *colon = strrchr(place, ':');
+
+	if (*name != '?')
+		snprintf(f->function, sizeof(f->function), "%s", name);
+	if (*place == '?' || !colon)
+		return;
+	*colon = '\0';
+	snprintf(f->file, sizeof(f->file), "%s", place);
+	f->line = (u32)strtoul(colon + 1, NULL, 10);
+}
+
+/*
+ * A line with the address, then two for each function that is inlined there, the innermost first:
+ * its name, and FILE:LINE. A frame is the first that is not verbs' own.
+ */
 static void take_answer_lines(char *text, struct rl_frame **asked, u32 n)
 {
-	char *save = NULL, *name, *place, *colon;
-	u32 i;
+	char *save = NULL, *line, *place;
+	u32 i = 0;
+	bool has_place = true;
 
-	for (i = 0; i < n; i++) {
-		name = strtok_r(i ? NULL : text, "\n", &save);
-		place = strtok_r(NULL, "\n", &save);
-		if (!name || !place)
-			return;
-		if (*name != '?')
-			snprintf(asked[i]->function, sizeof(asked[i]->function), "%s", name);
-		colon = strrchr(place, ':');
-		if (*place == '?' || !colon)
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (!strncmp(line, "0x", 2)) {
+			if (++i > n)
+				return;
+			has_place = false;
 			continue;
-		*colon = '\0';
-		snprintf(asked[i]->file, sizeof(asked[i]->file), "%s", place);
-		asked[i]->line = (u32)strtoul(colon + 1, NULL, 10);
+		}
+		place = strtok_r(NULL, "\n", &save);
+		if (!i || !place)
+			return;
+		if (!has_place)
+			take_place(asked[i - 1], line, place);
+		has_place = !strstr(asked[i - 1]->file, "infiniband/verbs.h");
 	}
 }
 
 /* All of the frames from @first on that are of its module. */
 static void ask_about_module(struct rl_frame *frames, u32 first, u32 n)
 {
-	const char *argv[6 + RL_STACK_DEPTH] = { tool(), "-f", "-C", "-e", frames[first].module };
-	char offsets[RL_STACK_DEPTH][20], exe[512], *text;
+	const char *argv[5 + RL_STACK_DEPTH] = { tool(), "-afiC", "-e", frames[first].module };
+	char offsets[RL_STACK_DEPTH][20], *text;
 	struct rl_frame *asked[RL_STACK_DEPTH];
 	u32 i, k = 0;
-	long len;
 
 	if (!argv[0])
 		return;
-	/* The tool has an executable of its own. */
-	if (!strcmp(frames[first].module, "/proc/self/exe")) {
-		len = rl_raw(SYS_readlinkat, AT_FDCWD, argv[4], exe, sizeof(exe) - 1);
-		if (len <= 0)
-			return;
-		exe[len] = '\0';
-		argv[4] = exe;
-	}
 	for (i = first; i < n; i++)
 		if (frames[i].module == frames[first].module) {
 			snprintf(offsets[k], sizeof(offsets[k]), "%#llx",
 				 (unsigned long long)frames[i].offset);
-			argv[5 + k] = offsets[k];
+			argv[4 + k] = offsets[k];
 			asked[k++] = &frames[i];
 		}
 	text = malloc(8192);
@@ -228,5 +249,8 @@ u32 rl_stack_resolve(const struct rl_stack *s, struct rl_frame *frames)
 	for (i = 0; i < n; i++)
 		if (*frames[i].module && !is_asked_before(frames, i))
 			ask_about_module(frames, i, n);
+	for (i = 0; i < n; i++)
+		if (!strcmp(frames[i].function, "main"))
+			return i + 1;
 	return n;
 }

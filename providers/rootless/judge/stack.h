@@ -23,8 +23,8 @@ struct rl_frame {
 /* The caller's, from the first function outside of this library on. */
 void rl_stack_take(struct rl_stack *s);
 /*
- * The frames of @s from the first outside of libweft-rdmav on, at most RL_STACK_DEPTH of them: how
- * many. Files and lines by addr2line, if it is installed: that is slow.
+ * The frames of @s from the first outside of libweft-rdmav to main(), at most RL_STACK_DEPTH: how
+ * many. Files and lines by addr2line, if it is installed: that is slow. One thread at a time.
  */
 u32 rl_stack_resolve(const struct rl_stack *s, struct rl_frame *frames);
 
