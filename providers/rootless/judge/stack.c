@@ -169,10 +169,10 @@ static void take_place(struct rl_frame *f, const char *name, char *place)
 {
 	char *colon = strrchr(place, ':');
 
-	if (*name != '?')
-		snprintf(f->function, sizeof(f->function), "%s", name);
+	/* Without lines the name is that of the symbol before, whose size is not asked. */
 	if (*place == '?' || !colon)
 		return;
+	snprintf(f->function, sizeof(f->function), "%s", name);
 	*colon = '\0';
 	snprintf(f->file, sizeof(f->file), "%s", place);
 	f->line = (u32)strtoul(colon + 1, NULL, 10);
