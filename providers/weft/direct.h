@@ -90,7 +90,7 @@ struct weft_run_object {
 struct weft_run_posted {
 	uint8_t post;			/* enum weft_run_post */
 	uint8_t opcode;			/* of requests to send: WEFT_WR_ */
-	bool signaled, in_line;
+	bool signaled, in_line, datagram;
 	uint32_t handle;		/* of the QP or SRQ */
 	uint64_t wr_id;
 	uint32_t num_sge;

@@ -288,6 +288,7 @@ void weft_judge_sends(const struct weft_qp *qp, uint32_t at, const void *caller)
 		p.opcode = w->opcode;
 		p.signaled = w->flags & WEFT_WR_SIGNALED;
 		p.in_line = w->flags & WEFT_WR_INLINE;
+		p.datagram = qp->sq.datagrams;
 		p.wr_id = w->wr_id;
 		p.num_sge = p.in_line ? 0 : w->num_sge;
 		copy_sges(qp, at, w, list);

@@ -7,7 +7,7 @@
 # shellcheck disable=SC2154
 
 # The suites that run here, for check.sh and test.sh.
-rootless_busy='traffic programs tools churn perftest verify rootless profiles flaky control sockets ranks pyverbs'
+rootless_busy='traffic programs tools churn perftest verify rootless profiles flaky control judge sockets ranks pyverbs'
 rootless_waiting='garbage spec manners hand datagram dead recipes reactions'
 # shellcheck disable=SC2034
 rootless_suites="$rootless_busy $rootless_waiting"

@@ -20,11 +20,13 @@ struct request {
 	bool is_summed;			/* sum is that of its octets when it was posted */
 	bool is_placed;			/* a peer has written to them since */
 	u32 sum;
+	u32 polled;			/* receives_polled when it was posted */
 	u32 n;
 	struct weft_sge sge[];
 };
 
 static u32 n_requests;			/* the lock */
+static u32 receives_polled;		/* the lock */
 
 /* ---- octets ---- */
 
@@ -268,6 +270,7 @@ static bool enqueue(const void *owner, struct request *r)
 		return false;
 	n_requests++;
 	r->of = o;
+	r->polled = receives_polled;
 	if (r->posted.post == WEFT_RUN_POST_SEND) {
 		r->posted.signaled |= o->about.all_signaled;
 		list_add_tail(&r->node, &o->sends);
@@ -364,10 +367,19 @@ static bool is_readable(const struct request *r)
 	return true;
 }
 
+/*
+ * A datagram is sent once: an answer that was received meanwhile may have told the program that it
+ * has left. A connection may send again.
+ */
+static bool may_be_changed(const struct request *r)
+{
+	return r->is_placed || (r->posted.datagram && r->polled != receives_polled);
+}
+
 /* False: nothing is wrong with it. */
 static bool judge_memory(const struct request *r, u8 status, struct rl_report *report)
 {
-	bool is_checked = r->is_summed && !r->is_placed && status == IBV_WC_SUCCESS;
+	bool is_checked = r->is_summed && !may_be_changed(r) && status == IBV_WC_SUCCESS;
 	bool is_mapped = true;
 	u32 sum = r->sum;
 
@@ -398,6 +410,7 @@ void rl_judge_polled(const void *owner, const struct weft_run_polled *p)
 	LIST_HEAD(over);
 
 	rl_lock(&rl_judge_lock);
+	receives_polled += p->is_recv;
 	qp = rl_judged_by_number(owner, WEFT_RUN_QP, p->qp_num);
 	from = qp && p->is_recv ? receiver_of(qp) : NULL;
 	if (from)

@@ -22,7 +22,26 @@ tests() {
 		reports-are-lines-of-json json
 		a-child-is-judged-for-itself child
 		the-program-waits-for-its-own-children children
+		rping-is-silent quiet 7174 rping -s -a @ -C 50 -- rping -c -a @ -C 50
+		ucmatose-is-silent quiet 7471 ucmatose -b @ -c 4 -C 30 -- ucmatose -s @ -c 4 -C 30
+		rdma_server-is-silent quiet 7471 rdma_server -s @ -- rdma_client -s @
+		udaddy-is-silent quiet udp:7174 udaddy -b @ -- udaddy -s @
+		rstream-is-silent quiet 7471 rstream -T v -S 65537 -C 20 -I 5 -b @ -- rstream -T v -S 65537 -C 20 -I 5 -s @
+		ibv_rc_pingpong-is-silent pingpong ibv_rc_pingpong
+		ibv_rc_pingpong-with-events-is-silent pingpong ibv_rc_pingpong -e
+		ibv_srq_pingpong-is-silent pingpong ibv_srq_pingpong -q 4
+		ibv_ud_pingpong-is-silent pingpong ibv_ud_pingpong
+		ucx-is-silent ucx tag_lat tag_bw stream_bw ucp_am_bw ucp_put_lat ucp_get ucp_add
+		open-mpi-over-ucx-is-silent open_mpi
+		cmtime-is-reported-and-argued argued_cmtime
+		qperf-is-reported-and-argued argued_qperf
+		ib_send_bw-is-reported-and-argued argued_perftest
+		ucx_perftest-is-reported-and-argued argued_ucx
 	END
+	local program
+	for program in ib_send_lat ib_send_bw:-e ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
+		echo "${program/:-e/-with-events}-is-silent measured ${program/:/ }"
+	done
 }
 
 # says and run_says are of this suite.
@@ -128,4 +147,93 @@ children() {
 	run_says '99:^no child$' --judge "$judged" 127.0.0.1 waits-for-children wrong
 	! grep -qx 'a signal' "$TEST_DIR/said" || fail "the program's handler ran"
 	reports changed-under-way
+}
+
+# --- programs of others ---
+
+# are_judged: both sides, but for what is argued.
+are_judged() {
+	local argued=${1-$WEFT_TOP/tests/judge/argued}
+	pair weft:weft
+	option "$DEV_A" judge default
+	on_b option "$DEV_B" judge default
+	[ -z "$argued" ] || { option "$DEV_A" judge_suppress "$argued"; on_b option "$DEV_B" judge_suppress "$argued"; }
+}
+
+no_report() { ! grep -hE '^weft-run: J[0-9]+ ' "$TEST_DIR"/*.log || fail "a report: see the logs"; }
+
+# quiet PORT SERVER... -- CLIENT...: @ is b's address.
+quiet() {
+	are_judged
+	together "${@/#@/$IP_B}"
+	no_report
+}
+
+# pingpong PROGRAM [OPTION...]
+pingpong() { quiet 18515 "$1" -d weft_lo -g 2 "${@:2}" -- "$1" -d weft_lo -g 2 "${@:2}" @; }
+
+# measured PROGRAM [OPTION...]
+measured() { quiet 18515 "$1" -d weft_lo -x 2 -F -n 500 "${@:2}" -- "$1" -d weft_lo -x 2 -F -n 500 "${@:2}" @; }
+
+# ucx TEST...
+ucx() {
+	local test
+	are_judged
+	export UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES=$DEV_A:1
+	for test; do together 13337 ucx_perftest -- ucx_perftest -t "$test" -s 4096 -n 500 -w 10 "$IP_B"; done
+	no_report
+}
+
+open_mpi() {
+	are_judged
+	export UCX_TLS=rc_verbs,ud_verbs,self UCX_NET_DEVICES=$DEV_A:1
+	run mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx --mca btl self -np 2 "$WEFT_BUILD/bin/mpi-verify"
+	no_report
+}
+
+# argued RULE PROGRAM: its client was reported, and docs/findings.md says why.
+argued() {
+	grep -qE "^weft-run: J[0-9]+ $1: " "$TEST_DIR"/*.log || fail "no report of $1: it need not be argued any more"
+	! grep -hE '^weft-run: J[0-9]+ ' "$TEST_DIR"/*.log | grep -v " $1: " || fail "another report: see the logs"
+	grep -qE "^## $2\b" "$WEFT_TOP/docs/findings.md" || fail "docs/findings.md lacks $2"
+}
+
+# ends_reported COMMAND...: as run, with the judge's status.
+ends_reported() {
+	local rc=0
+	timeout -k 2 60 "$@" >"$TEST_DIR/${1##*/}.log" 2>&1 </dev/null || rc=$?
+	[ $rc = 99 ] || fail "$1 ended with $rc; $(words "$TEST_DIR/${1##*/}.log")"
+}
+
+argued_cmtime() {
+	are_judged ''
+	start_b server cmtime -b "$IP_B"
+	wait_listen_b 7471
+	ends_reported cmtime -s "$IP_B" -c 10
+	argued busy-ignored cmtime
+}
+
+argued_qperf() {
+	are_judged ''
+	start_b server qperf
+	wait_listen_b 19765
+	ends_reported qperf -cm 1 "$IP_B" rc_lat
+	argued busy-ignored qperf
+}
+
+argued_perftest() {
+	are_judged ''
+	start_b server ib_send_bw -d weft_lo -x 2 -F -n 500
+	wait_listen_b 18515
+	ends_reported ib_send_bw -d weft_lo -x 2 -F -n 500 "$IP_B"
+	argued left-at-close ib_send_bw
+}
+
+argued_ucx() {
+	are_judged ''
+	export UCX_TLS=rc_verbs,ud_verbs UCX_NET_DEVICES=$DEV_A:1
+	start_b server ucx_perftest
+	wait_listen_b 13337
+	ends_reported ucx_perftest -t ucp_put_bw -s 65536 -n 200 -w 10 "$IP_B"
+	argued changed-under-way ucx_perftest
 }
