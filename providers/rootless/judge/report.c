@@ -148,7 +148,8 @@ static void put_report(struct text *t, const struct rl_report *r, const frames *
 	const struct rl_judge_text *rule = &rl_judge_texts[r->rule];
 	u32 i, k;
 
-	put(t, "weft-run: %s %s: %s\n", rule->number, rule->name, r->what);
+	/* The program may be in the middle of a line. */
+	put(t, "\nweft-run: %s %s: %s\n", rule->number, rule->name, r->what);
 	for (i = 0; i < r->n; i++) {
 		put(t, "    %s:\n", r->stacks[i].title);
 		for (k = 0; k < n[i]; k++)

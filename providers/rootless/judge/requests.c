@@ -254,7 +254,8 @@ static struct request *request_new(const struct weft_run_posted *p)
 		return NULL;
 	*r = (struct request){ .posted = *p, .n = n };
 	memcpy(r->sge, p->sge, n * sizeof(r->sge[0]));
-	if (n && is_source(p) && rl_judge_has(RL_CHANGED_UNDER_WAY))
+	if (n && is_source(p) &&
+	    (rl_judge_has(RL_CHANGED_UNDER_WAY) || rl_judge_has(RL_UNMAPPED_UNDER_WAY)))
 		r->is_summed = request_sum(r, &r->sum);
 	return r;
 }
@@ -391,7 +392,7 @@ static bool judge_memory(const struct request *r, u8 status, struct rl_report *r
 		rl_report_init(report, RL_UNMAPPED_UNDER_WAY,
 			       "the memory of a %s was unmapped before its completion was polled",
 			       request_name(r));
-	else if (is_mapped && sum != r->sum)
+	else if (is_mapped && sum != r->sum && rl_judge_has(RL_CHANGED_UNDER_WAY))
 		rl_report_init(report, RL_CHANGED_UNDER_WAY,
 			       "the memory of a %s was changed before its completion was polled",
 			       request_name(r));

@@ -31,7 +31,7 @@ tests() {
 		ibv_rc_pingpong-with-events-is-silent pingpong ibv_rc_pingpong -e
 		ibv_srq_pingpong-is-silent pingpong ibv_srq_pingpong -q 4
 		ibv_ud_pingpong-is-silent pingpong ibv_ud_pingpong
-		ucx-is-silent ucx tag_lat tag_bw stream_bw ucp_am_bw ucp_put_lat ucp_get ucp_add
+		ucx-is-silent ucx tag_lat tag_bw stream_bw ucp_am_bw ucp_put_lat ucp_get
 		open-mpi-over-ucx-is-silent open_mpi
 		cmtime-is-reported-and-argued argued_cmtime
 		qperf-is-reported-and-argued argued_qperf
@@ -132,7 +132,7 @@ json() {
 		post = report["stacks"][0]["frames"][0]
 		assert post["function"] == "send_from" and post["file"].endswith("weft-judged.c") and post["line"] > 0, post
 		polled = [frame["function"] for frame in report["stacks"][-1]["frames"]]
-		assert polled == ["next", "changed_under_way", "main"], polled
+		assert polled[-2:] == ["changed_under_way", "main"], polled
 	END
 }
 
@@ -187,7 +187,7 @@ ucx() {
 open_mpi() {
 	are_judged
 	export UCX_TLS=rc_verbs,ud_verbs,self UCX_NET_DEVICES=$DEV_A:1
-	run mpirun.openmpi --allow-run-as-root --oversubscribe --mca pml ucx --mca btl self -np 2 "$WEFT_BUILD/bin/mpi-verify"
+	run mpirun.openmpi --oversubscribe -np 2 --mca pml ucx --mca osc ucx --mca btl self "$WEFT_BUILD/bin/mpi-verify"
 	no_report
 }
 
