@@ -165,7 +165,7 @@ static void init_addressing(struct ibv_cq_ex *ex, uint64_t wc_flags)
 		ex->read_dlid_path_bits = read_zero_8;
 }
 
-/* ---- the same if a judge is told ---- */
+/* ---- the same, reported to a judge ---- */
 
 static int judged_start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {

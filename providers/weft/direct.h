@@ -51,7 +51,7 @@ struct weft_run_request {
 int weft_run_fault(int fd, const struct weft_run_request *r)
 	__attribute__((weak, visibility("default")));
 
-/* ---- judging: what the program does (judged.c) ---- */
+/* ---- judging: what the program does (judged.c, judged_ops.c) ---- */
 
 enum weft_run_deed {
 	WEFT_RUN_IS_JUDGED,		/* is the program judged? Asked once, of a context; bool:
@@ -67,7 +67,7 @@ enum weft_run_deed {
 	WEFT_RUN_GID_0,			/* a QP's address has the GID index 0 */
 	WEFT_RUN_POSTED,		/* struct weft_run_posted: is about to be published */
 	WEFT_RUN_POLLED,		/* struct weft_run_polled */
-	WEFT_RUN_READ_FIELD,		/* the same: of an error, a field that it leaves undefined */
+	WEFT_RUN_READ_FIELD,		/* the same: a field that an error leaves undefined */
 };
 
 enum weft_run_kind {
@@ -106,7 +106,7 @@ struct weft_run_polled {
 	const char *field;		/* of READ_FIELD */
 };
 
-/* 0; ENOTTY: nobody judges. */
+/* 0; ENOTTY: there is no judge. */
 int weft_run_judge(int fd, enum weft_run_deed deed, const void *what)
 	__attribute__((weak, visibility("default")));
 

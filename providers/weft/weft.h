@@ -2,9 +2,9 @@
 /*
  * The provider's objects. main.c: devices and contexts; verbs.c: PD, MR and queries; domain.c:
  * parent and thread domains; dm.c, dm_mem.c: device memory; cq.c; cq_kick.c: kicking an empty CQ;
- * cq_poll.c: polling an extended CQ; judged.c; srq.c; qp.c: life of a QP; ah.c: address handles, multicast;
+ * cq_poll.c: polling an extended CQ; srq.c; qp.c: life of a QP; ah.c: address handles, multicast;
  * post.c: posting by the plain verbs; wr.c: posting by ibv_wr_*; wqe.c, cqe.c, ring.c: rings and
- * entries.
+ * entries; judged.c, judged_ops.c: reports to a judge.
  *
  * Locks, outer to inner: ctx->qp_mutex; sq_lock; rq_lock; cq->lock. srq->lock and dm_mem.c's
  * memories_lock are taken alone.
@@ -37,7 +37,7 @@ struct weft_context {
 	uint64_t features;		/* WEFT_FEATURE_ in force */
 	uint32_t max_inline;
 	bool posts_may_fail;		/* failing.c */
-	bool has_judged_requests;	/* judged.c */
+	bool has_judged_requests;	/* judged_ops.c */
 	bool overwrites_fields;		/* of errors, that verbs leave undefined */
 	/*
 	 * Held while the kernel destroys a QP and its completions are removed from the CQs, and
@@ -268,11 +268,11 @@ int weft_ask_about_batch(struct weft_qp *qp);
 /* @qp's request is published that was answered by @answer. No lock. */
 void weft_say_posted(const struct weft_qp *qp, int answer);
 
-/* ---- judged.c: what the program does is reported to weft-run's judge, if there is one ---- */
+/* ---- judged.c, judged_ops.c: what the program does is reported to weft-run's judge ---- */
 
-/* A new context's functions report, if it is judged. */
+/* judged_ops.c: a new context's functions report, if it is judged. */
 void weft_judge_context(struct weft_context *ctx);
-/* Reports the entries from @at on, posted by @caller, before they are published. The queue's lock. */
+/* Reports the entries from @at on, before they are published. The queue's lock. */
 void weft_judge_sends(const struct weft_qp *qp, uint32_t at, const void *caller);
 void weft_judge_receives(const struct ibv_qp *qp, const struct ibv_srq *srq,
 			 const struct weft_rq *rq, uint32_t at, const void *caller);

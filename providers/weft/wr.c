@@ -59,7 +59,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	weft_unlock(&qp->sq_lock);
 }
 
-/* In place of wr_complete() if a judge is told. */
+/* In place of wr_complete() if it is reported to a judge. */
 static int wr_complete_judged(struct ibv_qp_ex *ex)
 {
 	struct weft_qp *qp = to_qp(ex);

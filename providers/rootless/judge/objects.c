@@ -29,7 +29,7 @@ static const char *const kind_names[WEFT_RUN_KINDS] = {
 
 /* ---- finding ---- */
 
-static u32 bucket_of(const void *owner, u32 kind, u32 key)
+static u32 judged_bucket(const void *owner, u32 kind, u32 key)
 {
 	u64 hash = ((uintptr_t)owner ^ (u64)kind << 60 ^ key) * 0x9e3779b97f4a7c15ull;
 
@@ -40,7 +40,7 @@ struct rl_judged *rl_judged_find(const void *owner, enum weft_run_kind kind, u32
 {
 	struct rl_judged *o;
 
-	hlist_for_each_entry(o, &objects.by_handle[bucket_of(owner, kind, handle)], node)
+	hlist_for_each_entry(o, &objects.by_handle[judged_bucket(owner, kind, handle)], node)
 		if (o->owner == owner && o->about.kind == kind && o->about.handle == handle)
 			return o;
 	return NULL;
@@ -50,7 +50,7 @@ struct rl_judged *rl_judged_by_number(const void *owner, enum weft_run_kind kind
 {
 	struct rl_judged *o;
 
-	hlist_for_each_entry(o, &objects.by_number[bucket_of(owner, kind, number)], by_number)
+	hlist_for_each_entry(o, &objects.by_number[judged_bucket(owner, kind, number)], by_number)
 		if (o->owner == owner && o->about.kind == kind && o->about.number == number)
 			return o;
 	return NULL;
@@ -59,7 +59,7 @@ struct rl_judged *rl_judged_by_number(const void *owner, enum weft_run_kind kind
 struct rl_judged *rl_judged_next(const struct rl_judged *o)
 {
 	struct hlist_node *next = o ? o->node.next : NULL;
-	u32 i = o ? bucket_of(o->owner, o->about.kind, o->about.handle) + 1 : 0;
+	u32 i = o ? judged_bucket(o->owner, o->about.kind, o->about.handle) + 1 : 0;
 
 	for (; !next && i < BUCKETS; i++)
 		next = objects.by_handle[i].first;
@@ -127,9 +127,9 @@ static struct rl_judged *add_judged(const void *owner, const struct weft_run_obj
 	o->about = *about;
 	INIT_LIST_HEAD(&o->sends);
 	INIT_LIST_HEAD(&o->receives);
-	hlist_add_head(&o->node, &objects.by_handle[bucket_of(owner, about->kind, about->handle)]);
+	hlist_add_head(&o->node, &objects.by_handle[judged_bucket(owner, about->kind, about->handle)]);
 	hlist_add_head(&o->by_number,
-		       &objects.by_number[bucket_of(owner, about->kind, about->number)]);
+		       &objects.by_number[judged_bucket(owner, about->kind, about->number)]);
 	objects.n++;
 	return o;
 }
@@ -284,8 +284,8 @@ void rl_judge_closes(const void *owner)
 	judge_all_left(owner, READ_ONCE(objects.is_exiting));
 }
 
-void rl_judge_object(enum rl_judge_rule rule, const void *owner, const struct weft_run_object *about,
-		     const char *what)
+void rl_judge_object(enum rl_judge_rule rule, const void *owner,
+		     const struct weft_run_object *about, const char *what)
 {
 	struct rl_judged *o;
 	struct rl_report r;

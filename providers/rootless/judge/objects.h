@@ -40,8 +40,8 @@ void rl_judge_refused(const void *owner, const struct weft_run_object *about);
 void rl_judge_gone(const void *owner, const struct weft_run_object *about);
 void rl_judge_closes(const void *owner);
 /* A report of @rule about it, from here. */
-void rl_judge_object(enum rl_judge_rule rule, const void *owner, const struct weft_run_object *about,
-		     const char *what);
+void rl_judge_object(enum rl_judge_rule rule, const void *owner,
+		     const struct weft_run_object *about, const char *what);
 
 /* ---- requests.c ---- */
 

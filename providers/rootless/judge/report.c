@@ -112,7 +112,7 @@ struct text {
 };
 
 /* What does not fit is left out. */
-static void __attribute__((format(printf, 2, 3))) put(struct text *t, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) put_text(struct text *t, const char *fmt, ...)
 {
 	va_list args;
 	int n;
@@ -134,11 +134,11 @@ static const char *name_in_path(const char *path)
 
 static void put_frame(struct text *t, u32 i, const struct rl_frame *f)
 {
-	put(t, "      #%u %s", i, *f->function ? f->function : "?");
+	put_text(t, "      #%u %s", i, *f->function ? f->function : "?");
 	if (*f->file)
-		put(t, " %s:%u\n", f->file, f->line);
+		put_text(t, " %s:%u\n", f->file, f->line);
 	else
-		put(t, " (%s+%#llx)\n", f->module, (unsigned long long)f->offset);
+		put_text(t, " (%s+%#llx)\n", f->module, (unsigned long long)f->offset);
 }
 
 typedef struct rl_frame frames[RL_STACK_DEPTH];
@@ -149,63 +149,63 @@ static void put_report(struct text *t, const struct rl_report *r, const frames *
 	u32 i, k;
 
 	/* The program may be in the middle of a line. */
-	put(t, "\nweft-run: %s %s: %s\n", rule->number, rule->name, r->what);
+	put_text(t, "\nweft-run: %s %s: %s\n", rule->number, rule->name, r->what);
 	for (i = 0; i < r->n; i++) {
-		put(t, "    %s:\n", r->stacks[i].title);
+		put_text(t, "    %s:\n", r->stacks[i].title);
 		for (k = 0; k < n[i]; k++)
 			put_frame(t, k, &all[i][k]);
 	}
-	put(t, "    why: %s\n    do: %s\n    see: docs/checking.md#%s\n", rule->reason, rule->fix,
+	put_text(t, "    why: %s\n    do: %s\n    see: docs/checking.md#%s\n", rule->reason, rule->fix,
 	    rule->name);
 }
 
 /* ---- JSON ---- */
 
-static void put_string(struct text *t, const char *s)
+static void put_quoted(struct text *t, const char *s)
 {
-	put(t, "\"");
+	put_text(t, "\"");
 	for (; *s; s++) {
 		if (*s == '"' || *s == '\\')
-			put(t, "\\%c", *s);
+			put_text(t, "\\%c", *s);
 		else if ((unsigned char)*s < ' ')
-			put(t, "\\u%04x", *s);
+			put_text(t, "\\u%04x", *s);
 		else
-			put(t, "%c", *s);
+			put_text(t, "%c", *s);
 	}
-	put(t, "\"");
+	put_text(t, "\"");
 }
 
 static void put_json_frame(struct text *t, const struct rl_frame *f)
 {
-	put(t, "{\"function\":");
-	put_string(t, f->function);
-	put(t, ",\"file\":");
-	put_string(t, f->file);
-	put(t, ",\"line\":%u,\"module\":", f->line);
-	put_string(t, f->module);
-	put(t, ",\"offset\":%llu}", (unsigned long long)f->offset);
+	put_text(t, "{\"function\":");
+	put_quoted(t, f->function);
+	put_text(t, ",\"file\":");
+	put_quoted(t, f->file);
+	put_text(t, ",\"line\":%u,\"module\":", f->line);
+	put_quoted(t, f->module);
+	put_text(t, ",\"offset\":%llu}", (unsigned long long)f->offset);
 }
 
 static void put_json(struct text *t, const struct rl_report *r, const frames *all, const u32 *n)
 {
 	u32 i, k;
 
-	put(t, "{\"number\":\"%s\",\"rule\":\"%s\",\"pid\":%ld,\"thread\":%ld,\"what\":",
+	put_text(t, "{\"number\":\"%s\",\"rule\":\"%s\",\"pid\":%ld,\"thread\":%ld,\"what\":",
 	    rl_judge_texts[r->rule].number, rl_judge_texts[r->rule].name, rl_raw(SYS_getpid),
 	    rl_raw(SYS_gettid));
-	put_string(t, r->what);
-	put(t, ",\"stacks\":[");
+	put_quoted(t, r->what);
+	put_text(t, ",\"stacks\":[");
 	for (i = 0; i < r->n; i++) {
-		put(t, "%s{\"title\":", i ? "," : "");
-		put_string(t, r->stacks[i].title);
-		put(t, ",\"frames\":[");
+		put_text(t, "%s{\"title\":", i ? "," : "");
+		put_quoted(t, r->stacks[i].title);
+		put_text(t, ",\"frames\":[");
 		for (k = 0; k < n[i]; k++) {
-			put(t, "%s", k ? "," : "");
+			put_text(t, "%s", k ? "," : "");
 			put_json_frame(t, &all[i][k]);
 		}
-		put(t, "]}");
+		put_text(t, "]}");
 	}
-	put(t, "]}\n");
+	put_text(t, "]}\n");
 }
 
 /* As the log of faults: opened anew, so that the program cannot close it. */
@@ -266,7 +266,7 @@ static bool is_suppressed(const struct rl_report *r, const frames *all, const u3
 
 #define TEXT_ROOM 32768
 
-static void say(const struct rl_report *r, const frames *all, const u32 *n, char *room)
+static void make_report(const struct rl_report *r, const frames *all, const u32 *n, char *room)
 {
 	struct text t = { room, TEXT_ROOM };
 
@@ -295,7 +295,7 @@ void rl_report_emit(const struct rl_report *r)
 		for (i = 0; i < r->n; i++)
 			n[i] = rl_stack_resolve(&r->stacks[i].stack, all[i]);
 		if (!is_suppressed(r, all, n))
-			say(r, all, n, (char *)(all + RL_REPORT_STACKS));
+			make_report(r, all, n, (char *)(all + RL_REPORT_STACKS));
 	}
 	rl_unlock(&reports.lock);
 	free(all);

@@ -108,7 +108,7 @@ static void request_free(struct request *r)
 	free(r);
 }
 
-static struct rl_judged *cq_of(const struct rl_judged *o, bool is_receive)
+static struct rl_judged *judged_cq(const struct rl_judged *o, bool is_receive)
 {
 	if (o->about.kind != WEFT_RUN_QP)
 		return NULL;
@@ -120,7 +120,7 @@ static struct rl_judged *cq_of(const struct rl_judged *o, bool is_receive)
 static void take_out(struct request *r)
 {
 	bool is_receive = r->posted.post != WEFT_RUN_POST_SEND;
-	struct rl_judged *cq = cq_of(r->of, is_receive);
+	struct rl_judged *cq = judged_cq(r->of, is_receive);
 
 	list_del(&r->node);
 	if (is_receive)
@@ -131,7 +131,7 @@ static void take_out(struct request *r)
 		cq->due -= !!cq->due;
 }
 
-static void drop_requests(struct list_head *queue)
+static void drop_queue(struct list_head *queue)
 {
 	struct request *r, *after;
 
@@ -143,8 +143,8 @@ static void drop_requests(struct list_head *queue)
 
 void rl_judged_drop_requests(struct rl_judged *o)
 {
-	drop_requests(&o->sends);
-	drop_requests(&o->receives);
+	drop_queue(&o->sends);
+	drop_queue(&o->receives);
 }
 
 void rl_judge_reset(const void *owner, u32 handle)
@@ -300,7 +300,7 @@ void rl_judge_posted(const void *owner, const struct weft_run_posted *p)
 		free(r);
 		return;
 	}
-	cq = cq_of(r->of, p->post != WEFT_RUN_POST_SEND);
+	cq = judged_cq(r->of, p->post != WEFT_RUN_POST_SEND);
 	if (cq && r->posted.signaled) {
 		cq->due++;
 		n += judge_cq(r, cq, &reports[n]);

@@ -5,54 +5,59 @@
 
 const struct rl_judge_text rl_judge_texts[RL_JUDGE_RULES] = {
 	[RL_LEFT_AT_CLOSE] = { "J101", "left-at-close", false,
-		"ibv_close_device(3): it does not release the context's resources; the user should "
-		"release them before",
+		"ibv_close_device(3): it does not release the context's resources; the user "
+		"should release them before",
 		"destroy each object before its context is closed" },
 	[RL_LEFT_AT_EXIT] = { "J102", "left-at-exit", true,
 		"no specification asks for it: the kernel destroys what a process leaves",
 		"destroy each object before the program ends" },
 	[RL_BUSY_IGNORED] = { "J103", "busy-ignored", false,
-		"ibv_alloc_pd(3), ibv_create_cq(3), ibv_create_srq(3): destroying fails while another "
-		"object uses it",
+		"ibv_alloc_pd(3), ibv_create_cq(3), ibv_create_srq(3): destroying fails "
+		"while another object uses it",
 		"destroy the objects that use it first, and check what the call returns" },
 	[RL_EVENT_NOT_ACKNOWLEDGED] = { "J104", "event-not-acknowledged", false,
-		"ibv_get_cq_event(3): all events must be acknowledged, and destroying the CQ waits "
-		"for that",
-		"call ibv_ack_cq_events() once for each event that ibv_get_cq_event() returned" },
+		"ibv_get_cq_event(3): all events must be acknowledged, and destroying the "
+		"CQ waits for that",
+		"call ibv_ack_cq_events() once for each event that ibv_get_cq_event() "
+		"returned" },
 	[RL_CHANGED_UNDER_WAY] = { "J201", "changed-under-way", false,
-		"ibv_post_send(3): the buffers can be reused only after the request was fully executed "
-		"and its completion was retrieved",
+		"ibv_post_send(3): the buffers can be reused only after the request was "
+		"fully executed and its completion was retrieved",
 		"write to the buffer after its completion was polled, or post it inline" },
 	[RL_UNMAPPED_UNDER_WAY] = { "J202", "unmapped-under-way", false,
-		"ibv_post_send(3), ibv_post_recv(3): the buffers belong to the adapter until the "
-		"request's completion was retrieved",
-		"unmap or free the buffer after its completion was polled and its region deregistered" },
+		"ibv_post_send(3), ibv_post_recv(3): the buffers belong to the adapter "
+		"until the request's completion was retrieved",
+		"unmap or free the buffer after its completion was polled and its region "
+		"deregistered" },
 	[RL_DEREGISTERED_UNDER_WAY] = { "J203", "deregistered-under-way", false,
-		"the key of a request's buffer must be valid until it completes: it ends with "
-		"IBV_WC_LOC_PROT_ERR else, now or never",
-		"poll the requests' completions, or move the QP to ERR or destroy it, before "
-		"ibv_dereg_mr()" },
+		"the key of a request's buffer must be valid until it completes: it ends "
+		"with IBV_WC_LOC_PROT_ERR else, now or never",
+		"poll the requests' completions, or move the QP to ERR or destroy it, "
+		"before ibv_dereg_mr()" },
 	[RL_RECEIVES_OVERLAP] = { "J204", "receives-overlap", true,
 		"no specification forbids it, but messages overwrite each other there",
 		"give each receive a buffer of its own" },
 	[RL_CQ_TOO_SMALL] = { "J301", "cq-too-small", false,
-		"ibv_poll_cq(3): the user must prevent an overrun, after which the CQ cannot be used",
+		"ibv_poll_cq(3): the user must prevent an overrun, after which the CQ "
+		"cannot be used",
 		"create the CQ with at least as many entries as its queues may complete" },
 	[RL_SEND_QUEUE_FULL] = { "J302", "send-queue-full", false,
-		"ibv_create_qp(3): max_send_wr limits outstanding requests; one is outstanding until "
-		"its completion, or a later one's, was polled. weft frees places earlier",
-		"signal at least one request in each queue's length, and poll its completion" },
+		"ibv_create_qp(3): max_send_wr limits outstanding requests; one is "
+		"outstanding until its completion, or a later one's, was polled. weft frees "
+		"places earlier",
+		"signal at least one request in each queue's length, and poll its "
+		"completion" },
 	[RL_LOST_WAKE_UP] = { "J303", "lost-wake-up", false,
-		"ibv_req_notify_cq(3): the event is for the next completion added to the CQ, not for "
-		"those that are in it",
+		"ibv_req_notify_cq(3): the event is for the next completion added to the "
+		"CQ, not for those that are in it",
 		"poll the CQ until it is empty after ibv_req_notify_cq() and before waiting" },
 	[RL_FIELD_AFTER_ERROR] = { "J304", "field-after-error", false,
-		"ibv_poll_cq(3): if the status is not IBV_WC_SUCCESS only wr_id, status, qp_num and "
-		"vendor_err are valid",
+		"ibv_poll_cq(3): if the status is not IBV_WC_SUCCESS only wr_id, status, "
+		"qp_num and vendor_err are valid",
 		"look at the status first, and find the request by wr_id" },
 	[RL_READ_SINK] = { "J901", "read-sink", true,
-		"RFC 5040 5.2.1: the sink of a Read is written like a Write's; iWARP adapters want "
-		"IBV_ACCESS_REMOTE_WRITE",
+		"RFC 5040 5.2.1: the sink of a Read is written like a Write's; iWARP "
+		"adapters want IBV_ACCESS_REMOTE_WRITE",
 		"register the sink with IBV_ACCESS_REMOTE_WRITE" },
 	[RL_GID_INDEX_0] = { "J902", "gid-index-0", true,
 		"GID 0 of a RoCE port is usually of RoCE v1 and link-local",

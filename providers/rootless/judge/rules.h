@@ -19,7 +19,7 @@ enum rl_judge_rule {
 struct rl_judge_text {
 	const char *number, *name;
 	bool is_off;			/* a warning, unless it is asked for */
-	const char *reason;		/* where a specification or man page says so */
+	const char *reason;		/* the specification or man page */
 	const char *fix;
 };
 

@@ -36,7 +36,7 @@ struct rl_file_ops {
 	int (*kick)(struct rl_file *f, u16 object, u32 handle);
 	/* As weft_run_fault() there, but negative. NULL: no post ever fails. */
 	int (*fault)(struct rl_file *f, const struct weft_run_request *r);
-	/* As weft_run_judge() there, but negative. NULL: nobody judges. */
+	/* As weft_run_judge() there, but negative. NULL: there is no judge. */
 	int (*judge)(struct rl_file *f, u32 deed, const void *what);
 	/* A message of a NETLINK_RDMA socket, in one piece. */
 	ssize_t (*send)(struct rl_file *f, int fd, const void *buf, size_t len);

@@ -26,7 +26,7 @@ struct rl_options {
 	const char *faults;		/* WEFT_FAULTS: a file; NULL: none */
 	const char *fault_log;		/* WEFT_FAULT_LOG: a file; NULL: the trace */
 	u32 fault_seed;			/* WEFT_FAULT_SEED; 0: the file's */
-	const char *judge;		/* WEFT_JUDGE: rules; NULL: nobody judges */
+	const char *judge;		/* WEFT_JUDGE: rules; NULL: no judge */
 	const char *judge_log;		/* WEFT_JUDGE_LOG: a file; NULL: none */
 	const char *judge_suppress;	/* WEFT_JUDGE_SUPPRESS: a file; NULL: none */
 	bool judge_fatal;		/* WEFT_JUDGE_FATAL=1: the first report ends the process */

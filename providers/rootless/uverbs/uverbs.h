@@ -3,7 +3,8 @@
  * /dev/infiniband/uverbsN.
  *
  * Files: file.c (the file), write.c (decodes commands), ioctl.c and request.c (decode ioctls),
- * shared.c, channel.c, fault.c, judged.c, and cmd_*.c: what each command and each method does, by object.
+ * shared.c, channel.c, fault.c, judged.c, and cmd_*.c: what each command and each method does, by
+ * object.
  */
 #ifndef RL_UVERBS_H
 #define RL_UVERBS_H
