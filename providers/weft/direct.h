@@ -24,7 +24,7 @@ int weft_run_kick(int fd, uint16_t object, uint32_t handle)
 enum weft_run_post {
 	WEFT_RUN_NO_POST,		/* is any post to fail? asked once, of a context */
 	WEFT_RUN_POST_SEND, WEFT_RUN_POST_RECV, WEFT_RUN_POST_SRQ_RECV,
-	WEFT_RUN_POSTED,		/* not a question: see WEFT_RUN_AFTER */
+	WEFT_RUN_AFTERWARDS,	/* not a question: see WEFT_RUN_AFTER */
 	WEFT_RUN_POSTS
 };
 
@@ -40,7 +40,7 @@ struct weft_run_request {
 
 #define WEFT_RUN_STATUS 0x10000		/* above all errno values */
 
-/* From here on: post the request, then report the answer by WEFT_RUN_POSTED, posted or not. */
+/* From here on: post the request, then report the answer by WEFT_RUN_AFTERWARDS, posted or not. */
 #define WEFT_RUN_AFTER	0x20000
 
 /*

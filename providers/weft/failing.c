@@ -57,7 +57,7 @@ void weft_say_posted(const struct weft_qp *qp, int answer)
 {
 	const struct ibv_qp *ibqp = &qp->vqp.qp;
 	const struct weft_run_request r = {
-		.post = WEFT_RUN_POSTED, .handle = ibqp->handle, .statuses = answer,
+		.post = WEFT_RUN_AFTERWARDS, .handle = ibqp->handle, .statuses = answer,
 	};
 
 	ask(ibqp->context, &r);

@@ -242,7 +242,7 @@ int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 
 	if (!rl_faults_are_on() || r->post >= WEFT_RUN_POSTS)
 		return -ENOTTY;
-	if (r->post == WEFT_RUN_POSTED) {
+	if (r->post == WEFT_RUN_AFTERWARDS) {
 		fault_posted(ctx, r->handle, r->statuses - WEFT_RUN_AFTER);
 		return 0;
 	}
