@@ -10,21 +10,21 @@
 #include "direct.h"
 #include "weft.h"
 
-static int report(const struct ibv_context *ctx, enum weft_run_deed deed, const void *what)
+static int report_deed(const struct ibv_context *ctx, enum weft_run_deed deed, const void *what)
 {
 	return weft_run_judge(ctx->cmd_fd, deed, what);
 }
 
 static void report_made(const struct ibv_context *ctx, const struct weft_run_object *o)
 {
-	report(ctx, WEFT_RUN_MADE, o);
+	report_deed(ctx, WEFT_RUN_MADE, o);
 }
 
 /* The call that was to destroy the object has returned @err: returns it, too. */
 static int report_end(const struct ibv_context *ctx, const struct weft_run_object *o, int err)
 {
 	if (!err || err == EBUSY)
-		report(ctx, err ? WEFT_RUN_REFUSED : WEFT_RUN_GONE, o);
+		report_deed(ctx, err ? WEFT_RUN_REFUSED : WEFT_RUN_GONE, o);
 	return err;
 }
 
@@ -50,7 +50,7 @@ static int judged_dealloc_pd(struct ibv_pd *pd)
 
 	if (to_weft_pd(pd)->of)
 		return weft_dealloc_pd(pd);
-	report(ctx, WEFT_RUN_ENDS, &o);
+	report_deed(ctx, WEFT_RUN_ENDS, &o);
 	return report_end(ctx, &o, weft_dealloc_pd(pd));
 }
 
@@ -78,7 +78,7 @@ static int judged_dereg_mr(struct verbs_mr *vmr)
 	};
 	struct ibv_context *ctx = vmr->ibv_mr.context;
 
-	report(ctx, WEFT_RUN_ENDS, &o);
+	report_deed(ctx, WEFT_RUN_ENDS, &o);
 	return report_end(ctx, &o, weft_dereg_mr(vmr));
 }
 
@@ -100,7 +100,7 @@ static int judged_dealloc_mw(struct ibv_mw *mw)
 	const struct weft_run_object o = { .kind = WEFT_RUN_MW, .handle = mw->handle };
 	struct ibv_context *ctx = mw->context;
 
-	report(ctx, WEFT_RUN_ENDS, &o);
+	report_deed(ctx, WEFT_RUN_ENDS, &o);
 	return report_end(ctx, &o, weft_dealloc_mw(mw));
 }
 
@@ -158,11 +158,11 @@ static void await_acknowledgement(const struct ibv_cq *cq, struct weft_run_objec
 
 	for (i = 0; i < LOOKS; i++) {
 		o->number = __atomic_load_n(&cq->comp_events_completed, __ATOMIC_RELAXED);
-		if (report(cq->context, WEFT_RUN_ENDS, o) != EAGAIN)
+		if (report_deed(cq->context, WEFT_RUN_ENDS, o) != EAGAIN)
 			return;
 		nanosleep(&pause, NULL);
 	}
-	report(cq->context, WEFT_RUN_WAITS, o);
+	report_deed(cq->context, WEFT_RUN_WAITS, o);
 }
 
 static int judged_destroy_cq(struct ibv_cq *cq)
@@ -193,7 +193,7 @@ static int judged_destroy_srq(struct ibv_srq *srq)
 	const struct weft_run_object o = { .kind = WEFT_RUN_SRQ, .handle = srq->handle };
 	struct ibv_context *ctx = srq->context;
 
-	report(ctx, WEFT_RUN_ENDS, &o);
+	report_deed(ctx, WEFT_RUN_ENDS, &o);
 	return report_end(ctx, &o, weft_destroy_srq(srq));
 }
 
@@ -240,9 +240,9 @@ static int judged_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mas
 	int err = weft_modify_qp(qp, attr, mask);
 
 	if (!err && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-		report(qp->context, WEFT_RUN_RESET, &o);
+		report_deed(qp->context, WEFT_RUN_RESET, &o);
 	if (!err && mask & IBV_QP_AV && attr->ah_attr.is_global && !attr->ah_attr.grh.sgid_index)
-		report(qp->context, WEFT_RUN_GID_0, &o);
+		report_deed(qp->context, WEFT_RUN_GID_0, &o);
 	return err;
 }
 
@@ -251,7 +251,7 @@ static int judged_destroy_qp(struct ibv_qp *qp)
 	const struct weft_run_object o = { .kind = WEFT_RUN_QP, .handle = qp->handle };
 	struct ibv_context *ctx = qp->context;
 
-	report(ctx, WEFT_RUN_ENDS, &o);
+	report_deed(ctx, WEFT_RUN_ENDS, &o);
 	return report_end(ctx, &o, weft_destroy_qp(qp));
 }
 
@@ -259,7 +259,7 @@ static int judged_destroy_qp(struct ibv_qp *qp)
 
 static void judged_free_context(struct ibv_context *ctx)
 {
-	report(ctx, WEFT_RUN_CLOSES, NULL);
+	report_deed(ctx, WEFT_RUN_CLOSES, NULL);
 	weft_free_context(ctx);
 }
 

@@ -127,7 +127,8 @@ static struct rl_judged *add_judged(const void *owner, const struct weft_run_obj
 	o->about = *about;
 	INIT_LIST_HEAD(&o->sends);
 	INIT_LIST_HEAD(&o->receives);
-	hlist_add_head(&o->node, &objects.by_handle[judged_bucket(owner, about->kind, about->handle)]);
+	hlist_add_head(&o->node,
+		       &objects.by_handle[judged_bucket(owner, about->kind, about->handle)]);
 	hlist_add_head(&o->by_number,
 		       &objects.by_number[judged_bucket(owner, about->kind, about->number)]);
 	objects.n++;
