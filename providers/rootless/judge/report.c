@@ -155,8 +155,8 @@ static void put_report(struct text *t, const struct rl_report *r, const frames *
 		for (k = 0; k < n[i]; k++)
 			put_frame(t, k, &all[i][k]);
 	}
-	put_text(t, "    why: %s\n    do: %s\n    see: docs/checking.md#%s\n", rule->reason, rule->fix,
-	    rule->name);
+	put_text(t, "    why: %s\n    do: %s\n    see: docs/checking.md#%s\n", rule->reason,
+		 rule->fix, rule->name);
 }
 
 /* ---- JSON ---- */
