@@ -260,7 +260,8 @@ static s32 send_part(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u3
 	return rl_conn_send_now(c, part, i, flags);
 }
 
-static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n, u32 flags)
+static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n,
+			 u32 flags)
 {
 	if (cable->delay_us || !list_empty(&cable->parcels))
 		return (s32)delay_octets(cable, iov, n);
