@@ -54,7 +54,7 @@ static char *read_rules(const char *name)
 
 	if (!text) {
 		fprintf(stderr, "weft-ctl: %s: %s\n", name, strerror(errno));
-		return NULL;
+		goto out;
 	}
 	strcpy(text, "faults\n");
 	len = fread(text + 7, 1, REQUEST - 7, f) + 7;
@@ -65,7 +65,8 @@ static char *read_rules(const char *name)
 	} else {
 		text[len] = 0;
 	}
-	if (f != stdin)
+out:
+	if (f && f != stdin)
 		fclose(f);
 	return text;
 }
@@ -79,7 +80,9 @@ static char *join_words(int argc, char **argv)
 	for (i = 0; i < argc; i++)
 		size += strlen(argv[i]) + 1;
 	text = calloc(1, size);
-	for (i = 0; text && i < argc; i++) {
+	if (!text)
+		return NULL;
+	for (i = 0; i < argc; i++) {
 		if (i)
 			strcat(text, " ");
 		strcat(text, argv[i]);

@@ -157,7 +157,7 @@ static const struct rl_device *device_named(const char *name)
 	return NULL;
 }
 
-static void fail_device_qps(const struct rl_device *d)
+static void break_device_qps(const struct rl_device *d)
 {
 	struct rl_qp_brief b = { 0 };
 	struct rl_qp *qp;
@@ -169,10 +169,10 @@ static void fail_device_qps(const struct rl_device *d)
 	}
 }
 
-static int fail_device(const struct rl_device *d)
+static int break_device(const struct rl_device *d)
 {
 	rl_port_events_report(d, IBV_EVENT_DEVICE_FATAL);
-	fail_device_qps(d);
+	break_device_qps(d);
 	return 0;
 }
 
@@ -238,7 +238,7 @@ static int change_device(const struct rl_device *d, const struct rl_control_comm
 {
 	switch (c->verb) {
 	case RL_CONTROL_FATAL:
-		return fail_device(d);
+		return break_device(d);
 	case RL_CONTROL_PORT:
 		return change_port(d, c->value);
 	case RL_CONTROL_LID:

@@ -4,7 +4,6 @@
 
 #include "accept.h"
 #include "budget.h"
-#include "cable.h"
 #include "process/file.h"
 #include "process/raw.h"
 
@@ -105,7 +104,7 @@ static void acceptor_adopt(struct rl_acceptor *a, int fd)
 		weft_link_await_request(&c->link, rl_now_ms());
 		/* The progress thread reads a Request that is already there. */
 		rl_conn_watch(c);
-		rl_cable_update(c);
+		rl_conn_update_cable(c);
 	} else {
 		rl_conn_abandon(c);
 	}

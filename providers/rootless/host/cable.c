@@ -45,7 +45,6 @@ struct rl_cable {
 static struct {
 	struct rl_lock lock;		/* a leaf */
 	struct rl_cable_cfg devices[RL_DEVICES];
-	bool used;			/* atomic: something was ever configured */
 	u32 under_way;			/* atomic: octets of all parcels */
 } cables;
 
@@ -223,9 +222,9 @@ static void send_due_parcels(struct rl_cable *cable, u64 now)
 	shut_if_due(cable);
 }
 
-bool rl_cable_shut(struct rl_conn *c)
+static bool cable_shut(struct rl_conn *c)
 {
-	if (!c->cable || list_empty(&c->cable->parcels))
+	if (list_empty(&c->cable->parcels))
 		return false;
 	c->cable->shut_due = true;
 	return true;
@@ -268,8 +267,7 @@ static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32
 	return send_part(cable->c, iov, niov, n, flags);
 }
 
-/* Apart, so that the usual case saves no registers. */
-noinline s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
+static s32 cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
 	bool starts = c->link.mode == WEFT_MODE_STARTUP;
 	struct rl_cable *cable = c->cable;
@@ -321,9 +319,9 @@ static void hold_conn(struct rl_conn *c)
 	rl_conn_leave_poller(c);
 }
 
-bool rl_cable_keeps_connecting(struct rl_conn *c)
+static bool cable_keeps_connecting(struct rl_conn *c)
 {
-	if (!c->cable || !c->cable->held)
+	if (!c->cable->held)
 		return false;
 	c->watching = false;
 	rl_conn_leave_poller(c);
@@ -450,7 +448,7 @@ static bool update_cable(struct rl_conn *c)
 {
 	struct rl_cable_cfg d, q;
 
-	if (likely(!__atomic_load_n(&cables.used, __ATOMIC_RELAXED)) || c->ulp->retry_ms)
+	if (c->ulp->retry_ms)
 		return true;
 	read_device_cfg(c->dev, &d);
 	read_qp_cfg(c, &q);
@@ -464,18 +462,16 @@ static bool update_cable(struct rl_conn *c)
 	return true;
 }
 
-void rl_cable_update(struct rl_conn *c)
+static void cable_update(struct rl_conn *c)
 {
 	if (!update_cable(c))
 		rl_complain("no memory: a connection goes past weft-ctl's settings");
 }
 
-void rl_cable_end(struct rl_conn *c)
-{
-	if (c->cable)
-		detach_cable(c);
-	c->send_fd = -1;
-}
+static const struct rl_cable_ops conn_cable_ops = {
+	.update = cable_update, .end = detach_cable, .send = cable_send,
+	.keeps_connecting = cable_keeps_connecting, .shut = cable_shut,
+};
 
 /* ---- what weft-ctl asks for ---- */
 
@@ -501,7 +497,7 @@ int rl_cable_set_device(const struct rl_device *d, enum rl_cable_what what, u64 
 {
 	struct visit v = { .dev = d };
 
-	__atomic_store_n(&cables.used, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
 	rl_lock(&cables.lock);
 	change_cfg(&cables.devices[d->index], what, value);
 	rl_unlock(&cables.lock);
@@ -530,7 +526,7 @@ int rl_cable_set_qp(struct rl_qp *qp, enum rl_cable_what what, u64 value)
 
 	if (qp->ud)
 		return -EINVAL;
-	__atomic_store_n(&cables.used, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
 	if (!change_qp_cfg(qp, what, value))
 		return -ENOMEM;
 	c = rl_conn_of_qp(qp);

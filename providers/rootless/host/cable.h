@@ -37,17 +37,4 @@ enum rl_cable_what { RL_CABLE_HELD, RL_CABLE_RATE, RL_CABLE_DELAY };
 int rl_cable_set_device(const struct rl_device *d, enum rl_cable_what what, u64 value);
 int rl_cable_set_qp(struct rl_qp *qp, enum rl_cable_what what, u64 value);
 
-/* ---- with the connection's lock ---- */
-
-/* Its device or its QP is another one now. */
-void rl_cable_update(struct rl_conn *c);
-/* The connection closes: drops what is still on its way. */
-void rl_cable_end(struct rl_conn *c);
-/* rl_conn_send() of a connection without send_fd. */
-s32 rl_cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
-/* TCP connected before the connection was held: that comes to light once it is let go. */
-bool rl_cable_keeps_connecting(struct rl_conn *c);
-/* FIN is due. True: it is sent once all octets are. */
-bool rl_cable_shut(struct rl_conn *c);
-
 #endif

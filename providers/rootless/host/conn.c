@@ -4,7 +4,6 @@
 
 #include "accept.h"
 #include "budget.h"
-#include "cable.h"
 #include "conn.h"
 #include "process/file.h"
 #include "process/guard.h"
@@ -44,7 +43,7 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 	weft_link_init(&c->link, initiator);
 	rl_lock(&c->lock);
 	if (!rl_watch_begin(&c->watch)) {
-		rl_cable_update(c);
+		rl_conn_update_cable(c);
 		return c;
 	}
 	rl_conn_close(c);
@@ -138,7 +137,8 @@ void rl_conn_act(struct rl_conn *c, u32 acts)
 	/* The peer may keep its end. */
 	if (acts & WEFT_ACT_ENDED && c->link.state == WEFT_LINK_CLOSING && c->fd >= 0)
 		rl_budget_enter(c);
-	if (acts & WEFT_ACT_SHUT && c->fd >= 0 && !rl_cable_shut(c))
+	if (acts & WEFT_ACT_SHUT && c->fd >= 0 &&
+	    !(c->cable && rl_cables->shut(c)))
 		rl_raw(SYS_shutdown, c->fd, SHUT_WR);
 	if (acts & WEFT_ACT_DIE)
 		conn_die(c);

@@ -29,6 +29,23 @@ struct rl_cable;
 struct rl_acceptor;
 struct rl_conn;
 
+/* What weft-ctl does to a connection's octets. Connection's lock; all but update() ask for c->cable. */
+struct rl_cable_ops {
+	/* Its device or its QP is another one now. */
+	void (*update)(struct rl_conn *c);
+	/* The connection closes: drops what is still on its way. */
+	void (*end)(struct rl_conn *c);
+	/* rl_conn_send() of a connection without send_fd. */
+	s32 (*send)(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
+	/* TCP connected before the connection was held: that comes to light once it is let go. */
+	bool (*keeps_connecting)(struct rl_conn *c);
+	/* FIN is due. True: it is sent once all octets are. */
+	bool (*shut)(struct rl_conn *c);
+};
+
+/* cable.c's, once weft-ctl has asked for anything; before, NULL. */
+extern const struct rl_cable_ops *rl_cables;
+
 /*
  * The connection's ULP: rdma_cm's id, a QP connected by hand, or a socket's stream. All calls hold
  * the connection's lock and must not drop it.
@@ -222,6 +239,8 @@ bool rl_conn_awaits_receive(const struct rl_conn *c);
 void rl_conn_drop_rest(struct rl_conn *c);
 /* connect() has succeeded or failed. */
 void rl_conn_finish_connect(struct rl_conn *c);
+/* Its device or its QP is another one now: weft-ctl may have asked for something. */
+void rl_conn_update_cable(struct rl_conn *c);
 /* For core/host.h. */
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags);
 /* The same for the cable: to TCP. */

@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "cable.h"
 #include "conn.h"
 #include "kernel/core/alive.h"
 #include "process/file.h"
@@ -110,7 +109,7 @@ void rl_conn_finish_connect(struct rl_conn *c)
 	int err = 0;
 	socklen_t len = sizeof(err);
 
-	if (rl_cable_keeps_connecting(c))
+	if (c->cable && rl_cables->keeps_connecting(c))
 		return;
 	rl_raw(SYS_getsockopt, c->fd, SOL_SOCKET, SO_ERROR, &err, &len);
 	c->connecting = false;
@@ -299,10 +298,20 @@ static __always_inline s32 send_now(struct rl_conn *c, int fd, const struct weft
 	return n;
 }
 
+const struct rl_cable_ops *rl_cables;
+
+void rl_conn_update_cable(struct rl_conn *c)
+{
+	const struct rl_cable_ops *ops = __atomic_load_n(&rl_cables, __ATOMIC_ACQUIRE);
+
+	if (unlikely(ops))
+		ops->update(c);
+}
+
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
 	if (unlikely(c->send_fd < 0))
-		return rl_cable_send(c, iov, niov, flags);
+		return c->cable ? rl_cables->send(c, iov, niov, flags) : -ECONNRESET;
 	return send_now(c, c->send_fd, iov, niov, flags);
 }
 
@@ -405,7 +414,9 @@ void rl_conn_close(struct rl_conn *c)
 
 	if (c->fd < 0)
 		return;
-	rl_cable_end(c);
+	if (c->cable)
+		rl_cables->end(c);
+	c->send_fd = -1;
 	rl_conn_leave_poller(c);
 	/* RST: a child of fork() may hold the socket, too, so that close() sends nothing. */
 	if (!c->left && (!c->link.shut || !c->fin)) {

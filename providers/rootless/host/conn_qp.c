@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* A connection and its QP: binding and release. */
-#include "cable.h"
 #include "conn.h"
 #include "qp.h"
 
@@ -20,7 +19,7 @@ int rl_conn_attach(struct rl_conn *c, struct rl_qp *qp)
 	}
 	rl_unlock(&qp->lock);
 	if (!rv)
-		rl_cable_update(c);
+		rl_conn_update_cable(c);
 	return rv;
 }
 
@@ -36,7 +35,7 @@ void rl_conn_hand_over(struct rl_conn *c, struct rl_conn *heir)
 	heir->qp = qp;
 	c->qp = NULL;
 	rl_watch_put(&c->watch);
-	rl_cable_update(heir);
+	rl_conn_update_cable(heir);
 }
 
 static void stop_lingering(struct rl_conn *c)
@@ -66,7 +65,7 @@ void rl_conn_release_qp(struct rl_conn *c)
 	qp->conn = NULL;
 	rl_unlock(&qp->lock);
 	/* A frozen QP's end is not held up. */
-	rl_cable_update(c);
+	rl_conn_update_cable(c);
 	rl_qp_put(qp);
 	rl_watch_put(&c->watch);
 }

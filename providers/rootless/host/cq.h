@@ -45,9 +45,8 @@ struct rl_cq {
 	u32 seen;			/* lock: polls when the progress thread last looked */
 	u64 seen_at;			/* ns: when that was */
 	u32 looks;			/* atomic: by doorbells and polls of other CQs since then */
-	u32 skip, skipped;		/* cq_progress.c's lock: polls of others that do not look; how
-					 * many did not before the last look
-					 */
+	/* cq_progress.c's lock: polls of others that do not look; how many did not before */
+	u32 skip, skipped;
 	bool polled, busy;		/* lock: polled busily then, without and with looks */
 	bool leased;			/* lock: to its pollers; the progress thread looks away */
 	u32 wait;			/* lock: a thread waits for epfd at the channel: chan.h's
