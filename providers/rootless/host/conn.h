@@ -29,7 +29,7 @@ struct rl_cable;
 struct rl_acceptor;
 struct rl_conn;
 
-/* What weft-ctl does to a connection's octets. Connection's lock; all but update() ask for c->cable. */
+/* What weft-ctl does to a connection's octets. Its lock; all but update() ask for c->cable. */
 struct rl_cable_ops {
 	/* Its device or its QP is another one now. */
 	void (*update)(struct rl_conn *c);

@@ -69,7 +69,7 @@ struct rl_qp {
 	u32 refs;			/* atomic */
 	struct rl_lock lock;		/* conn, and without one the core */
 	struct rl_conn *conn;		/* referenced */
-	struct rl_cable_cfg *cable;	/* lock; cable.h; NULL: nothing was asked; the QP frees it */
+	struct rl_cable_cfg *cable;	/* lock; cable.h; NULL: nothing was asked; the QP frees */
 	bool gone;			/* lock: it is being destroyed */
 	struct weft_qpc core;
 	struct rl_ring sq, rq;
