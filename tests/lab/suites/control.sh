@@ -128,21 +128,26 @@ disconnects() {
 	done
 }
 
+# Both ends of perftest's own connection and of the QPs'.
+are_connected() { [ "$(ss -Htn state established | grep -c '127\.0\.0\.1.*127\.0\.0\.1')" -ge 4 ]; }
+
 # dies COMMAND [ARG...]: without ARG, of the QP of a server that is written to. Its client always waits for
 # acknowledgements; an end that waits for nothing learns nothing, as on InfiniBand.
 dies() {
-	local server qpn rc=0
+	local server client qpn rc=0
 	begin_control
 	starts server ib_write_bw -d weft_lo -x 0 -F -D 50
 	wait_for 10 lists 1 'device weft_lo' || fail "no server"
 	read -r server _ <"$TEST_DIR/list"
 	wait_for 10 eval 'ss -ltn | grep -q :18515' || fail "it does not listen"
 	starts client ib_write_bw -d weft_lo -x 0 -F -D 50 127.0.0.1
+	client=$!
 	wait_for 20 lists 2 'qp [0-9]+ weft_lo RC RT[RS] 127\.' || fail "$(cat "$TEST_DIR/list")"
+	wait_for 20 are_connected || fail "the QPs do not connect: $(ss -Htn)"
 	read -r _ _ qpn _ < <(grep "^$server qp " "$TEST_DIR/list")
 	[ $# -gt 1 ] || set -- "$1" "$qpn"
 	ctl "$@" || fail "$*"
-	wait $! || rc=$?
+	wait $client || rc=$?
 	[ $rc != 0 ] && [ $rc != 124 ] || fail "its status is $rc"
 	grep -qE 'Failed status 12|retry counter exceeded' "$TEST_DIR/client.log" || fail "$(tail -n 1 "$TEST_DIR/client.log")"
 	kill_users
