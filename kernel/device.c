@@ -251,6 +251,7 @@ static int weft_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (id < 0)
 		return -ENOMEM;
 	pd->id = id;
+	spin_lock_init(&pd->windows_lock);
 	/* A user region for the checks: the peer has no rights to it and cannot invalidate it. */
 	pd->dma = (struct weft_region) {
 		.stag = dev->ibdev.local_dma_lkey,

@@ -92,6 +92,21 @@ void weft_host_window_drop(struct weft_region *r)
 	atomic_dec(&mr_of(r)->windows);
 }
 
+static struct weft_pd *pd_of(struct weft_qpc *core)
+{
+	return to_weft_pd(qp_of(core)->ibqp.pd);
+}
+
+void weft_host_lock_windows(struct weft_qpc *core) __acquires(&pd_of(core)->windows_lock)
+{
+	spin_lock_bh(&pd_of(core)->windows_lock);
+}
+
+void weft_host_unlock_windows(struct weft_qpc *core) __releases(&pd_of(core)->windows_lock)
+{
+	spin_unlock_bh(&pd_of(core)->windows_lock);
+}
+
 bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 {
 	return true;

@@ -409,41 +409,12 @@ int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 int weft_dealloc_mw(struct ib_mw *ibmw)
 {
 	struct weft_mr *mr = container_of(ibmw, struct weft_mw, ibmw)->mr;
+	struct weft_pd *pd = to_weft_pd(ibmw->pd);
 
 	mr_withdraw(mr);
-	weft_region_unbind(NULL, &mr->region);
+	spin_lock_bh(&pd->windows_lock);
+	weft_region_unbind(&mr->region);
+	spin_unlock_bh(&pd->windows_lock);
 	mr_free(mr);
 	return 0;
-}
-
-/* Looks without taking a reference: deregistration of another's region does not wait for it. */
-static bool may_be_window_of(struct weft_device *dev, unsigned long index, u32 qp)
-{
-	struct weft_mr *mr;
-	bool may;
-
-	rcu_read_lock();
-	mr = xa_load(&dev->mrs, index);
-	may = mr && weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp;
-	rcu_read_unlock();
-	return may;
-}
-
-void weft_mr_unbind_windows(struct weft_qp *qp)
-{
-	struct weft_device *dev = qp->dev;
-	unsigned long index;
-	struct weft_mr *mr;
-
-	xa_for_each(&dev->mrs, index, mr) {
-		cond_resched();
-		if (!may_be_window_of(dev, index, qp->core.id))
-			continue;
-		mr = weft_mr_find(dev, (u32)index << WEFT_STAG_KEY_BITS);
-		if (!mr)
-			continue;
-		if (weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp->core.id)
-			weft_region_unbind(&qp->core, &mr->region);
-		weft_mr_drop(mr);
-	}
 }

@@ -224,8 +224,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	weft_qp_drop(qp);
 	wait_for_completion(&qp->freed);
 	weft_conn_qp_exit(qp);
-	if (qp->core.windows)
-		weft_mr_unbind_windows(qp);
+	weft_region_unbind_all(&qp->core);
 	weft_cq_purge(qp->scq, qp);
 	if (qp->rcq != qp->scq)
 		weft_cq_purge(qp->rcq, qp);

@@ -167,13 +167,9 @@ struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg
 int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned int *offset);
 int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
-/* The region that @stag names, held, or NULL. Any context. */
 int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int weft_dealloc_mw(struct ib_mw *ibmw);
-/*
- * @qp is being destroyed: unbinds all windows bound through it. No other thread touches its core.
- */
-void weft_mr_unbind_windows(struct weft_qp *qp);
+/* The region that @stag names, held, or NULL. Any context. */
 struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag);
 void weft_mr_drop(struct weft_mr *mr);
 

@@ -138,6 +138,7 @@ struct weft_ucontext {
 struct weft_pd {
 	struct ib_pd ibpd;
 	u32 id;				/* never 0, unique among live PDs */
+	spinlock_t windows_lock;	/* guards its QPs' lists of bound windows */
 	struct weft_region dma;		/* all memory, for kernel consumers: the local DMA lkey,
 					 * STag 0; not in the table, not counted
 					 */

@@ -239,6 +239,22 @@ static bool is_in_use(const struct host_mr *mr)
 	return mr->windows || host_mr_uses(mr);
 }
 
+void weft_host_lock_windows(struct weft_qpc *qp)
+{
+	struct host *h = to_host_qp(qp)->host;
+
+	HOST_ASSERT(!h->windows_locked);
+	h->windows_locked = true;
+}
+
+void weft_host_unlock_windows(struct weft_qpc *qp)
+{
+	struct host *h = to_host_qp(qp)->host;
+
+	HOST_ASSERT(h->windows_locked);
+	h->windows_locked = false;
+}
+
 bool weft_host_window_hold(struct weft_region *r)
 {
 	struct host_mr *mr = held_mr(r);
@@ -468,6 +484,7 @@ void host_qp_free(struct host_qp *qp)
 
 	HOST_ASSERT(!qp->chunks);
 	weft_region_end_run(&qp->core);
+	weft_region_unbind_all(&qp->core);
 	for (i = 0; i < HOST_QPS; i++)
 		if (qp->host->qp[i] == qp)
 			qp->host->qp[i] = NULL;

@@ -53,6 +53,16 @@ bool weft_host_region_map(struct weft_region *r)
 	return false;
 }
 
+void weft_host_lock_windows(struct weft_qpc *core)
+{
+	rl_mr_lock_windows();
+}
+
+void weft_host_unlock_windows(struct weft_qpc *core)
+{
+	rl_mr_unlock_windows();
+}
+
 bool weft_host_window_hold(struct weft_region *r)
 {
 	return rl_mr_hold_for_window(r);

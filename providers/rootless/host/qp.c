@@ -246,8 +246,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 	/* From here on the core is unused, with or without a connection. */
 	if (qp->transport->end)
 		qp->transport->end(qp);
-	if (qp->core.windows)
-		rl_mr_unbind_windows(&qp->core);
+	weft_region_unbind_all(&qp->core);
 	rl_context_forget(qp->ctx, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);
