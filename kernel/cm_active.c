@@ -173,8 +173,6 @@ static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_c
 	unsigned int noio;
 	int err;
 
-	if (!qp->core.kernel && weft_access_is_outside(qp->dev))
-		return -ENODEV;
 	offer = make_offer(qp->dev, p);
 	if (IS_ERR(offer))
 		return PTR_ERR(offer);
@@ -192,9 +190,9 @@ int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
-	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
-	if (!qp)
-		return -EINVAL;
+	qp = weft_access_qp(to_weft_dev(id->device), p->qpn);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
 	err = connect_found(qp, id, p);
 	weft_qp_drop(qp);
 	return err;

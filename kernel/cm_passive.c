@@ -139,21 +139,22 @@ static void accept_failed(struct weft_conn *conn)
 	weft_cm_end(conn, &v, weft_link_accept_failed(&conn->link, &v.tcp, v.now));
 }
 
+/* @qp: of the caller's, or why there is none. */
 static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
 		       const struct iw_cm_conn_param *p)
 {
 	unsigned int noio = memalloc_noio_save();
-	int err = -EINVAL;
+	int err = PTR_ERR_OR_ZERO(qp);
 
-	if (qp)
+	if (!IS_ERR(qp))
 		mutex_lock(&qp->state_lock);
 	mutex_lock(&conn->mutex);
-	if (qp)
+	if (!err)
 		err = accept_qp(conn, qp, id, p);
 	if (err && conn->link.state != WEFT_LINK_DEAD)
 		accept_failed(conn);
 	mutex_unlock(&conn->mutex);
-	if (qp)
+	if (!IS_ERR(qp))
 		mutex_unlock(&qp->state_lock);
 	memalloc_noio_restore(noio);
 	return err;
@@ -167,9 +168,9 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!conn)
 		return -ECONNRESET;
-	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
+	qp = weft_access_qp(to_weft_dev(id->device), p->qpn);
 	err = accept_with(conn, qp, id, p);
-	if (qp)
+	if (!IS_ERR(qp))
 		weft_qp_drop(qp);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);

@@ -11,11 +11,12 @@ static_assert(WEFT_MAX_QP * 8 <= QPN_MAX);
 
 /*
  * iw_cm calls iw_add_ref() for each QP that it gets here, but not at once: so the
- * reference is taken here, and there is nothing to add. Interrupts are off.
+ * reference is taken here, and there is nothing to add. Runs in the context of the
+ * call that connects or accepts, with interrupts off.
  */
 struct ib_qp *weft_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
-	struct weft_qp *qp = weft_qp_find(to_weft_dev(ibdev), qpn);
+	struct weft_qp *qp = weft_qp_find_callers(to_weft_dev(ibdev), qpn);
 
 	return qp ? &qp->ibqp : NULL;
 }
@@ -148,6 +149,7 @@ static int qp_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
 		return rv;
 	qp_init_core(qp, s, sig_all);
 	qp->core.srq_tells = !udata || weft_udata_has(udata, WEFT_FEATURE_SRQ_KICK);
+	qp->uc = rdma_udata_to_drv_context(udata, struct weft_ucontext, ibuc);
 	qp->may_linger = weft_udata_has(udata, WEFT_FEATURE_LINGER);
 	rv = udata ? qp_respond(qp, s, udata) : 0;
 	if (rv)
@@ -295,6 +297,9 @@ int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
+	/* Not iw_cm's. */
+	if (udata)
+		weft_users_record(qp->uc);
 	noio = weft_lock_noio(&qp->state_lock);
 	if (mask & IB_QP_STATE)
 		rv = qp_move(qp, attr->qp_state);

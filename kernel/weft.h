@@ -133,6 +133,9 @@ static inline void weft_dev_count(const struct weft_device *dev, enum weft_count
 struct weft_ucontext {
 	struct ib_ucontext ibuc;
 	u64 features;			/* WEFT_FEATURE_ in force */
+	struct mutex users_lock;	/* guards changes of: */
+	struct xarray users;		/* struct mm_struct, held, of processes that have used the
+					 * file, but not all that have created objects by it */
 };
 
 struct weft_pd {
@@ -195,6 +198,7 @@ struct weft_qp {
 	bool gone;			/* state_lock: it is being destroyed and gets no
 					 * connection */
 	struct mm_struct *owner;	/* the creating process's; NULL: a kernel thread */
+	struct weft_ucontext *uc;	/* of a program's QP: the file through which it was made */
 	struct work_struct flush;	/* flushes requests posted in ERROR without a conn */
 	atomic_t flush_left;		/* how often it may still requeue itself */
 	struct work_struct fail;	/* moves the QP to ERROR */
@@ -354,8 +358,13 @@ void weft_conn_exit(void);		/* module exit, once weft_wq is destroyed */
 
 /* Looks a QP up by number and holds it: NULL if there is none. */
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
-/* The same for a QP that the caller is to connect: NULL also if it belongs to another process. */
+/*
+ * The same for a QP that the caller is to connect: NULL also if the caller neither created it nor
+ * has used the file through which it was created.
+ */
 struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn);
+/* The same: ERR_PTR(-ENODEV) if the caller is in another network namespace than @dev. */
+struct weft_qp *weft_access_qp(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 
@@ -363,10 +372,15 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void weft_qp_own(struct weft_qp *qp);
 void weft_qp_disown(struct weft_qp *qp);
 
+/*
+ * The processes that may connect all QPs of a file: the calling one has used it. Nothing for NULL.
+ */
+void weft_users_init(struct weft_ucontext *uc);
+void weft_users_exit(struct weft_ucontext *uc);
+void weft_users_record(struct weft_ucontext *uc);
+
 /* Is the caller a process, for its program or a kernel consumer? Else it is a kernel thread. */
 bool weft_access_is_user(void);
-/* Is the calling process in another network namespace than @dev? */
-bool weft_access_is_outside(struct weft_device *dev);
 /* May the caller listen in the namespace of @dev? */
 bool weft_access_may_listen(struct weft_device *dev);
 
