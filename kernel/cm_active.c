@@ -47,6 +47,7 @@ static int reconnect(struct weft_conn *old)
 	weft_conn_paid(before);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
+	weft_limit_hold_as(conn, old);
 	err = old->user ? weft_sock_open_spare(conn, old) :
 			  weft_sock_open(conn, old->sk->sk_family, old->id);
 	if (!err && weft_sock_serves_reclaim(old))
@@ -109,6 +110,9 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	int err;
 
 	conn->user = !qp->core.kernel;
+	err = weft_limit_hold(conn);
+	if (err)
+		return err;
 	/* Allocated here, so that reclaim hits the user whom it is for. */
 	if (!weft_host_lend_depths(&conn->link, offer->cfg.ord, max_t(u32, offer->cfg.ird, 1)))
 		return -ENOMEM;

@@ -208,7 +208,7 @@ static int ask(struct weft_conn *conn)
 /* False: too many are waiting, or this one has timed out. */
 static bool wait_for_turn(struct weft_conn *conn)
 {
-	if (weft_limit_is_full(conn->dev, WEFT_LIMIT_WAITING) ||
+	if (!weft_limit_may_wait(conn) ||
 	    !weft_link_ulp_is_full(&conn->link, weft_conn_now()))
 		return false;
 	weft_limit_update(conn);

@@ -35,6 +35,7 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 		discard_socket(sock);
 		return;
 	}
+	weft_limit_hold_as(conn, listener);
 	weft_conn_join_parent(conn, listener);
 	weft_cm_join_listener(conn, listener);
 	if (!weft_sock_adopt(conn, listener, sock)) {
@@ -64,7 +65,7 @@ static int accept_one(struct weft_conn *listener)
 	struct socket *sock;
 	int err;
 
-	if (weft_limit_is_full(listener->dev, WEFT_LIMIT_HALF_OPEN))
+	if (weft_limit_is_full(listener->dev))
 		return -EBUSY;
 	do
 		err = kernel_accept(listener->sock, &sock, O_NONBLOCK);
@@ -217,7 +218,9 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 		return PTR_ERR(conn);
 	weft_backlog_init(&conn->backlog, max(backlog, 1), WEFT_CM_ASK_AGAIN_MS);
 	conn->user = weft_access_is_user();
-	err = weft_sock_open(conn, id->local_addr.ss_family, id);
+	err = weft_limit_hold(conn);
+	if (!err)
+		err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);
 	if (err) {

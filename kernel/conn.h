@@ -82,7 +82,8 @@ struct weft_conn {
 	struct list_head node;		/* dev->conns; dev->conns_lock */
 	struct list_head startup_node;	/* dev->conns_lock */
 	bool unsettled;			/* dev->conns_lock: an initiator, not to be queued yet */
-	struct list_head limit_node;	/* dev->conn_limits; dev->conns_lock */
+	struct weft_holder *holder;	/* whom it counts for; dev->conns_lock */
+	struct list_head limit_node;	/* its oldest_first; dev->conns_lock */
 	enum weft_limit_kind limit_kind;	/* dev->conns_lock */
 	bool gone;			/* unlinked, socket released; weft_conns_gone was woken */
 	struct mem_cgroup *payer;	/* charged for all its memory; held, or NULL */
@@ -352,12 +353,23 @@ void weft_startup_serve(struct weft_conn *listener);
 
 /* The link's state may have changed: counts @conn under its current kind. Mutex. */
 void weft_limit_update(struct weft_conn *conn);
+/* Was @conn, which waits for a place in the backlog, chosen to be reset? Mutex. */
+bool weft_limit_gives_way(const struct weft_conn *conn);
 /* @conn was not evicted: puts it back on the list. Mutex. */
 void weft_limit_stay(struct weft_conn *conn);
+/*
+ * @conn counts for the calling user: a listener, with its children, by itself, and what the user
+ * connects together. 0, or -ENOMEM.
+ */
+int weft_limit_hold(struct weft_conn *conn);
+/* It counts as @of does, whose child or successor it is. */
+void weft_limit_hold_as(struct weft_conn *conn, const struct weft_conn *of);
 /* @conn is gone: stops counting it. dev->conns_lock. */
 void weft_limit_leave(struct weft_conn *conn);
-/* Has @kind reached its cap, so that no more may be accepted for now? */
-bool weft_limit_is_full(struct weft_device *dev, enum weft_limit_kind kind);
+/* Are there too many half-open connections to accept another for now? */
+bool weft_limit_is_full(struct weft_device *dev);
+/* May @conn wait for a place in its listener's backlog? Another may have to give way. */
+bool weft_limit_may_wait(struct weft_conn *conn);
 bool weft_limit_is_doubled(const struct weft_conn *conn);
 
 /* ---- conn_life.c ---- */

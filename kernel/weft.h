@@ -83,8 +83,8 @@ enum weft_limit_kind {
 };
 
 struct weft_conn_limit {
-	struct list_head oldest_first;	/* those that may be evicted */
-	struct weft_cap cap;		/* counts these, and those being evicted */
+	struct weft_cap cap;
+	struct weft_share share;	/* of those that may be evicted */
 };
 
 struct weft_device {
@@ -111,6 +111,7 @@ struct weft_device {
 	struct weft_counts __percpu *counts;
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	struct weft_conn_limit conn_limits[WEFT_LIMIT_NR]; /* conns_lock */
+	struct list_head users;		/* weft_holder; conns_lock */
 	struct list_head startup_queue;	/* initiators; conns_lock */
 	struct work_struct startup_work;	/* serves them */
 

@@ -21,6 +21,7 @@ tests() {
 	# siw's backlog would be full, and it would serve no other peer; under weft-run fewer fit.
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-half-open-connections-do-not-pile-up wordy_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-half-open-connections-block-no-peer silent_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "half-open-connections-of-one-user-push-out-no-others few_and_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "counters-are-read-past-a-thousand-connections read_past"
 }
 
@@ -37,12 +38,12 @@ garbage() {
 	run rping -c -a "$IP_B" -C 3 -V
 }
 
-# crowd WHAT COUNT: half-open connections to b's port 7174; returns when all exist. They stay until crowd_leaves.
+# crowd WHAT COUNT [PORT]: half-open connections to b's port 7174; returns when all exist. They stay until crowd_leaves.
 crowd() {
 	rm -f "$TEST_DIR/half-open.log" "$HERE/crowd"
 	mkfifo "$HERE/crowd"
 	exec 7<>"$HERE/crowd"
-	half-open "$1" "$IP_B" 7174 "$2" <"$HERE/crowd" >"$TEST_DIR/half-open.log" 2>&1 7>&- &
+	half-open "$1" "$IP_B" "${3-7174}" "$2" <"$HERE/crowd" >"$TEST_DIR/half-open.log" 2>&1 7>&- &
 	crowd=$!
 	wait_for 60 they_say 0 || fail "the half-open connections do not all exist"
 	[ "${said[0]}" = "$2 are there" ] || fail "${said[0]}"
@@ -55,8 +56,8 @@ they_say() {
 	[ ${#said[@]} -gt "$1" ]
 }
 
-# Connections to 7174 that stand, or that the peer has closed.
-no_connection_is_left() { ! on_b grep -qE ':1C06 [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net/tcp; }
+# Connections to 7174 and 7175 that stand, or that the peer has closed.
+no_connection_is_left() { ! on_b grep -qE ':1C0[67] [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net/tcp; }
 
 # The device has room for others then.
 crowd_leaves() {
@@ -125,6 +126,30 @@ wordy_crowd() {
 	crowd wordy 500
 	ping_among_them
 	expect_resets 372 500
+	crowd_leaves
+}
+
+# The few come first, and are the device's oldest. Another user's listener has all the others.
+few_and_crowd() {
+	local n few=30
+	pair "$D:$D"
+	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	start_b other setpriv --reuid=65534 --clear-groups rping -s -P -a "$IP_B" -p 7175
+	wait_listen_b 7175
+	rm -f "$HERE/few"
+	mkfifo "$HERE/few"
+	exec 8<>"$HERE/few"
+	half-open silent "$IP_B" 7174 $few <"$HERE/few" >"$TEST_DIR/few.log" 2>&1 8>&- &
+	wait_for 60 grep -q "^$few are there" "$TEST_DIR/few.log" || fail "the few do not all exist"
+	crowd silent 1100 7175
+	# Those that had no room.
+	expect_resets $((1100 + few - 1024)) $((1100 + few - 1024))
+	echo >&8
+	wait_for 30 grep -q 'were reset' "$TEST_DIR/few.log" || fail "half-open gives no answer"
+	grep -qx '0 were reset' "$TEST_DIR/few.log" || fail "another user's: $(tail -n 1 "$TEST_DIR/few.log")"
+	exec 8>&-
 	crowd_leaves
 }
 
