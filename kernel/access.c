@@ -133,7 +133,7 @@ static bool is_outside(const struct weft_device *dev, const struct net *of_netde
 static bool caller_is_outside(struct weft_device *dev)
 {
 	struct net_device *nd = weft_dev_netdev(dev);
-	bool outside = nd && is_outside(dev, dev_net(nd));
+	bool outside = nd && is_outside(dev, dev->net);
 
 	dev_put(nd);
 	return outside;
@@ -162,7 +162,7 @@ bool weft_access_may_listen(struct weft_device *dev)
 
 	/*
 	 * A netdev loses its device before it moves to another namespace: weft_device_netdev_gone()
-	 * waits.
+	 * waits for readers.
 	 */
 	rcu_read_lock();
 	nd = rcu_dereference(dev->netdev);

@@ -325,6 +325,15 @@ void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes the socket and stops its timers; sends RST unless both sides have sent FIN. */
 void weft_sock_close(struct weft_conn *conn);
 
+/* ---- netns.c ---- */
+
+/* One more connection in @net, whose end waits for it; one less. @net is not used afterwards. */
+void weft_netns_enter(const struct net *net);
+void weft_netns_leave(const struct net *net);
+int weft_netns_init(void);
+/* No connection is left. */
+void weft_netns_exit(void);
+
 /* ---- startup_queue.c ---- */
 
 /*

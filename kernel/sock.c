@@ -2,8 +2,7 @@
 /*
  * The TCP socket under a connection: how it is made, set up and closed.
  *
- * Sockets live in the device's network namespace and hold no reference on it:
- * weft_conn_kill_all() has every one closed before the netdev goes.
+ * Sockets live in the device's network namespace and hold no reference on it: netns.c.
  */
 #include <linux/in6.h>
 #include <linux/security.h>
@@ -170,7 +169,7 @@ static int create_and_set_up(struct weft_conn *conn, int family, const struct iw
 
 	if (!nd)
 		return -ENODEV;
-	err = create(conn, dev_net(nd), family, &sock);
+	err = create(conn, conn->dev->net, family, &sock);
 	if (!err) {
 		set_lock_class(sock->sk);
 		set_context(sock->sk);

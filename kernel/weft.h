@@ -89,11 +89,10 @@ struct weft_conn_limit {
 
 struct weft_device {
 	struct ib_device ibdev;
-	/*
-	 * Holds the namespace of the sockets, too, until the last socket is closed; then NULL.
-	 * weft_dev_netdev() takes another reference.
-	 */
+	/* Until it is unregistered or moved; then NULL. weft_dev_netdev() takes a reference. */
 	struct net_device __rcu *netdev;
+	struct net *net;		/* of the sockets; as long as there is a connection, or
+					 * netdev is set: netns.c */
 	netdevice_tracker netdev_tracker;
 	int ifindex;
 	u8 mac[ETH_ALEN];		/* GID and node_guid come from it */
@@ -342,10 +341,12 @@ void weft_limits_init(struct weft_device *dev);
 void weft_startup_init(struct weft_device *dev);
 
 /*
- * The device is going away (notifier, dellink). On return every connection and listener of @dev is
- * dead, with its socket released and its timers stopped.
+ * The device is going away (notifier, dellink): asks every connection and listener of @dev to end.
+ * Does not wait.
  */
 void weft_conn_kill_all(struct weft_device *dev);
+/* Waits until they are. No rtnl. */
+void weft_conn_await_all(struct weft_device *dev);
 
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p);
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p);

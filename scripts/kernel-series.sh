@@ -18,7 +18,7 @@ protocol='proto/bytes proto/ddp proto/err proto/mpa proto/rdmap proto/stream'
 queues='core/atomic core/cq core/qp core/qp_types core/region core/region_types core/ring core/rq core/rqq core/rx
 	core/shape core/sq core/srq core/tx core/verbs core/wqe'
 links='core/alive core/backlog core/batch core/end core/linger core/link core/link_rx core/link_types core/rtr core/send core/start'
-sockets='access conn conn_life conn_limits conn_qp conn_run conn_rx conn_tx linger sock softirq startup_queue
+sockets='access conn conn_life conn_limits conn_qp conn_run conn_rx conn_tx linger netns sock softirq startup_queue
 	tcp trace'
 setup='cm cm_active cm_ask cm_passive startup_turns'
 verbs='cq cq_verbs dmabuf host mr post qp ring_mem srq tables ucontext'
