@@ -11,6 +11,8 @@ tests() {
 		bond-whose-port-changes bond
 		lo lo
 	END
+	# It takes two CPUs.
+	[[ ${KERNEL-} != stock ]] || echo "netdev-goes-while-no-worker-runs starved"
 	# User mode has not what rxe sums with.
 	[[ ${KERNEL-} != stock ]] || echo "beside-rxe-on-the-same-netdev beside rxe"
 	[[ ${DRIVERS-siw} != *siw* ]] || echo "beside-siw-on-the-same-netdev beside siw"
@@ -97,6 +99,43 @@ bond() {
 }
 
 moved() { [ "$(count a "$1")" -ge "$2" ]; }
+
+# Workers run on CPU 1 alone, which has no time for them: as if each waited for a program that gets none. A wait for
+# them under RTNL could not be interrupted.
+starve_workers() {
+	cpus=$(</sys/devices/virtual/workqueue/cpumask)
+	trap feed_workers EXIT
+	{ echo 2 >/sys/devices/virtual/workqueue/cpumask && echo -1 >/proc/sys/kernel/sched_rt_runtime_us; } ||
+		fail "workers cannot be moved to one CPU"
+	# shellcheck disable=SC2016 # the hog's own
+	taskset -c 1 chrt -f 1 bash -c 'while [ $SECONDS -lt 60 ]; do :; done' &
+	hog=$!
+}
+
+feed_workers() {
+	kill -9 "$hog"
+	echo "$cpus" >/sys/devices/virtual/workqueue/cpumask
+	echo 950000 >/proc/sys/kernel/sched_rt_runtime_us
+}
+
+starved() {
+	local hog cpus
+	load weft || fail "no weft"
+	ip link add link eth0 name eth0.8 type vlan id 8 || fail "no VLAN"
+	{ ip addr add 10.7.8.1/24 dev eth0.8 && ip link set eth0.8 up; } || fail "no address"
+	rdma link add weft8 type weft netdev eth0.8 || fail "link add"
+	wait_active a weft8
+	rping -s -a 10.7.8.1 >"$TEST_DIR/server.log" 2>&1 </dev/null &
+	wait_for 60 listening 7174 || fail "nobody listens"
+	starve_workers
+	taskset -c 0 ip link del eth0.8 || fail "the VLAN stays"
+	kill -0 "$hog" 2>/dev/null || fail "it went only when workers ran"
+	feed_workers
+	trap - EXIT
+	wait_for 60 no_device weft8 || fail "the device stays"
+}
+
+no_device() { [ ! -e "/sys/class/infiniband/$1" ]; }
 
 # Up to 6.5 rdma_cm finds a device by its MAC, and lo has none until it is given one.
 lo() {
