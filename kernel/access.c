@@ -48,7 +48,10 @@ static bool is_callers(const struct weft_qp *qp)
 	return mm == qp->owner || (qp->uc && xa_load(&qp->uc->users, (unsigned long)mm));
 }
 
-/* Under the table's lock: iw_cm's look-ups have interrupts off, so no stranger delays the owner. */
+/*
+ * Under the table's lock: iw_cm's look-ups have interrupts off, so a refused caller does not delay
+ * the owner.
+ */
 struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn)
 {
 	struct weft_qp *qp;

@@ -3,7 +3,8 @@
  * The life and death of a connection.
  *
  * A connection is linked to its device from creation to teardown, so that weft_conn_kill_all()
- * finds all of them, and counts in the network namespace of its socket (netns.c). Only its worker, a single work item, ends it.
+ * finds all of them, and counts in the network namespace of its socket (netns.c). Only its worker,
+ * a single work item, ends it.
  *
  * Teardown has two steps. First, somebody makes the link DEAD under the mutex, after releasing the
  * QP, so that qp->conn no longer leads here. Second, the worker calls weft_conn_finish(): it stops

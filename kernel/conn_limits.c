@@ -2,8 +2,8 @@
 /*
  * Caps on a device's connections that no program has: half-open ones, requests beyond the backlog,
  * refused and ended ones. Nothing else bounds them. At the cap one is woken to be evicted, of the
- * listener that has most, of the user who has most: nobody loses any to those who have more. The
- * worker decides whether it is evicted.
+ * largest listener of the user with most: no user loses any to a larger one. The worker decides
+ * whether it is evicted.
  */
 #include <linux/cred.h>
 #include <linux/slab.h>
@@ -145,7 +145,7 @@ void weft_limit_hold_as(struct weft_conn *conn, const struct weft_conn *of)
 	spin_unlock_bh(&conn->dev->conns_lock);
 }
 
-/* ---- who is counted ---- */
+/* ---- counting ---- */
 
 static void list_conn(struct weft_conn *conn)
 {
@@ -163,7 +163,7 @@ static void unlist_conn(struct weft_conn *conn)
 	weft_share_remove(&conn->holder->share[conn->limit_kind]);
 }
 
-/* Who has most gives way. */
+/* The one to give way. */
 static struct weft_holder *largest_holder(struct weft_device *dev, enum weft_limit_kind kind)
 {
 	struct weft_share *s = weft_share_largest(&dev->conn_limits[kind].share);

@@ -3,7 +3,7 @@
  * Sockets hold no reference on their network namespace, which would never end: its end waits for
  * them instead. By then it has no netdevs, and the notifier has asked all connections to end. The
  * notifier itself must not wait: it runs with the rtnl, and a connection's worker may wait for a
- * program that gets no CPU. TCP's part of the namespace ends after ours, which was registered later.
+ * program that gets no CPU. TCP's part of the namespace ends later, since it began earlier.
  */
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>

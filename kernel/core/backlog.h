@@ -51,7 +51,7 @@ bool weft_cap_is_full(const struct weft_cap *c);
 bool weft_cap_is_doubled(const struct weft_cap *c);
 
 /*
- * A part of what is capped: all of it, a user's part of that, a listener's part of the user's. The
+ * A part of a cap: all of it, a user's part of that, a listener's part of the user's. The
  * host embeds them, zeroed but for above. A part that has nothing is linked nowhere.
  */
 struct weft_share {
@@ -66,8 +66,8 @@ void weft_share_add(struct weft_share *s);
 void weft_share_remove(struct weft_share *s);
 
 /*
- * Who gives way: the largest part of the largest part, so that nobody loses to another who has
- * more. NULL: @all has nothing. Takes as long as there are parts.
+ * The one to give way: the largest part of the largest part, so that none loses to a larger one.
+ * NULL: @all has nothing. The time is proportional to the number of parts.
  */
 struct weft_share *weft_share_largest(struct weft_share *all);
 

@@ -341,7 +341,7 @@ static void a_childs_connect(const char *name, bool has_many_files)
 	verdict(name, NULL);
 }
 
-/* A child may have given up what its parent had: then it is a stranger until it uses the file. */
+/* A child may have given up what its parent had: then it may not connect until it uses the file. */
 static void an_idle_childs_connect(void)
 {
 	const char *why;
