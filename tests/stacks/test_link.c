@@ -716,20 +716,50 @@ static void without_a_limit_tcp_alone_says_that_a_peer_is_dead(void **state)
 	lone_fini(&t);
 }
 
-/* RFC 5044 says nothing of it: what waits unread for a receive does not keep a dead peer. */
-static void a_send_that_waits_does_not_keep_a_dead_peer(void **state)
+/* A Send has come that finds no receive, and may wait longer for one than a dead peer lives. */
+static void full_with_a_send_that_waits(struct lone *t)
 {
 	/* Length 19, L DV, RV and Send, QN 0, MSN 1, MO 0, one octet, pad; no CRC. */
 	static const u8 send[28] = "\0\x13\x41\x43\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0x";
 	struct side_cfg c = cfg_v1();
-	struct lone t;
 
 	c.link.dead_ms = DEAD;
 	c.link.rnr_ms = 100 * DEAD;
-	full_v1(&t, false, &c);
-	hear(&t, send, 28);
+	full_v1(t, false, &c);
+	hear(t, send, 28);
+	run(t);
+	assert_true(t->s.qp->core.rx_waits);
+}
+
+/* Its peer's TCP answers keepalives, at both ends. */
+static void a_send_may_wait_longer_than_a_dead_peer_lives(void **state)
+{
+	struct host_mr *mr;
+	struct lone t;
+	u32 i;
+
+	full_with_a_send_that_waits(&t);
+	t.l->unanswered = 1;
+	for (i = 1; i < 200; i++) {
+		host_link_set_time(t.l, i * DEAD / 2);
+		run(&t);
+		assert_true(host_link_is_full(t.l));
+		t.l->heard = t.l->now;
+	}
+	mr = host_mr_new(&t.s.host, PD, BASE, 16, RW);
+	side_recv(&t.s, 3, mr, 0, 16);
 	run(&t);
-	assert_true(t.s.qp->core.rx_waits);
+	expect_cqe(t.s.rcq, 3, WEFT_WC_SUCCESS);
+	expect_state(&t.s, WEFT_QPS_RTS);
+	lone_fini(&t);
+}
+
+/* RFC 5044 says nothing of it: what waits unread for a receive does not keep a dead peer. */
+static void a_send_that_waits_does_not_keep_a_dead_peer(void **state)
+{
+	struct lone t;
+
+	full_with_a_send_that_waits(&t);
 	t.l->unanswered = 2;
 	assert_int_equal(acts_at(&t, DEAD), WEFT_ACT_ENDED | WEFT_ACT_DIE);
 	expect_dead_peer(&t);
@@ -2056,6 +2086,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_program_is_not_dead),
 		cmocka_unit_test(a_shorter_limit_counts_from_the_next_step),
 		cmocka_unit_test(without_a_limit_tcp_alone_says_that_a_peer_is_dead),
+		cmocka_unit_test(a_send_may_wait_longer_than_a_dead_peer_lives),
 		cmocka_unit_test(a_send_that_waits_does_not_keep_a_dead_peer),
 		cmocka_unit_test(keepalives_ask_twice_in_time),
 		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
