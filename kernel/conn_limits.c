@@ -39,12 +39,12 @@ static enum weft_limit_kind kind_of(const struct weft_conn *conn)
 
 /* ---- whom a connection counts for ---- */
 
-/* A user, or a listener of his, or all that he connects. dev->conns_lock. */
+/* A user, or a listener of theirs, or all that they connect. dev->conns_lock. */
 struct weft_holder {
 	struct weft_holder *user;	/* NULL: it is one */
 	u32 refs;			/* connections, or the user's other holders */
 	kuid_t uid;			/* a user's; INVALID_UID: kernel consumers */
-	struct list_head node;		/* a user's, in dev->users */
+	struct hlist_node node;		/* a user's, in dev->users */
 	struct weft_holder *connects;	/* a user's; NULL: nothing is */
 	struct weft_share share[WEFT_LIMIT_NR];
 	struct list_head oldest_first[WEFT_LIMIT_NR]; /* connections that may be evicted */
@@ -57,7 +57,7 @@ static void drop_holder(struct weft_holder *h)
 	if (--h->refs)
 		return;
 	if (!user) {
-		list_del(&h->node);
+		hash_del(&h->node);
 	} else {
 		if (user->connects == h)
 			user->connects = NULL;
@@ -70,8 +70,9 @@ static struct weft_holder *holder_of_uid(const struct weft_device *dev, kuid_t u
 {
 	struct weft_holder *h;
 
-	list_for_each_entry(h, &dev->users, node)
-		if (uid_eq(h->uid, uid) || (!uid_valid(h->uid) && !uid_valid(uid)))
+	/* Compared as numbers: no two invalid ones are equal. */
+	hash_for_each_possible(dev->users, h, node, __kuid_val(uid))
+		if (__kuid_val(h->uid) == __kuid_val(uid))
 			return h;
 	return NULL;
 }
@@ -83,7 +84,7 @@ static void begin_user(struct weft_device *dev, struct weft_holder *h, kuid_t ui
 	h->uid = uid;
 	for (i = 0; i < WEFT_LIMIT_NR; i++)
 		h->share[i].above = &dev->conn_limits[i].share;
-	list_add(&h->node, &dev->users);
+	hash_add(dev->users, &h->node, __kuid_val(uid));
 }
 
 static void begin_holder(struct weft_holder *h, struct weft_holder *user)
@@ -278,7 +279,7 @@ void weft_limits_init(struct weft_device *dev)
 {
 	u32 i;
 
-	INIT_LIST_HEAD(&dev->users);
+	hash_init(dev->users);
 	for (i = 0; i < ARRAY_SIZE(dev->conn_limits); i++)
 		dev->conn_limits[i].cap = caps[i];
 }

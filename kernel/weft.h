@@ -18,6 +18,7 @@
 #define WEFT_H
 
 #include <linux/completion.h>
+#include <linux/hashtable.h>
 #include <linux/idr.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
@@ -110,7 +111,7 @@ struct weft_device {
 	struct weft_counts __percpu *counts;
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	struct weft_conn_limit conn_limits[WEFT_LIMIT_NR]; /* conns_lock */
-	struct list_head users;		/* weft_holder; conns_lock */
+	DECLARE_HASHTABLE(users, 6);	/* weft_holder, by user id; conns_lock */
 	struct list_head startup_queue;	/* initiators; conns_lock */
 	struct work_struct startup_work;	/* serves them */
 
