@@ -3,9 +3,11 @@
  * Implements core/host.h. All functions are called under the connection's socket lock or, without
  * a connection, under the QP's state_lock.
  */
+#include <linux/cacheflush.h>
 #include <linux/slab.h>
 
 #include "core/atomic.h"
+#include "core/place.h"
 #include "tcp.h"
 #include "trace.h"
 #include "verbs.h"
@@ -97,54 +99,50 @@ bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 	return true;
 }
 
+static struct page *page_of(const void *p)
+{
+	return is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p);
+}
+
+/*
+ * The pages may be mapped by programs, at other addresses (docs/locking.md, "Caches"). A piece may
+ * have many pages.
+ */
+static void flush_pages(const void *p, u32 len)
+{
+	const void *end = p + len;
+
+	if (!ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE)
+		return;
+	for (p = PTR_ALIGN_DOWN(p, PAGE_SIZE); p < end; p += PAGE_SIZE)
+		flush_dcache_page(page_of(p));
+}
+
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
-	return weft_mr_piece(r, addr, len, got);
+	void *p = weft_mr_piece(r, addr, len, got);
+
+	/* The caller reads what a program may have written by another address. */
+	flush_pages(p, *got);
+	return p;
 }
 
 bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 {
 	*was = weft_atomic_run(req, word);
-	flush_dcache_page(is_vmalloc_addr(word) ? vmalloc_to_page(word) : virt_to_page(word));
+	flush_pages(word, sizeof(*word));
 	return true;
-}
-
-/*
- * Programs poll the last octets of a peer's Write. memcpy() may store them first; so the last
- * aligned 8 octets and those after them are stored after all others.
- */
-static void copy_tail_last(void *to, struct weft_cur *from, u32 n)
-{
-	u32 tail = min_t(u32, n, (uintptr_t)(to + n) % sizeof(u64) + sizeof(u64)), i = 0;
-	u8 octets[2 * sizeof(u64) - 1], *end = to + n - tail;
-	u64 word;
-
-	weft_cur_copy(from, to, n - tail);
-	weft_cur_copy(from, octets, tail);
-	smp_wmb();
-	if (tail >= sizeof(u64) && (uintptr_t)end % sizeof(u64) == 0) {
-		memcpy(&word, octets, sizeof(word));
-		WRITE_ONCE(*(u64 *)end, word);
-		i = sizeof(u64);
-	}
-	for (; i < tail; i++)
-		WRITE_ONCE(end[i], octets[i]);
 }
 
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
-	/* After everything placed earlier. */
-	smp_wmb();
+	weft_place_begin();
 	while (len) {
 		u32 n;
 		void *p = weft_mr_piece(r, addr, len, &n);
 
-		/* The last aligned 8 octets may end this piece, and a few more begin the next. */
-		if (n < len && len - n >= sizeof(u64))
-			weft_cur_copy(from, p, n);
-		else
-			copy_tail_last(p, from, n);
-		flush_dcache_page(is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p));
+		weft_place_piece(p, from, n, len - n);
+		flush_pages(p, n);
 		addr += n;
 		len -= n;
 	}

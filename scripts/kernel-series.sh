@@ -15,7 +15,7 @@ driver=drivers/infiniband/sw/weft
 # --- what is in which patch: files of the driver ---
 
 protocol='proto/bytes proto/ddp proto/err proto/mpa proto/rdmap proto/stream'
-queues='core/atomic core/cq core/qp core/qp_types core/region core/region_types core/ring core/rq core/rqq core/rx
+queues='core/atomic core/cq core/place core/qp core/qp_types core/region core/region_types core/ring core/rq core/rqq core/rx
 	core/shape core/sq core/srq core/tx core/verbs core/wqe'
 links='core/alive core/backlog core/batch core/end core/linger core/link core/link_rx core/link_types core/rtr core/send core/start'
 sockets='access conn conn_life conn_limits conn_qp conn_run conn_rx conn_tx linger sock softirq startup_queue

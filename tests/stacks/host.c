@@ -4,6 +4,7 @@
 
 #include "host.h"
 #include "../../kernel/core/atomic.h"
+#include "../../kernel/core/place.h"
 
 #define PIECE 600u
 
@@ -262,8 +263,10 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 	HOST_ASSERT(is_in_use(mr) && r->valid);
 	if (mr->gone)
 		return false;
-	if (len)
-		weft_cur_copy(from, host_mr_at(mr, addr, len), len);
+	if (!len)
+		return true;
+	weft_place_begin();
+	weft_place_piece(host_mr_at(mr, addr, len), from, len, 0);
 	return true;
 }
 

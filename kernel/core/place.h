@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Copies received octets into a region's memory, for hosts that may write to it directly. Programs
+ * poll the last octets of a peer's Write, so these are stored last.
+ */
+#ifndef WEFT_CORE_PLACE_H
+#define WEFT_CORE_PLACE_H
+
+#include "../proto/port.h"
+
+struct weft_cur;
+
+/* The last so many octets of what is placed are those that a program may poll. */
+#define WEFT_PLACE_TAIL	sizeof(u64)
+
+/* Call before the first piece of an FPDU: all of it becomes visible after earlier FPDUs. */
+static inline void weft_place_begin(void)
+{
+	smp_wmb();
+}
+
+/*
+ * Copies the next @n octets to @to; @behind more of the FPDU follow in other pieces. A piece that
+ * others follow ends at a multiple of 8. The last aligned 8 octets of the FPDU, and those after
+ * them, are stored after all others.
+ */
+void weft_place_piece(void *to, struct weft_cur *from, u32 n, u32 behind);
+
+#endif
