@@ -76,7 +76,7 @@ struct weft_conn {
 	atomic_t holders;		/* callers in weft_conn_lock() or entering it */
 	refcount_t users;		/* users of the socket: the connection until it dies,
 					 * callers between weft_conn_enter() and _leave(), a
-					 * scheduled bottom half */
+					 * scheduled bottom half, a callback that sends */
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
@@ -200,7 +200,8 @@ struct weft_conn *weft_conn_alloc(void);
 
 /*
  * A connection's memory is charged to the task that requested it, or to its listener's.
- * Allocations with __GFP_ACCOUNT between these two calls, in any context, are charged that way.
+ * Allocations with __GFP_ACCOUNT between these two calls are charged that way, in any context but
+ * a softirq of PREEMPT_RT, where they are not charged.
  * Pass the first call's return value to the second. A new connection inherits the payer in force
  * when it is created.
  */

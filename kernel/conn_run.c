@@ -173,7 +173,8 @@ void weft_conn_run_here(struct weft_conn *conn)
 
 /*
  * What arrived must be answered: a Read Response, a Terminate. TCP has queued its data and is done
- * with it, so the answer is sent from here and carries the acknowledgement.
+ * with it, so the answer is sent from here and carries the acknowledgement. If TCP lacks memory for
+ * it, write_space() is called from here. The caller is a user of @conn, and leaves it.
  */
 static void answer_peer(struct weft_conn *conn)
 {
@@ -181,6 +182,7 @@ static void answer_peer(struct weft_conn *conn)
 		run_once(conn);
 	if (has_work(conn))
 		pass_on(conn);
+	weft_conn_leave(conn);
 }
 
 void weft_conn_lock(struct weft_conn *conn)
@@ -240,8 +242,7 @@ void weft_conn_unlock(struct weft_conn *conn)
 /* ---- TCP's callbacks ---- */
 
 /*
- * sk_callback_lock is held throughout: restoring the callbacks waits for them. A child that is not
- * accepted yet has its listener's callbacks and no conn; a sockmap may own it.
+ * A child that is not accepted yet has its listener's callbacks and no conn; a sockmap may own it.
  */
 static struct weft_conn *conn_of(struct sock *sk)
 {
@@ -250,12 +251,22 @@ static struct weft_conn *conn_of(struct sock *sk)
 	return __locked_read_sk_user_data_with_flags(sk, SK_USER_DATA_NOCOPY);
 }
 
+/*
+ * Restoring the callbacks waits for the lock, then for the connection's users. A callback that may
+ * lead to another must drop it before: on PREEMPT_RT a second reader waits for a waiting writer.
+ */
+static struct weft_conn *lock_callbacks(struct sock *sk) __acquires(&sk->sk_callback_lock)
+{
+	lockdep_assert_not_held(&sk->sk_callback_lock);
+	read_lock_bh(&sk->sk_callback_lock);
+	return conn_of(sk);
+}
+
 static void data_ready(struct sock *sk)
 {
-	struct weft_conn *conn;
+	struct weft_conn *conn = lock_callbacks(sk);
+	bool answers = false;
 
-	read_lock_bh(&sk->sk_callback_lock);
-	conn = conn_of(sk);
 	if (!conn)
 		goto out;
 	if (conn->link.mode == WEFT_MODE_STARTUP) {
@@ -268,17 +279,19 @@ static void data_ready(struct sock *sk)
 		goto out;
 	}
 	weft_conn_receive(conn, SLICE);
-	answer_peer(conn);
+	answers = has_work(conn);
+	if (answers)
+		refcount_inc(&conn->users);
 out:
 	read_unlock_bh(&sk->sk_callback_lock);
+	if (answers)
+		answer_peer(conn);
 }
 
 static void state_change(struct sock *sk)
 {
-	struct weft_conn *conn;
+	struct weft_conn *conn = lock_callbacks(sk);
 
-	read_lock_bh(&sk->sk_callback_lock);
-	conn = conn_of(sk);
 	if (conn)
 		weft_startup_enqueue(conn);
 	read_unlock_bh(&sk->sk_callback_lock);
@@ -287,10 +300,8 @@ static void state_change(struct sock *sk)
 /* A third of the send buffer is free: worth a run. */
 static void write_space(struct sock *sk)
 {
-	struct weft_conn *conn;
+	struct weft_conn *conn = lock_callbacks(sk);
 
-	read_lock_bh(&sk->sk_callback_lock);
-	conn = conn_of(sk);
 	if (conn && conn->full && sk_stream_is_writeable(sk)) {
 		clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 		set_bit(WEFT_CF_PENDING, &conn->flags);

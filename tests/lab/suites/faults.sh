@@ -18,6 +18,7 @@ tests() {
 		each-allocation-of-a-program-fails program ${FAULTS:-300}
 		allocations-of-weft-fail-by-chance chance ${CHANCES:-100}
 		no-memory-for-the-stage-loses-no-octet stage
+		an-answer-that-tcp-refuses-holds-no-lock refused_answers
 	END
 }
 
@@ -83,6 +84,28 @@ stage() {
 		[ "$(cat "/sys/class/infiniband/$dev/ports/1/hw_counters"/term_* | sort -u)" = 0 ] ||
 			fail "a Terminate"
 	done
+}
+
+# TCP calls write_space() out of data_ready() if it has no memory for a Read Response. The driver
+# asserts that no callback reads sk_callback_lock again, and lockdep says so in the log.
+refused_answers() {
+	local first last
+	pair weft:weft
+	start_b server weft-verify -l -b "$IP_B" -p 7471
+	wait_listen_b 7471
+	knobs stacktrace-depth 32
+	read -r first last <<<"$(text_of weft_tcp_send)"
+	[ -n "$last" ] || fail "no weft_tcp_send"
+	knobs require-start "$first"
+	knobs require-end "$last"
+	knobs reject-start 0
+	knobs reject-end 0
+	allow_faults N 300
+	knobs probability 20
+	TIME=100 run weft-verify -p 7471 -m 4 "$IP_B"
+	knobs probability 0
+	finish_b server
+	[ "$(left)" -lt 200 ] || fail "only $((300 - $(left))) allocations failed"
 }
 
 left() { cat /sys/kernel/debug/failslab/times; }
