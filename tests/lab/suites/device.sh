@@ -23,6 +23,7 @@ tests() {
 		link-del-with-open-fd link_del_with_open_fd
 		unload-with-traffic-under-way unload_with_traffic
 	END
+	[[ $D != weft ]] || echo "each-workqueue-has-a-rescuer rescuers"
 	[[ $D != weft ]] || echo "counters-count-what-happens counters"
 	[[ $D != weft ]] || echo "statistic-names-every-counter statistic"
 	[[ $D != weft ]] || echo "resource-show-has-the-details details"
@@ -243,6 +244,14 @@ load_and_unload() {
 		load "$D" || fail "load, round $i"
 		soon rmmod "$D"
 	done
+}
+
+# Swap over weft may need any of them: without a rescuer, a work waits for memory for a new worker.
+rescuers() {
+	load weft || fail "weft does not load"
+	grep -hoxE '(kworker/R-)?weft(_startup|_scan)?' /proc/[0-9]*/comm | sed 's,.*/R-,,' | sort >"$TEST_DIR/rescuers"
+	[ "$(paste -sd ' ' "$TEST_DIR/rescuers")" = "weft weft_scan weft_startup" ] ||
+		fail "rescuers: $(paste -sd ' ' "$TEST_DIR/rescuers")"
 }
 
 unload_with_devices() {
