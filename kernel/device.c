@@ -402,6 +402,7 @@ static void init_options(struct weft_device *dev)
 	dev->markers = false;
 	dev->extensions = true;
 	dev->large_fpdus = false;
+	dev->bind_netdev = false;
 	dev->mpa_rev = 2;
 	dev->rtr = WEFT_RTR_ALL;
 	dev->startup_timeout_ms = 10000;

@@ -161,6 +161,18 @@ static int create(struct weft_conn *conn, struct net *net, int family, struct so
 	return err;
 }
 
+/*
+ * Routes and the addresses of other netdevs decide which way octets take, as for all of TCP: a
+ * connection to this machine's own addresses runs over lo. Unless the administrator wants them to
+ * use the device's netdev alone.
+ */
+static int bind_to_netdev(struct weft_conn *conn, struct sock *sk)
+{
+	if (!READ_ONCE(conn->dev->bind_netdev))
+		return 0;
+	return sock_bindtoindex(sk, READ_ONCE(conn->dev->ifindex), true);
+}
+
 static int create_and_set_up(struct weft_conn *conn, int family, const struct iw_cm_id *id,
 			     struct socket **new)
 {
@@ -175,7 +187,11 @@ static int create_and_set_up(struct weft_conn *conn, int family, const struct iw
 		set_lock_class(sock->sk);
 		set_context(sock->sk);
 		set_options(sock, family, id, READ_ONCE(nd->mtu));
-		*new = sock;
+		err = bind_to_netdev(conn, sock->sk);
+		if (err)
+			sock_release(sock);
+		else
+			*new = sock;
 	}
 	dev_put(nd);
 	return err;

@@ -118,6 +118,7 @@ struct weft_device {
 	bool crc, markers;
 	bool extensions;		/* RFC 7306 */
 	bool large_fpdus;		/* larger than a segment */
+	bool bind_netdev;		/* sockets use this netdev alone */
 	u8 mpa_rev;
 	u8 rtr;				/* WEFT_RTR_ bits */
 	unsigned int startup_timeout_ms, accept_timeout_ms, close_timeout_ms, rnr_timeout_ms;

@@ -183,6 +183,7 @@ options() {
 	add "$DEV" eth0 || fail "link add"
 	[ "$(cd "/sys/class/infiniband/$DEV/weft" && grep . -- * | sort)" = "$(sort <<-'END'
 		accept_timeout_ms:60000
+		bind_netdev:0
 		close_timeout_ms:5000
 		crc:1
 		dead_peer_timeout_ms:60000
@@ -195,7 +196,7 @@ options() {
 		startup_timeout_ms:10000
 	END
 	)" ] || fail "these are not the options that weft(4) has, and their values"
-	for name in crc markers extensions large_fpdus; do
+	for name in crc markers extensions large_fpdus bind_netdev; do
 		takes $name 0
 		takes $name 1
 		takes $name n 0

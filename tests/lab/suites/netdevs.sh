@@ -10,6 +10,7 @@ tests() {
 		vlan vlan
 		bond-whose-port-changes bond
 		lo lo
+		an-address-of-another-netdev-only-unless-bound any_netdev
 	END
 	# User mode has not what rxe sums with.
 	[[ ${KERNEL-} != stock ]] || echo "beside-rxe-on-the-same-netdev beside rxe"
@@ -165,4 +166,28 @@ tun() {
 	kill $tunnel
 	wait_for 60 has_gone weft61 || fail "weft61 outlives its netdev"
 	wait_for 60 has_gone weft62 || fail "weft62 outlives its netdev"
+}
+
+# b's address is on a netdev of its own, and a's octets arrive by eth0.
+any_netdev() {
+	load_both
+	on_b ip link add d9 type dummy && on_b ip addr add 10.7.9.2/32 dev d9 && on_b ip link set d9 up ||
+		fail "no dummy on b"
+	rdma link add weft91 type weft netdev eth0 || fail "no device on a"
+	on_b rdma link add weft92 type weft netdev d9 || fail "no device on b"
+	wait_active a weft91
+	wait_active b weft92
+	ip route add 10.7.9.2 via "$IP_B" || fail "no route"
+	start_b server rping -s -P -a 10.7.9.2
+	wait_listen_b 7174
+	pings 10.7.9.2 || fail "not bound: $(tail -n 1 "$TEST_DIR/10.7.9.2.log")"
+	end_server
+	at b option weft92 bind_netdev 1 || fail "no option bind_netdev"
+	start_b server rping -s -P -a 10.7.9.2
+	wait_listen_b 7174
+	! pings 10.7.9.2 || fail "bound, and a request arrived by eth0"
+	grep -q REJECTED "$TEST_DIR/10.7.9.2.log" || fail "bound: $(tail -n 1 "$TEST_DIR/10.7.9.2.log")"
+	end_server
+	ip route del 10.7.9.2
+	on_b ip link del d9
 }
