@@ -1509,6 +1509,7 @@ static const struct {
 	{ "a-late-receive-is-waited-for", a_late_receive_is_waited_for },
 	{ "only-a-kernel-thread-connects-its-qp", only_a_kernel_thread_connects_its_qp },
 	{ "a-slow-initiator-delays-no-other", a_slow_initiator_delays_no_other },
+	{ "a-refused-request-is-not-asked-again", a_refused_request_is_not_asked_again },
 	{ "an-overflow-waits-for-no-other-cqs-qps", an_overflow_waits_for_no_other_cqs_qps },
 	{ "a-connecting-qp-reads-what-is-in-the-reserve",
 	  a_connecting_qp_reads_what_is_in_the_reserve },
