@@ -118,12 +118,26 @@ static void flush_pages(const void *p, u32 len)
 		flush_dcache_page(page_of(p));
 }
 
+/* As in weft_mr_piece(), the region of a PD has no weft_mr, and STag 0. */
+static bool is_dmabuf(const struct weft_region *r)
+{
+	return r->stag && r->kind == WEFT_REGION_USER &&
+	       container_of(r, const struct weft_mr, region)->dmabuf.buf;
+}
+
+/* A dmabuf may have no struct page. Its exporter flushes, as it is told of the CPU's access. */
+static void flush_region(const struct weft_region *r, const void *p, u32 len)
+{
+	if (ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE && !is_dmabuf(r))
+		flush_pages(p, len);
+}
+
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
 	void *p = weft_mr_piece(r, addr, len, got);
 
 	/* The caller reads what a program may have written by another address. */
-	flush_pages(p, *got);
+	flush_region(r, p, *got);
 	return p;
 }
 
@@ -142,7 +156,7 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 		void *p = weft_mr_piece(r, addr, len, &n);
 
 		weft_place_piece(p, from, n, len - n);
-		flush_pages(p, n);
+		flush_region(r, p, n);
 		addr += n;
 		len -= n;
 	}

@@ -259,7 +259,7 @@ static int mr_cut(struct weft_pages *pages, void *at, u64 len)
 static struct ib_mr *reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
 				int access)
 {
-	int rv = weft_region_check_request(offset, len, iova, access);
+	int rv = weft_region_check_dmabuf(offset, len, iova, access);
 	struct weft_mr *mr;
 	void *at;
 
@@ -268,7 +268,7 @@ static struct ib_mr *reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len, u64 iov
 	mr = mr_new(ibpd, WEFT_REGION_USER, access);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	rv = weft_dmabuf_get(&mr->dmabuf, fd, offset, len, ib_access_writable(access), &at);
+	rv = weft_dmabuf_get(&mr->dmabuf, &ibpd->device->dev, fd, offset, len, ib_access_writable(access), &at);
 	rv = rv ?: mr_cut(&mr->pages, at, len);
 	if (rv) {
 		mr_free(mr);

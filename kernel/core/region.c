@@ -74,6 +74,13 @@ int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access)
 	return adds_up(start, len) && adds_up(iova, len) ? 0 : -EINVAL;
 }
 
+int weft_region_check_dmabuf(u64 offset, u64 len, u64 iova, u32 access)
+{
+	if (access & WEFT_ACCESS_REMOTE_ATOMIC)
+		return -EOPNOTSUPP;
+	return weft_region_check_request(offset, len, iova, access);
+}
+
 u32 weft_region_new_stag(enum weft_region_kind kind, u32 random)
 {
 	const u32 key = (1u << WEFT_STAG_KEY_BITS) - 1;

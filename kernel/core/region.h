@@ -31,6 +31,8 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
  * right that is not known, and not one of those that may be ignored.
  */
 int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access);
+/* The same of a dmabuf. Its memory may be write-combining, where a CPU has no atomics. */
+int weft_region_check_dmabuf(u64 offset, u64 len, u64 iova, u32 access);
 
 /* ---- STag numbers ---- */
 

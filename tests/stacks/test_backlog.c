@@ -65,6 +65,9 @@ static void places_are_given_in_order(void **state)
 	first = weft_backlog_place(&b);
 	assert_true(first);
 	assert_true(weft_backlog_place(&b) > first);
+	/* As after 2^32 requests. */
+	b.places = 0xffffffff;
+	assert_true(weft_backlog_place(&b) > 0xffffffff);
 }
 
 static void a_cap_makes_one_go_then_lets_none_in(void **state)

@@ -229,7 +229,7 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 		     struct rl_mr **out)
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
-	int rv = weft_region_check_request(offset, len, iova, access) ?:
+	int rv = weft_region_check_dmabuf(offset, len, iova, access) ?:
 		 alloc_mr(pd, RL_MR, &region, out);
 
 	if (rv)

@@ -35,6 +35,8 @@ tests() {
 		[[ ${KERNEL-} = rootless && ! -e /dev/udmabuf ]] || echo "dmabufs dmabufs weft:weft"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} = @(stock|rootless) ]] ||
 		echo "dmabufs-under-weft-run dmabufs_under_weft_run"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} = rootless ]] ||
+		echo "dmabufs-that-may-move dmabufs_that_move weft:weft"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -130,6 +132,14 @@ abi() {
 dmabufs() {
 	pair "$1"
 	tap_run weft-dmabuf "$IP_A"
+}
+
+# Their exporter is a module of tests/kmod.
+dmabufs_that_move() {
+	pair "$1"
+	insmod "${KO_weft_kmod%/*}/weft_kexport.ko" || fail "no weft_kexport.ko"
+	tap_run weft-exporter "$IP_A"
+	rmmod weft_kexport || fail "a dmabuf is left"
 }
 
 # weft-run finds its own provider, and is no pair of this machine's devices.
