@@ -36,11 +36,16 @@ void weft_conn_ran(struct weft_conn *conn)
 	weft_conn_receive(conn, SLICE);
 }
 
-void weft_conn_tx(struct weft_conn *conn)
+static void run_up_to(struct weft_conn *conn, u32 most)
 {
 	weft_conn_linger_judge(conn);
-	weft_send_run(&conn->link);
+	weft_send_run_up_to(&conn->link, most);
 	weft_conn_ran(conn);
+}
+
+void weft_conn_tx(struct weft_conn *conn)
+{
+	run_up_to(conn, WEFT_SEND_SLICE);
 }
 
 /* ---- the bottom half, and owners ---- */
@@ -105,7 +110,7 @@ static void run_once(struct weft_conn *conn)
 		return;
 	clear_bit(WEFT_CF_PENDING, &conn->flags);
 	began = weft_softirq_begin();
-	weft_conn_tx(conn);
+	run_up_to(conn, WEFT_SEND_SLICE_SHORT);
 	weft_softirq_end(began, octets_of(conn) - octets + octets_for_flush(qp),
 			 requests_of(qp) - requests);
 }
@@ -147,7 +152,7 @@ static void run_now(struct weft_conn *conn)
 	bool owned = sock_owned_by_user(conn->sk);
 
 	if (!owned && test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
-		weft_conn_tx(conn);
+		run_up_to(conn, WEFT_SEND_SLICE_SHORT);
 	if (!owned)
 		open_window(conn);
 	if (has_work(conn))

@@ -5,7 +5,16 @@
 
 #include "link_types.h"
 
-/* One run of the send side: a slice at most; weft_host_kick() asks for the next. */
+/* Octets of a run, where the host may sleep between two; and where others wait for the CPU. */
+#define WEFT_SEND_SLICE		(256 * 1024)
+#define WEFT_SEND_SLICE_SHORT	(64 * 1024)
+
+/*
+ * One run of the send side: @most octets, and what completes an FPDU; weft_host_kick() asks for the
+ * next.
+ */
+void weft_send_run_up_to(struct weft_link *l, u32 most);
+/* The same: WEFT_SEND_SLICE. */
 void weft_send_run(struct weft_link *l);
 
 /* Appends a Terminate that is still due to the batch in hand. */

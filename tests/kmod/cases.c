@@ -1519,6 +1519,7 @@ static const struct {
 	  a_deep_flush_of_both_queues_keeps_no_softirq_waiting },
 	{ "a-deep-queue-that-completes-keeps-no-softirq-waiting",
 	  a_deep_queue_that_completes_keeps_no_softirq_waiting },
+	{ "a-post-sends-a-short-run-itself", a_post_sends_a_short_run_itself, .global_rkey = true },
 	{ "all-connections-have-one-share-of-softirq", all_connections_have_one_share_of_softirq,
 	  .global_rkey = true },
 	{ "srq-carries-bytes", send_carries_bytes, true },

@@ -107,6 +107,7 @@ int a_refused_request_is_not_asked_again(struct pair *p);
 int a_deep_flush_keeps_no_softirq_waiting(struct pair *p);
 int a_deep_flush_of_both_queues_keeps_no_softirq_waiting(struct pair *p);
 int a_deep_queue_that_completes_keeps_no_softirq_waiting(struct pair *p);
+int a_post_sends_a_short_run_itself(struct pair *p);
 int all_connections_have_one_share_of_softirq(struct pair *p);
 
 /* cases.c */

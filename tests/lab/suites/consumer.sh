@@ -56,7 +56,7 @@ bulk_share() {
 	# tests/kmod/runs.c has the limits of one burst: before the clock is read, by the connection that
 	# exhausts that limit, in a millisecond, and by the next connection.
 	# shellcheck disable=SC2154 # parameters of that module
-	limit=$((128 * 1024 + 256 * 1024 + octets_a_ms + 256 * 1024))
+	limit=$((128 * 1024 + 64 * 1024 + octets_a_ms + 64 * 1024))
 	# shellcheck disable=SC2154
 	echo "$most_octets octets in $most_us us at most, $limit may be; $sending_runs of $runs runs sent;" \
 		"the longest took $longest_us us and sent $longest_octets"
