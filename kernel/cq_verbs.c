@@ -142,6 +142,7 @@ int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	/* We may have preempted it there. */
 	while (atomic_read(&cq->wakes))
 		usleep_range(20, 100);
+	weft_bh_work_retire(&cq->more_calls);
 	cancel_work_sync(&cq->overflow);
 	weft_ring_mem_free(cq->ring);
 	mutex_destroy(&cq->resize);

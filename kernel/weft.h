@@ -32,6 +32,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 
+#include "compat/bh.h"
 #include "core/backlog.h"
 #include "core/qp.h"
 #include "dmabuf.h"
@@ -164,7 +165,8 @@ struct weft_cq {
 	u32 id;
 	atomic_t wakes;			/* pending calls of comp_handler, made one at a time */
 	unsigned int cpu;		/* kernel consumers: the CPU that makes these calls */
-	struct __call_single_data csd;	/* while wakes is not 0 */
+	struct __call_single_data csd;	/* while wakes is not 0, */
+	struct weft_bh_work more_calls;	/* or this, after many calls in a row */
 	struct weft_qp *lingerer;	/* lock; the QP to kick when a poll finds the CQ empty */
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
