@@ -125,7 +125,7 @@ static bool is_dmabuf(const struct weft_region *r)
 	       container_of(r, const struct weft_mr, region)->dmabuf.buf;
 }
 
-/* A dmabuf may have no struct page. Its exporter flushes, as it is told of the CPU's access. */
+/* A dmabuf may have no struct page. Its exporter flushes: weft reports the CPU's access. */
 static void flush_region(const struct weft_region *r, const void *p, u32 len)
 {
 	if (ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE && !is_dmabuf(r))

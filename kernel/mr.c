@@ -268,7 +268,8 @@ static struct ib_mr *reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len, u64 iov
 	mr = mr_new(ibpd, WEFT_REGION_USER, access);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	rv = weft_dmabuf_get(&mr->dmabuf, &ibpd->device->dev, fd, offset, len, ib_access_writable(access), &at);
+	rv = weft_dmabuf_get(&mr->dmabuf, &ibpd->device->dev, fd, offset, len,
+			     ib_access_writable(access), &at);
 	rv = rv ?: mr_cut(&mr->pages, at, len);
 	if (rv) {
 		mr_free(mr);

@@ -10,7 +10,7 @@
 
 struct weft_cur;
 
-/* The last so many octets of what is placed are those that a program may poll. */
+/* The octets at the end of an FPDU that a program may poll. */
 #define WEFT_PLACE_TAIL	sizeof(u64)
 
 /* Call before the first piece of an FPDU: all of it becomes visible after earlier FPDUs. */

@@ -116,7 +116,7 @@ static void begin_batch(struct weft_link *l, const struct weft_tcp_tail *tail)
 	weft_batch_begin(&l->batch, cut, tail->seg_off);
 }
 
-/* One batch of new FPDUs, to TCP, of what is *@left of the run. True: another may follow. */
+/* One batch of new FPDUs, to TCP; the run may send *@left octets. True: another may follow. */
 static bool send_batch(struct weft_link *l, u32 *left)
 {
 	struct weft_batch *b = &l->batch;

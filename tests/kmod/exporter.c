@@ -37,7 +37,7 @@ static void unpin(struct dma_buf_attachment *attach)
 	m->pins--;
 }
 
-/* Nobody does DMA here. */
+/* No importer does DMA here. */
 static struct sg_table *map_for_dma(struct dma_buf_attachment *attach, enum dma_data_direction dir)
 {
 	return ERR_PTR(-EOPNOTSUPP);
@@ -153,7 +153,7 @@ static long move(struct dma_buf *buf)
 	return rv;
 }
 
-/* misc_open() leaves the device here. */
+/* The file comes with the device here. */
 static int exporter_open(struct inode *inode, struct file *file)
 {
 	file->private_data = NULL;

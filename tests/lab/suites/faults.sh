@@ -87,7 +87,7 @@ stage() {
 }
 
 # TCP calls write_space() out of data_ready() if it has no memory for a Read Response. The driver
-# asserts that no callback reads sk_callback_lock again, and lockdep says so in the log.
+# asserts that no callback reads sk_callback_lock again: lockdep would report it in the log.
 refused_answers() {
 	local first last
 	pair weft:weft

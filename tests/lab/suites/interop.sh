@@ -95,7 +95,7 @@ not_siws() {
 		# perftest's server has one client, qperf's serves all.
 		[ "$serves" ] || start_b server "${server[@]}"
 		wait_listen_b "$2"
-		# The first octets may find siw amid accepting: then nobody answers (docs/siw-findings.md).
+		# The first octets may find siw amid accepting: then no answer comes (docs/siw-findings.md).
 		[ "$serves" ] || at b run_apart "$TEST_DIR/unread" end_if_unread "$watched" "$TEST_DIR/server.rc"
 		serves=
 		rc=0
