@@ -6,7 +6,7 @@
 #include "qp.h"
 #include "send.h"
 
-/* What a call of TCP counts for at least. */
+/* What a call of TCP counts for, besides its octets. */
 #define CALL 4096
 
 static bool may_fill(const struct weft_link *l)
@@ -99,7 +99,8 @@ static bool goes_on(const struct weft_link *l, u32 left, u32 room)
 {
 	u32 len = l->batch.end;
 
-	return weft_tx_amid(l->qp) && len >= l->batch.mss && len < left && 2 * len < room;
+	return weft_tx_amid(l->qp) && len >= l->batch.mss && len + CALL < left &&
+	       2 * len < room;
 }
 
 /*
@@ -142,7 +143,7 @@ static bool send_batch(struct weft_link *l, u32 *left)
 		return false;
 	idle = r == WEFT_TX_IDLE && weft_tx_is_idle(l->qp);
 	on = hand_over(l, goes_on(l, *left, tail.room));
-	*left -= min_t(u32, max_t(u32, b->end, CALL), *left);
+	*left -= min_t(u32, b->end + CALL, *left);
 	return on && !idle;
 }
 
