@@ -105,8 +105,8 @@ static struct page *page_of(const void *p)
 }
 
 /*
- * The pages may be mapped by programs, at other addresses (docs/locking.md, "Caches"). A piece may
- * have many pages.
+ * Programs may map the pages at other addresses, where caches need to know (cachetlb.rst). A piece
+ * may have many pages.
  */
 static void flush_pages(const void *p, u32 len)
 {

@@ -66,6 +66,7 @@ def newest_interfaces(f):
     f['tcp.c'].replace('#include "compat/net.h"\n', '')
     f['tcp.c'].replace('weft_sk_send_ack(sk);', '__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0);')
     f['sock.c'].replace('#include "compat/net.h"\n', '')
+    f['conn_rx.c'].replace('#include "compat/net.h"\n', '')
     f['sock.c'].replace('weft_sk_no_task_frag(sk);', 'sk->sk_use_task_frag = false;')
 
     device = f['device.c']
@@ -117,6 +118,15 @@ def bottom_halves(f):
     softirq.replace('weft_bh_work_queue(', 'queue_work(system_bh_wq, ')
     softirq.replace('weft_bh_work_queue_first(', 'queue_work(system_bh_highpri_wq, ')
     softirq.replace('weft_bh_work_flush(', 'flush_work(')
+
+    f['weft.h'].replace('#include "compat/bh.h"\n', '')
+    f['weft.h'].replace('struct weft_bh_work more_calls;', 'struct work_struct more_calls;')
+    cq = f['cq.c']
+    cq.replace('(struct weft_bh_work *work)', '(struct work_struct *work)')
+    cq.replace('weft_bh_work_owner(cq, work, more_calls)', 'container_of(work, struct weft_cq, more_calls)')
+    cq.replace('weft_bh_work_init(', 'INIT_WORK(')
+    cq.replace('weft_bh_work_queue(', 'queue_work(system_bh_wq, ')
+    f['cq_verbs.c'].replace('\tweft_bh_work_retire(&cq->more_calls);\n', '')
 
 
 def without_user_space(f):
