@@ -29,7 +29,7 @@
 /* The longest that a post waits while its program neither polls nor posts on. */
 #define WEFT_LINGER_NS	(200 * 1000)
 
-/* Times of any clock, only compared. One that goes back spoils a measure, and no more. */
+/* Times are compared only: any clock will do. If it goes back, one decision is wrong. */
 struct weft_linger {
 	u64 began, ended, took;		/* the doorbell's last run */
 	u32 streak, needed;		/* doorbells too soon, and how many make the QP linger */

@@ -625,13 +625,15 @@ void rl_byhand_qp_sqd(struct rl_qp *qp, const struct rl_byhand_send_attr *s)
 
 void rl_byhand_qp_stop(struct rl_qp *qp)
 {
-	struct rl_byhand_qp *q = qp->byhand;
+	struct rl_byhand_qp *q;
 
-	if (!q)
-		return;
+	/* weft-ctl stops a QP that another thread may be destroying. */
 	rl_lock(&qp->lock);
-	rl_byhand_stop(&q->h);
-	set_deadline(q);
+	q = qp->byhand;
+	if (q) {
+		rl_byhand_stop(&q->h);
+		set_deadline(q);
+	}
 	rl_unlock(&qp->lock);
 }
 
