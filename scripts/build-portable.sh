@@ -86,7 +86,7 @@ documents() {
 
 binaries() { find "$tree/bin" "$tree/lib" -type f; }
 
-# What a file needs, and of which age.
+# What a file needs, and the newest version of it.
 check_needs() {
 	local file newest other
 	while read -r file; do

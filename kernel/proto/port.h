@@ -75,8 +75,8 @@ typedef int64_t s64;
 #define swab32(v) __builtin_bswap32(v)
 #define swab64(v) __builtin_bswap64(v)
 /*
- * The kernel's words for atomics, with the kernel's meaning (docs/memory-order.md): what returns a value
- * is a full barrier. C11's exchange is one on x86 alone.
+ * The kernel's words for atomics, with the kernel's meaning (docs/memory-order.md): what returns a
+ * value is a full barrier. C11's exchange is one on x86 alone.
  */
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)

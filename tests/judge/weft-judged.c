@@ -194,7 +194,7 @@ static void changed_under_way(void)
 	end();
 }
 
-/* The peer writes to what is being sent: that is not this program's doing. */
+/* The peer, not this program, writes to what is being sent. */
 static void written_by_peer(void)
 {
 	int i;
@@ -285,7 +285,7 @@ static void cq_too_small(void)
 	end();
 }
 
-/* Writes, of which one in sixteen is signaled: one in a hundred is too few. */
+/* One Write in sixteen is signaled; in the wrong program, one in a hundred. */
 static void send_queue_full(void)
 {
 	struct shape s = usual;
