@@ -8,16 +8,11 @@
  * configures them.
  */
 #include <linux/capability.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/nsproxy.h>
 #include <linux/sched/mm.h>
 #include <net/net_namespace.h>
 
 #include "weft.h"
-
-/* The search holds the QP, for some hundred microseconds. */
-#define FILES_LOOKED_AT	8192
 
 /* The mm of the calling process; NULL in a kernel thread. */
 static struct mm_struct *caller_mm(void)
@@ -41,27 +36,6 @@ void weft_qp_disown(struct weft_qp *qp)
 }
 
 /*
- * A forked child, or a process that was passed the file: it could destroy the QP just as well.
- * Descriptors are looked up one by one, since a table may be too large to walk under its lock.
- */
-static bool caller_has_file_of(const struct weft_qp *qp)
-{
-	const void *ufile = qp->ibqp.pd->uobject->ufile;
-	bool has = false;
-	unsigned int fd;
-
-	for (fd = 0; fd < FILES_LOOKED_AT && !has; fd++) {
-		struct file *file = fget(fd);
-
-		if (!file)
-			continue;
-		has = file->private_data == ufile;
-		fput(file);
-	}
-	return has;
-}
-
-/*
  * A kernel consumer's QP belongs to the process that created it: no rdma_cm id of another process
  * gets it. A QP created by a kernel thread may be connected by kernel threads only.
  */
@@ -71,17 +45,73 @@ static bool is_callers(const struct weft_qp *qp)
 
 	if (!mm)
 		return qp->core.kernel;
-	return mm == qp->owner || (!qp->core.kernel && caller_has_file_of(qp));
+	return mm == qp->owner || (qp->uc && xa_load(&qp->uc->users, (unsigned long)mm));
 }
 
+/*
+ * Under the table's lock: iw_cm's look-ups have interrupts off, so a refused caller does not delay
+ * the owner.
+ */
 struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn)
 {
-	struct weft_qp *qp = weft_qp_find(dev, qpn);
+	struct weft_qp *qp;
+	unsigned long flags;
 
-	if (!qp || is_callers(qp))
-		return qp;
-	weft_qp_drop(qp);
-	return NULL;
+	xa_lock_irqsave(&dev->qps, flags);
+	qp = xa_load(&dev->qps, qpn);
+	if (qp && !is_callers(qp))
+		qp = NULL;
+	if (qp)
+		weft_qp_hold(qp);
+	xa_unlock_irqrestore(&dev->qps, flags);
+	return qp;
+}
+
+/* ---- users of a device's file ---- */
+
+void weft_users_init(struct weft_ucontext *uc)
+{
+	mutex_init(&uc->users_lock);
+	xa_init_flags(&uc->users, XA_FLAGS_ACCOUNT);
+}
+
+static void forget_user(struct weft_ucontext *uc, unsigned long index)
+{
+	struct mm_struct *mm = xa_erase(&uc->users, index);
+
+	if (mm)
+		mmdrop(mm);
+}
+
+/* @ended: only processes that have ended. */
+static void forget_users(struct weft_ucontext *uc, bool ended)
+{
+	struct mm_struct *mm;
+	unsigned long index;
+
+	xa_for_each(&uc->users, index, mm)
+		if (!ended || !atomic_read(&mm->mm_users))
+			forget_user(uc, index);
+}
+
+void weft_users_exit(struct weft_ucontext *uc)
+{
+	forget_users(uc, false);
+	xa_destroy(&uc->users);
+}
+
+/* Without memory it is not recorded, and may not connect what others created. */
+void weft_users_record(struct weft_ucontext *uc)
+{
+	struct mm_struct *mm = caller_mm();
+
+	if (!uc || !mm || xa_load(&uc->users, (unsigned long)mm))
+		return;
+	mutex_lock(&uc->users_lock);
+	forget_users(uc, true);
+	if (!xa_insert(&uc->users, (unsigned long)mm, mm, GFP_KERNEL))
+		mmgrab(mm);
+	mutex_unlock(&uc->users_lock);
 }
 
 /* ---- namespaces ---- */
@@ -103,13 +133,25 @@ static bool is_outside(const struct weft_device *dev, const struct net *of_netde
 	return shared ? !net_eq(net, of_netdev) : !rdma_dev_access_netns(&dev->ibdev, net);
 }
 
-bool weft_access_is_outside(struct weft_device *dev)
+static bool caller_is_outside(struct weft_device *dev)
 {
 	struct net_device *nd = weft_dev_netdev(dev);
-	bool outside = nd && is_outside(dev, dev_net(nd));
+	bool outside = nd && is_outside(dev, dev->net);
 
 	dev_put(nd);
 	return outside;
+}
+
+struct weft_qp *weft_access_qp(struct weft_device *dev, u32 qpn)
+{
+	struct weft_qp *qp = weft_qp_find_callers(dev, qpn);
+
+	if (!qp)
+		return ERR_PTR(-EINVAL);
+	if (qp->core.kernel || !caller_is_outside(dev))
+		return qp;
+	weft_qp_drop(qp);
+	return ERR_PTR(-ENODEV);
 }
 
 /*
@@ -123,7 +165,7 @@ bool weft_access_may_listen(struct weft_device *dev)
 
 	/*
 	 * A netdev loses its device before it moves to another namespace: weft_device_netdev_gone()
-	 * waits.
+	 * waits for readers.
 	 */
 	rcu_read_lock();
 	nd = rcu_dereference(dev->netdev);

@@ -288,7 +288,10 @@ static void evict(struct weft_conn *conn)
 
 	weft_cm_begin(conn, &v);
 	weft_cm_read(conn, &v);
-	acts = weft_link_evict(&conn->link, &v.tcp, weft_limit_is_doubled(conn));
+	if (weft_limit_gives_way(conn))
+		acts = weft_link_kill(&conn->link);
+	else
+		acts = weft_link_evict(&conn->link, &v.tcp, weft_limit_is_doubled(conn));
 	if (acts & WEFT_ACT_DIE)
 		weft_count(conn, WEFT_CNT_EVICTED, 1);
 	weft_cm_end(conn, &v, acts);

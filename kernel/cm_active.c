@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 
 #include "cm.h"
+#include "inject.h"
 #include "trace.h"
 
 /* ---- actions of the link ---- */
@@ -47,6 +48,7 @@ static int reconnect(struct weft_conn *old)
 	weft_conn_paid(before);
 	if (IS_ERR(conn))
 		return PTR_ERR(conn);
+	weft_limit_hold_as(conn, old);
 	err = old->user ? weft_sock_open_spare(conn, old) :
 			  weft_sock_open(conn, old->sk->sk_family, old->id);
 	if (!err && weft_sock_serves_reclaim(old))
@@ -94,13 +96,14 @@ static struct weft_offer *make_offer(struct weft_device *dev, const struct iw_cm
 	return ERR_PTR(err);
 }
 
-static int open_sockets(struct weft_conn *conn, const struct iw_cm_id *id)
+static weft_injectable int open_sockets(struct weft_conn *conn, const struct iw_cm_id *id)
 {
 	int family = id->local_addr.ss_family;
 	int err = weft_sock_open(conn, family, id);
 
 	return err || !conn->user ? err : weft_sock_make_spares(conn, family, id);
 }
+ALLOW_ERROR_INJECTION(open_sockets, ERRNO);
 
 /* conn->mutex and qp->state_lock. */
 static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
@@ -109,6 +112,9 @@ static int start_connecting(struct weft_conn *conn, struct weft_qp *qp, struct i
 	int err;
 
 	conn->user = !qp->core.kernel;
+	err = weft_limit_hold(conn);
+	if (err)
+		return err;
 	/* Allocated here, so that reclaim hits the user whom it is for. */
 	if (!weft_host_lend_depths(&conn->link, offer->cfg.ord, max_t(u32, offer->cfg.ird, 1)))
 		return -ENOMEM;
@@ -173,8 +179,6 @@ static int connect_found(struct weft_qp *qp, struct iw_cm_id *id, struct iw_cm_c
 	unsigned int noio;
 	int err;
 
-	if (!qp->core.kernel && weft_access_is_outside(qp->dev))
-		return -ENODEV;
 	offer = make_offer(qp->dev, p);
 	if (IS_ERR(offer))
 		return PTR_ERR(offer);
@@ -192,9 +196,9 @@ int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!weft_cm_family_ok(id))
 		return -EAFNOSUPPORT;
-	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
-	if (!qp)
-		return -EINVAL;
+	qp = weft_access_qp(to_weft_dev(id->device), p->qpn);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
 	err = connect_found(qp, id, p);
 	weft_qp_drop(qp);
 	return err;

@@ -208,7 +208,7 @@ static int ask(struct weft_conn *conn)
 /* False: too many are waiting, or this one has timed out. */
 static bool wait_for_turn(struct weft_conn *conn)
 {
-	if (weft_limit_is_full(conn->dev, WEFT_LIMIT_WAITING) ||
+	if (!weft_limit_may_wait(conn) ||
 	    !weft_link_ulp_is_full(&conn->link, weft_conn_now()))
 		return false;
 	weft_limit_update(conn);
@@ -269,10 +269,14 @@ void weft_cm_ask_waiting(struct weft_conn *listener)
 		weft_link_set_deadline(&listener->link, now, at > now ? at - now : 0);
 }
 
-/* If the ULP itself rejects, it does so in a program's context, or with private data. */
+/*
+ * iw_cm does not say who rejects. It does so itself, in its worker, if rdma_ucm has no room for the
+ * request. A program rejects in its own context. A kernel consumer may reject in a worker, but has
+ * no backlog that could be full: its answer is final.
+ */
 static bool was_not_heard(const struct weft_conn *conn, u8 len)
 {
-	return conn->beyond && !len && current->flags & PF_WQ_WORKER;
+	return conn->parent->user && conn->beyond && !len && current->flags & PF_WQ_WORKER;
 }
 
 bool weft_cm_ask_again(struct weft_conn *conn, u8 len)

@@ -6,6 +6,7 @@
 #include <net/tcp.h>
 
 #include "cm.h"
+#include "inject.h"
 
 /* Connections that a listener accepts in one run. */
 #define ACCEPT_ROUND	16
@@ -35,6 +36,7 @@ static void adopt(struct weft_conn *listener, struct socket *sock)
 		discard_socket(sock);
 		return;
 	}
+	weft_limit_hold_as(conn, listener);
 	weft_conn_join_parent(conn, listener);
 	weft_cm_join_listener(conn, listener);
 	if (!weft_sock_adopt(conn, listener, sock)) {
@@ -64,7 +66,7 @@ static int accept_one(struct weft_conn *listener)
 	struct socket *sock;
 	int err;
 
-	if (weft_limit_is_full(listener->dev, WEFT_LIMIT_HALF_OPEN))
+	if (weft_limit_is_full(listener->dev))
 		return -EBUSY;
 	do
 		err = kernel_accept(listener->sock, &sock, O_NONBLOCK);
@@ -112,8 +114,8 @@ static int send_reply(struct weft_conn *conn, struct weft_qp *qp, const struct i
 }
 
 /* conn->mutex and qp->state_lock. An error precludes any event. */
-static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
-		     const struct iw_cm_conn_param *p)
+static weft_injectable int accept_qp(struct weft_conn *conn, struct weft_qp *qp,
+				     struct iw_cm_id *id, const struct iw_cm_conn_param *p)
 {
 	int err;
 
@@ -128,6 +130,7 @@ static int accept_qp(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id
 	conn->id = id;
 	return 0;
 }
+ALLOW_ERROR_INJECTION(accept_qp, ERRNO);
 
 /* The ULP could not accept: rejects the peer if it still waits. */
 static void accept_failed(struct weft_conn *conn)
@@ -139,21 +142,22 @@ static void accept_failed(struct weft_conn *conn)
 	weft_cm_end(conn, &v, weft_link_accept_failed(&conn->link, &v.tcp, v.now));
 }
 
+/* @qp: of the caller's, or why there is none. */
 static int accept_with(struct weft_conn *conn, struct weft_qp *qp, struct iw_cm_id *id,
 		       const struct iw_cm_conn_param *p)
 {
 	unsigned int noio = memalloc_noio_save();
-	int err = -EINVAL;
+	int err = PTR_ERR_OR_ZERO(qp);
 
-	if (qp)
+	if (!IS_ERR(qp))
 		mutex_lock(&qp->state_lock);
 	mutex_lock(&conn->mutex);
-	if (qp)
+	if (!err)
 		err = accept_qp(conn, qp, id, p);
 	if (err && conn->link.state != WEFT_LINK_DEAD)
 		accept_failed(conn);
 	mutex_unlock(&conn->mutex);
-	if (qp)
+	if (!IS_ERR(qp))
 		mutex_unlock(&qp->state_lock);
 	memalloc_noio_restore(noio);
 	return err;
@@ -167,9 +171,9 @@ int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p)
 
 	if (!conn)
 		return -ECONNRESET;
-	qp = weft_qp_find_callers(to_weft_dev(id->device), p->qpn);
+	qp = weft_access_qp(to_weft_dev(id->device), p->qpn);
 	err = accept_with(conn, qp, id, p);
-	if (qp)
+	if (!IS_ERR(qp))
 		weft_qp_drop(qp);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);
 	weft_conn_put(conn);
@@ -204,7 +208,8 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 }
 
 /* The new listener's mutex has been held since it was created. */
-static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int backlog)
+static weft_injectable int create_listener(struct weft_device *dev, struct iw_cm_id *id,
+					   int backlog)
 {
 	struct weft_conn *conn;
 	int err;
@@ -216,7 +221,9 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 		return PTR_ERR(conn);
 	weft_backlog_init(&conn->backlog, max(backlog, 1), WEFT_CM_ASK_AGAIN_MS);
 	conn->user = weft_access_is_user();
-	err = weft_sock_open(conn, id->local_addr.ss_family, id);
+	err = weft_limit_hold(conn);
+	if (!err)
+		err = weft_sock_open(conn, id->local_addr.ss_family, id);
 	if (!err)
 		err = weft_sock_listen(conn, id, backlog);
 	if (err) {
@@ -230,6 +237,7 @@ static int create_listener(struct weft_device *dev, struct iw_cm_id *id, int bac
 	weft_cm_settle(conn);
 	return err;
 }
+ALLOW_ERROR_INJECTION(create_listener, ERRNO);
 
 int weft_cm_create_listen(struct iw_cm_id *id, int backlog)
 {

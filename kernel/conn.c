@@ -26,14 +26,24 @@ void weft_conn_cache_exit(void)
 
 /* ---- memory accounting ---- */
 
+/*
+ * All softirqs of a CPU have one payer in force. On PREEMPT_RT they preempt each other, and could
+ * restore it crosswise: one would leave behind a payer that may be freed.
+ */
+static bool may_change_payer(void)
+{
+	return !IS_ENABLED(CONFIG_PREEMPT_RT) || in_task();
+}
+
 struct mem_cgroup *weft_conn_pays(struct weft_conn *conn)
 {
-	return set_active_memcg(conn->payer);
+	return may_change_payer() ? set_active_memcg(conn->payer) : NULL;
 }
 
 void weft_conn_paid(struct mem_cgroup *old)
 {
-	set_active_memcg(old);
+	if (may_change_payer())
+		set_active_memcg(old);
 }
 
 /* ---- references ---- */

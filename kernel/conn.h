@@ -76,13 +76,14 @@ struct weft_conn {
 	atomic_t holders;		/* callers in weft_conn_lock() or entering it */
 	refcount_t users;		/* users of the socket: the connection until it dies,
 					 * callers between weft_conn_enter() and _leave(), a
-					 * scheduled bottom half */
+					 * scheduled bottom half, a callback that sends */
 	struct completion idle;		/* the last user left */
 	struct weft_device *dev;
 	struct list_head node;		/* dev->conns; dev->conns_lock */
 	struct list_head startup_node;	/* dev->conns_lock */
 	bool unsettled;			/* dev->conns_lock: an initiator, not to be queued yet */
-	struct list_head limit_node;	/* dev->conn_limits; dev->conns_lock */
+	struct weft_holder *holder;	/* whom it counts for; dev->conns_lock */
+	struct list_head limit_node;	/* its oldest_first; dev->conns_lock */
 	enum weft_limit_kind limit_kind;	/* dev->conns_lock */
 	bool gone;			/* unlinked, socket released; weft_conns_gone was woken */
 	struct mem_cgroup *payer;	/* charged for all its memory; held, or NULL */
@@ -200,7 +201,8 @@ struct weft_conn *weft_conn_alloc(void);
 
 /*
  * A connection's memory is charged to the task that requested it, or to its listener's.
- * Allocations with __GFP_ACCOUNT between these two calls, in any context, are charged that way.
+ * Allocations with __GFP_ACCOUNT between these two calls are charged that way, in any context but
+ * a softirq of PREEMPT_RT, where they are not charged.
  * Pass the first call's return value to the second. A new connection inherits the payer in force
  * when it is created.
  */
@@ -324,6 +326,15 @@ void weft_sock_shutdown(struct weft_conn *conn);
 /* Closes the socket and stops its timers; sends RST unless both sides have sent FIN. */
 void weft_sock_close(struct weft_conn *conn);
 
+/* ---- netns.c ---- */
+
+/* One more connection in @net, whose end waits for it; one less. @net is not used afterwards. */
+void weft_netns_enter(const struct net *net);
+void weft_netns_leave(const struct net *net);
+int weft_netns_init(void);
+/* No connection is left. */
+void weft_netns_exit(void);
+
 /* ---- startup_queue.c ---- */
 
 /*
@@ -352,12 +363,23 @@ void weft_startup_serve(struct weft_conn *listener);
 
 /* The link's state may have changed: counts @conn under its current kind. Mutex. */
 void weft_limit_update(struct weft_conn *conn);
+/* Was @conn, which waits for a place in the backlog, chosen to be reset? Mutex. */
+bool weft_limit_gives_way(const struct weft_conn *conn);
 /* @conn was not evicted: puts it back on the list. Mutex. */
 void weft_limit_stay(struct weft_conn *conn);
+/*
+ * @conn counts for the calling user, if that is known: a listener, with its children, by itself,
+ * and what the user connects together. 0, or -ENOMEM.
+ */
+int weft_limit_hold(struct weft_conn *conn);
+/* It counts as @of does, whose child or successor it is. */
+void weft_limit_hold_as(struct weft_conn *conn, const struct weft_conn *of);
 /* @conn is gone: stops counting it. dev->conns_lock. */
 void weft_limit_leave(struct weft_conn *conn);
-/* Has @kind reached its cap, so that no more may be accepted for now? */
-bool weft_limit_is_full(struct weft_device *dev, enum weft_limit_kind kind);
+/* Are there too many half-open connections to accept another for now? */
+bool weft_limit_is_full(struct weft_device *dev);
+/* May @conn wait for a place in its listener's backlog? Another may have to give way. */
+bool weft_limit_may_wait(struct weft_conn *conn);
 bool weft_limit_is_doubled(const struct weft_conn *conn);
 
 /* ---- conn_life.c ---- */

@@ -3,7 +3,8 @@
  * The life and death of a connection.
  *
  * A connection is linked to its device from creation to teardown, so that weft_conn_kill_all()
- * finds all of them. Only its worker, a single work item, ends it.
+ * finds all of them, and counts in the network namespace of its socket (netns.c). Only its worker,
+ * a single work item, ends it.
  *
  * Teardown has two steps. First, somebody makes the link DEAD under the mutex, after releasing the
  * QP, so that qp->conn no longer leads here. Second, the worker calls weft_conn_finish(): it stops
@@ -31,6 +32,7 @@ static void free_stage(struct weft_conn *conn)
 static void unlink_conn(struct weft_conn *conn)
 {
 	struct weft_device *dev = conn->dev;
+	const struct net *net = dev->net;
 
 	spin_lock_bh(&dev->conns_lock);
 	list_del(&conn->node);
@@ -44,7 +46,7 @@ static void unlink_conn(struct weft_conn *conn)
 	weft_startup_dequeue(conn);
 	spin_unlock_bh(&dev->conns_lock);
 	/* The device may be gone now. */
-	wake_up_all(&weft_conns_gone);
+	weft_netns_leave(net);
 }
 
 void weft_conn_join_parent(struct weft_conn *conn, struct weft_conn *listener)
@@ -91,6 +93,7 @@ static bool link_conn(struct weft_conn *conn)
 	if (ok) {
 		list_add_tail(&conn->node, &dev->conns);
 		atomic_inc(&dev->num_cep);
+		weft_netns_enter(dev->net);
 	}
 	spin_unlock_bh(&dev->conns_lock);
 	return ok;
@@ -159,14 +162,25 @@ void weft_conn_kill_all(struct weft_device *dev)
 		}
 	}
 	spin_unlock_bh(&dev->conns_lock);
+}
+
+void weft_conn_await_all(struct weft_device *dev)
+{
 	wait_event(weft_conns_gone, none_left(dev));
 	weft_startup_stop(dev);
 }
 
 int weft_conn_init(void)
 {
+	int rv = weft_netns_init();
+
+	if (rv)
+		return rv;
 	weft_softirq_init();
-	return weft_conn_cache_init();
+	rv = weft_conn_cache_init();
+	if (rv)
+		weft_netns_exit();
+	return rv;
 }
 
 /*
@@ -175,6 +189,7 @@ int weft_conn_init(void)
  */
 void weft_conn_exit(void)
 {
+	weft_netns_exit();
 	synchronize_rcu();
 	weft_softirq_exit();
 	weft_conn_tx_exit();

@@ -11,14 +11,13 @@
 
 /* A process sends this long, then leaves the rest to the bottom half, in ksoftirqd. */
 #define PROCESS_NS	NSEC_PER_MSEC
-/* Octets read in one run: after a wait for a receive or for memory, TCP may be full of them. */
-#define SLICE		(256 * 1024)
 /* Runs of one bottom half before the next one runs. */
 #define ROUNDS_BH	4
 
 /* ---- the send run ---- */
 
-void weft_conn_ran(struct weft_conn *conn)
+/* Reads @most octets, of those that arrived while TCP had the batch. */
+static void ran_up_to(struct weft_conn *conn, u32 most)
 {
 	struct weft_qpc *qp = conn->link.qp;
 
@@ -33,14 +32,24 @@ void weft_conn_ran(struct weft_conn *conn)
 	if (!conn->unread)
 		return;
 	conn->unread = false;
-	weft_conn_receive(conn, SLICE);
+	weft_conn_receive(conn, most);
+}
+
+void weft_conn_ran(struct weft_conn *conn)
+{
+	ran_up_to(conn, WEFT_SLICE);
+}
+
+static void run_up_to(struct weft_conn *conn, u32 most)
+{
+	weft_conn_linger_judge(conn);
+	weft_send_run(&conn->link, most);
+	ran_up_to(conn, most);
 }
 
 void weft_conn_tx(struct weft_conn *conn)
 {
-	weft_conn_linger_judge(conn);
-	weft_send_run(&conn->link);
-	weft_conn_ran(conn);
+	run_up_to(conn, WEFT_SLICE);
 }
 
 /* ---- the bottom half, and owners ---- */
@@ -94,18 +103,23 @@ static u32 requests_of(const struct weft_qpc *qp)
 	return qp ? qp->sq.taken + qp->sq.q.idx : 0;
 }
 
-/* One run in softirq, if there is work and time for it. */
+/* Is there work for a run in softirq, and time? */
+static bool may_run_once(const struct weft_conn *conn)
+{
+	return !sock_owned_by_user(conn->sk) && test_bit(WEFT_CF_PENDING, &conn->flags) &&
+	       weft_softirq_has_time();
+}
+
+/* One run in softirq. */
 static void run_once(struct weft_conn *conn)
 {
 	const struct weft_qpc *qp = conn->link.qp;
 	u32 octets = octets_of(conn), requests = requests_of(qp);
 	u64 began;
 
-	if (!test_bit(WEFT_CF_PENDING, &conn->flags) || !weft_softirq_has_time())
-		return;
 	clear_bit(WEFT_CF_PENDING, &conn->flags);
 	began = weft_softirq_begin();
-	weft_conn_tx(conn);
+	run_up_to(conn, WEFT_SLICE_SHORT);
 	weft_softirq_end(began, octets_of(conn) - octets + octets_for_flush(qp),
 			 requests_of(qp) - requests);
 }
@@ -122,18 +136,22 @@ static void pass_on(struct weft_conn *conn)
 		weft_conn_schedule_bh(conn);
 }
 
-/* Runs the send side in softirq, and sends a window update. */
+/*
+ * Runs the send side in softirq, and sends a window update. Between two rounds another CPU that
+ * waits for the lock gets it.
+ */
 static void run_bh(struct weft_bh *bh)
 {
 	struct weft_conn *conn = container_of(bh, struct weft_conn, bh);
-	bool owned;
 	u32 i;
 
 	bh_lock_sock(conn->sk);
-	owned = sock_owned_by_user(conn->sk);
-	for (i = 0; i < ROUNDS_BH && !owned; i++)
+	for (i = 0; i < ROUNDS_BH && may_run_once(conn); i++) {
 		run_once(conn);
-	if (!owned)
+		bh_unlock_sock(conn->sk);
+		bh_lock_sock(conn->sk);
+	}
+	if (!sock_owned_by_user(conn->sk))
 		open_window(conn);
 	weft_bh_over(bh);
 	if (has_work(conn))
@@ -142,13 +160,17 @@ static void run_bh(struct weft_bh *bh)
 	weft_conn_leave(conn);
 }
 
+/* A consumer that posts in softirq, by a completion handler say, uses softirq's time. */
 static void run_now(struct weft_conn *conn)
 {
-	bool owned = sock_owned_by_user(conn->sk);
-
-	if (!owned && test_and_clear_bit(WEFT_CF_PENDING, &conn->flags))
-		weft_conn_tx(conn);
-	if (!owned)
+	if (in_serving_softirq()) {
+		if (may_run_once(conn))
+			run_once(conn);
+	} else if (!sock_owned_by_user(conn->sk) &&
+		   test_and_clear_bit(WEFT_CF_PENDING, &conn->flags)) {
+		run_up_to(conn, WEFT_SLICE_SHORT);
+	}
+	if (!sock_owned_by_user(conn->sk))
 		open_window(conn);
 	if (has_work(conn))
 		pass_on(conn);
@@ -173,11 +195,12 @@ void weft_conn_run_here(struct weft_conn *conn)
 
 /*
  * What arrived must be answered: a Read Response, a Terminate. TCP has queued its data and is done
- * with it, so the answer is sent from here and carries the acknowledgement.
+ * with it, so the answer is sent from here and carries the acknowledgement. If TCP lacks memory for
+ * it, write_space() is called from here.
  */
 static void answer_peer(struct weft_conn *conn)
 {
-	if (!sock_owned_by_user(conn->sk))
+	if (may_run_once(conn))
 		run_once(conn);
 	if (has_work(conn))
 		pass_on(conn);
@@ -240,8 +263,7 @@ void weft_conn_unlock(struct weft_conn *conn)
 /* ---- TCP's callbacks ---- */
 
 /*
- * sk_callback_lock is held throughout: restoring the callbacks waits for them. A child that is not
- * accepted yet has its listener's callbacks and no conn; a sockmap may own it.
+ * A child that is not accepted yet has its listener's callbacks and no conn; a sockmap may own it.
  */
 static struct weft_conn *conn_of(struct sock *sk)
 {
@@ -250,53 +272,66 @@ static struct weft_conn *conn_of(struct sock *sk)
 	return __locked_read_sk_user_data_with_flags(sk, SK_USER_DATA_NOCOPY);
 }
 
-static void data_ready(struct sock *sk)
+/*
+ * The connection, with the caller as a user, or NULL. Restoring the callbacks waits for the lock,
+ * then for users. The lock is dropped at once: a callback may lead to another, or to a netfilter
+ * rule that takes the lock for the acknowledgement that TCP sends, and on PREEMPT_RT a second
+ * reader waits for a waiting writer.
+ */
+static struct weft_conn *enter_by_callback(struct sock *sk)
 {
 	struct weft_conn *conn;
 
+	lockdep_assert_not_held(&sk->sk_callback_lock);
 	read_lock_bh(&sk->sk_callback_lock);
 	conn = conn_of(sk);
+	if (conn)
+		refcount_inc(&conn->users);
+	read_unlock_bh(&sk->sk_callback_lock);
+	return conn;
+}
+
+static void data_ready(struct sock *sk)
+{
+	struct weft_conn *conn = enter_by_callback(sk);
+
 	if (!conn)
-		goto out;
+		return;
 	if (conn->link.mode == WEFT_MODE_STARTUP) {
 		weft_startup_enqueue(conn);
-		goto out;
-	}
-	/* The queue logic must not be re-entered: weft_conn_ran() reads the octets. */
-	if (conn->sending) {
+	} else if (conn->sending) {
+		/* The queue logic must not be re-entered: ran_up_to() reads the octets. */
 		conn->unread = true;
-		goto out;
+	} else {
+		weft_conn_receive(conn, WEFT_SLICE_SHORT);
+		answer_peer(conn);
 	}
-	weft_conn_receive(conn, SLICE);
-	answer_peer(conn);
-out:
-	read_unlock_bh(&sk->sk_callback_lock);
+	weft_conn_leave(conn);
 }
 
 static void state_change(struct sock *sk)
 {
-	struct weft_conn *conn;
+	struct weft_conn *conn = enter_by_callback(sk);
 
-	read_lock_bh(&sk->sk_callback_lock);
-	conn = conn_of(sk);
-	if (conn)
-		weft_startup_enqueue(conn);
-	read_unlock_bh(&sk->sk_callback_lock);
+	if (!conn)
+		return;
+	weft_startup_enqueue(conn);
+	weft_conn_leave(conn);
 }
 
 /* A third of the send buffer is free: worth a run. */
 static void write_space(struct sock *sk)
 {
-	struct weft_conn *conn;
+	struct weft_conn *conn = enter_by_callback(sk);
 
-	read_lock_bh(&sk->sk_callback_lock);
-	conn = conn_of(sk);
-	if (conn && conn->full && sk_stream_is_writeable(sk)) {
+	if (!conn)
+		return;
+	if (conn->full && sk_stream_is_writeable(sk)) {
 		clear_bit(SOCK_NOSPACE, &sk->sk_socket->flags);
 		set_bit(WEFT_CF_PENDING, &conn->flags);
 		pass_on(conn);
 	}
-	read_unlock_bh(&sk->sk_callback_lock);
+	weft_conn_leave(conn);
 }
 
 const struct weft_sk_callbacks weft_conn_callbacks = {

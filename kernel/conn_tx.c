@@ -8,13 +8,14 @@
  */
 #include <linux/mm.h>
 #include <linux/percpu.h>
+#include <linux/sizes.h>
 
 #include "tcp.h"
 #include "trace.h"
 
-/* A batch is assembled in this many pages if they are available. */
-#define BATCH_ORDER 5
-#define BATCH_SIZE (PAGE_SIZE << BATCH_ORDER)
+/* A batch is assembled in so many octets if they are available; else in a page. */
+#define BATCH_SIZE (PAGE_SIZE > SZ_128K ? PAGE_SIZE : SZ_128K)
+#define BATCH_ORDER get_order(BATCH_SIZE)
 static_assert(BATCH_SIZE >= WEFT_BATCH_REFER_FROM && PAGE_SIZE >= WEFT_BATCH_MEM_MIN);
 
 /* ---- the memory of batches ---- */

@@ -63,19 +63,33 @@ static void cq_lock_init(struct weft_cq *cq)
 
 /* ---- completing ---- */
 
+/* Calls of a handler in a hard interrupt, or wherever its completion occurred. */
+#define CALLS	8
+
 /*
  * comp_handler runs without our lock, and never twice at once for a CQ: if a call is running, it
- * is made to repeat. (It may poll, arm and post, and so re-enter this function.)
+ * is made to repeat. (It may poll, arm and post, and so re-enter this function.) While another CPU
+ * goes on completing, this could take for ever: softirq on this CPU continues.
  */
 static void cq_call(void *arg)
 {
 	struct weft_cq *cq = arg;
-	int due;
+	int due, i;
 
-	do {
+	for (i = 0; i < CALLS; i++) {
 		due = atomic_read(&cq->wakes);
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
-	} while (atomic_sub_return(due, &cq->wakes));
+		if (!atomic_sub_return(due, &cq->wakes))
+			return;
+	}
+	weft_bh_work_queue(&cq->more_calls);
+}
+
+static void cq_call_on(struct weft_bh_work *work)
+{
+	struct weft_cq *cq = weft_bh_work_owner(cq, work, more_calls);
+
+	cq_call(cq);
 }
 
 /*
@@ -283,6 +297,7 @@ void weft_cq_init(struct weft_cq *cq, u32 entries)
 	cq_lock_init(cq);
 	mutex_init(&cq->resize);
 	INIT_CSD(&cq->csd, cq_call, cq);
+	weft_bh_work_init(&cq->more_calls, cq_call_on);
 	weft_cqc_init(&cq->core, cq->ring->mem, entries);
 	cq->ibcq.cqe = entries;
 }

@@ -3,6 +3,7 @@
 #include <linux/delay.h>
 
 #include "core/shape.h"
+#include "inject.h"
 #include "verbs.h"
 
 /*
@@ -82,7 +83,7 @@ int weft_resize_cq_int(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 }
 
 /* Allocates the ring and, for a user, writes the response that describes it. */
-static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
+static weft_injectable int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
 {
 	int rv;
 
@@ -97,6 +98,7 @@ static int cq_set_up(struct weft_cq *cq, u32 entries, struct ib_udata *udata)
 		weft_ring_mem_free(cq->ring);
 	return rv;
 }
+ALLOW_ERROR_INJECTION(cq_set_up, ERRNO);
 
 int weft_create_cq_udata(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 			 struct ib_udata *udata)
@@ -142,6 +144,7 @@ int weft_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	/* We may have preempted it there. */
 	while (atomic_read(&cq->wakes))
 		usleep_range(20, 100);
+	weft_bh_work_retire(&cq->more_calls);
 	cancel_work_sync(&cq->overflow);
 	weft_ring_mem_free(cq->ring);
 	mutex_destroy(&cq->resize);

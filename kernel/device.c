@@ -251,6 +251,7 @@ static int weft_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	if (id < 0)
 		return -ENOMEM;
 	pd->id = id;
+	spin_lock_init(&pd->windows_lock);
 	/* A user region for the checks: the peer has no rights to it and cannot invalidate it. */
 	pd->dma = (struct weft_region) {
 		.stag = dev->ibdev.local_dma_lkey,
@@ -277,7 +278,7 @@ static int weft_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 /*
  * Called from the notifier, with the rtnl, and when the device is removed by itself: the notifier
- * may have been too late to find it, and the netdev waits for us.
+ * may have been too late to find it, and the netdev waits for us. Waits for no connection.
  */
 void weft_device_netdev_gone(struct weft_device *dev)
 {
@@ -301,6 +302,7 @@ static void weft_dealloc_driver(struct ib_device *ibdev)
 	struct weft_device *dev = to_weft_dev(ibdev);
 
 	weft_device_netdev_gone(dev);
+	weft_conn_await_all(dev);
 	WARN_ON_ONCE(atomic_read(&dev->num_qp) || atomic_read(&dev->num_mr) ||
 		     atomic_read(&dev->num_cq) || atomic_read(&dev->num_srq) ||
 		     atomic_read(&dev->num_pd) || atomic_read(&dev->num_ctx) ||
@@ -402,6 +404,7 @@ static void init_options(struct weft_device *dev)
 	dev->markers = false;
 	dev->extensions = true;
 	dev->large_fpdus = false;
+	dev->bind_netdev = false;
 	dev->mpa_rev = 2;
 	dev->rtr = WEFT_RTR_ALL;
 	dev->startup_timeout_ms = 10000;
@@ -465,6 +468,7 @@ struct weft_device *weft_device_create(struct net_device *nd)
 	dev->port_active = netdev_active(nd);
 	netdev_hold(nd, &dev->netdev_tracker, GFP_KERNEL);
 	RCU_INIT_POINTER(dev->netdev, nd);
+	dev->net = dev_net(nd);
 	init_options(dev);
 	init_ibdev(&dev->ibdev, dev, nd);
 	rv = ib_device_set_netdev(&dev->ibdev, nd, WEFT_PORT);

@@ -3,9 +3,11 @@
  * Implements core/host.h. All functions are called under the connection's socket lock or, without
  * a connection, under the QP's state_lock.
  */
+#include <linux/cacheflush.h>
 #include <linux/slab.h>
 
 #include "core/atomic.h"
+#include "core/place.h"
 #include "tcp.h"
 #include "trace.h"
 #include "verbs.h"
@@ -92,59 +94,84 @@ void weft_host_window_drop(struct weft_region *r)
 	atomic_dec(&mr_of(r)->windows);
 }
 
+static struct weft_pd *pd_of(struct weft_qpc *core)
+{
+	return to_weft_pd(qp_of(core)->ibqp.pd);
+}
+
+void weft_host_lock_windows(struct weft_qpc *core) __acquires(&pd_of(core)->windows_lock)
+{
+	spin_lock_bh(&pd_of(core)->windows_lock);
+}
+
+void weft_host_unlock_windows(struct weft_qpc *core) __releases(&pd_of(core)->windows_lock)
+{
+	spin_unlock_bh(&pd_of(core)->windows_lock);
+}
+
 bool weft_host_is_there(struct weft_region *r, u64 addr, u32 len)
 {
 	return true;
 }
 
+static struct page *page_of(const void *p)
+{
+	return is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p);
+}
+
+/*
+ * Programs may map the pages at other addresses, where caches need to know (cachetlb.rst). A piece
+ * may have many pages.
+ */
+static void flush_pages(const void *p, u32 len)
+{
+	const void *end = p + len;
+
+	if (!ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE)
+		return;
+	for (p = PTR_ALIGN_DOWN(p, PAGE_SIZE); p < end; p += PAGE_SIZE)
+		flush_dcache_page(page_of(p));
+}
+
+/* As in weft_mr_piece(), the region of a PD has no weft_mr, and STag 0. */
+static bool is_dmabuf(const struct weft_region *r)
+{
+	return r->stag && r->kind == WEFT_REGION_USER &&
+	       container_of(r, const struct weft_mr, region)->dmabuf.buf;
+}
+
+/* A dmabuf may have no struct page. Its exporter flushes: weft reports the CPU's access. */
+static void flush_region(const struct weft_region *r, const void *p, u32 len)
+{
+	if (ARCH_IMPLEMENTS_FLUSH_DCACHE_PAGE && !is_dmabuf(r))
+		flush_pages(p, len);
+}
+
 void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 {
-	return weft_mr_piece(r, addr, len, got);
+	void *p = weft_mr_piece(r, addr, len, got);
+
+	/* The caller reads what a program may have written by another address. */
+	flush_region(r, p, *got);
+	return p;
 }
 
 bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 {
 	*was = weft_atomic_run(req, word);
-	flush_dcache_page(is_vmalloc_addr(word) ? vmalloc_to_page(word) : virt_to_page(word));
+	flush_pages(word, sizeof(*word));
 	return true;
-}
-
-/*
- * Programs poll the last octets of a peer's Write. memcpy() may store them first; so the last
- * aligned 8 octets and those after them are stored after all others.
- */
-static void copy_tail_last(void *to, struct weft_cur *from, u32 n)
-{
-	u32 tail = min_t(u32, n, (uintptr_t)(to + n) % sizeof(u64) + sizeof(u64)), i = 0;
-	u8 octets[2 * sizeof(u64) - 1], *end = to + n - tail;
-	u64 word;
-
-	weft_cur_copy(from, to, n - tail);
-	weft_cur_copy(from, octets, tail);
-	smp_wmb();
-	if (tail >= sizeof(u64) && (uintptr_t)end % sizeof(u64) == 0) {
-		memcpy(&word, octets, sizeof(word));
-		WRITE_ONCE(*(u64 *)end, word);
-		i = sizeof(u64);
-	}
-	for (; i < tail; i++)
-		WRITE_ONCE(end[i], octets[i]);
 }
 
 bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
 {
-	/* After everything placed earlier. */
-	smp_wmb();
+	weft_place_begin();
 	while (len) {
 		u32 n;
 		void *p = weft_mr_piece(r, addr, len, &n);
 
-		/* The last aligned 8 octets may end this piece, and a few more begin the next. */
-		if (n < len && len - n >= sizeof(u64))
-			weft_cur_copy(from, p, n);
-		else
-			copy_tail_last(p, from, n);
-		flush_dcache_page(is_vmalloc_addr(p) ? vmalloc_to_page(p) : virt_to_page(p));
+		weft_place_piece(p, from, n, len - n);
+		flush_region(r, p, n);
 		addr += n;
 		len -= n;
 	}
@@ -289,38 +316,6 @@ static void count_term(struct weft_qp *qp, u32 first, const struct weft_term *t)
 	atomic64_inc(&qp->dev->terms[first - WEFT_CNT_TERM_IN + nth]);
 }
 
-/* What the core found wrong, if it was that. */
-static void raise_error_event(struct weft_qp *qp)
-{
-	static const enum ib_event_type events[] = {
-		[WEFT_FAULT_ACCESS]	= IB_EVENT_QP_ACCESS_ERR,
-		[WEFT_FAULT_REQUEST]	= IB_EVENT_QP_REQ_ERR,
-		[WEFT_FAULT_FATAL]	= IB_EVENT_QP_FATAL,
-	};
-	enum weft_qp_fault fault = weft_qpc_fault(&qp->core);
-	struct ib_event ev = {
-		.device = qp->ibqp.device,
-		.element.qp = &qp->ibqp,
-		.event = events[fault],
-	};
-
-	if (fault != WEFT_FAULT_NONE && qp->ibqp.event_handler)
-		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
-}
-
-/* For an SRQ from which the QP takes no more entries. */
-static void raise_last_wqe_event(struct weft_qp *qp)
-{
-	struct ib_event ev = {
-		.device = qp->ibqp.device,
-		.element.qp = &qp->ibqp,
-		.event = IB_EVENT_QP_LAST_WQE_REACHED,
-	};
-
-	if (qp->srq && qp->ibqp.event_handler)
-		qp->ibqp.event_handler(&ev, qp->ibqp.qp_context);
-}
-
 void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 {
 	struct weft_qp *qp = qp_of(core);
@@ -337,8 +332,7 @@ void weft_host_event(struct weft_qpc *core, enum weft_event ev)
 		break;
 	case WEFT_EV_FLUSHED:
 		/* All transitions to error end here, and only here. */
-		raise_error_event(qp);
-		raise_last_wqe_event(qp);
+		weft_qp_raise_flushed(qp);
 		if (conn_of_qp(qp))
 			weft_conn_wake_worker(conn_of_qp(qp), WEFT_CEV_WAKE);
 		break;

@@ -64,6 +64,7 @@ static int newlink_locked(const char *name, struct net_device *nd)
 		ib_dealloc_device(&dev->ibdev);
 		return rv;
 	}
+	WRITE_ONCE(dev->registered, true);
 	return netdev_still_there(nd, net);
 }
 
@@ -126,7 +127,8 @@ static int __init make_queues(void)
 	weft_wq = alloc_workqueue("weft", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	/* All workers of one queue may be waiting for programs, so turns have their own. */
 	weft_startup_wq = alloc_workqueue("weft_startup", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	weft_scan_wq = alloc_workqueue("weft_scan", WQ_UNBOUND, 1);
+	/* Reclaim may destroy a CQ, which waits for its scan. */
+	weft_scan_wq = alloc_workqueue("weft_scan", WQ_UNBOUND | WQ_MEM_RECLAIM, 1);
 	if (weft_wq && weft_startup_wq && weft_scan_wq)
 		return 0;
 	destroy_queues();

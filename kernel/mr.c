@@ -8,6 +8,7 @@
 #include <linux/random.h>
 #include <linux/scatterlist.h>
 
+#include "inject.h"
 #include "verbs.h"
 
 /* Large enough that a random STag is seldom taken: WEFT_STAG_TRIES. */
@@ -152,7 +153,7 @@ static int mr_gather(struct weft_pages *pages, struct ib_umem *umem, u64 start)
 	return pages->nblocks == pages->max_blocks ? 0 : -EINVAL;
 }
 
-static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
+static weft_injectable int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
 {
 	struct ib_umem *umem = ib_umem_get_va(mr->ibmr.device, start, len, access);
 
@@ -161,6 +162,7 @@ static int mr_pin(struct weft_mr *mr, u64 start, u64 len, int access)
 	mr->umem = umem;
 	return mr_gather(&mr->pages, umem, start);
 }
+ALLOW_ERROR_INJECTION(mr_pin, ERRNO);
 
 static struct ib_mr *reg_null_mr(struct ib_pd *ibpd)
 {
@@ -256,25 +258,60 @@ static int mr_cut(struct weft_pages *pages, void *at, u64 len)
 	return 0;
 }
 
+/* The exporter's lock. No use of the region begins any more; its STag stays until it ends. */
+static void mr_revoked(struct weft_dmabuf *d)
+{
+	struct weft_mr *mr = container_of(d, struct weft_mr, dmabuf);
+
+	weft_region_withdraw(&mr->region);
+	queue_delayed_work(weft_wq, &d->work, 0);
+}
+
+/* The runs that use it end soon. The table holds it, too; no window is bound to it. */
+static void mr_release_revoked(struct work_struct *work)
+{
+	struct weft_dmabuf *d = container_of(work, struct weft_dmabuf, work.work);
+	const struct weft_mr *mr = container_of(d, struct weft_mr, dmabuf);
+
+	/* Pairs with that of weft_mr_find(): a later holder sees that it is withdrawn. */
+	smp_mb();
+	if (refcount_read(&mr->holders) > 1)
+		queue_delayed_work(weft_wq, &d->work, 1);
+	else
+		weft_dmabuf_release(d);
+}
+
+static int mr_get_dmabuf(struct weft_mr *mr, u64 offset, u64 len, int fd, int access)
+{
+	struct ib_device *ibdev = mr->ibmr.device;
+	void *at;
+	int rv;
+
+	rv = weft_dmabuf_get(&mr->dmabuf, &ibdev->dev, fd, offset, len,
+			     ib_access_writable(access), &at);
+	return rv ?: mr_cut(&mr->pages, at, len);
+}
+
 static struct ib_mr *reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 len, u64 iova, int fd,
 				int access)
 {
-	int rv = weft_region_check_request(offset, len, iova, access);
+	int rv = weft_region_check_dmabuf(offset, len, iova, access);
 	struct weft_mr *mr;
-	void *at;
 
 	if (rv)
 		return ERR_PTR(rv);
 	mr = mr_new(ibpd, WEFT_REGION_USER, access);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	rv = weft_dmabuf_get(&mr->dmabuf, fd, offset, len, ib_access_writable(access), &at);
-	rv = rv ?: mr_cut(&mr->pages, at, len);
+	rv = mr_get_dmabuf(mr, offset, len, fd, access);
+	if (!rv) {
+		mr_describe(mr, len, iova, access);
+		rv = weft_dmabuf_watch(&mr->dmabuf, mr_revoked, mr_release_revoked);
+	}
 	if (rv) {
 		mr_free(mr);
 		return ERR_PTR(rv);
 	}
-	mr_describe(mr, len, iova, access);
 	return mr_finish(mr);
 }
 
@@ -409,41 +446,12 @@ int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 int weft_dealloc_mw(struct ib_mw *ibmw)
 {
 	struct weft_mr *mr = container_of(ibmw, struct weft_mw, ibmw)->mr;
+	struct weft_pd *pd = to_weft_pd(ibmw->pd);
 
 	mr_withdraw(mr);
-	weft_region_unbind(NULL, &mr->region);
+	spin_lock_bh(&pd->windows_lock);
+	weft_region_unbind(&mr->region);
+	spin_unlock_bh(&pd->windows_lock);
 	mr_free(mr);
 	return 0;
-}
-
-/* Looks without taking a reference: deregistration of another's region does not wait for it. */
-static bool may_be_window_of(struct weft_device *dev, unsigned long index, u32 qp)
-{
-	struct weft_mr *mr;
-	bool may;
-
-	rcu_read_lock();
-	mr = xa_load(&dev->mrs, index);
-	may = mr && weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp;
-	rcu_read_unlock();
-	return may;
-}
-
-void weft_mr_unbind_windows(struct weft_qp *qp)
-{
-	struct weft_device *dev = qp->dev;
-	unsigned long index;
-	struct weft_mr *mr;
-
-	xa_for_each(&dev->mrs, index, mr) {
-		cond_resched();
-		if (!may_be_window_of(dev, index, qp->core.id))
-			continue;
-		mr = weft_mr_find(dev, (u32)index << WEFT_STAG_KEY_BITS);
-		if (!mr)
-			continue;
-		if (weft_region_is_window(&mr->region) && READ_ONCE(mr->region.qp) == qp->core.id)
-			weft_region_unbind(&qp->core, &mr->region);
-		weft_mr_drop(mr);
-	}
 }

@@ -142,6 +142,19 @@ static ssize_t rtr_store(struct device *d, struct device_attribute *a, const cha
 	return n;
 }
 
+/* ---- sockets ---- */
+
+static ssize_t bind_netdev_show(struct device *d, struct device_attribute *a, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", READ_ONCE(dev_of(d)->bind_netdev));
+}
+
+static ssize_t bind_netdev_store(struct device *d, struct device_attribute *a, const char *buf,
+				 size_t n)
+{
+	return store_bool(buf, n, &dev_of(d)->bind_netdev);
+}
+
 /* ---- time-outs ---- */
 
 static ssize_t startup_timeout_ms_show(struct device *d, struct device_attribute *a, char *buf)
@@ -205,6 +218,7 @@ static DEVICE_ATTR_RW(large_fpdus);
 static DEVICE_ATTR_RW(mpa_revision);
 static DEVICE_ATTR_RW(extensions);
 static DEVICE_ATTR_RW(rtr);
+static DEVICE_ATTR_RW(bind_netdev);
 static DEVICE_ATTR_RW(startup_timeout_ms);
 static DEVICE_ATTR_RW(accept_timeout_ms);
 static DEVICE_ATTR_RW(close_timeout_ms);
@@ -218,6 +232,7 @@ static struct attribute *weft_option_attrs[] = {
 	&dev_attr_mpa_revision.attr,
 	&dev_attr_extensions.attr,
 	&dev_attr_rtr.attr,
+	&dev_attr_bind_netdev.attr,
 	&dev_attr_startup_timeout_ms.attr,
 	&dev_attr_accept_timeout_ms.attr,
 	&dev_attr_close_timeout_ms.attr,

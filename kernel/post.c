@@ -4,6 +4,7 @@
  * rings that user space writes. In error, too: the queue logic flushes them in
  * order, which is what draining a queue relies on.
  */
+#include "inject.h"
 #include "trace.h"
 #include "verbs.h"
 
@@ -225,7 +226,7 @@ static bool fits(const struct weft_qp *qp, const struct ib_send_wr *wr, int opco
 }
 
 /* Writes one request behind those posted: 0, or why not. */
-static int post_one_send(struct weft_qp *qp, const struct ib_send_wr *wr)
+static weft_injectable int post_one_send(struct weft_qp *qp, const struct ib_send_wr *wr)
 {
 	const struct weft_ringq *q = &qp->core.sq.q;
 	bool carries = wr->opcode != IB_WR_LOCAL_INV && wr->opcode != IB_WR_REG_MR;
@@ -248,6 +249,7 @@ static int post_one_send(struct weft_qp *qp, const struct ib_send_wr *wr)
 	qp->sq_posted += nslots;
 	return 0;
 }
+ALLOW_ERROR_INJECTION(post_one_send, ERRNO);
 
 int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		   const struct ib_send_wr **bad)
@@ -280,7 +282,8 @@ int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 
 /* ---- receive ---- */
 
-static int post_one_recv(const struct weft_rqq *rq, u32 *posted, const struct ib_recv_wr *wr)
+static weft_injectable int post_one_recv(const struct weft_rqq *rq, u32 *posted,
+					 const struct ib_recv_wr *wr)
 {
 	struct weft_rq_wqe w = { .wr_id = wr->wr_id, .num_sge = wr->num_sge };
 
@@ -293,6 +296,7 @@ static int post_one_recv(const struct weft_rqq *rq, u32 *posted, const struct ib
 	*posted += rq->stride;
 	return 0;
 }
+ALLOW_ERROR_INJECTION(post_one_recv, ERRNO);
 
 /* Posts a chain: 0, or the error with *@bad; *@kick: the queue logic must be kicked. */
 static int post_recvs(const struct weft_rqq *rq, u32 *posted, const struct ib_recv_wr *wr,

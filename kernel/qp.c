@@ -3,6 +3,7 @@
 #include <linux/random.h>
 #include <linux/vmalloc.h>
 
+#include "inject.h"
 #include "verbs.h"
 
 #define QPN_MAX 0xffffff
@@ -11,11 +12,12 @@ static_assert(WEFT_MAX_QP * 8 <= QPN_MAX);
 
 /*
  * iw_cm calls iw_add_ref() for each QP that it gets here, but not at once: so the
- * reference is taken here, and there is nothing to add. Interrupts are off.
+ * reference is taken here, and there is nothing to add. Runs in the context of the
+ * call that connects or accepts, with interrupts off.
  */
 struct ib_qp *weft_iw_get_qp(struct ib_device *ibdev, int qpn)
 {
-	struct weft_qp *qp = weft_qp_find(to_weft_dev(ibdev), qpn);
+	struct weft_qp *qp = weft_qp_find_callers(to_weft_dev(ibdev), qpn);
 
 	return qp ? &qp->ibqp : NULL;
 }
@@ -66,7 +68,8 @@ static void qp_free_queues(struct weft_qp *qp)
 	kvfree(qp->core.sq.info);
 }
 
-static int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s, struct ib_udata *udata)
+static weft_injectable int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s,
+					   struct ib_udata *udata)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
 	struct weft_sqq *sq = &qp->core.sq;
@@ -81,6 +84,7 @@ static int qp_alloc_queues(struct weft_qp *qp, const struct qp_shape *s, struct 
 	qp_free_queues(qp);
 	return -ENOMEM;
 }
+ALLOW_ERROR_INJECTION(qp_alloc_queues, ERRNO);
 
 static void qp_init_core(struct weft_qp *qp, const struct qp_shape *s, bool sig_all)
 {
@@ -135,6 +139,7 @@ static void qp_init(struct weft_qp *qp, struct weft_device *dev,
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->freed);
 	weft_conn_qp_init(qp);
+	weft_qp_events_init(qp);
 	weft_qp_own(qp);
 }
 
@@ -148,6 +153,7 @@ static int qp_set_up(struct weft_qp *qp, const struct qp_shape *s, bool sig_all,
 		return rv;
 	qp_init_core(qp, s, sig_all);
 	qp->core.srq_tells = !udata || weft_udata_has(udata, WEFT_FEATURE_SRQ_KICK);
+	qp->uc = rdma_udata_to_drv_context(udata, struct weft_ucontext, ibuc);
 	qp->may_linger = weft_udata_has(udata, WEFT_FEATURE_LINGER);
 	rv = udata ? qp_respond(qp, s, udata) : 0;
 	if (rv)
@@ -224,8 +230,8 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	weft_qp_drop(qp);
 	wait_for_completion(&qp->freed);
 	weft_conn_qp_exit(qp);
-	if (qp->core.windows)
-		weft_mr_unbind_windows(qp);
+	weft_qp_events_exit(qp);
+	weft_region_unbind_all(&qp->core);
 	weft_cq_purge(qp->scq, qp);
 	if (qp->rcq != qp->scq)
 		weft_cq_purge(qp->rcq, qp);
@@ -296,6 +302,9 @@ int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
 		return -EOPNOTSUPP;
+	/* Not iw_cm's. */
+	if (udata)
+		weft_users_record(qp->uc);
 	noio = weft_lock_noio(&qp->state_lock);
 	if (mask & IB_QP_STATE)
 		rv = qp_move(qp, attr->qp_state);

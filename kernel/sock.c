@@ -2,8 +2,7 @@
 /*
  * The TCP socket under a connection: how it is made, set up and closed.
  *
- * Sockets live in the device's network namespace and hold no reference on it:
- * weft_conn_kill_all() has every one closed before the netdev goes.
+ * Sockets live in the device's network namespace and hold no reference on it: netns.c.
  */
 #include <linux/in6.h>
 #include <linux/security.h>
@@ -161,6 +160,18 @@ static int create(struct weft_conn *conn, struct net *net, int family, struct so
 	return err;
 }
 
+/*
+ * Routes and the addresses of other netdevs decide which way octets take, as for all of TCP: a
+ * connection to this machine's own addresses runs over lo. Unless the administrator wants them to
+ * use the device's netdev alone.
+ */
+static int bind_to_netdev(struct weft_conn *conn, struct sock *sk)
+{
+	if (!READ_ONCE(conn->dev->bind_netdev))
+		return 0;
+	return sock_bindtoindex(sk, READ_ONCE(conn->dev->ifindex), true);
+}
+
 static int create_and_set_up(struct weft_conn *conn, int family, const struct iw_cm_id *id,
 			     struct socket **new)
 {
@@ -170,12 +181,16 @@ static int create_and_set_up(struct weft_conn *conn, int family, const struct iw
 
 	if (!nd)
 		return -ENODEV;
-	err = create(conn, dev_net(nd), family, &sock);
+	err = create(conn, conn->dev->net, family, &sock);
 	if (!err) {
 		set_lock_class(sock->sk);
 		set_context(sock->sk);
 		set_options(sock, family, id, READ_ONCE(nd->mtu));
-		*new = sock;
+		err = bind_to_netdev(conn, sock->sk);
+		if (err)
+			sock_release(sock);
+		else
+			*new = sock;
 	}
 	dev_put(nd);
 	return err;

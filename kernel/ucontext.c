@@ -52,6 +52,7 @@ int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 		if (rv)
 			return rv;
 	}
+	weft_users_init(uc);
 	atomic_inc(&dev->num_ctx);
 	return 0;
 }
@@ -59,15 +60,17 @@ int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 /* A program that was passed another's command file queries which features are in force. */
 int weft_query_ucontext(struct ib_ucontext *ibuc, struct uverbs_attr_bundle *attrs)
 {
-	struct weft_alloc_ucontext_resp resp =
-		describe(container_of(ibuc, struct weft_ucontext, ibuc));
+	struct weft_ucontext *uc = container_of(ibuc, struct weft_ucontext, ibuc);
+	struct weft_alloc_ucontext_resp resp = describe(uc);
 
+	weft_users_record(uc);
 	return uverbs_copy_to_struct_or_zero(attrs, WEFT_ATTR_QUERY_CONTEXT_RESP, &resp,
 					     sizeof(resp));
 }
 
 void weft_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
+	weft_users_exit(container_of(ibuc, struct weft_ucontext, ibuc));
 	atomic_dec(&to_weft_dev(ibuc->device)->num_ctx);
 }
 
@@ -89,6 +92,8 @@ static int UVERBS_HANDLER(WEFT_METHOD_QP_KICK)(struct uverbs_attr_bundle *attrs)
 	if (IS_ERR(ibqp))
 		return PTR_ERR(ibqp);
 	trace_weft_kick(ibqp->qp_num);
+	if (unlikely(current->mm != to_weft_qp(ibqp)->owner))
+		weft_users_record(to_weft_qp(ibqp)->uc);
 	weft_conn_kick(to_weft_qp(ibqp));
 	return 0;
 }

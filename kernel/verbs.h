@@ -122,6 +122,14 @@ void weft_iw_rem_ref(struct ib_qp *ibqp);
 /* Iterates over the QPs of @dev: the first whose number exceeds *@qpn, held; NULL at the end. */
 struct weft_qp *weft_qp_after(struct weft_device *dev, unsigned long *qpn);
 
+/* ---- qp_events.c ---- */
+
+void weft_qp_events_init(struct weft_qp *qp);
+/* The core has moved @qp to ERROR: its handler is called soon, in process context. Any context. */
+void weft_qp_raise_flushed(struct weft_qp *qp);
+/* Waits for the calls. Nothing raises events of @qp any more. */
+void weft_qp_events_exit(struct weft_qp *qp);
+
 /* ---- srq.c ---- */
 
 int weft_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
@@ -167,13 +175,9 @@ struct ib_mr *weft_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_sg
 int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int n, unsigned int *offset);
 int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 
-/* The region that @stag names, held, or NULL. Any context. */
 int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int weft_dealloc_mw(struct ib_mw *ibmw);
-/*
- * @qp is being destroyed: unbinds all windows bound through it. No other thread touches its core.
- */
-void weft_mr_unbind_windows(struct weft_qp *qp);
+/* The region that @stag names, held, or NULL. Any context. */
 struct weft_mr *weft_mr_find(struct weft_device *dev, u32 stag);
 void weft_mr_drop(struct weft_mr *mr);
 

@@ -18,6 +18,7 @@
 #define WEFT_H
 
 #include <linux/completion.h>
+#include <linux/hashtable.h>
 #include <linux/idr.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
@@ -32,6 +33,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/iw_cm.h>
 
+#include "compat/bh.h"
 #include "core/backlog.h"
 #include "core/qp.h"
 #include "dmabuf.h"
@@ -83,17 +85,16 @@ enum weft_limit_kind {
 };
 
 struct weft_conn_limit {
-	struct list_head oldest_first;	/* those that may be evicted */
-	struct weft_cap cap;		/* counts these, and those being evicted */
+	struct weft_cap cap;
+	struct weft_share share;	/* of those that may be evicted */
 };
 
 struct weft_device {
 	struct ib_device ibdev;
-	/*
-	 * Holds the namespace of the sockets, too, until the last socket is closed; then NULL.
-	 * weft_dev_netdev() takes another reference.
-	 */
+	/* Until it is unregistered or moved; then NULL. weft_dev_netdev() takes a reference. */
 	struct net_device __rcu *netdev;
+	struct net *net;		/* of the sockets; as long as there is a connection, or
+					 * netdev is set: netns.c */
 	netdevice_tracker netdev_tracker;
 	int ifindex;
 	u8 mac[ETH_ALEN];		/* GID and node_guid come from it */
@@ -108,9 +109,11 @@ struct weft_device {
 	spinlock_t conns_lock;
 	struct list_head conns;		/* every live weft_conn, listeners too */
 	bool dying;			/* no new ones: set before weft_conn_kill_all() */
+	bool registered;		/* all clients know it */
 	struct weft_counts __percpu *counts;
 	atomic64_t terms[2 * WEFT_TERMS]; /* from WEFT_CNT_TERM_IN on */
 	struct weft_conn_limit conn_limits[WEFT_LIMIT_NR]; /* conns_lock */
+	DECLARE_HASHTABLE(users, 6);	/* weft_holder, by user id; conns_lock */
 	struct list_head startup_queue;	/* initiators; conns_lock */
 	struct work_struct startup_work;	/* serves them */
 
@@ -118,6 +121,7 @@ struct weft_device {
 	bool crc, markers;
 	bool extensions;		/* RFC 7306 */
 	bool large_fpdus;		/* larger than a segment */
+	bool bind_netdev;		/* sockets use this netdev alone */
 	u8 mpa_rev;
 	u8 rtr;				/* WEFT_RTR_ bits */
 	unsigned int startup_timeout_ms, accept_timeout_ms, close_timeout_ms, rnr_timeout_ms;
@@ -133,11 +137,15 @@ static inline void weft_dev_count(const struct weft_device *dev, enum weft_count
 struct weft_ucontext {
 	struct ib_ucontext ibuc;
 	u64 features;			/* WEFT_FEATURE_ in force */
+	struct mutex users_lock;	/* guards changes of: */
+	struct xarray users;		/* struct mm_struct, held, of processes that have used the
+					 * file, but not all that have created objects by it */
 };
 
 struct weft_pd {
 	struct ib_pd ibpd;
 	u32 id;				/* never 0, unique among live PDs */
+	spinlock_t windows_lock;	/* guards its QPs' lists of bound windows */
 	struct weft_region dma;		/* all memory, for kernel consumers: the local DMA lkey,
 					 * STag 0; not in the table, not counted
 					 */
@@ -163,7 +171,8 @@ struct weft_cq {
 	u32 id;
 	atomic_t wakes;			/* pending calls of comp_handler, made one at a time */
 	unsigned int cpu;		/* kernel consumers: the CPU that makes these calls */
-	struct __call_single_data csd;	/* while wakes is not 0 */
+	struct __call_single_data csd;	/* while wakes is not 0, */
+	struct weft_bh_work more_calls;	/* or this, after many calls in a row */
 	struct weft_qp *lingerer;	/* lock; the QP to kick when a poll finds the CQ empty */
 	struct work_struct overflow;	/* moves the CQ's QPs to error */
 };
@@ -194,9 +203,12 @@ struct weft_qp {
 	bool gone;			/* state_lock: it is being destroyed and gets no
 					 * connection */
 	struct mm_struct *owner;	/* the creating process's; NULL: a kernel thread */
+	struct weft_ucontext *uc;	/* of a program's QP: the file through which it was made */
 	struct work_struct flush;	/* flushes requests posted in ERROR without a conn */
 	atomic_t flush_left;		/* how often it may still requeue itself */
 	struct work_struct fail;	/* moves the QP to ERROR */
+	unsigned long events_due;	/* atomic; bits of qp_events.c */
+	struct work_struct events;	/* calls the handler for them */
 	struct ib_qp_attr attr;		/* as last set */
 	struct ib_qp_cap cap;
 	refcount_t refs;		/* iw_cm's and conn's; destroy waits for the last */
@@ -336,10 +348,12 @@ void weft_limits_init(struct weft_device *dev);
 void weft_startup_init(struct weft_device *dev);
 
 /*
- * The device is going away (notifier, dellink). On return every connection and listener of @dev is
- * dead, with its socket released and its timers stopped.
+ * The device is going away (notifier, dellink): asks every connection and listener of @dev to end.
+ * Does not wait.
  */
 void weft_conn_kill_all(struct weft_device *dev);
+/* Waits until they are. No rtnl. */
+void weft_conn_await_all(struct weft_device *dev);
 
 int weft_cm_connect(struct iw_cm_id *id, struct iw_cm_conn_param *p);
 int weft_cm_accept(struct iw_cm_id *id, struct iw_cm_conn_param *p);
@@ -349,12 +363,17 @@ int weft_cm_destroy_listen(struct iw_cm_id *id);
 int weft_conn_init(void);		/* module init */
 void weft_conn_exit(void);		/* module exit, once weft_wq is destroyed */
 
-/* ---- called in the verbs side by by conn and cm ---- */
+/* ---- called in the verbs side by conn and cm ---- */
 
 /* Looks a QP up by number and holds it: NULL if there is none. */
 struct weft_qp *weft_qp_find(struct weft_device *dev, u32 qpn);
-/* The same for a QP that the caller is to connect: NULL also if it belongs to another process. */
+/*
+ * The same for a QP that the caller is to connect: NULL also if the caller neither created it nor
+ * has used the file through which it was created.
+ */
 struct weft_qp *weft_qp_find_callers(struct weft_device *dev, u32 qpn);
+/* The same: ERR_PTR(-ENODEV) if the caller is in another network namespace than @dev. */
+struct weft_qp *weft_access_qp(struct weft_device *dev, u32 qpn);
 void weft_qp_hold(struct weft_qp *qp);
 void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 
@@ -362,10 +381,15 @@ void weft_qp_drop(struct weft_qp *qp);	/* any context; never frees */
 void weft_qp_own(struct weft_qp *qp);
 void weft_qp_disown(struct weft_qp *qp);
 
+/*
+ * The processes that may connect all QPs of a file: the calling one has used it. Nothing for NULL.
+ */
+void weft_users_init(struct weft_ucontext *uc);
+void weft_users_exit(struct weft_ucontext *uc);
+void weft_users_record(struct weft_ucontext *uc);
+
 /* Is the caller a process, for its program or a kernel consumer? Else it is a kernel thread. */
 bool weft_access_is_user(void);
-/* Is the calling process in another network namespace than @dev? */
-bool weft_access_is_outside(struct weft_device *dev);
 /* May the caller listen in the namespace of @dev? */
 bool weft_access_may_listen(struct weft_device *dev);
 

@@ -8,6 +8,7 @@
  * weft_bh_work_queue(w)	any context, also from @run
  * weft_bh_work_queue_first(w)	likewise, but runs at the beginning of a pass over all softirqs
  * weft_bh_work_flush(w)	process: waits until @run is over and not queued
+ * weft_bh_work_retire(w)	process: @run has done its work, and @w may be freed after this
  */
 #ifndef WEFT_COMPAT_BH_H
 #define WEFT_COMPAT_BH_H
@@ -24,6 +25,8 @@
 #define weft_bh_work_queue(w) queue_work(system_bh_wq, w)
 #define weft_bh_work_queue_first(w) queue_work(system_bh_highpri_wq, w)
 #define weft_bh_work_flush(w) flush_work(w)
+/* A work is not looked at after its function. */
+#define weft_bh_work_retire(w) do { } while (0)
 
 #else
 
@@ -35,6 +38,7 @@
 #define weft_bh_work_queue(w) tasklet_schedule(w)
 #define weft_bh_work_queue_first(w) tasklet_hi_schedule(w)
 #define weft_bh_work_flush(w) tasklet_kill(w)
+#define weft_bh_work_retire(w) tasklet_kill(w)
 
 #endif
 

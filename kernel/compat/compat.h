@@ -42,6 +42,10 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
+#ifndef WEFT_HAVE_DMA_BUF_INVALIDATE
+#define invalidate_mappings move_notify
+#endif
+
 /* Before, dma_buf_vmap() asked for no lock. */
 #ifndef WEFT_HAVE_DMA_BUF_VMAP_UNLOCKED
 #define dma_buf_vmap_unlocked dma_buf_vmap

@@ -15,6 +15,14 @@ static inline void weft_sk_no_task_frag(struct sock *sk)
 #endif
 }
 
+/* Before, no skb had fragments in a device's memory. */
+#ifndef WEFT_HAVE_SKB_FRAGS_READABLE
+static inline bool skb_frags_readable(const struct sk_buff *skb)
+{
+	return true;
+}
+#endif
+
 /* An acknowledgement of what came, with the window as it is now. Socket lock. */
 static inline void weft_sk_send_ack(struct sock *sk)
 {

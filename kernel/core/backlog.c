@@ -46,3 +46,55 @@ bool weft_cap_is_doubled(const struct weft_cap *c)
 {
 	return READ_ONCE(c->n) > 2 * c->most;
 }
+
+/* ---- shares ---- */
+
+static void link_share(struct weft_share *s)
+{
+	s->next = s->above->parts;
+	s->prev = &s->above->parts;
+	if (s->next)
+		s->next->prev = &s->next;
+	s->above->parts = s;
+}
+
+static void unlink_share(struct weft_share *s)
+{
+	*s->prev = s->next;
+	if (s->next)
+		s->next->prev = s->prev;
+}
+
+void weft_share_add(struct weft_share *s)
+{
+	for (; s; s = s->above)
+		if (!s->n++ && s->above)
+			link_share(s);
+}
+
+void weft_share_remove(struct weft_share *s)
+{
+	for (; s; s = s->above)
+		if (!--s->n && s->above)
+			unlink_share(s);
+}
+
+/* The oldest of equals. */
+static struct weft_share *largest_part(const struct weft_share *s)
+{
+	struct weft_share *part, *largest = s->parts;
+
+	for (part = s->parts; part; part = part->next)
+		if (part->n >= largest->n)
+			largest = part;
+	return largest;
+}
+
+struct weft_share *weft_share_largest(struct weft_share *all)
+{
+	struct weft_share *s = largest_part(all), *largest = NULL;
+
+	for (; s; s = largest_part(s))
+		largest = s;
+	return largest;
+}

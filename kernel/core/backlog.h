@@ -50,4 +50,25 @@ bool weft_cap_is_full(const struct weft_cap *c);
 /* Are there twice as many as the cap: @pressed of weft_link_evict()? */
 bool weft_cap_is_doubled(const struct weft_cap *c);
 
+/*
+ * A part of a cap: all of it, a user's part of that, a listener's part of the user's. The
+ * host embeds them, zeroed but for above. A part that has nothing is linked nowhere.
+ */
+struct weft_share {
+	struct weft_share *above;	/* NULL: it is all */
+	struct weft_share *parts;	/* that have something, the newest first */
+	struct weft_share *next, **prev;
+	u32 n;
+};
+
+/* One more, or one less, of @s and of all above it. */
+void weft_share_add(struct weft_share *s);
+void weft_share_remove(struct weft_share *s);
+
+/*
+ * The one to give way: the largest part of the largest part, so that none loses to a larger one.
+ * NULL: @all has nothing. The time is proportional to the number of parts.
+ */
+struct weft_share *weft_share_largest(struct weft_share *all);
+
 #endif

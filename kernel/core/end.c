@@ -74,7 +74,7 @@ bool weft_link_is_late(const struct weft_link *l)
 u32 weft_link_step_closing(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout,
 			   u64 now)
 {
-	weft_send_run(l);
+	weft_send_run(l, WEFT_SLICE);
 	if (timeout && l->closing_times && peer_is_slow(l, tcp, now)) {
 		l->closing_times--;
 		timeout = false;
@@ -245,7 +245,7 @@ u32 weft_link_lose_peer(struct weft_link *l)
 /* A QP that was destroyed says nothing: the FIN does, unless an end hangs up in time. */
 u32 weft_link_step_held(struct weft_link *l, const struct weft_tcp_view *tcp, bool timeout, u64 now)
 {
-	weft_send_run(l);
+	weft_send_run(l, WEFT_SLICE);
 	if (weft_alive_is_dead(l, tcp, now))
 		return peer_is_dead(l);
 	if (tcp->closed || tcp->fin || l->broken || timeout)
@@ -265,7 +265,7 @@ u32 weft_link_step_open(struct weft_link *l, const struct weft_tcp_view *all, bo
 	if (unlikely(ends_without_qp(l, tcp)))
 		return acts | WEFT_ACT_ENDED | weft_link_start_closing(l, tcp, now);
 	tell_qp(l, tcp);
-	weft_send_run(l);
+	weft_send_run(l, WEFT_SLICE);
 	dying = in_error(l->qp);
 	said = has_said_all(l);
 	ending = dying || l->qp->state == WEFT_QPS_CLOSING || end_is_unread(l, all);

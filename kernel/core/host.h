@@ -51,6 +51,13 @@ bool weft_host_window_hold(struct weft_region *r);
 void weft_host_window_drop(struct weft_region *r);
 
 /*
+ * The innermost lock: guards the lists of bound windows of QPs of @qp's PD, at least. Not needed
+ * where one thread does all.
+ */
+void weft_host_lock_windows(struct weft_qpc *qp);
+void weft_host_unlock_windows(struct weft_qpc *qp);
+
+/*
  * Copies @len bytes from the cursor into @r at @addr. The range was checked. False: the memory
  * is not there any more, which a host that pins it never says.
  */

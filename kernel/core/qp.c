@@ -434,6 +434,7 @@ void weft_qpc_reset(struct weft_qpc *qp)
 {
 	struct weft_sqq *sq = &qp->sq;
 
+	weft_region_unbind_all(qp);
 	weft_ringq_init(&sq->q, sq->q.ring, sq->q.slots);
 	sq->pulled = sq->next = sq->sent = sq->held = 0;
 	sq->broken = false;

@@ -125,7 +125,7 @@ struct weft_qpc {
 	struct weft_region *tx_ends;	/* LOCAL_INV's, at sq.next */
 	bool tx_inv_begun;		/* that LOCAL_INV has taken it out of use */
 	struct weft_region *rx_ends;	/* what came in, all of it, waits, and so rx_waits */
-	u32 windows;			/* no more than these are bound over this QP */
+	struct weft_region *windows;	/* bound over this QP: weft_host_lock_windows() */
 	bool srq;			/* receives come from weft_host_srq_pop() */
 	bool srq_tells;			/* its posters heed WEFT_RING_KICK */
 	struct weft_qpc *srq_next, **srq_prev; /* SRQ's lock: listed there; srq_prev NULL: not */

@@ -74,6 +74,13 @@ int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access)
 	return adds_up(start, len) && adds_up(iova, len) ? 0 : -EINVAL;
 }
 
+int weft_region_check_dmabuf(u64 offset, u64 len, u64 iova, u32 access)
+{
+	if (access & (WEFT_ACCESS_REMOTE_ATOMIC | WEFT_ACCESS_MW_BIND))
+		return -EOPNOTSUPP;
+	return weft_region_check_request(offset, len, iova, access);
+}
+
 u32 weft_region_new_stag(enum weft_region_kind kind, u32 random)
 {
 	const u32 key = (1u << WEFT_STAG_KEY_BITS) - 1;
@@ -204,6 +211,67 @@ bool weft_region_allows(struct weft_qpc *qp, u32 pd, u32 stag, u64 to, u32 len, 
 	return d == WEFT_GRANTED;
 }
 
+/* ---- windows unbound ---- */
+
+static void list_window(struct weft_qpc *qp, struct weft_region *window)
+{
+	window->next_window = qp->windows;
+	if (qp->windows)
+		qp->windows->prev_window = &window->next_window;
+	window->prev_window = &qp->windows;
+	qp->windows = window;
+}
+
+static void unlist_window(struct weft_region *window)
+{
+	*window->prev_window = window->next_window;
+	if (window->next_window)
+		window->next_window->prev_window = window->prev_window;
+}
+
+static void let_memory_go(struct weft_region *window)
+{
+	WRITE_ONCE(window->valid, false);
+	if (!window->memory)
+		return;
+	unlist_window(window);
+	weft_host_window_drop(window->memory);
+	window->memory = NULL;
+}
+
+static void release(struct weft_region *window)
+{
+	/* Pairs with the exchange in claim(): the next binder finds the window as we left it. */
+	smp_store_release(&window->qp, 0);
+}
+
+void weft_region_unbind(struct weft_region *window)
+{
+	let_memory_go(window);
+	release(window);
+}
+
+static void unbind_over(struct weft_qpc *qp, struct weft_region *window)
+{
+	weft_host_lock_windows(qp);
+	weft_region_unbind(window);
+	weft_host_unlock_windows(qp);
+}
+
+/* The lock is dropped after each: there may be many. */
+void weft_region_unbind_all(struct weft_qpc *qp)
+{
+	bool more = true;
+
+	while (more) {
+		weft_host_lock_windows(qp);
+		if (qp->windows)
+			weft_region_unbind(qp->windows);
+		more = qp->windows;
+		weft_host_unlock_windows(qp);
+	}
+}
+
 /* ---- registering and invalidating ---- */
 
 /* By others than the caller, who holds it once, and the table. */
@@ -276,7 +344,7 @@ enum weft_denial weft_region_invalidate(struct weft_qpc *qp, u32 stag, bool peer
 	owner = smp_load_acquire(&r->qp);
 	d = may_invalidate(qp, r, stag, owner, peer);
 	if (d == WEFT_GRANTED && r->kind == WEFT_REGION_WINDOW_2) {
-		weft_region_unbind(qp, r);
+		unbind_over(qp, r);
 	} else if (d == WEFT_GRANTED && take_out(r, owner)) {
 		*ends = r;
 		return d;
@@ -347,32 +415,7 @@ enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_
 	return d;
 }
 
-/* ---- windows ---- */
-
-static void let_memory_go(struct weft_qpc *qp, struct weft_region *window)
-{
-	struct weft_region *memory = window->memory;
-
-	WRITE_ONCE(window->valid, false);
-	window->memory = NULL;
-	if (!memory)
-		return;
-	weft_host_window_drop(memory);
-	if (qp)
-		qp->windows--;
-}
-
-static void release(struct weft_region *window)
-{
-	/* Pairs with the exchange in claim(): the next binder finds the window as we left it. */
-	smp_store_release(&window->qp, 0);
-}
-
-void weft_region_unbind(struct weft_qpc *qp, struct weft_region *window)
-{
-	let_memory_go(qp, window);
-	release(window);
-}
+/* ---- windows bound ---- */
 
 /* Is @r a window that this QP may bind, and free, or of type 1 and its own? Then it is its own. */
 static enum weft_denial claim(struct weft_qpc *qp, struct weft_region *r)
@@ -403,13 +446,13 @@ static enum weft_denial may_bind(struct weft_qpc *qp, const struct weft_region *
 static void set_window(struct weft_qpc *qp, struct weft_region *w, struct weft_region *memory,
 		       const struct weft_wr_bind *bind)
 {
-	qp->windows++;
 	w->stag = bind->mw_stag;
 	w->access = bind->access & WEFT_ACCESS_REMOTE;
 	w->base = bind->access & WEFT_ACCESS_ZERO_BASED ? 0 : bind->addr;
 	w->len = bind->length;
 	w->start = bind->addr;
 	w->memory = memory;
+	list_window(qp, w);
 	/* Pairs with the acquire of a lookup by another QP, which is refused by w->qp. */
 	smp_store_release(&w->valid, true);
 }
@@ -421,13 +464,15 @@ static enum weft_denial bind_claimed(struct weft_qpc *qp, struct weft_region *w,
 	struct weft_region *memory = weft_host_region_find(qp, bind->mr_lkey);
 	enum weft_denial d = may_bind(qp, memory, bind);
 
-	let_memory_go(qp, w);
+	weft_host_lock_windows(qp);
+	let_memory_go(w);
 	if (d == WEFT_GRANTED && !weft_host_window_hold(memory))
 		d = WEFT_DENIED_STAG;
 	if (d == WEFT_GRANTED)
 		set_window(qp, w, memory, bind);
 	else
 		release(w);
+	weft_host_unlock_windows(qp);
 	if (memory)
 		weft_host_region_drop(memory);
 	return d;
@@ -444,7 +489,7 @@ enum weft_denial weft_region_bind(struct weft_qpc *qp, const struct weft_wr_bind
 	if (d == WEFT_GRANTED && bind->length) {
 		d = bind_claimed(qp, w, bind);
 	} else if (d == WEFT_GRANTED) {
-		weft_region_unbind(qp, w);
+		unbind_over(qp, w);
 		d = w->kind == WEFT_REGION_WINDOW_1 ? WEFT_GRANTED : WEFT_DENIED_BOUNDS;
 	}
 	weft_host_region_drop(w);

@@ -31,6 +31,11 @@ enum weft_denial weft_region_check(const struct weft_region *r, u32 stag, u32 pd
  * right that is not known, and not one of those that may be ignored.
  */
 int weft_region_check_request(u64 start, u64 len, u64 iova, u32 access);
+/*
+ * The same of a dmabuf. Its memory may be write-combining, where a CPU has no atomics: a window
+ * might allow them, too.
+ */
+int weft_region_check_dmabuf(u64 offset, u64 len, u64 iova, u32 access);
 
 /* ---- STag numbers ---- */
 
@@ -108,11 +113,14 @@ void weft_region_forget_ends(struct weft_qpc *qp);
  */
 enum weft_denial weft_region_bind(struct weft_qpc *qp, const struct weft_wr_bind *bind);
 
+/* For the host: unbinds a window that has left its table. Lock: weft_host_lock_windows(). */
+void weft_region_unbind(struct weft_region *window);
+
 /*
- * For the host: unbinds a window that is freed, or whose QP @qp is. Lock: @qp's. A window that has
- * left the host's table needs no lock, and @qp is NULL then.
+ * Unbinds all windows of @qp, which is reset or destroyed: its number may name another peer soon.
+ * Lock: @qp's.
  */
-void weft_region_unbind(struct weft_qpc *qp, struct weft_region *window);
+void weft_region_unbind_all(struct weft_qpc *qp);
 
 /* REG_MR of a kernel consumer: from now on reg->stag is valid, for all QPs of the PD. */
 enum weft_denial weft_region_register(struct weft_qpc *qp, const struct weft_wr_reg *reg);

@@ -7,7 +7,8 @@
  * change under the lock of the QP that registers, binds or invalidates it. A window
  * belongs to one QP from the bind on, and changes while none of its FPDUs uses it. A
  * fast region is for all QPs of its PD: it changes while no other QP holds it. An
- * exchange of qp decides which QP binds a window, or takes a fast region out of use. A
+ * exchange of qp decides which QP binds a window, or takes a fast region out of use. The lists
+ * of bound windows have a lock of the host's: weft_host_lock_windows(). A
  * host takes any region out of use for good by weft_region_withdraw().
  */
 #ifndef WEFT_CORE_REGION_TYPES_H
@@ -55,6 +56,7 @@ struct weft_region {
 	bool gone;			/* out of use for good: weft_region_withdraw() */
 	struct weft_region *memory;	/* a bound window's: the region that has its octets */
 	u64 start;			/* and where in that they begin, as a TO */
+	struct weft_region *next_window, **prev_window; /* of its QP, while it has memory */
 };
 
 static inline bool weft_region_is_window(const struct weft_region *r)

@@ -578,10 +578,12 @@ static bool write_has_place(struct weft_qpc *qp, const struct weft_fpdu *f)
 
 static bool response_has_place(const struct weft_qpc *qp, const struct weft_fpdu *f)
 {
-	const struct weft_orq_entry *e = &qp->orq[qp->orq_head];
+	const struct weft_orq_entry *e;
 
-	return request_is_out(qp, false) && !qp->rtr_read_out && !e->ask &&
-	       read_resp_check(qp, e, f) == WEFT_OK;
+	if (!request_is_out(qp, false) || qp->rtr_read_out)
+		return false;
+	e = &qp->orq[qp->orq_head];
+	return !e->ask && read_resp_check(qp, e, f) == WEFT_OK;
 }
 
 /* Takes a receive, if there is one. */

@@ -6,8 +6,7 @@
 #include "qp.h"
 #include "send.h"
 
-/* What one run sends at most, and what a call of TCP counts for at least. */
-#define SLICE (256 * 1024)
+/* What a call of TCP counts for, besides its octets. */
 #define CALL 4096
 
 static bool may_fill(const struct weft_link *l)
@@ -96,11 +95,12 @@ static bool hand_over(struct weft_link *l, bool more)
  * room for it: what waits for the next call is sent by that. If TCP then refuses, for
  * want of memory, the acknowledgement of a whole segment sends it: so there is one.
  */
-static bool goes_on(const struct weft_link *l, u32 sent, u32 room)
+static bool goes_on(const struct weft_link *l, u32 left, u32 room)
 {
 	u32 len = l->batch.end;
 
-	return weft_tx_amid(l->qp) && len >= l->batch.mss && sent + len < SLICE && 2 * len < room;
+	return weft_tx_amid(l->qp) && len >= l->batch.mss && len + CALL < left &&
+	       2 * len < room;
 }
 
 /*
@@ -117,8 +117,8 @@ static void begin_batch(struct weft_link *l, const struct weft_tcp_tail *tail)
 	weft_batch_begin(&l->batch, cut, tail->seg_off);
 }
 
-/* One batch of new FPDUs, to TCP; adds to *@sent. True: another may follow. */
-static bool send_batch(struct weft_link *l, u32 *sent)
+/* One batch of new FPDUs, to TCP; the run may send *@left octets. True: another may follow. */
+static bool send_batch(struct weft_link *l, u32 *left)
 {
 	struct weft_batch *b = &l->batch;
 	struct weft_tcp_tail tail;
@@ -133,16 +133,17 @@ static bool send_batch(struct weft_link *l, u32 *sent)
 	if (!get_memory(l))
 		return false;
 	begin_batch(l, &tail);
-	/* TCP takes a segment whole. */
+	/* TCP takes a segment whole; a run ends with a whole FPDU. */
 	weft_batch_limit(b, max_t(u32, tail.room, tail.mss));
+	weft_batch_limit(b, max_t(u32, *left, b->mss));
 	r = weft_batch_fill(b, l->qp);
 	if (r == WEFT_TX_FIN)
 		l->fin_due = true;
 	if (!b->end)
 		return false;
 	idle = r == WEFT_TX_IDLE && weft_tx_is_idle(l->qp);
-	on = hand_over(l, goes_on(l, *sent, tail.room));
-	*sent += max_t(u32, b->end, CALL);
+	on = hand_over(l, goes_on(l, *left, tail.room));
+	*left -= min_t(u32, b->end + CALL, *left);
 	return on && !idle;
 }
 
@@ -160,9 +161,9 @@ static void tell_done(struct weft_link *l)
 }
 
 /* Apart, so that its instructions can be counted: tests/bench/instructions.sh. */
-noinline void weft_send_run(struct weft_link *l)
+noinline void weft_send_run(struct weft_link *l, u32 most)
 {
-	u32 sent = 0;
+	u32 left = most;
 	bool on;
 
 	if (l->qp) {
@@ -177,8 +178,8 @@ noinline void weft_send_run(struct weft_link *l)
 	/* A rest had memory of its own size: too little for a batch. */
 	if (on && l->batch.buf)
 		give_memory_back(l);
-	while (on && may_fill(l) && sent < SLICE)
-		on = send_batch(l, &sent);
+	while (on && may_fill(l) && left)
+		on = send_batch(l, &left);
 	if (on && may_fill(l))
 		weft_host_kick(l->qp);
 	give_memory_back(l);
@@ -221,7 +222,7 @@ void weft_send_answers(struct weft_link *l)
 	if (!qp->ack_reads_max || !owes_answers_alone(qp))
 		return;
 	qp->sq_held = true;
-	weft_send_run(l);
+	weft_send_run(l, WEFT_SLICE);
 	qp->sq_held = held;
 }
 

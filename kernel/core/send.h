@@ -5,8 +5,18 @@
 
 #include "link_types.h"
 
-/* One run of the send side: a slice at most; weft_host_kick() asks for the next. */
-void weft_send_run(struct weft_link *l);
+/*
+ * Octets that a run sends, and as many that it reads: where the host may sleep between two; and
+ * where others wait for the CPU.
+ */
+#define WEFT_SLICE		(256 * 1024)
+#define WEFT_SLICE_SHORT	(64 * 1024)
+
+/*
+ * One run of the send side: @most octets, and what completes an FPDU; weft_host_kick() asks for the
+ * next.
+ */
+void weft_send_run(struct weft_link *l, u32 most);
 
 /* Appends a Terminate that is still due to the batch in hand. */
 void weft_send_last_words(struct weft_link *l);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
@@ -30,8 +31,8 @@ static int connect_to(int fd, s32 pid)
 	if (!connect(fd, (const struct sockaddr *)&name, (socklen_t)len))
 		return 0;
 	rv = -errno;
-	/* The process is dead. */
-	if (rv == -ECONNREFUSED)
+	/* One that lives may be in exec(), and about to have a new socket of this name. */
+	if (rv == -ECONNREFUSED && kill(pid, 0) && errno == ESRCH)
 		unlink(name.sun_path);
 	return rv;
 }

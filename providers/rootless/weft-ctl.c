@@ -24,6 +24,7 @@ static const char usage[] =
 	"  disconnect QPN            the QP's connection is reset\n"
 	"  rate DEVICE|QPN RATE|off  bits per second, with K, M or G\n"
 	"  delay DEVICE|QPN TIME|off how much later octets arrive, in us, ms or s\n"
+	"  loss DEVICE|QPN P%|off    segments that are lost, and sent again 200 ms later\n"
 	"  lid DEVICE N, gid DEVICE  LID_CHANGE to N; GID_CHANGE of the same table\n"
 	"  faults FILE               the rules of weft-run --faults; -: standard input\n"
 	"Without -p: for all processes that have the device or QP.\n";
@@ -145,6 +146,15 @@ static int ask_processes(const char *request)
 	return n < 0 || failed || !done ? FAILED : DONE;
 }
 
+/* 0: it is none. */
+static long parse_pid(const char *word)
+{
+	char *end;
+	long pid = strtol(word, &end, 10);
+
+	return *end ? 0 : pid;
+}
+
 int main(int argc, char **argv)
 {
 	struct printer p;
@@ -156,7 +166,7 @@ int main(int argc, char **argv)
 		if (c == 'h')
 			return fputs(usage, stdout) < 0;
 		if (c == 'p')
-			pid = strtol(optarg, NULL, 10);
+			pid = parse_pid(optarg);
 		if (c == '?' || pid <= 0 || pid > 0x7fffffff)
 			return fputs(usage, stderr), USAGE;
 	}

@@ -30,10 +30,12 @@
 #include "faults/fault.h"
 #include "judge/rules.h"
 #include "kernel/uapi/rdma/weft-abi.h"
+#include "seeds.h"
 #include "sockets/rules.h"
 
 #define LIBRARY		"libweft-rootless.so"
 #define SOCKETS		"libweft-sockets.so"
+#define CALLS		"libweft-judge.so"
 #define PROVIDER	"libweft"	/* libibverbs adds -rdmavPABI.so */
 #define PROVIDERS	"rdma-core"	/* its folders are named by releases of rdma-core */
 #define MAX_PABI	500
@@ -77,7 +79,8 @@ static void set_variable(const char *name, const char *value)
 /* ---- options: each becomes an environment variable ---- */
 
 enum kind {
-	SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS, FAULTS, OUTPUT, JUDGE, INPUT
+	SWITCH, NUMBER, RANGE, WORDS, FACE, RULES, PROFILE, RAILS, FAULTS, OUTPUT, JUDGE, INPUT,
+	SEED, FOLDER
 };
 
 static const struct setting {
@@ -112,6 +115,9 @@ static const struct setting {
 	{ "judge-fatal", "WEFT_JUDGE_FATAL", SWITCH, 0, 0, no_argument },
 	{ "judge-log", "WEFT_JUDGE_LOG", OUTPUT, 0, 0, required_argument },
 	{ "judge-suppress", "WEFT_JUDGE_SUPPRESS", INPUT, 0, 0, required_argument },
+	{ "adverse", "WEFT_ADVERSE", SEED, 1, UINT32_MAX, optional_argument },
+	{ "record", "WEFT_RECORD", FOLDER, 0, 0, required_argument },
+	{ "record-size", "WEFT_RECORD_MIB", NUMBER, 1, 4096, required_argument },
 	{ "stats", "WEFT_STATS", SWITCH, 0, 0, no_argument },
 	{ "trace", "WEFT_TRACE", SWITCH, 0, 0, no_argument },
 	{ "sockets", "WEFT_SOCKETS", RULES, 0, 0, optional_argument },
@@ -151,6 +157,9 @@ static const char usage[] =
 	"  --judge-fatal           end the program at the first report\n"
 	"  --judge-log=FILE        each report, as a line of JSON; is appended to\n"
 	"  --judge-suppress=FILE   reports that are not made\n"
+	"  --adverse[=SEED|A-B]    the worst order that specifications allow; by each seed\n"
+	"  --record=FOLDER         what each process does and sends, for weft-trace\n"
+	"  --record-size=MIB       of a process's record; older entries give way (4)\n"
 	"  --stats                 figures on stderr when the program ends\n"
 	"  --trace                 report each step on stderr\n"
 	"  --sockets[=FILE|all]    TCP connections go over iWARP: all, or by the rules of a file\n"
@@ -284,9 +293,34 @@ static const char *judge_of(const char *list)
 	return list;
 }
 
+static struct rl_seeds seeds;
+
+/* Of a range the first: each run has its own. */
+static const char *seed_of(const struct setting *t, const char *value)
+{
+	if (rl_seeds_parse(value, &seeds))
+		return text("%u", seeds.first);
+	seeds = (struct rl_seeds){ 0 };
+	return is_number(value, t) ? value : NULL;
+}
+
 static const char *input_of(const struct setting *t, const char *name)
 {
 	if (access(name, R_OK))
+		die(EXIT_USAGE, "--%s=%s: %s", t->option, name, strerror(errno));
+	return file_of(name);
+}
+
+/* It is made, if it is not there. */
+static const char *folder_of(const struct setting *t, const char *name)
+{
+	struct stat st;
+
+	if (mkdir(name, 0777) && errno != EEXIST)
+		die(EXIT_USAGE, "--%s=%s: %s", t->option, name, strerror(errno));
+	if (stat(name, &st) || !S_ISDIR(st.st_mode))
+		die(EXIT_USAGE, "--%s=%s: it is no folder", t->option, name);
+	if (access(name, W_OK | X_OK))
 		die(EXIT_USAGE, "--%s=%s: %s", t->option, name, strerror(errno));
 	return file_of(name);
 }
@@ -301,6 +335,8 @@ static const char *variable_value(const struct setting *t, const char *value)
 		return !strcmp(value, "off") || !strcmp(value, "0") ? "0" : NULL;
 	case NUMBER:
 		return is_number(value, t) ? value : NULL;
+	case SEED:
+		return seed_of(t, value ? value : "1");
 	case RANGE:
 		return is_range(value, t) ? value : NULL;
 	case FACE:
@@ -319,6 +355,8 @@ static const char *variable_value(const struct setting *t, const char *value)
 		return judge_of(value ? value : "default");
 	case INPUT:
 		return input_of(t, value);
+	case FOLDER:
+		return folder_of(t, value);
 	case WORDS:
 		break;
 	}
@@ -524,26 +562,36 @@ static void remove_preloaded(const char *name)
 	set_variable("LD_PRELOAD", rest);
 }
 
+static bool has_value(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
 static bool wants_sockets(void)
 {
-	const char *rules = getenv("WEFT_SOCKETS");
-
-	return rules && *rules;
+	return has_value("WEFT_SOCKETS");
 }
 
 /*
  * After other preloaded libraries: libasan must come first, and librspreload, which looks up the
- * next function as our hooks do, must find ours. The hooks of sockets call the others.
+ * next function as our hooks do, must find ours. The hooks of sockets and of the judge call the
+ * others.
  */
 static void set_environment(const char *folder)
 {
 	const char *library = text("%s/" LIBRARY, folder), *sockets = text("%s/" SOCKETS, folder);
+	const char *calls = text("%s/" CALLS, folder);
 
 	if (strpbrk(folder, ": ;"))
 		die(EXIT_REFUSED, "%s: the loader takes no such name (colon, semicolon or space)",
 		    folder);
 	remove_preloaded(library);
 	remove_preloaded(sockets);
+	remove_preloaded(calls);
+	if (has_value("WEFT_JUDGE"))
+		append_to("LD_PRELOAD", calls);
 	if (wants_sockets())
 		append_to("LD_PRELOAD", sockets);
 	append_to("LD_PRELOAD", library);
@@ -864,6 +912,8 @@ int main(int argc, char **argv)
 	if (why)
 		die(EXIT_REFUSED, "%s %s", file, why);
 	set_environment(folder);
+	if (seeds.first)
+		rl_seeds_fork(&seeds);
 	execvp(file, argv + optind);
 	die(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_REFUSED, "%s: %s", file, strerror(errno));
 }

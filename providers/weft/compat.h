@@ -6,7 +6,10 @@
 #ifndef WEFT_PROVIDER_COMPAT_H
 #define WEFT_PROVIDER_COMPAT_H
 
+#include <string.h>
+
 #include <infiniband/driver.h>
+#include <infiniband/kern-abi.h>
 
 /*
  * ibv_cmd_get_context() gained a list of file descriptors after PABI 34, which Debian 12 (44) and
@@ -27,6 +30,66 @@
 #elif defined(WEFT_CREATE_CQ_EX_WITHOUT_PROV)
 #define ibv_cmd_create_cq_ex(ctx, attr, prov, cq, cmd, cmd_size, resp, resp_size, flags) \
 	ibv_cmd_create_cq_ex(ctx, attr, cq, cmd, cmd_size, resp, resp_size, flags)
+#endif
+
+/*
+ * ibv_cmd_query_device_any() came with 33. Before, libibverbs asks the provider for the shorter
+ * answer, too, by an operation of its own.
+ */
+#ifdef WEFT_WITHOUT_QUERY_DEVICE_ANY
+int ibv_cmd_query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+			    struct ibv_device_attr_ex *attr, size_t attr_size, uint64_t *raw_fw_ver,
+			    struct ibv_query_device_ex *cmd, size_t cmd_size,
+			    struct ib_uverbs_ex_query_device_resp *resp, size_t resp_size);
+
+static inline int weft_query_device_any(struct ibv_context *ctx,
+					const struct ibv_query_device_ex_input *input,
+					struct ibv_device_attr_ex *attr, size_t attr_size,
+					struct ib_uverbs_ex_query_device_resp *resp,
+					size_t *resp_size)
+{
+	struct ibv_query_device_ex cmd;
+	uint64_t raw_fw_ver;
+
+	memset(attr, 0, attr_size);
+	return ibv_cmd_query_device_ex(ctx, input, attr, attr_size, &raw_fw_ver, &cmd, sizeof(cmd),
+				       resp, *resp_size);
+}
+#define ibv_cmd_query_device_any weft_query_device_any
+
+int weft_query_device(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
+		      struct ibv_device_attr_ex *attr, size_t attr_size);
+
+static inline int weft_query_device_plain(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	struct ibv_device_attr_ex ex;
+	int err = weft_query_device(ctx, NULL, &ex, sizeof(ex));
+
+	if (!err)
+		*attr = ex.orig_attr;
+	return err;
+}
+
+static inline void weft_set_ops(struct verbs_context *vctx, const struct verbs_context_ops *ops)
+{
+	struct verbs_context_ops all = *ops;
+
+	all.query_device = (void (*)(void))weft_query_device_plain;
+	verbs_set_ops(vctx, &all);
+}
+#define verbs_set_ops weft_set_ops
+#endif
+
+/* Import came with 31. */
+#ifdef WEFT_WITHOUT_IMPORT
+#define ibv_cmd_query_context(ctx, driver) ((void)(ctx), (void)(driver), EOPNOTSUPP)
+#define ibv_cmd_query_mr(pd, vmr, handle) ((void)(pd), (void)(vmr), (void)(handle), EOPNOTSUPP)
+#endif
+
+/* ibv_cmd_create_qp_ex() lost the size of the QP's structure with 30. */
+#ifdef WEFT_CREATE_QP_EX_WITH_SIZE
+#define ibv_cmd_create_qp_ex(ctx, qp, attr, cmd, cmd_size, resp, resp_size) \
+	ibv_cmd_create_qp_ex(ctx, qp, sizeof(*(qp)), attr, cmd, cmd_size, resp, resp_size)
 #endif
 
 /* libibverbs exports what writes its log since 37. */

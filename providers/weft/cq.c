@@ -20,11 +20,10 @@ static struct weft_cq *alloc_cq(bool left_out)
 	return cq;
 }
 
-static void free_cq(struct weft_cq *cq)
+static void release_cq(struct weft_cq *cq)
 {
 	weft_uring_unmap(&cq->ring);
 	weft_lock_destroy(&cq->lock);
-	free(cq);
 }
 
 /* The kernel has made @cq (@err: has not): maps its ring, or frees it and sets errno. */
@@ -37,7 +36,8 @@ static struct weft_cq *finish_cq(struct weft_cq *cq, int err, const struct weft_
 	}
 	if (!err)
 		return cq;
-	free_cq(cq);
+	release_cq(cq);
+	free(cq);
 	errno = err;
 	return NULL;
 }
@@ -149,7 +149,8 @@ int weft_destroy_cq(struct ibv_cq *ibcq)
 	/* EBUSY while a QP uses it: nothing has changed. */
 	if (err)
 		return err;
-	free_cq(cq);
+	release_cq(cq);
+	weft_free_object(ibcq->context, cq);
 	return 0;
 }
 

@@ -120,6 +120,8 @@ int weft_ask_about_batch(struct weft_qp *qp)
 	uint32_t slots = qp->sq.ring.idx - qp->wr_first;
 	int answer;
 
+	if (!qp->wr_err)
+		r.size = weft_sq_octets(&qp->sq, qp->wr_first);
 	if (!qp->wr_err && slots && w->nslots == slots && !qp->sq.datagrams) {
 		r.opcode = w->opcode;
 		r.statuses = weft_sq_errors(w->opcode, w->num_sge && !(w->flags & WEFT_WR_INLINE));
@@ -133,26 +135,39 @@ int weft_ask_about_batch(struct weft_qp *qp)
 
 /* ---- receives ---- */
 
-static int ask_about_receive(const struct ibv_context *ctx, enum weft_run_post post,
-			     uint32_t handle, const struct ibv_recv_wr *wr)
+/* One receive, which may be made to complete in error. */
+struct one_receive {
+	struct ibv_recv_wr wr;
+	struct ibv_sge list[WEFT_MAX_SGE];
+};
+
+/* Copies @wr, broken as a rule says: 0, or an errno value for the post to return. */
+static int take_receive(struct one_receive *one, const struct ibv_context *ctx,
+			enum weft_run_post post, uint32_t handle, const struct ibv_recv_wr *wr)
 {
 	const struct weft_run_request r = {
 		.post = post, .handle = handle, .size = octets(wr->sg_list, wr->num_sge),
+		.statuses = weft_rq_errors(wr),
 	};
+	int answer = ask(ctx, &r);
 
-	return ask(ctx, &r);
+	one->wr = *wr;
+	one->wr.next = NULL;
+	if (answer < WEFT_RUN_STATUS)
+		return answer;
+	weft_rq_break_wr(&one->wr, one->list, answer - WEFT_RUN_STATUS);
+	return 0;
 }
 
 int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct ibv_recv_wr one, *bad;
+	struct one_receive one;
+	struct ibv_recv_wr *bad;
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
-		one = *wr;
-		one.next = NULL;
-		err = ask_about_receive(qp->context, WEFT_RUN_POST_RECV, qp->handle, wr) ?:
-		      weft_post_recv(qp, &one, &bad);
+		err = take_receive(&one, qp->context, WEFT_RUN_POST_RECV, qp->handle, wr) ?:
+		      weft_post_recv(qp, &one.wr, &bad);
 		if (err)
 			break;
 	}
@@ -164,14 +179,13 @@ int weft_failing_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv
 int weft_failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad_wr)
 {
-	struct ibv_recv_wr one, *bad;
+	struct one_receive one;
+	struct ibv_recv_wr *bad;
 	int err = 0;
 
 	for (; wr; wr = wr->next) {
-		one = *wr;
-		one.next = NULL;
-		err = ask_about_receive(srq->context, WEFT_RUN_POST_SRQ_RECV, srq->handle, wr) ?:
-		      weft_post_srq_recv(srq, &one, &bad);
+		err = take_receive(&one, srq->context, WEFT_RUN_POST_SRQ_RECV, srq->handle, wr) ?:
+		      weft_post_srq_recv(srq, &one.wr, &bad);
 		if (err)
 			break;
 	}

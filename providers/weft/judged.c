@@ -1,58 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Reporting requests and completions to weft-run's judge (direct.h). */
+/* Reporting requests and completions to weft-run's judge and its record (direct.h). */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "direct.h"
 #include "weft.h"
 
-static void report(const struct ibv_context *ctx, enum weft_run_deed deed, const void *what)
+static void report_posted(struct ibv_context *ctx, const struct weft_run_posted *p)
 {
-	weft_run_judge(ctx->cmd_fd, deed, what);
+	const struct weft_run_judging *j = &to_weft_ctx(ctx)->judging;
+
+	if (j->record_posted)
+		j->record_posted(j->owner, p);
+	if (j->is_judged)
+		weft_run_judge(ctx->cmd_fd, WEFT_RUN_POSTED, p);
 }
 
 /* ---- requests ---- */
 
-/* The entry's list, which may wrap at the ring's end. */
-static void copy_sges(const struct weft_qp *qp, uint32_t at, const struct weft_sq_wqe *w,
-		      struct weft_sge *list)
+static int ask_for_room(const struct weft_qp *qp, uint32_t n)
 {
-	const struct weft_uring *r = &qp->sq.ring;
-	size_t bytes = (size_t)r->slots * WEFT_SLOT_SIZE, n = w->num_sge * sizeof(*list);
-	size_t from = (size_t)at * WEFT_SLOT_SIZE + (qp->sq.datagrams ? WEFT_SLOT_SIZE :
-						      offsetof(struct weft_sq_wqe, data));
-	size_t to_end;
+	const struct ibv_qp *ibqp = &qp->vqp.qp;
+	const struct weft_run_object o = {
+		.kind = WEFT_RUN_QP, .handle = ibqp->handle, .size = n,
+	};
 
-	from &= bytes - 1;
-	to_end = bytes - from < n ? bytes - from : n;
-	memcpy(list, r->entries + from, to_end);
-	memcpy((uint8_t *)list + to_end, r->entries, n - to_end);
+	if (!to_weft_ctx(ibqp->context)->judging.is_cramped)
+		return 0;
+	return weft_run_judge(ibqp->context->cmd_fd, WEFT_RUN_ROOM, &o) == ENOMEM ? ENOMEM : 0;
 }
 
-void weft_judge_sends(const struct weft_qp *qp, uint32_t at, const void *caller)
+int weft_judge_room(const struct weft_qp *qp, uint32_t at)
+{
+	const struct weft_sq_wqe *w;
+	uint32_t n = 0;
+
+	for (; at != qp->sq.ring.idx; at += w->nslots, n++)
+		w = weft_uring_slot(&qp->sq.ring, at);
+	return ask_for_room(qp, n);
+}
+
+int weft_judge_sends(struct weft_qp *qp, uint32_t at, const void *caller, uint32_t *reported)
 {
 	const struct weft_sq_wqe *w;
 	struct weft_sge list[WEFT_MAX_SGE];
+	uint32_t n;
 
-	for (; at != qp->sq.ring.idx; at += w->nslots) {
+	for (*reported = 0; at != qp->sq.ring.idx; at += w->nslots, ++*reported) {
 		struct weft_run_posted p = {
 			.post = WEFT_RUN_POST_SEND, .handle = qp->vqp.qp.handle, .caller = caller,
 			.sge = list,
 		};
 
+		if (ask_for_room(qp, 1)) {
+			qp->sq.ring.idx = at;
+			return ENOMEM;
+		}
 		w = weft_uring_slot(&qp->sq.ring, at);
 		p.opcode = w->opcode;
 		p.signaled = w->flags & WEFT_WR_SIGNALED;
 		p.in_line = w->flags & WEFT_WR_INLINE;
+		p.rkey = w->rkey;
+		p.remote_addr = w->remote_addr;
 		p.datagram = qp->sq.datagrams;
 		p.wr_id = w->wr_id;
-		p.num_sge = p.in_line ? 0 : w->num_sge;
-		copy_sges(qp, at, w, list);
-		report(qp->vqp.qp.context, WEFT_RUN_POSTED, &p);
+		/* The program could have written there. */
+		n = w->num_sge < WEFT_MAX_SGE ? w->num_sge : WEFT_MAX_SGE;
+		weft_sq_copy_sges(&qp->sq, at, n, list);
+		p.num_sge = p.in_line ? 0 : n;
+		p.length = p.in_line && n ? list[0].length : 0;
+		report_posted(qp->vqp.qp.context, &p);
 	}
+	return 0;
 }
 
 void weft_judge_receives(const struct ibv_qp *qp, const struct ibv_srq *srq,
 			 const struct weft_rq *rq, uint32_t at, const void *caller)
 {
-	const struct ibv_context *ctx = qp ? qp->context : srq->context;
+	struct ibv_context *ctx = qp ? qp->context : srq->context;
 
 	for (; at != rq->ring.idx; at += rq->stride) {
 		const struct weft_rq_wqe *w = weft_uring_slot(&rq->ring, at);
@@ -62,7 +87,7 @@ void weft_judge_receives(const struct ibv_qp *qp, const struct ibv_srq *srq,
 			.num_sge = w->num_sge, .sge = w->data, .caller = caller,
 		};
 
-		report(ctx, WEFT_RUN_POSTED, &p);
+		report_posted(ctx, &p);
 	}
 }
 
@@ -93,10 +118,14 @@ static void overwrite_fields(struct ibv_wc *wc)
 
 void weft_judge_completion(const struct ibv_cq *cq, struct ibv_wc *wc)
 {
+	const struct weft_run_judging *j = &to_weft_ctx(cq->context)->judging;
 	const struct weft_run_polled p = polled_of(cq, wc);
 
-	report(cq->context, WEFT_RUN_POLLED, &p);
-	if (wc->status != IBV_WC_SUCCESS && to_weft_ctx(cq->context)->overwrites_fields)
+	if (j->record_polled)
+		j->record_polled(j->owner, &p);
+	if (j->is_judged)
+		weft_run_judge(cq->context->cmd_fd, WEFT_RUN_POLLED, &p);
+	if (wc->status != IBV_WC_SUCCESS && j->overwrites_fields)
 		overwrite_fields(wc);
 }
 
@@ -105,6 +134,41 @@ void weft_judge_read(const struct ibv_cq *cq, const struct ibv_wc *wc, const cha
 	struct weft_run_polled p = polled_of(cq, wc);
 
 	p.field = field;
-	if (wc->status != IBV_WC_SUCCESS)
-		report(cq->context, WEFT_RUN_READ_FIELD, &p);
+	if (wc->status != IBV_WC_SUCCESS && to_weft_ctx(cq->context)->judging.is_judged)
+		weft_run_judge(cq->context->cmd_fd, WEFT_RUN_READ_FIELD, &p);
+}
+
+/* ---- objects that are gone ---- */
+
+/*
+ * The memory of the latest that were destroyed: a program that uses one again still finds its
+ * functions, and WEFT_GONE in place of its handle.
+ */
+#define KEPT		1024
+
+static struct {
+	pthread_mutex_t lock;
+	void *objects[KEPT];
+	uint32_t n;
+} kept = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void weft_free_object(const struct ibv_context *ctx, void *object)
+{
+	void *oldest = object;
+
+	if (container_of(ctx, struct weft_context, vctx.context)->judging.is_judged) {
+		pthread_mutex_lock(&kept.lock);
+		oldest = kept.objects[kept.n % KEPT];
+		kept.objects[kept.n++ % KEPT] = object;
+		pthread_mutex_unlock(&kept.lock);
+	}
+	free(oldest);
+}
+
+int weft_judge_gone(const struct ibv_context *ctx, uint32_t kind, const void *object)
+{
+	const struct weft_run_object o = { .kind = kind, .user = (uintptr_t)object };
+
+	weft_run_judge(ctx->cmd_fd, WEFT_RUN_TWICE, &o);
+	return EINVAL;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "compat.h"
 #include "direct.h"
 #include "weft.h"
 
@@ -28,6 +29,26 @@ static int report_end(const struct ibv_context *ctx, const struct weft_run_objec
 	return err;
 }
 
+/* ---- objects that are gone ---- */
+
+/* An object of the program's, whose handle is *@handle. */
+static int end_object(const struct ibv_context *ctx, uint32_t kind, void *object, uint32_t *handle,
+		      int (*destroy)(void *object))
+{
+	const struct weft_run_object o = {
+		.kind = kind, .handle = *handle, .user = (uintptr_t)object,
+	};
+	int err;
+
+	if (*handle == WEFT_GONE)
+		return weft_judge_gone(ctx, kind, object);
+	report_deed(ctx, WEFT_RUN_ENDS, &o);
+	err = report_end(ctx, &o, destroy(object));
+	if (!err)
+		*handle = WEFT_GONE;
+	return err;
+}
+
 /* ---- domains, regions, windows ---- */
 
 static struct ibv_pd *judged_alloc_pd(struct ibv_context *ctx)
@@ -43,15 +64,29 @@ static struct ibv_pd *judged_alloc_pd(struct ibv_context *ctx)
 }
 
 /* A parent domain has the handle of its protection domain, and none of its own. */
+static int destroy_pd(void *pd)
+{
+	return weft_dealloc_pd(pd);
+}
+
 static int judged_dealloc_pd(struct ibv_pd *pd)
 {
-	const struct weft_run_object o = { .kind = WEFT_RUN_PD, .handle = pd->handle };
-	struct ibv_context *ctx = pd->context;
-
 	if (to_weft_pd(pd)->of)
 		return weft_dealloc_pd(pd);
-	report_deed(ctx, WEFT_RUN_ENDS, &o);
-	return report_end(ctx, &o, weft_dealloc_pd(pd));
+	return end_object(pd->context, WEFT_RUN_PD, pd, &pd->handle, destroy_pd);
+}
+
+static void report_mr(enum weft_run_deed deed, const struct ibv_mr *mr,
+		      struct weft_run_object *o)
+{
+	o->kind = WEFT_RUN_MR;
+	o->handle = mr->handle;
+	o->number = mr->lkey;
+	o->pd = mr->pd->handle;
+	o->length = mr->length;
+	if (o->access & IBV_ACCESS_ZERO_BASED)
+		o->iova = 0;
+	report_deed(mr->context, deed, o);
 }
 
 static struct ibv_mr *judged_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -59,27 +94,74 @@ static struct ibv_mr *judged_reg_mr(struct ibv_pd *pd, void *addr, size_t length
 {
 	struct ibv_mr *mr = weft_reg_mr(pd, addr, length, iova, access);
 	struct weft_run_object o = {
-		.kind = WEFT_RUN_MR, .pd = pd->handle, .addr = (uintptr_t)addr, .length = length,
-		.access = access,
+		.addr = (uintptr_t)addr, .iova = iova, .access = access, .has_memory = true,
 	};
 
-	if (mr) {
-		o.handle = mr->handle;
-		o.number = mr->lkey;
-		report_made(pd->context, &o);
-	}
+	if (!mr)
+		return NULL;
+	/* libibverbs sets these later. */
+	mr->pd = pd;
+	mr->length = length;
+	report_mr(WEFT_RUN_MADE, mr, &o);
 	return mr;
+}
+
+/* libibverbs sets the region's fields later. */
+static int judged_rereg_mr(struct verbs_mr *vmr, int flags, struct ibv_pd *pd, void *addr,
+			   size_t length, int access)
+{
+	struct ibv_mr now = vmr->ibv_mr;
+	struct weft_run_object o = {
+		.access = flags & IBV_REREG_MR_CHANGE_ACCESS ? access : vmr->access,
+		.has_memory = true,
+	};
+	int err = weft_rereg_mr(vmr, flags, pd, addr, length, access);
+
+	if (err)
+		return err;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		now.pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		now.addr = addr;
+		now.length = length;
+	}
+	now.lkey = vmr->ibv_mr.lkey;
+	o.addr = o.iova = (uintptr_t)now.addr;
+	report_mr(WEFT_RUN_CHANGED, &now, &o);
+	return 0;
+}
+
+static struct ibv_mr *judged_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					   uint64_t iova, int fd, int access)
+{
+	struct ibv_mr *mr = weft_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+	struct weft_run_object o = { .iova = iova, .access = access };
+
+	if (mr)
+		report_mr(WEFT_RUN_MADE, mr, &o);
+	return mr;
+}
+
+static struct ibv_mr *judged_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t off,
+				       size_t len, unsigned int access)
+{
+	struct ibv_mr *mr = weft_reg_dm_mr(pd, dm, off, len, access);
+	struct weft_run_object o = { .access = access };
+
+	if (mr)
+		report_mr(WEFT_RUN_MADE, mr, &o);
+	return mr;
+}
+
+static int destroy_mr(void *mr)
+{
+	return weft_dereg_mr(verbs_get_mr(mr));
 }
 
 static int judged_dereg_mr(struct verbs_mr *vmr)
 {
-	const struct weft_run_object o = {
-		.kind = WEFT_RUN_MR, .handle = vmr->ibv_mr.handle, .number = vmr->ibv_mr.lkey,
-	};
-	struct ibv_context *ctx = vmr->ibv_mr.context;
-
-	report_deed(ctx, WEFT_RUN_ENDS, &o);
-	return report_end(ctx, &o, weft_dereg_mr(vmr));
+	return end_object(vmr->ibv_mr.context, WEFT_RUN_MR, &vmr->ibv_mr, &vmr->ibv_mr.handle,
+			  destroy_mr);
 }
 
 static struct ibv_mw *judged_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
@@ -95,13 +177,14 @@ static struct ibv_mw *judged_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	return mw;
 }
 
+static int destroy_mw(void *mw)
+{
+	return weft_dealloc_mw(mw);
+}
+
 static int judged_dealloc_mw(struct ibv_mw *mw)
 {
-	const struct weft_run_object o = { .kind = WEFT_RUN_MW, .handle = mw->handle };
-	struct ibv_context *ctx = mw->context;
-
-	report_deed(ctx, WEFT_RUN_ENDS, &o);
-	return report_end(ctx, &o, weft_dealloc_mw(mw));
+	return end_object(mw->context, WEFT_RUN_MW, mw, &mw->handle, destroy_mw);
 }
 
 /* ---- completion queues ---- */
@@ -165,13 +248,18 @@ static void await_acknowledgement(const struct ibv_cq *cq, struct weft_run_objec
 	report_deed(cq->context, WEFT_RUN_WAITS, o);
 }
 
+static int destroy_cq(void *cq)
+{
+	return weft_destroy_cq(cq);
+}
+
 static int judged_destroy_cq(struct ibv_cq *cq)
 {
 	struct weft_run_object o = { .kind = WEFT_RUN_CQ, .handle = cq->handle };
-	struct ibv_context *ctx = cq->context;
 
-	await_acknowledgement(cq, &o);
-	return report_end(ctx, &o, weft_destroy_cq(cq));
+	if (cq->handle != WEFT_GONE)
+		await_acknowledgement(cq, &o);
+	return end_object(cq->context, WEFT_RUN_CQ, cq, &cq->handle, destroy_cq);
 }
 
 /* ---- shared receive queues, queue pairs ---- */
@@ -183,18 +271,33 @@ static struct ibv_srq *judged_create_srq(struct ibv_pd *pd, struct ibv_srq_init_
 
 	if (srq) {
 		o.handle = srq->handle;
+		o.size = attr->attr.max_wr;
 		report_made(pd->context, &o);
 	}
 	return srq;
 }
 
+static int judged_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct weft_run_object o = {
+		.kind = WEFT_RUN_SRQ, .handle = srq->handle, .pd = srq->pd->handle,
+		.size = attr->max_wr,
+	};
+	int err = weft_modify_srq(srq, attr, mask);
+
+	if (!err && mask & IBV_SRQ_MAX_WR)
+		report_deed(srq->context, WEFT_RUN_CHANGED, &o);
+	return err;
+}
+
+static int destroy_srq(void *srq)
+{
+	return weft_destroy_srq(srq);
+}
+
 static int judged_destroy_srq(struct ibv_srq *srq)
 {
-	const struct weft_run_object o = { .kind = WEFT_RUN_SRQ, .handle = srq->handle };
-	struct ibv_context *ctx = srq->context;
-
-	report_deed(ctx, WEFT_RUN_ENDS, &o);
-	return report_end(ctx, &o, weft_destroy_srq(srq));
+	return end_object(srq->context, WEFT_RUN_SRQ, srq, &srq->handle, destroy_srq);
 }
 
 static void report_qp(const struct ibv_context *ctx, const struct ibv_qp *qp,
@@ -237,22 +340,28 @@ static struct ibv_qp *judged_create_qp(struct ibv_pd *pd, struct ibv_qp_init_att
 static int judged_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	const struct weft_run_object o = { .kind = WEFT_RUN_QP, .handle = qp->handle };
-	int err = weft_modify_qp(qp, attr, mask);
+	int err;
 
+	if (qp->handle == WEFT_GONE)
+		return weft_judge_gone(qp->context, WEFT_RUN_QP, qp);
+	err = weft_modify_qp(qp, attr, mask);
 	if (!err && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		report_deed(qp->context, WEFT_RUN_RESET, &o);
+	if (!err && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+		report_deed(qp->context, WEFT_RUN_FAILED, &o);
 	if (!err && mask & IBV_QP_AV && attr->ah_attr.is_global && !attr->ah_attr.grh.sgid_index)
 		report_deed(qp->context, WEFT_RUN_GID_0, &o);
 	return err;
 }
 
+static int destroy_qp(void *qp)
+{
+	return weft_destroy_qp(qp);
+}
+
 static int judged_destroy_qp(struct ibv_qp *qp)
 {
-	const struct weft_run_object o = { .kind = WEFT_RUN_QP, .handle = qp->handle };
-	struct ibv_context *ctx = qp->context;
-
-	report_deed(ctx, WEFT_RUN_ENDS, &o);
-	return report_end(ctx, &o, weft_destroy_qp(qp));
+	return end_object(qp->context, WEFT_RUN_QP, qp, &qp->handle, destroy_qp);
 }
 
 /* ---- contexts ---- */
@@ -279,7 +388,11 @@ static const struct verbs_context_ops object_ops = {
 	.destroy_srq = judged_destroy_srq,
 	.free_context = judged_free_context,
 	.modify_qp = judged_modify_qp,
+	.modify_srq = judged_modify_srq,
+	.reg_dm_mr = judged_reg_dm_mr,
+	.reg_dmabuf_mr = judged_reg_dmabuf_mr,
 	.reg_mr = judged_reg_mr,
+	.rereg_mr = judged_rereg_mr,
 	.resize_cq = judged_resize_cq,
 };
 
@@ -293,7 +406,7 @@ static const struct verbs_context_ops request_ops = {
 void weft_judge_context(struct weft_context *ctx)
 {
 	if (!weft_run_judge ||
-	    weft_run_judge(ctx->vctx.context.cmd_fd, WEFT_RUN_IS_JUDGED, &ctx->overwrites_fields))
+	    weft_run_judge(ctx->vctx.context.cmd_fd, WEFT_RUN_IS_JUDGED, &ctx->judging))
 		return;
 	verbs_set_ops(&ctx->vctx, &object_ops);
 	ctx->has_judged_requests = !ctx->posts_may_fail;

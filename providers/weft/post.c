@@ -26,6 +26,19 @@ int weft_kick_qp(struct weft_qp *qp)
 	return err;
 }
 
+/* The judge refuses *@wr, and what follows: 0 if it does not. */
+static int judge_posted(struct weft_qp *qp, uint32_t at, const void *caller,
+			struct ibv_send_wr *first, struct ibv_send_wr **wr)
+{
+	uint32_t n;
+	int err = weft_judge_sends(qp, at, caller, &n);
+
+	if (err)
+		for (*wr = first; n; n--)
+			*wr = (*wr)->next;
+	return err;
+}
+
 /* @caller: NULL, or the program's instruction, for the judge. */
 WEFT_JUDGE_INLINE int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 				struct ibv_send_wr **bad_wr, const void *caller)
@@ -45,7 +58,7 @@ WEFT_JUDGE_INLINE int post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
 			break;
 	}
 	if (caller)
-		weft_judge_sends(qp, at, caller);
+		err = judge_posted(qp, at, caller, first, &wr) ?: err;
 	if (wr != first)
 		kick = weft_sq_publish(qp);
 	weft_unlock(&qp->sq_lock);
@@ -69,6 +82,10 @@ int weft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 
 int weft_judged_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
+	if (ibqp->handle == WEFT_GONE) {
+		*bad_wr = wr;
+		return weft_judge_gone(ibqp->context, WEFT_RUN_QP, ibqp);
+	}
 	return post_send(ibqp, wr, bad_wr, WEFT_CALLER);
 }
 
@@ -82,7 +99,7 @@ int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how
 		.flags = weft_wr_flags(how->send_flags),
 	};
 	bool kick = false;
-	uint32_t at;
+	uint32_t at, n;
 	int err;
 
 	if (!(qp->sq.features & WEFT_FEATURE_MW))
@@ -91,7 +108,7 @@ int weft_bind_mw(struct ibv_qp *ibqp, struct ibv_mw *mw, struct ibv_mw_bind *how
 	at = qp->sq.ring.idx;
 	err = weft_sq_add_bind(&qp->sq, &h, rkey, &how->bind_info);
 	if (to_weft_ctx(ibqp->context)->has_judged_requests)
-		weft_judge_sends(qp, at, WEFT_CALLER);
+		err = weft_judge_sends(qp, at, WEFT_CALLER, &n) ?: err;
 	if (!err)
 		kick = weft_sq_publish(qp);
 	weft_unlock(&qp->sq_lock);
@@ -147,5 +164,9 @@ int weft_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 int weft_judged_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
+	if (ibqp->handle == WEFT_GONE) {
+		*bad_wr = wr;
+		return weft_judge_gone(ibqp->context, WEFT_RUN_QP, ibqp);
+	}
 	return post_recv(ibqp, wr, bad_wr, WEFT_CALLER);
 }

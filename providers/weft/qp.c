@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "abi.h"
+#include "compat.h"
 #include "weft.h"
 
 static int set_up_sq(struct weft_sq *sq, int fd, const struct weft_ring_map *map,
@@ -39,14 +40,13 @@ static int map_rings(struct weft_qp *qp, const struct weft_cmd_create_qp_resp *r
 	return weft_rq_set_up(&qp->rq, ctx->cmd_fd, &resp->rq, cap->max_recv_sge);
 }
 
-/* Frees the user's side; the kernel's QP is gone already. */
-static void free_qp(struct weft_qp *qp)
+/* Releases the user's side; the kernel's QP is gone already. */
+static void release_qp(struct weft_qp *qp)
 {
 	weft_uring_unmap(&qp->sq.ring);
 	weft_uring_unmap(&qp->rq.ring);
 	weft_lock_destroy(&qp->sq_lock);
 	weft_lock_destroy(&qp->rq_lock);
-	free(qp);
 }
 
 static int create_qp(struct weft_qp *qp, struct ibv_context *ctx,
@@ -111,7 +111,8 @@ struct ibv_qp *weft_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	weft_lock_init(&qp->rq_lock, weft_pd_is_one_threads(attr->pd));
 	err = create_qp(qp, ctx, attr);
 	if (err) {
-		free_qp(qp);
+		release_qp(qp);
+		free(qp);
 		errno = err;
 		return NULL;
 	}
@@ -210,7 +211,9 @@ int weft_destroy_qp(struct ibv_qp *ibqp)
 	if (!err)
 		forget_completions(qp);
 	pthread_mutex_unlock(&ctx->qp_mutex);
-	if (!err)
-		free_qp(qp);
-	return err;
+	if (err)
+		return err;
+	release_qp(qp);
+	weft_free_object(&ctx->vctx.context, qp);
+	return 0;
 }

@@ -121,7 +121,7 @@ int weft_destroy_srq(struct ibv_srq *ibsrq)
 		return err;
 	weft_uring_unmap(&srq->rq.ring);
 	weft_lock_destroy(&srq->lock);
-	free(srq);
+	weft_free_object(ibsrq->context, srq);
 	return 0;
 }
 

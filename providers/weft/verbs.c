@@ -8,6 +8,7 @@
 #include <infiniband/cmd_ioctl.h>
 
 #include "abi.h"
+#include "compat.h"
 #include "dm_mem.h"
 #include "weft.h"
 
@@ -90,7 +91,7 @@ int weft_dealloc_pd(struct ibv_pd *ibpd)
 		return EBUSY;
 	err = ibv_cmd_dealloc_pd(ibpd);
 	if (!err)
-		free(pd);
+		weft_free_object(ibpd->context, pd);
 	return err;
 }
 
@@ -208,7 +209,7 @@ int weft_dereg_mr(struct verbs_mr *vmr)
 	if (err)
 		return err;
 	weft_dm_mem_release(mr->dm);
-	free(mr);
+	weft_free_object(vmr->ibv_mr.context, mr);
 	return 0;
 }
 
@@ -280,6 +281,6 @@ int weft_dealloc_mw(struct ibv_mw *mw)
 	int err = ibv_cmd_dealloc_mw(mw);
 
 	if (!err)
-		free(mw);
+		weft_free_object(mw->context, mw);
 	return err;
 }

@@ -18,6 +18,7 @@
 #include <infiniband/driver.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
+#include "direct.h"
 #include "lock.h"
 #include "wqe.h"
 
@@ -38,7 +39,7 @@ struct weft_context {
 	uint32_t max_inline;
 	bool posts_may_fail;		/* failing.c */
 	bool has_judged_requests;	/* judged_ops.c */
-	bool overwrites_fields;		/* of errors, that verbs leave undefined */
+	struct weft_run_judging judging;
 	/*
 	 * Held while the kernel destroys a QP and its completions are removed from the CQs, and
 	 * while a QP is created: a new QP with the same number must not lose completions.
@@ -272,8 +273,19 @@ void weft_say_posted(const struct weft_qp *qp, int answer);
 
 /* judged_ops.c: a new context's functions report, if it is judged. */
 void weft_judge_context(struct weft_context *ctx);
-/* Reports the entries from @at on, before they are published. The queue's lock. */
-void weft_judge_sends(const struct weft_qp *qp, uint32_t at, const void *caller);
+/* The handle of an object that was destroyed, and whose memory is kept for a while. */
+#define WEFT_GONE	UINT32_MAX
+/* Frees what the program knows by a pointer; if it is judged, later. */
+void weft_free_object(const struct ibv_context *ctx, void *object);
+/* The program uses an object that it has destroyed. Returns EINVAL. */
+int weft_judge_gone(const struct ibv_context *ctx, uint32_t kind, const void *object);
+/*
+ * Reports the entries from @at on, before they are published. ENOMEM: the queue counts as full, and
+ * ends with the entry before; *@n were reported. The queue's lock.
+ */
+int weft_judge_sends(struct weft_qp *qp, uint32_t at, const void *caller, uint32_t *n);
+/* Of a batch: ENOMEM if there is no room for all of it. */
+int weft_judge_room(const struct weft_qp *qp, uint32_t at);
 void weft_judge_receives(const struct ibv_qp *qp, const struct ibv_srq *srq,
 			 const struct weft_rq *rq, uint32_t at, const void *caller);
 /* @wc was polled: reports that, and overwrites what an error leaves undefined. CQ's lock. */

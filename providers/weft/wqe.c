@@ -252,6 +252,8 @@ uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 {
 	uint32_t errors = 1u << IBV_WC_LOC_QP_OP_ERR;
 
+	if (opcode == WEFT_WR_BIND_MW)
+		return errors | 1u << IBV_WC_MW_BIND_ERR;
 	if (!has_buffers(opcode))
 		return errors;
 	errors |= 1u << IBV_WC_RETRY_EXC_ERR | 1u << IBV_WC_REM_OP_ERR;
@@ -266,8 +268,56 @@ uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 	return errors;
 }
 
+/* It may wrap at the ring's end. */
+void weft_sq_copy_sges(const struct weft_sq *sq, uint32_t at, uint32_t num_sge,
+		       struct weft_sge *list)
+{
+	const struct weft_uring *r = &sq->ring;
+	size_t bytes = (size_t)r->slots * WEFT_SLOT_SIZE, n = num_sge * sizeof(*list);
+	size_t from = (size_t)at * WEFT_SLOT_SIZE + (sq->datagrams ? WEFT_SLOT_SIZE :
+						      offsetof(struct weft_sq_wqe, data));
+	size_t to_end;
+
+	from &= bytes - 1;
+	to_end = bytes - from < n ? bytes - from : n;
+	memcpy(list, r->entries + from, to_end);
+	memcpy((uint8_t *)list + to_end, r->entries, n - to_end);
+}
+
+static bool has_octets(const struct weft_sq_wqe *w)
+{
+	return w->opcode != WEFT_WR_LOCAL_INV && w->opcode != WEFT_WR_BIND_MW;
+}
+
+uint64_t weft_sq_octets(const struct weft_sq *sq, uint32_t at)
+{
+	struct weft_sge list[WEFT_MAX_SGE];
+	const struct weft_sq_wqe *w;
+	uint64_t sum = 0;
+	uint32_t i, n;
+
+	for (; at != sq->ring.idx; at += w->nslots) {
+		w = weft_uring_slot(&sq->ring, at);
+		if (!has_octets(w))
+			continue;
+		n = w->num_sge < WEFT_MAX_SGE ? w->num_sge : WEFT_MAX_SGE;
+		weft_sq_copy_sges(sq, at, n, list);
+		for (i = 0; i < n; i++)
+			sum += list[i].length;
+	}
+	return sum;
+}
+
 /* With another key in its last octet an STag names no region. */
 #define OTHER_KEY 0xff
+
+static void break_bind(struct weft_wr_bind *bind)
+{
+	bind->mr_lkey ^= OTHER_KEY;
+	/* Without a length a window is bound to nothing. */
+	if (!bind->length)
+		bind->length = 1;
+}
 
 void weft_sq_break_entry(struct weft_sq *sq, uint32_t idx, enum ibv_wc_status status)
 {
@@ -290,9 +340,37 @@ void weft_sq_break_entry(struct weft_sq *sq, uint32_t idx, enum ibv_wc_status st
 	case IBV_WC_REM_INV_REQ_ERR:
 		w->remote_addr |= 1;		/* an atomic's must be aligned */
 		break;
+	case IBV_WC_MW_BIND_ERR:
+		break_bind((struct weft_wr_bind *)w->data);
+		break;
 	default:
 		break;
 	}
+}
+
+uint32_t weft_rq_errors(const struct ibv_recv_wr *wr)
+{
+	int i;
+
+	/* A longer list is refused. */
+	for (i = 0; i < wr->num_sge && wr->num_sge <= WEFT_MAX_SGE; i++)
+		if (wr->sg_list[i].length)
+			return 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_PROT_ERR;
+	return 0;
+}
+
+void weft_rq_break_wr(struct ibv_recv_wr *wr, struct ibv_sge *list, enum ibv_wc_status status)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge && i < WEFT_MAX_SGE; i++) {
+		list[i] = wr->sg_list[i];
+		if (status == IBV_WC_LOC_LEN_ERR)
+			list[i].length = 0;
+		else
+			list[i].lkey ^= OTHER_KEY;
+	}
+	wr->sg_list = list;
 }
 
 struct weft_wr_ud weft_ah_address(const struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)

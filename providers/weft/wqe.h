@@ -69,6 +69,11 @@ int weft_sq_add_sges(struct weft_sq *sq, const struct weft_sq_head *h, const str
 		     size_t num_sge);
 int weft_sq_add_inline(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct ibv_data_buf *bufs, size_t num_buf);
+/* The first @num_sge elements of the list at @at; of inline data, the one with its length. */
+void weft_sq_copy_sges(const struct weft_sq *sq, uint32_t at, uint32_t num_sge,
+		       struct weft_sge *list);
+/* Octets of the entries from @at on, which are not published. */
+uint64_t weft_sq_octets(const struct weft_sq *sq, uint32_t at);
 /* Takes the operands of @op, not the masks. */
 int weft_sq_add_atomic(struct weft_sq *sq, const struct weft_sq_head *h,
 		       const struct weft_wr_atomic *op, const struct ibv_sge *sge);
@@ -90,6 +95,10 @@ int weft_sq_opcode(const struct weft_sq *sq, unsigned int opcode);
 uint32_t weft_sq_errors(uint8_t opcode, bool in_memory);
 /* Makes the entry at @idx, which is not published yet, complete with @status, one of these. */
 void weft_sq_break_entry(struct weft_sq *sq, uint32_t idx, enum ibv_wc_status status);
+
+/* The same for a receive, which is changed before it is posted; @list: room for its elements. */
+uint32_t weft_rq_errors(const struct ibv_recv_wr *wr);
+void weft_rq_break_wr(struct ibv_recv_wr *wr, struct ibv_sge *list, enum ibv_wc_status status);
 
 /* Sets the destination of the entry at @idx, which was appended before. */
 void weft_sq_readdress(struct weft_sq *sq, uint32_t idx, const struct weft_wr_ud *to);

@@ -63,9 +63,12 @@ static void wr_abort(struct ibv_qp_ex *ex)
 static int wr_complete_judged(struct ibv_qp_ex *ex)
 {
 	struct weft_qp *qp = to_qp(ex);
+	uint32_t n;
 
 	if (!qp->wr_err)
-		weft_judge_sends(qp, qp->wr_first, WEFT_CALLER);
+		qp->wr_err = weft_judge_room(qp, qp->wr_first);
+	if (!qp->wr_err)
+		weft_judge_sends(qp, qp->wr_first, WEFT_CALLER, &n);
 	return wr_complete(ex);
 }
 

@@ -4,6 +4,7 @@
 
 #include "host.h"
 #include "../../kernel/core/atomic.h"
+#include "../../kernel/core/place.h"
 
 #define PIECE 600u
 
@@ -73,8 +74,8 @@ void host_assert_quiet(const struct host *h)
 /* Slot 0 is not used, so that the index is never 0. */
 static u32 make_stag(const struct host *h, u32 slot, enum weft_region_kind kind)
 {
-	u32 stag = weft_region_new_stag(kind, (h->salt ^ slot * 0x9E3779u) << (HOST_INDEX_SHIFT + 6) |
-					slot << HOST_INDEX_SHIFT | (0xA5 ^ slot));
+	u32 salt = (h->salt ^ slot * 0x9E3779u) << (HOST_INDEX_SHIFT + 6);
+	u32 stag = weft_region_new_stag(kind, salt | slot << HOST_INDEX_SHIFT | (0xA5 ^ slot));
 
 	HOST_ASSERT(stag);
 	return stag;
@@ -193,7 +194,8 @@ static bool is_ending(const struct host_mr *mr)
 	u32 i;
 
 	for (i = 0; i < HOST_QPS; i++)
-		if (h->qp[i] && (h->qp[i]->core.tx_ends == &mr->r || h->qp[i]->core.rx_ends == &mr->r))
+		if (h->qp[i] &&
+		    (h->qp[i]->core.tx_ends == &mr->r || h->qp[i]->core.rx_ends == &mr->r))
 			return true;
 	return false;
 }
@@ -239,6 +241,22 @@ static bool is_in_use(const struct host_mr *mr)
 	return mr->windows || host_mr_uses(mr);
 }
 
+void weft_host_lock_windows(struct weft_qpc *qp)
+{
+	struct host *h = to_host_qp(qp)->host;
+
+	HOST_ASSERT(!h->windows_locked);
+	h->windows_locked = true;
+}
+
+void weft_host_unlock_windows(struct weft_qpc *qp)
+{
+	struct host *h = to_host_qp(qp)->host;
+
+	HOST_ASSERT(h->windows_locked);
+	h->windows_locked = false;
+}
+
 bool weft_host_window_hold(struct weft_region *r)
 {
 	struct host_mr *mr = held_mr(r);
@@ -262,8 +280,10 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 	HOST_ASSERT(is_in_use(mr) && r->valid);
 	if (mr->gone)
 		return false;
-	if (len)
-		weft_cur_copy(from, host_mr_at(mr, addr, len), len);
+	if (!len)
+		return true;
+	weft_place_begin();
+	weft_place_piece(host_mr_at(mr, addr, len), from, len, 0);
 	return true;
 }
 
@@ -468,6 +488,7 @@ void host_qp_free(struct host_qp *qp)
 
 	HOST_ASSERT(!qp->chunks);
 	weft_region_end_run(&qp->core);
+	weft_region_unbind_all(&qp->core);
 	for (i = 0; i < HOST_QPS; i++)
 		if (qp->host->qp[i] == qp)
 			qp->host->qp[i] = NULL;

@@ -103,6 +103,7 @@ struct host {
 	struct host_qp *qp[HOST_QPS];
 	u32 nqp;
 	u32 salt;			/* makes the STags of two hosts differ */
+	bool windows_locked;
 };
 
 void host_init(struct host *h, u32 salt);

@@ -164,7 +164,7 @@ static void check_acts(const struct host_link *l, u32 acts)
 			    !(told & WEFT_ACT_FAILED));
 	if (acts & WEFT_ACT_DISCONNECTED)
 		HOST_ASSERT(!(l->acts & WEFT_ACT_ENDED) && l->rx_closed);
-	/* The QP is released only while there is one, in a state that ends without it, or is held. */
+	/* A QP is released only while there is one, in a state that ends without it or is held. */
 	if (acts & WEFT_ACT_RELEASE_QP)
 		HOST_ASSERT(l->core.qp || (l->acts & WEFT_ACT_QP_OVER && acts & WEFT_ACT_ENDED));
 	if (acts & WEFT_ACT_RELEASE_QP)
@@ -552,7 +552,7 @@ void host_link_tx(struct host_link *l)
 		host_link_error(l);
 	}
 	if (l->core.qp || l->core.state == WEFT_LINK_CLOSING || l->core.state == WEFT_LINK_HELD)
-		weft_send_run(&l->core);
+		weft_send_run(&l->core, WEFT_SLICE);
 	if (weft_link_rx_resume(&l->core))
 		read_again(l);
 	/* A doorbell of a QP without a connection. */

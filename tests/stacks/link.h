@@ -35,7 +35,7 @@ struct host_link_cfg {
 	u16 pd_max;			/* 0: the maximum */
 	bool ext;			/* RFC 7306 */
 	bool large_fpdus;
-	u32 rest_spare;			/* octets lent for the rest of a batch beyond those asked for */
+	u32 rest_spare;			/* octets lent for a batch's rest beyond those asked for */
 	u32 part_min;			/* payload of FPDUs that are taken in parts; 0: none */
 	bool lean;			/* give the stage's chunks back after each receive run */
 	bool itself;			/* initiator: the wire leads back to this end */
@@ -68,7 +68,7 @@ struct host_link {
 	bool rx_closed;			/* FIN was received */
 	bool reset;
 	u64 written;
-	u32 unanswered;			/* probes and retransmissions since heard; the test sets it */
+	u32 unanswered;			/* probes and retransmissions since heard; a test sets it */
 	u64 now, heard, acked;		/* ms; time of the peer's last sign of life; its octets */
 
 	/* what is due */

@@ -65,6 +65,9 @@ static void places_are_given_in_order(void **state)
 	first = weft_backlog_place(&b);
 	assert_true(first);
 	assert_true(weft_backlog_place(&b) > first);
+	/* As after 2^32 requests. */
+	b.places = 0xffffffff;
+	assert_true(weft_backlog_place(&b) > 0xffffffff);
 }
 
 static void a_cap_makes_one_go_then_lets_none_in(void **state)
@@ -85,6 +88,100 @@ static void a_cap_makes_one_go_then_lets_none_in(void **state)
 	assert_true(weft_cap_is_doubled(&c));
 }
 
+/* ---- shares ---- */
+
+/* Two users: the first with two listeners, the second with one. */
+struct shares {
+	struct weft_share all, user[2], listener[3];
+};
+
+static struct shares *shares_of(struct shares *s)
+{
+	u32 i;
+
+	*s = (struct shares){};
+	for (i = 0; i < 2; i++)
+		s->user[i].above = &s->all;
+	for (i = 0; i < 3; i++)
+		s->listener[i].above = &s->user[i / 2];
+	return s;
+}
+
+static void add(struct weft_share *s, u32 n)
+{
+	while (n--)
+		weft_share_add(s);
+}
+
+static void remove_all(struct weft_share *s)
+{
+	while (s->n)
+		weft_share_remove(s);
+}
+
+static void who_has_nothing_does_not_give_way(void **state)
+{
+	struct shares room, *s = shares_of(&room);
+
+	assert_null(weft_share_largest(&s->all));
+	add(&s->listener[2], 1);
+	assert_ptr_equal(weft_share_largest(&s->all), &s->listener[2]);
+	remove_all(&s->listener[2]);
+	assert_null(weft_share_largest(&s->all));
+	assert_int_equal(s->all.n, 0);
+}
+
+/* A user's many listeners are one user's. */
+static void the_largest_user_gives_way_not_the_largest_listener(void **state)
+{
+	struct shares room, *s = shares_of(&room);
+
+	add(&s->listener[0], 4);
+	add(&s->listener[1], 3);
+	add(&s->listener[2], 5);
+	assert_int_equal(s->all.n, 12);
+	assert_ptr_equal(weft_share_largest(&s->all), &s->listener[0]);
+	weft_share_remove(&s->listener[0]);
+	weft_share_remove(&s->listener[0]);
+	weft_share_remove(&s->listener[0]);
+	assert_ptr_equal(weft_share_largest(&s->all), &s->listener[2]);
+}
+
+static void within_a_user_the_largest_listener_gives_way(void **state)
+{
+	struct shares room, *s = shares_of(&room);
+
+	add(&s->listener[0], 2);
+	add(&s->listener[1], 9);
+	add(&s->listener[2], 3);
+	assert_ptr_equal(weft_share_largest(&s->all), &s->listener[1]);
+	remove_all(&s->listener[1]);
+	assert_ptr_equal(weft_share_largest(&s->all), &s->listener[2]);
+	remove_all(&s->listener[2]);
+	assert_ptr_equal(weft_share_largest(&s->all), &s->listener[0]);
+	remove_all(&s->listener[0]);
+	assert_null(weft_share_largest(&s->all));
+}
+
+/* One user fills the cap: however it goes on, another's few stay. */
+static void the_few_of_another_user_stay(void **state)
+{
+	struct shares room, *s = shares_of(&room);
+	u32 i;
+
+	add(&s->listener[2], 10);
+	add(&s->listener[0], 500);
+	add(&s->listener[1], 490);
+	for (i = 0; i < 5000; i++) {
+		struct weft_share *out = weft_share_largest(&s->all);
+
+		weft_share_remove(out);
+		weft_share_add(&s->listener[i % 2]);
+	}
+	assert_int_equal(s->listener[2].n, 10);
+	assert_int_equal(s->all.n, 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +190,10 @@ int main(void)
 		cmocka_unit_test(an_answer_ends_the_pause_if_there_is_room),
 		cmocka_unit_test(places_are_given_in_order),
 		cmocka_unit_test(a_cap_makes_one_go_then_lets_none_in),
+		cmocka_unit_test(who_has_nothing_does_not_give_way),
+		cmocka_unit_test(the_largest_user_gives_way_not_the_largest_listener),
+		cmocka_unit_test(within_a_user_the_largest_listener_gives_way),
+		cmocka_unit_test(the_few_of_another_user_stay),
 	};
 
 	return RUN_TESTS("stacks: backlog", tests);

@@ -106,8 +106,8 @@ static u32 fpdu(struct tray *t, struct pdu *d)
 static void fpdus_end_where_segments_end(void **state)			/* MPA-80 */
 {
 	static const u32 off[] = { 0, 4, 700, MSS - 152 };
+	static struct pdu d;
 	struct tray t;
-	struct pdu d;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(off); i++) {
@@ -130,8 +130,8 @@ static void fpdus_end_where_segments_end(void **state)			/* MPA-80 */
 
 static void what_does_not_fit_into_the_rest_of_a_segment_begins_one(void **state)
 {
+	static struct pdu d;
 	struct tray t;
-	struct pdu d;
 
 	tray_init(&t, true, LARGE);
 	write_of(&t, 1, 0, 10000);
@@ -147,8 +147,8 @@ static void what_does_not_fit_into_the_rest_of_a_segment_begins_one(void **state
 
 static void what_fits_whole_into_the_rest_of_a_segment_goes_there(void **state)
 {
+	static struct pdu d;
 	struct tray t;
-	struct pdu d;
 
 	tray_init(&t, true, LARGE);
 	write_of(&t, 1, 0, 8);
@@ -164,8 +164,8 @@ static void what_fits_whole_into_the_rest_of_a_segment_goes_there(void **state)
 
 static void a_batch_ends_where_a_segment_is_cut_short(void **state)
 {
+	static struct pdu d;
 	struct tray t;
-	struct pdu d;
 
 	tray_init(&t, true, LARGE);
 	/* The first leaves 100 octets of the segment. */
@@ -507,8 +507,8 @@ static void a_batch_is_full_once_a_segment_would_not_fit(void **state)
 /* Short messages and long ones, none of which fits where the previous one ended. */
 static void where_segments_are_unknown_none_ends_a_batch(void **state)
 {
+	static struct pdu d;
 	struct tray t;
-	struct pdu d;
 	u32 i, n, fpdus = 0;
 
 	tray_init(&t, true, LARGE);

@@ -227,8 +227,9 @@ static void an_overflow_of_the_receive_cq_ends_its_qps(void **state)
 static bool resize(struct host_cq *cq, u32 entries)
 {
 	struct weft_ring *ring = calloc(1, weft_ring_size(entries));
+	struct weft_ring_move move = { .mem = ring, .slots = entries };
 
-	if (weft_cqc_move(&cq->core, &(struct weft_ring_move){ .mem = ring, .slots = entries })) {
+	if (weft_cqc_move(&cq->core, &move)) {
 		free(ring);
 		return false;
 	}

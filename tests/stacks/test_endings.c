@@ -295,7 +295,7 @@ static void a_send_run_goes_on_with_the_flush(void **state)
 	for (runs = 0; w.p->s.qp->kicked; runs++) {
 		assert_true(runs < 4);
 		w.p->s.qp->kicked = false;
-		weft_send_run(&w.p->s.link.core);
+		weft_send_run(&w.p->s.link.core, WEFT_SLICE);
 	}
 	assert_int_equal(runs, 2);
 	expect_piece(&w, 0, MANY);

@@ -716,20 +716,50 @@ static void without_a_limit_tcp_alone_says_that_a_peer_is_dead(void **state)
 	lone_fini(&t);
 }
 
-/* RFC 5044 says nothing of it: what waits unread for a receive does not keep a dead peer. */
-static void a_send_that_waits_does_not_keep_a_dead_peer(void **state)
+/* A Send has come that finds no receive, and may wait longer for one than a dead peer lives. */
+static void full_with_a_send_that_waits(struct lone *t)
 {
 	/* Length 19, L DV, RV and Send, QN 0, MSN 1, MO 0, one octet, pad; no CRC. */
 	static const u8 send[28] = "\0\x13\x41\x43\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0x";
 	struct side_cfg c = cfg_v1();
-	struct lone t;
 
 	c.link.dead_ms = DEAD;
 	c.link.rnr_ms = 100 * DEAD;
-	full_v1(&t, false, &c);
-	hear(&t, send, 28);
+	full_v1(t, false, &c);
+	hear(t, send, 28);
+	run(t);
+	assert_true(t->s.qp->core.rx_waits);
+}
+
+/* Its peer's TCP answers keepalives, at both ends. */
+static void a_send_may_wait_longer_than_a_dead_peer_lives(void **state)
+{
+	struct host_mr *mr;
+	struct lone t;
+	u32 i;
+
+	full_with_a_send_that_waits(&t);
+	t.l->unanswered = 1;
+	for (i = 1; i < 200; i++) {
+		host_link_set_time(t.l, i * DEAD / 2);
+		run(&t);
+		assert_true(host_link_is_full(t.l));
+		t.l->heard = t.l->now;
+	}
+	mr = host_mr_new(&t.s.host, PD, BASE, 16, RW);
+	side_recv(&t.s, 3, mr, 0, 16);
 	run(&t);
-	assert_true(t.s.qp->core.rx_waits);
+	expect_cqe(t.s.rcq, 3, WEFT_WC_SUCCESS);
+	expect_state(&t.s, WEFT_QPS_RTS);
+	lone_fini(&t);
+}
+
+/* RFC 5044 says nothing of it: what waits unread for a receive does not keep a dead peer. */
+static void a_send_that_waits_does_not_keep_a_dead_peer(void **state)
+{
+	struct lone t;
+
+	full_with_a_send_that_waits(&t);
 	t.l->unanswered = 2;
 	assert_int_equal(acts_at(&t, DEAD), WEFT_ACT_ENDED | WEFT_ACT_DIE);
 	expect_dead_peer(&t);
@@ -1988,120 +2018,122 @@ static void a_connection_broken_off_is_over_with_its_reset(void **state)
 	}
 }
 
+/* Here, so that its orders outlast main() in the kernel (tests/kunit). */
+static const struct CMUnitTest tests[] = {
+	ORDER(the_initiator_closes, "c", false, WEFT_ACT_SHUT, BYE),
+	ORDER(the_responder_closes, "C", false, BYE, WEFT_ACT_SHUT),
+	ORDER(both_close, "cC", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(one_closes_and_then_the_other, "csC", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(an_error_of_the_user_is_a_fin, "e", false, WEFT_ACT_SHUT, BYE),
+	ORDER(errors_at_both_ends, "eE", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(an_error_while_closing, "cse", false, WEFT_ACT_SHUT, BYE),
+	ORDER(an_error_while_the_peer_closes, "Cse", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(a_qp_destroyed, "sd", false, WEFT_ACT_SHUT, BYE),
+	ORDER(the_responders_qp_destroyed, "sD", false, BYE, WEFT_ACT_SHUT),
+	ORDER(both_qps_destroyed, "sdD", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(a_qp_destroyed_while_closing, "csd", false, WEFT_ACT_SHUT, BYE),
+	ORDER(a_qp_destroyed_while_the_peer_closes, "Csd", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(a_terminate, "st", false, WEFT_ACT_SHUT, 0),
+	ORDER(terminates_both_ways, "stT", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
+	ORDER(a_terminate_and_a_close, "stC", false, WEFT_ACT_SHUT, 0),
+	ORDER(a_terminate_while_closing, "cst", false, WEFT_ACT_SHUT, 0),
+	ORDER(a_terminate_and_the_qp_destroyed, "std", false, WEFT_ACT_SHUT, 0),
+	ORDER(a_terminate_then_an_error, "ste", false, WEFT_ACT_SHUT, 0),
+	ORDER(a_reset, "sx", true, 0, 0),
+	ORDER(a_reset_while_closing, "csx", true, 0, 0),
+	ORDER(a_reset_behind_a_terminate, "stsx", true, 0, 0),
+	ORDER(a_reset_behind_an_error, "esx", true, 0, 0),
+	ORDER(a_reset_behind_the_qp, "sdsx", true, 0, 0),
+	ORDER(a_device_goes_away, "sk", true, 0, 0),
+	ORDER(the_responders_device_goes_away, "sK", true, 0, 0),
+	ORDER(a_device_goes_away_while_closing, "csk", true, 0, 0),
+	ORDER(a_device_goes_away_behind_a_terminate, "stsk", true, 0, 0),
+	ORDER(a_device_goes_away_behind_the_qp, "sdsk", true, 0, 0),
+	ORDER(a_qp_destroyed_behind_a_reset, "sxd", true, 0, 0),
+	cmocka_unit_test(tcp_has_two_fifths_of_start_up_to_connect),
+	cmocka_unit_test(a_late_look_finds_tcp_connected),
+	cmocka_unit_test(why_tcp_did_not_connect_is_told),
+	cmocka_unit_test(the_reply_has_the_time_of_an_accept),
+	cmocka_unit_test(the_request_has_half_of_start_up_to_come),
+	cmocka_unit_test(a_ulp_may_think_for_as_long_as_it_likes),
+	cmocka_unit_test(a_full_ulp_is_asked_again_for_a_while),
+	cmocka_unit_test(a_ulp_that_had_no_room_may_think_once_it_has),
+	cmocka_unit_test(a_request_without_a_listener_waits_for_a_while),
+	cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
+	cmocka_unit_test(half_a_request_is_evicted),
+	cmocka_unit_test(a_whole_request_is_not_evicted),
+	cmocka_unit_test(a_refused_request_is_evicted),
+	cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
+	cmocka_unit_test(a_peer_slow_to_take_the_rest_is_evicted),
+	cmocka_unit_test(an_initiator_is_not_evicted),
+	cmocka_unit_test(a_failed_qp_is_held_until_its_user_hangs_up),
+	cmocka_unit_test(the_peer_of_a_held_qp_fails_in_time),
+	cmocka_unit_test(an_rnic_closes_at_the_terminate_of_a_held_qp),
+	cmocka_unit_test(an_rnics_close_ends_a_held_connection),
+	cmocka_unit_test(an_error_of_the_protocol_ends_any_connection),
+	cmocka_unit_test(a_destroyed_qp_is_held_for_a_time),
+	cmocka_unit_test(a_link_that_hung_up_is_not_held),
+	cmocka_unit_test(removal_of_the_device_ends_a_held_connection),
+	cmocka_unit_test(the_oldest_request_to_a_dead_peer_says_so),
+	cmocka_unit_test(what_tcp_has_given_up_is_a_dead_peer),
+	cmocka_unit_test(a_reset_is_not_a_dead_peer),
+	cmocka_unit_test(a_dead_peer_ends_a_held_connection),
+	cmocka_unit_test(a_held_connection_that_closes_needs_no_look_at_the_peer),
+	cmocka_unit_test(held_connections_end_somehow),
+	cmocka_unit_test(a_peer_that_answers_no_probe_is_dead),
+	cmocka_unit_test(a_peer_whose_one_answer_may_be_lost_is_not_dead),
+	cmocka_unit_test(a_stopped_program_is_not_dead),
+	cmocka_unit_test(a_shorter_limit_counts_from_the_next_step),
+	cmocka_unit_test(without_a_limit_tcp_alone_says_that_a_peer_is_dead),
+	cmocka_unit_test(a_send_may_wait_longer_than_a_dead_peer_lives),
+	cmocka_unit_test(a_send_that_waits_does_not_keep_a_dead_peer),
+	cmocka_unit_test(keepalives_ask_twice_in_time),
+	cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
+	cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
+	cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),
+	cmocka_unit_test(a_fin_has_its_own_deadline_and_not_the_rtrs),
+	cmocka_unit_test(a_silent_peer_has_one_time_to_close),
+	cmocka_unit_test(a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves),
+	cmocka_unit_test(closing_without_a_qp_lasts_twelve_times_at_most),
+	cmocka_unit_test(closing_without_a_qp_lasts_one_time_if_nothing_moves),
+	cmocka_unit_test(a_peer_that_talks_and_takes_nothing_is_not_slow),
+	cmocka_unit_test(a_peer_that_closes_on_an_enhanced_request_is_asked_again),
+	cmocka_unit_test(a_peer_that_resets_is_asked_the_same_once_more),
+	cmocka_unit_test(a_peer_that_closes_the_second_time_is_asked_by_revision_1),
+	cmocka_unit_test(a_reply_of_revision_1_to_an_enhanced_request_asks_for_it),
+	cmocka_unit_test(a_peer_that_closes_on_revision_1_has_refused),
+	cmocka_unit_test(a_peer_that_closes_within_its_reply_is_not_asked_again),
+	cmocka_unit_test(what_is_no_reply_is_a_protocol_error),
+	cmocka_unit_test(a_rejecting_reply_fails_politely),
+	cmocka_unit_test(a_reply_with_more_private_data_than_the_ulp_takes_fails),
+	cmocka_unit_test(a_request_with_more_private_data_than_the_ulp_takes_is_rejected),
+	cmocka_unit_test(too_much_private_data_for_the_reply_rejects),
+	cmocka_unit_test(an_offer_has_room_for_the_private_data_of_its_revision),
+	cmocka_unit_test(octets_behind_the_reply_are_fpdus),
+	cmocka_unit_test(octets_behind_the_reply_wait_for_the_step),
+	cmocka_unit_test(more_reads_than_we_answer_end_with_a_terminate),
+	cmocka_unit_test(no_kind_of_rtr_ends_with_a_terminate),
+	cmocka_unit_test(a_ulp_that_cannot_be_told_is_told_of_a_failure),
+	cmocka_unit_test(a_qp_moved_to_error_aborts_start_up),
+	cmocka_unit_test(the_device_goes_away_in_start_up),
+	cmocka_unit_test(without_memory_a_run_comes_again),
+	cmocka_unit_test(what_tcp_left_is_complete_once_tcp_has_it),
+	cmocka_unit_test(what_tcp_left_and_refuses_then_fails),
+	cmocka_unit_test(what_tcp_refuses_fails),
+	cmocka_unit_test(what_tcp_left_has_memory_of_its_size),
+	cmocka_unit_test(a_run_of_work_that_sends_nothing_has_an_end),
+	cmocka_unit_test(a_run_of_small_batches_has_an_end),
+	cmocka_unit_test(what_tcp_left_moves_once_however_often_it_is_tried),
+	cmocka_unit_test(without_memory_for_what_tcp_left_the_batchs_is_kept),
+	cmocka_unit_test(no_more_is_assembled_than_tcp_has_room_for),
+	cmocka_unit_test(a_cut_off_terminate_goes_out_behind_what_waits),
+	cmocka_unit_test(a_run_broken_off_lets_all_go),
+	cmocka_unit_test(a_run_broken_off_fails_the_qp),
+	cmocka_unit_test(a_run_broken_off_is_the_last),
+	cmocka_unit_test(a_connection_broken_off_is_over_with_its_reset),
+};
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		ORDER(the_initiator_closes, "c", false, WEFT_ACT_SHUT, BYE),
-		ORDER(the_responder_closes, "C", false, BYE, WEFT_ACT_SHUT),
-		ORDER(both_close, "cC", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(one_closes_and_then_the_other, "csC", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(an_error_of_the_user_is_a_fin, "e", false, WEFT_ACT_SHUT, BYE),
-		ORDER(errors_at_both_ends, "eE", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(an_error_while_closing, "cse", false, WEFT_ACT_SHUT, BYE),
-		ORDER(an_error_while_the_peer_closes, "Cse", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(a_qp_destroyed, "sd", false, WEFT_ACT_SHUT, BYE),
-		ORDER(the_responders_qp_destroyed, "sD", false, BYE, WEFT_ACT_SHUT),
-		ORDER(both_qps_destroyed, "sdD", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(a_qp_destroyed_while_closing, "csd", false, WEFT_ACT_SHUT, BYE),
-		ORDER(a_qp_destroyed_while_the_peer_closes, "Csd", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(a_terminate, "st", false, WEFT_ACT_SHUT, 0),
-		ORDER(terminates_both_ways, "stT", false, WEFT_ACT_SHUT, WEFT_ACT_SHUT),
-		ORDER(a_terminate_and_a_close, "stC", false, WEFT_ACT_SHUT, 0),
-		ORDER(a_terminate_while_closing, "cst", false, WEFT_ACT_SHUT, 0),
-		ORDER(a_terminate_and_the_qp_destroyed, "std", false, WEFT_ACT_SHUT, 0),
-		ORDER(a_terminate_then_an_error, "ste", false, WEFT_ACT_SHUT, 0),
-		ORDER(a_reset, "sx", true, 0, 0),
-		ORDER(a_reset_while_closing, "csx", true, 0, 0),
-		ORDER(a_reset_behind_a_terminate, "stsx", true, 0, 0),
-		ORDER(a_reset_behind_an_error, "esx", true, 0, 0),
-		ORDER(a_reset_behind_the_qp, "sdsx", true, 0, 0),
-		ORDER(a_device_goes_away, "sk", true, 0, 0),
-		ORDER(the_responders_device_goes_away, "sK", true, 0, 0),
-		ORDER(a_device_goes_away_while_closing, "csk", true, 0, 0),
-		ORDER(a_device_goes_away_behind_a_terminate, "stsk", true, 0, 0),
-		ORDER(a_device_goes_away_behind_the_qp, "sdsk", true, 0, 0),
-		ORDER(a_qp_destroyed_behind_a_reset, "sxd", true, 0, 0),
-		cmocka_unit_test(tcp_has_two_fifths_of_start_up_to_connect),
-		cmocka_unit_test(a_late_look_finds_tcp_connected),
-		cmocka_unit_test(why_tcp_did_not_connect_is_told),
-		cmocka_unit_test(the_reply_has_the_time_of_an_accept),
-		cmocka_unit_test(the_request_has_half_of_start_up_to_come),
-		cmocka_unit_test(a_ulp_may_think_for_as_long_as_it_likes),
-		cmocka_unit_test(a_full_ulp_is_asked_again_for_a_while),
-		cmocka_unit_test(a_ulp_that_had_no_room_may_think_once_it_has),
-		cmocka_unit_test(a_request_without_a_listener_waits_for_a_while),
-		cmocka_unit_test(a_peer_that_goes_while_the_ulp_thinks_is_dropped),
-		cmocka_unit_test(half_a_request_is_evicted),
-		cmocka_unit_test(a_whole_request_is_not_evicted),
-		cmocka_unit_test(a_refused_request_is_evicted),
-		cmocka_unit_test(what_the_peer_has_not_got_is_not_evicted),
-		cmocka_unit_test(a_peer_slow_to_take_the_rest_is_evicted),
-		cmocka_unit_test(an_initiator_is_not_evicted),
-		cmocka_unit_test(a_failed_qp_is_held_until_its_user_hangs_up),
-		cmocka_unit_test(the_peer_of_a_held_qp_fails_in_time),
-		cmocka_unit_test(an_rnic_closes_at_the_terminate_of_a_held_qp),
-		cmocka_unit_test(an_rnics_close_ends_a_held_connection),
-		cmocka_unit_test(an_error_of_the_protocol_ends_any_connection),
-		cmocka_unit_test(a_destroyed_qp_is_held_for_a_time),
-		cmocka_unit_test(a_link_that_hung_up_is_not_held),
-		cmocka_unit_test(removal_of_the_device_ends_a_held_connection),
-		cmocka_unit_test(the_oldest_request_to_a_dead_peer_says_so),
-		cmocka_unit_test(what_tcp_has_given_up_is_a_dead_peer),
-		cmocka_unit_test(a_reset_is_not_a_dead_peer),
-		cmocka_unit_test(a_dead_peer_ends_a_held_connection),
-		cmocka_unit_test(a_held_connection_that_closes_needs_no_look_at_the_peer),
-		cmocka_unit_test(held_connections_end_somehow),
-		cmocka_unit_test(a_peer_that_answers_no_probe_is_dead),
-		cmocka_unit_test(a_peer_whose_one_answer_may_be_lost_is_not_dead),
-		cmocka_unit_test(a_stopped_program_is_not_dead),
-		cmocka_unit_test(a_shorter_limit_counts_from_the_next_step),
-		cmocka_unit_test(without_a_limit_tcp_alone_says_that_a_peer_is_dead),
-		cmocka_unit_test(a_send_that_waits_does_not_keep_a_dead_peer),
-		cmocka_unit_test(keepalives_ask_twice_in_time),
-		cmocka_unit_test(an_rtr_that_does_not_come_ends_the_connection),
-		cmocka_unit_test(an_rtr_that_came_needs_no_deadline),
-		cmocka_unit_test(a_fin_in_place_of_the_rtr_is_a_fin),
-		cmocka_unit_test(a_fin_has_its_own_deadline_and_not_the_rtrs),
-		cmocka_unit_test(a_silent_peer_has_one_time_to_close),
-		cmocka_unit_test(a_slow_peer_of_a_closing_qp_has_as_long_as_it_moves),
-		cmocka_unit_test(closing_without_a_qp_lasts_twelve_times_at_most),
-		cmocka_unit_test(closing_without_a_qp_lasts_one_time_if_nothing_moves),
-		cmocka_unit_test(a_peer_that_talks_and_takes_nothing_is_not_slow),
-		cmocka_unit_test(a_peer_that_closes_on_an_enhanced_request_is_asked_again),
-		cmocka_unit_test(a_peer_that_resets_is_asked_the_same_once_more),
-		cmocka_unit_test(a_peer_that_closes_the_second_time_is_asked_by_revision_1),
-		cmocka_unit_test(a_reply_of_revision_1_to_an_enhanced_request_asks_for_it),
-		cmocka_unit_test(a_peer_that_closes_on_revision_1_has_refused),
-		cmocka_unit_test(a_peer_that_closes_within_its_reply_is_not_asked_again),
-		cmocka_unit_test(what_is_no_reply_is_a_protocol_error),
-		cmocka_unit_test(a_rejecting_reply_fails_politely),
-		cmocka_unit_test(a_reply_with_more_private_data_than_the_ulp_takes_fails),
-		cmocka_unit_test(a_request_with_more_private_data_than_the_ulp_takes_is_rejected),
-		cmocka_unit_test(too_much_private_data_for_the_reply_rejects),
-		cmocka_unit_test(an_offer_has_room_for_the_private_data_of_its_revision),
-		cmocka_unit_test(octets_behind_the_reply_are_fpdus),
-		cmocka_unit_test(octets_behind_the_reply_wait_for_the_step),
-		cmocka_unit_test(more_reads_than_we_answer_end_with_a_terminate),
-		cmocka_unit_test(no_kind_of_rtr_ends_with_a_terminate),
-		cmocka_unit_test(a_ulp_that_cannot_be_told_is_told_of_a_failure),
-		cmocka_unit_test(a_qp_moved_to_error_aborts_start_up),
-		cmocka_unit_test(the_device_goes_away_in_start_up),
-		cmocka_unit_test(without_memory_a_run_comes_again),
-		cmocka_unit_test(what_tcp_left_is_complete_once_tcp_has_it),
-		cmocka_unit_test(what_tcp_left_and_refuses_then_fails),
-		cmocka_unit_test(what_tcp_refuses_fails),
-		cmocka_unit_test(what_tcp_left_has_memory_of_its_size),
-		cmocka_unit_test(a_run_of_work_that_sends_nothing_has_an_end),
-		cmocka_unit_test(a_run_of_small_batches_has_an_end),
-		cmocka_unit_test(what_tcp_left_moves_once_however_often_it_is_tried),
-		cmocka_unit_test(without_memory_for_what_tcp_left_the_batchs_is_kept),
-		cmocka_unit_test(no_more_is_assembled_than_tcp_has_room_for),
-		cmocka_unit_test(a_cut_off_terminate_goes_out_behind_what_waits),
-		cmocka_unit_test(a_run_broken_off_lets_all_go),
-		cmocka_unit_test(a_run_broken_off_fails_the_qp),
-		cmocka_unit_test(a_run_broken_off_is_the_last),
-		cmocka_unit_test(a_connection_broken_off_is_over_with_its_reset),
-	};
-
 	return RUN_TESTS("stacks: links", tests);
 }

@@ -597,7 +597,7 @@ static void terminate_within_a_send_is_understood(struct world *w)	/* RDM-54, SI
 
 static void terminate_goes_out_within_a_long_response(struct world *w)	/* RDM-50 */
 {
-	struct pdu d, bad;
+	static struct pdu d, bad;
 	struct pdu *p = p_send(14, true, 1, 0, NULL, 8);
 	u32 n = 0, i;
 

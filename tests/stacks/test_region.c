@@ -758,6 +758,16 @@ static void optional_access_bits_are_ignored(void **state)
 	}
 }
 
+static void a_dmabuf_has_no_atomics(void **state)
+{
+	assert_int_equal(weft_region_check_dmabuf(0, 64, BASE, RW), 0);
+	assert_int_equal(weft_region_check_dmabuf(0, 64, BASE, RW | WEFT_ACCESS_REMOTE_ATOMIC),
+			 -EOPNOTSUPP);
+	assert_int_equal(weft_region_check_dmabuf(0, 64, BASE, RW | WEFT_ACCESS_MW_BIND),
+			 -EOPNOTSUPP);
+	assert_int_equal(weft_region_check_dmabuf(0, 0, BASE, RW), -EINVAL);
+}
+
 static void remote_write_requires_local_write(void **state)	/* RFC 5040 8.1.1 */
 {
 	static const u32 needs[] = {
@@ -847,6 +857,7 @@ int main(void)
 		cmocka_unit_test(what_may_not_be_registered_stays_as_it_is),
 		cmocka_unit_test(an_access_bit_that_is_not_known_is_not_supported),
 		cmocka_unit_test(optional_access_bits_are_ignored),
+		cmocka_unit_test(a_dmabuf_has_no_atomics),
 		cmocka_unit_test(remote_write_requires_local_write),
 		cmocka_unit_test(a_region_of_no_octets_is_refused),
 		cmocka_unit_test(a_start_across_the_wrap_is_refused),

@@ -156,7 +156,9 @@ static void a_qp_may_have_no_receives_but_an_srq_must(void **state)
 
 static void receives_beyond_a_limit_are_refused(void **state)
 {
-	static const struct weft_rq_caps t[] = { { 16385, 1 }, { LOTS, 1 }, { 1, 33 }, { 1, LOTS } };
+	static const struct weft_rq_caps t[] = {
+		{ 16385, 1 }, { LOTS, 1 }, { 1, 33 }, { 1, LOTS },
+	};
 	const struct weft_rq_shape none = { 77, 78 };
 	u32 i;
 

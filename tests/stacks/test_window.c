@@ -372,7 +372,7 @@ static void a_bind_of_length_0_unbinds_type_1(struct world *w)
 	bind(w, &wr);
 	assert_int_equal(p.mr->windows, 0);
 	assert_int_equal(p.one->r.qp, 0);
-	assert_int_equal(w->p->s.qp->core.windows, 0);
+	assert_null(w->p->s.qp->core.windows);
 	refuses_write(w, p.one->r.stag, BASE + AT, 0x00);
 }
 
@@ -443,12 +443,64 @@ static void a_window_that_goes_is_unbound(struct world *w)
 	struct panes p = panes_of(w);
 
 	bind_good(w, p.two, 1, p.mr, WRITE);
-	assert_int_equal(w->p->s.qp->core.windows, 1);
-	weft_region_unbind(&w->p->s.qp->core, &p.two->r);
-	assert_int_equal(w->p->s.qp->core.windows, 0);
+	assert_ptr_equal(w->p->s.qp->core.windows, &p.two->r);
+	weft_region_unbind(&p.two->r);
+	assert_null(w->p->s.qp->core.windows);
 	assert_int_equal(p.mr->windows, 0);
 	assert_int_equal(p.two->r.qp, 0);
 	refuses_write(w, p.two->r.stag, BASE + AT, 0x00);
+}
+
+static enum weft_denial use(const struct world *w, const struct host_mr *window)
+{
+	const struct weft_region *r = &window->r;
+
+	return weft_region_check(r, r->stag, PD, w->p->s.qp->core.id, BASE + AT, 1, WRITE);
+}
+
+/* In whatever order windows are freed, invalidated and bound anew, the others stay. */
+static void windows_end_one_by_one(struct world *w)
+{
+	struct panes p = panes_of(w);
+	struct host_mr *more[] = {
+		host_window_new(&w->p->s.host, PD, WEFT_REGION_WINDOW_2),
+		host_window_new(&w->p->s.host, PD, WEFT_REGION_WINDOW_2),
+	};
+
+	bind_good(w, p.one, 1, p.mr, WRITE);
+	bind_good(w, p.two, 1, p.mr, WRITE);
+	bind_good(w, more[0], 1, p.mr, WRITE);
+	bind_good(w, more[1], 1, p.mr, WRITE);
+	weft_region_unbind(&p.two->r);
+	bind_good(w, p.one, 2, p.mr, WRITE);
+	weft_region_unbind(&more[1]->r);
+	assert_int_equal(p.mr->windows, 2);
+	assert_int_equal(use(w, p.one), WEFT_GRANTED);
+	assert_int_equal(use(w, more[0]), WEFT_GRANTED);
+	weft_region_unbind_all(&w->p->s.qp->core);
+	assert_int_equal(p.mr->windows, 0);
+	assert_null(w->p->s.qp->core.windows);
+	assert_int_equal(use(w, p.one), WEFT_DENIED_STAG);
+	assert_int_equal(use(w, more[0]), WEFT_DENIED_STAG);
+}
+
+/* A window bound for one peer must not answer the next: the QP keeps its number. */
+static void a_reset_unbinds_all_windows(struct world *w)
+{
+	struct panes p = panes_of(w);
+	struct weft_qpc *qp = &w->p->s.qp->core;
+	u32 id = qp->id;
+
+	bind_good(w, p.one, 1, p.mr, WRITE);
+	bind_good(w, p.two, 1, p.mr, WRITE);
+	host_link_forget(&w->p->s.link);
+	weft_qpc_reset(qp);
+	assert_int_equal(qp->id, id);
+	assert_int_equal(use(w, p.one), WEFT_DENIED_STAG);
+	assert_int_equal(use(w, p.two), WEFT_DENIED_STAG);
+	assert_int_equal(p.mr->windows, 0);
+	assert_int_equal(p.one->r.qp, 0);
+	assert_int_equal(p.two->r.qp, 0);
 }
 
 /* Without CRC a Response is in the batch by reference when the bind is executed. */
@@ -514,6 +566,8 @@ int main(void)
 		CASE_EXT(local_inv_of_type_1_fails),
 		CASE_EXT(a_peer_invalidates_a_window_of_type_2),
 		CASE_EXT(a_window_that_goes_is_unbound),
+		CASE_EXT(windows_end_one_by_one),
+		CASE_EXT(a_reset_unbinds_all_windows),
 		cmocka_unit_test(a_bind_waits_for_responses_through_the_window),
 	};
 

@@ -106,7 +106,8 @@ void world_expect_flushed(struct world *w, u32 first)
 	expect_no_cqe(s->rcq);
 }
 
-static void says_so(struct world *w, struct pdu *bad, const u8 *lec, bool read, const struct host_mr *but)
+static void says_so(struct world *w, struct pdu *bad, const u8 *lec, bool read,
+		    const struct host_mr *but)
 {
 	static const char good[] = "must not be placed";
 	struct pdu *copy = malloc(sizeof(*copy));

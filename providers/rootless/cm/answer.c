@@ -5,6 +5,7 @@
 #include "process/options.h"
 #include "devices/limits.h"
 #include "host/qp.h"
+#include "judge/adverse.h"
 #include "request.h"
 
 /* Sends the Reply and enters Full Operation at once. */
@@ -25,6 +26,7 @@ static int answer_accept(struct rl_conn *c, const struct rdma_ucm_conn_param *p)
 	qp = p->valid ? rl_qp_find(p->qp_num) : NULL;
 	if (!qp)
 		return -EINVAL;
+	c->rnr_ms = rl_adverse_rnr_ms(p->rnr_retry_count, rl_options()->rnr_ms);
 	rv = send_reply(c, qp, p);
 	rl_qp_put(qp);
 	return rv ? rv : rl_cm_report_established(c, RL_CM_ESTABLISHED, NULL, 0);

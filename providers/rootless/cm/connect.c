@@ -9,6 +9,7 @@
 
 #include "id.h"
 #include "ud.h"
+#include "judge/adverse.h"
 #include "process/options.h"
 #include "process/raw.h"
 #include "devices/limits.h"
@@ -61,6 +62,7 @@ static int connect_again(struct rl_conn *old)
 	rl_cmid_leave(old);
 	rl_cmid_join(id, heir);
 	rl_cmid_put(id);
+	heir->rnr_ms = old->rnr_ms;
 	rl_conn_configure(heir);
 	rl_conn_hand_over(old, heir);
 	rl_conn_watch(heir);
@@ -101,6 +103,7 @@ struct attempt {
 	struct rl_cmid *id;
 	struct rl_qp *qp;
 	struct weft_offer *offer;
+	u8 rnr_retry_count;
 	int fault;			/* 0, or how it fails */
 };
 
@@ -113,6 +116,7 @@ static int connect_qp(const struct attempt *a, bool any_port)
 
 	if (rv)
 		return rv;
+	c->rnr_ms = rl_adverse_rnr_ms(a->rnr_retry_count, rl_options()->rnr_ms);
 	rl_conn_configure(c);
 	rv = rl_conn_attach(c, a->qp);
 	if (rv) {
@@ -157,7 +161,9 @@ static int connect_datagrams(struct rl_cmid *id, const struct rdma_ucm_conn_para
 
 int rl_cm_connect(struct rl_cmid *id, const struct rdma_ucm_conn_param *p, int fault)
 {
-	struct attempt a = { .id = id, .fault = fault };
+	struct attempt a = {
+		.id = id, .rnr_retry_count = p->rnr_retry_count, .fault = fault,
+	};
 	int rv;
 
 	if (id->phase != RL_CM_ROUTE)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Ends a connection at the program's request. */
 #include "id.h"
+#include "judge/adverse.h"
 #include "devices/limits.h"
 #include "host/qp.h"
 #include "process/options.h"
@@ -16,6 +17,8 @@ void rl_cm_configure(const struct rl_conn *c, struct weft_link_cfg *cfg)
 {
 	if (rl_options()->roce)
 		cfg->hold_ms = HOLD_MS;
+	if (rl_is_adverse)
+		cfg->rnr_ms = c->rnr_ms;
 }
 
 static void end_hang_up(struct rl_conn *c)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "id.h"
+#include "late_events.h"
 #include "request.h"
 
 /* An event's data. */
@@ -116,7 +117,7 @@ u32 rl_cmid_unlist(struct rl_cmid *id)
 {
 	rl_cmid_table_lock();
 	take_handle(id);
-	rl_chan_drop(id->chan, id);
+	rl_late_event_drop(id->chan, id);
 	rl_cmid_table_unlock();
 	return id->reported;
 }
@@ -189,7 +190,7 @@ static int id_push_event(struct rl_cmid *id, const struct rl_cmid *child,
 	n->resp.uid = id->uid;
 	n->resp.id = child ? child->handle : id->handle;
 	n->child = child ? child->serial : 0;
-	rl_chan_push(id->chan, e);
+	rl_late_event_push(id->chan, e);
 	return 0;
 }
 
@@ -215,7 +216,7 @@ static int push_part_event(struct rl_cmid *id, struct rl_cm_part *p,
 	n = (struct note *)e->data;
 	n->resp.uid = p->uid;
 	n->resp.id = p->handle;
-	rl_chan_push(id->chan, e);
+	rl_late_event_push(id->chan, e);
 	return 0;
 }
 
@@ -232,7 +233,7 @@ int rl_cmid_report_part(struct rl_cmid *id, struct rl_cm_part *p, const struct r
 u32 rl_cmid_drop_part(struct rl_cmid *id, struct rl_cm_part *p)
 {
 	rl_cmid_table_lock();
-	rl_chan_drop(id->chan, p);
+	rl_late_event_drop(id->chan, p);
 	rl_cmid_table_unlock();
 	return p->reported;
 }

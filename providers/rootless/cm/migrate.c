@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Moves an id, with everything that it has, to another event channel. */
 #include "id.h"
+#include "late_events.h"
 #include "ud.h"
 
 static void change_chan(struct rl_cmid *id, struct rl_chan *to)
@@ -9,7 +10,7 @@ static void change_chan(struct rl_cmid *id, struct rl_chan *to)
 
 	rl_chan_get(to);
 	id->chan = to;
-	rl_chan_move(from, to, id);
+	rl_late_event_move(from, to, id);
 	rl_joins_move_events(id, from, to);
 	rl_chan_put(from);
 }

@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "sidr.h"
+#include "late_events.h"
 #include "ud.h"
 #include "process/options.h"
 #include "roce/ud.h"
@@ -142,5 +143,5 @@ void rl_joins_move_events(struct rl_cmid *id, struct rl_chan *from, struct rl_ch
 	struct rl_join *j;
 
 	list_for_each_entry(j, &id->joins, of_id)
-		rl_chan_move(from, to, &j->part);
+		rl_late_event_move(from, to, &j->part);
 }

@@ -10,7 +10,10 @@
 
 #include "faults/faults.h"
 #include "host/chan.h"
+#include "judge/adverse.h"
 #include "process/thread.h"
+#include "record/deeds.h"
+#include "record/log.h"
 #include "ucm.h"
 #include "ucm_request.h"
 #include "ud.h"
@@ -146,16 +149,18 @@ static int bind_any_family(struct rl_ucm_request *r)
 }
 
 static int ucm_resolve(struct rl_ucm_request *r, u32 handle, const struct sockaddr_storage *src,
-		       const struct sockaddr_storage *dst)
+		       const struct sockaddr_storage *dst, u32 timeout_ms)
 {
-	int err;
+	int err, fault = r->fault;
 	struct rl_cmid *id = rl_ucm_find(r, handle, &err);
 
 	if (!id)
 		return err;
 	if (!rl_addr_len(dst))
 		return -EAFNOSUPPORT;
-	return rl_cm_resolve_addr(id, src, dst, r->fault);
+	if (!fault && rl_adverse_times_out(timeout_ms))
+		fault = -ETIMEDOUT;
+	return rl_cm_resolve_addr(id, src, dst, fault);
 }
 
 static int resolve_ip(struct rl_ucm_request *r)
@@ -166,7 +171,7 @@ static int resolve_ip(struct rl_ucm_request *r)
 
 	if (!rv && in->src_addr.sin6_family)
 		rv = take_old_address(&src, &in->src_addr);
-	return rv ? rv : ucm_resolve(r, in->id, &src, &dst);
+	return rv ? rv : ucm_resolve(r, in->id, &src, &dst, in->timeout_ms);
 }
 
 static int resolve_addr(struct rl_ucm_request *r)
@@ -177,15 +182,17 @@ static int resolve_addr(struct rl_ucm_request *r)
 
 	if (!rv && in->src_size)
 		rv = take_address(&src, &in->src_addr, in->src_size);
-	return rv ? rv : ucm_resolve(r, in->id, &src, &dst);
+	return rv ? rv : ucm_resolve(r, in->id, &src, &dst, in->timeout_ms);
 }
 
 static int resolve_route(struct rl_ucm_request *r)
 {
-	int err;
+	int err, fault = r->fault;
 	struct rl_cmid *id = rl_ucm_find(r, r->in.resolve_route.id, &err);
 
-	return id ? rl_cm_resolve_route(id, r->fault) : err;
+	if (!fault && rl_adverse_times_out(r->in.resolve_route.timeout_ms))
+		fault = -ETIMEDOUT;
+	return id ? rl_cm_resolve_route(id, fault) : err;
 }
 
 /* ---- connections ---- */
@@ -350,9 +357,13 @@ static int ucm_set_option(struct rl_ucm_request *r)
 
 static int get_event(struct rl_ucm_request *r)
 {
+	u64 now = rl_record_is_on() ? rl_ticks() : 0;
 	struct rdma_ucm_event_resp resp;
 	int rv = rl_cmid_take_event(r->f->chan, &resp);
 
+	if (now && !rv)
+		rl_record_event(WEFT_RECORD_CM_EVENT, resp.event, resp.id, (int)resp.status, true,
+				now);
 	return rv ? rv : rl_ucm_answer(r, r->in.get_event.response, &resp, sizeof(resp));
 }
 
@@ -476,6 +487,47 @@ static int ucm_run(const struct command *cmd, struct rl_ucm_request *r)
 	return rv;
 }
 
+/* The id that the command is about; 0: none, or none that matters. */
+static u32 ucm_subject(u32 number, const struct rl_ucm_request *r)
+{
+	switch (number) {
+	case RDMA_USER_CM_CMD_CREATE_ID:
+		return 0;
+	case RDMA_USER_CM_CMD_CONNECT:
+		return r->in.connect.id;
+	case RDMA_USER_CM_CMD_ACCEPT:
+		return r->in.accept.id;
+	case RDMA_USER_CM_CMD_RESOLVE_ADDR:
+		return r->in.resolve_addr.id;
+	case RDMA_USER_CM_CMD_RESOLVE_IP:
+		return r->in.resolve_ip.id;
+	case RDMA_USER_CM_CMD_RESOLVE_ROUTE:
+		return r->in.resolve_route.id;
+	case RDMA_USER_CM_CMD_LISTEN:
+		return r->in.listen.id;
+	case RDMA_USER_CM_CMD_BIND:
+		return r->in.bind.id;
+	case RDMA_USER_CM_CMD_REJECT:
+		return r->in.reject.id;
+	case RDMA_USER_CM_CMD_DISCONNECT:
+		return r->in.disconnect.id;
+	case RDMA_USER_CM_CMD_DESTROY_ID:
+		return r->in.destroy_id.id;
+	default:
+		return 0;
+	}
+}
+
+static int ucm_run_recorded(const struct command *cmd, u32 number, struct rl_ucm_request *r)
+{
+	u64 now = rl_ticks();
+	u32 subject = ucm_subject(number, r);
+	int rv = ucm_run(cmd, r);
+
+	rl_record_call(WEFT_RECORD_CM, number, NULL, subject, rv, now);
+	return rv;
+}
+
 static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 {
 	struct rl_ucm_request r = { .f = ucm_file_of(f) };
@@ -500,7 +552,7 @@ static ssize_t ucm_write(struct rl_file *f, int fd, const void *buf, size_t len)
 	if (!rl_guard_copy(&r.in, (const u8 *)buf + sizeof(h), min_t(size_t, h.in, sizeof(r.in))))
 		return -EFAULT;
 	r.out = h.out;
-	rv = ucm_run(cmd, &r);
+	rv = rl_record_is_on() ? ucm_run_recorded(cmd, h.cmd, &r) : ucm_run(cmd, &r);
 	return rv ? rv : (ssize_t)len;
 }
 

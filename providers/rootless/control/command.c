@@ -10,11 +10,14 @@
 #include "host/port_events.h"
 #include "host/qp.h"
 #include "kernel/core/verbs.h"
+#include "roce/port_switch.h"
 #include "roce/ud.h"
 
 /* Room for the longest line of a list, and for what follows the last QP. */
 #define LINE_ROOM 256
 #define NAME_MAX_LEN (INET6_ADDRSTRLEN + 8)
+/* The progress thread waits so long for a call of the program. */
+#define BUSY_MS 1000
 
 struct reply {
 	char *text;
@@ -73,28 +76,33 @@ static void name_address(const struct sockaddr_storage *a, char name[NAME_MAX_LE
 		snprintf(name, NAME_MAX_LEN, "-");
 }
 
-static void name_connection(struct rl_qp *qp, char own[NAME_MAX_LEN], char peer[NAME_MAX_LEN])
+/* Returns the QP's state. */
+static u32 name_connection(struct rl_qp *qp, char own[NAME_MAX_LEN], char peer[NAME_MAX_LEN])
 {
-	struct rl_conn *c = rl_conn_of_qp(qp);
+	struct rl_conn *c = rl_qp_lock_core(qp);
 	struct sockaddr_storage a = {}, b = {};
+	u32 state = weft_qpc_verbs_state(&qp->core);
 
+	if (c && c->fd >= 0)
+		rl_conn_names(c, &a, &b);
 	if (c) {
-		if (c->fd >= 0)
-			rl_conn_names(c, &a, &b);
 		rl_conn_release(c);
 		rl_conn_put(c);
+	} else {
+		rl_unlock(&qp->lock);
 	}
 	name_address(&a, own);
 	name_address(&b, peer);
+	return state;
 }
 
 static void list_qp(struct reply *r, struct rl_qp *qp, const struct rl_qp_brief *b)
 {
 	char own[NAME_MAX_LEN], peer[NAME_MAX_LEN];
+	u32 state = name_connection(qp, own, peer);
 
-	name_connection(qp, own, peer);
 	control_say(r, "qp %u %s %s %s %s %s\n", b->qpn, b->dev->name, type_name(b->type),
-		    state_name(b->state), own, peer);
+		    state_name(state), own, peer);
 }
 
 static void list_devices(struct reply *r)
@@ -116,7 +124,7 @@ static void run_list(struct reply *r, u32 after)
 		list_devices(r);
 	while (RL_CONTROL_REPLY - r->len >= 2 * LINE_ROOM && (qp = rl_qp_next(b.qpn, &b))) {
 		list_qp(r, qp, &b);
-		rl_qp_put(qp);
+		rl_qp_put_own(qp);
 	}
 	if (RL_CONTROL_REPLY - r->len < 2 * LINE_ROOM)
 		control_say(r, "more %u\n", b.qpn);
@@ -124,7 +132,9 @@ static void run_list(struct reply *r, u32 after)
 
 /* ---- what breaks something ---- */
 
-/* Frozen, it could not tell its peer. */
+typedef int change_qp(struct rl_qp *qp, const struct rl_control_command *c);
+
+/* Frozen, it could not tell its peer. Context's lock. */
 static void control_fail_qp(struct rl_qp *qp)
 {
 	rl_cable_set_qp(qp, RL_CABLE_HELD, false);
@@ -157,51 +167,52 @@ static const struct rl_device *device_named(const char *name)
 	return NULL;
 }
 
-static void break_device_qps(const struct rl_device *d)
+/* With the lock of the QP's context, as its program changes it. */
+static int change_locked(struct rl_qp *qp, const struct rl_control_command *c, change_qp *change,
+			 u32 patience_ms)
 {
-	struct rl_qp_brief b = { 0 };
-	struct rl_qp *qp;
+	int rv;
 
-	while ((qp = rl_qp_next(b.qpn, &b))) {
-		if (b.dev == d)
-			control_fail_qp(qp);
-		rl_qp_put(qp);
-	}
+	if (!rl_context_lock_within(qp->ctx, patience_ms))
+		return -EBUSY;
+	rv = change(qp, c);
+	pthread_mutex_unlock(&qp->ctx->lock);
+	return rv;
 }
 
-static int break_device(const struct rl_device *d)
+/* All of them, whatever one says: the first error. Only the first busy context is waited for. */
+static int change_device_qps(const struct rl_device *d, const struct rl_control_command *c,
+			     change_qp *change)
 {
-	rl_port_events_report(d, IBV_EVENT_DEVICE_FATAL);
-	break_device_qps(d);
+	struct rl_qp_brief b = { 0 };
+	u32 patience_ms = BUSY_MS;
+	struct rl_qp *qp;
+	int rv = 0, err;
+
+	while ((qp = rl_qp_next(b.qpn, &b))) {
+		err = b.dev == d ? change_locked(qp, c, change, patience_ms) : 0;
+		patience_ms = err == -EBUSY ? 0 : patience_ms;
+		rv = rv ?: err;
+		rl_qp_put_own(qp);
+	}
+	return rv;
+}
+
+static int silence_qp(struct rl_qp *qp, const struct rl_control_command *c)
+{
+	rl_qp_silence(qp);
 	return 0;
 }
 
-static void change_ud_qps(const struct rl_device *d)
+/*
+ * A program that gets the event finds its QPs in ERR. Until its context is dead it may connect
+ * others, which fall silent afterwards.
+ */
+static int break_device(const struct rl_device *d, const struct rl_control_command *c)
 {
-	struct rl_qp_brief b = { 0 };
-	struct rl_qp *qp;
-
-	while ((qp = rl_qp_next(b.qpn, &b))) {
-		if (b.dev == d && qp->ud)
-			rl_ud_port_changed(qp);
-		rl_qp_put(qp);
-	}
-}
-
-/* The netdev may be down, too: then it stays down. */
-static int change_port(const struct rl_device *d, bool up)
-{
-	struct rl_port_state before, after;
-	int rv;
-
-	rl_device_read_port(d, &before);
-	rl_device_pull(d, !up);
-	rv = rl_cable_set_device(d, RL_CABLE_HELD, !up);
-	change_ud_qps(d);
-	rl_device_read_port(d, &after);
-	if (before.up != after.up)
-		rl_port_events_report(d, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-	return rv;
+	change_device_qps(d, c, silence_qp);
+	rl_port_events_report_death(d);
+	return change_device_qps(d, c, silence_qp);
 }
 
 static int set_lid(const struct rl_device *d, u16 lid)
@@ -229,6 +240,9 @@ static void say_result(struct reply *r, int rv)
 	case -EINVAL:
 		control_say(r, "error a UD QP has no connections\n");
 		return;
+	case -EBUSY:
+		control_say(r, "error a call of the program takes too long: ask again\n");
+		return;
 	default:
 		control_say(r, "error no memory\n");
 	}
@@ -238,15 +252,17 @@ static int change_device(const struct rl_device *d, const struct rl_control_comm
 {
 	switch (c->verb) {
 	case RL_CONTROL_FATAL:
-		return break_device(d);
+		return break_device(d, c);
 	case RL_CONTROL_PORT:
-		return change_port(d, c->value);
+		return rl_port_switch(d, c->value);
 	case RL_CONTROL_LID:
 		return set_lid(d, (u16)c->value);
 	case RL_CONTROL_GID:
 		return change_gids(d);
 	case RL_CONTROL_RATE:
 		return rl_cable_set_device(d, RL_CABLE_RATE, c->value);
+	case RL_CONTROL_LOSS:
+		return rl_cable_set_device(d, RL_CABLE_LOSS, c->value);
 	default:
 		return rl_cable_set_device(d, RL_CABLE_DELAY, c->value);
 	}
@@ -270,6 +286,7 @@ static int freeze_qp(struct rl_qp *qp, bool frozen)
 	return 0;
 }
 
+/* Context's lock. */
 static int change_one_qp(struct rl_qp *qp, const struct rl_control_command *c)
 {
 	switch (c->verb) {
@@ -284,6 +301,8 @@ static int change_one_qp(struct rl_qp *qp, const struct rl_control_command *c)
 		return freeze_qp(qp, false);
 	case RL_CONTROL_RATE:
 		return rl_cable_set_qp(qp, RL_CABLE_RATE, c->value);
+	case RL_CONTROL_LOSS:
+		return rl_cable_set_qp(qp, RL_CABLE_LOSS, c->value);
 	default:
 		return rl_cable_set_qp(qp, RL_CABLE_DELAY, c->value);
 	}
@@ -291,14 +310,14 @@ static int change_one_qp(struct rl_qp *qp, const struct rl_control_command *c)
 
 static void run_on_qp(struct reply *r, const struct rl_control_command *c)
 {
-	struct rl_qp *qp = rl_qp_find(c->qpn);
+	struct rl_qp *qp = rl_qp_find_own(c->qpn);
 
 	if (!qp) {
 		control_say(r, "error no QP %u\n", c->qpn);
 		return;
 	}
-	say_result(r, change_one_qp(qp, c));
-	rl_qp_put(qp);
+	say_result(r, change_locked(qp, c, change_one_qp, BUSY_MS));
+	rl_qp_put_own(qp);
 }
 
 static void replace_faults(struct reply *r, const struct rl_control_command *c)

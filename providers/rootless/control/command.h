@@ -9,6 +9,7 @@
 enum rl_control_verb {
 	RL_CONTROL_LIST, RL_CONTROL_FATAL, RL_CONTROL_ERROR, RL_CONTROL_DISCONNECT,
 	RL_CONTROL_FREEZE, RL_CONTROL_THAW, RL_CONTROL_PORT, RL_CONTROL_RATE, RL_CONTROL_DELAY,
+	RL_CONTROL_LOSS,
 	RL_CONTROL_LID, RL_CONTROL_GID, RL_CONTROL_FAULTS,
 	RL_CONTROL_VERBS
 };
@@ -18,7 +19,8 @@ struct rl_control_command {
 	/* Its object: a device, a QP, or neither. */
 	char device[RL_PROFILE_NAMES];	/* "": none */
 	u32 qpn;			/* LIST: after this one */
-	u64 value;			/* PORT: up; RATE: bits per second; DELAY: us; LID */
+	u64 value;			/* PORT: up; RATE: bits per second; DELAY: us; LID;
+					 * LOSS: of RL_CABLE_CERTAIN */
 	const char *text;		/* FAULTS: the rules; @text_len octets of the request */
 	size_t text_len;
 };

@@ -72,6 +72,29 @@ static bool parse_delay(const char *word, u64 *value)
 	return parse_amount(word, units, RL_CABLE_MAX_DELAY_US, value);
 }
 
+/* "0.5%": up to four digits after the point. */
+static bool parse_loss(const char *word, u64 *value)
+{
+	u64 whole, part = 0, scale = RL_CABLE_CERTAIN / 100;
+	const char *rest, *digit;
+
+	*value = 0;
+	if (!strcmp(word, "off"))
+		return true;
+	if (!parse_digits(word, 100, &whole, &rest))
+		return false;
+	if (*rest == '.') {
+		digit = rest + 1;
+		if (!parse_digits(digit, 9999, &part, &rest) || rest - digit > 4)
+			return false;
+		part *= scale;
+		for (; digit < rest; digit++)
+			part /= 10;
+	}
+	*value = whole * scale + part;
+	return !strcmp(rest, "%") && *value && *value <= RL_CABLE_CERTAIN;
+}
+
 static bool parse_direction(const char *word, u64 *up)
 {
 	*up = !strcmp(word, "up");
@@ -99,6 +122,7 @@ static const struct {
 	[RL_CONTROL_PORT]	= { "port", ON_DEVICE, parse_direction },
 	[RL_CONTROL_RATE]	= { "rate", ON_ANY, parse_rate },
 	[RL_CONTROL_DELAY]	= { "delay", ON_ANY, parse_delay },
+	[RL_CONTROL_LOSS]	= { "loss", ON_ANY, parse_loss },
 	[RL_CONTROL_LID]	= { "lid", ON_DEVICE, parse_lid },
 	[RL_CONTROL_GID]	= { "gid", ON_DEVICE, NULL },
 	[RL_CONTROL_FAULTS]	= { "faults", 0, NULL },
@@ -110,7 +134,8 @@ static const char *parse_object(struct rl_control_command *c, u32 on, const char
 	const char *rest;
 	u64 n;
 
-	if (*word >= '0' && *word <= '9') {
+	/* A device's name may begin with a digit. */
+	if (*word && !word[strspn(word, "0123456789")]) {
 		if (!(on & ON_QP) || !parse_digits(word, QPN_MAX, &n, &rest) || *rest)
 			return "the number is wrong";
 		c->qpn = (u32)n;

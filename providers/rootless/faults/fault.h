@@ -39,8 +39,8 @@ enum {
 	RL_FAULT_HAS_OCTETS = 64,	/* its size is in octets */
 	RL_FAULT_HAS_RESULT = 128,	/* a thread of the program calls, and can get an error */
 	RL_FAULT_HAS_SRQ = 256, RL_FAULT_HAS_CQ = 512, RL_FAULT_HAS_CONTEXT = 1024,
+	RL_FAULT_HAS_RECEIVE = 2048,	/* it posts a receive, which can fail */
 };
-
 
 /* One call of the program. */
 struct rl_fault_subject {
@@ -69,12 +69,14 @@ enum rl_fault_effect {
 	RL_FAULT_SRQ_LIMIT,		/* the call succeeds; its SRQ's limit is reached first */
 	RL_FAULT_SRQ,			/* the call succeeds, and its SRQ fails first */
 	RL_FAULT_DEVICE,		/* the device fails first; posts succeed */
+	RL_FAULT_PORT,			/* the call succeeds; its device's port goes down first */
+	RL_FAULT_LATEST,		/* the completion is held as long as a program bears it */
 };
 
 /* What happens to the call. All zeros: nothing. */
 struct rl_fault {
 	enum rl_fault_effect effect;
-	int err;			/* positive: errno, or of RL_FAULT_STATUS its IBV_WC_ */
+	int err;			/* positive: errno; of STATUS its IBV_WC_; of PORT ms */
 	u32 delay_ms;			/* first */
 	u32 line;			/* of the rule */
 	u64 number;			/* which call of its name it is in this process, from 1 */
@@ -138,6 +140,7 @@ u32 rl_fault_effect_needs(enum rl_fault_effect effect);
 /* Statuses of completions, IBV_WC_. */
 const char *rl_fault_status_name(int status);
 int rl_fault_status_of(const char *name);
+bool rl_fault_status_fits(int status, enum rl_fault_call call);
 /* WEFT_WR_ + 1 */
 const char *rl_fault_opcode_name(u32 opcode);
 u32 rl_fault_opcode_of(const char *name);

@@ -120,6 +120,28 @@ void fault_append(struct writer *w, const char *fmt, ...)
 		w->at += min_t(size_t, (size_t)len, room - 1);
 }
 
+static void describe_effect(struct writer *w, const struct rl_fault *fault)
+{
+	switch (fault->effect) {
+	case RL_FAULT_NOTHING:
+		break;
+	case RL_FAULT_ERRNO:
+		fault_append(w, " %s", rl_fault_errno_name(fault->err));
+		break;
+	case RL_FAULT_EVENT:
+		fault_append(w, " event %s", rl_fault_errno_name(fault->err));
+		break;
+	case RL_FAULT_STATUS:
+		fault_append(w, " %s", rl_fault_status_name(fault->err));
+		break;
+	case RL_FAULT_PORT:
+		fault_append(w, " %s %dms", rl_fault_effect_name(fault->effect), fault->err);
+		break;
+	default:
+		fault_append(w, " %s", rl_fault_effect_name(fault->effect));
+	}
+}
+
 size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault *fault,
 			 char line[RL_FAULT_LOG_LINE])
 {
@@ -131,13 +153,7 @@ size_t rl_fault_describe(const struct rl_fault_subject *s, const struct rl_fault
 		     (unsigned long long)fault->number);
 	if (fault->delay_ms)
 		fault_append(&w, " delay %ums", fault->delay_ms);
-	if (rl_fault_effect_name(fault->effect))
-		fault_append(&w, " %s", rl_fault_effect_name(fault->effect));
-	else if (fault->effect == RL_FAULT_STATUS)
-		fault_append(&w, " %s", rl_fault_status_name(fault->err));
-	else if (fault->effect != RL_FAULT_NOTHING)
-		fault_append(&w, " %s%s", fault->effect == RL_FAULT_EVENT ? "event " : "",
-			     rl_fault_errno_name(fault->err));
+	describe_effect(&w, fault);
 	fault_append(&w, " # line %u", fault->line);
 	if (has & RL_FAULT_HAS_DEVICE && s->device)
 		fault_append(&w, ", device %s", s->device);

@@ -267,17 +267,40 @@ static bool read_conditions(struct rule_reader *q)
 
 /* ---- effects ---- */
 
-static bool read_delay(struct rule_reader *q)
+/* How long @effect is. */
+static bool read_duration(struct rule_reader *q, const char *effect, u64 *ms)
 {
 	const char *value = rl_profile_word(&q->r);
-	u64 ms;
+
+	return (value && word_time(value, RL_FAULT_MAX_MS, ms) && *ms) ||
+	       wrong(&q->r, "%s: it should be a time such as 200ms, up to %us", effect,
+		     RL_FAULT_MAX_MS / 1000);
+}
+
+static bool read_delay(struct rule_reader *q)
+{
+	u64 ms = 0;
 
 	if (q->rule->delay_ms)
 		return wrong(&q->r, "delay is given twice");
-	if (!value || !word_time(value, RL_FAULT_MAX_MS, &ms) || !ms)
-		return wrong(&q->r, "delay: it should be a time such as 200ms, up to %us",
-			     RL_FAULT_MAX_MS / 1000);
+	if (!read_duration(q, "delay", &ms))
+		return false;
 	q->rule->delay_ms = (u32)ms;
+	return true;
+}
+
+static bool read_named_effect(struct rule_reader *q, const char *word)
+{
+	struct rl_fault_rule *rule = q->rule;
+	u64 ms = 0;
+
+	if (rl_fault_effect_needs(rule->effect) & ~rl_fault_call_has(rule->call))
+		return wrong(&q->r, "%s cannot be of %s", word, rl_fault_call_name(rule->call));
+	if (rule->effect != RL_FAULT_PORT)
+		return true;
+	if (!read_duration(q, word, &ms))
+		return false;
+	rule->err = (int)ms;
 	return true;
 }
 
@@ -300,12 +323,11 @@ static bool read_failure(struct rule_reader *q, const char *word)
 		return wrong(&q->r, "\"%s\": the rule has an effect already", word);
 	rule->effect = rl_fault_effect_of(word);
 	if (rule->effect != RL_FAULT_NOTHING)
-		return !(rl_fault_effect_needs(rule->effect) & ~rl_fault_call_has(rule->call)) ||
-		       wrong(&q->r, "%s cannot be of %s", word, rl_fault_call_name(rule->call));
+		return read_named_effect(q, word);
 	rule->effect = RL_FAULT_STATUS;
 	rule->err = rl_fault_status_of(word);
 	if (rule->err)
-		return rl_fault_call_has(rule->call) & RL_FAULT_HAS_REQUEST ||
+		return rl_fault_status_fits(rule->err, rule->call) ||
 		       wrong(&q->r, "%s posts no request that can complete with %s",
 			     rl_fault_call_name(rule->call), word);
 	rule->effect = RL_FAULT_ERRNO;
@@ -332,8 +354,9 @@ static bool read_effects(struct rule_reader *q)
 	for (; word; word = rl_profile_word(&q->r))
 		if (!(strcmp(word, "delay") ? read_failure(q, word) : read_delay(q)))
 			return false;
-	return q->rule->effect != RL_FAULT_CQ || !q->rule->delay_ms ||
-	       wrong(&q->r, "cq_overflow: it is not late");
+	return (q->rule->effect != RL_FAULT_CQ && q->rule->effect != RL_FAULT_LATEST) ||
+	       !q->rule->delay_ms ||
+	       wrong(&q->r, "%s has no delay", rl_fault_effect_name(q->rule->effect));
 }
 
 /* ---- lines ---- */

@@ -35,8 +35,10 @@ static const struct call {
 	[RL_FAULT_MODIFY_SRQ] = { "modify_srq", VERBS },
 	[RL_FAULT_ATTACH_MCAST] = { "attach_mcast", VERBS },
 	[RL_FAULT_POST_SEND] = { "post_send", OF_QP | OCTETS | RL_FAULT_HAS_REQUEST },
-	[RL_FAULT_POST_RECV] = { "post_recv", OF_QP | OCTETS },
-	[RL_FAULT_POST_SRQ_RECV] = { "post_srq_recv", VERBS | OCTETS | RL_FAULT_HAS_SRQ },
+	[RL_FAULT_POST_RECV] = { "post_recv", OF_QP | OCTETS | RL_FAULT_HAS_RECEIVE },
+	[RL_FAULT_POST_SRQ_RECV] = {
+		"post_srq_recv", VERBS | OCTETS | RL_FAULT_HAS_SRQ | RL_FAULT_HAS_RECEIVE
+	},
 	[RL_FAULT_CREATE_ID] = { "create_id", OF_ID },
 	[RL_FAULT_BIND_ADDR] = { "bind_addr", OF_ID },
 	[RL_FAULT_RESOLVE_ADDR] = { "resolve_addr", OF_ID | RL_FAULT_HAS_EVENT },
@@ -58,6 +60,8 @@ static const struct effect {
 	[RL_FAULT_SRQ_LIMIT] = { "srq_limit", RL_FAULT_HAS_SRQ },
 	[RL_FAULT_SRQ] = { "srq_err", RL_FAULT_HAS_SRQ },
 	[RL_FAULT_DEVICE] = { "device_fatal", RL_FAULT_HAS_CONTEXT },
+	[RL_FAULT_PORT] = { "port_down", RL_FAULT_HAS_CONTEXT },
+	[RL_FAULT_LATEST] = { "latest", RL_FAULT_HAS_CQ },
 };
 
 #define ERRNO(e) { #e, e }
@@ -74,13 +78,14 @@ static const struct error {
 	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
 };
 
-/* What requests can be made to complete with: weft_sq_errors() in providers/weft. */
+/* What requests can be made to complete with: weft_sq_errors(), weft_rq_errors(). */
 static const struct status {
 	const char *name;
 	int number;
 } statuses[] = {
 	{ "loc_len_err", IBV_WC_LOC_LEN_ERR }, { "loc_qp_op_err", IBV_WC_LOC_QP_OP_ERR },
-	{ "loc_prot_err", IBV_WC_LOC_PROT_ERR }, { "rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR },
+	{ "loc_prot_err", IBV_WC_LOC_PROT_ERR }, { "mw_bind_err", IBV_WC_MW_BIND_ERR },
+	{ "rem_inv_req_err", IBV_WC_REM_INV_REQ_ERR },
 	{ "rem_access_err", IBV_WC_REM_ACCESS_ERR }, { "rem_op_err", IBV_WC_REM_OP_ERR },
 	{ "retry_exc_err", IBV_WC_RETRY_EXC_ERR },
 	{ "rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR },
@@ -179,6 +184,16 @@ int rl_fault_status_of(const char *name)
 		if (!strcmp(statuses[i].name, name))
 			return statuses[i].number;
 	return 0;
+}
+
+/* Of receives the others are the sender's. */
+bool rl_fault_status_fits(int status, enum rl_fault_call call)
+{
+	u32 has = rl_fault_call_has(call);
+
+	return has & RL_FAULT_HAS_REQUEST ||
+	       (has & RL_FAULT_HAS_RECEIVE &&
+		(status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_PROT_ERR));
 }
 
 const char *rl_fault_opcode_name(u32 opcode)

@@ -17,7 +17,14 @@ static struct {
 	struct rl_lock lock;		/* guards the rules' counts, and the order of the log */
 	struct rl_faults rules;
 	u64 begun_ms;
+	bool any, by_thread;		/* atomic: what the rules have; read without the lock */
 } faults = { .once = PTHREAD_ONCE_INIT };
+
+static void note_rules(void)
+{
+	__atomic_store_n(&faults.by_thread, faults.rules.by_thread, __ATOMIC_RELAXED);
+	__atomic_store_n(&faults.any, faults.rules.n > 0, __ATOMIC_RELAXED);
+}
 
 /* If the file has changed since weft-run read it, the program goes on without faults. */
 static void faults_load(void)
@@ -40,6 +47,7 @@ static void faults_load(void)
 	}
 	if (o->fault_seed)
 		faults.rules.seed = o->fault_seed;
+	note_rules();
 	free(text);
 }
 
@@ -114,11 +122,11 @@ int rl_faults_ask(const struct rl_fault_subject *s, struct rl_fault *fault)
 
 	fault = fault ? fault : &own;
 	rl_gate_once(&faults.once, faults_load);
-	if (!READ_ONCE(faults.rules.n)) {
+	if (!__atomic_load_n(&faults.any, __ATOMIC_RELAXED)) {
 		*fault = (struct rl_fault){ 0 };
 		return 0;
 	}
-	if (READ_ONCE(faults.rules.by_thread))
+	if (__atomic_load_n(&faults.by_thread, __ATOMIC_RELAXED))
 		named.thread = thread_name(name);
 	rl_faults_look(&named, fault);
 	wait_ms(fault->delay_ms);
@@ -155,6 +163,7 @@ bool rl_faults_replace(const char *text, size_t len, struct rl_profile_error *e)
 		rl_lock(&faults.lock);
 		faults.rules = *rules;
 		faults.begun_ms = rl_now_ms();
+		note_rules();
 		rl_unlock(&faults.lock);
 	}
 	free(rules);

@@ -37,7 +37,8 @@ static void budget_begin(void)
 		return;
 	INIT_LIST_HEAD(&budget.silent);
 	INIT_LIST_HEAD(&budget.unread);
-	budget.n = budget.charged = 0;
+	WRITE_ONCE(budget.n, 0);
+	WRITE_ONCE(budget.charged, 0);
 	WRITE_ONCE(budget.forks, forks);
 }
 
@@ -54,8 +55,8 @@ void rl_budget_enter(struct rl_conn *c)
 	if (claim_of(c) == RL_CLAIM_NONE) {
 		c->claim_forks = budget.forks;
 		c->charged = charged;
-		budget.n++;
-		budget.charged += charged;
+		WRITE_ONCE(budget.n, budget.n + 1);
+		WRITE_ONCE(budget.charged, budget.charged + charged);
 	} else {
 		list_del(&c->claim_node);
 	}
@@ -79,8 +80,8 @@ void rl_budget_leave(struct rl_conn *c)
 	budget_begin();
 	if (claim_of(c) != RL_CLAIM_NONE) {
 		list_del(&c->claim_node);
-		budget.n--;
-		budget.charged -= c->charged;
+		WRITE_ONCE(budget.n, budget.n - 1);
+		WRITE_ONCE(budget.charged, budget.charged - c->charged);
 		c->claim = RL_CLAIM_NONE;
 	}
 	pthread_mutex_unlock(&budget.lock);

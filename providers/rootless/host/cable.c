@@ -2,9 +2,12 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "cable.h"
+#include "due_clock.h"
 #include "process/copy.h"
+#include "process/gate.h"
 #include "process/options.h"
 #include "process/raw.h"
 #include "qp.h"
@@ -20,6 +23,8 @@
 #define UNDER_WAY_MAX	(16u << 20)
 #define ALL_UNDER_WAY_MAX (64u << 20)
 #define PIECES_MAX	64
+/* Linux' TCP repeats a segment after this at the earliest. */
+#define REPEAT_US	200000
 #define NEVER		(~0ull / 2)
 
 /* Octets that arrive later. */
@@ -37,10 +42,15 @@ struct rl_cable {
 	/* the connection's lock */
 	bool held, paced;
 	u32 delay_us;
+	u32 loss;			/* of RL_CABLE_CERTAIN */
+	u64 draws;			/* so far: the same losses each time */
 	struct list_head parcels;
 	u32 under_way;			/* octets in parcels */
+	u32 forks;			/* rl_fd_forks() of the process that has them */
+	struct rl_due due;		/* when the first parcel is */
 	u64 retry_ms;			/* a send waits until then; 0: none */
 	bool shut_due;
+	bool lost;			/* a frame of start-up, while it was held */
 };
 
 static struct {
@@ -85,6 +95,9 @@ static void change_cfg(struct rl_cable_cfg *cfg, enum rl_cable_what what, u64 va
 		break;
 	case RL_CABLE_DELAY:
 		cfg->delay_us = (u32)value;
+		break;
+	case RL_CABLE_LOSS:
+		cfg->loss = (u32)value;
 		break;
 	}
 }
@@ -165,14 +178,41 @@ static void drop_parcels(struct rl_cable *cable)
 		drop_parcel(cable, list_first_entry(&cable->parcels, struct parcel, node));
 }
 
+/* In a child: what TCP had no room for at the fork. The child may post before it is revived. */
+static void leave_to_parent(struct rl_cable *cable)
+{
+	u32 forks = rl_fd_forks();
+
+	if (cable->forks == forks)
+		return;
+	cable->forks = forks;
+	cable->shut_due = false;
+	drop_parcels(cable);
+}
+
 static bool cable_has_room(const struct rl_cable *cable, u32 n)
 {
 	return cable->under_way + n <= UNDER_WAY_MAX &&
 	       __atomic_load_n(&cables.under_way, __ATOMIC_RELAXED) + n <= ALL_UNDER_WAY_MAX;
 }
 
-/* Copies @n octets, which arrive later: @n, or 0 without room. The program's memory may vanish. */
-static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 n)
+/* Is one of the segments of @n octets lost? (SplitMix64's last steps.) */
+static bool draw_loss(struct rl_cable *cable, u32 n)
+{
+	u64 segments = DIV_ROUND_UP(n, rl_conn_mss(cable->c)), x;
+
+	if (!cable->loss)
+		return false;
+	x = ++cable->draws * 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return (x ^ x >> 31) % RL_CABLE_CERTAIN < cable->loss * segments;
+}
+
+/*
+ * Copies @n octets, which arrive @us later: @n, or 0 without room. The program's memory may vanish.
+ */
+static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 n, u32 us)
 {
 	struct parcel *p = cable_has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
 	u32 left = n, part;
@@ -189,7 +229,7 @@ static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 
 		/* Not by libc: the guard knows this library's instructions. */
 		rl_copy_in_order(p->data + n - left, iov->base, part);
 	}
-	p->due_ns = rl_now_ns() + cable->delay_us * 1000ull;
+	p->due_ns = rl_now_ns() + us * 1000ull;
 	return n;
 }
 
@@ -207,6 +247,7 @@ static void send_due_parcels(struct rl_cable *cable, u64 now)
 	struct parcel *p;
 	s32 n;
 
+	leave_to_parent(cable);
 	while (!cable->held && !list_empty(&cable->parcels)) {
 		p = list_first_entry(&cable->parcels, struct parcel, node);
 		if (p->due_ns > now)
@@ -236,13 +277,17 @@ static bool cable_shut(struct rl_conn *c)
 
 static void set_cable_deadline(struct rl_cable *cable)
 {
-	u64 at = cable->retry_ms, now = rl_now_ms(), due;
+	u64 at = cable->retry_ms, now = rl_now_ns(), due = 0;
 
 	if (!cable->held && !list_empty(&cable->parcels)) {
 		due = list_first_entry(&cable->parcels, struct parcel, node)->due_ns;
-		due = max_t(u64, DIV_ROUND_UP(due, 1000000), now + RETRY_MS);
-		at = at ? min_t(u64, at, due) : due;
+		/* It was due before, and TCP was full. */
+		if (due <= now)
+			due = now + RETRY_MS * 1000000;
 	}
+	/* Without a descriptor for the clock, milliseconds have to do. */
+	if (!rl_due_set(&cable->due, &cable->watch, due))
+		at = weft_earlier(at, DIV_ROUND_UP(due, 1000000));
 	if (at != READ_ONCE(cable->watch.deadline))
 		rl_watch_set_deadline(&cable->watch, at);
 }
@@ -264,8 +309,10 @@ static s32 send_part(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u3
 static s32 cable_pass_on(struct rl_cable *cable, const struct weft_iov *iov, u32 niov, u32 n,
 			 u32 flags)
 {
-	if (cable->delay_us || !list_empty(&cable->parcels))
-		return (s32)delay_octets(cable, iov, n);
+	u32 us = cable->delay_us + (draw_loss(cable, n) ? REPEAT_US : 0);
+
+	if (us || !list_empty(&cable->parcels))
+		return (s32)delay_octets(cable, iov, n, us);
 	return send_part(cable->c, iov, niov, n, flags);
 }
 
@@ -279,11 +326,14 @@ static s32 cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u
 
 	if (c->fd < 0)
 		return -ECONNRESET;
+	leave_to_parent(cable);
 	for (i = 0; i < niov; i++)
 		len += (u32)iov[i].len;
 	/* A frame of start-up is sent once, whole: it is lost on its way. */
-	if (cable->held)
+	if (cable->held) {
+		cable->lost |= starts;
 		return starts ? (s32)len : 0;
+	}
 	n = starts ? len : grant_all(c, len, now, &at);
 	if (n)
 		rv = cable_pass_on(cable, iov, niov, n, flags);
@@ -316,7 +366,7 @@ static void refuse_segments(struct rl_conn *c, bool on)
 static void hold_conn(struct rl_conn *c)
 {
 	refuse_segments(c, true);
-	c->read_paused = true;
+	c->read_apart |= RL_READ_PAUSED;
 	c->watching = false;
 	rl_conn_leave_poller(c);
 }
@@ -330,12 +380,18 @@ static bool cable_keeps_connecting(struct rl_conn *c)
 	return true;
 }
 
+/* Without what was lost, start-up would wait for its deadline: QPs by hand connect anew at once. */
 static void let_conn_go(struct rl_conn *c)
 {
 	refuse_segments(c, false);
-	c->read_paused = false;
+	c->read_apart &= ~RL_READ_PAUSED;
 	rl_conn_watch(c);
 	c->unread = c->tx_due = c->step_due = true;
+	if (c->cable->lost && c->ulp->by_hand) {
+		c->reset = true;
+		c->error = -ECONNRESET;
+	}
+	c->cable->lost = false;
 }
 
 /* ---- a connection's cable ---- */
@@ -345,12 +401,16 @@ static struct rl_cable *cable_of(struct rl_watch *w)
 	return container_of(w, struct rl_cable, watch);
 }
 
+/* TCP delivers what it has even if the program closes or ends: what is under way is TCP's now. */
 static void detach_cable(struct rl_conn *c)
 {
 	struct rl_cable *cable = c->cable;
 
+	if (!cable->held && c->fd >= 0)
+		send_due_parcels(cable, NEVER - 1);
 	c->cable = NULL;
-	c->send_fd = c->fd;
+	rl_due_set(&cable->due, &cable->watch, 0);
+	rl_conn_usual_send_fd(c);
 	c->retry_ms = c->ulp->retry_ms;
 	drop_parcels(cable);
 	rl_watch_end(&cable->watch);
@@ -359,7 +419,8 @@ static void detach_cable(struct rl_conn *c)
 
 static void detach_if_idle(struct rl_cable *cable)
 {
-	if (!cable->held && !cable->paced && !cable->delay_us && list_empty(&cable->parcels))
+	if (!cable->held && !cable->paced && !cable->delay_us && !cable->loss &&
+	    list_empty(&cable->parcels))
 		detach_cable(cable->c);
 }
 
@@ -387,6 +448,30 @@ static void cable_ready(struct rl_watch *w, u32 events)
 
 static void cable_revive(struct rl_watch *w)
 {
+	struct rl_cable *cable = cable_of(w);
+
+	rl_conn_lock(cable->c);
+	leave_to_parent(cable);
+	if (cable->c->cable == cable)
+		set_cable_deadline(cable);
+	rl_conn_release(cable->c);
+}
+
+/* TCP has it for both processes; sent by each, it would arrive twice. */
+static void hand_over(struct rl_watch *w, void *arg)
+{
+	struct rl_conn *c = rl_conn_of_watch(w);
+
+	if (!c || c->owner != getpid() || !rl_lock_try(&c->lock))
+		return;
+	if (c->cable)
+		send_due_parcels(c->cable, NEVER - 1);
+	rl_unlock(&c->lock);
+}
+
+static void hand_over_all(void)
+{
+	rl_thread_each(hand_over, NULL);
 }
 
 static void cable_release(struct rl_watch *w)
@@ -414,6 +499,7 @@ static bool attach_cable(struct rl_conn *c)
 	INIT_LIST_HEAD(&cable->parcels);
 	rl_conn_get(c);
 	cable->c = c;
+	cable->forks = rl_fd_forks();
 	if (rl_watch_begin(&cable->watch)) {
 		rl_watch_put(&cable->watch);
 		return false;
@@ -431,6 +517,7 @@ static void configure_cable(struct rl_cable *cable, const struct rl_cable_cfg *d
 
 	cable->paced = d->bps || q->bps;
 	cable->delay_us = d->delay_us + q->delay_us;
+	cable->loss = min_t(u32, d->loss + q->loss, RL_CABLE_CERTAIN);
 	if (held != cable->held) {
 		cable->held = held;
 		if (held)
@@ -445,6 +532,11 @@ static void configure_cable(struct rl_cable *cable, const struct rl_cable_cfg *d
 	detach_if_idle(cable);
 }
 
+static bool is_plain(const struct rl_cable_cfg *cfg)
+{
+	return !cfg->held && !cfg->bps && !cfg->delay_us && !cfg->loss;
+}
+
 /* False: no memory. The octets of --sockets have their own pauses: they pass. */
 static bool update_cable(struct rl_conn *c)
 {
@@ -454,7 +546,7 @@ static bool update_cable(struct rl_conn *c)
 		return true;
 	read_device_cfg(c->dev, &d);
 	read_qp_cfg(c, &q);
-	if (!c->cable && !d.held && !d.bps && !d.delay_us && !q.held && !q.bps && !q.delay_us)
+	if (!c->cable && is_plain(&d) && is_plain(&q))
 		return true;
 	if (c->fd < 0)
 		return true;
@@ -477,8 +569,18 @@ static const struct rl_cable_ops conn_cable_ops = {
 
 /* ---- what weft-ctl asks for ---- */
 
+/* Once: connections that have a cable read it plainly. */
+static void begin_cables(void)
+{
+	if (__atomic_load_n(&rl_cables, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
+	rl_gate_before_fork(hand_over_all);
+}
+
 struct visit {
 	const struct rl_device *dev;
+	s32 process;
 	bool failed;
 };
 
@@ -490,16 +592,17 @@ static void visit_watch(struct rl_watch *w, void *arg)
 	if (!c)
 		return;
 	rl_conn_lock(c);
-	if (c->dev == v->dev && !update_cable(c))
+	/* A child leaves alone what it has inherited and not taken over. */
+	if (c->dev == v->dev && c->owner == v->process && !update_cable(c))
 		v->failed = true;
 	rl_conn_unlock(c);
 }
 
 int rl_cable_set_device(const struct rl_device *d, enum rl_cable_what what, u64 value)
 {
-	struct visit v = { .dev = d };
+	struct visit v = { .dev = d, .process = getpid() };
 
-	__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
+	begin_cables();
 	rl_lock(&cables.lock);
 	change_cfg(&cables.devices[d->index], what, value);
 	rl_unlock(&cables.lock);
@@ -528,7 +631,7 @@ int rl_cable_set_qp(struct rl_qp *qp, enum rl_cable_what what, u64 value)
 
 	if (qp->ud)
 		return -EINVAL;
-	__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
+	begin_cables();
 	if (!change_qp_cfg(qp, what, value))
 		return -ENOMEM;
 	c = rl_conn_of_qp(qp);

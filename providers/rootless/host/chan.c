@@ -54,16 +54,101 @@ static int read_count(struct rl_chan *c)
 	return rv;
 }
 
-/*
- * Takes a count if there is one: 8, or -errno. Old kernels cannot do that without waiting
- * (-EOPNOTSUPP): there a count without an event stays, and the reader that gets it tries again.
- */
+/* Takes a count if there is one: 8, or -errno. Never waits; kernels before 5.8 cannot. */
 static long try_count(struct rl_chan *c)
 {
 	u64 one;
 	struct iovec iov = { .iov_base = &one, .iov_len = sizeof(one) };
 
 	return rl_raw(SYS_preadv2, c->efd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+}
+
+/* ---- how many wait ---- */
+
+/* @n more threads wait than before: how many. No lock: a handler may leave this, too. */
+static u32 count_waiting(struct rl_chan *c, int n)
+{
+	const u64 here = (u64)rl_fd_forks() << 32;
+	u64 old = __atomic_load_n(&c->waiting, __ATOMIC_RELAXED), now;
+
+	/* Those of the parent do not wait in a child. */
+	do
+		now = ((old ^ here) >> 32 ? here : old) + n;
+	while (!__atomic_compare_exchange_n(&c->waiting, &old, now, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED));
+	return (u32)now;
+}
+
+/* ---- counts without an event, on kernels that cannot try ---- */
+
+/*
+ * There the count of a dropped event is spare. It is read as soon as no thread waits: poll() would
+ * report it, and the program's read would wait for ever. A waiting thread may take it first: it
+ * finds no event, and the spare count is gone.
+ */
+static bool cannot_try;			/* atomic; set by the first channel */
+
+static bool must_keep_spares(void)
+{
+	return unlikely(__atomic_load_n(&cannot_try, __ATOMIC_RELAXED));
+}
+
+/* @c: a new one, whose count is 0. */
+static void find_out_if_counts_can_be_tried(struct rl_chan *c)
+{
+	long rv = try_count(c);
+
+	if (rv == -EOPNOTSUPP || rv == -ENOSYS)
+		__atomic_store_n(&cannot_try, true, __ATOMIC_RELAXED);
+}
+
+static bool has_count(const struct rl_chan *c)
+{
+	struct pollfd p = { .fd = c->efd, .events = POLLIN };
+	const struct timespec now = { 0 };
+
+	return rl_raw(SYS_ppoll, &p, 1, &now, NULL, 0) == 1;
+}
+
+/* With the lock. No thread reads, and none begins to. */
+static void take_spares(struct rl_chan *c)
+{
+	u64 one;
+
+	while (c->spares && has_count(c) && rl_raw(SYS_read, c->efd, &one, sizeof(one)) > 0)
+		c->spares--;
+}
+
+static void take_spares_if_alone(struct rl_chan *c)
+{
+	if (c->spares && !count_waiting(c, 0))
+		take_spares(c);
+}
+
+/* One thread more waits: how many. With the lock, if another may take spare counts. */
+static u32 count_reader(struct rl_chan *c)
+{
+	u32 n;
+
+	if (!must_keep_spares())
+		return count_waiting(c, 1);
+	pthread_mutex_lock(&c->lock);
+	n = count_waiting(c, 1);
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+/* One less. */
+static u32 uncount_reader(struct rl_chan *c)
+{
+	u32 n = count_waiting(c, -1);
+
+	if (!n && must_keep_spares()) {
+		pthread_mutex_lock(&c->lock);
+		take_spares_if_alone(c);
+		pthread_mutex_unlock(&c->lock);
+	}
+	return n;
 }
 
 /* ---- the list ---- */
@@ -78,7 +163,7 @@ static struct rl_event *take_first(struct rl_chan *c, size_t max)
 	list_del(&e->node);
 	WRITE_ONCE(c->n_events, c->n_events - 1);
 	if (e->reported)
-		++*e->reported;
+		WRITE_ONCE(*e->reported, *e->reported + 1);
 	return e;
 }
 
@@ -93,8 +178,10 @@ static void take_all_of(struct rl_chan *c, const void *owner, struct list_head *
 			continue;
 		list_move_tail(&e->node, taken);
 		WRITE_ONCE(c->n_events, c->n_events - 1);
-		try_count(c);
+		if (try_count(c) < 0 && must_keep_spares())
+			c->spares++;
 	}
+	take_spares_if_alone(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -133,10 +220,10 @@ void rl_chan_remove_source(struct rl_chan *c, struct rl_chan_source *s)
  * A thread that is alone in waiting for a channel with sources waits for these, too, by ppoll(),
  * and does their work: no other thread has to be woken first.
  *
- * Only threads of programs without signal handlers do so (process/handlers.h). A handler that is
- * set too late to be noticed may still leave the wait for ever by siglongjmp(), wait for an event
- * in its turn, or fork. So what others know of a wait is in a record of its thread. If it is left
- * open, the thread's next wait closes it. A wait that finds its record closed goes on in read().
+ * Signal handlers run before or after such a wait (process/handlers.h). One that is set too late to
+ * be noticed may still leave it for ever by siglongjmp(), wait for an event in its turn, or fork.
+ * So what others know of a wait is in a record of its thread. If it is left open, the thread's next
+ * wait closes it. A wait that finds its record closed goes on in read().
  */
 static __thread struct {
 	struct rl_chan *chan;		/* NULL: it is closed */
@@ -158,28 +245,16 @@ struct wait {
 
 static u32 waits;			/* atomic: numbers that were given */
 
-/* @n more threads wait than before: how many. No lock: a handler may leave this, too. */
-static u32 count_waiting(struct rl_chan *c, int n)
-{
-	const u64 here = (u64)rl_fd_forks() << 32;
-	u64 old = __atomic_load_n(&c->waiting, __ATOMIC_RELAXED), now;
-
-	/* Those of the parent do not wait in a child. */
-	do
-		now = ((old ^ here) >> 32 ? here : old) + n;
-	while (!__atomic_compare_exchange_n(&c->waiting, &old, now, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED));
-	return (u32)now;
-}
-
-static void close_record(void)
+/* @others: further threads, or this one, go on in read(). */
+static void close_record(bool others)
 {
 	/* In a child that a handler has forked the sources know nothing of the parent's wait. */
-	bool here = own.forks == rl_fd_forks(), others = here && count_waiting(own.chan, -1);
+	bool here = own.forks == rl_fd_forks();
 	u32 i;
 
 	if (own.got_event)
 		give_counts(own.chan, 1);
+	others |= here && uncount_reader(own.chan);
 	for (i = 0; i < own.n; i++) {
 		if (here)
 			own.source[i]->ops->end(own.source[i], own.wait, others);
@@ -199,13 +274,13 @@ static u32 open_record(struct wait *w)
 	u32 n;
 
 	if (own.chan)
-		close_record();
+		close_record(false);
 	do
 		w->number = __atomic_add_fetch(&waits, 1, __ATOMIC_RELAXED);
 	while (!w->number);
 	own.wait = w->number;
 	own.forks = rl_fd_forks();
-	n = count_waiting(w->chan, 1);
+	n = count_reader(w->chan);
 	own.chan = w->chan;
 	return n;
 }
@@ -237,27 +312,31 @@ static bool begin_sources(const struct wait *w)
 
 /* ---- the judge ---- */
 
-/* The first source alone: it is called without the lock. */
+#define MOST_JUDGED	16
+
+/* They are called without the lock. */
 static void judge_sleep(struct rl_chan *c)
 {
-	struct rl_chan_source *s;
+	struct rl_chan_source *judged[MOST_JUDGED], *s;
+	u32 i, n = 0;
 
 	pthread_mutex_lock(&c->lock);
-	s = list_first_entry_or_null(&c->sources, struct rl_chan_source, node);
-	s = list_empty(&c->events) ? s : NULL;
-	if (s)
-		s->ops->get(s);
+	list_for_each_entry(s, &c->sources, node)
+		if (n < MOST_JUDGED && list_empty(&c->events)) {
+			s->ops->get(s);
+			judged[n++] = s;
+		}
 	pthread_mutex_unlock(&c->lock);
-	if (!s)
-		return;
-	s->ops->sleep(s);
-	s->ops->put(s);
+	for (i = 0; i < n; i++) {
+		judged[i]->ops->sleep(judged[i]);
+		judged[i]->ops->put(judged[i]);
+	}
 }
 
 /* ---- waiting ---- */
 
 /* What a wait has come to, unless it is -errno. */
-enum { HAS_COUNT, GO_ON, MUST_READ };
+enum { HAS_COUNT, GO_ON, BEGIN_AGAIN, MUST_READ };
 
 /* Wake-ups in a row without work. Another thread may cause one or two: it was faster. */
 #define MOST_IDLE	16
@@ -280,10 +359,25 @@ static bool begin_wait(struct wait *w)
 	return open_record(w) == 1 && begin_sources(w);
 }
 
-static void end_chan_wait(const struct wait *w)
+static void end_chan_wait(const struct wait *w, bool others)
 {
 	if (is_recorded(w))
-		close_record();
+		close_record(others);
+}
+
+/* Handlers of signals that were blocked run outside the gate, and may not return. */
+static void end_signals(struct wait *w)
+{
+	volatile bool out = false;
+
+	if (likely(!w->signals.blocked)) {
+		rl_wait_end(&w->signals);
+		return;
+	}
+	pthread_cleanup_push(reenter_gate, (void *)&out);
+	rl_gate_step_out(&out);
+	rl_wait_end(&w->signals);
+	pthread_cleanup_pop(1);
 }
 
 /*
@@ -325,7 +419,13 @@ static int sleep_once(struct wait *w, struct pollfd *p, u32 n)
 	if (w->out)
 		rl_gate_enter();
 	w->out = false;
-	return rv == -EINTR ? rl_wait_interrupted(&w->signals) ?: GO_ON : rv;
+	return rv;
+}
+
+/* @rv: of process/handlers.h. */
+static int after_signals(int rv)
+{
+	return rv == -EAGAIN ? MUST_READ : rv ?: BEGIN_AGAIN;
 }
 
 enum { CHANNEL, LEAVE, SOURCES };	/* places in what is polled */
@@ -335,15 +435,13 @@ static int sleep_and_work(struct wait *w, struct pollfd *p, u32 *idle)
 	int rv = sleep_once(w, p, SOURCES + own.n);
 
 	if (rv == -EINTR)
-		return rv;
-	if (rv < 0 || !is_recorded(w))
+		return after_signals(rl_wait_interrupted(&w->signals));
+	if (rv || !is_recorded(w))
 		return MUST_READ;
-	if (rv == GO_ON)
-		return rv;
-	if (p[LEAVE].revents) {
-		rl_wait_fd_seen();
+	if (p[LEAVE].revents)
+		return after_signals(rl_wait_fd_seen(&w->signals));
+	if (rl_wait_is_stale(&w->signals))
 		return MUST_READ;
-	}
 	*idle = work(p + SOURCES) || p[CHANNEL].revents ? 0 : *idle + 1;
 	rv = take_count(w, p[CHANNEL].revents);
 	return rv == GO_ON && *idle > MOST_IDLE ? MUST_READ : rv;
@@ -353,7 +451,7 @@ static int wait_and_work(struct wait *w)
 {
 	struct pollfd p[SOURCES + MOST_SOURCES] = {
 		[CHANNEL] = { .fd = w->chan->efd, .events = POLLIN },
-		[LEAVE] = { .fd = rl_wait_fd(), .events = POLLIN },
+		[LEAVE] = { .fd = rl_wait_fd(&w->signals), .events = POLLIN },
 	};
 	u32 i, idle = 0;
 	int rv;
@@ -368,9 +466,13 @@ static int wait_and_work(struct wait *w)
 
 static int wait_in_read(struct wait *w)
 {
-	end_chan_wait(w);
+	int rv = rl_wait_left(&w->signals);
+
+	end_chan_wait(w, true);
+	if (rv)
+		return rv;
 	open_record(w);
-	rl_wait_end(&w->signals);
+	end_signals(w);
 	return read_count(w->chan);
 }
 
@@ -380,30 +482,43 @@ static void end_chan_call(void *arg)
 
 	if (w->out)
 		rl_gate_enter();
-	end_chan_wait(w);
-	rl_wait_end(&w->signals);
+	end_chan_wait(w, false);
+	end_signals(w);
 }
 
-/* As read_count(). If there is a count the caller ends the wait of signals. */
-static int await_count(struct wait *w)
+/* As read_count(), or BEGIN_AGAIN. If there is a count the caller ends the wait of signals. */
+static int try_await(struct wait *w)
 {
 	bool has_sources = READ_ONCE(w->chan->n_sources);
 	int rv;
 
 	if (has_sources && has_event(w->chan) && try_count(w->chan) > 0)
 		return HAS_COUNT;
-	if (!has_sources || is_non_blocking(w->chan)) {
-		rl_wait_end(&w->signals);
+	if ((!has_sources && !must_keep_spares()) || is_non_blocking(w->chan)) {
+		end_signals(w);
 		return read_count(w->chan);
 	}
 	if (unlikely(rl_judge_is_on))
 		judge_sleep(w->chan);
 	pthread_cleanup_push(end_chan_call, w);
-	rv = begin_wait(w) ? wait_and_work(w) : MUST_READ;
+	rv = has_sources && begin_wait(w) ? wait_and_work(w) : MUST_READ;
 	if (rv == MUST_READ)
 		rv = wait_in_read(w);
-	end_chan_wait(w);
+	/* Handlers run next: the progress thread works meanwhile. */
+	end_chan_wait(w, rv != HAS_COUNT);
+	if (rv != HAS_COUNT)
+		end_signals(w);
 	pthread_cleanup_pop(0);
+	return rv;
+}
+
+static int await_count(struct wait *w)
+{
+	int rv;
+
+	do
+		rv = try_await(w);
+	while (rv == BEGIN_AGAIN);
 	return rv;
 }
 
@@ -420,6 +535,7 @@ static struct rl_chan *chan_with(int efd)
 	}
 	c->efd = efd;
 	c->refs = 1;
+	find_out_if_counts_can_be_tried(c);
 	INIT_LIST_HEAD(&c->events);
 	INIT_LIST_HEAD(&c->sources);
 	pthread_mutex_init(&c->lock, NULL);
@@ -510,9 +626,10 @@ static int take_up_to(struct rl_chan *c, size_t max, struct rl_event **e)
 		*e = take_first(c, max);
 		longer = !*e && !list_empty(&c->events);
 		give_counts(c, longer);
+		c->spares -= !*e && !longer && c->spares;
 		pthread_mutex_unlock(&c->lock);
 	} while (!*e && !longer);
-	rl_wait_end(&w.signals);
+	end_signals(&w);
 	return rv ?: longer ? -EINVAL : 0;
 }
 

@@ -56,6 +56,7 @@ struct rl_chan {
 	pthread_mutex_t lock;
 	struct list_head events;	/* lock; the oldest first */
 	u32 n_events;			/* lock; read without it */
+	u32 spares;			/* lock; counts without an event, see chan.c */
 	struct list_head sources;	/* lock */
 	u32 n_sources;			/* lock; read without it */
 	u64 waiting;			/* atomic: threads that wait for an event, below

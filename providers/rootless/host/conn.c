@@ -5,10 +5,12 @@
 #include "accept.h"
 #include "budget.h"
 #include "conn.h"
+#include "judge/adverse.h"
 #include "process/file.h"
 #include "process/guard.h"
 #include "process/options.h"
 #include "process/raw.h"
+#include "record/fpdus.h"
 #include "devices/limits.h"
 #include "ulp.h"
 
@@ -43,6 +45,9 @@ struct rl_conn *rl_conn_new(const struct rl_device *dev, bool initiator, int fd,
 	weft_link_init(&c->link, initiator);
 	rl_lock(&c->lock);
 	if (!rl_watch_begin(&c->watch)) {
+		if (rl_is_adverse)
+			c->read_apart |= RL_READ_ADVERSE;
+		rl_conn_begin_record(c);
 		rl_conn_update_cable(c);
 		return c;
 	}
@@ -68,6 +73,7 @@ static void conn_release(struct rl_watch *w)
 		free(chunk);
 	free(weft_batch_reclaim(&c->link.batch, true));
 	rl_conn_drop_rest(c);
+	rl_recorded_free(c->recorded);
 	free(c->link.offer);
 	free(c->link.orq);
 	free(c->link.irq);
@@ -266,7 +272,7 @@ void rl_conn_unlock(struct rl_conn *c)
 	if (c->watching)
 		rl_conn_update_poller(c);
 	deadline = weft_earlier(weft_earlier(weft_link_next_step(&c->link), c->linger_until),
-				c->answer_by);
+				weft_earlier(c->answer_by, c->polled_until));
 	if (c->tx_due || c->step_due || c->unread)
 		deadline = RL_SOON;
 	if (c->link.state == WEFT_LINK_DEAD)
@@ -360,6 +366,8 @@ static void conn_timeout(struct rl_watch *w)
 		c->tx_due |= c->answer_due;
 		c->answer_by = 0;
 	}
+	if (c->polled_until <= now)
+		c->polled_until = 0;
 	next = weft_link_next_step(&c->link);
 	if (next && next <= now)
 		c->step_due = true;
@@ -378,6 +386,7 @@ static void conn_revive(struct rl_watch *w)
 	c->owner = getpid();
 	if (c->poller == RL_POLLER_THREAD)
 		c->poller = RL_POLLER_NONE;
+	rl_conn_update_cable(c);
 	rl_conn_unlock(c);
 }
 

@@ -6,7 +6,8 @@
  *
  * Files: conn.c (life, lock, steps), conn_io.c (the socket), conn_tx.c (sending), conn_qp.c (its
  * QP), doorbell.c and drain.c (waiting for the peer), cable.c (what weft-ctl does to its octets),
- * accept.c (listeners), budget.c (connections that no program has), host.c (core/host.h).
+ * recorded.c (what the record has of them), names.c (addresses), accept.c (listeners), budget.c
+ * (connections that no program has), host.c (core/host.h).
  *
  * Order of locks: rdma_cm's (cm/id.c), a context's, the connection's, a QP's, an SRQ's, a CQ's, a
  * channel's.
@@ -25,6 +26,7 @@
 struct rl_qp;
 struct rl_cq;
 struct rl_cable;
+struct rl_recorded;
 
 struct rl_acceptor;
 struct rl_conn;
@@ -87,6 +89,13 @@ enum rl_claim {
 	RL_CLAIM_SILENT, RL_CLAIM_UNREAD,
 };
 
+/* Why a connection is not read as others are. */
+enum {
+	RL_READ_PAUSED	= 1 << 0,	/* not at all: what TCP has is not for the link yet */
+	RL_READ_RECORDED = 1 << 1,	/* and recorded */
+	RL_READ_ADVERSE	= 1 << 2,	/* and placed late: place_late.h */
+};
+
 /* Where the socket's events are waited for. */
 enum rl_conn_poller {
 	RL_POLLER_NONE,			/* not yet, or no longer */
@@ -103,8 +112,9 @@ struct rl_conn {
 	const struct rl_device *dev;
 	const struct rl_conn_ulp *ulp;
 	void *user;			/* the ULP's id, QP or stream; NULL: released */
-	bool read_paused;		/* do not read: what TCP has is not for the link yet */
-	u32 rnr_ms;			/* by hand: overrides the option */
+	u8 read_apart;			/* RL_READ_; 0: the usual case */
+	struct rl_recorded *recorded;	/* record/fpdus.h; NULL: the usual case */
+	u32 rnr_ms;			/* by hand, or adverse: overrides the option */
 	bool large_fpdus;		/* the same */
 	struct rl_acceptor *acceptor;	/* it is half-open there; else NULL. Referenced */
 	struct list_head half_open_node;	/* acceptor's half_open_lock */
@@ -114,7 +124,7 @@ struct rl_conn {
 	bool charged;			/* the same: it counts with those below the soft limit */
 	struct rl_qp *qp;		/* link.qp is its core; referenced */
 	int fd;				/* hidden; -1: released */
-	int send_fd;			/* the same; -1, too: sends go through the cable */
+	int send_fd;			/* the same; -1, too: sends go through cable or record */
 	struct rl_cable *cable;		/* cable.h; NULL: the usual case */
 	u32 retry_ms;			/* the ULP's, or the cable's */
 	int kept_fd;			/* what fd was, open until the connection is freed; or -1 */
@@ -133,6 +143,9 @@ struct rl_conn {
 	u32 rest_off, rest_len;
 	bool poked;			/* atomic, without the lock: rl_conn_poke() was called */
 	bool watching;			/* rl_conn_watch() was called */
+	u64 polled_until;		/* ms: the program looks for octets itself, and no thread
+					 * waits for them; 0: one does
+					 */
 	enum rl_conn_poller poller;	/* where events are waited for */
 	u32 events;
 	u64 linger_until;		/* ms: look at the send ring then; 0: no lingering */
@@ -252,9 +265,26 @@ void rl_conn_close(struct rl_conn *c);
 void rl_conn_update_poller(struct rl_conn *c);
 /* Unregisters. */
 void rl_conn_leave_poller(struct rl_conn *c);
+
+/* ---- names.c ---- */
+
 /* Own and peer's address; IPv4 in IPv6 as plain IPv4. */
 void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer);
 void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer);
+
+/* ---- recorded.c. Connection's lock ---- */
+
+/* A new connection is recorded from now on, if any is. */
+void rl_conn_begin_record(struct rl_conn *c);
+void rl_conn_end_record(struct rl_conn *c);
+/* TCP took @n octets in a call that began at @ticks; or gave them. */
+void rl_conn_record_sent(struct rl_conn *c, const struct weft_iov *iov, u32 n, u64 ticks);
+void rl_conn_record_received(struct rl_conn *c, const void *p, u32 n, bool is_startup);
+/* Its descriptor for sends, once it has no cable. */
+static inline void rl_conn_usual_send_fd(struct rl_conn *c)
+{
+	c->send_fd = c->recorded ? -1 : c->fd;
+}
 
 /* ---- conn_qp.c ---- */
 

@@ -2,14 +2,18 @@
 /* A connection's socket: receiving, sending, TCP's state, and where events are waited for. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "conn.h"
+#include "judge/adverse.h"
 #include "kernel/core/alive.h"
 #include "process/file.h"
 #include "process/pool.h"
 #include "process/raw.h"
 #include "process/stats.h"
+#include "place_late.h"
+#include "qp.h"
 #include "devices/limits.h"
 #include "ulp.h"
 
@@ -161,6 +165,8 @@ static void receive_startup(struct rl_conn *c, void *block)
 	}
 	took = give_to_link(c, block, n);
 	if (took) {
+		if (unlikely(c->recorded))
+			rl_conn_record_received(c, block, took, true);
 		rl_raw(SYS_recvfrom, c->fd, block, took, MSG_TRUNC | MSG_DONTWAIT, NULL, NULL);
 		c->step_due = true;
 	}
@@ -210,7 +216,7 @@ void rl_conn_drop_rest(struct rl_conn *c)
 	c->rest = NULL;
 }
 
-static void receive_full(struct rl_conn *c, void *block)
+static __always_inline void receive_full(struct rl_conn *c, void *block, bool recorded)
 {
 	u32 fpdus = c->link.st.rx_fpdus;
 	long n;
@@ -219,6 +225,8 @@ static void receive_full(struct rl_conn *c, void *block)
 	c->unread = true;
 	for (i = 0; i < READS && c->unread && !c->rest && !rl_conn_awaits_receive(c); i++) {
 		n = rl_raw(SYS_recvfrom, c->fd, block, RL_POOL_BLOCK, MSG_DONTWAIT, NULL, NULL);
+		if (n > 0 && recorded)
+			rl_conn_record_received(c, block, n, false);
 		if (n > 0)
 			give_block(c, block, n);
 		else
@@ -233,6 +241,43 @@ static void receive_full(struct rl_conn *c, void *block)
 		weft_region_end_run(c->link.qp);
 }
 
+/* So many octets are worth a pause, for more of their message to come. */
+#define BULK		4096
+
+static void receive_adversely(struct rl_conn *c, void *block)
+{
+	const bool is_kept = c->qp && rl_adverse_choose(RL_ADVERSE_RUN, c->qp->nth, 0, 2);
+	int there = 0;
+
+	if (is_kept && !rl_raw(SYS_ioctl, c->fd, FIONREAD, &there) && there >= BULK)
+		rl_adverse_pause();
+	if (is_kept)
+		rl_place_late_begin();
+	receive_full(c, block, c->recorded);
+	rl_place_late_end();
+}
+
+/* Apart from the usual case, which costs no instruction more. */
+static noinline void receive_apart(struct rl_conn *c)
+{
+	void *block;
+
+	if (c->fd < 0 || c->fin || c->reset || c->read_apart & RL_READ_PAUSED)
+		return;
+	block = rl_pool_take();
+	c->unread = !block;
+	if (!block)
+		return;
+	if (c->link.mode == WEFT_MODE_STARTUP)
+		receive_startup(c, block);
+	else if (!(c->read_apart & RL_READ_ADVERSE))
+		receive_full(c, block, true);
+	else
+		receive_adversely(c, block);
+	if (block != c->rest)
+		rl_pool_give(block);
+}
+
 void rl_conn_receive(struct rl_conn *c)
 {
 	void *block;
@@ -245,8 +290,10 @@ void rl_conn_receive(struct rl_conn *c)
 		return;
 	}
 	c->unread = false;
-	if (c->fd < 0 || c->fin || c->reset || c->read_paused)
+	if (c->fd < 0 || c->fin || c->reset || c->read_apart) {
+		receive_apart(c);
 		return;
+	}
 	block = rl_pool_take();
 	/* Without memory: soon again. */
 	c->unread = !block;
@@ -255,7 +302,7 @@ void rl_conn_receive(struct rl_conn *c)
 	if (c->link.mode == WEFT_MODE_STARTUP)
 		receive_startup(c, block);
 	else
-		receive_full(c, block);
+		receive_full(c, block, false);
 	if (block != c->rest)
 		rl_pool_give(block);
 }
@@ -310,14 +357,23 @@ void rl_conn_update_cable(struct rl_conn *c)
 
 s32 rl_conn_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
-	if (unlikely(c->send_fd < 0))
-		return c->cable ? rl_cables->send(c, iov, niov, flags) : -ECONNRESET;
+	if (unlikely(c->send_fd < 0)) {
+		if (c->fd < 0)
+			return -ECONNRESET;
+		return c->cable ? rl_cables->send(c, iov, niov, flags) :
+				  rl_conn_send_now(c, iov, niov, flags);
+	}
 	return send_now(c, c->send_fd, iov, niov, flags);
 }
 
 noinline s32 rl_conn_send_now(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u32 flags)
 {
-	return send_now(c, c->fd, iov, niov, flags);
+	u64 now = c->recorded ? rl_ticks() : 0;
+	s32 n = send_now(c, c->fd, iov, niov, flags);
+
+	if (n > 0 && c->recorded)
+		rl_conn_record_sent(c, iov, (u32)n, now);
+	return n;
 }
 
 /* ---- waiting, and the end ---- */
@@ -332,7 +388,7 @@ static enum rl_conn_poller wanted_poller(const struct rl_conn *c)
 
 static bool wants_octets(const struct rl_conn *c)
 {
-	return !c->fin && !c->reset && !c->rest && !rl_conn_awaits_receive(c);
+	return !c->fin && !c->reset && !c->rest && !c->polled_until && !rl_conn_awaits_receive(c);
 }
 
 /* If nothing is wanted: TCP's end is reported all the same, but once. */
@@ -357,16 +413,19 @@ void rl_conn_leave_poller(struct rl_conn *c)
 
 static int enter_poller(struct rl_conn *c, enum rl_conn_poller poller, u32 events)
 {
+	struct rl_cq *rcq, *scq;
 	int rv;
 
 	/* By edges: what the link cannot take yet stays in TCP, and must not wake again. */
 	if (poller == RL_POLLER_THREAD)
 		return rl_thread_add(&c->watch, c->fd, events | EPOLLET);
-	rv = rl_cq_add_conn(c->qp->rcq, c, events);
-	if (!rv && c->qp->scq != c->qp->rcq) {
-		rv = rl_cq_add_conn(c->qp->scq, c, events);
+	rcq = c->qp->rcq;
+	scq = c->qp->scq;
+	rv = rl_cq_add_conn(rcq, scq, c, events);
+	if (!rv && scq != rcq) {
+		rv = rl_cq_add_conn(scq, rcq, c, events);
 		if (rv)
-			rl_cq_remove_conn(c->qp->rcq, c);
+			rl_cq_remove_conn(rcq, c);
 	}
 	return rv;
 }
@@ -416,6 +475,8 @@ void rl_conn_close(struct rl_conn *c)
 		return;
 	if (c->cable)
 		rl_cables->end(c);
+	if (c->recorded)
+		rl_conn_end_record(c);
 	c->send_fd = -1;
 	rl_conn_leave_poller(c);
 	/* RST: a child of fork() may hold the socket, too, so that close() sends nothing. */
@@ -428,36 +489,4 @@ void rl_conn_close(struct rl_conn *c)
 	else
 		rl_fd_close_hidden(c->fd);
 	c->fd = -1;
-}
-
-/* ---- names ---- */
-
-static void unmap(struct sockaddr_storage *a)
-{
-	struct sockaddr_in6 *six = (void *)a;
-	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = six->sin6_port };
-
-	if (a->ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-		return;
-	memcpy(&four.sin_addr, &six->sin6_addr.s6_addr[12], sizeof(four.sin_addr));
-	memset(a, 0, sizeof(*a));
-	memcpy(a, &four, sizeof(four));
-}
-
-void rl_socket_names(int fd, struct sockaddr_storage *own, struct sockaddr_storage *peer)
-{
-	socklen_t len = sizeof(*own);
-
-	memset(own, 0, sizeof(*own));
-	memset(peer, 0, sizeof(*peer));
-	rl_raw(SYS_getsockname, fd, own, &len);
-	len = sizeof(*peer);
-	rl_raw(SYS_getpeername, fd, peer, &len);
-	unmap(own);
-	unmap(peer);
-}
-
-void rl_conn_names(struct rl_conn *c, struct sockaddr_storage *own, struct sockaddr_storage *peer)
-{
-	rl_socket_names(c->fd, own, peer);
 }

@@ -35,7 +35,7 @@ static void run_conn_sends(void *arg)
 {
 	struct rl_conn *c = arg;
 
-	weft_send_run(&c->link);
+	weft_send_run(&c->link, WEFT_SLICE);
 }
 
 /* The memory vanished during the send: no Terminate can follow half an FPDU. */

@@ -4,8 +4,14 @@
 
 #include <rdma/ib_user_verbs.h>
 
+#include <infiniband/verbs.h>
+
 #include "chan.h"
 #include "context.h"
+#include "process/clock.h"
+#include "process/raw.h"
+#include "record/deeds.h"
+#include "record/log.h"
 
 static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 {
@@ -16,6 +22,22 @@ static bool is_one_too_many(const struct rl_context *ctx, enum rl_kind kind)
 	};
 
 	return rl_resource_count(ctx->dev, kind) >= most[kind];
+}
+
+/* ---- the lock ---- */
+
+/* Old libcs can wait for a mutex by the wall clock alone, which may be set. */
+bool rl_context_lock_within(struct rl_context *ctx, u32 ms)
+{
+	const struct timespec step = { .tv_nsec = 1000000 };
+	u64 until = rl_now_ms() + ms;
+
+	while (pthread_mutex_trylock(&ctx->lock)) {
+		if (rl_now_ms() >= until)
+			return false;
+		rl_raw(SYS_nanosleep, &step, NULL);
+	}
+	return true;
 }
 
 /* ---- handles ---- */
@@ -91,8 +113,23 @@ void rl_context_report(struct rl_context *ctx, const struct rl_object *o, u32 ty
 
 	struct rl_chan *chan = o->async ?: ctx->async;
 
+	if (rl_record_is_on())
+		rl_record_event(WEFT_RECORD_ASYNC, type, o->user_handle, 0, false, 0);
 	if (chan)
 		rl_chan_report(chan, o, reported, &desc, sizeof(desc));
+}
+
+bool rl_context_die(struct rl_context *ctx)
+{
+	return !__atomic_exchange_n(&ctx->dead, true, __ATOMIC_RELAXED);
+}
+
+void rl_context_report_death(struct rl_context *ctx)
+{
+	const struct ib_uverbs_async_event_desc desc = { .event_type = IBV_EVENT_DEVICE_FATAL };
+
+	if (ctx->async)
+		rl_chan_report(ctx->async, ctx, NULL, &desc, sizeof(desc));
 }
 
 void rl_context_forget(struct rl_context *ctx, struct rl_object *o)

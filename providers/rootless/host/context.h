@@ -34,7 +34,7 @@ struct rl_context {
 	const struct rl_device *dev;
 	pthread_mutex_t lock;
 	bool ready;			/* GET_CONTEXT was called */
-	bool dead;			/* the device has failed on demand */
+	bool dead;			/* atomic: the device has failed on demand */
 	u64 features;			/* WEFT_FEATURE_ in force */
 	int memfd;			/* hidden: the rings; the program has its own descriptor */
 	u64 end;			/* of the file */
@@ -44,6 +44,9 @@ struct rl_context {
 	struct list_head ports;		/* host/port_events.c's, as the next two are */
 	u32 ports_reported, ports_read;	/* events */
 };
+
+/* Takes the lock, for a thread that must not wait long: false after @ms. */
+bool rl_context_lock_within(struct rl_context *ctx, u32 ms);
 
 /* The object that @handle names, if it is of @kind; else NULL. */
 struct rl_object *rl_object_find(struct rl_context *ctx, enum rl_kind kind, u32 handle);
@@ -56,6 +59,10 @@ void rl_object_replace(struct rl_context *ctx, u32 handle, struct rl_object *o);
  * An asynchronous event of IB_EVENT_ number @type, about @o; *@reported counts it once it is read.
  */
 void rl_context_report(struct rl_context *ctx, const struct rl_object *o, u32 type, u32 *reported);
+/* The device has failed for @ctx, whose calls fail from now on. False: it had before. */
+bool rl_context_die(struct rl_context *ctx);
+/* Then, once: DEVICE_FATAL. */
+void rl_context_report_death(struct rl_context *ctx);
 /* @o is being freed: drops its pending events. Once. */
 void rl_context_forget(struct rl_context *ctx, struct rl_object *o);
 

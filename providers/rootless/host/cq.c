@@ -21,11 +21,12 @@ static void cq_ready(struct rl_watch *w, u32 events)
 static void cq_timeout(struct rl_watch *w)
 {
 	struct rl_cq *cq = cq_of(w);
+	bool failed = !cq->core.overflow || rl_qp_fail_users(cq);
 
-	if (cq->core.overflow)
-		rl_qp_fail_users(cq);
 	rl_late_release_due(cq);
 	rl_cq_renew_lease(cq);
+	if (!failed)
+		rl_watch_set_deadline(w, rl_now_ms() + 1);
 }
 
 static void cq_release(struct rl_watch *w)

@@ -38,9 +38,13 @@ struct rl_cq {
 	int epfd;			/* hidden: waits for their sockets */
 	struct rl_lock progress;	/* held by the thread that moves octets for the CQ */
 	u32 nconns;			/* lock */
+	struct rl_cq *other;		/* lock: a CQ of all its connections, too, or NULL */
+	bool mixed;			/* lock: its connections have various others */
 	u32 nsources;			/* lock: descriptors shared by several QPs */
 	struct rl_watch *source;	/* lock: the latest, unless removed; referenced */
 	struct rl_conn *last;		/* lock; the latest, unless removed; referenced */
+	u32 events;			/* lock: those wanted of @last */
+	bool parked;			/* lock: epfd does not report the only connection, @last */
 	u32 polls;			/* atomic: kicks so far */
 	u32 seen;			/* lock: polls when the progress thread last looked */
 	u64 seen_at;			/* ns: when that was */
@@ -48,7 +52,8 @@ struct rl_cq {
 	/* cq_progress.c's lock: polls of others that do not look; how many did not before */
 	u32 skip, skipped;
 	bool polled, busy;		/* lock: polled busily then, without and with looks */
-	bool leased;			/* lock: to its pollers; the progress thread looks away */
+	bool leased;			/* lock: to pollers; the progress thread looks away */
+	bool served;			/* lock: to its own, or to those that wait at its channel */
 	u32 wait;			/* lock: a thread waits for epfd at the channel: chan.h's
 					 * number of its wait; 0: none
 					 */
@@ -78,8 +83,6 @@ void rl_cq_end_leases(struct rl_cq *cq);
 /* In the progress thread: a descriptor is ready; the lease has ended. */
 void rl_cq_thread_poll(struct rl_cq *cq);
 void rl_cq_renew_lease(struct rl_cq *cq);
-/* The progress thread looks at the CQ at @ms, or before. CQ's lock. */
-void rl_cq_wake_at(struct rl_cq *cq, u64 ms);
 
 /* ---- cq_queue.c ---- */
 
@@ -89,6 +92,15 @@ enum weft_cq_push rl_cq_push(struct rl_cq *cq, const struct weft_cqe *e);
 void rl_cq_pushed(struct rl_cq *cq, enum weft_cq_push pushed);
 /* Does the program wait for an event? */
 bool rl_cq_is_armed(struct rl_cq *cq);
+/*
+ * Busy pollers read the socket of their only connection without epfd, whose reports would cost
+ * some per cent of a small message. CQ's lock: silences them, if that is so; has them again, and
+ * what is ready is reported.
+ */
+void rl_cq_park(struct rl_cq *cq);
+void rl_cq_unpark(struct rl_cq *cq);
+/* The progress thread looks at the CQ at @ms, or before. CQ's lock. */
+void rl_cq_wake_at(struct rl_cq *cq, u64 ms);
 /* A doorbell or another CQ's poller has moved its octets. */
 void rl_cq_note_look(struct rl_cq *cq);
 /* One connection, and the program neither polls busily nor waits for an event. */
@@ -98,8 +110,11 @@ void rl_cq_rearm_thread(struct rl_cq *cq);
 /* May @qp linger? Then the CQ's program kicks the CQ for it. Connection's lock. */
 bool rl_cq_linger(struct rl_cq *cq, struct rl_qp *qp);
 void rl_cq_linger_over(struct rl_cq *cq, struct rl_qp *qp);
-/* A connection of one of this CQ's QPs: added, changed, removed. Connection's lock. */
-int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
+/*
+ * A connection of one of this CQ's QPs: added, changed, removed. @other: the QP's other CQ, or @cq.
+ * Connection's lock.
+ */
+int rl_cq_add_conn(struct rl_cq *cq, struct rl_cq *other, struct rl_conn *c, u32 events);
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events);
 void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c);
 /* Whoever polls @cq reads @w's descriptor @fd, by which some of its QPs receive: 0 or -errno. */

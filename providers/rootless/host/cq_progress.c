@@ -7,7 +7,7 @@
  * polls, the progress thread waits for that epoll. A lease keeps the two from fighting over every
  * packet: while the CQ is polled busily the progress thread looks away, and checks every LEASE_MS
  * that it still is. A poll that finds the CQ armed returns the lease at once: its program is about
- * to sleep.
+ * to sleep. The pollers of one CQ of a QP have the lease of the other, too, unless that is armed.
  *
  * A thread that waits at the CQ's channel polls that epoll, too, and works itself (chan.h). It has
  * the lease while it waits, and once or twice LEASE_MS after that: most come back sooner.
@@ -152,6 +152,7 @@ static bool move_octets(struct rl_cq *cq, bool *done)
 
 static void end_lease(struct rl_cq *cq)
 {
+	WRITE_ONCE(cq->served, false);
 	WRITE_ONCE(cq->leased, false);
 	WRITE_ONCE(cq->waited_for, false);
 	cq->waited = false;
@@ -162,14 +163,17 @@ static void return_lease(struct rl_cq *cq)
 	rl_lock(&cq->lock);
 	if (cq->leased)
 		rl_cq_rearm_thread(cq);
+	rl_cq_unpark(cq);
 	end_lease(cq);
 	rl_unlock(&cq->lock);
 }
 
+/* In a child, whose epoll is its parent's: the parent may have ended before it reads again. */
 void rl_cq_end_leases(struct rl_cq *cq)
 {
 	rl_lock(&cq->lock);
 	cq->wait = 0;
+	rl_cq_unpark(cq);
 	end_lease(cq);
 	rl_unlock(&cq->lock);
 }
@@ -189,14 +193,6 @@ static void note_poll(struct rl_cq *cq)
 static bool is_busy(u32 polls, u64 ns)
 {
 	return (u64)polls * LEASE_MS * 1000000 >= ns * BUSY_POLLS;
-}
-
-void rl_cq_wake_at(struct rl_cq *cq, u64 ms)
-{
-	u64 now = READ_ONCE(cq->watch.deadline);
-
-	if (!now || now > ms)
-		rl_watch_set_deadline(&cq->watch, ms);
 }
 
 /* When the lease is judged again. A thread that waits says when it ends. CQ's lock. */
@@ -225,6 +221,17 @@ static bool judge_polls(struct rl_cq *cq)
 	return cq->busy && READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
 }
 
+/*
+ * A ping-pong polls its send CQ only for completions, so that it never seems to be polled busily.
+ * Pollers of the other CQ of all its connections serve this one, too. CQ's lock: a connection keeps
+ * both CQs.
+ */
+static bool is_served_by_other(const struct rl_cq *cq)
+{
+	return cq->other && !cq->nsources && READ_ONCE(cq->other->served) &&
+	       READ_ONCE(cq->core.q.ring->arm) == WEFT_ARM_NONE;
+}
+
 static bool lease(struct rl_cq *cq)
 {
 	bool busy, waited_for;
@@ -232,11 +239,16 @@ static bool lease(struct rl_cq *cq)
 	rl_lock(&cq->lock);
 	waited_for = cq->wait || cq->waited;
 	cq->waited = false;
-	busy = judge_polls(cq) || waited_for;
+	WRITE_ONCE(cq->served, judge_polls(cq) || waited_for);
+	busy = cq->served || is_served_by_other(cq);
 	if (busy != cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, busy ? 0 : EPOLLIN | EPOLLET);
 	WRITE_ONCE(cq->leased, busy);
 	WRITE_ONCE(cq->waited_for, waited_for);
+	if (busy && !waited_for)
+		rl_cq_park(cq);
+	else
+		rl_cq_unpark(cq);
 	if (busy)
 		set_end_of_lease(cq);
 	rl_unlock(&cq->lock);
@@ -315,7 +327,9 @@ static void source_begin(struct rl_chan_source *s, u32 wait)
 	cq->wait = wait;
 	if (!cq->leased)
 		rl_thread_modify(&cq->watch, cq->epfd, 0);
+	rl_cq_unpark(cq);
 	WRITE_ONCE(cq->leased, true);
+	WRITE_ONCE(cq->served, true);
 	WRITE_ONCE(cq->waited_for, true);
 	set_end_of_lease(cq);
 	rl_unlock(&cq->lock);

@@ -106,6 +106,14 @@ void rl_cq_note_look(struct rl_cq *cq)
 	__atomic_fetch_add(&cq->looks, 1, __ATOMIC_RELAXED);
 }
 
+void rl_cq_wake_at(struct rl_cq *cq, u64 ms)
+{
+	u64 now = READ_ONCE(cq->watch.deadline);
+
+	if (!now || now > ms)
+		rl_watch_set_deadline(&cq->watch, ms);
+}
+
 void rl_cq_rearm_thread(struct rl_cq *cq)
 {
 	rl_thread_modify(&cq->watch, cq->epfd, EPOLLIN | EPOLLET);
@@ -120,7 +128,32 @@ static int cq_epoll_ctl(struct rl_cq *cq, int op, struct rl_conn *c, u32 events)
 	return rl_raw(SYS_epoll_ctl, cq->epfd, op, c->fd, &ev);
 }
 
-int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
+/* CQ's lock, before the connection counts. */
+static void note_other(struct rl_cq *cq, struct rl_cq *other)
+{
+	cq->mixed = cq->nconns && (cq->mixed || cq->other != other);
+	cq->other = cq->mixed ? NULL : other;
+}
+
+#define USUAL_EVENTS (EPOLLIN | EPOLLRDHUP)
+
+void rl_cq_park(struct rl_cq *cq)
+{
+	if (cq->parked || cq->nconns != 1 || cq->nsources || !cq->last ||
+	    cq->events != USUAL_EVENTS)
+		return;
+	cq->parked = !cq_epoll_ctl(cq, EPOLL_CTL_MOD, cq->last, 0);
+}
+
+/* To change events takes no memory. */
+void rl_cq_unpark(struct rl_cq *cq)
+{
+	if (cq->parked)
+		cq_epoll_ctl(cq, EPOLL_CTL_MOD, cq->last, cq->events);
+	cq->parked = false;
+}
+
+int rl_cq_add_conn(struct rl_cq *cq, struct rl_cq *other, struct rl_conn *c, u32 events)
 {
 	int rv = cq_epoll_ctl(cq, EPOLL_CTL_ADD, c, events);
 	struct rl_conn *old;
@@ -129,6 +162,9 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 		return rv;
 	rl_watch_get(&c->watch);
 	rl_lock(&cq->lock);
+	rl_cq_unpark(cq);
+	cq->events = events;
+	note_other(cq, other);
 	WRITE_ONCE(cq->nconns, cq->nconns + 1);
 	old = cq->last;
 	WRITE_ONCE(cq->last, c);
@@ -144,7 +180,14 @@ int rl_cq_add_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
  */
 void rl_cq_modify_conn(struct rl_cq *cq, struct rl_conn *c, u32 events)
 {
-	cq_epoll_ctl(cq, EPOLL_CTL_MOD, c, events);
+	rl_lock(&cq->lock);
+	if (cq->last == c)
+		cq->events = events;
+	if (!cq->parked || events != USUAL_EVENTS) {
+		cq_epoll_ctl(cq, EPOLL_CTL_MOD, c, events);
+		cq->parked = false;
+	}
+	rl_unlock(&cq->lock);
 	if (events & EPOLLOUT && !READ_ONCE(cq->leased))
 		rl_cq_rearm_thread(cq);
 }
@@ -153,9 +196,12 @@ void rl_cq_remove_conn(struct rl_cq *cq, struct rl_conn *c)
 {
 	bool was_last;
 
-	cq_epoll_ctl(cq, EPOLL_CTL_DEL, c, 0);
 	rl_lock(&cq->lock);
+	cq_epoll_ctl(cq, EPOLL_CTL_DEL, c, 0);
+	cq->parked = false;
 	WRITE_ONCE(cq->nconns, cq->nconns - 1);
+	if (!cq->nconns)
+		cq->other = NULL;
 	was_last = cq->last == c;
 	if (was_last)
 		WRITE_ONCE(cq->last, NULL);
@@ -177,6 +223,7 @@ int rl_cq_add_source(struct rl_cq *cq, struct rl_watch *w, int fd)
 		return rv;
 	rl_watch_get(w);
 	rl_lock(&cq->lock);
+	rl_cq_unpark(cq);
 	WRITE_ONCE(cq->nsources, cq->nsources + 1);
 	old = cq->source;
 	WRITE_ONCE(cq->source, w);

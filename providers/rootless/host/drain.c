@@ -119,8 +119,22 @@ static void drain_now(struct rl_watch *w)
 		rl_conn_drain_acks_now(c);
 }
 
+/* What is under way by a delay is in this process. If the lock is taken, its owner sends it. */
+static void deliver_now(struct rl_watch *w)
+{
+	struct rl_conn *c = rl_conn_of_watch(w);
+
+	if (!c || c->owner != getpid() || !rl_lock_try(&c->lock))
+		return;
+	if (c->cable)
+		rl_cables->end(c);
+	rl_unlock(&c->lock);
+}
+
 __attribute__((destructor)) static void answer_before_exit(void)
 {
 	rl_thread_at_exit(answer_now);
 	rl_thread_at_exit(drain_now);
+	if (rl_cables)
+		rl_thread_at_exit(deliver_now);
 }

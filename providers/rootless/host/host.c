@@ -8,6 +8,8 @@
 
 #include <infiniband/verbs.h>
 
+#include "judge/adverse.h"
+#include "place_late.h"
 #include "judge/judge.h"
 #include "kernel/core/atomic.h"
 #include "process/guard.h"
@@ -54,6 +56,16 @@ bool weft_host_region_map(struct weft_region *r)
 	return false;
 }
 
+void weft_host_lock_windows(struct weft_qpc *core)
+{
+	rl_mr_lock_windows();
+}
+
+void weft_host_unlock_windows(struct weft_qpc *core)
+{
+	rl_mr_unlock_windows();
+}
+
 bool weft_host_window_hold(struct weft_region *r)
 {
 	return rl_mr_hold_for_window(r);
@@ -75,12 +87,8 @@ void *weft_host_piece(struct weft_region *r, u64 addr, u32 len, u32 *got)
 	return rl_mr_address(r, addr);
 }
 
-bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
+static bool place_pieces(u8 *to, struct weft_cur *from, u32 len)
 {
-	u8 *to = rl_mr_address(r, addr);
-
-	if (unlikely(rl_judge_is_on))
-		rl_judge_placed(to, len);
 	while (len) {
 		u32 n;
 		const u8 *p = weft_cur_piece(from, len, &n);
@@ -91,6 +99,49 @@ bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32
 		len -= n;
 	}
 	return true;
+}
+
+/* Gathered first, for an order of octets that is not theirs. */
+static bool place_adversely(u8 *to, struct weft_cur *from, u32 len)
+{
+	u8 *all = malloc(len);
+	u32 at, n;
+	bool ok;
+
+	if (!all)
+		return place_pieces(to, from, len);
+	for (at = 0; at < len; at += n) {
+		const u8 *p = weft_cur_piece(from, len - at, &n);
+
+		memcpy(all + at, p, n);
+	}
+	ok = rl_adverse_place(to, all, len);
+	free(all);
+	return ok;
+}
+
+/* Apart from the usual way, which has one test for it. */
+static noinline bool place_apart(struct weft_region *r, u8 *to, struct weft_cur *from, u32 len)
+{
+	bool ok;
+
+	if (rl_is_adverse && rl_place_late(r, to, from, len))
+		return true;
+	if (rl_judge_is_on)
+		rl_judge_placing(to, len, true);
+	ok = rl_is_adverse ? place_adversely(to, from, len) : place_pieces(to, from, len);
+	if (rl_judge_is_on)
+		rl_judge_placing(to, len, false);
+	return ok;
+}
+
+bool weft_host_place(struct weft_region *r, u64 addr, struct weft_cur *from, u32 len)
+{
+	u8 *to = rl_mr_address(r, addr);
+
+	if (unlikely(rl_place_apart))
+		return place_apart(r, to, from, len);
+	return place_pieces(to, from, len);
 }
 
 struct atomic_run {
@@ -108,10 +159,16 @@ static void run_atomic(void *arg)
 bool weft_host_atomic(const struct weft_atomic_req *req, u64 *word, u64 *was)
 {
 	struct atomic_run run = { req, word, was };
+	bool ok;
 
+	if (unlikely(rl_judge_is_on)) {
+		rl_place_late_flush();
+		rl_judge_placing(word, sizeof(*word), true);
+	}
+	ok = rl_guard_run(run_atomic, &run);
 	if (unlikely(rl_judge_is_on))
-		rl_judge_placed(word, sizeof(*word));
-	return rl_guard_run(run_atomic, &run);
+		rl_judge_placing(word, sizeof(*word), false);
+	return ok;
 }
 
 /* ---- receive entries and completions ---- */

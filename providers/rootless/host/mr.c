@@ -23,6 +23,7 @@ static struct bucket {
 	struct hlist_head regions;
 } buckets[BUCKETS];
 
+static struct rl_lock windows_lock;	/* guards all QPs' lists of bound windows; innermost */
 static u32 count;			/* atomic */
 static pthread_mutex_t release_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;
@@ -232,7 +233,7 @@ int rl_mr_new_dmabuf(struct rl_pd *pd, int fd, u64 offset, u64 len, u64 iova, u3
 		     struct rl_mr **out)
 {
 	const struct weft_region region = of_program(pd, len, iova, access);
-	int rv = weft_region_check_request(offset, len, iova, access) ?:
+	int rv = weft_region_check_dmabuf(offset, len, iova, access) ?:
 		 alloc_mr(pd, RL_MR, &region, out);
 
 	if (rv)
@@ -305,6 +306,16 @@ static void await_release(struct rl_mr *mr)
 	pthread_setcancelstate(old, NULL);
 }
 
+void rl_mr_lock_windows(void)
+{
+	rl_lock(&windows_lock);
+}
+
+void rl_mr_unlock_windows(void)
+{
+	rl_unlock(&windows_lock);
+}
+
 /* From here on its holders find it invalid: another region may get its STag. */
 void rl_mr_destroy(struct rl_mr *mr)
 {
@@ -313,8 +324,11 @@ void rl_mr_destroy(struct rl_mr *mr)
 		remove_from_table(mr);
 	rl_mr_drop(&mr->region);
 	await_release(mr);
-	if (mr->o.kind == RL_MW)
-		weft_region_unbind(NULL, &mr->region);
+	if (mr->o.kind == RL_MW) {
+		rl_mr_lock_windows();
+		weft_region_unbind(&mr->region);
+		rl_mr_unlock_windows();
+	}
 	mr->pd->o.users--;
 	free_mr(mr);
 }
@@ -349,23 +363,4 @@ bool rl_mr_hold_for_window(struct weft_region *r)
 void rl_mr_drop_for_window(struct weft_region *r)
 {
 	__atomic_fetch_sub(&mr_of(r)->windows, 1, __ATOMIC_SEQ_CST);
-}
-
-static void unbind_in(struct bucket *b, struct weft_qpc *core)
-{
-	struct rl_mr *mr;
-
-	rl_lock(&b->lock);
-	hlist_for_each_entry(mr, &b->regions, node)
-		if (mr->o.kind == RL_MW && READ_ONCE(mr->region.qp) == core->id)
-			weft_region_unbind(core, &mr->region);
-	rl_unlock(&b->lock);
-}
-
-void rl_mr_unbind_windows(struct weft_qpc *core)
-{
-	u32 i;
-
-	for (i = 0; i < BUCKETS && core->windows; i++)
-		unbind_in(&buckets[i], core);
 }

@@ -47,8 +47,6 @@ void rl_mr_open_again(struct rl_mr *mr);
 int rl_mr_new_null(struct rl_pd *pd, struct rl_mr **mr);
 /* Takes it out of use, waits for its holders, frees it. Not with a connection's lock. */
 void rl_mr_destroy(struct rl_mr *mr);
-/* The QP of @core is being destroyed: unbinds the windows that were bound over it. */
-void rl_mr_unbind_windows(struct weft_qpc *core);
 /* 0, or -errno: @sge is not in a region of @pd's, or must not be written. */
 int rl_mr_advise(u32 pd, const struct weft_sge *sge, bool write);
 /* For core/host.h. */
@@ -57,6 +55,8 @@ void rl_mr_hold(struct weft_region *r, u32 n);
 void rl_mr_drop(struct weft_region *r);
 bool rl_mr_hold_for_window(struct weft_region *r);
 void rl_mr_drop_for_window(struct weft_region *r);
+void rl_mr_lock_windows(void);
+void rl_mr_unlock_windows(void);
 void *rl_mr_address(const struct weft_region *r, u64 addr);
 
 #endif

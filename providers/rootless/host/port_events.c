@@ -41,16 +41,31 @@ static bool has_open_context(void)
 	return false;
 }
 
+/* A parent's eventfd is its own, until this process takes its context over. */
+static bool is_concerned(const struct rl_context *ctx, const struct rl_device *d)
+{
+	return ctx->dev == d && is_open(ctx) && !rl_file_is_inherited(&ctx->file);
+}
+
+void rl_port_events_report_death(const struct rl_device *d)
+{
+	struct rl_context *ctx;
+
+	pthread_mutex_lock(&events.lock);
+	list_for_each_entry(ctx, &events.contexts, ports)
+		if (is_concerned(ctx, d) && rl_context_die(ctx))
+			rl_context_report_death(ctx);
+	pthread_mutex_unlock(&events.lock);
+}
+
 void rl_port_events_report(const struct rl_device *d, u32 type)
 {
 	const struct ib_uverbs_async_event_desc desc = { .element = RL_PORT, .event_type = type };
 	struct rl_context *ctx;
 
 	pthread_mutex_lock(&events.lock);
-	/* A parent's eventfd is its own, until this process takes its context over. */
 	list_for_each_entry(ctx, &events.contexts, ports) {
-		if (ctx->dev != d || !is_open(ctx) || rl_file_is_inherited(&ctx->file) ||
-		    !has_room(ctx))
+		if (!is_concerned(ctx, d) || !has_room(ctx))
 			continue;
 		ctx->ports_reported++;
 		rl_chan_report(ctx->async, ctx, &ctx->ports_read, &desc, sizeof(desc));

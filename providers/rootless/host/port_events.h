@@ -12,5 +12,7 @@ void rl_port_events_remove(struct rl_context *ctx);
 
 /* Each open context of @d gets an event of IBV_EVENT_ number @type. No lock. */
 void rl_port_events_report(const struct rl_device *d, u32 type);
+/* @d has failed: its open contexts die, and those that had not get DEVICE_FATAL. No lock. */
+void rl_port_events_report_death(const struct rl_device *d);
 
 #endif

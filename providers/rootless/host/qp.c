@@ -126,15 +126,28 @@ void rl_qp_hold_sends(struct rl_qp *qp)
 	rl_qp_unlock_core(qp, c);
 }
 
-void rl_qp_fail_users(const struct rl_cq *cq)
+static bool fail_user(struct rl_qp *qp)
 {
+	if (pthread_mutex_trylock(&qp->ctx->lock))
+		return false;
+	if (qp->transport->stop)
+		qp->transport->stop(qp);
+	rl_qp_move(qp, WEFT_VS_ERR);
+	pthread_mutex_unlock(&qp->ctx->lock);
+	return true;
+}
+
+bool rl_qp_fail_users(const struct rl_cq *cq)
+{
+	bool done = true;
 	struct rl_qp *qp;
 	u32 at = 0;
 
-	while ((qp = rl_qp_next_user(cq, &at))) {
-		rl_qp_move(qp, WEFT_VS_ERR);
-		rl_qp_put(qp);
+	while (done && (qp = rl_qp_next_user(cq, &at))) {
+		done = fail_user(qp);
+		rl_qp_put_own(qp);
 	}
+	return done;
 }
 
 /* ---- completions and faults ---- */
@@ -306,8 +319,7 @@ void rl_qp_destroy(struct rl_qp *qp)
 		qp->transport->end(qp);
 	if (qp->consumer->forget)
 		qp->consumer->forget(qp);
-	if (qp->core.windows)
-		rl_mr_unbind_windows(&qp->core);
+	weft_region_unbind_all(&qp->core);
 	rl_context_forget(qp->ctx, &qp->o);
 	free_queues(qp);
 	count_uses(qp, -1);

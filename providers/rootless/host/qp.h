@@ -17,6 +17,7 @@
 #include "kernel/core/shape.h"
 #include "cq.h"
 #include "mr.h"
+#include "record/deeds.h"
 #include "ring.h"
 #include "srq.h"
 
@@ -26,11 +27,11 @@ struct rl_cable_cfg;
 struct rl_qp;
 struct rl_ud;
 
-/* How a QP reaches its peer. Context's lock, except for kick(). */
+/* How a QP reaches its peer. Context's lock, except for kick() and stop(). */
 struct rl_transport {
 	/* A new QP, before others can find it; may set core.id: 0 or -errno. May be NULL. */
 	int (*begin)(struct rl_qp *qp);
-	/* RESET, or destruction: make no new connection. The present one goes on. May be NULL. */
+	/* RESET, ERR, destruction: make no new connection. The present one goes on. May be NULL. */
 	void (*stop)(struct rl_qp *qp);
 	/* Destruction, after its connection. Nothing arrives once this returns. May be NULL. */
 	void (*end)(struct rl_qp *qp);
@@ -79,6 +80,8 @@ struct rl_qp {
 	bool by_cm;			/* modify_qp has left the connection to rdma_cm */
 	bool report_drained;		/* the core's lock: SQ_DRAINED is due */
 	u32 async_reported;		/* the channel's lock */
+	u32 nth, completed[2];		/* the core's lock: uverbs/adverse.c's */
+	struct rl_recorded_posts posts;	/* the provider's lock of the send queue */
 };
 
 struct rl_qp_attr {
@@ -111,15 +114,22 @@ struct rl_qp_brief {
 	u32 qpn;
 	const struct rl_device *dev;
 	u8 type;			/* IBV_QPT_ */
-	u8 state;			/* WEFT_VS_ */
 };
 /*
- * The next QP after number @after (0: the first), in an order of the table's own: referenced, and
- * *@b describes it; NULL after the last.
+ * For threads that have no context. Each of these returns a QP and a reference to it and to its
+ * context, whose lock the caller may take; rl_qp_put_own() drops both. What a child has inherited
+ * and not used is its parent's, and is not found.
+ */
+struct rl_qp *rl_qp_find_own(u32 qpn);
+/*
+ * The next QP after number @after (0: the first), in an order of the table's own; *@b describes it.
+ * NULL after the last.
  */
 struct rl_qp *rl_qp_next(u32 after, struct rl_qp_brief *b);
-/* From bucket *@at on: the first QP that uses @cq and is not in error; referenced, or NULL. */
+/* From bucket *@at on: the first QP that uses @cq and is not in error, or NULL. */
 struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at);
+/* May end the context: without its lock. */
+void rl_qp_put_own(struct rl_qp *qp);
 
 /* ---- qp.c ---- */
 
@@ -133,7 +143,7 @@ int rl_qp_new(struct rl_context *ctx, struct rl_qp_attr *a, struct weft_create_q
 void rl_qp_leave(struct rl_qp *qp);
 /* After that: ends its connection. When this returns the QP is unused. */
 void rl_qp_destroy(struct rl_qp *qp);
-/* modify_qp's state, of a QP that is not connected by hand: 0 or -EINVAL. */
+/* modify_qp's state, of a QP that is not connected by hand: 0 or -EINVAL. Context's lock. */
 int rl_qp_move(struct rl_qp *qp, u32 to);
 /* To RESET, from any state. A QP connected by hand completes nothing more. */
 void rl_qp_reset(struct rl_qp *qp);
@@ -155,13 +165,18 @@ void rl_qp_give_up(struct rl_qp *qp, u8 status);
 void rl_qp_lose_peer(struct rl_qp *qp);
 /* No request begins from now on, until the QP is in error. Context's lock. */
 void rl_qp_hold_sends(struct rl_qp *qp);
-/* Moves the QPs that use @cq to error: one of its entries was lost. */
-void rl_qp_fail_users(const struct rl_cq *cq);
+/*
+ * Moves the QPs that use @cq to error: one of its entries was lost. False: a context's lock was not
+ * to be had, and some are left. No lock.
+ */
+bool rl_qp_fail_users(const struct rl_cq *cq);
 
 /* ---- qp_modify.c. Context's lock ---- */
 
 /* 0 or -errno. */
 int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
+/* Its device has failed: to ERR, without a word to its peer. Context's lock. */
+void rl_qp_silence(struct rl_qp *qp);
 /* The same for a QP that rdma_cm connects. */
 int rl_qp_modify_rnic(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in);
 /* query_qp reports the attributes of @in from now on. */

@@ -52,6 +52,17 @@ int rl_qp_modify(struct rl_qp *qp, const struct ib_uverbs_modify_qp *in)
 	return qp->transport->modify(qp, in);
 }
 
+void rl_qp_silence(struct rl_qp *qp)
+{
+	const struct ib_uverbs_modify_qp to_error = {
+		.attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_ERR,
+	};
+	u32 state = weft_qpc_verbs_state(&qp->core);
+
+	if (state != WEFT_VS_RESET && state != WEFT_VS_ERR)
+		rl_qp_modify(qp, &to_error);
+}
+
 const struct rl_transport rl_rnic_transport = {
 	.modify = rl_qp_modify_rnic,
 	.kick = rl_qp_ring_doorbell,

@@ -54,6 +54,35 @@ struct rl_qp *rl_qp_find(u32 qpn)
 	return qp;
 }
 
+/* The table's lock: a QP in the table has its context, which may be at its end. */
+static bool get_own(struct rl_qp *qp)
+{
+	if (rl_file_is_inherited(&qp->ctx->file) || !rl_file_try_get(&qp->ctx->file))
+		return false;
+	rl_qp_get(qp);
+	return true;
+}
+
+void rl_qp_put_own(struct rl_qp *qp)
+{
+	struct rl_file *f = &qp->ctx->file;
+
+	rl_qp_put(qp);
+	rl_file_put(f);
+}
+
+struct rl_qp *rl_qp_find_own(u32 qpn)
+{
+	struct rl_qp *qp;
+
+	pthread_mutex_lock(&table.lock);
+	qp = find_qp(qpn);
+	if (qp && !get_own(qp))
+		qp = NULL;
+	pthread_mutex_unlock(&table.lock);
+	return qp;
+}
+
 /* An RNIC's number has no meaning: a random free one. 0 and 1 are reserved. */
 static u32 draw_number(void)
 {
@@ -117,13 +146,11 @@ struct rl_qp *rl_qp_next(u32 after, struct rl_qp_brief *b)
 	struct rl_qp *qp;
 
 	pthread_mutex_lock(&table.lock);
-	qp = qp_after(after);
+	for (qp = qp_after(after); qp && !get_own(qp); qp = qp_after(after))
+		after = qp->core.id;
 	if (qp) {
-		rl_qp_get(qp);
-		/* A QP in the table has its context. */
 		*b = (struct rl_qp_brief){
 			.qpn = qp->core.id, .dev = qp->ctx->dev, .type = qp->type,
-			.state = (u8)weft_qpc_verbs_state(&qp->core),
 		};
 	}
 	pthread_mutex_unlock(&table.lock);
@@ -143,8 +170,8 @@ struct rl_qp *rl_qp_next_user(const struct rl_cq *cq, u32 *at)
 		if (qp)
 			break;
 	}
-	if (qp)
-		rl_qp_get(qp);
+	if (qp && !get_own(qp))
+		qp = NULL;
 	pthread_mutex_unlock(&table.lock);
 	return qp;
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The objects of a program, and those that it leaves. */
+/* The objects of a program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "objects.h"
 #include "process/file.h"
-#include "process/gate.h"
-#include "process/options.h"
 
 #define BUCKETS		4096
 #define MOST_OBJECTS	1000000		/* further ones are not judged */
@@ -18,13 +16,13 @@ static struct {
 	struct hlist_head by_handle[BUCKETS], by_number[BUCKETS];
 	u32 n;
 	u32 forks;			/* rl_fd_forks() of the process whose objects they are */
-	bool is_exiting;
 } objects;
 
 static const char *const kind_names[WEFT_RUN_KINDS] = {
 	[WEFT_RUN_PD] = "protection domain", [WEFT_RUN_MR] = "memory region",
 	[WEFT_RUN_MW] = "memory window", [WEFT_RUN_CQ] = "completion queue",
 	[WEFT_RUN_SRQ] = "shared receive queue", [WEFT_RUN_QP] = "queue pair",
+	[WEFT_RUN_CM_ID] = "rdma_cm_id", [WEFT_RUN_CM_CHANNEL] = "event channel",
 };
 
 /* ---- finding ---- */
@@ -75,6 +73,10 @@ const char *rl_judged_name(const struct rl_judged *o)
 	const char *kind = kind_names[a->kind];
 
 	switch (a->kind) {
+	case WEFT_RUN_CM_ID:
+	case WEFT_RUN_CM_CHANNEL:
+		snprintf(name, sizeof(names[0]), "the %s at %p", kind, o->owner);
+		break;
 	case WEFT_RUN_MR:
 		snprintf(name, sizeof(names[0]), "the %s 0x%x of %llu octets at 0x%llx", kind,
 			 a->number, (unsigned long long)a->length, (unsigned long long)a->addr);
@@ -95,26 +97,59 @@ const char *rl_judged_name(const struct rl_judged *o)
 
 /* ---- life ---- */
 
-static void forget_judged(struct rl_judged *o)
+/* A queue that is gone: its handle may become another's. */
+static void forget_srq(const struct rl_judged *srq)
 {
-	rl_judged_drop_requests(o);
+	struct rl_judged *o;
+
+	for (o = rl_judged_next(NULL); o; o = rl_judged_next(o))
+		if (o->owner == srq->owner && o->about.kind == WEFT_RUN_CQ && o->about.has_srq &&
+		    o->about.srq == srq->about.handle)
+			o->about.has_srq = false;
+}
+
+static rl_judged_drop_fn *drop_requests;
+
+void rl_judged_drop_by(rl_judged_drop_fn *drop)
+{
+	drop_requests = drop;
+}
+
+void rl_judged_forget(struct rl_judged *o)
+{
+	if (drop_requests)
+		drop_requests(o);
 	hlist_del(&o->node);
 	hlist_del(&o->by_number);
+	if (o->about.kind == WEFT_RUN_SRQ)
+		forget_srq(o);
 	objects.n--;
 	free(o);
 }
 
-/* A child has not made what its parent has. */
-static void judge_own_process(void)
+void rl_judge_enter(void)
 {
 	struct rl_judged *o;
 
-	if (objects.forks == rl_fd_forks())
+	rl_lock(&rl_judge_lock);
+	if (likely(objects.forks == rl_fd_forks()))
 		return;
 	objects.forks = rl_fd_forks();
 	rl_report_forked();
 	while ((o = rl_judged_next(NULL)))
-		forget_judged(o);
+		rl_judged_forget(o);
+}
+
+void rl_judge_leave(void)
+{
+	rl_unlock(&rl_judge_lock);
+}
+
+static void link_by_number(struct rl_judged *o)
+{
+	hlist_add_head(&o->by_number,
+		       &objects.by_number[judged_bucket(o->owner, o->about.kind,
+							o->about.number)]);
 }
 
 static struct rl_judged *add_judged(const void *owner, const struct weft_run_object *about)
@@ -127,10 +162,10 @@ static struct rl_judged *add_judged(const void *owner, const struct weft_run_obj
 	o->about = *about;
 	INIT_LIST_HEAD(&o->sends);
 	INIT_LIST_HEAD(&o->receives);
+	INIT_LIST_HEAD(&o->busy);
 	hlist_add_head(&o->node,
 		       &objects.by_handle[judged_bucket(owner, about->kind, about->handle)]);
-	hlist_add_head(&o->by_number,
-		       &objects.by_number[judged_bucket(owner, about->kind, about->number)]);
+	link_by_number(o);
 	objects.n++;
 	return o;
 }
@@ -138,211 +173,120 @@ static struct rl_judged *add_judged(const void *owner, const struct weft_run_obj
 /* A CQ may have been resized. Another object of this handle is gone, and that is not said yet. */
 void rl_judge_made(const void *owner, const struct weft_run_object *about)
 {
-	struct rl_stack birth;
 	struct rl_judged *o, *cq;
 
-	rl_stack_take(&birth);
-	rl_lock(&rl_judge_lock);
-	judge_own_process();
 	o = rl_judged_find(owner, about->kind, about->handle);
-	if (o && !o->is_ending) {
+	if (o && !o->is_ending && about->kind == WEFT_RUN_CQ) {
 		o->about.size = about->size;
-		rl_unlock(&rl_judge_lock);
 		return;
 	}
 	if (o)
-		forget_judged(o);
+		rl_judged_forget(o);
 	o = add_judged(owner, about);
 	if (o)
-		o->birth = birth;
+		rl_stack_take(&o->birth);
 	cq = about->has_srq ? rl_judged_find(owner, WEFT_RUN_CQ, about->recv_cq) : NULL;
 	if (cq) {
 		cq->about.has_srq = true;
 		cq->about.srq = about->srq;
 	}
-	rl_unlock(&rl_judge_lock);
+}
+
+void rl_judge_changed(const void *owner, const struct weft_run_object *about)
+{
+	struct rl_judged *o = rl_judged_find(owner, about->kind, about->handle);
+
+	if (!o)
+		return;
+	hlist_del(&o->by_number);
+	o->about = *about;
+	link_by_number(o);
 }
 
 void rl_judge_ends(const void *owner, const struct weft_run_object *about)
 {
-	struct rl_judged *o;
+	struct rl_judged *o = rl_judged_find(owner, about->kind, about->handle);
 
-	rl_lock(&rl_judge_lock);
-	o = rl_judged_find(owner, about->kind, about->handle);
 	if (o)
 		o->is_ending = true;
-	rl_unlock(&rl_judge_lock);
 }
 
 void rl_judge_refused(const void *owner, const struct weft_run_object *about)
 {
-	struct rl_stack here;
-	struct rl_judged *o;
+	struct rl_judged *o = rl_judged_find(owner, about->kind, about->handle);
 
-	rl_stack_take(&here);
-	rl_lock(&rl_judge_lock);
-	o = rl_judged_find(owner, about->kind, about->handle);
-	if (o) {
-		o->is_ending = false;
-		o->refused = here;
-	}
-	rl_unlock(&rl_judge_lock);
+	if (!o)
+		return;
+	o->is_ending = false;
+	rl_stack_take(&o->refused);
+}
+
+/* ---- those that were destroyed ---- */
+
+#define GRAVES	256
+
+static struct {
+	u64 user;			/* the program's pointer */
+	char name[120];
+	struct rl_stack birth, end;
+} graves[GRAVES];
+static u32 n_buried;
+
+static void bury(const struct rl_judged *o, u64 user)
+{
+	u32 i = n_buried++ % GRAVES;
+
+	graves[i].user = user;
+	snprintf(graves[i].name, sizeof(graves[i].name), "%s", rl_judged_name(o));
+	graves[i].birth = o->birth;
+	rl_stack_take(&graves[i].end);
 }
 
 void rl_judge_gone(const void *owner, const struct weft_run_object *about)
 {
-	struct rl_judged *o;
+	struct rl_judged *o = rl_judged_find(owner, about->kind, about->handle);
 
-	rl_lock(&rl_judge_lock);
-	o = rl_judged_find(owner, about->kind, about->handle);
-	if (o && o->is_ending)
-		forget_judged(o);
-	rl_unlock(&rl_judge_lock);
+	if (!o || !o->is_ending)
+		return;
+	if (about->user && rl_judge_has(RL_DESTROYED_TWICE))
+		bury(o, about->user);
+	rl_judged_forget(o);
 }
 
-/* ---- what is left ---- */
-
-static bool is_user(const struct rl_judged *o, const struct rl_judged *of)
+bool rl_judge_twice(const void *owner, const struct weft_run_object *about,
+		    struct rl_report *report)
 {
-	const struct weft_run_object *a = &o->about;
-	u32 handle = of->about.handle;
+	u32 i, k;
 
-	if (o->owner != of->owner)
+	if (!rl_judge_has(RL_DESTROYED_TWICE))
 		return false;
-	switch (of->about.kind) {
-	case WEFT_RUN_PD:
-		return a->kind != WEFT_RUN_PD && a->kind != WEFT_RUN_CQ && a->pd == handle;
-	case WEFT_RUN_CQ:
-		return a->kind == WEFT_RUN_QP && (a->send_cq == handle || a->recv_cq == handle);
-	case WEFT_RUN_SRQ:
-		return a->kind == WEFT_RUN_QP && a->has_srq && a->srq == handle;
-	default:
-		return false;
-	}
-}
-
-static void judge_refused(const struct rl_judged *o, struct rl_report *r)
-{
-	const struct rl_judged *user;
-
-	rl_report_init(r, RL_BUSY_IGNORED, "%s could not be destroyed (EBUSY), and never was",
-		       rl_judged_name(o));
-	rl_report_add(r, &o->refused, "the call that failed");
-	rl_report_add(r, &o->birth, "%s was made by", rl_judged_name(o));
-	for (user = rl_judged_next(NULL); user; user = rl_judged_next(user))
-		if (is_user(user, o)) {
-			rl_report_add(r, &user->birth, "%s uses it, and was made by",
-				      rl_judged_name(user));
-			break;
-		}
-}
-
-/* False: nothing is wrong with it. */
-static bool judge_left(const struct rl_judged *o, bool at_exit, struct rl_report *r)
-{
-	enum rl_judge_rule rule = at_exit ? RL_LEFT_AT_EXIT : RL_LEFT_AT_CLOSE;
-
-	if (o->refused.n && rl_judge_has(RL_BUSY_IGNORED)) {
-		judge_refused(o, r);
+	for (i = 0; i < min_t(u32, n_buried, GRAVES); i++) {
+		k = (n_buried - 1 - i) % GRAVES;
+		if (graves[k].user != about->user)
+			continue;
+		rl_report_init(report, RL_DESTROYED_TWICE,
+			       "%s was used after it was destroyed", graves[k].name);
+		rl_report_add(report, NULL, "it was used by");
+		rl_report_add(report, &graves[k].end, "it was destroyed by");
+		rl_report_add(report, &graves[k].birth, "it was made by");
 		return true;
 	}
-	if (!rl_judge_has(rule))
-		return false;
-	rl_report_init(r, rule, "%s was left when %s", rl_judged_name(o),
-		       at_exit ? "the program ended" : "its context was closed");
-	rl_report_add(r, &o->birth, "%s was made by", rl_judged_name(o));
-	if (!at_exit)
-		rl_report_add(r, NULL, "the context was closed by");
+	rl_report_init(report, RL_DESTROYED_TWICE, "a %s was used after it was destroyed",
+		       kind_names[about->kind]);
+	rl_report_add(report, NULL, "it was used by");
 	return true;
 }
 
-/* Of @owner, or all (NULL). Users of others are said with these, so they are forgotten last. */
-static void judge_all_left(const void *owner, bool at_exit)
+bool rl_judge_object(enum rl_judge_rule rule, const void *owner,
+		     const struct weft_run_object *about, const char *what,
+		     struct rl_report *report)
 {
-	struct rl_report *r = malloc(sizeof(*r));
-	struct rl_judged *o, *next;
-	bool is_wrong;
+	const struct rl_judged *o = rl_judged_find(owner, about->kind, about->handle);
 
-	rl_lock(&rl_judge_lock);
-	judge_own_process();
-	for (o = rl_judged_next(NULL); r && o; o = rl_judged_next(o)) {
-		is_wrong = (!owner || o->owner == owner) && judge_left(o, at_exit, r);
-		if (is_wrong)
-			rl_report_emit(r);
-	}
-	for (o = rl_judged_next(NULL); o; o = next) {
-		next = rl_judged_next(o);
-		if (!owner || o->owner == owner)
-			forget_judged(o);
-	}
-	rl_unlock(&rl_judge_lock);
-	free(r);
-}
-
-/* librdmacm closes its contexts when the program ends. */
-void rl_judge_closes(const void *owner)
-{
-	judge_all_left(owner, READ_ONCE(objects.is_exiting));
-}
-
-void rl_judge_object(enum rl_judge_rule rule, const void *owner,
-		     const struct weft_run_object *about, const char *what)
-{
-	struct rl_judged *o;
-	struct rl_report r;
-
-	if (!rl_judge_has(rule))
-		return;
-	rl_lock(&rl_judge_lock);
-	o = rl_judged_find(owner, about->kind, about->handle);
-	if (o) {
-		rl_report_init(&r, rule, "%s %s", rl_judged_name(o), what);
-		rl_report_add(&r, NULL, "this call");
-		rl_report_add(&r, &o->birth, "%s was made by", rl_judged_name(o));
-	}
-	rl_unlock(&rl_judge_lock);
-	if (o)
-		rl_report_emit(&r);
-}
-
-void rl_judge_sleeps(const void *owner, u32 handle, u32 n)
-{
-	const struct weft_run_object cq = { .kind = WEFT_RUN_CQ, .handle = handle };
-	char what[120];
-
-	snprintf(what, sizeof(what), "had %u completions when it was armed, and the program waits "
-		 "for the next one without polling", n);
-	rl_judge_object(RL_LOST_WAKE_UP, owner, &cq, what);
-}
-
-/* ---- the end ---- */
-
-int __cxa_atexit(void (*f)(void *arg), void *arg, void *dso);
-
-/* The last of all exit handlers. The C library goes on from here with the new status. */
-static void judge_at_exit(void *arg)
-{
-	u32 n;
-
-	rl_gate_enter();
-	judge_all_left(NULL, true);
-	rl_gate_leave();
-	n = rl_report_count();
-	if (!n)
-		return;
-	rl_complain("the judge has made %u report%s", n, n > 1 ? "s" : "");
-	exit(RL_EXIT_REPORTED);
-}
-
-__attribute__((constructor)) static void judge_begin(void)
-{
-	rl_report_begin();
-	/* The first of all, and of no library: destructors of libraries run before it. */
-	if (rl_judge_is_on)
-		__cxa_atexit(judge_at_exit, NULL, NULL);
-}
-
-__attribute__((destructor)) static void note_exit(void)
-{
-	objects.is_exiting = true;
+	if (!o || !rl_judge_has(rule))
+		return false;
+	rl_report_init(report, rule, "%s %s", rl_judged_name(o), what);
+	rl_report_add(report, NULL, "this call");
+	rl_report_add(report, &o->birth, "%s was made by", rl_judged_name(o));
+	return true;
 }

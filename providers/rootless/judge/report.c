@@ -11,11 +11,13 @@
 #include "process/options.h"
 #include "process/raw.h"
 #include "report.h"
+#include "sarif.h"
+#include "text.h"
 
 #define MOST_KNOWN	1024
 #define MOST_SUPPRESSED	256
 
-bool rl_judge_is_on;
+bool rl_judge_is_on, rl_place_apart;
 
 static struct {
 	u32 rules;			/* bits by enum rl_judge_rule; constant */
@@ -26,7 +28,7 @@ static struct {
 	u32 n_suppressed;
 	struct rl_lock lock;		/* the rest */
 	u64 known[MOST_KNOWN];
-	u32 n_known, n, more;
+	u32 n_known, n;
 } reports;
 
 /* ---- options ---- */
@@ -59,6 +61,8 @@ void rl_report_begin(void)
 	const char *word;
 	size_t len;
 
+	/* Without rules: send queues are cramped by what is noted. */
+	rl_judge_is_on = o->adverse;
 	if (!o->judge)
 		return;
 	if (!rl_judge_parse(o->judge, &reports.rules, &word, &len)) {
@@ -67,7 +71,7 @@ void rl_report_begin(void)
 	}
 	if (o->judge_suppress)
 		read_suppressions(o->judge_suppress);
-	rl_judge_is_on = true;
+	rl_judge_is_on = rl_place_apart = true;
 }
 
 bool rl_judge_has(enum rl_judge_rule rule)
@@ -106,25 +110,6 @@ void rl_report_add(struct rl_report *r, const struct rl_stack *s, const char *ti
 
 /* ---- text ---- */
 
-struct text {
-	char *at;
-	size_t room;
-};
-
-/* What does not fit is left out. */
-static void __attribute__((format(printf, 2, 3))) put_text(struct text *t, const char *fmt, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, fmt);
-	n = vsnprintf(t->at, t->room, fmt, args);
-	va_end(args);
-	n = n < 0 ? 0 : min_t(int, n, (int)t->room - 1);
-	t->at += n;
-	t->room -= n;
-}
-
 static const char *name_in_path(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -132,80 +117,76 @@ static const char *name_in_path(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static void put_frame(struct text *t, u32 i, const struct rl_frame *f)
+static void put_frame(struct rl_text *t, u32 i, const struct rl_frame *f)
 {
-	put_text(t, "      #%u %s", i, *f->function ? f->function : "?");
+	rl_text_put(t, "      #%u %s", i, *f->function ? f->function : "?");
 	if (*f->file)
-		put_text(t, " %s:%u\n", f->file, f->line);
+		rl_text_put(t, " %s:%u\n", f->file, f->line);
 	else
-		put_text(t, " (%s+%#llx)\n", f->module, (unsigned long long)f->offset);
+		rl_text_put(t, " (%s+%#llx)\n", f->module, (unsigned long long)f->offset);
 }
 
-typedef struct rl_frame frames[RL_STACK_DEPTH];
+/* Rules of one family, which is their number's first digit, share a page. */
+static const char *page_of(const struct rl_judge_text *rule)
+{
+	switch (rule->number[1]) {
+	case '1': return "objects";
+	case '2': return "memory";
+	default: return "queues";
+	}
+}
 
-static void put_report(struct text *t, const struct rl_report *r, const frames *all, const u32 *n)
+static void put_report(struct rl_text *t, const struct rl_report *r, const rl_frames *all,
+		       const u32 *n)
 {
 	const struct rl_judge_text *rule = &rl_judge_texts[r->rule];
 	u32 i, k;
 
 	/* The program may be in the middle of a line. */
-	put_text(t, "\nweft-run: %s %s: %s\n", rule->number, rule->name, r->what);
+	rl_text_put(t, "\nweft-run: %s %s: %s\n", rule->number, rule->name, r->what);
 	for (i = 0; i < r->n; i++) {
-		put_text(t, "    %s:\n", r->stacks[i].title);
+		rl_text_put(t, "    %s:\n", r->stacks[i].title);
 		for (k = 0; k < n[i]; k++)
 			put_frame(t, k, &all[i][k]);
 	}
-	put_text(t, "    why: %s\n    do: %s\n    see: docs/checking.md#%s\n", rule->reason,
-		 rule->fix, rule->name);
+	rl_text_put(t, "    why: %s\n    do: %s\n    see: docs/checking-%s.md#%s\n",
+		    rule->reason, rule->fix, page_of(rule), rule->name);
 }
 
 /* ---- JSON ---- */
 
-static void put_quoted(struct text *t, const char *s)
+static void put_json_frame(struct rl_text *t, const struct rl_frame *f)
 {
-	put_text(t, "\"");
-	for (; *s; s++) {
-		if (*s == '"' || *s == '\\')
-			put_text(t, "\\%c", *s);
-		else if ((unsigned char)*s < ' ')
-			put_text(t, "\\u%04x", *s);
-		else
-			put_text(t, "%c", *s);
-	}
-	put_text(t, "\"");
+	rl_text_put(t, "{\"function\":");
+	rl_text_quote(t, f->function);
+	rl_text_put(t, ",\"file\":");
+	rl_text_quote(t, f->file);
+	rl_text_put(t, ",\"line\":%u,\"module\":", f->line);
+	rl_text_quote(t, f->module);
+	rl_text_put(t, ",\"offset\":%llu}", (unsigned long long)f->offset);
 }
 
-static void put_json_frame(struct text *t, const struct rl_frame *f)
-{
-	put_text(t, "{\"function\":");
-	put_quoted(t, f->function);
-	put_text(t, ",\"file\":");
-	put_quoted(t, f->file);
-	put_text(t, ",\"line\":%u,\"module\":", f->line);
-	put_quoted(t, f->module);
-	put_text(t, ",\"offset\":%llu}", (unsigned long long)f->offset);
-}
-
-static void put_json(struct text *t, const struct rl_report *r, const frames *all, const u32 *n)
+static void put_json(struct rl_text *t, const struct rl_report *r, const rl_frames *all,
+		     const u32 *n)
 {
 	u32 i, k;
 
-	put_text(t, "{\"number\":\"%s\",\"rule\":\"%s\",\"pid\":%ld,\"thread\":%ld,\"what\":",
+	rl_text_put(t, "{\"number\":\"%s\",\"rule\":\"%s\",\"pid\":%ld,\"thread\":%ld,\"what\":",
 	    rl_judge_texts[r->rule].number, rl_judge_texts[r->rule].name, rl_raw(SYS_getpid),
 	    rl_raw(SYS_gettid));
-	put_quoted(t, r->what);
-	put_text(t, ",\"stacks\":[");
+	rl_text_quote(t, r->what);
+	rl_text_put(t, ",\"stacks\":[");
 	for (i = 0; i < r->n; i++) {
-		put_text(t, "%s{\"title\":", i ? "," : "");
-		put_quoted(t, r->stacks[i].title);
-		put_text(t, ",\"frames\":[");
+		rl_text_put(t, "%s{\"title\":", i ? "," : "");
+		rl_text_quote(t, r->stacks[i].title);
+		rl_text_put(t, ",\"frames\":[");
 		for (k = 0; k < n[i]; k++) {
-			put_text(t, "%s", k ? "," : "");
+			rl_text_put(t, "%s", k ? "," : "");
 			put_json_frame(t, &all[i][k]);
 		}
-		put_text(t, "]}");
+		rl_text_put(t, "]}");
 	}
-	put_text(t, "]}\n");
+	rl_text_put(t, "]}\n");
 }
 
 /* As the log of faults: opened anew, so that the program cannot close it. */
@@ -219,6 +200,34 @@ static void write_json(const char *text, size_t len)
 		rl_complain("the judge's log %s cannot be written", name);
 	if (fd >= 0)
 		rl_raw(SYS_close, fd);
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t len = strlen(s), n = strlen(end);
+
+	return len >= n && !strcmp(s + len - n, end);
+}
+
+#define TEXT_ROOM 32768
+
+static void add_to_log(const struct rl_report *r, const rl_frames *all, const u32 *n, char *room)
+{
+	const char *name = rl_options()->judge_log;
+	struct rl_text t = { room, TEXT_ROOM };
+
+	if (ends_with(name, ".sarif")) {
+		rl_sarif_add(name, r, all, n, room, TEXT_ROOM);
+		return;
+	}
+	put_json(&t, r, all, n);
+	/* Half a line would spoil the whole log. */
+	if (t.room <= 1) {
+		t = (struct rl_text){ room, TEXT_ROOM };
+		rl_text_put(&t, "{\"number\":\"%s\",\"rule\":\"%s\",\"stacks\":[]}\n",
+			    rl_judge_texts[r->rule].number, rl_judge_texts[r->rule].name);
+	}
+	write_json(room, t.at - room);
 }
 
 /* ---- which are said ---- */
@@ -236,6 +245,9 @@ static bool is_known(const struct rl_report *r)
 	if (reports.n_known == MOST_KNOWN)
 		return true;
 	reports.known[reports.n_known++] = hash;
+	if (reports.n_known == MOST_KNOWN)
+		rl_complain("the judge has reported %u lines: further ones are left out",
+			    MOST_KNOWN);
 	return false;
 }
 
@@ -246,7 +258,7 @@ static bool frame_matches(const struct rl_frame *f, const char *pattern)
 	       !fnmatch(pattern, name_in_path(f->module), 0);
 }
 
-static bool is_suppressed(const struct rl_report *r, const frames *all, const u32 *n)
+static bool is_suppressed(const struct rl_report *r, const rl_frames *all, const u32 *n)
 {
 	const struct rl_judge_text *rule = &rl_judge_texts[r->rule];
 	u32 s, i, k;
@@ -264,34 +276,29 @@ static bool is_suppressed(const struct rl_report *r, const frames *all, const u3
 	return false;
 }
 
-#define TEXT_ROOM 32768
-
-static void make_report(const struct rl_report *r, const frames *all, const u32 *n, char *room)
+static void make_report(const struct rl_report *r, const rl_frames *all, const u32 *n, char *room)
 {
-	struct text t = { room, TEXT_ROOM };
+	struct rl_text t = { room, TEXT_ROOM };
 
 	reports.n++;
 	put_report(&t, r, all, n);
 	rl_raw(SYS_write, STDERR_FILENO, room, t.at - room);
-	if (rl_options()->judge_log) {
-		t = (struct text){ room, TEXT_ROOM };
-		put_json(&t, r, all, n);
-		write_json(room, t.at - room);
-	}
+	if (rl_options()->judge_log)
+		add_to_log(r, all, n, room);
 	if (rl_options()->judge_fatal)
 		rl_raw(SYS_exit_group, RL_EXIT_REPORTED);
 }
 
 void rl_report_emit(const struct rl_report *r)
 {
-	frames *all = malloc(RL_REPORT_STACKS * sizeof(*all) + TEXT_ROOM);
 	u32 i, n[RL_REPORT_STACKS];
+	rl_frames *all = NULL;
 	int saved = errno;
 
 	rl_lock(&reports.lock);
-	if (!all || is_known(r)) {
-		reports.more++;
-	} else {
+	if (!is_known(r))
+		all = malloc(RL_REPORT_STACKS * sizeof(*all) + TEXT_ROOM);
+	if (all) {
 		for (i = 0; i < r->n; i++)
 			n[i] = rl_stack_resolve(&r->stacks[i].stack, all[i]);
 		if (!is_suppressed(r, all, n))
@@ -309,6 +316,6 @@ u32 rl_report_count(void)
 
 void rl_report_forked(void)
 {
-	reports.n = reports.more = reports.n_known = 0;
+	reports.n = reports.n_known = 0;
 	reports.lock = (struct rl_lock){ 0 };
 }

@@ -23,8 +23,10 @@ struct rl_report {
 
 #define RL_EXIT_REPORTED	99
 
-/* Is there a judge? One load. */
+/* Are objects and requests noted, for a judge or for --adverse? One load. */
 extern bool rl_judge_is_on;
+/* Is anything to be done where octets are placed, for the judge or --adverse? */
+extern bool rl_place_apart;
 /* Reads the options, once, before the program's threads. */
 void rl_report_begin(void);
 bool rl_judge_has(enum rl_judge_rule rule);

@@ -16,10 +16,23 @@ const struct rl_judge_text rl_judge_texts[RL_JUDGE_RULES] = {
 		"while another object uses it",
 		"destroy the objects that use it first, and check what the call returns" },
 	[RL_EVENT_NOT_ACKNOWLEDGED] = { "J104", "event-not-acknowledged", false,
-		"ibv_get_cq_event(3): all events must be acknowledged, and destroying the "
-		"CQ waits for that",
-		"call ibv_ack_cq_events() once for each event that ibv_get_cq_event() "
-		"returned" },
+		"ibv_get_cq_event(3), rdma_get_cm_event(3): all events must be acknowledged; "
+		"destroying the CQ or id waits for that",
+		"acknowledge each event by ibv_ack_cq_events() or rdma_ack_cm_event() before "
+		"its object is destroyed" },
+	[RL_DESTROYED_TWICE] = { "J105", "destroyed-twice", false,
+		"ibv_create_qp(3) and the others: destroying an object ends its life; its "
+		"memory is freed, and may be another's",
+		"set the pointer to NULL when the object is destroyed, and destroy it in one "
+		"place" },
+	[RL_CHANNEL_IN_USE] = { "J106", "channel-in-use", false,
+		"rdma_destroy_event_channel(3): all ids of the channel must be destroyed, and "
+		"all its events acknowledged, before",
+		"destroy the channel's ids first, or move them by rdma_migrate_id()" },
+	[RL_FORK_UNPREPARED] = { "J107", "fork-unprepared", true,
+		"ibv_fork_init(3): before Linux 5.12, what the parent writes to registered "
+		"memory after fork() may not reach the adapter",
+		"call ibv_fork_init() before any other function of libibverbs" },
 	[RL_CHANGED_UNDER_WAY] = { "J201", "changed-under-way", false,
 		"ibv_post_send(3): the buffers can be reused only after the request was "
 		"fully executed and its completion was retrieved",
@@ -37,6 +50,27 @@ const struct rl_judge_text rl_judge_texts[RL_JUDGE_RULES] = {
 	[RL_RECEIVES_OVERLAP] = { "J204", "receives-overlap", true,
 		"no specification forbids it, but messages overwrite each other there",
 		"give each receive a buffer of its own" },
+	[RL_FREED_UNDER_WAY] = { "J205", "freed-under-way", true,
+		"ibv_post_send(3), ibv_post_recv(3): the buffers belong to the adapter "
+		"until the request's completion was retrieved",
+		"free the buffer after its completion was polled" },
+	[RL_FOREIGN_DOMAIN] = { "J206", "foreign-domain", false,
+		"ibv_alloc_pd(3): queues and the regions of their requests must be of one "
+		"protection domain; the request ends with IBV_WC_LOC_PROT_ERR",
+		"register the buffer in the queue's own domain" },
+	[RL_OUTSIDE_REGION] = { "J207", "outside-region", false,
+		"ibv_reg_mr(3): a key is valid for the region's own octets; the request ends "
+		"with IBV_WC_LOC_PROT_ERR",
+		"compare address and length with what was registered" },
+	[RL_NO_LOCAL_WRITE] = { "J208", "no-local-write", false,
+		"ibv_reg_mr(3): without IBV_ACCESS_LOCAL_WRITE a region can be read only; "
+		"the request ends with IBV_WC_LOC_PROT_ERR",
+		"register buffers of receives, Reads and atomics with "
+		"IBV_ACCESS_LOCAL_WRITE" },
+	[RL_TOUCHED_UNDER_WAY] = { "J209", "touched-under-way", true,
+		"ibv_post_send(3), ibv_post_recv(3): the buffers belong to the adapter "
+		"until the request's completion was retrieved",
+		"touch the buffer after its completion was polled" },
 	[RL_CQ_TOO_SMALL] = { "J301", "cq-too-small", false,
 		"ibv_poll_cq(3): the user must prevent an overrun, after which the CQ "
 		"cannot be used",

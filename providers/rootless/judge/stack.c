@@ -19,7 +19,8 @@
 #include "process/raw.h"
 #include "stack.h"
 
-#define PROVIDER	"/libweft-rdmav"
+/* The provider, and the library of calls. */
+#define OWN	"/libweft-"
 #define ANSWER_MS	10000
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
@@ -35,13 +36,15 @@ struct walk {
 static _Unwind_Reason_Code take_frame(struct _Unwind_Context *c, void *arg)
 {
 	struct walk *w = arg;
-	const char *pc = (const char *)_Unwind_GetIP(c);
+	int is_next = 0;
+	const char *pc = (const char *)_Unwind_GetIPInfo(c, &is_next);
 
 	w->is_outside |= pc < __ehdr_start || pc >= _end;
 	if (!pc || w->s->n == RL_STACK_DEPTH)
 		return _URC_END_OF_STACK;
+	/* All are as addresses to return to; that of a signal is the instruction's own. */
 	if (w->is_outside)
-		w->s->pc[w->s->n++] = pc;
+		w->s->pc[w->s->n++] = pc + is_next;
 	return _URC_NO_REASON;
 }
 
@@ -78,6 +81,30 @@ static void find_module(const void *pc, struct rl_frame *f)
 	f->offset = (uintptr_t)call - (map ? map->l_addr : 0);
 	if (info.dli_sname)
 		snprintf(f->function, sizeof(f->function), "%s", info.dli_sname);
+}
+
+static bool is_verbs(const void *pc)
+{
+	static const char *const libraries[] = { OWN, "/libibverbs.", "/librdmacm." };
+	Dl_info info;
+	u32 i;
+
+	if (!dladdr((const char *)pc - 1, &info) || !info.dli_fname)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(libraries); i++)
+		if (strstr(info.dli_fname, libraries[i]))
+			return true;
+	return false;
+}
+
+const void *rl_stack_program(const struct rl_stack *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->n; i++)
+		if (!is_verbs(s->pc[i]))
+			return s->pc[i];
+	return NULL;
 }
 
 /* ---- addr2line ---- */
@@ -215,7 +242,7 @@ static void ask_about_module(struct rl_frame *frames, u32 first, u32 n)
 	if (!argv[0])
 		return;
 	for (i = first; i < n; i++)
-		if (frames[i].module == frames[first].module) {
+		if (frames[i].module == frames[first].module && !frames[i].is_known) {
 			snprintf(offsets[k], sizeof(offsets[k]), "%#llx",
 				 (unsigned long long)frames[i].offset);
 			argv[4 + k] = offsets[k];
@@ -232,23 +259,58 @@ static bool is_asked_before(const struct rl_frame *frames, u32 i)
 	u32 k;
 
 	for (k = 0; k < i; k++)
-		if (frames[k].module == frames[i].module)
+		if (frames[k].module == frames[i].module && !frames[k].is_known)
 			return true;
 	return false;
 }
 
+/* Stacks have most frames in common, and the tool takes long. */
+#define MEMORIES 512
+
+static struct {
+	const void *pc;
+	struct rl_frame frame;
+} memories[MEMORIES];
+
+static u32 memory_of(const void *pc)
+{
+	return ((uintptr_t)pc * 0x9e3779b97f4a7c15ull >> 32) % MEMORIES;
+}
+
+static void recall(const void *pc, struct rl_frame *f)
+{
+	u32 i = memory_of(pc);
+
+	if (memories[i].pc == pc && memories[i].frame.module == f->module)
+		*f = memories[i].frame;
+}
+
+static void remember(const void *pc, const struct rl_frame *f)
+{
+	u32 i = memory_of(pc);
+
+	memories[i].pc = pc;
+	memories[i].frame = *f;
+	memories[i].frame.is_known = true;
+}
+
 u32 rl_stack_resolve(const struct rl_stack *s, struct rl_frame *frames)
 {
+	const void *pc[RL_STACK_DEPTH];
 	u32 i, n = 0;
 
 	for (i = 0; i < s->n; i++) {
-		find_module(s->pc[i], &frames[n]);
-		if (n || !strstr(frames[n].module, PROVIDER))
+		pc[n] = s->pc[i];
+		find_module(pc[n], &frames[n]);
+		recall(pc[n], &frames[n]);
+		if (n || !strstr(frames[n].module, OWN))
 			n++;
 	}
 	for (i = 0; i < n; i++)
-		if (*frames[i].module && !is_asked_before(frames, i))
+		if (*frames[i].module && !frames[i].is_known && !is_asked_before(frames, i))
 			ask_about_module(frames, i, n);
+	for (i = 0; i < n; i++)
+		remember(pc[i], &frames[i]);
 	for (i = 0; i < n; i++)
 		if (!strcmp(frames[i].function, "main"))
 			return i + 1;

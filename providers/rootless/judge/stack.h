@@ -18,13 +18,16 @@ struct rl_frame {
 	char function[96];		/* "": unknown */
 	char file[160];			/* "": unknown */
 	u32 line;
+	bool is_known;			/* the tool was asked before */
 };
 
 /* The caller's, from the first function outside of this library on. */
 void rl_stack_take(struct rl_stack *s);
+/* Of @s the first outside of weft's libraries, libibverbs and librdmacm; NULL: none. */
+const void *rl_stack_program(const struct rl_stack *s);
 /*
- * The frames of @s from the first outside of libweft-rdmav to main(), at most RL_STACK_DEPTH: how
- * many. Files and lines by addr2line, if it is installed: that is slow. One thread at a time.
+ * The frames of @s from the first outside of weft's libraries to main(), at most RL_STACK_DEPTH:
+ * how many. Files and lines by addr2line, if it is installed: that is slow. One thread at a time.
  */
 u32 rl_stack_resolve(const struct rl_stack *s, struct rl_frame *frames);
 

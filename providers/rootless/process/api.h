@@ -9,6 +9,7 @@
 #include "file.h"
 #include "gate.h"
 #include "guard.h"
+#include "handlers.h"
 #include "lock.h"
 #include "options.h"
 #include "thread.h"
@@ -44,6 +45,9 @@ RL_API(rl_gate_enter);
 RL_API(rl_gate_is_inside);
 RL_API(rl_gate_leave);
 RL_API(rl_gate_step_out);
+
+/* Handlers */
+RL_API(rl_handlers_deferred);
 
 /* Locks */
 RL_API(rl_lock_wait);

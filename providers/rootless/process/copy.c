@@ -5,10 +5,13 @@
  * library copies by itself; these are its memcpy() and memmove(), too (--wrap).
  */
 #include "copy.h"
+#include "kernel/core/place.h"
 
 /* A store is not moved before another one by the compiler. */
 #define IN_ORDER() __asm__ volatile("" ::: "memory")
 
+typedef u16 two_t __attribute__((aligned(1), may_alias));
+typedef u32 four_t __attribute__((aligned(1), may_alias));
 typedef u64 word_t __attribute__((aligned(1), may_alias));
 typedef u64 block_t __attribute__((vector_size(16), aligned(1), may_alias));
 
@@ -23,6 +26,24 @@ static inline void copy_octets(u8 *to, const u8 *from, size_t n)
 		to[i] = from[i];
 		IN_ORDER();
 	}
+}
+
+/* Less than 8 octets, each unit after those before it. */
+static inline void copy_units(u8 *to, const u8 *from, size_t n)
+{
+	u32 unit;
+
+	for (; n; n -= unit, to += unit, from += unit) {
+		unit = weft_place_unit(to, n);
+		smp_wmb();
+		if (unit == sizeof(u32))
+			*(four_t *)to = *(const four_t *)from;
+		else if (unit == sizeof(u16))
+			*(two_t *)to = *(const two_t *)from;
+		else
+			*to = *from;
+	}
+	IN_ORDER();
 }
 
 static inline void copy_words(u8 *to, const u8 *from, size_t n)
@@ -64,7 +85,7 @@ void rl_copy_in_order(void *dst, const void *src, size_t n)
 		return;
 	}
 	smp_wmb();
-	copy_octets(to, from, head);
+	copy_units(to, from, head);
 	to += head;
 	from += head;
 	n -= head;
@@ -88,12 +109,7 @@ void rl_copy_in_order(void *dst, const void *src, size_t n)
 	n -= words;
 	smp_wmb();
 	copy_words(to, from, last);
-	if (n == last)
-		return;
-	smp_wmb();
-	copy_octets(to + last, from + last, n - last - 1);
-	smp_wmb();
-	copy_octets(to + n - 1, from + n - 1, 1);
+	copy_units(to + last, from + last, n - last);
 }
 
 /* Without an order. Octets that two stores both write are the same. */

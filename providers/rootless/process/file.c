@@ -57,6 +57,17 @@ void rl_file_put(struct rl_file *f)
 		f->ops->release(f);
 }
 
+bool rl_file_try_get(struct rl_file *f)
+{
+	u32 refs = __atomic_load_n(&f->refs, __ATOMIC_RELAXED);
+
+	while (refs)
+		if (__atomic_compare_exchange_n(&f->refs, &refs, refs + 1, true, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
 bool rl_file_is_inherited(const struct rl_file *f)
 {
 	return unlikely(f->born < __atomic_load_n(&t.oldest, __ATOMIC_RELAXED));
@@ -123,10 +134,13 @@ static void forked(void)
 		*t.mark = 1;
 }
 
-/* A fork handler of the program may have run first, and closed something. */
+/*
+ * A fork handler of the program may have run first, and closed something. Emulators of processors
+ * (qemu-user before 8.0) accept MADV_WIPEONFORK and wipe nothing.
+ */
 static void file_in_child(void)
 {
-	if (!t.mark || !*t.mark)
+	if (!t.mark || !*t.mark || rl_raw(SYS_getpid) != t.pid)
 		forked();
 }
 

@@ -74,6 +74,8 @@ static inline void rl_file_get(struct rl_file *f)
 	__atomic_fetch_add(&f->refs, 1, __ATOMIC_RELAXED);
 }
 void rl_file_put(struct rl_file *f);
+/* For who finds it without a reference: false if its last one is gone, and it is being released. */
+bool rl_file_try_get(struct rl_file *f);
 
 /*
  * Was @f opened before a fork() that created this process, and not used here yet? Then it belongs

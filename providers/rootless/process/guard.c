@@ -102,6 +102,7 @@ void rl_guard_add_text(void (*inside)(void))
  * interrupts it may fault, too: that fault belongs to the program.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(RL_SANITIZED)
+#define PC(c)	((uintptr_t)0)
 /* Sanitizers copy in the library's stead. */
 static bool is_guarded(const ucontext_t *c)
 {
@@ -129,6 +130,7 @@ static bool is_guarded(const ucontext_t *c)
 	return false;
 }
 #else
+#define PC(c)	((uintptr_t)0)
 /* The context of other machines is not known: a handler's own fault may be mistaken. */
 static bool is_guarded(const ucontext_t *c)
 {
@@ -167,11 +169,31 @@ static int next_sigaction(int sig, const struct sigaction *new, struct sigaction
 	return RL_REAL(sigaction)(sig, new, old);
 }
 
+static rl_guard_first_fn *guard_first;	/* atomic */
+
+void rl_guard_set_first(rl_guard_first_fn *first)
+{
+	__atomic_store_n(&guard_first, first, __ATOMIC_RELEASE);
+}
+
+static bool is_firsts(const siginfo_t *info, const ucontext_t *ctx, bool is_ours)
+{
+	rl_guard_first_fn *first = __atomic_load_n(&guard_first, __ATOMIC_ACQUIRE);
+	int saved = errno;
+	bool done = first && first(info->si_addr, (const void *)PC(ctx), is_ours);
+
+	errno = saved;
+	return done;
+}
+
 static void on_fault(int sig, siginfo_t *info, void *ctx)
 {
 	struct sigaction a = wanted(guard_wanted_of(sig));
+	bool is_ours = info->si_code > 0 && is_guarded(ctx);
 
-	if (info->si_code > 0 && is_guarded(ctx))
+	if (info->si_code > 0 && is_firsts(info, ctx, is_ours))
+		return;
+	if (is_ours)
 		GUARD_LEAVE(*guarded);
 	if (is_handler(&a))
 		run_handler(&a, sig, info, ctx);

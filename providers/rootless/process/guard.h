@@ -39,6 +39,13 @@ bool rl_guard_run(void (*fn)(void *arg), void *arg);
 bool rl_guard_action(int sig, const struct sigaction *new, struct sigaction *old);
 
 /*
+ * Each fault asks @first: true, and the instruction runs again. @is_ours: an access under guard.
+ * @pc: NULL if it is unknown. In a signal's handler.
+ */
+typedef bool rl_guard_first_fn(const void *addr, const void *pc, bool is_ours);
+void rl_guard_set_first(rl_guard_first_fn *first);
+
+/*
  * This thread's mask has changed: SIGSEGV and SIGBUS may be blocked, and a fault would end the
  * process.
  */

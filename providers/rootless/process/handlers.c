@@ -2,9 +2,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <time.h>
 
 #include "api.h"
-#include "handlers.h"
 #include "raw.h"
 
 /* Octets of sigset_t that the kernel knows. */
@@ -16,40 +17,50 @@
 /* libc's own: to cancel a thread, to set a thread's ids. They restart. */
 #define LIBCS		(BIT(32) | BIT(33))
 #define BLOCKED		(~(FAULTS | LIBCS))
-/* A thread that waits is slow to leave only if it does not get a CPU. */
-#define PATIENCE_MS	20
+/* The guard, a debugger, a sandbox and libc need them during the work. */
+#define NEVER_LATE	(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGTRAP) | BIT(SIGSYS) | LIBCS)
+/* A thread that waits leaves as soon as it gets a CPU; but its setter may hold what it wants. */
+#define PATIENCE_MS	2000
+#define YIELDS		50
+
+static bool deferred;			/* signals are, by a library above */
 
 /* All atomic, and in one order. */
 static u32 changing;			/* threads that set a handler */
 static u32 changes;			/* handlers set so far */
 static u32 removals;
-static u32 waiting;			/* threads between begin and end */
+/*
+ * Threads between begin and end, below an epoch. Setting a handler that cannot await them begins a
+ * new epoch, and they are late.
+ */
+static u64 waiting;
+static u32 late;			/* threads of earlier epochs; for a moment below 0 */
 static int kick = -1;			/* hidden; readable while threads are to leave; -1: none */
 
+/* Of a program of one thread. */
+static int arrived = -1;		/* hidden: a signalfd; -1: none */
+static u64 arrived_of;			/* the signals that it reports */
+
 /* Of this thread. */
-static __thread bool is_waiting;	/* counted in waiting */
+static __thread bool is_waiting;	/* counted in waiting, or late */
+static __thread u32 own_epoch;		/* then */
 static __thread u32 own_changing;	/* its part of changing */
 static __thread struct {
 	bool known;
 	u32 changes, removals;		/* what they were then */
-	bool any;			/* a signal has a handler */
+	u64 handled;			/* signals that have a handler */
 } seen;
 
 /* ---- which handlers there are ---- */
 
-/* The action of a fault that the guard intercepts is the one that the program asked for. */
-static bool ask_guard(int sig, bool *any)
-{
-	struct sigaction a;
+enum kind { NO_HANDLER, RESTARTS, ENDS };
 
-	if (!rl_guard_action(sig, NULL, &a))
-		return false;
-	if (a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN))
-		*any = true;
-	return true;
+static enum kind kind_by_flags(unsigned long flags)
+{
+	return flags & SA_RESTART ? RESTARTS : ENDS;
 }
 
-static void ask_kernel(int sig, bool *any)
+static enum kind kind_by_kernel(int sig)
 {
 	struct {
 		void (*handler)(int sig);
@@ -58,23 +69,34 @@ static void ask_kernel(int sig, bool *any)
 		u64 mask;
 	} a = { 0 };
 
-	if (!rl_raw(SYS_rt_sigaction, sig, NULL, &a, MASK_SIZE) && a.handler != SIG_DFL &&
-	    a.handler != SIG_IGN)
-		*any = true;
+	if (rl_raw(SYS_rt_sigaction, sig, NULL, &a, MASK_SIZE) || a.handler == SIG_DFL ||
+	    a.handler == SIG_IGN)
+		return NO_HANDLER;
+	return kind_by_flags(a.flags);
 }
 
-static void look_again(u32 now, u32 removed)
+/* The action of a fault that the guard intercepts is the one that the program asked for. */
+static enum kind handler_kind(int sig)
 {
-	bool any = false;
+	struct sigaction a;
+
+	if (!rl_guard_action(sig, NULL, &a))
+		return kind_by_kernel(sig);
+	if (!(a.sa_flags & SA_SIGINFO) && (a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN))
+		return NO_HANDLER;
+	return kind_by_flags((unsigned long)a.sa_flags);
+}
+
+/* Those of @set. */
+static u64 signals_that(enum kind least, u64 set)
+{
+	u64 found = 0;
 	int sig;
 
-	for (sig = 1; sig <= 64 && !any; sig++)
-		if (!(BIT(sig) & LIBCS) && !ask_guard(sig, &any))
-			ask_kernel(sig, &any);
-	seen.any = any;
-	seen.changes = now;
-	seen.removals = removed;
-	seen.known = true;
+	for (sig = 1; sig <= 64; sig++)
+		if (BIT(sig) & set & ~LIBCS && handler_kind(sig) >= least)
+			found |= BIT(sig);
+	return found;
 }
 
 static void look(void)
@@ -82,23 +104,47 @@ static void look(void)
 	u32 now = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
 	u32 removed = __atomic_load_n(&removals, __ATOMIC_SEQ_CST);
 
-	if (unlikely(!seen.known || seen.changes != now || seen.removals != removed))
-		look_again(now, removed);
+	if (likely(seen.known && seen.changes == now && seen.removals == removed))
+		return;
+	seen.handled = signals_that(RESTARTS, ~0ull);
+	seen.changes = now;
+	seen.removals = removed;
+	seen.known = true;
 }
 
-/* ---- waits ---- */
+/* ---- waits without handlers ---- */
 
 static u32 load(const u32 *n)
 {
 	return __atomic_load_n(n, __ATOMIC_SEQ_CST);
 }
 
-/* The descriptor is its parent's, too. */
+static u64 load_waiting(void)
+{
+	return __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
+}
+
+static u32 epoch_of(u64 n)
+{
+	return n >> 32;
+}
+
+static void close_inherited(int *fd)
+{
+	if (*fd >= 0)
+		rl_fd_close_inherited(*fd);
+	*fd = -1;
+}
+
+/* The descriptors are its parent's, too. */
 static void child_begins(void)
 {
-	waiting = is_waiting;
+	waiting = (u64)own_epoch << 32 | is_waiting;
+	late = 0;
 	changing = own_changing;
-	kick = -1;
+	close_inherited(&kick);
+	close_inherited(&arrived);
+	arrived_of = 0;
 }
 
 static void handle_forks(void)
@@ -106,103 +152,220 @@ static void handle_forks(void)
 	pthread_atfork(NULL, NULL, child_begins);
 }
 
-static bool has_kick(void)
+/* *@at is @fd, if that is one, unless another thread was faster. */
+static bool have_fd(int *at, int fd)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int fd, none = -1;
+	int none = -1;
 
-	if (likely(rl_wait_fd() >= 0))
-		return true;
 	pthread_once(&once, handle_forks);
-	fd = rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
 	fd = fd < 0 ? fd : rl_fd_hide(fd);
-	if (fd >= 0 && !__atomic_compare_exchange_n(&kick, &none, fd, false, __ATOMIC_SEQ_CST,
+	if (fd >= 0 && !__atomic_compare_exchange_n(at, &none, fd, false, __ATOMIC_SEQ_CST,
 						    __ATOMIC_SEQ_CST))
 		rl_fd_close_hidden(fd);
-	return rl_wait_fd() >= 0;
+	return __atomic_load_n(at, __ATOMIC_SEQ_CST) >= 0;
 }
 
-static void count_in(void)
-{
-	if (is_waiting)
-		return;
-	is_waiting = true;
-	__atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
-}
-
-static void count_out(void)
-{
-	if (!is_waiting)
-		return;
-	is_waiting = false;
-	__atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
-}
-
-bool rl_wait_begin(struct rl_wait_signals *w)
-{
-	if (w->begun && !load(&changing) && load(&changes) == w->changes)
-		return true;
-	rl_wait_end(w);
-	if (!has_kick())
-		return false;
-	w->begun = true;
-	count_in();
-	if (load(&changing)) {
-		rl_wait_end(w);
-		return false;
-	}
-	look();
-	w->changes = load(&changes);
-	if (seen.any)
-		rl_wait_end(w);
-	return w->begun;
-}
-
-void rl_wait_end(struct rl_wait_signals *w)
-{
-	if (!w->begun)
-		return;
-	w->begun = false;
-	count_out();
-}
-
-int rl_wait_fd(void)
+static int kick_fd(void)
 {
 	return __atomic_load_n(&kick, __ATOMIC_SEQ_CST);
+}
+
+static bool has_kick(void)
+{
+	return likely(kick_fd() >= 0) ||
+	       have_fd(&kick, rl_raw(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+static void set_kick(void)
+{
+	const u64 one = 1;
+
+	rl_raw(SYS_write, kick_fd(), &one, sizeof(one));
 }
 
 static void clear_kick(void)
 {
 	u64 n;
 
-	rl_raw(SYS_read, rl_wait_fd(), &n, sizeof(n));
+	rl_raw(SYS_read, kick_fd(), &n, sizeof(n));
 }
 
-void rl_wait_fd_seen(void)
+static void count_late(u32 n)
 {
-	/* It was written for a thread that has left before. */
-	if (!load(&changing))
+	if (!__atomic_add_fetch(&late, n, __ATOMIC_SEQ_CST))
 		clear_kick();
 }
 
+static void count_out(void)
+{
+	u64 old = load_waiting();
+
+	if (!is_waiting)
+		return;
+	is_waiting = false;
+	while (epoch_of(old) == own_epoch)
+		if (__atomic_compare_exchange_n(&waiting, &old, old - 1, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST))
+			return;
+	count_late(-1);
+}
+
+/* A wait that was left by siglongjmp() is counted still. */
+static void count_in(void)
+{
+	count_out();
+	is_waiting = true;
+	own_epoch = epoch_of(__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST));
+}
+
+/* ---- waits of a program of one thread ---- */
+
+/* It makes no other meanwhile: none of its code runs. */
+static bool begin_alone(struct rl_wait_signals *w)
+{
+	const u64 set = seen.handled;
+	u64 none = 0, old;
+
+	if (set & NEVER_LATE || __atomic_load_n(&deferred, __ATOMIC_RELAXED) ||
+	    !rl_thread_is_only_one() ||
+	    (arrived < 0 && !have_fd(&arrived, rl_raw(SYS_signalfd4, -1, &none, MASK_SIZE,
+						      SFD_CLOEXEC | SFD_NONBLOCK))))
+		return false;
+	rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &set, &old, MASK_SIZE);
+	w->blocked = set & ~old;
+	w->alone = w->begun = true;
+	if (w->blocked != arrived_of)
+		rl_raw(SYS_signalfd4, arrived, &w->blocked, MASK_SIZE, 0);
+	arrived_of = w->blocked;
+	return true;
+}
+
+static u64 pending_of(const struct rl_wait_signals *w)
+{
+	u64 pending = 0;
+
+	if (w->blocked)
+		rl_raw(SYS_rt_sigpending, &pending, MASK_SIZE);
+	return pending & w->blocked;
+}
+
+/* ---- both ---- */
+
+bool rl_wait_begin(struct rl_wait_signals *w)
+{
+	if (w->begun && (w->alone || !rl_wait_is_stale(w)))
+		return true;
+	rl_wait_end(w);
+	if (!has_kick())
+		return false;
+	count_in();
+	if (load(&changing) || load(&late)) {
+		count_out();
+		return false;
+	}
+	look();
+	w->changes = load(&changes);
+	w->begun = !seen.handled;
+	if (w->begun)
+		return true;
+	count_out();
+	return begin_alone(w);
+}
+
+void rl_wait_end(struct rl_wait_signals *w)
+{
+	const u64 blocked = w->blocked;
+
+	if (!w->begun)
+		return;
+	if (!w->alone)
+		count_out();
+	w->begun = w->alone = false;
+	w->blocked = 0;
+	if (blocked)
+		rl_raw(SYS_rt_sigprocmask, SIG_UNBLOCK, &blocked, NULL, MASK_SIZE);
+}
+
+int rl_wait_fd(const struct rl_wait_signals *w)
+{
+	return !w->alone ? kick_fd() : w->blocked ? arrived : -1;
+}
+
+int rl_wait_left(const struct rl_wait_signals *w)
+{
+	return signals_that(ENDS, pending_of(w)) ? -EINTR : 0;
+}
+
+int rl_wait_fd_seen(const struct rl_wait_signals *w)
+{
+	if (w->alone)
+		return rl_wait_left(w);
+	/* Or it was set for a thread that has left since. */
+	if (!load(&changing) && !load(&late))
+		clear_kick();
+	return -EAGAIN;
+}
+
+/* By a handler that was set by a bare system call, or too late. */
 int rl_wait_interrupted(const struct rl_wait_signals *w)
 {
-	return load(&changes) != w->changes ? -EINTR : 0;
+	const u64 others = ~w->blocked;
+
+	seen.known = false;
+	if (signals_that(ENDS, others))
+		return -EINTR;
+	/* It has reset itself. */
+	return load(&changes) != w->changes && !signals_that(RESTARTS, others) ? -EINTR : 0;
+}
+
+bool rl_wait_is_stale(const struct rl_wait_signals *w)
+{
+	return !w->alone && (load(&changing) || load(&changes) != w->changes);
 }
 
 /* ---- changes ---- */
 
-/* A handler that has interrupted a wait cannot wait for others: they may be such, too. */
+static void lose_patience(void)
+{
+	u64 old = load_waiting();
+
+	while ((u32)old)
+		if (__atomic_compare_exchange_n(&waiting, &old, (u64)(epoch_of(old) + 1) << 32,
+						false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+			count_late((u32)old);
+			return;
+		}
+}
+
+static void pause_once(u32 n)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+
+	if (n < YIELDS)
+		sched_yield();
+	else
+		rl_raw(SYS_ppoll, NULL, 0, &ms, NULL, MASK_SIZE);
+}
+
+/*
+ * The kick is set anew each time: a thread that saw an older one may clear it just now. A handler
+ * that has interrupted a wait cannot wait for others: they may be such, too.
+ */
 static void evict_waits(void)
 {
-	const u64 one = 1, until = rl_now_ms() + PATIENCE_MS;
+	const u64 until = rl_now_ms() + PATIENCE_MS;
+	u32 n;
 
-	rl_raw(SYS_write, rl_wait_fd(), &one, sizeof(one));
+	set_kick();
 	if (is_waiting)
 		return;
-	while (load(&waiting) && rl_now_ms() < until)
-		sched_yield();
-	if (!load(&waiting))
+	for (n = 0; (u32)load_waiting() && rl_now_ms() < until; n++) {
+		pause_once(n);
+		set_kick();
+	}
+	lose_patience();
+	if (!load(&late))
 		clear_kick();
 }
 
@@ -214,7 +377,7 @@ void rl_handlers_begin_change(u64 *mask)
 		rl_raw(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, MASK_SIZE);
 	own_changing++;
 	__atomic_fetch_add(&changing, 1, __ATOMIC_SEQ_CST);
-	if (load(&waiting) > is_waiting)
+	if ((u32)load_waiting())
 		evict_waits();
 }
 
@@ -230,4 +393,9 @@ void rl_handlers_end_change(const u64 *mask)
 void rl_handlers_removed(void)
 {
 	__atomic_fetch_add(&removals, 1, __ATOMIC_SEQ_CST);
+}
+
+void rl_handlers_deferred(void)
+{
+	__atomic_store_n(&deferred, true, __ATOMIC_RELAXED);
 }

@@ -21,31 +21,47 @@ static struct rl_options opt = {
 	.close_ms = 5000,
 	.dead_peer_ms = WEFT_DEAD_MS,
 	.rnr_ms = 1000,
+	.record_mib = 4,
 };
 
 /* ---- stderr ---- */
 
-/* One write, so that lines of several threads and processes stay whole. */
-static void __attribute__((format(printf, 1, 0))) option_print(const char *fmt, va_list args)
-{
-	char line[512] = "weft: ";
-	size_t at = strlen(line);
-	int len = vsnprintf(line + at, sizeof(line) - at - 1, fmt, args);
+#define PREFIX_LEN	(sizeof("weft: ") - 1)
 
-	if (len < 0)
+struct option_line {
+	char text[512];
+	size_t len;			/* 0: none */
+};
+
+static void __attribute__((format(printf, 2, 0)))
+option_format(struct option_line *l, const char *fmt, va_list args)
+{
+	const size_t room = sizeof(l->text) - PREFIX_LEN - 1;
+	int len;
+
+	memcpy(l->text, "weft: ", PREFIX_LEN);
+	len = vsnprintf(l->text + PREFIX_LEN, room, fmt, args);
+	l->len = len < 0 ? 0 : PREFIX_LEN + min_t(size_t, (size_t)len, room - 1);
+}
+
+/* One write, so that lines of several threads and processes stay whole. */
+static void option_print(struct option_line *l)
+{
+	if (!l->len)
 		return;
-	at += min_t(size_t, (size_t)len, sizeof(line) - at - 2);
-	line[at++] = '\n';
-	rl_raw(SYS_write, STDERR_FILENO, line, at);
+	l->text[l->len] = '\n';
+	rl_raw(SYS_write, STDERR_FILENO, l->text, l->len + 1);
 }
 
 void rl_complain(const char *fmt, ...)
 {
+	struct option_line l;
 	va_list args;
 
 	va_start(args, fmt);
-	option_print(fmt, args);
+	option_format(&l, fmt, args);
 	va_end(args);
+	option_print(&l);
 }
 
 /* ---- values ---- */
@@ -143,6 +159,7 @@ static void option_read_words(void)
 	opt.judge = option_copy("WEFT_JUDGE");
 	opt.judge_log = option_copy("WEFT_JUDGE_LOG");
 	opt.judge_suppress = option_copy("WEFT_JUDGE_SUPPRESS");
+	opt.record = option_copy("WEFT_RECORD");
 }
 
 static void read_all(void)
@@ -168,6 +185,8 @@ static void read_all(void)
 			   &opt.dead_peer_ms);
 	option_read_number("WEFT_RNR_TIMEOUT_MS", 0, 3600000, &opt.rnr_ms);
 	option_read_number("WEFT_FAULT_SEED", 1, UINT32_MAX, &opt.fault_seed);
+	option_read_number("WEFT_ADVERSE", 1, UINT32_MAX, &opt.adverse);
+	option_read_number("WEFT_RECORD_MIB", 1, 4096, &opt.record_mib);
 	option_read_number("WEFT_SPIN_US", 0, 1000000, &opt.spin_us);
 	option_read_words();
 	errno = saved;
@@ -181,15 +200,22 @@ const struct rl_options *rl_options(void)
 	return &opt;
 }
 
+void (*rl_trace_sink)(const char *line, size_t len);
+
 void rl_trace(const char *fmt, ...)
 {
 	int saved = errno;
+	struct option_line l;
 	va_list args;
 
-	if (!rl_options()->trace)
+	if (!rl_options()->trace && !rl_trace_sink)
 		return;
 	va_start(args, fmt);
-	option_print(fmt, args);
+	option_format(&l, fmt, args);
 	va_end(args);
+	if (rl_trace_sink && l.len)
+		rl_trace_sink(l.text + PREFIX_LEN, l.len - PREFIX_LEN);
+	if (rl_options()->trace)
+		option_print(&l);
 	errno = saved;
 }

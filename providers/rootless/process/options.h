@@ -29,7 +29,10 @@ struct rl_options {
 	const char *judge;		/* WEFT_JUDGE: rules; NULL: no judge */
 	const char *judge_log;		/* WEFT_JUDGE_LOG: a file; NULL: none */
 	const char *judge_suppress;	/* WEFT_JUDGE_SUPPRESS: a file; NULL: none */
+	u32 adverse;			/* WEFT_ADVERSE: a seed; 0: the usual order */
 	bool judge_fatal;		/* WEFT_JUDGE_FATAL=1: the first report ends the process */
+	const char *record;		/* WEFT_RECORD: a folder; NULL: no record */
+	u32 record_mib;			/* WEFT_RECORD_MIB=4: of a process's ring */
 	bool with_hardware;		/* WEFT_WITH_HARDWARE=1 */
 	bool control;			/* WEFT_CONTROL=1: serve weft-ctl */
 	bool stats;			/* WEFT_STATS=1: at exit, on stderr */
@@ -42,7 +45,10 @@ const struct rl_options *rl_options(void);
 /* One line on stderr. */
 void rl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same if the trace is enabled. */
+/* The record's, which keeps what the trace says; NULL: there is no record. */
+extern void (*rl_trace_sink)(const char *line, size_t len);
+
+/* The same if the trace is enabled, and to the record. */
 void rl_trace(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

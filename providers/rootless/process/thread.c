@@ -3,11 +3,13 @@
  * The progress thread, and the table of watches. epoll is given a key, never a pointer: a watch may
  * have ended before epoll reports it.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 
 #include "api.h"
@@ -279,6 +281,16 @@ void rl_thread_end_watch(struct rl_watch *w, int fd)
 bool rl_thread_is_this(void)
 {
 	return is_progress;
+}
+
+/* A directory has two links more than directories in it: here a thread's each. */
+bool rl_thread_is_only_one(void)
+{
+	bool runs = __atomic_load_n(&t.epfd, __ATOMIC_ACQUIRE) >= 0;
+	struct stat st;
+
+	return !rl_raw(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0) &&
+	       st.st_nlink == (nlink_t)3 + runs;
 }
 
 bool rl_thread_is_wanted(void)

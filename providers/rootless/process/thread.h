@@ -93,6 +93,9 @@ void rl_watch_poke(struct rl_watch *w);
 /* Is the caller the progress thread? */
 bool rl_thread_is_this(void);
 
+/* Has the process no other thread than the caller and the progress thread? False: or unknown. */
+bool rl_thread_is_only_one(void);
+
 /* Does anything else wait for the progress thread? It checks this itself before it continues. */
 bool rl_thread_is_wanted(void);
 

@@ -415,17 +415,20 @@ static void byhand_ended(struct rl_conn *c)
 	struct rl_byhand_qp *q = c->user;
 	bool used = c->link.st.initiator || c->link.st.rx_fpdus;
 	struct rl_qp *qp;
+	bool sends;
 
 	if (!q)
 		return;
 	qp = q->qp;
 	rl_lock(&qp->lock);
+	/* It has been released: if it is being destroyed, its rings may be gone. */
+	sends = !qp->gone && weft_qpc_has_sends(&qp->core);
 	if (qp->core.state != WEFT_QPS_IDLE)
 		rl_byhand_stop(&q->h);
 	else if (c->link.status == -ETIMEDOUT)
-		rl_byhand_peer_is_dead(&q->h, weft_qpc_has_sends(&qp->core), rl_now_ms());
+		rl_byhand_peer_is_dead(&q->h, sends, rl_now_ms());
 	else
-		rl_byhand_disconnected(&q->h, used, weft_qpc_has_sends(&qp->core), rl_now_ms());
+		rl_byhand_disconnected(&q->h, used, sends, rl_now_ms());
 	set_deadline(q);
 	rl_unlock(&qp->lock);
 	byhand_leave(c);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <rdma/ib_user_verbs.h>
 #include <stdlib.h>
 
 #include "channel.h"
+#include "process/guard.h"
 #include "process/raw.h"
 #include "process/thread.h"
+#include "record/deeds.h"
+#include "record/log.h"
 
 struct chan_file {
 	struct rl_file file;
@@ -32,6 +36,34 @@ static const struct rl_file_ops chan_ops = {
 	.release = chan_release,
 };
 
+/* ---- with a record ---- */
+
+/* An event of a completion channel, or of a context. */
+static void record_taken(const void *buf, ssize_t n, u64 ticks)
+{
+	struct ib_uverbs_async_event_desc async;
+	struct ib_uverbs_comp_event_desc comp;
+
+	if (n == sizeof(comp) && rl_guard_copy(&comp, buf, sizeof(comp)))
+		rl_record_event(WEFT_RECORD_COMP, 0, comp.cq_handle, 0, true, ticks);
+	else if (n == sizeof(async) && rl_guard_copy(&async, buf, sizeof(async)))
+		rl_record_event(WEFT_RECORD_ASYNC, async.event_type, async.element, 0, true, ticks);
+}
+
+static ssize_t recorded_chan_read(struct rl_file *f, int fd, void *buf, size_t len)
+{
+	u64 now = rl_ticks();
+	ssize_t n = chan_read(f, fd, buf, len);
+
+	record_taken(buf, n, now);
+	return n;
+}
+
+static const struct rl_file_ops recorded_chan_ops = {
+	.read = recorded_chan_read,
+	.release = chan_release,
+};
+
 int rl_chan_open(struct rl_chan *c, int fd)
 {
 	struct chan_file *f = calloc(1, sizeof(*f));
@@ -40,7 +72,7 @@ int rl_chan_open(struct rl_chan *c, int fd)
 		rl_raw(SYS_close, fd);
 		return -ENOMEM;
 	}
-	rl_file_init(&f->file, &chan_ops, 0);
+	rl_file_init(&f->file, rl_record_is_on() ? &recorded_chan_ops : &chan_ops, 0);
 	rl_chan_get(c);
 	f->chan = c;
 	return rl_fd_install(fd, &f->file);
@@ -53,7 +85,7 @@ struct rl_chan *rl_chan_of_fd(int fd)
 
 	if (!f)
 		return NULL;
-	if (f->ops == &chan_ops) {
+	if (f->ops == &chan_ops || f->ops == &recorded_chan_ops) {
 		c = chan_file_of(f)->chan;
 		rl_chan_get(c);
 	}

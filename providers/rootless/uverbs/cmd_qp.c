@@ -83,7 +83,9 @@ static int make_qp(struct rl_context *ctx, struct rl_command *c,
 	if (rv)
 		return rv;
 	qp->o.user_handle = in->user_handle;
+	rl_qp_may_be_adverse(qp);
 	rl_qp_may_be_faulty(qp);
+	rl_qp_may_be_recorded(qp);
 	rv = rl_object_add(ctx, &qp->o);
 	if (rv) {
 		rl_qp_leave(qp);

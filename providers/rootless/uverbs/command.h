@@ -46,6 +46,10 @@ int rl_reg_dmabuf_fault(struct rl_context *ctx, u64 len);
 
 /* A new QP, which has no connection yet: its completions and its SRQ may fail on demand. */
 void rl_qp_may_be_faulty(struct rl_qp *qp);
+/* adverse.c: the same, of all if the program is to meet the worst order. */
+void rl_qp_may_be_adverse(struct rl_qp *qp);
+/* After that: its completions are recorded, if any are. */
+void rl_qp_may_be_recorded(struct rl_qp *qp);
 
 /* ---- objects by handle ---- */
 

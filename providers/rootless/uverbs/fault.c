@@ -2,6 +2,7 @@
 /* Which of a fault file's calls a command is, and what the command says of it. */
 #include "faults/faults.h"
 #include "request.h"
+#include "roce/port_switch.h"
 #include "uverbs.h"
 #include "weft/direct.h"
 
@@ -95,9 +96,6 @@ static void command_read_subject(struct rl_context *ctx, const struct rl_command
 /* Without a word to peers, which do not get answers any more. Context's lock. */
 static void fail_qps(struct rl_context *ctx)
 {
-	const struct ib_uverbs_modify_qp to_error = {
-		.attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_ERR,
-	};
 	struct rl_qp *qp;
 	u32 h;
 
@@ -107,24 +105,19 @@ static void fail_qps(struct rl_context *ctx)
 			continue;
 		}
 		qp = rl_find_qp(ctx, h);
-		if (qp && rl_qp_may_fail(qp))
-			rl_qp_modify(qp, &to_error);
+		if (qp)
+			rl_qp_silence(qp);
 	}
 }
 
 static void fail_device(struct rl_context *ctx)
 {
-	const struct ib_uverbs_async_event_desc desc = { .event_type = IBV_EVENT_DEVICE_FATAL };
-	bool was;
-
+	if (!rl_context_die(ctx))
+		return;
 	pthread_mutex_lock(&ctx->lock);
-	was = ctx->dead;
-	WRITE_ONCE(ctx->dead, true);
-	if (!was)
-		fail_qps(ctx);
+	fail_qps(ctx);
 	pthread_mutex_unlock(&ctx->lock);
-	if (!was && ctx->async)
-		rl_chan_report(ctx->async, ctx, NULL, &desc, sizeof(desc));
+	rl_context_report_death(ctx);
 }
 
 /* Once the device has failed, every call with a result fails; what was made can be destroyed. */
@@ -133,8 +126,12 @@ static int ask_with_context(struct rl_context *ctx, const struct rl_fault_subjec
 {
 	int rv = READ_ONCE(ctx->dead) ? -EIO : rl_faults_ask(s, fault);
 
-	if (rv || fault->effect != RL_FAULT_DEVICE)
+	if (rv)
 		return rv;
+	if (fault->effect == RL_FAULT_PORT)
+		rl_port_flap(ctx->dev, (u32)fault->err);
+	if (fault->effect != RL_FAULT_DEVICE)
+		return 0;
 	fail_device(ctx);
 	return -EIO;
 }
@@ -222,6 +219,8 @@ static int fault_answer(struct rl_context *ctx, const struct weft_run_request *r
 		fault_srq(ctx, r->handle, rl_srq_fail);
 	else if (fault->effect == RL_FAULT_DEVICE)
 		fail_device(ctx);
+	else if (fault->effect == RL_FAULT_PORT)
+		rl_port_flap(ctx->dev, (u32)fault->err);
 	if (fault->effect != RL_FAULT_STATUS)
 		return rv;
 	if (!(BIT_OF(fault->err) & OF_PEER))
@@ -235,7 +234,7 @@ int rl_uverbs_fault(struct rl_file *f, const struct weft_run_request *r)
 	struct rl_context *ctx = rl_context_of(f);
 	struct rl_fault_subject s = {
 		.device = ctx->dev->name, .size = r->size, .statuses = r->statuses,
-		.opcode = r->statuses ? r->opcode + 1u : 0,
+		.opcode = r->statuses && r->post == WEFT_RUN_POST_SEND ? r->opcode + 1u : 0,
 	};
 	struct rl_fault fault;
 	int rv;

@@ -27,13 +27,20 @@ static void faulty_complete(struct rl_qp *qp, bool recv, const struct weft_cqe *
 		.size = cqe->byte_len,
 	};
 	struct rl_cq *cq = recv ? qp->rcq : qp->scq;
+	struct rl_lateness how = {
+		.recv = recv, .queue_wr = recv ? qp->rq_caps.wr : qp->sq_caps.wr,
+	};
 	struct rl_fault fault;
 
 	rl_faults_look(&s, &fault);
+	how.delay_ms = fault.delay_ms;
+	how.latest = fault.effect == RL_FAULT_LATEST;
+	if (recv && qp->srq)
+		how.queue_wr = ~0u;
 	if (fault.effect == RL_FAULT_CQ)
 		overflow_cq(cq);
 	else
-		rl_late_complete(cq, cqe, fault.delay_ms);
+		rl_late_complete(cq, cqe, &how);
 }
 
 static int faulty_pop(struct rl_qp *qp, bool wait, struct weft_recv *recv)

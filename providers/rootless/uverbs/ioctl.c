@@ -4,6 +4,8 @@
  * then uses these.
  */
 #include "process/thread.h"
+#include "record/deeds.h"
+#include "record/log.h"
 #include "request.h"
 #include "uverbs.h"
 
@@ -44,6 +46,25 @@ static int read_request(struct rl_request *r, void *arg)
 	return !attrs || rl_guard_copy(r->attr, r->at, attrs) ? 0 : -EFAULT;
 }
 
+/* INVOKE_WRITE is recorded as a command is, and doorbells are not. */
+static bool is_method_recorded(const struct method *m)
+{
+	return rl_record_is_on() && m->run != rl_ioctl_invoke_write &&
+	       m->run != rl_ioctl_kick_qp && m->run != rl_ioctl_kick_cq &&
+	       m->run != rl_ioctl_kick_srq;
+}
+
+static int run_method(const struct method *m, struct rl_context *ctx, struct rl_request *r)
+{
+	u64 now = is_method_recorded(m) ? rl_ticks() : 0;
+	int rv = m->run(ctx, r);
+
+	if (now)
+		rl_record_call(WEFT_RECORD_METHOD, (u32)m->object << 16 | m->method, ctx, 0, rv,
+			       now);
+	return rv;
+}
+
 int rl_uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)
 {
 	struct rl_request r;
@@ -61,7 +82,7 @@ int rl_uverbs_ioctl(struct rl_file *f, int fd, unsigned long number, void *arg)
 		return -EINVAL;
 	for (m = methods; m < methods + ARRAY_SIZE(methods); m++)
 		if (m->object == r.hdr.object_id && m->method == r.hdr.method_id)
-			return m->run(rl_context_of(f), &r);
+			return run_method(m, rl_context_of(f), &r);
 	return -EPROTONOSUPPORT;
 }
 

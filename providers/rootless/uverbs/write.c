@@ -4,6 +4,8 @@
  * may point anywhere: all of the program's memory is copied under guard.
  */
 #include "process/thread.h"
+#include "record/deeds.h"
+#include "record/log.h"
 #include "request.h"
 #include "uverbs.h"
 
@@ -103,7 +105,7 @@ static int run_with_lock(struct rl_context *ctx, struct rl_command *c)
 	return rv;
 }
 
-static int write_run(struct rl_context *ctx, const struct call *call)
+static int run_call(struct rl_context *ctx, const struct call *call)
 {
 	u64 in[RL_CMD_MAX_IN / 8], out[RL_CMD_MAX_OUT / 8] = { 0 };
 	u64 uhw_in[RL_CMD_MAX_IN / 8], uhw_out[RL_CMD_MAX_OUT / 8] = { 0 };
@@ -131,6 +133,16 @@ static int write_run(struct rl_context *ctx, const struct call *call)
 	/* Newer structures may be longer: the program expects zeros at the end. */
 	return rl_copy_out(call->out, out, min_t(size_t, call->out_len, sizeof(out))) ?:
 	       rl_copy_out(call->uhw_out, uhw_out, c.uhw_out.len);
+}
+
+static int write_run(struct rl_context *ctx, const struct call *call)
+{
+	u64 now = rl_record_is_on() ? rl_ticks() : 0;
+	int rv = run_call(ctx, call);
+
+	if (now)
+		rl_record_call(WEFT_RECORD_VERBS, call->number, ctx, 0, rv, now);
+	return rv;
 }
 
 /* The request has the core's part, then the driver's; so has the answer. */

@@ -15,6 +15,9 @@
 #define INLINE	256
 /* Beside those of uverbs/cmd_pd.c, which count from 1. */
 #define OWN_PDS	0x80000000u
+/* So many looks for events within so many ms are busy. */
+#define LOOKS	64
+#define BUSY_MS	2
 
 static void ops_move(struct rl_stream *s);
 
@@ -262,13 +265,33 @@ int rl_ops_over(const struct rl_stream *s)
 	return -s->ops->why;
 }
 
+/*
+ * A program that looks for events busily moves the octets; each that wakes the progress thread as
+ * well costs the peer a wake-up. Without a descriptor of events it sleeps in calls of ours.
+ */
+static void note_look(struct rl_stream *s)
+{
+	struct rl_ops *o = s->ops;
+	u64 now;
+
+	if (++o->looks % LOOKS || !o->served || o->eventfd >= 0)
+		return;
+	now = rl_now_ms();
+	if (now - o->looked_at <= BUSY_MS && s->conn->polled_until <= now + BUSY_MS)
+		s->conn->polled_until = now + 2 * BUSY_MS;
+	o->looked_at = now;
+}
+
 static int ops_take(struct rl_stream *s, struct weft_qevent *to, u32 max)
 {
 	struct rl_ops *o = s->ops;
 	u32 n;
 
-	if (!o->nevents && ops_is_open(s))
+	if (!o->nevents && ops_is_open(s)) {
+		note_look(s);
+		/* May end the connection. */
 		ops_move(s);
+	}
 	if (!o->nevents)
 		/* poll() reports the octets, so a wait for events must end with an error. */
 		return rl_ops_over(s) ?: s->in.len ? -EBUSY : -EAGAIN;
@@ -496,10 +519,12 @@ static unsigned int ops_awaits(const struct rl_stream *s)
 void rl_ops_serve(struct rl_stream *s)
 {
 	s->ops->served = true;
-	if (ops_is_open(s))
+	if (ops_is_open(s)) {
+		s->conn->polled_until = 0;
 		rl_conn_watch(s->conn);
-	else if (s->phase == RL_STREAM_STARTING && !s->over)
+	} else if (s->phase == RL_STREAM_STARTING && !s->over) {
 		rl_ops_start(s);
+	}
 }
 
 int rl_ops_open_eventfd(struct rl_stream *s)

@@ -39,6 +39,8 @@ struct rl_ops {
 	int eventfd;			/* hidden; readable while there is an event; or -1 */
 	int epfd;			/* hidden; an epoll with it, which the program gets */
 	bool served;			/* by the progress thread */
+	u32 looks;			/* for events */
+	u64 looked_at;			/* ms: the last of LOOKS */
 
 	/* It goes on with MPA's exchange, too, and then ends. Under the stream's lock. */
 	struct rl_ops_starter *starter;	/* NULL: there is none */

@@ -49,6 +49,7 @@ __attribute__((constructor)) static void begin(void)
 	rl_sock_flags_begin();
 	pthread_atfork(before_fork, NULL, after_fork);
 	rl_sockets_on = true;
+	rl_handlers_deferred();
 	rl_signals_begin();
 	for (fd = 0; fd < FOUND_MAX; fd++)
 		rl_sock_found(fd);

@@ -299,13 +299,13 @@ void rl_stream_seek_reply(struct rl_stream *s)
 	if (s->closed)
 		rl_octets_drop(&s->in, s->in.len);
 	if (s->begun)
-		s->conn->read_paused = false;
+		s->conn->read_apart &= ~RL_READ_PAUSED;
 }
 
 /* The socket has news, and no call of the program's has come since. */
 static void readable(struct rl_conn *c)
 {
-	if (c->read_paused && c->user && !rl_stream_is_foreign(c->user))
+	if (c->read_apart & RL_READ_PAUSED && c->user && !rl_stream_is_foreign(c->user))
 		rl_stream_seek_reply(c->user);
 }
 
@@ -366,7 +366,7 @@ static void begin_initiator(struct rl_stream *s)
 		return;
 	}
 	/* There may be octets in TCP that are no Reply. */
-	c->read_paused = true;
+	c->read_apart |= RL_READ_PAUSED;
 	s->awaits_open = !s->ops;
 	s->open_by = rl_now_ms() + OPEN_MS;
 	rl_ulp_start(c, &s->qp, offer, &t);
@@ -395,7 +395,7 @@ void rl_stream_give_up(struct rl_stream *s)
 		weft_link_set_deadline(&c->link, rl_now_ms(), READ_ONCE(rl_stream_closed_ms));
 		return;
 	}
-	c->read_paused = false;
+	c->read_apart &= ~RL_READ_PAUSED;
 	c->step_due = true;
 	rl_ulp_withdraw(c, -ECANCELED);
 }
@@ -595,7 +595,7 @@ void rl_stream_go_on(struct rl_stream *s)
 	if (!c)
 		return;
 	rl_conn_lock(c);
-	c->read_paused = false;
+	c->read_apart &= ~RL_READ_PAUSED;
 	rl_conn_receive(c);
 	rl_conn_unlock(c);
 }

@@ -9,7 +9,6 @@
 #define BACK 100000u    /* offset in our BIG of the data read back */
 #define WRITTEN 200000u /* and of the data that the peer writes */
 #define AWAY 300000u    /* offset in the peer's of the data that it reads */
-#define MPA1_WORDS 8    /* IRD and ORD, in front of the ULP's own private data */
 
 enum wait { WAIT_SENT, WAIT_ACK, WAIT_DONE, WAIT_DATA };
 
@@ -172,11 +171,9 @@ static void go_on(struct end *e, enum wait got)
 
 uint16_t drive_private_data(bool initiator, uint8_t *pd)
 {
-	uint8_t *p = pd;
+	uint8_t *p = manner_depths(pd);
 
-	if (manner_is(MANNER_MPA1))
-		p = put32(put32(p, self_cfg.ird), self_cfg.ord);
-	if (!initiator)
+	if (!initiator || manner_is(MANNER_WINDOWS2))
 		return p - pd;
 	p = put32(p, REFL_MAGIC_REQUEST);
 	p = put16(p, REFL_VERSION);

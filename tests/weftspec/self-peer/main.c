@@ -17,7 +17,7 @@ static void usage(FILE *f)
 	      "       weftspec-self-peer [options] --connect HOST:PORT\n"
 	      "  --fault NAME   break something (--faults lists, with the rows)\n"
 	      "  --drive        be a reflector's other end: move data with the peer's, and end\n"
-	      "  --manner NAME  behave as hardware does: irdma, cxgb4, mpa1\n"
+	      "  --manner NAME  behave as hardware does: irdma, cxgb4, mpa1, cifs-le, windows-rev2\n"
 	      "  --markers --p2p --no-crc --no-ext --rev N --ird N --ord N --pd-len N\n"
 	      "  --conns N      connections to open\n"
 	      "  --startup MS   how long it waits for a frame of start-up (1500)\n", f);

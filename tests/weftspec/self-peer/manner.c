@@ -17,20 +17,28 @@ bool manner_is(enum manner m)
 	return chosen == m;
 }
 
+static void set_up(enum manner m)
+{
+	const bool reads = m == MANNER_CXGB4 || m == MANNER_WINDOWS2;
+
+	self_cfg.p2p = m == MANNER_IRDMA || reads;
+	self_cfg.rtr = m == MANNER_IRDMA ? WEFT_RTR_WRITE | WEFT_RTR_READ :
+		       reads ? WEFT_RTR_READ : WEFT_RTR_ALL;
+	self_cfg.rev = m == MANNER_MPA1 ? 1 : 2;
+}
+
 int manner_choose(const char *name)
 {
 	static const char *const names[] = {
 		[MANNER_NONE] = "none", [MANNER_IRDMA] = "irdma",
 		[MANNER_CXGB4] = "cxgb4", [MANNER_MPA1] = "mpa1",
+		[MANNER_CIFS] = "cifs-le", [MANNER_WINDOWS2] = "windows-rev2",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], name)) {
 			chosen = i;
-			self_cfg.p2p = i == MANNER_IRDMA || i == MANNER_CXGB4;
-			self_cfg.rtr = i == MANNER_IRDMA ? WEFT_RTR_WRITE | WEFT_RTR_READ :
-				       i == MANNER_CXGB4 ? WEFT_RTR_READ : WEFT_RTR_ALL;
-			self_cfg.rev = i == MANNER_MPA1 ? 1 : 2;
+			set_up(i);
 			return 0;
 		}
 	return -1;
@@ -141,6 +149,24 @@ static void cxgb4_reply(const struct mpa_enh *asked, struct mpa_enh *e)
 	e->b = e->c = false;
 }
 
+/* ---- SMB Direct ---- */
+
+static uint8_t *put32_le(uint8_t *p, uint32_t v)
+{
+	for (int i = 0; i < 4; i++)
+		*p++ = (uint8_t)(v >> 8 * i);
+	return p;
+}
+
+uint8_t *manner_depths(uint8_t *pd)
+{
+	if (manner_is(MANNER_MPA1))
+		return put32(put32(pd, self_cfg.ird), self_cfg.ord);
+	if (manner_is(MANNER_CIFS))
+		return put32_le(put32_le(pd, self_cfg.ird), self_cfg.ord);
+	return pd;
+}
+
 /* ---- all ---- */
 
 void manner_speak(const struct fault_dir *in, bool is_reply, uint8_t *f)
@@ -149,6 +175,8 @@ void manner_speak(const struct fault_dir *in, bool is_reply, uint8_t *f)
 
 	if (manner_is(MANNER_CXGB4) && is_reply && !in->rev)
 		f[17] = 0;
+	if (!manner_is(MANNER_CXGB4) && !manner_is(MANNER_IRDMA))
+		return;
 	if (!is_reply || !(f[16] & MPA_S) || get16(f + 18) < MPA_ENH)
 		return;
 	mpa_enh_decode(f + MPA_HEAD, &e);
@@ -165,7 +193,7 @@ const char *manner_refuses(struct fault_dir *in, uint8_t *f, size_t *len, size_t
 		return irdma_refuses(in, f, *len);
 	if (manner_is(MANNER_CXGB4))
 		return cxgb4_refuses(in, f, len, behind);
-	return f[17] == 1 ? NULL : "no Rev of its own";
+	return f[17] == 1 || !manner_is(MANNER_MPA1) ? NULL : "no Rev of its own";
 }
 
 /* ---- the first FPDUs of cxgb4 ---- */

@@ -14,12 +14,16 @@ enum manner {
 	MANNER_IRDMA, /* Intel: MPA v2 is peer-to-peer or nothing, a frame is a segment */
 	MANNER_CXGB4, /* Chelsio: RTR is a Read, private data ends at 256 octets */
 	MANNER_MPA1,  /* Windows, old Chelsio: Rev 1, IRD and ORD in the private data */
+	MANNER_CIFS,  /* Linux' SMB client (6.12's): these in the CPU's order, and in Rev 2, too */
+	MANNER_WINDOWS2, /* Windows over Rev 2: no private data at all */
 };
 
 bool manner_is(enum manner m);
 /* Sets self_cfg as the manner wants it, too.  0, or -1: no such manner. */
 int manner_choose(const char *name);
 
+/* IRD and ORD in the private data, if it puts them there; the end of what it wrote. */
+uint8_t *manner_depths(uint8_t *pd);
 /* The stack's own start-up frame, before it goes out. */
 void manner_speak(const struct fault_dir *in, bool is_reply, uint8_t *frame);
 /*

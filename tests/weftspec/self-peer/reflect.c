@@ -279,7 +279,7 @@ static void session_free(struct session *s)
 {
 	reflector_remove_session(&sessions, &s->memory);
 	if (s->window) {
-		weft_region_unbind(NULL, &s->window->r);
+		weft_region_unbind(&s->window->r);
 		host_mr_free(&s->host, s->window);
 	}
 	for (int r = 0; r < REFL_REGIONS; r++)
