@@ -28,7 +28,7 @@ help:
 	@echo '                  the service, weft-run, weftspec, man pages; or one: install-module-source,'
 	@echo '                  install-provider, install-boot, install-man, install-rootless, install-weftspec'
 	@echo 'make deb          build/deb: packages for Debian 12 and 13, each built in its release'
-	@echo 'make dist-portable   build/portable: weft-run for any distribution, in one file'
+	@echo 'make dist-portable [ARCH=aarch64]   build/portable: weft-run for any distribution, in one file'
 	@echo 'make rpm          build/rpm: the same for RHEL and Fedora'
 	@echo 'make release      build/release: all files of a version, from a clean commit'
 	@echo 'make rdma-core-series   build/rdma-core-series: patches that add it to rdma-core'
@@ -142,8 +142,9 @@ kernel-series:
 deb:
 	scripts/build-deb.sh
 
+# ARCH may be the environment's: of the kernel's modules.
 dist-portable:
-	scripts/build-portable.sh
+	ARCH='$(if $(filter command line,$(origin ARCH)),$(ARCH))' scripts/build-portable.sh
 
 rpm: dist-portable
 	scripts/build-rpm.sh

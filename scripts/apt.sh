@@ -4,10 +4,12 @@
 # fetch; they set
 #   apt_state    the folder in the cache
 #   apt_retries  how often a download is tried again
+#   apt_options  more options of apt, if any: an architecture
 # and have a function print_sources, which prints the lines of sources.list.
 # What apt says goes to $apt_state/log, which is shown when no other way is left.
 # shellcheck disable=SC2154,SC2034 # set and read by who sources this
 
+apt_options=()
 apt_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 # apt_private COMMAND [ARG...]: one of apt's commands.
@@ -16,7 +18,8 @@ apt_private() {
 	shift
 	"$tool" -qq -o Dir::Etc::SourceList="$apt_state/sources.list" -o Dir::Etc::SourceParts=/dev/null \
 		-o Dir::State::Lists="$apt_state/lists" -o Dir::Cache="$apt_state/cache" \
-		-o Dir::State::Status=/dev/null -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries="$apt_retries" "$@"
+		-o Dir::State::Status=/dev/null -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries="$apt_retries" \
+		"${apt_options[@]}" "$@"
 }
 
 # The Debian mirrors of the machine, one line per repository: "URI CODENAME".

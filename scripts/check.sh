@@ -8,6 +8,7 @@
 #              XFSTESTS  a folder of xfstests that has been built: the same
 #              LTP       a folder of LTP that has been built: the same
 #              RDMA_CORES   a folder of sources of rdma-core: the group portable_sources
+#              VALKEY    a folder of Valkey that has been built with RDMA: the group valkey
 #              DIOD      a diod that has been built with RDMA: the group 9p
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -56,30 +57,52 @@ cross_check() {
 group_s390x() { cross_check s390x engine stacks; }
 # And weft-run, with programs of arm64 at both ends, then at one.
 group_arm64() {
-	cross_check arm64 engine stacks || return
+	cross_check arm64 engine stacks provider || return
 	export WEFTSPEC=
-	ARCH_A=arm64 ARCH_B=arm64 TESTS="$both_emulated" tests/lab/run.sh rootless traffic hand verify || return
+	ARCH_A=arm64 ARCH_B=arm64 TESTS="$both_emulated" tests/lab/run.sh rootless traffic hand verify rootless || return
 	ARCH_A=arm64 TESTS="$one_emulated" tests/lab/run.sh rootless traffic || return
 	ARCH_B=arm64 TESTS="$one_emulated" tests/lab/run.sh rootless traffic
 }
-# None that starts programs, whose exec() would be this host's.
+# None that starts programs, whose exec() would be this host's, but for memory-.*, which knows.
 both_emulated='rping-weft-weft-mtu1500|ib_(write_bw|read_bw|send_lat|atomic_lat)-weft-weft(-mtu1500)?|ibv_rc_pingpong|ib_write_lat-by-hand'
-both_emulated+='|weft-weft-mtu1500-crc1-loss0'
+both_emulated+='|weft-weft-mtu1500-crc1-loss0|memory-that-goes-away'
 one_emulated='rping-weft-weft-mtu1500|ib_write_bw-weft-weft-mtu1500'
 
-# Two machines with the kernel that a user of Debian 12 has. They are emulated, so most has its turn in check-full.
-# shellcheck disable=SC2086 # traffic is a list
-group_vm() { MTUS=1500 tests/lab/run.sh vm $traffic interop health; }
+# Two machines with the kernel that a user of Debian 12 has. They are emulated, and a test takes half a minute: most
+# have their turn in check-full.
+group_vm() { MTUS=1500 TESTS="$first_on_vm" tests/lab/run.sh vm traffic consumer interop health; }
+first_on_vm='(rping|ib_(write|read|send)_bw)-weft-weft-mtu1500|ib_atomic_bw-weft-weft|kernel-consumer|answers-.*'
+first_on_vm+='|(weft|siw)-(siw|weft)-.*|rootless-.*-(rping-crc1|perftest|verify)|(weft|siw)-rootless-(rping-crc1|perftest|verify)'
+first_on_vm+='|b-returns-.*|both-ends-.*|log-scan-.*|slabs-know-.*'
 # shellcheck disable=SC2086
-group_programs_vm() { tests/lab/run.sh vm $devices $programs && MTUS=9000 tests/lab/run.sh vm traffic; }
+group_programs_vm() { tests/lab/run.sh vm $devices $programs && tests/lab/run.sh vm traffic interop; }
 # shellcheck disable=SC2086
 group_spec_vm() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh vm $long; }
+# The driver on Debian's kernel for arm64, emulated: at both ends, then at one.
+group_vm_arm64() {
+	export DRIVERS=weft PAIRS=weft:weft TEST_TIMEOUT=600 QUIET_LIMIT=900
+	ARCH_A=arm64 ARCH_B=arm64 TESTS="$driver_emulated" tests/lab/run.sh vm device traffic verify health || return
+	ARCH_A=arm64 TESTS="$driver_mixed" tests/lab/run.sh vm traffic verify || return
+	ARCH_B=arm64 TESTS="$driver_mixed" tests/lab/run.sh vm traffic verify
+}
+# And 32-bit programs over the 64-bit driver; by name alone, until it has run.
+group_vm_i386() {
+	export DRIVERS=weft PAIRS=weft:weft TEST_TIMEOUT=600
+	ARCH_A=i386 TESTS="$driver_mixed|visible-to-libibverbs|ib_.*-mtu1500" tests/lab/run.sh vm device traffic verify || return
+	ARCH_B=i386 TESTS="$driver_mixed" tests/lab/run.sh vm traffic verify
+}
+driver_mixed='(rping|ib_(write|read)_bw)-weft-weft-mtu1500|ib_atomic_bw-weft-weft|weft-weft-mtu1500-crc[01]-loss0'
+driver_emulated='link-add-and-del|load-and-unload-20-times|unload-takes-devices-along|visible-to-libibverbs|counters-count-what-happens'
+driver_emulated+='|rping-.*-mtu1500|ib_(write_bw|read_bw|send_lat)-weft-weft-mtu1500|ib_atomic_bw-weft-weft'
+driver_emulated+='|weft-weft-mtu(1500|9000)-crc[01]-loss[01]|b-returns-.*|log-scan-.*|slabs-know-.*'
 # The same tests where a memory fault or a lock out of order shows. Without siw: lockdep finds
 # a fault in siw itself (sk_callback_lock read with softirqs on) and then turns itself off.
 # shellcheck disable=SC2086
 group_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $devices $traffic $programs $changes manners dead health; }
 # shellcheck disable=SC2086
 group_spec_kasan() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 6.12-debug $long; }
+# The tests of proto and core in the kernel: one test, which says little while it runs.
+group_kunit() { DRIVERS=weft PAIRS=weft:weft PROGRAMS='' WEFTSPEC='' QUIET_LIMIT=1400 tests/lab/run.sh 6.12-debug kunit; }
 # And where two CPUs race, under KASAN alone.
 # shellcheck disable=SC2086
 group_smp() { DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-debug $devices $traffic $programs churn $long pyverbs health; }
@@ -121,10 +144,12 @@ group_rootless_full() {
 		"$(/usr/bin/python3 -c 'import sys; print("libpython%d.%d-testsuite" % sys.version_info[:2])')" || return
 	PYTHON_TESTS=full TESTS='pythons-.*' TEST_TIMEOUT=400 QUIET_LIMIT=420 tests/lab/run.sh rootless sockets || return
 	HAND=full TESTS='.*-all-sizes-by-hand' tests/lab/run.sh rootless perftest || return
-	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless hand datagram
+	MISUSE_SECONDS=3600 TESTS='random-misuse-.*' TEST_TIMEOUT=3900 QUIET_LIMIT=4000 tests/lab/run.sh rootless judge || return
+	SAN=thread TESTS="$races" tests/lab/run.sh rootless traffic programs tools rootless hand datagram control
 }
 socket_programs='python-.*|redis|iperf3|nginx-.*|git-.*|ssh-.*|postgresql-.*'
 races='by-hand|by-hand-with-itself|by-hand-sixteen-.*|datagrams|sidr-.*|groups|rping-.*|ucmatose-.*|cmtime|verbs|requests-.*|all-.*|habits-.*'
+races+='|qps-break-.*|devices-break-.*'
 # And with the rdma-core of later releases, in a root folder of each; then of one of them over the driver.
 group_releases() { tests/lab/releases.sh trixie sid && tests/lab/releases.sh --driver trixie; }
 # A thousand connections, a hundred devices, under traffic; ten thousand allocations that fail.
@@ -136,6 +161,13 @@ group_churn() {
 group_wild() {
 	DRIVERS=weft PAIRS=weft:weft WILD_SECONDS=3600 TEST_TIMEOUT=4500 QUIET_LIMIT=4600 \
 		tests/lab/run.sh 6.12-debug wild health
+}
+# One-line faults of the judge: a program of tests/judge must notice each.
+group_judge_mutants() { make -s -C tests/progs "$WEFT_BUILD"/bin/weft-{judged,ends} && tests/mutants/judge.sh; }
+# What --adverse finds that plain runs do not, and that programs of others end well by a hundred seeds.
+group_seeds() {
+	make -s -C tests/progs "$WEFT_BUILD"/bin/{weft-orders,weft-cm-orders,mpi-verify} || return
+	tests/judge/seeds.sh plain && tests/judge/seeds.sh others
 }
 # A storage user's fifty connections under load, on two machines, and siw on one of them.
 group_nvme() {
@@ -176,6 +208,8 @@ group_blktests() { tests/lab/blktests.sh; }
 group_xfstests() { tests/lab/xfstests.sh; }
 # LTP's programs for sockets, under weft-run --sockets and without, where somebody gave them built: LTP.
 group_ltp() { tests/lab/ltp.sh; }
+# Valkey under faults, where somebody gave it built: VALKEY.
+group_valkey() { tests/lab/run.sh rootless valkey; }
 # 9P, where somebody gave its server, built: DIOD.
 group_9p() {
 	DRIVERS=weft PAIRS=weft:weft tests/lab/run.sh 7.2-users 9p || return
@@ -190,16 +224,25 @@ group_lint() { scripts/lint.sh --tap gcc cocci; }
 group_lint_full() { scripts/lint.sh --tap tidy; }
 # What benchmarks are measured by.
 group_turns() { tests/bench/test_turns.py; }
+# What weft-trace makes of records that no program has made; then its page in a browser.
+group_trace() {
+	tests/trace/test_reader.py || return
+	tests/trace/test_judge.py
+}
+group_pages() { scripts/install-packages.sh chromium fonts-dejavu-core && tests/trace/test_page.py; }
 # The device of a network interface at boot; then packages, each release's in a root folder of it.
 group_boot() { tests/packages/weft-link.sh; }
-# The file for any distribution: as it stands; in root folders of four; with the rdma-core of other releases, whose
+# The file for any distribution: as it stands; for arm64; in root folders of four; with the rdma-core of other releases, whose
 # sources somebody gave: RDMA_CORES, a folder of trees named by their releases.
 group_portable() { tests/packages/portable.sh --file; }
+group_portable_arm64() { tests/packages/portable.sh --foreign; }
 group_portable_roots() { tests/packages/portable.sh bullseye bookworm trixie sid; }
 group_portable_sources() { tests/packages/portable.sh --sources "$RDMA_CORES"; }
 # What is made of that file: recipes of CIs and containers, other distributions' packages; a release.
 group_recipes() { tests/packages/recipes.sh; }
 group_release() { tests/packages/release.sh; }
+# Commits, and their version of the wire of QPs connected by hand.
+group_upgrade() { tests/packages/upgrade.sh d569b6b=2 3a1c933=3; }
 group_packages() { tests/packages/packages.sh bookworm trixie; }
 # Those packages on a Debian 12 and a Debian 13, in two machines.
 group_systems() { tests/packages/real-systems.sh; }
@@ -219,16 +262,18 @@ fi
 
 # Two groups run at a time; a worker that is done takes the next one, so the long ones come first. A third
 # worker runs those of `light`, which mostly wait. The user-mode kernel takes long to build the first time.
-groups=(kasan vm rootless rootless_san arm64 fuzz build lint s390x rootless_waits spec sockets stacks engine provider boot turns) workers=2
-light=' rootless_waits spec sockets stacks engine provider boot turns '
+groups=(kasan vm rootless rootless_san arm64 fuzz build lint s390x rootless_waits spec sockets stacks engine provider boot turns trace) workers=2
+light=' rootless_waits spec sockets stacks engine provider boot turns trace '
 limit=4000 # seconds, for one group
 if [ "${1:-}" = --full ]; then
 	shift
-	groups+=(lint_full spec_kasan build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm churn nvme
-		users users_kasan users_vm soak soak_rootless packages portable portable_roots recipes release systems series) limit=5400
+	groups+=(lint_full spec_kasan kunit build_sid smp rootless_full wild fuzz_long releases data perftest programs_vm spec_vm vm_arm64 churn nvme
+		users users_kasan users_vm soak soak_rootless packages portable portable_arm64 portable_roots recipes release upgrade
+		systems series judge_mutants seeds pages) limit=5400
 	[ -z "${BLKTESTS-}" ] || groups+=(blktests)
 	[ -z "${RDMA_CORES-}" ] || groups+=(portable_sources)
 	[ -z "${DIOD-}" ] || groups+=(9p)
+	[ -z "${VALKEY-}" ] || groups+=(valkey)
 	[ -z "${LTP-}" ] || groups+=(ltp)
 	# All of its quick group takes hours.
 	[ -z "${XFSTESTS-}" ] || groups+=(xfstests) limit=18000

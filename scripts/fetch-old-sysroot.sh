@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Prints a folder of headers and libraries of glibc 2.31 and rdma-core 33 (Debian 11) and of headers of
-# Linux 6.1, for what is to run on older systems than this one: fetch-old-sysroot.sh. They are in the cache.
+# Linux 6.1, for what is to run on older systems than this one. They are in the cache.
+#   fetch-old-sysroot.sh [ARCHITECTURE]    as Debian calls it; without: this machine's
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-packages=$("$WEFT_TOP/scripts/fetch-packages.sh" bullseye libc6-dev libc6 libibverbs-dev libibverbs1 \
+arch=${1:+/$1}
+packages=$("$WEFT_TOP/scripts/fetch-packages.sh" "bullseye$arch" libc6-dev libc6 libibverbs-dev libibverbs1 \
 	librdmacm-dev librdmacm1)
-linux=$("$WEFT_TOP/scripts/fetch-packages.sh" bookworm linux-libc-dev)
+linux=$("$WEFT_TOP/scripts/fetch-packages.sh" "bookworm$arch" linux-libc-dev)
 root=$WEFT_CACHE/sysroot/$(basename "$packages")_$(basename "$linux")
 
 # Links of packages are those of a root folder: here they lead to the same file from where they are.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fetches Debian packages by name and unpacks them in the cache, without installing anything:
-#   fetch-packages.sh SUITE PACKAGE...    SUITE: bookworm, bookworm-backports, sid, or another of the mirror's
+#   fetch-packages.sh SUITE[/ARCHITECTURE] PACKAGE...    SUITE: bookworm, bookworm-backports, sid, or another of the
+#                                                        mirror's; ARCHITECTURE as Debian calls it: arm64
 # The linux-* packages that these depend on come along (linux-image-amd64, say, only names
 # the current image; headers come in three parts). Prints the folder that holds the unpacked
 # packages. The folder's name has the first package's version, so a new release is a new entry
@@ -12,10 +13,12 @@
 # shellcheck source-path=SCRIPTDIR source=apt.sh
 . "$(dirname "$0")/apt.sh"
 
-suite=$1
+suite=${1%/*} arch=
+[ "$suite" = "$1" ] || arch=${1#*/}
 shift
 need apt-get dpkg flock
-apt_state=$WEFT_CACHE/apt/$suite apt_retries=3
+apt_state=$WEFT_CACHE/apt/$suite${arch:+-$arch} apt_retries=3
+[ -z "$arch" ] || apt_options=(-o APT::Architecture="$arch" -o APT::Architectures="$arch")
 
 print_sources() {
 	local base
@@ -67,7 +70,7 @@ fill() {
 	[ -n "${WEFT_CACHED_ONLY-}" ] || refresh_lists "the packages of $suite"
 	version=$(version_of "$1")
 	[ -n "$version" ] || die "$suite has no package $1"
-	dir=$WEFT_CACHE/pkg/${1}_$version
+	dir=$WEFT_CACHE/pkg/${1}_$version${arch:+_$arch}
 	if [ ! -d "$dir" ]; then
 		[ -z "${WEFT_CACHED_ONLY-}" ] || die "$1 ($version) is not in the cache"
 		mkdir -p "$WEFT_CACHE/pkg"
@@ -87,4 +90,4 @@ fill() {
 	echo "$dir"
 }
 
-with_lock "fetch-$suite" fill "$@"
+with_lock "fetch-$suite${arch:+-$arch}" fill "$@"

@@ -60,7 +60,7 @@ elif [ "$kind" = xfstests ]; then
 elif [ "$kind" = system ]; then
 	name=$release-system
 	packages+=,rdma-core,linux-image-amd64,linux-headers-amd64,systemd-sysv,udev,kmod,initramfs-tools,iputils-ping,e2fsprogs
-	packages+=,build-essential,debhelper,dh-dkms,dkms,lintian,cmake,ninja-build,rsync,pkg-config,python3
+	packages+=,build-essential,git,debhelper,dh-dkms,dkms,lintian,cmake,ninja-build,rsync,pkg-config,python3
 	packages+=,libibverbs-dev,librdmacm-dev,libnl-3-dev,libnl-route-3-dev,libudev-dev,libcmocka-dev
 	options=(--variant=apt --essential-hook="'$self' --before \"\$1\"")
 	if [ "$release" = bookworm ]; then

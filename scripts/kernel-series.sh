@@ -4,7 +4,7 @@
 # What each patch has stands below; how the driver is adapted, in kernel-series/adapt.py.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-need git make gcc flex bison bc perl python3 rsync
+need git make gcc flex bison bc perl python3 rsync sparse
 
 parts=$WEFT_TOP/scripts/kernel-series
 out=$WEFT_BUILD/kernel-series
@@ -15,13 +15,13 @@ driver=drivers/infiniband/sw/weft
 # --- what is in which patch: files of the driver ---
 
 protocol='proto/bytes proto/ddp proto/err proto/mpa proto/rdmap proto/stream'
-queues='core/atomic core/cq core/qp core/qp_types core/region core/region_types core/ring core/rq core/rqq core/rx
+queues='core/atomic core/cq core/place core/qp core/qp_types core/region core/region_types core/ring core/rq core/rqq core/rx
 	core/shape core/sq core/srq core/tx core/verbs core/wqe'
 links='core/alive core/backlog core/batch core/end core/linger core/link core/link_rx core/link_types core/rtr core/send core/start'
-sockets='access conn conn_life conn_limits conn_qp conn_run conn_rx conn_tx linger sock softirq startup_queue
+sockets='access conn conn_life conn_limits conn_qp conn_run conn_rx conn_tx linger netns sock softirq startup_queue
 	tcp trace'
 setup='cm cm_active cm_ask cm_passive startup_turns'
-verbs='cq cq_verbs dmabuf host mr post qp ring_mem srq tables ucontext'
+verbs='cq cq_verbs dmabuf host mr post qp qp_events ring_mem srq tables ucontext'
 device='device main options restrack'
 
 author() { git -C "$WEFT_TOP" config "user.$1" || echo weft; }
@@ -52,7 +52,7 @@ start() {
 prepare() {
 	make -s -C "$tree" O="$out/objects" ARCH=um x86_64_defconfig
 	(cd "$out/objects" && KCONFIG_CONFIG=.config "$tree/scripts/kconfig/merge_config.sh" -m .config \
-		"$WEFT_TOP/scripts/kconfig/base.config")
+		"$WEFT_TOP/scripts/kconfig/base.config" <(echo CONFIG_KUNIT=y))
 	make -s -C "$tree" O="$out/objects" ARCH=um olddefconfig
 	make -s -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" prepare modules_prepare
 }
@@ -119,6 +119,39 @@ hook_up() {
 	echo 'obj-$(CONFIG_RDMA_WEFT)			+= weft/' >>"$repo/drivers/infiniband/sw/Makefile"
 }
 
+unit_tests() {
+	cp -r "$out/adapted/$driver/tests" "$repo/$driver/"
+	cp "$parts/kunitconfig" "$repo/$driver/tests/kunit/.kunitconfig"
+	cat "$parts/Kconfig.kunit" >>"$repo/$driver/Kconfig"
+	# shellcheck disable=SC2016 # make's own
+	printf '%s\n' '' 'obj-$(CONFIG_RDMA_WEFT_KUNIT_TEST) += tests/kunit/' >>"$repo/$driver/Makefile"
+	# shellcheck disable=SC2016
+	echo 'obj-$(CONFIG_RDMA_WEFT_KUNIT_TEST)	+= weft/' >>"$repo/drivers/infiniband/sw/Makefile"
+	commit 'RDMA/weft: Add KUnit tests of the protocol and the queues
+
+The vectors run whole, one octet at a time, split at each point and against a
+page that faults. A stack meets a peer made of octets, with an encoder of its
+own, that sends what the RFCs forbid: nothing may be placed.
+
+The tests are written for cmocka, which runs them in user space under sanitizers,
+too; tests/kunit/include has what they use of it. To run them:
+
+./tools/testing/kunit/kunit.py run --kunitconfig=drivers/infiniband/sw/weft/tests/kunit'
+}
+
+# The tests need another configuration than the driver: theirs is given by hand.
+built_tests() {
+	local log=$out/build-tests.log
+	rsync -rc --exclude=.git "$repo/" "$tree/"
+	make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" CONFIG_RDMA_WEFT= CONFIG_RDMA_WEFT_KUNIT_TEST=m \
+		"$driver/" >"$log" 2>&1 || {
+		tail -n 30 "$log" >&2
+		die "the KUnit tests do not build (whole log: $log)"
+	}
+	! grep -A 5 -E 'warning:' "$log" >&2 || die "the KUnit tests have warnings"
+	[ -e "$out/objects/$driver/tests/kunit/weft_kunit.o" ] || die "weft_kunit.o was not built"
+}
+
 documentation() {
 	cp "$parts/weft.rst" "$repo/Documentation/infiniband/"
 	sed -i 's/^\( *\)user_verbs$/&\n\1weft/' "$repo/Documentation/infiniband/index.rst"
@@ -127,6 +160,16 @@ documentation() {
 
 What the layers are, which locks there are and in which order, and the options
 of a device.'
+}
+
+# Sparse of Debian 12 does not know the word, which the newest kernels use.
+checks=(W=1 C=1 'CHECK=sparse -D__typeof_unqual__=__typeof__')
+
+# remarks LOG: of gcc with W=1, sparse and kernel-doc, on files of the driver. MODULE_LICENSE() and the like are more
+# than that sparse can reckon.
+remarks() {
+	grep -A 5 -E "^([^ ]*/)?$driver/[^ ]*(warning|error):|^(Warning|Error): [^ ]*$driver/|^[^ ]+: warning: .*$driver/" "$1" |
+		grep -vE 'main\.c:[0-9]*:1: error: bad constant expression$'
 }
 
 # built NUMBER: the tree as it is now makes the driver's objects, and nothing is said. Before the last of
@@ -138,11 +181,11 @@ built() {
 	# A new file (sed): rsync leaves alone what is the same, and that is a link to the cache's.
 	grep -q weft "$tree/drivers/infiniband/sw/Makefile" ||
 		sed -i '$ a obj-m += weft/' "$tree/drivers/infiniband/sw/Makefile"
-	make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" CONFIG_RDMA_WEFT=m "$driver/" >"$log" 2>&1 || {
+	make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" "${checks[@]}" CONFIG_RDMA_WEFT=m "$driver/" >"$log" 2>&1 || {
 		tail -n 30 "$log" >&2
 		die "patch $1 does not build (whole log: $log)"
 	}
-	! grep -A 5 -E 'warning:' "$log" >&2 || die "patch $1 has warnings"
+	! remarks "$log" >&2 || die "patch $1: gcc with W=1, sparse or kernel-doc objects (whole log: $log)"
 	# It must have looked at each file.
 	while read -r object; do
 		[ -e "$out/objects/$driver/$object" ] || die "patch $1: $object was not built"
@@ -205,13 +248,15 @@ address, its namespace and its end. Counters, dumps and options are here.'
 	sed -n 's/^CONFIG_RDMA_WEFT=//p' "$out/objects/.config" | grep -q . ||
 		echo CONFIG_RDMA_WEFT=m >>"$out/objects/.config"
 	built 8
+	unit_tests
+	built_tests
 	documentation
-	built 9
+	built 10
 }
 
 # Nothing of the driver is left behind.
 complete() {
-	diff -r -q -x Makefile -x Kconfig "$out/adapted/$driver" "$repo/$driver" || die "a patch lacks something"
+	diff -r -q -x Makefile -x Kconfig -x .kunitconfig "$out/adapted/$driver" "$repo/$driver" || die "a patch lacks something"
 	make -s -C "$tree" O="$out/objects" ARCH=um olddefconfig
 	grep -qx CONFIG_RDMA_WEFT=m "$out/objects/.config" || die "Kconfig does not offer the driver"
 }
@@ -225,12 +270,30 @@ letter() {
 		"$out"/0000-cover-letter.patch
 }
 
+# Comments that say they are kernel-doc.
+documented() {
+	local log=$out/kernel-doc.log
+	(cd "$tree" && find "$driver" include/uapi/rdma/weft-abi.h -name '*.[ch]' ! -path '*/tests/*' -print0 |
+		xargs -0 scripts/kernel-doc -none -Wall) >"$log" 2>&1 || die "kernel-doc fails: $log"
+	! grep -iE 'warning|error' "$log" >&2 || die "kernel-doc objects: $log"
+}
+
+of_user_space=STRING_FRAGMENTS,MEMORY_BARRIER,NEW_TYPEDEFS,MACRO_ARG_UNUSED,CONSIDER_KSTRTO,TRAILING_SEMICOLON
+# The last is for a function whose name has "for_each" in it.
+of_user_space+=,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_PR_LEVEL,COMPLEX_MACRO,OPEN_BRACE
+
 # Each patch adds files; the first one has the lines of MAINTAINERS for all of them. The checks that
-# --strict adds are counted, and stand in the log.
+# --strict adds are counted, and stand in the log. The tests are written for cmocka and a C library, and
+# what stands for those in the kernel is not the kernel's style.
 judge() {
-	local patch
-	for patch in "$out"/000[1-9]-*.patch; do
-		(cd "$tree" && perl scripts/checkpatch.pl --strict --ignore FILE_PATH_CHANGES "$patch") || true
+	local patch ignored
+	for patch in "$out"/00*.patch; do
+		case $patch in
+		*/0000-*) continue ;;
+		*KUnit*) ignored=FILE_PATH_CHANGES,$of_user_space ;;
+		*) ignored=FILE_PATH_CHANGES ;;
+		esac
+		(cd "$tree" && perl scripts/checkpatch.pl --strict --ignore "$ignored" "$patch") || true
 	done >"$out/checkpatch.log" 2>&1
 	grep -A 3 -E '^(ERROR|WARNING):' "$out/checkpatch.log" >&2 && die "checkpatch objects: $out/checkpatch.log"
 	say "checkpatch --strict: $(grep -c '^total: 0 errors, 0 warnings' "$out/checkpatch.log") patches," \
@@ -244,6 +307,7 @@ say "preparing $(basename "$source") (some minutes)"
 logged "$out/prepare.log" prepare
 patches
 complete
+documented
 letter
 judge
 ! grep -q weft "$source/drivers/infiniband/sw/Makefile" || die "the source in the cache was changed"

@@ -66,19 +66,28 @@ source_pabi() {
 	sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$1/CMakeLists.txt"
 }
 
-# find_kernel KERNEL: of stock (Debian's 6.1) or a flavour of build-uml.sh, which is built if it is
+# find_kernel KERNEL: of stock or stock-arm64 (Debian's 6.1) or a flavour of build-kernel.sh, which is built if it is
 # not there: kernel_tree is the folder that modules are built against, kernel_arch what make needs
 # beside it.
 find_kernel() {
 	kernel_arch=()
-	if [ "$1" = stock ]; then
+	case $1 in
+	stock)
 		kernel_tree=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh") || return
 		kernel_tree=$(echo "$kernel_tree"/usr/src/linux-headers-*-amd64)
-	else
-		kernel_tree=$("$WEFT_TOP/scripts/build-uml.sh" "$1") || return
+		;;
+	stock-arm64)
+		need aarch64-linux-gnu-gcc
+		kernel_tree=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh" arm64) || return
+		kernel_tree=$(echo "$kernel_tree"/usr/src/linux-headers-*-arm64)
+		kernel_arch=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+		;;
+	*)
+		kernel_tree=$("$WEFT_TOP/scripts/build-kernel.sh" "$1") || return
 		# shellcheck disable=SC2034 # who calls reads it
-		kernel_arch=(ARCH=um)
-	fi
+		case $1 in 6.12-rt | 6.12-kcsan) ;; *) kernel_arch=(ARCH=um) ;; esac
+		;;
+	esac
 }
 
 # unpack_kernel PACKAGE_DIR: prints the source tree of a linux-source package (fetch-packages.sh), unpacked in

@@ -33,17 +33,20 @@ pack() {
 }
 
 portable() {
-	"$WEFT_TOP/scripts/build-portable.sh"
-	cp "$WEFT_BUILD/portable/weft-run-$version"-*.{tar.xz,spdx.json} "$out"
-	sed -e "s/@VERSION@/$version/" \
-		-e "s/@SHA256@/$(cut -d ' ' -f 1 "$WEFT_BUILD/portable/weft-run-$version-x86_64.tar.xz.sha256")/" \
-		"$WEFT_TOP/packaging/PKGBUILD" >"$out/PKGBUILD"
+	local arch sums=()
+	for arch in x86_64 aarch64; do
+		ARCH=$arch "$WEFT_TOP/scripts/build-portable.sh"
+		find "$WEFT_BUILD/portable" -maxdepth 2 \( -name "weft-run-$version-$arch.tar.xz" \
+			-o -name "weft-run-$version-$arch.spdx.json" \) -exec cp {} "$out" \;
+		sums+=(-e "s/@SHA256_$arch@/$(sha256sum <"$out/weft-run-$version-$arch.tar.xz" | cut -d ' ' -f 1)/")
+	done
+	sed -e "s/@VERSION@/$version/" "${sums[@]}" "$WEFT_TOP/packaging/PKGBUILD" >"$out/PKGBUILD"
 	pack "weft-$version-recipes" "$WEFT_TOP/packaging"
 }
 
 rpm() {
 	[ -e "$out/PKGBUILD" ] || portable
-	"$WEFT_TOP/scripts/build-rpm.sh"
+	"$WEFT_TOP/scripts/build-rpm.sh" x86_64 aarch64
 	cp "$WEFT_BUILD"/rpm/*.rpm "$out"
 }
 

@@ -4,6 +4,8 @@
 
     adapt.py WEFT TREE    from the checkout WEFT into TREE's drivers/infiniband/sw/weft and include/uapi/rdma
 
+And its KUnit tests: all of tests/engine, and of tests/stacks those in STACKS, which have one end.
+
 Without compat/ and the user-space half of port.h, with the driver id that upstream gives. Whatever is
 replaced must be there as it is written here: a change of the driver that this page does not know fails.
 """
@@ -14,6 +16,7 @@ import sys
 WEFT, TREE = sys.argv[1:]
 OUT = os.path.join(TREE, 'drivers/infiniband/sw/weft')
 ABI = 'uapi/rdma/weft-abi.h'
+STACKS = ('ddp', 'rdmap', 'read', 'region', 'cq', 'shape', 'verbs', 'start')
 
 
 def die(text):
@@ -21,9 +24,9 @@ def die(text):
 
 
 class File:
-    def __init__(self, name):
+    def __init__(self, name, folder='kernel'):
         self.name = name
-        with open(os.path.join(WEFT, 'kernel', name), encoding='utf-8') as f:
+        with open(os.path.join(WEFT, folder, name), encoding='utf-8') as f:
             self.text = f.read()
 
     def replace(self, old, new):
@@ -66,6 +69,7 @@ def newest_interfaces(f):
     f['tcp.c'].replace('#include "compat/net.h"\n', '')
     f['tcp.c'].replace('weft_sk_send_ack(sk);', '__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0);')
     f['sock.c'].replace('#include "compat/net.h"\n', '')
+    f['conn_rx.c'].replace('#include "compat/net.h"\n', '')
     f['sock.c'].replace('weft_sk_no_task_frag(sk);', 'sk->sk_use_task_frag = false;')
 
     device = f['device.c']
@@ -117,6 +121,15 @@ def bottom_halves(f):
     softirq.replace('weft_bh_work_queue(', 'queue_work(system_bh_wq, ')
     softirq.replace('weft_bh_work_queue_first(', 'queue_work(system_bh_highpri_wq, ')
     softirq.replace('weft_bh_work_flush(', 'flush_work(')
+
+    f['weft.h'].replace('#include "compat/bh.h"\n', '')
+    f['weft.h'].replace('struct weft_bh_work more_calls;', 'struct work_struct more_calls;')
+    cq = f['cq.c']
+    cq.replace('(struct weft_bh_work *work)', '(struct work_struct *work)')
+    cq.replace('weft_bh_work_owner(cq, work, more_calls)', 'container_of(work, struct weft_cq, more_calls)')
+    cq.replace('weft_bh_work_init(', 'INIT_WORK(')
+    cq.replace('weft_bh_work_queue(', 'queue_work(system_bh_wq, ')
+    f['cq_verbs.c'].replace('\tweft_bh_work_retire(&cq->more_calls);\n', '')
 
 
 def without_user_space(f):
@@ -208,6 +221,8 @@ def comment_lines(lines):
 
 def as_checkpatch_likes(f):
     for file in f.values():
+        if not file.name.endswith(('.c', '.h')):
+            continue
         lines = file.text.replace('acknowledgement', 'acknowledgment').split('\n')
         comment_lines(lines)
         file.text = '\n'.join(lines)
@@ -217,6 +232,40 @@ def pages(f):
     page = 'Documentation/infiniband/weft.rst'
     f['conn_run.c'].replace('docs/locking.md', page)
     f['weft.h'].replace('docs/locking.md', page)
+
+
+def unit_tests():
+    """tests/, as it is here, but for the programs that are left out and have no suite that says so."""
+    stacks = ['test_%s.c' % name for name in STACKS] + ['test.h', 'rng.h']
+    stacks += [name + end for name in ('host', 'post', 'link', 'wire', 'side', 'peer', 'world') for end in ('.c', '.h')]
+    engine = [name for name in sorted(os.listdir(os.path.join(WEFT, 'tests/engine')))
+              if re.match(r'(test_(?!crc).*|rig)\.[ch]$', name)]
+    kunit = ['Kbuild', 'cmocka.c', 'libc.c', 'suites.c']
+    include = os.path.join(WEFT, 'tests/kunit/include')
+    kunit += [os.path.relpath(os.path.join(d, name), os.path.join(WEFT, 'tests/kunit'))
+              for d, _, names in os.walk(include) for name in sorted(names)]
+    f = {os.path.join(d, name): File(os.path.join(d, name), 'tests')
+         for d, names in (('stacks', stacks), ('engine', engine), ('kunit', kunit)) for name in names}
+    for file in f.values():
+        file.text = file.text.replace('"../../kernel/', '"../../')
+    kbuild = f['kunit/Kbuild']
+    kbuild.cut(r'^#\n# weft_kunit.ko: .*?left_out.c has the reasons.\nleft-out := [^\n]*\n\n')
+    kbuild.replace('$(filter-out $(left-out),$(call names,../engine/test_))', '$(call names,../engine/test_)')
+    kbuild.replace('$(filter-out $(left-out),$(call names,../stacks/test_))', '$(call names,../stacks/test_)')
+    kbuild.replace('../../kernel/', '../../')
+    kbuild.cut(r'^# ud.c is [^\n]*\n')
+    kbuild.replace('$(filter-out ud,$(call names,../../core/))', '$(call names,../../core/)')
+    kbuild.replace('obj-m := weft_kunit.o', 'obj-$(CONFIG_RDMA_WEFT_KUNIT_TEST) := weft_kunit.o')
+    kbuild.replace(' left_out.o', '')
+    f['kunit/suites.c'].replace('#include "suites.h"\n\n', '')
+    f['kunit/suites.c'].replace('PROGRAMS &weft_kunit_left_out', 'PROGRAMS')
+    return f
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w', encoding='utf-8') as out:
+        out.write(text)
 
 
 def main():
@@ -231,10 +280,11 @@ def main():
         left = re.search(r'compat|WEFT_HAVE|WEFT_DRIVER_ID|docs/|#else /\* user', file.text)
         if left:
             die('%s still has %r' % (name, left[0]))
-        path = os.path.join(TREE, 'include', name) if name == ABI else os.path.join(OUT, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, 'w', encoding='utf-8') as out:
-            out.write(file.text)
+        write(os.path.join(TREE, 'include', name) if name == ABI else os.path.join(OUT, name), file.text)
+    tests = unit_tests()
+    as_checkpatch_likes(tests)
+    for name, file in tests.items():
+        write(os.path.join(OUT, 'tests', name), file.text)
 
 
 main()

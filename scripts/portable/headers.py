@@ -15,9 +15,16 @@ from pathlib import Path
 
 BASE_PABI = 34
 
-# since: private ABI, sizes of verbs_context, verbs_context_ops and ibv_qp_ex, with 64 bits
+# since: private ABI, sizes of verbs_context, verbs_context_ops and ibv_qp_ex on x86-64; the first and the last have a
+# mutex, which is longer elsewhere
 LAYOUTS = {
+    28: (25, 648, 536, 344),
+    30: (25, 648, 536, 344),
+    31: (25, 648, 584, 344),
     33: (33, 648, 576, 344),
+    34: (34, 648, 584, 344),
+    35: (34, 648, 600, 344),
+    36: (34, 648, 608, 344),
     37: (34, 648, 608, 344),
     44: (34, 648, 608, 352),
     45: (34, 648, 608, 360),
@@ -29,7 +36,9 @@ LAYOUTS = {
 }
 
 # Operations that the source has, and releases before this one do not.
-MISSING_OPS = {37: 'import_dm query_qp_data_in_order reg_dmabuf_mr unimport_dm'}
+MISSING_OPS = {31: 'import_mr import_pd query_ece set_ece unimport_mr unimport_pd', 34: 'reg_dmabuf_mr', 35: 'import_dm unimport_dm', 36: 'query_qp_data_in_order'}
+# Operations that the source has not, and releases before this one have.
+OLD_OPS = {33: 'query_device'}
 # Operations that the source has not, and releases since this one have.
 NEW_OPS = {
     59: 'alloc_dmah dealloc_dmah reg_mr_ex',
@@ -54,19 +63,23 @@ CONFIG = '''#define HAVE_STATEMENT_EXPR 1
 #define VERBS_IOCTL_ONLY 0
 #define VERBS_WRITE_ONLY 0
 #define IBVERBS_PABI_VERSION %d
-#define WEFT_QP_EX_SIZE %d
+#define WEFT_QP_EX_SIZE (%d + sizeof(pthread_mutex_t) - 40)
 '''
 # What providers/weft/compat.h adapts to.
 CONFIG_BEFORE = {
-    34: '#define WEFT_CREATE_CQ_EX_WITHOUT_FLAGS\n#define WEFT_WITHOUT_LOG\n',
+    30: '#define WEFT_CREATE_QP_EX_WITH_SIZE\n',
+    31: '#define WEFT_WITHOUT_IMPORT\n',
+    33: '#define WEFT_WITHOUT_QUERY_DEVICE_ANY\n',
+    34: '#define WEFT_CREATE_CQ_EX_WITHOUT_FLAGS\n',
+    37: '#define WEFT_WITHOUT_LOG\n',
     57: '#define WEFT_GET_CONTEXT_WITHOUT_FDS\n',
     59: '#define WEFT_CREATE_CQ_EX_WITHOUT_PROV\n',
 }
 
 CHECK = '''#include <infiniband/driver.h>
-_Static_assert(sizeof(struct verbs_context) == %d, "verbs_context");
+_Static_assert(sizeof(struct verbs_context) == %d + sizeof(pthread_mutex_t) - 40, "verbs_context");
 _Static_assert(sizeof(struct verbs_context_ops) - %d == %d, "verbs_context_ops");
-_Static_assert(sizeof(struct ibv_qp_ex) >= %d, "ibv_qp_ex");
+_Static_assert(sizeof(struct ibv_qp_ex) >= %d + sizeof(pthread_mutex_t) - 40, "ibv_qp_ex");
 '''
 
 
@@ -129,10 +142,15 @@ def sorted_in(names):
 
 def change_driver(header, since):
     header.inside_struct('verbs_context_ops', at_the_end(words(MISSING_OPS, lambda n: since < n)))
+    header.inside_struct('verbs_context_ops', sorted_in(words(OLD_OPS, lambda n: since < n)))
     header.inside_struct('verbs_context_ops', sorted_in(words(NEW_OPS, lambda n: since >= n)))
     for first, (function, before, argument) in NEW_ARGUMENTS.items():
         if since >= first:
             header.inside('int %s(' % function, ';', lambda s: s.replace(before, before + ' ' + argument, 1))
+    if since < 31:
+        header.inside_struct('verbs_device_ops', at_the_end(['import_context']))
+    if since < 30:
+        header.inside('int ibv_cmd_create_qp_ex(', ';', lambda s: s.replace('*qp,', '*qp, int vqp_sz,', 1))
     if since < 34:
         header.inside('int ibv_cmd_create_cq_ex(', ';', lambda s: re.sub(r',\s*uint32_t cmd_flags', '', s))
     header.text = header.text.replace('struct verbs_device;', FORWARD + 'struct verbs_device;', 1)
