@@ -117,7 +117,7 @@ print_figures() {
 # Figures, if the kernel of `make bench-quick` is there: to build it takes longer than a demo.
 host_figures() {
 	local out=$WEFT_BUILD/demo
-	if ! WEFT_CACHED_ONLY=1 "$WEFT_TOP/scripts/build-uml.sh" 7.2-smp >/dev/null 2>&1; then
+	if ! WEFT_CACHED_ONLY=1 "$WEFT_TOP/scripts/build-kernel.sh" 7.2-smp >/dev/null 2>&1; then
 		echo "How fast it is: 'make bench-quick' measures weft, siw and TCP (builds a kernel once)."
 		return
 	fi

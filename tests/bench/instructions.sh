@@ -22,7 +22,8 @@ costs() {
 	awk -v n=$((2 * rounds)) '
 		/^cfn=/ { id = $1; sub(/^cfn=/, "", id); if (NF > 1) names[FILENAME id] = $2; callee = names[FILENAME id] }
 		/^fn=/ { id = $1; sub(/^fn=/, "", id); if (NF > 1) names[FILENAME id] = $2 }
-		after { cost[callee] += $2; after = 0 }
+		# A compiler may name a copy of its own: weft_send_run.constprop.0.
+		after { sub(/\..*/, "", callee); cost[callee] += $2; after = 0 }
 		/^calls=/ { after = 1 }
 		END { printf "%.0f %.0f %.0f %.0f\n", cost["post_one"] / n, cost["take_one"] / n,
 			cost["weft_send_run"] / n, cost["weft_link_rx"] / n }' "$dir/$1".*

@@ -122,7 +122,8 @@ count_missed() {
 }
 
 {
-	echo "Linux $(uname -r), $(nproc) CPUs; programs begin by: ${AS_USER% }."
+	echo "Linux $(uname -r), $(nproc) CPUs, congestion control $(</proc/sys/net/ipv4/tcp_congestion_control);" \
+		"programs begin by: ${AS_USER% }."
 	[ "$OWN_NET" = yes ] ||
 		echo "No namespace could be had: lo is the host's, and only its own MTU was measured."
 } >"$TEST_DIR/machine"

@@ -135,8 +135,15 @@ static void wrong_lines_are_refused_with_their_reason(void **state)
 	assert_refused("recv_completion -> qp_fatal", 1, "qp_fatal cannot be of recv_completion");
 	assert_refused("recv_completion -> EIO", 1, "recv_completion returns no error");
 	assert_refused("recv_completion -> peer_dead", 1, "posts no request");
-	assert_refused("send_completion -> delay 1s cq_overflow", 1, "cq_overflow: it is not late");
+	assert_refused("send_completion -> delay 1s cq_overflow", 1, "cq_overflow has no delay");
 	assert_refused("send_completion -> device_fatal", 1, "device_fatal cannot be of");
+	assert_refused("recv_completion -> latest delay 1s", 1, "latest has no delay");
+	assert_refused("post_send -> latest", 1, "latest cannot be of post_send");
+	assert_refused("post_send -> port_down", 1, "port_down: it should be a time");
+	assert_refused("post_send -> port_down 0s", 1, "port_down: it should be a time");
+	assert_refused("post_send -> port_down 601s", 1, "port_down: it should be a time");
+	assert_refused("send_completion -> port_down 1s", 1, "port_down cannot be of");
+	assert_refused("connect -> port_down 1s", 1, "port_down cannot be of connect");
 	assert_refused("connect -> device_fatal", 1, "device_fatal cannot be of connect");
 	assert_refused("post_recv -> srq_err", 1, "srq_err cannot be of post_recv");
 	assert_refused("recv_completion thread x -> delay 1s", 1, "recv_completion has no thread");
@@ -293,6 +300,21 @@ static void a_request_completes_only_as_it_can(void **state)
 	assert_int_equal(last.line, 2);
 }
 
+static void receives_have_two_statuses(void **state)
+{
+	struct rl_fault_subject s = { .call = RL_FAULT_POST_RECV, .type = IBV_QPT_RC };
+
+	assert_false(parse("post_recv -> rem_access_err"));
+	assert_false(parse("post_srq_recv -> retry_exc_err"));
+	assert_false(parse("reg_mr -> loc_len_err"));
+	assert_true(parse("post_srq_recv -> loc_len_err\npost_recv -> loc_prot_err"));
+	assert_false(rl_faults_decide(&f, &s, 0, &last));
+	s.statuses = 1u << IBV_WC_LOC_PROT_ERR;
+	assert_true(rl_faults_decide(&f, &s, 0, &last));
+	assert_int_equal(last.effect, RL_FAULT_STATUS);
+	assert_int_equal(last.err, IBV_WC_LOC_PROT_ERR);
+}
+
 static bool happens(struct rl_fault_subject s)
 {
 	return rl_faults_decide(&f, &s, 0, &last);
@@ -408,6 +430,8 @@ static void each_effect_is_logged_as_a_rule(void **state)
 		{ RL_FAULT_POST_SRQ_RECV, RL_FAULT_SRQ_LIMIT, 0 },
 		{ RL_FAULT_POST_SRQ_RECV, RL_FAULT_SRQ, 0 },
 		{ RL_FAULT_ALLOC_PD, RL_FAULT_DEVICE, 0 },
+		{ RL_FAULT_POST_SEND, RL_FAULT_PORT, RL_FAULT_MAX_MS },
+		{ RL_FAULT_RECV_COMPLETION, RL_FAULT_LATEST, 0 },
 	};
 	char line[RL_FAULT_LOG_LINE];
 	u32 i;
@@ -443,6 +467,7 @@ int main(void)
 		cmocka_unit_test(opcodes_and_qp_numbers_are_told_apart),
 		cmocka_unit_test(only_a_connected_qp_fails),
 		cmocka_unit_test(a_request_completes_only_as_it_can),
+		cmocka_unit_test(receives_have_two_statuses),
 		cmocka_unit_test(threads_are_told_apart_by_name),
 		cmocka_unit_test(octets_add_up),
 		cmocka_unit_test(only_an_armed_limit_is_reached),

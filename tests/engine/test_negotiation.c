@@ -133,7 +133,8 @@ static void a_reply_echoes_nothing_of_the_request(void **state)	/* MPA-14, 15, 1
 
 		asked[17] = rev;
 		asked[19] = rev == 2 ? 4 : 0;
-		assert_int_equal(weft_mpa_frame_read(asked, 20 + asked[19], false, &req, &pd), WEFT_OK);
+		assert_int_equal(weft_mpa_frame_read(asked, 20 + asked[19], false, &req, &pd),
+				 WEFT_OK);
 		weft_mpa_reply(&r, &req, false, 0, &rep, &a);
 		weft_mpa_frame_write(&rep, NULL, out, sizeof(out));
 		/* This end wants no Markers and accepts: C, and S where the revision has it. */

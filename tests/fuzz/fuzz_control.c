@@ -15,7 +15,7 @@ static bool is_of_devices(enum rl_control_verb verb)
 
 static bool is_of_both(enum rl_control_verb verb)
 {
-	return verb == RL_CONTROL_RATE || verb == RL_CONTROL_DELAY;
+	return verb == RL_CONTROL_RATE || verb == RL_CONTROL_DELAY || verb == RL_CONTROL_LOSS;
 }
 
 static void check_command(const struct rl_control_command *c, const char *request, size_t len)
@@ -32,6 +32,7 @@ static void check_command(const struct rl_control_command *c, const char *reques
 	FUZZ_ASSERT(c->verb != RL_CONTROL_PORT || c->value <= 1);
 	FUZZ_ASSERT(c->verb != RL_CONTROL_RATE || !c->value ||
 		    (c->value >= RL_CABLE_MIN_BPS && c->value <= RL_CABLE_MAX_BPS));
+	FUZZ_ASSERT(c->verb != RL_CONTROL_LOSS || c->value <= RL_CABLE_CERTAIN);
 	FUZZ_ASSERT(c->verb != RL_CONTROL_DELAY || c->value <= RL_CABLE_MAX_DELAY_US);
 }
 

@@ -21,7 +21,8 @@ static void check_rule(const struct rl_fault_rule *r)
 		    rl_fault_errno_name(r->err));
 	FUZZ_ASSERT(!(rl_fault_effect_needs(r->effect) & ~has));
 	FUZZ_ASSERT(r->effect != RL_FAULT_ERRNO || has & RL_FAULT_HAS_RESULT);
-	FUZZ_ASSERT(r->effect != RL_FAULT_CQ || !r->delay_ms);
+	FUZZ_ASSERT((r->effect != RL_FAULT_CQ && r->effect != RL_FAULT_LATEST) || !r->delay_ms);
+	FUZZ_ASSERT(r->effect != RL_FAULT_PORT || (r->err > 0 && r->err <= RL_FAULT_MAX_MS));
 	FUZZ_ASSERT(memchr(r->thread, '\0', sizeof(r->thread)));
 	FUZZ_ASSERT(!r->thread[0] || has & RL_FAULT_HAS_RESULT);
 	FUZZ_ASSERT(!r->octets || has & RL_FAULT_HAS_OCTETS);

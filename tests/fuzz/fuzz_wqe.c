@@ -466,8 +466,8 @@ static void check_end(struct end *e)
 	FUZZ_ASSERT(as_filled(e->mr[WQE_FOREIGN]));
 	/* Read-only, for local access too. */
 	FUZZ_ASSERT(as_filled(e->mr[WQE_READABLE]));
-	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_1]->r);
-	weft_region_unbind(NULL, &e->mr[WQE_WINDOW_2]->r);
+	weft_region_unbind(&e->mr[WQE_WINDOW_1]->r);
+	weft_region_unbind(&e->mr[WQE_WINDOW_2]->r);
 	FUZZ_ASSERT(!e->mr[WQE_RW]->windows && !e->mr[WQE_LOCAL]->windows);
 	/* TERM: the reset arrived before the Terminate could be handed over. */
 	FUZZ_ASSERT(c->state >= WEFT_QPS_TERM || c->state == WEFT_QPS_IDLE);

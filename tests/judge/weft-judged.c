@@ -8,6 +8,7 @@
  * in the one statement that asks for it. Nothing here knows weft.
  */
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,21 +17,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rdma/rdma_cma.h>
+
 #include "../progs/byhand/byhand.h"
 
 #define PATIENCE_MS 20000
 
 static struct hand_device dev;
-static struct hand_end e;
+/* Its pages are not in a child after ibv_fork_init(): nothing else that one needs is there. */
+static struct hand_end e __attribute__((aligned(4096)));
 static struct hand_name name;
 static struct ibv_comp_channel *channel;
+static struct ibv_cq *send_cq;		/* NULL: e.cq, as for receives */
+static struct ibv_cq *idle_cq;		/* of the channel, before e.cq */
+static const char *own_addr;
 static bool wrong;
 
 /* What a case wants to be different. */
 struct shape {
 	int cqe;
 	uint32_t send_wr;
-	bool has_channel, signals_all, gid_0;
+	bool has_channel, has_send_cq, has_idle_cq, signals_all, gid_0;
 	int access;
 };
 
@@ -50,8 +57,13 @@ static void begin_with(struct shape s)
 	e.set = hand_usual;
 	if (s.has_channel)
 		channel = ibv_create_comp_channel(dev.ctx);
+	if (s.has_idle_cq)
+		idle_cq = ibv_create_cq(dev.ctx, s.cqe, NULL, channel, 0);
 	e.cq = ibv_create_cq(dev.ctx, s.cqe, NULL, channel, 0);
-	attr.send_cq = attr.recv_cq = e.cq;
+	if (s.has_send_cq)
+		send_cq = ibv_create_cq(dev.ctx, s.cqe, NULL, NULL, 0);
+	attr.send_cq = send_cq ? send_cq : e.cq;
+	attr.recv_cq = e.cq;
 	e.qp = e.cq ? ibv_create_qp(dev.pd, &attr) : NULL;
 	e.mr = ibv_reg_mr(dev.pd, e.buf, sizeof(e.buf), s.access);
 	if (!e.qp || !e.mr)
@@ -70,20 +82,29 @@ static void begin(void)
 static void end(void)
 {
 	if (ibv_destroy_qp(e.qp) || (e.mr && ibv_dereg_mr(e.mr)) || ibv_destroy_cq(e.cq) ||
+	    (send_cq && ibv_destroy_cq(send_cq)) || (idle_cq && ibv_destroy_cq(idle_cq)) ||
 	    (channel && ibv_destroy_comp_channel(channel)))
 		hand_fail("something cannot be destroyed");
 	hand_close(&dev);
 }
 
-static struct ibv_wc next(enum ibv_wc_status status)
+/* Reports name a function that is not inlined by its own name. */
+#define APART __attribute__((noinline))
+
+static APART struct ibv_wc next_of(struct ibv_cq *cq, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
-	if (!hand_poll(e.cq, &wc, PATIENCE_MS))
+	if (!hand_poll(cq, &wc, PATIENCE_MS))
 		hand_fail("nothing completes");
 	if (wc.status != status)
 		hand_fail("%lu came with %s", (unsigned long)wc.wr_id, ibv_wc_status_str(wc.status));
 	return wc;
+}
+
+static APART struct ibv_wc next(enum ibv_wc_status status)
+{
+	return next_of(e.cq, status);
 }
 
 /* A Send of @len octets at @buf; the flags are those of verbs. */
@@ -99,13 +120,18 @@ static void send_from(void *buf, uint32_t len, uint32_t lkey, unsigned int flags
 		hand_fail("ibv_post_send");
 }
 
-static void receive_to(void *buf, uint32_t len)
+static void receive_by(void *buf, uint32_t len, uint32_t lkey)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = len, .lkey = e.mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = len, .lkey = lkey };
 	struct ibv_recv_wr *bad, wr = { .wr_id = 9, .sg_list = &sge, .num_sge = 1 };
 
 	if (ibv_post_recv(e.qp, &wr, &bad))
 		hand_fail("ibv_post_recv");
+}
+
+static void receive_to(void *buf, uint32_t len)
+{
+	receive_by(buf, len, e.mr->lkey);
 }
 
 /* ---- objects ---- */
@@ -120,6 +146,22 @@ static void left_at_close(void)
 		ibv_close_device(dev.ctx);
 	if (!wrong)
 		hand_close(&dev);
+}
+
+/* Another context of the same file, which has the same objects. */
+static void imported_context(void)
+{
+	struct ibv_context *other = ibv_import_device(dup(dev.ctx->cmd_fd));
+
+	if (!other)
+		hand_fail("ibv_import_device: %s", strerror(errno));
+	begin();
+	if (ibv_close_device(other))
+		hand_fail("ibv_close_device");
+	if (!wrong)
+		end();
+	else
+		ibv_close_device(dev.ctx);
 }
 
 static void left_at_exit(void)
@@ -168,6 +210,80 @@ static void event_not_acknowledged(void)
 	wait_for_event(!wrong);
 	next(IBV_WC_SUCCESS);
 	next(IBV_WC_SUCCESS);
+	end();
+}
+
+/* The region's structure is the provider's: without a judge this may do anything. */
+static void destroyed_twice(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(dev.pd, e.buf, 64, IBV_ACCESS_LOCAL_WRITE);
+
+	ibv_dereg_mr(mr);
+	if (wrong)
+		ibv_dereg_mr(mr);
+	hand_close(&dev);
+}
+
+static void posted_after_destroy(void)
+{
+	struct ibv_recv_wr *bad, wr = { .wr_id = 1 };
+	struct ibv_qp *qp;
+
+	begin();
+	qp = e.qp;
+	if (!wrong && ibv_post_recv(qp, &wr, &bad))
+		hand_fail("ibv_post_recv");
+	ibv_destroy_qp(qp);
+	if (wrong && !ibv_post_recv(qp, &wr, &bad))
+		hand_fail("a QP that is gone takes a receive");
+	ibv_dereg_mr(e.mr);
+	ibv_destroy_cq(e.cq);
+	hand_close(&dev);
+}
+
+static void channel_in_use(void)
+{
+	struct rdma_event_channel *ids = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+
+	if (!ids || rdma_create_id(ids, &id, NULL, RDMA_PS_TCP))
+		hand_fail("no id");
+	if (!wrong)
+		rdma_destroy_id(id);
+	rdma_destroy_event_channel(ids);
+	hand_close(&dev);
+}
+
+static void cm_event_not_acknowledged(void)
+{
+	struct rdma_event_channel *ids = rdma_create_event_channel();
+	struct addrinfo *to;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	if (getaddrinfo(own_addr, "7471", NULL, &to) || !ids ||
+	    rdma_create_id(ids, &id, NULL, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(id, NULL, to->ai_addr, 2000) || rdma_get_cm_event(ids, &event))
+		hand_fail("no event");
+	if (!wrong)
+		rdma_ack_cm_event(event);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(ids);
+	freeaddrinfo(to);
+	hand_close(&dev);
+}
+
+static void fork_unprepared(void)
+{
+	int status;
+	pid_t pid;
+
+	begin();
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		hand_fail("fork");
 	end();
 }
 
@@ -263,6 +379,208 @@ static void deregistered_under_way(void)
 	end();
 }
 
+static void freed_under_way(void)
+{
+	void *buf = malloc(256);
+	struct ibv_mr *mr;
+
+	begin();
+	mr = ibv_reg_mr(dev.pd, buf, 256, IBV_ACCESS_LOCAL_WRITE);
+	receive_by(buf, 256, mr->lkey);
+	if (wrong)
+		free(buf);
+	hand_to(&e, IBV_QPS_ERR);
+	next(IBV_WC_WR_FLUSH_ERR);
+	ibv_dereg_mr(mr);
+	if (!wrong)
+		free(buf);
+	end();
+}
+
+#define PAGE 4096
+
+static uint8_t *new_pages(size_t n)
+{
+	void *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED)
+		hand_fail("mmap: %s", strerror(errno));
+	return p;
+}
+
+/* Whole pages; what lies beside them is the program's. */
+static void touched_under_way(void)
+{
+	volatile uint8_t *pages = new_pages(4);
+	struct ibv_mr *mr = ibv_reg_mr(dev.pd, (void *)pages, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE);
+	int i;
+
+	begin();
+	receive_by((void *)(pages + 2 * PAGE), PAGE, mr->lkey);
+	send_from((void *)pages, PAGE, mr->lkey, 0);
+	pages[PAGE] = pages[0];
+	pages[3 * PAGE] = 1;
+	if (wrong)
+		pages[100]++;
+	for (i = 0; i < 2; i++)
+		next(IBV_WC_SUCCESS);
+	pages[100]++;
+	printf("%u\n", pages[2 * PAGE + 100]);
+	ibv_dereg_mr(mr);
+	end();
+}
+
+/* Waits for a message by looking at its memory. */
+static void read_before_completion(void)
+{
+	volatile uint8_t *pages = new_pages(1);
+	struct ibv_mr *mr = ibv_reg_mr(dev.pd, (void *)pages, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	int i;
+
+	begin();
+	e.buf[PAGE - 1] = 1;
+	receive_by((void *)pages, PAGE, mr->lkey);
+	send_from(e.buf, PAGE, e.mr->lkey, 0);
+	while (wrong && !pages[PAGE - 1])
+		;
+	for (i = 0; i < 2; i++)
+		next(IBV_WC_SUCCESS);
+	if (!pages[PAGE - 1])
+		hand_fail("nothing was received");
+	ibv_dereg_mr(mr);
+	end();
+}
+
+static void foreign_domain(void)
+{
+	struct ibv_pd *other;
+	struct ibv_mr *mr;
+
+	begin();
+	other = ibv_alloc_pd(dev.ctx);
+	mr = ibv_reg_mr(wrong ? other : dev.pd, e.buf, 64, IBV_ACCESS_LOCAL_WRITE);
+	receive_by(e.buf, 64, mr->lkey);
+	hand_to(&e, IBV_QPS_ERR);
+	next(IBV_WC_WR_FLUSH_ERR);
+	ibv_dereg_mr(mr);
+	ibv_dealloc_pd(other);
+	end();
+}
+
+/* A region whose addresses are not those of its memory: @iova is that of the first octet. */
+static struct ibv_mr *register_elsewhere(void *buf, size_t len, uint64_t *iova)
+{
+	struct ibv_mr *mr;
+
+	*iova = 0x10000 + ((uintptr_t)buf & 0xfff);
+	mr = ibv_reg_mr_iova(dev.pd, buf, len, *iova, IBV_ACCESS_LOCAL_WRITE);
+	if (!mr)
+		hand_fail("ibv_reg_mr_iova: %s", strerror(errno));
+	return mr;
+}
+
+static void outside_region(void)
+{
+	struct ibv_mr *mr;
+	uint64_t iova;
+
+	begin();
+	mr = register_elsewhere(e.buf + 64, 64, &iova);
+	receive_by((void *)(uintptr_t)(iova + 32), wrong ? 33 : 32, mr->lkey);
+	hand_to(&e, IBV_QPS_ERR);
+	next(IBV_WC_WR_FLUSH_ERR);
+	ibv_dereg_mr(mr);
+	end();
+}
+
+static void no_local_write(void)
+{
+	struct ibv_mr *mr;
+
+	begin();
+	mr = ibv_reg_mr(dev.pd, e.buf, 64, wrong ? 0 : IBV_ACCESS_LOCAL_WRITE);
+	receive_by(e.buf, 64, mr->lkey);
+	hand_to(&e, IBV_QPS_ERR);
+	next(IBV_WC_WR_FLUSH_ERR);
+	ibv_dereg_mr(mr);
+	end();
+}
+
+static void changed_by_iova(void)
+{
+	struct ibv_mr *mr;
+	uint64_t iova;
+	int i;
+
+	begin();
+	mr = register_elsewhere(e.buf, 64, &iova);
+	receive_to(e.buf + HAND_BUF, 64);
+	send_from((void *)(uintptr_t)iova, 64, mr->lkey, 0);
+	e.buf[wrong ? 3 : 64]++;
+	for (i = 0; i < 2; i++)
+		next(IBV_WC_SUCCESS);
+	ibv_dereg_mr(mr);
+	end();
+}
+
+/* ---- datagrams ---- */
+
+static struct ibv_ah *begin_datagrams(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 16, 16, 1, 1, 0 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+	struct ibv_ah_attr to = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = dev.gid, .sgid_index = dev.gid_index, .hop_limit = 1 },
+	};
+	int err;
+
+	e.cq = init.recv_cq = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+	send_cq = init.send_cq = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0);
+	e.qp = ibv_create_qp(dev.pd, &init);
+	e.mr = ibv_reg_mr(dev.pd, e.buf, sizeof(e.buf), IBV_ACCESS_LOCAL_WRITE);
+	err = ibv_modify_qp(e.qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	attr.qp_state = IBV_QPS_RTR;
+	err = err ? err : ibv_modify_qp(e.qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	err = err ? err : ibv_modify_qp(e.qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	if (err)
+		hand_fail("no UD: %s", strerror(err));
+	return ibv_create_ah(dev.pd, &to);
+}
+
+static void send_datagram(struct ibv_ah *ah)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)e.buf, .length = 64, .lkey = e.mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 7, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = { .ah = ah, .remote_qpn = e.qp->qp_num, .remote_qkey = 1 },
+	};
+
+	if (ibv_post_send(e.qp, &wr, &bad))
+		hand_fail("ibv_post_send");
+}
+
+/* What is received may say that the datagram has left: from then on the buffer may be used. */
+static void datagram_changed(void)
+{
+	struct ibv_ah *ah = begin_datagrams();
+
+	receive_to(e.buf + HAND_BUF, 256);
+	send_datagram(ah);
+	if (wrong)
+		e.buf[3]++;
+	next(IBV_WC_SUCCESS);
+	e.buf[3]++;
+	next_of(send_cq, IBV_WC_SUCCESS);
+	ibv_destroy_ah(ah);
+	end();
+}
+
+/* ---- */
+
 static void receives_overlap(void)
 {
 	begin();
@@ -309,21 +627,33 @@ static void send_queue_full(void)
 	end();
 }
 
-static void lost_wake_up(void)
+static void read_own(void)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)e.buf, .length = 8, .lkey = e.mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 1, .opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1,
+		.wr.rdma = { name.addr, name.rkey },
+	};
+
+	if (ibv_post_send(e.qp, &wr, &bad))
+		hand_fail("ibv_post_send");
+}
+
+/* A Read is answered after the Send before it was received: that has completed then. */
+static void lost_wake_up_with(bool has_idle_cq)
 {
 	struct shape s = usual;
-	struct ibv_wc wc;
 
-	s.has_channel = true;
+	s.has_channel = s.has_send_cq = true;
+	s.has_idle_cq = has_idle_cq;
 	begin_with(s);
 	receive_to(e.buf, 64);
 	send_from(e.buf + HAND_BUF, 64, e.mr->lkey, 0);
-	next(IBV_WC_SUCCESS);
-	/* The other completion comes before the CQ is armed. */
-	while (!wrong && !ibv_poll_cq(e.cq, 1, &wc))
-		;
-	if (wrong)
-		sleep(1);
+	read_own();
+	next_of(send_cq, IBV_WC_SUCCESS);
+	next_of(send_cq, IBV_WC_SUCCESS);
+	if (!wrong)
+		next(IBV_WC_SUCCESS);
 	ibv_req_notify_cq(e.cq, 0);
 	if (!wrong) {
 		receive_to(e.buf, 64);
@@ -331,6 +661,16 @@ static void lost_wake_up(void)
 	}
 	wait_for_event(true);
 	end();
+}
+
+static void lost_wake_up(void)
+{
+	lost_wake_up_with(false);
+}
+
+static void lost_wake_up_of_second_cq(void)
+{
+	lost_wake_up_with(true);
 }
 
 /* ---- completions ---- */
@@ -404,12 +744,23 @@ static void gid_index_0(void)
 	end();
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} cases[] = {
+static const struct hand_twin cases[] = {
 	{ "left-at-close", left_at_close },
 	{ "left-at-exit", left_at_exit },
+	{ "imported-context", imported_context },
+	{ "destroyed-twice", destroyed_twice },
+	{ "posted-after-destroy", posted_after_destroy },
+	{ "channel-in-use", channel_in_use },
+	{ "cm-event-not-acknowledged", cm_event_not_acknowledged },
+	{ "fork-unprepared", fork_unprepared },
+	{ "freed-under-way", freed_under_way },
+	{ "touched-under-way", touched_under_way },
+	{ "read-before-completion", read_before_completion },
+	{ "foreign-domain", foreign_domain },
+	{ "outside-region", outside_region },
+	{ "no-local-write", no_local_write },
+	{ "changed-by-iova", changed_by_iova },
+	{ "datagram-changed", datagram_changed },
 	{ "busy-ignored", busy_ignored },
 	{ "event-not-acknowledged", event_not_acknowledged },
 	{ "changed-under-way", changed_under_way },
@@ -421,6 +772,7 @@ static const struct {
 	{ "cq-too-small", cq_too_small },
 	{ "send-queue-full", send_queue_full },
 	{ "lost-wake-up", lost_wake_up },
+	{ "lost-wake-up-of-second-cq", lost_wake_up_of_second_cq },
 	{ "field-after-error", field_after_error },
 	{ "opcode-of-an-error", opcode_of_an_error },
 	{ "read-sink", read_sink },
@@ -429,17 +781,12 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	unsigned int i;
+	const struct hand_twin *c = hand_find_twin(argc, argv, cases, sizeof(cases) / sizeof(cases[0]), &wrong);
 
-	hand_program = argv[0];
-	if (argc != 4)
-		hand_fail("usage: ADDR RULE wrong|right");
-	wrong = !strcmp(argv[3], "wrong");
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (!strcmp(cases[i].name, argv[2])) {
-			hand_open(&dev, argv[1]);
-			cases[i].run();
-			return 0;
-		}
-	hand_fail("no such rule");
+	own_addr = argv[1];
+	if (c->run == fork_unprepared && !wrong && ibv_fork_init())
+		hand_fail("ibv_fork_init");
+	hand_open(&dev, own_addr);
+	c->run();
+	return 0;
 }

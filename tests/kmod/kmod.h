@@ -76,6 +76,9 @@ int pair_connect(struct pair *p, bool use_srq, bool global_rkey, bool one_pd);
 int pair_connect_beside(struct pair *q, const struct pair *p, u32 nth, u32 depth);
 /* Only the client's id, with a route to the server of another pair. */
 int pair_resolve(struct pair *p);
+/* Only the client, which asks the listener at port number @nth; the answer may be awaited. */
+int pair_request(struct pair *p, u32 nth);
+int pair_await_answer(struct pair *p);
 void pair_close(struct pair *p);
 
 void op_init(struct op *op);
@@ -97,10 +100,14 @@ struct sockaddr_in pair_address(void);
 void reserve_begin(u16 port);
 void reserve_end(void);
 
+/* refuse.c */
+int a_refused_request_is_not_asked_again(struct pair *p);
+
 /* turns.c */
 int a_deep_flush_keeps_no_softirq_waiting(struct pair *p);
 int a_deep_flush_of_both_queues_keeps_no_softirq_waiting(struct pair *p);
 int a_deep_queue_that_completes_keeps_no_softirq_waiting(struct pair *p);
+int a_post_sends_a_short_run_itself(struct pair *p);
 int all_connections_have_one_share_of_softirq(struct pair *p);
 
 /* cases.c */

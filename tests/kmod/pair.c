@@ -366,6 +366,23 @@ int pair_resolve(struct pair *p)
 	return client_resolve(p, (struct sockaddr *)&sin);
 }
 
+int pair_request(struct pair *p, u32 nth)
+{
+	struct rdma_conn_param param = { .responder_resources = 4, .initiator_depth = 4 };
+	struct sockaddr_in sin = pair_address();
+
+	memset(p, 0, sizeof(*p));
+	end_init(&p->c, "client");
+	sin.sin_port = htons(port + nth);
+	return client_resolve(p, (struct sockaddr *)&sin) ?: end_create(&p->c, false, false) ?:
+	       rdma_connect(p->c.id, &param);
+}
+
+int pair_await_answer(struct pair *p)
+{
+	return client_step(p, 0);
+}
+
 static void pair_init(struct pair *p)
 {
 	memset(p, 0, sizeof(*p));

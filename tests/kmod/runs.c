@@ -6,7 +6,8 @@
  * and the one that sent most, from weft's tracepoint. weft's share of one is
  *
  *   WEFT_SOFTIRQ_FREE octets without a clock, SHARE_NS by the clock (kernel/softirq.c), and after
- *   either one run of a connection that has just begun: SLICE octets (kernel/core/send.c).
+ *   either one run of a connection that has just begun: WEFT_SLICE_SHORT octets
+ *   (kernel/core/send.h).
  *
  * So octets are judged by the speed measured here: how many are sent in SHARE_NS. What NET_RX
  * receives is the network's share, not weft's.

@@ -7,7 +7,7 @@
 # (vm: the peer is another machine; netns: it is a namespace of this one), WEFT_ACCEL (vm only: kvm,
 # or tcg if the machine is emulated), WEFT_RUN (netns only: the host's folder for this run). That folder is /run/weft in here, the only place
 # that is shared with the host, and holds:
-#   env      from the host: paths of modules and provider, which tests
+#   env      from the host: paths of modules and provider, which tests; envb: of machine b in QEMU
 #   job      the command that role a runs
 #   req/ ..  the mailbox of on_b (lib/mailbox.sh)
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -31,8 +31,8 @@ fi
 
 export WEFT_TOP WEFT_ROLE WEFT_LINK WEFT_ACCEL
 set -a
-# shellcheck disable=SC1091 # written by tests/lab/run.sh
-. /run/weft/env
+# shellcheck disable=SC1090 # written by tests/lab/run.sh
+. "/run/weft/env${WEFT_ROLE/a/}"
 set +a
 
 # modprobe of the kernel itself looks in /lib/modules; in user mode, whose root is read-only,

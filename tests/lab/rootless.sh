@@ -7,8 +7,8 @@
 # shellcheck disable=SC2154
 
 # The suites that run here, for check.sh and test.sh.
-rootless_busy='traffic programs tools churn perftest verify rootless profiles flaky control judge sockets ranks pyverbs'
-rootless_waiting='garbage spec manners hand datagram dead recipes reactions'
+rootless_busy='traffic programs tools churn perftest verify rootless profiles flaky control judge record sockets ranks pyverbs'
+rootless_waiting='garbage spec manners hand datagram dead recipes reactions others'
 # shellcheck disable=SC2034
 rootless_suites="$rootless_busy $rootless_waiting"
 
@@ -28,15 +28,21 @@ rootless_build() {
 
 # The provider, the library and programs of tests for another architecture, in build/ARCHITECTURE.
 rootless_build_for() {
+	foreign_build_for "$1" || return
+	# shellcheck disable=SC2016 # for the shell inside
+	"$WEFT_TOP/scripts/cross.sh" "$1" bash -c 'make -s "-j$(nproc)" -C "$1/providers/rootless" BUILD="$2" CC="$CC" CAN_JOIN=
+	' - "$WEFT_TOP" "$WEFT_BUILD/$1" >&2
+}
+# The provider and the programs alone.
+foreign_build_for() {
 	local out=$WEFT_BUILD/$1
 	"$WEFT_TOP/scripts/cross.sh" "$1" "$WEFT_TOP/scripts/build-provider.sh" "$out" >&2 || return
 	# shellcheck disable=SC2016 # for the shell inside
 	"$WEFT_TOP/scripts/cross.sh" "$1" bash -c '
-		make -s "-j$(nproc)" -C "$1/providers/rootless" BUILD="$2" CC="$CC" CAN_JOIN= &&
 		make -s "-j$(nproc)" -C "$1/tests/progs" BIN="$2/bin" OBJ="$2/tests/progs" CC="$CC" PROGS="$3"
 	' - "$WEFT_TOP" "$out" "$foreign_programs" >&2
 }
-foreign_programs=weft-verify
+foreign_programs='weft-verify weft-unmap'
 
 # rootless_emulator SIDE ARCHITECTURE: what is given a program's name and arguments, instead of weft-run.
 # That can start no program of another architecture, since its exec() is this host's; the environment is as it
@@ -46,6 +52,7 @@ rootless_emulator() {
 	# shellcheck disable=SC2016 # for the shell inside
 	"$WEFT_TOP/scripts/cross.sh" "$2" sh -c 'cat <<-END
 		#!/bin/sh
+		export EMULATOR="\$0"
 		name=\$1
 		shift
 		for folder in "$1/bin" "$WEFT_SYSROOT/usr/bin"; do
@@ -76,7 +83,7 @@ rootless_user() {
 # A program by each of these names, in a folder that comes first in PATH.
 rootless_names() {
 	local file
-	for file in "$WEFT_BUILD"/bin/{weft-*,mpa-edges,connect-order,closes-all,few-descriptors,habits,gloo-verify} /usr/bin/ib_* /usr/bin/ibv_*; do
+	for file in "$WEFT_BUILD"/bin/{weft-*,mpa-edges,connect-order,closes-all,few-descriptors,habits,old-kernel,gloo-verify} /usr/bin/ib_* /usr/bin/ibv_*; do
 		echo "${file##*/}"
 	done | grep -vxE 'weft-run|weftspec'
 	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey rdma_server \

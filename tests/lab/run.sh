@@ -3,11 +3,12 @@
 #   run.sh LAB SUITE...          suites of tests/lab/suites; TAP on stdout
 #   run.sh LAB -x SCRIPT [ARG]   one script as root on machine a, with tests/lab/lib.sh to
 #                                source and the paths below in its environment
-# LAB: vm         two QEMU machines with Debian's stock kernel
+# LAB: vm         two QEMU machines with Debian's stock kernel (vm.sh)
 #      6.12-debug, 7.2-smp, 7.2-debug, 7.2-users, 7.2-users-debug
 #                 one user-mode Linux, machine b being a network namespace
 #      rootless   no machine: this host and user, programs under weft-run (rootless.sh)
 # Environment: DRIVERS  drivers to build ("weft siw")
+#              ARCH_A, ARCH_B  for vm and rootless: see there
 #              PAIRS    for suites: the A:B pairs of drivers to test
 #              MTUS     for the suite traffic: see there
 #              VERIFY_MB, CHURN, FAULTS, CHANCES, WILD_SECONDS, SOAK_SECONDS for the suites of those names: see there
@@ -53,24 +54,31 @@ prepare_kernel() {
 	case $lab in
 	vm)
 		kernel=stock
-		modules=$("$WEFT_TOP/scripts/fetch-stock-kernel.sh")
+		vm_prepare
+		# For vm_accel: a kernel of this host's processor, where there is one.
+		if [ "${ARCH_A-}" = arm64 ]; then modules=${vm_kernels[b]}; else modules=${vm_kernels[a]}; fi
 		;;
 	rootless) ;;
 	*)
-		tree=$("$WEFT_TOP/scripts/build-uml.sh" "$lab")
+		tree=$("$WEFT_TOP/scripts/build-kernel.sh" "$lab")
 		modules=$tree/modules
 		;;
 	esac
 }
 
-# The environment of the machines; read by tests/lab/machine.sh.
+# write_env ARCHITECTURE MODULES [SUITE...]: the environment of machines, this host's or of that architecture; read by
+# tests/lab/machine.sh.
 write_env() {
-	local driver ko consumer=
-	echo "MODULES='$modules'"
+	local arch built=$WEFT_BUILD${1:+/$1} driver ko consumer=
+	arch=$(vm_kernel_arch "$1")
+	echo "MODULES='$2'"
+	shift 2
 	echo "KERNEL='$kernel'"
 	case " $drivers " in *' weft '*) consumer=weft_kmod ;; esac
+	# Many objects, for one suite.
+	case " $* " in *' kunit '*) consumer+=' weft_kunit' ;; esac
 	for driver in $drivers $consumer; do
-		ko=$("$WEFT_TOP/scripts/build-module.sh" "$kernel" "$driver") || return
+		ko=$("$WEFT_TOP/scripts/build-module.sh" "$kernel${arch:+-$arch}" "$driver") || return
 		echo "KO_$driver='$ko'"
 		echo "DEPS_$driver='$(/sbin/modinfo -F depends "$ko" | tr , ' ')'"
 	done
@@ -92,9 +100,9 @@ write_env() {
 	echo "TEST_TIMEOUT='${TEST_TIMEOUT-}'"
 	echo "COVERED='${ROOTLESS_CFLAGS-}'"
 	# The provider is not installed; programs on other drivers' devices look past it.
-	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$WEFT_BUILD/lib/libweft'" ;; esac
+	case " $drivers " in *' weft '*) echo "IBV_DRIVERS='$built/lib/libweft'" ;; esac
 	# The first is there for programs that begin under weft-run (lib/weft-run.sh).
-	echo "PATH='/run/rootless:$WEFT_BUILD/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"
+	echo "PATH='/run/rootless:$built/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'"
 }
 
 # Every machine is a process group; none outlives this script.
@@ -186,7 +194,7 @@ report() {
 
 # A test may take its machine down, or leave it unusable: the rest has a fresh one.
 run_suites() {
-	local words
+	local words last
 	env KERNEL="$kernel" bash "$WEFT_TOP/tests/lab/suite.sh" --plan "$@" >"$run/plan"
 	[ -s "$run/plan" ] || die "no such test"
 	report "1..$(wc -l <"$run/plan")"
@@ -203,8 +211,9 @@ run_suites() {
 			rm "$run/current"
 		fi
 	done
+	last=$(grep -ahsm1 'Kernel panic' "$run"/console*."$boots") || last=$(tail -n 1 "$run/job.out")
 	untested | while read -r suite test _; do
-		report "not ok $suite/$test # not run: no machine to run it ($(tail -n 1 "$run/job.out"))"
+		report "not ok $suite/$test # not run: no machine to run it ($last)"
 	done
 	env KERNEL="$kernel" bash "$WEFT_TOP/tests/lab/suite.sh" --after "$run" "$@" |
 		tee -a "$run/job.out" || true
@@ -220,20 +229,33 @@ if [ "$lab" = rootless ]; then
 	export PAIRS
 fi
 # Another lab may be beginning at the same time. Machines have programs under weft-run, too.
-case " $drivers $lab " in
-*' weft '* | *' rootless '* | *' vm '*)
-	"$WEFT_TOP/scripts/build-provider.sh" >&2
-	with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" ${ROOTLESS_CFLAGS+"CFLAGS=$ROOTLESS_CFLAGS"} >&2
-	;;
-esac
-with_lock programs make -s "-j$(nproc)" -C "$WEFT_TOP/tests/progs" ${PROGRAMS+"PROGS=$PROGRAMS"} >&2
-[ -z "${WEFTSPEC-yes}" ] || with_lock weftspec make -s "-j$(nproc)" -C "$WEFT_TOP/tests/weftspec" >&2
+build_here() {
+	case " $drivers $lab " in
+	*' weft '* | *' rootless '* | *' vm '*)
+		"$WEFT_TOP/scripts/build-provider.sh" >&2
+		with_lock rootless make -s -C "$WEFT_TOP/providers/rootless" ${ROOTLESS_CFLAGS+"CFLAGS=$ROOTLESS_CFLAGS"} >&2
+		;;
+	esac
+	with_lock programs make -s "-j$(nproc)" -C "$WEFT_TOP/tests/progs" ${PROGRAMS+"PROGS=$PROGRAMS"} >&2
+	[ -z "${WEFTSPEC-yes}" ] || with_lock weftspec make -s "-j$(nproc)" -C "$WEFT_TOP/tests/weftspec" >&2
+}
+[[ $lab = vm && -n ${ARCH_A-} && -n ${ARCH_B-} ]] || build_here
 run=$WEFT_BUILD/lab/$lab${SAN:+-san}.$name
 [ "$lab" != rootless ] || share=$run
 rm -rf "$run"
 mkdir -p "$run"
 touch "$run/job.out"
-write_env >"$run/env"
+if [ "$lab" = vm ]; then
+	for arch in $(printf '%s\n' "${ARCH_A-}" "${ARCH_B-}" | sort -u); do foreign_build_for "$arch"; done
+	write_env "${ARCH_A-}" "${vm_kernels[a]}" "$@" >"$run/env"
+	if [ "${ARCH_A-}" = "${ARCH_B-}" ]; then
+		cp "$run/env" "$run/envb"
+	else
+		write_env "${ARCH_B-}" "${vm_kernels[b]}" "$@" >"$run/envb"
+	fi
+else
+	write_env '' "$modules" "$@" >"$run/env"
+fi
 
 if [ -z "$script" ]; then
 	run_suites "$@"

@@ -3,29 +3,10 @@
 # installation, updates of rdma-core, and their purge. TAP.
 #   packages.sh RELEASE...     bookworm, trixie
 # The roots have no network, and changes in them are discarded.
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+# shellcheck source-path=SCRIPTDIR source=tap.sh
+. "$(dirname "$0")/tap.sh"
 
 # --- in the root ---
-
-n=0
-# check NAME COMMAND [ARG...]: one test, failed by the first command in it that fails. What it says is its log.
-check() {
-	local name=$1 rc
-	shift
-	n=$((n + 1))
-	# Not in a condition: there nothing fails before its last command.
-	(
-		set -e
-		"$@"
-	) >"$log/$name" 2>&1
-	rc=$?
-	if [ $rc = 0 ]; then
-		echo "ok $n - $release/$name"
-	else
-		sed 's/^/# /' "$log/$name"
-		echo "not ok $n - $release/$name"
-	fi
-}
 
 # lacks REGEX TEXT: to set -e, "! grep" is no failure.
 lacks() { ! grep -E -e "$1" <<<"$2"; }
@@ -119,6 +100,7 @@ rootless_runs() {
 tester_runs() {
 	weftspec --check-table
 	weft-reflector --help
+	weft-hwtest --help
 }
 
 unit_is_valid() {
@@ -129,7 +111,7 @@ unit_is_valid() {
 
 pages_are_found() {
 	local page
-	for page in weft.4 weft.7 weft_socket.7 weft-run.1 weft-ctl.1 weftspec.1 weft-reflector.1; do
+	for page in weft.4 weft.7 weft_socket.7 weft-run.1 weft-ctl.1 weft-trace.1 weftspec.1 weft-reflector.1 weft-hwtest.1; do
 		man -w "${page##*.}" "${page%.*}"
 	done
 }
@@ -193,8 +175,7 @@ purge_leaves_nothing() {
 }
 
 inside() {
-	release=$1 debs=/build log=/tmp/log
-	mkdir -p $log
+	where=$1 debs=/build log=/tmp/log
 	check lintian-is-silent lintian_is_silent
 	check make-install-lists-the-files-of-the-packages same_files
 	check apt-installs-them install_all

@@ -1,27 +1,14 @@
 #!/usr/bin/env bash
 # The portable file, TAP:
 #   portable.sh --file             what is in it, what it needs, and that it runs here from any place
+#   portable.sh --foreign          that for arm64: the same, and that its library runs in an emulator of the processor
 #   portable.sh RELEASE...         in a root folder of bullseye, bookworm, trixie, sid
 #   portable.sh --sources FOLDER   with the rdma-core that each source tree in FOLDER builds: FOLDER/v39.0
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+
+# shellcheck source-path=SCRIPTDIR source=tap.sh
+. "$(dirname "$0")/tap.sh"
 
 # --- in a root, or here ---
-
-n=0
-# check NAME COMMAND [ARG...]: one test, failed by the first command in it that fails.
-check() {
-	local name=$1 rc
-	shift
-	n=$((n + 1))
-	# Not in a condition: there nothing fails before its last command.
-	(
-		set -e
-		"$@"
-	) >"$log" 2>&1 </dev/null
-	rc=$?
-	[ $rc = 0 ] || sed 's/^/# /' "$log"
-	[ $rc = 0 ] && echo "ok $n - $where/$name" || echo "not ok $n - $where/$name"
-}
 
 # As user 65534, without a way to privileges.
 unprivileged() { timeout -k 2 60 setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"; }
@@ -52,16 +39,18 @@ pyverbs() {
 		from pyverbs.mr import MR
 		from pyverbs.pd import PD
 		from pyverbs.qp import QP, QPCap, QPInitAttr
-		import pyverbs.enums as e
+
+		# IBV_ACCESS_LOCAL_WRITE, IBV_QPT_RC: rdma-core 65 has them elsewhere.
+		LOCAL_WRITE, RC = 1, 2
 
 		ctx = Context(name='weft_lo')
 		print(ctx.query_device())
 		pd = PD(ctx)
-		mr = MR(pd, 4096, e.IBV_ACCESS_LOCAL_WRITE)
+		mr = MR(pd, 4096, LOCAL_WRITE)
 		mr.write('weft', 4)
 		assert mr.read(4, 0) == b'weft'
 		cq = CQ(ctx, 16)
-		qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap()))
+		qp = QP(pd, QPInitAttr(qp_type=RC, scq=cq, rcq=cq, cap=QPCap()))
 		assert qp.qp_num
 		assert cq.poll() == (0, [])
 	END
@@ -91,7 +80,8 @@ dist=$WEFT_BUILD/portable
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"
-file() { echo "$dist/weft-run-$(weft_version)-$(uname -m).tar.xz"; }
+processor=$(uname -m) tools=
+file() { echo "$dist/weft-run-$(weft_version)-$processor.tar.xz"; }
 
 # --- the file ---
 
@@ -115,16 +105,16 @@ list_is_whole() {
 old_glibc_serves() {
 	local binary newest
 	while read -r binary; do
-		newest=$(objdump -T "$binary" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
+		newest=$("${tools}objdump" -T "$binary" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
 		echo "$binary: $newest"
 		[ "$(printf '%s\nGLIBC_2.28\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ]
-		if objdump -p "$binary" | awk '$1 == "NEEDED" {print $2}' |
+		if "${tools}objdump" -p "$binary" | awk '$1 == "NEEDED" {print $2}' |
 			grep -vE '^(libc|libdl|libpthread|libgcc_s|libibverbs|librdmacm|libweft-rootless)\.so'; then
 			return 1
 		fi
 		# It has no path of where it was built.
 		if grep -F -e "$WEFT_TOP" -e "$WEFT_CACHE" "$binary"; then return 1; fi
-	done < <(find "$scratch/weft-run/bin" "$scratch/weft-run/lib" -type f)
+	done < <(find "$scratch/weft-run/bin" "$scratch/weft-run/lib" -type f ! -name '*.a' -exec grep -lP '^\x7fELF' {} +)
 }
 
 runs_from_another_place() {
@@ -165,6 +155,9 @@ provider_of() {
 
 # What has changed within the private ABI 34; an unknown release counts as the newest.
 chooses_by_release() {
+	[ "$(provider_of libibverbs.so.1.11.34.1)" = 34/libweft-rdmav34.so ]
+	[ "$(provider_of libibverbs.so.1.12.35.0)" = 35/libweft-rdmav34.so ]
+	[ "$(provider_of libibverbs.so.1.13.36.2)" = 36/libweft-rdmav34.so ]
 	[ "$(provider_of libibverbs.so.1.14.39.0)" = 37/libweft-rdmav34.so ]
 	[ "$(provider_of libibverbs.so.1.14.44.1)" = 44/libweft-rdmav34.so ]
 	[ "$(provider_of libibverbs.so.1.14.50.0)" = 45/libweft-rdmav34.so ]
@@ -195,6 +188,52 @@ of_the_file() {
 	echo "1..$n"
 }
 
+# --- for another processor ---
+
+# What weft-run would do: exec() in an emulator is this host's.
+emulated() {
+	timeout -k 2 60 qemu-aarch64 -L "$sysroot" -E LD_PRELOAD="$scratch/weft-run/lib/weft/libweft-rootless.so" \
+		-E IBV_DRIVERS="$scratch/weft-run/lib/weft/rdma-core/44/libweft" "$sysroot/usr/bin/$1" "${@:2}"
+}
+
+emulated_check() { timeout -k 2 60 qemu-aarch64 -L "$sysroot" "$run" --check; }
+checks_itself() {
+	local said
+	said=$(emulated_check)
+	echo "$said"
+	! grep -q PROBLEM <<<"$said" || return 1
+	grep 'provider .*/rdma-core/44/libweft-rdmav34.so' <<<"$said"
+}
+emulated_devices() { emulated ibv_devinfo -d weft_lo | grep -E 'state:.*ACTIVE'; }
+emulated_rping() { rping emulated emulated 7174 rping -a 127.0.0.1 -C 20 -S 4000 -V -- -s -- -c; }
+meets_this_host() {
+	rping emulated this_host 7174 rping -a 127.0.0.1 -C 20 -S 4000 -V -- -s -- -c
+	rping this_host emulated 7174 rping -a 127.0.0.1 -C 20 -S 4000 -V -- -s -- -c
+}
+this_host() { unprivileged "$WEFT_BUILD/portable/weft-run/bin/weft-run" "$@"; }
+weftspec_runs() { timeout -k 2 60 qemu-aarch64 -L "$sysroot" "$scratch/weft-run/bin/weftspec" --check-table; }
+
+of_foreign() {
+	processor=aarch64 tools=aarch64-linux-gnu- dist=$WEFT_BUILD/portable/aarch64
+	where=$processor log=$scratch/log
+	need qemu-aarch64 "${tools}objdump"
+	# And this host's.
+	ARCH='' "$WEFT_TOP/scripts/build-portable.sh" >&2
+	sysroot=$("$WEFT_TOP/scripts/fetch-sysroot.sh" arm64)
+	tar -C "$scratch" -xf "$(file)"
+	run=$scratch/weft-run/bin/weft-run
+	check sums-agree sums_agree
+	check is-at-most-3-MB is_small
+	check list-of-its-content-is-whole list_is_whole
+	check glibc-2.28-serves old_glibc_serves
+	check check-chooses-the-provider checks_itself
+	check discovery emulated_devices
+	check rping emulated_rping
+	check rping-with-this-host meets_this_host
+	check weftspec-runs weftspec_runs
+	echo "1..$n"
+}
+
 # --- other releases of rdma-core ---
 
 # build_verbs TREE: its libraries and small programs; prints the folder.
@@ -217,8 +256,11 @@ names_release() { check_names "^ok +rdma-core ${where%.*}\."; }
 
 of_source() {
 	local built
-	built=$(build_verbs "$1")
 	where=$(basename "$1" | sed 's/^v//')
+	# Where every user may read it.
+	built=$scratch/$where
+	mkdir "$built"
+	cp -R "$(build_verbs "$1")"/{bin,lib} "$built"
 	export LD_LIBRARY_PATH=$built/lib PATH=$built/bin:$PATH
 	check check-names-the-release names_release
 	check discovery finds_devices
@@ -237,10 +279,12 @@ of_sources() {
 	done
 }
 
+[ "$1" != --foreign ] || export ARCH=aarch64
 "$WEFT_TOP/scripts/build-portable.sh" >&2
 set +e
 case $1 in
 --file) of_the_file ;;
+--foreign) of_foreign ;;
 --sources) of_sources "$2" ;;
 *)
 	for release; do

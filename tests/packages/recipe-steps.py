@@ -2,6 +2,8 @@
 """Prints the steps of a recipe in packaging/, as a script of bash that a root folder can run:
   recipe-steps.py containerfile|github-action|gitlab|devcontainer|kubernetes
 The script expects the file at $FILE, and its address and sum in $URL and $SHA256.
+  recipe-steps.py workflow FILE   of the first job of a workflow of weft's own; the checkout is at $CHECKOUT
+  recipe-steps.py targets FILE... prints the targets of the Makefile that the steps of workflows call
 """
 import json
 import re
@@ -11,7 +13,8 @@ from pathlib import Path
 
 import yaml
 
-PACKAGING = Path(__file__).parents[2] / 'packaging'
+TOP = Path(__file__).parents[2]
+PACKAGING = TOP / 'packaging'
 
 
 def containerfile():
@@ -84,8 +87,38 @@ def kubernetes():
         yield 'wait $' + container['name']
 
 
+def jobs(file):
+    return yaml.safe_load((TOP / '.github/workflows' / file).read_text())['jobs'].values()
+
+
+def workflow(file):
+    # A container without bash's path: GitHub runs sh -e.
+    yield 'export CI=true && mkdir /tmp/workspace && cd /tmp/workspace'
+    for step in next(iter(jobs(file)))['steps']:
+        if 'run' in step:
+            yield 'sh -e -c ' + shlex.quote(step['run'])
+        elif step['uses'].startswith('actions/checkout@'):
+            yield 'cp -R "$CHECKOUT/." .'
+        else:
+            sys.exit('workflow: ' + step['uses'])
+
+
+def targets(file):
+    for job in jobs(file):
+        for step in job['steps']:
+            words = shlex.split(step.get('run', ''))
+            if words[:1] == ['make']:
+                yield from words[1:]
+            else:
+                assert 'run' not in step or words[0] in ('apt-get', 'git'), step
+
+
 RECIPES = {'containerfile': containerfile, 'github-action': github_action, 'gitlab': gitlab,
            'devcontainer': devcontainer, 'kubernetes': kubernetes}
 
-print('set -eo pipefail')
-print('\n'.join(RECIPES[sys.argv[1]]()))
+name, *files = sys.argv[1:]
+if name == 'targets':
+    print('\n'.join(target for file in files for target in targets(file)))
+else:
+    print('set -eo pipefail')
+    print('\n'.join(workflow(*files) if name == 'workflow' else RECIPES[name]()))

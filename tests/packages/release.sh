@@ -1,34 +1,21 @@
 #!/usr/bin/env bash
 # make release, TAP, in a clone of the current commit that has the changelog's entry:
-#   release.sh [PART...]      parts of scripts/release.sh; portable rpm
+#   release.sh [PART...]      parts of scripts/release.sh; all
 # shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
 . "$(dirname "$0")/../../scripts/lib.sh"
 need git
 
-[ $# -gt 0 ] || set -- portable rpm
+[ $# -gt 0 ] || set -- portable rpm deb series
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+log=$scratch/log
+# shellcheck source-path=SCRIPTDIR source=tap.sh
+. "$WEFT_TOP/tests/packages/tap.sh"
 clone=$scratch/weft
 version=$(weft_version)
 git clone -q "$WEFT_TOP" "$clone"
 git -C "$clone" config user.name weft
 git -C "$clone" config user.email weft@localhost
-
-n=0
-check() {
-	local name=$1 rc
-	shift
-	n=$((n + 1))
-	set +e
-	(
-		set -e
-		"$@"
-	) >"$scratch/log" 2>&1 </dev/null
-	rc=$?
-	set -e
-	[ $rc = 0 ] || sed 's/^/# /' "$scratch/log"
-	[ $rc = 0 ] && echo "ok $n - $name" || echo "not ok $n - $name"
-}
 
 # refuses TEXT
 refuses() {

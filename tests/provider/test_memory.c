@@ -7,6 +7,7 @@
 #include "shared.h"
 #include "../../providers/rootless/process/copy.h"
 #include "../../providers/rootless/process/maps.h"
+#include "../engine/stepper.h"
 
 #define LONGEST	300
 #define STARTS	18	/* every alignment, and more */
@@ -81,6 +82,33 @@ static void nothing_is_stored_before_what_precedes_it(void **state)
 	sigaction(SIGBUS, &old[1], NULL);
 	munmap(p, 2 * page);
 }
+
+#ifdef __x86_64__
+static struct {
+	uint64_t before;
+	uint32_t flag;
+} polled __attribute__((aligned(8)));
+
+/* @len: the flag alone, or what ends with it. */
+static void check_flag(uint8_t fill, uint32_t len)
+{
+	uint8_t from[12], *to = (uint8_t *)(&polled.flag + 1) - len;
+
+	memset(from, fill, sizeof(from));
+	stepper_begin(&polled.flag, fill * 0x01010101u);
+	rl_copy_in_order(to, from, len);
+	stepper_end();
+	assert_int_equal(polled.flag, stepper.new);
+	assert_true(stepper.steps > 10);
+	assert_int_equal(stepper.torn, 0);
+}
+
+static void a_reader_sees_no_part_of_an_aligned_flag(void **state)
+{
+	check_flag(0xff, sizeof(polled.flag));
+	check_flag(0x11, sizeof(polled.flag) + sizeof(polled.before));
+}
+#endif
 
 static void octets_that_overlap_are_moved(void **state)
 {
@@ -162,6 +190,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_length_and_alignment_is_copied),
 		cmocka_unit_test(nothing_is_stored_before_what_precedes_it),
+#ifdef __x86_64__
+		cmocka_unit_test(a_reader_sees_no_part_of_an_aligned_flag),
+#endif
 		cmocka_unit_test(octets_that_overlap_are_moved),
 		cmocka_unit_test(rights_are_those_of_each_page),
 		cmocka_unit_test(rights_are_the_same_without_the_query),

@@ -49,6 +49,31 @@ static void receives_of_every_shape(void **state)
 	}
 }
 
+/* Each element, since a message may fit the first; and the program's list stays as it is. */
+static void a_broken_receive_has_no_room_or_no_region(void **state)
+{
+	struct ibv_sge mine[2] = { { .length = 0, .lkey = 0x700 }, { .length = 9, .lkey = 0x800 } };
+	struct ibv_recv_wr wr = { .sg_list = mine, .num_sge = 1 };
+	struct ibv_sge list[WEFT_MAX_SGE];
+
+	assert_int_equal(weft_rq_errors(&wr), 0);
+	wr.num_sge = WEFT_MAX_SGE + 1;
+	assert_int_equal(weft_rq_errors(&wr), 0);
+	wr.num_sge = 2;
+	assert_int_equal(weft_rq_errors(&wr), 1u << IBV_WC_LOC_LEN_ERR | 1u << IBV_WC_LOC_PROT_ERR);
+	weft_rq_break_wr(&wr, list, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wr.num_sge, 2);
+	assert_int_equal(wr.sg_list[0].lkey, 0x700 ^ 0xff);
+	assert_int_equal(wr.sg_list[1].lkey, 0x800 ^ 0xff);
+	assert_int_equal(wr.sg_list[1].length, 9);
+	wr.sg_list = mine;
+	weft_rq_break_wr(&wr, list, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(wr.num_sge, 2);
+	assert_int_equal(weft_sgl_length(wr.sg_list, 2), 0);
+	assert_int_equal(wr.sg_list[1].lkey, 0x800);
+	assert_int_equal(mine[1].length, 9);
+}
+
 static void full_ring_says_enomem(void **state)
 {
 	struct ibv_recv_wr wr = recv_of(1, 1);
@@ -161,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(receives_of_every_shape),
+		cmocka_unit_test(a_broken_receive_has_no_room_or_no_region),
 		cmocka_unit_test(full_ring_says_enomem),
 		cmocka_unit_test(too_many_sges_are_refused),
 		cmocka_unit_test(a_ring_of_another_size_keeps_what_waits),

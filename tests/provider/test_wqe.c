@@ -82,6 +82,33 @@ static void sges_at_every_slot(void **state)
 	}
 }
 
+/* As plain posts count them: lists in all slots, inline data, and requests that carry none. */
+static void octets_of_several_entries_are_added_up(void **state)
+{
+	uint32_t start, n;
+
+	for (start = 0; start < SLOTS; start++) {
+		for (n = 0; n <= WEFT_MAX_SGE; n++) {
+			struct shared s;
+			struct weft_sq sq = sq_at(&s, start);
+			struct weft_sq_head inv = { .opcode = WEFT_WR_LOCAL_INV };
+			struct ibv_sge in = { .addr = (uintptr_t)payload, .length = 77 };
+			struct ibv_send_wr wr = send_of(n);
+
+			assert_int_equal(weft_sq_octets(&sq, start), 0);
+			assert_int_equal(weft_sq_add_wr(&sq, &wr), 0);
+			assert_int_equal(weft_sq_octets(&sq, start), weft_sgl_length(sgl, n));
+			assert_int_equal(weft_sq_add_none(&sq, &inv), 0);
+			wr = send_of(1);
+			wr.sg_list = &in;
+			wr.send_flags = IBV_SEND_INLINE;
+			assert_int_equal(weft_sq_add_wr(&sq, &wr), 0);
+			assert_int_equal(weft_sq_octets(&sq, start), weft_sgl_length(sgl, n) + 77);
+			ring_free(&s);
+		}
+	}
+}
+
 /* ---- entries that fail on demand ---- */
 
 static struct weft_sq_wqe broken(uint32_t start, unsigned int opcode, enum ibv_wc_status status,
@@ -133,6 +160,29 @@ static void an_entry_without_buffers_has_none_to_break(void **state)
 	assert_int_equal(weft_sq_errors(WEFT_WR_BIND_MW, true) & buffers, 0);
 	assert_false(weft_sq_errors(WEFT_WR_SEND, true) & 1u << IBV_WC_REM_ACCESS_ERR);
 	assert_true(weft_sq_errors(WEFT_WR_READ, true) & 1u << IBV_WC_REM_ACCESS_ERR);
+}
+
+static void a_broken_window_is_bound_to_no_region(void **state)
+{
+	struct ibv_mw mw = { .type = IBV_MW_TYPE_2, .rkey = 0x500 };
+	struct ibv_mw_bind_info info = { .mr = &(struct ibv_mr){ .lkey = 0x700 } };
+	const struct weft_sq_head h = { .opcode = WEFT_WR_BIND_MW };
+	const struct weft_wr_bind *bind;
+	struct shared s;
+	struct weft_sq sq = sq_at(&s, SLOTS - 1);
+	struct copied c;
+
+	assert_true(weft_sq_errors(WEFT_WR_BIND_MW, false) & 1u << IBV_WC_MW_BIND_ERR);
+	assert_false(weft_sq_errors(WEFT_WR_LOCAL_INV, false) & 1u << IBV_WC_MW_BIND_ERR);
+	/* Without a length it would end the binding, whatever the region. */
+	assert_int_equal(weft_sq_add_bind_2(&sq, &h, &mw, 0x501, &info), 0);
+	weft_sq_break_entry(&sq, SLOTS - 1, IBV_WC_MW_BIND_ERR);
+	copy_out(&s, &sq, &c);
+	bind = (const void *)c.w.data;
+	assert_int_equal(bind->mr_lkey, 0x700 ^ 0xff);
+	assert_int_equal(bind->length, 1);
+	assert_int_equal(bind->mw_stag, 0x501);
+	ring_free(&s);
 }
 
 static void only_what_takes_a_receive_can_find_none(void **state)
@@ -506,8 +556,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sges_at_every_slot),
+		cmocka_unit_test(octets_of_several_entries_are_added_up),
 		cmocka_unit_test(a_broken_entry_is_wrong_in_one_way),
 		cmocka_unit_test(an_entry_without_buffers_has_none_to_break),
+		cmocka_unit_test(a_broken_window_is_bound_to_no_region),
 		cmocka_unit_test(only_what_takes_a_receive_can_find_none),
 		cmocka_unit_test(inline_of_every_size_at_every_slot),
 		cmocka_unit_test(inline_gathers_pieces),

@@ -11,6 +11,8 @@ start_b() {
 run_apart() {
 	local out=$1
 	shift
+	# One of the same name may have ended before.
+	rm -f "$out.rc"
 	{
 		rc=0
 		"$@" >"$out.log" 2>&1 </dev/null || rc=$?
@@ -28,10 +30,14 @@ finish_b() {
 		fail "$1 on b ended with $rc; $(words "$TEST_DIR/$1.log")"
 }
 
-# rping_outran_itself RC LOG: rping had the end of its connection, and then one of its threads destroyed the
-# event channel before the other had begun to wait on it again. The other ends the program with 255.
+# rping_outran_itself RC LOG [PROGRAM OPTION...]: rping had the end of its connection, and then one of its threads
+# destroyed the event channel before the other had begun to wait on it again. The other ends the program with 255.
+# A client that prints its pings (-C N -v) must have printed all: else its connection broke.
 rping_outran_itself() {
-	[ "$1" = 255 ] && grep -q 'DISCONNECT EVENT' "$2" && grep -q '^rdma_get_cm_event: Bad file descriptor' "$2"
+	[ "$1" = 255 ] && grep -q 'DISCONNECT EVENT' "$2" &&
+		grep -q '^rdma_get_cm_event: Bad file descriptor' "$2" || return
+	[[ " ${*:3} " =~ " -C "([0-9]+)" "(.*" ")?"-v " ]] || return 0
+	[ "$(grep -c 'ping data' "$2")" = "${BASH_REMATCH[1]}" ]
 }
 
 # signal_programs SIGNAL WORD...: to the programs whose command line begins with these words, on the machine
@@ -92,7 +98,7 @@ run() {
 	timeout -k 2 "${TIME:-100}" "$@" >"$log" 2>&1 </dev/null || rc=$?
 	[ $rc = 0 ] && return
 	[ $rc = 124 ] && fail "$1 ran into its time-out; $(words "$log")"
-	rping_outran_itself $rc "$log" && return
+	rping_outran_itself $rc "$log" "$@" && return
 	fail "$1 ended with $rc; $(words "$log")"
 }
 
@@ -165,6 +171,16 @@ counted() {
 # twice, and listens anew in between; its client crashes of that (in librdmacm, on its way out). The errno that it
 # prints is any: the event has the reason, ECONNREFUSED, or InfiniBand's 8. qperf's server tells its port before it listens there.
 came_early() { grep -qE 'Event: RDMA_CM_EVENT_REJECTED; error: (-111|8)\.|Event rejected' "$1"; }
+
+# qperf_anew COMMAND...: runs COMMAND, qperf's client, and anew while it came early. Prints why it failed.
+qperf_anew() {
+	local try
+	for ((try = 1; try < 20; try++)); do
+		("$@") >"$TEST_DIR/try" && return
+		came_early "$TEST_DIR/qperf.log" || break
+	done
+	fail "$(sed 's/^FAIL: //' "$TEST_DIR/try")"
+}
 
 # excuse LOG: prints why the client of LOG failed, if that was not weft's fault.
 # The client came before its server; siw connects within the call, which sets errno.

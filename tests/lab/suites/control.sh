@@ -1,23 +1,51 @@
 # shellcheck shell=bash
 # weft-run --control and weft-ctl: what a program has is listed, and breaks on request. weft-control breaks what it has
-# itself, case by case. The rest are programs of others, and who may ask.
+# itself, case by case, weft-control-races while it changes, and weft-control-byhand before it
+# is connected by hand; weft-moments has rules about moments, replaced by weft-ctl. The rest are programs of others, and who may ask.
 
 control_cases='a-list-has-each-qp-once what-is-not-there-is-refused error-ends-both-ends disconnect-ends-both-ends
-	fatal-fails-each-qp-of-the-device traffic-goes-on-after-a-port-flap a-port-that-is-down-goes-down-no-further
+	fatal-fails-each-qp-of-the-device the-event-of-fatal-finds-qps-in-error traffic-goes-on-after-a-port-flap a-port-that-is-down-goes-down-no-further
 	events-of-lids-and-gids connect-over-a-port-that-is-down-is-unreachable
 	a-frozen-qp-sends-nothing-until-it-is-thawed
 	a-frozen-qp-takes-nothing-until-it-is-thawed a-frozen-qp-is-flushed-by-modify-qp a-frozen-qp-is-destroyed-at-once
 	a-process-with-a-frozen-qp-forks a-process-with-a-frozen-qp-exits datagrams-are-lost-while-frozen-or-down
 	a-qps-rate-is-within-5-percent
 	a-devices-rate-is-within-5-percent a-qps-delay-is-that-of-its-sends a-devices-delay-is-that-of-both-ends
-	what-is-under-way-is-bounded fault-rules-are-replaced a-child-has-its-own-socket a-child-with-a-device-of-its-own-serves
-	a-program-after-exec-serves'
+	what-is-under-way-is-bounded what-is-under-way-of-all-qps-is-bounded fault-rules-are-replaced a-child-has-its-own-socket a-child-with-a-device-of-its-own-serves
+	a-child-breaks-nothing-of-its-parent a-program-after-exec-serves'
+control_races='qps-break-while-they-live-and-are-destroyed devices-break-while-qps-live qps-break-while-contexts-end
+	devices-break-while-contexts-end'
+control_byhand='requests-fail-if-the-peer-is-absent requests-fail-if-no-peer-connects requests-fail-if-the-peer-refuses
+	requests-fail-if-the-peer-is-not-ready-to-connect requests-fail-if-the-port-is-down-before-this-end-connects
+	requests-fail-if-the-port-is-down-before-the-peer-connects
+	requests-fail-if-the-port-goes-down-at-the-end-that-connected
+	requests-fail-if-the-port-goes-down-at-the-other-end a-qp-that-was-frozen-connects-once-it-is-thawed
+	a-qp-that-was-frozen-is-connected-once-it-is-thawed frozen-qps-are-destroyed-at-once
+	a-process-with-frozen-qps-by-hand-exits a-process-with-frozen-qps-by-hand-forks a-process-whose-port-is-down-exits'
+control_moments='the-latest-completion-arrives-after-a-thousand-polls the-latest-completion-arrives-within-a-second
+	the-latest-completion-wakes-a-sleeper a-receive-passes-the-latest-completion-of-a-send
+	the-latest-completion-holds-up-its-queue a-full-queues-latest-completions-arrive
+	the-latest-completions-of-a-destroyed-qp-are-dropped
+	the-median-of-a-delay-is-within-5-percent-or-the-timers-floor
+	lost-octets-are-late-and-arrive delayed-octets-arrive-though-their-memory-has-gone
+	octets-that-wait-for-a-delay-break-off-if-their-memory-goes
+	a-copy-for-later-breaks-off-if-half-its-memory-has-gone what-is-under-way-at-a-fork-arrives-once a-port-flaps-at-a-post
+	a-port-is-down-for-the-longer-of-two-times a-port-flaps-after-a-time a-childs-port-comes-up'
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
 	local name
 	for name in $control_cases; do
-		echo "$name one_case $name"
+		echo "$name one_case weft-control $name"
+	done
+	for name in $control_races; do
+		echo "$name one_case weft-control-races $name"
+	done
+	for name in $control_byhand; do
+		echo "$name one_case weft-control-byhand $name"
+	done
+	for name in $control_moments; do
+		echo "$name one_case weft-moments $name"
 	done
 	cat <<-'END'
 		without-control-there-is-no-socket without_control
@@ -58,11 +86,11 @@ starts() {
 
 lists() { ctl list >"$TEST_DIR/list" && [ "$(grep -cE "$2" "$TEST_DIR/list")" = "$1" ]; }
 
-# one_case NAME
+# one_case PROGRAM NAME
 one_case() {
 	begin_control
 	as_user timeout 100 "$WEFT_RUN" --control --startup-timeout=1000 --netdevs=lo \
-		"$WEFT_BUILD/bin/weft-control" 127.0.0.1 "$1" >"$TEST_DIR/log" 2>&1 ||
+		"$WEFT_BUILD/bin/$1" 127.0.0.1 "$2" >"$TEST_DIR/log" 2>&1 ||
 		fail "$(tail -n 3 "$TEST_DIR/log")"
 	grep -q '^ok' "$TEST_DIR/log" || fail "no such case"
 }
@@ -212,6 +240,7 @@ refuses() {
 	! ctl error 99x || fail "a word"
 	! ctl list 7 8 || fail "words after list"
 	! ctl -p 1 list || fail "a process that does not serve"
+	! ctl -p "$(cut -d ' ' -f 1 "$TEST_DIR/list")x" list || fail "a number with a letter"
 	! ctl faults "$TEST_DIR/nosuch" || fail "a file that is not there"
 	kill_users
 }
@@ -230,6 +259,9 @@ strange_folder() {
 	! ctl list 2>"$TEST_DIR/err" || fail "others may look into it"
 }
 
+# While the dead process is a zombie, its number is not another's, and its socket stays.
+gone() { ctl list && [ ! -e "$1" ]; }
+
 dead() {
 	local pid
 	watch_events
@@ -237,7 +269,7 @@ dead() {
 	[ -S "$runtime/weft/$pid" ] || fail "no socket"
 	kill -KILL "$pid"
 	wait_for 10 lists 0 . || fail "it is listed"
-	[ ! -e "$runtime/weft/$pid" ] || fail "its socket is there"
+	wait_for 10 gone "$runtime/weft/$pid" || fail "its socket is there"
 }
 
 # sends TEXT: to the socket, by a program that does not look who made the folder

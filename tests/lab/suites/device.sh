@@ -23,6 +23,7 @@ tests() {
 		link-del-with-open-fd link_del_with_open_fd
 		unload-with-traffic-under-way unload_with_traffic
 	END
+	[[ $D != weft ]] || echo "each-workqueue-has-a-rescuer rescuers"
 	[[ $D != weft ]] || echo "counters-count-what-happens counters"
 	[[ $D != weft ]] || echo "statistic-names-every-counter statistic"
 	[[ $D != weft ]] || echo "resource-show-has-the-details details"
@@ -182,6 +183,7 @@ options() {
 	add "$DEV" eth0 || fail "link add"
 	[ "$(cd "/sys/class/infiniband/$DEV/weft" && grep . -- * | sort)" = "$(sort <<-'END'
 		accept_timeout_ms:60000
+		bind_netdev:0
 		close_timeout_ms:5000
 		crc:1
 		dead_peer_timeout_ms:60000
@@ -194,7 +196,7 @@ options() {
 		startup_timeout_ms:10000
 	END
 	)" ] || fail "these are not the options that weft(4) has, and their values"
-	for name in crc markers extensions large_fpdus; do
+	for name in crc markers extensions large_fpdus bind_netdev; do
 		takes $name 0
 		takes $name 1
 		takes $name n 0
@@ -243,6 +245,14 @@ load_and_unload() {
 		load "$D" || fail "load, round $i"
 		soon rmmod "$D"
 	done
+}
+
+# Swap over weft may need any of them: without a rescuer, a work waits for memory for a new worker.
+rescuers() {
+	load weft || fail "weft does not load"
+	grep -hoxE '(kworker/R-)?weft(_startup|_scan)?' /proc/[0-9]*/comm | sed 's,.*/R-,,' | sort >"$TEST_DIR/rescuers"
+	[ "$(paste -sd ' ' "$TEST_DIR/rescuers")" = "weft weft_scan weft_startup" ] ||
+		fail "rescuers: $(paste -sd ' ' "$TEST_DIR/rescuers")"
 }
 
 unload_with_devices() {

@@ -18,6 +18,7 @@ tests() {
 		each-allocation-of-a-program-fails program ${FAULTS:-300}
 		allocations-of-weft-fail-by-chance chance ${CHANCES:-100}
 		no-memory-for-the-stage-loses-no-octet stage
+		an-answer-that-tcp-refuses-holds-no-lock refused_answers
 	END
 }
 
@@ -84,6 +85,33 @@ stage() {
 			fail "a Terminate"
 	done
 }
+
+# TCP calls write_space() out of data_ready() if it has no memory for a Read Response. The driver
+# asserts that no callback reads sk_callback_lock again: lockdep would report it in the log.
+refused_answers() {
+	local first last
+	pair weft:weft
+	start_b server weft-verify -l -b "$IP_B" -p 7471
+	wait_listen_b 7471
+	knobs stacktrace-depth 32
+	read -r first last <<<"$(text_of weft_tcp_send)"
+	[ -n "$last" ] || fail "no weft_tcp_send"
+	knobs require-start "$first"
+	knobs require-end "$last"
+	knobs reject-start 0
+	knobs reject-end 0
+	allow_faults N 300
+	(TIME=100 run weft-verify -p 7471 -m 16 "$IP_B") >"$TEST_DIR/client" &
+	# Not before: a start-up frame that TCP has no memory for ends the connecting.
+	wait_for 60 has_sent_fpdus || fail "no FPDU was sent"
+	knobs probability 20
+	wait $! || fail "$(sed 's/^FAIL: //' "$TEST_DIR/client")"
+	knobs probability 0
+	finish_b server
+	[ "$(left)" -lt 200 ] || fail "only $((300 - $(left))) allocations failed"
+}
+
+has_sent_fpdus() { [ "$(count "$DEV_A" tx_fpdus)" -gt 0 ]; }
 
 left() { cat /sys/kernel/debug/failslab/times; }
 

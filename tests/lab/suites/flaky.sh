@@ -50,6 +50,9 @@ tests() {
 		a-peer-that-dies-under-rdma_cm peer_dies
 		completions-late-and-in-bursts-keep-their-order late_completions
 		a-completion-that-is-late-holds-up-those-after-it burst
+		the-latest-completions-keep-their-order latest weft-verify
+		a-pingpong-bears-the-latest-completions latest ibv_rc_pingpong
+		a-pingpong-goes-on-after-a-port-was-down port_down
 		a-cq-overflows overflow
 		an-srq-reaches-its-limit srq_event srq_limit SRQ:limit:reached
 		a-limit-that-is-not-armed-is-not-reached unarmed
@@ -168,7 +171,6 @@ one_post() {
 # a_send [OPTION]: a program of others that posts by ibv_post_send, or by ibv_wr_*, whose octets are not asked for.
 a_send() {
 	local size=4096
-	[ "${1-}" = '' ] || size=0
 	rules "post_send type rc size $size nth 7 -> ENOMEM"
 	pair weft:weft
 	start_b pingpong ibv_rc_pingpong -d weft_lo -g 2
@@ -320,6 +322,38 @@ burst() {
 	finish_b pingpong
 }
 
+# latest PROGRAM
+latest() {
+	rules 'send_completion every 20 -> latest' 'recv_completion every 30 -> latest'
+	pair weft:weft
+	if [ "$1" = weft-verify ]; then
+		start_b server weft-verify -l -b 127.0.0.1 -p 7471
+		wait_listen_b 7471
+		run_says 0: --faults="$TEST_DIR/faults" --fault-log="$log" "$WEFT_BUILD/bin/weft-verify" -p 7471 -m 4 127.0.0.1
+	else
+		start_b server ibv_rc_pingpong -d weft_lo -g 2
+		wait_listen_b 18515
+		run_says 0: --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 127.0.0.1
+	fi
+	finish_b server
+	grep -q '^send_completion nth 20 -> latest # line 1, device weft_lo, type rc, qpn ' "$log" ||
+		fail "no completion was the latest: $(head -n 3 "$log")"
+}
+
+port_down() {
+	local begin end
+	rules 'post_send nth 500 -> port_down 400ms'
+	pair weft:weft
+	start_b pingpong ibv_rc_pingpong -d weft_lo -g 2
+	wait_listen_b 18515
+	begin=$(date +%s%3N)
+	run_says 0: --faults="$TEST_DIR/faults" --fault-log="$log" ibv_rc_pingpong -d weft_lo -g 2 127.0.0.1
+	end=$(date +%s%3N)
+	[ $((end - begin)) -ge 400 ] || fail "it took $((end - begin)) ms"
+	logged '^post_send nth 500 -> port_down 400ms # line 1, device weft_lo, type rc, qpn [0-9]+, opcode send, size 4096$'
+	finish_b pingpong
+}
+
 overflow() {
 	rules 'recv_completion nth 1 -> cq_overflow'
 	calls 0: --
@@ -436,7 +470,7 @@ refuses() {
 
 refused() {
 	refuses 'faults: line 2: "post" is not a call' $'reg_mr -> EIO\npost -> EIO'
-	refuses 'faults: line 1: post_recv posts no request that can complete with loc_prot_err' 'post_recv -> loc_prot_err'
+	refuses 'faults: line 1: post_recv posts no request that can complete with rem_op_err' 'post_recv -> rem_op_err'
 	refuses 'faults: line 1: opcode: it should be send, write' 'post_send opcode sand -> EIO'
 	refuses 'faults: line 1: reg_mr is not answered by an event' 'reg_mr -> event EIO'
 	refuses 'faults: line 1: nth: it should be a number, at least 1' 'reg_mr nth 0 -> EIO'

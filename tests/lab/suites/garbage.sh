@@ -21,6 +21,8 @@ tests() {
 	# siw's backlog would be full, and it would serve no other peer; under weft-run fewer fit.
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "refused-half-open-connections-do-not-pile-up wordy_crowd"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "hundreds-of-silent-half-open-connections-block-no-peer silent_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "half-open-connections-of-one-user-push-out-no-others few_and_crowd"
+	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "listeners-from-before-the-device-count-apart older_listeners"
 	[[ $D != weft || ${KERNEL-} = rootless ]] || echo "counters-are-read-past-a-thousand-connections read_past"
 }
 
@@ -37,12 +39,12 @@ garbage() {
 	run rping -c -a "$IP_B" -C 3 -V
 }
 
-# crowd WHAT COUNT: half-open connections to b's port 7174; returns when all exist. They stay until crowd_leaves.
+# crowd WHAT COUNT [PORT]: half-open connections to b's port 7174; returns when all exist. They stay until crowd_leaves.
 crowd() {
 	rm -f "$TEST_DIR/half-open.log" "$HERE/crowd"
 	mkfifo "$HERE/crowd"
 	exec 7<>"$HERE/crowd"
-	half-open "$1" "$IP_B" 7174 "$2" <"$HERE/crowd" >"$TEST_DIR/half-open.log" 2>&1 7>&- &
+	half-open "$1" "$IP_B" "${3-7174}" "$2" <"$HERE/crowd" >"$TEST_DIR/half-open.log" 2>&1 7>&- &
 	crowd=$!
 	wait_for 60 they_say 0 || fail "the half-open connections do not all exist"
 	[ "${said[0]}" = "$2 are there" ] || fail "${said[0]}"
@@ -55,8 +57,8 @@ they_say() {
 	[ ${#said[@]} -gt "$1" ]
 }
 
-# Connections to 7174 that stand, or that the peer has closed.
-no_connection_is_left() { ! on_b grep -qE ':1C06 [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net/tcp; }
+# Connections to 7174, 7175 and 7176 that stand, or that the peer has closed.
+no_connection_is_left() { ! on_b grep -qE ':1C0[678] [0-9A-F]+:[0-9A-F]+ 0[18] ' /proc/net/tcp; }
 
 # The device has room for others then.
 crowd_leaves() {
@@ -126,6 +128,80 @@ wordy_crowd() {
 	ping_among_them
 	expect_resets 372 500
 	crowd_leaves
+}
+
+# some NAME COUNT PORT: silent half-open connections beside the crowd. They end with the test, or by some_leave NAME.
+declare -A some_fd
+some() {
+	local fd
+	rm -f "$HERE/$1"
+	mkfifo "$HERE/$1"
+	exec {fd}<>"$HERE/$1"
+	some_fd[$1]=$fd
+	half-open silent "$IP_B" "$3" "$2" <"$HERE/$1" >"$TEST_DIR/$1.log" 2>&1 {fd}>&- &
+	wait_for 60 grep -q "^$2 are there" "$TEST_DIR/$1.log" || fail "the half-open connections $1 do not all exist"
+}
+
+# some_were_reset NAME NUMBER: of them.
+some_were_reset() {
+	local before
+	before=$(grep -c 'were reset' "$TEST_DIR/$1.log") || true
+	echo >&"${some_fd[$1]}"
+	wait_for 30 says_more "$1" "$before" || fail "half-open gives no answer"
+	[ "$(tail -n 1 "$TEST_DIR/$1.log")" = "$2 were reset" ]
+}
+
+says_more() { [ "$(grep -c 'were reset' "$TEST_DIR/$1.log")" -gt "$2" ]; }
+
+some_leave() {
+	local fd=${some_fd[$1]}
+	exec {fd}>&-
+}
+
+# The few come first, and are the device's oldest. Another user's listener has all the others.
+few_and_crowd() {
+	local n few=30
+	pair "$D:$D"
+	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
+	start_b server rping -s -P -a "$IP_B"
+	wait_listen_b 7174
+	start_b other setpriv --reuid=65534 --clear-groups rping -s -P -a "$IP_B" -p 7175
+	wait_listen_b 7175
+	some few $few 7174
+	crowd silent 1100 7175
+	# Those that had no room.
+	expect_resets $((1100 + few - 1024)) $((1100 + few - 1024))
+	some_were_reset few 0 || fail "another user's: $(tail -n 1 "$TEST_DIR/few.log")"
+	some_leave few
+	crowd_leaves
+}
+
+# An administrator adds the device, and rdma_cm then listens for two users' programs that were there before. Together
+# those have more than a third user, and each has less.
+older_listeners() {
+	local n
+	at b load weft || fail "no weft on b"
+	on_b ip link add d5 type dummy && on_b ip link set d5 up && on_b rdma link add weft5 type weft netdev d5 ||
+		fail "no first device on b"
+	start_b one rping -s -P
+	wait_listen_b 7174
+	start_b two setpriv --reuid=65534 --clear-groups rping -s -P -p 7175
+	wait_listen_b 7175
+	pair "$D:$D"
+	at b option "$DEV_B" startup_timeout_ms 600000 || fail "no long time-out"
+	start_b three setpriv --reuid=65533 --clear-groups rping -s -P -a "$IP_B" -p 7176
+	wait_listen_b 7176
+	some one 300 7174
+	some two 300 7175
+	crowd silent 500 7176
+	expect_resets 76 76
+	some_were_reset one 0 || fail "the first user's: $(tail -n 1 "$TEST_DIR/one.log")"
+	some_were_reset two 0 || fail "the second user's: $(tail -n 1 "$TEST_DIR/two.log")"
+	some_leave one
+	some_leave two
+	crowd_leaves
+	at b kill_users
+	on_b ip link del d5
 }
 
 # All that is counted is read each time. A walk past all connections kept softirqs off meanwhile. The host may have

@@ -48,7 +48,7 @@ tests() {
 interop() {
 	connect_by "$@"
 	rping_pair "$IP_B" "$IP_B" -C 30 -S 60000 -V
-	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back"
+	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back; $(other_side)"
 	agreed "$@"
 }
 
@@ -60,7 +60,7 @@ large_fpdus() {
 	connect_by "$1" 0 2
 	at "$side" option "$(weft_dev "$1")" large_fpdus 1
 	rping_pair "$IP_B" "$IP_B" -C 30 -S 60000 -V
-	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back"
+	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back; $(other_side)"
 	agreed "$1" 0 2
 	sent_large "$1"
 }
@@ -84,26 +84,26 @@ one_sided() {
 # program fails soon, and others go on. In siw's Terminate Layer and EType have changed places
 # (docs/siw-findings.md, 4): weft reads its 0/2/06 as 2/0/06, in vendor_err.
 not_siws() {
-	local server=("$3") client rc try serves=
+	local server=("$3") client rc try serves='' watched=$2
 	pair "$1"
 	case $3 in
-	qperf) client=(qperf "$IP_B" -cm 1 -to 60 -t 1 -m 8 "$4") ;;
+	# The port of qperf's own connection is known; that of its RDMA is not.
+	qperf) watched=!$2 client=(qperf "$IP_B" -cm 1 -to 60 -t 1 -m 8 "$4") ;;
 	ib_*) server+=(-R -F -d "$DEV_B") && client=("$3" -R -F -d "$DEV_A" -n 100 "$IP_B") ;;
 	esac
 	for try in {1..9}; do
 		# perftest's server has one client, qperf's serves all.
 		[ "$serves" ] || start_b server "${server[@]}"
 		wait_listen_b "$2"
-		# The port of qperf's own connection is known; that of its RDMA is not.
-		[ "$serves" ] || [ "$3" != qperf ] ||
-			at b run_apart "$TEST_DIR/unread" end_if_unread "!$2" "$TEST_DIR/server.rc"
+		# The first octets may find siw amid accepting: then no answer comes (docs/siw-findings.md).
+		[ "$serves" ] || at b run_apart "$TEST_DIR/unread" end_if_unread "$watched" "$TEST_DIR/server.rc"
 		serves=
 		rc=0
 		timeout -k 2 120 "${client[@]}" >"$TEST_DIR/client.log" 2>&1 </dev/null || rc=$?
 		[ "$(count "$DEV_A" term_in_mpa_ird)" = 0 ] || break
 		if came_early "$TEST_DIR/client.log"; then
 			if [ "$3" = qperf ]; then serves=yes; else end_server; fi
-		elif [ "$3" = qperf ] && left_unread; then
+		elif left_unread; then
 			echo "try $try: siw left octets unread"
 			end_server
 		else
@@ -116,12 +116,13 @@ not_siws() {
 	if [ "$3" = qperf ]; then
 		run qperf "$IP_B" quit
 		finish_b server
-		wait_for 10 [ -s "$TEST_DIR/unread.rc" ] || fail "end_if_unread goes on"
-		rm "$TEST_DIR/server.rc" "$TEST_DIR/unread.rc"
 	else
 		grep -qF 'syndrom 0x2006' "$TEST_DIR/client.log" || fail "$(words "$TEST_DIR/client.log")"
-		end_server
+		at b kill_users
+		wait_for 60 [ -s "$TEST_DIR/server.rc" ] || fail "the server on b cannot be ended"
 	fi
+	wait_for 10 [ -s "$TEST_DIR/unread.rc" ] || fail "end_if_unread goes on"
+	rm -f "$TEST_DIR/server.rc" "$TEST_DIR/server.log" "$TEST_DIR/unread.rc"
 	rping_pair "$IP_B" "$IP_B" -C 5 -V
 }
 
@@ -136,7 +137,7 @@ rootless_rping() {
 	pair "$1"
 	set_crc "$@"
 	rping_pair "$IP_B" "$IP_B" -C 30 -S 60000 -V
-	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back"
+	[ "$(grep -c 'ping data' "$TEST_DIR/rping.log")" = 30 ] || fail "not 30 pings came back; $(other_side)"
 }
 
 # perftest's ends part in another way on an RNIC than on RoCE, and each goes by its own device.

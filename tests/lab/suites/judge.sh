@@ -2,8 +2,31 @@
 # weft-run --judge: each wrong program of tests/judge is reported by its rule, with the line that breaks it, and its right twin
 # is not reported by any. Programs of others are silent.
 
-rules='left-at-close left-at-exit busy-ignored event-not-acknowledged changed-under-way unmapped-under-way
-	deregistered-under-way receives-overlap cq-too-small send-queue-full lost-wake-up field-after-error read-sink gid-index-0'
+rules='left-at-close left-at-exit busy-ignored event-not-acknowledged destroyed-twice channel-in-use fork-unprepared
+	changed-under-way unmapped-under-way deregistered-under-way receives-overlap freed-under-way foreign-domain outside-region
+	no-local-write touched-under-way cq-too-small send-queue-full lost-wake-up field-after-error read-sink gid-index-0'
+
+orders='last-octet-of-a-write last-octet-of-a-long-write data-and-flag-on-two-qps completions-of-two-qps
+	event-without-completion send-queue-not-polled'
+cm_orders='receive-after-accept short-time-out established-before-message'
+
+# Faults of public threads, rebuilt in weft-known: the rule that finds each. docs/findings.md has a row for each.
+declare -A known=(
+	[receive-cq-not-polled-after-arming]=lost-wake-up
+	[polls-as-many-as-one-qp-has]=lost-wake-up
+	[events-acknowledged-to-the-last-cq]=event-not-acknowledged
+	[error-event-not-acknowledged]=event-not-acknowledged
+	[opcode-looked-at-before-the-status]=overwritten
+	[cq-of-one-size-for-all-qps]=cq-too-small
+	[window-that-counts-no-credits]=send-queue-full
+	[one-buffer-for-all-notifications]=changed-under-way
+	[read-sink-freed-at-a-time-out]=freed-under-way
+	[emulated-write-without-local-write]=no-local-write
+	[read-without-remote-write]=read-sink
+	[region-of-credits-left]=busy-ignored
+	[cqs-of-two-owners]=destroyed-twice
+	[endpoint-deleted-under-a-worker]=destroyed-twice
+)
 
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
@@ -14,6 +37,20 @@ tests() {
 	done
 	cat <<-'END'
 		memory-that-a-peer-writes-is-not-reported silent memory-that-a-peer-writes right
+		objects-left-by-the-last-of-two-contexts-are-reported reported imported-context left-at-close
+		objects-of-another-context-of-the-file-are-not-reported silent imported-context right
+		a-post-to-a-qp-that-is-gone-is-reported reported posted-after-destroy destroyed-twice
+		cm-events-not-acknowledged-are-reported reported cm-event-not-acknowledged event-not-acknowledged
+		acknowledged-cm-events-are-not-reported silent cm-event-not-acknowledged right
+		a-receive-read-before-its-completion-is-reported reported read-before-completion touched-under-way
+		a-receive-read-after-its-completion-is-not-reported silent read-before-completion right
+		the-log-is-sarif-by-its-name sarif
+		a-wake-up-lost-by-the-second-cq-is-reported reported lost-wake-up-of-second-cq lost-wake-up
+		the-second-cq-polled-is-not-reported silent lost-wake-up-of-second-cq right
+		memory-at-another-iova-is-judged reported changed-by-iova changed-under-way
+		memory-beside-another-iova-is-not-reported silent changed-by-iova right
+		a-datagram-that-changes-before-its-answer-is-reported reported datagram-changed changed-under-way
+		a-datagram-that-changes-after-its-answer-is-not-reported silent datagram-changed right
 		fields-of-an-error-are-overwritten overwritten
 		rules-are-chosen-by-name-and-number chosen
 		wrong-rules-are-refused refused
@@ -27,6 +64,7 @@ tests() {
 		rdma_server-is-silent quiet 7471 rdma_server -s @ -- rdma_client -s @
 		udaddy-is-silent quiet udp:7174 udaddy -b @ -- udaddy -s @
 		rstream-is-silent quiet 7471 rstream -T v -S 65537 -C 20 -I 5 -b @ -- rstream -T v -S 65537 -C 20 -I 5 -s @
+		librspreload-is-silent preloaded
 		ibv_rc_pingpong-is-silent pingpong ibv_rc_pingpong
 		ibv_rc_pingpong-with-events-is-silent pingpong ibv_rc_pingpong -e
 		ibv_srq_pingpong-is-silent pingpong ibv_srq_pingpong -q 4
@@ -37,8 +75,19 @@ tests() {
 		qperf-is-reported-and-argued argued_qperf
 		ib_send_bw-is-reported-and-argued argued_perftest
 		ucx_perftest-is-reported-and-argued argued_ucx
+		gloo-is-reported-and-argued argued_gloo
+		fio-is-reported-and-argued argued_fio
 	END
-	local program
+	local program case
+	for case in "${!known[@]}"; do echo "the-known-fault-$case-is-found known $case"; done | sort
+	echo 'the-table-of-known-faults-has-a-row-for-each known_rows'
+	for case in $orders $cm_orders; do
+		echo "adverse-finds-$case finds $case"
+	done
+	echo "random-misuse-does-no-harm misuse ${MISUSE_SECONDS:-10}"
+	echo 'adverse-is-the-same-by-one-seed same_by_seed'
+	echo 'adverse-refuses-what-is-no-seed no_seed'
+	echo 'a-range-of-seeds-is-run-and-told seed_range'
 	for program in ib_send_lat ib_send_bw:-e ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_atomic_lat ib_atomic_bw; do
 		echo "${program/:-e/-with-events}-is-silent measured ${program/:/ }"
 	done
@@ -51,7 +100,7 @@ tests() {
 judged=$WEFT_BUILD/bin/weft-judged
 
 # judge STATUS RULE wrong|right OPTION...
-judge() { run_says "$1:" "${@:4}" "$judged" 127.0.0.1 "$2" "$3"; }
+judge() { run_says "$1:" "${@:4}" "$WEFT_BUILD/bin/${PROGRAM-weft-judged}" 127.0.0.1 "$2" "$3"; }
 
 # reports NAME...: the rules of the reports on stderr, each once.
 reports() {
@@ -61,18 +110,47 @@ reports() {
 	[ "$got" = "$want" ] || fail "reported: $got; $(words "$TEST_DIR/said")"
 }
 
-# The statement of the wrong program is named by its line, if it makes a call.
+# reported CASE [RULE]: the statement of the wrong program is named by its line, if it makes a call.
 reported() {
-	judge 99 "$1" wrong --judge="$1" --judge-fatal
-	reports "$1"
-	grep -qE '^      #[0-9]+ [a-z_0-9]+ .*/weft-judged\.c:[0-9]+$' "$TEST_DIR/said" || fail "no line: $(words "$TEST_DIR/said")"
-	grep -q "^    see: docs/checking.md#$1$" "$TEST_DIR/said" || fail "no page: $(words "$TEST_DIR/said")"
-	grep -qE "^## J[0-9]+ $1\$" "$WEFT_TOP/docs/checking.md" || fail "docs/checking.md lacks $1"
+	local rule=${2-$1}
+	judge 99 "$1" wrong --judge="$rule" --judge-fatal
+	reports "$rule"
+	grep -qE '^      #[0-9]+ [a-z_0-9]+ .*/'"${PROGRAM-weft-judged}"'\.c:[0-9]+$' "$TEST_DIR/said" || fail "no line: $(words "$TEST_DIR/said")"
+	local page
+	page=$(sed -nE "s/^    see: (docs.*)#$rule\$/\1/p" "$TEST_DIR/said")
+	[ -n "$page" ] || fail "no page: $(words "$TEST_DIR/said")"
+	grep -qx "<a id=\"$rule\"></a>" "$WEFT_TOP/$page" || fail "$page lacks $rule"
+	grep -qF "](${page#docs/}#$rule)" "$WEFT_TOP/docs/checking.md" || fail "docs/checking.md has no link to it"
 }
 
 silent() {
 	judge 0 "$1" "$2" --judge=all
 	reports ''
+}
+
+# A program that looks at a field of an error takes the wrong way, here as on an adapter.
+known() {
+	local PROGRAM=weft-known
+	if [ "${known[$1]}" = overwritten ]; then
+		judge 0 "$1" wrong
+		judge 1 "$1" wrong --judge
+	else
+		reported "$1" "${known[$1]}"
+	fi
+	silent "$1" right
+}
+
+# Those of weft-orders are found by --adverse.
+known_rows() {
+	diff <(sed -nE 's/^\t\{ "([a-z0-9-]+)", .*/\1/p' "$WEFT_TOP/tests/judge/weft-known.c" | sort) <(printf '%s\n' "${!known[@]}" | sort) ||
+		fail 'weft-known has other cases'
+	diff <(sed -nE 's/^\| [^|]*#[0-9]+ \|.*\| `([a-z0-9-]+)` \|$/\1/p' "$WEFT_TOP/docs/findings.md" | grep -vxE "data-and-flag-on-two-qps|last-octet-of-a-write" | sort) \
+		<(printf '%s\n' "${!known[@]}" | sort) || fail 'docs/findings.md has other rows'
+	# The thread stands at the case, too.
+	local thread
+	for thread in $(sed -nE 's/^\| ([^ |]*#[0-9]+) \|.*/\1/p' "$WEFT_TOP/docs/findings.md"); do
+		grep -qE "^( \*|/\*) $thread\b" "$WEFT_TOP"/tests/judge/weft-{known,orders}.c || fail "no case of $thread"
+	done
 }
 
 overwritten() {
@@ -136,6 +214,35 @@ json() {
 	END
 }
 
+# A document after each process, with a place for each report.
+sarif() {
+	rm -rf "$TEST_DIR/log"
+	mkdir -m 777 "$TEST_DIR/log"
+	judge 99 changed-under-way wrong --judge --judge-log="$TEST_DIR/log/judge.sarif"
+	judge 99 foreign-domain wrong --judge --judge-log="$TEST_DIR/log/judge.sarif"
+	python3 - "$TEST_DIR/log/judge.sarif" <<-'END' || fail "the log: $(cat "$TEST_DIR/log/judge.sarif")"
+		import json, sys
+		log = json.load(open(sys.argv[1]))
+		run, = log["runs"]
+		assert log["version"] == "2.1.0" and run["tool"]["driver"]["name"] == "weft-run"
+		rules = {rule["id"]: rule["name"] for rule in run["tool"]["driver"]["rules"]}
+		assert [rules[result["ruleId"]] for result in run["results"]] == ["changed-under-way", "foreign-domain"], run["results"]
+		places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+		assert all(place["artifactLocation"]["uri"].endswith("weft-judged.c") for place in places), places
+		assert all(place["region"]["startLine"] > 0 for place in places), places
+	END
+	echo 'no document' >"$TEST_DIR/log/judge.sarif"
+	judge 99 foreign-domain wrong --judge --judge-log="$TEST_DIR/log/judge.sarif"
+	grep -q "the judge's log .* cannot be written" "$TEST_DIR/said" || fail "it did not say: $(words "$TEST_DIR/said")"
+	grep -qx 'no document' "$TEST_DIR/log/judge.sarif" || fail 'another file was written to'
+}
+
+# misuse SECONDS: random calls under the judge end by no signal. What is left is not reported: each line of it takes time.
+misuse() {
+	PATH=${PATH#*:} run $AS_USER "$WEFT_RUN" --judge=all,-left-at-exit,-left-at-close "$WEFT_BUILD/bin/weft-misuse" 127.0.0.1 "$1"
+	grep -E '^[0-9]+ lives' "$TEST_DIR"/*.log || fail 'no life has ended'
+}
+
 # A shell's status is its own; that of the program in it is 99.
 child() {
 	run_says '0:^status 99$' --judge sh -c "'$judged' 127.0.0.1 changed-under-way wrong; echo status \$?"
@@ -147,6 +254,66 @@ children() {
 	run_says '99:^no child$' --judge "$judged" 127.0.0.1 waits-for-children wrong
 	! grep -qx 'a signal' "$TEST_DIR/said" || fail "the program's handler ran"
 	reports changed-under-way
+}
+
+# --- the worst legal order ---
+
+seeds=20
+
+# order CASE wrong|right OPTION...
+order() {
+	local program=weft-orders
+	[[ " $cm_orders " != *" $1 "* ]] || program=weft-cm-orders
+	PATH=${PATH#*:} timeout -k 2 30 $AS_USER "$WEFT_RUN" "${@:3}" "$WEFT_BUILD/bin/$program" 127.0.0.1 "$1" "$2" >"$TEST_DIR/said" 2>&1
+}
+
+# The wrong program works as a rule, and by some seed it does not; the right one does by all. On a busy machine the wrong one
+# may fail by itself: it is wrong.
+finds() {
+	local seed found='' works=''
+	for ((seed = 1; seed <= 5; seed++)); do
+		! order "$1" wrong || works=yes
+	done
+	[ "$works" ] || fail "$1 fails five times of five without --adverse: $(words "$TEST_DIR/said")"
+	for ((seed = 1; seed <= seeds; seed++)); do
+		order "$1" right --adverse=$seed || fail "the right program fails by seed $seed: $(words "$TEST_DIR/said")"
+		[ -z "$found" ] && ! order "$1" wrong --adverse=$seed || continue
+		found=$seed
+		grep -q 'FAIL round' "$TEST_DIR/said" || fail "it failed otherwise: $(words "$TEST_DIR/said")"
+	done
+	[ "$found" ] || fail "no seed of $seeds finds it"
+}
+
+# The choices of one connection do not depend on time.
+same_by_seed() {
+	local first seed
+	for seed in 1 2 3; do
+		order event-without-completion wrong --adverse=$seed
+		first=$(cat "$TEST_DIR/said")
+		order event-without-completion wrong --adverse=$seed
+		[ "$first" = "$(cat "$TEST_DIR/said")" ] || fail "seed $seed: $first, then $(words "$TEST_DIR/said")"
+	done
+}
+
+# Each seed is a process of its own; those that fail are named, and a signal ends all.
+seed_range() {
+	# shellcheck disable=SC2016 # the inner shell's
+	run_says '7:^weft-run: 2 of 7 seeds failed$' --adverse=1-7 sh -c '[ $((WEFT_ADVERSE % 3)) != 0 ] || exit 7'
+	[ "$(grep -c ': status 7$' "$TEST_DIR/said")" = 2 ] && grep -qx 'weft-run: --adverse=3: status 7' "$TEST_DIR/said" ||
+		fail "$(words "$TEST_DIR/said")"
+	run_says '0:^weft-run: passed by all 2 seeds$' --adverse=4294967294-4294967295 true
+	# shellcheck disable=SC2016
+	run_says '139:^weft-run: --adverse=5: signal 11, ' --adverse=5-5 sh -c 'kill -SEGV $$'
+	# shellcheck disable=SC2016
+	run_says '130:^weft-run: 1 of 1 seeds failed$' --adverse=1-9 sh -c 'kill -INT $$'
+	run_says '125:--adverse=5-2 makes no sense' --adverse=5-2 true
+	run_says '125:--adverse=0-2 makes no sense' --adverse=0-2 true
+	run_says '125:--adverse=1-2x makes no sense' --adverse=1-2x true
+}
+
+no_seed() {
+	run_says '125:--adverse=0 makes no sense' --adverse=0 true
+	run_says '125:--adverse=x makes no sense' --adverse=x true
 }
 
 # --- programs of others ---
@@ -191,6 +358,22 @@ open_mpi() {
 	no_report
 }
 
+# librdmacm destroys channels of its own while ids have them.
+preloaded() {
+	local way preload
+	preload=$(echo /usr/lib/*/rsocket/librspreload.so)
+	are_judged
+	way="$AS_USER env LD_PRELOAD=$preload $WEFT_RUN --judge"
+	# shellcheck disable=SC2086 # a list
+	start_b server $way iperf -s -P 1 -B "$IP_B" -p 7481
+	wait_listen_b 7481
+	# shellcheck disable=SC2086
+	says 0:bits/sec $way iperf -c "$IP_B" -p 7481 -n 16M
+	finish_b server
+	no_report
+	reports ''
+}
+
 # argued RULE PROGRAM: its client was reported, and docs/findings.md says why.
 argued() {
 	grep -qE "^weft-run: J[0-9]+ $1: " "$TEST_DIR"/*.log || fail "no report of $1: it need not be argued any more"
@@ -217,7 +400,7 @@ argued_qperf() {
 	are_judged ''
 	start_b server qperf
 	wait_listen_b 19765
-	ends_reported qperf -cm 1 "$IP_B" rc_lat
+	qperf_anew ends_reported qperf -cm 1 "$IP_B" rc_lat
 	argued busy-ignored qperf
 }
 
@@ -236,4 +419,21 @@ argued_ucx() {
 	wait_listen_b 13337
 	ends_reported ucx_perftest -t ucp_put_bw -s 65536 -n 200 -w 10 "$IP_B"
 	argued changed-under-way ucx_perftest
+}
+
+# Its jobs are children.
+argued_fio() {
+	are_judged ''
+	start_b server fio --name=b --ioengine=rdma --filename=x --port=8765 --bs=64k --size=4m --rw=read --iodepth=8
+	wait_listen_b 8765
+	run fio --name=a --ioengine=rdma --hostname="$IP_B" --port=8765 --verb=write --bs=64k --size=4m --rw=write --iodepth=8
+	argued event-not-acknowledged fio
+}
+
+# The ranks are its children, and their status is not its own.
+argued_gloo() {
+	are_judged ''
+	mkdir -p "$TEST_DIR/ranks" && chmod 1777 "$TEST_DIR/ranks"
+	run gloo-verify ibverbs "$DEV_A" 4 "$TEST_DIR/ranks"
+	argued changed-under-way gloo
 }

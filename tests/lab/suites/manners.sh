@@ -1,12 +1,19 @@
 # shellcheck shell=bash
 # weft on b connects to, and accepts from, a peer that behaves like hardware: weftspec's self-peer on a, with
-# the manners of irdma, cxgb4, and RNICs from before MPA revision 2. weft's reflector on b moves data.
+# the manners of irdma, cxgb4, RNICs from before MPA revision 2, and SMB Direct. weft's reflector on b moves data.
+
+# weft-hwtest starts sixteen programs, one after the other.
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=400
 
 tests() {
+	[ "${KERNEL-}" != rootless ] || echo weft-hwtest-finds-weft-run-in-order hwtest_passes
 	cat <<-'END'
 		irdma-connects-and-moves-data moves_both_ways irdma
 		cxgb4-connects-and-moves-data moves_both_ways cxgb4
 		mpa-v1-with-depths-in-private-data-moves-data moves_both_ways mpa1 mpa_revision=1
+		old-cifs-with-depths-in-its-cpus-order-moves-data moves_both_ways cifs-le
+		windows-without-private-data-moves-data moves_both_ways windows-rev2
 		irdma-with-an-unsupported-rtr refused_by irdma send caller REJECTED
 		cxgb4-with-an-unsupported-rtr refused_by cxgb4 write caller CONNECT_ERROR
 	END
@@ -60,4 +67,14 @@ refused_by() {
 	calls none '^moved$'
 	called "$1"
 	says_of_call "$3" "$4"
+}
+
+# weft-run stands in the RNIC's place, too.
+hwtest_passes() {
+	local out=$TEST_DIR/hwtest.log
+	pair weft:weft
+	PATH=${PATH#*:} timeout -k 5 380 "$WEFT_TOP/scripts/weft-hwtest" --on 'bash -c' --path "$WEFT_TOP/build/bin" \
+		--prefix 'weft-run --device=iwarp' --rows MPA-2 --here "$IP_A" --output "$TEST_DIR/report.tar.xz" "$IP_B" \
+		>"$out" 2>&1 || fail "$(words "$out")"
+	[ "$(grep -cE '^(setup|responder|initiator|rping|perftest) +pass' "$out")" = 5 ] || fail "$(words "$out")"
 }

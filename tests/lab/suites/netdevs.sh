@@ -10,6 +10,13 @@ tests() {
 		vlan vlan
 		bond-whose-port-changes bond
 		lo lo
+		an-address-of-another-netdev-only-unless-bound any_netdev
+	END
+	# User mode has no kprobes.
+	[[ ${KERNEL-} != stock ]] || cat <<-'END'
+		netdev-goes-while-a-sender-gets-no-cpu-time held tcp_sendmsg_locked
+		netdev-goes-while-an-initiator-gets-no-cpu-time held tcp_v4_connect
+		netdev-goes-while-a-registration-gets-no-cpu-time held ib_umem_get
 	END
 	# User mode has not what rxe sums with.
 	[[ ${KERNEL-} != stock ]] || echo "beside-rxe-on-the-same-netdev beside rxe"
@@ -98,6 +105,64 @@ bond() {
 
 moved() { [ "$(count a "$1")" -ge "$2" ]; }
 
+# --- programs that are held, as by a throttled cgroup ---
+
+hold=/sys/module/weft_khold/parameters
+
+is_held() { [ "$(<$hold/held)" != 0 ]; }
+
+# now COMMAND [ARG...]: it does not wait for the program that is held.
+now() {
+	local from=${EPOCHREALTIME/./}
+	within 20 "$@" || fail "$* waits for a program without CPU time"
+	echo "$(((${EPOCHREALTIME/./} - from) / 1000)) ms: $*"
+	is_held || fail "the program went on during $*"
+}
+
+listed() { [ -e "/sys/class/net/$1" ]; }
+unlisted() { ! listed "$1"; }
+
+release_program() {
+	echo 0 >$hold/armed
+	echo 10 >/proc/sys/net/core/netdev_unregister_timeout_secs
+}
+
+# held FUNCTION: a program of the netdev's device has no CPU time there, with the locks that it has. The netdev's end
+# waits for it, since ib_core holds the netdev, but with no lock of the network's configuration.
+held() {
+	local deleter
+	load weft || fail "no weft"
+	insmod "${KO_weft_kmod%/*}/weft_khold.ko" symbol="$1" comm=weft-deadpeer || fail "no weft_khold.ko"
+	{ ip link add d8 type dummy && ip addr add 10.7.8.1/32 dev d8 && ip link set d8 up; } || fail "no dummy"
+	rdma link add weft8 type weft netdev d8 || fail "link add"
+	wait_active a weft8
+	run_apart "$TEST_DIR/server" weft-deadpeer -l -s 10.7.8.1
+	wait_for 60 listening 7479 || fail "there is no listener"
+	trap release_program EXIT
+	# Else the kernel warns of a netdev that does not end.
+	echo 300 >/proc/sys/net/core/netdev_unregister_timeout_secs
+	echo 1 >$hold/armed
+	run_apart "$TEST_DIR/client" weft-deadpeer -c -s 10.7.8.1
+	wait_for 60 is_held || fail "no program is held; $(words "$TEST_DIR/client.log")"
+	ip link del d8 &
+	deleter=$!
+	wait_for 20 unlisted d8 || fail "the netdev stays"
+	now ip addr add 10.7.99.1/32 dev lo
+	now ip addr del 10.7.99.1/32 dev lo
+	now ip link add d7 type dummy
+	now ip link del d7
+	now ip netns add c
+	now ip netns del c
+	release_program
+	trap - EXIT
+	wait_for 60 is_over $deleter || fail "ip link del does not end"
+	wait_for 60 has_gone weft8 || fail "the device stays"
+	wait_for 60 [ -s "$TEST_DIR/client.rc" ] || fail "the client does not end; $(words "$TEST_DIR/client.log")"
+	# It has no connection where the client's did not come about, and waits for another.
+	end_programs weft-deadpeer -l
+	rmmod weft_khold
+}
+
 # Up to 6.5 rdma_cm finds a device by its MAC, and lo has none until it is given one.
 lo() {
 	local ip server rc
@@ -165,4 +230,28 @@ tun() {
 	kill $tunnel
 	wait_for 60 has_gone weft61 || fail "weft61 outlives its netdev"
 	wait_for 60 has_gone weft62 || fail "weft62 outlives its netdev"
+}
+
+# b's address is on a netdev of its own, and a's octets arrive by eth0.
+any_netdev() {
+	load_both
+	on_b ip link add d9 type dummy && on_b ip addr add 10.7.9.2/32 dev d9 && on_b ip link set d9 up ||
+		fail "no dummy on b"
+	rdma link add weft91 type weft netdev eth0 || fail "no device on a"
+	on_b rdma link add weft92 type weft netdev d9 || fail "no device on b"
+	wait_active a weft91
+	wait_active b weft92
+	ip route add 10.7.9.2 via "$IP_B" || fail "no route"
+	start_b server rping -s -P -a 10.7.9.2
+	wait_listen_b 7174
+	pings 10.7.9.2 || fail "not bound: $(tail -n 1 "$TEST_DIR/10.7.9.2.log")"
+	end_server
+	at b option weft92 bind_netdev 1 || fail "no option bind_netdev"
+	start_b server rping -s -P -a 10.7.9.2
+	wait_listen_b 7174
+	! pings 10.7.9.2 || fail "bound, and a request arrived by eth0"
+	grep -q REJECTED "$TEST_DIR/10.7.9.2.log" || fail "bound: $(tail -n 1 "$TEST_DIR/10.7.9.2.log")"
+	end_server
+	ip route del 10.7.9.2
+	on_b ip link del d9
 }

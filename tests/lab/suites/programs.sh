@@ -23,7 +23,8 @@ tests() {
 	[[ $PAIRS != *weft:weft* ]] || echo "events-of-an-rnic faces weft:weft iwarp"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "events-of-a-roce-device faces weft:weft roce"
 	[[ $PAIRS != *weft:weft* ]] || echo "limits limits weft:weft"
-	[ "${KERNEL-}" != rootless ] || echo "waits-for-completions waits weft:weft"
+	[ "${KERNEL-}" != rootless ] || printf '%s weft:weft\n' "waits-for-completions waits weft-waits" \
+		"waits-of-one-thread-with-handlers waits weft-signals" "a-fork-while-a-queue-is-polled waits weft-forks"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] ||
 		echo "messages-and-regions-of-gigabytes limits weft:weft the-longest-message-arrives the-end-of-a-large-region-is-reached"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
@@ -35,6 +36,8 @@ tests() {
 		[[ ${KERNEL-} = rootless && ! -e /dev/udmabuf ]] || echo "dmabufs dmabufs weft:weft"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} = @(stock|rootless) ]] ||
 		echo "dmabufs-under-weft-run dmabufs_under_weft_run"
+	[[ $PAIRS != *weft:weft* || ${KERNEL-} = rootless ]] ||
+		echo "dmabufs-that-may-move dmabufs_that_move weft:weft"
 	# Debian's kernel has memory cgroups, user mode has not.
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != stock ]] ||
 		echo "rings-count-for-their-cgroup rings_count weft:weft"
@@ -106,9 +109,10 @@ limits() {
 	done
 }
 
+# waits PROGRAM PAIR
 waits() {
-	pair "$1"
-	tap_run weft-waits "$IP_A"
+	pair "$2"
+	tap_run "$1" "$IP_A"
 }
 
 # atomics ADDS PAIR
@@ -130,6 +134,14 @@ abi() {
 dmabufs() {
 	pair "$1"
 	tap_run weft-dmabuf "$IP_A"
+}
+
+# Their exporter is a module of tests/kmod.
+dmabufs_that_move() {
+	pair "$1"
+	insmod "${KO_weft_kmod%/*}/weft_kexport.ko" || fail "no weft_kexport.ko"
+	tap_run weft-exporter "$IP_A"
+	rmmod weft_kexport || fail "a dmabuf is left"
 }
 
 # weft-run finds its own provider, and is no pair of this machine's devices.

@@ -198,7 +198,7 @@ of_calls() { awk -v name="$2" '$NF == name {n = $4} END {print n + 0}' "$1"; }
 # waiter does not wake itself. So the kernel sees as many calls over iWARP as over TCP. Their number depends on the
 # scheduler: one wait may report two messages, or one.
 few_calls() {
-	local way calls asked
+	local way calls asked sleeps
 	over 7189
 	for way in tcp iwarp; do
 		calls_of $way turns 100
@@ -210,8 +210,10 @@ few_calls() {
 			fail "$calls calls over $way, of $asked that were asked for"
 	done
 	calls_of iwarp sleeping-turns 1000
-	[ "$(of_calls "$TEST_DIR/iwarp.1000" ppoll)" -gt 500 ] || fail "nobody slept"
-	[ "$(of_calls "$TEST_DIR/iwarp.1000" read)" -lt 200 ] || fail "a bell is silenced that did not ring"
+	# The answer may be there before the client sleeps: where the CPUs are fast, six times of ten.
+	sleeps=$(of_calls "$TEST_DIR/iwarp.1000" ppoll)
+	[ "$sleeps" -gt 100 ] || fail "$sleeps of 1000 turns slept"
+	[ "$(of_calls "$TEST_DIR/iwarp.1000" read)" -lt $((sleeps * 2 / 5)) ] || fail "a bell is silenced that did not ring"
 }
 
 # memory HOW N SIZE: KiB that a connection costs a server that has received SIZE octets on each of N, and reads them

@@ -128,14 +128,7 @@ qperf_rates() {
 	run qperf "$IP_B" quit
 	finish_b server
 }
-qperf_one() {
-	local try
-	for ((try = 1; try < 20; try++)); do
-		(run qperf "$IP_B" -cm 1 -to 60 -t 1 -m "$2" "$1") >"$TEST_DIR/try" && return
-		came_early "$TEST_DIR/qperf.log" || break
-	done
-	fail "$(cat "$TEST_DIR/try")"
-}
+qperf_one() { qperf_anew run qperf "$IP_B" -cm 1 -to 60 -t 1 -m "$2" "$1"; }
 
 # figure_of TEST PATTERN: how the figure begins.
 figure_of() { grep -A 1 "^$1:" "$TEST_DIR/qperf.log" | grep -qE "(bw|latency) *= *$2"; }

@@ -300,6 +300,20 @@ int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *
 	return verdict_end();
 }
 
+const struct hand_twin *hand_find_twin(int argc, char **argv, const struct hand_twin *cases, int n, bool *wrong)
+{
+	int i;
+
+	hand_program = argv[0];
+	if (argc != 4)
+		hand_fail("usage: ADDR CASE wrong|right");
+	*wrong = !strcmp(argv[3], "wrong");
+	for (i = 0; i < n; i++)
+		if (!strcmp(cases[i].name, argv[2]))
+			return &cases[i];
+	hand_fail("no such case");
+}
+
 bool hand_reports_drained(const struct hand_device *d, const struct ibv_qp *qp)
 {
 	struct pollfd p = { .fd = d->ctx->async_fd, .events = POLLIN };

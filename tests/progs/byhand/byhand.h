@@ -99,6 +99,15 @@ struct hand_case {
 int hand_run_cases(const char *name, int argc, char **argv, struct hand_device *dev,
 		   const struct hand_case *cases, int n);
 
+/* A program with a fault, and its right twin. */
+struct hand_twin {
+	const char *name;
+	void (*run)(void);
+};
+
+/* Of the arguments ADDR CASE wrong|right: the case, one of @n; *@wrong: with the fault. Wrong arguments end the program. */
+const struct hand_twin *hand_find_twin(int argc, char **argv, const struct hand_twin *cases, int n, bool *wrong);
+
 /* The next asynchronous event says that @qp's send queue is drained. */
 bool hand_reports_drained(const struct hand_device *d, const struct ibv_qp *qp);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What can a user in another network namespace, NETNS, reach through the device? Not its addresses.
- * HOST is one of them, 127.0.0.1 another; PORT, PORT + 1 and PORT + 2 are free. The other user is a
+ * HOST is one of them, 127.0.0.1 another; PORT to PORT + 3 are free. The other user is a
  * thread, so that the queue pair that it names belongs to its process. TAP.
  */
 #define _GNU_SOURCE
@@ -82,6 +82,16 @@ static void *listens(void *arg)
 	return NULL;
 }
 
+static void *accepts(void *arg)
+{
+	struct rdma_conn_param param = { .responder_resources = 1, .initiator_depth = 1 };
+	struct foreigner *f = arg;
+
+	go_abroad(f);
+	f->err = rdma_accept(f->id, &param) ? errno : 0;
+	return NULL;
+}
+
 static void send_abroad(struct foreigner *f, void *(*work)(void *arg))
 {
 	pthread_t thread;
@@ -130,6 +140,32 @@ static void a_foreigners_connect(void)
 	conn_end(&c);
 	close(listener);
 	verdict("a-connect-from-another-netns-is-refused", why);
+}
+
+/* The request came to a listener at home. */
+static void a_foreigners_accept(void)
+{
+	struct sockaddr_in to = tcp_address(host, port + 3);
+	struct conn c = { .timeout_ms = PATIENCE_MS };
+	struct foreigner f = { .root = true };
+	const char *why = NULL;
+	char at[16];
+	int fd;
+
+	snprintf(at, sizeof(at), "%d", port + 3);
+	conn_listen(&c, host, at);
+	fd = tcp_send_request(&to);
+	conn_await_request(&c);
+	conn_make_qp(&c, DEPTH, DEPTH, 0);
+	f.id = c.id;
+	send_abroad(&f, accepts);
+	if (f.err != ENODEV)
+		why = f.err ? strerror(f.err) : "it begins";
+	close(fd);
+	conn_close(&c);
+	rdma_destroy_id(c.listener);
+	rdma_destroy_event_channel(c.events);
+	verdict("an-accept-from-another-netns-is-refused", why);
 }
 
 static int dial(int of)
@@ -183,6 +219,7 @@ int main(int argc, char **argv)
 	port = atoi(argv[2]);
 	netns = argv[3];
 	a_foreigners_connect();
+	a_foreigners_accept();
 	a_foreigners_listener();
 	an_administrators_listener();
 	return verdict_end();

@@ -62,7 +62,7 @@ static void tell(int to, uint32_t qpn, int file)
 		fail("telling a number: %s", strerror(errno));
 }
 
-/* A number to try, and perhaps a file, which stays open. */
+/* A number to try, and perhaps a device's file, which is used, and stays open. */
 static uint32_t hear(int from)
 {
 	char room[CMSG_SPACE(sizeof(int))];
@@ -75,6 +75,13 @@ static uint32_t hear(int from)
 		_exit(0);
 	if (q.has_file && !CMSG_FIRSTHDR(&m))
 		fail("no file");
+	if (q.has_file) {
+		int file;
+
+		memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(file));
+		if (!ibv_import_device(file))
+			fail("ibv_import_device: %s", strerror(errno));
+	}
 	return q.qpn;
 }
 
@@ -262,43 +269,91 @@ static void try_with_the_device_file(void)
 	verdict("a-user-with-the-device-file-connects-a-qp", NULL);
 }
 
-/* @file behind as many others as the driver looks at in several pieces. */
-static void move_file_behind_others(int file)
+/* More of them than any search would look at. The last number is 9999. */
+static void open_thousands_of_files(void)
 {
-	struct rlimit lim = { 8192, 8192 };
+	struct rlimit lim = { 10000, 10000 };
 	int fd;
 
-	if (setrlimit(RLIMIT_NOFILE, &lim) || fcntl(file, F_DUPFD, 5000) != 5000)
+	if (setrlimit(RLIMIT_NOFILE, &lim))
 		_exit(EMFILE);
-	close(file);
 	do
 		fd = open("/dev/null", O_RDONLY);
-	while (fd >= 0 && fd < 4999);
-	if (fd != 4999)
+	while (fd >= 0 && fd < 9998);
+	if (fd != 9998)
 		_exit(EMFILE);
 }
 
+/* To another number, behind the others, which libibverbs does not mind. */
+static void move_behind_others(int file, int *number)
+{
+	*number = fcntl(file, F_DUPFD, 9999);
+	if (*number != 9999)
+		_exit(EMFILE);
+	close(file);
+}
+
+/* INIT again. It is the child's call, by the file that its parent opened. */
+static int use_the_file(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					IBV_QP_ACCESS_FLAGS);
+}
+
+static int run_child(struct conn *c, bool uses_file, bool has_many_files)
+{
+	if (has_many_files) {
+		open_thousands_of_files();
+		move_behind_others(c->id->verbs->cmd_fd, &c->id->verbs->cmd_fd);
+	}
+	if (uses_file && use_the_file(c->id->qp))
+		return EIO;
+	return connect_number(c->id->qp->qp_num);
+}
+
 /* ucma takes nothing of a child's by a file that was opened before: so by an id of its own. */
+static int try_as_child(struct conn *c, bool uses_file, bool has_many_files)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(run_child(c, uses_file, has_many_files));
+	waitpid(child, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
 static void a_childs_connect(const char *name, bool has_many_files)
 {
 	pthread_t thread;
 	struct conn c;
-	pid_t child;
-	int status;
+	int err;
 
 	begin_owner(&c);
 	thread = begin_server();
-	child = fork();
-	if (!child && has_many_files)
-		move_file_behind_others(c.id->verbs->cmd_fd);
-	if (!child)
-		_exit(connect_number(c.id->qp->qp_num));
-	waitpid(child, &status, 0);
-	if (status)
-		fail("the child's connect: %s", strerror(WEXITSTATUS(status)));
+	err = try_as_child(&c, true, has_many_files);
+	if (err)
+		fail("the child's connect: %s", strerror(err));
 	conn_end(&c);
 	end_server(thread);
 	verdict(name, NULL);
+}
+
+/* A child may have given up what its parent had: then it may not connect until it uses the file. */
+static void an_idle_childs_connect(void)
+{
+	const char *why;
+	struct conn c;
+
+	begin_owner(&c);
+	why = is_refused(try_as_child(&c, false, false));
+	if (why)
+		conn_end(&c);
+	else
+		connect_it(&c);
+	verdict("a-child-that-has-not-used-the-file-is-refused", why);
 }
 
 /* ---- numbers ---- */
@@ -351,6 +406,7 @@ int main(int argc, char **argv)
 	another_users_connect();
 	another_users_accept();
 	numbers_at_random();
+	an_idle_childs_connect();
 	a_childs_connect("a-child-connects-the-qp-of-its-parent", false);
 	a_childs_connect("a-child-with-thousands-of-files-does-too", true);
 	/* The last: from now on that process has the file. */

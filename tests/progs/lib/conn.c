@@ -225,7 +225,7 @@ void conn_make_qp(struct conn *c, uint32_t send_wr, uint32_t recv_wr, uint32_t m
 		make_cq(c, c->cq_len ? c->cq_len : send_wr + recv_wr);
 	attr.pd = c->pd;
 	attr.srq = c->srq;
-	attr.send_cq = c->cq;
+	attr.send_cq = c->send_cq ? c->send_cq : c->cq;
 	attr.recv_cq = c->cq;
 	if (c->extended) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;

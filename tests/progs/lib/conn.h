@@ -23,6 +23,7 @@ struct conn {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
+	struct ibv_cq *send_cq;		/* the caller's; NULL: cq */
 	uint32_t srq_wr;		/* not 0: receives come from an SRQ of so many */
 	struct ibv_srq *srq;
 	uint32_t max_sge;		/* of a send; 0: 1 */

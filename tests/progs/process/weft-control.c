@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,9 @@
 #define MANY		1000		/* QPs: more than a page of a list */
 #define QUIET_MS	300		/* in which nothing is to happen */
 #define DELAY_MS	20
-#define UNDER_WAY_MAX	(16u << 20)	/* docs/control.md */
+#define UNDER_WAY_MAX	(16u << 20)	/* docs/control.md, as the next one */
+#define ALL_UNDER_WAY_MAX (64u << 20)
+#define MORE_PORTS	7210
 #define RATE_BPS	200000000ull
 #define RATE_NS		1500000000ull
 
@@ -81,16 +84,21 @@ static bool about_qp(const char *verb, const struct conn *c, const char *value)
 
 /* ---- what is seen ---- */
 
-static bool post_write(uint32_t len)
+static bool post_write_of(struct pair *q, uint32_t len)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)p.from, .length = len, .lkey = p.from_mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)q->from, .length = len, .lkey = q->from_mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge, .num_sge = 1,
 		.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)p.to, .rkey = p.to_mr->rkey },
+		.wr.rdma = { .remote_addr = (uintptr_t)q->to, .rkey = q->to_mr->rkey },
 	}, *bad;
 
-	return !ibv_post_send(p.client.id->qp, &wr, &bad);
+	return !ibv_post_send(q->client.id->qp, &wr, &bad);
+}
+
+static bool post_write(uint32_t len)
+{
+	return post_write_of(&p, len);
 }
 
 /* The status of the client's next completion, or -1: none in @ms. */
@@ -147,30 +155,49 @@ static void see_qp(const char *line, void *arg)
 		s->times[i] += s->qpns[i] == qpn;
 }
 
-static bool list_is_whole(void)
+static struct ibv_qp *qps[MANY];
+
+/* In INIT, beside those that are connected. */
+static bool make_many(void)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = p.client.cq, .recv_cq = p.client.cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
-	struct seen *s = calloc(1, sizeof(*s));
-	struct ibv_qp **qps = calloc(MANY, sizeof(*qps));
-	bool ok = s && qps;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	int i;
 
-	for (i = 0; i < MANY && ok; i++) {
+	for (i = 0; i < MANY; i++) {
 		qps[i] = ibv_create_qp(p.client.pd, &init);
-		ok = qps[i];
-		s->qpns[i] = ok ? qps[i]->qp_num : 0;
+		if (!qps[i] || ibv_modify_qp(qps[i], &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+								    IBV_QP_ACCESS_FLAGS))
+			return false;
 	}
-	ok = ok && !weft_control(getpid(), "list", see_qp, s);
+	return true;
+}
+
+static void destroy_many(void)
+{
+	int i;
+
+	for (i = 0; i < MANY && qps[i]; i++) {
+		ibv_destroy_qp(qps[i]);
+		qps[i] = NULL;
+	}
+}
+
+static bool list_is_whole(void)
+{
+	static struct seen s;
+	bool ok = make_many();
+	int i;
+
 	for (i = 0; i < MANY && ok; i++)
-		ok = s->times[i] == 1;
-	while (qps && i-- > 0)
-		if (qps[i])
-			ibv_destroy_qp(qps[i]);
-	free(qps);
-	free(s);
+		s.qpns[i] = qps[i]->qp_num;
+	ok = ok && !weft_control(getpid(), "list", see_qp, &s);
+	for (i = 0; i < MANY && ok; i++)
+		ok = s.times[i] == 1;
+	destroy_many();
 	return ok;
 }
 
@@ -210,10 +237,49 @@ static bool disconnect_ends_both(void)
 	       state_of(&p.client) == IBV_QPS_ERR && state_of(&p.server) == IBV_QPS_ERR;
 }
 
+static bool fails_with_eio(struct ibv_context *ctx)
+{
+	struct ibv_device_attr attr;
+
+	errno = 0;
+	return !ibv_alloc_pd(ctx) && errno == EIO && ibv_query_device(ctx, &attr) == EIO;
+}
+
+static void *post_at_the_event(void *status)
+{
+	*(int *)status = has_event(IBV_EVENT_DEVICE_FATAL) && post_write(1) ? completed(PAIR_TIMEOUT_MS) : -1;
+	return NULL;
+}
+
+/* It takes a while until so many QPs are: the thread that gets the event is faster. */
+static bool event_finds_qps_in_error(void)
+{
+	pthread_t thread;
+	int status = -1;
+	bool ok = make_many() && !pthread_create(&thread, NULL, post_at_the_event, &status);
+
+	if (ok) {
+		ok = about_device("fatal", "");
+		pthread_join(thread, NULL);
+	}
+	destroy_many();
+	printf("# status %d\n", status);
+	return ok && status == IBV_WC_WR_FLUSH_ERR;
+}
+
+/* The device can be opened again. The end of each case destroys what was made. */
 static bool fatal_fails_all(void)
 {
-	return about_device("fatal", "") && has_event(IBV_EVENT_DEVICE_FATAL) &&
-	       state_of(&p.client) == IBV_QPS_ERR && state_of(&p.server) == IBV_QPS_ERR;
+	struct ibv_context *again;
+	struct ibv_pd *pd;
+	bool ok = about_device("fatal", "") && has_event(IBV_EVENT_DEVICE_FATAL) &&
+		  state_of(&p.client) == IBV_QPS_ERR && state_of(&p.server) == IBV_QPS_ERR &&
+		  post_write(1) && completed(PAIR_TIMEOUT_MS) == IBV_WC_WR_FLUSH_ERR &&
+		  fails_with_eio(p.client.id->verbs);
+
+	again = ibv_open_device(p.client.id->verbs->device);
+	pd = again ? ibv_alloc_pd(again) : NULL;
+	return ok && pd && !ibv_dealloc_pd(pd) && !ibv_close_device(again);
 }
 
 static bool port_flaps(void)
@@ -310,13 +376,17 @@ static bool frozen_is_destroyed(void)
 static bool child(int (*what)(void))
 {
 	pid_t pid = fork();
-	int status;
+	int status = 0;
 
 	if (!pid) {
 		alarm(5);
 		exit(what());
 	}
-	return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return false;
+	if (status)
+		printf("# the child ended with %#x\n", (unsigned int)status);
+	return !status;
 }
 
 static int just_exit(void)
@@ -509,22 +579,53 @@ static bool device_has_a_delay(void)
 	       about_device("delay", "off") && pair_carries_data(&p);
 }
 
-/* A Write is complete once the device has taken it. */
-static bool under_way_is_bounded(void)
+/* A Write completes once the device has taken it. Returns how many octets it takes of them. */
+static uint32_t taken_of(struct pair *q)
 {
 	uint32_t taken = 0;
+	struct ibv_wc wc;
 	unsigned int i;
+
+	for (i = 0; i < PAIR_DEPTH; i++)
+		post_write_of(q, PAIR_BUF);
+	while (taken < 2 * UNDER_WAY_MAX && conn_poll(&q->client, &wc, 1, QUIET_MS) == 1 &&
+	       wc.status == IBV_WC_SUCCESS) {
+		taken += PAIR_BUF;
+		post_write_of(q, PAIR_BUF);
+	}
+	printf("# %u octets\n", taken);
+	return taken;
+}
+
+static bool under_way_is_bounded(void)
+{
+	uint32_t taken;
 
 	if (!about_qp("delay", &p.client, "10s"))
 		return false;
-	for (i = 0; i < PAIR_DEPTH; i++)
-		post_write(PAIR_BUF);
-	while (completed(QUIET_MS) == IBV_WC_SUCCESS && taken < 2 * UNDER_WAY_MAX) {
-		taken += PAIR_BUF;
-		post_write(PAIR_BUF);
-	}
-	printf("# %u octets\n", taken);
+	taken = taken_of(&p);
 	return taken <= UNDER_WAY_MAX && taken > UNDER_WAY_MAX / 2;
+}
+
+/* Five QPs would have 80 MiB. */
+static bool all_under_way_is_bounded(void)
+{
+	static struct pair pairs[5];
+	uint64_t all = 0;
+	char port[8];
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		pairs[i].client.timeout_ms = pairs[i].server.timeout_ms = PAIR_TIMEOUT_MS;
+		snprintf(port, sizeof(port), "%d", MORE_PORTS + i);
+		pair_open(&pairs[i], host, port);
+	}
+	if (!about_device("delay", "10s"))
+		return false;
+	for (i = 0; i < 5; i++)
+		all += taken_of(&pairs[i]);
+	printf("# %llu octets of all\n", (unsigned long long)all);
+	return all <= ALL_UNDER_WAY_MAX && all > ALL_UNDER_WAY_MAX - UNDER_WAY_MAX / 2;
 }
 
 /* ---- cases: faults ---- */
@@ -590,6 +691,35 @@ static int open_in_child(void)
 static bool child_with_a_device_serves(void)
 {
 	return child(open_in_child) && qps_of(getpid()) == 2;
+}
+
+/* What it has inherited and not used is its parent's: it is not listed, and nothing breaks it. */
+static int break_in_child(void)
+{
+	char error[32], request[128];
+	int lines = 0, devices;
+
+	if (open_in_child())
+		return 1;
+	ibv_free_device_list(ibv_get_device_list(&devices));
+	if (weft_control(getpid(), "list", keep_line, &lines) || lines != devices)
+		return 2;
+	snprintf(error, sizeof(error), "error %u", p.client.id->qp->qp_num);
+	if (weft_control(getpid(), error, NULL, NULL) != 1)
+		return 3;
+	snprintf(request, sizeof(request), "port %s down", device());
+	if (weft_control(getpid(), request, NULL, NULL))
+		return 4;
+	snprintf(request, sizeof(request), "fatal %s", device());
+	if (weft_control(getpid(), request, NULL, NULL))
+		return 5;
+	usleep(QUIET_MS * 1000);
+	return 0;
+}
+
+static bool child_breaks_nothing_of_its_parent(void)
+{
+	return child(break_in_child) && pair_carries_data(&p);
 }
 
 static int exec_in_child(void)
@@ -663,12 +793,15 @@ static const struct a_case list[] = {
 	{ "datagrams-are-lost-while-frozen-or-down", datagrams_are_lost, NULL },
 	{ "a-qps-rate-is-within-5-percent", qp_has_a_rate, NULL },
 	{ "a-devices-rate-is-within-5-percent", device_has_a_rate, NULL },
+	{ "the-event-of-fatal-finds-qps-in-error", event_finds_qps_in_error, NULL },
 	{ "a-qps-delay-is-that-of-its-sends", qp_has_a_delay, NULL },
 	{ "a-devices-delay-is-that-of-both-ends", device_has_a_delay, NULL },
 	{ "what-is-under-way-is-bounded", under_way_is_bounded, NULL },
+	{ "what-is-under-way-of-all-qps-is-bounded", all_under_way_is_bounded, NULL },
 	{ "fault-rules-are-replaced", faults_are_replaced, NULL },
 	{ "a-child-has-its-own-socket", child_has_its_own_socket, NULL },
 	{ "a-child-with-a-device-of-its-own-serves", child_with_a_device_serves, NULL },
+	{ "a-child-breaks-nothing-of-its-parent", child_breaks_nothing_of_its_parent, NULL },
 	{ "a-program-after-exec-serves", program_after_exec_serves, NULL },
 };
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "../../../providers/sockets/weft-socket.h"
+#include "sleeps.h"
 
 #define BULK	(8u << 20)
 
@@ -203,6 +204,85 @@ static bool deny_client(int fd)
 	NEED(!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) && error == EACCES);
 	NEED(!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) && !error);
 	return true;
+}
+
+/* ---- looking busily ---- */
+
+#define BATCHES	20
+#define ROUNDS	200
+#define QUIET	20			/* the last, without a call */
+
+/* The events of the puts before; there are no others. */
+static bool look(int fd)
+{
+	struct weft_qevent ev;
+	int n = weft_qnow(fd, &ev, 1);
+
+	NEED(n == 1 ? !ev.error : n == -1 && errno == EAGAIN);
+	return true;
+}
+
+/* Waits for the peer's @turn, which it puts to bulk[0]. */
+static bool await_turn(int fd, uint32_t turn, bool looks)
+{
+	volatile uint32_t *word = (volatile uint32_t *)bulk[0];
+
+	while (*word != turn)
+		NEED(!looks || look(fd));
+	return true;
+}
+
+/* The turns up to @until. */
+static bool take_turns(int fd, bool begins, uint32_t key, uint32_t *turn, uint32_t until, bool looks)
+{
+	uint32_t *word = (uint32_t *)bulk[1];
+
+	while (*turn < until) {
+		++*turn;
+		NEED(begins || await_turn(fd, *turn, looks));
+		*word = *turn;
+		NEED(!weft_put(fd, word, sizeof(*word), key, 0, 0, 3));
+		NEED(!begins || await_turn(fd, *turn, looks));
+	}
+	return true;
+}
+
+/* The least of all batches: a program that is preempted does not look, and its thread has to. */
+static bool ping_pong(int fd, bool begins)
+{
+	uint32_t key, peers, turn = 0;
+	long slept, least = ROUNDS;
+	int i;
+
+	NEED(!weft_recv(fd, &peers, sizeof(peers), 0, 1));
+	NEED(!weft_mregister(fd, bulk[0], 4, WEFT_MAY_PUT, &key));
+	NEED(!weft_send(fd, &key, sizeof(key), 0, 2));
+	for (i = 0; i < 2; i++)
+		NEED(weft_qdequeue(fd, &(struct weft_qevent){ 0 }, 1, -1) == 1);
+	for (i = 0; i < BATCHES; i++) {
+		/* It may be about to begin. */
+		while ((slept = sleeps_of_progress()) < 0)
+			usleep(1000);
+		NEED(take_turns(fd, begins, peers, &turn, turn + ROUNDS, true));
+		slept = sleeps_of_progress() - slept;
+		if (slept < least)
+			least = slept;
+	}
+	printf("# weft's thread slept %ld times in %d puts\n", least, ROUNDS);
+	NEED(least < ROUNDS / 8);
+	return take_turns(fd, begins, peers, &turn, turn + QUIET, false);
+}
+
+static bool looks_server(int fd)
+{
+	NEED(!set_mode(fd, WEFT_IWARP_RESPONDER, 0));
+	return ping_pong(fd, true);
+}
+
+static bool looks_client(int fd)
+{
+	NEED(!set_mode(fd, WEFT_IWARP_INITIATOR, 0));
+	return ping_pong(fd, false);
 }
 
 /* ---- octets ---- */
@@ -589,6 +669,7 @@ static const struct a_case {
 } cases[] = {
 	{ "messages-puts-and-gets", talk_server, talk_client },
 	{ "a-bad-put-ends-both", deny_server, deny_client },
+	{ "who-looks-busily-leaves-the-thread-asleep", looks_server, looks_client },
 	{ "octets-do-not-mix", mixed_server, mixed_client },
 	{ "poll-select-and-epoll-wait", wait_server, wait_client },
 	{ "a-thread-waits-and-another-posts", threads_server, threads_client },

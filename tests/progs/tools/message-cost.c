@@ -7,7 +7,8 @@
  * A tool slows the program down so much that it would seem not to poll busily. So the clock of this
  * process, which libraries read, too, goes on by READ_NS with each reading of it.
  *
- *   message-cost cm|hand ADDR inline|sge ROUNDS
+ *   message-cost cm|cm2|hand ADDR inline|sge ROUNDS
+ * cm2: the send CQ is another, which is polled until the Send is complete, and no more.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ struct end {
 	bool by_hand;
 	int in, out;			/* pipes from and to the other process */
 	struct ibv_qp *qp;
-	struct ibv_cq *cq;
+	struct ibv_cq *cq, *send_cq;
+	bool two_cqs;
 	struct ibv_sge to, from;
 	unsigned int flags, polls;
 	uint8_t buf[2 * LEN];
@@ -85,6 +87,7 @@ static void use(struct end *x, struct ibv_qp *qp, struct ibv_cq *cq, uint8_t *bu
 {
 	x->qp = qp;
 	x->cq = cq;
+	x->send_cq = x->c.send_cq ? x->c.send_cq : cq;
 	x->from = (struct ibv_sge){ (uintptr_t)buf, LEN, lkey };
 	x->to = (struct ibv_sge){ (uintptr_t)buf + LEN, LEN, lkey };
 }
@@ -113,6 +116,11 @@ static void make_cm(struct end *x)
 {
 	struct ibv_mr *mr;
 
+	if (x->two_cqs) {
+		x->c.send_cq = ibv_create_cq(x->c.id->verbs, DEPTH, NULL, NULL, 0);
+		if (!x->c.send_cq)
+			fail("no send CQ");
+	}
 	conn_make_qp(&x->c, DEPTH, DEPTH, LEN);
 	mr = conn_reg(&x->c, x->buf, sizeof(x->buf), IBV_ACCESS_LOCAL_WRITE);
 	use(x, x->c.id->qp, x->c.cq, x->buf, mr->lkey);
@@ -172,6 +180,11 @@ static void send_message(struct end *x, bool counted)
 		post_one(x);
 	else
 		post(x);
+	if (x->two_cqs) {
+		while (!ibv_poll_cq(x->send_cq, 1, &wc))
+			;
+		check(&wc);
+	}
 	for (i = 0; i < IDLE_POLLS; i++)
 		if (ibv_poll_cq(x->cq, 1, &wc))
 			check(&wc);
@@ -259,10 +272,11 @@ int main(int argc, char **argv)
 
 	conn_program = hand_program = "message-cost";
 	if (rounds <= 0 || pipe(there) || pipe(back)) {
-		fprintf(stderr, "message-cost cm|hand ADDR inline|sge ROUNDS\n");
+		fprintf(stderr, "message-cost cm|cm2|hand ADDR inline|sge ROUNDS\n");
 		return 2;
 	}
 	x.by_hand = !strcmp(argv[1], "hand");
+	x.two_cqs = !strcmp(argv[1], "cm2");
 	x.flags = IBV_SEND_SIGNALED | (strcmp(argv[3], "inline") ? 0 : IBV_SEND_INLINE);
 	child = fork();
 	if (child < 0)

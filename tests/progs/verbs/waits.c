@@ -92,7 +92,7 @@ char state_of(pid_t tid)
 	char path[64], line[256] = "", *end;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
 	f = fopen(path, "r");
 	if (!f)
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Threads that wait in ibv_get_cq_event(), for weft-waits: waits.c and waits-storm.c. */
+/* Threads that wait in ibv_get_cq_event(): waits.c, for weft-waits and weft-signals; waits-storm.c. */
 #ifndef WAITS_H
 #define WAITS_H
 

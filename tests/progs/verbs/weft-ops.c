@@ -520,6 +520,23 @@ static bool a_queue_pair_that_goes_unbinds_its_windows(void)
 	return !ibv_dealloc_mw(mw) && ok;
 }
 
+/* The QP keeps its number: its next peer must not find the window. */
+static bool a_reset_unbinds_windows(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
+	struct ibv_mr *mr = ibv_reg_mr(t.s.pd, t.words, 8, IBV_ACCESS_LOCAL_WRITE |
+							   IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind_info info = { .mr = mr, .addr = (uintptr_t)t.words, .length = 8,
+					 .mw_access_flags = IBV_ACCESS_REMOTE_READ };
+	bool ok = bind_2(mw, mw->rkey ^ 1, info) &&
+		  !ibv_modify_qp(t.s.id->qp, &attr, IBV_QP_STATE) && ibv_dereg_mr(mr) == EBUSY;
+
+	attr.qp_state = IBV_QPS_RESET;
+	ok = ok && !ibv_modify_qp(t.s.id->qp, &attr, IBV_QP_STATE) && !ibv_dereg_mr(mr);
+	return !ibv_dealloc_mw(mw) && ok;
+}
+
 static bool a_window_that_goes_frees_its_region(void)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
@@ -558,6 +575,7 @@ static const struct a_case list[] = {
 	{ "a-window-without-a-right-to-bind-fails", a_window_without_a_right_to_bind_fails, NULL },
 	{ "a-queue-pair-that-goes-unbinds-its-windows",
 	  a_queue_pair_that_goes_unbinds_its_windows, NULL },
+	{ "a-reset-unbinds-windows", a_reset_unbinds_windows, NULL },
 	{ "a-window-that-goes-frees-its-region", a_window_that_goes_frees_its_region, NULL },
 };
 

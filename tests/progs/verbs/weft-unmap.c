@@ -817,6 +817,19 @@ static void leave_faults_alone(void)
 	setenv("ASAN_OPTIONS", options, 1);
 }
 
+/* Where an emulator of the processor runs this, exec() would be the host's: EMULATOR runs programs by name. */
+static void exec_child(const char *name)
+{
+	const char *emulator = getenv("EMULATOR");
+
+	if (emulator) {
+		unsetenv("LD_PRELOAD");
+		execl(emulator, emulator, "weft-unmap", "-c", name, addr, (char *)NULL);
+	} else {
+		execl(self, self, "-c", name, addr, (char *)NULL);
+	}
+}
+
 static bool run_child(unsigned int i)
 {
 	int status = 0;
@@ -826,7 +839,7 @@ static bool run_child(unsigned int i)
 	pid = fork();
 	if (!pid) {
 		leave_faults_alone();
-		execl(self, self, "-c", children[i].name, addr, (char *)NULL);
+		exec_child(children[i].name);
 		_exit(127);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)

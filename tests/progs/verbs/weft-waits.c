@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -26,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sleeps.h"
 #include "waits.h"
 
 #define TURNS	1000
@@ -598,8 +598,8 @@ static bool a_second_thread_does_not_wait_for_the_first(void)
 	return us[12] < 1000;
 }
 
-/* It waited once, and does other things: what its peer reads is sent all the same. */
-static bool reads_are_served_after_a_wait(void)
+/* The client sleeps meanwhile, so no poll of its own works for the server. */
+static bool client_reads(void)
 {
 	struct ibv_mr *mr = conn_reg(&t.s, t.to, BUF, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
 	struct ibv_sge sge = sge_of(t.from, BUF, t.from_mr);
@@ -608,14 +608,28 @@ static bool reads_are_served_after_a_wait(void)
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.wr.rdma.remote_addr = (uintptr_t)t.to;
 	wr.wr.rdma.rkey = mr->rkey;
-	post_recv(&t.s, 1);
-	post_send(&t.c, 2);
-	if (!take_by_event(&t.s, 1) || !took(&t.c, 2))
-		return false;
 	memset(t.to, 'x', BUF);
-	/* The client sleeps, so no poll of its own works for the server. */
 	arm(&t.c);
 	return !ibv_post_send(t.c.id->qp, &wr, &bad) && take_by_event(&t.c, 3) && !memcmp(t.from, t.to, BUF);
+}
+
+/* It waited once, and does other things: what its peer reads is sent all the same. */
+static bool reads_are_served_after_a_wait(void)
+{
+	post_recv(&t.s, 1);
+	post_send(&t.c, 2);
+	return take_by_event(&t.s, 1) && took(&t.c, 2) && client_reads();
+}
+
+static bool reads_are_served_after_busy_polls(void)
+{
+	long until = now_us() + 20000;
+	struct ibv_wc wc;
+
+	while (now_us() < until)
+		if (ibv_poll_cq(t.s.cq, 1, &wc))
+			return false;
+	return client_reads();
 }
 
 /* A child goes on with what its parent has, while a thread of the parent waits. */
@@ -756,31 +770,6 @@ static bool a_send_without_a_receive_costs_no_cpu(void)
 
 /* ---- wake-ups ---- */
 
-/* How often weft's own thread has slept; -1: there is none. */
-static long sleeps_of_progress(void)
-{
-	char path[300], line[256];
-	DIR *d = opendir("/proc/self/task");
-	struct dirent *e;
-	long n = -1;
-	bool is_it;
-	FILE *f;
-
-	while (d && n < 0 && (e = readdir(d))) {
-		snprintf(path, sizeof(path), "/proc/self/task/%s/status", e->d_name);
-		f = fopen(path, "r");
-		is_it = f && fgets(line, sizeof(line), f) && !strcmp(line, "Name:\tweft\n");
-		while (is_it && n < 0 && fgets(line, sizeof(line), f))
-			if (sscanf(line, "voluntary_ctxt_switches: %ld", &n) != 1)
-				n = -1;
-		if (f)
-			fclose(f);
-	}
-	if (d)
-		closedir(d);
-	return n;
-}
-
 static void *answer(void *unused)
 {
 	int i;
@@ -881,6 +870,7 @@ static const struct a_case list[] = {
 	{ "two-threads-get-an-event-each", two_threads_get_an_event_each, NULL },
 	{ "a-second-thread-does-not-wait-for-the-first", a_second_thread_does_not_wait_for_the_first, NULL },
 	{ "reads-are-served-after-a-wait", reads_are_served_after_a_wait, NULL },
+	{ "reads-are-served-after-busy-polls", reads_are_served_after_busy_polls, NULL },
 	{ "a-child-has-a-device-of-its-own", a_child_has_a_device_of_its_own, NULL },
 	{ "a-queue-goes-while-its-channel-is-waited-for", a_queue_goes_while_its_channel_is_waited_for, NULL },
 	{ "a-channel-is-closed-while-it-is-waited-for", a_channel_is_closed_while_it_is_waited_for, NULL },
