@@ -49,52 +49,98 @@ bool weft_cap_is_doubled(const struct weft_cap *c)
 
 /* ---- shares ---- */
 
-static void link_share(struct weft_share *s)
+/*
+ * A leftist heap: no part is larger than the part over it, and the way down to the right is the
+ * shortest to a free place, at most log2(n + 1) steps.
+ */
+
+static u32 rank_of(const struct weft_share *s)
 {
-	s->next = s->above->parts;
-	s->prev = &s->above->parts;
-	if (s->next)
-		s->next->prev = &s->next;
-	s->above->parts = s;
+	return s ? s->rank : 0;
 }
 
-static void unlink_share(struct weft_share *s)
+/* True: something has changed. */
+static bool lean_left(struct weft_share *s)
 {
-	*s->prev = s->next;
-	if (s->next)
-		s->next->prev = s->prev;
+	struct weft_share *left = s->left;
+	u32 rank = s->rank;
+
+	if (rank_of(left) < rank_of(s->right)) {
+		s->left = s->right;
+		s->right = left;
+	}
+	s->rank = rank_of(s->right) + 1;
+	return s->rank != rank;
+}
+
+/* Makes one heap of two, either of which may be NULL, and places it at *@to under @over. */
+static void merge(struct weft_share *a, struct weft_share *b, struct weft_share **to,
+		  struct weft_share *over)
+{
+	struct weft_share *const top = over, *less;
+
+	while (a && b) {
+		less = a->n < b->n ? a : b;
+		a = less == a ? b : a;
+		b = less;
+		*to = a;
+		a->over = over;
+		over = a;
+		to = &a->right;
+		a = a->right;
+	}
+	*to = a ? a : b;
+	if (*to)
+		(*to)->over = over;
+	for (; over != top; over = over->over)
+		lean_left(over);
+}
+
+static void enter_heap(struct weft_share *s)
+{
+	s->left = NULL;
+	s->right = NULL;
+	s->rank = 1;
+	merge(s->above->parts, s, &s->above->parts, NULL);
+}
+
+static void leave_heap(struct weft_share *s)
+{
+	struct weft_share *over = s->over, **at = &s->above->parts;
+
+	if (over)
+		at = over->left == s ? &over->left : &over->right;
+	merge(s->left, s->right, at, over);
+	while (over && lean_left(over))
+		over = over->over;
+}
+
+static void change(struct weft_share *s, u32 n)
+{
+	if (s->above && s->n)
+		leave_heap(s);
+	s->n = n;
+	if (s->above && s->n)
+		enter_heap(s);
 }
 
 void weft_share_add(struct weft_share *s)
 {
 	for (; s; s = s->above)
-		if (!s->n++ && s->above)
-			link_share(s);
+		change(s, s->n + 1);
 }
 
 void weft_share_remove(struct weft_share *s)
 {
 	for (; s; s = s->above)
-		if (!--s->n && s->above)
-			unlink_share(s);
-}
-
-/* The oldest of equals. */
-static struct weft_share *largest_part(const struct weft_share *s)
-{
-	struct weft_share *part, *largest = s->parts;
-
-	for (part = s->parts; part; part = part->next)
-		if (part->n >= largest->n)
-			largest = part;
-	return largest;
+		change(s, s->n - 1);
 }
 
 struct weft_share *weft_share_largest(struct weft_share *all)
 {
-	struct weft_share *s = largest_part(all), *largest = NULL;
+	struct weft_share *s = all->parts, *largest = NULL;
 
-	for (; s; s = largest_part(s))
+	for (; s; s = s->parts)
 		largest = s;
 	return largest;
 }

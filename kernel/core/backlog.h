@@ -56,18 +56,19 @@ bool weft_cap_is_doubled(const struct weft_cap *c);
  */
 struct weft_share {
 	struct weft_share *above;	/* NULL: it is all */
-	struct weft_share *parts;	/* that have something, the newest first */
-	struct weft_share *next, **prev;
+	struct weft_share *parts;	/* those that have something: a heap, the largest first */
+	struct weft_share *over, *left, *right; /* its place in the heap of the share above */
+	u32 rank;			/* steps to the right from here to a free place */
 	u32 n;
 };
 
-/* One more, or one less, of @s and of all above it. */
+/* One more, or one less, of @s and of all above it: log2 of their parts steps. */
 void weft_share_add(struct weft_share *s);
 void weft_share_remove(struct weft_share *s);
 
 /*
  * The one to give way: the largest part of the largest part, so that none loses to a larger one.
- * NULL: @all has nothing. The time is proportional to the number of parts.
+ * NULL: @all has nothing. No search: a peer causes this call.
  */
 struct weft_share *weft_share_largest(struct weft_share *all);
 

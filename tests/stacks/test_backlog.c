@@ -182,6 +182,97 @@ static void the_few_of_another_user_stay(void **state)
 	assert_int_equal(s->all.n, 1000);
 }
 
+#define CROWD	300
+
+/* @crowd's parts are those of @all. */
+static void begin_crowd(struct weft_share *all, struct weft_share *crowd)
+{
+	u32 i;
+
+	*all = (struct weft_share){};
+	for (i = 0; i < CROWD; i++)
+		crowd[i] = (struct weft_share){ .above = all };
+}
+
+/* A look at any other would find a larger one. */
+static void the_largest_is_found_without_a_search(void **state)
+{
+	static struct weft_share all, crowd[CROWD];
+	u32 i;
+
+	begin_crowd(&all, crowd);
+	for (i = 0; i < CROWD; i++)
+		add(&crowd[i], 1 + i * 7 % CROWD);
+	for (i = 0; i < CROWD; i++)
+		if (crowd[i].n != CROWD)
+			crowd[i].n = 0xffffffff;
+	assert_int_equal(weft_share_largest(&all)->n, CROWD);
+}
+
+static u32 most_of(const struct weft_share *crowd)
+{
+	u32 i, most = 0;
+
+	for (i = 0; i < CROWD; i++)
+		most = crowd[i].n > most ? crowd[i].n : most;
+	return most;
+}
+
+/* It is no larger than the part over it, and the shorter way down is to the right. */
+static void check_place(const struct weft_share *s)
+{
+	const struct weft_share *over = s->over;
+	u32 left = s->left ? s->left->rank : 0, right = s->right ? s->right->rank : 0;
+
+	assert_int_equal(s->rank, right + 1);
+	assert_true(left >= right);
+	if (!over) {
+		assert_ptr_equal(s->above->parts, s);
+		return;
+	}
+	assert_true(over->left == s || over->right == s);
+	assert_true(over->n >= s->n);
+}
+
+static void check_crowd(const struct weft_share *all, const struct weft_share *crowd)
+{
+	const struct weft_share *top = all->parts;
+	u32 i, linked = 0;
+
+	for (i = 0; i < CROWD; i++) {
+		if (!crowd[i].n)
+			continue;
+		linked++;
+		check_place(&crowd[i]);
+	}
+	assert_int_equal(top ? top->n : 0, most_of(crowd));
+	/* So few steps to the right. */
+	assert_true(!top || (1u << top->rank) - 1 <= linked);
+}
+
+static void each_part_keeps_its_order_as_parts_grow_and_shrink(void **state)
+{
+	static struct weft_share all, crowd[CROWD];
+	u32 i, at, seed = 1;
+
+	begin_crowd(&all, crowd);
+	for (i = 0; i < 20000; i++) {
+		seed = seed * 1103515245 + 12345;
+		at = (seed >> 16) % CROWD;
+		/* They grow for some time, then shrink. */
+		if (crowd[at].n && (seed >> 8) % 8 < (i / 2000 % 2 ? 5 : 3))
+			weft_share_remove(&crowd[at]);
+		else
+			weft_share_add(&crowd[at]);
+		if (i % 16 == 0)
+			check_crowd(&all, crowd);
+	}
+	for (i = 0; i < CROWD; i++)
+		remove_all(&crowd[i]);
+	assert_null(weft_share_largest(&all));
+	assert_int_equal(all.n, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +285,8 @@ int main(void)
 		cmocka_unit_test(the_largest_user_gives_way_not_the_largest_listener),
 		cmocka_unit_test(within_a_user_the_largest_listener_gives_way),
 		cmocka_unit_test(the_few_of_another_user_stay),
+		cmocka_unit_test(the_largest_is_found_without_a_search),
+		cmocka_unit_test(each_part_keeps_its_order_as_parts_grow_and_shrink),
 	};
 
 	return RUN_TESTS("stacks: backlog", tests);
