@@ -4,6 +4,12 @@
  * them instead. By then it has no netdevs, and the notifier has asked all connections to end. The
  * notifier itself must not wait: it runs with the rtnl, and a connection's worker may wait for a
  * program that gets no CPU. TCP's part of the namespace ends later, since it began earlier.
+ *
+ * The wait has no bound. A program inside tcp_sendmsg_locked() uses the namespace until it returns,
+ * however long it is not scheduled. ib_core waits in the same way before it gives up the netdev:
+ * uverbs_disassociate_api_pre() for all running calls of the device, then netdev_run_todo() for the
+ * netdev. Only a program that has left the namespace can be waited for: one in it keeps it alive.
+ * Since Linux 6.18 cpu.max stops no thread before it returns to user mode.
  */
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
