@@ -35,7 +35,7 @@ void weft_netns_enter(const struct net *net)
 void weft_netns_leave(const struct net *net)
 {
 	/* Pairs with the acquire in await_conns(): the namespace outlives all uses of it. */
-	(void)atomic_dec_return_release(&weft_net(net)->conns);
+	atomic_dec_return_release(&weft_net(net)->conns);
 	/* The namespace may be gone now. */
 	wake_up_all(&weft_conns_gone);
 }

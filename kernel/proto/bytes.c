@@ -2,7 +2,7 @@
 /* A cursor over borrowed pieces. */
 #include "bytes.h"
 
-static inline u32 run_len(const struct weft_cur *c, u32 max)
+static u32 run_len(const struct weft_cur *c, u32 max)
 {
 	u32 n = c->seg->len - c->off;
 
@@ -11,7 +11,7 @@ static inline u32 run_len(const struct weft_cur *c, u32 max)
 	return n < max ? n : max;
 }
 
-static inline void step(struct weft_cur *c, u32 n)
+static void step(struct weft_cur *c, u32 n)
 {
 	c->off += n;
 	c->left -= n;
