@@ -70,8 +70,12 @@ elif [ "$kind" = system ]; then
 fi
 root=$WEFT_CACHE/root/$name
 
+is_fresh() { [ -n "$(find "$root.made" -mtime -30 2>/dev/null)" ]; }
+
 make_root() {
 	local new=$root.new
+	# Another may have made it meanwhile, and use it.
+	! is_fresh || return 0
 	rm -rf "$new"
 	mkdir -p "$WEFT_CACHE/root"
 	say "making a root folder of $release (once; a minute, a whole system ten)"
@@ -83,5 +87,5 @@ make_root() {
 	touch "$root.made"
 }
 
-[ -n "$(find "$root.made" -mtime -30 2>/dev/null)" ] || with_lock "root-$name" make_root
+is_fresh || with_lock "root-$name" make_root
 echo "$root"

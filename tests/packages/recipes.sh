@@ -116,7 +116,33 @@ workflows_call_targets() {
 	for target in $targets; do make -C "$WEFT_TOP" -n "$target" >/dev/null; done
 }
 
+# Two ask for it at once. The first makes it, and does so until the second waits for the lock.
+root_is_made_once() {
+	local cache=$scratch/cache
+	mkdir -p "$scratch/maker" "$cache"
+	cat >"$scratch/maker/mmdebstrap" <<-'END'
+		#!/bin/bash
+		echo made >>"$WEFT_CACHE/made"
+		for ((n = 0; n < 600; n++)); do
+			! grep -q -- "-> FLOCK .*:$(stat -c %i "$WEFT_CACHE/lock/root-sid") " /proc/locks || break
+			sleep 0.1
+		done
+		for folder; do [[ $folder != *.new ]] || mkdir "$folder"; done
+	END
+	chmod 755 "$scratch/maker/mmdebstrap"
+	(
+		export PATH="$scratch/maker:$PATH" WEFT_CACHE="$cache"
+		"$WEFT_TOP/scripts/fetch-release-root.sh" sid >"$scratch/first" &
+		"$WEFT_TOP/scripts/fetch-release-root.sh" sid >"$scratch/second"
+		wait $!
+	)
+	[ "$(wc -l <"$cache/made")" = 1 ]
+	cmp "$scratch/first" "$scratch/second"
+	[ -d "$(cat "$scratch/first")" ]
+}
+
 stand_ins
+check a-root-folder-is-made-once root_is_made_once
 for recipe in containerfile github-action gitlab devcontainer kubernetes; do
 	check "$recipe-gives-programs-a-device" steps $recipe
 done
