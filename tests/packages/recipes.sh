@@ -55,23 +55,29 @@ wrong_sum_is_refused() {
 	done
 }
 
+rpms_are_built() {
+	ARCH=aarch64 "$WEFT_TOP/scripts/build-portable.sh"
+	"$WEFT_TOP/scripts/build-rpm.sh" x86_64 aarch64
+}
+
+# rpm_has_the_files PROCESSOR FOLDER: those of the portable file, in FOLDER.
 rpm_has_the_files() {
 	local made
-	"$WEFT_TOP/scripts/build-rpm.sh"
-	made=$(echo "$WEFT_BUILD"/rpm/*.rpm)
+	made=$(echo "$WEFT_BUILD"/rpm/*."$1".rpm)
 	diff <(rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$made" |
 		sed -nE 's,^-[^ ]* /usr/((bin|lib|include|share/man|share/weft|share/weftspec)/.*),\1,p' |
 		sed 's/\.gz$//' | sort) \
-		<(cd "$scratch/weft-run" && find bin lib include share/man share/weft share/weftspec -type f | sort)
+		<(cd "$2/weft-run" && find bin lib include share/man share/weft share/weftspec -type f | sort)
 	rpm -qp --requires "$made" | grep -x 'glibc >= 2.28'
 	rpm -qp --requires "$made" | grep -x 'libibverbs >= 28'
+	[ "$(rpm -qp --queryformat '%{ARCH}' "$made")" = "$1" ]
 }
 
-rpm_is_reproducible() {
+rpms_are_reproducible() {
 	local first
-	first=$(sha256sum <"$(echo "$WEFT_BUILD"/rpm/*.rpm)")
-	"$WEFT_TOP/scripts/build-rpm.sh"
-	[ "$first" = "$(sha256sum <"$(echo "$WEFT_BUILD"/rpm/*.rpm)")" ]
+	first=$(cd "$WEFT_BUILD/rpm" && sha256sum -- *.rpm)
+	rpms_are_built
+	[ "$first" = "$(cd "$WEFT_BUILD/rpm" && sha256sum -- *.rpm)" ]
 }
 
 rpmlint_is_silent() {
@@ -147,8 +153,10 @@ for recipe in containerfile github-action gitlab devcontainer kubernetes; do
 	check "$recipe-gives-programs-a-device" steps $recipe
 done
 check a-wrong-sum-is-refused wrong_sum_is_refused
-check rpm-has-the-files rpm_has_the_files
-check rpm-is-reproducible rpm_is_reproducible
+check rpms-are-built rpms_are_built
+check rpm-has-the-files rpm_has_the_files x86_64 "$scratch"
+check rpm-for-arm64-has-the-files rpm_has_the_files aarch64 "$WEFT_BUILD/portable/aarch64"
+check rpms-are-reproducible rpms_are_reproducible
 check rpmlint-is-silent rpmlint_is_silent
 check pkgbuild-has-the-files pkgbuild_has_the_files
 check workflows-call-targets-of-the-makefile workflows_call_targets
