@@ -9,7 +9,8 @@
 # Under scripts/cross.sh it is for the libibverbs of that architecture, in build/ARCHITECTURE.
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-need cmake ninja rsync nm pkg-config python3
+nm=${NM:-nm}
+need cmake ninja rsync "$nm" pkg-config python3
 
 target=${1:-$WEFT_BUILD}
 sysroot=${WEFT_SYSROOT-} RUN=${RUN-}
@@ -90,12 +91,13 @@ configure() {
 # The provider may have been built in another release than the one it will be loaded by: what
 # it takes from libibverbs must be there.
 check_symbols() {
-	local lib missing nm=${WEFT_TRIPLET:+$WEFT_TRIPLET-}nm
+	local lib needed offered missing
 	is_for_installed || return 0
 	if [ -n "$sysroot" ]; then lib=$(echo "$sysroot"/usr/lib/*/libibverbs.so.1); else lib=$(installed_libibverbs); fi
-	missing=$(comm -23 \
-		<($nm -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort) \
-		<($nm -D --with-symbol-versions "$lib" | awk '{print $NF}' | sed 's/@@/@/' | sort))
+	needed=$("$nm" -D --with-symbol-versions "$1" | awk '$1 == "U" && /@IBVERBS_/ {print $2}' | sort)
+	offered=$("$nm" -D --with-symbol-versions "$lib" | awk '{print $NF}' | sed 's/@@/@/' | sort)
+	[ -n "$needed" ] || die "$1 needs nothing of libibverbs"
+	missing=$(comm -23 <(echo "$needed") <(echo "$offered"))
 	[ -z "$missing" ] || die "$lib lacks what the provider needs: ${missing//$'\n'/ }"
 }
 

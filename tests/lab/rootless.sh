@@ -28,21 +28,20 @@ rootless_build() {
 
 # The provider, the library and programs of tests for another architecture, in build/ARCHITECTURE.
 rootless_build_for() {
-	foreign_build_for "$1" || return
+	foreign_build_for "$1" weft-verify weft-unmap || return
 	# shellcheck disable=SC2016 # for the shell inside
 	"$WEFT_TOP/scripts/cross.sh" "$1" bash -c 'make -s "-j$(nproc)" -C "$1/providers/rootless" BUILD="$2" CC="$CC" CAN_JOIN=
 	' - "$WEFT_TOP" "$WEFT_BUILD/$1" >&2
 }
-# The provider and the programs alone.
+# foreign_build_for ARCHITECTURE PROGRAM...: the provider and these alone.
 foreign_build_for() {
 	local out=$WEFT_BUILD/$1
 	"$WEFT_TOP/scripts/cross.sh" "$1" "$WEFT_TOP/scripts/build-provider.sh" "$out" >&2 || return
 	# shellcheck disable=SC2016 # for the shell inside
 	"$WEFT_TOP/scripts/cross.sh" "$1" bash -c '
 		make -s "-j$(nproc)" -C "$1/tests/progs" BIN="$2/bin" OBJ="$2/tests/progs" CC="$CC" PROGS="$3"
-	' - "$WEFT_TOP" "$out" "$foreign_programs" >&2
+	' - "$WEFT_TOP" "$out" "${*:2}" >&2
 }
-foreign_programs='weft-verify weft-unmap'
 
 # rootless_emulator SIDE ARCHITECTURE: what is given a program's name and arguments, instead of weft-run.
 # That can start no program of another architecture, since its exec() is this host's; the environment is as it

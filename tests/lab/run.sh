@@ -246,7 +246,7 @@ rm -rf "$run"
 mkdir -p "$run"
 touch "$run/job.out"
 if [ "$lab" = vm ]; then
-	for arch in $(printf '%s\n' "${ARCH_A-}" "${ARCH_B-}" | sort -u); do foreign_build_for "$arch"; done
+	for arch in $(printf '%s\n' "${ARCH_A-}" "${ARCH_B-}" | sort -u); do foreign_build_for "$arch" weft-verify; done
 	write_env "${ARCH_A-}" "${vm_kernels[a]}" "$@" >"$run/env"
 	if [ "${ARCH_A-}" = "${ARCH_B-}" ]; then
 		cp "$run/env" "$run/envb"
