@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a release of the checked out commit: build/release/weft-VERSION, with all files to publish and their sums.
+# Makes a release of the checked out commit: build/release/weft-VERSION, with all files to publish, their sums, and where
+# each was tried (CONTENTS, from scripts/release-contents).
 #   release.sh [PART...]    portable rpm deb series: all
 # It refuses a tree with changes, a version without its entry in docs/CHANGELOG.md, and a tag of that version on
 # another commit. Where the tag is not there, it says how it is made. The same commit gives the same files.
@@ -61,14 +62,25 @@ series() {
 	"$WEFT_TOP/scripts/kernel-series.sh"
 	"$WEFT_TOP/rdma-core-patch/series.sh"
 	for name in kernel-series rdma-core-series; do
-		folder=$(mktemp -d)/patches
+		folder=$work/$name
 		mkdir "$folder"
 		cp "$WEFT_BUILD/$name"/*.patch "$folder"
 		pack "weft-$version-$name" "$folder"
-		rm -r "$(dirname "$folder")"
 	done
 }
 
+# CONTENTS: the paragraphs of release-contents whose files are there. Each file has one.
+contents() {
+	sed "s/@VERSION@/$version/" "$WEFT_TOP/scripts/release-contents" | OUT=$out awk -v RS= -v ORS='\n\n' -F '\n' '
+		{ there = NR == 1 }
+		{ for (i = 1; i <= NF && $i ~ /^[^ ]+$/; i++) there += (getline line <(ENVIRON["OUT"] "/" $i)) >= 0 }
+		there' >"$work/contents"
+	diff <(grep -xE '[^ ]+' "$work/contents" | sort) <(ls "$out") >&2 || die "scripts/release-contents has other files"
+	cp "$work/contents" "$out/CONTENTS"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 check_commit
 SOURCE_DATE_EPOCH=$(git -C "$WEFT_TOP" log -1 --format=%ct)
 # Of the commits that the series are made of.
@@ -82,6 +94,7 @@ for part; do
 	*) die "no part of a release: $part" ;;
 	esac
 done
+contents
 (cd "$out" && sha256sum -- * >../SHA256SUMS && mv ../SHA256SUMS .)
 check_commit
 say "release: ${out#"$WEFT_TOP"/}"

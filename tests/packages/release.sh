@@ -56,6 +56,18 @@ makes_all_files() {
 	cp SHA256SUMS "$scratch/first"
 }
 
+# Of each file it says where it was tried: by groups of tests that there are.
+contents_say_where_each_was_tried() {
+	local group
+	cd "$clone/build/release/weft-$version"
+	cut -c 67- SHA256SUMS | grep -vx CONTENTS | grep -vxF -f CONTENTS && return 1
+	[ "$(grep -c '^  tried: ' CONTENTS)" -ge 1 ]
+	[ "$(grep -c '^  tried: ' CONTENTS)" = "$(grep -c '^  not: ' CONTENTS)" ]
+	while read -r group; do
+		grep "^group_$group() {" "$clone/scripts/check.sh"
+	done < <(grep -oE '\(group [a-z_0-9]+' CONTENTS | sed 's/.* //')
+}
+
 gives_equal_files_twice() {
 	mv "$clone" "$scratch/elsewhere"
 	clone=$scratch/elsewhere
@@ -68,5 +80,6 @@ check refuses-a-version-without-its-entry refuses_a_version_without_its_entry
 check refuses-changes refuses_changes
 check refuses-a-tag-elsewhere refuses_a_tag_elsewhere
 check makes-all-files-and-their-sums makes_all_files "$@"
+check contents-say-where-each-was-tried contents_say_where_each_was_tried
 check gives-equal-files-twice gives_equal_files_twice "$@"
 echo "1..$n"
