@@ -162,11 +162,16 @@ group_wild() {
 	DRIVERS=weft PAIRS=weft:weft WILD_SECONDS=3600 TEST_TIMEOUT=4500 QUIET_LIMIT=4600 \
 		tests/lab/run.sh 6.12-debug wild health
 }
+# need_programs PROGRAM...: the provider, weft-run, and these of tests/progs.
+need_programs() {
+	scripts/build-provider.sh >&2 && with_lock rootless make -s -C providers/rootless >&2 &&
+		with_lock programs make -s -C tests/progs PROGS="$*" >&2
+}
 # One-line faults of the judge: a program of tests/judge must notice each.
-group_judge_mutants() { make -s -C tests/progs "$WEFT_BUILD"/bin/weft-{judged,ends} && tests/mutants/judge.sh; }
+group_judge_mutants() { need_programs weft-judged weft-ends && tests/mutants/judge.sh; }
 # What --adverse finds that plain runs do not, and that programs of others end well by a hundred seeds.
 group_seeds() {
-	make -s -C tests/progs "$WEFT_BUILD"/bin/{weft-orders,weft-cm-orders,mpi-verify} || return
+	need_programs weft-orders weft-cm-orders mpi-verify || return
 	tests/judge/seeds.sh plain && tests/judge/seeds.sh others
 }
 # A storage user's fifty connections under load, on two machines, and siw on one of them.
