@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "cable.h"
 #include "due_clock.h"
 #include "process/copy.h"
-#include "process/gate.h"
 #include "process/options.h"
 #include "process/raw.h"
 #include "qp.h"
@@ -35,6 +36,12 @@ struct parcel {
 	u8 data[];
 };
 
+/* What a process has under way on a connection: memory that it shares with its children. */
+struct account {
+	s32 process;			/* atomic; 0: it will not send the rest */
+	u32 octets;			/* atomic */
+};
+
 struct rl_cable {
 	struct rl_watch watch;		/* first: the references, and the time */
 	struct rl_conn *c;		/* referenced */
@@ -47,6 +54,8 @@ struct rl_cable {
 	struct list_head parcels;
 	u32 under_way;			/* octets in parcels */
 	u32 forks;			/* rl_fd_forks() of the process that has them */
+	struct account *own;		/* of the parcels; NULL: there were none */
+	struct account *before;		/* an older process's, whose octets come first; or NULL */
 	struct rl_due due;		/* when the first parcel is */
 	u64 retry_ms;			/* a send waits until then; 0: none */
 	bool shut_due;
@@ -57,6 +66,7 @@ static struct {
 	struct rl_lock lock;		/* a leaf */
 	struct rl_cable_cfg devices[RL_DEVICES];
 	u32 under_way;			/* atomic: octets of all parcels */
+	u32 forks;			/* atomic: rl_fd_forks() of the process that has them */
 } cables;
 
 /* ---- the configuration ---- */
@@ -162,23 +172,99 @@ static void charge_all(struct rl_conn *c, u32 n)
 	}
 }
 
+/* ---- accounts ---- */
+
+static struct account *open_account(void)
+{
+	long at = rl_raw(SYS_mmap, NULL, sizeof(struct account), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct account *a = (struct account *)at;
+
+	if (at < 0)
+		return NULL;
+	a->process = getpid();
+	return a;
+}
+
+static void close_account(struct account **a)
+{
+	if (*a)
+		rl_raw(SYS_munmap, *a, sizeof(**a));
+	*a = NULL;
+}
+
+/* A zombie is gone, too: it has no memory. */
+static bool is_gone(s32 process)
+{
+	u8 octet;
+	struct iovec here = { &octet, 1 }, there = { &octet, 1 };
+
+	return !process || rl_raw(SYS_process_vm_readv, process, &here, 1, &there, 1, 0) == -ESRCH ||
+	       rl_raw(SYS_kill, process, 0) == -ESRCH;
+}
+
+/* 0: all of it was sent; -EAGAIN: not yet; -ECONNRESET: it never will be. */
+static int await_account(struct account **account)
+{
+	struct account *a = *account;
+	bool gone;
+
+	if (!a)
+		return 0;
+	gone = is_gone(__atomic_load_n(&a->process, __ATOMIC_ACQUIRE));
+	if (__atomic_load_n(&a->octets, __ATOMIC_ACQUIRE))
+		return gone ? -ECONNRESET : -EAGAIN;
+	close_account(account);
+	return 0;
+}
+
 /* ---- the delay ---- */
 
-static void drop_parcel(struct rl_cable *cable, struct parcel *p)
+static void free_parcel(struct rl_cable *cable, struct parcel *p)
 {
 	list_del(&p->node);
 	cable->under_way -= p->len;
-	__atomic_fetch_sub(&cables.under_way, p->len, __ATOMIC_RELAXED);
 	free(p);
 }
 
-static void drop_parcels(struct rl_cable *cable)
+static void free_parcels(struct rl_cable *cable)
 {
 	while (!list_empty(&cable->parcels))
-		drop_parcel(cable, list_first_entry(&cable->parcels, struct parcel, node));
+		free_parcel(cable, list_first_entry(&cable->parcels, struct parcel, node));
 }
 
-/* In a child: what TCP had no room for at the fork. The child may post before it is revived. */
+/* A child counts its own. */
+static u32 *all_under_way(void)
+{
+	u32 forks = rl_fd_forks();
+
+	if (__atomic_exchange_n(&cables.forks, forks, __ATOMIC_RELAXED) != forks)
+		__atomic_store_n(&cables.under_way, 0, __ATOMIC_RELAXED);
+	return &cables.under_way;
+}
+
+/* TCP has it. */
+static void end_parcel(struct rl_cable *cable, struct parcel *p)
+{
+	__atomic_fetch_sub(&cable->own->octets, p->len, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(all_under_way(), p->len, __ATOMIC_RELAXED);
+	free_parcel(cable, p);
+}
+
+/* TCP never gets it: a child that has the connection must not send what comes after. */
+static void drop_parcels(struct rl_cable *cable)
+{
+	if (list_empty(&cable->parcels))
+		return;
+	__atomic_store_n(&cable->own->process, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(all_under_way(), cable->under_way, __ATOMIC_RELAXED);
+	free_parcels(cable);
+}
+
+/*
+ * In a child: the parent sends what it had under way at the fork, when it is due. The child may
+ * use the connection before it is revived, and sends only then.
+ */
 static void leave_to_parent(struct rl_cable *cable)
 {
 	u32 forks = rl_fd_forks();
@@ -187,13 +273,19 @@ static void leave_to_parent(struct rl_cable *cable)
 		return;
 	cable->forks = forks;
 	cable->shut_due = false;
-	drop_parcels(cable);
+	if (!list_empty(&cable->parcels)) {
+		close_account(&cable->before);
+		cable->before = cable->own;
+		cable->own = NULL;
+	}
+	free_parcels(cable);
+	close_account(&cable->own);
 }
 
 static bool cable_has_room(const struct rl_cable *cable, u32 n)
 {
 	return cable->under_way + n <= UNDER_WAY_MAX &&
-	       __atomic_load_n(&cables.under_way, __ATOMIC_RELAXED) + n <= ALL_UNDER_WAY_MAX;
+	       __atomic_load_n(all_under_way(), __ATOMIC_RELAXED) + n <= ALL_UNDER_WAY_MAX;
 }
 
 /* Is one of the segments of @n octets lost? (SplitMix64's last steps.) */
@@ -214,16 +306,19 @@ static bool draw_loss(struct rl_cable *cable, u32 n)
  */
 static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 n, u32 us)
 {
-	struct parcel *p = cable_has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
 	u32 left = n, part;
+	struct parcel *p;
 
+	cable->own = cable->own ?: open_account();
+	p = cable->own && cable_has_room(cable, n) ? malloc(sizeof(*p) + n) : NULL;
 	if (!p)
 		return 0;
 	/* If the memory vanishes now, the rest must not be sent: the connection breaks off. */
 	*p = (struct parcel){ .due_ns = NEVER, .len = n };
 	list_add_tail(&p->node, &cable->parcels);
 	cable->under_way += n;
-	__atomic_fetch_add(&cables.under_way, n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(all_under_way(), n, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&cable->own->octets, n, __ATOMIC_RELAXED);
 	for (; left; left -= part, iov++) {
 		part = min_t(u32, left, (u32)iov->len);
 		/* Not by libc: the guard knows this library's instructions. */
@@ -233,9 +328,15 @@ static u32 delay_octets(struct rl_cable *cable, const struct weft_iov *iov, u32 
 	return n;
 }
 
+/* What was sent before the end arrives before it. */
+static bool waits_to_shut(struct rl_cable *cable)
+{
+	return !list_empty(&cable->parcels) || await_account(&cable->before) == -EAGAIN;
+}
+
 static void shut_if_due(struct rl_cable *cable)
 {
-	if (!cable->shut_due || !list_empty(&cable->parcels))
+	if (!cable->shut_due || waits_to_shut(cable))
 		return;
 	cable->shut_due = false;
 	rl_raw(SYS_shutdown, cable->c->fd, SHUT_WR);
@@ -260,17 +361,23 @@ static void send_due_parcels(struct rl_cable *cable, u64 now)
 			return;
 		p->off += (u32)n;
 		if (p->off == p->len)
-			drop_parcel(cable, p);
+			end_parcel(cable, p);
 	}
 	shut_if_due(cable);
 }
 
 static bool cable_shut(struct rl_conn *c)
 {
-	if (list_empty(&c->cable->parcels))
-		return false;
-	c->cable->shut_due = true;
-	return true;
+	leave_to_parent(c->cable);
+	c->cable->shut_due = waits_to_shut(c->cable);
+	return c->cable->shut_due;
+}
+
+/* At the process's end: sends what is due. Must it wait for more? Not for a cable to be back. */
+static bool cable_is_under_way(struct rl_conn *c)
+{
+	send_due_parcels(c->cable, rl_now_ns());
+	return !c->cable->held && !list_empty(&c->cable->parcels);
 }
 
 /* ---- sending ---- */
@@ -284,6 +391,8 @@ static void set_cable_deadline(struct rl_cable *cable)
 		/* It was due before, and TCP was full. */
 		if (due <= now)
 			due = now + RETRY_MS * 1000000;
+	} else if (cable->shut_due) {
+		due = now + RETRY_MS * 1000000;
 	}
 	/* Without a descriptor for the clock, milliseconds have to do. */
 	if (!rl_due_set(&cable->due, &cable->watch, due))
@@ -327,6 +436,9 @@ static s32 cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u
 	if (c->fd < 0)
 		return -ECONNRESET;
 	leave_to_parent(cable);
+	rv = await_account(&cable->before);
+	if (rv == -ECONNRESET)
+		return rv;
 	for (i = 0; i < niov; i++)
 		len += (u32)iov[i].len;
 	/* A frame of start-up is sent once, whole: it is lost on its way. */
@@ -334,7 +446,8 @@ static s32 cable_send(struct rl_conn *c, const struct weft_iov *iov, u32 niov, u
 		cable->lost |= starts;
 		return starts ? (s32)len : 0;
 	}
-	n = starts ? len : grant_all(c, len, now, &at);
+	n = rv ? 0 : starts ? len : grant_all(c, len, now, &at);
+	rv = 0;
 	if (n)
 		rv = cable_pass_on(cable, iov, niov, n, flags);
 	if (rv > 0)
@@ -420,7 +533,7 @@ static void detach_cable(struct rl_conn *c)
 static void detach_if_idle(struct rl_cable *cable)
 {
 	if (!cable->held && !cable->paced && !cable->delay_us && !cable->loss &&
-	    list_empty(&cable->parcels))
+	    list_empty(&cable->parcels) && !cable->before)
 		detach_cable(cable->c);
 }
 
@@ -457,27 +570,12 @@ static void cable_revive(struct rl_watch *w)
 	rl_conn_release(cable->c);
 }
 
-/* TCP has it for both processes; sent by each, it would arrive twice. */
-static void hand_over(struct rl_watch *w, void *arg)
-{
-	struct rl_conn *c = rl_conn_of_watch(w);
-
-	if (!c || c->owner != getpid() || !rl_lock_try(&c->lock))
-		return;
-	if (c->cable)
-		send_due_parcels(c->cable, NEVER - 1);
-	rl_unlock(&c->lock);
-}
-
-static void hand_over_all(void)
-{
-	rl_thread_each(hand_over, NULL);
-}
-
 static void cable_release(struct rl_watch *w)
 {
 	struct rl_cable *cable = cable_of(w);
 
+	close_account(&cable->own);
+	close_account(&cable->before);
 	rl_conn_put(cable->c);
 	free(cable);
 }
@@ -565,6 +663,7 @@ static void cable_update(struct rl_conn *c)
 static const struct rl_cable_ops conn_cable_ops = {
 	.update = cable_update, .end = detach_cable, .send = cable_send,
 	.keeps_connecting = cable_keeps_connecting, .shut = cable_shut,
+	.is_under_way = cable_is_under_way,
 };
 
 /* ---- what weft-ctl asks for ---- */
@@ -572,10 +671,8 @@ static const struct rl_cable_ops conn_cable_ops = {
 /* Once: connections that have a cable read it plainly. */
 static void begin_cables(void)
 {
-	if (__atomic_load_n(&rl_cables, __ATOMIC_RELAXED))
-		return;
-	__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
-	rl_gate_before_fork(hand_over_all);
+	if (!__atomic_load_n(&rl_cables, __ATOMIC_RELAXED))
+		__atomic_store_n(&rl_cables, &conn_cable_ops, __ATOMIC_RELEASE);
 }
 
 struct visit {

@@ -43,6 +43,8 @@ struct rl_cable_ops {
 	bool (*keeps_connecting)(struct rl_conn *c);
 	/* FIN is due. True: it is sent once all octets are. */
 	bool (*shut)(struct rl_conn *c);
+	/* At the process's end: sends what is due. True: there is more, which waits for its time. */
+	bool (*is_under_way)(struct rl_conn *c);
 };
 
 /* cable.c's, once weft-ctl has asked for anything; before, NULL. */

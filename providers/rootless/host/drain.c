@@ -119,16 +119,44 @@ static void drain_now(struct rl_watch *w)
 		rl_conn_drain_acks_now(c);
 }
 
-/* What is under way by a delay is in this process. If the lock is taken, its owner sends it. */
-static void deliver_now(struct rl_watch *w)
+/* What is under way by a delay is in this process, for so long at most. */
+#define DELIVER_MS	2000
+
+static struct {
+	bool at_once;
+	bool waits;
+} delivery;
+
+static void deliver(struct rl_watch *w)
 {
 	struct rl_conn *c = rl_conn_of_watch(w);
+	bool locked;
 
-	if (!c || c->owner != getpid() || !rl_lock_try(&c->lock))
+	if (!c || c->owner != getpid() || !READ_ONCE(c->cable))
 		return;
-	if (c->cable)
+	locked = rl_lock_try(&c->lock);
+	delivery.waits |= !locked || (c->cable && rl_cables->is_under_way(c));
+	if (!locked)
+		return;
+	if (c->cable && delivery.at_once)
 		rl_cables->end(c);
 	rl_unlock(&c->lock);
+}
+
+/* Octets arrive in their time; those that would be too late for this process arrive early. */
+static void deliver_all(void)
+{
+	const struct timespec soon = { .tv_nsec = 1000000 };
+	u64 until = rl_now_ms() + DELIVER_MS;
+
+	for (;;) {
+		delivery.waits = false;
+		delivery.waits |= !rl_thread_at_exit(deliver);
+		if (!delivery.waits || delivery.at_once)
+			return;
+		rl_raw(SYS_ppoll, NULL, 0, &soon, NULL, 0);
+		delivery.at_once = rl_now_ms() >= until;
+	}
 }
 
 __attribute__((destructor)) static void answer_before_exit(void)
@@ -136,5 +164,5 @@ __attribute__((destructor)) static void answer_before_exit(void)
 	rl_thread_at_exit(answer_now);
 	rl_thread_at_exit(drain_now);
 	if (rl_cables)
-		rl_thread_at_exit(deliver_now);
+		deliver_all();
 }

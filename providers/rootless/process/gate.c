@@ -25,7 +25,6 @@ static struct {
 } g = { .forking = PTHREAD_MUTEX_INITIALIZER };
 
 static bool heard;			/* atomic: our fork handlers are registered */
-static void (*before_fork)(void);	/* atomic */
 
 static __thread u32 depth;		/* entries of this thread */
 static __thread int cancel_state, cancel_type;	/* of this thread, outside the gate */
@@ -74,7 +73,6 @@ static u32 count_inside(void)
 
 static void gate_shut(void)
 {
-	void (*work)(void);
 	u64 until;
 
 	if (forks++)
@@ -84,14 +82,6 @@ static void gate_shut(void)
 	until = rl_now_ms() + PATIENCE_MS;
 	while (count_inside() > !!depth && rl_now_ms() < until)
 		sched_yield();
-	work = __atomic_load_n(&before_fork, __ATOMIC_ACQUIRE);
-	if (work && !count_inside())
-		work();
-}
-
-void rl_gate_before_fork(void (*work)(void))
-{
-	__atomic_store_n(&before_fork, work, __ATOMIC_RELEASE);
 }
 
 static void open_again(void)

@@ -35,11 +35,6 @@ bool rl_gate_is_inside(void);
  * the child. False: it is outside, and @late is not called. For signal handlers.
  */
 bool rl_gate_call_late(void (*late)(bool is_child));
-/*
- * @work is called in the parent before each fork(), once no thread is inside; not if the forking
- * one interrupted a call that is. Set once.
- */
-void rl_gate_before_fork(void (*work)(void));
 /* Does a fork() wait? A thread that stays inside for long checks this. */
 bool rl_gate_is_shut(void);
 /* This is a child of a fork() that ran no handler. */

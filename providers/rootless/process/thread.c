@@ -571,7 +571,7 @@ static void revive(struct rl_watch *w, void *arg)
  * A signal handler may end the process in the middle of a call of ours: takes no lock that it would
  * wait for.
  */
-void rl_thread_at_exit(void (*look)(struct rl_watch *w))
+bool rl_thread_at_exit(void (*look)(struct rl_watch *w))
 {
 	struct rl_watch *w;
 	u32 at;
@@ -582,12 +582,13 @@ void rl_thread_at_exit(void (*look)(struct rl_watch *w))
 			rl_watch_get(w);
 		pthread_mutex_unlock(&t.lock);
 		if (at >= t.size)
-			return;
+			return true;
 		if (!w)
 			continue;
 		look(w);
 		rl_watch_put(w);
 	}
+	return false;
 }
 
 void rl_thread_revive(const struct rl_file *f)

@@ -106,8 +106,11 @@ bool rl_thread_is_wanted(void);
  */
 void rl_thread_do(void (*job)(void), u64 until);
 
-/* The process ends: calls @look for each watch, including those that a child inherited. */
-void rl_thread_at_exit(void (*look)(struct rl_watch *w));
+/*
+ * The process ends: calls @look for each watch, including those that a child inherited. False:
+ * another thread was in the way.
+ */
+bool rl_thread_at_exit(void (*look)(struct rl_watch *w));
 
 /* Calls @visit for each watch, without a lock. */
 void rl_thread_each(void (*visit)(struct rl_watch *w, void *arg), void *arg);

@@ -29,7 +29,9 @@ control_moments='the-latest-completion-arrives-after-a-thousand-polls the-latest
 	the-median-of-a-delay-is-within-5-percent-or-the-timers-floor
 	lost-octets-are-late-and-arrive delayed-octets-arrive-though-their-memory-has-gone
 	octets-that-wait-for-a-delay-break-off-if-their-memory-goes
-	a-copy-for-later-breaks-off-if-half-its-memory-has-gone what-is-under-way-at-a-fork-arrives-once a-port-flaps-at-a-post
+	a-copy-for-later-breaks-off-if-half-its-memory-has-gone what-is-under-way-at-a-fork-arrives-once
+	a-fork-changes-no-delay what-is-under-way-at-exit-arrives a-child-sends-after-a-parent-that-exits
+	a-childs-connection-ends-if-its-parent-was-killed a-port-flaps-at-a-post
 	a-port-is-down-for-the-longer-of-two-times a-port-flaps-after-a-time a-childs-port-comes-up'
 
 tests() {

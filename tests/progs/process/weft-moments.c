@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -431,19 +432,42 @@ static bool what_waits_breaks_off(void)
 	return wc.status != IBV_WC_SUCCESS && n < LARGE;
 }
 
-/* ---- cases: a delay, and fork() ---- */
+/* ---- cases: a delay, and fork() or exit() ---- */
 
 #define FORK_PORT	"7197"
 #define WORDS		2
+#define UNDER_WAY_MS	300
+#define WORD_LEN	(1u << 20)	/* of a message, which is full of it */
 
-/*
- * A program of its own, for librdmacm's contexts are the parent's in a child: receives words, which
- * count from 1. Writes an octet once it listens. Returns its exit status.
- */
-static int receive_words(void)
+enum { ARRIVED, CANNOT, BROKE_OFF, WRONG, TWICE };	/* exit statuses */
+
+/* A program of its own, for librdmacm's contexts are the parent's in a child. */
+static pid_t run_self(const char *role, int out)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	dup2(out, STDOUT_FILENO);
+	execl(self, self, host, role, (char *)NULL);
+	_exit(127);
+}
+
+static bool is_word(const uint64_t *words, uint64_t value)
+{
+	unsigned int i;
+
+	for (i = 0; i < WORD_LEN / sizeof(*words); i++)
+		if (words[i] != value)
+			return false;
+	return true;
+}
+
+/* Receives words, which count from 1. Writes an octet once it listens. @stays: the sender does. */
+static int receive_words(bool stays)
 {
 	struct conn c = { .timeout_ms = PAIR_TIMEOUT_MS };
-	static uint64_t words[WORDS];
+	static uint64_t words[WORDS][WORD_LEN / sizeof(uint64_t)];
 	struct ibv_recv_wr *bad;
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
@@ -451,48 +475,134 @@ static int receive_words(void)
 
 	conn_listen(&c, host, FORK_PORT);
 	if (write(STDOUT_FILENO, "", 1) != 1)
-		return 1;
+		return CANNOT;
 	conn_await_request(&c);
 	conn_make_qp(&c, 1, WORDS, 0);
 	mr = conn_reg(&c, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE);
 	for (i = 0; i < WORDS; i++) {
-		struct ibv_sge sge = { (uintptr_t)&words[i], sizeof(words[i]), mr->lkey };
+		struct ibv_sge sge = { (uintptr_t)words[i], WORD_LEN, mr->lkey };
 		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
 
 		if (ibv_post_recv(c.id->qp, &wr, &bad))
-			return 1;
+			return CANNOT;
 	}
 	conn_accept(&c, NULL, 0);
 	for (i = 0; i < WORDS; i++)
-		if (conn_poll(&c, &wc, 1, PAIR_TIMEOUT_MS) != 1 || wc.status != IBV_WC_SUCCESS ||
-		    words[i] != i + 1)
-			return 2;
+		if (conn_poll(&c, &wc, 1, PAIR_TIMEOUT_MS) != 1 || wc.status != IBV_WC_SUCCESS)
+			return BROKE_OFF;
+		else if (!is_word(words[i], i + 1))
+			return WRONG;
 	/* What arrives twice ends the connection. */
-	return conn_next_event(c.events, FLAP_MS) == -1 ? 0 : 3;
+	return stays && conn_next_event(c.events, UNDER_WAY_MS) != -1 ? TWICE : ARRIVED;
 }
 
+struct sender {
+	struct conn c;
+	struct ibv_mr *mr;
+	uint64_t word[WORDS][WORD_LEN / sizeof(uint64_t)];
+};
+
+static struct sender sender;
+
 /* Complete once the device has taken it. */
-static bool send_word(struct conn *c, uint64_t *word, struct ibv_mr *mr, uint64_t value)
+static bool send_word(unsigned int value)
 {
-	struct ibv_sge sge = { (uintptr_t)word, sizeof(*word), mr->lkey };
+	uint64_t *word = sender.word[value - 1];
+	struct ibv_sge sge = { (uintptr_t)word, WORD_LEN, sender.mr->lkey };
 	struct ibv_send_wr wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	}, *bad;
 	struct ibv_wc wc;
+	unsigned int i;
 
-	*word = value;
-	return !ibv_post_send(c->id->qp, &wr, &bad) &&
-	       conn_poll(c, &wc, 1, PAIR_TIMEOUT_MS) == 1 && wc.status == IBV_WC_SUCCESS;
+	for (i = 0; i < WORD_LEN / sizeof(*word); i++)
+		word[i] = value;
+	return !ibv_post_send(sender.c.id->qp, &wr, &bad) &&
+	       conn_poll(&sender.c, &wc, 1, PAIR_TIMEOUT_MS) == 1 && wc.status == IBV_WC_SUCCESS;
+}
+
+/* Connects to receive_words(), and has the first word under way. */
+static bool send_first_word(void)
+{
+	sender.c.timeout_ms = PAIR_TIMEOUT_MS;
+	conn_resolve(&sender.c, host, FORK_PORT);
+	conn_make_qp(&sender.c, WORDS, 1, 0);
+	sender.mr = conn_reg(&sender.c, sender.word, sizeof(sender.word), 0);
+	conn_connect(&sender.c, NULL, 0);
+	number = sender.c.id->qp->qp_num;
+	return rules("delay %u 300ms") && send_word(1);
+}
+
+/* Sends both words, and ends. */
+static int send_and_exit(void)
+{
+	return send_first_word() && send_word(2) ? ARRIVED : CANNOT;
+}
+
+/* Ends at once; a child that has its connection sends the second word, and writes how that went. */
+static int send_and_leave(bool by_exit)
+{
+	struct ibv_device_attr device;
+	char octet;
+
+	if (!send_first_word())
+		return CANNOT;
+	switch (fork()) {
+	case 0:
+		/* It serves weft-ctl once it has used the device; without a delay it could be first. */
+		if (ibv_query_device(sender.c.id->verbs, &device) || !rules("delay %u off"))
+			exit(CANNOT);
+		octet = send_word(2) ? ARRIVED : BROKE_OFF;
+		exit(write(STDOUT_FILENO, &octet, 1) == 1 ? 0 : CANNOT);
+	case -1:
+		return CANNOT;
+	}
+	if (!by_exit)
+		raise(SIGKILL);
+	return ARRIVED;
+}
+
+enum role { RECEIVE, RECEIVE_FROM_ONE_THAT_STAYS, SEND_AND_EXIT, LEAVE, DIE, N_ROLES };
+
+static const char *const roles[N_ROLES] = { "receive", "receive-and-stay", "send", "leave", "die" };
+
+static int play(enum role role)
+{
+	if (role == SEND_AND_EXIT)
+		return send_and_exit();
+	if (role == LEAVE || role == DIE)
+		return send_and_leave(role == LEAVE);
+	return receive_words(role == RECEIVE_FROM_ONE_THAT_STAYS);
+}
+
+/* A receiver that listens; its pipe ends with it. */
+static pid_t start_receiver(enum role role, int fds[2])
+{
+	pid_t pid;
+	char none;
+
+	if (pipe(fds))
+		return -1;
+	pid = run_self(roles[role], fds[1]);
+	close(fds[1]);
+	return pid > 0 && read(fds[0], &none, 1) == 1 ? pid : -1;
+}
+
+static int status_of(pid_t pid)
+{
+	int status = 1;
+
+	if (pid <= 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	if (status)
+		printf("# a process ended with %x\n", status);
+	return status;
 }
 
 static bool ends_well(pid_t pid)
 {
-	int status = 1;
-
-	if (pid > 0 && waitpid(pid, &status, 0) == pid && status)
-		printf("# a process ended with %x\n", status);
-	return !status;
+	return !status_of(pid);
 }
 
 /*
@@ -501,37 +611,82 @@ static bool ends_well(pid_t pid)
  */
 static bool a_fork_sends_it_once(void)
 {
-	struct conn c = { .timeout_ms = PAIR_TIMEOUT_MS };
-	static uint64_t word;
-	struct ibv_mr *mr;
-	int fds[2];
 	pid_t server, child;
+	int fds[2];
 	char none;
 
-	if (pipe(fds))
-		return false;
-	server = fork();
-	if (!server) {
-		dup2(fds[1], STDOUT_FILENO);
-		close(fds[1]);
-		execl(self, self, host, "receive-words", (char *)NULL);
-		_exit(127);
-	}
-	close(fds[1]);
-	if (server < 0 || read(fds[0], &none, 1) != 1)
-		return false;
-	conn_resolve(&c, host, FORK_PORT);
-	conn_make_qp(&c, WORDS, 1, 0);
-	mr = conn_reg(&c, &word, sizeof(word), 0);
-	conn_connect(&c, NULL, 0);
-	number = c.id->qp->qp_num;
-	if (!rules("delay %u 300ms") || !send_word(&c, &word, mr, 1))
+	server = start_receiver(RECEIVE_FROM_ONE_THAT_STAYS, fds);
+	if (server < 0 || !send_first_word())
 		return false;
 	child = fork();
 	/* It stays until the server has ended. */
 	if (!child)
-		_exit(!send_word(&c, &word, mr, 2) || read(fds[0], &none, 1) > 0);
+		_exit(!send_word(2) || read(fds[0], &none, 1) > 0);
 	return ends_well(child) & ends_well(server);
+}
+
+/* A program that runs others while it talks: the delay is not shorter, and nothing is lost. */
+static bool a_fork_changes_no_delay(void)
+{
+	unsigned int polls;
+	long begun, ms;
+	pid_t child;
+
+	if (!rules("delay %u 300ms"))
+		return false;
+	memset(p.from, 7, PAIR_BUF);
+	begun = now_ms();
+	if (!post(&p.client, 1, IBV_WR_RDMA_WRITE))
+		return false;
+	child = fork();
+	if (!child)
+		_exit(0);
+	while (*(volatile uint8_t *)p.to != 7 && now_ms() - begun < PAIR_TIMEOUT_MS)
+		usleep(1000);
+	ms = now_ms() - begun;
+	printf("# %ld ms\n", ms);
+	return ends_well(child) && ms >= UNDER_WAY_MS - 1 && ms < PAIR_TIMEOUT_MS &&
+	       polls_until(1, 1, &polls) && rules("delay %u off") && pair_carries_data(&p);
+}
+
+static bool what_is_under_way_at_exit_arrives(void)
+{
+	int fds[2], out[2];
+	pid_t server = start_receiver(RECEIVE, fds);
+
+	return server > 0 && !pipe(out) && ends_well(run_self(roles[SEND_AND_EXIT], out[1])) && ends_well(server);
+}
+
+/* How the second word of a child went whose parent has ended in this way; -1: not at all. */
+static int send_after(enum role role, pid_t *server, bool *by_exit)
+{
+	int fds[2], out[2];
+	char octet = -1;
+
+	*server = start_receiver(RECEIVE, fds);
+	if (*server < 0 || pipe(out))
+		return -1;
+	*by_exit = ends_well(run_self(roles[role], out[1]));
+	close(out[1]);
+	return read(out[0], &octet, 1) == 1 ? octet : -1;
+}
+
+static bool a_child_sends_after_a_parent_that_exits(void)
+{
+	bool by_exit;
+	pid_t server;
+
+	return send_after(LEAVE, &server, &by_exit) == ARRIVED && by_exit && ends_well(server);
+}
+
+/* The octets between are lost: what the child sends must not arrive in their place. */
+static bool a_childs_connection_ends_if_its_parent_was_killed(void)
+{
+	bool by_exit;
+	pid_t server;
+
+	return send_after(DIE, &server, &by_exit) == BROKE_OFF && !by_exit &&
+	       status_of(server) == BROKE_OFF << 8;
 }
 
 /* ---- cases: a port ---- */
@@ -672,6 +827,11 @@ static const struct a_case list[] = {
 	{ "a-copy-for-later-breaks-off-if-half-its-memory-has-gone", half_a_copy_breaks_off, NULL },
 	{ "octets-that-wait-for-a-delay-break-off-if-their-memory-goes", what_waits_breaks_off, NULL },
 	{ "what-is-under-way-at-a-fork-arrives-once", a_fork_sends_it_once, NULL },
+	{ "a-fork-changes-no-delay", a_fork_changes_no_delay, NULL },
+	{ "what-is-under-way-at-exit-arrives", what_is_under_way_at_exit_arrives, NULL },
+	{ "a-child-sends-after-a-parent-that-exits", a_child_sends_after_a_parent_that_exits, NULL },
+	{ "a-childs-connection-ends-if-its-parent-was-killed",
+	  a_childs_connection_ends_if_its_parent_was_killed, NULL },
 	{ "a-port-flaps-at-a-post", a_port_flaps_at_a_post, NULL },
 	{ "a-port-is-down-for-the-longer-of-two-times", a_port_flaps_at_a_call, NULL },
 	{ "a-port-flaps-after-a-time", a_port_flaps_after_a_time, NULL },
@@ -681,11 +841,13 @@ static const struct a_case list[] = {
 int main(int argc, char **argv)
 {
 	static const struct cases all = CASES(open_pair, close_pair, list);
+	unsigned int i;
 
 	host = cases_begin(argc, argv, "weft-moments");
 	self = argv[0];
-	if (argc == 3 && !strcmp(argv[2], "receive-words"))
-		return receive_words();
+	for (i = 0; argc == 3 && i < N_ROLES; i++)
+		if (!strcmp(argv[2], roles[i]))
+			return play(i);
 	cases_run(&all, "");
 	return cases_end();
 }
