@@ -25,7 +25,8 @@ static const char usage[] =
 	"  rate DEVICE|QPN RATE|off  bits per second, with K, M or G\n"
 	"  delay DEVICE|QPN TIME|off how much later octets arrive, in us, ms or s\n"
 	"  loss DEVICE|QPN P%|off    segments that are lost, and sent again 200 ms later\n"
-	"  lid DEVICE N, gid DEVICE  LID_CHANGE to N; GID_CHANGE of the same table\n"
+	"  lid DEVICE N             LID_CHANGE to N\n"
+	"  gid DEVICE [N GID|none]  GID_CHANGE: entry N of the table is GID, or gone\n"
 	"  faults FILE               the rules of weft-run --faults; -: standard input\n"
 	"Without -p: for all processes that have the device or QP.\n";
 

@@ -50,6 +50,8 @@ static void each_command_is_read(void **state)
 		{ "lid weft_lo 49151", RL_CONTROL_LID, "weft_lo", 0, 49151 },
 		{ "rate 7th 25G", RL_CONTROL_RATE, "7th", 0, 25000000000 },
 		{ "gid weft_lo", RL_CONTROL_GID, "weft_lo", 0, 0 },
+		{ "gid weft_lo 3 ::ffff:10.0.0.1", RL_CONTROL_GID, "weft_lo", 0, 3 },
+		{ "gid weft_lo 0 none", RL_CONTROL_GID, "weft_lo", 0, 0 },
 		{ "delay weft_lo 1500us", RL_CONTROL_DELAY, "weft_lo", 0, 1500 },
 	};
 	struct rl_control_command c;
@@ -74,7 +76,8 @@ static void what_is_no_command_is_refused(void **state)
 		"rate 7 1g", "rate 7 99999999999999999999", "delay 7 11s", "delay 7 5",
 		"delay 7 -1ms", "loss 7 1", "loss 7 0%", "loss 7 101%", "loss 7 100.0001%",
 		"loss 7 0.00001%", "loss 7 1.%", "loss 7 .5%", "loss 7 99999999999999999999%",
-		"freeze weft_lo", "lid weft_lo 49152", "gid weft_lo 1", "list 0\n", "faults",
+		"freeze weft_lo", "lid weft_lo 49152", "gid weft_lo 1", "gid weft_lo 1 10.0.0.1",
+		"gid weft_lo 256 none", "gid weft_lo x none", "gid 7 1 none", "gid weft_lo 1 none x", "list 0\n", "faults",
 		"faults x\n",
 		"fatal a_name_that_is_longer_than_any_device_has",
 	};

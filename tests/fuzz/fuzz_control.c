@@ -30,6 +30,7 @@ static void check_command(const struct rl_control_command *c, const char *reques
 	FUZZ_ASSERT(is_of_both(c->verb) || on_device == is_of_devices(c->verb));
 	FUZZ_ASSERT(c->verb != RL_CONTROL_LID || c->value <= 0xbfff);
 	FUZZ_ASSERT(c->verb != RL_CONTROL_PORT || c->value <= 1);
+	FUZZ_ASSERT(!c->has_gid || (c->verb == RL_CONTROL_GID && c->value <= 255));
 	FUZZ_ASSERT(c->verb != RL_CONTROL_RATE || !c->value ||
 		    (c->value >= RL_CABLE_MIN_BPS && c->value <= RL_CABLE_MAX_BPS));
 	FUZZ_ASSERT(c->verb != RL_CONTROL_LOSS || c->value <= RL_CABLE_CERTAIN);

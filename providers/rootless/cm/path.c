@@ -9,7 +9,7 @@ void rl_cm_gids(const struct rl_cmid *id, u8 sgid[RL_GID_LEN], u8 dgid[RL_GID_LE
 	memset(dgid, 0, RL_GID_LEN);
 	/* An RNIC's peers have no GIDs. */
 	if (id->dev && !rl_options()->roce)
-		memcpy(sgid, id->dev->gids[0], RL_GID_LEN);
+		rl_device_gid(id->dev, 0, sgid);
 	if (!rl_options()->roce)
 		return;
 	rl_gid_of_address(&id->src, sgid);

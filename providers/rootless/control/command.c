@@ -222,9 +222,11 @@ static int set_lid(const struct rl_device *d, u16 lid)
 	return 0;
 }
 
-/* The table is as before. */
-static int change_gids(const struct rl_device *d)
+/* Without a GID the table is as before. */
+static int change_gids(const struct rl_device *d, const struct rl_control_command *c)
 {
+	if (c->has_gid && !rl_device_set_gid(d, (u32)c->value, c->gid))
+		return -ERANGE;
 	rl_port_events_report(d, IBV_EVENT_GID_CHANGE);
 	return 0;
 }
@@ -239,6 +241,9 @@ static void say_result(struct reply *r, int rv)
 		return;
 	case -EINVAL:
 		control_say(r, "error a UD QP has no connections\n");
+		return;
+	case -ERANGE:
+		control_say(r, "error the table of GIDs has no such entry\n");
 		return;
 	case -EBUSY:
 		control_say(r, "error a call of the program takes too long: ask again\n");
@@ -258,7 +263,7 @@ static int change_device(const struct rl_device *d, const struct rl_control_comm
 	case RL_CONTROL_LID:
 		return set_lid(d, (u16)c->value);
 	case RL_CONTROL_GID:
-		return change_gids(d);
+		return change_gids(d, c);
 	case RL_CONTROL_RATE:
 		return rl_cable_set_device(d, RL_CABLE_RATE, c->value);
 	case RL_CONTROL_LOSS:

@@ -3,6 +3,7 @@
 #ifndef RL_CONTROL_COMMAND_H
 #define RL_CONTROL_COMMAND_H
 
+#include "devices/gid.h"
 #include "devices/profile.h"
 #include "place.h"
 
@@ -19,6 +20,8 @@ struct rl_control_command {
 	/* Its object: a device, a QP, or neither. */
 	char device[RL_PROFILE_NAMES];	/* "": none */
 	u32 qpn;			/* LIST: after this one */
+	u8 gid[RL_GID_LEN];		/* GID: the new one, of index @value; zeros: none */
+	bool has_gid;
 	u64 value;			/* PORT: up; RATE: bits per second; DELAY: us; LID;
 					 * LOSS: of RL_CABLE_CERTAIN */
 	const char *text;		/* FAULTS: the rules; @text_len octets of the request */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <arpa/inet.h>
 #include <stdio.h>
 
 #include "command.h"
@@ -6,6 +7,7 @@
 
 #define QPN_MAX		0xffffff
 #define LID_MAX		0xbfff		/* of one port */
+#define GID_MAX		255
 #define WORDS		4
 /* What a request may be about. */
 enum { ON_DEVICE = 1, ON_QP = 2, ON_ANY = ON_DEVICE | ON_QP };
@@ -147,6 +149,19 @@ static const char *parse_object(struct rl_control_command *c, u32 on, const char
 	return NULL;
 }
 
+/* Its index, and the address that it is: that in the words of IPv6. */
+static const char *parse_gid(struct rl_control_command *c, const char *index, const char *gid)
+{
+	const char *rest;
+
+	if (!parse_digits(index, GID_MAX, &c->value, &rest) || *rest)
+		return "the index is wrong";
+	if (strcmp(gid, "none") && inet_pton(AF_INET6, gid, c->gid) != 1)
+		return "the GID is wrong";
+	c->has_gid = true;
+	return NULL;
+}
+
 static const char *parse_words(struct rl_control_command *c, char *words[WORDS], u32 n)
 {
 	const char *why;
@@ -158,9 +173,11 @@ static const char *parse_words(struct rl_control_command *c, char *words[WORDS],
 	if (c->verb == RL_CONTROL_VERBS)
 		return "there is no such command";
 	on = verbs[c->verb].on;
-	if (n != 1u + !!on + !!verbs[c->verb].value)
+	if (n != 1u + !!on + !!verbs[c->verb].value && !(c->verb == RL_CONTROL_GID && n == WORDS))
 		return "the command has other arguments";
 	why = on ? parse_object(c, on, words[1]) : NULL;
+	if (!why && c->verb == RL_CONTROL_GID && n == WORDS)
+		return parse_gid(c, words[2], words[3]);
 	if (!why && verbs[c->verb].value && !verbs[c->verb].value(words[2], &c->value))
 		why = "the value is wrong";
 	return why;

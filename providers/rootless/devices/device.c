@@ -17,6 +17,7 @@
 #include "link.h"
 #include "netdevs.h"
 #include "process/gate.h"
+#include "process/lock.h"
 #include "process/options.h"
 #include "process/raw.h"
 #include "setup.h"
@@ -41,6 +42,7 @@ static struct {
 	u32 count;
 	struct ifaddrs *first;		/* when the list was made; NULL: unknown */
 	const struct rl_device *loopback;	/* NULL: not in the list */
+	struct rl_lock gids_lock;	/* GIDs, once the list is made; a leaf */
 } list = { .once = PTHREAD_ONCE_INIT };
 
 /* What a netdev was when it was last asked; atomic. */
@@ -278,13 +280,38 @@ socklen_t rl_gid_to_address(const struct rl_device *d, const u8 name[RL_GID_LEN]
 	return sizeof(*in6);
 }
 
+bool rl_device_gid(const struct rl_device *d, u32 index, u8 gid[RL_GID_LEN])
+{
+	static const u8 none[RL_GID_LEN];
+
+	memset(gid, 0, RL_GID_LEN);
+	if (index >= d->ngids)
+		return false;
+	rl_lock(&list.gids_lock);
+	memcpy(gid, d->gids[index], RL_GID_LEN);
+	rl_unlock(&list.gids_lock);
+	return memcmp(gid, none, RL_GID_LEN);
+}
+
+bool rl_device_set_gid(const struct rl_device *d, u32 index, const u8 gid[RL_GID_LEN])
+{
+	if (index >= d->ngids)
+		return false;
+	rl_lock(&list.gids_lock);
+	memcpy(list.at[d->index].gids[index], gid, RL_GID_LEN);
+	rl_unlock(&list.gids_lock);
+	return true;
+}
+
 u32 rl_device_gid_index(const struct rl_device *d, const u8 gid[RL_GID_LEN])
 {
-	u32 i, index = 0;
+	u8 own[RL_GID_LEN];
 	bool found = false;
+	u32 i, index = 0;
 
 	for (i = 0; i < d->ngids; i++) {
-		if (memcmp(d->gids[i], gid, RL_GID_LEN) || (found && !d->gid_is_v2[i]))
+		rl_device_gid(d, i, own);
+		if (memcmp(own, gid, RL_GID_LEN) || (found && !d->gid_is_v2[i]))
 			continue;
 		index = i;
 		if (d->gid_is_v2[i])

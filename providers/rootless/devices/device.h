@@ -38,7 +38,7 @@ struct rl_device {
 	 * The addresses for peers. A RoCE device: addresses of the netdev, IPv4 mapped into IPv6,
 	 * each for every type. An RNIC: the netdev's MAC, then zeros.
 	 */
-	u8 gids[RL_MAX_GIDS][RL_GID_LEN];
+	u8 gids[RL_MAX_GIDS][RL_GID_LEN]; /* rl_device_gid() */
 	bool gid_is_v2[RL_MAX_GIDS];
 	u32 ngids;			/* at least 1 */
 };
@@ -77,6 +77,10 @@ void rl_device_read_port(const struct rl_device *d, struct rl_port_state *s);
 void rl_device_pull(const struct rl_device *d, bool pulled);
 bool rl_device_is_pulled(const struct rl_device *d);
 void rl_device_set_lid(const struct rl_device *d, u16 lid);
+/* GID @index as it is now. False: there is none, and @gid is zeros. */
+bool rl_device_gid(const struct rl_device *d, u32 index, u8 gid[RL_GID_LEN]);
+/* It is another one; zeros: none. For weft-ctl. False: the table has no such entry. */
+bool rl_device_set_gid(const struct rl_device *d, u32 index, const u8 gid[RL_GID_LEN]);
 /* The netdev's MTU when it was last asked. */
 u32 rl_device_mtu(const struct rl_device *d);
 /*

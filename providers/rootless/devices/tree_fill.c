@@ -4,6 +4,7 @@
  * /sys/class has links, and a device's folder is below its PCI function.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/sysmacros.h>
 
 #include <infiniband/verbs.h>
@@ -35,6 +36,16 @@ static u32 be16(const u8 *p)
 	return p[0] << 8 | p[1];
 }
 
+static size_t make_gid(const struct rl_node *n, char *text, size_t size)
+{
+	u8 g[RL_GID_LEN];
+
+	rl_device_gid(n->dev, (u32)strtoul(n->name, NULL, 10), g);
+	return rl_node_print(text, size, "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n",
+			     be16(g), be16(g + 2), be16(g + 4), be16(g + 6),
+			     be16(g + 8), be16(g + 10), be16(g + 12), be16(g + 14));
+}
+
 static void fill_gids(struct rl_node *port, const struct rl_device *d)
 {
 	struct rl_node *gids = rl_node_add_dir(port, "gids");
@@ -45,12 +56,8 @@ static void fill_gids(struct rl_node *port, const struct rl_device *d)
 	u32 i;
 
 	for (i = 0; i < d->ngids; i++) {
-		const u8 *g = d->gids[i];
-
 		snprintf(name, sizeof(name), "%u", i);
-		rl_node_add_file(gids, name, "%04x:%04x:%04x:%04x:%04x:%04x:%04x:%04x\n",
-				 be16(g), be16(g + 2), be16(g + 4), be16(g + 6),
-				 be16(g + 8), be16(g + 10), be16(g + 12), be16(g + 14));
+		rl_node_add_live(gids, name, d, make_gid, NULL);
 		rl_node_add_file(ndevs, name, "%s\n", d->netdev);
 		/* The other one is the kernel's name for all GID types but RoCE v2's. */
 		rl_node_add_file(types, name, d->gid_is_v2[i] ? "RoCE v2\n" : "IB/RoCE v1\n");

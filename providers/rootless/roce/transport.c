@@ -15,7 +15,9 @@
 
 static bool dest_is_valid(const struct rl_device *dev, const struct ib_uverbs_qp_dest *d)
 {
-	return d->is_global && d->sgid_index < dev->ngids &&
+	u8 gid[RL_GID_LEN];
+
+	return d->is_global && rl_device_gid(dev, d->sgid_index, gid) &&
 	       (!d->port_num || d->port_num == RL_PORT);
 }
 
@@ -75,9 +77,11 @@ static int enter_rtr(struct rl_qp *qp)
 		.ird = g->max_dest_rd_atomic,
 		.min_rnr_timer = g->min_rnr_timer,
 	};
+	u8 own[RL_GID_LEN];
 	int rv;
 
-	rl_gid_resolve(qp->ctx->dev->gids[g->dest.sgid_index], path.own_gid);
+	rl_device_gid(qp->ctx->dev, g->dest.sgid_index, own);
+	rl_gid_resolve(own, path.own_gid);
 	rl_gid_resolve(g->dest.dgid, path.peer_gid);
 	update_core(qp, true, WEFT_VS_RTR);
 	rv = rl_byhand_qp_rtr(qp, &path);

@@ -45,7 +45,9 @@ static u32 mtu_of(const struct rl_qp *qp)
 /* Is the address in the work request valid? */
 static bool address_is_valid(const struct rl_qp *qp, const struct weft_wr_ud *to)
 {
-	return to->sgid_index < qp->ctx->dev->ngids && to->qpn >> 24 == 0;
+	u8 gid[RL_GID_LEN];
+
+	return rl_device_gid(qp->ctx->dev, to->sgid_index, gid) && to->qpn >> 24 == 0;
 }
 
 static socklen_t put_address(const struct rl_qp *qp, const struct weft_wr_ud *w,
@@ -70,7 +72,8 @@ static void put_source(const struct rl_qp *qp, const struct weft_wr_ud *w, struc
 	bool group = rl_gid_is_group(w->dgid), four;
 	u8 gid[RL_GID_LEN];
 
-	rl_gid_resolve(qp->ctx->dev->gids[w->sgid_index], gid);
+	rl_device_gid(qp->ctx->dev, w->sgid_index, gid);
+	rl_gid_resolve(gid, gid);
 	four = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)gid);
 	rl_ip_put_source(m, rl_ud_socket_is_six(qp->ud->socket), gid,
 			 group ? qp->ctx->dev->ifindex : 0);

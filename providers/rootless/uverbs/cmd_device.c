@@ -113,7 +113,7 @@ static struct ib_uverbs_gid_entry gid_entry(const struct rl_device *d, u32 index
 		.netdev_ifindex = d->ifindex,
 	};
 
-	memcpy(e.gid, d->gids[index], sizeof(e.gid));
+	rl_device_gid(d, index, (u8 *)e.gid);
 	return e;
 }
 

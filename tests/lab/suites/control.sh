@@ -5,7 +5,7 @@
 
 control_cases='a-list-has-each-qp-once what-is-not-there-is-refused error-ends-both-ends disconnect-ends-both-ends
 	fatal-fails-each-qp-of-the-device the-event-of-fatal-finds-qps-in-error traffic-goes-on-after-a-port-flap a-port-that-is-down-goes-down-no-further
-	events-of-lids-and-gids connect-over-a-port-that-is-down-is-unreachable
+	events-of-lids-and-gids gids-change-where-they-are-read connect-over-a-port-that-is-down-is-unreachable
 	a-frozen-qp-sends-nothing-until-it-is-thawed
 	a-frozen-qp-takes-nothing-until-it-is-thawed a-frozen-qp-is-flushed-by-modify-qp a-frozen-qp-is-destroyed-at-once
 	a-process-with-a-frozen-qp-forks a-process-with-a-frozen-qp-exits datagrams-are-lost-while-frozen-or-down

@@ -3,6 +3,7 @@
  * A program under weft-run --control that breaks what it has itself, by weft-control.h: each case
  * asks this process or a child, and sees by verbs alone what has become of it.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -310,6 +311,77 @@ static bool lid_and_gids_change(void)
 	       !ibv_query_port(p.client.id->verbs, 1, &attr) && attr.lid == 7 &&
 	       about_device("lid", "0") && has_event(IBV_EVENT_LID_CHANGE) &&
 	       about_device("gid", "") && has_event(IBV_EVENT_GID_CHANGE);
+}
+
+/* In sysfs: monitors and NCCL read there. */
+static bool sysfs_has_gid(const union ibv_gid *gid)
+{
+	char path[128], text[64] = "", want[64] = "";
+	unsigned int i;
+	FILE *f;
+
+	for (i = 0; i < 16; i += 2)
+		sprintf(want + strlen(want), "%02x%02x%s", gid->raw[i], gid->raw[i + 1],
+			i < 14 ? ":" : "\n");
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/gids/0", device());
+	f = fopen(path, "r");
+	if (!f || !fgets(text, sizeof(text), f))
+		text[0] = 0;
+	if (f)
+		fclose(f);
+	return !strcmp(text, want);
+}
+
+static bool gid_is(const union ibv_gid *want)
+{
+	union ibv_gid gid;
+
+	return !ibv_query_gid(p.client.id->verbs, 1, 0, &gid) && !memcmp(&gid, want, sizeof(gid)) &&
+	       sysfs_has_gid(want);
+}
+
+/* A QP by hand cannot be connected from a GID that is gone. */
+static int connect_from_first_gid(void)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = p.client.cq, .recv_cq = p.client.cq, .qp_type = IBV_QPT_RC,
+		.cap = { 1, 1, 1, 1, 0 },
+	};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp *qp = ibv_create_qp(p.client.pd, &init);
+	int rv = qp ? ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					    IBV_QP_ACCESS_FLAGS) : -1;
+
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .sgid_index = 0, .hop_limit = 1 } },
+	};
+	inet_pton(AF_INET6, "::ffff:127.0.0.1", &a.ah_attr.grh.dgid);
+	if (!rv)
+		rv = ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				   IBV_QP_MIN_RNR_TIMER);
+	if (qp)
+		ibv_destroy_qp(qp);
+	return rv;
+}
+
+static bool gids_change_where_they_are_read(void)
+{
+	static const union ibv_gid none;
+	char back[INET6_ADDRSTRLEN + 2] = "0 ";
+	union ibv_gid was, other;
+
+	inet_pton(AF_INET6, "fe80::1:2", &other);
+	if (ibv_query_gid(p.client.id->verbs, 1, 0, &was) || !gid_is(&was) ||
+	    !inet_ntop(AF_INET6, &was, back + 2, INET6_ADDRSTRLEN))
+		return false;
+	return about_device("gid", "0 fe80::1:2") && has_event(IBV_EVENT_GID_CHANGE) && gid_is(&other) &&
+	       about_device("gid", "0 none") && has_event(IBV_EVENT_GID_CHANGE) && gid_is(&none) &&
+	       connect_from_first_gid() == EINVAL && pair_carries_data(&p) &&
+	       about_device("gid", back) && has_event(IBV_EVENT_GID_CHANGE) && gid_is(&was) &&
+	       !connect_from_first_gid() && !about_device("gid", "255 none");
 }
 
 static bool connect_over_port_down(void)
@@ -818,3 +890,4 @@ int main(int argc, char **argv)
 	cases_run(&all, "");
 	return cases_end();
 }
+	{ "gids-change-where-they-are-read", gids_change_where_they_are_read, NULL },
