@@ -39,7 +39,11 @@ fuzz() {
 		"$build/corpus/$1" "$build/seed-corpus/$1" >"$build/$1.log" 2>&1
 	status=$?
 	runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$build/$1.log")
-	if [ $status -eq 0 ] && [ "${runs:-0}" -gt 0 ]; then
+	# What a target counts, it has reached all of.
+	missed=$(awk '$1 == "reached" && $2 != $4' "$build/$1.log")
+	if [ -n "$missed" ]; then
+		result "not ok" "$1: $missed: $(grep ' 0 times' "$build/$1.log" | tr '\n' ' ')"
+	elif [ $status -eq 0 ] && [ "${runs:-0}" -gt 0 ]; then
 		result ok "$1: $runs executions"
 	else
 		sed 's/^/# /' "$build/$1.log" | tail -60

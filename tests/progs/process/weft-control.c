@@ -846,6 +846,77 @@ static void close_pair(void)
 		rdma_destroy_event_channel(p.server.events);
 }
 
+/* ---- cases: requests of all kinds ---- */
+
+#define REQUESTS	3000
+#define PICK(list, n)	((list)[(n) % (sizeof(list) / sizeof((list)[0]))])
+
+static const char *const verbs[] = {
+	"list", "port", "lid", "gid", "rate", "delay", "loss", "freeze", "thaw", "disconnect",
+	"faults\nreg_mr nth 1000000 -> ENOMEM", "faults\nnonsense", "nonsense",
+	"error", "fatal",		/* these two end the others' objects */
+};
+#define BEFORE_ENDS	(sizeof(verbs) / sizeof(verbs[0]) - 2)
+
+static unsigned int draw(void)
+{
+	static uint64_t x = 1;
+
+	x = x * 6364136223846793005 + 1442695040888963407;
+	return (unsigned int)(x >> 33);
+}
+
+/* Right words in the right place, most times; some are then changed. */
+static void compose(char *request, size_t size, const char *verb)
+{
+	char qpn[2][16];
+	const char *const objects[] = {
+		qpn[0], device(), qpn[1], device(), "0", "16777215", "nosuch", "",
+	};
+	static const char *const values[] = {
+		"", "up", "down", "", "1G", "off", "1ms", "0.1%", "7", "0 none", "0 ::ffff:127.0.0.1",
+		"255 none", "99999999999999999999",
+	};
+	size_t len;
+
+	snprintf(qpn[0], sizeof(qpn[0]), "%u", p.client.id->qp->qp_num);
+	snprintf(qpn[1], sizeof(qpn[1]), "%u", p.server.id->qp->qp_num);
+	snprintf(request, size, "%s %s %s", verb, PICK(objects, draw()), PICK(values, draw()));
+	len = strlen(request);
+	/* A blank at the end would be an argument. */
+	while (len && request[len - 1] == ' ')
+		request[--len] = 0;
+	if (!strchr(verb, '\n') && len && !(draw() % 8))
+		request[draw() % len] = (char)(1 + draw() % 126);
+}
+
+/* All are answered, and each command is done at least once. */
+static bool requests_of_all_kinds(void)
+{
+	unsigned int done[sizeof(verbs) / sizeof(verbs[0])] = { 0 }, refused = 0, i, v;
+	char request[256];
+	int rv;
+
+	for (i = 0; i < REQUESTS; i++) {
+		v = draw() % (i < REQUESTS / 2 ? BEFORE_ENDS : BEFORE_ENDS + 2);
+		compose(request, sizeof(request), verbs[v]);
+		rv = weft_control(getpid(), request, keep_line, NULL);
+		if (rv < 0)
+			printf("# \"%s\": %s\n", request, strerror(-rv));
+		if (rv < 0)
+			return false;
+		done[v] += !rv;
+		refused += rv;
+	}
+	for (v = 0; v < sizeof(verbs) / sizeof(verbs[0]); v++) {
+		printf("# %.*s: %u\n", (int)strcspn(verbs[v], "\n"), verbs[v], done[v]);
+		if (!done[v] != !!strstr(verbs[v], "nonsense"))
+			return false;
+	}
+	printf("# refused: %u\n", refused);
+	return refused && about_device("port", "up") && !ask("faults\n") && !ask("list");
+}
+
 static const struct a_case list[] = {
 	{ "a-list-has-each-qp-once", list_is_whole, NULL },
 	{ "what-is-not-there-is-refused", refuses, NULL },
@@ -855,6 +926,7 @@ static const struct a_case list[] = {
 	{ "traffic-goes-on-after-a-port-flap", port_flaps, NULL },
 	{ "a-port-that-is-down-goes-down-no-further", port_changes_once, NULL },
 	{ "events-of-lids-and-gids", lid_and_gids_change, NULL },
+	{ "gids-change-where-they-are-read", gids_change_where_they_are_read, NULL },
 	{ "connect-over-a-port-that-is-down-is-unreachable", connect_over_port_down, NULL },
 	{ "a-frozen-qp-sends-nothing-until-it-is-thawed", freeze_and_thaw, NULL },
 	{ "a-frozen-qp-takes-nothing-until-it-is-thawed", frozen_takes_nothing, NULL },
@@ -871,6 +943,7 @@ static const struct a_case list[] = {
 	{ "what-is-under-way-is-bounded", under_way_is_bounded, NULL },
 	{ "what-is-under-way-of-all-qps-is-bounded", all_under_way_is_bounded, NULL },
 	{ "fault-rules-are-replaced", faults_are_replaced, NULL },
+	{ "requests-of-all-kinds-are-answered", requests_of_all_kinds, NULL },
 	{ "a-child-has-its-own-socket", child_has_its_own_socket, NULL },
 	{ "a-child-with-a-device-of-its-own-serves", child_with_a_device_serves, NULL },
 	{ "a-child-breaks-nothing-of-its-parent", child_breaks_nothing_of_its_parent, NULL },
@@ -890,4 +963,3 @@ int main(int argc, char **argv)
 	cases_run(&all, "");
 	return cases_end();
 }
-	{ "gids-change-where-they-are-read", gids_change_where_they_are_read, NULL },
