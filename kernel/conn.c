@@ -122,8 +122,10 @@ void weft_conn_wake_worker(struct weft_conn *conn, unsigned int event)
 
 	set_bit(event, &conn->events);
 	spin_lock_irqsave(&conn->lock, flags);
-	if (!conn->dead)
+	if (!conn->dead) {
+		conn->due = jiffies;
 		mod_delayed_work(weft_wq, &conn->work, 0);
+	}
 	spin_unlock_irqrestore(&conn->lock, flags);
 }
 
@@ -147,15 +149,15 @@ void weft_conn_pend(struct weft_conn *conn)
 	weft_conn_schedule_bh(conn);
 }
 
-/* conn->lock. Only moves the timer forward, and leaves a worker alone that is due now. */
+/* conn->lock. Only moves the worker's time forward. */
 static void run_at(struct weft_conn *conn, unsigned long delay)
 {
-	struct timer_list *timer = &conn->work.timer;
+	unsigned long due = jiffies + delay;
 
-	if (timer_pending(timer) && time_before(jiffies + delay, timer->expires))
-		mod_delayed_work(weft_wq, &conn->work, delay);
-	else
-		queue_delayed_work(weft_wq, &conn->work, delay);
+	if (delayed_work_pending(&conn->work) && !time_before(due, conn->due))
+		return;
+	conn->due = due;
+	mod_delayed_work(weft_wq, &conn->work, delay);
 }
 
 /* By then the window is closed and the peer silent, or newer octets have made us read already. */

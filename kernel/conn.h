@@ -100,6 +100,7 @@ struct weft_conn {
 	bool hushed;			/* listener: report no more events to iw_cm */
 
 	struct delayed_work work;	/* the worker */
+	unsigned long due;		/* in jiffies, while it is pending; lock */
 	struct weft_bh bh;		/* the send side, unless a process runs it */
 
 	/* socket lock */
