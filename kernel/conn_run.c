@@ -6,8 +6,8 @@
 #include <linux/sched/signal.h>
 #include <net/tcp.h>
 
+#include "compat/net.h"
 #include "conn.h"
-#include "tcp.h"
 
 /* A process sends this long, then leaves the rest to the bottom half, in ksoftirqd. */
 #define PROCESS_NS	NSEC_PER_MSEC
@@ -73,8 +73,8 @@ static void leave_to_owner(struct weft_conn *conn)
  */
 static void open_window(struct weft_conn *conn)
 {
-	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && weft_tcp_window_is_stale(conn->sk))
-		weft_tcp_open_window(conn->sk);
+	if (test_and_clear_bit(WEFT_CF_WINDOW, &conn->flags) && tcp_window_is_stale(conn->sk))
+		tcp_send_window_update(conn->sk);
 }
 
 /* Work for the thread that drops the lock. */
@@ -183,8 +183,7 @@ static void run_now(struct weft_conn *conn)
 void weft_conn_run_here(struct weft_conn *conn)
 {
 	local_bh_disable();
-	/* bh_lock_sock() without waiting. */
-	if (spin_trylock(&conn->sk->sk_lock.slock)) {
+	if (bh_trylock_sock(conn->sk)) {
 		run_now(conn);
 		bh_unlock_sock(conn->sk);
 	} else {

@@ -111,7 +111,7 @@ void weft_conn_receive(struct weft_conn *conn, size_t most)
 	/* Urgent data would stop tcp_read_sock() for good; iWARP does not use it. */
 	if (unlikely(weft_tcp_has_urgent_data(conn->sk)))
 		weft_link_rx_unreadable(&conn->link);
-	if (weft_tcp_window_is_stale(conn->sk))
+	if (tcp_window_is_stale(conn->sk))
 		set_bit(WEFT_CF_WINDOW, &conn->flags);
 	fpdus = conn->link.st.rx_fpdus - fpdus;
 	if (fpdus)

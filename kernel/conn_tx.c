@@ -10,6 +10,7 @@
 #include <linux/percpu.h>
 #include <linux/sizes.h>
 
+#include "compat/net.h"
 #include "tcp.h"
 #include "trace.h"
 
@@ -126,7 +127,7 @@ s32 weft_conn_send(struct weft_conn *conn, const struct weft_iov *iov, u32 niov,
 	int n;
 
 	if (flags & WEFT_SEND_FRESH)
-		weft_tcp_end_segment(conn->sk);
+		tcp_mark_tail_eor(conn->sk);
 	/* Start-up frames do not belong to a batch. */
 	if (conn->link.mode != WEFT_MODE_STARTUP)
 		count_batch(conn, len);

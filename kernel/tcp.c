@@ -13,14 +13,6 @@
 
 /* ---- where segments end ---- */
 
-void weft_tcp_end_segment(struct sock *sk)
-{
-	struct sk_buff *tail = tcp_write_queue_tail(sk);
-
-	if (tail)
-		TCP_SKB_CB(tail)->eor = 1;
-}
-
 /*
  * TCP appends to the last skb not yet sent if that has room, and cuts skbs into
  * segments from their start; else a segment begins.
@@ -34,8 +26,8 @@ void weft_tcp_next_segment(struct sock *sk, u32 smallest, u32 *mss, u32 *off)
 	 * it.
 	 */
 	if (tail && skb_shinfo(tail)->nr_frags > MAX_SKB_FRAGS - CALL_FRAGS)
-		TCP_SKB_CB(tail)->eor = 1;
-	*mss = max_t(u32, tcp_sk(sk)->mss_cache, smallest);
+		tcp_mark_tail_eor(sk);
+	*mss = max_t(u32, tcp_current_mss(sk), smallest);
 	*off = tail && tcp_skb_can_collapse_to(tail) ? tail->len % *mss : 0;
 }
 
@@ -85,24 +77,21 @@ static void unlock_frag(void)
 
 static void lend_frag(struct sock *sk)
 {
-	struct page_frag *own = lock_frag();
-
-	sk->sk_frag = *own;
-	own->page = NULL;
+	sk_give_page_frag(sk, lock_frag());
 	unlock_frag();
 }
 
 static void take_frag_back(struct sock *sk)
 {
-	struct page_frag *own = lock_frag(), old = sk->sk_frag;
+	struct page_frag *own = lock_frag(), old;
 
+	sk_take_page_frag(sk, &old);
 	/*
 	 * Memory from the reserve must not go to the next sender: a peer of another socket would
 	 * drop it.
 	 */
 	if (!old.page || !page_is_pfmemalloc(old.page))
 		swap(*own, old);
-	sk->sk_frag.page = NULL;
 	unlock_frag();
 	if (old.page)
 		put_page(old.page);
@@ -171,29 +160,4 @@ u32 weft_tcp_segments_out(const struct sock *sk)
 bool weft_tcp_has_urgent_data(const struct sock *sk)
 {
 	return tcp_sk(sk)->urg_data;
-}
-
-/*
- * TCP has advertised less than half of the window that there is room for, now or once its backlog
- * is processed. TCP advertises a significantly larger window as we read. But it counts data that
- * arrived while the socket was owned as memory in use until its backlog is empty, and by then
- * everything has been read. The peer would wait for its own window probe.
- */
-bool weft_tcp_window_is_stale(const struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 told = tcp_receive_window(tp);
-	int room;
-
-	if (2 * told > tp->window_clamp ||
-	    !((1 << sk->sk_state) & (TCPF_ESTABLISHED | TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2)))
-		return false;
-	room = tcp_win_from_space(sk, READ_ONCE(sk->sk_rcvbuf) - atomic_read(&sk->sk_rmem_alloc));
-	return room > tcp_full_space(sk) / 16 && room > inet_csk(sk)->icsk_ack.rcv_mss &&
-	       min_t(u32, room, tp->rcv_ssthresh) >= 2 * told;
-}
-
-void weft_tcp_open_window(struct sock *sk)
-{
-	weft_sk_send_ack(sk);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Calls into TCP's internals. If weft were part of the kernel, net/ipv4 would export these. Each
- * comment names the function that is mirrored, and what would happen without it. All but
- * weft_tcp_exit() are called with the socket's lock.
+ * What weft asks of TCP. Each comment names the function that is mirrored, and what would happen
+ * without it; what net/ should offer is in compat/net.h. All but weft_tcp_exit() are called with
+ * the socket's lock.
  */
 #ifndef WEFT_TCP_H
 #define WEFT_TCP_H
@@ -11,17 +11,11 @@
 
 /*
  * Where in a segment will the next octet handed to TCP lie? *@mss is the segment size, or
- * @smallest; *@off is the number of octets already in that segment. Mirrors tcp_current_mss() (not
- * exported) and the choice of the skb in tcp_sendmsg_locked(). Without it FPDUs straddle segments,
- * which RNICs place slowly; nothing breaks.
+ * @smallest; *@off is the number of octets already in that segment. Mirrors the choice of the skb
+ * in tcp_sendmsg_locked(). Without it FPDUs straddle segments, which RNICs place slowly; nothing
+ * breaks.
  */
 void weft_tcp_next_segment(struct sock *sk, u32 smallest, u32 *mss, u32 *off);
-
-/*
- * Makes the next octet begin a segment. Mirrors what MSG_EOR leaves in the tail of the write
- * queue. Without it an FPDU that no longer fits begins in the middle of a segment.
- */
-void weft_tcp_end_segment(struct sock *sk);
 
 /*
  * How many octets TCP takes now, or 0. Mirrors sk_stream_memory_free(). Without it we would build
@@ -68,16 +62,6 @@ struct weft_tcp_signs weft_tcp_signs(const struct sock *sk);
  * counters.
  */
 u32 weft_tcp_segments_out(const struct sock *sk);
-
-/*
- * Is the advertised window less than half of the real one? Mirrors __tcp_select_window(), whose
- * answer is wrong while TCP processes its backlog: see tcp.c. Without it the peer waits for its
- * own window probe, 200 ms or more.
- */
-bool weft_tcp_window_is_stale(const struct sock *sk);
-
-/* Sends a window update: __tcp_send_ack(). Softirqs are off, and the backlog is empty. */
-void weft_tcp_open_window(struct sock *sk);
 
 /* Urgent data stops tcp_read_sock() for good. Mirrors the test in tcp_recv_skb()'s callers. */
 bool weft_tcp_has_urgent_data(const struct sock *sk);
