@@ -40,7 +40,7 @@ start() {
 	# Links, not copies: what is changed below is a new file.
 	cp -al "$source" "$tree"
 	for file in MAINTAINERS include/uapi/rdma/ib_user_ioctl_verbs.h drivers/infiniband/Kconfig \
-		drivers/infiniband/sw/Makefile Documentation/infiniband/index.rst; do
+		drivers/infiniband/sw/Makefile Documentation/infiniband/index.rst $("$parts/net.py" files); do
 		install -D -m 644 "$source/$file" "$repo/$file"
 	done
 	git -C "$repo" init -q -b series
@@ -52,7 +52,7 @@ start() {
 prepare() {
 	make -s -C "$tree" O="$out/objects" ARCH=um x86_64_defconfig
 	(cd "$out/objects" && KCONFIG_CONFIG=.config "$tree/scripts/kconfig/merge_config.sh" -m .config \
-		"$WEFT_TOP/scripts/kconfig/base.config" <(echo CONFIG_KUNIT=y))
+		"$WEFT_TOP/scripts/kconfig/base.config" <(printf 'CONFIG_%s=y\n' KUNIT IPV6 MPTCP MPTCP_IPV6))
 	make -s -C "$tree" O="$out/objects" ARCH=um olddefconfig
 	make -s -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" prepare modules_prepare
 }
@@ -162,6 +162,28 @@ What the layers are, which locks there are and in which order, and the options
 of a device.'
 }
 
+# What the driver needs of net/, each with the users that are there.
+net_patches() {
+	local n message log=$out/build-net.log
+	for n in 1 2 3 4 5; do
+		message=$("$parts/net.py" "$WEFT_TOP" "$repo" $n)
+		commit "$message"
+		rsync -rc --exclude=.git "$repo/" "$tree/"
+		make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" W=1 net/core/sock.o net/ipv4/{icmp,tcp_output}.o \
+			net/ipv6/icmp.o net/mptcp/protocol.o >"$log" 2>&1 || {
+			tail -n 30 "$log" >&2
+			die "patch $n does not build (whole log: $log)"
+		}
+		! grep -A 5 -E '(net/core/sock|net/ipv[46]/|net/mptcp|include/net)[^ ]*: (warning|error):' "$log" >&2 ||
+			die "patch $n: gcc objects (whole log: $log)"
+	done
+	# shellcheck disable=SC2046 # a list of options
+	(cd "$tree" && for file in include/net/sock.h include/net/tcp.h net/ipv4/tcp_output.c; do
+		scripts/kernel-doc -none -Wall $(sed -n 's/^ \* \([a-z_]*\) - .*/-function \1/p' "$WEFT_TOP/kernel/compat/net.h") "$file"
+	done) >"$log" 2>&1 || die "kernel-doc fails: $log"
+	! grep -iE 'warning|error' "$log" >&2 || die "kernel-doc objects: $log"
+}
+
 # Sparse of Debian 12 does not know the word, which the newest kernels use.
 checks=(W=1 C=1 'CHECK=sparse -D__typeof_unqual__=__typeof__')
 
@@ -172,10 +194,12 @@ remarks() {
 		grep -vE 'main\.c:[0-9]*:1: error: bad constant expression$'
 }
 
-# built NUMBER: the tree as it is now makes the driver's objects, and nothing is said. Before the last of
-# the driver's patches nobody can choose it: make is told that somebody did.
+# built: the tree as it is now makes the driver's objects, and nothing is said. Before the last of the
+# driver's patches Kconfig does not offer it: make is told that it was chosen.
 built() {
-	local log=$out/build-$1.log object
+	local number log object
+	number=$(($(git -C "$repo" rev-list --count HEAD) - 1))
+	log=$out/build-$number.log
 	rsync -rc --exclude=.git "$repo/" "$tree/"
 	[ -e "$repo/$driver/Makefile" ] || return 0
 	# A new file (sed): rsync leaves alone what is the same, and that is a link to the cache's.
@@ -183,19 +207,20 @@ built() {
 		sed -i '$ a obj-m += weft/' "$tree/drivers/infiniband/sw/Makefile"
 	make -C "$tree" O="$out/objects" ARCH=um -j"$(nproc)" "${checks[@]}" CONFIG_RDMA_WEFT=m "$driver/" >"$log" 2>&1 || {
 		tail -n 30 "$log" >&2
-		die "patch $1 does not build (whole log: $log)"
+		die "patch $number does not build (whole log: $log)"
 	}
-	! remarks "$log" >&2 || die "patch $1: gcc with W=1, sparse or kernel-doc objects (whole log: $log)"
+	! remarks "$log" >&2 || die "patch $number: gcc with W=1, sparse or kernel-doc objects (whole log: $log)"
 	# It must have looked at each file.
 	while read -r object; do
-		[ -e "$out/objects/$driver/$object" ] || die "patch $1: $object was not built"
+		[ -e "$out/objects/$driver/$object" ] || die "patch $number: $object was not built"
 	done < <(sed -n 's/^weft-y += //p' "$repo/$driver/Makefile")
 }
 
 # shellcheck disable=SC2086 # the parts are lists
 patches() {
+	net_patches
 	abi
-	built 1
+	built
 	headers proto/port
 	add $protocol
 	commit 'RDMA/weft: Add MPA, DDP and RDMAP
@@ -203,7 +228,7 @@ patches() {
 All knowledge of the wire: codecs, and the state machine of received octets
 (stream.c). Nothing here allocates, takes a lock or reads a clock, and nothing
 acts on an FPDU before it is whole and its CRC is right.'
-	built 2
+	built
 	headers core/host
 	add $queues
 	commit 'RDMA/weft: Add the logic of queues
@@ -211,34 +236,34 @@ acts on an FPDU before it is whole and its CRC is right.'
 What a QP decides, under the lock of its connection: work requests are copied
 and judged, the next FPDU is chosen, receives are matched, STags are checked,
 queues are flushed in order. core/host.h is what this asks of the driver.'
-	built 3
+	built
 	add $links
 	commit 'RDMA/weft: Add the logic of connections
 
 A connection from its first octet to its last: octets, FINs, time and the ULP'\''s
 answers come in, actions go out. Start-up of both roles with the fall-back to
 MPA revision 1, batches that end with segments, and the ways to end.'
-	built 4
+	built
 	headers weft verbs dmabuf cm
 	add $sockets
 	commit 'RDMA/weft: Add sockets and who runs what
 
 The lock of a connection is its socket'\''s. TCP'\''s callbacks receive, the doorbell
 sends in the caller'\''s context, and what arises in softirq is sent by a BH work
-whose time is bounded. tcp.c has every look into TCP.'
-	built 5
+whose time is bounded. tcp.c has what is asked of TCP.'
+	built
 	add $setup
 	commit 'RDMA/weft: Add connection management
 
 The calls of the iwarp connection manager, both roles, and the order in which
 connections in start-up are served.'
-	built 6
+	built
 	add $verbs
 	commit 'RDMA/weft: Add verbs
 
 Queues, regions, windows and shared receive queues, for programs and for
 kernel consumers. A ring is never read twice.'
-	built 7
+	built
 	add $device
 	hook_up
 	commit 'RDMA/weft: Add the device
@@ -247,11 +272,11 @@ Devices are made by "rdma link add". They follow their netdev: its state, its
 address, its namespace and its end. Counters, dumps and options are here.'
 	sed -n 's/^CONFIG_RDMA_WEFT=//p' "$out/objects/.config" | grep -q . ||
 		echo CONFIG_RDMA_WEFT=m >>"$out/objects/.config"
-	built 8
+	built
 	unit_tests
 	built_tests
 	documentation
-	built 10
+	built
 }
 
 # Nothing of the driver is left behind.

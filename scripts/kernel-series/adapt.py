@@ -66,10 +66,11 @@ def newest_interfaces(f):
     f['dmabuf.c'].replace('\n#include "compat/compat.h"\n', '\n')
     f['linger.c'].replace('#include "compat/hrtimer.h"\n', '')
     f['linger.c'].cut(r'\A(.*?\*/\n)', r'\1#include <linux/hrtimer.h>\n')
-    f['tcp.c'].replace('#include "compat/net.h"\n', '')
-    f['tcp.c'].replace('weft_sk_send_ack(sk);', '__tcp_send_ack(sk, tcp_sk(sk)->rcv_nxt, 0);')
-    f['sock.c'].replace('#include "compat/net.h"\n', '')
-    f['conn_rx.c'].replace('#include "compat/net.h"\n', '')
+    # net.py's patches have what stands in there.
+    for name in ('tcp.c', 'sock.c', 'conn_rx.c', 'conn_run.c'):
+        f[name].replace('#include "compat/net.h"\n', '')
+    f['conn_tx.c'].replace('#include "compat/net.h"\n', '')
+    f['conn_tx.c'].replace('#include <linux/sizes.h>\n', '#include <linux/sizes.h>\n#include <net/tcp.h>\n')
     f['sock.c'].replace('weft_sk_no_task_frag(sk);', 'sk->sk_use_task_frag = false;')
 
     device = f['device.c']
@@ -231,6 +232,7 @@ def as_checkpatch_likes(f):
 def pages(f):
     page = 'Documentation/infiniband/weft.rst'
     f['conn_run.c'].replace('docs/locking.md', page)
+    f['tcp.h'].replace("without it; what net/ should offer is in compat/net.h. All but", 'without it. All but')
     f['weft.h'].replace('docs/locking.md', page)
 
 
