@@ -184,7 +184,9 @@ void rl_cq_end_leases(struct rl_cq *cq)
  */
 static void note_poll(struct rl_cq *cq)
 {
-	__atomic_fetch_add(&cq->polls, 1, __ATOMIC_RELAXED);
+	/* Two that poll at once may count one: it is a measure. */
+	__atomic_store_n(&cq->polls, __atomic_load_n(&cq->polls, __ATOMIC_RELAXED) + 1,
+			 __ATOMIC_RELAXED);
 	if (!READ_ONCE(cq->leased) || READ_ONCE(cq->waited_for) || !rl_cq_is_armed(cq))
 		return;
 	return_lease(cq);

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "api.h"
+#include "own.h"
 
 /* A signal handler may have left a call by siglongjmp(): that thread never leaves the gate. */
 #define PATIENCE_MS 2000
@@ -105,6 +106,7 @@ static void count_only_own(void)
 	for (i = 0; i < SLOTS; i++)
 		__atomic_store_n(&g.inside[i].n, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(own_slot(), !!depth, __ATOMIC_SEQ_CST);
+	rl_own_forked();
 }
 
 static void open_in_child(void)

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "own.h"
 #include "pool.h"
 
 #define KEPT 8
@@ -13,10 +14,10 @@ static struct {
 	int n;
 } pool = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Most calls take this block and give it back, each with one instruction. Atomic. */
+/* Threads that keep none take this block and give it back, each with one instruction. Atomic. */
 static void *spare;
 
-void *rl_pool_take(void)
+static noinline void *take_shared(void)
 {
 	void *block = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQ_REL);
 
@@ -29,7 +30,7 @@ void *rl_pool_take(void)
 	return block ? block : aligned_alloc(4096, RL_POOL_BLOCK);
 }
 
-void rl_pool_give(void *block)
+noinline void rl_pool_give_shared(void *block)
 {
 	void *none = NULL;
 
@@ -43,4 +44,26 @@ void rl_pool_give(void *block)
 	}
 	pthread_mutex_unlock(&pool.lock);
 	free(block);
+}
+
+/* Most calls take the block that their thread keeps, and give it back. */
+void *rl_pool_take(void)
+{
+	struct rl_own *own = rl_own_get();
+	void *block = likely(own) ? own->block : NULL;
+
+	if (unlikely(!block))
+		return take_shared();
+	own->block = NULL;
+	return block;
+}
+
+void rl_pool_give(void *block)
+{
+	struct rl_own *own = rl_own_get();
+
+	if (likely(own && own->keeps_block && !own->block))
+		own->block = block;
+	else
+		rl_pool_give_shared(block);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counters of this process, with the driver's names. Atomic; no lock. */
+/* Counters of this process, with the driver's names. No lock. */
 #ifndef RL_STATS_H
 #define RL_STATS_H
 
 #include "kernel/proto/stream.h"
+#include "own.h"
 
 enum rl_stat {
 	RL_RX_FPDUS, RL_RX_CALLS, RL_TX_FPDUS, RL_TX_CALLS, RL_DOORBELLS, RL_POLLS, RL_WAKES,
@@ -15,11 +16,20 @@ enum rl_stat {
 	RL_STATS
 };
 
-extern u64 rl_stats[RL_STATS];
+static_assert(RL_STATS <= RL_OWN_COUNTS, "a thread's part has all");
+
+extern u64 rl_stats[RL_STATS];		/* atomic: of threads that have no place of their own */
 
 static inline void rl_count(enum rl_stat s, u64 n)
 {
-	__atomic_fetch_add(&rl_stats[s], n, __ATOMIC_RELAXED);
+	struct rl_own *own = rl_own_get();
+
+	if (likely(own))
+		__atomic_store_n(&own->counts[s],
+				 __atomic_load_n(&own->counts[s], __ATOMIC_RELAXED) + n,
+				 __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(&rl_stats[s], n, __ATOMIC_RELAXED);
 }
 
 extern const char *const rl_stat_names[];
