@@ -87,7 +87,15 @@ verdict() {
 	exit "$1"
 }
 
+# Other programs that take its CPUs limit both ways.
+load_line() {
+	awk -v load="$1" -v cpus="$(nproc)" 'BEGIN {
+		if (load > cpus) print "Others take these CPUs, too: the load was " load " before. That limits weft and TCP."
+	}'
+}
+
 build
+read -r load _ </proc/loadavg
 become_nobody
 echo "RDMA over TCP on lo (MTU $(cat /sys/class/net/lo/mtu)) of this machine, with $(nproc) CPUs,"
 echo "as $who:"
@@ -99,4 +107,5 @@ echo "Medians. A pair is a run of weft and one of TCP, one soon after the other;
 echo "pairs', and half of them lie within the quartiles. TCP: a stream of 64 KiB messages, a ping-pong that spins."
 echo "What limits it: these CPUs copy each octet at both ends, as for TCP, and once more at the receiver; with iWARP's"
 echo "CRC, which is on unless a user turns it off, they sum it at both ends. docs/performance-native.md counts copies and calls."
+load_line "$load"
 verdict $rc

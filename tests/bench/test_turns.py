@@ -161,7 +161,7 @@ def too_few_pairs_are_not_judged(p):
     status, said = p.run(["weft | - | - | >= 1 | MB/s | " + p.program("weft", figures([2, 2]))],
                          "--pairs", "2", "--least", "3")
     equal(status, 0)
-    equal(cells(said, "weft")[6:], ["2", "too few pairs"])
+    equal(cells(said, "weft")[2:], ["", "", "", "", "2", "too few pairs"])
     assert "0 goals met, 0 missed, 1 not judged." in said, said
 
 
@@ -181,6 +181,15 @@ def a_run_ends_with_the_time_and_is_no_failure(p):
     equal(status, 0)
     assert time.monotonic() - began < 200, said
     equal(cells(said, "weft")[6:], ["0", "too few pairs"])
+
+
+def rows_for_whose_pairs_there_is_no_time_are_left_out(p):
+    plan = [f"{x} | - | - | >= 1 | MB/s | echo {x} >>{p.path('ran')}; sleep 1; echo MB/s=2" for x in "abc"]
+    status, said = p.run(plan, "--seconds", "8", "--least", "3")
+    equal(status, 0)
+    assert "c" not in p.ran() and p.ran().count("a") >= p.ran().count("b"), p.ran()
+    equal(cells(said, "c")[2:], ["", "", "", "", "0", "too few pairs"])
+    assert "# left out, so that the others have 3 pairs: " in said, said
 
 
 def missed_goals_are_listed_with_their_counts(p):
@@ -216,7 +225,7 @@ TESTS = [reads_what_programs_print, zeros_of_a_clock_that_was_not_gauged_are_no_
          one_failed_run_is_repeated, a_program_that_fails_is_given_up_and_the_others_go_on,
          a_program_that_hangs_is_ended_with_its_server, too_few_pairs_are_not_judged,
          when_the_time_is_over_fewer_pairs_are_reported, a_run_ends_with_the_time_and_is_no_failure,
-         missed_goals_are_listed_with_their_counts,
+         rows_for_whose_pairs_there_is_no_time_are_left_out, missed_goals_are_listed_with_their_counts,
          points_are_sizes_and_medians, a_plan_that_makes_no_sense_is_refused]
 
 

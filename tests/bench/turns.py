@@ -188,27 +188,39 @@ class Taker:
         self.failed = collections.Counter()     # rounds in a row without a pair
         self.took = collections.Counter()       # seconds of the longest turn
         self.done = collections.Counter()
+        self.left_out = set()                   # names
 
     def wants(self, row):
-        return self.done[row.name] < row.wanted(self.o.pairs) and self.failed[row.name] < TRIES
+        return (self.done[row.name] < row.wanted(self.o.pairs) and self.failed[row.name] < TRIES
+                and row.name not in self.left_out)
+
+    def has_time(self, taken, seconds):
+        """In the first round: for one more turn, so that all those taken get enough pairs?"""
+        return not taken or seconds / taken * (taken + 1) * self.o.least <= self.o.seconds
 
     def take_all(self, rows):
         try:
             self.take_rounds(rows)
         except TimeOver:
             say("the time is over")
+        if self.left_out:
+            say(f"left out, so that the others have {self.o.least} pairs: {len(self.left_out)} rows")
 
     def take_rounds(self, rows):
         number = 0
         while any(self.wants(row) for row in rows):
             number += 1
-            began = time.monotonic()
+            began, taken = time.monotonic(), 0
             for turn in turns([row for row in rows if self.wants(row)], number % 2 == 0):
                 names = tuple(sorted(row.name for row in turn))
                 start = time.monotonic()
+                if number == 1 and not self.has_time(taken, start - began):
+                    self.left_out.update(row.name for row in turn if row in rows)
+                    continue
                 if start + self.took[names] > self.deadline:
                     raise TimeOver
                 self.take(turn, number)
+                taken += 1
                 self.took[names] = max(self.took[names], time.monotonic() - start)
             say(f"round {number}: {time.monotonic() - began:.0f} s")
 
@@ -282,7 +294,8 @@ def number(value):
 def cells(f, row):
     goal = "" if row.goal is None else f"{row.sense} {number(row.goal)}" + " more" * row.difference
     shown = ["", "", "", ""]
-    if f.values(row):
+    # Of fewer pairs a figure would say nothing.
+    if f.is_enough(row):
         low, middle, high = map(number, f.quartiles(row))
         ours, theirs = f.medians(row)
         shown = [f"{number(ours)} {row.unit}", f"{number(theirs)} {row.unit}" if row.base else "",
@@ -321,6 +334,10 @@ def summary(f):
         least = min(len(f.values(row)) for row in few)
         print(f"{len(few)} of {len(f.rows)} rows have fewer than {f.o.pairs} pairs, "
               f"{least} at the least: the time was over, or a program failed.")
+    hidden = sum(not f.is_enough(row) for row in f.rows)
+    if hidden:
+        print(f"{hidden} of them show no figure: fewer than {f.o.least} pairs say nothing. "
+              "A machine that is less busy has the time for more.")
 
 
 def missed(f):
