@@ -189,7 +189,7 @@ def rows_for_whose_pairs_there_is_no_time_are_left_out(p):
     equal(status, 0)
     assert "c" not in p.ran() and p.ran().count("a") >= p.ran().count("b"), p.ran()
     equal(cells(said, "c")[2:], ["", "", "", "", "0", "too few pairs"])
-    assert "# left out, so that the others have 3 pairs: " in said, said
+    assert "# left out, for the others to have 3 pairs: " in said, said
 
 
 def missed_goals_are_listed_with_their_counts(p):

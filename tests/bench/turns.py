@@ -179,6 +179,10 @@ def turns(rows, backwards):
             yield turn[::-1] if backwards else turn
 
 
+def names(turn):
+    return tuple(sorted(row.name for row in turn))
+
+
 class Taker:
     """Takes pairs of each row, as many as are wanted, until the time is over."""
     def __init__(self, options, out):
@@ -194,9 +198,22 @@ class Taker:
         return (self.done[row.name] < row.wanted(self.o.pairs) and self.failed[row.name] < TRIES
                 and row.name not in self.left_out)
 
-    def has_time(self, taken, seconds):
-        """In the first round: for one more turn, so that all those taken get enough pairs?"""
-        return not taken or seconds / taken * (taken + 1) * self.o.least <= self.o.seconds
+    def wanted_of(self, turn, rows):
+        """Without a base that is only measured for others."""
+        return [row for row in turn if row in rows and self.wants(row)]
+
+    def needs(self, turn, rows):
+        """Seconds, until all its rows have enough pairs; of a turn that was not taken yet, by the others."""
+        missing = [row.wanted(self.o.least) - self.done[row.name] for row in self.wanted_of(turn, rows)]
+        return (self.took[names(turn)] or statistics.mean(self.took.values())) * max([0, *missing])
+
+    def leave_out(self, rows):
+        """The last turns, if the time would not do for enough pairs of all."""
+        needy = turns([row for row in rows if self.wants(row)], False)
+        left = [turn for turn in needy if self.needs(turn, rows)]
+        while len(left) > 1 and \
+                sum(self.needs(turn, rows) for turn in left) > self.deadline - time.monotonic():
+            self.left_out.update(row.name for row in self.wanted_of(left.pop(), rows))
 
     def take_all(self, rows):
         try:
@@ -204,24 +221,23 @@ class Taker:
         except TimeOver:
             say("the time is over")
         if self.left_out:
-            say(f"left out, so that the others have {self.o.least} pairs: {len(self.left_out)} rows")
+            say(f"left out, for the others to have {self.o.least} pairs: {len(self.left_out)} rows")
 
     def take_rounds(self, rows):
         number = 0
         while any(self.wants(row) for row in rows):
             number += 1
-            began, taken = time.monotonic(), 0
+            began = time.monotonic()
             for turn in turns([row for row in rows if self.wants(row)], number % 2 == 0):
-                names = tuple(sorted(row.name for row in turn))
-                start = time.monotonic()
-                if number == 1 and not self.has_time(taken, start - began):
-                    self.left_out.update(row.name for row in turn if row in rows)
+                if self.took:
+                    self.leave_out(rows)
+                if not self.wanted_of(turn, rows):
                     continue
-                if start + self.took[names] > self.deadline:
+                start = time.monotonic()
+                if start + self.took[names(turn)] > self.deadline:
                     raise TimeOver
                 self.take(turn, number)
-                taken += 1
-                self.took[names] = max(self.took[names], time.monotonic() - start)
+                self.took[names(turn)] = max(self.took[names(turn)], time.monotonic() - start)
             say(f"round {number}: {time.monotonic() - began:.0f} s")
 
     def take(self, turn, number):
