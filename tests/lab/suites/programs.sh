@@ -24,7 +24,8 @@ tests() {
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] || echo "events-of-a-roce-device faces weft:weft roce"
 	[[ $PAIRS != *weft:weft* ]] || echo "limits limits weft:weft"
 	[ "${KERNEL-}" != rootless ] || printf '%s weft:weft\n' "waits-for-completions waits weft-waits" \
-		"waits-of-one-thread-with-handlers waits weft-signals" "a-fork-while-a-queue-is-polled waits weft-forks"
+		"waits-of-one-thread-with-handlers waits weft-signals" "a-fork-while-a-queue-is-polled waits weft-forks" \
+		"waits-beside-sockets-over-iwarp waits_with_sockets"
 	[[ $PAIRS != *weft:weft* || ${KERNEL-} != rootless ]] ||
 		echo "messages-and-regions-of-gigabytes limits weft:weft the-longest-message-arrives the-end-of-a-large-region-is-reached"
 	[[ $PAIRS != *weft:weft* ]] || echo "no-atomic-is-lost-between-processes atomics $ATOMICS weft:weft"
@@ -113,6 +114,18 @@ limits() {
 waits() {
 	pair "$2"
 	tap_run "$1" "$IP_A"
+}
+
+# Whoever waits moves the octets there, too: its last case counts the wake-ups.
+waits_with_sockets() {
+	local log=$TEST_DIR/waits.log rc=0
+	pair "$1"
+	# shellcheck disable=SC2086 # a list
+	timeout -k 2 $((TEST_TIMEOUT - 10)) $AS_USER "$WEFT_RUN" --sockets "$WEFT_TOP/build/bin/weft-waits" "$IP_A" \
+		>"$log" 2>&1 </dev/null || rc=$?
+	! grep -q '^not ok' "$log" || fail "$(grep -m 1 '^not ok' "$log")"
+	[ $rc = 0 ] || fail "weft-waits ended with $rc; $(tail -n 1 "$log")"
+	grep -q '^ok [0-9]* - whoever-waits-is-woken-alone' "$log" || fail "it has not counted wake-ups"
 }
 
 # atomics ADDS PAIR
