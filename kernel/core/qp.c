@@ -319,14 +319,19 @@ void weft_qpc_fail(struct weft_qpc *qp, enum weft_err e, const struct weft_fpdu 
 		weft_qpc_fail_raw(qp, e, NULL, 0, 0);
 }
 
-void weft_qpc_break(struct weft_qpc *qp)
+static void break_by(struct weft_qpc *qp, enum weft_err e)
 {
 	if (qp->state != WEFT_QPS_IDLE) {
-		weft_qpc_fail(qp, WEFT_E_RDMAP_LOCAL, NULL);
+		weft_qpc_fail(qp, e, NULL);
 		return;
 	}
-	qp->error = WEFT_E_RDMAP_LOCAL;
+	qp->error = e;
 	enter_flushed(qp, WEFT_QPS_ERROR);
+}
+
+void weft_qpc_break(struct weft_qpc *qp)
+{
+	break_by(qp, WEFT_E_RDMAP_LOCAL);
 }
 
 void weft_qpc_terminated(struct weft_qpc *qp)
@@ -382,15 +387,26 @@ bool weft_qpc_has_sends(const struct weft_qpc *qp)
 	return qp->sq.q.idx != qp->sq.pulled || weft_ringq_filled(&qp->sq.q, qp->sq.pulled);
 }
 
+/* Only what is answered has a wrong response. */
+static bool may_end_by(const struct weft_sq_wqe *w, u8 status)
+{
+	return status != WEFT_WC_BAD_RESP_ERR || w->opcode == WEFT_WR_READ ||
+	       w->opcode == WEFT_WR_READ_INV || weft_wqe_is_atomic(w);
+}
+
 static void spoil_oldest(struct weft_qpc *qp, u8 status)
 {
 	struct weft_sqq *sq = &qp->sq;
 	u32 pos = sq->q.idx;
 
-	while (pos != sq->pulled && weft_sq_info_at(sq, pos)->state == WEFT_WQE_DONE)
+	while (pos != sq->pulled || weft_sq_pull(qp) > 0) {
+		if (weft_sq_info_at(sq, pos)->state != WEFT_WQE_DONE &&
+		    may_end_by(weft_sq_wqe_at(sq, pos), status)) {
+			weft_sq_spoil(qp, pos, status);
+			return;
+		}
 		pos += weft_sq_info_at(sq, pos)->nslots;
-	if (pos != sq->pulled || weft_sq_pull(qp) > 0)
-		weft_sq_spoil(qp, pos, status);
+	}
 }
 
 void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
@@ -402,7 +418,8 @@ void weft_qpc_give_up(struct weft_qpc *qp, u8 status)
 void weft_qpc_break_request(struct weft_qpc *qp, u8 status)
 {
 	spoil_oldest(qp, status);
-	weft_qpc_break(qp);
+	/* As rx_read_resp() does for a Response to no sink of this Request. */
+	break_by(qp, status == WEFT_WC_BAD_RESP_ERR ? WEFT_E_DDP_STAG : WEFT_E_RDMAP_LOCAL);
 }
 
 bool weft_qpc_is_ack_pending(const struct weft_qpc *qp)

@@ -98,7 +98,10 @@ bool weft_qpc_has_sends(const struct weft_qpc *qp);
  * others are flushed, as are the receives.
  */
 void weft_qpc_give_up(struct weft_qpc *qp, u8 status);
-/* The same, and the fault is said to be this end's: weft_qpc_break(). */
+/*
+ * The same, and the fault is said to be this end's: weft_qpc_break(). BAD_RESP_ERR is that of the
+ * oldest Read or atomic.
+ */
 void weft_qpc_break_request(struct weft_qpc *qp, u8 status);
 
 /*

@@ -243,7 +243,7 @@ static void rx_read_resp(struct weft_qpc *qp, struct weft_fpdu *f)
 	err = read_resp_check(qp, e, f);
 	if (err) {
 		/* The Response does not fit the Request: the result of the Read is unknown. */
-		weft_sq_spoil(qp, e->wqe, WEFT_WC_REM_OP_ERR);
+		weft_sq_spoil(qp, e->wqe, WEFT_WC_BAD_RESP_ERR);
 		weft_qpc_fail(qp, err, f);
 		return;
 	}
@@ -297,6 +297,8 @@ static void rx_atomic_resp(struct weft_qpc *qp, const struct weft_fpdu *f)
 	u64 word;
 
 	if (err) {
+		if (request_is_out(qp, true))
+			weft_sq_spoil(qp, qp->orq[qp->orq_head].wqe, WEFT_WC_BAD_RESP_ERR);
 		weft_qpc_fail(qp, err, f);
 		return;
 	}

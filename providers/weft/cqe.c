@@ -29,12 +29,14 @@ static const enum ibv_wc_status wc_statuses[] = {
 	[WEFT_WC_LOC_PROT_ERR]	  = IBV_WC_LOC_PROT_ERR,
 	[WEFT_WC_FLUSH_ERR]	  = IBV_WC_WR_FLUSH_ERR,
 	[WEFT_WC_MW_BIND_ERR]	  = IBV_WC_MW_BIND_ERR,
-	[6]			  = IBV_WC_GENERAL_ERR, /* no name in the ABI */
+	[WEFT_WC_GENERAL_ERR]	  = IBV_WC_GENERAL_ERR,
 	[WEFT_WC_REM_INV_REQ_ERR] = IBV_WC_REM_INV_REQ_ERR,
 	[WEFT_WC_REM_ACCESS_ERR]  = IBV_WC_REM_ACCESS_ERR,
 	[WEFT_WC_REM_OP_ERR]	  = IBV_WC_REM_OP_ERR,
 	[WEFT_WC_RETRY_EXC_ERR]	  = IBV_WC_RETRY_EXC_ERR,
 	[WEFT_WC_RNR_RETRY_EXC_ERR] = IBV_WC_RNR_RETRY_EXC_ERR,
+	[WEFT_WC_BAD_RESP_ERR]	  = IBV_WC_BAD_RESP_ERR,
+	[WEFT_WC_FATAL_ERR]	  = IBV_WC_FATAL_ERR,
 };
 static_assert(sizeof(wc_statuses) / sizeof(wc_statuses[0]) == WEFT_WC_NR, "a status is missing");
 

@@ -250,7 +250,8 @@ static bool takes_receive(uint8_t opcode)
 
 uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 {
-	uint32_t errors = 1u << IBV_WC_LOC_QP_OP_ERR;
+	uint32_t errors = 1u << IBV_WC_LOC_QP_OP_ERR | 1u << IBV_WC_FATAL_ERR |
+			  1u << IBV_WC_GENERAL_ERR;
 
 	if (opcode == WEFT_WR_BIND_MW)
 		return errors | 1u << IBV_WC_MW_BIND_ERR;
@@ -265,6 +266,8 @@ uint32_t weft_sq_errors(uint8_t opcode, bool in_memory)
 		errors |= 1u << IBV_WC_REM_ACCESS_ERR;
 	if (is_atomic(opcode))
 		errors |= 1u << IBV_WC_REM_INV_REQ_ERR;
+	if (is_atomic(opcode) || opcode == WEFT_WR_READ)
+		errors |= 1u << IBV_WC_BAD_RESP_ERR;
 	return errors;
 }
 

@@ -90,7 +90,8 @@ int weft_sq_opcode(const struct weft_sq *sq, unsigned int opcode);
 
 /*
  * The errors that an entry of a connected QP can be made to complete with: bits by IBV_WC_.
- * @in_memory: it has buffers, and is not inline. Those that are the peer's fault do not break it.
+ * @in_memory: it has buffers, and is not inline. Those that are the peer's fault or the device's do
+ * not break it.
  */
 uint32_t weft_sq_errors(uint8_t opcode, bool in_memory);
 /* Makes the entry at @idx, which is not published yet, complete with @status, one of these. */

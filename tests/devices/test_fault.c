@@ -426,6 +426,7 @@ static void each_effect_is_logged_as_a_rule(void **state)
 		{ RL_FAULT_POST_RECV, RL_FAULT_QP, 0 },
 		{ RL_FAULT_POST_SEND, RL_FAULT_STATUS, RL_FAULT_PEER_DEAD },
 		{ RL_FAULT_POST_SEND, RL_FAULT_STATUS, IBV_WC_RNR_RETRY_EXC_ERR },
+		{ RL_FAULT_POST_SEND, RL_FAULT_STATUS, IBV_WC_GENERAL_ERR },
 		{ RL_FAULT_SEND_COMPLETION, RL_FAULT_CQ, 0 },
 		{ RL_FAULT_POST_SRQ_RECV, RL_FAULT_SRQ_LIMIT, 0 },
 		{ RL_FAULT_POST_SRQ_RECV, RL_FAULT_SRQ, 0 },
@@ -450,9 +451,35 @@ static void each_effect_is_logged_as_a_rule(void **state)
 	}
 }
 
+/* By the name that verbs have, in small letters. */
+static void each_status_of_verbs_has_a_rule_or_a_reason(void **state)
+{
+	static const char *const names[] = {
+		"loc_len_err", "loc_qp_op_err", "loc_eec_op_err", "loc_prot_err", "wr_flush_err",
+		"mw_bind_err", "bad_resp_err", "loc_access_err", "rem_inv_req_err",
+		"rem_access_err", "rem_op_err", "retry_exc_err", "rnr_retry_exc_err",
+		"loc_rdd_viol_err", "rem_inv_rd_req_err", "rem_abort_err", "inv_eecn_err",
+		"inv_eec_state_err", "fatal_err", "resp_timeout_err", "general_err", "tm_err",
+		"tm_rndv_incomplete",
+	};
+	char rule[RL_FAULT_LOG_LINE];
+	u32 i;
+
+	assert_int_equal(ARRAY_SIZE(names), IBV_WC_TM_RNDV_INCOMPLETE);
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *why = rl_fault_no_status(names[i]);
+
+		assert_int_equal(rl_fault_status_of(names[i]), why ? 0 : i + 1);
+		snprintf(rule, sizeof(rule), "post_send -> %s\n", names[i]);
+		assert_int_equal(rl_faults_parse(&f, rule, strlen(rule), &e), !why);
+		assert_true(!why || (strstr(e.why, why) && strstr(e.why, names[i])));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_status_of_verbs_has_a_rule_or_a_reason),
 		cmocka_unit_test(an_empty_file_has_no_rule),
 		cmocka_unit_test(conditions_and_effects_are_read),
 		cmocka_unit_test(chances_are_exact),

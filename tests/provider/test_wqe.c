@@ -196,6 +196,17 @@ static void only_what_takes_a_receive_can_find_none(void **state)
 	assert_false(weft_sq_errors(WEFT_WR_LOCAL_INV, true) & gone);
 }
 
+static void only_what_is_answered_can_have_a_wrong_answer(void **state)
+{
+	const uint32_t bad = 1u << IBV_WC_BAD_RESP_ERR;
+	const uint32_t device = 1u << IBV_WC_FATAL_ERR | 1u << IBV_WC_GENERAL_ERR;
+
+	assert_true(weft_sq_errors(WEFT_WR_READ, true) & bad);
+	assert_true(weft_sq_errors(WEFT_WR_CMP_SWAP, true) & bad);
+	assert_false(weft_sq_errors(WEFT_WR_WRITE, true) & bad);
+	assert_int_equal(weft_sq_errors(WEFT_WR_LOCAL_INV, false) & (device | bad), device);
+}
+
 /* ---- inline data ---- */
 
 static void check_inline(uint32_t start, uint32_t len, uint32_t pieces)
@@ -561,6 +572,7 @@ int main(void)
 		cmocka_unit_test(an_entry_without_buffers_has_none_to_break),
 		cmocka_unit_test(a_broken_window_is_bound_to_no_region),
 		cmocka_unit_test(only_what_takes_a_receive_can_find_none),
+		cmocka_unit_test(only_what_is_answered_can_have_a_wrong_answer),
 		cmocka_unit_test(inline_of_every_size_at_every_slot),
 		cmocka_unit_test(inline_gathers_pieces),
 		cmocka_unit_test(inline_of_nothing),

@@ -405,8 +405,8 @@ static void atomics_and_reads_share_numbers_and_order(struct world *w)
 	expect_cqe(w->p->s.scq, 2, WEFT_WC_SUCCESS);
 }
 
-/* @bad answers a first FETCH_ADD. */
-static void refuses_response(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code)
+/* @bad answers a first FETCH_ADD, which completes with @status. */
+static void refuses_as(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code, u8 status)
 {
 	struct pdu copy = *bad;
 
@@ -414,8 +414,13 @@ static void refuses_response(struct world *w, struct pdu *bad, u8 layer, u8 etyp
 	peer_expect(w->p, P_L, P_ATOMIC_REQ);
 	peer_say(w->p, bad);
 	peer_expect_terminate(w->p, layer, etype, code, &copy, false);
-	expect_cqe(w->p->s.scq, 7, WEFT_WC_FLUSH_ERR);
+	expect_cqe(w->p->s.scq, 7, status);
 	world_expect_untouched(w, NULL);
+}
+
+static void refuses_response(struct world *w, struct pdu *bad, u8 layer, u8 etype, u8 code)
+{
+	refuses_as(w, bad, layer, etype, code, WEFT_WC_BAD_RESP_ERR);
 }
 
 static void an_unasked_atomic_response_is_refused(struct world *w)		/* EXT-19 */
@@ -455,7 +460,8 @@ static void a_shorter_atomic_response_is_refused(struct world *w)
 	struct pdu *d = p_atomic_resp(1, 1, 5);
 
 	d->len = 11;
-	refuses_response(w, d, 0, 2, 0xFF);
+	/* It is no message at all, so no request's. */
+	refuses_as(w, d, 0, 2, 0xFF, WEFT_WC_FLUSH_ERR);
 }
 
 static void an_atomic_response_at_an_offset_is_refused(struct world *w)
@@ -476,8 +482,8 @@ static void an_atomic_response_in_segments_is_refused(struct world *w)
 
 static void a_read_response_to_an_atomic_is_refused(struct world *w)
 {
-	refuses_response(w, p_tagged(P_READ_RESP, true, w->wonly->r.stag, WORLD_BASE + 4, NULL, 8),
-			 0, 2, 0x06);
+	refuses_as(w, p_tagged(P_READ_RESP, true, w->wonly->r.stag, WORLD_BASE + 4, NULL, 8),
+		   0, 2, 0x06, WEFT_WC_FLUSH_ERR);
 }
 
 static void an_atomic_response_to_a_read_is_refused(struct world *w)

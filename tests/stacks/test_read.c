@@ -148,7 +148,7 @@ static void refuses_response(struct world *w, struct pdu *bad, u8 code, u32 good
 	peer_flush(w->p);
 	peer_expect_terminate(w->p, 1, 1, code, copy, false);
 	free(copy);
-	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_BAD_RESP_ERR);
 	expect_no_cqe(w->p->s.scq);
 	world_expect_untouched(w, w->wonly);
 	for (i = good; i < WORLD_LEN; i++)
@@ -271,7 +271,7 @@ static void a_response_out_of_turn_is_refused(struct world *w)		/* RDM-20 */
 	post_read(w, 8, 64, 16);
 	peer_run(w->p);
 	peer_say(w->p, response(w, true, 64, NULL, 16));
-	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_BAD_RESP_ERR);
 	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
 	world_expect_untouched(w, NULL);
 }
@@ -432,7 +432,7 @@ static void a_wrong_response_fails_its_read(struct world *w)
 	expect_request(w, 1);
 	expect_request(w, 2);
 	peer_say(w->p, response(w, true, 0, NULL, 15));
-	expect_cqe(w->p->s.scq, 7, WEFT_WC_REM_OP_ERR);
+	expect_cqe(w->p->s.scq, 7, WEFT_WC_BAD_RESP_ERR);
 	expect_cqe(w->p->s.scq, 8, WEFT_WC_FLUSH_ERR);
 }
 

@@ -233,13 +233,15 @@ enum {
 	WEFT_WC_LOC_PROT_ERR	= 3,
 	WEFT_WC_FLUSH_ERR	= 4,
 	WEFT_WC_MW_BIND_ERR	= 5,
-	/* 6 is free: a reader takes it for a general error. */
+	WEFT_WC_GENERAL_ERR	= 6,	/* an older reader takes it and those after 11 for this */
 	WEFT_WC_REM_INV_REQ_ERR	= 7,
 	WEFT_WC_REM_ACCESS_ERR	= 8,
 	WEFT_WC_REM_OP_ERR	= 9,
 	WEFT_WC_RETRY_EXC_ERR	= 10,	/* the peer was never there, has failed, or is gone: of QPs
 					 * that look like InfiniBand's */
 	WEFT_WC_RNR_RETRY_EXC_ERR = 11,	/* and of those: it had no receive in time */
+	WEFT_WC_BAD_RESP_ERR	= 12,	/* the response does not fit the request */
+	WEFT_WC_FATAL_ERR	= 13,	/* the device's own fault, on demand alone */
 	WEFT_WC_NR
 };
 

@@ -140,6 +140,8 @@ u32 rl_fault_effect_needs(enum rl_fault_effect effect);
 /* Statuses of completions, IBV_WC_. */
 const char *rl_fault_status_name(int status);
 int rl_fault_status_of(const char *name);
+/* Why a status of verbs is never that of a request here; NULL: it can be, or is none. */
+const char *rl_fault_no_status(const char *name);
 bool rl_fault_status_fits(int status, enum rl_fault_call call);
 /* WEFT_WR_ + 1 */
 const char *rl_fault_opcode_name(u32 opcode);

@@ -330,6 +330,8 @@ static bool read_failure(struct rule_reader *q, const char *word)
 		return rl_fault_status_fits(rule->err, rule->call) ||
 		       wrong(&q->r, "%s posts no request that can complete with %s",
 			     rl_fault_call_name(rule->call), word);
+	if (rl_fault_no_status(word))
+		return wrong(&q->r, "%s %s", word, rl_fault_no_status(word));
 	rule->effect = RL_FAULT_ERRNO;
 	rule->err = rl_fault_errno_of(word);
 	if (rule->err)

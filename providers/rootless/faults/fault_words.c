@@ -78,6 +78,9 @@ static const struct error {
 	ERRNO(ECONNREFUSED), ERRNO(EHOSTUNREACH), ERRNO(EREMOTEIO),
 };
 
+#define OF_RD	"is of RD queue pairs, which no device has"
+#define OF_TAGS	"is of tag matching, which these devices do not have"
+
 /* What requests can be made to complete with: weft_sq_errors(), weft_rq_errors(). */
 static const struct status {
 	const char *name;
@@ -89,7 +92,24 @@ static const struct status {
 	{ "rem_access_err", IBV_WC_REM_ACCESS_ERR }, { "rem_op_err", IBV_WC_REM_OP_ERR },
 	{ "retry_exc_err", IBV_WC_RETRY_EXC_ERR },
 	{ "rnr_retry_exc_err", IBV_WC_RNR_RETRY_EXC_ERR },
+	{ "bad_resp_err", IBV_WC_BAD_RESP_ERR }, { "fatal_err", IBV_WC_FATAL_ERR },
+	{ "general_err", IBV_WC_GENERAL_ERR },
 	{ "peer_dead", RL_FAULT_PEER_DEAD },
+};
+
+/* Verbs' statuses that no rule can give, and why. */
+static const struct no_status {
+	const char *name, *why;
+} no_statuses[] = {
+	{ "wr_flush_err", "is that of what waits when a QP fails: qp_fatal" },
+	{ "loc_access_err", "is never a completion of weft's: a Write to a wrong region ends the "
+			    "connection before it takes a receive" },
+	{ "rem_abort_err", "is never a completion of weft's: UC and UD take no receive for a "
+			   "message that is given up" },
+	{ "resp_timeout_err", "is of the kernel's management datagrams" },
+	{ "loc_eec_op_err", OF_RD }, { "loc_rdd_viol_err", OF_RD }, { "rem_inv_rd_req_err", OF_RD },
+	{ "inv_eecn_err", OF_RD }, { "inv_eec_state_err", OF_RD },
+	{ "tm_err", OF_TAGS }, { "tm_rndv_incomplete", OF_TAGS },
 };
 
 static const char *const opcodes[] = {
@@ -184,6 +204,16 @@ int rl_fault_status_of(const char *name)
 		if (!strcmp(statuses[i].name, name))
 			return statuses[i].number;
 	return 0;
+}
+
+const char *rl_fault_no_status(const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(no_statuses); i++)
+		if (!strcmp(no_statuses[i].name, name))
+			return no_statuses[i].why;
+	return NULL;
 }
 
 /* Of receives the others are the sender's. */

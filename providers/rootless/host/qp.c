@@ -68,7 +68,13 @@ bool rl_qp_may_fail(const struct rl_qp *qp)
 	       READ_ONCE(qp->core.state) == WEFT_QPS_RTS;
 }
 
-/* @status: of the oldest request; SUCCESS: none is to blame. */
+/* The peer has done nothing, or is silent: the QP gives up. Else it has found a fault. */
+static bool is_silence(u8 status)
+{
+	return status == WEFT_WC_RETRY_EXC_ERR || status == WEFT_WC_RNR_RETRY_EXC_ERR;
+}
+
+/* @status: of a request; SUCCESS: none is to blame. */
 static void qp_break(struct rl_qp *qp, u8 status)
 {
 	struct rl_conn *c;
@@ -81,10 +87,10 @@ static void qp_break(struct rl_qp *qp, u8 status)
 	if ((c || !qp->gone) && rl_qp_may_fail(qp)) {
 		if (status == WEFT_WC_SUCCESS)
 			weft_qpc_break(&qp->core);
-		else if (status == WEFT_WC_REM_OP_ERR)
-			weft_qpc_break_request(&qp->core, status);
-		else
+		else if (is_silence(status))
 			weft_qpc_give_up(&qp->core, status);
+		else
+			weft_qpc_break_request(&qp->core, status);
 		if (c)
 			c->tx_due = c->step_due = true;
 		else

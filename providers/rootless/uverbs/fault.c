@@ -29,10 +29,15 @@ static const enum rl_fault_call calls[] = {
 #define ANSWERS		(BIT_OF(IBV_WC_RNR_RETRY_EXC_ERR) | BIT_OF(IBV_WC_REM_OP_ERR))
 /* Of the QP, by what its peer does: the request itself is right. */
 #define OF_PEER		(NO_ANSWER | ANSWERS | BIT_OF(RL_FAULT_PEER_DEAD))
+/* Of the QP, which finds the fault itself; the request is right, too. */
+#define OF_DEVICE	(BIT_OF(IBV_WC_BAD_RESP_ERR) | BIT_OF(IBV_WC_FATAL_ERR) | \
+			 BIT_OF(IBV_WC_GENERAL_ERR))
 
 /* A peer that is not connected does not answer; one of UC never does. */
 static u32 possible_statuses(const struct rl_qp *qp, u32 statuses)
 {
+	if (!rl_qp_may_fail(qp))
+		statuses &= ~OF_DEVICE;
 	if (qp->type != IBV_QPT_RC || !rl_qp_may_fail(qp))
 		return statuses & ~OF_PEER;
 	if (READ_ONCE(qp->core.state) != WEFT_QPS_RTS)
@@ -175,6 +180,9 @@ static void fault_posted(struct rl_context *ctx, u32 handle, u32 status)
 		[IBV_WC_RETRY_EXC_ERR] = WEFT_WC_RETRY_EXC_ERR,
 		[IBV_WC_RNR_RETRY_EXC_ERR] = WEFT_WC_RNR_RETRY_EXC_ERR,
 		[IBV_WC_REM_OP_ERR] = WEFT_WC_REM_OP_ERR,
+		[IBV_WC_BAD_RESP_ERR] = WEFT_WC_BAD_RESP_ERR,
+		[IBV_WC_FATAL_ERR] = WEFT_WC_FATAL_ERR,
+		[IBV_WC_GENERAL_ERR] = WEFT_WC_GENERAL_ERR,
 	};
 	struct rl_qp *qp;
 
@@ -223,7 +231,7 @@ static int fault_answer(struct rl_context *ctx, const struct weft_run_request *r
 		rl_port_flap(ctx->dev, (u32)fault->err);
 	if (fault->effect != RL_FAULT_STATUS)
 		return rv;
-	if (!(BIT_OF(fault->err) & OF_PEER))
+	if (!(BIT_OF(fault->err) & (OF_PEER | OF_DEVICE)))
 		return -(WEFT_RUN_STATUS + fault->err);
 	fault_qp(ctx, r->handle, qpn, rl_qp_hold_sends);
 	return -(WEFT_RUN_AFTER + fault->err);

@@ -68,6 +68,9 @@ tests() {
 		pingpong-whose-send-the-peer-cannot-take facing post_send:nth:50:->:rem_op_err 1=remote:operation:error rc
 		pingpong-without-an-answer facing post_send:nth:50:->:retry_exc_err 1=retry:counter:exceeded rc
 		pingpong-whose-peer-is-not-ready facing post_send:nth:50:->:rnr_retry_exc_err 1=RNR:retry:counter:exceeded rc
+		pingpong-whose-send-has-a-general-error facing post_send:nth:50:->:general_err 1=general:error rc
+		pingpong-whose-send-has-a-fatal-error facing post_send:nth:50:->:fatal_err 1=fatal:error rc
+		perftest-whose-answer-is-wrong facing post_send:opcode:read:nth:20:->:bad_resp_err 1=Failed:status:7 ib_read_bw
 		perftest-whose-write-has-no-region facing post_send:opcode:write:nth:20:->:rem_access_err 1=Failed:status:10 ib_write_bw
 		perftest-whose-atomic-is-not-aligned facing post_send:opcode:fetch_add:nth:20:->:rem_inv_req_err 1=Failed:status:9 ib_atomic_bw
 		rdma-core-whose-window-has-no-region of_rdma_core post_send:opcode:bind_mw:times:1:->:mw_bind_err 1=Memory:window:bind:error test_mr.MWTest.test_mw_type2
