@@ -195,7 +195,7 @@ group_users_vm() {
 	local root
 	root=$(scripts/fetch-release-root.sh trixie users)
 	USERS_ROOT=$root PAIRS=weft:weft TEST_TIMEOUT=500 QUIET_LIMIT=520 \
-		TESTS='file-tree-.*|link-del-.*|verified-mix-.*' tests/lab/run.sh vm nfs iser srp || return
+		TESTS='file-tree-.*|link-del-.*|verified-mix-.*|weft-hwtest-.*' tests/lab/run.sh vm nfs iser srp || return
 	USERS_ROOT=$root PAIRS='weft:siw siw:weft' TEST_TIMEOUT=500 QUIET_LIMIT=520 tests/lab/run.sh vm iser srp
 }
 # An hour of all of it at once.

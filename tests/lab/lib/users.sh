@@ -77,6 +77,26 @@ with_siw() {
 	done
 }
 
+# hwtest_passes STEPS OPTION...: weft-hwtest on a, whose RNIC is b's device. It reaches b by the mailbox, and makes the
+# devices of a itself.
+hwtest_passes() {
+	local out=$TEST_DIR/hwtest.log step steps=$1
+	cat >/run/on_b <<-END
+		#!/bin/bash
+		. "$WEFT_TOP/tests/lab/lib.sh"
+		cat >"$SHARE/on_b.in"
+		on_b bash -c "exec <$SHARE/on_b.in; \$1"
+	END
+	chmod 755 /run/on_b
+	TMPDIR=/run within 400 "$WEFT_TOP/scripts/weft-hwtest" --on /run/on_b --siw --steps "$steps" "${@:2}" \
+		--output "$TEST_DIR/report.tar.xz" "$IP_B" >"$out" 2>&1 || fail "$(words "$out")"
+	for step in ${steps//,/ }; do
+		grep -qE "^$step +pass" "$out" || fail "no $step: $(words "$out")"
+	done
+	[ ! -e /sys/class/infiniband/hwtest0 ] || fail "its device is left"
+	rm /run/on_b
+}
+
 # often FULL ELSE: a number, by CHURN.
 often() { if [ "${CHURN:-}" = full ]; then echo "$1"; else echo "$2"; fi; }
 

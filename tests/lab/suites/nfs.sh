@@ -18,6 +18,7 @@ tests() {
 	for version in 3 4.1 4.2; do
 		echo "file-tree-over-nfs-$version file_tree $version weft:weft"
 	done
+	[[ ${KERNEL-} != stock ]] || echo "weft-hwtest-reads-and-writes-an-export hwtest"
 	cat <<-END
 		$(often 2400 600)-small-files-over-nfs small_files $(often 2400 600)
 		direct-io-over-nfs-3 direct_io 3
@@ -118,6 +119,25 @@ copy_and_holes() {
 	dd if=/run/mnt/second bs=1M skip=5 count=35 2>/dev/null | cmp -n 36700160 - /dev/zero || fail "the hole is not empty"
 	rm /run/octets
 	take_down
+}
+
+# What somebody with an RNIC runs: by weft, then by siw.
+hwtest() {
+	load weft && load siw || fail "no drivers on a"
+	DEV_A=hwtest0 DEV_B=weft1
+	at b bring_up weft "$DEV_B" 1500 || fail "no weft on b"
+	wait_active b "$DEV_B"
+	server up
+	enter_users_root
+	loads nfs rpcrdma
+	mkdir -p /run/programs
+	printf '#!/bin/sh\nexec chroot %q mount.nfs "$@"\n' "$USERS_ROOT" >/run/programs/mount.nfs
+	chmod 755 /run/programs/mount.nfs
+	PATH=/run/programs:$PATH hwtest_passes nfs,nfs-siw --nfs /=/run/export
+	[ -z "$(on_b ls /run/export)" ] || fail "its files are left"
+	rm -r /run/programs
+	unloads rpcrdma
+	server down
 }
 
 # A file of the server's that holds what does not fit into memory.

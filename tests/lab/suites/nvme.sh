@@ -27,6 +27,7 @@ tests() {
 	[[ ${KERNEL-} != *users ]] || echo "what-is-swapped-to-nvme-is-right swap"
 	# In user mode the target's device is the client's, too.
 	[[ ${KERNEL-} != stock ]] || echo "link-del-under-nvmet target_link_del"
+	[[ ${KERNEL-} != stock ]] || echo "weft-hwtest-reads-a-namespace hwtest"
 }
 
 NQN=nqn.2026-01.weft:test
@@ -98,6 +99,23 @@ link_del() {
 	soon rdma link del "$DEV_A"
 	end_io
 	take_down
+}
+
+# What somebody with an RNIC runs: by weft, then by siw. Without data there is nothing to compare.
+hwtest() {
+	addr=$IP_B
+	load weft && load siw || fail "no drivers on a"
+	DEV_A=hwtest0 DEV_B=weft1
+	at b bring_up weft "$DEV_B" 1500 || fail "no weft on b"
+	wait_active b "$DEV_B"
+	target up "$addr"
+	! (hwtest_passes nvme --nvme "$NQN=/dev/ram0") || fail "a namespace of zeros will do"
+	grep -q 'nvme *fail *there is nothing but zeros' "$TEST_DIR/hwtest.log" || fail "$(words "$TEST_DIR/hwtest.log")"
+	on_b dd if=/dev/urandom of=/dev/ram0 bs=1M count=40 conv=fsync || fail "no octets"
+	hwtest_passes nvme,nvme-siw --nvme "$NQN=/dev/ram0"
+	unloads nvme_rdma
+	target down
+	devices_go
 }
 
 # --- little memory ---

@@ -71,6 +71,66 @@ exits 2 'no profile' unknown-profile --on "$tmp/on" --profile nope 127.0.0.1
 exits 2 'starts nothing there' a-machine-that-does-not-answer --on false --here 127.0.0.1 127.0.0.1
 exits 0 '--windows' help --help
 
+# What the kernel's users need, one by one. with_programs NAME=FILE...: there are these, and what every machine has.
+printf '#!/bin/sh\nexit 1\n' >no-module
+printf '#!/bin/sh\necho 0\n' >root
+printf '#!/bin/sh\necho 1000\n' >user
+printf '#!/bin/sh\necho "link own0/1 state ACTIVE physical_state LINK_UP netdev lo"\n' >held
+printf '#!/bin/sh\ntrue\n' >there
+chmod +x no-module root user held there
+with_programs() {
+	local one
+	rm -rf tools
+	mkdir tools
+	for one in bash env sed grep awk find sort realpath dirname ip timeout cut rm mktemp mkdir cat; do
+		ln -s "$(PATH=$PATH:/usr/sbin:/sbin command -v $one)" tools/
+	done
+	for one; do cp "${one#*=}" "tools/${one%=*}"; done
+}
+refuses() { # refuses TEXT NAME OPTION...
+	local rc=0
+	PATH=$tmp/tools "$BASH" "$hwtest" --on "$tmp/on" "${@:3}" 127.0.0.1 >"$tmp/out" 2>&1 </dev/null || rc=$?
+	[ $rc = 2 ] && grep -qE -- "$1" "$tmp/out"
+	verdict $? "$2"
+}
+with_programs id=user
+refuses '--nvme, --nfs and --siw need root' storage-needs-root --nvme nqn.2026-01.x:y=/dev/null
+refuses '--siw need root' and-siw-does --siw
+with_programs id=root
+refuses 'rdma is missing here' no-rdma-is-reported --siw
+with_programs id=root rdma=there modprobe=no-module
+refuses 'mount.nfs is missing here' no-mount.nfs-is-reported --nfs /=/export
+refuses 'no module (weft|nvme_rdma)' no-module-is-reported --nvme nqn.2026-01.x:y=/dev/null
+with_programs id=root rdma=held modprobe=there mount.nfs=there
+refuses 'lo has an RDMA device, own0: delete it first' a-device-that-is-there-is-reported --nfs /=/export
+refuses '--nvme NQN=FILE' nvme-without-its-file --nvme nqn.2026-01.x:y
+refuses '--nfs EXPORT=FOLDER' nfs-without-its-folder --nfs export
+
+# The NFS step with programs that stand for the kernel: the mount is the folder itself, or a damaged copy of it.
+mkdir kernel export
+cp root kernel/id
+cp there kernel/modprobe
+printf '#!/bin/sh\necho "$*" >>%q\n' "$tmp/links" >kernel/rdma
+# shellcheck disable=SC2016 # for the shell of the program
+printf '#!/bin/sh\nrm -rf "$1"\n' >kernel/umount
+# shellcheck disable=SC2016 # for the shell of the program
+printf '#!/bin/sh\nrmdir "$2" && ln -s %q "$2"\n' "$tmp/export" >kernel/mount.nfs
+chmod +x kernel/*
+stored() { # stored CODE TEXT NAME
+	: >links
+	PATH=$tmp/kernel:$PATH exits "$1" "$2" "$3" --on "$tmp/on" --here 127.0.0.1 --steps nfs,nfs-siw --siw \
+		--nfs "/=$tmp/export" 127.0.0.1
+}
+stored 0 '^nfs-siw +pass' files-are-compared-both-ways
+[ -z "$(ls export)" ] && [ "$(grep -c 'link del hwtest0' links)" = 2 ] &&
+	[ "$(grep -oE 'type [a-z]+' links | paste -sd ' ')" = 'type weft type siw' ]
+verdict $? and-no-file-and-no-device-is-left
+# shellcheck disable=SC2016 # for the shell of the program
+printf '#!/bin/sh\ncp -R %q/. "$2" && for f in "$2"/*; do printf x >>"$f"; done\n' "$tmp/export" >kernel/mount.nfs
+stored 1 '^nfs +fail +nfs read: what is read is not what was written' other-octets-are-reported
+printf '#!/bin/sh\nexit 32\n' >kernel/mount.nfs
+stored 1 '^nfs +fail +nfs: no mount' no-mount-is-reported
+
 for manner in cxgb4 irdma; do
 	# shellcheck disable=SC2086 # words
 	exits 0 "^initiator +pass .*as $manner says" "$manner-does-as-its-profile-says" $there --profile $manner \
