@@ -69,6 +69,18 @@ packaging() {
 	commit "weft: Add to documentation and packaging"
 }
 
+# The lab's suite pyverbs runs it, too.
+tests() {
+	cp "$WEFT_TOP"/rdma-core-patch/tests/test_weft.py "$tree/tests/"
+	sed -i 's/^  utils\.py$/  test_weft.py\n&/' "$tree/tests/CMakeLists.txt"
+	grep -qx '  test_weft.py' "$tree/tests/CMakeLists.txt" || die "tests/CMakeLists.txt does not name test_weft.py"
+	commit "tests: Add tests of weft
+
+Resizing of a shared receive queue by the driver's own method, extended queue
+pairs with the operations of RFC 7306, and windows. Most other tests connect queue
+pairs without rdma_cm, which iWARP does not have."
+}
+
 verify() {
 	local pabi
 	pabi=$(sed -n 's/^set(IBVERBS_PABI_VERSION "\([0-9]*\)")/\1/p' "$tree/CMakeLists.txt")
@@ -82,9 +94,10 @@ start "$source"
 headers
 provider
 packaging
+tests
 verify
 git -C "$tree" format-patch -q --cover-letter --subject-prefix='PATCH rdma-core' \
-	-o "$out" HEAD~3
+	-o "$out" HEAD~4
 cover="This adds the user side of weft, a software RNIC that speaks iWARP (RFC 5040, 5041,
 5044) over the kernel's TCP. The kernel driver is posted separately; the first
 patch brings in its ABI header."

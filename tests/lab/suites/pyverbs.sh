@@ -13,6 +13,8 @@ tests() {
 		rdmacm relaxed_ordering rss_traffic shared_pd tag_matching; do
 		echo "rdma-core-test_$file go test_$file"
 	done
+	# What the series for rdma-core adds to them.
+	echo "rdma-core-test_weft go test_weft"
 }
 
 # skip|WHAT THE TEST SAYS||REASON
@@ -64,6 +66,7 @@ unpack() {
 	mkdir "$TEST_DIR/tests"
 	[ -e $dir/run_tests.py ] || fail "python3-pyverbs came without its tests; see $dir"
 	cp $dir/* "$TEST_DIR/tests" && gunzip "$TEST_DIR"/tests/*.gz
+	cp "$WEFT_TOP"/rdma-core-patch/tests/*.py "$TEST_DIR/tests"
 	argued >"$TEST_DIR/argued"
 	chmod -R a+rX "$TEST_DIR"
 }
