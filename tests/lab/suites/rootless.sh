@@ -50,6 +50,8 @@ tests() {
 		cmtime-a-thousand-at-once many_at_once 1000
 		three-thousand-connections-in-turn in_turn 3000
 		small-messages-take-few-instructions few_instructions
+		features-that-are-off-take-no-instruction features_off
+		features-that-are-off-have-no-descriptor-and-no-socket descriptors
 		polls-of-one-cq-keep-the-thread-asleep-for-the-other asleep_for_both
 	END
 }
@@ -712,4 +714,39 @@ few_instructions() {
 	cat "$TEST_DIR/instructions.sh.log"
 	run "$WEFT_TOP/tests/bench/fpdu.sh"
 	cat "$TEST_DIR/fpdu.sh.log"
+}
+
+# While messages are sent and received: --judge, --faults, --control and --record.
+features_off() {
+	[ -z "${SAN-}${COVERED-}" ] || { echo "not of these libraries" && return; }
+	# Four programs under callgrind: an emulated machine takes minutes.
+	run "$WEFT_TOP/tests/bench/features-off.sh"
+	cat "$TEST_DIR/features-off.sh.log"
+}
+
+# has_open OPTION...: what docs/resources.md lists, and for --control one more.
+has_open() {
+	# shellcheck disable=SC2086 # a command and its arguments
+	PATH=${PATH#*:} $AS_USER timeout 60 python3 "$WEFT_TOP/tests/lab/descriptors.py" "$WEFT_RUN" "$@" >"$TEST_DIR/open" 2>"$TEST_DIR/why" ||
+		fail "${*:-plain}: $(words "$TEST_DIR/why")"
+	diff "$TEST_DIR/listed" "$TEST_DIR/open" || fail "${*:-plain}: $(words "$TEST_DIR/open")"
+}
+
+descriptors() {
+	[ -z "${SAN-}${COVERED-}" ] || { echo "not of these libraries" && return; }
+	local sockets folder=$TEST_DIR/record
+	sed -n '/^## Descriptors/,/^## /s/^| `\([^`]*\)` | \([0-9]*\) |.*/\1 \2/p' "$WEFT_TOP/docs/resources.md" >"$TEST_DIR/listed"
+	[ "$(wc -l <"$TEST_DIR/listed")" -ge 5 ] || fail "docs/resources.md lists nothing"
+	has_open
+	echo 'reg_mr nth 1000 -> ENOMEM' >"$TEST_DIR/rules"
+	chmod 644 "$TEST_DIR/rules"
+	mkdir -m 777 "$folder"
+	has_open --faults="$TEST_DIR/rules"
+	has_open --judge
+	has_open --record="$folder/of"
+	sockets=$(mktemp -d)
+	chmod 777 "$sockets"
+	trap 'rm -rf "$sockets"' EXIT
+	echo 'socket of unix 1' >>"$TEST_DIR/listed"
+	XDG_RUNTIME_DIR=$sockets has_open --control
 }
