@@ -11,12 +11,14 @@
 #include "weft-control.h"
 
 #define TIMEOUT_S 5
+/* How often it is looked whether the process is still there. */
+#define LOOK_MS 100
 
 /* ---- one process ---- */
 
 static int connect_to(int fd, s32 pid)
 {
-	const struct timeval limit = { .tv_sec = TIMEOUT_S };
+	const struct timeval limit = { .tv_sec = TIMEOUT_S }, look = { .tv_usec = LOOK_MS * 1000 };
 	const struct sockaddr_un any = { .sun_family = AF_UNIX };
 	struct sockaddr_un name;
 	int len = rl_control_name(&name, pid, false), rv;
@@ -24,7 +26,7 @@ static int connect_to(int fd, s32 pid)
 	if (len < 0)
 		return len;
 	/* For the reply the kernel chooses a name. */
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look, sizeof(look)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) ||
 	    bind(fd, (const struct sockaddr *)&any, sizeof(any.sun_family)))
 		return -errno;
@@ -51,8 +53,40 @@ static int open_process(s32 pid)
 	return rv;
 }
 
+static bool is_alive(s32 pid)
+{
+	int fd = open_process(pid);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The length of a reply, or -errno; ECONNRESET: the process has ended. */
+static ssize_t await_reply(int fd, s32 pid, char reply[RL_CONTROL_REPLY + 1])
+{
+	int looks = TIMEOUT_S * 1000 / LOOK_MS;
+	bool ended = false;
+	ssize_t n;
+
+	for (;;) {
+		n = recv(fd, reply, RL_CONTROL_REPLY, ended ? MSG_DONTWAIT : 0);
+		if (n >= 0)
+			return n;
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		if (ended)
+			return -ECONNRESET;
+		if (!looks--)
+			return -EAGAIN;
+		/* Its answer may have arrived just before. */
+		ended = !is_alive(pid);
+	}
+}
+
 /* The length of the reply, which ends with a NUL, or -errno. */
-static int ask_page(int fd, const char *request, const char *page, char reply[RL_CONTROL_REPLY + 1])
+static int ask_page(int fd, s32 pid, const char *request, const char *page,
+		    char reply[RL_CONTROL_REPLY + 1])
 {
 	size_t size = sizeof(RL_CONTROL_VERSION) + strlen(request) + strlen(page) + 2;
 	char *text = malloc(size);
@@ -62,12 +96,12 @@ static int ask_page(int fd, const char *request, const char *page, char reply[RL
 	if (!text)
 		return -ENOMEM;
 	len = snprintf(text, size, RL_CONTROL_VERSION " %s%s", request, page);
-	n = send(fd, text, (size_t)len, MSG_NOSIGNAL);
+	n = send(fd, text, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -errno;
 	free(text);
-	if (n == len)
-		n = recv(fd, reply, RL_CONTROL_REPLY, 0);
+	if (!n)
+		n = await_reply(fd, pid, reply);
 	if (n < 0)
-		return -errno;
+		return (int)n;
 	reply[n] = 0;
 	return (int)n;
 }
@@ -129,7 +163,7 @@ int weft_control(pid_t pid, const char *request, void (*line)(const char *line, 
 	if (!strcmp(request, "list"))
 		strcpy(a.page, " 0");
 	do {
-		rv = ask_page(fd, request, a.page, reply);
+		rv = ask_page(fd, pid, request, a.page, reply);
 		if (rv >= 0)
 			rv = read_reply(&a, reply);
 	} while (!rv && a.page[0]);
@@ -138,15 +172,6 @@ int weft_control(pid_t pid, const char *request, void (*line)(const char *line, 
 }
 
 /* ---- all processes ---- */
-
-static bool is_alive(s32 pid)
-{
-	int fd = open_process(pid);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
 
 int weft_control_processes(pid_t *pids, int most)
 {

@@ -16,7 +16,8 @@ extern "C" {
  * Process @pid carries out @request ("port mlx5_0 down"); for "faults", the rules follow a newline.
  * Calls @line (or NULL) with each line of the answer, without its newline; of "list" all pages.
  * 0: done. 1: refused, and @line got the reason alone. Or -errno: -ECONNREFUSED or -ENOENT if the
- * process does not serve, -EAGAIN if it has not answered within 5 seconds.
+ * process does not serve, -EAGAIN if it has not answered within 5 seconds,
+ * -ECONNRESET if it has ended before it answered.
  */
 int weft_control(pid_t pid, const char *request, void (*line)(const char *line, void *arg),
 		 void *arg);

@@ -3,9 +3,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "command.h"
 #include "control.h"
+#include "process/clock.h"
 #include "process/file.h"
 #include "process/options.h"
 #include "process/raw.h"
@@ -13,6 +15,8 @@
 
 /* Requests that are served in a row; the others wait for the next turn. */
 #define TURN 16
+/* The end of a process waits so long for an answer. */
+#define ANSWER_MS 1000
 
 struct control {
 	struct rl_watch watch;		/* first: the references */
@@ -23,6 +27,7 @@ struct control {
 static struct {
 	pthread_mutex_t lock;
 	struct control *now;		/* this process's, or inherited; NULL: none */
+	bool serves;			/* atomic: a request is not answered yet */
 } server = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct control *control_server_of(struct rl_watch *w)
@@ -96,8 +101,10 @@ static bool serve_one(struct control *c)
 		return false;
 	if (!is_of_this_user(&m) || !m.msg_namelen)
 		return true;
+	__atomic_store_n(&server.serves, true, __ATOMIC_SEQ_CST);
 	len = rl_control_run(text, (size_t)n, reply);
 	rl_raw(SYS_sendto, c->fd, reply, len, MSG_DONTWAIT | MSG_NOSIGNAL, &from, m.msg_namelen);
+	__atomic_store_n(&server.serves, false, __ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -160,6 +167,17 @@ static struct control *control_new(void)
 	rl_complain("--control: no socket: error %d", -rv);
 	rl_watch_put(&c->watch);
 	return NULL;
+}
+
+/* A program may end of what a request does to it, before that is answered. */
+__attribute__((destructor)) static void answer_before_exit(void)
+{
+	const struct timespec soon = { .tv_nsec = 1000000 };
+	u64 until = rl_now_ms() + ANSWER_MS;
+
+	while (__atomic_load_n(&server.serves, __ATOMIC_SEQ_CST) && !rl_thread_is_this() &&
+	       rl_now_ms() < until)
+		rl_raw(SYS_ppoll, NULL, 0, &soon, NULL, 0);
 }
 
 /* This process's epoll does not have an inherited socket, and its number may be another's. */

@@ -13,7 +13,8 @@ control_cases='a-list-has-each-qp-once what-is-not-there-is-refused error-ends-b
 	a-devices-rate-is-within-5-percent a-qps-delay-is-that-of-its-sends a-devices-delay-is-that-of-both-ends
 	what-is-under-way-is-bounded what-is-under-way-of-all-qps-is-bounded fault-rules-are-replaced requests-of-all-kinds-are-answered
 	a-child-has-its-own-socket a-child-with-a-device-of-its-own-serves
-	a-child-breaks-nothing-of-its-parent a-program-after-exec-serves'
+	a-child-breaks-nothing-of-its-parent a-program-after-exec-serves
+	programs-that-end-of-a-request-answer'
 control_races='qps-break-while-they-live-and-are-destroyed devices-break-while-qps-live qps-break-while-contexts-end
 	devices-break-while-contexts-end'
 control_byhand='requests-fail-if-the-peer-is-absent requests-fail-if-no-peer-connects requests-fail-if-the-peer-refuses

@@ -807,7 +807,77 @@ static bool program_after_exec_serves(void)
 	return child(exec_in_child) && qps_of(getpid()) == 2;
 }
 
+#define ENDS	20
+
+/* A program in @role, which has opened the device; or -1. */
+static pid_t start_program(const char *role, int fds[2])
+{
+	pid_t pid;
+	char none;
+
+	if (pipe(fds))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		dup2(fds[1], STDOUT_FILENO);
+		execl(self, self, host, role, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	return pid > 0 && read(fds[0], &none, 1) == 1 ? pid : -1;
+}
+
+/* What a program answers that ends of the request, by exit() or without it. */
+static int ask_one_that_ends(const char *role)
+{
+	char request[128];
+	int fds[2], rv;
+	pid_t pid = start_program(role, fds);
+
+	if (pid < 0)
+		return -ECHILD;
+	snprintf(request, sizeof(request), "fatal %s", device());
+	rv = weft_control(pid, request, keep_line, NULL);
+	close(fds[0]);
+	waitpid(pid, NULL, 0);
+	return rv;
+}
+
+static bool those_that_end_answer(void)
+{
+	uint64_t begun;
+	int i, rv;
+
+	for (i = 0; i < ENDS; i++) {
+		rv = ask_one_that_ends("exits-at-an-event");
+		if (rv)
+			printf("# exit %d: %d\n", i, rv);
+		if (rv)
+			return false;
+		begun = now_ns();
+		rv = ask_one_that_ends("ends-at-an-event");
+		printf("# _exit: %d, %lu ms\n", rv, (unsigned long)((now_ns() - begun) / 1000000));
+		/* No answer, but soon: 5 s is how long others are waited for. */
+		if (rv && rv != -ECONNRESET)
+			return false;
+	}
+	return true;
+}
+
 /* ---- programs that cases start ---- */
+
+static int end_at_an_event(bool by_exit)
+{
+	struct ibv_device **all = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = all && *all ? ibv_open_device(*all) : NULL;
+	struct ibv_async_event e;
+
+	if (!ctx || write(STDOUT_FILENO, "", 1) != 1 || ibv_get_async_event(ctx, &e))
+		return 1;
+	if (!by_exit)
+		_exit(0);
+	exit(0);
+}
 
 static int frozen_at_exit(void)
 {
@@ -948,6 +1018,7 @@ static const struct a_case list[] = {
 	{ "a-child-with-a-device-of-its-own-serves", child_with_a_device_serves, NULL },
 	{ "a-child-breaks-nothing-of-its-parent", child_breaks_nothing_of_its_parent, NULL },
 	{ "a-program-after-exec-serves", program_after_exec_serves, NULL },
+	{ "programs-that-end-of-a-request-answer", those_that_end_answer, NULL },
 };
 
 int main(int argc, char **argv)
@@ -958,6 +1029,8 @@ int main(int argc, char **argv)
 	self = argv[0];
 	if (argc == 3 && !strcmp(argv[2], "frozen-at-exit"))
 		return frozen_at_exit();
+	if (argc == 3 && strstr(argv[2], "-at-an-event"))
+		return end_at_an_event(argv[2][1] == 'x');
 	if (argc == 3 && !strcmp(argv[2], "after-exec"))
 		return after_exec();
 	cases_run(&all, "");
