@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Compares what verbs, sysfs, netlink, UCX and hwloc say of each RDMA device: device-story.py [NUMBER OF DEVICES]
+"""Compares what verbs, sysfs, netlink, UCX and hwloc say of each RDMA device: device-story.py [NUMBER OF DEVICES [PROFILE]]
 
-Runs under weft-run. Prints a line for each device, then "one story", or what differs.
+Runs under weft-run. With a profile's file, also with what that promises. Prints a line for each device, then "one
+story", or what differs.
 """
 import ipaddress
 import os
@@ -24,13 +25,100 @@ def same(what, a, b):
     if a != b:
         bad.append(f"{what}: {a!r}, and {b!r}")
 
+def read_profile(path):
+    """Each key's words; a comment follows a blank."""
+    keys = {}
+    with open(path) as f:
+        for line in f:
+            words = re.sub(r"(^|\s)#.*", "", line).split()
+            if words:
+                keys.setdefault(words[0], []).extend(words[1:])
+    return keys
+
+MASKS = {"srq_resize": 1 << 13, "mem_window": 1 << 17, "mem_window_type_2b": 1 << 24, "mem_mgt_extensions": 1 << 21,
+         "port_active_event": 1 << 10, "curr_qp_state_mod": 1 << 7, "sys_image_guid": 1 << 11, "rc_rnr_nak_gen": 1 << 12}
+KINDS = {"ca": "1: CA", "rnic": "4: RNIC", "unspecified": "7: unspecified"}
+LAYERS = {"ethernet": "Ethernet", "unspecified": "Unknown"}
+
+# By its key: what the device has of it.
+def shown(key, name, at, context, port, words):
+    d = f"/sys/class/infiniband/{name}/"
+    pci = os.path.realpath(d + "device")
+    a = context.query_device()
+    one = words[0]
+    def file(path):
+        return sysfs(path) if os.path.exists(path) else "none"
+    if key in ("hca_type", "board_id", "hw_rev", "node_desc"):
+        return file(d + key), " ".join(words)
+    if key == "fw_ver":
+        return file(d + key) or "none", one
+    if key == "node_type":
+        return file(d + key), KINDS[one]
+    if key == "face":
+        return file(d + "node_type") == KINDS["rnic"], one == "iwarp"
+    if key == "link_layer":
+        return file(d + "ports/1/link_layer"), LAYERS[one]
+    if key == "name":
+        pattern = one.replace("%d", str(at)).replace("%n", "lo").replace("%p", r"p\d+s\d+(f\d+)?")
+        return bool(re.fullmatch(pattern, name)), True
+    if key == "active_speed":
+        return float(file(d + "ports/1/rate").split()[0]), float(one)
+    if key == "active_width":
+        return {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}[port.active_width], int(one)
+    if key in ("active_mtu", "max_mtu"):
+        return 128 << getattr(port, key), int(one)
+    if key == "max_msg_sz":
+        return port.max_msg_sz, int(one, 0)
+    if key == "gid_types":
+        kinds = sorted({file(d + f"ports/1/gid_attrs/types/{i}") for i in range(port.gid_tbl_len)})
+        return kinds, sorted({"v1": "IB/RoCE v1", "v2": "RoCE v2"}[w] for w in words)
+    if key == "gids":
+        first = ipaddress.ip_address(file(d + "ports/1/gids/0"))
+        is_first = {"link-local": first.is_link_local, "ipv4": first.ipv4_mapped, "ipv6": not first.ipv4_mapped}
+        return bool(is_first[one]), True
+    if key == "atomic_cap":
+        return a.atomic_caps, {"none": 0, "hca": 1, "global": 2}[one]
+    if key == "device_cap_flags":
+        return a.device_cap_flags & sum(MASKS.values()), sum(MASKS[w] for w in words if w != "none")
+    if key == "odp":
+        return bool(context.query_device_ex().odp_caps.general_caps), one == "yes"
+    if key == "pci":
+        return pci.endswith(words[at]), True
+    if key in ("pci_vendor", "pci_device", "pci_subsystem_vendor", "pci_subsystem_device", "pci_class"):
+        return int(file(f"{pci}/{key[4:]}"), 16), int(one, 0)
+    if key == "pci_driver":
+        return re.search(r"^DRIVER=(.*)$", file(pci + "/uevent"), re.M)[1], one
+    if key == "pci_link":
+        speed, width = file(pci + "/current_link_speed"), file(pci + "/current_link_width")
+        return [float(speed.split()[0]), int(width)], [float(words[0]), int(words[1])]
+    if key == "numa_node":
+        return int(file(pci + "/numa_node")), int(words[at % len(words)])
+    if key == "port_counters":
+        return os.path.isdir(d + "ports/1/counters"), one == "yes"
+    if key == "hw_counters":
+        have = os.listdir(d + "ports/1/hw_counters") if os.path.isdir(d + "ports/1/hw_counters") else []
+        return sorted(set(have) - {"lifespan"}), sorted(set(words) - {"none"})
+    if key == "max_total_mcast_qp_attach":  # pyverbs has no such attribute
+        return int(re.search(key + r":\s+(\d+)", tool("ibv_devinfo", "-v", "-d", name))[1]), int(one, 0)
+    return int(getattr(a, key)), int(one, 0)
+
+# max_inline_data and the others are calls': the suite's limits-of tests.
+CALLS = {"qp_types", "max_inline_data", "immediate", "pkeys", "node_guid", "sys_image_guid"}
+
+def compare_with(profile, name, at, context, port):
+    for key, words in profile.items():
+        if key not in CALLS and words != ["netdev"]:
+            have, want = shown(key, name, at, context, port, words)
+            same(f"{key} of {name}, and in its profile", have, want)
+
 root = "/sys/class/infiniband/"
+profile = read_profile(sys.argv[2]) if len(sys.argv) > 2 else {}
 links = {m[1]: m for m in re.finditer(r"^link (\S+)/1 state (\S+) physical_state (\S+) netdev (\S+)", tool("rdma", "link"), re.M)}
 devs = {m[1]: m for m in re.finditer(r"^\d+: (\S+): node_type (\S+) (?:fw (\S+) )?node_guid (\S+) sys_image_guid (\S+)", tool("rdma", "dev"), re.M)}
 topology = tool("lstopo-no-graphics", "-v", "--whole-io")
 ucx = tool("ucx_info", "-d")
 names = sorted(os.listdir(root))
-for name in names:
+for at, name in enumerate(names):
     d = root + name + "/"
     port = d + "ports/1/"
     info = tool("ibv_devinfo", "-v", "-d", name)
@@ -40,6 +128,7 @@ for name in names:
     c = Context(name=name)
     p = c.query_port(1)
     n = devs[name]
+    compare_with(profile, name, at, c, p)
     guid = sysfs(d + "node_guid")
     same("node_guid", guid, says("node_guid"))
     same("node_guid", guid, n[4])

@@ -5,8 +5,10 @@
 tests() {
 	[ "${KERNEL-}" = rootless ] || return 0
 	local profile
-	for profile in mlx5 bnxt_re irdma irdma-iwarp cxgb4 efa-like apple-uc siw rxe; do
+	for profile in "$WEFT_TOP"/providers/rootless/profiles/*; do
+		profile=${profile##*/}
 		echo "$profile-tells-one-story one_story $profile"
+		echo "limits-of-$profile-are-kept limits $profile"
 	done
 	cat <<-'END'
 		mlx5-moves-data moves mlx5 ib_write_bw
@@ -17,10 +19,7 @@ tests() {
 		irdma-iwarp-moves-data pings irdma-iwarp
 		cxgb4-moves-data pings cxgb4
 		siw-moves-data pings siw
-		limits-of-mlx5-are-kept limits mlx5
-		limits-of-bnxt_re-are-kept limits bnxt_re
-		limits-of-apple-uc-are-kept limits apple-uc
-		limits-of-cxgb4-are-kept limits cxgb4
+		what-another-profile-promises-is-not-its-story another_story
 		limits-are-kept-by-queries-and-reregistrations limits_later
 		a-request-without-depths-has-the-limits-of-the-profile depths
 		what-the-host-cannot-do-is-refused-by-line refused
@@ -46,8 +45,18 @@ tests() {
 story=$WEFT_TOP/tests/lab/device-story.py
 
 one_story() {
-	run_says '0:^one story$' --profile="$1" --netdevs=lo /usr/bin/python3 "$story" 1
+	run_says '0:^one story$' --profile="$1" --netdevs=lo /usr/bin/python3 "$story" 1 "$WEFT_TOP/providers/rootless/profiles/$1"
 	cat "$TEST_DIR/said"
+}
+
+# Each key is compared: of these two, nearly all differ.
+another_story() {
+	local key
+	run_says '1:^vendor_id of ' --profile=bnxt_re --netdevs=lo /usr/bin/python3 "$story" 1 "$WEFT_TOP/providers/rootless/profiles/mlx5"
+	for key in name vendor_part_id hw_ver fw_ver hca_type board_id hw_rev node_desc device_cap_flags atomic_cap odp \
+		max_sge max_mr max_pkeys pci pci_vendor pci_device pci_driver port_counters hw_counters; do
+		grep -q "^$key of " "$TEST_DIR/said" || fail "$key is not compared"
+	done
 }
 
 # --- data ---
