@@ -113,7 +113,7 @@ static int ask_process(int pid, const char *request, struct printer *p)
 
 	*p = (struct printer){ .pid = pid, .list = !strcmp(request, "list") };
 	rv = weft_control(pid, request, print_line, p);
-	/* It was there when it was asked, and has ended without an answer: abort() leaves no time. */
+	/* It has taken the request, and ended without an answer: abort() leaves no time. */
 	return rv == -ECONNRESET && ends_programs(request) ? 0 : rv;
 }
 

@@ -170,7 +170,7 @@ static struct control *control_new(void)
 }
 
 /* A program may end of what a request does to it, before that is answered. */
-__attribute__((destructor)) static void answer_before_exit(void)
+__attribute__((destructor)) static void finish_request_before_exit(void)
 {
 	const struct timespec soon = { .tv_nsec = 1000000 };
 	u64 until = rl_now_ms() + ANSWER_MS;

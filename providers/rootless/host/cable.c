@@ -194,13 +194,13 @@ static void close_account(struct account **a)
 }
 
 /* A zombie is gone, too: it has no memory. */
-static bool is_gone(s32 process)
+static bool process_is_gone(s32 process)
 {
 	u8 octet;
 	struct iovec here = { &octet, 1 }, there = { &octet, 1 };
 
-	return !process || rl_raw(SYS_process_vm_readv, process, &here, 1, &there, 1, 0) == -ESRCH ||
-	       rl_raw(SYS_kill, process, 0) == -ESRCH;
+	return !process || rl_raw(SYS_kill, process, 0) == -ESRCH ||
+	       rl_raw(SYS_process_vm_readv, process, &here, 1, &there, 1, 0) == -ESRCH;
 }
 
 /* 0: all of it was sent; -EAGAIN: not yet; -ECONNRESET: it never will be. */
@@ -211,7 +211,7 @@ static int await_account(struct account **account)
 
 	if (!a)
 		return 0;
-	gone = is_gone(__atomic_load_n(&a->process, __ATOMIC_ACQUIRE));
+	gone = process_is_gone(__atomic_load_n(&a->process, __ATOMIC_ACQUIRE));
 	if (__atomic_load_n(&a->octets, __ATOMIC_ACQUIRE))
 		return gone ? -ECONNRESET : -EAGAIN;
 	close_account(account);

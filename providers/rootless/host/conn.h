@@ -43,7 +43,7 @@ struct rl_cable_ops {
 	bool (*keeps_connecting)(struct rl_conn *c);
 	/* FIN is due. True: it is sent once all octets are. */
 	bool (*shut)(struct rl_conn *c);
-	/* At the process's end: sends what is due. True: there is more, which waits for its time. */
+	/* At the process's end: sends what is due. True: there is more, which is due later. */
 	bool (*is_under_way)(struct rl_conn *c);
 };
 

@@ -127,7 +127,7 @@ static struct {
 	bool waits;
 } delivery;
 
-static void deliver(struct rl_watch *w)
+static void deliver_parcels(struct rl_watch *w)
 {
 	struct rl_conn *c = rl_conn_of_watch(w);
 	bool locked;
@@ -143,7 +143,7 @@ static void deliver(struct rl_watch *w)
 	rl_unlock(&c->lock);
 }
 
-/* Octets arrive in their time; those that would be too late for this process arrive early. */
+/* Octets are sent when they are due; those that are due after DELIVER_MS are sent early. */
 static void deliver_all(void)
 {
 	const struct timespec soon = { .tv_nsec = 1000000 };
@@ -151,7 +151,7 @@ static void deliver_all(void)
 
 	for (;;) {
 		delivery.waits = false;
-		delivery.waits |= !rl_thread_at_exit(deliver);
+		delivery.waits |= !rl_thread_at_exit(deliver_parcels);
 		if (!delivery.waits || delivery.at_once)
 			return;
 		rl_raw(SYS_ppoll, NULL, 0, &soon, NULL, 0);

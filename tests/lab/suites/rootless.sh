@@ -729,7 +729,7 @@ has_open() {
 	# shellcheck disable=SC2086 # a command and its arguments
 	PATH=${PATH#*:} $AS_USER timeout 60 python3 "$WEFT_TOP/tests/lab/descriptors.py" "$WEFT_RUN" "$@" >"$TEST_DIR/open" 2>"$TEST_DIR/why" ||
 		fail "${*:-plain}: $(words "$TEST_DIR/why")"
-	diff "$TEST_DIR/listed" "$TEST_DIR/open" || fail "${*:-plain}: $(words "$TEST_DIR/open")"
+	diff <(sort "$TEST_DIR/listed") <(sort "$TEST_DIR/open") || fail "${*:-plain}: $(words "$TEST_DIR/open")"
 }
 
 descriptors() {
