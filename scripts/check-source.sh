@@ -131,6 +131,7 @@ verdict tests-that-lessons-name-exist unknown_tests
 verdict every-lesson-has-its-line missing_lessons
 verdict every-mutant-changes-one-line worn_mutants
 verdict programs-in-compatibility-have-tests scripts/programs-table.sh --unknown
+verdict the-judges-table-says-what-its-suites-say scripts/judge-table.sh --unknown
 verdict names-in-docs-exist scripts/check-names.py docs
 verdict names-in-comments-exist scripts/check-names.py comments
 verdict paths-that-are-named-exist scripts/check-names.py paths

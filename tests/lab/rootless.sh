@@ -86,7 +86,7 @@ rootless_names() {
 		echo "${file##*/}"
 	done | grep -vxE 'weft-run|weftspec'
 	printf '%s\n' rping ucmatose cmtime rstream riostream rcopy udaddy mckey rdma_server \
-		rdma_client qperf rdma fio fi_pingpong mpirun.openmpi oshrun mpiexec.hydra ucx_perftest
+		rdma_client rdma_xserver rdma_xclient dtestsrq qperf rdma fio fi_pingpong mpirun.openmpi oshrun mpiexec.hydra ucx_perftest
 }
 
 rootless_programs() {
