@@ -55,11 +55,18 @@ trace=$WEFT_BUILD/bin/weft-trace
 # tshark takes Sends for these protocols by their first octets, which are the program's.
 not_those=(--disable-protocol rpcordma --disable-protocol smb_direct)
 
-# records: both sides' go to a new folder.
+# records: both sides' go to a new folder, in memory if it can be: a disk that has much to write holds up each entry that is
+# the first of its page.
 records() {
 	folder=$TEST_DIR/records
 	rm -rf "$folder"
-	mkdir -m 777 "$folder"
+	if [ -w /dev/shm ]; then
+		folder=$(mktemp -d /dev/shm/weft-records.XXXXXX)
+		trap 'mv "$folder" "$TEST_DIR/records"' EXIT
+		chmod 777 "$folder"
+	else
+		mkdir -m 777 "$folder"
+	fi
 	option "$DEV_A" record "$folder"
 	on_b option "$DEV_B" record "$folder"
 }
