@@ -85,9 +85,10 @@ void weft_cm_ask_ulp(struct weft_conn *conn);
 /* A listener's run: reports waiting requests while the ULP's backlog has room. */
 void weft_cm_ask_waiting(struct weft_conn *listener);
 /*
- * Was a reject with @len octets of private data only a full backlog? Then the request waits again.
+ * Was a reject with the private data @pd, which may be NULL, only a full backlog? Then the request
+ * waits again.
  */
-bool weft_cm_ask_again(struct weft_conn *conn, u8 len);
+bool weft_cm_ask_again(struct weft_conn *conn, const void *pd);
 
 /*
  * iw_cm has answered: returns the connection with the table's reference, or NULL if it is gone. No

@@ -6,8 +6,8 @@
  * A listener's backlog is the number of unanswered requests that its ULP takes (core/backlog.h).
  * The ULP does not report when it has room again, so beyond the backlog one request is reported
  * every WEFT_CM_ASK_AGAIN_MS and at each answer. iw_cm returns an error when it is full itself.
- * When its user is full, iw_cm rejects the request without private data, from its own workqueue:
- * the request then returns to its old place. A request waits for startup_ms in all.
+ * When its user is full, iw_cm rejects the request itself: the request then returns to its old
+ * place. A request waits for startup_ms in all.
  */
 #include <linux/sched.h>
 
@@ -270,18 +270,19 @@ void weft_cm_ask_waiting(struct weft_conn *listener)
 }
 
 /*
- * iw_cm does not say who rejects. It does so itself, in its worker, if rdma_ucm has no room for the
- * request. A program rejects in its own context. A kernel consumer may reject in a worker, but has
- * no backlog that could be full: its answer is final.
+ * iw_cm does not say who rejects. It does so itself, in a thread of the kernel and with no private
+ * data at all (NULL), if rdma_ucm has no room for the request. A program rejects with a pointer,
+ * to no octets perhaps, or closes its id: then iw_cm passes NULL, but in the program's context.
+ * A kernel consumer has no backlog that could be full: its answer is final.
  */
-static bool was_not_heard(const struct weft_conn *conn, u8 len)
+static bool was_not_heard(const struct weft_conn *conn, const void *pd)
 {
-	return conn->parent->user && conn->beyond && !len && current->flags & PF_WQ_WORKER;
+	return conn->parent->user && conn->beyond && !pd && current->flags & PF_KTHREAD;
 }
 
-bool weft_cm_ask_again(struct weft_conn *conn, u8 len)
+bool weft_cm_ask_again(struct weft_conn *conn, const void *pd)
 {
-	if (!was_not_heard(conn, len) || !rejoin_listener(conn))
+	if (!was_not_heard(conn, pd) || !rejoin_listener(conn))
 		return false;
 	pause_asking(conn->listener);
 	if (wait_for_turn(conn))

@@ -199,7 +199,7 @@ int weft_cm_reject(struct iw_cm_id *id, const void *pdata, u8 len)
 	noio = weft_lock_noio(&conn->mutex);
 	if (conn->link.state != WEFT_LINK_REQUESTED)
 		err = -ECONNRESET;
-	else if (!weft_cm_ask_again(conn, len))
+	else if (!weft_cm_ask_again(conn, pdata))
 		refuse_request(conn, pdata, len);
 	weft_unlock_noio(&conn->mutex, noio);
 	weft_conn_wake_worker(conn, WEFT_CEV_WAKE);

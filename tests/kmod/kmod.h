@@ -102,6 +102,8 @@ void reserve_end(void);
 
 /* refuse.c */
 int a_refused_request_is_not_asked_again(struct pair *p);
+int a_request_that_iw_cm_rejects_in_any_thread_is_asked_again(struct pair *p);
+int a_programs_reject_is_final_in_any_thread(struct pair *p);
 
 /* turns.c */
 int a_deep_flush_keeps_no_softirq_waiting(struct pair *p);
