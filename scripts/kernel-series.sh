@@ -40,7 +40,8 @@ start() {
 	# Links, not copies: what is changed below is a new file.
 	cp -al "$source" "$tree"
 	for file in MAINTAINERS include/uapi/rdma/ib_user_ioctl_verbs.h drivers/infiniband/Kconfig \
-		drivers/infiniband/sw/Makefile Documentation/infiniband/index.rst $("$parts/net.py" files); do
+		drivers/infiniband/sw/Makefile Documentation/infiniband/index.rst \
+		tools/testing/selftests/rdma/Makefile tools/testing/selftests/rdma/config $("$parts/net.py" files); do
 		install -D -m 644 "$source/$file" "$repo/$file"
 	done
 	git -C "$repo" init -q -b series
@@ -101,6 +102,7 @@ S:	Maintained
 F:	Documentation/infiniband/weft.rst
 F:	drivers/infiniband/sw/weft/
 F:	include/uapi/rdma/weft-abi.h
+F:	tools/testing/selftests/rdma/weft_*
 "
 	commit 'RDMA/weft: Add the interface with programs
 
@@ -150,6 +152,19 @@ built_tests() {
 	}
 	! grep -A 5 -E 'warning:' "$log" >&2 || die "the KUnit tests have warnings"
 	[ -e "$out/objects/$driver/tests/kunit/weft_kunit.o" ] || die "weft_kunit.o was not built"
+}
+
+# It joins the tests of rxe. The lab runs it, too (tests/lab/suites/device.sh).
+selftests() {
+	local folder=tools/testing/selftests/rdma
+	cp "$parts"/selftests/*.sh "$repo/$folder/"
+	insert "$folder/Makefile" 'include ../lib.mk' $'TEST_PROGS += weft_rping_between_netns.sh\n'
+	echo CONFIG_RDMA_WEFT >>"$repo/$folder/config"
+	commit 'selftests: RDMA: Add a test of weft between two namespaces
+
+Devices are made, rping compares what it receives over IPv4 and IPv6, and the
+devices end by "rdma link del" and with their namespace. Each step has a
+minute.'
 }
 
 documentation() {
@@ -275,6 +290,7 @@ address, its namespace and its end. Counters, dumps and options are here.'
 	built
 	unit_tests
 	built_tests
+	selftests
 	documentation
 	built
 }

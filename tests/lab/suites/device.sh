@@ -6,6 +6,10 @@ PAIRS=${PAIRS:-weft:weft}
 D=${PAIRS%%:*}
 DEV=${D}0
 
+# The selftest takes two minutes on a busy machine under KASAN.
+# shellcheck disable=SC2034 # read by suite.sh
+TEST_TIMEOUT=400
+
 tests() {
 	cat <<-'END'
 		link-add-and-del link_add_and_del
@@ -32,6 +36,8 @@ tests() {
 	[[ $D != weft ]] || echo "options-take-what-is-good-and-keep-it options"
 	# User mode has no tracefs.
 	[[ $D != weft || ${KERNEL-} != stock ]] || echo "tracepoints tracepoints"
+	# It comes with a kernel's source; b is a namespace.
+	[[ $D != weft || ${KERNEL-} = stock ]] || echo "kselftest-of-the-series-passes kselftest"
 	# The mode cannot be changed while there is another namespace, and b is one in user mode.
 	[[ ${KERNEL-} != stock ]] || cat <<-'END'
 		exclusive-mode-device-moves-and-ends-with-its-netns exclusive exclusive_pair
@@ -273,6 +279,18 @@ netdev_deleted() {
 	add "$DEV" d0 || fail "link add"
 	soon ip link del d0
 	gone "its netdev"
+}
+
+# What the series for Linux adds to tools/testing/selftests/rdma.
+kselftest() {
+	# shellcheck disable=SC2154 # from run.sh
+	local helpers=${MODULES%/modules}/source/tools/testing/selftests/kselftest
+	load weft || fail "no weft"
+	mkdir "$TEST_DIR/rdma" && ln -s "$helpers" "$TEST_DIR/kselftest"
+	cp "$WEFT_TOP"/scripts/kernel-series/selftests/*.sh "$TEST_DIR/rdma/"
+	within 390 "$TEST_DIR/rdma/weft_rping_between_netns.sh" >"$TEST_DIR/ktap" ||
+		fail "it ended with $?: $(grep -E '^not ok|SKIP|Bail' "$TEST_DIR/ktap" | paste -sd ';')"
+	[ "$(grep -c '^ok' "$TEST_DIR/ktap")" = 6 ] || fail "$(tail -n 1 "$TEST_DIR/ktap")"
 }
 
 netns_ends() {
