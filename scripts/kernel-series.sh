@@ -259,7 +259,7 @@ A connection from its first octet to its last: octets, FINs, time and the ULP'\'
 answers come in, actions go out. Start-up of both roles with the fall-back to
 MPA revision 1, batches that end with segments, and the ways to end.'
 	built
-	headers weft verbs dmabuf cm
+	headers weft verbs dmabuf cm inject
 	add $sockets
 	commit 'RDMA/weft: Add sockets and who runs what
 
