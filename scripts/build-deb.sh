@@ -24,7 +24,7 @@ version() {
 	echo "$(weft_version)${next:+.1}~deb$(sed -n 's/^VERSION_ID="\(.*\)"/\1/p' "$1/etc/os-release")"
 }
 
-# sources FOLDER VERSION: the checkout with debian/, as it is now.
+# sources FOLDER VERSION: the checkout with debian/, as it is now, but with the commit's time: dpkg keeps what is older.
 sources() {
 	local date
 	rm -rf "$1"
@@ -35,6 +35,7 @@ sources() {
 	date=$(git -C "$WEFT_TOP" log -1 --format=%cD)
 	sed -i "s/@MAINTAINER@/$maintainer/" "$1/debian/control"
 	sed -i -e "1s/(.*) UNRELEASED/($2) unstable/" -e "s/^ -- .*/ -- $maintainer  $date/" "$1/debian/changelog"
+	find "$1" -exec touch -h -d "$date" {} +
 }
 
 # What the packages are made of: of the same nothing is built again.
