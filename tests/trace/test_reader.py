@@ -342,6 +342,24 @@ def rules_find_what_breaks_them():
     assert broken(lambda e: e.append({"ph": "Q", "name": "x", "pid": 1, "tid": 1}))
 
 
+def messages_of_a_second_connection_are_of_later_requests():
+    """A QP connected by hand connects anew after an outage. RESET counts both from 0."""
+    w = writer.Writer()
+    counted = ((1, 0, 0), (2, 2, 2), (3, 4, 0))         # connection, first wr_id, first number of its posts
+    for conn, wr_id, number in counted:
+        at = 1_001_000 + conn * 10_000
+        if not number and conn > 1:
+            w.object(at, 9, 5, 9, 5, qpn=5)
+        w.conn(at, number=conn)
+        for i in range(2):
+            w.post(at + 100 * i + 10, wr_id + i, numbers=(0, number + i, 0))
+            w.fpdu(at + 100 * i + 20, writer.fpdu_of(3, b"payload"), 20 + 100 * i, number=i, conn=conn)
+            w.completed(at + 100 * i + 30, wr_id + i)
+    conns = tell(w).processes[0].conns
+    got = [[m.request.wr_id for m in conns[conn].messages] for conn, _, _ in counted]
+    assert got == [[0, 1], [2, 3], [4, 5]], got
+
+
 def more_requests_than_tracks_are_drawn_apart():
     w = writer.Writer(segments=4)
     for i in range(300):
@@ -441,7 +459,8 @@ TESTS = [each_entry_is_said, other_order_of_octets_is_read, times_follow_the_clo
          unsignaled_requests_end_with_a_later_one, receives_of_an_srq_are_found,
          clocks_of_two_hosts_are_joined_by_messages, one_hosts_clock_is_left_alone,
          time_line_keeps_the_rules_of_its_format, rules_find_what_breaks_them,
-         more_requests_than_tracks_are_drawn_apart, page_needs_no_network, crc_of_zeros_is_that_of_octets,
+         messages_of_a_second_connection_are_of_later_requests, more_requests_than_tracks_are_drawn_apart,
+         page_needs_no_network, crc_of_zeros_is_that_of_octets,
          capture_of_one_connection_is_one_ends, lost_start_up_is_made_up, capture_that_would_be_huge_has_the_newest,
          command_writes_what_is_asked_for, damaged_record_among_others_is_said]
 

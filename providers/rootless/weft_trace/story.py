@@ -142,6 +142,8 @@ class Conn:
         self.own = self.peer_name = None        # (address octets, port)
         self.fpdus = []
         self.messages = []
+        self.before = {}        # class -> messages of requests on earlier connections of its QP
+        self.begun = {}         # the same, on this one, too
         self.end = None         # (ns, error)
         self.peer = None        # the other end's Conn
 
@@ -178,6 +180,7 @@ class Process:
         self._unpolled = collections.defaultdict(collections.deque)     # qpn, is receive, wr_id -> completed
         self._by_number = {}                    # qpn, class, number -> request
         self._arrived = collections.defaultdict(collections.deque)      # qpn -> messages without a receive yet
+        self._latest = {}                       # qpn -> its latest connection with messages
         handlers = {
             record.POST: self._post, record.COMPLETED: self._completed, record.POLLED: self._polled,
             record.FPDU: self._fpdu, record.CONN: self._conn, record.CONN_END: self._conn_end,
@@ -252,12 +255,14 @@ class Process:
         body = entry.body
         if body.kind == names.KIND_QP and body.deed == names.MADE:
             self.qps[body.number] = body
+            self._latest.pop(body.number, None)
         if body.kind == names.KIND_CQ and body.deed == names.MADE:
             self.cqs[body.user_handle] = body.handle
         if body.kind == names.KIND_QP and body.deed == names.RESET:
             self._sends.pop(entry.qpn, None)
             self._receives.pop(entry.qpn, None)
             self._arrived.pop(entry.qpn, None)
+            self._latest.pop(entry.qpn, None)
 
     # ---- connections ----
 
@@ -301,11 +306,22 @@ class Process:
         conn.messages.append(message)
         if fpdu.is_own or (fpdu.is_out and fpdu.msg_class == RESPONSES):
             return message
-        if fpdu.is_out:
-            message.request = self._by_number.get((conn.qpn, fpdu.msg_class, fpdu.number))
-        elif fpdu.msg_class == RESPONSES:
-            message.request = self._by_number.get((conn.qpn, REQUESTS, fpdu.number))
+        msg_class = fpdu.msg_class if fpdu.is_out else REQUESTS
+        if fpdu.is_out or fpdu.msg_class == RESPONSES:
+            message.request = self._by_number.get((conn.qpn, msg_class, self._number_of(conn, msg_class, fpdu)))
         return message
+
+    def _number_of(self, conn, msg_class, fpdu):
+        """The message's number among its QP's. A QP connected by hand may connect anew, and FPDUs are counted from 0 then."""
+        latest = self._latest.get(conn.qpn)
+        if latest is not conn:
+            conn.before = dict(latest.begun) if latest else {}
+            conn.begun = dict(conn.before)
+            self._latest[conn.qpn] = conn
+        number = conn.before.get(msg_class, 0) + fpdu.number
+        if fpdu.is_out:
+            conn.begun[msg_class] = number + 1
+        return number & 0xffffffff
 
     def _message_is_whole(self, conn, fpdu, message):
         if not fpdu.is_out and not fpdu.is_own and fpdu.msg_class == SENDS and not fpdu.is_announcement:
