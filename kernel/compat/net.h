@@ -85,7 +85,7 @@ static inline void tcp_mark_tail_eor(struct sock *sk)
 #define tcp_current_mss(sk) (tcp_sk(sk)->mss_cache)
 
 /**
- * tcp_window_is_stale - is the advertised window less than half of what there is room for?
+ * tcp_window_is_stale - is there room for twice the advertised window?
  * @sk: socket, locked
  *
  * TCP advertises a larger window as data is read. But data that arrived while the socket had an
