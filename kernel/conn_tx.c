@@ -15,7 +15,7 @@
 #include "trace.h"
 
 /* A batch is assembled in so many octets if they are available; else in a page. */
-#define BATCH_SIZE (PAGE_SIZE > SZ_128K ? PAGE_SIZE : SZ_128K)
+#define BATCH_SIZE ALIGN(SZ_128K, PAGE_SIZE)
 #define BATCH_ORDER get_order(BATCH_SIZE)
 static_assert(BATCH_SIZE >= WEFT_BATCH_REFER_FROM && PAGE_SIZE >= WEFT_BATCH_MEM_MIN);
 

@@ -11,7 +11,7 @@
 
 static_assert(WEFT_BATCH_MEM_MIN >= 2 * (sizeof(struct weft_txd) + SPARE),
 	      "the least memory holds an FPDU's description, a Terminate, and as much again");
-static_assert(WEFT_LARGE_FPDU == WEFT_MPA_LEN_SIZE + WEFT_MPA_ULPDU_MAX + 2 + WEFT_MPA_CRC_SIZE,
+static_assert(WEFT_MPA_LEN_SIZE + WEFT_MPA_ULPDU_MAX + 2 + WEFT_MPA_CRC_SIZE == WEFT_LARGE_FPDU,
 	      "the longest ULPDU, with PAD");
 static_assert(WEFT_BATCH_REFER_FROM >= 4 * sizeof(struct weft_batch_refs),
 	      "the list takes the smaller part of the memory");

@@ -31,6 +31,7 @@ static void copy_tail_last(void *to, struct weft_cur *from, u32 n)
 
 	weft_cur_copy(from, to, n - tail);
 	weft_cur_copy(from, octets, tail);
+	/* Pairs with a poller's read barrier between the tail, a flag, and what precedes it. */
 	smp_wmb();
 	if (tail >= sizeof(u64) && (uintptr_t)end % sizeof(u64) == 0) {
 		memcpy(&word, octets, sizeof(word));

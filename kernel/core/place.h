@@ -16,6 +16,7 @@ struct weft_cur;
 /* Call before the first piece of an FPDU: all of it becomes visible after earlier FPDUs. */
 static inline void weft_place_begin(void)
 {
+	/* Pairs with a poller's read barrier between two messages. */
 	smp_wmb();
 }
 

@@ -30,7 +30,7 @@ static inline u64 weft_get64(const u8 *p)
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define WEFT_BIG_ENDIAN(bits, v) swab##bits(v)
 #else
-#define WEFT_BIG_ENDIAN(bits, v) (v)
+#define WEFT_BIG_ENDIAN(bits, v) ((u##bits)(v))
 #endif
 
 /*

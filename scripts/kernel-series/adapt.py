@@ -108,6 +108,7 @@ def newest_interfaces(f):
     f['mr.c'].replace('weft_reg_user_mr_no_dmah(', 'reg_user_mr(')
     for name in ('mr.c', 'cm_active.c', 'ring_mem.c'):
         f[name].cut(r'kzalloc\(sizeof\((\*\w+)\), (\w+)\)', r'kzalloc_obj(\1, \2)')
+    f['conn_limits.c'].replace('kzalloc(sizeof(*spare[i]), ', 'kzalloc_obj(*spare[i], ')
 
 
 def bottom_halves(f):
@@ -224,7 +225,7 @@ def as_checkpatch_likes(f):
     for file in f.values():
         if not file.name.endswith(('.c', '.h')):
             continue
-        lines = file.text.replace('acknowledgement', 'acknowledgment').split('\n')
+        lines = re.sub('(?i)(acknowledg)ement', r'\1ment', file.text).split('\n')
         comment_lines(lines)
         file.text = '\n'.join(lines)
 
