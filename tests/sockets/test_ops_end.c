@@ -234,7 +234,7 @@ static void a_close_takes_ranges_back(void **state)
 	if (!weft_put(e[0].fd, "x", 1, key, 0, 0, 1))
 		assert_int_equal(take(0).what, WEFT_POST_PUT);
 	assert_int_equal(weft_qdequeue(e[0].fd, &(struct weft_qevent){}, 1, SOON_MS), -1);
-	assert_int_equal(range[1][0], 9);
+	assert_int_equal(amid(range[1]), 9);
 }
 
 /* Threads may still be in calls, as when a process exits, while the ring of receives is gone. */
@@ -276,7 +276,7 @@ static void what_is_closed_under_a_waiter_is_taken_back(void **state)
 	while (weft_qdequeue(e[0].fd, &(struct weft_qevent){}, 1, SOON_MS) == 1)
 		;
 	rl_stream_poll(e[1].s);
-	assert_int_equal(range[1][0], 9);
+	assert_int_equal(amid(range[1]), 9);
 	assert_int_equal(c, 9);
 	assert_int_equal(weft_send(e[1].fd, "x", 1, 0, 2), -1);
 }
@@ -479,7 +479,7 @@ static void the_child_of_a_fork_has_no_operations(void **state)
 	assert_int_equal(weft_send(e[0].fd, "z", 1, 0, 3), 0);
 	expect_event(1, WEFT_POST_RECV, 1, 1);
 	assert_int_equal(c, 'z');
-	assert_int_equal(range[1][0], 'y');
+	assert_int_equal(amid(range[1]), 'y');
 }
 
 /* ---- what the options do not know ---- */
